@@ -1,0 +1,203 @@
+package sched
+
+import (
+	"time"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
+
+// Time is an instant as the core sees it. Mono measures every wait; it is
+// CLOCK_MONOTONIC since the dispatcher started, which stands still while the
+// machine sleeps, so that a laptop that wakes up does not think that its hosts
+// were silent. Wall is only written into records and shown to people.
+type Time struct {
+	Mono time.Duration
+	Wall jobs.Stamp
+}
+
+// Event is something that happened or was asked for.
+type Event interface{ event() }
+
+// Submit adds jobs to the run. Their ids follow those the core has.
+type Submit struct {
+	Specs []*jobs.Spec
+	Last  bool // no more will come (end of the jobs file or of standard input)
+}
+
+// HostUp says that a helper answers on the host.
+type HostUp struct {
+	Host  string
+	Hello *hosts.Hello
+}
+
+// HostBeat is a sign of life with measurements.
+type HostBeat struct {
+	Host string
+	Beat *hosts.Beat
+}
+
+// HostDown says that the host could not be reached (a failed Connect) or that
+// its link or helper ended. Every attempt there is now of unknown fate.
+type HostDown struct {
+	Host string
+	Err  error // its hosts.Class counts
+}
+
+// HostRefused is a batch of attempts the helper did not take; they never start.
+type HostRefused struct {
+	Host string
+	Msg  *hosts.Refused
+}
+
+// AttemptsStarted, AttemptsEnded, AttemptsWithdrawn and AttemptsProbed carry
+// what the helper reported of attempts.
+type (
+	AttemptsStarted struct {
+		Host string
+		Msg  *hosts.Started
+	}
+	AttemptsEnded struct {
+		Host string
+		Msg  *hosts.Exits
+	}
+	AttemptsWithdrawn struct {
+		Host string
+		Msg  *hosts.Withdrawn
+	}
+	AttemptsProbed struct {
+		Host string
+		Msg  *hosts.Probed
+	}
+)
+
+// Cancel ends jobs, whatever open state they are in; terminal ones are left alone.
+type Cancel struct {
+	Jobs []jobs.ID // nil with All
+	All  bool
+	Why  string
+}
+
+// Requeue opens a new round for terminal jobs; open ones are left alone.
+type Requeue struct{ Jobs []jobs.ID }
+
+// SetPriority changes the priority of jobs.
+type SetPriority struct {
+	Jobs     []jobs.ID
+	Priority int
+}
+
+// Pause stops (or continues) launching; what runs goes on.
+type Pause struct{ On bool }
+
+// Drain stops launching for good, withdraws what is buffered and finishes when
+// nothing runs any more. Stop finishes at once and leaves running jobs running.
+type (
+	Drain struct{ Why string }
+	Stop  struct{ Why string }
+)
+
+// DrainHost finishes what runs on a host and starts nothing more there; with On
+// false the host is used again. With Now its jobs are stopped and queued again.
+type DrainHost struct {
+	Host string
+	On   bool
+	Now  bool
+}
+
+// Acked says that results up to Seq have reached the consumer.
+type Acked struct{ Seq int64 }
+
+// Tick lets waits that have run out take effect; see Core.Next.
+type Tick struct{}
+
+func (Submit) event()            {}
+func (HostUp) event()            {}
+func (HostBeat) event()          {}
+func (HostDown) event()          {}
+func (HostRefused) event()       {}
+func (AttemptsStarted) event()   {}
+func (AttemptsEnded) event()     {}
+func (AttemptsWithdrawn) event() {}
+func (AttemptsProbed) event()    {}
+func (Cancel) event()            {}
+func (Requeue) event()           {}
+func (SetPriority) event()       {}
+func (Pause) event()             {}
+func (Drain) event()             {}
+func (Stop) event()              {}
+func (DrainHost) event()         {}
+func (Acked) event()             {}
+func (Tick) event()              {}
+
+// Order is something to do after the records of the same Step are durable.
+type Order interface{ order() }
+
+// Connect asks for a connection to the host now. Answered by HostUp or HostDown.
+type Connect struct{ Host string }
+
+// Disconnect cuts the host's link, if there is one; no HostDown follows.
+type Disconnect struct{ Host string }
+
+// Launch hands attempts to a host. The engine adds environment and lease.
+type Launch struct {
+	Host string
+	Jobs []Placed
+}
+
+// Placed is one attempt of a Launch.
+type Placed struct {
+	Attempt jobs.AttemptID
+	Spec    *jobs.Spec
+	Timeout time.Duration
+	GPUs    []int
+}
+
+// SetLimit, Withdraw, Kill and Probe are sent to the host as they are.
+type (
+	SetLimit struct {
+		Host  string
+		Slots int
+	}
+	Withdraw struct {
+		Host     string
+		Attempts []jobs.AttemptID
+	}
+	Kill struct {
+		Host     string
+		Attempts []jobs.AttemptID
+		Why      string
+	}
+	Probe struct {
+		Host     string
+		Attempts []jobs.AttemptID
+	}
+)
+
+// Finish says that the core has nothing left to do, and why. It is given once;
+// new work (Submit, Requeue) before the engine has stopped takes it back.
+type Finish struct {
+	How Finished
+	Why string
+}
+
+// Finished is how a run came to its end.
+type Finished uint8
+
+// The ways to finish. Only AllDone leaves no open job.
+const (
+	AllDone Finished = iota
+	Drained          // asked to drain, or --halt
+	Stopped          // asked to stop; jobs may be running
+	NoHosts          // no host could be used for --give-up
+	Fenced           // another dispatcher owns the run now
+)
+
+func (Connect) order()    {}
+func (Disconnect) order() {}
+func (Launch) order()     {}
+func (SetLimit) order()   {}
+func (Withdraw) order()   {}
+func (Kill) order()       {}
+func (Probe) order()      {}
+func (Finish) order()     {}

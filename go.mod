@@ -1,0 +1,3 @@
+module dcs-tui
+
+go 1.26

@@ -1,0 +1,56 @@
+package hosts
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Class says what kind of trouble a link error is, decided where the knowledge
+// is (the Link), used where the decision is (dispatch/sched).
+type Class uint8
+
+// The classes.
+const (
+	Unreachable   Class = iota // refused, timed out, reset, no such name: try again with backoff
+	Denied                     // authentication failed, key refused: a person must act; retried seldom
+	HostKey                    // unknown or changed host key: always stops
+	Misconfigured              // work_dir unusable, wrong architecture, cwd missing: a person must act
+	Broken                     // the far end answered nonsense or the helper died
+)
+
+var classNames = [...]string{"unreachable", "denied", "host key", "misconfigured", "broken"}
+
+// String names the class.
+func (c Class) String() string { return classNames[c] }
+
+// Permanent says that trying again by itself will not help.
+func (c Class) Permanent() bool { return c == Denied || c == HostKey || c == Misconfigured }
+
+// Error is trouble with one host. Its text names the host and says what to do.
+type Error struct {
+	Host   string // inventory name
+	Class  Class
+	Err    error
+	Advice string // what a person can do, "" if nothing
+}
+
+// Error gives one line.
+func (e *Error) Error() string {
+	s := fmt.Sprintf("%s: %v", e.Host, e.Err)
+	if e.Advice != "" {
+		s += " (" + e.Advice + ")"
+	}
+	return s
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// ClassOf returns the class of err, Broken when it carries none.
+func ClassOf(err error) Class {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Class
+	}
+	return Broken
+}

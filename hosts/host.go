@@ -1,0 +1,70 @@
+package hosts
+
+import "time"
+
+// Host is one machine of the inventory, every default filled in. It is known by
+// Name everywhere: several machines may share a host name or a boot id.
+type Host struct {
+	Name      string
+	Addresses []string // tried in turn; never empty for ssh
+	Port      int      // 0: what ssh_config says, else 22
+	User      string   // "": what ssh_config says, else the local user
+	Identity  string   // key file; "": what ssh_config says, else the usual ones
+	Jump      []string // gateways in order; nil: what ssh_config says
+
+	Slots       SlotRule
+	Reserve     int  // cores left free when Slots counts cores
+	Yield       bool // fewer slots as the load of others rises
+	MaxLoad     float64
+	MinMemFree  int64 // bytes
+	MinDiskFree int64 // bytes
+	Quiet       []Quiet
+	Nice        int
+	Tags        []string // sorted
+	GPUs        int      // -1: as many as the host reports
+	Weight      float64  // relative speed, 1 unless told
+	WorkDir     string   // "": ~/.dcs-tui
+	Setup       string
+	LostAfter   time.Duration // 0: the default, 60 s
+
+	Link    string   // "ssh", "local" or "command"
+	Command []string // argv of a "command" link
+
+	File string // where it was read from, for messages
+	Line int
+}
+
+// SlotRule is `slots` of the inventory: a fixed number, or the cores of the
+// host less a reserve ("cores-1").
+type SlotRule struct {
+	Fixed int // > 0: exactly so many
+	Less  int // otherwise: cores - Less, at least 1
+}
+
+// Count returns the slots of a host with that many cores, at least 1.
+func (r SlotRule) Count(cores int) int {
+	if r.Fixed > 0 {
+		return r.Fixed
+	}
+	return max(1, cores-r.Less)
+}
+
+// Quiet is a daily time of rest in the host's local time; it may span midnight.
+type Quiet struct{ From, To time.Duration }
+
+// DefaultLostAfter is how long a host may be silent before it is given up.
+const DefaultLostAfter = 60 * time.Second
+
+// LostAfterOrDefault returns LostAfter, or the default when it is 0.
+func (h *Host) LostAfterOrDefault() time.Duration {
+	if h.LostAfter > 0 {
+		return h.LostAfter
+	}
+	return DefaultLostAfter
+}
+
+// Inventory is a hosts.toml as read.
+type Inventory struct {
+	File  string // "" when there is none: this machine alone
+	Hosts []*Host
+}

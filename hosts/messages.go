@@ -1,0 +1,250 @@
+package hosts
+
+import (
+	"time"
+
+	"dcs-tui/jobs"
+)
+
+// ProtocolVersion is the version both sides must agree on in Open and Hello.
+const ProtocolVersion = 1
+
+// Message is anything that travels between dispatcher and helper. wire frames
+// it: the type name is the frame's word, the fields are JSON, Bulk a payload.
+type Message interface{ Word() string }
+
+// ---- dispatcher to host ----
+
+// Open is the first message on a channel: what the helper must know of the run.
+type Open struct {
+	Version      int
+	Run          string // run uid
+	RunName      string
+	Host         string // inventory name; the helper's directories carry it
+	Epoch        int
+	RunDir       string // absolute path on the dispatcher's machine; "" if it must not be looked for
+	Nonce        string // content of RunDir/nonce: seeing it proves a shared directory
+	WorkDir      string // "": ~/.dcs-tui
+	Cwd          string // where jobs run unless they say otherwise
+	Shell        string // "": /bin/sh
+	Setup        string // the host's and the run's, one after the other
+	Env          []jobs.EnvVar
+	Nice         int
+	Slots        int // 0: cores - Less
+	Less         int
+	KeepChildren bool
+	GraceSeconds float64 // between TERM and KILL; 0: 5
+	Buffer       time.Duration
+}
+
+// Ping keeps the helper alive and extends the lease: until LeaseUptime (in the
+// host's own boot clock) a buffered job may still start without us.
+type Ping struct {
+	Seq         int64
+	LeaseUptime time.Duration
+}
+
+// Launch hands over attempts, in the order in which they shall start. The
+// helper refuses the batch when its clock is past ExpireUptime or Epoch is not
+// the highest it knows. Repeats of an attempt it has are acknowledged, not run.
+type Launch struct {
+	Epoch        int
+	ExpireUptime time.Duration
+	Jobs         []LaunchJob
+}
+
+// LaunchJob is one attempt to start.
+type LaunchJob struct {
+	Attempt jobs.AttemptID `json:"a"`
+	Command string         `json:"c"`
+	Cwd     string         `json:"d,omitempty"` // "": Open.Cwd
+	Setup   string         `json:"s,omitempty"` // "": Open.Setup
+	Env     []jobs.EnvVar  `json:"e,omitempty"` // on top of Open.Env
+	Params  []jobs.Param   `json:"p,omitempty"`
+	Timeout time.Duration  `json:"t,omitempty"`
+	Slots   int            `json:"n,omitempty"` // 0: 1
+	GPUs    []int          `json:"g,omitempty"` // device numbers for CUDA_VISIBLE_DEVICES
+}
+
+// Limit says how many slots may be busy at once from now on (others' load,
+// drain, pause): supervisors beyond it take no new job. 0 takes none at all.
+type Limit struct{ Slots int }
+
+// Withdraw takes back buffered attempts. Each is answered in Withdrawn.
+type Withdraw struct {
+	Epoch    int
+	Attempts []jobs.AttemptID
+}
+
+// Kill ends running attempts (and withdraws buffered ones): TERM, grace, KILL,
+// repeated until nothing of them is left. Each ends in an Exits or Withdrawn
+// report; what cannot be ended is named in a Trouble.
+type Kill struct {
+	Epoch    int
+	Attempts []jobs.AttemptID
+	Why      string
+}
+
+// Probe asks what is known of attempts. Each is answered in Probed.
+type Probe struct {
+	Epoch    int
+	Attempts []jobs.AttemptID
+}
+
+// Read asks for a piece of an attempt's output file. Answered by Chunk.
+type Read struct {
+	ID      int64
+	Attempt jobs.AttemptID
+	File    jobs.File // FileOut or FileErr
+	Offset  int64     // negative: counted from the end
+	Limit   int       // bytes, at most MaxChunk
+}
+
+// MaxChunk is the largest Bulk of a Chunk.
+const MaxChunk = 256 << 10
+
+// Bye ends the channel. With End the run is over on this host: children that
+// jobs left behind are ended (unless KeepChildren), the spool is removed.
+type Bye struct{ End bool }
+
+// ---- host to dispatcher ----
+
+// Hello is the helper's first message.
+type Hello struct {
+	Version   int
+	BootID    string
+	Uptime    time.Duration // CLOCK_BOOTTIME
+	OS, Arch  string
+	Cores     int
+	MemBytes  int64
+	GPUs      int
+	Slots     int // as the rule of Open gives for this host
+	Shared    bool
+	Dir       string // directory that holds attempts/: the run directory, or below work_dir
+	Spool     string
+	FencedBy  int      // a higher epoch that this host knows; 0: none. The helper then does nothing.
+	Warnings  []string // one line each
+	PID       int
+	CwdError  string // Open.Cwd does not exist here
+	WallClock jobs.Stamp
+}
+
+// Beat is sent every 3 s, whatever the file systems do.
+type Beat struct {
+	Seq      int64 // of the newest Ping seen
+	Uptime   time.Duration
+	Load     [3]float64
+	Busy     float64 // cores busy, all users, since the last beat
+	Ours     float64 // cores busy with our jobs, since the last beat
+	MemFree  int64   // bytes available
+	DiskFree int64   // bytes, where attempts are written; -1: not known in time
+	FSDelay  time.Duration
+	Running  int
+	Buffered int
+	Progress map[string]string `json:",omitempty"` // attempt id: what its job wrote to DCS_PROGRESS, at most 64 bytes
+}
+
+// Started reports attempts that began to run.
+type Started struct{ Jobs []StartedJob }
+
+// StartedJob is one of them.
+type StartedJob struct {
+	Attempt jobs.AttemptID `json:"a"`
+	Slot    int            `json:"s"` // 1 … slots
+	At      jobs.Stamp     `json:"t"`
+}
+
+// Exits reports attempts that are over. Repeats are possible.
+type Exits struct{ Jobs []ExitedJob }
+
+// ExitedJob is one of them.
+type ExitedJob struct {
+	Attempt jobs.AttemptID `json:"a"`
+	Slot    int            `json:"s,omitempty"`
+	Outcome jobs.Outcome   `json:"o"`
+}
+
+// Withdrawn reports attempts that will never start here: each was taken back
+// from the spool, or its claim was made by us as a tombstone.
+type Withdrawn struct {
+	Attempts []jobs.AttemptID
+	Why      string
+}
+
+// Refused reports attempts of a Launch that were not accepted and will never
+// start here (expired, fenced, spool full). Infrastructure, not the job's fault.
+type Refused struct {
+	Attempts []jobs.AttemptID
+	Why      string
+	FencedBy int // the higher epoch, 0 if that is not the reason
+}
+
+// Answer is what a Probe found.
+type Answer uint8
+
+// The answers. "Never started" is given only after the prober has itself made
+// the claim; "dead" only on proof: claimed, no sentinel, process gone or host rebooted.
+const (
+	Unknown Answer = iota // could not be found out now: a state, not an error
+	Buffered
+	IsRunning
+	HasExited // Outcome is set
+	NeverStarted
+	Dead
+)
+
+var answerNames = [...]string{"unknown", "buffered", "running", "exited", "never started", "dead"}
+
+// String names the answer.
+func (a Answer) String() string { return answerNames[a] }
+
+// Probed answers a Probe.
+type Probed struct{ Jobs []ProbedJob }
+
+// ProbedJob is the answer for one attempt.
+type ProbedJob struct {
+	Attempt jobs.AttemptID `json:"a"`
+	Answer  Answer         `json:"r"`
+	Slot    int            `json:"s,omitempty"`
+	Started jobs.Stamp     `json:"t,omitempty"`
+	Outcome *jobs.Outcome  `json:"o,omitempty"`
+	Why     string         `json:"w,omitempty"`
+}
+
+// Trouble is a line for people: what is wrong on this host. Attempt is zero
+// when it concerns the host as a whole.
+type Trouble struct {
+	Attempt jobs.AttemptID
+	Text    string
+	Fatal   bool // the helper cannot go on
+}
+
+// Chunk answers a Read. Size is the file's size now; -1 with Why when it
+// cannot be read.
+type Chunk struct {
+	ID     int64
+	Offset int64
+	Size   int64
+	Why    string
+	Bulk   []byte `json:"-"`
+}
+
+// Word implementations: the frame's word.
+func (Open) Word() string      { return "open" }
+func (Ping) Word() string      { return "ping" }
+func (Launch) Word() string    { return "launch" }
+func (Limit) Word() string     { return "limit" }
+func (Withdraw) Word() string  { return "withdraw" }
+func (Kill) Word() string      { return "kill" }
+func (Probe) Word() string     { return "probe" }
+func (Read) Word() string      { return "read" }
+func (Bye) Word() string       { return "bye" }
+func (Hello) Word() string     { return "hello" }
+func (Beat) Word() string      { return "beat" }
+func (Started) Word() string   { return "started" }
+func (Exits) Word() string     { return "exits" }
+func (Withdrawn) Word() string { return "withdrawn" }
+func (Refused) Word() string   { return "refused" }
+func (Probed) Word() string    { return "probed" }
+func (Trouble) Word() string   { return "trouble" }
+func (Chunk) Word() string     { return "chunk" }

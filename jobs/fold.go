@@ -1,0 +1,159 @@
+package jobs
+
+import "fmt"
+
+// Fold applies one record to the table. It is the only code that changes the
+// state of a job or an attempt, live and on replay. An error means that the
+// record does not fit the state (a damaged journal, or a defect of ours); the
+// table is then unchanged.
+func Fold(t *Table, r *Record) error {
+	switch r.Kind {
+	case KindEpoch:
+		if r.Epoch <= t.Epoch {
+			return fmt.Errorf("epoch %d does not follow epoch %d", r.Epoch, t.Epoch)
+		}
+		t.Epoch = r.Epoch
+		return nil
+	case KindEvent:
+		return nil
+	case KindEnded:
+		t.Ended = true
+		return nil
+	case KindAcked:
+		if r.Seq > t.Seq {
+			return fmt.Errorf("result %d was acknowledged but the newest is %d", r.Seq, t.Seq)
+		}
+		t.Acked = max(t.Acked, r.Seq)
+		return nil
+	case KindAccepted:
+		return t.accept(r)
+	}
+	j := t.Job(r.Job)
+	if j == nil {
+		return fmt.Errorf("%s: there is no job %d", r.Kind, r.Job)
+	}
+	switch r.Kind {
+	case KindLaunching:
+		return t.launch(j, r)
+	case KindRunning:
+		a := t.Attempt(r.Attempt())
+		if a == nil || !a.State.Open() {
+			return fmt.Errorf("attempt %s cannot be running", r.Attempt())
+		}
+		a.State, a.Slot, a.Started = AttemptRunning, int32(r.Slot), r.Started
+		return nil
+	case KindExited, KindLost, KindSuperseded, KindCancelled:
+		return t.end(j, r)
+	case KindJob:
+		if j.State.Terminal() {
+			return fmt.Errorf("job %d is already %s", r.Job, j.State)
+		}
+		return t.move(j, r)
+	case KindRound:
+		if !j.State.Terminal() {
+			return fmt.Errorf("job %d is %s: no new round", r.Job, j.State)
+		}
+		t.set(j, Queued)
+		j.Round, j.Failures, j.Retry, j.Reason, j.Urgent = j.Round+1, 0, 0, r.Reason, false
+		t.Ended = false
+		return nil
+	case KindPriority:
+		j.Priority = int32(r.Priority)
+		return nil
+	}
+	return fmt.Errorf("unknown record kind %q", r.Kind)
+}
+
+func (t *Table) accept(r *Record) error {
+	first := int(r.Job)
+	if first != len(t.Jobs)+1 || r.Count < 0 || first+r.Count-1 > len(t.Specs) {
+		return fmt.Errorf("accepted jobs %d to %d do not follow %d jobs of which %d have specifications",
+			first, first+r.Count-1, len(t.Jobs), len(t.Specs))
+	}
+	for _, s := range t.Specs[first-1 : first-1+r.Count] {
+		t.Jobs = append(t.Jobs, Job{Spec: s, Round: 1, Priority: int32(s.Priority)})
+	}
+	t.Counts[Queued] += r.Count
+	t.Ended = t.Ended && r.Count == 0
+	return nil
+}
+
+func (t *Table) launch(j *Job, r *Record) error {
+	if j.State.Terminal() {
+		return fmt.Errorf("job %d is %s and cannot be launched", r.Job, j.State)
+	}
+	if r.N != len(j.Attempts)+1 {
+		return fmt.Errorf("attempt %s does not follow %d earlier ones", r.Attempt(), len(j.Attempts))
+	}
+	j.Attempts = append(j.Attempts, &Attempt{ID: r.Attempt(), Host: r.Host, Launched: r.At, Round: j.Round})
+	j.Retry = 0
+	t.set(j, Running)
+	return nil
+}
+
+// end closes an attempt. The job moves to Next unless it is already terminal
+// (a late exit of a superseded copy changes the attempt alone) or another
+// attempt of it is still open (Next is then Running).
+func (t *Table) end(j *Job, r *Record) error {
+	a := t.Attempt(r.Attempt())
+	if a == nil {
+		return fmt.Errorf("%s: there is no attempt %s", r.Kind, r.Attempt())
+	}
+	// An attempt given up as lost may come back with an outcome.
+	late := a.State == AttemptLost && r.Kind != KindLost
+	if !a.State.Open() && !late {
+		return fmt.Errorf("attempt %s is already %s", a.ID, a.State)
+	}
+	if !j.State.Terminal() {
+		if err := t.move(j, r); err != nil {
+			return err
+		}
+	} else if r.Next != j.State || r.Seq != 0 {
+		return fmt.Errorf("attempt %s cannot make job %d %s: it is %s", a.ID, r.Job, r.Next, j.State)
+	}
+	switch r.Kind {
+	case KindExited:
+		a.State = AttemptExited
+	case KindLost:
+		a.State = AttemptLost
+	case KindSuperseded:
+		a.State = AttemptSuperseded
+	case KindCancelled:
+		a.State = AttemptCancelled
+	}
+	a.Reason = r.Reason
+	if r.Outcome != nil {
+		a.Outcome = r.Outcome
+		a.Started = r.Outcome.Started
+	}
+	if r.Slot != 0 {
+		a.Slot = int32(r.Slot)
+	}
+	if r.Charged && a.Round == j.Round {
+		a.Charged = true
+		j.Failures++
+	}
+	return nil
+}
+
+// move takes an open job to r.Next and gives a terminal one its result number.
+func (t *Table) move(j *Job, r *Record) error {
+	if r.Next.Terminal() {
+		if r.Seq != t.Seq+1 {
+			return fmt.Errorf("result number %d does not follow %d", r.Seq, t.Seq)
+		}
+		t.Seq, j.Seq = r.Seq, r.Seq
+	} else if r.Seq != 0 {
+		return fmt.Errorf("job %d gets a result number though it becomes %s", r.Job, r.Next)
+	}
+	j.Retry, j.Reason = r.Retry, r.Reason
+	j.Urgent = r.Kind == KindLost && r.Next == Queued
+	t.set(j, r.Next)
+	return nil
+}
+
+func (t *Table) set(j *Job, s JobState) {
+	t.Counts[j.State]--
+	t.Counts[s]++
+	j.State = s
+}

@@ -1,0 +1,50 @@
+package jobs
+
+import "time"
+
+// Stamp is an instant: nanoseconds since the Unix epoch, 0 when unknown. It is
+// half the size of a time.Time and compares exactly after a round trip.
+type Stamp int64
+
+// StampOf converts t; the zero time gives 0.
+func StampOf(t time.Time) Stamp {
+	if t.IsZero() {
+		return 0
+	}
+	return Stamp(t.UnixNano())
+}
+
+// Time converts back; 0 gives the zero time.
+func (s Stamp) Time() time.Time {
+	if s == 0 {
+		return time.Time{}
+	}
+	return time.Unix(0, int64(s))
+}
+
+// Sub returns s - t.
+func (s Stamp) Sub(t Stamp) time.Duration { return time.Duration(s - t) }
+
+// Outcome is how one execution ended, as its supervisor saw it: exact exit or
+// signal, times of the host's wall clock, and what it used (X4).
+type Outcome struct {
+	Exit         int           `json:"exit"`             // meaningful when Signal is ""
+	Signal       string        `json:"signal,omitempty"` // "SIGKILL"; "" when it exited by itself
+	Started      Stamp         `json:"started"`
+	Ended        Stamp         `json:"ended"`
+	CPU          time.Duration `json:"cpu_ns,omitempty"`        // user and system, the job and the children it waited for
+	MaxRSSBytes  int64         `json:"max_rss,omitempty"`       // of the largest process; floor: the supervisor's own size
+	TimedOut     bool          `json:"timed_out,omitempty"`     // we ended it because its timeout had passed
+	Stopped      bool          `json:"stopped,omitempty"`       // we ended it because the dispatcher asked
+	LeftChildren int           `json:"left_children,omitempty"` // descendants alive when its shell had exited
+	Error        string        `json:"error,omitempty"`         // it could not be started (cwd missing, shell missing …)
+	LastLine     string        `json:"last_line,omitempty"`     // the last line of stderr of a job that failed, at most 200 bytes, unsanitised
+}
+
+// OK says whether the command itself succeeded.
+func (o *Outcome) OK() bool {
+	return o.Exit == 0 && o.Signal == "" && o.Error == "" && !o.TimedOut && !o.Stopped
+}
+
+// Elapsed returns the run time on the host's clock, never negative.
+func (o *Outcome) Elapsed() time.Duration { return max(0, o.Ended.Sub(o.Started)) }

@@ -1,0 +1,56 @@
+package jobs
+
+// Kind names what a record says.
+type Kind string
+
+// The kinds of record. Facts, not inputs: a record says what was decided or
+// what happened, never what should be worked out again on replay.
+const (
+	KindEpoch      Kind = "epoch"      // a dispatcher took the run over: Epoch, Owner, Files
+	KindAccepted   Kind = "accepted"   // jobs Job … Job+Count-1 of jobs.jsonl are part of the run
+	KindLaunching  Kind = "launching"  // attempt Job.N is about to be handed to Host; fsynced before it is
+	KindRunning    Kind = "running"    // the attempt has started, in Slot, at Started
+	KindExited     Kind = "exited"     // the attempt is over with Outcome; the job becomes Next
+	KindLost       Kind = "lost"       // the attempt is over or given up, no outcome, Reason; the job becomes Next
+	KindSuperseded Kind = "superseded" // the attempt never started, or its result came too late; the job becomes Next
+	KindCancelled  Kind = "cancelled"  // the attempt was ended on request (Outcome if known); the job becomes Next
+	KindJob        Kind = "job"        // the job becomes Next without an attempt: cancelled, skipped, failed for a reason
+	KindRound      Kind = "round"      // requeued by a person: a new round, queued, tries counted afresh
+	KindPriority   Kind = "priority"   // the job's priority is now Priority
+	KindAcked      Kind = "acked"      // every result up to and including Seq has reached the consumer
+	KindEvent      Kind = "event"      // something a person may want to read, about Host or Job; changes no state
+	KindEnded      Kind = "ended"      // every job is terminal and the hosts are cleaned up; Reason empty if all is well
+)
+
+// Record is one fact of the journal. Which fields count depends on Kind.
+type Record struct {
+	Kind     Kind       `json:"k"`
+	At       Stamp      `json:"t"`           // when it was recorded, dispatcher's clock
+	Job      ID         `json:"j,omitempty"` // with N: the attempt Job.N
+	N        int        `json:"n,omitempty"`
+	Host     string     `json:"h,omitempty"` // inventory name
+	Slot     int        `json:"slot,omitempty"`
+	Count    int        `json:"count,omitempty"`
+	Next     JobState   `json:"next,omitempty"` // omitted: queued
+	Charged  bool       `json:"charged,omitempty"`
+	Retry    Stamp      `json:"retry,omitempty"` // do not launch again before
+	Seq      int64      `json:"seq,omitempty"`   // result number, given when the job becomes terminal
+	Outcome  *Outcome   `json:"o,omitempty"`
+	Reason   string     `json:"why,omitempty"`
+	Priority int        `json:"prio,omitempty"`
+	Started  Stamp      `json:"started,omitempty"`
+	Epoch    int        `json:"epoch,omitempty"`
+	Owner    string     `json:"owner,omitempty"`
+	Files    []FileMark `json:"files,omitempty"`
+}
+
+// FileMark fixes an older journal file: what lies beyond Length is not part of
+// the run, whoever wrote it.
+type FileMark struct {
+	Name   string `json:"name"`
+	Length int64  `json:"len"`
+	CRC    uint32 `json:"crc"` // CRC-32C of the first Length bytes
+}
+
+// Attempt returns the attempt a record is about.
+func (r *Record) Attempt() AttemptID { return AttemptID{r.Job, r.N} }

@@ -1,0 +1,67 @@
+package jobs
+
+import "time"
+
+// Spec is what was asked: one job of a run. Specs are immutable once submitted.
+// The struct is small because a run may have a million of them; what many jobs
+// share stands in Options, one value for all jobs with equal options.
+type Spec struct {
+	ID      ID
+	Line    int    // line of the jobs file, 0 if it came from elsewhere
+	Command string // shell text, the user's own
+	Name    string // "" means: show the command
+	Params  []Param
+	*Options
+}
+
+// Param is one parameter of a grid job; it reaches the job as DCS_PARAM_<Name>.
+type Param struct{ Name, Value string }
+
+// EnvVar is one variable of a job's environment.
+type EnvVar struct{ Name, Value string }
+
+// OnLost says what to do with a job whose host is given up as lost.
+type OnLost uint8
+
+// The choices for OnLost; the zero value takes the run's default (requeue).
+const (
+	OnLostDefault OnLost = iota
+	OnLostRequeue
+	OnLostWait
+)
+
+// Options are a job's settings apart from its command and name. They are shared
+// between jobs and must not be changed. Zero values mean "the run's default".
+type Options struct {
+	Queue    string
+	Priority int           // smaller is more urgent
+	Tries    int           // attempts in all, at least 1; 0: default
+	Timeout  time.Duration // 0: none
+	Deadline time.Time     // latest finish; zero: none
+	Estimate time.Duration // the user's own guess of the run time; 0: none
+	Tags     []string      // sorted; each must be a tag of the host
+	GPUs     int
+	MemBytes int64
+	Slots    int // at least 1; 0: 1
+	After    []ID
+	Env      []EnvVar // sorted by name
+	Cwd      string
+	Setup    string
+	OnLost   OnLost
+	Hardness []string
+	File     string // where the job was read from, for messages
+}
+
+// NoOptions is the shared value of jobs that set nothing.
+var NoOptions = &Options{}
+
+// SlotCount returns how many slots the job occupies, at least 1.
+func (s *Spec) SlotCount() int { return max(1, s.Slots) }
+
+// Title returns the name, or the command when there is none.
+func (s *Spec) Title() string {
+	if s.Name != "" {
+		return s.Name
+	}
+	return s.Command
+}

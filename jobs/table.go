@@ -1,0 +1,81 @@
+package jobs
+
+// Job is a row of the Table: the folded state of one job.
+// Only Fold writes it.
+type Job struct {
+	Spec     *Spec
+	Attempts []*Attempt // every one it ever had, oldest first; N is index + 1
+	Retry    Stamp      // queued, but not before this instant; 0: at once
+	Seq      int64      // result number of the last terminal state, 0: none
+	Reason   string     // why it is in this state, "" when that is obvious
+	Priority int32      // as it is now
+	Round    int32      // 1, 2 …
+	Failures int32      // tries used up in this round
+	State    JobState
+	Urgent   bool // its host failed: goes before others (E6)
+}
+
+// Attempt is one execution. Only Fold writes it.
+type Attempt struct {
+	ID       AttemptID
+	Host     string
+	Reason   string
+	Launched Stamp // dispatcher's clock
+	Started  Stamp // host's clock
+	Outcome  *Outcome
+	Slot     int32
+	Round    int32
+	State    AttemptState
+	Charged  bool // it used up a try
+}
+
+// Open returns the attempts that may be alive, oldest first.
+func (j *Job) Open() []*Attempt {
+	var open []*Attempt
+	for _, a := range j.Attempts {
+		if a.State.Open() {
+			open = append(open, a)
+		}
+	}
+	return open
+}
+
+// Last returns the newest attempt, nil if there was none.
+func (j *Job) Last() *Attempt {
+	if len(j.Attempts) == 0 {
+		return nil
+	}
+	return j.Attempts[len(j.Attempts)-1]
+}
+
+// Table is the state of a run: what folding its journal gives. It is not safe
+// for concurrent use; the goroutine that owns the core owns it.
+type Table struct {
+	Specs  []*Spec // known specs; Specs[i].ID == i+1; may be ahead of Jobs
+	Jobs   []Job   // accepted jobs; Jobs[i] is job i+1
+	Counts [Skipped + 1]int
+	Seq    int64 // the newest result number
+	Acked  int64 // results up to here have reached the consumer
+	Epoch  int
+	Ended  bool // the last record of the run was written; cleared by new work
+}
+
+// Job returns the row of id, nil if there is none.
+func (t *Table) Job(id ID) *Job {
+	if id < 1 || int(id) > len(t.Jobs) {
+		return nil
+	}
+	return &t.Jobs[id-1]
+}
+
+// Attempt returns one attempt, nil if there is none.
+func (t *Table) Attempt(id AttemptID) *Attempt {
+	j := t.Job(id.Job)
+	if j == nil || id.N < 1 || id.N > len(j.Attempts) {
+		return nil
+	}
+	return j.Attempts[id.N-1]
+}
+
+// Unfinished returns how many jobs are not terminal.
+func (t *Table) Unfinished() int { return t.Counts[Queued] + t.Counts[Running] }
