@@ -1,0 +1,222 @@
+package jobs
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+)
+
+// fullSpec sets every field, so that a forgotten one fails the round trip.
+func fullSpec() *Spec {
+	return &Spec{
+		ID: 1, Line: 7, Command: "printf 'a\\tb' \"$X\"\t\x01\u2028é", Name: "näme",
+		Params: []Param{{"x", "0.1"}, {"y", ""}},
+		Options: &Options{
+			Queue: "q", Priority: -3, Tries: 5, Timeout: 90*time.Second + 1, Estimate: 36 * time.Hour,
+			Deadline: time.Date(2026, 11, 20, 18, 0, 0, 5, time.UTC), Tags: []string{"a", "gpu"}, GPUs: 2,
+			MemBytes: 8 << 30, Slots: 4, After: []ID{3, 5}, Env: []EnvVar{{"A", "1\n2"}, {"B", ""}},
+			Cwd: "/w d", Setup: "source ~/v/bin/activate", OnLost: OnLostWait, Hardness: []string{"10", "x"},
+			File: "dir/jobs.txt",
+		},
+	}
+}
+
+func TestFullSpecSetsEveryField(t *testing.T) {
+	s := fullSpec()
+	for _, v := range []reflect.Value{reflect.ValueOf(*s), reflect.ValueOf(*s.Options)} {
+		for i := range v.NumField() {
+			if v.Field(i).IsZero() {
+				t.Errorf("%s.%s is not covered by the round-trip test", v.Type(), v.Type().Field(i).Name)
+			}
+		}
+	}
+}
+
+// A run directory gives back exactly what was accepted (promise 1), bytes that
+// are no UTF-8 included.
+func TestSpecsRoundTrip(t *testing.T) {
+	full := fullSpec()
+	bytesSpec := &Spec{ID: 2, Command: "cat \xff\xfe'\x80", Name: "\xc3", Options: &Options{
+		Cwd: "\xe9t\xe9", Env: []EnvVar{{"A", "\xff"}}, Tags: []string{"\xfe"}}}
+	plain := &Spec{ID: 3, Command: "echo 3", Options: NoOptions}
+	empty := &Spec{ID: 4, Options: NoOptions}
+	in := []*Spec{full, bytesSpec, plain, empty}
+	data := []byte(SpecsHeader)
+	for _, s := range in {
+		data = AppendSpec(data, s)
+	}
+	out, good, err := DecodeSpecs(data)
+	if err != nil || good != int64(len(data)) {
+		t.Fatalf("good = %d of %d, %v", good, len(data), err)
+	}
+	if !reflect.DeepEqual(in, out) {
+		for i := range out {
+			t.Errorf("%+v %+v", out[i], out[i].Options)
+		}
+		t.Fatal("the specs changed")
+	}
+	for _, line := range strings.SplitAfter(strings.TrimSuffix(string(data), "\n"), "\n") {
+		if !utf8.ValidString(line) || !json.Valid([]byte(line)) {
+			t.Errorf("other tools cannot read %q", line)
+		}
+	}
+}
+
+func TestDecodeSpecsSharesOptions(t *testing.T) {
+	data := []byte(SpecsHeader)
+	for id := ID(1); id <= 4; id++ {
+		data = AppendSpec(data, &Spec{ID: id, Command: "x", Options: &Options{Tries: int(id % 2)}})
+	}
+	s, _, err := DecodeSpecs(data)
+	if err != nil || s[0].Options != s[2].Options || s[1].Options != NoOptions || s[3].Options != NoOptions {
+		t.Fatalf("equal options are not one value (%v)", err)
+	}
+}
+
+// Wherever a write is cut off, the whole lines before it count and the rest is
+// known not to (promise 3 for our own files).
+func TestDecodeSpecsTornTail(t *testing.T) {
+	data := []byte(SpecsHeader)
+	ends := map[int64]int{0: 0, int64(len(data)): 0}
+	for id := ID(1); id <= 3; id++ {
+		s := fullSpec()
+		s.ID = id
+		data = AppendSpec(data, s)
+		ends[int64(len(data))] = int(id)
+	}
+	for cut := range data {
+		specs, good, err := DecodeSpecs(data[:cut])
+		n, whole := ends[good]
+		if err != nil || !whole || len(specs) != n || good > int64(cut) {
+			t.Fatalf("cut at %d: %d specs, good %d, %v", cut, len(specs), good, err)
+		}
+		if _, isEnd := ends[int64(cut)]; isEnd && good != int64(cut) {
+			t.Fatalf("cut at %d, a line's end: good %d", cut, good)
+		}
+	}
+}
+
+func TestDecodeSpecsRefuses(t *testing.T) {
+	line := func(id ID) string { return string(AppendSpec(nil, &Spec{ID: id, Command: "x", Options: NoOptions})) }
+	for _, c := range []struct{ data, want string }{
+		{"echo 1\n", "does not start"},
+		{`{"v":2,"holds":"jobs"}` + "\n", "version 2"},
+		{SpecsHeader + line(2), "jobs.jsonl:2: job 2 stands where job 1 should"},
+		{SpecsHeader + line(1) + line(1), "jobs.jsonl:3"},
+		{SpecsHeader + "\n", "an id"},
+		{SpecsHeader + `{"id":1}` + "\n", "a command"},
+		{SpecsHeader + `{"id":1,"command":"x","colour":"red"}` + "\n", "the end of the line"},
+		{SpecsHeader + `{"id":1,"command":"x","options":{}}` + "\n", "an option"},
+		{SpecsHeader + `{"id":1,"command":"x","options":{"tries":1,"queue":"q"}}` + "\n", "an option"},
+		{SpecsHeader + `{"id":1,"command":"x","options":{"on_lost":9}}` + "\n", "on_lost 9"},
+		{SpecsHeader + `{"id":1,"command":{"b64":"!"}}` + "\n", "base64"},
+		{SpecsHeader + `{"id":99999999999999999999,"command":"x"}` + "\n", "64 bits"},
+		{SpecsHeader + `{"id":1,"command":"x\ud800"}` + "\n", "surrogate"},
+		{SpecsHeader + `{"id":1,"command":"x","options":` + "\n", "too early"},
+	} {
+		specs, good, err := DecodeSpecs([]byte(c.data))
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q: error %v, want %q", c.data, err, c.want)
+		}
+		if wantGood := strings.LastIndexByte(strings.TrimSuffix(c.data, "\n"), '\n') + 1; good != int64(wantGood) {
+			t.Errorf("%q: good = %d, want %d (%d specs)", c.data, good, wantGood, len(specs))
+		}
+	}
+}
+
+// A deadline that RFC 3339 cannot write must not make the file unreadable.
+func TestSpecDeadlineFarAway(t *testing.T) {
+	for _, year := range []int{-5, 0, 1, 9999, 12345} {
+		s := &Spec{ID: 1, Options: &Options{Deadline: time.Date(year, 1, 1, 0, 0, 0, 7, time.UTC)}}
+		out, _, err := DecodeSpecs(AppendSpec([]byte(SpecsHeader), s))
+		if err != nil || out[0].Deadline.IsZero() {
+			t.Errorf("year %d: %v", year, err)
+		}
+	}
+}
+
+func FuzzSpecRoundTrip(f *testing.F) {
+	f.Add("echo 1", "", "x", "1", "A", "b", int64(5), -1)
+	f.Add("a\\\"\n\x00\x7f\u2028", "\xff", "\xc3", "{\"b64\":\"\"}", "]", "\\u0000", int64(-1), 1<<40)
+	f.Fuzz(func(t *testing.T, command, name, pn, pv, en, ev string, ns int64, n int) {
+		in := &Spec{ID: 1, Line: n, Command: command, Name: name, Params: []Param{{pn, pv}}, Options: &Options{
+			Timeout: time.Duration(ns), Priority: n, MemBytes: ns, Env: []EnvVar{{en, ev}},
+			Tags: []string{pn, pv}, Queue: ev, After: []ID{ID(n)}, File: en, Deadline: StampOf(time.Unix(0, ns)).Time().UTC(),
+		}}
+		line := AppendSpec(nil, in)
+		if !json.Valid(line) || strings.Count(string(line), "\n") != 1 {
+			t.Fatalf("not one JSON line: %q", line)
+		}
+		out, _, err := DecodeSpecs(append([]byte(SpecsHeader), line...))
+		if err != nil || len(out) != 1 || !reflect.DeepEqual(in, out[0]) {
+			t.Fatalf("%v\n%+v %+v\n%q", err, in, in.Options, line)
+		}
+	})
+}
+
+// What the decoder takes, the encoder writes again with the same meaning; and
+// nothing makes it panic.
+func FuzzDecodeSpecs(f *testing.F) {
+	f.Add([]byte(SpecsHeader + string(AppendSpec(nil, fullSpec()))))
+	f.Add([]byte(SpecsHeader + `{"id":1,"command":"\ud83d\ude00\u00e9"}` + "\n" + `{"id":2,"comm`))
+	f.Add([]byte(SpecsHeader + `{"id":1,"command":{"b64":"/w=="},"options":{"on_lost":0}}` + "\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		in, good, err := DecodeSpecs(data)
+		if good < 0 || good > int64(len(data)) {
+			t.Fatalf("good = %d", good)
+		}
+		if err != nil {
+			return
+		}
+		again := []byte(SpecsHeader)
+		for _, s := range in {
+			again = AppendSpec(again, s)
+		}
+		out, _, err := DecodeSpecs(again)
+		if err != nil || len(out) != len(in) {
+			t.Fatalf("%d specs, then %d, %v", len(in), len(out), err)
+		}
+		third := []byte(SpecsHeader)
+		for _, s := range out {
+			third = AppendSpec(third, s)
+		}
+		if string(third) != string(again) {
+			t.Fatalf("not stable:\n%s\n%s", again, third)
+		}
+	})
+}
+
+// benchmarkSpecs are jobs as a sweep has them: short, one option shared.
+func benchmarkSpecs(n int) []byte {
+	data := []byte(SpecsHeader)
+	o := &Options{File: "sweep.txt", Estimate: 5 * time.Minute}
+	for i := range n {
+		data = AppendSpec(data, &Spec{ID: ID(i + 1), Line: i + 2, Command: `./sim --seed 12345 --out "r/12345.csv"`, Options: o})
+	}
+	return data
+}
+
+func BenchmarkAppendSpec(b *testing.B) {
+	s := fullSpec()
+	s.Options = &Options{File: "sweep.txt", Estimate: 5 * time.Minute}
+	buf := make([]byte, 0, 1<<10)
+	b.ReportAllocs()
+	for b.Loop() {
+		buf = AppendSpec(buf[:0], s)
+	}
+}
+
+func BenchmarkDecodeSpecs(b *testing.B) {
+	const n = 20_000
+	data := benchmarkSpecs(n)
+	b.ReportAllocs()
+	for b.Loop() {
+		if s, _, err := DecodeSpecs(data); err != nil || len(s) != n {
+			b.Fatal(len(s), err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/job")
+}

@@ -1,0 +1,156 @@
+package jobs
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// appendOptions writes the set options as a JSON object, always in this order,
+// so that equal options have equal text; nothing at all when none is set.
+func appendOptions(b []byte, o *Options) []byte {
+	start := len(b)
+	key := func(name string) { b = append(append(append(b, ',', '"'), name...), '"', ':') }
+	text := func(name, v string) {
+		if v != "" {
+			key(name)
+			b = appendJSONString(b, v)
+		}
+	}
+	number := func(name string, v int64) {
+		if v != 0 {
+			key(name)
+			b = strconv.AppendInt(b, v, 10)
+		}
+	}
+	list := func(name string, n int, item func(int)) {
+		for i := range n {
+			if i == 0 {
+				key(name)
+			}
+			b = append(b, "[,"[min(i, 1)])
+			item(i)
+		}
+		if n > 0 {
+			b = append(b, ']')
+		}
+	}
+	text("queue", o.Queue)
+	number("priority", int64(o.Priority))
+	number("tries", int64(o.Tries))
+	number("timeout_ns", int64(o.Timeout))
+	if !o.Deadline.IsZero() {
+		text("deadline", storable(o.Deadline).Format(time.RFC3339Nano))
+	}
+	number("est_ns", int64(o.Estimate))
+	list("tags", len(o.Tags), func(i int) { b = appendJSONString(b, o.Tags[i]) })
+	number("gpus", int64(o.GPUs))
+	number("mem", o.MemBytes)
+	number("slots", int64(o.Slots))
+	list("after", len(o.After), func(i int) { b = strconv.AppendInt(b, int64(o.After[i]), 10) })
+	if len(o.Env) > 0 {
+		key("env")
+		b = appendPairs(b, len(o.Env), func(i int) (string, string) { return o.Env[i].Name, o.Env[i].Value })
+	}
+	text("cwd", o.Cwd)
+	text("setup", o.Setup)
+	number("on_lost", int64(o.OnLost))
+	list("hardness", len(o.Hardness), func(i int) { b = appendJSONString(b, o.Hardness[i]) })
+	text("file", o.File)
+	if len(b) > start {
+		b[start] = '{' // was the comma before the first key
+		b = append(b, '}')
+	}
+	return b
+}
+
+// storable returns t in UTC, inside the years that RFC 3339 can write.
+func storable(t time.Time) time.Time {
+	t = t.UTC()
+	if t.Year() < 1 {
+		return time.Date(1, 1, 1, 0, 0, 0, 1, time.UTC) // not the zero time, which means none
+	}
+	if t.Year() > 9999 {
+		return time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
+	}
+	return t
+}
+
+// decodeOptions reads what appendOptions wrote.
+func (d *specDecoder) decodeOptions() (*Options, error) {
+	var o Options
+	var err error
+	opening := byte('{')
+	key := func(name string) bool {
+		at := d.i
+		if err != nil || d.peek() != opening {
+			return false
+		}
+		d.i++
+		if d.lit(`"`) && d.lit(name) && d.lit(`":`) {
+			opening = ','
+			return true
+		}
+		d.i = at
+		return false
+	}
+	text := func(name string, to *string) {
+		if key(name) {
+			*to, err = d.text()
+		}
+	}
+	number := func(name string) (n int64) {
+		if key(name) {
+			n, err = d.integer()
+		}
+		return n
+	}
+	texts := func(name string, to *[]string) {
+		if key(name) {
+			err = d.list(func() error {
+				s, err := d.text()
+				*to = append(*to, s)
+				return err
+			})
+		}
+	}
+	text("queue", &o.Queue)
+	o.Priority = int(number("priority"))
+	o.Tries = int(number("tries"))
+	o.Timeout = time.Duration(number("timeout_ns"))
+	deadline := ""
+	if text("deadline", &deadline); err == nil && deadline != "" {
+		o.Deadline, err = time.Parse(time.RFC3339Nano, deadline)
+	}
+	o.Estimate = time.Duration(number("est_ns"))
+	texts("tags", &o.Tags)
+	o.GPUs = int(number("gpus"))
+	o.MemBytes = number("mem")
+	o.Slots = int(number("slots"))
+	if key("after") {
+		err = d.list(func() error {
+			n, err := d.integer()
+			o.After = append(o.After, ID(n))
+			return err
+		})
+	}
+	if key("env") {
+		err = d.pairs(func(n, v string) { o.Env = append(o.Env, EnvVar{n, v}) })
+	}
+	text("cwd", &o.Cwd)
+	text("setup", &o.Setup)
+	if n := number("on_lost"); n < 0 || n > int64(OnLostWait) {
+		err = fmt.Errorf("on_lost %d is none of the choices", n)
+	} else {
+		o.OnLost = OnLost(n)
+	}
+	texts("hardness", &o.Hardness)
+	text("file", &o.File)
+	if err != nil {
+		return nil, err
+	}
+	if opening == '{' || !d.lit("}") {
+		return nil, d.want("an option in its place")
+	}
+	return &o, nil
+}
