@@ -1,0 +1,213 @@
+package hosttest
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// keygen runs ssh-keygen quietly.
+func keygen(args ...string) error {
+	cmd := exec.Command("ssh-keygen", append([]string{"-q"}, args...)...)
+	cmd.Env = cleanEnv()
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("hosttest: ssh-keygen %s: %w: %s", strings.Join(args, " "), err, out)
+	}
+	return nil
+}
+
+// cleanEnv is the little that sshd and its tools need; no test depends on the
+// variables of the one who runs it.
+func cleanEnv() []string {
+	return []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/nonexistent", "LC_ALL=C"}
+}
+
+// NewKey makes a key pair (ed25519, rsa or ecdsa) in path and path.pub.
+func NewKey(path, kind, passphrase string) error {
+	return keygen("-t", kind, "-N", passphrase, "-C", "hosttest", "-f", path)
+}
+
+// Sign makes path-cert.pub: the public key path.pub signed by ca, for a host or
+// for a user, valid for the names.
+func Sign(ca, path string, host bool, names ...string) error {
+	args := []string{"-s", ca, "-I", "hosttest", "-n", strings.Join(names, ",")}
+	if host {
+		args = append(args, "-h")
+	}
+	return keygen(append(args, path+".pub")...)
+}
+
+// hostKeys are the files of the server's private keys.
+func (s *SSHD) hostKeys() []string {
+	kinds := []string{"ed25519"}
+	if s.opts.RSA {
+		kinds = append(kinds, "rsa")
+	}
+	if s.opts.ECDSA {
+		kinds = append(kinds, "ecdsa")
+	}
+	for i, k := range kinds {
+		kinds[i] = filepath.Join(s.Dir, "host_"+k)
+	}
+	return kinds
+}
+
+// HostKey is the file of the server's ed25519 key; its public half is in .pub.
+func (s *SSHD) HostKey() string { return filepath.Join(s.Dir, "host_ed25519") }
+
+// HostCA is the file of the key that signed the host keys (Options.HostCA).
+func (s *SSHD) HostCA() string { return filepath.Join(s.Dir, "host_ca") }
+
+// UserCA is the file of a key whose certificates the server accepts for its user.
+func (s *SSHD) UserCA() string { return filepath.Join(s.Dir, "user_ca") }
+
+func (s *SSHD) writeKeys() error {
+	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
+		return fmt.Errorf("hosttest: %w", err)
+	}
+	for _, k := range s.hostKeys() {
+		if err := NewKey(k, strings.TrimPrefix(filepath.Base(k), "host_"), ""); err != nil {
+			return err
+		}
+	}
+	if err := NewKey(s.UserCA(), "ed25519", ""); err != nil {
+		return err
+	}
+	if s.opts.HostCA {
+		if err := NewKey(s.HostCA(), "ed25519", ""); err != nil {
+			return err
+		}
+		for _, k := range s.hostKeys() {
+			if err := Sign(s.HostCA(), k, true, "127.0.0.1", "localhost"); err != nil {
+				return err
+			}
+		}
+	}
+	if w := s.opts.With; w != nil {
+		s.Identity, s.KnownHosts, s.ConfigFile = w.Identity, w.KnownHosts, w.ConfigFile
+		return nil
+	}
+	s.Identity = filepath.Join(s.Dir, "id_ed25519")
+	s.KnownHosts = filepath.Join(s.Dir, "known_hosts")
+	s.ConfigFile = filepath.Join(s.Dir, "ssh_config")
+	return NewKey(s.Identity, "ed25519", s.opts.Passphrase)
+}
+
+// writeFiles writes what depends on the port.
+func (s *SSHD) writeFiles() error {
+	wrapper, err := s.writeShell()
+	if err != nil {
+		return err
+	}
+	pub, err := os.ReadFile(s.Identity + ".pub")
+	if err != nil {
+		return fmt.Errorf("hosttest: %w", err)
+	}
+	var c strings.Builder
+	put := func(format string, a ...any) { fmt.Fprintf(&c, format+"\n", a...) }
+	put("ListenAddress 127.0.0.1:%d", s.Port)
+	for _, k := range s.hostKeys() {
+		put("HostKey %q", k)
+		if s.opts.HostCA {
+			put("HostCertificate %q", k+"-cert.pub")
+		}
+	}
+	put("PidFile none\nUsePAM no\nStrictModes no\nPermitRootLogin yes\nPrintMotd no\nLogLevel VERBOSE")
+	put("PasswordAuthentication no\nKbdInteractiveAuthentication no")
+	put("AuthorizedKeysFile %q", s.AuthorizedKeys())
+	put("TrustedUserCAKeys %q", s.UserCA()+".pub")
+	if s.opts.MaxStartups != "" {
+		put("MaxStartups %s", s.opts.MaxStartups)
+	}
+	if wrapper != "" {
+		put("ForceCommand %s", quote(wrapper))
+	}
+	if len(s.opts.Env) > 0 {
+		var env []string
+		for _, k := range slices.Sorted(maps.Keys(s.opts.Env)) {
+			env = append(env, fmt.Sprintf("%q", k+"="+s.opts.Env[k]))
+		}
+		put("SetEnv %s", strings.Join(env, " "))
+	}
+	for _, l := range s.opts.Config {
+		put("%s", l)
+	}
+	config := filepath.Join(s.Dir, "sshd_config")
+	for name, text := range map[string]string{s.AuthorizedKeys(): string(pub), config: c.String()} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			return fmt.Errorf("hosttest: %w", err)
+		}
+	}
+	return s.noPenalties(config)
+}
+
+// noPenalties turns off what OpenSSH 9.8 and later do to a source of failed
+// logins: the tests' failures all come from one address. Older servers do not
+// know the word.
+func (s *SSHD) noPenalties(config string) error {
+	cmd := exec.Command(s.sshd, "-t", "-f", config, "-o", "PerSourcePenalties=no")
+	cmd.Env = cleanEnv()
+	if out, _ := cmd.CombinedOutput(); strings.Contains(string(out), "Bad configuration option") {
+		return nil
+	}
+	f, err := os.OpenFile(config, os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("hosttest: %w", err)
+	}
+	if _, err := f.WriteString("PerSourcePenalties no\n"); err != nil {
+		f.Close()
+		return fmt.Errorf("hosttest: %w", err)
+	}
+	return f.Close()
+}
+
+// AuthorizedKeys is the file of the keys that may log in.
+func (s *SSHD) AuthorizedKeys() string { return filepath.Join(s.Dir, "authorized_keys") }
+
+// announce tells the client's files of this server.
+func (s *SSHD) announce() error {
+	keys := s.hostKeys()
+	mark := ""
+	if s.opts.HostCA {
+		keys, mark = []string{s.HostCA()}, "@cert-authority "
+	}
+	var known strings.Builder
+	for _, k := range keys {
+		pub, err := os.ReadFile(k + ".pub")
+		if err != nil {
+			return fmt.Errorf("hosttest: %w", err)
+		}
+		fmt.Fprintf(&known, "%s[127.0.0.1]:%d %s", mark, s.Port, pub)
+	}
+	if err := appendFile(s.KnownHosts, known.String()); err != nil {
+		return err
+	}
+	if s.opts.With != nil {
+		return nil
+	}
+	return appendFile(s.ConfigFile, fmt.Sprintf(`Host *
+	User %s
+	IdentityFile %s
+	IdentitiesOnly yes
+	IdentityAgent none
+	UserKnownHostsFile %s
+	GlobalKnownHostsFile none
+	StrictHostKeyChecking yes
+`, s.User, s.Identity, s.KnownHosts))
+}
+
+func appendFile(name, text string) error {
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("hosttest: %w", err)
+	}
+	if _, err := f.WriteString(text); err != nil {
+		f.Close()
+		return fmt.Errorf("hosttest: %w", err)
+	}
+	return f.Close()
+}

@@ -1,0 +1,112 @@
+package hosttest
+
+import (
+	"bytes"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// ssh runs OpenSSH's own client against the server: the fixture is judged by a
+// client that is not ours.
+func ssh(t *testing.T, s *SSHD, command string) (string, error) {
+	t.Helper()
+	if _, err := exec.LookPath("ssh"); err != nil {
+		t.Skip("LEFT OUT, NOT TESTED: ssh is not installed: apt-get install openssh-client")
+	}
+	cmd := exec.Command("ssh", "-F", s.ConfigFile, "-p", strconv.Itoa(s.Port), "127.0.0.1", command)
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	if err != nil {
+		t.Logf("ssh: %v: %s", err, errs.String())
+	}
+	return string(out), err
+}
+
+// The fixture is a working server under each login shell of issue 2, point 4,
+// with noise where the shell has an rc file.
+func TestShells(t *testing.T) {
+	for _, shell := range []string{"", "/bin/bash", "/bin/dash", "/bin/tcsh"} {
+		t.Run(strings.TrimPrefix(shell, "/bin/"), func(t *testing.T) {
+			if shell != "" {
+				if _, err := os.Stat(shell); err != nil {
+					t.Skipf("LEFT OUT, NOT TESTED: %v", err)
+				}
+			}
+			noise := ""
+			if shell != "" {
+				noise = "Welcome to melon4!\n"
+			}
+			s := StartSSHD(t, Options{Shell: shell, Noise: noise, Env: map[string]string{"FRUIT": "mel on"}})
+			out, err := ssh(t, s, `/bin/sh -c 'echo "$FRUIT" "$HOME"'`)
+			if err != nil {
+				t.Fatal(err)
+			}
+			home := os.Getenv("HOME")
+			if want := noise + "mel on " + home + "\n"; home != "" && out != want {
+				t.Errorf("got %q, want %q", out, want)
+			}
+		})
+	}
+}
+
+// A stopped server refuses connections and comes back on the same port with the same keys.
+func TestStopAndStart(t *testing.T) {
+	s := StartSSHD(t, Options{RSA: true, ECDSA: true})
+	for range 2 {
+		if out, err := ssh(t, s, "echo here"); err != nil || out != "here\n" {
+			t.Fatalf("%q, %v", out, err)
+		}
+		s.Stop()
+		s.Stop()
+		if c, err := net.Dial("tcp", s.Addr()); err == nil {
+			c.Close()
+			t.Fatal("a stopped server accepts connections")
+		}
+		if err := s.Start(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Two servers may share one client, and host certificates work.
+func TestSharedClient(t *testing.T) {
+	a := StartSSHD(t, Options{})
+	b := StartSSHD(t, Options{With: a, HostCA: true})
+	for _, s := range []*SSHD{a, b} {
+		if out, err := ssh(t, s, "echo here"); err != nil || out != "here\n" {
+			t.Errorf("%q, %v", out, err)
+		}
+	}
+}
+
+// Stop leaves nothing of the server behind, running commands included.
+func TestStopEndsCommands(t *testing.T) {
+	s := StartSSHD(t, Options{})
+	cmd := exec.Command("ssh", "-F", s.ConfigFile, "-p", strconv.Itoa(s.Port), "127.0.0.1", "echo $$; exec sleep 1000")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Skipf("LEFT OUT, NOT TESTED: %v", err)
+	}
+	buf := make([]byte, 32)
+	n, err := out.Read(buf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(buf[:n])))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Stop()
+	cmd.Wait()
+	if p, ok := readProc(pid); ok {
+		t.Errorf("process %d (%s) is still alive", pid, p.name)
+	}
+}
