@@ -1,0 +1,38 @@
+# The two commands of the README are `go run . run examples/jobs.txt` and `make test`.
+
+STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
+GOVULNCHECK = golang.org/x/vuln/cmd/govulncheck@v1.9.0
+FUZZTIME ?= 20s
+
+.PHONY: build test short lint vuln fuzz bench man clean
+
+build: ## the static program, ./dcs-tui
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o dcs-tui .
+
+test: ## everything, with the race detector and a real sshd (installed from Debian's packages when root)
+	@scripts/need-sshd
+	DCS_REQUIRE_SSHD=1 go test -race ./...
+
+short: ## what needs neither sshd nor a minute
+	go test -short ./...
+
+lint: ## gofmt, go vet, staticcheck
+	@test -z "$$(gofmt -l .)" || { echo "not gofmt-ed:"; gofmt -l .; exit 1; }
+	go vet ./...
+	go run $(STATICCHECK) ./...
+
+vuln: ## known vulnerabilities (needs the vulnerability database)
+	go run $(GOVULNCHECK) ./...
+
+fuzz: ## every fuzz target for FUZZTIME
+	@scripts/fuzz-all $(FUZZTIME)
+
+bench: build ## throughput, gaps, efficiency, memory beside xargs -P; writes bench/
+	@scripts/need-sshd
+	go run ./bench
+
+man: build ## man/dcs-tui.1
+	mkdir -p man && ./dcs-tui man > man/dcs-tui.1
+
+clean:
+	rm -rf dcs-tui man

@@ -1,0 +1,70 @@
+package dispatch
+
+import (
+	"time"
+
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/results"
+)
+
+// Journal is where facts become durable; jobs/journal implements it.
+type Journal interface {
+	// Append takes records; they are durable when the next Sync returns nil.
+	// After an error the records stay pending and the next Sync tries again.
+	Append([]jobs.Record) error
+	Sync() error
+	// Fenced returns the epoch of a dispatcher that took the run over, 0 if none.
+	Fenced() (int, error)
+	// Beat shows other dispatchers that this one is alive.
+	Beat() error
+}
+
+// Config says what a dispatcher needs. Table is the folded journal (empty for a
+// new run); the dispatcher owns it from Start on.
+type Config struct {
+	RunUID  string
+	RunName string
+	RunDir  string // absolute
+	Created jobs.Stamp
+
+	Sched     sched.Config
+	Hosts     []*hosts.Host
+	Connector hosts.Connector
+	Journal   Journal
+	Table     *jobs.Table
+	// StoreSpecs makes accepted jobs durable before the core hears of them.
+	StoreSpecs func([]*jobs.Spec) error
+	// Open is sent to each helper, with Host, Slots, Less, Nice, WorkDir, Setup
+	// and Epoch filled in for it.
+	Open hosts.Open
+	// Notify is told of everything that a person may want to read, in order,
+	// from the dispatcher's goroutine: it must not block. May be nil.
+	Notify func(Notice)
+}
+
+// Notice is a line for people: what happened to a host or a job.
+type Notice struct {
+	At   time.Time
+	Host string  // "" if it is not about a host
+	Job  jobs.ID // 0 if it is not about a job
+	Text string  // as it came: clean it before it reaches a terminal
+}
+
+// Result is one finished job (one round of it), in completion order.
+type Result = results.Result
+
+// Snapshot is an immutable picture of the run, bounded in size.
+type Snapshot struct {
+	At       time.Time
+	Counts   [jobs.Skipped + 1]int // jobs by state
+	Total    int                   // accepted jobs
+	More     bool                  // more jobs may come (standard input is open)
+	Hosts    []sched.HostView
+	Rate     float64       // finished jobs a second, smoothed over the last minute
+	ETA      time.Duration // until the queue is done at this rate; 0: not known
+	Paused   bool
+	Problem  string // the journal cannot be written, …: "" if all is well
+	Finished bool
+}

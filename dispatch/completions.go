@@ -1,0 +1,52 @@
+package dispatch
+
+import (
+	"context"
+	"io"
+	"sync"
+)
+
+// completions is the queue of results that wait for the consumer. The engine
+// puts, consumers take; it holds no result twice. It grows with what the
+// consumer leaves lying, as the table of the run does.
+type completions struct {
+	mu    sync.Mutex
+	queue []*Result
+	over  bool
+	wake  chan struct{} // closed and replaced when something changed
+}
+
+func newCompletions() *completions { return &completions{wake: make(chan struct{})} }
+
+// put adds results and says whether the run is over.
+func (c *completions) put(rs []*Result, over bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.queue = append(c.queue, rs...)
+	c.over = over
+	close(c.wake)
+	c.wake = make(chan struct{})
+}
+
+func (c *completions) next(ctx context.Context) (*Result, error) {
+	for {
+		c.mu.Lock()
+		if len(c.queue) > 0 {
+			r := c.queue[0]
+			c.queue[0] = nil
+			c.queue = c.queue[1:]
+			c.mu.Unlock()
+			return r, nil
+		}
+		over, wake := c.over, c.wake
+		c.mu.Unlock()
+		if over {
+			return nil, io.EOF
+		}
+		select {
+		case <-wake:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,138 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/jobs"
+)
+
+// Dispatcher is a running dispatcher. Its methods may be called from any
+// goroutine; they reach the engine through its input channel.
+type Dispatcher struct {
+	cfg      Config
+	inputs   chan input
+	done     chan struct{} // closed when the engine goroutine has ended
+	finished chan struct{} // closed when the core has finished for the first time
+	results  *completions
+
+	submit    sync.Mutex // one submitter at a time: ids follow each other
+	submitted int        // jobs handed to the core, guarded by submit
+
+	closeOnce sync.Once
+	finish    sched.Finish // written by the engine before done is closed
+	finishErr error
+}
+
+// errEnded is returned to callers that come after the dispatcher has ended.
+var errEnded = errors.New("the dispatcher has ended")
+
+// Start begins: it connects to the hosts and asks them about every open attempt
+// of the table. It returns at once.
+func Start(cfg Config) (*Dispatcher, error) {
+	if len(cfg.Hosts) == 0 {
+		return nil, errors.New("no hosts to dispatch to")
+	}
+	d := &Dispatcher{
+		cfg:       cfg,
+		inputs:    make(chan input, 1024),
+		done:      make(chan struct{}),
+		finished:  make(chan struct{}),
+		results:   newCompletions(),
+		submitted: len(cfg.Table.Jobs),
+	}
+	e := newEngine(d)
+	go e.run()
+	return d, nil
+}
+
+// Submit stores jobs durably and hands them to the core, numbering them after
+// those the run has (Spec.ID is set here). last says that no more will come.
+func (d *Dispatcher) Submit(specs []*jobs.Spec, last bool) error {
+	d.submit.Lock()
+	defer d.submit.Unlock()
+	for i, s := range specs {
+		s.ID = jobs.ID(d.submitted + i + 1)
+	}
+	if len(specs) > 0 {
+		if err := d.cfg.StoreSpecs(specs); err != nil {
+			return err
+		}
+	}
+	if !d.send(input{ev: sched.Submit{Specs: specs, Last: last}}) {
+		return errEnded
+	}
+	d.submitted += len(specs)
+	return nil
+}
+
+// Next returns the next result in completion order. It waits until there is
+// one, ctx is done (ctx.Err()), or the run is over and all were taken (io.EOF).
+// Results that an earlier dispatcher had not had acknowledged come first.
+func (d *Dispatcher) Next(ctx context.Context) (*Result, error) { return d.results.next(ctx) }
+
+// Ack says that the consumer has every result up to seq.
+func (d *Dispatcher) Ack(seq int64) { d.send(input{ev: sched.Acked{Seq: seq}}) }
+
+// Do hands an action to the core: Cancel, Requeue, Pause, Drain, Stop …
+func (d *Dispatcher) Do(ev sched.Event) { d.send(input{ev: ev}) }
+
+// Snapshot returns a picture of the run as it is now, nil after the end.
+func (d *Dispatcher) Snapshot() *Snapshot {
+	var s *Snapshot
+	d.call(func(e *engine) { s = e.snapshot() })
+	return s
+}
+
+// Finished is closed when the core has finished; results may remain to be taken.
+func (d *Dispatcher) Finished() <-chan struct{} { return d.finished }
+
+// Close ends the dispatcher after it has finished (or stops it: running jobs go
+// on), takes leave of the hosts, and returns how the run ended.
+func (d *Dispatcher) Close() (sched.Finish, error) {
+	d.closeOnce.Do(func() { d.send(input{call: (*engine).leave}) })
+	<-d.done
+	return d.finish, d.finishErr
+}
+
+// send hands an input to the engine; false means that it has ended.
+func (d *Dispatcher) send(in input) bool {
+	select {
+	case <-d.done:
+		return false
+	default:
+	}
+	select {
+	case d.inputs <- in:
+		return true
+	case <-d.done:
+		return false
+	}
+}
+
+// call runs f in the engine's goroutine and waits for it; false means that the
+// engine has ended and f has not run.
+func (d *Dispatcher) call(f func(*engine)) bool {
+	ran := make(chan struct{})
+	if !d.send(input{call: func(e *engine) { f(e); close(ran) }}) {
+		return false
+	}
+	select {
+	case <-ran:
+		return true
+	case <-d.done:
+		select {
+		case <-ran:
+			return true
+		default:
+			return false
+		}
+	}
+}
+
+// farewell is how long hosts have to end what is left and to leave, beyond the
+// grace that their jobs' children have.
+const farewell = 15 * time.Second

@@ -1,0 +1,276 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"io"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
+
+// rig is a dispatcher over fake hosts and a fake journal, in virtual time.
+type rig struct {
+	t       *testing.T
+	journal *fakeJournal
+	hosts   *fakeHosts
+	d       *Dispatcher
+	notices []string
+}
+
+func newRig(t *testing.T, run time.Duration, names ...string) *rig {
+	r := &rig{t: t, journal: &fakeJournal{t: t}}
+	r.hosts = newFakeHosts(t, r.journal, run)
+	return r.start(&jobs.Table{}, names...)
+}
+
+func (r *rig) start(table *jobs.Table, names ...string) *rig {
+	var hs []*hosts.Host
+	for _, n := range names {
+		hs = append(hs, &hosts.Host{Name: n, Link: "ssh", Addresses: []string{n}, Slots: hosts.SlotRule{Fixed: 4}, Weight: 1})
+	}
+	d, err := Start(Config{
+		RunUID: "u1", RunName: "test", RunDir: "/run", Sched: sched.Config{Seed: 1}, Hosts: hs,
+		Connector: r.hosts, Journal: r.journal, Table: table,
+		StoreSpecs: func(s []*jobs.Spec) error { table.Specs = append(table.Specs, s...); return nil },
+		Open:       hosts.Open{Run: "u1", Epoch: 1},
+		Notify:     func(n Notice) { r.notices = append(r.notices, n.Text) },
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.d = d
+	return r
+}
+
+func specs(n int) []*jobs.Spec {
+	var out []*jobs.Spec
+	for range n {
+		out = append(out, &jobs.Spec{Command: "true", Options: jobs.NoOptions})
+	}
+	return out
+}
+
+func (r *rig) submit(n int) {
+	if err := r.d.Submit(specs(n), true); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// drain takes every result until the run is over, acknowledging each.
+func (r *rig) drain() []*Result {
+	var out []*Result
+	for {
+		res, err := r.d.Next(context.Background())
+		if err == io.EOF {
+			return out
+		}
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		out = append(out, res)
+		r.d.Ack(res.Seq)
+	}
+}
+
+func (r *rig) close(how sched.Finished) {
+	r.t.Helper()
+	f, err := r.d.Close()
+	if err != nil || f.How != how {
+		r.t.Errorf("the run ended %v (%s), %v; want %v", f.How, f.Why, err, how)
+	}
+	r.hosts.wg.Wait()
+}
+
+// D1, promise 1: every job submitted comes back once, numbered without gaps,
+// and the acknowledgement is in the journal.
+func TestEveryJobComesBackOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, time.Second, "a", "b")
+		r.submit(50)
+		res := r.drain()
+		if len(res) != 50 {
+			t.Fatalf("%d results of 50 jobs", len(res))
+		}
+		seen := map[jobs.ID]bool{}
+		for i, x := range res {
+			if x.Seq != int64(i+1) || x.State != jobs.Succeeded || seen[x.Job] {
+				t.Errorf("result %d: job %d seq %d %s", i, x.Job, x.Seq, x.State)
+			}
+			seen[x.Job] = true
+		}
+		r.close(sched.AllDone)
+		if got := r.d.cfg.Table.Acked; got != 50 {
+			t.Errorf("acknowledged up to %d", got)
+		}
+		for _, b := range r.hosts.byes {
+			if !b.End {
+				t.Error("a host was not told that the run is over (promise 4)")
+			}
+		}
+		if len(r.hosts.byes) != 2 {
+			t.Errorf("%d hosts were taken leave of", len(r.hosts.byes))
+		}
+	})
+}
+
+// DESIGN 3.3: when the journal cannot be written nothing is launched, it is
+// said, and the run goes on when there is space again.
+func TestNothingIsLaunchedWithoutJournal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, time.Second, "a")
+		r.journal.set(syscall.ENOSPC, 0)
+		r.submit(3)
+		time.Sleep(30 * time.Second)
+		if r.hosts.launches != 0 {
+			t.Errorf("%d jobs launched without a durable record", r.hosts.launches)
+		}
+		if s := r.d.Snapshot(); s.Problem == "" {
+			t.Error("the snapshot does not say that the journal cannot be written")
+		}
+		r.journal.set(nil, 0)
+		if res := r.drain(); len(res) != 3 {
+			t.Errorf("%d results after the disk was freed", len(res))
+		}
+		r.close(sched.AllDone)
+	})
+}
+
+// X1: a dispatcher that finds a higher epoch stops, kills nothing, says so.
+func TestAFencedDispatcherStops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, time.Hour, "a")
+		r.submit(2)
+		time.Sleep(10 * time.Second)
+		r.journal.set(nil, 2)
+		<-r.d.Finished()
+		r.close(sched.Fenced)
+		if len(r.hosts.killed) != 0 {
+			t.Errorf("a fenced dispatcher killed %v", r.hosts.killed)
+		}
+	})
+}
+
+// B1, D6, P2: a link that breaks costs no job; what ran meanwhile is counted
+// and nothing is launched twice (the fake host fails the test if it is).
+func TestALinkThatBreaksLosesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, 20*time.Second, "a", "b")
+		r.submit(16)
+		time.Sleep(5 * time.Second)
+		r.hosts.mu.Lock()
+		w := r.hosts.workers["a"]
+		r.hosts.refuse["a"] = errors.New("connection refused")
+		r.hosts.mu.Unlock()
+		w.cut(errors.New("broken pipe"))
+		time.Sleep(25 * time.Second)
+		r.hosts.mu.Lock()
+		delete(r.hosts.refuse, "a")
+		r.hosts.mu.Unlock()
+		res := r.drain()
+		if len(res) != 16 {
+			t.Errorf("%d results of 16", len(res))
+		}
+		for _, x := range res {
+			if x.State != jobs.Succeeded || x.Failures != 0 || x.Attempts != 1 {
+				t.Errorf("job %d: %s after %d attempts", x.Job, x.State, x.Attempts)
+			}
+		}
+		r.close(sched.AllDone)
+	})
+}
+
+// DESIGN 8: stopping leaves running jobs running, and the next dispatcher
+// adopts them: no second launch, every result once.
+func TestStopAndResumeAdopts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, 20*time.Second, "a")
+		r.submit(6)
+		time.Sleep(5 * time.Second)
+		r.d.Do(sched.Stop{Why: "test"})
+		<-r.d.Finished()
+		if f, _ := r.d.Close(); f.How != sched.Stopped {
+			t.Fatalf("ended %v", f.How)
+		}
+		if len(r.hosts.killed) > 0 || len(r.hosts.byes) != 1 || r.hosts.byes[0].End {
+			t.Errorf("stopping touched running jobs: killed %v, byes %v", r.hosts.killed, r.hosts.byes)
+		}
+		// A new dispatcher over what the journal holds.
+		table := &jobs.Table{Specs: r.d.cfg.Table.Specs}
+		for i := range r.journal.durable {
+			if err := jobs.Fold(table, &r.journal.durable[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.start(table, "a")
+		r.submit(0)
+		if res := r.drain(); len(res) != 6 {
+			t.Errorf("%d results of 6", len(res))
+		}
+		r.close(sched.AllDone)
+	})
+}
+
+// Promise 1: results that were not acknowledged are handed out again.
+func TestUnacknowledgedResultsComeAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, time.Second, "a")
+		r.submit(3)
+		first, err := r.d.Next(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.d.Ack(first.Seq)
+		<-r.d.Finished()
+		r.close(sched.AllDone)
+		r.start(r.d.cfg.Table, "a")
+		r.submit(0)
+		res := r.drain()
+		if len(res) != 2 || res[0].Seq != 2 || res[1].Seq != 3 {
+			t.Errorf("handed out again: %+v", res)
+		}
+		r.close(sched.AllDone)
+	})
+}
+
+// K9: cancelling ends running jobs through their host and queued ones at once.
+func TestCancelAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, time.Hour, "a")
+		r.submit(10)
+		time.Sleep(4 * time.Second)
+		r.d.Do(sched.Cancel{All: true, Why: "test"})
+		res := r.drain()
+		for _, x := range res {
+			if x.State != jobs.Cancelled {
+				t.Errorf("job %d is %s", x.Job, x.State)
+			}
+		}
+		if len(res) != 10 || len(r.hosts.killed) != 4 {
+			t.Errorf("%d results, %d attempts killed", len(res), len(r.hosts.killed))
+		}
+		r.close(sched.AllDone)
+	})
+}
+
+// Next gives up when its context does, and loses nothing by it.
+func TestNextHonoursItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, time.Minute, "a")
+		r.submit(1)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		if _, err := r.d.Next(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Next: %v", err)
+		}
+		if len(r.drain()) != 1 {
+			t.Error("the result was lost")
+		}
+		r.close(sched.AllDone)
+	})
+}

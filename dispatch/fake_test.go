@@ -1,0 +1,240 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
+
+// fakeJournal keeps records in memory, remembers what is durable, and can be
+// made to fail.
+type fakeJournal struct {
+	mu      sync.Mutex
+	t       *testing.T
+	pending []jobs.Record
+	durable []jobs.Record
+	fail    error
+	fenced  int
+	beats   int
+}
+
+func (j *fakeJournal) Append(rs []jobs.Record) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.pending = append(j.pending, rs...)
+	return j.fail
+}
+
+func (j *fakeJournal) Sync() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.fail != nil {
+		return j.fail
+	}
+	j.durable = append(j.durable, j.pending...)
+	j.pending = nil
+	return nil
+}
+
+func (j *fakeJournal) Fenced() (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.fenced, nil
+}
+
+func (j *fakeJournal) Beat() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.beats++
+	return nil
+}
+
+func (j *fakeJournal) set(fail error, fenced int) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.fail, j.fenced = fail, fenced
+}
+
+// intended says whether the launching record of an attempt is durable.
+func (j *fakeJournal) intended(id jobs.AttemptID) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for i := range j.durable {
+		if r := &j.durable[i]; r.Kind == jobs.KindLaunching && r.Attempt() == id {
+			return true
+		}
+	}
+	return false
+}
+
+// fakeHosts is a Connector whose hosts run every job for a given time and keep
+// what they know across connections, as a spool does.
+type fakeHosts struct {
+	mu       sync.Mutex
+	t        *testing.T
+	journal  *fakeJournal
+	run      time.Duration
+	exit     func(jobs.AttemptID) int
+	refuse   map[string]error // Connect fails with this
+	workers  map[string]*fakeWorker
+	started  map[jobs.AttemptID]int
+	outcomes map[jobs.AttemptID]*jobs.Outcome
+	byes     []hosts.Bye
+	killed   []jobs.AttemptID
+	launches int
+	wg       sync.WaitGroup
+}
+
+func newFakeHosts(t *testing.T, j *fakeJournal, run time.Duration) *fakeHosts {
+	return &fakeHosts{t: t, journal: j, run: run, refuse: map[string]error{}, workers: map[string]*fakeWorker{},
+		started: map[jobs.AttemptID]int{}, outcomes: map[jobs.AttemptID]*jobs.Outcome{}}
+}
+
+func (f *fakeHosts) Connect(ctx context.Context, h *hosts.Host, open *hosts.Open) (hosts.Worker, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.refuse[h.Name]; err != nil {
+		return nil, &hosts.Error{Host: h.Name, Class: hosts.Unreachable, Err: err}
+	}
+	w := &fakeWorker{f: f, host: h.Name, reports: make(chan hosts.Message, 4096), stop: make(chan struct{}), start: time.Now()}
+	f.workers[h.Name] = w
+	go w.beat()
+	return w, nil
+}
+
+// fakeWorker is the connection to one fake host.
+type fakeWorker struct {
+	f       *fakeHosts
+	host    string
+	start   time.Time
+	mu      sync.Mutex
+	closed  bool
+	err     error
+	reports chan hosts.Message
+	stop    chan struct{}
+}
+
+func (w *fakeWorker) Hello() *hosts.Hello {
+	return &hosts.Hello{Version: 1, BootID: w.host, OS: "linux", Cores: 4, Slots: 4, MemBytes: 1 << 33, Shared: true, Dir: "/run"}
+}
+
+func (w *fakeWorker) beat() {
+	tick := time.NewTicker(3 * time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			w.say(&hosts.Beat{Uptime: time.Since(w.start), MemFree: 1 << 33, DiskFree: -1})
+		case <-w.stop:
+			return
+		}
+	}
+}
+
+func (w *fakeWorker) say(m hosts.Message) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.closed {
+		w.reports <- m
+	}
+}
+
+func (w *fakeWorker) Send(ms ...hosts.Message) error {
+	for _, m := range ms {
+		switch m := m.(type) {
+		case *hosts.Launch:
+			w.launch(m)
+		case *hosts.Probe:
+			w.probe(m)
+		case *hosts.Kill:
+			w.f.mu.Lock()
+			w.f.killed = append(w.f.killed, m.Attempts...)
+			w.f.mu.Unlock()
+			for _, id := range m.Attempts {
+				w.finish(id, jobs.Outcome{Signal: "SIGTERM", Stopped: true})
+			}
+		case *hosts.Read:
+			w.say(&hosts.Chunk{ID: m.ID, Size: 5, Bulk: []byte("hello")})
+		case *hosts.Bye:
+			w.f.mu.Lock()
+			w.f.byes = append(w.f.byes, *m)
+			w.f.mu.Unlock()
+			w.Close()
+		}
+	}
+	return nil
+}
+
+func (w *fakeWorker) launch(m *hosts.Launch) {
+	for _, job := range m.Jobs {
+		if !w.f.journal.intended(job.Attempt) {
+			w.f.t.Errorf("attempt %s reached its host before its record was durable", job.Attempt)
+		}
+		w.f.mu.Lock()
+		w.f.launches++
+		w.f.started[job.Attempt]++
+		again := w.f.started[job.Attempt] > 1
+		w.f.mu.Unlock()
+		if again {
+			w.f.t.Errorf("attempt %s was launched twice", job.Attempt)
+		}
+		w.say(&hosts.Started{Jobs: []hosts.StartedJob{{Attempt: job.Attempt, Slot: 1}}})
+		w.f.wg.Go(func() {
+			time.Sleep(w.f.run) // virtual time: the bubble's clock
+			exit := 0
+			if w.f.exit != nil {
+				exit = w.f.exit(job.Attempt)
+			}
+			w.finish(job.Attempt, jobs.Outcome{Exit: exit, Started: 1, Ended: 1 + jobs.Stamp(w.f.run)})
+		})
+	}
+}
+
+func (w *fakeWorker) finish(id jobs.AttemptID, o jobs.Outcome) {
+	w.f.mu.Lock()
+	known := w.f.outcomes[id]
+	if known == nil {
+		w.f.outcomes[id] = &o
+	}
+	now := w.f.workers[w.host]
+	w.f.mu.Unlock()
+	if known == nil && now != nil {
+		now.say(&hosts.Exits{Jobs: []hosts.ExitedJob{{Attempt: id, Slot: 1, Outcome: o}}})
+	}
+}
+
+func (w *fakeWorker) probe(m *hosts.Probe) {
+	var out hosts.Probed
+	w.f.mu.Lock()
+	for _, id := range m.Attempts {
+		p := hosts.ProbedJob{Attempt: id, Answer: hosts.NeverStarted}
+		if w.f.started[id] > 0 {
+			p.Answer = hosts.IsRunning
+		}
+		if o := w.f.outcomes[id]; o != nil {
+			p.Answer, p.Outcome = hosts.HasExited, o
+		}
+		out.Jobs = append(out.Jobs, p)
+	}
+	w.f.mu.Unlock()
+	w.say(&out)
+}
+
+func (w *fakeWorker) Reports() <-chan hosts.Message   { return w.reports }
+func (w *fakeWorker) KeepAlive(context.Context) error { return nil }
+func (w *fakeWorker) Err() error                      { return w.err }
+func (w *fakeWorker) Close() error                    { w.cut(errors.New("closed")); return nil }
+func (w *fakeWorker) cut(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.closed {
+		w.closed, w.err = true, err
+		close(w.stop)
+		close(w.reports)
+	}
+}

@@ -1,0 +1,173 @@
+package dispatch
+
+import (
+	"fmt"
+	"time"
+
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/results"
+)
+
+// see takes from a record what consumers and people are to be shown. It is
+// called while the job still is as the record left it.
+func (e *engine) see(r *jobs.Record) {
+	if r.Seq > 0 && r.Kind != jobs.KindAcked {
+		e.rate.add(e.now().Mono)
+		e.shown = append(e.shown, e.result(r.Job))
+	}
+	switch r.Kind {
+	case jobs.KindEvent:
+		e.tell(Notice{At: r.At.Time(), Host: r.Host, Job: r.Job, Text: r.Reason})
+	case jobs.KindLost:
+		e.tell(Notice{At: r.At.Time(), Host: e.hostOf(r), Job: r.Job,
+			Text: fmt.Sprintf("attempt %s lost: %s; the job is %s", r.Attempt(), r.Reason, r.Next)})
+	case jobs.KindExited:
+		if r.Next == jobs.Queued {
+			e.tell(e.retryNotice(r))
+		}
+	}
+}
+
+func (e *engine) retryNotice(r *jobs.Record) Notice {
+	j := e.core.Table().Job(r.Job)
+	why := r.Reason
+	if why == "" && r.Outcome != nil {
+		why = results.Cause(r.Outcome)
+	}
+	return Notice{At: r.At.Time(), Host: e.hostOf(r), Job: r.Job,
+		Text: fmt.Sprintf("attempt %s failed (%s), %d failed so far, tried again", r.Attempt(), why, j.Failures)}
+}
+
+func (e *engine) hostOf(r *jobs.Record) string {
+	if a := e.core.Table().Attempt(r.Attempt()); a != nil {
+		return a.Host
+	}
+	return r.Host
+}
+
+func (e *engine) tell(n Notice) {
+	if e.cfg.Notify != nil {
+		e.cfg.Notify(n)
+	}
+}
+
+// result makes what a consumer gets of a job that has just become terminal.
+func (e *engine) result(id jobs.ID) *Result {
+	j := e.core.Table().Job(id)
+	dir := e.cfg.RunDir
+	if a := j.Last(); a != nil {
+		if ag := e.agents[a.Host]; ag != nil {
+			dir = ag.filesDir(dir)
+		}
+	}
+	r := results.FromJob(e.cfg.RunUID, e.cfg.RunName, e.cfg.Created, dir, j)
+	return &r
+}
+
+// redeliver hands out what an earlier dispatcher of this run had not had
+// acknowledged (promise 1: at least once).
+func (e *engine) redeliver() {
+	t := e.cfg.Table
+	if t.Acked >= t.Seq {
+		return
+	}
+	waiting := make([]*Result, t.Seq-t.Acked)
+	for i := range t.Jobs {
+		if j := &t.Jobs[i]; j.State.Terminal() && j.Seq > t.Acked {
+			waiting[j.Seq-t.Acked-1] = e.result(j.Spec.ID)
+		}
+	}
+	var rs []*Result
+	for _, r := range waiting { // a result is missing where a later round has begun
+		if r != nil {
+			rs = append(rs, r)
+		}
+	}
+	e.d.results.put(rs, false)
+}
+
+// release lets go what waited for the journal: results and launches only when
+// it has their records, everything else in any case.
+func (e *engine) release(durable bool) {
+	if durable && len(e.shown) > 0 {
+		e.d.results.put(e.shown, false)
+		e.shown = nil
+	}
+	kept := e.held[:0]
+	for _, o := range e.held {
+		switch o := o.(type) {
+		case sched.Finish:
+			if !durable {
+				kept = append(kept, o)
+				continue
+			}
+			e.end(o)
+		case sched.Launch:
+			if !durable {
+				kept = append(kept, o)
+				continue
+			}
+			e.order(o.Host, o)
+		case sched.Connect:
+			e.order(o.Host, o)
+		case sched.Disconnect:
+			e.order(o.Host, o)
+		case sched.SetLimit:
+			e.order(o.Host, o)
+		case sched.Withdraw:
+			e.order(o.Host, o)
+		case sched.Kill:
+			e.order(o.Host, o)
+		case sched.Probe:
+			e.order(o.Host, o)
+		}
+	}
+	clear(e.held[len(kept):])
+	e.held = kept
+}
+
+func (e *engine) order(host string, o sched.Order) {
+	if a := e.agents[host]; a != nil {
+		a.give(o)
+	}
+}
+
+// end notes that the core has nothing left to do.
+func (e *engine) end(f sched.Finish) {
+	if e.finish == nil {
+		close(e.d.finished)
+	}
+	e.finish = &f
+	e.d.results.put(nil, true)
+}
+
+// fenced stops everything: another dispatcher owns the run. Nothing more is
+// written, launched or killed by this one.
+func (e *engine) fenced(by int) {
+	if e.fencedBy > 0 {
+		return
+	}
+	e.fencedBy = by
+	why := fmt.Sprintf("another dispatcher has taken this run over (epoch %d); this one stops and changes nothing more", by)
+	e.tell(Notice{At: time.Now(), Text: why})
+	e.pending, e.held, e.shown = nil, nil, nil
+	e.end(sched.Finish{How: sched.Fenced, Why: why})
+}
+
+// housekeeping shows that we are alive and looks whether we still own the run.
+func (e *engine) housekeeping() {
+	if e.fencedBy > 0 {
+		return
+	}
+	if by, err := e.cfg.Journal.Fenced(); err == nil && by > 0 {
+		e.fenced(by)
+		return
+	}
+	if t := time.Now(); t.Sub(e.beatAt) >= 10*time.Second {
+		e.beatAt = t
+		if err := e.cfg.Journal.Beat(); err != nil && e.journal == nil {
+			e.tell(Notice{At: t, Text: fmt.Sprintf("the owner file cannot be written: %v", err)})
+		}
+	}
+}
