@@ -1,0 +1,205 @@
+package hosts
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// Unknown keys, bad values and duplicates are errors with file and line (DESIGN 8).
+func TestErrorsNameFileAndLine(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"", "f: no [[host]]"},
+		{"# nothing\n", "f: no [[host]]"},
+		{"[[host]\nname='a'", "f:1: "},
+		{"[[host]]\nname = \n", "f:2: "},
+		{"[[host]]\nname = 'a'\nname = 'b'\n", "f:3: "},
+		{"[[host]]\nport = 22\n", "f:1: a [[host]] without a name"},
+		{"[[host]]\nname='a'\n\nprot = 22\n", `f:4: unknown key "prot"; did you mean "port"?`},
+		{"[[host]]\nname='a'\nlost-after='60s'\n", `f:3: unknown key "lost-after"; did you mean "lost_after"?`},
+		{"[[host]]\nname='a'\nxyzzy = 22\n", `f:3: unknown key "xyzzy"`},
+		{"[[host]]\nname='a'\n[host.more]\nx=1\n", `f:3: unknown key "more"`},
+		{"[[host]]\nname='a'\n[[host]]\nname='b'\nmore.x=1\n", `f:5: unknown key "more"`},
+		{"[[host]]\nname='a'\n[other]\nx=1\n", `f:3: unknown table or key "other"`},
+		{"[[host]]\nname='a'\n[[hosts]]\nname='b'\n", `f:3: unknown table or key "hosts"`},
+		{"port=22\n[[host]]\nname='a'\n", `f:1: "port" stands outside any table`},
+		{"[[host]]\nname='a'\n\n[[provider]]\nname='slurm'\n", "f:4: providers are not available yet"},
+		{"[host]\nname='a'\n", "f:1: write [[host]] with double brackets"},
+		{"host = [1]\n", "f:1: write [[host]] with double brackets"},
+		{"[[defaults]]\nport=1\n[[host]]\nname='a'\n", "f:1: defaults must be a table"},
+		{"[defaults]\nport=22\nname='a'\n[[host]]\nname='a'\n", "f:3: name belongs in a [[host]]"},
+		{"[[host]]\nname='a'\nport='22'\n", "f:3: port: must be a whole number without quotes, not a text"},
+		{"[[host]]\nname='a'\nport=0\n", "f:3: port: must be from 1 to 65535, not 0"},
+		{"[[host]]\nname='a'\nport=9223372036854775807\n", "f:3: port: must be from 1 to 65535"},
+		{"[[host]]\nname='a'\nport=2.5\n", "f:3: port: must be a whole number without quotes, not a decimal number"},
+		{"[[host]]\nname=1\n", "f:2: name: must be a text in quotes, not a whole number"},
+		{"[[host]]\nname=''\n", "f:2: name: must not be empty"},
+		{"[[host]]\nname='a b'\n", `f:2: name: the host name "a b" contains ' '`},
+		{"[[host]]\nname='ä'\n", `f:2: name: the host name "ä" contains 'ä'`},
+		{"[[host]]\nname='../x'\n", "f:2: name: "},
+		{"[[host]]\nname='a/b'\n", "f:2: name: "},
+		{"[[host]]\nname='-o'\n", "f:2: name: "},
+		{"[[host]]\nname='..'\n", "f:2: name: "},
+		{"[[host]]\nname=\"a\\u0000\"\n", "f:2: name: contains the control character"},
+		{"[[host]]\nname='" + strings.Repeat("x", 64) + "'\n", "f:2: name: the host name xxxxxxxxxxxxxxxxxxxx… has 64"},
+		{"[[host]]\nname='a[2-1]'\n", `f:2: name: "a[2-1]": the range [2-1] runs backwards`},
+		{"[[host]]\nname='a[1-99999]'\n", "f:2: name: "},
+		{"[[host]]\nname='a'\n[[host]]\nport=1\nname='a'\n", "f:5: the host a is there twice, first on line 2"},
+		{"[[host]]\nname='n[1-3]'\n[[host]]\nname='n3'\n", "f:4: the host n3 is there twice, first on line 2"},
+		{"[[host]]\nname='n[1,1]'\n", "f:2: the host n1 is there twice"},
+		{"[[host]]\nname='n[1-3]'\naddress='x[1-2]'\n", "f:3: address: x[1-2] stands for 2 addresses, but the name n[1-3] for 3 hosts"},
+		{"[[host]]\nname='a'\naddress='b:22'\n", "f:3: address: \"b:22\": the port goes into `port`"},
+		{"[[host]]\nname='a'\naddress='[fe80::1]:22'\n", "f:3: address: "},
+		{"[[host]]\nname='a'\naddress='me@b'\n", "f:3: address: \"me@b\": the user goes into `user`"},
+		{"[[host]]\nname='a'\naddress='-oProxyCommand=x'\n", "f:3: address: "},
+		{"[[host]]\nname='a'\naddress=[]\n", "f:3: address: must not be an empty list"},
+		{"[[host]]\nname='a'\nuser='-l'\n", "f:3: user: "},
+		{"[[host]]\nname='a'\nidentity='id_rsa'\n", "f:3: identity: "},
+		{"[[host]]\nname='a'\njump='-x'\n", "f:3: jump: "},
+		{"[[host]]\nname='a'\nslots=0\n", "f:3: slots: must be at least 1"},
+		{"[[host]]\nname='a'\nslots=-1\n", "f:3: slots: must be a whole number"},
+		{"[[host]]\nname='a'\nslots='core-1'\n", "f:3: slots: must be a whole number"},
+		{"[[host]]\nname='a'\nslots=true\n", "f:3: slots: must be a whole number"},
+		{"[[host]]\nname='a'\nslots='cores-1'\nreserve=2\n", "f:4: reserve = 2 contradicts"},
+		{"[[host]]\nname='a'\nyield='no'\n", "f:3: yield: must be true or false"},
+		{"[[host]]\nname='a'\nmax_load=-1\n", "f:3: max_load: must be"},
+		{"[[host]]\nname='a'\nmax_load=nan\n", "f:3: max_load: must be"},
+		{"[[host]]\nname='a'\nweight=0\n", "f:3: weight: must be"},
+		{"[[host]]\nname='a'\nmin_mem_free='lots'\n", `f:3: min_mem_free: "lots" is not a size`},
+		{"[[host]]\nname='a'\nquiet=['22-6']\n", "f:3: quiet: "},
+		{"[[host]]\nname='a'\nquiet=[07:00:00]\n", "f:3: quiet: must be a text in quotes, not a date or time"},
+		{"[[host]]\nname='a'\nnice=20\n", "f:3: nice: must be from 0 to 19"},
+		{"[[host]]\nname='a'\ntags=['a b']\n", "f:3: tags: "},
+		{"[[host]]\nname='a'\ngpus=-2\n", "f:3: gpus: must be from -1"},
+		{"[[host]]\nname='a'\nwork_dir='scratch'\n", "f:3: work_dir: "},
+		{"[[host]]\nname='a'\nsetup=[]\n", "f:3: setup: must be a text"},
+		{"[[host]]\nname='a'\nlost_after='soon'\n", "f:3: lost_after: "},
+		{"[[host]]\nname='a'\nlost_after=60\n", "f:3: lost_after: must be a text in quotes"},
+		{"[[host]]\nname='a'\nlost_after='-5s'\n", "f:3: lost_after: must be at least 1s"},
+		{"[[host]]\nname='a'\nlink='shh'\n", `f:3: link: "shh" is neither "ssh" nor "local"`},
+		{"[[host]]\nname='a'\nlink=[]\n", "f:3: link: "},
+		{"[[host]]\nname='a'\nlink='a | b'\n", "f:3: link: "},
+		{"[[host]]\nname='a'\nlink=3\n", "f:3: link: "},
+		{"x\x00y", "f:1: a NUL byte"},
+		{"\x7fELF\x01\x02\n", "f:1: "},
+		{"\xff\xfe[\n", "f:"},
+	} {
+		_, _, err := Parse([]byte(c.text), "f")
+		var p Problems
+		if !errors.As(err, &p) || !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("%q:\n got %v\nwant %s", c.text, err, c.want)
+		}
+	}
+}
+
+// Several errors are reported at once, in order of lines, each line that of its key.
+func TestAllErrorsAtOnce(t *testing.T) {
+	_, _, err := Parse([]byte(`# "quotes' in a comment [[host]]
+[defaults]
+setup = """
+[[host]]
+port = "no"
+"""
+nice = 99
+[[host]]
+name = "a" # [[host]]
+tags = [
+  "x", # ]
+  'y]', # not a tag
+]
+"port" = "22"
+[[ host ]]
+name = 'b'
+setup = '''
+weight = 0
+''''
+  weight = 0
+[[host]]
+name = 'c'
+nice = -1
+`), "f")
+	want := []string{"f:7: nice", "f:10: tags", "f:14: port", "f:20: weight", "f:23: nice"}
+	if err == nil {
+		t.Fatal("no error")
+	}
+	lines := strings.Split(err.Error(), "\n")
+	for i, w := range want {
+		if i >= len(lines) || !strings.HasPrefix(lines[i], w) {
+			t.Fatalf("got\n%v\nwant lines that start with %q", err, want)
+		}
+	}
+	if len(lines) != len(want) {
+		t.Errorf("too many lines:\n%v", err)
+	}
+}
+
+func TestManyErrorsAreBounded(t *testing.T) {
+	var b strings.Builder
+	for i := range 100 {
+		fmt.Fprintf(&b, "[[host]]\nname = 'a%d'\nbad = 1\n", i)
+	}
+	_, _, err := Parse([]byte(b.String()), "f")
+	if err == nil || !strings.HasSuffix(err.Error(), "\nf: and 80 more") {
+		t.Errorf("%v", err)
+	}
+	_, _, err = Parse([]byte("[[host]]\nname='a[1-6000]'\n[[host]]\nname='b[1-6000]'\n[[host]]\nname='c[1-6000]'\n"), "f")
+	if err == nil || err.Error() != "f:4: more than 10000 hosts in one inventory" {
+		t.Errorf("%v", err)
+	}
+}
+
+// What is legal and surely not meant is a warning with file and line.
+func TestWarnings(t *testing.T) {
+	for text, want := range map[string]string{
+		"[[host]]\nname='a'\nslots=4\nreserve=2\n":           "f:4: reserve does nothing here",
+		"[defaults]\nslots=4\nreserve=2\n[[host]]\nname='a'": "f:3: reserve does nothing here",
+		"[[host]]\nname='a[1-2]'\naddress='b'\n":             "f:3: all 2 hosts of a[1-2] have the same address b",
+		"[[host]]\nname='a'\nlink='local'\naddress='b'\n":    "f:4: address does nothing here",
+		"[[host]]\nname='a'\nlost_after='5s'\n":              "f:3: lost_after under 15s",
+	} {
+		_, warnings, err := Parse([]byte(text), "f")
+		if err != nil || len(warnings) != 1 || !strings.HasPrefix(warnings[0], want) {
+			t.Errorf("%q: %v, %v; want %s", text, warnings, err, want)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, s := range []string{
+		"[[host]]\nname='a'\n", "[defaults]\nslots='cores-1'\n[[host]]\nname='n[01-12]'\naddress='n[01-12].lab'\n",
+		"host=[{name='a'},{name='b'}]", "[[host]]\nname=\"\"\"a\"\"\"\nbad=[[1],\n[2]]\n", "defaults.port=1\n[[host]]\nname='a'\nx.y.z=1",
+		"[[host]]\nname='a'\nlink='docker exec -i {name}'\n", "[[host]]\nname='a'\nquiet='22:00-06:00'\nlost_after='5m'\nmin_mem_free='2G'\n",
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		inv, _, err := Parse(data, "f")
+		lines := 1 + strings.Count(string(data), "\n")
+		if err != nil {
+			var p Problems
+			if !errors.As(err, &p) || len(p) == 0 {
+				t.Fatalf("not Problems: %v", err)
+			}
+			for _, one := range p {
+				if one.Line < 0 || one.Line > lines+1 || strings.ContainsRune(one.Text, '\n') {
+					t.Fatalf("bad problem %+v of %d lines", one, lines)
+				}
+			}
+			return
+		}
+		seen := map[string]bool{}
+		for _, h := range inv.Hosts {
+			if nameProblem(h.Name) != "" || seen[h.Name] || h.Line < 1 || h.Line > lines {
+				t.Fatalf("host %+v", h)
+			}
+			seen[h.Name] = true
+			if (h.Link == "ssh") != (len(h.Addresses) > 0) && h.Link == "ssh" || (h.Link == "command") != (len(h.Command) > 0) {
+				t.Fatalf("host %+v", h)
+			}
+		}
+		if len(seen) == 0 || len(seen) > MaxHosts {
+			t.Fatalf("%d hosts", len(seen))
+		}
+	})
+}

@@ -1,0 +1,211 @@
+package hosts
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+)
+
+// draft is a table of the inventory on its way to become hosts: the values of
+// [defaults] first, those of the [[host]] over them.
+type draft struct {
+	host      Host
+	name      string
+	addresses []string
+	slots     *slotsWord
+	reserve   *int
+}
+
+// slotsWord is `slots` as written.
+type slotsWord struct {
+	fixed int  // a number
+	less  int  // cores-N
+	bare  bool // "cores": reserve says how many less
+}
+
+// inventoryKey is one key of [defaults] and [[host]].
+type inventoryKey struct {
+	set      func(d *draft, v any) error // the error is for people and does not name the key
+	hostOnly bool
+}
+
+// inventoryKeys is every key there is; hosts.toml.example documents them.
+var inventoryKeys = map[string]inventoryKey{
+	"name":          {set: text(func(d *draft, s string) error { d.name = s; return nil }), hostOnly: true},
+	"address":       {set: list(setAddress), hostOnly: true},
+	"port":          {set: number(1, 65535, func(d *draft, n int) { d.host.Port = n })},
+	"user":          {set: text(setUser)},
+	"identity":      {set: text(setIdentity)},
+	"jump":          {set: list(setJump)},
+	"slots":         {set: setSlots},
+	"reserve":       {set: number(0, 4096, func(d *draft, n int) { d.reserve = &n })},
+	"yield":         {set: boolean(func(d *draft, b bool) { d.host.Yield = b })},
+	"max_load":      {set: decimal(true, func(d *draft, f float64) { d.host.MaxLoad = f })},
+	"min_mem_free":  {set: size(func(d *draft, n int64) { d.host.MinMemFree = n })},
+	"min_disk_free": {set: size(func(d *draft, n int64) { d.host.MinDiskFree = n })},
+	"quiet":         {set: list(setQuiet)},
+	"nice":          {set: number(0, 19, func(d *draft, n int) { d.host.Nice = n })},
+	"tags":          {set: list(setTags)},
+	"gpus":          {set: number(-1, 1024, func(d *draft, n int) { d.host.GPUs = n })},
+	"weight":        {set: decimal(false, func(d *draft, f float64) { d.host.Weight = f })},
+	"work_dir":      {set: text(setWorkDir)},
+	"setup":         {set: setSetup},
+	"lost_after":    {set: text(setLostAfter)},
+	"link":          {set: setLink},
+}
+
+// inventoryKeyNames returns the known keys in alphabetical order.
+func inventoryKeyNames() []string {
+	names := make([]string, 0, len(inventoryKeys))
+	for k := range inventoryKeys {
+		names = append(names, k)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func setUser(d *draft, s string) error {
+	if s[0] == '-' || strings.ContainsAny(s, " @:/") {
+		return fmt.Errorf("%q is not a user name", s)
+	}
+	d.host.User = s
+	return nil
+}
+
+// absolute is also what starts in the home directory.
+func absolute(s string) bool { return path.IsAbs(s) || s == "~" || strings.HasPrefix(s, "~/") }
+
+func setIdentity(d *draft, s string) error {
+	if !absolute(s) && !strings.HasPrefix(s, "%d/") {
+		return fmt.Errorf("%q must be a whole path (/… or ~/…)", s)
+	}
+	d.host.Identity = s
+	return nil
+}
+
+func setWorkDir(d *draft, s string) error {
+	if !absolute(s) {
+		return fmt.Errorf("%q must be a whole path on the host (/… or ~/…)", s)
+	}
+	d.host.WorkDir = path.Clean(s)
+	return nil
+}
+
+// setSetup takes several lines too: it is shell.
+func setSetup(d *draft, v any) error {
+	s, ok := v.(string)
+	if !ok {
+		return wrongKind(v, "a text in quotes")
+	}
+	if strings.ContainsRune(s, 0) {
+		return fmt.Errorf("contains a NUL byte")
+	}
+	d.host.Setup = strings.TrimSpace(s)
+	return nil
+}
+
+func setAddress(d *draft, items []string) error {
+	if len(items) == 0 {
+		return fmt.Errorf("must not be an empty list; leave it out to use the name")
+	}
+	d.addresses = items
+	return nil
+}
+
+// setJump keeps an empty list apart from none at all: it means no gateway,
+// whatever ssh_config says.
+func setJump(d *draft, items []string) error {
+	jumps := []string{}
+	for _, item := range items {
+		for one := range strings.SplitSeq(item, ",") {
+			one = strings.TrimSpace(one)
+			if one == "none" && len(items) == 1 && !strings.Contains(item, ",") {
+				continue
+			}
+			if one == "" || one[0] == '-' || strings.ContainsAny(one, " /") {
+				return fmt.Errorf("%q is not a gateway; write [user@]host[:port], or none", one)
+			}
+			jumps = append(jumps, one)
+		}
+	}
+	d.host.Jump = jumps
+	return nil
+}
+
+func setQuiet(d *draft, items []string) error {
+	d.host.Quiet = nil
+	for _, item := range items {
+		q, err := parseQuiet(item)
+		if err != nil {
+			return err
+		}
+		d.host.Quiet = append(d.host.Quiet, q)
+	}
+	return nil
+}
+
+func setTags(d *draft, items []string) error {
+	var tags []string
+	for _, item := range items {
+		for t := range strings.SplitSeq(item, ",") {
+			t = strings.TrimSpace(t)
+			if t == "" || len(t) > 63 || strings.ContainsFunc(t, func(r rune) bool { return !plain(r) && r != ':' && r != '=' && r != '+' }) {
+				return fmt.Errorf("%q is not a tag; letters, digits and . _ - : = + are allowed, at most 63", t)
+			}
+			tags = append(tags, t)
+		}
+	}
+	slices.Sort(tags)
+	d.host.Tags = slices.Compact(tags)
+	return nil
+}
+
+func setLostAfter(d *draft, s string) error {
+	t, err := time.ParseDuration(strings.ReplaceAll(s, " ", ""))
+	if err != nil {
+		return fmt.Errorf(`%q is not a time such as "60s" or "5m"`, s)
+	}
+	if t < time.Second {
+		return fmt.Errorf("must be at least 1s, not %s", s)
+	}
+	d.host.LostAfter = t
+	return nil
+}
+
+// setLink takes ssh, local, or a command: split like a shell would, or a list.
+func setLink(d *draft, v any) error {
+	d.host.Command = nil
+	if _, isText := v.(string); !isText {
+		argv, err := texts(v)
+		if err != nil {
+			return err
+		}
+		if len(argv) == 0 {
+			return fmt.Errorf(`must be "ssh", "local" or a command`)
+		}
+		d.host.Link, d.host.Command = "command", argv
+		return nil
+	}
+	s, err := oneLine(v)
+	if err != nil {
+		return err
+	}
+	if s == "ssh" || s == "local" {
+		d.host.Link = s
+		return nil
+	}
+	argv, err := splitWords(s)
+	if err != nil {
+		return err
+	}
+	if len(argv) == 0 || len(argv) == 1 && !strings.Contains(argv[0], "/") { // a typing error, most likely
+		return fmt.Errorf(`%q is neither "ssh" nor "local"; a command of one word is written as a list: [%q]`, s, s)
+	}
+	if argv[0] == "" {
+		return fmt.Errorf("%q is a command without a program", s)
+	}
+	d.host.Link, d.host.Command = "command", argv
+	return nil
+}

@@ -1,0 +1,271 @@
+package hosts
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/BurntSushi/toml"
+)
+
+// Parse reads an inventory; file is its name for messages. It reports every
+// problem it finds, not the first (type Problems).
+func Parse(data []byte, file string) (*Inventory, []string, error) {
+	n := &notes{file: file}
+	if i := bytes.IndexByte(data, 0); i >= 0 {
+		n.bad(1+bytes.Count(data[:i], []byte("\n")), "a NUL byte: this is not a text file")
+		return nil, nil, n.err()
+	}
+	var root map[string]any
+	if _, err := toml.Decode(string(data), &root); err != nil {
+		var pe toml.ParseError
+		if errors.As(err, &pe) {
+			line := pe.Position.Line
+			if at := pe.Position.Start; at > 0 && at <= len(data) { // Line is one too far when a line end was not expected
+				line = min(line, 1+bytes.Count(data[:at], []byte("\n")))
+			}
+			n.bad(line, "%s", strings.ReplaceAll(pe.Message, "\n", " "))
+		} else {
+			n.bad(0, "%s", strings.ReplaceAll(strings.TrimPrefix(err.Error(), "toml: "), "\n", " "))
+		}
+		return nil, nil, n.err()
+	}
+	r := &reader{notes: n, at: locate(data), seen: map[string]int{}}
+	r.root(root)
+	if err := n.err(); err != nil {
+		return nil, n.warningLines(), err
+	}
+	return &Inventory{File: file, Hosts: r.hosts}, n.warningLines(), nil
+}
+
+// reader turns the tables of one file into hosts.
+type reader struct {
+	*notes
+	at    *places
+	hosts []*Host
+	seen  map[string]int // host name to the line that gave it
+	full  bool           // MaxHosts was reached and said
+}
+
+func (r *reader) root(root map[string]any) {
+	for _, key := range sortedKeys(root) {
+		switch line := r.at.line("", 0, key); key {
+		case "defaults", "host":
+		case "provider":
+			r.bad(r.at.table("provider", 0), "providers are not available yet; take the [[provider]] tables out")
+		default:
+			if _, known := inventoryKeys[key]; known {
+				r.bad(line, "%q stands outside any table; put it under [defaults] or a [[host]]", key)
+				continue
+			}
+			if _, isTable := root[key].(map[string]any); isTable || len(r.at.tables[key]) > 0 {
+				line = r.at.table(key, 0)
+			}
+			r.bad(line, "unknown table or key %q; there are [defaults] and [[host]]", key)
+		}
+	}
+
+	def := &draft{host: defaultHost()}
+	switch t := root["defaults"].(type) {
+	case nil:
+	case map[string]any:
+		r.apply(def, "defaults", 0, t)
+		if _, warning, err := slotRule(&draft{}, def); err != nil {
+			r.bad(r.at.line("defaults", 0, "reserve"), "%v", err)
+		} else if warning != "" {
+			r.warn(r.at.line("defaults", 0, "reserve"), "%s", warning)
+		}
+	default:
+		r.bad(r.at.table("defaults", 0), "defaults must be a table, written [defaults] once")
+	}
+
+	tables, ok := hostTables(root["host"])
+	switch {
+	case !ok:
+		r.bad(r.at.table("host", 0), "write [[host]] with double brackets before each host")
+	case len(tables) == 0:
+		r.bad(0, "no [[host]] in it; without an inventory file this machine is used")
+	}
+	for i, t := range tables {
+		r.host(def, i, t)
+	}
+}
+
+// hostTables accepts [[host]] and host = [{…}].
+func hostTables(v any) ([]map[string]any, bool) {
+	switch v := v.(type) {
+	case nil:
+		return nil, true
+	case []map[string]any:
+		return v, true
+	case []any:
+		var tables []map[string]any
+		for _, one := range v {
+			t, ok := one.(map[string]any)
+			if !ok {
+				return nil, false
+			}
+			tables = append(tables, t)
+		}
+		return tables, true
+	}
+	return nil, false
+}
+
+// apply sets what a table says, and reports what it should not say.
+func (r *reader) apply(d *draft, table string, n int, values map[string]any) {
+	for _, key := range sortedKeys(values) {
+		line := r.at.line(table, n, key)
+		k, known := inventoryKeys[key]
+		switch {
+		case !known:
+			hint := ""
+			if near := nearest(key, inventoryKeyNames()); near != "" {
+				hint = fmt.Sprintf("; did you mean %q?", near)
+			}
+			r.bad(line, "unknown key %q%s", key, hint)
+		case k.hostOnly && table == "defaults":
+			r.bad(line, "%s belongs in a [[host]], not in [defaults]", key)
+		default:
+			if err := k.set(d, values[key]); err != nil {
+				r.bad(line, "%s: %v", key, err)
+			} else if key == "lost_after" && d.host.LostAfter < 15*time.Second {
+				r.warn(line, "lost_after under 15s: a short hiccup of the network gives a host up")
+			}
+		}
+	}
+}
+
+// host reads the n-th [[host]] and adds the hosts that it stands for.
+func (r *reader) host(def *draft, n int, values map[string]any) {
+	line := r.at.table("host", n)
+	before := len(r.problems)
+	own := &draft{host: def.host}
+	r.apply(own, "host", n, values)
+	rule, warning, err := slotRule(def, own)
+	if err != nil {
+		r.bad(r.at.line("host", n, "reserve"), "%v", err)
+	} else if warning != "" {
+		r.warn(r.at.line("host", n, "reserve"), "%s", warning)
+	}
+	if _, given := values["name"]; !given {
+		r.bad(line, "a [[host]] without a name")
+	}
+	if len(r.problems) > before {
+		return
+	}
+	h := own.host
+	h.Slots, h.File, h.Line = rule, r.file, line
+	if rule.Fixed == 0 {
+		h.Reserve = rule.Less
+	}
+	r.expand(h, own, n)
+}
+
+func (r *reader) expand(h Host, own *draft, n int) {
+	nameLine := r.at.line("host", n, "name")
+	names, err := Expand(own.name)
+	if err != nil {
+		r.bad(nameLine, "name: %v", err)
+		return
+	}
+	if len(r.hosts)+len(names) > MaxHosts {
+		if !r.full {
+			r.bad(nameLine, "more than %d hosts in one inventory", MaxHosts)
+		}
+		r.full = true
+		return
+	}
+	addresses, ok := r.addresses(h, own, names, n)
+	if !ok {
+		return
+	}
+	for i, name := range names {
+		if p := nameProblem(name); p != "" {
+			r.bad(nameLine, "name: %s", p)
+			return // the others of a range would be wrong in the same way
+		}
+		if first, dup := r.seen[name]; dup {
+			r.bad(nameLine, "the host %s is there twice, first on line %d", name, first)
+			continue
+		}
+		r.seen[name] = nameLine
+		one := h
+		one.Name, one.Addresses = name, addresses[i]
+		one.Jump, one.Tags, one.Quiet = slices.Clone(h.Jump), slices.Clone(h.Tags), slices.Clone(h.Quiet)
+		one.Command = nil
+		for _, word := range h.Command {
+			one.Command = append(one.Command, strings.ReplaceAll(word, "{name}", name))
+		}
+		r.hosts = append(r.hosts, &one)
+	}
+}
+
+// addresses returns the addresses of each name: its own part of a range, or the
+// name itself when an ssh host has none.
+func (r *reader) addresses(h Host, own *draft, names []string, n int) ([][]string, bool) {
+	out := make([][]string, len(names))
+	line := r.at.line("host", n, "address")
+	if len(own.addresses) == 0 {
+		if h.Link == "ssh" {
+			for i, name := range names {
+				out[i] = []string{name}
+			}
+		}
+		return out, true
+	}
+	if h.Link != "ssh" {
+		r.warn(line, "address does nothing here: link is not ssh")
+	}
+	for _, a := range own.addresses {
+		expanded, err := expandAddress(a)
+		switch {
+		case err != nil:
+			r.bad(line, "address: %v", err)
+			return nil, false
+		case len(expanded) == 1 && len(names) > 1:
+			if h.Link == "ssh" {
+				r.warn(line, "all %d hosts of %s have the same address %s", len(names), own.name, a)
+			}
+			expanded = slices.Repeat(expanded, len(names))
+		case len(expanded) != len(names):
+			r.bad(line, "address: %s stands for %d addresses, but the name %s for %d hosts", a, len(expanded), own.name, len(names))
+			return nil, false
+		}
+		for i := range names {
+			out[i] = append(out[i], expanded[i])
+		}
+	}
+	return out, true
+}
+
+// expandAddress expands ranges; brackets round an IPv6 address are no range.
+func expandAddress(a string) ([]string, error) {
+	if inner, ok := strings.CutPrefix(a, "["); ok && strings.Count(inner, ":") > 1 {
+		if inner, ok = strings.CutSuffix(inner, "]"); !ok {
+			return nil, fmt.Errorf("%q: the port goes into `port`", a)
+		}
+		a = inner
+	}
+	switch {
+	case strings.Contains(a, "@"):
+		return nil, fmt.Errorf("%q: the user goes into `user`", a)
+	case strings.Count(a, ":") == 1:
+		return nil, fmt.Errorf("%q: the port goes into `port`", a)
+	case a[0] == '-' || strings.ContainsAny(a, " /\\'\"`$;&|<>()*?#"):
+		return nil, fmt.Errorf("%q is not a host name or address", a)
+	}
+	return Expand(a)
+}
+
+func sortedKeys(m map[string]any) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}

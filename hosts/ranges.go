@@ -1,0 +1,139 @@
+package hosts
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// MaxHosts is how many hosts one inventory may hold; a range such as
+// node[1-999999999] is refused before anything of it is made.
+const MaxHosts = 10000
+
+// Expand writes out a name pattern: node[01-12], ws[1,3,5-7], r[1-2]n[1-4].
+// A first number with leading zeros gives the width. The order is that of the
+// text, the last bracket running fastest. A pattern without brackets is itself.
+func Expand(pattern string) ([]string, error) {
+	var fixed []string   // text before each bracket
+	var sets [][]segment // what is in each bracket
+	total := 1
+	rest := pattern
+	for {
+		open := strings.IndexByte(rest, '[')
+		if open < 0 {
+			if strings.IndexByte(rest, ']') >= 0 {
+				return nil, fmt.Errorf("%s has a ] without a [", strconv.Quote(pattern))
+			}
+			break
+		}
+		end := strings.IndexByte(rest, ']')
+		if end < open {
+			return nil, fmt.Errorf("%s: brackets do not match", strconv.Quote(pattern))
+		}
+		segs, n, err := parseSegments(rest[open+1 : end])
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", strconv.Quote(pattern), err)
+		}
+		if total *= n; total > MaxHosts {
+			return nil, fmt.Errorf("%s stands for more than %d hosts", strconv.Quote(pattern), MaxHosts)
+		}
+		fixed, sets, rest = append(fixed, rest[:open]), append(sets, segs), rest[end+1:]
+	}
+	names := []string{""}
+	for i, segs := range sets {
+		next := make([]string, 0, total)
+		for _, n := range names {
+			for _, s := range segs {
+				for k := s.from; k <= s.to; k++ {
+					next = append(next, fmt.Sprintf("%s%s%0*d", n, fixed[i], s.width, k))
+				}
+			}
+		}
+		names = next
+	}
+	for i := range names {
+		names[i] += rest
+	}
+	return names, nil
+}
+
+// segment is one part of a bracket: 7 or 05-12.
+type segment struct {
+	from, to int
+	width    int // digits, filled up with zeros
+}
+
+func parseSegments(text string) ([]segment, int, error) {
+	var segs []segment
+	total := 0
+	for part := range strings.SplitSeq(text, ",") {
+		part = strings.TrimSpace(part)
+		low, high, isRange := strings.Cut(part, "-")
+		if !isRange {
+			high = low
+		}
+		low, high = strings.TrimSpace(low), strings.TrimSpace(high)
+		from, err := rangeNumber(low)
+		if err != nil {
+			return nil, 0, err
+		}
+		to, err := rangeNumber(high)
+		if err != nil {
+			return nil, 0, err
+		}
+		if to < from {
+			return nil, 0, fmt.Errorf("the range [%s] runs backwards", part)
+		}
+		width := 0
+		if len(low) > 1 && low[0] == '0' {
+			width = len(low)
+		}
+		if len(high) > 1 && high[0] == '0' && len(high) != len(low) {
+			return nil, 0, fmt.Errorf("the ends of the range [%s] differ in width", part)
+		}
+		if n := to - from + 1; n > MaxHosts || total+n > MaxHosts {
+			return nil, 0, fmt.Errorf("the range [%s] stands for more than %d hosts", part, MaxHosts)
+		}
+		total += to - from + 1
+		segs = append(segs, segment{from, to, width})
+	}
+	return segs, total, nil
+}
+
+func rangeNumber(s string) (int, error) {
+	if s == "" {
+		return 0, fmt.Errorf("a number is missing in the brackets (write node[01-12] or ws[1,3,5-7])")
+	}
+	for _, c := range []byte(s) {
+		if c < '0' || c > '9' {
+			return 0, fmt.Errorf("%s in the brackets is not a number", strconv.Quote(s))
+		}
+	}
+	if len(s) > 9 {
+		return 0, fmt.Errorf("the number %s in the brackets is too long", strconv.Quote(s))
+	}
+	return strconv.Atoi(s)
+}
+
+// nameProblem says what is wrong with a host's name, "" if nothing. Names
+// become directory names on the hosts, so they are kept plain.
+func nameProblem(name string) string {
+	switch {
+	case name == "":
+		return "a host needs a name"
+	case len(name) > 63:
+		return fmt.Sprintf("the host name %.20s… has %d characters; 63 are allowed", name, len(name))
+	case strings.IndexByte(".-", name[0]) >= 0:
+		return fmt.Sprintf("the host name %q starts with %q; start it with a letter or digit", name, name[:1])
+	}
+	for _, r := range name {
+		if !plain(r) {
+			return fmt.Sprintf("the host name %q contains %q; letters, digits, . _ and - are allowed", name, r)
+		}
+	}
+	return ""
+}
+
+func plain(r rune) bool {
+	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-", r)
+}

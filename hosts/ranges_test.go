@@ -1,0 +1,73 @@
+package hosts
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Host ranges of the inventory (DESIGN 8).
+func TestExpand(t *testing.T) {
+	for pattern, want := range map[string]string{
+		"melon4":              "melon4",
+		"node[01-03]":         "node01 node02 node03",
+		"node[8-11]":          "node8 node9 node10 node11",
+		"node[08-11]":         "node08 node09 node10 node11",
+		"node[099-101]":       "node099 node100 node101",
+		"ws[1,3,5-7]":         "ws1 ws3 ws5 ws6 ws7",
+		"ws[ 1 , 2 ]":         "ws1 ws2",
+		"r[1-2]n[1-2].lab":    "r1n1.lab r1n2.lab r2n1.lab r2n2.lab",
+		"[1-2]":               "1 2",
+		"a[0-1]":              "a0 a1",
+		"node[01-02].x[3].de": "node01.x3.de node02.x3.de",
+	} {
+		got, err := Expand(pattern)
+		if err != nil || strings.Join(got, " ") != want {
+			t.Errorf("Expand(%q) = %v, %v; want %s", pattern, got, err, want)
+		}
+	}
+}
+
+func TestExpandRefuses(t *testing.T) {
+	for pattern, want := range map[string]string{
+		"a[1-2":               "do not match",
+		"a1-2]":               "] without a [",
+		"a]1[":                "do not match",
+		"a[]":                 "number is missing",
+		"a[1,,2]":             "number is missing",
+		"a[1-]":               "number is missing",
+		"a[x]":                "is not a number",
+		"a[[1-2]]":            "is not a number",
+		"a[3-1]":              "runs backwards",
+		"a[1-012]":            "differ in width",
+		"a[1-999999999]":      "more than 10000 hosts",
+		"a[1-99999999999999]": "too long",
+		"a[1-5000,1-5001]":    "more than 10000 hosts",
+		"a[1-1000]b[1-1000]":  "more than 10000 hosts",
+	} {
+		if _, err := Expand(pattern); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Expand(%q): %v; want %q", pattern, err, want)
+		}
+	}
+}
+
+func FuzzExpand(f *testing.F) {
+	for _, s := range []string{"node[01-12]", "ws[1,3,5-7]", "a[1-2]b[3-4]", "a[", "]", "a[1-999999999]", "[0-9999]x"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, pattern string) {
+		names, err := Expand(pattern)
+		if err != nil {
+			return
+		}
+		if len(names) == 0 || len(names) > MaxHosts {
+			t.Fatalf("%q: %d names", pattern, len(names))
+		}
+		if !strings.ContainsAny(pattern, "[]") && names[0] != pattern {
+			t.Fatalf("%q became %q", pattern, names[0])
+		}
+		if slices.ContainsFunc(names, func(s string) bool { return strings.ContainsAny(s, "[]") }) {
+			t.Fatalf("%q left brackets", pattern)
+		}
+	})
+}
