@@ -36,12 +36,7 @@ func Fold(t *Table, r *Record) error {
 	case KindLaunching:
 		return t.launch(j, r)
 	case KindRunning:
-		a := t.Attempt(r.Attempt())
-		if a == nil || !a.State.Open() {
-			return fmt.Errorf("attempt %s cannot be running", r.Attempt())
-		}
-		a.State, a.Slot, a.Started = AttemptRunning, int32(r.Slot), r.Started
-		return nil
+		return t.running(j, r)
 	case KindExited, KindLost, KindSuperseded, KindCancelled:
 		return t.end(j, r)
 	case KindJob:
@@ -88,6 +83,21 @@ func (t *Table) launch(j *Job, r *Record) error {
 	j.Attempts = append(j.Attempts, &Attempt{ID: r.Attempt(), Host: r.Host, Launched: r.At, Round: j.Round})
 	j.Retry = 0
 	t.set(j, Running)
+	return nil
+}
+
+// running notes that an attempt has started. One that was given up as lost may
+// come back alive: it is open again, and so is its job's work.
+func (t *Table) running(j *Job, r *Record) error {
+	a := t.Attempt(r.Attempt())
+	if a == nil || !a.State.Open() && (a.State != AttemptLost || j.State.Terminal()) {
+		return fmt.Errorf("attempt %s cannot be running", r.Attempt())
+	}
+	if a.State == AttemptLost {
+		a.Reason, j.Reason, j.Retry, j.Urgent = "", "", 0, false
+		t.set(j, Running)
+	}
+	a.State, a.Slot, a.Started = AttemptRunning, int32(r.Slot), r.Started
 	return nil
 }
 
