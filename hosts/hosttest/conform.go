@@ -1,0 +1,263 @@
+package hosttest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"dcs-tui/hosts"
+)
+
+// patience is how long anything that must return may take before the suite
+// calls it stuck. No outcome depends on it otherwise.
+const patience = 30 * time.Second
+
+// Conform holds a Link to the promises of hosts.Link and hosts.Stream. open
+// gives an opener and a host whose far end is this machine; it is called once
+// for each part of the suite.
+func Conform(t *testing.T, open func(t testing.TB) (hosts.Opener, *hosts.Host)) {
+	for _, part := range []struct {
+		name string
+		run  func(*testing.T, hosts.Link)
+	}{
+		{"streams are separate", separateStreams},
+		{"how a command ended", exitCodes},
+		{"ten megabytes of any bytes both ways", bigAndBinary},
+		{"a megabyte of standard error", bigStderr},
+		{"many starts at once", manyStarts},
+		{"a done context starts nothing", doneContext},
+		{"keep alive", keepAlive},
+		{"the far end leaves", farEndLeaves},
+		{"closing a stream ends its command", closeStream},
+		{"closing the link unblocks everything", closeLink},
+		{"closed stays closed", closedTwice},
+	} {
+		t.Run(part.name, func(t *testing.T) {
+			opener, h := open(t)
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			l, err := opener.Open(ctx, h)
+			if err != nil {
+				t.Fatalf("open: %v", err)
+			}
+			defer l.Close()
+			part.run(t, l)
+		})
+	}
+	t.Run("a done context opens nothing", func(t *testing.T) {
+		opener, h := open(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		l, err := opener.Open(ctx, h)
+		if err == nil {
+			l.Close()
+			t.Fatal("opened")
+		}
+		if !errors.Is(err, context.Canceled) || hosts.ClassOf(err) != hosts.Unreachable {
+			t.Errorf("class %v of %v", hosts.ClassOf(err), err)
+		}
+	})
+}
+
+// soon runs f and fails the test when it does not return.
+func soon(t *testing.T, what string, f func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() { defer close(done); f() }()
+	select {
+	case <-done:
+	case <-time.After(patience):
+		t.Fatalf("stuck: %s", what)
+	}
+}
+
+func start(t *testing.T, l hosts.Link, command string) hosts.Stream {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	s, err := l.Start(ctx, command)
+	if err != nil {
+		t.Fatalf("start %q: %v", command, err)
+	}
+	return s
+}
+
+// drain reads both outputs to their ends.
+func drain(t *testing.T, s hosts.Stream) (out, errs string) {
+	t.Helper()
+	soon(t, "reading the outputs", func() {
+		var wg sync.WaitGroup
+		var o, e []byte
+		wg.Go(func() { o, _ = io.ReadAll(s) })
+		wg.Go(func() { e, _ = io.ReadAll(s.Stderr()) })
+		wg.Wait()
+		out, errs = string(o), string(e)
+	})
+	return out, errs
+}
+
+func separateStreams(t *testing.T, l hosts.Link) {
+	s := start(t, l, "cat; echo trouble >&2; exit 3")
+	defer s.Close()
+	if _, err := io.WriteString(s.Stdin(), "one\ntwo"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Stdin().Close(); err != nil {
+		t.Fatal(err)
+	}
+	out, errs := drain(t, s)
+	if out != "one\ntwo" || errs != "trouble\n" {
+		t.Errorf("stdout %q, stderr %q", out, errs)
+	}
+	var end *hosts.ExitError
+	if err := s.Wait(); !errors.As(err, &end) || end.Code != 3 {
+		t.Errorf("wait: %v", err)
+	}
+}
+
+func exitCodes(t *testing.T, l hosts.Link) {
+	for command, want := range map[string]*hosts.ExitError{
+		"true":            nil,
+		"exit 127":        {Code: 127},
+		"exit 255":        {Code: 255},
+		"kill -KILL $$":   {Code: -1, Signal: "SIGKILL"},
+		"/nonexistent/xy": {Code: 127},
+	} {
+		s := start(t, l, command)
+		drain(t, s)
+		var err error
+		soon(t, "wait", func() { err = s.Wait() })
+		var end *hosts.ExitError
+		switch {
+		case want == nil && err != nil:
+			t.Errorf("%q: %v", command, err)
+		case want != nil && (!errors.As(err, &end) || *end != *want):
+			t.Errorf("%q: got %v, want %v", command, err, want)
+		}
+		s.Close()
+	}
+}
+
+func bigAndBinary(t *testing.T, l hosts.Link) {
+	const size = 10 << 20
+	sent := make([]byte, size)
+	rand.NewChaCha8([32]byte{4}).Read(sent)
+	s := start(t, l, "exec cat")
+	defer s.Close()
+	got := make([]byte, size)
+	soon(t, "moving 10 MB both ways", func() {
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if _, err := s.Stdin().Write(sent); err != nil {
+				t.Errorf("write: %v", err)
+			}
+			s.Stdin().Close()
+		})
+		if _, err := io.ReadFull(s, got); err != nil {
+			t.Errorf("read: %v", err)
+		}
+		if n, err := s.Read(make([]byte, 1)); n != 0 || err != io.EOF {
+			t.Errorf("after the end: %d bytes, %v", n, err)
+		}
+		wg.Wait()
+		if err := s.Wait(); err != nil {
+			t.Errorf("wait: %v", err)
+		}
+	})
+	if !bytes.Equal(sent, got) {
+		t.Error("what came back is not what was sent")
+	}
+}
+
+func bigStderr(t *testing.T, l hosts.Link) {
+	s := start(t, l, "head -c 1048576 /dev/zero >&2; echo done")
+	defer s.Close()
+	out, errs := drain(t, s)
+	if out != "done\n" || len(errs) != 1<<20 || strings.Trim(errs, "\x00") != "" {
+		t.Errorf("stdout %q, %d bytes of stderr", out, len(errs))
+	}
+}
+
+func manyStarts(t *testing.T, l hosts.Link) {
+	const n = 8 // sshd allows 10 sessions a connection
+	soon(t, "many starts", func() {
+		var wg sync.WaitGroup
+		for i := range n {
+			wg.Go(func() {
+				s, err := l.Start(t.Context(), fmt.Sprintf("read x; echo $x %d", i))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer s.Close()
+				fmt.Fprintf(s.Stdin(), "line\n")
+				out, err := io.ReadAll(s)
+				if want := fmt.Sprintf("line %d\n", i); err != nil || string(out) != want {
+					t.Errorf("got %q, %v, want %q", out, err, want)
+				}
+				if err := s.Wait(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+	})
+}
+
+func doneContext(t *testing.T, l hosts.Link) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	s, err := l.Start(ctx, "true")
+	if err == nil {
+		s.Close()
+		t.Fatal("started")
+	}
+	if !errors.Is(err, context.Canceled) || hosts.ClassOf(err) != hosts.Unreachable {
+		t.Errorf("class %v of %v", hosts.ClassOf(err), err)
+	}
+	// The link has not suffered.
+	next := start(t, l, "echo fine")
+	defer next.Close()
+	if out, _ := drain(t, next); out != "fine\n" {
+		t.Errorf("got %q", out)
+	}
+}
+
+func keepAlive(t *testing.T, l hosts.Link) {
+	soon(t, "keep alive", func() {
+		for range 3 {
+			if err := l.KeepAlive(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+func farEndLeaves(t *testing.T, l hosts.Link) {
+	s := start(t, l, "echo bye")
+	defer s.Close()
+	if out, _ := drain(t, s); out != "bye\n" {
+		t.Errorf("got %q", out)
+	}
+	soon(t, "wait, then writes that must fail", func() {
+		if err := s.Wait(); err != nil {
+			t.Errorf("wait: %v", err)
+		}
+		if err := s.Wait(); err != nil {
+			t.Errorf("second wait: %v", err)
+		}
+		block := make([]byte, 64<<10)
+		for {
+			if _, err := s.Stdin().Write(block); err != nil {
+				return
+			}
+		}
+	})
+}
