@@ -1,0 +1,92 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// stamp is a job that notes its slot, its first and its last instant without a
+// process more than its own sleep.
+const stamp = `a=$EPOCHREALTIME; sleep 0.05; echo "$DCS_SLOT $a $EPOCHREALTIME"`
+
+// gaps measures, in each slot, from one job's last instruction to the next
+// one's first: the end of one bash and the start of another are inside, alike
+// for both.
+func gaps(l *lab, r *report) error {
+	const jobs = 400
+	file := l.file("gap.txt", strings.Repeat(stamp+"\n", jobs))
+	r.table("slots", "xargs -P median", "p95", "dcs-tui median", "p95")
+	for _, slots := range []int{4, 16} {
+		var ours, theirs []time.Duration
+		for range l.rounds {
+			dir := l.runDir()
+			if _, err := timed(l.dcs(1, slots, dir, "--shell", "/bin/bash", file)); err != nil {
+				return err
+			}
+			outs, err := filepath.Glob(filepath.Join(dir, "attempts", "*", "*.out"))
+			if err != nil || len(outs) != jobs {
+				return fmt.Errorf("%d outputs of %d jobs: %v", len(outs), jobs, err)
+			}
+			var text strings.Builder
+			for _, f := range outs {
+				b, err := os.ReadFile(f)
+				if err != nil {
+					return err
+				}
+				text.Write(b)
+			}
+			ours = append(ours, gapsOf(text.String())...)
+
+			cmd := xargs(slots, file, "bash")
+			out := l.file("xargs.out", "")
+			f, err := os.OpenFile(out, os.O_WRONLY|os.O_APPEND, 0)
+			if err != nil {
+				return err
+			}
+			cmd.Stdout = f
+			_, err = timed(cmd)
+			f.Close()
+			if err != nil {
+				return err
+			}
+			b, err := os.ReadFile(out)
+			if err != nil {
+				return err
+			}
+			theirs = append(theirs, gapsOf(string(b))...)
+		}
+		r.row(fmt.Sprint(slots), ms(quantile(theirs, 0.5)), ms(quantile(theirs, 0.95)),
+			ms(quantile(ours, 0.5)), ms(quantile(ours, 0.95)))
+	}
+	return nil
+}
+
+// gapsOf reads lines of stamp and returns the pauses between neighbours of a slot.
+func gapsOf(text string) []time.Duration {
+	type span struct{ from, to float64 }
+	slots := map[string][]span{}
+	for line := range strings.Lines(text) {
+		f := strings.Fields(line)
+		if len(f) != 3 {
+			continue
+		}
+		from, err1 := strconv.ParseFloat(f[1], 64)
+		to, err2 := strconv.ParseFloat(f[2], 64)
+		if err1 == nil && err2 == nil {
+			slots[f[0]] = append(slots[f[0]], span{from, to})
+		}
+	}
+	var gaps []time.Duration
+	for _, spans := range slots {
+		slices.SortFunc(spans, func(a, b span) int { return int((a.from - b.from) * 1e6) })
+		for i := 1; i < len(spans); i++ {
+			gaps = append(gaps, time.Duration((spans[i].from-spans[i-1].to)*1e9))
+		}
+	}
+	return gaps
+}

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// idle measures what 100 long jobs on four hosts cost over a minute.
+func idle(l *lab, r *report) error {
+	const n = 100
+	file := l.file("long.txt", strings.Repeat("sleep 1000\n", n))
+	dir := l.runDir()
+	cmd := l.dcs(4, n/4, dir, file)
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	for until := time.Now().Add(30 * time.Second); len(withArg("__slot")) < n && time.Now().Before(until); {
+		time.Sleep(200 * time.Millisecond)
+	}
+	time.Sleep(2 * time.Second)
+	helpers, slots := withArg("__host"), withArg("__slot")
+	sum := func(pids []int) (cpu time.Duration, rss int64) {
+		for _, pid := range pids {
+			p, err := readProc(pid)
+			if err == nil {
+				cpu += p.cpu
+				rss = max(rss, p.rss)
+			}
+		}
+		return cpu, rss
+	}
+	const span = 60 * time.Second
+	d0, _ := readProc(cmd.Process.Pid)
+	h0, _ := sum(helpers)
+	s0, _ := sum(slots)
+	time.Sleep(span)
+	d1, err := readProc(cmd.Process.Pid)
+	if err != nil {
+		return err
+	}
+	h1, hrss := sum(helpers)
+	s1, srss := sum(slots)
+	share := func(d time.Duration, n int) string {
+		return fmt.Sprintf("%.2f %%", 100*d.Seconds()/span.Seconds()/float64(max(1, n)))
+	}
+	r.table("process", "number", "CPU of a core, each", "resident, largest")
+	r.row("dispatcher", "1", share(d1.cpu-d0.cpu, 1), mib(d1.rss))
+	r.row("helper", fmt.Sprint(len(helpers)), share(h1-h0, len(helpers)), mib(hrss))
+	r.row("supervisor", fmt.Sprint(len(slots)), share(s1-s0, len(slots)), mib(srss))
+	return l.cancel(cmd, dir)
+}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"dcs-tui/hosts/hosttest"
+)
+
+// lab is four sshd servers on loopback with sshd's default limits, standing for
+// four workstations, and a directory that all of them see.
+type lab struct {
+	bin    string
+	dir    string
+	rounds int
+	jobs   int
+	sshd   []*hosttest.SSHD
+	serial int
+}
+
+func newLab(bin string, rounds, jobs int) (*lab, error) {
+	dir, err := os.MkdirTemp("", "dcs-bench-")
+	if err != nil {
+		return nil, err
+	}
+	l := &lab{bin: bin, dir: dir, rounds: rounds, jobs: jobs}
+	for i := range 4 {
+		var o hosttest.Options
+		if i > 0 {
+			o.With = l.sshd[0]
+		}
+		sub := filepath.Join(dir, fmt.Sprintf("ws%d", i+1))
+		if err := os.Mkdir(sub, 0o700); err != nil {
+			return nil, err
+		}
+		s, err := hosttest.NewSSHD(sub, o)
+		if err != nil {
+			l.close()
+			return nil, err
+		}
+		l.sshd = append(l.sshd, s)
+	}
+	return l, nil
+}
+
+func (l *lab) close() {
+	for _, s := range l.sshd {
+		s.Stop()
+	}
+	os.RemoveAll(l.dir)
+}
+
+// inventory writes a hosts.toml with that many hosts and slots each.
+func (l *lab) inventory(hosts, slots int) string {
+	var b strings.Builder
+	for i, s := range l.sshd[:hosts] {
+		fmt.Fprintf(&b, "[[host]]\nname = \"ws%d\"\naddress = \"127.0.0.1\"\nport = %d\nuser = %q\nidentity = %q\n"+
+			"slots = %d\nyield = false\nnice = 0\nwork_dir = %q\n\n",
+			i+1, s.Port, s.User, s.Identity, slots, filepath.Join(s.Dir, "work"))
+	}
+	return l.file("hosts.toml", b.String())
+}
+
+// file writes a fresh file below the lab's directory.
+func (l *lab) file(name, text string) string {
+	l.serial++
+	path := filepath.Join(l.dir, fmt.Sprintf("%03d-%s", l.serial, name))
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		panic(err) // a benchmark on a full disk has nothing to say
+	}
+	return path
+}
+
+// runDir names a fresh run directory.
+func (l *lab) runDir() string {
+	l.serial++
+	return filepath.Join(l.dir, fmt.Sprintf("run%03d", l.serial))
+}
+
+// dcs prepares a run over ssh; extra follows the common flags.
+func (l *lab) dcs(hosts, slots int, runDir string, extra ...string) *exec.Cmd {
+	args := append([]string{"run", "--no-tui", "--ssh-config", l.sshd[0].ConfigFile,
+		"--hosts", l.inventory(hosts, slots), "--run-dir", runDir}, extra...)
+	cmd := exec.Command(l.bin, args...)
+	cmd.Dir = l.dir
+	return cmd
+}
+
+// cost is what a finished command took, as the kernel counted it.
+type cost struct {
+	wall time.Duration
+	cpu  time.Duration // the command and the children it waited for
+	rss  int64         // bytes, peak of the command itself
+}
+
+// timed runs a command to its end.
+func timed(cmd *exec.Cmd) (cost, error) {
+	var errText strings.Builder
+	cmd.Stderr = &errText
+	start := time.Now()
+	err := cmd.Run()
+	c := cost{wall: time.Since(start)}
+	if ps := cmd.ProcessState; ps != nil {
+		c.cpu = ps.UserTime() + ps.SystemTime()
+		if ru, ok := ps.SysUsage().(*syscall.Rusage); ok {
+			c.rss = ru.Maxrss << 10
+		}
+	}
+	if err != nil {
+		tail := errText.String()
+		return c, fmt.Errorf("%s: %w\n%s", filepath.Base(cmd.Path), err, tail[max(0, len(tail)-2000):])
+	}
+	return c, nil
+}
+
+// xargs prepares `xargs -P slots` over the lines of a file, each run by sh -c.
+func xargs(slots int, file, shell string) *exec.Cmd {
+	return exec.Command("xargs", "-a", file, "-d", "\n", "-P", fmt.Sprint(slots),
+		"--process-slot-var=DCS_SLOT", "-I{}", shell, "-c", "{}")
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"dcs-tui/jobs"
+)
+
+// latency measures from a line written to `run -` (warm: connected and idle)
+// or from starting the program (cold: four hosts not yet connected) to the
+// job's first instruction, beside a shell behind an open ssh connection and a
+// new ssh connection.
+func latency(l *lab, r *report) error {
+	const n = 50
+	warm, err := warmRuns(l, n)
+	if err != nil {
+		return err
+	}
+	shell, err := openShell(l, n)
+	if err != nil {
+		return err
+	}
+	var cold, coldSSH []time.Duration
+	for range max(5, l.rounds) {
+		dir := l.runDir()
+		file := l.file("cold.txt", strings.Repeat("echo $EPOCHREALTIME\n", 4))
+		start := time.Now()
+		if _, err := timed(l.dcs(4, 1, dir, "--shell", "/bin/bash", file)); err != nil {
+			return err
+		}
+		first, err := firstInstant(dir, 1)
+		if err != nil {
+			return err
+		}
+		cold = append(cold, first.Sub(start))
+		start = time.Now()
+		out, err := l.ssh("exec bash -c 'echo $EPOCHREALTIME'").Output()
+		if err != nil {
+			return err
+		}
+		at, err := instant(string(out))
+		if err != nil {
+			return err
+		}
+		coldSSH = append(coldSSH, at.Sub(start))
+	}
+	r.table("what", "rival", "median", "p95", "dcs-tui median", "p95")
+	r.row("warm idle host", "bash behind an open ssh", ms(median(shell)), ms(quantile(shell, 0.95)), ms(median(warm)), ms(quantile(warm, 0.95)))
+	r.row("cold (dcs-tui: 4 hosts)", "a new ssh", ms(median(coldSSH)), ms(quantile(coldSSH, 0.95)), ms(median(cold)), ms(quantile(cold, 0.95)))
+	return nil
+}
+
+func (l *lab) ssh(command string) *exec.Cmd {
+	s := l.sshd[0]
+	return exec.Command("ssh", "-F", s.ConfigFile, "-i", s.Identity, "-p", strconv.Itoa(s.Port), "127.0.0.1", command)
+}
+
+// warmRuns feeds one line at a time into a run whose host is connected.
+func warmRuns(l *lab, n int) ([]time.Duration, error) {
+	dir := l.runDir()
+	cmd := l.dcs(1, 4, dir, "--json", "--shell", "/bin/bash", "-")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	lines := newLines(out)
+	var d []time.Duration
+	for i := range n + 3 { // the first ones connect and warm up
+		start := time.Now()
+		io.WriteString(in, "echo $EPOCHREALTIME\n")
+		if _, err := lines.next(); err != nil {
+			return nil, err
+		}
+		at, err := firstInstant(dir, jobs.ID(i+1))
+		if err != nil {
+			return nil, err
+		}
+		if i >= 3 {
+			d = append(d, at.Sub(start))
+		}
+	}
+	in.Close()
+	return d, cmd.Wait()
+}
+
+// openShell feeds the same line into a bash at the far end of one ssh.
+func openShell(l *lab, n int) ([]time.Duration, error) {
+	cmd := l.ssh("exec bash")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	lines := newLines(out)
+	var d []time.Duration
+	for i := range n + 3 {
+		start := time.Now()
+		io.WriteString(in, "bash -c 'echo $EPOCHREALTIME'\n")
+		line, err := lines.next()
+		if err != nil {
+			return nil, err
+		}
+		at, err := instant(line)
+		if err != nil {
+			return nil, err
+		}
+		if i >= 3 {
+			d = append(d, at.Sub(start))
+		}
+	}
+	in.Close()
+	return d, cmd.Wait()
+}
+
+// instant reads bash's EPOCHREALTIME.
+func instant(text string) (time.Time, error) {
+	sec, micro, ok := strings.Cut(strings.TrimSpace(text), ".")
+	a, err1 := strconv.ParseInt(sec, 10, 64)
+	b, err2 := strconv.ParseInt(micro, 10, 64)
+	if !ok || err1 != nil || err2 != nil {
+		return time.Time{}, fmt.Errorf("%q is not EPOCHREALTIME", text)
+	}
+	return time.Unix(a, b*1000), nil
+}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"time"
+)
+
+// queued measures the dispatcher's memory with many jobs waiting, and how soon
+// the first one starts.
+func queued(l *lab, r *report) error {
+	r.table("jobs queued", "resident", "peak", "first job started after", "CPU until all are accepted")
+	for _, n := range []int{10_000, 100_000, 1_000_000} {
+		var b strings.Builder
+		b.WriteString("echo $EPOCHREALTIME; sleep 1000\n")
+		for i := range n - 1 {
+			fmt.Fprintf(&b, "sleep 1000 # %d\n", i)
+		}
+		file := l.file("many.txt", b.String())
+		dir := l.runDir()
+		cmd := l.dcs(1, 4, dir, "--shell", "/bin/bash", file)
+		start := time.Now()
+		if err := cmd.Start(); err != nil {
+			return err
+		}
+		pid := cmd.Process.Pid
+		// Settled: its memory and CPU time have stopped growing.
+		var p proc
+		for quiet := 0; quiet < 4; {
+			time.Sleep(500 * time.Millisecond)
+			q, err := readProc(pid)
+			if err != nil {
+				return err
+			}
+			if q.cpu-p.cpu < 20*time.Millisecond && q.rss <= p.rss+1<<20 {
+				quiet++
+			} else {
+				quiet = 0
+			}
+			p = q
+		}
+		first, err := firstInstant(dir, 1)
+		if err != nil {
+			return err
+		}
+		r.row(fmt.Sprint(n), mib(p.rss), mib(p.peak), fmt.Sprintf("%.2f s", first.Sub(start).Seconds()), fmt.Sprintf("%.2f s", p.cpu.Seconds()))
+		if err := l.cancel(cmd, dir); err != nil {
+			return err
+		}
+		os.RemoveAll(dir)
+	}
+	return nil
+}
+
+// cancelFile asks the dispatcher of a run to cancel everything.
+const cancelFile = "STOP.now"
