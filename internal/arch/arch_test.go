@@ -1,0 +1,146 @@
+package arch
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+type pkg struct {
+	ImportPath string
+	Dir        string
+	Doc        string
+	Imports    []string
+	Deps       []string
+	GoFiles    []string
+}
+
+func list(t *testing.T) []pkg {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-json=ImportPath,Dir,Doc,Imports,Deps,GoFiles", "./...")
+	cmd.Dir = "../.."
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pkgs []pkg
+	dec := json.NewDecoder(strings.NewReader(string(out)))
+	for {
+		var p pkg
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return pkgs
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		pkgs = append(pkgs, p)
+	}
+}
+
+// rooms says which of our packages each may import: the table of
+// ARCHITECTURE.md. What is not listed may import everything.
+var rooms = map[string][]string{
+	"jobs":                {},
+	"jobs/journal":        {"jobs", "jobs/rundir"},
+	"jobs/rundir":         {"jobs"},
+	"jobs/results":        {"jobs"},
+	"hosts":               {"jobs"},
+	"hosts/sshconf":       {"hosts"},
+	"hosts/sshlink":       {"hosts", "hosts/sshconf"},
+	"hosts/locallink":     {"hosts"},
+	"hosts/cmdlink":       {"hosts", "hosts/locallink"},
+	"hosts/helper/wire":   {"hosts", "jobs"},
+	"hosts/helper/client": {"hosts", "jobs", "hosts/helper/wire"},
+	"hosts/helper/remote": {"hosts", "jobs", "hosts/helper/wire"},
+	"hosts/hosttest":      {"hosts", "jobs"},
+	"dispatch/sched":      {"jobs", "hosts"},
+	"dispatch":            {"dispatch/sched", "jobs", "jobs/results", "hosts"},
+}
+
+// DESIGN 4: the import rules are tests.
+func TestRoomsImportOnlyWhatTheyMay(t *testing.T) {
+	seen := map[string]bool{}
+	for _, p := range list(t) {
+		room := strings.TrimPrefix(p.ImportPath, "dcs-tui/")
+		allowed, ruled := rooms[room]
+		if !ruled {
+			continue
+		}
+		seen[room] = true
+		for _, imp := range p.Imports {
+			ours, ok := strings.CutPrefix(imp, "dcs-tui/")
+			if !ok {
+				continue
+			}
+			found := false
+			for _, a := range allowed {
+				found = found || a == ours
+			}
+			if !found {
+				t.Errorf("%s imports %s, which its room may not", room, ours)
+			}
+		}
+	}
+	for room := range rooms {
+		if !seen[room] {
+			t.Errorf("there is no room %s any more: mend the table", room)
+		}
+	}
+}
+
+// DESIGN 4: the dispatcher (and the screen) know hosts through interfaces only.
+func TestDispatchNeverReachesSSH(t *testing.T) {
+	for _, p := range list(t) {
+		room := strings.TrimPrefix(p.ImportPath, "dcs-tui/")
+		if room != "dispatch" && !strings.HasPrefix(room, "dispatch/") && room != "tui" && room != "jobs" {
+			continue
+		}
+		for _, dep := range p.Deps {
+			if strings.HasPrefix(dep, "golang.org/x/crypto/ssh") || strings.HasSuffix(dep, "/sshlink") {
+				t.Errorf("%s reaches %s", room, dep)
+			}
+		}
+	}
+}
+
+// DESIGN 4: jobs, and so Fold, stand on the standard library alone.
+func TestJobsStandsOnTheStandardLibrary(t *testing.T) {
+	for _, p := range list(t) {
+		if p.ImportPath != "dcs-tui/jobs" && p.ImportPath != "dcs-tui/jobs/results" {
+			continue
+		}
+		for _, dep := range p.Deps {
+			first, _, _ := strings.Cut(dep, "/")
+			if strings.Contains(first, ".") {
+				t.Errorf("%s reaches %s", p.ImportPath, dep)
+			}
+		}
+	}
+}
+
+// Every package says what it is for, and what it is not, in a comment worth
+// the name.
+func TestPackagesSayWhatTheyAreFor(t *testing.T) {
+	for _, p := range list(t) {
+		if len(p.GoFiles) == 0 {
+			continue
+		}
+		text := ""
+		for _, f := range p.GoFiles {
+			b, err := os.ReadFile(filepath.Join(p.Dir, f))
+			if err != nil {
+				t.Fatal(err)
+			}
+			head, _, _ := strings.Cut(string(b), "\npackage ")
+			text += head
+		}
+		if p.Doc == "" || len(text) < 150 {
+			t.Errorf("%s: its package comment says too little", p.ImportPath)
+		}
+	}
+}
