@@ -21,7 +21,10 @@ func Fold(t *Table, r *Record) error {
 		return nil
 	case KindAcked:
 		if r.Seq > t.Seq {
-			return fmt.Errorf("result %d was acknowledged but the newest is %d", r.Seq, t.Seq)
+			if !t.Damaged {
+				return fmt.Errorf("result %d was acknowledged but the newest is %d", r.Seq, t.Seq)
+			}
+			t.Seq = r.Seq // its record was lost; its number is not given twice
 		}
 		t.Acked = max(t.Acked, r.Seq)
 		return nil
@@ -149,7 +152,7 @@ func (t *Table) end(j *Job, r *Record) error {
 // move takes an open job to r.Next and gives a terminal one its result number.
 func (t *Table) move(j *Job, r *Record) error {
 	if r.Next.Terminal() {
-		if r.Seq != t.Seq+1 {
+		if r.Seq != t.Seq+1 && !(t.Damaged && r.Seq > t.Seq) {
 			return fmt.Errorf("result number %d does not follow %d", r.Seq, t.Seq)
 		}
 		t.Seq, j.Seq = r.Seq, r.Seq

@@ -58,6 +58,10 @@ type Table struct {
 	Acked  int64 // results up to here have reached the consumer
 	Epoch  int
 	Ended  bool // the last record of the run was written; cleared by new work
+
+	// Damaged is set by replay when a line of the journal was lost, never live.
+	// Result numbers may then jump forward; they still never repeat.
+	Damaged bool
 }
 
 // Job returns the row of id, nil if there is none.
