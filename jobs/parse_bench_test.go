@@ -1,0 +1,93 @@
+package jobs
+
+import (
+	"bytes"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// sweep is a jobs file of n lines as a script would write it.
+func sweep(n int) []byte {
+	var b bytes.Buffer
+	for i := range n {
+		fmt.Fprintf(&b, "./simulate --seed %d --temperature 0.%03d --out results/run-%d.csv\n", i, i%1000, i)
+	}
+	return b.Bytes()
+}
+
+// sweepWithOptions has a #DCS line before each job, as a script would write it.
+func sweepWithOptions(n int) []byte {
+	var b bytes.Buffer
+	for i := range n {
+		fmt.Fprintf(&b, "#DCS name=run-%d est=%dm\n./simulate --seed %d\n", i, i%100+1, i)
+	}
+	return b.Bytes()
+}
+
+func sweepJSON(n int) []byte {
+	var b bytes.Buffer
+	for i := range n {
+		fmt.Fprintf(&b, `{"command":"./simulate --seed %d --out \"r %d.csv\"","est":"%dm"}`+"\n", i, i, i%100+1)
+	}
+	return b.Bytes()
+}
+
+// heldBytes is what f keeps alive.
+func heldBytes(f func() []*Spec) (held int, specs []*Spec) {
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	specs = f()
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	return int(after.HeapAlloc) - int(before.HeapAlloc), specs
+}
+
+// Issue 2: under 300 bytes of memory a job beyond the text itself.
+func TestParseMemory(t *testing.T) {
+	const n = 100_000
+	text := sweep(n)
+	held, specs := heldBytes(func() []*Spec {
+		s, err := Parse(bytes.NewReader(text), "sweep.txt", false, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	})
+	if each := (held - len(text)) / n; each >= 300 {
+		t.Errorf("%d bytes a job beyond its text", each)
+	}
+	runtime.KeepAlive(specs)
+}
+
+// BenchmarkParse reports ns and bytes held beyond the text, a job.
+func BenchmarkParse(b *testing.B) {
+	const n = 100_000
+	for _, c := range []struct {
+		name string
+		text []byte
+	}{{"lines", sweep(n)}, {"options", sweepWithOptions(n)}, {"jsonl", sweepJSON(n)}} {
+		b.Run(c.name, func(b *testing.B) {
+			held := 0
+			for b.Loop() {
+				b.StopTimer()
+				var specs []*Spec
+				held, specs = heldBytes(func() []*Spec {
+					b.StartTimer()
+					defer b.StopTimer()
+					s, err := Parse(bytes.NewReader(c.text), "sweep.txt", strings.HasPrefix(c.name, "json"), 1)
+					if err != nil {
+						b.Fatal(err)
+					}
+					return s
+				})
+				runtime.KeepAlive(specs)
+				b.StartTimer()
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/job")
+			b.ReportMetric(float64(held-len(c.text))/n, "B/job-beyond-text")
+		})
+	}
+}

@@ -1,0 +1,232 @@
+package jobs
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// optionKeys are the keys of #DCS lines and of JSON job files.
+var optionKeys = []string{"name", "queue", "priority", "tries", "timeout", "deadline", "est", "tags", "gpus", "mem",
+	"slots", "after", "env.NAME", "cwd", "setup", "on_lost", "hardness"}
+
+// settings are the options of one job while its file is read.
+type settings struct {
+	name string
+	Options
+	last ID // jobs after this number do not come before the present one
+}
+
+// set gives one option its value as text. The empty text takes a value back to
+// the run's default (an environment variable becomes empty). Slices are always
+// replaced, never changed: they may be shared.
+func (s *settings) set(key, v string) error {
+	if strings.IndexByte(v, 0) >= 0 {
+		return fmt.Errorf("%s holds a NUL byte, which no program can be given", key)
+	}
+	if name, ok := strings.CutPrefix(key, "env."); ok {
+		return s.setEnv(name, v)
+	}
+	switch key {
+	case "tags", "after", "hardness":
+		if v == "" {
+			return s.setList(key, nil)
+		}
+		return s.setList(key, strings.Split(v, ","))
+	case "cwd":
+		s.Cwd = v
+		return nil
+	case "setup":
+		s.Setup = v
+		return nil
+	}
+	if !slices.Contains(optionKeys, key) || key == "env.NAME" {
+		return unknownOption(key)
+	}
+	if err := s.setScalar(key, v); err != nil {
+		return fmt.Errorf("%s: %w", key, err)
+	}
+	return nil
+}
+
+func (s *settings) setScalar(key, v string) (err error) {
+	switch key {
+	case "name":
+		s.name, err = optional(v, parseLabel)
+	case "queue":
+		s.Queue, err = optional(v, parseLabel)
+	case "priority":
+		s.Priority, err = optional(v, count(math.MinInt32, math.MaxInt32))
+	case "tries":
+		s.Tries, err = optional(v, count(1, 1_000_000))
+	case "timeout":
+		s.Timeout, err = optional(v, ParseDuration)
+	case "deadline":
+		s.Deadline, err = optional(v, ParseDeadline)
+	case "est":
+		s.Estimate, err = optional(v, ParseDuration)
+	case "gpus":
+		s.GPUs, err = optional(v, count(0, 1024))
+	case "mem":
+		s.MemBytes, err = optional(v, ParseSize)
+	case "slots":
+		s.Slots, err = optional(v, count(1, 65536))
+	case "on_lost":
+		s.OnLost, err = optional(v, parseOnLost)
+	}
+	return err
+}
+
+// optional gives the zero value, the run's default, for the empty text.
+func optional[T any](v string, parse func(string) (T, error)) (t T, err error) {
+	if v == "" {
+		return t, nil
+	}
+	return parse(v)
+}
+
+func parseOnLost(v string) (OnLost, error) {
+	switch v {
+	case "requeue":
+		return OnLostRequeue, nil
+	case "wait":
+		return OnLostWait, nil
+	}
+	return 0, fmt.Errorf("%q is neither requeue nor wait", v)
+}
+
+// setList gives a list option its items; none takes it back.
+func (s *settings) setList(key string, items []string) (err error) {
+	for i, item := range items {
+		items[i] = strings.TrimSpace(item)
+		if items[i] == "" {
+			return fmt.Errorf("%s: there is an empty item in the list", key)
+		}
+	}
+	switch key {
+	case "tags":
+		for _, tag := range items {
+			if _, err := parseLabel(tag); err != nil {
+				return fmt.Errorf("tags: %w", err)
+			}
+			if strings.ContainsAny(tag, " ,") {
+				return fmt.Errorf("tags: the tag %q has a blank or a comma in it", tag)
+			}
+		}
+		s.Tags = slices.Clone(items)
+		slices.Sort(s.Tags)
+		s.Tags = slices.Compact(s.Tags)
+	case "after":
+		if s.After, err = parseIDs(items, s.last); err != nil {
+			return fmt.Errorf("after: %w", err)
+		}
+	case "hardness":
+		s.Hardness = slices.Clone(items)
+	}
+	return nil
+}
+
+// setEnv keeps the variables sorted by name.
+func (s *settings) setEnv(name, v string) error {
+	if !validEnvName(name) {
+		return fmt.Errorf("env.%s: a variable's name has letters, digits and _ and does not begin with a digit", name)
+	}
+	if strings.HasPrefix(name, "DCS_") {
+		return fmt.Errorf("env.%s: the variables DCS_… are set by dcs-tui itself", name)
+	}
+	if strings.IndexByte(v, 0) >= 0 {
+		return fmt.Errorf("env.%s holds a NUL byte, which no program can be given", name)
+	}
+	i, found := slices.BinarySearchFunc(s.Env, name, func(e EnvVar, n string) int { return strings.Compare(e.Name, n) })
+	s.Env = slices.Clone(s.Env)
+	if found {
+		s.Env[i].Value = v
+	} else {
+		s.Env = slices.Insert(s.Env, i, EnvVar{name, v})
+	}
+	return nil
+}
+
+func validEnvName(s string) bool {
+	for i, r := range s {
+		letter := r == '_' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+		if !letter && (i == 0 || r < '0' || r > '9') {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// parseLabel accepts what stands in tables and commands as a name.
+func parseLabel(s string) (string, error) {
+	if len(s) > 200 {
+		return "", fmt.Errorf("it is longer than 200 bytes")
+	}
+	if !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r >= 0x7f && r < 0xa0 }) {
+		return "", fmt.Errorf("%q holds control characters or is not UTF-8", s)
+	}
+	return s, nil
+}
+
+func unknownOption(key string) error {
+	best, distance := "", 3
+	for _, k := range optionKeys {
+		if d := editDistance(strings.ToLower(key), k); d < distance {
+			best, distance = k, d
+		}
+	}
+	if best != "" {
+		return fmt.Errorf("unknown option %q: did you mean %s?", key, best)
+	}
+	return fmt.Errorf("unknown option %q: the options are %s", key, strings.Join(optionKeys, ", "))
+}
+
+// editDistance counts the letters to insert, delete or replace between a and b;
+// long texts are just far apart.
+func editDistance(a, b string) int {
+	if len(a) > 32 || len(b) > 32 {
+		return 32
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// interner gives equal options one shared value.
+type interner struct {
+	known map[string]*Options
+	text  []byte
+}
+
+func (in *interner) share(o *Options) *Options {
+	in.text = appendOptions(in.text[:0], o)
+	if len(in.text) == 0 {
+		return NoOptions
+	}
+	if p := in.known[string(in.text)]; p != nil {
+		return p
+	}
+	if in.known == nil {
+		in.known = map[string]*Options{}
+	}
+	p := new(Options)
+	*p = *o
+	in.known[string(in.text)] = p
+	return p
+}

@@ -1,0 +1,192 @@
+package jobs
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+)
+
+// Scanner reads jobs one by one, each as soon as its line is complete, so that
+// a run can start while its jobs are still being made (D1).
+type Scanner struct {
+	name   string
+	jsonl  bool
+	id     ID // of the next job
+	lines  lineReader
+	joined []byte // a continued line
+
+	arena  arena
+	slab   specSlab
+	intern interner
+	cursor jsonCursor
+
+	defaults    settings
+	shared      *Options   // the defaults, interned; nil after a change
+	pending     []keyValue // options of the next job
+	pendingLine int        // of the first of them
+	defaultLine int        // of a default that no job has followed yet
+	err         error
+}
+
+// NewScanner reads jobs from r. The name stands in messages and in
+// Options.File. With jsonl each line is a JSON object, see ParseFile. The first
+// job gets the number first, the following ones the next numbers.
+func NewScanner(r io.Reader, name string, jsonl bool, first ID) *Scanner {
+	s := &Scanner{name: name, jsonl: jsonl, id: first, lines: lineReader{r: bufio.NewReaderSize(r, 64<<10)}}
+	s.defaults.File = name
+	return s
+}
+
+// Next returns the next job, io.EOF after the last one. Any other error names
+// file and line and is final: the jobs given out before it stand.
+func (s *Scanner) Next() (*Spec, error) {
+	if s.err != nil {
+		return nil, s.err
+	}
+	spec, _, err := s.scan()
+	s.err = err
+	return spec, err
+}
+
+// scan returns the next job or error; more says whether scanning can go on
+// after an error.
+func (s *Scanner) scan() (spec *Spec, more bool, err error) {
+	for {
+		at, line, err := s.logical()
+		if err != nil {
+			return nil, false, err
+		}
+		line = bytes.TrimLeft(line, blanks)
+		switch {
+		case len(line) == 0:
+			continue
+		case s.jsonl:
+			id := s.id
+			s.id++
+			spec, err = s.object(line, id, at)
+		case isDirective(line):
+			err = s.directive(string(line[4:]), at)
+		case line[0] == '#':
+			if misspelt(line) {
+				err = errors.New("this comment looks like options: they begin with #DCS, in capitals and without a blank")
+			}
+		default:
+			spec = s.job(line, at)
+		}
+		if err != nil {
+			return nil, true, s.fail(at, err)
+		}
+		if spec != nil {
+			return spec, true, nil
+		}
+	}
+}
+
+// logical returns a line with its continuations and the number of its first.
+func (s *Scanner) logical() (at int, line []byte, err error) {
+	line, err = s.lines.next()
+	at = s.lines.line
+	if err == io.EOF {
+		return at, nil, s.end()
+	}
+	if err == nil && (s.jsonl || !continues(line) || isComment(line)) {
+		return at, line, nil
+	}
+	s.joined = s.joined[:0]
+	for err == nil && continues(line) {
+		s.joined = append(s.joined, line[:len(line)-1]...)
+		if len(s.joined) > maxLine {
+			return at, nil, s.fail(at, fmt.Errorf("the continued line is longer than %d MiB", maxLine>>20))
+		}
+		if line, err = s.lines.next(); err == nil && isDirective(bytes.TrimLeft(line, blanks)) {
+			return at, nil, s.fail(s.lines.line, errors.New(`a #DCS line inside a command: the line before it ends in \`))
+		}
+	}
+	switch {
+	case err == io.EOF:
+		return at, nil, s.fail(at, errors.New(`the file ends inside this command: its last line ends in \`))
+	case err != nil && s.lines.line == 0:
+		return at, nil, fmt.Errorf("%s: %w", s.name, err)
+	case err != nil:
+		return at, nil, s.fail(s.lines.line, err)
+	}
+	s.joined = append(s.joined, line...)
+	return at, s.joined, nil
+}
+
+// isComment is true for comments, which end with their line, not for #DCS lines.
+func isComment(line []byte) bool {
+	line = bytes.TrimLeft(line, blanks)
+	return len(line) > 0 && line[0] == '#' && !isDirective(line)
+}
+
+// end says io.EOF, or that options were left without a job.
+func (s *Scanner) end() error {
+	switch {
+	case s.pendingLine > 0:
+		return s.fail(s.pendingLine, errors.New("no job follows this #DCS line"))
+	case s.defaultLine > 0:
+		return s.fail(s.defaultLine, errors.New("no job follows this #DCS default line: it counts for the jobs after it"))
+	}
+	return io.EOF
+}
+
+func (s *Scanner) fail(line int, err error) error {
+	return fmt.Errorf("%s:%d: %w", s.name, line, err)
+}
+
+// directive keeps the options of a #DCS line. Each is tried here, so that an
+// error names this line.
+func (s *Scanner) directive(text string, at int) error {
+	isDefault, options, err := parseDirective(text)
+	if !isDefault && s.pendingLine == 0 {
+		s.pendingLine = at // also of a bad line, whose job is not to get a second error
+	}
+	if err != nil {
+		return err
+	}
+	s.defaults.last = s.id - 1
+	next := s.defaults
+	for _, kv := range options {
+		if !isDefault {
+			for _, earlier := range s.pending {
+				if earlier.key == kv.key {
+					return fmt.Errorf("%s is given twice for one job; line %d has it too", kv.key, s.pendingLine)
+				}
+			}
+		}
+		if err := next.set(kv.key, kv.value); err != nil {
+			return err
+		}
+	}
+	if isDefault {
+		s.defaults, s.shared, s.defaultLine = next, nil, at
+	} else {
+		s.pending = append(s.pending, options...)
+	}
+	return nil
+}
+
+// job makes the spec of a command line.
+func (s *Scanner) job(line []byte, at int) *Spec {
+	if s.shared == nil {
+		s.shared = s.intern.share(&s.defaults.Options)
+	}
+	name, options := s.defaults.name, s.shared
+	if len(s.pending) > 0 {
+		own := s.defaults
+		own.last = math.MaxInt
+		for _, kv := range s.pending {
+			_ = own.set(kv.key, kv.value) // was tried in directive
+		}
+		name, options = own.name, s.intern.share(&own.Options)
+	}
+	s.pending, s.pendingLine, s.defaultLine = s.pending[:0], 0, 0
+	spec := s.slab.next()
+	*spec = Spec{ID: s.id, Line: at, Command: s.arena.add(line), Name: name, Options: options}
+	s.id++
+	return spec
+}

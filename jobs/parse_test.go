@@ -1,0 +1,264 @@
+package jobs
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+)
+
+func parseText(t *testing.T, text string) []*Spec {
+	t.Helper()
+	specs, err := Parse(strings.NewReader(text), "j.txt", false, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return specs
+}
+
+func commands(specs []*Spec) (list []string) {
+	for _, s := range specs {
+		list = append(list, s.Command)
+	}
+	return list
+}
+
+// K1: a job is a line of shell, a file a list of them.
+func TestParseLines(t *testing.T) {
+	long := "echo " + strings.Repeat("x", 1<<20)
+	for _, c := range []struct {
+		name, text string
+		want       []string
+		lines      []int
+	}{
+		{"plain", "echo 1\necho 2\n", []string{"echo 1", "echo 2"}, []int{1, 2}},
+		{"no last newline", "echo 1", []string{"echo 1"}, []int{1}},
+		{"blank and comment", "\n# c \\\necho 1\n  \t\n  # d\n\techo 2\n#\n", []string{"echo 1", "echo 2"}, []int{3, 6}},
+		{"CRLF", "# c\r\necho 1\r\n\r\necho \\\r\n 2\r\n", []string{"echo 1", "echo  2"}, []int{2, 4}},
+		{"byte order mark", "\ufeffecho 1\n", []string{"echo 1"}, []int{1}},
+		{"continued", "a \\\n b \\\n\\\nc\nd\n", []string{"a  b c", "d"}, []int{1, 5}},
+		{"blank line ends a continued one", "a \\\n\nb\n", []string{"a ", "b"}, []int{1, 3}},
+		{"an escaped backslash does not continue", "echo a\\\\\necho b\n", []string{`echo a\\`, "echo b"}, []int{1, 2}},
+		{"three backslashes continue", "echo a\\\\\\\nb\n", []string{`echo a\\b`}, []int{1}},
+		{"# inside", "echo a # b\n", []string{"echo a # b"}, []int{1}},
+		{"not UTF-8", "cat \xff\xfe\n", []string{"cat \xff\xfe"}, []int{1}},
+		{"1 MB", long + "\n" + long, []string{long, long}, []int{1, 2}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			specs := parseText(t, c.text)
+			var lines []int
+			for i, s := range specs {
+				lines = append(lines, s.Line)
+				if s.ID != ID(i+1) {
+					t.Errorf("job %d has the number %d", i+1, s.ID)
+				}
+			}
+			if got := commands(specs); !reflect.DeepEqual(got, c.want) || !reflect.DeepEqual(lines, c.lines) {
+				t.Errorf("got %.200q %v, want %.200q %v", got, lines, c.want, c.lines)
+			}
+		})
+	}
+}
+
+func TestParseOptions(t *testing.T) {
+	specs := parseText(t, `#DCS default queue=sweep tries=5 env.A=1 tags=big,fast
+#DCS name='first one' priority=-2 timeout=1d12h est=90 deadline=2026-11-20T18:00Z
+#DCS	gpus=2 mem=8G slots=4 env.B="two \"2\" \\n" env.A= cwd='/a b' on_lost=wait hardness=10,x
+#DCS setup="source ~/v/bin/activate" tags=gpu,a,a
+one
+#DCS after=1 tries=
+two
+#DCS default queue= tags=
+three
+#DCS \
+  name=four
+four
+`)
+	want := Options{
+		File: "j.txt", Queue: "sweep", Tries: 5, Priority: -2, Timeout: 36 * time.Hour, Estimate: 90 * time.Second,
+		Deadline: time.Date(2026, 11, 20, 18, 0, 0, 0, time.UTC), GPUs: 2, MemBytes: 8 << 30, Slots: 4,
+		Env: []EnvVar{{"A", ""}, {"B", `two "2" \n`}}, Cwd: "/a b", OnLost: OnLostWait, Hardness: []string{"10", "x"},
+		Setup: "source ~/v/bin/activate", Tags: []string{"a", "gpu"},
+	}
+	if !reflect.DeepEqual(*specs[0].Options, want) || specs[0].Name != "first one" || specs[0].Line != 5 {
+		t.Errorf("one: %q %+v", specs[0].Name, specs[0].Options)
+	}
+	env := []EnvVar{{"A", "1"}}
+	want = Options{File: "j.txt", Queue: "sweep", Env: env, Tags: []string{"big", "fast"}, After: []ID{1}}
+	if !reflect.DeepEqual(*specs[1].Options, want) || specs[1].Name != "" {
+		t.Errorf("two: %+v", specs[1].Options)
+	}
+	want = Options{File: "j.txt", Tries: 5, Env: env}
+	if !reflect.DeepEqual(*specs[2].Options, want) {
+		t.Errorf("three: %+v", specs[2].Options)
+	}
+	if specs[3].Name != "four" || specs[3].Options != specs[2].Options {
+		t.Errorf("four: %q %+v", specs[3].Name, specs[3].Options)
+	}
+}
+
+// A name before a new default still belongs to the next job, on top of it.
+func TestParseDefaultBetween(t *testing.T) {
+	s := parseText(t, "#DCS tries=1\n#DCS default tries=2 slots=3\na\nb\n")
+	if s[0].Tries != 1 || s[0].Slots != 3 || s[1].Tries != 2 {
+		t.Errorf("%+v %+v", s[0].Options, s[1].Options)
+	}
+}
+
+// A million jobs must not hold a million Options.
+func TestParseSharesOptions(t *testing.T) {
+	s := parseText(t, "a\n#DCS tries=2\nb\nc\n#DCS tries=2\nd\n")
+	if s[0].Options != s[2].Options || s[1].Options != s[3].Options || s[0].Options == s[1].Options {
+		t.Error("equal options are not one value")
+	}
+}
+
+func TestParseFirstID(t *testing.T) {
+	s, err := Parse(strings.NewReader("#DCS after=40,1-2\na\n"), "-", false, 41)
+	if err != nil || s[0].ID != 41 || !reflect.DeepEqual(s[0].After, []ID{40, 1, 2}) {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
+
+// Issue 2: every error names file and line and says what to do.
+func TestParseErrors(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"", "j.txt: there is no job"},
+		{"# only\n\n", "there is no job"},
+		{"a\nb\x00c\n", "j.txt:2: this is not a text file"},
+		{"\x7fELF\x02\x01\x01\x00\x00", "j.txt:1: this is not a text file"},
+		{"\xff\xfea\x00\n\x00", "UTF-16"},
+		{"a\n#DCS name=x\n", "j.txt:2: no job follows this #DCS line"},
+		{"a\n#DCS default tries=1\n", "j.txt:2: no job follows this #DCS default line"},
+		{"a \\\nb \\\n", "j.txt:1: the file ends inside this command"},
+		{"a \\\n#DCS name=x\nb\n", "j.txt:2: a #DCS line inside a command"},
+		{"#DCS\na\n", "no option follows"},
+		{"#DCS default\na\n", "no option follows"},
+		{"#DCS: name=x\na\n", "a blank must follow #DCS"},
+		{"#dcs name=x\na\n", "they begin with #DCS"},
+		{"# DCS default tries=2\na\n", "they begin with #DCS"},
+		{"#DCS defualt tries=2\na\n", `unknown directive "defualt"`},
+		{"#DCS tries = 2\na\n", "write tries=value without blanks"},
+		{"#DCS timeuot=2h\na\n", "did you mean timeout?"},
+		{"#DCS colour=red\na\n", "the options are name, queue"},
+		{"#DCS env.NAME=1 env.2X=1\na\n", "does not begin with a digit"},
+		{"#DCS env.DCS_JOB_ID=1\na\n", "set by dcs-tui itself"},
+		{"#DCS tries=1 tries=2\na\n", "tries is given twice"},
+		{"\n#DCS tries=1\n#DCS tries=2\na\n", "j.txt:3: tries is given twice for one job; line 2 has it too"},
+		{"#DCS name='x\na\n", "the closing ' is missing"},
+		{"#DCS name='x'y\na\n", "a blank must follow the closing quote"},
+		{"#DCS name=it's\na\n", "put the whole value in quotes"},
+		{"#DCS timeout=soon\na\n", `timeout: "soon" is not a duration`},
+		{"#DCS timeout=0\na\n", "more than nothing"},
+		{"#DCS est=-5m\na\n", "is not a duration"},
+		{"#DCS mem=8X\na\n", `mem: "8X" is not a size`},
+		{"#DCS tries=0\na\n", "tries: 0 is not between 1"},
+		{"#DCS tries=many\na\n", `"many" is not a whole number`},
+		{"#DCS priority=3000000000\na\n", "is not between"},
+		{"#DCS slots=99999999999999999999\na\n", "is not between"},
+		{"#DCS deadline=tomorrow\na\n", "is not a point in time"},
+		{"#DCS deadline=1066-10-14\na\n", "out of range"},
+		{"#DCS tags=a,,b\na\n", "empty item"},
+		{"#DCS tags='a b'\na\n", "blank or a comma"},
+		{"#DCS on_lost=cry\na\n", "neither requeue nor wait"},
+		{"#DCS after=x\na\n", "not a job number"},
+		{"#DCS after=1\na\n", "job 1 does not come before this one"},
+		{"a\n#DCS after=1-99999999999\nb\n", "does not come before"},
+		{"#DCS name=" + strings.Repeat("x", 201) + "\na\n", "longer than 200"},
+		{"#DCS name='a\x1b[2Jb'\na\n", "control characters"},
+		{strings.Repeat("x", maxLine+100<<10) + "\n", "longer than 16 MiB"},
+		{strings.Repeat(strings.Repeat("x", 1<<20)+"\\\n", 18), "longer than 16 MiB"},
+	} {
+		specs, err := Parse(strings.NewReader(c.text), "j.txt", false, 1)
+		if err == nil || !strings.Contains(err.Error(), c.want) || specs != nil {
+			t.Errorf("%.80q: %d jobs, error %v; want %q", c.text, len(specs), err, c.want)
+		} else if !strings.HasPrefix(err.Error(), "j.txt:") || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%.80q: the error is not one line that begins with the file: %v", c.text, err)
+		}
+	}
+}
+
+// Several faults are shown at once, but not thousands; one fault is one line.
+func TestParseCollectsErrors(t *testing.T) {
+	text := "#DCS timeout=x\na\n#DCS tries=x\n#DCS slots=x\nb\n"
+	_, err := Parse(strings.NewReader(text), "j", false, 1)
+	if err == nil || strings.Count(err.Error(), "\n") != 2 {
+		t.Errorf("want three lines: %v", err)
+	}
+	_, err = Parse(strings.NewReader(strings.Repeat("#DCS x=1\na\n", 1000)), "j", false, 1)
+	if err == nil || strings.Count(err.Error(), "\n") != maxParseErrors {
+		t.Errorf("want %d lines: %v", maxParseErrors+1, err)
+	}
+}
+
+func TestParseFile(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := ParseFile(dir, 1); err == nil || !strings.Contains(err.Error(), "is a directory") {
+		t.Errorf("directory: %v", err)
+	}
+	if _, err := ParseFile(filepath.Join(dir, "none"), 1); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("missing: %v", err)
+	}
+	for name, text := range map[string]string{"j.txt": "echo 1\n", "j.jsonl": `{"command":"echo 1"}`} {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, err := ParseFile(path, 1)
+		if err != nil || len(s) != 1 || s[0].Command != "echo 1" || s[0].File != path {
+			t.Errorf("%s: %+v, %v", name, s, err)
+		}
+	}
+}
+
+// D1: standard input is read as it comes: a job is handed out before the next
+// line exists, and an error later on leaves the earlier jobs standing.
+func TestScannerStreams(t *testing.T) {
+	r, w := io.Pipe()
+	s := NewScanner(r, "-", false, 1)
+	for i := 1; i <= 3; i++ {
+		written := make(chan error)
+		go func() { _, err := fmt.Fprintf(w, "#DCS tries=%d\necho %d\n", i, i); written <- err }()
+		spec, err := s.Next()
+		if err != nil || spec.Tries != i || spec.ID != ID(i) || spec.Command != fmt.Sprint("echo ", i) {
+			t.Fatalf("%+v, %v", spec, err)
+		}
+		if err := <-written; err != nil {
+			t.Fatal(err)
+		}
+	}
+	go func() { _, _ = io.WriteString(w, "#DCS tries=x\necho 4\n"); w.Close() }()
+	for range 2 {
+		if spec, err := s.Next(); err == nil || err == io.EOF || !strings.Contains(err.Error(), "-:7: tries") {
+			t.Fatalf("%+v, %v", spec, err)
+		}
+	}
+	r.Close()
+}
+
+func TestScannerReadError(t *testing.T) {
+	s := NewScanner(io.MultiReader(strings.NewReader("a\n"), iotest.ErrReader(os.ErrDeadlineExceeded)), "-", false, 1)
+	if spec, err := s.Next(); err != nil || spec.Command != "a" {
+		t.Fatal(spec, err)
+	}
+	if _, err := s.Next(); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatal(err)
+	}
+	if _, err := NewScanner(strings.NewReader(""), "-", false, 1).Next(); err != io.EOF {
+		t.Fatal(err)
+	}
+}
+
+func TestScannerBytewise(t *testing.T) {
+	text := "#DCS name=x\n a \\\r\n b\r\n\n#c\nd"
+	s, err := Parse(iotest.OneByteReader(strings.NewReader(text)), "j.txt", false, 1)
+	if err != nil || !reflect.DeepEqual(s, parseText(t, text)) {
+		t.Fatalf("%+v, %v", s, err)
+	}
+}

@@ -1,0 +1,143 @@
+package jobs
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+var durationUnits = map[string]time.Duration{
+	"": time.Second, "ms": time.Millisecond, "s": time.Second, "m": time.Minute, "h": time.Hour,
+	"d": 24 * time.Hour, "w": 7 * 24 * time.Hour,
+}
+
+// ParseDuration reads a positive duration as people write it: 30s, 5m, 2h, 1.5h,
+// 1d12h, 2w, 250ms, or a plain number of seconds. A day has 24 hours.
+func ParseDuration(s string) (time.Duration, error) {
+	bad := func() (time.Duration, error) {
+		return 0, fmt.Errorf("%q is not a duration: write for example 30s, 5m, 2h, 1d12h, or a number of seconds", s)
+	}
+	total, rest := 0.0, s
+	for first := true; first || rest != ""; first = false {
+		n, unit, more, ok := measure(rest)
+		factor, known := durationUnits[unit]
+		if !ok || !known || unit == "" && (!first || more != "") {
+			return bad()
+		}
+		total += n * float64(factor)
+		rest = more
+	}
+	if total < 1 {
+		return 0, fmt.Errorf("the duration %s must be more than nothing", s)
+	}
+	if total > math.MaxInt64/2 {
+		return 0, fmt.Errorf("the duration %s is longer than a century", s)
+	}
+	return time.Duration(math.Round(total)), nil
+}
+
+// ParseSize reads a positive number of bytes: 512M, 8G, 1.5T or plain bytes.
+// K, M, G, T and P are powers of 1024, in either case; a following B, i or iB
+// changes nothing.
+func ParseSize(s string) (int64, error) {
+	n, unit, rest, ok := measure(s)
+	unit = strings.ToUpper(unit)
+	power := 0
+	if unit != "" && unit != "B" {
+		power = 1 + strings.IndexByte("KMGTP", unit[0])
+		ok = ok && power > 0 && slices.Contains([]string{"", "B", "I", "IB"}, unit[1:])
+	}
+	if !ok || rest != "" {
+		return 0, fmt.Errorf("%q is not a size: write for example 512M, 8G, 1T, or a number of bytes", s)
+	}
+	n *= math.Pow(1024, float64(power))
+	if n < 1 || n > math.MaxInt64/2 {
+		return 0, fmt.Errorf("the size %s is out of range", s)
+	}
+	return int64(math.Round(n)), nil
+}
+
+// measure splits "12.5Gx" into the number, the letters after it and the rest.
+func measure(s string) (n float64, unit, rest string, ok bool) {
+	digits := func(r rune) bool { return !(r >= '0' && r <= '9' || r == '.') }
+	letters := func(r rune) bool { return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z') }
+	number, rest := s, ""
+	if i := strings.IndexFunc(s, digits); i >= 0 {
+		number, rest = s[:i], s[i:]
+	}
+	unit = rest
+	if i := strings.IndexFunc(rest, letters); i >= 0 {
+		unit, rest = rest[:i], rest[i:]
+	} else {
+		rest = ""
+	}
+	n, err := strconv.ParseFloat(number, 64)
+	return n, unit, rest, err == nil
+}
+
+// deadlineLayouts are tried in turn; without a zone the local one counts.
+var deadlineLayouts = []string{
+	time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04",
+	"2006-01-02T15:04Z07:00",
+}
+
+// ParseDeadline reads a latest finish: 2026-11-20T18:00, '2026-11-20 18:00',
+// with seconds and a zone if wanted, or a date, which means its last second.
+// The result is in UTC.
+func ParseDeadline(s string) (time.Time, error) {
+	t, err := time.ParseInLocation("2006-01-02", s, time.Local)
+	if err == nil {
+		t = t.AddDate(0, 0, 1).Add(-time.Second)
+	}
+	for i := 0; err != nil && i < len(deadlineLayouts); i++ {
+		t, err = time.ParseInLocation(deadlineLayouts[i], s, time.Local)
+	}
+	if err != nil {
+		return t, fmt.Errorf("%q is not a point in time: write for example 2026-11-20T18:00 or 2026-11-20", s)
+	}
+	if y := t.Year(); y < 1970 || y > 2261 {
+		return t, fmt.Errorf("the deadline %s is out of range", s)
+	}
+	return t.UTC(), nil
+}
+
+// count reads a whole number from low to high.
+func count(low, high int) func(string) (int, error) {
+	return func(s string) (int, error) {
+		n, err := strconv.Atoi(s)
+		if err != nil && !errors.Is(err, strconv.ErrRange) {
+			return 0, fmt.Errorf("%q is not a whole number", s)
+		}
+		if err != nil || n < low || n > high {
+			return 0, fmt.Errorf("%s is not between %d and %d", s, low, high)
+		}
+		return n, nil
+	}
+}
+
+// parseIDs reads job numbers and ranges of them ("3", "5-9"), each from 1 to last.
+func parseIDs(items []string, last ID) ([]ID, error) {
+	var ids []ID
+	for _, item := range items {
+		a, b, isRange := strings.Cut(item, "-")
+		if !isRange {
+			b = a
+		}
+		from, err1 := strconv.Atoi(a)
+		to, err2 := strconv.Atoi(b)
+		if err1 != nil || err2 != nil || from < 1 || to < from {
+			return nil, fmt.Errorf("%q is not a job number such as 3 or a range such as 5-9", item)
+		}
+		if to > int(last) {
+			return nil, fmt.Errorf("job %d does not come before this one: jobs are numbered 1, 2, 3 … in file order, and this is job %d", to, last+1)
+		}
+		for id := from; id <= to; id++ {
+			ids = append(ids, ID(id))
+		}
+	}
+	return ids, nil
+}

@@ -1,0 +1,51 @@
+package jobs
+
+import (
+	"testing"
+	"time"
+)
+
+func TestParseDuration(t *testing.T) {
+	for s, want := range map[string]time.Duration{
+		"30s": 30 * time.Second, "5m": 5 * time.Minute, "2h": 2 * time.Hour, "1d12h": 36 * time.Hour, "90": 90 * time.Second,
+		"1.5h": 90 * time.Minute, "250ms": 250 * time.Millisecond, "2w": 14 * 24 * time.Hour, "0.5": time.Second / 2,
+		"1h0m": time.Hour, "1d2h3m4s5ms": 26*time.Hour + 3*time.Minute + 4005*time.Millisecond,
+	} {
+		if d, err := ParseDuration(s); err != nil || d != want {
+			t.Errorf("%q: %v, %v; want %v", s, d, err, want)
+		}
+	}
+	for _, s := range []string{"", "h", "5x", "5m3", "3 m", "-5m", "+5m", "1e3", "5M", "0", "0s", "1..5h", "NaN", "0x10", "999999w", "5m ", "1h5"} {
+		if d, err := ParseDuration(s); err == nil {
+			t.Errorf("%q was read as %v", s, d)
+		}
+	}
+}
+
+func TestParseSize(t *testing.T) {
+	for s, want := range map[string]int64{
+		"8G": 8 << 30, "512M": 512 << 20, "1T": 1 << 40, "1.5k": 1536, "100": 100, "2GB": 2 << 30, "2GiB": 2 << 30, "7B": 7, "1p": 1 << 50,
+	} {
+		if n, err := ParseSize(s); err != nil || n != want {
+			t.Errorf("%q: %v, %v; want %v", s, n, err, want)
+		}
+	}
+	for _, s := range []string{"", "G", "8X", "8GG", "8GiBx", "-1", "0", "9999999P", "8 G", "1e3", "KM", "8KM", "8iB", "1BB"} {
+		if n, err := ParseSize(s); err == nil {
+			t.Errorf("%q was read as %v", s, n)
+		}
+	}
+}
+
+func TestParseDeadline(t *testing.T) {
+	local := func(h, m, s int) time.Time { return time.Date(2026, 11, 20, h, m, s, 0, time.Local) }
+	for s, want := range map[string]time.Time{
+		"2026-11-20T18:00": local(18, 0, 0), "2026-11-20 18:00": local(18, 0, 0), "2026-11-20T18:00:05": local(18, 0, 5),
+		"2026-11-20": local(23, 59, 59), "2026-11-20T18:00+02:00": time.Date(2026, 11, 20, 16, 0, 0, 0, time.UTC),
+		"2026-11-20T18:00:05Z": time.Date(2026, 11, 20, 18, 0, 5, 0, time.UTC),
+	} {
+		if d, err := ParseDeadline(s); err != nil || !d.Equal(want) || d.Location() != time.UTC {
+			t.Errorf("%q: %v, %v; want %v", s, d, err, want)
+		}
+	}
+}
