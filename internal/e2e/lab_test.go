@@ -1,0 +1,220 @@
+package e2e
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"dcs-tui/hosts/hosttest"
+)
+
+// program is the binary under test, built once.
+var program string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "dcs-e2e-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	program = filepath.Join(dir, "dcs-tui")
+	build := exec.Command("go", "build", "-o", program, "dcs-tui")
+	build.Stderr = os.Stderr
+	code := 1
+	if build.Run() == nil {
+		code = m.Run()
+	}
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// lab is some ssh servers on loopback and a directory that all of them see.
+type lab struct {
+	t    *testing.T
+	dir  string
+	sshd []*hosttest.SSHD
+	more string // further text for the inventory
+}
+
+func newLab(t *testing.T, n int, opts ...hosttest.Options) *lab {
+	t.Helper()
+	l := &lab{t: t, dir: t.TempDir()}
+	for i := range n {
+		var o hosttest.Options
+		if i < len(opts) {
+			o = opts[i]
+		}
+		if i > 0 {
+			o.With = l.sshd[0]
+		}
+		l.sshd = append(l.sshd, hosttest.StartSSHD(t, o))
+	}
+	t.Cleanup(func() { l.nothingLeft() })
+	return l
+}
+
+// inventory writes a hosts.toml of every server with that many slots each.
+func (l *lab) inventory(slots int) string {
+	var b strings.Builder
+	for i, s := range l.sshd {
+		fmt.Fprintf(&b, "[[host]]\nname = \"ws%d\"\naddress = \"127.0.0.1\"\nport = %d\nuser = %q\nidentity = %q\n"+
+			"slots = %d\nyield = false\nnice = 0\nwork_dir = %q\n\n", i+1, s.Port, s.User, s.Identity, slots, l.work(i))
+	}
+	return l.file("hosts.toml", b.String()+l.more)
+}
+
+func (l *lab) work(i int) string { return filepath.Join(l.sshd[i].Dir, "work") }
+
+func (l *lab) file(name, text string) string {
+	l.t.Helper()
+	path := filepath.Join(l.dir, name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		l.t.Fatal(err)
+	}
+	return path
+}
+
+func (l *lab) path(name string) string { return filepath.Join(l.dir, name) }
+
+// args gives the flags of a run over the lab's hosts.
+func (l *lab) args(slots int, extra ...string) []string {
+	return append([]string{"run", "--no-tui", "--ssh-config", l.sshd[0].ConfigFile, "--hosts", l.inventory(slots),
+		"--run-dir", l.path("run")}, extra...)
+}
+
+// ended is a program that has run to its end.
+type ended struct {
+	code     int
+	out, err string
+}
+
+// do runs the program to its end.
+func (l *lab) do(args ...string) ended {
+	l.t.Helper()
+	p := l.start(args...)
+	return p.wait()
+}
+
+// process is the program while it runs.
+type process struct {
+	l   *lab
+	cmd *exec.Cmd
+	out bytes.Buffer
+	err lockedBuffer
+}
+
+func (l *lab) start(args ...string) *process {
+	l.t.Helper()
+	p := &process{l: l, cmd: exec.Command(program, args...)}
+	p.cmd.Dir = l.dir
+	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.err
+	if err := p.cmd.Start(); err != nil {
+		l.t.Fatal(err)
+	}
+	l.t.Cleanup(func() {
+		if p.cmd.ProcessState == nil {
+			p.cmd.Process.Kill()
+			p.cmd.Wait()
+		}
+	})
+	return p
+}
+
+func (p *process) wait() ended {
+	p.l.t.Helper()
+	err := p.cmd.Wait()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		p.l.t.Fatal(err)
+	}
+	return ended{p.cmd.ProcessState.ExitCode(), p.out.String(), p.err.String()}
+}
+
+func (p *process) signal(s os.Signal) {
+	p.l.t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		p.l.t.Fatal(err)
+	}
+}
+
+// until waits for a condition on the world; a minute of waiting is a failure.
+func (l *lab) until(what string, ok func() bool) {
+	l.t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for limit := time.After(time.Minute); !ok(); {
+		select {
+		case <-tick.C:
+		case <-limit:
+			l.t.Fatalf("a minute passed without: %s", what)
+		}
+	}
+}
+
+// count returns how many files match a pattern below the lab's directory.
+func (l *lab) count(pattern string) int {
+	m, err := filepath.Glob(filepath.Join(l.dir, pattern))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return len(m)
+}
+
+// nothingLeft fails the test when a process that names the lab's run in its
+// environment or arguments is still alive (promise 4). Helpers leave a moment
+// after their dispatcher, so it waits for that.
+func (l *lab) nothingLeft() {
+	l.t.Helper()
+	var left []string
+	for range 500 {
+		if left = l.ours(); len(left) == 0 {
+			return
+		}
+		time.Sleep(20 * time.Millisecond) // a poll for the end of processes that are not our children
+	}
+	l.t.Errorf("left behind: %s", strings.Join(left, "; "))
+	for _, p := range left {
+		pid, _ := strconv.Atoi(strings.Fields(p)[0])
+		syscall.Kill(pid, syscall.SIGKILL)
+	}
+}
+
+// ours lists processes of the lab's runs, as "PID command".
+func (l *lab) ours() []string {
+	uid := l.uid()
+	if uid == "" {
+		return nil
+	}
+	var found []string
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	for _, d := range dirs {
+		cmd, _ := os.ReadFile(d + "/cmdline")
+		env, _ := os.ReadFile(d + "/environ")
+		if bytes.Contains(cmd, []byte(uid)) || bytes.Contains(env, []byte(uid)) {
+			found = append(found, filepath.Base(d)+" "+strings.ReplaceAll(string(cmd), "\x00", " "))
+		}
+	}
+	return found
+}
+
+// uid reads the uid of the lab's run, "" before there is one.
+func (l *lab) uid() string {
+	b, err := os.ReadFile(l.path("run/run.toml"))
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(b)) {
+		if k, v, ok := strings.Cut(line, "="); ok && strings.EqualFold(strings.TrimSpace(k), "uid") {
+			return strings.Trim(strings.TrimSpace(v), `"'`)
+		}
+	}
+	return ""
+}
