@@ -1,0 +1,25 @@
+// Package journal stores the facts of a run durably and gives them back: one
+// file an epoch, a checksum a line, one writer (DESIGN sections 3 and 6).
+//
+// A dispatcher calls Take, which makes it the run's owner and folds what earlier
+// ones wrote, and then, again and again, Append, Sync, and only after Sync has
+// returned nil acts on what it recorded. Beat is called every BeatEvery and
+// Fenced every few seconds; after ErrFenced nothing more may be done to the run.
+// Replay is for those who only look: status, results.
+//
+//	j, table, report, err := journal.Take(ctx, run, journal.TakeOptions{Address: socket})
+//	if report.Damaged { ask every host about every job, whatever the table says }
+//	err = j.Append(records); err = j.Sync()
+//	err = j.Close()
+//
+// The package knows nothing of what records mean beyond Fold, and does not fence
+// the hosts: the epoch in every launch does that.
+//
+// # Files
+//
+// journal/000001.jsonl is the file of epoch 1. A line is the CRC-32C of its JSON
+// in eight hex digits, a blank, the JSON, a newline. The first record of a file
+// is KindEpoch and fixes the length and checksum of every older file: what an old
+// dispatcher that wakes up appends later is not part of the run. A file whose
+// first record was never completed belongs to a dispatcher that had not begun.
+package journal

@@ -1,0 +1,126 @@
+package journal
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/rundir"
+)
+
+// epochFile is one file of the journal.
+type epochFile struct {
+	epoch int
+	name  string // within the journal directory
+}
+
+func fileOf(epoch int) epochFile { return epochFile{epoch, fmt.Sprintf("%06d.jsonl", epoch)} }
+
+func (e epochFile) path(r *rundir.Run) string { return r.Path(rundir.JournalDir, e.name) }
+
+// label is how messages name the file.
+func (e epochFile) label() string { return filepath.Join(rundir.JournalDir, e.name) }
+
+// listFiles returns the files of the journal, oldest first. It lists the
+// directory, because on NFS only that shows what another machine just made.
+func listFiles(r *rundir.Run) ([]epochFile, error) {
+	names, err := r.Disk.Names(r.Path(rundir.JournalDir))
+	if err != nil {
+		return nil, fmt.Errorf("cannot list the journal of the run %s: %w", r.Name(), err)
+	}
+	var files []epochFile
+	for _, name := range names {
+		digits, ok := strings.CutSuffix(name, ".jsonl")
+		n, err := strconv.Atoi(digits)
+		if ok && err == nil && n > 0 && fileOf(n).name == name {
+			files = append(files, epochFile{n, name})
+		}
+	}
+	slices.SortFunc(files, func(a, b epochFile) int { return a.epoch - b.epoch })
+	return files, nil
+}
+
+func newest(files []epochFile) int {
+	if len(files) == 0 {
+		return 0
+	}
+	return files[len(files)-1].epoch
+}
+
+// eachLine calls line for every whole line within the first limit bytes, with
+// its number and without its newline. whole is the length of all whole lines,
+// rest what follows the last newline, sum the CRC-32C of the whole lines.
+func eachLine(r *rundir.Run, e epochFile, limit int64, line func(no int, text []byte) error) (whole, rest int64, sum uint32, err error) {
+	f, err := r.Disk.OpenFile(e.path(r), os.O_RDONLY, 0)
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	buf := make([]byte, 0, 1<<20)
+	for no := 1; ; {
+		if len(buf) == cap(buf) {
+			buf = slices.Grow(buf, cap(buf))
+		}
+		room := min(int64(cap(buf)-len(buf)), limit-whole-int64(len(buf)))
+		n, err := f.ReadAt(buf[len(buf):len(buf)+int(room)], whole+int64(len(buf)))
+		if err != nil && !errors.Is(err, io.EOF) {
+			return whole, 0, sum, err
+		}
+		buf = buf[:len(buf)+n]
+		used := 0
+		for {
+			k := bytes.IndexByte(buf[used:], '\n')
+			if k < 0 {
+				break
+			}
+			if err := line(no, buf[used:used+k]); err != nil {
+				return whole, 0, sum, err
+			}
+			used += k + 1
+			no++
+		}
+		sum = crc32Update(sum, buf[:used])
+		whole += int64(used)
+		buf = buf[:copy(buf, buf[used:])]
+		if n < int(room) || room == 0 {
+			return whole, int64(len(buf)), sum, nil
+		}
+	}
+}
+
+// errEnough stops eachLine.
+var errEnough = errors.New("enough")
+
+// firstRecord reads the KindEpoch record with which a file of the journal
+// begins; nil when that line is not whole or damaged.
+func firstRecord(r *rundir.Run, e epochFile, size int64) (*jobs.Record, error) {
+	var first *jobs.Record
+	_, _, _, err := eachLine(r, e, size, func(_ int, text []byte) error {
+		var d Decoder
+		rec := new(jobs.Record)
+		if body, ok := lineBody(text); ok && d.Decode(body, rec) == nil && rec.Kind == jobs.KindEpoch && rec.Epoch == e.epoch {
+			first = rec
+		}
+		return errEnough
+	})
+	if err != nil && !errors.Is(err, errEnough) {
+		return nil, err
+	}
+	return first, nil
+}
+
+func sizeOf(r *rundir.Run, e epochFile) (size int64, err error) {
+	f, err := r.Disk.OpenFile(e.path(r), os.O_RDONLY, 0)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	return f.Size()
+}

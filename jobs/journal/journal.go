@@ -1,0 +1,207 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/rundir"
+)
+
+// ErrFenced says that another dispatcher has taken the run over: nothing more
+// may be launched, ended or recorded by this one.
+var ErrFenced = errors.New("another dispatcher has taken the run over")
+
+// flushAt is how much Append gathers before it writes.
+const flushAt = 1 << 20
+
+// Journal is the writing end of a run's journal, owned by one dispatcher for one
+// epoch. Append, Sync and Close are for one goroutine; Beat, SetAddress and
+// Fenced may be called from another, so that a slow disk does not hold them up.
+type Journal struct {
+	run   *rundir.Run
+	file  epochFile
+	beats beats
+
+	mu      sync.Mutex
+	f       rundir.File // nil after a failure: to be opened again
+	durable int64       // length of the file that is known to be on disk
+	pending []byte      // what follows it
+	written int         // how much of pending has been written since the last failure
+	closed  bool
+}
+
+// Epoch returns the epoch that Take opened.
+func (j *Journal) Epoch() int { return j.file.epoch }
+
+// Append adds records, in order. They are durable only once Sync has returned
+// nil. An error means that the disk refuses them: they are kept, and the next
+// Append or Sync writes them, once. The caller must not repeat them.
+func (j *Journal) Append(recs []jobs.Record) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.closed {
+		return errors.New("the journal is closed")
+	}
+	for i := range recs {
+		j.pending = appendLine(j.pending, &recs[i])
+	}
+	if len(j.pending)-j.written < flushAt {
+		return nil
+	}
+	return j.write()
+}
+
+// Sync makes every appended record durable. After an error it may be called
+// again; until it returns nil nothing of what was appended may be acted upon.
+func (j *Journal) Sync() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.sync()
+}
+
+func (j *Journal) sync() error {
+	if len(j.pending) == 0 {
+		return nil
+	}
+	if err := j.write(); err != nil {
+		return err
+	}
+	if err := j.f.Sync(); err != nil {
+		return j.failed(err)
+	}
+	j.durable += int64(len(j.pending))
+	j.written = 0
+	if j.pending = j.pending[:0]; cap(j.pending) > 4*flushAt {
+		j.pending = nil
+	}
+	return nil
+}
+
+// write brings pending into the file, at the offset where it belongs. After a
+// failure all that is not known to be durable is written again to the same
+// place: half a line is overwritten, and no line stands there twice. (A kernel
+// may forget what it failed to write back, so what was "written" before a
+// failed sync is not trusted either.)
+func (j *Journal) write() error {
+	if j.f == nil {
+		if err := j.reopen(); err != nil {
+			return fmt.Errorf("cannot write the journal of the run %s: %w", j.run.Name(), err)
+		}
+	}
+	n, err := j.f.WriteAt(j.pending[j.written:], j.durable+int64(j.written))
+	if err == nil && j.written+n < len(j.pending) {
+		err = io.ErrShortWrite
+	}
+	if err != nil {
+		return j.failed(err)
+	}
+	j.written += n
+	return nil
+}
+
+// failed gives the file up until the next call: a stale handle does not heal,
+// and closing tells the errors of earlier writes.
+func (j *Journal) failed(err error) error {
+	j.written = 0
+	return fmt.Errorf("cannot write the journal of the run %s: %w (%d bytes are waiting)",
+		j.run.Name(), errors.Join(err, j.closeFile()), len(j.pending))
+}
+
+func (j *Journal) closeFile() error {
+	if j.f == nil {
+		return nil
+	}
+	err := j.f.Close()
+	j.f = nil
+	return err
+}
+
+func (j *Journal) reopen() error {
+	f, err := j.run.Disk.OpenFile(j.file.path(j.run), os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	size, err := f.Size()
+	if err == nil && size < j.durable {
+		err = fmt.Errorf("%s has lost its end: %d bytes of %d are there", j.file.label(), size, j.durable)
+	}
+	if err != nil {
+		return errors.Join(err, f.Close())
+	}
+	j.f = f
+	return nil
+}
+
+// Pending returns how many bytes wait to become durable.
+func (j *Journal) Pending() int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return len(j.pending)
+}
+
+// Fenced returns the number of a higher epoch, 0 while there is none. It lists
+// one directory.
+func (j *Journal) Fenced() (epoch int, err error) {
+	files, err := listFiles(j.run)
+	if err != nil {
+		return 0, err
+	}
+	switch n := newest(files); {
+	case n > j.file.epoch:
+		return n, nil
+	case n < j.file.epoch:
+		return 0, fmt.Errorf("%s is gone: was the run %s removed?", j.file.label(), j.run.Name())
+	}
+	return 0, nil
+}
+
+func (j *Journal) fencedError() error {
+	n, err := j.Fenced()
+	if err == nil && n > 0 {
+		err = fmt.Errorf("%w (epoch %d, ours was %d)", ErrFenced, n, j.file.epoch)
+	}
+	return err
+}
+
+// Beat writes a sign of life into the file owner; call it every BeatEvery. It
+// returns ErrFenced when another dispatcher has the run; other errors may pass.
+func (j *Journal) Beat() error { return j.change(func(*Owner) {}) }
+
+// SetAddress puts another control socket into the file owner.
+func (j *Journal) SetAddress(address string) error {
+	return j.change(func(o *Owner) { o.Address = address })
+}
+
+func (j *Journal) change(change func(*Owner)) error {
+	if err := j.fencedError(); err != nil {
+		return err
+	}
+	return j.beats.beat(change)
+}
+
+// Close makes what is pending durable and says in the file owner that nobody
+// dispatches the run now. After an error records may be missing; a Journal that
+// was fenced off leaves the owner file alone.
+func (j *Journal) Close() error {
+	j.mu.Lock()
+	if j.closed {
+		j.mu.Unlock()
+		return nil
+	}
+	j.closed = true
+	err := j.sync()
+	if cerr := j.closeFile(); cerr != nil {
+		err = errors.Join(err, fmt.Errorf("cannot close the journal of the run %s: %w", j.run.Name(), cerr))
+	}
+	j.mu.Unlock()
+	if fenced := j.fencedError(); fenced != nil {
+		j.beats.mu.Lock()
+		defer j.beats.mu.Unlock()
+		return errors.Join(err, fenced, j.beats.close())
+	}
+	return errors.Join(err, j.beats.leave())
+}

@@ -1,0 +1,90 @@
+package journal
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// process names a process of a machine exactly: pid and start time, within one
+// boot and one pid namespace (containers share a boot id and not their pids).
+type process struct {
+	PID   int    `json:"pid"`
+	Start uint64 `json:"start"` // field 22 of /proc/PID/stat: clock ticks since boot
+	Boot  string `json:"boot"`
+	PIDNS string `json:"pidns"`
+}
+
+// proc reads /proc; tests replace it.
+type proc struct{ root string }
+
+// self returns the calling process.
+func (p proc) self() (process, error) {
+	boot, err := os.ReadFile(p.root + "/sys/kernel/random/boot_id")
+	if err != nil {
+		return process{}, fmt.Errorf("cannot read this machine's boot id: %w", err)
+	}
+	ns, err := os.Readlink(p.root + "/self/ns/pid")
+	if err != nil {
+		return process{}, fmt.Errorf("cannot read this process's pid namespace: %w", err)
+	}
+	pid := os.Getpid()
+	_, start, err := p.stat(pid)
+	if err != nil {
+		return process{}, fmt.Errorf("cannot read this process's start time: %w", err)
+	}
+	return process{pid, start, strings.TrimSpace(string(boot)), ns}, nil
+}
+
+// stat returns state and start time of a process.
+func (p proc) stat(pid int) (state byte, start uint64, err error) {
+	b, err := os.ReadFile(fmt.Sprintf("%s/%d/stat", p.root, pid))
+	if err != nil {
+		return 0, 0, err
+	}
+	return parseStat(b)
+}
+
+// parseStat reads /proc/PID/stat. The name in parentheses may hold blanks and
+// parentheses, so the fields are counted after the last one.
+func parseStat(b []byte) (state byte, start uint64, err error) {
+	fields := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
+	if len(fields) < 20 || len(fields[0]) != 1 {
+		return 0, 0, fmt.Errorf("not a /proc/PID/stat: %.60q", b)
+	}
+	start, err = strconv.ParseUint(string(fields[19]), 10, 64)
+	return fields[0][0], start, err
+}
+
+// Life is what is known of an owner's process.
+type Life uint8
+
+// The answers.
+const (
+	Unsure Life = iota // another machine's: only its beats can tell
+	Alive
+	Dead
+)
+
+// life says what this machine can prove about q.
+func (p proc) life(q process) Life {
+	me, err := p.self()
+	if err != nil || q.Boot != me.Boot || q.PIDNS != me.PIDNS || q.PID <= 0 {
+		return Unsure
+	}
+	state, start, err := p.stat(q.PID)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ESRCH):
+		return Dead
+	case err != nil:
+		return Unsure
+	case start != q.Start || state == 'Z' || state == 'X':
+		return Dead
+	}
+	return Alive
+}

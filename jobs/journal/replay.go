@@ -1,0 +1,186 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/rundir"
+)
+
+// Report says what replaying a journal met.
+type Report struct {
+	Records int   // folded
+	Torn    int64 // bytes of a last line that was never completed: no damage
+	Ignored int64 // bytes that fenced-off dispatchers wrote too late
+
+	// Damaged says that facts are missing: a line could not be read or did not
+	// fit. The caller must reconcile every job that is not terminal with claims
+	// and sentinels, not only open attempts.
+	Damaged  bool
+	Warnings []string // for people, at most maxWarnings
+	More     int      // warnings left out
+}
+
+const maxWarnings = 20
+
+func (p *Report) warn(format string, args ...any) {
+	if len(p.Warnings) == maxWarnings {
+		p.More++
+		return
+	}
+	p.Warnings = append(p.Warnings, fmt.Sprintf(format, args...))
+}
+
+// Replay folds the journal of a run without owning it: for status and results.
+// It is safe while a dispatcher writes; it then sees a recent state.
+func Replay(r *rundir.Run) (*jobs.Table, *Report, error) {
+	files, err := listFiles(r)
+	if err != nil {
+		return nil, nil, err
+	}
+	t, report, _, err := replay(r, files, func() error { return nil })
+	return t, report, err
+}
+
+// replay folds these files and returns the marks that fix what was read. It
+// calls pulse now and then, and stops with its error.
+func replay(r *rundir.Run, files []epochFile, pulse func() error) (*jobs.Table, *Report, []jobs.FileMark, error) {
+	fail := func(err error) (*jobs.Table, *Report, []jobs.FileMark, error) {
+		return nil, nil, nil, fmt.Errorf("cannot read the journal of the run %s: %w", r.Name(), err)
+	}
+	sizes := make([]int64, len(files))
+	for i, e := range files {
+		var err error
+		if sizes[i], err = sizeOf(r, e); err != nil {
+			return fail(err)
+		}
+	}
+	// The newest file with a whole first record fixes those before it.
+	base, marks := -1, map[string]jobs.FileMark{}
+	for i := len(files) - 1; i >= 0 && base < 0; i-- {
+		first, err := firstRecord(r, files[i], sizes[i])
+		if err != nil {
+			return fail(err)
+		}
+		if first != nil {
+			base = i
+			for _, m := range first.Files {
+				marks[m.Name] = m
+			}
+		}
+	}
+	// Specifications are stored before the record that accepts them, so what is
+	// read now covers all records within sizes.
+	specs, err := r.ReadSpecs()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	p := &replayer{run: r, pulse: pulse, report: new(Report),
+		table: &jobs.Table{Specs: specs, Jobs: make([]jobs.Job, 0, len(specs))}}
+	fixed := make([]jobs.FileMark, 0, len(files))
+	for i, e := range files {
+		m, known := marks[e.name]
+		if i < base && !known {
+			m = jobs.FileMark{Name: e.name} // nobody who counted had seen it
+			known = true
+		}
+		if i < base {
+			p.report.Ignored += max(0, sizes[i]-m.Length)
+			err = p.fixedFile(e, m, sizes[i])
+		} else {
+			m, err = p.openFile(e, sizes[i])
+		}
+		if err != nil {
+			return fail(err)
+		}
+		fixed = append(fixed, m)
+		delete(marks, e.name)
+	}
+	for name := range marks {
+		p.damage("%s/%s is missing", rundir.JournalDir, name)
+	}
+	return p.table, p.report, fixed, nil
+}
+
+// replayer folds line by line.
+type replayer struct {
+	run    *rundir.Run
+	table  *jobs.Table
+	report *Report
+	pulse  func() error
+	dec    Decoder
+	rec    jobs.Record
+}
+
+func (p *replayer) damage(format string, args ...any) {
+	p.report.Damaged = true
+	p.table.Damaged = true
+	p.report.warn(format, args...)
+}
+
+// fixedFile folds an older file up to its mark.
+func (p *replayer) fixedFile(e epochFile, m jobs.FileMark, size int64) error {
+	if size < m.Length {
+		p.damage("%s has lost its end: %d bytes of %d are there", e.label(), size, m.Length)
+	}
+	whole, rest, sum, err := p.lines(e, m.Length)
+	if err != nil {
+		return err
+	}
+	if size >= m.Length && (rest > 0 || whole != m.Length || sum != m.CRC) {
+		p.damage("%s is not what it was when epoch %d ended: its checksum differs", e.label(), e.epoch)
+	}
+	return nil
+}
+
+// openFile folds a file that nothing has fixed yet, and fixes it.
+func (p *replayer) openFile(e epochFile, size int64) (jobs.FileMark, error) {
+	whole, rest, sum, err := p.lines(e, size)
+	p.report.Torn += rest
+	return jobs.FileMark{Name: e.name, Length: whole, CRC: sum}, err
+}
+
+func (p *replayer) lines(e epochFile, limit int64) (whole, rest int64, sum uint32, err error) {
+	whole, rest, sum, err = eachLine(p.run, e, limit, func(no int, text []byte) error {
+		p.line(e, no, text)
+		if no%(1<<14) == 0 {
+			return p.pulse()
+		}
+		return nil
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%w (was the run removed meanwhile?)", err)
+	}
+	return whole, rest, sum, err
+}
+
+func (p *replayer) line(e epochFile, no int, text []byte) {
+	body, ok := lineBody(text)
+	if !ok {
+		p.damage("%s:%d: the line is damaged (its checksum does not fit)", e.label(), no)
+		return
+	}
+	if err := p.dec.Decode(body, &p.rec); err != nil {
+		p.damage("%s:%d: the line cannot be read: %v", e.label(), no, err)
+		return
+	}
+	r := &p.rec
+	isEpoch := r.Kind == jobs.KindEpoch
+	if isEpoch && r.Epoch != e.epoch {
+		p.damage("%s:%d: a record of epoch %d does not belong here", e.label(), no, r.Epoch)
+		return
+	}
+	if !isEpoch && p.table.Epoch != e.epoch {
+		// Its first line was lost; what follows counts.
+		if err := jobs.Fold(p.table, &jobs.Record{Kind: jobs.KindEpoch, Epoch: e.epoch}); err != nil {
+			p.damage("%s:%d: %v", e.label(), no, err)
+		}
+	}
+	if err := p.fold(r); err != nil {
+		p.damage("%s:%d: the record does not fit: %v", e.label(), no, err)
+		return
+	}
+	p.report.Records++
+}

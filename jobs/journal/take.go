@@ -1,0 +1,150 @@
+package journal
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/rundir"
+)
+
+// TakeOptions say how to take a run.
+type TakeOptions struct {
+	Address string       // of the control socket, for the file owner
+	Force   bool         // do not wait until the present owner is proved dead
+	Notify  func(string) // told once, in a line, when there is something to wait for; may be nil
+}
+
+// Take makes the caller the run's dispatcher: it refuses with *OwnedError while
+// another is alive, opens the next epoch, and folds what earlier ones recorded.
+// The newest epoch always wins; whoever opened it second gets an error here or
+// ErrFenced later. Waiting for a silent owner takes up to StaleAfter.
+func Take(ctx context.Context, r *rundir.Run, opt TakeOptions) (*Journal, *jobs.Table, *Report, error) {
+	j, t, report, err := take(ctx, r, opt)
+	if err != nil {
+		var owned *OwnedError
+		if !errors.As(err, &owned) {
+			err = fmt.Errorf("cannot take over the run %s: %w", r.Name(), err)
+		}
+		return nil, nil, nil, err
+	}
+	return j, t, report, nil
+}
+
+func take(ctx context.Context, r *rundir.Run, opt TakeOptions) (_ *Journal, _ *jobs.Table, _ *Report, err error) {
+	// The epoch is chosen before the owner is judged: if anybody takes the run
+	// in between, creating the file fails.
+	files, err := listFiles(r)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if err := admit(ctx, r, newest(files), opt); err != nil {
+		return nil, nil, nil, err
+	}
+	j := &Journal{run: r, file: fileOf(newest(files) + 1), beats: beats{run: r}}
+	owner, err := newOwner(j.file.epoch, opt.Address, rand.Text(), time.Now())
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	j.beats.owner = *owner
+	tmp, err := j.beats.prepare()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, j.abandon(tmp))
+		}
+	}()
+	// O_EXCL makes an epoch single-owner. Its file is never removed again.
+	j.f, err = r.Disk.OpenFile(j.file.path(r), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil, nil, nil, &OwnedError{r.Name(), nil}
+	}
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if err = r.Disk.SyncDir(r.Path(rundir.JournalDir)); err != nil {
+		return nil, nil, nil, err
+	}
+	if err = j.beats.install(tmp); err != nil {
+		return nil, nil, nil, err
+	}
+	tidy(r, j.file.epoch)
+
+	// From here on an older dispatcher can see that it is fenced off. What it
+	// still writes after this reading is not part of the run.
+	t, report, marks, err := replay(r, files, j.pulse(ctx))
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	first := jobs.Record{Kind: jobs.KindEpoch, At: jobs.StampOf(time.Now()), Epoch: j.file.epoch, Owner: owner.String(), Files: marks}
+	if err = jobs.Fold(t, &first); err != nil {
+		return nil, nil, nil, err
+	}
+	if err = j.Append([]jobs.Record{first}); err != nil {
+		return nil, nil, nil, err
+	}
+	if err = j.Sync(); err != nil {
+		return nil, nil, nil, err
+	}
+	if err = j.fencedError(); err != nil {
+		return nil, nil, nil, err
+	}
+	return j, t, report, nil
+}
+
+// pulse returns what replay calls now and then: it keeps the owner file alive
+// while a large journal is read, and honours ctx.
+func (j *Journal) pulse(ctx context.Context) func() error {
+	last := time.Now()
+	return func() error {
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx)
+		}
+		if time.Since(last) < BeatEvery {
+			return nil
+		}
+		last = time.Now()
+		return j.Beat()
+	}
+}
+
+// abandon ends a Take that failed. The epoch stays used up.
+func (j *Journal) abandon(tmp string) error {
+	err := j.closeFile()
+	if rmErr := j.run.Disk.Remove(tmp); errors.Is(rmErr, fs.ErrNotExist) {
+		// It was installed: say that we have left, so that nobody waits for us.
+		err = errors.Join(err, j.beats.leave())
+	}
+	return errors.Join(err, j.beats.close())
+}
+
+// tidy removes owner files that dispatchers of older epochs prepared and left
+// behind. It does not matter whether that succeeds.
+func tidy(r *rundir.Run, epoch int) {
+	names, err := r.Disk.Names(r.Dir)
+	if err != nil {
+		return
+	}
+	for _, name := range names {
+		if !strings.HasPrefix(name, preparedPrefix) {
+			continue
+		}
+		path := filepath.Join(r.Dir, name)
+		b, err := rundir.ReadFile(r.Disk, path)
+		if err != nil {
+			continue
+		}
+		if o, err := decodeOwner(b); err != nil || o.Epoch < epoch {
+			_ = r.Disk.Remove(path)
+		}
+	}
+}

@@ -1,0 +1,145 @@
+package journal
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"dcs-tui/jobs/rundir"
+)
+
+// OwnedError refuses a run that somebody else dispatches.
+type OwnedError struct {
+	Run   string
+	Owner *Owner // nil when it is only about to become the owner
+}
+
+// Error names the owner and says what to do.
+func (e *OwnedError) Error() string {
+	who := "another dcs-tui that is just starting"
+	where := "there"
+	if e.Owner != nil {
+		who, where = e.Owner.String(), "on "+e.Owner.Host
+	}
+	return fmt.Sprintf("the run %s is dispatched by %s: watch it with `dcs-tui attach %s`, or end that dcs-tui %s; --force takes the run over if you know that it hangs",
+		e.Run, who, e.Run, where)
+}
+
+// watchEvery is how often an owner on another machine is looked at.
+const watchEvery = time.Second
+
+// admit decides whether the run may be taken from its present owner, and waits
+// as long as that takes. known is the newest epoch that has a file.
+func admit(ctx context.Context, r *rundir.Run, known int, opt TakeOptions) error {
+	first, err := look(r)
+	if err != nil {
+		return err
+	}
+	o := first.owner
+	if o == nil && first.content == nil && known == 0 {
+		return nil // nobody ever had it
+	}
+	if o == nil || o.Epoch < known {
+		// A Take is under way, or was cut off before it installed its file.
+		if o, err = prepared(r, known); err != nil {
+			return err
+		}
+	}
+	life := Unsure
+	if o != nil {
+		life = o.Life()
+	}
+	switch {
+	case opt.Force || life == Dead:
+		return nil
+	case life == Alive:
+		return &OwnedError{r.Name(), o}
+	}
+	if opt.Notify != nil {
+		who := "a dcs-tui that was starting"
+		if o != nil {
+			who = o.String()
+		}
+		opt.Notify(fmt.Sprintf("waiting up to %d s to see whether %s is alive", int(StaleAfter.Seconds()), who))
+	}
+	return watch(ctx, r, first, known)
+}
+
+// prepared returns the owner of an epoch whose Take has not installed its file
+// yet, nil when there is none.
+func prepared(r *rundir.Run, epoch int) (*Owner, error) {
+	names, err := r.Disk.Names(r.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("cannot list the run directory: %w", err)
+	}
+	for _, name := range names {
+		if !strings.HasPrefix(name, preparedPrefix) {
+			continue
+		}
+		b, err := rundir.ReadFile(r.Disk, r.Path(name))
+		if err != nil {
+			continue // installed or removed meanwhile
+		}
+		if o, err := decodeOwner(b); err == nil && o.Epoch == epoch {
+			return o, nil
+		}
+	}
+	return nil, nil
+}
+
+// watch returns nil when nothing has moved for StaleAfter by our own clock. It
+// compares contents, never times of two machines.
+func watch(ctx context.Context, r *rundir.Run, first glance, known int) error {
+	began := time.Now()
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	for time.Since(began) < StaleAfter {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-tick.C:
+		}
+		now, err := look(r)
+		if err != nil {
+			return err
+		}
+		files, err := listFiles(r)
+		if err != nil {
+			return err
+		}
+		switch o := now.owner; {
+		case newest(files) != known:
+			return &OwnedError{r.Name(), nil}
+		case bytes.Equal(now.content, first.content):
+		case o == nil:
+			// Torn, or gone: look again. It was not written whole, so it proves nothing.
+		case o.Left:
+			return nil
+		case first.owner == nil || o.Token != first.owner.Token || o.Beat != first.owner.Beat:
+			return &OwnedError{r.Name(), o}
+		}
+	}
+	return nil
+}
+
+// glance is the owner file at one time. owner is nil when there is none or it
+// is not whole.
+type glance struct {
+	content []byte
+	owner   *Owner
+}
+
+func look(r *rundir.Run) (glance, error) {
+	content, err := ownerContent(r)
+	if err != nil || content == nil {
+		return glance{}, err
+	}
+	o, err := decodeOwner(content)
+	if err != nil && !errors.Is(err, errOwnerTorn) {
+		return glance{}, err
+	}
+	return glance{content, o}, nil
+}

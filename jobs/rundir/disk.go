@@ -1,0 +1,156 @@
+package rundir
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// Disk is the file operations that run directory and journal use. Tests replace
+// it to make any one of them fail (full disk, quota, stale handle, short write).
+type Disk interface {
+	Mkdir(path string, perm fs.FileMode) error
+	OpenFile(path string, flag int, perm fs.FileMode) (File, error)
+	// Names lists a directory. On NFS it is what makes a name visible that
+	// another machine made: nothing may be looked for that it did not show.
+	Names(dir string) ([]string, error)
+	Stat(path string) (fs.FileInfo, error)
+	Rename(from, to string) error
+	Remove(path string) error
+	SyncDir(dir string) error // makes creations and renames in dir durable
+}
+
+// File is an open file. Every offset is given, so that a write that failed can
+// be repeated at the same place.
+type File interface {
+	io.ReaderAt
+	io.WriterAt
+	Size() (int64, error)
+	Truncate(size int64) error
+	Sync() error // data and size; on NFS also the errors of earlier writes
+	Close() error
+}
+
+// OS is the real Disk.
+var OS Disk = osDisk{}
+
+type osDisk struct{}
+
+func (osDisk) Mkdir(path string, perm fs.FileMode) error { return os.Mkdir(path, perm) }
+func (osDisk) Stat(path string) (fs.FileInfo, error)     { return os.Stat(path) }
+func (osDisk) Rename(from, to string) error              { return os.Rename(from, to) }
+func (osDisk) Remove(path string) error                  { return os.Remove(path) }
+
+func (osDisk) OpenFile(path string, flag int, perm fs.FileMode) (File, error) {
+	f, err := os.OpenFile(path, flag, perm)
+	if err != nil {
+		return nil, err
+	}
+	return osFile{f}, nil
+}
+
+func (osDisk) Names(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = e.Name()
+	}
+	return names, err
+}
+
+func (osDisk) SyncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	err = d.Sync()
+	if errors.Is(err, unix.EINVAL) {
+		err = nil // this file system cannot, and needs not
+	}
+	return errors.Join(err, d.Close())
+}
+
+type osFile struct{ *os.File }
+
+func (f osFile) Size() (int64, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
+func (f osFile) Sync() error {
+	for {
+		err := unix.Fdatasync(int(f.Fd()))
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, unix.EINTR) {
+			return &fs.PathError{Op: "fdatasync", Path: f.Name(), Err: err}
+		}
+	}
+}
+
+// ReadFile reads a whole file.
+func ReadFile(d Disk, path string) (_ []byte, err error) {
+	f, err := d.OpenFile(path, os.O_RDONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	size, err := f.Size()
+	if err != nil {
+		return nil, err
+	}
+	b := make([]byte, size)
+	n, err := f.ReadAt(b, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	return b[:n], nil
+}
+
+// WriteNew makes a new file (O_EXCL, 0600) with this content, durably. With
+// fs.ErrExist nothing was changed; after another error the file may be there.
+func WriteNew(d Disk, path string, content []byte) (err error) {
+	f, err := d.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(content, 0)
+	if err == nil {
+		err = f.Sync()
+	}
+	// On NFS a full disk may be told only here.
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return d.SyncDir(filepath.Dir(path))
+}
+
+// Replace puts content in the place of path, durably and whole: a reader, or a
+// crash, sees the old content or the new.
+func Replace(d Disk, path string, content []byte) error {
+	dir, base := filepath.Split(path)
+	tmp := filepath.Join(dir, "."+base+"."+randomHex(6))
+	if err := WriteNew(d, tmp, content); err != nil {
+		return errors.Join(err, removeIfThere(d, tmp))
+	}
+	if err := d.Rename(tmp, path); err != nil {
+		return errors.Join(err, removeIfThere(d, tmp))
+	}
+	return d.SyncDir(filepath.Dir(path))
+}
+
+func removeIfThere(d Disk, path string) error {
+	if err := d.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("and the file %s stays behind: %w", path, err)
+	}
+	return nil
+}

@@ -1,0 +1,14 @@
+// Package rundir makes, finds and opens run directories (DESIGN section 6): the
+// directory dcs-runs/<name> that holds everything a run was asked and did.
+//
+//	nonce        random hex; a host that reads it there sees the same directory
+//	run.toml     what was asked (Asked), written once
+//	jobs.jsonl   accepted specifications, appended in blocks
+//	owner        who dispatches (package jobs/journal)
+//	journal/     facts, one file an epoch (package jobs/journal)
+//	attempts/    claims, outputs and sentinels, written by the hosts
+//	hosts/       what each host's helper said
+//
+// It knows names, modes and durability, and nothing of what jobs mean or who may
+// dispatch: use jobs/journal.Take before writing to a run that exists.
+package rundir

@@ -1,0 +1,120 @@
+package rundir
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Entry is one run found below a base directory.
+type Entry struct {
+	Name string // of its directory
+	Dir  string
+	Made time.Time // when run.toml was written, by the file server's clock
+}
+
+// List returns the runs below base, newest first. A base that does not exist
+// has none.
+func List(base string) ([]Entry, error) { return list(OS, base) }
+
+func list(d Disk, base string) ([]Entry, error) {
+	names, err := d.Names(base)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot list the runs: %w", err)
+	}
+	var found []Entry
+	for _, name := range names {
+		dir := filepath.Join(base, name)
+		if made, ok := isRun(d, dir); ok {
+			found = append(found, Entry{name, dir, made})
+		}
+	}
+	slices.SortFunc(found, func(a, b Entry) int {
+		if c := b.Made.Compare(a.Made); c != 0 {
+			return c
+		}
+		return strings.Compare(b.Name, a.Name)
+	})
+	return found, nil
+}
+
+// isRun says whether dir is a whole run directory: it lists a run.toml.
+func isRun(d Disk, dir string) (made time.Time, ok bool) {
+	names, err := d.Names(dir)
+	if err != nil || !slices.Contains(names, AskedFile) {
+		return made, false
+	}
+	info, err := d.Stat(filepath.Join(dir, AskedFile))
+	if err != nil {
+		return made, false
+	}
+	return info.ModTime(), true
+}
+
+// Find returns the directory of a run: a name below base, or a run directory;
+// "" is the newest run below base.
+func Find(base, run string) (dir string, err error) {
+	found, err := List(base)
+	if err != nil {
+		return "", err
+	}
+	if run == "" {
+		if len(found) == 0 {
+			return "", fmt.Errorf("there is no run in %s: start one with `dcs-tui run`, or name a run directory", base)
+		}
+		return found[0].Dir, nil
+	}
+	if !strings.ContainsRune(run, '/') {
+		for _, e := range found {
+			if e.Name == run {
+				return e.Dir, nil
+			}
+		}
+	}
+	if _, ok := isRun(OS, run); ok {
+		return filepath.Clean(run), nil
+	}
+	return "", fmt.Errorf("there is no run %q: it is neither a name in %s nor a run directory (`dcs-tui runs` lists them)", run, base)
+}
+
+// Open opens the run directory dir, checking that it is the user's alone.
+func Open(dir string) (*Run, error) { return open(OS, dir) }
+
+func open(d Disk, dir string) (*Run, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkDir(d, dir); err != nil {
+		return nil, err
+	}
+	names, err := d.Names(dir)
+	if err != nil {
+		return nil, fmt.Errorf("cannot list the run directory: %w", err)
+	}
+	for _, need := range []string{AskedFile, NonceFile, SpecsFile, JournalDir} {
+		if !slices.Contains(names, need) {
+			return nil, fmt.Errorf("%s is not a whole run directory: it has no %s", dir, need)
+		}
+	}
+	text, err := ReadFile(d, filepath.Join(dir, AskedFile))
+	if err != nil {
+		return nil, fmt.Errorf("cannot read what was asked of the run: %w", err)
+	}
+	asked, err := decodeAsked(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, AskedFile), err)
+	}
+	nonce, err := ReadFile(d, filepath.Join(dir, NonceFile))
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the run's nonce: %w", err)
+	}
+	return &Run{Dir: dir, Nonce: strings.TrimSpace(string(nonce)), Asked: asked, Disk: d}, nil
+}

@@ -1,0 +1,193 @@
+package rundir
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// The names inside a run directory.
+const (
+	Base         = "dcs-runs" // directory of runs, beside where the user started one
+	NonceFile    = "nonce"
+	AskedFile    = "run.toml"
+	SpecsFile    = "jobs.jsonl"
+	OwnerFile    = "owner"
+	JournalDir   = "journal"
+	AttemptsDir  = "attempts"
+	HostsDir     = "hosts"
+	StopFile     = "STOP"     // made by a person: drain
+	StopNowFile  = "STOP.now" // made by a person: cancel
+	JobLogFile   = "joblog.tsv"
+	maxSameNames = 1000
+)
+
+// Run is an open run directory. Its fields do not change once it is open.
+type Run struct {
+	Dir   string // absolute
+	Nonce string // content of the file nonce
+	Asked *Asked
+	Disk  Disk // OS, but for tests
+
+	specs specLog
+}
+
+// UID returns the run's random name, the same wherever the directory is moved.
+func (r *Run) UID() string { return r.Asked.UID }
+
+// Name returns the run's name.
+func (r *Run) Name() string { return r.Asked.Name }
+
+// Path returns a path inside the run directory.
+func (r *Run) Path(elem ...string) string {
+	return filepath.Join(append([]string{r.Dir}, elem...)...)
+}
+
+// Create makes base/name and what belongs into it. With name "" it takes one from
+// a.JobsFile and the time, with a number behind it if that is taken. a.Name is
+// ignored; UID and Created are filled in where a leaves them empty. Of several
+// callers with one name exactly one succeeds, the others get fs.ErrExist.
+func Create(base, name string, a Asked) (*Run, error) {
+	a.Name = name
+	return create(OS, base, "", a)
+}
+
+// CreateAt makes the run in dir itself (--run-dir), which must not exist or be
+// empty. Name "" is as for Create.
+func CreateAt(dir, name string, a Asked) (*Run, error) {
+	a.Name = name
+	return create(OS, "", dir, a)
+}
+
+func create(d Disk, base, dir string, a Asked) (*Run, error) {
+	if a.Created.IsZero() {
+		a.Created = time.Now()
+	}
+	a.Created = a.Created.Truncate(time.Second)
+	if a.UID == "" {
+		a.UID = newUID()
+	}
+	given := a.Name
+	if given == "" {
+		a.Name = DefaultName(a.JobsFile, a.Created)
+	}
+	if err := CheckName(a.Name); err != nil {
+		return nil, err
+	}
+	if dir != "" {
+		return createIn(d, dir, &a)
+	}
+	if err := makeBase(d, base); err != nil {
+		return nil, err
+	}
+	for i, stem := 2, a.Name; ; i++ {
+		r, err := createIn(d, filepath.Join(base, a.Name), &a)
+		if given != "" || !errors.Is(err, fs.ErrExist) || i > maxSameNames {
+			return r, err
+		}
+		a.Name = fmt.Sprintf("%s-%d", stem, i)
+	}
+}
+
+func makeBase(d Disk, base string) error {
+	err := d.Mkdir(base, 0o700)
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("cannot make %s for the run: %w (start in a directory you can write to, or use --run-dir)", base, err)
+	}
+	return nil
+}
+
+// createIn makes the run in dir. The file nonce, created with O_EXCL, decides
+// who owns the directory: over NFS a mkdir whose answer was lost says "exists".
+func createIn(d Disk, dir string, a *Asked) (*Run, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	text, err := a.encode()
+	if err != nil {
+		return nil, err
+	}
+	r := &Run{Dir: dir, Nonce: randomHex(16), Asked: a, Disk: d}
+	if err := d.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("cannot make the run directory: %w", err)
+	}
+	if err := checkDir(d, dir); err != nil {
+		return nil, err
+	}
+	names, err := d.Names(dir)
+	if err != nil {
+		return nil, fmt.Errorf("cannot list the run directory: %w", err)
+	}
+	if len(names) > 0 {
+		return nil, taken(dir, a.Name, names)
+	}
+	if err := WriteNew(d, r.Path(NonceFile), []byte(r.Nonce+"\n")); err != nil {
+		if errors.Is(err, fs.ErrExist) {
+			if b, err := ReadFile(d, r.Path(NonceFile)); err != nil || strings.TrimSpace(string(b)) != r.Nonce {
+				return nil, taken(dir, a.Name, []string{NonceFile})
+			}
+		} else {
+			return nil, unmade(d, r, err)
+		}
+	}
+	for _, sub := range []string{JournalDir, AttemptsDir, HostsDir} {
+		if err := d.Mkdir(r.Path(sub), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, unmade(d, r, err)
+		}
+	}
+	if err := WriteNew(d, r.Path(SpecsFile), nil); err != nil {
+		return nil, unmade(d, r, err)
+	}
+	// Last, because a directory with a run.toml is a run.
+	if err := Replace(d, r.Path(AskedFile), text); err != nil {
+		return nil, unmade(d, r, err)
+	}
+	if err := d.SyncDir(filepath.Dir(dir)); err != nil {
+		return nil, unmade(d, r, err)
+	}
+	return r, nil
+}
+
+// taken is the error for a directory that is in use; it wraps fs.ErrExist.
+func taken(dir, name string, names []string) error {
+	if slices.Contains(names, AskedFile) || slices.Contains(names, NonceFile) {
+		return fmt.Errorf("the run %s exists (%s): choose another --name, or carry it on with `dcs-tui resume %s`: %w", name, dir, name, fs.ErrExist)
+	}
+	return fmt.Errorf("%s exists, is not empty and is not a run directory: choose another: %w", dir, fs.ErrExist)
+}
+
+// unmade takes away what was made before err, as far as that goes.
+func unmade(d Disk, r *Run, err error) error {
+	for _, name := range []string{AskedFile, SpecsFile, HostsDir, AttemptsDir, JournalDir, NonceFile, ""} {
+		if e := d.Remove(r.Path(name)); e != nil && !errors.Is(e, fs.ErrNotExist) {
+			return fmt.Errorf("cannot make the run directory %s: %w (remove what is left of it)", r.Dir, err)
+		}
+	}
+	return fmt.Errorf("cannot make the run directory %s: %w", r.Dir, err)
+}
+
+// checkDir refuses a run directory that others could change or read: it decides
+// what is executed, and jobs' outputs are the user's alone.
+func checkDir(d Disk, dir string) error {
+	info, err := d.Stat(dir)
+	if err != nil {
+		return fmt.Errorf("cannot look at the run directory: %w", err)
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("%s is not a directory", dir)
+	}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) != os.Geteuid() {
+		return fmt.Errorf("the run directory %s belongs to user %d, not to you (%d): use a directory of your own", dir, st.Uid, os.Geteuid())
+	}
+	if mode := info.Mode().Perm(); mode&0o077 != 0 {
+		return fmt.Errorf("the run directory %s is open to others (mode %04o): chmod 700 %s", dir, mode, dir)
+	}
+	return nil
+}

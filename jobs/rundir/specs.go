@@ -1,0 +1,120 @@
+package rundir
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+
+	"dcs-tui/jobs"
+)
+
+// specBlock is how much is written at a time.
+const specBlock = 1 << 20
+
+// specLog is where the next block of jobs.jsonl goes.
+type specLog struct {
+	mu    sync.Mutex
+	known bool  // the file has been read
+	end   int64 // length of what is whole
+	count int   // specifications in it
+	dirty bool  // a failed append of ours may have left bytes beyond end
+}
+
+// ReadSpecs reads jobs.jsonl. A last line that a crash cut off is left out. An
+// error means that the file is damaged or cannot be read.
+func (r *Run) ReadSpecs() ([]*jobs.Spec, error) {
+	r.specs.mu.Lock()
+	defer r.specs.mu.Unlock()
+	return r.readSpecs()
+}
+
+func (r *Run) readSpecs() ([]*jobs.Spec, error) {
+	data, err := ReadFile(r.Disk, r.Path(SpecsFile))
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the jobs of the run %s: %w", r.Name(), err)
+	}
+	if len(data) == 0 {
+		r.specs.known, r.specs.end, r.specs.count = true, 0, 0
+		return nil, nil
+	}
+	specs, good, err := jobs.DecodeSpecs(data)
+	if err != nil {
+		return nil, fmt.Errorf("the jobs of the run %s are damaged: %w", r.Name(), err)
+	}
+	r.specs.known, r.specs.end, r.specs.count = true, good, len(specs)
+	r.specs.dirty = good < int64(len(data))
+	return specs, nil
+}
+
+// AppendSpecs adds specifications to jobs.jsonl and makes them durable. Their
+// ids must follow those in the file. After an error the file holds as much as
+// before, and the same call may be tried again. Only the run's owner may call it.
+func (r *Run) AppendSpecs(specs []*jobs.Spec) error {
+	r.specs.mu.Lock()
+	defer r.specs.mu.Unlock()
+	l := &r.specs
+	if !l.known {
+		if _, err := r.readSpecs(); err != nil {
+			return err
+		}
+	}
+	for i, s := range specs {
+		if int(s.ID) != l.count+1+i {
+			return fmt.Errorf("job %d cannot be stored after %d others", s.ID, l.count+i)
+		}
+	}
+	if len(specs) == 0 {
+		return nil
+	}
+	end, err := r.writeSpecs(specs)
+	if err != nil {
+		l.dirty = true
+		return fmt.Errorf("cannot store the jobs of the run %s: %w", r.Name(), err)
+	}
+	l.end, l.count = end, l.count+len(specs)
+	return nil
+}
+
+func (r *Run) writeSpecs(specs []*jobs.Spec) (end int64, err error) {
+	l := &r.specs
+	f, err := r.Disk.OpenFile(r.Path(SpecsFile), os.O_RDWR, 0)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	size, err := f.Size()
+	if err != nil {
+		return 0, err
+	}
+	if size != l.end {
+		if size < l.end || !l.dirty {
+			return 0, fmt.Errorf("%s has %d bytes where we left %d: another dispatcher may have taken the run over", SpecsFile, size, l.end)
+		}
+		// What a failed or cut-off append left must not follow a shorter block.
+		if err := f.Truncate(l.end); err != nil {
+			return 0, err
+		}
+	}
+	l.dirty = true // until everything below has succeeded
+	end = l.end
+	var b []byte
+	if end == 0 {
+		b = append(b, jobs.SpecsHeader...)
+	}
+	for i, s := range specs {
+		b = jobs.AppendSpec(b, s)
+		if len(b) >= specBlock || i == len(specs)-1 {
+			if _, err := f.WriteAt(b, end); err != nil {
+				return 0, err
+			}
+			end += int64(len(b))
+			b = b[:0]
+		}
+	}
+	if err := f.Sync(); err != nil {
+		return 0, err
+	}
+	l.dirty = false
+	return end, nil
+}
