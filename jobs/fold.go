@@ -1,12 +1,18 @@
 package jobs
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Fold applies one record to the table. It is the only code that changes the
 // state of a job or an attempt, live and on replay. An error means that the
 // record does not fit the state (a damaged journal, or a defect of ours); the
 // table is then unchanged.
 func Fold(t *Table, r *Record) error {
+	if err := sound(r); err != nil {
+		return err
+	}
 	switch r.Kind {
 	case KindEpoch:
 		if r.Epoch <= t.Epoch {
@@ -62,12 +68,29 @@ func Fold(t *Table, r *Record) error {
 	return fmt.Errorf("unknown record kind %q", r.Kind)
 }
 
+// sound refuses what no state of the table could make right: a record must not
+// index out of range, and a success needs a successful outcome (promise 3).
+func sound(r *Record) error {
+	switch {
+	case r.Next > Skipped:
+		return fmt.Errorf("%s: job %d cannot become %s", r.Kind, r.Job, r.Next)
+	case int(int32(r.Priority)) != r.Priority || int(int32(r.Slot)) != r.Slot:
+		return fmt.Errorf("%s: priority %d or slot %d is out of range", r.Kind, r.Priority, r.Slot)
+	case r.Kind == KindExited && r.Outcome == nil:
+		return fmt.Errorf("attempt %s exited without an outcome", r.Attempt())
+	case r.Seq != 0 && r.Next == Succeeded && (r.Kind != KindExited || !r.Outcome.OK()):
+		return fmt.Errorf("%s: job %d cannot succeed without a successful outcome", r.Kind, r.Job)
+	}
+	return nil
+}
+
 func (t *Table) accept(r *Record) error {
 	first := int(r.Job)
-	if first != len(t.Jobs)+1 || r.Count < 0 || first+r.Count-1 > len(t.Specs) {
-		return fmt.Errorf("accepted jobs %d to %d do not follow %d jobs of which %d have specifications",
-			first, first+r.Count-1, len(t.Jobs), len(t.Specs))
+	if first != len(t.Jobs)+1 || r.Count < 0 || r.Count > len(t.Specs)-len(t.Jobs) {
+		return fmt.Errorf("%d accepted jobs from %d on do not follow %d jobs of which %d have specifications",
+			r.Count, first, len(t.Jobs), len(t.Specs))
 	}
+	t.Jobs = slices.Grow(t.Jobs, r.Count)
 	for _, s := range t.Specs[first-1 : first-1+r.Count] {
 		t.Jobs = append(t.Jobs, Job{Spec: s, Round: 1, Priority: int32(s.Priority)})
 	}
