@@ -1,0 +1,66 @@
+package client
+
+// bootstrap is the only command line that is ever sent to a host. Everything
+// that varies follows as lines on its standard input: nonce, sha256 of the
+// binary, its size in bytes, work_dir ("": ~/.dcs-tui), RUN/HOST (the name of
+// the spool), and places to try before work_dir ("": the usual two), joined by
+// colons.
+//
+// Login shells: bash, dash, ash, zsh, ksh, fish, tcsh. So the text has no
+// newline, no single quote within the quotes, and no exclamation mark, which csh
+// expands everywhere. The variables begin with d_ so that none that the user
+// exports is changed for the jobs; the umask is put back for the same reason.
+//
+// Every answer is a line "NONCE word …":
+//
+//	sys KERNEL MACHINE    what uname says
+//	have DIR              the binary is in DIR/bin
+//	need gzip|plain DIR   it is not: send "gzip N" or "plain N", a newline, and N bytes
+//	ok                    it arrived, ran, and gave the right checksum of itself
+//	skip PLACE: WHY       this place cannot be used
+//	bad PLACE: WHAT       what arrived there does not run or has another checksum
+//	none                  no place is left
+//	go                    the helper's own stream begins after this line
+const bootstrap = "exec /bin/sh -c '" +
+	`IFS= read -r d_n && IFS= read -r d_h && IFS= read -r d_z && IFS= read -r d_w && IFS= read -r d_r && IFS= read -r d_c || exit 9; ` +
+	`d_u=$(umask); umask 077; ` +
+	`say() { printf "%s %s\n" "$d_n" "$*"; }; ` +
+	`say sys $(uname -sm); ` +
+	`case "$d_w" in "") d_w="$HOME/.dcs-tui";; "~") d_w="$HOME";; "~/"*) d_w="$HOME/${d_w#??}";; esac; ` +
+	`d_i=$(id -u); [ -n "$d_c" ] || d_c="/var/tmp/dcs-$d_i:/tmp/dcs-$d_i"; ` +
+	`start() { umask "$d_u"; cd /; say go; exec "$d_f" __host; exit 126; }; ` +
+	// try PLACE: returns only when the place cannot be used.
+	`try() { cd /; ` +
+	`[ -d "$1" ] || d_e=$(mkdir -p -m 700 "$1" 2>&1) || { say skip "$1: $d_e"; return; }; ` +
+	// From here on "." is one certain directory, whoever renames what.
+	`cd -P "$1" 2>/dev/null || { say skip "$1: cannot be entered"; return; }; ` +
+	`d_b=$(pwd -P); ` +
+	`[ "$1" = "$d_w" ] || case "$d_b" in */"${1##*/}");; *) say skip "$1: is a symbolic link"; return;; esac; ` +
+	`[ -O . ] || { say skip "$1: belongs to somebody else"; return; }; ` +
+	`d_f="$d_b/bin/dcs-tui-$d_h"; ` +
+	`if [ -f "$d_f" ] && [ -x "$d_f" ] && [ -O "$d_f" ] && [ "$(wc -c <"$d_f")" -eq "$d_z" ]; then say have "$d_b"; start; fi; ` +
+	`[ "$1" = "$d_w" ] || chmod 700 .; ` +
+	`d_e=$({ mkdir -p bin && chmod 700 bin; } 2>&1) || { say skip "$1: $d_e"; return; }; ` +
+	`d_x="bin/.new-$d_n"; ` +
+	// An empty file is a program for sh, unless the file system is mounted noexec.
+	`d_e=$({ : >"$d_x" && chmod 700 "$d_x"; } 2>&1) || { say skip "$1: $d_e"; return; }; ` +
+	`d_e=$("./$d_x" 2>&1) || { rm -f "$d_x"; say skip "$1: programs cannot be run there (mounted noexec?)"; return; }; ` +
+	// What senders that were cut off left behind.
+	`find bin -name ".new-*" -mmin +60 -exec rm -f {} + 2>/dev/null; ` +
+	`d_m=plain; command -v gzip >/dev/null 2>&1 && d_m=gzip; say need $d_m "$d_b"; ` +
+	`read -r d_m d_k || { rm -f "$d_x"; exit 9; }; ` +
+	// The second cat takes what is left when the disk is full, so that the stream stays in step.
+	`d_e=$(head -c "$d_k" | { if [ "$d_m" = gzip ]; then gzip -dc; else cat; fi 2>&1 >"$d_x"; d_s=$?; cat >/dev/null; exit $d_s; }) ` +
+	`|| { rm -f "$d_x"; say skip "$1: $d_e"; return; }; ` +
+	`d_e=$("./$d_x" __sum 2>&1); ` +
+	`[ "$d_e" = "$d_h" ] || { rm -f "$d_x"; say bad "$1: $d_e"; return; }; ` +
+	`d_e=$(mv -f "$d_x" "$d_f" 2>&1) || { rm -f "$d_x"; say skip "$1: $d_e"; return; }; ` +
+	`say ok; start; }; ` +
+	`IFS=:; set -f; set -- $d_c "$d_w"; set +f; unset IFS; ` +
+	// The place that holds this run's spool comes first, then one that has the
+	// binary, so that a host does not change its spool between two connections.
+	`for d_p in 1 2 3; do for d_t do d_a=3; ` +
+	`[ -f "$d_t/bin/dcs-tui-$d_h" ] && d_a=2; [ -d "$d_t/runs/$d_r" ] && d_a=1; ` +
+	`[ $d_a = $d_p ] && try "$d_t"; done; done; ` +
+	`say none; exit 8` +
+	"'"
