@@ -127,6 +127,7 @@ type Hello struct {
 	PID       int
 	CwdError  string // Open.Cwd does not exist here
 	WallClock jobs.Stamp
+	Error     string // why this host cannot run jobs (work_dir missing, not writable, full …); the helper then ends
 }
 
 // Beat is sent every 3 s, whatever the file systems do.
