@@ -1,0 +1,238 @@
+package jobs_test
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/jobstest"
+)
+
+// Short names for the scripts below.
+var (
+	ok   = &jobs.Outcome{Started: 5, Ended: 9}
+	bad  = &jobs.Outcome{Exit: 3, Started: 5, Ended: 9}
+	slow = &jobs.Outcome{Signal: "SIGKILL", TimedOut: true}
+)
+
+func accepted(n int) jobs.Record { return jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: n} }
+func launching(j jobs.ID, n int) jobs.Record {
+	return jobs.Record{Kind: jobs.KindLaunching, Job: j, N: n, Host: "melon1", At: 4}
+}
+func running(j jobs.ID, n int) jobs.Record {
+	return jobs.Record{Kind: jobs.KindRunning, Job: j, N: n, Slot: 2, Started: 5}
+}
+func over(k jobs.Kind, j jobs.ID, n int, next jobs.JobState, seq int64) jobs.Record {
+	return jobs.Record{Kind: k, Job: j, N: n, Next: next, Seq: seq}
+}
+func exited(j jobs.ID, n int, o *jobs.Outcome, next jobs.JobState, seq int64) jobs.Record {
+	r := over(jobs.KindExited, j, n, next, seq)
+	r.Outcome, r.Charged = o, !o.OK()
+	return r
+}
+func round(j jobs.ID) jobs.Record { return jobs.Record{Kind: jobs.KindRound, Job: j} }
+func acked(seq int64) jobs.Record { return jobs.Record{Kind: jobs.KindAcked, Seq: seq} }
+
+// Each script is a history; the last record is the one in question. After it
+// job 1 and its attempts read as given. "refused" means: an error, and the table
+// is as it was (DESIGN section 3, point 2).
+func TestFoldTransitions(t *testing.T) {
+	lost := over(jobs.KindLost, 1, 1, jobs.Queued, 0)
+	cases := []struct {
+		name   string
+		script []jobs.Record
+		want   string // job state, round, failures, seq | attempt states
+	}{
+		{"accepted", []jobs.Record{accepted(2)}, "queued r1 f0 s0 |"},
+		{"accepted twice", []jobs.Record{accepted(2), accepted(2)}, "refused"},
+		{"more accepted than known", []jobs.Record{accepted(4)}, "refused"},
+		{"accepted count overflows", []jobs.Record{accepted(1), {Kind: jobs.KindAccepted, Job: 2, Count: math.MaxInt}}, "refused"},
+		{"negative count", []jobs.Record{accepted(-1)}, "refused"},
+		{"launching", []jobs.Record{accepted(1), launching(1, 1)}, "running r1 f0 s0 | launching"},
+		{"launching an unknown job", []jobs.Record{accepted(1), launching(2, 1)}, "refused"},
+		{"launching job 0", []jobs.Record{accepted(1), launching(0, 1)}, "refused"},
+		{"launching the same attempt twice", []jobs.Record{accepted(1), launching(1, 1), launching(1, 1)}, "refused"},
+		{"launching a later attempt", []jobs.Record{accepted(1), launching(1, 2)}, "refused"},
+		{"launching a finished job", []jobs.Record{accepted(1), launching(1, 1), exited(1, 1, ok, jobs.Succeeded, 1), launching(1, 2)}, "refused"},
+		{"launching a copy", []jobs.Record{accepted(1), launching(1, 1), launching(1, 2)}, "running r1 f0 s0 | launching launching"},
+		{"running", []jobs.Record{accepted(1), launching(1, 1), running(1, 1)}, "running r1 f0 s0 | running"},
+		{"running, never launched", []jobs.Record{accepted(1), running(1, 1)}, "refused"},
+		{"running again after the end", []jobs.Record{accepted(1), launching(1, 1), exited(1, 1, bad, jobs.Queued, 0), running(1, 1)}, "refused"},
+		{"given up, and it runs", []jobs.Record{accepted(1), launching(1, 1), lost, running(1, 1)}, "running r1 f0 s0 | running"},
+		{"succeeded", []jobs.Record{accepted(1), launching(1, 1), exited(1, 1, ok, jobs.Succeeded, 1)}, "succeeded r1 f0 s1 | exited"},
+		{"succeeded without an outcome", []jobs.Record{accepted(1), launching(1, 1), over(jobs.KindExited, 1, 1, jobs.Succeeded, 1)}, "refused"},
+		{"succeeded with a failure", []jobs.Record{accepted(1), launching(1, 1), exited(1, 1, bad, jobs.Succeeded, 1)}, "refused"},
+		{"succeeded when it was lost", []jobs.Record{accepted(1), launching(1, 1), over(jobs.KindLost, 1, 1, jobs.Succeeded, 1)}, "refused"},
+		{"succeeded without an attempt", []jobs.Record{accepted(1), over(jobs.KindJob, 1, 0, jobs.Succeeded, 1)}, "refused"},
+		{"succeeded without a number", []jobs.Record{accepted(1), launching(1, 1), exited(1, 1, ok, jobs.Succeeded, 0)}, "refused"},
+		{"a number is left out", []jobs.Record{accepted(1), launching(1, 1), exited(1, 1, ok, jobs.Succeeded, 2)}, "refused"},
+		{"a number for an open job", []jobs.Record{accepted(1), launching(1, 1), exited(1, 1, bad, jobs.Queued, 1)}, "refused"},
+		{"a state that does not exist", []jobs.Record{accepted(1), launching(1, 1), exited(1, 1, bad, 77, 1)}, "refused"},
+		{"failed, to be tried again", []jobs.Record{accepted(1), launching(1, 1), exited(1, 1, bad, jobs.Queued, 0)}, "queued r1 f1 s0 | exited"},
+		{"failed for good", []jobs.Record{accepted(1), launching(1, 1), exited(1, 1, bad, jobs.Failed, 1)}, "failed r1 f1 s1 | exited"},
+		{"timed out", []jobs.Record{accepted(1), launching(1, 1), exited(1, 1, slow, jobs.TimedOut, 1)}, "timed_out r1 f1 s1 | exited"},
+		{"exited twice", []jobs.Record{accepted(1), launching(1, 1), exited(1, 1, bad, jobs.Queued, 0), exited(1, 1, bad, jobs.Queued, 0)}, "refused"},
+		{"lost uses up no try", []jobs.Record{accepted(1), launching(1, 1), lost}, "queued r1 f0 s0 urgent | lost"},
+		{"lost twice", []jobs.Record{accepted(1), launching(1, 1), lost, lost}, "refused"},
+		{"lost comes back finished", []jobs.Record{accepted(1), launching(1, 1), lost, launching(1, 2), exited(1, 1, ok, jobs.Succeeded, 1)}, "succeeded r1 f0 s1 | exited launching"},
+		{"the late copy changes nothing", []jobs.Record{accepted(1), launching(1, 1), lost, launching(1, 2), exited(1, 2, ok, jobs.Succeeded, 1), exited(1, 1, bad, jobs.Succeeded, 0)}, "succeeded r1 f1 s1 | exited exited"},
+		{"a second result is refused", []jobs.Record{accepted(1), launching(1, 1), lost, launching(1, 2), exited(1, 2, ok, jobs.Succeeded, 1), exited(1, 1, bad, jobs.Failed, 2)}, "refused"},
+		{"a second result of the same state is refused", []jobs.Record{accepted(1), launching(1, 1), launching(1, 2), exited(1, 2, ok, jobs.Succeeded, 1), exited(1, 1, ok, jobs.Succeeded, 2)}, "refused"},
+		{"superseded", []jobs.Record{accepted(1), launching(1, 1), launching(1, 2), exited(1, 1, ok, jobs.Succeeded, 1), over(jobs.KindSuperseded, 1, 2, jobs.Succeeded, 0)}, "succeeded r1 f0 s1 | exited superseded"},
+		{"withdrawn", []jobs.Record{accepted(1), launching(1, 1), over(jobs.KindSuperseded, 1, 1, jobs.Queued, 0)}, "queued r1 f0 s0 | superseded"},
+		{"cancelled while running", []jobs.Record{accepted(1), launching(1, 1), running(1, 1), over(jobs.KindCancelled, 1, 1, jobs.Cancelled, 1)}, "cancelled r1 f0 s1 | cancelled"},
+		{"cancelled while queued", []jobs.Record{accepted(1), over(jobs.KindJob, 1, 0, jobs.Cancelled, 1)}, "cancelled r1 f0 s1 |"},
+		{"skipped", []jobs.Record{accepted(1), over(jobs.KindJob, 1, 0, jobs.Skipped, 1)}, "skipped r1 f0 s1 |"},
+		{"cancelled twice", []jobs.Record{accepted(1), over(jobs.KindJob, 1, 0, jobs.Cancelled, 1), over(jobs.KindJob, 1, 0, jobs.Cancelled, 2)}, "refused"},
+		{"a new round", []jobs.Record{accepted(1), launching(1, 1), exited(1, 1, bad, jobs.Failed, 1), round(1)}, "queued r2 f0 s1 | exited"},
+		{"a round of an open job", []jobs.Record{accepted(1), round(1)}, "refused"},
+		{"attempts go on counting in a new round", []jobs.Record{accepted(1), launching(1, 1), exited(1, 1, bad, jobs.Failed, 1), round(1), launching(1, 2), exited(1, 2, ok, jobs.Succeeded, 2)}, "succeeded r2 f0 s2 | exited exited"},
+		{"a charge from an older round does not count", []jobs.Record{accepted(1), launching(1, 1), over(jobs.KindJob, 1, 0, jobs.Cancelled, 1), round(1), exited(1, 1, bad, jobs.Queued, 0)}, "queued r2 f0 s1 | exited"},
+		{"priority", []jobs.Record{accepted(1), {Kind: jobs.KindPriority, Job: 1, Priority: -3}}, "queued r1 f0 s0 p-3 |"},
+		{"priority out of range", []jobs.Record{accepted(1), {Kind: jobs.KindPriority, Job: 1, Priority: math.MaxInt}}, "refused"},
+		{"acknowledged", []jobs.Record{accepted(1), over(jobs.KindJob, 1, 0, jobs.Skipped, 1), acked(1)}, "skipped r1 f0 s1 |"},
+		{"acknowledged too far", []jobs.Record{accepted(1), over(jobs.KindJob, 1, 0, jobs.Skipped, 1), acked(2)}, "refused"},
+		{"an epoch again", []jobs.Record{{Kind: jobs.KindEpoch, Epoch: 2}, {Kind: jobs.KindEpoch, Epoch: 2}}, "refused"},
+		{"an unknown kind", []jobs.Record{accepted(1), {Kind: "mystery", Job: 1}}, "refused"},
+		{"an event", []jobs.Record{accepted(1), {Kind: jobs.KindEvent, Host: "melon1"}}, "queued r1 f0 s0 |"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			table := fold(t, c.script[:len(c.script)-1])
+			before := fold(t, c.script[:len(c.script)-1])
+			err := jobs.Fold(table, &c.script[len(c.script)-1])
+			if c.want == "refused" {
+				if err == nil {
+					t.Errorf("accepted: %s", show(table.Job(1)))
+				} else if !reflect.DeepEqual(table, before) {
+					t.Errorf("refused (%v), but the table has changed: %s", err, show(table.Job(1)))
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := show(table.Job(1)); got != c.want {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+			checkCounts(t, table)
+		})
+	}
+}
+
+func fold(t *testing.T, script []jobs.Record) *jobs.Table {
+	t.Helper()
+	table := &jobs.Table{Specs: jobstest.Specs(3)}
+	for i := range script {
+		if err := jobs.Fold(table, &script[i]); err != nil {
+			t.Fatalf("record %d: %v", i, err)
+		}
+	}
+	return table
+}
+
+func show(j *jobs.Job) string {
+	if j == nil {
+		return "no job"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s r%d f%d s%d", j.State, j.Round, j.Failures, j.Seq)
+	if j.Urgent {
+		b.WriteString(" urgent")
+	}
+	if j.Priority != 0 {
+		fmt.Fprintf(&b, " p%d", j.Priority)
+	}
+	b.WriteString(" |")
+	for _, a := range j.Attempts {
+		b.WriteString(" " + a.State.String())
+	}
+	return b.String()
+}
+
+func checkCounts(t *testing.T, table *jobs.Table) {
+	t.Helper()
+	var want [jobs.Skipped + 1]int
+	for i := range table.Jobs {
+		want[table.Jobs[i].State]++
+	}
+	if table.Counts != want {
+		t.Errorf("counts are %v, the jobs say %v", table.Counts, want)
+	}
+}
+
+// TestFoldNeverRepeatsAResult holds promise 1 and 2 over random histories: result
+// numbers are 1, 2, 3 … without gaps, a round of a job has one, and counts agree.
+func TestFoldNeverRepeatsAResult(t *testing.T) {
+	for seed := range uint64(50) {
+		specs, records := jobstest.History(seed, 8, 400)
+		table := &jobs.Table{Specs: specs}
+		type key struct {
+			job   jobs.ID
+			round int32
+		}
+		seen := map[key]int64{}
+		for i := range records {
+			before := table.Seq
+			if err := jobs.Fold(table, &records[i]); err != nil {
+				t.Fatalf("seed %d, record %d: %v", seed, i, err)
+			}
+			if table.Seq == before {
+				continue
+			}
+			j := table.Job(records[i].Job)
+			k := key{records[i].Job, j.Round}
+			if table.Seq != before+1 || j.Seq != table.Seq || seen[k] != 0 {
+				t.Fatalf("seed %d, record %d: result %d after %d for job %d round %d, which has %d", seed, i, j.Seq, before, k.job, k.round, seen[k])
+			}
+			seen[k] = j.Seq
+		}
+		checkCounts(t, table)
+	}
+}
+
+// TestFoldAfterALostLine: with Damaged, numbers may jump forward but never back,
+// and an acknowledged number is not given again.
+func TestFoldAfterALostLine(t *testing.T) {
+	table := fold(t, []jobs.Record{accepted(3)})
+	table.Damaged = true
+	skip := func(j jobs.ID, seq int64) error {
+		r := over(jobs.KindJob, j, 0, jobs.Skipped, seq)
+		return jobs.Fold(table, &r)
+	}
+	if err := skip(1, 5); err != nil {
+		t.Errorf("a jump forward: %v", err)
+	}
+	if err := skip(2, 5); err == nil {
+		t.Error("number 5 was given twice")
+	}
+	ack := acked(8)
+	if err := jobs.Fold(table, &ack); err != nil || table.Seq != 8 {
+		t.Errorf("acknowledged 8: seq %d, %v", table.Seq, err)
+	}
+	if err := skip(2, 8); err == nil {
+		t.Error("number 8 was given although a consumer has had it")
+	}
+}
+
+// FuzzFold: no record, however wrong, makes Fold panic or upset the counts.
+func FuzzFold(f *testing.F) {
+	f.Add("exited", 1, 1, 3, 2, int64(1), true)
+	f.Add("accepted", 2, 0, math.MaxInt, 0, int64(0), false)
+	f.Add("job", 2, 0, 0, 200, int64(1), false)
+	f.Fuzz(func(t *testing.T, kind string, job, n, count, next int, seq int64, outcome bool) {
+		table := fold(t, []jobs.Record{accepted(2), launching(1, 1)})
+		r := jobs.Record{Kind: jobs.Kind(kind), Job: jobs.ID(job), N: n, Count: count, Next: jobs.JobState(next), Seq: seq, Epoch: n}
+		if outcome {
+			r.Outcome = ok
+		}
+		before := fold(t, []jobs.Record{accepted(2), launching(1, 1)})
+		if err := jobs.Fold(table, &r); err != nil && !reflect.DeepEqual(table, before) {
+			t.Fatalf("refused (%v), but the table has changed", err)
+		}
+		checkCounts(t, table)
+	})
+}

@@ -1,0 +1,58 @@
+package jobs_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"dcs-tui/jobs"
+)
+
+func TestParseAttemptID(t *testing.T) {
+	for _, s := range []string{"1.1", "17.2", "1000000.37"} {
+		id, err := jobs.ParseAttemptID(s)
+		if err != nil || id.String() != s {
+			t.Errorf("%q: %v, %v", s, id, err)
+		}
+	}
+	// One attempt has one name, so that one file has one name (P2).
+	for _, s := range []string{"", ".", "1", "1.", ".1", "0.1", "1.0", "-1.2", "+1.2", "01.2", "1.02", "1.2.3", " 1.2", "1.2 ", "1,2", "a.b", "99999999999999999999.1", "1.2\n"} {
+		if id, err := jobs.ParseAttemptID(s); err == nil {
+			t.Errorf("%q was read as %v", s, id)
+		}
+	}
+}
+
+func TestAttemptFile(t *testing.T) {
+	for _, c := range []struct {
+		id   jobs.AttemptID
+		want string
+	}{
+		{jobs.AttemptID{Job: 17, N: 2}, "/r/attempts/000/17.2.exit"},
+		{jobs.AttemptID{Job: 999, N: 1}, "/r/attempts/000/999.1.exit"},
+		{jobs.AttemptID{Job: 1000, N: 1}, "/r/attempts/001/1000.1.exit"},
+		{jobs.AttemptID{Job: 1_234_567, N: 10}, "/r/attempts/1234/1234567.10.exit"},
+	} {
+		if got := jobs.AttemptFile("/r", c.id, jobs.FileExit); got != c.want {
+			t.Errorf("got %s, want %s", got, c.want)
+		}
+	}
+}
+
+func FuzzParseAttemptID(f *testing.F) {
+	f.Add("17.2")
+	f.Add("01.2")
+	f.Fuzz(func(t *testing.T, s string) {
+		id, err := jobs.ParseAttemptID(s)
+		if err != nil {
+			return
+		}
+		if id.String() != s || id.Job < 1 || id.N < 1 {
+			t.Fatalf("%q gave %+v", s, id)
+		}
+		var back jobs.AttemptID
+		b, err := json.Marshal(id)
+		if err != nil || json.Unmarshal(b, &back) != nil || back != id {
+			t.Fatalf("%v became %v through %s", id, back, b)
+		}
+	})
+}

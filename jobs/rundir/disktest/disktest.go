@@ -1,0 +1,164 @@
+// Package disktest is a rundir.Disk that fails on demand. It is not for use
+// outside tests.
+package disktest
+
+import (
+	"errors"
+	"io/fs"
+	"sync"
+
+	"dcs-tui/jobs/rundir"
+)
+
+// Disk passes every operation to rundir.OS, counting them, and lets one fail.
+type Disk struct {
+	mu     sync.Mutex
+	count  int
+	failAt int
+	err    error
+	short  bool // a failing write writes half
+	Failed string
+}
+
+// FailAt makes the n-th operation from now on fail with err, once. A failing
+// write leaves nothing, or with short the first half; a failing Sync forgets
+// what was written since the last one, as a kernel may.
+func (d *Disk) FailAt(n int, err error, short bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.count, d.failAt, d.err, d.short, d.Failed = 0, n, err, short, ""
+}
+
+// Count returns the number of operations since the last FailAt.
+func (d *Disk) Count() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.count
+}
+
+func (d *Disk) fail(op, path string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.count++
+	if d.count != d.failAt {
+		return nil
+	}
+	d.Failed = op + " " + path
+	return &fs.PathError{Op: op, Path: path, Err: d.err}
+}
+
+func (d *Disk) Mkdir(path string, perm fs.FileMode) error {
+	if err := d.fail("mkdir", path); err != nil {
+		return err
+	}
+	return rundir.OS.Mkdir(path, perm)
+}
+
+func (d *Disk) Names(dir string) ([]string, error) {
+	if err := d.fail("readdir", dir); err != nil {
+		return nil, err
+	}
+	return rundir.OS.Names(dir)
+}
+
+func (d *Disk) Stat(path string) (fs.FileInfo, error) {
+	if err := d.fail("stat", path); err != nil {
+		return nil, err
+	}
+	return rundir.OS.Stat(path)
+}
+
+func (d *Disk) Rename(from, to string) error {
+	if err := d.fail("rename", to); err != nil {
+		return err
+	}
+	return rundir.OS.Rename(from, to)
+}
+
+func (d *Disk) Remove(path string) error {
+	if err := d.fail("remove", path); err != nil {
+		return err
+	}
+	return rundir.OS.Remove(path)
+}
+
+func (d *Disk) SyncDir(dir string) error {
+	if err := d.fail("syncdir", dir); err != nil {
+		return err
+	}
+	return rundir.OS.SyncDir(dir)
+}
+
+func (d *Disk) OpenFile(path string, flag int, perm fs.FileMode) (rundir.File, error) {
+	if err := d.fail("open", path); err != nil {
+		return nil, err
+	}
+	f, err := rundir.OS.OpenFile(path, flag, perm)
+	if err != nil {
+		return nil, err
+	}
+	return &file{File: f, d: d, path: path}, nil
+}
+
+type file struct {
+	rundir.File
+	d     *Disk
+	path  string
+	dirty []span
+}
+
+type span struct{ from, to int64 }
+
+func (f *file) ReadAt(b []byte, off int64) (int, error) {
+	if err := f.d.fail("read", f.path); err != nil {
+		return 0, err
+	}
+	return f.File.ReadAt(b, off)
+}
+
+func (f *file) WriteAt(b []byte, off int64) (int, error) {
+	err := f.d.fail("write", f.path)
+	if err != nil {
+		if !f.d.short {
+			return 0, err
+		}
+		b = b[:len(b)/2]
+	}
+	n, werr := f.File.WriteAt(b, off)
+	f.dirty = append(f.dirty, span{off, off + int64(n)})
+	return n, errors.Join(err, werr)
+}
+
+func (f *file) Sync() error {
+	err := f.d.fail("sync", f.path)
+	if err == nil {
+		f.dirty = nil
+		return f.File.Sync()
+	}
+	for _, s := range f.dirty {
+		if _, e := f.File.WriteAt(make([]byte, s.to-s.from), s.from); e != nil {
+			return errors.Join(err, e)
+		}
+	}
+	return err
+}
+
+func (f *file) Size() (int64, error) {
+	if err := f.d.fail("fstat", f.path); err != nil {
+		return 0, err
+	}
+	return f.File.Size()
+}
+
+func (f *file) Truncate(size int64) error {
+	if err := f.d.fail("truncate", f.path); err != nil {
+		return err
+	}
+	return f.File.Truncate(size)
+}
+
+// Close closes in any case, as the kernel does; it only reports the failure.
+func (f *file) Close() error {
+	err := f.d.fail("close", f.path)
+	return errors.Join(err, f.File.Close())
+}
