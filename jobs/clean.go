@@ -1,0 +1,68 @@
+package jobs
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Clean makes text of a job, a host or a user safe to print as a part of one
+// terminal line, and keeps it readable: control characters become their
+// pictures (␊ for a newline, ␛ for escape), a tab and other blanks a space, and
+// what is invisible, changes the direction of writing or is not UTF-8 becomes �.
+// The result has at most limit runes and ends in … when something was cut off;
+// limit <= 0 means all. Everything from outside passes through here, once, on
+// its way to a screen; files and JSON keep the text itself.
+func Clean(s string, limit int) string {
+	if limit <= 0 {
+		limit = len(s)
+	}
+	if len(s) <= limit && plainASCII(s) {
+		return s
+	}
+	var b strings.Builder
+	n, marks, last := 0, 0, 0 // last: length before the newest rune
+	for i := 0; i < len(s); {
+		r, size := utf8.DecodeRuneInString(s[i:])
+		i += size
+		if r = visible(r); unicode.IsMark(r) {
+			// A few accents on a letter are writing, hundreds paint over other lines.
+			if marks++; marks > 4 || n == 0 {
+				r = utf8.RuneError
+			}
+		} else {
+			marks = 0
+		}
+		if n == limit {
+			return b.String()[:last] + "…"
+		}
+		last = b.Len()
+		b.WriteRune(r)
+		n++
+	}
+	return b.String()
+}
+
+// visible replaces a rune that must not reach a terminal.
+func visible(r rune) rune {
+	switch {
+	case r == '\t' || unicode.Is(unicode.Zs, r):
+		return ' '
+	case r < ' ':
+		return '␀' + r
+	case r == 0x7f:
+		return '␡'
+	case unicode.IsPrint(r):
+		return r
+	}
+	return utf8.RuneError // C1, format characters (bidi, zero width), line separators, private, unassigned
+}
+
+func plainASCII(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
+}
