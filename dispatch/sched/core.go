@@ -1,6 +1,8 @@
 package sched
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"dcs-tui/hosts"
@@ -17,7 +19,7 @@ type Config struct {
 	MaxSlots      int           // busy at once over all hosts; 0: no limit
 	Buffer        time.Duration // how long hosts must stay busy without us (B3); 0: short
 	HaltFailures  int           // drain after so many failed jobs; 0: never
-	HaltPercent   float64       // … or after this share of failed among finished ones; 0: never
+	HaltPercent   float64       // … or after this share of failed among finished ones, 0 to 100; 0: never
 	GiveUp        time.Duration // finish when no host could be used for so long; 0: 10 min
 	BackoffCap    time.Duration // longest pause between connection attempts (B1); 0: 1 min
 }
@@ -25,14 +27,77 @@ type Config struct {
 // Core is the state machine. It is not safe for concurrent use: one goroutine
 // owns it and the table in it.
 type Core struct {
-	cfg   Config
-	table *jobs.Table
+	cfg    Config
+	table  *jobs.Table
+	rng    *rand.Rand
+	hosts  []*host // inventory order
+	absent []*host // of open attempts, but not in the inventory any more
+	byName map[string]*host
+
+	flights map[jobs.AttemptID]*flight // every open attempt; the order is in each host's list
+	queue   queue
+	after   dependencies
+	cancels map[jobs.ID]string // asked for, waiting for an attempt to end: why
+	times   runTimes
+
+	begun     bool
+	last      bool // no more jobs will be submitted
+	paused    bool
+	drain     string // why nothing more is launched; "": not draining
+	stopped   bool
+	finished  bool
+	fenced    bool
+	busy      int           // slots of all open attempts, for MaxSlots
+	startedAt time.Duration // of the first step
+	anyUp     time.Duration // when a host was last usable, for GiveUp
+	balanceAt time.Duration // look again for buffered jobs that another host could start
+	halt      halt
+
+	// Defects counts records that did not fit the table. It stays 0; a test that
+	// sees anything else has found a defect of this package.
+	Defects int
+
+	// Only while a Step lasts.
+	now     Time
+	records []jobs.Record
+	finish  []Order
+	settled []jobs.ID // became terminal, their dependents not yet looked at
+	holding bool      // emit leaves queued jobs in held until release
+	held    []jobs.ID
 }
 
 // New builds a core around a folded table. Open attempts in the table are of
 // unknown fate until their hosts have been asked: recovery is the normal start.
+// The first Step, whatever its event, asks for connections to all hosts.
+//
+// A resumed run gets Submit{Last: true} like any other, with no jobs if there
+// are no new ones; until then the core waits for more.
 func New(cfg Config, t *jobs.Table, hs []*hosts.Host) *Core {
-	return &Core{cfg: cfg, table: t}
+	c := &Core{
+		cfg: cfg, table: t,
+		rng:     rand.New(rand.NewPCG(cfg.Seed, 0x64637374)),
+		byName:  make(map[string]*host, len(hs)),
+		flights: make(map[jobs.AttemptID]*flight),
+		cancels: make(map[jobs.ID]string),
+		queue:   newQueue(),
+		after:   newDependencies(),
+		times:   newRunTimes(),
+	}
+	if c.cfg.Tries <= 0 {
+		c.cfg.Tries = 3
+	}
+	if c.cfg.GiveUp <= 0 {
+		c.cfg.GiveUp = 10 * time.Minute
+	}
+	if c.cfg.BackoffCap <= 0 {
+		c.cfg.BackoffCap = time.Minute
+	}
+	for _, s := range hs {
+		h := newHost(s, len(c.hosts))
+		c.hosts = append(c.hosts, h)
+		c.byName[s.Name] = h
+	}
+	return c
 }
 
 // Table returns the run's state; the caller must not change it.
@@ -41,8 +106,119 @@ func (c *Core) Table() *jobs.Table { return c.table }
 // Step takes one event and returns what to record and then what to do. The
 // records have already been folded into the table. The returned slices are the
 // caller's.
-func (c *Core) Step(now Time, ev Event) (records []jobs.Record, orders []Order) { return nil, nil }
+func (c *Core) Step(now Time, ev Event) (records []jobs.Record, orders []Order) {
+	now.Mono = max(now.Mono, c.now.Mono) // time never goes back in here
+	c.now, c.records, c.finish = now, nil, nil
+	if !c.begun {
+		c.begin()
+	}
+	c.handle(ev)
+	c.settle()
+	c.passTime()
+	c.settle()
+	c.place()
+	c.settle()
+	c.end()
+	return c.records, append(c.collect(), c.finish...)
+}
 
-// Next returns when (in Time.Mono) the core wants a Tick at the latest; false
-// means that only events can change anything.
-func (c *Core) Next() (time.Duration, bool) { return 0, false }
+func (c *Core) handle(ev Event) {
+	switch e := ev.(type) {
+	case Submit:
+		c.submit(e)
+	case HostUp:
+		c.hostUp(e)
+	case HostBeat:
+		c.hostBeat(e)
+	case HostDown:
+		c.hostDown(e)
+	case HostRefused:
+		c.refused(e)
+	case AttemptsStarted:
+		for _, s := range e.Msg.Jobs {
+			c.started(s.Attempt, s.Slot, s.At)
+		}
+	case AttemptsEnded:
+		for i := range e.Msg.Jobs {
+			x := &e.Msg.Jobs[i]
+			c.ended(x.Attempt, x.Slot, &x.Outcome)
+		}
+	case AttemptsWithdrawn:
+		for _, id := range e.Msg.Attempts {
+			c.neverStarted(id, e.Msg.Why)
+		}
+	case AttemptsProbed:
+		c.probed(e)
+	case Cancel:
+		c.cancel(e)
+	case Requeue:
+		c.requeue(e.Jobs)
+	case SetPriority:
+		c.setPriority(e)
+	case Pause:
+		c.paused = e.On
+	case Drain:
+		c.startDrain(e.Why)
+	case Stop:
+		c.stop(e.Why)
+	case DrainHost:
+		c.drainHost(e)
+	case Acked:
+		if e.Seq > c.table.Acked && e.Seq <= c.table.Seq {
+			c.emit(jobs.Record{Kind: jobs.KindAcked, Seq: e.Seq})
+		}
+	}
+}
+
+// emit folds one record and keeps it for the journal. Whatever a record does to
+// a job, the queue follows here and nowhere else.
+func (c *Core) emit(r jobs.Record) {
+	r.At = c.now.Wall
+	moves := false
+	switch r.Kind {
+	case jobs.KindLaunching, jobs.KindRunning, jobs.KindExited, jobs.KindLost, jobs.KindSuperseded,
+		jobs.KindCancelled, jobs.KindJob, jobs.KindRound, jobs.KindPriority:
+		moves = true
+	}
+	j := c.table.Job(r.Job)
+	open := false
+	if moves && j != nil {
+		c.leave(r.Job)
+		if open = !j.State.Terminal(); open && r.Next.Terminal() {
+			r.Seq = c.table.Seq + 1
+		}
+	}
+	if err := jobs.Fold(c.table, &r); err != nil {
+		c.Defects++
+		c.records = append(c.records, jobs.Record{Kind: jobs.KindEvent, At: r.At, Job: r.Job, N: r.N, Host: r.Host,
+			Reason: fmt.Sprintf("defect: a decision did not fit the facts: %v", err)})
+	} else {
+		c.records = append(c.records, r)
+	}
+	if !moves || j == nil {
+		return
+	}
+	switch {
+	case j.State == jobs.Queued && c.holding:
+		c.held = append(c.held, r.Job)
+	case j.State == jobs.Queued:
+		c.enqueue(r.Job)
+	case open && j.State.Terminal():
+		delete(c.cancels, r.Job)
+		c.halt.count(j.State)
+		c.settled = append(c.settled, r.Job)
+	}
+}
+
+// say records something a person may want to read.
+func (c *Core) say(host string, job jobs.ID, format string, args ...any) {
+	c.emit(jobs.Record{Kind: jobs.KindEvent, Host: host, Job: job, Reason: fmt.Sprintf(format, args...)})
+}
+
+// everyHost returns the hosts of the inventory and then the absent ones.
+func (c *Core) everyHost() []*host {
+	if len(c.absent) == 0 {
+		return c.hosts
+	}
+	return append(c.hosts[:len(c.hosts):len(c.hosts)], c.absent...)
+}

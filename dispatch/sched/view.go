@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"dcs-tui/hosts"
-	"dcs-tui/jobs"
 )
 
 // HostState is where a host stands.
@@ -45,7 +44,45 @@ type HostView struct {
 }
 
 // Hosts returns a view of every host, in inventory order.
-func (c *Core) Hosts() []HostView { return nil }
+func (c *Core) Hosts() []HostView {
+	views := make([]HostView, 0, len(c.hosts))
+	for _, h := range c.hosts {
+		state, reason := h.shown()
+		views = append(views, HostView{
+			Name: h.spec.Name, State: state, Reason: reason,
+			Slots: h.slots(), Usable: h.usable, Running: h.running, Buffered: h.buffered(),
+			Failures: h.failures, RetryAt: h.retryAt, LastBeat: h.beatAt, Beat: h.beat, Hello: h.hello,
+			Done: h.done, Failed: h.failed,
+		})
+	}
+	return views
+}
 
-// Why says in one sentence why a job is not running, or what it is doing.
-func (c *Core) Why(now Time, id jobs.ID) string { return "" }
+// shown returns the state that a person wants to know and the reason for it.
+func (h *host) shown() (HostState, string) {
+	switch {
+	case !h.linked:
+		return h.state, h.reason
+	case h.draining:
+		return Draining, "draining"
+	case h.barred != "":
+		return Disabled, h.barred
+	case h.rest.resting:
+		return BackingOff, h.rest.why
+	}
+	return h.state, floored(h.spec, &h.beat)
+}
+
+// buffered counts the attempts handed over and not known to have started.
+func (h *host) buffered() int {
+	if h.occupied == h.running {
+		return 0
+	}
+	n := 0
+	for f := h.head; f != nil; f = f.next {
+		if !f.started {
+			n++
+		}
+	}
+	return n
+}

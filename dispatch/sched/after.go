@@ -1,0 +1,152 @@
+package sched
+
+import (
+	"fmt"
+
+	"dcs-tui/jobs"
+)
+
+// dependencies hold the jobs that wait for others (`after`). A job may name one
+// that comes later in the file; whether that exists is known when the last job
+// has been submitted.
+type dependencies struct {
+	waits    map[jobs.ID]wait
+	children map[jobs.ID][]child // of a job that is not terminal: who waits for it
+	gen      uint32
+	forward  bool // some job names a later one: there may be cycles and gaps
+}
+
+type wait struct {
+	left int    // jobs it still waits for
+	gen  uint32 // entries of children with another one are stale
+}
+
+type child struct {
+	id  jobs.ID
+	gen uint32
+}
+
+func newDependencies() dependencies {
+	return dependencies{waits: make(map[jobs.ID]wait), children: make(map[jobs.ID][]child)}
+}
+
+// blocked says whether a queued job must wait for others, and enters it if so.
+// The reason is set when it can never run, with the state that gives it.
+func (c *Core) blocked(id jobs.ID) (blocked bool, state jobs.JobState, reason string) {
+	deps := c.table.Job(id).Spec.After
+	if len(deps) == 0 {
+		return false, 0, ""
+	}
+	d := &c.after
+	d.gen++
+	left := 0
+	for _, dep := range deps {
+		switch p := c.table.Job(dep); {
+		case dep == id:
+			return false, jobs.Failed, "it comes after itself"
+		case p == nil && (dep < 1 || c.last):
+			return false, jobs.Failed, fmt.Sprintf("it comes after job %d, and there is no such job", dep)
+		case p != nil && p.State == jobs.Succeeded:
+		case p != nil && p.State.Terminal():
+			return false, jobs.Skipped, fmt.Sprintf("job %d, which it comes after, is %s", dep, p.State)
+		default:
+			left++
+			d.children[dep] = append(d.children[dep], child{id, d.gen})
+			d.forward = d.forward || dep > id
+		}
+	}
+	if left == 0 {
+		return false, 0, ""
+	}
+	d.waits[id] = wait{left, d.gen}
+	return true, 0, ""
+}
+
+// settle passes the end of jobs on to those that wait for them.
+func (c *Core) settle() {
+	for len(c.settled) > 0 {
+		ended := c.settled
+		c.settled = nil
+		for _, id := range ended {
+			kids := c.after.children[id]
+			if kids == nil {
+				continue
+			}
+			j := c.table.Job(id)
+			if !j.State.Terminal() {
+				continue // requeued meanwhile: its children wait on
+			}
+			delete(c.after.children, id)
+			for _, k := range kids {
+				c.parentEnded(k, id, j.State)
+			}
+		}
+	}
+}
+
+func (c *Core) parentEnded(k child, parent jobs.ID, state jobs.JobState) {
+	w, ok := c.after.waits[k.id]
+	if !ok || w.gen != k.gen {
+		return
+	}
+	if state != jobs.Succeeded {
+		c.emit(jobs.Record{Kind: jobs.KindJob, Job: k.id, Next: jobs.Skipped,
+			Reason: fmt.Sprintf("job %d, which it comes after, is %s", parent, state)})
+		return
+	}
+	if w.left--; w.left > 0 {
+		c.after.waits[k.id] = w
+		return
+	}
+	c.leave(k.id)
+	c.enqueue(k.id)
+}
+
+// refuseImpossibleOrder fails the jobs that wait for a job that does not exist,
+// or in a circle. Called when no more jobs are expected.
+func (c *Core) refuseImpossibleOrder() {
+	c.settle()
+	if !c.after.forward {
+		return
+	}
+	c.after.forward = false
+	// Let every job that can end do so in thought; who still waits then waits for ever.
+	left := make(map[jobs.ID]int, len(c.after.waits))
+	var free []jobs.ID
+	for i := range c.table.Jobs {
+		id := jobs.ID(i + 1)
+		if w, ok := c.after.waits[id]; ok {
+			left[id] = w.left
+		} else if len(c.after.children[id]) > 0 {
+			free = append(free, id)
+		}
+	}
+	for len(free) > 0 {
+		id := free[len(free)-1]
+		free = free[:len(free)-1]
+		for _, k := range c.after.children[id] {
+			if w, ok := c.after.waits[k.id]; ok && w.gen == k.gen {
+				if left[k.id]--; left[k.id] == 0 {
+					free = append(free, k.id)
+				}
+			}
+		}
+	}
+	for i := range c.table.Jobs {
+		id := jobs.ID(i + 1)
+		if left[id] == 0 {
+			continue
+		}
+		if _, ok := c.after.waits[id]; !ok {
+			continue // skipped meanwhile: it came after one of those
+		}
+		why := "it waits in a circle for jobs that come after each other"
+		for _, dep := range c.table.Jobs[i].Spec.After {
+			if c.table.Job(dep) == nil {
+				why = fmt.Sprintf("it comes after job %d, and there is no such job", dep)
+			}
+		}
+		c.emit(jobs.Record{Kind: jobs.KindJob, Job: id, Next: jobs.Failed, Reason: why})
+	}
+	c.settle()
+}

@@ -1,0 +1,94 @@
+package sched
+
+import (
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
+
+// begin takes over what the table says: attempts that may be alive are of
+// unknown fate until their hosts answer a Probe, jobs that wait are queued. With
+// an empty table it only asks for the connections.
+func (c *Core) begin() {
+	c.begun = true
+	c.startedAt, c.anyUp = c.now.Mono, c.now.Mono
+	for _, h := range c.hosts {
+		h.seen, h.cutAt, h.away = c.now.Mono, c.now.Mono, c.now.Mono
+		c.connect(h)
+	}
+	c.queue.grow(len(c.table.Jobs))
+	for i := range c.table.Jobs {
+		j := &c.table.Jobs[i]
+		open := false
+		for _, a := range j.Attempts {
+			switch {
+			case a.State.Open():
+				open = true
+				h := c.hostOf(a.Host)
+				h.known = true
+				f := c.fly(h, a.ID, j.Spec)
+				f.started = a.State == jobs.AttemptRunning
+				f.startedAt = c.now.Mono // at the latest; what it used before is not known
+				h.count(f)
+			case a.State == jobs.AttemptLost:
+				// Proved dead or only given up? The host knows.
+				if h := c.byName[a.Host]; h != nil {
+					h.missing = append(h.missing, a.ID)
+				}
+			}
+		}
+		id := jobs.ID(i + 1)
+		switch {
+		case j.State == jobs.Running && !open:
+			c.emit(jobs.Record{Kind: jobs.KindJob, Job: id, Next: jobs.Queued, Reason: "no attempt of it is open any more"})
+		case j.State == jobs.Queued:
+			c.enqueue(id)
+		}
+	}
+}
+
+// hostOf finds the host of an open attempt. One that has left the inventory is
+// kept beside it: it cannot be asked, so its attempts wait for the lost rule.
+func (c *Core) hostOf(name string) *host {
+	if h := c.byName[name]; h != nil {
+		return h
+	}
+	h := newHost(&hosts.Host{Name: name}, -1)
+	h.seen, h.cutAt = c.now.Mono, c.now.Mono
+	h.state = Suspect
+	h.reason = "it is not in the inventory any more"
+	c.absent = append(c.absent, h)
+	c.byName[name] = h
+	return h
+}
+
+// submit takes new jobs in. Ids continue those the table has; a gap is a defect
+// of the caller, which costs only the jobs behind it.
+func (c *Core) submit(e Submit) {
+	first := jobs.ID(len(c.table.Jobs) + 1)
+	n := 0
+	for _, s := range e.Specs {
+		if s.ID != first+jobs.ID(n) {
+			c.Defects++
+			c.say("", 0, "defect: job %d was submitted where job %d was expected", s.ID, first+jobs.ID(n))
+			break
+		}
+		if int(s.ID) > len(c.table.Specs) {
+			c.table.Specs = append(c.table.Specs, s)
+		}
+		n++
+	}
+	if e.Last {
+		c.last = true
+	}
+	if n > 0 {
+		c.finished = c.finished && c.drain != ""
+		c.emit(jobs.Record{Kind: jobs.KindAccepted, Job: first, Count: n})
+		c.queue.grow(len(c.table.Jobs))
+		for i := range n {
+			c.enqueue(first + jobs.ID(i))
+		}
+	}
+	if c.last {
+		c.refuseImpossibleOrder()
+	}
+}

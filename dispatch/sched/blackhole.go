@@ -1,0 +1,134 @@
+package sched
+
+import (
+	"math"
+	"time"
+
+	"dcs-tui/jobs"
+)
+
+// rest is a host's pause from new work though its link is well: it refused jobs,
+// or jobs fail fast there that succeed elsewhere (B2).
+type rest struct {
+	resting  bool
+	until    time.Duration
+	why      string
+	refusals int // in a row
+	fast     int // fast failures in a row
+	holes    int // rests for fast failures in a row
+	elseOK   float64
+	elseBad  float64 // results of the other hosts since the first of the fast failures
+}
+
+// onTrial says that a rested host must show one success before it is filled.
+func (r *rest) onTrial() bool { return r.holes > 0 || r.refusals > 0 && !r.resting }
+
+const (
+	fastEnough   = time.Second // a failure within it is fast, however short the jobs are
+	fastInARow   = 3
+	unlikely     = 1e-3 // chance that a streak is bad luck, at the other hosts' rate of failures
+	ownFaultOn   = 3    // a job that fails on so many hosts is the job's own fault
+	mercyPerTry  = 2    // failures a try that may go uncharged
+	minElsewhere = 3    // results of other hosts without which nothing is concluded
+)
+
+// restHost pauses a host for the nth time in a row, with the backoff of B1.
+func (c *Core) restHost(h *host, n int, why string) {
+	h.rest.resting, h.rest.why = true, why
+	h.rest.until = c.now.Mono + c.pause(n, shortAway)
+	h.reserved = nil
+	h.withdrawAll()
+}
+
+// wakeHosts ends the rests that are over.
+func (c *Core) wakeHosts() {
+	for _, h := range c.hosts {
+		if h.rest.resting && c.now.Mono >= h.rest.until {
+			h.rest.resting = false
+		}
+	}
+}
+
+// observe learns from an attempt that ended by itself.
+func (c *Core) observe(h *host, j *jobs.Job, o *jobs.Outcome) {
+	if o.Error == "" {
+		c.times.add(j.Spec.Queue, o.Elapsed(), o.OK())
+	}
+	if h == nil {
+		return
+	}
+	if o.OK() {
+		h.rest.fast, h.rest.holes = 0, 0
+	}
+	for _, other := range c.hosts {
+		if r := &other.rest; other != h && r.fast > 0 {
+			if o.OK() {
+				r.elseOK++
+			} else {
+				r.elseBad++
+			}
+		}
+	}
+}
+
+// blames decides whether a failure is the job's (true: it uses up a try) or the
+// host's: it is the latest of several fast ones in a row, so many that the rate
+// at which jobs fail on the other hosts does not explain them. Such a host rests.
+func (c *Core) blames(h *host, j *jobs.Job, o *jobs.Outcome) bool {
+	r := &h.rest
+	if o.TimedOut || o.Elapsed() >= max(fastEnough, time.Duration(c.times.ok(j.Spec.Queue)/10*float64(time.Second))) {
+		r.fast, r.holes = 0, 0 // slow failures are the jobs' own
+		return true
+	}
+	if r.fast == 0 {
+		r.elseOK, r.elseBad = 0, 0
+	}
+	r.fast++
+	if c.ownFault(h, j) {
+		return true
+	}
+	if r.fast < fastInARow || r.elseOK < minElsewhere {
+		return true
+	}
+	if rate := (r.elseBad + 0.5) / (r.elseOK + r.elseBad + 1); math.Pow(rate, float64(r.fast)) > unlikely {
+		return true
+	}
+	if !r.resting {
+		r.holes++
+		c.restHost(h, r.holes, "jobs fail there at once that succeed on other hosts")
+		c.say(h.spec.Name, 0, "%s rests: %d jobs in a row failed there at once, while jobs succeed on other hosts", h.spec.Name, r.fast)
+	}
+	return false
+}
+
+// ownFault says whether a job that has just failed on h is itself to blame, and
+// then clears the hosts on which it failed.
+func (c *Core) ownFault(h *host, j *jobs.Job) bool {
+	names := []string{h.spec.Name}
+	failures := 1
+	for _, a := range j.Attempts {
+		if a.Round != j.Round || a.State != jobs.AttemptExited {
+			continue
+		}
+		failures++
+		known := false
+		for _, n := range names {
+			known = known || n == a.Host
+		}
+		if !known {
+			names = append(names, a.Host)
+		}
+	}
+	if len(names) < ownFaultOn {
+		return failures > mercyPerTry*c.tries(j)
+	}
+	for _, n := range names {
+		if o := c.byName[n]; o != nil {
+			o.rest.fast, o.rest.holes = 0, 0
+			if o.rest.refusals == 0 {
+				o.rest.resting = false
+			}
+		}
+	}
+	return true
+}

@@ -1,0 +1,139 @@
+package sched
+
+import (
+	"math"
+	"time"
+
+	"dcs-tui/jobs"
+)
+
+// The buffer (B3): hosts get single-slot jobs ahead of need, so that a slot that
+// becomes free is refilled on the spot.
+const (
+	bufferSpan = 300 * time.Millisecond // of work a slot; covers a slow link's round trip
+	bufferLong = 30 * time.Second       // jobs longer than this are not worth holding back from others
+	bufferMost = 256                    // a host
+	sharePart  = 2                      // 1/sharePart of the remaining queue is handed out ahead
+)
+
+// highWater returns how many jobs a host with so many slots should hold beyond
+// them, given a mean run time in seconds. span is Config.Buffer.
+func highWater(slots int, mean float64, known bool, span time.Duration) int {
+	switch {
+	case !known || slots <= 0:
+		return 0
+	case span > 0:
+		return slots * int(min(math.Ceil(span.Seconds()/max(mean, 1e-3)), 1e6))
+	case mean >= bufferLong.Seconds():
+		return 0
+	}
+	return min(bufferMost, slots*max(1, int(math.Ceil(bufferSpan.Seconds()/max(mean, 1e-3)))))
+}
+
+// meanFor returns the run time to expect of a job, in seconds.
+func (c *Core) meanFor(id jobs.ID) (float64, bool) {
+	s := c.table.Job(id).Spec
+	if m, ok := c.times.of(s.Queue); ok {
+		return m, true
+	}
+	return s.Estimate.Seconds(), s.Estimate > 0
+}
+
+// fillBuffers hands out jobs ahead of need. A host below half of its high water
+// mark is filled up to it, but never beyond its part of what is left, so that the
+// end of the queue is spread evenly (guided self-scheduling).
+func (c *Core) fillBuffers() {
+	if c.queue.ready == 0 || c.cfg.MaxSlots > 0 && len(c.hosts) > 1 && c.slotsLimited() {
+		return
+	}
+	slots, ahead := 0, 0
+	for _, h := range c.hosts {
+		if h.takes() {
+			slots += h.limit
+			ahead += max(0, -h.free())
+		}
+	}
+	if slots == 0 {
+		return
+	}
+	left := c.queue.ready + ahead
+	var l line
+	for _, h := range c.hosts {
+		if !h.takes() || h.limit == 0 || h.special > 0 || h.reserved != nil || h.free() > 0 || h.rest.onTrial() {
+			continue
+		}
+		part := left * h.limit / slots
+		if c.cfg.Buffer == 0 {
+			part /= sharePart
+		}
+		if l == nil {
+			l = c.plainLine()
+		}
+		c.fillBuffer(h, &l, part)
+	}
+}
+
+// fillBuffer tops up one host from the line of buffered classes.
+func (c *Core) fillBuffer(h *host, l *line, part int) {
+	want := -1
+	for want < 0 || -h.free() < want {
+		i := l.firstFor(c, h)
+		if i < 0 {
+			return
+		}
+		w := &(*l)[i]
+		if want < 0 {
+			mean, known := c.meanFor(w.id)
+			high := highWater(h.limit, mean, known, c.cfg.Buffer)
+			if want = min(high, part); -h.free() >= (high+1)/2 || -h.free() >= want {
+				return
+			}
+		}
+		c.launch(w.id, h)
+		if w.class.n == 0 {
+			l.take(i)
+		} else {
+			w.id, w.rank = w.class.head(c)
+		}
+	}
+}
+
+// plainLine returns the classes whose jobs may be buffered, in no order: there
+// are few, and firstFor looks for the most urgent one that fits.
+func (c *Core) plainLine() line {
+	l := line{}
+	for _, cl := range c.queue.list {
+		if cl.key.plain() {
+			id, r := cl.head(c)
+			l = append(l, waiting{cl, id, r})
+		}
+	}
+	return l
+}
+
+// firstFor returns the index of the most urgent head that the host may get, -1 if none.
+func (l line) firstFor(c *Core, h *host) int {
+	best := -1
+	for i := range l {
+		if (best < 0 || l.Less(i, best)) && c.mayGo(h, l[i].class, l[i].class.picky(c, l[i].id)) {
+			best = i
+		}
+	}
+	return best
+}
+
+func (l *line) take(i int) {
+	n := len(*l) - 1
+	(*l)[i] = (*l)[n]
+	*l = (*l)[:n]
+}
+
+// slotsLimited says that --max-slots is less than the hosts have: then jobs
+// handed out ahead could start in too many places at once.
+func (c *Core) slotsLimited() bool {
+	n := 0
+	for _, h := range c.hosts {
+		n += h.limit
+	}
+	return n > c.cfg.MaxSlots
+}

@@ -1,0 +1,76 @@
+package sched
+
+import (
+	"slices"
+
+	"dcs-tui/jobs"
+)
+
+// cancel ends jobs (K9). A queued one is over at once; one with open attempts is
+// over when they are, and stays marked until then, through lost links as well.
+func (c *Core) cancel(e Cancel) {
+	why := reasonOr(e.Why, "cancelled")
+	if e.All {
+		for i := range c.table.Jobs {
+			c.cancelJob(jobs.ID(i+1), why)
+		}
+		return
+	}
+	for _, id := range e.Jobs {
+		c.cancelJob(id, why)
+	}
+}
+
+func (c *Core) cancelJob(id jobs.ID, why string) {
+	j := c.table.Job(id)
+	if j == nil || j.State.Terminal() || c.cancelled(id) {
+		return
+	}
+	if j.State == jobs.Queued {
+		c.emit(jobs.Record{Kind: jobs.KindJob, Job: id, Next: jobs.Cancelled, Reason: why})
+		return
+	}
+	c.cancels[id] = why
+	c.say("", id, "job %d is being cancelled: %s", id, why)
+	for _, a := range j.Attempts {
+		if f := c.flights[a.ID]; f != nil {
+			c.killFlight(f, why)
+		}
+	}
+}
+
+// cancelled says whether a cancel of the job waits for an attempt to end.
+func (c *Core) cancelled(id jobs.ID) bool {
+	_, ok := c.cancels[id]
+	return ok
+}
+
+// requeue opens a new round for terminal jobs. All are queued before any is
+// looked at, so that a job and the one it comes after may be named in any order.
+func (c *Core) requeue(ids []jobs.ID) {
+	c.settle()
+	c.holding = true
+	for _, id := range ids {
+		if j := c.table.Job(id); j != nil && j.State.Terminal() {
+			c.finished = c.finished && c.drain != ""
+			c.emit(jobs.Record{Kind: jobs.KindRound, Job: id, Reason: "requeued"})
+		}
+	}
+	c.holding = false
+	slices.Sort(c.held)
+	for _, id := range c.held {
+		c.enqueue(id)
+	}
+	c.held = c.held[:0]
+	if c.last {
+		c.refuseImpossibleOrder()
+	}
+}
+
+func (c *Core) setPriority(e SetPriority) {
+	for _, id := range e.Jobs {
+		if j := c.table.Job(id); j != nil && int(j.Priority) != e.Priority {
+			c.emit(jobs.Record{Kind: jobs.KindPriority, Job: id, Priority: e.Priority})
+		}
+	}
+}

@@ -1,0 +1,244 @@
+package sched
+
+import (
+	"container/heap"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"dcs-tui/jobs"
+)
+
+// classKey is what decides where a job can run. Jobs with equal keys wait in one
+// class, so that a choice of host is made for a class and not for each job.
+type classKey struct {
+	tags  string // sorted, joined by newlines
+	gpus  int
+	slots int
+	mem   int64
+	avoid string // hosts where the job has failed in this round, joined by newlines (D2)
+}
+
+// class holds the ready jobs of one key.
+type class struct {
+	key   classKey
+	tags  []string
+	n     int // ready jobs
+	ranks map[rank]*bucket
+	heap  buckets
+	pos   int // in queue.list; -1: not there
+
+	epoch int    // of the capacities that fits and never were worked out for
+	fits  []bool // by host index: could it run there at all
+	avoid []bool // by host index; nil: none
+	never string // why no host of the inventory can ever run it
+
+	since   map[jobs.ID]time.Duration // of jobs that avoid hosts: when they became ready
+	stuckAt time.Duration             // since when its head fits on no host; 0: it is not stuck
+}
+
+// plain says that its jobs may share a buffer (B3).
+func (k classKey) plain() bool { return k.slots == 1 && k.gpus == 0 && k.mem == 0 }
+
+func (c *Core) classOf(j *jobs.Job) *class {
+	q := &c.queue
+	if q.lastOpts != j.Spec.Options {
+		q.lastOpts = j.Spec.Options
+		q.lastKey = classKey{
+			tags: strings.Join(j.Spec.Tags, "\n"), gpus: j.Spec.GPUs, slots: j.Spec.SlotCount(), mem: j.Spec.MemBytes,
+		}
+	}
+	key := q.lastKey
+	key.avoid = failedOn(j)
+	cl := q.classes[key]
+	if cl == nil {
+		cl = &class{key: key, tags: j.Spec.Tags, ranks: make(map[rank]*bucket), pos: -1, epoch: -1}
+		if key.avoid != "" {
+			cl.avoid = make([]bool, len(c.hosts))
+			for name := range strings.SplitSeq(key.avoid, "\n") {
+				if h := c.byName[name]; h != nil && h.idx >= 0 {
+					cl.avoid[h.idx] = true
+				}
+			}
+			cl.since = make(map[jobs.ID]time.Duration)
+		}
+		q.classes[key] = cl
+	}
+	if cl.epoch != q.epoch {
+		c.fit(cl)
+	}
+	return cl
+}
+
+// failedOn names the hosts where the job has failed in this round, in a fixed
+// order; "" for nearly every job.
+func failedOn(j *jobs.Job) string {
+	var names []string
+	for _, a := range j.Attempts {
+		if a.Round == j.Round && a.State == jobs.AttemptExited && !slices.Contains(names, a.Host) {
+			names = append(names, a.Host)
+		}
+	}
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	slices.Sort(names)
+	return strings.Join(names, "\n")
+}
+
+func (cl *class) add(c *Core, id jobs.ID, j *jobs.Job) {
+	r := rankOf(j)
+	b := cl.ranks[r]
+	if b == nil {
+		b = &bucket{rank: r}
+		cl.ranks[r] = b
+		heap.Push(&cl.heap, b)
+	}
+	b.add(id)
+	if cl.n++; cl.pos < 0 {
+		cl.pos = len(c.queue.list)
+		c.queue.list = append(c.queue.list, cl)
+	}
+	if cl.since != nil {
+		cl.since[id] = c.now.Mono
+	}
+}
+
+// remove takes a job out; its entry in a bucket stays until it comes up. An
+// empty class is forgotten, with all its entries.
+func (cl *class) remove(c *Core, id jobs.ID) {
+	q := &c.queue
+	delete(cl.since, id)
+	if cl.n--; cl.n > 0 {
+		return
+	}
+	last := q.list[len(q.list)-1]
+	q.list[cl.pos] = last
+	last.pos = cl.pos
+	q.list = q.list[:len(q.list)-1]
+	cl.pos = -1
+	delete(q.classes, cl.key)
+	for _, h := range c.hosts {
+		if h.reserved == cl {
+			h.reserved = nil
+		}
+	}
+}
+
+// head returns the class's next job, 0 if there is none, and its rank.
+func (cl *class) head(c *Core) (jobs.ID, rank) {
+	for len(cl.heap) > 0 {
+		b := cl.heap[0]
+		id, ok := b.head()
+		if !ok {
+			heap.Pop(&cl.heap)
+			delete(cl.ranks, b.rank)
+			continue
+		}
+		if c.queue.spots[id-1] == ready {
+			if j := c.table.Job(id); rankOf(j) == b.rank && (cl.key.avoid == "" && len(j.Attempts) == 0 || c.classOf(j) == cl) {
+				return id, b.rank
+			}
+		}
+		b.drop()
+	}
+	return 0, rank{}
+}
+
+// fit works out which hosts could run the class at all, as far as is known, and
+// whether none ever can.
+func (c *Core) fit(cl *class) {
+	cl.epoch = c.queue.epoch
+	cl.fits = slices.Grow(cl.fits[:0], len(c.hosts))
+	var why string
+	any := false
+	for _, h := range c.hosts {
+		no := h.misses(cl)
+		if no != "" && why == "" {
+			why = no
+		}
+		cl.fits = append(cl.fits, no == "")
+		any = any || no == ""
+	}
+	cl.never = ""
+	switch {
+	case c.cfg.MaxSlots > 0 && cl.key.slots > c.cfg.MaxSlots:
+		cl.never = fmt.Sprintf("it needs %d slots and --max-slots allows %d", cl.key.slots, c.cfg.MaxSlots)
+	case any || len(c.hosts) == 0:
+	case len(c.hosts) == 1:
+		cl.never = why
+	default:
+		cl.never = c.neverOnAny(cl, why)
+	}
+}
+
+// misses says what the host lacks for the class, "" if nothing that is known.
+// What only a hello can tell is taken for granted until there was one.
+func (h *host) misses(cl *class) string {
+	for _, t := range cl.tags {
+		if !slices.Contains(h.spec.Tags, t) {
+			return fmt.Sprintf("host %s has no tag %s", h.spec.Name, t)
+		}
+	}
+	k := cl.key
+	if n := h.slots(); n > 0 && k.slots > n {
+		return fmt.Sprintf("it needs %d slots and host %s has %d", k.slots, h.spec.Name, n)
+	}
+	if gpus := h.spec.GPUs; k.gpus > 0 && (gpus >= 0 || h.hello != nil) {
+		if n := len(h.gpuBusy); k.gpus > n {
+			return fmt.Sprintf("it needs %d GPUs and host %s has %d", k.gpus, h.spec.Name, n)
+		}
+	}
+	if k.mem > 0 && h.hello != nil && h.hello.MemBytes > 0 && k.mem > h.hello.MemBytes {
+		return fmt.Sprintf("it needs %s of memory and host %s has %s", size(k.mem), h.spec.Name, size(h.hello.MemBytes))
+	}
+	return ""
+}
+
+// neverOnAny says in one line why no host can run the class: the requirement
+// that each host misses, if there is a single one.
+func (c *Core) neverOnAny(cl *class, first string) string {
+	all := func(k *class) bool {
+		for _, h := range c.hosts {
+			if h.misses(k) == "" {
+				return false
+			}
+		}
+		return true
+	}
+	for _, t := range cl.tags {
+		if all(&class{tags: []string{t}}) {
+			return "no host has tag " + t
+		}
+	}
+	k := cl.key
+	switch {
+	case len(cl.tags) > 1 && all(&class{tags: cl.tags}):
+		return "no host has all of the tags " + strings.Join(cl.tags, ", ")
+	case all(&class{key: classKey{slots: k.slots}}):
+		return fmt.Sprintf("no host has %d slots", k.slots)
+	case all(&class{key: classKey{gpus: k.gpus}}):
+		return fmt.Sprintf("no host has %d GPUs", k.gpus)
+	case all(&class{key: classKey{mem: k.mem}}):
+		return "no host has " + size(k.mem) + " of memory"
+	}
+	return "no host has all that it asks for; for one, " + first
+}
+
+// refuseUnsatisfiable fails the ready jobs of classes that no host can run, now
+// that a host has said what it has.
+func (c *Core) refuseUnsatisfiable() {
+	for _, cl := range slices.Clone(c.queue.list) {
+		if cl.epoch != c.queue.epoch {
+			c.fit(cl)
+		}
+		for cl.never != "" {
+			id, _ := cl.head(c)
+			if id == 0 {
+				break
+			}
+			c.emit(jobs.Record{Kind: jobs.KindJob, Job: id, Next: jobs.Failed, Reason: cl.never})
+		}
+	}
+}

@@ -1,0 +1,186 @@
+package sched
+
+import (
+	"time"
+
+	"dcs-tui/hosts"
+)
+
+// Silence and its remedies (D6).
+const (
+	BeatEvery    = 3 * time.Second
+	SuspectAfter = 5 * BeatEvery // five missed beats
+)
+
+// connect asks for a connection now.
+func (c *Core) connect(h *host) {
+	if h.linked || h.dialing || h.idx < 0 {
+		return
+	}
+	h.dialing, h.retryAt = true, 0
+	h.out.connect = true
+}
+
+// cut marks the link as gone: the fate of everything there is unknown.
+func (c *Core) cut(h *host) {
+	if h.beaten {
+		h.away = c.now.Mono
+	}
+	h.linked, h.beaten, h.told = false, false, -1
+	h.cutAt = c.now.Mono
+	h.again, h.probeAt = nil, 0
+	h.reserved = nil
+	for f := h.head; f != nil; f = f.next {
+		f.withdrawn = false // asked again if it is still wanted when the host is back
+	}
+}
+
+func (c *Core) hostUp(e HostUp) {
+	h := c.byName[e.Host]
+	if h == nil || h.idx < 0 {
+		return
+	}
+	if e.Hello.FencedBy > 0 {
+		c.fence(h, e.Hello.FencedBy)
+		return
+	}
+	if h.linked {
+		c.cut(h) // a second hello: the helper is a new one
+	}
+	h.linked, h.dialing, h.known, h.beaten = true, false, true, false
+	h.state, h.reason, h.retryAt = Up, "", 0
+	h.seen = c.now.Mono
+	h.others, h.excess, h.peak = 0, 0, 0
+	h.beat = hosts.Beat{MemFree: -1, DiskFree: -1}
+	h.learn(e.Hello)
+	if h.barred = ""; e.Hello.CwdError != "" {
+		h.barred = "the directory to run in does not exist there: " + e.Hello.CwdError + " (choose another with --cwd)"
+		h.reason = h.barred
+		c.say(h.spec.Name, 0, "%s: %s", h.spec.Name, h.barred)
+	} else {
+		c.say(h.spec.Name, 0, "%s is up", h.spec.Name)
+	}
+	c.probeAll(h)
+	c.queue.capacityChanged()
+	c.refuseUnsatisfiable()
+}
+
+func (c *Core) hostBeat(e HostBeat) {
+	h := c.byName[e.Host]
+	if h == nil || !h.linked {
+		return
+	}
+	c.measure(h, e.Beat)
+	h.seen, h.beatAt = c.now.Mono, c.now.Mono
+	h.beaten, h.failures = true, 0
+}
+
+// hostDown hears that a connection attempt failed or that a link ended. A link
+// that gave at least one beat is tried again at once; otherwise the pause grows.
+func (c *Core) hostDown(e HostDown) {
+	h := c.byName[e.Host]
+	if h == nil || h.idx < 0 {
+		return
+	}
+	worked := h.linked && h.beaten
+	if h.linked {
+		c.cut(h)
+		h.state = Suspect
+	}
+	h.dialing = false
+	what := "the link ended"
+	if e.Err != nil {
+		what = e.Err.Error()
+	}
+	if h.reason != what {
+		c.say(h.spec.Name, 0, "%s", what)
+	}
+	h.reason = what
+	if class := hosts.ClassOf(e.Err); class.Permanent() {
+		// A person must act: no use in hurrying. A wrong host key is never tried again by itself.
+		h.state, h.failures, h.retryAt = Disabled, h.failures+1, 0
+		if class != hosts.HostKey {
+			h.retryAt = c.now.Mono + permanentPause
+		}
+		return
+	}
+	if worked {
+		c.connect(h)
+		return
+	}
+	h.failures++
+	h.retryAt = c.now.Mono + c.pause(h.failures, c.now.Mono-h.away)
+	if h.state != Suspect && h.state != Lost {
+		h.state = BackingOff
+	}
+}
+
+// watchLinks does what the passing of time asks of the links.
+func (c *Core) watchLinks() {
+	for _, h := range c.hosts {
+		if h.linked && c.now.Mono-h.seen >= SuspectAfter {
+			c.cut(h)
+			h.state = Suspect
+			h.reason = "no sign of life for " + short(SuspectAfter)
+			c.say(h.spec.Name, 0, "%s: %s; connecting again", h.spec.Name, h.reason)
+			h.out.disconnect = true
+			h.dialing = false
+			c.connect(h)
+		}
+		if h.retryAt > 0 && c.now.Mono >= h.retryAt {
+			if h.state == BackingOff || h.state == Disabled {
+				h.state = Connecting
+			}
+			c.connect(h)
+		}
+		if h.probeAt > 0 && c.now.Mono >= h.probeAt {
+			c.probeAgain(h)
+		}
+	}
+}
+
+func (c *Core) drainHost(e DrainHost) {
+	h := c.byName[e.Host]
+	if h == nil || h.idx < 0 {
+		return
+	}
+	h.draining = e.On
+	if !e.On {
+		return
+	}
+	h.reserved = nil
+	h.withdrawAll()
+	if !e.Now {
+		return
+	}
+	for f := h.head; f != nil; f = f.next {
+		if !f.killed && !f.withdrawn {
+			f.requeue = true
+			c.killFlight(f, "the host is being drained")
+		}
+	}
+}
+
+// fence stops everything: another dispatcher owns the run now.
+func (c *Core) fence(h *host, epoch int) {
+	if !c.fenced {
+		c.fenced = true
+		c.say(h.spec.Name, 0, "%s takes orders from a newer dispatcher of this run (epoch %d)", h.spec.Name, epoch)
+	}
+}
+
+// refused hears that a host did not take attempts. A host that goes on refusing
+// rests a little longer each time, or launch and refusal would chase each other.
+func (c *Core) refused(e HostRefused) {
+	if h := c.byName[e.Host]; h != nil {
+		if e.Msg.FencedBy > 0 {
+			c.fence(h, e.Msg.FencedBy)
+			return
+		}
+		h.rest.refusals++
+		c.restHost(h, h.rest.refusals, "it refused jobs: "+e.Msg.Why)
+	}
+	for _, id := range e.Msg.Attempts {
+		c.neverStarted(id, e.Msg.Why)
+	}
+}

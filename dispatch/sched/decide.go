@@ -1,0 +1,182 @@
+package sched
+
+import (
+	"time"
+
+	"dcs-tui/jobs"
+)
+
+// started hears that an attempt runs. Repeats are normal.
+func (c *Core) started(id jobs.AttemptID, slot int, at jobs.Stamp) {
+	a := c.table.Attempt(id)
+	if a == nil {
+		return
+	}
+	if f := c.flights[id]; f != nil {
+		f.h.rest.refusals = 0
+		if a.State == jobs.AttemptRunning {
+			return
+		}
+		c.begins(f)
+		c.emit(jobs.Record{Kind: jobs.KindRunning, Job: id.Job, N: id.N, Host: a.Host, Slot: slot, Started: c.stamp(at)})
+		return
+	}
+	c.returned(a, slot, at) // late.go
+}
+
+// stamp gives a start that the host could not date the time of hearing of it.
+func (c *Core) stamp(at jobs.Stamp) jobs.Stamp {
+	if at == 0 {
+		return c.now.Wall
+	}
+	return at
+}
+
+// ended hears that an attempt is over with an outcome, and decides what becomes
+// of its job. Repeats change nothing.
+func (c *Core) ended(id jobs.AttemptID, slot int, o *jobs.Outcome) {
+	a := c.table.Attempt(id)
+	f := c.flights[id]
+	switch {
+	case a == nil:
+	case f != nil:
+		c.closeEnded(f, a, slot, o)
+	case a.State == jobs.AttemptLost:
+		c.lateEnd(a, slot, o)
+	}
+}
+
+func (c *Core) closeEnded(f *flight, a *jobs.Attempt, slot int, o *jobs.Outcome) {
+	j := c.table.Job(f.id.Job)
+	h := f.h
+	c.land(f)
+	h.rest.refusals = 0
+	others := otherOpen(j, f.id.N)
+	r := jobs.Record{Kind: jobs.KindExited, Job: f.id.Job, N: f.id.N, Host: h.spec.Name, Slot: slot, Outcome: o}
+	switch {
+	case j.State.Terminal() || a.Round != j.Round:
+		r.Kind, r.Next, r.Reason = jobs.KindSuperseded, c.without(j, a), "its job had its result already"
+	case o.OK():
+		r.Next = jobs.Succeeded
+	case c.cancelled(r.Job):
+		r.Kind, r.Next, r.Reason = jobs.KindCancelled, jobs.Cancelled, c.cancels[r.Job]
+		if others {
+			r.Next = jobs.Running
+		}
+	case o.Stopped && f.requeue:
+		r.Kind, r.Next, r.Reason = jobs.KindCancelled, c.without(j, a), "stopped there to run elsewhere"
+	case o.Stopped && others:
+		r.Kind, r.Next, r.Reason = jobs.KindSuperseded, jobs.Running, "another attempt goes on"
+	case o.Stopped:
+		// Not by this dispatcher: by an earlier one, which was asked to, or on the host.
+		r.Kind, r.Next, r.Reason = jobs.KindCancelled, jobs.Cancelled, "stopped on request"
+	default:
+		c.fail(&r, j, c.blames(h, j, o))
+	}
+	c.close(r, h, o)
+}
+
+// close emits the end of an attempt that has an outcome and draws what follows
+// from it: statistics, the other attempts of a job that has its result.
+func (c *Core) close(r jobs.Record, h *host, o *jobs.Outcome) {
+	id := r.Job
+	j := c.table.Job(id)
+	was := j.State.Terminal()
+	if r.Kind == jobs.KindExited {
+		c.observe(h, j, o)
+	}
+	c.emit(r)
+	if was || !j.State.Terminal() {
+		return
+	}
+	if h != nil {
+		h.done++
+		if j.State != jobs.Succeeded {
+			h.failed++
+		}
+	}
+	for _, a := range j.Attempts {
+		if f := c.flights[a.ID]; f != nil && a.State.Open() {
+			c.killFlight(f, "another attempt of the job has ended with its result")
+		}
+	}
+}
+
+// neverStarted hears that an attempt was refused or withdrawn, or that its claim
+// is ours: it will not start there. Nobody is charged.
+func (c *Core) neverStarted(id jobs.AttemptID, why string) {
+	f := c.flights[id]
+	if f == nil {
+		c.forget(id)
+		return
+	}
+	j := c.table.Job(id.Job)
+	r := jobs.Record{Kind: jobs.KindSuperseded, Job: id.Job, N: id.N, Host: f.h.spec.Name, Reason: why}
+	r.Next = c.without(j, j.Attempts[id.N-1])
+	if r.Next == jobs.Cancelled {
+		r.Kind, r.Reason = jobs.KindCancelled, c.cancels[id.Job]
+	}
+	c.land(f)
+	c.emit(r)
+}
+
+// without returns what a job becomes when one of its attempts is gone without a
+// result of its own.
+func (c *Core) without(j *jobs.Job, a *jobs.Attempt) jobs.JobState {
+	switch {
+	case j.State.Terminal():
+		return j.State
+	case otherOpen(j, a.ID.N):
+		return jobs.Running
+	case c.cancelled(a.ID.Job):
+		return jobs.Cancelled
+	case int(j.Failures) >= c.tries(j):
+		return jobs.Failed
+	}
+	return jobs.Queued
+}
+
+// runTimes are the mean run times of a queue's jobs, the recent ones weighing more.
+type runTimes struct{ queues map[string]*mean }
+
+type mean struct {
+	n        int
+	all, oks float64 // seconds; of every job, of those that succeeded
+	nOK      int
+}
+
+func newRunTimes() runTimes { return runTimes{make(map[string]*mean)} }
+
+// recent is how many jobs the means remember.
+const recent = 16
+
+func (t runTimes) add(queue string, d time.Duration, ok bool) {
+	m := t.queues[queue]
+	if m == nil {
+		m = &mean{}
+		t.queues[queue] = m
+	}
+	s := d.Seconds()
+	m.n = min(m.n+1, recent)
+	m.all += (s - m.all) / float64(m.n)
+	if ok {
+		m.nOK = min(m.nOK+1, recent)
+		m.oks += (s - m.oks) / float64(m.nOK)
+	}
+}
+
+// of returns the mean in seconds; false while no job of the queue has ended.
+func (t runTimes) of(queue string) (float64, bool) {
+	if m := t.queues[queue]; m != nil && m.n > 0 {
+		return m.all, true
+	}
+	return 0, false
+}
+
+// ok returns the mean of those that succeeded, 0 if none has.
+func (t runTimes) ok(queue string) float64 {
+	if m := t.queues[queue]; m != nil {
+		return m.oks
+	}
+	return 0
+}

@@ -1,0 +1,95 @@
+package sched
+
+import (
+	"fmt"
+	"strings"
+
+	"dcs-tui/jobs"
+)
+
+// end sees whether the core has nothing left to do.
+func (c *Core) end() {
+	c.checkHalt()
+	if c.fenced {
+		c.conclude(Fenced, "another dispatcher owns the run now")
+		return
+	}
+	if c.finished || c.stopped {
+		return
+	}
+	left := c.table.Unfinished()
+	switch {
+	case c.last && left == 0 && len(c.flights) == 0:
+		if !c.table.Ended {
+			c.emit(jobs.Record{Kind: jobs.KindEnded, Reason: c.leftBehind()})
+		}
+		c.conclude(AllDone, "")
+	case c.drain != "" && len(c.flights) == 0:
+		c.conclude(Drained, c.drain)
+	case left > 0 && c.unusable():
+		c.conclude(NoHosts, c.whyNoHosts())
+	}
+}
+
+func (c *Core) conclude(how Finished, why string) {
+	if !c.finished {
+		c.finished = true
+		c.finish = append(c.finish, Finish{how, why})
+	}
+}
+
+// unusable says that no host could be used for as long as the run puts up with
+// that; at once when each waits for a person and nothing of ours is out there.
+func (c *Core) unusable() bool {
+	if len(c.hosts) == 0 {
+		return true
+	}
+	hopeless := true
+	for _, h := range c.hosts {
+		if h.linked && h.barred == "" {
+			c.anyUp = c.now.Mono
+			return false
+		}
+		hopeless = hopeless && (h.state == Disabled && !h.known || h.barred != "")
+	}
+	return hopeless && len(c.flights) == 0 || c.now.Mono-c.anyUp >= c.cfg.GiveUp
+}
+
+func (c *Core) whyNoHosts() string {
+	if len(c.hosts) == 0 {
+		return "there is no host"
+	}
+	var why []string
+	for _, h := range c.hosts {
+		if h.reason != "" && len(why) < 3 {
+			why = append(why, h.reason)
+		}
+	}
+	if more := len(c.hosts) - len(why); more > 0 && len(why) > 0 {
+		why = append(why, fmt.Sprintf("and %d more", more))
+	}
+	return "no host could be used: " + strings.Join(why, "; ")
+}
+
+// leftBehind names what may still be alive on hosts that did not come back.
+func (c *Core) leftBehind() string {
+	var parts []string
+	for _, h := range c.hosts {
+		if len(h.missing) == 0 || h.linked {
+			continue
+		}
+		ids := make([]string, 0, 5)
+		for i, id := range h.missing {
+			if i == 4 {
+				ids = append(ids, "…")
+				break
+			}
+			ids = append(ids, id.String())
+		}
+		parts = append(parts, h.spec.Name+" ("+strings.Join(ids, ", ")+")")
+	}
+	if parts == nil {
+		return ""
+	}
+	return "not known to be over, on hosts that did not come back: " + strings.Join(parts, "; ")
+}

@@ -1,0 +1,135 @@
+package sched
+
+import (
+	"time"
+
+	"dcs-tui/jobs"
+)
+
+// flight is an open attempt: what the core must remember of it beyond the table.
+type flight struct {
+	id         jobs.AttemptID
+	h          *host
+	prev, next *flight // the host's list, in the order of launching
+	slots      int
+	mem        int64
+	gpus       []int
+	wantGPUs   int           // > len(gpus): which devices it holds is not known (it was taken over)
+	launchedAt time.Duration // Time.Mono
+	startedAt  time.Duration // Time.Mono, when started
+	started    bool
+	withdrawn  bool // asked back, no answer yet
+	killed     bool // to be ended, no answer yet
+	requeue    bool // killed only to run elsewhere
+	proved     bool // the host has shown that it is over
+}
+
+// single says that it may share a buffer: it takes a slot and nothing else.
+func (f *flight) single() bool { return f.slots == 1 && f.mem == 0 && f.wantGPUs == 0 }
+
+// waiting says that it is handed over, not known to have started, and wanted.
+func (f *flight) waiting() bool { return !f.started && !f.withdrawn && !f.killed }
+
+// fly enters an attempt into the books; the caller adds h.count(f) when the
+// flight is filled in.
+func (c *Core) fly(h *host, id jobs.AttemptID, s *jobs.Spec) *flight {
+	f := &flight{id: id, h: h, slots: s.SlotCount(), mem: s.MemBytes, wantGPUs: s.GPUs, launchedAt: c.now.Mono}
+	c.flights[id] = f
+	if f.prev = h.tail; f.prev != nil {
+		f.prev.next = f
+	} else {
+		h.head = f
+	}
+	h.tail = f
+	h.open++
+	c.busy += f.slots
+	return f
+}
+
+// land takes an attempt out of the books.
+func (c *Core) land(f *flight) {
+	h := f.h
+	delete(c.flights, f.id)
+	if f.prev != nil {
+		f.prev.next = f.next
+	} else {
+		h.head = f.next
+	}
+	if f.next != nil {
+		f.next.prev = f.prev
+	} else {
+		h.tail = f.prev
+	}
+	h.open--
+	c.busy -= f.slots
+	h.uncount(f)
+}
+
+// count adds what a flight uses to its host's sums.
+func (h *host) count(f *flight) {
+	h.occupied += f.slots
+	h.mem += f.mem
+	if f.started {
+		h.running += f.slots
+	}
+	if !f.single() {
+		h.special++
+	}
+	if f.wantGPUs > len(f.gpus) {
+		h.vagueGPUs++
+	}
+	for _, g := range f.gpus {
+		h.gpuBusy[g] = true
+	}
+}
+
+// uncount takes it off again.
+func (h *host) uncount(f *flight) {
+	h.occupied -= f.slots
+	h.mem -= f.mem
+	if f.started {
+		h.running -= f.slots
+	}
+	if !f.single() {
+		h.special--
+	}
+	if f.wantGPUs > len(f.gpus) {
+		h.vagueGPUs--
+	}
+	for _, g := range f.gpus {
+		h.gpuBusy[g] = false
+	}
+}
+
+// begins notes that a flight has started.
+func (c *Core) begins(f *flight) {
+	if !f.started {
+		f.started, f.startedAt = true, c.now.Mono
+		f.h.running += f.slots
+	}
+}
+
+// otherOpen returns whether another attempt of the job may be alive.
+func otherOpen(j *jobs.Job, n int) bool {
+	for _, a := range j.Attempts {
+		if a.State.Open() && a.ID.N != n {
+			return true
+		}
+	}
+	return false
+}
+
+// launch records an attempt and hands it to the host at the end of the step.
+func (c *Core) launch(id jobs.ID, h *host) {
+	j := c.table.Job(id)
+	a := jobs.AttemptID{Job: id, N: len(j.Attempts) + 1}
+	c.emit(jobs.Record{Kind: jobs.KindLaunching, Job: id, N: a.N, Host: h.spec.Name})
+	f := c.fly(h, a, j.Spec)
+	f.gpus = h.takeGPUs(f.wantGPUs)
+	h.count(f)
+	timeout := j.Spec.Timeout
+	if timeout == 0 {
+		timeout = c.cfg.Timeout
+	}
+	h.out.launch = append(h.out.launch, Placed{Attempt: a, Spec: j.Spec, Timeout: timeout, GPUs: f.gpus})
+}

@@ -1,0 +1,55 @@
+package sched
+
+import (
+	"fmt"
+
+	"dcs-tui/jobs"
+)
+
+// haltLeast is how many jobs must have ended before a share of failures counts.
+const haltLeast = 10
+
+// halt counts the results of this dispatcher, for --halt. A resumed run counts
+// afresh, or it would stop at once again.
+type halt struct{ ok, bad int }
+
+func (h *halt) count(s jobs.JobState) {
+	switch s {
+	case jobs.Succeeded:
+		h.ok++
+	case jobs.Failed, jobs.TimedOut:
+		h.bad++
+	}
+}
+
+// checkHalt drains the run when too many jobs have failed.
+func (c *Core) checkHalt() {
+	if c.drain != "" {
+		return
+	}
+	if n := c.cfg.HaltFailures; n > 0 && c.halt.bad >= n {
+		c.startDrain(fmt.Sprintf("%d jobs have failed", c.halt.bad))
+		return
+	}
+	all := c.halt.ok + c.halt.bad
+	if p := c.cfg.HaltPercent; p > 0 && all >= haltLeast && float64(c.halt.bad)*100 >= p*float64(all) {
+		c.startDrain(fmt.Sprintf("%d of %d jobs have failed", c.halt.bad, all))
+	}
+}
+
+// startDrain launches nothing more, for good; what waits on hosts comes back.
+func (c *Core) startDrain(why string) {
+	if c.drain != "" {
+		return
+	}
+	c.drain = reasonOr(why, "asked to drain")
+	c.say("", 0, "draining: %s", c.drain)
+	for _, h := range c.hosts {
+		h.withdrawAll()
+	}
+}
+
+func (c *Core) stop(why string) {
+	c.stopped = true
+	c.conclude(Stopped, reasonOr(why, "asked to stop"))
+}

@@ -1,0 +1,134 @@
+package sched
+
+import (
+	"slices"
+	"time"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
+
+// host is what the core knows of one machine. Instants are Time.Mono.
+type host struct {
+	spec *hosts.Host
+	idx  int // in Core.hosts; -1: not in the inventory
+
+	// The link (connect.go, lost.go).
+	state    HostState // Connecting, Up, Suspect, Lost, BackingOff or Disabled
+	linked   bool      // a helper answers
+	dialing  bool      // a Connect has no answer yet
+	known    bool      // it was up, or attempts of ours may be there
+	beaten   bool      // a beat came over the present link
+	failures int       // connection failures in a row (B1)
+	retryAt  time.Duration
+	seen     time.Duration // last beat, or when it came up
+	beatAt   time.Duration // last beat; 0: never
+	cutAt    time.Duration // since when nothing of ours reaches it
+	away     time.Duration // since when it has given no beat over a link that worked
+	reason   string        // why it is not up
+	hello    *hosts.Hello
+	beat     hosts.Beat
+	barred   string // the helper answers, but jobs cannot run there: why
+	draining bool   // asked for by a person
+
+	// Probing (probe.go).
+	missing []jobs.AttemptID // given up as lost; the host may know better
+	again   []jobs.AttemptID // answered "unknown"
+	probeAt time.Duration
+
+	// Capacity (slots.go).
+	others float64 // cores used by others, smoothed
+	excess float64 // cores our jobs use beyond one a slot, smoothed
+	peak   int     // most slots we had busy since the last beat
+	usable float64
+	limit  int // whole slots that may be busy
+	told   int // the limit the helper knows; -1: none
+
+	// What is there (flight.go).
+	head, tail *flight
+	open       int
+	occupied   int // slots of all open attempts
+	running    int // slots of those known to have started
+	special    int // open attempts that are not single
+	mem        int64
+	gpuBusy    []bool
+	vagueGPUs  int // open attempts whose devices are not known
+
+	reserved *class // kept free for it (reserve.go)
+	rest     rest   // blackhole.go
+	done     int
+	failed   int
+	out      outbox
+}
+
+func newHost(s *hosts.Host, idx int) *host {
+	h := &host{spec: s, idx: idx, told: -1}
+	if s.GPUs > 0 {
+		h.gpuBusy = make([]bool, s.GPUs)
+	}
+	return h
+}
+
+// slots returns how many slots the host has by its rule; 0 when that depends on
+// its cores and it has never answered.
+func (h *host) slots() int {
+	switch {
+	case h.hello != nil && h.hello.Slots > 0:
+		return h.hello.Slots
+	case h.hello != nil:
+		return h.spec.Slots.Count(h.hello.Cores)
+	}
+	return max(0, h.spec.Slots.Fixed)
+}
+
+// takes says whether new work may go to the host at all now.
+func (h *host) takes() bool {
+	return h.linked && h.state == Up && !h.draining && h.barred == "" && !h.rest.resting
+}
+
+// free returns the whole slots that nothing of ours occupies.
+func (h *host) free() int { return h.limit - h.occupied }
+
+// takeGPUs allocates n devices, lowest numbers first.
+func (h *host) takeGPUs(n int) []int {
+	if n == 0 {
+		return nil
+	}
+	var got []int
+	for i, busy := range h.gpuBusy {
+		if !busy && len(got) < n {
+			got = append(got, i)
+		}
+	}
+	return got
+}
+
+// freeGPUs returns how many devices can be given out. While attempts of an
+// earlier dispatcher hold devices that the journal does not name, none.
+func (h *host) freeGPUs() int {
+	if h.vagueGPUs > 0 {
+		return 0
+	}
+	n := 0
+	for _, busy := range h.gpuBusy {
+		if !busy {
+			n++
+		}
+	}
+	return n
+}
+
+// learn keeps what a hello says of the machine.
+func (h *host) learn(m *hosts.Hello) {
+	h.hello = m
+	n := h.spec.GPUs
+	if n < 0 {
+		n = max(0, m.GPUs)
+	}
+	for len(h.gpuBusy) < n {
+		h.gpuBusy = append(h.gpuBusy, false)
+	}
+	if n < len(h.gpuBusy) && !slices.Contains(h.gpuBusy[n:], true) {
+		h.gpuBusy = h.gpuBusy[:n]
+	}
+}

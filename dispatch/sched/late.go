@@ -1,0 +1,75 @@
+package sched
+
+import (
+	"slices"
+
+	"dcs-tui/jobs"
+)
+
+// An attempt that was given up as lost may come back: its host was only out of
+// reach. What it brings counts if the job has no result in this round yet.
+
+// lateEnd decides about the outcome of a lost attempt.
+func (c *Core) lateEnd(a *jobs.Attempt, slot int, o *jobs.Outcome) {
+	c.forget(a.ID)
+	j := c.table.Job(a.ID.Job)
+	if j.State.Terminal() || a.Round != j.Round || o.Stopped {
+		return
+	}
+	r := jobs.Record{Kind: jobs.KindExited, Job: a.ID.Job, N: a.ID.N, Host: a.Host, Slot: slot, Outcome: o}
+	switch {
+	case o.OK():
+		r.Next = jobs.Succeeded
+	case c.cancelled(r.Job):
+		return
+	default:
+		c.fail(&r, j, true)
+	}
+	c.close(r, c.byName[a.Host], o)
+}
+
+// returned decides about an attempt that runs though it is not open: it is kept
+// or stopped, whichever wastes less (DESIGN 7).
+func (c *Core) returned(a *jobs.Attempt, slot int, at jobs.Stamp) {
+	h := c.byName[a.Host]
+	if h == nil || h.idx < 0 {
+		return
+	}
+	j := c.table.Job(a.ID.Job)
+	switch {
+	case a.State == jobs.AttemptExited || a.State == jobs.AttemptCancelled || a.Outcome != nil:
+		return // an old message
+	case a.State != jobs.AttemptLost || j.State.Terminal() || a.Round != j.Round || c.cancelled(a.ID.Job):
+		h.kill(a.ID, "its job has a result or another attempt")
+		return
+	}
+	at = c.stamp(at)
+	for _, o := range j.Attempts {
+		f := c.flights[o.ID]
+		if f == nil || !o.State.Open() {
+			continue
+		}
+		if f.started && o.Started <= at { // the newer one has run longer
+			h.kill(a.ID, "a newer attempt has run longer")
+			return
+		}
+		c.killFlight(f, "an earlier attempt came back that has run longer")
+	}
+	c.forget(a.ID)
+	f := c.fly(h, a.ID, j.Spec)
+	f.started, f.startedAt = true, c.now.Mono
+	h.count(f)
+	c.emit(jobs.Record{Kind: jobs.KindRunning, Job: a.ID.Job, N: a.ID.N, Host: a.Host, Slot: slot, Started: at,
+		Reason: "it had been given up as lost"})
+}
+
+// forget drops a lost attempt whose fate is settled from the list of those to ask about.
+func (c *Core) forget(id jobs.AttemptID) {
+	if a := c.table.Attempt(id); a != nil {
+		if h := c.byName[a.Host]; h != nil {
+			if i := slices.Index(h.missing, id); i >= 0 {
+				h.missing = slices.Delete(h.missing, i, i+1)
+			}
+		}
+	}
+}

@@ -1,0 +1,113 @@
+package sched
+
+import (
+	"time"
+
+	"dcs-tui/jobs"
+)
+
+// leaseMargin covers the drift between two machines' clocks.
+const leaseMargin = 2 * time.Second
+
+// giveUpLost gives up the attempts of hosts that have been silent for too long
+// (D6, DESIGN 7). Nobody is charged. Attempts stay where they are when their job
+// says so, or when more than half of all hosts went silent together: then it is
+// our network that is gone, and nothing is gained elsewhere.
+func (c *Core) giveUpLost() {
+	for _, h := range c.everyHost() {
+		if h.linked || !h.known && h.open == 0 || c.now.Mono < h.lostAt() {
+			continue
+		}
+		if h.state == Suspect || h.state == Connecting || h.state == BackingOff {
+			if h.state = Lost; h.idx >= 0 {
+				c.say(h.spec.Name, 0, "%s is lost: no sign of life for %s (%s)", h.spec.Name, short(c.now.Mono-h.seen), h.reason)
+			}
+		}
+		if h.open == 0 {
+			continue
+		}
+		wait := h.idx >= 0 && c.vanishedTogether(h)
+		for f, next := h.head, (*flight)(nil); f != nil; f = next {
+			next = f.next
+			if c.mayLose(h, f, wait) {
+				c.lose(f, "its host "+h.spec.Name+" is lost: "+h.reason)
+			}
+		}
+	}
+}
+
+// lostAt returns when a silent host is given up.
+func (h *host) lostAt() time.Duration { return h.seen + h.spec.LostAfterOrDefault() }
+
+// leaseEnd returns when an attempt handed to a host that is cut off can certainly
+// not start any more: the lease was extended at the latest when the link was cut.
+func (c *Core) leaseEnd(h *host) time.Duration {
+	return h.cutAt + max(h.spec.LostAfterOrDefault(), c.cfg.Buffer) + leaseMargin
+}
+
+func (c *Core) mayLose(h *host, f *flight, wait bool) bool {
+	if !f.started && c.now.Mono < c.leaseEnd(h) {
+		return false // it could still start there
+	}
+	j := c.table.Job(f.id.Job)
+	if j.State.Terminal() || c.cancelled(f.id.Job) || h.idx < 0 {
+		return true
+	}
+	return !wait && c.onLost(j) != jobs.OnLostWait
+}
+
+func (c *Core) onLost(j *jobs.Job) jobs.OnLost {
+	if j.Spec.OnLost != jobs.OnLostDefault {
+		return j.Spec.OnLost
+	}
+	return c.cfg.OnLost
+}
+
+// vanishedTogether says whether more than half of the hosts that were there
+// went silent within lost_after of this one. A single host always has.
+func (c *Core) vanishedTogether(h *host) bool {
+	n, gone := 0, 0
+	for _, o := range c.hosts {
+		if !o.known {
+			continue
+		}
+		n++
+		if apart := o.seen - h.seen; !o.linked && max(apart, -apart) <= h.spec.LostAfterOrDefault() {
+			gone++
+		}
+	}
+	return gone*2 > n
+}
+
+// deadliest is how many hosts may die under a job before the job is to blame (B2).
+const deadliest = 3
+
+// lose closes an attempt without an outcome: its host is given up, or the
+// attempt is proved dead. The job goes to the front of the queue (E6).
+func (c *Core) lose(f *flight, why string) {
+	j := c.table.Job(f.id.Job)
+	a := j.Attempts[f.id.N-1]
+	h := f.h
+	r := jobs.Record{Kind: jobs.KindLost, Job: f.id.Job, N: f.id.N, Host: h.spec.Name, Reason: why}
+	r.Next = c.without(j, a)
+	if died := deaths(j); r.Next == jobs.Queued && f.started && a.Round == j.Round && died+1 >= deadliest {
+		r.Next = jobs.Failed
+		r.Reason = "its host died under it for the third time: " + why
+	}
+	c.land(f)
+	if h.idx >= 0 && !f.proved {
+		h.missing = append(h.missing, f.id) // should it come back, it is asked
+	}
+	c.emit(r)
+}
+
+// deaths counts the attempts of this round that had started and were lost.
+func deaths(j *jobs.Job) int {
+	n := 0
+	for _, a := range j.Attempts {
+		if a.Round == j.Round && a.State == jobs.AttemptLost && a.Started != 0 {
+			n++
+		}
+	}
+	return n
+}

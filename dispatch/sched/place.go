@@ -1,0 +1,160 @@
+package sched
+
+import (
+	"container/heap"
+	"time"
+
+	"dcs-tui/jobs"
+)
+
+// otherHostPatience is how long a job that failed waits for another host to have
+// room before it goes back to one where it failed (D2).
+const otherHostPatience = 10 * time.Second
+
+// place launches what can be launched now: the most urgent job first, each on the
+// host with the most free slots, then some ahead of need (buffer.go).
+func (c *Core) place() {
+	c.limits()
+	if c.closed() || c.queue.ready == 0 {
+		c.balance()
+		return
+	}
+	line := c.line()
+	var stuck []*class
+	for len(line) > 0 && c.roomLeft() {
+		cl := line[0].class
+		h := c.choose(cl, line[0].id)
+		if h == nil {
+			stuck = append(stuck, cl)
+			heap.Pop(&line)
+			continue
+		}
+		id := line[0].id
+		if h.reserved == cl {
+			h.reserved = nil
+		}
+		cl.stuckAt = 0
+		c.launch(id, h)
+		if cl.n == 0 {
+			heap.Pop(&line)
+			continue
+		}
+		line[0].id, line[0].rank = cl.head(c)
+		heap.Fix(&line, 0)
+	}
+	c.reserve(stuck, line)
+	c.fillBuffers()
+	c.balance()
+}
+
+// closed says that nothing more may be launched.
+func (c *Core) closed() bool {
+	return c.paused || c.drain != "" || c.stopped || c.fenced || c.finished
+}
+
+// roomLeft says whether any slot is free at all: most steps end here.
+func (c *Core) roomLeft() bool {
+	if c.cfg.MaxSlots > 0 && c.busy >= c.cfg.MaxSlots {
+		return false
+	}
+	for _, h := range c.hosts {
+		if h.limit > h.occupied {
+			return true
+		}
+	}
+	return false
+}
+
+// waiting is a class in the line, with its head.
+type waiting struct {
+	class *class
+	id    jobs.ID
+	rank  rank
+}
+
+type line []waiting
+
+func (l line) Len() int { return len(l) }
+func (l line) Less(i, j int) bool {
+	if d := l[i].rank.compare(l[j].rank); d != 0 {
+		return d < 0
+	}
+	return l[i].id < l[j].id
+}
+func (l line) Swap(i, j int) { l[i], l[j] = l[j], l[i] }
+func (l *line) Push(x any)   { *l = append(*l, x.(waiting)) }
+func (l *line) Pop() any {
+	old := *l
+	x := old[len(old)-1]
+	*l = old[:len(old)-1]
+	return x
+}
+
+// line returns the classes with ready jobs, the one with the most urgent first.
+func (c *Core) line() line {
+	l := make(line, 0, len(c.queue.list))
+	for _, cl := range c.queue.list {
+		if cl.epoch != c.queue.epoch {
+			c.fit(cl)
+		}
+		id, r := cl.head(c)
+		l = append(l, waiting{cl, id, r})
+	}
+	heap.Init(&l)
+	return l
+}
+
+// choose returns the host for a class's next job, nil if none has room now. Most
+// free slots, weighted, win; among equals the first of the inventory.
+func (c *Core) choose(cl *class, id jobs.ID) *host {
+	if c.cfg.MaxSlots > 0 && c.busy+cl.key.slots > c.cfg.MaxSlots {
+		return nil
+	}
+	picky := cl.picky(c, id)
+	var best *host
+	var score float64
+	for _, h := range c.hosts {
+		if h.free() < cl.key.slots || !c.mayGo(h, cl, picky) || !h.holds(cl) {
+			continue
+		}
+		if s := float64(h.free()) * weight(h); best == nil || s > score {
+			best, score = h, s
+		}
+	}
+	return best
+}
+
+func weight(h *host) float64 {
+	if h.spec.Weight > 0 {
+		return h.spec.Weight
+	}
+	return 1
+}
+
+// mayGo says whether the class may be given to the host, room aside.
+func (c *Core) mayGo(h *host, cl *class, picky bool) bool {
+	return h.takes() && cl.fits[h.idx] && (h.reserved == nil || h.reserved == cl) && !(picky && cl.avoid[h.idx])
+}
+
+// holds says whether memory and GPUs suffice beside what is there.
+func (h *host) holds(cl *class) bool {
+	k := cl.key
+	if k.gpus > 0 && h.freeGPUs() < k.gpus {
+		return false
+	}
+	return k.mem == 0 || h.hello.MemBytes <= 0 || h.mem+k.mem <= h.hello.MemBytes
+}
+
+// picky says whether a job keeps away from the hosts where it failed: while some
+// other host is there that could run it, and for at most otherHostPatience.
+func (cl *class) picky(c *Core, id jobs.ID) bool {
+	if cl.avoid == nil || c.now.Mono-cl.since[id] >= otherHostPatience {
+		return false
+	}
+	for _, h := range c.hosts {
+		if h.takes() && h.limit > 0 && cl.fits[h.idx] && !cl.avoid[h.idx] {
+			return true
+		}
+	}
+	return false
+}

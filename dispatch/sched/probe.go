@@ -1,0 +1,100 @@
+package sched
+
+import (
+	"time"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
+
+// probeEvery is the pause before an attempt of unknown fate is asked about again.
+const probeEvery = 5 * time.Second
+
+// probeAll asks a host that has just answered about everything that may be
+// there: open attempts, and those given up as lost while it was away.
+func (c *Core) probeAll(h *host) {
+	ids := make([]jobs.AttemptID, 0, h.open+len(h.missing))
+	for f := h.head; f != nil; f = f.next {
+		ids = append(ids, f.id)
+	}
+	h.out.probe = append(ids, h.missing...)
+	h.again, h.probeAt = nil, 0
+}
+
+func (c *Core) probeAgain(h *host) {
+	for _, id := range h.again {
+		if a := c.table.Attempt(id); a != nil && (a.State.Open() || a.State == jobs.AttemptLost) {
+			h.out.probe = append(h.out.probe, id)
+		}
+	}
+	h.again, h.probeAt = nil, 0
+}
+
+func (c *Core) probed(e AttemptsProbed) {
+	h := c.byName[e.Host]
+	for i := range e.Msg.Jobs {
+		p := &e.Msg.Jobs[i]
+		a := c.table.Attempt(p.Attempt)
+		if a == nil || h == nil || h.idx < 0 || a.Host != e.Host {
+			continue
+		}
+		f := c.flights[p.Attempt]
+		switch p.Answer {
+		case hosts.Unknown:
+			if h.linked && (f != nil || a.State == jobs.AttemptLost) {
+				h.again = append(h.again, p.Attempt)
+				h.probeAt = c.now.Mono + probeEvery
+			}
+		case hosts.Buffered:
+			if f == nil {
+				h.kill(p.Attempt, "its job has a result or another attempt")
+			} else {
+				c.killIfUnwanted(f)
+				if h.draining {
+					h.withdraw(f)
+				}
+			}
+		case hosts.IsRunning:
+			c.started(p.Attempt, p.Slot, p.Started)
+			if f != nil {
+				c.killIfUnwanted(f)
+			}
+		case hosts.HasExited:
+			if p.Outcome != nil {
+				c.ended(p.Attempt, p.Slot, p.Outcome)
+			}
+		case hosts.NeverStarted:
+			c.neverStarted(p.Attempt, reasonOr(p.Why, "it never started there"))
+		case hosts.Dead:
+			if f == nil {
+				c.forget(p.Attempt)
+				continue
+			}
+			c.started(p.Attempt, p.Slot, p.Started) // only what had claimed its start can be proved dead
+			f.proved = true
+			c.lose(f, "it died on "+e.Host+" without a result: "+reasonOr(p.Why, "its process is gone"))
+		}
+	}
+}
+
+// killIfUnwanted repeats a kill that a lost link or a lost dispatcher swallowed,
+// and ends what nobody waits for any more.
+func (c *Core) killIfUnwanted(f *flight) {
+	j := c.table.Job(f.id.Job)
+	a := j.Attempts[f.id.N-1]
+	switch {
+	case c.cancelled(f.id.Job):
+		c.killFlight(f, c.cancels[f.id.Job])
+	case j.State.Terminal() || a.Round != j.Round:
+		c.killFlight(f, "its job had its result already")
+	case f.killed:
+		c.killFlight(f, "asked for before")
+	}
+}
+
+func reasonOr(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}

@@ -1,0 +1,143 @@
+package sched
+
+import (
+	"container/heap"
+	"time"
+
+	"dcs-tui/jobs"
+)
+
+// spot is where a job stands in the queue; noSpot for jobs that are not queued.
+type spot uint8
+
+const (
+	noSpot      spot = iota
+	ready            // may be launched
+	retrying         // waits for its next try
+	afterOthers      // waits for other jobs
+	overtaken        // waits for an attempt of an earlier round to be over
+)
+
+// queue holds every queued job at a cost of a few bytes: a spot, and a place in
+// a run of consecutive ids (bucket.go) of its class (class.go).
+type queue struct {
+	spots    []spot // job id - 1
+	ready    int    // jobs at ready
+	classes  map[classKey]*class
+	list     []*class // those with ready jobs, in no meaningful order
+	epoch    int      // of the hosts' capacities; a class works out anew where it fits
+	due      map[jobs.ID]time.Duration
+	timers   timers
+	lastOpts *jobs.Options // the class of the last job asked about: neighbours mostly share it
+	lastKey  classKey
+}
+
+func newQueue() queue {
+	return queue{classes: make(map[classKey]*class), due: make(map[jobs.ID]time.Duration)}
+}
+
+func (q *queue) grow(n int) {
+	if more := n - len(q.spots); more > 0 {
+		q.spots = append(q.spots, make([]spot, more)...)
+	}
+}
+
+// capacityChanged says that a host has told what it has.
+func (q *queue) capacityChanged() { q.epoch++ }
+
+// enqueue finds the spot of a job that is queued and stands nowhere.
+func (c *Core) enqueue(id jobs.ID) {
+	q := &c.queue
+	j := c.table.Job(id)
+	if j.State != jobs.Queued || q.spots[id-1] != noSpot {
+		return
+	}
+	if len(j.Attempts) > 0 && otherOpen(j, 0) {
+		q.spots[id-1] = overtaken
+		return
+	}
+	if len(j.Spec.After) > 0 {
+		blocked, state, reason := c.blocked(id)
+		if reason != "" {
+			c.emit(jobs.Record{Kind: jobs.KindJob, Job: id, Next: state, Reason: reason})
+			return
+		}
+		if blocked {
+			q.spots[id-1] = afterOthers
+			return
+		}
+	}
+	cl := c.classOf(j)
+	if cl.never != "" {
+		c.emit(jobs.Record{Kind: jobs.KindJob, Job: id, Next: jobs.Failed, Reason: cl.never})
+		return
+	}
+	if wait := j.Retry.Sub(c.now.Wall); j.Retry != 0 && wait > 0 {
+		q.spots[id-1] = retrying
+		q.due[id] = c.now.Mono + min(wait, time.Minute)
+		heap.Push(&q.timers, timer{q.due[id], id})
+		return
+	}
+	q.spots[id-1] = ready
+	q.ready++
+	cl.add(c, id, j)
+}
+
+// leave takes a job from its spot. What it leaves behind in heaps and runs is
+// recognised as stale when it comes up.
+func (c *Core) leave(id jobs.ID) {
+	q := &c.queue
+	if int(id) > len(q.spots) {
+		return
+	}
+	switch q.spots[id-1] {
+	case ready:
+		q.ready--
+		c.classOf(c.table.Job(id)).remove(c, id)
+	case retrying:
+		delete(q.due, id)
+	case afterOthers:
+		delete(c.after.waits, id)
+	}
+	q.spots[id-1] = noSpot
+}
+
+// wake moves jobs whose wait is over to where they can be launched.
+func (c *Core) wake() {
+	q := &c.queue
+	for len(q.timers) > 0 && q.timers[0].at <= c.now.Mono {
+		t := heap.Pop(&q.timers).(timer)
+		if at, ok := q.due[t.id]; ok && at == t.at {
+			c.leave(t.id)
+			j := c.table.Job(t.id)
+			if cl := c.classOf(j); cl.never != "" {
+				c.emit(jobs.Record{Kind: jobs.KindJob, Job: t.id, Next: jobs.Failed, Reason: cl.never})
+				continue
+			}
+			q.spots[t.id-1] = ready
+			q.ready++
+			c.classOf(j).add(c, t.id, j)
+		}
+	}
+}
+
+// timer is a job that waits until at.
+type timer struct {
+	at time.Duration
+	id jobs.ID
+}
+
+type timers []timer
+
+func (t timers) Len() int { return len(t) }
+func (t timers) Less(i, j int) bool {
+	return t[i].at < t[j].at || t[i].at == t[j].at && t[i].id < t[j].id
+}
+func (t timers) Swap(i, j int) { t[i], t[j] = t[j], t[i] }
+func (t *timers) Push(x any)   { *t = append(*t, x.(timer)) }
+func (t *timers) Pop() any {
+	old := *t
+	x := old[len(old)-1]
+	*t = old[:len(old)-1]
+	return x
+}

@@ -1,0 +1,76 @@
+package sched
+
+import (
+	"container/heap"
+	"time"
+)
+
+// reserveAfter is how long a job of several slots at the head of the queue waits
+// for them to be free together before a host is kept for it.
+const reserveAfter = 2 * time.Second
+
+// reserve keeps a host for the stuck classes whose jobs need more than a slot:
+// without it single-slot jobs would take every slot that becomes free. A class
+// that others stand before on the same host must wait its turn.
+func (c *Core) reserve(stuck []*class, rest line) {
+	wide := false
+	for _, cl := range c.queue.list {
+		wide = wide || cl.key.slots > 1
+	}
+	if !wide {
+		return
+	}
+	for len(rest) > 0 { // those never got a look, for want of any room; they stand behind
+		stuck = append(stuck, heap.Pop(&rest).(waiting).class)
+	}
+	for i, cl := range stuck {
+		if cl.key.slots < 2 {
+			continue
+		}
+		if cl.stuckAt == 0 {
+			cl.stuckAt = c.now.Mono + 1 // never 0
+		}
+		if c.now.Mono < cl.stuckAt+reserveAfter || c.hasReserved(cl) {
+			continue
+		}
+		var best *host
+		for _, h := range c.hosts {
+			if h.limit < cl.key.slots || !h.takes() || !cl.fits[h.idx] || h.reserved != nil || wantedBefore(h, stuck[:i]) {
+				continue
+			}
+			if best == nil || h.free() > best.free() {
+				best = h
+			}
+		}
+		if best != nil {
+			best.reserved = cl
+			best.withdrawAll()
+		}
+	}
+}
+
+func (c *Core) hasReserved(cl *class) bool {
+	for _, h := range c.hosts {
+		if h.reserved == cl {
+			return true
+		}
+	}
+	return false
+}
+
+// wantedBefore says whether a class that stands before could use the host.
+func wantedBefore(h *host, before []*class) bool {
+	for _, cl := range before {
+		if cl.n > 0 && cl.fits[h.idx] {
+			return true
+		}
+	}
+	return false
+}
+
+// release gives up a reservation that its class cannot use any more.
+func (h *host) release() {
+	if h.reserved != nil && (!h.takes() || h.limit < h.reserved.key.slots) {
+		h.reserved = nil
+	}
+}

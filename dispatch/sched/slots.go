@@ -1,0 +1,118 @@
+package sched
+
+import (
+	"math"
+	"time"
+
+	"dcs-tui/hosts"
+)
+
+// smoothing is the time constant of what others use: a short burst of theirs
+// takes no slot away, a job of theirs does after some seconds.
+const smoothing = 10 * time.Second
+
+// load is what the formula looks at.
+type load struct {
+	slots  int     // by the host's rule
+	others float64 // cores used by others, smoothed
+	excess float64 // cores our jobs use beyond one a slot, smoothed
+	yield  bool    // make way for others
+}
+
+// usableSlots is the formula of DESIGN 7 (K6) solved for what we may occupy:
+//
+//	free = slots - max(our running, our CPU) - others, never negative
+//
+// usable is free plus our running. Our CPU beyond our running slots is excess.
+func usableSlots(l load) float64 {
+	if !l.yield {
+		return float64(l.slots)
+	}
+	return max(0, float64(l.slots)-l.others-l.excess)
+}
+
+// wholeSlots rounds usable to slots, keeping the last answer while usable is
+// near it: half a core of noise must not make slots come and go with each beat.
+func wholeSlots(usable float64, last int) int {
+	if last >= 0 && math.Abs(usable-float64(last)) <= 0.65 {
+		return last
+	}
+	return int(math.Round(usable))
+}
+
+// floored names the floor that a host is below, "" if none.
+func floored(h *hosts.Host, b *hosts.Beat) string {
+	switch {
+	case h.MaxLoad > 0 && b.Load[0] >= h.MaxLoad:
+		return "its load is at max_load"
+	case h.MinMemFree > 0 && b.MemFree >= 0 && b.MemFree < h.MinMemFree:
+		return "its free memory is below min_mem_free"
+	case h.MinDiskFree > 0 && b.DiskFree >= 0 && b.DiskFree < h.MinDiskFree:
+		return "its free disk space is below min_disk_free"
+	}
+	return ""
+}
+
+// measure takes in a beat. What others use is what is busy less what our jobs
+// use. Our jobs' use is compared with the most slots that we had busy in the same
+// time, so that jobs which have just ended are not taken for greedy ones.
+func (c *Core) measure(h *host, b *hosts.Beat) {
+	others := max(0, b.Busy-b.Ours)
+	excess := max(0, b.Ours-float64(max(h.peak, h.busySlots())))
+	share := 1.0 // of the new value
+	if h.beaten {
+		dt := c.now.Mono - h.beatAt
+		share = 1 - math.Exp(-dt.Seconds()/smoothing.Seconds())
+	}
+	h.others += share * (others - h.others)
+	h.excess += share * (excess - h.excess)
+	h.peak = h.busySlots()
+	h.beat = *b
+}
+
+// busySlots returns how many slots our attempts keep busy, as far as we know;
+// those handed over and not yet reported as started count (DESIGN 7).
+func (h *host) busySlots() int { return max(h.running, min(h.occupied, h.limit)) }
+
+// limits works out how many slots each host may have busy and tells the helpers
+// when that has changed.
+func (c *Core) limits() {
+	for _, h := range c.hosts {
+		if !h.linked {
+			h.limit, h.usable = 0, 0
+			continue
+		}
+		h.usable = usableSlots(load{h.slots(), h.others, h.excess, h.spec.Yield})
+		alone := len(c.hosts) == 1 && h.spec.Link == "local"
+		if alone {
+			h.usable = max(1, h.usable) // on this machine alone, one job always runs
+		}
+		last := h.told
+		if h.limit != h.told {
+			last = -1
+		}
+		n := wholeSlots(h.usable, last)
+		why := floored(h.spec, &h.beat)
+		if alone && why != "" && h.beat.Load[0] >= h.spec.MaxLoad && h.spec.MaxLoad > 0 {
+			n, why = 1, ""
+		}
+		if why != "" {
+			h.usable, n = 0, 0
+		}
+		if h.rest.onTrial() {
+			n = min(n, 1)
+		}
+		if len(c.hosts) == 1 && c.cfg.MaxSlots > 0 {
+			n = min(n, c.cfg.MaxSlots)
+		}
+		if c.paused || c.drain != "" || !h.takes() {
+			n = 0
+		}
+		if h.limit = n; n != h.told {
+			h.told = n
+			h.out.limit = true
+		}
+		h.peak = max(h.peak, h.busySlots())
+		h.release()
+	}
+}

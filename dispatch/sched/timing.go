@@ -1,0 +1,91 @@
+package sched
+
+import (
+	"fmt"
+	"time"
+)
+
+// passTime lets every wait that has run out take effect.
+func (c *Core) passTime() {
+	c.watchLinks()
+	c.wakeHosts()
+	c.giveUpLost()
+	c.wake()
+	for _, h := range c.hosts {
+		if h.linked && h.barred == "" {
+			c.anyUp = c.now.Mono
+			break
+		}
+	}
+}
+
+// Next returns when (in Time.Mono) the core wants a Tick at the latest; false
+// means that only events can change anything.
+func (c *Core) Next() (time.Duration, bool) {
+	at := never
+	soon := func(t time.Duration) {
+		if t > c.now.Mono && t < at {
+			at = t
+		}
+	}
+	if !c.begun {
+		return 0, true
+	}
+	if c.stopped || c.fenced {
+		return 0, false
+	}
+	for _, h := range c.everyHost() {
+		if h.linked {
+			soon(h.seen + SuspectAfter)
+		} else if h.known || h.open > 0 {
+			if soon(h.lostAt()); h.open > 0 {
+				soon(c.leaseEnd(h))
+			}
+		}
+		soon(h.retryAt)
+		soon(h.probeAt)
+		if h.rest.resting {
+			soon(h.rest.until)
+		}
+	}
+	if len(c.queue.timers) > 0 {
+		soon(max(c.queue.timers[0].at, c.now.Mono+1))
+	}
+	soon(c.balanceAt)
+	if !c.closed() {
+		for _, cl := range c.queue.list {
+			if cl.avoid != nil {
+				if id, _ := cl.head(c); id != 0 {
+					soon(cl.since[id] + otherHostPatience)
+				}
+			}
+			if cl.stuckAt > 0 {
+				soon(cl.stuckAt + reserveAfter)
+			}
+		}
+	}
+	if !c.finished && c.table.Unfinished() > 0 {
+		soon(c.anyUp + c.cfg.GiveUp)
+	}
+	return at, at != never
+}
+
+// short writes a duration for people: "15 s", "2 min", "3 h".
+func short(d time.Duration) string {
+	switch {
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%d s", int(d.Round(time.Second)/time.Second))
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%d min", int(d.Round(time.Minute)/time.Minute))
+	}
+	return fmt.Sprintf("%d h", int(d.Round(time.Hour)/time.Hour))
+}
+
+// size writes a number of bytes for people: "512 MiB", "1.5 GiB".
+func size(b int64) string {
+	const mib = 1 << 20
+	if b < 1<<30 {
+		return fmt.Sprintf("%d MiB", (b+mib-1)/mib)
+	}
+	return fmt.Sprintf("%.3g GiB", float64(b)/(1<<30))
+}

@@ -1,0 +1,149 @@
+package sched
+
+import (
+	"fmt"
+	"strings"
+
+	"dcs-tui/jobs"
+)
+
+// Why says in one sentence why a job is not running, or what it is doing (X7).
+func (c *Core) Why(now Time, id jobs.ID) string {
+	j := c.table.Job(id)
+	if j == nil {
+		return fmt.Sprintf("There is no job %d.", id)
+	}
+	switch {
+	case j.State.Terminal():
+		return c.whyEnded(id, j)
+	case j.State == jobs.Running:
+		return c.whyOpen(now, id, j)
+	}
+	switch c.queue.spots[id-1] {
+	case overtaken:
+		return fmt.Sprintf("Job %d waits until its attempt of an earlier round is over.", id)
+	case afterOthers:
+		return fmt.Sprintf("Job %d waits for %s to succeed.", id, c.unmet(j))
+	case retrying:
+		return fmt.Sprintf("Job %d failed (try %d of %d) and is tried again in %s.", id, j.Failures, c.tries(j), short(c.queue.due[id]-now.Mono))
+	}
+	return fmt.Sprintf("Job %d waits: %s.", id, c.whyReady(id, j))
+}
+
+func (c *Core) whyEnded(id jobs.ID, j *jobs.Job) string {
+	s := fmt.Sprintf("Job %d is %s", id, strings.ReplaceAll(j.State.String(), "_", " "))
+	if a := j.Last(); a != nil && a.Outcome != nil && j.Reason == "" && j.State != jobs.Succeeded {
+		switch o := a.Outcome; {
+		case o.Signal != "":
+			s += fmt.Sprintf(": signal %s on %s", o.Signal, a.Host)
+		case j.State == jobs.Failed:
+			s += fmt.Sprintf(": exit %d on %s", o.Exit, a.Host)
+		}
+	}
+	if j.Reason != "" {
+		s += ": " + j.Reason
+	}
+	return s + "."
+}
+
+func (c *Core) whyOpen(now Time, id jobs.ID, j *jobs.Job) string {
+	for i := len(j.Attempts) - 1; i >= 0; i-- {
+		f := c.flights[j.Attempts[i].ID]
+		if f == nil {
+			continue
+		}
+		name := f.h.spec.Name
+		switch {
+		case c.cancelled(id) && f.h.linked:
+			return fmt.Sprintf("Job %d is being ended on %s: %s.", id, name, c.cancels[id])
+		case c.cancelled(id):
+			return fmt.Sprintf("Job %d is cancelled as soon as %s can be reached or is given up.", id, name)
+		case !f.h.linked && f.started:
+			return fmt.Sprintf("Job %d was running on %s, which cannot be reached (%s).", id, name, f.h.reason)
+		case !f.h.linked:
+			return fmt.Sprintf("Job %d was handed to %s, which cannot be reached (%s).", id, name, f.h.reason)
+		case f.started:
+			return fmt.Sprintf("Job %d runs on %s.", id, name)
+		default:
+			return fmt.Sprintf("Job %d is handed to %s and starts there when a slot is free.", id, name)
+		}
+	}
+	return fmt.Sprintf("Job %d is running.", id)
+}
+
+func (c *Core) unmet(j *jobs.Job) string {
+	var names []string
+	for _, dep := range j.Spec.After {
+		if p := c.table.Job(dep); p == nil || p.State != jobs.Succeeded {
+			names = append(names, fmt.Sprint(dep))
+		}
+	}
+	if len(names) == 1 {
+		return "job " + names[0]
+	}
+	if len(names) > 5 {
+		return fmt.Sprintf("jobs %s and %d more", strings.Join(names[:5], ", "), len(names)-5)
+	}
+	return "jobs " + strings.Join(names, ", ")
+}
+
+// whyReady says what keeps a ready job: the run, its hosts, or the jobs before it.
+func (c *Core) whyReady(id jobs.ID, j *jobs.Job) string {
+	switch {
+	case c.paused:
+		return "launching is paused"
+	case c.drain != "":
+		return "nothing more is launched (" + c.drain + ")"
+	case c.stopped || c.fenced || c.finished:
+		return "this dispatcher has stopped"
+	case len(c.hosts) == 0:
+		return "there is no host"
+	}
+	cl := c.classOf(j)
+	fit, up, room, gpus, mem := 0, 0, 0, 0, 0
+	var away string
+	for _, h := range c.hosts {
+		if !cl.fits[h.idx] {
+			continue
+		}
+		fit++
+		if !h.takes() {
+			if away == "" {
+				state, reason := h.shown()
+				if away = h.spec.Name + " is " + strings.ReplaceAll(state.String(), "_", " "); reason != "" {
+					away += " (" + reason + ")"
+				}
+			}
+			continue
+		}
+		up++
+		k := cl.key
+		if k.gpus > h.freeGPUs() {
+			gpus++
+		} else if !h.holds(cl) {
+			mem++
+		} else if h.free() >= k.slots {
+			room++
+		}
+	}
+	switch {
+	case up == 0 && fit == 1:
+		return "the only host that can run it cannot take it: " + away
+	case up == 0:
+		return fmt.Sprintf("none of the %d hosts that can run it takes jobs; for one, %s", fit, away)
+	case gpus == up:
+		return "the GPUs it needs are in use"
+	case gpus+mem == up:
+		return "the memory it needs is in use by other jobs"
+	case cl.picky(c, id):
+		return "it failed where there is room and waits for another host"
+	case room > 0:
+		return "it is next"
+	case c.cfg.MaxSlots > 0 && c.busy+cl.key.slots > c.cfg.MaxSlots:
+		return fmt.Sprintf("all %d slots of --max-slots are in use", c.cfg.MaxSlots)
+	}
+	if cl.key.slots > 1 {
+		return fmt.Sprintf("it needs %d slots at once and no host has so many free", cl.key.slots)
+	}
+	return fmt.Sprintf("every usable slot of the %d hosts that can run it is busy", up)
+}
