@@ -62,7 +62,7 @@ func FuzzSentinel(f *testing.F) {
 	f.Add(1, "SIGSEGV", int64(-5), int64(9), false, "cannot change to /home/x: no such directory", "m-1.lab")
 	f.Add(1, "", int64(0), int64(0), false, strings.Repeat("long \x00\n\"", 200), "h")
 	f.Fuzz(func(t *testing.T, exit int, signal string, started, cpu int64, timedOut bool, text, host string) {
-		if len(signal) > 16 || len(host) > 12 || !utf8.ValidString(signal+text+host) {
+		if len(signal) > 16 || len(host) > 12 || !utf8.ValidString(signal) || !utf8.ValidString(text) || !utf8.ValidString(host) {
 			return // bounded and clean where they are made
 		}
 		o := jobs.Outcome{Exit: exit, Signal: signal, Started: jobs.Stamp(started), Ended: jobs.Stamp(started), CPU: time.Duration(cpu), TimedOut: timedOut, Error: text}
