@@ -1,0 +1,116 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"sync"
+
+	"dcs-tui/hosts"
+)
+
+// memLink is a far side in memory: its standard output is a prepared text, and
+// what is written to it is taken, delayed or refused as the test wants.
+type memLink struct {
+	script func(nonce string) []byte                  // the whole standard output; nil: says nothing
+	atEnd  error                                      // after the last byte; nil: silence until closed
+	wait   error                                      // what Wait returns
+	take   func(stop <-chan struct{}, p []byte) error // of standard input, after the first write; nil: at once
+	open   func(ctx context.Context) error            // before the link is there; nil: at once
+
+	once   sync.Once
+	ended  chan error // end gives it the error that silence becomes
+	closed chan struct{}
+	nonce  chan string
+}
+
+func newMemLink() *memLink {
+	return &memLink{closed: make(chan struct{}), ended: make(chan error, 1), nonce: make(chan string, 1)}
+}
+
+func (l *memLink) Open(ctx context.Context, h *hosts.Host) (hosts.Link, error) {
+	if l.open != nil {
+		if err := l.open(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+func (l *memLink) Start(ctx context.Context, command string) (hosts.Stream, error) {
+	return &memStream{l: l}, nil
+}
+
+// end makes the silence after the last byte an end.
+func (l *memLink) end(err error) { l.ended <- err }
+
+func (l *memLink) KeepAlive(context.Context) error { return errors.New("kept alive") }
+func (l *memLink) Close() error                    { l.once.Do(func() { close(l.closed) }); return nil }
+
+// memStream is the only stream of a memLink.
+type memStream struct {
+	l     *memLink
+	out   io.Reader
+	asked bool // the first lines have been written
+}
+
+func (s *memStream) Read(p []byte) (int, error) {
+	if s.out == nil {
+		select {
+		case n := <-s.l.nonce:
+			s.out = bytes.NewReader(nil)
+			if s.l.script != nil {
+				s.out = bytes.NewReader(s.l.script(n))
+			}
+		case <-s.l.closed:
+			return 0, errors.New("closed")
+		}
+	}
+	select {
+	case <-s.l.closed:
+		return 0, errors.New("closed")
+	default:
+	}
+	if n, _ := s.out.Read(p); n > 0 {
+		return n, nil
+	}
+	if s.l.atEnd != nil {
+		return 0, s.l.atEnd
+	}
+	select {
+	case err := <-s.l.ended:
+		return 0, err
+	case <-s.l.closed:
+		return 0, errors.New("closed")
+	}
+}
+
+func (s *memStream) Stdin() io.WriteCloser { return s }
+func (s *memStream) Stderr() io.Reader     { return silence{s.l.closed} }
+func (s *memStream) Close() error          { return nil }
+
+func (s *memStream) Wait() error { return s.l.wait }
+
+func (s *memStream) Write(p []byte) (int, error) {
+	if !s.asked {
+		s.asked = true
+		nonce, _, _ := bytes.Cut(p, []byte("\n"))
+		s.l.nonce <- string(nonce)
+		return len(p), nil
+	}
+	if s.l.take != nil {
+		if err := s.l.take(s.l.closed, p); err != nil {
+			return 0, err
+		}
+	}
+	return len(p), nil
+}
+
+// silence is a standard error on which nothing comes.
+type silence struct{ closed chan struct{} }
+
+func (s silence) Read([]byte) (int, error) {
+	<-s.closed
+	return 0, io.EOF
+}
