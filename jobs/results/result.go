@@ -1,0 +1,149 @@
+package results
+
+import (
+	"fmt"
+	"time"
+
+	"dcs-tui/jobs"
+)
+
+// Result is what became of one round of a job: what a consumer gets (D8). The
+// same UID may come twice (at least once delivery); the second can be dropped.
+type Result struct {
+	Run      string // name of the run
+	UID      string // "<run uid>.<job>.<round>"
+	Job      jobs.ID
+	Round    int   // 1, 2 … a requeue opens a new one
+	Seq      int64 // the number of this delivery within the run, 1, 2 …
+	Name     string
+	Queue    string
+	Command  string
+	Params   []jobs.Param
+	State    jobs.JobState
+	Reason   string // why it is in that state, "" when the rest says it
+	Attempts int    // in all rounds
+	Failures int    // tries used up in this round
+
+	// Of the attempt that counts; zero when none does.
+	Attempt jobs.AttemptID
+	Host    string
+	Slot    int    // 0: not known
+	Stdout  string // paths; "" when the attempt is not known to have started
+	Stderr  string
+
+	Created jobs.Stamp    // accepted, dispatcher's clock
+	Outcome *jobs.Outcome // nil: it never ran, or nobody knows how it ended
+}
+
+// FromJob makes the result of a terminal job. Created is when the job was
+// accepted, dir the directory that holds attempts/ of the attempt that counts.
+func FromJob(runUID, runName string, created jobs.Stamp, dir string, j *jobs.Job) Result {
+	r := Result{
+		Run: runName, UID: fmt.Sprintf("%s.%d.%d", runUID, j.Spec.ID, j.Round),
+		Job: j.Spec.ID, Round: int(j.Round), Seq: j.Seq,
+		Name: j.Spec.Name, Command: j.Spec.Command, Params: j.Spec.Params,
+		State: j.State, Reason: j.Reason, Attempts: len(j.Attempts), Failures: int(j.Failures), Created: created,
+	}
+	if j.Spec.Options != nil {
+		r.Queue = j.Spec.Queue
+	}
+	if a := Counted(j); a != nil {
+		r.Attempt, r.Host, r.Slot, r.Outcome = a.ID, a.Host, int(a.Slot), a.Outcome
+		if a.Outcome != nil || a.Started != 0 {
+			r.Stdout = jobs.AttemptFile(dir, a.ID, jobs.FileOut)
+			r.Stderr = jobs.AttemptFile(dir, a.ID, jobs.FileErr)
+		}
+	}
+	return r
+}
+
+// Counted returns the attempt that a job's present state rests on, nil when
+// there is none. Of a succeeded job it is the success that ended first (a lost
+// attempt of an earlier round may have won). Otherwise it is the newest of this
+// round that is over, was not superseded and does not contradict the state.
+func Counted(j *jobs.Job) *jobs.Attempt {
+	if j.State == jobs.Succeeded {
+		return winner(j)
+	}
+	for i := len(j.Attempts) - 1; i >= 0; i-- {
+		a := j.Attempts[i]
+		late := j.State != jobs.Cancelled && a.Outcome != nil && a.Outcome.OK() // a success that came too late
+		if a.Round == j.Round && !a.State.Open() && a.State != jobs.AttemptSuperseded && !late {
+			return a
+		}
+	}
+	return nil
+}
+
+func winner(j *jobs.Job) (first *jobs.Attempt) {
+	for _, a := range j.Attempts {
+		if a.State == jobs.AttemptExited && a.Outcome != nil && a.Outcome.OK() && (first == nil || a.Outcome.Ended < first.Outcome.Ended) {
+			first = a
+		}
+	}
+	return first
+}
+
+// Exit returns the exit code; ok is false when a signal ended the job, when it
+// could not be started or never ran, or when nobody knows.
+func (r *Result) Exit() (code int, ok bool) {
+	o := r.Outcome
+	if o == nil || o.Signal != "" || o.Error != "" && o.Exit == 0 {
+		return 0, false
+	}
+	return o.Exit, true
+}
+
+// Signal returns the name of the signal that ended the job, or "".
+func (r *Result) Signal() string {
+	if r.Outcome == nil {
+		return ""
+	}
+	return r.Outcome.Signal
+}
+
+// Started and Ended are times of the host's clock, 0 when not known.
+func (r *Result) Started() jobs.Stamp {
+	if r.Outcome == nil {
+		return 0
+	}
+	return r.Outcome.Started
+}
+
+// Ended: see Started.
+func (r *Result) Ended() jobs.Stamp {
+	if r.Outcome == nil {
+		return 0
+	}
+	return r.Outcome.Ended
+}
+
+// Elapsed returns the run time of the attempt that counts, 0 when not known.
+func (r *Result) Elapsed() time.Duration {
+	if r.Outcome == nil {
+		return 0
+	}
+	return r.Outcome.Elapsed()
+}
+
+// Cause says in a few words why a job did not succeed: "exit 1", "SIGKILL",
+// "timed out", or a reason in words. It is not cleaned for a terminal.
+func Cause(state jobs.JobState, reason string, o *jobs.Outcome) string {
+	switch {
+	case o == nil && reason != "":
+		return reason
+	case o == nil:
+		return state.String()
+	case o.Error != "":
+		return "not started: " + o.Error
+	case o.TimedOut:
+		return "timed out"
+	case o.Stopped:
+		return "stopped"
+	case o.Signal != "":
+		return o.Signal
+	case o.Exit == 0 && reason != "":
+		return reason
+	}
+	return fmt.Sprintf("exit %d", o.Exit)
+}

@@ -1,0 +1,115 @@
+package results
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"dcs-tui/jobs"
+)
+
+// Summary holds the numbers of a run as it stands.
+type Summary struct {
+	Jobs     int
+	Counts   [jobs.Skipped + 1]int // by jobs.JobState
+	Attempts int
+	Retried  int // jobs that needed more than one attempt in their present round
+	Lost     int // attempts lost with their host
+
+	First, Last jobs.Stamp    // first start and last end of an attempt, hosts' clocks; 0: none
+	Busy        time.Duration // run time of all finished attempts
+	Wasted      time.Duration // of those whose result was not the job's
+	CPU         time.Duration
+
+	MaxRSSBytes int64 // of the largest job; 0: none finished
+	MaxRSSJob   jobs.ID
+	Longest     time.Duration
+	LongestJob  jobs.ID
+
+	Hosts    []HostSum // by name
+	Failures []Group   // largest first
+}
+
+// HostSum is what one host did.
+type HostSum struct {
+	Host      string
+	Succeeded int // jobs
+	Failed    int // attempts that ended without success
+	Lost      int // attempts
+	Busy      time.Duration
+}
+
+// Wall returns the time from the first start to the last end.
+func (s *Summary) Wall() time.Duration { return max(0, s.Last.Sub(s.First)) }
+
+// Summarize counts a table, in one pass over its attempts.
+func Summarize(t *jobs.Table) *Summary {
+	s := &Summary{Jobs: len(t.Jobs), Counts: t.Counts}
+	var failed groups
+	hosts := map[string]*HostSum{}
+	for i := range t.Jobs {
+		j := &t.Jobs[i]
+		counted := Counted(j)
+		rounds := 0
+		for _, a := range j.Attempts {
+			if a.Round == j.Round {
+				rounds++
+			}
+			h := hosts[a.Host]
+			if h == nil {
+				h = &HostSum{Host: a.Host}
+				hosts[a.Host] = h
+			}
+			s.attempt(j, a, a == counted, h)
+		}
+		if rounds > 1 {
+			s.Retried++
+		}
+		if j.State == jobs.Failed || j.State == jobs.TimedOut {
+			failed.add(jobs.ID(i+1), j, counted)
+		}
+	}
+	for _, h := range hosts {
+		s.Hosts = append(s.Hosts, *h)
+	}
+	slices.SortFunc(s.Hosts, func(a, b HostSum) int { return cmp.Compare(a.Host, b.Host) })
+	s.Failures = failed.sorted()
+	return s
+}
+
+func (s *Summary) attempt(j *jobs.Job, a *jobs.Attempt, counted bool, h *HostSum) {
+	s.Attempts++
+	if a.State == jobs.AttemptLost {
+		s.Lost++
+		h.Lost++
+	}
+	o := a.Outcome
+	if o == nil {
+		return
+	}
+	if counted && j.State == jobs.Succeeded {
+		h.Succeeded++
+	} else if !o.OK() && a.State == jobs.AttemptExited {
+		h.Failed++
+	}
+	s.CPU += o.CPU
+	if o.Started == 0 {
+		return // it could not be started: it has no times
+	}
+	took := o.Elapsed()
+	s.Busy += took
+	h.Busy += took
+	if !counted {
+		s.Wasted += took
+	}
+	if s.First == 0 || o.Started < s.First {
+		s.First = o.Started
+	}
+	s.Last = max(s.Last, o.Ended)
+	if o.MaxRSSBytes > s.MaxRSSBytes {
+		s.MaxRSSBytes, s.MaxRSSJob = o.MaxRSSBytes, a.ID.Job
+	}
+	if took > s.Longest {
+		s.Longest, s.LongestJob = took, a.ID.Job
+	}
+}

@@ -1,0 +1,124 @@
+package results
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"dcs-tui/jobs"
+)
+
+// maxRows is how many causes of failure are printed; the rest is counted.
+const maxRows = 15
+
+// WriteText prints the summary for people: the counts, what it took, the hosts
+// when there were several, and the failures grouped by cause. Lines are at most
+// width columns (80 when 0) as far as names allow. What comes from jobs and
+// hosts is cleaned.
+func (s *Summary) WriteText(w io.Writer, width int) error {
+	if width <= 0 {
+		width = 80
+	}
+	var b strings.Builder
+	s.writeCounts(&b)
+	s.writeCost(&b)
+	if len(s.Hosts) > 1 {
+		s.writeHosts(&b)
+	}
+	if len(s.Failures) > 0 {
+		b.WriteByte('\n')
+		writeFailures(&b, s.Failures, width)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (s *Summary) writeCounts(b *strings.Builder) {
+	b.WriteString(plural(s.Jobs, "job"))
+	if s.First != 0 {
+		fmt.Fprintf(b, " in %s", HumanDuration(s.Wall()))
+	}
+	sep := ": "
+	for _, state := range []jobs.JobState{jobs.Succeeded, jobs.Failed, jobs.TimedOut, jobs.Cancelled, jobs.Skipped, jobs.Running, jobs.Queued} {
+		if n := s.Counts[state]; n > 0 {
+			fmt.Fprintf(b, "%s%d %s", sep, n, strings.ReplaceAll(state.String(), "_", " "))
+			sep = ", "
+		}
+	}
+	b.WriteByte('\n')
+}
+
+func (s *Summary) writeCost(b *strings.Builder) {
+	if s.First != 0 {
+		fmt.Fprintf(b, "run time %s, CPU time %s; longest job %d with %s, largest job %d with %s\n",
+			HumanDuration(s.Busy), HumanDuration(s.CPU), s.LongestJob, HumanDuration(s.Longest), s.MaxRSSJob, HumanBytes(s.MaxRSSBytes))
+	}
+	if s.Retried > 0 || s.Lost > 0 {
+		fmt.Fprintf(b, "%s in all; %s more than once, %s lost with a host; %s of run time for nothing\n",
+			plural(s.Attempts, "attempt"), plural(s.Retried, "job"), plural(s.Lost, "attempt"), HumanDuration(s.Wasted))
+	}
+}
+
+func (s *Summary) writeHosts(b *strings.Builder) {
+	rows := [][]string{{"host", "jobs", "failed", "run time"}}
+	for _, h := range s.Hosts {
+		rows = append(rows, []string{jobs.Clean(h.Host, 30), strconv.Itoa(h.Succeeded), strconv.Itoa(h.Failed), HumanDuration(h.Busy)})
+	}
+	b.WriteByte('\n')
+	writeTable(b, rows, "lrrr")
+}
+
+func writeFailures(b *strings.Builder, list []Group, width int) {
+	rows := [][]string{{"jobs", "failed with", "for example", "last line of stderr"}}
+	used := 0 // columns before the last
+	for i, g := range list {
+		if i == maxRows {
+			break
+		}
+		example := "job " + strconv.Itoa(int(g.Jobs[0]))
+		if g.Example.N > 0 {
+			example = g.Example.String() + " on " + jobs.Clean(g.Host, 20)
+		}
+		row := []string{strconv.Itoa(g.Count), jobs.Clean(g.Cause, 40), example, ""}
+		used = max(used, 3*2+max(4, len(row[0]))+max(11, utf8.RuneCountInString(row[1]))+max(11, utf8.RuneCountInString(example)))
+		rows = append(rows, row)
+	}
+	for i := range rows[1:] {
+		rows[i+1][3] = jobs.Clean(list[i].LastLine, max(20, width-used))
+	}
+	writeTable(b, rows, "rlll")
+	if rest := len(list) - maxRows; rest > 0 {
+		n := 0
+		for _, g := range list[maxRows:] {
+			n += g.Count
+		}
+		fmt.Fprintf(b, "and %s with %s\n", plural(n, "job"), plural(rest, "other cause"))
+	}
+}
+
+// writeTable aligns columns ("l" or "r" each) two blanks apart.
+func writeTable(b *strings.Builder, rows [][]string, align string) {
+	widths := make([]int, len(align))
+	for _, row := range rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	for _, row := range rows {
+		line := ""
+		for i, cell := range row {
+			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
+			if i > 0 {
+				line += "  "
+			}
+			if align[i] == 'r' {
+				line += pad + cell
+			} else {
+				line += cell + pad
+			}
+		}
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+}
