@@ -1,0 +1,357 @@
+package rundir
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/jobstest"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func base(t *testing.T) string { return filepath.Join(t.TempDir(), Base) }
+
+func TestCreateAndOpen(t *testing.T) {
+	asked := Asked{
+		Version: "1.2.3", Cwd: "/home/ü ser/\"q\"", Shell: "/bin/bash", Setup: "module load cuda",
+		Created: time.Date(2026, 3, 14, 15, 2, 7, 0, time.UTC), JobsFile: "sweep.txt",
+		InventoryFile: "hosts.toml", InventoryText: "[[host]]\nname = \"melon[1-4]\" # '''\n\ttags = []\r\n",
+		EnvNames: []EnvRef{{Name: "A", Value: "b\nc", Stored: true}, {Name: "TOKEN", Hash: "00ff"}},
+		Options:  map[string]any{"tries": int64(3), "timeout": "30m", "halt": true, "weights": 1.5, "tags": []any{"a", "b"}},
+	}
+	made, err := Create(base(t), "sweep", asked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if uid := made.UID(); len(uid) == 0 || len(uid) > 16 || strings.Trim(uid, uidLetters) != "" {
+		t.Errorf("uid %q", uid)
+	}
+	r, err := Open(made.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(r.Asked, made.Asked) {
+		t.Errorf("read  %+v\nwrote %+v", r.Asked, made.Asked)
+	}
+	asked.Name, asked.UID = "sweep", r.UID()
+	if !reflect.DeepEqual(*r.Asked, asked) {
+		t.Errorf("read  %+v\nasked %+v", *r.Asked, asked)
+	}
+	if r.Nonce != made.Nonce || len(r.Nonce) != 32 || !filepath.IsAbs(r.Dir) {
+		t.Errorf("nonce %q, dir %q", r.Nonce, r.Dir)
+	}
+	// Jobs' outputs are the user's alone.
+	err = filepath.WalkDir(r.Dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := e.Info()
+		want := fs.FileMode(0o600)
+		if e.IsDir() {
+			want = 0o700
+		}
+		if err == nil && info.Mode().Perm() != want {
+			t.Errorf("%s has mode %04o", path, info.Mode().Perm())
+		}
+		if strings.HasPrefix(e.Name(), ".") {
+			t.Errorf("%s was left behind", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// Of several `run --name x` at once exactly one gets the directory.
+func TestCreateIsExclusive(t *testing.T) {
+	dir := base(t)
+	var wg sync.WaitGroup
+	errs := make([]error, 8)
+	for i := range errs {
+		wg.Go(func() { _, errs[i] = Create(dir, "x", Asked{Cwd: "/"}) })
+	}
+	wg.Wait()
+	won := 0
+	for _, err := range errs {
+		switch {
+		case err == nil:
+			won++
+		case !errors.Is(err, fs.ErrExist) || !strings.Contains(err.Error(), "resume x"):
+			t.Errorf("the loser is told: %v", err)
+		}
+	}
+	if won != 1 {
+		t.Errorf("%d callers got the run", won)
+	}
+	if _, err := Open(filepath.Join(dir, "x")); err != nil {
+		t.Error(err)
+	}
+}
+
+// Without a name every caller gets a run of its own.
+func TestCreateUnnamed(t *testing.T) {
+	dir := base(t)
+	now := time.Date(2026, 3, 14, 15, 2, 0, 0, time.UTC)
+	names := map[string]bool{}
+	for range 3 {
+		r, err := Create(dir, "", Asked{JobsFile: "in/my sweep.txt", Created: now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		names[r.Name()] = true
+		if filepath.Base(r.Dir) != r.Name() {
+			t.Errorf("%s in %s", r.Name(), r.Dir)
+		}
+	}
+	for _, want := range []string{"my-sweep-20260314-1502", "my-sweep-20260314-1502-2", "my-sweep-20260314-1502-3"} {
+		if !names[want] {
+			t.Errorf("no %s in %v", want, names)
+		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	for _, bad := range []string{"", ".", "..", "...", "a/b", "/", "-x", "a\nb", "a\x00", "a\x1b[2J", "\xff", strings.Repeat("x", MaxName+1)} {
+		if err := CheckName(bad); err == nil {
+			t.Errorf("%q is taken for a name", bad)
+		}
+		if bad != "" {
+			if _, err := Create(base(t), bad, Asked{}); err == nil {
+				t.Errorf("%q was made", bad)
+			}
+		}
+	}
+	for _, good := range []string{"x", "sweep 2", "Läufe", ".hidden", "a-b_c.d", strings.Repeat("x", MaxName)} {
+		if err := CheckName(good); err != nil {
+			t.Error(err)
+		}
+	}
+	now := time.Date(2026, 3, 14, 15, 2, 0, 0, time.UTC)
+	for file, want := range map[string]string{
+		"": "stdin", "-": "stdin", "a/b.txt": "b", "../..": "run", ".txt": ".txt", "Größe.txt": "Gr--e", "-x": "x", "\n": "run",
+		strings.Repeat("y", 300): strings.Repeat("y", 40), "/": "run", "tüü/": "t--",
+	} {
+		got := DefaultName(file, now)
+		if got != want+"-20260314-1502" || CheckName(got) != nil {
+			t.Errorf("%q gave %q, want %q (%v)", file, got, want, CheckName(got))
+		}
+	}
+}
+
+func TestCreateRefuses(t *testing.T) {
+	dir := t.TempDir()
+	mk := func(name string, mode fs.FileMode) string {
+		path := filepath.Join(dir, name)
+		if err := os.Mkdir(path, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	full := mk("full", 0o700)
+	if err := os.WriteFile(filepath.Join(full, "thesis.tex"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		full: "not empty", file: "not a directory", mk("open", 0o755): "chmod 700", filepath.Join(dir, "no", "where"): "no such file",
+	} {
+		if _, err := CreateAt(path, "x", Asked{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	if _, err := CreateAt(mk("empty", 0o700), "x", Asked{}); err != nil {
+		t.Error(err)
+	}
+	if _, err := Create(base(t), "x", Asked{Cwd: "/a\xff"}); err == nil || !strings.Contains(err.Error(), "UTF-8") {
+		t.Error(err)
+	}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	for name, spoil := range map[string]func(dir string) error{
+		"no run.toml":    func(dir string) error { return os.Remove(filepath.Join(dir, AskedFile)) },
+		"no nonce":       func(dir string) error { return os.Remove(filepath.Join(dir, NonceFile)) },
+		"chmod 700":      func(dir string) error { return os.Chmod(dir, 0o750) },
+		"names no run":   func(dir string) error { return os.WriteFile(filepath.Join(dir, AskedFile), nil, 0o600) },
+		"run.toml: line": func(dir string) error { return os.WriteFile(filepath.Join(dir, AskedFile), []byte("x = ["), 0o600) },
+	} {
+		r, err := Create(base(t), "x", Asked{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := spoil(r.Dir); err != nil {
+			t.Fatal(err)
+		}
+		want := strings.TrimPrefix(name, "no ")
+		if _, err := Open(r.Dir); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestFind(t *testing.T) {
+	dir := base(t)
+	if _, err := Find(dir, ""); err == nil || !strings.Contains(err.Error(), "no run") {
+		t.Errorf("nothing there: %v", err)
+	}
+	for i, name := range []string{"old", "newest", "older"} {
+		r, err := Create(dir, name, Asked{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		when := time.Unix(int64([]int{200, 300, 100}[i]), 0)
+		if err := os.Chtimes(r.Path(AskedFile), when, when); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(dir, "half-made"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	elsewhere, err := CreateAt(filepath.Join(t.TempDir(), "mine"), "mine", Asked{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for run, want := range map[string]string{
+		"": filepath.Join(dir, "newest"), "old": filepath.Join(dir, "old"),
+		filepath.Join(dir, "old") + "/": filepath.Join(dir, "old"), elsewhere.Dir: elsewhere.Dir,
+	} {
+		if got, err := Find(dir, run); err != nil || got != want {
+			t.Errorf("%q: %q, %v", run, got, err)
+		}
+	}
+	for _, run := range []string{"none", "half-made", "/", "../old", "o"} {
+		if got, err := Find(dir, run); err == nil {
+			t.Errorf("%q found %q", run, got)
+		}
+	}
+	if all, err := List(dir); err != nil || len(all) != 3 || all[2].Name != "older" {
+		t.Errorf("%v %v", all, err)
+	}
+}
+
+func TestSpecs(t *testing.T) {
+	r, err := Create(base(t), "x", Asked{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := jobstest.Specs(2500)
+	for _, block := range [][]*jobs.Spec{all[:1], all[1:1], all[1:2000], all[2000:]} {
+		if err := r.AppendSpecs(block); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.AppendSpecs(all[:1]); err == nil {
+		t.Error("job 1 was stored twice")
+	}
+	again, err := Open(r.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := again.ReadSpecs()
+	if err != nil || !reflect.DeepEqual(got, all) {
+		t.Errorf("read %d of %d, %v", len(got), len(all), err)
+	}
+}
+
+// A block that a crash cut off at any byte is no part of the run, hides nothing,
+// and the next block takes its place.
+func TestSpecsTornTail(t *testing.T) {
+	r, err := Create(base(t), "x", Asked{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := jobstest.Specs(6)
+	if err := r.AppendSpecs(all[:2]); err != nil {
+		t.Fatal(err)
+	}
+	two, err := os.ReadFile(r.Path(SpecsFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.AppendSpecs(all[2:4]); err != nil {
+		t.Fatal(err)
+	}
+	four, err := os.ReadFile(r.Path(SpecsFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for cut := len(two); cut <= len(four); cut++ {
+		if err := os.WriteFile(r.Path(SpecsFile), four[:cut], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		again, err := Open(r.Dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := again.ReadSpecs()
+		if err != nil || len(got) < 2 {
+			t.Fatalf("cut at %d: %d, %v", cut, len(got), err)
+		}
+		if err := again.AppendSpecs(all[len(got):]); err != nil {
+			t.Fatalf("cut at %d: %v", cut, err)
+		}
+		if got, err := again.ReadSpecs(); err != nil || !reflect.DeepEqual(got, all) {
+			t.Fatalf("cut at %d, then appended: %d, %v", cut, len(got), err)
+		}
+	}
+}
+
+// Somebody else's block is not overwritten by a dispatcher that has been fenced off.
+func TestSpecsGrownByAnother(t *testing.T) {
+	r, err := Create(base(t), "x", Asked{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := jobstest.Specs(3)
+	if err := r.AppendSpecs(all[:1]); err != nil {
+		t.Fatal(err)
+	}
+	other, err := Open(r.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := other.AppendSpecs(all[1:2]); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.AppendSpecs(all[1:3]); err == nil || !strings.Contains(err.Error(), "another dispatcher") {
+		t.Errorf("the sleeper wrote: %v", err)
+	}
+}
+
+// Whatever the jobs file is called, a name can be made of it.
+func FuzzDefaultName(f *testing.F) {
+	for _, s := range []string{"", "-", "a/b.txt", "..", "--x--", "\xff\x00", "ü"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, file string) {
+		if name := DefaultName(file, time.Unix(1e9, 0)); CheckName(name) != nil {
+			t.Fatalf("%q gave %q: %v", file, name, CheckName(name))
+		}
+	})
+}
+
+func FuzzAsked(f *testing.F) {
+	f.Add([]byte("uid = \"abc\"\nname = \"x\"\n[options]\ntries = 3\n"))
+	f.Add([]byte("[[env]]\nname = 1\n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if a, err := decodeAsked(b); err == nil && (a.UID == "" || CheckName(a.Name) != nil) {
+			t.Fatalf("%q gave %+v", b, a)
+		}
+	})
+}
