@@ -156,6 +156,7 @@ func TestWarnings(t *testing.T) {
 		"[defaults]\nslots=4\nreserve=2\n[[host]]\nname='a'": "f:3: reserve does nothing here",
 		"[[host]]\nname='a[1-2]'\naddress='b'\n":             "f:3: all 2 hosts of a[1-2] have the same address b",
 		"[[host]]\nname='a'\nlink='local'\naddress='b'\n":    "f:4: address does nothing here",
+		"[[host]]\nname='a'\nlink=['x']\n\nuser='b'\n":       "f:5: user does nothing here",
 		"[[host]]\nname='a'\nlost_after='5s'\n":              "f:3: lost_after under 15s",
 	} {
 		_, warnings, err := Parse([]byte(text), "f")

@@ -162,6 +162,13 @@ func (r *reader) host(def *draft, n int, values map[string]any) {
 	if rule.Fixed == 0 {
 		h.Reserve = rule.Less
 	}
+	if h.Link != "ssh" {
+		for _, key := range []string{"address", "port", "user", "identity", "jump"} {
+			if _, said := values[key]; said {
+				r.warn(r.at.line("host", n, key), "%s does nothing here: link is not ssh", key)
+			}
+		}
+	}
 	r.expand(h, own, n)
 }
 
@@ -216,9 +223,6 @@ func (r *reader) addresses(h Host, own *draft, names []string, n int) ([][]strin
 			}
 		}
 		return out, true
-	}
-	if h.Link != "ssh" {
-		r.warn(line, "address does nothing here: link is not ssh")
 	}
 	for _, a := range own.addresses {
 		expanded, err := expandAddress(a)

@@ -84,6 +84,8 @@ jump = "gw"
 name = "box[1-2]"
 link = "docker exec -i {name}"
 tags = []
+[[host]]
+name = "near"
 jump = "none"
 [[host]]
 name = "here"
@@ -99,15 +101,18 @@ link = "local"
 			t.Errorf("%s: user %q", h.Name, h.User)
 		}
 	}
-	if got := strings.Join(names, " "); got != "node01 node02 box1 box2 here" {
+	if got := strings.Join(names, " "); got != "node01 node02 box1 box2 near here" {
 		t.Fatalf("hosts %s", got)
 	}
 	if h := inv.Find("node02"); !reflect.DeepEqual(h.Addresses, []string{"node02.lab", "10.0.0.2"}) || h.Nice != 5 || !h.Has([]string{"lab"}) {
 		t.Errorf("node02: %+v", h)
 	}
-	if h := inv.Find("box2"); h.Nice != 15 || h.Link != "command" || !reflect.DeepEqual(h.Command, []string{"docker", "exec", "-i", "box2"}) ||
-		len(h.Tags) != 0 || h.Jump == nil || len(h.Jump) != 0 {
+	if h := inv.Find("box2"); h.Nice != 15 || h.Link != "command" || !reflect.DeepEqual(h.Command, []string{"docker", "exec", "-i", "box2"}) || len(h.Tags) != 0 {
 		t.Errorf("box2: %+v", h)
+	}
+	// An empty list of gateways is not the same as none said: ssh_config is not asked then.
+	if h := inv.Find("near"); h.Jump == nil || len(h.Jump) != 0 {
+		t.Errorf("near: %+v", h)
 	}
 	if h := inv.Find("here"); h.Link != "local" || h.Addresses != nil {
 		t.Errorf("here: %+v", h)

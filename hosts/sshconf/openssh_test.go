@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"dcs-tui/hosts"
 )
 
 // needSSH says that the program is missing, loudly, when it is.
@@ -94,7 +96,7 @@ Host *
   IdentityFile /tmp/three
   CertificateFile /tmp/c
   CertificateFile /tmp/d
-  UserKnownHostsFile ~/.ssh/kh_%h /tmp/x
+  UserKnownHostsFile ~/.ssh/kh_%h /tmp/%C%d%i /tmp/%k_%L_%l /tmp/%n_%p_%r_%u
   UserKnownHostsFile /tmp/late
   GlobalKnownHostsFile /etc/one /etc/two
   IdentitiesOnly yes
@@ -226,6 +228,35 @@ func compare(t *testing.T, env *environment, alias string, got *Target, printed 
 		}
 	}
 	check("proxyjump", strings.Join(jumps, " "), want...)
+}
+
+// What the inventory says counts as ssh's own options do.
+func TestInventoryCountsAsOptions(t *testing.T) {
+	needSSH(t)
+	file := write(t, filepath.Join(t.TempDir(), "config"), `
+Match user carol
+  HostKeyAlias for-carol
+Host !other !gw* *
+  User bob
+  Port 99
+  IdentityFile /tmp/one
+  ProxyJump other
+  UserKnownHostsFile /tmp/%r_%p_%h
+`)
+	conf, err := Load(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &hosts.Host{Name: "m", User: "carol", Port: 2222, Identity: write(t, filepath.Join(t.TempDir(), "key"), "k"), Jump: []string{"me@gw:2", "carol@gw2:99"}}
+	out, err := exec.Command("ssh", "-G", "-T", "-F", file, "-l", h.User, "-p", "2222", "-i", h.Identity, "-J", strings.Join(h.Jump, ","), "melon").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, _, err := conf.Resolve(h, "melon")
+	if err != nil {
+		t.Fatal(err)
+	}
+	compare(t, conf.env, "melon", got, string(out))
 }
 
 // `Match exec` and its like: OpenSSH is asked when it is there, and only for
