@@ -26,7 +26,8 @@ func (e *environment) tokens(t *Target) tokens {
 	if t.HostKeyAlias != "" {
 		key = t.HostKeyAlias
 	}
-	sum := sha1.Sum([]byte(e.hostname + t.HostName + port + t.User))
+	sum := sha1.Sum( // %C is a name, not a secret
+		[]byte(e.hostname + t.HostName + port + t.User))
 	return tokens{
 		'C': hex.EncodeToString(sum[:]), 'd': e.home, 'h': t.HostName, 'i': e.uid, 'k': key, 'L': short,
 		'l': e.hostname, 'n': t.Alias, 'p': port, 'r': t.User, 'u': e.user, 'j': "",
@@ -112,8 +113,11 @@ func (f *files) knownHosts(t *Target, s *settings) {
 			continue
 		}
 		for _, name := range it.args {
-			if !strings.EqualFold(name, "none") {
+			switch {
+			case !strings.EqualFold(name, "none"):
 				t.KnownHosts = add(t.KnownHosts, f.path(name, it.where()))
+			case l.keyword == "userknownhostsfile": // else a new key would go into a global file
+				t.KnownHosts = add(t.KnownHosts, "/dev/null")
 			}
 		}
 	}

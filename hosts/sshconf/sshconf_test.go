@@ -163,7 +163,7 @@ Host b
 		t.Errorf("got  %+v\nwant %s", *got, want)
 	}
 	got, _, err = c.ResolveAlias("b")
-	if err != nil || got.IdentityAgent != "" || len(got.IdentityFiles) != 0 || got.KnownHosts[0] != "/etc/ssh/ssh_known_hosts" {
+	if err != nil || got.IdentityAgent != "" || len(got.IdentityFiles) != 0 || got.KnownHosts[0] != "/dev/null" || len(got.KnownHosts) != 3 {
 		t.Errorf("none: %+v, %v", got, err)
 	}
 }

@@ -27,7 +27,8 @@ type Target struct {
 	Jumps []*Target // gateways in the order to dial, outermost first; a gateway's own Jumps are already unrolled here and are nil in it
 
 	// KnownHosts are the files to look in: the user's first, then the global
-	// ones; they need not exist. AcceptNew adds to the first.
+	// ones; they need not exist. AcceptNew adds to the first, which is /dev/null
+	// when the user wants none.
 	KnownHosts        []string
 	HostKeyAlias      string   // look up this name instead of HostName; "": HostName and Port
 	HostKeyAlgorithms []string // in order of preference; nil: choose from the known keys
