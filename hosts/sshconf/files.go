@@ -26,8 +26,7 @@ func (e *environment) tokens(t *Target) tokens {
 	if t.HostKeyAlias != "" {
 		key = t.HostKeyAlias
 	}
-	sum := sha1.Sum( // %C is a name, not a secret
-		[]byte(e.hostname + t.HostName + port + t.User))
+	sum := sha1.Sum([]byte(e.hostname + t.HostName + port + t.User)) // %C is a name, not a secret
 	return tokens{
 		'C': hex.EncodeToString(sum[:]), 'd': e.home, 'h': t.HostName, 'i': e.uid, 'k': key, 'L': short,
 		'l': e.hostname, 'n': t.Alias, 'p': port, 'r': t.User, 'u': e.user, 'j': "",
