@@ -43,6 +43,9 @@ func (s *Scanner) object(line []byte, id ID, at int) (*Spec, error) {
 				if !validEnvName(name) {
 					return fmt.Errorf("params: %q cannot be a part of the variable DCS_PARAM_…: use letters, digits and _", name)
 				}
+				if len(v) > maxEnvValue {
+					return fmt.Errorf("params.%s is longer than %d KiB, more than Linux hands to a program", name, maxEnvValue>>10)
+				}
 				spec.Params = append(spec.Params, Param{name, v})
 				return nil
 			})

@@ -128,6 +128,9 @@ func (s *settings) setList(key string, items []string) (err error) {
 	return nil
 }
 
+// maxEnvValue keeps NAME=value under MAX_ARG_STRLEN of execve(2), 128 KiB.
+const maxEnvValue = 127 << 10
+
 // setEnv keeps the variables sorted by name.
 func (s *settings) setEnv(name, v string) error {
 	if !validEnvName(name) {
@@ -138,6 +141,9 @@ func (s *settings) setEnv(name, v string) error {
 	}
 	if strings.IndexByte(v, 0) >= 0 {
 		return fmt.Errorf("env.%s holds a NUL byte, which no program can be given", name)
+	}
+	if len(v) > maxEnvValue {
+		return fmt.Errorf("env.%s is longer than %d KiB, more than Linux hands to a program", name, maxEnvValue>>10)
 	}
 	i, found := slices.BinarySearchFunc(s.Env, name, func(e EnvVar, n string) int { return strings.Compare(e.Name, n) })
 	s.Env = slices.Clone(s.Env)
@@ -150,6 +156,9 @@ func (s *settings) setEnv(name, v string) error {
 }
 
 func validEnvName(s string) bool {
+	if len(s) > 512 {
+		return false
+	}
 	for i, r := range s {
 		letter := r == '_' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
 		if !letter && (i == 0 || r < '0' || r > '9') {
