@@ -33,7 +33,7 @@ func (e *engine) retryNotice(r *jobs.Record) Notice {
 	j := e.core.Table().Job(r.Job)
 	why := r.Reason
 	if why == "" && r.Outcome != nil {
-		why = results.Cause(r.Outcome)
+		why = results.Cause(jobs.Failed, "", r.Outcome)
 	}
 	return Notice{At: r.At.Time(), Host: e.hostOf(r), Job: r.Job,
 		Text: fmt.Sprintf("attempt %s failed (%s), %d failed so far, tried again", r.Attempt(), why, j.Failures)}
@@ -56,7 +56,7 @@ func (e *engine) tell(n Notice) {
 func (e *engine) result(id jobs.ID) *Result {
 	j := e.core.Table().Job(id)
 	dir := e.cfg.RunDir
-	if a := j.Last(); a != nil {
+	if a := results.Counted(j); a != nil {
 		if ag := e.agents[a.Host]; ag != nil {
 			dir = ag.filesDir(dir)
 		}
