@@ -1,0 +1,171 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/rundir"
+)
+
+func (a *app) cancelCmd() *cobra.Command {
+	var f runFlags
+	var yes bool
+	cmd := &cobra.Command{
+		Use:     "cancel [flags] RUN",
+		GroupID: groupRun,
+		Short:   "End every job of a run",
+		Long: `End every job of a run: queued ones are taken out, running ones are ended with all
+their processes. What a dispatcher that is alive is told through the file STOP.now in
+the run directory; without one this command takes the run over, ends what runs, and
+leaves.`,
+		Example:           `dcs-tui cancel sweep-20260314-1502 --yes`,
+		Args:              exactlyOneRun,
+		ValidArgsFunction: completeRuns,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.runCancel(cmd, &f, args, yes)
+		},
+	}
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	fs.BoolVarP(&yes, "yes", "y", false, "do not ask")
+	fs.StringVar(&f.hosts, "hosts", "", "inventory FILE to use instead of the run's own")
+	sshFlags(fs, &f.SSHConfig, &f.AcceptNew)
+	fs.BoolVar(&f.force, "force", false, "take the run over though its dispatcher may be alive")
+	cmd.RegisterFlagCompletionFunc("hosts", tomlFiles)
+	return cmd
+}
+
+// exactlyOneRun: what ends jobs takes no default.
+func exactlyOneRun(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return usagef("%s needs the run: a name in ./dcs-runs or a run directory", cmd.CommandPath()).
+			withAdvice("dcs-tui runs list shows them")
+	}
+	return nil
+}
+
+func (a *app) runCancel(cmd *cobra.Command, f *runFlags, args []string, yes bool) error {
+	run, err := openRun(args)
+	if err != nil {
+		return err
+	}
+	table, _, err := journal.Replay(run)
+	if err != nil {
+		return usagef("%w", err)
+	}
+	stored := len(table.Specs) - len(table.Jobs)
+	if table.Unfinished()+stored == 0 {
+		a.con.Line("nothing to cancel: all jobs of " + cleanLine(run.Name()) + " are done")
+		return nil
+	}
+	if err := a.confirm(yes, run, table, stored); err != nil {
+		return err
+	}
+	owner, err := journal.ReadOwner(run)
+	if err != nil {
+		return usagef("%w", err)
+	}
+	if owner != nil && owner.Life() != journal.Dead && !f.force {
+		return a.askOwner(run, owner)
+	}
+	return a.cancelOurselves(cmd, f, run)
+}
+
+// confirm asks, unless told not to.
+func (a *app) confirm(yes bool, run *rundir.Run, t *jobs.Table, stored int) error {
+	if yes {
+		return nil
+	}
+	what := plural(t.Counts[jobs.Running], "running job") + " and " + plural(t.Counts[jobs.Queued]+stored, "queued job") +
+		" of " + cleanLine(run.Name())
+	if !term.IsTerminal(int(os.Stdin.Fd())) {
+		return usagef("cancel would end %s; it asks first", what).withAdvice("--yes answers for you")
+	}
+	a.con.Line("end " + what + "? (y/n)")
+	line, _ := bufio.NewReader(a.stdin).ReadString('\n')
+	switch strings.ToLower(strings.TrimSpace(line)) {
+	case "y", "yes":
+		return nil
+	}
+	return usagef("nothing was cancelled")
+}
+
+// cancelWait is how long we wait for the dispatcher to have done it; jobs have 5 s
+// between TERM and KILL, and the dispatcher looks for the file every 2 s.
+const cancelWait = 60 * time.Second
+
+// askOwner leaves the request where the dispatcher looks for it, and waits until
+// it has gone.
+func (a *app) askOwner(run *rundir.Run, owner *journal.Owner) error {
+	f, err := os.OpenFile(run.Path(rundir.StopNowFile), os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return usagef("%w", err)
+	}
+	if err := f.Close(); err != nil {
+		return usagef("%s: %w", rundir.StopNowFile, err)
+	}
+	a.con.Line("asked " + cleanLine(owner.String()) + " to cancel; waiting until it has")
+	for end := time.Now().Add(cancelWait); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
+		now, err := journal.ReadOwner(run)
+		if err == nil && now != nil && now.Life() == journal.Dead {
+			table, _, err := journal.Replay(run)
+			if err != nil {
+				return usagef("%w", err)
+			}
+			a.con.Line(countsText(table.Counts))
+			if table.Unfinished() > 0 {
+				a.code = ExitLeft
+			}
+			return nil
+		}
+	}
+	a.code = ExitLeft
+	a.warn("it has not ended yet; dcs-tui status %s shows how it stands", shellWord(runRef(run)))
+	return nil
+}
+
+// cancelOurselves takes the run over, ends all that is open, and leaves.
+func (a *app) cancelOurselves(cmd *cobra.Command, f *runFlags, run *rundir.Run) error {
+	if err := absoluteFlags(cmd.Flags()); err != nil {
+		return err
+	}
+	if err := restoreFlags(cmd.Flags(), run.Asked.Options); err != nil {
+		return err
+	}
+	inv, err := a.resumeInventory(f, run)
+	if err != nil {
+		return err
+	}
+	o, err := a.own(run, f.force)
+	if err != nil {
+		return err
+	}
+	a.removeStopFiles(run)
+	a.listen()
+	f.Tries = 1
+	s, err := a.start(o, f, inv, nil)
+	if err != nil {
+		o.journal.Close()
+		return err
+	}
+	s.cancelled.Store(true)
+	s.d.Do(sched.Cancel{All: true, Why: "cancelled by a person"})
+	code := s.drive(func(ctx context.Context) error {
+		submitAll(ctx, s.d, o.waiting, true, s.warnStore)
+		return nil
+	})
+	if code == ExitCancelled || code == ExitOK || code == ExitFailed {
+		code = ExitOK // it did what it was asked
+	}
+	a.code = code
+	return nil
+}

@@ -1,0 +1,168 @@
+package cli
+
+import (
+	"io"
+	"os"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+	"golang.org/x/term"
+)
+
+// console writes lines for people to stderr. On a terminal it keeps one more
+// line, the progress, under them and rewrites it in place. Safe for concurrent
+// use. Nothing reaches it that has not passed jobs.Clean.
+type console struct {
+	mu     sync.Mutex
+	w      io.Writer
+	fd     int // of the terminal, for its width
+	tty    bool
+	color  bool
+	ascii  bool // the locale has no UTF-8
+	status string
+	shown  int // bytes of the progress line on the screen
+}
+
+// newConsole looks at the file and the environment.
+func newConsole(f *os.File) *console {
+	tty := term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
+	return &console{
+		w: f, fd: int(f.Fd()), tty: tty,
+		color: tty && os.Getenv("NO_COLOR") == "",
+		ascii: !utf8Locale(os.Getenv),
+	}
+}
+
+// utf8Locale says whether glyphs beyond ASCII can be shown, as locale(7) has it:
+// the first of the three that is set counts.
+func utf8Locale(getenv func(string) string) bool {
+	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
+		if v := getenv(name); v != "" {
+			v = strings.ToUpper(v)
+			return strings.Contains(v, "UTF-8") || strings.Contains(v, "UTF8")
+		}
+	}
+	return false
+}
+
+// Line writes whole lines; the progress line stays below them.
+func (c *console) Line(lines ...string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var b strings.Builder
+	c.erase(&b)
+	for _, l := range lines {
+		b.WriteString(l)
+		b.WriteByte('\n')
+	}
+	c.draw(&b)
+	io.WriteString(c.w, b.String()) // a dead stderr must not stop the run
+}
+
+// Status replaces the progress line; "" takes it away. Without a terminal it
+// does nothing.
+func (c *console) Status(s string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.tty {
+		return
+	}
+	c.status = s
+	var b strings.Builder
+	c.erase(&b)
+	c.draw(&b)
+	io.WriteString(c.w, b.String())
+}
+
+// Suspend runs f while no progress line is on the screen, so that f can write
+// to the same terminal.
+func (c *console) Suspend(f func() error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var b strings.Builder
+	c.erase(&b)
+	io.WriteString(c.w, b.String())
+	return f()
+}
+
+// Detach goes on writing to w: the terminal is gone.
+func (c *console) Detach(w io.Writer) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.w, c.tty, c.color, c.status, c.shown = w, false, false, "", 0
+}
+
+// Live says whether there is a progress line.
+func (c *console) Live() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.tty
+}
+
+func (c *console) erase(b *strings.Builder) {
+	if c.shown > 0 {
+		b.WriteString("\r\x1b[K")
+		c.shown = 0
+	}
+}
+
+// draw writes the progress line, cut so that it never wraps: a wrapped line
+// could not be erased.
+func (c *console) draw(b *strings.Builder) {
+	if !c.tty || c.status == "" {
+		return
+	}
+	s := cut(c.status, c.width()-1)
+	b.WriteString(s)
+	c.shown = len(s)
+}
+
+func (c *console) width() int {
+	if ws, err := unix.IoctlGetWinsize(c.fd, unix.TIOCGWINSZ); err == nil && ws.Col > 0 {
+		return int(ws.Col)
+	}
+	return 80
+}
+
+// cut shortens s to n runes.
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	i := 0
+	for pos := range s {
+		if i == n {
+			return s[:pos]
+		}
+		i++
+	}
+	return s
+}
+
+// The colours of the console: the terminal's own first eight, so that they fit
+// its theme.
+const (
+	plain  = ""
+	red    = "31"
+	green  = "32"
+	yellow = "33"
+	dim    = "2"
+	bold   = "1"
+)
+
+// paint colours s, if there is colour.
+func (c *console) paint(color, s string) string {
+	if !c.color || color == plain {
+		return s
+	}
+	return "\x1b[" + color + "m" + s + "\x1b[0m"
+}
+
+// glyph returns the mark, or its ASCII form.
+func (c *console) glyph(mark, ascii string) string {
+	if c.ascii {
+		return ascii
+	}
+	return mark
+}

@@ -1,0 +1,148 @@
+package cli
+
+import (
+	"bufio"
+	"fmt"
+	"slices"
+	"strings"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/results"
+)
+
+// dryRun says what would run where, as far as the files tell; nothing is started
+// and nothing is made.
+func (a *app) dryRun(f *runFlags, specs []*jobs.Spec, inv *loadedInventory, cwd string) error {
+	w := bufio.NewWriter(a.stdout)
+	where := "this machine (no inventory)"
+	if inv.File != "" {
+		where = cleanLine(inv.File)
+	}
+	fmt.Fprintf(w, "%s on %s of %s, in %s\n", plural(len(specs), "job"), plural(len(inv.Hosts), "host"), where, cleanLine(cwd))
+	for _, h := range inv.Hosts {
+		fmt.Fprintf(w, "  %s  %s\n", cleanLine(h.Name), hostText(h))
+	}
+	impossible := 0
+	var first *jobs.Spec
+	for _, s := range specs {
+		text := fmt.Sprintf("%d  %s", s.ID, jobs.Clean(s.Command, 200))
+		if opts := optionsText(f, s); opts != "" {
+			text += "  [" + opts + "]"
+		}
+		fit := fitting(s, inv.Hosts)
+		switch {
+		case len(fit) == 0:
+			text += "  no host can run it"
+			if impossible++; first == nil {
+				first = s
+			}
+		case len(fit) < len(inv.Hosts):
+			text += "  on " + nameList(fit, 4)
+		}
+		fmt.Fprintln(w, text)
+	}
+	if err := w.Flush(); err != nil {
+		return usagef("%w", err)
+	}
+	if impossible > 0 {
+		return usagef("%s can run on no host of %s; the first is job %d (%s:%d), which needs %s", plural(impossible, "job"), where,
+			first.ID, first.File, first.Line, needsText(first)).withAdvice("dcs-tui hosts list shows what the hosts have")
+	}
+	return nil
+}
+
+// fitting returns the hosts that have what a job needs, as far as the inventory
+// knows: memory, GPUs and cores are known only once a host answers.
+func fitting(s *jobs.Spec, hs []*hosts.Host) []*hosts.Host {
+	var fit []*hosts.Host
+	for _, h := range hs {
+		if h.Has(s.Tags) && (h.GPUs < 0 || h.GPUs >= s.GPUs) && (h.Slots.Fixed == 0 || h.Slots.Fixed >= s.SlotCount()) {
+			fit = append(fit, h)
+		}
+	}
+	return fit
+}
+
+func nameList(hs []*hosts.Host, limit int) string {
+	var names []string
+	for i, h := range hs {
+		if i == limit {
+			names = append(names, fmt.Sprintf("%d more", len(hs)-limit))
+			break
+		}
+		names = append(names, cleanLine(h.Name))
+	}
+	return strings.Join(names, ", ")
+}
+
+// needsText is what a job asks of a host.
+func needsText(s *jobs.Spec) string {
+	var parts []string
+	if len(s.Tags) > 0 {
+		parts = append(parts, "tags "+cleanLine(strings.Join(s.Tags, ",")))
+	}
+	if s.GPUs > 0 {
+		parts = append(parts, plural(s.GPUs, "GPU"))
+	}
+	if s.SlotCount() > 1 {
+		parts = append(parts, plural(s.Slots, "slot"))
+	}
+	if s.MemBytes > 0 {
+		parts = append(parts, results.HumanBytes(s.MemBytes))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// optionsText is what is particular to a job, in the words of the jobs file.
+func optionsText(f *runFlags, s *jobs.Spec) string {
+	var parts []string
+	add := func(name, value string) {
+		if value != "" {
+			parts = append(parts, name+"="+shellWord(jobs.Clean(value, 40)))
+		}
+	}
+	number := func(name string, n int) {
+		if n != 0 {
+			add(name, itoa(n))
+		}
+	}
+	add("name", s.Name)
+	add("queue", s.Queue)
+	number("priority", s.Priority)
+	number("tries", s.Tries)
+	if s.Timeout > 0 {
+		add("timeout", s.Timeout.String())
+	} else if f.Timeout > 0 {
+		add("timeout", f.Timeout.String())
+	}
+	if !s.Deadline.IsZero() {
+		add("deadline", s.Deadline.Local().Format("2006-01-02T15:04"))
+	}
+	if s.Estimate > 0 {
+		add("est", s.Estimate.String())
+	}
+	add("tags", strings.Join(s.Tags, ","))
+	number("gpus", s.GPUs)
+	if s.MemBytes > 0 {
+		add("mem", strings.ReplaceAll(results.HumanBytes(s.MemBytes), " ", ""))
+	}
+	number("slots", s.Slots)
+	if len(s.After) > 0 {
+		ids := slices.Clone(s.After)
+		add("after", strings.Trim(strings.ReplaceAll(fmt.Sprint(ids), " ", ","), "[]"))
+	}
+	for _, e := range s.Env {
+		add("env."+e.Name, e.Value)
+	}
+	add("cwd", s.Cwd)
+	add("setup", s.Setup)
+	switch s.OnLost {
+	case jobs.OnLostRequeue:
+		add("on_lost", "requeue")
+	case jobs.OnLostWait:
+		add("on_lost", "wait")
+	}
+	add("hardness", strings.Join(s.Hardness, ","))
+	return strings.Join(parts, " ")
+}

@@ -1,0 +1,57 @@
+package cli
+
+import (
+	"context"
+	"time"
+
+	"dcs-tui/dispatch"
+	"dcs-tui/jobs"
+)
+
+// submitBlock is how many jobs are handed over at once: enough to be cheap, few
+// enough that the first starts while a million others are still on their way.
+const submitBlock = 10_000
+
+// submitAll hands jobs over in blocks. What cannot be stored (a full disk) is
+// tried again until it can: jobs are not lost because of it. It ends early when
+// ctx does.
+func submitAll(ctx context.Context, d *dispatch.Dispatcher, specs []*jobs.Spec, last bool, warn func(error)) bool {
+	for {
+		n := min(len(specs), submitBlock)
+		if !submitBlockOf(ctx, d, specs[:n], last && n == len(specs), warn) {
+			return false
+		}
+		if specs = specs[n:]; len(specs) == 0 {
+			return true
+		}
+	}
+}
+
+func submitBlockOf(ctx context.Context, d *dispatch.Dispatcher, specs []*jobs.Spec, last bool, warn func(error)) bool {
+	pause := time.Second
+	for said := false; ; {
+		err := d.Submit(specs, last)
+		if err == nil {
+			return true
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-d.Finished():
+			return false
+		default:
+		}
+		if !said {
+			said = true
+			warn(err)
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-d.Finished():
+			return false
+		case <-time.After(pause):
+		}
+		pause = min(2*pause, 10*time.Second)
+	}
+}

@@ -1,0 +1,103 @@
+package cli
+
+import (
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// runFlags are the options of run and resume.
+type runFlags struct {
+	options // kept in run.toml
+
+	// Of this invocation only.
+	noTUI  bool
+	json   bool
+	output bool
+	joblog string
+	dryRun bool
+	name   string
+	runDir string
+	hosts  string
+	env    []string
+	force  bool
+	seed   uint64
+}
+
+// screenFlags say what this invocation shows, for run and resume alike.
+func (f *runFlags) screenFlags(fs *pflag.FlagSet) {
+	fs.BoolVar(&f.noTUI, "no-tui", false, "lines instead of the screen (there is no screen yet: always so)")
+	fs.BoolVar(&f.json, "json", false, "one JSON object a finished job on stdout, in completion order")
+	fs.BoolVar(&f.output, "output", false, "print each job's stdout, whole, when it ends")
+	fs.StringVar(&f.joblog, "joblog", "", "write GNU parallel's job log to FILE")
+	fs.Uint64Var(&f.seed, "seed", 0, "seed of the jitter")
+	fs.MarkHidden("seed")
+}
+
+// hostFlags say which hosts are used and how.
+func (f *runFlags) hostFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&f.hosts, "hosts", "", "inventory FILE (else ./hosts.toml, else ~/.config/dcs-tui/hosts.toml, else this machine)")
+	sshFlags(fs, &f.SSHConfig, &f.AcceptNew)
+	fs.Var((*countValue)(&f.MaxSlots), "max-slots", "at most N busy slots at once, over all hosts (no limit)")
+	fs.Var((*spanValue)(&f.GiveUp), "give-up", "end when no host could be used for this TIME (10m)")
+	fs.Var((*spanValue)(&f.Buffer), "buffer", "keep hosts supplied for this TIME without this machine, such as 30m for a laptop that will sleep")
+}
+
+// sshFlags are those of every command that connects.
+func sshFlags(fs *pflag.FlagSet, config *string, acceptNew *bool) {
+	fs.StringVar(config, "ssh-config", "", "read FILE instead of ~/.ssh/config")
+	fs.BoolVar(acceptNew, "accept-new", false, "remember the key of a host that is not known yet (a changed key always stops)")
+}
+
+// endFlags say when and how the run ends.
+func (f *runFlags) endFlags(fs *pflag.FlagSet) {
+	fs.Var((*haltValue)(&f.Halt), "halt", "start no more jobs after N or N% have failed")
+	fs.Var((*choiceValue)(&f.OnInterrupt).of("drain", "cancel"), "on-interrupt", "what Ctrl-C does: drain (finish what runs) or cancel")
+	fs.StringVar(&f.OnDone, "on-done", "", "shell COMMAND to run when the run ends; sees DCS_RUN, DCS_RUN_DIR, DCS_STATE and counts such as DCS_FAILED")
+}
+
+// jobFlags are what the jobs find, fixed when the run is made.
+func (f *runFlags) jobFlags(fs *pflag.FlagSet) {
+	fs.StringArrayVar(&f.env, "env", nil, "set NAME=VALUE for the jobs; NAME alone hands the present value on and stores only its hash")
+	fs.StringVar(&f.Setup, "setup", "", "LINE of shell before each job, in the same shell, such as: module load cuda")
+	fs.StringVar(&f.Cwd, "cwd", "", "DIRECTORY that the jobs run in (this one)")
+	fs.StringVar(&f.Shell, "shell", "", "SHELL that runs the jobs (/bin/sh)")
+}
+
+// policyFlags are what happens to jobs that say nothing themselves.
+func (f *runFlags) policyFlags(fs *pflag.FlagSet) {
+	f.Tries = 3
+	fs.Var((*countValue)(&f.Tries), "tries", "at most N attempts of a job in all")
+	fs.Var((*spanValue)(&f.Timeout), "timeout", "end a job after this TIME, such as 90s, 30m, 2h")
+	fs.BoolVar(&f.RetryTimeouts, "retry-timeouts", false, "try a job again that ran into its timeout")
+	fs.Var((*choiceValue)(&f.OnLost).of("requeue", "wait"), "on-lost", "jobs of a host given up as lost: requeue, or wait for the host")
+	fs.BoolVar(&f.KeepChildren, "keep-children", false, "leave processes alive that jobs left behind")
+}
+
+// options are what the run was asked to do; run.toml keeps those that were given.
+type options struct {
+	Setup, Cwd, Shell string
+	Tries             int
+	Timeout           time.Duration
+	RetryTimeouts     bool
+	OnLost            string
+	KeepChildren      bool
+	MaxSlots          int
+	GiveUp, Buffer    time.Duration
+	Halt              string
+	OnInterrupt       string
+	OnDone            string
+	SSHConfig         string
+	AcceptNew         bool
+}
+
+// check finds what no single flag can know.
+func (o *options) check() error {
+	for flag, text := range map[string]string{"--setup": o.Setup, "--cwd": o.Cwd, "--shell": o.Shell} {
+		if strings.ContainsRune(text, 0) {
+			return usagef("%s contains a NUL byte", flag)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"dcs-tui/jobs"
+)
+
+// spanValue is a flag that takes a duration as the jobs file does: 90s, 30m, 1d.
+type spanValue time.Duration
+
+func (v *spanValue) String() string {
+	if *v == 0 {
+		return ""
+	}
+	return time.Duration(*v).String()
+}
+func (v *spanValue) Type() string { return "duration" }
+func (v *spanValue) Set(s string) error {
+	d, err := jobs.ParseDuration(s)
+	if err == nil {
+		*v = spanValue(d)
+	}
+	return err
+}
+
+// countValue is a whole number from 1; 0, which means none, only by default.
+type countValue int
+
+func (v *countValue) String() string { return itoa(int(*v)) }
+func (v *countValue) Type() string   { return "n" }
+func (v *countValue) Set(s string) error {
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 1 {
+		return usagef("%q is not a whole number from 1", shorten(s))
+	}
+	*v = countValue(n)
+	return nil
+}
+
+// haltValue is n or n%.
+type haltValue string
+
+func (v *haltValue) String() string { return string(*v) }
+func (v *haltValue) Type() string   { return "n|n%" }
+func (v *haltValue) Set(s string) error {
+	if _, _, err := parseHalt(s); err != nil {
+		return err
+	}
+	*v = haltValue(s)
+	return nil
+}
+
+// parseHalt reads --halt; "" means never.
+func parseHalt(s string) (failures int, percent float64, err error) {
+	if s == "" {
+		return 0, 0, nil
+	}
+	if number, is := strings.CutSuffix(s, "%"); is {
+		percent, err = strconv.ParseFloat(number, 64)
+		if err != nil || !(percent > 0 && percent <= 100) {
+			return 0, 0, usagef("%q is not a share of failed jobs: more than 0%%, at most 100%%", shorten(s))
+		}
+		return 0, percent, nil
+	}
+	failures, err = strconv.Atoi(s)
+	if err != nil || failures < 1 {
+		return 0, 0, usagef("%q is neither a number of failed jobs such as 5, nor a share such as 10%%", shorten(s))
+	}
+	return failures, 0, nil
+}
+
+// choiceValue is one of some words.
+type choiceValue string
+
+type choice struct {
+	to    *choiceValue
+	words []string
+}
+
+func (v *choiceValue) of(words ...string) *choice { return &choice{v, words} }
+
+func (c *choice) String() string {
+	if c.to == nil {
+		return ""
+	}
+	return string(*c.to)
+}
+func (c *choice) Type() string { return strings.Join(c.words, "|") }
+func (c *choice) Set(s string) error {
+	for _, w := range c.words {
+		if s == w {
+			*c.to = choiceValue(s)
+			return nil
+		}
+	}
+	return usagef("%q is not one of %s", shorten(s), strings.Join(c.words, ", "))
+}
+
+// completeChoices lets the shell complete the values of the flags that have a
+// fixed set of them.
+func completeChoices(cmd *cobra.Command) {
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if c, ok := f.Value.(*choice); ok {
+			cmd.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(c.words, cobra.ShellCompDirectiveNoFileComp))
+		}
+	})
+}

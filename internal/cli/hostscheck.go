@@ -1,0 +1,230 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs/results"
+	"dcs-tui/jobs/rundir"
+)
+
+func (a *app) hostsCheckCmd() *cobra.Command {
+	var o options
+	var file string
+	cmd := &cobra.Command{
+		Use:   "check [flags] [HOST]...",
+		Short: "Connect to the hosts and say what is wrong with them",
+		Long: `Connect to the hosts, all at once, and say of each in a line what it has, or what is
+wrong with it and how to mend it. Nothing is left running there.
+
+Exit code 0 when all are usable, 1 when one is not.`,
+		ValidArgsFunction: completeHosts,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.runHostsCheck(&o, file, args)
+		},
+	}
+	hostsFlag(cmd, &file)
+	sshFlags(cmd.Flags(), &o.SSHConfig, &o.AcceptNew)
+	return cmd
+}
+
+// checkLimit bounds the whole of one host's check.
+const checkLimit = 90 * time.Second
+
+// checked is what the check of one host found.
+type checked struct {
+	host    *hosts.Host
+	hello   *hosts.Hello
+	beat    *hosts.Beat
+	connect time.Duration // until the helper answered
+	err     error
+}
+
+func (a *app) runHostsCheck(o *options, file string, names []string) error {
+	inv, list, err := a.chosenHosts(file, names)
+	if err != nil {
+		return err
+	}
+	if err := a.checkSSH(o, inv); err != nil {
+		return err
+	}
+	connector, err := a.connector(o, inv, func(string, string) {})
+	if err != nil {
+		return err
+	}
+	probe, err := newSharedProbe()
+	if err != nil {
+		return err
+	}
+	defer probe.remove()
+	ctx, cancel := context.WithTimeout(context.Background(), checkLimit)
+	defer cancel()
+	found := make(chan *checked)
+	for _, h := range list {
+		go func() { found <- check(ctx, connector, h, probe) }()
+	}
+	out := newConsole(a.stdout)
+	bad := 0
+	for i := range list {
+		if left := len(list) - i; left > 1 {
+			a.con.Status(fmt.Sprintf("%d of %d hosts have answered", i, len(list)))
+		}
+		c := <-found
+		a.con.Status("")
+		if c.err != nil || c.hello.CwdError != "" {
+			bad++
+		}
+		out.Line(c.lines(out, nameWidth(list))...)
+	}
+	if len(list) > 1 {
+		out.Line(fmt.Sprintf("%d of %s usable", len(list)-bad, plural(len(list), "host")))
+	}
+	if bad > 0 {
+		a.code = ExitFailed
+	}
+	return nil
+}
+
+// sharedProbe is a directory here that the hosts are asked to look for.
+type sharedProbe struct{ dir, nonce, cwd string }
+
+func newSharedProbe() (*sharedProbe, error) {
+	cwd, err := workDir("")
+	if err != nil {
+		return nil, err
+	}
+	p := &sharedProbe{nonce: rand.Text(), cwd: cwd}
+	if p.dir, err = os.MkdirTemp(cwd, ".dcs-check-"); err != nil {
+		p.dir = "" // not writable here: then it cannot be found out
+		return p, nil
+	}
+	if err := os.WriteFile(filepath.Join(p.dir, rundir.NonceFile), []byte(p.nonce+"\n"), 0o600); err != nil {
+		p.remove()
+		p.dir = ""
+	}
+	return p, nil
+}
+
+func (p *sharedProbe) remove() {
+	if p.dir != "" {
+		os.RemoveAll(p.dir)
+	}
+}
+
+// check connects to one host, waits for its first beat, and takes leave.
+func check(ctx context.Context, connector hosts.Connector, h *hosts.Host, p *sharedProbe) *checked {
+	c := &checked{host: h}
+	began := time.Now()
+	uid := "check-" + strings.ToLower(rand.Text()[:8])
+	w, err := connector.Connect(ctx, h, &hosts.Open{
+		Version: hosts.ProtocolVersion, Run: uid, RunName: uid, Host: h.Name, Epoch: 1, RunDir: p.dir, Nonce: p.nonce,
+		WorkDir: h.WorkDir, Cwd: p.cwd, Nice: h.Nice, Slots: h.Slots.Fixed, Less: h.Slots.Less,
+	})
+	if err != nil {
+		c.err = err
+		return c
+	}
+	defer w.Close()
+	c.hello, c.connect = w.Hello(), time.Since(began)
+	if c.err = c.firstBeat(ctx, w); c.err != nil {
+		return c
+	}
+	if w.Send(&hosts.Bye{End: true}) == nil {
+		for drained := false; !drained; { // until it has cleaned up and gone
+			select {
+			case _, ok := <-w.Reports():
+				drained = !ok
+			case <-ctx.Done():
+				drained = true
+			}
+		}
+	}
+	return c
+}
+
+func (c *checked) firstBeat(ctx context.Context, w hosts.Worker) error {
+	for {
+		select {
+		case m, ok := <-w.Reports():
+			if !ok {
+				return w.Err()
+			}
+			switch m := m.(type) {
+			case *hosts.Beat:
+				c.beat = m
+				return nil
+			case *hosts.Trouble:
+				if m.Fatal {
+					return errors.New(m.Text)
+				}
+				c.hello.Warnings = append(c.hello.Warnings, m.Text)
+			}
+		case <-ctx.Done():
+			return fmt.Errorf("%s: connected, but no sign of life within %s", c.host.Name, results.HumanDuration(checkLimit))
+		}
+	}
+}
+
+func nameWidth(hs []*hosts.Host) int {
+	n := 0
+	for _, h := range hs {
+		n = max(n, len(h.Name))
+	}
+	return min(n, 30)
+}
+
+// lines say what was found, the first of them whether the host can be used.
+func (c *checked) lines(out *console, width int) []string {
+	name := fmt.Sprintf("%-*s", width, cleanLine(c.host.Name))
+	if c.err != nil {
+		lines := []string{out.paint(red, out.glyph("✗", "x")+" "+name+"  BAD") + "  " + cleanLine(withoutName(c.err, c.host.Name))}
+		var e *hosts.Error
+		if errors.As(c.err, &e) && e.Advice != "" {
+			lines = append(lines, strings.Repeat(" ", width+9)+cleanLine(e.Advice))
+		}
+		return lines
+	}
+	h, b := c.hello, c.beat
+	shared := "own directory"
+	if h.Shared {
+		shared = "shared directory"
+	}
+	disk := ""
+	if b.DiskFree >= 0 {
+		disk = ", disk " + results.HumanBytes(b.DiskFree) + " free"
+	}
+	text := fmt.Sprintf("%s of %s, %.1f busy, load %.2f, memory %s of %s free%s, %s, answered in %s",
+		plural(h.Slots, "slot"), plural(h.Cores, "core"), b.Busy, b.Load[0], results.HumanBytes(b.MemFree), results.HumanBytes(h.MemBytes),
+		disk, shared, results.HumanDuration(c.connect))
+	if h.GPUs > 0 {
+		text += ", " + plural(h.GPUs, "GPU")
+	}
+	lines := []string{out.paint(green, out.glyph("✓", "+")+" "+name+"  up ") + "  " + text}
+	if h.CwdError != "" {
+		lines[0] = out.paint(red, out.glyph("✗", "x")+" "+name+"  BAD") + "  " + cleanLine(h.CwdError)
+		lines = append(lines, strings.Repeat(" ", width+9)+"start dcs-tui in a directory that the host has too, or use --cwd")
+	}
+	for _, w := range h.Warnings {
+		lines = append(lines, strings.Repeat(" ", width+9)+cleanLine(w))
+	}
+	return lines
+}
+
+// withoutName takes the host's name and the advice off an error: both have their
+// own place in the line.
+func withoutName(err error, name string) string {
+	var e *hosts.Error
+	if errors.As(err, &e) && e.Err != nil {
+		return e.Err.Error()
+	}
+	return strings.TrimPrefix(err.Error(), name+": ")
+}

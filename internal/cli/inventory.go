@@ -1,0 +1,62 @@
+package cli
+
+import (
+	"os"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs/rundir"
+)
+
+// loadedInventory is an inventory and the text it was read from, which run.toml
+// keeps.
+type loadedInventory struct {
+	*hosts.Inventory
+	text string
+}
+
+// loadInventory reads the inventory that the flag or the usual places name, or
+// gives this machine.
+func (a *app) loadInventory(flag string) (*loadedInventory, error) {
+	file, err := hosts.FindInventory(flag)
+	if err != nil {
+		return nil, usagef("%w", err)
+	}
+	if file == "" {
+		return &loadedInventory{Inventory: hosts.Local()}, nil
+	}
+	inv, warnings, err := hosts.Load(file)
+	if err != nil {
+		return nil, usagef("%w", err)
+	}
+	for _, w := range warnings {
+		a.warn("%s", w)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, usagef("inventory file: %w", err)
+	}
+	return &loadedInventory{inv, string(text)}, nil
+}
+
+// storedInventory is the inventory as the run read it.
+func (a *app) storedInventory(asked *rundir.Asked) (*loadedInventory, error) {
+	if asked.InventoryFile == "" {
+		return &loadedInventory{Inventory: hosts.Local()}, nil
+	}
+	inv, _, err := hosts.Parse([]byte(asked.InventoryText), asked.InventoryFile)
+	if err != nil {
+		return nil, usagef("the inventory in run.toml: %w", err)
+	}
+	return &loadedInventory{inv, asked.InventoryText}, nil
+}
+
+// slotsText is what the inventory says of a host's slots.
+func slotsText(h *hosts.Host) string {
+	switch r := h.Slots; {
+	case r.Fixed > 0:
+		return plural(r.Fixed, "slot")
+	case r.Less > 0:
+		return "cores-" + itoa(r.Less) + " slots"
+	}
+	return "a slot a core"
+}

@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"fmt"
+	"path/filepath"
+	"sort"
+
+	"github.com/spf13/pflag"
+)
+
+// keptFlags are the flags of run that resume takes over when it is not told
+// otherwise. What a run has beyond them stands in run.toml by itself.
+var keptFlags = []string{
+	"tries", "timeout", "retry-timeouts", "on-lost", "keep-children", "max-slots", "give-up",
+	"buffer", "halt", "on-interrupt", "on-done", "ssh-config", "accept-new", "joblog",
+}
+
+// pathFlags name files; they are kept as absolute paths, because resume may be
+// called from another directory.
+var pathFlags = []string{"ssh-config", "joblog"}
+
+// keepFlags gives run.toml the flags that were given, as text.
+func keepFlags(fs *pflag.FlagSet) map[string]any {
+	kept := map[string]any{}
+	for _, name := range keptFlags {
+		if f := fs.Lookup(name); f != nil && f.Changed {
+			kept[name] = f.Value.String()
+		}
+	}
+	return kept
+}
+
+// restoreFlags sets what run.toml has kept, except where this command line says
+// otherwise. A flag of another version is left aside.
+func restoreFlags(fs *pflag.FlagSet, kept map[string]any) error {
+	names := make([]string, 0, len(kept))
+	for name := range kept {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	for _, name := range names {
+		f := fs.Lookup(name)
+		if f == nil || f.Changed {
+			continue
+		}
+		if err := fs.Set(name, fmt.Sprint(kept[name])); err != nil {
+			return usagef("run.toml has --%s %v: %w", name, kept[name], err)
+		}
+	}
+	return nil
+}
+
+// absoluteFlags makes the paths among the given flags absolute.
+func absoluteFlags(fs *pflag.FlagSet) error {
+	for _, name := range pathFlags {
+		f := fs.Lookup(name)
+		if f == nil || !f.Changed || f.Value.String() == "" || f.Value.String() == "-" {
+			continue
+		}
+		path, err := filepath.Abs(f.Value.String())
+		if err != nil {
+			return usagef("--%s: %w", name, err)
+		}
+		fs.Set(name, path)
+	}
+	return nil
+}

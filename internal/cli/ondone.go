@@ -1,0 +1,46 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+
+	"dcs-tui/jobs"
+)
+
+// onDone runs the user's --on-done command with the state of the run in its
+// environment. What it prints goes to w; how it exits does not change how the
+// run exits.
+func onDone(command, name, dir, state string, counts [jobs.Skipped + 1]int, exit int, w io.Writer) error {
+	cmd := exec.Command("/bin/sh", "-c", command)
+	cmd.Stdout, cmd.Stderr = w, w
+	cmd.Env = append(os.Environ(), "DCS_RUN="+name, "DCS_RUN_DIR="+dir, "DCS_STATE="+state,
+		fmt.Sprintf("DCS_EXIT=%d", exit))
+	total := 0
+	for s, n := range counts {
+		total += n
+		cmd.Env = append(cmd.Env, fmt.Sprintf("DCS_%s=%d", strings.ToUpper(jobs.JobState(s).String()), n))
+	}
+	cmd.Env = append(cmd.Env, fmt.Sprintf("DCS_TOTAL=%d", total))
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("--on-done: %w", err)
+	}
+	return nil
+}
+
+// stateOf is DCS_STATE: how the run stands, in one word.
+func stateOf(exit int) string {
+	switch exit {
+	case ExitOK:
+		return "succeeded"
+	case ExitFailed:
+		return "failed"
+	case ExitNoHosts:
+		return "no_hosts"
+	case ExitCancelled:
+		return "cancelled"
+	}
+	return "stopped"
+}

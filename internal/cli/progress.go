@@ -1,0 +1,64 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"dcs-tui/dispatch"
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/results"
+)
+
+// progressLine says in one line how the run stands:
+//
+//	[######....] 61/100  16 running  2 failed  8.4/s  ETA 4s
+//
+// It is plain ASCII, so that its length is its width.
+func progressLine(s *dispatch.Snapshot) string {
+	done := 0
+	for st := jobs.Succeeded; st <= jobs.Skipped; st++ {
+		done += s.Counts[st]
+	}
+	var b strings.Builder
+	if s.Total > 0 && !s.More {
+		const width = 20
+		full := done * width / s.Total
+		fmt.Fprintf(&b, "[%s%s] ", strings.Repeat("#", full), strings.Repeat(".", width-full))
+	}
+	fmt.Fprintf(&b, "%d/%d", done, s.Total)
+	if s.More {
+		b.WriteByte('+') // standard input is open: more may come
+	}
+	fmt.Fprintf(&b, "  %d running", s.Counts[jobs.Running])
+	if n := s.Counts[jobs.Failed] + s.Counts[jobs.TimedOut]; n > 0 {
+		fmt.Fprintf(&b, "  %d failed", n)
+	}
+	if n := s.Counts[jobs.Cancelled] + s.Counts[jobs.Skipped]; n > 0 {
+		fmt.Fprintf(&b, "  %d cancelled", n)
+	}
+	if s.Rate > 0 {
+		b.WriteString("  " + rateText(s.Rate))
+	}
+	if s.ETA > 0 && done < s.Total {
+		b.WriteString("  ETA " + results.HumanDuration(s.ETA.Round(time.Second)))
+	}
+	up := 0
+	for _, h := range s.Hosts {
+		if h.State == sched.Up {
+			up++
+		}
+	}
+	switch {
+	case s.Problem != "":
+		b.WriteString("  LAUNCHING NOTHING: see above")
+	case s.Paused:
+		b.WriteString("  paused")
+	case up == 0 && len(s.Hosts) == 1:
+		b.WriteString("  connecting")
+	case up < len(s.Hosts):
+		fmt.Fprintf(&b, "  %d of %d hosts up", up, len(s.Hosts))
+	}
+	return b.String()
+}

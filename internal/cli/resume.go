@@ -1,0 +1,143 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/rundir"
+)
+
+func (a *app) resumeCmd() *cobra.Command {
+	var f runFlags
+	cmd := &cobra.Command{
+		Use:     "resume [flags] [RUN]",
+		GroupID: groupRun,
+		Short:   "Carry on a run that was stopped, or whose dispatcher died",
+		Long: `Carry on a run: adopt the jobs that are still running, count those that have
+finished meanwhile, and run the rest. Jobs that are done are not run again.
+
+RUN is a name in ./dcs-runs or a run directory; without it the newest run is meant.
+Options and inventory are those of the run, except where they are given anew.
+
+With --json, results that no earlier --json has acknowledged are printed again.`,
+		Example: `dcs-tui resume
+dcs-tui resume sweep-20260314-1502 --hosts more-hosts.toml`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: completeRuns,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.runResume(cmd, &f, args)
+		},
+	}
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	f.hostFlags(fs)
+	f.policyFlags(fs)
+	f.endFlags(fs)
+	f.screenFlags(fs)
+	fs.BoolVar(&f.force, "force", false, "take the run over though its dispatcher may be alive; that one can then do no harm")
+	completeChoices(cmd)
+	cmd.RegisterFlagCompletionFunc("hosts", tomlFiles)
+	return cmd
+}
+
+func (a *app) runResume(cmd *cobra.Command, f *runFlags, args []string) error {
+	run, err := openRun(args)
+	if err != nil {
+		return err
+	}
+	if err := absoluteFlags(cmd.Flags()); err != nil {
+		return err
+	}
+	if err := restoreFlags(cmd.Flags(), run.Asked.Options); err != nil {
+		return err
+	}
+	if err := f.check(); err != nil {
+		return err
+	}
+	env, err := resolveEnv(run.Asked.EnvNames, os.LookupEnv)
+	if err != nil {
+		return err
+	}
+	inv, err := a.resumeInventory(f, run)
+	if err != nil {
+		return err
+	}
+	o, err := a.own(run, f.force)
+	if err != nil {
+		return err
+	}
+	if err := o.whole(); err != nil {
+		o.journal.Close()
+		return err
+	}
+	a.removeStopFiles(run)
+	before := o.table.Counts
+	a.listen()
+	s, err := a.start(o, f, inv, env)
+	if err != nil {
+		o.journal.Close()
+		return err
+	}
+	a.con.Line(s.recovered(before, len(o.waiting)))
+	a.code = s.drive(func(ctx context.Context) error {
+		submitAll(ctx, s.d, o.waiting, true, s.warnStore)
+		return nil
+	})
+	return nil
+}
+
+// resumeInventory is the one given anew, or the run's own.
+func (a *app) resumeInventory(f *runFlags, run *rundir.Run) (*loadedInventory, error) {
+	var inv *loadedInventory
+	var err error
+	if f.hosts != "" {
+		inv, err = a.loadInventory(f.hosts)
+	} else {
+		inv, err = a.storedInventory(run.Asked)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return inv, a.checkSSH(&f.options, inv)
+}
+
+// whole refuses a run whose jobs were never all stored: it was cut off before
+// anything had started, and what is missing only the jobs file knows.
+func (o *owned) whole() error {
+	want, ok := o.run.Asked.Options[optionJobs].(int64)
+	have := len(o.table.Specs) + len(o.waiting)
+	if !ok || have >= int(want) {
+		return nil
+	}
+	return usagef("the run %s was cut off while its jobs were being stored (%d of %d); none of them was started",
+		o.run.Name(), have, want).withAdvice("run %s again, and remove %s", shellWord(o.run.Asked.JobsFile), shellWord(runDirText(o.run)))
+}
+
+// removeStopFiles takes away what an earlier stop left: whoever says resume wants
+// the run to go on.
+func (a *app) removeStopFiles(run *rundir.Run) {
+	for _, name := range []string{rundir.StopFile, rundir.StopNowFile} {
+		err := run.Disk.Remove(run.Path(name))
+		switch {
+		case err == nil:
+			a.con.Line("the file " + name + " of the run is removed: the run goes on")
+		case !errors.Is(err, fs.ErrNotExist):
+			a.warn("the file %s cannot be removed: %v", name, err)
+		}
+	}
+}
+
+// recovered is the first line of a resumed run.
+func (s *session) recovered(c [jobs.Skipped + 1]int, waiting int) string {
+	done := 0
+	for st := jobs.Succeeded; st <= jobs.Skipped; st++ {
+		done += c[st]
+	}
+	return s.con.paint(bold, cleanLine(s.run.Name())) + ": " + plural(done, "job") + " done, " +
+		itoa(c[jobs.Running]) + " to adopt, " + itoa(c[jobs.Queued]+waiting) + " to run"
+}

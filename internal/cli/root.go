@@ -1,0 +1,162 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"charm.land/fang/v2"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+
+	"dcs-tui/jobs"
+)
+
+// app is one invocation of the program.
+type app struct {
+	stdin      io.Reader
+	stdout     *os.File
+	stderr     *os.File
+	con        *console
+	signals    <-chan os.Signal // nil until listen
+	onTerminal bool             // standard error is a terminal
+	bases      string           // see client.Options; tests set it
+	code       int              // what the program exits with when no error says otherwise
+}
+
+// Main runs the program with the arguments after its name and returns its exit
+// code.
+func Main(args []string) int { return newApp().main(args) }
+
+func newApp() *app {
+	return &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, con: newConsole(os.Stderr),
+		onTerminal: term.IsTerminal(int(os.Stderr.Fd()))}
+}
+
+func (a *app) main(args []string) int {
+	root := a.root()
+	root.SetArgs(args)
+	err := fang.Execute(context.Background(), root,
+		fang.WithErrorHandler(func(_ io.Writer, _ fang.Styles, err error) { a.complain(err) }))
+	if err != nil {
+		return codeOf(err)
+	}
+	return a.code
+}
+
+// The groups of commands in the help.
+const (
+	groupRun  = "run"
+	groupLook = "look"
+	groupHost = "hosts"
+	groupMore = "more"
+)
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "dcs-tui",
+		Short: "Run thousands of shell commands on the cores of a lab's workstations",
+		Long: `Run thousands of shell commands on the cores of a lab's workstations.
+
+One program, nothing to install on the hosts: what you can reach with ssh, it can
+use. It keeps every free core busy, stays out of colleagues' way, and carries on
+after crashed hosts, dropped links and its own death.
+
+` + exitHelp,
+		Example: `# on this machine's cores (all but one)
+dcs-tui run jobs.txt
+
+# on the hosts of an inventory, after a look at them
+dcs-tui hosts check
+dcs-tui run --hosts hosts.toml jobs.txt
+
+# carry on what was stopped
+dcs-tui resume`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmd.Help()
+			}
+			return unknownCommand(cmd, args[0])
+		},
+	}
+	root.AddGroup(
+		&cobra.Group{ID: groupRun, Title: "run jobs"},
+		&cobra.Group{ID: groupLook, Title: "look at runs"},
+		&cobra.Group{ID: groupHost, Title: "hosts"},
+		&cobra.Group{ID: groupMore, Title: "more"},
+	)
+	root.SetHelpCommandGroupID(groupMore)
+	root.SetCompletionCommandGroupID(groupMore)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		var bad *pflag.InvalidValueError
+		if errors.As(err, &bad) {
+			err = fmt.Errorf("--%s: %w", bad.GetFlag().Name, bad.Unwrap())
+		}
+		return usagef("%s", firstLine(err.Error())).withAdvice("%s --help lists the options", cmd.CommandPath())
+	})
+	root.AddCommand(a.runCmd(), a.resumeCmd(), a.cancelCmd(),
+		a.statusCmd(), a.resultsCmd(), a.runsCmd(), a.hostsCmd())
+	return root
+}
+
+// unknownCommand says what was probably meant.
+func unknownCommand(cmd *cobra.Command, word string) error {
+	p := usagef("there is no command %q", shorten(word)).withAdvice("%s --help lists the commands", cmd.CommandPath())
+	if cmd.SuggestionsMinimumDistance <= 0 {
+		cmd.SuggestionsMinimumDistance = 2
+	}
+	if near := cmd.SuggestionsFor(word); len(near) > 0 {
+		p.withAdvice("did you mean %s?", strings.Join(near, " or "))
+	}
+	if _, err := os.Stat(word); err == nil {
+		p.withAdvice("to run a file of jobs: dcs-tui run %s", shellWord(word))
+	}
+	return p
+}
+
+// needsCommand is the RunE of a command that only holds others.
+func needsCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return cmd.Help()
+	}
+	return unknownCommand(cmd, args[0])
+}
+
+// complain writes an error: one line (one for each fault of a file) and a line of
+// advice.
+func (a *app) complain(err error) {
+	var lines []string
+	for l := range strings.Lines(err.Error()) {
+		prefix := "  "
+		if len(lines) == 0 {
+			prefix = "dcs-tui: "
+		}
+		lines = append(lines, prefix+cleanLine(l))
+	}
+	var p *problem
+	if errors.As(err, &p) && p.advice != "" {
+		lines = append(lines, "  "+cleanLine(p.advice))
+	}
+	a.con.Status("")
+	a.con.Line(lines...)
+}
+
+// warn writes a line that does not stop anything.
+func (a *app) warn(format string, args ...any) {
+	a.con.Line(a.con.paint(yellow, "warning: ") + cleanLine(fmt.Sprintf(format, args...)))
+}
+
+// cleanLine makes any text fit to be one line on a terminal.
+func cleanLine(s string) string {
+	return jobs.Clean(strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' }), "; "), 0)
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}

@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"dcs-tui/jobs/rundir"
+)
+
+// runRef is how a person names the run in the next command: its name when it
+// lies below ./dcs-runs, else its directory.
+func runRef(run *rundir.Run) string {
+	if base, err := filepath.Abs(rundir.Base); err == nil && filepath.Dir(run.Dir) == base {
+		return filepath.Base(run.Dir)
+	}
+	return runDirText(run)
+}
+
+// runDirText is the run directory, relative where that is shorter.
+func runDirText(run *rundir.Run) string {
+	if wd, err := os.Getwd(); err == nil {
+		if rel, err := filepath.Rel(wd, run.Dir); err == nil && !strings.HasPrefix(rel, "..") {
+			return rel
+		}
+	}
+	return run.Dir
+}
+
+// openRun finds the run that the arguments name, or the newest.
+func openRun(args []string) (*rundir.Run, error) {
+	name := ""
+	if len(args) > 0 {
+		name = args[0]
+	}
+	dir, err := rundir.Find(rundir.Base, name)
+	if err != nil {
+		return nil, usagef("%w", err)
+	}
+	run, err := rundir.Open(dir)
+	if err != nil {
+		return nil, usagef("%w", err)
+	}
+	return run, nil
+}
+
+// completeRuns completes the first argument with the names of runs, newest first.
+func completeRuns(_ *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	runs, err := rundir.List(rundir.Base)
+	if err != nil || strings.Contains(prefix, "/") {
+		return nil, cobra.ShellCompDirectiveFilterDirs
+	}
+	var names []string
+	for _, r := range runs {
+		if strings.HasPrefix(r.Name, prefix) {
+			names = append(names, r.Name)
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }

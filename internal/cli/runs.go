@@ -1,0 +1,69 @@
+package cli
+
+import (
+	"fmt"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/rundir"
+)
+
+func (a *app) runsCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "runs",
+		GroupID: groupLook,
+		Short:   "The runs kept in ./dcs-runs",
+		Args:    cobra.ArbitraryArgs,
+		RunE:    needsCommand,
+	}
+	var limit int
+	list := &cobra.Command{
+		Use:   "list [flags]",
+		Short: "List runs, the newest first",
+		Args:  cobra.NoArgs,
+		RunE:  func(*cobra.Command, []string) error { return a.runRunsList(limit) },
+	}
+	list.Flags().IntVarP(&limit, "limit", "n", 20, "at most so many; 0 lists all")
+	cmd.AddCommand(list)
+	return cmd
+}
+
+func (a *app) runRunsList(limit int) error {
+	runs, err := rundir.List(rundir.Base)
+	if err != nil {
+		return usagef("%w", err)
+	}
+	if len(runs) == 0 {
+		a.con.Line("there are no runs in ./" + rundir.Base)
+		return nil
+	}
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "NAME\tMADE\tDISPATCHED\tJOBS")
+	for i, e := range runs {
+		if limit > 0 && i == limit {
+			w.Flush()
+			a.con.Line(fmt.Sprintf("and %d older; --limit 0 lists all", len(runs)-limit))
+			return nil
+		}
+		dispatched, counts := "", ""
+		run, err := rundir.Open(e.Dir)
+		if err == nil {
+			if t, _, rerr := journal.Replay(run); rerr == nil {
+				acceptRest(t)
+				counts = countsText(t.Counts)
+			} else {
+				err = rerr
+			}
+			if o, oerr := journal.ReadOwner(run); oerr == nil && o != nil && o.Life() != journal.Dead {
+				dispatched = "on " + cleanLine(o.Host)
+			}
+		}
+		if err != nil {
+			counts = cleanLine(err.Error())
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", cleanLine(e.Name), e.Made.Local().Format("2006-01-02 15:04"), dispatched, counts)
+	}
+	return w.Flush()
+}

@@ -1,0 +1,86 @@
+package cli
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+	"golang.org/x/term"
+)
+
+// wish is what a signal or a stop file asks for.
+type wish int
+
+const (
+	wishNothing wish = iota
+	wishDrain        // finish what runs, start nothing more
+	wishStop         // stop dispatching; what runs goes on
+	wishCancel       // end everything that runs
+	wishDetach       // the terminal is gone: go on without it
+	wishQuit         // asked a third time: leave at once
+)
+
+// interrupts counts how often a person has asked, because each further Ctrl-C
+// asks for more.
+type interrupts struct {
+	cancel bool // --on-interrupt=cancel
+	asked  int
+}
+
+// signal says what one signal asks for. Nothing but a confirmed cancel ends a
+// running job, so SIGTERM only stops dispatching.
+func (i *interrupts) signal(s os.Signal) wish {
+	switch s {
+	case syscall.SIGHUP:
+		return wishDetach
+	case syscall.SIGTERM:
+		i.asked = max(i.asked, 2)
+		return wishStop
+	case syscall.SIGINT:
+		i.asked++
+		switch {
+		case i.asked == 1 && i.cancel:
+			return wishCancel
+		case i.asked == 1:
+			return wishDrain
+		case i.asked == 2:
+			return wishStop
+		}
+		return wishQuit
+	}
+	return wishNothing // SIGPIPE: the write that failed says so itself
+}
+
+// listen starts to catch signals for as long as the program lives. SIGPIPE is caught, not ignored: a caught signal
+// returns to its default in the processes that we start, an ignored one would
+// stay ignored in every job of this machine.
+func (a *app) listen() {
+	c := make(chan os.Signal, 16)
+	signal.Notify(c, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
+	a.signals = c
+}
+
+// leaveTerminal points those of our standard streams that are a terminal to the
+// log file, because the terminal is gone and writing to it fails.
+func leaveTerminal(log *os.File) {
+	for fd := range 3 {
+		if !term.IsTerminal(fd) && !deadTerminal(fd) {
+			continue
+		}
+		if fd == 0 {
+			if null, err := os.Open(os.DevNull); err == nil {
+				unix.Dup3(int(null.Fd()), fd, 0)
+				null.Close()
+			}
+			continue
+		}
+		unix.Dup3(int(log.Fd()), fd, 0)
+	}
+}
+
+// deadTerminal recognises a terminal that has hung up: it answers EIO.
+func deadTerminal(fd int) bool {
+	_, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+	return err == unix.EIO
+}

@@ -1,0 +1,165 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"time"
+
+	"dcs-tui/dispatch"
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/rundir"
+)
+
+// owned is a run that this process may write to.
+type owned struct {
+	run     *rundir.Run
+	journal *journal.Journal
+	table   *jobs.Table
+	waiting []*jobs.Spec // stored, but not yet part of the run
+}
+
+// own takes the run over. A run that another dispatcher owns is refused with the
+// owner's name.
+func (a *app) own(run *rundir.Run, force bool) (*owned, error) {
+	j, table, report, err := journal.Take(context.Background(), run, journal.TakeOptions{
+		Force: force, Notify: func(text string) { a.con.Line(cleanLine(text)) },
+	})
+	var taken *journal.OwnedError
+	if errors.As(err, &taken) {
+		return nil, usagef("the run %s is dispatched by %s", run.Name(), ownerText(taken.Owner)).
+			withAdvice("dcs-tui status %s shows how it stands; if that dcs-tui hangs, --force takes the run over", shellWord(runRef(run)))
+	}
+	if err != nil {
+		return nil, usagef("%w", err)
+	}
+	for _, w := range report.Warnings {
+		a.warn("%s", w)
+	}
+	if report.More > 0 {
+		a.warn("and %d further warnings about the journal", report.More)
+	}
+	o := &owned{run: run, journal: j, table: table}
+	// The dispatcher is to hear of them again: it was told, or about to be told,
+	// when it died.
+	o.waiting = append(o.waiting, table.Specs[len(table.Jobs):]...)
+	table.Specs = table.Specs[:len(table.Jobs):len(table.Jobs)]
+	return o, nil
+}
+
+func ownerText(o *journal.Owner) string {
+	if o == nil {
+		return "another dcs-tui that is just starting"
+	}
+	return o.String()
+}
+
+// storeSpecs stores jobs that jobs.jsonl does not hold yet.
+func (o *owned) storeSpecs(stored int) func([]*jobs.Spec) error {
+	return func(specs []*jobs.Spec) error {
+		for len(specs) > 0 && int(specs[0].ID) <= stored {
+			specs = specs[1:]
+		}
+		if err := o.run.AppendSpecs(specs); err != nil {
+			return err
+		}
+		stored += len(specs)
+		return nil
+	}
+}
+
+// start begins to dispatch and returns the session to drive.
+func (a *app) start(o *owned, f *runFlags, inv *loadedInventory, env []jobs.EnvVar) (*session, error) {
+	asked := o.run.Asked
+	s := &session{app: a, con: a.con, run: o.run, flags: f, table: o.table, journal: o.journal,
+		notices: newNoticeQueue(), logs: newHostLogs(o.run), earlier: o.table.Seq, began: time.Now(),
+		first: jobs.ID(len(o.table.Jobs) + len(o.waiting) + 1)}
+	s.used.last = s.began
+	s.input, s.endInput = context.WithCancel(context.Background())
+	connector, err := a.connector(&f.options, inv, s.logs.Write)
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range []string{o.run.Path(rundir.JobLogFile), f.joblog} {
+		if file == "" {
+			continue
+		}
+		l, err := openJobLog(file, o.run, o.table)
+		if err != nil {
+			return nil, usagef("%w", err)
+		}
+		s.joblogs = append(s.joblogs, l)
+	}
+	cfg := dispatch.Config{
+		RunUID: o.run.UID(), RunName: o.run.Name(), RunDir: o.run.Dir, Created: jobs.StampOf(asked.Created),
+		Sched: f.schedConfig(), Hosts: inv.Hosts, Connector: connector, Journal: o.journal, Table: o.table,
+		StoreSpecs: o.storeSpecs(len(o.table.Specs) + len(o.waiting)),
+		Open: hosts.Open{
+			Version: hosts.ProtocolVersion, Run: o.run.UID(), RunName: o.run.Name(), RunDir: o.run.Dir,
+			Nonce: o.run.Nonce, Cwd: asked.Cwd, Shell: asked.Shell, Setup: asked.Setup, Env: env,
+			KeepChildren: f.KeepChildren, Buffer: f.Buffer, Epoch: o.table.Epoch,
+		},
+		Notify: s.notices.put,
+	}
+	if s.d, err = dispatch.Start(cfg); err != nil {
+		return nil, usagef("%w", err)
+	}
+	s.ack.d = s.d
+	if f.json || f.output {
+		s.out = newResultPrinter(a, f.json, s.d)
+	}
+	return s, nil
+}
+
+// schedConfig hands the choices of the run to the core.
+func (f *runFlags) schedConfig() sched.Config {
+	c := sched.Config{
+		Seed: f.seed, Tries: f.Tries, Timeout: f.Timeout, RetryTimeouts: f.RetryTimeouts,
+		MaxSlots: f.MaxSlots, Buffer: f.Buffer, GiveUp: f.GiveUp,
+	}
+	if f.OnLost == "wait" {
+		c.OnLost = jobs.OnLostWait
+	}
+	c.HaltFailures, c.HaltPercent, _ = parseHalt(f.Halt) // was checked when the flag was read
+	if c.Seed == 0 {
+		c.Seed = uint64(time.Now().UnixNano())
+	}
+	return c
+}
+
+// workDir is where jobs run: the flag, else the directory we are in. $PWD is
+// preferred to what the kernel says: on an automounted home only the former is a
+// path that other machines have.
+func workDir(flag string) (string, error) {
+	if flag == "" {
+		wd, err := os.Getwd()
+		if err != nil {
+			return "", usagef("where are we? %w", err)
+		}
+		return wd, nil
+	}
+	path, err := filepath.Abs(flag)
+	if err != nil {
+		return "", usagef("--cwd %s: %w", shorten(flag), err)
+	}
+	return path, nil
+}
+
+// version is what run.toml says of the program: its module version and commit.
+func version() string {
+	v := "unknown"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		v = info.Main.Version
+		for _, kv := range info.Settings {
+			if kv.Key == "vcs.revision" {
+				v += " " + kv.Value
+			}
+		}
+	}
+	return v
+}

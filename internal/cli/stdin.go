@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"syscall"
+
+	"dcs-tui/jobs"
+)
+
+// stream reads jobs from standard input and submits each batch that is there at
+// once, so that a job starts while the next is still being made (D1). It returns
+// what was wrong with the input.
+//
+// The goroutine that reads may be left blocked in its read when ctx ends; it
+// holds nothing and ends with the process.
+func (s *session) stream(ctx context.Context) error {
+	lines := make(chan inputJob, submitBlock)
+	go readJobs(ctx, s.app.stdin, s.first, lines)
+	for {
+		var batch []*jobs.Spec
+		var end error
+		select {
+		case l := <-lines:
+			batch, end = l.add(batch)
+		case <-s.input.Done():
+			end = io.EOF
+		case <-ctx.Done():
+			return nil
+		}
+		for waiting := true; waiting && end == nil && len(batch) < submitBlock; {
+			select {
+			case l := <-lines:
+				batch, end = l.add(batch)
+			default:
+				waiting = false
+			}
+		}
+		if !submitAll(ctx, s.d, batch, end != nil, s.warnStore) {
+			return nil
+		}
+		switch {
+		case end == nil:
+		case errors.Is(end, io.EOF), errors.Is(end, syscall.EIO): // EIO: the terminal it was typed on is gone
+			return nil
+		default:
+			return end
+		}
+	}
+}
+
+// inputJob is what one reading gave.
+type inputJob struct {
+	spec *jobs.Spec
+	err  error
+}
+
+func (l inputJob) add(batch []*jobs.Spec) ([]*jobs.Spec, error) {
+	if l.err != nil {
+		return batch, l.err
+	}
+	return append(batch, l.spec), nil
+}
+
+func readJobs(ctx context.Context, in io.Reader, first jobs.ID, to chan<- inputJob) {
+	scan := jobs.NewScanner(in, "standard input", false, first)
+	for {
+		spec, err := scan.Next()
+		select {
+		case to <- inputJob{spec, err}:
+		case <-ctx.Done():
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}

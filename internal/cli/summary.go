@@ -1,0 +1,123 @@
+package cli
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/results"
+)
+
+// conclude writes the summary, runs --on-done and returns the exit code.
+func (s *session) conclude(finish sched.Finish) int {
+	code := exitOf(finish.How, s.table.Counts, s.cancelled.Load())
+	if s.inputErr != nil {
+		s.app.complain(usagef("%w", s.inputErr))
+		if code == ExitOK || code == ExitFailed {
+			code = ExitUsage
+		}
+	}
+	s.con.Line(s.summary(finish, code)...)
+	if s.flags.OnDone != "" {
+		err := onDone(s.flags.OnDone, s.run.Name(), s.run.Dir, stateOf(code), s.table.Counts, code, s.app.stderr)
+		if err != nil {
+			s.app.warn("%v", err)
+		}
+	}
+	return code
+}
+
+// summary says what became of the run, why jobs failed, and what to type next.
+func (s *session) summary(finish sched.Finish, code int) []string {
+	lines := append([]string{"", s.headline(finish, code)}, summaryLines(s.con, s.table)...)
+	if text := s.efficiency(); text != "" {
+		lines = append(lines, text)
+	}
+	lines = append(lines, "logs: "+cleanLine(filepath.Join(runDirText(s.run), "attempts"))+", job 17's second attempt in 000/17.2.out and .err")
+	return append(lines, s.advice(finish)...)
+}
+
+// summaryLines is what results says of a table, for this console.
+func summaryLines(c *console, t *jobs.Table) []string {
+	var b strings.Builder
+	_ = results.Summarize(t).WriteText(&b, c.width()) // a strings.Builder takes everything
+	return strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
+}
+
+func (s *session) headline(finish sched.Finish, code int) string {
+	color, mark, text := red, s.con.glyph("✗", "x"), "some jobs did not succeed"
+	switch {
+	case finish.How == sched.Fenced:
+		color, mark, text = yellow, s.con.glyph("…", "~"), finish.Why
+	case finish.How == sched.NoHosts:
+		text = "no host could be used: " + finish.Why
+	case code == ExitOK:
+		color, mark, text = green, s.con.glyph("✓", "+"), "all jobs succeeded"
+	case code == ExitCancelled:
+		color, mark, text = yellow, s.con.glyph("–", "-"), "cancelled"
+	case code == ExitLeft:
+		color, mark, text = yellow, s.con.glyph("…", "~"), "stopped with jobs left"
+		if finish.Why != "" {
+			text += " (" + finish.Why + ")"
+		}
+	}
+	return s.con.paint(color, mark+" "+cleanLine(s.run.Name())+": "+cleanLine(text))
+}
+
+// advice is what to type next.
+func (s *session) advice(finish sched.Finish) []string {
+	var lines []string
+	ref := shellWord(cleanLine(runRef(s.run)))
+	next := func(command, text string) {
+		lines = append(lines, "  "+s.con.paint(bold, "dcs-tui "+command)+"  "+text)
+	}
+	running, queued := s.table.Counts[jobs.Running], s.table.Counts[jobs.Queued]
+	switch {
+	case finish.How == sched.Fenced:
+		next("status "+ref, "shows how the run stands")
+		return lines
+	case finish.How == sched.NoHosts:
+		next("hosts check", "says what is wrong with them")
+	}
+	switch {
+	case running > 0:
+		lines = append(lines, plural(running, "job")+" may still run, without a dispatcher:")
+		next("resume "+ref, "adopts what runs and carries the run on")
+		next("cancel "+ref, "ends what runs")
+	case queued > 0:
+		next("resume "+ref, "carries the run on")
+	}
+	if s.table.Counts[jobs.Failed]+s.table.Counts[jobs.TimedOut] > 0 {
+		next("results --failed "+ref, "lists the jobs that failed")
+	}
+	return lines
+}
+
+// efficiency says how well the slots of this session were used: the run time of
+// jobs, in slots, over the slots that there were.
+func (s *session) efficiency() string {
+	var busy time.Duration
+	since := jobs.StampOf(s.began)
+	for i := range s.table.Jobs {
+		j := &s.table.Jobs[i]
+		for _, a := range j.Attempts {
+			if a.Outcome == nil || a.Outcome.Ended < since {
+				continue
+			}
+			run := a.Outcome.Elapsed()
+			if a.Outcome.Started < since { // adopted: what it ran before does not count
+				run = max(0, a.Outcome.Ended.Sub(since))
+			}
+			busy += run * time.Duration(j.Spec.SlotCount())
+		}
+	}
+	avail, most := s.used.total()
+	if busy == 0 || avail <= 0 || most == 0 {
+		return ""
+	}
+	return fmt.Sprintf("efficiency %.0f%%: %s were busy for %s in this session of %s",
+		min(100, 100*busy.Seconds()/avail), plural(most, "slot"), results.HumanDuration(busy), results.HumanDuration(time.Since(s.began)))
+}

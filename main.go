@@ -1,0 +1,22 @@
+// Command dcs-tui runs thousands of shell commands on the cores of a lab's
+// workstations. On the hosts the same program is the helper and the supervisor.
+//
+// The exit codes stand in internal/cli/exit.go.
+package main
+
+import (
+	"os"
+	"strings"
+
+	"dcs-tui/hosts/helper/remote"
+	"dcs-tui/internal/cli"
+)
+
+func main() {
+	// The words of the host side come first: a supervisor starts once a slot and
+	// is to cost nothing that only people need.
+	if len(os.Args) > 1 && strings.HasPrefix(os.Args[1], "__") && !strings.HasPrefix(os.Args[1], "__complete") {
+		os.Exit(remote.Main(os.Args[1:]))
+	}
+	os.Exit(cli.Main(os.Args[1:]))
+}
