@@ -42,7 +42,7 @@ func (s *settings) set(key, v string) error {
 		s.Setup = v
 		return nil
 	}
-	if !slices.Contains(optionKeys, key) || key == "env.NAME" {
+	if !slices.Contains(optionKeys, key) {
 		return unknownOption(key)
 	}
 	if err := s.setScalar(key, v); err != nil {
