@@ -8,14 +8,13 @@ import (
 )
 
 // connector wires the links together. log takes what helpers say.
-func (a *app) connector(o *options, inv *loadedInventory, log func(host, line string)) (hosts.Connector, error) {
+func (a *app) connector(o *options, hs []*hosts.Host, log func(host, line string)) (hosts.Connector, error) {
+	if err := a.checkSSH(o, hs); err != nil {
+		return nil, err
+	}
 	router := hosts.Router{"local": locallink.Opener{}, "command": cmdlink.Opener{}}
-	if usesSSH(inv.Hosts) {
-		opener, err := a.sshOpener(o)
-		if err != nil {
-			return nil, err
-		}
-		router["ssh"] = opener
+	if a.ssh != nil {
+		router["ssh"] = a.sshOpener(o)
 	}
 	return client.New(client.Options{Opener: router, Log: log, Bases: a.bases}), nil
 }

@@ -50,14 +50,11 @@ type checked struct {
 }
 
 func (a *app) runHostsCheck(o *options, file string, names []string) error {
-	inv, list, err := a.chosenHosts(file, names)
+	_, list, err := a.chosenHosts(file, names)
 	if err != nil {
 		return err
 	}
-	if err := a.checkSSH(o, inv); err != nil {
-		return err
-	}
-	connector, err := a.connector(o, inv, func(string, string) {})
+	connector, err := a.connector(o, list, func(string, string) {})
 	if err != nil {
 		return err
 	}

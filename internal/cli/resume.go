@@ -103,7 +103,7 @@ func (a *app) resumeInventory(f *runFlags, run *rundir.Run) (*loadedInventory, e
 	if err != nil {
 		return nil, err
 	}
-	return inv, a.checkSSH(&f.options, inv)
+	return inv, a.checkSSH(&f.options, inv.Hosts)
 }
 
 // whole refuses a run whose jobs were never all stored: it was cut off before

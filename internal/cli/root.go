@@ -24,6 +24,7 @@ type app struct {
 	con        *console
 	signals    <-chan os.Signal // nil until listen
 	onTerminal bool             // standard error is a terminal
+	ssh        *sshSetup        // nil until a host in use needs it
 	bases      string           // see client.Options; tests set it
 	code       int              // what the program exits with when no error says otherwise
 }

@@ -88,7 +88,7 @@ func (a *app) runRun(cmd *cobra.Command, f *runFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := a.checkSSH(&f.options, inv); err != nil {
+	if err := a.checkSSH(&f.options, inv.Hosts); err != nil {
 		return err
 	}
 	if f.dryRun {

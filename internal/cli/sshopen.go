@@ -1,11 +1,68 @@
 package cli
 
 import (
-	"errors"
+	"strings"
+	"sync"
 
 	"dcs-tui/hosts"
+	"dcs-tui/hosts/sshconf"
+	"dcs-tui/hosts/sshlink"
 )
 
-func (a *app) sshOpener(o *options) (hosts.Opener, error) { return nil, errors.New("ssh is not wired") }
+// sshSetup is the user's ssh configuration and what was said about it.
+type sshSetup struct {
+	config *sshconf.Config
 
-func (a *app) checkSSH(o *options, inv *loadedInventory) error { return nil }
+	mu   sync.Mutex
+	said map[string]bool
+}
+
+// checkSSH reads the ssh configuration and says which of its directives cannot
+// be honoured for hosts in use. A host whose part of it is wrong costs only
+// itself: it is named now, and fails when it is connected to.
+func (a *app) checkSSH(o *options, hs []*hosts.Host) error {
+	if a.ssh != nil || !usesSSH(hs) {
+		return nil
+	}
+	config, err := sshconf.Load(o.SSHConfig)
+	if err != nil {
+		return usagef("%w", err)
+	}
+	a.ssh = &sshSetup{config: config, said: map[string]bool{}}
+	for _, h := range hs {
+		if h.Link != "ssh" {
+			continue
+		}
+		for _, address := range h.Addresses {
+			_, warnings, err := config.Resolve(h, address)
+			for _, w := range warnings {
+				a.sshWarning(h.Name, w)
+			}
+			if err != nil {
+				a.sshWarning(h.Name, err.Error())
+			}
+		}
+	}
+	return nil
+}
+
+// sshWarning says something about a host once.
+func (a *app) sshWarning(host, text string) {
+	if !strings.HasPrefix(text, host+": ") {
+		text = host + ": " + text
+	}
+	a.ssh.mu.Lock()
+	known := a.ssh.said[text]
+	a.ssh.said[text] = true
+	a.ssh.mu.Unlock()
+	if !known {
+		a.warn("%s", text)
+	}
+}
+
+// sshOpener opens links over ssh; checkSSH came before.
+func (a *app) sshOpener(o *options) hosts.Opener {
+	return sshlink.New(sshlink.Options{
+		Config: a.ssh.config, AcceptNew: o.AcceptNew, Prompt: a.askPassphrase, Warn: a.sshWarning,
+	})
+}

@@ -81,7 +81,7 @@ func (a *app) start(o *owned, f *runFlags, inv *loadedInventory, env []jobs.EnvV
 		first: jobs.ID(len(o.table.Jobs) + len(o.waiting) + 1)}
 	s.used.last = s.began
 	s.input, s.endInput = context.WithCancel(context.Background())
-	connector, err := a.connector(&f.options, inv, s.logs.Write)
+	connector, err := a.connector(&f.options, inv.Hosts, s.logs.Write)
 	if err != nil {
 		return nil, err
 	}
