@@ -32,7 +32,7 @@ func (c *Core) begin() {
 			case a.State == jobs.AttemptLost:
 				// Proved dead or only given up? The host knows.
 				if h := c.byName[a.Host]; h != nil {
-					h.missing = append(h.missing, a.ID)
+					c.goesAstray(h, a.ID)
 				}
 			}
 		}

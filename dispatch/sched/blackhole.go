@@ -20,8 +20,9 @@ type rest struct {
 	elseBad  float64 // results of the other hosts since the first of the fast failures
 }
 
-// onTrial says that a rested host must show one success before it is filled.
-func (r *rest) onTrial() bool { return r.holes > 0 || r.refusals > 0 && !r.resting }
+// onTrial says that a host which has rested for its failures gets one job at a
+// time until one succeeds.
+func (r *rest) onTrial() bool { return r.holes > 0 }
 
 const (
 	fastEnough   = time.Second // a failure within it is fast, however short the jobs are

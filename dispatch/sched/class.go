@@ -18,6 +18,7 @@ type classKey struct {
 	slots int
 	mem   int64
 	avoid string // hosts where the job has failed in this round, joined by newlines (D2)
+	taboo string // hosts where an attempt of it may still run though it was given up
 }
 
 // class holds the ready jobs of one key.
@@ -50,7 +51,7 @@ func (c *Core) classOf(j *jobs.Job) *class {
 		}
 	}
 	key := q.lastKey
-	key.avoid = failedOn(j)
+	key.avoid, key.taboo = c.pastOf(j)
 	cl := q.classes[key]
 	if cl == nil {
 		cl = &class{key: key, tags: j.Spec.Tags, ranks: make(map[rank]*bucket), pos: -1, epoch: -1}
@@ -71,20 +72,30 @@ func (c *Core) classOf(j *jobs.Job) *class {
 	return cl
 }
 
-// failedOn names the hosts where the job has failed in this round, in a fixed
-// order; "" for nearly every job.
-func failedOn(j *jobs.Job) string {
-	var names []string
+// pastOf names the hosts where the job has failed in this round, and those where
+// an attempt of it has gone astray, each in a fixed order; "" for nearly every job.
+func (c *Core) pastOf(j *jobs.Job) (avoid, taboo string) {
+	if len(j.Attempts) == 0 {
+		return "", ""
+	}
+	var failed, lost []string
 	for _, a := range j.Attempts {
-		if a.Round == j.Round && a.State == jobs.AttemptExited && !slices.Contains(names, a.Host) {
-			names = append(names, a.Host)
+		switch {
+		case a.State == jobs.AttemptExited && a.Round == j.Round:
+			failed = insert(failed, a.Host)
+		case a.State == jobs.AttemptLost && c.astray[a.ID]:
+			lost = insert(lost, a.Host)
 		}
 	}
-	if len(names) < 2 {
-		return strings.Join(names, "")
+	return strings.Join(failed, "\n"), strings.Join(lost, "\n")
+}
+
+// insert adds a name to a sorted list without repeats.
+func insert(names []string, name string) []string {
+	if i, ok := slices.BinarySearch(names, name); !ok {
+		return slices.Insert(names, i, name)
 	}
-	slices.Sort(names)
-	return strings.Join(names, "\n")
+	return names
 }
 
 func (cl *class) add(c *Core, id jobs.ID, j *jobs.Job) {
@@ -137,7 +148,7 @@ func (cl *class) head(c *Core) (jobs.ID, rank) {
 			continue
 		}
 		if c.queue.spots[id-1] == ready {
-			if j := c.table.Job(id); rankOf(j) == b.rank && (cl.key.avoid == "" && len(j.Attempts) == 0 || c.classOf(j) == cl) {
+			if j := c.table.Job(id); rankOf(j) == b.rank && (len(j.Attempts) == 0 || c.classOf(j) == cl) {
 				return id, b.rank
 			}
 		}
@@ -150,6 +161,7 @@ func (cl *class) head(c *Core) (jobs.ID, rank) {
 // whether none ever can.
 func (c *Core) fit(cl *class) {
 	cl.epoch = c.queue.epoch
+	taboo := strings.Split(cl.key.taboo, "\n")
 	cl.fits = slices.Grow(cl.fits[:0], len(c.hosts))
 	var why string
 	any := false
@@ -158,7 +170,7 @@ func (c *Core) fit(cl *class) {
 		if no != "" && why == "" {
 			why = no
 		}
-		cl.fits = append(cl.fits, no == "")
+		cl.fits = append(cl.fits, no == "" && !slices.Contains(taboo, h.spec.Name))
 		any = any || no == ""
 	}
 	cl.never = ""

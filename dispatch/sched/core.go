@@ -35,23 +35,25 @@ type Core struct {
 	byName map[string]*host
 
 	flights map[jobs.AttemptID]*flight // every open attempt; the order is in each host's list
+	astray  map[jobs.AttemptID]bool    // given up as lost, and no word of it since; see host.missing
 	queue   queue
 	after   dependencies
 	cancels map[jobs.ID]string // asked for, waiting for an attempt to end: why
 	times   runTimes
 
-	begun     bool
-	last      bool // no more jobs will be submitted
-	paused    bool
-	drain     string // why nothing more is launched; "": not draining
-	stopped   bool
-	finished  bool
-	fenced    bool
-	busy      int           // slots of all open attempts, for MaxSlots
-	startedAt time.Duration // of the first step
-	anyUp     time.Duration // when a host was last usable, for GiveUp
-	balanceAt time.Duration // look again for buffered jobs that another host could start
-	halt      halt
+	begun      bool
+	last       bool // no more jobs will be submitted
+	paused     bool
+	drain      string // why nothing more is launched; "": not draining
+	stopped    bool
+	finished   bool
+	fenced     bool
+	busy       int           // slots of all open attempts, for MaxSlots
+	startedAt  time.Duration // of the first step
+	anyUp      time.Duration // when a host was last usable, for GiveUp
+	balanceAt  time.Duration // look again for buffered jobs that another host could start
+	clearUntil time.Duration // the end waits for word of lost attempts; 0: not at the end
+	halt       halt
 
 	// Defects counts records that did not fit the table. It stays 0; a test that
 	// sees anything else has found a defect of this package.
@@ -78,6 +80,7 @@ func New(cfg Config, t *jobs.Table, hs []*hosts.Host) *Core {
 		rng:     rand.New(rand.NewPCG(cfg.Seed, 0x64637374)),
 		byName:  make(map[string]*host, len(hs)),
 		flights: make(map[jobs.AttemptID]*flight),
+		astray:  make(map[jobs.AttemptID]bool),
 		cancels: make(map[jobs.ID]string),
 		queue:   newQueue(),
 		after:   newDependencies(),

@@ -3,6 +3,7 @@ package sched
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"dcs-tui/jobs"
 )
@@ -18,8 +19,14 @@ func (c *Core) end() {
 		return
 	}
 	left := c.table.Unfinished()
+	if left > 0 {
+		c.clearUntil = 0
+	}
 	switch {
 	case c.last && left == 0 && len(c.flights) == 0:
+		if c.clearing() {
+			return
+		}
 		if !c.table.Ended {
 			c.emit(jobs.Record{Kind: jobs.KindEnded, Reason: c.leftBehind()})
 		}
@@ -29,6 +36,23 @@ func (c *Core) end() {
 	case left > 0 && c.unusable():
 		c.conclude(NoHosts, c.whyNoHosts())
 	}
+}
+
+// clearingTime is how long the end of a run waits for hosts that answer to say
+// what became of attempts that had been given up as lost.
+const clearingTime = time.Minute
+
+// clearing says that such an attempt may still be there (promise 4).
+func (c *Core) clearing() bool {
+	if c.clearUntil == 0 {
+		c.clearUntil = c.now.Mono + clearingTime
+	}
+	for _, h := range c.hosts {
+		if h.linked && len(h.missing) > 0 && c.now.Mono < c.clearUntil {
+			return true
+		}
+	}
+	return false
 }
 
 func (c *Core) conclude(how Finished, why string) {
@@ -71,11 +95,12 @@ func (c *Core) whyNoHosts() string {
 	return "no host could be used: " + strings.Join(why, "; ")
 }
 
-// leftBehind names what may still be alive on hosts that did not come back.
+// leftBehind names what may still be alive: attempts given up as lost whose
+// hosts did not come back or did not say.
 func (c *Core) leftBehind() string {
 	var parts []string
 	for _, h := range c.hosts {
-		if len(h.missing) == 0 || h.linked {
+		if len(h.missing) == 0 {
 			continue
 		}
 		ids := make([]string, 0, 5)
@@ -91,5 +116,5 @@ func (c *Core) leftBehind() string {
 	if parts == nil {
 		return ""
 	}
-	return "not known to be over, on hosts that did not come back: " + strings.Join(parts, "; ")
+	return "not known to be over, on: " + strings.Join(parts, "; ")
 }

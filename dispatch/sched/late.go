@@ -65,11 +65,15 @@ func (c *Core) returned(a *jobs.Attempt, slot int, at jobs.Stamp) {
 
 // forget drops a lost attempt whose fate is settled from the list of those to ask about.
 func (c *Core) forget(id jobs.AttemptID) {
-	if a := c.table.Attempt(id); a != nil {
-		if h := c.byName[a.Host]; h != nil {
-			if i := slices.Index(h.missing, id); i >= 0 {
-				h.missing = slices.Delete(h.missing, i, i+1)
-			}
+	if !c.astray[id] {
+		return
+	}
+	c.leave(id.Job) // its host may get it again: another class
+	delete(c.astray, id)
+	if h := c.byName[c.table.Attempt(id).Host]; h != nil {
+		if i := slices.Index(h.missing, id); i >= 0 {
+			h.missing = slices.Delete(h.missing, i, i+1)
 		}
 	}
+	c.enqueue(id.Job)
 }

@@ -79,6 +79,13 @@ func (c *Core) vanishedTogether(h *host) bool {
 	return gone*2 > n
 }
 
+// goesAstray notes that an attempt given up may still be alive on its host. The
+// host is asked when it is back, and until it has answered it does not get the job.
+func (c *Core) goesAstray(h *host, id jobs.AttemptID) {
+	h.missing = append(h.missing, id)
+	c.astray[id] = true
+}
+
 // deadliest is how many hosts may die under a job before the job is to blame (B2).
 const deadliest = 3
 
@@ -96,7 +103,7 @@ func (c *Core) lose(f *flight, why string) {
 	}
 	c.land(f)
 	if h.idx >= 0 && !f.proved {
-		h.missing = append(h.missing, f.id) // should it come back, it is asked
+		c.goesAstray(h, f.id)
 	}
 	c.emit(r)
 }

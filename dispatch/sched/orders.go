@@ -14,7 +14,8 @@ type outbox struct {
 }
 
 // collect turns the outboxes into orders, host by host in inventory order. A
-// host that is not linked gets only connection orders: what else it must be
+// host gets leave to start something (SetLimit) after it has heard what it must
+// not start. One that is not linked gets only connection orders: what else it must be
 // told follows from its answer to the Probe when it is back.
 func (c *Core) collect() []Order {
 	var orders []Order
@@ -27,9 +28,6 @@ func (c *Core) collect() []Order {
 			orders = append(orders, Connect{h.spec.Name})
 		}
 		if h.linked {
-			if o.limit {
-				orders = append(orders, SetLimit{h.spec.Name, h.limit})
-			}
 			if len(o.probe) > 0 {
 				orders = append(orders, Probe{h.spec.Name, o.probe})
 			}
@@ -38,6 +36,9 @@ func (c *Core) collect() []Order {
 			}
 			if len(o.withdraw) > 0 {
 				orders = append(orders, Withdraw{h.spec.Name, o.withdraw})
+			}
+			if o.limit {
+				orders = append(orders, SetLimit{h.spec.Name, h.limit})
 			}
 			if len(o.launch) > 0 {
 				orders = append(orders, Launch{h.spec.Name, o.launch})

@@ -133,7 +133,8 @@ func weight(h *host) float64 {
 
 // mayGo says whether the class may be given to the host, room aside.
 func (c *Core) mayGo(h *host, cl *class, picky bool) bool {
-	return h.takes() && cl.fits[h.idx] && (h.reserved == nil || h.reserved == cl) && !(picky && cl.avoid[h.idx])
+	return h.takes() && cl.fits[h.idx] && (h.reserved == nil || h.reserved == cl) &&
+		!(picky && cl.avoid[h.idx]) && !(h.rest.onTrial() && h.open > 0)
 }
 
 // holds says whether memory and GPUs suffice beside what is there.

@@ -18,6 +18,11 @@ func (c *Core) probeAll(h *host) {
 		ids = append(ids, f.id)
 	}
 	h.out.probe = append(ids, h.missing...)
+	for _, id := range h.missing {
+		if c.table.Attempt(id).Started == 0 {
+			h.out.withdraw = append(h.out.withdraw, id) // given up: it must not start now
+		}
+	}
 	h.again, h.probeAt = nil, 0
 }
 

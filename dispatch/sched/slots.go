@@ -99,9 +99,6 @@ func (c *Core) limits() {
 		if why != "" {
 			h.usable, n = 0, 0
 		}
-		if h.rest.onTrial() {
-			n = min(n, 1)
-		}
 		if len(c.hosts) == 1 && c.cfg.MaxSlots > 0 {
 			n = min(n, c.cfg.MaxSlots)
 		}

@@ -52,6 +52,7 @@ func (c *Core) Next() (time.Duration, bool) {
 		soon(max(c.queue.timers[0].at, c.now.Mono+1))
 	}
 	soon(c.balanceAt)
+	soon(c.clearUntil)
 	if !c.closed() {
 		for _, cl := range c.queue.list {
 			if cl.avoid != nil {

@@ -1,0 +1,325 @@
+package sched
+
+import (
+	"time"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
+
+// fakeHost is a host as the helper and its supervisors make it look.
+type fakeHost struct {
+	w         *world
+	spec      *hosts.Host
+	slots     int
+	up        bool // reachable
+	linked    bool
+	gen       int // of the link: messages of an older one are lost
+	toHost    time.Duration
+	toUs      time.Duration // when the last message arrives: order is kept
+	limit     int
+	limitSent bool
+	lease     time.Duration // until when a buffered job may start
+	attempts  map[jobs.AttemptID]*fakeAttempt
+	spool     []*fakeAttempt
+	busy      int
+}
+
+type fakeState int
+
+const (
+	fakeBuffered fakeState = iota
+	fakeRunning
+	fakeExited
+	fakeTombstone
+	fakeDead
+)
+
+type fakeAttempt struct {
+	id      jobs.AttemptID
+	spec    *jobs.Spec
+	state   fakeState
+	started jobs.Stamp
+	outcome jobs.Outcome
+	boot    int
+}
+
+// send delivers a message to the helper, in order, if the link lasts.
+func (h *fakeHost) send(do func()) {
+	gen := h.gen
+	h.toHost = max(h.toHost, h.w.now+h.w.between(time.Millisecond, 40*time.Millisecond))
+	h.w.after(h.toHost-h.w.now, func() {
+		if h.gen == gen && h.up {
+			do()
+		}
+	})
+}
+
+// report delivers an event to the dispatcher, sometimes twice.
+func (h *fakeHost) report(ev Event) {
+	gen, life := h.gen, h.w.life
+	if !h.linked {
+		return
+	}
+	for n := 0; n == 0 || n < 3 && h.w.chance(10); n++ {
+		h.toUs = max(h.toUs, h.w.now+h.w.between(time.Millisecond, 40*time.Millisecond))
+		h.w.after(h.toUs-h.w.now, func() {
+			if h.gen == gen && h.w.life == life && h.up {
+				h.w.step(ev)
+			}
+		})
+	}
+}
+
+func (h *fakeHost) cutLink() {
+	h.gen++
+	h.linked, h.limitSent = false, false
+}
+
+// connect answers a Connect order.
+func (h *fakeHost) connect() {
+	life := h.w.life
+	h.w.after(h.w.between(10*time.Millisecond, 2*time.Second), func() {
+		if life != h.w.life {
+			return
+		}
+		if !h.up || h.w.chance(15) {
+			h.w.step(HostDown{h.spec.Name, errRefused})
+			return
+		}
+		h.cutLink()
+		h.linked = true
+		h.w.step(HostUp{h.spec.Name, &hosts.Hello{Cores: h.slots + 1, Slots: h.slots, MemBytes: 8 << 30, GPUs: max(0, h.spec.GPUs)}})
+		h.send(h.extend)
+		h.beats(h.gen)
+	})
+}
+
+// extend is a ping.
+func (h *fakeHost) extend() { h.lease = h.w.now + h.spec.LostAfterOrDefault(); h.fill() }
+
+func (h *fakeHost) beats(gen int) {
+	h.w.after(BeatEvery, func() {
+		if h.gen != gen || !h.up || h.w.finished != nil {
+			return
+		}
+		h.send(h.extend)
+		others := 0.0
+		if h.w.chance(4) {
+			others = 2 * h.w.rng.Float64()
+		}
+		h.report(HostBeat{h.spec.Name, &hosts.Beat{Busy: float64(h.busy) + others, Ours: float64(h.busy), MemFree: 4 << 30, DiskFree: -1}})
+		h.beats(gen)
+	})
+}
+
+func (h *fakeHost) launch(ps []Placed) {
+	var refused []jobs.AttemptID
+	for _, p := range ps {
+		if h.attempts[p.Attempt] != nil {
+			continue
+		}
+		if h.w.faults > 0 && h.w.chance(40) {
+			h.attempts[p.Attempt] = &fakeAttempt{id: p.Attempt, state: fakeTombstone}
+			refused = append(refused, p.Attempt)
+			continue
+		}
+		a := &fakeAttempt{id: p.Attempt, spec: p.Spec}
+		h.attempts[p.Attempt] = a
+		h.spool = append(h.spool, a)
+	}
+	if refused != nil {
+		h.report(HostRefused{h.spec.Name, &hosts.Refused{Attempts: refused, Why: "too late"}})
+	}
+	h.fill()
+}
+
+// fill starts what the limit and the lease allow.
+func (h *fakeHost) fill() {
+	for len(h.spool) > 0 && h.busy+h.spool[0].spec.SlotCount() <= h.limit && h.w.now < h.lease {
+		a := h.spool[0]
+		h.spool = h.spool[1:]
+		h.start(a)
+	}
+}
+
+func (h *fakeHost) start(a *fakeAttempt) {
+	w := h.w
+	for _, o := range w.order {
+		for _, b := range o.attempts {
+			if b.id.Job == a.id.Job && b.state == fakeRunning {
+				if !w.givenUp[b.id] || a.id.N < b.id.N {
+					w.fatalf("%s starts while %s runs on %s and is not given up", a.id, b.id, o.spec.Name)
+				}
+			}
+		}
+	}
+	a.state, a.started = fakeRunning, w.wall()
+	h.busy += a.spec.SlotCount()
+	if h.busy > h.slots {
+		w.fatalf("%s runs %d slots of %d", h.spec.Name, h.busy, h.slots)
+	}
+	h.report(AttemptsStarted{h.spec.Name, &hosts.Started{Jobs: []hosts.StartedJob{{Attempt: a.id, Slot: 1, At: a.started}}}})
+	d := w.between(0, 2*time.Second)
+	if w.chance(10) {
+		d = w.between(0, 5*time.Minute)
+	}
+	o := jobs.Outcome{Started: a.started}
+	if w.perFail > 0 && w.chance(w.perFail) {
+		o.Exit = 1
+	}
+	if t := a.spec.Timeout; t > 0 && d > t {
+		d, o.TimedOut, o.Signal = t, true, "SIGTERM"
+	}
+	w.after(d, func() {
+		if a.state == fakeRunning {
+			h.exit(a, o)
+		}
+	})
+}
+
+func (h *fakeHost) exit(a *fakeAttempt, o jobs.Outcome) {
+	o.Ended = h.w.wall()
+	a.state, a.outcome = fakeExited, o
+	h.busy -= a.spec.SlotCount()
+	h.reportExit(a)
+	h.fill()
+}
+
+func (h *fakeHost) reportExit(a *fakeAttempt) {
+	h.report(AttemptsEnded{h.spec.Name, &hosts.Exits{Jobs: []hosts.ExitedJob{{Attempt: a.id, Slot: 1, Outcome: a.outcome}}}})
+}
+
+func (h *fakeHost) unspool(a *fakeAttempt) {
+	for i, s := range h.spool {
+		if s == a {
+			h.spool = append(h.spool[:i:i], h.spool[i+1:]...)
+			return
+		}
+	}
+}
+
+// withdraw takes back what has not started and repeats the news of the rest.
+func (h *fakeHost) withdraw(ids []jobs.AttemptID) {
+	var gone []jobs.AttemptID
+	for _, id := range ids {
+		a := h.attempts[id]
+		switch {
+		case a == nil:
+			h.attempts[id] = &fakeAttempt{id: id, state: fakeTombstone}
+			gone = append(gone, id)
+		case a.state == fakeBuffered:
+			h.unspool(a)
+			a.state = fakeTombstone
+			gone = append(gone, id)
+		case a.state == fakeTombstone:
+			gone = append(gone, id)
+		case a.state == fakeRunning:
+			h.report(AttemptsStarted{h.spec.Name, &hosts.Started{Jobs: []hosts.StartedJob{{Attempt: id, Slot: 1, At: a.started}}}})
+		case a.state == fakeExited:
+			h.reportExit(a)
+		}
+	}
+	if gone != nil {
+		h.report(AttemptsWithdrawn{h.spec.Name, &hosts.Withdrawn{Attempts: gone, Why: "withdrawn"}})
+	}
+}
+
+func (h *fakeHost) kill(ids []jobs.AttemptID) {
+	var rest []jobs.AttemptID
+	for _, id := range ids {
+		if a := h.attempts[id]; a != nil && a.state == fakeRunning {
+			h.w.after(h.w.between(0, 5*time.Second), func() {
+				if a.state == fakeRunning {
+					h.exit(a, jobs.Outcome{Started: a.started, Signal: "SIGTERM", Stopped: true})
+				}
+			})
+			continue
+		}
+		rest = append(rest, id)
+	}
+	h.withdraw(rest)
+}
+
+func (h *fakeHost) probe(ids []jobs.AttemptID) {
+	var ps []hosts.ProbedJob
+	for _, id := range ids {
+		p := hosts.ProbedJob{Attempt: id}
+		a := h.attempts[id]
+		switch {
+		case h.w.chance(10): // unknown
+		case a == nil:
+			h.attempts[id] = &fakeAttempt{id: id, state: fakeTombstone}
+			p.Answer = hosts.NeverStarted
+		case a.state == fakeTombstone:
+			p.Answer = hosts.NeverStarted
+		case a.state == fakeBuffered:
+			p.Answer = hosts.Buffered
+		case a.state == fakeRunning:
+			p.Answer, p.Started = hosts.IsRunning, a.started
+		case a.state == fakeDead:
+			p.Answer = hosts.Dead
+		default:
+			o := a.outcome
+			p.Answer, p.Outcome = hosts.HasExited, &o
+		}
+		ps = append(ps, p)
+	}
+	h.report(AttemptsProbed{h.spec.Name, &hosts.Probed{Jobs: ps}})
+}
+
+// unrest schedules the faults of a world.
+func (w *world) unrest() {
+	if w.faults == 0 {
+		return
+	}
+	w.after(w.between(0, 40*time.Second), func() {
+		w.faults--
+		w.order[w.rng.IntN(len(w.order))].suffer()
+		w.unrest()
+	})
+}
+
+// suffer lets one fault happen to a host.
+func (h *fakeHost) suffer() {
+	w := h.w
+	if !h.up {
+		return
+	}
+	life := w.life
+	away := w.between(time.Second, 5*time.Minute)
+	switch w.rng.IntN(4) {
+	case 0: // the link breaks and both ends know
+		w.logf("%s: link breaks", h.spec.Name)
+		if h.linked {
+			h.cutLink()
+			w.after(time.Millisecond, func() {
+				if w.life == life {
+					w.step(HostDown{h.spec.Name, errRefused})
+				}
+			})
+		}
+		return
+	case 1: // silence: the network is gone, the jobs go on
+		w.logf("%s: silent for %v", h.spec.Name, away)
+		h.up = false
+		h.gen++
+	case 2: // the helper hangs: linked, no word any more
+		w.logf("%s: hangs", h.spec.Name)
+		h.gen++
+		return
+	case 3: // the machine dies
+		w.logf("%s: dies for %v", h.spec.Name, away)
+		h.up = false
+		h.gen++
+		for _, a := range h.attempts {
+			if a.state == fakeRunning {
+				a.state = fakeDead
+			} else if a.state == fakeBuffered {
+				a.state = fakeTombstone
+			}
+		}
+		h.spool, h.busy = nil, 0
+	}
+	w.after(away, func() { h.up = true })
+}

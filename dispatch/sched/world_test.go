@@ -1,0 +1,394 @@
+package sched
+
+import (
+	"container/heap"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+	"time"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
+
+// The world is a deterministic model of hosts, links and the engine around the
+// core: one seed, one schedule. fakehost_test.go holds the host's side. It checks
+// what must never happen after each step, and that every run ends.
+type world struct {
+	t     testing.TB
+	seed  uint64
+	rng   *rand.Rand
+	cfg   Config
+	specs []*jobs.Spec
+	inv   []*hosts.Host
+
+	core    *Core
+	journal []jobs.Record
+	now     time.Duration
+	queue   happenings
+	n       int // of happenings ever, for a stable order
+	hosts   map[string]*fakeHost
+	order   []*fakeHost
+	life    int // of the dispatcher: messages to an earlier one are lost
+	wake    time.Duration
+
+	launched map[jobs.AttemptID]bool
+	recorded map[jobs.AttemptID]bool
+	givenUp  map[jobs.AttemptID]bool
+	finished *Finish
+	crashes  int // still to come
+	faults   int // still to come
+	steps    int
+	perFail  int // one in so many jobs fails; 0: none
+	log      []string
+}
+
+type happening struct {
+	at time.Duration
+	n  int
+	do func()
+}
+
+type happenings []happening
+
+func (h happenings) Len() int { return len(h) }
+func (h happenings) Less(i, j int) bool {
+	return h[i].at < h[j].at || h[i].at == h[j].at && h[i].n < h[j].n
+}
+func (h happenings) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *happenings) Push(x any)   { *h = append(*h, x.(happening)) }
+func (h *happenings) Pop() any {
+	old := *h
+	x := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return x
+}
+
+const wallStart = jobs.Stamp(1_700_000_000_000_000_000)
+
+func (w *world) wall() jobs.Stamp { return wallStart + jobs.Stamp(w.now) }
+
+func (w *world) after(d time.Duration, do func()) {
+	w.n++
+	heap.Push(&w.queue, happening{w.now + d, w.n, do})
+}
+
+func (w *world) between(lo, hi time.Duration) time.Duration {
+	return lo + time.Duration(w.rng.Int64N(int64(hi-lo)+1))
+}
+
+func (w *world) chance(n int) bool { return w.rng.IntN(n) == 0 }
+
+func (w *world) fatalf(format string, args ...any) {
+	w.t.Helper()
+	from := max(0, len(w.log)-60)
+	for _, l := range w.log[from:] {
+		w.t.Log(l)
+	}
+	w.t.Fatalf("seed %d at %v: %s", w.seed, w.now, fmt.Sprintf(format, args...))
+}
+
+func (w *world) logf(format string, args ...any) {
+	w.log = append(w.log, fmt.Sprintf("%12v ", w.now)+fmt.Sprintf(format, args...))
+}
+
+// newWorld draws a world from a seed.
+func newWorld(t testing.TB, seed uint64, nHosts, nJobs int) *world {
+	w := &world{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 1)), hosts: make(map[string]*fakeHost),
+		launched: make(map[jobs.AttemptID]bool), recorded: make(map[jobs.AttemptID]bool), givenUp: make(map[jobs.AttemptID]bool), perFail: 6}
+	w.cfg = Config{Seed: seed, Tries: 1 + w.rng.IntN(3)}
+	for i := range nHosts {
+		name := fmt.Sprintf("melon%d", i+1)
+		h := &hosts.Host{Name: name, Slots: hosts.SlotRule{Fixed: 1 + w.rng.IntN(4)}, GPUs: w.rng.IntN(2), Link: "ssh", Yield: w.chance(2)}
+		if i == 0 || w.chance(2) {
+			h.Tags = []string{"big"}
+		}
+		w.inv = append(w.inv, h)
+		f := &fakeHost{w: w, spec: h, slots: h.Slots.Fixed, up: true, attempts: make(map[jobs.AttemptID]*fakeAttempt)}
+		w.hosts[name] = f
+		w.order = append(w.order, f)
+	}
+	opts := []*jobs.Options{
+		jobs.NoOptions, jobs.NoOptions, {Slots: 2}, {Tags: []string{"big"}}, {Priority: -1}, {GPUs: 1}, {Timeout: 20 * time.Second},
+		{OnLost: jobs.OnLostWait}, {MemBytes: 3 << 30},
+	}
+	for i := range nJobs {
+		o := opts[w.rng.IntN(len(opts))]
+		if w.chance(12) && i > 0 {
+			o = &jobs.Options{After: []jobs.ID{jobs.ID(1 + w.rng.IntN(i))}}
+		}
+		w.specs = append(w.specs, &jobs.Spec{ID: jobs.ID(i + 1), Command: "true", Options: o})
+	}
+	return w
+}
+
+// start begins a life of the dispatcher from the journal.
+func (w *world) start() {
+	w.life++
+	t := &jobs.Table{}
+	for i := range w.specs {
+		t.Specs = append(t.Specs, w.specs[i])
+	}
+	for i := range w.journal {
+		if err := jobs.Fold(t, &w.journal[i]); err != nil {
+			w.fatalf("replay of record %d: %v", i, err)
+		}
+	}
+	cfg := w.cfg
+	cfg.Seed += uint64(w.life)
+	w.core = New(cfg, t, w.inv)
+	w.wake = 0
+	rest := w.specs[len(t.Jobs):]
+	for len(rest) > 0 {
+		n := min(len(rest), 1+w.rng.IntN(20))
+		w.step(Submit{Specs: rest[:n]})
+		rest = rest[n:]
+	}
+	w.step(Submit{Last: true})
+}
+
+// step gives the core an event as the engine does: records first, then orders.
+// The dispatcher may be killed in between.
+func (w *world) step(ev Event) {
+	life := w.life
+	w.steps++
+	records, orders := w.core.Step(Time{w.now, w.wall()}, ev)
+	if _, beat := ev.(HostBeat); !beat {
+		w.logf("%T%+v", ev, ev)
+	}
+	if w.crashes > 0 && w.chance(300) {
+		w.crashes--
+		if w.chance(2) {
+			w.keep(records) // durable, but no order left the machine
+		}
+		w.logf("dispatcher killed")
+		for _, h := range w.order {
+			h.cutLink()
+		}
+		w.life++ // nobody listens
+		w.after(w.between(time.Second, 2*time.Minute), w.start)
+		return
+	}
+	w.keep(records)
+	for _, o := range orders {
+		w.carryOut(o)
+	}
+	w.check()
+	if life != w.life {
+		return
+	}
+	if at, ok := w.core.Next(); ok && at != w.wake {
+		if at <= w.now && at != 0 {
+			w.fatalf("Next asks for a tick at %v, which is past", at)
+		}
+		w.wake = at
+		w.after(max(0, at-w.now), func() {
+			if w.life == life && w.wake == at {
+				w.wake = 0
+				w.step(Tick{})
+			}
+		})
+	}
+}
+
+func (w *world) keep(records []jobs.Record) {
+	for _, r := range records {
+		w.journal = append(w.journal, r)
+		if r.Kind == jobs.KindLaunching {
+			w.recorded[r.Attempt()] = true
+		}
+		if r.Kind == jobs.KindLost {
+			w.givenUp[r.Attempt()] = true
+		}
+		if r.Kind != jobs.KindEvent || r.Host != "" {
+			w.logf("  record %s %s %s next=%s %s", r.Kind, r.Attempt(), r.Host, r.Next, r.Reason)
+		}
+	}
+}
+
+func (w *world) carryOut(o Order) {
+	w.logf("  order %T%+v", o, o)
+	switch o := o.(type) {
+	case Connect:
+		w.hosts[o.Host].connect()
+	case Disconnect:
+		w.hosts[o.Host].cutLink()
+	case Finish:
+		w.finished = &o
+	case Launch:
+		h := w.hosts[o.Host]
+		if !h.limitSent {
+			w.fatalf("launch on %s before any limit was set", o.Host)
+		}
+		for _, p := range o.Jobs {
+			if w.launched[p.Attempt] {
+				w.fatalf("attempt %s is launched twice", p.Attempt)
+			}
+			if !w.recorded[p.Attempt] {
+				w.fatalf("attempt %s is launched without a record", p.Attempt)
+			}
+			if len(p.GPUs) != p.Spec.GPUs {
+				w.fatalf("attempt %s gets GPUs %v and wants %d", p.Attempt, p.GPUs, p.Spec.GPUs)
+			}
+			w.launched[p.Attempt] = true
+		}
+		h.send(func() { h.launch(o.Jobs) })
+	case SetLimit:
+		h := w.hosts[o.Host]
+		if o.Slots > h.slots || o.Slots < 0 {
+			w.fatalf("%s may have %d slots busy and has %d", o.Host, o.Slots, h.slots)
+		}
+		h.limitSent = true
+		h.send(func() { h.limit = o.Slots; h.fill() })
+	case Withdraw:
+		h := w.hosts[o.Host]
+		h.send(func() { h.withdraw(o.Attempts) })
+	case Kill:
+		h := w.hosts[o.Host]
+		h.send(func() { h.kill(o.Attempts) })
+	case Probe:
+		h := w.hosts[o.Host]
+		h.send(func() { h.probe(o.Attempts) })
+	}
+}
+
+// check holds what must be true after every step.
+func (w *world) check() {
+	c := w.core
+	if c.Defects != 0 {
+		w.fatalf("the core made %d records that do not fit", c.Defects)
+	}
+	open := 0
+	for _, h := range c.everyHost() {
+		n, occ, run := 0, 0, 0
+		for f := h.head; f != nil; f = f.next {
+			n++
+			occ += f.slots
+			if f.started {
+				run += f.slots
+			}
+			if a := c.table.Attempt(f.id); a == nil || !a.State.Open() {
+				w.fatalf("attempt %s is in the books of %s and not open", f.id, h.spec.Name)
+			}
+		}
+		if n != h.open || occ != h.occupied || run != h.running {
+			w.fatalf("the books of %s are wrong: %d %d %d, counted %d %d %d", h.spec.Name, h.open, h.occupied, h.running, n, occ, run)
+		}
+		open += n
+	}
+	if open != len(c.flights) {
+		w.fatalf("%d attempts in the books, %d on the hosts", len(c.flights), open)
+	}
+	if w.steps%16 != 0 {
+		return
+	}
+	readyJobs := 0
+	for i := range c.table.Jobs {
+		j := &c.table.Jobs[i]
+		if (c.queue.spots[i] != noSpot) != (j.State == jobs.Queued) {
+			w.fatalf("job %d is %s and its spot in the queue is %d", i+1, j.State, c.queue.spots[i])
+		}
+		if c.queue.spots[i] == ready {
+			readyJobs++
+		}
+	}
+	inClasses := 0
+	for _, cl := range c.queue.list {
+		inClasses += cl.n
+	}
+	if readyJobs != c.queue.ready || readyJobs != inClasses {
+		w.fatalf("%d jobs are ready, counted %d, in classes %d", readyJobs, c.queue.ready, inClasses)
+	}
+}
+
+// run lets the world go on until the core has finished, a day at most.
+func (w *world) run() {
+	w.start()
+	for w.finished == nil {
+		if len(w.queue) == 0 || w.now > 24*time.Hour {
+			w.stuck()
+		}
+		h := heap.Pop(&w.queue).(happening)
+		w.now = h.at
+		h.do()
+	}
+	w.atEnd()
+}
+
+func (w *world) stuck() {
+	for i := range w.core.table.Jobs {
+		if !w.core.table.Jobs[i].State.Terminal() {
+			w.logf("%s", w.core.Why(Time{w.now, w.wall()}, jobs.ID(i+1)))
+		}
+	}
+	for _, v := range w.core.Hosts() {
+		w.logf("%s %s %s slots %d usable %v running %d buffered %d", v.Name, v.State, v.Reason, v.Slots, v.Usable, v.Running, v.Buffered)
+	}
+	w.fatalf("the run does not end")
+}
+
+// atEnd holds what a finished run promises.
+func (w *world) atEnd() {
+	if w.finished.How != AllDone {
+		w.fatalf("finished with %+v", *w.finished)
+	}
+	t := w.core.table
+	for i := range t.Jobs {
+		j := &t.Jobs[i]
+		if !j.State.Terminal() || j.Seq == 0 {
+			w.fatalf("job %d ended as %s with result number %d", i+1, j.State, j.Seq)
+		}
+		ok := false
+		for _, a := range j.Attempts {
+			f := w.hosts[a.Host].attempts[a.ID]
+			ok = ok || f != nil && f.state == fakeExited && f.outcome.OK()
+			if f != nil && (f.state == fakeRunning || f.state == fakeBuffered) && w.hosts[a.Host].linked {
+				w.fatalf("attempt %s is still %v on %s, which answers", a.ID, f.state, a.Host)
+			}
+		}
+		if (j.State == jobs.Succeeded) && !ok {
+			w.fatalf("job %d succeeded, but no attempt of it did", i+1)
+		}
+		lost := false // its failure may come late, beside that of the attempt which replaced it
+		for _, a := range j.Attempts {
+			lost = lost || w.givenUp[a.ID]
+		}
+		if !lost && int(j.Failures) > w.cfg.Tries {
+			w.fatalf("job %d was charged with %d failures of %d", i+1, j.Failures, w.cfg.Tries)
+		}
+	}
+	replay := &jobs.Table{Specs: t.Specs}
+	for i := range w.journal {
+		if err := jobs.Fold(replay, &w.journal[i]); err != nil {
+			w.fatalf("replay: %v", err)
+		}
+	}
+	if !reflect.DeepEqual(replay, t) {
+		w.fatalf("the journal does not give the state that the run had")
+	}
+}
+
+var errRefused = &hosts.Error{Host: "melon", Class: hosts.Unreachable, Err: errors.New("connection refused")}
+
+// TestWorld runs thousands of seeded schedules with hosts that die, links that
+// break or go silent, reports that come twice, refusals, and a dispatcher that is
+// killed (promises 1, 2 and 4; D6, E6, B1, P2, K8).
+func TestWorld(t *testing.T) {
+	seeds := 3000
+	if testing.Short() {
+		seeds = 300
+	}
+	for seed := range uint64(seeds) {
+		w := newWorld(t, seed, 1+int(seed%5), 10+int(seed%40))
+		if seed%3 > 0 {
+			w.faults = 12
+		}
+		if seed%4 == 3 {
+			w.crashes = 3
+		}
+		w.unrest()
+		w.run()
+	}
+}
