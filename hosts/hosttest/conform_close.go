@@ -57,7 +57,9 @@ func (h held) mustEnd(t *testing.T) {
 func (h held) end() { unix.PidfdSendSignal(h.fd, unix.SIGKILL, nil, 0) }
 
 func closeStream(t *testing.T, l hosts.Link) {
-	s := start(t, l, "echo $$; exec sleep 1000")
+	// It reads its input, as the helper does: over ssh that is all that certainly
+	// ends a command.
+	s := start(t, l, "echo $$; exec cat")
 	other := start(t, l, "exec cat")
 	defer other.Close()
 	command := hold(t, pidOf(t, s))
@@ -73,9 +75,7 @@ func closeStream(t *testing.T, l hosts.Link) {
 			}
 		}
 		<-read
-		if err := s.Wait(); err == nil {
-			t.Error("a command that was ended counts as a success")
-		}
+		s.Wait()
 	})
 	command.mustEnd(t)
 	// The link and its other streams go on.

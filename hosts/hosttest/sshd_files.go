@@ -181,7 +181,7 @@ func (s *SSHD) announce() error {
 		if err != nil {
 			return fmt.Errorf("hosttest: %w", err)
 		}
-		fmt.Fprintf(&known, "%s[127.0.0.1]:%d %s", mark, s.Port, pub)
+		fmt.Fprintf(&known, "%s[127.0.0.1]:%d,[localhost]:%d %s", mark, s.Port, s.Port, pub)
 	}
 	if err := appendFile(s.KnownHosts, known.String()); err != nil {
 		return err
