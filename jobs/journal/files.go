@@ -63,7 +63,7 @@ func eachLine(r *rundir.Run, e epochFile, limit int64, line func(no int, text []
 		return 0, 0, 0, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	buf := make([]byte, 0, 1<<20)
+	buf := make([]byte, 0, max(512, min(limit, 1<<20)))
 	for no := 1; ; {
 		if len(buf) == cap(buf) {
 			buf = slices.Grow(buf, cap(buf))

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"slices"
 
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
@@ -79,6 +81,11 @@ func replay(r *rundir.Run, files []epochFile, pulse func() error) (*jobs.Table, 
 	}
 	p := &replayer{run: r, pulse: pulse, report: new(Report),
 		table: &jobs.Table{Specs: specs, Jobs: make([]jobs.Job, 0, len(specs))}}
+	for _, name := range slices.Sorted(maps.Keys(marks)) {
+		if !slices.ContainsFunc(files, func(e epochFile) bool { return e.name == name }) {
+			p.damage("%s/%s is missing", rundir.JournalDir, name)
+		}
+	}
 	fixed := make([]jobs.FileMark, 0, len(files))
 	for i, e := range files {
 		m, known := marks[e.name]
@@ -96,10 +103,6 @@ func replay(r *rundir.Run, files []epochFile, pulse func() error) (*jobs.Table, 
 			return fail(err)
 		}
 		fixed = append(fixed, m)
-		delete(marks, e.name)
-	}
-	for name := range marks {
-		p.damage("%s/%s is missing", rundir.JournalDir, name)
 	}
 	return p.table, p.report, fixed, nil
 }

@@ -1,0 +1,153 @@
+package journal
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"reflect"
+	"testing"
+	"time"
+	"unicode/utf8"
+	"unsafe"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/jobstest"
+)
+
+// full has every field set.
+var full = jobs.Record{
+	Kind: jobs.KindExited, At: math.MaxInt64, Job: 17, N: 2, Host: "melon4", Slot: 3, Count: 9, Next: jobs.Failed, Charged: true,
+	Retry: 5, Seq: 11, Reason: "why \"not\" \\ \n\t\x00\x1f <&> ü \u2028 😀", Priority: -7, Started: math.MinInt64, Epoch: 4, Owner: "me",
+	Files: []jobs.FileMark{{Name: "000001.jsonl", Length: 1 << 40, CRC: math.MaxUint32}, {}},
+	Outcome: &jobs.Outcome{Exit: -1, Signal: "SIGKILL", Started: 1, Ended: 2, CPU: time.Hour, MaxRSSBytes: 1 << 50, TimedOut: true,
+		Stopped: true, LeftChildren: 3, Error: "no\nsuch", LastLine: "the \"end\""},
+}
+
+// The record form is plain JSON: encoding/json reads it, and the decoder reads
+// what encoding/json writes.
+func TestCodecAgreesWithJSON(t *testing.T) {
+	_, records := jobstest.History(7, 20, 1000)
+	records = append(records, full, jobs.Record{})
+	var d Decoder
+	for _, r := range records {
+		ours := AppendRecord(nil, &r)
+		var a, b jobs.Record
+		if err := json.Unmarshal(ours, &a); err != nil || !reflect.DeepEqual(a, r) {
+			t.Fatalf("%v\nwrote %+v as %s\nread  %+v", err, r, ours, a)
+		}
+		theirs, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Decode(theirs, &b); err != nil || !reflect.DeepEqual(b, r) {
+			t.Fatalf("%v\n%s\nread  %+v", err, theirs, b)
+		}
+		if bytes.ContainsAny(ours, "\n") {
+			t.Fatalf("a record of two lines: %q", ours)
+		}
+	}
+}
+
+// What the dispatcher writes a million times must not need the slow decoder,
+// and one host name is held once.
+func TestCodecFastPath(t *testing.T) {
+	var d Decoder
+	var hosts []string
+	for i := range 20 {
+		for _, r := range pair(i + 1) {
+			b := AppendRecord(nil, &r)
+			var got jobs.Record
+			if s := (scan{b: b, d: &d}); !s.record(&got) || s.i != len(b) || !reflect.DeepEqual(got, r) {
+				t.Fatalf("the fast decoder does not read %s", b)
+			}
+			hosts = append(hosts, got.Host)
+		}
+	}
+	var got jobs.Record
+	launching := AppendRecord(nil, &pair(3)[0])
+	if n := testing.AllocsPerRun(10, func() {
+		if err := d.Decode(launching, &got); err != nil {
+			t.Error(err)
+		}
+	}); n > 0 {
+		t.Errorf("%v allocations for a record whose texts are known", n)
+	}
+	if unsafe.StringData(got.Host) != unsafe.StringData(hosts[4]) { // job 3 again
+		t.Error("one host name is held twice")
+	}
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	var d Decoder
+	for _, s := range []string{
+		"", "{", "null0", "[]", `{"k":1}`, `{"k":"exited","t":1}x`, `{"k":"exited","t":1} {}`, `{"k":"exited","unknown":1}`,
+		`{"k":"exited","t":1.5}`, `{"k":"exited","t":9223372036854775808}`, `{"k":"exited","j":"1"}`, `{"k":"job","next":"perhaps"}`,
+		`{"k":"exited","o":{"exit":01}}`, `{"k":"exited","o":{"exit":}}`, `{"k":"x","t":1,}`, `{"k":"x" "t":1}`, `{"charged":tru}`,
+	} {
+		var r jobs.Record
+		if err := d.Decode([]byte(s), &r); err == nil {
+			t.Errorf("%q was read as %+v", s, r)
+		}
+	}
+}
+
+func FuzzRecord(f *testing.F) {
+	f.Add("launching", int64(1), 17, 2, "melon4", 3, uint8(2), int64(9), "", int64(5), "", int64(0))
+	f.Add("exited", int64(-1), math.MinInt, 0, "ü\n\"\\", -3, uint8(6), int64(math.MinInt64), "why\x00\xff", int64(math.MaxInt64), "SIGKILL", int64(1))
+	f.Fuzz(func(t *testing.T, kind string, at int64, job, n int, host string, slot int, next uint8, seq int64, why string, ended int64, signal string, rss int64) {
+		r := jobs.Record{Kind: jobs.Kind(kind), At: jobs.Stamp(at), Job: jobs.ID(job), N: n, Host: host, Slot: slot,
+			Next: jobs.JobState(next % 7), Seq: seq, Reason: why, Charged: rss%2 == 0}
+		if rss != 0 {
+			r.Outcome = &jobs.Outcome{Exit: slot, Signal: signal, Ended: jobs.Stamp(ended), MaxRSSBytes: rss, LastLine: why}
+		}
+		line := appendLine(nil, &r)
+		body, ok := lineBody(line[:len(line)-1])
+		if !ok || bytes.IndexByte(line, '\n') != len(line)-1 {
+			t.Fatalf("not a line: %q", line)
+		}
+		var d Decoder
+		var got, std jobs.Record
+		if err := d.Decode(body, &got); err != nil {
+			t.Fatalf("%q: %v", body, err)
+		}
+		if err := json.Unmarshal(body, &std); err != nil || !reflect.DeepEqual(got, std) {
+			t.Fatalf("%q: %v\nours %+v\nstd  %+v", body, err, got, std)
+		}
+		for _, s := range []string{kind, host, why, signal} {
+			if !utf8.ValidString(s) {
+				return // U+FFFD takes the place of what JSON cannot hold
+			}
+		}
+		if !reflect.DeepEqual(got, r) {
+			t.Fatalf("%+v\nbecame %+v", r, got)
+		}
+	})
+}
+
+// FuzzDecode: no bytes make the decoder panic, and what it reads without
+// encoding/json is what encoding/json reads.
+func FuzzDecode(f *testing.F) {
+	f.Add(AppendRecord(nil, &full))
+	for _, r := range pair(10) {
+		f.Add(AppendRecord(nil, &r))
+	}
+	f.Add([]byte(`{"k":"a","k":"b","o":{"exit":-0,"started":1,"ended":2},"t":-0}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var d Decoder
+		var got, std jobs.Record
+		if err := d.Decode(b, &got); err != nil {
+			return
+		}
+		if err := json.Unmarshal(b, &std); err != nil {
+			t.Fatalf("encoding/json refuses %q: %v", b, err)
+		}
+		if bytes.Count(b, []byte(`"o"`)) < 2 && !reflect.DeepEqual(got, std) { // a repeated object: theirs merges
+			t.Fatalf("%q\nours %+v\nstd  %+v", b, got, std)
+		}
+		again := AppendRecord(nil, &got)
+		var back jobs.Record
+		if err := d.Decode(again, &back); err != nil || !reflect.DeepEqual(back, got) && len(got.Files) > 0 {
+			t.Fatalf("%q, then %q: %v", b, again, err)
+		}
+	})
+}
