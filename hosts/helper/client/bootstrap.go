@@ -11,6 +11,9 @@ package client
 // expands everywhere. The variables begin with d_ so that none that the user
 // exports is changed for the jobs; the umask is put back for the same reason.
 //
+// It needs sh, uname, id, mkdir, chmod, wc, rm, find, head, cat, dd and mv, and
+// uses gzip when it is there.
+//
 // Every answer is a line "NONCE word …":
 //
 //	sys KERNEL MACHINE    what uname says
@@ -52,6 +55,8 @@ const bootstrap = "exec /bin/sh -c '" +
 	// The second cat takes what is left when the disk is full, so that the stream stays in step.
 	`d_e=$(head -c "$d_k" | { if [ "$d_m" = gzip ]; then gzip -dc; else cat; fi 2>&1 >"$d_x"; d_s=$?; cat >/dev/null; exit $d_s; }) ` +
 	`|| { rm -f "$d_x"; say skip "$1: $d_e"; return; }; ` +
+	// To the disk before it gets its name: a copy that a power cut left empty would be taken for good.
+	`d_e=$(dd of="$d_x" conv=notrunc,fsync </dev/null 2>&1) || { rm -f "$d_x"; say skip "$1: $d_e"; return; }; ` +
 	`d_e=$("./$d_x" __sum 2>&1); ` +
 	`[ "$d_e" = "$d_h" ] || { rm -f "$d_x"; say bad "$1: $d_e"; return; }; ` +
 	`d_e=$(mv -f "$d_x" "$d_f" 2>&1) || { rm -f "$d_x"; say skip "$1: $d_e"; return; }; ` +

@@ -53,7 +53,7 @@ func (f *far) tools(names ...string) string {
 // Hosts without gzip get the plain file, the others a packed one; nothing but
 // these programs is needed on a host.
 func TestWhatHostsNeed(t *testing.T) {
-	need := []string{"sh", "env", "uname", "id", "mkdir", "chmod", "wc", "rm", "find", "head", "cat", "mv"}
+	need := []string{"sh", "env", "uname", "id", "mkdir", "chmod", "wc", "rm", "find", "head", "cat", "dd", "mv"}
 	for name, more := range map[string][]string{"plain": nil, "gzip": {"gzip"}} {
 		t.Run(name, func(t *testing.T) {
 			f := newFar(t)

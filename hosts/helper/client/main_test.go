@@ -33,6 +33,8 @@ func TestMain(m *testing.M) {
 			os.Exit(fakeHost(os.Getenv("DCS_FAKE")))
 		}
 	}
+	// Built with -race, each helper would sleep for a second when it exits.
+	os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))
 	goleak.VerifyTestMain(m)
 }
 

@@ -18,7 +18,7 @@ import (
 
 // far is a host for tests: a shell of this machine with a HOME of its own.
 type far struct {
-	t     *testing.T
+	t     testing.TB
 	home  string
 	base  string   // the only place before work_dir
 	shell string   // text of a script that runs the bootstrap, which is "$3"

@@ -1,0 +1,77 @@
+package client
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// The program that is sent stays the one that was hashed when its file is
+// deleted or replaced, and it is compressed once for all who send it together.
+func TestBinaryOutlivesItsName(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "dcs-tui-linux-arm64")
+	want := bytes.Repeat([]byte("program"), 10000)
+	if err := os.WriteFile(path, want, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b, err := loadBinary(path, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.file.Close()
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	r, n, err := b.plain()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(r); err != nil || !bytes.Equal(got, want) || n != int64(len(want)) {
+		t.Errorf("%d bytes of %d, %v", len(got), n, err)
+	}
+	one, n, err := b.gzipped()
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, _, err := b.gzipped()
+	if err != nil || one.(*held).buf != two.(*held).buf {
+		t.Errorf("compressed twice, %v", err)
+	}
+	for _, r := range []io.Reader{one, two} {
+		packed, err := io.ReadAll(r)
+		if err != nil || int64(len(packed)) != n {
+			t.Fatalf("%d bytes, announced %d, %v", len(packed), n, err)
+		}
+		z, err := gzip.NewReader(bytes.NewReader(packed))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := io.ReadAll(z); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%d bytes unpacked, %v", len(got), err)
+		}
+	}
+	if len(b.hash) != 64 {
+		t.Errorf("hash %q", b.hash)
+	}
+}
+
+// BenchmarkConnect is what a connection costs when the helper is there: bootstrap
+// and hello over a local process, without the price of the link.
+func BenchmarkConnect(b *testing.B) {
+	f := &far{t: b, home: b.TempDir(), base: filepath.Join(b.TempDir(), "base"), shell: `exec "$@"`}
+	c := f.connector()
+	connect := func() {
+		w, err := f.connect(c)
+		if err != nil {
+			b.Fatal(err)
+		}
+		w.Close()
+	}
+	connect()
+	for b.Loop() {
+		connect()
+	}
+}
