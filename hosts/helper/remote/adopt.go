@@ -1,0 +1,153 @@
+//go:build linux
+
+package remote
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
+
+// adopt takes over what an earlier helper left in the spool: what waits is fed
+// again under our generation or, if it has lapsed, taken back; what runs is ours
+// to report on.
+func (h *helper) adopt() {
+	h.mu.Lock()
+	h.ctl.at(ctlEnd).Store(0)
+	rebooted := h.wasRebooted()
+	lapsed := rebooted || uptime() > h.ctl.lease()
+	if rebooted {
+		h.ctl.at(ctlLease).Store(0) // it was counted in the clock of another boot
+		h.ctl.at(ctlBeat).Store(0)
+	}
+	h.ctl.at(ctlLimit).Store(int64(h.limit))
+	gone := h.refeedLocked(lapsed)
+	h.takenLocked()
+	h.staffLocked()
+	h.ringer.ring()
+	var started []hosts.StartedJob
+	for id, r := range h.running {
+		started = append(started, hosts.StartedJob{Attempt: id, Slot: r.by.slot, At: r.at})
+	}
+	h.mu.Unlock()
+	if len(gone) > 0 {
+		h.out.send(&hosts.Withdrawn{Attempts: gone, Why: whyLapsed})
+	}
+	if len(started) > 0 {
+		slices.SortFunc(started, func(a, b hosts.StartedJob) int { return compareAttempts(a.Attempt, b.Attempt) })
+		h.out.send(&hosts.Started{Jobs: started})
+	}
+}
+
+// wasRebooted notes the boot in the spool and says whether the machine was
+// rebooted since the spool was last used.
+func (h *helper) wasRebooted() (rebooted bool) {
+	was, err := os.ReadFile(h.spool.path(fileBoot))
+	rebooted = err == nil && strings.TrimSpace(string(was)) != h.cfg.Boot
+	if err != nil || rebooted {
+		if err := os.WriteFile(h.spool.path(fileBoot), []byte(h.cfg.Boot+"\n"), 0o600); err != nil {
+			h.troubleLocked(fmt.Sprintf("spool: %v", err))
+		}
+	}
+	return rebooted
+}
+
+// refeedLocked renames waiting specs into our generation, which takes them away
+// from old tickets, and rings for them in the order of their ids.
+func (h *helper) refeedLocked(lapsed bool) (gone []jobs.AttemptID) {
+	names, err := h.spool.list(dirIn)
+	if err != nil {
+		h.troubleLocked(err.Error())
+		return nil
+	}
+	type spec struct {
+		name string
+		id   jobs.AttemptID
+	}
+	var specs []spec
+	for _, n := range names {
+		if id, ok := parseSpecName(n); ok {
+			specs = append(specs, spec{n, id})
+		}
+	}
+	slices.SortFunc(specs, func(a, b spec) int {
+		return cmp.Or(compareAttempts(a.id, b.id), strings.Compare(a.name, b.name))
+	})
+	for _, s := range specs {
+		switch {
+		case lapsed:
+			if unix.Unlinkat(h.in, s.name, 0) == nil {
+				gone = append(gone, s.id)
+			}
+		case unix.Renameat(h.in, s.name, h.in, specName(h.generation, s.id)) == nil:
+			h.waiting[s.id] = true
+			h.ringer.add(s.id)
+		}
+	}
+	return gone
+}
+
+// takenLocked brings what we believe to run into line with taken/: attempts of
+// living supervisors run, those of dead ones are looked into.
+func (h *helper) takenLocked() {
+	taken, err := h.spool.taken()
+	if err != nil {
+		h.troubleLocked(err.Error())
+		return
+	}
+	for id, by := range taken {
+		known := h.running[id]
+		switch {
+		case by.alive():
+			delete(h.waiting, id)
+			if known == nil {
+				h.running[id] = &run{by: by, at: h.takenAt(id, by), over: make(chan struct{})}
+			}
+		case known != nil:
+			h.resolveLocked(id, by, known.job)
+		default:
+			h.resolveLocked(id, by, 0)
+		}
+	}
+	for id, r := range h.running {
+		if _, ok := taken[id]; !ok {
+			h.resolveLocked(id, r.by, r.job) // it has ended and its report was lost
+		}
+	}
+}
+
+// takenAt says when a spec was taken: renaming sets the change time.
+func (h *helper) takenAt(id jobs.AttemptID, by holder) jobs.Stamp {
+	var st unix.Stat_t
+	if unix.Fstatat(h.taken, takenName(id, by), &st, 0) != nil {
+		return 0
+	}
+	return jobs.Stamp(st.Ctim.Nano())
+}
+
+// resolveLocked finds out, apart from all else, what became of an attempt whose
+// supervisor holds it no more or is dead.
+func (h *helper) resolveLocked(id jobs.AttemptID, by holder, job int) {
+	if h.resolved[id] {
+		return
+	}
+	h.resolved[id] = true
+	go func() {
+		p := h.examine(id, job)
+		h.mu.Lock()
+		delete(h.resolved, id)
+		if p.Answer != hosts.IsRunning && p.Answer != hosts.Unknown {
+			h.overLocked(id)
+			unix.Unlinkat(h.taken, takenName(id, by), 0)
+		}
+		h.mu.Unlock()
+		h.tell([]hosts.ProbedJob{p})
+	}()
+}

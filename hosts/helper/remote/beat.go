@@ -1,0 +1,90 @@
+//go:build linux
+
+package remote
+
+import (
+	"os"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"dcs-tui/hosts"
+)
+
+// beats sends a sign of life with measurements every beatTime. It touches no
+// file system but /proc: a hung NFS must not look like a dead host.
+func (h *helper) beats() {
+	m := &meter{}
+	m.measure(nil)
+	for range time.Tick(beatTime) {
+		h.out.send(h.beat(m))
+	}
+}
+
+func (h *helper) beat(m *meter) *hosts.Beat {
+	h.mu.Lock()
+	b := &hosts.Beat{Running: len(h.running), Buffered: len(h.waiting)}
+	roots := map[int]bool{}
+	for pid := range h.sups {
+		roots[pid] = true
+	}
+	for _, r := range h.running {
+		roots[r.by.pid] = true
+	}
+	h.mu.Unlock()
+	b.Seq, b.Uptime = h.pings.Load(), uptime()
+	b.Load = loadAverages()
+	b.Busy, b.Ours = m.measure(roots)
+	b.MemFree = memory().available
+	b.DiskFree, b.FSDelay = h.fs.now()
+	if p := h.progress.Load(); p != nil && len(*p) > 0 {
+		b.Progress = *p
+	}
+	return b
+}
+
+// fsState is what the file-system watch found last, and since when it is stuck.
+type fsState struct {
+	asked atomic.Int64 // boot clock, ns: when the present question was put; 0: none is open
+	free  atomic.Int64 // bytes
+	delay atomic.Int64 // ns the last answer took
+}
+
+// now returns free bytes (-1: not known in time) and the delay, which grows
+// while an answer is outstanding.
+func (f *fsState) now() (free int64, delay time.Duration) {
+	free, delay = f.free.Load(), time.Duration(f.delay.Load())
+	if asked := f.asked.Load(); asked != 0 {
+		if open := uptime() - time.Duration(asked); open > time.Second {
+			return -1, max(open, delay)
+		}
+	}
+	return free, delay
+}
+
+// watchFiles asks the file system of the attempts for a sign of life, and
+// work_dir for newer epochs. It may hang; the beats say so.
+func (h *helper) watchFiles() {
+	h.fs.free.Store(-1)
+	for {
+		began := uptime()
+		h.fs.asked.Store(int64(began))
+		free := int64(-1)
+		var st unix.Statfs_t
+		if unix.Statfs(h.dir, &st) == nil {
+			free = int64(st.Bavail) * st.Bsize
+		}
+		if d, err := os.Open(h.dir); err == nil {
+			d.Readdirnames(8)
+			d.Close()
+		}
+		h.fs.delay.Store(int64(uptime() - began))
+		h.fs.free.Store(free)
+		h.fs.asked.Store(0)
+		if by, err := fencedBy(h.workDir, h.open.Epoch); err == nil && by > 0 && h.fencedBy.Swap(int64(by)) == 0 {
+			h.out.send(&hosts.Trouble{Text: "a newer dispatcher owns this run; this one is shut out", Fatal: true})
+		}
+		time.Sleep(beatTime)
+	}
+}

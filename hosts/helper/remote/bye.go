@@ -1,0 +1,142 @@
+//go:build linux
+
+package remote
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"dcs-tui/jobs"
+)
+
+// leaveTime is how long supervisors have to leave at the end of a run.
+const leaveTime = 2 * time.Second
+
+// endRun cleans this host up: nothing of the run is alive afterwards (unless
+// children are to be kept), and the spool is gone. Outputs and sentinels stay.
+func (h *helper) endRun() {
+	h.takeBackAll("the run is over")
+	h.mu.Lock()
+	h.closing = true
+	h.takenLocked()
+	var busy []jobs.AttemptID
+	for id := range h.running {
+		busy = append(busy, id)
+	}
+	h.mu.Unlock()
+	if h.superseded() {
+		h.trouble(jobs.AttemptID{}, "another helper has taken over on this host; it must end the run")
+		return
+	}
+	h.endBusy(busy)
+	h.endChildren()
+	h.ctl.at(ctlLimit).Store(0)
+	h.ctl.at(ctlEnd).Store(1)
+	h.mu.Lock()
+	h.ringer.close()
+	h.mu.Unlock()
+	h.dismissAll()
+	settle(h.spool, &h.cfg)
+	h.removeSpool()
+}
+
+// endBusy ends attempts that still run when the run is over: copies that lost
+// the race, jobs that were given up.
+func (h *helper) endBusy(busy []jobs.AttemptID) {
+	done := make(chan struct{}, len(busy))
+	for _, id := range busy {
+		go func() {
+			h.end(id)
+			done <- struct{}{}
+		}()
+	}
+	for range busy {
+		<-done
+	}
+}
+
+// endChildren ends what jobs have left behind: all that carries a cookie of
+// this run and host, and all below our supervisors.
+func (h *helper) endChildren() {
+	if h.open.KeepChildren {
+		return
+	}
+	prefix := cookie(h.cfg.Run, h.cfg.Host, "")
+	marked := withCookie(func(s string) bool { return strings.HasPrefix(s, prefix) }, nil, nil)
+	left := endAll(func(t table) []proc {
+		spare := map[int]bool{}
+		var below []int
+		for pid, p := range t {
+			if h.isSupervisor(p) {
+				spare[pid] = true
+				below = append(below, t.under(pid)...)
+			}
+		}
+		for _, p := range marked(t) {
+			below = append(below, p.pid)
+		}
+		return t.pick(below, spare)
+	}, h.cfg.Grace)
+	if len(left) > 0 {
+		h.trouble(jobs.AttemptID{}, "these processes of the run could not be ended: "+name(left))
+	}
+}
+
+// isSupervisor says whether a process is a supervisor of this spool, by its
+// command line: those of earlier helpers are found too.
+func (h *helper) isSupervisor(p proc) bool {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.pid))
+	return err == nil && strings.Contains(string(b), "\x00"+wordSlot+"\x00"+h.spool.dir+"\x00")
+}
+
+// dismissAll waits for the supervisors to leave, and ends those that do not.
+func (h *helper) dismissAll() {
+	all := func(t table) (out []proc) {
+		for _, p := range t {
+			if endable(p) && h.isSupervisor(p) {
+				out = append(out, p)
+			}
+		}
+		return out
+	}
+	deadline := uptime() + leaveTime
+	for {
+		left := all(scan(nil))
+		if len(left) == 0 {
+			return
+		}
+		now := uptime()
+		if now >= deadline {
+			break
+		}
+		signalAll(left, unix.SIGUSR1) // those that stay with kept children look up
+		waitAny(left, min(deadline-now, 100*time.Millisecond))
+	}
+	for range killRounds {
+		left := all(scan(nil))
+		if len(left) == 0 {
+			return
+		}
+		signalAll(left, unix.SIGKILL)
+		waitAny(left, 100*time.Millisecond)
+	}
+}
+
+// removeSpool removes this host's directory and, if it was the last one, the run's.
+func (h *helper) removeSpool() {
+	os.Remove(BeatFile(h.dir, h.cfg.Host))
+	if names, err := h.spool.list(dirDone); err == nil && len(names) > 0 {
+		h.trouble(jobs.AttemptID{}, fmt.Sprintf("%d outcomes could not be written to %s; they are kept in %s",
+			len(names), h.dir, h.spool.path(dirDone)))
+		return
+	}
+	if err := os.RemoveAll(h.spool.dir); err != nil {
+		h.trouble(jobs.AttemptID{}, fmt.Sprintf("removing the spool: %v", err))
+	}
+	os.Remove(filepath.Dir(h.spool.dir)) // fails while other hosts' spools are there
+}

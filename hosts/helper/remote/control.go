@@ -1,0 +1,91 @@
+//go:build linux
+
+package remote
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// control is a page of memory that helpers and supervisors of one spool share: a
+// file of it mapped by all. Reading it costs no system call, and it outlives
+// each of them.
+type control struct{ mem []byte }
+
+const (
+	controlBytes = 64 << 10
+	controlMagic = 0x6463732d74756901 // "dcs-tui", version 1 of this page
+)
+
+// The words of the page.
+const (
+	ctlMagic      = iota
+	ctlLease           // boot clock, ns: no buffered job starts later
+	ctlLimit           // slots that may be busy; supervisors with a higher index take nothing
+	ctlGeneration      // counts the helpers of this spool; only the newest feeds it
+	ctlEpoch           // the highest epoch that opened this spool
+	ctlEnd             // 1: the run is over, supervisors leave even if children are left
+	ctlBeat            // boot clock, ns: when the beat file was last touched
+	ctlServing    = 16 // one word a slot: pid of the supervisor that takes tickets in it
+)
+
+// maxSlots is how many slots the page has room for.
+const maxSlots = controlBytes/8 - ctlServing - 1
+
+// openControl maps the spool's page, making it when there is none.
+func openControl(dir string) (*control, error) {
+	path := filepath.Join(dir, "control")
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("spool: %w", err)
+	}
+	defer f.Close()
+	// Written out, not just extended: touching a hole on a full disk would be SIGBUS.
+	if st, err := f.Stat(); err != nil {
+		return nil, fmt.Errorf("spool: %w", err)
+	} else if st.Size() < controlBytes {
+		if _, err := f.WriteAt(make([]byte, controlBytes), 0); err != nil {
+			return nil, fmt.Errorf("spool: %w", err)
+		}
+	}
+	mem, err := unix.Mmap(int(f.Fd()), 0, controlBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return nil, fmt.Errorf("spool: mapping %s: %w", path, err)
+	}
+	c := &control{mem}
+	if !c.at(ctlMagic).CompareAndSwap(0, controlMagic) && c.at(ctlMagic).Load() != controlMagic {
+		return nil, fmt.Errorf("spool: %s was made by another version of dcs-tui; end the run with that version, or remove %s", path, dir)
+	}
+	return c, nil
+}
+
+func (c *control) at(word int) *atomic.Int64 {
+	return (*atomic.Int64)(unsafe.Pointer(&c.mem[8*word]))
+}
+
+// serving is the word of one slot, 1 to maxSlots.
+func (c *control) serving(slot int) *atomic.Int64 {
+	return c.at(ctlServing + min(max(slot, 0), maxSlots))
+}
+
+func (c *control) lease() time.Duration { return time.Duration(c.at(ctlLease).Load()) }
+
+// extend raises the lease; it never shortens it, because the dispatcher counts
+// on a lease once given having run out only at its end.
+func (c *control) extend(to time.Duration) { raise(c.at(ctlLease), int64(to)) }
+
+// raise sets w to v unless it is higher already, and returns what it was.
+func raise(w *atomic.Int64, v int64) int64 {
+	for {
+		old := w.Load()
+		if old >= v || w.CompareAndSwap(old, v) {
+			return old
+		}
+	}
+}

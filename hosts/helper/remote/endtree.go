@@ -1,0 +1,157 @@
+//go:build linux
+
+package remote
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// choose picks, from a picture of all processes, those that shall end.
+type choose func(t table) []proc
+
+// withCookie chooses every process whose environment carries a cookie that ok
+// accepts, everything below such a process, and every process in one of the
+// given sessions (0: none). It never chooses the caller or the pids in spare.
+func withCookie(ok func(cookie string) bool, sessions []int, spare map[int]bool) choose {
+	return func(t table) []proc {
+		var roots []int
+		for pid, p := range t {
+			if spare[pid] || !endable(p) {
+				continue
+			}
+			hit := ok(cookieOf(pid))
+			for _, s := range sessions {
+				hit = hit || s > 0 && p.session == s
+			}
+			if hit {
+				roots = append(roots, pid)
+			}
+		}
+		return t.pick(append(t.under(roots...), roots...), spare)
+	}
+}
+
+// endable leaves out the dead, kernel threads and the caller itself.
+func endable(p proc) bool {
+	return p.state != 'Z' && p.state != 'X' && p.pid > 2 && p.ppid != 2 && p.pid != os.Getpid()
+}
+
+// pick returns the processes behind pids, each once.
+func (t table) pick(pids []int, spare map[int]bool) []proc {
+	var out []proc
+	seen := map[int]bool{}
+	for _, pid := range pids {
+		if p := t[pid]; !seen[pid] && !spare[pid] && endable(p) {
+			seen[pid] = true
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// killRounds bounds how often what is still there gets another KILL.
+const killRounds = 20
+
+// endAll ends what pick chooses: TERM and CONT, up to grace for them to go, then
+// KILL, looked up anew each round until nothing is left. It returns what could
+// not be ended (a process stuck in the kernel).
+func endAll(pick choose, grace time.Duration) []proc {
+	deadline := uptime() + grace
+	told := map[int]uint64{} // pid: start of what has had its TERM
+	for {
+		left := pick(scan(nil))
+		if len(left) == 0 {
+			return nil
+		}
+		now := uptime()
+		if now >= deadline {
+			break
+		}
+		var fresh []proc
+		for _, p := range left {
+			if told[p.pid] != p.start {
+				told[p.pid] = p.start
+				fresh = append(fresh, p)
+			}
+		}
+		signalAll(fresh, unix.SIGTERM, unix.SIGCONT)
+		// Woken early by the first that goes; never longer than a while, because
+		// what they start in the meantime must hear of it too.
+		waitAny(left, min(deadline-now, 250*time.Millisecond))
+	}
+	for range killRounds {
+		left := pick(scan(nil))
+		if len(left) == 0 {
+			return nil
+		}
+		signalAll(left, unix.SIGKILL)
+		waitAny(left, 500*time.Millisecond)
+	}
+	return pick(scan(nil))
+}
+
+// signalAll sends signals to exactly these processes: each is held by a pidfd
+// while its start time is compared, so that a recycled pid is never hit.
+func signalAll(ps []proc, signals ...unix.Signal) {
+	for _, p := range ps {
+		fd, err := unix.PidfdOpen(p.pid, 0)
+		if now, ok := readProc(p.pid); !ok || now.start != p.start {
+			if err == nil {
+				unix.Close(fd)
+			}
+			continue
+		}
+		for _, s := range signals {
+			if err == nil {
+				unix.PidfdSendSignal(fd, s, nil, 0)
+			} else { // a kernel older than 5.3
+				unix.Kill(p.pid, s)
+			}
+		}
+		if err == nil {
+			unix.Close(fd)
+		}
+	}
+}
+
+// waitAny waits until one of these processes has ended, at most d.
+func waitAny(ps []proc, d time.Duration) {
+	var fds []unix.PollFd
+	for _, p := range ps {
+		fd, err := unix.PidfdOpen(p.pid, 0)
+		if err != nil {
+			continue
+		}
+		defer unix.Close(fd)
+		if now, ok := readProc(p.pid); !ok || now.start != p.start || now.state == 'Z' {
+			return
+		}
+		fds = append(fds, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
+		if len(fds) == 256 {
+			break
+		}
+	}
+	if len(fds) == 0 {
+		d = min(d, 10*time.Millisecond) // no pidfds here, or all have gone: look again soon
+	}
+	unix.Poll(fds, int(d/time.Millisecond))
+}
+
+// name lists processes for a message to people.
+func name(ps []proc) string {
+	var b strings.Builder
+	for i, p := range ps {
+		if i == 8 {
+			fmt.Fprintf(&b, " and %d more", len(ps)-i)
+			break
+		}
+		comm, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", p.pid))
+		fmt.Fprintf(&b, " %d (%s)", p.pid, strings.TrimSpace(string(comm)))
+	}
+	return strings.TrimSpace(b.String())
+}

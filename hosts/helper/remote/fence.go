@@ -1,0 +1,78 @@
+//go:build linux
+
+package remote
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"dcs-tui/hosts"
+)
+
+// The fence: a dispatcher of epoch N makes the file epoch.N before it does
+// anything on a host; whoever finds a higher number does nothing any more.
+
+// passFence makes our epoch's file and returns a higher epoch, 0 if there is none.
+func passFence(dir string, o *hosts.Open) (int, error) {
+	if by, err := fencedBy(dir, o.Epoch); err != nil || by != 0 {
+		return by, err
+	}
+	path := filepath.Join(dir, "epoch."+strconv.Itoa(o.Epoch))
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return fencedBy(dir, o.Epoch) // another host's helper of the same dispatcher, or we before
+	}
+	if err != nil {
+		return 0, fmt.Errorf("work_dir cannot be used: %w", err)
+	}
+	_, err = fmt.Fprintf(f, "%s %s %s\n", o.Run, o.Host, o.Nonce)
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return 0, fmt.Errorf("work_dir cannot be used: %w", err)
+	}
+	// Looked at once more: of two that pass at the same time, the lower must see the higher.
+	return fencedBy(dir, o.Epoch)
+}
+
+// fencedBy lists dir for epochs above ours.
+func fencedBy(dir string, ours int) (int, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return 0, fmt.Errorf("looking for newer dispatchers: %w", err)
+	}
+	defer f.Close()
+	names, err := f.Readdirnames(-1)
+	if err != nil {
+		return 0, fmt.Errorf("looking for newer dispatchers: %w", err)
+	}
+	by := 0
+	for _, n := range names {
+		if s, ok := strings.CutPrefix(n, "epoch."); ok {
+			if e, err := strconv.Atoi(s); err == nil && e > ours {
+				by = max(by, e)
+			}
+		}
+	}
+	return by, nil
+}
+
+// fence returns the epoch that keeps us from acting on an order of the given
+// epoch, 0 if none does. It reads memory only: the directory is listed by
+// watchFiles, and another helper of this spool leaves its epoch in the shared page.
+func (h *helper) fence(epoch int) int {
+	by := int(max(h.fencedBy.Load(), h.ctl.at(ctlEpoch).Load(), int64(h.open.Epoch)))
+	if by > epoch {
+		return by
+	}
+	return 0
+}
+
+// superseded says that a newer helper serves this spool: we must not feed it.
+func (h *helper) superseded() bool { return h.ctl.at(ctlGeneration).Load() != h.generation }

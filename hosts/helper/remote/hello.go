@@ -1,0 +1,225 @@
+//go:build linux
+
+package remote
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
+
+// defaultGrace is the time between TERM and KILL unless Open says otherwise.
+const defaultGrace = 5 * time.Second
+
+// newHelper looks at the host and makes everything ready. Without a helper the
+// hello says why: Error, or FencedBy.
+func newHelper(o *hosts.Open) (*helper, *hosts.Hello) {
+	hello := &hosts.Hello{
+		Version:   hosts.ProtocolVersion,
+		BootID:    bootID(),
+		Uptime:    uptime(),
+		OS:        runtime.GOOS,
+		Arch:      runtime.GOARCH,
+		Cores:     runtime.NumCPU(),
+		MemBytes:  memory().total,
+		GPUs:      gpus(),
+		PID:       os.Getpid(),
+		WallClock: wall(),
+	}
+	hello.Slots = min(hosts.SlotRule{Fixed: o.Slots, Less: o.Less}.Count(hello.Cores), maxSlots)
+	h := &helper{
+		open:     o,
+		slots:    hello.Slots,
+		limit:    hello.Slots,
+		waiting:  map[jobs.AttemptID]bool{},
+		running:  map[jobs.AttemptID]*run{},
+		sups:     map[int]*supervisor{},
+		resolved: map[jobs.AttemptID]bool{},
+	}
+	if err := h.prepare(hello); err != nil {
+		hello.Error = err.Error()
+		return nil, hello
+	}
+	if hello.FencedBy != 0 {
+		return nil, hello
+	}
+	return h, hello
+}
+
+// prepare finds or makes the directories, passes the fence, and takes the spool.
+func (h *helper) prepare(hello *hosts.Hello) error {
+	o := h.open
+	if o.Version != hosts.ProtocolVersion {
+		return fmt.Errorf("the dispatcher speaks version %d, this helper %d", o.Version, hosts.ProtocolVersion)
+	}
+	if err := plainName("the run's uid", o.Run); err != nil {
+		return err
+	}
+	if err := plainName("the host's name", o.Host); err != nil {
+		return err
+	}
+	if err := h.findDirs(hello); err != nil {
+		return err
+	}
+	var err error
+	if hello.FencedBy, err = passFence(h.workDir, o); err != nil || hello.FencedBy != 0 {
+		return err
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("finding our own executable: %w", err)
+	}
+	if h.spool, err = makeSpool(filepath.Dir(filepath.Dir(exe)), o.Run, o.Host); err != nil {
+		return fmt.Errorf("making the spool: %w", err)
+	}
+	hello.Spool, hello.Dir = h.spool.dir, h.dir
+	if h.ctl, err = openControl(h.spool.dir); err != nil {
+		return err
+	}
+	if was := raise(h.ctl.at(ctlEpoch), int64(o.Epoch)); was > int64(o.Epoch) {
+		hello.FencedBy = int(was)
+		return nil
+	}
+	h.setConfig(hello)
+	h.generation = h.ctl.at(ctlGeneration).Add(1)
+	if err := h.spool.writeConfig(h.generation, &h.cfg); err != nil {
+		return err
+	}
+	if h.in, err = openat(unix.AT_FDCWD, h.spool.path(dirIn), unix.O_RDONLY|unix.O_DIRECTORY, 0); err == nil {
+		h.taken, err = openat(unix.AT_FDCWD, h.spool.path(dirTaken), unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	}
+	if err != nil {
+		return fmt.Errorf("opening the spool: %w", err)
+	}
+	if err := h.ringer.open(h.generation); err != nil {
+		return err
+	}
+	h.probes, h.reads = newWorker(), newWorker()
+	if o.Cwd != "" {
+		if err := cwdThere(o.Cwd); err != nil {
+			hello.CwdError = fmt.Sprintf("%v (jobs run where dcs-tui was started; see --cwd)", err)
+		}
+	}
+	return nil
+}
+
+// setConfig makes what supervisors are told.
+func (h *helper) setConfig(hello *hosts.Hello) {
+	o := h.open
+	shell := strings.Fields(o.Shell)
+	if len(shell) == 0 {
+		shell = []string{"/bin/sh"}
+	}
+	if path, err := exec.LookPath(shell[0]); err == nil {
+		shell[0] = path // otherwise each job says that there is no such shell
+	}
+	grace := time.Duration(o.GraceSeconds * float64(time.Second))
+	if grace <= 0 {
+		grace = defaultGrace
+	}
+	cwd := o.Cwd
+	if cwd == "" {
+		cwd, _ = os.UserHomeDir()
+	}
+	h.cfg = slotConfig{
+		Run: o.Run, Host: o.Host, Dir: h.dir, Boot: hello.BootID, Network: onNetwork(filepath.Join(h.dir, "attempts")),
+		Cwd: cwd, Shell: shell, Setup: o.Setup, Env: o.Env, Nice: o.Nice, Grace: grace,
+	}
+}
+
+// findDirs decides where attempts are written: the run directory if this host
+// sees its nonce, else the run's own directory below work_dir.
+func (h *helper) findDirs(hello *hosts.Hello) error {
+	work := h.open.WorkDir
+	home, herr := os.UserHomeDir()
+	switch {
+	case work == "":
+		work = "~/.dcs-tui"
+		fallthrough
+	case work == "~" || strings.HasPrefix(work, "~/"):
+		if herr != nil {
+			return fmt.Errorf("work_dir: %w; set work_dir to an absolute path", herr)
+		}
+		work = filepath.Join(home, strings.TrimPrefix(work[1:], "/"))
+	}
+	if !filepath.IsAbs(work) {
+		return fmt.Errorf("work_dir %q is not an absolute path", work)
+	}
+	h.workDir = filepath.Join(work, h.open.Run)
+	if err := os.MkdirAll(work, 0o700); err != nil {
+		return fmt.Errorf("work_dir cannot be used: %w; set work_dir for this host", err)
+	}
+	if err := ownDir(h.workDir); err != nil {
+		return fmt.Errorf("work_dir cannot be used: %w; set work_dir for this host", err)
+	}
+	h.dir = h.workDir
+	if hello.Shared = seesNonce(h.open.RunDir, h.open.Nonce); hello.Shared {
+		h.dir = h.open.RunDir
+	}
+	if err := tryWrite(filepath.Join(h.dir, "attempts")); err != nil {
+		return fmt.Errorf("no job can be run here, its files could not be written: %w", err)
+	}
+	return nil
+}
+
+// seesNonce lists the directory first: only what a listing shows is looked at,
+// because a name asked for too early can stay invisible for long on NFS.
+func seesNonce(dir, nonce string) bool {
+	if dir == "" || nonce == "" || !filepath.IsAbs(dir) || !listed(dir, "nonce") {
+		return false
+	}
+	b, err := os.ReadFile(filepath.Join(dir, "nonce"))
+	return err == nil && string(bytes.TrimSpace(b)) == strings.TrimSpace(nonce)
+}
+
+// listed says whether a directory's listing shows the name.
+func listed(dir, name string) bool {
+	f, err := os.Open(dir)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	names, _ := f.Readdirnames(-1)
+	return slices.Contains(names, name)
+}
+
+// tryWrite makes dir and writes a sentinel's worth of bytes there for good, so
+// that a directory that is read-only or full is found now, not by the first job.
+func tryWrite(dir string) error {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, ".try-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	_, err = f.Write(make([]byte, jobs.SentinelBytes))
+	if err == nil {
+		err = f.Sync()
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+func cwdThere(cwd string) error {
+	listed(filepath.Dir(cwd), "") // so that NFS looks anew
+	st, err := os.Stat(cwd)
+	if err == nil && !st.IsDir() {
+		err = fmt.Errorf("%s is not a directory", cwd)
+	}
+	return err
+}

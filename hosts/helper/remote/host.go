@@ -1,0 +1,185 @@
+//go:build linux
+
+package remote
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"dcs-tui/hosts"
+	"dcs-tui/hosts/helper/wire"
+	"dcs-tui/jobs"
+)
+
+// patience is how long a helper serves without hearing from the dispatcher. Its
+// supervisors go on without it.
+const patience = 30 * time.Second
+
+// helper is one `__host` process: it serves one channel.
+type helper struct {
+	open       *hosts.Open
+	dir        string // holds attempts/
+	workDir    string // of this run: epoch files, attempts unless shared
+	spool      spool
+	ctl        *control
+	cfg        slotConfig
+	generation int64
+	slots      int // by the rule
+	in, taken  int // descriptors of the spool's directories
+	out        *outbox
+	probes     *worker // probes and what else reads attempt files
+	reads      *worker // output for people: may wait behind nothing else
+	pings      atomic.Int64
+	fencedBy   atomic.Int64
+	fs         fsState
+	progress   atomic.Pointer[map[string]string]
+
+	mu       sync.Mutex
+	waiting  map[jobs.AttemptID]bool // handed over, not known to have been taken
+	running  map[jobs.AttemptID]*run
+	sups     map[int]*supervisor // ours, by pid
+	limit    int
+	ringer   ringer
+	closing  bool
+	crashes  int // supervisors in a row that died young
+	resolved map[jobs.AttemptID]bool
+}
+
+// run is an attempt that a supervisor holds.
+type run struct {
+	by   holder
+	job  int // pid and session of its shell; 0: not known
+	at   jobs.Stamp
+	over chan struct{} // closed when it has ended
+}
+
+// hostMain serves one channel: Open, Hello, then messages until the channel ends,
+// the run ends here, or nothing was heard for too long.
+func hostMain(stdin io.Reader, stdout io.Writer) error {
+	// A link that breaks shall be seen as an error, not kill us with a signal.
+	signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE, unix.SIGHUP)
+	in := wire.NewReader(stdin)
+	first, err := in.Read()
+	if err != nil {
+		return fmt.Errorf("waiting for the dispatcher's first message: %w", err)
+	}
+	open, ok := first.(*hosts.Open)
+	if !ok {
+		return fmt.Errorf("the dispatcher began with %q instead of open", first.Word())
+	}
+	h, hello := newHelper(open)
+	out := newOutbox(wire.NewWriter(stdout))
+	if h == nil {
+		out.send(hello)
+		out.flush()
+		return nil
+	}
+	h.out = out
+	out.send(hello)
+	return h.serve(in)
+}
+
+// serve runs the helper's goroutines and handles messages.
+func (h *helper) serve(in *wire.Reader) error {
+	ended := make(chan error, 4)
+	go func() { ended <- h.collect() }()
+	go h.reap()
+	go h.beats()
+	go h.watchFiles()
+	h.adopt()
+	go func() { ended <- h.housekeep() }()
+	silence := time.AfterFunc(patience, func() {
+		ended <- fmt.Errorf("nothing heard from the dispatcher for %v", patience)
+	})
+	go func() {
+		for {
+			m, err := in.Read()
+			if err != nil {
+				if errors.Is(err, io.EOF) {
+					err = nil
+				}
+				ended <- err
+				return
+			}
+			silence.Reset(patience)
+			if b, ok := m.(*hosts.Bye); ok && b.End {
+				silence.Stop() // cleaning up may take as long as it takes
+			}
+			if h.handle(m) {
+				ended <- nil
+				return
+			}
+		}
+	}()
+	select {
+	case err := <-ended:
+		h.out.flush()
+		return err
+	case err := <-h.out.broken:
+		return fmt.Errorf("writing to the dispatcher: %w", err)
+	}
+}
+
+// handle does what one message asks; true ends the helper.
+func (h *helper) handle(m hosts.Message) bool {
+	switch m := m.(type) {
+	case *hosts.Ping:
+		h.pings.Store(m.Seq)
+		h.extend(m.LeaseUptime)
+	case *hosts.Launch:
+		h.launch(m)
+	case *hosts.Limit:
+		h.setLimit(m.Slots)
+	case *hosts.Withdraw:
+		h.withdraw(m)
+	case *hosts.Kill:
+		h.kill(m)
+	case *hosts.Probe:
+		h.probe(m)
+	case *hosts.Read:
+		h.read(m)
+	case *hosts.Bye:
+		if m.End {
+			h.endRun()
+		}
+		return true
+	default:
+		h.trouble(jobs.AttemptID{}, fmt.Sprintf("the dispatcher sent %q, which a helper does not expect", m.Word()))
+	}
+	return false
+}
+
+func (h *helper) trouble(id jobs.AttemptID, text string) {
+	h.out.send(&hosts.Trouble{Attempt: id, Text: text})
+}
+
+// worker runs tasks one after the other, for file systems that may hang. It
+// refuses more than it can remember.
+type worker struct{ tasks chan func() }
+
+func newWorker() *worker {
+	w := &worker{make(chan func(), 256)}
+	go func() {
+		for f := range w.tasks {
+			f()
+		}
+	}()
+	return w
+}
+
+func (w *worker) do(f func()) bool {
+	select {
+	case w.tasks <- f:
+		return true
+	default:
+		return false
+	}
+}

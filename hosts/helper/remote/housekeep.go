@@ -1,0 +1,122 @@
+//go:build linux
+
+package remote
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"time"
+
+	"dcs-tui/jobs"
+)
+
+// beatTime is the time between two beats, and between two looks at the spool.
+const beatTime = 3 * time.Second
+
+// idleTime is how many looks in a row must find supervisors idle before all but
+// the warm ones are sent away: about 10 s.
+const idleTime = 4
+
+// housekeep looks after the spool every few seconds: what no report said, what
+// has lapsed, what could not be written before, what jobs say of their progress.
+func (h *helper) housekeep() error {
+	idle := 0
+	for range time.Tick(beatTime) {
+		if h.superseded() {
+			return errors.New("another helper has taken over on this host")
+		}
+		if uptime() > h.ctl.lease() {
+			h.takeBackAll(whyLapsed)
+		}
+		h.recount()
+		idle = h.sendAway(idle)
+		settle(h.spool, &h.cfg)
+		h.readProgress()
+	}
+	return nil
+}
+
+// recount compares what we believe with what the spool shows.
+func (h *helper) recount() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	names, err := h.spool.list(dirIn)
+	if err == nil {
+		there := make(map[jobs.AttemptID]bool, len(names))
+		for _, n := range names {
+			if id, ok := parseSpecName(n); ok {
+				there[id] = true
+			}
+		}
+		var lost []jobs.AttemptID
+		for id := range h.waiting {
+			if !there[id] {
+				lost = append(lost, id)
+			}
+		}
+		h.takenLocked() // removes from waiting what runs
+		for _, id := range lost {
+			if h.waiting[id] { // neither waits nor runs: over, or lapsed, and the report was lost
+				delete(h.waiting, id)
+				h.resolveLocked(id, holder{}, 0)
+			}
+		}
+	}
+	h.staffLocked()
+	h.ringer.again(h.waiting)
+}
+
+// sendAway dismisses supervisors that have been idle for a while. looks is how
+// often in a row there were some; the new count is returned.
+func (h *helper) sendAway(looks int) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	idle := 0
+	for _, s := range h.sups {
+		if h.ctl.serving(s.slot).Load() == int64(s.pid) {
+			idle++
+		}
+	}
+	for _, r := range h.running {
+		if h.sups[r.by.pid] != nil {
+			idle--
+		}
+	}
+	if len(h.waiting) > 0 || idle <= warm {
+		return 0
+	}
+	if looks+1 < idleTime {
+		return looks + 1
+	}
+	h.ringer.dismiss(idle - warm)
+	return 0
+}
+
+// maxProgress is how much of a progress file goes into a beat, in bytes.
+const maxProgress = 64
+
+// readProgress publishes what running jobs wrote to DCS_PROGRESS, and removes
+// what jobs that are over have left.
+func (h *helper) readProgress() {
+	names, err := h.spool.list(dirProgress)
+	if err != nil {
+		return
+	}
+	said := map[string]string{}
+	var buf [maxProgress]byte
+	for _, n := range names {
+		id, err := jobs.ParseAttemptID(n)
+		h.mu.Lock()
+		r := h.running[id]
+		h.mu.Unlock()
+		if err != nil || r == nil {
+			os.Remove(h.spool.path(dirProgress, n))
+			continue
+		}
+		if k, err := readInto(-1, h.spool.path(dirProgress, n), buf[:]); err == nil {
+			said[n] = strings.TrimSpace(string(buf[:k]))
+		}
+	}
+	h.progress.Store(&said)
+}

@@ -1,0 +1,93 @@
+//go:build linux
+
+package remote
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
+
+// kill ends attempts, each apart from the others.
+func (h *helper) kill(m *hosts.Kill) {
+	if by := h.fence(m.Epoch); by != 0 {
+		h.trouble(jobs.AttemptID{}, fmt.Sprintf("an older dispatcher's order to end jobs was not carried out: epoch %d owns this run", by))
+		return
+	}
+	gone := &hosts.Withdrawn{Why: m.Why}
+	h.mu.Lock()
+	for _, id := range m.Attempts {
+		if h.takeBackLocked(id) {
+			gone.Attempts = append(gone.Attempts, id)
+		}
+	}
+	h.mu.Unlock()
+	if len(gone.Attempts) > 0 {
+		h.out.send(gone)
+	}
+	for _, id := range m.Attempts {
+		if !slices.Contains(gone.Attempts, id) {
+			go h.end(id)
+		}
+	}
+}
+
+// end stops one attempt that is not in the spool any more.
+func (h *helper) end(id jobs.AttemptID) {
+	r := h.heldBy(id)
+	if r == nil {
+		// Over, or never here. What it left behind ends too.
+		if left := h.endAttempt(id, 0); len(left) > 0 {
+			h.trouble(id, fmt.Sprintf("%s could not be ended, these processes do not die: %s", id, name(left)))
+		}
+		p := h.examine(id, 0)
+		if p.Answer == hosts.NeverStarted {
+			h.out.send(&hosts.Withdrawn{Attempts: []jobs.AttemptID{id}, Why: "it had not started"})
+			return
+		}
+		h.tell([]hosts.ProbedJob{p})
+		return
+	}
+	// The supervisor ends the tree: it alone knows all of it, and says in the
+	// sentinel that we did it. The request stands before the signal.
+	if err := os.WriteFile(h.spool.path(dirStop, id.String()), nil, 0o600); err != nil {
+		h.trouble(id, fmt.Sprintf("spool: %v", err))
+	}
+	h.nudge(r.by)
+	// As long as its own attempts to end the tree may take, and a little.
+	late := time.NewTimer(h.cfg.Grace + 12*time.Second)
+	defer late.Stop()
+	select {
+	case <-r.over:
+		return
+	case <-late.C:
+	}
+	if left := h.endAttempt(id, r.job); len(left) > 0 {
+		h.trouble(id, fmt.Sprintf("%s could not be ended, these processes do not die: %s", id, name(left)))
+	}
+}
+
+// heldBy returns the run of an attempt that a living supervisor holds, nil if
+// there is none. It looks into taken/: the report may still be under way.
+func (h *helper) heldBy(id jobs.AttemptID) *run {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if r := h.running[id]; r != nil {
+		return r
+	}
+	h.takenLocked()
+	return h.running[id]
+}
+
+// nudge makes a supervisor look into stop/.
+func (h *helper) nudge(by holder) {
+	if p, ok := readProc(by.pid); ok && p.start == by.start {
+		signalAll([]proc{p}, unix.SIGUSR1)
+	}
+}

@@ -1,0 +1,181 @@
+//go:build linux
+
+package remote
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
+
+// launch takes a batch over into the spool, or refuses it.
+func (h *helper) launch(m *hosts.Launch) {
+	ids := make([]jobs.AttemptID, len(m.Jobs))
+	for i := range m.Jobs {
+		ids[i] = m.Jobs[i].Attempt
+	}
+	now := uptime()
+	switch by := h.fence(m.Epoch); {
+	case by != 0:
+		h.out.send(&hosts.Refused{Attempts: ids, FencedBy: by, Why: fmt.Sprintf("a newer dispatcher (epoch %d) owns this run", by)})
+		return
+	case now > m.ExpireUptime:
+		h.out.send(&hosts.Refused{Attempts: ids, Why: fmt.Sprintf("the launch came %v too late", now-m.ExpireUptime)})
+		return
+	case h.superseded():
+		h.out.send(&hosts.Refused{Attempts: ids, Why: "another helper has taken over on this host"})
+		return
+	}
+	h.extend(m.ExpireUptime)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	refused := &hosts.Refused{}
+	known := &hosts.Probed{}
+	var buf []byte
+	for i := range m.Jobs {
+		job := &m.Jobs[i]
+		if p, ok := h.knownLocked(job.Attempt); ok {
+			known.Jobs = append(known.Jobs, p)
+			continue
+		}
+		buf = appendSpec(buf[:0], job)
+		if err := h.spoolSpec(job.Attempt, buf); err != nil {
+			refused.Attempts = append(refused.Attempts, job.Attempt)
+			refused.Why = fmt.Sprintf("the spool %s could not take it: %v", h.spool.dir, err)
+			continue
+		}
+		h.waiting[job.Attempt] = true
+		h.ringer.add(job.Attempt)
+		// The first are rung at once, so that they start while the rest is written.
+		if i < 4 || i%16 == 15 {
+			h.staffLocked()
+			h.ringer.ring()
+		}
+	}
+	h.staffLocked()
+	h.ringer.ring()
+	if len(refused.Attempts) > 0 {
+		h.out.send(refused)
+	}
+	if len(known.Jobs) > 0 {
+		h.out.send(known)
+	}
+}
+
+// knownLocked says where an attempt stands that is in our hands already.
+func (h *helper) knownLocked(id jobs.AttemptID) (hosts.ProbedJob, bool) {
+	if r := h.running[id]; r != nil {
+		return hosts.ProbedJob{Attempt: id, Answer: hosts.IsRunning, Slot: r.by.slot, Started: r.at}, true
+	}
+	if h.waiting[id] {
+		return hosts.ProbedJob{Attempt: id, Answer: hosts.Buffered}, true
+	}
+	return hosts.ProbedJob{}, false
+}
+
+// spoolSpec writes a spec under its final name: nobody looks there before the
+// ticket has rung, and a torn one has a wrong checksum.
+func (h *helper) spoolSpec(id jobs.AttemptID, b []byte) error {
+	name := specName(h.generation, id)
+	fd, err := openat(h.in, name, unix.O_WRONLY|unix.O_CREAT|unix.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	err = writeAll(fd, b)
+	if cerr := unix.Close(fd); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		unix.Unlinkat(h.in, name, 0)
+	}
+	return err
+}
+
+// takeBackLocked removes a waiting spec. True means that it will never start.
+func (h *helper) takeBackLocked(id jobs.AttemptID) bool {
+	if !h.waiting[id] || unix.Unlinkat(h.in, specName(h.generation, id), 0) != nil {
+		return false
+	}
+	delete(h.waiting, id)
+	return true
+}
+
+// takeBackAll withdraws everything that waits and says so.
+func (h *helper) takeBackAll(why string) {
+	h.mu.Lock()
+	gone := &hosts.Withdrawn{Why: why}
+	for id := range h.waiting {
+		if h.takeBackLocked(id) {
+			gone.Attempts = append(gone.Attempts, id)
+		}
+	}
+	h.mu.Unlock()
+	if len(gone.Attempts) > 0 {
+		slices.SortFunc(gone.Attempts, compareAttempts)
+		h.out.send(gone)
+	}
+}
+
+func compareAttempts(a, b jobs.AttemptID) int {
+	if a.Job != b.Job {
+		return int(a.Job - b.Job)
+	}
+	return a.N - b.N
+}
+
+// whyLapsed is said of attempts that waited longer than they may.
+const whyLapsed = "its lease ran out before a slot was free"
+
+// extend gives what waits more time. What has lapsed already is taken back
+// first: the dispatcher may have queued it elsewhere.
+func (h *helper) extend(to time.Duration) {
+	if h.superseded() {
+		return
+	}
+	if uptime() > h.ctl.lease() {
+		h.takeBackAll(whyLapsed)
+	}
+	h.ctl.extend(to)
+}
+
+// withdraw takes buffered attempts back. What cannot be, is answered with what
+// has become of it.
+func (h *helper) withdraw(m *hosts.Withdraw) {
+	if h.fence(m.Epoch) != 0 {
+		h.trouble(jobs.AttemptID{}, "a withdrawal of an older dispatcher was not carried out")
+		return
+	}
+	gone := &hosts.Withdrawn{Why: "withdrawn"}
+	var rest []jobs.AttemptID
+	h.mu.Lock()
+	for _, id := range m.Attempts {
+		if h.takeBackLocked(id) {
+			gone.Attempts = append(gone.Attempts, id)
+		} else {
+			delete(h.waiting, id) // taken: it runs, or has run
+			rest = append(rest, id)
+		}
+	}
+	h.mu.Unlock()
+	if len(gone.Attempts) > 0 {
+		h.out.send(gone)
+	}
+	h.answer(rest)
+}
+
+// setLimit changes how many slots may be busy.
+func (h *helper) setLimit(n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.limit = min(max(0, n), maxSlots)
+	if !h.superseded() {
+		h.ctl.at(ctlLimit).Store(int64(h.limit))
+	}
+	h.staffLocked()
+	h.ringer.ring()
+}

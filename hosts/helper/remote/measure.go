@@ -1,0 +1,136 @@
+//go:build linux
+
+package remote
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// meter measures CPU between calls.
+type meter struct {
+	at     time.Duration
+	busy   uint64         // ticks all cores were busy since boot
+	ours   map[int]uint64 // by supervisor: ticks of its whole tree, dead members included
+	kernel map[int]bool   // pids of kernel threads: not worth reading each time
+	calls  int
+}
+
+// rescan is after how many measurements kernel threads are looked at again.
+const rescan = 20
+
+// measure returns how many cores were busy since the last call, with all and
+// with the trees of the given supervisors.
+func (m *meter) measure(roots map[int]bool) (busy, ours float64) {
+	now, ticks := uptime(), busyTicks()
+	if m.calls++; m.calls%rescan == 1 {
+		m.kernel = nil
+	}
+	trees := m.trees(roots)
+	if span := (now - m.at).Seconds() * userHZ; m.at > 0 && span > 0 {
+		busy = float64(ticks-min(m.busy, ticks)) / span
+		for root, t := range trees {
+			// What a tree had used before it was first seen is counted from its birth.
+			ours += float64(t-min(m.ours[root], t)) / span
+		}
+	}
+	m.at, m.busy, m.ours = now, ticks, trees
+	return busy, ours
+}
+
+// trees sums the CPU time of each supervisor's tree. The dead are in their
+// parent's sum, so the total only grows.
+func (m *meter) trees(roots map[int]bool) map[int]uint64 {
+	sums := make(map[int]uint64, len(roots))
+	if len(roots) == 0 {
+		return sums
+	}
+	t := scan(m.kernel)
+	if m.kernel == nil {
+		m.kernel = map[int]bool{}
+		for pid, p := range t {
+			if pid == 2 || p.ppid == 2 {
+				m.kernel[pid] = true
+			}
+		}
+	}
+	for root := range roots {
+		if p, ok := t[root]; ok {
+			sums[root] = p.ticks
+		}
+	}
+	for pid, p := range t {
+		up := p.ppid
+		for hops := 0; hops < 64; hops++ {
+			if roots[up] && pid != up {
+				sums[up] += p.ticks
+				break
+			}
+			q, ok := t[up]
+			if !ok {
+				break
+			}
+			up = q.ppid
+		}
+	}
+	return sums
+}
+
+// busyTicks reads the first line of /proc/stat: all but idle and waiting for I/O.
+func busyTicks() (n uint64) {
+	var buf [256]byte
+	k, _ := readInto(unix.AT_FDCWD, "/proc/stat", buf[:])
+	line, _, _ := bytes.Cut(buf[:k], []byte{'\n'})
+	for i, w := range bytes.Fields(line) {
+		switch i {
+		case 0, 4, 5, 9, 10: // name, idle, iowait; guest times are in user and nice already
+		default:
+			n += number(w)
+		}
+	}
+	return n
+}
+
+func loadAverages() (l [3]float64) {
+	b, _ := os.ReadFile("/proc/loadavg")
+	for i, w := range bytes.Fields(b) {
+		if i == len(l) {
+			break
+		}
+		l[i], _ = strconv.ParseFloat(string(w), 64)
+	}
+	return l
+}
+
+type memInfo struct{ total, available int64 }
+
+// memory reads /proc/meminfo, in bytes.
+func memory() (m memInfo) {
+	b, _ := os.ReadFile("/proc/meminfo")
+	for line := range bytes.Lines(b) {
+		w := bytes.Fields(line)
+		if len(w) < 2 {
+			continue
+		}
+		switch string(w[0]) {
+		case "MemTotal:":
+			m.total = int64(number(w[1])) << 10
+		case "MemAvailable:":
+			m.available = int64(number(w[1])) << 10
+		}
+	}
+	return m
+}
+
+// gpus counts NVIDIA devices: /dev/nvidia0, /dev/nvidia1 …
+func gpus() (n int) {
+	for ; ; n++ {
+		if _, err := os.Stat("/dev/nvidia" + strconv.Itoa(n)); err != nil {
+			return n
+		}
+	}
+}

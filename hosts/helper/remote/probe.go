@@ -1,0 +1,223 @@
+//go:build linux
+
+package remote
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
+
+// probe answers what is known of attempts.
+func (h *helper) probe(m *hosts.Probe) {
+	if by := h.fence(m.Epoch); by != 0 {
+		h.trouble(jobs.AttemptID{}, fmt.Sprintf("a question of an older dispatcher was not answered: epoch %d owns this run", by))
+		return
+	}
+	h.answer(m.Attempts)
+}
+
+// answer says of each attempt where it stands, looking into the attempt files
+// for those that are not in our hands. It does not wait for file systems.
+func (h *helper) answer(ids []jobs.AttemptID) {
+	if len(ids) == 0 {
+		return
+	}
+	now := &hosts.Probed{}
+	var rest []jobs.AttemptID
+	h.mu.Lock()
+	for _, id := range ids {
+		if p, ok := h.knownLocked(id); ok {
+			now.Jobs = append(now.Jobs, p)
+		} else {
+			rest = append(rest, id)
+		}
+	}
+	h.mu.Unlock()
+	if len(now.Jobs) > 0 {
+		h.out.send(now)
+	}
+	if len(rest) == 0 {
+		return
+	}
+	if h.probes.do(func() {
+		var found []hosts.ProbedJob
+		for _, id := range rest {
+			found = append(found, h.examine(id, 0))
+		}
+		h.tell(found)
+	}) {
+		return
+	}
+	unknown := &hosts.Probed{}
+	for _, id := range rest {
+		unknown.Jobs = append(unknown.Jobs, hosts.ProbedJob{Attempt: id, Why: "the file system does not answer"})
+	}
+	h.out.send(unknown)
+}
+
+// tell sends answers; outcomes go as exits.
+func (h *helper) tell(found []hosts.ProbedJob) {
+	exits, probed := &hosts.Exits{}, &hosts.Probed{}
+	for _, p := range found {
+		if p.Answer == hosts.HasExited {
+			exits.Jobs = append(exits.Jobs, hosts.ExitedJob{Attempt: p.Attempt, Slot: p.Slot, Outcome: *p.Outcome})
+		}
+		probed.Jobs = append(probed.Jobs, p)
+	}
+	if len(exits.Jobs) > 0 {
+		h.out.send(exits)
+	}
+	h.out.send(probed)
+}
+
+// examine finds out what became of an attempt from the files alone: held by a
+// living supervisor, a sentinel, a claim. "Never started" it says only after it
+// has made the claim itself; "dead" only when nothing of the attempt is left.
+// job is its session if known.
+func (h *helper) examine(id jobs.AttemptID, job int) hosts.ProbedJob {
+	p := hosts.ProbedJob{Attempt: id}
+	// In this order: what is not held any more has its sentinel by now.
+	taken, err := h.spool.taken()
+	if err != nil {
+		p.Why = err.Error()
+		return p
+	}
+	if by, ok := taken[id]; ok && by.alive() {
+		p.Answer, p.Slot, p.Started = hosts.IsRunning, by.slot, h.takenAt(id, by)
+		return p
+	}
+	torn, err := h.sentinel(&p)
+	if err != nil {
+		p.Why = err.Error()
+		return p
+	}
+	if p.Answer == hosts.HasExited {
+		return p
+	}
+	c, answer, err := h.readClaim(id)
+	if err != nil {
+		p.Why = err.Error()
+		return p
+	}
+	if answer != hosts.Dead {
+		p.Answer = answer
+		return p
+	}
+	return h.bodies(p, c, torn, job)
+}
+
+// bodies decides about an attempt that was claimed, is held by nobody, and has
+// no sentinel: it is dead once nothing of it is left.
+func (h *helper) bodies(p hosts.ProbedJob, c claim, torn bool, job int) hosts.ProbedJob {
+	switch {
+	case c.host != "" && c.host != h.cfg.Host:
+		p.Why = "it was claimed by host " + c.host
+		return p
+	case c.boot != "" && c.boot != h.cfg.Boot:
+		p.Answer, p.Why = hosts.Dead, "the host was rebooted while it ran"
+		return p
+	}
+	if left := h.endAttempt(p.Attempt, job); len(left) > 0 {
+		p.Why = "processes of it could not be ended: " + name(left)
+		return p
+	}
+	p.Answer, p.Why = hosts.Dead, "its supervisor died"
+	if torn {
+		p.Why = "its sentinel is damaged"
+	}
+	return p
+}
+
+// endAttempt ends every process that carries the attempt's cookie or is in its
+// session, and returns what could not be ended.
+func (h *helper) endAttempt(id jobs.AttemptID, job int) []proc {
+	mine := cookie(h.cfg.Run, h.cfg.Host, id.String())
+	return endAll(withCookie(func(s string) bool { return s == mine }, []int{job}, nil), min(h.cfg.Grace, 2*time.Second))
+}
+
+// sentinel looks for an outcome, where it belongs and in the spool. torn: there
+// is a file, but not a whole sentinel.
+func (h *helper) sentinel(p *hosts.ProbedJob) (torn bool, err error) {
+	for _, path := range []string{jobs.AttemptFile(h.dir, p.Attempt, jobs.FileExit), h.spool.path(dirDone, p.Attempt.String())} {
+		b, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return torn, err
+		}
+		o, _, slot, err := jobs.DecodeSentinel(b, h.cfg.Run, p.Attempt)
+		if err != nil {
+			torn = true
+			continue
+		}
+		if !o.OK() {
+			o.LastLine = lastLineOf(jobs.AttemptFile(h.dir, p.Attempt, jobs.FileErr))
+		}
+		p.Answer, p.Slot, p.Started, p.Outcome = hosts.HasExited, slot, o.Started, &o
+		return false, nil
+	}
+	return torn, nil
+}
+
+func lastLineOf(path string) string {
+	fd, err := openat(unix.AT_FDCWD, path, unix.O_RDONLY, 0)
+	if err != nil {
+		return ""
+	}
+	defer unix.Close(fd)
+	return lastLine(fd)
+}
+
+// readClaim reads the claim, or makes it as a tombstone if there is none: then
+// the attempt can never start. Dead here means: claimed by somebody.
+func (h *helper) readClaim(id jobs.AttemptID) (c claim, a hosts.Answer, err error) {
+	path := jobs.AttemptFile(h.dir, id, jobs.FileClaim)
+	for range 2 {
+		b, err := os.ReadFile(path)
+		if err == nil {
+			if c, err = parseClaim(b); err != nil {
+				return claim{}, hosts.Dead, nil // cut short: its maker died before it started anything, or the machine did
+			}
+			if c.tombstone {
+				return c, hosts.NeverStarted, nil
+			}
+			return c, hosts.Dead, nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return c, hosts.Unknown, err
+		}
+		if err := h.tombstone(id); err == nil {
+			return c, hosts.NeverStarted, nil
+		} else if !errors.Is(err, errClaimed) {
+			return c, hosts.Unknown, err
+		}
+	}
+	return c, hosts.Unknown, errClaimed
+}
+
+func (h *helper) tombstone(id jobs.AttemptID) error {
+	dir := jobs.AttemptFile(h.dir, id, jobs.FileClaim)
+	dir = dir[:len(dir)-len(id.String()+".claim")]
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	fd, err := openat(unix.AT_FDCWD, dir, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	self, _ := readProc(os.Getpid())
+	return makeClaim(fd, h.cfg.Network, &claim{
+		tombstone: true, run: h.cfg.Run, attempt: id, host: h.cfg.Host,
+		by: holder{0, self.pid, self.start}, boot: h.cfg.Boot, at: wall(),
+	})
+}

@@ -1,0 +1,179 @@
+//go:build linux
+
+package remote
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// proc is one process as /proc/PID/stat tells of it. A process is known by pid
+// and start (and the boot): a pid alone may have passed to a stranger.
+type proc struct {
+	pid, ppid, session int
+	state              byte
+	start              uint64 // clock ticks since boot, field 22
+	ticks              uint64 // user and system time, its own and of children it waited for
+}
+
+// userHZ is the unit of times in /proc: fixed at 100 in the kernel's interface.
+const userHZ = 100
+
+// readProc reads /proc/PID/stat.
+func readProc(pid int) (proc, bool) {
+	var buf [1024]byte
+	path := append(strconv.AppendInt([]byte("/proc/"), int64(pid), 10), "/stat"...)
+	n, err := readInto(unix.AT_FDCWD, string(path), buf[:])
+	if err != nil {
+		return proc{}, false
+	}
+	return parseStat(pid, buf[:n])
+}
+
+// parseStat reads the fields after the last ')': a command's name may itself
+// hold blanks and parentheses.
+func parseStat(pid int, b []byte) (p proc, ok bool) {
+	i := bytes.LastIndexByte(b, ')')
+	if i < 0 || i+2 >= len(b) {
+		return p, false
+	}
+	p.pid = pid
+	field := 3
+	for rest := b[i+2:]; len(rest) > 0; field++ {
+		word := rest
+		if j := bytes.IndexByte(rest, ' '); j >= 0 {
+			word, rest = rest[:j], rest[j+1:]
+		} else {
+			rest = nil
+		}
+		switch field {
+		case 3:
+			if len(word) > 0 {
+				p.state = word[0]
+			}
+		case 4:
+			p.ppid = int(number(word))
+		case 6:
+			p.session = int(number(word))
+		case 14, 15, 16, 17:
+			p.ticks += number(word)
+		case 22:
+			p.start = number(word)
+			return p, true
+		}
+	}
+	return p, false
+}
+
+func number(b []byte) (n uint64) {
+	for _, c := range b {
+		if c < '0' || c > '9' {
+			return n
+		}
+		n = n*10 + uint64(c-'0')
+	}
+	return n
+}
+
+// readInto reads at most len(buf) bytes of a file with three system calls.
+func readInto(dirfd int, name string, buf []byte) (int, error) {
+	fd, err := openat(dirfd, name, unix.O_RDONLY, 0)
+	if err != nil {
+		return 0, err
+	}
+	defer unix.Close(fd)
+	total := 0
+	for total < len(buf) {
+		n, err := unix.Read(fd, buf[total:])
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return total, err
+		}
+		if n == 0 {
+			break
+		}
+		total += n
+	}
+	return total, nil
+}
+
+// openat opens with close-on-exec and repeats an interrupted call.
+func openat(dirfd int, name string, flags int, mode uint32) (int, error) {
+	for {
+		fd, err := unix.Openat(dirfd, name, flags|unix.O_CLOEXEC, mode)
+		if err != unix.EINTR {
+			return fd, err
+		}
+	}
+}
+
+// table is a picture of all processes of this machine.
+type table map[int]proc
+
+// scan takes the picture, leaving out the pids in skip.
+func scan(skip map[int]bool) table {
+	d, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	names, _ := d.Readdirnames(-1)
+	d.Close()
+	t := make(table, len(names))
+	for _, n := range names {
+		if n[0] < '1' || n[0] > '9' {
+			continue
+		}
+		pid, err := strconv.Atoi(n)
+		if err != nil || skip[pid] {
+			continue
+		}
+		if p, ok := readProc(pid); ok {
+			t[pid] = p
+		}
+	}
+	return t
+}
+
+// under returns the pids of everything below the roots, without the roots.
+func (t table) under(roots ...int) []int {
+	kids := map[int][]int{}
+	for pid, p := range t {
+		kids[p.ppid] = append(kids[p.ppid], pid)
+	}
+	var out []int
+	seen := map[int]bool{}
+	for queue := roots; len(queue) > 0; queue = queue[1:] {
+		if p := queue[0]; !seen[p] {
+			seen[p] = true
+			queue = append(queue[:len(queue):len(queue)], kids[p]...)
+			out = append(out, kids[p]...)
+		}
+	}
+	return out
+}
+
+// cookieVar is the environment variable by which every process of an attempt
+// can be found, whatever session or parent it has by now: RUN/HOST/ATTEMPT.
+const cookieVar = "DCS_COOKIE"
+
+// cookieOf reads the cookie with which a process began; "" when it has none or
+// belongs to somebody else.
+func cookieOf(pid int) string {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
+	if err != nil {
+		return ""
+	}
+	for len(b) > 0 {
+		word, rest, _ := bytes.Cut(b, []byte{0})
+		if v, ok := bytes.CutPrefix(word, []byte(cookieVar+"=")); ok {
+			return string(v)
+		}
+		b = rest
+	}
+	return ""
+}

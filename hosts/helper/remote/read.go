@@ -1,0 +1,51 @@
+//go:build linux
+
+package remote
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
+
+// read answers with a piece of an output file, from a goroutine that may hang
+// with its file system.
+func (h *helper) read(m *hosts.Read) {
+	if !h.reads.do(func() { h.out.send(h.chunk(m)) }) {
+		h.out.send(&hosts.Chunk{ID: m.ID, Size: -1, Why: "the file system does not answer"})
+	}
+}
+
+func (h *helper) chunk(m *hosts.Read) *hosts.Chunk {
+	c := &hosts.Chunk{ID: m.ID, Size: -1}
+	if m.File != jobs.FileOut && m.File != jobs.FileErr {
+		c.Why = fmt.Sprintf("%q is not an output file", m.File)
+		return c
+	}
+	f, err := os.Open(jobs.AttemptFile(h.dir, m.Attempt, m.File))
+	if err != nil {
+		c.Why = err.Error()
+		return c
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		c.Why = err.Error()
+		return c
+	}
+	c.Size, c.Offset = st.Size(), m.Offset
+	if m.Offset < 0 {
+		c.Offset = max(0, c.Size+m.Offset)
+	}
+	room := min(int64(max(0, m.Limit)), hosts.MaxChunk, max(0, c.Size-c.Offset))
+	c.Bulk = make([]byte, room)
+	n, err := f.ReadAt(c.Bulk, c.Offset)
+	c.Bulk = c.Bulk[:n]
+	if err != nil && err != io.EOF {
+		c.Size, c.Why = -1, err.Error()
+	}
+	return c
+}

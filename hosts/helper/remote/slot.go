@@ -1,0 +1,229 @@
+//go:build linux
+
+package remote
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"dcs-tui/jobs"
+)
+
+// ticketFD is the descriptor on which a supervisor finds its tickets.
+const ticketFD = 3
+
+// slot is a supervisor: it takes one spec after the other and runs it. All but
+// watch belongs to the one goroutine of the loop.
+type slot struct {
+	spool      spool
+	ctl        *control
+	cfg        *slotConfig
+	by         holder
+	generation int64
+
+	in, taken, reports int // descriptors
+	env                *jobEnv
+	progress           string
+	cookies            string // what all our cookies begin with
+
+	shardID string // the shard directory that shardFD is open on
+	shardFD int
+
+	left  map[int]uint64 // pid: start of children that earlier jobs left behind
+	watch watch
+	buf   []byte // specs are read into it
+	line  []byte // reports are written in it
+}
+
+// slotMain is `__slot SPOOL INDEX GENERATION`. It returns when there is nothing
+// left to do for it.
+func slotMain(args []string) error {
+	if len(args) != 3 {
+		return errors.New("this is started by the helper, not by people")
+	}
+	index, err1 := strconv.Atoi(args[1])
+	generation, err2 := strconv.ParseInt(args[2], 10, 64)
+	if err1 != nil || err2 != nil {
+		return fmt.Errorf("%q %q are not a slot and a generation", args[1], args[2])
+	}
+	s := &slot{spool: spool{args[0]}, generation: generation, shardFD: -1, left: map[int]uint64{}}
+	if err := s.open(index); err != nil {
+		return err
+	}
+	s.loop()
+	return nil
+}
+
+// open makes the process what it must be and opens what it needs.
+func (s *slot) open(index int) error {
+	unix.CloseOnExec(ticketFD)
+	// One job at a time is all there is to do, and the process shall stay small:
+	// its size is the floor of what is measured as a job's peak memory.
+	runtime.GOMAXPROCS(1)
+	debug.SetGCPercent(50)
+	// Children that lose their parent come to us, so the tree can be found.
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("becoming a subreaper: %w", err)
+	}
+	var err error
+	if s.cfg, err = s.spool.readConfig(s.generation); err != nil {
+		return err
+	}
+	if s.cfg.Nice != 0 {
+		niceAll(s.cfg.Nice)
+	}
+	if s.ctl, err = openControl(s.spool.dir); err != nil {
+		return err
+	}
+	self, ok := readProc(os.Getpid())
+	if !ok {
+		return errors.New("/proc is not mounted on this host; it is needed to run jobs")
+	}
+	s.by = holder{index, self.pid, self.start}
+	for _, d := range []struct {
+		fd    *int
+		name  string
+		flags int
+	}{
+		{&s.in, dirIn, unix.O_RDONLY | unix.O_DIRECTORY},
+		{&s.taken, dirTaken, unix.O_RDONLY | unix.O_DIRECTORY},
+		// Opened for both, so that it is there whether a helper reads it or not.
+		{&s.reports, fileReports, unix.O_RDWR | unix.O_NONBLOCK},
+	} {
+		if *d.fd, err = openat(unix.AT_FDCWD, s.spool.path(d.name), d.flags, 0); err != nil {
+			return fmt.Errorf("opening %s: %w", s.spool.path(d.name), err)
+		}
+	}
+	s.ctl.serving(index).Store(int64(s.by.pid))
+	s.cookies = cookie(s.cfg.Run, s.cfg.Host, "")
+	s.progress = s.spool.path(dirProgress) + "/"
+	s.env = newJobEnv(os.Environ(), s.cfg, index)
+	s.buf = make([]byte, 16<<10)
+	s.watch.slot = s
+	// Caught, not ignored: what is ignored stays ignored in jobs.
+	signals := make(chan os.Signal, 16)
+	signal.Notify(signals, unix.SIGUSR1, unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM)
+	go s.watch.listen(signals)
+	return nil
+}
+
+// niceAll sets the priority of every thread: on Linux it is a thread's property,
+// and jobs inherit it from whichever thread starts them.
+func niceAll(nice int) {
+	tasks, _ := os.ReadDir("/proc/self/task")
+	for _, t := range tasks {
+		if tid, err := strconv.Atoi(t.Name()); err == nil {
+			unix.Setpriority(unix.PRIO_PROCESS, tid, nice)
+		}
+	}
+}
+
+// loop takes tickets until none will come, or we are one too many.
+func (s *slot) loop() {
+	var ticket [ticketBytes]byte
+	for !s.superfluous() {
+		s.reap()
+		n, err := unix.Read(ticketFD, ticket[:])
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil || n != ticketBytes {
+			break // the helper is gone and the pipe is drained
+		}
+		generation, id := parseTicket(ticket[:])
+		if id.Job == 0 {
+			break // asked to leave
+		}
+		if s.superfluous() {
+			// The ticket was for somebody; the spec stays where it is.
+			s.report(&report{kind: repTrouble, attempt: id, why: ticketReturned})
+			break
+		}
+		s.run(generation, id)
+	}
+	s.leave()
+}
+
+// ticketReturned tells the helper to ring once more for that attempt.
+const ticketReturned = "ticket returned"
+
+// superfluous says that this supervisor should take nothing more.
+func (s *slot) superfluous() bool {
+	return int64(s.by.slot) > s.ctl.at(ctlLimit).Load() ||
+		s.generation != s.ctl.at(ctlGeneration).Load() || s.ctl.at(ctlEnd).Load() != 0
+}
+
+// leave stays while there are descendants: as their subreaper we are the only
+// one who can find them all.
+func (s *slot) leave() {
+	s.ctl.serving(s.by.slot).CompareAndSwap(int64(s.by.pid), 0)
+	settle(s.spool, s.cfg)
+	s.watch.idle()
+	for s.ctl.at(ctlEnd).Load() == 0 {
+		if _, err := syscall.Wait4(-1, nil, 0, nil); err != nil && err != syscall.EINTR {
+			return // no child is left
+		}
+	}
+}
+
+// reap collects children of earlier jobs that have ended since.
+func (s *slot) reap() {
+	for len(s.left) > 0 {
+		pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
+		if err == syscall.ECHILD {
+			clear(s.left)
+		}
+		if err != nil || pid <= 0 {
+			return
+		}
+		delete(s.left, pid)
+	}
+}
+
+// report writes one line for the helper, or drops it: it never waits.
+func (s *slot) report(r *report) {
+	r.by = s.by
+	s.line = r.append(s.line[:0])
+	if len(s.line) <= maxReport {
+		unix.Write(s.reports, s.line)
+	}
+}
+
+// shard opens the directory of a job's attempt files, making it if need be. The
+// last one stays open.
+func (s *slot) shard(id jobs.ID) (int, error) {
+	name := jobs.ShardDir(id)
+	if name == s.shardID {
+		return s.shardFD, nil
+	}
+	s.forgetShard()
+	dir := filepath.Join(s.cfg.Dir, "attempts", name)
+	fd, err := openat(unix.AT_FDCWD, dir, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	if err == unix.ENOENT {
+		if err := os.MkdirAll(dir, 0o777); err != nil {
+			return -1, err
+		}
+		fd, err = openat(unix.AT_FDCWD, dir, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	}
+	if err != nil {
+		return -1, fmt.Errorf("opening %s: %w", dir, err)
+	}
+	s.shardID, s.shardFD = name, fd
+	return fd, nil
+}
+
+func (s *slot) forgetShard() {
+	if s.shardFD >= 0 {
+		unix.Close(s.shardFD)
+	}
+	s.shardID, s.shardFD = "", -1
+}

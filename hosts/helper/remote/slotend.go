@@ -1,0 +1,198 @@
+//go:build linux
+
+package remote
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"dcs-tui/jobs"
+)
+
+// reserve makes the file that will be the sentinel and its 512 bytes, so that a
+// disk that fills up meanwhile cannot keep the outcome from being written.
+func reserve(dir int, id jobs.AttemptID, network bool) (int, error) {
+	fd, err := openat(dir, id.String()+"."+string(jobs.FileReserved), unix.O_RDWR|unix.O_CREAT|unix.O_TRUNC, 0o666)
+	if err != nil {
+		return -1, err
+	}
+	if network {
+		// Only fsync makes the server say now whether there is room.
+		if err = writeAll(fd, make([]byte, jobs.SentinelBytes)); err == nil {
+			err = unix.Fsync(fd)
+		}
+	} else if err = unix.Fallocate(fd, 0, 0, jobs.SentinelBytes); err == unix.EOPNOTSUPP {
+		err = writeAll(fd, make([]byte, jobs.SentinelBytes))
+	}
+	if err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
+}
+
+// writeAll writes b at the beginning of the file.
+func writeAll(fd int, b []byte) error {
+	for off := 0; off < len(b); {
+		n, err := unix.Pwrite(fd, b[off:], int64(off))
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		off += n
+	}
+	return nil
+}
+
+// finish writes the sentinel, lets go of the spec and reports. When the
+// sentinel cannot be written, a copy stands in the spool until it can.
+func (s *slot) finish(a *attempt, dir int, o *jobs.Outcome) {
+	b := jobs.EncodeSentinel(s.cfg.Run, a.id, s.cfg.Host, s.by.slot, *o)
+	err := s.seal(a, dir, b)
+	s.close(a)
+	exit := &report{kind: repExited, attempt: a.id, outcome: *o}
+	if err == nil {
+		s.drop(a, exit)
+		return
+	}
+	s.forgetShard() // perhaps its handle is stale
+	s.report(&report{kind: repTrouble, attempt: a.id,
+		why: fmt.Sprintf("the outcome of %s could not be written to %s: %v; kept on the host, tried again", a.id, s.cfg.Dir, err)})
+	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
+		if replace(s.spool.path(dirDone), a.id.String(), b) == nil {
+			break
+		}
+		if writeSentinel(s.cfg.Dir, a.id, b) == nil || s.ctl.at(ctlEnd).Load() != 0 {
+			break
+		}
+		// Both disks refuse: the helper may still pass the outcome on.
+		s.report(exit)
+		time.Sleep(wait)
+	}
+	s.drop(a, exit)
+}
+
+// seal turns the reserved file into the sentinel.
+func (s *slot) seal(a *attempt, dir int, b []byte) error {
+	if err := writeAll(a.reserve, b); err != nil {
+		return err
+	}
+	if s.cfg.Network {
+		if err := unix.Fsync(a.reserve); err != nil {
+			return err
+		}
+	}
+	err := unix.Close(a.reserve)
+	a.reserve = -1
+	if err != nil {
+		return err
+	}
+	id := a.id.String()
+	return unix.Renameat(dir, id+"."+string(jobs.FileReserved), dir, id+"."+string(jobs.FileExit))
+}
+
+// settle writes the sentinels that wait in the spool to where they belong.
+func settle(s spool, cfg *slotConfig) {
+	names, _ := s.list(dirDone)
+	for _, n := range names {
+		id, err := jobs.ParseAttemptID(n)
+		if err != nil {
+			continue // half written, or not ours
+		}
+		b, err := os.ReadFile(s.path(dirDone, n))
+		if err != nil {
+			continue
+		}
+		if _, _, _, err := jobs.DecodeSentinel(b, cfg.Run, id); err == nil && writeSentinel(cfg.Dir, id, b) == nil {
+			os.Remove(s.path(dirDone, n))
+		}
+	}
+}
+
+// writeSentinel puts a sentinel in place without a reservation.
+func writeSentinel(dir string, id jobs.AttemptID, b []byte) error {
+	path := jobs.AttemptFile(dir, id, jobs.FileExit)
+	if err := replace(filepath.Dir(path), filepath.Base(path), b); err != nil {
+		return err
+	}
+	os.Remove(jobs.AttemptFile(dir, id, jobs.FileReserved))
+	return nil
+}
+
+// replace writes a file whole or not at all: under another name, fsynced, closed,
+// renamed.
+func replace(dir, name string, b []byte) error {
+	f, err := os.CreateTemp(dir, "."+name+".*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	if err == nil {
+		err = f.Sync()
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), filepath.Join(dir, name))
+	}
+	if err != nil {
+		os.Remove(f.Name())
+	}
+	return err
+}
+
+// leftChildren counts descendants that the job which has just ended left
+// behind, and remembers its children as not the next job's.
+func (s *slot) leftChildren() int {
+	for {
+		pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
+		if err == syscall.EINTR {
+			continue
+		}
+		if err != nil { // none: the usual case, for one system call
+			clear(s.left)
+			return 0
+		}
+		if pid == 0 {
+			break
+		}
+		delete(s.left, pid)
+	}
+	t := scan(nil)
+	n := 0
+	for pid, p := range t {
+		if p.ppid != s.by.pid || p.state == 'Z' || s.left[pid] == p.start {
+			continue
+		}
+		s.left[pid] = p.start
+		n += 1 + len(t.under(pid))
+	}
+	return n
+}
+
+// maxLastLine is how much of stderr's last line a report carries, in bytes.
+const maxLastLine = 200
+
+// lastLine returns the beginning of the last line of a file that is not blank.
+func lastLine(fd int) string {
+	var st unix.Stat_t
+	if unix.Fstat(fd, &st) != nil {
+		return ""
+	}
+	buf := make([]byte, min(st.Size, 4096))
+	n, _ := unix.Pread(fd, buf, st.Size-int64(len(buf)))
+	b := bytes.TrimRight(buf[:max(0, n)], " \t\r\n\x00")
+	b = b[bytes.LastIndexByte(b, '\n')+1:]
+	return string(b[:min(len(b), maxLastLine)])
+}
+
+func timeOf(tv syscall.Timeval) time.Duration { return time.Duration(tv.Nano()) }

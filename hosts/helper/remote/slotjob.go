@@ -1,0 +1,286 @@
+//go:build linux
+
+package remote
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
+
+// attempt is the job at hand: its files, from the claim to the sentinel.
+type attempt struct {
+	id      jobs.AttemptID
+	taken   string // name in taken/
+	claim   claim
+	out     int // descriptors; -1: not open
+	err     int
+	reserve int
+	script  string // "" unless the command was too long for an argument
+}
+
+// run does what a ticket asks: take the spec, unless it was withdrawn or taken,
+// and run it, unless its lease has run out or it was claimed before.
+func (s *slot) run(generation int64, id jobs.AttemptID) {
+	name := specName(generation, id)
+	if uptime() > s.ctl.lease() {
+		// Removed rather than left: what has lapsed must never be fed again.
+		if unix.Unlinkat(s.in, name, 0) == nil {
+			s.report(&report{kind: repLapsed, attempt: id})
+		}
+		return
+	}
+	a := &attempt{id: id, taken: takenName(id, s.by), out: -1, err: -1, reserve: -1}
+	if unix.Renameat(s.in, name, s.taken, a.taken) != nil {
+		return // withdrawn, or a ticket of old
+	}
+	job, err := s.readSpec(a)
+	if err != nil {
+		s.refuse(a, err)
+		return
+	}
+	dir, err := s.prepare(a)
+	switch {
+	case errors.Is(err, errClaimed):
+		s.close(a)
+		s.drop(a, &report{kind: repKnown, attempt: id})
+		return
+	case err != nil:
+		s.refuse(a, err)
+		return
+	}
+	// Looked at again in the last instant: taking and claiming can have hung.
+	if uptime() > s.ctl.lease() {
+		s.unprepare(a, dir)
+		s.drop(a, &report{kind: repLapsed, attempt: id})
+		return
+	}
+	s.execute(a, dir, job)
+}
+
+func (s *slot) readSpec(a *attempt) (*hosts.LaunchJob, error) {
+	for {
+		n, err := readInto(s.taken, a.taken, s.buf)
+		if err != nil {
+			return nil, fmt.Errorf("reading its specification: %w", err)
+		}
+		if n < len(s.buf) {
+			job, err := parseSpec(s.buf[:n])
+			if err == nil && job.Attempt != a.id {
+				err = fmt.Errorf("%w: it is of attempt %s", errSpec, job.Attempt)
+			}
+			return job, err
+		}
+		s.buf = make([]byte, 2*len(s.buf))
+	}
+}
+
+// prepare makes the claim and the files. On error nothing was started and
+// nothing will be.
+func (s *slot) prepare(a *attempt) (dir int, err error) {
+	a.claim = claim{run: s.cfg.Run, attempt: a.id, host: s.cfg.Host, by: s.by, boot: s.cfg.Boot, at: wall()}
+	for try := 0; ; try++ {
+		if dir, err = s.shard(a.id.Job); err != nil {
+			return dir, err
+		}
+		err = makeClaim(dir, s.cfg.Network, &a.claim)
+		// A directory that was removed under us, or a stale handle: open it anew, once.
+		if try > 0 || err != unix.ENOENT && err != unix.ESTALE {
+			break
+		}
+		s.forgetShard()
+	}
+	if err != nil {
+		if !errors.Is(err, errClaimed) {
+			err = fmt.Errorf("making the claim in %s: %w", s.cfg.Dir, err)
+		}
+		return dir, err
+	}
+	if err := s.makeFiles(a, dir); err != nil {
+		s.unprepare(a, dir)
+		return dir, fmt.Errorf("making its files in %s: %w", s.cfg.Dir, err)
+	}
+	return dir, nil
+}
+
+func (s *slot) makeFiles(a *attempt, dir int) (err error) {
+	id := a.id.String()
+	// Appending, so that two writers to one file do not overwrite each other.
+	const flags = unix.O_CREAT | unix.O_TRUNC | unix.O_APPEND
+	if a.out, err = openat(dir, id+".out", flags|unix.O_WRONLY, 0o666); err != nil {
+		return err
+	}
+	if a.err, err = openat(dir, id+".err", flags|unix.O_RDWR, 0o666); err != nil {
+		return err
+	}
+	a.reserve, err = reserve(dir, a.id, s.cfg.Network)
+	return err
+}
+
+// unprepare leaves a tombstone and no empty promise of a sentinel.
+func (s *slot) unprepare(a *attempt, dir int) {
+	bury(dir, a.claim)
+	unix.Unlinkat(dir, a.id.String()+"."+string(jobs.FileReserved), 0)
+	s.close(a)
+}
+
+func (s *slot) close(a *attempt) {
+	for _, fd := range []*int{&a.out, &a.err, &a.reserve} {
+		if *fd >= 0 {
+			unix.Close(*fd)
+			*fd = -1
+		}
+	}
+}
+
+// refuse gives an attempt back that could not be started here: infrastructure,
+// not the job's fault.
+func (s *slot) refuse(a *attempt, err error) {
+	s.close(a)
+	s.drop(a, &report{kind: repRefused, attempt: a.id, why: err.Error()})
+}
+
+// drop lets go of a taken spec, then says why.
+func (s *slot) drop(a *attempt, r *report) {
+	unix.Unlinkat(s.taken, a.taken, 0)
+	s.report(r)
+}
+
+// execute starts the shell, waits for it and writes down how it ended.
+func (s *slot) execute(a *attempt, dir int, job *hosts.LaunchJob) {
+	id := a.id.String()
+	o := jobs.Outcome{}
+	pid, err := s.start(a, job, id, &o)
+	if err == syscall.EAGAIN || err == syscall.ENOMEM {
+		s.removeScript(a)
+		s.unprepare(a, dir)
+		s.refuse(a, fmt.Errorf("starting a process: %w", err))
+		return
+	}
+	if err == nil {
+		s.watch.begin(a.id, pid, job.Timeout)
+		s.report(&report{kind: repStarted, attempt: a.id, job: pid, at: o.Started})
+		s.wait(pid, &o)
+		o.TimedOut, o.Stopped = s.watch.end()
+		o.LeftChildren = s.leftChildren()
+	} else {
+		s.explain(err, job, &o)
+	}
+	s.removeScript(a)
+	if !o.OK() {
+		o.LastLine = lastLine(a.err)
+	}
+	s.finish(a, dir, &o)
+}
+
+// maxArgument is the longest command handed to the shell as an argument (the
+// kernel's limit is 128 KiB); longer ones go through a script.
+const maxArgument = 100 << 10
+
+// start runs the shell in a session of its own, with no descriptor but the three.
+func (s *slot) start(a *attempt, job *hosts.LaunchJob, id string, o *jobs.Outcome) (int, error) {
+	setup := job.Setup
+	if setup == "" {
+		setup = s.cfg.Setup
+	}
+	text := job.Command
+	if setup != "" {
+		text = setup + "\n" + text
+	}
+	argv := make([]string, 0, 4)
+	argv = append(argv, s.cfg.Shell...)
+	o.Started = wall()
+	o.Ended = o.Started
+	if len(text) <= maxArgument {
+		argv = append(argv, "-c", text)
+	} else {
+		a.script = s.spool.path(dirScript, id)
+		if err := os.WriteFile(a.script, []byte(text), 0o600); err != nil {
+			return 0, err
+		}
+		argv = append(argv, a.script)
+	}
+	return syscall.ForkExec(argv[0], argv, &syscall.ProcAttr{
+		Dir:   s.cwd(job),
+		Env:   s.env.of(job, s.cookies+id, s.progress+id),
+		Files: []uintptr{0, uintptr(a.out), uintptr(a.err)},
+		Sys:   &syscall.SysProcAttr{Setsid: true},
+	})
+}
+
+func (s *slot) cwd(job *hosts.LaunchJob) string {
+	if job.Cwd != "" {
+		return job.Cwd
+	}
+	return s.cfg.Cwd
+}
+
+func (s *slot) removeScript(a *attempt) {
+	if a.script != "" {
+		os.Remove(a.script)
+	}
+}
+
+// wait collects children until the job's shell has ended; orphans come by too.
+func (s *slot) wait(pid int, o *jobs.Outcome) {
+	var ws syscall.WaitStatus
+	var ru syscall.Rusage
+	for {
+		got, err := syscall.Wait4(-1, &ws, 0, &ru)
+		if err == syscall.EINTR {
+			continue
+		}
+		if err != nil { // cannot be: the shell is our child and nobody else waits
+			o.Error = "its end was not seen: " + err.Error()
+			return
+		}
+		if got == pid {
+			break
+		}
+		delete(s.left, got)
+	}
+	o.Ended = wall()
+	o.Exit, o.Signal = ws.ExitStatus(), ""
+	if ws.Signaled() {
+		o.Exit, o.Signal = 0, unix.SignalName(ws.Signal())
+	}
+	o.CPU = timeOf(ru.Utime) + timeOf(ru.Stime)
+	o.MaxRSSBytes = ru.Maxrss << 10
+}
+
+// explain says why the shell could not be started, with the exit code a shell
+// gives for it: 127 when there is no such file, else 126.
+func (s *slot) explain(err error, job *hosts.LaunchJob, o *jobs.Outcome) {
+	o.Exit = 126
+	cwd := s.cwd(job)
+	st, cerr := os.Stat(cwd)
+	switch {
+	case cwd != "" && errors.Is(cerr, fs.ErrNotExist):
+		o.Exit = 127
+		o.Error = fmt.Sprintf("the working directory %s does not exist on %s; see --cwd", cwd, s.cfg.Host)
+	case cwd != "" && cerr != nil:
+		o.Error = fmt.Sprintf("the working directory on %s: %v", s.cfg.Host, cerr)
+	case cwd != "" && !st.IsDir():
+		o.Error = fmt.Sprintf("the working directory %s is not a directory on %s", cwd, s.cfg.Host)
+	case cwd != "" && unix.Access(cwd, unix.X_OK) != nil:
+		o.Error = fmt.Sprintf("the working directory %s cannot be entered on %s", cwd, s.cfg.Host)
+	case err == syscall.EINVAL:
+		o.Error = "the command or its environment contains a NUL byte"
+	case err == syscall.E2BIG:
+		o.Error = "the environment is larger than this host allows"
+	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, exec.ErrNotFound):
+		o.Exit = 127
+		o.Error = fmt.Sprintf("the shell %s does not exist on %s", strings.Join(s.cfg.Shell, " "), s.cfg.Host)
+	default:
+		o.Error = fmt.Sprintf("starting the shell %s on %s: %v", strings.Join(s.cfg.Shell, " "), s.cfg.Host, err)
+	}
+}

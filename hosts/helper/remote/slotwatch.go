@@ -1,0 +1,215 @@
+//go:build linux
+
+package remote
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"dcs-tui/jobs"
+)
+
+// beatEvery is how often a host's beat file is touched while it runs jobs.
+const beatEvery = 10 * time.Second
+
+// watch looks after the running job from beside the loop, which is blocked
+// waiting for it: timeout, requests to stop, the beat file. Short jobs without a
+// timeout cost it nothing.
+type watch struct {
+	slot *slot
+
+	mu       sync.Mutex
+	cur      *current    // nil: no job runs
+	leaving  bool        // the loop is over
+	asked    bool        // a stop came in when no job ran: it may be for the next
+	ticking  bool        // the timer of the beat is armed
+	deadline *time.Timer // of the current job's timeout
+
+	touching atomic.Bool // the beat file is being written; NFS may hang
+}
+
+// current is the running job.
+type current struct {
+	id       jobs.AttemptID
+	pid      int
+	left     map[int]uint64
+	timedOut bool
+	stopped  bool
+	ending   chan struct{} // closed when its tree has been ended; nil: not asked to
+}
+
+// begin is called by the loop when a job has started.
+func (w *watch) begin(id jobs.AttemptID, pid int, timeout time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c := &current{id: id, pid: pid}
+	w.cur = c
+	if len(w.slot.left) > 0 {
+		c.left = maps.Clone(w.slot.left)
+	}
+	if timeout > 0 {
+		w.deadline = time.AfterFunc(timeout, func() { w.stop(c, true) })
+	}
+	if !w.ticking {
+		w.ticking = true
+		time.AfterFunc(beatEvery, w.tick)
+	}
+	if w.asked {
+		w.asked = false
+		go w.look()
+	}
+}
+
+// end is called by the loop when the job's shell has ended. It waits until a
+// tree that is being ended has ended.
+func (w *watch) end() (timedOut, stopped bool) {
+	w.mu.Lock()
+	c := w.cur
+	w.cur = nil
+	if w.deadline != nil {
+		w.deadline.Stop()
+		w.deadline = nil
+	}
+	ending := c.ending
+	timedOut, stopped = c.timedOut, c.stopped
+	w.mu.Unlock()
+	if ending != nil {
+		<-ending
+	}
+	if stopped {
+		os.Remove(w.slot.spool.path(dirStop, c.id.String()))
+	}
+	return timedOut, stopped
+}
+
+// idle is called by the loop when it will run no further job.
+func (w *watch) idle() {
+	w.mu.Lock()
+	w.leaving = true
+	w.mu.Unlock()
+}
+
+// listen takes the helper's signal: look into stop/, or see that the run is over.
+func (w *watch) listen(signals <-chan os.Signal) {
+	for s := range signals {
+		if s != unix.SIGUSR1 {
+			continue // a terminal that closed, a polite shutdown: the job decides for itself
+		}
+		w.mu.Lock()
+		leaving := w.leaving
+		w.asked = w.cur == nil
+		w.mu.Unlock()
+		if leaving && w.slot.ctl.at(ctlEnd).Load() != 0 {
+			os.Exit(0)
+		}
+		w.look()
+	}
+}
+
+// look ends the current job if the helper asks for it.
+func (w *watch) look() {
+	w.mu.Lock()
+	c := w.cur
+	w.mu.Unlock()
+	if c == nil {
+		return
+	}
+	if _, err := os.Lstat(w.slot.spool.path(dirStop, c.id.String())); err == nil {
+		w.stop(c, false)
+	}
+}
+
+// stop ends the tree of c, unless it is over or being ended already.
+func (w *watch) stop(c *current, timeout bool) {
+	w.mu.Lock()
+	if w.cur != c {
+		w.mu.Unlock()
+		return
+	}
+	if timeout {
+		c.timedOut = !c.stopped
+	} else {
+		c.stopped = !c.timedOut
+	}
+	if c.ending != nil {
+		w.mu.Unlock()
+		return
+	}
+	c.ending = make(chan struct{})
+	w.mu.Unlock()
+	go func() {
+		defer close(c.ending)
+		if left := endAll(w.tree(c), w.slot.cfg.Grace); len(left) > 0 {
+			line := (&report{kind: repTrouble, attempt: c.id, by: w.slot.by,
+				why: fmt.Sprintf("%s could not be ended, these processes do not die: %s", c.id, name(left))}).append(nil)
+			unix.Write(w.slot.reports, line)
+		}
+	}()
+}
+
+// tree chooses all that belongs to c: by cookie, by session, everything below
+// such a process, and the children that fell to us without a cookie (a process
+// can clear its environment) and were not left by an earlier job.
+func (w *watch) tree(c *current) choose {
+	mine := w.slot.cookies + c.id.String()
+	spare := map[int]bool{w.slot.by.pid: true}
+	return func(t table) []proc {
+		var roots []int
+		for pid, p := range t {
+			if p.ppid != w.slot.by.pid || c.left[pid] == p.start && p.start != 0 {
+				continue
+			}
+			if mark := cookieOf(pid); mark == mine || mark == "" {
+				roots = append(roots, pid)
+			}
+		}
+		for _, p := range withCookie(func(s string) bool { return s == mine }, []int{c.pid}, spare)(t) {
+			roots = append(roots, p.pid)
+		}
+		return t.pick(append(t.under(roots...), roots...), spare)
+	}
+}
+
+// tick touches the beat file while a job runs, and stops when none does.
+func (w *watch) tick() {
+	w.mu.Lock()
+	running := w.cur != nil
+	w.ticking = running
+	w.mu.Unlock()
+	if !running {
+		return
+	}
+	time.AfterFunc(beatEvery, w.tick)
+	w.touch()
+}
+
+// touch writes the time into the host's beat file, once in beatEvery for all
+// supervisors of the host. It blocks only its own goroutine when NFS hangs.
+func (w *watch) touch() {
+	if !w.touching.CompareAndSwap(false, true) {
+		return // the last one still hangs
+	}
+	defer w.touching.Store(false)
+	last := w.slot.ctl.at(ctlBeat)
+	now, was := int64(uptime()), last.Load()
+	if now-was < int64(beatEvery*9/10) || !last.CompareAndSwap(was, now) {
+		return
+	}
+	path := BeatFile(w.slot.cfg.Dir, w.slot.cfg.Host)
+	fd, err := openat(unix.AT_FDCWD, path, unix.O_WRONLY|unix.O_CREAT, 0o666)
+	if err == nil {
+		finish(fd, fmt.Appendf(nil, "%019d %s\n", wall(), w.slot.cfg.Boot))
+	}
+}
+
+// BeatFile is the file that a host's supervisors rewrite every 10 s while they
+// run jobs that last: wall clock in nanoseconds, a blank, the boot id. dir is the
+// directory that holds attempts/.
+func BeatFile(dir, host string) string { return filepath.Join(dir, "attempts", "beat."+host) }

@@ -1,0 +1,364 @@
+//go:build linux
+
+package remote
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"dcs-tui/hosts"
+	"dcs-tui/hosts/helper/wire"
+	"dcs-tui/jobs"
+)
+
+// bound is how long a test waits for what must come; it is no measurement.
+const bound = 60 * time.Second
+
+// world is a host for tests: a place for the program, a run directory, a work_dir.
+type world struct {
+	t       testing.TB
+	base    string
+	runDir  string
+	workDir string
+	run     string
+	cookie  string
+}
+
+func newWorld(t testing.TB) *world {
+	t.Helper()
+	root := t.TempDir()
+	w := &world{t: t, base: filepath.Join(root, "base"), runDir: filepath.Join(root, "run"),
+		workDir: filepath.Join(root, "work"), run: fmt.Sprintf("r%d", time.Now().UnixNano())}
+	for _, d := range []string{filepath.Join(w.base, "bin"), w.runDir} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(t, filepath.Join(w.runDir, "nonce"), "nonce-"+w.run+"\n")
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	place := filepath.Join(w.base, "bin", "dcs-tui-test")
+	if os.Link(exe, place) != nil {
+		b, err := os.ReadFile(exe)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(place, b, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(w.nothingLeft)
+	return w
+}
+
+// nothingLeft ends what is left of the world's processes and fails for it (promise 4).
+func (w *world) nothingLeft() {
+	of := func(t table) (out []proc) {
+		for pid, p := range t {
+			cmd, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+			if endable(p) && (strings.Contains(string(cmd), w.base) || strings.HasPrefix(cookieOf(pid), w.run+"/")) {
+				out = append(out, p)
+			}
+		}
+		return out
+	}
+	if left := of(scan(nil)); len(left) > 0 && !w.t.Failed() {
+		w.t.Errorf("processes are left behind: %s", name(left))
+	}
+	endAll(of, 0)
+}
+
+func (w *world) open() *hosts.Open {
+	return &hosts.Open{Version: hosts.ProtocolVersion, Run: w.run, RunName: "test", Host: "melon1", Epoch: 1,
+		RunDir: w.runDir, Nonce: "nonce-" + w.run, WorkDir: w.workDir, Cwd: w.runDir, Slots: 2, GraceSeconds: 0.2}
+}
+
+func (w *world) file(id string, f jobs.File) string {
+	w.t.Helper()
+	return jobs.AttemptFile(w.runDir, attemptID(w.t, id), f)
+}
+
+func (w *world) content(id string, f jobs.File) string {
+	w.t.Helper()
+	b, err := os.ReadFile(w.file(id, f))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return string(b)
+}
+
+func (w *world) spool() spool { return spool{filepath.Join(w.base, "runs", w.run, "melon1")} }
+
+// fifo makes a pipe by which a job and its test wait for each other.
+func (w *world) fifo(name string) string {
+	w.t.Helper()
+	p := filepath.Join(w.runDir, name)
+	if err := unix.Mkfifo(p, 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	return p
+}
+
+// hear waits until somebody writes a line into the pipe.
+func (w *world) hear(fifo string) string {
+	w.t.Helper()
+	f, err := os.OpenFile(fifo, os.O_RDWR, 0)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer f.Close()
+	f.SetReadDeadline(time.Now().Add(bound))
+	var line []byte
+	for b := make([]byte, 1); ; {
+		if _, err := f.Read(b); err != nil {
+			w.t.Fatalf("nothing was written to %s: %v", filepath.Base(fifo), err)
+		}
+		if b[0] == '\n' {
+			return string(line)
+		}
+		line = append(line, b[0])
+	}
+}
+
+// say writes a line into the pipe, for a job that reads it.
+func (w *world) say(fifo string) {
+	w.t.Helper()
+	f, err := os.OpenFile(fifo, os.O_RDWR, 0)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	fmt.Fprintln(f, "go")
+	w.t.Cleanup(func() { f.Close() })
+}
+
+// far is a helper with the dispatcher's end of its channel.
+type far struct {
+	w       *world
+	cmd     *exec.Cmd
+	in      io.WriteCloser
+	out     *wire.Writer
+	msgs    chan hosts.Message
+	readErr error
+	stderr  strings.Builder
+	hello   *hosts.Hello
+	pending []hosts.Message
+	ended   bool
+}
+
+func (w *world) start(open *hosts.Open) *far {
+	w.t.Helper()
+	f := &far{w: w, msgs: make(chan hosts.Message, 4096)}
+	f.cmd = exec.Command(filepath.Join(w.base, "bin", "dcs-tui-test"), wordHost)
+	f.cmd.Stderr = &f.stderr
+	in, err1 := f.cmd.StdinPipe()
+	out, err2 := f.cmd.StdoutPipe()
+	if err := f.cmd.Start(); err1 != nil || err2 != nil || err != nil {
+		w.t.Fatal(err1, err2, err)
+	}
+	f.in, f.out = in, wire.NewWriter(in)
+	go func() {
+		defer close(f.msgs)
+		r := wire.NewReader(out)
+		for {
+			m, err := r.Read()
+			if err != nil {
+				f.readErr = err
+				return
+			}
+			f.msgs <- m
+		}
+	}()
+	w.t.Cleanup(func() {
+		if !f.ended {
+			f.cmd.Process.Kill()
+			f.cmd.Wait()
+		}
+	})
+	f.send(open)
+	f.hello = await(f, func(h *hosts.Hello) bool { return true })
+	if f.hello.Error == "" && f.hello.FencedBy == 0 {
+		f.ping(time.Hour)
+	}
+	return f
+}
+
+func (f *far) send(msgs ...hosts.Message) {
+	f.w.t.Helper()
+	if err := f.out.Write(msgs...); err != nil {
+		f.w.t.Fatalf("to the helper: %v; it said %q", err, f.stderr.String())
+	}
+}
+
+func (f *far) ping(lease time.Duration) { f.send(&hosts.Ping{Seq: 1, LeaseUptime: uptime() + lease}) }
+
+func (f *far) launch(list ...hosts.LaunchJob) {
+	f.w.t.Helper()
+	f.send(&hosts.Launch{Epoch: 1, ExpireUptime: uptime() + time.Minute, Jobs: list})
+}
+
+// await returns the first message of type T that ok accepts; others stay for later.
+func await[T any, P interface {
+	*T
+	hosts.Message
+}](f *far, ok func(P) bool) P {
+	f.w.t.Helper()
+	for i, m := range f.pending {
+		if p, is := m.(P); is && ok(p) {
+			f.pending = append(f.pending[:i:i], f.pending[i+1:]...)
+			return p
+		}
+	}
+	late := time.After(bound)
+	for {
+		select {
+		case m, open := <-f.msgs:
+			if !open {
+				f.w.t.Fatalf("the helper ended (%v) before it sent %T; it said %q; pending %s", f.readErr, *new(T), f.stderr.String(), show(f.pending))
+			}
+			if p, is := m.(P); is && ok(p) {
+				return p
+			}
+			f.pending = append(f.pending, m)
+		case <-late:
+			f.w.t.Fatalf("no %T came; the helper said %q; pending %s", *new(T), f.stderr.String(), show(f.pending))
+		}
+	}
+}
+
+func show(msgs []hosts.Message) string {
+	var b strings.Builder
+	for _, m := range msgs {
+		fmt.Fprintf(&b, "\n\t%s %+v", m.Word(), m)
+	}
+	return b.String()
+}
+
+// exit waits for the outcome of one attempt. It stays to be found again.
+func (f *far) exit(id string) jobs.Outcome {
+	f.w.t.Helper()
+	var o jobs.Outcome
+	await(f, func(m *hosts.Exits) bool {
+		for _, j := range m.Jobs {
+			if j.Attempt.String() == id {
+				o = j.Outcome
+				f.pending = append(f.pending, m)
+				return true
+			}
+		}
+		return false
+	})
+	return o
+}
+
+func (f *far) probed(id string) hosts.ProbedJob {
+	f.w.t.Helper()
+	var p hosts.ProbedJob
+	await(f, func(m *hosts.Probed) bool {
+		for _, j := range m.Jobs {
+			if j.Attempt.String() == id {
+				p = j
+				return true
+			}
+		}
+		return false
+	})
+	return p
+}
+
+func (f *far) probe(id string) hosts.ProbedJob {
+	f.w.t.Helper()
+	f.send(&hosts.Probe{Epoch: 9, Attempts: []jobs.AttemptID{attemptID(f.w.t, id)}})
+	return f.probed(id)
+}
+
+func (f *far) withdrawn(id string) *hosts.Withdrawn {
+	f.w.t.Helper()
+	return await(f, func(m *hosts.Withdrawn) bool {
+		for _, a := range m.Attempts {
+			if a.String() == id {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+func (f *far) refused(id string) *hosts.Refused {
+	f.w.t.Helper()
+	return await(f, func(m *hosts.Refused) bool {
+		for _, a := range m.Attempts {
+			if a.String() == id {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// kill9 ends the helper as a crash would.
+func (f *far) kill9() {
+	f.w.t.Helper()
+	f.cmd.Process.Kill()
+	f.cmd.Wait()
+	f.ended = true
+}
+
+// bye ends the run on the host and waits until the helper has ended.
+func (f *far) bye() {
+	f.w.t.Helper()
+	f.send(&hosts.Bye{End: true})
+	for m := range f.msgs {
+		f.pending = append(f.pending, m)
+	}
+	if err := f.cmd.Wait(); err != nil {
+		f.w.t.Errorf("the helper ended with %v: %q", err, f.stderr.String())
+	}
+	f.ended = true
+	if _, err := os.Stat(f.w.spool().dir); !os.IsNotExist(err) {
+		f.w.t.Errorf("the spool is still there after Bye: %v", err)
+	}
+}
+
+func job(id, command string) hosts.LaunchJob {
+	a, err := jobs.ParseAttemptID(id)
+	if err != nil {
+		panic(err)
+	}
+	return hosts.LaunchJob{Attempt: a, Command: command}
+}
+
+func attemptID(t testing.TB, s string) jobs.AttemptID {
+	t.Helper()
+	id, err := jobs.ParseAttemptID(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+func write(t testing.TB, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func atoi(t testing.TB, s string) int {
+	t.Helper()
+	n, err := strconv.Atoi(strings.TrimSpace(s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
