@@ -141,12 +141,15 @@ func (w *world) start() {
 	w.core = New(cfg, t, w.inv)
 	w.wake = 0
 	rest := w.specs[len(t.Jobs):]
-	for len(rest) > 0 {
+	life := w.life
+	for len(rest) > 0 && w.life == life {
 		n := min(len(rest), 1+w.rng.IntN(20))
 		w.step(Submit{Specs: rest[:n]})
 		rest = rest[n:]
 	}
-	w.step(Submit{Last: true})
+	if w.life == life {
+		w.step(Submit{Last: true})
+	}
 }
 
 // step gives the core an event as the engine does: records first, then orders.
