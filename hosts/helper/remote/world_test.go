@@ -278,7 +278,7 @@ func (f *far) probed(id string) hosts.ProbedJob {
 
 func (f *far) probe(id string) hosts.ProbedJob {
 	f.w.t.Helper()
-	f.send(&hosts.Probe{Epoch: 9, Attempts: []jobs.AttemptID{attemptID(f.w.t, id)}})
+	f.send(&hosts.Probe{Epoch: 1 << 20, Attempts: []jobs.AttemptID{attemptID(f.w.t, id)}})
 	return f.probed(id)
 }
 

@@ -1,0 +1,78 @@
+//go:build linux
+
+package remote
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"dcs-tui/hosts"
+)
+
+// BenchmarkSupervisorSleep0 runs `sleep 0` jobs through a real helper over pipes
+// with 4 slots, keeping 64 buffered on the host. By hand, for comparison:
+//
+//	seq 5000 | time xargs -P4 -I{} sh -c 'sleep 0'
+func BenchmarkSupervisorSleep0(b *testing.B) {
+	w := newWorld(b)
+	slots := 4
+	if s, err := strconv.Atoi(os.Getenv("DCS_BENCH_SLOTS")); err == nil {
+		slots = s
+	}
+	open := w.open()
+	open.Slots = slots
+	f := w.start(open)
+	next, open64 := 1, slots+60
+	batch := func(n int) {
+		var list []hosts.LaunchJob
+		for ; n > 0 && next <= b.N; n-- {
+			list = append(list, job(strconv.Itoa(next)+".1", "sleep 0"))
+			next++
+		}
+		if len(list) > 0 {
+			f.launch(list...)
+		}
+	}
+	b.ResetTimer()
+	began := time.Now()
+	batch(open64)
+	for done, owed := 0, 0; done < b.N; {
+		m, ok := <-f.msgs
+		if !ok {
+			b.Fatal(f.readErr, f.stderr.String())
+		}
+		switch m := m.(type) {
+		case *hosts.Exits:
+			for _, j := range m.Jobs {
+				if !j.Outcome.OK() {
+					b.Fatalf("%+v", j)
+				}
+			}
+			done += len(m.Jobs)
+			owed += len(m.Jobs)
+			if owed >= 16 || done == next-1 {
+				batch(owed)
+				owed = 0
+			}
+		case *hosts.Trouble, *hosts.Refused:
+			b.Fatalf("%+v", m)
+		case *hosts.Beat:
+			f.ping(time.Hour)
+		}
+	}
+	b.StopTimer()
+	b.ReportMetric(float64(b.N)/time.Since(began).Seconds(), "jobs/s")
+	f.bye()
+	var ru syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &ru) == nil {
+		b.ReportMetric(float64(timeOf(ru.Utime)+timeOf(ru.Stime))/1e3/float64(b.N), "client-us/job")
+	}
+	if u, ok := f.cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
+		b.ReportMetric(float64(timeOf(u.Utime)+timeOf(u.Stime))/1e3/float64(b.N), "helper+jobs-us/job")
+	}
+	fmt.Fprintln(os.Stderr)
+}
