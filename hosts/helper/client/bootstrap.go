@@ -11,8 +11,8 @@ package client
 // expands everywhere. The variables begin with d_ so that none that the user
 // exports is changed for the jobs; the umask is put back for the same reason.
 //
-// It needs sh, uname, id, mkdir, chmod, wc, rm, find, head, cat, dd and mv, and
-// uses gzip when it is there.
+// It needs sh, uname, id, mkdir, chmod, wc, rm, find, touch, head, cat, dd and
+// mv, and uses gzip when it is there.
 //
 // Every answer is a line "NONCE word …":
 //
@@ -41,15 +41,16 @@ const bootstrap = "exec /bin/sh -c '" +
 	`[ "$1" = "$d_w" ] || case "$d_b" in */"${1##*/}");; *) say skip "$1: is a symbolic link"; return;; esac; ` +
 	`[ -O . ] || { say skip "$1: belongs to somebody else"; return; }; ` +
 	`d_f="$d_b/bin/dcs-tui-$d_h"; ` +
-	`if [ -f "$d_f" ] && [ -x "$d_f" ] && [ -O "$d_f" ] && [ "$(wc -c <"$d_f")" -eq "$d_z" ]; then say have "$d_b"; start; fi; ` +
+	`if [ -f "$d_f" ] && [ -x "$d_f" ] && [ -O "$d_f" ] && [ "$(wc -c <"$d_f")" -eq "$d_z" ]; then touch -c "$d_f"; say have "$d_b"; start; fi; ` +
 	`[ "$1" = "$d_w" ] || chmod 700 .; ` +
 	`d_e=$({ mkdir -p bin && chmod 700 bin; } 2>&1) || { say skip "$1: $d_e"; return; }; ` +
 	`d_x="bin/.new-$d_n"; ` +
 	// An empty file is a program for sh, unless the file system is mounted noexec.
 	`d_e=$({ : >"$d_x" && chmod 700 "$d_x"; } 2>&1) || { say skip "$1: $d_e"; return; }; ` +
 	`d_e=$("./$d_x" 2>&1) || { rm -f "$d_x"; say skip "$1: programs cannot be run there (mounted noexec?)"; return; }; ` +
-	// What senders that were cut off left behind.
+	// What senders that were cut off left behind, and versions that nobody has used for a month.
 	`find bin -name ".new-*" -mmin +60 -exec rm -f {} + 2>/dev/null; ` +
+	`find bin -name "dcs-tui-*" -mtime +30 -exec rm -f {} + 2>/dev/null; ` +
 	`d_m=plain; command -v gzip >/dev/null 2>&1 && d_m=gzip; say need $d_m "$d_b"; ` +
 	`read -r d_m d_k || { rm -f "$d_x"; exit 9; }; ` +
 	// The second cat takes what is left when the disk is full, so that the stream stays in step.

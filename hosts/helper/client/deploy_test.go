@@ -10,6 +10,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"dcs-tui/hosts"
 )
@@ -53,7 +54,7 @@ func (f *far) tools(names ...string) string {
 // Hosts without gzip get the plain file, the others a packed one; nothing but
 // these programs is needed on a host.
 func TestWhatHostsNeed(t *testing.T) {
-	need := []string{"sh", "env", "uname", "id", "mkdir", "chmod", "wc", "rm", "find", "head", "cat", "dd", "mv"}
+	need := []string{"sh", "env", "uname", "id", "mkdir", "chmod", "wc", "rm", "find", "head", "cat", "dd", "touch", "mv"}
 	for name, more := range map[string][]string{"plain": nil, "gzip": {"gzip"}} {
 		t.Run(name, func(t *testing.T) {
 			f := newFar(t)
@@ -208,7 +209,8 @@ func TestPlaceIsStable(t *testing.T) {
 }
 
 // A file of the right name but another size, as a crash leaves it, is replaced;
-// so are remains of senders that were cut off long ago.
+// what senders that were cut off long ago left is removed, and so are versions
+// that nobody has used for a month. What is in use stays.
 func TestCutCopyIsReplaced(t *testing.T) {
 	f := newFar(t)
 	own, err := ownBinary()
@@ -219,18 +221,29 @@ func TestCutCopyIsReplaced(t *testing.T) {
 	if err := os.MkdirAll(bin, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"dcs-tui-" + own.hash, ".new-0123"} {
+	if err := os.WriteFile(filepath.Join(bin, "dcs-tui-of-today"), nil, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"dcs-tui-" + own.hash, ".new-0123", "dcs-tui-of-last-year"} {
 		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		old := syscall.NsecToTimespec(0)
-		if err := syscall.UtimesNano(filepath.Join(bin, name), []syscall.Timespec{old, old}); err != nil {
+		if err := os.Chtimes(filepath.Join(bin, name), time.Unix(0, 0), time.Unix(0, 0)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	f.mustServe(f.connector())
-	if list, _ := os.ReadDir(bin); len(list) != 1 {
+	conn := f.connector()
+	f.mustServe(conn)
+	if list, _ := os.ReadDir(bin); len(list) != 2 {
 		t.Errorf("in bin: %v", list)
+	}
+	file, old := filepath.Join(bin, "dcs-tui-"+own.hash), time.Unix(0, 0)
+	if err := os.Chtimes(file, old, old); err != nil {
+		t.Fatal(err)
+	}
+	f.mustServe(conn)
+	if info, err := os.Stat(file); err != nil || info.ModTime().Equal(old) {
+		t.Errorf("the version in use looks unused: %v", err)
 	}
 }
 
