@@ -1,0 +1,171 @@
+package sched
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
+
+// TestOrder: priority, then deadline, then id (K2, B6, DESIGN 7).
+func TestOrder(t *testing.T) {
+	day := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	s := newStage(t, Config{}, box("a", 1))
+	s.submit(true, jobs.NoOptions, &jobs.Options{Priority: 5}, &jobs.Options{Priority: -2}, &jobs.Options{Deadline: day.Add(time.Hour)},
+		&jobs.Options{Deadline: day}, jobs.NoOptions)
+	got := s.throughSlot("a", 6)
+	want(t, "order", got, "3.1 5.1 4.1 1.1 6.1 2.1")
+}
+
+// throughSlot runs n jobs on a host, ending them in the order of their launches.
+func (s *stage) throughSlot(name string, n int) string {
+	all := on(s.up(name), name)
+	for i := range n {
+		all = strings.TrimSpace(all + " " + on(s.ended(name, strings.Fields(all)[i], okay), name))
+	}
+	return all
+}
+
+// TestSetPriority reorders a queued job and records it (K2).
+func TestSetPriority(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 1))
+	s.plain(4)
+	s.step(SetPriority{[]jobs.ID{3, 99}, -1})
+	s.step(SetPriority{[]jobs.ID{1}, 7})
+	got := s.throughSlot("a", 4)
+	want(t, "order", got, "3.1 2.1 4.1 1.1")
+}
+
+// TestQueueAgainstModel compares the queue with a sorted list over random
+// arrivals, priorities, cancels and departures.
+func TestQueueAgainstModel(t *testing.T) {
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 7))
+		c := New(Config{}, &jobs.Table{}, []*hosts.Host{box("a", 1)})
+		c.Step(Time{}, Tick{})
+		opts := []*jobs.Options{jobs.NoOptions, {Priority: 1}, {Slots: 2}, {Slots: 2, Priority: 1}, {MemBytes: 5}}
+		var model []jobs.ID
+		for range 300 {
+			n := len(c.table.Jobs)
+			switch r.IntN(5) {
+			case 0, 1:
+				var specs []*jobs.Spec
+				for i := range 1 + r.IntN(4) {
+					id := jobs.ID(n + i + 1)
+					specs = append(specs, &jobs.Spec{ID: id, Options: opts[r.IntN(2)]})
+					model = append(model, id)
+				}
+				c.Step(Time{}, Submit{Specs: specs})
+			case 2:
+				if n > 0 {
+					c.Step(Time{}, SetPriority{[]jobs.ID{jobs.ID(1 + r.IntN(n))}, r.IntN(3)})
+				}
+			case 3:
+				if n > 0 {
+					id := jobs.ID(1 + r.IntN(n))
+					if c.table.Job(id).State == jobs.Queued {
+						c.Step(Time{}, Cancel{Jobs: []jobs.ID{id}})
+						model = slices.DeleteFunc(model, func(m jobs.ID) bool { return m == id })
+					} else {
+						c.Step(Time{}, Requeue{[]jobs.ID{id}})
+						model = append(model, id)
+					}
+				}
+			case 4:
+				slices.SortFunc(model, func(a, b jobs.ID) int {
+					if p := int(c.table.Job(a).Priority) - int(c.table.Job(b).Priority); p != 0 {
+						return p
+					}
+					return int(a - b)
+				})
+				for len(c.queue.list) > 0 && r.IntN(3) > 0 {
+					id, _ := c.queue.list[0].head(c)
+					if id != model[0] {
+						t.Fatalf("seed %d: head is job %d, want %d", seed, id, model[0])
+					}
+					c.cancelJob(id, "")
+					model = model[1:]
+				}
+			}
+			if c.queue.ready != len(model) {
+				t.Fatalf("seed %d: %d ready, want %d", seed, c.queue.ready, len(model))
+			}
+		}
+	}
+}
+
+// TestNever: a job that no host can ever satisfy fails at once and names the
+// requirement; while a host that might has never connected, it waits (issue point 6).
+func TestNever(t *testing.T) {
+	tagged := box("b", 4)
+	tagged.Tags = []string{"big", "x"}
+	unknown := &hosts.Host{Name: "c", GPUs: -1, Slots: hosts.SlotRule{Less: 1}}
+	for _, tt := range []struct {
+		name  string
+		opts  *jobs.Options
+		hosts []*hosts.Host
+		up    []string
+		want  string // "": waits or runs
+	}{
+		{"tag", &jobs.Options{Tags: []string{"gpu"}}, []*hosts.Host{box("a", 1), tagged}, nil, "no host has tag gpu"},
+		{"tag, one host", &jobs.Options{Tags: []string{"gpu"}}, []*hosts.Host{box("a", 1)}, nil, "host a has no tag gpu"},
+		{"slots", &jobs.Options{Slots: 5}, []*hosts.Host{box("a", 1), tagged}, nil, "no host has 5 slots"},
+		{"slots not known yet", &jobs.Options{Slots: 5}, []*hosts.Host{box("a", 1), unknown}, []string{"a"}, ""},
+		{"memory", &jobs.Options{MemBytes: 17 << 30}, []*hosts.Host{box("a", 1), tagged}, []string{"a", "b"}, "no host has 17 GiB of memory"},
+		{"memory not known yet", &jobs.Options{MemBytes: 17 << 30}, []*hosts.Host{box("a", 1), tagged}, []string{"a"}, ""},
+		{"GPUs", &jobs.Options{GPUs: 3}, []*hosts.Host{box("a", 1), tagged}, []string{"a", "b"}, "no host has 3 GPUs"},
+		{"GPUs there", &jobs.Options{GPUs: 2}, []*hosts.Host{box("a", 1), tagged}, []string{"a", "b"}, ""},
+		{"together", &jobs.Options{Tags: []string{"big"}, Slots: 5}, []*hosts.Host{box("a", 8), tagged}, nil,
+			"no host has all that it asks for; for one, host a has no tag big"},
+		{"max slots", &jobs.Options{Slots: 7}, []*hosts.Host{box("a", 8)}, nil, "it needs 7 slots and --max-slots allows 6"},
+	} {
+		s := newStage(t, Config{MaxSlots: 6}, tt.hosts...)
+		s.submit(true, tt.opts)
+		s.up(tt.up...)
+		j := s.job(1)
+		if tt.want == "" {
+			if j.State.Terminal() {
+				t.Errorf("%s: job is %s: %s", tt.name, j.State, j.Reason)
+			}
+			continue
+		}
+		if j.State != jobs.Failed || j.Reason != tt.want {
+			t.Errorf("%s: job is %s: %q, want %q", tt.name, j.State, j.Reason, tt.want)
+		}
+	}
+}
+
+// TestAfter: dependencies wait, skip, and are refused when they can never be met.
+func TestAfter(t *testing.T) {
+	after := func(ids ...jobs.ID) *jobs.Options { return &jobs.Options{After: ids, Tries: 1} }
+	s := newStage(t, Config{Tries: 1}, box("a", 8))
+	s.up("a")
+	s.submit(false, jobs.NoOptions, jobs.NoOptions, after(1, 2), after(3), after(2, 1, 1), after(9), after(10), after(7), after(11), jobs.NoOptions, jobs.NoOptions)
+	//             1               2               3            4         5                6         7          8         9          10              11
+	want(t, "first", on(s.orders, "a"), "1.1 2.1 10.1 11.1")
+	s.step(Submit{Last: true})
+	want(t, "after one", on(s.ended("a", "1.1", okay), "a"), "")
+	want(t, "after both", on(s.ended("a", "2.1", okay), "a"), "3.1 5.1")
+	s.ended("a", "3.1", exit1)
+	s.wantState(4, jobs.Skipped)
+	want(t, "why skipped", s.job(4).Reason, "job 3, which it comes after, is failed")
+	want(t, "chain", on(s.ended("a", "10.1", okay), "a"), "7.1")
+	want(t, "chain", on(s.ended("a", "7.1", okay), "a"), "8.1")
+	want(t, "forward", on(s.ended("a", "11.1", okay), "a"), "9.1")
+	want(t, "forward", on(s.ended("a", "9.1", okay), "a"), "6.1")
+
+	s = newStage(t, Config{}, box("a", 8))
+	s.submit(true, after(2), after(3), after(1), after(4), after(77), after(1), jobs.NoOptions)
+	for id, why := range map[jobs.ID]string{1: "circle", 2: "circle", 3: "circle", 4: "comes after itself", 5: "no such job"} {
+		s.wantState(id, jobs.Failed)
+		contains(t, "reason", s.job(id).Reason, why)
+	}
+	if !s.job(6).State.Terminal() {
+		t.Errorf("job 6 waits for ever")
+	}
+	s.wantState(7, jobs.Queued)
+}
