@@ -6,7 +6,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+
+	"dcs-tui/hosts"
 )
 
 // The program that is sent stays the one that was hashed when its file is
@@ -55,6 +58,53 @@ func TestBinaryOutlivesItsName(t *testing.T) {
 	}
 	if len(b.hash) != 64 {
 		t.Errorf("hash %q", b.hash)
+	}
+}
+
+// A host of another kind is refused with the command that builds for it; when
+// such a program lies beside ours, it is sent.
+func TestOtherMachines(t *testing.T) {
+	for _, c := range []struct{ uname, want string }{
+		{"Linux aarch64", "GOOS=linux GOARCH=arm64 go build -o "},
+		{"Linux armv7l", "GOARCH=arm go build"},
+		{"Linux vax", "Go names no such architecture"},
+		{"Darwin arm64", "only Linux hosts can be used"},
+	} {
+		t.Run(c.uname, func(t *testing.T) {
+			f := newFar(t)
+			dir, beside := t.TempDir(), t.TempDir()
+			if err := os.WriteFile(filepath.Join(dir, "uname"), []byte("#!/bin/sh\necho "+c.uname), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			f.env = []string{"PATH=" + dir + ":" + os.Getenv("PATH")}
+			conn := f.connector()
+			conn.binaries.dir = func() (string, error) { return beside, nil }
+			_, err := f.connect(conn)
+			if err == nil || hosts.ClassOf(err) != hosts.Misconfigured || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "the host is "+c.uname) {
+				t.Fatalf("got %v, want %q", err, c.want)
+			}
+			if c.uname != "Linux aarch64" {
+				return
+			}
+			if !strings.Contains(err.Error(), filepath.Join(beside, "dcs-tui-linux-arm64")) {
+				t.Errorf("%v does not say where it would be looked for", err)
+			}
+			self, err := os.ReadFile("/proc/self/exe")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(beside, "dcs-tui-linux-arm64"), append(self, '\n'), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			f.mustServe(conn)
+			own, _ := ownBinary()
+			list, _ := os.ReadDir(filepath.Join(f.base, "bin"))
+			for _, e := range list {
+				if e.Name() == "dcs-tui-"+own.hash && len(list) == 1 {
+					t.Errorf("our own program was sent: %v", list)
+				}
+			}
+		})
 	}
 }
 
