@@ -10,7 +10,7 @@ import (
 const ProtocolVersion = 1
 
 // Message is anything that travels between dispatcher and helper. wire frames
-// it: the type name is the frame's word, the fields are JSON, Bulk a payload.
+// it: the type name is the frame's word; every exported field travels.
 type Message interface{ Word() string }
 
 // ---- dispatcher to host ----
