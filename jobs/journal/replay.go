@@ -38,12 +38,17 @@ func (p *Report) warn(format string, args ...any) {
 // Replay folds the journal of a run without owning it: for status and results.
 // It is safe while a dispatcher writes; it then sees a recent state.
 func Replay(r *rundir.Run) (*jobs.Table, *Report, error) {
-	files, err := listFiles(r)
-	if err != nil {
-		return nil, nil, err
+	for try := 1; ; try++ {
+		files, err := listFiles(r)
+		if err != nil {
+			return nil, nil, err
+		}
+		t, report, _, err := replay(r, files, func() error { return nil })
+		// Over NFS a page that is being written may show before an earlier one.
+		if err != nil || !report.Damaged || try == 2 {
+			return t, report, err
+		}
 	}
-	t, report, _, err := replay(r, files, func() error { return nil })
-	return t, report, err
 }
 
 // replay folds these files and returns the marks that fix what was read. It

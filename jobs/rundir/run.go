@@ -97,7 +97,13 @@ func create(d Disk, base, dir string, a Asked) (*Run, error) {
 
 func makeBase(d Disk, base string) error {
 	err := d.Mkdir(base, 0o700)
-	if err != nil && !errors.Is(err, fs.ErrExist) {
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err == nil {
+		err = syncParent(d, base)
+	}
+	if err != nil {
 		return fmt.Errorf("cannot make %s for the run: %w (start in a directory you can write to, or use --run-dir)", base, err)
 	}
 	return nil
@@ -149,10 +155,19 @@ func createIn(d Disk, dir string, a *Asked) (*Run, error) {
 	if err := Replace(d, r.Path(AskedFile), text); err != nil {
 		return nil, unmade(d, r, err)
 	}
-	if err := d.SyncDir(filepath.Dir(dir)); err != nil {
+	if err := syncParent(d, dir); err != nil {
 		return nil, unmade(d, r, err)
 	}
 	return r, nil
+}
+
+// syncParent makes the name of dir durable. A parent that may be written and not
+// read (a shared scratch directory) cannot be synced, and that is no reason to stop.
+func syncParent(d Disk, dir string) error {
+	if err := d.SyncDir(filepath.Dir(dir)); err != nil && !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	return nil
 }
 
 // taken is the error for a directory that is in use; it wraps fs.ErrExist.

@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"dcs-tui/jobs"
-	"dcs-tui/jobs/jobstest"
 	"go.uber.org/goleak"
 )
 
@@ -242,95 +240,6 @@ func TestFind(t *testing.T) {
 	}
 	if all, err := List(dir); err != nil || len(all) != 3 || all[2].Name != "older" {
 		t.Errorf("%v %v", all, err)
-	}
-}
-
-func TestSpecs(t *testing.T) {
-	r, err := Create(base(t), "x", Asked{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := jobstest.Specs(2500)
-	for _, block := range [][]*jobs.Spec{all[:1], all[1:1], all[1:2000], all[2000:]} {
-		if err := r.AppendSpecs(block); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := r.AppendSpecs(all[:1]); err == nil {
-		t.Error("job 1 was stored twice")
-	}
-	again, err := Open(r.Dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := again.ReadSpecs()
-	if err != nil || !reflect.DeepEqual(got, all) {
-		t.Errorf("read %d of %d, %v", len(got), len(all), err)
-	}
-}
-
-// A block that a crash cut off at any byte is no part of the run, hides nothing,
-// and the next block takes its place.
-func TestSpecsTornTail(t *testing.T) {
-	r, err := Create(base(t), "x", Asked{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := jobstest.Specs(6)
-	if err := r.AppendSpecs(all[:2]); err != nil {
-		t.Fatal(err)
-	}
-	two, err := os.ReadFile(r.Path(SpecsFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.AppendSpecs(all[2:4]); err != nil {
-		t.Fatal(err)
-	}
-	four, err := os.ReadFile(r.Path(SpecsFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for cut := len(two); cut <= len(four); cut++ {
-		if err := os.WriteFile(r.Path(SpecsFile), four[:cut], 0o600); err != nil {
-			t.Fatal(err)
-		}
-		again, err := Open(r.Dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := again.ReadSpecs()
-		if err != nil || len(got) < 2 {
-			t.Fatalf("cut at %d: %d, %v", cut, len(got), err)
-		}
-		if err := again.AppendSpecs(all[len(got):]); err != nil {
-			t.Fatalf("cut at %d: %v", cut, err)
-		}
-		if got, err := again.ReadSpecs(); err != nil || !reflect.DeepEqual(got, all) {
-			t.Fatalf("cut at %d, then appended: %d, %v", cut, len(got), err)
-		}
-	}
-}
-
-// Somebody else's block is not overwritten by a dispatcher that has been fenced off.
-func TestSpecsGrownByAnother(t *testing.T) {
-	r, err := Create(base(t), "x", Asked{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := jobstest.Specs(3)
-	if err := r.AppendSpecs(all[:1]); err != nil {
-		t.Fatal(err)
-	}
-	other, err := Open(r.Dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := other.AppendSpecs(all[1:2]); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.AppendSpecs(all[1:3]); err == nil || !strings.Contains(err.Error(), "another dispatcher") {
-		t.Errorf("the sleeper wrote: %v", err)
 	}
 }
 

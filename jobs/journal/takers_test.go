@@ -1,0 +1,67 @@
+package journal
+
+import (
+	"errors"
+	"sync"
+	"testing"
+)
+
+// Of many takers at once one wins, and the others say who or that somebody has it.
+func TestManyTakersAtOnce(t *testing.T) {
+	for range 10 {
+		r := newRun(t)
+		var wg sync.WaitGroup
+		won := make([]*Journal, 6)
+		errs := make([]error, len(won))
+		for i := range won {
+			wg.Go(func() { won[i], _, _, errs[i] = Take(t.Context(), r, TakeOptions{}) })
+		}
+		wg.Wait()
+		var owner *Journal
+		for i, j := range won {
+			var owned *OwnedError
+			switch {
+			case errs[i] == nil && owner == nil:
+				owner = j
+			case errs[i] == nil:
+				t.Error("two own the run")
+			case !errors.As(errs[i], &owned):
+				t.Errorf("a loser is told: %v", errs[i])
+			}
+		}
+		if owner == nil {
+			t.Fatalf("nobody got it: %v", errs)
+		}
+		if o, err := ReadOwner(r); err != nil || o.Token != owner.beats.owner.Token {
+			t.Errorf("the owner file says %v, %v", o, err)
+		}
+		if err := owner.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// With --force several may get through; the last epoch alone is not fenced off.
+func TestManyForcedTakers(t *testing.T) {
+	r := newRun(t)
+	var wg sync.WaitGroup
+	won := make([]*Journal, 6)
+	errs := make([]error, len(won))
+	for i := range won {
+		wg.Go(func() { won[i], _, _, errs[i] = Take(t.Context(), r, force) })
+	}
+	wg.Wait()
+	free := 0
+	for i, j := range won {
+		if errs[i] != nil {
+			continue
+		}
+		if n, err := j.Fenced(); err == nil && n == 0 {
+			free++
+		}
+		crash(t, j)
+	}
+	if free > 1 {
+		t.Errorf("%d own the run: %v", free, errs)
+	}
+}
