@@ -30,11 +30,11 @@ type Options struct {
 	// Env is added to the environment of every command.
 	Env map[string]string
 
-	RSA, ECDSA  bool   // further host keys; ed25519 is always there
-	HostCA      bool   // host keys get certificates; known_hosts holds only the @cert-authority line
-	Passphrase  string // of the client's key; "" leaves it in clear
-	MaxStartups string // sshd's word, "" its default (10:30:100)
-	Config      []string
+	RSA, ECDSA  bool     // further host keys; ed25519 is always there
+	HostCA      bool     // host keys get certificates; known_hosts holds only the @cert-authority line
+	Passphrase  string   // of the client's key; "" leaves it in clear
+	MaxStartups string   // sshd's word, "" its default (10:30:100)
+	Config      []string // further lines of sshd_config; they win over ours
 
 	// With makes this server share the other's client key, known_hosts and ssh
 	// configuration file, as the hosts of one lab do.

@@ -109,6 +109,9 @@ func (s *SSHD) writeFiles() error {
 	}
 	var c strings.Builder
 	put := func(format string, a ...any) { fmt.Fprintf(&c, format+"\n", a...) }
+	for _, l := range s.opts.Config {
+		put("%s", l) // first: sshd takes the first value of each word
+	}
 	put("ListenAddress 127.0.0.1:%d", s.Port)
 	for _, k := range s.hostKeys() {
 		put("HostKey %q", k)
@@ -132,9 +135,6 @@ func (s *SSHD) writeFiles() error {
 			env = append(env, fmt.Sprintf("%q", k+"="+s.opts.Env[k]))
 		}
 		put("SetEnv %s", strings.Join(env, " "))
-	}
-	for _, l := range s.opts.Config {
-		put("%s", l)
 	}
 	config := filepath.Join(s.Dir, "sshd_config")
 	for name, text := range map[string]string{s.AuthorizedKeys(): string(pub), config: c.String()} {

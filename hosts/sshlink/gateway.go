@@ -124,12 +124,17 @@ func (p *gateways) release(g *gateway) {
 		return
 	}
 	g.cancel()
-	go func() {
-		<-g.ready
+	end := func() {
 		if g.conn != nil {
 			g.conn.close()
 		}
-	}()
+	}
+	select {
+	case <-g.ready:
+		end()
+	default:
+		go func() { <-g.ready; end() }()
+	}
 }
 
 // dial opens a stream to address as the gateway sees it.

@@ -1,0 +1,270 @@
+package sshlink
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"dcs-tui/hosts"
+	"dcs-tui/hosts/hosttest"
+)
+
+func newKey(t *testing.T, kind, passphrase string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "id_"+kind)
+	if err := hosttest.NewKey(file, kind, passphrase); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// A key that the server refuses is Denied, and the message says what was tried
+// and what was left out, and why (issue 2, "what bad input gets").
+func TestWrongKey(t *testing.T) {
+	s := hosttest.StartSSHD(t, hosttest.Options{})
+	wrong := newKey(t, "ed25519", "")
+	open := newKey(t, "ed25519", "")
+	if err := os.Chmod(open, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	text := writeFile(t, filepath.Join(t.TempDir(), "notes"), "not a key\n")
+	tg := target(s)
+	tg.IdentityFiles = []string{wrong, open, text, "/nonexistent/id", "/etc"}
+	mustFail(t, New(Options{}), tg, hosts.Denied, "refuses every key for "+s.User, wrong+" (SHA256:", open+": its permissions 0644", "chmod 600",
+		text+": not a private key", "/nonexistent/id: no such file", "/etc: not a regular file", "ssh-copy-id")
+
+	tg.IdentityFiles, tg.Explicit = []string{"/nonexistent/id_rsa", "/nonexistent/id_ed25519"}, false
+	mustFail(t, New(Options{}), tg, hosts.Denied, "no key to offer", "ssh-keygen")
+
+	// The right one after wrong ones is found.
+	tg.IdentityFiles = []string{wrong, text, s.Identity}
+	mustRun(t, New(Options{}), tg, "true")
+}
+
+// A server that looks at no key at all says so.
+func TestNoPublicKeys(t *testing.T) {
+	s := hosttest.StartSSHD(t, hosttest.Options{Config: []string{"PubkeyAuthentication no", "PasswordAuthentication yes"}})
+	mustFail(t, New(Options{}), target(s), hosts.Denied, "takes no keys", "password")
+}
+
+// A key alone may not be enough.
+func TestPartialSuccess(t *testing.T) {
+	s := hosttest.StartSSHD(t, hosttest.Options{Config: []string{"PasswordAuthentication yes", "AuthenticationMethods publickey,password"}})
+	mustFail(t, New(Options{}), target(s), hosts.Denied, "accepts publickey", "password", "person")
+}
+
+// More keys than the server looks at end in one clear line.
+func TestTooManyKeys(t *testing.T) {
+	s := hosttest.StartSSHD(t, hosttest.Options{Config: []string{"MaxAuthTries 2"}})
+	tg := target(s)
+	tg.IdentityFiles = []string{newKey(t, "ed25519", ""), newKey(t, "ecdsa", ""), newKey(t, "ed25519", ""), s.Identity}
+	mustFail(t, New(Options{}), tg, hosts.Denied, "refuses every key")
+}
+
+// A passphrase is asked for once, however many hosts want the key at the same
+// time, and only because a server wanted it.
+func TestPassphraseOnce(t *testing.T) {
+	for _, kind := range []string{"ed25519", "rsa without its public half"} {
+		t.Run(kind, func(t *testing.T) {
+			s := hosttest.StartSSHD(t, hosttest.Options{})
+			key := newKey(t, strings.Fields(kind)[0], "sesam")
+			pub, err := os.ReadFile(key + ".pub")
+			if err != nil {
+				t.Fatal(err)
+			}
+			writeFile(t, s.AuthorizedKeys(), string(pub))
+			if kind != "ed25519" {
+				oldFormat(t, key)
+			}
+			var asked atomic.Int32
+			o := New(Options{Prompt: func(what string) ([]byte, error) {
+				if n := asked.Add(1); n == 1 {
+					return []byte("a slip"), nil
+				}
+				if want := "that was wrong; passphrase for " + key; what != want {
+					t.Errorf("asked for %q, want %q", what, want)
+				}
+				return []byte("sesam"), nil
+			}})
+			tg := target(s)
+			tg.IdentityFiles = []string{key}
+			var wg sync.WaitGroup
+			for range 6 {
+				wg.Go(func() {
+					l, err := o.dialTarget(patient(t), "melon4", tg)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					l.Close()
+				})
+			}
+			wg.Wait()
+			mustRun(t, o, tg, "true")
+			if n := asked.Load(); n != 2 {
+				t.Errorf("asked %d times, want 2 (a wrong answer and the right one)", n)
+			}
+			// Nobody is asked when a server takes another key.
+			tg.IdentityFiles = []string{newKey(t, "ed25519", "other"), key}
+			mustRun(t, o, tg, "true")
+		})
+	}
+}
+
+// oldFormat writes the key in the PEM form of earlier days, whose public half
+// cannot be seen without the passphrase.
+func oldFormat(t *testing.T, key string) {
+	t.Helper()
+	if err := hosttest.ConvertToPEM(key, "sesam"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(key + ".pub"); err != nil {
+		t.Fatal(err)
+	}
+	if b, _ := os.ReadFile(key); !strings.Contains(string(b), "ENCRYPTED") {
+		t.Fatalf("not an encrypted PEM key: %s", b)
+	}
+}
+
+// Without somebody to ask, with a person who gives up, and with one who does not
+// know it, the message says what to do; the person is not bothered again.
+func TestPassphraseNotGiven(t *testing.T) {
+	s := hosttest.StartSSHD(t, hosttest.Options{Passphrase: "sesam"})
+	mustFail(t, New(Options{}), target(s), hosts.Denied, s.Identity, "no terminal to ask", "ssh-add")
+
+	asked := 0
+	gaveUp := New(Options{Prompt: func(string) ([]byte, error) { asked++; return nil, errors.New("interrupted") }})
+	for range 2 {
+		mustFail(t, gaveUp, target(s), hosts.Denied, s.Identity, "passphrase was not given: interrupted")
+	}
+	if asked != 1 {
+		t.Errorf("asked %d times", asked)
+	}
+
+	asked = 0
+	guesses := New(Options{Prompt: func(string) ([]byte, error) { asked++; return []byte("guess"), nil }})
+	mustFail(t, guesses, target(s), hosts.Denied, "wrong 3 times")
+	if asked != 3 {
+		t.Errorf("asked %d times", asked)
+	}
+}
+
+// A caller that no longer wants the host does not wait for the person.
+func TestPassphraseAndContext(t *testing.T) {
+	s := hosttest.StartSSHD(t, hosttest.Options{Passphrase: "sesam"})
+	ctx, cancel := context.WithCancel(patient(t))
+	answer := make(chan struct{})
+	o := New(Options{Prompt: func(string) ([]byte, error) {
+		cancel()
+		<-answer
+		return []byte("sesam"), nil
+	}})
+	_, err := o.dialTarget(ctx, "melon4", target(s))
+	if err == nil {
+		t.Fatal("opened without an answer")
+	}
+	close(answer)
+	// The answer, when it comes, is kept.
+	mustRun(t, o, target(s), "true")
+}
+
+// A key with a certificate is accepted where the key alone is not: beside the
+// key, as a CertificateFile, and from the agent.
+func TestUserCertificate(t *testing.T) {
+	s := hosttest.StartSSHD(t, hosttest.Options{})
+	key := newKey(t, "ed25519", "")
+	if err := hosttest.Sign(s.UserCA(), key, false, s.User); err != nil {
+		t.Fatal(err)
+	}
+	tg := target(s)
+	tg.IdentityFiles = []string{key}
+	t.Run("beside the key", func(t *testing.T) { mustRun(t, New(Options{}), tg, "true") })
+
+	elsewhere := filepath.Join(t.TempDir(), "my.cert")
+	if err := os.Rename(key+"-cert.pub", elsewhere); err != nil {
+		t.Fatal(err)
+	}
+	t.Run("not found", func(t *testing.T) { mustFail(t, New(Options{}), tg, hosts.Denied, key) })
+	tg.CertificateFiles = []string{"/nonexistent/cert", key + ".pub", elsewhere}
+	t.Run("CertificateFile", func(t *testing.T) { mustRun(t, New(Options{}), tg, "true") })
+	t.Run("key in the agent", func(t *testing.T) {
+		tg := *tg
+		tg.IdentityAgent = hosttest.StartAgent(t, key)
+		tg.IdentityFiles, tg.IdentitiesOnly = nil, true
+		mustRun(t, New(Options{}), &tg, "true")
+	})
+	t.Run("for somebody else", func(t *testing.T) {
+		other := newKey(t, "ed25519", "")
+		if err := hosttest.Sign(s.UserCA(), other, false, "nobody-of-that-name"); err != nil {
+			t.Fatal(err)
+		}
+		tg := target(s)
+		tg.IdentityFiles = []string{other}
+		mustFail(t, New(Options{}), tg, hosts.Denied, "the certificate of "+other)
+	})
+}
+
+// The agent's keys are used; with IdentitiesOnly only those that are named; a
+// key whose passphrase the agent knows is asked for by nobody.
+func TestAgent(t *testing.T) {
+	s := hosttest.StartSSHD(t, hosttest.Options{})
+	socket := hosttest.StartAgent(t, newKey(t, "rsa", ""), newKey(t, "ecdsa", ""), s.Identity)
+	tg := target(s)
+	tg.IdentityAgent, tg.IdentityFiles, tg.Explicit = socket, nil, false
+	t.Run("any key", func(t *testing.T) { mustRun(t, New(Options{}), tg, "true") })
+	tg.IdentitiesOnly = true
+	t.Run("IdentitiesOnly, none named", func(t *testing.T) { mustFail(t, New(Options{}), tg, hosts.Denied, "no key to offer") })
+	tg.IdentityFiles = []string{s.Identity + ".pub"}
+	t.Run("named by its public half", func(t *testing.T) { mustRun(t, New(Options{}), tg, "true") })
+
+	locked := filepath.Join(t.TempDir(), "id")
+	b, err := os.ReadFile(s.Identity)
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, locked, string(b))
+	if err := hosttest.SetPassphrase(locked, "sesam"); err != nil {
+		t.Fatal(err)
+	}
+	tg.IdentityFiles = []string{locked}
+	t.Run("locked file", func(t *testing.T) { mustRun(t, New(Options{}), tg, "true") })
+
+	t.Run("agent gone", func(t *testing.T) {
+		tg := target(s)
+		tg.IdentityAgent = filepath.Join(t.TempDir(), "no-agent")
+		mustRun(t, New(Options{}), tg, "true")
+		tg.IdentityFiles = nil
+		mustFail(t, New(Options{}), tg, hosts.Denied, "agent at "+tg.IdentityAgent)
+	})
+}
+
+// An agent that refuses to sign does not spoil the keys after it.
+func TestAgentRefusesToSign(t *testing.T) {
+	s := hosttest.StartSSHD(t, hosttest.Options{})
+	second := newKey(t, "ed25519", "")
+	for _, k := range []string{s.Identity, second} {
+		pub, err := os.ReadFile(k + ".pub")
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := os.OpenFile(s.AuthorizedKeys(), os.O_APPEND|os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(f, "%s", pub)
+		f.Close()
+	}
+	tg := target(s)
+	// -c asks for a confirmation that nobody can give here.
+	tg.IdentityAgent = hosttest.StartAgent(t, "-c", s.Identity)
+	tg.IdentityFiles = []string{s.Identity, second}
+	mustRun(t, New(Options{}), tg, "true")
+	tg.IdentityFiles = tg.IdentityFiles[:1]
+	mustFail(t, New(Options{}), tg, hosts.Denied, "could not sign")
+}
