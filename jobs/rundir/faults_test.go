@@ -19,34 +19,33 @@ var diskErrors = []error{syscall.EIO, syscall.ENOSPC, syscall.EDQUOT, syscall.ES
 // the file then holds every specification once (promise 1).
 func TestAppendSpecsFaults(t *testing.T) {
 	all := jobstest.Specs(40_000) // several blocks
-	for _, cause := range diskErrors {
-		for _, short := range []bool{false, true} {
-			for n := 1; ; n++ {
-				r, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "x", rundir.Asked{})
-				if err != nil {
-					t.Fatal(err)
-				}
-				d := new(disktest.Disk)
-				r.Disk = d
-				if err := r.AppendSpecs(all[:10]); err != nil {
-					t.Fatal(err)
-				}
-				d.FailAt(n, cause, short)
-				err = r.AppendSpecs(all[10:])
-				at := fmt.Sprintf("operation %d (%s) failed with %v, short %v", n, d.Failed, cause, short)
-				if d.Count() < n {
-					break // there is no n-th operation
-				}
-				if err == nil {
-					t.Fatalf("%s: nobody was told", at)
-				}
-				// A shorter block than the failed one: nothing of that may show behind it.
-				if err := r.AppendSpecs(all[10:20]); err != nil {
-					t.Fatalf("%s: the next one: %v", at, err)
-				}
-				if got, err := r.ReadSpecs(); err != nil || !reflect.DeepEqual(got, all[:20]) {
-					t.Fatalf("%s: %d specifications, %v", at, len(got), err)
-				}
+	for _, short := range []bool{false, true} {
+		for n := 1; ; n++ {
+			cause := diskErrors[n%len(diskErrors)]
+			r, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "x", rundir.Asked{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			d := new(disktest.Disk)
+			r.Disk = d
+			if err := r.AppendSpecs(all[:10]); err != nil {
+				t.Fatal(err)
+			}
+			d.FailAt(n, cause, short)
+			err = r.AppendSpecs(all[10:])
+			at := fmt.Sprintf("operation %d (%s) failed with %v, short %v", n, d.Failed, cause, short)
+			if d.Count() < n {
+				break // there is no n-th operation
+			}
+			if err == nil {
+				t.Fatalf("%s: nobody was told", at)
+			}
+			// A shorter block than the failed one: nothing of that may show behind it.
+			if err := r.AppendSpecs(all[10:20]); err != nil {
+				t.Fatalf("%s: the next one: %v", at, err)
+			}
+			if got, err := r.ReadSpecs(); err != nil || !reflect.DeepEqual(got, all[:20]) {
+				t.Fatalf("%s: %d specifications, %v", at, len(got), err)
 			}
 		}
 	}
@@ -55,25 +54,24 @@ func TestAppendSpecsFaults(t *testing.T) {
 // A run that could not be made for want of a disk leaves nothing behind that
 // looks like one, says why, and its name can be used again.
 func TestCreateFaults(t *testing.T) {
-	for _, cause := range diskErrors {
-		for n := 1; ; n++ {
-			base := filepath.Join(t.TempDir(), "runs")
-			d := new(disktest.Disk)
-			d.FailAt(n, cause, true)
-			r, err := rundir.CreateOn(d, base, "x", rundir.Asked{})
-			if d.Count() < n {
-				break
-			}
-			at := fmt.Sprintf("operation %d (%s) failed with %v", n, d.Failed, cause)
-			if err == nil {
-				t.Fatalf("%s: nobody was told: %+v", at, r)
-			}
-			if !strings.Contains(err.Error(), cause.Error()) {
-				t.Errorf("%s: the error does not say why: %v", at, err)
-			}
-			if _, err := rundir.Create(base, "x", rundir.Asked{}); err != nil {
-				t.Errorf("%s: the name is used up: %v", at, err)
-			}
+	for n := 1; ; n++ {
+		cause := diskErrors[n%len(diskErrors)]
+		base := filepath.Join(t.TempDir(), "runs")
+		d := new(disktest.Disk)
+		d.FailAt(n, cause, true)
+		r, err := rundir.CreateOn(d, base, "x", rundir.Asked{})
+		if d.Count() < n {
+			break
+		}
+		at := fmt.Sprintf("operation %d (%s) failed with %v", n, d.Failed, cause)
+		if err == nil {
+			t.Fatalf("%s: nobody was told: %+v", at, r)
+		}
+		if !strings.Contains(err.Error(), cause.Error()) {
+			t.Errorf("%s: the error does not say why: %v", at, err)
+		}
+		if _, err := rundir.Create(base, "x", rundir.Asked{}); err != nil {
+			t.Errorf("%s: the name is used up: %v", at, err)
 		}
 	}
 }
