@@ -20,6 +20,7 @@ type stage struct {
 	records []jobs.Record // of the last step
 	journal []jobs.Record
 	finish  *Finish
+	beat    time.Duration // when the next beats are due
 }
 
 func box(name string, slots int) *hosts.Host {
@@ -53,22 +54,21 @@ func (s *stage) step(ev Event) []Order {
 // wait lets d pass, stepping wherever the core asked for it; hosts named give beats.
 func (s *stage) wait(d time.Duration, beating ...string) (all []Order) {
 	end := s.at + d
-	beat := s.at + BeatEvery
 	for {
 		next := end
 		at, ok := s.c.Next()
 		if ok && at < next {
 			next = at
 		}
-		if len(beating) > 0 && beat < next {
-			next = beat
+		if len(beating) > 0 && s.beat < next {
+			next = s.beat
 		}
 		s.at = max(s.at, next)
-		if len(beating) > 0 && s.at == beat {
+		if len(beating) > 0 && s.at >= s.beat {
 			for _, h := range beating {
 				all = append(all, s.step(HostBeat{h, &hosts.Beat{MemFree: -1, DiskFree: -1}})...)
 			}
-			beat += BeatEvery
+			s.beat = s.at + BeatEvery
 		}
 		if s.at >= end {
 			return append(all, s.step(Tick{})...)

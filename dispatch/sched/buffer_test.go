@@ -1,0 +1,133 @@
+package sched
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
+
+// TestHighWater is the size of a host's buffer (B3).
+func TestHighWater(t *testing.T) {
+	for _, tt := range []struct {
+		slots int
+		mean  float64
+		known bool
+		span  time.Duration
+		want  int
+	}{
+		{16, 0, false, 0, 0},
+		{16, 1, true, 0, 16},
+		{16, 29, true, 0, 16},
+		{16, 30, true, 0, 0},
+		{4, 0.1, true, 0, 12},
+		{4, 0.002, true, 0, bufferMost},
+		{1, 0, true, 0, bufferMost},
+		{4, 60, true, 30 * time.Minute, 120},
+		{4, 3600, true, 30 * time.Minute, 4},
+		{0, 1, true, 0, 0},
+	} {
+		if got := highWater(tt.slots, tt.mean, tt.known, tt.span); got != tt.want {
+			t.Errorf("%+v: %d", tt, got)
+		}
+	}
+}
+
+// quick is the outcome of a job of 0.1 s.
+func (s *stage) quick() jobs.Outcome {
+	return jobs.Outcome{Started: s.now().Wall - 1e8, Ended: s.now().Wall}
+}
+
+// TestBuffer: nothing ahead while no run time is known; then up to the high water
+// mark, refilled below half of it, and never more than a fair part of the queue.
+func TestBuffer(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 4))
+	s.up("a")
+	s.plain(1000)
+	want(t, "slots alone", on(s.orders, "a"), "1.1 2.1 3.1 4.1")
+	open := attemptIDs("1.1 2.1 3.1 4.1")
+	end := func(n int) int {
+		var text string
+		for _, id := range open[:n] {
+			text += id.String() + " "
+		}
+		open = open[n:]
+		got := attemptIDs(on(s.ended("a", text, s.quick()), "a"))
+		open = append(open, got...)
+		return len(got)
+	}
+	if n := end(1); n != 13 {
+		t.Errorf("%d jobs follow the first end, want 1 and 12 ahead", n)
+	}
+	if n := end(5); n != 0 {
+		t.Errorf("%d jobs follow though more than half is there", n)
+	}
+	if n := end(2); n != 7 {
+		t.Errorf("%d jobs follow below the low water mark, want 7", n)
+	}
+	for len(open) > 0 && s.c.queue.ready > 0 {
+		end(1)
+		if ahead := s.c.hosts[0].occupied - 4; ahead > s.c.queue.ready+1 {
+			t.Fatalf("%d jobs are handed out ahead, %d are left", ahead, s.c.queue.ready)
+		}
+	}
+}
+
+// TestNeverBuffered: jobs of several slots, with GPUs or memory needs start on
+// free slots only, and nothing is put behind them.
+func TestNeverBuffered(t *testing.T) {
+	for _, o := range []*jobs.Options{{Slots: 2}, {GPUs: 1}, {MemBytes: 1}} {
+		s := newStage(t, Config{}, box("a", 2))
+		s.up("a")
+		s.submit(true, slices.Repeat([]*jobs.Options{o}, 50)...)
+		s.ended("a", "1.1", s.quick())
+		if h := s.c.hosts[0]; h.occupied > 2 {
+			t.Errorf("%+v: %d slots are handed out of 2", o, h.occupied)
+		}
+	}
+}
+
+// TestBufferSpan: --buffer keeps a host busy for that long, shared out fairly (B3).
+func TestBufferSpan(t *testing.T) {
+	s := newStage(t, Config{Buffer: 10 * time.Minute}, box("a", 1), box("b", 1))
+	s.up("a", "b")
+	s.submit(true, slices.Repeat([]*jobs.Options{{Estimate: time.Minute}}, 40)...)
+	for _, h := range s.c.hosts {
+		if h.occupied != 11 {
+			t.Errorf("%s holds %d jobs, want 1 and 10 ahead", h.spec.Name, h.occupied)
+		}
+	}
+}
+
+// TestBalance: at the end of the queue a buffered job moves to a host with a free
+// slot; the move is not charged.
+func TestBalance(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 1), box("b", 1))
+	s.up("a", "b")
+	s.plain(4)
+	s.started("a", "1.1")
+	s.started("b", "2.1")
+	o := s.ended("a", "1.1", okay)
+	want(t, "a", on(o, "a"), "3.1")
+	s.started("a", "3.1")
+	// One job is left for two hosts: nobody gets it ahead.
+	want(t, "b", on(s.ended("b", "2.1", okay), "b"), "4.1")
+
+	s = newStage(t, Config{}, box("a", 1), box("b", 1))
+	s.up("a")
+	s.plain(20)
+	s.started("a", "1.1")
+	o = s.ended("a", "1.1", s.quick())
+	want(t, "ahead", on(o, "a"), "2.1 3.1 4.1 5.1")
+	s.started("a", "2.1")
+	s.step(Cancel{Jobs: []jobs.ID{6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20}})
+	o = append(s.up("b"), s.wait(time.Second, "a", "b")...)
+	want(t, "asked back", said[Withdraw](o), "{a [5.1]}")
+	o = s.step(AttemptsWithdrawn{"a", &hosts.Withdrawn{Attempts: attemptIDs("5.1")}})
+	want(t, "moved", on(o, "b"), "5.2")
+	if s.job(5).Failures != 0 || s.job(5).Attempts[0].State != jobs.AttemptSuperseded {
+		t.Errorf("the move is charged: %+v", s.job(5))
+	}
+}

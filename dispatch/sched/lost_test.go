@@ -1,0 +1,244 @@
+package sched
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
+
+func down(name string, class hosts.Class, text string) HostDown {
+	return HostDown{name, &hosts.Error{Host: name, Class: class, Err: errors.New(text)}}
+}
+
+// TestSuspect: 15 s without a beat and the host gets nothing more and is
+// connected again (D6).
+func TestSuspect(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 1), box("b", 1))
+	s.up("a", "b")
+	o := s.wait(14*time.Second, "b")
+	want(t, "too early", said[Disconnect](o), "")
+	o = s.wait(2*time.Second, "b")
+	want(t, "cut", said[Disconnect](o), "{a}")
+	want(t, "again", said[Connect](o), "{a}")
+	if v := s.c.Hosts()[0]; v.State != Suspect {
+		t.Errorf("host is %s", v.State)
+	}
+	s.plain(2)
+	want(t, "nothing for a", on(s.orders, "a"), "")
+	want(t, "one for b", on(s.orders, "b"), "1.1")
+}
+
+// TestLost: after 60 s a silent host is given up, its jobs go first, uncharged
+// (D6, E6); what had not started waits for its lease.
+func TestLost(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 1), box("b", 1), box("c", 1))
+	s.up("a", "b", "c")
+	s.submit(false, jobs.NoOptions, jobs.NoOptions, jobs.NoOptions)
+	s.submit(true, &jobs.Options{Priority: -5})
+	s.started("b", "2.1")
+	s.started("c", "3.1")
+	s.started("a", "1.1")
+	s.step(down("a", hosts.Unreachable, "connection reset"))
+	s.wait(59*time.Second, "b", "c")
+	s.wantState(1, jobs.Running)
+	s.wait(2*time.Second, "b", "c")
+	s.wantState(1, jobs.Queued)
+	if j := s.job(1); !j.Urgent || j.Failures != 0 || j.Attempts[0].State != jobs.AttemptLost {
+		t.Errorf("job 1: %+v", j)
+	}
+	contains(t, "reason", s.job(1).Reason, "connection reset")
+	if v := s.c.Hosts()[0]; v.State != Lost {
+		t.Errorf("host is %s", v.State)
+	}
+	want(t, "before all others", on(s.ended("b", "2.1", okay), "b"), "1.2")
+}
+
+func TestLostWaitsForTheLease(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 1), box("b", 1), box("c", 1))
+	s.up("a", "b", "c")
+	s.plain(1) // handed to a, not known to have started
+	s.wait(16*time.Second, "b", "c")
+	s.wait(46*time.Second, "b", "c")
+	s.wantState(1, jobs.Running)                                   // silent for 60 s, cut off for 47
+	want(t, "b", on(s.wait(15*time.Second, "b", "c"), "b"), "1.2") // cut off for 62: the lease is over
+}
+
+// TestOnLostWait: a job may ask to wait for its host; a cancel ends the wait.
+func TestOnLostWait(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 2), box("b", 1), box("c", 1))
+	s.up("a", "b", "c")
+	s.submit(true, &jobs.Options{OnLost: jobs.OnLostWait}, jobs.NoOptions)
+	s.started("a", "1.1 2.1")
+	s.step(down("a", hosts.Unreachable, "gone"))
+	s.wait(5*time.Minute, "b", "c")
+	s.wantState(1, jobs.Running)
+	s.wantState(2, jobs.Running)
+	want(t, "2 runs elsewhere", s.job(2).Last().Host, "b")
+	contains(t, "why", s.c.Why(s.now(), 1), "cannot be reached")
+	s.step(Cancel{Jobs: []jobs.ID{1}})
+	s.wantState(1, jobs.Cancelled)
+}
+
+// TestVanishedTogether: when more than half of all hosts go silent together it is
+// our network: wait. A single host is waited for as well. The rest, once others
+// are back, is given up.
+func TestVanishedTogether(t *testing.T) {
+	s := newStage(t, Config{GiveUp: time.Hour}, box("a", 1), box("b", 1), box("c", 1), box("d", 1))
+	s.up("a", "b", "c", "d")
+	s.plain(4)
+	for _, h := range s.c.hosts {
+		s.started(h.spec.Name, string('1'+rune(h.idx))+".1")
+	}
+	for _, n := range []string{"a", "b", "c"} {
+		s.step(down(n, hosts.Unreachable, "no route"))
+	}
+	s.wait(5*time.Minute, "d")
+	for id := range jobs.ID(3) {
+		s.wantState(id+1, jobs.Running)
+	}
+	s.up("a")
+	s.probedAs("a", "1.1", hosts.IsRunning, nil)
+	s.wait(time.Second, "a", "d")
+	s.wantState(2, jobs.Queued)
+	s.wantState(3, jobs.Queued)
+
+	s = newStage(t, Config{GiveUp: time.Hour}, box("a", 1))
+	s.up("a")
+	s.plain(1)
+	s.started("a", "1.1")
+	s.step(down("a", hosts.Unreachable, "no route"))
+	s.wait(30 * time.Minute)
+	s.wantState(1, jobs.Running)
+}
+
+// lostStage has job 1 lost on a while b and c live.
+func lostStage(t *testing.T, cfg Config) *stage {
+	s := newStage(t, cfg, box("a", 1), box("b", 1), box("c", 1))
+	s.up("a", "b", "c")
+	s.submit(true, jobs.NoOptions, jobs.NoOptions, jobs.NoOptions)
+	s.started("a", "1.1")
+	s.started("b", "2.1")
+	s.started("c", "3.1")
+	s.step(down("a", hosts.Unreachable, "gone"))
+	s.wait(61*time.Second, "b", "c")
+	s.wantState(1, jobs.Queued)
+	return s
+}
+
+// TestLateResult: a lost attempt that finished counts if none was accepted yet;
+// the one that replaces it is ended and changes nothing (promise 2).
+func TestLateResult(t *testing.T) {
+	s := lostStage(t, Config{})
+	want(t, "asked on its return", said[Probe](s.up("a")), "{a [1.1]}")
+	want(t, "not where it may run", on(s.orders, "a"), "")
+	s.probedAs("a", "1.1", hosts.HasExited, &okay)
+	s.wantState(1, jobs.Succeeded)
+
+	s = lostStage(t, Config{})
+	s.ended("b", "2.1", okay)
+	s.wantState(1, jobs.Running)
+	s.started("b", "1.2")
+	s.up("a")
+	o := s.probedAs("a", "1.1", hosts.HasExited, &okay)
+	s.wantState(1, jobs.Succeeded)
+	contains(t, "the other is ended", said[Kill](o), "{b [1.2]")
+	s.ended("b", "1.2", jobs.Outcome{Stopped: true})
+	if a := s.job(1).Attempts[1]; a.State != jobs.AttemptSuperseded || s.c.table.Seq != 2 {
+		t.Errorf("second attempt %s, %d results", a.State, s.c.table.Seq)
+	}
+
+	s = lostStage(t, Config{})
+	s.up("a")
+	s.probedAs("a", "1.1", hosts.HasExited, &exit1)
+	if j := s.job(1); j.State != jobs.Queued || j.Failures != 1 {
+		t.Errorf("a late failure: %s, %d failures", j.State, j.Failures)
+	}
+}
+
+// TestReturnsRunning: a lost attempt that is alive is kept or stopped, whichever
+// wastes less (DESIGN 7).
+func TestReturnsRunning(t *testing.T) {
+	s := lostStage(t, Config{})
+	s.up("a")
+	s.probedAs("a", "1.1", hosts.IsRunning, nil)
+	s.wantState(1, jobs.Running)
+	if len(s.job(1).Attempts) != 1 {
+		t.Errorf("%d attempts", len(s.job(1).Attempts))
+	}
+	s.ended("a", "1.1", okay)
+	s.wantState(1, jobs.Succeeded)
+
+	s = lostStage(t, Config{})
+	s.ended("b", "2.1", okay)
+	s.started("b", "1.2")
+	s.wait(time.Hour, "b", "c")
+	s.up("a")
+	o := s.step(AttemptsProbed{"a", &hosts.Probed{Jobs: []hosts.ProbedJob{{Attempt: attemptIDs("1.1")[0], Answer: hosts.IsRunning, Started: wallStart + 1}}}})
+	contains(t, "the younger is ended", said[Kill](o), "{b [1.2]")
+	s.ended("b", "1.2", jobs.Outcome{Stopped: true})
+	s.wantState(1, jobs.Running)
+
+	s = lostStage(t, Config{})
+	s.ended("b", "2.1", okay)
+	s.started("b", "1.2")
+	s.wait(time.Hour, "b", "c")
+	s.up("a")
+	o = s.probedAs("a", "1.1", hosts.IsRunning, nil) // started only now
+	contains(t, "the younger is ended", said[Kill](o), "{a [1.1]")
+	s.ended("a", "1.1", jobs.Outcome{Stopped: true})
+	s.wantState(1, jobs.Running)
+	want(t, "on", s.job(1).Last().Host, "b")
+}
+
+// TestDeadThreeTimes: a job under which hosts die three times is to blame (B2);
+// death is charged to nobody before that.
+func TestDeadThreeTimes(t *testing.T) {
+	s := newStage(t, Config{Tries: 1}, box("a", 1))
+	s.up("a")
+	s.plain(1)
+	for n := 1; n <= 3; n++ {
+		s.wantState(1, jobs.Running)
+		id := jobs.AttemptID{Job: 1, N: n}.String()
+		s.started("a", id)
+		s.step(down("a", hosts.Unreachable, "gone"))
+		s.up("a")
+		s.probedAs("a", id, hosts.Dead, nil)
+	}
+	s.wantState(1, jobs.Failed)
+	contains(t, "reason", s.job(1).Reason, "third time")
+	if s.job(1).Failures != 0 {
+		t.Errorf("%d failures charged", s.job(1).Failures)
+	}
+}
+
+// TestHostNotInInventory: attempts on a host that left the inventory are given up
+// after lost_after, not at once.
+func TestHostNotInInventory(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 1), box("b", 1))
+	s.up("a")
+	s.plain(1)
+	s.started("a", "1.1")
+	s2 := restart(s, box("b", 1))
+	s2.up("b")
+	s2.step(Submit{Last: true})
+	s2.wait(59*time.Second, "b")
+	s2.wantState(1, jobs.Running)
+	want(t, "then elsewhere", on(s2.wait(2*time.Second, "b"), "b"), "1.2")
+	contains(t, "reason", s2.job(1).Attempts[0].Reason, "not in the inventory")
+}
+
+// restart gives a new core what the old one's journal says.
+func restart(s *stage, hs ...*hosts.Host) *stage {
+	table := &jobs.Table{Specs: s.c.table.Specs}
+	for i := range s.journal {
+		if err := jobs.Fold(table, &s.journal[i]); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	n := &stage{t: s.t, c: New(s.c.cfg, table, hs), at: s.at, journal: s.journal}
+	n.step(Tick{})
+	return n
+}
