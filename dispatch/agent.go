@@ -110,7 +110,7 @@ func (a *agent) run() {
 			a.connected(r)
 		case m, ok := <-a.reports:
 			if !ok {
-				a.down(a.worker.Err())
+				a.ended(a.worker.Err())
 				break
 			}
 			a.report(m)
@@ -215,6 +215,15 @@ func (a *agent) connected(r dialed) {
 	}
 	a.ping()
 	a.tell(sched.HostUp{Host: a.host.Name, Hello: hello})
+}
+
+// ended notes that the helper has gone: as asked, or by itself.
+func (a *agent) ended(err error) {
+	if a.bye && err == nil {
+		a.hangUp()
+		return
+	}
+	a.down(err)
 }
 
 // down notes that the link or the helper is gone and tells the core.
