@@ -191,13 +191,13 @@ func TestReportIsBounded(t *testing.T) {
 // Other files in the journal directory are left alone.
 func TestListFiles(t *testing.T) {
 	r := newRun(t)
-	for _, name := range []string{"000002.jsonl", "1000000.jsonl", "000010.jsonl", "2.jsonl", "000000.jsonl", "00000a.jsonl", ".nfs0001", "000003.jsonl~", "-00001.jsonl"} {
+	for _, name := range []string{"000002.jsonl", "1000000.jsonl", "999999.jsonl", "000010.jsonl", "2.jsonl", "000000.jsonl", "00000a.jsonl", ".nfs0001", "000003.jsonl~", "-00001.jsonl"} {
 		if err := os.WriteFile(r.Path(rundir.JournalDir, name), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	files, err := listFiles(r)
-	if got := fmt.Sprint(files); err != nil || got != "[{2 000002.jsonl} {10 000010.jsonl} {1000000 1000000.jsonl}]" {
+	if got := fmt.Sprint(files); err != nil || got != "[{2 000002.jsonl} {10 000010.jsonl} {999999 999999.jsonl} {1000000 1000000.jsonl}]" {
 		t.Errorf("%s, %v", got, err)
 	}
 }

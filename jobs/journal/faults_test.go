@@ -123,6 +123,46 @@ func TestDiskFullForLong(t *testing.T) {
 	}
 }
 
+// Power lost right after a Sync that said yes: every record is there. (Lost
+// before, the tail may be anything, but nothing before it.)
+func TestPowerLoss(t *testing.T) {
+	r := newRun(t)
+	d := new(disktest.Disk)
+	r.Disk = d
+	specs, recs := jobstest.History(8, 4, 120)
+	if err := r.AppendSpecs(specs); err != nil {
+		t.Fatal(err)
+	}
+	live := &jobs.Table{Specs: specs}
+	for epoch := 1; len(recs) > 0; epoch++ {
+		j, table, _ := take1(t, r, force)
+		if live.Epoch = epoch; !same(table, live) {
+			t.Fatalf("epoch %d began with something else", epoch)
+		}
+		if err := d.PowerLoss(); err != nil { // right after Take
+			t.Fatal(err)
+		}
+		n := min(25, len(recs))
+		for i := range recs[:n] {
+			if err := jobs.Fold(live, &recs[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		record(t, j, recs[:n]...)
+		recs = recs[n:]
+		if err := j.Append([]jobs.Record{{Kind: jobs.KindEvent, Reason: strings.Repeat("never synced", 200_000)}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.PowerLoss(); err != nil {
+			t.Fatal(err)
+		}
+		crash(t, j)
+		if table, report := replay1(t, r); !same(table, live) || report.Damaged {
+			t.Fatalf("epoch %d: %+v", epoch, report)
+		}
+	}
+}
+
 // Closing after a failure tells it, and what could be written is there.
 func TestCloseFaults(t *testing.T) {
 	for _, cause := range diskErrors {

@@ -2,8 +2,11 @@ package journal
 
 import (
 	"errors"
+	"io/fs"
 	"sync"
 	"testing"
+
+	"dcs-tui/jobs/rundir"
 )
 
 // Of many takers at once one wins, and the others say who or that somebody has it.
@@ -63,5 +66,34 @@ func TestManyForcedTakers(t *testing.T) {
 	}
 	if free > 1 {
 		t.Errorf("%d own the run: %v", free, errs)
+	}
+}
+
+// hookDisk calls hook before a file is opened.
+type hookDisk struct {
+	rundir.Disk
+	hook func(path string)
+}
+
+func (d hookDisk) OpenFile(path string, flag int, perm fs.FileMode) (rundir.File, error) {
+	d.hook(path)
+	return d.Disk.OpenFile(path, flag, perm)
+}
+
+// Somebody opens a higher epoch while we read the journal: our Take fails, and
+// says that it was fenced off.
+func TestFencedWhileTaking(t *testing.T) {
+	r := newRun(t)
+	j, _, _ := take1(t, r, TakeOptions{})
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r.Disk = hookDisk{r.Disk, func(path string) {
+		if path == fileOf(1).path(r) {
+			put(t, r, 3, nil)
+		}
+	}}
+	if _, _, _, err := Take(t.Context(), r, TakeOptions{}); !errors.Is(err, ErrFenced) {
+		t.Errorf("%v", err)
 	}
 }

@@ -75,3 +75,32 @@ func TestCreateFaults(t *testing.T) {
 		}
 	}
 }
+
+// What Create and AppendSpecs have said yes to survives the loss of power.
+func TestPowerLoss(t *testing.T) {
+	base := filepath.Join(t.TempDir(), "runs")
+	d := new(disktest.Disk)
+	r, err := rundir.CreateOn(d, base, "x", rundir.Asked{Cwd: "/home"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.PowerLoss(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := rundir.Open(r.Dir)
+	if err != nil || again.Nonce != r.Nonce || again.Asked.Cwd != "/home" {
+		t.Fatalf("%+v, %v", again, err)
+	}
+	all := jobstest.Specs(300)
+	for from := 0; from < len(all); from += 100 {
+		if err := r.AppendSpecs(all[from : from+100]); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.PowerLoss(); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := again.ReadSpecs(); err != nil || len(got) != from+100 {
+			t.Fatalf("%d specifications, %v", len(got), err)
+		}
+	}
+}

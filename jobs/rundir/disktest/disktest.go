@@ -5,6 +5,8 @@ package disktest
 import (
 	"errors"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"sync"
 
 	"dcs-tui/jobs/rundir"
@@ -18,6 +20,9 @@ type Disk struct {
 	err    error
 	short  bool // a failing write writes half
 	Failed string
+
+	dirty   map[string][]span // written and not synced, by path
+	unnamed map[string]bool   // created or renamed here, directory not synced
 }
 
 // FailAt makes the n-th operation from now on fail with err, once. A failing
@@ -51,7 +56,11 @@ func (d *Disk) Mkdir(path string, perm fs.FileMode) error {
 	if err := d.fail("mkdir", path); err != nil {
 		return err
 	}
-	return rundir.OS.Mkdir(path, perm)
+	err := rundir.OS.Mkdir(path, perm)
+	if err == nil {
+		d.named(path)
+	}
+	return err
 }
 
 func (d *Disk) Names(dir string) ([]string, error) {
@@ -72,7 +81,18 @@ func (d *Disk) Rename(from, to string) error {
 	if err := d.fail("rename", to); err != nil {
 		return err
 	}
-	return rundir.OS.Rename(from, to)
+	err := rundir.OS.Rename(from, to)
+	if err == nil {
+		d.mu.Lock()
+		if spans, ok := d.dirty[from]; ok {
+			d.dirty[to] = spans
+			delete(d.dirty, from)
+		}
+		delete(d.unnamed, from)
+		d.mu.Unlock()
+		d.named(to)
+	}
+	return err
 }
 
 func (d *Disk) Remove(path string) error {
@@ -86,7 +106,17 @@ func (d *Disk) SyncDir(dir string) error {
 	if err := d.fail("syncdir", dir); err != nil {
 		return err
 	}
-	return rundir.OS.SyncDir(dir)
+	err := rundir.OS.SyncDir(dir)
+	if err == nil {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		for path := range d.unnamed {
+			if filepath.Dir(path) == filepath.Clean(dir) {
+				delete(d.unnamed, path)
+			}
+		}
+	}
+	return err
 }
 
 func (d *Disk) OpenFile(path string, flag int, perm fs.FileMode) (rundir.File, error) {
@@ -97,14 +127,58 @@ func (d *Disk) OpenFile(path string, flag int, perm fs.FileMode) (rundir.File, e
 	if err != nil {
 		return nil, err
 	}
+	if flag&os.O_EXCL != 0 {
+		d.named(path)
+	}
 	return &file{File: f, d: d, path: path}, nil
+}
+
+// PowerLoss takes from the real disk what was never synced: bytes become zero,
+// names vanish. Files must not be used by anyone meanwhile.
+func (d *Disk) PowerLoss() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for path, spans := range d.dirty {
+		if err := zero(path, spans); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	for path := range d.unnamed {
+		if err := os.RemoveAll(path); err != nil {
+			return err
+		}
+	}
+	d.dirty, d.unnamed = nil, nil
+	return nil
+}
+
+func zero(path string, spans []span) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	for _, s := range spans {
+		if _, err := f.WriteAt(make([]byte, s.to-s.from), s.from); err != nil {
+			return errors.Join(err, f.Close())
+		}
+	}
+	return f.Close()
+}
+
+// named notes a new name in a directory.
+func (d *Disk) named(path string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.unnamed == nil {
+		d.unnamed = map[string]bool{}
+	}
+	d.unnamed[filepath.Clean(path)] = true
 }
 
 type file struct {
 	rundir.File
-	d     *Disk
-	path  string
-	dirty []span
+	d    *Disk
+	path string
 }
 
 type span struct{ from, to int64 }
@@ -125,22 +199,25 @@ func (f *file) WriteAt(b []byte, off int64) (int, error) {
 		b = b[:len(b)/2]
 	}
 	n, werr := f.File.WriteAt(b, off)
-	f.dirty = append(f.dirty, span{off, off + int64(n)})
+	f.d.mu.Lock()
+	defer f.d.mu.Unlock()
+	if f.d.dirty == nil {
+		f.d.dirty = map[string][]span{}
+	}
+	f.d.dirty[f.path] = append(f.d.dirty[f.path], span{off, off + int64(n)})
 	return n, errors.Join(err, werr)
 }
 
 func (f *file) Sync() error {
 	err := f.d.fail("sync", f.path)
-	if err == nil {
-		f.dirty = nil
-		return f.File.Sync()
+	f.d.mu.Lock()
+	spans := f.d.dirty[f.path]
+	delete(f.d.dirty, f.path)
+	f.d.mu.Unlock()
+	if err != nil {
+		return errors.Join(err, zero(f.path, spans))
 	}
-	for _, s := range f.dirty {
-		if _, e := f.File.WriteAt(make([]byte, s.to-s.from), s.from); e != nil {
-			return errors.Join(err, e)
-		}
-	}
-	return err
+	return f.File.Sync()
 }
 
 func (f *file) Size() (int64, error) {
