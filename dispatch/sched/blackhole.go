@@ -16,9 +16,23 @@ type rest struct {
 	refusals int // in a row
 	fast     int // fast failures in a row
 	holes    int // rests for fast failures in a row
-	elseOK   float64
-	elseBad  float64 // results of the other hosts since the first of the fast failures
+	since    tally // results of the other hosts since the first of the fast failures
+	before   tally // … lately, the older ones weighing less
 }
+
+// tally counts results.
+type tally struct{ ok, bad float64 }
+
+func (t *tally) add(ok bool) {
+	if ok {
+		t.ok++
+	} else {
+		t.bad++
+	}
+}
+
+// rate returns the share of failures, never quite 0: few results prove little.
+func (t tally) rate() float64 { return (t.bad + 0.5) / (t.ok + t.bad + 1) }
 
 // onTrial says that a host which has rested for its failures gets one job at a
 // time until one succeeds.
@@ -27,10 +41,11 @@ func (r *rest) onTrial() bool { return r.holes > 0 }
 const (
 	fastEnough   = time.Second // a failure within it is fast, however short the jobs are
 	fastInARow   = 3
-	unlikely     = 1e-3 // chance that a streak is bad luck, at the other hosts' rate of failures
+	unlikely     = 1e-4 // chance that a streak is bad luck, at the other hosts' rate of failures
 	ownFaultOn   = 3    // a job that fails on so many hosts is the job's own fault
 	mercyPerTry  = 2    // failures a try that may go uncharged
-	minElsewhere = 3    // results of other hosts without which nothing is concluded
+	minElsewhere = 3    // successes of other hosts meanwhile without which nothing is concluded
+	fading       = 0.98 // weight of a result after another one
 )
 
 // restHost pauses a host for the nth time in a row, with the backoff of B1.
@@ -62,12 +77,10 @@ func (c *Core) observe(h *host, j *jobs.Job, o *jobs.Outcome) {
 		h.rest.fast, h.rest.holes = 0, 0
 	}
 	for _, other := range c.hosts {
-		if r := &other.rest; other != h && r.fast > 0 {
-			if o.OK() {
-				r.elseOK++
-			} else {
-				r.elseBad++
-			}
+		if r := &other.rest; other != h {
+			r.before.ok, r.before.bad = r.before.ok*fading, r.before.bad*fading
+			r.before.add(o.OK())
+			r.since.add(o.OK())
 		}
 	}
 }
@@ -82,16 +95,16 @@ func (c *Core) blames(h *host, j *jobs.Job, o *jobs.Outcome) bool {
 		return true
 	}
 	if r.fast == 0 {
-		r.elseOK, r.elseBad = 0, 0
+		r.since = tally{}
 	}
 	r.fast++
 	if c.ownFault(h, j) {
 		return true
 	}
-	if r.fast < fastInARow || r.elseOK < minElsewhere {
+	if r.fast < fastInARow || r.since.ok < minElsewhere {
 		return true
 	}
-	if rate := (r.elseBad + 0.5) / (r.elseOK + r.elseBad + 1); math.Pow(rate, float64(r.fast)) > unlikely {
+	if math.Pow(max(r.since.rate(), r.before.rate()), float64(r.fast)) > unlikely {
 		return true
 	}
 	if !r.resting {

@@ -1,0 +1,110 @@
+package sched
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
+
+var fastFail = jobs.Outcome{Exit: 1, Started: wallStart, Ended: wallStart + 1e7}
+
+// TestBlackHole: a host on which jobs fail fast in a row while jobs succeed
+// elsewhere rests, its victims are not charged any more, and it is tried with one
+// job at a time until one succeeds (B2).
+func TestBlackHole(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 8), box("b", 2))
+	s.up("a", "b")
+	s.plain(100)
+	s.ended("a", "1.1", fastFail) // the streak begins
+	for range 15 {                // the jobs on b succeed meanwhile
+		s.ended("b", s.c.hosts[1].head.id.String(), okay)
+	}
+	var rest []Order
+	n := 1
+	for s.c.Hosts()[0].State != BackingOff && n < 8 {
+		rest = s.ended("a", s.c.hosts[0].head.id.String(), fastFail)
+		n++
+	}
+	if n != 3 {
+		t.Errorf("rests after %d fast failures, want 3", n)
+	}
+	want(t, "limit", said[SetLimit](rest), "{a 0}")
+	contains(t, "what waited comes back", said[Withdraw](rest), "{a [")
+	victim := s.c.hosts[0].head.id
+	s.started("a", victim.String())
+	s.ended("a", victim.String(), fastFail)
+	if j := s.job(victim.Job); j.Failures != 0 || j.State.Terminal() {
+		t.Errorf("victim %s: %s, %d failures", victim, j.State, j.Failures)
+	}
+	var back []jobs.AttemptID
+	for f := s.c.hosts[0].head; f != nil; f = f.next {
+		back = append(back, f.id)
+	}
+	s.step(AttemptsWithdrawn{"a", &hosts.Withdrawn{Attempts: back}})
+	s.wait(3*time.Second, "a", "b")
+	if h := s.c.hosts[0]; h.occupied != 1 {
+		t.Errorf("%d jobs on trial, want 1", h.occupied)
+	}
+	s.ended("a", s.c.hosts[0].head.id.String(), okay)
+	if h := s.c.hosts[0]; h.occupied < 8 {
+		t.Errorf("after a success it has %d jobs", h.occupied)
+	}
+}
+
+// TestBadJobsAreNoBlackHole: where jobs fail just as often elsewhere, by chance
+// (D11's p = 0.5) or for a stretch, no host is blamed.
+func TestBadJobsAreNoBlackHole(t *testing.T) {
+	rests := 0
+	for seed := range uint64(20) {
+		r := rand.New(rand.NewPCG(seed, 5))
+		s := newStage(t, Config{Tries: 1}, box("a", 1), box("b", 1))
+		s.up("a", "b")
+		s.plain(500)
+		for s.c.table.Unfinished() > 0 {
+			for _, h := range s.c.hosts {
+				if h.head == nil {
+					continue
+				}
+				o := okay
+				stretch := h.head.id.Job > 200 && h.head.id.Job < 220
+				if stretch || r.IntN(2) == 0 {
+					o = fastFail
+				}
+				s.ended(h.spec.Name, h.head.id.String(), o)
+				if h.rest.resting {
+					rests++
+				}
+			}
+			s.at += time.Second
+			s.step(HostBeat{"a", &hosts.Beat{}})
+			s.step(HostBeat{"b", &hosts.Beat{}})
+		}
+	}
+	if rests > 2 {
+		t.Errorf("healthy hosts rested %d times in 10,000 jobs", rests)
+	}
+}
+
+// TestOwnFault: a job that fails on three hosts is its own fault and clears them (B2).
+func TestOwnFault(t *testing.T) {
+	s := newStage(t, Config{Tries: 5}, box("a", 1), box("b", 1), box("c", 1))
+	s.up("a", "b", "c")
+	s.plain(1)
+	for n := 1; n <= 3; n++ {
+		a := s.job(1).Last()
+		s.c.byName[a.Host].rest.fast = 5
+		s.ended(a.Host, a.ID.String(), fastFail)
+		s.wait(9*time.Second, "a", "b", "c")
+	}
+	for _, h := range s.c.hosts {
+		if h.rest.fast != 0 || h.rest.resting {
+			t.Errorf("%s is still suspected: %+v", h.spec.Name, h.rest)
+		}
+	}
+	if s.job(1).Failures != 3 {
+		t.Errorf("%d failures", s.job(1).Failures)
+	}
+}

@@ -1,0 +1,261 @@
+package sched
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
+
+// TestCancel: queued jobs are over at once, running ones when their attempts are;
+// asking twice changes nothing (K9).
+func TestCancel(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 2))
+	s.up("a")
+	s.plain(4)
+	s.started("a", "1.1 2.1")
+	o := s.step(Cancel{Jobs: []jobs.ID{1, 3, 99}, Why: "not wanted"})
+	s.wantState(3, jobs.Cancelled)
+	s.wantState(1, jobs.Running)
+	want(t, "kill", said[Kill](o), "{a [1.1] not wanted}")
+	want(t, "again", said[Kill](s.step(Cancel{Jobs: []jobs.ID{1, 3}})), "")
+	s.ended("a", "1.1", jobs.Outcome{Signal: "SIGTERM", Stopped: true})
+	s.wantState(1, jobs.Cancelled)
+	want(t, "reason", s.job(1).Reason, "not wanted")
+	if a := s.job(1).Attempts[0]; a.State != jobs.AttemptCancelled || a.Outcome == nil {
+		t.Errorf("attempt %+v", a)
+	}
+	s.step(Cancel{All: true})
+	s.ended("a", "2.1", okay) // it was quicker
+	s.wantState(2, jobs.Succeeded)
+	s.step(AttemptsWithdrawn{"a", &hosts.Withdrawn{Attempts: attemptIDs("4.1")}})
+	s.wantState(4, jobs.Cancelled)
+	if s.finish == nil || s.finish.How != AllDone {
+		t.Errorf("finish %+v", s.finish)
+	}
+}
+
+// TestCancelUnreachable: a cancel is kept until the host returns or is given up.
+func TestCancelUnreachable(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 1), box("b", 1), box("c", 1))
+	s.up("a", "b", "c")
+	s.plain(1)
+	s.started("a", "1.1")
+	s.step(down("a", hosts.Unreachable, "gone"))
+	s.step(Cancel{All: true})
+	s.wantState(1, jobs.Running)
+	contains(t, "why", s.c.Why(s.now(), 1), "as soon as a can be reached or is given up")
+	o := append(s.up("a"), s.probedAs("a", "1.1", hosts.IsRunning, nil)...)
+	contains(t, "kill on return", said[Kill](o), "{a [1.1]")
+	s.step(down("a", hosts.Unreachable, "gone"))
+	s.wait(61*time.Second, "b", "c")
+	s.wantState(1, jobs.Cancelled)
+	if s.finish == nil {
+		t.Fatalf("the run goes on")
+	}
+	contains(t, "what may be left is named", s.journal[len(s.journal)-1].Reason, "a (1.1)")
+}
+
+// TestRequeue opens a new round: tries count afresh, the run is not over any more.
+func TestRequeue(t *testing.T) {
+	s := newStage(t, Config{Tries: 1}, box("a", 1))
+	s.up("a")
+	s.submit(true, &jobs.Options{After: []jobs.ID{2}}, jobs.NoOptions)
+	s.ended("a", "2.1", exit1)
+	s.wantState(1, jobs.Skipped)
+	if s.finish == nil {
+		t.Fatalf("the run goes on")
+	}
+	s.finish = nil
+	o := s.step(Requeue{[]jobs.ID{1, 2}})
+	want(t, "the one it comes after", on(o, "a"), "2.2")
+	s.wantState(1, jobs.Queued)
+	want(t, "then it", on(s.ended("a", "2.2", okay), "a"), "1.1")
+	s.ended("a", "1.1", okay)
+	if s.finish == nil || s.job(2).Round != 2 || s.c.table.Seq != 4 {
+		t.Errorf("finish %+v, round %d, %d results", s.finish, s.job(2).Round, s.c.table.Seq)
+	}
+}
+
+// TestRequeueWaitsForOldAttempt: a new round starts nothing while an attempt of
+// the old one may be alive (promise 2).
+func TestRequeueWaitsForOldAttempt(t *testing.T) {
+	s := lostStage(t, Config{})
+	s.ended("b", "2.1", okay)
+	s.started("b", "1.2")
+	s.up("a")
+	s.probedAs("a", "1.1", hosts.HasExited, &okay) // 1.2 is being ended
+	s.step(Requeue{[]jobs.ID{1}})
+	s.wantState(1, jobs.Queued)
+	contains(t, "why", s.c.Why(s.now(), 1), "earlier round")
+	o := s.ended("b", "1.2", okay) // too late: that round has its result
+	if on(o, "a")+on(o, "b") != "1.3" || s.job(1).State != jobs.Running {
+		t.Errorf("job 1 is %s, orders %v", s.job(1).State, o)
+	}
+}
+
+// TestPauseRun: nothing new starts, also not from the buffers; then it goes on.
+func TestPauseRun(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 1))
+	s.up("a")
+	s.plain(3)
+	want(t, "limit", said[SetLimit](s.step(Pause{true})), "{a 0}")
+	contains(t, "why", s.c.Why(s.now(), 3), "paused")
+	want(t, "paused", on(s.ended("a", "1.1", okay), "a"), "")
+	o := s.step(Pause{false})
+	want(t, "limit", said[SetLimit](o), "{a 1}")
+	contains(t, "on", on(o, "a"), "2.1")
+}
+
+// TestDrain withdraws what is buffered and finishes when nothing runs.
+func TestDrain(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 1))
+	s.up("a")
+	s.plain(20)
+	s.started("a", "1.1")
+	s.ended("a", "1.1", okay)
+	s.started("a", "2.1")
+	want(t, "withdrawn", said[Withdraw](s.step(Drain{"asked"})), "{a [3.1]}")
+	s.step(AttemptsWithdrawn{"a", &hosts.Withdrawn{Attempts: attemptIDs("3.1")}})
+	if s.finish != nil {
+		t.Fatalf("finished while a job runs")
+	}
+	want(t, "nothing more", on(s.ended("a", "2.1", okay), "a"), "")
+	if s.finish == nil || s.finish.How != Drained || s.finish.Why != "asked" {
+		t.Errorf("finish %+v", s.finish)
+	}
+	s.wantState(3, jobs.Queued)
+}
+
+// TestStop finishes at once; what runs is still open.
+func TestStop(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 1))
+	s.up("a")
+	s.plain(2)
+	s.step(Stop{"bye"})
+	if s.finish == nil || s.finish.How != Stopped {
+		t.Errorf("finish %+v", s.finish)
+	}
+	s.wantState(1, jobs.Running)
+	want(t, "nothing more", on(s.ended("a", "1.1", okay), "a"), "")
+}
+
+// TestDrainHost: a drained host gets nothing; with Now its jobs move, uncharged (D7).
+func TestDrainHost(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 1), box("b", 1))
+	s.up("a", "b")
+	s.plain(3)
+	s.started("a", "1.1")
+	s.started("b", "2.1")
+	o := s.step(DrainHost{Host: "a", On: true, Now: true})
+	contains(t, "kill", said[Kill](o), "{a [1.1]")
+	s.ended("a", "1.1", jobs.Outcome{Stopped: true, Signal: "SIGTERM"})
+	s.wantState(1, jobs.Queued)
+	if s.job(1).Failures != 0 {
+		t.Errorf("the move is charged")
+	}
+	if v := s.c.Hosts()[0]; v.State != Draining {
+		t.Errorf("host is %s", v.State)
+	}
+	want(t, "elsewhere", on(s.ended("b", "2.1", okay), "b"), "1.2")
+	want(t, "used again", on(s.step(DrainHost{Host: "a"}), "a"), "3.1")
+}
+
+// TestHalt stops launching after so many failures, or after such a share of them.
+func TestHalt(t *testing.T) {
+	for _, tt := range []struct {
+		cfg  Config
+		fail func(i int) bool
+		want int // jobs ended when it drains; 0: never
+	}{
+		{Config{HaltFailures: 3}, func(i int) bool { return i%2 == 1 }, 5},
+		{Config{HaltPercent: 50}, func(i int) bool { return i < 6 }, 10},
+		{Config{HaltPercent: 50}, func(i int) bool { return i%3 == 0 }, 0},
+		{Config{HaltFailures: 30}, func(i int) bool { return true }, 0},
+	} {
+		tt.cfg.Tries = 1
+		s := newStage(t, tt.cfg, box("a", 1))
+		s.up("a")
+		s.plain(25)
+		ended := 0
+		for i := range s.c.table.Jobs {
+			if s.c.drain != "" {
+				break
+			}
+			o := okay
+			if tt.fail(i + 1) {
+				o = exit1
+			}
+			s.ended("a", jobs.AttemptID{Job: jobs.ID(i + 1), N: 1}.String(), o)
+			ended++
+		}
+		if tt.want == 0 {
+			if s.c.drain != "" {
+				t.Errorf("%+v drains after %d: %s", tt.cfg, ended, s.c.drain)
+			}
+			continue
+		}
+		if ended != tt.want {
+			t.Errorf("%+v drains after %d jobs, want %d", tt.cfg, ended, tt.want)
+		}
+		for _, f := range slices.Collect(func(yield func(*flight) bool) {
+			for f := s.c.hosts[0].head; f != nil && yield(f); f = f.next {
+			}
+		}) {
+			s.step(AttemptsWithdrawn{"a", &hosts.Withdrawn{Attempts: []jobs.AttemptID{f.id}}})
+		}
+		if s.finish == nil || s.finish.How != Drained {
+			t.Errorf("finish %+v", s.finish)
+		}
+	}
+}
+
+// TestAcked records what the consumer has, never more than there is, never less.
+func TestAcked(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 1))
+	s.up("a")
+	s.plain(1)
+	s.ended("a", "1.1", okay)
+	for _, n := range []int64{0, 2, 1, 1} {
+		s.step(Acked{n})
+	}
+	n := 0
+	for _, r := range s.journal {
+		if r.Kind == jobs.KindAcked {
+			n++
+		}
+	}
+	if n != 1 || s.c.table.Acked != 1 {
+		t.Errorf("%d records, acked %d", n, s.c.table.Acked)
+	}
+}
+
+// TestSubmitGap: ids that do not follow are a defect that is said, not a crash.
+func TestSubmitGap(t *testing.T) {
+	c := New(Config{}, &jobs.Table{}, nil)
+	c.Step(Time{}, Submit{Specs: []*jobs.Spec{{ID: 7, Options: jobs.NoOptions}}})
+	if c.Defects != 1 || len(c.table.Jobs) != 0 {
+		t.Errorf("%d defects, %d jobs", c.Defects, len(c.table.Jobs))
+	}
+}
+
+// TestUnknownNames: events about hosts, jobs and attempts that are not there.
+func TestUnknownNames(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 1))
+	s.step(HostUp{"x", &hosts.Hello{}})
+	s.step(HostBeat{"x", &hosts.Beat{}})
+	s.step(HostBeat{"a", &hosts.Beat{}})
+	s.step(down("x", hosts.Broken, "?"))
+	s.step(HostDown{Host: "a"})
+	s.step(HostRefused{"x", &hosts.Refused{Attempts: attemptIDs("5.5")}})
+	s.started("x", "5.5")
+	s.ended("x", "5.5", okay)
+	s.step(AttemptsWithdrawn{"x", &hosts.Withdrawn{Attempts: attemptIDs("5.5")}})
+	s.probedAs("x", "5.5", hosts.Dead, nil)
+	s.step(Requeue{[]jobs.ID{5}})
+	s.step(SetPriority{[]jobs.ID{5}, 1})
+	s.step(DrainHost{Host: "x", On: true})
+	want(t, "why", s.c.Why(s.now(), 5), "There is no job 5.")
+}
