@@ -67,7 +67,7 @@ func (h *helper) endChildren() {
 		return
 	}
 	prefix := cookie(h.cfg.Run, h.cfg.Host, "")
-	marked := withCookie(func(s string) bool { return strings.HasPrefix(s, prefix) }, nil, nil)
+	marked := withCookie(func(s string) bool { return strings.HasPrefix(s, prefix) }, 0, nil)
 	left := endAll(func(t table) []proc {
 		spare := map[int]bool{}
 		var below []int

@@ -87,6 +87,7 @@ func (h *helper) reportLocked(r *report, b *batch) {
 		b.started = append(b.started, hosts.StartedJob{Attempt: id, Slot: r.by.slot, At: r.at})
 	case repExited:
 		h.overLocked(id)
+		h.reuseLocked(id)
 		b.exits = append(b.exits, hosts.ExitedJob{Attempt: id, Slot: r.by.slot, Outcome: r.outcome})
 	case repLapsed:
 		h.overLocked(id)
@@ -105,6 +106,16 @@ func (h *helper) reportLocked(r *report, b *batch) {
 			return
 		}
 		b.other = append(b.other, &hosts.Trouble{Attempt: id, Text: r.why})
+	}
+}
+
+// maxUnused is how many files wait to be used again.
+const maxUnused = 1024
+
+// reuseLocked notes that a supervisor has put the file of a spec into free/.
+func (h *helper) reuseLocked(id jobs.AttemptID) {
+	if len(h.unused) < maxUnused {
+		h.unused = append(h.unused, id.String())
 	}
 }
 

@@ -15,20 +15,16 @@ import (
 type choose func(t table) []proc
 
 // withCookie chooses every process whose environment carries a cookie that ok
-// accepts, everything below such a process, and every process in one of the
-// given sessions (0: none). It never chooses the caller or the pids in spare.
-func withCookie(ok func(cookie string) bool, sessions []int, spare map[int]bool) choose {
+// accepts, everything below such a process, and every process of the process
+// group (0: none). It never chooses the caller or the pids in spare.
+func withCookie(ok func(cookie string) bool, group int, spare map[int]bool) choose {
 	return func(t table) []proc {
 		var roots []int
 		for pid, p := range t {
 			if spare[pid] || !endable(p) {
 				continue
 			}
-			hit := ok(cookieOf(pid))
-			for _, s := range sessions {
-				hit = hit || s > 0 && p.session == s
-			}
-			if hit {
+			if group > 0 && p.group == group || ok(cookieOf(pid)) {
 				roots = append(roots, pid)
 			}
 		}

@@ -99,9 +99,13 @@ func (h *helper) prepare(hello *hosts.Hello) error {
 	if h.in, err = openat(unix.AT_FDCWD, h.spool.path(dirIn), unix.O_RDONLY|unix.O_DIRECTORY, 0); err == nil {
 		h.taken, err = openat(unix.AT_FDCWD, h.spool.path(dirTaken), unix.O_RDONLY|unix.O_DIRECTORY, 0)
 	}
+	if err == nil {
+		h.free, err = openat(unix.AT_FDCWD, h.spool.path(dirFree), unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	}
 	if err != nil {
 		return fmt.Errorf("opening the spool: %w", err)
 	}
+	h.unused, _ = h.spool.list(dirFree)
 	if err := h.ringer.open(h.generation); err != nil {
 		return err
 	}

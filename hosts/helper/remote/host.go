@@ -34,6 +34,7 @@ type helper struct {
 	generation int64
 	slots      int // by the rule
 	in, taken  int // descriptors of the spool's directories
+	free       int
 	out        *outbox
 	probes     *worker // probes and what else reads attempt files
 	reads      *worker // output for people: may wait behind nothing else
@@ -51,12 +52,13 @@ type helper struct {
 	closing  bool
 	crashes  int // supervisors in a row that died young
 	resolved map[jobs.AttemptID]bool
+	unused   []string // names in free/
 }
 
 // run is an attempt that a supervisor holds.
 type run struct {
 	by   holder
-	job  int // pid and session of its shell; 0: not known
+	job  int // pid and process group of its shell; 0: not known
 	at   jobs.Stamp
 	over chan struct{} // closed when it has ended
 }
@@ -64,6 +66,7 @@ type run struct {
 // hostMain serves one channel: Open, Hello, then messages until the channel ends,
 // the run ends here, or nothing was heard for too long.
 func hostMain(stdin io.Reader, stdout io.Writer) error {
+	keepDescriptors()
 	// A link that breaks shall be seen as an error, not kill us with a signal.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE, unix.SIGHUP)
 	in := wire.NewReader(stdin)

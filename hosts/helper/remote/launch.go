@@ -78,10 +78,27 @@ func (h *helper) knownLocked(id jobs.AttemptID) (hosts.ProbedJob, bool) {
 	return hosts.ProbedJob{}, false
 }
 
-// spoolSpec writes a spec under its final name: nobody looks there before the
-// ticket has rung, and a torn one has a wrong checksum.
+// spoolSpec writes a spec, into a file that has served before if there is one:
+// making files costs more than all the rest, on some file systems very much more.
+// A new one is written under its final name: nobody looks there before the ticket
+// has rung, and a torn one has a wrong checksum.
 func (h *helper) spoolSpec(id jobs.AttemptID, b []byte) error {
 	name := specName(h.generation, id)
+	for len(h.unused) > 0 {
+		old := h.unused[len(h.unused)-1]
+		h.unused = h.unused[:len(h.unused)-1]
+		fd, err := openat(h.free, old, unix.O_WRONLY, 0)
+		if err != nil {
+			continue
+		}
+		err = writeAll(fd, b)
+		if cerr := unix.Close(fd); err == nil {
+			err = cerr
+		}
+		if err == nil && unix.Renameat(h.free, old, h.in, name) == nil {
+			return nil
+		}
+	}
 	fd, err := openat(h.in, name, unix.O_WRONLY|unix.O_CREAT|unix.O_TRUNC, 0o600)
 	if err != nil {
 		return err

@@ -81,7 +81,7 @@ func (h *helper) tell(found []hosts.ProbedJob) {
 // examine finds out what became of an attempt from the files alone: held by a
 // living supervisor, a sentinel, a claim. "Never started" it says only after it
 // has made the claim itself; "dead" only when nothing of the attempt is left.
-// job is its session if known.
+// job is its process group, 0 if not known.
 func (h *helper) examine(id jobs.AttemptID, job int) hosts.ProbedJob {
 	p := hosts.ProbedJob{Attempt: id}
 	// In this order: what is not held any more has its sentinel by now.
@@ -137,10 +137,10 @@ func (h *helper) bodies(p hosts.ProbedJob, c claim, torn bool, job int) hosts.Pr
 }
 
 // endAttempt ends every process that carries the attempt's cookie or is in its
-// session, and returns what could not be ended.
+// process group, and returns what could not be ended.
 func (h *helper) endAttempt(id jobs.AttemptID, job int) []proc {
 	mine := cookie(h.cfg.Run, h.cfg.Host, id.String())
-	return endAll(withCookie(func(s string) bool { return s == mine }, []int{job}, nil), min(h.cfg.Grace, 2*time.Second))
+	return endAll(withCookie(func(s string) bool { return s == mine }, job, nil), min(h.cfg.Grace, 2*time.Second))
 }
 
 // sentinel looks for an outcome, where it belongs and in the spool. torn: there

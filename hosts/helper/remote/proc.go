@@ -13,10 +13,10 @@ import (
 // proc is one process as /proc/PID/stat tells of it. A process is known by pid
 // and start (and the boot): a pid alone may have passed to a stranger.
 type proc struct {
-	pid, ppid, session int
-	state              byte
-	start              uint64 // clock ticks since boot, field 22
-	ticks              uint64 // user and system time, its own and of children it waited for
+	pid, ppid, group int
+	state            byte
+	start            uint64 // clock ticks since boot, field 22
+	ticks            uint64 // user and system time, its own and of children it waited for
 }
 
 // userHZ is the unit of times in /proc: fixed at 100 in the kernel's interface.
@@ -56,8 +56,8 @@ func parseStat(pid int, b []byte) (p proc, ok bool) {
 			}
 		case 4:
 			p.ppid = int(number(word))
-		case 6:
-			p.session = int(number(word))
+		case 5:
+			p.group = int(number(word))
 		case 14, 15, 16, 17:
 			p.ticks += number(word)
 		case 22:

@@ -27,7 +27,7 @@ type report struct {
 	kind    byte
 	attempt jobs.AttemptID
 	by      holder
-	job     int // pid and session of the job's shell
+	job     int // pid and process group of the job's shell
 	at      jobs.Stamp
 	outcome jobs.Outcome
 	why     string

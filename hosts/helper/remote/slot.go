@@ -30,10 +30,10 @@ type slot struct {
 	by         holder
 	generation int64
 
-	in, taken, reports int // descriptors
-	env                *jobEnv
-	progress           string
-	cookies            string // what all our cookies begin with
+	in, taken, free, reports int // descriptors
+	env                      *jobEnv
+	progress                 string
+	cookies                  string // what all our cookies begin with
 
 	shardID string // the shard directory that shardFD is open on
 	shardFD int
@@ -65,7 +65,7 @@ func slotMain(args []string) error {
 
 // open makes the process what it must be and opens what it needs.
 func (s *slot) open(index int) error {
-	unix.CloseOnExec(ticketFD)
+	keepDescriptors()
 	// One job at a time is all there is to do, and the process shall stay small:
 	// its size is the floor of what is measured as a job's peak memory.
 	runtime.GOMAXPROCS(1)
@@ -74,6 +74,7 @@ func (s *slot) open(index int) error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("becoming a subreaper: %w", err)
 	}
+	os.WriteFile("/proc/self/comm", []byte("dcs-tui-slot"), 0) // what ps and top show
 	var err error
 	if s.cfg, err = s.spool.readConfig(s.generation); err != nil {
 		return err
@@ -96,6 +97,7 @@ func (s *slot) open(index int) error {
 	}{
 		{&s.in, dirIn, unix.O_RDONLY | unix.O_DIRECTORY},
 		{&s.taken, dirTaken, unix.O_RDONLY | unix.O_DIRECTORY},
+		{&s.free, dirFree, unix.O_RDONLY | unix.O_DIRECTORY},
 		// Opened for both, so that it is there whether a helper reads it or not.
 		{&s.reports, fileReports, unix.O_RDWR | unix.O_NONBLOCK},
 	} {

@@ -25,6 +25,7 @@ type attempt struct {
 	out     int // descriptors; -1: not open
 	err     int
 	reserve int
+	large   bool   // the spec's file is not worth keeping
 	script  string // "" unless the command was too long for an argument
 }
 
@@ -67,6 +68,9 @@ func (s *slot) run(generation int64, id jobs.AttemptID) {
 	s.execute(a, dir, job)
 }
 
+// keepSpec is the size up to which a spec's file is used again, in bytes.
+const keepSpec = 64 << 10
+
 func (s *slot) readSpec(a *attempt) (*hosts.LaunchJob, error) {
 	for {
 		n, err := readInto(s.taken, a.taken, s.buf)
@@ -74,6 +78,7 @@ func (s *slot) readSpec(a *attempt) (*hosts.LaunchJob, error) {
 			return nil, fmt.Errorf("reading its specification: %w", err)
 		}
 		if n < len(s.buf) {
+			a.large = n > keepSpec
 			job, err := parseSpec(s.buf[:n])
 			if err == nil && job.Attempt != a.id {
 				err = fmt.Errorf("%w: it is of attempt %s", errSpec, job.Attempt)
@@ -149,9 +154,12 @@ func (s *slot) refuse(a *attempt, err error) {
 	s.drop(a, &report{kind: repRefused, attempt: a.id, why: err.Error()})
 }
 
-// drop lets go of a taken spec, then says why.
+// drop lets go of a taken spec, then says why. The file goes back to the helper
+// for another spec, which is cheaper than a new one, unless it is a large one.
 func (s *slot) drop(a *attempt, r *report) {
-	unix.Unlinkat(s.taken, a.taken, 0)
+	if a.large || unix.Renameat(s.taken, a.taken, s.free, a.id.String()) != nil {
+		unix.Unlinkat(s.taken, a.taken, 0)
+	}
 	s.report(r)
 }
 
@@ -186,7 +194,10 @@ func (s *slot) execute(a *attempt, dir int, job *hosts.LaunchJob) {
 // kernel's limit is 128 KiB); longer ones go through a script.
 const maxArgument = 100 << 10
 
-// start runs the shell in a session of its own, with no descriptor but the three.
+// start runs the shell in a process group of its own, with no descriptor but the
+// three. Not in a session of its own: the supervisor has no terminal to be cut off
+// from, and the kernel makes a scheduling group for each session, at the cost of
+// the whole rest of what we do for a job.
 func (s *slot) start(a *attempt, job *hosts.LaunchJob, id string, o *jobs.Outcome) (int, error) {
 	setup := job.Setup
 	if setup == "" {
@@ -213,7 +224,7 @@ func (s *slot) start(a *attempt, job *hosts.LaunchJob, id string, o *jobs.Outcom
 		Dir:   s.cwd(job),
 		Env:   s.env.of(job, s.cookies+id, s.progress+id),
 		Files: []uintptr{0, uintptr(a.out), uintptr(a.err)},
-		Sys:   &syscall.SysProcAttr{Setsid: true},
+		Sys:   &syscall.SysProcAttr{Setpgid: true},
 	})
 }
 

@@ -154,7 +154,7 @@ func (w *watch) stop(c *current, timeout bool) {
 	}()
 }
 
-// tree chooses all that belongs to c: by cookie, by session, everything below
+// tree chooses all that belongs to c: by cookie, by process group, everything below
 // such a process, and the children that fell to us without a cookie (a process
 // can clear its environment) and were not left by an earlier job.
 func (w *watch) tree(c *current) choose {
@@ -170,7 +170,7 @@ func (w *watch) tree(c *current) choose {
 				roots = append(roots, pid)
 			}
 		}
-		for _, p := range withCookie(func(s string) bool { return s == mine }, []int{c.pid}, spare)(t) {
+		for _, p := range withCookie(func(s string) bool { return s == mine }, c.pid, spare)(t) {
 			roots = append(roots, p.pid)
 		}
 		return t.pick(append(t.under(roots...), roots...), spare)

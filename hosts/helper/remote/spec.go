@@ -13,10 +13,14 @@ import (
 	"dcs-tui/jobs"
 )
 
-// A spec file: the magic, CRC-32C of what follows (4 bytes, little-endian), then
-// the fields of hosts.LaunchJob in order, numbers as varints, texts and lists
-// with their length before them. Any bytes survive.
-const specMagic = "DCS1"
+// A spec file: the magic, CRC-32C and length of what follows (4 bytes each,
+// little-endian), then the fields of hosts.LaunchJob in order, numbers as varints,
+// texts and lists with their length before them. Any bytes survive. What stands
+// behind is of no meaning: files are used again, and may have been longer.
+const (
+	specMagic  = "DCS1"
+	specHeader = 12
+)
 
 var (
 	errSpec    = errors.New("damaged job specification in the spool")
@@ -26,7 +30,7 @@ var (
 // appendSpec adds the encoding of j to b.
 func appendSpec(b []byte, j *hosts.LaunchJob) []byte {
 	start := len(b)
-	b = append(b, specMagic+"\x00\x00\x00\x00"...)
+	b = append(b, specMagic+"\x00\x00\x00\x00\x00\x00\x00\x00"...)
 	b = binary.AppendVarint(b, int64(j.Attempt.Job))
 	b = binary.AppendVarint(b, int64(j.Attempt.N))
 	b = appendText(b, j.Command)
@@ -46,7 +50,8 @@ func appendSpec(b []byte, j *hosts.LaunchJob) []byte {
 	for _, g := range j.GPUs {
 		b = binary.AppendVarint(b, int64(g))
 	}
-	body := b[start+8:]
+	body := b[start+specHeader:]
+	binary.LittleEndian.PutUint32(b[start+8:], uint32(len(body)))
 	binary.LittleEndian.PutUint32(b[start+4:], crc32.Checksum(body, castagnoli))
 	return b
 }
@@ -57,13 +62,19 @@ func appendText(b []byte, s string) []byte {
 
 // parseSpec reads what appendSpec wrote; anything else is errSpec.
 func parseSpec(b []byte) (*hosts.LaunchJob, error) {
-	if len(b) < 8 || string(b[:4]) != specMagic {
+	if len(b) < specHeader || string(b[:4]) != specMagic {
 		return nil, fmt.Errorf("%w: %d bytes, no header", errSpec, len(b))
 	}
-	if crc32.Checksum(b[8:], castagnoli) != binary.LittleEndian.Uint32(b[4:]) {
+	body := b[specHeader:]
+	if n := binary.LittleEndian.Uint32(b[8:]); uint64(n) > uint64(len(body)) {
+		return nil, fmt.Errorf("%w: %d bytes of %d", errSpec, len(body), n)
+	} else {
+		body = body[:n]
+	}
+	if crc32.Checksum(body, castagnoli) != binary.LittleEndian.Uint32(b[4:]) {
 		return nil, fmt.Errorf("%w: wrong checksum", errSpec)
 	}
-	r := specReader{b: b[8:]}
+	r := specReader{b: body}
 	j := &hosts.LaunchJob{}
 	j.Attempt.Job = jobs.ID(r.int())
 	j.Attempt.N = int(r.int())

@@ -27,6 +27,7 @@ func (s spool) path(parts ...string) string {
 const (
 	dirIn       = "in"       // specs that wait: GENERATION-ATTEMPT
 	dirTaken    = "taken"    // specs that a supervisor has taken: ATTEMPT@SLOT.PID.START
+	dirFree     = "free"     // files of specs that are done with, to be used again
 	dirStop     = "stop"     // ATTEMPT: the supervisor shall end it and say "stopped"
 	dirDone     = "done"     // sentinels that could not be written where they belong
 	dirProgress = "progress" // ATTEMPT: what the job wrote to DCS_PROGRESS
@@ -46,7 +47,7 @@ func makeSpool(base, run, host string) (spool, error) {
 		}
 	}
 	s := spool{dir}
-	for _, part := range []string{dirIn, dirTaken, dirStop, dirDone, dirProgress, dirScript, dirLog} {
+	for _, part := range []string{dirIn, dirTaken, dirFree, dirStop, dirDone, dirProgress, dirScript, dirLog} {
 		if err := ownDir(s.path(part)); err != nil {
 			return spool{}, err
 		}

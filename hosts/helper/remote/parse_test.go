@@ -1,0 +1,130 @@
+//go:build linux
+
+package remote
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
+
+func FuzzSpec(f *testing.F) {
+	full := hosts.LaunchJob{Attempt: jobs.AttemptID{Job: 17, N: 2}, Command: "echo \xff\x00", Cwd: "/x", Setup: "s",
+		Env: []jobs.EnvVar{{Name: "A", Value: "b"}}, Params: []jobs.Param{{Name: "p", Value: ""}}, Timeout: time.Second, Slots: 3, GPUs: []int{0, 5}}
+	f.Add(appendSpec(nil, &full))
+	f.Add(append(appendSpec(nil, &hosts.LaunchJob{Attempt: jobs.AttemptID{Job: 1, N: 1}}), "what stood there before"...))
+	f.Add([]byte(specMagic))
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		j, err := parseSpec(b)
+		if err != nil {
+			return
+		}
+		again, err := parseSpec(appendSpec(nil, j))
+		if err != nil || !reflect.DeepEqual(j, again) {
+			t.Errorf("%+v became %+v, %v", j, again, err)
+		}
+	})
+}
+
+// A damaged byte anywhere is noticed.
+func TestSpecDamage(t *testing.T) {
+	j := hosts.LaunchJob{Attempt: jobs.AttemptID{Job: 17, N: 2}, Command: "echo x", Cwd: "/x"}
+	b := appendSpec(nil, &j)
+	if got, err := parseSpec(b); err != nil || !reflect.DeepEqual(got, &j) {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	for i := range b {
+		c := append([]byte(nil), b...)
+		c[i] ^= 0x10
+		if got, err := parseSpec(c); err == nil {
+			t.Errorf("byte %d changed: %+v", i, got)
+		}
+		if _, err := parseSpec(b[:i]); err == nil {
+			t.Errorf("cut to %d bytes and taken", i)
+		}
+	}
+}
+
+func FuzzReport(f *testing.F) {
+	id, by := jobs.AttemptID{Job: 17, N: 2}, holder{3, 4711, 99}
+	for _, r := range []report{
+		{kind: repStarted, attempt: id, by: by, job: 4712, at: 5},
+		{kind: repExited, attempt: id, by: by, outcome: jobs.Outcome{Exit: -1, Signal: "SIGKILL", Started: 1, Ended: 2, CPU: 3,
+			MaxRSSBytes: 4, TimedOut: true, Stopped: true, LeftChildren: 5, Error: "a \"b\"\n", LastLine: "\xff\x00 c"}},
+		{kind: repRefused, attempt: id, by: by, why: "no space left on device"},
+	} {
+		line := r.append(nil)
+		got, err := parseReport(line[:len(line)-1])
+		if err != nil || !reflect.DeepEqual(got, r) {
+			f.Fatalf("%+v became %+v, %v", r, got, err)
+		}
+		f.Add(line[:len(line)-1])
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r, err := parseReport(b)
+		if err != nil {
+			return
+		}
+		line := r.append(nil)
+		if len(line) > maxReport {
+			t.Errorf("a line of %d bytes", len(line))
+		}
+		if _, err := parseReport(line[:len(line)-1]); err != nil {
+			t.Errorf("%q: %v", line, err)
+		}
+	})
+}
+
+func FuzzClaim(f *testing.F) {
+	c := claim{run: "uid", attempt: jobs.AttemptID{Job: 1, N: 1}, host: "h", by: holder{1, 2, 3}, boot: "b", at: 4}
+	f.Add(c.append(nil))
+	c.tombstone = true
+	f.Add(c.append(nil))
+	f.Add([]byte("dcs-claim 1 \n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		c, err := parseClaim(b)
+		if err != nil {
+			return
+		}
+		if again, err := parseClaim(c.append(nil)); err != nil || again != c {
+			t.Errorf("%+v became %+v, %v", c, again, err)
+		}
+	})
+}
+
+func FuzzStat(f *testing.F) {
+	f.Add([]byte("1234 (a) b) (c) S 1 1234 1230 0 -1 4194560 1 2 3 4 10 20 30 40 20 0 1 0 777 8"))
+	f.Add([]byte("1 ()"))
+	f.Fuzz(func(t *testing.T, b []byte) { parseStat(1, b) })
+}
+
+// A command's own name cannot lie about its start time.
+func TestStat(t *testing.T) {
+	p, ok := parseStat(1234, []byte("1234 (a) b) (c) S 7 1230 99 0 -1 4194560 1 2 3 4 10 20 30 40 20 0 1 0 777 8"))
+	if want := (proc{pid: 1234, ppid: 7, group: 1230, state: 'S', start: 777, ticks: 100}); !ok || p != want {
+		t.Errorf("%+v, want %+v", p, want)
+	}
+}
+
+func TestNames(t *testing.T) {
+	id, by := jobs.AttemptID{Job: 17, N: 2}, holder{3, 4711, 99}
+	if got, h, ok := parseTakenName(takenName(id, by)); !ok || got != id || h != by {
+		t.Errorf("taken: %v %v %v", got, h, ok)
+	}
+	if got, ok := parseSpecName(specName(7, id)); !ok || got != id {
+		t.Errorf("spec: %v %v", got, ok)
+	}
+	for _, bad := range []string{"", "17.2", "17.2@", "17.2@1.2", "x@1.2.3", "17.2@1.-2.3"} {
+		if _, _, ok := parseTakenName(bad); ok {
+			t.Errorf("%q taken for a taken spec", bad)
+		}
+	}
+	gen, got := parseTicket(appendTicket(nil, 7, id))
+	if gen != 7 || got != id || len(appendTicket(nil, 7, id)) != ticketBytes {
+		t.Errorf("ticket: %d %v", gen, got)
+	}
+}
