@@ -2,6 +2,7 @@ package sshconf
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -10,16 +11,16 @@ import (
 
 // algorithms settles a list such as HostKeyAlgorithms: NAMES replaces the
 // defaults, +NAMES adds to them, -NAMES takes away, ^NAMES prefers. Names may
-// carry wildcards. Only what the ssh library can do is kept; nothing left is an
-// error. Old algorithms are used only when named.
-func algorithms(it *item, safe, old []string) ([]string, error) {
-	value := it.value()
+// carry wildcards. (`ssh -G` has settled all that and prints plain names.) Only
+// what the Go library can do is kept; nothing left is an error. Old algorithms
+// are used only when named.
+func algorithms(keyword, value string, safe, old []string) ([]string, error) {
 	names := strings.Split(strings.TrimLeft(value, "+-^"), ",")
 	every := append(slices.Clone(safe), old...)
 	var named []string // the names, wildcards filled in, in the user's order
 	for _, p := range names {
 		for _, a := range every {
-			if pattern(p, a) && !slices.Contains(named, a) {
+			if fits, _ := path.Match(p, a); fits && !slices.Contains(named, a) {
 				named = append(named, a)
 			}
 		}
@@ -39,7 +40,7 @@ func algorithms(it *item, safe, old []string) ([]string, error) {
 		result = named
 	}
 	if len(result) == 0 {
-		return nil, fmt.Errorf("none of %s can be used here; there are %s (%s)", value, strings.Join(every, ","), it.where())
+		return nil, fmt.Errorf("none of %s %s can be used here; there are %s", keyword, value, strings.Join(every, ","))
 	}
 	return result, nil
 }
@@ -52,16 +53,16 @@ func (s *settings) setAlgorithms(t *Target) error {
 		to        *[]string
 		safe, old []string
 	}{
-		{"hostkeyalgorithms", &t.HostKeyAlgorithms, safe.HostKeys, old.HostKeys},
-		{"ciphers", &t.Ciphers, safe.Ciphers, old.Ciphers},
-		{"kexalgorithms", &t.KexAlgorithms, safe.KeyExchanges, old.KeyExchanges},
-		{"macs", &t.MACs, safe.MACs, old.MACs},
+		{"HostKeyAlgorithms", &t.HostKeyAlgorithms, safe.HostKeys, old.HostKeys},
+		{"Ciphers", &t.Ciphers, safe.Ciphers, old.Ciphers},
+		{"KexAlgorithms", &t.KexAlgorithms, safe.KeyExchanges, old.KeyExchanges},
+		{"MACs", &t.MACs, safe.MACs, old.MACs},
 	} {
-		it := s.first[l.keyword]
-		if it == nil {
+		value := s.text(strings.ToLower(l.keyword))
+		if value == "" {
 			continue
 		}
-		list, err := algorithms(it, l.safe, l.old)
+		list, err := algorithms(l.keyword, value, l.safe, l.old)
 		if err != nil {
 			return err
 		}

@@ -1,158 +1,108 @@
 package sshconf
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
-	"strings"
 	"sync"
 )
 
-// Bounds on what is read: an Include of itself must end.
-const (
-	maxDepth     = 16 // OpenSSH's own
-	maxFiles     = 500
-	maxFileBytes = 4 << 20
-)
-
-// Config is an ssh_config with everything that it includes, parsed. It does not
-// change after Load and may be used by several goroutines.
+// Config answers what the ssh configuration says of a host. Answers are kept:
+// a file that changes later is not read again for the same question. It may be
+// used by several goroutines.
 type Config struct {
-	path  string // as given to Load, "": the usual files
-	files [][]item
-	env   *environment
+	env    *environment
+	source source
 
-	openssh  string // the ssh program, "" if there is none
-	baseline func() (map[string]bool, error)
+	once    sync.Once // for limits
+	limits  string    // what the source cannot do, said with the first host; "": nothing
+	openssh *openSSH  // source, when it is that
 }
 
-// item is a directive, or an Include with what it includes.
-type item struct {
-	keyword  string // lower case
-	args     []string
-	file     string
-	line     int
-	system   bool // from /etc/ssh/ssh_config
-	problem  string
-	included [][]item
+// source is where the settings of a host come from.
+type source interface {
+	settings(q query) (*settings, error)
+	// forEverybody says that the system's own file sets a directive so for every
+	// host: then it is the distribution's choice and not the user's.
+	forEverybody(keyword, value string) bool
 }
 
-// where gives "file:line".
-func (it *item) where() string { return fmt.Sprintf("%s:%d", it.file, it.line) }
+// query is one question to the configuration: what would be written after `ssh`.
+type query struct {
+	alias string
+	user  string // "": not said
+	port  int    // 0: not said
+	jump  string // the value of -J; "": not said
+}
 
-// value returns the first argument.
-func (it *item) value() string { return it.args[0] }
-
-// Load reads an ssh configuration file; path "" means ~/.ssh/config and then
-// /etc/ssh/ssh_config, each if it exists. With a path the system's file is left
-// aside, as `ssh -F` does. A line that is wrong does not stop it: it is named in
-// a warning for every host that it concerns.
+// Load makes ready to read an ssh configuration file; path "" means
+// ~/.ssh/config and then /etc/ssh/ssh_config, each if it exists. With a path
+// the system's file is left aside, as `ssh -F` does. The path must be a file
+// that can be read; what is in it is looked at when a host is resolved.
 func Load(path string) (*Config, error) {
 	env, err := thisUser()
 	if err != nil {
 		return nil, fmt.Errorf("ssh configuration: %w", err)
 	}
-	return load(path, env, "/etc/ssh/ssh_config")
+	program, _ := exec.LookPath("ssh")
+	return load(path, env, systemFile, program)
 }
 
-func load(path string, env *environment, system string) (*Config, error) {
-	c := &Config{path: path, env: env}
-	c.openssh, _ = exec.LookPath("ssh")
-	c.baseline = sync.OnceValues(c.readBaseline)
-	l := &loader{env: env}
-	sources := []item{{file: path}}
-	if path == "" {
-		sources = []item{{file: filepath.Join(env.home, ".ssh", "config")}, {file: system, system: true}}
-	}
-	for _, s := range sources {
-		items, err := l.file(s.file, s.system, 0)
-		if errors.Is(err, fs.ErrNotExist) && path == "" {
-			continue
-		}
-		if err != nil {
+// systemFile is the configuration for everybody.
+const systemFile = "/etc/ssh/ssh_config"
+
+// load has the parts of Load that tests change; program "" means no ssh.
+func load(path string, env *environment, system, program string) (*Config, error) {
+	if path != "" {
+		var err error
+		if path, err = readable(path); err != nil {
 			return nil, fmt.Errorf("ssh configuration: %w", err)
 		}
-		c.files = append(c.files, items)
+	}
+	c := &Config{env: env}
+	if program != "" {
+		c.openssh = newOpenSSH(program, path, system)
+		c.source = c.openssh
+		return c, nil
+	}
+	paths, everybody := []string{path}, ""
+	if path == "" {
+		paths, everybody = nil, system
+		for _, p := range []string{filepath.Join(env.home, ".ssh", "config"), system} {
+			if _, err := os.Stat(p); !errors.Is(err, fs.ErrNotExist) {
+				paths = append(paths, p)
+			}
+		}
+	}
+	l, err := readLibrary(paths, everybody)
+	if err != nil {
+		return nil, fmt.Errorf("ssh configuration: %w", err)
+	}
+	c.source = l
+	if len(paths) > 0 {
+		c.limits = "there is no ssh program to ask, so the ssh configuration is read without its Match blocks; install the OpenSSH client"
 	}
 	return c, nil
 }
 
-type loader struct {
-	env  *environment
-	read int
-}
-
-func (l *loader) file(path string, system bool, depth int) ([]item, error) {
-	if l.read++; depth > maxDepth || l.read > maxFiles {
-		return nil, fmt.Errorf("%s: Include goes too deep; does a file include itself?", path)
-	}
-	info, err := os.Stat(path)
+// readable returns the absolute path (ssh takes a file named "none" for no file
+// at all) of what can be read again and again: `ssh -F` takes a directory, and
+// each question would drain a pipe.
+func readable(path string) (string, error) {
+	f, err := os.Open(path)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	if info.IsDir() || info.Size() > maxFileBytes {
-		return nil, fmt.Errorf("%s is not an ssh configuration file", path)
-	}
-	data, err := os.ReadFile(path)
+	defer f.Close()
+	info, err := f.Stat()
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	if bytes.IndexByte(data, 0) >= 0 {
-		return nil, fmt.Errorf("%s contains NUL bytes; it is not an ssh configuration file", path)
+	if !info.Mode().IsRegular() && info.Mode()&fs.ModeCharDevice == 0 {
+		return "", fmt.Errorf("%s is not an ssh configuration file", path)
 	}
-	var items []item
-	n := 0
-	for line := range strings.Lines(string(data)) {
-		n++
-		keyword, args, err := splitLine(strings.TrimRight(line, "\n"))
-		if keyword == "" && err == nil {
-			continue
-		}
-		it := item{keyword: keyword, args: args, file: path, line: n, system: system}
-		switch {
-		case err != nil:
-			it.problem = err.Error()
-		case len(args) == 0 || args[0] == "" && keyword != "match":
-			it.problem = keyword + " has no value"
-		case keyword == "include":
-			if err := l.include(&it, depth); err != nil {
-				return nil, err
-			}
-		}
-		items = append(items, it)
-	}
-	return items, nil
-}
-
-// include reads what an Include names; patterns that fit no file are no error.
-func (l *loader) include(it *item, depth int) error {
-	for _, pattern := range it.args {
-		pattern = l.env.tilde(l.env.variables(pattern))
-		if !filepath.IsAbs(pattern) {
-			dir := filepath.Join(l.env.home, ".ssh")
-			if it.system {
-				dir = "/etc/ssh"
-			}
-			pattern = filepath.Join(dir, pattern)
-		}
-		paths, err := filepath.Glob(pattern)
-		if err != nil {
-			it.problem = fmt.Sprintf("Include %s: %v", pattern, err)
-			continue
-		}
-		slices.Sort(paths)
-		for _, p := range paths {
-			items, err := l.file(p, it.system, depth+1)
-			if err != nil {
-				return fmt.Errorf("%s: Include: %w", it.where(), err)
-			}
-			it.included = append(it.included, items)
-		}
-	}
-	return nil
+	return filepath.Abs(path)
 }

@@ -6,13 +6,14 @@ import (
 )
 
 // Each directive of ssh_config(5) is in one of three sets: honoured, without
-// meaning here, or beyond us. What is beyond us and set for a host in use is
-// named in a warning; so is what we do not know.
+// meaning here, or beyond us. What is beyond us and in effect for a host in use,
+// other than by OpenSSH's default, is named in a warning; so is what we do not know.
 
-// honoured are read in resolve.go and evaluate.go.
+// honoured are read in resolve.go, files.go and algorithms.go, or by ssh itself.
 var honoured = words(`hostname user port identityfile certificatefile identitiesonly identityagent proxyjump
 	proxycommand userknownhostsfile globalknownhostsfile stricthostkeychecking hostkeyalgorithms hostkeyalias
-	connecttimeout ciphers kexalgorithms macs addressfamily ignoreunknown tag refuseconnection include host match`)
+	connecttimeout ciphers kexalgorithms macs addressfamily ignoreunknown tag refuseconnection host
+	canonicalizehostname`)
 
 // meaningless to a program without terminal, forwarding, multiplexing or
 // password prompts, or that has its own way (keepalives, retries, known_hosts format).
@@ -30,42 +31,33 @@ var meaningless = words(`addkeystoagent batchmode canonicaldomains canonicalizef
 	tcpkeepalive tunnel tunneldevice updatehostkeys useprivilegedport userknownhostsfile2 globalknownhostsfile2 usersh
 	versionaddendum visualhostkey warnweakcrypto xauthlocation`)
 
-// beyond says of each other directive which values harm nobody when they are
+// beyond says of each other directive which values harm somebody when they are
 // not honoured, and what to tell the user.
 var beyond = map[string]struct {
 	display string
-	harm    func(it *item) bool
+	harm    func(value string) bool
 	advice  string
 }{
-	"gssapiauthentication": {"GSSAPIAuthentication", func(it *item) bool {
-		return on(it) && !it.system // Debian's /etc/ssh/ssh_config says yes for everybody
-	}, "Kerberos tickets are not used; log in with a key"},
-	"hostbasedauthentication":  {"HostbasedAuthentication", on, "log in with a key"},
-	"pubkeyauthentication":     {"PubkeyAuthentication", func(it *item) bool { return strings.EqualFold(it.value(), "no") }, "keys are all that is used"},
-	"pubkeyacceptedalgorithms": {"PubkeyAcceptedAlgorithms", always, "the usual algorithms are offered"},
-	"pubkeyacceptedkeytypes":   {"PubkeyAcceptedKeyTypes", always, "the usual algorithms are offered"},
-	"casignaturealgorithms":    {"CASignatureAlgorithms", always, "the usual algorithms are accepted"},
-	"bindaddress":              {"BindAddress", always, "the system chooses the address"},
-	"bindinterface":            {"BindInterface", always, "the system chooses the interface"},
-	"canonicalizehostname": {"CanonicalizeHostname", func(it *item) bool {
-		return !strings.EqualFold(it.value(), "no")
-	}, "write the full name as address in the inventory"},
+	"gssapiauthentication":             {"GSSAPIAuthentication", isOn, "Kerberos tickets are not used; log in with a key"},
+	"hostbasedauthentication":          {"HostbasedAuthentication", isOn, "log in with a key"},
+	"pubkeyauthentication":             {"PubkeyAuthentication", isOff, "keys are all that is used"},
+	"pubkeyacceptedalgorithms":         {"PubkeyAcceptedAlgorithms", always, "the usual algorithms are offered"},
+	"pubkeyacceptedkeytypes":           {"PubkeyAcceptedKeyTypes", always, "the usual algorithms are offered"},
+	"casignaturealgorithms":            {"CASignatureAlgorithms", always, "the usual algorithms are accepted"},
+	"bindaddress":                      {"BindAddress", always, "the system chooses the address"},
+	"bindinterface":                    {"BindInterface", always, "the system chooses the interface"},
 	"pkcs11provider":                   {"PKCS11Provider", notNone, "add the key to an ssh-agent"},
 	"smartcarddevice":                  {"SmartcardDevice", notNone, "add the key to an ssh-agent"},
-	"securitykeyprovider":              {"SecurityKeyProvider", func(it *item) bool { return !strings.EqualFold(it.value(), "internal") }, "add the key to an ssh-agent"},
+	"securitykeyprovider":              {"SecurityKeyProvider", func(v string) bool { return v != "internal" }, "add the key to an ssh-agent"},
 	"knownhostscommand":                {"KnownHostsCommand", notNone, "put the host's key into known_hosts"},
 	"revokedhostkeys":                  {"RevokedHostKeys", notNone, "mark the key @revoked in known_hosts"},
-	"verifyhostkeydns":                 {"VerifyHostKeyDNS", on, "put the host's key into known_hosts"},
-	"nohostauthenticationforlocalhost": {"NoHostAuthenticationForLocalhost", on, "host keys are always checked"},
+	"verifyhostkeydns":                 {"VerifyHostKeyDNS", isOn, "put the host's key into known_hosts"},
+	"nohostauthenticationforlocalhost": {"NoHostAuthenticationForLocalhost", isOn, "host keys are always checked"},
 	"setenv":                           {"SetEnv", always, "use --env or setup"},
 }
 
-func always(*item) bool     { return true }
-func notNone(it *item) bool { return !strings.EqualFold(it.value(), "none") }
-func on(it *item) bool {
-	v := strings.ToLower(it.value())
-	return v != "no" && v != "false"
-}
+func always(string) bool    { return true }
+func notNone(v string) bool { return !isNone(v) }
 
 func words(s string) map[string]bool {
 	set := map[string]bool{}
@@ -75,23 +67,28 @@ func words(s string) map[string]bool {
 	return set
 }
 
-// complaints names every directive that is set for the host and not honoured.
-func (s *settings) complaints() []string {
-	var ignored []string
-	if it := s.first["ignoreunknown"]; it != nil {
-		ignored = strings.Split(strings.ToLower(strings.Join(it.args, ",")), ",")
-	}
+// complaints names every directive in effect for the host that is not honoured.
+func (c *Config) complaints(s *settings) []string {
 	var out []string
-	for _, it := range s.noted {
-		b, known := beyond[it.keyword]
+	for _, keyword := range s.order {
+		value := s.text(keyword)
+		if value == "" {
+			continue
+		}
+		b, known := beyond[keyword]
 		switch {
-		case honoured[it.keyword] || meaningless[it.keyword]:
-		case known:
-			if b.harm(it) {
-				out = append(out, fmt.Sprintf("%s %s in the ssh configuration is not honoured: %s (%s)", b.display, strings.Join(it.args, " "), b.advice, it.where()))
+		case keyword == "canonicalizehostname": // which ssh does
+			if c.openssh == nil && isOn(value) && notNone(value) {
+				out = append(out, fmt.Sprintf("CanonicalizeHostname %s in the ssh configuration is not honoured: write the full name as address in the inventory", value))
 			}
-		case !anyPattern(ignored, it.keyword):
-			out = append(out, fmt.Sprintf("%q in the ssh configuration is unknown and left out (%s)", it.keyword, it.where()))
+		case honoured[keyword] || meaningless[keyword]:
+		case !known:
+			out = append(out, fmt.Sprintf("%q in the ssh configuration is unknown here and left out", keyword))
+		case !b.harm(value):
+		case keyword == "gssapiauthentication" && c.source.forEverybody(keyword, value):
+			// Debian's /etc/ssh/ssh_config says yes for everybody
+		default:
+			out = append(out, fmt.Sprintf("%s %s in the ssh configuration is not honoured: %s", b.display, strings.Join(s.list(keyword), " "), b.advice))
 		}
 	}
 	return out

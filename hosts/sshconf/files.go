@@ -4,6 +4,7 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -35,13 +36,13 @@ func (e *environment) tokens(t *Target) tokens {
 
 // path expands one file name; what is not absolute is below the current
 // directory, as for ssh.
-func (f *files) path(value string, where string) string {
+func (f *files) path(value, what string) string {
 	s, err := f.tokens.expand(f.env.tilde(f.env.variables(value)))
 	if err == nil {
 		s, err = filepath.Abs(s)
 	}
 	if err != nil && f.err == nil {
-		f.err = fmt.Errorf("%w (%s)", err, where)
+		f.err = fmt.Errorf("%s: %w", what, err)
 	}
 	return s
 }
@@ -58,18 +59,18 @@ func add(list []string, one string) []string {
 // means none at all.
 func (f *files) identities(t *Target, s *settings, g given) {
 	if g.identity != "" {
-		t.IdentityFiles = []string{f.path(g.identity, "identity in the inventory")}
+		t.IdentityFiles = []string{f.path(g.identity, "identity of the inventory")}
 		t.Explicit = true
 	}
-	for _, it := range s.identity {
+	for _, value := range s.list("identityfile") {
 		t.Explicit = true
-		if notNone(it) {
-			t.IdentityFiles = add(t.IdentityFiles, f.path(it.value(), it.where()))
+		if !isNone(value) {
+			t.IdentityFiles = add(t.IdentityFiles, f.path(value, "IdentityFile"))
 		}
 	}
-	for _, it := range s.certs {
-		if notNone(it) {
-			t.CertificateFiles = add(t.CertificateFiles, f.path(it.value(), it.where()))
+	for _, value := range s.list("certificatefile") {
+		if !isNone(value) {
+			t.CertificateFiles = add(t.CertificateFiles, f.path(value, "CertificateFile"))
 		}
 	}
 	if !t.Explicit {
@@ -82,17 +83,15 @@ func (f *files) identities(t *Target, s *settings, g given) {
 // agent finds the agent's socket.
 func (f *files) agent(t *Target, s *settings) {
 	variable := "SSH_AUTH_SOCK"
-	if it := s.first["identityagent"]; it != nil {
-		switch value := it.value(); {
-		case !notNone(it):
-			return
-		case value == variable:
-		case value[0] == '$' && !strings.HasPrefix(value, "${"):
-			variable = value[1:]
-		default:
-			t.IdentityAgent = f.path(value, it.where())
-			return
-		}
+	switch value := s.text("identityagent"); {
+	case isNone(value):
+		return
+	case value == "", value == variable:
+	case value[0] == '$' && !strings.HasPrefix(value, "${"):
+		variable = value[1:]
+	default:
+		t.IdentityAgent = f.path(value, "IdentityAgent")
+		return
 	}
 	t.IdentityAgent, _ = f.env.getenv(variable)
 }
@@ -100,24 +99,46 @@ func (f *files) agent(t *Target, s *settings) {
 // knownHosts lists the user's files, then the global ones.
 func (f *files) knownHosts(t *Target, s *settings) {
 	dir := filepath.Join(f.env.home, ".ssh")
-	user := []string{filepath.Join(dir, "known_hosts"), filepath.Join(dir, "known_hosts2")}
-	global := []string{"/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2"}
 	for _, l := range []struct {
 		keyword string
 		usual   []string
-	}{{"userknownhostsfile", user}, {"globalknownhostsfile", global}} {
-		it := s.first[l.keyword]
-		if it == nil {
+	}{
+		{"UserKnownHostsFile", []string{filepath.Join(dir, "known_hosts"), filepath.Join(dir, "known_hosts2")}},
+		{"GlobalKnownHostsFile", []string{"/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2"}},
+	} {
+		value := s.text(strings.ToLower(l.keyword))
+		if value == "" {
 			t.KnownHosts = append(t.KnownHosts, l.usual...)
 			continue
 		}
-		for _, name := range it.args {
+		for _, name := range fileNames(value) {
+			_, wrong := f.tokens.expand(name)
 			switch {
-			case !strings.EqualFold(name, "none"):
-				t.KnownHosts = add(t.KnownHosts, f.path(name, it.where()))
-			case l.keyword == "userknownhostsfile": // else a new key would go into a global file
+			case wrong != nil && s.usual != nil && filepath.IsAbs(name): // most versions of ssh print it expanded; the % is its own
+				t.KnownHosts = add(t.KnownHosts, name)
+			case !isNone(name):
+				t.KnownHosts = add(t.KnownHosts, f.path(name, l.keyword))
+			case l.keyword == "UserKnownHostsFile": // else a new key would go into a global file
 				t.KnownHosts = add(t.KnownHosts, "/dev/null")
 			}
 		}
 	}
+}
+
+// fileNames cuts a list of files. `ssh -G` prints it without quotes, so of the
+// words from each place the longest run that is a file counts as one name.
+func fileNames(value string) []string {
+	var names []string
+	fields := strings.Fields(value)
+	for i := 0; i < len(fields); {
+		end := i + 1
+		for j := len(fields); j > end; j-- {
+			if _, err := os.Stat(strings.Join(fields[i:j], " ")); err == nil {
+				end = j
+			}
+		}
+		names = append(names, strings.Trim(strings.Join(fields[i:end], " "), `"`))
+		i = end
+	}
+	return names
 }

@@ -6,104 +6,177 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"syscall"
 	"time"
+	"unicode"
 )
 
-// sshTimeout bounds one `ssh -G`: a `Match exec` in it may run anything.
-const sshTimeout = 10 * time.Second
+// Bounds of asking.
+const (
+	askTimeout = 10 * time.Second // one `ssh -G`; a `Match exec` in it may run anything
+	askAtOnce  = 4                // programs at a time, when many hosts are resolved together
+	maxWords   = 1000             // bytes of ssh's own words in an error
+)
 
-// settingsOf evaluates the configuration for one host. When a Match block that
-// may concern the host asks what only OpenSSH can find out (exec, localnetwork),
-// and there is an ssh program, `ssh -G` answers instead; else the block is left
-// out and named.
-func (c *Config) settingsOf(q query, port int) (*settings, []string, error) {
-	s, bad, err := c.evaluate(q)
-	if err != nil || s.undecided == nil {
-		return s, bad, err
-	}
-	why := "there is no ssh program to ask"
-	if c.openssh != "" {
-		asked, err := c.askOpenSSH(q, port)
-		if err == nil {
-			return asked, bad, nil
-		}
-		why = err.Error()
-	}
-	return s, append(bad, fmt.Sprintf("`Match %s` in the ssh configuration is not honoured, its block is left out: %s (%s)", s.what, why, s.undecided.where())), nil
+// nobody is the host that no configuration speaks of.
+const nobody = "dcs-tui.invalid"
+
+// openSSH asks the user's ssh program.
+type openSSH struct {
+	program string
+	path    string // for -F; "": the usual files
+	system  string // the file for everybody
+	timeout time.Duration
+	places  chan struct{}
+
+	mu    sync.Mutex
+	asked map[string]*answer
 }
 
-// askOpenSSH takes the settings from `ssh -G`. What it would say of any host,
-// without a configuration, is left out: those are OpenSSH's defaults, not wishes.
-func (c *Config) askOpenSSH(q query, port int) (*settings, error) {
-	usual, err := c.baseline()
+// answer is one `ssh -G`, run or running.
+type answer struct {
+	done     chan struct{}
+	settings *settings
+	err      error
+}
+
+// refused is what ssh says when it gives no settings: file and line of what is
+// wrong, or what it has against this host.
+type refused struct {
+	words string
+	whole bool // the configuration is wrong, whatever the host
+}
+
+func (e *refused) Error() string {
+	if e.whole {
+		return "ssh refuses the configuration: " + e.words
+	}
+	return "ssh says: " + e.words
+}
+
+func newOpenSSH(program, path, system string) *openSSH {
+	return &openSSH{program: program, path: path, system: system, timeout: askTimeout,
+		places: make(chan struct{}, askAtOnce), asked: map[string]*answer{}}
+}
+
+// settings asks for one host. The identity of the inventory is not handed over:
+// ssh leaves out of its answer a key that is not there, and nothing else in it
+// depends on the key.
+func (o *openSSH) settings(q query) (*settings, error) {
+	usual, err := o.ask("-F", "/dev/null", "--", nobody)
 	if err != nil {
 		return nil, err
 	}
-	args := []string{}
-	if c.path != "" {
-		args = append(args, "-F", c.path)
+	var args []string
+	if o.path != "" {
+		args = append(args, "-F", o.path)
 	}
 	if q.user != "" {
 		args = append(args, "-l", q.user)
 	}
-	if port != 0 {
-		args = append(args, "-p", strconv.Itoa(port))
+	if q.port != 0 {
+		args = append(args, "-p", strconv.Itoa(q.port))
 	}
-	lines, err := c.sshG(append(args, "--", q.alias)...)
+	if q.jump != "" {
+		args = append(args, "-J", q.jump)
+	}
+	s, err := o.ask(append(args, "--", q.alias)...)
 	if err != nil {
 		return nil, err
 	}
-	e := &evaluation{env: c.env, s: &settings{first: map[string]*item{}}, q: q}
-	e.s.hostName = strings.ToLower(q.alias)
-	for _, line := range lines {
-		keyword, value, _ := strings.Cut(line, " ")
-		if keyword == "hostname" {
-			e.s.hostName = value
-			continue
-		}
-		if usual[line] || value == "" || keyword == "host" {
-			continue
-		}
-		it := &item{keyword: keyword, args: []string{value}, file: "ssh -G " + q.alias, line: 1, system: true}
-		if strings.HasSuffix(keyword, "knownhostsfile") { // the lists; the others are one value, blanks and all
-			it.args = strings.Fields(value)
-		}
-		e.set(it)
-	}
-	return e.s, nil
+	return &settings{values: s.values, order: s.order, usual: usual}, nil
 }
 
-// readBaseline is what `ssh -G` says without any configuration.
-func (c *Config) readBaseline() (map[string]bool, error) {
-	lines, err := c.sshG("-F", "none", "--", "dcs-tui.invalid")
-	usual := map[string]bool{}
-	for _, l := range lines {
-		usual[l] = true
+func (o *openSSH) forEverybody(keyword, value string) bool {
+	if o.path != "" {
+		return false
 	}
-	return usual, err
+	s, err := o.ask("-F", o.system, "--", nobody)
+	return err == nil && s.text(keyword) == value
 }
 
-func (c *Config) sshG(args ...string) ([]string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), sshTimeout)
+// ask runs `ssh -G` once for each list of arguments. What may go better the next
+// time (no answer in time, no process) is not kept.
+func (o *openSSH) ask(args ...string) (*settings, error) {
+	key := fmt.Sprintf("%q", args)
+	o.mu.Lock()
+	a := o.asked[key]
+	if a != nil {
+		o.mu.Unlock()
+		<-a.done
+		return a.settings, a.err
+	}
+	a = &answer{done: make(chan struct{})}
+	o.asked[key] = a
+	o.mu.Unlock()
+
+	o.places <- struct{}{}
+	a.settings, a.err = o.run(args)
+	<-o.places
+	if says := (*refused)(nil); a.err != nil && !errors.As(a.err, &says) {
+		o.mu.Lock()
+		delete(o.asked, key)
+		o.mu.Unlock()
+	}
+	close(a.done)
+	return a.settings, a.err
+}
+
+func (o *openSSH) run(args []string) (*settings, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), o.timeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, c.openssh, append([]string{"-G", "-T"}, args...)...)
-	cmd.WaitDelay = time.Second // a Match exec may have left a child that holds the pipe
+	cmd := exec.CommandContext(ctx, o.program, append([]string{"-G", "-T"}, args...)...)
+	// A Match exec that hangs is ended with the ssh that started it.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = time.Second // one that left the group may still hold the pipe
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if ctx.Err() != nil {
-		return nil, fmt.Errorf("ssh -G did not answer within %v", sshTimeout)
+		return nil, fmt.Errorf("`%s -G` did not answer within %v; does a Match exec in the ssh configuration hang?", o.program, o.timeout)
+	}
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		if words := ownWords(stderr.String()); words != "" {
+			return nil, &refused{words, spoilt.MatchString(stderr.String())}
+		}
 	}
 	if err != nil && !errors.Is(err, exec.ErrWaitDelay) {
-		said, _, _ := strings.Cut(strings.TrimSpace(stderr.String()), "\n")
-		return nil, fmt.Errorf("ssh -G: %w: %s", err, strings.ToValidUTF8(said, "?"))
+		return nil, fmt.Errorf("`%s -G`: %w", o.program, err)
 	}
+	s := parseSettings(string(out))
+	if s.values["hostname"] == nil {
+		return nil, fmt.Errorf("`%s -G` does not print the settings of a host; is it OpenSSH 6.8 or later?", o.program)
+	}
+	return s, nil
+}
+
+// spoilt tells a wrong file from a wrong host.
+var spoilt = regexp.MustCompile(`: terminating, |Bad owner or permissions|Too many recursive configuration includes`)
+
+// ownWords makes one line of what ssh printed, each sentence once: it reads a
+// file twice for `Match final`, and ends with a count.
+func ownWords(stderr string) string {
 	var lines []string
-	for line := range strings.Lines(string(out)) {
-		keyword, value, _ := strings.Cut(strings.TrimRight(line, "\r\n"), " ")
-		lines = append(lines, strings.ToLower(keyword)+" "+value)
+	for line := range strings.Lines(stderr) {
+		line = strings.TrimSpace(strings.Map(func(r rune) rune {
+			if unicode.IsControl(r) || r == unicode.ReplacementChar {
+				return ' '
+			}
+			return r
+		}, line))
+		if line != "" && !strings.Contains(line, ": terminating, ") && !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
 	}
-	return lines, nil
+	words := strings.Join(lines, "; ")
+	if len(words) > maxWords {
+		words = strings.ToValidUTF8(words[:maxWords], "") + " …"
+	}
+	return words
 }

@@ -20,16 +20,18 @@ func needSSH(t *testing.T) {
 	}
 }
 
-// The same configuration means the same to us and to the installed OpenSSH.
+// A configuration means to us what it means to the installed OpenSSH, read
+// through it and, where the library can, without it.
 func TestAgreesWithOpenSSH(t *testing.T) {
 	needSSH(t)
 	for name, c := range map[string]struct {
 		text    string
 		aliases []string
+		limit   string // why the library cannot, "" when it can
 	}{
-		"empty":    {"", []string{"a", "A.Example.ORG", "10.0.0.1", "fe80::1"}},
-		"comments": {"# x\n\n   # y\nHost a # z\n\tUser = bob # no\n  Port=\t2222\nUser\tlate\n", []string{"a"}},
-		"crlf":     {"Host a\r\n  User bob\r\n  Port 2222\r\n", []string{"a", "b"}},
+		"empty":    {"", []string{"a", "A.Example.ORG", "10.0.0.1", "fe80::1"}, ""},
+		"comments": {"# x\n\n   # y\nHost a # z\n\tUser = bob # no\n  Port=\t2222\nUser\tlate\n", []string{"a"}, ""},
+		"crlf":     {"Host a\r\n  User bob\r\n  Port 2222\r\n", []string{"a", "b"}, ""},
 		"first wins": {`
 User top
 Host a b
@@ -41,7 +43,7 @@ Host a
 Host *
   Port 3
   HostKeyAlias all
-`, []string{"a", "b", "c"}},
+`, []string{"a", "b", "c"}, ""},
 		"patterns": {`
 Host *.lab !bad.lab
   Port 1
@@ -55,7 +57,7 @@ Host [a-z]
   Port 5
 Host "quoted" q\"x
   Port 6
-`, []string{"a.lab", "bad.lab", "node12", "node1", "10.0.0.77", "10x0.0.1", "y", "n1", "n12", "nx1y2", "n21", "lab", ".lab", "quoted", "A.LAB"}},
+`, []string{"a.lab", "bad.lab", "node12", "node1", "10.0.0.77", "10x0.0.1", "y", "n1", "n12", "nx1y2", "n21", "lab", ".lab", "quoted", "A.LAB"}, "patterns with ? and quotes"},
 		"match": {`
 Match host a.lab,!x*
   User one
@@ -73,7 +75,7 @@ Match all
   HostKeyAlias all
 Match host="*.lab"
   ConnectTimeout 7
-`, []string{"a", "b", "c", "a.lab", "A", "x.lab"}},
+`, []string{"a", "b", "c", "a.lab", "A", "x.lab"}, "Match"},
 		"match final": {`
 Match final host *.lab
   User final
@@ -86,7 +88,7 @@ Host foo*
   HostName FOO.lab
   IdentityFile ~/.ssh/a
   IdentityFile ~/.ssh/b
-`, []string{"foo", "foo2", "bar", "bar.lab"}},
+`, []string{"foo", "foo2", "bar", "bar.lab"}, "Match"},
 		"files": {`
 Host a
   IdentityFile ~/.ssh/one
@@ -101,7 +103,7 @@ Host *
   GlobalKnownHostsFile /etc/one /etc/two
   IdentitiesOnly yes
   IdentityAgent ~/agent_%u_%r
-`, []string{"a", "b"}},
+`, []string{"a", "b"}, ""},
 		"options": {`
 Host a
   StrictHostKeyChecking accept-new
@@ -116,7 +118,7 @@ Host c
   ConnectTimeout none
   AddressFamily any
   StrictHostKeyChecking yes
-`, []string{"a", "b", "c"}},
+`, []string{"a", "b", "c"}, ""},
 		"jumps": {`
 Host a
   ProxyJump gate
@@ -130,25 +132,35 @@ Host e
   ProxyJump ssh://x@y:7
 Host c d
   ProxyJump late
-`, []string{"a", "b", "c", "d", "e", "f"}},
+`, []string{"a", "b", "c", "d", "e", "f"}, "the order of ProxyJump and ProxyCommand"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := write(t, filepath.Join(t.TempDir(), "config"), c.text)
-			conf, err := Load(file)
+			through, err := Load(file)
 			if err != nil {
 				t.Fatal(err)
+			}
+			confs := []*Config{through}
+			if c.limit == "" {
+				without, err := load(file, through.env, "", "")
+				if err != nil {
+					t.Fatal(err)
+				}
+				confs = append(confs, without)
 			}
 			for _, alias := range c.aliases {
 				out, err := exec.Command("ssh", "-G", "-T", "-F", file, "--", alias).CombinedOutput()
 				if err != nil {
 					t.Fatalf("ssh -G %s: %v: %s", alias, err, out)
 				}
-				got, _, err := conf.ResolveAlias(alias)
-				if err != nil {
-					t.Errorf("%s: %v", alias, err)
-					continue
+				for _, conf := range confs {
+					got, _, err := conf.ResolveAlias(alias)
+					if err != nil {
+						t.Errorf("%s (%T): %v", alias, conf.source, err)
+						continue
+					}
+					compare(t, conf.env, fmt.Sprintf("%s (%T)", alias, conf.source), got, string(out))
 				}
-				compare(t, conf.env, alias, got, string(out))
 			}
 		})
 	}

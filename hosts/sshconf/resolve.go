@@ -1,12 +1,12 @@
 package sshconf
 
 import (
+	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
+	"unicode"
 
 	"dcs-tui/hosts"
 )
@@ -24,11 +24,7 @@ func (c *Config) Resolve(h *hosts.Host, address string) (*Target, []string, erro
 	if h.Jump != nil {
 		first.jump = &h.Jump
 	}
-	t, err := r.target(first, nil)
-	if err != nil {
-		return nil, r.warnings, fmt.Errorf("%s: %w", h.Name, err)
-	}
-	return t, r.warnings, nil
+	return r.run(first)
 }
 
 // ResolveAlias returns the connection that `ssh ALIAS` would make; alias may be
@@ -39,11 +35,7 @@ func (c *Config) ResolveAlias(alias string) (*Target, []string, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	t, err := r.target(first, nil)
-	if err != nil {
-		return nil, r.warnings, fmt.Errorf("%s: %w", alias, err)
-	}
-	return t, r.warnings, nil
+	return r.run(first)
 }
 
 // given is what is known of a connection before ssh_config is asked.
@@ -53,6 +45,7 @@ type given struct {
 	port     int
 	identity string
 	jump     *[]string // nil: what ssh_config says
+	passed   bool      // jump is for ssh to know; the caller has these gateways already
 }
 
 // resolution is one call of Resolve, gateways included.
@@ -61,6 +54,24 @@ type resolution struct {
 	name     string
 	warnings []string
 	depth    int
+}
+
+// run resolves the host itself. What ssh has against the whole configuration
+// stands without a host's name, so that it can be told once.
+func (r *resolution) run(first given) (*Target, []string, error) {
+	r.c.once.Do(func() {
+		if r.c.limits != "" {
+			r.warn(r.c.limits)
+		}
+	})
+	t, err := r.target(first, nil)
+	if says := (*refused)(nil); errors.As(err, &says) && says.whole {
+		return nil, r.warnings, says
+	}
+	if err != nil {
+		return nil, r.warnings, fmt.Errorf("%s: %w", r.name, err)
+	}
+	return t, r.warnings, nil
 }
 
 func (r *resolution) warn(lines ...string) {
@@ -73,24 +84,34 @@ func (r *resolution) warn(lines ...string) {
 
 // target resolves one connection. via are the names on the way to it, to find loops.
 func (r *resolution) target(g given, via []string) (*Target, error) {
-	if g.alias == "" {
-		return nil, fmt.Errorf("no name or address to connect to")
-	}
-	s, bad, err := r.c.settingsOf(query{alias: g.alias, user: g.user}, g.port)
-	if err != nil {
-		return nil, err
+	if g.alias == "" || g.alias[0] == '-' || strings.ContainsFunc(g.alias, func(c rune) bool { return unicode.IsSpace(c) || unicode.IsControl(c) }) {
+		return nil, fmt.Errorf("%q is not a name or address to connect to", g.alias)
 	}
 	about := ""
 	if len(via) > 0 {
 		about = "gateway " + g.alias + ": "
 	}
-	for _, line := range append(bad, s.complaints()...) {
+	q := query{alias: g.alias, user: g.user, port: g.port}
+	if g.jump != nil {
+		var err error
+		if q.jump, err = asOption(*g.jump); err != nil {
+			return nil, fmt.Errorf("%s%w", about, err)
+		}
+	}
+	s, err := r.c.source.settings(q)
+	if err != nil && strings.Contains(err.Error(), "jumphost loop") { // ssh's words for a host that is its own gateway
+		return nil, circle(via, g.alias)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s%w", about, err)
+	}
+	for _, line := range r.c.complaints(s) {
 		r.warn(about + line)
 	}
-	if it := s.first["refuseconnection"]; it != nil {
-		return nil, fmt.Errorf("%sthe ssh configuration refuses the connection: %s (%s)", about, strings.Join(it.args, " "), it.where())
+	if why := s.text("refuseconnection"); why != "" {
+		return nil, fmt.Errorf("%sthe ssh configuration refuses the connection: %s", about, why)
 	}
-	t := &Target{Alias: g.alias, HostName: s.hostName, User: g.user, Port: g.port}
+	t := &Target{Alias: g.alias, HostName: s.values["hostname"][0], User: g.user, Port: g.port}
 	if err := r.fill(t, s, g, about); err != nil {
 		return nil, fmt.Errorf("%s%w", about, err)
 	}
@@ -112,14 +133,14 @@ func (r *resolution) jumps(specs, via []string) ([]*Target, error) {
 			return nil, err
 		}
 		if slices.Contains(via, g.alias) {
-			return nil, fmt.Errorf("the jump hosts go in a circle: %s, %s; give %s `ProxyJump none` (or jump = \"none\" in the inventory)",
-				strings.Join(via, ", "), g.alias, g.alias)
+			return nil, circle(via, g.alias)
 		}
 		if r.depth++; r.depth > maxJumps {
 			return nil, fmt.Errorf("more than %d jump hosts one after the other", maxJumps)
 		}
 		if i > 0 {
-			g.jump = &[]string{}
+			before := specs[:i]
+			g.jump, g.passed = &before, true
 		}
 		t, err := r.target(g, via)
 		if err != nil {
@@ -131,55 +152,34 @@ func (r *resolution) jumps(specs, via []string) ([]*Target, error) {
 	return chain, nil
 }
 
+func circle(via []string, name string) error {
+	return fmt.Errorf("the jump hosts go in a circle: %s; give %s `ProxyJump none` (or jump = \"none\" in the inventory)",
+		strings.Join(append(slices.Clone(via), name), ", "), name)
+}
+
 // jumpSpecs returns the gateways as written, nil for none.
 func (r *resolution) jumpSpecs(t *Target, s *settings, g given, about string) ([]string, error) {
-	if g.jump != nil {
+	switch {
+	case g.passed:
+		return nil, nil
+	case g.jump != nil:
 		return *g.jump, nil
 	}
-	it := s.proxy
-	if it == nil || strings.EqualFold(it.value(), "none") {
-		return nil, nil
-	}
-	value := it.value()
-	if it.keyword == "proxycommand" {
-		if value = asJump(strings.Fields(strings.Join(it.args, " "))); value == "" {
-			r.warn(about + "ProxyCommand in the ssh configuration is not honoured, the host is dialled directly: use ProxyJump, or jump in the inventory (" + it.where() + ")")
+	value := s.text("proxyjump")
+	if command := s.text("proxycommand"); value == "" && command != "" && !isNone(command) {
+		if value = asJump(strings.Fields(command)); value == "" {
+			r.warn(about + "ProxyCommand in the ssh configuration is not honoured, the host is dialled directly: use ProxyJump, or jump in the inventory")
 			return nil, nil
 		}
 	}
+	if value == "" || isNone(value) {
+		return nil, nil
+	}
 	value, err := tokens{'h': t.HostName, 'p': strconv.Itoa(t.Port), 'r': t.User, 'n': t.Alias}.expand(value)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", it.where(), err)
+		return nil, fmt.Errorf("the jump host: %w", err)
 	}
 	return strings.Split(value, ","), nil
-}
-
-// parseSpec reads [user@]host[:port], an IPv6 address in brackets when a port follows.
-func parseSpec(spec string) (given, error) {
-	rest := strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(spec), "ssh://"), "/")
-	var g given
-	if at := strings.LastIndexByte(rest, '@'); at >= 0 {
-		g.user, rest = rest[:at], rest[at+1:]
-		if g.user == "" {
-			return g, fmt.Errorf("%q is not [user@]host[:port]", spec)
-		}
-	}
-	g.alias = rest
-	if strings.Count(rest, ":") == 1 || strings.HasPrefix(rest, "[") {
-		if host, port, err := net.SplitHostPort(rest); err == nil {
-			n, err := strconv.ParseUint(port, 10, 16)
-			if err != nil || n == 0 {
-				return g, fmt.Errorf("%q: %q is not a port", spec, port)
-			}
-			g.alias, g.port = host, int(n)
-		} else {
-			g.alias = strings.Trim(rest, "[]")
-		}
-	}
-	if g.alias == "" || g.alias[0] == '-' || strings.ContainsAny(g.alias, " \t/") {
-		return g, fmt.Errorf("%q is not [user@]host[:port]", spec)
-	}
-	return g, nil
 }
 
 // fill sets everything but the gateways.
@@ -187,16 +187,16 @@ func (r *resolution) fill(t *Target, s *settings, g given, about string) error {
 	env := r.c.env
 	if t.User == "" {
 		t.User = env.user
-		if it := s.first["user"]; it != nil {
-			t.User = it.value()
+		if user := s.text("user"); user != "" {
+			t.User = user
 		}
 	}
 	if t.Port == 0 {
 		t.Port = 22
-		if it := s.first["port"]; it != nil {
-			n, err := strconv.ParseUint(it.value(), 10, 16)
+		if port := s.text("port"); port != "" {
+			n, err := strconv.ParseUint(port, 10, 16)
 			if err != nil || n == 0 {
-				return fmt.Errorf("%q is not a port (%s)", it.value(), it.where())
+				return fmt.Errorf("%q is not a port", port)
 			}
 			t.Port = int(n)
 		}
@@ -209,14 +209,11 @@ func (r *resolution) fill(t *Target, s *settings, g given, about string) error {
 	if f.err != nil {
 		return f.err
 	}
-	t.IdentitiesOnly = s.first["identitiesonly"] != nil && on(s.first["identitiesonly"])
-	if it := s.first["stricthostkeychecking"]; it != nil {
-		switch strings.ToLower(it.value()) {
-		case "accept-new":
-			t.Strict = AcceptNew
-		case "no", "off", "false":
-			r.warn(about + "StrictHostKeyChecking " + it.value() + " in the ssh configuration is not honoured, host keys are always checked: use accept-new (" + it.where() + ")")
-		}
+	t.IdentitiesOnly = isOn(s.text("identitiesonly"))
+	if strict := s.text("stricthostkeychecking"); strings.EqualFold(strict, "accept-new") {
+		t.Strict = AcceptNew
+	} else if strict != "" && isOff(strict) {
+		r.warn(about + "StrictHostKeyChecking no in the ssh configuration is not honoured, host keys are always checked: use accept-new")
 	}
 	switch strings.ToLower(s.text("addressfamily")) {
 	case "inet":
@@ -226,48 +223,12 @@ func (r *resolution) fill(t *Target, s *settings, g given, about string) error {
 	default:
 		t.Network = "tcp"
 	}
-	if it := s.first["connecttimeout"]; it != nil && notNone(it) {
-		d, ok := duration(it.value())
+	if value := s.text("connecttimeout"); value != "" && !isNone(value) {
+		d, ok := duration(value)
 		if !ok {
-			return fmt.Errorf("ConnectTimeout %q is not a time (%s)", it.value(), it.where())
+			return fmt.Errorf("ConnectTimeout %q is not a time", value)
 		}
 		t.ConnectTimeout = d
 	}
 	return s.setAlgorithms(t)
-}
-
-func (s *settings) text(keyword string) string {
-	if it := s.first[keyword]; it != nil {
-		return it.value()
-	}
-	return ""
-}
-
-// duration reads seconds, or OpenSSH's 1h30m (sshd_config(5), TIME FORMATS).
-func duration(s string) (time.Duration, bool) {
-	units := map[byte]time.Duration{'s': time.Second, 'm': time.Minute, 'h': time.Hour, 'd': 24 * time.Hour, 'w': 7 * 24 * time.Hour}
-	var total time.Duration
-	for len(s) > 0 {
-		end := 0
-		for end < len(s) && s[end] >= '0' && s[end] <= '9' {
-			end++
-		}
-		n, err := strconv.ParseUint(s[:end], 10, 24)
-		if err != nil {
-			return 0, false
-		}
-		unit := time.Second
-		if s = s[end:]; s != "" {
-			var ok bool
-			if unit, ok = units[s[0]|0x20]; !ok {
-				return 0, false
-			}
-			s = s[1:]
-		}
-		total += time.Duration(n) * unit
-		if total > 365*24*time.Hour {
-			return 0, false
-		}
-	}
-	return total, total > 0
 }

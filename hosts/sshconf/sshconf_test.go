@@ -38,39 +38,56 @@ func write(t *testing.T, file, text string) string {
 // config loads text as the configuration file of lab's user, with no ssh program at hand.
 func config(t *testing.T, text string) *Config {
 	t.Helper()
-	c, err := load(write(t, filepath.Join(t.TempDir(), "config"), text), lab(t), "")
+	c, err := load(write(t, filepath.Join(t.TempDir(), "config"), text), lab(t), "", "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.openssh = ""
+	c.limits = "" // TestWithoutSSH has it
 	return c
+}
+
+// asked loads text to be read by the ssh program, which knows only the real user.
+func asked(t *testing.T, text string) *Config {
+	t.Helper()
+	needSSH(t)
+	c, err := Load(write(t, filepath.Join(t.TempDir(), "config"), text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := lab(t)
+	c.env.getenv, c.env.hostname = l.getenv, l.hostname
+	return c
+}
+
+// bothWays runs a test with the ssh program and without.
+func bothWays(t *testing.T, test func(t *testing.T, config func(*testing.T, string) *Config)) {
+	t.Run("without ssh", func(t *testing.T) { test(t, config) })
+	t.Run("through ssh", func(t *testing.T) { test(t, asked) })
 }
 
 func named(name string) *hosts.Host { return &hosts.Host{Name: name, Link: "ssh"} }
 
 // With no configuration at all a host is what `ssh NAME` would make of it.
 func TestNothingSaid(t *testing.T) {
-	env := lab(t)
-	c, err := load("", env, filepath.Join(t.TempDir(), "none"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, warnings, err := c.Resolve(named("melon4"), "melon4")
-	if err != nil || len(warnings) > 0 {
-		t.Fatal(err, warnings)
-	}
-	dir := filepath.Join(env.home, ".ssh")
-	want := fmt.Sprintf("%+v", Target{
-		Alias: "melon4", HostName: "melon4", Port: 22, User: "alice", IdentityAgent: "/run/agent", Network: "tcp",
-		IdentityFiles: []string{dir + "/id_rsa", dir + "/id_ecdsa", dir + "/id_ed25519"},
-		KnownHosts:    []string{dir + "/known_hosts", dir + "/known_hosts2", "/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2"},
+	bothWays(t, func(t *testing.T, config func(*testing.T, string) *Config) {
+		c := config(t, "")
+		got, warnings, err := c.Resolve(named("melon4"), "melon4")
+		if err != nil || len(warnings) > 0 {
+			t.Fatal(err, warnings)
+		}
+		dir := filepath.Join(c.env.home, ".ssh")
+		want := fmt.Sprintf("%+v", Target{
+			Alias: "melon4", HostName: "melon4", Port: 22, User: c.env.user, IdentityAgent: "/run/agent", Network: "tcp",
+			IdentityFiles: []string{dir + "/id_rsa", dir + "/id_ecdsa", dir + "/id_ed25519"},
+			KnownHosts:    []string{dir + "/known_hosts", dir + "/known_hosts2", "/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2"},
+		})
+		if fmt.Sprintf("%+v", *got) != want {
+			t.Errorf("got  %+v\nwant %s", *got, want)
+		}
+		if got.Address() != "melon4:22" {
+			t.Error(got.Address())
+		}
 	})
-	if fmt.Sprintf("%+v", *got) != want {
-		t.Errorf("got  %+v\nwant %s", *got, want)
-	}
-	if got.Address() != "melon4:22" {
-		t.Error(got.Address())
-	}
 }
 
 // The user's file comes before the system's, and a given file replaces both.
@@ -80,10 +97,11 @@ func TestWhichFiles(t *testing.T) {
 	write(t, filepath.Join(env.home, ".ssh", "config"), "Host *\n User mine\n")
 	other := write(t, filepath.Join(t.TempDir(), "other"), "User given\n")
 	for path, want := range map[string]string{"": "mine 7", other: "given 22"} {
-		c, err := load(path, env, system)
+		c, err := load(path, env, system, "")
 		if err != nil {
 			t.Fatal(err)
 		}
+		c.limits = ""
 		got, warnings, err := c.ResolveAlias("x")
 		if err != nil || len(warnings) > 0 { // what Debian puts into everybody's /etc/ssh/ssh_config is no reason to warn
 			t.Fatal(err, warnings)
@@ -92,7 +110,7 @@ func TestWhichFiles(t *testing.T) {
 			t.Errorf("file %q: %s, want %s", path, is, want)
 		}
 	}
-	if _, err := load(filepath.Join(t.TempDir(), "missing"), env, system); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := load(filepath.Join(t.TempDir(), "missing"), env, system, ""); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a missing --ssh-config: %v", err)
 	}
 }
@@ -100,37 +118,39 @@ func TestWhichFiles(t *testing.T) {
 // What the inventory says comes first; a key of the inventory is tried before
 // those of ssh_config, as with ssh -i.
 func TestInventoryWins(t *testing.T) {
-	c := config(t, "Host melon*\n HostName %h.lab\n User bob\n Port 2200\n IdentityFile /k/conf\n ProxyJump gate\n")
-	h := &hosts.Host{Name: "m", User: "carol", Port: 2222, Identity: "~/inv", Jump: []string{"me@gw:2", "gw2"}}
-	got, _, err := c.Resolve(h, "melon4")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got.HostName != "melon4.lab" || got.User != "carol" || got.Port != 2222 || !got.Explicit ||
-		strings.Join(got.IdentityFiles, " ") != c.env.home+"/inv /k/conf" {
-		t.Errorf("%+v", got)
-	}
-	if len(got.Jumps) != 2 || got.Jumps[0].HostName != "gw" || got.Jumps[0].User != "me" || got.Jumps[0].Port != 2 || got.Jumps[1].HostName != "gw2" {
-		t.Errorf("jumps %+v", got.Jumps)
-	}
-	h.Jump = []string{} // jump = "none"
-	if got, _, err = c.Resolve(h, "melon4"); err != nil || len(got.Jumps) > 0 {
-		t.Errorf("jump none: %+v, %v", got.Jumps, err)
-	}
-	if got, _, err = c.Resolve(&hosts.Host{Name: "m"}, "10.0.0.7"); err != nil || got.HostName != "10.0.0.7" || got.User != "alice" {
-		t.Errorf("another address: %+v, %v", got, err)
-	}
+	bothWays(t, func(t *testing.T, config func(*testing.T, string) *Config) {
+		c := config(t, "Host melon*\n HostName %h.lab\n User bob\n Port 2200\n IdentityFile /k/conf\n ProxyJump gate\n")
+		h := &hosts.Host{Name: "m", User: "carol", Port: 2222, Identity: "~/inv", Jump: []string{"me@gw:2", "gw2"}}
+		got, _, err := c.Resolve(h, "melon4")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.HostName != "melon4.lab" || got.User != "carol" || got.Port != 2222 || !got.Explicit ||
+			strings.Join(got.IdentityFiles, " ") != c.env.home+"/inv /k/conf" {
+			t.Errorf("%+v", got)
+		}
+		if len(got.Jumps) != 2 || got.Jumps[0].HostName != "gw" || got.Jumps[0].User != "me" || got.Jumps[0].Port != 2 || got.Jumps[1].HostName != "gw2" {
+			t.Errorf("jumps %+v", got.Jumps)
+		}
+		h.Jump = []string{} // jump = "none"
+		if got, _, err = c.Resolve(h, "melon4"); err != nil || len(got.Jumps) > 0 {
+			t.Errorf("jump none: %+v, %v", got.Jumps, err)
+		}
+		if got, _, err = c.Resolve(&hosts.Host{Name: "m"}, "10.0.0.7"); err != nil || got.HostName != "10.0.0.7" || got.User != c.env.user {
+			t.Errorf("another address: %+v, %v", got, err)
+		}
+	})
 }
 
 func TestFilesAndTokens(t *testing.T) {
-	c := config(t, `
+	bothWays(t, func(t *testing.T, config func(*testing.T, string) *Config) {
+		c := config(t, `
 Host a
   HostName a.lab
   User bob
   IdentityFile "~/.ssh/my key"
   IdentityFile=%d/k_%h_%r_%u_%n_%p
   identityfile ${LAB}/k%%
-  IdentityFile ~/.ssh/my\ key
   IdentityFile none
   CertificateFile ~/cert_%L_%i
   IdentitiesOnly yes
@@ -146,53 +166,57 @@ Host b
   IdentityFile none
   UserKnownHostsFile none
 `)
-	got, warnings, err := c.ResolveAlias("a")
-	if err != nil || len(warnings) > 0 {
-		t.Fatal(err, warnings)
-	}
-	wd, _ := os.Getwd()
-	home := c.env.home
-	want := fmt.Sprintf("%+v", Target{
-		Alias: "a", HostName: "a.lab", Port: 22, User: "bob", Explicit: true, IdentitiesOnly: true, IdentityAgent: "/run/other",
-		IdentityFiles:    []string{home + "/.ssh/my key", home + "/k_a.lab_bob_alice_a_22", wd + "/melon/k%"},
-		CertificateFiles: []string{home + "/cert_desk_1000"},
-		KnownHosts:       []string{home + "/kh1", "/kh2_alias"}, HostKeyAlias: "alias", Strict: AcceptNew,
-		ConnectTimeout: 90 * time.Second, Network: "tcp6",
+		got, warnings, err := c.ResolveAlias("a")
+		if err != nil || len(warnings) > 0 {
+			t.Fatal(err, warnings)
+		}
+		wd, _ := os.Getwd()
+		home := c.env.home
+		want := fmt.Sprintf("%+v", Target{
+			Alias: "a", HostName: "a.lab", Port: 22, User: "bob", Explicit: true, IdentitiesOnly: true, IdentityAgent: "/run/other",
+			IdentityFiles:    []string{home + "/.ssh/my key", home + "/k_a.lab_bob_" + c.env.user + "_a_22", wd + "/melon/k%"},
+			CertificateFiles: []string{home + "/cert_desk_" + c.env.uid},
+			KnownHosts:       []string{home + "/kh1", "/kh2_alias"}, HostKeyAlias: "alias", Strict: AcceptNew,
+			ConnectTimeout: 90 * time.Second, Network: "tcp6",
+		})
+		if fmt.Sprintf("%+v", *got) != want {
+			t.Errorf("got  %+v\nwant %s", *got, want)
+		}
+		got, _, err = c.ResolveAlias("b")
+		if err != nil || got.IdentityAgent != "" || len(got.IdentityFiles) != 0 || got.KnownHosts[0] != "/dev/null" || len(got.KnownHosts) != 3 {
+			t.Errorf("none: %+v, %v", got, err)
+		}
 	})
-	if fmt.Sprintf("%+v", *got) != want {
-		t.Errorf("got  %+v\nwant %s", *got, want)
-	}
-	got, _, err = c.ResolveAlias("b")
-	if err != nil || got.IdentityAgent != "" || len(got.IdentityFiles) != 0 || got.KnownHosts[0] != "/dev/null" || len(got.KnownHosts) != 3 {
-		t.Errorf("none: %+v, %v", got, err)
-	}
 }
 
 func TestInclude(t *testing.T) {
-	env := lab(t)
-	dir := filepath.Join(env.home, ".ssh")
-	write(t, dir+"/d/1.conf", "Host a\n User one\nHost b\n User never\n")
-	write(t, dir+"/d/2.conf", "User two\nPort 2\n")
-	abs := write(t, filepath.Join(t.TempDir(), "abs"), "Host c\n User three\n")
-	write(t, dir+"/config", "Host a\n  Include d/*.conf nothing*\nInclude "+abs+"\nHost *\n Port 9\n")
-	c, err := load("", env, "/nonexistent")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for alias, want := range map[string]string{"a": "one 2", "b": "alice 9", "c": "alice 9"} {
-		got, _, err := c.ResolveAlias(alias) // b and c: the Includes stand inside Host a, so only a reads them
-		if err != nil || fmt.Sprint(got.User, " ", got.Port) != want {
-			t.Errorf("%s: %+v, %v; want %s", alias, got, err, want)
+	bothWays(t, func(t *testing.T, config func(*testing.T, string) *Config) {
+		dir := t.TempDir()
+		write(t, dir+"/d/1.conf", "Host a\n User one\nHost b\n User never\n")
+		write(t, dir+"/d/2.conf", "User two\nPort 2\n")
+		third := write(t, dir+"/third", "Host c\n User three\n")
+		c := config(t, "Host a\n  Include "+dir+"/d/*.conf nothing*\nInclude "+third+"\nHost *\n Port 9\n")
+		me := c.env.user
+		for alias, want := range map[string]string{"a": "one 2", "b": me + " 9", "c": me + " 9"} {
+			got, _, err := c.ResolveAlias(alias) // b and c: the Includes stand inside Host a, so only a reads them
+			if err != nil || fmt.Sprint(got.User, " ", got.Port) != want {
+				t.Errorf("%s: %+v, %v; want %s", alias, got, err, want)
+			}
 		}
+	})
+	file := filepath.Join(t.TempDir(), "loop")
+	write(t, file, "Include "+file+"\nInclude "+file+"\n")
+	if _, err := load(file, lab(t), "", ""); err == nil || !strings.Contains(err.Error(), "recurse depth") {
+		t.Errorf("a file that includes itself: %v", err)
 	}
-	write(t, dir+"/config", "Include config\nInclude config\n")
-	if _, err := load("", env, ""); err == nil || !strings.Contains(err.Error(), "include itself") {
+	if _, _, err := asked(t, "Include "+file+"\n").ResolveAlias("a"); err == nil || !strings.Contains(err.Error(), "Too many recursive") {
 		t.Errorf("a file that includes itself: %v", err)
 	}
 }
 
 func TestJumpChains(t *testing.T) {
-	c := config(t, `
+	bothWays(t, func(t *testing.T, config func(*testing.T, string) *Config) {
+		c := config(t, `
 Host inner
   ProxyJump gate2
 Host gate2
@@ -210,7 +234,8 @@ Host self
   ProxyJump self
 Host off
   ProxyJump none
-  ProxyCommand ssh -W %h:%p gate1
+Host off
+  ProxyJump gate1
 Host token
   ProxyJump gw-%n
 Host old
@@ -220,81 +245,84 @@ Host older
 Host oldest
   ProxyCommand ssh gate1 nc -w 5 %h %p
 `)
-	for alias, want := range map[string]string{
-		"inner":  "bob@g1.lab:2201 alice@g2.lab:22",
-		"three":  "bob@g1.lab:2201 alice@g2.lab:22 alice@other:22 x@last:77",
-		"off":    "",
-		"token":  "alice@gw-token:22",
-		"old":    "bob@g1.lab:2202",
-		"oldest": "alice@g1.lab:22",
-	} {
-		got, warnings, err := c.ResolveAlias(alias)
-		if err != nil || len(warnings) > 0 {
-			t.Errorf("%s: %v %v", alias, err, warnings)
-			continue
-		}
-		var jumps []string
-		for _, j := range got.Jumps {
-			jumps = append(jumps, fmt.Sprintf("%s@%s", j.User, j.Address()))
-			if j.Jumps != nil {
-				t.Errorf("%s: gateway %s keeps jumps of its own", alias, j.Alias)
+		for alias, want := range map[string]string{
+			"inner":  "bob@g1.lab:2201 me@g2.lab:22",
+			"three":  "bob@g1.lab:2201 me@g2.lab:22 me@other:22 x@last:77",
+			"off":    "",
+			"token":  "me@gw-token:22",
+			"old":    "bob@g1.lab:2202",
+			"oldest": "me@g1.lab:22",
+		} {
+			got, warnings, err := c.ResolveAlias(alias)
+			if err != nil || len(warnings) > 0 {
+				t.Errorf("%s: %v %v", alias, err, warnings)
+				continue
+			}
+			var jumps []string
+			for _, j := range got.Jumps {
+				jumps = append(jumps, fmt.Sprintf("%s@%s", j.User, j.Address()))
+				if j.Jumps != nil {
+					t.Errorf("%s: gateway %s keeps jumps of its own", alias, j.Alias)
+				}
+			}
+			if strings.Join(jumps, " ") != strings.ReplaceAll(want, "me@", c.env.user+"@") {
+				t.Errorf("%s through %v; want %s", alias, jumps, want)
 			}
 		}
-		if strings.Join(jumps, " ") != want {
-			t.Errorf("%s through %v; want %s", alias, jumps, want)
+		for _, alias := range []string{"loop1", "self"} {
+			if _, _, err := c.ResolveAlias(alias); err == nil || !strings.Contains(err.Error(), "in a circle") {
+				t.Errorf("%s: %v", alias, err)
+			}
 		}
-	}
-	for _, alias := range []string{"loop1", "self"} {
-		if _, _, err := c.ResolveAlias(alias); err == nil || !strings.Contains(err.Error(), "in a circle") {
-			t.Errorf("%s: %v", alias, err)
+		if _, w, err := c.ResolveAlias("older"); err != nil || len(w) != 1 || !strings.Contains(w[0], "ProxyCommand") {
+			t.Errorf("a ProxyCommand of another kind: %v, %v", w, err)
 		}
-	}
-	if _, w, err := c.ResolveAlias("older"); err != nil || len(w) != 1 || !strings.Contains(w[0], "ProxyCommand") {
-		t.Errorf("a ProxyCommand of another kind: %v, %v", w, err)
-	}
-	h := &hosts.Host{Name: "gw", Jump: []string{"gw"}}
-	if _, _, err := c.Resolve(h, "gw"); err == nil || !strings.Contains(err.Error(), `jump = "none"`) {
-		t.Errorf("a gateway that jumps through itself: %v", err)
-	}
+		h := &hosts.Host{Name: "gw", Jump: []string{"gw"}}
+		if _, _, err := c.Resolve(h, "gw"); err == nil || !strings.Contains(err.Error(), `jump = "none"`) {
+			t.Errorf("a gateway that jumps through itself: %v", err)
+		}
+	})
 }
 
 func TestAlgorithms(t *testing.T) {
-	c := config(t, `
+	bothWays(t, func(t *testing.T, config func(*testing.T, string) *Config) {
+		c := config(t, `
 Host plain
-  HostKeyAlgorithms ssh-ed25519,nonsense,rsa-sha2-256
+  HostKeyAlgorithms ssh-ed25519,sk-ssh-ed25519@openssh.com,rsa-sha2-256
 Host plus
   HostKeyAlgorithms +ssh-rsa
 Host minus
-  HostKeyAlgorithms -*-cert-*,ecdsa-*
+  HostKeyAlgorithms -*cert-*,ecdsa-*
 Host front
   HostKeyAlgorithms ^rsa-sha2-512
 Host nothing
-  HostKeyAlgorithms nonsense
+  HostKeyAlgorithms sk-ssh-ed25519@openssh.com
 Host rest
   Ciphers aes256-gcm@openssh.com,aes128-ctr
   KexAlgorithms curve25519-sha256
   MACs hmac-sha2-256
 `)
-	for alias, check := range map[string]func([]string) bool{
-		"plain": func(l []string) bool { return strings.Join(l, " ") == "ssh-ed25519 rsa-sha2-256" },
-		"plus":  func(l []string) bool { return len(l) > 5 && l[len(l)-1] == "ssh-rsa" },
-		"minus": func(l []string) bool {
-			s := strings.Join(l, " ")
-			return len(l) > 1 && !strings.Contains(s, "cert") && !strings.Contains(s, "ecdsa") && strings.Contains(s, "ssh-ed25519")
-		},
-		"front": func(l []string) bool { return len(l) > 5 && l[0] == "rsa-sha2-512" },
-		"other": func(l []string) bool { return l == nil },
-	} {
-		got, _, err := c.ResolveAlias(alias)
-		if err != nil || !check(got.HostKeyAlgorithms) {
-			t.Errorf("%s: %v, %v", alias, got, err)
+		for alias, check := range map[string]func([]string) bool{
+			"plain": func(l []string) bool { return strings.Join(l, " ") == "ssh-ed25519 rsa-sha2-256" },
+			"plus":  func(l []string) bool { return len(l) > 5 && l[len(l)-1] == "ssh-rsa" },
+			"minus": func(l []string) bool {
+				s := strings.Join(l, " ")
+				return len(l) > 1 && !strings.Contains(s, "cert") && !strings.Contains(s, "ecdsa") && strings.Contains(s, "ssh-ed25519")
+			},
+			"front": func(l []string) bool { return len(l) > 5 && l[0] == "rsa-sha2-512" },
+			"other": func(l []string) bool { return l == nil },
+		} {
+			got, _, err := c.ResolveAlias(alias)
+			if err != nil || !check(got.HostKeyAlgorithms) {
+				t.Errorf("%s: %v, %v", alias, got, err)
+			}
 		}
-	}
-	if _, _, err := c.ResolveAlias("nothing"); err == nil || !strings.Contains(err.Error(), "config:11") {
-		t.Errorf("no usable algorithm: %v", err)
-	}
-	got, _, err := c.ResolveAlias("rest")
-	if err != nil || len(got.Ciphers) != 2 || len(got.KexAlgorithms) != 1 || len(got.MACs) != 1 {
-		t.Errorf("%+v, %v", got, err)
-	}
+		if _, _, err := c.ResolveAlias("nothing"); err == nil || !strings.Contains(err.Error(), "none of HostKeyAlgorithms sk-ssh-ed25519@openssh.com can be used here") {
+			t.Errorf("no usable algorithm: %v", err)
+		}
+		got, _, err := c.ResolveAlias("rest")
+		if err != nil || len(got.Ciphers) != 2 || len(got.KexAlgorithms) != 1 || len(got.MACs) != 1 {
+			t.Errorf("%+v, %v", got, err)
+		}
+	})
 }
