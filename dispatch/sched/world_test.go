@@ -40,7 +40,9 @@ type world struct {
 	finished *Finish
 	crashes  int // still to come
 	faults   int // still to come
+	meddling int // commands of people still to come
 	steps    int
+	dead     bool // no dispatcher now
 	perFail  int // one in so many jobs fails; 0: none
 	log      []string
 }
@@ -98,7 +100,7 @@ func (w *world) logf(format string, args ...any) {
 func newWorld(t testing.TB, seed uint64, nHosts, nJobs int) *world {
 	w := &world{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 1)), hosts: make(map[string]*fakeHost),
 		launched: make(map[jobs.AttemptID]bool), recorded: make(map[jobs.AttemptID]bool), givenUp: make(map[jobs.AttemptID]bool), perFail: 6}
-	w.cfg = Config{Seed: seed, Tries: 1 + w.rng.IntN(3)}
+	w.cfg = Config{Seed: seed, Tries: 1 + w.rng.IntN(3), GiveUp: 2 * time.Hour}
 	for i := range nHosts {
 		name := fmt.Sprintf("melon%d", i+1)
 		h := &hosts.Host{Name: name, Slots: hosts.SlotRule{Fixed: 1 + w.rng.IntN(4)}, GPUs: w.rng.IntN(2), Link: "ssh", Yield: w.chance(2)}
@@ -127,6 +129,7 @@ func newWorld(t testing.TB, seed uint64, nHosts, nJobs int) *world {
 // start begins a life of the dispatcher from the journal.
 func (w *world) start() {
 	w.life++
+	w.dead = false
 	t := &jobs.Table{}
 	for i := range w.specs {
 		t.Specs = append(t.Specs, w.specs[i])
@@ -171,6 +174,7 @@ func (w *world) step(ev Event) {
 			h.cutLink()
 		}
 		w.life++ // nobody listens
+		w.dead = true
 		w.after(w.between(time.Second, 2*time.Minute), w.start)
 		return
 	}
@@ -373,13 +377,52 @@ func (w *world) atEnd() {
 	}
 }
 
+// meddle lets people give commands now and then.
+func (w *world) meddle() {
+	if w.meddling == 0 {
+		return
+	}
+	w.after(w.between(0, 30*time.Second), func() {
+		w.meddling--
+		defer w.meddle()
+		n := len(w.core.table.Jobs)
+		if n == 0 || w.core.finished || w.dead {
+			return
+		}
+		some := []jobs.ID{jobs.ID(1 + w.rng.IntN(n)), jobs.ID(1 + w.rng.IntN(n))}
+		h := w.order[w.rng.IntN(len(w.order))].spec.Name
+		switch w.rng.IntN(6) {
+		case 0, 1:
+			w.step(Cancel{Jobs: some, Why: "meddled"})
+		case 2:
+			w.step(Requeue{some})
+		case 3:
+			w.step(SetPriority{some, w.rng.IntN(3)})
+		case 4:
+			w.step(Pause{true})
+			w.after(w.between(0, time.Minute), func() {
+				if !w.dead {
+					w.step(Pause{false})
+				}
+			})
+		case 5:
+			w.step(DrainHost{Host: h, On: true, Now: w.chance(2)})
+			w.after(w.between(0, 2*time.Minute), func() {
+				if !w.dead {
+					w.step(DrainHost{Host: h})
+				}
+			})
+		}
+	})
+}
+
 var errRefused = &hosts.Error{Host: "melon", Class: hosts.Unreachable, Err: errors.New("connection refused")}
 
 // TestWorld runs thousands of seeded schedules with hosts that die, links that
 // break or go silent, reports that come twice, refusals, and a dispatcher that is
 // killed (promises 1, 2 and 4; D6, E6, B1, P2, K8).
 func TestWorld(t *testing.T) {
-	seeds := 3000
+	seeds := 1500
 	if testing.Short() {
 		seeds = 300
 	}
@@ -392,6 +435,10 @@ func TestWorld(t *testing.T) {
 			w.crashes = 3
 		}
 		w.unrest()
+		if seed%2 == 1 {
+			w.meddling = 10
+			w.meddle()
+		}
 		w.run()
 	}
 }
