@@ -40,7 +40,7 @@ func TestTakeRefusesALiveOwner(t *testing.T) {
 		t.Fatalf("%v", err)
 	}
 	host, _ := os.Hostname()
-	for _, want := range []string{"pid ", host, "since ", "attach test", "--force"} {
+	for _, want := range []string{"pid ", host, "since ", "attach " + r.Dir, "--force"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in: %v", want, err)
 		}
@@ -229,4 +229,37 @@ func TestTakeInTransit(t *testing.T) {
 			}
 		})
 	}
+}
+
+// While a large journal is replayed the new owner's file goes on beating, and
+// the caller can give up.
+func TestPulse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRun(t)
+		j, _, _ := take1(t, r, TakeOptions{})
+		defer crash(t, j)
+		ctx, cancel := context.WithCancel(t.Context())
+		pulse := j.pulse(ctx)
+		beats := func() int64 {
+			o, err := ReadOwner(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return o.Beat
+		}
+		for range 3 {
+			before := beats()
+			if err := pulse(); err != nil || beats() != before {
+				t.Errorf("%d after %d, %v", beats(), before, err)
+			}
+			time.Sleep(BeatEvery) // virtual
+			if err := pulse(); err != nil || beats() != before+1 {
+				t.Errorf("%d after %d, %v", beats(), before, err)
+			}
+		}
+		cancel()
+		if err := pulse(); !errors.Is(err, context.Canceled) {
+			t.Errorf("%v", err)
+		}
+	})
 }

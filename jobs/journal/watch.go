@@ -14,6 +14,7 @@ import (
 // OwnedError refuses a run that somebody else dispatches.
 type OwnedError struct {
 	Run   string
+	Ref   string // what to type as RUN
 	Owner *Owner // nil when it is only about to become the owner
 }
 
@@ -25,7 +26,7 @@ func (e *OwnedError) Error() string {
 		who, where = e.Owner.String(), "on "+e.Owner.Host
 	}
 	return fmt.Sprintf("the run %s is dispatched by %s: watch it with `dcs-tui attach %s`, or end that dcs-tui %s; --force takes the run over if you know that it hangs",
-		e.Run, who, e.Run, where)
+		e.Run, who, e.Ref, where)
 }
 
 // watchEvery is how often an owner on another machine is looked at.
@@ -56,7 +57,7 @@ func admit(ctx context.Context, r *rundir.Run, known int, opt TakeOptions) error
 	case opt.Force || life == Dead:
 		return nil
 	case life == Alive:
-		return &OwnedError{r.Name(), o}
+		return &OwnedError{r.Name(), r.Ref(), o}
 	}
 	if opt.Notify != nil {
 		who := "a dcs-tui that was starting"
@@ -112,14 +113,14 @@ func watch(ctx context.Context, r *rundir.Run, first glance, known int) error {
 		}
 		switch o := now.owner; {
 		case newest(files) != known:
-			return &OwnedError{r.Name(), nil}
+			return &OwnedError{r.Name(), r.Ref(), nil}
 		case bytes.Equal(now.content, first.content):
 		case o == nil:
 			// Torn, or gone: look again. It was not written whole, so it proves nothing.
 		case o.Left:
 			return nil
 		case first.owner == nil || o.Token != first.owner.Token || o.Beat != first.owner.Beat:
-			return &OwnedError{r.Name(), o}
+			return &OwnedError{r.Name(), r.Ref(), o}
 		}
 	}
 	return nil

@@ -48,7 +48,7 @@ func (a *Asked) encode() ([]byte, error) {
 		}
 	}
 	var b bytes.Buffer
-	b.WriteString("# What was asked of this run. Written by dcs-tui; changing it changes nothing that runs.\n")
+	b.WriteString("# What was asked of this run, for `dcs-tui resume`. Written by dcs-tui once, when the run was made.\n")
 	enc := toml.NewEncoder(&b)
 	enc.Indent = ""
 	if err := enc.Encode(a); err != nil {

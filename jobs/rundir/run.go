@@ -44,6 +44,15 @@ func (r *Run) UID() string { return r.Asked.UID }
 // Name returns the run's name.
 func (r *Run) Name() string { return r.Asked.Name }
 
+// Ref returns what a user types as RUN from the present directory: the name of a
+// run below ./dcs-runs, else its directory.
+func (r *Run) Ref() string {
+	if base, err := filepath.Abs(Base); err == nil && r.Dir == filepath.Join(base, r.Name()) {
+		return r.Name()
+	}
+	return r.Dir
+}
+
 // Path returns a path inside the run directory.
 func (r *Run) Path(elem ...string) string {
 	return filepath.Join(append([]string{r.Dir}, elem...)...)

@@ -203,6 +203,22 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
+// Advice names a run as the user can type it where they are.
+func TestRef(t *testing.T) {
+	t.Chdir(t.TempDir())
+	near, err := Create(Base, "near", Asked{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	far, err := CreateAt(filepath.Join(t.TempDir(), "far"), "far", Asked{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if near.Ref() != "near" || far.Ref() != far.Dir {
+		t.Errorf("%s, %s", near.Ref(), far.Ref())
+	}
+}
+
 func TestFind(t *testing.T) {
 	dir := base(t)
 	if _, err := Find(dir, ""); err == nil || !strings.Contains(err.Error(), "no run") {
