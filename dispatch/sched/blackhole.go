@@ -13,9 +13,9 @@ type rest struct {
 	resting  bool
 	until    time.Duration
 	why      string
-	refusals int // in a row
-	fast     int // fast failures in a row
-	holes    int // rests for fast failures in a row
+	refusals int   // in a row
+	fast     int   // fast failures in a row
+	holes    int   // rests for fast failures in a row
 	since    tally // results of the other hosts since the first of the fast failures
 	before   tally // … lately, the older ones weighing less
 }

@@ -101,6 +101,21 @@ func TestBufferSpan(t *testing.T) {
 	}
 }
 
+// TestBalanceOnlyWhereItCanRun: a free slot on a host that cannot run a buffered
+// job is no reason to ask it back.
+func TestBalanceOnlyWhereItCanRun(t *testing.T) {
+	a := box("a", 1)
+	a.Tags = []string{"x"}
+	s := newStage(t, Config{}, a, box("b", 1))
+	s.up("a")
+	s.submit(true, slices.Repeat([]*jobs.Options{{Tags: []string{"x"}}}, 20)...)
+	s.started("a", "1.1")
+	s.ended("a", "1.1", s.quick())
+	s.started("a", "2.1")
+	s.step(Cancel{Jobs: []jobs.ID{6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20}})
+	want(t, "asked back", said[Withdraw](append(s.up("b"), s.wait(time.Second, "a", "b")...)), "")
+}
+
 // TestBalance: at the end of the queue a buffered job moves to a host with a free
 // slot; the move is not charged.
 func TestBalance(t *testing.T) {

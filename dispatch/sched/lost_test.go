@@ -2,6 +2,8 @@ package sched
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -64,6 +66,28 @@ func TestLostWaitsForTheLease(t *testing.T) {
 	s.wait(46*time.Second, "b", "c")
 	s.wantState(1, jobs.Running)                                   // silent for 60 s, cut off for 47
 	want(t, "b", on(s.wait(15*time.Second, "b", "c"), "b"), "1.2") // cut off for 62: the lease is over
+}
+
+// TestGivenUpDoesNotStartLate: what was given up before it started is asked back
+// before its host may start anything again.
+func TestGivenUpDoesNotStartLate(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 1), box("b", 1), box("c", 1))
+	s.up("a", "b", "c")
+	s.plain(1)
+	s.wait(2*time.Minute, "b", "c")
+	s.wantState(1, jobs.Running)
+	s.step(down("a", hosts.Unreachable, "gone"))
+	s.step(HostUp{"a", &hosts.Hello{Slots: 1, MemBytes: 1}})
+	var kinds []string
+	for _, o := range s.orders {
+		kinds = append(kinds, fmt.Sprintf("%T%v", o, o))
+	}
+	want(t, "orders", strings.Join(kinds, " "), "sched.Probe{a [1.1]} sched.Withdraw{a [1.1]} sched.SetLimit{a 1}")
+	s.step(AttemptsWithdrawn{"a", &hosts.Withdrawn{Attempts: attemptIDs("1.1")}})
+	if len(s.c.hosts[0].missing) != 0 || len(s.c.astray) != 0 {
+		t.Errorf("still missed: %v", s.c.hosts[0].missing)
+	}
+	s.wantState(1, jobs.Running)
 }
 
 // TestOnLostWait: a job may ask to wait for its host; a cancel ends the wait.

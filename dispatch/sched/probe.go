@@ -55,7 +55,7 @@ func (c *Core) probed(e AttemptsProbed) {
 				h.kill(p.Attempt, "its job has a result or another attempt")
 			} else {
 				c.killIfUnwanted(f)
-				if h.draining {
+				if h.draining || c.drain != "" {
 					h.withdraw(f)
 				}
 			}

@@ -158,6 +158,15 @@ func TestAfter(t *testing.T) {
 	want(t, "forward", on(s.ended("a", "11.1", okay), "a"), "9.1")
 	want(t, "forward", on(s.ended("a", "9.1", okay), "a"), "6.1")
 
+	// A job that is cancelled and requeued waits afresh, and not half.
+	s = newStage(t, Config{}, box("a", 8))
+	s.up("a")
+	s.submit(true, jobs.NoOptions, jobs.NoOptions, after(1, 2))
+	s.step(Cancel{Jobs: []jobs.ID{3}})
+	s.step(Requeue{[]jobs.ID{3}})
+	want(t, "one of two", on(s.ended("a", "1.1", okay), "a"), "")
+	want(t, "both", on(s.ended("a", "2.1", okay), "a"), "3.1")
+
 	s = newStage(t, Config{}, box("a", 8))
 	s.submit(true, after(2), after(3), after(1), after(4), after(77), after(1), jobs.NoOptions)
 	for id, why := range map[jobs.ID]string{1: "circle", 2: "circle", 3: "circle", 4: "comes after itself", 5: "no such job"} {

@@ -58,6 +58,22 @@ func TestCancelUnreachable(t *testing.T) {
 	contains(t, "what may be left is named", s.journal[len(s.journal)-1].Reason, "a (1.1)")
 }
 
+// TestCancelBuffered: one that is found buffered on the host's return goes too, and
+// so does what a drain had asked back when the link broke.
+func TestCancelBuffered(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 2), box("b", 1))
+	s.up("a")
+	s.plain(2)
+	s.step(down("a", hosts.Unreachable, "gone"))
+	s.step(Cancel{Jobs: []jobs.ID{1}})
+	s.up("a")
+	contains(t, "kill", said[Kill](s.probedAs("a", "1.1 2.1", hosts.Buffered, nil)), "{a [1.1]")
+	contains(t, "drain", said[Withdraw](s.step(Drain{})), "{a [2.1]}")
+	s.step(down("a", hosts.Unreachable, "gone"))
+	s.up("a")
+	contains(t, "asked again", said[Withdraw](s.probedAs("a", "2.1", hosts.Buffered, nil)), "{a [2.1]}")
+}
+
 // TestRequeue opens a new round: tries count afresh, the run is not over any more.
 func TestRequeue(t *testing.T) {
 	s := newStage(t, Config{Tries: 1}, box("a", 1))

@@ -43,7 +43,7 @@ type world struct {
 	meddling int // commands of people still to come
 	steps    int
 	dead     bool // no dispatcher now
-	perFail  int // one in so many jobs fails; 0: none
+	perFail  int  // one in so many jobs fails; 0: none
 	log      []string
 }
 
@@ -304,6 +304,18 @@ func (w *world) check() {
 	inClasses := 0
 	for _, cl := range c.queue.list {
 		inClasses += cl.n
+	}
+	var retries, blocked int
+	for _, sp := range c.queue.spots {
+		switch sp {
+		case retrying:
+			retries++
+		case afterOthers:
+			blocked++
+		}
+	}
+	if retries != len(c.queue.due) || blocked != len(c.after.waits) {
+		w.fatalf("%d jobs wait for a try, %d entries; %d for others, %d entries", retries, len(c.queue.due), blocked, len(c.after.waits))
 	}
 	if readyJobs != c.queue.ready || readyJobs != inClasses {
 		w.fatalf("%d jobs are ready, counted %d, in classes %d", readyJobs, c.queue.ready, inClasses)
