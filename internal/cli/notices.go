@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 
 	"dcs-tui/dispatch"
@@ -52,15 +53,24 @@ func (q *noticeQueue) take() []dispatch.Notice {
 // noticeLine is a notice as a line on the console.
 func (c *console) noticeLine(n dispatch.Notice) string {
 	mark := c.glyph("·", "-")
-	text := cleanLine(n.Text)
+	text := cleanLine(withoutHost(n.Text, n.Host))
 	if n.Job != 0 {
-		return c.paint(yellow, mark+" retry ") + fmt.Sprintf("%d  ", n.Job) + hostPart(n.Host) + text
+		return c.paint(yellow, fmt.Sprintf("%s job %d", mark, n.Job)) + "  " + hostPart(n.Host) + text
 	}
 	at := ""
 	if !n.At.IsZero() {
 		at = n.At.Format("15:04:05") + "  "
 	}
 	return c.paint(dim, mark+" "+at) + hostPart(n.Host) + text
+}
+
+// withoutHost takes a host's name off a text that begins with it: the line has it
+// already.
+func withoutHost(text, host string) string {
+	if rest, ok := strings.CutPrefix(text, host); ok && host != "" && rest != "" && (rest[0] == ' ' || rest[0] == ':') {
+		return strings.TrimLeft(rest, ": ")
+	}
+	return text
 }
 
 func hostPart(host string) string {

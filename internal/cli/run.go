@@ -83,9 +83,16 @@ func (a *app) runRun(cmd *cobra.Command, f *runFlags, args []string) error {
 		if specs, err = parseFiles(args); err != nil {
 			return err
 		}
+		relative := cwdResolver{cwd: cwd}
+		for _, spec := range specs {
+			relative.resolve(spec)
+		}
 	}
 	inv, err := a.loadInventory(f.hosts)
 	if err != nil {
+		return err
+	}
+	if err := checkCwd(cwd, inv.Hosts); err != nil {
 		return err
 	}
 	if err := a.checkSSH(&f.options, inv.Hosts); err != nil {

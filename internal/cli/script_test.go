@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -33,10 +34,13 @@ func TestMain(m *testing.M) {
 // TestScripts runs the program as its user does: testdata/*.txtar say what is
 // typed, what must be printed and how it exits. Only this machine is used.
 func TestScripts(t *testing.T) {
+	deadline, _ := t.Deadline()
 	testscript.Run(t, testscript.Params{
+		Deadline:            deadline,
 		Dir:                 "testdata",
 		RequireExplicitExec: true,
 		Setup: func(e *testscript.Env) error {
+			e.Values[background{}] = map[string]*exec.Cmd{}
 			e.Setenv("HOME", e.WorkDir)
 			e.Setenv("TEST_BASES", e.WorkDir+"/base")
 			e.Setenv("LANG", "C.UTF-8")
@@ -49,6 +53,67 @@ func TestScripts(t *testing.T) {
 var commands = map[string]func(ts *testscript.TestScript, neg bool, args []string){
 	"exits": exits,
 	"until": until,
+	"start": start,
+	"send":  send,
+	"ends":  ends,
+}
+
+// background is the key of a script's started programs, by name.
+type background struct{}
+
+// start NAME PROGRAM ARG... starts a program whose output goes to NAME.out and
+// NAME.err. One that the script does not see end is killed.
+func start(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: start NAME PROGRAM ARG...")
+	}
+	path, err := exec.LookPath(args[1])
+	ts.Check(err)
+	cmd := exec.Command(path, args[2:]...)
+	cmd.Dir = ts.MkAbs(".")
+	for _, name := range []string{"HOME", "LANG", "PATH", "TEST_BASES", "TMPDIR", "WORK"} {
+		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
+	}
+	out, err := os.Create(ts.MkAbs(args[0] + ".out"))
+	ts.Check(err)
+	defer out.Close()
+	errs, err := os.Create(ts.MkAbs(args[0] + ".err"))
+	ts.Check(err)
+	defer errs.Close()
+	cmd.Stdout, cmd.Stderr = out, errs
+	ts.Check(cmd.Start())
+	ts.Value(background{}).(map[string]*exec.Cmd)[args[0]] = cmd
+	ts.Defer(func() {
+		if cmd.ProcessState == nil {
+			cmd.Process.Kill()
+			cmd.Wait()
+		}
+	})
+}
+
+// send SIGNAL NAME sends a signal to a started program.
+func send(ts *testscript.TestScript, neg bool, args []string) {
+	signals := map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP, "KILL": syscall.SIGKILL}
+	if neg || len(args) != 2 || signals[args[0]] == 0 {
+		ts.Fatalf("usage: send INT|TERM|HUP|KILL NAME")
+	}
+	ts.Check(ts.Value(background{}).(map[string]*exec.Cmd)[args[1]].Process.Signal(signals[args[0]]))
+}
+
+// ends CODE NAME waits for a started program, which must exit with that code; a
+// killed one has the code -1.
+func ends(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: ends CODE NAME")
+	}
+	cmd := ts.Value(background{}).(map[string]*exec.Cmd)[args[1]]
+	late := time.AfterFunc(time.Minute, func() { cmd.Process.Kill() })
+	cmd.Wait()
+	late.Stop()
+	if code := strconv.Itoa(cmd.ProcessState.ExitCode()); code != args[0] {
+		text, _ := os.ReadFile(ts.MkAbs(args[1] + ".err"))
+		ts.Fatalf("%s exits %s, not %s:\n%s", args[1], code, args[0], text)
+	}
 }
 
 // exits CODE PROGRAM ARG... runs a program that must exit with that code.
@@ -74,7 +139,7 @@ func until(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: until PATTERN FILE")
 	}
-	pattern := regexp.MustCompile(args[0])
+	pattern := regexp.MustCompile("(?m)" + args[0])
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		if b, err := os.ReadFile(ts.MkAbs(args[1])); err == nil && pattern.Match(b) {
 			return

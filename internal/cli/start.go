@@ -3,8 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"os"
-	"path/filepath"
 	"runtime/debug"
 	"time"
 
@@ -130,24 +128,6 @@ func (f *runFlags) schedConfig() sched.Config {
 		c.Seed = uint64(time.Now().UnixNano())
 	}
 	return c
-}
-
-// workDir is where jobs run: the flag, else the directory we are in. $PWD is
-// preferred to what the kernel says: on an automounted home only the former is a
-// path that other machines have.
-func workDir(flag string) (string, error) {
-	if flag == "" {
-		wd, err := os.Getwd()
-		if err != nil {
-			return "", usagef("where are we? %w", err)
-		}
-		return wd, nil
-	}
-	path, err := filepath.Abs(flag)
-	if err != nil {
-		return "", usagef("--cwd %s: %w", shorten(flag), err)
-	}
-	return path, nil
 }
 
 // version is what run.toml says of the program: its module version and commit.

@@ -17,13 +17,14 @@ import (
 // holds nothing and ends with the process.
 func (s *session) stream(ctx context.Context) error {
 	lines := make(chan inputJob, submitBlock)
+	relative := cwdResolver{cwd: s.run.Asked.Cwd}
 	go readJobs(ctx, s.app.stdin, s.first, lines)
 	for {
 		var batch []*jobs.Spec
 		var end error
 		select {
 		case l := <-lines:
-			batch, end = l.add(batch)
+			batch, end = l.add(batch, &relative)
 		case <-s.input.Done():
 			end = io.EOF
 		case <-ctx.Done():
@@ -32,7 +33,7 @@ func (s *session) stream(ctx context.Context) error {
 		for waiting := true; waiting && end == nil && len(batch) < submitBlock; {
 			select {
 			case l := <-lines:
-				batch, end = l.add(batch)
+				batch, end = l.add(batch, &relative)
 			default:
 				waiting = false
 			}
@@ -56,10 +57,11 @@ type inputJob struct {
 	err  error
 }
 
-func (l inputJob) add(batch []*jobs.Spec) ([]*jobs.Spec, error) {
+func (l inputJob) add(batch []*jobs.Spec, relative *cwdResolver) ([]*jobs.Spec, error) {
 	if l.err != nil {
 		return batch, l.err
 	}
+	relative.resolve(l.spec)
 	return append(batch, l.spec), nil
 }
 

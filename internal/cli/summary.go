@@ -118,6 +118,6 @@ func (s *session) efficiency() string {
 	if busy == 0 || avail <= 0 || most == 0 {
 		return ""
 	}
-	return fmt.Sprintf("efficiency %.0f%%: %s were busy for %s in this session of %s",
+	return fmt.Sprintf("efficiency %.0f%%: %s, %s of run time in this session of %s",
 		min(100, 100*busy.Seconds()/avail), plural(most, "slot"), results.HumanDuration(busy), results.HumanDuration(time.Since(s.began)))
 }
