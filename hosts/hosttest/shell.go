@@ -7,14 +7,18 @@ import (
 	"strings"
 )
 
-// writeShell makes the program that stands for the login shell, "" when the
-// user's own is wanted. sshd runs it in the place of every command, with the
-// command in SSH_ORIGINAL_COMMAND; it runs the shell as sshd would have.
-//
-// HOME points at our own rc files while the shell starts; each sets it back.
-// SHLVL is removed because bash reads .bashrc under sshd only when it is the
-// first shell.
+// Home is the home directory that commands see: an empty one, with rc files of
+// ours where they are wanted. The rc files of whoever runs the tests would cost
+// time, print things, and leave locks behind when a test kills them.
+func (s *SSHD) Home() string { return filepath.Join(s.Dir, "home") }
+
+// writeShell makes Home, and the program that stands for the login shell, "" when
+// the user's own is wanted. sshd runs that program in the place of every command,
+// with the command in SSH_ORIGINAL_COMMAND; it runs the shell as sshd would have.
 func (s *SSHD) writeShell() (string, error) {
+	if err := os.MkdirAll(s.Home(), 0o700); err != nil {
+		return "", fmt.Errorf("hosttest: %w", err)
+	}
 	if s.opts.Shell == "" && s.opts.Noise == "" {
 		return "", nil
 	}
@@ -22,32 +26,27 @@ func (s *SSHD) writeShell() (string, error) {
 	if shell == "" {
 		shell = "/bin/sh"
 	}
-	rc := filepath.Join(s.Dir, "home")
 	noise := filepath.Join(s.Dir, "noise")
-	files := map[string]string{
-		noise:                         s.opts.Noise,
-		filepath.Join(rc, ".bashrc"):  fmt.Sprintf("cat %s\nexport HOME=$DCS_TEST_HOME\n", quote(noise)),
-		filepath.Join(rc, ".tcshrc"):  fmt.Sprintf("cat %s\nsetenv HOME $DCS_TEST_HOME\n", quote(noise)),
-		filepath.Join(s.Dir, "shell"): wrapperText(shell, rc, noise),
+	show := "cat " + quote(noise) + "\n"
+	files := map[string]string{noise: s.opts.Noise}
+	begin := ""
+	switch filepath.Base(shell) {
+	case "bash":
+		// It reads .bashrc under sshd only when it is the first shell.
+		files[filepath.Join(s.Home(), ".bashrc")], begin = show, "unset SHLVL\n"
+	case "tcsh", "csh":
+		files[filepath.Join(s.Home(), ".cshrc")] = show
+	default:
+		begin = show
 	}
-	if err := os.MkdirAll(rc, 0o700); err != nil {
-		return "", fmt.Errorf("hosttest: %w", err)
-	}
+	wrapper := filepath.Join(s.Dir, "shell")
+	files[wrapper] = fmt.Sprintf("#!/bin/sh\n%sexec %s -c \"$SSH_ORIGINAL_COMMAND\"\n", begin, quote(shell))
 	for name, text := range files {
 		if err := os.WriteFile(name, []byte(text), 0o700); err != nil {
 			return "", fmt.Errorf("hosttest: %w", err)
 		}
 	}
-	return filepath.Join(s.Dir, "shell"), nil
-}
-
-func wrapperText(shell, rc, noise string) string {
-	prepare := "cat " + quote(noise)
-	switch filepath.Base(shell) {
-	case "bash", "tcsh", "csh":
-		prepare = "DCS_TEST_HOME=$HOME HOME=" + quote(rc) + "\nexport DCS_TEST_HOME HOME\nunset SHLVL"
-	}
-	return fmt.Sprintf("#!/bin/sh\n%s\nexec %s -c \"$SSH_ORIGINAL_COMMAND\"\n", prepare, quote(shell))
+	return wrapper, nil
 }
 
 // quote makes one word of a shell's (sh or csh).

@@ -27,7 +27,8 @@ type Options struct {
 	// Noise is printed on standard output by the shell's rc file before the
 	// command runs (bash: .bashrc, tcsh: .tcshrc; other shells: before they start).
 	Noise string
-	// Env is added to the environment of every command.
+	// Env is added to the environment of every command; HOME and SHLVL are set
+	// unless they are in it (see SSHD.Home).
 	Env map[string]string
 
 	RSA, ECDSA  bool     // further host keys; ed25519 is always there

@@ -129,13 +129,14 @@ func (s *SSHD) writeFiles() error {
 	if wrapper != "" {
 		put("ForceCommand %s", quote(wrapper))
 	}
-	if len(s.opts.Env) > 0 {
-		var env []string
-		for _, k := range slices.Sorted(maps.Keys(s.opts.Env)) {
-			env = append(env, fmt.Sprintf("%q", k+"="+s.opts.Env[k]))
-		}
-		put("SetEnv %s", strings.Join(env, " "))
+	// SHLVL keeps a user's bash from reading its rc files before our shell starts.
+	env := map[string]string{"HOME": s.Home(), "SHLVL": "2"}
+	maps.Copy(env, s.opts.Env)
+	var words []string
+	for _, k := range slices.Sorted(maps.Keys(env)) {
+		words = append(words, fmt.Sprintf("%q", k+"="+env[k]))
 	}
+	put("SetEnv %s", strings.Join(words, " "))
 	config := filepath.Join(s.Dir, "sshd_config")
 	for name, text := range map[string]string{s.AuthorizedKeys(): string(pub), config: c.String()} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {

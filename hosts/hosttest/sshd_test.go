@@ -46,8 +46,7 @@ func TestShells(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			home := os.Getenv("HOME")
-			if want := noise + "mel on " + home + "\n"; home != "" && out != want {
+			if want := noise + "mel on " + s.Home() + "\n"; out != want {
 				t.Errorf("got %q, want %q", out, want)
 			}
 		})
