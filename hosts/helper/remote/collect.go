@@ -31,6 +31,9 @@ func (h *helper) collect() error {
 		if err != nil {
 			return fmt.Errorf("spool: reading reports: %w", err)
 		}
+		if h.superseded() {
+			return errSuperseded // these lines were for another; it looks after itself
+		}
 		have += n
 		end := bytes.LastIndexByte(buf[:have], '\n') + 1
 		if end == 0 && have == len(buf) {

@@ -74,5 +74,7 @@ func (h *helper) fence(epoch int) int {
 	return 0
 }
 
+var errSuperseded = errors.New("another helper has taken over on this host")
+
 // superseded says that a newer helper serves this spool: we must not feed it.
 func (h *helper) superseded() bool { return h.ctl.at(ctlGeneration).Load() != h.generation }

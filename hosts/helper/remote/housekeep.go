@@ -3,7 +3,6 @@
 package remote
 
 import (
-	"errors"
 	"os"
 	"strings"
 	"time"
@@ -24,7 +23,7 @@ func (h *helper) housekeep() error {
 	idle := 0
 	for range time.Tick(beatTime) {
 		if h.superseded() {
-			return errors.New("another helper has taken over on this host")
+			return errSuperseded
 		}
 		if uptime() > h.ctl.lease() {
 			h.takeBackAll(whyLapsed)

@@ -39,6 +39,11 @@ func (h *helper) launch(m *hosts.Launch) {
 	var buf []byte
 	for i := range m.Jobs {
 		job := &m.Jobs[i]
+		if job.Attempt.Job < 1 || job.Attempt.N < 1 {
+			refused.Attempts = append(refused.Attempts, job.Attempt)
+			refused.Why = fmt.Sprintf("%s is not an attempt", job.Attempt)
+			continue
+		}
 		if p, ok := h.knownLocked(job.Attempt); ok {
 			known.Jobs = append(known.Jobs, p)
 			continue

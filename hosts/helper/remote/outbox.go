@@ -4,6 +4,7 @@ package remote
 
 import (
 	"sync"
+	"time"
 
 	"dcs-tui/hosts"
 	"dcs-tui/hosts/helper/wire"
@@ -68,11 +69,22 @@ func (o *outbox) run() {
 	}
 }
 
-// flush waits until everything is written, or the link has failed.
+// flushTime bounds how long the end of a helper waits for a link that is stuck.
+const flushTime = 5 * time.Second
+
+// flush waits until everything is written or the link has failed, not for ever.
 func (o *outbox) flush() {
+	late := false
+	timer := time.AfterFunc(flushTime, func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		late = true
+		o.cond.Broadcast()
+	})
+	defer timer.Stop()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for !o.failed && (len(o.queue) > 0 || o.writing) {
+	for !late && !o.failed && (len(o.queue) > 0 || o.writing) {
 		o.cond.Wait()
 	}
 }

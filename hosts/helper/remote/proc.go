@@ -85,21 +85,13 @@ func readInto(dirfd int, name string, buf []byte) (int, error) {
 		return 0, err
 	}
 	defer unix.Close(fd)
-	total := 0
-	for total < len(buf) {
-		n, err := unix.Read(fd, buf[total:])
-		if err == unix.EINTR {
-			continue
+	for {
+		// One read: files of /proc and small regular ones come whole.
+		n, err := unix.Read(fd, buf)
+		if err != unix.EINTR {
+			return max(0, n), err
 		}
-		if err != nil {
-			return total, err
-		}
-		if n == 0 {
-			break
-		}
-		total += n
 	}
-	return total, nil
 }
 
 // openat opens with close-on-exec and repeats an interrupted call.

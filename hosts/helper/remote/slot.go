@@ -66,9 +66,10 @@ func slotMain(args []string) error {
 // open makes the process what it must be and opens what it needs.
 func (s *slot) open(index int) error {
 	keepDescriptors()
-	// One job at a time is all there is to do, and the process shall stay small:
-	// its size is the floor of what is measured as a job's peak memory.
-	runtime.GOMAXPROCS(1)
+	// The process shall stay small: its size is the floor of what is measured as a
+	// job's peak memory. Two, not one: with one the runtime takes the only processor
+	// away from each blocking call at once, and wakes its monitor for each return.
+	runtime.GOMAXPROCS(2)
 	debug.SetGCPercent(50)
 	// Children that lose their parent come to us, so the tree can be found.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 
@@ -166,8 +167,9 @@ func (s spool) taken() (map[jobs.AttemptID]holder, error) {
 // plainName refuses what cannot be one component of a path, or would not fit
 // into a sentinel beside the outcome.
 func plainName(what, s string) error {
-	if s == "" || s == "." || s == ".." || len(s) > 64 || strings.ContainsAny(s, "/\x00\n ") {
-		return fmt.Errorf("%s %q cannot be used as a file name (1 to 64 bytes without blanks and slashes)", what, s)
+	odd := func(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune(`/"\<>&`, r) }
+	if s == "" || s == "." || s == ".." || len(s) > 64 || !utf8.ValidString(s) || strings.ContainsFunc(s, odd) {
+		return fmt.Errorf("%s %q cannot be used as a file name (1 to 64 bytes without blanks, slashes, quotes, <, > and &)", what, s)
 	}
 	return nil
 }

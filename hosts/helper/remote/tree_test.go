@@ -153,6 +153,7 @@ func TestSupervisorKilled(t *testing.T) {
 	f := w.start(w.open())
 	f.launch(job("1.1", "echo $PPID > "+ready+"; setsid sleep 1000"))
 	pid := atoi(t, w.hear(ready))
+	f.mayDie = true
 	p, _ := os.FindProcess(pid)
 	p.Kill()
 	if a := f.probed("1.1"); a.Answer != hosts.Dead {

@@ -154,6 +154,7 @@ type far struct {
 	hello   *hosts.Hello
 	pending []hosts.Message
 	ended   bool
+	mayDie  bool // supervisors are killed on purpose
 }
 
 func (w *world) start(open *hosts.Open) *far {
@@ -325,6 +326,11 @@ func (f *far) bye() {
 		f.w.t.Errorf("the helper ended with %v: %q", err, f.stderr.String())
 	}
 	f.ended = true
+	for _, m := range f.pending {
+		if m, ok := m.(*hosts.Trouble); ok && strings.Contains(m.Text, "died") && !f.mayDie {
+			f.w.t.Errorf("trouble: %s", m.Text)
+		}
+	}
 	if _, err := os.Stat(f.w.spool().dir); !os.IsNotExist(err) {
 		f.w.t.Errorf("the spool is still there after Bye: %v", err)
 	}
