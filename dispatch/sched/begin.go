@@ -10,7 +10,7 @@ import (
 // an empty table it only asks for the connections.
 func (c *Core) begin() {
 	c.begun = true
-	c.startedAt, c.anyUp = c.now.Mono, c.now.Mono
+	c.anyUp = c.now.Mono
 	for _, h := range c.hosts {
 		h.seen, h.cutAt, h.away = c.now.Mono, c.now.Mono, c.now.Mono
 		c.connect(h)

@@ -11,13 +11,32 @@ import (
 func (c *Core) cancel(e Cancel) {
 	why := reasonOr(e.Why, "cancelled")
 	if e.All {
-		for i := range c.table.Jobs {
-			c.cancelJob(jobs.ID(i+1), why)
-		}
+		c.sweep = sweep{from: 1, to: jobs.ID(len(c.table.Jobs)), why: why}
 		return
 	}
 	for _, id := range e.Jobs {
 		c.cancelJob(id, why)
+	}
+}
+
+// mostAStep bounds the records of one step: a million at once would take more
+// memory than a million queued jobs do.
+const mostAStep = 20_000
+
+// sweep is a cancel of all jobs that there were, some of them each step. Nothing
+// is launched until it is through.
+type sweep struct {
+	from, to jobs.ID // still to do; none when from > to or to is 0
+	why      string
+}
+
+func (s *sweep) pending() bool { return s.to > 0 && s.from <= s.to }
+
+func (c *Core) cancelSome() {
+	s := &c.sweep
+	for n := 0; s.pending() && n < mostAStep; n++ {
+		c.cancelJob(s.from, s.why)
+		s.from++
 	}
 }
 

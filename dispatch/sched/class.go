@@ -238,19 +238,22 @@ func (c *Core) neverOnAny(cl *class, first string) string {
 	return "no host has all that it asks for; for one, " + first
 }
 
-// refuseUnsatisfiable fails the ready jobs of classes that no host can run, now
-// that a host has said what it has.
+// refuseUnsatisfiable fails the ready jobs of classes that no host can run, once
+// a host has said what it has; many of them over several steps.
 func (c *Core) refuseUnsatisfiable() {
-	for _, cl := range slices.Clone(c.queue.list) {
+	n := 0
+	for i := 0; i < len(c.queue.list); i++ {
+		cl := c.queue.list[i]
 		if cl.epoch != c.queue.epoch {
 			c.fit(cl)
 		}
-		for cl.never != "" {
+		for cl.never != "" && cl.n > 0 && n < mostAStep {
 			id, _ := cl.head(c)
-			if id == 0 {
-				break
-			}
 			c.emit(jobs.Record{Kind: jobs.KindJob, Job: id, Next: jobs.Failed, Reason: cl.never})
+			n++
+		}
+		if cl.n == 0 {
+			i-- // another class stands there now
 		}
 	}
 }

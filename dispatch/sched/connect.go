@@ -62,7 +62,6 @@ func (c *Core) hostUp(e HostUp) {
 	}
 	c.probeAll(h)
 	c.queue.capacityChanged()
-	c.refuseUnsatisfiable()
 }
 
 func (c *Core) hostBeat(e HostBeat) {
@@ -73,6 +72,7 @@ func (c *Core) hostBeat(e HostBeat) {
 	c.measure(h, e.Beat)
 	h.seen, h.beatAt = c.now.Mono, c.now.Mono
 	h.beaten, h.failures = true, 0
+	c.heal(h)
 }
 
 // hostDown hears that a connection attempt failed or that a link ended. A link

@@ -39,6 +39,7 @@ type Core struct {
 	queue   queue
 	after   dependencies
 	cancels map[jobs.ID]string // asked for, waiting for an attempt to end: why
+	sweep   sweep
 	times   runTimes
 
 	begun      bool
@@ -49,7 +50,6 @@ type Core struct {
 	finished   bool
 	fenced     bool
 	busy       int           // slots of all open attempts, for MaxSlots
-	startedAt  time.Duration // of the first step
 	anyUp      time.Duration // when a host was last usable, for GiveUp
 	balanceAt  time.Duration // look again for buffered jobs that another host could start
 	clearUntil time.Duration // the end waits for word of lost attempts; 0: not at the end

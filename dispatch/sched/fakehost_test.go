@@ -108,9 +108,20 @@ func (h *fakeHost) beats(gen int) {
 		if h.w.chance(4) {
 			others = 2 * h.w.rng.Float64()
 		}
-		h.report(HostBeat{h.spec.Name, &hosts.Beat{Busy: float64(h.busy) + others, Ours: float64(h.busy), MemFree: 4 << 30, DiskFree: -1}})
+		h.report(HostBeat{h.spec.Name, &hosts.Beat{Busy: float64(h.busy) + others, Ours: float64(h.busy), MemFree: 4 << 30, DiskFree: -1,
+			Running: h.count(fakeRunning), Buffered: len(h.spool)}})
 		h.beats(gen)
 	})
+}
+
+func (h *fakeHost) count(s fakeState) int {
+	n := 0
+	for _, a := range h.attempts {
+		if a.state == s {
+			n++
+		}
+	}
+	return n
 }
 
 func (h *fakeHost) launch(ps []Placed) {

@@ -35,6 +35,7 @@ type host struct {
 	missing []jobs.AttemptID // given up as lost; the host may know better
 	again   []jobs.AttemptID // answered "unknown"
 	probeAt time.Duration
+	oddAt   time.Duration // since when it says that it has fewer attempts than we think; 0: it does not
 
 	// Capacity (slots.go).
 	others float64 // cores used by others, smoothed

@@ -49,7 +49,7 @@ func (c *Core) place() {
 
 // closed says that nothing more may be launched.
 func (c *Core) closed() bool {
-	return c.paused || c.drain != "" || c.stopped || c.fenced || c.finished
+	return c.paused || c.drain != "" || c.stopped || c.fenced || c.finished || c.sweep.pending()
 }
 
 // roomLeft says whether any slot is free at all: most steps end here.

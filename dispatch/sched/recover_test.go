@@ -81,6 +81,24 @@ func TestRecoveryGPUs(t *testing.T) {
 	want(t, "when both are over", on(s.ended("a", "2.1", okay), "a"), "3.1")
 }
 
+// TestLostReport: a host that says for long that it has fewer attempts than we
+// think is asked about them; a report that never came does not keep a run open.
+func TestLostReport(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 2))
+	s.up("a")
+	s.plain(2)
+	s.started("a", "1.1 2.1")
+	s.wait(time.Minute, "a")
+	var o []Order
+	for range 10 {
+		s.at += BeatEvery
+		o = append(o, s.step(HostBeat{"a", &hosts.Beat{Running: 1, MemFree: -1, DiskFree: -1}})...)
+	}
+	want(t, "asked", said[Probe](o), "{a [1.1 2.1]}")
+	s.probedAs("a", "2.1", hosts.HasExited, &okay)
+	s.wantState(2, jobs.Succeeded)
+}
+
 // TestWhy: one plain sentence for each way to wait (X7).
 func TestWhy(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1))

@@ -102,6 +102,9 @@ func (c *Core) limits() {
 		if len(c.hosts) == 1 && c.cfg.MaxSlots > 0 {
 			n = min(n, c.cfg.MaxSlots)
 		}
+		if alone && h.special > 0 {
+			n = max(n, h.occupied) // what the empty machine was given may run
+		}
 		if c.paused || c.drain != "" || !h.takes() {
 			n = 0
 		}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"dcs-tui/hosts"
+	"dcs-tui/jobs"
 )
 
 // TestUsableSlots holds the formula of DESIGN 7, and K6's experiment: of three
@@ -133,6 +134,21 @@ func TestAloneOneJobRuns(t *testing.T) {
 	}
 	s.plain(2)
 	want(t, "launched", on(s.orders, "here"), "1.1")
+}
+
+func TestAloneAWideJobRuns(t *testing.T) {
+	h := box("here", 4)
+	h.Link, h.Yield = "local", true
+	s := newStage(t, Config{}, h)
+	s.submit(true, &jobs.Options{Slots: 3}, jobs.NoOptions)
+	want(t, "launched", on(s.up("here"), "here"), "1.1 2.1")
+	for range 30 {
+		s.at += BeatEvery
+		s.step(HostBeat{"here", &hosts.Beat{Busy: 8, Running: 2, MemFree: -1, DiskFree: -1}})
+	}
+	if h := s.c.hosts[0]; h.told != 4 {
+		t.Errorf("limit %d", h.told)
+	}
 }
 
 // TestMaxSlots bounds what is busy over all hosts, buffers included.

@@ -37,6 +37,31 @@ func TestCancel(t *testing.T) {
 	}
 }
 
+// TestCancelMany: a cancel of very many jobs takes several steps, each bounded, and
+// nothing is launched meanwhile.
+func TestCancelMany(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 1))
+	s.plain(3*mostAStep + 5)
+	s.step(Cancel{All: true})
+	for i := 0; s.c.sweep.pending() && i < 10; i++ {
+		if len(s.records) > mostAStep+10 {
+			t.Fatalf("%d records in a step", len(s.records))
+		}
+		if i == 0 {
+			want(t, "launched", on(s.up("a"), "a"), "")
+		}
+		at, ok := s.c.Next()
+		if !ok || at != s.at+1 {
+			t.Fatalf("no tick is asked for")
+		}
+		s.at = at
+		s.step(Tick{})
+	}
+	if n := s.c.table.Counts[jobs.Cancelled]; n != 3*mostAStep+5 || s.finish == nil {
+		t.Errorf("%d jobs cancelled, finish %+v", n, s.finish)
+	}
+}
+
 // TestCancelUnreachable: a cancel is kept until the host returns or is given up.
 func TestCancelUnreachable(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1), box("b", 1), box("c", 1))

@@ -66,7 +66,7 @@ func (s *stage) wait(d time.Duration, beating ...string) (all []Order) {
 		s.at = max(s.at, next)
 		if len(beating) > 0 && s.at >= s.beat {
 			for _, h := range beating {
-				all = append(all, s.step(HostBeat{h, &hosts.Beat{MemFree: -1, DiskFree: -1}})...)
+				all = append(all, s.step(HostBeat{h, &hosts.Beat{MemFree: -1, DiskFree: -1, Running: s.c.byName[h].open}})...)
 			}
 			s.beat = s.at + BeatEvery
 		}

@@ -11,6 +11,8 @@ func (c *Core) passTime() {
 	c.wakeHosts()
 	c.giveUpLost()
 	c.wake()
+	c.cancelSome()
+	c.refuseUnsatisfiable()
 	for _, h := range c.hosts {
 		if h.linked && h.barred == "" {
 			c.anyUp = c.now.Mono
@@ -53,6 +55,14 @@ func (c *Core) Next() (time.Duration, bool) {
 	}
 	soon(c.balanceAt)
 	soon(c.clearUntil)
+	if c.sweep.pending() {
+		soon(c.now.Mono + 1)
+	}
+	for _, cl := range c.queue.list {
+		if cl.never != "" {
+			soon(c.now.Mono + 1)
+		}
+	}
 	if !c.closed() {
 		for _, cl := range c.queue.list {
 			if cl.avoid != nil {
