@@ -10,7 +10,7 @@ func rateText(perSecond float64) string {
 	switch {
 	case perSecond >= 100:
 		return fmt.Sprintf("%.0f/s", perSecond)
-	case perSecond >= 1:
+	case perSecond >= 0.95:
 		return fmt.Sprintf("%.1f/s", perSecond)
 	case perSecond*60 >= 1:
 		return fmt.Sprintf("%.1f/min", perSecond*60)

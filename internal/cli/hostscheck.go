@@ -92,14 +92,21 @@ func (a *app) runHostsCheck(o *options, file string, names []string) error {
 }
 
 // sharedProbe is a directory here that the hosts are asked to look for.
-type sharedProbe struct{ dir, nonce, cwd string }
+type sharedProbe struct {
+	dir, nonce, cwd string
+	uid             string // in the place of a run's; the same each time, because hosts keep a trace of it
+}
 
 func newSharedProbe() (*sharedProbe, error) {
 	cwd, err := workDir("")
 	if err != nil {
 		return nil, err
 	}
-	p := &sharedProbe{nonce: rand.Text(), cwd: cwd}
+	name, err := os.Hostname()
+	if err != nil {
+		return nil, usagef("this machine's name: %w", err)
+	}
+	p := &sharedProbe{nonce: rand.Text(), cwd: cwd, uid: "check-" + hashOf(name)[:8]}
 	if p.dir, err = os.MkdirTemp(cwd, ".dcs-check-"); err != nil {
 		p.dir = "" // not writable here: then it cannot be found out
 		return p, nil
@@ -121,9 +128,8 @@ func (p *sharedProbe) remove() {
 func check(ctx context.Context, connector hosts.Connector, h *hosts.Host, p *sharedProbe) *checked {
 	c := &checked{host: h}
 	began := time.Now()
-	uid := "check-" + strings.ToLower(rand.Text()[:8])
 	w, err := connector.Connect(ctx, h, &hosts.Open{
-		Version: hosts.ProtocolVersion, Run: uid, RunName: uid, Host: h.Name, Epoch: 1, RunDir: p.dir, Nonce: p.nonce,
+		Version: hosts.ProtocolVersion, Run: p.uid, RunName: p.uid, Host: h.Name, Epoch: 1, RunDir: p.dir, Nonce: p.nonce,
 		WorkDir: h.WorkDir, Cwd: p.cwd, Nice: h.Nice, Slots: h.Slots.Fixed, Less: h.Slots.Less,
 	})
 	if err != nil {

@@ -31,7 +31,7 @@ func progressLine(s *dispatch.Snapshot) string {
 	if s.More {
 		b.WriteByte('+') // standard input is open: more may come
 	}
-	fmt.Fprintf(&b, "  %d running", s.Counts[jobs.Running])
+	fmt.Fprintf(&b, "  %d running", runningNow(s))
 	if n := s.Counts[jobs.Failed] + s.Counts[jobs.TimedOut]; n > 0 {
 		fmt.Fprintf(&b, "  %d failed", n)
 	}
@@ -41,8 +41,8 @@ func progressLine(s *dispatch.Snapshot) string {
 	if s.Rate > 0 {
 		b.WriteString("  " + rateText(s.Rate))
 	}
-	if s.ETA > 0 && done < s.Total {
-		b.WriteString("  ETA " + results.HumanDuration(s.ETA.Round(time.Second)))
+	if s.ETA > 0 && done < s.Total && !s.More {
+		b.WriteString("  ETA " + etaText(s.ETA))
 	}
 	up := 0
 	for _, h := range s.Hosts {
@@ -61,4 +61,21 @@ func progressLine(s *dispatch.Snapshot) string {
 		fmt.Fprintf(&b, "  %d of %d hosts up", up, len(s.Hosts))
 	}
 	return b.String()
+}
+
+// runningNow counts jobs that run, without those that wait in a host's buffer.
+func runningNow(s *dispatch.Snapshot) int {
+	n := 0
+	for _, h := range s.Hosts {
+		n += h.Running
+	}
+	return min(n, s.Counts[jobs.Running])
+}
+
+// etaText is a duration without fractions that would only flicker.
+func etaText(d time.Duration) string {
+	if d < time.Minute {
+		return fmt.Sprintf("%d s", max(1, int(d.Seconds()+0.5)))
+	}
+	return results.HumanDuration(d)
 }

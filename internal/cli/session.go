@@ -147,7 +147,7 @@ func (s *session) guard(over <-chan struct{}) {
 		case <-over:
 			return
 		case sig := <-s.app.signals:
-			s.obey(asked.signal(sig), sig.String())
+			s.obey(asked.signal(sig), signalWord(sig))
 		case <-files.C:
 			switch stopFiles(s.run) {
 			case wishDrain:
@@ -173,7 +173,7 @@ func (s *session) obey(w wish, why string) {
 	switch w {
 	case wishDrain:
 		s.d.Do(sched.Drain{Why: why})
-		s.con.Line(s.drainText(why))
+		s.con.Line(s.drainText())
 	case wishStop:
 		s.d.Do(sched.Stop{Why: why})
 		s.con.Line(why + ": dispatching stops, running jobs go on")
@@ -189,16 +189,19 @@ func (s *session) obey(w wish, why string) {
 	}
 }
 
-func (s *session) drainText(why string) string {
+// drainText says what a drain waits for; the dispatcher itself says that it drains.
+func (s *session) drainText() string {
 	running := 0
 	if snap := s.d.Snapshot(); snap != nil {
-		running = snap.Counts[jobs.Running]
+		running = runningNow(snap)
 	}
-	if running == 0 {
-		return why + ": no more jobs are started"
+	switch running {
+	case 0:
+		return "no job is running"
+	case 1:
+		return "waiting for 1 running job; Ctrl-C again stops dispatching and leaves it running"
 	}
-	return why + ": no more jobs are started; waiting for " + plural(running, "running job") +
-		". Ctrl-C again stops dispatching and leaves them running"
+	return "waiting for " + plural(running, "running job") + "; Ctrl-C again stops dispatching and leaves them running"
 }
 
 // detach goes on without the terminal.

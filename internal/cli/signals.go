@@ -52,6 +52,17 @@ func (i *interrupts) signal(s os.Signal) wish {
 	return wishNothing // SIGPIPE: the write that failed says so itself
 }
 
+// signalWord names a signal as the person who sent it would.
+func signalWord(s os.Signal) string {
+	switch s {
+	case syscall.SIGINT:
+		return "Ctrl-C"
+	case syscall.SIGTERM:
+		return "SIGTERM"
+	}
+	return s.String()
+}
+
 // listen starts to catch signals for as long as the program lives. SIGPIPE is caught, not ignored: a caught signal
 // returns to its default in the processes that we start, an ignored one would
 // stay ignored in every job of this machine.

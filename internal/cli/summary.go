@@ -9,6 +9,7 @@ import (
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
+	"dcs-tui/jobs/rundir"
 )
 
 // conclude writes the summary, runs --on-done and returns the exit code.
@@ -36,7 +37,7 @@ func (s *session) summary(finish sched.Finish, code int) []string {
 	if text := s.efficiency(); text != "" {
 		lines = append(lines, text)
 	}
-	lines = append(lines, "logs: "+cleanLine(filepath.Join(runDirText(s.run), "attempts"))+", job 17's second attempt in 000/17.2.out and .err")
+	lines = append(lines, "logs: "+cleanLine(filepath.Join(runDirText(s.run), rundir.AttemptsDir, "*"))+"/JOB.ATTEMPT.out and .err")
 	return append(lines, s.advice(finish)...)
 }
 
