@@ -83,14 +83,16 @@ func (w *flow) end(err error) {
 
 // faultyStream is a command's streams under a Fault.
 type faultyStream struct {
-	l              *faultyLink
-	inner          hosts.Stream
-	in, out, errs  *flow
-	gone           chan struct{}
-	once           sync.Once
-	ended, waiting chan struct{} // the command ended; somebody has asked
-	status         error
-	waitOnce       sync.Once
+	l             *faultyLink
+	inner         hosts.Stream
+	in, out, errs *flow
+
+	gone chan struct{} // closed when the stream is cut
+	once sync.Once
+
+	ended    chan struct{} // closed when the command has ended and somebody has asked
+	status   error         // after ended
+	waitOnce sync.Once
 }
 
 func newFaultyStream(l *faultyLink, inner hosts.Stream) *faultyStream {

@@ -66,6 +66,9 @@ func (o *Opener) warn(host, text string) {
 // Open connects to h, trying its addresses in turn while they cannot be
 // reached. Names are resolved anew each time.
 func (o *Opener) Open(ctx context.Context, h *hosts.Host) (hosts.Link, error) {
+	if o.opts.Config == nil {
+		return nil, &hosts.Error{Host: h.Name, Class: hosts.Misconfigured, Err: errors.New("no ssh configuration was read")}
+	}
 	var failed []error
 	for _, address := range h.Addresses {
 		t, warnings, err := o.opts.Config.Resolve(h, address)
