@@ -66,7 +66,11 @@ func jsonLines(t *testing.T, out string) []line {
 // Issue 2: 1,000 real jobs over ssh on four hosts; P1, P2, B3, promises 1, 2, 4.
 func TestThousandJobsOnFourHosts(t *testing.T) {
 	l := newLab(t, 4)
-	p := l.do(l.args(4, "--json", l.tagged(1000, "true"))...)
+	file := l.tagged(1000, fmt.Sprintf("while [ ! -e %s ]; do sleep 0.05; done", l.path("gate")))
+	run := l.start(l.args(4, "--json", file)...)
+	l.until("four jobs running on each host", func() bool { return l.count("ran/*") >= 16 })
+	l.file("gate", "")
+	p := run.wait()
 	if p.code != 0 {
 		t.Fatalf("exit %d\n%s", p.code, p.err)
 	}
@@ -218,7 +222,11 @@ func TestLoginShells(t *testing.T) {
 		hosttest.Options{Shell: "/bin/bash", Noise: "Welcome to ws1!\nfortune: \"$HOME is where the `heart` is\"\n"},
 		hosttest.Options{Shell: "/bin/dash"},
 		hosttest.Options{Shell: "/usr/bin/tcsh", Noise: "hello from tcsh\n"})
-	p := l.do(l.args(2, "--json", l.tagged(60, "sleep 0.05"))...)
+	file := l.tagged(60, fmt.Sprintf("while [ ! -e %s ]; do sleep 0.05; done", l.path("gate")))
+	run := l.start(l.args(2, "--json", file)...)
+	l.until("two jobs running on each host", func() bool { return l.count("ran/*") >= 6 })
+	l.file("gate", "")
+	p := run.wait()
 	if p.code != 0 {
 		t.Fatalf("exit %d\n%s", p.code, p.err)
 	}
