@@ -172,15 +172,18 @@ func (c *Core) fence(h *host, epoch int) {
 // refused hears that a host did not take attempts. A host that goes on refusing
 // rests a little longer each time, or launch and refusal would chase each other.
 func (c *Core) refused(e HostRefused) {
-	if h := c.byName[e.Host]; h != nil {
-		if e.Msg.FencedBy > 0 {
-			c.fence(h, e.Msg.FencedBy)
-			return
-		}
+	h := c.byName[e.Host]
+	if h != nil && e.Msg.FencedBy > 0 {
+		c.fence(h, e.Msg.FencedBy)
+		return
+	}
+	news := false
+	for _, id := range e.Msg.Attempts {
+		news = news || c.flights[id] != nil // not a repeat, nor a launch that came after all was settled
+		c.neverStarted(id, e.Msg.Why)
+	}
+	if h != nil && news {
 		h.rest.refusals++
 		c.restHost(h, h.rest.refusals, "it refused jobs: "+e.Msg.Why)
-	}
-	for _, id := range e.Msg.Attempts {
-		c.neverStarted(id, e.Msg.Why)
 	}
 }

@@ -109,6 +109,10 @@ func TestRefused(t *testing.T) {
 		t.Errorf("host is %s", v.State)
 	}
 	contains(t, "reason", v.Reason, "spool full")
+	s.step(HostRefused{"a", &hosts.Refused{Attempts: attemptIDs("1.1"), Why: "spool full"}}) // a repeat
+	if n := s.c.hosts[0].rest.refusals; n != 1 {
+		t.Errorf("%d refusals in a row", n)
+	}
 	want(t, "after the rest", said[SetLimit](s.wait(3*time.Second, "a", "b")), "{a 2}")
 }
 
