@@ -19,32 +19,43 @@ func (c *Core) place() {
 		c.balance()
 		return
 	}
-	line := c.line()
-	var stuck []*class
-	for len(line) > 0 && c.roomLeft() {
-		cl := line[0].class
-		h := c.choose(cl, line[0].id)
+	wide := c.wide()
+	if c.roomLeft() || wide {
+		line := c.line()
+		stuck := c.launchFrom(&line)
+		if wide {
+			c.reserve(stuck, line)
+		}
+	}
+	c.fillBuffers()
+	c.balance()
+}
+
+// launchFrom launches from the line what has room now, and returns the classes
+// whose next job has none, in the order of their ranks.
+func (c *Core) launchFrom(l *line) (stuck []*class) {
+	for len(*l) > 0 && c.roomLeft() {
+		first := &(*l)[0]
+		cl, id := first.class, first.id
+		h := c.choose(cl, id)
 		if h == nil {
 			stuck = append(stuck, cl)
-			heap.Pop(&line)
+			heap.Pop(l)
 			continue
 		}
-		id := line[0].id
 		if h.reserved == cl {
 			h.reserved = nil
 		}
 		cl.stuckAt = 0
 		c.launch(id, h)
 		if cl.n == 0 {
-			heap.Pop(&line)
+			heap.Pop(l)
 			continue
 		}
-		line[0].id, line[0].rank = cl.head(c)
-		heap.Fix(&line, 0)
+		first.id, first.rank = cl.head(c)
+		heap.Fix(l, 0)
 	}
-	c.reserve(stuck, line)
-	c.fillBuffers()
-	c.balance()
+	return stuck
 }
 
 // closed says that nothing more may be launched.

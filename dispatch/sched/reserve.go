@@ -13,13 +13,6 @@ const reserveAfter = 2 * time.Second
 // without it single-slot jobs would take every slot that becomes free. A class
 // that others stand before on the same host must wait its turn.
 func (c *Core) reserve(stuck []*class, rest line) {
-	wide := false
-	for _, cl := range c.queue.list {
-		wide = wide || cl.key.slots > 1
-	}
-	if !wide {
-		return
-	}
 	for len(rest) > 0 { // those never got a look, for want of any room; they stand behind
 		stuck = append(stuck, heap.Pop(&rest).(waiting).class)
 	}
@@ -47,6 +40,16 @@ func (c *Core) reserve(stuck []*class, rest line) {
 			best.withdrawAll()
 		}
 	}
+}
+
+// wide says that a job of several slots is ready.
+func (c *Core) wide() bool {
+	for _, cl := range c.queue.list {
+		if cl.key.slots > 1 {
+			return true
+		}
+	}
+	return false
 }
 
 func (c *Core) hasReserved(cl *class) bool {

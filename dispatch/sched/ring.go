@@ -22,7 +22,7 @@ type Event interface{ event() }
 // Submit adds jobs to the run. Their ids follow those the core has.
 type Submit struct {
 	Specs []*jobs.Spec
-	Last  bool // no more will come (end of the jobs file or of standard input)
+	Last  bool // no more will come (end of the jobs file or of standard input); also on resume, with no Specs
 }
 
 // HostUp says that a helper answers on the host.
@@ -130,10 +130,13 @@ func (DrainHost) event()         {}
 func (Acked) event()             {}
 func (Tick) event()              {}
 
-// Order is something to do after the records of the same Step are durable.
+// Order is something to do after the records of the same Step are durable. The
+// orders of a Step for one host are to be carried out in their order: what a host
+// must not start (Kill, Withdraw) comes before its leave to start (SetLimit).
 type Order interface{ order() }
 
-// Connect asks for a connection to the host now. Answered by HostUp or HostDown.
+// Connect asks for a connection to the host now. Answered by HostUp or HostDown;
+// to be ignored while there is one or one is being made.
 type Connect struct{ Host string }
 
 // Disconnect cuts the host's link, if there is one; no HostDown follows.
