@@ -151,7 +151,6 @@ func (a *app) cancelOurselves(cmd *cobra.Command, f *runFlags, run *rundir.Run) 
 	}
 	a.removeStopFiles(run)
 	a.listen()
-	f.Tries = 1
 	s, err := a.start(o, f, inv, nil)
 	if err != nil {
 		o.journal.Close()

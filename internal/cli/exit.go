@@ -24,8 +24,8 @@ const exitHelp = `Exit codes: 0 all jobs succeeded, 1 some did not, 2 usage or c
 130 cancelled.`
 
 // exitOf says how a run that came to its end exits. cancelled means that a
-// person cancelled it in this session.
-func exitOf(how sched.Finished, counts [jobs.Skipped + 1]int, cancelled bool) int {
+// person cancelled it in this session, more that jobs were still to be read.
+func exitOf(how sched.Finished, counts [jobs.Skipped + 1]int, cancelled, more bool) int {
 	open := counts[jobs.Queued] + counts[jobs.Running]
 	total := 0
 	for _, n := range counts {
@@ -40,8 +40,8 @@ func exitOf(how sched.Finished, counts [jobs.Skipped + 1]int, cancelled bool) in
 		return ExitLeft
 	case cancelled:
 		return ExitCancelled
-	case how == sched.Stopped:
-		return ExitLeft // the end of the jobs file may not have been seen
+	case more:
+		return ExitLeft
 	case counts[jobs.Succeeded] == total:
 		return ExitOK
 	}

@@ -41,8 +41,10 @@ func (c *console) jobLine(r *results.Result) string {
 	if o := r.Outcome; o != nil && o.LastLine != "" && r.State != jobs.Succeeded {
 		parts = append(parts, c.quote(o.LastLine))
 	}
-	if o := r.Outcome; o != nil && o.LeftChildren > 0 {
-		parts = append(parts, c.paint(yellow, "left "+plural(o.LeftChildren, "process")+" behind"))
+	if o := r.Outcome; o != nil && o.LeftChildren == 1 {
+		parts = append(parts, c.paint(yellow, "left a process behind"))
+	} else if o != nil && o.LeftChildren > 1 {
+		parts = append(parts, c.paint(yellow, fmt.Sprintf("left %d processes behind", o.LeftChildren)))
 	}
 	return strings.Join(parts, "  ")
 }

@@ -54,7 +54,7 @@ func restoreFlags(fs *pflag.FlagSet, kept map[string]any) error {
 func absoluteFlags(fs *pflag.FlagSet) error {
 	for _, name := range pathFlags {
 		f := fs.Lookup(name)
-		if f == nil || !f.Changed || f.Value.String() == "" || f.Value.String() == "-" {
+		if f == nil || !f.Changed || f.Value.String() == "" {
 			continue
 		}
 		path, err := filepath.Abs(f.Value.String())

@@ -4,29 +4,95 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
 
-	"golang.org/x/term"
+	"golang.org/x/sys/unix"
 
 	"dcs-tui/jobs"
 )
 
+// maxSecret bounds a typed passphrase.
+const maxSecret = 4096
+
 // askPassphrase reads a passphrase from the terminal, whatever standard input
 // and output are. sshlink asks once a key.
-func (a *app) askPassphrase(what string) ([]byte, error) {
+//
+// term.ReadPassword is not used: it cannot be interrupted, and a terminal left
+// without echo after Ctrl-C is a nuisance.
+func (a *app) askPassphrase(what string) (secret []byte, err error) {
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {
 		return nil, errors.New("there is no terminal to ask for it: run ssh-add for the key first")
 	}
 	defer tty.Close()
-	var secret []byte
+	interrupted := make(chan os.Signal, 1)
+	signal.Notify(interrupted, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	defer signal.Stop(interrupted)
+	answered := make(chan struct{})
+	defer close(answered)
+	go func() {
+		select {
+		case <-interrupted:
+			tty.SetReadDeadline(time.Now())
+		case <-answered:
+		}
+	}()
 	err = a.con.Suspend(func() error {
 		fmt.Fprintf(tty, "%s: ", jobs.Clean(what, 0))
-		secret, err = term.ReadPassword(int(tty.Fd()))
+		secret, err = readSecret(tty)
 		fmt.Fprintln(tty)
 		return err
 	})
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		if a.signals == nil { // nobody else listens: the signal means what it always means
+			os.Exit(ExitCancelled)
+		}
+		return nil, errors.New("interrupted")
+	}
 	if err == nil && len(secret) == 0 {
 		return nil, errors.New("none was typed")
 	}
 	return secret, err
+}
+
+// readSecret reads a line without echo. A deadline on tty ends it.
+func readSecret(tty *os.File) ([]byte, error) {
+	conn, err := tty.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	var before *unix.Termios
+	var ioctl error
+	set := func(t *unix.Termios) error {
+		err := conn.Control(func(fd uintptr) { ioctl = unix.IoctlSetTermios(int(fd), unix.TCSETSF, t) })
+		return errors.Join(err, ioctl)
+	}
+	err = conn.Control(func(fd uintptr) { before, ioctl = unix.IoctlGetTermios(int(fd), unix.TCGETS) })
+	if err := errors.Join(err, ioctl); err != nil {
+		return nil, fmt.Errorf("the terminal: %w", err)
+	}
+	silent := *before
+	silent.Lflag &^= unix.ECHO
+	silent.Lflag |= unix.ICANON | unix.ISIG
+	silent.Iflag |= unix.ICRNL
+	if err := set(&silent); err != nil {
+		return nil, fmt.Errorf("the terminal: %w", err)
+	}
+	defer set(before)
+	var line [maxSecret]byte
+	n := 0
+	for n < len(line) {
+		k, err := tty.Read(line[n:])
+		n += k
+		if n > 0 && line[n-1] == '\n' {
+			return []byte(strings.TrimRight(string(line[:n]), "\r\n")), nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return nil, errors.New("what was typed is too long for a passphrase")
 }

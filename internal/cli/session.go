@@ -46,6 +46,7 @@ type session struct {
 	endInput  context.CancelFunc
 	stopWhy   atomic.Value
 	inputErr  error // what was wrong with standard input; the feeder's, then drive's
+	unread    bool  // the end of standard input was not seen; the feeder's, then drive's
 }
 
 // drive runs the session to its end and returns the exit code. feed submits the

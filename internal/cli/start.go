@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"dcs-tui/dispatch"
@@ -93,6 +94,9 @@ func (a *app) start(o *owned, f *runFlags, inv *loadedInventory, env []jobs.EnvV
 		}
 		s.joblogs = append(s.joblogs, l)
 	}
+	// Room for a million jobs at once, not by doubling and copying.
+	o.table.Jobs = slices.Grow(o.table.Jobs, len(o.waiting))
+	o.table.Specs = slices.Grow(o.table.Specs, len(o.waiting))
 	cfg := dispatch.Config{
 		RunUID: o.run.UID(), RunName: o.run.Name(), RunDir: o.run.Dir, Created: jobs.StampOf(asked.Created),
 		Sched: f.schedConfig(), Hosts: inv.Hosts, Connector: connector, Journal: o.journal, Table: o.table,

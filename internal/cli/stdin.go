@@ -17,6 +17,7 @@ import (
 // holds nothing and ends with the process.
 func (s *session) stream(ctx context.Context) error {
 	lines := make(chan inputJob, submitBlock)
+	s.unread = true
 	relative := cwdResolver{cwd: s.run.Asked.Cwd}
 	go readJobs(ctx, s.app.stdin, s.first, lines)
 	for {
@@ -41,6 +42,7 @@ func (s *session) stream(ctx context.Context) error {
 		if !submitAll(ctx, s.d, batch, end != nil, s.warnStore) {
 			return nil
 		}
+		s.unread = end == nil
 		switch {
 		case end == nil:
 		case errors.Is(end, io.EOF), errors.Is(end, syscall.EIO): // EIO: the terminal it was typed on is gone

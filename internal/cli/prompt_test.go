@@ -1,0 +1,101 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// terminal opens a pseudo-terminal: what a person types and what a program has.
+func terminal(t *testing.T) (person, program *os.File) {
+	t.Helper()
+	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Skip("no pseudo-terminals here: ", err)
+	}
+	t.Cleanup(func() { person.Close() })
+	conn, err := person.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	number := 0
+	conn.Control(func(fd uintptr) {
+		if err = unix.IoctlSetPointerInt(int(fd), unix.TIOCSPTLCK, 0); err == nil {
+			number, err = unix.IoctlGetInt(int(fd), unix.TIOCGPTN)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { program.Close() })
+	return person, program
+}
+
+func echoes(t *testing.T, tty *os.File) bool {
+	t.Helper()
+	conn, err := tty.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	on := false
+	conn.Control(func(fd uintptr) {
+		s, e := unix.IoctlGetTermios(int(fd), unix.TCGETS)
+		err, on = e, e == nil && s.Lflag&unix.ECHO != 0
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return on
+}
+
+// A passphrase is read without echo, and the terminal echoes again afterwards.
+func TestSecretIsNotEchoed(t *testing.T) {
+	person, program := terminal(t)
+	type answer struct {
+		secret []byte
+		err    error
+	}
+	got := make(chan answer)
+	go func() {
+		s, err := readSecret(program)
+		got <- answer{s, err}
+	}()
+	for echoes(t, program) { // until it asks
+		select {
+		case a := <-got:
+			t.Fatalf("it did not wait: %q, %v", a.secret, a.err)
+		default:
+		}
+	}
+	if _, err := person.WriteString("open sesame\n"); err != nil {
+		t.Fatal(err)
+	}
+	if a := <-got; a.err != nil || string(a.secret) != "open sesame" {
+		t.Errorf("%q, %v", a.secret, a.err)
+	}
+	if !echoes(t, program) {
+		t.Error("the terminal was left without echo")
+	}
+}
+
+// A question that is interrupted ends, and leaves the terminal as it was.
+func TestSecretCanBeInterrupted(t *testing.T) {
+	_, program := terminal(t)
+	if err := program.SetReadDeadline(time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readSecret(program); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("%v", err)
+	}
+	if !echoes(t, program) {
+		t.Error("the terminal was left without echo")
+	}
+}
