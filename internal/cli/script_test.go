@@ -44,10 +44,50 @@ func TestScripts(t *testing.T) {
 			e.Setenv("HOME", e.WorkDir)
 			e.Setenv("TEST_BASES", e.WorkDir+"/base")
 			e.Setenv("LANG", "C.UTF-8")
+			e.Defer(func() { nothingLeft(e) })
 			return nil
 		},
 		Cmds: commands,
 	})
+}
+
+// nothingLeft is promise 4: no process of a script's runs outlives it. What is
+// found is named and ended.
+func nothingLeft(e *testscript.Env) {
+	var left []string
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		if left = processesBelow(e.WorkDir); len(left) == 0 {
+			return
+		}
+		if time.Now().After(end) {
+			break
+		}
+	}
+	for _, pid := range left {
+		text, _ := os.ReadFile("/proc/" + pid + "/cmdline")
+		e.T().Log("left behind: ", pid, " ", strings.ReplaceAll(string(text), "\x00", " "))
+		if n, err := strconv.Atoi(pid); err == nil {
+			syscall.Kill(n, syscall.SIGKILL)
+		}
+	}
+	e.T().FailNow()
+}
+
+// processesBelow returns the processes that run in dir or are called by a path in it.
+func processesBelow(dir string) []string {
+	var pids []string
+	entries, _ := os.ReadDir("/proc")
+	for _, entry := range entries {
+		if _, err := strconv.Atoi(entry.Name()); err != nil {
+			continue
+		}
+		text, _ := os.ReadFile("/proc/" + entry.Name() + "/cmdline")
+		cwd, _ := os.Readlink("/proc/" + entry.Name() + "/cwd")
+		if strings.Contains(string(text), dir) || cwd == dir || strings.HasPrefix(cwd, dir+"/") {
+			pids = append(pids, entry.Name())
+		}
+	}
+	return pids
 }
 
 var commands = map[string]func(ts *testscript.TestScript, neg bool, args []string){

@@ -54,7 +54,7 @@ func (s *session) headline(finish sched.Finish, code int) string {
 	case finish.How == sched.Fenced:
 		color, mark, text = yellow, s.con.glyph("…", "~"), finish.Why
 	case finish.How == sched.NoHosts:
-		text = "no host could be used: " + finish.Why
+		text = "no host could be used: " + strings.TrimPrefix(finish.Why, "no host could be used: ")
 	case code == ExitOK:
 		color, mark, text = green, s.con.glyph("✓", "+"), "all jobs succeeded"
 	case code == ExitCancelled:
@@ -97,6 +97,9 @@ func (s *session) advice(finish sched.Finish) []string {
 	return lines
 }
 
+// shortSession is one whose efficiency says nothing: it was spent connecting.
+const shortSession = 5 * time.Second
+
 // efficiency says how well the slots of this session were used: the run time of
 // jobs, in slots, over the slots that there were.
 func (s *session) efficiency() string {
@@ -116,7 +119,7 @@ func (s *session) efficiency() string {
 		}
 	}
 	avail, most := s.used.total()
-	if busy == 0 || avail <= 0 || most == 0 {
+	if time.Since(s.began) < shortSession || busy == 0 || avail <= 0 || most == 0 {
 		return ""
 	}
 	return fmt.Sprintf("efficiency %.0f%%: %s, %s of run time in this session of %s",
