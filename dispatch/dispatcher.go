@@ -78,7 +78,13 @@ func (d *Dispatcher) Next(ctx context.Context) (*Result, error) { return d.resul
 func (d *Dispatcher) Ack(seq int64) { d.send(input{ev: sched.Acked{Seq: seq}}) }
 
 // Do hands an action to the core: Cancel, Requeue, Pause, Drain, Stop …
-func (d *Dispatcher) Do(ev sched.Event) { d.send(input{ev: ev}) }
+func (d *Dispatcher) Do(ev sched.Event) {
+	if p, ok := ev.(sched.Pause); ok {
+		d.send(input{call: func(e *engine) { e.pause(p.On) }})
+		return
+	}
+	d.send(input{ev: ev})
+}
 
 // Snapshot returns a picture of the run as it is now, nil after the end.
 func (d *Dispatcher) Snapshot() *Snapshot {

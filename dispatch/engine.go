@@ -31,8 +31,8 @@ type engine struct {
 	held     []sched.Order // orders that wait until their records are durable
 	shown    []*Result     // results that wait until their records are durable
 	finish   *sched.Finish
-	more     bool // Submit.Last has not been seen
-	paused   bool
+	more     bool      // Submit.Last has not been seen
+	paused   bool      // by a person
 	journal  error     // why the journal cannot be written, nil if it can
 	retryAt  time.Time // when to try it again
 	fencedBy int
@@ -133,8 +133,6 @@ func (e *engine) step(ev sched.Event) {
 	switch ev := ev.(type) {
 	case sched.Submit:
 		e.more = e.more && !ev.Last
-	case sched.Pause:
-		e.paused = ev.On
 	case sched.HostRefused:
 		if ev.Msg.FencedBy > 0 {
 			e.fenced(ev.Msg.FencedBy)
@@ -154,6 +152,12 @@ func (e *engine) step(ev sched.Event) {
 	}
 	e.pending = append(e.pending, records...)
 	e.held = append(e.held, orders...)
+}
+
+// pause is what a person asked for; a journal that cannot be written pauses too.
+func (e *engine) pause(on bool) {
+	e.paused = on
+	e.step(sched.Pause{On: on || e.journal != nil})
 }
 
 // note writes a notice into the journal as an event and tells the listener.
@@ -179,29 +183,61 @@ func (e *engine) commit() {
 		e.release(false)
 		return
 	}
-	if len(e.pending) > 0 {
-		err := e.cfg.Journal.Append(e.pending)
+	for first := true; first || len(e.pending) > 0; first = false {
+		var err error
+		if len(e.pending) > 0 {
+			err = e.cfg.Journal.Append(e.pending)
+			e.pending = e.pending[:0]
+		} else if e.journal == nil {
+			break
+		}
 		if err == nil {
 			err = e.cfg.Journal.Sync()
 		}
-		e.pending = e.pending[:0]
-		e.journalState(err)
-	} else if e.journal != nil {
-		e.journalState(e.cfg.Journal.Sync())
+		e.journalState(err) // may decide more, whose records come first
+		if err != nil {
+			break
+		}
 	}
 	e.release(e.journal == nil)
 }
 
-// journalState notes that the journal stopped or went on working.
+// journalState notes that the journal stopped or went on working. While it does
+// not, the core launches nothing, and what it had decided to launch goes back to
+// the queue: it was never sent.
 func (e *engine) journalState(err error) {
-	switch {
-	case err != nil && e.journal == nil:
-		e.tell(Notice{At: time.Now(), Text: fmt.Sprintf("nothing is launched until the journal can be written again: %v", err)})
-	case err == nil && e.journal != nil:
-		e.tell(Notice{At: time.Now(), Text: "the journal can be written again; launching goes on"})
-	}
+	was := e.journal
 	e.journal = err
+	switch {
+	case err != nil && was == nil:
+		e.tell(Notice{At: time.Now(), Text: fmt.Sprintf("nothing is launched until the journal can be written again: %v", err)})
+		e.step(sched.Pause{On: true})
+		e.takeBack()
+	case err == nil && was != nil:
+		e.tell(Notice{At: time.Now(), Text: "the journal can be written again; launching goes on"})
+		e.step(sched.Pause{On: e.paused})
+	}
 	if err != nil {
 		e.retryAt = time.Now().Add(time.Second)
+	}
+}
+
+// takeBack withdraws launches whose records are not durable and which so have
+// not left this goroutine.
+func (e *engine) takeBack() {
+	held := e.held
+	e.held = nil
+	for _, o := range held {
+		launch, ok := o.(sched.Launch)
+		if !ok {
+			e.held = append(e.held, o)
+			continue
+		}
+		ids := make([]jobs.AttemptID, len(launch.Jobs))
+		for i, p := range launch.Jobs {
+			ids[i] = p.Attempt
+		}
+		e.step(sched.AttemptsWithdrawn{Host: launch.Host, Msg: &hosts.Withdrawn{
+			Attempts: ids, Why: "the journal could not be written before it was sent"}})
 	}
 }
