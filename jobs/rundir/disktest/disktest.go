@@ -1,5 +1,7 @@
-// Package disktest is a rundir.Disk that fails on demand. It is not for use
-// outside tests.
+// Package disktest is a rundir.Disk that fails on demand: the n-th operation,
+// with a chosen error or a short write, or a loss of power after which only what
+// was synced is there. It is for tests of what is written to a run directory,
+// and for nothing else.
 package disktest
 
 import (
