@@ -1,0 +1,144 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"dcs-tui/dispatch"
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/results"
+)
+
+// A progress line stands below the lines, and is erased before anything else is
+// written, so that no piece of it stays on the screen.
+func TestProgressIsErased(t *testing.T) {
+	var b strings.Builder
+	c := &console{w: &b, fd: -1, tty: true}
+	c.Status("1/2")
+	c.Line("one", "two")
+	c.Status("2/2")
+	c.Suspend(func() error { b.WriteString("|from a job|"); return nil })
+	c.Line("three")
+	c.Status("")
+	want := "1/2" + "\r\x1b[K" + "one\ntwo\n1/2" + "\r\x1b[K" + "2/2" + "\r\x1b[K" + "|from a job|" + "three\n2/2" + "\r\x1b[K"
+	if b.String() != want {
+		t.Errorf("%q\nwant %q", b.String(), want)
+	}
+}
+
+// Without a terminal there is neither progress nor colour, and a line that is too
+// long for the terminal is cut: a wrapped one could not be erased.
+func TestConsoleElsewhere(t *testing.T) {
+	var b strings.Builder
+	c := &console{w: &b, fd: -1}
+	c.Status("progress")
+	c.Line(c.paint(red, "text"))
+	if b.String() != "text\n" {
+		t.Errorf("%q", b.String())
+	}
+	b.Reset()
+	c = &console{w: &b, fd: -1, tty: true, color: true}
+	c.Status(strings.Repeat("x", 200))
+	if b.Len() != 79 {
+		t.Errorf("%d columns of 80", b.Len())
+	}
+	c.Detach(&b)
+	b.Reset()
+	c.Status("progress")
+	c.Line(c.paint(red, "text"))
+	if b.String() != "text\n" {
+		t.Errorf("after the terminal has gone: %q", b.String())
+	}
+}
+
+func TestUTF8Locale(t *testing.T) {
+	for _, test := range []struct {
+		all, ctype, lang string
+		want             bool
+	}{
+		{"", "", "en_US.UTF-8", true},
+		{"", "", "de_AT.utf8", true},
+		{"", "", "", false},
+		{"C", "", "en_US.UTF-8", false},
+		{"", "C.UTF-8", "C", true},
+	} {
+		env := map[string]string{"LC_ALL": test.all, "LC_CTYPE": test.ctype, "LANG": test.lang}
+		if got := utf8Locale(func(k string) string { return env[k] }); got != test.want {
+			t.Errorf("%+v: %v", test, got)
+		}
+	}
+}
+
+// Whatever a job or a host says reaches the terminal as harmless text.
+func TestNothingOfAJobMovesTheCursor(t *testing.T) {
+	c := &console{ascii: true}
+	evil := "a\x1b[2Jb\r\nc\x9bd"
+	r := &results.Result{Job: 1, State: jobs.Failed, Command: evil, Host: evil, Reason: evil,
+		Outcome: &jobs.Outcome{Exit: 1, Started: 1, Ended: 2, LastLine: evil, LeftChildren: 2}}
+	for what, line := range map[string]string{
+		"job": c.jobLine(r), "notice": c.noticeLine(dispatch.Notice{Host: evil, Text: evil}), "error": cleanLine(evil),
+	} {
+		if !utf8.ValidString(line) || strings.ContainsFunc(line, unicode.IsControl) {
+			t.Errorf("%s: %q", what, line)
+		}
+	}
+	if line := c.jobLine(r); !strings.Contains(line, "left 2 processes behind") {
+		t.Errorf("%q", line)
+	}
+}
+
+func TestProgressLine(t *testing.T) {
+	s := &dispatch.Snapshot{Total: 100, Rate: 8.4, ETA: 4400 * time.Millisecond,
+		Hosts: []sched.HostView{{State: sched.Up, Running: 12}, {State: sched.Lost}}}
+	s.Counts[jobs.Succeeded], s.Counts[jobs.Failed], s.Counts[jobs.Running], s.Counts[jobs.Queued] = 50, 2, 16, 32
+	want := "[##########..........] 52/100  12 running  2 failed  8.4/s  ETA 4 s  1 of 2 hosts up"
+	if got := progressLine(s); got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+	s.More, s.Problem = true, "the disk is full"
+	if got := progressLine(s); !strings.HasPrefix(got, "52/100+ ") || !strings.Contains(got, "LAUNCHING NOTHING") || strings.Contains(got, "ETA") {
+		t.Errorf("%s", got)
+	}
+	if got := progressLine(&dispatch.Snapshot{Hosts: make([]sched.HostView, 1)}); got != "0/0  0 running  connecting" {
+		t.Errorf("%s", got)
+	}
+}
+
+// Notices wait in bounded room, and what did not fit is counted.
+func TestNoticesAreBounded(t *testing.T) {
+	q := newNoticeQueue()
+	for range maxNotices + 5 {
+		q.put(dispatch.Notice{Text: "x"})
+	}
+	list := q.take()
+	if len(list) != maxNotices+1 || !strings.HasPrefix(list[maxNotices].Text, "5 further") {
+		t.Errorf("%d notices, the last %q", len(list), list[len(list)-1].Text)
+	}
+	if len(q.take()) != 0 {
+		t.Error("they were taken twice")
+	}
+}
+
+// Efficiency counts the slots that were there, from when they were there.
+func TestUsage(t *testing.T) {
+	at := time.Unix(1000, 0)
+	u := usage{last: at}
+	view := func(slots ...int) *dispatch.Snapshot {
+		s := &dispatch.Snapshot{}
+		for _, n := range slots {
+			s.Hosts = append(s.Hosts, sched.HostView{State: sched.Up, Slots: n})
+		}
+		s.Hosts = append(s.Hosts, sched.HostView{State: sched.BackingOff, Slots: 99})
+		return s
+	}
+	u.note(at.Add(2*time.Second), view(4), 0)
+	u.note(at.Add(3*time.Second), view(4, 4), 0)
+	u.note(at.Add(5*time.Second), view(4, 4), 6)
+	if got, most := u.total(); got != 2*4+1*8+2*8 || most != 8 {
+		t.Errorf("%v slot-seconds, at most %d", got, most)
+	}
+}

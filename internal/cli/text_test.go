@@ -1,0 +1,158 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"os/exec"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
+
+func TestRateText(t *testing.T) {
+	for rate, want := range map[float64]string{1234: "1234/s", 12.34: "12.3/s", 0.99: "1.0/s", 0.5: "30.0/min", 0.001: "3.6/h"} {
+		if got := rateText(rate); got != want {
+			t.Errorf("%v: %s, want %s", rate, got, want)
+		}
+	}
+}
+
+// A command that a message suggests must mean to a shell what it says.
+func FuzzShellWord(f *testing.F) {
+	for _, s := range []string{"plain-1.txt", "", "a b", "it's", "$HOME", "a\\b", "#x", "~root", "*", "-n"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if strings.ContainsRune(s, 0) {
+			return // no argument can hold it
+		}
+		out, err := exec.Command("/bin/sh", "-c", "printf %s "+shellWord(s)).Output()
+		if err != nil || string(out) != s && !strings.HasPrefix(s, "-") {
+			t.Errorf("%q became %q (%v)", s, out, err)
+		}
+	})
+}
+
+func FuzzHalt(f *testing.F) {
+	for _, s := range []string{"", "1", "5", "10%", "0.5%", "100%", "0", "-1", "101%", "%", "NaN%", "1e3", "x"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		n, percent, err := parseHalt(s)
+		switch {
+		case err != nil && (n != 0 || percent != 0):
+			t.Errorf("%q: %d, %v with %v", s, n, percent, err)
+		case err == nil && s != "" && (n < 1) == (percent <= 0 || percent > 100):
+			t.Errorf("%q: %d, %v", s, n, percent)
+		}
+	})
+}
+
+// --env: what is handed on is stored as a hash, and found again only when it is
+// the same.
+func FuzzEnv(f *testing.F) {
+	f.Add("NAME=value", "")
+	f.Add("NAME", "present")
+	f.Add("1X=a", "")
+	f.Add("=", "")
+	f.Add("DCS_RUN=a", "")
+	f.Add("A\x00=b", "\xff")
+	f.Fuzz(func(t *testing.T, flag, present string) {
+		lookup := func(string) (string, bool) { return present, present != "" }
+		refs, vars, err := parseEnv([]string{flag}, lookup)
+		if err != nil {
+			if len(refs)+len(vars) > 0 {
+				t.Errorf("%q: %v with %v", flag, refs, err)
+			}
+			return
+		}
+		if !envName(refs[0].Name) || !refs[0].Stored && (refs[0].Value != "" || len(refs[0].Hash) != 64) || refs[0].Stored && refs[0].Hash != "" {
+			t.Errorf("%q: %+v", flag, refs)
+		}
+		again, err := resolveEnv(refs, lookup)
+		if err != nil || len(again) != 1 || again[0] != vars[0] {
+			t.Errorf("%q: %v, then %v (%v)", flag, vars, again, err)
+		}
+		other := func(string) (string, bool) { return present + "x", true }
+		if _, err := resolveEnv(refs, other); (err == nil) != refs[0].Stored {
+			t.Errorf("%q: another value gives %v", flag, err)
+		}
+	})
+}
+
+// Output that is cut into pieces anywhere is cleaned as if it were whole.
+func FuzzLineCleaner(f *testing.F) {
+	f.Add([]byte("one\ntwo\n"), 3)
+	f.Add([]byte("Zoë\r\n\x1b[2J\nno end"), 2)
+	f.Add([]byte(""), 1)
+	f.Fuzz(func(t *testing.T, text []byte, size int) {
+		if len(text) > longestLine || size < 1 {
+			return
+		}
+		var whole, pieces lineCleaner
+		want := whole.next(bytes.Clone(text), true)
+		var got []byte
+		rest := bytes.Clone(text)
+		for {
+			n := min(size, len(rest))
+			last := n == len(rest)
+			got = append(got, pieces.next(rest[:n], last)...)
+			if rest = rest[n:]; last {
+				break
+			}
+		}
+		// A whole line at the end and nothing after it differ only in pieces.
+		if !bytes.Equal(got, want) {
+			t.Errorf("%q in pieces of %d: %q, want %q", text, size, got, want)
+		}
+		if !utf8.Valid(got) || bytes.ContainsAny(got, "\x1b\r\x07") {
+			t.Errorf("%q: %q", text, got)
+		}
+	})
+}
+
+// Equal options stay shared when their cwd is made absolute; others are not touched.
+func TestRelativeCwd(t *testing.T) {
+	shared, absolute := &jobs.Options{Cwd: "sub", Queue: "q"}, &jobs.Options{Cwd: "/data"}
+	a, b := &jobs.Spec{Options: shared}, &jobs.Spec{Options: shared}
+	c, d, e := &jobs.Spec{Options: absolute}, &jobs.Spec{Options: jobs.NoOptions}, &jobs.Spec{}
+	r := cwdResolver{cwd: "/home/me"}
+	for _, s := range []*jobs.Spec{a, b, c, d, e} {
+		r.resolve(s)
+	}
+	if a.Cwd != "/home/me/sub" || a.Queue != "q" || a.Options != b.Options || shared.Cwd != "sub" || c.Options != absolute || d.Options != jobs.NoOptions || e.Options != nil {
+		t.Errorf("%+v %+v %+v", a.Options, c.Options, shared)
+	}
+}
+
+func TestHostTexts(t *testing.T) {
+	h := &hosts.Host{Name: "a", Addresses: []string{"a.lan", "10.0.0.1"}, User: "me", Port: 2222, Jump: []string{"gate"},
+		Slots: hosts.SlotRule{Less: 2}, Tags: []string{"big"}, Weight: 1, MaxLoad: 3, MinMemFree: 1 << 30, Link: "ssh",
+		Quiet: []hosts.Quiet{{From: 22 * 3600e9, To: 6*3600e9 + 30*60e9}}}
+	if got, want := wayText(h), "ssh me@a.lan, 10.0.0.1 port 2222 through gate"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got, want := hostText(h), "cores-2 slots, tags big, does not yield, load at most 3, 1.0 GiB of memory left free, quiet 22:00-06:30"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// The name and the advice of a host's error stand in places of their own.
+func TestWithoutName(t *testing.T) {
+	e := &hosts.Error{Host: "a", Err: errors.New("refused"), Advice: "do this"}
+	if got := withoutName(e, "a"); got != "refused" {
+		t.Errorf("%q", got)
+	}
+	if got := withoutName(errors.New("a: other"), "a"); got != "other" {
+		t.Errorf("%q", got)
+	}
+	if got := withoutHost("ws03 is up", "ws03"); got != "is up" {
+		t.Errorf("%q", got)
+	}
+	if got := withoutHost("ws03x is up", "ws03"); got != "ws03x is up" {
+		t.Errorf("%q", got)
+	}
+}
