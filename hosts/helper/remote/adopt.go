@@ -28,6 +28,10 @@ func (h *helper) adopt() {
 		h.ctl.at(ctlBeat).Store(0)
 	}
 	h.ctl.at(ctlLimit).Store(int64(h.limit))
+	why := whyLapsed
+	if !lapsed {
+		why = "it was not whole in the spool"
+	}
 	gone := h.refeedLocked(lapsed)
 	h.takenLocked()
 	h.staffLocked()
@@ -38,7 +42,7 @@ func (h *helper) adopt() {
 	}
 	h.mu.Unlock()
 	if len(gone) > 0 {
-		h.out.send(&hosts.Withdrawn{Attempts: gone, Why: whyLapsed})
+		h.out.send(&hosts.Withdrawn{Attempts: gone, Why: why})
 	}
 	if len(started) > 0 {
 		slices.SortFunc(started, func(a, b hosts.StartedJob) int { return compareAttempts(a.Attempt, b.Attempt) })
@@ -82,7 +86,7 @@ func (h *helper) refeedLocked(lapsed bool) (gone []jobs.AttemptID) {
 	})
 	for _, s := range specs {
 		switch {
-		case lapsed:
+		case lapsed || !h.wholeSpec(s.name, s.id): // torn: its helper died writing it, nobody was rung
 			if unix.Unlinkat(h.in, s.name, 0) == nil {
 				gone = append(gone, s.id)
 			}
@@ -92,6 +96,15 @@ func (h *helper) refeedLocked(lapsed bool) (gone []jobs.AttemptID) {
 		}
 	}
 	return gone
+}
+
+func (h *helper) wholeSpec(name string, id jobs.AttemptID) bool {
+	b, err := os.ReadFile(h.spool.path(dirIn, name))
+	if err != nil {
+		return false
+	}
+	j, err := parseSpec(b)
+	return err == nil && j.Attempt == id
 }
 
 // takenLocked brings what we believe to run into line with taken/: attempts of

@@ -110,6 +110,7 @@ func TestRebootWithdraws(t *testing.T) {
 	f := w.start(open)
 	f.launch(job("1.1", "echo up > "+ready+"; read x < "+gate), job("2.1", "echo two"))
 	w.hear(ready)
+	f.probe("2.1") // the whole launch is in the spool
 	f.kill9()
 	write(t, w.spool().path(fileBoot), "another\n")
 	g := w.start(open)

@@ -60,8 +60,11 @@ func (h *helper) reported(lines []byte) bool {
 		}
 		h.reportLocked(&r, b)
 	}
-	h.ringer.ring()
 	more := len(h.waiting) > 0
+	if more && len(h.sups) < h.limit {
+		h.staffLocked() // an earlier helper's supervisor may have freed its slot
+	}
+	h.ringer.ring()
 	h.mu.Unlock()
 	h.out.send(b.messages()...)
 	h.answer(b.ask)

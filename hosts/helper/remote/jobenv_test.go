@@ -20,19 +20,19 @@ func TestEnvironment(t *testing.T) {
 	t.Setenv("DCS_STALE", "of an outer run")
 	open := w.open()
 	open.Env = []jobs.EnvVar{{Name: "RUN_WIDE", Value: "a b"}, {Name: "BOTH", Value: "run"}}
-	open.Setup = "SETUP_SAYS=host"
+	open.Setup, open.Nice = "SETUP_SAYS=host", 7
 	f := w.start(open)
 	j := job("12.3", `echo "$FROM_LOGIN|$DCS_STALE|$RUN_WIDE|$BOTH|$SETUP_SAYS|$DCS_JOB_ID|$DCS_ATTEMPT|$DCS_RUN|$DCS_RUN_DIR|$DCS_HOST|$DCS_PARAM_lr|$DCS_PARAM_a_b|$OMP_NUM_THREADS|$CUDA_VISIBLE_DEVICES"; pwd; test "$DCS_SLOT" -ge 1 && test -z "$(cat)"`)
 	j.Env = []jobs.EnvVar{{Name: "BOTH", Value: "job"}}
 	j.Params = []jobs.Param{{Name: "lr", Value: "0.1"}, {Name: "a b", Value: "x=y"}}
 	j.Slots, j.GPUs = 2, []int{1, 3}
-	k := job("13.1", `echo "$SETUP_SAYS|$OMP_NUM_THREADS|${CUDA_VISIBLE_DEVICES-unset}"; pwd`)
+	k := job("13.1", `echo "$SETUP_SAYS|$OMP_NUM_THREADS|${CUDA_VISIBLE_DEVICES-unset}"; pwd; nice`)
 	k.Setup, k.Cwd = "SETUP_SAYS=job", w.workDir
 	k.Env = []jobs.EnvVar{{Name: "OMP_NUM_THREADS", Value: "7"}}
 	f.launch(j, k)
 	for id, want := range map[string]string{
 		"12.3": "login||a b|job|host|12|12.3|" + w.run + "|" + w.runDir + "|melon1|0.1|x=y|2|1,3\n" + w.runDir + "\n",
-		"13.1": "job|7|unset\n" + w.workDir + "\n",
+		"13.1": "job|7|unset\n" + w.workDir + "\n7\n",
 	} {
 		if o := f.exit(id); !o.OK() {
 			t.Errorf("%s: %+v", id, o)

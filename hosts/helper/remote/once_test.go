@@ -70,6 +70,7 @@ func TestLeaseRunsOut(t *testing.T) {
 	f := w.start(open)
 	f.launch(job("1.1", "echo up > "+ready+"; read x < "+gate), job("2.1", "echo ran > "+filepath.Join(w.runDir, "ran")))
 	w.hear(ready)
+	f.probe("2.1") // the whole launch is in the spool
 	f.kill9()
 	// The lease is in the shared page; nobody but the helper sets it.
 	ctl, err := openControl(w.spool().dir)
@@ -180,13 +181,18 @@ func TestAdoption(t *testing.T) {
 	if got := w.hear(ready); got != "up" {
 		t.Fatalf("heard %q", got)
 	}
+	if p := f.probe("3.1"); p.Answer != hosts.Buffered { // the whole launch is in the spool
+		t.Fatalf("3.1: %v", p.Answer)
+	}
 	f.kill9()
+	write(t, w.spool().path(dirIn, specName(1, attemptID(t, "4.1"))), "DCS1 torn")
 	w.say(gate)
 	if got := w.hear(ready); got != "second" { // no helper is there
 		t.Fatalf("heard %q", got)
 	}
 	g := w.start(open)
 	await(g, func(m *hosts.Started) bool { return len(m.Jobs) == 1 && m.Jobs[0].Attempt.Job == 2 })
+	g.withdrawn("4.1")
 	if o := g.exit("1.1"); o.Exit != 3 { // reported while nobody listened
 		t.Errorf("1.1: %+v, want exit 3", o)
 	}

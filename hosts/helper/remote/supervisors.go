@@ -128,7 +128,7 @@ func (h *helper) supervisorEnded(pid int, ws syscall.WaitStatus) {
 	}
 	delete(h.sups, pid)
 	h.ctl.serving(s.slot).CompareAndSwap(int64(pid), 0)
-	crashed := ws.Signaled() || ws.ExitStatus() != 0
+	crashed := (ws.Signaled() || ws.ExitStatus() != 0) && !h.closing // in the end we hurry them
 	if crashed {
 		how := fmt.Sprintf("exit %d", ws.ExitStatus())
 		if ws.Signaled() {

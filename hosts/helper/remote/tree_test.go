@@ -136,13 +136,16 @@ func TestKeepChildren(t *testing.T) {
 	open := w.open()
 	open.KeepChildren = true
 	f := w.start(open)
-	f.launch(job("1.1", "(echo $$ up > "+ready+"; read x < "+stay+"; echo done > "+ready+") & exit 0"))
-	w.hear(ready)
+	f.launch(job("1.1", "sh -c 'echo $$ > "+ready+"; read x < "+stay+"; echo done > "+ready+"' & exit 0"))
+	child, ok := readProc(atoi(t, w.hear(ready)))
 	f.exit("1.1")
 	f.bye()
 	w.say(stay)
 	if got := w.hear(ready); got != "done" {
 		t.Errorf("the kept child said %q", got)
+	}
+	for ok && (holder{0, child.pid, child.start}).alive() {
+		waitAny([]proc{child}, bound)
 	}
 }
 
