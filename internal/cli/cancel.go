@@ -36,7 +36,7 @@ leaves.`,
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	fs.BoolVarP(&yes, "yes", "y", false, "do not ask")
+	fs.BoolVar(&yes, "yes", false, "do not ask")
 	fs.StringVar(&f.hosts, "hosts", "", "inventory FILE to use instead of the run's own")
 	sshFlags(fs, &f.SSHConfig, &f.AcceptNew)
 	fs.BoolVar(&f.force, "force", false, "take the run over though its dispatcher may be alive")

@@ -21,7 +21,7 @@ func (a *app) hostsCheckCmd() *cobra.Command {
 	var o options
 	var file string
 	cmd := &cobra.Command{
-		Use:   "check [flags] [HOST]...",
+		Use:   "check [flags] [HOST...]",
 		Short: "Connect to the hosts and say what is wrong with them",
 		Long: `Connect to the hosts, all at once, and say of each in a line what it has, or what is
 wrong with it and how to mend it. Nothing is left running there.

@@ -26,7 +26,7 @@ func (a *app) hostsCmd() *cobra.Command {
 func (a *app) hostsListCmd() *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
-		Use:               "list [flags] [HOST]...",
+		Use:               "list [flags] [HOST...]",
 		Short:             "List the hosts of the inventory, without connecting",
 		ValidArgsFunction: completeHosts,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -41,12 +41,52 @@ func newApp() *app {
 func (a *app) main(args []string) int {
 	root := a.root()
 	root.SetArgs(args)
+	reflow(root)
+	failed := keepErrors(root)
 	err := fang.Execute(context.Background(), root,
 		fang.WithErrorHandler(func(_ io.Writer, _ fang.Styles, err error) { a.complain(err) }))
 	if err != nil {
 		return codeOf(err)
 	}
+	if *failed != nil {
+		a.complain(*failed)
+		return codeOf(*failed)
+	}
 	return a.code
+}
+
+// reflow makes one line of each paragraph of the help: whoever shows it, on a
+// terminal or in a man page, fills lines of its own width.
+func reflow(cmd *cobra.Command) {
+	paragraphs := strings.Split(cmd.Long, "\n\n")
+	for i, p := range paragraphs {
+		paragraphs[i] = strings.ReplaceAll(p, "\n", " ")
+	}
+	cmd.Long = strings.Join(paragraphs, "\n\n")
+	for _, sub := range cmd.Commands() {
+		reflow(sub)
+	}
+}
+
+// keepErrors takes the errors of all commands past fang, which would ask the
+// terminal for its colours before it passes one on: a question that is answered
+// late ends up in the user's next command line.
+func keepErrors(root *cobra.Command) *error {
+	var failed error
+	var wrap func(*cobra.Command)
+	wrap = func(cmd *cobra.Command) {
+		if run := cmd.RunE; run != nil {
+			cmd.RunE = func(cmd *cobra.Command, args []string) error {
+				failed = run(cmd, args)
+				return nil
+			}
+		}
+		for _, sub := range cmd.Commands() {
+			wrap(sub)
+		}
+	}
+	wrap(root)
+	return &failed
 }
 
 // The groups of commands in the help.

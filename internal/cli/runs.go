@@ -15,8 +15,14 @@ func (a *app) runsCmd() *cobra.Command {
 		Use:     "runs",
 		GroupID: groupLook,
 		Short:   "The runs kept in ./dcs-runs",
+		Long:    "The runs kept in ./dcs-runs; without a command they are listed.",
 		Args:    cobra.ArbitraryArgs,
-		RunE:    needsCommand,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return unknownCommand(cmd, args[0])
+			}
+			return a.runRunsList(defaultLimit)
+		},
 	}
 	var limit int
 	list := &cobra.Command{
@@ -25,10 +31,13 @@ func (a *app) runsCmd() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE:  func(*cobra.Command, []string) error { return a.runRunsList(limit) },
 	}
-	list.Flags().IntVarP(&limit, "limit", "n", 20, "at most so many; 0 lists all")
+	list.Flags().IntVar(&limit, "limit", defaultLimit, "at most so many; 0 lists all")
 	cmd.AddCommand(list)
 	return cmd
 }
+
+// defaultLimit is how many runs are listed: each is counted from its journal.
+const defaultLimit = 20
 
 func (a *app) runRunsList(limit int) error {
 	runs, err := rundir.List(rundir.Base)
