@@ -65,7 +65,8 @@ func (a *app) runHostsCheck(o *options, file string, names []string) error {
 	defer probe.remove()
 	ctx, cancel := context.WithTimeout(context.Background(), checkLimit)
 	defer cancel()
-	found := make(chan *checked)
+	a.listen() // so that an interrupt removes what was made here
+	found := make(chan *checked, len(list))
 	for _, h := range list {
 		go func() { found <- check(ctx, connector, h, probe) }()
 	}
@@ -75,7 +76,12 @@ func (a *app) runHostsCheck(o *options, file string, names []string) error {
 		if left := len(list) - i; left > 1 {
 			a.con.Status(fmt.Sprintf("%d of %d hosts have answered", i, len(list)))
 		}
-		c := <-found
+		var c *checked
+		select {
+		case c = <-found:
+		case sig := <-a.signals:
+			return &problem{err: fmt.Errorf("%s: the check was not finished", signalWord(sig)), code: ExitCancelled}
+		}
 		a.con.Status("")
 		if c.err != nil || c.hello.CwdError != "" {
 			bad++

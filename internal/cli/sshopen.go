@@ -29,6 +29,17 @@ func (a *app) checkSSH(o *options, hs []*hosts.Host) error {
 		return usagef("%w", err)
 	}
 	a.ssh = &sshSetup{config: config, said: map[string]bool{}}
+	// The same is often wrong for every host; it is said once.
+	var texts []string
+	concerned := map[string][]*hosts.Host{}
+	note := func(h *hosts.Host, text string) {
+		text = strings.TrimPrefix(text, h.Name+": ")
+		if len(concerned[text]) == 0 {
+			texts = append(texts, text)
+		}
+		concerned[text] = append(concerned[text], h)
+		a.ssh.said[h.Name+": "+text] = true
+	}
 	for _, h := range hs {
 		if h.Link != "ssh" {
 			continue
@@ -36,12 +47,15 @@ func (a *app) checkSSH(o *options, hs []*hosts.Host) error {
 		for _, address := range h.Addresses {
 			_, warnings, err := config.Resolve(h, address)
 			for _, w := range warnings {
-				a.sshWarning(h.Name, w)
+				note(h, w)
 			}
 			if err != nil {
-				a.sshWarning(h.Name, err.Error())
+				note(h, err.Error())
 			}
 		}
+	}
+	for _, text := range texts {
+		a.warn("%s: %s", nameList(concerned[text], 4), text)
 	}
 	return nil
 }
