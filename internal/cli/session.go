@@ -98,7 +98,11 @@ func (s *session) drive(feed func(ctx context.Context) error) int {
 
 // report writes notices and keeps the progress line until the end.
 func (s *session) report(over <-chan struct{}) {
-	every := time.NewTicker(500 * time.Millisecond)
+	pause := 2 * time.Second
+	if s.con.Live() {
+		pause = 500 * time.Millisecond
+	}
+	every := time.NewTicker(pause)
 	defer every.Stop()
 	lastPlain := time.Now()
 	for {

@@ -1,0 +1,152 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// terminal opens a pseudo-terminal: what a person types and what a program has.
+func terminal(t *testing.T) (person, program *os.File) {
+	t.Helper()
+	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Skip("no pseudo-terminals here: ", err)
+	}
+	t.Cleanup(func() { person.Close() })
+	conn, err := person.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	number := 0
+	conn.Control(func(fd uintptr) {
+		if err = unix.IoctlSetPointerInt(int(fd), unix.TIOCSPTLCK, 0); err == nil {
+			number, err = unix.IoctlGetInt(int(fd), unix.TIOCGPTN)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { program.Close() })
+	return person, program
+}
+
+// onTerminal runs the program in dir on a terminal of its own.
+func onTerminal(t *testing.T, dir string, args ...string) (cmd *exec.Cmd, person *os.File) {
+	t.Helper()
+	person, program := terminal(t)
+	path, err := exec.LookPath("dcs-tui") // testscript puts it there
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd = exec.Command(path, args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "TERM=xterm", "LANG=C.UTF-8", "HOME="+dir, "TEST_BASES="+filepath.Join(dir, "base"))
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = program, program, program
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if cmd.ProcessState == nil {
+			cmd.Process.Kill()
+			cmd.Wait()
+		}
+	})
+	program.Close()
+	return cmd, person
+}
+
+// readUntil reads what the program shows until it matches.
+func readUntil(t *testing.T, person *os.File, pattern string) string {
+	t.Helper()
+	if err := person.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	want := regexp.MustCompile(pattern)
+	var shown []byte
+	var b [4096]byte
+	for {
+		n, err := person.Read(b[:])
+		shown = append(shown, b[:n]...)
+		if want.Match(shown) {
+			return string(shown)
+		}
+		if err != nil {
+			t.Fatalf("%s was not shown (%v):\n%q", pattern, err, shown)
+		}
+	}
+}
+
+func writeFile(t *testing.T, dir, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// DESIGN 8: closing the terminal leaves a headless dispatcher: the queue goes on,
+// and what would have been shown is in dispatcher.log.
+func TestTheTerminalIsClosed(t *testing.T) {
+	dir := t.TempDir()
+	writeFile(t, dir, "jobs.txt", "echo 1 > ran; while [ -e jobs.txt -a ! -e gate ]; do sleep 0.02; done\necho 2\n")
+	cmd, person := onTerminal(t, dir, "run", "--name", "r", "jobs.txt")
+	readUntil(t, person, `0/2  1 running`)
+	person.Close()
+	log := filepath.Join(dir, "dcs-runs", "r", "dispatcher.log")
+	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		if b, _ := os.ReadFile(log); strings.Contains(string(b), "the terminal is gone") {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("dispatcher.log does not say that the terminal is gone")
+		}
+	}
+	writeFile(t, dir, "gate", "")
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("%v", err)
+	}
+	b, err := os.ReadFile(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := string(b); !strings.Contains(text, "all jobs succeeded") || strings.ContainsRune(text, 0x1b) {
+		t.Errorf("dispatcher.log: %q", text)
+	}
+}
+
+// Ctrl-C typed on the terminal reaches the dispatcher and no job: the helper and
+// its supervisors have a session of their own.
+func TestCtrlCEndsNoJob(t *testing.T) {
+	dir := t.TempDir()
+	writeFile(t, dir, "jobs.txt", "echo 1 > ran; while [ -e jobs.txt -a ! -e gate ]; do sleep 0.02; done; echo done > done\necho 2\n")
+	cmd, person := onTerminal(t, dir, "run", "--name", "r", "jobs.txt")
+	readUntil(t, person, `0/2  1 running`)
+	if _, err := person.WriteString("\x03"); err != nil {
+		t.Fatal(err)
+	}
+	readUntil(t, person, `waiting for 1 running job; Ctrl-C again`)
+	writeFile(t, dir, "gate", "")
+	shown := readUntil(t, person, `dcs-tui resume r`)
+	if !strings.Contains(shown, "ok") {
+		t.Errorf("the running job was not let finish: %q", shown)
+	}
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != ExitLeft {
+		t.Errorf("%v, want exit %d", err, ExitLeft)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "done")); err != nil {
+		t.Errorf("%v", err)
+	}
+}
