@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -35,8 +36,14 @@ func (e *engine) retryNotice(r *jobs.Record) Notice {
 	if why == "" && r.Outcome != nil {
 		why = results.Cause(jobs.Failed, "", r.Outcome)
 	}
-	return Notice{At: r.At.Time(), Host: e.hostOf(r), Job: r.Job,
-		Text: fmt.Sprintf("attempt %s failed (%s), %d failed so far, tried again", r.Attempt(), why, j.Failures)}
+	tries := cmp.Or(j.Spec.Tries, e.cfg.Sched.Tries, sched.DefaultTries)
+	text := fmt.Sprintf("attempt %s failed (%s), %d of %d tries used, next", r.Attempt(), why, j.Failures, tries)
+	if wait := r.Retry.Sub(r.At); r.Retry > 0 && wait > 0 {
+		text += fmt.Sprintf(" in %s", results.HumanDuration(wait))
+	} else {
+		text += " as soon as a slot is free"
+	}
+	return Notice{At: r.At.Time(), Host: e.hostOf(r), Job: r.Job, Text: text}
 }
 
 func (e *engine) hostOf(r *jobs.Record) string {

@@ -24,6 +24,9 @@ type Config struct {
 	BackoffCap    time.Duration // longest pause between connection attempts (B1); 0: 1 min
 }
 
+// DefaultTries is how often a job is tried in all when nothing else is said (D2).
+const DefaultTries = 3
+
 // Core is the state machine. It is not safe for concurrent use: one goroutine
 // owns it and the table in it.
 type Core struct {
@@ -87,7 +90,7 @@ func New(cfg Config, t *jobs.Table, hs []*hosts.Host) *Core {
 		times:   newRunTimes(),
 	}
 	if c.cfg.Tries <= 0 {
-		c.cfg.Tries = 3
+		c.cfg.Tries = DefaultTries
 	}
 	if c.cfg.GiveUp <= 0 {
 		c.cfg.GiveUp = 10 * time.Minute
