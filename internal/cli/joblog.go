@@ -62,9 +62,10 @@ func (l *jobLog) Close() error { return l.f.Close() }
 // ended.
 func finished(run *rundir.Run, t *jobs.Table) []results.Result {
 	var list []results.Result
+	where := readPlaces(run)
 	for i := range t.Jobs {
 		if j := &t.Jobs[i]; j.State.Terminal() {
-			list = append(list, results.FromJob(run.UID(), run.Name(), jobs.StampOf(run.Asked.Created), run.Dir, j))
+			list = append(list, resultOf(run, where, j))
 		}
 	}
 	sort.SliceStable(list, func(i, k int) bool { return list[i].Seq < list[k].Seq })

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
@@ -48,6 +49,12 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: commands,
+		Condition: func(cond string) (bool, error) {
+			if cond != "mounts" {
+				return false, fmt.Errorf("there is no condition %q", cond)
+			}
+			return exec.Command("unshare", "-m", "true").Run() == nil, nil
+		},
 	})
 }
 

@@ -39,6 +39,7 @@ type session struct {
 	earlier int64     // results up to this number are of earlier sessions
 	began   time.Time // of this session
 	first   jobs.ID   // of the jobs that this session may add
+	places  places    // the reporter's, then drive's
 	used    usage     // the reporter's, then the summary's
 
 	cancelled atomic.Bool     // a person cancelled the run
@@ -73,7 +74,9 @@ func (s *session) drive(feed func(ctx context.Context) error) int {
 	})
 
 	s.consume()
+	var lastLook *dispatch.Snapshot // a short run has seen no other
 	if snap := s.d.Snapshot(); snap != nil {
+		lastLook = snap
 		s.used.note(time.Now(), snap, s.flags.MaxSlots)
 	}
 	cancel()
@@ -82,6 +85,9 @@ func (s *session) drive(feed func(ctx context.Context) error) int {
 	finish, err := s.d.Close()
 	close(over)
 	others.Wait()
+	if lastLook != nil {
+		s.places.note(lastLook)
+	}
 	s.flushNotices()
 	s.logs.Close()
 	for _, l := range s.joblogs {
@@ -120,6 +126,7 @@ func (s *session) report(over <-chan struct{}) {
 			continue
 		}
 		now := time.Now()
+		s.places.note(snap)
 		s.used.note(now, snap, s.flags.MaxSlots)
 		switch {
 		case snap.Finished:

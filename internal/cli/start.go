@@ -79,6 +79,7 @@ func (a *app) start(o *owned, f *runFlags, inv *loadedInventory, env []jobs.EnvV
 		notices: newNoticeQueue(), logs: newHostLogs(o.run), earlier: o.table.Seq, began: time.Now(),
 		first: jobs.ID(len(o.table.Jobs) + len(o.waiting) + 1)}
 	s.used.last = s.began
+	s.places.run = o.run
 	s.input, s.endInput = context.WithCancel(context.Background())
 	connector, err := a.connector(&f.options, inv.Hosts, s.logs.Write)
 	if err != nil {

@@ -38,6 +38,9 @@ func (s *session) summary(finish sched.Finish, code int) []string {
 		lines = append(lines, text)
 	}
 	lines = append(lines, "logs: "+cleanLine(filepath.Join(runDirText(s.run), rundir.AttemptsDir, "*"))+"/JOB.ATTEMPT.out and .err")
+	if n := len(s.places.said); n > 0 {
+		lines = append(lines, "      "+plural(n, "host")+" did not share that directory and kept them: results --json names the files")
+	}
 	return append(lines, s.advice(finish)...)
 }
 
