@@ -70,7 +70,7 @@ func (s *slot) open(index int) error {
 	// job's peak memory. Two, not one: with one the runtime takes the only processor
 	// away from each blocking call at once, and wakes its monitor for each return.
 	runtime.GOMAXPROCS(2)
-	debug.SetGCPercent(50)
+	debug.SetGCPercent(20)
 	// Children that lose their parent come to us, so the tree can be found.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("becoming a subreaper: %w", err)
