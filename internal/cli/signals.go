@@ -35,7 +35,9 @@ func (i *interrupts) signal(s os.Signal) wish {
 	case syscall.SIGHUP:
 		return wishDetach
 	case syscall.SIGTERM:
-		i.asked = max(i.asked, 2)
+		if i.asked = max(i.asked+1, 2); i.asked > 2 {
+			return wishQuit
+		}
 		return wishStop
 	case syscall.SIGINT:
 		i.asked++

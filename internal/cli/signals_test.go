@@ -20,6 +20,8 @@ func TestInterrupts(t *testing.T) {
 		{"Ctrl-C thrice", false, []os.Signal{ctrlC, ctrlC, ctrlC}, []wish{wishDrain, wishStop, wishQuit}},
 		{"cancel by choice", true, []os.Signal{ctrlC, ctrlC}, []wish{wishCancel, wishStop}},
 		{"SIGTERM at once", false, []os.Signal{term, ctrlC}, []wish{wishStop, wishQuit}},
+		{"SIGTERM twice", false, []os.Signal{term, term}, []wish{wishStop, wishQuit}},
+		{"Ctrl-C and SIGTERM", false, []os.Signal{ctrlC, term, term}, []wish{wishDrain, wishStop, wishQuit}},
 		{"SIGTERM never cancels", true, []os.Signal{term}, []wish{wishStop}},
 		{"the terminal closes", false, []os.Signal{hup, ctrlC}, []wish{wishDetach, wishDrain}},
 		{"a pipe breaks", false, []os.Signal{pipe, ctrlC}, []wish{wishNothing, wishDrain}},
