@@ -31,6 +31,7 @@ type agent struct {
 	reports <-chan hosts.Message
 	dial    context.CancelFunc // ends the connection attempt under way, nil if none
 	dialed  chan dialed
+	greeted bool          // the core has answered HostUp: withdrawals come before the first ping renews the lease
 	uptime  time.Duration // host's clock, as last told
 	pings   int64
 	alive   chan error // answer of the link's own keepalive, nil if none is under way
@@ -118,7 +119,9 @@ func (a *agent) run() {
 			a.down(&hosts.Error{Host: a.host.Name, Class: hosts.Broken,
 				Err: fmt.Errorf("more than %d orders wait for it: it takes none", mailbox)})
 		case <-ping.C:
-			a.ping()
+			if a.greeted {
+				a.ping()
+			}
 		case <-keep.C:
 			a.keepAlive()
 		case err := <-a.alive:
@@ -145,6 +148,10 @@ func (a *agent) obey(o any) {
 		a.say(a.launch(o))
 	case sched.SetLimit:
 		a.say(&hosts.Limit{Slots: o.Slots})
+		if !a.greeted {
+			a.greeted = true
+			a.ping()
+		}
 	case sched.Withdraw:
 		a.say(&hosts.Withdraw{Epoch: a.epoch(), Attempts: o.Attempts})
 	case sched.Kill:
@@ -213,7 +220,7 @@ func (a *agent) connected(r dialed) {
 	for _, w := range hello.Warnings {
 		a.notice(w)
 	}
-	a.ping()
+	a.greeted = false
 	a.tell(sched.HostUp{Host: a.host.Name, Hello: hello})
 }
 

@@ -25,6 +25,7 @@ func TestOutcomes(t *testing.T) {
 		{job("1.1", "echo out; echo err >&2"), jobs.Outcome{}, ""},
 		{job("2.1", "echo first >&2; echo second >&2; exit 7"), jobs.Outcome{Exit: 7}, "second"},
 		{job("3.1", "kill -9 $$"), jobs.Outcome{Signal: "SIGKILL"}, ""},
+		{job("9.1", "kill -40 $$"), jobs.Outcome{Signal: "SIG40"}, ""}, // a real-time signal has no name of its own
 		{job("4.1", "no-such-command-anywhere"), jobs.Outcome{Exit: 127}, "no-such-command-anywhere"},
 		{job("5.1", "/etc/passwd"), jobs.Outcome{Exit: 126}, "denied"},
 		{missing, jobs.Outcome{Exit: 127}, "/nonexistent/place"},

@@ -262,7 +262,7 @@ func (s *slot) wait(pid int, o *jobs.Outcome) {
 	o.Ended = wall()
 	o.Exit, o.Signal = ws.ExitStatus(), ""
 	if ws.Signaled() {
-		o.Exit, o.Signal = 0, unix.SignalName(ws.Signal())
+		o.Exit, o.Signal = 0, jobs.SignalName(int(ws.Signal()))
 	}
 	o.CPU = timeOf(ru.Utime) + timeOf(ru.Stime)
 	o.MaxRSSBytes = ru.Maxrss << 10

@@ -132,7 +132,7 @@ func (h *helper) supervisorEnded(pid int, ws syscall.WaitStatus) {
 	if crashed {
 		how := fmt.Sprintf("exit %d", ws.ExitStatus())
 		if ws.Signaled() {
-			how = unix.SignalName(ws.Signal())
+			how = jobs.SignalName(int(ws.Signal()))
 		}
 		h.troubleLocked(fmt.Sprintf("the supervisor of slot %d died (%s); its last words: %s", s.slot, how, lastWords(s.log)))
 		for id, r := range h.running {
