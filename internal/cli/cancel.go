@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bufio"
-	"context"
 	"os"
 	"strings"
 	"time"
@@ -158,10 +157,7 @@ func (a *app) cancelOurselves(cmd *cobra.Command, f *runFlags, run *rundir.Run) 
 	}
 	s.cancelled.Store(true)
 	s.d.Do(sched.Cancel{All: true, Why: "cancelled by a person"})
-	code := s.drive(func(ctx context.Context) error {
-		submitAll(ctx, s.d, o.waiting, true, s.warnStore)
-		return nil
-	})
+	code := s.drive(s.submitWaiting)
 	if code == ExitCancelled || code == ExitOK || code == ExitFailed {
 		code = ExitOK // it did what it was asked
 	}

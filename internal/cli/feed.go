@@ -12,6 +12,22 @@ import (
 // enough that the first starts while a million others are still on their way.
 const submitBlock = 10_000
 
+// submitWaiting submits the jobs that are stored and not yet part of the run.
+func (s *session) submitWaiting(ctx context.Context) error {
+	s.unread = !submitAll(ctx, s.d, s.waiting, true, s.warnStore)
+	return nil
+}
+
+// countWaiting shows in the table, which is ours again, what an early end kept
+// from being submitted: to a person those jobs are queued.
+func (s *session) countWaiting() {
+	for len(s.waiting) > 0 && int(s.waiting[0].ID) <= len(s.table.Jobs) {
+		s.waiting = s.waiting[1:]
+	}
+	s.table.Specs = append(s.table.Specs[:len(s.table.Jobs)], s.waiting...)
+	acceptRest(s.table)
+}
+
 // submitAll hands jobs over in blocks. What cannot be stored (a full disk) is
 // tried again until it can: jobs are not lost because of it. It ends early when
 // ctx does.

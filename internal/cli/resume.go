@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -84,10 +83,7 @@ func (a *app) runResume(cmd *cobra.Command, f *runFlags, args []string) error {
 		return err
 	}
 	a.con.Line(s.recovered(before, len(o.waiting)))
-	a.code = s.drive(func(ctx context.Context) error {
-		submitAll(ctx, s.d, o.waiting, true, s.warnStore)
-		return nil
-	})
+	a.code = s.drive(s.submitWaiting)
 	return nil
 }
 

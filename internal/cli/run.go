@@ -131,8 +131,7 @@ func (a *app) runRun(cmd *cobra.Command, f *runFlags, args []string) error {
 		if streaming {
 			return s.stream(ctx)
 		}
-		submitAll(ctx, s.d, specs, true, s.warnStore)
-		return nil
+		return s.submitWaiting(ctx)
 	})
 	return nil
 }

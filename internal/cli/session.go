@@ -29,6 +29,7 @@ type session struct {
 	d       *dispatch.Dispatcher
 	table   *jobs.Table // the dispatcher's until Close has returned
 	journal *journal.Journal
+	waiting []*jobs.Spec // stored, to be submitted
 
 	notices *noticeQueue
 	logs    *hostLogs
@@ -47,7 +48,7 @@ type session struct {
 	endInput  context.CancelFunc
 	stopWhy   atomic.Value
 	inputErr  error // what was wrong with standard input; the feeder's, then drive's
-	unread    bool  // the end of standard input was not seen; the feeder's, then drive's
+	unread    bool  // not all jobs were read or submitted; the feeder's, then drive's
 }
 
 // drive runs the session to its end and returns the exit code. feed submits the
@@ -74,10 +75,9 @@ func (s *session) drive(feed func(ctx context.Context) error) int {
 	})
 
 	s.consume()
-	var lastLook *dispatch.Snapshot // a short run has seen no other
-	if snap := s.d.Snapshot(); snap != nil {
-		lastLook = snap
-		s.used.note(time.Now(), snap, s.flags.MaxSlots)
+	last := s.d.Snapshot() // a short run has seen no other
+	if last != nil {
+		s.used.note(time.Now(), last, s.flags.MaxSlots)
 	}
 	cancel()
 	feeder.Wait()
@@ -85,8 +85,8 @@ func (s *session) drive(feed func(ctx context.Context) error) int {
 	finish, err := s.d.Close()
 	close(over)
 	others.Wait()
-	if lastLook != nil {
-		s.places.note(lastLook)
+	if last != nil {
+		s.places.note(last)
 	}
 	s.flushNotices()
 	s.logs.Close()

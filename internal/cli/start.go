@@ -75,7 +75,7 @@ func (o *owned) storeSpecs(stored int) func([]*jobs.Spec) error {
 // start begins to dispatch and returns the session to drive.
 func (a *app) start(o *owned, f *runFlags, inv *loadedInventory, env []jobs.EnvVar) (*session, error) {
 	asked := o.run.Asked
-	s := &session{app: a, con: a.con, run: o.run, flags: f, table: o.table, journal: o.journal,
+	s := &session{app: a, con: a.con, run: o.run, flags: f, table: o.table, journal: o.journal, waiting: o.waiting,
 		notices: newNoticeQueue(), logs: newHostLogs(o.run), earlier: o.table.Seq, began: time.Now(),
 		first: jobs.ID(len(o.table.Jobs) + len(o.waiting) + 1)}
 	s.used.last = s.began

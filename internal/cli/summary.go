@@ -14,6 +14,7 @@ import (
 
 // conclude writes the summary, runs --on-done and returns the exit code.
 func (s *session) conclude(finish sched.Finish) int {
+	s.countWaiting()
 	code := exitOf(finish.How, s.table.Counts, s.cancelled.Load(), s.unread)
 	if s.inputErr != nil {
 		s.app.complain(usagef("%w", s.inputErr))
