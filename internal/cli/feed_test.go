@@ -1,10 +1,14 @@
 package cli
 
 import (
+	"io"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/rundir"
 )
 
 // A run that was drained or stopped before all its jobs were submitted has jobs
@@ -35,6 +39,55 @@ func TestUnsubmittedJobsAreLeft(t *testing.T) {
 		}
 		if got := exitOf(sched.Drained, table.Counts, false, false); got != want {
 			t.Errorf("%d accepted: exit %d, want %d", accepted, got, want)
+		}
+	}
+}
+
+// A dispatcher may die at any instant: jobs that it had stored and not submitted
+// are submitted by resume; a run whose jobs were not all stored is refused.
+func TestJobsOfADeadDispatcher(t *testing.T) {
+	for _, test := range []struct {
+		asked, stored, accepted int
+		refused                 bool
+	}{{3, 3, 0, false}, {3, 3, 2, false}, {3, 2, 0, true}, {3, 0, 0, true}} {
+		run, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "r", rundir.Asked{
+			Cwd: "/", JobsFile: "jobs.txt", Options: map[string]any{optionJobs: int64(test.asked)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := &app{con: &console{w: io.Discard}}
+		o, err := a.own(run, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for id := 1; id <= test.stored; id++ {
+			if err := run.AppendSpecs([]*jobs.Spec{{ID: jobs.ID(id), Command: "true", Options: jobs.NoOptions}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if test.accepted > 0 {
+			if err := o.journal.Append([]jobs.Record{{Kind: jobs.KindAccepted, Job: 1, Count: test.accepted}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := o.journal.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if run, err = rundir.Open(run.Dir); err != nil {
+			t.Fatal(err)
+		}
+		if o, err = a.own(run, false); err != nil {
+			t.Fatal(err)
+		}
+		if len(o.waiting) != test.stored-test.accepted || len(o.table.Specs) != test.accepted {
+			t.Errorf("%+v: %d waiting, %d in the table", test, len(o.waiting), len(o.table.Specs))
+		}
+		err = o.whole()
+		if (err != nil) != test.refused || err != nil && !strings.Contains(err.Error(), "none of them was started") {
+			t.Errorf("%+v: %v", test, err)
+		}
+		if err := o.journal.Close(); err != nil {
+			t.Error(err)
 		}
 	}
 }
