@@ -77,7 +77,7 @@ func makeClaim(dirfd int, network bool, c *claim) error {
 	name := c.attempt.String() + "." + string(jobs.FileClaim)
 	token := c.append(make([]byte, 0, 200))
 	if !network {
-		fd, err := openat(dirfd, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, 0o666)
+		fd, err := openat(dirfd, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, 0o600)
 		if err == unix.EEXIST {
 			return errClaimed
 		}
@@ -87,7 +87,7 @@ func makeClaim(dirfd int, network bool, c *claim) error {
 		return finish(fd, token)
 	}
 	temp := fmt.Sprintf("%s.%d.%d.%d", name, os.Getpid(), uptime(), claimCount.Add(1))
-	fd, err := openat(dirfd, temp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, 0o666)
+	fd, err := openat(dirfd, temp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}

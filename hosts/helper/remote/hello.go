@@ -201,7 +201,7 @@ func listed(dir, name string) bool {
 // tryWrite makes dir and writes a sentinel's worth of bytes there for good, so
 // that a directory that is read-only or full is found now, not by the first job.
 func tryWrite(dir string) error {
-	if err := os.MkdirAll(dir, 0o777); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
 	f, err := os.CreateTemp(dir, ".try-*")

@@ -207,7 +207,7 @@ func (h *helper) readClaim(id jobs.AttemptID) (c claim, a hosts.Answer, err erro
 func (h *helper) tombstone(id jobs.AttemptID) error {
 	dir := jobs.AttemptFile(h.dir, id, jobs.FileClaim)
 	dir = dir[:len(dir)-len(id.String()+".claim")]
-	if err := os.MkdirAll(dir, 0o777); err != nil {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
 	fd, err := openat(unix.AT_FDCWD, dir, unix.O_RDONLY|unix.O_DIRECTORY, 0)

@@ -42,6 +42,7 @@ type slot struct {
 	watch watch
 	buf   []byte // specs are read into it
 	line  []byte // reports are written in it
+	owed  *owed  // an exit that is sealed and not yet reported, nil if none
 }
 
 // slotMain is `__slot SPOOL INDEX GENERATION`. It returns when there is nothing
@@ -135,6 +136,9 @@ func (s *slot) loop() {
 	var ticket [ticketBytes]byte
 	for !s.superfluous() {
 		s.reap()
+		if !ticketWaits() {
+			s.pay()
+		}
 		n, err := unix.Read(ticketFD, ticket[:])
 		if err == unix.EINTR {
 			continue
@@ -151,9 +155,37 @@ func (s *slot) loop() {
 			s.report(&report{kind: repTrouble, attempt: id, why: ticketReturned})
 			break
 		}
+		before := s.owed
 		s.run(generation, id)
+		if s.owed == before { // nothing was started that would have carried it
+			s.pay()
+		}
 	}
+	s.pay()
 	s.leave()
+}
+
+// owed is what remains to be said of an attempt whose sentinel is in place. It
+// waits until the next job has been started, when there is one: the slot is busy
+// again first, and two reports travel in one write.
+type owed struct {
+	a    *attempt
+	exit *report
+}
+
+// pay lets go of the attempt that is owed a report, and reports it.
+func (s *slot) pay() {
+	if o := s.owed; o != nil {
+		s.owed = nil
+		s.drop(o.a, o.exit)
+	}
+}
+
+// ticketWaits says whether the next ticket can be read at once.
+func ticketWaits() bool {
+	fds := []unix.PollFd{{Fd: ticketFD, Events: unix.POLLIN}}
+	n, err := unix.Poll(fds, 0)
+	return err == nil && n == 1 && fds[0].Revents&unix.POLLIN != 0
 }
 
 // ticketReturned tells the helper to ring once more for that attempt.
@@ -192,10 +224,18 @@ func (s *slot) reap() {
 	}
 }
 
-// report writes one line for the helper, or drops it: it never waits.
-func (s *slot) report(r *report) {
-	r.by = s.by
-	s.line = r.append(s.line[:0])
+// report writes lines for the helper, or drops them: it never waits.
+func (s *slot) report(rs ...*report) {
+	s.line = s.line[:0]
+	for _, r := range rs {
+		r.by = s.by
+		have := len(s.line)
+		s.line = r.append(s.line)
+		if len(s.line) > maxReport && have > 0 { // together they are too long for one write
+			unix.Write(s.reports, s.line[:have])
+			s.line = append(s.line[:0], s.line[have:]...)
+		}
+	}
 	if len(s.line) <= maxReport {
 		unix.Write(s.reports, s.line)
 	}
@@ -212,7 +252,7 @@ func (s *slot) shard(id jobs.ID) (int, error) {
 	dir := filepath.Join(s.cfg.Dir, "attempts", name)
 	fd, err := openat(unix.AT_FDCWD, dir, unix.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err == unix.ENOENT {
-		if err := os.MkdirAll(dir, 0o777); err != nil {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return -1, err
 		}
 		fd, err = openat(unix.AT_FDCWD, dir, unix.O_RDONLY|unix.O_DIRECTORY, 0)

@@ -18,7 +18,7 @@ import (
 // reserve makes the file that will be the sentinel and its 512 bytes, so that a
 // disk that fills up meanwhile cannot keep the outcome from being written.
 func reserve(dir int, id jobs.AttemptID, network bool) (int, error) {
-	fd, err := openat(dir, id.String()+"."+string(jobs.FileReserved), unix.O_RDWR|unix.O_CREAT|unix.O_TRUNC, 0o666)
+	fd, err := openat(dir, id.String()+"."+string(jobs.FileReserved), unix.O_RDWR|unix.O_CREAT|unix.O_TRUNC, 0o600)
 	if err != nil {
 		return -1, err
 	}
@@ -60,9 +60,11 @@ func (s *slot) finish(a *attempt, dir int, o *jobs.Outcome) {
 	s.close(a)
 	exit := &report{kind: repExited, attempt: a.id, outcome: *o}
 	if err == nil {
-		s.drop(a, exit)
+		s.pay() // of a job before this one that could not be started
+		s.owed = &owed{a, exit}
 		return
 	}
+	s.pay()
 	s.forgetShard() // perhaps its handle is stale
 	s.report(&report{kind: repTrouble, attempt: a.id,
 		why: fmt.Sprintf("the outcome of %s could not be written to %s: %v; kept on the host, tried again", a.id, s.cfg.Dir, err)})

@@ -121,10 +121,10 @@ func (s *slot) makeFiles(a *attempt, dir int) (err error) {
 	id := a.id.String()
 	// Appending, so that two writers to one file do not overwrite each other.
 	const flags = unix.O_CREAT | unix.O_TRUNC | unix.O_APPEND
-	if a.out, err = openat(dir, id+".out", flags|unix.O_WRONLY, 0o666); err != nil {
+	if a.out, err = openat(dir, id+".out", flags|unix.O_WRONLY, 0o600); err != nil {
 		return err
 	}
-	if a.err, err = openat(dir, id+".err", flags|unix.O_RDWR, 0o666); err != nil {
+	if a.err, err = openat(dir, id+".err", flags|unix.O_RDWR, 0o600); err != nil {
 		return err
 	}
 	a.reserve, err = reserve(dir, a.id, s.cfg.Network)
@@ -154,13 +154,18 @@ func (s *slot) refuse(a *attempt, err error) {
 	s.drop(a, &report{kind: repRefused, attempt: a.id, why: err.Error()})
 }
 
-// drop lets go of a taken spec, then says why. The file goes back to the helper
-// for another spec, which is cheaper than a new one, unless it is a large one.
+// drop lets go of a taken spec, then says why.
 func (s *slot) drop(a *attempt, r *report) {
+	s.release(a)
+	s.report(r)
+}
+
+// release gives a taken spec's file back to the helper for another spec, which is
+// cheaper than a new one, unless it is a large one.
+func (s *slot) release(a *attempt) {
 	if a.large || unix.Renameat(s.taken, a.taken, s.free, a.id.String()) != nil {
 		unix.Unlinkat(s.taken, a.taken, 0)
 	}
-	s.report(r)
 }
 
 // execute starts the shell, waits for it and writes down how it ended.
@@ -176,7 +181,14 @@ func (s *slot) execute(a *attempt, dir int, job *hosts.LaunchJob) {
 	}
 	if err == nil {
 		s.watch.begin(a.id, pid, job.Timeout)
-		s.report(&report{kind: repStarted, attempt: a.id, job: pid, at: o.Started})
+		started := &report{kind: repStarted, attempt: a.id, job: pid, at: o.Started}
+		if last := s.owed; last != nil {
+			s.owed = nil
+			s.release(last.a)
+			s.report(last.exit, started)
+		} else {
+			s.report(started)
+		}
 		s.wait(pid, &o)
 		o.TimedOut, o.Stopped = s.watch.end()
 		o.LeftChildren = s.leftChildren()

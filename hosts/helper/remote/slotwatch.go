@@ -203,7 +203,7 @@ func (w *watch) touch() {
 		return
 	}
 	path := BeatFile(w.slot.cfg.Dir, w.slot.cfg.Host)
-	fd, err := openat(unix.AT_FDCWD, path, unix.O_WRONLY|unix.O_CREAT, 0o666)
+	fd, err := openat(unix.AT_FDCWD, path, unix.O_WRONLY|unix.O_CREAT, 0o600)
 	if err == nil {
 		finish(fd, fmt.Appendf(nil, "%019d %s\n", wall(), w.slot.cfg.Boot))
 	}
