@@ -23,6 +23,11 @@ type agent struct {
 	cancel context.CancelFunc
 	hello  atomic.Pointer[hosts.Hello] // the newest; read by the engine
 	choked chan struct{}               // room for one: an order was dropped
+	// uptime is the host's clock as of the newest sign of life that the core has
+	// taken note of while it held the host for linked; written by the engine. Leases
+	// are counted from it and from nothing later, so that the core, which knows when
+	// it saw that sign, also knows when they have run out.
+	uptime atomic.Int64
 
 	cutOnce sync.Once
 
@@ -31,13 +36,13 @@ type agent struct {
 	reports <-chan hosts.Message
 	dial    context.CancelFunc // ends the connection attempt under way, nil if none
 	dialed  chan dialed
-	greeted bool          // the core has answered HostUp: withdrawals come before the first ping renews the lease
-	uptime  time.Duration // host's clock, as last told
+	greeted bool // the core has answered HostUp: withdrawals come before the first ping renews the lease
 	pings   int64
 	alive   chan error // answer of the link's own keepalive, nil if none is under way
 	reads   map[int64]readRequest
 	readID  int64
-	bye     bool
+	bye     *goodbye // nil until it is time to leave
+	clean   bool     // nothing of the run is left on the host, or nothing was
 }
 
 // dialed is the outcome of a connection attempt.
@@ -46,8 +51,10 @@ type dialed struct {
 	err    error
 }
 
-// goodbye tells the agent to take leave of its host and end.
-type goodbye struct{ end bool }
+// goodbye tells the agent to take leave of its host and end. With end the host
+// is cleaned of what jobs left behind; one that was used is looked for once more
+// if it is not connected.
+type goodbye struct{ end, used bool }
 
 const (
 	pingEvery      = 3 * time.Second
@@ -85,10 +92,14 @@ func (a *agent) cut() { a.cutOnce.Do(a.cancel) }
 // filesDir returns the directory that holds the attempts of this host: the run
 // directory, or "host:dir" when the host does not share it.
 func (a *agent) filesDir(runDir string) string {
-	if h := a.hello.Load(); h != nil && !h.Shared {
+	switch h := a.hello.Load(); {
+	case h == nil && a.d.cfg.HostDirs[a.host.Name] != "":
+		return a.d.cfg.HostDirs[a.host.Name]
+	case h == nil || h.Shared:
+		return runDir
+	default:
 		return a.host.Name + ":" + h.Dir
 	}
-	return runDir
 }
 
 func (a *agent) run() {
@@ -99,7 +110,7 @@ func (a *agent) run() {
 		keep.Stop()
 		a.hangUp()
 		a.cut()
-		a.d.inputs <- input{call: func(e *engine) { e.gone++ }} // the engine reads until all have gone
+		a.d.inputs <- input{call: func(e *engine) { e.left(a, a.clean) }} // the engine reads until all have gone
 	}()
 	for {
 		select {
@@ -131,7 +142,7 @@ func (a *agent) run() {
 					Err: fmt.Errorf("no answer to the link's keepalive: %w", err)})
 			}
 		}
-		if a.bye && a.worker == nil {
+		if a.bye != nil && a.worker == nil && a.dial == nil {
 			return
 		}
 	}
@@ -141,11 +152,15 @@ func (a *agent) run() {
 func (a *agent) obey(o any) {
 	switch o := o.(type) {
 	case sched.Connect:
-		a.connect()
+		if a.bye == nil {
+			a.connect()
+		}
 	case sched.Disconnect:
 		a.hangUp()
 	case sched.Launch:
-		a.say(a.launch(o))
+		for _, m := range a.launches(o) {
+			a.say(m)
+		}
 	case sched.SetLimit:
 		a.say(&hosts.Limit{Slots: o.Slots})
 		if !a.greeted {
@@ -161,19 +176,18 @@ func (a *agent) obey(o any) {
 	case readRequest:
 		a.read(o)
 	case goodbye:
-		a.bye = true
-		if a.dial != nil {
-			a.dial()
-		}
-		a.say(&hosts.Bye{End: o.end})
+		a.leave(&o)
 	}
 }
+
+// clock is the host's own, as the core knows it.
+func (a *agent) clock() time.Duration { return time.Duration(a.uptime.Load()) }
 
 func (a *agent) epoch() int { return a.d.cfg.Open.Epoch }
 
 // connect starts an attempt to reach the host; its outcome arrives on dialed.
 func (a *agent) connect() {
-	if a.worker != nil || a.dial != nil || a.bye {
+	if a.worker != nil || a.dial != nil {
 		return
 	}
 	ctx, cancel := context.WithCancel(a.ctx)
@@ -210,27 +224,48 @@ func join(a, b string) string {
 func (a *agent) connected(r dialed) {
 	a.dial, a.dialed = nil, nil
 	if r.err != nil {
-		a.tell(sched.HostDown{Host: a.host.Name, Err: r.err})
+		if a.bye == nil {
+			a.tell(sched.HostDown{Host: a.host.Name, Err: r.err})
+		}
 		return
 	}
 	a.worker, a.reports = r.worker, r.worker.Reports()
 	hello := r.worker.Hello()
-	a.uptime = hello.Uptime
+	saneHello(hello)
 	a.hello.Store(hello)
 	for _, w := range hello.Warnings {
 		a.notice(w)
 	}
 	a.greeted = false
+	if a.bye != nil {
+		a.say(&hosts.Bye{End: a.bye.end})
+		return
+	}
 	a.tell(sched.HostUp{Host: a.host.Name, Hello: hello})
 }
 
 // ended notes that the helper has gone: as asked, or by itself.
 func (a *agent) ended(err error) {
-	if a.bye && err == nil {
-		a.hangUp()
+	if a.bye == nil {
+		a.down(err)
 		return
 	}
-	a.down(err)
+	a.clean = a.clean || err == nil
+	a.hangUp()
+}
+
+// leave takes leave of the host.
+func (a *agent) leave(g *goodbye) {
+	a.bye = g
+	a.clean = !g.used
+	switch {
+	case a.worker != nil:
+		a.say(&hosts.Bye{End: g.end})
+	case g.used:
+		a.connect() // or what is under way already
+	case a.dial != nil:
+		a.hangUp()
+	}
 }
 
 // down notes that the link or the helper is gone and tells the core.
@@ -258,31 +293,16 @@ func (a *agent) hangUp() {
 	a.dropReads()
 }
 
-// say sends messages. An error means that the link is down; its end arrives on
-// reports, with the reason.
+// say sends a message. An error means that the link is down; its end arrives on
+// reports, with the reason. What could not be sent on a link that stays up is
+// said: the core finds out by probing.
 func (a *agent) say(m hosts.Message) {
-	if a.worker != nil {
-		_ = a.worker.Send(m)
+	if a.worker == nil {
+		return
 	}
-}
-
-// launch adds to an order what the host must know: everything of the job, and
-// until when, in the host's own clock, the batch may be accepted. The core
-// gives a silent host up no earlier than that.
-func (a *agent) launch(o sched.Launch) *hosts.Launch {
-	m := &hosts.Launch{Epoch: a.epoch(), ExpireUptime: a.uptime + a.host.LostAfterOrDefault(),
-		Jobs: make([]hosts.LaunchJob, len(o.Jobs))}
-	for i, p := range o.Jobs {
-		s := p.Spec
-		m.Jobs[i] = hosts.LaunchJob{
-			Attempt: p.Attempt, Command: s.Command, Cwd: s.Cwd, Env: s.Env, Params: s.Params,
-			Timeout: p.Timeout, Slots: s.Slots, GPUs: p.GPUs,
-		}
-		if s.Setup != "" {
-			m.Jobs[i].Setup = join(join(a.host.Setup, a.d.cfg.Open.Setup), s.Setup)
-		}
+	if err := a.worker.Send(m); err != nil && a.worker.Err() == nil {
+		a.notice(fmt.Sprintf("%s could not be sent: %v", m.Word(), err))
 	}
-	return m
 }
 
 // ping keeps the helper alive and extends the lease to lost_after (or the
@@ -290,7 +310,7 @@ func (a *agent) launch(o sched.Launch) *hosts.Launch {
 func (a *agent) ping() {
 	a.pings++
 	lease := max(a.host.LostAfterOrDefault(), a.d.cfg.Open.Buffer)
-	a.say(&hosts.Ping{Seq: a.pings, LeaseUptime: a.uptime + lease})
+	a.say(&hosts.Ping{Seq: a.pings, LeaseUptime: a.clock() + lease})
 }
 
 // keepAlive asks the link itself for a sign of life: answered without beats, a
@@ -306,30 +326,6 @@ func (a *agent) keepAlive() {
 		defer cancel()
 		answer <- w.KeepAlive(ctx)
 	}()
-}
-
-// report turns what the helper said into an event.
-func (a *agent) report(m hosts.Message) {
-	name := a.host.Name
-	switch m := m.(type) {
-	case *hosts.Beat:
-		a.uptime = m.Uptime
-		a.tell(sched.HostBeat{Host: name, Beat: m})
-	case *hosts.Started:
-		a.tell(sched.AttemptsStarted{Host: name, Msg: m})
-	case *hosts.Exits:
-		a.tell(sched.AttemptsEnded{Host: name, Msg: m})
-	case *hosts.Withdrawn:
-		a.tell(sched.AttemptsWithdrawn{Host: name, Msg: m})
-	case *hosts.Refused:
-		a.tell(sched.HostRefused{Host: name, Msg: m})
-	case *hosts.Probed:
-		a.tell(sched.AttemptsProbed{Host: name, Msg: m})
-	case *hosts.Trouble:
-		a.noticeOf(m.Attempt.Job, m.Text)
-	case *hosts.Chunk:
-		a.chunk(m)
-	}
 }
 
 func (a *agent) notice(text string) { a.noticeOf(0, text) }

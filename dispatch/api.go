@@ -39,6 +39,9 @@ type Config struct {
 	// Open is sent to each helper, with Host, Slots, Less, Nice, WorkDir, Setup
 	// and Epoch filled in for it.
 	Open hosts.Open
+	// HostDirs says of hosts that do not share the run directory where their
+	// attempts' files are, "host:dir", as far as earlier sessions knew. May be nil.
+	HostDirs map[string]string
 	// Notify is told of everything that a person may want to read, in order,
 	// from the dispatcher's goroutine: it must not block. May be nil.
 	Notify func(Notice)

@@ -18,12 +18,23 @@ type completions struct {
 
 func newCompletions() *completions { return &completions{wake: make(chan struct{})} }
 
-// put adds results and says whether the run is over.
-func (c *completions) put(rs []*Result, over bool) {
+// put adds results. Some may still come after the run is over.
+func (c *completions) put(rs []*Result) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.queue = append(c.queue, rs...)
-	c.over = over
+	c.changed()
+}
+
+// end says that the run is over: consumers get what is left, then io.EOF.
+func (c *completions) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.over = true
+	c.changed()
+}
+
+func (c *completions) changed() {
 	close(c.wake)
 	c.wake = make(chan struct{})
 }

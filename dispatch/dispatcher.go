@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"time"
 
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/jobs"
@@ -138,7 +137,3 @@ func (d *Dispatcher) call(f func(*engine)) bool {
 		}
 	}
 }
-
-// farewell is how long hosts have to end what is left and to leave, beyond the
-// grace that their jobs' children have.
-const farewell = 15 * time.Second

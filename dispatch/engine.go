@@ -31,15 +31,17 @@ type engine struct {
 	held     []sched.Order // orders that wait until their records are durable
 	shown    []*Result     // results that wait until their records are durable
 	finish   *sched.Finish
-	more     bool      // Submit.Last has not been seen
-	paused   bool      // by a person
-	journal  error     // why the journal cannot be written, nil if it can
-	retryAt  time.Time // when to try it again
+	ended    *jobs.Record // that the run is over, not yet in the journal; nil if there is nothing to say
+	more     bool         // Submit.Last has not been seen
+	paused   bool         // by a person
+	journal  error        // why the journal cannot be written, nil if it can
+	retryAt  time.Time    // when to try it again
 	fencedBy int
 	beatAt   time.Time // last beat of the owner file
 	leaving  bool
 	deadline time.Time // when leaving: wait for the hosts no longer than this
 	gone     int       // agents that have ended
+	unclean  []string  // hosts that could not be left clean
 }
 
 // maxBatch bounds the events that share one fsync.
@@ -64,7 +66,7 @@ func (e *engine) now() sched.Time {
 // let results and orders go.
 func (e *engine) run() {
 	defer func() {
-		e.d.results.put(nil, true)
+		e.d.results.end()
 		close(e.d.done)
 	}()
 	e.redeliver()
@@ -147,11 +149,30 @@ func (e *engine) step(ev sched.Event) {
 		return
 	}
 	records, orders := e.core.Step(e.now(), ev)
-	for i := range records {
-		e.see(&records[i])
+	switch ev := ev.(type) {
+	case sched.HostUp:
+		e.confirm(ev.Host, ev.Hello.Uptime)
+	case sched.HostBeat:
+		e.confirm(ev.Host, ev.Beat.Uptime)
 	}
-	e.pending = append(e.pending, records...)
+	for i := range records {
+		r := &records[i]
+		e.see(r)
+		if r.Kind == jobs.KindEnded { // written when the hosts have been left clean
+			e.ended = r
+			continue
+		}
+		e.pending = append(e.pending, *r)
+	}
 	e.held = append(e.held, orders...)
+}
+
+// confirm lets a host's leases be counted from a sign of life that the core has
+// seen, unless the core has given the link up meanwhile.
+func (e *engine) confirm(host string, uptime time.Duration) {
+	if a := e.agents[host]; a != nil && e.core.Linked(host) {
+		a.uptime.Store(int64(uptime))
+	}
 }
 
 // pause is what a person asked for; a journal that cannot be written pauses too.

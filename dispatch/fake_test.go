@@ -164,7 +164,7 @@ func (w *fakeWorker) Send(ms ...hosts.Message) error {
 			w.f.mu.Lock()
 			w.f.byes = append(w.f.byes, *m)
 			w.f.mu.Unlock()
-			w.Close()
+			w.cut(nil) // it leaves as asked
 		}
 	}
 	return nil
@@ -217,7 +217,8 @@ func (w *fakeWorker) probe(m *hosts.Probe) {
 			p.Answer = hosts.IsRunning
 		}
 		if o := w.f.outcomes[id]; o != nil {
-			p.Answer, p.Outcome = hosts.HasExited, o
+			copied := *o // a message belongs to whoever receives it
+			p.Answer, p.Outcome = hosts.HasExited, &copied
 		}
 		out.Jobs = append(out.Jobs, p)
 	}

@@ -1,10 +1,18 @@
 package dispatch
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"dcs-tui/dispatch/sched"
+	"dcs-tui/jobs"
 )
+
+// farewell is how long hosts have to end what jobs left behind and to leave,
+// beyond the grace that those processes have.
+const farewell = 15 * time.Second
 
 // leave begins the end: the hosts are told, the loop goes on until they have
 // gone, so that what could not be ended is still written down.
@@ -20,10 +28,35 @@ func (e *engine) leave() {
 	e.deadline = time.Now().Add(farewell + 2*time.Duration(e.cfg.Open.GraceSeconds*float64(time.Second)))
 	// Children that jobs left behind end with the run, unless jobs still run.
 	clean := e.finish != nil && (e.finish.How == sched.AllDone || e.finish.How == sched.Drained)
-	for _, a := range e.agents {
-		if !a.give(goodbye{end: clean}) {
+	used := e.used()
+	for name, a := range e.agents {
+		if !a.give(goodbye{end: clean, used: clean && used[name]}) {
 			a.cut()
 		}
+	}
+}
+
+// used names the hosts on which something of this run may be left: those that
+// had an attempt, unless the run was over, and cleaned up, before we came.
+func (e *engine) used() map[string]bool {
+	used := map[string]bool{}
+	if e.ended == nil && e.core.Table().Ended {
+		return used
+	}
+	t := e.core.Table()
+	for i := range t.Jobs {
+		for _, a := range t.Jobs[i].Attempts {
+			used[a.Host] = true
+		}
+	}
+	return used
+}
+
+// left notes that an agent has ended, and whether its host was left clean.
+func (e *engine) left(a *agent, clean bool) {
+	e.gone++
+	if !clean {
+		e.unclean = append(e.unclean, a.host.Name)
 	}
 }
 
@@ -32,21 +65,29 @@ func (e *engine) over() bool {
 	return e.leaving && (e.gone == len(e.agents) || !time.Now().Before(e.deadline))
 }
 
-// close ends what is left of the agents and says how the run ended.
+// close ends what is left of the agents, writes down the end of the run if
+// nothing of it is left anywhere, and says how it ended.
 func (e *engine) close() {
 	for _, a := range e.agents {
 		a.cut()
 	}
-	for e.gone < len(e.agents) { // cut agents end by themselves; their last words are dropped
-		if in := <-e.d.inputs; in.call != nil {
-			in.call(e)
-		}
+	for e.gone < len(e.agents) { // cut agents end by themselves
+		e.take(<-e.d.inputs)
 	}
+	slices.Sort(e.unclean)
+	if len(e.unclean) > 0 {
+		e.note(Notice{Text: fmt.Sprintf(
+			"%s could not be reached at the end: processes that jobs left behind there may still be alive; resume the run when it is back to end them",
+			strings.Join(e.unclean, ", "))})
+	} else if e.ended != nil {
+		e.ended.At = jobs.StampOf(time.Now())
+		e.pending = append(e.pending, *e.ended)
+	}
+	e.retryAt = time.Time{} // the journal gets its last chance now
 	e.commit()
+	e.d.finish = sched.Finish{How: sched.Stopped}
 	if e.finish != nil {
 		e.d.finish = *e.finish
-	} else {
-		e.d.finish = sched.Finish{How: sched.Stopped}
 	}
 	e.d.finishErr = e.journal
 }

@@ -91,14 +91,14 @@ func (e *engine) redeliver() {
 			rs = append(rs, r)
 		}
 	}
-	e.d.results.put(rs, false)
+	e.d.results.put(rs)
 }
 
 // release lets go what waited for the journal: results and launches only when
 // it has their records, everything else in any case.
 func (e *engine) release(durable bool) {
 	if durable && len(e.shown) > 0 {
-		e.d.results.put(e.shown, false)
+		e.d.results.put(e.shown)
 		e.shown = nil
 	}
 	kept := e.held[:0]
@@ -146,7 +146,7 @@ func (e *engine) end(f sched.Finish) {
 		close(e.d.finished)
 	}
 	e.finish = &f
-	e.d.results.put(nil, true)
+	e.d.results.end()
 }
 
 // fenced stops everything: another dispatcher owns the run. Nothing more is
@@ -167,6 +167,7 @@ func (e *engine) housekeeping() {
 	if e.fencedBy > 0 {
 		return
 	}
+	e.step(sched.Tick{}) // the core takes a longer pause for a stall of ours
 	if by, err := e.cfg.Journal.Fenced(); err == nil && by > 0 {
 		e.fenced(by)
 		return

@@ -10,7 +10,7 @@ import (
 
 // maxLine bounds a line of a jobs file, so that a file of another kind is not
 // read into memory whole.
-const maxLine = 16 << 20
+const maxLine = 4 << 20
 
 // lineReader gives the lines of a jobs file, each as soon as it is complete.
 type lineReader struct {

@@ -173,8 +173,8 @@ func TestParseErrors(t *testing.T) {
 		{"a\n#DCS after=1-99999999999\nb\n", "does not come before"},
 		{"#DCS name=" + strings.Repeat("x", 201) + "\na\n", "longer than 200"},
 		{"#DCS name='a\x1b[2Jb'\na\n", "control characters"},
-		{strings.Repeat("x", maxLine+100<<10) + "\n", "longer than 16 MiB"},
-		{strings.Repeat(strings.Repeat("x", 1<<20)+"\\\n", 18), "longer than 16 MiB"},
+		{strings.Repeat("x", maxLine+100<<10) + "\n", "longer than 4 MiB"},
+		{strings.Repeat(strings.Repeat("x", 1<<20)+"\\\n", 18), "longer than 4 MiB"},
 	} {
 		specs, err := Parse(strings.NewReader(c.text), "j.txt", false, 1)
 		if err == nil || !strings.Contains(err.Error(), c.want) || specs != nil {

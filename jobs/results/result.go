@@ -58,9 +58,9 @@ func FromJob(runUID, runName string, created jobs.Stamp, dir string, j *jobs.Job
 }
 
 // Counted returns the attempt that a job's present state rests on, nil when
-// there is none. Of a succeeded job it is the success that ended first (a lost
-// attempt of an earlier round may have won). Otherwise it is the newest of this
-// round that is over, was not superseded and does not contradict the state.
+// there is none. Of a succeeded job it is this round's success that ended first.
+// Otherwise it is the newest of this round that is over, was not superseded and
+// does not contradict the state.
 func Counted(j *jobs.Job) *jobs.Attempt {
 	if j.State == jobs.Succeeded {
 		return winner(j)
@@ -77,7 +77,7 @@ func Counted(j *jobs.Job) *jobs.Attempt {
 
 func winner(j *jobs.Job) (first *jobs.Attempt) {
 	for _, a := range j.Attempts {
-		if a.State == jobs.AttemptExited && a.Outcome != nil && a.Outcome.OK() && (first == nil || a.Outcome.Ended < first.Outcome.Ended) {
+		if a.Round == j.Round && a.State == jobs.AttemptExited && a.Outcome != nil && a.Outcome.OK() && (first == nil || a.Outcome.Ended < first.Outcome.Ended) {
 			first = a
 		}
 	}

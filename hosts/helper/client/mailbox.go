@@ -7,8 +7,10 @@ import (
 	"sync"
 )
 
-// maxUnsent is how many bytes may wait to be taken by the host.
-const maxUnsent = 32 << 20
+// maxUnsent is how many bytes may wait to be taken by the host: room for the
+// longest commands on all its slots. It bounds memory, not time; a host that takes
+// nothing is found out by its silence.
+const maxUnsent = 256 << 20
 
 var (
 	errFull   = fmt.Errorf("the host does not take what is sent: %d MiB are waiting", maxUnsent>>20)

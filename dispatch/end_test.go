@@ -1,0 +1,162 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
+
+// A result that becomes durable after the run was stopped is handed out, and
+// does not keep Next from saying that the run is over.
+func TestALateResultDoesNotReopenTheRun(t *testing.T) {
+	c := newCompletions()
+	c.end()
+	c.put([]*Result{{Seq: 1}})
+	if r, err := c.next(context.Background()); err != nil || r.Seq != 1 {
+		t.Errorf("next: %v, %v", r, err)
+	}
+	if _, err := c.next(context.Background()); err != io.EOF {
+		t.Errorf("next after the end: %v", err)
+	}
+}
+
+// Promise 4: a host that cannot be reached at the end is named, and the run is
+// not written down as ended; the next dispatcher looks again and cleans it.
+func TestAHostThatIsAwayAtTheEndIsCleanedLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, time.Second, "a", "b")
+		r.submit(8)
+		res := r.drain()
+		r.hosts.mu.Lock()
+		w := r.hosts.workers["b"]
+		r.hosts.refuse["b"] = errors.New("no route to host")
+		r.hosts.mu.Unlock()
+		w.cut(errors.New("broken pipe"))
+		r.close(sched.AllDone)
+		if len(res) != 8 || !strings.Contains(strings.Join(r.notices, "\n"), "b could not be reached at the end") {
+			t.Errorf("%d results; notices: %q", len(res), r.notices)
+		}
+		if r.journaled(jobs.KindEnded) {
+			t.Error("the run was written down as ended")
+		}
+		delete(r.hosts.refuse, "b")
+		table := &jobs.Table{Specs: r.d.cfg.Table.Specs}
+		for i := range r.journal.durable {
+			if err := jobs.Fold(table, &r.journal.durable[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.hosts.byes = nil
+		r.start(table, "a", "b")
+		r.submit(0)
+		r.drain()
+		r.close(sched.AllDone)
+		if len(r.hosts.byes) != 2 || !r.journaled(jobs.KindEnded) {
+			t.Errorf("took leave of %d hosts; ended: %v", len(r.hosts.byes), r.journaled(jobs.KindEnded))
+		}
+	})
+}
+
+func (r *rig) journaled(k jobs.Kind) bool {
+	for i := range r.journal.durable {
+		if r.journal.durable[i].Kind == k {
+			return true
+		}
+	}
+	return false
+}
+
+// Long commands travel in several messages, none of which is too large for a
+// frame, and none is lost.
+func TestLongCommandsAreSplitOverMessages(t *testing.T) {
+	h := &hosts.Host{Name: "a", Setup: "host setup"}
+	a := newAgent(&Dispatcher{cfg: Config{Open: hosts.Open{Setup: "run setup"}}}, h)
+	var o sched.Launch
+	for i := range 10 {
+		o.Jobs = append(o.Jobs, sched.Placed{Attempt: jobs.AttemptID{Job: jobs.ID(i + 1), N: 1},
+			Spec: &jobs.Spec{Command: strings.Repeat("x", 300<<10), Options: &jobs.Options{Setup: "job setup"}}})
+	}
+	n := 0
+	for _, m := range a.launches(o) {
+		size := 0
+		for _, j := range m.Jobs {
+			n++
+			size += len(j.Command)
+			if j.Setup != "host setup\nrun setup\njob setup" {
+				t.Errorf("setup %q", j.Setup)
+			}
+			if int(j.Attempt.Job) != n {
+				t.Errorf("job %d in place %d", j.Attempt.Job, n)
+			}
+		}
+		if size > launchBytes {
+			t.Errorf("a message of %d bytes", size)
+		}
+	}
+	if n != 10 {
+		t.Errorf("%d jobs of 10", n)
+	}
+}
+
+// A host's words are brought into bounds before the core sees them (promise 5).
+func TestInsaneNumbersAreBounded(t *testing.T) {
+	b := &hosts.Beat{Load: [3]float64{math.NaN(), math.Inf(1), -1}, Busy: math.NaN(), Ours: -3, MemFree: -1, DiskFree: -7, Running: -2}
+	saneBeat(b)
+	for _, f := range []float64{b.Load[0], b.Load[1], b.Load[2], b.Busy, b.Ours} {
+		if f != 0 {
+			t.Errorf("%v got through", f)
+		}
+	}
+	if b.MemFree != 0 || b.DiskFree != -1 || b.Running != 0 {
+		t.Errorf("%+v", b)
+	}
+	h := &hosts.Hello{Cores: -1, Slots: 1 << 40, GPUs: 1 << 40, Warnings: []string{strings.Repeat("w", 1<<20)}}
+	saneHello(h)
+	if h.Cores != 1 || h.Slots > maxSlots || h.GPUs > maxGPUs || len(h.Warnings[0]) > maxText {
+		t.Errorf("%d cores, %d slots, %d GPUs", h.Cores, h.Slots, h.GPUs)
+	}
+	o := jobs.Outcome{Exit: 1 << 40, Started: 5, Ended: 1, CPU: -1, MaxRSSBytes: -1, Error: strings.Repeat("e", 1<<20)}
+	saneOutcome(&o)
+	if o.Exit > 255 || o.Ended < o.Started || o.CPU < 0 || o.MaxRSSBytes < 0 || len(o.Error) > maxText {
+		t.Errorf("%+v", o)
+	}
+	if saneSlot(1<<40) != 0 || saneSlot(-1) != 0 || saneSlot(3) != 3 {
+		t.Error("slots")
+	}
+}
+
+// The lease a host is given is counted from a sign of life that the core has
+// seen, not from what the agent happens to have heard since.
+func TestLeaseFollowsTheCore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, time.Hour, "a")
+		r.submit(1)
+		time.Sleep(10 * time.Second)
+		var a *agent
+		block, entered := make(chan struct{}), make(chan struct{})
+		go r.d.call(func(e *engine) { a = e.agents["a"]; close(entered); <-block }) // a disk that hangs
+		<-entered
+		before := a.clock()
+		time.Sleep(time.Minute)
+		if got := a.clock(); got != before || before == 0 {
+			t.Errorf("the lease went on from %v to %v while the core saw nothing", before, got)
+		}
+		close(block)
+		r.d.Do(sched.Stop{Why: "test"})
+		<-r.d.Finished()
+		r.d.Close()
+		r.hosts.mu.Lock()
+		r.hosts.workers = map[string]*fakeWorker{}
+		r.hosts.mu.Unlock()
+		r.hosts.wg.Wait()
+	})
+}

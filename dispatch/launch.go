@@ -1,0 +1,57 @@
+package dispatch
+
+import (
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/hosts"
+)
+
+// launchBytes bounds one launch message: well below what a frame and the
+// mailbox of a link can take.
+const launchBytes = 1 << 20
+
+// launches adds to an order what the host must know: everything of the jobs,
+// and until when, in the host's own clock, they may be accepted. The core gives a
+// silent host up no earlier than that. Many or long commands make several
+// messages.
+func (a *agent) launches(o sched.Launch) []*hosts.Launch {
+	expire := a.clock() + a.host.LostAfterOrDefault()
+	var all []*hosts.Launch
+	var m *hosts.Launch
+	size := 0
+	for _, p := range o.Jobs {
+		j := a.launchJob(p)
+		n := bytesOf(&j)
+		if m == nil || size+n > launchBytes {
+			m = &hosts.Launch{Epoch: a.epoch(), ExpireUptime: expire}
+			all = append(all, m)
+			size = 0
+		}
+		m.Jobs = append(m.Jobs, j)
+		size += n
+	}
+	return all
+}
+
+func (a *agent) launchJob(p sched.Placed) hosts.LaunchJob {
+	s := p.Spec
+	j := hosts.LaunchJob{
+		Attempt: p.Attempt, Command: s.Command, Cwd: s.Cwd, Env: s.Env, Params: s.Params,
+		Timeout: p.Timeout, Slots: s.Slots, GPUs: p.GPUs,
+	}
+	if s.Setup != "" {
+		j.Setup = join(join(a.host.Setup, a.d.cfg.Open.Setup), s.Setup)
+	}
+	return j
+}
+
+// bytesOf is about what a job takes in a message.
+func bytesOf(j *hosts.LaunchJob) int {
+	n := 64 + len(j.Command) + len(j.Cwd) + len(j.Setup)
+	for _, e := range j.Env {
+		n += 8 + len(e.Name) + len(e.Value)
+	}
+	for _, p := range j.Params {
+		n += 8 + len(p.Name) + len(p.Value)
+	}
+	return n
+}

@@ -1,0 +1,101 @@
+package dispatch
+
+import (
+	"math"
+	"time"
+
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
+
+// report turns what the helper said into an event. What a host says is not
+// trusted: numbers and texts are brought into their bounds first.
+func (a *agent) report(m hosts.Message) {
+	name := a.host.Name
+	switch m := m.(type) {
+	case *hosts.Beat:
+		saneBeat(m)
+		a.tell(sched.HostBeat{Host: name, Beat: m})
+	case *hosts.Started:
+		for i := range m.Jobs {
+			m.Jobs[i].Slot = saneSlot(m.Jobs[i].Slot)
+		}
+		a.tell(sched.AttemptsStarted{Host: name, Msg: m})
+	case *hosts.Exits:
+		for i := range m.Jobs {
+			m.Jobs[i].Slot = saneSlot(m.Jobs[i].Slot)
+			saneOutcome(&m.Jobs[i].Outcome)
+		}
+		a.tell(sched.AttemptsEnded{Host: name, Msg: m})
+	case *hosts.Withdrawn:
+		m.Why = cut(m.Why)
+		a.tell(sched.AttemptsWithdrawn{Host: name, Msg: m})
+	case *hosts.Refused:
+		m.Why = cut(m.Why)
+		a.tell(sched.HostRefused{Host: name, Msg: m})
+	case *hosts.Probed:
+		for i := range m.Jobs {
+			j := &m.Jobs[i]
+			j.Slot, j.Why = saneSlot(j.Slot), cut(j.Why)
+			if j.Outcome != nil {
+				saneOutcome(j.Outcome)
+			} else if j.Answer == hosts.HasExited || j.Answer > hosts.Dead {
+				j.Answer = hosts.Unknown
+			}
+		}
+		a.tell(sched.AttemptsProbed{Host: name, Msg: m})
+	case *hosts.Trouble:
+		a.noticeOf(m.Attempt.Job, cut(m.Text))
+	case *hosts.Chunk:
+		a.chunk(m)
+	}
+}
+
+// The bounds of what a host may say.
+const (
+	maxSlots = 4096
+	maxGPUs  = 256
+	maxText  = 1000 // bytes
+)
+
+func saneHello(h *hosts.Hello) {
+	h.Cores = min(max(1, h.Cores), 1<<16)
+	h.Slots = min(max(1, h.Slots), maxSlots)
+	h.GPUs = min(max(0, h.GPUs), maxGPUs)
+	h.MemBytes = max(0, h.MemBytes)
+	h.Warnings = h.Warnings[:min(len(h.Warnings), 20)]
+	for i := range h.Warnings {
+		h.Warnings[i] = cut(h.Warnings[i])
+	}
+}
+
+func saneBeat(b *hosts.Beat) {
+	for _, f := range []*float64{&b.Load[0], &b.Load[1], &b.Load[2], &b.Busy, &b.Ours} {
+		if !(*f >= 0) || math.IsInf(*f, 0) { // also NaN
+			*f = 0
+		}
+		*f = min(*f, 1<<16)
+	}
+	b.MemFree, b.DiskFree = max(0, b.MemFree), max(-1, b.DiskFree)
+	b.Running, b.Buffered = max(0, b.Running), max(0, b.Buffered)
+}
+
+func saneSlot(n int) int {
+	if n < 0 || n > maxSlots {
+		return 0
+	}
+	return n
+}
+
+func saneOutcome(o *jobs.Outcome) {
+	o.Exit = min(max(0, o.Exit), 255)
+	o.CPU, o.MaxRSSBytes = max(0, o.CPU), max(0, o.MaxRSSBytes)
+	o.LeftChildren = min(max(0, o.LeftChildren), 1<<20)
+	if end := o.Started + jobs.Stamp(100*365*24*time.Hour); o.Started < 0 || o.Ended < o.Started || o.Ended > end {
+		o.Ended = o.Started
+	}
+	o.Signal, o.Error, o.LastLine = cut(o.Signal), cut(o.Error), cut(o.LastLine)
+}
+
+func cut(s string) string { return s[:min(len(s), maxText)] }
