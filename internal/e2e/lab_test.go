@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"dcs-tui/hosts/hosttest"
+	_ "dcs-tui/internal/cli" // the program under test: when it changes, cached results of these tests do not count
 )
 
 // program is the binary under test, built once.

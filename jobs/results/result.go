@@ -75,9 +75,15 @@ func Counted(j *jobs.Job) *jobs.Attempt {
 	return nil
 }
 
+// winner is the success that ended first, of this round if there is one: one of
+// an earlier round counts only where nothing else explains the state.
 func winner(j *jobs.Job) (first *jobs.Attempt) {
 	for _, a := range j.Attempts {
-		if a.Round == j.Round && a.State == jobs.AttemptExited && a.Outcome != nil && a.Outcome.OK() && (first == nil || a.Outcome.Ended < first.Outcome.Ended) {
+		if a.State != jobs.AttemptExited || a.Outcome == nil || !a.Outcome.OK() {
+			continue
+		}
+		now, before := a.Round == j.Round, first != nil && first.Round == j.Round
+		if first == nil || now && !before || now == before && a.Outcome.Ended < first.Outcome.Ended {
 			first = a
 		}
 	}

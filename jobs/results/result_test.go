@@ -165,3 +165,16 @@ func TestResultsOfHistories(t *testing.T) {
 		}
 	}
 }
+
+// A job that was requeued shows what its new round did, not the old success.
+func TestASuccessOfThisRoundCounts(t *testing.T) {
+	ok := func(n int, round int32, ended jobs.Stamp) *jobs.Attempt {
+		return &jobs.Attempt{ID: jobs.AttemptID{Job: 1, N: n}, Round: round, State: jobs.AttemptExited,
+			Outcome: &jobs.Outcome{Started: 1, Ended: ended}}
+	}
+	j := &jobs.Job{Spec: &jobs.Spec{ID: 1}, State: jobs.Succeeded, Round: 2,
+		Attempts: []*jobs.Attempt{ok(1, 1, 10), ok(2, 2, 30), ok(3, 2, 20)}}
+	if got := Counted(j); got == nil || got.ID.N != 3 {
+		t.Errorf("attempt %v counts, want 1.3", got)
+	}
+}
