@@ -149,7 +149,6 @@ func (a *app) cancelOurselves(cmd *cobra.Command, f *runFlags, run *rundir.Run) 
 		return err
 	}
 	a.removeStopFiles(run)
-	a.listen()
 	s, err := a.start(o, f, inv, nil)
 	if err != nil {
 		o.journal.Close()
@@ -157,7 +156,7 @@ func (a *app) cancelOurselves(cmd *cobra.Command, f *runFlags, run *rundir.Run) 
 	}
 	s.cancelled.Store(true)
 	s.d.Do(sched.Cancel{All: true, Why: "cancelled by a person"})
-	code := s.drive(s.submitWaiting)
+	code := s.drive(cleanLine(run.Name())+": ending every job", s.submitWaiting)
 	if code == ExitCancelled || code == ExitOK || code == ExitFailed {
 		code = ExitOK // it did what it was asked
 	}

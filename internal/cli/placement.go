@@ -3,6 +3,7 @@ package cli
 import (
 	"os"
 	"strings"
+	"sync"
 
 	"dcs-tui/dispatch"
 	"dcs-tui/jobs"
@@ -15,14 +16,18 @@ import (
 // when nobody is connected to the host.
 const dirSuffix = ".dir"
 
-// places remembers where hosts keep their attempts.
+// places remembers where hosts keep their attempts. note is safe for concurrent
+// use.
 type places struct {
 	run  *rundir.Run
+	mu   sync.Mutex
 	said map[string]bool // hosts that do not share the run directory
 }
 
 // note writes down the place of each host that has said hello since.
 func (p *places) note(s *dispatch.Snapshot) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for _, h := range s.Hosts {
 		if h.Hello == nil || h.Hello.Shared || p.said[h.Name] {
 			continue

@@ -76,14 +76,12 @@ func (a *app) runResume(cmd *cobra.Command, f *runFlags, args []string) error {
 	}
 	a.removeStopFiles(run)
 	before := o.table.Counts
-	a.listen()
 	s, err := a.start(o, f, inv, env)
 	if err != nil {
 		o.journal.Close()
 		return err
 	}
-	a.con.Line(s.recovered(before, len(o.waiting)))
-	a.code = s.drive(s.submitWaiting)
+	a.code = s.drive(s.recovered(before, len(o.waiting)), s.submitWaiting)
 	return nil
 }
 

@@ -120,14 +120,12 @@ func (a *app) runRun(cmd *cobra.Command, f *runFlags, args []string) error {
 	if err := o.storeAll(specs); err != nil {
 		return err
 	}
-	a.listen()
 	s, err := a.start(o, f, inv, env)
 	if err != nil {
 		o.journal.Close()
 		return err
 	}
-	a.con.Line(s.opening(len(specs), streaming, inv))
-	a.code = s.drive(func(ctx context.Context) error {
+	a.code = s.drive(s.opening(len(specs), streaming, inv), func(ctx context.Context) error {
 		if streaming {
 			return s.stream(ctx)
 		}

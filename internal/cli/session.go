@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,16 +10,17 @@ import (
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/rundir"
 )
 
 // session is one dispatcher's life as its user sees it: from the first line on
 // the console to the exit code.
 //
-// Four goroutines share it. The consumer (drive) takes results and writes them.
-// The reporter writes notices and the progress. The guard listens to signals and
-// stop files, so that it hears them also while a stopped terminal blocks the
-// other two. The feeder submits jobs.
+// These goroutines share it. The guard hears signals; it never waits. serve
+// carries out what they ask for. The consumer takes results and writes them. The
+// reporter writes notices and the progress. The feeder submits jobs. The consumer
+// and the reporter wait for whoever reads what they write, and only they do.
 type session struct {
 	app     *app
 	con     *console
@@ -31,6 +31,8 @@ type session struct {
 	journal *journal.Journal
 	waiting []*jobs.Spec // stored, to be submitted
 
+	guard   *guard
+	sayings chan func() string // lines for the reporter
 	notices *noticeQueue
 	logs    *hostLogs
 	joblogs []*jobLog
@@ -40,66 +42,80 @@ type session struct {
 	earlier int64     // results up to this number are of earlier sessions
 	began   time.Time // of this session
 	first   jobs.ID   // of the jobs that this session may add
-	places  places    // the reporter's, then drive's
-	used    usage     // the reporter's, then the summary's
+	places  places
+	used    usage
 
 	cancelled atomic.Bool     // a person cancelled the run
 	input     context.Context // ends when no more input is wanted
 	endInput  context.CancelFunc
-	stopWhy   atomic.Value
 	inputErr  error // what was wrong with standard input; the feeder's, then drive's
 	unread    bool  // not all jobs were read or submitted; the feeder's, then drive's
+	untaken   bool  // nobody took all results
 }
 
-// drive runs the session to its end and returns the exit code. feed submits the
-// jobs.
-func (s *session) drive(feed func(ctx context.Context) error) int {
+// drive runs the session to its end and returns the exit code. opening is the
+// first line on the console; feed submits the jobs.
+func (s *session) drive(opening string, feed func(ctx context.Context) error) int {
 	ctx, cancel := context.WithCancel(context.Background())
-	var feeder, others sync.WaitGroup
+	over := make(chan struct{})
+	var feeder, reporter sync.WaitGroup
 	feeder.Go(func() {
 		s.inputErr = feed(ctx)
 		if s.cancelled.Load() { // jobs that were submitted after the cancel
 			s.d.Do(sched.Cancel{All: true, Why: "the run was cancelled"})
 		}
 	})
-	over := make(chan struct{})
-	others.Go(func() { s.report(over) })
-	others.Go(func() { s.guard(over) })
+	go s.serve(over)
+	go s.guard.watchFiles(s.run, over)
 	// An end that came before all jobs were submitted ends the feeder as well.
-	others.Go(func() {
+	go func() {
 		select {
 		case <-s.d.Finished():
 		case <-over:
 		}
 		cancel()
-	})
+	}()
+	s.guard.within(writePatience, nil, func() { s.con.Line(opening) })
+	reporter.Go(func() { s.report(over) })
 
-	s.consume()
-	last := s.d.Snapshot() // a short run has seen no other
-	if last != nil {
-		s.used.note(time.Now(), last, s.flags.MaxSlots)
-	}
+	s.untaken = !s.guard.within(writePatience, s.d.Finished(), s.consume)
 	cancel()
-	feeder.Wait()
-	s.con.Status("")
-	finish, err := s.d.Close()
+	var finish sched.Finish
+	var err error
+	if !s.guard.within(closePatience, nil, func() {
+		feeder.Wait()
+		if last := s.d.Snapshot(); last != nil { // a short run has seen no other
+			s.used.note(time.Now(), last, s.flags.MaxSlots)
+			s.places.note(last)
+		}
+		finish, err = s.d.Close()
+		if cerr := s.journal.Close(); err == nil && finish.How != sched.Fenced {
+			err = cerr
+		}
+	}) {
+		s.guard.within(writePatience, nil, func() {
+			s.app.warn("the run directory or a host did not answer for %s; leaving nevertheless, `resume` carries the run on",
+				results.HumanDuration(closePatience))
+		})
+		return ExitLeft
+	}
 	close(over)
-	others.Wait()
-	if last != nil {
-		s.places.note(last)
-	}
-	s.flushNotices()
-	s.logs.Close()
-	for _, l := range s.joblogs {
-		l.Close()
-	}
-	if cerr := s.journal.Close(); err == nil && finish.How != sched.Fenced {
-		err = cerr
-	}
-	if err != nil {
-		s.app.warn("the journal could not be written to the end: %v; `resume` asks the hosts for what it lacks", err)
-	}
-	return s.conclude(finish)
+	code := s.exitCode(finish)
+	s.guard.within(writePatience, nil, func() {
+		reporter.Wait()
+		s.con.Status("")
+		s.flushNotices()
+		s.logs.Close()
+		for _, l := range s.joblogs {
+			l.Close()
+		}
+		if err != nil {
+			s.app.warn("the journal could not be written to the end: %v; `resume` asks the hosts for what it lacks", err)
+		}
+		s.conclude(finish, code)
+	})
+	s.afterwards(code)
+	return code
 }
 
 // report writes notices and keeps the progress line until the end.
@@ -117,6 +133,12 @@ func (s *session) report(over <-chan struct{}) {
 			return
 		case <-s.notices.wake:
 			s.flushNotices()
+			continue
+		case text := <-s.sayings:
+			if line := text(); line != "" {
+				s.flushNotices() // what came of it so far
+				s.con.Line(line)
+			}
 			continue
 		case <-every.C:
 		}
@@ -149,73 +171,6 @@ func (s *session) flushNotices() {
 	}
 }
 
-// guard turns signals and stop files into what the dispatcher is told.
-func (s *session) guard(over <-chan struct{}) {
-	asked := interrupts{cancel: s.flags.OnInterrupt == "cancel"}
-	files := time.NewTicker(2 * time.Second)
-	defer files.Stop()
-	for {
-		select {
-		case <-over:
-			return
-		case sig := <-s.app.signals:
-			s.obey(asked.signal(sig), signalWord(sig))
-		case <-files.C:
-			switch stopFiles(s.run) {
-			case wishDrain:
-				s.once("the file "+rundir.StopFile, wishDrain)
-			case wishCancel:
-				s.once("the file "+rundir.StopNowFile, wishCancel)
-			}
-		}
-	}
-}
-
-// once obeys a stop file the first time it is seen.
-func (s *session) once(why string, w wish) {
-	if old, _ := s.stopWhy.Load().(string); old != why {
-		s.stopWhy.Store(why)
-		s.obey(w, why)
-	}
-}
-
-// obey carries a wish out and says so. The dispatcher is told first: a console
-// that does not move must not keep it from hearing.
-func (s *session) obey(w wish, why string) {
-	switch w {
-	case wishDrain:
-		s.d.Do(sched.Drain{Why: why})
-		s.con.Line(s.drainText())
-	case wishStop:
-		s.d.Do(sched.Stop{Why: why})
-		s.con.Line(why + ": dispatching stops, running jobs go on")
-	case wishCancel:
-		s.cancelled.Store(true)
-		s.endInput()
-		s.d.Do(sched.Cancel{All: true, Why: why})
-		s.con.Line(why + ": every job is cancelled; waiting for the running ones to end")
-	case wishDetach:
-		s.detach()
-	case wishQuit:
-		os.Exit(ExitLeft)
-	}
-}
-
-// drainText says what a drain waits for; the dispatcher itself says that it drains.
-func (s *session) drainText() string {
-	running := 0
-	if snap := s.d.Snapshot(); snap != nil {
-		running = runningNow(snap)
-	}
-	switch running {
-	case 0:
-		return "no job is running"
-	case 1:
-		return "waiting for 1 running job; Ctrl-C again stops dispatching and leaves it running"
-	}
-	return "waiting for " + plural(running, "running job") + "; Ctrl-C again stops dispatching and leaves them running"
-}
-
 // detach goes on without the terminal.
 func (s *session) detach() {
 	if !s.app.onTerminal {
@@ -229,23 +184,4 @@ func (s *session) detach() {
 	leaveTerminal(log)
 	s.con.Detach(s.app.stderr)
 	s.con.Line(time.Now().Format("2006-01-02 15:04:05") + "  the terminal is gone; the run goes on")
-}
-
-// stopFiles looks for STOP and STOP.now by listing the directory: over NFS a
-// name made by another client may stay invisible to stat for half a minute.
-func stopFiles(run *rundir.Run) wish {
-	names, err := run.Disk.Names(run.Dir)
-	if err != nil {
-		return wishNothing
-	}
-	w := wishNothing
-	for _, n := range names {
-		switch n {
-		case rundir.StopNowFile:
-			return wishCancel
-		case rundir.StopFile:
-			w = wishDrain
-		}
-	}
-	return w
 }

@@ -76,7 +76,7 @@ func (o *owned) storeSpecs(stored int) func([]*jobs.Spec) error {
 func (a *app) start(o *owned, f *runFlags, inv *loadedInventory, env []jobs.EnvVar) (*session, error) {
 	asked := o.run.Asked
 	s := &session{app: a, con: a.con, run: o.run, flags: f, table: o.table, journal: o.journal, waiting: o.waiting,
-		notices: newNoticeQueue(), logs: newHostLogs(o.run), earlier: o.table.Seq, began: time.Now(),
+		guard: newGuard(), sayings: make(chan func() string, 16), notices: newNoticeQueue(), logs: newHostLogs(o.run), earlier: o.table.Seq, began: time.Now(),
 		first: jobs.ID(len(o.table.Jobs) + len(o.waiting) + 1)}
 	s.used.last = s.began
 	s.places.run = o.run
@@ -107,8 +107,10 @@ func (a *app) start(o *owned, f *runFlags, inv *loadedInventory, env []jobs.EnvV
 			Nonce: o.run.Nonce, Cwd: asked.Cwd, Shell: asked.Shell, Setup: asked.Setup, Env: env,
 			KeepChildren: f.KeepChildren, Buffer: f.Buffer, Epoch: o.table.Epoch,
 		},
-		Notify: s.notices.put,
+		HostDirs: readPlaces(o.run), Notify: s.notices.put,
 	}
+	a.listen()
+	go s.guard.listen(a.signals, interrupts{cancel: f.OnInterrupt == "cancel"})
 	if s.d, err = dispatch.Start(cfg); err != nil {
 		return nil, usagef("%w", err)
 	}

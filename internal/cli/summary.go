@@ -12,24 +12,36 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// conclude writes the summary, runs --on-done and returns the exit code.
-func (s *session) conclude(finish sched.Finish) int {
+// exitCode says how the run exits.
+func (s *session) exitCode(finish sched.Finish) int {
 	s.countWaiting()
 	code := exitOf(finish.How, s.table.Counts, s.cancelled.Load(), s.unread)
-	if s.inputErr != nil {
-		s.app.complain(usagef("%w", s.inputErr))
-		if code == ExitOK || code == ExitFailed {
-			code = ExitUsage
-		}
+	if s.untaken && (code == ExitOK || code == ExitFailed) {
+		code = ExitLeft
 	}
-	s.con.Line(s.summary(finish, code)...)
-	if s.flags.OnDone != "" {
-		err := onDone(s.flags.OnDone, s.run.Name(), s.run.Dir, stateOf(code), s.table.Counts, code, s.app.stderr)
-		if err != nil {
-			s.app.warn("%v", err)
-		}
+	if s.inputErr != nil && (code == ExitOK || code == ExitFailed) {
+		code = ExitUsage
 	}
 	return code
+}
+
+// conclude writes the summary.
+func (s *session) conclude(finish sched.Finish, code int) {
+	if s.inputErr != nil {
+		s.app.complain(usagef("%w", s.inputErr))
+	}
+	s.con.Line(s.summary(finish, code)...)
+}
+
+// afterwards runs --on-done.
+func (s *session) afterwards(code int) {
+	if s.flags.OnDone == "" {
+		return
+	}
+	err := onDone(s.flags.OnDone, s.run.Name(), s.run.Dir, stateOf(code), s.table.Counts, code, s.app.stderr)
+	if err != nil {
+		s.app.warn("%v", err)
+	}
 }
 
 // summary says what became of the run, why jobs failed, and what to type next.
@@ -63,6 +75,8 @@ func (s *session) headline(finish sched.Finish, code int) string {
 		color, mark, text = green, s.con.glyph("✓", "+"), "all jobs succeeded"
 	case code == ExitCancelled:
 		color, mark, text = yellow, s.con.glyph("–", "-"), "cancelled"
+	case s.untaken && s.table.Unfinished() == 0:
+		color, mark, text = yellow, s.con.glyph("…", "~"), "all jobs have ended, but nobody took all of the results"
 	case code == ExitLeft:
 		color, mark, text = yellow, s.con.glyph("…", "~"), "stopped with jobs left"
 		if finish.Why != "" {
@@ -94,6 +108,8 @@ func (s *session) advice(finish sched.Finish) []string {
 		next("cancel "+ref, "ends what runs")
 	case queued > 0:
 		next("resume "+ref, "carries the run on")
+	case s.untaken && s.flags.json:
+		next("resume --json "+ref, "prints the results that were not taken")
 	}
 	if s.table.Counts[jobs.Failed]+s.table.Counts[jobs.TimedOut] > 0 {
 		next("results --failed "+ref, "lists the jobs that failed")

@@ -1,0 +1,200 @@
+package cli
+
+import (
+	"os"
+	"sync"
+	"time"
+
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/jobs/rundir"
+)
+
+// guard is who hears the signals of a session. It waits for nothing but the next
+// signal: whatever else hangs (a terminal that was stopped, a reader that does
+// not read, a file server, the dispatcher itself), what a person asks is heard,
+// and a third Ctrl-C or a second SIGTERM leaves there and then.
+type guard struct {
+	wishes chan request  // what others are to carry out; what does not fit is dropped
+	hurry  chan struct{} // closed when a person has asked to stop: nothing is waited for without end any more
+	once   sync.Once
+	quit   func(code int)
+}
+
+// request is a wish, and who or what asked for it.
+type request struct {
+	wish wish
+	why  string
+}
+
+func newGuard() *guard {
+	return &guard{wishes: make(chan request, 16), hurry: make(chan struct{}), quit: os.Exit}
+}
+
+// listen classifies signals until there are no more.
+func (g *guard) listen(signals <-chan os.Signal, asked interrupts) {
+	detached := false
+	for sig := range signals {
+		w := asked.signal(sig)
+		switch w {
+		case wishNothing:
+			continue
+		case wishDetach:
+			if detached {
+				continue
+			}
+			detached = true
+		case wishStop:
+			g.once.Do(func() { close(g.hurry) })
+		case wishQuit:
+			g.quit(ExitLeft)
+		}
+		select {
+		case g.wishes <- request{w, signalWord(sig)}:
+		default:
+		}
+	}
+}
+
+// The patience with what may hang, from when a person has asked to stop.
+const (
+	writePatience = 3 * time.Second  // with whoever reads what we write
+	closePatience = 30 * time.Second // with the hosts and the journal
+)
+
+// within waits for f, which may hang. Once a person has asked to stop it waits for
+// begun (nil: nothing), and from then on not longer than patience. It says whether
+// f has returned.
+func (g *guard) within(patience time.Duration, begun <-chan struct{}, f func()) bool {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	if begun == nil {
+		begun = g.hurry
+	}
+	for _, step := range []struct {
+		ready    <-chan struct{}
+		patience time.Duration // 0: without end
+	}{{g.hurry, 0}, {begun, closePatience}, {nil, patience}} {
+		var late <-chan time.Time
+		if step.patience > 0 {
+			late = time.After(step.patience)
+		}
+		select {
+		case <-done:
+			return true
+		case <-step.ready:
+		case <-late:
+		}
+	}
+	select {
+	case <-done:
+		return true
+	default:
+		return false
+	}
+}
+
+// watchFiles asks for what the stop files of the run ask for, each once.
+func (g *guard) watchFiles(run *rundir.Run, over <-chan struct{}) {
+	every := time.NewTicker(2 * time.Second)
+	defer every.Stop()
+	seen := wishNothing
+	for {
+		select {
+		case <-over:
+			return
+		case <-every.C:
+		}
+		w := stopFiles(run)
+		if w == wishNothing || w == seen {
+			continue
+		}
+		seen = w
+		why := "the file " + rundir.StopFile
+		if w == wishCancel {
+			why = "the file " + rundir.StopNowFile
+		}
+		select {
+		case g.wishes <- request{w, why}:
+		case <-over:
+			return
+		}
+	}
+}
+
+// stopFiles looks for STOP and STOP.now by listing the directory: over NFS a
+// name made by another client may stay invisible to stat for half a minute.
+func stopFiles(run *rundir.Run) wish {
+	names, err := run.Disk.Names(run.Dir)
+	if err != nil {
+		return wishNothing
+	}
+	w := wishNothing
+	for _, n := range names {
+		switch n {
+		case rundir.StopNowFile:
+			return wishCancel
+		case rundir.StopFile:
+			w = wishDrain
+		}
+	}
+	return w
+}
+
+// serve carries out what the guard has heard.
+func (s *session) serve(over <-chan struct{}) {
+	for {
+		select {
+		case <-over:
+			return
+		case r := <-s.guard.wishes:
+			s.obey(r.wish, r.why)
+		}
+	}
+}
+
+// obey carries a wish out. What there is to say is left to the reporter: a
+// console that does not move must not keep the next wish waiting.
+func (s *session) obey(w wish, why string) {
+	switch w {
+	case wishDrain:
+		s.d.Do(sched.Drain{Why: why})
+		s.say(s.drainText)
+	case wishStop:
+		s.d.Do(sched.Stop{Why: why})
+		s.say(func() string { return why + ": dispatching stops, running jobs go on" })
+	case wishCancel:
+		s.cancelled.Store(true)
+		s.endInput()
+		s.d.Do(sched.Cancel{All: true, Why: why})
+		s.say(func() string { return why + ": every job is cancelled; waiting for the running ones to end" })
+	case wishDetach:
+		s.detach()
+	}
+}
+
+// say gives the reporter a line to write, which may need a look at the run.
+func (s *session) say(text func() string) {
+	select {
+	case s.sayings <- text:
+	default: // the console has not moved for long: one line more would not be read
+	}
+}
+
+// drainText says what a drain waits for; the dispatcher itself says that it drains.
+func (s *session) drainText() string {
+	snap := s.d.Snapshot()
+	if snap == nil {
+		return "" // it is over
+	}
+	switch running := runningNow(snap); running {
+	case 0:
+		return "no job is running"
+	case 1:
+		return "waiting for 1 running job; Ctrl-C again stops dispatching and leaves it running"
+	default:
+		return "waiting for " + plural(running, "running job") + "; Ctrl-C again stops dispatching and leaves them running"
+	}
+}
