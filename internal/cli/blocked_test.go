@@ -1,0 +1,140 @@
+package cli
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// unread is a pipe of one page that nobody reads.
+func unread(t *testing.T) *os.File {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close(); w.Close() })
+	if _, err := unix.FcntlInt(w.Fd(), unix.F_SETPIPE_SZ, 4096); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// program prepares the program to be run in dir.
+func program(t *testing.T, dir string, args ...string) *exec.Cmd {
+	t.Helper()
+	path, err := exec.LookPath("dcs-tui") // testscript puts it there
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(path, args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "LANG=C.UTF-8", "HOME="+dir, "TEST_BASES="+filepath.Join(dir, "base"))
+	return cmd
+}
+
+// begin starts a program, which is killed if it hangs for longer than a minute.
+func begin(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	late := time.AfterFunc(time.Minute, func() { cmd.Process.Kill() })
+	t.Cleanup(func() {
+		cmd.Process.Kill() // it has ended, unless the test has failed
+		cmd.Wait()
+		late.Stop()
+	})
+}
+
+// untilFile waits for a file with a text in it.
+func untilFile(t *testing.T, path, text string) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		if b, err := os.ReadFile(path); err == nil && strings.Contains(string(b), text) {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%s: no %q within a minute", path, text)
+		}
+	}
+}
+
+// Whoever reads --json has stopped reading: SIGTERM stops the dispatcher all the
+// same, and resume prints what was not taken (promise 1: at least once).
+func TestSIGTERMWhileNobodyReadsResults(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	const n = 100
+	writeFile(t, dir, "jobs.txt", strings.Repeat("echo >> ran\n", n))
+	cmd := program(t, dir, "run", "--json", "--name", "r", "jobs.txt")
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = unread(t), &said
+	begin(t, cmd)
+	untilFile(t, filepath.Join(dir, "ran"), strings.Repeat("\n", n))
+	cmd.Process.Signal(syscall.SIGTERM)
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != ExitLeft {
+		t.Fatalf("%v, want exit %d:\n%s", err, ExitLeft, said.String())
+	}
+	out, err := program(t, dir, "resume", "--json", "r").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, job := range []string{`"job":50,`, `"job":100,`} {
+		if !strings.Contains(string(out), job) {
+			t.Errorf("%s does not come again in %d lines", job, strings.Count(string(out), "\n"))
+		}
+	}
+	if b, _ := os.ReadFile(filepath.Join(dir, "ran")); len(b) != n {
+		t.Errorf("%d starts of %d jobs", len(b), n)
+	}
+}
+
+// Standard error is a pipe that nobody reads: one SIGTERM stops the dispatcher in
+// time, and whoever cannot wait so long leaves with further Ctrl-C.
+func TestSignalsWhileNobodyReadsTheConsole(t *testing.T) {
+	for name, again := range map[syscall.Signal]bool{syscall.SIGTERM: false, syscall.SIGINT: true} {
+		t.Run(name.String(), func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			writeFile(t, dir, "jobs.txt", "echo 1 > ran; while [ -e jobs.txt -a ! -e gate ]; do sleep 0.02; done\necho 2\n")
+			cmd := program(t, dir, "run", "--name", "r", "jobs.txt")
+			full := unread(t)
+			if _, err := full.Write(make([]byte, 4096)); err != nil {
+				t.Fatal(err)
+			}
+			cmd.Stderr = full
+			begin(t, cmd)
+			untilFile(t, filepath.Join(dir, "ran"), "1")
+			ended := make(chan struct{})
+			go func() { cmd.Wait(); close(ended) }()
+			cmd.Process.Signal(name)
+			every := time.NewTicker(20 * time.Millisecond)
+			defer every.Stop()
+			for waiting := true; waiting; {
+				select {
+				case <-ended:
+					waiting = false
+				case <-every.C:
+					if again {
+						cmd.Process.Signal(name)
+					}
+				}
+			}
+			if code := cmd.ProcessState.ExitCode(); code != ExitLeft {
+				t.Errorf("%v, want exit %d", cmd.ProcessState, ExitLeft)
+			}
+			writeFile(t, dir, "gate", "")
+			if out, err := program(t, dir, "resume", "r").CombinedOutput(); err != nil {
+				t.Errorf("%v: %s", err, out)
+			}
+		})
+	}
+}

@@ -1,0 +1,97 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"dcs-tui/jobs/rundir"
+)
+
+// DESIGN 8: a third Ctrl-C and a second SIGTERM leave there and then, though
+// nobody carries out what was asked before.
+func TestTheGuardWaitsForNothing(t *testing.T) {
+	ctrlC, term, hup, pipe := syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE
+	for name, sent := range map[string][]os.Signal{
+		"Ctrl-C thrice":               {ctrlC, ctrlC, ctrlC},
+		"SIGTERM twice":               {term, term},
+		"after many that ask nothing": {pipe, pipe, hup, hup, hup, hup, hup, hup, hup, hup, hup, hup, hup, hup, hup, hup, hup, hup, ctrlC, term, term},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			g := newGuard()
+			left := make(chan int, len(sent))
+			g.quit = func(code int) { left <- code }
+			signals := make(chan os.Signal, len(sent))
+			for _, s := range sent {
+				signals <- s
+			}
+			close(signals)
+			go g.listen(signals, interrupts{})
+			synctest.Wait()
+			if len(left) != 1 || <-left != ExitLeft {
+				t.Errorf("%s: it does not leave", name)
+			}
+			select {
+			case <-g.hurry:
+			default:
+				t.Errorf("%s: nobody hurries", name)
+			}
+		})
+	}
+}
+
+// What may hang is waited for without end, until a person asks to stop: then for
+// as long as was said, counted from when it had all that it needs.
+func TestWithin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, begun, never := newGuard(), make(chan struct{}), make(chan struct{})
+		defer close(never)
+		time.AfterFunc(time.Hour, func() { close(g.hurry) })
+		time.AfterFunc(time.Hour+10*time.Second, func() { close(begun) })
+		start := time.Now()
+		if !g.within(time.Second, nil, func() { time.Sleep(time.Minute) }) {
+			t.Error("nobody had asked to stop")
+		}
+		if g.within(3*time.Second, begun, func() { <-never }) {
+			t.Error("it has returned")
+		}
+		if got, want := time.Since(start), time.Hour+13*time.Second; got != want {
+			t.Errorf("left after %s, want %s", got, want)
+		}
+		if !g.within(3*time.Second, nil, func() { time.Sleep(time.Second) }) {
+			t.Error("not waited for, though it was in time")
+		}
+		start = time.Now()
+		if g.within(3*time.Second, never, func() { <-never }) || time.Since(start) != closePatience+3*time.Second {
+			t.Errorf("left after %s", time.Since(start))
+		}
+	})
+}
+
+// Each stop file is obeyed once (D7), the stronger one also after the weaker.
+func TestStopFiles(t *testing.T) {
+	run, err := rundir.CreateAt(filepath.Join(t.TempDir(), "r"), "r", rundir.Asked{Version: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		g, over := newGuard(), make(chan struct{})
+		go g.watchFiles(run, over)
+		defer close(over)
+		for _, step := range []struct {
+			file string
+			want wish
+		}{{rundir.StopFile, wishDrain}, {rundir.StopNowFile, wishCancel}} {
+			if err := os.WriteFile(run.Path(step.file), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+			if got := <-g.wishes; got.wish != step.want || len(g.wishes) > 0 {
+				t.Errorf("%s: %v and %d more", step.file, got, len(g.wishes))
+			}
+		}
+	})
+}
