@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"math"
 	"slices"
 
 	"dcs-tui/jobs"
@@ -87,9 +88,10 @@ func (c *Core) requeue(ids []jobs.ID) {
 }
 
 func (c *Core) setPriority(e SetPriority) {
+	p := min(max(e.Priority, math.MinInt32), math.MaxInt32)
 	for _, id := range e.Jobs {
-		if j := c.table.Job(id); j != nil && int(j.Priority) != e.Priority {
-			c.emit(jobs.Record{Kind: jobs.KindPriority, Job: id, Priority: e.Priority})
+		if j := c.table.Job(id); j != nil && int(j.Priority) != p {
+			c.emit(jobs.Record{Kind: jobs.KindPriority, Job: id, Priority: p})
 		}
 	}
 }

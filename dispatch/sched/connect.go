@@ -33,6 +33,7 @@ func (c *Core) cut(h *host) {
 	for f := h.head; f != nil; f = f.next {
 		f.withdrawn = false // asked again if it is still wanted when the host is back
 	}
+	c.noteOutage(h)
 }
 
 func (c *Core) hostUp(e HostUp) {
@@ -49,6 +50,7 @@ func (c *Core) hostUp(e HostUp) {
 	}
 	h.linked, h.dialing, h.known, h.beaten = true, false, true, false
 	h.state, h.reason, h.retryAt = Up, "", 0
+	c.backFromOutage(h)
 	h.seen = c.now.Mono
 	h.others, h.excess, h.peak = 0, 0, 0
 	h.beat = hosts.Beat{MemFree: -1, DiskFree: -1}
@@ -69,7 +71,8 @@ func (c *Core) hostBeat(e HostBeat) {
 	if h == nil || !h.linked {
 		return
 	}
-	c.measure(h, e.Beat)
+	b := boundedBeat(e.Beat)
+	c.measure(h, &b)
 	h.seen, h.beatAt = c.now.Mono, c.now.Mono
 	h.beaten, h.failures = true, 0
 	c.heal(h)
@@ -179,6 +182,9 @@ func (c *Core) refused(e HostRefused) {
 	}
 	news := false
 	for _, id := range e.Msg.Attempts {
+		if !c.mayTell(e.Host, id) {
+			continue
+		}
 		news = news || c.flights[id] != nil // not a repeat, nor a launch that came after all was settled
 		c.neverStarted(id, e.Msg.Why)
 	}

@@ -55,6 +55,8 @@ type Core struct {
 	busy       int           // slots of all open attempts, for MaxSlots
 	anyUp      time.Duration // when a host was last usable, for GiveUp
 	balanceAt  time.Duration // look again for buffered jobs that another host could start
+	stallSaid  time.Duration // when a stall of ours was last told; 0: never
+	outages    int           // shared outages so far
 	clearUntil time.Duration // the end waits for word of lost attempts; 0: not at the end
 	halt       halt
 
@@ -114,9 +116,13 @@ func (c *Core) Table() *jobs.Table { return c.table }
 // caller's.
 func (c *Core) Step(now Time, ev Event) (records []jobs.Record, orders []Order) {
 	now.Mono = max(now.Mono, c.now.Mono) // time never goes back in here
+	gap := now.Mono - c.now.Mono
 	c.now, c.records, c.finish = now, nil, nil
-	if !c.begun {
+	switch {
+	case !c.begun:
 		c.begin()
+	case gap > stallAfter && !c.stopped && !c.fenced:
+		c.stalled(gap)
 	}
 	c.handle(ev)
 	c.settle()
@@ -142,16 +148,21 @@ func (c *Core) handle(ev Event) {
 		c.refused(e)
 	case AttemptsStarted:
 		for _, s := range e.Msg.Jobs {
-			c.started(s.Attempt, s.Slot, s.At)
+			if c.mayTell(e.Host, s.Attempt) {
+				c.started(s.Attempt, s.Slot, s.At)
+			}
 		}
 	case AttemptsEnded:
 		for i := range e.Msg.Jobs {
-			x := &e.Msg.Jobs[i]
-			c.ended(x.Attempt, x.Slot, &x.Outcome)
+			if x := &e.Msg.Jobs[i]; c.mayTell(e.Host, x.Attempt) {
+				c.ended(x.Attempt, x.Slot, &x.Outcome)
+			}
 		}
 	case AttemptsWithdrawn:
 		for _, id := range e.Msg.Attempts {
-			c.neverStarted(id, e.Msg.Why)
+			if c.mayTell(e.Host, id) {
+				c.neverStarted(id, e.Msg.Why)
+			}
 		}
 	case AttemptsProbed:
 		c.probed(e)
@@ -177,8 +188,9 @@ func (c *Core) handle(ev Event) {
 }
 
 // emit folds one record and keeps it for the journal. Whatever a record does to
-// a job, the queue follows here and nowhere else.
-func (c *Core) emit(r jobs.Record) {
+// a job, the queue follows here and nowhere else. False: the record did not fit the
+// facts, nothing has changed, and the defect is recorded instead.
+func (c *Core) emit(r jobs.Record) bool {
 	r.At = c.now.Wall
 	moves := false
 	switch r.Kind {
@@ -194,7 +206,8 @@ func (c *Core) emit(r jobs.Record) {
 			r.Seq = c.table.Seq + 1
 		}
 	}
-	if err := jobs.Fold(c.table, &r); err != nil {
+	err := jobs.Fold(c.table, &r)
+	if err != nil {
 		c.Defects++
 		c.records = append(c.records, jobs.Record{Kind: jobs.KindEvent, At: r.At, Job: r.Job, N: r.N, Host: r.Host,
 			Reason: fmt.Sprintf("defect: a decision did not fit the facts: %v", err)})
@@ -202,7 +215,7 @@ func (c *Core) emit(r jobs.Record) {
 		c.records = append(c.records, r)
 	}
 	if !moves || j == nil {
-		return
+		return err == nil
 	}
 	switch {
 	case j.State == jobs.Queued && c.holding:
@@ -214,6 +227,7 @@ func (c *Core) emit(r jobs.Record) {
 		c.halt.count(j.State)
 		c.settled = append(c.settled, r.Job)
 	}
+	return err == nil
 }
 
 // say records something a person may want to read.

@@ -12,13 +12,15 @@ func (c *Core) started(id jobs.AttemptID, slot int, at jobs.Stamp) {
 	if a == nil {
 		return
 	}
+	slot = boundedSlot(slot)
 	if f := c.flights[id]; f != nil {
 		f.h.rest.refusals = 0
 		if a.State == jobs.AttemptRunning {
 			return
 		}
-		c.begins(f)
-		c.emit(jobs.Record{Kind: jobs.KindRunning, Job: id.Job, N: id.N, Host: a.Host, Slot: slot, Started: c.stamp(at)})
+		if c.emit(jobs.Record{Kind: jobs.KindRunning, Job: id.Job, N: id.N, Host: a.Host, Slot: slot, Started: c.stamp(at)}) {
+			c.begins(f)
+		}
 		return
 	}
 	c.returned(a, slot, at) // late.go
@@ -37,6 +39,7 @@ func (c *Core) stamp(at jobs.Stamp) jobs.Stamp {
 func (c *Core) ended(id jobs.AttemptID, slot int, o *jobs.Outcome) {
 	a := c.table.Attempt(id)
 	f := c.flights[id]
+	slot = boundedSlot(slot)
 	switch {
 	case a == nil:
 	case f != nil:
@@ -49,7 +52,7 @@ func (c *Core) ended(id jobs.AttemptID, slot int, o *jobs.Outcome) {
 func (c *Core) closeEnded(f *flight, a *jobs.Attempt, slot int, o *jobs.Outcome) {
 	j := c.table.Job(f.id.Job)
 	h := f.h
-	c.land(f)
+	f.over = true
 	h.rest.refusals = 0
 	others := otherOpen(j, f.id.N)
 	r := jobs.Record{Kind: jobs.KindExited, Job: f.id.Job, N: f.id.N, Host: h.spec.Name, Slot: slot, Outcome: o}
@@ -73,21 +76,40 @@ func (c *Core) closeEnded(f *flight, a *jobs.Attempt, slot int, o *jobs.Outcome)
 	default:
 		c.fail(&r, j, c.blames(h, j, o))
 	}
-	c.close(r, h, o)
+	if f.over = c.close(r, h, o); f.over {
+		c.land(f) // only now: a flight without a record would be asked about no more
+	}
+}
+
+// mayTell says whether a host's word about an attempt counts: only that of the
+// host which has it.
+func (c *Core) mayTell(name string, id jobs.AttemptID) bool {
+	a, h := c.table.Attempt(id), c.byName[name]
+	if a == nil || a.Host == name {
+		return a != nil
+	}
+	if h != nil && !h.lied {
+		h.lied = true
+		c.say(name, id.Job, "%s reports on attempt %s, which is on %s: what it says of other hosts' attempts is ignored", name, id, a.Host)
+	}
+	return false
 }
 
 // close emits the end of an attempt that has an outcome and draws what follows
-// from it: statistics, the other attempts of a job that has its result.
-func (c *Core) close(r jobs.Record, h *host, o *jobs.Outcome) {
+// from it: statistics, the other attempts of a job that has its result. False: the
+// record did not fit.
+func (c *Core) close(r jobs.Record, h *host, o *jobs.Outcome) bool {
 	id := r.Job
 	j := c.table.Job(id)
 	was := j.State.Terminal()
+	if !c.emit(r) {
+		return false
+	}
 	if r.Kind == jobs.KindExited {
 		c.observe(h, j, o)
 	}
-	c.emit(r)
 	if was || !j.State.Terminal() {
-		return
+		return true
 	}
 	if h != nil {
 		h.done++
@@ -100,6 +122,7 @@ func (c *Core) close(r jobs.Record, h *host, o *jobs.Outcome) {
 			c.killFlight(f, "another attempt of the job has ended with its result")
 		}
 	}
+	return true
 }
 
 // neverStarted hears that an attempt was refused or withdrawn, or that its claim

@@ -19,6 +19,7 @@ type fakeHost struct {
 	toUs      time.Duration // when the last message arrives: order is kept
 	limit     int
 	limitSent bool
+	confirmed time.Duration // the newest sign of life that the core has taken note of
 	lease     time.Duration // until when a buffered job may start
 	attempts  map[jobs.AttemptID]*fakeAttempt
 	spool     []*fakeAttempt
@@ -89,27 +90,32 @@ func (h *fakeHost) connect() {
 		}
 		h.cutLink()
 		h.linked = true
-		h.w.step(HostUp{h.spec.Name, &hosts.Hello{Cores: h.slots + 1, Slots: h.slots, MemBytes: 8 << 30, GPUs: max(0, h.spec.GPUs)}})
-		h.send(h.extend)
+		h.w.step(HostUp{h.spec.Name, &hosts.Hello{Cores: h.slots + 1, Slots: h.slots, MemBytes: 8 << 30, GPUs: max(0, h.spec.GPUs), Uptime: h.w.now}})
 		h.beats(h.gen)
 	})
 }
 
-// extend is a ping.
-func (h *fakeHost) extend() { h.lease = h.w.now + h.spec.LostAfterOrDefault(); h.fill() }
+// extend sends a ping, as the agent does: the lease counts from what the core has
+// heard of the host while it was linked.
+func (h *fakeHost) extend() {
+	lease := h.confirmed + h.spec.LostAfterOrDefault()
+	h.send(func() { h.lease = lease; h.fill() })
+}
 
 func (h *fakeHost) beats(gen int) {
 	h.w.after(BeatEvery, func() {
 		if h.gen != gen || !h.up || h.w.finished != nil {
 			return
 		}
-		h.send(h.extend)
+		if h.limitSent {
+			h.extend()
+		}
 		others := 0.0
 		if h.w.chance(4) {
 			others = 2 * h.w.rng.Float64()
 		}
 		h.report(HostBeat{h.spec.Name, &hosts.Beat{Busy: float64(h.busy) + others, Ours: float64(h.busy), MemFree: 4 << 30, DiskFree: -1,
-			Running: h.count(fakeRunning), Buffered: len(h.spool)}})
+			Running: h.count(fakeRunning), Buffered: len(h.spool), Uptime: h.w.now}})
 		h.beats(gen)
 	})
 }

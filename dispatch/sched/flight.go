@@ -21,6 +21,7 @@ type flight struct {
 	withdrawn  bool // asked back, no answer yet
 	killed     bool // to be ended, no answer yet
 	requeue    bool // killed only to run elsewhere
+	over       bool // its outcome is here and is being recorded
 	proved     bool // the host has shown that it is over
 }
 
@@ -28,7 +29,7 @@ type flight struct {
 func (f *flight) single() bool { return f.slots == 1 && f.mem == 0 && f.wantGPUs == 0 }
 
 // waiting says that it is handed over, not known to have started, and wanted.
-func (f *flight) waiting() bool { return !f.started && !f.withdrawn && !f.killed }
+func (f *flight) waiting() bool { return !f.started && !f.withdrawn && !f.killed && !f.over }
 
 // fly enters an attempt into the books; the caller adds h.count(f) when the
 // flight is filled in.

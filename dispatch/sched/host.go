@@ -23,11 +23,14 @@ type host struct {
 	retryAt  time.Duration
 	seen     time.Duration // last beat, or when it came up
 	beatAt   time.Duration // last beat; 0: never
-	cutAt    time.Duration // since when nothing of ours reaches it
+	cutAt    time.Duration // when the last link was cut: no beat was taken in since
 	away     time.Duration // since when it has given no beat over a link that worked
+	outage   int           // the shared outage it went away in (outage.go); 0: none
+	grace    time.Duration // until when it may follow those that are back from there
 	reason   string        // why it is not up
 	hello    *hosts.Hello
 	beat     hosts.Beat
+	lied     bool   // it spoke of another host's attempts; said once
 	barred   string // the helper answers, but jobs cannot run there: why
 	draining bool   // asked for by a person
 
@@ -121,10 +124,11 @@ func (h *host) freeGPUs() int {
 
 // learn keeps what a hello says of the machine.
 func (h *host) learn(m *hosts.Hello) {
+	m = boundedHello(h.spec, m)
 	h.hello = m
 	n := h.spec.GPUs
 	if n < 0 {
-		n = max(0, m.GPUs)
+		n = m.GPUs
 	}
 	for len(h.gpuBusy) < n {
 		h.gpuBusy = append(h.gpuBusy, false)

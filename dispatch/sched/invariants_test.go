@@ -93,7 +93,7 @@ func (w *world) atEnd() {
 		ok := false
 		for _, a := range j.Attempts {
 			f := w.hosts[a.Host].attempts[a.ID]
-			ok = ok || f != nil && f.state == fakeExited && f.outcome.OK()
+			ok = ok || f != nil && f.state == fakeExited && f.outcome.OK() && a.Round == j.Round && a.State == jobs.AttemptExited
 			if f != nil && (f.state == fakeRunning || f.state == fakeBuffered) && w.hosts[a.Host].linked {
 				w.fatalf("attempt %s is still %v on %s, which answers", a.ID, f.state, a.Host)
 			}

@@ -56,11 +56,12 @@ func (c *Core) returned(a *jobs.Attempt, slot int, at jobs.Stamp) {
 		c.killFlight(f, "an earlier attempt came back that has run longer")
 	}
 	c.forget(a.ID)
-	f := c.fly(h, a.ID, j.Spec)
-	f.started, f.startedAt = true, c.now.Mono
-	h.count(f)
-	c.emit(jobs.Record{Kind: jobs.KindRunning, Job: a.ID.Job, N: a.ID.N, Host: a.Host, Slot: slot, Started: at,
-		Reason: "it had been given up as lost"})
+	if c.emit(jobs.Record{Kind: jobs.KindRunning, Job: a.ID.Job, N: a.ID.N, Host: a.Host, Slot: slot, Started: at,
+		Reason: "it had been given up as lost"}) {
+		f := c.fly(h, a.ID, j.Spec)
+		f.started, f.startedAt = true, c.now.Mono
+		h.count(f)
+	}
 }
 
 // forget drops a lost attempt whose fate is settled from the list of those to ask about.

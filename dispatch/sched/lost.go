@@ -27,6 +27,10 @@ func (c *Core) giveUpLost() {
 			continue
 		}
 		wait := h.idx >= 0 && c.vanishedTogether(h)
+		if wait {
+			c.noteOutage(h) // also one that an earlier dispatcher ran into
+		}
+		wait = wait || c.now.Mono < h.grace
 		for f, next := h.head, (*flight)(nil); f != nil; f = next {
 			next = f.next
 			if c.mayLose(h, f, wait) {
@@ -40,7 +44,8 @@ func (c *Core) giveUpLost() {
 func (h *host) lostAt() time.Duration { return h.seen + h.spec.LostAfterOrDefault() }
 
 // leaseEnd returns when an attempt handed to a host that is cut off can certainly
-// not start any more: the lease was extended at the latest when the link was cut.
+// not start any more: the lease is extended only from beats that were taken in
+// while the link was up, the last of them at the latest when it was cut.
 func (c *Core) leaseEnd(h *host) time.Duration {
 	return h.cutAt + max(h.spec.LostAfterOrDefault(), c.cfg.Buffer) + leaseMargin
 }
@@ -61,22 +66,6 @@ func (c *Core) onLost(j *jobs.Job) jobs.OnLost {
 		return j.Spec.OnLost
 	}
 	return c.cfg.OnLost
-}
-
-// vanishedTogether says whether more than half of the hosts that were there
-// went silent within lost_after of this one. A single host always has.
-func (c *Core) vanishedTogether(h *host) bool {
-	n, gone := 0, 0
-	for _, o := range c.hosts {
-		if !o.known {
-			continue
-		}
-		n++
-		if apart := o.seen - h.seen; !o.linked && max(apart, -apart) <= h.spec.LostAfterOrDefault() {
-			gone++
-		}
-	}
-	return gone*2 > n
 }
 
 // goesAstray notes that an attempt given up may still be alive on its host. The

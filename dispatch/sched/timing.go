@@ -21,8 +21,8 @@ func (c *Core) passTime() {
 	}
 }
 
-// Next returns when (in Time.Mono) the core wants a Tick at the latest; false
-// means that only events can change anything.
+// Next returns when (in Time.Mono) the core wants a Tick at the latest, TickEvery
+// from now or sooner; false means that it wants none any more.
 func (c *Core) Next() (time.Duration, bool) {
 	at := never
 	soon := func(t time.Duration) {
@@ -40,6 +40,7 @@ func (c *Core) Next() (time.Duration, bool) {
 		if h.linked {
 			soon(h.seen + SuspectAfter)
 		} else if h.known || h.open > 0 {
+			soon(h.grace)
 			if soon(h.lostAt()); h.open > 0 {
 				soon(c.leaseEnd(h))
 			}
@@ -53,6 +54,7 @@ func (c *Core) Next() (time.Duration, bool) {
 	if len(c.queue.timers) > 0 {
 		soon(max(c.queue.timers[0].at, c.now.Mono+1))
 	}
+	soon(c.now.Mono + TickEvery) // or the gap would pass for a stall
 	soon(c.balanceAt)
 	soon(c.clearUntil)
 	if c.sweep.pending() {

@@ -52,6 +52,10 @@ func (w *world) unrest() {
 	}
 	w.after(w.between(0, 40*time.Second), func() {
 		w.faults--
+		if w.now >= w.stall && w.chance(5) { // the disk hangs, or somebody pressed Ctrl-Z
+			w.stall = w.now + w.between(time.Second, 2*time.Minute)
+			w.logf("the dispatcher stands still until %v", w.stall)
+		}
 		w.order[w.rng.IntN(len(w.order))].suffer()
 		w.unrest()
 	})

@@ -41,8 +41,9 @@ type world struct {
 	faults   int // still to come
 	meddling int // commands of people still to come
 	steps    int
-	dead     bool // no dispatcher now
-	perFail  int  // one in so many jobs fails; 0: none
+	dead     bool          // no dispatcher now
+	stall    time.Duration // until when the dispatcher stands still
+	perFail  int           // one in so many jobs fails; 0: none
 	log      []string
 }
 
@@ -128,7 +129,7 @@ func newWorld(t testing.TB, seed uint64, nHosts, nJobs int) *world {
 // start begins a life of the dispatcher from the journal.
 func (w *world) start() {
 	w.life++
-	w.dead = false
+	w.dead, w.stall = false, 0
 	t := &jobs.Table{}
 	for i := range w.specs {
 		t.Specs = append(t.Specs, w.specs[i])
@@ -158,8 +159,22 @@ func (w *world) start() {
 // The dispatcher may be killed in between.
 func (w *world) step(ev Event) {
 	life := w.life
+	if w.now < w.stall {
+		w.after(w.stall-w.now, func() {
+			if w.life == life {
+				w.step(ev)
+			}
+		})
+		return
+	}
 	w.steps++
 	records, orders := w.core.Step(Time{w.now, w.wall()}, ev)
+	switch ev := ev.(type) {
+	case HostUp:
+		w.confirm(ev.Host, ev.Hello.Uptime)
+	case HostBeat:
+		w.confirm(ev.Host, ev.Beat.Uptime)
+	}
 	if _, beat := ev.(HostBeat); !beat {
 		w.logf("%T%+v", ev, ev)
 	}
@@ -199,6 +214,13 @@ func (w *world) step(ev Event) {
 	}
 }
 
+// confirm is the engine's: leases count from here.
+func (w *world) confirm(name string, uptime time.Duration) {
+	if w.core.Linked(name) {
+		w.hosts[name].confirmed = uptime
+	}
+}
+
 func (w *world) keep(records []jobs.Record) {
 	for _, r := range records {
 		w.journal = append(w.journal, r)
@@ -225,7 +247,7 @@ func (w *world) carryOut(o Order) {
 		w.finished = &o
 	case Launch:
 		h := w.hosts[o.Host]
-		if !h.limitSent {
+		if h.linked && !h.limitSent {
 			w.fatalf("launch on %s before any limit was set", o.Host)
 		}
 		for _, p := range o.Jobs {
@@ -246,7 +268,10 @@ func (w *world) carryOut(o Order) {
 		if o.Slots > h.slots || o.Slots < 0 {
 			w.fatalf("%s may have %d slots busy and has %d", o.Host, o.Slots, h.slots)
 		}
-		h.limitSent = true
+		if !h.limitSent {
+			h.limitSent = true
+			h.extend()
+		}
 		h.send(func() { h.limit = o.Slots; h.fill() })
 	case Withdraw:
 		h := w.hosts[o.Host]

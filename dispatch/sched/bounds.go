@@ -1,0 +1,60 @@
+package sched
+
+import (
+	"math"
+
+	"dcs-tui/hosts"
+)
+
+// Hosts are believed within bounds: a broken or hostile one must cost only
+// itself (promise 5). Its numbers reach the books through these functions only.
+const (
+	mostSlots    = 4096
+	mostGPUs     = 64      // where the inventory does not say
+	mostMem      = 1 << 50 // bytes
+	mostAttempts = 1 << 30
+)
+
+// boundedHello returns a copy of what a host says of itself.
+func boundedHello(spec *hosts.Host, m *hosts.Hello) *hosts.Hello {
+	b := *m
+	most := mostSlots
+	if spec.Slots.Fixed > 0 {
+		most = spec.Slots.Fixed
+	}
+	b.Slots = min(max(b.Slots, 0), most)
+	b.Cores = min(max(b.Cores, 0), mostSlots)
+	b.GPUs = min(max(b.GPUs, 0), mostGPUs)
+	b.MemBytes = min(max(b.MemBytes, 0), mostMem)
+	return &b
+}
+
+// boundedBeat returns a copy of a measurement.
+func boundedBeat(m *hosts.Beat) hosts.Beat {
+	b := *m
+	b.Busy, b.Ours = boundedCores(b.Busy), boundedCores(b.Ours)
+	for i := range b.Load {
+		if b.Load[i] = max(b.Load[i], 0); math.IsNaN(b.Load[i]) || math.IsInf(b.Load[i], 0) {
+			b.Load[i] = 0
+		}
+	}
+	b.Running = min(max(b.Running, 0), mostAttempts)
+	b.Buffered = min(max(b.Buffered, 0), mostAttempts)
+	return b
+}
+
+// boundedCores gives 0 for what is no number of cores.
+func boundedCores(f float64) float64 {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return 0
+	}
+	return min(max(f, 0), mostSlots)
+}
+
+// boundedSlot gives 0, not known, for what is no slot.
+func boundedSlot(n int) int {
+	if n < 0 || n > mostSlots {
+		return 0
+	}
+	return n
+}
