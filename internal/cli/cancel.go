@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -25,7 +24,8 @@ func (a *app) cancelCmd() *cobra.Command {
 		Long: `End every job of a run: queued ones are taken out, running ones are ended with all
 their processes. What a dispatcher that is alive is told through the file STOP.now in
 the run directory; without one this command takes the run over, ends what runs, and
-leaves.`,
+leaves. A dispatcher of another machine counts as dead when its sign of life in the
+run directory has not changed for half a minute.`,
 		Example:           `dcs-tui cancel sweep-20260314-1502 --yes`,
 		Args:              exactlyOneRun,
 		ValidArgsFunction: completeRuns,
@@ -74,7 +74,11 @@ func (a *app) runCancel(cmd *cobra.Command, f *runFlags, args []string, yes bool
 		return usagef("%w", err)
 	}
 	if owner != nil && owner.Life() != journal.Dead && !f.force {
-		return a.askOwner(run, owner)
+		gone, err := a.askOwner(run, owner)
+		if err != nil || !gone {
+			return err
+		}
+		f.force = true // we have seen for ourselves that it is gone
 	}
 	return a.cancelOurselves(cmd, f, run)
 }
@@ -98,40 +102,6 @@ func (a *app) confirm(yes bool, run *rundir.Run, t *jobs.Table, stored int) erro
 	return usagef("nothing was cancelled")
 }
 
-// cancelWait is how long we wait for the dispatcher to have done it; jobs have 5 s
-// between TERM and KILL, and the dispatcher looks for the file every 2 s.
-const cancelWait = 60 * time.Second
-
-// askOwner leaves the request where the dispatcher looks for it, and waits until
-// it has gone.
-func (a *app) askOwner(run *rundir.Run, owner *journal.Owner) error {
-	f, err := os.OpenFile(run.Path(rundir.StopNowFile), os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		return usagef("%w", err)
-	}
-	if err := f.Close(); err != nil {
-		return usagef("%s: %w", rundir.StopNowFile, err)
-	}
-	a.con.Line("asked " + cleanLine(owner.String()) + " to cancel; waiting until it has")
-	for end := time.Now().Add(cancelWait); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
-		now, err := journal.ReadOwner(run)
-		if err == nil && now != nil && now.Life() == journal.Dead {
-			table, _, err := journal.Replay(run)
-			if err != nil {
-				return usagef("%w", err)
-			}
-			a.con.Line(countsText(table.Counts))
-			if table.Unfinished() > 0 {
-				a.code = ExitLeft
-			}
-			return nil
-		}
-	}
-	a.code = ExitLeft
-	a.warn("it has not ended yet; dcs-tui status %s shows how it stands", shellWord(runRef(run)))
-	return nil
-}
-
 // cancelOurselves takes the run over, ends all that is open, and leaves.
 func (a *app) cancelOurselves(cmd *cobra.Command, f *runFlags, run *rundir.Run) error {
 	if err := absoluteFlags(cmd.Flags()); err != nil {
@@ -148,7 +118,7 @@ func (a *app) cancelOurselves(cmd *cobra.Command, f *runFlags, run *rundir.Run) 
 	if err != nil {
 		return err
 	}
-	a.removeStopFiles(run)
+	a.removeStopFiles(run, func(string) {})
 	s, err := a.start(o, f, inv, nil)
 	if err != nil {
 		o.journal.Close()

@@ -12,6 +12,7 @@ func (a *app) connector(o *options, hs []*hosts.Host, log func(host, line string
 	if err := a.checkSSH(o, hs); err != nil {
 		return nil, err
 	}
+	a.checkBinary(hs)
 	router := hosts.Router{"local": locallink.Opener{}, "command": cmdlink.Opener{}}
 	if a.ssh != nil {
 		router["ssh"] = a.sshOpener(o)

@@ -53,9 +53,10 @@ func (q *noticeQueue) take() []dispatch.Notice {
 // noticeLine is a notice as a line on the console.
 func (c *console) noticeLine(n dispatch.Notice) string {
 	mark := c.glyph("·", "-")
-	text := cleanLine(withoutHost(n.Text, n.Host))
+	text := cleanLine(withoutSubject(n.Text, n.Host))
 	if n.Job != 0 {
-		return c.paint(yellow, fmt.Sprintf("%s job %d", mark, n.Job)) + "  " + hostPart(n.Host) + text
+		job := fmt.Sprintf("job %d", n.Job)
+		return c.paint(yellow, mark+" "+job) + "  " + hostPart(n.Host) + withoutSubject(text, job)
 	}
 	at := ""
 	if !n.At.IsZero() {
@@ -64,10 +65,10 @@ func (c *console) noticeLine(n dispatch.Notice) string {
 	return c.paint(dim, mark+" "+at) + hostPart(n.Host) + text
 }
 
-// withoutHost takes a host's name off a text that begins with it: the line has it
-// already.
-func withoutHost(text, host string) string {
-	if rest, ok := strings.CutPrefix(text, host); ok && host != "" && rest != "" && (rest[0] == ' ' || rest[0] == ':') {
+// withoutSubject takes a host's name, or "job 7", off a text that begins with it:
+// the line has it already.
+func withoutSubject(text, subject string) string {
+	if rest, ok := strings.CutPrefix(text, subject); ok && subject != "" && rest != "" && (rest[0] == ' ' || rest[0] == ':') {
 		return strings.TrimLeft(rest, ": ")
 	}
 	return text

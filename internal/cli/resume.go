@@ -74,7 +74,9 @@ func (a *app) runResume(cmd *cobra.Command, f *runFlags, args []string) error {
 		o.journal.Close()
 		return err
 	}
-	a.removeStopFiles(run)
+	a.removeStopFiles(run, func(name string) {
+		a.con.Line("the file " + name + " of the run is removed: the run goes on")
+	})
 	before := o.table.Counts
 	s, err := a.start(o, f, inv, env)
 	if err != nil {
@@ -113,13 +115,13 @@ func (o *owned) whole() error {
 }
 
 // removeStopFiles takes away what an earlier stop left: whoever says resume wants
-// the run to go on.
-func (a *app) removeStopFiles(run *rundir.Run) {
+// the run to go on, and cancel has done what was asked. removed is told of each.
+func (a *app) removeStopFiles(run *rundir.Run, removed func(name string)) {
 	for _, name := range []string{rundir.StopFile, rundir.StopNowFile} {
 		err := run.Disk.Remove(run.Path(name))
 		switch {
 		case err == nil:
-			a.con.Line("the file " + name + " of the run is removed: the run goes on")
+			removed(name)
 		case !errors.Is(err, fs.ErrNotExist):
 			a.warn("the file %s cannot be removed: %v", name, err)
 		}

@@ -149,10 +149,10 @@ func TestWithoutName(t *testing.T) {
 	if got := withoutName(errors.New("a: other"), "a"); got != "other" {
 		t.Errorf("%q", got)
 	}
-	if got := withoutHost("ws03 is up", "ws03"); got != "is up" {
+	if got := withoutSubject("ws03 is up", "ws03"); got != "is up" {
 		t.Errorf("%q", got)
 	}
-	if got := withoutHost("ws03x is up", "ws03"); got != "ws03x is up" {
+	if got := withoutSubject("ws03x is up", "ws03"); got != "ws03x is up" {
 		t.Errorf("%q", got)
 	}
 }

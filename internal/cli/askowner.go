@@ -1,0 +1,71 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/rundir"
+)
+
+// cancelWait is how long a dispatcher that is alive has to cancel and leave: jobs
+// have 5 s between TERM and KILL, and it looks for the file every 2 s.
+const cancelWait = 60 * time.Second
+
+// askOwner leaves the request where the dispatcher looks for it, and waits until
+// it has been carried out. gone means that the dispatcher is dead and has left
+// jobs: they are ours to end.
+func (a *app) askOwner(run *rundir.Run, owner *journal.Owner) (gone bool, err error) {
+	f, err := os.OpenFile(run.Path(rundir.StopNowFile), os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return false, usagef("%w", err)
+	}
+	if err := f.Close(); err != nil {
+		return false, usagef("%s: %w", rundir.StopNowFile, err)
+	}
+	a.con.Line("asked " + cleanLine(owner.String()) + " to cancel; waiting until it has")
+	if owner.Life() == journal.Unsure {
+		a.con.Line(fmt.Sprintf("this machine cannot see whether it is alive: without a sign of it for %.0f s the run is taken over",
+			journal.StaleAfter.Seconds()))
+	}
+	if !awaitOwner(run, owner) {
+		a.code = ExitLeft
+		a.warn("it is alive and has not ended yet; dcs-tui status %s shows how it stands", shellWord(runRef(run)))
+		return false, nil
+	}
+	table, _, err := journal.Replay(run)
+	if err != nil {
+		return false, usagef("%w", err)
+	}
+	acceptRest(table)
+	if table.Unfinished() > 0 {
+		return true, nil
+	}
+	a.con.Line(countsText(table.Counts))
+	return false, nil
+}
+
+// awaitOwner waits until the owner has left, is dead, or has given no sign of
+// life for StaleAfter as watched by us: the clocks of two machines are never
+// compared. It returns false when the owner is alive and has not ended in time.
+func awaitOwner(run *rundir.Run, owner *journal.Owner) (gone bool) {
+	asked, sign := time.Now(), time.Now()
+	token, beat := owner.Token, owner.Beat
+	for ; ; time.Sleep(200 * time.Millisecond) {
+		waited, quiet := time.Since(asked), time.Since(sign)
+		if waited >= 2*cancelWait || waited >= cancelWait && quiet < 2*journal.BeatEvery {
+			return false
+		}
+		now, err := journal.ReadOwner(run)
+		switch {
+		case err != nil || now == nil: // torn, gone, or not to be read: that proves nothing
+		case now.Life() == journal.Dead:
+			return true
+		case now.Token != token || now.Beat != beat || now.Life() == journal.Alive:
+			sign, token, beat = time.Now(), now.Token, now.Beat
+		case quiet >= journal.StaleAfter:
+			return true
+		}
+	}
+}
