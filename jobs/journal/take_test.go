@@ -40,7 +40,7 @@ func TestTakeRefusesALiveOwner(t *testing.T) {
 		t.Fatalf("%v", err)
 	}
 	host, _ := os.Hostname()
-	for _, want := range []string{"pid ", host, "since ", "attach " + r.Dir, "--force"} {
+	for _, want := range []string{"pid ", host, "since ", "status " + r.Dir, "--force"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not in: %v", want, err)
 		}
