@@ -108,12 +108,20 @@ func (h *helper) wholeSpec(name string, id jobs.AttemptID) bool {
 }
 
 // takenLocked brings what we believe to run into line with taken/: attempts of
-// living supervisors run, those of dead ones are looked into.
+// living supervisors run, those of dead ones are looked into, and so is all but
+// the newest that one supervisor holds: it runs one at a time, so the others are
+// over, though it has not come to say so.
 func (h *helper) takenLocked() {
 	taken, err := h.spool.taken()
 	if err != nil {
 		h.troubleLocked(err.Error())
 		return
+	}
+	newest := map[holder]jobs.Stamp{}
+	at := make(map[jobs.AttemptID]jobs.Stamp, len(taken))
+	for id, by := range taken {
+		at[id] = h.takenAt(id, by)
+		newest[by] = max(newest[by], at[id])
 	}
 	for id, by := range taken {
 		known := h.running[id]
@@ -121,12 +129,16 @@ func (h *helper) takenLocked() {
 		case by.alive():
 			delete(h.waiting, id)
 			if known == nil {
-				h.running[id] = &run{by: by, at: h.takenAt(id, by), over: make(chan struct{})}
+				known = &run{by: by, at: at[id], over: make(chan struct{})}
+				h.running[id] = known
+			}
+			if at[id] < newest[by] {
+				h.resolveLocked(id, by, known.job)
 			}
 		case known != nil:
 			h.resolveLocked(id, by, known.job)
 		default:
-			h.resolveLocked(id, by, 0)
+			h.resolveLocked(id, by, pgroup{})
 		}
 	}
 	for id, r := range h.running {
@@ -147,7 +159,7 @@ func (h *helper) takenAt(id jobs.AttemptID, by holder) jobs.Stamp {
 
 // resolveLocked finds out, apart from all else, what became of an attempt whose
 // supervisor holds it no more or is dead.
-func (h *helper) resolveLocked(id jobs.AttemptID, by holder, job int) {
+func (h *helper) resolveLocked(id jobs.AttemptID, by holder, job pgroup) {
 	if h.resolved[id] {
 		return
 	}

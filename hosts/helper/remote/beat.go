@@ -64,8 +64,9 @@ func (f *fsState) now() (free int64, delay time.Duration) {
 }
 
 // watchFiles asks the file system of the attempts for a sign of life, and
-// work_dir for newer epochs. It may hang; the beats say so.
-func (h *helper) watchFiles() {
+// work_dir for newer epochs. It may hang; the beats say so. It returns when a
+// newer dispatcher owns the run.
+func (h *helper) watchFiles() error {
 	h.fs.free.Store(-1)
 	for {
 		began := uptime()
@@ -82,8 +83,9 @@ func (h *helper) watchFiles() {
 		h.fs.delay.Store(int64(uptime() - began))
 		h.fs.free.Store(free)
 		h.fs.asked.Store(0)
-		if by, err := fencedBy(h.workDir, h.open.Epoch); err == nil && by > 0 && h.fencedBy.Swap(int64(by)) == 0 {
-			h.out.send(&hosts.Trouble{Text: "a newer dispatcher owns this run; this one is shut out", Fatal: true})
+		if by, err := fencedBy(h.workDir, h.open.Epoch); err == nil && by > 0 {
+			h.fencedBy.Store(int64(by))
+			return &hosts.FencedError{Host: h.cfg.Host, By: by}
 		}
 		time.Sleep(beatTime)
 	}

@@ -17,9 +17,37 @@ import (
 // leaveTime is how long supervisors have to leave at the end of a run.
 const leaveTime = 2 * time.Second
 
+// filesTime is how long the end of a run waits for a file system that hangs.
+const filesTime = 10 * time.Second
+
+// endLimit bounds endRun: all that its steps may take, and a little.
+func (h *helper) endLimit() time.Duration { return 2*h.cfg.Grace + 90*time.Second }
+
+// within runs f and waits for it, not longer than d. It says whether f ended.
+func within(d time.Duration, f func()) bool {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	late := time.NewTimer(d)
+	defer late.Stop()
+	select {
+	case <-done:
+		return true
+	case <-late.C:
+		return false
+	}
+}
+
 // endRun cleans this host up: nothing of the run is alive afterwards (unless
 // children are to be kept), and the spool is gone. Outputs and sentinels stay.
+// Nothing in it waits for the link, nor without bound for a file system.
 func (h *helper) endRun() {
+	if h.shutOut() {
+		h.leaveTheEnd()
+		return
+	}
 	h.takeBackAll("the run is over")
 	h.mu.Lock()
 	h.closing = true
@@ -29,20 +57,33 @@ func (h *helper) endRun() {
 		busy = append(busy, id)
 	}
 	h.mu.Unlock()
-	if h.superseded() {
-		h.trouble(jobs.AttemptID{}, "another helper has taken over on this host; it must end the run")
+	within(h.cfg.Grace+30*time.Second, func() { h.endBusy(busy) })
+	within(h.cfg.Grace+20*time.Second, h.endChildren)
+	if h.shutOut() {
+		h.leaveTheEnd()
 		return
 	}
-	h.endBusy(busy)
-	h.endChildren()
 	h.ctl.at(ctlLimit).Store(0)
 	h.ctl.at(ctlEnd).Store(1)
 	h.mu.Lock()
 	h.ringer.close()
 	h.mu.Unlock()
 	h.dismissAll()
-	settle(h.spool, &h.cfg)
+	if left := h.endOlder(); len(left) > 0 {
+		h.trouble(jobs.AttemptID{}, "an earlier helper of this run could not be ended: "+name(left))
+	}
+	within(filesTime, func() { settle(h.spool, &h.cfg) })
+	if h.shutOut() {
+		h.leaveTheEnd()
+		return
+	}
 	h.removeSpool()
+}
+
+// leaveTheEnd says why the run is not ended by us. A newer dispatcher is named
+// when we leave.
+func (h *helper) leaveTheEnd() {
+	h.trouble(jobs.AttemptID{}, "another helper has taken over on this host; it must end the run")
 }
 
 // endBusy ends attempts that still run when the run is over: copies that lost
@@ -67,7 +108,7 @@ func (h *helper) endChildren() {
 		return
 	}
 	prefix := cookie(h.cfg.Run, h.cfg.Host, "")
-	marked := withCookie(func(s string) bool { return strings.HasPrefix(s, prefix) }, 0, nil)
+	marked := withCookie(func(s string) bool { return strings.HasPrefix(s, prefix) }, pgroup{}, nil)
 	left := endAll(func(t table) []proc {
 		spare := map[int]bool{}
 		var below []int
@@ -129,7 +170,7 @@ func (h *helper) dismissAll() {
 
 // removeSpool removes this host's directory and, if it was the last one, the run's.
 func (h *helper) removeSpool() {
-	os.Remove(BeatFile(h.dir, h.cfg.Host))
+	within(filesTime, func() { os.Remove(BeatFile(h.dir, h.cfg.Host)) })
 	if names, err := h.spool.list(dirDone); err == nil && len(names) > 0 {
 		h.trouble(jobs.AttemptID{}, fmt.Sprintf("%d outcomes could not be written to %s; they are kept in %s",
 			len(names), h.dir, h.spool.path(dirDone)))

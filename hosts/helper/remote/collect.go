@@ -85,10 +85,11 @@ func (h *helper) reportLocked(r *report, b *batch) {
 	switch r.kind {
 	case repStarted:
 		delete(h.waiting, id)
+		group := groupOf(r.job, r.by)
 		if old := h.running[id]; old != nil {
-			old.by, old.job, old.at = r.by, r.job, r.at
+			old.by, old.job, old.at = r.by, group, r.at
 		} else {
-			h.running[id] = &run{by: r.by, job: r.job, at: r.at, over: make(chan struct{})}
+			h.running[id] = &run{by: r.by, job: group, at: r.at, over: make(chan struct{})}
 		}
 		b.started = append(b.started, hosts.StartedJob{Attempt: id, Slot: r.by.slot, At: r.at})
 	case repExited:

@@ -16,7 +16,11 @@ import (
 // control is a page of memory that helpers and supervisors of one spool share: a
 // file of it mapped by all. Reading it costs no system call, and it outlives
 // each of them.
-type control struct{ mem []byte }
+type control struct {
+	mem []byte
+	dev uint64 // of the file
+	ino uint64
+}
 
 const (
 	controlBytes = 64 << 10
@@ -40,7 +44,7 @@ const maxSlots = controlBytes/8 - ctlServing - 1
 
 // openControl maps the spool's page, making it when there is none.
 func openControl(dir string) (*control, error) {
-	path := filepath.Join(dir, "control")
+	path := filepath.Join(dir, fileControl)
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("spool: %w", err)
@@ -58,11 +62,22 @@ func openControl(dir string) (*control, error) {
 	if err != nil {
 		return nil, fmt.Errorf("spool: mapping %s: %w", path, err)
 	}
-	c := &control{mem}
+	c := &control{mem: mem}
+	var id unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &id); err != nil {
+		return nil, fmt.Errorf("spool: %w", err)
+	}
+	c.dev, c.ino = uint64(id.Dev), id.Ino
 	if !c.at(ctlMagic).CompareAndSwap(0, controlMagic) && c.at(ctlMagic).Load() != controlMagic {
 		return nil, fmt.Errorf("spool: %s was made by another version of dcs-tui; end the run with that version, or remove %s", path, dir)
 	}
 	return c, nil
+}
+
+// inPlace says whether the page is still the one that is found in the spool.
+func (c *control) inPlace(dir string) bool {
+	var st unix.Stat_t
+	return unix.Stat(filepath.Join(dir, fileControl), &st) == nil && uint64(st.Dev) == c.dev && st.Ino == c.ino
 }
 
 func (c *control) at(word int) *atomic.Int64 {

@@ -15,16 +15,16 @@ import (
 type choose func(t table) []proc
 
 // withCookie chooses every process whose environment carries a cookie that ok
-// accepts, everything below such a process, and every process of the process
-// group (0: none). It never chooses the caller or the pids in spare.
-func withCookie(ok func(cookie string) bool, group int, spare map[int]bool) choose {
+// accepts, every process of the group, and everything below such a process. It
+// never chooses the caller or the pids in spare.
+func withCookie(ok func(cookie string) bool, group pgroup, spare map[int]bool) choose {
 	return func(t table) []proc {
 		var roots []int
 		for pid, p := range t {
 			if spare[pid] || !endable(p) {
 				continue
 			}
-			if group > 0 && p.group == group || ok(cookieOf(pid)) {
+			if mark, bare := cookieOf(pid); ok(mark) || group.has(t, p, mark == "" && bare) {
 				roots = append(roots, pid)
 			}
 		}

@@ -189,6 +189,21 @@ func (f *far) kill9() {
 	f.ended = true
 }
 
+// wait waits until the helper has ended by itself, and returns how.
+func (f *far) wait() error {
+	f.w.t.Helper()
+	late := time.AfterFunc(bound, func() { f.cmd.Process.Kill() })
+	for m := range f.msgs {
+		f.pending = append(f.pending, m)
+	}
+	f.ended = true
+	err := f.cmd.Wait()
+	if !late.Stop() {
+		f.w.t.Fatalf("the helper did not end; pending %s", show(f.pending))
+	}
+	return err
+}
+
 // bye ends the run on the host and waits until the helper has ended.
 func (f *far) bye() {
 	f.w.t.Helper()

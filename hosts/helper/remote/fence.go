@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"dcs-tui/hosts"
+	"dcs-tui/jobs"
 )
 
 // The fence: a dispatcher of epoch N makes the file epoch.N before it does
@@ -73,6 +74,15 @@ func (h *helper) fence(epoch int) int {
 	}
 	return 0
 }
+
+// refuseFenced tells the dispatcher that a newer one owns the run, and what of
+// its orders was therefore not carried out.
+func (h *helper) refuseFenced(ids []jobs.AttemptID, by int) {
+	h.out.send(&hosts.Refused{Attempts: ids, FencedBy: by, Why: fmt.Sprintf("a newer dispatcher (epoch %d) owns this run", by)})
+}
+
+// shutOut says that this spool is another's: a newer helper's or dispatcher's.
+func (h *helper) shutOut() bool { return h.superseded() || h.fence(h.open.Epoch) != 0 }
 
 var errSuperseded = errors.New("another helper has taken over on this host")
 

@@ -46,6 +46,7 @@ func newHelper(o *hosts.Open) (*helper, *hosts.Hello) {
 		running:  map[jobs.AttemptID]*run{},
 		sups:     map[int]*supervisor{},
 		resolved: map[jobs.AttemptID]bool{},
+		endDone:  make(chan struct{}),
 	}
 	if err := h.prepare(hello); err != nil {
 		hello.Error = err.Error()
@@ -80,19 +81,16 @@ func (h *helper) prepare(hello *hosts.Hello) error {
 	if err != nil {
 		return fmt.Errorf("finding our own executable: %w", err)
 	}
-	if h.spool, err = makeSpool(filepath.Dir(filepath.Dir(exe)), o.Run, o.Host); err != nil {
-		return fmt.Errorf("making the spool: %w", err)
-	}
-	hello.Spool, hello.Dir = h.spool.dir, h.dir
-	if h.ctl, err = openControl(h.spool.dir); err != nil {
+	var warning string
+	hello.FencedBy, warning, err = h.takeSpool(filepath.Dir(filepath.Dir(exe)))
+	if err != nil || hello.FencedBy != 0 {
 		return err
 	}
-	if was := raise(h.ctl.at(ctlEpoch), int64(o.Epoch)); was > int64(o.Epoch) {
-		hello.FencedBy = int(was)
-		return nil
+	if warning != "" {
+		hello.Warnings = append(hello.Warnings, warning)
 	}
+	hello.Spool, hello.Dir = h.spool.dir, h.dir
 	h.setConfig(hello)
-	h.generation = h.ctl.at(ctlGeneration).Add(1)
 	if err := h.spool.writeConfig(h.generation, &h.cfg); err != nil {
 		return err
 	}
@@ -137,7 +135,7 @@ func (h *helper) setConfig(hello *hosts.Hello) {
 		cwd, _ = os.UserHomeDir()
 	}
 	h.cfg = slotConfig{
-		Run: o.Run, Host: o.Host, Dir: h.dir, Boot: hello.BootID, Network: onNetwork(filepath.Join(h.dir, "attempts")),
+		Run: o.Run, RunName: o.RunName, Host: o.Host, Dir: h.dir, Boot: hello.BootID, Network: onNetwork(filepath.Join(h.dir, "attempts")),
 		Cwd: cwd, Shell: shell, Setup: o.Setup, Env: o.Env, Nice: o.Nice, Grace: grace,
 	}
 }

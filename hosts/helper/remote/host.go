@@ -19,9 +19,14 @@ import (
 	"dcs-tui/jobs"
 )
 
-// patience is how long a helper serves without hearing from the dispatcher. Its
-// supervisors go on without it.
-const patience = 30 * time.Second
+// lastOrders is how long what the dispatcher sent before the link broke has to
+// reach us: the order to end the run may be among it.
+const lastOrders = time.Second
+
+var (
+	errTerminated = errors.New("asked to end by SIGTERM")
+	errEndLate    = errors.New("cleaning up after the run took too long")
+)
 
 // helper is one `__host` process: it serves one channel.
 type helper struct {
@@ -40,6 +45,10 @@ type helper struct {
 	reads      *worker // output for people: may wait behind nothing else
 	pings      atomic.Int64
 	fencedBy   atomic.Int64
+	lim        limits
+	self       proc          // this process
+	ending     atomic.Bool   // endRun has begun: nothing but a successor stops it
+	endDone    chan struct{} // closed when it is over
 	fs         fsState
 	progress   atomic.Pointer[map[string]string]
 
@@ -58,14 +67,14 @@ type helper struct {
 // run is an attempt that a supervisor holds.
 type run struct {
 	by   holder
-	job  int // pid and process group of its shell; 0: not known
+	job  pgroup // of its shell
 	at   jobs.Stamp
 	over chan struct{} // closed when it has ended
 }
 
 // hostMain serves one channel: Open, Hello, then messages until the channel ends,
 // the run ends here, or nothing was heard for too long.
-func hostMain(stdin io.Reader, stdout io.Writer) error {
+func hostMain(stdin io.Reader, stdout io.Writer, lim limits) error {
 	keepDescriptors()
 	// A link that breaks shall be seen as an error, not kill us with a signal.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE, unix.SIGHUP)
@@ -85,22 +94,32 @@ func hostMain(stdin io.Reader, stdout io.Writer) error {
 		out.flush()
 		return nil
 	}
-	h.out = out
+	h.out, h.lim = out, lim
 	out.send(hello)
-	return h.serve(in)
+	err = h.serve(in)
+	// Last of all, so that an older dispatcher learns why it is left alone.
+	if by := h.fence(open.Epoch); by != 0 {
+		h.refuseFenced(nil, by)
+	}
+	out.flush()
+	h.deregister()
+	return err
 }
 
 // serve runs the helper's goroutines and handles messages.
 func (h *helper) serve(in *wire.Reader) error {
-	ended := make(chan error, 4)
+	ended := make(chan error, 8)
+	term := make(chan os.Signal, 1)
+	signal.Notify(term, unix.SIGTERM)
+	go func() { <-term; ended <- errTerminated }()
 	go func() { ended <- h.collect() }()
 	go h.reap()
 	go h.beats()
-	go h.watchFiles()
+	go func() { ended <- h.watchFiles() }()
 	h.adopt()
 	go func() { ended <- h.housekeep() }()
-	silence := time.AfterFunc(patience, func() {
-		ended <- fmt.Errorf("nothing heard from the dispatcher for %v", patience)
+	silence := time.AfterFunc(h.lim.silence, func() {
+		ended <- fmt.Errorf("nothing heard from the dispatcher for %v", h.lim.silence)
 	})
 	go func() {
 		for {
@@ -112,9 +131,11 @@ func (h *helper) serve(in *wire.Reader) error {
 				ended <- err
 				return
 			}
-			silence.Reset(patience)
+			silence.Reset(h.lim.silence)
 			if b, ok := m.(*hosts.Bye); ok && b.End {
-				silence.Stop() // cleaning up may take as long as it takes
+				silence.Stop()
+				h.ending.Store(true)
+				time.AfterFunc(h.endLimit(), func() { ended <- errEndLate })
 			}
 			if h.handle(m) {
 				ended <- nil
@@ -122,13 +143,43 @@ func (h *helper) serve(in *wire.Reader) error {
 			}
 		}
 	}()
+	return h.untilEnd(ended)
+}
+
+// untilEnd waits for the first reason to leave. A run whose end has begun is
+// ended first, whatever has become of the link.
+func (h *helper) untilEnd(ended <-chan error) error {
+	var why error
 	select {
-	case err := <-ended:
-		h.out.flush()
-		return err
+	case why = <-ended:
 	case err := <-h.out.broken:
-		return fmt.Errorf("writing to the dispatcher: %w", err)
+		why = fmt.Errorf("writing to the dispatcher: %w", err)
+		select {
+		case err := <-ended:
+			if atOnce(err) {
+				why = err
+			}
+		case <-time.After(lastOrders):
+		}
 	}
+	for last := why; h.ending.Load() && !atOnce(last); {
+		select {
+		case <-h.endDone:
+			return why
+		case last = <-ended:
+			if atOnce(last) {
+				why = last
+			}
+		}
+	}
+	return why
+}
+
+// atOnce says that a reason to leave does not even wait for the end of the run:
+// it is another's to end now, or cannot be ended.
+func atOnce(why error) bool {
+	var fenced *hosts.FencedError
+	return errors.Is(why, errSuperseded) || errors.Is(why, errTerminated) || errors.Is(why, errEndLate) || errors.As(why, &fenced)
 }
 
 // handle does what one message asks; true ends the helper.
@@ -152,6 +203,7 @@ func (h *helper) handle(m hosts.Message) bool {
 	case *hosts.Bye:
 		if m.End {
 			h.endRun()
+			close(h.endDone)
 		}
 		return true
 	default:

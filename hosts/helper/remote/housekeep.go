@@ -58,7 +58,7 @@ func (h *helper) recount() {
 		for _, id := range lost {
 			if h.waiting[id] { // neither waits nor runs: over, or lapsed, and the report was lost
 				delete(h.waiting, id)
-				h.resolveLocked(id, holder{}, 0)
+				h.resolveLocked(id, holder{}, pgroup{})
 			}
 		}
 	}

@@ -3,6 +3,7 @@
 package remote
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,7 +30,7 @@ func newJobEnv(inherited []string, s *slotConfig, slot int) *jobEnv {
 	for _, v := range s.Env {
 		e.setBase(v.Name, v.Value)
 	}
-	e.setBase("DCS_RUN", s.Run)
+	e.setBase("DCS_RUN", cmp.Or(s.RunName, s.Run))
 	e.setBase("DCS_RUN_DIR", s.Dir)
 	e.setBase("DCS_HOST", s.Host)
 	e.setBase("DCS_SLOT", strconv.Itoa(slot))

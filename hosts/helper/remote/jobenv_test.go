@@ -31,7 +31,7 @@ func TestEnvironment(t *testing.T) {
 	k.Env = []jobs.EnvVar{{Name: "OMP_NUM_THREADS", Value: "7"}}
 	f.launch(j, k)
 	for id, want := range map[string]string{
-		"12.3": "login||a b|job|host|12|12.3|" + w.run + "|" + w.runDir + "|melon1|0.1|x=y|2|1,3\n" + w.runDir + "\n",
+		"12.3": "login||a b|job|host|12|12.3|test|" + w.runDir + "|melon1|0.1|x=y|2|1,3\n" + w.runDir + "\n",
 		"13.1": "job|7|unset\n" + w.workDir + "\n7\n",
 	} {
 		if o := f.exit(id); !o.OK() {

@@ -17,7 +17,7 @@ import (
 // kill ends attempts, each apart from the others.
 func (h *helper) kill(m *hosts.Kill) {
 	if by := h.fence(m.Epoch); by != 0 {
-		h.trouble(jobs.AttemptID{}, fmt.Sprintf("an older dispatcher's order to end jobs was not carried out: epoch %d owns this run", by))
+		h.refuseFenced(m.Attempts, by)
 		return
 	}
 	gone := &hosts.Withdrawn{Why: m.Why}
@@ -43,10 +43,10 @@ func (h *helper) end(id jobs.AttemptID) {
 	r := h.heldBy(id)
 	if r == nil {
 		// Over, or never here. What it left behind ends too.
-		if left := h.endAttempt(id, 0); len(left) > 0 {
+		if left := h.endAttempt(id, pgroup{}); len(left) > 0 {
 			h.trouble(id, fmt.Sprintf("%s could not be ended, these processes do not die: %s", id, name(left)))
 		}
-		p := h.examine(id, 0)
+		p := h.examine(id, pgroup{})
 		if p.Answer == hosts.NeverStarted {
 			h.out.send(&hosts.Withdrawn{Attempts: []jobs.AttemptID{id}, Why: "it had not started"})
 			return

@@ -22,7 +22,7 @@ func (h *helper) launch(m *hosts.Launch) {
 	now := uptime()
 	switch by := h.fence(m.Epoch); {
 	case by != 0:
-		h.out.send(&hosts.Refused{Attempts: ids, FencedBy: by, Why: fmt.Sprintf("a newer dispatcher (epoch %d) owns this run", by)})
+		h.refuseFenced(ids, by)
 		return
 	case now > m.ExpireUptime:
 		h.out.send(&hosts.Refused{Attempts: ids, Why: fmt.Sprintf("the launch came %v too late", now-m.ExpireUptime)})
@@ -168,8 +168,8 @@ func (h *helper) extend(to time.Duration) {
 // withdraw takes buffered attempts back. What cannot be, is answered with what
 // has become of it.
 func (h *helper) withdraw(m *hosts.Withdraw) {
-	if h.fence(m.Epoch) != 0 {
-		h.trouble(jobs.AttemptID{}, "a withdrawal of an older dispatcher was not carried out")
+	if by := h.fence(m.Epoch); by != 0 {
+		h.refuseFenced(m.Attempts, by)
 		return
 	}
 	gone := &hosts.Withdrawn{Why: "withdrawn"}

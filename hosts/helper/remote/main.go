@@ -20,7 +20,9 @@ const (
 // helper: frames on standard input and output), "__slot" (a supervisor) or
 // "__sum" (prints the SHA-256 of the executable in hex). It returns the exit
 // status: 0, 1 after trouble (said on standard error), 2 for an unknown word.
-func Main(args []string) int {
+func Main(args []string) int { return runWord(args, usual) }
+
+func runWord(args []string, lim limits) int {
 	word := ""
 	if len(args) > 0 {
 		word = args[0]
@@ -28,9 +30,9 @@ func Main(args []string) int {
 	var err error
 	switch word {
 	case wordHost:
-		err = hostMain(os.Stdin, os.Stdout)
+		err = hostMain(os.Stdin, os.Stdout, lim)
 	case wordSlot:
-		err = slotMain(args[1:])
+		err = slotMain(args[1:], lim)
 	case wordSum:
 		err = printSum(os.Stdout)
 	default:

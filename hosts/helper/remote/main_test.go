@@ -6,12 +6,30 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
+)
+
+// testLimits are the usual ones, unless a test has set shorter ones for the
+// processes it starts.
+func testLimits() limits {
+	lim := usual
+	for name, d := range map[string]*time.Duration{silenceEnv: &lim.silence, nowhereEnv: &lim.nowhere} {
+		if v, err := time.ParseDuration(os.Getenv(name)); err == nil {
+			*d = v
+		}
+	}
+	return lim
+}
+
+const (
+	silenceEnv = "TEST_SILENCE"
+	nowhereEnv = "TEST_NOWHERE"
 )
 
 // The test binary is the program on the far side too.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && strings.HasPrefix(os.Args[1], "__") {
-		os.Exit(Main(os.Args[1:]))
+		os.Exit(runWord(os.Args[1:], testLimits()))
 	}
 	os.Exit(m.Run())
 }

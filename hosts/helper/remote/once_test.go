@@ -156,15 +156,14 @@ func TestEpochFence(t *testing.T) {
 	if g.hello.FencedBy != 0 {
 		t.Fatalf("the newer one is fenced by %d", g.hello.FencedBy)
 	}
-	f.launch(job("1.1", "true"))
-	if m := f.refused("1.1"); m.FencedBy != 2 {
-		t.Errorf("refused with %+v, want fenced by 2", m)
+	if m := await(f, func(m *hosts.Refused) bool { return true }); m.FencedBy != 2 || len(m.Attempts) > 0 {
+		t.Errorf("the older one heard %+v, want fenced by 2 and no attempt", m)
 	}
+	f.wait()
 	h := w.start(w.open())
 	if h.hello.FencedBy != 2 {
 		t.Errorf("hello %+v, want fenced by 2", h.hello)
 	}
-	f.kill9()
 	g.bye()
 }
 

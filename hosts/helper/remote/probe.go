@@ -4,7 +4,6 @@ package remote
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"time"
@@ -18,7 +17,7 @@ import (
 // probe answers what is known of attempts.
 func (h *helper) probe(m *hosts.Probe) {
 	if by := h.fence(m.Epoch); by != 0 {
-		h.trouble(jobs.AttemptID{}, fmt.Sprintf("a question of an older dispatcher was not answered: epoch %d owns this run", by))
+		h.refuseFenced(m.Attempts, by)
 		return
 	}
 	h.answer(m.Attempts)
@@ -50,7 +49,7 @@ func (h *helper) answer(ids []jobs.AttemptID) {
 	if h.probes.do(func() {
 		var found []hosts.ProbedJob
 		for _, id := range rest {
-			found = append(found, h.examine(id, 0))
+			found = append(found, h.examine(id, pgroup{}))
 		}
 		h.tell(found)
 	}) {
@@ -78,11 +77,11 @@ func (h *helper) tell(found []hosts.ProbedJob) {
 	h.out.send(probed)
 }
 
-// examine finds out what became of an attempt from the files alone: held by a
-// living supervisor, a sentinel, a claim. "Never started" it says only after it
+// examine finds out what became of an attempt from the files alone: a sentinel,
+// held by a living supervisor, a claim. "Never started" it says only after it
 // has made the claim itself; "dead" only when nothing of the attempt is left.
-// job is its process group, 0 if not known.
-func (h *helper) examine(id jobs.AttemptID, job int) hosts.ProbedJob {
+// job is its process group, as far as it is known.
+func (h *helper) examine(id jobs.AttemptID, job pgroup) hosts.ProbedJob {
 	p := hosts.ProbedJob{Attempt: id}
 	// In this order: what is not held any more has its sentinel by now.
 	taken, err := h.spool.taken()
@@ -90,16 +89,17 @@ func (h *helper) examine(id jobs.AttemptID, job int) hosts.ProbedJob {
 		p.Why = err.Error()
 		return p
 	}
-	if by, ok := taken[id]; ok && by.alive() {
+	by, held := taken[id]
+	held = held && by.alive()
+	torn, err := h.sentinel(&p)
+	switch {
+	case p.Answer == hosts.HasExited:
+		return p // held or not: its supervisor may be busy with the next before it says so
+	case held:
 		p.Answer, p.Slot, p.Started = hosts.IsRunning, by.slot, h.takenAt(id, by)
 		return p
-	}
-	torn, err := h.sentinel(&p)
-	if err != nil {
+	case err != nil:
 		p.Why = err.Error()
-		return p
-	}
-	if p.Answer == hosts.HasExited {
 		return p
 	}
 	c, answer, err := h.readClaim(id)
@@ -116,7 +116,7 @@ func (h *helper) examine(id jobs.AttemptID, job int) hosts.ProbedJob {
 
 // bodies decides about an attempt that was claimed, is held by nobody, and has
 // no sentinel: it is dead once nothing of it is left.
-func (h *helper) bodies(p hosts.ProbedJob, c claim, torn bool, job int) hosts.ProbedJob {
+func (h *helper) bodies(p hosts.ProbedJob, c claim, torn bool, job pgroup) hosts.ProbedJob {
 	switch {
 	case c.host != "" && c.host != h.cfg.Host:
 		p.Why = "it was claimed by host " + c.host
@@ -138,7 +138,7 @@ func (h *helper) bodies(p hosts.ProbedJob, c claim, torn bool, job int) hosts.Pr
 
 // endAttempt ends every process that carries the attempt's cookie or is in its
 // process group, and returns what could not be ended.
-func (h *helper) endAttempt(id jobs.AttemptID, job int) []proc {
+func (h *helper) endAttempt(id jobs.AttemptID, job pgroup) []proc {
 	mine := cookie(h.cfg.Run, h.cfg.Host, id.String())
 	return endAll(withCookie(func(s string) bool { return s == mine }, job, nil), min(h.cfg.Grace, 2*time.Second))
 }

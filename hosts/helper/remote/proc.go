@@ -154,18 +154,18 @@ func (t table) under(roots ...int) []int {
 const cookieVar = "DCS_COOKIE"
 
 // cookieOf reads the cookie with which a process began; "" when it has none or
-// belongs to somebody else.
-func cookieOf(pid int) string {
+// belongs to somebody else. bare: no environment could be seen at all.
+func cookieOf(pid int) (cookie string, bare bool) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
-	if err != nil {
-		return ""
+	if err != nil || len(b) == 0 {
+		return "", true
 	}
 	for len(b) > 0 {
 		word, rest, _ := bytes.Cut(b, []byte{0})
 		if v, ok := bytes.CutPrefix(word, []byte(cookieVar+"=")); ok {
-			return string(v)
+			return string(v), false
 		}
 		b = rest
 	}
-	return ""
+	return "", false
 }

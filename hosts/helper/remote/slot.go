@@ -12,6 +12,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -20,6 +21,8 @@ import (
 
 // ticketFD is the descriptor on which a supervisor finds its tickets.
 const ticketFD = 3
+
+var errNoProc = errors.New("/proc is not mounted on this host; it is needed to run jobs")
 
 // slot is a supervisor: it takes one spec after the other and runs it. All but
 // watch belongs to the one goroutine of the loop.
@@ -38,16 +41,20 @@ type slot struct {
 	shardID string // the shard directory that shardFD is open on
 	shardFD int
 
-	left  map[int]uint64 // pid: start of children that earlier jobs left behind
-	watch watch
-	buf   []byte // specs are read into it
-	line  []byte // reports are written in it
-	owed  *owed  // an exit that is sealed and not yet reported, nil if none
+	left    map[int]uint64 // pid: start of children that earlier jobs left behind
+	watch   watch
+	tickets tickets
+	debt    debt
+	buf     []byte // specs are read into it
+	line    []byte // reports are written in it
+
+	nowhere time.Duration // how long an outcome without a place is kept
+	cut     bool          // spool and attempts are gone, and with them our work
 }
 
 // slotMain is `__slot SPOOL INDEX GENERATION`. It returns when there is nothing
 // left to do for it.
-func slotMain(args []string) error {
+func slotMain(args []string, lim limits) error {
 	if len(args) != 3 {
 		return errors.New("this is started by the helper, not by people")
 	}
@@ -56,7 +63,7 @@ func slotMain(args []string) error {
 	if err1 != nil || err2 != nil {
 		return fmt.Errorf("%q %q are not a slot and a generation", args[1], args[2])
 	}
-	s := &slot{spool: spool{args[0]}, generation: generation, shardFD: -1, left: map[int]uint64{}}
+	s := &slot{spool: spool{args[0]}, generation: generation, shardFD: -1, left: map[int]uint64{}, nowhere: lim.nowhere}
 	if err := s.open(index); err != nil {
 		return err
 	}
@@ -89,7 +96,7 @@ func (s *slot) open(index int) error {
 	}
 	self, ok := readProc(os.Getpid())
 	if !ok {
-		return errors.New("/proc is not mounted on this host; it is needed to run jobs")
+		return errNoProc
 	}
 	s.by = holder{index, self.pid, self.start}
 	for _, d := range []struct {
@@ -107,6 +114,7 @@ func (s *slot) open(index int) error {
 			return fmt.Errorf("opening %s: %w", s.spool.path(d.name), err)
 		}
 	}
+	s.tickets = openTickets(ticketFD)
 	s.ctl.serving(index).Store(int64(s.by.pid))
 	s.cookies = cookie(s.cfg.Run, s.cfg.Host, "")
 	s.progress = s.spool.path(dirProgress) + "/"
@@ -133,59 +141,25 @@ func niceAll(nice int) {
 
 // loop takes tickets until none will come, or we are one too many.
 func (s *slot) loop() {
-	var ticket [ticketBytes]byte
-	for !s.superfluous() {
+	for !s.cut && !s.superfluous() {
 		s.reap()
-		if !ticketWaits() {
-			s.pay()
-		}
-		n, err := unix.Read(ticketFD, ticket[:])
-		if err == unix.EINTR {
-			continue
-		}
-		if err != nil || n != ticketBytes {
-			break // the helper is gone and the pipe is drained
-		}
-		generation, id := parseTicket(ticket[:])
-		if id.Job == 0 {
-			break // asked to leave
+		generation, id, ok := s.nextTicket()
+		if !ok || id.Job == 0 {
+			break // the helper is gone and the pipe is drained, or we are asked to leave
 		}
 		if s.superfluous() {
 			// The ticket was for somebody; the spec stays where it is.
 			s.report(&report{kind: repTrouble, attempt: id, why: ticketReturned})
 			break
 		}
-		before := s.owed
+		before := s.debt.await(s)
 		s.run(generation, id)
-		if s.owed == before { // nothing was started that would have carried it
+		if s.debt.cur.Load() == before { // nothing was started that would have carried it
 			s.pay()
 		}
 	}
 	s.pay()
 	s.leave()
-}
-
-// owed is what remains to be said of an attempt whose sentinel is in place. It
-// waits until the next job has been started, when there is one: the slot is busy
-// again first, and two reports travel in one write.
-type owed struct {
-	a    *attempt
-	exit *report
-}
-
-// pay lets go of the attempt that is owed a report, and reports it.
-func (s *slot) pay() {
-	if o := s.owed; o != nil {
-		s.owed = nil
-		s.drop(o.a, o.exit)
-	}
-}
-
-// ticketWaits says whether the next ticket can be read at once.
-func ticketWaits() bool {
-	fds := []unix.PollFd{{Fd: ticketFD, Events: unix.POLLIN}}
-	n, err := unix.Poll(fds, 0)
-	return err == nil && n == 1 && fds[0].Revents&unix.POLLIN != 0
 }
 
 // ticketReturned tells the helper to ring once more for that attempt.
@@ -226,19 +200,24 @@ func (s *slot) reap() {
 
 // report writes lines for the helper, or drops them: it never waits.
 func (s *slot) report(rs ...*report) {
-	s.line = s.line[:0]
+	s.line = s.reportIn(s.line[:0], rs...)
+}
+
+// reportIn is report with a buffer of the caller's, which is returned.
+func (s *slot) reportIn(line []byte, rs ...*report) []byte {
 	for _, r := range rs {
 		r.by = s.by
-		have := len(s.line)
-		s.line = r.append(s.line)
-		if len(s.line) > maxReport && have > 0 { // together they are too long for one write
-			unix.Write(s.reports, s.line[:have])
-			s.line = append(s.line[:0], s.line[have:]...)
+		have := len(line)
+		line = r.append(line)
+		if len(line) > maxReport && have > 0 { // together they are too long for one write
+			unix.Write(s.reports, line[:have])
+			line = append(line[:0], line[have:]...)
 		}
 	}
-	if len(s.line) <= maxReport {
-		unix.Write(s.reports, s.line)
+	if len(line) <= maxReport {
+		unix.Write(s.reports, line)
 	}
+	return line
 }
 
 // shard opens the directory of a job's attempt files, making it if need be. The

@@ -3,7 +3,7 @@
 package remote
 
 import (
-	"encoding/json"
+	"encoding/binary"
 	"fmt"
 	"os"
 	"strconv"
@@ -16,7 +16,8 @@ import (
 // of the spool (0600), not in arguments or environment: values of variables may
 // be secrets.
 type slotConfig struct {
-	Run     string
+	Run     string // uid
+	RunName string // what jobs see; "": the uid
 	Host    string
 	Dir     string // holds attempts/
 	Boot    string
@@ -29,14 +30,56 @@ type slotConfig struct {
 	Grace   time.Duration
 }
 
+// configMagic names kind and version of the file; it is sealed like a spec, so
+// that values which are no UTF-8 arrive as they are.
+const configMagic = "DCG1"
+
+func (c *slotConfig) append(b []byte) []byte {
+	start := len(b)
+	b = beginSeal(b, configMagic)
+	for _, s := range []string{c.Run, c.RunName, c.Host, c.Dir, c.Boot, c.Cwd, c.Setup} {
+		b = appendText(b, s)
+	}
+	network := int64(0)
+	if c.Network {
+		network = 1
+	}
+	for _, n := range []int64{network, int64(c.Nice), int64(c.Grace)} {
+		b = binary.AppendVarint(b, n)
+	}
+	b = binary.AppendUvarint(b, uint64(len(c.Shell)))
+	for _, s := range c.Shell {
+		b = appendText(b, s)
+	}
+	b = appendEnv(b, c.Env)
+	endSeal(b[start:])
+	return b
+}
+
+func parseConfig(b []byte) (*slotConfig, error) {
+	r, err := unseal(b, configMagic)
+	if err != nil {
+		return nil, err
+	}
+	c := &slotConfig{}
+	for _, s := range []*string{&c.Run, &c.RunName, &c.Host, &c.Dir, &c.Boot, &c.Cwd, &c.Setup} {
+		*s = r.text()
+	}
+	c.Network, c.Nice, c.Grace = r.int() != 0, int(r.int()), time.Duration(r.int())
+	for range r.count(1) {
+		c.Shell = append(c.Shell, r.text())
+	}
+	c.Env = r.env()
+	if r.bad || len(r.b) != 0 {
+		return nil, fmt.Errorf("%w: wrong length", errSeal)
+	}
+	return c, nil
+}
+
 func configName(generation int64) string { return "config." + strconv.FormatInt(generation, 10) }
 
 func (s spool) writeConfig(generation int64, c *slotConfig) error {
-	b, err := json.Marshal(c)
-	if err != nil {
-		return fmt.Errorf("spool: %w", err)
-	}
-	if err := os.WriteFile(s.path(configName(generation)), b, 0o600); err != nil {
+	if err := os.WriteFile(s.path(configName(generation)), c.append(nil), 0o600); err != nil {
 		return fmt.Errorf("spool: %w", err)
 	}
 	return nil
@@ -47,8 +90,8 @@ func (s spool) readConfig(generation int64) (*slotConfig, error) {
 	if err != nil {
 		return nil, fmt.Errorf("spool: %w", err)
 	}
-	c := &slotConfig{}
-	if err := json.Unmarshal(b, c); err != nil {
+	c, err := parseConfig(b)
+	if err != nil {
 		return nil, fmt.Errorf("spool: %s: %w", configName(generation), err)
 	}
 	return c, nil

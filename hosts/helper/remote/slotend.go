@@ -61,13 +61,14 @@ func (s *slot) finish(a *attempt, dir int, o *jobs.Outcome) {
 	exit := &report{kind: repExited, attempt: a.id, outcome: *o}
 	if err == nil {
 		s.pay() // of a job before this one that could not be started
-		s.owed = &owed{a, exit}
+		s.debt.cur.Store(&owed{a, exit})
 		return
 	}
 	s.pay()
 	s.forgetShard() // perhaps its handle is stale
 	s.report(&report{kind: repTrouble, attempt: a.id,
 		why: fmt.Sprintf("the outcome of %s could not be written to %s: %v; kept on the host, tried again", a.id, s.cfg.Dir, err)})
+	var since time.Duration // boot clock: since when there is nowhere to write
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
 		if replace(s.spool.path(dirDone), a.id.String(), b) == nil {
 			break
@@ -75,11 +76,31 @@ func (s *slot) finish(a *attempt, dir int, o *jobs.Outcome) {
 		if writeSentinel(s.cfg.Dir, a.id, b) == nil || s.ctl.at(ctlEnd).Load() != 0 {
 			break
 		}
+		switch now := uptime(); {
+		case !s.allGone():
+			since = 0
+		case since == 0:
+			since = now
+		case now-since >= s.nowhere:
+			s.cut = true // the run was deleted: nobody is left who could be told
+			return
+		}
 		// Both disks refuse: the helper may still pass the outcome on.
 		s.report(exit)
 		time.Sleep(wait)
 	}
 	s.drop(a, exit)
+}
+
+// allGone says that the spool was deleted, and the directory of the attempts too.
+func (s *slot) allGone() bool {
+	var st unix.Stat_t
+	for _, dir := range []string{s.spool.path(dirTaken), filepath.Join(s.cfg.Dir, "attempts")} {
+		if err := unix.Stat(dir, &st); err != unix.ENOENT && err != unix.ENOTDIR {
+			return false
+		}
+	}
+	return true
 }
 
 // seal turns the reserved file into the sentinel.

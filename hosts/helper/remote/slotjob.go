@@ -182,8 +182,7 @@ func (s *slot) execute(a *attempt, dir int, job *hosts.LaunchJob) {
 	if err == nil {
 		s.watch.begin(a.id, pid, job.Timeout)
 		started := &report{kind: repStarted, attempt: a.id, job: pid, at: o.Started}
-		if last := s.owed; last != nil {
-			s.owed = nil
+		if last := s.debt.cur.Swap(nil); last != nil {
 			s.release(last.a)
 			s.report(last.exit, started)
 		} else {

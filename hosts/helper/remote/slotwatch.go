@@ -159,6 +159,7 @@ func (w *watch) stop(c *current, timeout bool) {
 // can clear its environment) and were not left by an earlier job.
 func (w *watch) tree(c *current) choose {
 	mine := w.slot.cookies + c.id.String()
+	group := groupOf(c.pid, w.slot.by)
 	spare := map[int]bool{w.slot.by.pid: true}
 	return func(t table) []proc {
 		var roots []int
@@ -166,11 +167,11 @@ func (w *watch) tree(c *current) choose {
 			if p.ppid != w.slot.by.pid || c.left[pid] == p.start && p.start != 0 {
 				continue
 			}
-			if mark := cookieOf(pid); mark == mine || mark == "" {
+			if mark, _ := cookieOf(pid); mark == mine || mark == "" {
 				roots = append(roots, pid)
 			}
 		}
-		for _, p := range withCookie(func(s string) bool { return s == mine }, c.pid, spare)(t) {
+		for _, p := range withCookie(func(s string) bool { return s == mine }, group, spare)(t) {
 			roots = append(roots, p.pid)
 		}
 		return t.pick(append(t.under(roots...), roots...), spare)

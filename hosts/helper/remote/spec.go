@@ -13,24 +13,25 @@ import (
 	"dcs-tui/jobs"
 )
 
-// A spec file: the magic, CRC-32C and length of what follows (4 bytes each,
-// little-endian), then the fields of hosts.LaunchJob in order, numbers as varints,
-// texts and lists with their length before them. Any bytes survive. What stands
-// behind is of no meaning: files are used again, and may have been longer.
-const (
-	specMagic  = "DCS1"
-	specHeader = 12
-)
+// A spec file: the fields of hosts.LaunchJob in order, sealed.
+const specMagic = "DCS1"
+
+// What is sealed: the magic, which names kind and version, CRC-32C and length of
+// what follows (4 bytes each, little-endian), then numbers as varints, texts and
+// lists with their length before them. Any bytes survive. What stands behind is
+// of no meaning: files are used again, and may have been longer.
+const sealHeader = 12
 
 var (
 	errSpec    = errors.New("damaged job specification in the spool")
+	errSeal    = errors.New("damaged")
 	castagnoli = crc32.MakeTable(crc32.Castagnoli)
 )
 
 // appendSpec adds the encoding of j to b.
 func appendSpec(b []byte, j *hosts.LaunchJob) []byte {
 	start := len(b)
-	b = append(b, specMagic+"\x00\x00\x00\x00\x00\x00\x00\x00"...)
+	b = beginSeal(b, specMagic)
 	b = binary.AppendVarint(b, int64(j.Attempt.Job))
 	b = binary.AppendVarint(b, int64(j.Attempt.N))
 	b = appendText(b, j.Command)
@@ -38,10 +39,7 @@ func appendSpec(b []byte, j *hosts.LaunchJob) []byte {
 	b = appendText(b, j.Setup)
 	b = binary.AppendVarint(b, int64(j.Timeout))
 	b = binary.AppendVarint(b, int64(j.Slots))
-	b = binary.AppendUvarint(b, uint64(len(j.Env)))
-	for _, v := range j.Env {
-		b = appendText(appendText(b, v.Name), v.Value)
-	}
+	b = appendEnv(b, j.Env)
 	b = binary.AppendUvarint(b, uint64(len(j.Params)))
 	for _, v := range j.Params {
 		b = appendText(appendText(b, v.Name), v.Value)
@@ -50,9 +48,43 @@ func appendSpec(b []byte, j *hosts.LaunchJob) []byte {
 	for _, g := range j.GPUs {
 		b = binary.AppendVarint(b, int64(g))
 	}
-	body := b[start+specHeader:]
-	binary.LittleEndian.PutUint32(b[start+8:], uint32(len(body)))
-	binary.LittleEndian.PutUint32(b[start+4:], crc32.Checksum(body, castagnoli))
+	endSeal(b[start:])
+	return b
+}
+
+func beginSeal(b []byte, magic string) []byte {
+	return append(append(b, magic...), "\x00\x00\x00\x00\x00\x00\x00\x00"...)
+}
+
+// endSeal fills in the header of what beginSeal began at the beginning of b.
+func endSeal(b []byte) {
+	body := b[sealHeader:]
+	binary.LittleEndian.PutUint32(b[8:], uint32(len(body)))
+	binary.LittleEndian.PutUint32(b[4:], crc32.Checksum(body, castagnoli))
+}
+
+// unseal checks the header and returns the fields; anything wrong is errSeal.
+func unseal(b []byte, magic string) (*specReader, error) {
+	if len(b) < sealHeader || string(b[:len(magic)]) != magic {
+		return nil, fmt.Errorf("%w: %d bytes, no header", errSeal, len(b))
+	}
+	body := b[sealHeader:]
+	n := binary.LittleEndian.Uint32(b[8:])
+	if uint64(n) > uint64(len(body)) {
+		return nil, fmt.Errorf("%w: %d bytes of %d", errSeal, len(body), n)
+	}
+	body = body[:n]
+	if crc32.Checksum(body, castagnoli) != binary.LittleEndian.Uint32(b[4:]) {
+		return nil, fmt.Errorf("%w: wrong checksum", errSeal)
+	}
+	return &specReader{b: body}, nil
+}
+
+func appendEnv(b []byte, env []jobs.EnvVar) []byte {
+	b = binary.AppendUvarint(b, uint64(len(env)))
+	for _, v := range env {
+		b = appendText(appendText(b, v.Name), v.Value)
+	}
 	return b
 }
 
@@ -62,28 +94,17 @@ func appendText(b []byte, s string) []byte {
 
 // parseSpec reads what appendSpec wrote; anything else is errSpec.
 func parseSpec(b []byte) (*hosts.LaunchJob, error) {
-	if len(b) < specHeader || string(b[:4]) != specMagic {
-		return nil, fmt.Errorf("%w: %d bytes, no header", errSpec, len(b))
+	r, err := unseal(b, specMagic)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errSpec, err)
 	}
-	body := b[specHeader:]
-	if n := binary.LittleEndian.Uint32(b[8:]); uint64(n) > uint64(len(body)) {
-		return nil, fmt.Errorf("%w: %d bytes of %d", errSpec, len(body), n)
-	} else {
-		body = body[:n]
-	}
-	if crc32.Checksum(body, castagnoli) != binary.LittleEndian.Uint32(b[4:]) {
-		return nil, fmt.Errorf("%w: wrong checksum", errSpec)
-	}
-	r := specReader{b: body}
 	j := &hosts.LaunchJob{}
 	j.Attempt.Job = jobs.ID(r.int())
 	j.Attempt.N = int(r.int())
 	j.Command, j.Cwd, j.Setup = r.text(), r.text(), r.text()
 	j.Timeout = time.Duration(r.int())
 	j.Slots = int(r.int())
-	for range r.count(2) {
-		j.Env = append(j.Env, jobs.EnvVar{Name: r.text(), Value: r.text()})
-	}
+	j.Env = r.env()
 	for range r.count(2) {
 		j.Params = append(j.Params, jobs.Param{Name: r.text(), Value: r.text()})
 	}
@@ -126,6 +147,13 @@ func (r *specReader) text() string {
 	s := string(r.b[:v])
 	r.b = r.b[v:]
 	return s
+}
+
+func (r *specReader) env() (env []jobs.EnvVar) {
+	for range r.count(2) {
+		env = append(env, jobs.EnvVar{Name: r.text(), Value: r.text()})
+	}
+	return env
 }
 
 // count reads the length of a list whose entries take at least min bytes each,

@@ -34,6 +34,8 @@ const (
 	dirProgress = "progress" // ATTEMPT: what the job wrote to DCS_PROGRESS
 	dirScript   = "script"   // commands too long for an argument
 	dirLog      = "log"      // standard error of supervisors
+	dirHelpers  = "helpers"  // helpers that serve it, or did: GENERATION.PID.START
+	fileControl = "control"  // the page they all share
 	fileReports = "reports"  // FIFO: supervisors to the helper
 	fileBoot    = "boot"     // the boot id under which the spool was last used
 )
@@ -48,7 +50,7 @@ func makeSpool(base, run, host string) (spool, error) {
 		}
 	}
 	s := spool{dir}
-	for _, part := range []string{dirIn, dirTaken, dirFree, dirStop, dirDone, dirProgress, dirScript, dirLog} {
+	for _, part := range []string{dirIn, dirTaken, dirFree, dirStop, dirDone, dirProgress, dirScript, dirLog, dirHelpers} {
 		if err := ownDir(s.path(part)); err != nil {
 			return spool{}, err
 		}

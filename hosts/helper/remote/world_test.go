@@ -64,7 +64,8 @@ func (w *world) nothingLeft() {
 	of := func(t table) (out []proc) {
 		for pid, p := range t {
 			cmd, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-			if endable(p) && (strings.Contains(string(cmd), w.base) || strings.HasPrefix(cookieOf(pid), w.run+"/")) {
+			mark, _ := cookieOf(pid)
+			if endable(p) && (strings.Contains(string(cmd), w.base) || strings.HasPrefix(mark, w.run+"/")) {
 				out = append(out, p)
 			}
 		}
