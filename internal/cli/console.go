@@ -125,6 +125,29 @@ func (c *console) width() int {
 	return 80
 }
 
+// fill breaks a text at sep into rows that fit beside a margin of indent columns.
+// Elsewhere than on a terminal it stays one row, for grep.
+func (c *console) fill(text, sep string, indent int) []string {
+	if !c.tty {
+		return []string{text}
+	}
+	room := c.width() - indent - 1
+	var rows []string
+	row := ""
+	for part := range strings.SplitSeq(text, sep) {
+		switch {
+		case row == "":
+			row = part
+		case len(row)+len(sep)+len(part)+1 > room:
+			rows = append(rows, row+strings.TrimRight(sep, " "))
+			row = part
+		default:
+			row += sep + part
+		}
+	}
+	return append(rows, row)
+}
+
 // cut shortens s to n runes.
 func cut(s string, n int) string {
 	if len(s) <= n {

@@ -142,3 +142,53 @@ func TestUsage(t *testing.T) {
 		t.Errorf("%v slot-seconds, at most %d", got, most)
 	}
 }
+
+// On a terminal a job's line is one row: what is long is cut, the cause is not.
+// In a file it stays long.
+func TestAJobsLineFitsTheTerminal(t *testing.T) {
+	long := strings.Repeat("word ", 60)
+	for _, test := range []struct {
+		state  jobs.JobState
+		title  string
+		words  string
+		left   int
+		within int
+	}{
+		{jobs.Succeeded, long, "", 0, 80},
+		{jobs.Failed, long, long, 0, 80},
+		{jobs.Failed, "short", long, 0, 80},
+		{jobs.Failed, long, "short", 0, 80},
+	} {
+		r := &results.Result{Job: 1234, State: test.state, Host: "ws03", Command: test.title,
+			Outcome: &jobs.Outcome{Started: 1, Ended: 2, LastLine: test.words}}
+		if test.state == jobs.Failed {
+			r.Outcome.Exit = 3
+		}
+		line := (&console{fd: -1, tty: true}).jobLine(r)
+		if n := utf8.RuneCountInString(line); n > test.within || n < 60 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+		if test.state == jobs.Failed && !strings.Contains(line, "exit 3") || test.words == "short" && !strings.Contains(line, "“short”") {
+			t.Errorf("%s", line)
+		}
+		if file := (&console{fd: -1}).jobLine(r); utf8.RuneCountInString(file) <= utf8.RuneCountInString(line) {
+			t.Errorf("in a file: %s", file)
+		}
+	}
+}
+
+func TestFill(t *testing.T) {
+	text := "one slot of two cores, 0.3 busy, load 0.40, memory 10 GiB of 20 GiB free, disk 30 GiB free, shared directory"
+	if rows := (&console{fd: -1}).fill(text, ", ", 20); len(rows) != 1 || rows[0] != text {
+		t.Errorf("%q", rows)
+	}
+	rows := (&console{fd: -1, tty: true}).fill(text, ", ", 20)
+	if len(rows) < 2 || strings.Join(rows, " ") != text {
+		t.Errorf("%q", rows)
+	}
+	for _, row := range rows {
+		if len(row) > 59 {
+			t.Errorf("%d columns: %s", len(row), row)
+		}
+	}
+}

@@ -217,10 +217,14 @@ func (c *checked) lines(out *console, width int) []string {
 	if h.GPUs > 0 {
 		text += ", " + plural(h.GPUs, "GPU")
 	}
-	lines := []string{out.paint(green, out.glyph("✓", "+")+" "+name+"  up ") + "  " + text}
+	rows := out.fill(text, ", ", width+9)
+	lines := []string{out.paint(green, out.glyph("✓", "+")+" "+name+"  up ") + "  " + rows[0]}
+	for _, row := range rows[1:] {
+		lines = append(lines, strings.Repeat(" ", width+9)+row)
+	}
 	if h.CwdError != "" {
-		lines[0] = out.paint(red, out.glyph("✗", "x")+" "+name+"  BAD") + "  " + cleanLine(h.CwdError)
-		lines = append(lines, strings.Repeat(" ", width+9)+"start dcs-tui in a directory that the host has too, or use --cwd")
+		lines = append(lines[:0], out.paint(red, out.glyph("✗", "x")+" "+name+"  BAD")+"  "+cleanLine(h.CwdError),
+			strings.Repeat(" ", width+9)+"start dcs-tui in a directory that the host has too, or use --cwd")
 	}
 	for _, w := range h.Warnings {
 		lines = append(lines, strings.Repeat(" ", width+9)+cleanLine(w))

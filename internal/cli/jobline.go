@@ -3,13 +3,15 @@ package cli
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
 )
 
-// maxTitle is how much of a job's name or command a line shows.
-const maxTitle = 100
+// maxTitle is how much of a job's name or command a line shows where nobody knows
+// how wide it may be, minTitle how much in the narrowest terminal.
+const maxTitle, minTitle = 100, 16
 
 // jobLine is a finished job in one line:
 //
@@ -17,7 +19,7 @@ const maxTitle = 100
 //	✗ FAIL  18  ws02  210 ms  exit 1, failed 3 times  name  “last line of stderr”
 func (c *console) jobLine(r *results.Result) string {
 	color, mark, word := c.stateMark(r.State)
-	parts := []string{c.paint(color, mark+" "+word), fmt.Sprintf("%4d", r.Job)}
+	parts := []string{mark + " " + word, fmt.Sprintf("%4d", r.Job)}
 	if r.Host != "" {
 		parts = append(parts, jobs.Clean(r.Host, 0))
 	}
@@ -33,25 +35,45 @@ func (c *console) jobLine(r *results.Result) string {
 	} else if r.Failures > 0 {
 		parts = append(parts, fmt.Sprintf("after %d failed", r.Failures))
 	}
-	title := r.Name
+	title, words := r.Name, ""
 	if title == "" {
 		title = r.Command
 	}
-	parts = append(parts, jobs.Clean(title, maxTitle))
-	if o := r.Outcome; o != nil && o.LastLine != "" && r.State != jobs.Succeeded {
-		parts = append(parts, c.quote(o.LastLine))
+	if o := r.Outcome; o != nil && r.State != jobs.Succeeded {
+		words = strings.TrimSpace(o.LastLine)
+	}
+	limit, limitWords := c.titleRoom(utf8.RuneCountInString(strings.Join(parts, "  ")), words)
+	parts = append(parts, jobs.Clean(title, limit))
+	if words != "" {
+		parts = append(parts, c.quote(words, limitWords))
 	}
 	if o := r.Outcome; o != nil && o.LeftChildren == 1 {
 		parts = append(parts, c.paint(yellow, "left a process behind"))
 	} else if o != nil && o.LeftChildren > 1 {
 		parts = append(parts, c.paint(yellow, fmt.Sprintf("left %d processes behind", o.LeftChildren)))
 	}
+	parts[0] = c.paint(color, parts[0])
 	return strings.Join(parts, "  ")
 }
 
+// titleRoom says how many runes of a job's title, and of its last words, fit into
+// the line of a terminal after what is already in it. Elsewhere lines have no width.
+func (c *console) titleRoom(used int, words string) (title, quoted int) {
+	if !c.tty {
+		return maxTitle, maxTitle
+	}
+	room := c.width() - used - 2
+	if words == "" {
+		return min(max(room, minTitle), maxTitle), 0
+	}
+	room -= 4 // two blanks and the quotes
+	quoted = min(utf8.RuneCountInString(words), max(room/2, minTitle), maxTitle)
+	return min(max(room-quoted, minTitle), maxTitle), quoted
+}
+
 // quote shows words of a job.
-func (c *console) quote(s string) string {
-	return c.paint(dim, c.glyph("“", `"`)+jobs.Clean(strings.TrimSpace(s), maxTitle)+c.glyph("”", `"`))
+func (c *console) quote(s string, limit int) string {
+	return c.paint(dim, c.glyph("“", `"`)+jobs.Clean(s, limit)+c.glyph("”", `"`))
 }
 
 // stateMark is the colour, the mark and the word of a finished job. The word

@@ -52,7 +52,7 @@ func (s *session) summary(finish sched.Finish, code int) []string {
 	}
 	lines = append(lines, "logs: "+cleanLine(filepath.Join(runDirText(s.run), rundir.AttemptsDir, "*"))+"/JOB.ATTEMPT.out and .err")
 	if n := len(s.places.said); n > 0 {
-		lines = append(lines, "      "+plural(n, "host")+" did not share that directory and kept them: results --json names the files")
+		lines = append(lines, "      "+plural(n, "host")+" without that directory kept them: results --json has the paths")
 	}
 	return append(lines, s.advice(finish)...)
 }
@@ -142,6 +142,6 @@ func (s *session) efficiency() string {
 	if time.Since(s.began) < shortSession || busy == 0 || avail <= 0 || most == 0 {
 		return ""
 	}
-	return fmt.Sprintf("efficiency %.0f%%: %s, %s of run time in this session of %s",
-		min(100, 100*busy.Seconds()/avail), plural(most, "slot"), results.HumanDuration(busy), results.HumanDuration(time.Since(s.began)))
+	return fmt.Sprintf("efficiency %.0f%%: %s of run time on %s in %s",
+		min(100, 100*busy.Seconds()/avail), results.HumanDuration(busy), plural(most, "slot"), results.HumanDuration(time.Since(s.began)))
 }
