@@ -68,7 +68,7 @@ func (c *Core) wakeHosts() {
 // observe learns from an attempt that ended by itself.
 func (c *Core) observe(h *host, j *jobs.Job, o *jobs.Outcome) {
 	if o.Error == "" {
-		c.times.add(j.Spec.Queue, o.Elapsed(), o.OK())
+		c.times.add(j.Spec.Queue, min(o.Elapsed(), c.mostElapsed(j)), o.OK())
 	}
 	if h == nil {
 		return

@@ -2,8 +2,10 @@ package sched
 
 import (
 	"math"
+	"time"
 
 	"dcs-tui/hosts"
+	"dcs-tui/jobs"
 )
 
 // Hosts are believed within bounds: a broken or hostile one must cost only
@@ -49,6 +51,12 @@ func boundedCores(f float64) float64 {
 		return 0
 	}
 	return min(max(f, 0), mostSlots)
+}
+
+// mostElapsed is how long an attempt of the job can have run, give or take a day of
+// clocks that differ: one wrong clock must not spoil the mean run time of a queue.
+func (c *Core) mostElapsed(j *jobs.Job) time.Duration {
+	return max(0, c.now.Wall.Sub(j.Attempts[0].Launched)) + 24*time.Hour
 }
 
 // boundedSlot gives 0, not known, for what is no slot.

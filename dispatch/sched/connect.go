@@ -23,11 +23,15 @@ func (c *Core) connect(h *host) {
 
 // cut marks the link as gone: the fate of everything there is unknown.
 func (c *Core) cut(h *host) {
+	if !h.doubted() {
+		h.cutAt = c.now.Mono
+	}
 	if h.beaten {
-		h.away = c.now.Mono
+		h.away, h.mute = c.now.Mono, 0
+	} else {
+		h.mute++
 	}
 	h.linked, h.beaten, h.told = false, false, -1
-	h.cutAt = c.now.Mono
 	h.again, h.probeAt = nil, 0
 	h.reserved = nil
 	for f := h.head; f != nil; f = f.next {
@@ -49,9 +53,12 @@ func (c *Core) hostUp(e HostUp) {
 		c.cut(h) // a second hello: the helper is a new one
 	}
 	h.linked, h.dialing, h.known, h.beaten = true, false, true, false
-	h.state, h.reason, h.retryAt = Up, "", 0
-	c.backFromOutage(h)
+	h.retryAt = 0
 	h.seen = c.now.Mono
+	if !h.doubted() {
+		h.state, h.reason, h.heard = Up, "", c.now.Mono
+		c.backFromOutage(h)
+	}
 	h.others, h.excess, h.peak = 0, 0, 0
 	h.beat = hosts.Beat{MemFree: -1, DiskFree: -1}
 	h.learn(e.Hello)
@@ -59,7 +66,7 @@ func (c *Core) hostUp(e HostUp) {
 		h.barred = "the directory to run in does not exist there: " + e.Hello.CwdError + " (choose another with --cwd)"
 		h.reason = h.barred
 		c.say(h.spec.Name, 0, "%s: %s", h.spec.Name, h.barred)
-	} else {
+	} else if !h.doubted() {
 		c.say(h.spec.Name, 0, "%s is up", h.spec.Name)
 	}
 	c.probeAll(h)
@@ -73,7 +80,11 @@ func (c *Core) hostBeat(e HostBeat) {
 	}
 	b := boundedBeat(e.Beat)
 	c.measure(h, &b)
-	h.seen, h.beatAt = c.now.Mono, c.now.Mono
+	if h.doubted() {
+		h.state, h.reason = Up, ""
+		c.say(h.spec.Name, 0, "%s is up", h.spec.Name)
+	}
+	h.seen, h.heard, h.beatAt = c.now.Mono, c.now.Mono, c.now.Mono
 	h.beaten, h.failures = true, 0
 	c.heal(h)
 }
@@ -88,7 +99,9 @@ func (c *Core) hostDown(e HostDown) {
 	worked := h.linked && h.beaten
 	if h.linked {
 		c.cut(h)
-		h.state = Suspect
+		if h.state != Lost { // a mute one may be
+			h.state = Suspect
+		}
 	}
 	h.dialing = false
 	what := "the link ended"
@@ -123,9 +136,13 @@ func (c *Core) watchLinks() {
 	for _, h := range c.hosts {
 		if h.linked && c.now.Mono-h.seen >= SuspectAfter {
 			c.cut(h)
-			h.state = Suspect
-			h.reason = "no sign of life for " + short(SuspectAfter)
-			c.say(h.spec.Name, 0, "%s: %s; connecting again", h.spec.Name, h.reason)
+			if h.state != Lost {
+				h.state = Suspect
+			}
+			if why := "no sign of life for " + short(SuspectAfter); h.reason != why {
+				h.reason = why
+				c.say(h.spec.Name, 0, "%s: %s; connecting again", h.spec.Name, h.reason)
+			}
 			h.out.disconnect = true
 			h.dialing = false
 			c.connect(h)

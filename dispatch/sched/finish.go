@@ -70,7 +70,7 @@ func (c *Core) unusable() bool {
 	}
 	hopeless := true
 	for _, h := range c.hosts {
-		if h.linked && h.barred == "" {
+		if h.answers() {
 			c.anyUp = c.now.Mono
 			return false
 		}

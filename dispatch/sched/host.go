@@ -21,7 +21,9 @@ type host struct {
 	beaten   bool      // a beat came over the present link
 	failures int       // connection failures in a row (B1)
 	retryAt  time.Duration
+	mute     int           // links in a row that ended without a beat (mute.go)
 	seen     time.Duration // last beat, or when it came up
+	heard    time.Duration // the same, hellos of a mute helper aside: lost_after counts from it
 	beatAt   time.Duration // last beat; 0: never
 	cutAt    time.Duration // when the last link was cut: no beat was taken in since
 	away     time.Duration // since when it has given no beat over a link that worked
@@ -87,7 +89,7 @@ func (h *host) slots() int {
 
 // takes says whether new work may go to the host at all now.
 func (h *host) takes() bool {
-	return h.linked && h.state == Up && !h.draining && h.barred == "" && !h.rest.resting
+	return h.answers() && h.state == Up && !h.draining && !h.rest.resting
 }
 
 // free returns the whole slots that nothing of ours occupies.

@@ -20,7 +20,7 @@ func (c *Core) giveUpLost() {
 		}
 		if h.state == Suspect || h.state == Connecting || h.state == BackingOff {
 			if h.state = Lost; h.idx >= 0 {
-				c.say(h.spec.Name, 0, "%s is lost: no sign of life for %s (%s)", h.spec.Name, short(c.now.Mono-h.seen), h.reason)
+				c.say(h.spec.Name, 0, "%s is lost: no sign of life for %s (%s)", h.spec.Name, short(c.now.Mono-h.heard), h.reason)
 			}
 		}
 		if h.open == 0 {
@@ -41,7 +41,7 @@ func (c *Core) giveUpLost() {
 }
 
 // lostAt returns when a silent host is given up.
-func (h *host) lostAt() time.Duration { return h.seen + h.spec.LostAfterOrDefault() }
+func (h *host) lostAt() time.Duration { return h.heard + h.spec.LostAfterOrDefault() }
 
 // leaseEnd returns when an attempt handed to a host that is cut off can certainly
 // not start any more: the lease is extended only from beats that were taken in

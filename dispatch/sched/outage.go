@@ -13,7 +13,7 @@ const dialSlack = 30 * time.Second
 // together says whether two hosts that are both away went silent in one outage.
 // One from whose outage others have just come back may have taken them along again.
 func (c *Core) together(h, o *host) bool {
-	apart := o.seen - h.seen
+	apart := o.heard - h.heard
 	return h == o || h.outage > 0 && h.outage == o.outage || c.now.Mono < o.grace ||
 		max(apart, -apart) <= h.spec.LostAfterOrDefault()
 }

@@ -27,12 +27,23 @@ func (c *Core) probeAll(h *host) {
 }
 
 func (c *Core) probeAgain(h *host) {
+	c.tidyAgain(h)
+	h.out.probe = append(h.out.probe, h.again...)
+	h.again, h.probeAt = nil, 0
+}
+
+// tidyAgain leaves each attempt once, and those that are settled out: answers may
+// come several times, and a host must not make us ask the more for it.
+func (c *Core) tidyAgain(h *host) {
+	seen := make(map[jobs.AttemptID]bool, len(h.again))
+	kept := h.again[:0]
 	for _, id := range h.again {
-		if a := c.table.Attempt(id); a != nil && (a.State.Open() || a.State == jobs.AttemptLost) {
-			h.out.probe = append(h.out.probe, id)
+		if a := c.table.Attempt(id); !seen[id] && (a.State.Open() || a.State == jobs.AttemptLost) {
+			seen[id] = true
+			kept = append(kept, id)
 		}
 	}
-	h.again, h.probeAt = nil, 0
+	h.again = kept
 }
 
 func (c *Core) probed(e AttemptsProbed) {
@@ -47,6 +58,9 @@ func (c *Core) probed(e AttemptsProbed) {
 		switch p.Answer {
 		case hosts.Unknown:
 			if h.linked && (f != nil || a.State == jobs.AttemptLost) {
+				if len(h.again) > 2*(h.open+len(h.missing)) {
+					c.tidyAgain(h)
+				}
 				h.again = append(h.again, p.Attempt)
 				h.probeAt = c.now.Mono + probeEvery
 			}

@@ -22,6 +22,7 @@ func (c *Core) stalled(gap time.Duration) {
 	shift := gap - TickEvery
 	for _, h := range c.everyHost() {
 		h.seen += shift
+		h.heard += shift
 		h.cutAt += shift
 		h.away += shift
 		if h.oddAt > 0 {

@@ -14,7 +14,7 @@ func (c *Core) passTime() {
 	c.cancelSome()
 	c.refuseUnsatisfiable()
 	for _, h := range c.hosts {
-		if h.linked && h.barred == "" {
+		if h.answers() {
 			c.anyUp = c.now.Mono
 			break
 		}

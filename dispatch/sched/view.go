@@ -63,6 +63,8 @@ func (h *host) shown() (HostState, string) {
 	switch {
 	case !h.linked:
 		return h.state, h.reason
+	case h.doubted():
+		return h.state, "its helper says hello and then nothing more"
 	case h.draining:
 		return Draining, "draining"
 	case h.barred != "":
