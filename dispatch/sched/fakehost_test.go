@@ -19,6 +19,7 @@ type fakeHost struct {
 	toUs      time.Duration // when the last message arrives: order is kept
 	limit     int
 	limitSent bool
+	mute      time.Duration // until when it gives no beat
 	confirmed time.Duration // the newest sign of life that the core has taken note of
 	lease     time.Duration // until when a buffered job may start
 	attempts  map[jobs.AttemptID]*fakeAttempt
@@ -95,6 +96,13 @@ func (h *fakeHost) connect() {
 	})
 }
 
+// confirm is the engine's: leases count from here.
+func (w *world) confirm(name string, uptime time.Duration) {
+	if w.core.Linked(name) {
+		w.hosts[name].confirmed = uptime
+	}
+}
+
 // extend sends a ping, as the agent does: the lease counts from what the core has
 // heard of the host while it was linked.
 func (h *fakeHost) extend() {
@@ -109,6 +117,10 @@ func (h *fakeHost) beats(gen int) {
 		}
 		if h.limitSent {
 			h.extend()
+		}
+		if h.w.now < h.mute {
+			h.beats(gen)
+			return
 		}
 		others := 0.0
 		if h.w.chance(4) {

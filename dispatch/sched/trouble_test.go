@@ -69,7 +69,7 @@ func (h *fakeHost) suffer() {
 	}
 	life := w.life
 	away := w.between(time.Second, 5*time.Minute)
-	switch w.rng.IntN(4) {
+	switch w.rng.IntN(6) {
 	case 0: // the link breaks and both ends know
 		w.logf("%s: link breaks", h.spec.Name)
 		if h.linked {
@@ -88,6 +88,20 @@ func (h *fakeHost) suffer() {
 	case 2: // the helper hangs: linked, no word any more
 		w.logf("%s: hangs", h.spec.Name)
 		h.gen++
+		return
+	case 4: // every helper started there says hello and gives no beat
+		w.logf("%s: mute for %v", h.spec.Name, away)
+		h.mute = w.now + away
+		return
+	case 5: // our network is gone; the hosts can be reached again one by one
+		w.logf("outage for %v", away)
+		for _, o := range w.order {
+			if o.up {
+				o.up = false
+				o.gen++
+				w.after(away+w.between(0, 30*time.Second), func() { o.up = true })
+			}
+		}
 		return
 	case 3: // the machine dies
 		w.logf("%s: dies for %v", h.spec.Name, away)

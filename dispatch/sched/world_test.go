@@ -214,13 +214,6 @@ func (w *world) step(ev Event) {
 	}
 }
 
-// confirm is the engine's: leases count from here.
-func (w *world) confirm(name string, uptime time.Duration) {
-	if w.core.Linked(name) {
-		w.hosts[name].confirmed = uptime
-	}
-}
-
 func (w *world) keep(records []jobs.Record) {
 	for _, r := range records {
 		w.journal = append(w.journal, r)
