@@ -108,20 +108,18 @@ func (h *helper) wholeSpec(name string, id jobs.AttemptID) bool {
 }
 
 // takenLocked brings what we believe to run into line with taken/: attempts of
-// living supervisors run, those of dead ones are looked into, and so is all but
-// the newest that one supervisor holds: it runs one at a time, so the others are
-// over, though it has not come to say so.
+// living supervisors run, those of dead ones are looked into. So are those of one
+// that holds several: it runs one at a time, so the others are over, though it
+// has not come to say so.
 func (h *helper) takenLocked() {
 	taken, err := h.spool.taken()
 	if err != nil {
 		h.troubleLocked(err.Error())
 		return
 	}
-	newest := map[holder]jobs.Stamp{}
-	at := make(map[jobs.AttemptID]jobs.Stamp, len(taken))
-	for id, by := range taken {
-		at[id] = h.takenAt(id, by)
-		newest[by] = max(newest[by], at[id])
+	holds := map[holder]int{}
+	for _, by := range taken {
+		holds[by]++
 	}
 	for id, by := range taken {
 		known := h.running[id]
@@ -129,10 +127,10 @@ func (h *helper) takenLocked() {
 		case by.alive():
 			delete(h.waiting, id)
 			if known == nil {
-				known = &run{by: by, at: at[id], over: make(chan struct{})}
+				known = &run{by: by, at: h.takenAt(id, by), over: make(chan struct{})}
 				h.running[id] = known
 			}
-			if at[id] < newest[by] {
+			if holds[by] > 1 {
 				h.resolveLocked(id, by, known.job)
 			}
 		case known != nil:

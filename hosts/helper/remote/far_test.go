@@ -21,6 +21,7 @@ type far struct {
 	w       *world
 	cmd     *exec.Cmd
 	in      io.WriteCloser
+	stdout  io.Closer
 	out     *wire.Writer
 	msgs    chan hosts.Message
 	readErr error
@@ -41,7 +42,7 @@ func (w *world) start(open *hosts.Open) *far {
 	if err := f.cmd.Start(); err1 != nil || err2 != nil || err != nil {
 		w.t.Fatal(err1, err2, err)
 	}
-	f.in, f.out = in, wire.NewWriter(in)
+	f.in, f.stdout, f.out = in, out, wire.NewWriter(in)
 	go func() {
 		defer close(f.msgs)
 		r := wire.NewReader(out)

@@ -135,11 +135,7 @@ func (h *helper) supervisorEnded(pid int, ws syscall.WaitStatus) {
 			how = jobs.SignalName(int(ws.Signal()))
 		}
 		h.troubleLocked(fmt.Sprintf("the supervisor of slot %d died (%s); its last words: %s", s.slot, how, lastWords(s.log)))
-		for id, r := range h.running {
-			if r.by.pid == pid {
-				h.resolveLocked(id, r.by, r.job)
-			}
-		}
+		h.takenLocked() // what it held, though it may have died before it said so
 	}
 	if crashed && uptime()-s.born < time.Second {
 		h.crashes++

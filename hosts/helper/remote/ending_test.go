@@ -1,0 +1,196 @@
+//go:build linux
+
+package remote
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
+
+// Promise 4: once begun, the end of a run is carried through, though the link
+// breaks in the middle and every write to it fails.
+func TestEndRunOutlivesLink(t *testing.T) {
+	w := newWorld(t)
+	ready := w.fifo("ready")
+	open := w.open()
+	open.GraceSeconds = 1 // what the first job left needs it: the link is long broken then
+	f := w.start(open)
+	f.launch(job("1.1", "sh -c 'trap \"\" TERM; echo up > "+ready+"; while :; do sleep 1000; done' & exit 0"))
+	w.hear(ready)
+	f.exit("1.1")
+	f.launch(job("2.1", "trap 'exit 0' TERM; echo up > "+ready+"; while :; do sleep 1000 & wait; done"))
+	w.hear(ready)
+	f.send(&hosts.Bye{End: true})
+	f.in.Close()
+	f.stdout.Close()
+	f.wait()
+	if _, err := os.Stat(w.spool().dir); !os.IsNotExist(err) {
+		t.Errorf("the spool is still there: %v", err)
+	} // nothingLeft looks for processes
+}
+
+// Promise 4: a helper that is stopped when its successor comes does not stay.
+func TestStoppedHelperIsEnded(t *testing.T) {
+	w := newWorld(t)
+	f := w.start(w.open())
+	unix.Kill(f.cmd.Process.Pid, unix.SIGSTOP)
+	g := w.start(w.open())
+	if len(g.hello.Warnings) > 0 {
+		t.Errorf("warnings %q", g.hello.Warnings)
+	}
+	f.wait()
+	g.launch(job("1.1", "exit 3"))
+	if o := g.exit("1.1"); o.Exit != 3 {
+		t.Errorf("%+v", o)
+	}
+	g.bye()
+}
+
+// Promise 4: the end of the run looks for older helpers as well.
+func TestEndRunEndsOlderHelper(t *testing.T) {
+	w := newWorld(t)
+	f := w.start(w.open())
+	unix.Kill(f.cmd.Process.Pid, unix.SIGSTOP)
+	notes, err := w.spool().list(dirHelpers)
+	if err != nil || len(notes) != 1 {
+		t.Fatalf("notes of helpers: %q, %v", notes, err)
+	}
+	note := w.spool().path(dirHelpers, notes[0])
+	if err := os.Remove(note); err != nil { // so that it survives its successor's start
+		t.Fatal(err)
+	}
+	g := w.start(w.open())
+	if p, ok := readProc(f.cmd.Process.Pid); !ok || p.state == 'Z' {
+		t.Fatal("a helper without a note was ended: the test shows nothing")
+	}
+	write(t, note, "")
+	g.bye()
+	f.wait()
+}
+
+// A process that is no helper is left alone, whatever a note says.
+func TestNoteOfAnotherProcess(t *testing.T) {
+	w := newWorld(t)
+	f := w.start(w.open())
+	self, _ := readProc(os.Getpid())
+	write(t, w.spool().path(dirHelpers, holder{0, self.pid, self.start}.String()), "")
+	g := w.start(w.open()) // would end the test itself
+	f.wait()
+	g.bye()
+}
+
+// E7: orders of an older dispatcher are answered so that it learns that it is
+// fenced, whatever they are.
+func TestFencedOrders(t *testing.T) {
+	w := newWorld(t)
+	f := w.start(w.open())
+	ids := []jobs.AttemptID{attemptID(t, "1.1"), attemptID(t, "2.1")}
+	for _, m := range []hosts.Message{
+		&hosts.Kill{Attempts: ids}, &hosts.Withdraw{Attempts: ids}, &hosts.Probe{Attempts: ids},
+		&hosts.Launch{ExpireUptime: uptime() + bound, Jobs: []hosts.LaunchJob{job("1.1", "true"), job("2.1", "true")}},
+	} {
+		f.send(m)
+		if r := f.refused("1.1"); r.FencedBy != 1 || len(r.Attempts) != 2 || r.Why == "" {
+			t.Errorf("%s: answered with %+v", m.Word(), r)
+		}
+	}
+	f.bye()
+}
+
+// E7: a helper that finds a newer dispatcher's epoch while it serves says so and
+// leaves; it ends nothing of the run, even if it is told to.
+func TestShutOutWhileRunning(t *testing.T) {
+	for _, how := range []string{"found in work_dir", "told to end the run"} {
+		w := newWorld(t)
+		gate, ready := w.fifo("gate"), w.fifo("ready")
+		open := w.open()
+		f := w.start(open)
+		f.launch(job("1.1", "echo up > "+ready+"; read x < "+gate+"; exit 3"))
+		w.hear(ready)
+		if how == "found in work_dir" {
+			write(t, w.workDir+"/"+w.run+"/epoch.7", "")
+		} else {
+			ctl, err := openControl(w.spool().dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctl.at(ctlEpoch).Store(7)
+			f.send(&hosts.Bye{End: true})
+		}
+		f.wait()
+		if m := await(f, func(m *hosts.Refused) bool { return true }); m.FencedBy != 7 || len(m.Attempts) > 0 {
+			t.Errorf("%s: heard %+v, want fenced by 7 and no attempt", how, m)
+		}
+		open.Epoch = 7
+		g := w.start(open)
+		if p := g.probe("1.1"); p.Answer != hosts.IsRunning {
+			t.Errorf("%s: the job is %v, want running", how, p.Answer)
+		}
+		w.say(gate)
+		if o := g.exit("1.1"); o.Exit != 3 {
+			t.Errorf("%s: %+v", how, o)
+		}
+		g.bye()
+	}
+}
+
+// DESIGN 5: a helper that hears nothing leaves; what runs goes on without it.
+func TestSilence(t *testing.T) {
+	w := newWorld(t)
+	gate, ready := w.fifo("gate"), w.fifo("ready")
+	t.Setenv(silenceEnv, "2s")
+	f := w.start(w.open())
+	f.launch(job("1.1", "echo up > "+ready+"; read x < "+gate+"; exit 3"))
+	w.hear(ready)
+	if err := f.wait(); err == nil || !strings.Contains(f.stderr.String(), "nothing heard") {
+		t.Errorf("it ended with %v: %q", err, f.stderr.String())
+	}
+	t.Setenv(silenceEnv, "")
+	g := w.start(w.open())
+	w.say(gate)
+	if o := g.exit("1.1"); o.Exit != 3 {
+		t.Errorf("%+v, want exit 3", o)
+	}
+	g.bye()
+}
+
+// The limits of the program itself (DESIGN 5).
+func TestUsualLimits(t *testing.T) {
+	if usual.silence.Seconds() != 30 || usual.nowhere.Seconds() != 60 {
+		t.Errorf("%+v", usual)
+	}
+}
+
+// Promise 4: a supervisor whose spool and run directory were deleted under its
+// job has nobody to tell, and leaves.
+func TestDeletedRun(t *testing.T) {
+	w := newWorld(t)
+	gate, ready := w.fifo("gate"), w.fifo("ready")
+	t.Setenv(nowhereEnv, "200ms")
+	f := w.start(w.open())
+	hold, err := os.OpenFile(gate, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hold.Close()
+	f.launch(job("1.1", "exec 3< "+gate+"; echo $PPID > "+ready+"; read x <&3"))
+	p, ok := readProc(atoi(t, w.hear(ready)))
+	f.kill9()
+	for _, dir := range []string{w.spool().dir, w.runDir} {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hold.WriteString("go\n")
+	for end := uptime() + bound; ok && (holder{0, p.pid, p.start}).alive(); waitAny([]proc{p}, bound) {
+		if uptime() > end {
+			t.Fatal("the supervisor is still there")
+		}
+	}
+}
