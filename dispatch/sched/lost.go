@@ -27,7 +27,7 @@ func (c *Core) giveUpLost() {
 			continue
 		}
 		wait := h.idx >= 0 && c.vanishedTogether(h)
-		if wait {
+		if wait && h.outage == 0 {
 			c.noteOutage(h) // also one that an earlier dispatcher ran into
 		}
 		wait = wait || c.now.Mono < h.grace

@@ -108,7 +108,9 @@ type DrainHost struct {
 // Acked says that results up to Seq have reached the consumer.
 type Acked struct{ Seq int64 }
 
-// Tick lets waits that have run out take effect; see Core.Next.
+// Tick lets waits that have run out take effect. Whoever drives the core gives one
+// when Core.Next asks for it: a gap of more than 6 s between two Steps passes for a
+// stall of the dispatcher itself (stall.go).
 type Tick struct{}
 
 func (Submit) event()            {}
