@@ -225,7 +225,7 @@ func (a *agent) connected(r dialed) {
 	a.dial, a.dialed = nil, nil
 	if r.err != nil {
 		if a.bye == nil {
-			a.tell(sched.HostDown{Host: a.host.Name, Err: r.err})
+			a.tell(sched.HostDown{Host: a.host.Name, Err: a.saneFence(r.err)})
 		}
 		return
 	}

@@ -160,3 +160,16 @@ func TestLeaseFollowsTheCore(t *testing.T) {
 		r.hosts.wg.Wait()
 	})
 }
+
+// A host cannot stop a run by claiming to be fenced by an epoch that is not
+// higher than ours (promise 5).
+func TestOnlyAHigherEpochFences(t *testing.T) {
+	a := newAgent(&Dispatcher{cfg: Config{Open: hosts.Open{Epoch: 3}}}, &hosts.Host{Name: "a"})
+	var fenced *hosts.FencedError
+	if err := a.saneFence(&hosts.FencedError{Host: "a", By: 3}); errors.As(err, &fenced) {
+		t.Errorf("believed: %v", err)
+	}
+	if err := a.saneFence(&hosts.FencedError{Host: "a", By: 4}); !errors.As(err, &fenced) {
+		t.Errorf("not believed: %v", err)
+	}
+}

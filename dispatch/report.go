@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"errors"
+	"fmt"
 	"math"
 	"time"
 
@@ -33,6 +35,9 @@ func (a *agent) report(m hosts.Message) {
 		a.tell(sched.AttemptsWithdrawn{Host: name, Msg: m})
 	case *hosts.Refused:
 		m.Why = cut(m.Why)
+		if m.FencedBy <= a.epoch() { // nobody is fenced off by himself or by the past
+			m.FencedBy = 0
+		}
 		a.tell(sched.HostRefused{Host: name, Msg: m})
 	case *hosts.Probed:
 		for i := range m.Jobs {
@@ -50,6 +55,16 @@ func (a *agent) report(m hosts.Message) {
 	case *hosts.Chunk:
 		a.chunk(m)
 	}
+}
+
+// saneFence lets only a higher epoch than ours fence us off.
+func (a *agent) saneFence(err error) error {
+	var fenced *hosts.FencedError
+	if errors.As(err, &fenced) && fenced.By <= a.epoch() {
+		return &hosts.Error{Host: a.host.Name, Class: hosts.Broken,
+			Err: fmt.Errorf("it claims to serve dispatcher %d of this run, and we are %d", fenced.By, a.epoch())}
+	}
+	return err
 }
 
 // The bounds of what a host may say.
