@@ -71,6 +71,10 @@ Host oldest
 		if _, w, err := c.ResolveAlias("older"); err != nil || len(w) != 1 || !strings.Contains(w[0], "ProxyCommand") {
 			t.Errorf("a ProxyCommand of another kind: %v, %v", w, err)
 		}
+		nat := &hosts.Host{Name: "inside", Port: 2201, Jump: []string{"nat.example.org:2200"}}
+		if got, _, err := c.Resolve(nat, "nat.example.org"); err != nil || len(got.Jumps) != 1 || got.Jumps[0].Port != 2200 {
+			t.Errorf("a gateway at the same address with another port: %+v, %v", got, err)
+		}
 		h := &hosts.Host{Name: "gw", Jump: []string{"gw"}}
 		if _, _, err := c.Resolve(h, "gw"); err == nil || !strings.Contains(err.Error(), `jump = "none"`) {
 			t.Errorf("a gateway that jumps through itself: %v", err)

@@ -119,7 +119,7 @@ func (r *resolution) target(g given, via []string) (*Target, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s%w", about, err)
 	}
-	t.Jumps, err = r.jumps(specs, append(slices.Clone(via), g.alias))
+	t.Jumps, err = r.jumps(specs, append(slices.Clone(via), g.hop()))
 	return t, err
 }
 
@@ -132,8 +132,8 @@ func (r *resolution) jumps(specs, via []string) ([]*Target, error) {
 		if err != nil {
 			return nil, err
 		}
-		if slices.Contains(via, g.alias) {
-			return nil, circle(via, g.alias)
+		if slices.Contains(via, g.hop()) {
+			return nil, circle(via, g.hop())
 		}
 		if r.depth++; r.depth > maxJumps {
 			return nil, fmt.Errorf("more than %d jump hosts one after the other", maxJumps)
@@ -150,6 +150,15 @@ func (r *resolution) jumps(specs, via []string) ([]*Target, error) {
 		t.Jumps = nil
 	}
 	return chain, nil
+}
+
+// hop names a connection in a circle: one address with two ports is two machines,
+// as behind a gateway that hands ports on.
+func (g *given) hop() string {
+	if g.port == 0 {
+		return g.alias
+	}
+	return fmt.Sprintf("%s:%d", g.alias, g.port)
 }
 
 func circle(via []string, name string) error {

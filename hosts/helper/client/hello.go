@@ -70,6 +70,8 @@ func (s *session) check(h *hosts.Hello) error {
 			fmt.Errorf("the helper speaks version %d, we speak %d", h.Version, hosts.ProtocolVersion))
 	case h.FencedBy > 0:
 		return &hosts.FencedError{Host: s.host.Name, By: h.FencedBy}
+	case h.Error != "":
+		return s.fail(hosts.Misconfigured, "", errors.New(clean(h.Error)))
 	case h.CwdError != "":
 		return s.fail(hosts.Misconfigured, "name a directory that every host has with --cwd",
 			fmt.Errorf("jobs cannot run in %s there: %s", s.open.Cwd, clean(h.CwdError)))

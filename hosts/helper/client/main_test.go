@@ -68,6 +68,8 @@ func fakeHost(how string) int {
 		hello.FencedBy = 7
 	case "cwd":
 		hello.CwdError = "no such directory"
+	case "workdir":
+		hello.Error = "work_dir cannot be used: mkdir /proc/nowhere: no such file or directory; set work_dir for this host"
 	case "fatal":
 		w.Write(hosts.Trouble{Text: "spool cannot be made", Fatal: true})
 	}
