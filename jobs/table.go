@@ -29,6 +29,23 @@ type Attempt struct {
 	Charged  bool // it used up a try
 }
 
+// NeverRan says that the attempt was taken back before it had started: a job
+// handed to a host ahead of time and then needed elsewhere, for example.
+func (a *Attempt) NeverRan() bool {
+	return a.State == AttemptSuperseded && a.Started == 0 && a.Outcome == nil
+}
+
+// Ran returns how many attempts of the job have run, or may have.
+func (j *Job) Ran() int {
+	n := 0
+	for _, a := range j.Attempts {
+		if !a.NeverRan() {
+			n++
+		}
+	}
+	return n
+}
+
 // Open returns the attempts that may be alive, oldest first.
 func (j *Job) Open() []*Attempt {
 	var open []*Attempt

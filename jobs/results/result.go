@@ -21,7 +21,7 @@ type Result struct {
 	Params   []jobs.Param
 	State    jobs.JobState
 	Reason   string // why it is in that state, "" when the rest says it
-	Attempts int    // in all rounds
+	Attempts int    // that ran, in all rounds
 	Failures int    // tries used up in this round
 
 	// Of the attempt that counts; zero when none does.
@@ -42,7 +42,7 @@ func FromJob(runUID, runName string, created jobs.Stamp, dir string, j *jobs.Job
 		Run: runName, UID: fmt.Sprintf("%s.%d.%d", runUID, j.Spec.ID, j.Round),
 		Job: j.Spec.ID, Round: int(j.Round), Seq: j.Seq,
 		Name: j.Spec.Name, Command: j.Spec.Command, Params: j.Spec.Params,
-		State: j.State, Reason: j.Reason, Attempts: len(j.Attempts), Failures: int(j.Failures), Created: created,
+		State: j.State, Reason: j.Reason, Attempts: j.Ran(), Failures: int(j.Failures), Created: created,
 	}
 	if j.Spec.Options != nil {
 		r.Queue = j.Spec.Queue

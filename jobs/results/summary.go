@@ -52,6 +52,9 @@ func Summarize(t *jobs.Table) *Summary {
 		counted := Counted(j)
 		rounds := 0
 		for _, a := range j.Attempts {
+			if a.NeverRan() {
+				continue
+			}
 			if a.Round == j.Round {
 				rounds++
 			}

@@ -76,7 +76,7 @@ func TestSummarize(t *testing.T) {
 	}
 	const text = `9 jobs in 53.0 s: 2 succeeded, 4 failed, 1 timed out, 1 cancelled, 1 queued
 run time 28.0 s, CPU time 10.0 s; longest job 1 with 10.0 s, largest job 1 with 2.0 GiB
-8 attempts in all; 1 job more than once, 1 attempt lost with a host; 3.00 s of run time for nothing
+8 attempts in all; 1 job more than once, 1 attempt lost with a host; 3.00 s of known run time did not count
 
 host  jobs  failed  run time
 a        1       2    16.0 s
@@ -165,5 +165,17 @@ func TestHuman(t *testing.T) {
 		if got := HumanBytes(n); got != want {
 			t.Errorf("%d: %q, want %q", n, got, want)
 		}
+	}
+}
+
+// An attempt that was taken back before it had started is no attempt to people.
+func TestAttemptsThatNeverRanDoNotCount(t *testing.T) {
+	j := jobs.Job{Spec: &jobs.Spec{ID: 1}, State: jobs.Succeeded, Round: 1, Attempts: []*jobs.Attempt{
+		{ID: jobs.AttemptID{Job: 1, N: 1}, Host: "a", Round: 1, State: jobs.AttemptSuperseded},
+		{ID: jobs.AttemptID{Job: 1, N: 2}, Host: "b", Round: 1, State: jobs.AttemptExited, Outcome: &jobs.Outcome{Started: 1, Ended: 2}},
+	}}
+	s := Summarize(&jobs.Table{Jobs: []jobs.Job{j}})
+	if r := FromJob("u", "r", 1, "/d", &j); r.Attempts != 1 || s.Attempts != 1 || s.Retried != 0 {
+		t.Errorf("%d attempts in the result, %d in the summary, %d retried", r.Attempts, s.Attempts, s.Retried)
 	}
 }

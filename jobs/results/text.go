@@ -56,7 +56,7 @@ func (s *Summary) writeCost(b *strings.Builder) {
 			HumanDuration(s.Busy), HumanDuration(s.CPU), s.LongestJob, HumanDuration(s.Longest), s.MaxRSSJob, HumanBytes(s.MaxRSSBytes))
 	}
 	if s.Retried > 0 || s.Lost > 0 {
-		fmt.Fprintf(b, "%s in all; %s more than once, %s lost with a host; %s of run time for nothing\n",
+		fmt.Fprintf(b, "%s in all; %s more than once, %s lost with a host; %s of known run time did not count\n",
 			plural(s.Attempts, "attempt"), plural(s.Retried, "job"), plural(s.Lost, "attempt"), HumanDuration(s.Wasted))
 	}
 }
