@@ -70,7 +70,9 @@ func (s *Scanner) scan() (spec *Spec, more bool, err error) {
 		case isDirective(line):
 			err = s.directive(string(line[4:]), at)
 		case line[0] == '#':
-			if misspelt(line) {
+			if at == 1 && isScript(line) {
+				err = errors.New("this is a script, not a list of jobs, each line of which would run by itself; name the script in a jobs file, as a job")
+			} else if misspelt(line) {
 				err = errors.New("this comment looks like options: they begin with #DCS, in capitals and without a blank")
 			}
 		default:
@@ -121,6 +123,12 @@ func (s *Scanner) logical() (at int, line []byte, err error) {
 func isComment(line []byte) bool {
 	line = bytes.TrimLeft(line, blanks)
 	return len(line) > 0 && line[0] == '#' && !isDirective(line)
+}
+
+// isScript is true for the first line of a program for another interpreter: its
+// lines are not commands of their own.
+func isScript(line []byte) bool {
+	return bytes.HasPrefix(line, []byte("#!")) && !bytes.Contains(line, []byte("dcs-tui"))
 }
 
 // end says io.EOF, or that options were left without a job.

@@ -149,6 +149,7 @@ func TestParseErrors(t *testing.T) {
 		{"#DCS colour=red\na\n", "the options are name, queue"},
 		{"#DCS env.NAME=1 env.2X=1\na\n", "does not begin with a digit"},
 		{"#DCS env.DCS_JOB_ID=1\na\n", "set by dcs-tui itself"},
+		{"#!/bin/bash\nset -e\n", "is a script, not a list of jobs"},
 		{"#DCS env.X=" + strings.Repeat("x", 128<<10) + "\na\n", "env.X is longer than 127 KiB"},
 		{"#DCS tries=1 tries=2\na\n", "tries is given twice"},
 		{"\n#DCS tries=1\n#DCS tries=2\na\n", "j.txt:3: tries is given twice for one job; line 2 has it too"},
