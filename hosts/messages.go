@@ -127,11 +127,16 @@ type Hello struct {
 	PID       int
 	CwdError  string // Open.Cwd does not exist here
 	WallClock jobs.Stamp
-	Error     string // why this host cannot run jobs (work_dir missing, not writable, full …); the helper then ends
+	// ZoneSeconds is how far the host's local time is ahead of UTC (east is positive) at
+	// the time of the hello: quiet hours count in it.
+	ZoneSeconds int
+	Error       string // why this host cannot run jobs (work_dir missing, not writable, full …); the helper then ends
 }
 
-// Beat is sent every 3 s, whatever the file systems do.
+// Beat is sent every 3 s, whatever the file systems do, and once at once after
+// the hello: that one is Early.
 type Beat struct {
+	Early    bool  `json:",omitempty"` // the first: Busy and Ours are of a moment in which the helper itself was starting
 	Seq      int64 // of the newest Ping seen
 	Uptime   time.Duration
 	Load     [3]float64

@@ -12,11 +12,19 @@ import (
 	"dcs-tui/hosts"
 )
 
-// beats sends a sign of life with measurements every beatTime. It touches no
-// file system but /proc: a hung NFS must not look like a dead host.
+// firstBeat is how soon after the hello the first beat is sent: a host with a floor
+// (max_load, min_mem_free, min_disk_free) starts nothing before it.
+const firstBeat = 150 * time.Millisecond
+
+// beats sends a sign of life with measurements every beatTime, the first one at
+// once. It touches no file system but /proc: a hung NFS must not look like a dead host.
 func (h *helper) beats() {
 	m := &meter{}
 	m.measure(nil)
+	time.Sleep(firstBeat)
+	early := h.beat(m)
+	early.Early = true
+	h.out.send(early)
 	for range time.Tick(beatTime) {
 		h.out.send(h.beat(m))
 	}

@@ -37,6 +37,7 @@ func newHelper(o *hosts.Open) (*helper, *hosts.Hello) {
 		PID:       os.Getpid(),
 		WallClock: wall(),
 	}
+	_, hello.ZoneSeconds = time.Now().Zone()
 	hello.Slots = min(hosts.SlotRule{Fixed: o.Slots, Less: o.Less}.Count(hello.Cores), maxSlots)
 	h := &helper{
 		open:     o,
