@@ -179,6 +179,9 @@ type Withdrawn struct {
 
 // Refused reports attempts of a Launch that were not accepted and will never
 // start here (expired, fenced, spool full). Infrastructure, not the job's fault.
+// With FencedBy it also answers a Kill, Withdraw or Probe that was not carried
+// out, and comes without attempts before a helper that is shut out leaves: then
+// it says nothing of the attempts, only that this dispatcher is fenced.
 type Refused struct {
 	Attempts []jobs.AttemptID
 	Why      string

@@ -124,6 +124,9 @@ func TestShutOutWhileRunning(t *testing.T) {
 			f.send(&hosts.Bye{End: true})
 		}
 		f.wait()
+		if strings.Contains(f.stderr.String(), "nothing heard") {
+			t.Errorf("%s: it left only because it heard nothing", how)
+		}
 		if m := await(f, func(m *hosts.Refused) bool { return true }); m.FencedBy != 7 || len(m.Attempts) > 0 {
 			t.Errorf("%s: heard %+v, want fenced by 7 and no attempt", how, m)
 		}
@@ -148,7 +151,7 @@ func TestSilence(t *testing.T) {
 	f := w.start(w.open())
 	f.launch(job("1.1", "echo up > "+ready+"; read x < "+gate+"; exit 3"))
 	w.hear(ready)
-	if err := f.wait(); err == nil || !strings.Contains(f.stderr.String(), "nothing heard") {
+	if err := f.wait(); err == nil || !strings.Contains(f.stderr.String(), "nothing heard from the dispatcher for 2s") {
 		t.Errorf("it ended with %v: %q", err, f.stderr.String())
 	}
 	t.Setenv(silenceEnv, "")

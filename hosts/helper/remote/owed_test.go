@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -131,40 +132,67 @@ func TestHeldButOver(t *testing.T) {
 	f.bye()
 }
 
-// What is owed is paid before the loop waits for a ticket, and not before a
-// ticket that is there.
-func TestPaysBeforeItWaits(t *testing.T) {
-	w := newWorld(t)
+// bareSlot is a supervisor within the test, without a loop: it owes the report of
+// 1.1. ring is the pipe of its tickets, told that of its reports.
+func (w *world) bareSlot() (s *slot, owe *owed, ring int, told *os.File) {
+	t := w.t
+	t.Helper()
 	sp, err := makeSpool(w.base, w.run, "melon1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var ring, reports [2]int
-	if err := unix.Pipe2(ring[:], unix.O_CLOEXEC); err != nil {
+	var pipe, reports [2]int
+	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
 		t.Fatal(err)
 	}
-	if err := unix.Pipe2(reports[:], unix.O_CLOEXEC); err != nil {
+	if err := unix.Pipe2(reports[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
 		t.Fatal(err)
 	}
-	told := os.NewFile(uintptr(reports[0]), "reports")
-	defer told.Close()
-	s := &slot{spool: sp, reports: reports[1], tickets: openTickets(ring[0]), by: holder{1, 2, 3}}
-	defer func() {
-		for _, fd := range []int{ring[0], reports[1], s.tickets.quick, s.in, s.taken, s.free} {
+	told = os.NewFile(uintptr(reports[0]), "reports")
+	told.SetReadDeadline(time.Now().Add(bound))
+	s = &slot{spool: sp, reports: reports[1], tickets: openTickets(pipe[0]), by: holder{1, 2, 3}}
+	t.Cleanup(func() {
+		told.Close()
+		for _, fd := range []int{pipe[0], pipe[1], reports[1], s.tickets.quick, s.in, s.taken, s.free} {
 			unix.Close(fd)
 		}
-	}()
+	})
 	for fd, dir := range map[*int]string{&s.in: dirIn, &s.taken: dirTaken, &s.free: dirFree} {
 		if *fd, err = openat(unix.AT_FDCWD, sp.path(dir), unix.O_RDONLY|unix.O_DIRECTORY, 0); err != nil {
 			t.Fatal(err)
 		}
 	}
 	id := attemptID(t, "1.1")
-	owe := &owed{&attempt{id: id, taken: takenName(id, s.by)}, &report{kind: repExited, attempt: id}}
+	owe = &owed{&attempt{id: id, taken: takenName(id, s.by)}, &report{kind: repExited, attempt: id}}
 	write(t, sp.path(dirTaken, owe.a.taken), "")
 	s.debt.cur.Store(owe)
+	return s, owe, pipe[1], told
+}
+
+// What is owed is paid though the loop does not come to it any more.
+func TestPaidByTimer(t *testing.T) {
+	w := newWorld(t)
+	s, owe, _, told := w.bareSlot()
+	if got := s.debt.await(s); got != owe {
+		t.Errorf("owed is %v", got)
+	}
+	buf := make([]byte, 4096)
+	n, err := told.Read(buf)
+	if err != nil || !strings.HasPrefix(string(buf[:n]), "E 1.1 ") || s.debt.cur.Load() != nil {
+		t.Errorf("reported %q, %v; owed is %v", buf[:n], err, s.debt.cur.Load())
+	}
+	if _, err := os.Stat(s.spool.path(dirFree, "1.1")); err != nil {
+		t.Errorf("the spec was not let go: %v", err)
+	}
+}
+
+// What is owed is paid before the loop waits for a ticket, and not before a
+// ticket that is there.
+func TestPaysBeforeItWaits(t *testing.T) {
+	w := newWorld(t)
+	s, owe, ring, told := w.bareSlot()
 	next := attemptID(t, "2.1")
-	unix.Write(ring[1], appendTicket(nil, 1, next))
+	unix.Write(ring, appendTicket(nil, 1, next))
 	if _, got, ok := s.nextTicket(); !ok || got != next || s.debt.cur.Load() != owe {
 		t.Errorf("ticket %v %v; owed is %v", got, ok, s.debt.cur.Load())
 	}
@@ -178,15 +206,11 @@ func TestPaysBeforeItWaits(t *testing.T) {
 	if err != nil || !strings.HasPrefix(string(buf[:n]), "E 1.1 ") {
 		t.Errorf("reported %q, %v", buf[:n], err)
 	}
-	if _, err := os.Stat(sp.path(dirFree, "1.1")); err != nil {
+	if _, err := os.Stat(s.spool.path(dirFree, "1.1")); err != nil {
 		t.Errorf("the spec was not let go: %v", err)
 	}
-	unix.Write(ring[1], appendTicket(nil, 1, next))
+	unix.Write(ring, appendTicket(nil, 1, next))
 	if got := <-done; got != next {
 		t.Errorf("ticket %v, want %v", got, next)
-	}
-	unix.Close(ring[1])
-	if _, _, ok := s.nextTicket(); ok {
-		t.Error("a ticket from a closed pipe")
 	}
 }
