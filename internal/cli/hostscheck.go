@@ -66,6 +66,11 @@ func (a *app) runHostsCheck(o *options, file string, names []string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), checkLimit)
 	defer cancel()
 	a.listen() // so that an interrupt removes what was made here
+	interrupted := make(chan os.Signal, 1)
+	go firstSignal(a.signals, interrupted, func() {
+		probe.remove()
+		os.Exit(ExitCancelled)
+	})
 	found := make(chan *checked, len(list))
 	for _, h := range list {
 		go func() { found <- check(ctx, connector, h, probe) }()
@@ -79,7 +84,7 @@ func (a *app) runHostsCheck(o *options, file string, names []string) error {
 		var c *checked
 		select {
 		case c = <-found:
-		case sig := <-a.signals:
+		case sig := <-interrupted:
 			return &problem{err: fmt.Errorf("%s: the check was not finished", signalWord(sig)), code: ExitCancelled}
 		}
 		a.con.Status("")
@@ -95,6 +100,19 @@ func (a *app) runHostsCheck(o *options, file string, names []string) error {
 		a.code = ExitFailed
 	}
 	return nil
+}
+
+// firstSignal hands the first signal on. When a second one comes before anybody
+// took it, the output hangs, and quit ends the program.
+func firstSignal(signals <-chan os.Signal, first chan<- os.Signal, quit func()) {
+	for sig := range signals {
+		select {
+		case first <- sig:
+		default:
+			quit()
+			return
+		}
+	}
 }
 
 // sharedProbe is a directory here that the hosts are asked to look for.
