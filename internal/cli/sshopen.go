@@ -40,6 +40,7 @@ func (a *app) checkSSH(o *options, hs []*hosts.Host) error {
 		concerned[text] = append(concerned[text], h)
 		a.ssh.said[h.Name+": "+text] = true
 	}
+	resolveAll(config, hs)
 	for _, h := range hs {
 		if h.Link != "ssh" {
 			continue
@@ -58,6 +59,20 @@ func (a *app) checkSSH(o *options, hs []*hosts.Host) error {
 		a.warn("%s: %s", nameList(concerned[text], 4), text)
 	}
 	return nil
+}
+
+// resolveAll asks ssh about every host at once; the answers are kept.
+func resolveAll(config *sshconf.Config, hs []*hosts.Host) {
+	var all sync.WaitGroup
+	for _, h := range hs {
+		if h.Link != "ssh" {
+			continue
+		}
+		for _, address := range h.Addresses {
+			all.Go(func() { config.Resolve(h, address) })
+		}
+	}
+	all.Wait()
 }
 
 // sshWarning says something about a host once.
