@@ -18,6 +18,10 @@
 // helper of that time; a lost line is made up for by looking at taken/ and at
 // the sentinels, every few seconds.
 //
+// One helper serves a spool: a new one ends the older ones that are noted there,
+// also those that are stopped or stuck. The end of a run, once begun, is carried
+// through though the link breaks.
+//
 // It decides nothing about jobs, opens no network connection, and must not be
 // used by the dispatcher's side, which speaks to it through hosts/helper/client.
 package remote
