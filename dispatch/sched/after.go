@@ -48,7 +48,7 @@ func (c *Core) blocked(id jobs.ID) (blocked bool, state jobs.JobState, reason st
 			return false, jobs.Failed, fmt.Sprintf("it comes after job %d, and there is no such job", dep)
 		case p != nil && p.State == jobs.Succeeded:
 		case p != nil && p.State.Terminal():
-			return false, jobs.Skipped, fmt.Sprintf("job %d, which it comes after, is %s", dep, p.State)
+			return false, jobs.Skipped, fmt.Sprintf("job %d, which it comes after, %s", dep, became(p.State))
 		default:
 			left++
 			d.children[dep] = append(d.children[dep], child{id, d.gen})
@@ -91,7 +91,7 @@ func (c *Core) parentEnded(k child, parent jobs.ID, state jobs.JobState) {
 	}
 	if state != jobs.Succeeded {
 		c.emit(jobs.Record{Kind: jobs.KindJob, Job: k.id, Next: jobs.Skipped,
-			Reason: fmt.Sprintf("job %d, which it comes after, is %s", parent, state)})
+			Reason: fmt.Sprintf("job %d, which it comes after, %s", parent, became(state))})
 		return
 	}
 	if w.left--; w.left > 0 {

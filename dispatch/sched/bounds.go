@@ -27,6 +27,7 @@ func boundedHello(spec *hosts.Host, m *hosts.Hello) *hosts.Hello {
 	b.Slots = min(max(b.Slots, 0), most)
 	b.Cores = min(max(b.Cores, 0), mostSlots)
 	b.GPUs = min(max(b.GPUs, 0), mostGPUs)
+	b.ZoneSeconds = min(max(b.ZoneSeconds, -mostZone), mostZone)
 	b.MemBytes = min(max(b.MemBytes, 0), mostMem)
 	return &b
 }

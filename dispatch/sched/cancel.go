@@ -51,7 +51,7 @@ func (c *Core) cancelJob(id jobs.ID, why string) {
 		return
 	}
 	c.cancels[id] = why
-	c.say("", id, "job %d is being cancelled: %s", id, why)
+	c.say("", id, "being cancelled: %s", why)
 	for _, a := range j.Attempts {
 		if f := c.flights[a.ID]; f != nil {
 			c.killFlight(f, why)

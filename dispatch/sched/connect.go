@@ -12,6 +12,8 @@ const (
 	SuspectAfter = 5 * BeatEvery // five missed beats
 )
 
+const noSign = "no sign of life for "
+
 // connect asks for a connection now.
 func (c *Core) connect(h *host) {
 	if h.linked || h.dialing || h.idx < 0 {
@@ -61,6 +63,7 @@ func (c *Core) hostUp(e HostUp) {
 	}
 	h.others, h.excess, h.peak = 0, 0, 0
 	h.beat = hosts.Beat{MemFree: -1, DiskFree: -1}
+	h.measured, h.diskFree, h.holdSaid = false, -1, notHeld
 	h.learn(e.Hello)
 	if h.barred = ""; e.Hello.CwdError != "" {
 		h.barred = "the directory to run in does not exist there: " + e.Hello.CwdError + " (choose another with --cwd)"
@@ -79,6 +82,13 @@ func (c *Core) hostBeat(e HostBeat) {
 		return
 	}
 	b := boundedBeat(e.Beat)
+	h.take(&b)
+	if b.Early && !h.beaten {
+		// It serves the floors. That the helper lives, and what others use, is for a
+		// beat to show that covers more than the helper's own start.
+		h.beatAt = c.now.Mono
+		return
+	}
 	c.measure(h, &b)
 	if h.doubted() {
 		h.state, h.reason = Up, ""
@@ -139,7 +149,7 @@ func (c *Core) watchLinks() {
 			if h.state != Lost {
 				h.state = Suspect
 			}
-			if why := "no sign of life for " + short(SuspectAfter); h.reason != why {
+			if why := noSign + short(SuspectAfter); h.reason != why {
 				h.reason = why
 				c.say(h.spec.Name, 0, "%s: %s; connecting again", h.spec.Name, h.reason)
 			}

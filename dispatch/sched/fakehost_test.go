@@ -25,7 +25,13 @@ type fakeHost struct {
 	attempts  map[jobs.AttemptID]*fakeAttempt
 	spool     []*fakeAttempt
 	busy      int
+	zone      int // seconds east of UTC
+	load      float64
 }
+
+// quietLeeway is how long after the beginning of quiet hours something may still
+// start: a host that is cut off has its lease.
+const quietLeeway = hosts.DefaultLostAfter + 15*time.Second
 
 type fakeState int
 
@@ -91,7 +97,8 @@ func (h *fakeHost) connect() {
 		}
 		h.cutLink()
 		h.linked = true
-		h.w.step(HostUp{h.spec.Name, &hosts.Hello{Cores: h.slots + 1, Slots: h.slots, MemBytes: 8 << 30, GPUs: max(0, h.spec.GPUs), Uptime: h.w.now}})
+		h.w.step(HostUp{h.spec.Name, &hosts.Hello{Cores: h.slots + 1, Slots: h.slots, MemBytes: 8 << 30, GPUs: max(0, h.spec.GPUs), Uptime: h.w.now, ZoneSeconds: h.zone}})
+		h.early(h.gen)
 		h.beats(h.gen)
 	})
 }
@@ -110,6 +117,24 @@ func (h *fakeHost) extend() {
 	h.send(func() { h.lease = lease; h.fill() })
 }
 
+// early is the beat right after the hello.
+func (h *fakeHost) early(gen int) {
+	h.w.after(150*time.Millisecond, func() {
+		if h.gen == gen && h.up && h.w.now >= h.mute {
+			h.report(HostBeat{h.spec.Name, &hosts.Beat{Early: true, Load: h.draw(), Busy: 4, MemFree: 4 << 30, DiskFree: -1,
+				Running: h.count(fakeRunning), Buffered: len(h.spool), Uptime: h.w.now}})
+		}
+	})
+}
+
+// draw gives a load that changes now and then.
+func (h *fakeHost) draw() [3]float64 {
+	if h.w.more.IntN(10) == 0 {
+		h.load = 4 * h.w.more.Float64()
+	}
+	return [3]float64{h.load}
+}
+
 func (h *fakeHost) beats(gen int) {
 	h.w.after(BeatEvery, func() {
 		if h.gen != gen || !h.up || h.w.finished != nil {
@@ -126,7 +151,7 @@ func (h *fakeHost) beats(gen int) {
 		if h.w.chance(4) {
 			others = 2 * h.w.rng.Float64()
 		}
-		h.report(HostBeat{h.spec.Name, &hosts.Beat{Busy: float64(h.busy) + others, Ours: float64(h.busy), MemFree: 4 << 30, DiskFree: -1,
+		h.report(HostBeat{h.spec.Name, &hosts.Beat{Load: h.draw(), Busy: float64(h.busy) + others, Ours: float64(h.busy), MemFree: 4 << 30, DiskFree: -1,
 			Running: h.count(fakeRunning), Buffered: len(h.spool), Uptime: h.w.now}})
 		h.beats(gen)
 	})
@@ -182,6 +207,9 @@ func (h *fakeHost) start(a *fakeAttempt) {
 				}
 			}
 		}
+	}
+	if at := timeOfDay(w.wall(), h.zone); quietLeft(h.spec.Quiet, at) > 0 && quietLeft(h.spec.Quiet, (at-quietLeeway+day)%day) > 0 && w.now > quietLeeway {
+		w.fatalf("%s starts in the quiet hours of %s", a.id, h.spec.Name)
 	}
 	a.state, a.started = fakeRunning, w.wall()
 	h.busy += a.spec.SlotCount()

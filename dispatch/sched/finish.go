@@ -10,7 +10,6 @@ import (
 
 // end sees whether the core has nothing left to do.
 func (c *Core) end() {
-	c.checkHalt()
 	if c.fenced {
 		c.conclude(Fenced, "another dispatcher owns the run now")
 		return

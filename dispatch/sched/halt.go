@@ -22,18 +22,19 @@ func (h *halt) count(s jobs.JobState) {
 	}
 }
 
-// checkHalt drains the run when too many jobs have failed.
+// checkHalt drains the run when too many jobs have failed: before the slot of the
+// one that failed is given to another.
 func (c *Core) checkHalt() {
 	if c.drain != "" {
 		return
 	}
 	if n := c.cfg.HaltFailures; n > 0 && c.halt.bad >= n {
-		c.startDrain(fmt.Sprintf("%d jobs have failed", c.halt.bad))
+		c.startDrain(fmt.Sprintf("%s %s failed", count(c.halt.bad, "job"), have(c.halt.bad)))
 		return
 	}
 	all := c.halt.ok + c.halt.bad
 	if p := c.cfg.HaltPercent; p > 0 && all >= haltLeast && float64(c.halt.bad)*100 >= p*float64(all) {
-		c.startDrain(fmt.Sprintf("%d of %d jobs have failed", c.halt.bad, all))
+		c.startDrain(fmt.Sprintf("%d of %d jobs %s failed", c.halt.bad, all, have(c.halt.bad)))
 	}
 }
 

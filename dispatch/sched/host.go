@@ -50,6 +50,16 @@ type host struct {
 	limit  int // whole slots that may be busy
 	told   int // the limit the helper knows; -1: none
 
+	// Why nothing may start there (hold.go, quiet.go).
+	measured  bool  // a beat came over the present link, be it the early one
+	diskFree  int64 // bytes, last known over the present link; -1: not known
+	hold      hold
+	holdSaid  hold          // as it was last told
+	holdAt    time.Duration // when; 0: never
+	quiet     bool
+	quietEnd  string        // local time of the host; "": it has no end
+	quietTurn time.Duration // when quiet hours begin or end next
+
 	// What is there (flight.go).
 	head, tail *flight
 	open       int
@@ -89,7 +99,7 @@ func (h *host) slots() int {
 
 // takes says whether new work may go to the host at all now.
 func (h *host) takes() bool {
-	return h.answers() && h.state == Up && !h.draining && !h.rest.resting
+	return h.answers() && h.state == Up && !h.draining && !h.rest.resting && !h.quiet
 }
 
 // free returns the whole slots that nothing of ours occupies.

@@ -1,6 +1,8 @@
 package sched
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	"dcs-tui/jobs"
@@ -20,7 +22,11 @@ func (c *Core) giveUpLost() {
 		}
 		if h.state == Suspect || h.state == Connecting || h.state == BackingOff {
 			if h.state = Lost; h.idx >= 0 {
-				c.say(h.spec.Name, 0, "%s is lost: no sign of life for %s (%s)", h.spec.Name, short(c.now.Mono-h.heard), h.reason)
+				why := ""
+				if !strings.HasPrefix(h.reason, noSign) {
+					why = " (" + h.reason + ")"
+				}
+				c.say(h.spec.Name, 0, "%s is lost: %s%s%s%s", h.spec.Name, noSign, short(c.now.Mono-h.heard), why, c.leased(h))
 			}
 		}
 		if h.open == 0 {
@@ -48,6 +54,24 @@ func (h *host) lostAt() time.Duration { return h.heard + h.spec.LostAfterOrDefau
 // while the link was up, the last of them at the latest when it was cut.
 func (c *Core) leaseEnd(h *host) time.Duration {
 	return h.cutAt + max(h.spec.LostAfterOrDefault(), c.cfg.Buffer) + leaseMargin
+}
+
+// leased says of a lost host that what was just handed to it is not given up yet.
+func (c *Core) leased(h *host) string {
+	n, left := 0, c.leaseEnd(h)-c.now.Mono
+	for f := h.head; f != nil; f = f.next {
+		if !f.started {
+			n++
+		}
+	}
+	if n == 0 || left <= 0 {
+		return ""
+	}
+	verb := "wait until their"
+	if n == 1 {
+		verb = "waits until its"
+	}
+	return fmt.Sprintf("; %s handed to it that may still start there %s lease has run out, in %s", count(n, "job"), verb, short(left))
 }
 
 func (c *Core) mayLose(h *host, f *flight, wait bool) bool {

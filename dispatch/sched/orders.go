@@ -15,7 +15,7 @@ type outbox struct {
 
 // collect turns the outboxes into orders, host by host in inventory order. A
 // host gets leave to start something (SetLimit) after it has heard what it must
-// not start. One that is not linked gets only connection orders: what else it must be
+// not start, and that it may start nothing before that. One that is not linked gets only connection orders: what else it must be
 // told follows from its answer to the Probe when it is back.
 func (c *Core) collect() []Order {
 	var orders []Order
@@ -28,6 +28,10 @@ func (c *Core) collect() []Order {
 			orders = append(orders, Connect{h.spec.Name})
 		}
 		if h.linked {
+			none := o.limit && h.limit == 0
+			if none { // or some of what is to come back could start before it is told
+				orders = append(orders, SetLimit{h.spec.Name, 0})
+			}
 			if len(o.probe) > 0 {
 				orders = append(orders, Probe{h.spec.Name, o.probe})
 			}
@@ -37,7 +41,7 @@ func (c *Core) collect() []Order {
 			if len(o.withdraw) > 0 {
 				orders = append(orders, Withdraw{h.spec.Name, o.withdraw})
 			}
-			if o.limit {
+			if o.limit && !none {
 				orders = append(orders, SetLimit{h.spec.Name, h.limit})
 			}
 			if len(o.launch) > 0 {

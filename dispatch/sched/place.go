@@ -15,6 +15,7 @@ const otherHostPatience = 10 * time.Second
 // host with the most free slots, then some ahead of need (buffer.go).
 func (c *Core) place() {
 	c.limits()
+	c.tellHolds()
 	if c.closed() || c.queue.ready == 0 {
 		c.balance()
 		return

@@ -69,7 +69,7 @@ func (c *Core) probed(e AttemptsProbed) {
 				h.kill(p.Attempt, "its job has a result or another attempt")
 			} else {
 				c.killIfUnwanted(f)
-				if h.draining || c.drain != "" {
+				if h.draining || h.quiet || c.drain != "" {
 					h.withdraw(f)
 				}
 			}

@@ -118,6 +118,8 @@ func TestNever(t *testing.T) {
 		{"memory", &jobs.Options{MemBytes: 17 << 30}, []*hosts.Host{box("a", 1), tagged}, []string{"a", "b"}, "no host has 17 GiB of memory"},
 		{"memory not known yet", &jobs.Options{MemBytes: 17 << 30}, []*hosts.Host{box("a", 1), tagged}, []string{"a"}, ""},
 		{"GPUs", &jobs.Options{GPUs: 3}, []*hosts.Host{box("a", 1), tagged}, []string{"a", "b"}, "no host has 3 GPUs"},
+		{"one GPU", &jobs.Options{GPUs: 1}, []*hosts.Host{noGPUs("a"), noGPUs("b")}, nil, "no host has 1 GPU"},
+		{"one GPU, one host", &jobs.Options{GPUs: 1}, []*hosts.Host{noGPUs("a")}, nil, "it needs 1 GPU and host a has 0"},
 		{"GPUs there", &jobs.Options{GPUs: 2}, []*hosts.Host{box("a", 1), tagged}, []string{"a", "b"}, ""},
 		{"together", &jobs.Options{Tags: []string{"big"}, Slots: 5}, []*hosts.Host{box("a", 8), tagged}, nil,
 			"no host has all that it asks for; for one, host a has no tag big"},
@@ -152,7 +154,7 @@ func TestAfter(t *testing.T) {
 	want(t, "after both", on(s.ended("a", "2.1", okay), "a"), "3.1 5.1")
 	s.ended("a", "3.1", exit1)
 	s.wantState(4, jobs.Skipped)
-	want(t, "why skipped", s.job(4).Reason, "job 3, which it comes after, is failed")
+	want(t, "why skipped", s.job(4).Reason, "job 3, which it comes after, has failed")
 	want(t, "chain", on(s.ended("a", "10.1", okay), "a"), "7.1")
 	want(t, "chain", on(s.ended("a", "7.1", okay), "a"), "8.1")
 	want(t, "forward", on(s.ended("a", "11.1", okay), "a"), "9.1")
@@ -177,4 +179,10 @@ func TestAfter(t *testing.T) {
 		t.Errorf("job 6 waits for ever")
 	}
 	s.wantState(7, jobs.Queued)
+}
+
+func noGPUs(name string) *hosts.Host {
+	h := box(name, 1)
+	h.GPUs = 0
+	return h
 }

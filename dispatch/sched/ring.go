@@ -134,7 +134,8 @@ func (Tick) event()              {}
 
 // Order is something to do after the records of the same Step are durable. The
 // orders of a Step for one host are to be carried out in their order: what a host
-// must not start (Kill, Withdraw) comes before its leave to start (SetLimit).
+// must not start (Kill, Withdraw) comes before its leave to start (SetLimit), and that it
+// may start nothing at all comes first.
 type Order interface{ order() }
 
 // Connect asks for a connection to the host now. Answered by HostUp or HostDown;

@@ -40,19 +40,6 @@ func wholeSlots(usable float64, last int) int {
 	return int(math.Round(usable))
 }
 
-// floored names the floor that a host is below, "" if none.
-func floored(h *hosts.Host, b *hosts.Beat) string {
-	switch {
-	case h.MaxLoad > 0 && b.Load[0] >= h.MaxLoad:
-		return "its load is at max_load"
-	case h.MinMemFree > 0 && b.MemFree >= 0 && b.MemFree < h.MinMemFree:
-		return "its free memory is below min_mem_free"
-	case h.MinDiskFree > 0 && b.DiskFree >= 0 && b.DiskFree < h.MinDiskFree:
-		return "its free disk space is below min_disk_free"
-	}
-	return ""
-}
-
 // measure takes in a beat. What others use is what is busy less what our jobs
 // use. Our jobs' use is compared with the most slots that we had busy in the same
 // time, so that jobs which have just ended are not taken for greedy ones.
@@ -67,7 +54,6 @@ func (c *Core) measure(h *host, b *hosts.Beat) {
 	h.others += share * (others - h.others)
 	h.excess += share * (excess - h.excess)
 	h.peak = h.busySlots()
-	h.beat = *b
 }
 
 // busySlots returns how many slots our attempts keep busy, as far as we know;
@@ -78,26 +64,26 @@ func (h *host) busySlots() int { return max(h.running, min(h.occupied, h.limit))
 // when that has changed.
 func (c *Core) limits() {
 	for _, h := range c.hosts {
+		h.hold = notHeld
 		if !h.linked {
 			h.limit, h.usable = 0, 0
 			continue
 		}
 		h.usable = usableSlots(load{h.slots(), h.others, h.excess, h.spec.Yield})
-		alone := len(c.hosts) == 1 && h.spec.Link == "local"
+		alone := len(c.hosts) == 1 && h.spec.Link == "local" && h.spec.File == ""
 		if alone {
-			h.usable = max(1, h.usable) // on this machine alone, one job always runs
+			h.usable = max(1, h.usable) // on this machine without an inventory one job always runs
 		}
 		last := h.told
 		if h.limit != h.told {
 			last = -1
 		}
 		n := wholeSlots(h.usable, last)
-		why := floored(h.spec, &h.beat)
-		if alone && why != "" && h.beat.Load[0] >= h.spec.MaxLoad && h.spec.MaxLoad > 0 {
-			n, why = 1, ""
+		if n == 0 {
+			h.hold = yielding
 		}
-		if why != "" {
-			h.usable, n = 0, 0
+		if floor := h.floored(); floor != notHeld {
+			h.hold, h.usable, n = floor, 0, 0
 		}
 		if len(c.hosts) == 1 && c.cfg.MaxSlots > 0 {
 			n = min(n, c.cfg.MaxSlots)

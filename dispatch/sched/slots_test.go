@@ -94,33 +94,6 @@ func TestOwnJobsAreNotOthers(t *testing.T) {
 	}
 }
 
-// TestFloors: max_load, min_mem_free and min_disk_free stop new work; an unknown
-// value does not.
-func TestFloors(t *testing.T) {
-	for _, tt := range []struct {
-		name string
-		set  func(*hosts.Host, *hosts.Beat)
-		want string
-	}{
-		{"load", func(h *hosts.Host, b *hosts.Beat) { h.MaxLoad, b.Load[0] = 3, 3.5 }, "its load is at max_load"},
-		{"memory", func(h *hosts.Host, b *hosts.Beat) { h.MinMemFree, b.MemFree = 100, 99 }, "its free memory is below min_mem_free"},
-		{"disk", func(h *hosts.Host, b *hosts.Beat) { h.MinDiskFree, b.DiskFree = 100, 99 }, "its free disk space is below min_disk_free"},
-		{"disk not known", func(h *hosts.Host, b *hosts.Beat) { h.MinDiskFree = 100 }, ""},
-		{"enough", func(h *hosts.Host, b *hosts.Beat) { h.MinDiskFree, b.DiskFree, h.MaxLoad = 100, 100, 1 }, ""},
-	} {
-		h, b := box("melon1", 4), &hosts.Beat{MemFree: -1, DiskFree: -1}
-		tt.set(h, b)
-		want(t, tt.name, floored(h, b), tt.want)
-		s := newStage(t, Config{}, h)
-		s.up("melon1")
-		s.step(HostBeat{"melon1", b})
-		s.plain(1)
-		if got := on(s.orders, "melon1") != ""; got != (tt.want == "") {
-			t.Errorf("%s: launched is %v", tt.name, got)
-		}
-	}
-}
-
 // TestAloneOneJobRuns: on this machine without an inventory at least one job
 // always runs, whatever others do (DESIGN 7, P1).
 func TestAloneOneJobRuns(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 func (c *Core) passTime() {
 	c.watchLinks()
 	c.wakeHosts()
+	c.keepQuiet()
 	c.giveUpLost()
 	c.wake()
 	c.cancelSome()
@@ -49,6 +50,9 @@ func (c *Core) Next() (time.Duration, bool) {
 		soon(h.probeAt)
 		if h.rest.resting {
 			soon(h.rest.until)
+		}
+		if h.linked {
+			soon(h.quietTurn)
 		}
 	}
 	if len(c.queue.timers) > 0 {

@@ -38,7 +38,7 @@ type HostView struct {
 	LastBeat time.Duration // Time.Mono; 0: never
 	Beat     hosts.Beat
 	Hello    *hosts.Hello // nil before the first connection
-	Reason   string       // why it is not up
+	Reason   string       // why it is not up, or why it starts nothing though it is
 	Done     int          // jobs finished there
 	Failed   int
 }
@@ -69,10 +69,12 @@ func (h *host) shown() (HostState, string) {
 		return Draining, "draining"
 	case h.barred != "":
 		return Disabled, h.barred
+	case h.quiet:
+		return h.state, h.restsUntil()
 	case h.rest.resting:
 		return BackingOff, h.rest.why
 	}
-	return h.state, floored(h.spec, &h.beat)
+	return h.state, h.holdWhy()
 }
 
 // buffered counts the attempts handed over and not known to have started.

@@ -31,7 +31,7 @@ func (c *Core) Why(now Time, id jobs.ID) string {
 }
 
 func (c *Core) whyEnded(id jobs.ID, j *jobs.Job) string {
-	s := fmt.Sprintf("Job %d is %s", id, strings.ReplaceAll(j.State.String(), "_", " "))
+	s := fmt.Sprintf("Job %d %s", id, became(j.State))
 	if a := j.Last(); a != nil && a.Outcome != nil && j.Reason == "" && j.State != jobs.Succeeded {
 		switch o := a.Outcome; {
 		case o.Signal != "":
@@ -60,10 +60,15 @@ func (c *Core) whyOpen(now Time, id jobs.ID, j *jobs.Job) string {
 			return fmt.Sprintf("Job %d is cancelled as soon as %s can be reached or is given up.", id, name)
 		case !f.h.linked && f.started:
 			return fmt.Sprintf("Job %d was running on %s, which cannot be reached (%s).", id, name, f.h.reason)
+		case !f.h.linked && now.Mono < c.leaseEnd(f.h):
+			return fmt.Sprintf("Job %d was handed to %s, which cannot be reached (%s); it may still start there and waits until its lease has run out, in %s.",
+				id, name, f.h.reason, short(c.leaseEnd(f.h)-now.Mono))
 		case !f.h.linked:
 			return fmt.Sprintf("Job %d was handed to %s, which cannot be reached (%s).", id, name, f.h.reason)
 		case f.started:
 			return fmt.Sprintf("Job %d runs on %s.", id, name)
+		case f.h.hold != notHeld:
+			return fmt.Sprintf("Job %d is handed to %s, which %s.", id, name, f.h.holdWhy())
 		default:
 			return fmt.Sprintf("Job %d is handed to %s and starts there when a slot is free.", id, name)
 		}
@@ -107,9 +112,13 @@ func (c *Core) whyReady(id jobs.ID, j *jobs.Job) string {
 			continue
 		}
 		fit++
-		if !h.takes() {
-			if away == "" {
-				state, reason := h.shown()
+		if h.hold != notHeld || !h.takes() {
+			state, reason := h.shown()
+			switch {
+			case away != "":
+			case state == Up:
+				away = h.spec.Name + " " + reason
+			default:
 				if away = h.spec.Name + " is " + strings.ReplaceAll(state.String(), "_", " "); reason != "" {
 					away += " (" + reason + ")"
 				}

@@ -19,6 +19,7 @@ type world struct {
 	t     testing.TB
 	seed  uint64
 	rng   *rand.Rand
+	more  *rand.Rand // of load and quiet hours: the schedules that rng draws stay as they are
 	cfg   Config
 	specs []*jobs.Spec
 	inv   []*hosts.Host
@@ -98,7 +99,7 @@ func (w *world) logf(format string, args ...any) {
 
 // newWorld draws a world from a seed.
 func newWorld(t testing.TB, seed uint64, nHosts, nJobs int) *world {
-	w := &world{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 1)), hosts: make(map[string]*fakeHost),
+	w := &world{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 1)), more: rand.New(rand.NewPCG(seed, 2)), hosts: make(map[string]*fakeHost),
 		launched: make(map[jobs.AttemptID]bool), recorded: make(map[jobs.AttemptID]bool), givenUp: make(map[jobs.AttemptID]bool), perFail: 6}
 	w.cfg = Config{Seed: seed, Tries: 1 + w.rng.IntN(3), GiveUp: 2 * time.Hour}
 	for i := range nHosts {
@@ -109,6 +110,7 @@ func newWorld(t testing.TB, seed uint64, nHosts, nJobs int) *world {
 		}
 		w.inv = append(w.inv, h)
 		f := &fakeHost{w: w, spec: h, slots: h.Slots.Fixed, up: true, attempts: make(map[jobs.AttemptID]*fakeAttempt)}
+		w.rests(f)
 		w.hosts[name] = f
 		w.order = append(w.order, f)
 	}
@@ -124,6 +126,18 @@ func newWorld(t testing.TB, seed uint64, nHosts, nJobs int) *world {
 		w.specs = append(w.specs, &jobs.Spec{ID: jobs.ID(i + 1), Command: "true", Options: o})
 	}
 	return w
+}
+
+// rests draws a host's own wishes: a most load, quiet hours that fall into the run.
+func (w *world) rests(f *fakeHost) {
+	if w.more.IntN(3) == 0 {
+		f.spec.MaxLoad = 3
+	}
+	f.zone = (w.more.IntN(27) - 13) * 3600
+	for range w.more.IntN(3) {
+		from := (timeOfDay(wallStart, f.zone) + time.Duration(w.more.IntN(20))*time.Minute) % day
+		f.spec.Quiet = append(f.spec.Quiet, hosts.Quiet{From: from, To: (from + time.Duration(1+w.more.IntN(30))*time.Minute) % day})
+	}
 }
 
 // start begins a life of the dispatcher from the journal.
@@ -261,11 +275,11 @@ func (w *world) carryOut(o Order) {
 		if o.Slots > h.slots || o.Slots < 0 {
 			w.fatalf("%s may have %d slots busy and has %d", o.Host, o.Slots, h.slots)
 		}
+		h.send(func() { h.limit = o.Slots; h.fill() })
 		if !h.limitSent {
 			h.limitSent = true
 			h.extend()
 		}
-		h.send(func() { h.limit = o.Slots; h.fill() })
 	case Withdraw:
 		h := w.hosts[o.Host]
 		h.send(func() { h.withdraw(o.Attempts) })

@@ -1,0 +1,184 @@
+package sched
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
+
+// TestFloors: max_load, min_mem_free and min_disk_free stop new work with a reason
+// that a person understands, from the first moment on.
+func TestFloors(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		set  func(*hosts.Host, *hosts.Beat)
+		want string
+	}{
+		{"load", func(h *hosts.Host, b *hosts.Beat) { h.MaxLoad, b.Load[0] = 2, 3.21 }, "its load of 3.2 is over max_load 2"},
+		{"load at the limit", func(h *hosts.Host, b *hosts.Beat) { h.MaxLoad, b.Load[0] = 2.5, 2.5 }, "its load of 2.5 is at max_load 2.5"},
+		{"memory", func(h *hosts.Host, b *hosts.Beat) { h.MinMemFree, b.MemFree = 2<<30, 512<<20 }, "its free memory of 512 MiB is below min_mem_free 2 GiB"},
+		{"disk", func(h *hosts.Host, b *hosts.Beat) { h.MinDiskFree, b.DiskFree = 100<<20, 99<<20 }, "its free disk space of 99 MiB is below min_disk_free 100 MiB"},
+		{"disk not known", func(h *hosts.Host, b *hosts.Beat) { h.MinDiskFree = 100 }, "its free disk space is not known yet (min_disk_free)"},
+		{"enough", func(h *hosts.Host, b *hosts.Beat) { h.MinDiskFree, b.DiskFree, h.MaxLoad = 100, 100, 1 }, ""},
+	} {
+		h, b := box("melon4", 4), &hosts.Beat{Early: true, MemFree: -1, DiskFree: -1}
+		tt.set(h, b)
+		s := newStage(t, Config{}, h)
+		s.plain(1)
+		o := s.step(HostUp{"melon4", &hosts.Hello{Cores: 5, Slots: 4}})
+		want(t, tt.name+": before the first beat", on(o, "melon4")+said[SetLimit](o), "{melon4 0}")
+		contains(t, tt.name, s.c.Why(s.now(), 1), "melon4 starts nothing: its first measurement is not here yet")
+		s.at += 150 * time.Millisecond
+		o = s.step(HostBeat{"melon4", b})
+		if tt.want == "" {
+			want(t, tt.name, on(o, "melon4"), "1.1")
+			want(t, tt.name, events(s.journal), "melon4 is up")
+			continue
+		}
+		want(t, tt.name, on(o, "melon4"), "")
+		want(t, tt.name, events(s.journal), "melon4 is up\nmelon4 starts nothing: "+tt.want)
+		want(t, tt.name, s.c.Why(s.now(), 1), "Job 1 waits: the only host that can run it cannot take it: melon4 starts nothing: "+tt.want+".")
+		want(t, tt.name, s.c.Hosts()[0].Reason, "starts nothing: "+tt.want)
+	}
+}
+
+// TestDiskNotKnownForAWhile: an answer that does not come in time changes nothing.
+func TestDiskNotKnownForAWhile(t *testing.T) {
+	h := box("a", 1)
+	h.MinDiskFree = 100
+	s := newStage(t, Config{}, h)
+	s.step(HostUp{"a", &hosts.Hello{Cores: 2, Slots: 1}})
+	for _, free := range []int64{200, -1} {
+		s.step(HostBeat{"a", &hosts.Beat{DiskFree: free}})
+	}
+	s.plain(1)
+	want(t, "launched", on(s.orders, "a"), "1.1")
+}
+
+// TestEarlyBeat: it opens the floors, and is no proof of a helper that lives: one
+// that ends right after it is not connected to again at once (B1).
+func TestEarlyBeat(t *testing.T) {
+	h := box("a", 1)
+	h.Yield, h.MaxLoad = true, 9
+	s := newStage(t, Config{}, h)
+	s.plain(1)
+	s.step(HostUp{"a", &hosts.Hello{Cores: 2, Slots: 1}})
+	want(t, "launched", on(s.step(HostBeat{"a", &hosts.Beat{Early: true, Busy: 2}}), "a"), "1.1")
+	o := s.step(HostDown{"a", errRefused})
+	want(t, "connected again", said[Connect](o), "")
+	if s.c.hosts[0].retryAt == 0 || s.c.hosts[0].mute != 1 {
+		t.Errorf("next attempt at %v, %d mute links", s.c.hosts[0].retryAt, s.c.hosts[0].mute)
+	}
+}
+
+// TestHoldsAreTold: once a change, at most once a minute, only while jobs wait.
+func TestHoldsAreTold(t *testing.T) {
+	h := box("melon4", 4)
+	h.Yield, h.MaxLoad = true, 2
+	s := newStage(t, Config{}, h)
+	s.step(HostUp{"melon4", &hosts.Hello{Cores: 4, Slots: 3}})
+	told := func(beats int, load, others float64) string {
+		before := len(s.journal)
+		for range beats {
+			s.at += BeatEvery
+			s.step(HostBeat{"melon4", &hosts.Beat{Load: [3]float64{load}, Busy: others, MemFree: -1, DiskFree: -1}})
+		}
+		return events(s.journal[before:])
+	}
+	want(t, "no job waits", told(1, 3.2, 0), "")
+	s.submit(true, &jobs.Options{Slots: 3})
+	want(t, "a job waits", events(s.records), "melon4 starts nothing: its load of 3.2 is over max_load 2")
+	want(t, "the same again", told(10, 3.4, 0), "")
+	want(t, "another reason within the minute", told(9, 1, 4), "")
+	want(t, "after the minute", told(10, 1, 4), "melon4 yields: others use 3.8 of its 4 cores")
+	contains(t, "why", s.c.Why(s.now(), 1), "melon4 yields: others use 4.0 of its 4 cores")
+	want(t, "in the end", told(40, 0, 0), "melon4 starts jobs again")
+	s.wantState(1, jobs.Running)
+}
+
+// TestInventoryOfOne: the one host of an inventory yields and obeys its floors; only
+// without an inventory one job always runs (DESIGN 7).
+func TestInventoryOfOne(t *testing.T) {
+	for _, tt := range []struct{ file, want string }{{"", "1.1"}, {"hosts.toml", ""}} {
+		h := box("here", 3)
+		h.Link, h.Yield, h.File = "local", true, tt.file
+		s := newStage(t, Config{}, h)
+		s.up("here")
+		for range 30 {
+			s.at += BeatEvery
+			s.step(HostBeat{"here", &hosts.Beat{Busy: 8, MemFree: -1, DiskFree: -1}})
+		}
+		s.plain(2)
+		want(t, "launched with inventory "+tt.file, on(s.orders, "here"), tt.want)
+		if said := strings.Contains(events(s.journal), "here yields: others use 8.0 of its 4 cores"); said != (tt.want == "") {
+			t.Errorf("inventory %q: told %q", tt.file, events(s.journal))
+		}
+	}
+}
+
+// TestHaltTakesBack: the slot of the job whose failure halts the run is not given
+// to another, and what was handed over comes back, the limit first (K9).
+func TestHaltTakesBack(t *testing.T) {
+	s := newStage(t, Config{HaltFailures: 1, Tries: 1, Buffer: time.Minute}, box("a", 1))
+	s.up("a")
+	s.submit(true, &jobs.Options{Estimate: 20 * time.Second}, &jobs.Options{Estimate: 20 * time.Second}, jobs.NoOptions, jobs.NoOptions)
+	if s.c.hosts[0].buffered() < 2 {
+		t.Fatalf("%d are handed over", s.c.hosts[0].buffered())
+	}
+	s.started("a", "1.1")
+	o := s.ended("a", "1.1", exit1)
+	want(t, "launched", on(o, "a"), "")
+	if len(o) != 2 || said[SetLimit](o[:1]) != "{a 0}" || !strings.Contains(said[Withdraw](o[1:]), "2.1") {
+		t.Errorf("orders %+v", o)
+	}
+	if len(s.records) != 2 || s.records[0].Kind != jobs.KindExited || s.records[1].Reason != "draining: 1 job has failed" {
+		t.Errorf("records %+v", s.records)
+	}
+}
+
+// TestLeaseIsTold: an attempt just handed over is given up later than those that
+// run, and both the event and Why say what it waits for.
+func TestLeaseIsTold(t *testing.T) {
+	a := box("a", 2)
+	a.LostAfter = 15 * time.Second
+	b := box("b", 1)
+	c := box("c", 1)
+	s := newStage(t, Config{}, a, b, c)
+	s.up("a", "b", "c")
+	s.plain(4)
+	s.started("a", "1.1")
+	s.wait(16*time.Second, "b", "c")
+	contains(t, "told", events(s.journal), "a is lost: no sign of life for 15 s; 1 job handed to it that may still start there waits until its lease has run out, in 17 s")
+	var waiting jobs.ID
+	for f := s.c.hosts[0].head; f != nil; f = f.next {
+		waiting = f.id.Job
+	}
+	contains(t, "why", s.c.Why(s.now(), waiting), "it may still start there and waits until its lease has run out, in 16 s.")
+	s.wantState(waiting, jobs.Running)
+	s.wait(17*time.Second, "b", "c")
+	if n := s.c.hosts[0].open; n != 0 {
+		t.Errorf("%d attempts are still there", n)
+	}
+}
+
+// TestWords: what people read is a sentence.
+func TestWords(t *testing.T) {
+	for state, want := range map[jobs.JobState]string{
+		jobs.Succeeded: "has succeeded", jobs.Failed: "has failed", jobs.TimedOut: "has timed out", jobs.Cancelled: "was cancelled", jobs.Skipped: "was skipped",
+	} {
+		if got := became(state); got != want {
+			t.Errorf("%v: %q", state, got)
+		}
+	}
+	s := newStage(t, Config{}, box("a", 1))
+	s.up("a")
+	s.plain(1)
+	s.step(Cancel{Jobs: []jobs.ID{1}, Why: "asked"})
+	r := s.records[0]
+	if r.Job != 1 || r.Reason != "being cancelled: asked" {
+		t.Errorf("the event is about job %d and says %q", r.Job, r.Reason)
+	}
+}
