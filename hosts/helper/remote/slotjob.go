@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -235,20 +234,6 @@ func (s *slot) start(a *attempt, job *hosts.LaunchJob, id string, o *jobs.Outcom
 		Files: []uintptr{0, uintptr(a.out), uintptr(a.err)},
 		Sys:   &syscall.SysProcAttr{Setpgid: true},
 	})
-}
-
-// script puts the setup before the command, in the same shell. A job whose setup
-// fails would run in the wrong environment: it fails instead, with the setup's
-// exit code. Shells that are not of Bourne's family have no word for that.
-func script(shell []string, setup, command string) string {
-	if setup == "" {
-		return command
-	}
-	switch name := filepath.Base(shell[0]); name {
-	case "sh", "bash", "dash", "ash", "ksh", "mksh", "zsh", "busybox":
-		return "{ " + setup + "\n} || exit\n" + command
-	}
-	return setup + "\n" + command
 }
 
 func (s *slot) cwd(job *hosts.LaunchJob) string {
