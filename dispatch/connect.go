@@ -1,0 +1,116 @@
+package dispatch
+
+import (
+	"context"
+
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/hosts"
+)
+
+// connect starts an attempt to reach the host; its outcome arrives on dialed.
+func (a *agent) connect() {
+	if a.worker != nil || a.dial != nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(a.ctx)
+	answer := make(chan dialed, 1)
+	a.dial, a.dialed = cancel, answer
+	open := openFor(a.d.cfg.Open, a.host)
+	go func() {
+		w, err := a.d.cfg.Connector.Connect(ctx, a.host, open)
+		if err == nil && ctx.Err() != nil { // nobody waits for it any more
+			w.Close()
+			err = ctx.Err()
+		}
+		answer <- dialed{w, err}
+	}()
+}
+
+// openFor fills in the host's part of the first message.
+func openFor(open hosts.Open, h *hosts.Host) *hosts.Open {
+	open.Version = hosts.ProtocolVersion
+	open.Host, open.WorkDir, open.Nice = h.Name, h.WorkDir, h.Nice
+	open.Slots, open.Less = h.Slots.Fixed, h.Slots.Less
+	open.Setup = join(h.Setup, open.Setup)
+	return &open
+}
+
+// join puts one setup after the other.
+func join(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + "\n" + b
+}
+
+func (a *agent) connected(r dialed) {
+	a.dial, a.dialed = nil, nil
+	if r.err != nil {
+		if a.bye == nil {
+			a.tell(sched.HostDown{Host: a.host.Name, Err: a.saneFence(r.err)})
+		}
+		return
+	}
+	a.worker, a.reports = r.worker, r.worker.Reports()
+	hello := r.worker.Hello()
+	saneHello(hello)
+	a.hello.Store(hello)
+	for _, w := range hello.Warnings {
+		a.notice(w)
+	}
+	a.greeted = false
+	if a.bye != nil {
+		a.say(&hosts.Bye{End: a.bye.end})
+		return
+	}
+	a.tell(sched.HostUp{Host: a.host.Name, Hello: hello})
+}
+
+// ended notes that the helper has gone: as asked, or by itself.
+func (a *agent) ended(err error) {
+	if a.bye == nil {
+		a.down(err)
+		return
+	}
+	a.clean = a.clean || err == nil
+	a.hangUp()
+}
+
+// leave takes leave of the host.
+func (a *agent) leave(g *goodbye) {
+	a.bye = g
+	a.clean = !g.used
+	switch {
+	case a.worker != nil:
+		a.say(&hosts.Bye{End: g.end})
+	case g.used:
+		a.connect() // or what is under way already
+	case a.dial != nil:
+		a.hangUp()
+	}
+}
+
+// down notes that the link or the helper is gone and tells the core.
+func (a *agent) down(err error) {
+	a.hangUp()
+	a.tell(sched.HostDown{Host: a.host.Name, Err: err})
+}
+
+// hangUp ends the link or the attempt to make one, without a word to the core.
+func (a *agent) hangUp() {
+	if a.dial != nil {
+		a.dial()
+		late := a.dialed
+		go func() { // a connection that succeeds all the same is closed by connect
+			if r := <-late; r.worker != nil {
+				r.worker.Close()
+			}
+		}()
+		a.dial, a.dialed = nil, nil
+	}
+	if a.worker != nil {
+		a.worker.Close()
+		a.worker, a.reports, a.alive = nil, nil, nil
+	}
+	a.dropReads()
+}
