@@ -29,10 +29,6 @@ type fakeHost struct {
 	load      float64
 }
 
-// quietLeeway is how long after the beginning of quiet hours something may still
-// start: a host that is cut off has its lease.
-const quietLeeway = hosts.DefaultLostAfter + 15*time.Second
-
 type fakeState int
 
 const (
@@ -115,24 +111,6 @@ func (w *world) confirm(name string, uptime time.Duration) {
 func (h *fakeHost) extend() {
 	lease := h.confirmed + h.spec.LostAfterOrDefault()
 	h.send(func() { h.lease = lease; h.fill() })
-}
-
-// early is the beat right after the hello.
-func (h *fakeHost) early(gen int) {
-	h.w.after(150*time.Millisecond, func() {
-		if h.gen == gen && h.up && h.w.now >= h.mute {
-			h.report(HostBeat{h.spec.Name, &hosts.Beat{Early: true, Load: h.draw(), Busy: 4, MemFree: 4 << 30, DiskFree: -1,
-				Running: h.count(fakeRunning), Buffered: len(h.spool), Uptime: h.w.now}})
-		}
-	})
-}
-
-// draw gives a load that changes now and then.
-func (h *fakeHost) draw() [3]float64 {
-	if h.w.more.IntN(10) == 0 {
-		h.load = 4 * h.w.more.Float64()
-	}
-	return [3]float64{h.load}
 }
 
 func (h *fakeHost) beats(gen int) {

@@ -128,18 +128,6 @@ func newWorld(t testing.TB, seed uint64, nHosts, nJobs int) *world {
 	return w
 }
 
-// rests draws a host's own wishes: a most load, quiet hours that fall into the run.
-func (w *world) rests(f *fakeHost) {
-	if w.more.IntN(3) == 0 {
-		f.spec.MaxLoad = 3
-	}
-	f.zone = (w.more.IntN(27) - 13) * 3600
-	for range w.more.IntN(3) {
-		from := (timeOfDay(wallStart, f.zone) + time.Duration(w.more.IntN(20))*time.Minute) % day
-		f.spec.Quiet = append(f.spec.Quiet, hosts.Quiet{From: from, To: (from + time.Duration(1+w.more.IntN(30))*time.Minute) % day})
-	}
-}
-
 // start begins a life of the dispatcher from the journal.
 func (w *world) start() {
 	w.life++
