@@ -131,8 +131,7 @@ func (h *helper) endChildren() {
 // isSupervisor says whether a process is a supervisor of this spool, by its
 // command line: those of earlier helpers are found too.
 func (h *helper) isSupervisor(p proc) bool {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.pid))
-	return err == nil && strings.Contains(string(b), "\x00"+wordSlot+"\x00"+h.spool.dir+"\x00")
+	return strings.Contains(string(procFile(p.pid, "cmdline")), "\x00"+wordSlot+"\x00"+h.spool.dir+"\x00")
 }
 
 // dismissAll waits for the supervisors to leave, and ends those that do not.

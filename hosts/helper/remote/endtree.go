@@ -146,8 +146,7 @@ func name(ps []proc) string {
 			fmt.Fprintf(&b, " and %d more", len(ps)-i)
 			break
 		}
-		comm, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", p.pid))
-		fmt.Fprintf(&b, " %d (%s)", p.pid, strings.TrimSpace(string(comm)))
+		fmt.Fprintf(&b, " %d (%s)", p.pid, strings.TrimSpace(string(procFile(p.pid, "comm"))))
 	}
 	return strings.TrimSpace(b.String())
 }

@@ -69,9 +69,8 @@ func (h *helper) endOlder() (left []proc) {
 // isHelper says whether a process is a helper, by its command line: start times
 // repeat from one boot to the next.
 func isHelper(pid int) bool {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	words := bytes.Split(b, []byte{0})
-	return err == nil && len(words) > 1 && string(words[1]) == wordHost
+	words := bytes.Split(procFile(pid, "cmdline"), []byte{0})
+	return len(words) > 1 && string(words[1]) == wordHost
 }
 
 // maxTries bounds how often the spool is made anew because an earlier helper

@@ -5,6 +5,7 @@ package remote
 import (
 	"bytes"
 	"os"
+	"slices"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -94,6 +95,31 @@ func readInto(dirfd int, name string, buf []byte) (int, error) {
 	}
 }
 
+// procFile reads the whole of /proc/PID/NAME; nil when it cannot be read. Unlike
+// os.ReadFile it costs only open, reads and close, and there may be thousands.
+func procFile(pid int, name string) []byte {
+	path := append(strconv.AppendInt([]byte("/proc/"), int64(pid), 10), '/')
+	fd, err := openat(unix.AT_FDCWD, string(append(path, name...)), unix.O_RDONLY, 0)
+	if err != nil {
+		return nil
+	}
+	defer unix.Close(fd)
+	b := make([]byte, 0, 4096)
+	for {
+		n, err := unix.Read(fd, b[len(b):cap(b)])
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err != nil:
+			return nil
+		case n <= 0:
+			return b
+		}
+		b = b[:len(b)+n]
+		b = slices.Grow(b, 1024)
+	}
+}
+
 // openat opens with close-on-exec and repeats an interrupted call.
 func openat(dirfd int, name string, flags int, mode uint32) (int, error) {
 	for {
@@ -156,8 +182,8 @@ const cookieVar = "DCS_COOKIE"
 // cookieOf reads the cookie with which a process began; "" when it has none or
 // belongs to somebody else. bare: no environment could be seen at all.
 func cookieOf(pid int) (cookie string, bare bool) {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
-	if err != nil || len(b) == 0 {
+	b := procFile(pid, "environ")
+	if len(b) == 0 {
 		return "", true
 	}
 	for len(b) > 0 {
