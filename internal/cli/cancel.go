@@ -88,7 +88,12 @@ func (a *app) confirm(yes bool, run *rundir.Run, t *jobs.Table, stored int) erro
 	if yes {
 		return nil
 	}
-	what := plural(t.Counts[jobs.Running], "running job") + " and " + plural(t.Counts[jobs.Queued]+stored, "queued job") +
+	handed := handedOver(t)
+	what := plural(t.Counts[jobs.Running]-handed, "running job")
+	if handed > 0 {
+		what += ", " + itoa(handed) + " handed over"
+	}
+	what += " and " + plural(t.Counts[jobs.Queued]+stored, "queued job") +
 		" of " + cleanLine(run.Name())
 	if !term.IsTerminal(int(os.Stdin.Fd())) {
 		return usagef("cancel would end %s; it asks first", what).withAdvice("--yes answers for you")

@@ -78,11 +78,16 @@ func (a *app) runResume(cmd *cobra.Command, f *runFlags, args []string) error {
 		a.con.Line("the file " + name + " of the run is removed: the run goes on")
 	})
 	before := o.table.Counts
+	had, err := readInput(run)
+	if err != nil {
+		a.warn("%v", err)
+	}
 	s, err := a.start(o, f, inv, env)
 	if err != nil {
 		o.journal.Close()
 		return err
 	}
+	s.intake = had
 	a.code = s.drive(s.recovered(before, len(o.waiting)), s.submitWaiting)
 	return nil
 }

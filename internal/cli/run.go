@@ -113,6 +113,11 @@ func (a *app) runRun(cmd *cobra.Command, f *runFlags, args []string) error {
 	if err != nil {
 		return err
 	}
+	if streaming {
+		if err := writeInput(run, input{state: intakeOpen}); err != nil {
+			return usagef("%w", err)
+		}
+	}
 	o, err := a.own(run, false)
 	if err != nil {
 		return err
@@ -131,6 +136,9 @@ func (a *app) runRun(cmd *cobra.Command, f *runFlags, args []string) error {
 		}
 		return s.submitWaiting(ctx)
 	})
+	if streaming && a.code != ExitOK && a.code != ExitFailed {
+		a.flushTyped()
+	}
 	return nil
 }
 

@@ -61,7 +61,10 @@ func (a *app) runRunsList(limit int) error {
 		if err == nil {
 			if t, _, rerr := journal.Replay(run); rerr == nil {
 				acceptRest(t)
-				counts = countsText(t.Counts)
+				counts = countsText(t)
+				if had, herr := readInput(run); herr == nil && had.cut() {
+					counts += ", input not read to its end"
+				}
 			} else {
 				err = rerr
 			}

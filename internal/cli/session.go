@@ -49,6 +49,7 @@ type session struct {
 	input     context.Context // ends when no more input is wanted
 	endInput  context.CancelFunc
 	inputErr  error // what was wrong with standard input; the feeder's, then drive's
+	intake    input // how far standard input was read; the feeder's, then drive's
 	unread    bool  // not all jobs were read or submitted; the feeder's, then drive's
 	untaken   bool  // nobody took all results
 }

@@ -2,16 +2,13 @@ package cli
 
 import (
 	"encoding/json"
-	"fmt"
 	"sort"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
-	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -37,6 +34,7 @@ type looked struct {
 	run   *rundir.Run
 	table *jobs.Table
 	owner *journal.Owner
+	input input
 }
 
 // look reads a run without owning it.
@@ -57,7 +55,11 @@ func (a *app) look(args []string) (*looked, error) {
 		a.warn("%v", err)
 	}
 	acceptRest(table)
-	return &looked{run, table, owner}, nil
+	had, err := readInput(run)
+	if err != nil {
+		a.warn("%v", err)
+	}
+	return &looked{run, table, owner, had}, nil
 }
 
 // acceptRest shows jobs that are stored and not yet part of the run as what they
@@ -96,39 +98,16 @@ func (l *looked) lines(c *console) []string {
 		lines = append(lines, "dispatched  by nobody")
 	}
 	lines = append(lines, summaryLines(c, l.table)...)
-	lines = append(lines, runningLines(l.table)...)
+	lines = append(lines, openLines(l.table)...)
+	switch {
+	case !l.input.cut():
+	case l.alive() && l.input.state == intakeOpen && l.owner.Epoch <= 1: // later dispatchers read none
+		lines = append(lines, "its input is still being read: more jobs may come")
+	default:
+		lines = append(lines, l.input.text(l.table))
+	}
 	if l.table.Unfinished() > 0 && !l.alive() {
 		lines = append(lines, "  dcs-tui resume "+shellWord(cleanLine(runRef(l.run)))+"  carries it on")
-	}
-	return lines
-}
-
-// maxRunning bounds the list of running jobs.
-const maxRunning = 20
-
-func runningLines(t *jobs.Table) []string {
-	var lines []string
-	for i := range t.Jobs {
-		j := &t.Jobs[i]
-		if j.State != jobs.Running {
-			continue
-		}
-		if len(lines) == 0 {
-			lines = append(lines, "running")
-		}
-		if len(lines) > maxRunning {
-			lines = append(lines, fmt.Sprintf("  and %d more", t.Counts[jobs.Running]-maxRunning))
-			break
-		}
-		a := j.Last()
-		for _, open := range j.Open() {
-			a = open
-		}
-		since := "starting"
-		if a.State == jobs.AttemptRunning && a.Started != 0 {
-			since = results.HumanDuration(time.Since(a.Started.Time()))
-		}
-		lines = append(lines, fmt.Sprintf("  %-6s  %s  %s  %s", a.ID, cleanLine(a.Host), since, shorten(cleanLine(j.Spec.Title()))))
 	}
 	return lines
 }
@@ -136,7 +115,8 @@ func runningLines(t *jobs.Table) []string {
 // hostCount is what a run has had of one host.
 type hostCount struct {
 	Name    string `json:"name"`
-	Running int    `json:"running"`
+	Running int    `json:"running"`     // open attempts
+	Handed  int    `json:"handed_over"` // those of them that are not known to have started
 	Ended   int    `json:"ended"`
 	Failed  int    `json:"failed"`
 }
@@ -153,6 +133,9 @@ func hostTable(t *jobs.Table) []hostCount {
 			switch {
 			case a.State.Open():
 				h.Running++
+				if a.State == jobs.AttemptLaunching {
+					h.Handed++
+				}
 			case a.Outcome != nil:
 				h.Ended++
 				if !a.Outcome.OK() {
@@ -169,21 +152,6 @@ func hostTable(t *jobs.Table) []hostCount {
 	return list
 }
 
-// countsText says how many jobs are in each state.
-func countsText(c [jobs.Skipped + 1]int) string {
-	total := 0
-	for _, n := range c {
-		total += n
-	}
-	parts := []string{fmt.Sprintf("%d of %d ok", c[jobs.Succeeded], total)}
-	for _, st := range []jobs.JobState{jobs.Failed, jobs.TimedOut, jobs.Cancelled, jobs.Skipped, jobs.Running, jobs.Queued} {
-		if c[st] > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", c[st], strings.ReplaceAll(st.String(), "_", " ")))
-		}
-	}
-	return strings.Join(parts, ", ")
-}
-
 // statusJSON is what `status --json` prints.
 type statusJSON struct {
 	V       int            `json:"v"`
@@ -195,14 +163,17 @@ type statusJSON struct {
 	Epoch   int            `json:"epoch"`
 	Jobs    map[string]int `json:"jobs"` // by state
 	Total   int            `json:"total"`
+	Handed  int            `json:"handed_over"` // of the running ones, those not known to have started
 	Hosts   []hostCount    `json:"hosts"`
 	Ended   bool           `json:"ended"`
+	Input   intake         `json:"input,omitempty"` // open, done or bad; of a run whose jobs come from standard input
 }
 
 func (l *looked) json() statusJSON {
 	s := statusJSON{
 		V: 1, Run: l.run.Name(), UID: l.run.UID(), Dir: l.run.Dir, Created: l.run.Asked.Created, Epoch: l.table.Epoch,
-		Jobs: map[string]int{}, Total: len(l.table.Jobs), Hosts: hostTable(l.table), Ended: l.table.Ended,
+		Jobs: map[string]int{}, Total: len(l.table.Jobs), Handed: handedOver(l.table), Hosts: hostTable(l.table), Ended: l.table.Ended,
+		Input: l.input.state,
 	}
 	for st, n := range l.table.Counts {
 		s.Jobs[jobs.JobState(st).String()] = n

@@ -4,7 +4,11 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"syscall"
+
+	"golang.org/x/sys/unix"
+	"golang.org/x/term"
 
 	"dcs-tui/jobs"
 )
@@ -19,6 +23,7 @@ func (s *session) stream(ctx context.Context) error {
 	lines := make(chan inputJob, submitBlock)
 	s.unread = true
 	relative := cwdResolver{cwd: s.run.Asked.Cwd}
+	s.intake = input{state: intakeOpen}
 	go readJobs(ctx, s.app.stdin, s.first, lines)
 	for {
 		var batch []*jobs.Spec
@@ -27,7 +32,7 @@ func (s *session) stream(ctx context.Context) error {
 		case l := <-lines:
 			batch, end = l.add(batch, &relative)
 		case <-s.input.Done():
-			end = io.EOF
+			end = io.EOF // of a cancelled run nothing is missed
 		case <-ctx.Done():
 			return nil
 		}
@@ -46,8 +51,13 @@ func (s *session) stream(ctx context.Context) error {
 		switch {
 		case end == nil:
 		case errors.Is(end, io.EOF), errors.Is(end, syscall.EIO): // EIO: the terminal it was typed on is gone
+			s.mark(input{state: intakeDone})
 			return nil
 		default:
+			s.mark(input{intakeBad, end.Error()})
+			s.say(func() string {
+				return cleanLine(end.Error()) + "; the input is read no further, the jobs before it go on"
+			})
 			return end
 		}
 	}
@@ -77,7 +87,18 @@ func readJobs(ctx context.Context, in io.Reader, first jobs.ID, to chan<- inputJ
 			return
 		}
 		if err != nil {
+			if f, ok := in.(*os.File); ok && !errors.Is(err, io.EOF) && term.IsTerminal(int(f.Fd())) {
+				io.Copy(io.Discard, f) // what is still being pasted is not for the shell
+			}
 			return
 		}
+	}
+}
+
+// flushTyped throws away what was typed on the terminal and not read: the shell
+// would carry the rest of the jobs out.
+func (a *app) flushTyped() {
+	if f, ok := a.stdin.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		_ = unix.IoctlSetInt(int(f.Fd()), unix.TCFLSH, unix.TCIFLUSH) // nothing is lost if it cannot be
 	}
 }

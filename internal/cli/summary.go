@@ -28,7 +28,7 @@ func (s *session) exitCode(finish sched.Finish) int {
 // conclude writes the summary.
 func (s *session) conclude(finish sched.Finish, code int) {
 	if s.inputErr != nil {
-		s.app.complain(usagef("%w", s.inputErr))
+		s.app.complain(usagef("%w", s.inputErr).withAdvice("the input was read no further: %s; feed the rest to a new run", cameText(s.table)))
 	}
 	s.con.Line(s.summary(finish, code)...)
 }
@@ -61,7 +61,11 @@ func (s *session) summary(finish sched.Finish, code int) []string {
 func summaryLines(c *console, t *jobs.Table) []string {
 	var b strings.Builder
 	_ = results.Summarize(t).WriteText(&b, c.width()) // a strings.Builder takes everything
-	return strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
+	lines := strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
+	// The summary counts what a host holds as running; people ask what runs.
+	running := t.Counts[jobs.Running]
+	lines[0] = strings.Replace(lines[0], " "+runningText(running, 0), " "+runningText(running, handedOver(t)), 1)
+	return lines
 }
 
 func (s *session) headline(finish sched.Finish, code int) string {
@@ -73,12 +77,18 @@ func (s *session) headline(finish sched.Finish, code int) string {
 		text = "no host could be used: " + strings.TrimPrefix(finish.Why, "no host could be used: ")
 	case code == ExitOK:
 		color, mark, text = green, s.con.glyph("✓", "+"), "all jobs succeeded"
+		if s.intake.cut() {
+			text = cameHeadline(s.table)
+		}
 	case code == ExitCancelled:
 		color, mark, text = yellow, s.con.glyph("–", "-"), "cancelled"
 	case s.untaken && s.table.Unfinished() == 0:
 		color, mark, text = yellow, s.con.glyph("…", "~"), "all jobs have ended, but nobody took all of the results"
-	case code == ExitLeft:
+	case code == ExitLeft || code == ExitUsage && allSucceeded(s.table):
 		color, mark, text = yellow, s.con.glyph("…", "~"), "stopped with jobs left"
+		if s.table.Unfinished() == 0 && s.intake.cut() {
+			text = cameHeadline(s.table)
+		}
 		if finish.Why != "" {
 			text += " (" + finish.Why + ")"
 		}
@@ -86,9 +96,26 @@ func (s *session) headline(finish sched.Finish, code int) string {
 	return s.con.paint(color, mark+" "+cleanLine(s.run.Name())+": "+cleanLine(text))
 }
 
+// cameHeadline is the headline of a run whose input was cut off and whose jobs are
+// all over.
+func cameHeadline(t *jobs.Table) string {
+	switch {
+	case len(t.Jobs) == 0:
+		return "no job came"
+	case allSucceeded(t):
+		return "all jobs that came succeeded"
+	}
+	return "all jobs that came have ended"
+}
+
+func allSucceeded(t *jobs.Table) bool { return t.Counts[jobs.Succeeded] == len(t.Jobs) }
+
 // advice is what to type next.
 func (s *session) advice(finish sched.Finish) []string {
 	var lines []string
+	if s.intake.cut() && finish.How != sched.Fenced {
+		lines = append(lines, s.intake.text(s.table))
+	}
 	ref := shellWord(cleanLine(runRef(s.run)))
 	next := func(command, text string) {
 		lines = append(lines, "  "+s.con.paint(bold, "dcs-tui "+command)+"  "+text)

@@ -1,0 +1,97 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/results"
+)
+
+// handedOver counts the jobs that count as running, and of which no attempt is
+// known to have started: they wait on a host for a slot.
+func handedOver(t *jobs.Table) int {
+	n := 0
+	for i := range t.Jobs {
+		if j := &t.Jobs[i]; j.State == jobs.Running && openAttempt(j).State == jobs.AttemptLaunching {
+			n++
+		}
+	}
+	return n
+}
+
+// openAttempt is the attempt of a running job to show: one that has started, else
+// the newest.
+func openAttempt(j *jobs.Job) *jobs.Attempt {
+	a := j.Last()
+	for _, open := range j.Open() {
+		if a = open; a.State == jobs.AttemptRunning {
+			break
+		}
+	}
+	if a == nil { // of a damaged journal
+		a = &jobs.Attempt{}
+	}
+	return a
+}
+
+// runningText says how many jobs run and how many are only handed over.
+func runningText(running, handed int) string {
+	switch {
+	case handed == 0:
+		return fmt.Sprintf("%d running", running)
+	case handed >= running:
+		return fmt.Sprintf("%d handed over", handed)
+	}
+	return fmt.Sprintf("%d running, %d handed over", running-handed, handed)
+}
+
+// countsText says how many jobs are in each state.
+func countsText(t *jobs.Table) string {
+	parts := []string{fmt.Sprintf("%d of %d ok", t.Counts[jobs.Succeeded], len(t.Jobs))}
+	for _, st := range []jobs.JobState{jobs.Failed, jobs.TimedOut, jobs.Cancelled, jobs.Skipped, jobs.Running, jobs.Queued} {
+		switch n := t.Counts[st]; {
+		case n == 0:
+		case st == jobs.Running:
+			parts = append(parts, runningText(n, handedOver(t)))
+		default:
+			parts = append(parts, fmt.Sprintf("%d %s", n, strings.ReplaceAll(st.String(), "_", " ")))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// maxOpen bounds the list of running jobs.
+const maxOpen = 20
+
+// openLines lists the jobs that run and then those handed over.
+func openLines(t *jobs.Table) []string {
+	var lines []string
+	for _, state := range []jobs.AttemptState{jobs.AttemptRunning, jobs.AttemptLaunching} {
+		for i := range t.Jobs {
+			j := &t.Jobs[i]
+			if j.State != jobs.Running {
+				continue
+			}
+			a := openAttempt(j)
+			if (a.State == jobs.AttemptLaunching) != (state == jobs.AttemptLaunching) {
+				continue
+			}
+			if len(lines) == 0 {
+				lines = append(lines, "running")
+			}
+			if len(lines) > maxOpen {
+				return append(lines, fmt.Sprintf("  and %d more", t.Counts[jobs.Running]-maxOpen))
+			}
+			since := "handed over"
+			if state == jobs.AttemptRunning {
+				if since = "running"; a.Started != 0 {
+					since = results.HumanDuration(time.Since(a.Started.Time()))
+				}
+			}
+			lines = append(lines, fmt.Sprintf("  %-6s  %s  %s  %s", a.ID, cleanLine(a.Host), since, shorten(cleanLine(j.Spec.Title()))))
+		}
+	}
+	return lines
+}
