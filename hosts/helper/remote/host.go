@@ -65,6 +65,7 @@ type helper struct {
 }
 
 // run is an attempt that a supervisor holds.
+// The fields but over change under the helper's lock.
 type run struct {
 	by   holder
 	job  pgroup // of its shell

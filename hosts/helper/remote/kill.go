@@ -40,7 +40,7 @@ func (h *helper) kill(m *hosts.Kill) {
 
 // end stops one attempt that is not in the spool any more.
 func (h *helper) end(id jobs.AttemptID) {
-	r := h.heldBy(id)
+	r, by := h.heldBy(id)
 	if r == nil {
 		// Over, or never here. What it left behind ends too.
 		if left := h.endAttempt(id, pgroup{}); len(left) > 0 {
@@ -59,7 +59,7 @@ func (h *helper) end(id jobs.AttemptID) {
 	if err := os.WriteFile(h.spool.path(dirStop, id.String()), nil, 0o600); err != nil {
 		h.trouble(id, fmt.Sprintf("spool: %v", err))
 	}
-	h.nudge(r.by)
+	h.nudge(by)
 	// As long as its own attempts to end the tree may take, and a little.
 	late := time.NewTimer(h.cfg.Grace + 12*time.Second)
 	defer late.Stop()
@@ -68,21 +68,27 @@ func (h *helper) end(id jobs.AttemptID) {
 		return
 	case <-late.C:
 	}
-	if left := h.endAttempt(id, r.job); len(left) > 0 {
+	h.mu.Lock()
+	group := r.job // known since the job's start was reported
+	h.mu.Unlock()
+	if left := h.endAttempt(id, group); len(left) > 0 {
 		h.trouble(id, fmt.Sprintf("%s could not be ended, these processes do not die: %s", id, name(left)))
 	}
 }
 
-// heldBy returns the run of an attempt that a living supervisor holds, nil if
-// there is none. It looks into taken/: the report may still be under way.
-func (h *helper) heldBy(id jobs.AttemptID) *run {
+// heldBy returns the run of an attempt that a living supervisor holds, and that
+// supervisor; nil if there is none. It looks into taken/: the report may still be
+// under way.
+func (h *helper) heldBy(id jobs.AttemptID) (*run, holder) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if r := h.running[id]; r != nil {
-		return r
+	if h.running[id] == nil {
+		h.takenLocked()
 	}
-	h.takenLocked()
-	return h.running[id]
+	if r := h.running[id]; r != nil {
+		return r, r.by
+	}
+	return nil, holder{}
 }
 
 // nudge makes a supervisor look into stop/.
