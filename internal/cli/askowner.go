@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"dcs-tui/jobs/journal"
@@ -12,6 +13,28 @@ import (
 // cancelWait is how long a dispatcher that is alive has to cancel and leave: jobs
 // have 5 s between TERM and KILL, and it looks for the file every 2 s.
 const cancelWait = 60 * time.Second
+
+// forceAfter is when a person who waits is told what else there is.
+const forceAfter = 15 * time.Second
+
+// forceText is how to end a run whose dispatcher hangs.
+func forceText(run *rundir.Run) string {
+	return "dcs-tui cancel --force " + shellWord(cleanLine(runRef(run))) + "  takes the run over from it and ends every job"
+}
+
+// stopped says that the owner is a process of this machine that somebody has
+// stopped: it hears nothing until it is let go on.
+func stopped(o *journal.Owner) bool {
+	if o.Life() != journal.Alive {
+		return false
+	}
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", o.PID))
+	if err != nil {
+		return false
+	}
+	_, rest, _ := strings.Cut(string(b[max(0, strings.LastIndexByte(string(b), ')')):]), " ")
+	return strings.HasPrefix(rest, "T")
+}
 
 // askOwner leaves the request where the dispatcher looks for it, and waits until
 // it has been carried out. gone means that the dispatcher is dead and has left
@@ -29,9 +52,16 @@ func (a *app) askOwner(run *rundir.Run, owner *journal.Owner) (gone bool, err er
 		a.con.Line(fmt.Sprintf("this machine cannot see whether it is alive: without a sign of it for %.0f s the run is taken over",
 			journal.StaleAfter.Seconds()))
 	}
-	if !awaitOwner(run, owner) {
+	if stopped(owner) {
+		a.con.Line(fmt.Sprintf("it is stopped (Ctrl-Z, SIGSTOP): kill -CONT %d lets it go on", owner.PID), "  "+forceText(run))
+	}
+	slow := time.AfterFunc(forceAfter, func() { a.con.Line("still waiting; if that dcs-tui hangs:", "  "+forceText(run)) })
+	gone = awaitOwner(run, owner)
+	slow.Stop()
+	if !gone {
 		a.code = ExitLeft
 		a.warn("it is alive and has not ended yet; dcs-tui status %s shows how it stands", shellWord(runRef(run)))
+		a.con.Line("  " + forceText(run))
 		return false, nil
 	}
 	table, _, err := journal.Replay(run)

@@ -25,7 +25,10 @@ func (a *app) cancelCmd() *cobra.Command {
 their processes. What a dispatcher that is alive is told through the file STOP.now in
 the run directory; without one this command takes the run over, ends what runs, and
 leaves. A dispatcher of another machine counts as dead when its sign of life in the
-run directory has not changed for half a minute.`,
+run directory has not changed for half a minute. --force takes the run over from one
+that hangs.
+
+RUN is a name in ./dcs-runs or a run directory, and must be given.`,
 		Example:           `dcs-tui cancel sweep-20260314-1502 --yes`,
 		Args:              exactlyOneRun,
 		ValidArgsFunction: completeRuns,
@@ -38,7 +41,7 @@ run directory has not changed for half a minute.`,
 	fs.BoolVar(&yes, "yes", false, "do not ask")
 	fs.StringVar(&f.hosts, "hosts", "", "inventory FILE to use instead of the run's own")
 	sshFlags(fs, &f.SSHConfig, &f.AcceptNew)
-	fs.BoolVar(&f.force, "force", false, "take the run over though its dispatcher may be alive")
+	fs.BoolVar(&f.force, "force", false, "take the run over though its dispatcher may be alive; that one can then do no harm")
 	cmd.RegisterFlagCompletionFunc("hosts", tomlFiles)
 	return cmd
 }

@@ -53,6 +53,9 @@ func (c *console) Line(lines ...string) {
 	var b strings.Builder
 	c.erase(&b)
 	for _, l := range lines {
+		if c.tty {
+			l = wrap(l, c.width())
+		}
 		b.WriteString(l)
 		b.WriteByte('\n')
 	}

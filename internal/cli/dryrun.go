@@ -23,7 +23,7 @@ func (a *app) dryRun(f *runFlags, specs []*jobs.Spec, inv *loadedInventory, cwd 
 	for _, h := range inv.Hosts {
 		fmt.Fprintf(w, "  %s  %s\n", cleanLine(h.Name), hostText(h))
 	}
-	impossible := 0
+	impossible, unknown := 0, false
 	var first *jobs.Spec
 	for _, s := range specs {
 		text := fmt.Sprintf("%d  %s", s.ID, jobs.Clean(s.Command, 200))
@@ -31,6 +31,7 @@ func (a *app) dryRun(f *runFlags, specs []*jobs.Spec, inv *loadedInventory, cwd 
 			text += "  [" + opts + "]"
 		}
 		fit := fitting(s, inv.Hosts)
+		unknown = unknown || unsure(s, fit)
 		switch {
 		case len(fit) == 0:
 			text += "  no host can run it"
@@ -42,6 +43,9 @@ func (a *app) dryRun(f *runFlags, specs []*jobs.Spec, inv *loadedInventory, cwd 
 		}
 		fmt.Fprintln(w, text)
 	}
+	if unknown {
+		fmt.Fprintln(w, "Memory, GPUs and cores that the inventory does not give are only known after connecting: a host named here may still lack them.")
+	}
 	if err := w.Flush(); err != nil {
 		return usagef("%w", err)
 	}
@@ -50,6 +54,16 @@ func (a *app) dryRun(f *runFlags, specs []*jobs.Spec, inv *loadedInventory, cwd 
 			first.ID, first.File, first.Line, needsText(first)).withAdvice("dcs-tui hosts list shows what the hosts have")
 	}
 	return nil
+}
+
+// unsure says that what a job needs of these hosts is known only once they answer.
+func unsure(s *jobs.Spec, hs []*hosts.Host) bool {
+	for _, h := range hs {
+		if s.MemBytes > 0 || s.GPUs > 0 && h.GPUs < 0 || s.SlotCount() > 1 && h.Slots.Fixed == 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // fitting returns the hosts that have what a job needs, as far as the inventory

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"dcs-tui/dispatch/sched"
+	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -189,7 +190,11 @@ func (s *session) drainText() string {
 	if snap == nil {
 		return "" // it is over
 	}
-	switch running := runningNow(snap); running {
+	running := runningNow(snap)
+	if running == 0 {
+		running = snap.Counts[jobs.Running] // handed over: it may have started by now
+	}
+	switch running {
 	case 0:
 		return "no job is running"
 	case 1:

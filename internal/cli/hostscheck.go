@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -72,11 +73,12 @@ func (a *app) runHostsCheck(o *options, file string, names []string) error {
 		os.Exit(ExitCancelled)
 	})
 	found := make(chan *checked, len(list))
+	var leaving sync.WaitGroup
 	for _, h := range list {
-		go func() { found <- check(ctx, connector, h, probe) }()
+		leaving.Go(func() { check(ctx, connector, h, probe, found) })
 	}
 	out := newConsole(a.stdout)
-	bad := 0
+	bad, shared, own := 0, false, false
 	for i := range list {
 		if left := len(list) - i; left > 1 {
 			a.con.Status(fmt.Sprintf("%d of %d hosts have answered", i, len(list)))
@@ -88,13 +90,34 @@ func (a *app) runHostsCheck(o *options, file string, names []string) error {
 			return &problem{err: fmt.Errorf("%s: the check was not finished", signalWord(sig)), code: ExitCancelled}
 		}
 		a.con.Status("")
-		if c.err != nil || c.hello.CwdError != "" {
+		switch {
+		case c.err != nil || c.hello.CwdError != "":
 			bad++
+		case c.hello.Shared:
+			shared = true
+		default:
+			own = true
 		}
 		out.Line(c.lines(out, nameWidth(list))...)
 	}
+	if shared {
+		out.Line("shared directory: the host sees this directory, and outputs are written here")
+	}
+	if own {
+		out.Line("own directory: outputs stay on the host, below its work_dir, and are read through the link")
+	}
 	if len(list) > 1 {
 		out.Line(fmt.Sprintf("%d of %s usable", len(list)-bad, plural(len(list), "host")))
+	}
+	left := make(chan struct{})
+	go func() {
+		leaving.Wait()
+		close(left)
+	}()
+	select {
+	case <-left: // nothing of ours runs there any more
+	case sig := <-interrupted:
+		return &problem{err: fmt.Errorf("%s: the check was not finished", signalWord(sig)), code: ExitCancelled}
 	}
 	if bad > 0 {
 		a.code = ExitFailed
@@ -148,8 +171,9 @@ func (p *sharedProbe) remove() {
 	}
 }
 
-// check connects to one host, waits for its first beat, and takes leave.
-func check(ctx context.Context, connector hosts.Connector, h *hosts.Host, p *sharedProbe) *checked {
+// check connects to one host, waits for its first beat, reports what it found, and
+// takes leave.
+func check(ctx context.Context, connector hosts.Connector, h *hosts.Host, p *sharedProbe, found chan<- *checked) {
 	c := &checked{host: h}
 	began := time.Now()
 	w, err := connector.Connect(ctx, h, &hosts.Open{
@@ -158,14 +182,15 @@ func check(ctx context.Context, connector hosts.Connector, h *hosts.Host, p *sha
 	})
 	if err != nil {
 		c.err = err
-		return c
+		found <- c
+		return
 	}
 	defer w.Close()
 	c.hello, c.connect = w.Hello(), time.Since(began)
-	if c.err = c.firstBeat(ctx, w); c.err != nil {
-		return c
-	}
-	if w.Send(&hosts.Bye{End: true}) == nil {
+	c.err = c.firstBeat(ctx, w)
+	usable := c.err == nil
+	found <- c // from now on another's
+	if usable && w.Send(&hosts.Bye{End: true}) == nil {
 		for drained := false; !drained; { // until it has cleaned up and gone
 			select {
 			case _, ok := <-w.Reports():
@@ -175,7 +200,6 @@ func check(ctx context.Context, connector hosts.Connector, h *hosts.Host, p *sha
 			}
 		}
 	}
-	return c
 }
 
 func (c *checked) firstBeat(ctx context.Context, w hosts.Worker) error {

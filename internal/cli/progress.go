@@ -31,7 +31,8 @@ func progressLine(s *dispatch.Snapshot) string {
 	if s.More {
 		b.WriteByte('+') // standard input is open: more may come
 	}
-	fmt.Fprintf(&b, "  %d running", runningNow(s))
+	running := runningNow(s)
+	fmt.Fprintf(&b, "  %d running", running)
 	if n := s.Counts[jobs.Failed] + s.Counts[jobs.TimedOut]; n > 0 {
 		fmt.Fprintf(&b, "  %d failed", n)
 	}
@@ -41,7 +42,7 @@ func progressLine(s *dispatch.Snapshot) string {
 	if s.Rate > 0 {
 		b.WriteString("  " + rateText(s.Rate))
 	}
-	if s.ETA > 0 && done < s.Total && !s.More {
+	if s.ETA > 0 && running > 0 && done < s.Total && !s.More { // while nothing runs nobody knows
 		b.WriteString("  ETA " + etaText(s.ETA))
 	}
 	up := 0

@@ -20,7 +20,9 @@ func (a *app) resultsCmd() *cobra.Command {
 		Short:   "What became of the jobs of a run",
 		Long: `What became of the jobs of a run, a line a finished job in the order of the jobs
 file; with --json an object a job in the order in which they ended, those that were
-acknowledged before included. No dispatcher is needed, none is disturbed.`,
+acknowledged before included. No dispatcher is needed, none is disturbed.
+
+` + runHelp,
 		Example: `dcs-tui results --failed
 dcs-tui results sweep-20260314-1502 --json | jq -r 'select(.exit == 3) | .stderr'`,
 		Args:              cobra.MaximumNArgs(1),

@@ -20,7 +20,7 @@ func (a *app) resumeCmd() *cobra.Command {
 		Long: `Carry on a run: adopt the jobs that are still running, count those that have
 finished meanwhile, and run the rest. Jobs that are done are not run again.
 
-RUN is a name in ./dcs-runs or a run directory; without it the newest run is meant.
+` + runHelp + `
 Options and inventory are those of the run, except where they are given anew.
 
 With --json, results that no earlier --json has acknowledged are printed again.`,
@@ -77,6 +77,9 @@ func (a *app) runResume(cmd *cobra.Command, f *runFlags, args []string) error {
 	a.removeStopFiles(run, func(name string) {
 		a.con.Line("the file " + name + " of the run is removed: the run goes on")
 	})
+	for _, text := range absentHosts(o.table, inv.Hosts, f.Buffer) {
+		a.warn("%s", text)
+	}
 	before := o.table.Counts
 	had, err := readInput(run)
 	if err != nil {

@@ -23,6 +23,7 @@ type app struct {
 	stderr     *os.File
 	con        *console
 	signals    <-chan os.Signal // nil until listen
+	early      chan os.Signal   // see leaveOnQuit
 	onTerminal bool             // standard error is a terminal
 	ssh        *sshSetup        // nil until a host in use needs it
 	bases      string           // see client.Options; tests set it
@@ -39,11 +40,12 @@ func newApp() *app {
 }
 
 func (a *app) main(args []string) int {
+	a.leaveOnQuit()
 	root := a.root()
 	root.SetArgs(args)
 	reflow(root)
 	failed := keepErrors(root)
-	err := fang.Execute(context.Background(), root,
+	err := fang.Execute(context.Background(), root, fang.WithVersion(version()),
 		fang.WithErrorHandler(func(_ io.Writer, _ fang.Styles, err error) { a.complain(err) }))
 	if err != nil {
 		return codeOf(err)

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"strings"
 
@@ -21,16 +22,17 @@ func (a *app) runCmd() *cobra.Command {
 		Short:   "Run the jobs of a file",
 		Long: `Run the jobs of a file: one shell command a line, blank lines and # comments left
 out, \ at the end of a line goes on in the next. A line "#DCS key=value …" sets
-options of the next job, "#DCS default key=value …" of all that follow: name, queue,
+options of the next job, "#DCS default key=value …" of all that follow: name,
 priority, tries, timeout, deadline, est, tags, gpus, mem, slots, after, env.NAME,
-cwd, setup, on_lost, hardness. A file that ends in .jsonl holds one JSON object a
-line. - reads jobs from standard input and starts each as it comes.
+cwd, setup, on_lost. docs/formats.md explains them; queue and hardness are kept with
+the job and not acted on yet. A file that ends in .jsonl holds one JSON object a line.
+- reads jobs from standard input and starts each as it comes.
 
 Without an inventory the jobs run on this machine, on all cores but one. Everything
 about the run is kept in dcs-runs/NAME.
 
 Ctrl-C lets running jobs finish and starts no more; a second one stops at once and
-leaves them running, to be adopted by resume. Closing the terminal stops nothing.
+leaves them running, to be adopted by resume; so does Ctrl-\. Closing the terminal stops nothing.
 A file STOP in the run directory drains as Ctrl-C does, STOP.now cancels.
 
 ` + exitHelp,
@@ -209,6 +211,9 @@ func (a *app) newRun(f *runFlags, asked rundir.Asked) (*rundir.Run, error) {
 		run, err = rundir.Create(rundir.Base, f.name, asked)
 	}
 	if err != nil {
+		if text, ok := strings.CutSuffix(err.Error(), ": "+fs.ErrExist.Error()); ok {
+			return nil, usagef("%s", text) // it says so in better words
+		}
 		return nil, usagef("%w", err)
 	}
 	return run, nil

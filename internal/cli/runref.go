@@ -11,6 +11,9 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
+// runHelp says what RUN means to a command for which it is optional.
+const runHelp = "RUN is a name in ./dcs-runs or a run directory; without it the newest run is meant."
+
 // runRef is how a person names the run in the next command: its name when it
 // lies below ./dcs-runs, else its directory.
 func runRef(run *rundir.Run) string {

@@ -140,9 +140,10 @@ func start(ts *testscript.TestScript, neg bool, args []string) {
 
 // send SIGNAL NAME sends a signal to a started program.
 func send(ts *testscript.TestScript, neg bool, args []string) {
-	signals := map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP, "KILL": syscall.SIGKILL}
+	signals := map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP, "KILL": syscall.SIGKILL,
+		"QUIT": syscall.SIGQUIT, "STOP": syscall.SIGSTOP, "CONT": syscall.SIGCONT}
 	if neg || len(args) != 2 || signals[args[0]] == 0 {
-		ts.Fatalf("usage: send INT|TERM|HUP|KILL NAME")
+		ts.Fatalf("usage: send INT|TERM|HUP|KILL|QUIT|STOP|CONT NAME")
 	}
 	ts.Check(ts.Value(background{}).(map[string]*exec.Cmd)[args[1]].Process.Signal(signals[args[0]]))
 }

@@ -43,6 +43,7 @@ type session struct {
 	began   time.Time // of this session
 	first   jobs.ID   // of the jobs that this session may add
 	places  places
+	last    atomic.Pointer[dispatch.Snapshot] // the newest looked at
 	used    usage
 
 	cancelled atomic.Bool     // a person cancelled the run
@@ -88,6 +89,7 @@ func (s *session) drive(opening string, feed func(ctx context.Context) error) in
 		if last := s.d.Snapshot(); last != nil { // a short run has seen no other
 			s.used.note(time.Now(), last, s.flags.MaxSlots)
 			s.places.note(last)
+			s.last.Store(last)
 		}
 		finish, err = s.d.Close()
 		if cerr := s.journal.Close(); err == nil && finish.How != sched.Fenced {
@@ -150,6 +152,7 @@ func (s *session) report(over <-chan struct{}) {
 		}
 		now := time.Now()
 		s.places.note(snap)
+		s.last.Store(snap)
 		s.used.note(now, snap, s.flags.MaxSlots)
 		switch {
 		case snap.Finished:

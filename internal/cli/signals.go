@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
@@ -34,7 +35,7 @@ func (i *interrupts) signal(s os.Signal) wish {
 	switch s {
 	case syscall.SIGHUP:
 		return wishDetach
-	case syscall.SIGTERM:
+	case syscall.SIGTERM, syscall.SIGQUIT: // not what Go makes of SIGQUIT: a page of registers
 		if i.asked = max(i.asked+1, 2); i.asked > 2 {
 			return wishQuit
 		}
@@ -61,6 +62,8 @@ func signalWord(s os.Signal) string {
 		return "Ctrl-C"
 	case syscall.SIGTERM:
 		return "SIGTERM"
+	case syscall.SIGQUIT:
+		return "Ctrl-\\"
 	}
 	return s.String()
 }
@@ -70,8 +73,24 @@ func signalWord(s os.Signal) string {
 // stay ignored in every job of this machine.
 func (a *app) listen() {
 	c := make(chan os.Signal, 16)
-	signal.Notify(c, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
+	signal.Notify(c, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGHUP, syscall.SIGPIPE)
 	a.signals = c
+	if a.early != nil {
+		signal.Stop(a.early)
+	}
+}
+
+// leaveOnQuit makes Ctrl-\ end the program with a line, as long as nobody listens.
+func (a *app) leaveOnQuit() {
+	a.early = make(chan os.Signal, 1)
+	signal.Notify(a.early, syscall.SIGQUIT)
+	go func() {
+		<-a.early
+		time.AfterFunc(writePatience, func() { os.Exit(ExitCancelled) }) // a terminal that was stopped takes no line
+		a.con.Status("")
+		a.con.Line("dcs-tui: ended by Ctrl-\\")
+		os.Exit(ExitCancelled)
+	}()
 }
 
 // leaveTerminal points those of our standard streams that are a terminal to the

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"runtime/debug"
 	"slices"
 	"time"
 
@@ -135,18 +134,4 @@ func (f *runFlags) schedConfig() sched.Config {
 		c.Seed = uint64(time.Now().UnixNano())
 	}
 	return c
-}
-
-// version is what run.toml says of the program: its module version and commit.
-func version() string {
-	v := "unknown"
-	if info, ok := debug.ReadBuildInfo(); ok {
-		v = info.Main.Version
-		for _, kv := range info.Settings {
-			if kv.Key == "vcs.revision" {
-				v += " " + kv.Value
-			}
-		}
-	}
-	return v
 }

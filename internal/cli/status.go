@@ -15,10 +15,12 @@ import (
 func (a *app) statusCmd() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:               "status [flags] [RUN]",
-		GroupID:           groupLook,
-		Short:             "How a run stands",
-		Long:              "How a run stands, from its journal: no dispatcher is needed, none is disturbed.",
+		Use:     "status [flags] [RUN]",
+		GroupID: groupLook,
+		Short:   "How a run stands",
+		Long: `How a run stands, from its journal: no dispatcher is needed, none is disturbed.
+
+` + runHelp,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completeRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -75,6 +75,9 @@ func (s *session) headline(finish sched.Finish, code int) string {
 		color, mark, text = yellow, s.con.glyph("…", "~"), finish.Why
 	case finish.How == sched.NoHosts:
 		text = "no host could be used: " + strings.TrimPrefix(finish.Why, "no host could be used: ")
+		if last := s.last.Load(); last != nil {
+			text = noHostsText(last.Hosts)
+		}
 	case code == ExitOK:
 		color, mark, text = green, s.con.glyph("✓", "+"), "all jobs succeeded"
 		if s.intake.cut() {

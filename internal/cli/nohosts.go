@@ -1,0 +1,48 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/jobs"
+)
+
+// maxReasons is how many hosts the last line names, maxReason how much it repeats
+// of what was said when each of them failed.
+const maxReasons, maxReason = 3, 60
+
+// noHostsText is why a run ends without a host, in a line: the whole messages, and
+// what to do about them, stand above.
+func noHostsText(hs []sched.HostView) string {
+	if len(hs) == 0 {
+		return "there is no host"
+	}
+	var parts []string
+	for _, h := range hs {
+		if h.Reason == "" {
+			continue
+		}
+		if len(parts) == maxReasons {
+			parts = append(parts, fmt.Sprintf("%d more", len(hs)-maxReasons))
+			break
+		}
+		parts = append(parts, cleanLine(h.Name)+" ("+shortReason(h.Reason, h.Name)+")")
+	}
+	text := "no host could be used"
+	if len(parts) > 0 {
+		text += ": " + strings.Join(parts, ", ") + "; see above"
+	}
+	return text
+}
+
+// shortReason is the first clause of why a host cannot be used.
+func shortReason(reason, host string) string {
+	reason = cleanLine(withoutSubject(reason, host))
+	for _, sep := range []string{" (", "; ", ": "} {
+		if first, _, found := strings.Cut(reason, sep); found && len(first) >= 8 {
+			reason = first
+		}
+	}
+	return jobs.Clean(reason, maxReason)
+}

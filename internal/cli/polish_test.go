@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"runtime/debug"
+	"strings"
+	"testing"
+	"time"
+
+	"dcs-tui/dispatch"
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
+
+// A line of a terminal is not broken inside a word, and loses none.
+func FuzzWrap(f *testing.F) {
+	f.Add("  a line that is longer than it may be, and goes on", 20)
+	f.Add("\x1b[31m✗ red\x1b[0m  and-a-word-that-is-wider-than-the-terminal more", 12)
+	f.Add(strings.Repeat("x ", 50), 10)
+	f.Add("", 1)
+	f.Fuzz(func(t *testing.T, line string, width int) {
+		if width < 1 || width > 1000 || strings.ContainsRune(line, '\n') || strings.Trim(line, " ") != line {
+			return
+		}
+		got := wrap(line, width)
+		if a, b := strings.Fields(got), strings.Fields(line); strings.Join(a, " ") != strings.Join(b, " ") {
+			t.Errorf("%q became %q", line, got)
+		}
+		for i, row := range strings.Split(got, "\n") {
+			if words := strings.Fields(row); shownRunes(row) > width && len(words) > 1 && i > 0 {
+				t.Errorf("%q is wider than %d", row, width)
+			}
+		}
+	})
+}
+
+func TestVersion(t *testing.T) {
+	commit := debug.BuildSetting{Key: "vcs.revision", Value: "0123456789abcdef0123456789abcdef01234567"}
+	changed := debug.BuildSetting{Key: "vcs.modified", Value: "true"}
+	for want, info := range map[string]*debug.BuildInfo{
+		"built from source": {},
+		"v1.2.3":            {Main: debug.Module{Version: "v1.2.3"}},
+		"built from source, commit 0123456789ab, changed": {Main: debug.Module{Version: "(devel)"}, Settings: []debug.BuildSetting{commit, changed}},
+		"v0.0.0-20260101000000-0123456789ab+dirty": {Main: debug.Module{Version: "v0.0.0-20260101000000-0123456789ab+dirty"},
+			Settings: []debug.BuildSetting{commit, changed}},
+	} {
+		if got := versionOf(info); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// While nothing runs, nobody knows when the run will be over.
+func TestNoETAWhileNothingRuns(t *testing.T) {
+	s := &dispatch.Snapshot{Total: 10, ETA: time.Minute, Rate: 1, Hosts: []sched.HostView{{Name: "a"}}}
+	s.Counts[jobs.Queued] = 10
+	if got := progressLine(s); strings.Contains(got, "ETA") {
+		t.Errorf("%q", got)
+	}
+	s.Counts[jobs.Queued], s.Counts[jobs.Running], s.Hosts[0].Running = 9, 1, 1
+	if got := progressLine(s); !strings.Contains(got, "ETA") {
+		t.Errorf("%q", got)
+	}
+}
+
+// The last line names hosts and short reasons; the whole messages stand above it.
+func TestNoHostsText(t *testing.T) {
+	long := "ws01: the host key of ws01 is not known: ssh-ed25519 SHA256:abc (connect once by hand; or use --accept-new)"
+	hs := []sched.HostView{{Name: "ws01", Reason: long}, {Name: "ws02", Reason: "ws02: 10.0.0.2:22 refuses connections: connection refused"},
+		{Name: "ws03", Reason: strings.ReplaceAll(long, "ws01", "ws03")}, {Name: "ws04", Reason: long}, {Name: "ws05", Reason: long}}
+	want := "no host could be used: ws01 (the host key of ws01 is not known), ws02 (10.0.0.2:22 refuses connections), " +
+		"ws03 (the host key of ws03 is not known), 2 more; see above"
+	if got := noHostsText(hs); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := noHostsText(nil); got != "there is no host" {
+		t.Errorf("%q", got)
+	}
+}
+
+// resume names the attempts that nobody can be asked about, and how long they hold
+// their jobs.
+func TestAbsentHosts(t *testing.T) {
+	table := &jobs.Table{}
+	attempt := func(id jobs.ID, host string, st jobs.AttemptState) {
+		a := &jobs.Attempt{ID: jobs.AttemptID{Job: id, N: 1}, Host: host, State: st}
+		table.Jobs = append(table.Jobs, jobs.Job{State: jobs.Running, Attempts: []*jobs.Attempt{a}})
+	}
+	attempt(1, "here", jobs.AttemptRunning)
+	attempt(2, "gone", jobs.AttemptRunning)
+	attempt(3, "gone", jobs.AttemptRunning)
+	attempt(4, "away", jobs.AttemptLaunching)
+	got := absentHosts(table, []*hosts.Host{{Name: "here"}}, time.Hour)
+	if len(got) != 2 || !strings.HasPrefix(got[0], "away is not in the inventory, attempt 4.1 may still run there: it is given up and its job runs again elsewhere in 1h 00m;") ||
+		!strings.HasPrefix(got[1], "gone is not in the inventory, attempts 2.1, 3.1 may still run there: they are given up and their jobs run again elsewhere in 1m 00s;") {
+		t.Errorf("%q", got)
+	}
+}

@@ -1,0 +1,53 @@
+package cli
+
+import "strings"
+
+// wrap breaks a line at blanks into rows of at most width runes, so that no
+// terminal breaks it inside a word; a word that is wider stays whole. Further rows
+// are indented a little more than the first. Colours take no room.
+func wrap(line string, width int) string {
+	if len(line) <= width {
+		return line
+	}
+	indent := len(line) - len(strings.TrimLeft(line, " "))
+	indent = min(indent+2, width/2)
+	var rows strings.Builder
+	row, blank, begin := 0, 0, 0 // runes in the row, blanks waiting, where the next word begins
+	for begin < len(line) {
+		end := begin
+		for end < len(line) && line[end] != ' ' {
+			end++
+		}
+		word := line[begin:end]
+		n := shownRunes(word)
+		switch {
+		case row == 0 && rows.Len() == 0, row+blank+n <= width:
+			rows.WriteString(strings.Repeat(" ", blank))
+			row += blank + n
+		default:
+			rows.WriteString("\n" + strings.Repeat(" ", indent))
+			row = indent + n
+		}
+		rows.WriteString(word)
+		for blank, begin = 0, end; begin < len(line) && line[begin] == ' '; begin++ {
+			blank++
+		}
+	}
+	return rows.String()
+}
+
+// shownRunes counts the runes of s without the sequences that paint writes.
+func shownRunes(s string) int {
+	n, escape := 0, false
+	for _, r := range s {
+		switch {
+		case r == 0x1b:
+			escape = true
+		case !escape:
+			n++
+		case r == 'm':
+			escape = false
+		}
+	}
+	return n
+}
