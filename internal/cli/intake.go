@@ -31,11 +31,14 @@ type input struct {
 // cut says that jobs may be missing from the run.
 func (i input) cut() bool { return i.state == intakeOpen || i.state == intakeBad }
 
+// maxFault is how much of a fault is repeated after it was said.
+const maxFault = 60
+
 // text says what is missing of the input of a run that had so many jobs.
 func (i input) text(t *jobs.Table) string {
 	why := "its input was not read to its end"
 	if i.state == intakeBad {
-		why = "its input was read no further than " + cleanLine(i.fault)
+		why = "its input was read no further than " + shortenTo(cleanLine(i.fault), maxFault)
 	}
 	return why + ": " + cameText(t) + "; feed the rest to a new run"
 }

@@ -132,6 +132,7 @@ func (a *app) runRun(cmd *cobra.Command, f *runFlags, args []string) error {
 		o.journal.Close()
 		return err
 	}
+	s.typed = streaming && term.IsTerminal(int(os.Stdin.Fd()))
 	a.code = s.drive(s.opening(len(specs), streaming, inv), func(ctx context.Context) error {
 		if streaming {
 			return s.stream(ctx)

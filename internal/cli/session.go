@@ -39,6 +39,7 @@ type session struct {
 	ack     acker
 	out     *resultPrinter
 
+	typed   bool      // standard input is a terminal and has the jobs
 	earlier int64     // results up to this number are of earlier sessions
 	began   time.Time // of this session
 	first   jobs.ID   // of the jobs that this session may add
@@ -157,6 +158,7 @@ func (s *session) report(over <-chan struct{}) {
 		switch {
 		case snap.Finished:
 			s.con.Status("")
+		case s.typed && snap.More: // it would stand in the line that is being typed
 		case s.con.Live():
 			s.con.Status(progressLine(snap))
 		case now.Sub(lastPlain) >= time.Minute:

@@ -56,7 +56,7 @@ func (s *session) stream(ctx context.Context) error {
 		default:
 			s.mark(input{intakeBad, end.Error()})
 			s.say(func() string {
-				return cleanLine(end.Error()) + "; the input is read no further, the jobs before it go on"
+				return shortenTo(cleanLine(end.Error()), maxFault) + "; the input is read no further, the jobs before it go on"
 			})
 			return end
 		}

@@ -116,7 +116,7 @@ func allSucceeded(t *jobs.Table) bool { return t.Counts[jobs.Succeeded] == len(t
 // advice is what to type next.
 func (s *session) advice(finish sched.Finish) []string {
 	var lines []string
-	if s.intake.cut() && finish.How != sched.Fenced {
+	if s.intake.cut() && s.inputErr == nil && finish.How != sched.Fenced { // a fault of the input was just said
 		lines = append(lines, s.intake.text(s.table))
 	}
 	ref := shellWord(cleanLine(runRef(s.run)))
@@ -129,7 +129,11 @@ func (s *session) advice(finish sched.Finish) []string {
 		next("status "+ref, "shows how the run stands")
 		return lines
 	case finish.How == sched.NoHosts:
-		next("hosts check", "says what is wrong with them")
+		check := "hosts check"
+		if s.flags.hosts != "" {
+			check += " --hosts " + shellWord(cleanLine(s.flags.hosts))
+		}
+		next(check, "says what is wrong with them")
 	}
 	switch {
 	case running > 0:
