@@ -68,10 +68,11 @@ func (h *helper) endRun() {
 	h.mu.Lock()
 	h.ringer.close()
 	h.mu.Unlock()
-	h.dismissAll()
-	if left := h.endOlder(); len(left) > 0 {
+	// Before the supervisors: one that wakes up may start some.
+	if left := h.endOlder(0); len(left) > 0 {
 		h.trouble(jobs.AttemptID{}, "an earlier helper of this run could not be ended: "+name(left))
 	}
+	h.dismissAll()
 	within(filesTime, func() { settle(h.spool, &h.cfg) })
 	if h.shutOut() {
 		h.leaveTheEnd()

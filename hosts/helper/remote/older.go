@@ -34,8 +34,9 @@ func (h *helper) register() error {
 func (h *helper) deregister() { os.Remove(h.spool.path(dirHelpers, h.noteName())) }
 
 // endOlder ends the helpers of this spool that are older than we, and returns
-// those that do not die. It takes a few seconds at most.
-func (h *helper) endOlder() (left []proc) {
+// those that do not die. With grace 0 they are not woken first. It takes a few
+// seconds at most.
+func (h *helper) endOlder(grace time.Duration) (left []proc) {
 	names, _ := h.spool.list(dirHelpers)
 	old := map[int]uint64{} // pid: start
 	for _, n := range names {
@@ -60,7 +61,7 @@ func (h *helper) endOlder() (left []proc) {
 		}
 		return out
 	}
-	if !within(3*olderTime, func() { endAll(there, olderTime) }) {
+	if !within(3*olderTime, func() { endAll(there, grace) }) {
 		left = there(scan(nil)) // stuck in the kernel; the KILL is on its way
 	}
 	return left
@@ -97,7 +98,7 @@ func (h *helper) takeSpool(base string) (fencedBy int, warning string, err error
 		}
 		h.generation = h.ctl.at(ctlGeneration).Add(1)
 		if err = h.register(); err == nil {
-			if left := h.endOlder(); len(left) > 0 {
+			if left := h.endOlder(olderTime); len(left) > 0 {
 				warning = "an earlier helper of this run could not be ended: " + name(left)
 			}
 			if h.ctl.inPlace(h.spool.dir) {
