@@ -1,7 +1,7 @@
 # The two commands of the README are `go run . run examples/jobs.txt` and `make test`.
 
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
-GOVULNCHECK = golang.org/x/vuln/cmd/govulncheck@v1.9.0
+GOVULNCHECK = golang.org/x/vuln/cmd/govulncheck@v1.1.4
 FUZZTIME ?= 20s
 
 .PHONY: build test short lint vuln fuzz bench man clean

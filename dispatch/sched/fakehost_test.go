@@ -45,7 +45,6 @@ type fakeAttempt struct {
 	state   fakeState
 	started jobs.Stamp
 	outcome jobs.Outcome
-	boot    int
 }
 
 // send delivers a message to the helper, in order, if the link lasts.

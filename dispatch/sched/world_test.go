@@ -133,9 +133,7 @@ func (w *world) start() {
 	w.life++
 	w.dead, w.stall = false, 0
 	t := &jobs.Table{}
-	for i := range w.specs {
-		t.Specs = append(t.Specs, w.specs[i])
-	}
+	t.Specs = append(t.Specs, w.specs...)
 	for i := range w.journal {
 		if err := jobs.Fold(t, &w.journal[i]); err != nil {
 			w.fatalf("replay of record %d: %v", i, err)

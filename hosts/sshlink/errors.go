@@ -35,7 +35,7 @@ func (a *attempt) explainDial(ctx context.Context, err error) error {
 	var dns *net.DNSError
 	switch {
 	case errors.As(err, &dns) && dns.IsNotFound:
-		return a.fail(hosts.Unreachable, "look for a slip in its address", "no machine is called %s: %w", a.t.HostName, err)
+		return a.fail(hosts.Unreachable, "look for a slip in its address", "no machine is called %s", a.t.HostName)
 	case errors.As(err, &dns):
 		return a.fail(hosts.Unreachable, "the name service does not work at the moment", "%w", err)
 	case errors.Is(err, syscall.ECONNREFUSED):

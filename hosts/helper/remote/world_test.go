@@ -27,7 +27,6 @@ type world struct {
 	runDir  string
 	workDir string
 	run     string
-	cookie  string
 }
 
 func newWorld(t testing.TB) *world {
