@@ -5,6 +5,7 @@ package remote
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -91,10 +92,34 @@ func endAll(pick choose, grace time.Duration) []proc {
 	return pick(scan(nil))
 }
 
-// signalAll sends signals to exactly these processes: each is held by a pidfd
-// while its start time is compared, so that a recycled pid is never hit.
-func signalAll(ps []proc, signals ...unix.Signal) {
+// parentsFirst orders processes so that none comes before a process above it: a
+// shell that outlives its command for an instant goes on to the next one.
+func parentsFirst(ps []proc) []proc {
+	parent := make(map[int]int, len(ps))
 	for _, p := range ps {
+		parent[p.pid] = p.ppid
+	}
+	depth := func(pid int) (n int) {
+		for n <= len(ps) { // bounded: a picture taken while pids pass on may have circles
+			up, ok := parent[pid]
+			if !ok {
+				break
+			}
+			pid = up
+			n++
+		}
+		return n
+	}
+	ordered := slices.Clone(ps)
+	slices.SortStableFunc(ordered, func(a, b proc) int { return depth(a.pid) - depth(b.pid) })
+	return ordered
+}
+
+// signalAll sends signals to exactly these processes, parents first: each is
+// held by a pidfd while its start time is compared, so that a recycled pid is
+// never hit.
+func signalAll(ps []proc, signals ...unix.Signal) {
+	for _, p := range parentsFirst(ps) {
 		fd, err := unix.PidfdOpen(p.pid, 0)
 		if now, ok := readProc(p.pid); !ok || now.start != p.start {
 			if err == nil {
