@@ -85,6 +85,8 @@ func (c *Core) pastOf(j *jobs.Job) (avoid, taboo string) {
 			failed = insert(failed, a.Host)
 		case a.State == jobs.AttemptLost && c.astray[a.ID]:
 			lost = insert(lost, a.Host)
+		case a.State == jobs.AttemptLost && a.Round == j.Round:
+			failed = insert(failed, a.Host) // it died there: another host first
 		}
 	}
 	return strings.Join(failed, "\n"), strings.Join(lost, "\n")

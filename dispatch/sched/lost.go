@@ -112,7 +112,7 @@ func (c *Core) lose(f *flight, why string) {
 	r.Next = c.without(j, a)
 	if died := deaths(j); r.Next == jobs.Queued && f.started && a.Round == j.Round && died+1 >= deadliest {
 		r.Next = jobs.Failed
-		r.Reason = "its host died under it for the third time: " + why
+		r.Reason = "its host or its supervisor died under it for the third time: " + why
 	}
 	c.land(f)
 	if h.idx >= 0 && !f.proved {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"dcs-tui/hosts"
 	"dcs-tui/jobs"
 )
 
@@ -85,6 +86,13 @@ func TestRetryElsewhere(t *testing.T) {
 	want(t, "b is free", on(s.wait(3*time.Second, "a", "b"), "b"), "1.2")
 	s.ended("b", "1.2", exit1)
 	want(t, "failed on both", on(s.wait(3*time.Second, "a", "b"), "a"), "1.3")
+
+	s = newStage(t, Config{}, box("a", 2), box("b", 1))
+	s.up("a", "b")
+	s.plain(1)
+	s.started("a", "1.1")
+	s.probedAs("a", "1.1", hosts.Dead, nil)
+	want(t, "its supervisor died on a", on(s.wait(3*time.Second, "a", "b"), "a"), "")
 
 	s = newStage(t, Config{}, box("a", 2))
 	s.up("a")

@@ -3,14 +3,17 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -212,12 +215,32 @@ func (a *app) newRun(f *runFlags, asked rundir.Asked) (*rundir.Run, error) {
 		run, err = rundir.Create(rundir.Base, f.name, asked)
 	}
 	if err != nil {
+		if owner := ownerOf(f.runDir, f.name); owner != "" {
+			return nil, usagef("%s", owner)
+		}
 		if text, ok := strings.CutSuffix(err.Error(), ": "+fs.ErrExist.Error()); ok {
 			return nil, usagef("%s", text) // it says so in better words
 		}
 		return nil, usagef("%w", err)
 	}
 	return run, nil
+}
+
+// ownerOf says who dispatches the run that is in the way; "" when nobody does.
+func ownerOf(dir, name string) string {
+	if dir == "" {
+		dir = filepath.Join(rundir.Base, name)
+	}
+	run, err := rundir.Open(dir)
+	if err != nil {
+		return ""
+	}
+	owner, err := journal.ReadOwner(run)
+	if err != nil || owner == nil || owner.Left || owner.Life() == journal.Dead {
+		return ""
+	}
+	return fmt.Sprintf("the run %s in %s is in use by %s; choose another --name or --run-dir, or look at it with dcs-tui status %s",
+		run.Name(), dir, owner, shellWord(run.Ref()))
 }
 
 // storeAll makes all jobs durable before the first starts, so that a run that is

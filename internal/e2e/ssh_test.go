@@ -170,6 +170,10 @@ func TestARunInUseIsRefused(t *testing.T) {
 	if q.code != 2 || !strings.Contains(q.err, host) || !strings.Contains(q.err, fmt.Sprint(p.cmd.Process.Pid)) {
 		t.Errorf("exit %d: %s", q.code, q.err)
 	}
+	q = l.do("run", "--no-tui", "--run-dir", l.path("run"), file)
+	if q.code != 2 || !strings.Contains(q.err, "in use by") || !strings.Contains(q.err, host) {
+		t.Errorf("run: exit %d: %s", q.code, q.err)
+	}
 	l.file("gate", "")
 	if e := p.wait(); e.code != 0 {
 		t.Errorf("the owner: exit %d\n%s", e.code, e.err)

@@ -19,11 +19,14 @@ const JobLogHeader = "Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\t
 // it has neither an exit code nor a signal to show for it.
 //
 // A job that never ran has no line, as there: `parallel --resume` runs what is
-// not in the log.
+// not in the log. One that ran and whose end nobody saw has Exitval -1.
 func AppendJobLog(b []byte, r *Result) []byte {
 	o := r.Outcome
-	if o == nil {
+	if o == nil && r.Attempts == 0 {
 		return b
+	}
+	if o == nil {
+		o = &jobs.Outcome{}
 	}
 	exit, signal := o.Exit, jobs.SignalNumber(o.Signal)
 	if o.Signal != "" {
