@@ -15,7 +15,7 @@ import (
 func ssh(t *testing.T, s *SSHD, command string) (string, error) {
 	t.Helper()
 	if _, err := exec.LookPath("ssh"); err != nil {
-		t.Skip("LEFT OUT, NOT TESTED: ssh is not installed: apt-get install openssh-client")
+		LeaveOut(t, "ssh is not installed: apt-get install openssh-client")
 	}
 	cmd := exec.Command("ssh", "-F", s.ConfigFile, "-p", strconv.Itoa(s.Port), "127.0.0.1", command)
 	var errs bytes.Buffer
@@ -34,7 +34,7 @@ func TestShells(t *testing.T) {
 		t.Run(strings.TrimPrefix(shell, "/bin/"), func(t *testing.T) {
 			if shell != "" {
 				if _, err := os.Stat(shell); err != nil {
-					t.Skipf("LEFT OUT, NOT TESTED: %v", err)
+					LeaveOut(t, "%v", err)
 				}
 			}
 			noise := ""
@@ -92,7 +92,7 @@ func TestStopEndsCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := cmd.Start(); err != nil {
-		t.Skipf("LEFT OUT, NOT TESTED: %v", err)
+		LeaveOut(t, "%v", err)
 	}
 	buf := make([]byte, 32)
 	n, err := out.Read(buf)
