@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/BurntSushi/toml"
+
+	"dcs-tui/jobs"
 )
 
 // Parse reads an inventory; file is its name for messages. It reports every
@@ -123,7 +125,7 @@ func (r *reader) apply(d *draft, table string, n int, values map[string]any) {
 		switch {
 		case !known:
 			hint := ""
-			if near := nearest(key, inventoryKeyNames()); near != "" {
+			if near := jobs.Nearest(key, inventoryKeyNames()); near != "" {
 				hint = fmt.Sprintf("; did you mean %q?", near)
 			}
 			r.bad(line, "unknown key %q%s", key, hint)

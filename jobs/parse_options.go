@@ -180,41 +180,11 @@ func parseLabel(s string) (string, error) {
 }
 
 func unknownOption(key string) error {
-	best, distance := "", 3
-	for _, k := range optionKeys {
-		if d := editDistance(strings.ToLower(key), k); d < distance {
-			best, distance = k, d
-		}
-	}
+	best := Nearest(key, optionKeys)
 	if best != "" {
 		return fmt.Errorf("unknown option %q: did you mean %s?", key, best)
 	}
 	return fmt.Errorf("unknown option %q: the options are %s", key, strings.Join(optionKeys, ", "))
-}
-
-// editDistance counts the letters to insert, delete or replace between a and b;
-// long texts are just far apart.
-func editDistance(a, b string) int {
-	if len(a) > 32 || len(b) > 32 {
-		return 32
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }
 
 // interner gives equal options one shared value.

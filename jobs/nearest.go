@@ -1,0 +1,43 @@
+package jobs
+
+import "strings"
+
+// Nearest returns the known word that s was probably meant to be, "" if none is
+// near: one slip in a short word, two in a longer one. "-" counts as "_".
+func Nearest(s string, known []string) string {
+	s = strings.ToLower(strings.ReplaceAll(s, "-", "_"))
+	if len(s) > 40 {
+		return ""
+	}
+	best, bestD := "", 3
+	if len(s) < 5 {
+		bestD = 2
+	}
+	for _, k := range known {
+		if d := editDistance(s, k); d < bestD && d < len(k) {
+			best, bestD = k, d
+		}
+	}
+	return best
+}
+
+// editDistance is Levenshtein's.
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
