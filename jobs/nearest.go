@@ -3,14 +3,14 @@ package jobs
 import "strings"
 
 // Nearest returns the known word that s was probably meant to be, "" if none is
-// near: one slip in a short word, two in a longer one. "-" counts as "_".
+// near: one slip in a word of three letters, two in a longer one. "-" counts as "_".
 func Nearest(s string, known []string) string {
 	s = strings.ToLower(strings.ReplaceAll(s, "-", "_"))
 	if len(s) > 40 {
 		return ""
 	}
 	best, bestD := "", 3
-	if len(s) < 5 {
+	if len(s) < 4 {
 		bestD = 2
 	}
 	for _, k := range known {

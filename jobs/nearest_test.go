@@ -1,0 +1,13 @@
+package jobs
+
+import "testing"
+
+// A slip is named when there is one near, and nothing is guessed when not.
+func TestNearest(t *testing.T) {
+	known := []string{"port", "cwd", "max_load", "tries"}
+	for s, want := range map[string]string{"prot": "port", "bad": "", "cw": "cwd", "Max-Load": "max_load", "trys": "tries", "x": "", "quite_something_else": ""} {
+		if got := Nearest(s, known); got != want {
+			t.Errorf("%q: %q, want %q", s, got, want)
+		}
+	}
+}
