@@ -64,40 +64,22 @@ func (l *lab) ssh(command string) *exec.Cmd {
 func warmRuns(l *lab, n int) ([]time.Duration, error) {
 	dir := l.runDir()
 	cmd := l.dcs(1, 4, dir, "--json", "--shell", "/bin/bash", "-")
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	lines := newLines(out)
-	var d []time.Duration
-	for i := range n + 3 { // the first ones connect and warm up
-		start := time.Now()
-		io.WriteString(in, "echo $EPOCHREALTIME\n")
-		if _, err := lines.next(); err != nil {
-			return nil, err
-		}
-		at, err := firstInstant(dir, jobs.ID(i+1))
-		if err != nil {
-			return nil, err
-		}
-		if i >= 3 {
-			d = append(d, at.Sub(start))
-		}
-	}
-	in.Close()
-	return d, cmd.Wait()
+	return converse(cmd, n, "echo $EPOCHREALTIME\n", func(i int, _ string) (time.Time, error) {
+		return firstInstant(dir, jobs.ID(i+1))
+	})
 }
 
 // openShell feeds the same line into a bash at the far end of one ssh.
 func openShell(l *lab, n int) ([]time.Duration, error) {
-	cmd := l.ssh("exec bash")
+	return converse(l.ssh("exec bash"), n, "bash -c 'echo $EPOCHREALTIME'\n", func(_ int, said string) (time.Time, error) {
+		return instant(said)
+	})
+}
+
+// converse writes a line to a command, waits for the line it answers with, and
+// takes the time until the instant that at finds for it; n times, after three
+// that connect and warm up.
+func converse(cmd *exec.Cmd, n int, line string, at func(i int, said string) (time.Time, error)) ([]time.Duration, error) {
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -110,20 +92,23 @@ func openShell(l *lab, n int) ([]time.Duration, error) {
 		return nil, err
 	}
 	lines := newLines(out)
+	const warmUp = 3
 	var d []time.Duration
-	for i := range n + 3 {
+	for i := range n + warmUp {
 		start := time.Now()
-		io.WriteString(in, "bash -c 'echo $EPOCHREALTIME'\n")
-		line, err := lines.next()
+		if _, err := io.WriteString(in, line); err != nil {
+			return nil, err
+		}
+		said, err := lines.next()
 		if err != nil {
 			return nil, err
 		}
-		at, err := instant(line)
+		t, err := at(i, said)
 		if err != nil {
 			return nil, err
 		}
-		if i >= 3 {
-			d = append(d, at.Sub(start))
+		if i >= warmUp {
+			d = append(d, t.Sub(start))
 		}
 	}
 	in.Close()

@@ -13,7 +13,6 @@ type Host struct {
 	Jump      []string // gateways in order; nil: what ssh_config says
 
 	Slots       SlotRule
-	Reserve     int  // cores left free when Slots counts cores
 	Yield       bool // fewer slots as the load of others rises
 	MaxLoad     float64
 	MinMemFree  int64 // bytes

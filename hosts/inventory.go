@@ -81,7 +81,7 @@ func Local() *Inventory {
 			h.Name = short
 		}
 	}
-	h.Slots, h.Reserve = SlotRule{Less: 1}, 1
+	h.Slots = SlotRule{Less: 1}
 	return &Inventory{Hosts: []*Host{&h}}
 }
 

@@ -161,9 +161,6 @@ func (r *reader) host(def *draft, n int, values map[string]any) {
 	}
 	h := own.host
 	h.Slots, h.File, h.Line = rule, r.file, line
-	if rule.Fixed == 0 {
-		h.Reserve = rule.Less
-	}
 	if h.Link != "ssh" {
 		for _, key := range []string{"address", "port", "user", "identity", "jump"} {
 			if _, said := values[key]; said {

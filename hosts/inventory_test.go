@@ -23,7 +23,7 @@ func parse(t *testing.T, text string) (*Inventory, []string) {
 func TestDefaultsOfAHost(t *testing.T) {
 	inv, warnings := parse(t, "[[host]]\nname = \"melon4\"\n")
 	want := &Host{
-		Name: "melon4", Addresses: []string{"melon4"}, Slots: SlotRule{Less: 1}, Reserve: 1, Yield: true,
+		Name: "melon4", Addresses: []string{"melon4"}, Slots: SlotRule{Less: 1}, Yield: true,
 		Nice: 10, GPUs: -1, Weight: 1, Link: "ssh", File: "hosts.toml", Line: 1,
 	}
 	if len(warnings) > 0 || len(inv.Hosts) != 1 || !reflect.DeepEqual(inv.Hosts[0], want) {
@@ -151,9 +151,6 @@ func TestSlotsAndReserve(t *testing.T) {
 		h := inv.Hosts[0]
 		if got := h.Slots.Count(c.cores); got != c.want {
 			t.Errorf("defaults %q, host %q: %d slots of %d cores, want %d", c.defaults, c.host, got, c.cores, c.want)
-		}
-		if h.Slots.Fixed == 0 && h.Reserve != h.Slots.Less {
-			t.Errorf("%q: Reserve %d, Less %d", c.host, h.Reserve, h.Slots.Less)
 		}
 	}
 }
