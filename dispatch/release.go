@@ -20,6 +20,8 @@ func (e *engine) see(r *jobs.Record) {
 	switch r.Kind {
 	case jobs.KindEvent:
 		e.tell(Notice{At: r.At.Time(), Host: r.Host, Job: r.Job, Text: r.Reason})
+	case jobs.KindCancelling:
+		e.tell(Notice{At: r.At.Time(), Job: r.Job, Text: "being cancelled: " + r.Reason})
 	case jobs.KindLost:
 		e.tell(Notice{At: r.At.Time(), Host: e.hostOf(r), Job: r.Job,
 			Text: fmt.Sprintf("attempt %s lost: %s; the job is %s", r.Attempt(), r.Reason, r.Next)})

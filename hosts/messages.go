@@ -91,6 +91,18 @@ type Probe struct {
 	Attempts []jobs.AttemptID
 }
 
+// Look asks what the directory of this host's attempts shows of attempts that
+// another host has and that cannot be asked now (X2). Answered by one Looked.
+type Look struct {
+	Host     string // whose they are
+	Attempts []jobs.AttemptID
+}
+
+// List asks for every attempt of the run that this host has anything of: after
+// damage to the journal nothing else tells of those whose records are lost.
+// Answered by Listed, in pieces.
+type List struct{ Epoch int }
+
 // Read asks for a piece of an attempt's output file. Answered by Chunk.
 type Read struct {
 	ID      int64
@@ -220,6 +232,21 @@ type ProbedJob struct {
 	Why     string         `json:"w,omitempty"`
 }
 
+// Looked answers a Look.
+type Looked struct {
+	Host string
+	Jobs []ExitedJob // those whose whole sentinel is there; of the others nothing is known
+	Beat string      // content of the host's beat file: that it changes is what counts; "" if none is shown
+	Why  string      // why the directory could not be read in whole; "" if it could
+}
+
+// Listed answers a List: what a Probe would find of each attempt.
+type Listed struct {
+	Jobs []ProbedJob
+	Last bool   // no further piece follows
+	Why  string // why the list may not be whole; "" if it is
+}
+
 // Trouble is a line for people: what is wrong on this host. Attempt is zero
 // when it concerns the host as a whole.
 type Trouble struct {
@@ -246,6 +273,8 @@ func (Limit) Word() string     { return "limit" }
 func (Withdraw) Word() string  { return "withdraw" }
 func (Kill) Word() string      { return "kill" }
 func (Probe) Word() string     { return "probe" }
+func (Look) Word() string      { return "look" }
+func (List) Word() string      { return "list" }
 func (Read) Word() string      { return "read" }
 func (Bye) Word() string       { return "bye" }
 func (Hello) Word() string     { return "hello" }
@@ -255,5 +284,7 @@ func (Exits) Word() string     { return "exits" }
 func (Withdrawn) Word() string { return "withdrawn" }
 func (Refused) Word() string   { return "refused" }
 func (Probed) Word() string    { return "probed" }
+func (Looked) Word() string    { return "looked" }
+func (Listed) Word() string    { return "listed" }
 func (Trouble) Word() string   { return "trouble" }
 func (Chunk) Word() string     { return "chunk" }

@@ -36,6 +36,12 @@ func Fold(t *Table, r *Record) error {
 		return nil
 	case KindAccepted:
 		return t.accept(r)
+	case KindRequest:
+		if t.Requests == nil {
+			t.Requests = map[string]bool{}
+		}
+		t.Requests[r.Reason] = true
+		return nil
 	}
 	j := t.Job(r.Job)
 	if j == nil {
@@ -60,6 +66,15 @@ func Fold(t *Table, r *Record) error {
 		t.set(j, Queued)
 		j.Round, j.Failures, j.Retry, j.Reason, j.Urgent = j.Round+1, 0, 0, r.Reason, false
 		t.Ended = false
+		return nil
+	case KindCancelling:
+		if j.State != Running {
+			return fmt.Errorf("job %d is %s: there is nothing to end", r.Job, j.State)
+		}
+		if t.Cancels == nil {
+			t.Cancels = map[ID]string{}
+		}
+		t.Cancels[r.Job] = r.Reason
 		return nil
 	case KindPriority:
 		j.Priority = int32(r.Priority)
@@ -179,6 +194,7 @@ func (t *Table) move(j *Job, r *Record) error {
 			return fmt.Errorf("result number %d does not follow %d", r.Seq, t.Seq)
 		}
 		t.Seq, j.Seq = r.Seq, r.Seq
+		delete(t.Cancels, r.Job)
 	} else if r.Seq != 0 {
 		return fmt.Errorf("job %d gets a result number though it becomes %s", r.Job, r.Next)
 	}

@@ -74,7 +74,12 @@ type Table struct {
 	Seq    int64 // the newest result number
 	Acked  int64 // results up to here have reached the consumer
 	Epoch  int
-	Ended  bool // the last record of the run was written; cleared by new work
+	// Cancels are the jobs that a person wants ended and whose attempts have not all
+	// ended yet: why. Requests are the names of the requests that were taken in.
+	Cancels  map[ID]string
+	Requests map[string]bool
+
+	Ended bool // the last record of the run was written; cleared by new work
 
 	// Damaged is set by replay when a line of the journal was lost, never live.
 	// Result numbers may then jump forward; they still never repeat.

@@ -38,6 +38,8 @@ func (c *Core) begin() {
 		}
 		id := jobs.ID(i + 1)
 		switch {
+		case j.State == jobs.Running && !open && c.cancelled(id):
+			c.emit(jobs.Record{Kind: jobs.KindJob, Job: id, Next: jobs.Cancelled, Reason: c.table.Cancels[id]})
 		case j.State == jobs.Running && !open:
 			c.emit(jobs.Record{Kind: jobs.KindJob, Job: id, Next: jobs.Queued, Reason: "no attempt of it is open any more"})
 		case j.State == jobs.Queued:

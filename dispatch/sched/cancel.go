@@ -50,8 +50,9 @@ func (c *Core) cancelJob(id jobs.ID, why string) {
 		c.emit(jobs.Record{Kind: jobs.KindJob, Job: id, Next: jobs.Cancelled, Reason: why})
 		return
 	}
-	c.cancels[id] = why
-	c.say("", id, "being cancelled: %s", why)
+	if !c.emit(jobs.Record{Kind: jobs.KindCancelling, Job: id, Reason: why}) {
+		return
+	}
 	for _, a := range j.Attempts {
 		if f := c.flights[a.ID]; f != nil {
 			c.killFlight(f, why)
@@ -61,7 +62,7 @@ func (c *Core) cancelJob(id jobs.ID, why string) {
 
 // cancelled says whether a cancel of the job waits for an attempt to end.
 func (c *Core) cancelled(id jobs.ID) bool {
-	_, ok := c.cancels[id]
+	_, ok := c.table.Cancels[id]
 	return ok
 }
 

@@ -41,7 +41,6 @@ type Core struct {
 	astray  map[jobs.AttemptID]bool    // given up as lost, and no word of it since; see host.missing
 	queue   queue
 	after   dependencies
-	cancels map[jobs.ID]string // asked for, waiting for an attempt to end: why
 	sweep   sweep
 	times   runTimes
 
@@ -86,7 +85,6 @@ func New(cfg Config, t *jobs.Table, hs []*hosts.Host) *Core {
 		byName:  make(map[string]*host, len(hs)),
 		flights: make(map[jobs.AttemptID]*flight),
 		astray:  make(map[jobs.AttemptID]bool),
-		cancels: make(map[jobs.ID]string),
 		queue:   newQueue(),
 		after:   newDependencies(),
 		times:   newRunTimes(),
@@ -224,7 +222,6 @@ func (c *Core) emit(r jobs.Record) bool {
 	case j.State == jobs.Queued:
 		c.enqueue(r.Job)
 	case open && j.State.Terminal():
-		delete(c.cancels, r.Job)
 		c.halt.count(j.State)
 		c.settled = append(c.settled, r.Job)
 	}

@@ -178,7 +178,7 @@ func TestWords(t *testing.T) {
 	s.plain(1)
 	s.step(Cancel{Jobs: []jobs.ID{1}, Why: "asked"})
 	r := s.records[0]
-	if r.Job != 1 || r.Reason != "being cancelled: asked" {
-		t.Errorf("the event is about job %d and says %q", r.Job, r.Reason)
+	if r.Kind != jobs.KindCancelling || r.Job != 1 || r.Reason != "asked" {
+		t.Errorf("the record is about job %d and says %q", r.Job, r.Reason)
 	}
 }

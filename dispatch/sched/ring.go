@@ -71,6 +71,20 @@ type (
 	}
 )
 
+// HostLooked is what the shared directory shows of the attempts of Msg.Host, a host
+// that cannot be asked itself (X2). Via is who looked: another host, or "", the
+// dispatcher on its own mount.
+type HostLooked struct {
+	Via string
+	Msg *hosts.Looked
+}
+
+// HostListed is a piece of what a host knows of all attempts of the run.
+type HostListed struct {
+	Host string
+	Msg  *hosts.Listed
+}
+
 // Cancel ends jobs, whatever open state they are in; terminal ones are left alone.
 type Cancel struct {
 	Jobs []jobs.ID // nil with All
@@ -122,6 +136,8 @@ func (AttemptsStarted) event()   {}
 func (AttemptsEnded) event()     {}
 func (AttemptsWithdrawn) event() {}
 func (AttemptsProbed) event()    {}
+func (HostLooked) event()        {}
+func (HostListed) event()        {}
 func (Cancel) event()            {}
 func (Requeue) event()           {}
 func (SetPriority) event()       {}
@@ -180,6 +196,18 @@ type (
 	}
 )
 
+// Look asks Via (a host that answers, or "" for the dispatcher's own mount) what
+// the shared directory shows of the attempts of Host. Answered by HostLooked, or
+// not at all.
+type Look struct {
+	Host     string
+	Via      string
+	Attempts []jobs.AttemptID
+}
+
+// List asks a host for everything that it knows of the run. Answered by HostListed.
+type List struct{ Host string }
+
 // Finish says that the core has nothing left to do, and why. It is given once;
 // new work (Submit, Requeue) before the engine has stopped takes it back.
 type Finish struct {
@@ -206,4 +234,6 @@ func (SetLimit) order()   {}
 func (Withdraw) order()   {}
 func (Kill) order()       {}
 func (Probe) order()      {}
+func (Look) order()       {}
+func (List) order()       {}
 func (Finish) order()     {}

@@ -55,7 +55,7 @@ func (c *Core) whyOpen(now Time, id jobs.ID, j *jobs.Job) string {
 		name := f.h.spec.Name
 		switch {
 		case c.cancelled(id) && f.h.linked:
-			return fmt.Sprintf("Job %d is being ended on %s: %s.", id, name, c.cancels[id])
+			return fmt.Sprintf("Job %d is being ended on %s: %s.", id, name, c.table.Cancels[id])
 		case c.cancelled(id):
 			return fmt.Sprintf("Job %d is cancelled as soon as %s can be reached or is given up.", id, name)
 		case !f.h.linked && f.started:

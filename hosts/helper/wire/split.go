@@ -24,6 +24,16 @@ func halves(m any) (one, two hosts.Message, ok bool) {
 	case hosts.Probed:
 		h := len(m.Jobs) / 2
 		return hosts.Probed{Jobs: m.Jobs[:h]}, hosts.Probed{Jobs: m.Jobs[h:]}, h > 0
+	case hosts.Looked:
+		h := len(m.Jobs) / 2
+		a, b := m, m
+		a.Jobs, b.Jobs = m.Jobs[:h], m.Jobs[h:]
+		return a, b, h > 0
+	case hosts.Listed:
+		h := len(m.Jobs) / 2
+		a, b := m, m
+		a.Jobs, b.Jobs, a.Last = m.Jobs[:h], m.Jobs[h:], false
+		return a, b, h > 0
 	}
 	return nil, nil, false
 }

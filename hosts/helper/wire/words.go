@@ -27,9 +27,9 @@ var (
 func init() {
 	for _, m := range []hosts.Message{
 		hosts.Open{}, hosts.Ping{}, hosts.Launch{}, hosts.Limit{}, hosts.Withdraw{}, hosts.Kill{}, hosts.Probe{},
-		hosts.Read{}, hosts.Bye{},
+		hosts.Look{}, hosts.List{}, hosts.Read{}, hosts.Bye{},
 		hosts.Hello{}, hosts.Beat{}, hosts.Started{}, hosts.Exits{}, hosts.Withdrawn{}, hosts.Refused{},
-		hosts.Probed{}, hosts.Trouble{}, hosts.Chunk{},
+		hosts.Probed{}, hosts.Looked{}, hosts.Listed{}, hosts.Trouble{}, hosts.Chunk{},
 	} {
 		t := reflect.TypeOf(m)
 		k := &kind{m.Word(), t, codecFor(t)}
