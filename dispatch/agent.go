@@ -173,6 +173,10 @@ func (a *agent) obey(o any) {
 		a.say(&hosts.Kill{Epoch: a.epoch(), Attempts: o.Attempts, Why: o.Why})
 	case sched.Probe:
 		a.say(&hosts.Probe{Epoch: a.epoch(), Attempts: o.Attempts})
+	case sched.List:
+		a.say(&hosts.List{Epoch: a.epoch()})
+	case sched.Look:
+		a.say(&hosts.Look{Host: o.Host, Attempts: o.Attempts})
 	case readRequest:
 		a.read(o)
 	case goodbye:

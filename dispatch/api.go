@@ -3,6 +3,7 @@ package dispatch
 import (
 	"time"
 
+	"dcs-tui/dispatch/ring"
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
@@ -11,10 +12,7 @@ import (
 
 // Journal is where facts become durable; jobs/journal implements it.
 type Journal interface {
-	// Append takes records; they are durable when the next Sync returns nil.
-	// After an error the records stay pending and the next Sync tries again.
-	Append([]jobs.Record) error
-	Sync() error
+	ring.Journal
 	// Fenced returns the epoch of a dispatcher that took the run over, 0 if none.
 	Fenced() (int, error)
 	// Beat shows other dispatchers that this one is alive.
@@ -36,6 +34,9 @@ type Config struct {
 	Table     *jobs.Table
 	// StoreSpecs makes accepted jobs durable before the core hears of them.
 	StoreSpecs func([]*jobs.Spec) error
+	// Look says what the run directory, as this machine sees it, shows of another
+	// host's attempts (X2). It may hang as long as the mount does. nil: nothing can be seen.
+	Look func(host string, attempts []jobs.AttemptID) *hosts.Looked
 	// Open is sent to each helper, with Host, Slots, Less, Nice, WorkDir, Setup
 	// and Epoch filled in for it.
 	Open hosts.Open

@@ -78,10 +78,6 @@ func (d *Dispatcher) Ack(seq int64) { d.send(input{ev: sched.Acked{Seq: seq}}) }
 
 // Do hands an action to the core: Cancel, Requeue, Pause, Drain, Stop …
 func (d *Dispatcher) Do(ev sched.Event) {
-	if p, ok := ev.(sched.Pause); ok {
-		d.send(input{call: func(e *engine) { e.pause(p.On) }})
-		return
-	}
 	d.send(input{ev: ev})
 }
 

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"dcs-tui/dispatch/sched"
-	"dcs-tui/jobs"
 )
 
 // farewell is how long hosts have to end what jobs left behind and to leave,
@@ -40,7 +39,7 @@ func (e *engine) leave() {
 // had an attempt, unless the run was over, and cleaned up, before we came.
 func (e *engine) used() map[string]bool {
 	used := map[string]bool{}
-	if e.ended == nil && e.core.Table().Ended {
+	if !e.ring.Ended() && e.core.Table().Ended {
 		return used
 	}
 	t := e.core.Table()
@@ -79,15 +78,12 @@ func (e *engine) close() {
 		e.note(Notice{Text: fmt.Sprintf(
 			"%s could not be reached at the end: processes that jobs left behind there may still be alive; resume the run when it is back to end them",
 			strings.Join(e.unclean, ", "))})
-	} else if e.ended != nil {
-		e.ended.At = jobs.StampOf(time.Now())
-		e.pending = append(e.pending, *e.ended)
 	}
-	e.retryAt = time.Time{} // the journal gets its last chance now
-	e.commit()
+	out, err := e.ring.End(e.now(), len(e.unclean) == 0) // the journal gets its last chance now
+	e.release(out)
 	e.d.finish = sched.Finish{How: sched.Stopped}
 	if e.finish != nil {
 		e.d.finish = *e.finish
 	}
-	e.d.finishErr = e.journal
+	e.d.finishErr = err
 }

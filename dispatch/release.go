@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"dcs-tui/dispatch/ring"
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
@@ -96,27 +97,17 @@ func (e *engine) redeliver() {
 	e.d.results.put(rs)
 }
 
-// release lets go what waited for the journal: results and launches only when
-// it has their records, everything else in any case.
-func (e *engine) release(durable bool) {
-	if durable && len(e.shown) > 0 {
+// release shows results and carries orders out.
+func (e *engine) release(out ring.Out) {
+	if out.Durable && len(e.shown) > 0 {
 		e.d.results.put(e.shown)
 		e.shown = nil
 	}
-	kept := e.held[:0]
-	for _, o := range e.held {
+	for _, o := range out.Orders {
 		switch o := o.(type) {
 		case sched.Finish:
-			if !durable {
-				kept = append(kept, o)
-				continue
-			}
 			e.end(o)
 		case sched.Launch:
-			if !durable {
-				kept = append(kept, o)
-				continue
-			}
 			e.order(o.Host, o)
 		case sched.Connect:
 			e.order(o.Host, o)
@@ -130,10 +121,16 @@ func (e *engine) release(durable bool) {
 			e.order(o.Host, o)
 		case sched.Probe:
 			e.order(o.Host, o)
+		case sched.List:
+			e.order(o.Host, o)
+		case sched.Look:
+			if o.Via == "" {
+				e.mount.look(o)
+				break
+			}
+			e.order(o.Via, o)
 		}
 	}
-	clear(e.held[len(kept):])
-	e.held = kept
 }
 
 func (e *engine) order(host string, o sched.Order) {
@@ -160,7 +157,8 @@ func (e *engine) fenced(by int) {
 	e.fencedBy = by
 	why := fmt.Sprintf("another dispatcher has taken this run over (epoch %d); this one stops and changes nothing more", by)
 	e.tell(Notice{At: time.Now(), Text: why})
-	e.pending, e.held, e.shown = nil, nil, nil
+	e.ring.Fence()
+	e.shown = nil
 	e.end(sched.Finish{How: sched.Fenced, Why: why})
 }
 
@@ -176,7 +174,7 @@ func (e *engine) housekeeping() {
 	}
 	if t := time.Now(); t.Sub(e.beatAt) >= 10*time.Second {
 		e.beatAt = t
-		if err := e.cfg.Journal.Beat(); err != nil && e.journal == nil {
+		if err := e.cfg.Journal.Beat(); err != nil && e.ring.Problem() == nil {
 			e.tell(Notice{At: t, Text: fmt.Sprintf("the owner file cannot be written: %v", err)})
 		}
 	}

@@ -40,20 +40,35 @@ func (a *agent) report(m hosts.Message) {
 		}
 		a.tell(sched.HostRefused{Host: name, Msg: m})
 	case *hosts.Probed:
-		for i := range m.Jobs {
-			j := &m.Jobs[i]
-			j.Slot, j.Why = saneSlot(j.Slot), cut(j.Why)
-			if j.Outcome != nil {
-				saneOutcome(j.Outcome)
-			} else if j.Answer == hosts.HasExited || j.Answer > hosts.Dead {
-				j.Answer = hosts.Unknown
-			}
-		}
+		saneProbed(m.Jobs)
 		a.tell(sched.AttemptsProbed{Host: name, Msg: m})
+	case *hosts.Listed:
+		saneProbed(m.Jobs)
+		m.Why = cut(m.Why)
+		a.tell(sched.HostListed{Host: name, Msg: m})
+	case *hosts.Looked:
+		for i := range m.Jobs {
+			m.Jobs[i].Slot = saneSlot(m.Jobs[i].Slot)
+			saneOutcome(&m.Jobs[i].Outcome)
+		}
+		m.Why, m.Beat = cut(m.Why), cut(m.Beat)
+		a.tell(sched.HostLooked{Via: name, Msg: m})
 	case *hosts.Trouble:
 		a.noticeOf(m.Attempt.Job, cut(m.Text))
 	case *hosts.Chunk:
 		a.chunk(m)
+	}
+}
+
+func saneProbed(ps []hosts.ProbedJob) {
+	for i := range ps {
+		j := &ps[i]
+		j.Slot, j.Why = saneSlot(j.Slot), cut(j.Why)
+		if j.Outcome != nil {
+			saneOutcome(j.Outcome)
+		} else if j.Answer == hosts.HasExited || j.Answer > hosts.Dead {
+			j.Answer = hosts.Unknown
+		}
 	}
 }
 

@@ -59,7 +59,8 @@ var rooms = map[string][]string{
 	"hosts/helper/remote": {"hosts", "jobs", "hosts/helper/wire"},
 	"hosts/hosttest":      {"hosts", "jobs"},
 	"dispatch/sched":      {"jobs", "hosts"},
-	"dispatch":            {"dispatch/sched", "jobs", "jobs/results", "hosts"},
+	"dispatch/ring":       {"dispatch/sched", "hosts", "jobs"},
+	"dispatch":            {"dispatch/ring", "dispatch/sched", "jobs", "jobs/results", "hosts"},
 }
 
 // DESIGN 4: the import rules are tests.
