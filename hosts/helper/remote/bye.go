@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/attempts"
 )
 
 // leaveTime is how long supervisors have to leave at the end of a run.
@@ -170,7 +171,7 @@ func (h *helper) dismissAll() {
 
 // removeSpool removes this host's directory and, if it was the last one, the run's.
 func (h *helper) removeSpool() {
-	within(filesTime, func() { os.Remove(BeatFile(h.dir, h.cfg.Host)) })
+	within(filesTime, func() { os.Remove(attempts.BeatFile(h.dir, h.cfg.Host)) })
 	if names, err := h.spool.list(dirDone); err == nil && len(names) > 0 {
 		h.trouble(jobs.AttemptID{}, fmt.Sprintf("%d outcomes could not be written to %s; they are kept in %s",
 			len(names), h.dir, h.spool.path(dirDone)))

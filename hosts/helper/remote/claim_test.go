@@ -13,6 +13,7 @@ import (
 
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/attempts"
 )
 
 // P2: the second claim loses, on a local and on a network file system; there a
@@ -25,9 +26,9 @@ func TestClaim(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer unix.Close(fd)
-		mine := claim{run: "r", attempt: jobs.AttemptID{Job: 1, N: 1}, host: "a", by: holder{1, 2, 3}, boot: "b", at: 4}
+		mine := attempts.Claim{Run: "r", Attempt: jobs.AttemptID{Job: 1, N: 1}, Host: "a", By: holder{1, 2, 3}.String(), Boot: "b", At: 4}
 		other := mine
-		other.host = "c"
+		other.Host = "c"
 		if err := makeClaim(fd, network, &mine); err != nil {
 			t.Fatalf("network %v: %v", network, err)
 		}
@@ -41,13 +42,13 @@ func TestClaim(t *testing.T) {
 			t.Fatal(err)
 		}
 		b, _ := os.ReadFile(filepath.Join(dir, "1.1.claim"))
-		if c, err := parseClaim(b); err != nil || !c.tombstone || c.host != "a" {
+		if c, err := attempts.ParseClaim(b); err != nil || !c.Tombstone || c.Host != "a" {
 			t.Errorf("network %v: buried claim %q, %v", network, b, err)
 		}
 		if names, _ := os.ReadDir(dir); len(names) != 1 {
 			t.Errorf("network %v: %v is left", network, names)
 		}
-		res, err := reserve(fd, mine.attempt, network)
+		res, err := reserve(fd, mine.Attempt, network)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -63,10 +64,10 @@ func TestProbeOfFiles(t *testing.T) {
 	w := newWorld(t)
 	f := w.start(w.open())
 	id := attemptID(t, "1.1")
-	mine := claim{run: w.run, attempt: id, host: "melon1", by: holder{1, 1 << 22, 3}, boot: bootID(), at: 4}
+	mine := attempts.Claim{Run: w.run, Attempt: id, Host: "melon1", By: holder{1, 1 << 22, 3}.String(), Boot: bootID(), At: 4}
 	rebooted, elsewhere := mine, mine
-	rebooted.boot = "another"
-	elsewhere.host = "melon2"
+	rebooted.Boot = "another"
+	elsewhere.Host = "melon2"
 	good := jobs.EncodeSentinel(w.run, id, "melon1", 1, jobs.Outcome{Exit: 3, Started: 1, Ended: 2})
 	bad := append([]byte(nil), good...)
 	bad[20] ^= 1
@@ -77,12 +78,12 @@ func TestProbeOfFiles(t *testing.T) {
 		want     hosts.Answer
 		why      string
 	}{
-		{"sentinel", mine.append(nil), good, hosts.HasExited, ""},
-		{"no sentinel, supervisor gone", mine.append(nil), nil, hosts.Dead, "supervisor died"},
-		{"damaged sentinel", mine.append(nil), bad, hosts.Dead, "damaged"},
-		{"empty sentinel", mine.append(nil), []byte{}, hosts.Dead, "damaged"},
-		{"rebooted", rebooted.append(nil), nil, hosts.Dead, "rebooted"},
-		{"another host's", elsewhere.append(nil), nil, hosts.Unknown, "melon2"},
+		{"sentinel", mine.Append(nil), good, hosts.HasExited, ""},
+		{"no sentinel, supervisor gone", mine.Append(nil), nil, hosts.Dead, "supervisor died"},
+		{"damaged sentinel", mine.Append(nil), bad, hosts.Dead, "damaged"},
+		{"empty sentinel", mine.Append(nil), []byte{}, hosts.Dead, "damaged"},
+		{"rebooted", rebooted.Append(nil), nil, hosts.Dead, "rebooted"},
+		{"another host's", elsewhere.Append(nil), nil, hosts.Unknown, "melon2"},
 		{"empty claim", []byte{}, nil, hosts.Dead, ""},
 	} {
 		os.RemoveAll(filepath.Dir(w.file("1.1", jobs.FileClaim)))
@@ -135,7 +136,7 @@ func TestBeatFile(t *testing.T) {
 	}
 	w := &watch{slot: &slot{ctl: ctl, cfg: &slotConfig{Dir: dir, Host: "melon1", Boot: "b"}}}
 	read := func() string {
-		b, err := os.ReadFile(BeatFile(dir, "melon1"))
+		b, err := os.ReadFile(attempts.BeatFile(dir, "melon1"))
 		if err != nil {
 			t.Fatal(err)
 		}

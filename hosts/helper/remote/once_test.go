@@ -11,6 +11,7 @@ import (
 
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/attempts"
 )
 
 // P2: a launch repeated at once, after the end, and through a second helper
@@ -133,7 +134,7 @@ func TestTombstone(t *testing.T) {
 	if p := f.probe("5.1"); p.Answer != hosts.NeverStarted {
 		t.Fatalf("answer %v, want never started", p.Answer)
 	}
-	if c, err := parseClaim([]byte(w.content("5.1", jobs.FileClaim))); err != nil || !c.tombstone {
+	if c, err := attempts.ParseClaim([]byte(w.content("5.1", jobs.FileClaim))); err != nil || !c.Tombstone {
 		t.Errorf("claim %+v, %v: want a tombstone", c, err)
 	}
 	f.launch(job("5.1", "echo ran"))

@@ -79,23 +79,6 @@ func FuzzReport(f *testing.F) {
 	})
 }
 
-func FuzzClaim(f *testing.F) {
-	c := claim{run: "uid", attempt: jobs.AttemptID{Job: 1, N: 1}, host: "h", by: holder{1, 2, 3}, boot: "b", at: 4}
-	f.Add(c.append(nil))
-	c.tombstone = true
-	f.Add(c.append(nil))
-	f.Add([]byte("dcs-claim 1 \n"))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		c, err := parseClaim(b)
-		if err != nil {
-			return
-		}
-		if again, err := parseClaim(c.append(nil)); err != nil || again != c {
-			t.Errorf("%+v became %+v, %v", c, again, err)
-		}
-	})
-}
-
 func FuzzStat(f *testing.F) {
 	f.Add([]byte("1234 (a) b) (c) S 1 1234 1230 0 -1 4194560 1 2 3 4 10 20 30 40 20 0 1 0 777 8"))
 	f.Add([]byte("1 ()"))

@@ -12,6 +12,7 @@ import (
 
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/attempts"
 )
 
 // probe answers what is known of attempts.
@@ -116,12 +117,12 @@ func (h *helper) examine(id jobs.AttemptID, job pgroup) hosts.ProbedJob {
 
 // bodies decides about an attempt that was claimed, is held by nobody, and has
 // no sentinel: it is dead once nothing of it is left.
-func (h *helper) bodies(p hosts.ProbedJob, c claim, torn bool, job pgroup) hosts.ProbedJob {
+func (h *helper) bodies(p hosts.ProbedJob, c attempts.Claim, torn bool, job pgroup) hosts.ProbedJob {
 	switch {
-	case c.host != "" && c.host != h.cfg.Host:
-		p.Why = "it was claimed by host " + c.host
+	case c.Host != "" && c.Host != h.cfg.Host:
+		p.Why = "it was claimed by host " + c.Host
 		return p
-	case c.boot != "" && c.boot != h.cfg.Boot:
+	case c.Boot != "" && c.Boot != h.cfg.Boot:
 		p.Answer, p.Why = hosts.Dead, "the host was rebooted while it ran"
 		return p
 	}
@@ -179,15 +180,15 @@ func lastLineOf(path string) string {
 
 // readClaim reads the claim, or makes it as a tombstone if there is none: then
 // the attempt can never start. Dead here means: claimed by somebody.
-func (h *helper) readClaim(id jobs.AttemptID) (c claim, a hosts.Answer, err error) {
+func (h *helper) readClaim(id jobs.AttemptID) (c attempts.Claim, a hosts.Answer, err error) {
 	path := jobs.AttemptFile(h.dir, id, jobs.FileClaim)
 	for range 2 {
 		b, err := os.ReadFile(path)
 		if err == nil {
-			if c, err = parseClaim(b); err != nil {
-				return claim{}, hosts.Dead, nil // cut short: its maker died before it started anything, or the machine did
+			if c, err = attempts.ParseClaim(b); err != nil {
+				return attempts.Claim{}, hosts.Dead, nil // cut short: its maker died before it started anything, or the machine did
 			}
-			if c.tombstone {
+			if c.Tombstone {
 				return c, hosts.NeverStarted, nil
 			}
 			return c, hosts.Dead, nil
@@ -216,8 +217,8 @@ func (h *helper) tombstone(id jobs.AttemptID) error {
 	}
 	defer unix.Close(fd)
 	self, _ := readProc(os.Getpid())
-	return makeClaim(fd, h.cfg.Network, &claim{
-		tombstone: true, run: h.cfg.Run, attempt: id, host: h.cfg.Host,
-		by: holder{0, self.pid, self.start}, boot: h.cfg.Boot, at: wall(),
+	return makeClaim(fd, h.cfg.Network, &attempts.Claim{
+		Tombstone: true, Run: h.cfg.Run, Attempt: id, Host: h.cfg.Host,
+		By: holder{0, self.pid, self.start}.String(), Boot: h.cfg.Boot, At: wall(),
 	})
 }

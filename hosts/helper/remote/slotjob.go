@@ -15,13 +15,14 @@ import (
 
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/attempts"
 )
 
 // attempt is the job at hand: its files, from the claim to the sentinel.
 type attempt struct {
 	id      jobs.AttemptID
 	taken   string // name in taken/
-	claim   claim
+	claim   attempts.Claim
 	out     int // descriptors; -1: not open
 	err     int
 	reserve int
@@ -92,7 +93,7 @@ func (s *slot) readSpec(a *attempt) (*hosts.LaunchJob, error) {
 // prepare makes the claim and the files. On error nothing was started and
 // nothing will be.
 func (s *slot) prepare(a *attempt) (dir int, err error) {
-	a.claim = claim{run: s.cfg.Run, attempt: a.id, host: s.cfg.Host, by: s.by, boot: s.cfg.Boot, at: wall()}
+	a.claim = attempts.Claim{Run: s.cfg.Run, Attempt: a.id, Host: s.cfg.Host, By: s.by.String(), Boot: s.cfg.Boot, At: wall()}
 	for try := 0; ; try++ {
 		if dir, err = s.shard(a.id.Job); err != nil {
 			return dir, err

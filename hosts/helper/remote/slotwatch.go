@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/attempts"
 )
 
 // beatEvery is how often a host's beat file is touched while it runs jobs.
@@ -203,14 +203,9 @@ func (w *watch) touch() {
 	if now-was < int64(beatEvery*9/10) || !last.CompareAndSwap(was, now) {
 		return
 	}
-	path := BeatFile(w.slot.cfg.Dir, w.slot.cfg.Host)
+	path := attempts.BeatFile(w.slot.cfg.Dir, w.slot.cfg.Host)
 	fd, err := openat(unix.AT_FDCWD, path, unix.O_WRONLY|unix.O_CREAT, 0o600)
 	if err == nil {
 		finish(fd, fmt.Appendf(nil, "%019d %s\n", wall(), w.slot.cfg.Boot))
 	}
 }
-
-// BeatFile is the file that a host's supervisors rewrite every 10 s while they
-// run jobs that last: wall clock in nanoseconds, a blank, the boot id. dir is the
-// directory that holds attempts/.
-func BeatFile(dir, host string) string { return filepath.Join(dir, "attempts", "beat."+host) }

@@ -1,0 +1,360 @@
+package attempts_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/attempts"
+	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/rundir/disktest"
+)
+
+const run = "abcdefghijkl"
+
+// place is a directory that holds attempts/.
+type place struct {
+	t   *testing.T
+	dir string
+}
+
+func newPlace(t *testing.T) place {
+	t.Helper()
+	return place{t, t.TempDir()}
+}
+
+func (p place) path(id jobs.AttemptID, f jobs.File) string {
+	p.t.Helper()
+	path := jobs.AttemptFile(p.dir, id, f)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		p.t.Fatal(err)
+	}
+	return path
+}
+
+func (p place) put(id jobs.AttemptID, f jobs.File, content []byte) {
+	p.t.Helper()
+	if err := os.WriteFile(p.path(id, f), content, 0o600); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p place) claim(id jobs.AttemptID, host string, tombstone bool) attempts.Claim {
+	c := attempts.Claim{Tombstone: tombstone, Run: run, Attempt: id, Host: host, By: "3.4711.88123", Boot: "b", At: 5}
+	p.put(id, jobs.FileClaim, c.Append(nil))
+	return c
+}
+
+func (p place) exit(id jobs.AttemptID, host string, o jobs.Outcome) {
+	p.put(id, jobs.FileExit, jobs.EncodeSentinel(run, id, host, 2, o))
+}
+
+func at(job, n int) jobs.AttemptID { return jobs.AttemptID{Job: jobs.ID(job), N: n} }
+
+// disk counts listings and opened names.
+type disk struct {
+	rundir.Disk
+	listed []string
+	opened []string
+}
+
+func (d *disk) Names(dir string) ([]string, error) {
+	d.listed = append(d.listed, filepath.Base(dir))
+	return d.Disk.Names(dir)
+}
+
+func (d *disk) OpenFile(path string, flag int, perm os.FileMode) (rundir.File, error) {
+	d.opened = append(d.opened, filepath.Base(path))
+	if flag&(os.O_WRONLY|os.O_RDWR|os.O_CREATE|os.O_TRUNC) != 0 {
+		return nil, fmt.Errorf("%s is opened to be written", path)
+	}
+	return d.Disk.OpenFile(path, flag, perm)
+}
+
+// X2, DESIGN 5: outcomes of an unreachable host are found by listing each shard
+// once and opening only what the listing showed.
+func TestLook(t *testing.T) {
+	p := newPlace(t)
+	p.exit(at(17, 2), "melon4", jobs.Outcome{Exit: 3, Started: 1, Ended: 2})
+	p.put(at(17, 2), jobs.FileErr, []byte("first\nlast words\n\n"))
+	p.exit(at(18, 1), "melon5", jobs.Outcome{Started: 1, Ended: 2})
+	p.claim(at(19, 1), "melon4", false)
+	p.exit(at(2500, 1), "melon4", jobs.Outcome{Signal: "SIGKILL", Started: 1, Ended: 2})
+	d := &disk{Disk: rundir.OS}
+	got, err := attempts.Look(d, p.dir, run, []jobs.AttemptID{at(17, 2), at(17, 3), at(18, 1), at(19, 1), at(2500, 1), at(5000, 1)})
+	if err != nil || len(got) != 3 {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	if f := got[0]; f.Attempt != at(17, 2) || f.Host != "melon4" || f.Slot != 2 || f.Outcome.Exit != 3 || f.Outcome.LastLine != "last words" {
+		t.Errorf("%+v", f)
+	}
+	if f := got[1]; f.Host != "melon5" || !f.Outcome.OK() {
+		t.Errorf("%+v", f)
+	}
+	if f := got[2]; f.Outcome.Signal != "SIGKILL" {
+		t.Errorf("%+v", f)
+	}
+	if want := []string{"attempts", "000", "002"}; !slices.Equal(d.listed, want) {
+		t.Errorf("listed %v, want %v", d.listed, want)
+	}
+	if want := []string{"17.2.exit", "17.2.err", "18.1.exit", "2500.1.exit"}; !slices.Equal(d.opened, want) {
+		t.Errorf("opened %v, want %v", d.opened, want)
+	}
+}
+
+// Promise 3: whatever a job puts in the place of its sentinel, it is not found,
+// does not stop the others from being found, and nobody waits for it.
+func TestLookAtDamage(t *testing.T) {
+	good := jobs.EncodeSentinel(run, at(1, 1), "h", 1, jobs.Outcome{})
+	for name, put := range map[string]func(path string) error{
+		"empty":    func(path string) error { return os.WriteFile(path, nil, 0o600) },
+		"cut":      func(path string) error { return os.WriteFile(path, good[:300], 0o600) },
+		"reserved": func(path string) error { return os.WriteFile(path, make([]byte, len(good)), 0o600) },
+		"longer":   func(path string) error { return os.WriteFile(path, append(good[:len(good):len(good)], 'x'), 0o600) },
+		"another's": func(path string) error {
+			return os.WriteFile(path, jobs.EncodeSentinel(run, at(1, 2), "h", 1, jobs.Outcome{}), 0o600)
+		},
+		"other run": func(path string) error {
+			return os.WriteFile(path, jobs.EncodeSentinel("other", at(1, 1), "h", 1, jobs.Outcome{}), 0o600)
+		},
+		"huge":       func(path string) error { return os.Truncate(path, 1<<50) },
+		"pipe":       func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"link":       func(path string) error { return os.Symlink("/dev/zero", path) },
+		"to a whole": func(path string) error { return os.Symlink("whole", path) },
+		"loop":       func(path string) error { return os.Symlink(filepath.Base(path), path) },
+		"directory":  func(path string) error { return os.Mkdir(path, 0o700) },
+	} {
+		p := newPlace(t)
+		p.exit(at(2, 1), "h", jobs.Outcome{})
+		path := p.path(at(1, 1), jobs.FileExit)
+		if err := os.WriteFile(filepath.Join(filepath.Dir(path), "whole"), good, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if name == "huge" {
+			p.put(at(1, 1), jobs.FileExit, good)
+		}
+		if err := put(path); err != nil && name != "huge" { // not every file system has room for such a hole
+			t.Fatalf("%s: %v", name, err)
+		} else if err != nil {
+			continue
+		}
+		got, err := attempts.Look(rundir.OS, p.dir, run, []jobs.AttemptID{at(1, 1), at(2, 1)})
+		if err != nil || len(got) != 1 || got[0].Attempt != at(2, 1) {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+}
+
+// DESIGN 1 (3), every byte: a sentinel cut at any byte or with any bit flipped is
+// never found.
+func TestLookAtEveryByte(t *testing.T) {
+	p := newPlace(t)
+	id := at(1, 1)
+	whole := jobs.EncodeSentinel(run, id, "h", 1, jobs.Outcome{})
+	try := func(what string, i int, b []byte) {
+		t.Helper()
+		p.put(id, jobs.FileExit, b)
+		if got, err := attempts.Look(rundir.OS, p.dir, run, []jobs.AttemptID{id}); len(got) > 0 || err != nil {
+			t.Errorf("%s %d: %+v, %v", what, i, got, err)
+		}
+	}
+	for i := range whole {
+		try("cut at", i, whole[:i])
+		b := slices.Clone(whole)
+		b[i] ^= 1 << (i % 8)
+		try("flipped in", i, b)
+	}
+}
+
+// Issue 3, point 6: any one operation that fails is said, and never turns into
+// another answer; the other attempts are found all the same.
+func TestFaults(t *testing.T) {
+	p := newPlace(t)
+	p.exit(at(1, 1), "h", jobs.Outcome{Exit: 1})
+	p.put(at(1, 1), jobs.FileErr, []byte("text\n"))
+	p.claim(at(1, 1), "h", false)
+	p.claim(at(1500, 1), "h", true)
+	ids := []jobs.AttemptID{at(1, 1), at(1500, 1)}
+	for _, errno := range []syscall.Errno{syscall.EIO, syscall.ESTALE, syscall.EACCES, syscall.EINTR} {
+		said := 0
+		for n := 1; ; n++ {
+			d := &disktest.Disk{}
+			d.FailAt(n, errno, false)
+			got, err := attempts.Look(d, p.dir, run, ids)
+			if d.Failed == "" {
+				break
+			}
+			if err != nil {
+				said++
+			}
+			if err != nil && !errors.Is(err, errno) {
+				t.Errorf("%v at %s: %v", errno, d.Failed, err)
+			}
+			for _, f := range got {
+				if f.Attempt != at(1, 1) || f.Outcome.Exit != 1 {
+					t.Errorf("%v at %s: %+v", errno, d.Failed, f)
+				}
+			}
+			if len(got) == 0 && err == nil {
+				t.Errorf("%v at %s: nothing is found and nothing is said", errno, d.Failed)
+			}
+		}
+		if said < 5 {
+			t.Errorf("%v: only %d failures were said", errno, said)
+		}
+	}
+}
+
+// DESIGN 6: claims and sentinels alone are enough to rebuild the outcome.
+func TestEach(t *testing.T) {
+	p := newPlace(t)
+	mine := p.claim(at(3, 1), "melon1", false)
+	p.exit(at(3, 1), "melon1", jobs.Outcome{Exit: 7})
+	p.claim(at(3, 2), "melon2", false)
+	p.claim(at(10, 1), "melon3", true)
+	p.put(at(11, 1), jobs.FileClaim, nil)
+	other := attempts.Claim{Run: "another", Attempt: at(12, 1), Host: "x", By: "1.2.3", Boot: "b", At: 1}
+	p.put(at(12, 1), jobs.FileClaim, other.Append(nil))
+	p.exit(at(1_000_001, 1), "melon4", jobs.Outcome{}) // its claim was removed
+	p.claim(at(2001, 4), "melon1", false)
+	p.put(at(2001, 4), jobs.FileExit, []byte("damaged"))
+	p.put(at(2002, 1), jobs.FileExit, []byte("damaged"))
+	p.put(at(7, 1), jobs.FileOut, []byte("output only"))
+	p.put(at(8, 1), jobs.File("claim.44.1.1"), []byte("on its way"))
+	for _, odd := range []string{"0", "00", "abc", "-01", "0001"} {
+		if err := os.MkdirAll(filepath.Join(p.dir, "attempts", odd), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(p.dir, "attempts", odd, "9.1.claim"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []string
+	d := &disk{Disk: rundir.OS}
+	err := attempts.Each(d, p.dir, run, func(f attempts.Fate) error {
+		got = append(got, fmt.Sprintf("%s %d %s", f.Attempt, f.State, f.Host))
+		if f.Attempt == at(3, 1) && (f.Claim != mine || f.Outcome.Exit != 7 || f.Slot != 2) {
+			t.Errorf("%+v", f)
+		}
+		return nil
+	})
+	want := []string{
+		fmt.Sprintf("3.1 %d melon1", attempts.Finished), fmt.Sprintf("3.2 %d melon2", attempts.Claimed),
+		fmt.Sprintf("10.1 %d melon3", attempts.NeverStarts), fmt.Sprintf("11.1 %d ", attempts.Unreadable),
+		fmt.Sprintf("12.1 %d ", attempts.Unreadable), fmt.Sprintf("2001.4 %d melon1", attempts.Claimed),
+		fmt.Sprintf("1000001.1 %d melon4", attempts.Finished),
+	}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v\n got %v\nwant %v", err, got, want)
+	}
+	if f, err := attempts.Of(rundir.OS, p.dir, run, at(3, 1)); err != nil || f.State != attempts.Finished || f.Claim != mine {
+		t.Errorf("of one: %+v, %v", f, err)
+	}
+	if f, err := attempts.Of(rundir.OS, p.dir, run, at(99, 1)); err != nil || f.State != attempts.Nothing {
+		t.Errorf("of none: %+v, %v", f, err)
+	}
+	got = nil
+	stop := errors.New("enough")
+	err = attempts.Claims(rundir.OS, p.dir, run, func(f attempts.Fate) error {
+		got = append(got, fmt.Sprintf("%s %d", f.Attempt, f.State))
+		if f.Attempt == at(11, 1) {
+			return stop
+		}
+		return nil
+	})
+	want = []string{fmt.Sprintf("3.1 %d", attempts.Claimed), fmt.Sprintf("3.2 %d", attempts.Claimed),
+		fmt.Sprintf("10.1 %d", attempts.NeverStarts), fmt.Sprintf("11.1 %d", attempts.Unreadable)}
+	if err != stop || !slices.Equal(got, want) {
+		t.Errorf("claims: %v\n got %v\nwant %v", err, got, want)
+	}
+}
+
+// X2: what counts for a host is what that host wrote.
+func TestOfHost(t *testing.T) {
+	p := newPlace(t)
+	p.exit(at(1, 1), "melon4", jobs.Outcome{Exit: 3})
+	p.exit(at(2, 1), "melon5", jobs.Outcome{})
+	p.claim(at(2, 1), "melon4", false)
+	p.claim(at(3, 1), "melon4", false)
+	p.claim(at(4, 1), "melon4", true)
+	p.claim(at(5, 1), "melon5", false)
+	p.put(at(6, 1), jobs.FileClaim, nil)
+	if err := os.WriteFile(attempts.BeatFile(p.dir, "melon4"), []byte("17 b\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var ids []jobs.AttemptID
+	for i := 1; i <= 7; i++ {
+		ids = append(ids, at(i, 1))
+	}
+	s, err := attempts.OfHost(rundir.OS, p.dir, run, "melon4", ids)
+	if err != nil || len(s.Finished) != 1 || s.Finished[0].Attempt != at(1, 1) || s.Finished[0].Outcome.Exit != 3 {
+		t.Errorf("finished: %+v, %v", s.Finished, err)
+	}
+	if !slices.Equal(s.Claimed, []jobs.AttemptID{at(3, 1)}) || s.Beat != "17 b" {
+		t.Errorf("claimed %v, beat %q", s.Claimed, s.Beat)
+	}
+}
+
+// DESIGN 7: the beat file of a host that cannot be asked, if it is shown.
+func TestBeat(t *testing.T) {
+	p := newPlace(t)
+	if s, err := attempts.Beat(rundir.OS, p.dir, "melon4"); s != "" || err != nil {
+		t.Errorf("without a directory: %q, %v", s, err)
+	}
+	p.path(at(1, 1), jobs.FileExit)
+	d := &disk{Disk: rundir.OS}
+	if s, err := attempts.Beat(d, p.dir, "melon4"); s != "" || err != nil || len(d.opened) > 0 {
+		t.Errorf("without a file: %q, %v, opened %v", s, err, d.opened)
+	}
+	for text, want := range map[string]string{"0000000000000000017 boot\n": "0000000000000000017 boot", strings.Repeat("x", 1000): strings.Repeat("x", 128)} {
+		if err := os.WriteFile(attempts.BeatFile(p.dir, "melon4"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if s, err := attempts.Beat(rundir.OS, p.dir, "melon4"); s != want || err != nil {
+			t.Errorf("%q, %v", s, err)
+		}
+	}
+}
+
+func FuzzClaim(f *testing.F) {
+	c := attempts.Claim{Run: "uid", Attempt: at(1, 1), Host: "h", By: "1.2.3", Boot: "b", At: 4}
+	f.Add(c.Append(nil))
+	c.Tombstone = true
+	f.Add(c.Append(nil))
+	f.Add([]byte("dcs-claim 1 \n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		c, err := attempts.ParseClaim(b)
+		if err != nil {
+			if !errors.Is(err, attempts.ErrClaim) {
+				t.Error(err)
+			}
+			return
+		}
+		if again, err := attempts.ParseClaim(c.Append(nil)); err != nil || again != c {
+			t.Errorf("%+v became %+v, %v", c, again, err)
+		}
+	})
+}
+
+// A claim that is cut anywhere says nothing.
+func TestClaimCut(t *testing.T) {
+	c := attempts.Claim{Run: "uid", Attempt: at(17, 2), Host: "h", By: "1.2.3", Boot: "b", At: 4}
+	whole := c.Append(nil)
+	for i := range whole {
+		if _, err := attempts.ParseClaim(whole[:i]); !errors.Is(err, attempts.ErrClaim) {
+			t.Errorf("cut at %d: %v", i, err)
+		}
+	}
+	for _, by := range []string{"", "1.2", "1.2.3.4", "1.-2.3", "a.b.c"} {
+		c.By = by
+		if _, err := attempts.ParseClaim(c.Append(nil)); err == nil {
+			t.Errorf("by %q is accepted", by)
+		}
+	}
+}

@@ -1,0 +1,96 @@
+package attempts
+
+import (
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/rundir"
+)
+
+// State is what the files of an attempt say of it.
+type State uint8
+
+// The states. Only NeverStarts and Finished are for ever: another look may show
+// more than Nothing, Claimed or Unreadable did.
+const (
+	Nothing     State = iota // neither claim nor sentinel is shown: it proves nothing
+	Claimed                  // it was started, or was about to be
+	Unreadable               // there is a claim, but it says nothing, and no sentinel does
+	NeverStarts              // a tombstone
+	Finished                 // a whole sentinel
+)
+
+// Fate is what is known of an attempt from its files alone.
+type Fate struct {
+	Attempt jobs.AttemptID
+	State   State
+	Claim   Claim  // zero unless a whole claim of this run and attempt is there
+	Host    string // whose it is, by its sentinel or else its claim; "" if neither says it
+	Slot    int    // Finished
+	Outcome jobs.Outcome
+}
+
+// Of returns what is known of one attempt below dir.
+func Of(d rundir.Disk, dir, run string, id jobs.AttemptID) (Fate, error) {
+	l := list(d, dir)
+	return l.fate(run, id), l.errs.err()
+}
+
+// Each calls each for every attempt that has a claim or a sentinel below dir,
+// shard by shard, in order: all that is needed to rebuild the outcome of a run
+// whose journal is lost. It stops at an error of each, which it returns; else the
+// error says why something may have been missed.
+func Each(d rundir.Disk, dir, run string, each func(Fate) error) error {
+	l := list(d, dir)
+	for _, shard := range l.allShards() {
+		for _, id := range l.with(shard, jobs.FileClaim, jobs.FileExit) {
+			if f := l.fate(run, id); f.State != Nothing {
+				if err := each(f); err != nil {
+					return err
+				}
+			}
+		}
+		delete(l.shards, shard) // a run may have a thousand of them
+	}
+	return l.errs.err()
+}
+
+// Claims is Each without the outcomes, and without reading sentinels: the state
+// is Claimed, NeverStarts or Unreadable.
+func Claims(d rundir.Disk, dir, run string, each func(Fate) error) error {
+	l := list(d, dir)
+	for _, shard := range l.allShards() {
+		for _, id := range l.with(shard, jobs.FileClaim) {
+			if err := each(l.claim(run, id)); err != nil {
+				return err
+			}
+		}
+		delete(l.shards, shard)
+	}
+	return l.errs.err()
+}
+
+func (l *listing) fate(run string, id jobs.AttemptID) Fate {
+	f := Fate{Attempt: id}
+	if l.shows(id, jobs.FileClaim) {
+		f = l.claim(run, id)
+	}
+	// A sentinel outweighs any claim: it is checksummed, and jobs can damage both.
+	if found, ok := l.sentinel(run, id); ok {
+		f.State, f.Host, f.Slot, f.Outcome = Finished, found.Host, found.Slot, found.Outcome
+	}
+	return f
+}
+
+// claim reads a claim that was listed. One of another run or attempt is as good
+// as none that can be read.
+func (l *listing) claim(run string, id jobs.AttemptID) Fate {
+	f := Fate{Attempt: id, State: Unreadable}
+	c, err := ParseClaim(l.read(jobs.AttemptFile(l.dir, id, jobs.FileClaim), maxClaim, false))
+	if err != nil || c.Run != run || c.Attempt != id {
+		return f
+	}
+	f.State, f.Claim, f.Host = Claimed, c, c.Host
+	if c.Tombstone {
+		f.State = NeverStarts
+	}
+	return f
+}

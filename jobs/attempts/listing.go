@@ -1,0 +1,166 @@
+package attempts
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/rundir"
+)
+
+// listing is what the directory of attempts showed: the shards, and what was
+// read of each.
+type listing struct {
+	d      rundir.Disk
+	dir    string // holds attempts/
+	top    map[string]bool
+	errs   troubles
+	shards map[string]map[string]bool
+}
+
+// list reads the names in dir/attempts. One that does not exist shows nothing.
+func list(d rundir.Disk, dir string) *listing {
+	l := &listing{d: d, dir: dir, shards: map[string]map[string]bool{}}
+	l.top = l.names(filepath.Join(dir, "attempts"))
+	return l
+}
+
+func (l *listing) names(dir string) map[string]bool {
+	names, err := l.d.Names(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		l.errs.add(err)
+	}
+	set := make(map[string]bool, len(names)) // what came before an error counts
+	for _, n := range names {
+		set[n] = true
+	}
+	return set
+}
+
+// shard returns the names in a shard's directory, which it lists once.
+func (l *listing) shard(name string) map[string]bool {
+	if names, done := l.shards[name]; done {
+		return names
+	}
+	var names map[string]bool
+	if l.top[name] {
+		names = l.names(filepath.Join(l.dir, "attempts", name))
+	}
+	l.shards[name] = names
+	return names
+}
+
+// allShards returns the names of all shards, in the order of their jobs.
+func (l *listing) allShards() []string {
+	var out []string
+	for n := range l.top {
+		if i, err := strconv.Atoi(n); err == nil && i >= 0 && jobs.ShardDir(jobs.ID(i*1000)) == n {
+			out = append(out, n)
+		}
+	}
+	slices.SortFunc(out, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b)) })
+	return out
+}
+
+// with returns the attempts of a shard of which it showed a file of one of these
+// kinds, in order.
+func (l *listing) with(shard string, kinds ...jobs.File) []jobs.AttemptID {
+	seen := map[jobs.AttemptID]bool{}
+	for n := range l.shard(shard) {
+		name, kind, ok := cutLast(n)
+		id, err := jobs.ParseAttemptID(name)
+		if ok && err == nil && slices.Contains(kinds, jobs.File(kind)) && jobs.ShardDir(id.Job) == shard {
+			seen[id] = true
+		}
+	}
+	ids := make([]jobs.AttemptID, 0, len(seen))
+	for id := range seen {
+		ids = append(ids, id)
+	}
+	slices.SortFunc(ids, func(a, b jobs.AttemptID) int { return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.N, b.N)) })
+	return ids
+}
+
+func cutLast(s string) (before, after string, ok bool) {
+	i := strings.LastIndexByte(s, '.')
+	if i < 0 {
+		return s, "", false
+	}
+	return s[:i], s[i+1:], true
+}
+
+// shows says whether a file of the attempt was listed.
+func (l *listing) shows(id jobs.AttemptID, f jobs.File) bool {
+	return l.shard(jobs.ShardDir(id.Job))[id.String()+"."+string(f)]
+}
+
+// read returns the first or, with tail, the last n bytes of a file that was
+// listed. It has nothing of what is no ordinary file: a job may have put a pipe
+// there on which a reader would wait for ever, or a link to anything.
+func (l *listing) read(path string, n int, tail bool) []byte {
+	b, err := l.tryRead(path, n, tail)
+	switch {
+	case err == nil:
+		return b
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ELOOP), errors.Is(err, syscall.ENXIO),
+		errors.Is(err, syscall.EISDIR), errors.Is(err, syscall.ESPIPE):
+	default:
+		l.errs.add(err)
+	}
+	return nil
+}
+
+func (l *listing) tryRead(path string, n int, tail bool) ([]byte, error) {
+	f, err := l.d.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	size, err := f.Size()
+	if err != nil {
+		return nil, err
+	}
+	b := make([]byte, min(size, int64(n)))
+	var from int64
+	if tail {
+		from = size - int64(len(b))
+	}
+	k, err := f.ReadAt(b, from)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	return b[:k], nil
+}
+
+// troubles keeps the first of many errors.
+type troubles struct {
+	first error
+	more  int
+}
+
+func (t *troubles) add(err error) {
+	if t.first == nil {
+		t.first = err
+	} else {
+		t.more++
+	}
+}
+
+func (t *troubles) err() error {
+	switch {
+	case t.first == nil:
+		return nil
+	case t.more > 0:
+		return fmt.Errorf("reading the directory of attempts: %w (and %d more)", t.first, t.more)
+	}
+	return fmt.Errorf("reading the directory of attempts: %w", t.first)
+}

@@ -1,0 +1,56 @@
+package attempts
+
+import (
+	"path/filepath"
+	"strings"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/rundir"
+)
+
+// Seen is what the directory shows of one host's attempts.
+type Seen struct {
+	Finished []Found          // a whole sentinel that this host wrote
+	Claimed  []jobs.AttemptID // a claim of this host, and no whole sentinel of anybody
+	Beat     string           // as Beat gives it
+}
+
+// OfHost is Look and Beat together, for attempts that are with one host: what
+// another host wrote does not count. Errors are as of Look.
+func OfHost(d rundir.Disk, dir, run, host string, ids []jobs.AttemptID) (Seen, error) {
+	l := list(d, dir)
+	s := Seen{Beat: l.beat(host)}
+	for _, id := range ids {
+		switch f := l.fate(run, id); {
+		case f.Host != host:
+		case f.State == Finished:
+			s.Finished = append(s.Finished, Found{id, host, f.Slot, f.Outcome})
+		case f.State == Claimed:
+			s.Claimed = append(s.Claimed, id)
+		}
+	}
+	return s, l.errs.err()
+}
+
+// BeatFile is the file that a host's supervisors rewrite every 10 s while they
+// run jobs that last: wall clock in nanoseconds, a blank, the boot id. dir is the
+// directory that holds attempts/.
+func BeatFile(dir, host string) string { return filepath.Join(dir, "attempts", "beat."+host) }
+
+// maxBeat is how much of a beat file is looked at, in bytes.
+const maxBeat = 128
+
+// Beat returns the content of a host's beat file, without its newline, if the
+// directory shows one, else "". That it changes is what counts.
+func Beat(d rundir.Disk, dir, host string) (string, error) {
+	l := list(d, dir)
+	return l.beat(host), l.errs.err()
+}
+
+func (l *listing) beat(host string) string {
+	path := BeatFile(l.dir, host)
+	if !l.top[filepath.Base(path)] {
+		return ""
+	}
+	return strings.TrimSuffix(string(l.read(path, maxBeat, false)), "\n")
+}
