@@ -1,15 +1,13 @@
 package e2e
 
 import (
-	"bytes"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -21,6 +19,12 @@ import (
 var program string
 
 func TestMain(m *testing.M) {
+	become() // the part of another process, if this one was started for that
+	flag.Parse()
+	// These tests wait much and compute little: more at once than there are cores.
+	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
+		f.Value.Set("6")
+	}
 	dir, err := os.MkdirTemp("", "dcs-e2e-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -108,7 +112,7 @@ func (l *lab) do(args ...string) ended {
 type process struct {
 	l   *lab
 	cmd *exec.Cmd
-	out bytes.Buffer
+	out lockedBuffer
 	err lockedBuffer
 }
 
@@ -167,55 +171,4 @@ func (l *lab) count(pattern string) int {
 		l.t.Fatal(err)
 	}
 	return len(m)
-}
-
-// nothingLeft fails the test when a process that names the lab's run in its
-// environment or arguments is still alive (promise 4). Helpers leave a moment
-// after their dispatcher, so it waits for that.
-func (l *lab) nothingLeft() {
-	l.t.Helper()
-	var left []string
-	for range 500 {
-		if left = l.ours(); len(left) == 0 {
-			return
-		}
-		time.Sleep(20 * time.Millisecond) // a poll for the end of processes that are not our children
-	}
-	l.t.Errorf("left behind: %s", strings.Join(left, "; "))
-	for _, p := range left {
-		pid, _ := strconv.Atoi(strings.Fields(p)[0])
-		syscall.Kill(pid, syscall.SIGKILL)
-	}
-}
-
-// ours lists processes of the lab's runs, as "PID command".
-func (l *lab) ours() []string {
-	uid := l.uid()
-	if uid == "" {
-		return nil
-	}
-	var found []string
-	dirs, _ := filepath.Glob("/proc/[0-9]*")
-	for _, d := range dirs {
-		cmd, _ := os.ReadFile(d + "/cmdline")
-		env, _ := os.ReadFile(d + "/environ")
-		if bytes.Contains(cmd, []byte(uid)) || bytes.Contains(env, []byte(uid)) {
-			found = append(found, filepath.Base(d)+" "+strings.ReplaceAll(string(cmd), "\x00", " "))
-		}
-	}
-	return found
-}
-
-// uid reads the uid of the lab's run, "" before there is one.
-func (l *lab) uid() string {
-	b, err := os.ReadFile(l.path("run/run.toml"))
-	if err != nil {
-		return ""
-	}
-	for line := range strings.Lines(string(b)) {
-		if k, v, ok := strings.Cut(line, "="); ok && strings.EqualFold(strings.TrimSpace(k), "uid") {
-			return strings.Trim(strings.TrimSpace(v), `"'`)
-		}
-	}
-	return ""
 }

@@ -1,0 +1,163 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// result is what these tests read of a line of --json.
+type result struct {
+	Job   int
+	UID   string
+	State string
+	Host  string
+	Round int
+	Seq   int
+}
+
+// whole returns the results of the whole lines of an output: a killed program
+// may have left half a line.
+func (l *lab) whole(out string) []result {
+	l.t.Helper()
+	var rs []result
+	for text := range strings.Lines(out) {
+		if !strings.HasSuffix(text, "\n") {
+			break
+		}
+		var r result
+		if err := json.Unmarshal([]byte(text), &r); err != nil {
+			l.t.Fatalf("%v: %q", err, text)
+		}
+		rs = append(rs, r)
+	}
+	return rs
+}
+
+// accounted holds a run of n jobs that is over to the promises of DESIGN 1, by
+// what anybody can see: the results, what its dispatchers printed one after the
+// other (shown, one output a dispatcher), and the files that the jobs wrote.
+//
+//   - each job has one result, numbered 1 to n without a gap;
+//   - no number was ever shown for another job or state, and every result was
+//     shown to somebody (at least once);
+//   - each job ran once: what was running was adopted, nothing was started again.
+func (l *lab) accounted(run string, n int, shown ...string) {
+	l.t.Helper()
+	e := l.do("results", "--json", run)
+	if e.code != 0 {
+		l.t.Fatalf("results: exit %d\n%s", e.code, e.err)
+	}
+	final := l.whole(e.out)
+	if len(final) != n {
+		l.t.Errorf("%d results of %d jobs", len(final), n)
+	}
+	jobs := map[int]bool{}
+	for i, r := range final {
+		if r.Seq != i+1 {
+			l.t.Errorf("result %d has number %d", i+1, r.Seq)
+		}
+		if jobs[r.Job] {
+			l.t.Errorf("job %d has two results", r.Job)
+		}
+		jobs[r.Job] = true
+		if r.State != "succeeded" {
+			l.t.Errorf("job %d: %s", r.Job, r.State)
+		}
+	}
+	if len(shown) > 0 {
+		l.shownRight(final, shown)
+	}
+	l.onceEach(n)
+	status := l.do("status", "--json", run)
+	var s struct {
+		Ended bool
+		Owner *string
+	}
+	if err := json.Unmarshal([]byte(status.out), &s); err != nil || !s.Ended || s.Owner != nil {
+		l.t.Errorf("status of a run that is over: %v: %s%s", err, status.out, status.err)
+	}
+}
+
+// shownRight compares what dispatchers printed with the final results.
+func (l *lab) shownRight(final []result, shown []string) {
+	l.t.Helper()
+	had := make([]bool, len(final)+1)
+	for life, out := range shown {
+		for _, r := range l.whole(out) {
+			switch {
+			case r.Seq < 1 || r.Seq > len(final):
+				l.t.Errorf("dispatcher %d showed result %d of job %d, which there is not", life+1, r.Seq, r.Job)
+			case r != final[r.Seq-1]:
+				l.t.Errorf("dispatcher %d showed %+v, in the end it is %+v", life+1, r, final[r.Seq-1])
+			default:
+				had[r.Seq] = true
+			}
+		}
+	}
+	for seq, ok := range had[1:] {
+		if !ok {
+			l.t.Errorf("result %d was shown to nobody", seq+1)
+		}
+	}
+}
+
+// onceEach checks by the files of the jobs themselves that each ran exactly once.
+func (l *lab) onceEach(n int) {
+	l.t.Helper()
+	for id := 1; id <= n; id++ {
+		b, err := os.ReadFile(l.path(fmt.Sprintf("ran/%d", id)))
+		if err != nil {
+			l.t.Errorf("job %d never ran", id)
+		} else if got := strings.Fields(string(b)); len(got) != 1 {
+			l.t.Errorf("job %d ran as attempts %v", id, got)
+		}
+	}
+}
+
+// fact is what these tests read of a line of the journal, with code of their own.
+type fact struct {
+	K     string
+	H     string
+	J, N  int
+	Seq   int
+	Epoch int
+	Why   string
+}
+
+// journal reads the whole lines of all files of a run's journal.
+func (l *lab) journal(run string) []fact {
+	l.t.Helper()
+	files, err := filepath.Glob(filepath.Join(run, "journal/*.jsonl"))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	slices.Sort(files)
+	var facts []fact
+	for _, file := range files {
+		for text := range strings.Lines(l.read(file)) {
+			_, body, _ := strings.Cut(text, " ")
+			var f fact
+			if !strings.HasSuffix(text, "\n") || json.Unmarshal([]byte(body), &f) != nil {
+				continue
+			}
+			facts = append(facts, f)
+		}
+	}
+	return facts
+}
+
+// facts counts the facts of a kind.
+func (l *lab) facts(run, kind string) int {
+	l.t.Helper()
+	n := 0
+	for _, f := range l.journal(run) {
+		if f.K == kind {
+			n++
+		}
+	}
+	return n
+}
