@@ -234,10 +234,12 @@ type ProbedJob struct {
 
 // Looked answers a Look.
 type Looked struct {
-	Host string
-	Jobs []ExitedJob // those whose whole sentinel is there; of the others nothing is known
-	Beat string      // content of the host's beat file: that it changes is what counts; "" if none is shown
-	Why  string      // why the directory could not be read in whole; "" if it could
+	Host  string
+	Jobs  []ExitedJob      // those whose whole sentinel is there
+	Runs  []jobs.AttemptID // those without one that the host has claimed: they have started, or are just about to
+	Never []jobs.AttemptID // those with a tombstone: they will never start. Of the others nothing is known.
+	Beat  string           // content of the host's beat file: that it changes is what counts; "" if none is shown
+	Why   string           // why the directory could not be read in whole; "" if it could
 }
 
 // Listed answers a List: what a Probe would find of each attempt.

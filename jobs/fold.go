@@ -118,6 +118,9 @@ func (t *Table) launch(j *Job, r *Record) error {
 	if j.State.Terminal() {
 		return fmt.Errorf("job %d is %s and cannot be launched", r.Job, j.State)
 	}
+	if t.Damaged && t.relaunch(j, r) {
+		return nil
+	}
 	if r.N != len(j.Attempts)+1 {
 		return fmt.Errorf("attempt %s does not follow %d earlier ones", r.Attempt(), len(j.Attempts))
 	}
@@ -125,6 +128,34 @@ func (t *Table) launch(j *Job, r *Record) error {
 	j.Retry = 0
 	t.set(j, Running)
 	return nil
+}
+
+// maxGap bounds the numbers of attempts that a record may leave out after damage.
+const maxGap = 1000
+
+// relaunch fits a launch into a table from which records are missing: numbers may
+// be left out, which get a place without a host, and such a place may be filled
+// when its host is found.
+func (t *Table) relaunch(j *Job, r *Record) bool {
+	n := len(j.Attempts)
+	if r.N < 1 || r.N > n+maxGap || r.Host == "" {
+		return false
+	}
+	if r.N <= n {
+		a := j.Attempts[r.N-1]
+		if a.Host != "" || a.State != AttemptLost {
+			return false
+		}
+		*a = Attempt{ID: a.ID, Host: r.Host, Launched: r.At, Round: j.Round}
+		j.Retry = 0
+		t.set(j, Running)
+		return true
+	}
+	for k := n + 1; k < r.N; k++ {
+		j.Attempts = append(j.Attempts, &Attempt{ID: AttemptID{r.Job, k}, Launched: r.At, Round: j.Round, State: AttemptLost,
+			Reason: "no record of it is left"})
+	}
+	return false
 }
 
 // running notes that an attempt has started. One that was given up as lost may

@@ -9,7 +9,7 @@ import (
 // unknown fate until their hosts answer a Probe, jobs that wait are queued. With
 // an empty table it only asks for the connections.
 func (c *Core) begin() {
-	c.begun = true
+	c.begun, c.beganAt = true, c.now.Wall
 	c.anyUp = c.now.Mono
 	for _, h := range c.hosts {
 		h.seen, h.heard, h.cutAt, h.away = c.now.Mono, c.now.Mono, c.now.Mono, c.now.Mono
@@ -31,8 +31,8 @@ func (c *Core) begin() {
 				h.count(f)
 			case a.State == jobs.AttemptLost:
 				// Proved dead or only given up? The host knows.
-				if h := c.byName[a.Host]; h != nil {
-					c.goesAstray(h, a.ID)
+				if a.Host != "" {
+					c.goesAstray(c.hostOf(a.Host), a.ID)
 				}
 			}
 		}
@@ -46,6 +46,7 @@ func (c *Core) begin() {
 			c.enqueue(id)
 		}
 	}
+	c.startReconciling()
 }
 
 // hostOf finds the host of an open attempt. One that has left the inventory is

@@ -59,6 +59,7 @@ func (c *Core) hostUp(e HostUp) {
 	h.seen = c.now.Mono
 	if !h.doubted() {
 		h.state, h.reason, h.heard = Up, "", c.now.Mono
+		h.looks.back()
 		c.backFromOutage(h)
 	}
 	h.others, h.excess, h.peak = 0, 0, 0
@@ -73,6 +74,7 @@ func (c *Core) hostUp(e HostUp) {
 		c.say(h.spec.Name, 0, "%s is up", h.spec.Name)
 	}
 	c.probeAll(h)
+	c.list(h)
 	c.queue.capacityChanged()
 }
 

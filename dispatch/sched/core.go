@@ -21,6 +21,7 @@ type Config struct {
 	HaltFailures  int           // drain after so many failed jobs; 0: never
 	HaltPercent   float64       // … or after this share of failed among finished ones, 0 to 100; 0: never
 	GiveUp        time.Duration // finish when no host could be used for so long; 0: 10 min
+	Found         []Found       // what the run directory's files tell of attempts; only after damage to the journal
 	BackoffCap    time.Duration // longest pause between connection attempts (B1); 0: 1 min
 }
 
@@ -42,22 +43,26 @@ type Core struct {
 	queue   queue
 	after   dependencies
 	sweep   sweep
+	asked   []*asking // requests not carried out yet, in order
 	times   runTimes
 
-	begun      bool
-	last       bool // no more jobs will be submitted
-	paused     bool
-	drain      string // why nothing more is launched; "": not draining
-	stopped    bool
-	finished   bool
-	fenced     bool
-	busy       int           // slots of all open attempts, for MaxSlots
-	anyUp      time.Duration // when a host was last usable, for GiveUp
-	balanceAt  time.Duration // look again for buffered jobs that another host could start
-	stallSaid  time.Duration // when a stall of ours was last told; 0: never
-	outages    int           // shared outages so far
-	clearUntil time.Duration // the end waits for word of lost attempts; 0: not at the end
-	halt       halt
+	begun       bool
+	beganAt     jobs.Stamp
+	last        bool // no more jobs will be submitted
+	paused      bool
+	drain       string // why nothing more is launched; "": not draining
+	stopped     bool
+	finished    bool
+	fenced      bool
+	busy        int           // slots of all open attempts, for MaxSlots
+	anyUp       time.Duration // when a host was last usable, for GiveUp
+	reconcileBy time.Duration // until when launching waits for the hosts' lists; 0: it does not (reconcile.go)
+	gap         bool          // attempts of unknown numbers may be about
+	balanceAt   time.Duration // look again for buffered jobs that another host could start
+	stallSaid   time.Duration // when a stall of ours was last told; 0: never
+	outages     int           // shared outages so far
+	clearUntil  time.Duration // the end waits for word of lost attempts; 0: not at the end
+	halt        halt
 
 	// Defects counts records that did not fit the table. It stays 0; a test that
 	// sees anything else has found a defect of this package.
@@ -67,6 +72,7 @@ type Core struct {
 	now     Time
 	records []jobs.Record
 	finish  []Order
+	looking []Order   // looks at the shared directory
 	settled []jobs.ID // became terminal, their dependents not yet looked at
 	holding bool      // emit leaves queued jobs in held until release
 	held    []jobs.ID
@@ -115,7 +121,7 @@ func (c *Core) Table() *jobs.Table { return c.table }
 func (c *Core) Step(now Time, ev Event) (records []jobs.Record, orders []Order) {
 	now.Mono = max(now.Mono, c.now.Mono) // time never goes back in here
 	gap := now.Mono - c.now.Mono
-	c.now, c.records, c.finish = now, nil, nil
+	c.now, c.records, c.finish, c.looking = now, nil, nil, nil
 	switch {
 	case !c.begun:
 		c.begin()
@@ -130,7 +136,7 @@ func (c *Core) Step(now Time, ev Event) (records []jobs.Record, orders []Order) 
 	c.place()
 	c.settle()
 	c.end()
-	return c.records, append(c.collect(), c.finish...)
+	return c.records, append(append(c.collect(), c.looking...), c.finish...)
 }
 
 func (c *Core) handle(ev Event) {
@@ -165,8 +171,14 @@ func (c *Core) handle(ev Event) {
 		}
 	case AttemptsProbed:
 		c.probed(e)
+	case HostLooked:
+		c.looked(e)
+	case HostListed:
+		c.listed(e)
 	case Cancel:
 		c.cancel(e)
+	case Request:
+		c.ask(e)
 	case Requeue:
 		c.requeue(e.Jobs)
 	case SetPriority:

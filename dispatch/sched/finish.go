@@ -14,7 +14,7 @@ func (c *Core) end() {
 		c.conclude(Fenced, "another dispatcher owns the run now")
 		return
 	}
-	if c.finished || c.stopped {
+	if c.finished || c.stopped || len(c.asked) > 0 {
 		return
 	}
 	left := c.table.Unfinished()
@@ -98,7 +98,7 @@ func (c *Core) whyNoHosts() string {
 // hosts did not come back or did not say.
 func (c *Core) leftBehind() string {
 	var parts []string
-	for _, h := range c.hosts {
+	for _, h := range c.everyHost() {
 		if len(h.missing) == 0 {
 			continue
 		}

@@ -123,7 +123,7 @@ func otherOpen(j *jobs.Job, n int) bool {
 // launch records an attempt and hands it to the host at the end of the step.
 func (c *Core) launch(id jobs.ID, h *host) {
 	j := c.table.Job(id)
-	a := jobs.AttemptID{Job: id, N: len(j.Attempts) + 1}
+	a := jobs.AttemptID{Job: id, N: c.nextNumber(j)}
 	c.emit(jobs.Record{Kind: jobs.KindLaunching, Job: id, N: a.N, Host: h.spec.Name})
 	f := c.fly(h, a, j.Spec)
 	f.gpus = h.takeGPUs(f.wantGPUs)

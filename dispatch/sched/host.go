@@ -30,6 +30,7 @@ type host struct {
 	outage   int           // the shared outage it went away in (outage.go); 0: none
 	grace    time.Duration // until when it may follow those that are back from there
 	reason   string        // why it is not up
+	looks    looks         // what the shared directory shows of it while it is away (look.go)
 	hello    *hosts.Hello
 	beat     hosts.Beat
 	lied     bool   // it spoke of another host's attempts; said once
@@ -40,6 +41,8 @@ type host struct {
 	missing []jobs.AttemptID // given up as lost; the host may know better
 	again   []jobs.AttemptID // answered "unknown"
 	probeAt time.Duration
+	listed  bool          // it has said all that it has of the run (reconcile.go)
+	listAt  time.Duration // when to ask for that again; 0: not
 	oddAt   time.Duration // since when it says that it has fewer attempts than we think; 0: it does not
 
 	// Capacity (slots.go).

@@ -13,12 +13,16 @@ const leaseMargin = 2 * time.Second
 
 // giveUpLost gives up the attempts of hosts that have been silent for too long
 // (D6, DESIGN 7). Nobody is charged. Attempts stay where they are when their job
-// says so, or when more than half of all hosts went silent together: then it is
+// says so, while the host's beat file moves, or when more than half of all hosts went silent together: then it is
 // our network that is gone, and nothing is gained elsewhere.
 func (c *Core) giveUpLost() {
 	for _, h := range c.everyHost() {
 		if h.linked || !h.known && h.open == 0 || c.now.Mono < h.lostAt() {
 			continue
+		}
+		breathes := c.breathes(h)
+		if breathes {
+			c.waitsFor(h)
 		}
 		if h.state == Suspect || h.state == Connecting || h.state == BackingOff {
 			if h.state = Lost; h.idx >= 0 {
@@ -39,7 +43,7 @@ func (c *Core) giveUpLost() {
 		wait = wait || c.now.Mono < h.grace
 		for f, next := h.head, (*flight)(nil); f != nil; f = next {
 			next = f.next
-			if c.mayLose(h, f, wait) {
+			if c.mayLose(h, f, wait, breathes) {
 				c.lose(f, "its host "+h.spec.Name+" is lost: "+h.reason)
 			}
 		}
@@ -74,15 +78,18 @@ func (c *Core) leased(h *host) string {
 	return fmt.Sprintf("; %s handed to it that may still start there %s lease has run out, in %s", count(n, "job"), verb, short(left))
 }
 
-func (c *Core) mayLose(h *host, f *flight, wait bool) bool {
+func (c *Core) mayLose(h *host, f *flight, wait, breathes bool) bool {
 	if !f.started && c.now.Mono < c.leaseEnd(h) {
 		return false // it could still start there
 	}
 	j := c.table.Job(f.id.Job)
-	if j.State.Terminal() || c.cancelled(f.id.Job) || h.idx < 0 {
+	if j.State.Terminal() || c.cancelled(f.id.Job) {
 		return true
 	}
-	return !wait && c.onLost(j) != jobs.OnLostWait
+	if f.started && breathes {
+		return false
+	}
+	return h.idx < 0 || !wait && c.onLost(j) != jobs.OnLostWait
 }
 
 func (c *Core) onLost(j *jobs.Job) jobs.OnLost {
@@ -115,7 +122,7 @@ func (c *Core) lose(f *flight, why string) {
 		r.Reason = "its host or its supervisor died under it for the third time: " + why
 	}
 	c.land(f)
-	if h.idx >= 0 && !f.proved {
+	if !f.proved {
 		c.goesAstray(h, f.id)
 	}
 	c.emit(r)

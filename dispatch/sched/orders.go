@@ -7,6 +7,7 @@ import "dcs-tui/jobs"
 type outbox struct {
 	disconnect, connect bool
 	limit               bool
+	list                bool
 	probe               []jobs.AttemptID
 	kill                []Kill
 	withdraw            []jobs.AttemptID
@@ -31,6 +32,9 @@ func (c *Core) collect() []Order {
 			none := o.limit && h.limit == 0
 			if none { // or some of what is to come back could start before it is told
 				orders = append(orders, SetLimit{h.spec.Name, 0})
+			}
+			if o.list {
+				orders = append(orders, List{h.spec.Name})
 			}
 			if len(o.probe) > 0 {
 				orders = append(orders, Probe{h.spec.Name, o.probe})

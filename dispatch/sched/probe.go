@@ -48,51 +48,57 @@ func (c *Core) tidyAgain(h *host) {
 
 func (c *Core) probed(e AttemptsProbed) {
 	h := c.byName[e.Host]
+	if h == nil || h.idx < 0 {
+		return
+	}
 	for i := range e.Msg.Jobs {
 		p := &e.Msg.Jobs[i]
-		a := c.table.Attempt(p.Attempt)
-		if a == nil || h == nil || h.idx < 0 || a.Host != e.Host {
-			continue
+		if a := c.table.Attempt(p.Attempt); a != nil && a.Host == e.Host {
+			c.probedOne(h, p)
 		}
-		f := c.flights[p.Attempt]
-		switch p.Answer {
-		case hosts.Unknown:
-			if h.linked && (f != nil || a.State == jobs.AttemptLost) {
-				if len(h.again) > 2*(h.open+len(h.missing)) {
-					c.tidyAgain(h)
-				}
-				h.again = append(h.again, p.Attempt)
-				h.probeAt = c.now.Mono + probeEvery
+	}
+}
+
+// probedOne takes in what became of an attempt of the host's.
+func (c *Core) probedOne(h *host, p *hosts.ProbedJob) {
+	a, f := c.table.Attempt(p.Attempt), c.flights[p.Attempt]
+	switch p.Answer {
+	case hosts.Unknown:
+		if h.linked && (f != nil || a.State == jobs.AttemptLost) {
+			if len(h.again) > 2*(h.open+len(h.missing)) {
+				c.tidyAgain(h)
 			}
-		case hosts.Buffered:
-			if f == nil {
-				h.kill(p.Attempt, "its job has a result or another attempt")
-			} else {
-				c.killIfUnwanted(f)
-				if h.draining || h.quiet || c.drain != "" {
-					h.withdraw(f)
-				}
-			}
-		case hosts.IsRunning:
-			c.started(p.Attempt, p.Slot, p.Started)
-			if f != nil {
-				c.killIfUnwanted(f)
-			}
-		case hosts.HasExited:
-			if p.Outcome != nil {
-				c.ended(p.Attempt, p.Slot, p.Outcome)
-			}
-		case hosts.NeverStarted:
-			c.neverStarted(p.Attempt, reasonOr(p.Why, "it never started there"))
-		case hosts.Dead:
-			if f == nil {
-				c.forget(p.Attempt)
-				continue
-			}
-			c.started(p.Attempt, p.Slot, p.Started) // only what had claimed its start can be proved dead
-			f.proved = true
-			c.lose(f, "it died on "+e.Host+" without a result: "+reasonOr(p.Why, "its process is gone"))
+			h.again = append(h.again, p.Attempt)
+			h.probeAt = c.now.Mono + probeEvery
 		}
+	case hosts.Buffered:
+		if f == nil {
+			h.kill(p.Attempt, "its job has a result or another attempt")
+		} else {
+			c.killIfUnwanted(f)
+			if h.draining || h.quiet || c.drain != "" {
+				h.withdraw(f)
+			}
+		}
+	case hosts.IsRunning:
+		c.started(p.Attempt, p.Slot, p.Started)
+		if f != nil {
+			c.killIfUnwanted(f)
+		}
+	case hosts.HasExited:
+		if p.Outcome != nil {
+			c.ended(p.Attempt, p.Slot, p.Outcome)
+		}
+	case hosts.NeverStarted:
+		c.neverStarted(p.Attempt, reasonOr(p.Why, "it never started there"))
+	case hosts.Dead:
+		if f == nil {
+			c.forget(p.Attempt)
+			return
+		}
+		c.started(p.Attempt, p.Slot, p.Started) // only what had claimed its start can be proved dead
+		f.proved = true
+		c.lose(f, "it died on "+h.spec.Name+" without a result: "+reasonOr(p.Why, "its process is gone"))
 	}
 }
 

@@ -28,6 +28,9 @@ func (c *Core) stalled(gap time.Duration) {
 		if h.oddAt > 0 {
 			h.oddAt += shift
 		}
+		if h.looks.movedAt > 0 {
+			h.looks.movedAt += shift
+		}
 		if h.grace > 0 {
 			h.grace += shift
 		}

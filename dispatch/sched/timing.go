@@ -10,9 +10,13 @@ func (c *Core) passTime() {
 	c.watchLinks()
 	c.wakeHosts()
 	c.keepQuiet()
+	c.relist()
+	c.reconcile()
+	c.lookAround()
 	c.giveUpLost()
 	c.wake()
 	c.cancelSome()
+	c.carryOut()
 	c.refuseUnsatisfiable()
 	for _, h := range c.hosts {
 		if h.answers() {
@@ -45,9 +49,12 @@ func (c *Core) Next() (time.Duration, bool) {
 			if soon(h.lostAt()); h.open > 0 {
 				soon(c.leaseEnd(h))
 			}
+			soon(h.looks.at)
+			soon(h.looks.movedAt + beatFresh)
 		}
 		soon(h.retryAt)
 		soon(h.probeAt)
+		soon(h.listAt)
 		if h.rest.resting {
 			soon(h.rest.until)
 		}
@@ -60,8 +67,9 @@ func (c *Core) Next() (time.Duration, bool) {
 	}
 	soon(c.now.Mono + TickEvery) // or the gap would pass for a stall
 	soon(c.balanceAt)
+	soon(c.reconcileBy)
 	soon(c.clearUntil)
-	if c.sweep.pending() {
+	if c.sweep.pending() || len(c.asked) > 0 {
 		soon(c.now.Mono + 1)
 	}
 	for _, cl := range c.queue.list {

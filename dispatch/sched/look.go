@@ -1,0 +1,144 @@
+package sched
+
+import (
+	"time"
+
+	"dcs-tui/jobs"
+)
+
+// A host that cannot be asked is read through the shared directory (X2): sentinels
+// there are results like any, a claim shows that an attempt has started, and a beat
+// file that changes shows that the host lives and that only the way to it is gone.
+// It is looked at through this machine's own mount, or through another host that
+// has the same directory.
+
+const (
+	lookFirst = 5 * time.Second  // after the link was cut: most come back at once
+	lookEvery = 10 * time.Second // as often as supervisors touch their beat file
+	lookLate  = time.Minute      // when it has been away for longer than lookLong
+	lookLong  = 10 * time.Minute
+	// beatFresh is how long a change of the beat file counts: three of its beats, and
+	// what another machine's cache may add.
+	beatFresh = 45 * time.Second
+)
+
+// looks is what the core knows of an absent host through the shared directory.
+type looks struct {
+	at      time.Duration // when to look next; 0: not planned
+	asked   string        // who was asked last: a host, or "" for our own mount
+	waiting bool          // for the answer
+	beat    string        // content of the beat file as last seen over this absence
+	movedAt time.Duration // when a change of it was last seen; 0: none was
+	told    bool          // that the host's jobs go on
+}
+
+// breathes says that the host, though away, was seen to write its beat file lately.
+func (c *Core) breathes(h *host) bool {
+	return !h.linked && h.looks.movedAt > 0 && c.now.Mono-h.looks.movedAt < beatFresh
+}
+
+// lookAround asks for a look at every host that is away and has something of ours.
+func (c *Core) lookAround() {
+	for _, h := range c.everyHost() {
+		l := &h.looks
+		if h.linked || h.open == 0 && len(h.missing) == 0 || c.stopped || c.fenced {
+			l.at = 0
+			continue
+		}
+		if l.at == 0 {
+			l.at = h.cutAt + lookFirst
+		}
+		if c.now.Mono < l.at {
+			continue
+		}
+		every := lookEvery
+		if c.now.Mono-h.cutAt > lookLong {
+			every = lookLate
+		}
+		l.at = c.now.Mono + every
+		c.look(h)
+	}
+}
+
+// look asks about everything of ours that may be on the host.
+func (c *Core) look(h *host) {
+	via, ok := c.eyes(h)
+	if !ok {
+		return
+	}
+	ids := make([]jobs.AttemptID, 0, h.open+len(h.missing))
+	for f := h.head; f != nil; f = f.next {
+		ids = append(ids, f.id)
+	}
+	ids = append(ids, h.missing...)
+	h.looks.asked, h.looks.waiting = via, true
+	c.looking = append(c.looking, Look{Host: h.spec.Name, Via: via, Attempts: ids})
+}
+
+// eyes chooses who looks: our own mount unless it is known that the host does not
+// share the run directory, or the mount did not answer last time; else a host
+// with the same directory, another one each time.
+func (c *Core) eyes(h *host) (via string, ok bool) {
+	l := &h.looks
+	own := h.hello == nil || h.hello.Shared
+	if own && (l.asked != "" || !l.waiting) {
+		return "", true
+	}
+	from := 0
+	if o := c.byName[l.asked]; o != nil && o.idx >= 0 {
+		from = o.idx + 1
+	}
+	for i := range c.hosts {
+		o := c.hosts[(from+i)%len(c.hosts)]
+		if o != h && o.answers() && (h.hello == nil || o.hello.Dir == h.hello.Dir) {
+			return o.spec.Name, true
+		}
+	}
+	return "", own
+}
+
+// looked takes in what the shared directory shows of a host that is away.
+func (c *Core) looked(e HostLooked) {
+	h := c.byName[e.Msg.Host]
+	if h == nil || h.linked || !h.looks.waiting || h.looks.asked != e.Via {
+		return // it answers for itself, or nobody asked
+	}
+	l := &h.looks
+	l.waiting = false
+	name := h.spec.Name
+	for i := range e.Msg.Jobs {
+		x := &e.Msg.Jobs[i]
+		if a := c.table.Attempt(x.Attempt); a == nil || a.Host != name || !a.State.Open() && a.State != jobs.AttemptLost {
+			continue
+		}
+		c.say(name, x.Attempt.Job, "%s cannot be reached; how %s ended was read from the shared directory", name, x.Attempt)
+		c.ended(x.Attempt, x.Slot, &x.Outcome)
+	}
+	for _, id := range e.Msg.Never {
+		if a := c.table.Attempt(id); a != nil && a.Host == name {
+			c.neverStarted(id, "the shared directory shows that it never started there")
+		}
+	}
+	for _, id := range e.Msg.Runs {
+		if f := c.flights[id]; f != nil && f.h == h && !f.started {
+			c.started(id, 0, 0)
+		}
+	}
+	if b := e.Msg.Beat; b != "" {
+		if l.beat != "" && l.beat != b {
+			l.movedAt = c.now.Mono
+		}
+		l.beat = b
+	}
+}
+
+// back forgets what was seen during an absence.
+func (l *looks) back() { *l = looks{} }
+
+// waitsFor says of a host that is past its time that its jobs go on there.
+func (c *Core) waitsFor(h *host) {
+	if !h.looks.told {
+		h.looks.told = true
+		c.say(h.spec.Name, 0, "%s cannot be reached, but its beat file on the shared directory moves: its jobs go on and are waited for", h.spec.Name)
+	}
+}

@@ -1,0 +1,138 @@
+package sched
+
+import (
+	"time"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
+
+// After damage to the journal (Table.Damaged) there may be attempts that no record
+// tells of. Claims and sentinels do: every host is asked for all that it has of the
+// run before anything is launched, or a job whose record is lost would run twice.
+
+// reconcileTime is how long launching waits for the hosts' lists. A host that has
+// not answered by then is treated as one that is lost: its attempts may turn up later.
+const reconcileTime = 90 * time.Second
+
+// numberGap is left free in the numbers of a job's attempts where a host with
+// attempts of unknown numbers has not answered: a number is never used twice.
+const numberGap = 10
+
+// mostNumbers bounds the attempts of one job that a host may tell of.
+const mostNumbers = 1000
+
+// Found is an attempt that the files of the run directory tell of (X1): given to New
+// when records may be missing.
+type Found struct {
+	Host string
+	hosts.ProbedJob
+}
+
+// startReconciling is called at the beginning of a run whose journal was damaged.
+func (c *Core) startReconciling() {
+	if !c.table.Damaged {
+		return
+	}
+	c.reconcileBy = c.now.Mono + reconcileTime
+	c.say("", 0, "the journal is damaged: nothing is launched until the hosts have said what they have of this run, for %s at most", short(reconcileTime))
+	for i := range c.cfg.Found {
+		f := &c.cfg.Found[i]
+		c.found(c.hostOf(f.Host), &f.ProbedJob)
+	}
+}
+
+// reconcile sees whether launching may begin.
+func (c *Core) reconcile() {
+	if c.reconcileBy == 0 {
+		return
+	}
+	all := true
+	for _, h := range c.hosts {
+		all = all && (h.listed || h.state == Disabled)
+	}
+	if !all && c.now.Mono < c.reconcileBy {
+		return
+	}
+	c.reconcileBy = 0
+	c.gap = !all
+	word := "every host has said what it has of this run"
+	if !all {
+		word = "not every host has said what it has of this run"
+	}
+	c.say("", 0, "%s; launching begins", word)
+}
+
+// list asks a host that has just answered for its list.
+func (c *Core) list(h *host) {
+	if c.table.Damaged {
+		h.listed, h.out.list = false, true
+	}
+}
+
+// listed takes in a piece of a host's list.
+func (c *Core) listed(e HostListed) {
+	h := c.byName[e.Host]
+	if h == nil || h.idx < 0 || !h.linked {
+		return
+	}
+	for i := range e.Msg.Jobs {
+		c.found(h, &e.Msg.Jobs[i])
+	}
+	if !e.Msg.Last {
+		return
+	}
+	if h.listed = e.Msg.Why == ""; !h.listed {
+		c.say(h.spec.Name, 0, "%s could not say all that it has of this run: %s", h.spec.Name, e.Msg.Why)
+		h.listAt = c.now.Mono + probeEvery
+	}
+}
+
+// relist asks again hosts whose list was not whole.
+func (c *Core) relist() {
+	for _, h := range c.hosts {
+		if h.linked && h.listAt > 0 && c.now.Mono >= h.listAt {
+			h.listAt, h.out.list = 0, true
+		}
+	}
+}
+
+// found takes in what a host has of an attempt. One that the table does not know
+// is entered, so that the ordinary rules apply to it; one that nobody waits for is
+// ended.
+func (c *Core) found(h *host, p *hosts.ProbedJob) {
+	id := p.Attempt
+	j, a := c.table.Job(id.Job), c.table.Attempt(id)
+	switch {
+	case a != nil && a.Host == h.spec.Name:
+		c.probedOne(h, p)
+		return
+	case j == nil || id.N < 1 || id.N > len(j.Attempts)+mostNumbers:
+		return // not of this run as far as it is known, and a host's word does not change that
+	case p.Answer == hosts.Unknown || p.Answer == hosts.NeverStarted:
+		return
+	case a != nil && a.Host != "" || j.State.Terminal():
+		if p.Answer == hosts.IsRunning || p.Answer == hosts.Buffered {
+			c.say(h.spec.Name, id.Job, "attempt %s on %s is ended: the record of it is lost, and its job has a result or another attempt of that number", id, h.spec.Name)
+			h.kill(id, "its job has a result or another attempt")
+		}
+		return
+	}
+	if !c.emit(jobs.Record{Kind: jobs.KindLaunching, Job: id.Job, N: id.N, Host: h.spec.Name}) {
+		return
+	}
+	c.say(h.spec.Name, id.Job, "attempt %s on %s had no record left; it was found by its files", id, h.spec.Name)
+	f := c.fly(h, id, j.Spec)
+	h.known = true
+	h.count(f)
+	c.probedOne(h, p)
+}
+
+// nextNumber is the number of a job's next attempt.
+func (c *Core) nextNumber(j *jobs.Job) int {
+	n := len(j.Attempts)
+	if c.gap && (n == 0 || j.Attempts[n-1].Launched < c.beganAt) {
+		n += numberGap
+	}
+	return n + 1
+}

@@ -1,0 +1,122 @@
+package sched
+
+import (
+	"slices"
+
+	"dcs-tui/jobs"
+)
+
+// Request is what people asked for from outside the dispatcher, under a name. Its
+// effects and the record KindRequest, which says that the name has been taken in,
+// come out of one Step, that record last: a request that is given again after a
+// crash is either unknown and done (again, for the part that was torn off; nothing
+// of it hurts twice) or known and ignored. One of very many jobs takes several
+// Steps, during which nothing is launched.
+type Request struct {
+	Name string
+	Text string  // what was asked and by whom: an event for people; "" says nothing
+	Do   []Event // Cancel, Requeue, SetPriority … in this order; none for a request that was refused
+}
+
+func (Request) event() {}
+
+// asking is a request that is being carried out.
+type asking struct {
+	Request
+	begun bool
+	at    int // index into Do
+	next  int // index into the jobs of that event
+	did   int // open jobs (Cancel, SetPriority), terminal ones (Requeue)
+	left  int // the others, and those that do not exist
+}
+
+func (c *Core) ask(r Request) {
+	known := func(a *asking) bool { return a.Name == r.Name }
+	if r.Name == "" || c.table.Requests[r.Name] || slices.ContainsFunc(c.asked, known) {
+		return
+	}
+	c.asked = append(c.asked, &asking{Request: r})
+}
+
+// carryOut does what was asked, so much of it that a step stays bounded.
+func (c *Core) carryOut() {
+	for budget := mostAStep; len(c.asked) > 0 && budget > 0; {
+		a := c.asked[0]
+		if !a.begun && a.Text != "" {
+			c.say("", 0, "%s", a.Text)
+		}
+		a.begun = true
+		for a.at < len(a.Do) && budget > 0 {
+			budget -= c.advance(a, budget)
+		}
+		if a.at < len(a.Do) {
+			return
+		}
+		c.asked = c.asked[1:]
+		c.emit(jobs.Record{Kind: jobs.KindRequest, Reason: a.Name, Count: a.did, N: a.left})
+	}
+}
+
+// advance does at most n jobs of the present event and returns how many it did.
+func (c *Core) advance(a *asking, n int) int {
+	var ids []jobs.ID
+	switch e := a.Do[a.at].(type) {
+	case Cancel:
+		if e.All {
+			e.Jobs = make([]jobs.ID, 0, len(c.table.Jobs))
+			for i := range c.table.Jobs {
+				e.Jobs = append(e.Jobs, jobs.ID(i+1))
+			}
+			e.All = false
+			a.Do = slices.Clone(a.Do) // the caller's stays as it was
+			a.Do[a.at] = e
+		}
+		ids = part(e.Jobs, a.next, n)
+		for _, id := range ids {
+			j := c.table.Job(id)
+			a.counted(j != nil && !j.State.Terminal())
+			c.cancelJob(id, reasonOr(e.Why, "cancelled"))
+		}
+		a.forward(len(ids), len(e.Jobs))
+	case Requeue:
+		ids = part(e.Jobs, a.next, n)
+		for _, id := range ids {
+			j := c.table.Job(id)
+			a.counted(j != nil && j.State.Terminal())
+		}
+		c.requeue(ids)
+		a.forward(len(ids), len(e.Jobs))
+	case SetPriority:
+		ids = part(e.Jobs, a.next, n)
+		for _, id := range ids {
+			j := c.table.Job(id)
+			open := j != nil && !j.State.Terminal()
+			if a.counted(open); open {
+				c.setPriority(SetPriority{Jobs: []jobs.ID{id}, Priority: e.Priority})
+			}
+		}
+		a.forward(len(ids), len(e.Jobs))
+	case Request: // has no name of its own to be done once by
+		a.at++
+	default:
+		c.handle(e)
+		a.at++
+	}
+	return max(1, len(ids))
+}
+
+func part(ids []jobs.ID, from, n int) []jobs.ID { return ids[from:min(len(ids), from+n)] }
+
+func (a *asking) counted(did bool) {
+	if did {
+		a.did++
+	} else {
+		a.left++
+	}
+}
+
+func (a *asking) forward(n, of int) {
+	if a.next += n; a.next >= of {
+		a.at, a.next = a.at+1, 0
+	}
+}

@@ -1,0 +1,152 @@
+package sched
+
+import (
+	"fmt"
+	"testing"
+
+	"dcs-tui/jobs"
+)
+
+// asks are the KindRequest records of the last step.
+func (s *stage) asks() string {
+	text := ""
+	for i, r := range s.records {
+		if r.Kind == jobs.KindRequest {
+			text += fmt.Sprintf("%s: %d done, %d left", r.Reason, r.Count, r.N)
+			if i != len(s.records)-1 {
+				text += ", not last"
+			}
+		}
+	}
+	return text
+}
+
+// TestRequest: what people asked for is done once, whatever is repeated, and the
+// record that says so is the last of its step (K9, promise 1).
+func TestRequest(t *testing.T) {
+	s := newStage(t, Config{Tries: 1}, box("a", 2))
+	s.up("a")
+	s.plain(6)
+	s.started("a", "1.1 2.1")
+	s.step(Pause{On: true})
+	s.ended("a", "2.1", exit1)
+	for _, c := range []struct {
+		name string
+		do   []Event
+		want string
+		then map[jobs.ID]jobs.JobState
+	}{
+		{"one", []Event{Cancel{Jobs: []jobs.ID{1, 2, 4, 99}, Why: "not wanted"}}, "one: 2 done, 2 left",
+			map[jobs.ID]jobs.JobState{1: jobs.Running, 2: jobs.Failed, 4: jobs.Cancelled}},
+		{"one", []Event{Cancel{All: true}}, "", map[jobs.ID]jobs.JobState{5: jobs.Queued}},
+		{"again", []Event{Cancel{Jobs: []jobs.ID{1, 4}}}, "again: 1 done, 1 left", nil},
+		{"back", []Event{Requeue{[]jobs.ID{2, 4, 5}}}, "back: 2 done, 1 left",
+			map[jobs.ID]jobs.JobState{2: jobs.Queued, 4: jobs.Queued}},
+		{"back", []Event{Requeue{[]jobs.ID{2}}}, "", nil},
+		{"both", []Event{SetPriority{[]jobs.ID{4, 5}, -3}, Drain{Why: "x"}}, "both: 2 done, 0 left", nil},
+		{"refused", nil, "refused: 0 done, 0 left", nil},
+		{"", []Event{Cancel{All: true}}, "", nil},
+	} {
+		s.step(Request{Name: c.name, Text: "asked", Do: c.do})
+		want(t, c.name, s.asks(), c.want)
+		for id, state := range c.then {
+			s.wantState(id, state)
+		}
+	}
+	if s.job(2).Round != 2 || s.job(4).Priority != -3 || s.c.drain == "" {
+		t.Errorf("round %d, priority %d, drain %q", s.job(2).Round, s.job(4).Priority, s.c.drain)
+	}
+	s.step(Request{Name: "all", Do: []Event{Cancel{All: true}}})
+	want(t, "all", s.asks(), "all: 5 done, 1 left") // 2 as well, whose new round is open
+}
+
+// TestRequestTorn: a crash that tore the journal off before the last record of a
+// request leaves a state in which the same request comes to the same end.
+func TestRequestTorn(t *testing.T) {
+	build := func() *stage {
+		s := newStage(t, Config{Tries: 1}, box("a", 1))
+		s.up("a")
+		s.plain(4)
+		for _, id := range []string{"1.1", "2.1", "3.1"} {
+			s.ended("a", id, exit1)
+		}
+		return s
+	}
+	request := Request{Name: "r", Do: []Event{Requeue{[]jobs.ID{1, 2, 3}}, Cancel{Jobs: []jobs.ID{4}}}}
+	whole := build()
+	before := len(whole.journal)
+	whole.step(request)
+	for n := before; n <= len(whole.journal); n++ {
+		table := &jobs.Table{Specs: whole.c.table.Specs}
+		for i := range whole.journal[:n] {
+			if err := jobs.Fold(table, &whole.journal[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s := &stage{t: t, c: New(Config{Tries: 1}, table, nil)}
+		s.step(request)
+		s.step(request)
+		if len(table.Requests) != 1 {
+			t.Errorf("after %d records: %v", n, table.Requests)
+		}
+		for id := jobs.ID(1); id <= 3; id++ {
+			if got := s.job(id).Round; got != 2 {
+				t.Errorf("after %d records: job %d is in round %d", n, id, got)
+			}
+		}
+		s.wantState(4, jobs.Cancelled)
+	}
+}
+
+// TestRequestOfMany takes several bounded steps, launches nothing meanwhile, does
+// not end the run before it is through, and is noted as done only then.
+func TestRequestOfMany(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		do   func(all []jobs.ID) Event
+	}{
+		{"cancel", func(all []jobs.ID) Event { return Cancel{Jobs: all} }},
+		{"cancel all", func([]jobs.ID) Event { return Cancel{All: true} }},
+		{"requeue", func(all []jobs.ID) Event { return Requeue{all} }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			const n = 3*mostAStep + 5
+			s := newStage(t, Config{}, box("a", 1))
+			s.plain(n)
+			ids := make([]jobs.ID, n)
+			for i := range ids {
+				ids[i] = jobs.ID(i + 1)
+			}
+			if c.name == "requeue" {
+				s.step(Cancel{All: true})
+				for s.c.sweep.pending() {
+					s.step(Tick{})
+				}
+			}
+			s.step(Request{Name: "many", Do: []Event{c.do(ids)}})
+			want(t, "not yet", s.asks(), "")
+			want(t, "launched", on(s.up("a"), "a"), "")
+			for i := 0; len(s.c.asked) > 0 && i < 10; i++ {
+				if len(s.records) > mostAStep+10 {
+					t.Fatalf("%d records in a step", len(s.records))
+				}
+				at, ok := s.c.Next()
+				if !ok || at != s.at+1 {
+					t.Fatalf("no tick is asked for")
+				}
+				s.at = at
+				s.step(Tick{})
+			}
+			if !s.c.table.Requests["many"] {
+				t.Error("it is not noted as done")
+			}
+			state, open := jobs.Cancelled, false
+			if c.name == "requeue" {
+				state, open = jobs.Queued, true
+			}
+			if got := s.c.table.Counts[state]; got < n-1 || open == s.c.finished {
+				t.Errorf("%d jobs %s, finished %v", got, state, s.c.finished)
+			}
+		})
+	}
+}
