@@ -48,6 +48,7 @@ var rooms = map[string][]string{
 	"jobs":                {},
 	"jobs/journal":        {"jobs", "jobs/rundir"},
 	"jobs/rundir":         {"jobs"},
+	"jobs/rundir/memdisk": {"jobs/rundir"},
 	"jobs/results":        {"jobs"},
 	"jobs/attempts":       {"jobs", "jobs/rundir"},
 	"hosts":               {"jobs"},

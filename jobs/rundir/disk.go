@@ -1,6 +1,7 @@
 package rundir
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -137,8 +138,13 @@ func WriteNew(d Disk, path string, content []byte) (err error) {
 // Replace puts content in the place of path, durably and whole: a reader, or a
 // crash, sees the old content or the new.
 func Replace(d Disk, path string, content []byte) error {
+	return replace(d, path, content, rand.Text()[:12])
+}
+
+// replace is Replace by way of a file whose name ends in token.
+func replace(d Disk, path string, content []byte, token string) error {
 	dir, base := filepath.Split(path)
-	tmp := filepath.Join(dir, "."+base+"."+randomHex(6))
+	tmp := filepath.Join(dir, "."+base+"."+token)
 	if err := WriteNew(d, tmp, content); err != nil {
 		return errors.Join(err, removeIfThere(d, tmp))
 	}

@@ -59,7 +59,7 @@ func TestCreateFaults(t *testing.T) {
 		base := filepath.Join(t.TempDir(), "runs")
 		d := new(disktest.Disk)
 		d.FailAt(n, cause, true)
-		r, err := rundir.CreateOn(d, base, "x", rundir.Asked{})
+		r, err := rundir.CreateOn(d, base, "x", rundir.Asked{}, nil)
 		if d.Count() < n {
 			break
 		}
@@ -80,7 +80,7 @@ func TestCreateFaults(t *testing.T) {
 func TestPowerLoss(t *testing.T) {
 	base := filepath.Join(t.TempDir(), "runs")
 	d := new(disktest.Disk)
-	r, err := rundir.CreateOn(d, base, "x", rundir.Asked{Cwd: "/home"})
+	r, err := rundir.CreateOn(d, base, "x", rundir.Asked{Cwd: "/home"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

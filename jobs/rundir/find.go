@@ -87,6 +87,10 @@ func Find(base, run string) (dir string, err error) {
 // Open opens the run directory dir, checking that it is the user's alone.
 func Open(dir string) (*Run, error) { return open(OS, dir) }
 
+// OpenOn is Open on another disk, for simulations and tests: another machine's
+// view of the same run, say. dir must be absolute.
+func OpenOn(d Disk, dir string) (*Run, error) { return open(d, dir) }
+
 func open(d Disk, dir string) (*Run, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {

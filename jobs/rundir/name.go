@@ -1,9 +1,9 @@
 package rundir
 
 import (
-	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"path/filepath"
 	"strings"
 	"time"
@@ -71,18 +71,23 @@ func DefaultName(jobsFile string, now time.Time) string {
 const uidLetters = "abcdefghijkmnpqrstuvwxyz23456789"
 
 // newUID returns 12 random letters: file-name safe, 60 bits.
-func newUID() string {
-	b := randomBytes(12)
+func newUID(random io.Reader) (string, error) {
+	b, err := randomBytes(random, 12)
 	for i := range b {
 		b[i] = uidLetters[b[i]%32]
 	}
-	return string(b)
+	return string(b), err
 }
 
-func randomHex(n int) string { return hex.EncodeToString(randomBytes(n)) }
+func randomHex(random io.Reader, n int) (string, error) {
+	b, err := randomBytes(random, n)
+	return hex.EncodeToString(b), err
+}
 
-func randomBytes(n int) []byte {
+func randomBytes(random io.Reader, n int) ([]byte, error) {
 	b := make([]byte, n)
-	rand.Read(b) // never fails (crypto/rand)
-	return b
+	if _, err := io.ReadFull(random, b); err != nil { // never with crypto/rand
+		return nil, fmt.Errorf("no random bytes: %w", err)
+	}
+	return b, nil
 }

@@ -1,8 +1,10 @@
 package rundir
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -64,23 +66,38 @@ func (r *Run) Path(elem ...string) string {
 // callers with one name exactly one succeeds, the others get fs.ErrExist.
 func Create(base, name string, a Asked) (*Run, error) {
 	a.Name = name
-	return create(OS, base, "", a)
+	return create(OS, base, "", a, nil)
 }
 
 // CreateAt makes the run in dir itself (--run-dir), which must not exist or be
 // empty. Name "" is as for Create.
 func CreateAt(dir, name string, a Asked) (*Run, error) {
 	a.Name = name
-	return create(OS, "", dir, a)
+	return create(OS, "", dir, a, nil)
 }
 
-func create(d Disk, base, dir string, a Asked) (*Run, error) {
+// CreateOn is Create on another disk, for simulations and tests; base must be
+// absolute. random gives what is random in a run, its nonce for example; nil is
+// the system's. With a.UID, a.Created and random given nothing is left to chance.
+func CreateOn(d Disk, base, name string, a Asked, random io.Reader) (*Run, error) {
+	a.Name = name
+	return create(d, base, "", a, random)
+}
+
+func create(d Disk, base, dir string, a Asked, random io.Reader) (*Run, error) {
+	if random == nil {
+		random = rand.Reader
+	}
 	if a.Created.IsZero() {
 		a.Created = time.Now()
 	}
 	a.Created = a.Created.Truncate(time.Second)
 	if a.UID == "" {
-		a.UID = newUID()
+		uid, err := newUID(random)
+		if err != nil {
+			return nil, err
+		}
+		a.UID = uid
 	}
 	given := a.Name
 	if given == "" {
@@ -90,13 +107,13 @@ func create(d Disk, base, dir string, a Asked) (*Run, error) {
 		return nil, err
 	}
 	if dir != "" {
-		return createIn(d, dir, &a)
+		return createIn(d, dir, &a, random)
 	}
 	if err := makeBase(d, base); err != nil {
 		return nil, err
 	}
 	for i, stem := 2, a.Name; ; i++ {
-		r, err := createIn(d, filepath.Join(base, a.Name), &a)
+		r, err := createIn(d, filepath.Join(base, a.Name), &a, random)
 		if given != "" || !errors.Is(err, fs.ErrExist) || i > maxSameNames {
 			return r, err
 		}
@@ -120,7 +137,7 @@ func makeBase(d Disk, base string) error {
 
 // createIn makes the run in dir. The file nonce, created with O_EXCL, decides
 // who owns the directory: over NFS a mkdir whose answer was lost says "exists".
-func createIn(d Disk, dir string, a *Asked) (*Run, error) {
+func createIn(d Disk, dir string, a *Asked, random io.Reader) (*Run, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
@@ -129,7 +146,11 @@ func createIn(d Disk, dir string, a *Asked) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Run{Dir: dir, Nonce: randomHex(16), Asked: a, Disk: d}
+	nonce, err := randomHex(random, 16)
+	if err != nil {
+		return nil, err
+	}
+	r := &Run{Dir: dir, Nonce: nonce, Asked: a, Disk: d}
 	if err := d.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("cannot make the run directory: %w", err)
 	}
@@ -161,7 +182,7 @@ func createIn(d Disk, dir string, a *Asked) (*Run, error) {
 		return nil, unmade(d, r, err)
 	}
 	// Last, because a directory with a run.toml is a run.
-	if err := Replace(d, r.Path(AskedFile), text); err != nil {
+	if err := replace(d, r.Path(AskedFile), text, nonce[:12]); err != nil {
 		return nil, unmade(d, r, err)
 	}
 	if err := syncParent(d, dir); err != nil {

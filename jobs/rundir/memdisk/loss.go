@@ -1,0 +1,177 @@
+package memdisk
+
+import (
+	"maps"
+	"slices"
+)
+
+// Loss is a change that is not durable when the power fails.
+type Loss struct {
+	Op   string // "write", "truncate", or "name": one was made, moved or removed
+	Path string // the file, or the directory of the name
+	Name string // of Op "name": the name that came, or else the one that went
+	Len  int    // bytes of a write; otherwise 1
+}
+
+// Fate is what becomes of it.
+type Fate struct {
+	Keep  int  // 0: it is lost; Loss.Len or more: it is kept; between: a write is torn there
+	Zeros bool // the lost end of a write that made the file longer reads as zeros; otherwise the file is as if it had not been written
+}
+
+// PowerLoss takes the machine's power away and gives it back. fate decides about
+// every change of it that is not durable: directory by directory in the order of
+// the tree, the files of a directory after its names, oldest change first; nil
+// loses all. What is left is durable. fate must not use the server.
+func (m *Mount) PowerLoss(fate func(Loss) Fate) {
+	m.server.mu.Lock()
+	defer m.server.mu.Unlock()
+	m.powerLoss(fate)
+}
+
+// PowerLoss takes the power of all machines, in the order in which they mounted.
+func (s *Server) PowerLoss(fate func(Loss) Fate) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range s.mounts {
+		m.powerLoss(fate)
+	}
+}
+
+func (m *Mount) powerLoss(fate func(Loss) Fate) {
+	if fate == nil {
+		fate = func(Loss) Fate { return Fate{} }
+	}
+	m.boots++
+	m.seen = map[*node][]string{}
+	m.server.root.loseAll(m, fate, map[*node]bool{})
+}
+
+// WriteBack makes all that the machine did durable, as a kernel does by itself
+// some time later, whether the process that did it is still alive or not.
+func (m *Mount) WriteBack() {
+	m.server.mu.Lock()
+	defer m.server.mu.Unlock()
+	m.server.root.loseAll(m, func(l Loss) Fate { return Fate{Keep: l.Len} }, map[*node]bool{})
+}
+
+// Undone returns the changes of the machine that are not durable, in the order
+// in which PowerLoss would ask about them.
+func (m *Mount) Undone() []Loss {
+	m.server.mu.Lock()
+	defer m.server.mu.Unlock()
+	var all []Loss
+	m.server.root.walk(map[*node]bool{}, func(n *node) {
+		for _, c := range n.renames {
+			if c.by == m && !c.durable {
+				all = append(all, c.loss(n))
+			}
+		}
+		for _, c := range n.writes {
+			if c.by == m && !c.durable {
+				all = append(all, c.loss(n))
+			}
+		}
+	})
+	return all
+}
+
+func (c *naming) loss(n *node) Loss {
+	l := Loss{Op: "name", Path: n.path, Name: c.made, Len: 1}
+	if l.Name == "" {
+		l.Name = c.gone
+	}
+	return l
+}
+
+func (c *write) loss(n *node) Loss {
+	if c.truncate {
+		return Loss{Op: "truncate", Path: n.path, Len: 1}
+	}
+	return Loss{Op: "write", Path: n.path, Len: len(c.data)}
+}
+
+// walk visits a directory, then what lies in it: under its present names and
+// under those that a loss of power may bring back.
+func (n *node) walk(been map[*node]bool, visit func(*node)) {
+	if been[n] {
+		return
+	}
+	been[n] = true
+	visit(n)
+	for _, names := range []map[string]*node{n.names, n.durable} {
+		for _, name := range slices.Sorted(maps.Keys(names)) {
+			names[name].walk(been, visit)
+		}
+	}
+	for _, c := range n.renames {
+		if c.node != nil {
+			c.node.walk(been, visit)
+		}
+	}
+}
+
+func (n *node) loseAll(m *Mount, fate func(Loss) Fate, been map[*node]bool) {
+	var all []*node
+	n.walk(been, func(n *node) { all = append(all, n) })
+	for _, n := range all {
+		n.loseNames(m, fate)
+		n.lose(m, fate)
+	}
+}
+
+func (n *node) loseNames(m *Mount, fate func(Loss) Fate) {
+	changed := false
+	n.renames = slices.DeleteFunc(n.renames, func(c naming) bool {
+		if c.by != m || c.durable {
+			return false
+		}
+		lost := fate(c.loss(n)).Keep <= 0
+		changed = changed || lost
+		return lost
+	})
+	for i := range n.renames {
+		n.renames[i].durable = n.renames[i].durable || n.renames[i].by == m
+	}
+	n.settleNames()
+	if !changed {
+		return
+	}
+	n.names = maps.Clone(n.durable)
+	for i := range n.renames {
+		n.renames[i].apply(n.names)
+	}
+}
+
+// lose decides about a machine's writes to a file; what is left is durable.
+func (n *node) lose(m *Mount, fate func(Loss) Fate) {
+	changed := false
+	kept := n.writes[:0]
+	for _, c := range n.writes {
+		if c.by == m && !c.durable {
+			l := c.loss(n)
+			f := fate(l)
+			if f.Keep < l.Len {
+				changed = true
+				if c.truncate || f.Keep <= 0 && !f.Zeros {
+					continue
+				}
+				if f.Zeros {
+					c.grows = c.off + int64(len(c.data))
+				}
+				c.data = c.data[:max(0, f.Keep)]
+			}
+			c.durable = true
+		}
+		kept = append(kept, c)
+	}
+	n.writes = kept
+	n.settleWrites()
+	if !changed {
+		return
+	}
+	n.data = slices.Clone(n.onDisk)
+	for i := range n.writes {
+		n.data = n.writes[i].apply(n.data)
+	}
+}

@@ -1,0 +1,242 @@
+package memdisk
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"dcs-tui/jobs/rundir"
+)
+
+// Mount is one machine's view of a Server.
+type Mount struct {
+	Name string
+
+	// Fault is asked before each operation; the error that it returns fails it,
+	// and nothing has happened, except with Short and Forget. The operations are
+	// mkdir, open, readdir, stat, rename, remove, syncdir; of a file read, write,
+	// fstat, truncate, sync and close (which closes all the same). The path of a
+	// rename is the new one. nil: nothing fails. It must not use the server.
+	Fault func(op, path string) error
+
+	// Stale is asked before a directory is listed; with true the machine gets
+	// what it last saw there, unless it has seen nothing yet or has changed the
+	// directory itself since. nil: every listing is fresh.
+	Stale func(dir string) bool
+
+	server *Server
+	boots  int
+	seen   map[*node][]string
+}
+
+var _ rundir.Disk = (*Mount)(nil)
+
+// do runs an operation under the server's lock, unless it is made to fail.
+func (m *Mount) do(op, path string, f func() error) error {
+	var err error
+	if m.Fault != nil {
+		err = m.Fault(op, path)
+	}
+	if err == nil {
+		m.server.mu.Lock()
+		defer m.server.mu.Unlock()
+		err = f()
+	}
+	if err != nil {
+		return &fs.PathError{Op: op, Path: path, Err: err}
+	}
+	return nil
+}
+
+// Mkdir makes a directory.
+func (m *Mount) Mkdir(path string, perm fs.FileMode) error {
+	return m.do("mkdir", path, func() error {
+		if _, err := m.server.find(path); err == nil {
+			return syscall.EEXIST
+		}
+		d, name, err := m.server.parent(path)
+		if err != nil {
+			return err
+		}
+		n := m.server.newNode(path, true)
+		n.perm = uint32(perm.Perm())
+		m.server.rename(d, naming{by: m, made: name, node: n})
+		return nil
+	})
+}
+
+// OpenFile opens or makes a file.
+func (m *Mount) OpenFile(path string, flag int, perm fs.FileMode) (rundir.File, error) {
+	var f *file
+	err := m.do("open", path, func() error {
+		d, name, err := m.server.parent(path)
+		if err != nil {
+			return err
+		}
+		n := d.names[name]
+		switch {
+		case flag&os.O_APPEND != 0:
+			return syscall.EINVAL
+		case n == nil && flag&os.O_CREATE == 0:
+			return syscall.ENOENT
+		case n == nil:
+			n = m.server.newNode(path, false)
+			n.perm = uint32(perm.Perm())
+			m.server.rename(d, naming{by: m, made: name, node: n})
+		case flag&(os.O_CREATE|os.O_EXCL) == os.O_CREATE|os.O_EXCL:
+			return syscall.EEXIST
+		case n.dir:
+			return syscall.EISDIR
+		case flag&os.O_TRUNC != 0 && len(n.data) > 0:
+			m.server.write(n, write{by: m, truncate: true})
+		}
+		f = &file{m: m, n: n, path: path, flag: flag & (os.O_WRONLY | os.O_RDWR), boot: m.boots}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// Names lists a directory, sorted.
+func (m *Mount) Names(dir string) ([]string, error) {
+	var names []string
+	err := m.do("readdir", dir, func() error {
+		d, err := m.server.find(dir)
+		if err != nil {
+			return err
+		}
+		if !d.dir {
+			return syscall.ENOTDIR
+		}
+		if old, ok := m.seen[d]; ok && m.Stale != nil && m.Stale(dir) {
+			names = slices.Clone(old)
+			return nil
+		}
+		names = make([]string, 0, len(d.names))
+		for name := range d.names {
+			names = append(names, name)
+		}
+		slices.Sort(names)
+		m.seen[d] = slices.Clone(names)
+		return nil
+	})
+	return names, err
+}
+
+// Stat describes a file or directory. Sys is a *syscall.Stat_t: the user who runs
+// the program owns everything.
+func (m *Mount) Stat(path string) (fs.FileInfo, error) {
+	var info fs.FileInfo
+	err := m.do("stat", path, func() error {
+		n, err := m.server.find(path)
+		if err != nil {
+			return err
+		}
+		info = stat{name: filepath.Base(path), size: int64(len(n.data)), dir: n.dir, perm: n.perm, mod: n.mod, ino: n.ino}
+		return nil
+	})
+	return info, err
+}
+
+// Rename moves a name within its directory, over another file if there is one.
+func (m *Mount) Rename(from, to string) error {
+	return m.do("rename", to, func() error {
+		d, old, err := m.server.parent(from)
+		if err != nil {
+			return err
+		}
+		d2, made, err := m.server.parent(to)
+		if err != nil {
+			return err
+		}
+		n, over := d.names[old], d2.names[made]
+		switch {
+		case n == nil:
+			return syscall.ENOENT
+		case d != d2:
+			return syscall.EXDEV
+		case over != nil && over.dir:
+			return syscall.EEXIST // as package os says
+		case n == over:
+			return nil
+		case over != nil && n.dir:
+			return syscall.ENOTDIR
+		}
+		m.server.rename(d, naming{by: m, gone: old, made: made, node: n})
+		return nil
+	})
+}
+
+// Remove takes a name away: a file's, or an empty directory's.
+func (m *Mount) Remove(path string) error {
+	return m.do("remove", path, func() error {
+		d, name, err := m.server.parent(path)
+		if err != nil {
+			return err
+		}
+		n := d.names[name]
+		if n == nil {
+			return syscall.ENOENT
+		}
+		if len(n.names) > 0 {
+			return syscall.ENOTEMPTY
+		}
+		m.server.rename(d, naming{by: m, gone: name})
+		return nil
+	})
+}
+
+// SyncDir makes durable what this machine did to the names of dir.
+func (m *Mount) SyncDir(dir string) error {
+	return m.do("syncdir", dir, func() error {
+		d, err := m.server.find(dir)
+		if err != nil {
+			return err
+		}
+		if !d.dir {
+			return syscall.ENOTDIR
+		}
+		for i := range d.renames {
+			if d.renames[i].by == m {
+				d.renames[i].durable = true
+			}
+		}
+		d.settleNames()
+		return nil
+	})
+}
+
+// stat is a fs.FileInfo.
+type stat struct {
+	name string
+	size int64
+	dir  bool
+	perm uint32
+	mod  time.Time
+	ino  uint64
+}
+
+func (s stat) Name() string       { return s.name }
+func (s stat) Size() int64        { return s.size }
+func (s stat) IsDir() bool        { return s.dir }
+func (s stat) ModTime() time.Time { return s.mod }
+
+func (s stat) Mode() fs.FileMode {
+	if s.dir {
+		return fs.ModeDir | fs.FileMode(s.perm)
+	}
+	return fs.FileMode(s.perm)
+}
+
+func (s stat) Sys() any {
+	kind := uint32(syscall.S_IFREG)
+	if s.dir {
+		kind = syscall.S_IFDIR
+	}
+	return &syscall.Stat_t{Ino: s.ino, Nlink: 1, Mode: kind | s.perm, Uid: uint32(os.Geteuid()), Gid: uint32(os.Getegid()), Size: s.size}
+}

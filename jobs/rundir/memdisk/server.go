@@ -1,0 +1,189 @@
+package memdisk
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Server is a file server: one tree, seen through Mounts. It is safe for
+// concurrent use; a simulator needs no goroutine for it.
+type Server struct {
+	// Now gives the times of files; nil: the Unix epoch, always.
+	Now func() time.Time
+	// NamesDurable makes every name durable at once, as an NFS server does.
+	NamesDurable bool
+
+	mu     sync.Mutex
+	root   *node
+	inodes uint64
+	mounts []*Mount
+}
+
+// New returns a server whose tree has only the directory "/".
+func New() *Server {
+	s := new(Server)
+	s.root = s.newNode("/", true)
+	return s
+}
+
+// Mount returns another machine's view of the server.
+func (s *Server) Mount(name string) *Mount {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := &Mount{Name: name, server: s, seen: map[*node][]string{}}
+	s.mounts = append(s.mounts, m)
+	return m
+}
+
+// node is a file or a directory: what is on the disk, and the changes since.
+type node struct {
+	ino  uint64
+	path string // newest name, for Loss
+	dir  bool
+	perm uint32
+	mod  time.Time
+
+	data, onDisk []byte // a file: with all changes; on the disk
+	writes       []write
+
+	names, durable map[string]*node // a directory, in the same way
+	renames        []naming
+}
+
+// write is a change of a file's bytes.
+type write struct {
+	by       *Mount
+	durable  bool
+	truncate bool
+	off      int64 // of data; the new size when truncate is set
+	data     []byte
+	grows    int64 // the file is at least so long afterwards
+}
+
+// naming is a change of a directory: a name goes, a name comes, or both.
+type naming struct {
+	by         *Mount
+	durable    bool
+	gone, made string // "" when there is none
+	node       *node  // of made
+}
+
+func (s *Server) now() time.Time {
+	if s.Now == nil {
+		return time.Unix(0, 0)
+	}
+	return s.Now()
+}
+
+func (s *Server) newNode(path string, dir bool) *node {
+	s.inodes++
+	n := &node{ino: s.inodes, path: path, dir: dir, mod: s.now()}
+	if dir {
+		n.perm, n.names, n.durable = 0o755, map[string]*node{}, map[string]*node{}
+	}
+	return n
+}
+
+// find returns the node of a path.
+func (s *Server) find(path string) (*node, error) {
+	n := s.root
+	for name := range strings.SplitSeq(strings.Trim(filepath.Clean(path), "/"), "/") {
+		if name == "" || name == "." {
+			continue
+		}
+		if !n.dir {
+			return nil, syscall.ENOTDIR
+		}
+		if n = n.names[name]; n == nil {
+			return nil, syscall.ENOENT
+		}
+	}
+	return n, nil
+}
+
+// parent returns the directory of a path and the name in it.
+func (s *Server) parent(path string) (*node, string, error) {
+	path = filepath.Clean(path)
+	d, err := s.find(filepath.Dir(path))
+	switch {
+	case err != nil:
+		return nil, "", err
+	case !d.dir:
+		return nil, "", syscall.ENOTDIR
+	case path == "/" || path == ".":
+		return nil, "", syscall.EBUSY
+	}
+	return d, filepath.Base(path), nil
+}
+
+// rename makes a change of names by a mount; it is durable if the server says so.
+func (s *Server) rename(d *node, c naming) {
+	if c.node != nil {
+		c.node.path = filepath.Join(d.path, c.made)
+	}
+	c.durable = s.NamesDurable
+	c.apply(d.names)
+	d.renames = append(d.renames, c)
+	d.settleNames()
+	d.mod = s.now()
+	delete(c.by.seen, d) // a machine knows what it did itself
+}
+
+func (c *naming) apply(names map[string]*node) {
+	if c.gone != "" {
+		delete(names, c.gone)
+	}
+	if c.made != "" {
+		names[c.made] = c.node
+	}
+}
+
+// settleNames brings the oldest durable changes to the disk.
+func (n *node) settleNames() {
+	k := 0
+	for ; k < len(n.renames) && n.renames[k].durable; k++ {
+		n.renames[k].apply(n.durable)
+	}
+	n.renames = slices.Delete(n.renames, 0, k)
+}
+
+// write makes a change of a file's bytes.
+func (s *Server) write(n *node, c write) {
+	n.data = c.apply(n.data)
+	n.writes = append(n.writes, c)
+	n.mod = s.now()
+}
+
+func (c *write) apply(b []byte) []byte {
+	if c.truncate {
+		if c.off < int64(len(b)) {
+			clear(b[c.off:])
+			return b[:c.off]
+		}
+		return grown(b, c.off)
+	}
+	b = grown(b, max(c.grows, c.off+int64(len(c.data))))
+	copy(b[c.off:], c.data)
+	return b
+}
+
+// grown returns b with at least size bytes, zeros at its end.
+func grown(b []byte, size int64) []byte {
+	if n := int(size) - len(b); n > 0 {
+		b = append(b, make([]byte, n)...)
+	}
+	return b
+}
+
+// settleWrites brings the oldest durable changes to the disk.
+func (n *node) settleWrites() {
+	k := 0
+	for ; k < len(n.writes) && n.writes[k].durable; k++ {
+		n.onDisk = n.writes[k].apply(n.onDisk)
+	}
+	n.writes = slices.Delete(n.writes, 0, k)
+}
