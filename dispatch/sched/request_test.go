@@ -57,7 +57,7 @@ func TestRequest(t *testing.T) {
 		t.Errorf("round %d, priority %d, drain %q", s.job(2).Round, s.job(4).Priority, s.c.drain)
 	}
 	s.step(Request{Name: "all", Do: []Event{Cancel{All: true}}})
-	want(t, "all", s.asks(), "all: 5 done, 1 left") // 2 as well, whose new round is open
+	want(t, "all", s.asks(), "all: 6 done, 0 left") // those in a new round as well
 }
 
 // TestRequestTorn: a crash that tore the journal off before the last record of a
@@ -67,7 +67,10 @@ func TestRequestTorn(t *testing.T) {
 		s := newStage(t, Config{Tries: 1}, box("a", 1))
 		s.up("a")
 		s.plain(4)
+		s.step(Pause{On: true})
 		for _, id := range []string{"1.1", "2.1", "3.1"} {
+			s.step(Pause{})
+			s.step(Pause{On: true})
 			s.ended("a", id, exit1)
 		}
 		return s
