@@ -237,7 +237,7 @@ func TestEach(t *testing.T) {
 	}
 	var got []string
 	d := &disk{Disk: rundir.OS}
-	err := attempts.Each(d, p.dir, run, func(f attempts.Fate) error {
+	err := attempts.Each(d, p.dir, run, "", func(f attempts.Fate) error {
 		got = append(got, fmt.Sprintf("%s %d %s", f.Attempt, f.State, f.Host))
 		if f.Attempt == at(3, 1) && (f.Claim != mine || f.Outcome.Exit != 7 || f.Slot != 2) {
 			t.Errorf("%+v", f)
@@ -252,6 +252,15 @@ func TestEach(t *testing.T) {
 	}
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("%v\n got %v\nwant %v", err, got, want)
+	}
+	got = nil
+	d.opened = nil
+	err = attempts.Each(d, p.dir, run, "melon1", func(f attempts.Fate) error {
+		got = append(got, f.Attempt.String())
+		return nil
+	})
+	if want := []string{"3.1", "2001.4"}; err != nil || !slices.Equal(got, want) || slices.Contains(d.opened, "10.1.exit") {
+		t.Errorf("of melon1: %v, %v, opened %v", got, err, d.opened)
 	}
 	if f, err := attempts.Of(rundir.OS, p.dir, run, at(3, 1)); err != nil || f.State != attempts.Finished || f.Claim != mine {
 		t.Errorf("of one: %+v, %v", f, err)
@@ -296,8 +305,8 @@ func TestOfHost(t *testing.T) {
 	if err != nil || len(s.Finished) != 1 || s.Finished[0].Attempt != at(1, 1) || s.Finished[0].Outcome.Exit != 3 {
 		t.Errorf("finished: %+v, %v", s.Finished, err)
 	}
-	if !slices.Equal(s.Claimed, []jobs.AttemptID{at(3, 1)}) || s.Beat != "17 b" {
-		t.Errorf("claimed %v, beat %q", s.Claimed, s.Beat)
+	if !slices.Equal(s.Claimed, []jobs.AttemptID{at(3, 1)}) || !slices.Equal(s.Never, []jobs.AttemptID{at(4, 1)}) || s.Beat != "17 b" {
+		t.Errorf("claimed %v, never %v, beat %q", s.Claimed, s.Never, s.Beat)
 	}
 }
 

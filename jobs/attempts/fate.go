@@ -36,16 +36,26 @@ func Of(d rundir.Disk, dir, run string, id jobs.AttemptID) (Fate, error) {
 
 // Each calls each for every attempt that has a claim or a sentinel below dir,
 // shard by shard, in order: all that is needed to rebuild the outcome of a run
-// whose journal is lost. It stops at an error of each, which it returns; else the
-// error says why something may have been missed.
-func Each(d rundir.Disk, dir, run string, each func(Fate) error) error {
+// whose journal is lost. With a host it is those of that host alone: what others
+// claimed is not read any further. It stops at an error of each, which it returns;
+// else the error says why something may have been missed.
+func Each(d rundir.Disk, dir, run, host string, each func(Fate) error) error {
 	l := list(d, dir)
 	for _, shard := range l.allShards() {
 		for _, id := range l.with(shard, jobs.FileClaim, jobs.FileExit) {
-			if f := l.fate(run, id); f.State != Nothing {
-				if err := each(f); err != nil {
-					return err
-				}
+			f := Fate{Attempt: id}
+			if l.shows(id, jobs.FileClaim) {
+				f = l.claim(run, id)
+			}
+			if host != "" && f.Host != "" && f.Host != host {
+				continue
+			}
+			f = l.withSentinel(run, f)
+			if f.State == Nothing || host != "" && f.Host != host {
+				continue
+			}
+			if err := each(f); err != nil {
+				return err
 			}
 		}
 		delete(l.shards, shard) // a run may have a thousand of them
@@ -73,8 +83,13 @@ func (l *listing) fate(run string, id jobs.AttemptID) Fate {
 	if l.shows(id, jobs.FileClaim) {
 		f = l.claim(run, id)
 	}
-	// A sentinel outweighs any claim: it is checksummed, and jobs can damage both.
-	if found, ok := l.sentinel(run, id); ok {
+	return l.withSentinel(run, f)
+}
+
+// withSentinel adds the outcome, if there is a whole one. It outweighs any claim:
+// it is checksummed, and jobs can damage both.
+func (l *listing) withSentinel(run string, f Fate) Fate {
+	if found, ok := l.sentinel(run, f.Attempt); ok {
 		f.State, f.Host, f.Slot, f.Outcome = Finished, found.Host, found.Slot, found.Outcome
 	}
 	return f

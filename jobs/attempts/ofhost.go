@@ -12,6 +12,7 @@ import (
 type Seen struct {
 	Finished []Found          // a whole sentinel that this host wrote
 	Claimed  []jobs.AttemptID // a claim of this host, and no whole sentinel of anybody
+	Never    []jobs.AttemptID // a tombstone, whoever made it: it will never start
 	Beat     string           // as Beat gives it
 }
 
@@ -22,6 +23,8 @@ func OfHost(d rundir.Disk, dir, run, host string, ids []jobs.AttemptID) (Seen, e
 	s := Seen{Beat: l.beat(host)}
 	for _, id := range ids {
 		switch f := l.fate(run, id); {
+		case f.State == NeverStarts:
+			s.Never = append(s.Never, id)
 		case f.Host != host:
 		case f.State == Finished:
 			s.Finished = append(s.Finished, Found{id, host, f.Slot, f.Outcome})
