@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"time"
 
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
@@ -25,6 +26,7 @@ type Journal struct {
 	run   *rundir.Run
 	file  epochFile
 	beats beats
+	now   func() time.Time
 
 	mu      sync.Mutex
 	f       rundir.File // nil after a failure: to be opened again

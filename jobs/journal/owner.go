@@ -51,7 +51,8 @@ func (o *Owner) String() string {
 	return fmt.Sprintf("dcs-tui of %s on %s (pid %d, since %s)", o.User, o.Host, o.PID, o.Since.Format("2006-01-02 15:04:05"))
 }
 
-func newOwner(epoch int, address, token string, now time.Time) (*Owner, error) {
+// thisProcess returns an Owner with what names this process.
+func thisProcess() (*Owner, error) {
 	me, err := proc{"/proc"}.self()
 	if err != nil {
 		return nil, err
@@ -64,8 +65,7 @@ func newOwner(epoch int, address, token string, now time.Time) (*Owner, error) {
 	if u, err := user.Current(); err == nil {
 		name = u.Username
 	}
-	return &Owner{V: 1, Host: host, User: name, process: me, Epoch: epoch,
-		Since: now.Truncate(time.Second), Address: address, Token: token}, nil
+	return &Owner{Host: host, User: name, process: me}, nil
 }
 
 func (o *Owner) encode() ([]byte, error) {

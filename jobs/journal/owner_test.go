@@ -36,7 +36,8 @@ func TestBeatSurvivesRemovedFile(t *testing.T) {
 }
 
 func TestOwnerFile(t *testing.T) {
-	o, err := newOwner(3, "/tmp/dcs-1000/x.sock", "token", time.Date(2026, 3, 14, 15, 2, 0, 0, time.UTC))
+	o, err := (&TakeOptions{Address: "/tmp/dcs-1000/x.sock", Token: "token",
+		Now: func() time.Time { return time.Date(2026, 3, 14, 15, 2, 0, 0, time.UTC) }}).owner(3)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,38 @@ type TakeOptions struct {
 	Address string       // of the control socket, for the file owner
 	Force   bool         // do not wait until the present owner is proved dead
 	Notify  func(string) // told once, in a line, when there is something to wait for; may be nil
+
+	// For simulations and tests: with Force, Now, Token and Who a Take neither
+	// waits nor reads a clock, a process or chance, and writes the same bytes
+	// for the same run.
+	Now   func() time.Time // the clock of Take and of the Journal; nil: time.Now
+	Token string           // tells one Take from every other; "": random
+	Who   *Owner           // Host, User and process that take; nil: this process
+}
+
+// now returns the clock.
+func (o *TakeOptions) now() func() time.Time {
+	if o.Now != nil {
+		return o.Now
+	}
+	return time.Now
+}
+
+// owner returns what stands in the file owner at first.
+func (o *TakeOptions) owner(epoch int) (*Owner, error) {
+	who, token := o.Who, o.Token
+	if who == nil {
+		me, err := thisProcess()
+		if err != nil {
+			return nil, err
+		}
+		who = me
+	}
+	if token == "" {
+		token = rand.Text()
+	}
+	return &Owner{V: 1, Host: who.Host, User: who.User, process: who.process, Epoch: epoch,
+		Since: o.now()().Truncate(time.Second), Address: o.Address, Token: token}, nil
 }
 
 // Take makes the caller the run's dispatcher: it refuses with *OwnedError while
@@ -48,8 +80,8 @@ func take(ctx context.Context, r *rundir.Run, opt TakeOptions) (_ *Journal, _ *j
 	if err := admit(ctx, r, newest(files), opt); err != nil {
 		return nil, nil, nil, err
 	}
-	j := &Journal{run: r, file: fileOf(newest(files) + 1), beats: beats{run: r}}
-	owner, err := newOwner(j.file.epoch, opt.Address, rand.Text(), time.Now())
+	j := &Journal{run: r, file: fileOf(newest(files) + 1), beats: beats{run: r}, now: opt.now()}
+	owner, err := opt.owner(j.file.epoch)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -85,7 +117,7 @@ func take(ctx context.Context, r *rundir.Run, opt TakeOptions) (_ *Journal, _ *j
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	first := jobs.Record{Kind: jobs.KindEpoch, At: jobs.StampOf(time.Now()), Epoch: j.file.epoch, Owner: owner.String(), Files: marks}
+	first := jobs.Record{Kind: jobs.KindEpoch, At: jobs.StampOf(j.now()), Epoch: j.file.epoch, Owner: owner.String(), Files: marks}
 	if err = jobs.Fold(t, &first); err != nil {
 		return nil, nil, nil, err
 	}
@@ -104,15 +136,16 @@ func take(ctx context.Context, r *rundir.Run, opt TakeOptions) (_ *Journal, _ *j
 // pulse returns what replay calls now and then: it keeps the owner file alive
 // while a large journal is read, and honours ctx.
 func (j *Journal) pulse(ctx context.Context) func() error {
-	last := time.Now()
+	last := j.now()
 	return func() error {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}
-		if time.Since(last) < BeatEvery {
+		now := j.now()
+		if now.Sub(last) < BeatEvery {
 			return nil
 		}
-		last = time.Now()
+		last = now
 		return j.Beat()
 	}
 }

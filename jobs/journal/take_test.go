@@ -204,7 +204,7 @@ func TestTakeInTransit(t *testing.T) {
 				t.Fatal(err)
 			}
 			other := &beats{run: r}
-			o, err := newOwner(2, "", "token", time.Now())
+			o, err := (&TakeOptions{Token: "token"}).owner(2)
 			if err != nil {
 				t.Fatal(err)
 			}

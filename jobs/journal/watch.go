@@ -39,6 +39,9 @@ func admit(ctx context.Context, r *rundir.Run, known int, opt TakeOptions) error
 	if err != nil {
 		return err
 	}
+	if opt.Force {
+		return nil
+	}
 	o := first.owner
 	if o == nil && first.content == nil && known == 0 {
 		return nil // nobody ever had it
@@ -54,7 +57,7 @@ func admit(ctx context.Context, r *rundir.Run, known int, opt TakeOptions) error
 		life = o.Life()
 	}
 	switch {
-	case opt.Force || life == Dead:
+	case life == Dead:
 		return nil
 	case life == Alive:
 		return &OwnedError{r.Name(), r.Ref(), o}
