@@ -44,16 +44,9 @@ func (c *Core) returned(a *jobs.Attempt, slot int, at jobs.Stamp) {
 		return
 	}
 	at = c.stamp(at)
-	for _, o := range j.Attempts {
-		f := c.flights[o.ID]
-		if f == nil || !o.State.Open() {
-			continue
-		}
-		if f.started && o.Started <= at { // the newer one has run longer
-			h.kill(a.ID, "a newer attempt has run longer")
-			return
-		}
-		c.killFlight(f, "an earlier attempt came back that has run longer")
+	if !c.outlasts(a.ID, j, at) {
+		h.kill(a.ID, "a newer attempt has run longer")
+		return
 	}
 	c.forget(a.ID)
 	if c.emit(jobs.Record{Kind: jobs.KindRunning, Job: a.ID.Job, N: a.ID.N, Host: a.Host, Slot: slot, Started: at,
@@ -62,6 +55,22 @@ func (c *Core) returned(a *jobs.Attempt, slot int, at jobs.Stamp) {
 		f.started, f.startedAt = true, c.now.Mono
 		h.count(f)
 	}
+}
+
+// outlasts says whether an attempt that has turned up has run for longer than the
+// others of its job, which are then ended.
+func (c *Core) outlasts(id jobs.AttemptID, j *jobs.Job, at jobs.Stamp) bool {
+	for _, o := range j.Attempts {
+		f := c.flights[o.ID]
+		if f == nil || !o.State.Open() || o.ID == id {
+			continue
+		}
+		if f.started && o.Started <= at {
+			return false
+		}
+		c.killFlight(f, "an earlier attempt came back that has run longer")
+	}
+	return true
 }
 
 // forget drops a lost attempt whose fate is settled from the list of those to ask about.

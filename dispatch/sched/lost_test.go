@@ -259,7 +259,7 @@ func TestHostNotInInventory(t *testing.T) {
 
 // restart gives a new core what the old one's journal says.
 func restart(s *stage, hs ...*hosts.Host) *stage {
-	table := &jobs.Table{Specs: s.c.table.Specs}
+	table := &jobs.Table{Specs: s.c.table.Specs, Damaged: s.c.table.Damaged}
 	for i := range s.journal {
 		if err := jobs.Fold(table, &s.journal[i]); err != nil {
 			s.t.Fatal(err)

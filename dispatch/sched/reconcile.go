@@ -118,6 +118,10 @@ func (c *Core) found(h *host, p *hosts.ProbedJob) {
 		}
 		return
 	}
+	if p.Answer == hosts.IsRunning && !c.outlasts(id, j, p.Started) {
+		h.kill(id, "a newer attempt has run longer")
+		return
+	}
 	if !c.emit(jobs.Record{Kind: jobs.KindLaunching, Job: id.Job, N: id.N, Host: h.spec.Name}) {
 		return
 	}

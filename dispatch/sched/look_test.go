@@ -1,0 +1,177 @@
+package sched
+
+import (
+	"testing"
+	"time"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
+
+// shared answers with a hello that says that the run directory is seen.
+func (s *stage) upIn(dir string, share bool, names ...string) {
+	s.t.Helper()
+	for _, n := range names {
+		s.step(HostUp{n, &hosts.Hello{Slots: 1, MemBytes: 8 << 30, Dir: dir, Shared: share, Uptime: s.at}})
+		s.step(HostBeat{n, &hosts.Beat{MemFree: -1, DiskFree: -1}})
+	}
+}
+
+// looks lets d pass and returns who was asked to look, with what; each is answered
+// by answer unless it is nil.
+func (s *stage) looks(d time.Duration, answer func(Look) *hosts.Looked, beating ...string) (asked []Look) {
+	for end := s.at + d; s.at < end; {
+		for _, o := range s.wait(time.Second, beating...) {
+			l, ok := o.(Look)
+			if !ok {
+				continue
+			}
+			asked = append(asked, l)
+			if answer == nil {
+				continue
+			}
+			if m := answer(l); m != nil {
+				s.step(HostLooked{l.Via, m})
+			}
+		}
+	}
+	return asked
+}
+
+// TestLookThroughOurMount: the result of a job whose host cannot be reached counts
+// when its sentinel is seen in the run directory (X2), and a person can read why.
+func TestLookThroughOurMount(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 1), box("b", 1), box("c", 1))
+	s.upIn("/run", true, "a", "b", "c")
+	s.plain(3)
+	s.started("a", "1.1")
+	s.step(down("a", hosts.Unreachable, "connection reset"))
+	asked := s.looks(40*time.Second, func(l Look) *hosts.Looked {
+		m := &hosts.Looked{Host: l.Host}
+		if s.at > 30*time.Second {
+			m.Jobs = []hosts.ExitedJob{{Attempt: jobs.AttemptID{Job: 1, N: 1}, Slot: 1, Outcome: jobs.Outcome{Exit: 0}}}
+		}
+		return m
+	}, "b", "c")
+	if len(asked) == 0 || asked[0].Via != "" || asked[0].Host != "a" || len(asked[0].Attempts) != 1 {
+		t.Fatalf("asked: %+v", asked)
+	}
+	s.wantState(1, jobs.Succeeded)
+	told := false
+	for _, r := range s.journal {
+		told = told || r.Kind == jobs.KindEvent && r.Job == 1 && r.Host == "a"
+	}
+	if !told {
+		t.Error("nothing says where the result came from")
+	}
+	if n := len(s.looks(time.Minute, nil, "b", "c")); n != 0 {
+		t.Errorf("%d looks though nothing is open there", n)
+	}
+}
+
+// TestLookThroughAnotherHost: without the run directory in common, a host with the
+// same directory is asked, another one each time; hosts with other directories are not.
+func TestLookThroughAnotherHost(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 1), box("b", 1), box("c", 1), box("d", 1))
+	s.upIn("/home/x/.dcs-tui/u", false, "a", "b", "d")
+	s.upIn("/scratch/u", false, "c")
+	s.plain(1)
+	s.started("a", "1.1")
+	s.step(down("a", hosts.Unreachable, "connection reset"))
+	asked := s.looks(30*time.Second, nil, "b", "c", "d")
+	if len(asked) < 2 || asked[0].Via != "b" || asked[1].Via != "d" {
+		t.Fatalf("asked: %+v", asked)
+	}
+	// Somebody who was not asked is not heard.
+	s.step(HostLooked{"c", &hosts.Looked{Host: "a", Jobs: []hosts.ExitedJob{{Attempt: jobs.AttemptID{Job: 1, N: 1}}}}})
+	s.wantState(1, jobs.Running)
+}
+
+// TestMountThatHangs: when our own mount gives no answer another host is asked.
+func TestMountThatHangs(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 1), box("b", 1), box("c", 1))
+	s.upIn("/run", true, "a", "b", "c")
+	s.plain(1)
+	s.started("a", "1.1")
+	s.step(down("a", hosts.Unreachable, "connection reset"))
+	asked := s.looks(40*time.Second, nil, "b", "c")
+	if len(asked) < 3 || asked[0].Via != "" || asked[1].Via != "b" || asked[2].Via != "" {
+		t.Fatalf("asked: %+v", asked)
+	}
+}
+
+// TestBeatFile: a host that is past lost_after keeps its running jobs while its beat
+// file moves, and loses them when it has stopped (D6, DESIGN 7; promise 2).
+func TestBeatFile(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 1), box("b", 1), box("c", 1))
+	s.upIn("/run", true, "a", "b", "c")
+	s.plain(1)
+	s.started("a", "1.1")
+	s.step(down("a", hosts.Unreachable, "connection reset"))
+	stopped := s.at + 3*time.Minute
+	moving := func(l Look) *hosts.Looked {
+		return &hosts.Looked{Host: "a", Beat: min(s.at, stopped).String()}
+	}
+	s.looks(3*time.Minute, moving, "b", "c")
+	s.wantState(1, jobs.Running)
+	s.looks(30*time.Second, moving, "b", "c")
+	s.wantState(1, jobs.Running)
+	s.looks(30*time.Second, moving, "b", "c")
+	s.wantState(1, jobs.Running) // again, on another host
+	if a := s.job(1).Attempts; len(a) != 2 || a[0].State != jobs.AttemptLost || a[1].Host == "a" {
+		t.Errorf("attempts: %+v", a)
+	}
+}
+
+// TestBeatFileOfOld: one that stands still proves nothing, however new it looks.
+func TestBeatFileOfOld(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 1), box("b", 1), box("c", 1))
+	s.upIn("/run", true, "a", "b", "c")
+	s.plain(1)
+	s.started("a", "1.1")
+	s.step(down("a", hosts.Unreachable, "connection reset"))
+	s.looks(70*time.Second, func(Look) *hosts.Looked { return &hosts.Looked{Host: "a", Beat: "1"} }, "b", "c")
+	if a := s.job(1).Attempts; len(a) != 2 || a[0].State != jobs.AttemptLost {
+		t.Errorf("attempts: %+v", a)
+	}
+}
+
+// TestClaimSeen: an attempt whose start was never reported, but whose claim is
+// there, is one that runs: it does not go the way of what was only handed over.
+// A tombstone frees the job at once.
+func TestClaimSeen(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 2), box("b", 1), box("c", 1))
+	s.upIn("/run", true, "a", "b", "c")
+	s.step(DrainHost{Host: "b", On: true})
+	s.step(DrainHost{Host: "c", On: true})
+	s.step(HostUp{"a", &hosts.Hello{Slots: 2, MemBytes: 8 << 30, Dir: "/run", Shared: true}})
+	s.step(HostBeat{"a", &hosts.Beat{MemFree: -1, DiskFree: -1}})
+	s.plain(2)
+	s.step(down("a", hosts.Unreachable, "connection reset"))
+	s.looks(90*time.Second, func(Look) *hosts.Looked {
+		return &hosts.Looked{Host: "a", Beat: s.at.String(), Runs: []jobs.AttemptID{{Job: 1, N: 1}}, Never: []jobs.AttemptID{{Job: 2, N: 1}}}
+	}, "b", "c")
+	if a := s.job(1).Attempts; len(a) != 1 || a[0].State != jobs.AttemptRunning {
+		t.Errorf("claimed: %+v", a[0])
+	}
+	s.wantState(2, jobs.Queued)
+}
+
+// TestHostLeftTheInventory: an attempt on a host that is not in the inventory any
+// more is read through the shared directory, too (X2).
+func TestHostLeftTheInventory(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 1), box("b", 1))
+	s.upIn("/run", true, "a", "b")
+	s.plain(1)
+	s.started("a", "1.1")
+	r := restart(s, box("b", 1))
+	r.upIn("/run", true, "b")
+	r.step(Submit{Last: true})
+	asked := r.looks(20*time.Second, func(l Look) *hosts.Looked {
+		return &hosts.Looked{Host: "a", Jobs: []hosts.ExitedJob{{Attempt: jobs.AttemptID{Job: 1, N: 1}, Outcome: okay}}}
+	}, "b")
+	if len(asked) == 0 || asked[0].Host != "a" {
+		t.Fatalf("asked: %+v", asked)
+	}
+	r.wantState(1, jobs.Succeeded)
+}

@@ -1,0 +1,117 @@
+package sched
+
+import (
+	"testing"
+	"time"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
+
+// damaged begins with a table from which records are missing: n jobs, none launched
+// as far as it tells.
+func damaged(t *testing.T, cfg Config, n int, hs ...*hosts.Host) *stage {
+	table := &jobs.Table{Damaged: true}
+	for i := range n {
+		table.Specs = append(table.Specs, &jobs.Spec{ID: jobs.ID(i + 1), Command: "true", Options: jobs.NoOptions})
+	}
+	first := jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: n}
+	if err := jobs.Fold(table, &first); err != nil {
+		t.Fatal(err)
+	}
+	s := &stage{t: t, c: New(cfg, table, hs), at: time.Minute, journal: []jobs.Record{first}}
+	t.Cleanup(func() {
+		if s.c.Defects != 0 {
+			t.Errorf("%d defects", s.c.Defects)
+		}
+	})
+	s.step(Tick{})
+	s.step(Submit{Last: true})
+	return s
+}
+
+func (s *stage) lists(name, attempts string, a hosts.Answer, o *jobs.Outcome, last bool) []Order {
+	m := &hosts.Listed{Last: last}
+	for _, id := range attemptIDs(attempts) {
+		m.Jobs = append(m.Jobs, hosts.ProbedJob{Attempt: id, Answer: a, Outcome: o, Started: s.now().Wall})
+	}
+	return s.step(HostListed{name, m})
+}
+
+// TestReconcile: after damage nothing is launched before every host has said what it
+// has; what it has is adopted and counted, and runs once (promises 1 and 2).
+func TestReconcile(t *testing.T) {
+	s := damaged(t, Config{}, 4, box("a", 2), box("b", 2))
+	o := s.up("a", "b")
+	want(t, "lists", said[List](o), "{a} {b}")
+	want(t, "launched", on(o, "a")+on(o, "b"), "")
+	s.lists("a", "1.1", hosts.IsRunning, nil, false)
+	s.lists("a", "2.3", hosts.HasExited, &okay, true)
+	s.wantState(1, jobs.Running)
+	s.wantState(2, jobs.Succeeded)
+	if n := len(s.job(2).Attempts); n != 3 || s.job(2).Attempts[0].Host != "" || s.job(2).Attempts[0].State != jobs.AttemptLost {
+		t.Errorf("job 2 has %d attempts: %+v", n, s.job(2).Attempts[0])
+	}
+	o = s.lists("b", "3.1", hosts.Dead, nil, true)
+	want(t, "launched", on(o, "a")+" "+on(o, "b"), "3.2 4.1")
+	if a := s.job(3).Attempts; len(a) != 2 || a[0].State != jobs.AttemptLost || a[1].ID.N != 2 {
+		t.Errorf("job 3: %+v", a)
+	}
+	s.wantState(4, jobs.Running)
+	// A second life sees the same, and asks again: the damage is still there.
+	r := restart(s, box("a", 2), box("b", 2))
+	r.wantState(2, jobs.Succeeded)
+	r.wantState(1, jobs.Running)
+}
+
+// TestReconcileWithoutOneHost: a host that stays away is waited for 90 s, and the
+// numbers of attempts it may have are left free.
+func TestReconcileWithoutOneHost(t *testing.T) {
+	s := damaged(t, Config{}, 2, box("a", 1), box("b", 1))
+	s.up("a")
+	want(t, "too early", on(s.lists("a", "", hosts.Dead, nil, true), "a"), "")
+	want(t, "too early", on(s.wait(80*time.Second, "a"), "a"), "")
+	want(t, "with a gap", on(s.wait(12*time.Second, "a"), "a"), "1.11")
+	s.started("a", "1.11")
+	s.up("b") // it had 1.1, which runs since later: the one that has run longer stays
+	want(t, "ended", said[Kill](s.lists("b", "1.1", hosts.IsRunning, nil, true)), "{b [1.1] a newer attempt has run longer}")
+	s.wantState(1, jobs.Running)
+}
+
+// TestReconcileFromFiles: what claims and sentinels in the run directory tell is
+// known before any host has answered (X1).
+func TestReconcileFromFiles(t *testing.T) {
+	s := damaged(t, Config{Found: []Found{
+		{"a", hosts.ProbedJob{Attempt: jobs.AttemptID{Job: 1, N: 1}, Answer: hosts.HasExited, Outcome: &okay}},
+		{"gone", hosts.ProbedJob{Attempt: jobs.AttemptID{Job: 2, N: 1}, Answer: hosts.IsRunning}},
+	}}, 3, box("a", 1))
+	s.wantState(1, jobs.Succeeded)
+	s.wantState(2, jobs.Running)
+	s.up("a")
+	s.lists("a", "", hosts.Dead, nil, true)
+	s.wantState(3, jobs.Running)
+	s.wait(70*time.Second, "a") // its host left the inventory and its lease is over
+	if a := s.job(2).Attempts; a[0].State != jobs.AttemptLost {
+		t.Errorf("job 2: %+v", a[0])
+	}
+}
+
+// TestFoundThatNobodyWaitsFor: an attempt without a record whose job has its result
+// is ended.
+func TestFoundThatNobodyWaitsFor(t *testing.T) {
+	s := damaged(t, Config{}, 1, box("a", 1))
+	s.up("a")
+	s.lists("a", "1.1", hosts.HasExited, &okay, true)
+	s.wantState(1, jobs.Succeeded)
+	want(t, "ended", said[Kill](s.lists("a", "1.2", hosts.IsRunning, nil, true)), "{a [1.2] its job has a result or another attempt}")
+}
+
+// TestListNotWhole: a list that could not be made in whole is asked for again.
+func TestListNotWhole(t *testing.T) {
+	s := damaged(t, Config{}, 1, box("a", 1))
+	s.up("a")
+	s.step(HostListed{"a", &hosts.Listed{Last: true, Why: "input/output error"}})
+	s.wantState(1, jobs.Queued)
+	want(t, "again", said[List](s.wait(6*time.Second, "a")), "{a}")
+	want(t, "then", on(s.lists("a", "", hosts.Dead, nil, true), "a"), "1.1")
+}
