@@ -5,7 +5,6 @@ package remote
 import (
 	"cmp"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -53,10 +52,10 @@ func (h *helper) adopt() {
 // wasRebooted notes the boot in the spool and says whether the machine was
 // rebooted since the spool was last used.
 func (h *helper) wasRebooted() (rebooted bool) {
-	was, err := os.ReadFile(h.spool.path(fileBoot))
+	was, err := readFile(h.spool.path(fileBoot))
 	rebooted = err == nil && strings.TrimSpace(string(was)) != h.cfg.Boot
 	if err != nil || rebooted {
-		if err := os.WriteFile(h.spool.path(fileBoot), []byte(h.cfg.Boot+"\n"), 0o600); err != nil {
+		if err := writeFile(h.spool.path(fileBoot), []byte(h.cfg.Boot+"\n")); err != nil {
 			h.troubleLocked(fmt.Sprintf("spool: %v", err))
 		}
 	}
@@ -87,10 +86,10 @@ func (h *helper) refeedLocked(lapsed bool) (gone []jobs.AttemptID) {
 	for _, s := range specs {
 		switch {
 		case lapsed || !h.wholeSpec(s.name, s.id): // torn: its helper died writing it, nobody was rung
-			if unix.Unlinkat(h.in, s.name, 0) == nil {
+			if unlinkat(h.in, s.name, 0) == nil {
 				gone = append(gone, s.id)
 			}
-		case unix.Renameat(h.in, s.name, h.in, specName(h.generation, s.id)) == nil:
+		case renameat(h.in, s.name, h.in, specName(h.generation, s.id)) == nil:
 			h.waiting[s.id] = true
 			h.ringer.add(s.id)
 		}
@@ -99,7 +98,7 @@ func (h *helper) refeedLocked(lapsed bool) (gone []jobs.AttemptID) {
 }
 
 func (h *helper) wholeSpec(name string, id jobs.AttemptID) bool {
-	b, err := os.ReadFile(h.spool.path(dirIn, name))
+	b, err := readFile(h.spool.path(dirIn, name))
 	if err != nil {
 		return false
 	}
@@ -149,7 +148,7 @@ func (h *helper) takenLocked() {
 // takenAt says when a spec was taken: renaming sets the change time.
 func (h *helper) takenAt(id jobs.AttemptID, by holder) jobs.Stamp {
 	var st unix.Stat_t
-	if unix.Fstatat(h.taken, takenName(id, by), &st, 0) != nil {
+	if statat(h.taken, takenName(id, by), &st, 0) != nil {
 		return 0
 	}
 	return jobs.Stamp(st.Ctim.Nano())
@@ -168,7 +167,7 @@ func (h *helper) resolveLocked(id jobs.AttemptID, by holder, job pgroup) {
 		delete(h.resolved, id)
 		if p.Answer != hosts.IsRunning && p.Answer != hosts.Unknown {
 			h.overLocked(id)
-			unix.Unlinkat(h.taken, takenName(id, by), 0)
+			unlinkat(h.taken, takenName(id, by), 0)
 		}
 		h.mu.Unlock()
 		h.tell([]hosts.ProbedJob{p})

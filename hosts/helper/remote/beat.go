@@ -3,7 +3,6 @@
 package remote
 
 import (
-	"os"
 	"sync/atomic"
 	"time"
 
@@ -81,13 +80,10 @@ func (h *helper) watchFiles() error {
 		h.fs.asked.Store(int64(began))
 		free := int64(-1)
 		var st unix.Statfs_t
-		if unix.Statfs(h.dir, &st) == nil {
+		if statfs(h.dir, &st) == nil {
 			free = int64(st.Bavail) * st.Bsize
 		}
-		if d, err := os.Open(h.dir); err == nil {
-			d.Readdirnames(8)
-			d.Close()
-		}
+		list(h.dir)
 		h.fs.delay.Store(int64(uptime() - began))
 		h.fs.free.Store(free)
 		h.fs.asked.Store(0)

@@ -4,7 +4,6 @@ package remote
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -171,14 +170,14 @@ func (h *helper) dismissAll() {
 
 // removeSpool removes this host's directory and, if it was the last one, the run's.
 func (h *helper) removeSpool() {
-	within(filesTime, func() { os.Remove(attempts.BeatFile(h.dir, h.cfg.Host)) })
+	within(filesTime, func() { remove(attempts.BeatFile(h.dir, h.cfg.Host)) })
 	if names, err := h.spool.list(dirDone); err == nil && len(names) > 0 {
 		h.trouble(jobs.AttemptID{}, fmt.Sprintf("%d outcomes could not be written to %s; they are kept in %s",
 			len(names), h.dir, h.spool.path(dirDone)))
 		return
 	}
-	if err := os.RemoveAll(h.spool.dir); err != nil {
+	if err := removeTree(h.spool.dir); err != nil {
 		h.trouble(jobs.AttemptID{}, fmt.Sprintf("removing the spool: %v", err))
 	}
-	os.Remove(filepath.Dir(h.spool.dir)) // fails while other hosts' spools are there
+	unlinkat(unix.AT_FDCWD, filepath.Dir(h.spool.dir), unix.AT_REMOVEDIR) // fails while other hosts' spools are there
 }

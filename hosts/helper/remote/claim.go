@@ -4,9 +4,6 @@ package remote
 
 import (
 	"errors"
-	"fmt"
-	"os"
-	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
@@ -17,8 +14,6 @@ import (
 // errClaimed says that somebody else made the claim first.
 var errClaimed = errors.New("already claimed")
 
-var claimCount atomic.Int64
-
 // makeClaim creates the claim in the shard directory, or returns errClaimed. On a
 // network file system the file is written under another name and linked: a
 // server's reply can be lost, its repeat then says "exists", and only the token
@@ -28,25 +23,25 @@ func makeClaim(dirfd int, network bool, c *attempts.Claim) error {
 	token := c.Append(make([]byte, 0, 200))
 	if !network {
 		fd, err := openat(dirfd, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, 0o600)
-		if err == unix.EEXIST {
+		if errors.Is(err, unix.EEXIST) {
 			return errClaimed
 		}
 		if err != nil {
 			return err
 		}
-		return finish(fd, token)
+		return finish(fd, name, token)
 	}
-	temp := fmt.Sprintf("%s.%d.%d.%d", name, os.Getpid(), uptime(), claimCount.Add(1))
+	temp := tempName(name)
 	fd, err := openat(dirfd, temp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
-	defer unix.Unlinkat(dirfd, temp, 0)
-	if err := finish(fd, token); err != nil {
+	defer unlinkat(dirfd, temp, 0)
+	if err := finish(fd, temp, token); err != nil {
 		return err
 	}
-	err = unix.Linkat(dirfd, temp, dirfd, name, 0)
-	if err == unix.EEXIST {
+	err = linkat(dirfd, temp, name)
+	if errors.Is(err, unix.EEXIST) {
 		buf := make([]byte, 512)
 		if n, err := readInto(dirfd, name, buf); err == nil && string(buf[:n]) == string(token) {
 			return nil
@@ -56,23 +51,15 @@ func makeClaim(dirfd int, network bool, c *attempts.Claim) error {
 	return err
 }
 
-// finish writes b and closes fd; on NFS the close is where an error comes.
-func finish(fd int, b []byte) error {
-	_, err := unix.Write(fd, b)
-	if cerr := unix.Close(fd); err == nil {
-		err = cerr
-	}
-	return err
-}
-
 // bury turns our own claim into a tombstone: the attempt was claimed, but it has
 // not been started and never will be. The longer line covers the shorter, so the
 // file is never seen empty.
 func bury(dirfd int, c attempts.Claim) error {
 	c.Tombstone = true
-	fd, err := openat(dirfd, c.Attempt.String()+"."+string(jobs.FileClaim), unix.O_WRONLY, 0)
+	name := c.Attempt.String() + "." + string(jobs.FileClaim)
+	fd, err := openat(dirfd, name, unix.O_WRONLY, 0)
 	if err != nil {
 		return err
 	}
-	return finish(fd, c.Append(nil))
+	return finish(fd, name, c.Append(nil))
 }

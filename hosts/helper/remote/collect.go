@@ -8,6 +8,8 @@ import (
 	"os"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
 )
@@ -19,10 +21,11 @@ const gather = 5 * time.Millisecond
 // collect reads the supervisors' reports and passes them on in batches (B3).
 func (h *helper) collect() error {
 	// For reading and writing: it then never ends when supervisors come and go.
-	f, err := os.OpenFile(h.spool.path(fileReports), os.O_RDWR, 0)
+	fd, err := openat(unix.AT_FDCWD, h.spool.path(fileReports), unix.O_RDWR|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return fmt.Errorf("spool: %w", err)
 	}
+	f := os.NewFile(uintptr(fd), fileReports)
 	defer f.Close()
 	buf := make([]byte, 64<<10)
 	have := 0

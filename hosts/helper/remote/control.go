@@ -4,7 +4,6 @@ package remote
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"sync/atomic"
 	"time"
@@ -45,29 +44,24 @@ const maxSlots = controlBytes/8 - ctlServing - 1
 // openControl maps the spool's page, making it when there is none.
 func openControl(dir string) (*control, error) {
 	path := filepath.Join(dir, fileControl)
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	fd, err := openat(unix.AT_FDCWD, path, unix.O_RDWR|unix.O_CREAT, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("spool: %w", err)
 	}
-	defer f.Close()
-	// Written out, not just extended: touching a hole on a full disk would be SIGBUS.
-	if st, err := f.Stat(); err != nil {
-		return nil, fmt.Errorf("spool: %w", err)
-	} else if st.Size() < controlBytes {
-		if _, err := f.WriteAt(make([]byte, controlBytes), 0); err != nil {
-			return nil, fmt.Errorf("spool: %w", err)
-		}
+	defer closeFile(fd, path)
+	var st unix.Stat_t
+	err = fstat(fd, path, &st)
+	if err == nil && st.Size < controlBytes {
+		// Written out, not just extended: touching a hole on a full disk would be SIGBUS.
+		err = pwrite(fd, path, make([]byte, controlBytes), 0)
 	}
-	mem, err := unix.Mmap(int(f.Fd()), 0, controlBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	c := &control{dev: uint64(st.Dev), ino: st.Ino}
+	if err == nil {
+		c.mem, err = mapFile(fd, path, controlBytes)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("spool: mapping %s: %w", path, err)
-	}
-	c := &control{mem: mem}
-	var id unix.Stat_t
-	if err := unix.Fstat(int(f.Fd()), &id); err != nil {
 		return nil, fmt.Errorf("spool: %w", err)
 	}
-	c.dev, c.ino = uint64(id.Dev), id.Ino
 	if !c.at(ctlMagic).CompareAndSwap(0, controlMagic) && c.at(ctlMagic).Load() != controlMagic {
 		return nil, fmt.Errorf("spool: %s was made by another version of dcs-tui; end the run with that version, or remove %s", path, dir)
 	}
@@ -76,8 +70,8 @@ func openControl(dir string) (*control, error) {
 
 // inPlace says whether the page is still the one that is found in the spool.
 func (c *control) inPlace(dir string) bool {
-	var st unix.Stat_t
-	return unix.Stat(filepath.Join(dir, fileControl), &st) == nil && uint64(st.Dev) == c.dev && st.Ino == c.ino
+	st, err := stat(filepath.Join(dir, fileControl))
+	return err == nil && uint64(st.Dev) == c.dev && st.Ino == c.ino
 }
 
 func (c *control) at(word int) *atomic.Int64 {

@@ -6,10 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
@@ -24,18 +25,14 @@ func passFence(dir string, o *hosts.Open) (int, error) {
 		return by, err
 	}
 	path := filepath.Join(dir, "epoch."+strconv.Itoa(o.Epoch))
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	fd, err := openat(unix.AT_FDCWD, path, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return fencedBy(dir, o.Epoch) // another host's helper of the same dispatcher, or we before
 	}
 	if err != nil {
 		return 0, fmt.Errorf("work_dir cannot be used: %w", err)
 	}
-	_, err = fmt.Fprintf(f, "%s %s %s\n", o.Run, o.Host, o.Nonce)
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err != nil {
+	if err := finish(fd, path, fmt.Appendf(nil, "%s %s %s\n", o.Run, o.Host, o.Nonce)); err != nil {
 		return 0, fmt.Errorf("work_dir cannot be used: %w", err)
 	}
 	// Looked at once more: of two that pass at the same time, the lower must see the higher.
@@ -44,12 +41,7 @@ func passFence(dir string, o *hosts.Open) (int, error) {
 
 // fencedBy lists dir for epochs above ours.
 func fencedBy(dir string, ours int) (int, error) {
-	f, err := os.Open(dir)
-	if err != nil {
-		return 0, fmt.Errorf("looking for newer dispatchers: %w", err)
-	}
-	defer f.Close()
-	names, err := f.Readdirnames(-1)
+	names, err := list(dir)
 	if err != nil {
 		return 0, fmt.Errorf("looking for newer dispatchers: %w", err)
 	}

@@ -20,5 +20,5 @@ var localTypes = map[int64]bool{
 // onNetwork says whether dir is on a file system that is not known to be local.
 func onNetwork(dir string) bool {
 	var st unix.Statfs_t
-	return unix.Statfs(dir, &st) != nil || !localTypes[int64(st.Type)]
+	return statfs(dir, &st) != nil || !localTypes[int64(st.Type)]
 }

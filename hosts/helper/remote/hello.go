@@ -95,11 +95,11 @@ func (h *helper) prepare(hello *hosts.Hello) error {
 	if err := h.spool.writeConfig(h.generation, &h.cfg); err != nil {
 		return err
 	}
-	if h.in, err = openat(unix.AT_FDCWD, h.spool.path(dirIn), unix.O_RDONLY|unix.O_DIRECTORY, 0); err == nil {
-		h.taken, err = openat(unix.AT_FDCWD, h.spool.path(dirTaken), unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	if h.in, err = openDir(h.spool.path(dirIn)); err == nil {
+		h.taken, err = openDir(h.spool.path(dirTaken))
 	}
 	if err == nil {
-		h.free, err = openat(unix.AT_FDCWD, h.spool.path(dirFree), unix.O_RDONLY|unix.O_DIRECTORY, 0)
+		h.free, err = openDir(h.spool.path(dirFree))
 	}
 	if err != nil {
 		return fmt.Errorf("opening the spool: %w", err)
@@ -160,7 +160,7 @@ func (h *helper) findDirs(hello *hosts.Hello) error {
 		return fmt.Errorf("work_dir %q is not an absolute path", work)
 	}
 	h.workDir = filepath.Join(work, h.open.Run)
-	if err := os.MkdirAll(work, 0o700); err != nil {
+	if err := makeDirs(work); err != nil {
 		return fmt.Errorf("work_dir cannot be used: %w; set work_dir for this host", err)
 	}
 	if err := ownDir(h.workDir); err != nil {
@@ -182,46 +182,33 @@ func seesNonce(dir, nonce string) bool {
 	if dir == "" || nonce == "" || !filepath.IsAbs(dir) || !listed(dir, "nonce") {
 		return false
 	}
-	b, err := os.ReadFile(filepath.Join(dir, "nonce"))
+	b, err := readFile(filepath.Join(dir, "nonce"))
 	return err == nil && string(bytes.TrimSpace(b)) == strings.TrimSpace(nonce)
 }
 
 // listed says whether a directory's listing shows the name.
 func listed(dir, name string) bool {
-	f, err := os.Open(dir)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	names, _ := f.Readdirnames(-1)
-	return slices.Contains(names, name)
+	names, err := list(dir)
+	return err == nil && slices.Contains(names, name)
 }
 
 // tryWrite makes dir and writes a sentinel's worth of bytes there for good, so
 // that a directory that is read-only or full is found now, not by the first job.
 func tryWrite(dir string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := makeDirs(dir); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(dir, ".try-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	_, err = f.Write(make([]byte, jobs.SentinelBytes))
+	temp, err := writeTemp(dir, ".try", make([]byte, jobs.SentinelBytes))
 	if err == nil {
-		err = f.Sync()
-	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
+		err = remove(temp)
 	}
 	return err
 }
 
 func cwdThere(cwd string) error {
 	listed(filepath.Dir(cwd), "") // so that NFS looks anew
-	st, err := os.Stat(cwd)
-	if err == nil && !st.IsDir() {
+	st, err := stat(cwd)
+	if err == nil && st.Mode&unix.S_IFMT != unix.S_IFDIR {
 		err = fmt.Errorf("%s is not a directory", cwd)
 	}
 	return err

@@ -3,7 +3,6 @@
 package remote
 
 import (
-	"os"
 	"strings"
 	"time"
 
@@ -110,7 +109,7 @@ func (h *helper) readProgress() {
 		r := h.running[id]
 		h.mu.Unlock()
 		if err != nil || r == nil {
-			os.Remove(h.spool.path(dirProgress, n))
+			remove(h.spool.path(dirProgress, n))
 			continue
 		}
 		if k, err := readInto(-1, h.spool.path(dirProgress, n), buf[:]); err == nil {

@@ -4,7 +4,6 @@ package remote
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"time"
 
@@ -56,7 +55,7 @@ func (h *helper) end(id jobs.AttemptID) {
 	}
 	// The supervisor ends the tree: it alone knows all of it, and says in the
 	// sentinel that we did it. The request stands before the signal.
-	if err := os.WriteFile(h.spool.path(dirStop, id.String()), nil, 0o600); err != nil {
+	if err := writeFile(h.spool.path(dirStop, id.String()), nil); err != nil {
 		h.trouble(id, fmt.Sprintf("spool: %v", err))
 	}
 	h.nudge(by)

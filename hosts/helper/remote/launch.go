@@ -96,11 +96,7 @@ func (h *helper) spoolSpec(id jobs.AttemptID, b []byte) error {
 		if err != nil {
 			continue
 		}
-		err = writeAll(fd, b)
-		if cerr := unix.Close(fd); err == nil {
-			err = cerr
-		}
-		if err == nil && unix.Renameat(h.free, old, h.in, name) == nil {
+		if finish(fd, old, b) == nil && renameat(h.free, old, h.in, name) == nil {
 			return nil
 		}
 	}
@@ -108,19 +104,15 @@ func (h *helper) spoolSpec(id jobs.AttemptID, b []byte) error {
 	if err != nil {
 		return err
 	}
-	err = writeAll(fd, b)
-	if cerr := unix.Close(fd); err == nil {
-		err = cerr
-	}
-	if err != nil {
-		unix.Unlinkat(h.in, name, 0)
+	if err = finish(fd, name, b); err != nil {
+		unlinkat(h.in, name, 0)
 	}
 	return err
 }
 
 // takeBackLocked removes a waiting spec. True means that it will never start.
 func (h *helper) takeBackLocked(id jobs.AttemptID) bool {
-	if !h.waiting[id] || unix.Unlinkat(h.in, specName(h.generation, id), 0) != nil {
+	if !h.waiting[id] || unlinkat(h.in, specName(h.generation, id), 0) != nil {
 		return false
 	}
 	delete(h.waiting, id)

@@ -25,13 +25,13 @@ func (h *helper) noteName() string {
 
 // register notes this helper in the spool.
 func (h *helper) register() error {
-	if err := os.WriteFile(h.spool.path(dirHelpers, h.noteName()), nil, 0o600); err != nil {
+	if err := writeFile(h.spool.path(dirHelpers, h.noteName()), nil); err != nil {
 		return fmt.Errorf("spool: %w", err)
 	}
 	return nil
 }
 
-func (h *helper) deregister() { os.Remove(h.spool.path(dirHelpers, h.noteName())) }
+func (h *helper) deregister() { remove(h.spool.path(dirHelpers, h.noteName())) }
 
 // endOlder ends the helpers of this spool that are older than we, and returns
 // those that do not die. With grace 0 they are not woken first. It takes a few
@@ -47,7 +47,7 @@ func (h *helper) endOlder(grace time.Duration) (left []proc) {
 		if by.alive() && isHelper(by.pid) {
 			old[by.pid] = by.start
 		} else {
-			os.Remove(h.spool.path(dirHelpers, n))
+			remove(h.spool.path(dirHelpers, n))
 		}
 	}
 	if len(old) == 0 {

@@ -148,7 +148,7 @@ func (h *helper) endAttempt(id jobs.AttemptID, job pgroup) []proc {
 // is a file, but not a whole sentinel.
 func (h *helper) sentinel(p *hosts.ProbedJob) (torn bool, err error) {
 	for _, path := range []string{jobs.AttemptFile(h.dir, p.Attempt, jobs.FileExit), h.spool.path(dirDone, p.Attempt.String())} {
-		b, err := os.ReadFile(path)
+		b, err := readFile(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -174,8 +174,8 @@ func lastLineOf(path string) string {
 	if err != nil {
 		return ""
 	}
-	defer unix.Close(fd)
-	return lastLine(fd)
+	defer closeFile(fd, path)
+	return lastLine(fd, path)
 }
 
 // readClaim reads the claim, or makes it as a tombstone if there is none: then
@@ -183,7 +183,7 @@ func lastLineOf(path string) string {
 func (h *helper) readClaim(id jobs.AttemptID) (c attempts.Claim, a hosts.Answer, err error) {
 	path := jobs.AttemptFile(h.dir, id, jobs.FileClaim)
 	for range 2 {
-		b, err := os.ReadFile(path)
+		b, err := readFile(path)
 		if err == nil {
 			if c, err = attempts.ParseClaim(b); err != nil {
 				return attempts.Claim{}, hosts.Dead, nil // cut short: its maker died before it started anything, or the machine did
@@ -208,14 +208,14 @@ func (h *helper) readClaim(id jobs.AttemptID) (c attempts.Claim, a hosts.Answer,
 func (h *helper) tombstone(id jobs.AttemptID) error {
 	dir := jobs.AttemptFile(h.dir, id, jobs.FileClaim)
 	dir = dir[:len(dir)-len(id.String()+".claim")]
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := makeDirs(dir); err != nil {
 		return err
 	}
-	fd, err := openat(unix.AT_FDCWD, dir, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	fd, err := openDir(dir)
 	if err != nil {
 		return err
 	}
-	defer unix.Close(fd)
+	defer closeFile(fd, dir)
 	self, _ := readProc(os.Getpid())
 	return makeClaim(fd, h.cfg.Network, &attempts.Claim{
 		Tombstone: true, Run: h.cfg.Run, Attempt: id, Host: h.cfg.Host,

@@ -27,11 +27,21 @@ const userHZ = 100
 func readProc(pid int) (proc, bool) {
 	var buf [1024]byte
 	path := append(strconv.AppendInt([]byte("/proc/"), int64(pid), 10), "/stat"...)
-	n, err := readInto(unix.AT_FDCWD, string(path), buf[:])
+	fd, err := openProc(string(path))
 	if err != nil {
 		return proc{}, false
 	}
-	return parseStat(pid, buf[:n])
+	defer unix.Close(fd)
+	for {
+		n, err := unix.Read(fd, buf[:]) // it comes whole
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return proc{}, false
+		}
+		return parseStat(pid, buf[:n])
+	}
 }
 
 // parseStat reads the fields after the last ')': a command's name may itself
@@ -79,27 +89,11 @@ func number(b []byte) (n uint64) {
 	return n
 }
 
-// readInto reads at most len(buf) bytes of a file with three system calls.
-func readInto(dirfd int, name string, buf []byte) (int, error) {
-	fd, err := openat(dirfd, name, unix.O_RDONLY, 0)
-	if err != nil {
-		return 0, err
-	}
-	defer unix.Close(fd)
-	for {
-		// One read: files of /proc and small regular ones come whole.
-		n, err := unix.Read(fd, buf)
-		if err != unix.EINTR {
-			return max(0, n), err
-		}
-	}
-}
-
 // procFile reads the whole of /proc/PID/NAME; nil when it cannot be read. Unlike
 // os.ReadFile it costs only open, reads and close, and there may be thousands.
 func procFile(pid int, name string) []byte {
 	path := append(strconv.AppendInt([]byte("/proc/"), int64(pid), 10), '/')
-	fd, err := openat(unix.AT_FDCWD, string(append(path, name...)), unix.O_RDONLY, 0)
+	fd, err := openProc(string(append(path, name...)))
 	if err != nil {
 		return nil
 	}
@@ -120,10 +114,10 @@ func procFile(pid int, name string) []byte {
 	}
 }
 
-// openat opens with close-on-exec and repeats an interrupted call.
-func openat(dirfd int, name string, flags int, mode uint32) (int, error) {
+// openProc opens a file of /proc, close-on-exec, and repeats an interrupted call.
+func openProc(path string) (int, error) {
 	for {
-		fd, err := unix.Openat(dirfd, name, flags|unix.O_CLOEXEC, mode)
+		fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 		if err != unix.EINTR {
 			return fd, err
 		}

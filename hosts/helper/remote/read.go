@@ -4,8 +4,8 @@ package remote
 
 import (
 	"fmt"
-	"io"
-	"os"
+
+	"golang.org/x/sys/unix"
 
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
@@ -25,27 +25,35 @@ func (h *helper) chunk(m *hosts.Read) *hosts.Chunk {
 		c.Why = fmt.Sprintf("%q is not an output file", m.File)
 		return c
 	}
-	f, err := os.Open(jobs.AttemptFile(h.dir, m.Attempt, m.File))
+	path := jobs.AttemptFile(h.dir, m.Attempt, m.File)
+	fd, err := openat(unix.AT_FDCWD, path, unix.O_RDONLY, 0)
 	if err != nil {
 		c.Why = err.Error()
 		return c
 	}
-	defer f.Close()
-	st, err := f.Stat()
-	if err != nil {
+	defer closeFile(fd, path)
+	var st unix.Stat_t
+	if err := fstat(fd, path, &st); err != nil {
 		c.Why = err.Error()
 		return c
 	}
-	c.Size, c.Offset = st.Size(), m.Offset
+	c.Size, c.Offset = st.Size, m.Offset
 	if m.Offset < 0 {
 		c.Offset = max(0, c.Size+m.Offset)
 	}
 	room := min(int64(max(0, m.Limit)), hosts.MaxChunk, max(0, c.Size-c.Offset))
 	c.Bulk = make([]byte, room)
-	n, err := f.ReadAt(c.Bulk, c.Offset)
-	c.Bulk = c.Bulk[:n]
-	if err != nil && err != io.EOF {
-		c.Size, c.Why = -1, err.Error()
+	have := 0
+	for have < len(c.Bulk) {
+		n, err := pread(fd, path, c.Bulk[have:], c.Offset+int64(have))
+		if err != nil {
+			c.Size, c.Why = -1, err.Error()
+		}
+		if n == 0 {
+			break
+		}
+		have += n
 	}
+	c.Bulk = c.Bulk[:have]
 	return c
 }

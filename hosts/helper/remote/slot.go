@@ -229,12 +229,12 @@ func (s *slot) shard(id jobs.ID) (int, error) {
 	}
 	s.forgetShard()
 	dir := filepath.Join(s.cfg.Dir, "attempts", name)
-	fd, err := openat(unix.AT_FDCWD, dir, unix.O_RDONLY|unix.O_DIRECTORY, 0)
-	if err == unix.ENOENT {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
+	fd, err := openDir(dir)
+	if errors.Is(err, unix.ENOENT) {
+		if err := makeDirs(dir); err != nil {
 			return -1, err
 		}
-		fd, err = openat(unix.AT_FDCWD, dir, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+		fd, err = openDir(dir)
 	}
 	if err != nil {
 		return -1, fmt.Errorf("opening %s: %w", dir, err)
@@ -245,7 +245,7 @@ func (s *slot) shard(id jobs.ID) (int, error) {
 
 func (s *slot) forgetShard() {
 	if s.shardFD >= 0 {
-		unix.Close(s.shardFD)
+		closeFile(s.shardFD, s.shardID)
 	}
 	s.shardID, s.shardFD = "", -1
 }

@@ -5,7 +5,6 @@ package remote
 import (
 	"encoding/binary"
 	"fmt"
-	"os"
 	"strconv"
 	"time"
 
@@ -79,14 +78,14 @@ func parseConfig(b []byte) (*slotConfig, error) {
 func configName(generation int64) string { return "config." + strconv.FormatInt(generation, 10) }
 
 func (s spool) writeConfig(generation int64, c *slotConfig) error {
-	if err := os.WriteFile(s.path(configName(generation)), c.append(nil), 0o600); err != nil {
+	if err := writeFile(s.path(configName(generation)), c.append(nil)); err != nil {
 		return fmt.Errorf("spool: %w", err)
 	}
 	return nil
 }
 
 func (s spool) readConfig(generation int64) (*slotConfig, error) {
-	b, err := os.ReadFile(s.path(configName(generation)))
+	b, err := readFile(s.path(configName(generation)))
 	if err != nil {
 		return nil, fmt.Errorf("spool: %w", err)
 	}

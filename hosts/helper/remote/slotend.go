@@ -4,8 +4,8 @@ package remote
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"syscall"
 	"time"
@@ -18,38 +18,24 @@ import (
 // reserve makes the file that will be the sentinel and its 512 bytes, so that a
 // disk that fills up meanwhile cannot keep the outcome from being written.
 func reserve(dir int, id jobs.AttemptID, network bool) (int, error) {
-	fd, err := openat(dir, id.String()+"."+string(jobs.FileReserved), unix.O_RDWR|unix.O_CREAT|unix.O_TRUNC, 0o600)
+	name := id.String() + "." + string(jobs.FileReserved)
+	fd, err := openat(dir, name, unix.O_RDWR|unix.O_CREAT|unix.O_TRUNC, 0o600)
 	if err != nil {
 		return -1, err
 	}
 	if network {
 		// Only fsync makes the server say now whether there is room.
-		if err = writeAll(fd, make([]byte, jobs.SentinelBytes)); err == nil {
-			err = unix.Fsync(fd)
+		if err = pwrite(fd, name, make([]byte, jobs.SentinelBytes), 0); err == nil {
+			err = fsync(fd, name)
 		}
-	} else if err = unix.Fallocate(fd, 0, 0, jobs.SentinelBytes); err == unix.EOPNOTSUPP {
-		err = writeAll(fd, make([]byte, jobs.SentinelBytes))
+	} else if err = fallocate(fd, name, jobs.SentinelBytes); errors.Is(err, unix.EOPNOTSUPP) {
+		err = pwrite(fd, name, make([]byte, jobs.SentinelBytes), 0)
 	}
 	if err != nil {
-		unix.Close(fd)
+		closeFile(fd, name)
 		return -1, err
 	}
 	return fd, nil
-}
-
-// writeAll writes b at the beginning of the file.
-func writeAll(fd int, b []byte) error {
-	for off := 0; off < len(b); {
-		n, err := unix.Pwrite(fd, b[off:], int64(off))
-		if err == unix.EINTR {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		off += n
-	}
-	return nil
 }
 
 // finish writes the sentinel, lets go of the spec and reports. When the
@@ -94,9 +80,8 @@ func (s *slot) finish(a *attempt, dir int, o *jobs.Outcome) {
 
 // allGone says that the spool was deleted, and the directory of the attempts too.
 func (s *slot) allGone() bool {
-	var st unix.Stat_t
 	for _, dir := range []string{s.spool.path(dirTaken), filepath.Join(s.cfg.Dir, "attempts")} {
-		if err := unix.Stat(dir, &st); err != unix.ENOENT && err != unix.ENOTDIR {
+		if _, err := stat(dir); !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENOTDIR) {
 			return false
 		}
 	}
@@ -105,21 +90,22 @@ func (s *slot) allGone() bool {
 
 // seal turns the reserved file into the sentinel.
 func (s *slot) seal(a *attempt, dir int, b []byte) error {
-	if err := writeAll(a.reserve, b); err != nil {
+	id := a.id.String()
+	name := id + "." + string(jobs.FileReserved)
+	if err := pwrite(a.reserve, name, b, 0); err != nil {
 		return err
 	}
 	if s.cfg.Network {
-		if err := unix.Fsync(a.reserve); err != nil {
+		if err := fsync(a.reserve, name); err != nil {
 			return err
 		}
 	}
-	err := unix.Close(a.reserve)
+	err := closeFile(a.reserve, name)
 	a.reserve = -1
 	if err != nil {
 		return err
 	}
-	id := a.id.String()
-	return unix.Renameat(dir, id+"."+string(jobs.FileReserved), dir, id+"."+string(jobs.FileExit))
+	return renameat(dir, name, dir, id+"."+string(jobs.FileExit))
 }
 
 // settle writes the sentinels that wait in the spool to where they belong.
@@ -130,12 +116,12 @@ func settle(s spool, cfg *slotConfig) {
 		if err != nil {
 			continue // half written, or not ours
 		}
-		b, err := os.ReadFile(s.path(dirDone, n))
+		b, err := readFile(s.path(dirDone, n))
 		if err != nil {
 			continue
 		}
 		if _, _, _, err := jobs.DecodeSentinel(b, cfg.Run, id); err == nil && writeSentinel(cfg.Dir, id, b) == nil {
-			os.Remove(s.path(dirDone, n))
+			remove(s.path(dirDone, n))
 		}
 	}
 }
@@ -146,31 +132,8 @@ func writeSentinel(dir string, id jobs.AttemptID, b []byte) error {
 	if err := replace(filepath.Dir(path), filepath.Base(path), b); err != nil {
 		return err
 	}
-	os.Remove(jobs.AttemptFile(dir, id, jobs.FileReserved))
+	remove(jobs.AttemptFile(dir, id, jobs.FileReserved))
 	return nil
-}
-
-// replace writes a file whole or not at all: under another name, fsynced, closed,
-// renamed.
-func replace(dir, name string, b []byte) error {
-	f, err := os.CreateTemp(dir, "."+name+".*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	if err == nil {
-		err = f.Sync()
-	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), filepath.Join(dir, name))
-	}
-	if err != nil {
-		os.Remove(f.Name())
-	}
-	return err
 }
 
 // leftChildren counts descendants that the job which has just ended left
@@ -206,14 +169,14 @@ func (s *slot) leftChildren() int {
 const maxLastLine = 200
 
 // lastLine returns the beginning of the last line of a file that is not blank.
-func lastLine(fd int) string {
+func lastLine(fd int, path string) string {
 	var st unix.Stat_t
-	if unix.Fstat(fd, &st) != nil {
+	if fstat(fd, path, &st) != nil {
 		return ""
 	}
 	buf := make([]byte, min(st.Size, 4096))
-	n, _ := unix.Pread(fd, buf, st.Size-int64(len(buf)))
-	b := bytes.TrimRight(buf[:max(0, n)], " \t\r\n\x00")
+	n, _ := pread(fd, path, buf, st.Size-int64(len(buf)))
+	b := bytes.TrimRight(buf[:n], " \t\r\n\x00")
 	b = b[bytes.LastIndexByte(b, '\n')+1:]
 	return string(b[:min(len(b), maxLastLine)])
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -36,13 +35,13 @@ func (s *slot) run(generation int64, id jobs.AttemptID) {
 	name := specName(generation, id)
 	if uptime() > s.ctl.lease() {
 		// Removed rather than left: what has lapsed must never be fed again.
-		if unix.Unlinkat(s.in, name, 0) == nil {
+		if unlinkat(s.in, name, 0) == nil {
 			s.report(&report{kind: repLapsed, attempt: id})
 		}
 		return
 	}
 	a := &attempt{id: id, taken: takenName(id, s.by), out: -1, err: -1, reserve: -1}
-	if unix.Renameat(s.in, name, s.taken, a.taken) != nil {
+	if renameat(s.in, name, s.taken, a.taken) != nil {
 		return // withdrawn, or a ticket of old
 	}
 	job, err := s.readSpec(a)
@@ -100,7 +99,7 @@ func (s *slot) prepare(a *attempt) (dir int, err error) {
 		}
 		err = makeClaim(dir, s.cfg.Network, &a.claim)
 		// A directory that was removed under us, or a stale handle: open it anew, once.
-		if try > 0 || err != unix.ENOENT && err != unix.ESTALE {
+		if try > 0 || !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ESTALE) {
 			break
 		}
 		s.forgetShard()
@@ -135,15 +134,18 @@ func (s *slot) makeFiles(a *attempt, dir int) (err error) {
 // unprepare leaves a tombstone and no empty promise of a sentinel.
 func (s *slot) unprepare(a *attempt, dir int) {
 	bury(dir, a.claim)
-	unix.Unlinkat(dir, a.id.String()+"."+string(jobs.FileReserved), 0)
+	unlinkat(dir, a.id.String()+"."+string(jobs.FileReserved), 0)
 	s.close(a)
 }
 
 func (s *slot) close(a *attempt) {
-	for _, fd := range []*int{&a.out, &a.err, &a.reserve} {
-		if *fd >= 0 {
-			unix.Close(*fd)
-			*fd = -1
+	for _, f := range []struct {
+		fd   *int
+		name jobs.File
+	}{{&a.out, jobs.FileOut}, {&a.err, jobs.FileErr}, {&a.reserve, jobs.FileReserved}} {
+		if *f.fd >= 0 {
+			closeFile(*f.fd, string(f.name))
+			*f.fd = -1
 		}
 	}
 }
@@ -164,8 +166,8 @@ func (s *slot) drop(a *attempt, r *report) {
 // release gives a taken spec's file back to the helper for another spec, which is
 // cheaper than a new one, unless it is a large one.
 func (s *slot) release(a *attempt) {
-	if a.large || unix.Renameat(s.taken, a.taken, s.free, a.id.String()) != nil {
-		unix.Unlinkat(s.taken, a.taken, 0)
+	if a.large || renameat(s.taken, a.taken, s.free, a.id.String()) != nil {
+		unlinkat(s.taken, a.taken, 0)
 	}
 }
 
@@ -197,7 +199,7 @@ func (s *slot) execute(a *attempt, dir int, job *hosts.LaunchJob) {
 	}
 	s.removeScript(a)
 	if !o.OK() {
-		o.LastLine = lastLine(a.err)
+		o.LastLine = lastLine(a.err, id+".err")
 	}
 	s.finish(a, dir, &o)
 }
@@ -224,7 +226,7 @@ func (s *slot) start(a *attempt, job *hosts.LaunchJob, id string, o *jobs.Outcom
 		argv = append(argv, "-c", text)
 	} else {
 		a.script = s.spool.path(dirScript, id)
-		if err := os.WriteFile(a.script, []byte(text), 0o600); err != nil {
+		if err := writeFile(a.script, []byte(text)); err != nil {
 			return 0, err
 		}
 		argv = append(argv, a.script)
@@ -246,7 +248,7 @@ func (s *slot) cwd(job *hosts.LaunchJob) string {
 
 func (s *slot) removeScript(a *attempt) {
 	if a.script != "" {
-		os.Remove(a.script)
+		remove(a.script)
 	}
 }
 
@@ -282,14 +284,14 @@ func (s *slot) wait(pid int, o *jobs.Outcome) {
 func (s *slot) explain(err error, job *hosts.LaunchJob, o *jobs.Outcome) {
 	o.Exit = 126
 	cwd := s.cwd(job)
-	st, cerr := os.Stat(cwd)
+	st, cerr := stat(cwd)
 	switch {
 	case cwd != "" && errors.Is(cerr, fs.ErrNotExist):
 		o.Exit = 127
 		o.Error = fmt.Sprintf("the working directory %s does not exist on %s; see --cwd", cwd, s.cfg.Host)
 	case cwd != "" && cerr != nil:
 		o.Error = fmt.Sprintf("the working directory on %s: %v", s.cfg.Host, cerr)
-	case cwd != "" && !st.IsDir():
+	case cwd != "" && st.Mode&unix.S_IFMT != unix.S_IFDIR:
 		o.Error = fmt.Sprintf("the working directory %s is not a directory on %s", cwd, s.cfg.Host)
 	case cwd != "" && unix.Access(cwd, unix.X_OK) != nil:
 		o.Error = fmt.Sprintf("the working directory %s cannot be entered on %s", cwd, s.cfg.Host)

@@ -21,7 +21,7 @@ type tickets struct {
 // openTickets opens the pipe behind fd once more: whether reading waits is a
 // property of the open file, which the others share with us.
 func openTickets(fd int) tickets {
-	quick, err := openat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", fd), unix.O_RDONLY|unix.O_NONBLOCK, 0)
+	quick, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", fd), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		quick = -1
 	}

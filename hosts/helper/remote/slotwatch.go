@@ -84,7 +84,7 @@ func (w *watch) end() (timedOut, stopped bool) {
 		<-ending
 	}
 	if stopped {
-		os.Remove(w.slot.spool.path(dirStop, c.id.String()))
+		remove(w.slot.spool.path(dirStop, c.id.String()))
 	}
 	return timedOut, stopped
 }
@@ -121,7 +121,7 @@ func (w *watch) look() {
 	if c == nil {
 		return
 	}
-	if _, err := os.Lstat(w.slot.spool.path(dirStop, c.id.String())); err == nil {
+	if _, err := stat(w.slot.spool.path(dirStop, c.id.String())); err == nil {
 		w.stop(c, false)
 	}
 }
@@ -206,6 +206,6 @@ func (w *watch) touch() {
 	path := attempts.BeatFile(w.slot.cfg.Dir, w.slot.cfg.Host)
 	fd, err := openat(unix.AT_FDCWD, path, unix.O_WRONLY|unix.O_CREAT, 0o600)
 	if err == nil {
-		finish(fd, fmt.Appendf(nil, "%019d %s\n", wall(), w.slot.cfg.Boot))
+		finish(fd, path, fmt.Appendf(nil, "%019d %s\n", wall(), w.slot.cfg.Boot))
 	}
 }

@@ -55,8 +55,8 @@ func makeSpool(base, run, host string) (spool, error) {
 			return spool{}, err
 		}
 	}
-	if err := unix.Mkfifo(s.path(fileReports), 0o600); err != nil && err != unix.EEXIST {
-		return spool{}, fmt.Errorf("making %s: %w", s.path(fileReports), err)
+	if err := mkfifo(s.path(fileReports), 0o600); err != nil && !errors.Is(err, unix.EEXIST) {
+		return spool{}, err
 	}
 	return s, nil
 }
@@ -64,13 +64,13 @@ func makeSpool(base, run, host string) (spool, error) {
 // ownDir makes dir with mode 0700, or checks that it is a directory of ours
 // that nobody else may enter: it may stand in /tmp.
 func ownDir(dir string) error {
-	err := os.Mkdir(dir, 0o700)
+	err := mkdir(dir, 0o700)
 	if err == nil || !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	var st unix.Stat_t
-	if err := unix.Lstat(dir, &st); err != nil {
-		return fmt.Errorf("checking %s: %w", dir, err)
+	if err := statat(unix.AT_FDCWD, dir, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return err
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
 		return fmt.Errorf("%s is not a directory; remove it", dir)
@@ -79,7 +79,7 @@ func ownDir(dir string) error {
 		return fmt.Errorf("%s belongs to user %d, not to us; remove it or set another work_dir", dir, st.Uid)
 	}
 	if st.Mode&0o077 != 0 {
-		return os.Chmod(dir, 0o700)
+		return chmod(dir, 0o700)
 	}
 	return nil
 }
@@ -139,12 +139,7 @@ func parseTakenName(name string) (jobs.AttemptID, holder, bool) {
 
 // list reads the names in one of the spool's directories.
 func (s spool) list(dir string) ([]string, error) {
-	f, err := os.Open(s.path(dir))
-	if err != nil {
-		return nil, fmt.Errorf("spool: %w", err)
-	}
-	defer f.Close()
-	names, err := f.Readdirnames(-1)
+	names, err := list(s.path(dir))
 	if err != nil {
 		return nil, fmt.Errorf("spool: %w", err)
 	}

@@ -77,13 +77,13 @@ func (h *helper) startSupervisor(slot int) error {
 	if err != nil {
 		return err
 	}
-	defer unix.Close(null)
+	defer closeFile(null, os.DevNull)
 	log := h.spool.path(dirLog, fmt.Sprintf("%d.%d", h.generation, slot))
 	errFD, err := openat(unix.AT_FDCWD, log, unix.O_WRONLY|unix.O_CREAT|unix.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
-	defer unix.Close(errFD)
+	defer closeFile(errFD, log)
 	argv := []string{"dcs-tui", wordSlot, h.spool.dir, strconv.Itoa(slot), strconv.FormatInt(h.generation, 10)}
 	// The running file itself: its name may be gone by now.
 	pid, err := syscall.ForkExec("/proc/self/exe", argv, &syscall.ProcAttr{
@@ -171,14 +171,9 @@ func (h *helper) troubleLocked(text string) { h.trouble(jobs.AttemptID{}, text) 
 
 // lastWords returns the end of a log on one line.
 func lastWords(path string) string {
-	fd, err := openat(unix.AT_FDCWD, path, unix.O_RDONLY, 0)
-	if err != nil {
-		return "none"
-	}
-	defer unix.Close(fd)
 	buf := make([]byte, 2048)
-	n, _ := unix.Read(fd, buf) // the beginning: a crash says what happened first
-	text := strings.Join(strings.Fields(string(buf[:max(0, n)])), " ")
+	n, _ := readInto(unix.AT_FDCWD, path, buf) // the beginning: a crash says what happened first
+	text := strings.Join(strings.Fields(string(buf[:n])), " ")
 	if text == "" {
 		return "none"
 	}

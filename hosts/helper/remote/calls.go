@@ -1,0 +1,177 @@
+//go:build linux
+
+package remote
+
+import (
+	"io/fs"
+
+	"golang.org/x/sys/unix"
+)
+
+// Every call by which helper and supervisors touch files is made by a function of
+// this file; only /proc, the pipes between them and processes are apart. So a test
+// can let any single one fail, or let the process die at it.
+
+// fault is set by tests alone. It is asked before each call (an error is then
+// given instead of making it) and, with done, when it was made and went well: an
+// error then stands for an answer that was lost on its way, as from a file server.
+var fault func(op, path string, done bool) error
+
+// call makes one call, again when a signal interrupts it. An error names the file.
+func call(op, path string, do func() error) error {
+	for {
+		var err error
+		if fault != nil {
+			err = fault(op, path, false)
+		}
+		if err == nil {
+			if err = do(); err == nil && fault != nil {
+				err = fault(op, path, true)
+			}
+		}
+		if err == nil {
+			return nil
+		}
+		if err != unix.EINTR {
+			return &fs.PathError{Op: op, Path: path, Err: err}
+		}
+	}
+}
+
+// openat opens with close-on-exec.
+func openat(dirfd int, path string, flags int, mode uint32) (int, error) {
+	fd := -1
+	err := call("open", path, func() (err error) {
+		if fd >= 0 {
+			unix.Close(fd)
+		}
+		fd, err = unix.Openat(dirfd, path, flags|unix.O_CLOEXEC, mode)
+		return err
+	})
+	if err != nil && fd >= 0 {
+		unix.Close(fd)
+		fd = -1
+	}
+	return fd, err
+}
+
+// closeFile closes fd, whatever it returns: on a network file system an error
+// says that what was written is not there. It is never repeated.
+func closeFile(fd int, path string) error {
+	var err error
+	if fault != nil {
+		err = fault("close", path, false)
+	}
+	if cerr := unix.Close(fd); err == nil {
+		err = cerr
+	}
+	if err == nil && fault != nil {
+		err = fault("close", path, true)
+	}
+	if err != nil {
+		return &fs.PathError{Op: "close", Path: path, Err: err}
+	}
+	return nil
+}
+
+func read(fd int, path string, b []byte) (n int, err error) {
+	err = call("read", path, func() (err error) {
+		n, err = unix.Read(fd, b)
+		return err
+	})
+	return max(0, n), err
+}
+
+func pread(fd int, path string, b []byte, off int64) (n int, err error) {
+	err = call("read", path, func() (err error) {
+		n, err = unix.Pread(fd, b, off)
+		return err
+	})
+	return max(0, n), err
+}
+
+// pwrite writes all of b at off, in as many pieces as it takes.
+func pwrite(fd int, path string, b []byte, off int64) error {
+	for len(b) > 0 {
+		n, piece := 0, b
+		if fault != nil && fault("short", path, false) != nil {
+			piece = b[:(len(b)+1)/2] // what a file system may do when it is almost full
+		}
+		err := call("write", path, func() (err error) {
+			n, err = unix.Pwrite(fd, piece, off)
+			if n == 0 && err == nil {
+				err = unix.EIO // a file system that takes nothing and says nothing
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		b, off = b[n:], off+int64(n)
+	}
+	return nil
+}
+
+// fsync is not to be repeated when it has failed: the kernel may have dropped
+// what it could not write, and say that all is well the next time.
+func fsync(fd int, path string) error {
+	return call("fsync", path, func() error { return unix.Fsync(fd) })
+}
+
+func fallocate(fd int, path string, n int64) error {
+	return call("fallocate", path, func() error { return unix.Fallocate(fd, 0, 0, n) })
+}
+
+func renameat(fromdir int, from string, todir int, to string) error {
+	return call("rename", from, func() error { return unix.Renameat(fromdir, from, todir, to) })
+}
+
+func linkat(dirfd int, from, to string) error {
+	return call("link", to, func() error { return unix.Linkat(dirfd, from, dirfd, to, 0) })
+}
+
+// unlinkat removes a file; with unix.AT_REMOVEDIR an empty directory.
+func unlinkat(dirfd int, path string, flags int) error {
+	return call("unlink", path, func() error { return unix.Unlinkat(dirfd, path, flags) })
+}
+
+func mkdir(path string, mode uint32) error {
+	return call("mkdir", path, func() error { return unix.Mkdir(path, mode) })
+}
+
+func mkfifo(path string, mode uint32) error {
+	return call("mkfifo", path, func() error { return unix.Mkfifo(path, mode) })
+}
+
+func chmod(path string, mode uint32) error {
+	return call("chmod", path, func() error { return unix.Chmod(path, mode) })
+}
+
+// statat looks at a file; with unix.AT_SYMLINK_NOFOLLOW not through a link.
+func statat(dirfd int, path string, st *unix.Stat_t, flags int) error {
+	return call("stat", path, func() error { return unix.Fstatat(dirfd, path, st, flags) })
+}
+
+func fstat(fd int, path string, st *unix.Stat_t) error {
+	return call("stat", path, func() error { return unix.Fstat(fd, st) })
+}
+
+func statfs(path string, st *unix.Statfs_t) error {
+	return call("statfs", path, func() error { return unix.Statfs(path, st) })
+}
+
+func readdir(fd int, path string, buf []byte) (n int, err error) {
+	err = call("readdir", path, func() (err error) {
+		n, err = unix.ReadDirent(fd, buf)
+		return err
+	})
+	return max(0, n), err
+}
+
+func mapFile(fd int, path string, bytes int) (mem []byte, err error) {
+	err = call("mmap", path, func() (err error) {
+		mem, err = unix.Mmap(fd, 0, bytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+		return err
+	})
+	return mem, err
+}
