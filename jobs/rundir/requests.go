@@ -1,0 +1,290 @@
+package rundir
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+	"unicode/utf8"
+)
+
+// RequestsDir holds what people ask of the run's dispatcher: a file a request, made
+// whole by a rename, carried out once in the order of the names by whoever
+// dispatches the run, now or after the next resume, and then removed. Nobody but
+// the user can put one there: the run directory is closed to others.
+const RequestsDir = "requests"
+
+// MaxRequest bounds a request's file, in bytes.
+const MaxRequest = 16 << 20
+
+// maxWords bounds the texts in a request, in bytes.
+const maxWords = 1000
+
+// The things that can be asked for.
+const (
+	DoCancel   = "cancel"   // end jobs, whatever open state they are in
+	DoRequeue  = "requeue"  // a new round for jobs that are over
+	DoPriority = "priority" // change the priority of jobs
+)
+
+// Request is what a person asks of the dispatcher. Jobs and All exclude each other.
+type Request struct {
+	V        int       `json:"v"` // 1
+	Do       string    `json:"do"`
+	Jobs     Ranges    `json:"jobs,omitempty"` // those that the run does not have count for nothing
+	All      bool      `json:"all,omitempty"`  // cancel only
+	Priority int       `json:"priority,omitempty"`
+	Why      string    `json:"why,omitempty"`
+	By       string    `json:"by,omitempty"` // user and machine, for people
+	At       time.Time `json:"at"`           // by that machine's clock, for people
+}
+
+// RefusedError says that a request will never be carried out as it stands.
+type RefusedError struct {
+	Name string
+	Why  string
+}
+
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("the request %s is not carried out: %s", e.Name, e.Why)
+}
+
+const (
+	requestSuffix = ".json"
+	refusedSuffix = ".refused"
+	requestLayout = "20060102T150405.000000Z"
+)
+
+// FileRequest leaves a request for the dispatcher, durably, and returns its name:
+// the time in UTC and something random.
+func (r *Run) FileRequest(q *Request) (name string, err error) {
+	sent := *q
+	sent.V = 1
+	sent.Why, sent.By = words(q.Why), words(q.By)
+	if why := sent.wrong(); why != "" {
+		return "", fmt.Errorf("the request cannot be left: %s", why)
+	}
+	text, err := json.Marshal(&sent)
+	if err != nil {
+		return "", err
+	}
+	if len(text) >= MaxRequest {
+		return "", errors.New("the request cannot be left: it names too many single jobs; ask for ranges of them, or in parts")
+	}
+	if err := r.MakeRequestsDir(); err != nil {
+		return "", err
+	}
+	name = q.At.UTC().Format(requestLayout) + "-" + strings.ToLower(rand.Text()[:8])
+	path := r.Path(RequestsDir, name+requestSuffix)
+	if err := Replace(r.Disk, path, append(text, '\n')); err != nil {
+		// It may be there, and not durable: what was not promised is not asked for.
+		return "", fmt.Errorf("the request cannot be left in the run directory: %w", errors.Join(err, removeIfThere(r.Disk, path)))
+	}
+	return name, nil
+}
+
+// MakeRequestsDir makes the directory if it is not there. A dispatcher does so
+// when it begins: over NFS a directory that was not there may stay hidden for long.
+func (r *Run) MakeRequestsDir() error {
+	err := r.Disk.Mkdir(r.Path(RequestsDir), 0o700)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err == nil {
+		err = r.Disk.SyncDir(r.Dir)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot make the directory for requests: %w", err)
+	}
+	return nil
+}
+
+// RequestNames returns the requests that wait, in order, by listing: over NFS only
+// that shows what another machine just made. strangers are files that are none.
+func (r *Run) RequestNames() (names, strangers []string, err error) {
+	entries, err := r.Disk.Names(r.Path(RequestsDir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("cannot list the requests: %w", err)
+	}
+	for _, e := range entries {
+		name, ok := strings.CutSuffix(e, requestSuffix)
+		switch {
+		case strings.HasPrefix(e, ".") || strings.HasSuffix(e, refusedSuffix): // being written; set aside
+		case ok && requestName(name):
+			names = append(names, name)
+		default:
+			strangers = append(strangers, e)
+		}
+	}
+	slices.Sort(names)
+	return names, strangers, nil
+}
+
+// requestName says whether a name is one that FileRequest gives.
+func requestName(name string) bool {
+	stamp, random, ok := strings.Cut(name, "-")
+	if !ok || len(random) != 8 || strings.Trim(random, "abcdefghijklmnopqrstuvwxyz234567") != "" {
+		return false
+	}
+	_, err := time.Parse(requestLayout, stamp)
+	return err == nil
+}
+
+// ReadRequest reads one of RequestNames. A *RefusedError is final, fs.ErrNotExist
+// says that it has been taken back, other errors may pass.
+func (r *Run) ReadRequest(name string) (_ *Request, err error) {
+	refused := func(format string, args ...any) (*Request, error) {
+		return nil, &RefusedError{name, fmt.Sprintf(format, args...)}
+	}
+	path := r.Path(RequestsDir, name+requestSuffix)
+	info, err := r.Disk.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return refused("it is not a file")
+	}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) != os.Geteuid() {
+		return refused("its file belongs to user %d, not to you", st.Uid)
+	}
+	if info.Mode().Perm()&0o022 != 0 {
+		return refused("others may write to its file (mode %04o)", info.Mode().Perm())
+	}
+	if info.Size() > MaxRequest {
+		return refused("its file has %d bytes", info.Size())
+	}
+	f, err := r.Disk.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, syscall.ELOOP) {
+		return refused("it is a symbolic link")
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	text, err := readUpTo(f, MaxRequest+1)
+	if err != nil {
+		return nil, err
+	}
+	q, why := decodeRequest(text)
+	if why != "" {
+		return refused("%s", why)
+	}
+	return q, nil
+}
+
+// decodeRequest returns what is wrong with it in words.
+func decodeRequest(text []byte) (q *Request, why string) {
+	if len(text) > MaxRequest {
+		return nil, "its file is too long"
+	}
+	var version struct {
+		V int `json:"v"`
+	}
+	if err := json.Unmarshal(text, &version); err != nil {
+		return nil, "it is not JSON: " + err.Error()
+	}
+	if version.V != 1 {
+		return nil, fmt.Sprintf("it has version %d and this dcs-tui knows version 1: use the dcs-tui that left it", version.V)
+	}
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.DisallowUnknownFields()
+	q = new(Request)
+	if err := dec.Decode(q); err != nil {
+		return nil, err.Error()
+	}
+	return q, q.wrong()
+}
+
+// wrong says what no dispatcher could carry out; "" when nothing.
+func (q *Request) wrong() string {
+	switch {
+	case q.Do != DoCancel && q.Do != DoRequeue && q.Do != DoPriority:
+		return fmt.Sprintf("it asks for %q, which is unknown", cut(q.Do))
+	case q.All && (q.Do != DoCancel || len(q.Jobs) > 0):
+		return "only a cancel can be of all jobs, and then it names none"
+	case !q.All && len(q.Jobs) == 0:
+		return "it names no jobs"
+	case int(int32(q.Priority)) != q.Priority:
+		return "its priority is out of range"
+	case len(q.Why) > maxWords || len(q.By) > maxWords:
+		return "its texts are too long"
+	}
+	return ""
+}
+
+// words shortens a text and makes it valid.
+func words(s string) string {
+	return strings.ToValidUTF8(s[:min(len(s), maxWords-2*utf8.UTFMax)], "?")
+}
+
+// RemoveRequest takes a request away that has been carried out.
+func (r *Run) RemoveRequest(name string) error {
+	return r.removeRequestFile(name + requestSuffix)
+}
+
+func (r *Run) removeRequestFile(file string) error {
+	if err := r.Disk.Remove(r.Path(RequestsDir, file)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("the request %s cannot be removed: %w", file, err)
+	}
+	return nil
+}
+
+// SetRequestAside keeps a refused request, or a stranger, under a name that nobody
+// obeys, for the person who left it.
+func (r *Run) SetRequestAside(name string) error {
+	file := name
+	if requestName(name) {
+		file += requestSuffix
+	}
+	if err := r.Disk.Rename(r.Path(RequestsDir, file), r.Path(RequestsDir, file+refusedSuffix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("the request %s cannot be set aside: %w", file, err)
+	}
+	return nil
+}
+
+// Text says what is asked and by whom, for people: as it came, not yet clean.
+func (q *Request) Text() string {
+	what := q.Do + " "
+	if q.Do == DoPriority {
+		what = fmt.Sprintf("priority %d for ", q.Priority)
+	}
+	switch {
+	case q.All:
+		what += "all jobs"
+	case q.Jobs.Count() == 1:
+		what += "job " + q.Jobs.String()
+	default:
+		what += "jobs " + cut(q.Jobs.String())
+	}
+	if q.By != "" {
+		what = q.By + " asked: " + what
+	}
+	if q.Why != "" {
+		what += " (" + q.Why + ")"
+	}
+	return what
+}
+
+// readUpTo reads a file, at most so many bytes of it.
+func readUpTo(f File, most int64) ([]byte, error) {
+	size, err := f.Size()
+	if err != nil {
+		return nil, err
+	}
+	b := make([]byte, min(size, most))
+	n, err := f.ReadAt(b, 0)
+	if n == len(b) {
+		err = nil
+	}
+	return b[:n], err
+}

@@ -1,0 +1,133 @@
+package rundir
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"dcs-tui/jobs"
+)
+
+// Ranges are jobs by number, ascending, none twice: "3-17,20".
+type Ranges []Range
+
+// Range is the jobs First to Last, both included.
+type Range struct{ First, Last jobs.ID }
+
+// ParseRanges reads job numbers and ranges of them, in any order, separated by
+// commas: "3", "3-17", "9,3-5".
+func ParseRanges(s string) (Ranges, error) {
+	var list Ranges
+	for part := range strings.SplitSeq(s, ",") {
+		first, last, isRange := strings.Cut(strings.TrimSpace(part), "-")
+		if !isRange {
+			last = first
+		}
+		a, err1 := jobNumber(first)
+		b, err2 := jobNumber(last)
+		if err1 != nil || err2 != nil || b < a {
+			return nil, fmt.Errorf("%q is not a job number such as 3, a range such as 5-9, or several of them with commas between", cut(part))
+		}
+		list = append(list, Range{a, b})
+	}
+	return list.sorted(), nil
+}
+
+func jobNumber(s string) (jobs.ID, error) {
+	n, err := strconv.ParseUint(s, 10, 31)
+	if err == nil && n == 0 {
+		err = strconv.ErrRange
+	}
+	return jobs.ID(n), err
+}
+
+// RangesOf gathers job numbers.
+func RangesOf(ids []jobs.ID) Ranges {
+	list := make(Ranges, 0, 16)
+	for _, id := range ids {
+		if n := len(list); n > 0 && list[n-1].Last+1 == id {
+			list[n-1].Last = id
+			continue
+		}
+		list = append(list, Range{id, id})
+	}
+	return list.sorted()
+}
+
+// sorted brings ranges into order and joins those that touch.
+func (l Ranges) sorted() Ranges {
+	slices.SortFunc(l, func(a, b Range) int { return cmp.Compare(a.First, b.First) })
+	kept := l[:0]
+	for _, r := range l {
+		if n := len(kept); n > 0 && r.First <= kept[n-1].Last+1 {
+			kept[n-1].Last = max(kept[n-1].Last, r.Last)
+			continue
+		}
+		kept = append(kept, r)
+	}
+	return kept
+}
+
+// Count returns how many jobs they are.
+func (l Ranges) Count() int {
+	n := 0
+	for _, r := range l {
+		n += int(r.Last-r.First) + 1
+	}
+	return n
+}
+
+// Last returns the highest number, 0 for none.
+func (l Ranges) Last() jobs.ID {
+	if len(l) == 0 {
+		return 0
+	}
+	return l[len(l)-1].Last
+}
+
+// Has says whether a job is among them.
+func (l Ranges) Has(id jobs.ID) bool {
+	i, found := slices.BinarySearchFunc(l, id, func(r Range, id jobs.ID) int { return cmp.Compare(r.First, id) })
+	return found || i > 0 && id <= l[i-1].Last
+}
+
+// IDs returns the jobs one by one, those above most left out, so that a range
+// which somebody wrote by hand cannot fill the memory.
+func (l Ranges) IDs(most jobs.ID) []jobs.ID {
+	ids := []jobs.ID{}
+	for _, r := range l {
+		for id := r.First; id <= min(r.Last, most); id++ {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// String returns the form that ParseRanges reads.
+func (l Ranges) String() string {
+	b := make([]byte, 0, 8*len(l))
+	for i, r := range l {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendInt(b, int64(r.First), 10)
+		if r.Last > r.First {
+			b = strconv.AppendInt(append(b, '-'), int64(r.Last), 10)
+		}
+	}
+	return string(b)
+}
+
+// MarshalText writes "3-17,20".
+func (l Ranges) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
+
+// UnmarshalText reads it.
+func (l *Ranges) UnmarshalText(b []byte) error {
+	list, err := ParseRanges(string(b))
+	if err == nil {
+		*l = list
+	}
+	return err
+}

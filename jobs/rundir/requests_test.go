@@ -1,0 +1,263 @@
+package rundir_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/rundir/disktest"
+)
+
+func newRun(t testing.TB) *rundir.Run {
+	t.Helper()
+	r, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "x", rundir.Asked{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func ranges(t testing.TB, s string) rundir.Ranges {
+	t.Helper()
+	l, err := rundir.ParseRanges(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// What is left is read back whole, in the order of the times, until it is removed (K9).
+func TestRequests(t *testing.T) {
+	r := newRun(t)
+	if names, _, err := r.RequestNames(); err != nil || len(names) > 0 {
+		t.Fatalf("%v, %v in a new run", names, err)
+	}
+	at := time.Date(2026, 3, 14, 15, 2, 0, 123456000, time.UTC)
+	left := []*rundir.Request{
+		{Do: rundir.DoCancel, All: true, Why: "enough", By: "me on here", At: at.Add(time.Second)},
+		{Do: rundir.DoRequeue, Jobs: ranges(t, "3-17,20"), At: at},
+		{Do: rundir.DoPriority, Jobs: ranges(t, "1"), Priority: -5, At: at.Add(2 * time.Second), By: strings.Repeat("ä", 999)},
+	}
+	var want []string
+	for _, q := range left {
+		name, err := r.FileRequest(q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, name)
+	}
+	want[0], want[1] = want[1], want[0]
+	names, strangers, err := r.RequestNames()
+	if err != nil || !slices.Equal(names, want) || len(strangers) > 0 {
+		t.Fatalf("%v, %v, %v, want %v", names, strangers, err, want)
+	}
+	for i, q := range []*rundir.Request{left[1], left[0], left[2]} {
+		got, err := r.ReadRequest(names[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.V != 1 || got.Do != q.Do || !reflect.DeepEqual(got.Jobs, q.Jobs) || got.All != q.All ||
+			got.Priority != q.Priority || got.Why != q.Why || !got.At.Equal(q.At) || !strings.HasPrefix(q.By, got.By) {
+			t.Errorf("%+v, want %+v", got, q)
+		}
+	}
+	if err := errors.Join(r.RemoveRequest(names[0]), r.RemoveRequest(names[0]), r.SetRequestAside(names[1])); err != nil {
+		t.Error(err)
+	}
+	if names, strangers, err := r.RequestNames(); err != nil || len(names) != 1 || len(strangers) != 0 {
+		t.Errorf("%v, %v, %v", names, strangers, err)
+	}
+	if _, err := r.ReadRequest(names[0]); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a removed one: %v", err)
+	}
+}
+
+// A request that nobody could carry out is not left.
+func TestRequestsNotLeft(t *testing.T) {
+	r := newRun(t)
+	for _, q := range []*rundir.Request{
+		{Do: rundir.DoCancel}, {Do: "drain", All: true}, {Do: rundir.DoRequeue, All: true},
+		{Do: rundir.DoCancel, All: true, Jobs: ranges(t, "1")}, {Do: rundir.DoPriority, Jobs: ranges(t, "1"), Priority: 1 << 40},
+	} {
+		if _, err := r.FileRequest(q); err == nil {
+			t.Errorf("%+v was left", q)
+		}
+	}
+}
+
+// A file that is not a request of ours is refused with what is wrong, by name, and
+// is never obeyed: an unknown version, one of another's making, a link, a pipe.
+func TestRequestsRefused(t *testing.T) {
+	r := newRun(t)
+	if err := r.MakeRequestsDir(); err != nil {
+		t.Fatal(err)
+	}
+	const name = "20260314T150200.000000Z-abcdefgh"
+	path := r.Path(rundir.RequestsDir, name+".json")
+	put := func(text string, mode os.FileMode) func(*testing.T) {
+		return func(t *testing.T) {
+			if err := errors.Join(os.WriteFile(path, []byte(text), mode), os.Chmod(path, mode)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	const good = `{"v":1,"do":"cancel","jobs":"1","at":"2026-03-14T15:02:00Z"}`
+	for _, c := range []struct {
+		name string
+		put  func(t *testing.T)
+		want string
+	}{
+		{"good", put(good, 0o600), ""},
+		{"version", put(`{"v":2,"do":"cancel","tags":["a"]}`, 0o600), "version 2"},
+		{"empty", put("", 0o600), "not JSON"},
+		{"half", put(good[:30], 0o600), "not JSON"},
+		{"two", put(good+good, 0o600), "not JSON"},
+		{"field", put(`{"v":1,"do":"cancel","jobs":"1","force":true}`, 0o600), "force"},
+		{"verb", put(`{"v":1,"do":"rm","jobs":"1"}`, 0o600), `"rm"`},
+		{"jobs", put(`{"v":1,"do":"cancel","jobs":"0-3"}`, 0o600), "0-3"},
+		{"no jobs", put(`{"v":1,"do":"requeue"}`, 0o600), "no jobs"},
+		{"huge number", put(`{"v":1,"do":"cancel","jobs":"1-99999999999"}`, 0o600), "99999999999"},
+		{"open to others", put(good, 0o622), "others may write"},
+		{"directory", func(*testing.T) { os.Mkdir(path, 0o700) }, "not a file"},
+		{"link", func(*testing.T) { os.Symlink(r.Path(rundir.NonceFile), path) }, "link"},
+		{"large", func(t *testing.T) {
+			put("", 0o600)(t)
+			os.Truncate(path, rundir.MaxRequest+1)
+		}, "bytes"},
+	} {
+		c.put(t)
+		q, err := r.ReadRequest(name)
+		var refused *rundir.RefusedError
+		switch {
+		case c.want == "" && (err != nil || q == nil):
+			t.Errorf("%s: %v", c.name, err)
+		case c.want != "" && (!errors.As(err, &refused) || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), name)):
+			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+		}
+		os.RemoveAll(path)
+	}
+	// What is no request at all is named, and can be set aside.
+	for _, other := range []string{"note.txt", "20260314T150200.000000Z-ABCDEFGH.json", "x.json"} {
+		if err := os.WriteFile(r.Path(rundir.RequestsDir, other), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		names, strangers, err := r.RequestNames()
+		if err != nil || len(names) > 0 || !slices.Equal(strangers, []string{other}) {
+			t.Errorf("%v, %v, %v", names, strangers, err)
+		}
+		if err := r.SetRequestAside(other); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, strangers, _ := r.RequestNames(); len(strangers) > 0 {
+		t.Errorf("%v is still there", strangers)
+	}
+}
+
+// Whatever operation fails, once: a request is left whole or not at all, and whoever
+// was told that it could not be left finds nothing of it obeyed later.
+func TestRequestFaults(t *testing.T) {
+	for n := 1; ; n++ {
+		cause := diskErrors[n%len(diskErrors)]
+		r := newRun(t)
+		d := new(disktest.Disk)
+		r.Disk = d
+		d.FailAt(n, cause, n%2 == 0)
+		_, err := r.FileRequest(&rundir.Request{Do: rundir.DoCancel, All: true, At: time.Now()})
+		at := fmt.Sprintf("operation %d (%s) failed with %v", n, d.Failed, cause)
+		if d.Count() < n {
+			break // there is no n-th operation
+		}
+		r.Disk = rundir.OS
+		names, strangers, lerr := r.RequestNames()
+		if lerr != nil || len(strangers) > 0 || (len(names) > 0) != (err == nil) {
+			t.Errorf("%s: %v; there are %v, %v (%v)", at, err, names, strangers, lerr)
+		}
+		if _, err := r.FileRequest(&rundir.Request{Do: rundir.DoCancel, All: true, At: time.Now()}); err != nil {
+			t.Errorf("%s: the next one: %v", at, err)
+		}
+	}
+}
+
+func TestRanges(t *testing.T) {
+	for text, want := range map[string]string{
+		"3": "3", "3-17": "3-17", "9,3-5": "3-5,9", "1,2,3,5": "1-3,5", "4-9,1-6,20, 30": "1-9,20,30",
+		"": "", "0": "", "5-3": "", "a": "", "1,,2": "", "-3": "", "+3": "", "1-": "", "2147483648": "", "1 2": "",
+	} {
+		l, err := rundir.ParseRanges(text)
+		if (err != nil) != (want == "") || err == nil && l.String() != want {
+			t.Errorf("%q: %v, %v, want %q", text, l, err, want)
+		}
+	}
+	l := ranges(t, "2-4,7")
+	if l.Count() != 4 || l.Last() != 7 || !slices.Equal(l.IDs(3), []jobs.ID{2, 3}) || !slices.Equal(l.IDs(100), []jobs.ID{2, 3, 4, 7}) {
+		t.Errorf("%d, %d, %v", l.Count(), l.Last(), l.IDs(100))
+	}
+	for id := jobs.ID(0); id < 10; id++ {
+		if l.Has(id) != slices.Contains(l.IDs(100), id) {
+			t.Errorf("Has(%d) is %v", id, l.Has(id))
+		}
+	}
+}
+
+// What ParseRanges takes has one written form, and says what its members are.
+func FuzzRanges(f *testing.F) {
+	for _, s := range []string{"1", "3-17,20", "9,3-5", "1-2147483647", "0", "-", "1,1,1", " 2 "} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		l, err := rundir.ParseRanges(s)
+		if err != nil {
+			return
+		}
+		again, err := rundir.ParseRanges(l.String())
+		if err != nil || !reflect.DeepEqual(again, l) {
+			t.Fatalf("%q: %v became %v, %v", s, l, again, err)
+		}
+		ids := l.IDs(1000)
+		if l.Last() <= 1000 && (len(ids) != l.Count() || !reflect.DeepEqual(rundir.RangesOf(ids), l)) {
+			t.Fatalf("%q: %v has %d jobs, not %d", s, l, len(ids), l.Count())
+		}
+	})
+}
+
+// No file makes ReadRequest panic, and what it takes can be left again unchanged.
+func FuzzRequest(f *testing.F) {
+	for _, s := range []string{`{"v":1,"do":"cancel","jobs":"1-3","at":"2026-03-14T15:02:00Z"}`, `{"v":1,"do":"cancel","all":true}`,
+		`{"v":1,"do":"priority","jobs":"7","priority":-1}`, `{"v":2}`, `{}`, `[]`, `{"v":1,"do":"requeue","jobs":{}}`} {
+		f.Add([]byte(s))
+	}
+	r := newRun(f)
+	if err := r.MakeRequestsDir(); err != nil {
+		f.Fatal(err)
+	}
+	const name = "20260314T150200.000000Z-abcdefgh"
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if err := os.WriteFile(r.Path(rundir.RequestsDir, name+".json"), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		q, err := r.ReadRequest(name)
+		if err != nil {
+			return
+		}
+		_ = q.Text()
+		b, err := json.Marshal(q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		os.WriteFile(r.Path(rundir.RequestsDir, name+".json"), b, 0o600)
+		if again, err := r.ReadRequest(name); err != nil || !reflect.DeepEqual(again.Jobs, q.Jobs) || again.Do != q.Do || again.All != q.All {
+			t.Fatalf("%+v became %+v, %v", q, again, err)
+		}
+	})
+}
