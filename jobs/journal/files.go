@@ -58,12 +58,21 @@ func newest(files []epochFile) int {
 // its number and without its newline. whole is the length of all whole lines,
 // rest what follows the last newline, sum the CRC-32C of the whole lines.
 func eachLine(r *rundir.Run, e epochFile, limit int64, line func(no int, text []byte) error) (whole, rest int64, sum uint32, err error) {
+	return eachLineFrom(r, e, 0, limit, line)
+}
+
+// eachLineFrom is eachLine from an offset on at which a line begins; whole counts
+// from the beginning of the file all the same, numbers and sum from there.
+func eachLineFrom(r *rundir.Run, e epochFile, from, limit int64, line func(no int, text []byte) error) (whole, rest int64, sum uint32, err error) {
+	if whole = from; from > limit {
+		return whole, 0, 0, nil
+	}
 	f, err := r.Disk.OpenFile(e.path(r), os.O_RDONLY, 0)
 	if err != nil {
-		return 0, 0, 0, err
+		return whole, 0, 0, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	buf := make([]byte, 0, max(512, min(limit, 1<<20)))
+	buf := make([]byte, 0, max(512, min(limit-from, 1<<20)))
 	for no := 1; ; {
 		if len(buf) == cap(buf) {
 			buf = slices.Grow(buf, cap(buf))

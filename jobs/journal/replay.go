@@ -64,19 +64,9 @@ func replay(r *rundir.Run, files []epochFile, pulse func() error) (*jobs.Table, 
 			return fail(err)
 		}
 	}
-	// The newest file with a whole first record fixes those before it.
-	base, marks := -1, map[string]jobs.FileMark{}
-	for i := len(files) - 1; i >= 0 && base < 0; i-- {
-		first, err := firstRecord(r, files[i], sizes[i])
-		if err != nil {
-			return fail(err)
-		}
-		if first != nil {
-			base = i
-			for _, m := range first.Files {
-				marks[m.Name] = m
-			}
-		}
+	base, marks, err := fixedBy(r, files, sizes)
+	if err != nil {
+		return fail(err)
 	}
 	// Specifications are stored before the record that accepts them, so what is
 	// read now covers all records within sizes.
@@ -110,6 +100,25 @@ func replay(r *rundir.Run, files []epochFile, pulse func() error) (*jobs.Table, 
 		fixed = append(fixed, m)
 	}
 	return p.table, p.report, fixed, nil
+}
+
+// fixedBy finds the newest file with a whole first record, which fixes those before
+// it: its index, -1 if there is none, and its marks by name.
+func fixedBy(r *rundir.Run, files []epochFile, sizes []int64) (base int, marks map[string]jobs.FileMark, err error) {
+	marks = map[string]jobs.FileMark{}
+	for base = len(files) - 1; base >= 0; base-- {
+		first, err := firstRecord(r, files[base], sizes[base])
+		if err != nil {
+			return base, nil, err
+		}
+		if first != nil {
+			for _, m := range first.Files {
+				marks[m.Name] = m
+			}
+			break
+		}
+	}
+	return base, marks, nil
 }
 
 // replayer folds line by line.

@@ -1,0 +1,116 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/rundir"
+)
+
+// Reader gives the records of a run's journal one by one, to those who only look
+// (events, whoever waits for an answer). It neither owns the run nor keeps what it
+// has read, and may be asked again for what has come since. It is for one goroutine.
+type Reader struct {
+	run    *rundir.Run
+	dec    Decoder
+	epoch  int   // of the file that was read last
+	offset int64 // how far
+	line   int   // lines of it so far
+
+	// Report is what has been met so far. Ignored are the bytes that dispatchers
+	// wrote after the run had been taken over from them.
+	Report Report
+}
+
+// NewReader reads from the beginning of the run.
+func NewReader(r *rundir.Run) *Reader { return &Reader{run: r} }
+
+// Read calls fn for each record that has come since the last Read, in order, with
+// the epoch whose dispatcher wrote it. The record is fn's only until it returns.
+// After an error of fn, which Read returns, the Reader is of no more use.
+func (d *Reader) Read(fn func(epoch int, r *jobs.Record) error) error {
+	return d.pass(func(e epochFile, text []byte) error {
+		body, ok := lineBody(text)
+		if !ok {
+			d.damage("%s:%d: the line is damaged (its checksum does not fit)", e.label(), d.line)
+			return nil
+		}
+		var rec jobs.Record
+		if err := d.dec.Decode(body, &rec); err != nil {
+			d.damage("%s:%d: the line cannot be read: %v", e.label(), d.line, err)
+			return nil
+		}
+		d.Report.Records++
+		return fn(e.epoch, &rec)
+	})
+}
+
+func (d *Reader) damage(format string, args ...any) {
+	d.Report.Damaged = true
+	d.Report.warn(format, args...)
+}
+
+// Skip goes to the present end of the journal.
+func (d *Reader) Skip() error {
+	files, err := listFiles(d.run)
+	if err != nil || len(files) == 0 {
+		return err
+	}
+	d.epoch, d.offset, d.line = newest(files), 0, 0
+	// Lines are not looked at, only their ends: the last may still be growing.
+	return d.pass(func(epochFile, []byte) error { return nil })
+}
+
+// pass goes through the lines that have come since the last pass.
+func (d *Reader) pass(line func(e epochFile, text []byte) error) error {
+	files, err := listFiles(d.run)
+	if err != nil {
+		return err
+	}
+	fail := func(err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("%w (was the run removed meanwhile?)", err)
+		}
+		return fmt.Errorf("cannot read the journal of the run %s: %w", d.run.Name(), err)
+	}
+	sizes := make([]int64, len(files))
+	for i, e := range files {
+		if sizes[i], err = sizeOf(d.run, e); err != nil {
+			return fail(err)
+		}
+	}
+	base, marks, err := fixedBy(d.run, files, sizes)
+	if err != nil {
+		return fail(err)
+	}
+	d.Report.Ignored = 0
+	for i, e := range files {
+		limit := sizes[i]
+		if i < base { // without a mark nobody who counted had seen it: length 0
+			limit = min(limit, marks[e.name].Length)
+			d.Report.Ignored += sizes[i] - limit
+		}
+		if e.epoch < d.epoch {
+			continue
+		}
+		if e.epoch > d.epoch {
+			d.epoch, d.offset, d.line = e.epoch, 0, 0
+		}
+		var stopped error
+		whole, _, _, err := eachLineFrom(d.run, e, d.offset, limit, func(_ int, text []byte) error {
+			d.line++
+			stopped = line(e, text)
+			return stopped
+		})
+		d.offset = whole
+		if stopped != nil {
+			return stopped
+		}
+		if err != nil {
+			return fail(err)
+		}
+	}
+	return nil
+}

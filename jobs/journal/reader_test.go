@@ -1,0 +1,100 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+
+	"dcs-tui/jobs"
+)
+
+// all reads what has come since, as "epoch kind".
+func (d *Reader) all(t *testing.T) (recs []jobs.Record, words string) {
+	t.Helper()
+	if err := d.Read(func(epoch int, r *jobs.Record) error {
+		recs = append(recs, *r)
+		words += fmt.Sprintf("%d:%s:%s ", epoch, r.Kind, r.Reason)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return recs, words
+}
+
+// The reader gives every record of a run, whole and in order, and later what has come
+// since; half a line only when it is whole (E8).
+func TestReader(t *testing.T) {
+	r, _, recs, content := written(t, 1, 200, 4000)
+	got, _ := NewReader(r).all(t)
+	if !reflect.DeepEqual(got[1:], recs) || got[0].Kind != jobs.KindEpoch {
+		t.Fatalf("%d records, want %d and the epoch", len(got), len(recs))
+	}
+	d, seen := NewReader(r), 0
+	for _, cut := range []int{0, 5, len(content) / 3, len(content)/3 + 40, len(content) - 1, len(content)} {
+		put(t, r, 1, content[:cut])
+		got, _ := d.all(t)
+		if seen += len(got); seen != strings.Count(string(content[:cut]), "\n") {
+			t.Fatalf("%d records in %d bytes", seen, cut)
+		}
+	}
+	if d.Report.Records != seen || d.Report.Damaged {
+		t.Errorf("%+v", d.Report)
+	}
+	if err := NewReader(r).Read(func(int, *jobs.Record) error { return errEnough }); !errors.Is(err, errEnough) {
+		t.Errorf("fn's error became %v", err)
+	}
+}
+
+func event(text string) jobs.Record { return jobs.Record{Kind: jobs.KindEvent, Reason: text} }
+
+// What an old dispatcher writes after the run was taken over is not part of the run
+// and not shown; that there is such is told. Skip leaves out what was there before.
+func TestReaderTakeover(t *testing.T) {
+	r := newRun(t)
+	first, _, _ := take1(t, r, TakeOptions{})
+	record(t, first, event("a"))
+	d, late := NewReader(r), NewReader(r)
+	if _, words := d.all(t); words != "1:epoch: 1:event:a " {
+		t.Fatal(words)
+	}
+	if err := late.Skip(); err != nil {
+		t.Fatal(err)
+	}
+	record(t, first, event("b"))
+	second, _, _ := take1(t, r, force)
+	record(t, first, event("too late"))
+	record(t, second, event("c"))
+	for _, d := range []*Reader{d, late} {
+		if _, words := d.all(t); words != "1:event:b 2:epoch: 2:event:c " {
+			t.Error(words)
+		}
+		if d.Report.Ignored == 0 || d.Report.Damaged {
+			t.Errorf("%+v", d.Report)
+		}
+	}
+	crash(t, first)
+	crash(t, second)
+}
+
+// A damaged line is named and costs only itself.
+func TestReaderDamage(t *testing.T) {
+	r, _, recs, content := written(t, 2, 20, 100)
+	lines := strings.SplitAfter(string(content), "\n")
+	lines[10] = strings.Replace(lines[10], "k", "K", 1)
+	put(t, r, 1, []byte(strings.Join(lines, "")))
+	d := NewReader(r)
+	got, _ := d.all(t)
+	if len(got) != len(recs) || !d.Report.Damaged || len(d.Report.Warnings) != 1 ||
+		!strings.Contains(d.Report.Warnings[0], "journal/000001.jsonl:11: the line is damaged") {
+		t.Errorf("%d records of %d, %+v", len(got), len(recs)+1, d.Report)
+	}
+	if err := os.RemoveAll(r.Path("journal")); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Read(func(int, *jobs.Record) error { return nil }); err == nil {
+		t.Error("a journal that is gone is no error")
+	}
+}
