@@ -29,7 +29,10 @@ type engine struct {
 	start  time.Time
 	rate   rate
 
-	shown    []*Result // results that wait until their records are durable
+	shown    []*Result // results whose records wait to be written
+	showing  []*Result // results whose records are with the journal
+	writer   writer
+	keeping  bool // the owner file and the fence are being looked after
 	finish   *sched.Finish
 	more     bool // Submit.Last has not been seen
 	paused   bool // by a person
@@ -48,6 +51,7 @@ func newEngine(d *Dispatcher) *engine {
 	e := &engine{d: d, cfg: &d.cfg, start: time.Now(), agents: map[string]*agent{}, more: true}
 	e.core = sched.New(d.cfg.Sched, d.cfg.Table, d.cfg.Hosts)
 	e.ring = ring.New(e.core, d.cfg.Journal)
+	e.writer = newWriter(d)
 	e.ring.See = e.see
 	e.ring.Tell = func(text string) { e.tell(Notice{At: time.Now(), Text: text}) }
 	e.mount = newMount(d)
@@ -176,9 +180,31 @@ func (e *engine) note(n Notice) {
 	e.tell(n)
 }
 
-// commit ends a turn: results and orders go when their records are durable.
+// commit ends a turn: what was decided goes to the journal, results and orders go
+// when it has their records.
 func (e *engine) commit() {
-	if e.fencedBy == 0 {
-		e.release(e.ring.Commit(e.now()))
+	if e.fencedBy > 0 {
+		return
 	}
+	now := e.now()
+	if batch, ok := e.ring.Flush(now); ok {
+		e.showing = append(e.showing, e.shown...)
+		e.shown = nil
+		e.writer.write(batch)
+	}
+	e.release(e.ring.Idle(now))
+}
+
+// written hears how a batch fared.
+func (e *engine) written(err error) {
+	e.writer.busy = false
+	if e.fencedBy > 0 {
+		return
+	}
+	out := e.ring.Flushed(e.now(), err)
+	if out.Durable && len(e.showing) > 0 {
+		e.d.results.put(e.showing)
+		e.showing = nil
+	}
+	e.release(out)
 }

@@ -73,13 +73,20 @@ func (e *engine) close() {
 	for e.gone < len(e.agents) { // cut agents end by themselves
 		e.take(<-e.d.inputs)
 	}
+	for e.writer.busy {
+		e.take(<-e.d.inputs)
+	}
+	e.writer.end()
 	slices.Sort(e.unclean)
 	if len(e.unclean) > 0 {
 		e.note(Notice{Text: fmt.Sprintf(
 			"%s could not be reached at the end: processes that jobs left behind there may still be alive; resume the run when it is back to end them",
 			strings.Join(e.unclean, ", "))})
 	}
-	out, err := e.ring.End(e.now(), len(e.unclean) == 0) // the journal gets its last chance now
+	out, err := e.ring.End(e.now(), len(e.unclean) == 0)
+	if out.Durable {
+		e.d.results.put(append(e.showing, e.shown...))
+	}
 	e.release(out)
 	e.d.finish = sched.Finish{How: sched.Stopped}
 	if e.finish != nil {

@@ -97,12 +97,8 @@ func (e *engine) redeliver() {
 	e.d.results.put(rs)
 }
 
-// release shows results and carries orders out.
+// release carries orders out.
 func (e *engine) release(out ring.Out) {
-	if out.Durable && len(e.shown) > 0 {
-		e.d.results.put(e.shown)
-		e.shown = nil
-	}
 	for _, o := range out.Orders {
 		switch o := o.(type) {
 		case sched.Finish:
@@ -158,24 +154,49 @@ func (e *engine) fenced(by int) {
 	why := fmt.Sprintf("another dispatcher has taken this run over (epoch %d); this one stops and changes nothing more", by)
 	e.tell(Notice{At: time.Now(), Text: why})
 	e.ring.Fence()
-	e.shown = nil
+	e.shown, e.showing = nil, nil
 	e.end(sched.Finish{How: sched.Fenced, Why: why})
 }
 
-// housekeeping shows that we are alive and looks whether we still own the run.
+// ownerEvery is how often the owner file gets a sign of life.
+const ownerEvery = 10 * time.Second
+
+// housekeeping shows that we are alive and looks whether we still own the run, apart
+// from this goroutine: the run directory may hang.
 func (e *engine) housekeeping() {
 	if e.fencedBy > 0 {
 		return
 	}
 	e.step(sched.Tick{}) // the core takes a longer pause for a stall of ours
-	if by, err := e.cfg.Journal.Fenced(); err == nil && by > 0 {
+	if e.keeping {
+		return
+	}
+	e.keeping = true
+	beat := time.Since(e.beatAt) >= ownerEvery
+	if beat {
+		e.beatAt = time.Now()
+	}
+	go func() {
+		by, err := e.cfg.Journal.Fenced()
+		var unbeaten error
+		if beat && err == nil && by == 0 {
+			unbeaten = e.cfg.Journal.Beat()
+		}
+		e.d.send(input{call: func(e *engine) { e.kept(by, err, unbeaten) }})
+	}()
+}
+
+// kept takes in what housekeeping found.
+func (e *engine) kept(by int, err, unbeaten error) {
+	e.keeping = false
+	if by > 0 {
 		e.fenced(by)
 		return
 	}
-	if t := time.Now(); t.Sub(e.beatAt) >= 10*time.Second {
-		e.beatAt = t
-		if err := e.cfg.Journal.Beat(); err != nil && e.ring.Problem() == nil {
-			e.tell(Notice{At: t, Text: fmt.Sprintf("the owner file cannot be written: %v", err)})
-		}
+	if err == nil || e.ring.Problem(e.now()) == nil {
+		e.ring.Obstruct(e.now(), err)
+	}
+	if unbeaten != nil && e.ring.Problem(e.now()) == nil {
+		e.tell(Notice{At: time.Now(), Text: fmt.Sprintf("the owner file cannot be written: %v", unbeaten)})
 	}
 }

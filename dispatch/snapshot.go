@@ -12,8 +12,8 @@ func (e *engine) snapshot() *Snapshot {
 		Hosts: e.core.Hosts(), Rate: e.rate.perSecond(now.Mono), Paused: e.paused,
 		Finished: e.finish != nil,
 	}
-	if err := e.ring.Problem(); err != nil {
-		s.Problem = "the journal cannot be written: " + err.Error()
+	if err := e.ring.Problem(now); err != nil {
+		s.Problem = err.Error()
 	}
 	if s.Rate > 0 {
 		s.ETA = time.Duration(float64(t.Unfinished()) / s.Rate * float64(time.Second))

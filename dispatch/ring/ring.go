@@ -17,8 +17,12 @@ type Journal interface {
 	Sync() error
 }
 
-// RetryEvery is how often a journal that failed is tried again.
-const RetryEvery = time.Second
+const (
+	// RetryEvery is how often a journal that failed is tried again.
+	RetryEvery = time.Second
+	// HungAfter is how long a journal may take before nothing more waits for it.
+	HungAfter = 5 * time.Second
+)
 
 // Ring is the state between the turns. It is not safe for concurrent use.
 type Ring struct {
@@ -30,27 +34,39 @@ type Ring struct {
 
 	core    *sched.Core
 	journal Journal
-	pending []jobs.Record // of this turn, not yet given to the journal
-	held    []sched.Order // that wait until their records are durable
-	out     []sched.Order // of the last Commit, used again
-	ended   *jobs.Record  // that the run is over; End writes it
-	paused  bool          // by a person
-	failure error         // why the journal cannot be written, nil if it can
-	retryAt time.Duration // Time.Mono: when to try it again
-	fenced  bool
+
+	// The batch that the journal has now, and what waits for it.
+	flying  bool
+	since   time.Duration // Time.Mono
+	batch   []jobs.Record
+	waiting []sched.Order
+
+	// What has come since.
+	pending []jobs.Record
+	held    []sched.Order
+
+	out      []sched.Order // of the last turn, used again
+	ended    *jobs.Record  // that the run is over; End writes it
+	paused   bool          // by a person
+	failure  error         // why the journal cannot be written, nil if it can
+	retryAt  time.Duration // Time.Mono: when to try it again
+	hung     bool          // the journal has not answered for HungAfter
+	obstacle error         // another reason to launch nothing
+	fenced   bool
 }
 
-// New makes a ring around a core and a journal that belong to it alone.
+// New makes a ring around a core that belongs to it alone. The journal is for
+// Commit; who uses Flush may give nil.
 func New(core *sched.Core, j Journal) *Ring { return &Ring{core: core, journal: j} }
 
-// Step gives the core one event and keeps what it decided for Commit.
+// Step gives the core one event and keeps what it decided.
 func (r *Ring) Step(now sched.Time, ev sched.Event) {
 	if r.fenced { // nothing that this dispatcher decides counts any more
 		return
 	}
 	if p, ok := ev.(sched.Pause); ok {
 		r.paused = p.On
-		ev = sched.Pause{On: p.On || r.failure != nil}
+		ev = sched.Pause{On: p.On || r.blocked()}
 	}
 	r.step(now, ev)
 }
@@ -80,58 +96,177 @@ func (r *Ring) Note(rec jobs.Record) {
 
 // Out is what a turn lets go.
 type Out struct {
-	Orders  []sched.Order // to carry out now, in this order; valid until the next Commit
-	Durable bool          // the records of all Steps so far are: their results may be shown
+	Orders  []sched.Order // to carry out now, in this order; valid until the next turn
+	Durable bool          // the records of all Steps up to the last Flush are: their results may be shown
 }
 
-// Commit ends a turn: what was recorded becomes durable, with one fsync, and then
-// the orders may go. While the journal cannot be written nothing is launched and no
-// end is given out; everything else goes on (asking, withdrawing, ending), and the
-// records wait.
-func (r *Ring) Commit(now sched.Time) Out {
+// Flush gives out the records to make durable next, with one Append and one Sync,
+// wherever that is done; false when there is nothing to do or a batch is under way.
+// The answer goes to Flushed. No records means that only Sync is to be tried.
+func (r *Ring) Flush(now sched.Time) ([]jobs.Record, bool) {
+	if r.fenced || r.flying || r.failure != nil && now.Mono < r.retryAt || r.failure == nil && len(r.pending) == 0 {
+		return nil, false
+	}
+	r.flying, r.since = true, now.Mono
+	r.batch, r.pending = r.pending, r.batch[:0]
+	r.waiting = append(r.waiting, r.held...)
+	clear(r.held)
+	r.held = r.held[:0]
+	return r.batch, true
+}
+
+// Flushed says how the batch fared and returns what may go now.
+func (r *Ring) Flushed(now sched.Time, err error) Out {
 	if r.fenced {
 		return Out{}
 	}
-	if r.failure != nil && now.Mono < r.retryAt {
-		return r.release(false)
+	r.flying = false
+	was := r.blocked()
+	before, hung := r.failure, r.hung
+	r.failure, r.hung = err, false
+	switch {
+	case err != nil:
+		r.retryAt = now.Mono + RetryEvery
+		if before == nil {
+			r.tell(fmt.Sprintf("nothing is launched until the journal can be written again: %v", err))
+		}
+	case before != nil:
+		r.tell("the journal can be written again; launching goes on")
+	case hung:
+		r.tell(fmt.Sprintf("the run directory answers again, after %.0f s; launching goes on", (now.Mono - r.since).Seconds()))
 	}
-	for first := true; first || len(r.pending) > 0; first = false {
-		var err error
-		if len(r.pending) > 0 {
-			err = r.journal.Append(r.pending)
-			r.pending = r.pending[:0]
-		} else if r.failure == nil {
+	r.block(now, was)
+	if err != nil {
+		return r.harmless()
+	}
+	r.out, r.waiting = append(r.out[:0], r.waiting...), r.waiting[:0]
+	return Out{Orders: r.out, Durable: true}
+}
+
+// Idle returns what may go though no batch came back: everything when no record
+// waits; only what starts nothing while the journal cannot be written.
+func (r *Ring) Idle(now sched.Time) Out {
+	if r.fenced {
+		return Out{}
+	}
+	if r.flying && !r.hung && now.Mono-r.since >= HungAfter {
+		was := r.blocked()
+		r.hung = true
+		r.tell(fmt.Sprintf("nothing is launched until the run directory answers again: its journal has been writing for %.0f s", HungAfter.Seconds()))
+		r.block(now, was)
+	}
+	switch {
+	case r.failure != nil || r.hung:
+		return r.harmless()
+	case r.flying || len(r.pending) > 0:
+		return Out{}
+	}
+	r.out, r.held = append(r.out[:0], r.held...), r.held[:0]
+	return Out{Orders: r.out, Durable: true}
+}
+
+// Commit ends a turn in one go: everything recorded becomes durable, with one fsync
+// as a rule, and then the orders may go. While the journal cannot be written nothing is
+// launched and no end is given out; everything else goes on (asking, withdrawing,
+// ending), and the records wait.
+func (r *Ring) Commit(now sched.Time) Out {
+	var all Out
+	for {
+		batch, ok := r.Flush(now)
+		if !ok {
 			break
+		}
+		var err error
+		if len(batch) > 0 {
+			err = r.journal.Append(batch)
 		}
 		if err == nil {
 			err = r.journal.Sync()
 		}
-		r.noticeJournal(now, err) // may decide more, whose records come first
+		o := r.Flushed(now, err)
+		all.Orders = append(all.Orders, o.Orders...)
 		if err != nil {
 			break
 		}
 	}
-	return r.release(r.failure == nil)
+	all.Orders = append(all.Orders, r.Idle(now).Orders...)
+	all.Durable = !r.fenced && r.failure == nil
+	return all
 }
 
-// noticeJournal notes that the journal stopped or went on working. While it does
-// not, the core launches nothing, and what it had decided to launch goes back to
-// the queue: it was never sent.
-func (r *Ring) noticeJournal(now sched.Time, err error) {
-	was := r.failure
-	r.failure = err
+// Obstruct says that there is another reason to launch nothing (err), or none any
+// more (nil). Only what is new is told.
+func (r *Ring) Obstruct(now sched.Time, err error) {
+	if r.fenced {
+		return
+	}
+	was := r.blocked()
 	switch {
-	case err != nil && was == nil:
-		r.tell(fmt.Sprintf("nothing is launched until the journal can be written again: %v", err))
+	case err != nil && r.obstacle == nil:
+		r.tell(fmt.Sprintf("nothing is launched: %v", err))
+	case err == nil && r.obstacle != nil:
+		r.tell("the run directory is there again; launching goes on")
+	}
+	r.obstacle = err
+	r.block(now, was)
+}
+
+func (r *Ring) blocked() bool { return r.failure != nil || r.hung || r.obstacle != nil }
+
+// block lets the core launch nothing while the journal cannot be written; what it
+// had decided to launch goes back to the queue: it was never sent.
+func (r *Ring) block(now sched.Time, was bool) {
+	switch is := r.blocked(); {
+	case is && !was:
 		r.step(now, sched.Pause{On: true})
-		r.takeBack(now)
-	case err == nil && was != nil:
-		r.tell("the journal can be written again; launching goes on")
+		waiting, held := r.waiting, r.held
+		r.waiting, r.held = nil, nil
+		r.waiting = r.takeBack(now, waiting)
+		held = r.takeBack(now, held)
+		r.held = append(held, r.held...)
+	case was && !is:
 		r.step(now, sched.Pause{On: r.paused})
 	}
-	if err != nil {
-		r.retryAt = now.Mono + RetryEvery
+}
+
+// takeBack withdraws the launches among these orders, which have not left this
+// place, and returns the others. What follows from it is added to held.
+func (r *Ring) takeBack(now sched.Time, orders []sched.Order) []sched.Order {
+	var kept []sched.Order
+	for _, o := range orders {
+		launch, ok := o.(sched.Launch)
+		if !ok {
+			kept = append(kept, o)
+			continue
+		}
+		ids := make([]jobs.AttemptID, len(launch.Jobs))
+		for k, p := range launch.Jobs {
+			ids[k] = p.Attempt
+		}
+		r.step(now, sched.AttemptsWithdrawn{Host: launch.Host, Msg: &hosts.Withdrawn{
+			Attempts: ids, Why: "the journal could not be written before it was sent"}})
 	}
+	return kept
+}
+
+// harmless lets go what starts nothing and ends nothing: a launch and the end of
+// the run wait until the journal has their records.
+func (r *Ring) harmless() Out {
+	r.out = r.out[:0]
+	for _, list := range []*[]sched.Order{&r.waiting, &r.held} {
+		kept := (*list)[:0]
+		for _, o := range *list {
+			switch o.(type) {
+			case sched.Launch, sched.Finish:
+				kept = append(kept, o)
+			default:
+				r.out = append(r.out, o)
+			}
+		}
+		clear((*list)[len(kept):])
+		*list = kept
+	}
+	return Out{Orders: r.out}
 }
 
 func (r *Ring) tell(text string) {
@@ -140,73 +275,53 @@ func (r *Ring) tell(text string) {
 	}
 }
 
-// takeBack withdraws launches whose records are not durable and which so have
-// not left this place.
-func (r *Ring) takeBack(now sched.Time) {
-	held := r.held
-	r.held = nil
-	for _, o := range held {
-		launch, ok := o.(sched.Launch)
-		if !ok {
-			r.held = append(r.held, o)
-			continue
-		}
-		ids := make([]jobs.AttemptID, len(launch.Jobs))
-		for i, p := range launch.Jobs {
-			ids[i] = p.Attempt
-		}
-		r.step(now, sched.AttemptsWithdrawn{Host: launch.Host, Msg: &hosts.Withdrawn{
-			Attempts: ids, Why: "the journal could not be written before it was sent"}})
-	}
-}
-
-// release lets go what may go: a launch and the end of the run only when the
-// journal has their records.
-func (r *Ring) release(durable bool) Out {
-	out, kept := r.out[:0], r.held[:0]
-	for _, o := range r.held {
-		switch o.(type) {
-		case sched.Launch, sched.Finish:
-			if !durable {
-				kept = append(kept, o)
-				continue
-			}
-		}
-		out = append(out, o)
-	}
-	clear(r.held[len(kept):])
-	r.held, r.out = kept, out
-	return Out{Orders: out, Durable: durable}
-}
-
-// Next says when Commit or a Tick is wanted even if nothing happens.
+// Next says when Flush, Idle or a Tick is wanted even if nothing happens.
 func (r *Ring) Next() (at time.Duration, ok bool) {
 	if r.fenced {
 		return 0, false
 	}
 	at, ok = r.core.Next()
-	if r.failure != nil && (!ok || r.retryAt < at) {
-		return r.retryAt, true
+	soon := func(t time.Duration) {
+		if !ok || t < at {
+			at, ok = t, true
+		}
+	}
+	switch {
+	case r.flying && !r.hung:
+		soon(r.since + HungAfter)
+	case !r.flying && r.failure != nil:
+		soon(r.retryAt)
 	}
 	return at, ok
 }
 
-// Problem is why the journal cannot be written, nil if it can.
-func (r *Ring) Problem() error { return r.failure }
+// Problem is why nothing is launched, nil if all is well.
+func (r *Ring) Problem(now sched.Time) error {
+	switch {
+	case r.failure != nil:
+		return fmt.Errorf("the journal cannot be written: %w", r.failure)
+	case r.hung:
+		return fmt.Errorf("the run directory has not answered for %.0f s", (now.Mono - r.since).Seconds())
+	}
+	return r.obstacle
+}
+
+// Flying says that a batch is with the journal.
+func (r *Ring) Flying() bool { return r.flying }
 
 // Fence ends it: another dispatcher owns the run. Nothing more is written, and no
 // order goes out.
 func (r *Ring) Fence() {
-	r.fenced = true
-	r.pending, r.held, r.ended = nil, nil, nil
+	r.fenced, r.flying = true, false
+	r.pending, r.waiting, r.held, r.ended = nil, nil, nil, nil
 }
 
 // Ended says that the core has decided that the run is over, and that no new work
 // has come since; the record waits for End.
 func (r *Ring) Ended() bool { return r.ended != nil && r.core.Table().Ended }
 
-// End gives the journal its last chance and, when the hosts were left clean, the
-// record that the run is over.
+// End gives the journal its last chance to be written and, when the hosts were left
+// clean, adds the record that the run is over. No batch may be under way.
 func (r *Ring) End(now sched.Time, clean bool) (Out, error) {
 	if r.Ended() && clean {
 		r.ended.At = now.Wall
