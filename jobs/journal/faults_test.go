@@ -227,6 +227,8 @@ func takeWithFault(t *testing.T, n int, cause error) bool {
 	}
 	var opt TakeOptions
 	opt.Force = err == nil
+	// One that failed has left: nobody waits to see whether it is alive.
+	opt.Notify = func(text string) { t.Errorf("%s: the next Take waits: %s", at, text) }
 	next, table, report, err := Take(t.Context(), r, opt)
 	if err != nil {
 		t.Fatalf("%s: the next Take: %v", at, err)

@@ -90,19 +90,21 @@ func take(ctx context.Context, r *rundir.Run, opt TakeOptions) (_ *Journal, _ *j
 	if err != nil {
 		return nil, nil, nil, err
 	}
+	opened := false
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, j.abandon(tmp))
+			err = errors.Join(err, j.abandon(tmp, opened))
 		}
 	}()
 	// O_EXCL makes an epoch single-owner. Its file is never removed again.
 	j.f, err = r.Disk.OpenFile(j.file.path(r), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return nil, nil, nil, &OwnedError{r.Name(), r.Ref(), nil}
+		return nil, nil, nil, &OwnedError{r.Name(), r.Ref(), taker(ctx, r, j.file.epoch)}
 	}
 	if err != nil {
 		return nil, nil, nil, err
 	}
+	opened = true
 	if err = r.Disk.SyncDir(r.Path(rundir.JournalDir)); err != nil {
 		return nil, nil, nil, err
 	}
@@ -150,12 +152,16 @@ func (j *Journal) pulse(ctx context.Context) func() error {
 	}
 }
 
-// abandon ends a Take that failed. The epoch stays used up.
-func (j *Journal) abandon(tmp string) error {
+// abandon ends a Take that failed. An epoch that was opened stays used up: its
+// owner file, installed or only prepared, then says that we have left, so that
+// nobody waits for us.
+func (j *Journal) abandon(tmp string, opened bool) error {
 	err := j.closeFile()
-	if rmErr := j.run.Disk.Remove(tmp); errors.Is(rmErr, fs.ErrNotExist) {
-		// It was installed: say that we have left, so that nobody waits for us.
-		err = errors.Join(err, j.beats.leave())
+	if opened {
+		return errors.Join(err, j.beats.leave())
+	}
+	if rmErr := j.run.Disk.Remove(tmp); !errors.Is(rmErr, fs.ErrNotExist) {
+		err = errors.Join(err, rmErr)
 	}
 	return errors.Join(err, j.beats.close())
 }

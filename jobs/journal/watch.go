@@ -2,6 +2,7 @@ package journal
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,6 +61,9 @@ func admit(ctx context.Context, r *rundir.Run, known int, opt TakeOptions) error
 	case life == Dead:
 		return nil
 	case life == Alive:
+		if o != first.owner { // of several that prepare, one has it
+			o = cmp.Or(taker(ctx, r, known), o)
+		}
 		return &OwnedError{r.Name(), r.Ref(), o}
 	}
 	if opt.Notify != nil {
@@ -73,12 +77,14 @@ func admit(ctx context.Context, r *rundir.Run, known int, opt TakeOptions) error
 }
 
 // prepared returns the owner of an epoch whose Take has not installed its file
-// yet, nil when there is none.
+// yet, nil when there is none. Of several one alone opened the epoch, and which
+// cannot be told: one that may be alive goes before one that is dead.
 func prepared(r *rundir.Run, epoch int) (*Owner, error) {
 	names, err := r.Disk.Names(r.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("cannot list the run directory: %w", err)
 	}
+	var best *Owner
 	for _, name := range names {
 		if !strings.HasPrefix(name, preparedPrefix) {
 			continue
@@ -87,11 +93,35 @@ func prepared(r *rundir.Run, epoch int) (*Owner, error) {
 		if err != nil {
 			continue // installed or removed meanwhile
 		}
-		if o, err := decodeOwner(b); err == nil && o.Epoch == epoch {
-			return o, nil
+		o, err := decodeOwner(b)
+		if err == nil && o.Epoch == epoch && (best == nil || best.Life() == Dead || o.Life() == Alive) {
+			best = o
 		}
 	}
-	return nil, nil
+	return best, nil
+}
+
+// takerPatience is how long whoever has just opened an epoch has to install its
+// owner file before a message does without its name.
+const takerPatience = 2 * time.Second
+
+// taker names who has just opened an epoch, for a message; nil when that does not
+// show.
+func taker(ctx context.Context, r *rundir.Run, epoch int) *Owner {
+	ctx, cancel := context.WithTimeout(ctx, takerPatience)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if now, err := look(r); err == nil && now.owner != nil && now.owner.Epoch >= epoch {
+			return now.owner
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
 }
 
 // watch returns nil when nothing has moved for StaleAfter by our own clock. It
@@ -116,7 +146,7 @@ func watch(ctx context.Context, r *rundir.Run, first glance, known int) error {
 		}
 		switch o := now.owner; {
 		case newest(files) != known:
-			return &OwnedError{r.Name(), r.Ref(), nil}
+			return &OwnedError{r.Name(), r.Ref(), taker(ctx, r, newest(files))}
 		case bytes.Equal(now.content, first.content):
 		case o == nil:
 			// Torn, or gone: look again. It was not written whole, so it proves nothing.
