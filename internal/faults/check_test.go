@@ -1,0 +1,257 @@
+package faults
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"dcs-tui/jobs"
+)
+
+// result is what `results --json` says of a job.
+type result struct {
+	Job     int
+	UID     string
+	State   string
+	Exit    *int
+	Signal  *string
+	Host    *string
+	Seq     int
+	Started *time.Time
+	Ended   *time.Time
+	Stdout  *string
+	Command string
+}
+
+// check holds a run that has come to its end to the promises of DESIGN 1.
+func (d *director) check() {
+	d.t.Helper()
+	d.nothingToDo()
+	rs := d.results()
+	marks := d.ranOnce()
+	uid := ""
+	for _, r := range rs {
+		uid, _, _ = strings.Cut(r.UID, ".")
+		d.checkJob(r, uid, marks[r.Job])
+	}
+	d.nothingLeft(uid)
+	d.noPanic()
+	d.checkFenced()
+}
+
+// results checks promise 1 and 2: each job has one result, and their numbers
+// have no gap.
+func (d *director) results() []result {
+	d.t.Helper()
+	out, code, err := d.l.ask(d.desk(), "results", "--json", d.runDir())
+	if err != nil || code != 0 {
+		d.t.Fatalf("results: %d, %v\n%s", code, err, out)
+	}
+	var rs []result
+	byJob, bySeq := map[int]int{}, map[int]int{}
+	for line := range strings.Lines(out) {
+		var r result
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			d.t.Fatalf("results: %v: %s", err, line)
+		}
+		rs = append(rs, r)
+		byJob[r.Job]++
+		bySeq[r.Seq]++
+	}
+	for n := 1; n <= len(d.jobs); n++ {
+		if byJob[n] != 1 || bySeq[n] != 1 {
+			d.t.Errorf("job %d has %d results; the number %d was given %d times", n, byJob[n], n, bySeq[n])
+		}
+	}
+	if len(rs) != len(d.jobs) {
+		d.t.Errorf("%d results of %d jobs", len(rs), len(d.jobs))
+	}
+	return rs
+}
+
+// ranOnce checks promise 2 by what the jobs wrote down themselves: no attempt
+// has run twice. It returns which attempts of each job ran.
+func (d *director) ranOnce() map[int][]jobs.AttemptID {
+	d.t.Helper()
+	ran := map[int][]jobs.AttemptID{}
+	dir := d.l.hub.path(marksDir + "/" + d.name)
+	names, err := os.ReadDir(dir)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	for _, e := range names {
+		id, err := jobs.ParseAttemptID(e.Name())
+		if err != nil {
+			continue // the gate
+		}
+		b, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if n := strings.Count(string(b), "\n"); err != nil || n > 1 {
+			d.t.Errorf("attempt %s ran %d times: %q, %v", id, n, b, err)
+		}
+		ran[int(id.Job)] = append(ran[int(id.Job)], id)
+	}
+	return ran
+}
+
+// checkJob checks promise 3: a job's result is what its command did, and a whole
+// sentinel of an attempt that ran says the same.
+func (d *director) checkJob(r result, uid string, ran []jobs.AttemptID) {
+	d.t.Helper()
+	want := d.jobs[r.Job-1]
+	if r.Exit == nil {
+		if d.excused[r.Job] {
+			return
+		}
+		d.t.Errorf("job %d is %s with exit null, not what its command does (%d)", r.Job, r.State, want.code)
+		return
+	}
+	if state := map[bool]string{true: "succeeded", false: "failed"}[want.code == 0]; r.State != state || *r.Exit != want.code {
+		d.t.Errorf("job %d is %s with exit %d; its command exits with %d", r.Job, r.State, *r.Exit, want.code)
+	}
+	for _, id := range ran {
+		for _, dir := range d.attemptDirs(uid, r.Host) {
+			base := filepath.Join(dir, fmt.Sprintf("%03d", r.Job/1000), id.String())
+			b, err := os.ReadFile(base + ".exit")
+			if err != nil {
+				continue
+			}
+			o, host, _, err := jobs.DecodeSentinel(b, uid, id)
+			if err == nil && o.Exit == want.code && o.Signal == "" && o.Error == "" && r.Host != nil && host == *r.Host {
+				d.checkOutput(r, base)
+				return
+			}
+		}
+	}
+	d.t.Errorf("job %d is %s, but no attempt that ran (%v) has a whole sentinel that says so", r.Job, r.State, ran)
+}
+
+// attemptDirs are where a host may have kept its attempts.
+func (d *director) attemptDirs(uid string, host *string) []string {
+	dirs := []string{d.l.hub.path(d.runDir() + "/attempts")}
+	if host != nil {
+		dirs = append(dirs, d.l.hub.path("/srv/"+*host+"/root/.dcs-tui/"+uid+"/attempts"))
+	}
+	return dirs
+}
+
+// checkOutput compares what the job printed, unless the disk took no writes
+// while it ran.
+func (d *director) checkOutput(r result, base string) {
+	for _, s := range d.spans {
+		if r.Ended.After(s.from.Add(-time.Second)) && r.Started.Before(s.to.Add(time.Second)) {
+			return
+		}
+	}
+	b, err := os.ReadFile(base + ".out")
+	if want := fmt.Sprintf("end of %d\n", r.Job); err != nil || string(b) != want {
+		d.t.Errorf("job %d printed %q, not %q (%v)", r.Job, b, want, err)
+	}
+}
+
+// nothingToDo checks that the run knows that it is over: resume finds no job,
+// and nobody dispatches.
+func (d *director) nothingToDo() {
+	d.t.Helper()
+	var status struct {
+		Jobs  map[string]int
+		Ended bool
+		Owner *string
+	}
+	for range 5 {
+		out, code, err := d.l.ask(d.desk(), "status", "--json", d.runDir())
+		if err != nil || code != 0 || json.Unmarshal([]byte(out), &status) != nil {
+			d.t.Fatalf("status: %d, %v\n%s", code, err, out)
+		}
+		if status.Ended {
+			break
+		}
+		// A host that could not be asked at the end is asked now.
+		d.note("resume: the run is not written down as ended")
+		d.notEnded++
+		d.over = false
+		d.cur = nil
+		d.finish()
+	}
+	if !status.Ended || status.Jobs["queued"] != 0 || status.Jobs["running"] != 0 || status.Owner != nil {
+		d.t.Errorf("the run is over, but its status says %+v\n%s", status, d.last())
+	}
+	before := d.marks()
+	out, code, err := d.l.ask(d.desk(), "resume", "--no-tui", d.runDir())
+	if err != nil || code != 0 && code != 1 || d.marks() != before {
+		d.t.Errorf("resume of a finished run: exit %d, %v, %d jobs more\n%s", code, err, d.marks()-before, out)
+	}
+}
+
+// desk is one that has power.
+func (d *director) desk() *machine {
+	for _, m := range d.l.desks {
+		if m.now.Load() != nil {
+			return m
+		}
+	}
+	return d.l.desks[0]
+}
+
+// allowed are the files that a run may leave on a host: our own program, to be
+// used again, and the marks that fence off older dispatchers.
+var allowed = regexp.MustCompile(`^(root|vartmp|tmp|sshd\.log|boot_id|vartmp/dcs-0(/runs|/bin(/dcs-tui-[0-9a-f]{64}|/\.new-[0-9a-f]+)?)?|` +
+	`root/\.dcs-tui(/UID(/epoch\.\d+)?)?)$`)
+
+// nothingLeft checks promise 4 by a scan of every process and every file of each
+// host, whoever they belong to.
+func (d *director) nothingLeft(uid string) {
+	d.t.Helper()
+	for _, m := range d.l.machines() {
+		if !within(15*time.Second, func() bool { return len(m.strangers()) == 0 }) {
+			for _, p := range m.strangers() {
+				env, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", p.pid))
+				cookie := ""
+				for v := range strings.SplitSeq(string(env), "\x00") {
+					if strings.HasPrefix(v, "DCS_COOKIE=") {
+						cookie = v
+					}
+				}
+				d.t.Errorf("left behind on %s: %s %s", m.name, p, cookie)
+			}
+		}
+		root := d.l.hub.path("/srv/" + m.name)
+		filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
+			if rel, _ := filepath.Rel(root, path); err == nil && rel != "." {
+				if clean := strings.ReplaceAll(rel, uid, "UID"); !allowed.MatchString(clean) {
+					d.t.Errorf("left behind on %s: the file %s", m.name, rel)
+				}
+			}
+			return nil
+		})
+	}
+	names, err := os.ReadDir(d.l.hub.path(sharedDir))
+	if err != nil {
+		d.t.Error(err)
+	}
+	for _, e := range names {
+		if !slices.Contains(d.l.runs, e.Name()) {
+			d.t.Errorf("left behind in the shared directory: %s", e.Name())
+		}
+	}
+}
+
+var panicked = regexp.MustCompile(`(?m)^(panic:|fatal error:|goroutine \d+ \[).*`)
+
+// noPanic looks for one in all that dispatchers and helpers have said.
+func (d *director) noPanic() {
+	d.t.Helper()
+	files, _ := filepath.Glob(filepath.Join(d.l.dir, d.name+"-*.err"))
+	logs, _ := filepath.Glob(d.l.hub.path(d.runDir() + "/hosts/*"))
+	for _, f := range append(files, logs...) {
+		b, _ := os.ReadFile(f)
+		if line := panicked.Find(b); line != nil {
+			d.t.Errorf("%s: %s", filepath.Base(f), line)
+		}
+	}
+}

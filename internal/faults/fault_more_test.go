@@ -1,0 +1,146 @@
+package faults
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// killDispatcher ends it at any instant; it is resumed here or on the other desk.
+func (d *director) killDispatcher() string {
+	if d.cur == nil || !d.cur.killed() {
+		return ""
+	}
+	return d.cur.name
+}
+
+// pauseDispatcher stops it for a while, as a laptop that sleeps.
+func (d *director) pauseDispatcher() string {
+	if d.cur == nil || d.busy("dispatcher stopped") || !d.cur.signal(syscall.SIGSTOP) {
+		return ""
+	}
+	life := d.cur
+	after := d.seconds(1, 25)
+	d.later(after, "dispatcher stopped", func() { life.signal(syscall.SIGCONT) })
+	return fmt.Sprintf("%s for %s", life.name, after.Round(time.Millisecond))
+}
+
+// usurp stops the dispatcher, lets another take over, by force or when its
+// beats are stale, and wakes the first. That one must find out that it is
+// fenced off, say so and leave.
+func (d *director) usurp() string {
+	if d.cur == nil || d.busy("dispatcher stopped") || d.fencing() || !d.cur.signal(syscall.SIGSTOP) {
+		return ""
+	}
+	first := d.cur
+	other := d.l.desks[0]
+	if other == first.desk {
+		other = d.l.desks[1]
+	}
+	if other.now.Load() == nil {
+		first.signal(syscall.SIGCONT)
+		return ""
+	}
+	force := d.rnd.IntN(2) == 0
+	d.must(d.resume(other, force))
+	after := d.seconds(5, 20)
+	if !force {
+		after = d.seconds(40, 50) // its beats must be stale first
+	}
+	d.later(after, "dispatcher stopped", func() {
+		d.note("waking %s", first.name)
+		first.signal(syscall.SIGCONT)
+	})
+	d.fenced = append(d.fenced, first)
+	return fmt.Sprintf("%s, force %v, for %s", first.name, force, after.Round(time.Millisecond))
+}
+
+// fencing says that one of those taken over has not left yet.
+func (d *director) fencing() bool {
+	return slices.ContainsFunc(d.fenced, func(life *life) bool { return !life.ended() })
+}
+
+// checkFenced: a dispatcher that was taken over says so and leaves with the code
+// that means "another carries it on".
+func (d *director) checkFenced() {
+	d.t.Helper()
+	for _, life := range d.fenced {
+		if life.code == -1 || life.code == 137 {
+			continue // its machine lost its power before it could speak
+		}
+		if life.code != 4 || !strings.Contains(life.words(), "another dispatcher has taken this run over") {
+			d.t.Errorf("%s was taken over while it was stopped; it ended with %d and said:\n%s", life.name, life.code, tail(life.words(), 12))
+		}
+	}
+}
+
+// deskDies cuts the power of the dispatcher's machine.
+func (d *director) deskDies() string {
+	if d.cur == nil {
+		return ""
+	}
+	m := d.cur.desk
+	if m.now.Load() == nil || d.busy(away(m)) {
+		return ""
+	}
+	m.powerOff(true)
+	after := d.seconds(0.2, 10)
+	d.later(after, away(m), func() { d.must(m.boot()) })
+	return fmt.Sprintf("%s for %s", m.name, after.Round(time.Millisecond))
+}
+
+// fill leaves no byte free on the shared directory for a while.
+func (d *director) fill() string {
+	if d.busy("disk full") {
+		return ""
+	}
+	name := d.l.hub.path(sharedDir + "/.filler")
+	f, err := os.Create(name)
+	if errors.Is(err, syscall.ENOSPC) {
+		return ""
+	}
+	d.must(err)
+	defer f.Close()
+	block := make([]byte, 64<<10)
+	for size := len(block); size > 0; {
+		if _, err := f.Write(block[:size]); err != nil {
+			size /= 2
+		}
+	}
+	from := time.Now()
+	after := d.seconds(2, 12)
+	d.later(after, "disk full", func() {
+		d.must(os.Remove(name))
+		d.spans = append(d.spans, span{from, time.Now()})
+	})
+	return "for " + after.Round(time.Millisecond).String()
+}
+
+// readOnly mounts the shared directory read-only on one host for a while.
+func (d *director) readOnly() string {
+	m := d.host()
+	if m == nil || d.busy(m.name+" read-only") {
+		return ""
+	}
+	s := m.now.Load()
+	how, undo := "remounted", []string{"mount", "-o", "remount,rw,bind", sharedDir}
+	if s.run("mount", "-o", "remount,ro,bind", sharedDir) != nil {
+		// Files are open for writing: only what is opened from now on meets it.
+		how, undo = "mounted over", []string{"umount", "-l", sharedDir}
+		d.must(s.run("mount", "--bind", sharedDir, sharedDir))
+		d.must(s.run("mount", "-o", "remount,ro,bind", sharedDir))
+	}
+	from := time.Now()
+	after := d.seconds(2, 15)
+	d.later(after, m.name+" read-only", func() {
+		if m.now.Load() == s { // a reboot mounts it anew
+			d.must(s.run(undo...))
+		}
+		d.spans = append(d.spans, span{from, time.Now()})
+	})
+	return fmt.Sprintf("%s, %s, for %s", m.name, how, after.Round(time.Millisecond))
+}

@@ -1,0 +1,254 @@
+package faults
+
+import (
+	"fmt"
+	"slices"
+	"syscall"
+	"time"
+)
+
+// kind is one kind of fault: how often it is chosen, and how it is made. make
+// says on what, "" when it found nothing to hit.
+type kind struct {
+	name   string
+	weight int
+	make   func(d *director) string
+}
+
+var kindsOfFault = []kind{
+	{"kill sshd", 4, func(d *director) string { return d.killSSHD(isListener) }},
+	{"kill sshd sessions", 6, func(d *director) string { return d.kill(isSession) }},
+	{"kill helper", 8, func(d *director) string { return d.kill(isHelper) }},
+	{"kill supervisor", 8, func(d *director) string { return d.killOne(isSupervisor) }},
+	{"kill dispatcher", 6, (*director).killDispatcher},
+	{"stop sshd", 2, func(d *director) string { return d.pause(isListener) }},
+	{"stop sshd sessions", 4, func(d *director) string { return d.pause(isSession) }},
+	{"stop helper", 5, func(d *director) string { return d.pause(isHelper) }},
+	{"stop supervisor", 5, func(d *director) string { return d.pause(isSupervisor) }},
+	{"stop dispatcher", 3, (*director).pauseDispatcher},
+	{"stop dispatcher, take over, wake it", 2, (*director).usurp},
+	{"link down", 6, (*director).linkDown},
+	{"black hole", 4, (*director).blackhole},
+	{"flapping link", 2, (*director).flap},
+	{"reboot", 4, (*director).reboot},
+	{"power cut of a desk", 2, (*director).deskDies},
+	{"all links down", 1, func(d *director) string { return d.linksDown(4) }},
+	{"half the lab gone", 2, func(d *director) string { return d.linksDown(2) }},
+	{"gateway killed", 2, (*director).killGateway},
+	{"disk full", 2, (*director).fill},
+	{"read-only", 3, (*director).readOnly},
+}
+
+// fault makes one of the random faults and returns its kind, "" when there was
+// nothing to hit.
+func (d *director) fault() string {
+	sum := 0
+	for _, k := range kindsOfFault {
+		sum += k.weight
+	}
+	n := d.rnd.IntN(sum)
+	for _, k := range kindsOfFault {
+		if n -= k.weight; n >= 0 {
+			continue
+		}
+		on := k.make(d)
+		if on == "" {
+			return ""
+		}
+		d.note("%s: %s", k.name, on)
+		return k.name
+	}
+	return ""
+}
+
+// seconds chooses a time between two.
+func (d *director) seconds(from, to float64) time.Duration {
+	return time.Duration((from + (to-from)*d.rnd.Float64()) * float64(time.Second))
+}
+
+// later ends a fault after a while.
+func (d *director) later(after time.Duration, what string, do func()) {
+	d.heals = append(d.heals, heal{time.Now().Add(after), what, do})
+}
+
+// busy says that a fault of that name has not been healed.
+func (d *director) busy(what string) bool {
+	return slices.ContainsFunc(d.heals, func(h heal) bool { return h.what == what })
+}
+
+// away names the fault that takes a host off the network; there is at most one of
+// it for a host at a time.
+func away(m *machine) string { return m.name + " away" }
+
+// host chooses one that has power.
+func (d *director) host() *machine {
+	m := d.l.hosts[d.rnd.IntN(len(d.l.hosts))]
+	if m.now.Load() == nil {
+		return nil
+	}
+	return m
+}
+
+// kill ends all processes of a host that are meant.
+func (d *director) kill(meant func(proc) bool) string {
+	m := d.host()
+	if m == nil {
+		return ""
+	}
+	list := m.find(meant)
+	if len(list) == 0 {
+		return ""
+	}
+	signal(list, syscall.SIGKILL)
+	return fmt.Sprintf("%s, %d processes", m.name, len(list))
+}
+
+// killOne ends one process of a host.
+func (d *director) killOne(meant func(proc) bool) string {
+	m := d.host()
+	if m == nil {
+		return ""
+	}
+	list := m.find(meant)
+	if len(list) == 0 {
+		return ""
+	}
+	one := list[d.rnd.IntN(len(list))]
+	signal([]proc{one}, syscall.SIGKILL)
+	return m.name + ": " + one.String()
+}
+
+// killSSHD ends the ssh server; it is started again after some seconds.
+func (d *director) killSSHD(meant func(proc) bool) string {
+	m := d.host()
+	if m == nil || d.busy(m.name+" sshd") {
+		return ""
+	}
+	return d.restart(m, meant)
+}
+
+func (d *director) restart(m *machine, meant func(proc) bool) string {
+	list := m.find(meant)
+	if len(list) == 0 {
+		return ""
+	}
+	signal(list, syscall.SIGKILL)
+	after := d.seconds(0.5, 8)
+	d.later(after, m.name+" sshd", func() { d.must(m.startSSHD()) })
+	return fmt.Sprintf("%s for %s", m.name, after.Round(time.Millisecond))
+}
+
+// killGateway ends the whole ssh server of ws3, through which ws4 is reached.
+func (d *director) killGateway() string {
+	m := d.l.hosts[2]
+	if m.now.Load() == nil || d.busy(m.name+" sshd") {
+		return ""
+	}
+	return d.restart(m, func(p proc) bool { return isListener(p) || isSession(p) })
+}
+
+// pause stops processes for a while.
+func (d *director) pause(meant func(proc) bool) string {
+	m := d.host()
+	if m == nil {
+		return ""
+	}
+	list := m.find(meant)
+	if len(list) == 0 {
+		return ""
+	}
+	if d.rnd.IntN(2) == 0 {
+		list = list[d.rnd.IntN(len(list)):][:1]
+	}
+	signal(list, syscall.SIGSTOP)
+	after := d.seconds(1, 30)
+	boot := m.now.Load()
+	d.later(after, fmt.Sprintf("%s stopped %s", m.name, list[0]), func() {
+		if m.now.Load() == boot { // its numbers are not somebody else's by now
+			signal(list, syscall.SIGCONT)
+		}
+	})
+	return fmt.Sprintf("%s %v for %s", m.name, list, after.Round(time.Millisecond))
+}
+
+// linkDown takes a host's cable out.
+func (d *director) linkDown() string {
+	return d.cut(d.seconds(2, 40), func(m *machine) error { return m.link(false) }, func(m *machine) error { return m.link(true) })
+}
+
+// blackhole lets packets of a host vanish while its card sees a link.
+func (d *director) blackhole() string {
+	return d.cut(d.seconds(2, 40), func(m *machine) error { return m.blackhole(true) }, func(m *machine) error { return m.blackhole(false) })
+}
+
+func (d *director) cut(after time.Duration, cut, mend func(*machine) error) string {
+	m := d.host()
+	if m == nil || d.busy(away(m)) {
+		return ""
+	}
+	d.must(cut(m))
+	d.later(after, away(m), func() { d.must(mend(m)) })
+	return fmt.Sprintf("%s for %s", m.name, after.Round(time.Millisecond))
+}
+
+// flap cuts a link for moments, several times.
+func (d *director) flap() string {
+	m := d.host()
+	if m == nil || d.busy(away(m)) {
+		return ""
+	}
+	times := 3 + d.rnd.IntN(6)
+	up := true
+	var turn func()
+	turn = func() {
+		up = !up
+		d.must(m.link(up))
+		if !up || times > 0 {
+			times--
+			d.later(d.seconds(0.1, 1.2), away(m), turn)
+		}
+	}
+	turn()
+	return m.name
+}
+
+// linksDown cuts n hosts off at once.
+func (d *director) linksDown(n int) string {
+	after := d.seconds(5, 30)
+	var names []string
+	for _, i := range d.rnd.Perm(len(d.l.hosts))[:n] {
+		m := d.l.hosts[i]
+		if m.now.Load() == nil || d.busy(away(m)) {
+			continue
+		}
+		d.must(m.link(false))
+		d.later(after, away(m), func() { d.must(m.link(true)) })
+		names = append(names, m.name)
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%v for %s", names, after.Round(time.Millisecond))
+}
+
+// reboot takes a host's power for a while; every second time so that nobody is
+// told that its connections are gone.
+func (d *director) reboot() string {
+	m := d.host()
+	if m == nil || d.busy(away(m)) {
+		return ""
+	}
+	silent := d.rnd.IntN(2) == 0
+	m.powerOff(silent)
+	after := d.seconds(0.2, 15)
+	d.later(after, away(m), func() { d.must(m.boot()) })
+	return fmt.Sprintf("%s, silent %v, for %s", m.name, silent, after.Round(time.Millisecond))
+}
+
+// must stops the test when the lab itself does not work.
+func (d *director) must(err error) {
+	d.t.Helper()
+	if err != nil {
+		d.t.Fatalf("the lab: %v", err)
+	}
+}

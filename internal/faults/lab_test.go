@@ -1,0 +1,139 @@
+package faults
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"dcs-tui/hosts/hosttest"
+)
+
+// The sizes of the lab.
+const (
+	hostCount = 4
+	slots     = 4 // a host
+	lostAfter = "20s"
+)
+
+// lab is four hosts and two machines to dispatch from, on a network of their own,
+// with one shared directory.
+type lab struct {
+	t     *testing.T
+	hub   *space     // where the bridge and the shared directory are; the machines' processes are seen there
+	hosts []*machine // ws1 … ws4; ws4 is reached through ws3
+	desks []*machine // desk1, desk2
+	runs  []string   // their names
+	dir   string     // on this machine: what the dispatchers said
+}
+
+// The places of the lab, the same on each of its machines. Only shared is what a
+// user would have; marks is where jobs write down that they ran, and no fault
+// ever touches it.
+const (
+	sharedDir = "/srv/shared"
+	marksDir  = "/srv/marks"
+	keysDir   = "/srv/keys"
+	binDir    = "/srv/bin"
+)
+
+func newLab(t *testing.T) *lab {
+	t.Helper()
+	needLab(t)
+	l := &lab{t: t, dir: t.TempDir()}
+	for i := range hostCount {
+		l.hosts = append(l.hosts, &machine{lab: l, name: fmt.Sprintf("ws%d", i+1), ip: fmt.Sprintf("10.77.0.%d", i+1), sshd: true})
+	}
+	for i := range 2 {
+		l.desks = append(l.desks, &machine{lab: l, name: fmt.Sprintf("desk%d", i+1), ip: fmt.Sprintf("10.77.0.%d", i+101)})
+	}
+	script := `set -e
+mount -t tmpfs lab /srv
+mkdir /srv/shared /srv/marks /srv/keys /srv/bin
+mount -t tmpfs -o size=64m shared /srv/shared
+for m in ws1 ws2 ws3 ws4 desk1 desk2; do mkdir -p /srv/$m/tmp /srv/$m/vartmp /srv/$m/root; chmod 1777 /srv/$m/tmp /srv/$m/vartmp; chmod 700 /srv/$m/root; done
+ip link set lo up
+ip link add br0 type bridge
+ip link set br0 up
+` + stay
+	hub, err := enter(nil, "", script)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.hub = hub
+	t.Cleanup(hub.stop) // and with it every process of every machine
+	if err := l.furnish(); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range l.machines() {
+		if err := m.boot(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return l
+}
+
+func (l *lab) machines() []*machine { return append(append([]*machine{}, l.hosts...), l.desks...) }
+
+// furnish writes keys, configurations, the inventory and the programs.
+func (l *lab) furnish() error {
+	keys := l.hub.path(keysDir)
+	for _, name := range []string{"host_key", "id"} {
+		// ssh-keygen runs on this machine, on files that it would also find elsewhere.
+		if err := hosttest.NewKey(filepath.Join(keys, name), "ed25519", ""); err != nil {
+			return err
+		}
+	}
+	pub, err := os.ReadFile(filepath.Join(keys, "id.pub"))
+	if err != nil {
+		return err
+	}
+	hostKey, err := os.ReadFile(filepath.Join(keys, "host_key.pub"))
+	if err != nil {
+		return err
+	}
+	var known, inventory strings.Builder
+	fmt.Fprintf(&inventory, "[defaults]\nuser = \"root\"\nidentity = %q\nslots = %d\nyield = false\nnice = 0\nlost_after = %q\n", keysDir+"/id", slots, lostAfter)
+	for i, m := range l.hosts {
+		fmt.Fprintf(&known, "%s %s", m.ip, hostKey)
+		fmt.Fprintf(&inventory, "\n[[host]]\nname = %q\naddress = %q\n", m.name, m.ip)
+		if i == 3 {
+			fmt.Fprintf(&inventory, "jump = %q\n", l.hosts[2].ip)
+		}
+	}
+	sshd := "ListenAddress 0.0.0.0:22\nHostKey " + keysDir + "/host_key\nPidFile none\nUsePAM no\nStrictModes no\nPermitRootLogin yes\n" +
+		"PrintMotd no\nPrintLastLog no\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nAuthorizedKeysFile " + keysDir + "/authorized_keys\n"
+	files := map[string]string{
+		keysDir + "/authorized_keys": string(pub),
+		keysDir + "/known_hosts":     known.String(),
+		keysDir + "/sshd_config":     sshd,
+		keysDir + "/ssh_config": "Host *\n\tUser root\n\tIdentityFile " + keysDir + "/id\n\tIdentitiesOnly yes\n\tIdentityAgent none\n" +
+			"\tUserKnownHostsFile " + keysDir + "/known_hosts\n\tGlobalKnownHostsFile none\n\tStrictHostKeyChecking yes\n",
+		keysDir + "/hosts.toml": inventory.String(),
+		binDir + "/job":         jobScript,
+	}
+	for name, text := range files {
+		if err := os.WriteFile(l.hub.path(name), []byte(text), 0o700); err != nil {
+			return err
+		}
+	}
+	if err := command("cp", program, l.hub.path(binDir+"/dcs-tui")); err != nil {
+		return err
+	}
+	// OpenSSH 9.8 and later punish an address whose connections fail; older
+	// ones do not know the word.
+	config := l.hub.path(keysDir + "/sshd_config")
+	out, _ := exec.Command("/usr/sbin/sshd", "-t", "-h", filepath.Join(keys, "host_key"), "-f", config, "-o", "PerSourcePenalties=no").CombinedOutput()
+	if !strings.Contains(string(out), "Bad configuration option") {
+		return os.WriteFile(config, []byte(sshd+"PerSourcePenalties no\n"), 0o700)
+	}
+	return nil
+}
+
+// read returns a file of the lab, "" when it is not there.
+func (l *lab) read(name string) string {
+	b, _ := os.ReadFile(l.hub.path(name))
+	return string(b)
+}

@@ -1,0 +1,254 @@
+package faults
+
+import (
+	"bufio"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// space is the first process of a set of namespaces, and who keeps it.
+type space struct {
+	init int // its pid, as this test sees it
+	gone chan struct{}
+	stop func()
+}
+
+// enter begins a new set of namespaces with a script as its pid 1. The script must
+// print "ready" and stay. below is the space it stands in, nil for this machine's own.
+func enter(below *space, boottime string, script string) (*space, error) {
+	args := []string{"unshare", "--net", "--mount", "--uts", "--ipc", "--pid", "--fork", "--kill-child", "--mount-proc", "--propagation", "private"}
+	if boottime != "" {
+		args = append(args, "--time", "--boottime", boottime)
+	}
+	args = append(args, "/bin/sh", "-c", script)
+	if below != nil {
+		args = append(below.prefix(), args...)
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	var words strings.Builder
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Dir = "/"
+	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C", "HOME=/root"}
+	cmd.Stdout, cmd.Stderr = w, &words
+	// Everything ends with this test, however it ends. The signal is tied to the
+	// thread that starts the child, so that thread is kept for it.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setsid: true}
+	s := &space{gone: make(chan struct{})}
+	started := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		defer close(s.gone)
+		err := cmd.Start()
+		w.Close()
+		started <- err
+		if err == nil {
+			cmd.Wait()
+		}
+	}()
+	if err := <-started; err != nil {
+		return nil, err
+	}
+	in := bufio.NewReader(r)
+	line, _ := in.ReadString('\n')
+	if line != "ready\n" {
+		cmd.Process.Kill()
+		<-s.gone
+		return nil, fmt.Errorf("a machine did not start: %s%s", line, words.String())
+	}
+	pid := cmd.Process.Pid
+	for s.init = pid; !isInit(s.init) || s.init == pid; {
+		next := children(s.init)
+		if len(next) == 0 {
+			cmd.Process.Kill()
+			return nil, errors.New("the first process of a machine is not to be found")
+		}
+		s.init = next[0]
+	}
+	s.stop = sync.OnceFunc(func() {
+		syscall.Kill(s.init, syscall.SIGKILL)
+		<-s.gone
+	})
+	return s, nil
+}
+
+// prefix enters all namespaces of a space.
+func (s *space) prefix() []string {
+	return []string{"nsenter", "-t", strconv.Itoa(s.init), "-a"}
+}
+
+// path is a file of the space as this test reaches it.
+func (s *space) path(name string) string {
+	return filepath.Join("/proc", strconv.Itoa(s.init), "root", name)
+}
+
+// run runs a command in the space to its end.
+func (s *space) run(args ...string) error { return command(append(s.prefix(), args...)...) }
+
+// inNet runs a command of this machine in the space's network.
+func (s *space) inNet(args ...string) error {
+	return command(append([]string{"nsenter", "-t", strconv.Itoa(s.init), "-n"}, args...)...)
+}
+
+func command(args ...string) error {
+	out, err := exec.Command(args[0], args[1:]...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(string(out)))
+	}
+	return nil
+}
+
+// stay is how a machine's pid 1 goes on: it has nothing to do but to reap.
+const stay = "echo ready; exec >/dev/null 2>&1; while :; do sleep 3600 & wait; done"
+
+// machine is one computer of the lab: a host, or one that dispatches.
+type machine struct {
+	lab  *lab
+	name string
+	ip   string
+	sshd bool
+
+	mu    sync.Mutex // held while it starts or ends
+	boots int
+	now   atomic.Pointer[space] // nil while it has no power
+}
+
+// boot starts the machine: with a new boot id and a clock that begins anew.
+func (m *machine) boot() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.now.Load() != nil {
+		return nil
+	}
+	m.boots++
+	up, err := uptime()
+	if err != nil {
+		return err
+	}
+	script := fmt.Sprintf(`set -e
+mount -t tmpfs run /run; mkdir /run/sshd
+mount --bind /srv/%[1]s/tmp /tmp
+mount --bind /srv/%[1]s/vartmp /var/tmp
+mount --bind /srv/%[1]s/root /root
+echo %[2]s >/srv/%[1]s/boot_id
+mount --bind /srv/%[1]s/boot_id /proc/sys/kernel/random/boot_id
+hostname %[1]s
+find /tmp -mindepth 1 -delete
+`+stay, m.name, newBootID())
+	s, err := enter(m.lab.hub, strconv.Itoa(20+m.boots-up), script)
+	if err != nil {
+		return fmt.Errorf("%s: %w", m.name, err)
+	}
+	m.now.Store(s)
+	pid := strconv.Itoa(s.init)
+	hub := m.lab.hub
+	hub.inNet("ip", "link", "del", m.name) // of its last life, if the kernel has not done it yet
+	for _, step := range [][]string{
+		{"ip", "link", "add", m.name, "type", "veth", "peer", "name", "eth0", "netns", pid},
+		{"ip", "link", "set", m.name, "master", "br0", "up"},
+	} {
+		if err := hub.inNet(step...); err != nil {
+			return err
+		}
+	}
+	for _, step := range [][]string{
+		{"ip", "link", "set", "lo", "up"},
+		{"ip", "addr", "add", m.ip + "/24", "dev", "eth0"},
+		{"ip", "link", "set", "eth0", "up"},
+	} {
+		if err := s.inNet(step...); err != nil {
+			return err
+		}
+	}
+	return m.startSSHD()
+}
+
+// startSSHD starts the ssh server again if its listener is gone.
+func (m *machine) startSSHD() error {
+	if !m.sshd || len(m.find(isListener)) > 0 {
+		return nil
+	}
+	s := m.now.Load()
+	if s == nil {
+		return nil
+	}
+	return s.run("/usr/sbin/sshd", "-f", "/srv/keys/sshd_config", "-E", "/srv/"+m.name+"/sshd.log")
+}
+
+// powerOff ends every process at once. When cut is set nobody hears of it: the
+// link goes first.
+func (m *machine) powerOff(cut bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.now.Load()
+	if s == nil {
+		return
+	}
+	if cut {
+		m.lab.hub.inNet("ip", "link", "set", m.name, "down")
+	}
+	m.now.Store(nil)
+	s.stop()
+}
+
+// link takes the cable out (or puts it back). Nobody is told: packets vanish.
+func (m *machine) link(up bool) error {
+	state := "down"
+	if up {
+		state = "up"
+	}
+	return m.lab.hub.inNet("ip", "link", "set", m.name, state)
+}
+
+// blackhole leaves the cable in and lets the switch drop everything.
+func (m *machine) blackhole(on bool) error {
+	if on {
+		return m.lab.hub.inNet("ip", "link", "set", m.name, "nomaster")
+	}
+	return m.lab.hub.inNet("ip", "link", "set", m.name, "master", "br0")
+}
+
+// uptime is this machine's, in whole seconds.
+func uptime() (int, error) {
+	b, err := os.ReadFile("/proc/uptime")
+	if err != nil {
+		return 0, err
+	}
+	whole, _, _ := strings.Cut(string(b), ".")
+	return strconv.Atoi(whole)
+}
+
+func newBootID() string {
+	b := make([]byte, 16)
+	rand.Read(b)
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+// within polls for a condition; it says whether it came true in time.
+func within(limit time.Duration, ok func() bool) bool {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.After(limit); !ok(); {
+		select {
+		case <-tick.C:
+		case <-end:
+			return ok()
+		}
+	}
+	return true
+}

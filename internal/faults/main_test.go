@@ -1,0 +1,89 @@
+package faults
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"dcs-tui/hosts/hosttest"
+	_ "dcs-tui/internal/cli" // the program under test: when it changes, cached results of these tests do not count
+)
+
+// requireEnv, set to 1, turns a machine on which no lab can be made from a
+// skipped test into a failure.
+const requireEnv = "DCS_REQUIRE_FAULTS"
+
+var (
+	faultsFlag = flag.Int("faults", 0, "make at least N random faults (the long test; 0: only the short one)")
+	seedFlag   = flag.Uint64("seed", 0, "seed of the random faults (0: a new one, which is printed)")
+	binFlag    = flag.String("program", "", "test this dcs-tui instead of one that is built from here")
+	keepFlag   = flag.String("keep", "", "DIRECTORY that gets the run directory and logs of a run that failed")
+)
+
+// program is the binary under test, built once.
+var program string
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	dir, err := os.MkdirTemp("", "dcs-faults-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	program = filepath.Join(dir, "dcs-tui")
+	code := 0
+	if *binFlag != "" {
+		program = *binFlag
+	} else if problem() == nil && !testing.Short() {
+		build := exec.Command("go", "build", "-o", program, "dcs-tui")
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		build.Stderr = os.Stderr
+		if build.Run() != nil {
+			code = 1
+		}
+	}
+	if code == 0 {
+		code = m.Run()
+	}
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// problem says why no lab can be made on this machine, nil when it can.
+func problem() error {
+	if os.Geteuid() != 0 {
+		return errors.New("namespaces with machines of their own need root: sudo make faults")
+	}
+	for tool, from := range map[string]string{"ip": "iproute2", "unshare": "util-linux", "nsenter": "util-linux",
+		"/usr/sbin/sshd": "openssh-server", "ssh-keygen": "openssh-client"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			return fmt.Errorf("%s is missing: apt-get install %s", tool, from)
+		}
+	}
+	try := exec.Command("unshare", "--net", "--mount", "--uts", "--pid", "--time", "--boottime", "1000", "--fork", "--kill-child",
+		"--mount-proc", "--propagation", "private", "mount", "--bind", "/proc/version", "/proc/sys/kernel/random/boot_id")
+	if out, err := try.CombinedOutput(); err != nil {
+		return fmt.Errorf("this machine makes no namespaces: %w: %s", err, out)
+	}
+	return nil
+}
+
+// needLab leaves the test out where no lab can be made.
+func needLab(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("a lab of machines is not short")
+	}
+	err := problem()
+	switch {
+	case err == nil:
+	case os.Getenv(requireEnv) == "1":
+		t.Fatalf("%s=1, but %v", requireEnv, err)
+	default:
+		hosttest.LeaveOut(t, "%v", err)
+	}
+}
