@@ -18,6 +18,7 @@ import (
 type rig struct {
 	t       *testing.T
 	journal *fakeJournal
+	on      Journal // what the dispatcher gets; nil: journal
 	hosts   *fakeHosts
 	d       *Dispatcher
 	notices []string
@@ -34,9 +35,13 @@ func (r *rig) start(table *jobs.Table, names ...string) *rig {
 	for _, n := range names {
 		hs = append(hs, &hosts.Host{Name: n, Link: "ssh", Addresses: []string{n}, Slots: hosts.SlotRule{Fixed: 4}, Weight: 1})
 	}
+	var j Journal = r.journal
+	if r.on != nil {
+		j = r.on
+	}
 	d, err := Start(Config{
 		RunUID: "u1", RunName: "test", RunDir: "/run", Sched: sched.Config{Seed: 1}, Hosts: hs,
-		Connector: r.hosts, Journal: r.journal, Table: table,
+		Connector: r.hosts, Journal: j, Table: table,
 		StoreSpecs: func(s []*jobs.Spec) error { table.Specs = append(table.Specs, s...); return nil },
 		Open:       hosts.Open{Run: "u1", Epoch: 1},
 		Notify:     func(n Notice) { r.notices = append(r.notices, n.Text) },

@@ -1,0 +1,129 @@
+package dispatch
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/jobs"
+)
+
+// slowJournal is one whose disk can hang, and whose directory can be gone.
+type slowJournal struct {
+	*fakeJournal
+	gate chan struct{} // Sync waits until it can take something from it; nil: never
+	gone error
+}
+
+func (j *slowJournal) Sync() error {
+	j.mu.Lock()
+	gate := j.gate
+	j.mu.Unlock()
+	if gate != nil {
+		<-gate
+	}
+	return j.fakeJournal.Sync()
+}
+
+func (j *slowJournal) Fenced() (int, error) {
+	if n, err := j.fakeJournal.Fenced(); n > 0 || err != nil {
+		return n, err
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return 0, j.gone
+}
+
+func (j *slowJournal) hang(gate chan struct{}) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.gate = gate
+}
+
+func (j *slowJournal) vanish(err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.gone = err
+}
+
+func slowRig(t *testing.T, run time.Duration) (*rig, *slowJournal) {
+	r := &rig{t: t, journal: &fakeJournal{t: t}}
+	slow := &slowJournal{fakeJournal: r.journal}
+	r.hosts = newFakeHosts(t, r.journal, run)
+	r.on = slow
+	return r.start(&jobs.Table{}, "a"), slow
+}
+
+// told counts the notices so far that contain part.
+func (r *rig) told(part string) (n int) {
+	count := func(*engine) {
+		for _, line := range r.notices {
+			if strings.Contains(line, part) {
+				n++
+			}
+		}
+	}
+	if !r.d.call(count) {
+		count(nil)
+	}
+	return n
+}
+
+// DESIGN 3.8, issue 3.6: a run directory that hangs does not take the dispatcher
+// along: it is said on one line, nothing is launched, hosts and people are heard,
+// and all goes on when it answers.
+func TestAHungRunDirectoryIsSaid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, slow := slowRig(t, 20*time.Second)
+		r.submit(8) // four run at once
+		time.Sleep(10 * time.Second)
+		gate := make(chan struct{})
+		slow.hang(gate)
+		time.Sleep(time.Minute)
+		if n := r.hosts.launches; n > 6 { // those handed over ahead of need may have been more than four
+			t.Errorf("%d launches", n)
+		}
+		s := r.d.Snapshot() // answers
+		if !strings.Contains(s.Problem, "has not answered") {
+			t.Errorf("problem: %q", s.Problem)
+		}
+		if n := r.told("until the run directory answers again"); n != 1 {
+			t.Errorf("told %d times", n)
+		}
+		slow.hang(nil)
+		close(gate)
+		res := r.drain()
+		if len(res) != 8 || r.told("the run directory answers again, after") != 1 {
+			t.Errorf("%d results", len(res))
+		}
+		for _, x := range res {
+			if x.State != jobs.Succeeded {
+				t.Errorf("job %d %s", x.Job, x.State)
+			}
+		}
+		r.close(sched.AllDone)
+	})
+}
+
+// Promise 5: a run directory that was removed is said on one line and stops
+// launching; when it is there again all goes on.
+func TestAVanishedRunDirectoryStopsLaunching(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, slow := slowRig(t, time.Second)
+		slow.vanish(errors.New("journal/000001.jsonl is gone: was the run x removed?"))
+		time.Sleep(5 * time.Second)
+		r.submit(3)
+		time.Sleep(30 * time.Second)
+		if r.hosts.launches != 0 || r.told("nothing is launched: journal/000001.jsonl is gone") != 1 || r.d.Snapshot().Problem == "" {
+			t.Errorf("%d launches, problem %q", r.hosts.launches, r.d.Snapshot().Problem)
+		}
+		slow.vanish(nil)
+		if res := r.drain(); len(res) != 3 {
+			t.Errorf("%d results", len(res))
+		}
+		r.close(sched.AllDone)
+	})
+}

@@ -1,0 +1,238 @@
+package ring
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
+
+// paper is a journal in memory.
+type paper struct {
+	err     error
+	pending []jobs.Record
+	durable []jobs.Record
+	syncs   int
+}
+
+func (p *paper) Append(rs []jobs.Record) error {
+	p.pending = append(p.pending, rs...)
+	return p.err
+}
+
+func (p *paper) Sync() error {
+	if p.err != nil {
+		return p.err
+	}
+	p.syncs++
+	p.durable, p.pending = append(p.durable, p.pending...), nil
+	return nil
+}
+
+// desk is a ring with one host that has two slots.
+type desk struct {
+	t     *testing.T
+	r     *Ring
+	paper *paper
+	at    time.Duration
+	told  []string
+}
+
+func newDesk(t *testing.T) *desk {
+	d := &desk{t: t, paper: &paper{}}
+	h := &hosts.Host{Name: "a", Slots: hosts.SlotRule{Fixed: 2}}
+	core := sched.New(sched.Config{Seed: 1}, &jobs.Table{}, []*hosts.Host{h})
+	d.r = New(core, d.paper)
+	d.r.Tell = func(s string) { d.told = append(d.told, s) }
+	return d
+}
+
+func (d *desk) now() sched.Time { return sched.Time{Mono: d.at, Wall: jobs.Stamp(d.at + 1)} }
+
+func (d *desk) step(evs ...sched.Event) {
+	for _, ev := range evs {
+		d.r.Step(d.now(), ev)
+	}
+}
+
+func (d *desk) commit() string { return words(d.r.Commit(d.now()).Orders) }
+
+// ready brings the host up and submits jobs, without a commit.
+func (d *desk) ready(n int) {
+	d.step(sched.HostUp{Host: "a", Hello: &hosts.Hello{Slots: 2, MemBytes: 1 << 30}},
+		sched.HostBeat{Host: "a", Beat: &hosts.Beat{MemFree: -1, DiskFree: -1}})
+	var specs []*jobs.Spec
+	for i := range n {
+		specs = append(specs, &jobs.Spec{ID: jobs.ID(i + 1), Command: "true", Options: jobs.NoOptions})
+	}
+	d.step(sched.Submit{Specs: specs, Last: true})
+}
+
+func words(orders []sched.Order) string {
+	var all []string
+	for _, o := range orders {
+		w, _ := strings.CutPrefix(fmt.Sprintf("%T", o), "sched.")
+		if l, ok := o.(sched.Launch); ok {
+			for _, p := range l.Jobs {
+				w += " " + p.Attempt.String()
+			}
+		}
+		all = append(all, w)
+	}
+	return strings.Join(all, ", ")
+}
+
+func (p *paper) has(k jobs.Kind) bool {
+	for _, r := range p.durable {
+		if r.Kind == k {
+			return true
+		}
+	}
+	return false
+}
+
+// DESIGN 3.3: all that was stepped shares one fsync, and its orders come after it.
+func TestOneSyncATurn(t *testing.T) {
+	d := newDesk(t)
+	d.step(sched.Tick{})
+	d.ready(1)
+	if got := d.commit(); got != "Connect, SetLimit, Launch 1.1" {
+		t.Errorf("orders: %s", got)
+	}
+	if d.paper.syncs != 1 || !d.paper.has(jobs.KindLaunching) {
+		t.Errorf("%d syncs, durable %v", d.paper.syncs, d.paper.durable)
+	}
+}
+
+// DESIGN 3.3, promise 1: while the journal cannot be written nothing is launched,
+// what is harmless goes on, and what was to be launched is withdrawn: it runs when
+// the disk is well again, under the next number.
+func TestNoLaunchWithoutItsRecord(t *testing.T) {
+	d := newDesk(t)
+	d.step(sched.Tick{})
+	d.paper.err = errors.New("no space left on device")
+	d.ready(1)
+	if got := d.commit(); strings.Contains(got, "Launch") || !strings.Contains(got, "Connect") {
+		t.Errorf("orders: %s", got)
+	}
+	d.at += RetryEvery / 2
+	d.step(sched.Tick{})
+	if got := d.commit(); got != "" || len(d.told) != 1 {
+		t.Errorf("too early: orders %q, told %q", got, d.told)
+	}
+	if at, ok := d.r.Next(); !ok || at != RetryEvery {
+		t.Errorf("next at %v", at)
+	}
+	d.paper.err = nil
+	d.at = RetryEvery
+	if got := d.commit(); !strings.Contains(got, "Launch 1.2") || len(d.told) != 2 {
+		t.Errorf("healed: orders %q, told %q", got, d.told)
+	}
+	if d.r.Problem(d.now()) != nil {
+		t.Error("still a problem")
+	}
+}
+
+// A batch under way holds back what was decided after it, in order.
+func TestOrdersFollowTheirRecords(t *testing.T) {
+	d := newDesk(t)
+	d.step(sched.Tick{})
+	batch, ok := d.r.Flush(d.now())
+	if !ok {
+		// Only orders: nothing to write.
+		d.r.Idle(d.now())
+	}
+	d.ready(1)
+	batch, ok = d.r.Flush(d.now())
+	if !ok || len(batch) == 0 {
+		t.Fatal("nothing to write")
+	}
+	d.step(sched.Cancel{Jobs: []jobs.ID{1}})
+	if out := d.r.Idle(d.now()); len(out.Orders) > 0 || out.Durable {
+		t.Errorf("released during the write: %s", words(out.Orders))
+	}
+	if _, again := d.r.Flush(d.now()); again {
+		t.Error("two batches at once")
+	}
+	if got := words(d.r.Flushed(d.now(), nil).Orders); got != "SetLimit, Launch 1.1" {
+		t.Errorf("the first batch: %s", got)
+	}
+	if _, ok = d.r.Flush(d.now()); !ok {
+		t.Fatal("the cancel has no record")
+	}
+	if got := words(d.r.Flushed(d.now(), nil).Orders); got != "Kill" {
+		t.Errorf("the second batch: %s", got)
+	}
+}
+
+// DESIGN 3.8: a journal that does not answer for 5 s is treated as one that fails.
+func TestAJournalThatHangs(t *testing.T) {
+	d := newDesk(t)
+	d.step(sched.Tick{})
+	d.r.Idle(d.now())
+	d.ready(1)
+	if _, ok := d.r.Flush(d.now()); !ok {
+		t.Fatal("nothing to write")
+	}
+	if at, ok := d.r.Next(); !ok || at > HungAfter {
+		t.Errorf("next at %v", at)
+	}
+	d.at = HungAfter
+	d.step(sched.Tick{})
+	if got := words(d.r.Idle(d.now()).Orders); strings.Contains(got, "Launch") || !strings.Contains(got, "SetLimit") {
+		t.Errorf("while it hangs: %s", got)
+	}
+	if d.r.Problem(d.now()) == nil || len(d.told) != 1 {
+		t.Errorf("told: %q", d.told)
+	}
+	if got := words(d.r.Flushed(d.now(), nil).Orders); got != "" {
+		t.Errorf("the launch was withdrawn, and yet: %s", got)
+	}
+	d.at += time.Second
+	if got := d.commit(); !strings.Contains(got, "Launch 1.2") || len(d.told) != 2 {
+		t.Errorf("afterwards: %s, told %q", got, d.told)
+	}
+}
+
+// X1: a dispatcher that was fenced off writes nothing more and orders nothing.
+func TestFence(t *testing.T) {
+	d := newDesk(t)
+	d.step(sched.Tick{})
+	d.ready(1)
+	d.r.Fence()
+	d.step(sched.Tick{})
+	d.r.Note(jobs.Record{Kind: jobs.KindEvent})
+	if out := d.r.Commit(d.now()); len(out.Orders) > 0 || out.Durable || len(d.paper.durable) > 0 {
+		t.Errorf("after the fence: %v, %v", out, d.paper.durable)
+	}
+	if _, err := d.r.End(d.now(), true); err != nil || len(d.paper.durable) > 0 {
+		t.Errorf("the end: %v, %v", err, d.paper.durable)
+	}
+}
+
+// The end of a run is written only if nothing came after it: a requeue takes it
+// back (promise 1).
+func TestEndIsTakenBack(t *testing.T) {
+	d := newDesk(t)
+	d.step(sched.Tick{})
+	d.ready(1)
+	d.commit()
+	id := jobs.AttemptID{Job: 1, N: 1}
+	d.step(sched.AttemptsEnded{Host: "a", Msg: &hosts.Exits{Jobs: []hosts.ExitedJob{{Attempt: id}}}})
+	if got := d.commit(); !strings.Contains(got, "Finish") || !d.r.Ended() {
+		t.Errorf("orders: %s", got)
+	}
+	d.step(sched.Requeue{Jobs: []jobs.ID{1}})
+	d.commit()
+	if d.r.Ended() {
+		t.Error("the run has ended, with a job queued")
+	}
+	if _, err := d.r.End(d.now(), true); err != nil || d.paper.has(jobs.KindEnded) {
+		t.Errorf("the end was written (%v)", err)
+	}
+}
