@@ -50,9 +50,9 @@ func absentHosts(t *jobs.Table, hs []*hosts.Host, buffer time.Duration) []string
 	var lines []string
 	for _, name := range names {
 		ids := open[name]
-		what, they := "attempts ", "they are given up and their jobs run"
+		what, they := "attempts ", "unless the run directory shows how they end, or that the host goes on, they are given up and their jobs run"
 		if len(ids) == 1 {
-			what, they = "attempt ", "it is given up and its job runs"
+			what, they = "attempt ", "unless the run directory shows how it ends, or that the host goes on, it is given up and its job runs"
 		}
 		if more := len(ids) - maxAbsent; more > 0 {
 			ids = append(ids[:maxAbsent:maxAbsent], fmt.Sprintf("%d more", more))

@@ -77,6 +77,9 @@ func (a *app) start(o *owned, f *runFlags, inv *loadedInventory, env []jobs.EnvV
 	s := &session{app: a, con: a.con, run: o.run, flags: f, table: o.table, journal: o.journal, waiting: o.waiting,
 		guard: newGuard(), sayings: make(chan func() string, 16), notices: newNoticeQueue(), logs: newHostLogs(o.run), earlier: o.table.Seq, began: time.Now(),
 		first: jobs.ID(len(o.table.Jobs) + len(o.waiting) + 1)}
+	s.noted = noteJournal(o.journal, o.table)
+	s.requests = requestTaker{s: s, first: make(chan struct{}), given: map[string]bool{}}
+	_ = o.run.MakeRequestsDir() // or whoever has a request makes it; it may only be seen later
 	s.used.last = s.began
 	s.places.run = o.run
 	s.input, s.endInput = context.WithCancel(context.Background())
@@ -97,9 +100,13 @@ func (a *app) start(o *owned, f *runFlags, inv *loadedInventory, env []jobs.EnvV
 	// Room for a million jobs at once, not by doubling and copying.
 	o.table.Jobs = slices.Grow(o.table.Jobs, len(o.waiting))
 	o.table.Specs = slices.Grow(o.table.Specs, len(o.waiting))
+	policy := f.schedConfig()
+	if policy.Found, err = o.found(); err != nil {
+		a.warn("after the damage to the journal not all of the run's files could be read: %v", err)
+	}
 	cfg := dispatch.Config{
 		RunUID: o.run.UID(), RunName: o.run.Name(), RunDir: o.run.Dir, Created: jobs.StampOf(asked.Created),
-		Sched: f.schedConfig(), Hosts: inv.Hosts, Connector: connector, Journal: o.journal, Table: o.table,
+		Sched: policy, Look: o.look, Hosts: inv.Hosts, Connector: connector, Journal: s.noted, Table: o.table,
 		StoreSpecs: o.storeSpecs(len(o.table.Specs) + len(o.waiting)),
 		Open: hosts.Open{
 			Version: hosts.ProtocolVersion, Run: o.run.UID(), RunName: o.run.Name(), RunDir: o.run.Dir,
