@@ -118,7 +118,13 @@ type process struct {
 
 func (l *lab) start(args ...string) *process {
 	l.t.Helper()
-	p := &process{l: l, cmd: exec.Command(program, args...)}
+	return l.begin(exec.Command(program, args...))
+}
+
+// begin starts a command in the lab's directory.
+func (l *lab) begin(cmd *exec.Cmd) *process {
+	l.t.Helper()
+	p := &process{l: l, cmd: cmd}
 	p.cmd.Dir = l.dir
 	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.err
 	if err := p.cmd.Start(); err != nil {

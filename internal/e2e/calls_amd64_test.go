@@ -1,0 +1,197 @@
+package e2e
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"dcs-tui/hosts/hosttest"
+)
+
+// traced starts the program under the tracer (see trace).
+func (l *lab) traced(at, more int, what, words string, args ...string) *process {
+	l.t.Helper()
+	me, err := os.Executable()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	cmd := exec.Command(me, append([]string{fmt.Sprint(at), fmt.Sprint(more), what, words, l.path("calls"), program}, args...)...)
+	cmd.Env = append(os.Environ(), roleVar+"=trace")
+	return l.begin(cmd)
+}
+
+// paths makes the tracer's words of files in the lab.
+func (l *lab) paths(names []string) string {
+	var words []string
+	for _, name := range names {
+		words = append(words, l.path(name))
+	}
+	return strings.Join(words, ":")
+}
+
+// mayTrace leaves a test out where no process may be traced.
+func mayTrace(t *testing.T) {
+	t.Helper()
+	l := &lab{t: t, dir: t.TempDir()}
+	if e := l.traced(0, 0, "kill", l.dir, "--version").wait(); e.code == 99 {
+		hosttest.LeaveOut(t, "processes cannot be traced here (ptrace): %s", e.err)
+	}
+}
+
+// tiny is a lab without ssh: this machine over the local link, and four jobs.
+func tiny(t *testing.T) *lab {
+	l := &lab{t: t, dir: t.TempDir()}
+	t.Cleanup(l.nothingLeft)
+	l.file("hosts.toml", fmt.Sprintf("[[host]]\nname = \"here\"\nlink = \"local\"\nslots = 2\nyield = false\nnice = 0\nwork_dir = %q\n",
+		l.path("work")))
+	l.tagged(4, "true")
+	return l
+}
+
+func (l *lab) tinyArgs() []string {
+	return []string{"run", "--no-tui", "--json", "--hosts", l.path("hosts.toml"), "--run-dir", l.path("run"), l.path("jobs.txt")}
+}
+
+func (l *lab) tinyAgain() []string { return []string{"resume", "--no-tui", "--json", l.path("run")} }
+
+// call says at which call something was done.
+func (l *lab) call(n int) string {
+	lines := strings.Split(strings.TrimSpace(l.read(l.path("calls"))), "\n")
+	if n > len(lines) {
+		return fmt.Sprintf("only %d calls", len(lines))
+	}
+	return "at call " + lines[n-1]
+}
+
+// finish carries a run on whose dispatcher died, or makes it anew when it was
+// not one yet, until it is over; shown is what its dispatchers printed.
+func (l *lab) finish(shown ...string) {
+	l.t.Helper()
+	e := l.do(l.tinyAgain()...)
+	if e.code == 2 && !begun(e) {
+		if l.count("ran/*") > 0 {
+			l.t.Fatalf("jobs have run in what is not a run yet:\n%s", e.err)
+		}
+		if err := os.RemoveAll(l.path("run")); err != nil {
+			l.t.Fatal(err)
+		}
+		e = l.do(l.tinyArgs()...)
+	}
+	if e.code != 0 {
+		l.t.Fatalf("exit %d\n%s", e.code, e.err)
+	}
+	l.accounted(l.path("run"), 4, append(shown, e.out)...)
+}
+
+// sweep calls one for n = first, first+step, … in subtests until one says that
+// there is no n-th call.
+func sweep(t *testing.T, step int, one func(l *lab, n int) (more bool)) {
+	t.Helper()
+	const workers = 4
+	first := 1 + rand.IntN(step) // another sample each time; the subtest's name says which
+	for w := range workers {
+		t.Run(fmt.Sprintf("from%d", first+w*step), func(t *testing.T) {
+			t.Parallel()
+			for n := first + w*step; ; n += workers * step {
+				more := true
+				if !t.Run(fmt.Sprint(n), func(t *testing.T) { more = one(tiny(t), n) }) || !more {
+					return
+				}
+			}
+		})
+	}
+}
+
+// Issue 3.1, promises 1, 2 and 4: death at each call by which the dispatcher
+// changes a file of the run directory, from making it to leaving.
+func TestDeathAtEachCall(t *testing.T) {
+	t.Parallel()
+	mayTrace(t)
+	for what, files := range map[string][]string{
+		"kill": {"run"},
+		"torn": {"run/journal", "run/jobs.jsonl", "run/.owner"}, // after half of each write
+	} {
+		t.Run(what, func(t *testing.T) {
+			sweep(t, pick(3, 1), func(l *lab, n int) bool {
+				e := l.traced(n, 1, what, l.paths(files), l.tinyArgs()...).wait()
+				if e.code == 0 {
+					l.accounted(l.path("run"), 4, e.out)
+					return false
+				}
+				if e.code != 128+int(syscall.SIGKILL) {
+					l.t.Fatalf("exit %d\n%s", e.code, e.err)
+				}
+				l.t.Log(l.call(n))
+				l.finish(e.out)
+				return true
+			})
+		})
+	}
+}
+
+// The same while a run is carried on whose first dispatcher was killed in the
+// middle, with jobs running and jobs ended that nobody knows of.
+func TestDeathAtEachCallOfResume(t *testing.T) {
+	t.Parallel()
+	mayTrace(t)
+	sweep(t, pick(5, 1), func(l *lab, n int) bool {
+		l.tagged(4, fmt.Sprintf("[ $DCS_JOB_ID = 1 ] || while [ ! -e %s ]; do sleep 0.02; done", l.path("gate")))
+		p := l.start(l.tinyArgs()...)
+		l.until("a job has ended and two run", func() bool { return l.count("ran/*") >= 3 })
+		p.signal(syscall.SIGKILL)
+		first := p.wait()
+		l.file("gate", "")
+		e := l.traced(n, 1, "kill", l.path("run"), l.tinyAgain()...).wait()
+		if e.code == 0 {
+			l.accounted(l.path("run"), 4, first.out, e.out)
+			return false
+		}
+		if e.code != 128+int(syscall.SIGKILL) {
+			l.t.Fatalf("exit %d\n%s", e.code, e.err)
+		}
+		l.t.Log(l.call(n))
+		l.finish(first.out, e.out)
+		return true
+	})
+}
+
+// Issue 3.6 and promise 1: one call on the journal or the owner file, or five in
+// a row, or one on any file of the run directory fail with an error of the disk. The run goes on by itself, or stops
+// with a line that says why and resume carries it on; nothing runs twice.
+func TestErrorAtEachJournalCall(t *testing.T) {
+	t.Parallel()
+	mayTrace(t)
+	journal := []string{"run/journal", "run/owner", "run/.owner"}
+	for _, c := range []struct {
+		name  string
+		errno syscall.Errno
+		calls int
+		files []string
+	}{
+		{"full disk", syscall.ENOSPC, 1, journal}, {"quota", syscall.EDQUOT, 5, journal},
+		{"EIO", syscall.EIO, 1, journal}, {"stale", syscall.ESTALE, 5, journal},
+		{"anywhere", syscall.ENOSPC, 1, []string{"run"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			sweep(t, pick(6, 1), func(l *lab, n int) bool {
+				e := l.traced(n, c.calls, fmt.Sprint(int(c.errno)), l.paths(c.files), l.tinyArgs()...).wait()
+				made := strings.Count(l.read(l.path("calls")), "\n")
+				l.t.Log(l.call(n))
+				switch {
+				case e.code == 0 && !strings.Contains(e.err, "could not be written to the end"):
+					l.accounted(l.path("run"), 4, e.out)
+				case !strings.Contains(e.err, c.errno.Error()):
+					l.t.Errorf("exit %d without a word about %q:\n%s", e.code, c.errno.Error(), e.err)
+				default:
+					l.t.Logf("exit %d\n%s", e.code, e.err)
+					l.finish(e.out)
+				}
+				return made >= n
+			})
+		})
+	}
+}

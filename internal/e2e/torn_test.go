@@ -1,0 +1,72 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// Issue 3.1, promises 1 and 2: after the dispatcher's death the newest file of
+// the journal has lost its end, as a loss of power can do: some bytes of its
+// last line, that line, some lines, everything. What the lost lines said is found
+// out from claims and sentinels; no attempt id starts twice.
+func TestTornJournal(t *testing.T) {
+	t.Parallel()
+	r := seed(t)
+	l := newLab(t, 2)
+	const jobs = 40
+	file := l.tagged(jobs, fmt.Sprintf("[ $DCS_JOB_ID -lt 4 ] && while [ ! -e %s ]; do sleep 0.05; done; sleep 0.0$((DCS_JOB_ID %% 10))", l.path("gate")))
+	again := []string{"resume", "--no-tui", "--ssh-config", l.sshd[0].ConfigFile, l.path("run")}
+	p := l.start(l.args(3, file)...)
+	l.until("some have ended", func() bool { return l.count("run/attempts/*/*.exit") >= 3 })
+	for round := range pick(10, 60) {
+		p.signal(syscall.SIGKILL)
+		p.wait()
+		cut := l.tear(round, r.IntN)
+		p = l.start(again...)
+		want := min(jobs, 4+3*round)
+		l.until(fmt.Sprintf("%d have started after %s", want, cut), func() bool {
+			return l.count("ran/*") >= want && !p.waitsForHosts()
+		})
+	}
+	l.file("gate", "")
+	e := p.wait()
+	if e.code != 0 {
+		t.Fatalf("exit %d\n%s", e.code, e.err)
+	}
+	l.accounted(l.path("run"), jobs)
+}
+
+// waitsForHosts says whether no host has shown up yet.
+func (p *process) waitsForHosts() bool { return !strings.Contains(p.err.String(), "is up") }
+
+// tear cuts the newest file of the journal: the first rounds within its last
+// line, later ones some lines, or all of it.
+func (l *lab) tear(round int, random func(n int) int) string {
+	l.t.Helper()
+	files, err := filepath.Glob(l.path("run/journal/*.jsonl"))
+	if err != nil || len(files) == 0 {
+		l.t.Fatal("no journal: ", err)
+	}
+	slices.Sort(files)
+	file := files[len(files)-1]
+	text := l.read(file)
+	last := strings.LastIndexByte(strings.TrimSuffix(text, "\n"), '\n') + 1
+	keep := last + random(len(text)-last+1)
+	switch {
+	case round%10 == 9:
+		keep = 0
+	case round%2 == 1:
+		keep = random(len(text) + 1)
+	}
+	if err := os.Truncate(file, int64(keep)); err != nil {
+		l.t.Fatal(err)
+	}
+	what := fmt.Sprintf("%s was cut to %d of %d bytes", filepath.Base(file), keep, len(text))
+	l.t.Log(what)
+	return what
+}
