@@ -43,6 +43,8 @@ type helper struct {
 	out        *outbox
 	probes     *worker // probes and what else reads attempt files
 	reads      *worker // output for people: may wait behind nothing else
+	looks      looker
+	lists      lister
 	pings      atomic.Int64
 	fencedBy   atomic.Int64
 	lim        limits
@@ -199,6 +201,10 @@ func (h *helper) handle(m hosts.Message) bool {
 		h.kill(m)
 	case *hosts.Probe:
 		h.probe(m)
+	case *hosts.Look:
+		h.look(m)
+	case *hosts.List:
+		h.list(m)
 	case *hosts.Read:
 		h.read(m)
 	case *hosts.Bye:

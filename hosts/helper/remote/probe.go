@@ -6,9 +6,8 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
@@ -83,6 +82,12 @@ func (h *helper) tell(found []hosts.ProbedJob) {
 // has made the claim itself; "dead" only when nothing of the attempt is left.
 // job is its process group, as far as it is known.
 func (h *helper) examine(id jobs.AttemptID, job pgroup) hosts.ProbedJob {
+	return h.inspect(id, job, true)
+}
+
+// inspect is examine. Unless it may settle the matter by a tombstone, what was not
+// claimed stays unknown.
+func (h *helper) inspect(id jobs.AttemptID, job pgroup, settle bool) hosts.ProbedJob {
 	p := hosts.ProbedJob{Attempt: id}
 	// In this order: what is not held any more has its sentinel by now.
 	taken, err := h.spool.taken()
@@ -90,8 +95,8 @@ func (h *helper) examine(id jobs.AttemptID, job pgroup) hosts.ProbedJob {
 		p.Why = err.Error()
 		return p
 	}
-	by, held := taken[id]
-	held = held && by.alive()
+	by, holds := taken[id]
+	held := holds && by.alive()
 	torn, err := h.sentinel(&p)
 	switch {
 	case p.Answer == hosts.HasExited:
@@ -103,16 +108,51 @@ func (h *helper) examine(id jobs.AttemptID, job pgroup) hosts.ProbedJob {
 		p.Why = err.Error()
 		return p
 	}
-	c, answer, err := h.readClaim(id)
-	if err != nil {
+	// A job can remove its claim. What shows that it was started is looked for
+	// before a tombstone is made, and outweighs it ever after.
+	started := job.id != 0 || h.leftFiles(id)
+	c, answer, err := h.readClaim(id, settle)
+	switch {
+	case err != nil:
 		p.Why = err.Error()
 		return p
-	}
-	if answer != hosts.Dead {
+	case answer == hosts.Unknown && !started:
+		p.Why = "it was not claimed"
+		return p
+	case answer == hosts.NeverStarted && (!started || c.Tombstone && !byProber(c)):
+		if left := h.endHeld(id, holds); len(left) > 0 {
+			p.Why = notEnded + name(left)
+			return p
+		}
 		p.Answer = answer
 		return p
 	}
 	return h.bodies(p, c, torn, job)
+}
+
+// byProber says that a tombstone was made by someone who found no claim, not by the
+// supervisor that had claimed the attempt and could not start it.
+func byProber(c attempts.Claim) bool { return strings.HasPrefix(c.By, "0.") }
+
+// endHeld ends what there may be of an attempt that a supervisor held and that has
+// nothing to show that it was started.
+func (h *helper) endHeld(id jobs.AttemptID, held bool) []proc {
+	if !held {
+		return nil
+	}
+	return h.endAttempt(id, pgroup{})
+}
+
+const notEnded = "processes of it could not be ended: "
+
+// leftFiles says whether the attempt has files that are made after the claim.
+func (h *helper) leftFiles(id jobs.AttemptID) bool {
+	for _, f := range []jobs.File{jobs.FileReserved, jobs.FileOut} {
+		if _, err := stat(jobs.AttemptFile(h.dir, id, f)); err == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // bodies decides about an attempt that was claimed, is held by nobody, and has
@@ -127,7 +167,7 @@ func (h *helper) bodies(p hosts.ProbedJob, c attempts.Claim, torn bool, job pgro
 		return p
 	}
 	if left := h.endAttempt(p.Attempt, job); len(left) > 0 {
-		p.Why = "processes of it could not be ended: " + name(left)
+		p.Why = notEnded + name(left)
 		return p
 	}
 	p.Answer, p.Why = hosts.Dead, "its supervisor died"
@@ -148,15 +188,15 @@ func (h *helper) endAttempt(id jobs.AttemptID, job pgroup) []proc {
 // is a file, but not a whole sentinel.
 func (h *helper) sentinel(p *hosts.ProbedJob) (torn bool, err error) {
 	for _, path := range []string{jobs.AttemptFile(h.dir, p.Attempt, jobs.FileExit), h.spool.path(dirDone, p.Attempt.String())} {
-		b, err := readFile(path)
-		if errors.Is(err, fs.ErrNotExist) {
+		b, rerr := readPlain(path, jobs.SentinelBytes+1)
+		if rerr != nil {
+			if err == nil && !errors.Is(rerr, fs.ErrNotExist) {
+				err = rerr // and what is in the spool counts all the same
+			}
 			continue
 		}
-		if err != nil {
-			return torn, err
-		}
-		o, _, slot, err := jobs.DecodeSentinel(b, h.cfg.Run, p.Attempt)
-		if err != nil {
+		o, _, slot, derr := jobs.DecodeSentinel(b, h.cfg.Run, p.Attempt)
+		if derr != nil {
 			torn = true
 			continue
 		}
@@ -166,11 +206,11 @@ func (h *helper) sentinel(p *hosts.ProbedJob) (torn bool, err error) {
 		p.Answer, p.Slot, p.Started, p.Outcome = hosts.HasExited, slot, o.Started, &o
 		return false, nil
 	}
-	return torn, nil
+	return torn, err
 }
 
 func lastLineOf(path string) string {
-	fd, err := openat(unix.AT_FDCWD, path, unix.O_RDONLY, 0)
+	fd, err := openPlain(path)
 	if err != nil {
 		return ""
 	}
@@ -178,12 +218,16 @@ func lastLineOf(path string) string {
 	return lastLine(fd, path)
 }
 
+// maxClaim is more than a claim can have, in bytes.
+const maxClaim = 512
+
 // readClaim reads the claim, or makes it as a tombstone if there is none: then
-// the attempt can never start. Dead here means: claimed by somebody.
-func (h *helper) readClaim(id jobs.AttemptID) (c attempts.Claim, a hosts.Answer, err error) {
+// the attempt can never start. Dead here means: claimed by somebody. c is zero
+// when there was no whole claim.
+func (h *helper) readClaim(id jobs.AttemptID, settle bool) (c attempts.Claim, a hosts.Answer, err error) {
 	path := jobs.AttemptFile(h.dir, id, jobs.FileClaim)
 	for range 2 {
-		b, err := readFile(path)
+		b, err := readPlain(path, maxClaim)
 		if err == nil {
 			if c, err = attempts.ParseClaim(b); err != nil {
 				return attempts.Claim{}, hosts.Dead, nil // cut short: its maker died before it started anything, or the machine did
@@ -195,6 +239,9 @@ func (h *helper) readClaim(id jobs.AttemptID) (c attempts.Claim, a hosts.Answer,
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
 			return c, hosts.Unknown, err
+		}
+		if !settle {
+			return c, hosts.Unknown, nil
 		}
 		if err := h.tombstone(id); err == nil {
 			return c, hosts.NeverStarted, nil

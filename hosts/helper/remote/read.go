@@ -26,7 +26,7 @@ func (h *helper) chunk(m *hosts.Read) *hosts.Chunk {
 		return c
 	}
 	path := jobs.AttemptFile(h.dir, m.Attempt, m.File)
-	fd, err := openat(unix.AT_FDCWD, path, unix.O_RDONLY, 0)
+	fd, err := openPlain(path) // a job may have put a pipe there
 	if err != nil {
 		c.Why = err.Error()
 		return c
