@@ -1,0 +1,259 @@
+//go:build linux
+
+package labfs
+
+import (
+	"context"
+	"syscall"
+	"time"
+
+	"github.com/hanwen/go-fuse/v2/fs"
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+)
+
+// file is an open file of a client.
+type file struct {
+	fd    int
+	reads bool // it is open for reading only
+	dirty bool // written since its last flush; guarded by the node's lock
+}
+
+// chunk is a write that the client has taken and the server has not.
+type chunk struct {
+	f    *file
+	off  int64
+	data []byte
+}
+
+// Open implements fs.NodeOpener. Opening asks the server for the attributes, as NFS does.
+func (n *node) Open(ctx context.Context, flags uint32) (h fs.FileHandle, fuseFlags uint32, errno syscall.Errno) {
+	errno = n.m.call(ctx, Open, n.called(), func() syscall.Errno {
+		if flags&(unix.O_WRONLY|unix.O_RDWR|unix.O_TRUNC) != 0 && n.m.faults.isReadOnly() {
+			return syscall.EROFS
+		}
+		fd, errno := n.m.s.openHandle(n.handle, int(flags)&^(unix.O_APPEND|fuse.FMODE_EXEC))
+		if errno == 0 {
+			h = &file{fd: fd, reads: flags&unix.O_ACCMODE == unix.O_RDONLY}
+			n.NotifyContent(-1, 0)
+		}
+		return errno
+	})
+	return h, fuse.FOPEN_DIRECT_IO, errno
+}
+
+// Create implements fs.NodeCreater.
+func (n *node) Create(ctx context.Context, name string, flags, mode uint32, out *fuse.EntryOut) (inode *fs.Inode, h fs.FileHandle, fuseFlags uint32, errno syscall.Errno) {
+	fd := -1
+	errno = n.m.call(ctx, Create, name, func() syscall.Errno {
+		return n.in(func(dir int) syscall.Errno {
+			var err error
+			fd, err = unix.Openat(dir, name, int(flags)&^unix.O_APPEND|unix.O_CREAT|unix.O_CLOEXEC, mode)
+			if err != nil {
+				return errnoOf(err)
+			}
+			o, errno := identify(fd)
+			if errno == 0 {
+				inode = n.child(ctx, name, o, out)
+			}
+			return errno
+		})
+	})
+	if errno != 0 {
+		if fd >= 0 {
+			unix.Close(fd)
+		}
+		return nil, nil, 0, errno
+	}
+	return inode, &file{fd: fd}, fuse.FOPEN_DIRECT_IO, 0
+}
+
+// Read implements fs.NodeReader: what the server has, and over it what this
+// client has written.
+func (n *node) Read(ctx context.Context, h fs.FileHandle, dest []byte, off int64) (res fuse.ReadResult, errno syscall.Errno) {
+	errno = n.m.call(ctx, Read, n.called(), func() syscall.Errno {
+		k, err := unix.Pread(h.(*file).fd, dest, off)
+		if err != nil {
+			return errnoOf(err)
+		}
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		for _, c := range n.pending {
+			from, to := max(off, c.off), min(off+int64(len(dest)), c.off+int64(len(c.data)))
+			if from < to {
+				if gap := int(from - off); gap > k {
+					clear(dest[k:gap])
+				}
+				copy(dest[from-off:to-off], c.data[from-c.off:])
+				k = max(k, int(to-off))
+			}
+		}
+		res = fuse.ReadResultData(dest[:k])
+		return 0
+	})
+	return res, errno
+}
+
+// Write implements fs.NodeWriter.
+func (n *node) Write(ctx context.Context, h fs.FileHandle, data []byte, off int64) (written uint32, errno syscall.Errno) {
+	errno = n.m.call(ctx, Write, n.called(), func() syscall.Errno {
+		f := h.(*file)
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		f.dirty = true
+		written = uint32(len(data))
+		c := chunk{f, off, data}
+		if n.m.opts.WriteBack {
+			c.data = append([]byte(nil), data...)
+			n.pending = append(n.pending, c)
+			return 0
+		}
+		return n.store(c)
+	})
+	return written, errno
+}
+
+// store writes a chunk to the server, if there is room.
+func (n *node) store(c chunk) syscall.Errno {
+	if n.m.faults.isFull() {
+		var st unix.Stat_t
+		if err := unix.Fstat(c.f.fd, &st); err != nil {
+			return errnoOf(err)
+		}
+		if c.off+int64(len(c.data)) > st.Size {
+			return syscall.ENOSPC
+		}
+	}
+	for len(c.data) > 0 {
+		k, err := unix.Pwrite(c.f.fd, c.data, c.off)
+		if err != nil {
+			return errnoOf(err)
+		}
+		c.data, c.off = c.data[k:], c.off+int64(k)
+	}
+	return 0
+}
+
+// size is how long the file is for this client.
+func (n *node) size(server uint64) uint64 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, c := range n.pending {
+		server = max(server, uint64(c.off)+uint64(len(c.data)))
+	}
+	return server
+}
+
+// send gives the server what waits. What it refuses is lost, and said once.
+func (n *node) send() (errno syscall.Errno) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, c := range n.pending {
+		if e := n.store(c); e != 0 && errno == 0 {
+			errno = e
+		}
+	}
+	n.pending = nil
+	return errno
+}
+
+func (n *node) discard() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.pending = nil
+}
+
+// wrote says whether there is anything that a flush of f could be about.
+func (n *node) wrote(f *file) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	was := f.dirty
+	f.dirty = false
+	return was || len(n.pending) > 0
+}
+
+// Flush implements fs.NodeFlusher. It comes with each close; only a file that is
+// open for writing, after a write, has something to ask the server.
+func (n *node) Flush(ctx context.Context, h fs.FileHandle) syscall.Errno {
+	if f := h.(*file); f.reads || !n.wrote(f) {
+		return 0
+	}
+	return n.sync(ctx, Flush)
+}
+
+// Fsync implements fs.NodeFsyncer.
+func (n *node) Fsync(ctx context.Context, h fs.FileHandle, _ uint32) syscall.Errno {
+	if f, ok := h.(*file); ok { // of a directory there is nothing to sync
+		n.wrote(f)
+	}
+	return n.sync(ctx, Fsync)
+}
+
+func (n *node) sync(ctx context.Context, op Op) syscall.Errno {
+	errno := n.m.call(ctx, op, n.called(), n.send)
+	if errno != 0 {
+		n.discard()
+	}
+	return errno
+}
+
+// Release implements fs.NodeReleaser.
+func (n *node) Release(_ context.Context, h fs.FileHandle) syscall.Errno {
+	return errnoOf(unix.Close(h.(*file).fd))
+}
+
+// Setattr implements fs.NodeSetattrer; what waits is sent first.
+func (n *node) Setattr(ctx context.Context, h fs.FileHandle, in *fuse.SetAttrIn, out *fuse.AttrOut) syscall.Errno {
+	return n.m.call(ctx, Setattr, n.called(), func() syscall.Errno {
+		if errno := n.send(); errno != 0 {
+			return errno
+		}
+		fd := -1
+		if f, ok := h.(*file); ok {
+			fd = f.fd
+		} else {
+			flags := unix.O_RDONLY
+			if _, sized := in.GetSize(); sized {
+				flags = unix.O_RDWR
+			}
+			var errno syscall.Errno
+			if fd, errno = n.m.s.openHandle(n.handle, flags); errno != 0 {
+				return errno
+			}
+			defer unix.Close(fd)
+		}
+		if errno := setattr(fd, in); errno != 0 {
+			return errno
+		}
+		var st syscall.Stat_t
+		err := syscall.Fstat(fd, &st)
+		out.FromStat(&st)
+		return errnoOf(err)
+	})
+}
+
+func setattr(fd int, in *fuse.SetAttrIn) syscall.Errno {
+	if mode, ok := in.GetMode(); ok {
+		if err := unix.Fchmod(fd, mode); err != nil {
+			return errnoOf(err)
+		}
+	}
+	if size, ok := in.GetSize(); ok {
+		if err := unix.Ftruncate(fd, int64(size)); err != nil {
+			return errnoOf(err)
+		}
+	}
+	atime, aok := in.GetATime()
+	mtime, mok := in.GetMTime()
+	if !aok && !mok {
+		return 0
+	}
+	return errnoOf(unix.UtimesNanoAt(fd, "", []unix.Timespec{timeSpec(atime, aok), timeSpec(mtime, mok)}, unix.AT_EMPTY_PATH))
+}
+
+func timeSpec(t time.Time, given bool) unix.Timespec {
+	if !given {
+		return unix.Timespec{Nsec: unix.UTIME_OMIT}
+	}
+	return unix.NsecToTimespec(t.UnixNano())
+}

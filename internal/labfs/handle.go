@@ -1,0 +1,61 @@
+//go:build linux
+
+package labfs
+
+import (
+	"syscall"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+)
+
+// object is a file or directory of the server: its handle, and its attributes when it
+// was looked at.
+type object struct {
+	handle unix.FileHandle
+	stat   syscall.Stat_t
+}
+
+// find looks a name up in an open directory; "" is the directory itself.
+func find(dir int, name string) (o object, errno syscall.Errno) {
+	fd, err := unix.Openat(dir, dot(name), unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return o, errnoOf(err)
+	}
+	defer unix.Close(fd)
+	return identify(fd)
+}
+
+// identify gives the object that fd is open on.
+func identify(fd int) (o object, errno syscall.Errno) {
+	if err := syscall.Fstat(fd, &o.stat); err != nil {
+		return o, errnoOf(err)
+	}
+	var err error
+	o.handle, _, err = unix.NameToHandleAt(fd, "", unix.AT_EMPTY_PATH)
+	return o, errnoOf(err)
+}
+
+func dot(name string) string {
+	if name == "" {
+		return "."
+	}
+	return name
+}
+
+// openHandle opens what a handle names; ESTALE when the server has it no more.
+func (s *Server) openHandle(h unix.FileHandle, flags int) (int, syscall.Errno) {
+	fd, err := unix.OpenByHandleAt(s.fd, h, flags|unix.O_CLOEXEC)
+	return fd, errnoOf(err)
+}
+
+// errnoOf gives the error number of a system call's error.
+func errnoOf(err error) syscall.Errno {
+	if err == nil {
+		return 0
+	}
+	if e, ok := err.(syscall.Errno); ok {
+		return e
+	}
+	return syscall.Errno(fuse.ToStatus(err))
+}

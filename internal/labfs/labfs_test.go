@@ -1,0 +1,237 @@
+//go:build linux
+
+package labfs_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"dcs-tui/internal/labfs"
+)
+
+// long is a cache time that no test outlasts.
+const long = 10 * time.Minute
+
+// sh runs a shell in a process of its own (the one that serves a mount must not
+// work in it) with $a and $b as the mounts, and returns what it says.
+func sh(t *testing.T, script string, mounts ...*labfs.Mount) string {
+	t.Helper()
+	cmd := exec.Command("/bin/sh", "-c", script)
+	cmd.Env = append(os.Environ(), "LC_ALL=C")
+	for i, m := range mounts {
+		cmd.Env = append(cmd.Env, string(rune('a'+i))+"="+m.Dir)
+	}
+	out, err := cmd.CombinedOutput()
+	text := strings.TrimSpace(string(out))
+	if err != nil {
+		text = strings.TrimSpace(text + "\n" + err.Error())
+	}
+	return text
+}
+
+func expect(t *testing.T, what, got, want string) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: %q, want %q", what, got, want)
+	}
+}
+
+// DESIGN 5: a name polled before it existed stays invisible until its directory
+// is listed; attributes are kept until the file is opened.
+func TestNamesAndAttributesAreStale(t *testing.T) {
+	s := labfs.New(t)
+	a, b := s.Mount(labfs.Options{Stale: long}), s.Mount(labfs.Options{Stale: long})
+	expect(t, "before", sh(t, "test -e $a/x || echo none", a), "none")
+	sh(t, "echo hello > $b/x", a, b)
+	expect(t, "polled", sh(t, "test -e $a/x || echo none; cat $a/x 2>&1 | grep -o 'No such'", a), "none\nNo such")
+	expect(t, "listed", sh(t, "ls $a; cat $a/x", a), "x\nhello")
+	expect(t, "size", sh(t, "stat -c %s $a/x", a), "6")
+	sh(t, "echo world >> $b/x", a, b)
+	expect(t, "size kept", sh(t, "stat -c %s $a/x", a), "6")
+	expect(t, "opened", sh(t, "wc -c < $a/x; stat -c %s $a/x", a), "12\n12")
+	sh(t, "rm $b/x", a, b)
+	expect(t, "removed name kept", sh(t, "stat -c %s $a/x", a), "12")
+	expect(t, "listed again", sh(t, "ls $a; test -e $a/x || echo none", a), "none")
+}
+
+// A name that another client has renamed is opened by its handle; one that it
+// has replaced is seen as it was, until the directory is listed.
+func TestRenamedElsewhere(t *testing.T) {
+	s := labfs.New(t)
+	a, b := s.Mount(labfs.Options{Stale: long}), s.Mount(labfs.Options{Stale: long})
+	sh(t, "echo one > $a/x; echo two > $b/y; stat $a/x $a/y", a, b)
+	sh(t, "mv $b/x $b/z; mv $b/y $b/w", a, b)
+	expect(t, "old name", sh(t, "cat $a/x", a), "one")
+	expect(t, "listed", sh(t, "ls $a; cat $a/z $a/w", a), "w\nz\none\ntwo")
+}
+
+// Close-to-open: others see at fsync or close what was written.
+func TestWritesReachOthersAtClose(t *testing.T) {
+	s := labfs.New(t)
+	a, b := s.Mount(labfs.Options{WriteBack: true}), s.Mount(labfs.Options{})
+	got := sh(t, `p=$(mktemp -u); mkfifo $p; cat $p > $a/x & exec 6> $p; echo hello >&6
+		until [ "$(cat $a/x)" = hello ]; do sleep 0.01; done
+		echo "$(wc -c < $b/x) $(cat $a/x)"; exec 6>&-; wait; cat $b/x; rm $p`, a, b)
+	expect(t, "before and after close", got, "0 hello\nhello")
+	got = sh(t, `dd if=/dev/zero of=$a/y bs=10 count=1 conv=fsync 2>/dev/null; wc -c < $b/y`, a, b)
+	expect(t, "after fsync", got, "10")
+}
+
+// DESIGN 5: on a full server a write may be taken and refused at close; what
+// stands over reserved bytes succeeds.
+func TestFull(t *testing.T) {
+	s := labfs.New(t)
+	a, w := s.Mount(labfs.Options{}), s.Mount(labfs.Options{WriteBack: true})
+	sh(t, "echo hello > $a/x; echo hello > $a/y", a)
+	a.Full(true)
+	w.Full(true)
+	for _, m := range []*labfs.Mount{a, w} {
+		expect(t, "create", sh(t, "echo x > $a/new", m), "/bin/sh: 1: cannot create "+m.Dir+"/new: No space left on device\nexit status 2")
+		expect(t, "over", sh(t, "printf HE 1<> $a/x; cat $a/x", m), "HEllo")
+		got := sh(t, "dd if=/dev/zero of=$a/y bs=100 count=1 oflag=append conv=notrunc 2>&1 | head -1", m)
+		if !strings.Contains(got, "No space left") {
+			t.Errorf("append: %q", got)
+		}
+		expect(t, "size", sh(t, "wc -c < $a/y", m), "6")
+		expect(t, "room", sh(t, "stat -f -c %a $a", m), "0")
+	}
+	expect(t, "says ok, then refuses", sh(t, `dd if=/dev/zero of=$a/y bs=100 count=1 oflag=append conv=notrunc 2>&1 | grep -o 'closing.*'`, w),
+		"closing output file '"+w.Dir+"/y': No space left on device")
+	a.Full(false)
+	expect(t, "room again", sh(t, "echo x > $a/new; cat $a/new", a), "x")
+}
+
+// ReadOnly refuses every change and no reading.
+func TestReadOnly(t *testing.T) {
+	s := labfs.New(t)
+	a := s.Mount(labfs.Options{})
+	sh(t, "echo hello > $a/x", a)
+	a.ReadOnly(true)
+	for _, c := range []string{"echo x >> $a/x", "echo x > $a/y", "mkdir $a/d", "rm -f $a/x", "mv $a/x $a/y", "ln $a/x $a/y"} {
+		if got := sh(t, c, a); !strings.Contains(got, "Read-only file system") {
+			t.Errorf("%s: %q", c, got)
+		}
+	}
+	expect(t, "reading", sh(t, "cat $a/x", a), "hello")
+}
+
+// A lost reply: the call was carried out, the answer says otherwise.
+func TestLostReplies(t *testing.T) {
+	for _, c := range []struct {
+		op           labfs.Op
+		script, says string
+		there, gone  string
+	}{
+		{labfs.Create, "set -C; echo x > $a/new", "cannot create", "new", ""},
+		{labfs.Mkdir, "mkdir $a/new", "File exists", "new", ""},
+		{labfs.Link, "ln $a/old $a/new", "File exists", "new", ""},
+		{labfs.Rename, "mv $a/old $a/new", "No such file", "new", "old"},
+		{labfs.Unlink, "unlink $a/old", "No such file", "", "old"},
+	} {
+		s := labfs.New(t)
+		a := s.Mount(labfs.Options{Stale: long})
+		sh(t, "echo hello > $a/old; test -e $a/new", a)
+		a.LostReply(c.op, "", 1)
+		if got := sh(t, c.script, a); !strings.Contains(got, c.says) {
+			t.Errorf("%s: %q", c.script, got)
+		}
+		if c.there != "" {
+			if _, err := os.Stat(filepath.Join(s.Dir, c.there)); err != nil {
+				t.Errorf("%s: %v", c.script, err)
+			}
+		}
+		if c.gone != "" {
+			if _, err := os.Stat(filepath.Join(s.Dir, c.gone)); err == nil {
+				t.Errorf("%s: %s is still there", c.script, c.gone)
+			}
+		}
+	}
+}
+
+// Fail hits the calls that it names, as often as it says; a failed close loses
+// what was not yet stored.
+func TestFaults(t *testing.T) {
+	s := labfs.New(t)
+	a := s.Mount(labfs.Options{WriteBack: true})
+	f := a.Fail(labfs.Fault{Ops: labfs.Create, Name: "*.exit", Errno: syscall.EDQUOT, Count: 2})
+	expect(t, "others", sh(t, "echo x > $a/1.out; cat $a/1.out", a), "x")
+	for range 2 {
+		if got := sh(t, "echo x > $a/1.exit", a); !strings.Contains(got, "quota exceeded") {
+			t.Errorf("%q", got)
+		}
+	}
+	expect(t, "the third", sh(t, "echo x > $a/1.exit; cat $a/1.exit", a), "x")
+	if f.Hits() != 2 {
+		t.Errorf("%d hits", f.Hits())
+	}
+	a.FailFlush(syscall.EIO, "*.log", 1)
+	if got := sh(t, "dd if=/dev/zero of=$a/a.log bs=7 count=1 2>&1", a); !strings.Contains(got, "Input/output error") {
+		t.Errorf("%q", got)
+	}
+	expect(t, "stored", sh(t, "wc -c < $a/a.log", a), "0")
+	all := a.Fail(labfs.Fault{Ops: labfs.Any, Errno: syscall.ESTALE})
+	if got := sh(t, "cat $a/1.exit", a); !strings.Contains(got, "Stale file handle") {
+		t.Errorf("%q", got)
+	}
+	all.Stop()
+	expect(t, "healed", sh(t, "cat $a/1.exit", a), "x")
+}
+
+// A wedged mount hangs every call; what kills a process gets it out, no other
+// signal does; it heals, and whatever hangs the test can end.
+func TestWedge(t *testing.T) {
+	var abandoned chan error
+	t.Cleanup(func() { <-abandoned }) // after the mounts have ended, wedged as they are
+	s := labfs.New(t)
+	a, b := s.Mount(labfs.Options{}), s.Mount(labfs.Options{})
+	sh(t, "echo hello > $a/x", a)
+	a.Wedge()
+	start := func(script string) (*exec.Cmd, *strings.Builder, chan error) {
+		var out strings.Builder
+		cmd := exec.Command("/bin/sh", "-c", script)
+		cmd.Env = []string{"a=" + a.Dir, "PATH=" + os.Getenv("PATH")}
+		cmd.Stdout, cmd.Stderr = &out, &out
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error, 1)
+		go func() { done <- cmd.Wait() }()
+		return cmd, &out, done
+	}
+	until := func(what string, ok func() bool) {
+		t.Helper()
+		tick := time.NewTicker(10 * time.Millisecond)
+		defer tick.Stop()
+		for limit := time.After(30 * time.Second); !ok(); {
+			select {
+			case <-tick.C:
+			case <-limit:
+				t.Fatalf("not within 30 s: %s", what)
+			}
+		}
+	}
+	healed, out, done := start("trap 'echo signal' TERM; read x < $a/x; echo $x")
+	killed, _, dead := start("exec cat $a/x")
+	until("two calls hang", func() bool { return a.Waiting() == 2 })
+	expect(t, "the other client", sh(t, "cat $a/x", b), "hello")
+	healed.Process.Signal(syscall.SIGTERM)
+	killed.Process.Kill()
+	<-dead
+	select {
+	case err := <-done:
+		t.Errorf("a signal that it catches ended a process that hangs: %v", err)
+	default:
+	}
+	a.Unwedge()
+	<-done
+	expect(t, "the call that hung", out.String(), "signal\nhello\n")
+	a.Wedge()
+	_, _, last := start("exec cat $a/x")
+	until("a call hangs", func() bool { return a.Waiting() == 1 })
+	abandoned = last
+}

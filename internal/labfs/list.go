@@ -1,0 +1,74 @@
+//go:build linux
+
+package labfs
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"syscall"
+
+	"github.com/hanwen/go-fuse/v2/fs"
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+)
+
+// Opendir implements fs.NodeOpendirer. Opening a directory to list it asks the
+// server anew, and so makes visible what others have made: the one way on NFS.
+func (n *node) Opendir(ctx context.Context) syscall.Errno {
+	return n.m.call(ctx, List, n.called(), n.refresh)
+}
+
+// refresh makes the kernel forget names of which it believes what is not so any
+// more. The kernel holds no lock of the directory while it opens it.
+func (n *node) refresh() syscall.Errno {
+	var changed []string
+	errno := n.in(func(dir int) syscall.Errno {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		for name, ino := range n.known {
+			var st unix.Stat_t
+			now := uint64(0)
+			if unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
+				now = st.Ino
+			}
+			if now != ino {
+				delete(n.known, name)
+				changed = append(changed, name)
+			}
+		}
+		return 0
+	})
+	for _, name := range changed {
+		n.NotifyEntry(name)
+	}
+	return errno
+}
+
+// Readdir implements fs.NodeReaddirer.
+func (n *node) Readdir(ctx context.Context) (stream fs.DirStream, errno syscall.Errno) {
+	errno = n.m.call(ctx, List, n.called(), func() syscall.Errno {
+		fd, errno := n.m.s.openHandle(n.handle, unix.O_RDONLY|unix.O_DIRECTORY)
+		if errno != 0 {
+			return errno
+		}
+		d := os.NewFile(uintptr(fd), fmt.Sprintf("/proc/self/fd/%d", fd)) // by that name the entries are looked at
+		defer d.Close()
+		entries, err := d.ReadDir(-1)
+		if err != nil {
+			return syscall.EIO
+		}
+		var list []fuse.DirEntry
+		for _, e := range entries {
+			info, err := e.Info()
+			if err != nil {
+				continue // removed meanwhile
+			}
+			st := info.Sys().(*syscall.Stat_t)
+			list = append(list, fuse.DirEntry{Name: e.Name(), Mode: st.Mode, Ino: st.Ino})
+		}
+		stream = fs.NewListDirStream(list)
+		return 0
+	})
+	return stream, errno
+}

@@ -1,0 +1,86 @@
+//go:build linux
+
+package labfs
+
+import (
+	"io"
+	"log"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/hanwen/go-fuse/v2/fs"
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+)
+
+// Options say what a client is like.
+type Options struct {
+	Stale     time.Duration // how long names, missing names and attributes are kept
+	WriteBack bool          // what is written reaches the server at fsync or close
+}
+
+// Mount is one client's view of a server.
+type Mount struct {
+	Dir string // where it is mounted
+
+	s      *Server
+	opts   Options
+	gate   gate
+	faults faults
+	fuse   *fuse.Server
+	served chan struct{} // closed when nothing serves it any more
+}
+
+var mounts atomic.Int64
+
+// Mount mounts the server for one more client, until the end of the test.
+func (s *Server) Mount(o Options) *Mount {
+	s.t.Helper()
+	m := &Mount{s: s, opts: o, served: make(chan struct{})}
+	m.gate.closing = make(chan struct{})
+	m.Dir = filepath.Join(filepath.Dir(s.Dir), "mount"+strconv.FormatInt(mounts.Add(1), 10))
+	if err := os.Mkdir(m.Dir, 0o700); err != nil {
+		s.t.Fatal(err)
+	}
+	root, errno := find(s.fd, "")
+	if errno != 0 {
+		s.t.Fatalf("the server's directory has no handle: %v", errno)
+	}
+	raw := fs.NewNodeFS(m.node("", root), &fs.Options{
+		EntryTimeout: &o.Stale, AttrTimeout: &o.Stale, NegativeTimeout: &o.Stale,
+		RootStableAttr: &fs.StableAttr{Ino: root.stat.Ino, Gen: 1},
+	})
+	var err error
+	m.fuse, err = fuse.NewServer(raw, m.Dir, &fuse.MountOptions{
+		DirectMountStrict: true, AllowOther: true, FsName: "labfs", Name: "labfs",
+		DisableXAttrs: true, DisableReadDirPlus: true, DisableSplice: true,
+		Logger: log.New(io.Discard, "", 0), // an aborted connection is no news
+	})
+	if err != nil {
+		leaveOut(s.t, "FUSE cannot be mounted here: %v", err)
+	}
+	go func() {
+		defer close(m.served)
+		m.fuse.Serve()
+	}()
+	s.t.Cleanup(m.close)
+	return m
+}
+
+// close ends the mount whatever hangs in it or is open on it, also in other
+// mount namespaces: the connection is aborted.
+func (m *Mount) close() {
+	m.gate.once.Do(func() { close(m.gate.closing) })
+	if err := unix.Unmount(m.Dir, unix.MNT_FORCE|unix.MNT_DETACH); err != nil {
+		m.s.t.Errorf("unmounting %s: %v", m.Dir, err)
+		return
+	}
+	select {
+	case <-m.served:
+	case <-time.After(30 * time.Second):
+		m.s.t.Errorf("the mount %s is still served after its end", m.Dir)
+	}
+}

@@ -1,0 +1,226 @@
+//go:build linux
+
+package labfs
+
+import (
+	"context"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/hanwen/go-fuse/v2/fs"
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+)
+
+// node is what a client knows of one object of the server.
+type node struct {
+	fs.Inode
+	m      *Mount
+	handle unix.FileHandle
+
+	mu      sync.Mutex
+	name    string            // the last part of its path, as last used
+	known   map[string]uint64 // a directory's: names looked up, and their inode; 0: there was none
+	pending []chunk           // a file's: written and not yet sent to the server
+}
+
+func (m *Mount) node(name string, o object) *node {
+	return &node{m: m, handle: o.handle, name: name, known: map[string]uint64{}}
+}
+
+// child gives the inode of an object found under a name in n.
+func (n *node) child(ctx context.Context, name string, o object, out *fuse.EntryOut) *fs.Inode {
+	inode := n.NewInode(ctx, n.m.node(name, o), fs.StableAttr{Mode: o.stat.Mode & syscall.S_IFMT, Ino: o.stat.Ino, Gen: 1})
+	c := inode.Operations().(*node) // an old one, if the object is known
+	c.mu.Lock()
+	c.name = name
+	c.mu.Unlock()
+	out.Attr.FromStat(&o.stat)
+	out.Attr.Size = c.size(out.Attr.Size)
+	n.note(name, o.stat.Ino)
+	return inode
+}
+
+func (n *node) called() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.name
+}
+
+// note keeps what the client believes of a name, to be looked at again by refresh.
+func (n *node) note(name string, ino uint64) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.known[name] = ino
+}
+
+// in runs f with the directory open on the server.
+func (n *node) in(f func(dir int) syscall.Errno) syscall.Errno {
+	fd, errno := n.m.s.openHandle(n.handle, unix.O_RDONLY|unix.O_DIRECTORY)
+	if errno != 0 {
+		return errno
+	}
+	defer unix.Close(fd)
+	return f(fd)
+}
+
+// Lookup implements fs.NodeLookuper. The kernel keeps a missing name, except one
+// whose making will be answered wrongly: a client of NFS forgets a name for which
+// "exists" was the answer.
+func (n *node) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (inode *fs.Inode, errno syscall.Errno) {
+	errno = n.m.call(ctx, Lookup, name, func() syscall.Errno {
+		return n.in(func(dir int) syscall.Errno {
+			o, errno := find(dir, name)
+			if errno == 0 {
+				inode = n.child(ctx, name, o, out)
+			}
+			return errno
+		})
+	})
+	switch {
+	case errno != syscall.ENOENT:
+	case n.m.faults.loses(name):
+		out.SetEntryTimeout(time.Nanosecond)
+	default:
+		n.note(name, 0)
+	}
+	return inode, errno
+}
+
+// Getattr implements fs.NodeGetattrer.
+func (n *node) Getattr(ctx context.Context, f fs.FileHandle, out *fuse.AttrOut) syscall.Errno {
+	return n.m.call(ctx, Getattr, n.called(), func() syscall.Errno {
+		var st syscall.Stat_t
+		if file, ok := f.(*file); ok {
+			if err := syscall.Fstat(file.fd, &st); err != nil {
+				return errnoOf(err)
+			}
+		} else {
+			fd, errno := n.m.s.openHandle(n.handle, unix.O_PATH)
+			if errno != 0 {
+				return errno
+			}
+			defer unix.Close(fd)
+			if err := syscall.Fstat(fd, &st); err != nil {
+				return errnoOf(err)
+			}
+		}
+		out.FromStat(&st)
+		out.Size = n.size(out.Size)
+		return 0
+	})
+}
+
+// Mkdir implements fs.NodeMkdirer.
+func (n *node) Mkdir(ctx context.Context, name string, mode uint32, out *fuse.EntryOut) (*fs.Inode, syscall.Errno) {
+	return n.makes(ctx, Mkdir, name, out, func(dir int) error { return unix.Mkdirat(dir, name, mode) })
+}
+
+// Symlink implements fs.NodeSymlinker.
+func (n *node) Symlink(ctx context.Context, target, name string, out *fuse.EntryOut) (*fs.Inode, syscall.Errno) {
+	return n.makes(ctx, Symlink, name, out, func(dir int) error { return unix.Symlinkat(target, dir, name) })
+}
+
+// Link implements fs.NodeLinker.
+func (n *node) Link(ctx context.Context, target fs.InodeEmbedder, name string, out *fuse.EntryOut) (*fs.Inode, syscall.Errno) {
+	return n.makes(ctx, Link, name, out, func(dir int) error {
+		fd, errno := n.m.s.openHandle(target.(*node).handle, unix.O_PATH)
+		if errno != 0 {
+			return errno
+		}
+		defer unix.Close(fd)
+		return unix.Linkat(fd, "", dir, name, unix.AT_EMPTY_PATH)
+	})
+}
+
+// makes makes a name and gives its inode.
+func (n *node) makes(ctx context.Context, op Op, name string, out *fuse.EntryOut, do func(dir int) error) (inode *fs.Inode, errno syscall.Errno) {
+	errno = n.m.call(ctx, op, name, func() syscall.Errno {
+		return n.in(func(dir int) syscall.Errno {
+			if err := do(dir); err != nil {
+				return errnoOf(err)
+			}
+			o, errno := find(dir, name)
+			if errno == 0 {
+				inode = n.child(ctx, name, o, out)
+			}
+			return errno
+		})
+	})
+	return inode, errno
+}
+
+// Unlink implements fs.NodeUnlinker.
+func (n *node) Unlink(ctx context.Context, name string) syscall.Errno {
+	return n.takes(ctx, Unlink, name, func(dir int) error { return unix.Unlinkat(dir, name, 0) })
+}
+
+// Rmdir implements fs.NodeRmdirer.
+func (n *node) Rmdir(ctx context.Context, name string) syscall.Errno {
+	return n.takes(ctx, Rmdir, name, func(dir int) error { return unix.Unlinkat(dir, name, unix.AT_REMOVEDIR) })
+}
+
+func (n *node) takes(ctx context.Context, op Op, name string, do func(dir int) error) syscall.Errno {
+	return n.m.call(ctx, op, name, func() syscall.Errno {
+		return n.in(func(dir int) syscall.Errno {
+			err := do(dir)
+			if err == nil {
+				n.note(name, 0)
+			}
+			return errnoOf(err)
+		})
+	})
+}
+
+// Rename implements fs.NodeRenamer.
+func (n *node) Rename(ctx context.Context, name string, to fs.InodeEmbedder, newName string, flags uint32) syscall.Errno {
+	return n.m.call(ctx, Rename, newName, func() syscall.Errno {
+		return n.in(func(dir int) syscall.Errno {
+			target := to.(*node)
+			return target.in(func(toDir int) syscall.Errno {
+				o, errno := find(dir, name)
+				if errno != 0 {
+					return errno
+				}
+				if err := unix.Renameat2(dir, name, toDir, newName, uint(flags)); err != nil {
+					return errnoOf(err)
+				}
+				n.note(name, 0)
+				target.note(newName, o.stat.Ino)
+				return 0
+			})
+		})
+	})
+}
+
+// Readlink implements fs.NodeReadlinker.
+func (n *node) Readlink(ctx context.Context) (target []byte, errno syscall.Errno) {
+	errno = n.m.call(ctx, Getattr, n.called(), func() syscall.Errno {
+		fd, errno := n.m.s.openHandle(n.handle, unix.O_PATH|unix.O_NOFOLLOW)
+		if errno != 0 {
+			return errno
+		}
+		defer unix.Close(fd)
+		target = make([]byte, unix.PathMax)
+		k, err := unix.Readlinkat(fd, "", target)
+		target = target[:max(0, k)]
+		return errnoOf(err)
+	})
+	return target, errno
+}
+
+// Statfs implements fs.NodeStatfser.
+func (n *node) Statfs(ctx context.Context, out *fuse.StatfsOut) syscall.Errno {
+	return n.m.call(ctx, Statfs, n.called(), func() syscall.Errno {
+		var st syscall.Statfs_t
+		if err := syscall.Fstatfs(n.m.s.fd, &st); err != nil {
+			return errnoOf(err)
+		}
+		if n.m.faults.isFull() {
+			st.Bfree, st.Bavail = 0, 0
+		}
+		out.FromStatfsT(&st)
+		return 0
+	})
+}
