@@ -67,6 +67,14 @@ func Fold(t *Table, r *Record) error {
 		j.Round, j.Failures, j.Retry, j.Reason, j.Urgent = j.Round+1, 0, 0, r.Reason, false
 		t.Ended = false
 		return nil
+	case KindForgiven:
+		a := t.Attempt(r.Attempt())
+		if a == nil || !a.Charged || a.Round != j.Round {
+			return fmt.Errorf("attempt %s has used up no try", r.Attempt())
+		}
+		a.Charged = false
+		j.Failures--
+		return nil
 	case KindCancelling:
 		if j.State != Running {
 			return fmt.Errorf("job %d is %s: there is nothing to end", r.Job, j.State)

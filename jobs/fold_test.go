@@ -33,6 +33,11 @@ func exited(j jobs.ID, n int, o *jobs.Outcome, next jobs.JobState, seq int64) jo
 	r.Outcome, r.Charged = o, !o.OK()
 	return r
 }
+func charged(j jobs.ID, n int) jobs.Record {
+	r := exited(j, n, bad, jobs.Queued, 0)
+	r.Charged = true
+	return r
+}
 func round(j jobs.ID) jobs.Record { return jobs.Record{Kind: jobs.KindRound, Job: j} }
 func acked(seq int64) jobs.Record { return jobs.Record{Kind: jobs.KindAcked, Seq: seq} }
 
@@ -61,6 +66,11 @@ func TestFoldTransitions(t *testing.T) {
 		{"running", []jobs.Record{accepted(1), launching(1, 1), running(1, 1)}, "running r1 f0 s0 | running"},
 		{"running, never launched", []jobs.Record{accepted(1), running(1, 1)}, "refused"},
 		{"running again after the end", []jobs.Record{accepted(1), launching(1, 1), exited(1, 1, bad, jobs.Queued, 0), running(1, 1)}, "refused"},
+		{"to be ended", []jobs.Record{accepted(1), launching(1, 1), {Kind: jobs.KindCancelling, Job: 1}}, "running r1 f0 s0 | launching"},
+		{"to be ended, not open", []jobs.Record{accepted(1), {Kind: jobs.KindCancelling, Job: 1}}, "refused"},
+		{"forgiven", []jobs.Record{accepted(1), launching(1, 1), charged(1, 1), {Kind: jobs.KindForgiven, Job: 1, N: 1}}, "queued r1 f0 s0 | exited"},
+		{"forgiven twice", []jobs.Record{accepted(1), launching(1, 1), charged(1, 1), {Kind: jobs.KindForgiven, Job: 1, N: 1}, {Kind: jobs.KindForgiven, Job: 1, N: 1}}, "refused"},
+		{"forgiven, nothing charged", []jobs.Record{accepted(1), launching(1, 1), exited(1, 1, bad, jobs.Queued, 0), {Kind: jobs.KindForgiven, Job: 1, N: 1}}, "refused"},
 		{"given up, and it runs", []jobs.Record{accepted(1), launching(1, 1), lost, running(1, 1)}, "running r1 f0 s0 | running"},
 		{"succeeded", []jobs.Record{accepted(1), launching(1, 1), exited(1, 1, ok, jobs.Succeeded, 1)}, "succeeded r1 f0 s1 | exited"},
 		{"succeeded without an outcome", []jobs.Record{accepted(1), launching(1, 1), over(jobs.KindExited, 1, 1, jobs.Succeeded, 1)}, "refused"},
@@ -235,4 +245,44 @@ func FuzzFold(f *testing.F) {
 		}
 		checkCounts(t, table)
 	})
+}
+
+// TestFoldWishes: what people asked for is known to the next dispatcher until it is
+// done (K9), and a request is done once.
+func TestFoldWishes(t *testing.T) {
+	table := fold(t, []jobs.Record{accepted(2), launching(1, 1), {Kind: jobs.KindCancelling, Job: 1, Reason: "asked"},
+		{Kind: jobs.KindRequest, Reason: "r1"}})
+	if table.Cancels[1] != "asked" || !table.Requests["r1"] || table.Requests["r2"] {
+		t.Errorf("cancels %v, requests %v", table.Cancels, table.Requests)
+	}
+	end := over(jobs.KindCancelled, 1, 1, jobs.Cancelled, 1)
+	if err := jobs.Fold(table, &end); err != nil || len(table.Cancels) != 0 {
+		t.Errorf("afterwards: %v, %v", table.Cancels, err)
+	}
+}
+
+// TestFoldLaunchAfterDamage: where records are missing, numbers may be left out; the
+// place of one whose host turns up later is filled, and no other (promise 2).
+func TestFoldLaunchAfterDamage(t *testing.T) {
+	table := fold(t, []jobs.Record{accepted(1)})
+	table.Damaged = true
+	for _, step := range []struct {
+		n    int
+		host string
+		ok   bool
+	}{{5, "a", true}, {2, "b", true}, {2, "c", false}, {5, "c", false}, {0, "c", false}, {7000, "c", false}, {3, "", false}} {
+		r := launching(1, step.n)
+		r.Host = step.host
+		if err := jobs.Fold(table, &r); (err == nil) != step.ok {
+			t.Errorf("launch of 1.%d on %q: %v", step.n, step.host, err)
+		}
+	}
+	checkCounts(t, table)
+	var hosts []string
+	for _, a := range table.Job(1).Attempts {
+		hosts = append(hosts, a.Host+" "+a.State.String())
+	}
+	if got := fmt.Sprint(hosts); got != "[ lost b launching  lost  lost a launching]" {
+		t.Errorf("attempts: %s", got)
+	}
 }

@@ -15,6 +15,7 @@ const (
 	KindSuperseded Kind = "superseded" // the attempt never started, or its result came too late; the job becomes Next
 	KindCancelled  Kind = "cancelled"  // the attempt was ended on request (Outcome if known); the job becomes Next
 	KindJob        Kind = "job"        // the job becomes Next without an attempt: cancelled, skipped, failed for a reason
+	KindForgiven   Kind = "forgiven"   // the attempt uses up no try after all: its host was to blame, Reason
 	KindCancelling Kind = "cancelling" // a person wants the job ended; its open attempts are being ended, Reason
 	KindRequest    Kind = "request"    // what people asked for under the name Reason has been taken in: not to be done twice
 	KindRound      Kind = "round"      // requeued by a person: a new round, queued, tries counted afresh

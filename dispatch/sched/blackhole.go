@@ -13,11 +13,12 @@ type rest struct {
 	resting  bool
 	until    time.Duration
 	why      string
-	refusals int   // in a row
-	fast     int   // fast failures in a row
-	holes    int   // rests for fast failures in a row
-	since    tally // results of the other hosts since the first of the fast failures
-	before   tally // … lately, the older ones weighing less
+	refusals int              // in a row
+	fast     int              // fast failures in a row
+	victims  []jobs.AttemptID // of them: jobs that were charged for it, and may not deserve it
+	holes    int              // rests for fast failures in a row
+	since    tally            // results of the other hosts since the first of the fast failures
+	before   tally            // … lately, the older ones weighing less
 }
 
 // tally counts results.
@@ -42,6 +43,7 @@ const (
 	fastEnough   = time.Second // a failure within it is fast, however short the jobs are
 	fastInARow   = 3
 	unlikely     = 1e-4 // chance that a streak is bad luck, at the other hosts' rate of failures
+	mostVictims  = 100  // remembered at a time
 	ownFaultOn   = 3    // a job that fails on so many hosts is the job's own fault
 	mercyPerTry  = 2    // failures a try that may go uncharged
 	minElsewhere = 3    // successes of other hosts meanwhile without which nothing is concluded
@@ -88,16 +90,19 @@ func (c *Core) observe(h *host, j *jobs.Job, o *jobs.Outcome) {
 // blames decides whether a failure is the job's (true: it uses up a try) or the
 // host's: it is the latest of several fast ones in a row, so many that the rate
 // at which jobs fail on the other hosts does not explain them. Such a host rests.
-func (c *Core) blames(h *host, j *jobs.Job, o *jobs.Outcome) bool {
+func (c *Core) blames(h *host, j *jobs.Job, id jobs.AttemptID, o *jobs.Outcome) bool {
 	r := &h.rest
 	if o.TimedOut || o.Elapsed() >= max(fastEnough, time.Duration(c.times.ok(j.Spec.Queue)/10*float64(time.Second))) {
 		r.fast, r.holes = 0, 0 // slow failures are the jobs' own
 		return true
 	}
 	if r.fast == 0 {
-		r.since = tally{}
+		r.since, r.victims = tally{}, r.victims[:0]
 	}
 	r.fast++
+	if len(r.victims) < mostVictims {
+		r.victims = append(r.victims, id)
+	}
 	if c.ownFault(h, j) {
 		return true
 	}
@@ -111,8 +116,22 @@ func (c *Core) blames(h *host, j *jobs.Job, o *jobs.Outcome) bool {
 		r.holes++
 		c.restHost(h, r.holes, "jobs fail there at once that succeed on other hosts")
 		c.say(h.spec.Name, 0, "%s rests: %d jobs in a row failed there at once, while jobs succeed on other hosts", h.spec.Name, r.fast)
+		c.forgive(h)
 	}
 	return false
+}
+
+// forgive gives the host's victims back the try that they were charged with before
+// anybody knew. What is over stays as it was told.
+func (c *Core) forgive(h *host) {
+	for _, id := range h.rest.victims {
+		j, a := c.table.Job(id.Job), c.table.Attempt(id)
+		if a.Charged && a.Round == j.Round && !j.State.Terminal() {
+			c.emit(jobs.Record{Kind: jobs.KindForgiven, Job: id.Job, N: id.N, Host: a.Host,
+				Reason: "jobs fail at once on " + a.Host + " that succeed on other hosts"})
+		}
+	}
+	h.rest.victims = h.rest.victims[:0]
 }
 
 // ownFault says whether a job that has just failed on h is itself to blame, and

@@ -38,13 +38,14 @@ type Core struct {
 	absent []*host // of open attempts, but not in the inventory any more
 	byName map[string]*host
 
-	flights map[jobs.AttemptID]*flight // every open attempt; the order is in each host's list
-	astray  map[jobs.AttemptID]bool    // given up as lost, and no word of it since; see host.missing
-	queue   queue
-	after   dependencies
-	sweep   sweep
-	asked   []*asking // requests not carried out yet, in order
-	times   runTimes
+	flights  map[jobs.AttemptID]*flight // every open attempt; the order is in each host's list
+	astray   map[jobs.AttemptID]bool    // given up as lost, and no word of it since; see host.missing
+	unwanted map[jobs.AttemptID]bool    // came back and are being ended; said
+	queue    queue
+	after    dependencies
+	sweep    sweep
+	asked    []*asking // requests not carried out yet, in order
+	times    runTimes
 
 	begun       bool
 	beganAt     jobs.Stamp
@@ -87,13 +88,14 @@ type Core struct {
 func New(cfg Config, t *jobs.Table, hs []*hosts.Host) *Core {
 	c := &Core{
 		cfg: cfg, table: t,
-		rng:     rand.New(rand.NewPCG(cfg.Seed, 0x64637374)),
-		byName:  make(map[string]*host, len(hs)),
-		flights: make(map[jobs.AttemptID]*flight),
-		astray:  make(map[jobs.AttemptID]bool),
-		queue:   newQueue(),
-		after:   newDependencies(),
-		times:   newRunTimes(),
+		rng:      rand.New(rand.NewPCG(cfg.Seed, 0x64637374)),
+		byName:   make(map[string]*host, len(hs)),
+		flights:  make(map[jobs.AttemptID]*flight),
+		astray:   make(map[jobs.AttemptID]bool),
+		unwanted: make(map[jobs.AttemptID]bool),
+		queue:    newQueue(),
+		after:    newDependencies(),
+		times:    newRunTimes(),
 	}
 	if c.cfg.Tries <= 0 {
 		c.cfg.Tries = DefaultTries

@@ -74,7 +74,7 @@ func (c *Core) closeEnded(f *flight, a *jobs.Attempt, slot int, o *jobs.Outcome)
 		// Not by this dispatcher: by an earlier one, which was asked to, or on the host.
 		r.Kind, r.Next, r.Reason = jobs.KindCancelled, jobs.Cancelled, "stopped on request"
 	default:
-		c.fail(&r, j, c.blames(h, j, o))
+		c.fail(&r, j, c.blames(h, j, f.id, o))
 	}
 	if f.over = c.close(r, h, o); f.over {
 		c.land(f) // only now: a flight without a record would be asked about no more

@@ -12,6 +12,7 @@ type hold uint8
 
 const (
 	notHeld    hold = iota
+	wedged          // its file system does not answer
 	unmeasured      // it has a floor and has not measured yet
 	atLoad
 	lowMemory
@@ -20,12 +21,18 @@ const (
 	yielding    // others use it, or our own jobs use more than a core each
 )
 
+// wedgeAfter is how long the file system of a host's attempts may take to answer
+// before the host starts nothing more: a job could not even make its claim.
+const wedgeAfter = 10 * time.Second
+
 // floored names the floor that a host is below. A host that has a floor is held
 // until it has measured: all its slots would be filled before the first beat. Free disk
 // space that is not known in time is taken to be what it was.
 func (h *host) floored() hold {
 	s, b := h.spec, &h.beat
 	switch {
+	case b.FSDelay >= wedgeAfter:
+		return wedged
 	case s.MaxLoad <= 0 && s.MinMemFree <= 0 && s.MinDiskFree <= 0:
 		return notHeld
 	case !h.measured:
@@ -66,6 +73,8 @@ func (h *host) holdWhy() string {
 			return fmt.Sprintf("yields: others use %.1f of its %s", h.others, count(h.hello.Cores, "core"))
 		}
 		return fmt.Sprintf("yields: others use %.1f cores", h.others)
+	case wedged:
+		why = "the file system of its attempts has not answered for " + short(b.FSDelay)
 	case unmeasured:
 		why = "its first measurement is not here yet"
 	case atLoad:

@@ -11,9 +11,13 @@ import (
 
 // lateEnd decides about the outcome of a lost attempt.
 func (c *Core) lateEnd(a *jobs.Attempt, slot int, o *jobs.Outcome) {
+	news := c.astray[a.ID]
 	c.forget(a.ID)
 	j := c.table.Job(a.ID.Job)
 	if j.State.Terminal() || a.Round != j.Round || o.Stopped {
+		if news {
+			c.say(a.Host, a.ID.Job, "%s, given up as lost, has ended on %s; it does not count: its job %s", a.ID, a.Host, whyNot(j, a, o))
+		}
 		return
 	}
 	r := jobs.Record{Kind: jobs.KindExited, Job: a.ID.Job, N: a.ID.N, Host: a.Host, Slot: slot, Outcome: o}
@@ -28,6 +32,26 @@ func (c *Core) lateEnd(a *jobs.Attempt, slot int, o *jobs.Outcome) {
 	c.close(r, c.byName[a.Host], o)
 }
 
+// whyNot says why the outcome of a lost attempt is not taken, to follow "its job".
+func whyNot(j *jobs.Job, a *jobs.Attempt, o *jobs.Outcome) string {
+	switch {
+	case j.State.Terminal():
+		return became(j.State) + " already"
+	case a.Round != j.Round:
+		return "was requeued since"
+	}
+	return "has another attempt, and this one was stopped"
+}
+
+// stopReturned ends an attempt that came back and is not wanted; said once.
+func (c *Core) stopReturned(h *host, a *jobs.Attempt, why string) {
+	h.kill(a.ID, why)
+	if !c.unwanted[a.ID] {
+		c.unwanted[a.ID] = true
+		c.say(a.Host, a.ID.Job, "%s is still alive on %s and is stopped: %s", a.ID, a.Host, why)
+	}
+}
+
 // returned decides about an attempt that runs though it is not open: it is kept
 // or stopped, whichever wastes less (DESIGN 7).
 func (c *Core) returned(a *jobs.Attempt, slot int, at jobs.Stamp) {
@@ -40,12 +64,12 @@ func (c *Core) returned(a *jobs.Attempt, slot int, at jobs.Stamp) {
 	case a.State == jobs.AttemptExited || a.State == jobs.AttemptCancelled || a.Outcome != nil:
 		return // an old message
 	case a.State != jobs.AttemptLost || j.State.Terminal() || a.Round != j.Round || c.cancelled(a.ID.Job):
-		h.kill(a.ID, "its job has a result or another attempt")
+		c.stopReturned(h, a, "its job has a result or another attempt")
 		return
 	}
 	at = c.stamp(at)
 	if !c.outlasts(a.ID, j, at) {
-		h.kill(a.ID, "a newer attempt has run longer")
+		c.stopReturned(h, a, "a newer attempt has run longer")
 		return
 	}
 	c.forget(a.ID)

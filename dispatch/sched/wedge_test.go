@@ -1,0 +1,85 @@
+package sched
+
+import (
+	"testing"
+	"time"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
+
+// TestWedge: a host whose file system hangs is not dead: it starts nothing, says so on
+// one line, and takes jobs again when it answers (issue 3.2, promise 5).
+func TestWedge(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 1), box("b", 1))
+	s.up("a", "b")
+	s.plain(6)
+	s.started("a", "1.1")
+	beat := func(delay time.Duration) []Order {
+		s.at += BeatEvery
+		s.step(HostBeat{"b", &hosts.Beat{MemFree: -1, DiskFree: -1}})
+		return s.step(HostBeat{"a", &hosts.Beat{MemFree: -1, DiskFree: -1, FSDelay: delay, Running: 1}})
+	}
+	beat(9 * time.Second)
+	want(t, "in time", s.c.Hosts()[0].Reason, "")
+	o := beat(11 * time.Second)
+	want(t, "limit", said[SetLimit](o), "{a 0}")
+	want(t, "reason", s.c.Hosts()[0].Reason, "starts nothing: the file system of its attempts has not answered for 11 s")
+	for range 30 { // for longer than lost_after
+		if o := beat(60 * time.Second); on(o, "a") != "" {
+			t.Fatalf("launched: %v", o)
+		}
+	}
+	s.wantState(1, jobs.Running)
+	if n := s.told("a starts nothing"); n != 1 {
+		t.Errorf("told %d times", n)
+	}
+	want(t, "again", said[SetLimit](beat(time.Millisecond)), "{a 1}")
+}
+
+// TestVictimsAreForgiven: those that failed on a black hole before it was known to
+// be one get their try back, if they are not over (B2).
+func TestVictimsAreForgiven(t *testing.T) {
+	s := newStage(t, Config{Tries: 2}, box("a", 8), box("b", 2))
+	s.up("a", "b")
+	s.plain(100)
+	s.ended("a", "1.1", fastFail)
+	for range 15 {
+		s.ended("b", s.c.hosts[1].head.id.String(), okay)
+	}
+	if n := s.job(1).Failures; n != 1 {
+		t.Fatalf("%d failures before it is known", n)
+	}
+	for n := 1; s.c.Hosts()[0].State != BackingOff && n < 8; n++ {
+		s.ended("a", s.c.hosts[0].head.id.String(), fastFail)
+	}
+	for i := range s.c.table.Jobs {
+		if j := &s.c.table.Jobs[i]; j.Failures != 0 {
+			t.Errorf("job %d: %d failures", i+1, j.Failures)
+		}
+	}
+	restart(s, box("a", 8), box("b", 2)) // the records fold
+}
+
+// TestDecisionsAreTold: what becomes of an attempt that comes back is an event that
+// a person can read, once (issue 3.2).
+func TestDecisionsAreTold(t *testing.T) {
+	s := lostStage(t, Config{})
+	s.ended("b", "2.1", okay)
+	s.started("b", "1.2")
+	s.wait(time.Hour, "b", "c")
+	s.up("a")
+	for range 3 {
+		s.probedAs("a", "1.1", hosts.IsRunning, nil)
+	}
+	if n := s.told("1.1 is still alive on a and is stopped: a newer attempt has run longer"); n != 1 {
+		t.Errorf("stopped: told %d times", n)
+	}
+	s.ended("b", "1.2", okay)
+	for range 3 {
+		s.ended("a", "1.1", okay)
+	}
+	if n := s.told("1.1, given up as lost, has ended on a; it does not count: its job has succeeded already"); n != 1 {
+		t.Errorf("ended: told %d times", n)
+	}
+}
