@@ -70,7 +70,7 @@ func TestFoldTransitions(t *testing.T) {
 		{"to be ended, not open", []jobs.Record{accepted(1), {Kind: jobs.KindCancelling, Job: 1}}, "refused"},
 		{"forgiven", []jobs.Record{accepted(1), launching(1, 1), charged(1, 1), {Kind: jobs.KindForgiven, Job: 1, N: 1}}, "queued r1 f0 s0 | exited"},
 		{"forgiven twice", []jobs.Record{accepted(1), launching(1, 1), charged(1, 1), {Kind: jobs.KindForgiven, Job: 1, N: 1}, {Kind: jobs.KindForgiven, Job: 1, N: 1}}, "refused"},
-		{"forgiven, nothing charged", []jobs.Record{accepted(1), launching(1, 1), exited(1, 1, bad, jobs.Queued, 0), {Kind: jobs.KindForgiven, Job: 1, N: 1}}, "refused"},
+		{"forgiven, nothing charged", []jobs.Record{accepted(1), launching(1, 1), lost, {Kind: jobs.KindForgiven, Job: 1, N: 1}}, "refused"},
 		{"given up, and it runs", []jobs.Record{accepted(1), launching(1, 1), lost, running(1, 1)}, "running r1 f0 s0 | running"},
 		{"succeeded", []jobs.Record{accepted(1), launching(1, 1), exited(1, 1, ok, jobs.Succeeded, 1)}, "succeeded r1 f0 s1 | exited"},
 		{"succeeded without an outcome", []jobs.Record{accepted(1), launching(1, 1), over(jobs.KindExited, 1, 1, jobs.Succeeded, 1)}, "refused"},
