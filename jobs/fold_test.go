@@ -33,11 +33,6 @@ func exited(j jobs.ID, n int, o *jobs.Outcome, next jobs.JobState, seq int64) jo
 	r.Outcome, r.Charged = o, !o.OK()
 	return r
 }
-func charged(j jobs.ID, n int) jobs.Record {
-	r := exited(j, n, bad, jobs.Queued, 0)
-	r.Charged = true
-	return r
-}
 func round(j jobs.ID) jobs.Record { return jobs.Record{Kind: jobs.KindRound, Job: j} }
 func acked(seq int64) jobs.Record { return jobs.Record{Kind: jobs.KindAcked, Seq: seq} }
 
@@ -68,8 +63,8 @@ func TestFoldTransitions(t *testing.T) {
 		{"running again after the end", []jobs.Record{accepted(1), launching(1, 1), exited(1, 1, bad, jobs.Queued, 0), running(1, 1)}, "refused"},
 		{"to be ended", []jobs.Record{accepted(1), launching(1, 1), {Kind: jobs.KindCancelling, Job: 1}}, "running r1 f0 s0 | launching"},
 		{"to be ended, not open", []jobs.Record{accepted(1), {Kind: jobs.KindCancelling, Job: 1}}, "refused"},
-		{"forgiven", []jobs.Record{accepted(1), launching(1, 1), charged(1, 1), {Kind: jobs.KindForgiven, Job: 1, N: 1}}, "queued r1 f0 s0 | exited"},
-		{"forgiven twice", []jobs.Record{accepted(1), launching(1, 1), charged(1, 1), {Kind: jobs.KindForgiven, Job: 1, N: 1}, {Kind: jobs.KindForgiven, Job: 1, N: 1}}, "refused"},
+		{"forgiven", []jobs.Record{accepted(1), launching(1, 1), exited(1, 1, bad, jobs.Queued, 0), {Kind: jobs.KindForgiven, Job: 1, N: 1}}, "queued r1 f0 s0 | exited"},
+		{"forgiven twice", []jobs.Record{accepted(1), launching(1, 1), exited(1, 1, bad, jobs.Queued, 0), {Kind: jobs.KindForgiven, Job: 1, N: 1}, {Kind: jobs.KindForgiven, Job: 1, N: 1}}, "refused"},
 		{"forgiven, nothing charged", []jobs.Record{accepted(1), launching(1, 1), lost, {Kind: jobs.KindForgiven, Job: 1, N: 1}}, "refused"},
 		{"given up, and it runs", []jobs.Record{accepted(1), launching(1, 1), lost, running(1, 1)}, "running r1 f0 s0 | running"},
 		{"succeeded", []jobs.Record{accepted(1), launching(1, 1), exited(1, 1, ok, jobs.Succeeded, 1)}, "succeeded r1 f0 s1 | exited"},
