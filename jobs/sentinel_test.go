@@ -57,6 +57,19 @@ func TestSentinelDamage(t *testing.T) {
 	}
 }
 
+// A sentinel holds everything at its longest: names have at most 64 bytes where they
+// are made.
+func TestSentinelHoldsTheLongest(t *testing.T) {
+	name := strings.Repeat("ü", 32)
+	o := jobs.Outcome{Exit: -1 << 31, Signal: "SIGRTMIN+15", Started: -1 << 63, Ended: -1 << 63, CPU: -1 << 63, MaxRSSBytes: 1<<63 - 1,
+		TimedOut: true, Stopped: true, DiskFull: true, LeftChildren: 1 << 22, Error: "x"}
+	id := jobs.AttemptID{Job: 1<<31 - 1, N: 1<<31 - 1}
+	b := jobs.EncodeSentinel(name, id, name, 9999, o)
+	if got, host, slot, err := jobs.DecodeSentinel(b, name, id); err != nil || got != o || host != name || slot != 9999 {
+		t.Errorf("%+v %s %d %v", got, host, slot, err)
+	}
+}
+
 func FuzzSentinel(f *testing.F) {
 	f.Add(0, "", int64(5), int64(9), true, "", "melon4")
 	f.Add(1, "SIGSEGV", int64(-5), int64(9), false, "cannot change to /home/x: no such directory", "m-1.lab")

@@ -137,6 +137,8 @@ func (s *scan) outcome(o *jobs.Outcome) bool {
 			return s.boolTo(&o.TimedOut)
 		case "stopped":
 			return s.boolTo(&o.Stopped)
+		case "disk_full":
+			return s.boolTo(&o.DiskFull)
 		case "left_children":
 			return intTo(s, &o.LeftChildren)
 		case "error":

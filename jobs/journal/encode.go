@@ -63,6 +63,9 @@ func appendOutcome(b []byte, o *jobs.Outcome) []byte {
 	if o.Stopped {
 		b = append(b, `,"stopped":true`...)
 	}
+	if o.DiskFull {
+		b = append(b, `,"disk_full":true`...)
+	}
 	b = optInt(b, `,"left_children":`, int64(o.LeftChildren))
 	b = optString(b, `,"error":`, o.Error)
 	b = optString(b, `,"last_line":`, o.LastLine)

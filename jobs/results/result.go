@@ -140,6 +140,10 @@ func Cause(state jobs.JobState, reason string, o *jobs.Outcome) string {
 		return reason
 	case o == nil:
 		return state.String()
+	case o.DiskFull:
+		plain := *o
+		plain.DiskFull = false
+		return Cause(state, reason, &plain) + ", its disk was full"
 	case o.Error != "":
 		return "not started: " + o.Error
 	case o.TimedOut:
