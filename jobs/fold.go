@@ -76,7 +76,8 @@ func Fold(t *Table, r *Record) error {
 		j.Failures--
 		return nil
 	case KindCancelling:
-		if j.State != Running {
+		// After damage the launch may be what was lost: the wish stands.
+		if j.State != Running && !(t.Damaged && j.State == Queued) {
 			return fmt.Errorf("job %d is %s: there is nothing to end", r.Job, j.State)
 		}
 		if t.Cancels == nil {

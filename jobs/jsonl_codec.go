@@ -1,23 +1,20 @@
 package jobs
 
 import (
-	"bytes"
 	"encoding/base64"
 	"fmt"
 	"strconv"
 )
 
-// SpecsHeader is the first line of jobs.jsonl, the file of a run directory that
-// holds its accepted specifications. Lines of AppendSpec follow.
-const SpecsHeader = `{"v":1,"holds":"jobs"}` + "\n"
-
 // AppendSpec adds the line of one specification, newline included, to b:
 //
-//	{"id":2,"line":7,"command":"./sim 2","name":"two","params":[["x","1"]],"options":{"queue":"a"}}
+//	{"id":2,"line":7,"command":"./sim 2","name":"two","params":[["x","1"]],"options":{"queue":"a"},"crc":"0badcafe"}
 //
 // What is unset is left out; durations are nanoseconds. A text that is not valid
-// UTF-8 becomes {"b64":"…"}, so that every byte survives. DecodeSpecs reads it.
+// UTF-8 becomes {"b64":"…"}, so that every byte survives. crc is the CRC-32C of
+// the line before the comma of that key. DecodeSpecs reads it.
 func AppendSpec(b []byte, s *Spec) []byte {
+	from := len(b)
 	b = strconv.AppendInt(append(b, `{"id":`...), int64(s.ID), 10)
 	if s.Line != 0 {
 		b = strconv.AppendInt(append(b, `,"line":`...), int64(s.Line), 10)
@@ -38,51 +35,7 @@ func AppendSpec(b []byte, s *Spec) []byte {
 			b = b[:key] // nothing is set
 		}
 	}
-	return append(b, '}', '\n')
-}
-
-// DecodeSpecs reads a whole jobs.jsonl. Equal options become one shared value.
-// good is the length of what is whole: a last line without its newline (a write
-// that was cut off) is no error, it only makes good smaller than len(data). A
-// whole line that is damaged, out of sequence, or of another version is an
-// error, with the specs before it. Ids must be 1, 2, 3 …
-func DecodeSpecs(data []byte) (specs []*Spec, good int64, err error) {
-	d := specDecoder{options: map[string]*Options{}}
-	for line := 1; ; line++ {
-		n := bytes.IndexByte(data[good:], '\n') + 1
-		if n == 0 {
-			return specs, good, nil
-		}
-		text := data[good : good+int64(n)]
-		if line == 1 {
-			err = checkHeader(text)
-			specs = make([]*Spec, 0, bytes.Count(data, []byte{'\n'})-1)
-		} else {
-			var s *Spec
-			if s, err = d.decode(text); err == nil && int(s.ID) != len(specs)+1 {
-				err = fmt.Errorf("job %d stands where job %d should", s.ID, len(specs)+1)
-			}
-			if err == nil {
-				specs = append(specs, s)
-			}
-		}
-		if err != nil {
-			return specs, good, fmt.Errorf("jobs.jsonl:%d: %w", line, err)
-		}
-		good += int64(n)
-	}
-}
-
-func checkHeader(line []byte) error {
-	if string(line) == SpecsHeader {
-		return nil
-	}
-	if c := (jsonCursor{b: line}); c.lit(`{"v":`) {
-		if v, err := c.integer(); err == nil && v != 1 {
-			return fmt.Errorf("the file has version %d, this program reads version 1: use the dcs-tui that wrote it", v)
-		}
-	}
-	return fmt.Errorf("it does not start as a jobs.jsonl of a run directory")
+	return append(appendLineSum(b, from), '\n')
 }
 
 // specDecoder reads the lines of AppendSpec: fields in that order and no other.
@@ -93,6 +46,7 @@ type specDecoder struct {
 	options map[string]*Options // by their text
 }
 
+// decode reads a line without what lineText takes off its end.
 func (d *specDecoder) decode(line []byte) (*Spec, error) {
 	d.b, d.i = line, 0
 	s := Spec{Options: NoOptions}
@@ -132,7 +86,7 @@ func (d *specDecoder) decode(line []byte) (*Spec, error) {
 			return nil, err
 		}
 	}
-	if !d.lit("}\n") {
+	if d.i != len(d.b) {
 		return nil, d.want("the end of the line")
 	}
 	p := d.slab.next()
@@ -142,11 +96,8 @@ func (d *specDecoder) decode(line []byte) (*Spec, error) {
 
 // shared reads the options, which are the last field of a line.
 func (d *specDecoder) shared() (*Options, error) {
-	end := len(d.b) - len("}\n")
-	if end < d.i {
-		return nil, errJSONEnd
-	}
-	raw := d.b[d.i:end]
+	end := len(d.b)
+	raw := d.b[d.i:]
 	if o := d.options[string(raw)]; o != nil {
 		d.i = end
 		return o, nil

@@ -28,7 +28,7 @@ func TestFullSpecSetsEveryField(t *testing.T) {
 	s := fullSpec()
 	for _, v := range []reflect.Value{reflect.ValueOf(*s), reflect.ValueOf(*s.Options)} {
 		for i := range v.NumField() {
-			if v.Field(i).IsZero() {
+			if v.Field(i).IsZero() && v.Type().Field(i).Name != "Damage" { // that is never stored
 				t.Errorf("%s.%s is not covered by the round-trip test", v.Type(), v.Type().Field(i).Name)
 			}
 		}
@@ -48,9 +48,10 @@ func TestSpecsRoundTrip(t *testing.T) {
 	for _, s := range in {
 		data = AppendSpec(data, s)
 	}
-	out, good, err := DecodeSpecs(data)
-	if err != nil || good != int64(len(data)) {
-		t.Fatalf("good = %d of %d, %v", good, len(data), err)
+	stored, err := DecodeSpecs(data)
+	out := stored.Specs
+	if err != nil || stored.Good != int64(len(data)) || len(stored.Damage) > 0 || stored.Unended {
+		t.Fatalf("%d of %d bytes, %q, %v", stored.Good, len(data), stored.Damage, err)
 	}
 	if !reflect.DeepEqual(in, out) {
 		for i := range out {
@@ -70,7 +71,8 @@ func TestDecodeSpecsSharesOptions(t *testing.T) {
 	for id := ID(1); id <= 4; id++ {
 		data = AppendSpec(data, &Spec{ID: id, Command: "x", Options: &Options{Tries: int(id % 2)}})
 	}
-	s, _, err := DecodeSpecs(data)
+	stored, err := DecodeSpecs(data)
+	s := stored.Specs
 	if err != nil || s[0].Options != s[2].Options || s[1].Options != NoOptions || s[3].Options != NoOptions {
 		t.Fatalf("equal options are not one value (%v)", err)
 	}
@@ -88,10 +90,11 @@ func TestDecodeSpecsTornTail(t *testing.T) {
 		ends[int64(len(data))] = int(id)
 	}
 	for cut := range data {
-		specs, good, err := DecodeSpecs(data[:cut])
+		stored, err := DecodeSpecs(data[:cut])
+		specs, good := stored.Specs, stored.Good
 		n, whole := ends[good]
-		if err != nil || !whole || len(specs) != n || good > int64(cut) {
-			t.Fatalf("cut at %d: %d specs, good %d, %v", cut, len(specs), good, err)
+		if err != nil || !whole || len(specs) != n || good > int64(cut) || len(stored.Damage) > 0 {
+			t.Fatalf("cut at %d: %d specs, good %d, %q, %v", cut, len(specs), good, stored.Damage, err)
 		}
 		if _, isEnd := ends[int64(cut)]; isEnd && good != int64(cut) {
 			t.Fatalf("cut at %d, a line's end: good %d", cut, good)
@@ -99,30 +102,64 @@ func TestDecodeSpecsTornTail(t *testing.T) {
 	}
 }
 
+// What no damage explains stops everything: nothing may run on a guess.
 func TestDecodeSpecsRefuses(t *testing.T) {
 	line := func(id ID) string { return string(AppendSpec(nil, &Spec{ID: id, Command: "x", Options: NoOptions})) }
+	three := string(appendLineSum([]byte(`{"v":3,"holds":"jobs"`), 0)) + "\n"
 	for _, c := range []struct{ data, want string }{
-		{"echo 1\n", "does not start"},
-		{`{"v":2,"holds":"jobs"}` + "\n", "version 2"},
-		{SpecsHeader + line(2), "jobs.jsonl:2: job 2 stands where job 1 should"},
-		{SpecsHeader + line(1) + line(1), "jobs.jsonl:3"},
-		{SpecsHeader + "\n", "an id"},
-		{SpecsHeader + `{"id":1}` + "\n", "a command"},
-		{SpecsHeader + `{"id":1,"command":"x","colour":"red"}` + "\n", "the end of the line"},
-		{SpecsHeader + `{"id":1,"command":"x","options":{}}` + "\n", "an option"},
-		{SpecsHeader + `{"id":1,"command":"x","options":{"tries":1,"queue":"q"}}` + "\n", "an option"},
-		{SpecsHeader + `{"id":1,"command":"x","options":{"on_lost":9}}` + "\n", "on_lost 9"},
-		{SpecsHeader + `{"id":1,"command":{"b64":"!"}}` + "\n", "base64"},
-		{SpecsHeader + `{"id":99999999999999999999,"command":"x"}` + "\n", "64 bits"},
-		{SpecsHeader + `{"id":1,"command":"x\ud800"}` + "\n", "surrogate"},
-		{SpecsHeader + `{"id":1,"command":"x","options":` + "\n", "too early"},
+		{"echo 1\n", "jobs.jsonl:1: it does not start"},
+		{"echo 1\n" + `{"id":1,"command":"x"`, "jobs.jsonl:1: it does not start"},
+		{three + line(1), "version 3"},
+		{SpecsHeader + line(1) + line(1), "jobs.jsonl:3: job 1 stands where job 2 should"},
+		{SpecsHeader + line(1<<40), "jobs.jsonl:2"},
+		{SpecsHeader + line(-1), "jobs.jsonl:2"},
 	} {
-		specs, good, err := DecodeSpecs([]byte(c.data))
+		stored, err := DecodeSpecs([]byte(c.data))
 		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%q: error %v, want %q", c.data, err, c.want)
+			t.Errorf("%q: error %v, want %q (%d specs)", c.data, err, c.want, len(stored.Specs))
 		}
-		if wantGood := strings.LastIndexByte(strings.TrimSuffix(c.data, "\n"), '\n') + 1; good != int64(wantGood) {
-			t.Errorf("%q: good = %d, want %d (%d specs)", c.data, good, wantGood, len(specs))
+	}
+}
+
+// A line that cannot be read costs its own job, which says why and cannot be
+// run: today's lines, and those from before there were checksums (promise 5).
+func TestDecodeSpecsDamagedLine(t *testing.T) {
+	v1 := func(texts ...string) string { return specsHeader1 + "\n" + strings.Join(texts, "\n") + "\n" }
+	one, three := `{"id":1,"command":"a"}`, `{"id":3,"command":"c"}`
+	sum := func(text string) string { return string(appendLineSum([]byte(text), 0)) }
+	v2 := func(texts ...string) string { return SpecsHeader + strings.Join(texts, "\n") + "\n" }
+	for _, c := range []struct{ data, want string }{
+		{v1(one, "", three), "not whole"},
+		{v1(one, `{"id":2}`, three), "too early"},
+		{v1(one, `{"id":2,"command":"x","colour":"red"}`, three), "the end of the line"},
+		{v1(one, `{"id":2,"command":"x","options":{}}`, three), "an option"},
+		{v1(one, `{"id":2,"command":"x","options":{"tries":1,"queue":"q"}}`, three), "an option"},
+		{v1(one, `{"id":2,"command":"x","options":{"on_lost":9}}`, three), "on_lost 9"},
+		{v1(one, `{"id":2,"command":{"b64":"!"}}`, three), "base64"},
+		{v1(one, `{"id":99999999999999999999,"command":"x"}`, three), "64 bits"},
+		{v1(one, `{"id":2,"command":"x\ud800"}`, three), "surrogate"},
+		{v1(one, `{"id":2,"command":"x","options":`, three), "not whole"},
+		{v1(one, `{"id":9,"command":"x"}`, three), "job 9 stands where job 2 should"},
+		{v1(one, `{"id":2,"command":"x"}!{"id":3,"command":"c"}`, `{"id":4,"command":"d"}`), "the end of the line"},
+		{v2(sum(`{"id":1,"command":"a"`), one, sum(`{"id":3,"command":"c"`)), "no checksum"},
+		{v2(sum(`{"id":1,"command":"a"`), sum(`{"id":3,"command":"c"`)), "missing"},
+		{v2(sum(`{"id":1,"command":"a"`), `{"id":2,"command":"a","crc":"00000000"}`, sum(`{"id":3,"command":"c"`)), "checksum does not fit"},
+	} {
+		stored, err := DecodeSpecs([]byte(c.data))
+		if err != nil || len(stored.Specs) < 3 || stored.Good != int64(len(c.data)) {
+			t.Errorf("%q: %d specs, %d bytes, %v", c.data, len(stored.Specs), stored.Good, err)
+			continue
+		}
+		s := stored.Specs[1]
+		if len(stored.Damage) == 0 || !strings.Contains(s.Damage, c.want) || !strings.Contains(s.Damage, "jobs.jsonl:3") ||
+			!strings.Contains(s.Damage, "job 2") || s.Command != "false" {
+			t.Errorf("%q: job 2 is %q, %q; want %q; %q", c.data, s.Command, s.Damage, c.want, stored.Damage)
+		}
+		if stored.Specs[0].Damage != "" || stored.Specs[0].Command != "a" {
+			t.Errorf("%q: job 1 pays for it", c.data)
+		}
+		if last := stored.Specs[len(stored.Specs)-1]; last.Damage != "" || last.Command != string(rune('a'+last.ID-1)) {
+			t.Errorf("%q: the last job pays for it", c.data)
 		}
 	}
 }
@@ -131,8 +168,8 @@ func TestDecodeSpecsRefuses(t *testing.T) {
 func TestSpecDeadlineFarAway(t *testing.T) {
 	for _, year := range []int{-5, 0, 1, 9999, 12345} {
 		s := &Spec{ID: 1, Options: &Options{Deadline: time.Date(year, 1, 1, 0, 0, 0, 7, time.UTC)}}
-		out, _, err := DecodeSpecs(AppendSpec([]byte(SpecsHeader), s))
-		if err != nil || out[0].Deadline.IsZero() {
+		out, err := DecodeSpecs(AppendSpec([]byte(SpecsHeader), s))
+		if err != nil || out.Specs[0].Deadline.IsZero() {
 			t.Errorf("year %d: %v", year, err)
 		}
 	}
@@ -150,7 +187,8 @@ func FuzzSpecRoundTrip(f *testing.F) {
 		if !json.Valid(line) || strings.Count(string(line), "\n") != 1 {
 			t.Fatalf("not one JSON line: %q", line)
 		}
-		out, _, err := DecodeSpecs(append([]byte(SpecsHeader), line...))
+		stored, err := DecodeSpecs(append([]byte(SpecsHeader), line...))
+		out := stored.Specs
 		if err != nil || len(out) != 1 || !reflect.DeepEqual(in, out[0]) {
 			t.Fatalf("%v\n%+v %+v\n%q", err, in, in.Options, line)
 		}
@@ -163,24 +201,30 @@ func FuzzDecodeSpecs(f *testing.F) {
 	f.Add([]byte(SpecsHeader + string(AppendSpec(nil, fullSpec()))))
 	f.Add([]byte(SpecsHeader + `{"id":1,"command":"\ud83d\ude00\u00e9"}` + "\n" + `{"id":2,"comm`))
 	f.Add([]byte(SpecsHeader + `{"id":1,"command":{"b64":"/w=="},"options":{"on_lost":0}}` + "\n"))
+	f.Add([]byte(specsHeader1 + "\n" + `{"id":1,"command":"a"}` + "\n\n" + `{"id":3,"command":"c"}` + "\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		in, good, err := DecodeSpecs(data)
-		if good < 0 || good > int64(len(data)) {
-			t.Fatalf("good = %d", good)
+		stored, err := DecodeSpecs(data)
+		if stored.Good < 0 || stored.Good > int64(len(data)) {
+			t.Fatalf("%d bytes are good", stored.Good)
+		}
+		for i, s := range stored.Specs {
+			if s.ID != ID(i+1) || s.Damage != "" && (s.Command != "false" || len(stored.Damage) == 0) {
+				t.Fatalf("job %d stands in place %d, and is %q for %q", s.ID, i, s.Command, s.Damage)
+			}
 		}
 		if err != nil {
 			return
 		}
 		again := []byte(SpecsHeader)
-		for _, s := range in {
+		for _, s := range stored.Specs {
 			again = AppendSpec(again, s)
 		}
-		out, _, err := DecodeSpecs(again)
-		if err != nil || len(out) != len(in) {
-			t.Fatalf("%d specs, then %d, %v", len(in), len(out), err)
+		out, err := DecodeSpecs(again)
+		if err != nil || len(out.Specs) != len(stored.Specs) || len(out.Damage) > 0 {
+			t.Fatalf("%d specs, then %d, %v", len(stored.Specs), len(out.Specs), err)
 		}
 		third := []byte(SpecsHeader)
-		for _, s := range out {
+		for _, s := range out.Specs {
 			third = AppendSpec(third, s)
 		}
 		if string(third) != string(again) {
@@ -214,8 +258,8 @@ func BenchmarkDecodeSpecs(b *testing.B) {
 	data := benchmarkSpecs(n)
 	b.ReportAllocs()
 	for b.Loop() {
-		if s, _, err := DecodeSpecs(data); err != nil || len(s) != n {
-			b.Fatal(len(s), err)
+		if s, err := DecodeSpecs(data); err != nil || len(s.Specs) != n {
+			b.Fatal(len(s.Specs), err)
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/job")

@@ -43,7 +43,8 @@ func FuzzParse(f *testing.F) {
 		if _, err := scanner.Next(); err != io.EOF {
 			t.Fatal(err)
 		}
-		again, _, err := DecodeSpecs(file)
+		stored, err := DecodeSpecs(file)
+		again := stored.Specs
 		if err != nil || !reflect.DeepEqual(specs, again) {
 			t.Fatalf("%v\n%s", err, file)
 		}

@@ -50,6 +50,11 @@ type Options struct {
 	OnLost   OnLost
 	Hardness []string
 	File     string // where the job was read from, for messages
+
+	// Damage says why the specification cannot be read any more, "" for all but
+	// jobs whose line of jobs.jsonl is damaged. Such a job must not be launched:
+	// its command is not known.
+	Damage string
 }
 
 // NoOptions is the shared value of jobs that set nothing.

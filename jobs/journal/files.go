@@ -55,8 +55,11 @@ func newest(files []epochFile) int {
 }
 
 // eachLine calls line for every whole line within the first limit bytes, with
-// its number and without its newline. whole is the length of all whole lines,
-// rest what follows the last newline, sum the CRC-32C of the whole lines.
+// its number and without its newline, unless that is damaged (see pieces). whole
+// is the length of all whole lines,
+// rest what follows the last newline, sum the CRC-32C of the whole lines. A last
+// line that is whole but for its newline, which is another byte, is whole: one
+// that was cut off ends earlier.
 func eachLine(r *rundir.Run, e epochFile, limit int64, line func(no int, text []byte) error) (whole, rest int64, sum uint32, err error) {
 	return eachLineFrom(r, e, 0, limit, line)
 }
@@ -99,6 +102,11 @@ func eachLineFrom(r *rundir.Run, e epochFile, from, limit int64, line func(no in
 		whole += int64(used)
 		buf = buf[:copy(buf, buf[used:])]
 		if n < int(room) || room == 0 {
+			if end := len(buf) - 1; end > prefix {
+				if _, ok := lineBody(buf[:end]); ok {
+					return whole + int64(len(buf)), 0, crc32Update(sum, buf), line(no, buf)
+				}
+			}
 			return whole, int64(len(buf)), sum, nil
 		}
 	}
@@ -113,6 +121,7 @@ func firstRecord(r *rundir.Run, e epochFile, size int64) (*jobs.Record, error) {
 	var first *jobs.Record
 	_, _, _, err := eachLine(r, e, size, func(_ int, text []byte) error {
 		var d Decoder
+		text, _ = pieces(text)
 		rec := new(jobs.Record)
 		if body, ok := lineBody(text); ok && d.Decode(body, rec) == nil && rec.Kind == jobs.KindEpoch && rec.Epoch == e.epoch {
 			first = rec

@@ -49,3 +49,21 @@ func lineBody(line []byte) ([]byte, bool) {
 	body := line[prefix:]
 	return body, sum == crc32.Checksum(body, castagnoli)
 }
+
+// pieces returns the whole line with which text begins and what follows it, where
+// the newline between them is damaged; text itself when it is a line, or begins
+// with none.
+func pieces(text []byte) (first, rest []byte) {
+	if _, ok := lineBody(text); ok {
+		return text, nil
+	}
+	for i := prefix + 1; i < len(text); i++ {
+		if text[i-1] != '}' {
+			continue
+		}
+		if _, ok := lineBody(text[:i]); ok {
+			return text[:i], text[i+1:]
+		}
+	}
+	return text, nil
+}

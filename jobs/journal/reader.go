@@ -32,19 +32,31 @@ func NewReader(r *rundir.Run) *Reader { return &Reader{run: r} }
 // After an error of fn, which Read returns, the Reader is of no more use.
 func (d *Reader) Read(fn func(epoch int, r *jobs.Record) error) error {
 	return d.pass(func(e epochFile, text []byte) error {
-		body, ok := lineBody(text)
-		if !ok {
-			d.damage("%s:%d: the line is damaged (its checksum does not fit)", e.label(), d.line)
-			return nil
+		for more := true; more; more = len(text) > 0 {
+			var first []byte
+			first, text = pieces(text)
+			if err := d.one(e, first, fn); err != nil {
+				return err
+			}
 		}
-		var rec jobs.Record
-		if err := d.dec.Decode(body, &rec); err != nil {
-			d.damage("%s:%d: the line cannot be read: %v", e.label(), d.line, err)
-			return nil
-		}
-		d.Report.Records++
-		return fn(e.epoch, &rec)
+		return nil
 	})
+}
+
+// one reads a line.
+func (d *Reader) one(e epochFile, text []byte, fn func(epoch int, r *jobs.Record) error) error {
+	body, ok := lineBody(text)
+	if !ok {
+		d.damage("%s:%d: the line is damaged (its checksum does not fit)", e.label(), d.line)
+		return nil
+	}
+	var rec jobs.Record
+	if err := d.dec.Decode(body, &rec); err != nil {
+		d.damage("%s:%d: the line cannot be read: %v", e.label(), d.line, err)
+		return nil
+	}
+	d.Report.Records++
+	return fn(e.epoch, &rec)
 }
 
 func (d *Reader) damage(format string, args ...any) {

@@ -1,6 +1,9 @@
 package journal
 
-import "dcs-tui/jobs"
+import (
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/rundir"
+)
 
 // fold applies a record. Once a line has been lost, a record that does not fit
 // is tried again after the facts that it proves: a job that was launched had been
@@ -20,6 +23,27 @@ func (p *replayer) fold(r *jobs.Record) error {
 	return jobs.Fold(p.table, r)
 }
 
+// mostLost bounds what a record may prove to be lost: jobs of jobs.jsonl, and
+// attempts of a job.
+const (
+	mostLostJobs     = 1 << 20
+	mostLostAttempts = 1000
+)
+
+// missingSpecs puts jobs that were accepted and whose specifications are gone
+// into their places: their attempts and results stand, but they cannot be run.
+func (p *replayer) missingSpecs(e epochFile, no int, r *jobs.Record) {
+	have, last := len(p.table.Specs), int(r.Job)-1+r.Count
+	if r.Job < 1 || r.Count < 1 || last < int(r.Job) || last <= have || last-have > mostLostJobs {
+		return
+	}
+	p.damage("%s has lost jobs %d to %d, which %s:%d says are part of the run", rundir.SpecsFile, have+1, last, e.label(), no)
+	for id := have + 1; id <= last; id++ {
+		p.table.Specs = append(p.table.Specs, jobs.LostSpec(jobs.ID(id), rundir.SpecsFile+": the line is missing"))
+	}
+	p.run.MissingSpecs(last)
+}
+
 // implied returns the records that must have stood before r and are not in t.
 func implied(t *jobs.Table, r *jobs.Record) []jobs.Record {
 	var missing []jobs.Record
@@ -30,20 +54,26 @@ func implied(t *jobs.Table, r *jobs.Record) []jobs.Record {
 	if n := len(t.Jobs); int(last) > n && int(last) <= len(t.Specs) {
 		missing = append(missing, jobs.Record{Kind: jobs.KindAccepted, At: r.At, Job: jobs.ID(n + 1), Count: int(last) - n})
 	}
-	switch r.Kind {
-	case jobs.KindLaunching, jobs.KindRunning, jobs.KindExited, jobs.KindLost, jobs.KindSuperseded, jobs.KindCancelled:
-	default:
-		return missing
-	}
 	known, state, open := 0, jobs.Queued, 0
 	if j := t.Job(r.Job); j != nil {
 		known, state, open = len(j.Attempts), j.State, len(j.Open())
 	}
-	if r.N-known > 1000 || r.N <= known {
+	anew := jobs.Record{Kind: jobs.KindRound, At: r.At, Job: r.Job}
+	switch r.Kind {
+	case jobs.KindLaunching, jobs.KindRunning, jobs.KindExited, jobs.KindLost, jobs.KindSuperseded, jobs.KindCancelled:
+	case jobs.KindJob, jobs.KindCancelling:
+		if state.Terminal() { // it ended again, or was to end: it had begun again
+			missing = append(missing, anew)
+		}
+		return missing
+	default:
+		return missing
+	}
+	if r.N-known > mostLostAttempts || r.N <= known {
 		return missing // not one lost line
 	}
 	if state.Terminal() {
-		missing = append(missing, jobs.Record{Kind: jobs.KindRound, At: r.At, Job: r.Job})
+		missing = append(missing, anew)
 	}
 	for n := known + 1; n < r.N; n++ {
 		next := jobs.Queued

@@ -70,18 +70,22 @@ func replay(r *rundir.Run, files []epochFile, pulse func() error) (*jobs.Table, 
 	}
 	// Specifications are stored before the record that accepts them, so what is
 	// read now covers all records within sizes.
-	specs, err := r.ReadSpecs()
+	stored, err := r.ReadSpecs()
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	p := &replayer{run: r, pulse: pulse, report: new(Report),
-		table: &jobs.Table{Specs: specs, Jobs: make([]jobs.Job, 0, len(specs))}}
+		table: &jobs.Table{Specs: stored.Specs, Jobs: make([]jobs.Job, 0, len(stored.Specs))}}
+	for _, text := range stored.Damage {
+		p.report.warn("%s", text)
+	}
+	fixed := make([]jobs.FileMark, 0, len(files))
 	for _, name := range slices.Sorted(maps.Keys(marks)) {
 		if !slices.ContainsFunc(files, func(e epochFile) bool { return e.name == name }) {
 			p.damage("%s/%s is missing", rundir.JournalDir, name)
+			fixed = append(fixed, marks[name]) // later replays are to know of the damage, too
 		}
 	}
-	fixed := make([]jobs.FileMark, 0, len(files))
 	for i, e := range files {
 		m, known := marks[e.name]
 		if i < base && !known {
@@ -173,7 +177,21 @@ func (p *replayer) lines(e epochFile, limit int64) (whole, rest int64, sum uint3
 	return whole, rest, sum, err
 }
 
+// line folds the text between two newlines: a line, or, where a newline is
+// damaged, several, which costs nothing.
 func (p *replayer) line(e epochFile, no int, text []byte) {
+	for more := true; more; more = len(text) > 0 {
+		first, rest := pieces(text)
+		p.one(e, no, first)
+		if len(first) < len(text) {
+			p.report.warn("%s:%d: the end of a line is damaged, which costs nothing", e.label(), no)
+		}
+		text = rest
+	}
+}
+
+// one folds a line.
+func (p *replayer) one(e epochFile, no int, text []byte) {
 	body, ok := lineBody(text)
 	if !ok {
 		p.damage("%s:%d: the line is damaged (its checksum does not fit)", e.label(), no)
@@ -195,7 +213,16 @@ func (p *replayer) line(e epochFile, no int, text []byte) {
 			p.damage("%s:%d: %v", e.label(), no, err)
 		}
 	}
-	if err := p.fold(r); err != nil {
+	if r.Kind == jobs.KindAccepted {
+		p.missingSpecs(e, no, r)
+	}
+	err := p.fold(r)
+	if err != nil && !p.table.Damaged {
+		// A file that nobody knew of is gone, or this program is at fault.
+		p.damage("%s:%d: records are missing before this one: %v", e.label(), no, err)
+		err = p.fold(r)
+	}
+	if err != nil {
 		p.damage("%s:%d: the record does not fit: %v", e.label(), no, err)
 		return
 	}

@@ -99,7 +99,7 @@ func take(ctx context.Context, r *rundir.Run, opt TakeOptions) (_ *Journal, _ *j
 	// O_EXCL makes an epoch single-owner. Its file is never removed again.
 	j.f, err = r.Disk.OpenFile(j.file.path(r), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return nil, nil, nil, &OwnedError{r.Name(), r.Ref(), taker(ctx, r, j.file.epoch)}
+		return nil, nil, nil, &OwnedError{r.Name(), r.Ref(), taker(ctx, r, j.file.epoch, opt.Force)}
 	}
 	if err != nil {
 		return nil, nil, nil, err

@@ -62,7 +62,7 @@ func admit(ctx context.Context, r *rundir.Run, known int, opt TakeOptions) error
 		return nil
 	case life == Alive:
 		if o != first.owner { // of several that prepare, one has it
-			o = cmp.Or(taker(ctx, r, known), o)
+			o = cmp.Or(taker(ctx, r, known, false), o)
 		}
 		return &OwnedError{r.Name(), r.Ref(), o}
 	}
@@ -106,8 +106,8 @@ func prepared(r *rundir.Run, epoch int) (*Owner, error) {
 const takerPatience = 2 * time.Second
 
 // taker names who has just opened an epoch, for a message; nil when that does not
-// show.
-func taker(ctx context.Context, r *rundir.Run, epoch int) *Owner {
+// show, in a hurry at once.
+func taker(ctx context.Context, r *rundir.Run, epoch int, hurry bool) *Owner {
 	ctx, cancel := context.WithTimeout(ctx, takerPatience)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -115,6 +115,9 @@ func taker(ctx context.Context, r *rundir.Run, epoch int) *Owner {
 	for {
 		if now, err := look(r); err == nil && now.owner != nil && now.owner.Epoch >= epoch {
 			return now.owner
+		}
+		if hurry {
+			return nil
 		}
 		select {
 		case <-ctx.Done():
@@ -146,7 +149,7 @@ func watch(ctx context.Context, r *rundir.Run, first glance, known int) error {
 		}
 		switch o := now.owner; {
 		case newest(files) != known:
-			return &OwnedError{r.Name(), r.Ref(), taker(ctx, r, newest(files))}
+			return &OwnedError{r.Name(), r.Ref(), taker(ctx, r, newest(files), false)}
 		case bytes.Equal(now.content, first.content):
 		case o == nil:
 			// Torn, or gone: look again. It was not written whole, so it proves nothing.

@@ -44,8 +44,8 @@ func TestAppendSpecsFaults(t *testing.T) {
 			if err := r.AppendSpecs(all[10:20]); err != nil {
 				t.Fatalf("%s: the next one: %v", at, err)
 			}
-			if got, err := r.ReadSpecs(); err != nil || !reflect.DeepEqual(got, all[:20]) {
-				t.Fatalf("%s: %d specifications, %v", at, len(got), err)
+			if got, err := r.ReadSpecs(); err != nil || !reflect.DeepEqual(got.Specs, all[:20]) || len(got.Damage) > 0 {
+				t.Fatalf("%s: %d specifications, %v", at, len(got.Specs), err)
 			}
 		}
 	}
@@ -99,8 +99,8 @@ func TestPowerLoss(t *testing.T) {
 		if err := d.PowerLoss(); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := again.ReadSpecs(); err != nil || len(got) != from+100 {
-			t.Fatalf("%d specifications, %v", len(got), err)
+		if got, err := again.ReadSpecs(); err != nil || len(got.Specs) != from+100 {
+			t.Fatalf("%d specifications, %v", len(got.Specs), err)
 		}
 	}
 }

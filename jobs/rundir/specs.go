@@ -14,37 +14,49 @@ const specBlock = 1 << 20
 
 // specLog is where the next block of jobs.jsonl goes.
 type specLog struct {
-	mu    sync.Mutex
-	known bool  // the file has been read
-	end   int64 // length of what is whole
-	count int   // specifications in it
-	dirty bool  // a failed append of ours may have left bytes beyond end
+	mu      sync.Mutex
+	known   bool  // the file has been read
+	end     int64 // length of what is whole
+	count   int   // specifications in it
+	missing int   // how many it should hold at least
+	unended bool  // the newline before end is damaged
+	dirty   bool  // a failed append of ours may have left bytes beyond end
 }
 
-// ReadSpecs reads jobs.jsonl. A last line that a crash cut off is left out. An
-// error means that the file is damaged or cannot be read.
-func (r *Run) ReadSpecs() ([]*jobs.Spec, error) {
+// ReadSpecs reads jobs.jsonl. A last line that a crash cut off is left out, and a
+// damaged line is one job that cannot be run. An error means that the file cannot
+// be read, or is another version's.
+func (r *Run) ReadSpecs() (jobs.StoredSpecs, error) {
 	r.specs.mu.Lock()
 	defer r.specs.mu.Unlock()
 	return r.readSpecs()
 }
 
-func (r *Run) readSpecs() ([]*jobs.Spec, error) {
+func (r *Run) readSpecs() (jobs.StoredSpecs, error) {
 	data, err := ReadFile(r.Disk, r.Path(SpecsFile))
 	if err != nil {
-		return nil, fmt.Errorf("cannot read the jobs of the run %s: %w", r.Name(), err)
+		return jobs.StoredSpecs{}, fmt.Errorf("cannot read the jobs of the run %s: %w", r.Name(), err)
 	}
+	l := &r.specs
 	if len(data) == 0 {
-		r.specs.known, r.specs.end, r.specs.count = true, 0, 0
-		return nil, nil
+		l.known, l.end, l.count, l.unended = true, 0, 0, false
+		return jobs.StoredSpecs{}, nil
 	}
-	specs, good, err := jobs.DecodeSpecs(data)
+	stored, err := jobs.DecodeSpecs(data)
 	if err != nil {
-		return nil, fmt.Errorf("the jobs of the run %s are damaged: %w", r.Name(), err)
+		return stored, fmt.Errorf("the jobs of the run %s cannot be read: %w", r.Name(), err)
 	}
-	r.specs.known, r.specs.end, r.specs.count = true, good, len(specs)
-	r.specs.dirty = good < int64(len(data))
-	return specs, nil
+	l.known, l.end, l.count, l.unended = true, stored.Good, len(stored.Specs), stored.Unended
+	l.dirty = stored.Good < int64(len(data))
+	return stored, nil
+}
+
+// MissingSpecs says that the run has n jobs, though jobs.jsonl may have lost the
+// lines of the last ones: what is added gets higher numbers.
+func (r *Run) MissingSpecs(n int) {
+	r.specs.mu.Lock()
+	defer r.specs.mu.Unlock()
+	r.specs.missing = n
 }
 
 // AppendSpecs adds specifications to jobs.jsonl and makes them durable. Their
@@ -59,9 +71,10 @@ func (r *Run) AppendSpecs(specs []*jobs.Spec) error {
 			return err
 		}
 	}
+	count := max(l.count, l.missing)
 	for i, s := range specs {
-		if int(s.ID) != l.count+1+i {
-			return fmt.Errorf("job %d cannot be stored after %d others", s.ID, l.count+i)
+		if int(s.ID) != count+1+i {
+			return fmt.Errorf("job %d cannot be stored after %d others", s.ID, count+i)
 		}
 	}
 	if len(specs) == 0 {
@@ -72,7 +85,7 @@ func (r *Run) AppendSpecs(specs []*jobs.Spec) error {
 		l.dirty = true
 		return fmt.Errorf("cannot store the jobs of the run %s: %w", r.Name(), err)
 	}
-	l.end, l.count = end, l.count+len(specs)
+	l.end, l.count, l.unended = end, count+len(specs), false
 	return nil
 }
 
@@ -99,8 +112,12 @@ func (r *Run) writeSpecs(specs []*jobs.Spec) (end int64, err error) {
 	l.dirty = true // until everything below has succeeded
 	end = l.end
 	var b []byte
-	if end == 0 {
+	switch {
+	case end == 0:
 		b = append(b, jobs.SpecsHeader...)
+	case l.unended:
+		b = append(b, '\n')
+		end--
 	}
 	for i, s := range specs {
 		b = jobs.AppendSpec(b, s)

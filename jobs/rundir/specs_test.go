@@ -29,8 +29,8 @@ func TestSpecs(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := again.ReadSpecs()
-	if err != nil || !reflect.DeepEqual(got, all) {
-		t.Errorf("read %d of %d, %v", len(got), len(all), err)
+	if err != nil || !reflect.DeepEqual(got.Specs, all) || len(got.Damage) > 0 {
+		t.Errorf("read %d of %d, %v", len(got.Specs), len(all), err)
 	}
 }
 
@@ -65,14 +65,14 @@ func TestSpecsTornTail(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := again.ReadSpecs()
-		if err != nil || len(got) < 2 {
-			t.Fatalf("cut at %d: %d, %v", cut, len(got), err)
+		if err != nil || len(got.Specs) < 2 || len(got.Damage) > 0 {
+			t.Fatalf("cut at %d: %d, %q, %v", cut, len(got.Specs), got.Damage, err)
 		}
-		if err := again.AppendSpecs(all[len(got):]); err != nil {
+		if err := again.AppendSpecs(all[len(got.Specs):]); err != nil {
 			t.Fatalf("cut at %d: %v", cut, err)
 		}
-		if got, err := again.ReadSpecs(); err != nil || !reflect.DeepEqual(got, all) {
-			t.Fatalf("cut at %d, then appended: %d, %v", cut, len(got), err)
+		if got, err := again.ReadSpecs(); err != nil || !reflect.DeepEqual(got.Specs, all) {
+			t.Fatalf("cut at %d, then appended: %d, %v", cut, len(got.Specs), err)
 		}
 	}
 }
