@@ -36,6 +36,20 @@ func stopped(o *journal.Owner) bool {
 	return strings.HasPrefix(rest, "T")
 }
 
+// stoppedText says of a stopped owner how it goes on.
+func stoppedText(o *journal.Owner) string {
+	return fmt.Sprintf("it is stopped (Ctrl-Z, SIGSTOP): kill -CONT %d lets it go on", o.PID)
+}
+
+// inUse refuses a run that somebody else dispatches.
+func inUse(run *rundir.Run, owner *journal.Owner) error {
+	p := usagef("the run %s is dispatched by %s", run.Name(), ownerText(owner))
+	if owner != nil && stopped(owner) {
+		return p.withAdvice("%s; --force takes the run over from it", stoppedText(owner))
+	}
+	return p.withAdvice("dcs-tui status %s shows how it stands; if that dcs-tui hangs, --force takes the run over", shellWord(runRef(run)))
+}
+
 // askOwner leaves the request where the dispatcher looks for it, and waits until
 // it has been carried out. gone means that the dispatcher is dead and has left
 // jobs: they are ours to end.
@@ -53,7 +67,7 @@ func (a *app) askOwner(run *rundir.Run, owner *journal.Owner) (gone bool, err er
 			journal.StaleAfter.Seconds()))
 	}
 	if stopped(owner) {
-		a.con.Line(fmt.Sprintf("it is stopped (Ctrl-Z, SIGSTOP): kill -CONT %d lets it go on", owner.PID), "  "+forceText(run))
+		a.con.Line(stoppedText(owner), "  "+forceText(run))
 	}
 	slow := time.AfterFunc(forceAfter, func() { a.con.Line("still waiting; if that dcs-tui hangs:", "  "+forceText(run)) })
 	gone = awaitOwner(run, owner)

@@ -30,8 +30,7 @@ func (a *app) own(run *rundir.Run, force bool) (*owned, error) {
 	})
 	var taken *journal.OwnedError
 	if errors.As(err, &taken) {
-		return nil, usagef("the run %s is dispatched by %s", run.Name(), ownerText(taken.Owner)).
-			withAdvice("dcs-tui status %s shows how it stands; if that dcs-tui hangs, --force takes the run over", shellWord(runRef(run)))
+		return nil, inUse(run, taken.Owner)
 	}
 	if err != nil {
 		return nil, usagef("%w", err)
