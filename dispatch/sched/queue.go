@@ -56,6 +56,10 @@ func (c *Core) enqueue(id jobs.ID) {
 		q.spots[id-1] = overtaken
 		return
 	}
+	if j.Spec.Damage != "" {
+		c.emit(jobs.Record{Kind: jobs.KindJob, Job: id, Next: jobs.Failed, Reason: j.Spec.Damage})
+		return
+	}
 	if len(j.Spec.After) > 0 {
 		blocked, state, reason := c.blocked(id)
 		if reason != "" {

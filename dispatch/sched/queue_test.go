@@ -186,3 +186,16 @@ func noGPUs(name string) *hosts.Host {
 	h.GPUs = 0
 	return h
 }
+
+// A job whose stored specification is damaged is never launched: it fails with
+// that reason, and what comes after it is skipped (promise 5).
+func TestDamagedSpec(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 8))
+	s.up("a")
+	lost := jobs.LostSpec(2, "jobs.jsonl:3: the line is damaged")
+	s.submit(true, jobs.NoOptions, lost.Options, &jobs.Options{After: []jobs.ID{2}})
+	want(t, "launched", on(s.orders, "a"), "1.1")
+	s.wantState(2, jobs.Failed)
+	contains(t, "why", s.job(2).Reason, "jobs.jsonl:3")
+	s.wantState(3, jobs.Skipped)
+}
