@@ -1,0 +1,220 @@
+package e2e
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"dcs-tui/hosts/hosttest"
+)
+
+// The role of another machine: a name, a boot id and process numbers of its own.
+// The program becomes process 1 of it. Network and files are shared, as NFS does.
+func init() { roles["machine"] = machine }
+
+func machine(args []string) {
+	name, boot, argv := args[0], args[1], args[2:]
+	for _, step := range []struct {
+		what string
+		do   func() error
+	}{
+		{"mounts", func() error { return unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "") }},
+		{"name", func() error { return unix.Sethostname([]byte(name)) }},
+		{"proc", func() error { return unix.Mount("proc", "/proc", "proc", 0, "") }},
+		{"boot id", func() error { return unix.Mount(boot, "/proc/sys/kernel/random/boot_id", "", unix.MS_BIND, "") }},
+		{"program", func() error { return syscall.Exec(argv[0], argv, os.Environ()) }},
+	} {
+		if err := step.do(); err != nil {
+			fmt.Fprintf(os.Stderr, "machine: %s: %v\n", step.what, err)
+			os.Exit(99)
+		}
+	}
+}
+
+// on starts the program on another machine.
+func (l *lab) on(name string, args ...string) *process {
+	l.t.Helper()
+	boot := l.path("boot-" + name)
+	if _, err := os.Stat(boot); err != nil {
+		var id [16]byte
+		rand.Read(id[:])
+		x := hex.EncodeToString(id[:])
+		l.file("boot-"+name, x[:8]+"-"+x[8:12]+"-"+x[12:16]+"-"+x[16:20]+"-"+x[20:]+"\n")
+	}
+	me, err := os.Executable()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	cmd := exec.Command(me, append([]string{name, boot, program}, args...)...)
+	cmd.Env = append(os.Environ(), roleVar+"=machine")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUTS | unix.CLONE_NEWPID | unix.CLONE_NEWNS}
+	return l.begin(cmd)
+}
+
+// mayUnshare leaves a test out where there can be no other machines.
+func mayUnshare(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		hosttest.LeaveOut(t, "takeover between machines needs root (namespaces for names, processes and mounts)")
+	}
+	l := &lab{t: t, dir: t.TempDir()}
+	if e := l.on("probe", "--version").wait(); e.code != 0 {
+		hosttest.LeaveOut(t, "there can be no other machines here (unshare): exit %d, %s", e.code, e.err)
+	}
+}
+
+// busy writes jobs of which some run until the gate opens and the others are so
+// short that launches are always on their way.
+func (l *lab) busy(jobs, gated int) string {
+	return l.tagged(jobs, fmt.Sprintf("[ $DCS_JOB_ID -le %d ] && while [ ! -e %s ]; do sleep 0.05; done; sleep 0.0$((DCS_JOB_ID %% 7))",
+		gated, l.path("gate")))
+}
+
+func (l *lab) again(extra ...string) []string {
+	return append([]string{"resume", "--no-tui", "--json", "--ssh-config", l.sshd[0].ConfigFile, l.path("run")}, extra...)
+}
+
+// working waits until this dispatcher has had a sign of a host.
+func (p *process) working() {
+	p.l.t.Helper()
+	p.l.until("a host is up", func() bool { return strings.Contains(p.err.String(), "is up") })
+}
+
+// fencedOff checks that a dispatcher which woke up after a takeover has stopped by
+// itself and said so.
+func (p *process) fencedOff(epoch int) ended {
+	p.l.t.Helper()
+	began, shown := time.Now(), strings.Count(p.out.String(), "\n")
+	e := p.wait()
+	p.l.t.Logf("fenced off by epoch %d within %s of waking up, after %d results more",
+		epoch, time.Since(began).Round(time.Millisecond), strings.Count(e.out, "\n")-shown)
+	if want := fmt.Sprintf("another dispatcher has taken this run over (epoch %d)", epoch); e.code != 4 || !strings.Contains(e.err, want) {
+		p.l.t.Errorf("exit %d, want 4 and a line with %q:\n%s", e.code, want, e.err)
+	}
+	return e
+}
+
+// Issue 3.1, DESIGN 6: another machine is refused while the owner lives, takes the
+// run over when it has been silent for 30 s, and the first, which was only
+// paused, ends nothing and counts for nothing when it wakes up, though a person
+// has told it to cancel everything.
+func TestAnotherMachineTakesOver(t *testing.T) {
+	t.Parallel()
+	mayUnshare(t)
+	l := newLab(t, 2)
+	const jobs = 1500
+	a := l.on("oak", l.args(3, "--json", "--on-interrupt", "cancel", l.busy(jobs, 3))...)
+	l.until("some have ended", func() bool { return l.count("run/attempts/*/*.exit") >= 5 })
+	if e := l.on("elm", l.again()...).wait(); e.code != 2 || !strings.Contains(e.err, " on oak ") {
+		t.Errorf("while the owner lives: exit %d\n%s", e.code, e.err)
+	}
+	a.signal(syscall.SIGSTOP)
+	b := l.on("elm", l.again()...)
+	b.working()
+	if text := b.err.String(); !strings.Contains(text, "waiting up to 30 s") || !strings.Contains(text, " on oak ") {
+		t.Errorf("what was waited for is not said:\n%s", text)
+	}
+	a.signal(syscall.SIGINT)
+	a.signal(syscall.SIGCONT)
+	first := a.fencedOff(2)
+	l.file("gate", "")
+	second := b.wait()
+	if second.code != 0 {
+		t.Fatalf("exit %d\n%s", second.code, second.err)
+	}
+	l.accounted(l.path("run"), jobs, first.out, second.out)
+}
+
+// The same by force, to and fro, each time at another instant.
+func TestMachinesTakeTheRunFromEachOther(t *testing.T) {
+	t.Parallel()
+	mayUnshare(t)
+	r := seed(t)
+	l := newLab(t, 2)
+	jobs, rounds := pick(400, 4000), pick(6, 40)
+	names := [2]string{"oak", "elm"}
+	var shown []string
+	p := l.on(names[0], l.args(3, "--json", "--on-interrupt", "cancel", l.busy(jobs, 3))...)
+	l.until("some run", func() bool { return l.count("ran/*") >= 3 })
+	for n := range rounds {
+		time.Sleep(time.Duration(r.IntN(300)) * time.Millisecond) // the instant is the test
+		p.signal(syscall.SIGSTOP)
+		next := l.on(names[(n+1)%2], l.again("--force")...)
+		next.working()
+		if n%2 == 1 {
+			p.signal(syscall.SIGINT)
+		}
+		p.signal(syscall.SIGCONT)
+		shown = append(shown, p.fencedOff(n+2).out)
+		p = next
+	}
+	l.file("gate", "")
+	e := p.wait()
+	if e.code != 0 {
+		t.Fatalf("exit %d\n%s", e.code, e.err)
+	}
+	l.accounted(l.path("run"), jobs, append(shown, e.out)...)
+}
+
+// On its own machine a dispatcher that is only stopped is alive: resume is
+// refused and says how to go on; by --force it is fenced off.
+func TestStoppedOnTheSameMachine(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, 1)
+	p := l.start(l.args(2, "--json", l.busy(40, 1))...)
+	l.until("some have ended", func() bool { return l.count("run/attempts/*/*.exit") >= 2 })
+	p.signal(syscall.SIGSTOP)
+	e := l.do(l.again()...)
+	for _, want := range []string{fmt.Sprint("pid ", p.cmd.Process.Pid), "stopped", fmt.Sprint("kill -CONT ", p.cmd.Process.Pid), "--force"} {
+		if e.code != 2 || !strings.Contains(e.err, want) {
+			t.Errorf("exit %d, %q is not said:\n%s", e.code, want, e.err)
+		}
+	}
+	q := l.start(l.again("--force")...)
+	q.working()
+	p.signal(syscall.SIGCONT)
+	first := p.fencedOff(2)
+	l.file("gate", "")
+	if e = q.wait(); e.code != 0 {
+		t.Fatalf("exit %d\n%s", e.code, e.err)
+	}
+	l.accounted(l.path("run"), 40, first.out, e.out)
+}
+
+// Promise 1, DESIGN 6: what a fenced-off dispatcher shows after the takeover would
+// be numbered twice. Here the next one reaches no host, so that only the run
+// directory tells the first, which has results waiting in its sockets.
+func TestFencedDispatcherShowsNothingMore(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, 1)
+	const jobs = 400
+	p := l.start(l.args(4, "--json", l.busy(jobs, 0))...)
+	var shown []string
+	for n := range 3 {
+		want := 50 * (n + 1)
+		l.until("some have ended", func() bool { return l.count("run/attempts/*/*.exit") >= want })
+		p.signal(syscall.SIGSTOP)
+		nowhere := l.file("nowhere.toml", "[[host]]\nname = \"nowhere\"\naddress = \"127.0.0.1\"\nport = 1\n")
+		q := l.start(l.again("--force", "--hosts", nowhere)...)
+		l.until("the run is taken", func() bool { return strings.Contains(q.err.String(), "to run") })
+		p.signal(syscall.SIGCONT)
+		shown = append(shown, p.fencedOff(2*n+2).out)
+		q.signal(syscall.SIGKILL)
+		shown = append(shown, q.wait().out)
+		p = l.start(l.again()...)
+		p.working()
+	}
+	e := p.wait()
+	if e.code != 0 {
+		t.Fatalf("exit %d\n%s", e.code, e.err)
+	}
+	l.accounted(l.path("run"), jobs, append(shown, e.out)...)
+}
