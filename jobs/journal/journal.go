@@ -59,10 +59,17 @@ func (j *Journal) Append(recs []jobs.Record) error {
 
 // Sync makes every appended record durable. After an error it may be called
 // again; until it returns nil nothing of what was appended may be acted upon.
+//
+// It returns ErrFenced when another dispatcher has begun: a newer one counts what was
+// durable before its own file stood in the directory, and perhaps nothing after that.
 func (j *Journal) Sync() error {
 	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.sync()
+	err := j.sync()
+	j.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return j.fencedError()
 }
 
 func (j *Journal) sync() error {

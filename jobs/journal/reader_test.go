@@ -65,7 +65,7 @@ func TestReaderTakeover(t *testing.T) {
 	}
 	record(t, first, event("b"))
 	second, _, _ := take1(t, r, force)
-	record(t, first, event("too late"))
+	tooLate(t, first, event("too late"))
 	record(t, second, event("c"))
 	for _, d := range []*Reader{d, late} {
 		if _, words := d.all(t); words != "1:event:b 2:epoch: 2:event:c " {
