@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"time"
 	"unicode/utf8"
 
@@ -54,10 +55,32 @@ func (a *Asked) encode() ([]byte, error) {
 	if err := enc.Encode(a); err != nil {
 		return nil, fmt.Errorf("what was asked cannot be written as TOML: %w", err)
 	}
-	return b.Bytes(), nil
+	return append(fmt.Appendf(nil, "%s%08x%s", sumPrefix, crc32.Checksum(b.Bytes(), castagnoli), sumSuffix), b.Bytes()...), nil
+}
+
+// The first line of run.toml holds a checksum of the rest: a flipped bit in it
+// would have other commands run, and a lost end other options be taken. A file
+// without that line is one that a person has changed.
+const (
+	sumPrefix = "# crc32c "
+	sumSuffix = " of all below; take this line out if you change the file by hand\n"
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func checkAsked(b []byte) error {
+	first, rest, _ := bytes.Cut(b, []byte("\n"))
+	sum, ok := bytes.CutPrefix(first, []byte(sumPrefix))
+	if !ok || len(sum) < 8 || fmt.Sprintf("%08x", crc32.Checksum(rest, castagnoli)) == string(sum[:8]) {
+		return nil
+	}
+	return errors.New("line 1: its checksum does not fit: the file is damaged, or was changed by hand (if you did that, and all in it is right, take out its first line)")
 }
 
 func decodeAsked(b []byte) (*Asked, error) {
+	if err := checkAsked(b); err != nil {
+		return nil, err
+	}
 	a := new(Asked)
 	if err := toml.Unmarshal(b, a); err != nil {
 		var bad toml.ParseError

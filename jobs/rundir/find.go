@@ -1,6 +1,7 @@
 package rundir
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -119,6 +120,9 @@ func open(d Disk, dir string) (*Run, error) {
 	nonce, err := ReadFile(d, filepath.Join(dir, NonceFile))
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the run's nonce: %w", err)
+	}
+	if len(bytes.TrimSpace(nonce)) < nonceLen {
+		return nil, fmt.Errorf("%s: it is damaged: it has %d bytes of %d", filepath.Join(dir, NonceFile), len(bytes.TrimSpace(nonce)), nonceLen)
 	}
 	return &Run{Dir: dir, Nonce: strings.TrimSpace(string(nonce)), Asked: asked, Disk: d}, nil
 }

@@ -28,6 +28,7 @@ const (
 	StopNowFile  = "STOP.now" // made by a person: cancel
 	JobLogFile   = "joblog.tsv"
 	maxSameNames = 1000
+	nonceLen     = 32 // hex digits
 )
 
 // Run is an open run directory. Its fields do not change once it is open.
@@ -146,7 +147,7 @@ func createIn(d Disk, dir string, a *Asked, random io.Reader) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	nonce, err := randomHex(random, 16)
+	nonce, err := randomHex(random, nonceLen/2)
 	if err != nil {
 		return nil, err
 	}

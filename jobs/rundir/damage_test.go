@@ -1,0 +1,177 @@
+package rundir_test
+
+import (
+	"bytes"
+	"reflect"
+	"strings"
+	"testing"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/jobstest"
+	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/rundir/memdisk"
+)
+
+// inMemory makes a run on a disk of its own, all options set.
+func inMemory(t testing.TB) (*memdisk.Mount, *rundir.Run) {
+	t.Helper()
+	m := memdisk.New().Mount("a")
+	r, err := rundir.CreateOn(m, "/runs", "x", rundir.Asked{Version: "1", Cwd: "/home/ada", Shell: "/bin/bash", Setup: "source ~/v/bin/activate\nmodule load x",
+		JobsFile: "jobs.txt", InventoryText: "[[host]]\nname = \"melon1\"\n", Options: map[string]any{"tries": int64(2), "tags": []any{"a"}},
+		EnvNames: []rundir.EnvRef{{Name: "A", Value: "1", Stored: true}}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m, r
+}
+
+// overwrite puts content in the place of a file, as damage does: without a word.
+func overwrite(t testing.TB, m *memdisk.Mount, path string, content []byte) {
+	t.Helper()
+	if err := m.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := rundir.WriteNew(m, path, content); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What was asked of a run is taken as it was written or not at all: run.toml cut
+// at any byte, or with any bit flipped, is an error that names the file, never
+// another command, directory or option (promise 5).
+func TestAskedEveryByte(t *testing.T) {
+	m, r := inMemory(t)
+	path := r.Path(rundir.AskedFile)
+	whole, err := rundir.ReadFile(m, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := rundir.OpenOn(m, r.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused, errs := 0, map[string]bool{}
+	try := func(what string, at int, content []byte) {
+		t.Helper()
+		overwrite(t, m, path, content)
+		got, err := rundir.OpenOn(m, r.Dir)
+		switch {
+		case err != nil && !strings.Contains(err.Error(), path):
+			t.Fatalf("%s %d: the error does not name the file: %v", what, at, err)
+		case err != nil:
+			refused++
+			errs[err.Error()] = true
+		case !reflect.DeepEqual(got.Asked, first.Asked):
+			t.Fatalf("%s %d: taken as %+v", what, at, got.Asked)
+		}
+	}
+	for i := range whole {
+		try("cut at", i, whole[:i])
+		for bit := range 8 {
+			c := bytes.Clone(whole)
+			c[i] ^= 1 << bit
+			try("bit flipped in byte", i, c)
+		}
+	}
+	if refused < 8*len(whole) {
+		t.Errorf("only %d of %d were noticed", refused, 9*len(whole))
+	}
+	// A person may change it by hand, as it says.
+	_, rest, _ := bytes.Cut(whole, []byte("\n"))
+	overwrite(t, m, path, bytes.Replace(rest, []byte("/bin/bash"), []byte("/bin/dash"), 1))
+	if got, err := rundir.OpenOn(m, r.Dir); err != nil || got.Asked.Shell != "/bin/dash" {
+		t.Errorf("changed by hand: %v", err)
+	}
+}
+
+// A nonce that was cut would match on hosts that do not see the directory.
+func TestNonceCut(t *testing.T) {
+	m, r := inMemory(t)
+	for n := range r.Nonce {
+		overwrite(t, m, r.Path(rundir.NonceFile), []byte(r.Nonce[:n]))
+		if _, err := rundir.OpenOn(m, r.Dir); err == nil || !strings.Contains(err.Error(), r.Path(rundir.NonceFile)) {
+			t.Fatalf("%d bytes: %v", n, err)
+		}
+	}
+}
+
+// Jobs are added to a damaged jobs.jsonl without touching what is there, whatever
+// bit of it is flipped: old jobs cost at most one, new ones nothing.
+func TestAppendAfterDamage(t *testing.T) {
+	m, r := inMemory(t)
+	all := jobstest.Specs(5)
+	if err := r.AppendSpecs(all[:3]); err != nil {
+		t.Fatal(err)
+	}
+	path := r.Path(rundir.SpecsFile)
+	whole, err := rundir.ReadFile(m, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for bit := range 8 * len(whole) {
+		c := bytes.Clone(whole)
+		c[bit/8] ^= 1 << (bit % 8)
+		overwrite(t, m, path, c)
+		again, err := rundir.OpenOn(m, r.Dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := again.AppendSpecs(all[3:]); err != nil {
+			t.Fatalf("bit %d: %v", bit, err)
+		}
+		got, err := again.ReadSpecs()
+		if err != nil || len(got.Specs) != len(all) {
+			t.Fatalf("bit %d: %d jobs, %v", bit, len(got.Specs), err)
+		}
+		lost := 0
+		for i, s := range got.Specs {
+			if s.Damage != "" && i < 3 {
+				lost++
+			} else if !reflect.DeepEqual(s, all[i]) {
+				t.Fatalf("bit %d: job %d is %q", bit, s.ID, s.Command)
+			}
+		}
+		if lost > 1 {
+			t.Fatalf("bit %d costs %d jobs", bit, lost)
+		}
+	}
+}
+
+// When the end of jobs.jsonl is lost, and the journal knows of more jobs, new ones
+// get new numbers, and the lost ones say that they are.
+func TestAppendAfterALostEnd(t *testing.T) {
+	m, r := inMemory(t)
+	all := jobstest.Specs(6)
+	if err := r.AppendSpecs(all[:5]); err != nil {
+		t.Fatal(err)
+	}
+	path := r.Path(rundir.SpecsFile)
+	whole, err := rundir.ReadFile(m, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for cut := 0; cut < len(whole); cut++ {
+		overwrite(t, m, path, whole[:cut])
+		again, err := rundir.OpenOn(m, r.Dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, err := again.ReadSpecs()
+		if err != nil {
+			t.Fatal(err)
+		}
+		again.MissingSpecs(5)
+		if err := again.AppendSpecs(all[5:]); err != nil {
+			t.Fatalf("cut at %d: %v", cut, err)
+		}
+		got, err := again.ReadSpecs()
+		if err != nil || len(got.Specs) != 6 {
+			t.Fatalf("cut at %d: %d jobs, %v", cut, len(got.Specs), err)
+		}
+		for i, s := range got.Specs {
+			if lost := i >= len(before.Specs) && i < 5; lost != (s.Damage != "") || !lost && !reflect.DeepEqual(s, all[i]) || s.ID != jobs.ID(i+1) {
+				t.Fatalf("cut at %d: job %d is %q, %q", cut, i+1, s.Command, s.Damage)
+			}
+		}
+	}
+}
