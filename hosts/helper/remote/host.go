@@ -118,6 +118,7 @@ func (h *helper) serve(in *wire.Reader) error {
 	go func() { ended <- h.collect() }()
 	go h.reap()
 	go h.beats()
+	go h.wake()
 	go func() { ended <- h.watchFiles() }()
 	h.adopt()
 	go func() { ended <- h.housekeep() }()

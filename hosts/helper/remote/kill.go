@@ -90,9 +90,9 @@ func (h *helper) heldBy(id jobs.AttemptID) (*run, holder) {
 	return nil, holder{}
 }
 
-// nudge makes a supervisor look into stop/.
+// nudge makes a supervisor look into stop/, though it may have been stopped.
 func (h *helper) nudge(by holder) {
 	if p, ok := readProc(by.pid); ok && p.start == by.start {
-		signalAll([]proc{p}, unix.SIGUSR1)
+		signalAll([]proc{p}, unix.SIGUSR1, unix.SIGCONT)
 	}
 }

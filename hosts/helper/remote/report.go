@@ -63,6 +63,9 @@ func (r *report) append(b []byte) []byte {
 		if o.Stopped {
 			flags |= 2
 		}
+		if o.DiskFull {
+			flags |= 4
+		}
 		num(flags)
 		num(int64(o.LeftChildren))
 		text(o.Signal)
@@ -100,7 +103,7 @@ func parseReport(line []byte) (r report, err error) {
 		o.Exit, o.Started, o.Ended = int(p.int()), jobs.Stamp(p.int()), jobs.Stamp(p.int())
 		o.CPU, o.MaxRSSBytes = time.Duration(p.int()), p.int()
 		flags := p.int()
-		o.TimedOut, o.Stopped = flags&1 != 0, flags&2 != 0
+		o.TimedOut, o.Stopped, o.DiskFull = flags&1 != 0, flags&2 != 0, flags&4 != 0
 		o.LeftChildren = int(p.int())
 		o.Signal, o.Error, o.LastLine = p.text(), p.text(), p.text()
 	case repLapsed, repRefused, repKnown, repTrouble:

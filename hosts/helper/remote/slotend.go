@@ -88,7 +88,8 @@ func (s *slot) allGone() bool {
 	return true
 }
 
-// seal turns the reserved file into the sentinel.
+// seal turns the reserved file into the sentinel, and looks that it is the one: a
+// job may have put another in its place.
 func (s *slot) seal(a *attempt, dir int, b []byte) error {
 	id := a.id.String()
 	name := id + "." + string(jobs.FileReserved)
@@ -100,12 +101,32 @@ func (s *slot) seal(a *attempt, dir int, b []byte) error {
 			return err
 		}
 	}
+	var ours, there unix.Stat_t
+	if err := fstat(a.reserve, name, &ours); err != nil {
+		return err
+	}
 	err := closeFile(a.reserve, name)
 	a.reserve = -1
 	if err != nil {
 		return err
 	}
-	return renameat(dir, name, dir, id+"."+string(jobs.FileExit))
+	exit := id + "." + string(jobs.FileExit)
+	if err := renameat(dir, name, dir, exit); err != nil {
+		return err
+	}
+	if err := statat(dir, exit, &there, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return err
+	}
+	if there.Ino == ours.Ino && there.Dev == ours.Dev && there.Size == jobs.SentinelBytes {
+		return nil
+	}
+	// Some file systems give a file another number when it is renamed.
+	if got := make([]byte, len(b)+1); there.Mode&unix.S_IFMT == unix.S_IFREG {
+		if n, err := readInto(dir, exit, got); err == nil && bytes.Equal(got[:n], b) {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s was replaced by something else while the job ran", name)
 }
 
 // settle writes the sentinels that wait in the spool to where they belong.
@@ -126,10 +147,23 @@ func settle(s spool, cfg *slotConfig) {
 	}
 }
 
-// writeSentinel puts a sentinel in place without a reservation.
+// writeSentinel puts a sentinel in place without a reservation. A job may have
+// removed the directories, though not the run's own: with that the run is deleted.
+// A directory in the sentinel's place goes out of the way.
 func writeSentinel(dir string, id jobs.AttemptID, b []byte) error {
 	path := jobs.AttemptFile(dir, id, jobs.FileExit)
-	if err := replace(filepath.Dir(path), filepath.Base(path), b); err != nil {
+	shard, name := filepath.Split(path)
+	err := replace(shard, name, b)
+	switch {
+	case errors.Is(err, unix.ENOENT):
+		mkdir(filepath.Join(dir, "attempts"), 0o700)
+		mkdir(shard, 0o700)
+		err = replace(shard, name, b)
+	case errors.Is(err, unix.EISDIR):
+		rename(path, filepath.Join(shard, tempName("."+name)))
+		err = replace(shard, name, b)
+	}
+	if err != nil {
 		return err
 	}
 	remove(jobs.AttemptFile(dir, id, jobs.FileReserved))

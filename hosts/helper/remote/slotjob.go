@@ -5,9 +5,6 @@ package remote
 import (
 	"errors"
 	"fmt"
-	"io/fs"
-	"os/exec"
-	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -176,13 +173,14 @@ func (s *slot) execute(a *attempt, dir int, job *hosts.LaunchJob) {
 	id := a.id.String()
 	o := jobs.Outcome{}
 	pid, err := s.start(a, job, id, &o)
-	if err == syscall.EAGAIN || err == syscall.ENOMEM {
+	if err != nil && hostsFault(err) {
 		s.removeScript(a)
 		s.unprepare(a, dir)
 		s.refuse(a, fmt.Errorf("starting a process: %w", err))
 		return
 	}
 	if err == nil {
+		s.offerToKernel(pid)
 		s.watch.begin(a.id, pid, job.Timeout)
 		started := &report{kind: repStarted, attempt: a.id, job: pid, at: o.Started}
 		if last := s.debt.cur.Swap(nil); last != nil {
@@ -200,6 +198,7 @@ func (s *slot) execute(a *attempt, dir int, job *hosts.LaunchJob) {
 	s.removeScript(a)
 	if !o.OK() {
 		o.LastLine = lastLine(a.err, id+".err")
+		o.DiskFull = err == nil && !o.Stopped && s.disks.any(s.cfg.Dir, s.cwd(job))
 	}
 	s.finish(a, dir, &o)
 }
@@ -277,32 +276,4 @@ func (s *slot) wait(pid int, o *jobs.Outcome) {
 	}
 	o.CPU = timeOf(ru.Utime) + timeOf(ru.Stime)
 	o.MaxRSSBytes = ru.Maxrss << 10
-}
-
-// explain says why the shell could not be started, with the exit code a shell
-// gives for it: 127 when there is no such file, else 126.
-func (s *slot) explain(err error, job *hosts.LaunchJob, o *jobs.Outcome) {
-	o.Exit = 126
-	cwd := s.cwd(job)
-	st, cerr := stat(cwd)
-	switch {
-	case cwd != "" && errors.Is(cerr, fs.ErrNotExist):
-		o.Exit = 127
-		o.Error = fmt.Sprintf("the working directory %s does not exist on %s; see --cwd", cwd, s.cfg.Host)
-	case cwd != "" && cerr != nil:
-		o.Error = fmt.Sprintf("the working directory on %s: %v", s.cfg.Host, cerr)
-	case cwd != "" && st.Mode&unix.S_IFMT != unix.S_IFDIR:
-		o.Error = fmt.Sprintf("the working directory %s is not a directory on %s", cwd, s.cfg.Host)
-	case cwd != "" && unix.Access(cwd, unix.X_OK) != nil:
-		o.Error = fmt.Sprintf("the working directory %s cannot be entered on %s", cwd, s.cfg.Host)
-	case err == syscall.EINVAL:
-		o.Error = "the command or its environment contains a NUL byte"
-	case err == syscall.E2BIG:
-		o.Error = "the environment is larger than this host allows"
-	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, exec.ErrNotFound):
-		o.Exit = 127
-		o.Error = fmt.Sprintf("the shell %s does not exist on %s", strings.Join(s.cfg.Shell, " "), s.cfg.Host)
-	default:
-		o.Error = fmt.Sprintf("starting the shell %s on %s: %v", strings.Join(s.cfg.Shell, " "), s.cfg.Host, err)
-	}
 }
