@@ -16,29 +16,37 @@ import (
 
 func (a *app) cancelCmd() *cobra.Command {
 	var f runFlags
-	var yes bool
+	var sel selection
+	var opt askOptions
 	cmd := &cobra.Command{
-		Use:     "cancel [flags] RUN",
+		Use:     "cancel [flags] RUN [JOBS...]",
 		GroupID: groupRun,
-		Short:   "End every job of a run",
-		Long: `End every job of a run: queued ones are taken out, running ones are ended with all
-their processes. What a dispatcher that is alive is told through the file STOP.now in
-the run directory; without one this command takes the run over, ends what runs, and
-leaves. A dispatcher of another machine counts as dead when its sign of life in the
-run directory has not changed for half a minute. --force takes the run over from one
-that hangs.
+		Short:   "End jobs of a run, or all of them",
+		Long: `End jobs of a run: queued ones are taken out, running ones are ended with all their
+processes. Jobs that are over are left alone and counted.
+
+JOBS are numbers and ranges, such as 3 9-17; with --where those that are not over and
+have what it says. Without either every job is meant, and the dispatcher ends with them.
+
+A dispatcher that is alive is told through the run directory, on whatever machine it
+is; without one this command takes the run over, ends what was asked, and leaves. A
+dispatcher of another machine counts as dead when its sign of life in the run directory
+has not changed for half a minute. --force takes the run over from one that hangs.
 
 RUN is a name in ./dcs-runs or a run directory, and must be given.`,
-		Example:           `dcs-tui cancel sweep-20260314-1502 --yes`,
-		Args:              exactlyOneRun,
+		Example: `dcs-tui cancel sweep-20260314-1502 --yes
+dcs-tui cancel sweep-20260314-1502 3 9-17
+dcs-tui cancel sweep-20260314-1502 --where state=queued,name='big*'`,
+		Args:              runAndJobs,
 		ValidArgsFunction: completeRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.runCancel(cmd, &f, args, yes)
+			return a.runCancel(cmd, &f, args, &sel, opt)
 		},
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	fs.BoolVar(&yes, "yes", false, "do not ask")
+	fs.BoolVar(&sel.all, "all", false, "every job, as without JOBS")
+	selectFlags(cmd, &sel, &opt)
 	fs.StringVar(&f.hosts, "hosts", "", "inventory FILE to use instead of the run's own")
 	sshFlags(fs, &f.SSHConfig, &f.AcceptNew)
 	fs.BoolVar(&f.force, "force", false, "take the run over though its dispatcher may be alive; that one can then do no harm")
@@ -55,21 +63,37 @@ func exactlyOneRun(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-func (a *app) runCancel(cmd *cobra.Command, f *runFlags, args []string, yes bool) error {
-	run, err := openRun(args)
+func (a *app) runCancel(cmd *cobra.Command, f *runFlags, args []string, sel *selection, opt askOptions) error {
+	if err := sel.parseNamed(args[1:]); err != nil {
+		return err
+	}
+	run, err := openRun(args[:1])
 	if err != nil {
 		return err
+	}
+	some := sel.named != nil || len(sel.where) > 0
+	switch {
+	case some && sel.all:
+		return usagef("--all says everything: leave the rest out")
+	case some:
+		return a.cancelSome(cmd, f, run, sel, opt)
+	case opt.json:
+		return usagef("--json says what became of some jobs: of all of them status --json does")
 	}
 	table, _, err := journal.Replay(run)
 	if err != nil {
 		return usagef("%w", err)
 	}
+	waiting, _, err := run.RequestNames()
+	if err != nil {
+		return usagef("%w", err)
+	}
 	stored := len(table.Specs) - len(table.Jobs)
-	if table.Unfinished()+stored == 0 {
+	if table.Unfinished()+stored+len(waiting) == 0 { // a requeue that waits would open jobs again
 		a.con.Line("nothing to cancel: all jobs of " + cleanLine(run.Name()) + " are done")
 		return nil
 	}
-	if err := a.confirm(yes, run, table, stored); err != nil {
+	if err := a.agree(opt.yes, "cancel", allOpenText(run, table, stored)); err != nil {
 		return err
 	}
 	owner, err := journal.ReadOwner(run)
@@ -86,53 +110,66 @@ func (a *app) runCancel(cmd *cobra.Command, f *runFlags, args []string, yes bool
 	return a.cancelOurselves(cmd, f, run)
 }
 
-// confirm asks, unless told not to.
-func (a *app) confirm(yes bool, run *rundir.Run, t *jobs.Table, stored int) error {
-	if yes {
-		return nil
-	}
+// allOpenText says what a cancel of all would end.
+func allOpenText(run *rundir.Run, t *jobs.Table, stored int) string {
 	handed := handedOver(t)
-	what := plural(t.Counts[jobs.Running]-handed, "running job")
+	what := "end " + plural(t.Counts[jobs.Running]-handed, "running job")
 	if handed > 0 {
 		what += ", " + itoa(handed) + " handed over"
 	}
-	what += " and " + plural(t.Counts[jobs.Queued]+stored, "queued job") +
-		" of " + cleanLine(run.Name())
-	if !term.IsTerminal(int(os.Stdin.Fd())) {
-		return usagef("cancel would end %s; it asks first", what).withAdvice("--yes answers for you")
+	return what + " and " + plural(t.Counts[jobs.Queued]+stored, "queued job") + " of " + cleanLine(run.Name())
+}
+
+// agree asks whether to do what the command is about to, unless told not to.
+func (a *app) agree(yes bool, command, what string) error {
+	if yes {
+		return nil
 	}
-	a.con.Line("end " + what + "? (y/n)")
+	if !term.IsTerminal(int(os.Stdin.Fd())) {
+		return usagef("%s would %s; it asks first", command, what).withAdvice("--yes answers for you")
+	}
+	a.con.Line(what + "? (y/n)")
 	line, _ := bufio.NewReader(a.stdin).ReadString('\n')
 	switch strings.ToLower(strings.TrimSpace(line)) {
 	case "y", "yes":
 		return nil
 	}
-	return usagef("nothing was cancelled")
+	return usagef("nothing was done")
 }
 
-// cancelOurselves takes the run over, ends all that is open, and leaves.
-func (a *app) cancelOurselves(cmd *cobra.Command, f *runFlags, run *rundir.Run) error {
+// takeOver makes this command the run's dispatcher, for a cancel.
+func (a *app) takeOver(cmd *cobra.Command, f *runFlags, run *rundir.Run) (*session, error) {
 	if err := absoluteFlags(cmd.Flags()); err != nil {
-		return err
+		return nil, err
 	}
 	if err := restoreFlags(cmd.Flags(), run.Asked.Options); err != nil {
-		return err
+		return nil, err
 	}
 	inv, err := a.resumeInventory(f, run)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	o, err := a.own(run, f.force)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	a.removeStopFiles(run, func(string) {})
 	s, err := a.start(o, f, inv, nil)
 	if err != nil {
 		o.journal.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// cancelOurselves takes the run over, ends all that is open, and leaves.
+func (a *app) cancelOurselves(cmd *cobra.Command, f *runFlags, run *rundir.Run) error {
+	s, err := a.takeOver(cmd, f, run)
+	if err != nil {
 		return err
 	}
 	s.cancelled.Store(true)
+	s.d.Do(sched.Pause{On: true}) // what a waiting requeue opens again is not started
 	s.d.Do(sched.Cancel{All: true, Why: "cancelled by a person"})
 	code := s.drive(cleanLine(run.Name())+": ending every job", s.submitWaiting)
 	if code == ExitCancelled || code == ExitOK || code == ExitFailed {

@@ -14,7 +14,12 @@ const submitBlock = 10_000
 
 // submitWaiting submits the jobs that are stored and not yet part of the run.
 func (s *session) submitWaiting(ctx context.Context) error {
-	s.unread = !submitAll(ctx, s.d, s.waiting, true, s.warnStore)
+	s.unread = true
+	if len(s.waiting) > 0 && !submitAll(ctx, s.d, s.waiting, false, s.warnStore) {
+		return nil
+	}
+	s.waitingRequests()
+	s.unread = !submitAll(ctx, s.d, nil, true, s.warnStore)
 	return nil
 }
 

@@ -142,8 +142,8 @@ dcs-tui resume`,
 		}
 		return usagef("%s", firstLine(err.Error())).withAdvice("%s --help lists the options", cmd.CommandPath())
 	})
-	root.AddCommand(a.runCmd(), a.resumeCmd(), a.cancelCmd(),
-		a.statusCmd(), a.resultsCmd(), a.runsCmd(), a.hostsCmd())
+	root.AddCommand(a.runCmd(), a.resumeCmd(), a.cancelCmd(), a.requeueCmd(),
+		a.statusCmd(), a.resultsCmd(), a.eventsCmd(), a.runsCmd(), a.hostsCmd())
 	return root
 }
 

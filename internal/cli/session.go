@@ -29,7 +29,8 @@ type session struct {
 	d       *dispatch.Dispatcher
 	table   *jobs.Table // the dispatcher's until Close has returned
 	journal *journal.Journal
-	waiting []*jobs.Spec // stored, to be submitted
+	noted   *notedJournal // the same, as the dispatcher has it
+	waiting []*jobs.Spec  // stored, to be submitted
 
 	guard   *guard
 	sayings chan func() string // lines for the reporter
@@ -38,6 +39,8 @@ type session struct {
 	joblogs []*jobLog
 	ack     acker
 	out     *resultPrinter
+
+	requests requestTaker
 
 	typed   bool      // standard input is a terminal and has the jobs
 	earlier int64     // results up to this number are of earlier sessions
@@ -54,6 +57,7 @@ type session struct {
 	intake    input // how far standard input was read; the feeder's, then drive's
 	unread    bool  // not all jobs were read or submitted; the feeder's, then drive's
 	untaken   bool  // nobody took all results
+	brief     bool  // no summary: whoever drives it says what was done
 }
 
 // drive runs the session to its end and returns the exit code. opening is the
@@ -70,6 +74,8 @@ func (s *session) drive(opening string, feed func(ctx context.Context) error) in
 	})
 	go s.serve(over)
 	go s.guard.watchFiles(s.run, over)
+	go s.takeRequests(over)
+	go s.showProblem(over)
 	// An end that came before all jobs were submitted ends the feeder as well.
 	go func() {
 		select {

@@ -24,6 +24,7 @@ func (s *session) stream(ctx context.Context) error {
 	s.unread = true
 	relative := cwdResolver{cwd: s.run.Asked.Cwd}
 	s.intake = input{state: intakeOpen}
+	s.waitingRequests()
 	go readJobs(ctx, s.app.stdin, s.first, lines)
 	for {
 		var batch []*jobs.Spec

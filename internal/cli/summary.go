@@ -27,6 +27,9 @@ func (s *session) exitCode(finish sched.Finish) int {
 
 // conclude writes the summary.
 func (s *session) conclude(finish sched.Finish, code int) {
+	if s.brief {
+		return
+	}
 	if s.inputErr != nil {
 		s.app.complain(usagef("%w", s.inputErr).withAdvice("the input was read no further: %s; feed the rest to a new run", cameText(s.table)))
 	}

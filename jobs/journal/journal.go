@@ -185,6 +185,12 @@ func (j *Journal) SetAddress(address string) error {
 	return j.change(func(o *Owner) { o.Address = address })
 }
 
+// SetProblem puts into the file owner what keeps this dispatcher from launching, for
+// those who look at the run while its journal cannot say so; "": nothing does.
+func (j *Journal) SetProblem(text string) error {
+	return j.change(func(o *Owner) { o.Problem = jobs.Clean(text, maxProblem) })
+}
+
 func (j *Journal) change(change func(*Owner)) error {
 	if err := j.fencedError(); err != nil {
 		return err

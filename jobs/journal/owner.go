@@ -33,7 +33,11 @@ type Owner struct {
 	Token   string    `json:"token"`             // random, one for each Take
 	Beat    int64     `json:"beat"`              // counts up
 	Left    bool      `json:"left,omitempty"`    // it has gone of its own will
+	Problem string    `json:"problem,omitempty"` // what keeps it from launching, for people; "": nothing
 }
+
+// maxProblem bounds Owner.Problem, in characters.
+const maxProblem = 160
 
 // ownerBytes is the exact size of the file, so that a beat overwrites it in place.
 const ownerBytes = 1024
@@ -74,6 +78,11 @@ func (o *Owner) encode() ([]byte, error) {
 		return nil, err
 	}
 	room := ownerBytes - len(b) - 10
+	if room < 0 && o.Problem != "" {
+		short := *o
+		short.Problem = ""
+		return short.encode()
+	}
 	if room < 0 {
 		return nil, errors.New("the names of machine, user and control socket are too long for the file owner")
 	}

@@ -94,3 +94,24 @@ func FuzzParseStat(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) { _, _, _ = parseStat(b) })
 }
+
+// What keeps a dispatcher from launching can be read in the file owner, bounded, and
+// is gone when it is over; a text that does not fit costs the text, not the beat.
+func TestOwnerProblem(t *testing.T) {
+	r := newRun(t)
+	j, _, _ := take1(t, r, TakeOptions{Address: strings.Repeat("a", 400)})
+	defer crash(t, j)
+	for _, c := range []struct{ text, want string }{
+		{"no space left on device\x1b[31m", "no space left on device␛[31m"}, {strings.Repeat("ä", 500), strings.Repeat("ä", 159) + "…"},
+		{strings.Repeat("\U0010ffff", 500), ""}, {"", ""},
+	} {
+		beat := j.beats.owner.Beat
+		if err := j.SetProblem(c.text); err != nil {
+			t.Fatal(err)
+		}
+		o, err := ReadOwner(r)
+		if err != nil || o.Problem != c.want || o.Beat != beat+1 {
+			t.Errorf("%q: %+v, %v", c.text, o, err)
+		}
+	}
+}

@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"os/user"
+	"strings"
+	"time"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/rundir"
+)
+
+// How long a command waits for the dispatcher: it looks every second, but its disk or
+// ours may be slow, and what another machine writes is seen late.
+const (
+	answerHere  = 15 * time.Second
+	answerAway  = 45 * time.Second // more than journal.StaleAfter: by then it is known to be dead or alive
+	endPatience = 30 * time.Second // with jobs that are being ended
+	answerEvery = 200 * time.Millisecond
+	// One that somebody has stopped does not answer before it is let go on.
+	stoppedPatience = 3 * time.Second
+)
+
+// errand is a request that was left for the dispatcher, and what has become of it.
+type errand struct {
+	run    *rundir.Run
+	name   string
+	jobs   rundir.Ranges
+	reader *journal.Reader
+
+	taken     bool
+	refused   string
+	did, left int
+	open      map[jobs.ID]bool // being ended
+	otherwise int              // ended of themselves meanwhile
+	fault     error            // why the journal could not be read the last time
+}
+
+// ask leaves a request.
+func ask(run *rundir.Run, do string, ids []jobs.ID) (*errand, error) {
+	e := &errand{run: run, jobs: rundir.RangesOf(ids), reader: journal.NewReader(run), open: map[jobs.ID]bool{}}
+	if err := e.reader.Skip(); err != nil {
+		return nil, usagef("%w", err)
+	}
+	var err error
+	e.name, err = run.FileRequest(&rundir.Request{Do: do, Jobs: e.jobs, By: whoAsks(), At: time.Now()})
+	if err != nil {
+		return nil, usagef("%w", err)
+	}
+	return e, nil
+}
+
+// whoAsks names user and machine for those who read what was asked.
+func whoAsks() string {
+	name := fmt.Sprintf("user %d", os.Getuid())
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	if host, err := os.Hostname(); err == nil {
+		name += " on " + host
+	}
+	return name
+}
+
+// read takes from the journal what has come since.
+func (e *errand) read() {
+	e.fault = e.reader.Read(func(_ int, r *jobs.Record) error {
+		switch {
+		case r.Kind == jobs.KindRequest && r.Reason == e.name:
+			e.taken, e.did, e.left = true, r.Count, r.N
+		case r.Kind == jobs.KindEvent && strings.HasPrefix(r.Reason, "the request "+e.name+" "):
+			e.refused = r.Reason
+		case r.Kind == jobs.KindCancelling && !e.taken && e.jobs.Has(r.Job):
+			e.open[r.Job] = true
+		case r.Seq != 0 && r.Kind != jobs.KindAcked && e.open[r.Job]:
+			delete(e.open, r.Job)
+			if r.Next != jobs.Cancelled {
+				e.otherwise++
+			}
+		}
+		return nil
+	})
+}
+
+// over says that there is nothing more to wait for.
+func (e *errand) over() bool { return e.refused != "" || e.taken && len(e.open) == 0 }
+
+// await waits until the request has been carried out, as far as that is a matter of
+// moments. gone: the dispatcher is dead, and has not taken it in or not ended it.
+func (e *errand) await(owner *journal.Owner) (gone bool) {
+	patience := answerHere
+	if owner.Life() != journal.Alive {
+		patience = answerAway
+	}
+	asked, sign, taken := time.Now(), time.Now(), time.Time{}
+	token, beat := owner.Token, owner.Beat
+	for ; ; time.Sleep(answerEvery) {
+		e.read()
+		if e.taken && taken.IsZero() {
+			taken = time.Now()
+		}
+		switch {
+		case e.over():
+			return false
+		case e.taken && time.Since(taken) >= endPatience, !e.taken && time.Since(asked) >= patience:
+			return false
+		}
+		now, err := journal.ReadOwner(e.run)
+		switch {
+		case err != nil || now == nil: // torn, gone, or not to be read: that proves nothing
+		case now.Life() == journal.Dead:
+			e.read() // its last words
+			return !e.over()
+		case !e.taken && time.Since(asked) >= stoppedPatience && stopped(now):
+			return false
+		case now.Token != token || now.Beat != beat || now.Life() == journal.Alive:
+			sign, token, beat = time.Now(), now.Token, now.Beat
+		case time.Since(sign) >= journal.StaleAfter:
+			return true
+		}
+	}
+}
+
+// unanswered says that the dispatcher is alive and has not answered.
+func (a *app) unanswered(e *errand, owner *journal.Owner) {
+	a.code = ExitLeft
+	who := cleanLine(owner.String())
+	switch {
+	case stopped(owner):
+		a.warn("%s is stopped (Ctrl-Z, SIGSTOP); the request waits: kill -CONT %d lets it go on", who, owner.PID)
+	case owner.Problem != "":
+		a.warn("%s has not taken it in yet; the request waits: %s", who, owner.Problem)
+	default:
+		a.warn("%s has not answered yet; the request waits until it does, or for the next resume", who)
+	}
+	if e.fault != nil {
+		a.warn("%v", e.fault)
+	}
+}
+
+// asked is what --json prints of a request.
+type asked struct {
+	V        int       `json:"v"`
+	Run      string    `json:"run"`
+	UID      string    `json:"uid"`
+	Do       string    `json:"do"`      // cancel or requeue
+	Request  *string   `json:"request"` // its name; null when there was nothing to ask
+	Answered bool      `json:"answered"`
+	Jobs     int       `json:"jobs"`        // that were cancelled or requeued
+	Left     int       `json:"left_alone"`  // that were over (cancel) or not over (requeue)
+	Ended    int       `json:"ended"`       // of the jobs to cancel, those that ended of themselves meanwhile
+	Ending   []jobs.ID `json:"still_alive"` // of the jobs to cancel, those that have not ended yet
+}

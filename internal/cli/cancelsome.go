@@ -1,0 +1,184 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/rundir"
+)
+
+// cancelSome ends single jobs of a run (K9): the dispatcher that is alive is asked;
+// without one this command takes the run over, ends them, launches nothing and leaves.
+func (a *app) cancelSome(cmd *cobra.Command, f *runFlags, run *rundir.Run, sel *selection, opt askOptions) error {
+	table, _, err := journal.Replay(run)
+	if err != nil {
+		return usagef("%w", err)
+	}
+	acceptRest(table)
+	ids, err := sel.pick(table, func(st jobs.JobState) bool { return !st.Terminal() })
+	if err != nil {
+		return err
+	}
+	waiting, _, err := run.RequestNames()
+	if err != nil {
+		return usagef("%w", err)
+	}
+	running, queued, over := 0, 0, 0
+	for _, id := range ids {
+		switch st := table.Job(id).State; {
+		case st == jobs.Running:
+			running++
+		case st == jobs.Queued:
+			queued++
+		default:
+			over++
+		}
+	}
+	if running+queued == 0 && len(waiting) == 0 { // a requeue that waits would come after us
+		return a.tellCancelled(run, &errand{taken: true, left: over}, opt.json)
+	}
+	what := plural(running, "job") + " that are running or handed over and " + plural(queued, "queued job")
+	if running == 1 {
+		what = "1 job that is running or handed over and " + plural(queued, "queued job")
+	}
+	if err := a.agree(opt.yes, "cancel", "end "+what+" of "+cleanLine(run.Name())); err != nil {
+		return err
+	}
+	e, err := ask(run, rundir.DoCancel, ids)
+	if err != nil {
+		return err
+	}
+	owner, err := journal.ReadOwner(run)
+	if err != nil {
+		return usagef("%w", err)
+	}
+	if owner != nil && owner.Life() != journal.Dead && !f.force {
+		if gone := e.await(owner); !gone {
+			if !e.taken && e.refused == "" {
+				a.unanswered(e, owner)
+				a.con.Line("  " + forceText(run))
+			}
+			return a.tellCancelled(run, e, opt.json)
+		}
+		f.force = true // we have seen for ourselves that it is gone
+	}
+	if err := a.cancelSomeOurselves(cmd, f, run, e, table); err != nil {
+		return err
+	}
+	return a.tellCancelled(run, e, opt.json)
+}
+
+// cancelSomeOurselves takes the run over for as long as it takes to carry the
+// requests out that wait, ours with them, and to end those jobs.
+func (a *app) cancelSomeOurselves(cmd *cobra.Command, f *runFlags, run *rundir.Run, e *errand, table *jobs.Table) error {
+	s, err := a.takeOver(cmd, f, run)
+	if err != nil {
+		return err
+	}
+	s.d.Do(sched.Pause{On: true}) // the rest of the run is none of our business
+	s.brief, s.flags.OnDone = true, ""
+	var open []jobs.ID
+	for _, id := range e.jobs.IDs(jobs.ID(len(table.Jobs))) {
+		if !table.Job(id).State.Terminal() {
+			open = append(open, id)
+		}
+	}
+	s.noted.await(open)
+	a.code = s.drive(cleanLine(run.Name())+": nobody dispatches it; ending what was asked", func(ctx context.Context) error {
+		if err := s.submitWaiting(ctx); err != nil {
+			return err
+		}
+		late := time.After(cancelWait)
+		every := time.NewTicker(50 * time.Millisecond)
+		defer every.Stop()
+		for !s.noted.taken(e.name) || len(s.noted.left()) > 0 {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-late:
+				s.d.Do(sched.Stop{Why: "not everything has ended in time"})
+				return nil
+			case <-every.C:
+			}
+		}
+		s.d.Do(sched.Stop{Why: "what was asked is done"})
+		return nil
+	})
+	if e.read(); e.taken && a.code != ExitNoHosts {
+		a.code = ExitOK
+	}
+	return nil
+}
+
+// tellCancelled says what became of a cancel.
+func (a *app) tellCancelled(run *rundir.Run, e *errand, asJSON bool) error {
+	if e.refused != "" {
+		return usagef("%s", cleanLine(e.refused))
+	}
+	still := make([]jobs.ID, 0, len(e.open))
+	for id := range e.open {
+		still = append(still, id)
+	}
+	slices.Sort(still)
+	if len(still) > 0 {
+		a.code = ExitLeft
+	}
+	done := e.did - e.otherwise - len(still)
+	if asJSON {
+		return a.printJSON(askedJSON(run, rundir.DoCancel, e, done, still))
+	}
+	if !e.taken {
+		return nil // was said
+	}
+	text := plural(done, "job") + " cancelled"
+	if e.did == 0 {
+		text = "nothing to cancel"
+	}
+	if e.otherwise > 0 {
+		text += fmt.Sprintf(", %d ended before that", e.otherwise)
+	}
+	if e.left > 0 {
+		text += fmt.Sprintf(", %d %s already over", e.left, were(e.left))
+	}
+	lines := []string{text}
+	if n := len(still); n > 0 {
+		what := "its processes have not ended yet, or its host cannot be reached; it stays marked, and is ended as soon as that is possible"
+		if n > 1 {
+			what = "their processes have not ended yet, or their hosts cannot be reached; they stay marked, and are ended as soon as that is possible"
+		}
+		lines = append(lines, shorten(jobsText(still))+": "+what)
+	}
+	a.con.Line(lines...)
+	return nil
+}
+
+func were(n int) string {
+	if n == 1 {
+		return "was"
+	}
+	return "were"
+}
+
+// jobsText is "job 3" or "jobs 3-5,9".
+func jobsText(ids []jobs.ID) string {
+	if len(ids) == 1 {
+		return "job " + itoa(int(ids[0]))
+	}
+	return "jobs " + rundir.RangesOf(ids).String()
+}
+
+func askedJSON(run *rundir.Run, do string, e *errand, done int, still []jobs.ID) asked {
+	j := asked{V: 1, Run: run.Name(), UID: run.UID(), Do: do, Answered: e.taken, Jobs: done, Left: e.left,
+		Ended: e.otherwise, Ending: still}
+	if e.name != "" {
+		j.Request = &e.name
+	}
+	return j
+}

@@ -1,0 +1,231 @@
+package cli
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/rundir"
+)
+
+// followEvery is how often --follow looks for what is new.
+const followEvery = 500 * time.Millisecond
+
+// eventFilter says which records are shown.
+type eventFilter struct {
+	jobs  string
+	of    rundir.Ranges
+	host  string
+	since string
+	from  jobs.Stamp
+}
+
+func (a *app) eventsCmd() *cobra.Command {
+	var f eventFilter
+	var asJSON, follow bool
+	cmd := &cobra.Command{
+		Use:     "events [flags] [RUN]",
+		GroupID: groupLook,
+		Short:   "Everything that happened in a run",
+		Long: `Everything that happened in a run, in the order in which it was recorded, a line each:
+who dispatched it, each attempt of each job, what became of hosts, what people asked
+for. No dispatcher is needed, none is disturbed. Only acknowledgements of results are
+left out.
+
+` + runHelp,
+		Example: `dcs-tui events --job 17
+dcs-tui events --host ws04 --since 2h
+dcs-tui events --follow --json | jq -r .text`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: completeRuns,
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := f.read(time.Now()); err != nil {
+				return err
+			}
+			return a.runEvents(args, &f, asJSON, follow)
+		},
+	}
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	fs.StringVar(&f.jobs, "job", "", "only of these JOBS, such as 17 or 3,9-17")
+	fs.StringVar(&f.host, "host", "", "only of the host NAME, and of what ran there")
+	fs.StringVar(&f.since, "since", "", "only from TIME on: as long ago as 30m or 2h, or a date and time")
+	fs.BoolVar(&follow, "follow", false, "go on with what comes, as long as the run is dispatched")
+	fs.BoolVar(&asJSON, "json", false, "one JSON object an event")
+	cmd.RegisterFlagCompletionFunc("job", cobra.NoFileCompletions)
+	cmd.RegisterFlagCompletionFunc("since", cobra.NoFileCompletions)
+	cmd.RegisterFlagCompletionFunc("host", completeRunHosts)
+	return cmd
+}
+
+// read takes the flags apart.
+func (f *eventFilter) read(now time.Time) error {
+	if f.jobs != "" {
+		of, err := rundir.ParseRanges(f.jobs)
+		if err != nil {
+			return usagef("--job: %w", err)
+		}
+		f.of = of
+	}
+	if f.since == "" {
+		return nil
+	}
+	if d, err := jobs.ParseDuration(f.since); err == nil {
+		f.from = jobs.StampOf(now.Add(-d))
+		return nil
+	}
+	at, err := jobs.ParseDeadline(f.since)
+	if err != nil {
+		return usagef("--since: %q is neither a time such as 2h nor a point in time such as 2026-11-20T18:00", shorten(f.since))
+	}
+	if day, err := time.ParseInLocation("2006-01-02", f.since, time.Local); err == nil {
+		at = day // of a deadline the day's end is meant, here its beginning
+	}
+	f.from = jobs.StampOf(at)
+	return nil
+}
+
+// wants says whether a record is shown.
+func (f *eventFilter) wants(r *jobs.Record) bool {
+	switch {
+	case r.At < f.from, f.host != "" && r.Host != f.host:
+		return false
+	case f.of == nil:
+		return true
+	case r.Kind == jobs.KindAccepted:
+		for _, part := range f.of {
+			if part.First < r.Job+jobs.ID(r.Count) && part.Last >= r.Job {
+				return true
+			}
+		}
+		return false
+	}
+	return r.Job != 0 && f.of.Has(r.Job)
+}
+
+func (a *app) runEvents(args []string, f *eventFilter, asJSON, follow bool) error {
+	run, err := openRun(args)
+	if err != nil {
+		return err
+	}
+	reader := journal.NewReader(run)
+	out := bufio.NewWriterSize(a.stdout, 64<<10)
+	style := newConsole(a.stdout)
+	show := func(epoch int, r *jobs.Record) error {
+		text := eventText(r)
+		if text == "" || !f.wants(r) {
+			return nil
+		}
+		var line []byte
+		if asJSON {
+			if line, err = json.Marshal(eventJSON(epoch, r, text)); err != nil {
+				return err
+			}
+		} else {
+			line = append(line, style.paint(dim, r.At.Time().Local().Format("2006-01-02 15:04:05"))+"  "+style.plainQuotes(cleanLine(text))...)
+		}
+		_, err := out.Write(append(line, '\n'))
+		return err
+	}
+	for warned := 0; ; time.Sleep(followEvery) {
+		nobody := true
+		if follow { // looked at first, so that its last words are read after it
+			owner, err := journal.ReadOwner(run)
+			nobody = err == nil && (owner == nil || owner.Life() == journal.Dead)
+		}
+		err := reader.Read(show)
+		if err == nil {
+			err = out.Flush()
+		}
+		if errors.Is(err, syscall.EPIPE) {
+			return nil // whoever reads has seen enough
+		}
+		if err != nil {
+			return usagef("%w", err)
+		}
+		for _, w := range reader.Report.Warnings[warned:] {
+			a.warn("%s", w)
+		}
+		warned = len(reader.Report.Warnings)
+		if !nobody {
+			continue
+		}
+		if n := reader.Report.Ignored; n > 0 {
+			a.con.Line(fmt.Sprintf("%d bytes are left out: dispatchers wrote them after the run had been taken over from them", n))
+		}
+		if follow {
+			a.con.Line("nobody dispatches the run now")
+		}
+		return nil
+	}
+}
+
+// plainQuotes makes the quotes of a text ASCII where the locale wants that.
+func (c *console) plainQuotes(s string) string {
+	if !c.ascii {
+		return s
+	}
+	b := []rune(s)
+	for i, r := range b {
+		if r == '“' || r == '”' {
+			b[i] = '"'
+		}
+	}
+	return string(b)
+}
+
+// eventLine is what `events --json` prints a record as. Text is for people, and not
+// cleaned: JSON quotes it.
+type eventLine struct {
+	V       int            `json:"v"`
+	At      time.Time      `json:"at"`
+	Epoch   int            `json:"epoch"` // the dispatcher that recorded it
+	Kind    jobs.Kind      `json:"kind"`
+	Job     jobs.ID        `json:"job,omitempty"`
+	Attempt string         `json:"attempt,omitempty"`
+	Host    string         `json:"host,omitempty"`
+	State   *jobs.JobState `json:"state,omitempty"` // what the job became
+	Count   int            `json:"count,omitempty"` // jobs, of kinds accepted and request
+	Text    string         `json:"text"`
+}
+
+func eventJSON(epoch int, r *jobs.Record, text string) eventLine {
+	e := eventLine{V: 1, At: r.At.Time().UTC(), Epoch: epoch, Kind: r.Kind, Job: r.Job, Host: r.Host, Count: r.Count, Text: text}
+	switch r.Kind {
+	case jobs.KindLaunching, jobs.KindRunning:
+		state := jobs.Running
+		e.State, e.Attempt = &state, r.Attempt().String()
+	case jobs.KindExited, jobs.KindLost, jobs.KindSuperseded, jobs.KindCancelled:
+		e.State, e.Attempt = &r.Next, r.Attempt().String()
+	case jobs.KindJob:
+		e.State = &r.Next
+	case jobs.KindRound:
+		state := jobs.Queued
+		e.State = &state
+	}
+	return e
+}
+
+// completeRunHosts completes the hosts of the run's inventory.
+func completeRunHosts(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	run, err := openRun(args)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	inv, err := new(app).storedInventory(run.Asked)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var names []string
+	for _, h := range inv.Hosts {
+		names = append(names, h.Name)
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,141 @@
+package cli
+
+import (
+	"fmt"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/results"
+	"dcs-tui/jobs/rundir"
+)
+
+// eventText says in a sentence what a record of the journal says, for people: not yet
+// clean. "" are the records that are none of their business.
+func eventText(r *jobs.Record) string {
+	switch r.Kind {
+	case jobs.KindEpoch:
+		return fmt.Sprintf("%s dispatches the run (epoch %d)", unknown(r.Owner, "a dispatcher"), r.Epoch)
+	case jobs.KindAccepted:
+		if r.Count == 1 {
+			return fmt.Sprintf("job %d is part of the run", r.Job)
+		}
+		return fmt.Sprintf("%d jobs are part of the run: %s", r.Count, acceptedJobs(r))
+	case jobs.KindLaunching:
+		return fmt.Sprintf("%s is handed to %s", r.Attempt(), r.Host)
+	case jobs.KindRunning:
+		text := fmt.Sprintf("%s has started on %s", r.Attempt(), unknown(r.Host, "its host"))
+		if r.Slot != 0 {
+			text += fmt.Sprintf(", slot %d", r.Slot)
+		}
+		return text + because(r.Reason)
+	case jobs.KindExited:
+		return endText(r, "has ended") + becameText(r)
+	case jobs.KindLost:
+		return fmt.Sprintf("%s is lost%s", r.Attempt(), because(r.Reason)) + becameText(r)
+	case jobs.KindSuperseded:
+		if r.Outcome == nil {
+			return fmt.Sprintf("%s does not run%s", r.Attempt(), because(r.Reason)) + becameText(r)
+		}
+		return endText(r, "has ended, too late to count") + becameText(r)
+	case jobs.KindCancelled:
+		if r.Outcome == nil {
+			return fmt.Sprintf("%s was taken back%s", r.Attempt(), because(r.Reason)) + becameText(r)
+		}
+		return endText(r, "was ended") + becameText(r)
+	case jobs.KindJob:
+		return fmt.Sprintf("job %d %s%s", r.Job, stateText(r.Next), because(r.Reason))
+	case jobs.KindCancelling:
+		return fmt.Sprintf("job %d is being ended%s", r.Job, because(r.Reason))
+	case jobs.KindRequest:
+		if r.Count == 0 && r.N == 0 {
+			return "the request " + r.Reason + " is answered"
+		}
+		return fmt.Sprintf("the request %s is carried out: %s, %d left alone", r.Reason, plural(r.Count, "job"), r.N)
+	case jobs.KindRound:
+		return fmt.Sprintf("job %d begins a new round%s", r.Job, because(r.Reason))
+	case jobs.KindPriority:
+		return fmt.Sprintf("job %d has priority %d", r.Job, r.Priority)
+	case jobs.KindEvent:
+		return r.Reason
+	case jobs.KindEnded:
+		return "the run is over" + because(r.Reason)
+	}
+	return "" // acknowledgements
+}
+
+// endText says how an attempt with an outcome ended.
+func endText(r *jobs.Record, verb string) string {
+	text := fmt.Sprintf("%s %s on %s", r.Attempt(), verb, unknown(r.Host, "its host"))
+	o := r.Outcome
+	if o == nil {
+		return text + because(r.Reason)
+	}
+	if o.Started != 0 {
+		text += " after " + results.HumanDuration(o.Elapsed())
+	}
+	text += ": " + results.Cause(jobs.Failed, "", o) + exitMeaning(o)
+	if o.LastLine != "" {
+		text += ", “" + o.LastLine + "”"
+	}
+	if o.LeftChildren > 0 {
+		text += fmt.Sprintf(", %s left behind", plural(o.LeftChildren, "process"+map[bool]string{true: "e"}[o.LeftChildren > 1]))
+	}
+	return text
+}
+
+// becameText says what the end of an attempt made of its job.
+func becameText(r *jobs.Record) string {
+	why := ""
+	if r.Outcome != nil {
+		why = because(r.Reason) // otherwise it was said
+	}
+	switch {
+	case r.Seq != 0:
+		return fmt.Sprintf("; job %d %s%s", r.Job, stateText(r.Next), why)
+	case r.Next == jobs.Running:
+		return "; another attempt of the job goes on" + why
+	case r.Next != jobs.Queued:
+		return why // its job was over before
+	}
+	text := "; the job is queued again" + why
+	if r.Charged {
+		text += ", a try is used up"
+	}
+	if wait := r.Retry.Sub(r.At); r.Retry > 0 && wait > 0 {
+		text += ", next in " + results.HumanDuration(wait)
+	}
+	return text
+}
+
+// stateText says what has become of a job, to follow its name.
+func stateText(s jobs.JobState) string {
+	switch s {
+	case jobs.Succeeded, jobs.Failed:
+		return "has " + s.String()
+	case jobs.TimedOut:
+		return "has timed out"
+	case jobs.Queued:
+		return "is queued again"
+	case jobs.Running:
+		return "runs"
+	}
+	return "is " + s.String()
+}
+
+func because(why string) string {
+	if why == "" {
+		return ""
+	}
+	return ": " + why
+}
+
+func unknown(text, instead string) string {
+	if text == "" {
+		return instead
+	}
+	return text
+}
+
+// acceptedJobs names the jobs that a record accepts.
+func acceptedJobs(r *jobs.Record) string {
+	return rundir.Ranges{{First: r.Job, Last: r.Job + jobs.ID(r.Count) - 1}}.String()
+}

@@ -1,0 +1,246 @@
+package cli
+
+import (
+	"errors"
+	"io/fs"
+	"slices"
+	"sync"
+	"time"
+
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/rundir"
+)
+
+// requestEvery is how often a dispatcher looks for requests: one listing.
+const requestEvery = time.Second
+
+// requestPatience is how many looks long a request may name jobs that are not part
+// of the run yet: stored ones are just being submitted.
+const requestPatience = 10
+
+// takeRequests carries out what people leave in the run directory, each once and in
+// order, until the run is over (K9, D7). What waits longer than a moment is the
+// file server, which only this goroutine waits for.
+func (s *session) takeRequests(over <-chan struct{}) {
+	t := &s.requests
+	select {
+	case <-over:
+		return
+	case <-t.first:
+	}
+	every := time.NewTicker(requestEvery)
+	defer every.Stop()
+	for {
+		select {
+		case <-over:
+			return
+		case <-s.d.Finished():
+			t.clear() // what comes now waits for the next resume
+			return
+		case <-every.C:
+		}
+		t.look()
+	}
+}
+
+// waitingRequests carries out what was left while nobody dispatched. It is called once,
+// when all stored jobs are part of the run and it has not been said that no more will
+// come: a run without a job to do would end before it had heard of a requeue.
+func (s *session) waitingRequests() {
+	s.requests.early = requestPatience // they are all there
+	s.requests.look()
+	close(s.requests.first)
+}
+
+type requestTaker struct {
+	s      *session
+	first  chan struct{}   // closed when waitingRequests is through
+	given  map[string]bool // to the core, and the file is still there
+	early  int             // looks at a request whose jobs are not there
+	said   string          // the trouble that was told last
+	failed bool            // in this look
+}
+
+// look takes new requests in and removes those that are in the journal for good.
+func (t *requestTaker) look() {
+	t.failed = false
+	t.clear()
+	names, strangers, err := t.s.run.RequestNames()
+	t.trouble(err)
+	for _, name := range strangers {
+		t.s.say(func() string {
+			return "in " + rundir.RequestsDir + ": " + shorten(cleanLine(name)) + " is not a request; it is set aside"
+		})
+		t.trouble(t.s.run.SetRequestAside(name))
+	}
+	for _, name := range names {
+		switch {
+		case t.given[name]:
+		case t.s.noted.before[name]: // its dispatcher died before it had removed it
+			t.trouble(t.s.run.RemoveRequest(name))
+		case !t.take(name):
+			return // those behind it wait for it
+		}
+	}
+	if !t.failed {
+		t.said = ""
+	}
+}
+
+// take gives one request to the core; false when that is to be tried again.
+func (t *requestTaker) take(name string) bool {
+	q, err := t.s.run.ReadRequest(name)
+	var refused *rundir.RefusedError
+	switch {
+	case errors.As(err, &refused):
+		t.trouble(t.s.run.SetRequestAside(name))
+		t.s.d.Do(sched.Request{Name: name, Text: refused.Error()})
+		return true
+	case errors.Is(err, fs.ErrNotExist):
+		return true // taken back
+	case err != nil:
+		t.trouble(err)
+		return false
+	}
+	snap := t.s.d.Snapshot()
+	if snap == nil {
+		return false // it is over
+	}
+	if t.early++; int(q.Jobs.Last()) > snap.Total && t.early <= requestPatience {
+		return false
+	}
+	t.early = 0
+	t.given[name] = true
+	why := q.Why
+	if why == "" {
+		why = "cancelled by a person"
+	}
+	var do sched.Event
+	switch ids := q.Jobs.IDs(jobs.ID(snap.Total)); {
+	case q.Do == rundir.DoRequeue:
+		do = sched.Requeue{Jobs: ids}
+	case q.Do == rundir.DoPriority:
+		do = sched.SetPriority{Jobs: ids, Priority: q.Priority}
+	case q.All:
+		t.s.cancelled.Store(true)
+		t.s.endInput()
+		do = sched.Cancel{All: true, Why: why}
+	default:
+		do = sched.Cancel{Jobs: ids, Why: why}
+	}
+	t.s.d.Do(sched.Request{Name: name, Text: q.Text(), Do: []sched.Event{do}})
+	return true
+}
+
+// clear removes the files of what is durable.
+func (t *requestTaker) clear() {
+	for name := range t.given {
+		if !t.s.noted.taken(name) {
+			continue
+		}
+		if err := t.s.run.RemoveRequest(name); err != nil {
+			t.trouble(err)
+			continue
+		}
+		delete(t.given, name)
+	}
+}
+
+// trouble says what keeps us from looking, once.
+func (t *requestTaker) trouble(err error) {
+	if err == nil {
+		return
+	}
+	t.failed = true
+	if text := err.Error(); text != t.said {
+		t.said = text
+		t.s.say(func() string { return cleanLine(text) })
+	}
+}
+
+// notedJournal is the run's journal, and remembers what of it others wait for: a
+// request's file may go only when the record that it was taken in is durable. Safe
+// for concurrent use.
+type notedJournal struct {
+	*journal.Journal
+	before map[string]bool // requests that earlier dispatchers took in; never written
+
+	mu      sync.Mutex
+	fresh   []string // requests in records that are not durable yet
+	durable map[string]bool
+	open    map[jobs.ID]bool // jobs that somebody waits for, not over
+	ended   []jobs.ID        // of them, in records that are not durable yet
+}
+
+func noteJournal(j *journal.Journal, t *jobs.Table) *notedJournal {
+	n := &notedJournal{Journal: j, before: map[string]bool{}, durable: map[string]bool{}}
+	for name := range t.Requests {
+		n.before[name] = true
+	}
+	return n
+}
+
+// Append notes the requests among the records. They stay in the journal's memory
+// when it cannot be written, so they are noted all the same.
+func (n *notedJournal) Append(recs []jobs.Record) error {
+	n.mu.Lock()
+	for i := range recs {
+		switch r := &recs[i]; {
+		case r.Kind == jobs.KindRequest:
+			n.fresh = append(n.fresh, r.Reason)
+		case r.Seq != 0 && r.Kind != jobs.KindAcked && n.open[r.Job]:
+			n.ended = append(n.ended, r.Job)
+		}
+	}
+	n.mu.Unlock()
+	return n.Journal.Append(recs)
+}
+
+// Sync notes that what was appended is durable.
+func (n *notedJournal) Sync() error {
+	err := n.Journal.Sync()
+	if err != nil {
+		return err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, name := range n.fresh {
+		n.durable[name] = true
+	}
+	for _, id := range n.ended {
+		delete(n.open, id)
+	}
+	n.fresh, n.ended = nil, nil
+	return nil
+}
+
+// taken says whether a request is in the journal for good.
+func (n *notedJournal) taken(name string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.durable[name] || n.before[name]
+}
+
+// await begins to watch for the ends of these jobs, which are open now.
+func (n *notedJournal) await(open []jobs.ID) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.open = make(map[jobs.ID]bool, len(open))
+	for _, id := range open {
+		n.open[id] = true
+	}
+}
+
+// left returns those of them that are not over, for good.
+func (n *notedJournal) left() []jobs.ID {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var ids []jobs.ID
+	for id := range n.open {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return ids
+}

@@ -1,0 +1,156 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/rundir"
+)
+
+// askOptions are those of every command that asks the dispatcher for something.
+type askOptions struct {
+	yes, json bool
+}
+
+func (a *app) requeueCmd() *cobra.Command {
+	var sel selection
+	var opt askOptions
+	cmd := &cobra.Command{
+		Use:     "requeue [flags] RUN [JOBS...]",
+		GroupID: groupRun,
+		Short:   "Run jobs again that are over",
+		Long: `Run jobs again that are over, whatever became of them: each gets a new round, with
+all its tries and a new result. Jobs that are queued or running are left alone.
+
+JOBS are numbers and ranges, such as 3 9-17. --failed means the jobs that failed or
+timed out, --all those as well that were cancelled or skipped; only --where
+state=succeeded and JOBS reach jobs that succeeded.
+
+A dispatcher that is alive begins at once, on whatever machine it is. Without one the
+request waits in the run directory, and the next resume carries it out.
+
+RUN is a name in ./dcs-runs or a run directory, and must be given.`,
+		Example: `dcs-tui requeue sweep-20260314-1502 3 9-17
+dcs-tui requeue sweep-20260314-1502 --failed --yes
+dcs-tui requeue sweep-20260314-1502 --where exit=137,host=ws04`,
+		Args:              runAndJobs,
+		ValidArgsFunction: completeRuns,
+		RunE: func(_ *cobra.Command, args []string) error {
+			return a.runRequeue(args, &sel, opt)
+		},
+	}
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	fs.BoolVar(&sel.failed, "failed", false, "the jobs that failed or timed out")
+	fs.BoolVar(&sel.all, "all", false, "every job that is over and did not succeed")
+	selectFlags(cmd, &sel, &opt)
+	return cmd
+}
+
+// runAndJobs: what changes jobs takes no default run.
+func runAndJobs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return exactlyOneRun(cmd, args)
+	}
+	return nil
+}
+
+// selectFlags are those of every command that is about some jobs of a run.
+func selectFlags(cmd *cobra.Command, sel *selection, opt *askOptions) {
+	fs := cmd.Flags()
+	fs.StringArrayVar(&sel.where, "where", nil, whereHelp)
+	fs.BoolVar(&opt.yes, "yes", false, "do not ask")
+	fs.BoolVar(&opt.json, "json", false, "say what became of it as one JSON object on stdout")
+	cmd.RegisterFlagCompletionFunc("where", completeWhere)
+}
+
+func (a *app) runRequeue(args []string, sel *selection, opt askOptions) error {
+	if err := sel.parseNamed(args[1:]); err != nil {
+		return err
+	}
+	switch {
+	case sel.all && (sel.named != nil || sel.failed || len(sel.where) > 0):
+		return usagef("--all says everything: leave the rest out")
+	case !sel.all && !sel.failed && sel.named == nil && len(sel.where) == 0:
+		return usagef("which jobs?").withAdvice("their numbers, --failed, --where KEY=VALUE or --all")
+	}
+	run, err := openRun(args[:1])
+	if err != nil {
+		return err
+	}
+	table, _, err := journal.Replay(run)
+	if err != nil {
+		return usagef("%w", err)
+	}
+	acceptRest(table)
+	ids, err := sel.pick(table, func(st jobs.JobState) bool {
+		return st.Terminal() && (st != jobs.Succeeded || len(sel.where) > 0)
+	})
+	if err != nil {
+		return err
+	}
+	over := 0
+	for _, id := range ids {
+		if table.Job(id).State.Terminal() {
+			over++
+		}
+	}
+	if over == 0 {
+		return a.tellRequeued(run, &errand{taken: true, left: len(ids)}, true, opt.json)
+	}
+	if sel.named == nil { // who has typed the numbers has made up his mind
+		if err := a.agree(opt.yes, "requeue", "run "+plural(over, "job")+" of "+cleanLine(run.Name())+" again"); err != nil {
+			return err
+		}
+	}
+	e, err := ask(run, rundir.DoRequeue, ids)
+	if err != nil {
+		return err
+	}
+	owner, err := journal.ReadOwner(run)
+	if err != nil {
+		return usagef("%w", err)
+	}
+	waits := owner == nil || owner.Life() == journal.Dead
+	if !waits {
+		waits = e.await(owner)
+		if !waits && !e.taken && e.refused == "" {
+			a.unanswered(e, owner)
+		}
+	}
+	return a.tellRequeued(run, e, !waits, opt.json)
+}
+
+// tellRequeued says what became of a requeue; alive: a dispatcher was asked.
+func (a *app) tellRequeued(run *rundir.Run, e *errand, alive, asJSON bool) error {
+	if e.refused != "" {
+		return usagef("%s", cleanLine(e.refused))
+	}
+	if asJSON {
+		return a.printJSON(askedJSON(run, rundir.DoRequeue, e, e.did, []jobs.ID{}))
+	}
+	resume := "  dcs-tui resume " + shellWord(cleanLine(runRef(run)))
+	switch {
+	case !e.taken && !alive:
+		n := e.jobs.Count()
+		a.con.Line("nobody dispatches the run: the request for "+plural(n, "job")+" waits for", resume)
+		return nil
+	case !e.taken:
+		return nil // was said
+	}
+	text := plural(e.did, "job") + " queued again"
+	if e.did == 0 {
+		text = "nothing to requeue"
+	}
+	if e.left > 0 {
+		text += fmt.Sprintf(", %d %s not over", e.left, were(e.left))
+	}
+	a.con.Line(text)
+	if !alive && e.did > 0 { // it died just after
+		a.con.Line("nobody dispatches the run now:", resume)
+	}
+	return nil
+}
