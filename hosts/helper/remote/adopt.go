@@ -113,7 +113,9 @@ func (h *helper) wholeSpec(name string, id jobs.AttemptID) bool {
 func (h *helper) takenLocked() {
 	taken, err := h.spool.taken()
 	if err != nil {
-		h.troubleLocked(err.Error())
+		if !h.atEnd() { // then the spool is being removed
+			h.troubleLocked(err.Error())
+		}
 		return
 	}
 	holds := map[holder]int{}

@@ -15,7 +15,7 @@ import (
 // (max_load, min_mem_free, min_disk_free) starts nothing before it.
 const firstBeat = 150 * time.Millisecond
 
-// beats sends a sign of life with measurements every beatTime, the first one at
+// beats sends a sign of life with measurements every lim.beat, the first one at
 // once. It touches no file system but /proc: a hung NFS must not look like a dead host.
 func (h *helper) beats() {
 	m := &meter{}
@@ -24,7 +24,7 @@ func (h *helper) beats() {
 	early := h.beat(m)
 	early.Early = true
 	h.out.send(early)
-	for range time.Tick(beatTime) {
+	for range time.Tick(h.lim.beat) {
 		h.out.send(h.beat(m))
 	}
 }
@@ -91,6 +91,6 @@ func (h *helper) watchFiles() error {
 			h.fencedBy.Store(int64(by))
 			return &hosts.FencedError{Host: h.cfg.Host, By: by}
 		}
-		time.Sleep(beatTime)
+		time.Sleep(h.lim.beat)
 	}
 }

@@ -81,6 +81,10 @@ func (h *helper) endRun() {
 	h.removeSpool()
 }
 
+// atEnd says that nothing of the run is alive here any more but the helper that
+// removes its traces.
+func (h *helper) atEnd() bool { return h.ctl.at(ctlEnd).Load() != 0 }
+
 // leaveTheEnd says why the run is not ended by us. A newer dispatcher is named
 // when we leave.
 func (h *helper) leaveTheEnd() {

@@ -40,8 +40,11 @@ func call(op, path string, do func() error) error {
 
 // openat opens with close-on-exec.
 func openat(dirfd int, path string, flags int, mode uint32) (int, error) {
-	fd := -1
-	err := call("open", path, func() (err error) {
+	fd, op := -1, "open"
+	if flags&unix.O_CREAT != 0 {
+		op = "create"
+	}
+	err := call(op, path, func() (err error) {
 		if fd >= 0 {
 			unix.Close(fd)
 		}

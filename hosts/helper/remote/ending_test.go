@@ -165,7 +165,7 @@ func TestSilence(t *testing.T) {
 
 // The limits of the program itself (DESIGN 5).
 func TestUsualLimits(t *testing.T) {
-	if usual.silence.Seconds() != 30 || usual.nowhere.Seconds() != 60 {
+	if usual.silence.Seconds() != 30 || usual.nowhere.Seconds() != 60 || usual.beat.Seconds() != 3 {
 		t.Errorf("%+v", usual)
 	}
 }

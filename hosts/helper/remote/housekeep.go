@@ -9,9 +9,6 @@ import (
 	"dcs-tui/jobs"
 )
 
-// beatTime is the time between two beats, and between two looks at the spool.
-const beatTime = 3 * time.Second
-
 // idleTime is how many looks in a row must find supervisors idle before all but
 // the warm ones are sent away: about 10 s.
 const idleTime = 4
@@ -20,9 +17,12 @@ const idleTime = 4
 // has lapsed, what could not be written before, what jobs say of their progress.
 func (h *helper) housekeep() error {
 	idle := 0
-	for range time.Tick(beatTime) {
+	for range time.Tick(h.lim.beat) {
 		if h.superseded() {
 			return errSuperseded
+		}
+		if h.atEnd() {
+			continue // the spool is being removed
 		}
 		if uptime() > h.ctl.lease() {
 			h.takeBackAll(whyLapsed)

@@ -9,7 +9,8 @@ import "time"
 type limits struct {
 	silence time.Duration // a helper leaves when it has heard nothing for so long; its supervisors go on
 	nowhere time.Duration // a supervisor leaves when its outcome has had no place to go for so long
+	beat    time.Duration // the time between two beats, and between two looks at the spool
 }
 
 // usual are the limits of the program itself.
-var usual = limits{silence: 30 * time.Second, nowhere: time.Minute}
+var usual = limits{silence: 30 * time.Second, nowhere: time.Minute, beat: 3 * time.Second}
