@@ -126,7 +126,12 @@ func (l *lab) begin(cmd *exec.Cmd) *process {
 	l.t.Helper()
 	p := &process{l: l, cmd: cmd}
 	p.cmd.Dir = l.dir
-	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.err
+	if cmd.Stdout == nil { // else it is on a terminal, or read by the test
+		cmd.Stdout = &p.out
+	}
+	if cmd.Stderr == nil {
+		cmd.Stderr = &p.err
+	}
 	if err := p.cmd.Start(); err != nil {
 		l.t.Fatal(err)
 	}

@@ -1,0 +1,74 @@
+package e2e
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// nap is how long a "laptop" sleeps: several times the lost_after of the labs here.
+const nap = 22 * time.Second
+
+// DESIGN 7, issue 3.1: the dispatcher is stopped for much longer than
+// lost_after, with nobody there to hear the hosts, and then goes on: nobody is
+// given up because of our own absence, and what runs is kept. SIGSTOP does not
+// stop CLOCK_MONOTONIC as a real suspend does; what is tested is the rule for
+// stalls.
+func TestSleepingDispatcher(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, 2)
+	l.more = "[defaults]\nlost_after = \"5s\"\n"
+	file := l.busy(600, 4)
+	p := l.start(l.args(4, "--json", file)...)
+	l.until("some have ended", func() bool { return l.count("run/attempts/*/*.exit") >= 20 })
+	p.signal(syscall.SIGSTOP)
+	time.Sleep(nap) // the fault itself
+	p.signal(syscall.SIGCONT)
+	l.wakesUp(p, 600)
+}
+
+// The same with the whole machine asleep: dispatcher, helper, supervisors and jobs.
+func TestSleepingLaptop(t *testing.T) {
+	t.Parallel()
+	l := &lab{t: t, dir: t.TempDir()}
+	t.Cleanup(l.nothingLeft)
+	l.file("hosts.toml", fmt.Sprintf("[[host]]\nname = \"here\"\nlink = \"local\"\nslots = 4\nyield = false\nnice = 0\nlost_after = \"5s\"\nwork_dir = %q\n",
+		l.path("work")))
+	l.busy(600, 2)
+	p := l.start(l.tinyArgs()...)
+	l.until("some have ended", func() bool { return l.count("run/attempts/*/*.exit") >= 20 })
+	asleep := map[int]bool{}
+	for again := true; again; { // until a look finds nobody new: they start each other
+		again = false
+		for _, o := range l.ours() {
+			pid, _ := strconv.Atoi(strings.Fields(o)[0])
+			if !asleep[pid] && syscall.Kill(pid, syscall.SIGSTOP) == nil {
+				asleep[pid], again = true, true
+			}
+		}
+	}
+	time.Sleep(nap) // the fault itself
+	for pid := range asleep {
+		syscall.Kill(pid, syscall.SIGCONT)
+	}
+	l.wakesUp(p, 600)
+}
+
+// wakesUp ends a run whose dispatcher has slept: nothing was given up, all went on.
+func (l *lab) wakesUp(p *process, jobs int) {
+	l.t.Helper()
+	l.file("gate", "")
+	e := p.wait()
+	if e.code != 0 {
+		l.t.Fatalf("exit %d\n%s", e.code, e.err)
+	}
+	for _, f := range l.journal(l.path("run")) {
+		if f.K == "lost" {
+			l.t.Errorf("attempt %d.%d was given up: %s", f.J, f.N, f.Why)
+		}
+	}
+	l.accounted(l.path("run"), jobs, e.out)
+}

@@ -1,0 +1,196 @@
+package e2e
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"dcs-tui/hosts/hosttest"
+)
+
+// terminal opens a pseudo-terminal: what a person has, and what a program has.
+func terminal(t *testing.T) (person, program *os.File) {
+	t.Helper()
+	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		hosttest.LeaveOut(t, "there are no pseudo-terminals here: %v", err)
+	}
+	conn, err := person.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	number := 0
+	conn.Control(func(fd uintptr) {
+		if err = unix.IoctlSetPointerInt(int(fd), unix.TIOCSPTLCK, 0); err == nil {
+			number, err = unix.IoctlGetInt(int(fd), unix.TIOCGPTN)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { person.Close() })
+	return person, program
+}
+
+// onTerminal starts the program on a terminal of its own, as the child of a shell
+// that ends with its terminal. What is shown is gathered in screen.
+func (l *lab) onTerminal(args ...string) (p *process, screen *lockedBuffer, hangUp func()) {
+	l.t.Helper()
+	person, tty := terminal(l.t)
+	cmd := exec.Command("/bin/sh", append([]string{"-c", `"$@" & wait $!`, "sh", program}, args...)...)
+	cmd.Env = append(os.Environ(), "TERM=xterm", "LANG=C.UTF-8")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	p = l.begin(cmd)
+	tty.Close()
+	screen = new(lockedBuffer)
+	go func() {
+		for r := bufio.NewReader(person); ; {
+			c, err := r.ReadByte()
+			if err != nil {
+				return
+			}
+			screen.Write([]byte{c})
+		}
+	}()
+	return p, screen, func() { person.Close() }
+}
+
+// log is what a dispatcher without a terminal has written.
+func (l *lab) log() string {
+	b, _ := os.ReadFile(l.path("run/dispatcher.log"))
+	return string(b)
+}
+
+// dispatcher returns the pid of the run's owner as status names it, 0 if nobody is.
+func (l *lab) dispatcher() int {
+	l.t.Helper()
+	e := l.do("status", l.path("run"))
+	_, rest, _ := strings.Cut(e.out, "(pid ")
+	pid := 0
+	fmt.Sscanf(rest, "%d", &pid)
+	return pid
+}
+
+// DESIGN 8, issue 3.1: the terminal is closed, before the hosts are reached or
+// while jobs run, once and again, also under a dispatcher that Ctrl-Z has
+// stopped: the dispatcher goes on without it, the queue too, status names it, and
+// what it says goes to dispatcher.log.
+func TestTerminalHangsUp(t *testing.T) {
+	for name, when := range map[string]struct{ connecting, stopped bool }{
+		"while jobs run": {}, "while connecting": {connecting: true}, "after Ctrl-Z": {stopped: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t, 1)
+			file := l.busy(60, 1)
+			if when.connecting {
+				l.sshd[0].Pause()
+			}
+			shell, screen, hangUp := l.onTerminal(l.args(2, file)...)
+			if when.connecting {
+				l.until("it has begun", func() bool { return strings.Contains(screen.String(), "kept in") && l.dispatcher() > 0 })
+			} else {
+				l.until("jobs run", func() bool { return l.count("ran/*") >= 3 })
+			}
+			pid := l.dispatcher()
+			if when.stopped {
+				syscall.Kill(pid, syscall.SIGSTOP)
+			}
+			hangUp()
+			if when.stopped {
+				syscall.Kill(pid, syscall.SIGCONT) // what the kernel does for the foreground, and a person for the rest
+			}
+			l.until("it says that the terminal is gone", func() bool { return strings.Contains(l.log(), "the terminal is gone") })
+			shell.wait()
+			l.sshd[0].Resume()
+			l.until("the queue goes on", func() bool { return l.count("ran/*") >= 50 })
+			if now := l.dispatcher(); now != pid {
+				t.Errorf("status names %d, and it was %d", now, pid)
+			}
+			if err := syscall.Kill(pid, syscall.SIGHUP); err != nil {
+				t.Error(err)
+			}
+			if e := l.do(l.again()...); e.code != 2 || !strings.Contains(e.err, fmt.Sprint("pid ", pid)) {
+				t.Errorf("resume beside it: exit %d\n%s", e.code, e.err)
+			}
+			l.file("gate", "")
+			l.until("the run is over", func() bool { return l.dispatcher() == 0 })
+			l.accounted(l.path("run"), 60)
+			if text := l.log(); !strings.Contains(text, "all jobs succeeded") || strings.Count(text, "the terminal is gone") != 1 {
+				t.Errorf("dispatcher.log:\n%s", text)
+			}
+		})
+	}
+}
+
+// Issue 3.1: SIGTERM stops dispatching, what runs goes on and is adopted.
+func TestTerminated(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, 2)
+	p := l.start(l.args(3, "--json", l.busy(300, 3))...)
+	l.until("some have ended", func() bool { return l.count("run/attempts/*/*.exit") >= 20 })
+	p.signal(syscall.SIGTERM)
+	first := p.wait()
+	if first.code != 4 || !strings.Contains(first.err, "dcs-tui resume") {
+		t.Errorf("exit %d\n%s", first.code, first.err)
+	}
+	if n := l.running(3); n != 3 {
+		t.Errorf("%d of the 3 long jobs still run", n)
+	}
+	p = l.start(l.again()...)
+	p.working()
+	l.file("gate", "")
+	second := p.wait()
+	if second.code != 0 {
+		t.Errorf("exit %d\n%s", second.code, second.err)
+	}
+	l.accounted(l.path("run"), 300, first.out, second.out)
+}
+
+// running counts how many of the first n jobs have begun and left no sentinel.
+func (l *lab) running(n int) int {
+	running := 0
+	for id := 1; id <= n; id++ {
+		running += l.count(fmt.Sprintf("ran/%d", id)) - l.count(fmt.Sprintf("run/attempts/000/%d.*.exit", id))
+	}
+	return running
+}
+
+// Promise 1: `--json | head -1`: the reader leaves, dispatching stops, and
+// `resume --json` prints everything that was not taken.
+func TestReaderLeaves(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, 1)
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program, l.args(3, "--json", l.busy(200, 0))...)
+	cmd.Stdout = w
+	p := l.begin(cmd)
+	w.Close()
+	line, err := bufio.NewReaderSize(r, 16).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
+	e := p.wait()
+	if e.code != 4 || !strings.Contains(e.err, "dcs-tui resume") {
+		t.Errorf("exit %d\n%s", e.code, e.err)
+	}
+	again := l.do(l.again()...)
+	if again.code != 0 {
+		t.Errorf("exit %d\n%s", again.code, again.err)
+	}
+	l.accounted(l.path("run"), 200, line, again.out)
+}
