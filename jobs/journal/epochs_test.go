@@ -88,6 +88,14 @@ func TestOldEpochIsFencedOff(t *testing.T) {
 	if err := old.beats.beat(func(*Owner) {}); err == nil || !errors.Is(err, ErrFenced) {
 		t.Errorf("a beat on a reopened file: %v", err)
 	}
+	// Nor does it store jobs; the next one does.
+	if err := r.AppendSpecs(jobstest.Specs(3)[2:]); err != nil {
+		t.Error(err)
+	}
+	r.Guard(old.fencedError)
+	if err := r.AppendSpecs(jobstest.Specs(4)[3:]); !errors.Is(err, ErrFenced) {
+		t.Errorf("it stored a job: %v", err)
+	}
 	if err := next.Close(); err != nil {
 		t.Error(err)
 	}

@@ -129,9 +129,7 @@ func take(ctx context.Context, r *rundir.Run, opt TakeOptions) (_ *Journal, _ *j
 	if err = j.Sync(); err != nil {
 		return nil, nil, nil, err
 	}
-	if err = j.fencedError(); err != nil {
-		return nil, nil, nil, err
-	}
+	r.Guard(j.fencedError)
 	return j, t, report, nil
 }
 

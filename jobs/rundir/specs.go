@@ -21,6 +21,17 @@ type specLog struct {
 	missing int   // how many it should hold at least
 	unended bool  // the newline before end is damaged
 	dirty   bool  // a failed append of ours may have left bytes beyond end
+	guard   func() error
+}
+
+// Guard sets what says whether the run is still ours: an error stops an append before
+// it has changed anything, and with nil what others have left beyond our own
+// specifications may be cut off. Package journal sets it; a dispatcher that was taken
+// over, and wakes up, must not touch the jobs of the next one.
+func (r *Run) Guard(owned func() error) {
+	r.specs.mu.Lock()
+	defer r.specs.mu.Unlock()
+	r.specs.guard = owned
 }
 
 // ReadSpecs reads jobs.jsonl. A last line that a crash cut off is left out, and a
@@ -82,15 +93,19 @@ func (r *Run) AppendSpecs(specs []*jobs.Spec) error {
 	}
 	end, err := r.writeSpecs(specs)
 	if err != nil {
-		l.dirty = true
 		return fmt.Errorf("cannot store the jobs of the run %s: %w", r.Name(), err)
 	}
-	l.end, l.count, l.unended = end, count+len(specs), false
+	l.end, l.count, l.unended, l.dirty = end, count+len(specs), false, false
 	return nil
 }
 
 func (r *Run) writeSpecs(specs []*jobs.Spec) (end int64, err error) {
 	l := &r.specs
+	if l.guard != nil {
+		if err := l.guard(); err != nil {
+			return 0, err
+		}
+	}
 	f, err := r.Disk.OpenFile(r.Path(SpecsFile), os.O_RDWR, 0)
 	if err != nil {
 		return 0, err
@@ -101,15 +116,16 @@ func (r *Run) writeSpecs(specs []*jobs.Spec) (end int64, err error) {
 		return 0, err
 	}
 	if size != l.end {
-		if size < l.end || !l.dirty {
+		if size < l.end || !l.dirty && l.guard == nil {
 			return 0, fmt.Errorf("%s has %d bytes where we left %d: another dispatcher may have taken the run over", SpecsFile, size, l.end)
 		}
-		// What a failed or cut-off append left must not follow a shorter block.
+		// What a failed or cut-off append left must not follow a shorter block, nor what
+		// an earlier dispatcher wrote when it had been taken over.
 		if err := f.Truncate(l.end); err != nil {
 			return 0, err
 		}
 	}
-	l.dirty = true // until everything below has succeeded
+	l.dirty = true // until everything has succeeded
 	end = l.end
 	var b []byte
 	switch {
@@ -132,6 +148,5 @@ func (r *Run) writeSpecs(specs []*jobs.Spec) (end int64, err error) {
 	if err := f.Sync(); err != nil {
 		return 0, err
 	}
-	l.dirty = false
 	return end, nil
 }

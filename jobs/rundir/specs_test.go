@@ -1,6 +1,7 @@
 package rundir
 
 import (
+	"errors"
 	"os"
 	"reflect"
 	"strings"
@@ -94,7 +95,48 @@ func TestSpecsGrownByAnother(t *testing.T) {
 	if err := other.AppendSpecs(all[1:2]); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.AppendSpecs(all[1:3]); err == nil || !strings.Contains(err.Error(), "another dispatcher") {
+	for range 2 { // nor when it tries again
+		if err := r.AppendSpecs(all[1:3]); err == nil || !strings.Contains(err.Error(), "another dispatcher") {
+			t.Errorf("the sleeper wrote: %v", err)
+		}
+	}
+	if got, err := other.ReadSpecs(); err != nil || len(got.Specs) != 2 {
+		t.Errorf("%d jobs are left, %v", len(got.Specs), err)
+	}
+}
+
+// Promise 1: with a guard who has been taken over writes nothing, and who owns the run
+// is not kept from it by what the other wrote at the last moment.
+func TestSpecsGuard(t *testing.T) {
+	r, err := Create(base(t), "x", Asked{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := jobstest.Specs(4)
+	if err := r.AppendSpecs(all[:1]); err != nil {
+		t.Fatal(err)
+	}
+	next, err := Open(r.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := next.ReadSpecs(); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.AppendSpecs(all[1:3]); err != nil { // it does not know yet
+		t.Fatal(err)
+	}
+	gone := errors.New("taken over")
+	r.Guard(func() error { return gone })
+	next.Guard(func() error { return nil })
+	if err := r.AppendSpecs(all[3:]); !errors.Is(err, gone) {
 		t.Errorf("the sleeper wrote: %v", err)
+	}
+	if err := next.AppendSpecs(all[1:2]); err != nil {
+		t.Errorf("the owner could not write: %v", err)
+	}
+	got, err := next.ReadSpecs()
+	if err != nil || !reflect.DeepEqual(got.Specs, all[:2]) || len(got.Damage) > 0 {
+		t.Errorf("%d jobs are there, %q, %v", len(got.Specs), got.Damage, err)
 	}
 }
