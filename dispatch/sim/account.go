@@ -1,0 +1,196 @@
+package sim
+
+import "dcs-tui/jobs"
+
+// account is what the ledger knows of a job. It is kept without jobs.Fold, so that a
+// defect there is seen.
+type account struct {
+	round      int
+	over       bool // the round has its result
+	result     jobs.JobState
+	cancelling bool
+	charged    int // of this round
+	attempts   []entry
+}
+
+// entry is what the ledger knows of an attempt.
+type entry struct {
+	host     string
+	round    int
+	open     bool
+	lost     bool // it was given up, at least for a time
+	lostAt   int  // number of the record that said so
+	launched int  // number of the record that launched it
+	last     jobs.Kind
+	killed   bool // it was ended on request
+}
+
+func (g *ledger) entry(id jobs.AttemptID) *entry {
+	if int(id.Job) > len(g.jobs) || id.Job < 1 {
+		return nil
+	}
+	a := &g.jobs[id.Job-1]
+	if id.N < 1 || id.N > len(a.attempts) {
+		return nil
+	}
+	return &a.attempts[id.N-1]
+}
+
+// enter takes a durable record into the ledger and checks it.
+func (w *World) enter(r *jobs.Record) {
+	g := &w.ledger
+	w.truth.records++
+	switch r.Kind {
+	case jobs.KindEvent, jobs.KindEpoch, jobs.KindPriority, jobs.KindRequest:
+	case jobs.KindAcked:
+		if r.Seq > w.consumer.most {
+			w.broken(ResultsShown, "result %d is recorded as acknowledged, and %d is the newest that was shown", r.Seq, w.consumer.most)
+		}
+		g.acked = max(g.acked, r.Seq)
+	case jobs.KindEnded:
+		g.ended = true
+	case jobs.KindAccepted:
+		if int(r.Job) != len(g.jobs)+1 {
+			w.broken(JournalFolds, "jobs from %d on are accepted after %d", r.Job, len(g.jobs))
+		}
+		for range r.Count {
+			g.jobs = append(g.jobs, account{round: 1})
+		}
+		g.ended = false
+	default:
+		if int(r.Job) < 1 || int(r.Job) > len(g.jobs) {
+			w.broken(JournalFolds, "%s of job %d, of which nothing is known", r.Kind, r.Job)
+		}
+		w.enterJob(&g.jobs[r.Job-1], r)
+	}
+	g.shadow(w, r)
+}
+
+func (w *World) enterJob(a *account, r *jobs.Record) {
+	switch r.Kind {
+	case jobs.KindRound:
+		if !a.over {
+			w.broken(OneResult, "a new round of job %d begins before the last has its result", r.Job)
+		}
+		*a = account{round: a.round + 1, attempts: a.attempts}
+		w.ledger.ended = false
+		return
+	case jobs.KindCancelling:
+		a.cancelling = true
+		return
+	case jobs.KindLaunching:
+		w.enterLaunch(a, r)
+		return
+	case jobs.KindRunning:
+		e := w.ledger.entry(r.Attempt())
+		if e == nil {
+			w.broken(JournalFolds, "%s runs and was never launched", r.Attempt())
+		}
+		if a.over && !e.open {
+			w.broken(OneResult, "%s is taken up again though its job has its result", r.Attempt())
+		}
+		e.open, e.last = true, r.Kind
+		return
+	}
+	if r.Kind != jobs.KindJob {
+		w.enterEnd(a, r)
+	}
+	if a.over {
+		if r.Seq != 0 {
+			w.broken(OneResult, "job %d gets result %d in round %d and has one", r.Job, r.Seq, a.round)
+		}
+		return
+	}
+	if !r.Next.Terminal() {
+		return
+	}
+	if r.Seq != int64(len(w.ledger.seqs))+1 {
+		w.broken(SeqWithoutGaps, "result %d follows result %d", r.Seq, len(w.ledger.seqs))
+	}
+	w.ledger.seqs = append(w.ledger.seqs, r.Job)
+	a.over, a.result = true, r.Next
+	if r.Next == jobs.Succeeded && (r.Kind != jobs.KindExited || r.Outcome == nil || !r.Outcome.OK()) {
+		w.broken(SuccessIsProved, "job %d succeeds by a record %s of %s", r.Job, r.Kind, r.Attempt())
+	}
+	if r.Next == jobs.TimedOut && (r.Outcome == nil || !r.Outcome.TimedOut) {
+		w.broken(TrueOutcome, "job %d timed out without a timeout", r.Job)
+	}
+	if r.Next == jobs.Failed && r.Kind == jobs.KindExited && a.charged < w.tries(r.Job) {
+		w.broken(OwnFailuresOnly, "job %d failed with %d of %d tries used", r.Job, a.charged, w.tries(r.Job))
+	}
+}
+
+func (w *World) tries(id jobs.ID) int {
+	if n := w.specs[id-1].Tries; n > 0 {
+		return n
+	}
+	return w.cfg.Tries
+}
+
+func (w *World) enterLaunch(a *account, r *jobs.Record) {
+	switch {
+	case r.N != len(a.attempts)+1:
+		w.broken(JournalFolds, "%s is launched after %d attempts", r.Attempt(), len(a.attempts))
+	case a.over:
+		w.broken(OneResult, "%s is launched though its job has its result", r.Attempt())
+	case a.cancelling:
+		w.broken(CancelledStays, "%s is launched though its job is being cancelled", r.Attempt())
+	}
+	for i := range a.attempts {
+		if a.attempts[i].open {
+			w.broken(UnknownNotRerun, "%s is launched while the fate of %d.%d is not known", r.Attempt(), r.Job, i+1)
+		}
+	}
+	a.attempts = append(a.attempts, entry{host: r.Host, round: a.round, open: true, launched: w.truth.records, last: r.Kind})
+}
+
+// enterEnd is the end of an attempt, as recorded.
+func (w *World) enterEnd(a *account, r *jobs.Record) {
+	id := r.Attempt()
+	e := w.ledger.entry(id)
+	if e == nil {
+		w.broken(JournalFolds, "%s of %s, which was never launched", r.Kind, id)
+	}
+	if !e.open && !(e.last == jobs.KindLost && r.Kind != jobs.KindLost) {
+		w.broken(OneResult, "%s of %s, which is over: %s", r.Kind, id, e.last)
+	}
+	e.open, e.last = false, r.Kind
+	f := w.truth.of(id)
+	if r.Outcome != nil {
+		w.checkOutcome(f, r)
+	}
+	switch r.Kind {
+	case jobs.KindLost:
+		e.lost, e.lostAt = true, w.truth.records
+	case jobs.KindSuperseded, jobs.KindCancelled:
+		if r.Outcome == nil && f != nil && f.starts > 0 && !f.forgotten {
+			w.broken(NeverStartedIsTrue, "%s is recorded as %s without an outcome (%s), and it has started", id, r.Kind, r.Reason)
+		}
+	}
+	if r.Charged {
+		if e.round == a.round {
+			a.charged++
+		}
+		if r.Outcome == nil || r.Outcome.OK() || r.Outcome.Stopped || f == nil || f.ended == nil {
+			w.broken(OwnFailuresOnly, "%s uses up a try and did not fail by itself", id)
+		}
+	}
+}
+
+// checkOutcome compares what is recorded of an attempt with what happened.
+func (w *World) checkOutcome(f *fact, r *jobs.Record) {
+	switch {
+	case f == nil || f.ended == nil:
+		name := TrueOutcome
+		if r.Next == jobs.Succeeded {
+			name = SuccessIsProved
+		}
+		w.broken(name, "%s of %s with an outcome, and it has not ended by itself", r.Kind, r.Attempt())
+	default:
+		o := *r.Outcome
+		o.LastLine = ""
+		if o != *f.ended {
+			w.broken(TrueOutcome, "%s is recorded with %+v and ended with %+v", r.Attempt(), o, *f.ended)
+		}
+	}
+}

@@ -1,0 +1,181 @@
+package sim
+
+import (
+	"errors"
+	"time"
+
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/hosts"
+)
+
+// agent is a dispatcher's side of one host, as package dispatch has it: it
+// connects, passes orders on, and sends the pings that extend the host's lease.
+type agent struct {
+	l       *life
+	h       *host
+	link    *link
+	dialing int           // odd while a connection is being made
+	greeted bool          // withdrawals come before the first ping renews the lease
+	uptime  time.Duration // of the host, as of the newest sign of life that the core has seen
+	bye     bool
+	clean   bool
+	gone    bool
+}
+
+func (a *agent) obey(o sched.Order) {
+	switch o.(type) {
+	case sched.Connect:
+		a.connect()
+		return
+	case sched.Disconnect:
+		a.hangUp()
+		return
+	}
+	k := a.link
+	if k == nil {
+		return
+	}
+	epoch := a.l.epoch
+	switch o := o.(type) {
+	case sched.Launch:
+		m := &hosts.Launch{Epoch: epoch, ExpireUptime: a.uptime + a.h.spec.LostAfterOrDefault()}
+		k.toHost(func(p *helper) { p.launch(m, o.Jobs) })
+		if a.l.w.noise(30) {
+			k.toHost(func(p *helper) { p.launch(m, o.Jobs) })
+		}
+	case sched.SetLimit:
+		k.toHost(func(p *helper) { p.setLimit(o.Slots) })
+		if !a.greeted {
+			a.greeted = true
+			a.ping()
+		}
+	case sched.Withdraw:
+		k.toHost(func(p *helper) { p.withdraw(epoch, o.Attempts) })
+	case sched.Kill:
+		k.toHost(func(p *helper) { p.kill(a.l, epoch, o.Attempts) })
+	case sched.Probe:
+		k.toHost(func(p *helper) { p.probe(epoch, o.Attempts) })
+	case sched.List:
+		k.toHost(func(p *helper) { p.list(epoch) })
+	case sched.Look:
+		k.toHost(func(p *helper) { p.look(o.Host, o.Attempts) })
+	}
+}
+
+// ping keeps the helper alive and extends the lease.
+func (a *agent) ping() {
+	lease := a.uptime + max(a.h.spec.LostAfterOrDefault(), a.l.w.cfg.Buffer)
+	a.link.toHost(func(p *helper) { p.extend(lease) })
+}
+
+// pings goes on while the link is open.
+func (a *agent) pings(k *link) {
+	a.l.w.after(3*time.Second, func() {
+		if a.link != k {
+			return
+		}
+		if a.greeted && a.l.paused == 0 {
+			a.ping()
+		}
+		a.pings(k)
+	})
+}
+
+// connect tries to reach the host.
+func (a *agent) connect() {
+	if a.link != nil || a.dialing%2 == 1 {
+		return
+	}
+	w, h := a.l.w, a.h
+	a.dialing++
+	dial := a.dialing
+	done := func(do func()) func() {
+		return func() {
+			if a.dialing == dial {
+				a.l.later(0, func() {
+					if a.dialing == dial {
+						a.dialing++
+						do()
+					}
+				})
+			}
+		}
+	}
+	fail := func(why string) func() {
+		return done(func() {
+			if a.bye {
+				a.leaves()
+				return
+			}
+			a.l.tell(sched.HostDown{Host: h.spec.Name, Err: &hosts.Error{Host: h.spec.Name, Class: hosts.Unreachable, Err: errors.New(why)}})
+		})
+	}
+	switch {
+	case !h.reachable():
+		w.after(w.between(500*time.Millisecond, 10*time.Second), fail("timed out"))
+	case w.now < h.deaf:
+		w.after(w.between(10*time.Millisecond, time.Second), fail("connection refused"))
+	default:
+		w.after(w.between(10*time.Millisecond, 2*time.Second), func() {
+			if !h.reachable() || w.now < h.deaf {
+				fail("connection reset")()
+				return
+			}
+			if a.dialing != dial || a.l.dead {
+				return
+			}
+			p := h.startHelper(a)
+			done(func() { a.connected(p) })()
+		})
+	}
+}
+
+func (a *agent) connected(p *helper) {
+	name := a.h.spec.Name
+	if p.refused > 0 {
+		if a.bye {
+			a.leaves()
+			return
+		}
+		a.l.tell(sched.HostDown{Host: name, Err: &hosts.FencedError{Host: name, By: p.refused}})
+		return
+	}
+	if !p.alive { // it died meanwhile
+		a.l.tell(sched.HostDown{Host: name, Err: &hosts.Error{Host: name, Class: hosts.Broken, Err: errors.New("the helper died")}})
+		return
+	}
+	k := p.link
+	a.link, a.greeted, k.open = k, false, true
+	if a.bye {
+		a.sayBye()
+		return
+	}
+	a.l.tell(sched.HostUp{Host: name, Hello: p.hello})
+	k.flush()
+	a.pings(k)
+}
+
+// ended hears that the link has ended at the other side.
+func (a *agent) ended(k *link, why error) {
+	if a.link != k {
+		return
+	}
+	a.hangUp()
+	if a.bye {
+		a.clean = a.clean || errors.Is(why, errLeft)
+		a.leaves()
+		return
+	}
+	a.l.tell(sched.HostDown{Host: a.h.spec.Name, Err: why})
+}
+
+// hangUp ends the link, or the attempt to make one.
+func (a *agent) hangUp() {
+	if a.dialing%2 == 1 {
+		a.dialing++
+	}
+	if a.link != nil {
+		a.link.close(true)
+		a.link = nil
+	}
+}

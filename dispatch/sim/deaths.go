@@ -1,0 +1,140 @@
+package sim
+
+import "time"
+
+// The plagues of dispatchers.
+
+// up returns the dispatcher that runs, nil while there is none.
+func (w *World) up() *life {
+	if l := w.life; l != nil && l.ring != nil && l.paused == 0 {
+		return l
+	}
+	return nil
+}
+
+func killNow(w *World) bool {
+	l := w.up()
+	if l == nil {
+		return false
+	}
+	l.die(false)
+	return true
+}
+
+func killAt(at doomAt, most int) func(*World) bool {
+	return func(w *World) bool {
+		l := w.up()
+		if l == nil || l.doom.at != nowhere {
+			return false
+		}
+		l.doom.arm(at, 1+w.tape.Draw(most), false)
+		return true
+	}
+}
+
+func powerLoss(w *World) bool {
+	l := w.up()
+	if l == nil || l.doom.at != nowhere {
+		return false
+	}
+	at := []doomAt{atDisk, atWrite, atRelease, atOrder}[w.tape.Draw(4)]
+	l.doom.arm(at, 1+w.tape.Draw(12), true)
+	return true
+}
+
+// stop is SIGSTOP for a time.
+func (l *life) stop(d time.Duration, woken func()) {
+	l.paused++
+	l.w.after(d, func() {
+		if l.dead {
+			return
+		}
+		if l.paused--; l.paused == 0 {
+			l.w.logf("%s is woken", l.mount.Name)
+			woken()
+			l.wake()
+			l.hear(func() {}) // its timers are due
+		}
+	})
+}
+
+func stopAndWake(w *World) bool {
+	l := w.up()
+	if l == nil {
+		return false
+	}
+	l.stop(w.long(), func() {})
+	return true
+}
+
+// takeOver stops a dispatcher; another one takes the run over when its sign of life is
+// stale, or earlier by force. Then the first is woken, or killed.
+func takeOver(w *World) bool {
+	l := w.up()
+	if l == nil {
+		return false
+	}
+	wait := 30*time.Second + w.between(0, 5*time.Second)
+	if w.tape.Draw(2) == 1 {
+		wait = w.between(time.Second, 30*time.Second)
+	}
+	sleeps := wait + w.long()
+	if w.tape.Draw(8) == 7 {
+		sleeps = wait / 2 // it is back before
+	}
+	l.stop(sleeps, func() {})
+	w.after(wait, func() {
+		if l.dead || w.life != l || w.coming {
+			return
+		}
+		w.usurp(l)
+	})
+	return true
+}
+
+// usurp takes the run over from a dispatcher that lives.
+func (w *World) usurp(old *life) {
+	m := w.machines[w.tape.Draw(len(w.machines))]
+	wake := 0
+	if w.tape.Draw(3) == 2 {
+		wake = 1 + w.tape.Draw(20)
+	}
+	w.beginOver(m, old, wake)
+}
+
+func takeByForce(w *World) bool {
+	l := w.up()
+	if l == nil || w.coming {
+		return false
+	}
+	w.usurp(l)
+	return true
+}
+
+func sleep(w *World) bool {
+	l := w.up()
+	if l == nil {
+		return false
+	}
+	d := w.long() * 2
+	l.stop(d, func() { l.slept += d })
+	return true
+}
+
+func fullDisk(w *World) bool {
+	l := w.up()
+	if l == nil {
+		return false
+	}
+	l.m.full = w.now + w.long()
+	return true
+}
+
+func hangDisk(w *World) bool {
+	l := w.up()
+	if l == nil {
+		return false
+	}
+	l.m.hangs = w.now + w.between(time.Second, 40*time.Second)
+	return true
+}

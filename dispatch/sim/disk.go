@@ -1,0 +1,128 @@
+package sim
+
+import (
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+
+	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/rundir/memdisk"
+)
+
+// disk is the run directory as one dispatcher sees it. It tells the ledger what has
+// become durable.
+type disk struct {
+	*memdisk.Mount
+	l *life
+}
+
+func (d disk) OpenFile(path string, flag int, perm fs.FileMode) (rundir.File, error) {
+	f, err := d.Mount.OpenFile(path, flag, perm)
+	if err != nil || !strings.HasSuffix(path, ".jsonl") || !strings.HasPrefix(path, runDir+"/"+rundir.JournalDir) {
+		return f, err
+	}
+	if flag&os.O_EXCL != 0 {
+		d.l.w.ledger.newEpoch(d.l.w, path)
+	}
+	return journalFile{f, d.l, path}, nil
+}
+
+// journalFile is a file of the journal.
+type journalFile struct {
+	rundir.File
+	l    *life
+	path string
+}
+
+func (f journalFile) Sync() error {
+	err := f.File.Sync()
+	if err == nil {
+		if size, err := f.File.Size(); err == nil {
+			f.l.w.ledger.synced(f.l, f.path, size)
+		}
+	}
+	return err
+}
+
+// doomAt is a point of a turn.
+type doomAt uint8
+
+const (
+	nowhere   doomAt = iota
+	atDisk           // before an operation on the disk
+	atWrite          // in the middle of a write
+	atRelease        // when the records are durable and no order has gone
+	atOrder          // before an order
+)
+
+// doom is what is going to happen to a dispatcher at a point of its turn.
+type doom struct {
+	l     *life
+	at    doomAt
+	left  int  // how often the point is passed before
+	power bool // its machine loses its power as well
+	do    func()
+}
+
+// arm lets it be killed at the nth passing of a point.
+func (d *doom) arm(at doomAt, n int, power bool) {
+	d.at, d.left, d.power = at, n, power
+	d.do = func() { panic(killed{}) }
+}
+
+// armWith lets something else happen then.
+func (d *doom) armWith(at doomAt, n int, do func()) { d.at, d.left, d.do = at, n, do }
+
+func (d *doom) disarm() { d.at = nowhere }
+
+func (d *doom) strike(at doomAt) {
+	if d.at != at {
+		return
+	}
+	if d.left--; d.left > 0 {
+		return
+	}
+	d.at = nowhere
+	d.do()
+}
+
+// fault is asked before each operation on the run directory.
+func (l *life) fault(op, path string) error {
+	l.doom.strike(atDisk)
+	if op == "write" && l.doom.at == atWrite {
+		if l.doom.left--; l.doom.left <= 0 {
+			l.doom.at, l.doom.left = atDisk, 1 // it does not come back from this write
+			return memdisk.Short{N: l.w.tape.Draw(400), Err: syscall.EINTR}
+		}
+	}
+	if l.w.now >= l.m.full {
+		return nil
+	}
+	switch {
+	case op == "write" && l.w.tape.Draw(2) == 0:
+		return memdisk.Short{N: l.w.tape.Draw(300), Err: syscall.ENOSPC}
+	case op == "write":
+		return syscall.EDQUOT
+	case op == "sync" && l.w.tape.Draw(2) == 0:
+		return memdisk.Forget{Err: syscall.EIO, Zeros: l.w.tape.Draw(2) == 1}
+	case op == "sync":
+		return syscall.ESTALE
+	}
+	return nil
+}
+
+// powerLoss loses what was not durable, as the tape says.
+func (l *life) powerLoss() {
+	t := l.w.tape
+	l.mount.PowerLoss(func(loss memdisk.Loss) memdisk.Fate {
+		l.w.logf("power loss: %s %s %s %d", loss.Op, loss.Path, loss.Name, loss.Len)
+		switch t.Draw(4) {
+		case 0:
+			return memdisk.Fate{}
+		case 1:
+			return memdisk.Fate{Keep: loss.Len}
+		}
+		return memdisk.Fate{Keep: t.Draw(loss.Len + 1), Zeros: t.Draw(2) == 1}
+	})
+}

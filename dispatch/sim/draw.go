@@ -1,0 +1,89 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/rundir/memdisk"
+)
+
+// How many faults a world has at least and at most.
+const (
+	leastFaults = 40
+	mostFaults  = 60
+)
+
+// newWorld draws the hosts, the jobs and the run's options.
+func newWorld(t *Tape, verbose bool) *World {
+	w := &World{tape: t, verbose: verbose, byName: map[string]*host{}, server: memdisk.New(), share: memdisk.New(), faults: make([]int, len(plagues))}
+	w.share.NamesDurable = true
+	w.server.NamesDurable = t.Draw(2) == 0
+	w.truth.init()
+	w.ledger.init()
+	w.consumer.init()
+	w.budget = leastFaults + t.Draw(mostFaults-leastFaults+1)
+	w.cfg = sched.Config{Tries: 1 + t.Draw(3), GiveUp: 100 * time.Hour}
+	if t.OneIn(6) {
+		w.cfg.Buffer = 20 * time.Second
+	}
+	if t.OneIn(4) {
+		w.cfg.OnLost = jobs.OnLostWait
+	}
+	w.cfg.RetryTimeouts = t.OneIn(3)
+	for i := range 3 {
+		w.machines = append(w.machines, &machine{name: fmt.Sprintf("desk%d", i+1)})
+	}
+	for i, n := 0, 1+t.Draw(6); i < n; i++ {
+		w.drawHost(i)
+	}
+	if t.OneIn(6) {
+		w.cfg.MaxSlots = 3 + t.Draw(4)
+	}
+	w.drawJobs(20 + t.Draw(40))
+	w.makeRun()
+	return w
+}
+
+func (w *World) drawHost(i int) {
+	t := w.tape
+	spec := &hosts.Host{Name: fmt.Sprintf("melon%d", i+1), Slots: hosts.SlotRule{Fixed: 1 + t.Draw(4)}, GPUs: t.Draw(2), Link: "ssh", Yield: t.OneIn(3)}
+	if i == 0 || t.Draw(2) == 0 {
+		spec.Tags = []string{"big"}
+	}
+	if t.OneIn(4) {
+		spec.LostAfter = 25 * time.Second
+	}
+	h := &host{w: w, spec: spec, idx: i, slots: spec.Slots.Fixed, shared: t.Draw(4) != 3, boot: 1, spoolBoot: 1, bootedAt: -w.between(time.Hour, 20*time.Hour)}
+	if h.shared {
+		h.disk, h.dir = w.share.Mount(spec.Name), "/share"
+	} else {
+		h.disk, h.dir = memdisk.New().Mount(spec.Name), "/local"
+	}
+	if i == 0 {
+		mustMkdir(w.share.Mount("maker"), "/share", "/share/attempts", "/share/attempts/000")
+	}
+	if !h.shared {
+		mustMkdir(h.disk, "/local", "/local/attempts", "/local/attempts/000")
+	}
+	w.inv = append(w.inv, spec)
+	w.hosts = append(w.hosts, h)
+	w.byName[spec.Name] = h
+}
+
+var jobOptions = []*jobs.Options{
+	jobs.NoOptions, jobs.NoOptions, jobs.NoOptions, {Slots: 2}, {Tags: []string{"big"}}, {Priority: -1}, {GPUs: 1}, {Timeout: 20 * time.Second},
+	{OnLost: jobs.OnLostWait}, {OnLost: jobs.OnLostRequeue}, {MemBytes: 3 << 30}, {Tries: 2}, {Queue: "second"},
+}
+
+func (w *World) drawJobs(n int) {
+	for i := range n {
+		o := jobOptions[w.tape.Draw(len(jobOptions))]
+		if i > 0 && w.tape.OneIn(12) {
+			o = &jobs.Options{After: []jobs.ID{jobs.ID(1 + w.tape.Draw(i))}}
+		}
+		w.specs = append(w.specs, &jobs.Spec{ID: jobs.ID(i + 1), Line: i + 1, Command: "true", Options: o})
+	}
+}

@@ -1,0 +1,46 @@
+package sim
+
+import (
+	"fmt"
+
+	"dcs-tui/jobs"
+)
+
+func text(v any) string { return fmt.Sprintf("%+v", v) }
+
+// atEnd holds what a finished run promises.
+func (w *World) atEnd() {
+	g := &w.ledger
+	if !g.ended {
+		w.broken(CleanEnd, "the run is over, and the journal does not say so")
+	}
+	if len(g.jobs) != len(w.specs) {
+		w.broken(RunEnds, "%d jobs of %d were accepted", len(g.jobs), len(w.specs))
+	}
+	for i := range g.jobs {
+		a := &g.jobs[i]
+		if !a.over {
+			w.broken(RunEnds, "job %d has no result", i+1)
+		}
+		for n := range a.attempts {
+			if a.attempts[n].open {
+				w.broken(RunEnds, "the fate of %d.%d is not known", i+1, n+1)
+			}
+		}
+	}
+	for seq := range g.seqs {
+		if _, ok := w.consumer.got[int64(seq)+1]; !ok {
+			w.broken(ResultsShown, "result %d of job %d was never shown", seq+1, g.seqs[seq])
+		}
+	}
+	for id := range jobs.ID(len(w.specs)) {
+		if live := w.truth.live[id+1]; len(live) > 0 {
+			w.broken(NothingLeft, "%s is alive", live[0])
+		}
+	}
+	for _, h := range w.hosts {
+		if len(h.in) > 0 {
+			w.broken(NothingLeft, "%s waits in the spool of %s", h.in[0].id, h.spec.Name)
+		}
+	}
+}

@@ -1,0 +1,174 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/rundir/memdisk"
+)
+
+// host is a machine that runs jobs: its spool, its clock, its processes. The
+// helper that serves it at present is in helper.go, its supervisors in start.go.
+type host struct {
+	w      *World
+	spec   *hosts.Host
+	idx    int
+	slots  int
+	shared bool           // it sees the run directory
+	disk   *memdisk.Mount // where its attempts are
+	dir    string
+
+	boot     int
+	bootedAt time.Duration
+	wall     time.Duration // its wall clock is so far ahead
+	cuts     int           // of the network between it and the dispatchers
+	waiting  []func()      // what is held back by them
+	load     float64       // cores used by others
+
+	// Until when something is the matter with it.
+	deaf   time.Duration // sshd refuses
+	mute   time.Duration // its helpers give no beats
+	wedged time.Duration // its file systems do not answer
+	hole   time.Duration // jobs fail at once
+	sealed time.Duration // sentinels cannot be written where they belong
+	full   time.Duration // the spool takes nothing
+
+	// The spool, and the page of memory that helper and supervisors share.
+	fence      int // the highest epoch that has opened it
+	spoolBoot  int
+	lease      time.Duration
+	limit      int
+	generation int
+	in         []spooled
+	runs       []*run // held by supervisors, also dead ones
+	done       []done // sentinels that could not be written yet
+	helper     *helper
+	beat       time.Duration // when its beat file was last written
+}
+
+// spooled is a job that waits in the spool.
+type spooled struct {
+	id      jobs.AttemptID
+	spec    *jobs.Spec
+	timeout time.Duration
+}
+
+// done is an outcome that waits in the spool.
+type done struct {
+	id       jobs.AttemptID
+	sentinel []byte
+}
+
+func (h *host) reachable() bool       { return h.cuts == 0 }
+func (h *host) uptime() time.Duration { return h.w.now - h.bootedAt }
+func (h *host) bootID() string        { return fmt.Sprintf("boot%d", h.boot) }
+func (h *host) stamp() jobs.Stamp     { return wallStart + jobs.Stamp(h.w.now+h.wall) }
+func (h *host) answers() bool         { return h.w.now >= h.wedged }
+
+func (h *host) hello() *hosts.Hello {
+	return &hosts.Hello{
+		Version: hosts.ProtocolVersion, BootID: h.bootID(), Uptime: h.uptime(), Cores: h.slots + 1, Slots: h.slots,
+		MemBytes: 8 << 30, GPUs: h.spec.GPUs, Shared: h.shared, Dir: h.dir, WallClock: h.stamp(),
+	}
+}
+
+// cut keeps the network from the host for a time.
+func (h *host) cut(d time.Duration) {
+	h.cuts++
+	h.w.after(d, func() {
+		if h.cuts--; h.cuts > 0 {
+			return
+		}
+		held := h.waiting
+		h.waiting = nil
+		at := h.w.now
+		for _, do := range held {
+			at += h.w.between(0, 20*time.Millisecond)
+			h.w.agenda.add(at, do)
+		}
+	})
+}
+
+// reboot ends every process of the host and gives it another boot id. The spool is
+// still there; what its disks had not written may be lost.
+func (h *host) reboot(off time.Duration) {
+	w := h.w
+	w.logf("%s goes down", h.spec.Name)
+	h.cut(off)
+	if p := h.helper; p != nil && p.alive {
+		p.alive = false
+		p.link.broken(w.between(time.Second, 40*time.Second), broken(h, "connection reset"))
+	}
+	for _, r := range h.runs {
+		r.sup = false
+		r.die()
+	}
+	h.boot++
+	h.bootedAt = w.now + off
+	if !h.shared {
+		w.truth.forget(h)
+		h.disk.PowerLoss(func(memdisk.Loss) memdisk.Fate { return memdisk.Fate{Keep: 1 << 20 * w.tape.Draw(2)} })
+	}
+}
+
+// run is an attempt in the hands of a supervisor.
+type run struct {
+	h       *host
+	s       spooled
+	slot    int
+	boot    int
+	claimed bool
+	sup     bool // its supervisor lives
+	job     bool // its process lives
+	stop    bool // it is being ended on request
+	started jobs.Stamp
+	outcome *jobs.Outcome // of the process that has ended
+}
+
+func (h *host) run(id jobs.AttemptID) *run {
+	for _, r := range h.runs {
+		if r.s.id == id {
+			return r
+		}
+	}
+	return nil
+}
+
+// busy counts the slots of living supervisors that have a job.
+func (h *host) busy() int {
+	n := 0
+	for _, r := range h.runs {
+		if r.sup {
+			n += r.s.spec.SlotCount()
+		}
+	}
+	return n
+}
+
+func (h *host) drop(r *run) {
+	for i := range h.runs {
+		if h.runs[i] == r {
+			h.runs = append(h.runs[:i:i], h.runs[i+1:]...)
+			return
+		}
+	}
+}
+
+// fifo passes a supervisor's report to the helper, if there is one. It may be lost.
+func (h *host) fifo(do func(*helper)) {
+	p := h.helper
+	if p == nil || !p.alive || h.w.noise(30) {
+		return
+	}
+	h.w.after(h.w.between(0, 4*time.Millisecond), func() {
+		if h.helper == p && p.alive {
+			p.whenThawed(func() { do(p) })
+		}
+	})
+}
+
+// tell sends an event over the helper's link.
+func (p *helper) tell(ev sched.Event) { p.link.report(ev) }

@@ -1,0 +1,47 @@
+package sim
+
+// The names of the invariants, as they stand in messages and in docs/wounds.md.
+const (
+	OneResult          = "one result a round"
+	SeqWithoutGaps     = "result numbers without gaps"
+	SuccessIsProved    = "no success without a whole sentinel"
+	TrueOutcome        = "recorded outcomes are what happened"
+	StartsOnce         = "an attempt starts at most once"
+	RecordBeforeStart  = "no start without a durable record"
+	RecordBeforeOrder  = "no launch leaves before its record is durable"
+	LaunchedOnce       = "an attempt is handed over once"
+	OneLiveAttempt     = "one live attempt of a job unless by policy"
+	NoStartAfterEnd    = "an attempt that is recorded as over never starts"
+	NoStartAfterLease  = "nothing starts after its lease"
+	SlotsHold          = "slots are never exceeded"
+	UnknownNotRerun    = "a job with an attempt of unknown fate is not run again"
+	NotLostEarly       = "no attempt is given up before its time"
+	NeverStartedIsTrue = "what is recorded as never started never ran"
+	FencedChanges      = "a fenced dispatcher changes nothing"
+	FenceIsTrue        = "a dispatcher is fenced by a newer one only"
+	DurableFactsKept   = "what was durable stays"
+	ResultsDurable     = "results are shown only when durable"
+	ResultsSame        = "a result never changes"
+	ResultsShown       = "every result is shown"
+	JournalIsState     = "the journal gives the live state"
+	ReplayIsState      = "recovery gives the state of the journal"
+	JournalFolds       = "every durable record fits the facts"
+	CoreHasNoDefects   = "the core makes no record that does not fit"
+	CancelledStays     = "a cancelled job is not launched again"
+	PauseHolds         = "nothing is launched while paused"
+	DrainedHolds       = "nothing is launched on a drained host"
+	OwnFailuresOnly    = "only its own failures use up a job's tries"
+	TimeGoesOn         = "the next tick is not in the past"
+	RunEnds            = "the run ends"
+	NothingLeft        = "nothing of the run is alive at its end"
+	CleanEnd           = "the end is written when all is over and clean"
+)
+
+// Invariants are all of them.
+var Invariants = []string{
+	OneResult, SeqWithoutGaps, SuccessIsProved, TrueOutcome, StartsOnce, RecordBeforeStart, RecordBeforeOrder, LaunchedOnce,
+	OneLiveAttempt, NoStartAfterEnd, NoStartAfterLease, SlotsHold, UnknownNotRerun, NotLostEarly, NeverStartedIsTrue,
+	FencedChanges, FenceIsTrue, DurableFactsKept, ResultsDurable, ResultsSame, ResultsShown, JournalIsState, ReplayIsState,
+	JournalFolds, CoreHasNoDefects, CancelledStays, PauseHolds, DrainedHolds, OwnFailuresOnly, TimeGoesOn, RunEnds,
+	NothingLeft, CleanEnd,
+}

@@ -1,0 +1,200 @@
+package sim
+
+import (
+	"errors"
+	"time"
+
+	"dcs-tui/jobs"
+)
+
+// farewell is how long a dispatcher waits for its hosts at the end.
+const farewell = 25 * time.Second
+
+// leave takes leave of the hosts when the run is over, as dispatch/leave.go does:
+// each that had an attempt is cleaned, and only then the end is written down.
+func (l *life) leave() {
+	if l.leaving {
+		return
+	}
+	l.leaving = true
+	l.w.after(farewell, l.close)
+	used := l.used()
+	for _, a := range l.agents {
+		a.bye, a.clean = true, !used[a.h.spec.Name]
+		switch {
+		case a.link != nil:
+			a.sayBye()
+		case !a.clean:
+			a.connect() // or what is under way already
+		default:
+			a.hangUp()
+			a.leaves()
+		}
+	}
+}
+
+// used names the hosts on which something may be left.
+func (l *life) used() map[string]bool {
+	used := map[string]bool{}
+	t := l.core.Table()
+	if !l.ring.Ended() && t.Ended {
+		return used
+	}
+	for i := range t.Jobs {
+		for _, a := range t.Jobs[i].Attempts {
+			used[a.Host] = true
+		}
+	}
+	return used
+}
+
+var errLeft = errors.New("left")
+
+func (a *agent) sayBye() {
+	a.link.toHost(func(p *helper) { p.endRun() })
+}
+
+// leaves notes that the agent has ended.
+func (a *agent) leaves() {
+	if a.gone {
+		return
+	}
+	a.gone = true
+	if a.l.left++; a.l.left == len(a.l.agents) {
+		a.l.close()
+	}
+}
+
+// close writes down the end of the run if nothing of it is left anywhere.
+func (l *life) close() {
+	if l.dead || l.closing {
+		return
+	}
+	if l.ring.Flying() {
+		l.w.after(100*time.Millisecond, l.close)
+		return
+	}
+	l.closing = true
+	l.hear(func() {
+		if l.ring.Flying() {
+			l.closing = false
+			l.w.after(0, l.close)
+			return
+		}
+		unclean := 0
+		for name := range l.used() { // also hosts that are not in this inventory
+			if a := l.agent(name); a == nil || !a.clean {
+				unclean++
+			}
+		}
+		out, err := l.ring.End(l.now(), unclean == 0)
+		if out.Durable {
+			l.show(&l.showing)
+			l.show(&l.shown)
+		}
+		l.release(out.Orders)
+		l.w.logf("%s leaves: %d hosts are not clean, %v", l.m.name, unclean, err)
+		if unclean == 0 && err == nil && l.fencedBy == 0 {
+			l.w.over = true
+			return
+		}
+		l.w.after(0, func() { l.die(false) })
+	})
+}
+
+// endRun cleans a host up: nothing of the run is alive afterwards.
+func (p *helper) endRun() {
+	h, w := p.h, p.h.w
+	if p.superseded() || h.fence > p.epoch {
+		p.leave("another helper must end the run")
+		return
+	}
+	p.takeBackAll()
+	for _, r := range append([]*run(nil), h.runs...) {
+		if r.sup {
+			h.stop(r, w.between(0, 5*time.Second))
+		} else {
+			r.die()
+		}
+	}
+	w.after(6*time.Second, func() { p.dismiss() })
+}
+
+// dismiss is the end of the supervisors, and of the helper.
+func (p *helper) dismiss() {
+	h := p.h
+	if !p.alive || p.superseded() || h.fence > p.epoch {
+		p.leave("another helper must end the run")
+		return
+	}
+	for _, r := range h.runs {
+		r.sup = false
+		r.die()
+	}
+	h.runs, h.in = nil, nil
+	h.sealed, h.wedged = min(h.sealed, h.w.now), min(h.wedged, h.w.now)
+	h.settle()
+	p.alive = false
+	p.link.broken(h.w.between(0, 50*time.Millisecond), errLeft)
+}
+
+// shown is a result as a consumer gets it.
+type shown struct {
+	seq     int64
+	job     jobs.ID
+	round   int32
+	state   jobs.JobState
+	reason  string
+	outcome jobs.Outcome
+}
+
+func shownOf(t *jobs.Table, id jobs.ID) shown {
+	j := t.Job(id)
+	s := shown{seq: j.Seq, job: id, round: j.Round, state: j.State, reason: j.Reason}
+	for _, a := range j.Attempts {
+		if a.Round == j.Round && a.State == jobs.AttemptExited && a.Outcome != nil {
+			s.outcome = *a.Outcome
+			s.outcome.LastLine = ""
+		}
+	}
+	return s
+}
+
+// consumer is who reads the results: it gets each at least once, and says so.
+type consumer struct {
+	got  map[int64]shown
+	most int64
+}
+
+func (c *consumer) init() { c.got = map[int64]shown{} }
+
+// take is the delivery of a result.
+func (c *consumer) take(l *life, s shown) {
+	w := l.w
+	w.checkShown(s)
+	c.got[s.seq] = s
+	c.most = max(c.most, s.seq)
+	if w.tape.Draw(4) > 0 {
+		return // acknowledged with a later one
+	}
+	w.after(w.between(0, 5*time.Second), func() {
+		if l := w.life; l != nil && l.ring != nil {
+			l.tell(ackOf(c.most))
+		}
+	})
+}
+
+// again delivers what an earlier dispatcher had not had acknowledged.
+func (c *consumer) again(l *life, t *jobs.Table) {
+	waiting := make([]jobs.ID, t.Seq-min(t.Acked, t.Seq))
+	for i := range t.Jobs {
+		if j := &t.Jobs[i]; j.State.Terminal() && j.Seq > t.Acked {
+			waiting[j.Seq-t.Acked-1] = jobs.ID(i + 1)
+		}
+	}
+	for _, id := range waiting {
+		if id != 0 {
+			c.take(l, shownOf(t, id))
+		}
+	}
+}

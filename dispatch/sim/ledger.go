@@ -1,0 +1,174 @@
+package sim
+
+import (
+	"bytes"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/rundir"
+)
+
+// ledger is what the journal durably says, read from its very bytes as they reach the
+// disk. Beside a table that jobs.Fold makes, it keeps accounts of its own (account.go).
+type ledger struct {
+	epoch    int // of the newest file with a whole first record: who owns the run
+	files    []journalBytes
+	observer rundir.Disk
+	dec      journal.Decoder
+	table    *jobs.Table // the shadow
+	touched  []jobs.ID   // since the last comparison with a live table
+	jobs     []account
+	seqs     []jobs.ID // by result number - 1: whose it is
+	acked    int64
+	ended    bool
+}
+
+// journalBytes is one file of the journal.
+type journalBytes struct {
+	f       rundir.File
+	counted int64 // as far as it has been read
+	durable int64
+	kept    int64 // what was durable when a newer epoch began: this much must count
+	fixed   bool  // a newer epoch's first record counts it: nothing more does
+}
+
+func (g *ledger) init() { g.table = &jobs.Table{} }
+
+func epochOf(path string) int {
+	name := path[strings.LastIndexByte(path, '/')+1:]
+	n, _ := strconv.Atoi(strings.TrimSuffix(name, ".jsonl"))
+	return n
+}
+
+func (g *ledger) file(w *World, epoch int) *journalBytes {
+	if g.observer == nil {
+		g.observer = w.server.Mount("ledger")
+	}
+	for len(g.files) < epoch {
+		g.files = append(g.files, journalBytes{})
+	}
+	b := &g.files[epoch-1]
+	if b.f == nil {
+		f, err := g.observer.OpenFile(fmt.Sprintf("%s/%s/%06d.jsonl", runDir, rundir.JournalDir, epoch), os.O_RDONLY, 0)
+		if err == nil {
+			b.f = f
+		}
+	}
+	return b
+}
+
+// newEpoch notes that the file of an epoch has been made: what is durable now in the
+// older ones must count.
+func (g *ledger) newEpoch(w *World, path string) {
+	g.file(w, epochOf(path))
+	for i := range g.files[:len(g.files)-1] {
+		if b := &g.files[i]; !b.fixed {
+			b.kept = b.durable
+		}
+	}
+}
+
+// synced notes that a file of the journal is durable up to size.
+func (g *ledger) synced(l *life, path string, size int64) {
+	w, epoch := l.w, epochOf(path)
+	b := g.file(w, epoch)
+	b.durable = max(b.durable, size)
+	switch {
+	case epoch == g.epoch:
+		g.read(w, epoch, size)
+	case epoch > g.epoch:
+		g.takeover(w, epoch)
+		g.read(w, epoch, size)
+	}
+}
+
+// takeover reads what the first record of a new epoch fixes.
+func (g *ledger) takeover(w *World, epoch int) {
+	head := w.readJournal(epoch)
+	line, _, _ := bytes.Cut(head, []byte{'\n'})
+	first, ok := g.line(line)
+	if !ok || first.Kind != jobs.KindEpoch || first.Epoch != epoch {
+		w.broken(JournalFolds, "the first record of epoch %d is %.100q", epoch, line)
+	}
+	for _, m := range first.Files {
+		e := epochOf(m.Name)
+		b := g.file(w, e)
+		if m.Length < b.kept {
+			w.broken(DurableFactsKept, "epoch %d counts %d bytes of the journal of epoch %d, of which %d were durable", epoch, m.Length, e, b.kept)
+		}
+		if b.fixed && m.Length != b.counted {
+			w.broken(DurableFactsKept, "epoch %d counts %d bytes of the journal of epoch %d, and an earlier one %d", epoch, m.Length, e, b.counted)
+		}
+		if !b.fixed {
+			g.read(w, e, m.Length)
+			b.fixed = true
+		}
+	}
+	g.epoch = epoch
+}
+
+// read takes the records up to an offset in.
+func (g *ledger) read(w *World, epoch int, to int64) {
+	b := g.file(w, epoch)
+	if to <= b.counted || b.fixed {
+		return
+	}
+	buf := make([]byte, to-b.counted)
+	if n, err := b.f.ReadAt(buf, b.counted); n < len(buf) {
+		w.broken(DurableFactsKept, "the journal of epoch %d ends before byte %d: %v", epoch, to, err)
+	}
+	b.counted = to
+	for line := range bytes.Lines(buf) {
+		r, ok := g.line(bytes.TrimSuffix(line, []byte{'\n'}))
+		if !ok {
+			w.broken(JournalFolds, "a durable line of epoch %d is damaged: %.100q", epoch, line)
+		}
+		w.enter(&r)
+	}
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func (g *ledger) line(line []byte) (r jobs.Record, ok bool) {
+	if len(line) < 10 || fmt.Sprintf("%08x ", crc32.Checksum(line[9:], castagnoli)) != string(line[:9]) {
+		return r, false
+	}
+	return r, g.dec.Decode(line[9:], &r) == nil
+}
+
+// readJournal returns all bytes of an epoch's file.
+func (w *World) readJournal(epoch int) []byte {
+	b := w.ledger.file(w, epoch)
+	if b.f == nil {
+		return nil
+	}
+	size, _ := b.f.Size()
+	buf := make([]byte, size)
+	n, _ := b.f.ReadAt(buf, 0)
+	return buf[:n]
+}
+
+// shadow folds a durable record.
+func (g *ledger) shadow(w *World, r *jobs.Record) {
+	if r.Kind == jobs.KindAccepted {
+		for len(g.table.Specs) < int(r.Job)+r.Count-1 {
+			g.table.Specs = append(g.table.Specs, w.specs[len(g.table.Specs)])
+		}
+	}
+	if err := jobs.Fold(g.table, r); err != nil {
+		w.broken(JournalFolds, "%v", err)
+	}
+	if r.Kind == jobs.KindAccepted {
+		for i := range r.Count {
+			g.touched = append(g.touched, r.Job+jobs.ID(i))
+		}
+	} else if r.Job > 0 && !slices.Contains(g.touched, r.Job) {
+		g.touched = append(g.touched, r.Job)
+	}
+}

@@ -1,0 +1,378 @@
+package sim
+
+import (
+	"errors"
+	"time"
+
+	"dcs-tui/dispatch/ring"
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/rundir/memdisk"
+)
+
+// machine is one that a dispatcher may run on.
+type machine struct {
+	name  string
+	wall  time.Duration // its wall clock is so far ahead
+	full  time.Duration // until when its writes to the run directory fail
+	hangs time.Duration // until when the run directory does not answer it
+}
+
+// life is one dispatcher from its start to its death: the engine of package
+// dispatch, without goroutines. It holds the real core, ring and journal.
+type life struct {
+	w       *World
+	n       int
+	m       *machine
+	mount   *memdisk.Mount
+	share   *memdisk.Mount // the shared directory as its machine mounts it
+	run     *rundir.Run
+	journal *journal.Journal
+	core    *sched.Core
+	ring    *ring.Ring
+	epoch   int
+	agents  []*agent
+
+	born   time.Duration
+	slept  time.Duration // of its machine, which its monotonic clock does not count
+	inbox  []func()      // what waits for its next turn
+	busy   bool          // in a turn
+	paused int           // stopped (SIGSTOP), or its machine sleeps
+	dead   bool
+	doom   doom
+	wakeAt time.Duration // true time of the next tick that is planned; 0: none
+
+	heard    map[string]time.Duration // its Mono of the last beat of each host
+	drained  map[string]bool
+	handed   map[jobs.AttemptID]bool
+	shown    []shown // results whose records are not with the journal yet
+	showing  []shown // results whose records are
+	keeping  bool    // it looks whether it still owns the run
+	asked    bool    // by people: to launch nothing
+	beatAt   time.Duration
+	fencedBy int
+	finish   *sched.Finish
+	last     bool // it knows that no more jobs will come
+	leaving  bool
+	closing  bool
+	left     int // agents that have gone
+}
+
+func (l *life) now() sched.Time {
+	w := l.w
+	return sched.Time{Mono: w.now - l.born - l.slept, Wall: wallStart + jobs.Stamp(w.now+l.m.wall)}
+}
+
+// hear gives it something to do in its own time.
+func (l *life) hear(do func()) {
+	if l.dead {
+		return
+	}
+	l.inbox = append(l.inbox, do)
+	l.wake()
+}
+
+func (l *life) tell(ev sched.Event) { l.hear(func() { l.step(ev) }) }
+
+// wake begins a turn if it is neither in one nor stopped.
+func (l *life) wake() {
+	if l.dead || l.busy || l.paused > 0 || len(l.inbox) == 0 {
+		return
+	}
+	l.busy = true
+	l.w.turns++
+	l.mortal(func() {
+		for len(l.inbox) > 0 && !l.dead {
+			inbox := l.inbox
+			l.inbox = nil
+			for _, do := range inbox {
+				do()
+			}
+			l.commit()
+		}
+	})
+	l.busy = false
+	if !l.dead {
+		l.plan()
+	}
+}
+
+// commit ends a turn: what was decided goes to the journal, orders go when it has
+// their records.
+func (l *life) commit() {
+	if l.fencedBy > 0 {
+		return
+	}
+	now := l.now()
+	if batch, ok := l.ring.Flush(now); ok {
+		l.showing = append(l.showing, l.shown...)
+		l.shown = nil
+		l.write(batch)
+	}
+	out := l.ring.Idle(now)
+	l.w.checkTurn(l, &out)
+	l.release(out.Orders)
+}
+
+// write makes a batch durable, apart from the turns, and tells how it fared.
+func (l *life) write(batch []jobs.Record) {
+	w := l.w
+	before, after := time.Duration(0), time.Duration(0)
+	if w.noise(12) { // the disk takes its time
+		before, after = w.between(0, 100*time.Millisecond), w.between(0, 100*time.Millisecond)
+	}
+	if w.now < l.m.hangs {
+		before += l.m.hangs - w.now
+	}
+	l.later(before, func() {
+		var err error
+		if l.mortal(func() {
+			if len(batch) > 0 {
+				err = l.journal.Append(batch)
+			}
+			if err == nil {
+				err = l.journal.Sync()
+			}
+			l.doom.strike(atRelease)
+		}) {
+			return
+		}
+		l.later(after, func() { l.hear(func() { l.written(err) }) })
+	})
+}
+
+// written hears how a batch fared.
+func (l *life) written(err error) {
+	if l.fencedBy > 0 {
+		return
+	}
+	if err != nil {
+		l.w.logf("%s: %v", l.m.name, err)
+	}
+	out := l.ring.Flushed(l.now(), err)
+	if out.Durable {
+		l.show(&l.showing)
+	}
+	l.release(out.Orders)
+}
+
+// later does it after a time, when the process is not stopped; not if it has died.
+func (l *life) later(d time.Duration, do func()) {
+	switch {
+	case l.dead:
+	case d > 0:
+		l.w.after(d, func() { l.later(0, do) })
+	case l.paused > 0:
+		l.w.after(100*time.Millisecond, func() { l.later(0, do) })
+	default:
+		do()
+	}
+}
+
+// step gives one event to the core.
+func (l *life) step(ev sched.Event) {
+	switch ev := ev.(type) {
+	case sched.HostRefused:
+		if ev.Msg.FencedBy > 0 {
+			l.fence(ev.Msg.FencedBy)
+		}
+	case sched.HostDown:
+		var fenced *hosts.FencedError
+		if errors.As(ev.Err, &fenced) {
+			l.fence(fenced.By)
+		}
+	}
+	if l.fencedBy > 0 {
+		return
+	}
+	if _, beat := ev.(sched.HostBeat); !beat && l.w.verbose {
+		l.w.logf("%s %T%s", l.m.name, ev, show(ev))
+	}
+	l.w.heardBy(l, ev)
+	l.ring.Step(l.now(), ev)
+	switch ev := ev.(type) {
+	case sched.HostUp:
+		l.confirm(ev.Host, ev.Hello.Uptime)
+	case sched.HostBeat:
+		l.confirm(ev.Host, ev.Beat.Uptime)
+	}
+}
+
+// confirm lets a host's leases be counted from a sign of life that the core has seen.
+func (l *life) confirm(name string, uptime time.Duration) {
+	if l.core.Linked(name) {
+		if a := l.agent(name); a != nil {
+			a.uptime = uptime
+		}
+	}
+}
+
+func (l *life) agent(name string) *agent {
+	for _, a := range l.agents {
+		if a.h.spec.Name == name {
+			return a
+		}
+	}
+	return nil
+}
+
+// see is shown each record when it has just been folded.
+func (l *life) see(r *jobs.Record) {
+	if l.w.verbose {
+		l.w.logf("  record %s %s %s next=%s seq=%d %s", r.Kind, r.Attempt(), r.Host, r.Next, r.Seq, r.Reason)
+	}
+	if r.Seq > 0 && r.Kind != jobs.KindAcked {
+		l.shown = append(l.shown, shownOf(l.core.Table(), r.Job))
+	}
+	l.w.checkRecord(l, r)
+}
+
+// show gives results to whoever reads them.
+func (l *life) show(results *[]shown) {
+	for _, s := range *results {
+		l.w.consumer.take(l, s)
+	}
+	*results = (*results)[:0]
+}
+
+// release carries orders out.
+func (l *life) release(orders []sched.Order) {
+	for _, o := range orders {
+		l.doom.strike(atOrder)
+		if l.w.verbose {
+			l.w.logf("  order %T%+v", o, o)
+		}
+		l.carryOut(o)
+	}
+}
+
+func (l *life) carryOut(o sched.Order) {
+	name := ""
+	switch o := o.(type) {
+	case sched.Finish:
+		l.finish = &o
+		l.w.logf("%s finishes: %v %s", l.m.name, o.How, o.Why)
+		if o.How == sched.AllDone {
+			l.leave()
+		}
+		return
+	case sched.Look:
+		if o.Via == "" {
+			l.look(o)
+			return
+		}
+		name = o.Via
+	case sched.Connect:
+		name = o.Host
+	case sched.Disconnect:
+		name = o.Host
+	case sched.Launch:
+		name = o.Host
+		l.w.checkLaunch(l, &o)
+	case sched.SetLimit:
+		name = o.Host
+	case sched.Withdraw:
+		name = o.Host
+	case sched.Kill:
+		name = o.Host
+	case sched.Probe:
+		name = o.Host
+	case sched.List:
+		name = o.Host
+	}
+	if a := l.agent(name); a != nil {
+		a.obey(o)
+	}
+}
+
+// look asks the shared directory through the machine's own mount (X2).
+func (l *life) look(o sched.Look) {
+	w := l.w
+	w.after(w.between(time.Millisecond, 50*time.Millisecond), func() {
+		l.tell(sched.HostLooked{Msg: lookInto(l.share, "/share", o.Host, o.Attempts)})
+	})
+}
+
+// plan sees to it that there is a turn when the ring wants one.
+func (l *life) plan() {
+	at, ok := l.ring.Next()
+	if !ok || l.fencedBy > 0 {
+		return
+	}
+	w := l.w
+	due := w.now + max(0, at-l.now().Mono)
+	if l.wakeAt > w.now && l.wakeAt <= due {
+		return
+	}
+	l.wakeAt = due
+	w.agenda.add(due, func() {
+		if l.dead || l.wakeAt != due {
+			return
+		}
+		l.wakeAt = 0
+		if at, ok := l.ring.Next(); ok && at > l.now().Mono {
+			l.plan() // later than was planned
+			return
+		}
+		l.tell(sched.Tick{})
+	})
+}
+
+// keepHouse shows that it is alive and looks whether it still owns the run, apart
+// from its turns: the run directory may hang.
+func (l *life) keepHouse() {
+	if l.dead {
+		return
+	}
+	w := l.w
+	w.after(3*time.Second, l.keepHouse)
+	if l.paused > 0 {
+		return
+	}
+	l.tell(sched.Tick{})
+	if l.keeping || l.dead {
+		return
+	}
+	l.keeping = true
+	beat := w.now-l.beatAt >= journal.BeatEvery
+	if beat {
+		l.beatAt = w.now
+	}
+	l.later(max(0, l.m.hangs-w.now), func() {
+		var by int
+		var err error
+		if l.mortal(func() {
+			if by, err = l.journal.Fenced(); beat && err == nil && by == 0 {
+				_ = l.journal.Beat() // its sign of life may be late
+			}
+		}) {
+			return
+		}
+		l.hear(func() {
+			l.keeping = false
+			if by > 0 {
+				l.fence(by)
+				return
+			}
+			if l.fencedBy == 0 && (err == nil || l.ring.Problem(l.now()) == nil) {
+				l.ring.Obstruct(l.now(), err)
+			}
+		})
+	})
+}
+
+// fence stops everything: another dispatcher owns the run.
+func (l *life) fence(by int) {
+	if l.fencedBy > 0 {
+		return
+	}
+	l.w.logf("%s of epoch %d finds epoch %d: it stops", l.m.name, l.epoch, by)
+	l.w.checkFence(l, by)
+	l.fencedBy = by
+	l.ring.Fence()
+	l.shown, l.showing = nil, nil
+	l.w.after(0, func() { l.die(false) }) // it says so and exits
+}

@@ -1,0 +1,127 @@
+package sim
+
+import (
+	"time"
+
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/jobs"
+)
+
+func ackOf(seq int64) sched.Event { return sched.Acked{Seq: seq} }
+
+// people are those who submit jobs and change their minds.
+type people struct {
+	pauses int
+}
+
+// feed submits the jobs bit by bit, so that there is work while there are faults.
+func (w *World) feed() {
+	w.after(w.between(time.Second, 12*time.Second), func() {
+		if l := w.life; l != nil && l.ring != nil {
+			w.feedRest(l)
+		}
+		w.feed()
+	})
+}
+
+// feedRest submits what is stored and not accepted, some new jobs, and at the end
+// says that no more will come.
+func (w *World) feedRest(l *life) {
+	l.hear(func() {
+		t := l.core.Table()
+		if rest := t.Specs[len(t.Jobs):]; len(rest) > 0 {
+			l.step(sched.Submit{Specs: rest})
+		}
+		n := min(len(w.specs)-len(t.Specs), 1+w.tape.Draw(3))
+		if w.calm() {
+			n = len(w.specs) - len(t.Specs)
+		}
+		if n > 0 {
+			fresh := w.specs[len(t.Specs) : len(t.Specs)+n]
+			if err := l.run.AppendSpecs(fresh); err != nil {
+				w.logf("%d jobs could not be stored: %v", n, err)
+				return
+			}
+			w.fed = len(t.Specs) + n
+			l.step(sched.Submit{Specs: fresh})
+		}
+		if w.calm() && !l.last && len(t.Jobs) == len(w.specs) {
+			l.last = true
+			l.step(sched.Submit{Last: true})
+		}
+	})
+}
+
+// someJobs names one to three of the jobs that there are.
+func (w *World) someJobs(l *life) []jobs.ID {
+	n := len(l.core.Table().Jobs)
+	if n == 0 {
+		return nil
+	}
+	ids := []jobs.ID{jobs.ID(1 + w.tape.Draw(n))}
+	for range w.tape.Draw(3) {
+		ids = append(ids, jobs.ID(1+w.tape.Draw(n)))
+	}
+	return ids
+}
+
+// ask gives the dispatcher an action of people, if there is one that listens.
+func (w *World) ask(action func(l *life) sched.Event) bool {
+	l := w.life
+	if l == nil || l.ring == nil || l.paused > 0 {
+		return false
+	}
+	ev := action(l)
+	l.tell(ev)
+	if w.tape.OneIn(4) {
+		l.tell(ev) // asked for twice
+	}
+	return true
+}
+
+func askCancel(w *World) bool {
+	return w.ask(func(l *life) sched.Event { return sched.Cancel{Jobs: w.someJobs(l), Why: "by a person"} })
+}
+
+func askCancelAll(w *World) bool {
+	if w.tape.Draw(3) > 0 {
+		return false
+	}
+	return w.ask(func(l *life) sched.Event { return sched.Cancel{All: true} })
+}
+
+func askRequeue(w *World) bool {
+	return w.ask(func(l *life) sched.Event { return sched.Requeue{Jobs: w.someJobs(l)} })
+}
+
+func askPriority(w *World) bool {
+	return w.ask(func(l *life) sched.Event {
+		return sched.SetPriority{Jobs: w.someJobs(l), Priority: w.tape.Draw(5) - 2}
+	})
+}
+
+func askPause(w *World) bool {
+	l := w.life
+	if !w.ask(func(l *life) sched.Event { return sched.Pause{On: true} }) {
+		return false
+	}
+	w.people.pauses++
+	n := w.people.pauses
+	w.after(w.between(time.Second, 40*time.Second), func() {
+		if w.people.pauses == n {
+			l.tell(sched.Pause{})
+		}
+	})
+	return true
+}
+
+func askDrainHost(w *World) bool {
+	h := w.hosts[w.tape.Draw(len(w.hosts))]
+	name, now := h.spec.Name, w.tape.Draw(2) == 1
+	l := w.life
+	if !w.ask(func(l *life) sched.Event { return sched.DrainHost{Host: name, On: true, Now: now} }) {
+		return false
+	}
+	w.after(w.between(time.Second, 60*time.Second), func() { l.tell(sched.DrainHost{Host: name}) })
+	return true
+}

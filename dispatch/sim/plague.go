@@ -1,0 +1,255 @@
+package sim
+
+import "time"
+
+// plague is a kind of fault.
+type plague struct {
+	name   string
+	weight int
+	strike func(w *World) bool // false: it could not happen now
+}
+
+// The indexes of those that come by themselves, while something else happens.
+const (
+	killedTaking = iota // a dispatcher dies while it takes the run over
+	leftOut             // a host is taken out of the inventory of one dispatcher
+	wokenInTake         // an old dispatcher wakes up while another takes the run over
+)
+
+// plagues are all faults, in the order of the tape's choices.
+var plagues []plague
+
+func init() {
+	plagues = []plague{
+		{"dispatcher killed while it takes over", 0, nil},
+		{"host taken out of the inventory", 0, nil},
+		{"old dispatcher woken during a takeover", 0, nil},
+		{"dispatcher killed", 3, killNow},
+		{"dispatcher killed before a disk operation", 3, killAt(atDisk, 12)},
+		{"dispatcher killed in the middle of a write", 3, killAt(atWrite, 3)},
+		{"dispatcher killed between fsync and orders", 3, killAt(atRelease, 3)},
+		{"dispatcher killed between two orders", 3, killAt(atOrder, 6)},
+		{"power loss of the dispatcher", 3, powerLoss},
+		{"dispatcher stopped and woken", 3, stopAndWake},
+		{"dispatcher stopped, taken over, woken", 6, takeOver},
+		{"taken over by force from a living dispatcher", 3, takeByForce},
+		{"laptop sleeps", 3, sleep},
+		{"journal's disk full", 5, fullDisk},
+		{"run directory hangs", 3, hangDisk},
+		{"network of a host cut", 8, cutOne},
+		{"network of most hosts cut", 4, cutMost},
+		{"link reset", 6, resetLink},
+		{"helper killed", 5, killHelper},
+		{"helper stopped", 4, stopHelper},
+		{"helpers mute", 3, muteHelpers},
+		{"sshd refuses", 3, refuse},
+		{"supervisor killed", 6, killSupervisor},
+		{"host rebooted", 5, reboot},
+		{"host's file systems hang", 5, wedge},
+		{"sentinels cannot be written", 4, sealSentinels},
+		{"spool full", 3, fillSpool},
+		{"jobs fail at once on a host", 3, blackHole},
+		{"clock of a host jumps", 3, hostClock},
+		{"clock of the dispatcher jumps", 3, deskClock},
+		{"cancel", 5, askCancel},
+		{"cancel all", 1, askCancelAll},
+		{"requeue", 7, askRequeue},
+		{"priority", 2, askPriority},
+		{"pause", 2, askPause},
+		{"host drained", 3, askDrainHost},
+	}
+}
+
+// hit counts a fault.
+func (w *World) hit(i int) {
+	w.faults[i]++
+	w.budget--
+	w.logf("FAULT %s (%d left)", plagues[i].name, w.budget)
+}
+
+// plague lets one fault come after the other until there are no more.
+func (w *World) plague() {
+	w.after(w.between(500*time.Millisecond, 18*time.Second), func() {
+		if w.calm() || w.tape.Over() {
+			w.budget = 0
+			w.heal()
+			return
+		}
+		sum := 0
+		for i := range plagues {
+			sum += plagues[i].weight
+		}
+		n := w.tape.Draw(sum)
+		for i := range plagues {
+			if n -= plagues[i].weight; n < 0 {
+				at := len(w.log)
+				if plagues[i].strike(w) {
+					w.hit(i)
+					if w.verbose { // before what it did
+						copy(w.log[at+1:], w.log[at:len(w.log)-1])
+						w.log[at] = w.log[len(w.log)-1]
+					}
+				}
+				break
+			}
+		}
+		w.plague()
+	})
+}
+
+// heal ends what would otherwise go on for ever.
+func (w *World) heal() {
+	w.logf("no more faults")
+	for _, h := range w.hosts {
+		h.hole = min(h.hole, w.now)
+	}
+}
+
+func (w *World) anyHost() *host { return w.hosts[w.tape.Draw(len(w.hosts))] }
+
+// long draws how long something lasts: mostly around the times after which a silent
+// host is suspected or given up.
+func (w *World) long() time.Duration {
+	switch w.tape.Draw(4) {
+	case 0:
+		return w.between(100*time.Millisecond, 10*time.Second)
+	case 1:
+		return w.between(10*time.Second, 40*time.Second)
+	case 2:
+		return w.between(40*time.Second, 80*time.Second)
+	}
+	return w.between(time.Minute, 4*time.Minute)
+}
+
+func cutOne(w *World) bool {
+	w.anyHost().cut(w.long())
+	return true
+}
+
+func cutMost(w *World) bool {
+	d := w.long()
+	spare := -1
+	if len(w.hosts) > 2 {
+		spare = w.tape.Draw(len(w.hosts))
+	}
+	for i, h := range w.hosts {
+		if i != spare {
+			h.cut(d + w.between(0, 5*time.Second))
+		}
+	}
+	return true
+}
+
+func resetLink(w *World) bool {
+	p := w.anyHost().helper
+	if p == nil || !p.alive || p.link.closed {
+		return false
+	}
+	if w.tape.Draw(2) == 1 {
+		p.link.lost = true // nothing of what is under way arrives
+	}
+	k := p.link
+	w.after(w.between(0, time.Second), func() { k.a.ended(k, broken(k.h, "connection reset by peer")) })
+	p.hearsEnd()
+	return true
+}
+
+func killHelper(w *World) bool {
+	p := w.anyHost().helper
+	if p == nil || !p.alive {
+		return false
+	}
+	p.die("killed")
+	return true
+}
+
+func stopHelper(w *World) bool {
+	p := w.anyHost().helper
+	if p == nil || !p.alive {
+		return false
+	}
+	p.thaw = w.now + w.long()
+	return true
+}
+
+func muteHelpers(w *World) bool {
+	h := w.anyHost()
+	h.mute = w.now + w.long()
+	return true
+}
+
+func refuse(w *World) bool {
+	h := w.anyHost()
+	h.deaf = w.now + w.long()
+	if w.tape.Draw(2) == 1 && h.helper != nil {
+		h.helper.die("sshd was killed")
+	}
+	return true
+}
+
+func killSupervisor(w *World) bool {
+	h := w.anyHost()
+	if len(h.runs) == 0 {
+		return false
+	}
+	r := h.runs[w.tape.Draw(len(h.runs))]
+	if !r.sup {
+		return false
+	}
+	r.sup = false
+	if w.tape.Draw(2) == 1 {
+		r.die() // the job with it
+	} else if r.job { // it goes on, and nobody sees its end
+		w.after(w.between(0, time.Minute), r.die)
+	}
+	w.after(w.between(0, time.Second), h.fill)
+	return true
+}
+
+func reboot(w *World) bool {
+	off := w.between(5*time.Second, 30*time.Second)
+	if w.tape.Draw(3) == 2 {
+		off = w.long()
+	}
+	w.anyHost().reboot(off)
+	return true
+}
+
+func wedge(w *World) bool {
+	w.anyHost().wedged = w.now + w.long()
+	return true
+}
+
+func sealSentinels(w *World) bool {
+	d := w.long()
+	if w.tape.Draw(2) == 1 {
+		w.anyHost().sealed = w.now + d
+		return true
+	}
+	for _, h := range w.hosts {
+		if h.shared {
+			h.sealed = w.now + d
+		}
+	}
+	return true
+}
+
+func fillSpool(w *World) bool {
+	w.anyHost().full = w.now + w.long()
+	return true
+}
+
+func blackHole(w *World) bool {
+	w.anyHost().hole = w.now + w.long()
+	return true
+}
+
+func hostClock(w *World) bool {
+	w.anyHost().wall += w.between(-time.Hour, time.Hour)
+	return true
+}
+
+func deskClock(w *World) bool {
+	w.machines[w.tape.Draw(len(w.machines))].wall += w.between(-10*time.Minute, 10*time.Minute)
+	return true
+}

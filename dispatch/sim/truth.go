@@ -1,0 +1,93 @@
+package sim
+
+import (
+	"time"
+
+	"dcs-tui/jobs"
+)
+
+// truth is what really happened on the hosts, whoever knows of it.
+type truth struct {
+	facts   map[jobs.AttemptID]*fact
+	live    map[jobs.ID][]jobs.AttemptID
+	records int // durable ones so far
+}
+
+// fact is what happened to an attempt.
+type fact struct {
+	id        jobs.AttemptID
+	starts    int
+	alive     bool
+	host      *host
+	boot      int
+	since     time.Duration
+	ended     *jobs.Outcome // as its supervisor saw it; nil while it runs, or if nobody saw it
+	forgotten bool          // its host lost its disk's last writes with the power
+}
+
+func (t *truth) init() {
+	t.facts = map[jobs.AttemptID]*fact{}
+	t.live = map[jobs.ID][]jobs.AttemptID{}
+}
+
+func (t *truth) of(id jobs.AttemptID) *fact { return t.facts[id] }
+
+// starts is the start of a job's process.
+func (t *truth) starts(w *World, r *run) {
+	id, h := r.s.id, r.h
+	w.logf("START %s on %s", id, h.spec.Name)
+	f := t.facts[id]
+	if f == nil {
+		f = &fact{id: id}
+		t.facts[id] = f
+	}
+	if f.starts++; f.starts > 1 {
+		w.broken(StartsOnce, "%s starts again, on %s", id, h.spec.Name)
+	}
+	f.alive, f.host, f.boot, f.since = true, h, h.boot, w.now
+	e := w.ledger.entry(id)
+	switch {
+	case e == nil || e.host != h.spec.Name:
+		w.broken(RecordBeforeStart, "%s starts on %s", id, h.spec.Name)
+	case !e.open:
+		w.broken(NoStartAfterEnd, "%s starts on %s and is recorded as %s", id, h.spec.Name, e.last)
+	}
+	if n := h.busy(); n > h.slots {
+		w.broken(SlotsHold, "%s has %d slots busy of %d", h.spec.Name, n, h.slots)
+	}
+	for _, other := range t.live[id.Job] {
+		o, n := w.ledger.entry(other), id.N
+		// Allowed only if the other had been given up before this one was launched.
+		if other.N > n || !o.lost || o.lostAt > e.launched {
+			w.broken(OneLiveAttempt, "%s starts on %s while %s runs on %s", id, h.spec.Name, other, o.host)
+		}
+	}
+	t.live[id.Job] = append(t.live[id.Job], id)
+}
+
+// dies is the end of the process, whoever sees it.
+func (t *truth) dies(r *run) {
+	id := r.s.id
+	r.h.w.logf("END %s on %s", id, r.h.spec.Name)
+	t.facts[id].alive = false
+	live := t.live[id.Job]
+	for i := range live {
+		if live[i] == id {
+			t.live[id.Job] = append(live[:i:i], live[i+1:]...)
+			return
+		}
+	}
+}
+
+// sawEnd notes the outcome that its supervisor has seen.
+func (t *truth) sawEnd(r *run) {
+	o := *r.outcome
+	t.facts[r.s.id].ended = &o
+}
+
+// forget notes that a host may not know any more what it has claimed.
+func (t *truth) forget(h *host) {
+	for _, f := range t.facts {
+		f.forgotten = f.forgotten || f.host == h
+	}
+}
