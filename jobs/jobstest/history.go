@@ -21,6 +21,21 @@ func History(seed uint64, n, steps int) ([]*jobs.Spec, []jobs.Record) {
 	return h.table.Specs, h.records
 }
 
+// Continue goes on with a run that was recovered: steps records, legal for the
+// table, which it changes. After damage the numbers of attempts leave gaps.
+func Continue(seed uint64, t *jobs.Table, steps int) []jobs.Record {
+	h := &history{rng: rand.New(rand.NewPCG(seed, 43)), table: t}
+	for range steps {
+		if id := jobs.ID(1 + h.rng.IntN(len(t.Jobs)+1)); t.Damaged && h.chance(10) && int(id) <= len(t.Jobs) && !t.Job(id).State.Terminal() {
+			h.emit(jobs.Record{Kind: jobs.KindLaunching, Job: id, N: len(t.Job(id).Attempts) + 1 + h.rng.IntN(12), Host: "melon9"})
+		}
+		if len(t.Jobs) > 0 || len(t.Specs) > 0 {
+			h.step()
+		}
+	}
+	return h.records
+}
+
 // Specs returns n plain specifications.
 func Specs(n int) []*jobs.Spec {
 	specs := make([]*jobs.Spec, n)
@@ -58,7 +73,14 @@ func (h *history) step() {
 	j := t.Job(id)
 	switch h.rng.IntN(12) {
 	case 0:
-		h.emit(jobs.Record{Kind: jobs.KindPriority, Job: id, Priority: h.rng.IntN(100) - 50})
+		switch p := h.rng.IntN(100) - 50; {
+		case p > 10 && j.State == jobs.Running:
+			h.emit(jobs.Record{Kind: jobs.KindCancelling, Job: id, Reason: "cancelled by a person"})
+		case p < -40:
+			h.emit(jobs.Record{Kind: jobs.KindRequest, Reason: fmt.Sprintf("requeue-%d", p)})
+		default:
+			h.emit(jobs.Record{Kind: jobs.KindPriority, Job: id, Priority: p})
+		}
 	case 1:
 		h.emit(jobs.Record{Kind: jobs.KindEvent, Job: id, Host: "melon1", Reason: "said \"something\"\nin two lines, ünïcode \u2028 and \x01"})
 	case 2:

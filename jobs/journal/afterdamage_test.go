@@ -1,0 +1,142 @@
+package journal
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/jobstest"
+)
+
+// A run whose journal is damaged is carried on, with attempt numbers that leave
+// gaps for what may be lost, through several more dispatchers and more damage:
+// each begins exactly where the last one stopped (DESIGN section 3, point 2).
+func TestCarriedOnAfterDamage(t *testing.T) {
+	seeds := uint64(150)
+	if testing.Short() || raceDetector {
+		seeds = 30
+	}
+	gaps := 0
+	for seed := range seeds {
+		rng := rand.New(rand.NewPCG(seed, 7))
+		e := threeEpochs(t)
+		hit := rng.IntN(2) + 1 // an older file, or the first two
+		for i := range hit {
+			if rng.IntN(4) == 0 {
+				if err := e.m.Remove(fileOf(i + 1).path(e.r)); err != nil {
+					t.Fatal(err)
+				}
+				continue
+			}
+			b := bytes.Clone(e.files[i])
+			b[rng.IntN(e.fixed[i])] ^= 1 << rng.IntN(8)
+			e.set(t, i+1, b)
+		}
+		var live *jobs.Table
+		for epoch := 4; epoch < 8; epoch++ {
+			j, table, report := take1(t, e.r, TakeOptions{Force: true, Who: machine("melon1")})
+			if !report.Damaged || j.Epoch() != epoch {
+				t.Fatalf("seed %d: epoch %d, %+v", seed, j.Epoch(), report)
+			}
+			if live != nil {
+				if live.Epoch = epoch; !same(live, table) {
+					t.Fatalf("seed %d: epoch %d begins with another state than the last one left; %q", seed, epoch, report.Warnings)
+				}
+			}
+			live = table
+			if len(live.Specs) > 0 {
+				record(t, j, jobstest.Continue(seed*10+uint64(epoch), live, 40)...)
+			}
+			crash(t, j)
+			if shown, report := replay1(t, e.r); !same(shown, live) || !report.Damaged {
+				t.Fatalf("seed %d: epoch %d is shown as another state; %q", seed, epoch, report.Warnings)
+			}
+		}
+		for i := range live.Jobs {
+			for n, a := range live.Jobs[i].Attempts {
+				if a.ID != (jobs.AttemptID{Job: jobs.ID(i + 1), N: n + 1}) {
+					t.Fatalf("seed %d: attempt %s stands in place %d", seed, a.ID, n+1)
+				}
+				if a.Host == "" {
+					gaps++
+				}
+			}
+		}
+	}
+	if gaps == 0 {
+		t.Error("no number was left out")
+	}
+}
+
+// What a lost launching record means for the next number: a live table after
+// damage takes a number that leaves a gap, and later the host whose attempt it
+// was; an undamaged one takes the next number and no other.
+func TestGapInNumbers(t *testing.T) {
+	for _, damaged := range []bool{false, true} {
+		table := &jobs.Table{Specs: jobstest.Specs(1), Damaged: damaged}
+		said := ""
+		for _, r := range []jobs.Record{
+			{Kind: jobs.KindAccepted, Job: 1, Count: 1},
+			{Kind: jobs.KindLaunching, Job: 1, N: 1, Host: "a"},
+			{Kind: jobs.KindLost, Job: 1, N: 1, Host: "a"},
+			{Kind: jobs.KindLaunching, Job: 1, N: 4, Host: "b"},
+			{Kind: jobs.KindLaunching, Job: 1, N: 4, Host: "c"},
+			{Kind: jobs.KindLaunching, Job: 1, N: 2, Host: "c"},
+			{Kind: jobs.KindRunning, Job: 1, N: 2, Host: "c"},
+			{Kind: jobs.KindLaunching, Job: 1, N: 2000, Host: "b"},
+			{Kind: jobs.KindLaunching, Job: 1, N: 1, Host: "b"},
+		} {
+			if jobs.Fold(table, &r) == nil {
+				said += "y"
+			} else {
+				said += "n"
+			}
+		}
+		for _, a := range table.Job(1).Attempts {
+			said += fmt.Sprintf(" %s@%s:%s", a.ID, a.Host, a.State)
+		}
+		want := "yyynnyynn 1.1@a:lost 1.2@c:running"
+		if damaged {
+			want = "yyyynyynn 1.1@a:lost 1.2@c:running 1.3@:lost 1.4@b:launching"
+		}
+		if said != want {
+			t.Errorf("damaged %v: %s, want %s", damaged, said, want)
+		}
+	}
+}
+
+// A person's wish to end a job, and that a request was taken in, survive the loss
+// of what stood before them.
+func TestWishesAfterDamage(t *testing.T) {
+	lines := []jobs.Record{
+		{Kind: jobs.KindAccepted, Job: 1, Count: 2},
+		{Kind: jobs.KindJob, Job: 1, Next: jobs.Skipped, Seq: 1},
+		{Kind: jobs.KindRound, Job: 1},
+		{Kind: jobs.KindLaunching, Job: 1, N: 1, Host: "a"},
+		{Kind: jobs.KindCancelling, Job: 1, Reason: "enough"},
+		{Kind: jobs.KindRequest, Reason: "requeue-7"},
+		{Kind: jobs.KindLaunching, Job: 2, N: 1, Host: "a"},
+	}
+	for lost := range 4 {
+		e := threeEpochs(t)
+		b := e.files[0][:bytes.IndexByte(e.files[0], '\n')+1]
+		for i := range lines {
+			from := len(b)
+			if b = appendLine(b, &lines[i]); i == lost {
+				b[from] ^= 1
+			}
+		}
+		e.set(t, 1, b)
+		for epoch := 2; epoch < 4; epoch++ {
+			if err := e.m.Remove(fileOf(epoch).path(e.r)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		table, report := replay1(t, e.r)
+		if !report.Damaged || table.Cancels[1] != "enough" || !table.Requests["requeue-7"] || table.Job(1).State.Terminal() || table.Job(2).State != jobs.Running {
+			t.Errorf("%s lost: %v, %v, job 1 is %s; %q", lines[lost].Kind, table.Cancels, table.Requests, table.Job(1).State, report.Warnings)
+		}
+	}
+}

@@ -1,0 +1,245 @@
+package journal
+
+import (
+	"bytes"
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/jobstest"
+	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/rundir/memdisk"
+)
+
+// epochs is a run of three dispatchers in memory: the first was taken over and
+// went on writing, the second died in the middle of a line, the third is the last.
+// Its journal has records of every kind and two files that marks fix.
+type epochs struct {
+	m      *memdisk.Mount
+	r      *rundir.Run
+	recs   [3][]jobs.Record
+	files  [3][]byte // as they are on the disk
+	fixed  [3]int    // how much of each counts
+	live   *jobs.Table
+	checks int
+	ends   map[int64]jobs.Record // what gave each result number
+}
+
+// allKinds is a history, as short as it may be, with every kind of record.
+func allKinds(n, steps int) ([]*jobs.Spec, []jobs.Record) {
+search:
+	for seed := uint64(0); ; seed++ {
+		specs, recs := jobstest.History(seed, n, steps)
+		for _, k := range []jobs.Kind{jobs.KindAccepted, jobs.KindLaunching, jobs.KindRunning, jobs.KindExited, jobs.KindLost, jobs.KindSuperseded, jobs.KindCancelled,
+			jobs.KindJob, jobs.KindCancelling, jobs.KindRequest, jobs.KindRound, jobs.KindPriority, jobs.KindAcked, jobs.KindEvent, jobs.KindEnded} {
+			if !slices.ContainsFunc(recs, func(r jobs.Record) bool { return r.Kind == k }) {
+				continue search
+			}
+		}
+		return specs, recs
+	}
+}
+
+func threeEpochs(t testing.TB) *epochs {
+	t.Helper()
+	e := &epochs{m: memdisk.New().Mount("a"), ends: map[int64]jobs.Record{}}
+	e.r = simulated(t, e.m)
+	specs, recs := allKinds(3, 90)
+	for _, r := range recs {
+		if r.Seq > 0 && r.Kind != jobs.KindAcked {
+			e.ends[r.Seq] = r
+		}
+	}
+	if err := e.r.AppendSpecs(specs); err != nil {
+		t.Fatal(err)
+	}
+	var js [3]*Journal
+	for i := range js {
+		js[i], _, _ = take1(t, e.r, TakeOptions{Force: true, Who: machine("melon1")})
+		e.recs[i] = recs[i*len(recs)/3 : (i+1)*len(recs)/3]
+		record(t, js[i], e.recs[i]...)
+		if i == 1 { // it died in the middle of a line
+			e.append(t, 2, `0badcafe {"k":"lau`)
+		}
+	}
+	late := jobs.Record{Kind: jobs.KindJob, Job: 1, Next: jobs.Cancelled, Seq: 1 << 40}
+	e.append(t, 1, string(appendLine(nil, &late)))
+	for i := range e.files {
+		e.files[i] = e.read(t, i+1)
+		e.fixed[i] = len(e.files[i])
+	}
+	first, err := firstRecord(e.r, fileOf(3), int64(len(e.files[2])))
+	if err != nil || len(first.Files) != 2 {
+		t.Fatal(first, err)
+	}
+	for i, m := range first.Files {
+		if e.fixed[i] = int(m.Length); e.fixed[i] == len(e.files[i]) {
+			t.Fatal("nothing of it is ignored")
+		}
+	}
+	table, report := replay1(t, e.r)
+	if e.live = table; report.Damaged {
+		t.Fatalf("%+v", report)
+	}
+	return e
+}
+
+func (e *epochs) read(t testing.TB, epoch int) []byte {
+	t.Helper()
+	b, err := rundir.ReadFile(e.m, fileOf(epoch).path(e.r))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// set gives a file other content, as damage does.
+func (e *epochs) set(t testing.TB, epoch int, content []byte) {
+	t.Helper()
+	path := fileOf(epoch).path(e.r)
+	if err := e.m.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := rundir.WriteNew(e.m, path, content); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (e *epochs) append(t testing.TB, epoch int, text string) {
+	t.Helper()
+	e.set(t, epoch, append(e.read(t, epoch), text...))
+}
+
+// check replays the damaged journal and then, every seventh time, takes the run
+// over. lost are the records that may be missing, whole says that none is.
+func (e *epochs) check(t *testing.T, what string, lost []jobs.Record, whole bool) {
+	t.Helper()
+	table, report := replay1(t, e.r)
+	if report.Damaged == whole || table.Damaged == whole {
+		t.Fatalf("%s: damaged is %v, %v; %q", what, report.Damaged, table.Damaged, report.Warnings)
+	}
+	spared := func(id jobs.ID) bool {
+		return !slices.ContainsFunc(lost, func(r jobs.Record) bool { return r.Kind == jobs.KindAccepted || r.Job == id })
+	}
+	for i := range table.Jobs {
+		j, id := &table.Jobs[i], jobs.ID(i+1)
+		if r, ok := e.ends[j.Seq]; j.State.Terminal() && (!ok || r.Job != id || r.Next != j.State) {
+			t.Fatalf("%s: job %d is %s by result %d, which was %+v", what, id, j.State, j.Seq, r)
+		}
+		if spared(id) && i < len(e.live.Jobs) && !reflect.DeepEqual(*j, e.live.Jobs[i]) {
+			t.Fatalf("%s: job %d pays for it:\n%+v, it was\n%+v; %q", what, id, *j, e.live.Jobs[i], report.Warnings)
+		}
+	}
+	if whole && len(lost) == 0 && !same(table, e.live) {
+		t.Fatalf("%s: nothing is damaged, and the state is another", what)
+	}
+	for i := len(table.Jobs); i < len(e.live.Jobs); i++ {
+		if spared(jobs.ID(i + 1)) {
+			t.Fatalf("%s: job %d is gone", what, i+1)
+		}
+	}
+	if e.checks++; e.checks%7 != 0 {
+		return
+	}
+	next, taken, _ := take1(t, e.r, TakeOptions{Force: true, Who: machine("melon2")})
+	if next.Epoch() != 4 {
+		t.Fatalf("%s: epoch %d", what, next.Epoch())
+	}
+	if table.Epoch = 4; !same(table, taken) {
+		t.Fatalf("%s: taken over as another state than is shown", what)
+	}
+	record(t, next, jobs.Record{Kind: jobs.KindEvent, Reason: "on"})
+	again, report := replay1(t, e.r)
+	if !same(again, taken) || report.Damaged == whole {
+		t.Fatalf("%s: after the takeover it is another state: %+v", what, report)
+	}
+	crash(t, next)
+	if err := e.m.Remove(fileOf(4).path(e.r)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// lines returns the records of a file whose lines lie in a range of it; its
+// epoch's own record, which no fact of a job is in, is left out.
+func (e *epochs) lines(i, from, to int) []jobs.Record {
+	var hit []jobs.Record
+	at := 0
+	for n := -1; n < len(e.recs[i]); n++ {
+		end := at + bytes.IndexByte(e.files[i][at:], '\n') + 1
+		if n >= 0 && at < to && end > from {
+			hit = append(hit, e.recs[i][n])
+		}
+		at = end
+	}
+	return hit
+}
+
+// Every bit of three epochs' files flipped, one at a time: no panic, no result
+// that was not there, no fact of another line lost, and Damaged is told exactly
+// when a fact may be missing; then the run is carried on (promises 1 and 3).
+func TestJournalEveryBit(t *testing.T) {
+	e := threeEpochs(t)
+	step := 1
+	if testing.Short() || raceDetector {
+		step = 7
+	}
+	n := 0
+	for i, whole := range e.files {
+		c := bytes.Clone(whole)
+		for bit := 0; bit < 8*len(whole); bit += step {
+			at := bit / 8
+			c[at] = whole[at] ^ 1<<(bit%8)
+			e.set(t, i+1, c)
+			c[at] = whole[at]
+			what := fmt.Sprintf("file %d, byte %d, bit %d", i+1, at, bit%8)
+			switch {
+			case at >= e.fixed[i]: // nothing of it counts
+				e.check(t, what, nil, true)
+			case whole[at] == '\n' && i == 2: // a newline costs nothing
+				e.check(t, what, nil, true)
+			default:
+				e.check(t, what, e.lines(i, at, at+1), false)
+			}
+			n++
+		}
+		e.set(t, i+1, whole)
+	}
+	t.Logf("%d bits of %d bytes", n, len(e.files[0])+len(e.files[1])+len(e.files[2]))
+}
+
+// Every file cut at every byte: what stands in other files counts, in the last
+// one it is a torn tail, which is no damage, and in an older one it is told.
+func TestJournalEveryCut(t *testing.T) {
+	e := threeEpochs(t)
+	for i, whole := range e.files {
+		for cut := range whole {
+			e.set(t, i+1, whole[:cut])
+			lost := e.lines(i, bytes.LastIndexByte(whole[:cut], '\n')+1, e.fixed[i])
+			if cut >= e.fixed[i] {
+				lost = nil
+			}
+			e.check(t, fmt.Sprintf("file %d cut at byte %d", i+1, cut), lost, i == 2 || cut >= e.fixed[i])
+		}
+		e.set(t, i+1, whole)
+	}
+}
+
+// Every file but one gone: what the others say counts.
+func TestJournalFileGone(t *testing.T) {
+	e := threeEpochs(t)
+	for i, whole := range e.files {
+		if err := e.m.Remove(fileOf(i + 1).path(e.r)); err != nil {
+			t.Fatal(err)
+		}
+		if i < 2 {
+			e.check(t, fmt.Sprintf("file %d is gone", i+1), e.recs[i], false)
+		} else if table, _ := replay1(t, e.r); len(table.Jobs) != len(e.live.Jobs) {
+			t.Errorf("without the last file there are %d jobs", len(table.Jobs))
+		}
+		if err := rundir.WriteNew(e.m, fileOf(i+1).path(e.r), whole); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,6 @@
+//go:build race
+
+package journal
+
+// raceDetector makes the longest tests take fewer steps.
+const raceDetector = true
