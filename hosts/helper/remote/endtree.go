@@ -57,7 +57,11 @@ const killRounds = 20
 // endAll ends what pick chooses: TERM and CONT, up to grace for them to go, then
 // KILL, looked up anew each round until nothing is left. It returns what could
 // not be ended (a process stuck in the kernel).
-func endAll(pick choose, grace time.Duration) []proc {
+func endAll(pick choose, grace time.Duration) []proc { return endChasing(pick, nil, grace) }
+
+// endChasing is endAll for what may include our own children: those that mine
+// accepts are chased, if they do not end at once.
+func endChasing(pick choose, mine func(proc) bool, grace time.Duration) []proc {
 	deadline := uptime() + grace
 	told := map[int]uint64{} // pid: start of what has had its TERM
 	for {
@@ -81,12 +85,15 @@ func endAll(pick choose, grace time.Duration) []proc {
 		// what they start in the meantime must hear of it too.
 		waitAny(left, min(deadline-now, 250*time.Millisecond))
 	}
-	for range killRounds {
+	for round := range killRounds {
 		left := pick(scan(nil))
 		if len(left) == 0 {
 			return nil
 		}
 		signalAll(left, unix.SIGKILL)
+		if round > 0 && mine != nil {
+			chase(mine)
+		}
 		waitAny(left, 500*time.Millisecond)
 	}
 	return pick(scan(nil))

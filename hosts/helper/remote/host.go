@@ -49,6 +49,7 @@ type helper struct {
 	fencedBy   atomic.Int64
 	lim        limits
 	self       proc          // this process
+	parent     bool          // of nothing but supervisors and their orphans
 	ending     atomic.Bool   // endRun has begun: nothing but a successor stops it
 	endDone    chan struct{} // closed when it is over
 	fs         fsState
@@ -114,6 +115,7 @@ func (h *helper) serve(in *wire.Reader) error {
 	ended := make(chan error, 8)
 	term := make(chan os.Signal, 1)
 	signal.Notify(term, unix.SIGTERM)
+	h.adoptOrphans()
 	go func() { <-term; ended <- errTerminated }()
 	go func() { ended <- h.collect() }()
 	go h.reap()

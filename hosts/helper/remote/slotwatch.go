@@ -146,7 +146,7 @@ func (w *watch) stop(c *current, timeout bool) {
 	w.mu.Unlock()
 	go func() {
 		defer close(c.ending)
-		if left := endAll(w.tree(c), w.slot.cfg.Grace); len(left) > 0 {
+		if left := endChasing(w.tree(c), w.child(c), w.slot.cfg.Grace); len(left) > 0 {
 			line := (&report{kind: repTrouble, attempt: c.id, by: w.slot.by,
 				why: fmt.Sprintf("%s could not be ended, these processes do not die: %s", c.id, name(left))}).append(nil)
 			unix.Write(w.slot.reports, line)
@@ -154,20 +154,31 @@ func (w *watch) stop(c *current, timeout bool) {
 	}()
 }
 
+// child says of a process whether it is a child of ours that belongs to c: one with
+// its cookie, or one without any (a process can clear its environment) that was not
+// left by an earlier job.
+func (w *watch) child(c *current) func(p proc) bool {
+	mine := w.slot.cookies + c.id.String()
+	return func(p proc) bool {
+		if p.ppid != w.slot.by.pid || c.left[p.pid] == p.start && p.start != 0 {
+			return false
+		}
+		mark, _ := cookieOf(p.pid)
+		return mark == mine || mark == ""
+	}
+}
+
 // tree chooses all that belongs to c: by cookie, by process group, everything below
-// such a process, and the children that fell to us without a cookie (a process
-// can clear its environment) and were not left by an earlier job.
+// such a process, and the children that fell to us.
 func (w *watch) tree(c *current) choose {
 	mine := w.slot.cookies + c.id.String()
 	group := groupOf(c.pid, w.slot.by)
 	spare := map[int]bool{w.slot.by.pid: true}
+	child := w.child(c)
 	return func(t table) []proc {
 		var roots []int
 		for pid, p := range t {
-			if p.ppid != w.slot.by.pid || c.left[pid] == p.start && p.start != 0 {
-				continue
-			}
-			if mark, _ := cookieOf(pid); mark == mine || mark == "" {
+			if child(p) {
 				roots = append(roots, pid)
 			}
 		}
