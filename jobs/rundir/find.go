@@ -82,6 +82,11 @@ func Find(base, run string) (dir string, err error) {
 	if _, ok := isRun(OS, run); ok {
 		return filepath.Clean(run), nil
 	}
+	for _, dir := range []string{filepath.Join(base, run), run} {
+		if names, err := OS.Names(dir); err == nil && slices.Contains(names, NonceFile) {
+			return "", halfMade(dir)
+		}
+	}
 	return "", fmt.Errorf("there is no run %q: it is neither a name in %s nor a run directory (`dcs-tui runs` lists them)", run, base)
 }
 

@@ -163,12 +163,12 @@ func createIn(d Disk, dir string, a *Asked, random io.Reader) (*Run, error) {
 		return nil, fmt.Errorf("cannot list the run directory: %w", err)
 	}
 	if len(names) > 0 {
-		return nil, taken(dir, a.Name, names)
+		return nil, taken(dir, names)
 	}
 	if err := WriteNew(d, r.Path(NonceFile), []byte(r.Nonce+"\n")); err != nil {
 		if errors.Is(err, fs.ErrExist) {
 			if b, err := ReadFile(d, r.Path(NonceFile)); err != nil || strings.TrimSpace(string(b)) != r.Nonce {
-				return nil, taken(dir, a.Name, []string{NonceFile})
+				return nil, taken(dir, []string{NonceFile})
 			}
 		} else {
 			return nil, unmade(d, r, err)
@@ -202,11 +202,21 @@ func syncParent(d Disk, dir string) error {
 }
 
 // taken is the error for a directory that is in use; it wraps fs.ErrExist.
-func taken(dir, name string, names []string) error {
-	if slices.Contains(names, AskedFile) || slices.Contains(names, NonceFile) {
-		return fmt.Errorf("the run %s exists (%s): choose another --name, or carry it on with `dcs-tui resume %s`: %w", name, dir, name, fs.ErrExist)
+func taken(dir string, names []string) error {
+	switch {
+	case slices.Contains(names, AskedFile):
+		name := filepath.Base(dir)
+		ref := (&Run{Dir: dir, Asked: &Asked{Name: name}}).Ref()
+		return fmt.Errorf("the run %s exists (%s): choose another --name, or carry it on with `dcs-tui resume %s`: %w", name, dir, ref, fs.ErrExist)
+	case slices.Contains(names, NonceFile):
+		return fmt.Errorf("%w: %w", halfMade(dir), fs.ErrExist)
 	}
 	return fmt.Errorf("%s exists, is not empty and is not a run directory: choose another: %w", dir, fs.ErrExist)
+}
+
+// halfMade is the error for a directory that holds the beginning of a run.
+func halfMade(dir string) error {
+	return fmt.Errorf("%s is no run yet: a dcs-tui is just making it, or was cut off while it was made (then nothing in it was started: remove it and run again)", dir)
 }
 
 // unmade takes away what was made before err, as far as that goes.

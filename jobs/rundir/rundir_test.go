@@ -84,7 +84,7 @@ func TestCreateIsExclusive(t *testing.T) {
 		switch {
 		case err == nil:
 			won++
-		case !errors.Is(err, fs.ErrExist) || !strings.Contains(err.Error(), "resume x"):
+		case !errors.Is(err, fs.ErrExist) || !strings.Contains(err.Error(), "resume x") && !strings.Contains(err.Error(), "just making it"):
 			t.Errorf("the loser is told: %v", err)
 		}
 	}
@@ -279,4 +279,29 @@ func FuzzAsked(f *testing.F) {
 			t.Fatalf("%q gave %+v", b, a)
 		}
 	})
+}
+
+// A directory in which the making of a run was cut off is no run, and no dead end:
+// Find and Create say so, and what to do.
+func TestHalfMade(t *testing.T) {
+	base := base(t)
+	dir := filepath.Join(base, "half")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, NonceFile), []byte("ab\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, byName := Find(base, "half")
+	_, byDir := Find(base, dir)
+	_, again := Create(base, "half", Asked{})
+	_, inIt := CreateAt(dir, "", Asked{})
+	for _, err := range []error{byName, byDir, again, inIt} {
+		if err == nil || !strings.Contains(err.Error(), "cut off while it was made") || !strings.Contains(err.Error(), "remove it") {
+			t.Errorf("%v", err)
+		}
+	}
+	if !errors.Is(again, fs.ErrExist) {
+		t.Errorf("%v", again)
+	}
 }
