@@ -3,8 +3,10 @@
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK = golang.org/x/vuln/cmd/govulncheck@v1.1.4
 FUZZTIME ?= 20s
+FAULTS ?= 200
+SEED ?= 0
 
-.PHONY: build test short lint vuln fuzz bench man clean
+.PHONY: build test short faults lint vuln fuzz bench man clean
 
 build: ## the static program, ./dcs-tui
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o dcs-tui .
@@ -15,6 +17,10 @@ test: ## everything, with the race detector and a real sshd (installed from Debi
 
 short: ## what needs neither sshd nor a minute
 	go test -short ./...
+
+faults: ## FAULTS random faults (SEED repeats them) and the targeted ones, on labs of real ssh hosts in namespaces; needs root
+	@scripts/need-faults
+	DCS_REQUIRE_FAULTS=1 go test -count=1 -timeout 24h -v -parallel 12 ./internal/faults -faults $(FAULTS) -seed $(SEED) $(if $(KEEP),-keep $(KEEP))
 
 lint: ## gofmt, go vet, staticcheck
 	@test -z "$$(gofmt -l .)" || { echo "not gofmt-ed:"; gofmt -l .; exit 1; }

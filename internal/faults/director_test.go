@@ -67,7 +67,12 @@ func newDirector(l *lab, name string, rnd *rand.Rand, list []job) *director {
 func (d *director) runDir() string { return sharedDir + "/" + d.name }
 
 func (d *director) note(format string, args ...any) {
-	d.events = append(d.events, fmt.Sprintf("%7.2f  ", time.Since(d.begun).Seconds())+fmt.Sprintf(format, args...))
+	line := fmt.Sprintf("%s  %7.2f  ", time.Now().UTC().Format("15:04:05"), time.Since(d.begun).Seconds()) + fmt.Sprintf(format, args...)
+	d.events = append(d.events, line)
+	if f, err := os.OpenFile(filepath.Join(d.l.dir, d.name+".events"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err == nil {
+		fmt.Fprintln(f, line) // for whoever must find out where a test hangs
+		f.Close()
+	}
 }
 
 // start begins the run on the first desk.
@@ -199,7 +204,6 @@ func (d *director) keep() {
 	}
 	to := filepath.Join(*keepFlag, strings.ReplaceAll(d.t.Name(), "/", "_")+"-"+d.name)
 	os.MkdirAll(to, 0o700)
-	os.WriteFile(filepath.Join(to, "events"), []byte(strings.Join(d.events, "\n")+"\n"), 0o600)
 	command("cp", "-a", d.l.dir, filepath.Join(to, "said"))
 	command("cp", "-a", d.l.hub.path(d.runDir()), filepath.Join(to, "run"))
 	command("cp", "-a", d.l.hub.path(marksDir+"/"+d.name), filepath.Join(to, "marks"))

@@ -153,7 +153,7 @@ func (d *director) pause(meant func(proc) bool) string {
 	if m == nil {
 		return ""
 	}
-	list := m.find(meant)
+	list := m.find(func(p proc) bool { return meant(p) && !p.stopped })
 	if len(list) == 0 {
 		return ""
 	}

@@ -33,6 +33,7 @@ type job struct {
 	kind    string
 	seconds float64
 	code    int
+	after   int // the job that must be over first, 0: none
 }
 
 // kinds of jobs; plain ones are the most.
@@ -66,6 +67,9 @@ func (l *lab) write(run string, list []job) (file string, err error) {
 		// A job that fails does so the first time.
 		if j.code != 0 {
 			b.WriteString("#DCS tries=1\n")
+		}
+		if j.after > 0 {
+			fmt.Fprintf(&b, "#DCS after=%d\n", j.after)
 		}
 		fmt.Fprintf(&b, "%s/job %s %s %.2f %d\n", binDir, run, j.kind, j.seconds, j.code)
 	}

@@ -43,6 +43,12 @@ func newLab(t *testing.T) *lab {
 	t.Helper()
 	needLab(t)
 	l := &lab{t: t, dir: t.TempDir()}
+	if *keepFlag != "" {
+		l.dir = filepath.Join(*keepFlag, strings.ReplaceAll(t.Name(), "/", "_"))
+		if err := os.MkdirAll(l.dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for i := range hostCount {
 		l.hosts = append(l.hosts, &machine{lab: l, name: fmt.Sprintf("ws%d", i+1), ip: fmt.Sprintf("10.77.0.%d", i+1), sshd: true})
 	}

@@ -159,7 +159,7 @@ find /tmp -mindepth 1 -delete
 	hub := m.lab.hub
 	hub.inNet("ip", "link", "del", m.name) // of its last life, if the kernel has not done it yet
 	for _, step := range [][]string{
-		{"ip", "link", "add", m.name, "type", "veth", "peer", "name", "eth0", "netns", pid},
+		{"ip", "link", "add", m.name, "type", "veth", "peer", "name", "eth0", "address", m.mac(), "netns", pid},
 		{"ip", "link", "set", m.name, "master", "br0", "up"},
 	} {
 		if err := hub.inNet(step...); err != nil {
@@ -176,6 +176,13 @@ find /tmp -mindepth 1 -delete
 		}
 	}
 	return m.startSSHD()
+}
+
+// mac is the address of its network card: a machine keeps it when it boots, and
+// others remember it.
+func (m *machine) mac() string {
+	n, _ := strconv.Atoi(m.ip[strings.LastIndexByte(m.ip, '.')+1:])
+	return fmt.Sprintf("02:00:00:4d:00:%02x", n)
 }
 
 // startSSHD starts the ssh server again if its listener is gone.
@@ -202,7 +209,17 @@ func (m *machine) powerOff(cut bool) {
 	if cut {
 		m.lab.hub.inNet("ip", "link", "set", m.name, "down")
 	}
+	// Those who wait for a command here may themselves be stopped, and a machine
+	// is not gone before they have heard of its end.
+	var waiters []proc
+	for _, p := range m.find(func(p proc) bool { return true }) {
+		if w, ok := look(p.ppid); ok && p.ppid != s.init && w.name == "nsenter" {
+			waiters = append(waiters, w)
+		}
+	}
 	m.now.Store(nil)
+	syscall.Kill(s.init, syscall.SIGKILL)
+	signal(waiters, syscall.SIGCONT)
 	s.stop()
 }
 

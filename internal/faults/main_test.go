@@ -19,6 +19,7 @@ const requireEnv = "DCS_REQUIRE_FAULTS"
 
 var (
 	faultsFlag = flag.Int("faults", 0, "make at least N random faults (the long test; 0: only the short one)")
+	labsFlag   = flag.Int("labs", 3, "labs that run at once in the long test")
 	seedFlag   = flag.Uint64("seed", 0, "seed of the random faults (0: a new one, which is printed)")
 	binFlag    = flag.String("program", "", "test this dcs-tui instead of one that is built from here")
 	keepFlag   = flag.String("keep", "", "DIRECTORY that gets the run directory and logs of a run that failed")

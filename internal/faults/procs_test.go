@@ -16,6 +16,8 @@ type proc struct {
 	ppid int // outside
 	name string
 	args []string
+
+	stopped bool // by a signal
 }
 
 func (p proc) String() string { return strconv.Itoa(p.in) + " " + strings.Join(p.args, " ") }
@@ -97,7 +99,7 @@ func look(pid int) (p proc, ok bool) {
 	if len(rest) < 2 || rest[0] == "Z" || rest[0] == "X" {
 		return p, false
 	}
-	p.pid, p.name = pid, string(stat[open+1:end])
+	p.pid, p.name, p.stopped = pid, string(stat[open+1:end]), rest[0] == "T"
 	p.ppid, _ = strconv.Atoi(rest[1])
 	status, _ := os.ReadFile(dir + "/status")
 	for line := range strings.Lines(string(status)) {

@@ -2,10 +2,12 @@ package faults
 
 import (
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -16,40 +18,89 @@ func TestFewFaults(t *testing.T) {
 	if *faultsFlag > 0 {
 		t.Skip("the long test runs")
 	}
-	random(t, 15, 80)
+	var all tally
+	all.random(t, newLab(t), 15, 80)
+	t.Log(all.String())
 }
 
 // Issue 3, "Real faults": at least FAULTS faults from a seed, over as many runs
-// as that takes.
+// as that takes, in some labs at once.
 func TestRandomFaults(t *testing.T) {
 	if *faultsFlag == 0 {
 		t.Skip("make faults runs it")
 	}
-	random(t, *faultsFlag, 300)
+	var all tally
+	t.Run("labs", func(t *testing.T) {
+		for n := range *labsFlag {
+			t.Run(fmt.Sprint(n+1), func(t *testing.T) {
+				t.Parallel()
+				all.random(t, newLab(t), (*faultsFlag+*labsFlag-1) / *labsFlag, 200)
+			})
+		}
+	})
+	t.Log(all.String())
 }
 
-func random(t *testing.T, faults, jobs int) {
-	l := newLab(t)
-	seed := *seedFlag
-	if seed == 0 {
-		seed = uint64(time.Now().UnixNano()) % 1_000_000
+// seed is the one that was asked for, or a new one.
+var seed = sync.OnceValue(func() uint64 {
+	if *seedFlag != 0 {
+		return *seedFlag
 	}
-	t.Logf("seed %d (-args -seed %d repeats it)", seed, seed)
-	total := map[string]int{}
-	begun, made := time.Now(), 0
-	for n := 1; made < faults; n++ {
-		rnd := rand.New(rand.NewPCG(seed, uint64(n)))
+	return uint64(time.Now().UnixNano()) % 1_000_000
+})
+
+// newRand gives a test its own numbers.
+func newRand(t *testing.T) *rand.Rand {
+	h := fnv.New64a()
+	h.Write([]byte(t.Name()))
+	return rand.New(rand.NewPCG(seed(), h.Sum64()))
+}
+
+// tally counts what was done, over all labs.
+type tally struct {
+	mu                    sync.Mutex
+	faults                map[string]int
+	runs, jobs, attempts  int
+	dispatchers, notEnded int
+	began                 time.Time
+}
+
+func (a *tally) add(d *director) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.faults == nil {
+		a.faults, a.began = map[string]int{}, d.begun
+	}
+	for what, n := range d.counts {
+		a.faults[what] += n
+	}
+	a.runs++
+	a.jobs += len(d.jobs)
+	a.attempts += d.marks()
+	a.dispatchers += len(d.lives)
+	a.notEnded += d.notEnded
+}
+
+// String is the line that reports are made of.
+func (a *tally) String() string {
+	sum := 0
+	for _, n := range a.faults {
+		sum += n
+	}
+	return fmt.Sprintf("seed %d: %d faults in %s over %d runs; %d jobs, %d attempts that ran, %d dispatchers, %d ends repeated: %s",
+		seed(), sum, time.Since(a.began).Round(time.Second), a.runs, a.jobs, a.attempts, a.dispatchers, a.notEnded, counted(a.faults))
+}
+
+// random makes faults in a lab, run after run, until there were enough.
+func (a *tally) random(t *testing.T, l *lab, faults, jobs int) {
+	rnd := newRand(t)
+	t.Logf("seed %d (-seed %d repeats it)", seed(), seed())
+	for n, made := 1, 0; made < faults && !t.Failed(); n++ {
 		d := newDirector(l, fmt.Sprintf("run%d", n), rnd, mixed(rnd, jobs))
 		made += d.chaos(faults - made)
-		for what, n := range d.counts {
-			total[what] += n
-		}
+		a.add(d)
 		t.Logf("run %d: %d dispatchers, %d attempts of %d jobs, %s", n, len(d.lives), d.marks(), jobs, counted(d.counts))
-		if t.Failed() {
-			break
-		}
 	}
-	t.Logf("%d faults in %s, seed %d: %s", made, time.Since(begun).Round(time.Second), seed, counted(total))
 }
 
 // counted is a line of numbers by name.
