@@ -122,8 +122,8 @@ func TestDeathsAtAnyInstant(t *testing.T) {
 	// The rest, and its end, with some deaths more.
 	for n := 0; ; n++ {
 		after := time.Minute
-		if n < 8 {
-			after = time.Duration(200+r.IntN(1500)) * time.Millisecond
+		if n < pick(8, 40) {
+			after = time.Duration(30+r.IntN(600)) * time.Millisecond
 		}
 		e, died := l.start(again...).killAfter(after)
 		shown = append(shown, e.out)

@@ -114,6 +114,9 @@ type process struct {
 	cmd *exec.Cmd
 	out lockedBuffer
 	err lockedBuffer
+
+	ended   chan struct{} // closed when it has been waited for
+	waitErr error         // as Wait gave it
 }
 
 func (l *lab) start(args ...string) *process {
@@ -124,7 +127,7 @@ func (l *lab) start(args ...string) *process {
 // begin starts a command in the lab's directory.
 func (l *lab) begin(cmd *exec.Cmd) *process {
 	l.t.Helper()
-	p := &process{l: l, cmd: cmd}
+	p := &process{l: l, cmd: cmd, ended: make(chan struct{})}
 	p.cmd.Dir = l.dir
 	if cmd.Stdout == nil { // else it is on a terminal, or read by the test
 		cmd.Stdout = &p.out
@@ -135,21 +138,24 @@ func (l *lab) begin(cmd *exec.Cmd) *process {
 	if err := p.cmd.Start(); err != nil {
 		l.t.Fatal(err)
 	}
+	go func() {
+		defer close(p.ended)
+		p.waitErr = p.cmd.Wait()
+	}()
 	l.t.Cleanup(func() {
-		if p.cmd.ProcessState == nil {
-			p.cmd.Process.Kill()
-			p.cmd.Wait()
-		}
+		p.cmd.Process.Kill() // no effect on one that has been waited for
+		<-p.ended
 	})
 	return p
 }
 
+// wait waits for the program's end; it may be called again.
 func (p *process) wait() ended {
 	p.l.t.Helper()
-	err := p.cmd.Wait()
+	<-p.ended
 	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		p.l.t.Fatal(err)
+	if p.waitErr != nil && !errors.As(p.waitErr, &exit) {
+		p.l.t.Fatal(p.waitErr)
 	}
 	return ended{p.cmd.ProcessState.ExitCode(), p.out.String(), p.err.String()}
 }

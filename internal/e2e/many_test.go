@@ -1,0 +1,201 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Issue 3.1: two that carry a run on in the same instant: one does, the other is
+// refused and told who.
+func TestTwoResumesAtOnce(t *testing.T) {
+	t.Parallel()
+	l := tiny(t)
+	l.busy(4, 2)
+	p := l.start(l.tinyArgs()...)
+	l.until("both long jobs run", func() bool { return l.running(2) == 2 })
+	var shown []string
+	for range pick(20, 200) {
+		p.signal(syscall.SIGKILL)
+		shown = append(shown, p.wait().out)
+		a, b := l.start(l.tinyAgain()...), l.start(l.tinyAgain()...)
+		loser := b
+		select {
+		case <-a.ended:
+			p, loser = b, a
+		case <-b.ended:
+			p = a
+		}
+		if e := loser.wait(); e.code != 2 || !strings.Contains(e.err, fmt.Sprintf("pid %d,", p.cmd.Process.Pid)) {
+			t.Fatalf("the one that lost: exit %d, the other is %d\n%s", e.code, p.cmd.Process.Pid, e.err)
+		}
+		p.working()
+	}
+	l.file("gate", "")
+	l.accounted(l.path("run"), 4, append(shown, p.wait().out)...)
+}
+
+// DESIGN 8: cancel reaches a run whose dispatcher is alive, stopped or dead, and
+// ends every job's tree; twice does no harm.
+func TestCancelWhateverTheDispatcher(t *testing.T) {
+	for _, how := range []string{"alive", "stopped", "stopped by force", "dead"} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t, 2)
+			file := l.tagged(40, "setsid sh -c 'trap \"\" TERM HUP; while :; do sleep 0.2; done' & sleep 1000")
+			p := l.start(l.args(2, file)...)
+			l.until("jobs run", func() bool { return l.count("ran/*") == 4 })
+			want := 130 // of the dispatcher
+			cancel := []string{"cancel", "--yes", l.path("run")}
+			switch how {
+			case "stopped":
+				p.signal(syscall.SIGSTOP)
+			case "stopped by force":
+				p.signal(syscall.SIGSTOP)
+				cancel, want = append(cancel, "--force"), 4
+			case "dead":
+				p.signal(syscall.SIGKILL)
+				p.wait()
+			}
+			c := l.start(cancel...)
+			if how == "stopped" {
+				l.until("it says how to go on", func() bool {
+					return strings.Contains(c.err.String(), fmt.Sprint("kill -CONT ", p.cmd.Process.Pid))
+				})
+				p.signal(syscall.SIGCONT)
+			}
+			if e := c.wait(); e.code != 0 {
+				t.Errorf("cancel: exit %d\n%s", e.code, e.err)
+			}
+			if how != "dead" {
+				p.signal(syscall.SIGCONT)
+				if e := p.wait(); e.code != want {
+					t.Errorf("the dispatcher: exit %d, want %d\n%s", e.code, want, e.err)
+				}
+			}
+			l.allCancelled(40, 4)
+			if e := l.do(cancel...); e.code != 0 || !strings.Contains(e.err, "nothing to cancel") {
+				t.Errorf("cancel again: exit %d\n%s", e.code, e.err)
+			}
+			if e := l.do(l.again()...); e.code == 0 || strings.Contains(e.out, "succeeded") {
+				t.Errorf("resume after cancel: exit %d\n%s%s", e.code, e.out, e.err)
+			}
+		})
+	}
+}
+
+// allCancelled checks that n jobs are cancelled, of which so many had started.
+func (l *lab) allCancelled(n, started int) {
+	l.t.Helper()
+	rs := l.whole(l.do("results", "--json", l.path("run")).out)
+	for _, r := range rs {
+		if r.State != "cancelled" {
+			l.t.Errorf("job %d: %s", r.Job, r.State)
+		}
+	}
+	if ran := l.count("ran/*"); len(rs) != n || ran != started {
+		l.t.Errorf("%d results of %d jobs; %d have started, want %d", len(rs), n, ran, started)
+	}
+}
+
+// A run that is over is carried on without a word too much: nothing runs, nothing
+// that was acknowledged is printed again, and no host is asked. Its jobs file is
+// not read again.
+func TestResumeOfAFinishedRun(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, 1)
+	first := l.do(l.args(2, "--json", l.tagged(10, "true"))...)
+	if first.code != 0 {
+		t.Fatalf("exit %d\n%s", first.code, first.err)
+	}
+	l.file("jobs.txt", "false\nfalse\n")
+	l.sshd[0].Stop()
+	e := l.do(l.again()...)
+	if e.code != 0 || e.out != "" {
+		t.Errorf("exit %d\n%s%s", e.code, e.out, e.err)
+	}
+	l.accounted(l.path("run"), 10, first.out, e.out)
+}
+
+// A jobs file that changed under a run does not change the run.
+func TestJobsFileChanged(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, 1)
+	p := l.start(l.args(2, "--json", l.busy(30, 1))...)
+	l.until("some have ended", func() bool { return l.count("run/attempts/*/*.exit") >= 3 })
+	p.signal(syscall.SIGKILL)
+	first := p.wait()
+	l.file("jobs.txt", "false\n")
+	l.file("gate", "")
+	e := l.do(l.again()...)
+	if e.code != 0 {
+		t.Fatalf("exit %d\n%s", e.code, e.err)
+	}
+	l.accounted(l.path("run"), 30, first.out, e.out)
+}
+
+// X2: a host that is no longer in the inventory, or has another name there, had
+// attempts when the dispatcher died. Those that have ended count, through the
+// shared directory; those that still run are waited for as long as their
+// supervisor shows that it lives; none runs again.
+func TestResumeWithoutAHost(t *testing.T) {
+	for name, ended := range map[string]bool{"its jobs have ended": true, "its jobs still run": false} {
+		for _, renamed := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, renamed %v", name, renamed), func(t *testing.T) {
+				t.Parallel()
+				l := newLab(t, 2)
+				p := l.start(l.args(3, "--json", l.busy(60, 6))...)
+				l.until("six jobs run", func() bool { return l.running(6) == 6 })
+				p.signal(syscall.SIGKILL)
+				first := p.wait()
+				if ended {
+					l.file("gate", "")
+					l.until("they have ended", func() bool { return l.running(6) == 0 })
+				}
+				text := l.read(l.path("hosts.toml"))
+				at := strings.LastIndex(text, "[[host]]")
+				if renamed {
+					text = text[:at] + strings.Replace(text[at:], `"ws2"`, `"other"`, 1)
+				} else {
+					text = text[:at]
+				}
+				q := l.start(l.again("--hosts", l.file("fewer.toml", text))...)
+				q.working()
+				if long && !ended { // longer than the lost_after of a host that nobody knows
+					time.Sleep(75 * time.Second)
+				}
+				l.file("gate", "")
+				e := q.wait()
+				if e.code != 0 {
+					t.Fatalf("exit %d\n%s", e.code, e.err)
+				}
+				l.accounted(l.path("run"), 60, first.out, e.out)
+			})
+		}
+	}
+}
+
+// What a killed `run` leaves of a run directory is no dead end: whoever is told
+// that it is not a run is told what to do, and does not hear the opposite.
+func TestHalfMadeRunDirectory(t *testing.T) {
+	t.Parallel()
+	l := tiny(t)
+	if err := os.MkdirAll(l.path("dcs-runs/half/journal"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l.file("dcs-runs/half/nonce", strings.Repeat("ab", 16)+"\n")
+	for _, args := range [][]string{
+		{"resume", "half"}, {"status", filepath.Join("dcs-runs", "half")}, {"cancel", "--yes", "half"},
+		{"run", "--no-tui", "--name", "half", "jobs.txt"}, {"run", "--no-tui", "--run-dir", "dcs-runs/half", "jobs.txt"},
+	} {
+		e := l.do(args...)
+		if e.code != 2 || !strings.Contains(e.err, "cut off while it was made") || !strings.Contains(e.err, "remove") ||
+			strings.Contains(e.err, "resume") {
+			t.Errorf("%v: exit %d\n%s", args, e.code, e.err)
+		}
+	}
+}
