@@ -4,7 +4,9 @@ package remote
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 
@@ -27,11 +29,8 @@ func (h *helper) adopt() {
 		h.ctl.at(ctlBeat).Store(0)
 	}
 	h.ctl.at(ctlLimit).Store(int64(h.limit))
-	why := whyLapsed
-	if !lapsed {
-		why = "it was not whole in the spool"
-	}
-	gone := h.refeedLocked(lapsed)
+	h.lapsed = lapsed
+	h.refeedLocked()
 	h.takenLocked()
 	h.staffLocked()
 	h.ringer.ring()
@@ -40,9 +39,6 @@ func (h *helper) adopt() {
 		started = append(started, hosts.StartedJob{Attempt: id, Slot: r.by.slot, At: r.at})
 	}
 	h.mu.Unlock()
-	if len(gone) > 0 {
-		h.out.send(&hosts.Withdrawn{Attempts: gone, Why: why})
-	}
 	if len(started) > 0 {
 		slices.SortFunc(started, func(a, b hosts.StartedJob) int { return compareAttempts(a.Attempt, b.Attempt) })
 		h.out.send(&hosts.Started{Jobs: started})
@@ -53,7 +49,8 @@ func (h *helper) adopt() {
 // rebooted since the spool was last used.
 func (h *helper) wasRebooted() (rebooted bool) {
 	was, err := readFile(h.spool.path(fileBoot))
-	rebooted = err == nil && strings.TrimSpace(string(was)) != h.cfg.Boot
+	// What cannot be read may be of another boot.
+	rebooted = !errors.Is(err, fs.ErrNotExist) && strings.TrimSpace(string(was)) != h.cfg.Boot
 	if err != nil || rebooted {
 		if err := writeFile(h.spool.path(fileBoot), []byte(h.cfg.Boot+"\n")); err != nil {
 			h.troubleLocked(fmt.Sprintf("spool: %v", err))
@@ -63,12 +60,21 @@ func (h *helper) wasRebooted() (rebooted bool) {
 }
 
 // refeedLocked renames waiting specs into our generation, which takes them away
-// from old tickets, and rings for them in the order of their ids.
-func (h *helper) refeedLocked(lapsed bool) (gone []jobs.AttemptID) {
+// from old tickets, and rings for them in the order of their ids. What has lapsed or
+// is not whole is withdrawn.
+func (h *helper) refeedLocked() {
 	names, err := h.spool.list(dirIn)
 	if err != nil {
 		h.troubleLocked(err.Error())
-		return nil
+		h.unfed = true
+		return
+	}
+	h.unfed = false
+	ours := specName(h.generation, jobs.AttemptID{})
+	ours = ours[:strings.IndexByte(ours, '-')+1]
+	gone := &hosts.Withdrawn{Why: "it was not whole in the spool"}
+	if h.lapsed {
+		gone.Why = whyLapsed
 	}
 	type spec struct {
 		name string
@@ -76,7 +82,7 @@ func (h *helper) refeedLocked(lapsed bool) (gone []jobs.AttemptID) {
 	}
 	var specs []spec
 	for _, n := range names {
-		if id, ok := parseSpecName(n); ok {
+		if id, ok := parseSpecName(n); ok && !strings.HasPrefix(n, ours) {
 			specs = append(specs, spec{n, id})
 		}
 	}
@@ -84,26 +90,35 @@ func (h *helper) refeedLocked(lapsed bool) (gone []jobs.AttemptID) {
 		return cmp.Or(compareAttempts(a.id, b.id), strings.Compare(a.name, b.name))
 	})
 	for _, s := range specs {
+		whole, err := h.wholeSpec(s.name, s.id)
 		switch {
-		case lapsed || !h.wholeSpec(s.name, s.id): // torn: its helper died writing it, nobody was rung
-			if unlinkat(h.in, s.name, 0) == nil {
-				gone = append(gone, s.id)
+		case err == nil && (h.lapsed || !whole): // torn: its helper died writing it, nobody was rung
+			if err = unlinkat(h.in, s.name, 0); err == nil {
+				gone.Attempts = append(gone.Attempts, s.id)
 			}
-		case renameat(h.in, s.name, h.in, specName(h.generation, s.id)) == nil:
-			h.waiting[s.id] = true
-			h.ringer.add(s.id)
+		case err == nil:
+			if err = renameat(h.in, s.name, h.in, specName(h.generation, s.id)); err == nil {
+				h.waiting[s.id] = true
+				h.ringer.add(s.id)
+			}
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			h.unfed = true
+			h.troubleLocked(fmt.Sprintf("spool: taking over %s: %v; tried again", s.id, err))
 		}
 	}
-	return gone
+	if len(gone.Attempts) > 0 {
+		h.out.send(gone)
+	}
 }
 
-func (h *helper) wholeSpec(name string, id jobs.AttemptID) bool {
+func (h *helper) wholeSpec(name string, id jobs.AttemptID) (bool, error) {
 	b, err := readFile(h.spool.path(dirIn, name))
 	if err != nil {
-		return false
+		return false, err
 	}
 	j, err := parseSpec(b)
-	return err == nil && j.Attempt == id
+	return err == nil && j.Attempt == id, nil
 }
 
 // takenLocked brings what we believe to run into line with taken/: attempts of

@@ -3,7 +3,9 @@
 package remote
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"strings"
 	"time"
@@ -73,7 +75,11 @@ func (h *helper) endRun() {
 		h.trouble(jobs.AttemptID{}, "an earlier helper of this run could not be ended: "+name(left))
 	}
 	h.dismissAll()
-	within(filesTime, func() { settle(h.spool, &h.cfg) })
+	// What the supervisors could not end has fallen to us.
+	if left := endChasing(h.strays, h.stray, 0); len(left) > 0 {
+		h.trouble(jobs.AttemptID{}, "these processes of the run could not be ended: "+name(left))
+	}
+	within(filesTime, func() { settle(h.spool, &h.cfg, h.holder()) })
 	if h.shutOut() {
 		h.leaveTheEnd()
 		return
@@ -107,14 +113,14 @@ func (h *helper) endBusy(busy []jobs.AttemptID) {
 }
 
 // endChildren ends what jobs have left behind: all that carries a cookie of
-// this run and host, and all below our supervisors.
+// this run and host, all below our supervisors, and the strays of those that died.
 func (h *helper) endChildren() {
 	if h.open.KeepChildren {
 		return
 	}
 	prefix := cookie(h.cfg.Run, h.cfg.Host, "")
 	marked := withCookie(func(s string) bool { return strings.HasPrefix(s, prefix) }, pgroup{}, nil)
-	left := endAll(func(t table) []proc {
+	left := endChasing(func(t table) []proc {
 		spare := map[int]bool{}
 		var below []int
 		for pid, p := range t {
@@ -126,8 +132,8 @@ func (h *helper) endChildren() {
 		for _, p := range marked(t) {
 			below = append(below, p.pid)
 		}
-		return t.pick(below, spare)
-	}, h.cfg.Grace)
+		return append(t.pick(below, spare), h.strays(t)...)
+	}, h.stray, h.cfg.Grace)
 	if len(left) > 0 {
 		h.trouble(jobs.AttemptID{}, "these processes of the run could not be ended: "+name(left))
 	}
@@ -174,13 +180,21 @@ func (h *helper) dismissAll() {
 
 // removeSpool removes this host's directory and, if it was the last one, the run's.
 func (h *helper) removeSpool() {
-	within(filesTime, func() { remove(attempts.BeatFile(h.dir, h.cfg.Host)) })
+	within(filesTime, func() {
+		err := again(func() error { return remove(attempts.BeatFile(h.dir, h.cfg.Host)) })
+		if err == nil || errors.Is(err, fs.ErrNotExist) {
+			err = again(h.cfg.temps(h.holder()).sweep)
+		}
+		if err != nil {
+			h.trouble(jobs.AttemptID{}, fmt.Sprintf("tidying up after the run: %v", err))
+		}
+	})
 	if names, err := h.spool.list(dirDone); err == nil && len(names) > 0 {
 		h.trouble(jobs.AttemptID{}, fmt.Sprintf("%d outcomes could not be written to %s; they are kept in %s",
 			len(names), h.dir, h.spool.path(dirDone)))
 		return
 	}
-	if err := removeTree(h.spool.dir); err != nil {
+	if err := again(func() error { return removeTree(h.spool.dir) }); err != nil {
 		h.trouble(jobs.AttemptID{}, fmt.Sprintf("removing the spool: %v", err))
 	}
 	unlinkat(unix.AT_FDCWD, filepath.Dir(h.spool.dir), unix.AT_REMOVEDIR) // fails while other hosts' spools are there

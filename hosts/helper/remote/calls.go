@@ -129,8 +129,8 @@ func renameat(fromdir int, from string, todir int, to string) error {
 	return call("rename", from, func() error { return unix.Renameat(fromdir, from, todir, to) })
 }
 
-func linkat(dirfd int, from, to string) error {
-	return call("link", to, func() error { return unix.Linkat(dirfd, from, dirfd, to, 0) })
+func linkat(from string, dirfd int, to string) error {
+	return call("link", to, func() error { return unix.Linkat(unix.AT_FDCWD, from, dirfd, to, 0) })
 }
 
 // unlinkat removes a file; with unix.AT_REMOVEDIR an empty directory.

@@ -26,16 +26,22 @@ func TestClaim(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer unix.Close(fd)
+		temp := func() string {
+			if !network {
+				return ""
+			}
+			return temps{dir, "a", holder{1, 2, 3}}.path()
+		}
 		mine := attempts.Claim{Run: "r", Attempt: jobs.AttemptID{Job: 1, N: 1}, Host: "a", By: holder{1, 2, 3}.String(), Boot: "b", At: 4}
 		other := mine
 		other.Host = "c"
-		if err := makeClaim(fd, network, &mine); err != nil {
+		if err := makeClaim(fd, temp(), &mine); err != nil {
 			t.Fatalf("network %v: %v", network, err)
 		}
-		if err := makeClaim(fd, network, &other); !errors.Is(err, errClaimed) {
+		if err := makeClaim(fd, temp(), &other); !errors.Is(err, errClaimed) {
 			t.Errorf("network %v: a second claim gave %v", network, err)
 		}
-		if err := makeClaim(fd, network, &mine); network && err != nil {
+		if err := makeClaim(fd, temp(), &mine); err != nil {
 			t.Errorf("our own claim again: %v", err)
 		}
 		if err := bury(fd, mine); err != nil {

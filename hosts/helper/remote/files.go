@@ -4,12 +4,9 @@ package remote
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
-	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
@@ -71,48 +68,6 @@ func writeFile(path string, b []byte) error {
 		return err
 	}
 	return finish(fd, path, b)
-}
-
-var tempCount atomic.Int64
-
-// tempName makes a name that no other process of this machine, and none of an
-// earlier boot, has used.
-func tempName(name string) string {
-	return fmt.Sprintf("%s.%d.%d.%d", name, os.Getpid(), uptime(), tempCount.Add(1))
-}
-
-// writeTemp writes a new file in dir, fsynced and closed, and returns its path.
-// On error there is none.
-func writeTemp(dir, name string, b []byte) (path string, err error) {
-	path = filepath.Join(dir, tempName(name))
-	fd, err := openat(unix.AT_FDCWD, path, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, 0o600)
-	if err != nil {
-		return "", err
-	}
-	if err = pwrite(fd, path, b, 0); err == nil {
-		err = fsync(fd, path)
-	}
-	if cerr := closeFile(fd, path); err == nil {
-		err = cerr
-	}
-	if err != nil {
-		remove(path)
-		return "", err
-	}
-	return path, nil
-}
-
-// replace writes a file whole or not at all: under another name, fsynced, closed,
-// renamed.
-func replace(dir, name string, b []byte) error {
-	temp, err := writeTemp(dir, "."+name, b)
-	if err != nil {
-		return err
-	}
-	if err = rename(temp, filepath.Join(dir, name)); err != nil {
-		remove(temp)
-	}
-	return err
 }
 
 func remove(path string) error { return unlinkat(unix.AT_FDCWD, path, 0) }

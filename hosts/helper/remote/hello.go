@@ -3,13 +3,11 @@
 package remote
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"time"
 
@@ -62,6 +60,10 @@ func newHelper(o *hosts.Open) (*helper, *hosts.Hello) {
 // prepare finds or makes the directories, passes the fence, and takes the spool.
 func (h *helper) prepare(hello *hosts.Hello) error {
 	o := h.open
+	var ok bool
+	if h.self, ok = readProc(os.Getpid()); !ok {
+		return errNoProc
+	}
 	if o.Version != hosts.ProtocolVersion {
 		return fmt.Errorf("the dispatcher speaks version %d, this helper %d", o.Version, hosts.ProtocolVersion)
 	}
@@ -141,8 +143,7 @@ func (h *helper) setConfig(hello *hosts.Hello) {
 	}
 }
 
-// findDirs decides where attempts are written: the run directory if this host
-// sees its nonce, else the run's own directory below work_dir.
+// findDirs makes the directories in which attempts are written.
 func (h *helper) findDirs(hello *hosts.Hello) error {
 	work := h.open.WorkDir
 	home, herr := os.UserHomeDir()
@@ -166,47 +167,17 @@ func (h *helper) findDirs(hello *hosts.Hello) error {
 	if err := ownDir(h.workDir); err != nil {
 		return fmt.Errorf("work_dir cannot be used: %w; set work_dir for this host", err)
 	}
-	h.dir = h.workDir
-	if hello.Shared = seesNonce(h.open.RunDir, h.open.Nonce); hello.Shared {
-		h.dir = h.open.RunDir
+	if err := h.findPlace(hello); err != nil {
+		return err
 	}
-	if err := tryWrite(filepath.Join(h.dir, "attempts")); err != nil {
+	if err := tryWrite(temps{filepath.Join(h.dir, "attempts"), h.open.Host, h.holder()}); err != nil {
 		return fmt.Errorf("no job can be run here, its files could not be written: %w", err)
 	}
 	return nil
 }
 
-// seesNonce lists the directory first: only what a listing shows is looked at,
-// because a name asked for too early can stay invisible for long on NFS.
-func seesNonce(dir, nonce string) bool {
-	if dir == "" || nonce == "" || !filepath.IsAbs(dir) || !listed(dir, "nonce") {
-		return false
-	}
-	b, err := readFile(filepath.Join(dir, "nonce"))
-	return err == nil && string(bytes.TrimSpace(b)) == strings.TrimSpace(nonce)
-}
-
-// listed says whether a directory's listing shows the name.
-func listed(dir, name string) bool {
-	names, err := list(dir)
-	return err == nil && slices.Contains(names, name)
-}
-
-// tryWrite makes dir and writes a sentinel's worth of bytes there for good, so
-// that a directory that is read-only or full is found now, not by the first job.
-func tryWrite(dir string) error {
-	if err := makeDirs(dir); err != nil {
-		return err
-	}
-	temp, err := writeTemp(dir, ".try", make([]byte, jobs.SentinelBytes))
-	if err == nil {
-		err = remove(temp)
-	}
-	return err
-}
-
 func cwdThere(cwd string) error {
-	listed(filepath.Dir(cwd), "") // so that NFS looks anew
+	list(filepath.Dir(cwd)) // so that NFS looks anew
 	st, err := stat(cwd)
 	if err == nil && st.Mode&unix.S_IFMT != unix.S_IFDIR {
 		err = fmt.Errorf("%s is not a directory", cwd)

@@ -65,6 +65,8 @@ type helper struct {
 	crashes  int // supervisors in a row that died young
 	resolved map[jobs.AttemptID]bool
 	unused   []string // names in free/
+	unfed    bool     // specs that an earlier helper left are still to be taken over
+	lapsed   bool     // and they must not start any more
 }
 
 // run is an attempt that a supervisor holds.

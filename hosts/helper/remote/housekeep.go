@@ -29,7 +29,7 @@ func (h *helper) housekeep() error {
 		}
 		h.recount()
 		idle = h.sendAway(idle)
-		settle(h.spool, &h.cfg)
+		settle(h.spool, &h.cfg, h.holder())
 		h.readProgress()
 	}
 	return nil
@@ -39,6 +39,9 @@ func (h *helper) housekeep() error {
 func (h *helper) recount() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.unfed {
+		h.refeedLocked()
+	}
 	names, err := h.spool.list(dirIn)
 	if err == nil {
 		there := make(map[jobs.AttemptID]bool, len(names))

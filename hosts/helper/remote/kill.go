@@ -55,7 +55,7 @@ func (h *helper) end(id jobs.AttemptID) {
 	}
 	// The supervisor ends the tree: it alone knows all of it, and says in the
 	// sentinel that we did it. The request stands before the signal.
-	if err := writeFile(h.spool.path(dirStop, id.String()), nil); err != nil {
+	if err := again(func() error { return writeFile(h.spool.path(dirStop, id.String()), nil) }); err != nil {
 		h.trouble(id, fmt.Sprintf("spool: %v", err))
 	}
 	h.nudge(by)

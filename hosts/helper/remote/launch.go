@@ -3,7 +3,9 @@
 package remote
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"time"
 
@@ -49,7 +51,7 @@ func (h *helper) launch(m *hosts.Launch) {
 			continue
 		}
 		buf = appendSpec(buf[:0], job)
-		if err := h.spoolSpec(job.Attempt, buf); err != nil {
+		if err := h.spoolSpec(job.Attempt, buf); err != nil && h.unspool(job.Attempt) {
 			refused.Attempts = append(refused.Attempts, job.Attempt)
 			refused.Why = fmt.Sprintf("the spool %s could not take it: %v", h.spool.dir, err)
 			continue
@@ -104,10 +106,14 @@ func (h *helper) spoolSpec(id jobs.AttemptID, b []byte) error {
 	if err != nil {
 		return err
 	}
-	if err = finish(fd, name, b); err != nil {
-		unlinkat(h.in, name, 0)
-	}
-	return err
+	return finish(fd, name, b)
+}
+
+// unspool removes a spec that could not be written. False: perhaps it is there all the
+// same, and whoever takes it decides.
+func (h *helper) unspool(id jobs.AttemptID) bool {
+	err := again(func() error { return unlinkat(h.in, specName(h.generation, id), 0) })
+	return err == nil || errors.Is(err, fs.ErrNotExist)
 }
 
 // takeBackLocked removes a waiting spec. True means that it will never start.

@@ -5,7 +5,6 @@ package remote
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -22,6 +21,9 @@ const olderTime = time.Second
 func (h *helper) noteName() string {
 	return fmt.Sprintf("%d.%d.%d", h.generation, h.self.pid, h.self.start)
 }
+
+// holder is this process, where a supervisor would stand.
+func (h *helper) holder() holder { return holder{0, h.self.pid, h.self.start} }
 
 // register notes this helper in the spool.
 func (h *helper) register() error {
@@ -81,11 +83,6 @@ const maxTries = 5
 // takeSpool makes the spool ours: no earlier helper is at work in it afterwards.
 // It returns a higher epoch that has it already, else 0.
 func (h *helper) takeSpool(base string) (fencedBy int, warning string, err error) {
-	self, ok := readProc(os.Getpid())
-	if !ok {
-		return 0, "", errNoProc
-	}
-	h.self = self
 	for range maxTries {
 		if h.spool, err = makeSpool(base, h.open.Run, h.open.Host); err != nil {
 			return 0, "", fmt.Errorf("making the spool: %w", err)

@@ -4,8 +4,8 @@ package remote
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
-	"os"
 	"strings"
 	"time"
 
@@ -110,7 +110,13 @@ func (h *helper) inspect(id jobs.AttemptID, job pgroup, settle bool) hosts.Probe
 	}
 	// A job can remove its claim. What shows that it was started is looked for
 	// before a tombstone is made, and outweighs it ever after.
-	started := job.id != 0 || h.leftFiles(id)
+	started := job.id != 0
+	if !started {
+		if started, err = h.leftFiles(id); err != nil {
+			p.Why = err.Error()
+			return p
+		}
+	}
 	c, answer, err := h.readClaim(id, settle)
 	switch {
 	case err != nil:
@@ -146,42 +152,52 @@ func (h *helper) endHeld(id jobs.AttemptID, held bool) []proc {
 const notEnded = "processes of it could not be ended: "
 
 // leftFiles says whether the attempt has files that are made after the claim.
-func (h *helper) leftFiles(id jobs.AttemptID) bool {
+func (h *helper) leftFiles(id jobs.AttemptID) (bool, error) {
 	for _, f := range []jobs.File{jobs.FileReserved, jobs.FileOut} {
-		if _, err := stat(jobs.AttemptFile(h.dir, id, f)); err == nil {
-			return true
+		if _, err := stat(jobs.AttemptFile(h.dir, id, f)); !errors.Is(err, fs.ErrNotExist) {
+			return err == nil, err
 		}
 	}
-	return false
+	return false, nil
 }
 
 // bodies decides about an attempt that was claimed, is held by nobody, and has
 // no sentinel: it is dead once nothing of it is left.
 func (h *helper) bodies(p hosts.ProbedJob, c attempts.Claim, torn bool, job pgroup) hosts.ProbedJob {
-	switch {
-	case c.Host != "" && c.Host != h.cfg.Host:
+	if c.Host != "" && c.Host != h.cfg.Host {
 		p.Why = "it was claimed by host " + c.Host
-		return p
-	case c.Boot != "" && c.Boot != h.cfg.Boot:
-		p.Answer, p.Why = hosts.Dead, "the host was rebooted while it ran"
 		return p
 	}
 	if left := h.endAttempt(p.Attempt, job); len(left) > 0 {
 		p.Why = notEnded + name(left)
 		return p
 	}
-	p.Answer, p.Why = hosts.Dead, "its supervisor died"
-	if torn {
+	by, _ := parseHolder(c.By)
+	p.Answer = hosts.Dead
+	switch {
+	case c.Boot != "" && c.Boot != h.cfg.Boot:
+		p.Why = "the host was rebooted while it ran"
+	case torn:
 		p.Why = "its sentinel is damaged"
+	case by.alive():
+		p.Why = "its supervisor could not start it"
+	default:
+		p.Why = "its supervisor died"
+	}
+	err := again(func() error { return remove(jobs.AttemptFile(h.dir, p.Attempt, jobs.FileReserved)) })
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		h.trouble(p.Attempt, fmt.Sprintf("tidying up after %s: %v", p.Attempt, err))
 	}
 	return p
 }
 
 // endAttempt ends every process that carries the attempt's cookie or is in its
-// process group, and returns what could not be ended.
+// process group, and the strays of supervisors that died: it may have been theirs.
+// It returns what could not be ended.
 func (h *helper) endAttempt(id jobs.AttemptID, job pgroup) []proc {
 	mine := cookie(h.cfg.Run, h.cfg.Host, id.String())
-	return endAll(withCookie(func(s string) bool { return s == mine }, job, nil), min(h.cfg.Grace, 2*time.Second))
+	marked := withCookie(func(s string) bool { return s == mine }, job, nil)
+	return endChasing(func(t table) []proc { return append(marked(t), h.strays(t)...) }, h.stray, min(h.cfg.Grace, 2*time.Second))
 }
 
 // sentinel looks for an outcome, where it belongs and in the spool. torn: there
@@ -263,9 +279,8 @@ func (h *helper) tombstone(id jobs.AttemptID) error {
 		return err
 	}
 	defer closeFile(fd, dir)
-	self, _ := readProc(os.Getpid())
-	return makeClaim(fd, h.cfg.Network, &attempts.Claim{
+	return makeClaim(fd, h.cfg.claimTemp(h.holder()), &attempts.Claim{
 		Tombstone: true, Run: h.cfg.Run, Attempt: id, Host: h.cfg.Host,
-		By: holder{0, self.pid, self.start}.String(), Boot: h.cfg.Boot, At: wall(),
+		By: h.holder().String(), Boot: h.cfg.Boot, At: wall(),
 	})
 }

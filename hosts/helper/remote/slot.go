@@ -178,7 +178,7 @@ func (s *slot) superfluous() bool {
 // one who can find them all.
 func (s *slot) leave() {
 	s.ctl.serving(s.by.slot).CompareAndSwap(int64(s.by.pid), 0)
-	settle(s.spool, s.cfg)
+	settle(s.spool, s.cfg, s.by)
 	s.watch.idle()
 	for s.ctl.at(ctlEnd).Load() == 0 {
 		if _, err := syscall.Wait4(-1, nil, 0, nil); err != nil && err != syscall.EINTR {

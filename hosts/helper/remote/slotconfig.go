@@ -5,6 +5,7 @@ package remote
 import (
 	"encoding/binary"
 	"fmt"
+	"path/filepath"
 	"strconv"
 	"time"
 
@@ -94,6 +95,19 @@ func (s spool) readConfig(generation int64) (*slotConfig, error) {
 		return nil, fmt.Errorf("spool: %s: %w", configName(generation), err)
 	}
 	return c, nil
+}
+
+// temps names what a process writes beside the attempts.
+func (c *slotConfig) temps(by holder) temps {
+	return temps{filepath.Join(c.Dir, "attempts"), c.Host, by}
+}
+
+// claimTemp is the file as which a process writes a claim, "" where it needs none.
+func (c *slotConfig) claimTemp(by holder) string {
+	if !c.Network {
+		return ""
+	}
+	return c.temps(by).path()
 }
 
 // cookie is the mark of an attempt's processes; without an attempt, the common

@@ -56,10 +56,10 @@ func (s *slot) finish(a *attempt, dir int, o *jobs.Outcome) {
 		why: fmt.Sprintf("the outcome of %s could not be written to %s: %v; kept on the host, tried again", a.id, s.cfg.Dir, err)})
 	var since time.Duration // boot clock: since when there is nowhere to write
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
-		if replace(s.spool.path(dirDone), a.id.String(), b) == nil {
+		if replace(temps{s.spool.dir, s.cfg.Host, s.by}.path(), s.spool.path(dirDone, a.id.String()), b) == nil {
 			break
 		}
-		if writeSentinel(s.cfg.Dir, a.id, b) == nil || s.ctl.at(ctlEnd).Load() != 0 {
+		if writeSentinel(s.cfg, s.by, a.id, b) == nil || s.ctl.at(ctlEnd).Load() != 0 {
 			break
 		}
 		switch now := uptime(); {
@@ -130,7 +130,7 @@ func (s *slot) seal(a *attempt, dir int, b []byte) error {
 }
 
 // settle writes the sentinels that wait in the spool to where they belong.
-func settle(s spool, cfg *slotConfig) {
+func settle(s spool, cfg *slotConfig, by holder) {
 	names, _ := s.list(dirDone)
 	for _, n := range names {
 		id, err := jobs.ParseAttemptID(n)
@@ -141,7 +141,7 @@ func settle(s spool, cfg *slotConfig) {
 		if err != nil {
 			continue
 		}
-		if _, _, _, err := jobs.DecodeSentinel(b, cfg.Run, id); err == nil && writeSentinel(cfg.Dir, id, b) == nil {
+		if _, _, _, err := jobs.DecodeSentinel(b, cfg.Run, id); err == nil && writeSentinel(cfg, by, id, b) == nil {
 			remove(s.path(dirDone, n))
 		}
 	}
@@ -150,23 +150,23 @@ func settle(s spool, cfg *slotConfig) {
 // writeSentinel puts a sentinel in place without a reservation. A job may have
 // removed the directories, though not the run's own: with that the run is deleted.
 // A directory in the sentinel's place goes out of the way.
-func writeSentinel(dir string, id jobs.AttemptID, b []byte) error {
-	path := jobs.AttemptFile(dir, id, jobs.FileExit)
-	shard, name := filepath.Split(path)
-	err := replace(shard, name, b)
+func writeSentinel(cfg *slotConfig, by holder, id jobs.AttemptID, b []byte) error {
+	path := jobs.AttemptFile(cfg.Dir, id, jobs.FileExit)
+	temp := cfg.temps(by)
+	err := replace(temp.path(), path, b)
 	switch {
 	case errors.Is(err, unix.ENOENT):
-		mkdir(filepath.Join(dir, "attempts"), 0o700)
-		mkdir(shard, 0o700)
-		err = replace(shard, name, b)
+		mkdir(temp.dir, 0o700)
+		mkdir(filepath.Dir(path), 0o700)
+		err = replace(temp.path(), path, b)
 	case errors.Is(err, unix.EISDIR):
-		rename(path, filepath.Join(shard, tempName("."+name)))
-		err = replace(shard, name, b)
+		rename(path, fmt.Sprintf("%s.aside.%d", path, uptime()))
+		err = replace(temp.path(), path, b)
 	}
 	if err != nil {
 		return err
 	}
-	remove(jobs.AttemptFile(dir, id, jobs.FileReserved))
+	again(func() error { return remove(jobs.AttemptFile(cfg.Dir, id, jobs.FileReserved)) })
 	return nil
 }
 

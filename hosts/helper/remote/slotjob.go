@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -38,9 +39,10 @@ func (s *slot) run(generation int64, id jobs.AttemptID) {
 		return
 	}
 	a := &attempt{id: id, taken: takenName(id, s.by), out: -1, err: -1, reserve: -1}
-	if renameat(s.in, name, s.taken, a.taken) != nil {
+	if !s.take(a, name) {
 		return // withdrawn, or a ticket of old
 	}
+	a.claim = attempts.Claim{Run: s.cfg.Run, Attempt: a.id, Host: s.cfg.Host, By: s.by.String(), Boot: s.cfg.Boot, At: wall()}
 	job, err := s.readSpec(a)
 	if err != nil {
 		s.refuse(a, err)
@@ -58,11 +60,26 @@ func (s *slot) run(generation int64, id jobs.AttemptID) {
 	}
 	// Looked at again in the last instant: taking and claiming can have hung.
 	if uptime() > s.ctl.lease() {
-		s.unprepare(a, dir)
-		s.drop(a, &report{kind: repLapsed, attempt: id})
+		s.giveBack(a, &report{kind: repLapsed, attempt: id})
 		return
 	}
 	s.execute(a, dir, job)
+}
+
+// take makes the spec ours. When it is not known whether it is, because an answer
+// was lost, what the directory shows decides.
+func (s *slot) take(a *attempt, name string) bool {
+	err := renameat(s.in, name, s.taken, a.taken)
+	for told := false; err != nil && !errors.Is(err, unix.ENOENT) && s.ctl.at(ctlEnd).Load() == 0; told = true {
+		if !told {
+			s.report(&report{kind: repTrouble, attempt: a.id, why: fmt.Sprintf("taking %s: %v", a.id, err)})
+		}
+		var st unix.Stat_t
+		if err = statat(s.taken, a.taken, &st, 0); err != nil && !errors.Is(err, unix.ENOENT) {
+			time.Sleep(pauses[1])
+		}
+	}
+	return err == nil
 }
 
 // keepSpec is the size up to which a spec's file is used again, in bytes.
@@ -86,15 +103,13 @@ func (s *slot) readSpec(a *attempt) (*hosts.LaunchJob, error) {
 	}
 }
 
-// prepare makes the claim and the files. On error nothing was started and
-// nothing will be.
+// prepare makes the claim and the files.
 func (s *slot) prepare(a *attempt) (dir int, err error) {
-	a.claim = attempts.Claim{Run: s.cfg.Run, Attempt: a.id, Host: s.cfg.Host, By: s.by.String(), Boot: s.cfg.Boot, At: wall()}
 	for try := 0; ; try++ {
 		if dir, err = s.shard(a.id.Job); err != nil {
 			return dir, err
 		}
-		err = makeClaim(dir, s.cfg.Network, &a.claim)
+		err = makeClaim(dir, s.cfg.claimTemp(s.by), &a.claim)
 		// A directory that was removed under us, or a stale handle: open it anew, once.
 		if try > 0 || !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ESTALE) {
 			break
@@ -108,7 +123,6 @@ func (s *slot) prepare(a *attempt) (dir int, err error) {
 		return dir, err
 	}
 	if err := s.makeFiles(a, dir); err != nil {
-		s.unprepare(a, dir)
 		return dir, fmt.Errorf("making its files in %s: %w", s.cfg.Dir, err)
 	}
 	return dir, nil
@@ -128,30 +142,45 @@ func (s *slot) makeFiles(a *attempt, dir int) (err error) {
 	return err
 }
 
-// unprepare leaves a tombstone and no empty promise of a sentinel.
-func (s *slot) unprepare(a *attempt, dir int) {
-	bury(dir, a.claim)
-	unlinkat(dir, a.id.String()+"."+string(jobs.FileReserved), 0)
-	s.close(a)
-}
-
 func (s *slot) close(a *attempt) {
 	for _, f := range []struct {
 		fd   *int
 		name jobs.File
 	}{{&a.out, jobs.FileOut}, {&a.err, jobs.FileErr}, {&a.reserve, jobs.FileReserved}} {
-		if *f.fd >= 0 {
-			closeFile(*f.fd, string(f.name))
-			*f.fd = -1
+		if *f.fd < 0 {
+			continue
 		}
+		if err := closeFile(*f.fd, a.id.String()+"."+string(f.name)); err != nil {
+			s.report(&report{kind: repTrouble, attempt: a.id, why: fmt.Sprintf("%s may be incomplete: %v", f.name, err)})
+		}
+		*f.fd = -1
 	}
 }
 
 // refuse gives an attempt back that could not be started here: infrastructure,
 // not the job's fault.
 func (s *slot) refuse(a *attempt, err error) {
+	s.giveBack(a, &report{kind: repRefused, attempt: a.id, why: err.Error()})
+}
+
+// giveBack lets go of an attempt that has not been started, leaving a tombstone and
+// no empty promise of a sentinel, and says why. When it is not certain that nobody
+// starts it or has, the helper is to find out.
+func (s *slot) giveBack(a *attempt, r *report) {
 	s.close(a)
-	s.drop(a, &report{kind: repRefused, attempt: a.id, why: err.Error()})
+	dir, err := s.shard(a.id.Job)
+	if err == nil {
+		again(func() error { return unlinkat(dir, a.id.String()+"."+string(jobs.FileReserved), 0) })
+		if entomb(dir, s.cfg.claimTemp(s.by), a.claim) {
+			s.drop(a, r)
+			return
+		}
+	}
+	s.release(a)
+	if r.kind == repRefused {
+		s.report(&report{kind: repTrouble, attempt: a.id, why: r.why})
+	}
+	s.report(&report{kind: repKnown, attempt: a.id})
 }
 
 // drop lets go of a taken spec, then says why.
@@ -164,7 +193,7 @@ func (s *slot) drop(a *attempt, r *report) {
 // cheaper than a new one, unless it is a large one.
 func (s *slot) release(a *attempt) {
 	if a.large || renameat(s.taken, a.taken, s.free, a.id.String()) != nil {
-		unlinkat(s.taken, a.taken, 0)
+		again(func() error { return unlinkat(s.taken, a.taken, 0) })
 	}
 }
 
@@ -175,7 +204,6 @@ func (s *slot) execute(a *attempt, dir int, job *hosts.LaunchJob) {
 	pid, err := s.start(a, job, id, &o)
 	if err != nil && hostsFault(err) {
 		s.removeScript(a)
-		s.unprepare(a, dir)
 		s.refuse(a, fmt.Errorf("starting a process: %w", err))
 		return
 	}
@@ -247,7 +275,7 @@ func (s *slot) cwd(job *hosts.LaunchJob) string {
 
 func (s *slot) removeScript(a *attempt) {
 	if a.script != "" {
-		remove(a.script)
+		again(func() error { return remove(a.script) })
 	}
 }
 

@@ -3,6 +3,7 @@
 package remote
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -84,7 +85,7 @@ func (w *watch) end() (timedOut, stopped bool) {
 		<-ending
 	}
 	if stopped {
-		remove(w.slot.spool.path(dirStop, c.id.String()))
+		again(func() error { return remove(w.slot.spool.path(dirStop, c.id.String())) })
 	}
 	return timedOut, stopped
 }
@@ -121,8 +122,11 @@ func (w *watch) look() {
 	if c == nil {
 		return
 	}
-	if _, err := stat(w.slot.spool.path(dirStop, c.id.String())); err == nil {
+	switch _, err := stat(w.slot.spool.path(dirStop, c.id.String())); {
+	case err == nil:
 		w.stop(c, false)
+	case !errors.Is(err, unix.ENOENT): // whether we are asked is not known yet
+		time.AfterFunc(pauses[1], w.look)
 	}
 }
 

@@ -136,6 +136,7 @@ func (h *helper) supervisorEnded(pid int, ws syscall.WaitStatus) {
 		}
 		h.troubleLocked(fmt.Sprintf("the supervisor of slot %d died (%s); its last words: %s", s.slot, how, lastWords(s.log)))
 		h.takenLocked() // what it held, though it may have died before it said so
+		h.probes.do(func() { h.cfg.temps(h.holder()).sweep() })
 	}
 	if crashed && uptime()-s.born < time.Second {
 		h.crashes++

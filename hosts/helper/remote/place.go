@@ -1,0 +1,113 @@
+//go:build linux
+
+package remote
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
+
+// Where a host's attempts live is decided once in a run, and noted in work_dir: a
+// helper that for a moment does not see the shared directory, and looked elsewhere,
+// would find none of the claims there and take what has run for never started.
+const (
+	filePlace   = "place." // and the host's name
+	placeShared = "run directory"
+	placeOwn    = "work_dir"
+)
+
+// findPlace sets where attempts are written: the run directory if this host sees
+// its nonce, else the run's own directory below work_dir.
+func (h *helper) findPlace(hello *hosts.Hello) error {
+	note := filepath.Join(h.workDir, filePlace+h.open.Host)
+	was, err := readFile(note)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("work_dir cannot be used: %w", err)
+	}
+	sees, err := seesNonce(h.open.RunDir, h.open.Nonce)
+	switch place := strings.TrimSpace(string(was)); {
+	case place == placeOwn:
+		if sees {
+			hello.Warnings = append(hello.Warnings, fmt.Sprintf("%s, which this host did not see before, is there now; the run's files stay in %s", h.open.RunDir, h.workDir))
+		}
+		sees = false
+	case err != nil:
+		return fmt.Errorf("whether this host shares the run directory cannot be seen: %w", err)
+	case place == placeShared && !sees:
+		return fmt.Errorf("the run directory %s, where this host's attempts are, cannot be seen there now; is it mounted?", h.open.RunDir)
+	case place == "" && !sees:
+		err = h.notePlace(note, placeOwn)
+	case place == "":
+		err = h.notePlace(note, placeShared)
+	}
+	if err != nil && len(was) == 0 {
+		return fmt.Errorf("work_dir cannot be used: %w", err)
+	}
+	h.dir = h.workDir
+	if hello.Shared = sees; sees {
+		h.dir = h.open.RunDir
+	}
+	return nil
+}
+
+func (h *helper) notePlace(note, place string) error {
+	return replace(temps{h.workDir, h.open.Host, h.holder()}.path(), note, []byte(place+"\n"))
+}
+
+// seesNonce lists the directory first: only what a listing shows is looked at,
+// because a name asked for too early can stay invisible for long on NFS. An error
+// means that it is not known.
+func seesNonce(dir, nonce string) (bool, error) {
+	if dir == "" || nonce == "" || !filepath.IsAbs(dir) {
+		return false, nil
+	}
+	names, err := list(dir)
+	if absent(err) || err == nil && !slices.Contains(names, "nonce") {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	b, err := readFile(filepath.Join(dir, "nonce"))
+	if err != nil && !errors.Is(err, unix.EACCES) {
+		return false, err
+	}
+	return string(bytes.TrimSpace(b)) == strings.TrimSpace(nonce), nil
+}
+
+// absent says that an error proves that there is nothing for us at that path.
+func absent(err error) bool {
+	for _, e := range []error{unix.ENOENT, unix.ENOTDIR, unix.EACCES, unix.ELOOP, unix.ENAMETOOLONG} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// tryWrite makes dir and writes a sentinel's worth of bytes there for good, so
+// that a directory that is read-only or full is found now, not by the first job.
+func tryWrite(t temps) error {
+	if err := makeDirs(t.dir); err != nil {
+		return err
+	}
+	if err := t.sweep(); err != nil {
+		return err
+	}
+	temp := t.path()
+	err := writeTemp(temp, make([]byte, jobs.SentinelBytes))
+	if err == nil {
+		err = again(func() error { return remove(temp) })
+	}
+	return err
+}
