@@ -31,9 +31,7 @@ func (s *session) consume() {
 func (s *session) show(r *dispatch.Result) {
 	if r.Seq > s.earlier {
 		for _, l := range s.joblogs {
-			if err := l.Add(r); err != nil {
-				s.app.warn("%v", err)
-			}
+			l.Add(r)
 		}
 		s.con.Line(s.con.jobLine(r))
 	} else if !s.flags.json {
@@ -52,9 +50,9 @@ func (s *session) show(r *dispatch.Result) {
 		s.out = nil
 		s.obey(wishStop, "standard output was closed")
 	default:
-		if s.flags.json {
-			s.out = nil
-			s.obey(wishStop, "standard output cannot be written: "+err.Error())
+		if s.flags.json { // the run goes on; what nobody has taken comes with the next resume --json
+			s.out, s.unprinted = nil, true
+			s.app.warn("no more results are printed: %v", err)
 			return
 		}
 		s.app.warn("job %d: %v", r.Job, err)

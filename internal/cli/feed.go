@@ -34,8 +34,8 @@ func (s *session) countWaiting() {
 }
 
 // submitAll hands jobs over in blocks. What cannot be stored (a full disk) is
-// tried again until it can: jobs are not lost because of it. It ends early when
-// ctx does.
+// tried again until it can: jobs are not lost because of it, and no more are read
+// meanwhile. warn is told once, and of nil when it goes on. It ends early when ctx does.
 func submitAll(ctx context.Context, d *dispatch.Dispatcher, specs []*jobs.Spec, last bool, warn func(error)) bool {
 	for {
 		n := min(len(specs), submitBlock)
@@ -49,10 +49,12 @@ func submitAll(ctx context.Context, d *dispatch.Dispatcher, specs []*jobs.Spec, 
 }
 
 func submitBlockOf(ctx context.Context, d *dispatch.Dispatcher, specs []*jobs.Spec, last bool, warn func(error)) bool {
-	pause := time.Second
 	for said := false; ; {
 		err := d.Submit(specs, last)
 		if err == nil {
+			if said {
+				warn(nil)
+			}
 			return true
 		}
 		select {
@@ -71,8 +73,7 @@ func submitBlockOf(ctx context.Context, d *dispatch.Dispatcher, specs []*jobs.Sp
 			return false
 		case <-d.Finished():
 			return false
-		case <-time.After(pause):
+		case <-time.After(retryEvery):
 		}
-		pause = min(2*pause, 10*time.Second)
 	}
 }

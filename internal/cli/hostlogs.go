@@ -38,7 +38,11 @@ func (l *hostLogs) Write(host, text string) {
 	}
 	at := time.Now().Format("2006-01-02 15:04:05  ")
 	for line := range strings.Lines(text) {
-		io.WriteString(f, at+strings.TrimRight(line, "\n")+"\n")
+		if _, err := io.WriteString(f, at+strings.TrimRight(line, "\n")+"\n"); err != nil {
+			f.Close() // a stale handle does not heal; the next line opens it anew
+			delete(l.out, host)
+			return
+		}
 	}
 }
 

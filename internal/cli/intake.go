@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"context"
 	"strings"
+	"time"
 
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
@@ -93,13 +95,25 @@ func readInput(run *rundir.Run) (input, error) {
 	return input{}, nil
 }
 
-// mark keeps how far the input was read. One that cannot be kept says less than
-// was read, never more.
-func (s *session) mark(i input) {
+// mark keeps how far the input was read, and tries until it can or the run is over.
+// One that cannot be kept says less than was read, never more.
+func (s *session) mark(ctx context.Context, i input) {
 	s.intake = i
-	if err := writeInput(s.run, i); err != nil {
-		s.say(func() string {
-			return "the file " + inputFile + " of the run cannot be written: " + cleanLine(err.Error())
-		})
+	for said := false; ; said = true {
+		err := writeInput(s.run, i)
+		if err == nil {
+			return
+		}
+		if !said {
+			s.say(func() string {
+				return "the file " + inputFile + " of the run cannot be written: " + cleanLine(err.Error())
+			})
+		}
+		select {
+		case <-ctx.Done():
+			_ = writeInput(s.run, i) // was said
+			return
+		case <-time.After(retryEvery):
+		}
 	}
 }

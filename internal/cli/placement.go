@@ -22,6 +22,7 @@ type places struct {
 	run  *rundir.Run
 	mu   sync.Mutex
 	said map[string]bool // hosts that do not share the run directory
+	kept map[string]bool // of them, those that are written down
 }
 
 // note writes down the place of each host that has said hello since.
@@ -29,15 +30,15 @@ func (p *places) note(s *dispatch.Snapshot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, h := range s.Hosts {
-		if h.Hello == nil || h.Hello.Shared || p.said[h.Name] {
+		if h.Hello == nil || h.Hello.Shared || p.kept[h.Name] {
 			continue
 		}
 		if p.said == nil {
-			p.said = map[string]bool{}
+			p.said, p.kept = map[string]bool{}, map[string]bool{}
 		}
 		p.said[h.Name] = true
-		// Without it only the paths shown later lack the host: no reason to stop.
-		_ = rundir.Replace(p.run.Disk, p.run.Path(rundir.HostsDir, h.Name+dirSuffix), []byte(h.Name+":"+h.Hello.Dir+"\n"))
+		// Without it only the paths shown later lack the host: no reason to stop, or to say more than the journal's trouble.
+		p.kept[h.Name] = rundir.Replace(p.run.Disk, p.run.Path(rundir.HostsDir, h.Name+dirSuffix), []byte(h.Name+":"+h.Hello.Dir+"\n")) == nil
 	}
 }
 

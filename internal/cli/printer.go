@@ -27,10 +27,12 @@ type resultPrinter struct {
 	json bool
 	d    *dispatch.Dispatcher
 	buf  []byte
+
+	hurry <-chan struct{} // closed when a person has asked to stop
 }
 
-func newResultPrinter(a *app, asJSON bool, d *dispatch.Dispatcher) *resultPrinter {
-	return &resultPrinter{out: a.stdout, con: a.con, tty: term.IsTerminal(int(a.stdout.Fd())), json: asJSON, d: d}
+func newResultPrinter(a *app, asJSON bool, d *dispatch.Dispatcher, hurry <-chan struct{}) *resultPrinter {
+	return &resultPrinter{hurry: hurry, out: a.stdout, con: a.con, tty: term.IsTerminal(int(a.stdout.Fd())), json: asJSON, d: d}
 }
 
 // Print writes one result whole. After an error part of it may have been written.
@@ -66,15 +68,35 @@ func (p *resultPrinter) output(r *results.Result) error {
 	}
 }
 
+// write writes all of b. While there is no room for it, it says so and waits: results
+// are late then, the run goes on. Only a person who asks to stop ends the waiting.
 func (p *resultPrinter) write(b []byte) error {
-	if len(b) == 0 {
-		return nil
+	if p.tty && len(b) > 0 {
+		return p.con.Suspend(func() error { _, err := p.out.Write(b); return err })
 	}
-	put := func() error { _, err := p.out.Write(b); return err }
-	if p.tty {
-		return p.con.Suspend(put)
+	for waited := false; len(b) > 0; {
+		n, err := p.out.Write(b)
+		b = b[n:]
+		if err == nil {
+			if waited {
+				p.con.Line("results are written again")
+			}
+			return nil
+		}
+		if !full(err) {
+			return err
+		}
+		if !waited {
+			waited = true
+			p.con.Line("results wait until standard output has room: " + cleanLine(err.Error()))
+		}
+		select {
+		case <-p.hurry:
+			return err
+		case <-time.After(retryEvery):
+		}
 	}
-	return put()
+	return nil
 }
 
 // lineCleaner makes pieces of a job's output safe for a terminal, line by line:

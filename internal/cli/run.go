@@ -271,5 +271,9 @@ func (s *session) opening(n int, streaming bool, inv *loadedInventory) string {
 }
 
 func (s *session) warnStore(err error) {
-	s.app.warn("%v; trying again until it works", err)
+	if err == nil {
+		s.say(func() string { return "jobs are stored again; the run goes on" })
+		return
+	}
+	s.say(func() string { return "no more jobs are taken until they can be stored: " + cleanLine(err.Error()) })
 }

@@ -14,7 +14,7 @@ func (a *app) runsCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "runs",
 		GroupID: groupLook,
-		Short:   "The runs kept in ./dcs-runs",
+		Short:   "List and prune the runs kept in ./dcs-runs",
 		Long:    "The runs kept in ./dcs-runs; without a command they are listed.",
 		Args:    cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -32,7 +32,7 @@ func (a *app) runsCmd() *cobra.Command {
 		RunE:  func(*cobra.Command, []string) error { return a.runRunsList(limit) },
 	}
 	list.Flags().IntVar(&limit, "limit", defaultLimit, "at most so many; 0 lists all")
-	cmd.AddCommand(list)
+	cmd.AddCommand(list, a.pruneCmd())
 	return cmd
 }
 

@@ -57,6 +57,7 @@ type session struct {
 	intake    input // how far standard input was read; the feeder's, then drive's
 	unread    bool  // not all jobs were read or submitted; the feeder's, then drive's
 	untaken   bool  // nobody took all results
+	unprinted bool  // standard output failed; the consumer's, then drive's
 	brief     bool  // no summary: whoever drives it says what was done
 }
 
@@ -76,6 +77,7 @@ func (s *session) drive(opening string, feed func(ctx context.Context) error) in
 	go s.guard.watchFiles(s.run, over)
 	go s.takeRequests(over)
 	go s.showProblem(over)
+	go s.keepJobLogs(over)
 	// An end that came before all jobs were submitted ends the feeder as well.
 	go func() {
 		select {
@@ -87,7 +89,7 @@ func (s *session) drive(opening string, feed func(ctx context.Context) error) in
 	s.guard.within(writePatience, nil, func() { s.con.Line(opening) })
 	reporter.Go(func() { s.report(over) })
 
-	s.untaken = !s.guard.within(writePatience, s.d.Finished(), s.consume)
+	s.untaken = !s.guard.within(writePatience, s.d.Finished(), s.consume) || s.unprinted
 	cancel()
 	var finish sched.Finish
 	var err error
@@ -117,7 +119,9 @@ func (s *session) drive(opening string, feed func(ctx context.Context) error) in
 		s.flushNotices()
 		s.logs.Close()
 		for _, l := range s.joblogs {
-			l.Close()
+			if err := l.Close(); err != nil {
+				s.app.warn("%v", err)
+			}
 		}
 		if err != nil {
 			s.app.warn("the journal could not be written to the end: %v; `resume` asks the hosts for what it lacks", err)

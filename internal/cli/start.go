@@ -91,7 +91,7 @@ func (a *app) start(o *owned, f *runFlags, inv *loadedInventory, env []jobs.EnvV
 			continue
 		}
 		l, err := openJobLog(file, o.run, o.table)
-		if err != nil {
+		if err != nil && file == f.joblog {
 			return nil, usagef("%w", err)
 		}
 		s.joblogs = append(s.joblogs, l)
@@ -121,7 +121,7 @@ func (a *app) start(o *owned, f *runFlags, inv *loadedInventory, env []jobs.EnvV
 	}
 	s.ack.d = s.d
 	if f.json || f.output {
-		s.out = newResultPrinter(a, f.json, s.d)
+		s.out = newResultPrinter(a, f.json, s.d, s.guard.hurry)
 	}
 	return s, nil
 }

@@ -52,13 +52,13 @@ func (s *session) stream(ctx context.Context) error {
 		switch {
 		case end == nil:
 		case errors.Is(end, io.EOF), errors.Is(end, syscall.EIO): // EIO: the terminal it was typed on is gone
-			s.mark(input{state: intakeDone})
+			s.mark(ctx, input{state: intakeDone})
 			return nil
 		default:
-			s.mark(input{intakeBad, end.Error()})
 			s.say(func() string {
 				return shortenTo(cleanLine(end.Error()), maxFault) + "; the input is read no further, the jobs before it go on"
 			})
+			s.mark(ctx, input{intakeBad, end.Error()})
 			return end
 		}
 	}
