@@ -22,7 +22,7 @@ type director struct {
 	rnd  *rand.Rand
 
 	cur    *life   // the dispatcher that should be at work
-	fenced []*life // those that were stopped and taken over
+	fenced []*life // those that were stopped and taken over before they went on
 	lives  []*life
 	over   bool
 	failed int // starts in a row that came to nothing
@@ -186,7 +186,7 @@ func (d *director) finish() {
 	d.t.Helper()
 	d.healAll()
 	d.until("the end of the run", patience, func() bool { return d.over })
-	d.until("the end of dispatchers that were taken over", time.Minute, func() bool { return !d.fencing() })
+	d.until("the end of dispatchers that were taken over", time.Minute, func() bool { return !d.others() })
 }
 
 func (d *director) marks() int {

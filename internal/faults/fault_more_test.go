@@ -33,7 +33,7 @@ func (d *director) pauseDispatcher() string {
 // beats are stale, and wakes the first. That one must find out that it is
 // fenced off, say so and leave.
 func (d *director) usurp() string {
-	if d.cur == nil || d.busy("dispatcher stopped") || d.fencing() || !d.cur.signal(syscall.SIGSTOP) {
+	if d.cur == nil || d.busy("dispatcher stopped") || d.others() || !d.cur.signal(syscall.SIGSTOP) {
 		return ""
 	}
 	first := d.cur
@@ -46,22 +46,34 @@ func (d *director) usurp() string {
 		return ""
 	}
 	force := d.rnd.IntN(2) == 0
+	epoch := d.epoch()
 	d.must(d.resume(other, force))
 	after := d.seconds(5, 20)
 	if !force {
 		after = d.seconds(40, 50) // its beats must be stale first
 	}
 	d.later(after, "dispatcher stopped", func() {
+		if d.epoch() > epoch { // else nobody has taken over yet, and it goes on rightly
+			d.fenced = append(d.fenced, first)
+		}
 		d.note("waking %s", first.name)
 		first.signal(syscall.SIGCONT)
 	})
-	d.fenced = append(d.fenced, first)
 	return fmt.Sprintf("%s, force %v, for %s", first.name, force, after.Round(time.Millisecond))
 }
 
-// fencing says that one of those taken over has not left yet.
-func (d *director) fencing() bool {
-	return slices.ContainsFunc(d.fenced, func(life *life) bool { return !life.ended() })
+// epoch is how many dispatchers have owned the run.
+func (d *director) epoch() int {
+	names, err := os.ReadDir(d.l.hub.path(d.runDir() + "/journal"))
+	if err != nil {
+		return 0
+	}
+	return len(names)
+}
+
+// others says that a dispatcher that was stopped has not left yet.
+func (d *director) others() bool {
+	return slices.ContainsFunc(d.lives, func(life *life) bool { return life != d.cur && !life.ended() })
 }
 
 // checkFenced: a dispatcher that was taken over says so and leaves with the code

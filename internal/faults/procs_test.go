@@ -70,7 +70,9 @@ func (m *machine) find(meant func(proc) bool) []proc {
 }
 
 // strangers are all processes that belong neither to the machine itself nor to
-// its ssh server's listener. When no run is on, there must be none.
+// its ssh server. When no run is on, there must be none. (A session of the server
+// whose peer vanished without a word stays until the kernel finds out; it
+// counts when something runs below it, and then that counts.)
 func (m *machine) strangers() []proc {
 	s := m.now.Load()
 	if s == nil {
@@ -78,7 +80,7 @@ func (m *machine) strangers() []proc {
 	}
 	return m.find(func(p proc) bool {
 		idle := p.ppid == s.init && len(p.args) == 2 && p.args[1] == "3600" // pid 1 waits by it
-		return !idle && !isListener(p)
+		return !idle && !isListener(p) && !isSession(p)
 	})
 }
 
