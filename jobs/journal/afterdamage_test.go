@@ -8,6 +8,8 @@ import (
 
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/jobstest"
+	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/rundir/memdisk"
 )
 
 // A run whose journal is damaged is carried on, with attempt numbers that leave
@@ -137,6 +139,100 @@ func TestWishesAfterDamage(t *testing.T) {
 		table, report := replay1(t, e.r)
 		if !report.Damaged || table.Cancels[1] != "enough" || !table.Requests["requeue-7"] || table.Job(1).State.Terminal() || table.Job(2).State != jobs.Running {
 			t.Errorf("%s lost: %v, %v, job 1 is %s; %q", lines[lost].Kind, table.Cancels, table.Requests, table.Job(1).State, report.Warnings)
+		}
+	}
+}
+
+// A file of the journal that is gone is told by every later replay, also when all
+// that is left fits together.
+func TestGoneForGood(t *testing.T) {
+	m := memdisk.New().Mount("a")
+	r := simulated(t, m)
+	for epoch := 1; epoch < 5; epoch++ {
+		j, _, report := take1(t, r, TakeOptions{Force: true, Who: machine("melon1")})
+		if report.Damaged != (epoch > 2) {
+			t.Errorf("epoch %d: %+v", epoch, report)
+		}
+		record(t, j, jobs.Record{Kind: jobs.KindEvent, Reason: "said"})
+		crash(t, j)
+		if epoch == 2 {
+			if err := m.Remove(fileOf(1).path(r)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// A record that does not fit proves that others are missing, and counts itself:
+// nothing that follows is dropped.
+func TestMisfitCounts(t *testing.T) {
+	m := memdisk.New().Mount("a")
+	r := simulated(t, m)
+	if err := r.AppendSpecs(jobstest.Specs(2)); err != nil {
+		t.Fatal(err)
+	}
+	j, _, _ := take1(t, r, TakeOptions{Force: true, Who: machine("melon1")})
+	record(t, j,
+		jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: 2},
+		jobs.Record{Kind: jobs.KindExited, Job: 2, N: 3, Host: "a", Next: jobs.Succeeded, Seq: 5, Outcome: &jobs.Outcome{Started: 1, Ended: 2}})
+	crash(t, j)
+	table, report := replay1(t, r)
+	if job := table.Job(2); !report.Damaged || job.State != jobs.Succeeded || job.Seq != 5 || len(job.Attempts) != 3 {
+		t.Errorf("%+v: %+v", report, job)
+	}
+}
+
+// jobs.jsonl has lost its end, and the journal knows how many jobs there were: all
+// of them are there, with their results; those that are lost say so.
+func TestSpecsLost(t *testing.T) {
+	m := memdisk.New().Mount("a")
+	r := simulated(t, m)
+	if err := r.AppendSpecs(jobstest.Specs(5)); err != nil {
+		t.Fatal(err)
+	}
+	j, _, _ := take1(t, r, TakeOptions{Force: true, Who: machine("melon1")})
+	record(t, j,
+		jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: 5},
+		jobs.Record{Kind: jobs.KindLaunching, Job: 5, N: 1, Host: "a"},
+		jobs.Record{Kind: jobs.KindExited, Job: 5, N: 1, Host: "a", Next: jobs.Succeeded, Seq: 1, Outcome: &jobs.Outcome{Started: 1, Ended: 2}})
+	crash(t, j)
+	path := r.Path(rundir.SpecsFile)
+	whole, err := rundir.ReadFile(m, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for cut := range whole {
+		if err := m.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		if err := rundir.WriteNew(m, path, whole[:cut]); err != nil {
+			t.Fatal(err)
+		}
+		again, err := rundir.OpenOn(m, r.Dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		table, report := replay1(t, again)
+		if len(table.Jobs) != 5 || table.Job(5).State != jobs.Succeeded || !report.Damaged || len(report.Warnings) == 0 {
+			t.Fatalf("cut at %d: %d jobs, %+v", cut, len(table.Jobs), report)
+		}
+		good := bytes.Count(whole[:cut], []byte{'\n'}) - 1
+		for i := range table.Jobs {
+			if lost := table.Jobs[i].Spec.Damage != ""; lost != (i >= good) {
+				t.Fatalf("cut at %d: job %d is %q", cut, i+1, table.Jobs[i].Spec.Damage)
+			}
+		}
+		next, _, _ := take1(t, again, TakeOptions{Force: true, Who: machine("melon1")})
+		if err := again.AppendSpecs([]*jobs.Spec{{ID: 6, Command: "new", Options: jobs.NoOptions}}); err != nil {
+			t.Fatalf("cut at %d: a new job: %v", cut, err)
+		}
+		record(t, next, jobs.Record{Kind: jobs.KindAccepted, Job: 6, Count: 1})
+		crash(t, next)
+		if table, _ := replay1(t, again); len(table.Jobs) != 6 || table.Job(6).Spec.Command != "new" {
+			t.Fatalf("cut at %d: after one more there are %d jobs", cut, len(table.Jobs))
+		}
+		if err := m.Remove(fileOf(next.Epoch()).path(r)); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package rundir_test
 
 import (
 	"bytes"
+	"errors"
 	"reflect"
 	"strings"
 	"testing"
@@ -172,6 +173,35 @@ func TestAppendAfterALostEnd(t *testing.T) {
 			if lost := i >= len(before.Specs) && i < 5; lost != (s.Damage != "") || !lost && !reflect.DeepEqual(s, all[i]) || s.ID != jobs.ID(i+1) {
 				t.Fatalf("cut at %d: job %d is %q, %q", cut, i+1, s.Command, s.Damage)
 			}
+		}
+	}
+}
+
+// What was written new, or replaced, with success survives the loss of power; what
+// was replaced is old or new at any other time, never a mixture.
+func TestWriteNewAndReplaceAreDurable(t *testing.T) {
+	for n := 0; ; n++ {
+		m := memdisk.New().Mount("a")
+		count, gone := 0, errors.New("no power")
+		m.Fault = func(string, string) error {
+			if count++; count > n {
+				return gone
+			}
+			return nil
+		}
+		first := rundir.WriteNew(m, "/x", []byte("first"))
+		second := gone
+		if first == nil {
+			second = rundir.Replace(m, "/x", []byte("second"))
+		}
+		m.Fault = nil
+		m.PowerLoss(nil)
+		got, err := rundir.ReadFile(m, "/x")
+		switch text := string(got); {
+		case second == nil && text != "second", first == nil && text != "first" && text != "second":
+			t.Fatalf("after %d operations: %v, %v, and there is %q, %v", n, first, second, text, err)
+		case second == nil:
+			return
 		}
 	}
 }

@@ -1,0 +1,249 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"syscall"
+	"testing"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/jobstest"
+	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/rundir/memdisk"
+)
+
+// life is all that the files of a run go through: it is made, given jobs, taken,
+// written to in batches, beaten for, left, taken again. Each step is repeated
+// while it fails, as the dispatcher does, until stop says that it is over.
+type life struct {
+	m      *memdisk.Mount
+	made   bool
+	r      *rundir.Run
+	j      *Journal
+	specs  []*jobs.Spec
+	stored int // specifications acknowledged
+	recs   []jobs.Record
+	handed int // records appended
+	acked  int // of them durable, as Sync has said
+	told   int // errors that somebody was told
+	stop   error
+}
+
+const batch = 9
+
+func newLife() *life {
+	l := &life{m: memdisk.New().Mount("a")}
+	l.specs, l.recs = jobstest.History(3, 4, 60)
+	return l
+}
+
+// do repeats a step until it succeeds.
+func (l *life) do(t *testing.T, what string, step func() error) bool {
+	t.Helper()
+	for try := 0; ; try++ {
+		err := step()
+		if err == nil {
+			return true
+		}
+		l.told++
+		if l.stop != nil && errors.Is(err, l.stop) {
+			return false
+		}
+		if try == 3 {
+			t.Fatalf("%s never recovers: %v", what, err)
+		}
+	}
+}
+
+// live goes through all of it; false when it was stopped.
+func (l *life) live(t *testing.T) bool {
+	t.Helper()
+	opt := TakeOptions{Force: true, Who: machine("melon1")}
+	if !l.made && !l.do(t, "making the run", func() (err error) {
+		l.r, err = rundir.CreateOn(l.m, "/runs", "x", rundir.Asked{Cwd: "/home"}, nil)
+		l.made = err == nil
+		return err
+	}) {
+		return false
+	}
+	for l.stored < len(l.specs) {
+		n := min(l.stored+2, len(l.specs))
+		if !l.do(t, "storing jobs", func() error { return l.r.AppendSpecs(l.specs[l.stored:n]) }) {
+			return false
+		}
+		l.stored = n
+	}
+	for epoch := 0; epoch < 2 || l.acked < len(l.recs); epoch++ {
+		if !l.do(t, "opening the run", func() (err error) { l.r, err = rundir.OpenOn(l.m, "/runs/x"); return err }) ||
+			!l.do(t, "taking the run", func() (err error) { l.j, _, _, err = Take(t.Context(), l.r, opt); return err }) {
+			return false
+		}
+		for b := 0; b < 2 && l.handed < len(l.recs); b++ {
+			n := min(l.handed+batch, len(l.recs))
+			if err := l.j.Append(l.recs[l.handed:n]); err != nil {
+				l.told++
+			}
+			l.handed = n
+			if !l.do(t, "writing the journal", l.j.Sync) {
+				return false
+			}
+			l.acked = n
+			if !l.do(t, "the sign of life", l.j.Beat) || !l.do(t, "the address", func() error { return l.j.SetAddress("s") }) {
+				return false
+			}
+		}
+		if err := l.j.Close(); err != nil {
+			if l.told++; l.stop != nil && errors.Is(err, l.stop) {
+				return false
+			}
+		}
+	}
+	return l.do(t, "looking at the run", func() error { _, _, err := Replay(l.r); return err })
+}
+
+// check compares what is there with what was acknowledged, and returns how many
+// records are there: those, and perhaps more of those that were handed over.
+func (l *life) check(t *testing.T, what string) (records, specs int) {
+	t.Helper()
+	r, err := rundir.OpenOn(l.m, "/runs/x")
+	if err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+	stored, err := r.ReadSpecs()
+	if err != nil || len(stored.Specs) < l.stored || len(stored.Damage) > 0 || len(stored.Specs) > 0 && !reflect.DeepEqual(stored.Specs, l.specs[:len(stored.Specs)]) {
+		t.Fatalf("%s: %d jobs of %d acknowledged, %q, %v", what, len(stored.Specs), l.stored, stored.Damage, err)
+	}
+	table, report := replay1(t, r)
+	if report.Damaged {
+		t.Fatalf("%s: %+v", what, report)
+	}
+	live := &jobs.Table{Specs: table.Specs, Epoch: table.Epoch}
+	for k := 0; ; k++ {
+		if k >= l.acked && same(table, live) {
+			return k, len(stored.Specs)
+		}
+		if k == l.handed {
+			t.Fatalf("%s: what is there is neither what was acknowledged (%d records) nor any more of what was handed over (%d): %+v", what, l.acked, l.handed, report)
+		}
+		if err := jobs.Fold(live, &l.recs[k]); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// faults are the ways in which an operation fails once.
+func faultsOf(op string) map[string]error {
+	all := map[string]error{}
+	for _, err := range diskErrors {
+		all[err.Error()] = err
+		if op == "sync" {
+			all["lost, "+err.Error()] = memdisk.Forget{Err: err}
+			all["zeros, "+err.Error()] = memdisk.Forget{Err: err, Zeros: true}
+		}
+		if op == "write" {
+			all["short, "+err.Error()] = memdisk.Short{N: 300, Err: err}
+		}
+	}
+	if op == "write" {
+		all["short"] = memdisk.Short{N: 5}
+	}
+	return all
+}
+
+// Each file operation of a run's whole life fails once, in each way: somebody is
+// told (or it did not matter), and going on gives exactly the jobs and the facts,
+// nothing twice and nothing torn (promise 1).
+func TestEveryOperationFailsOnce(t *testing.T) {
+	var ops []string
+	l := newLife()
+	l.m.Fault = func(op, path string) error { ops = append(ops, op+" "+path); return nil }
+	l.live(t)
+	l.m.Fault = nil
+	if k, n := l.check(t, "without a fault"); k != len(l.recs) || n != len(l.specs) || l.told > 0 {
+		t.Fatalf("%d records, %d jobs, %d errors", k, n, l.told)
+	}
+	runs := 0
+	for n, what := range ops {
+		var op string
+		if _, err := fmt.Sscan(what, &op); err != nil {
+			t.Fatal(err)
+		}
+		for how, cause := range faultsOf(op) {
+			l, count := newLife(), 0
+			l.m.Fault = func(string, string) error {
+				if count++; count == n+1 {
+					return cause
+				}
+				return nil
+			}
+			l.live(t)
+			l.m.Fault = nil
+			at := fmt.Sprintf("operation %d (%s) failed: %s", n+1, what, how)
+			if k, n := l.check(t, at); k != len(l.recs) || n != len(l.specs) {
+				t.Fatalf("%s: %d records of %d, %d jobs of %d", at, k, len(l.recs), n, len(l.specs))
+			}
+			runs++
+		}
+	}
+	t.Logf("%d operations, %d runs", len(ops), runs)
+}
+
+// errGone is what every operation answers once the machine is going down.
+var errGone = fmt.Errorf("the power is failing: %w", syscall.EIO)
+
+// The power fails at each file operation of a run's whole life, and what was not
+// durable is lost, kept, or torn somewhere: what was acknowledged is there, no
+// line is damaged, and the next dispatcher carries the run to its end.
+func TestPowerFailsAtEveryOperation(t *testing.T) {
+	total := 0
+	l := newLife()
+	l.m.Fault = func(string, string) error { total++; return nil }
+	l.live(t)
+	seeds := uint64(12)
+	if testing.Short() || raceDetector {
+		seeds = 3
+	}
+	unmade := 0
+	for n := range total {
+		for seed := range seeds {
+			rng := rand.New(rand.NewPCG(seed, uint64(n)))
+			l, count := newLife(), 0
+			l.stop = errGone
+			l.m.Fault = func(op, _ string) error {
+				if count++; count <= n {
+					return nil
+				}
+				if op == "write" && count == n+1 {
+					return memdisk.Short{N: rng.IntN(400), Err: errGone}
+				}
+				return errGone
+			}
+			l.live(t)
+			l.m.Fault = nil
+			l.m.PowerLoss(func(loss memdisk.Loss) memdisk.Fate {
+				switch seed {
+				case 0:
+					return memdisk.Fate{}
+				case 1: // only the process died
+					return memdisk.Fate{Keep: loss.Len}
+				}
+				return memdisk.Fate{Keep: rng.IntN(loss.Len + 1), Zeros: rng.IntN(2) == 0}
+			})
+			at := fmt.Sprintf("the power failed at operation %d, seed %d", n+1, seed)
+			if !l.made { // nobody was told that there is a run
+				unmade++
+				continue
+			}
+			l.acked, l.stored = l.check(t, at)
+			l.handed, l.stop = l.acked, nil
+			l.r, _ = rundir.OpenOn(l.m, "/runs/x")
+			l.live(t)
+			if k, jobs := l.check(t, at); k != len(l.recs) || jobs != len(l.specs) {
+				t.Fatalf("%s: in the end %d records of %d, %d jobs of %d", at, k, len(l.recs), jobs, len(l.specs))
+			}
+		}
+	}
+	t.Logf("%d operations, %d losses of power, %d before there was a run", total, total*int(seeds), unmade)
+}
