@@ -202,6 +202,10 @@ func (e *engine) written(err error) {
 		return
 	}
 	out := e.ring.Flushed(e.now(), err)
+	if out.FencedBy > 0 {
+		e.fenced(out.FencedBy)
+		return
+	}
 	if out.Durable && len(e.showing) > 0 {
 		e.d.results.put(e.showing)
 		e.showing = nil

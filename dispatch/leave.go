@@ -84,7 +84,9 @@ func (e *engine) close() {
 			strings.Join(e.unclean, ", "))})
 	}
 	out, err := e.ring.End(e.now(), len(e.unclean) == 0)
-	if out.Durable {
+	if out.FencedBy > 0 {
+		e.fenced(out.FencedBy)
+	} else if out.Durable {
 		e.d.results.put(append(e.showing, e.shown...))
 	}
 	e.release(out)

@@ -1,6 +1,7 @@
 package ring
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -12,7 +13,8 @@ import (
 // Journal is where facts become durable; jobs/journal implements it.
 type Journal interface {
 	// Append takes records; they are durable when the next Sync returns nil.
-	// After an error the records stay pending and the next Sync tries again.
+	// After an error the records stay pending and the next Sync tries again. An
+	// error with a method FencedBy() int says that another dispatcher owns the run.
 	Append([]jobs.Record) error
 	Sync() error
 }
@@ -98,6 +100,9 @@ func (r *Ring) Note(rec jobs.Record) {
 type Out struct {
 	Orders  []sched.Order // to carry out now, in this order; valid until the next turn
 	Durable bool          // the records of all Steps up to the last Flush are: their results may be shown
+	// FencedBy is the epoch of another dispatcher that the journal has found: what was
+	// written may not count, nothing goes out any more. 0: there is none.
+	FencedBy int
 }
 
 // Flush gives out the records to make durable next, with one Append and one Sync,
@@ -121,6 +126,11 @@ func (r *Ring) Flushed(now sched.Time, err error) Out {
 		return Out{}
 	}
 	r.flying = false
+	var fenced interface{ FencedBy() int }
+	if errors.As(err, &fenced) {
+		r.Fence()
+		return Out{FencedBy: fenced.FencedBy()}
+	}
 	was := r.blocked()
 	before, hung := r.failure, r.hung
 	r.failure, r.hung = err, false
@@ -184,6 +194,9 @@ func (r *Ring) Commit(now sched.Time) Out {
 			err = r.journal.Sync()
 		}
 		o := r.Flushed(now, err)
+		if o.FencedBy > 0 {
+			return o
+		}
 		all.Orders = append(all.Orders, o.Orders...)
 		if err != nil {
 			break

@@ -215,6 +215,29 @@ func TestFence(t *testing.T) {
 	}
 }
 
+type taken struct{}
+
+func (taken) Error() string { return "another dispatcher has taken the run over" }
+func (taken) FencedBy() int { return 3 }
+
+// X1, promise 1: when the journal finds another dispatcher after the write, nothing of
+// the batch goes out: the other one may not have counted it.
+func TestFencedByTheJournal(t *testing.T) {
+	d := newDesk(t)
+	d.step(sched.Tick{})
+	d.ready(1)
+	d.paper.err = taken{}
+	out := d.r.Commit(d.now())
+	if out.FencedBy != 3 || len(out.Orders) > 0 || out.Durable || len(d.told) > 0 {
+		t.Errorf("%+v, told %q", out, d.told)
+	}
+	d.paper.err = nil
+	d.step(sched.Tick{})
+	if got := d.commit(); got != "" {
+		t.Errorf("afterwards: %s", got)
+	}
+}
+
 // The end of a run is written only if nothing came after it: a requeue takes it
 // back (promise 1).
 func TestEndIsTakenBack(t *testing.T) {

@@ -13,10 +13,11 @@ import (
 // has the same directory.
 
 const (
-	lookFirst = 5 * time.Second  // after the link was cut: most come back at once
+	lookFirst = 5 * time.Second  // after the last sign of life: most come back at once
 	lookEvery = 10 * time.Second // as often as supervisors touch their beat file
 	lookLate  = time.Minute      // when it has been away for longer than lookLong
 	lookLong  = 10 * time.Minute
+	lookWait  = 5 * time.Second // for the first answer: without one lost_after alone counts
 	// beatFresh is how long a change of the beat file counts: three of its beats, and
 	// what another machine's cache may add.
 	beatFresh = 45 * time.Second
@@ -25,6 +26,9 @@ const (
 // looks is what the core knows of an absent host through the shared directory.
 type looks struct {
 	at      time.Duration // when to look next; 0: not planned
+	first   time.Duration // when the first look of this absence was asked for; 0: none was
+	answers int           // that came
+	since   time.Duration // when the first answer came
 	asked   string        // who was asked last: a host, or "" for our own mount
 	waiting bool          // for the answer
 	beat    string        // content of the beat file as last seen over this absence
@@ -37,6 +41,16 @@ func (c *Core) breathes(h *host) bool {
 	return !h.linked && h.looks.movedAt > 0 && c.now.Mono-h.looks.movedAt < beatFresh
 }
 
+// seen says that the shared directory has shown what it can: it was looked at for as
+// long as a beat file that moves would have shown it, or nobody can look.
+func (c *Core) seen(h *host) bool {
+	l := &h.looks
+	if l.answers == 0 {
+		return l.first == 0 && c.now.Mono >= h.lostAt()+lookWait || l.first > 0 && c.now.Mono-l.first >= lookWait
+	}
+	return c.now.Mono-l.since >= lookEvery+lookWait || l.answers > 1 && c.now.Mono-l.since >= lookEvery
+}
+
 // lookAround asks for a look at every host that is away and has something of ours.
 func (c *Core) lookAround() {
 	for _, h := range c.everyHost() {
@@ -46,7 +60,7 @@ func (c *Core) lookAround() {
 			continue
 		}
 		if l.at == 0 {
-			l.at = h.cutAt + lookFirst
+			l.at = max(h.cutAt, h.heard+lookFirst)
 		}
 		if c.now.Mono < l.at {
 			continue
@@ -71,6 +85,9 @@ func (c *Core) look(h *host) {
 		ids = append(ids, f.id)
 	}
 	ids = append(ids, h.missing...)
+	if h.looks.first == 0 {
+		h.looks.first = max(c.now.Mono, 1)
+	}
 	h.looks.asked, h.looks.waiting = via, true
 	c.looking = append(c.looking, Look{Host: h.spec.Name, Via: via, Attempts: ids})
 }
@@ -105,6 +122,9 @@ func (c *Core) looked(e HostLooked) {
 	}
 	l := &h.looks
 	l.waiting = false
+	if l.answers++; l.answers == 1 {
+		l.since = c.now.Mono
+	}
 	name := h.spec.Name
 	for i := range e.Msg.Jobs {
 		x := &e.Msg.Jobs[i]

@@ -123,6 +123,30 @@ func TestBeatFile(t *testing.T) {
 	}
 }
 
+// TestBeatFileBeforeLostAfter: a lost_after shorter than the beat file needs to show
+// itself waits for it, if anybody can look; if nobody answers it does not.
+func TestBeatFileBeforeLostAfter(t *testing.T) {
+	for _, answered := range []bool{true, false} {
+		a := box("a", 1)
+		a.LostAfter = 8 * time.Second
+		s := newStage(t, Config{}, a, box("b", 1), box("c", 1))
+		s.upIn("/run", true, "a", "b", "c")
+		s.plain(1)
+		s.started("a", "1.1")
+		s.step(down("a", hosts.Unreachable, "connection reset"))
+		moving := func(l Look) *hosts.Looked {
+			if answered {
+				return &hosts.Looked{Host: "a", Beat: s.at.String()}
+			}
+			return nil
+		}
+		s.looks(40*time.Second, moving, "b", "c")
+		if lost := s.job(1).Attempts[0].State == jobs.AttemptLost; lost == answered {
+			t.Errorf("looks answered: %v; lost: %v", answered, lost)
+		}
+	}
+}
+
 // TestBeatFileOfOld: one that stands still proves nothing, however new it looks.
 func TestBeatFileOfOld(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1), box("b", 1), box("c", 1))

@@ -26,11 +26,7 @@ func (c *Core) giveUpLost() {
 		}
 		if h.state == Suspect || h.state == Connecting || h.state == BackingOff {
 			if h.state = Lost; h.idx >= 0 {
-				why := ""
-				if !strings.HasPrefix(h.reason, noSign) {
-					why = " (" + h.reason + ")"
-				}
-				c.say(h.spec.Name, 0, "%s is lost: %s%s%s%s", h.spec.Name, noSign, short(c.now.Mono-h.heard), why, c.leased(h))
+				c.say(h.spec.Name, 0, "%s is lost: %s%s", h.spec.Name, c.silence(h), c.leased(h))
 			}
 		}
 		if h.open == 0 {
@@ -44,10 +40,19 @@ func (c *Core) giveUpLost() {
 		for f, next := h.head, (*flight)(nil); f != nil; f = next {
 			next = f.next
 			if c.mayLose(h, f, wait, breathes) {
-				c.lose(f, "its host "+h.spec.Name+" is lost: "+h.reason)
+				c.lose(f, "its host "+h.spec.Name+" is lost: "+c.silence(h))
 			}
 		}
 	}
+}
+
+// silence says for how long a host has given no sign of life, and why.
+func (c *Core) silence(h *host) string {
+	s := noSign + short(c.now.Mono-h.heard)
+	if h.reason != "" && !strings.HasPrefix(h.reason, noSign) {
+		s += " (" + h.reason + ")"
+	}
+	return s
 }
 
 // lostAt returns when a silent host is given up.
@@ -86,7 +91,7 @@ func (c *Core) mayLose(h *host, f *flight, wait, breathes bool) bool {
 	if j.State.Terminal() || c.cancelled(f.id.Job) {
 		return true
 	}
-	if f.started && breathes {
+	if f.started && (breathes || !c.seen(h)) {
 		return false
 	}
 	return h.idx < 0 || !wait && c.onLost(j) != jobs.OnLostWait

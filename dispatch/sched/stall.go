@@ -28,6 +28,12 @@ func (c *Core) stalled(gap time.Duration) {
 		if h.oddAt > 0 {
 			h.oddAt += shift
 		}
+		if h.looks.first > 0 {
+			h.looks.first += shift
+		}
+		if h.looks.answers > 0 {
+			h.looks.since += shift
+		}
 		if h.looks.movedAt > 0 {
 			h.looks.movedAt += shift
 		}

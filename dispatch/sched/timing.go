@@ -50,6 +50,12 @@ func (c *Core) Next() (time.Duration, bool) {
 				soon(c.leaseEnd(h))
 			}
 			soon(h.looks.at)
+			if h.looks.first > 0 {
+				soon(h.looks.first + lookWait)
+				soon(h.looks.since + lookEvery)
+				soon(h.looks.since + lookEvery + lookWait)
+			}
+			soon(h.lostAt() + lookWait)
 			soon(h.looks.movedAt + beatFresh)
 		}
 		soon(h.retryAt)

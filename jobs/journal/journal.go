@@ -16,6 +16,18 @@ import (
 // may be launched, ended or recorded by this one.
 var ErrFenced = errors.New("another dispatcher has taken the run over")
 
+// fencedError is ErrFenced with the epoch that fences us off.
+type fencedError struct{ by, ours int }
+
+func (e *fencedError) Error() string {
+	return fmt.Sprintf("%v (epoch %d, ours was %d)", ErrFenced, e.by, e.ours)
+}
+
+func (e *fencedError) Unwrap() error { return ErrFenced }
+
+// FencedBy returns the higher epoch, for those who know no more of this package.
+func (e *fencedError) FencedBy() int { return e.by }
+
 // flushAt is how much Append gathers before it writes.
 const flushAt = 1 << 20
 
@@ -171,7 +183,7 @@ func (j *Journal) Fenced() (epoch int, err error) {
 func (j *Journal) fencedError() error {
 	n, err := j.Fenced()
 	if err == nil && n > 0 {
-		err = fmt.Errorf("%w (epoch %d, ours was %d)", ErrFenced, n, j.file.epoch)
+		err = &fencedError{by: n, ours: j.file.epoch}
 	}
 	return err
 }
