@@ -11,33 +11,43 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// chaseTime is how long one chase lasts at most.
-const chaseTime = 300 * time.Millisecond
+// A process that hands over to a child and goes is in no picture of all processes,
+// or gone when the signal comes. But as we are a subreaper its child becomes ours,
+// and our own children can be looked up much faster.
 
-// chase ends those of our children that mine accepts, again and again, faster than
-// a picture of all processes can be taken: a process that hands over to a child and
-// goes is never in any picture when the signal comes. As we are a subreaper, its
-// child becomes ours.
-func chase(mine func(proc) bool) {
-	for until := uptime() + chaseTime; uptime() < until; {
-		found := false
-		for _, pid := range orphans() {
-			if p, ok := readProc(pid); ok && endable(p) && mine(p) {
-				found = true
-				signalAll([]proc{p}, unix.SIGKILL)
-			}
+const (
+	chaseTime  = 300 * time.Millisecond // how long one chase lasts at most
+	chaseLooks = 8                      // so many in a row must find nothing
+	chasePause = 300 * time.Microsecond
+)
+
+// chase looks for children of ours that mine accepts, ending them with signals, and
+// says whether it found any.
+func chase(mine func(proc) bool, signals ...unix.Signal) (found bool) {
+	until := uptime() + chaseTime
+	for empty := 0; empty < chaseLooks && uptime() < until; {
+		seen := orphans(mine)
+		if len(seen) == 0 {
+			empty++
+			time.Sleep(chasePause)
+			continue
 		}
-		if !found {
-			return
+		found, empty = true, 0
+		if len(signals) == 0 {
+			break
 		}
+		signalAll(seen, signals...)
 	}
+	return found
 }
 
-// orphans returns the children of our first thread: those that fell to us are
-// among them. Where the kernel does not tell there are none.
-func orphans() (pids []int) {
+// orphans returns those of the children of our first thread that mine accepts: what
+// fell to us is among them. Where the kernel does not tell there are none.
+func orphans(mine func(proc) bool) (out []proc) {
 	for _, w := range bytes.Fields(procFile(os.Getpid(), "task/"+strconv.Itoa(os.Getpid())+"/children")) {
-		pids = append(pids, int(number(w)))
+		if p, ok := readProc(int(number(w))); ok && endable(p) && mine(p) {
+			out = append(out, p)
+		}
 	}
-	return pids
+	return out
 }

@@ -62,11 +62,14 @@ func endAll(pick choose, grace time.Duration) []proc { return endChasing(pick, n
 // endChasing is endAll for what may include our own children: those that mine
 // accepts are chased, if they do not end at once.
 func endChasing(pick choose, mine func(proc) bool, grace time.Duration) []proc {
+	gone := func(left []proc, signals ...unix.Signal) bool {
+		return len(left) == 0 && (mine == nil || !chase(mine, signals...))
+	}
 	deadline := uptime() + grace
 	told := map[int]uint64{} // pid: start of what has had its TERM
 	for {
 		left := pick(scan(nil))
-		if len(left) == 0 {
+		if gone(left) {
 			return nil
 		}
 		now := uptime()
@@ -87,16 +90,20 @@ func endChasing(pick choose, mine func(proc) bool, grace time.Duration) []proc {
 	}
 	for round := range killRounds {
 		left := pick(scan(nil))
-		if len(left) == 0 {
+		if gone(left, unix.SIGKILL) {
 			return nil
 		}
 		signalAll(left, unix.SIGKILL)
 		if round > 0 && mine != nil {
-			chase(mine)
+			chase(mine, unix.SIGKILL)
 		}
 		waitAny(left, 500*time.Millisecond)
 	}
-	return pick(scan(nil))
+	left := pick(scan(nil))
+	if len(left) == 0 && mine != nil {
+		left = orphans(mine)
+	}
+	return left
 }
 
 // parentsFirst orders processes so that none comes before a process above it: a

@@ -1,0 +1,239 @@
+//go:build linux
+
+package remote
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
+
+// The ways of jobs that do not want to be ended. Each program is told when it is
+// ready: it writes a line into $READY. leaf does that and stays.
+const nastyLeaf = `case $1 in leaf) trap '' TERM HUP INT QUIT; echo up > $2; while :; do sleep 1000; done;; esac
+`
+
+var nastyWays = map[string]string{
+	"forks away and exits":         `sh $0 leaf $READY & exit 0`,
+	"forks twice and exits":        `(sh $0 leaf $READY &) ; exit 0`,
+	"starts a new session":         `setsid sh $0 leaf $READY & wait`,
+	"forks twice in a new session": `(setsid sh $0 leaf $READY &) ; sleep 1000`,
+	"closes all descriptors":       `R=$READY; (setsid sh $0 leaf $R </dev/null >/dev/null 2>&1 3<&- &) ; exec <&- >&- 2>&-; sleep 1000`,
+	"clears its environment":       `R=$READY; (setsid env -i PATH="$PATH" sh $0 leaf $R &); sleep 1000`,
+	"clears it in place":           `R=$READY; exec env -i PATH="$PATH" sh $0 leaf $R`,
+	"ignores TERM, HUP and INT":    `trap '' TERM HUP INT QUIT; echo up > $READY; while :; do sleep 1000; done`,
+	"runs its end for ever":        `trap 'while :; do sleep 1000; done' TERM HUP INT; echo up > $READY; while :; do sleep 1000; done`,
+	"forks when it is ended":       `trap 'setsid sh $0 leaf /dev/null & setsid sh $0 leaf /dev/null & exit 0' TERM; echo up > $READY; while :; do sleep 0.05; done`,
+	"stops itself":                 `echo up > $READY; kill -STOP $$; sleep 1000`,
+	"stops its supervisor":         `kill -STOP $PPID; echo up > $READY; sleep 1000`,
+	"stops all of its kind":        `sh $0 leaf $READY & sleep 1000 & kill -STOP $! ; kill -STOP $$; sleep 1000`,
+	"asks its supervisor to end":   `kill -TERM $PPID; kill -HUP $PPID; kill -INT $PPID; kill -QUIT $PPID; echo up > $READY; sleep 1000`,
+}
+
+// nastyJob makes a job of one of the ways.
+func (w *world) nastyJob(id, way string) hosts.LaunchJob {
+	w.t.Helper()
+	prog := filepath.Join(w.runDir, "nasty-"+id)
+	write(w.t, prog, nastyLeaf+nastyWays[way]+"\n")
+	j := job(id, "exec sh "+prog)
+	j.Env = append(j.Env, jobs.EnvVar{Name: "READY", Value: w.fifo("ready-" + id)})
+	return j
+}
+
+// alive returns the processes of the world that run one of its programs.
+func (w *world) alive() (out []proc) {
+	t := scan(nil)
+	for pid, p := range t {
+		if endable(p) && strings.Contains(string(procFile(pid, "cmdline")), w.runDir) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// Promise 4, K9, E1, X8: whatever a job does to get away, a kill ends all of it, a
+// timeout too, and what it leaves behind by itself ends with the run.
+func TestNastyJobs(t *testing.T) {
+	for way := range nastyWays {
+		for _, end := range []string{"kill", "timeout", "bye"} {
+			t.Run(way+"/"+end, func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t)
+				f := w.start(w.open())
+				j := w.nastyJob("1.1", way)
+				if end == "timeout" {
+					j.Timeout = time.Second
+				}
+				f.launch(j)
+				w.hear(j.Env[0].Value)
+				leaves := strings.HasSuffix(way, "and exits")
+				if leaves {
+					if o := f.exit("1.1"); !o.OK() || o.LeftChildren < 1 {
+						t.Errorf("%+v, want success and children left", o)
+					}
+				}
+				if end == "kill" {
+					f.send(&hosts.Kill{Epoch: 1, Attempts: []jobs.AttemptID{j.Attempt}, Why: "asked"})
+				}
+				var o jobs.Outcome
+				switch {
+				case end == "bye" || leaves && end == "timeout":
+				case leaves:
+					f.probed("1.1") // of one that is over, what it left behind is ended
+				case way == "forks when it is ended":
+					o = f.exit("1.1") // and exits as it likes
+					if o.TimedOut == o.Stopped {
+						t.Errorf("%+v", o)
+					}
+				default:
+					o = f.exit("1.1")
+					if o.OK() || o.TimedOut != (end == "timeout") || o.Stopped != (end == "kill") || o.Signal == "" {
+						t.Errorf("%+v, want it ended by a signal for %s", o, end)
+					}
+				}
+				if left := w.alive(); end == "kill" && len(left) > 0 {
+					t.Errorf("alive: %s", name(left))
+				}
+				f.bye() // newWorld's cleanup looks at everything
+				if left := w.alive(); len(left) > 0 {
+					t.Errorf("alive after the run: %s", name(left))
+					endAll(func(t table) []proc { return w.alive() }, 0)
+				}
+			})
+		}
+	}
+}
+
+// Promise 4: processes that fork faster than one picture of them is taken are
+// ended all the same: many at once, and one that never stays.
+func TestForkBombs(t *testing.T) {
+	for name, text := range map[string]string{
+		// Each of 8 starts another one for each that ends, some dozens at a time.
+		"many": `n=0; while [ $n -lt 8 ]; do n=$((n+1)); (trap '' TERM; while :; do sleep 0.02 & sleep 0.02 & sleep 0.03; done) & done; echo up > $READY; wait`,
+		// One that hands over to a child, in a session of its own, and goes.
+		"runner": `case $1 in run) trap '' TERM; exec 2>/dev/null; setsid sh $0 run & exit;; esac; setsid sh $0 run & echo up > $READY; sleep 1000`,
+		"clean runner": `case $1 in run) trap '' TERM; exec 2>/dev/null; env -i PATH="$PATH" setsid sh $0 run & exit;; esac
+			env -i PATH="$PATH" setsid sh $0 run & echo up > $READY; sleep 1000`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			f := w.start(w.open())
+			prog := filepath.Join(w.runDir, "bomb")
+			write(t, prog, "ulimit -u 100000 2>/dev/null\n"+text+"\n")
+			j := job("1.1", "exec sh "+prog)
+			j.Env = append(j.Env, jobs.EnvVar{Name: "READY", Value: w.fifo("ready")})
+			f.launch(j)
+			w.hear(j.Env[0].Value)
+			f.send(&hosts.Kill{Epoch: 1, Attempts: []jobs.AttemptID{j.Attempt}, Why: "asked"})
+			if o := f.exit("1.1"); !o.Stopped {
+				t.Errorf("%+v", o)
+			}
+			if left := w.alive(); len(left) > 0 {
+				t.Errorf("alive: %s", fmt.Sprint(left))
+				os.Remove(prog) // so that no more of them can start
+			}
+			f.bye()
+			endAll(func(t table) []proc { return w.alive() }, 0)
+		})
+	}
+}
+
+// Promise 2: a job that kills its supervisor is dead, with all that it started, as
+// soon as that is seen, so that it may be tried elsewhere.
+func TestKillsSupervisor(t *testing.T) {
+	for name, text := range map[string]string{
+		"plain":         `sh $0 leaf $READY & sleep 0.2; kill -9 $PPID; sleep 1000`,
+		"and itself":    `sh $0 leaf $READY & sleep 0.2; kill -9 $PPID $$`,
+		"new session":   `setsid sh $0 leaf $READY & sleep 0.2; kill -9 $PPID; sleep 1000`,
+		"clean leaf":    `S=$PPID; R=$READY; (env -i PATH="$PATH" setsid sh $0 leaf $R &); sleep 0.2; kill -9 $S; sleep 1000`,
+		"clean and all": `S=$PPID; R=$READY; (env -i PATH="$PATH" setsid sh $0 leaf $R </dev/null >/dev/null 2>&1 &); sleep 0.2; kill -9 $S; kill -9 $$`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			f := w.start(w.open())
+			f.mayDie = true
+			prog := filepath.Join(w.runDir, "killer")
+			write(t, prog, nastyLeaf+text+"\n")
+			j := job("1.1", "exec sh "+prog)
+			j.Env = append(j.Env, jobs.EnvVar{Name: "READY", Value: w.fifo("ready")})
+			f.launch(j)
+			w.hear(j.Env[0].Value)
+			if p := f.probed("1.1"); p.Answer != hosts.Dead {
+				t.Errorf("%+v, want dead", p)
+			}
+			if left := w.alive(); len(left) > 0 {
+				t.Errorf("alive: %s", fmt.Sprint(left))
+			}
+			f.launch(job("2.1", "exit 5"))
+			if o := f.exit("2.1"); o.Exit != 5 {
+				t.Errorf("the next one: %+v", o)
+			}
+			f.bye()
+			endAll(func(t table) []proc { return w.alive() }, 0)
+		})
+	}
+}
+
+// A job that kills the helper costs it nothing: its supervisor goes on, and the
+// next helper hears of its end.
+func TestKillsHelper(t *testing.T) {
+	w := newWorld(t)
+	ready := w.fifo("ready")
+	f := w.start(w.open())
+	f.launch(job("1.1", fmt.Sprintf("kill -9 %d; echo up > %s; exit 7", f.cmd.Process.Pid, ready)), job("2.1", "exit 8"))
+	w.hear(ready)
+	f.wait()
+	g := w.start(w.open())
+	for id, exit := range map[string]int{"1.1": 7, "2.1": 8} {
+		for p := g.probe(id); ; p = g.probe(id) {
+			if p.Answer == hosts.HasExited && p.Outcome.Exit == exit {
+				break
+			}
+			if p.Answer != hosts.IsRunning && p.Answer != hosts.Buffered {
+				t.Fatalf("%s: %+v", id, p)
+			}
+			g.exit(id)
+		}
+	}
+	g.bye()
+}
+
+// A supervisor that was stopped goes on by itself: the end of its job is heard of.
+func TestStoppedSupervisorGoesOn(t *testing.T) {
+	w := newWorld(t)
+	f := w.start(w.open())
+	f.launch(job("1.1", "kill -STOP $PPID; exit 7"))
+	if o := f.exit("1.1"); o.Exit != 7 {
+		t.Errorf("%+v, want exit 7", o)
+	}
+	await(f, func(m *hosts.Trouble) bool { return strings.Contains(m.Text, "stopped") })
+	f.bye()
+}
+
+// An idle one that is stopped keeps no job waiting.
+func TestStoppedIdleSupervisor(t *testing.T) {
+	w := newWorld(t)
+	open := w.open()
+	open.Slots = 1
+	f := w.start(open)
+	f.launch(job("1.1", "echo $PPID"))
+	f.exit("1.1")
+	p, ok := readProc(atoi(t, w.content("1.1", jobs.FileOut)))
+	if !ok {
+		t.Fatal("its supervisor is gone")
+	}
+	signalAll([]proc{p}, unix.SIGSTOP)
+	f.launch(job("2.1", "exit 6"))
+	if o := f.exit("2.1"); o.Exit != 6 {
+		t.Errorf("%+v", o)
+	}
+	f.bye()
+}
