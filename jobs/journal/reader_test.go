@@ -79,6 +79,36 @@ func TestReaderTakeover(t *testing.T) {
 	crash(t, second)
 }
 
+// What ReplayEvents shows is what the reader gives, a damaged newline costs neither a word.
+func TestReplayEvents(t *testing.T) {
+	r := newRun(t)
+	j, _, _ := take1(t, r, TakeOptions{})
+	record(t, j, event("a"), jobs.Record{Kind: jobs.KindAcked}, event("b"), event("c"))
+	crash(t, j)
+	b, err := os.ReadFile(fileOf(1).path(r))
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := strings.Index(string(b), "\"b\"}\n") + len("\"b\"}")
+	b[at] = '*'
+	put(t, r, 1, b)
+	var shown, read string
+	if _, _, err := ReplayEvents(r, func(r *jobs.Record) { shown += string(r.Kind) + r.Reason + " " }); err != nil {
+		t.Fatal(err)
+	}
+	if err := NewReader(r).Read(func(_ int, r *jobs.Record) error {
+		if r.Kind != jobs.KindAcked {
+			read += string(r.Kind) + r.Reason + " "
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if shown != "epoch eventa eventb eventc " || read != shown {
+		t.Errorf("shown %q, read %q", shown, read)
+	}
+}
+
 // A damaged line is named and costs only itself.
 func TestReaderDamage(t *testing.T) {
 	r, _, recs, content := written(t, 2, 20, 100)

@@ -37,13 +37,17 @@ func (p *Report) warn(format string, args ...any) {
 
 // Replay folds the journal of a run without owning it: for status and results.
 // It is safe while a dispatcher writes; it then sees a recent state.
-func Replay(r *rundir.Run) (*jobs.Table, *Report, error) {
+func Replay(r *rundir.Run) (*jobs.Table, *Report, error) { return ReplayEvents(r, nil) }
+
+// ReplayEvents is Replay that also shows each record of KindEpoch and KindEvent, in
+// order, all of them once more from the first if the journal had to be read twice.
+func ReplayEvents(r *rundir.Run, event func(*jobs.Record)) (*jobs.Table, *Report, error) {
 	for try := 1; ; try++ {
 		files, err := listFiles(r)
 		if err != nil {
 			return nil, nil, err
 		}
-		t, report, _, err := replay(r, files, func() error { return nil })
+		t, report, _, err := replay(r, files, func() error { return nil }, event)
 		// Over NFS a page that is being written may show before an earlier one.
 		if err != nil || !report.Damaged || try == 2 {
 			return t, report, err
@@ -52,8 +56,9 @@ func Replay(r *rundir.Run) (*jobs.Table, *Report, error) {
 }
 
 // replay folds these files and returns the marks that fix what was read. It
-// calls pulse now and then, and stops with its error.
-func replay(r *rundir.Run, files []epochFile, pulse func() error) (*jobs.Table, *Report, []jobs.FileMark, error) {
+// calls pulse now and then, and stops with its error; at most one event is as for
+// ReplayEvents.
+func replay(r *rundir.Run, files []epochFile, pulse func() error, event ...func(*jobs.Record)) (*jobs.Table, *Report, []jobs.FileMark, error) {
 	fail := func(err error) (*jobs.Table, *Report, []jobs.FileMark, error) {
 		return nil, nil, nil, fmt.Errorf("cannot read the journal of the run %s: %w", r.Name(), err)
 	}
@@ -76,6 +81,9 @@ func replay(r *rundir.Run, files []epochFile, pulse func() error) (*jobs.Table, 
 	}
 	p := &replayer{run: r, pulse: pulse, report: new(Report),
 		table: &jobs.Table{Specs: stored.Specs, Jobs: make([]jobs.Job, 0, len(stored.Specs))}}
+	if len(event) > 0 {
+		p.event = event[0]
+	}
 	for _, text := range stored.Damage {
 		p.report.warn("%s", text)
 	}
@@ -133,6 +141,7 @@ type replayer struct {
 	pulse  func() error
 	dec    Decoder
 	rec    jobs.Record
+	event  func(*jobs.Record) // shown what ReplayEvents says; nil: nobody looks
 }
 
 func (p *replayer) damage(format string, args ...any) {
@@ -225,6 +234,9 @@ func (p *replayer) one(e epochFile, no int, text []byte) {
 	if err != nil {
 		p.damage("%s:%d: the record does not fit: %v", e.label(), no, err)
 		return
+	}
+	if p.event != nil && (isEpoch || r.Kind == jobs.KindEvent) {
+		p.event(r)
 	}
 	p.report.Records++
 }
