@@ -159,6 +159,32 @@ func TestDeathAtEachCallOfResume(t *testing.T) {
 	})
 }
 
+// The same while `cancel` has taken over a run whose dispatcher is dead: cancelled
+// again, every job is cancelled and nothing is left of those that ran.
+func TestDeathAtEachCallOfCancel(t *testing.T) {
+	t.Parallel()
+	mayTrace(t)
+	sweep(t, pick(6, 1), func(l *lab, n int) bool {
+		l.tagged(4, "exec sleep 1000")
+		p := l.start(l.tinyArgs()...)
+		l.until("two run", func() bool { return l.running(4) == 2 })
+		p.signal(syscall.SIGKILL)
+		p.wait()
+		cancel := []string{"cancel", "--yes", l.path("run")}
+		e := l.traced(n, 1, "kill", l.path("run"), cancel...).wait()
+		died := e.code == 128+int(syscall.SIGKILL)
+		if died {
+			l.t.Log(l.call(n))
+			e = l.do(cancel...)
+		}
+		if e.code != 0 {
+			l.t.Fatalf("exit %d\n%s", e.code, e.err)
+		}
+		l.allCancelled(4, 2)
+		return died
+	})
+}
+
 // Issue 3.6 and promise 1: one call on the journal or the owner file, or five in
 // a row, or one on any file of the run directory fail with an error of the disk. The run goes on by itself, or stops
 // with a line that says why and resume carries it on; nothing runs twice.

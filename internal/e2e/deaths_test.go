@@ -1,9 +1,11 @@
 package e2e
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
@@ -104,6 +106,7 @@ func TestDeathsAtAnyInstant(t *testing.T) {
 	jobs, deaths := pick(200, 2000), pick(25, 300)
 	gate := l.path("gate")
 	var b strings.Builder
+	twice := map[int]bool{}
 	for i := range jobs {
 		rest := fmt.Sprintf("sleep 0.0%d", r.IntN(10))
 		switch {
@@ -111,6 +114,9 @@ func TestDeathsAtAnyInstant(t *testing.T) {
 			rest = fmt.Sprintf("while [ ! -e %s ]; do sleep 0.05; done", gate)
 		case i%10 == 7:
 			rest = fmt.Sprintf("sleep %.1f", r.Float64())
+		case i%10 == 3: // fails once
+			rest += "; [ $(wc -l < " + l.path("ran") + "/$DCS_JOB_ID) = 2 ]"
+			twice[i+1] = true
 		}
 		fmt.Fprintf(&b, "echo $DCS_ATTEMPT >> %s/$DCS_JOB_ID; %s\n", l.path("ran"), rest)
 	}
@@ -135,7 +141,103 @@ func TestDeathsAtAnyInstant(t *testing.T) {
 		}
 	}
 	t.Logf("%d dispatchers", len(shown))
-	l.accounted(l.path("run"), jobs, shown...)
+	l.accountedBut(twice, l.path("run"), jobs, shown...)
+}
+
+// Issue 3.1: the dispatcher dies while it sends the program to the hosts, over and
+// over, each time another version, so that what runs on the hosts is of all of
+// them.
+func TestDeathsWhileDeploying(t *testing.T) {
+	t.Parallel()
+	r := seed(t)
+	l := newLab(t, 2)
+	const jobs = 60
+	file := l.busy(jobs, 2)
+	args := l.args(2, "--json", file)
+	var shown []string
+	for n := range pick(6, 30) {
+		p := l.begin(exec.Command(l.version(n), args...))
+		after := time.Duration(100+r.IntN(500)) * time.Millisecond
+		if n == 0 { // the run is there
+			l.until("the run is taken", func() bool { return l.count("run/journal/*") > 0 && l.dispatcher() > 0 })
+		}
+		e, _ := p.killAfter(after)
+		shown = append(shown, e.out)
+		args = l.again()
+	}
+	l.file("gate", "")
+	e := l.do(args...)
+	if e.code != 0 {
+		t.Fatalf("exit %d\n%s", e.code, e.err)
+	}
+	l.accounted(l.path("run"), jobs, append(shown, e.out)...)
+	for i := range l.sshd {
+		if parts := l.count(fmt.Sprintf("../00%d/work/bin/.new-*", i+2)); parts > 1 {
+			t.Logf("host %d keeps %d parts of programs for an hour", i+1, parts)
+		}
+	}
+}
+
+// version makes a program that is another to those who compare it byte by byte.
+func (l *lab) version(n int) string {
+	l.t.Helper()
+	b, err := os.ReadFile(program)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	b = fmt.Appendf(b, "%s version %d", l.dir, n)
+	path := l.path(fmt.Sprintf("dcs-tui-%d", n))
+	if err := os.WriteFile(path, b, 0o700); err != nil {
+		l.t.Fatal(err)
+	}
+	sum := sha256.Sum256(b)
+	l.t.Cleanup(func() { // hosts keep it for a month
+		for _, place := range []string{"/var/tmp", "/tmp"} {
+			os.Remove(fmt.Sprintf("%s/dcs-%d/bin/dcs-tui-%x", place, os.Getuid(), sum))
+		}
+	})
+	return path
+}
+
+// Promise 1 for jobs that come on standard input: those that were stored when the
+// dispatcher died are run once; the run says that its input was cut off.
+func TestDeathsWhileReading(t *testing.T) {
+	t.Parallel()
+	r := seed(t)
+	for n := range pick(3, 40) {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			l := newLab(t, 1)
+			l.mkdir("ran")
+			input, feed, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer feed.Close()
+			cmd := exec.Command(program, l.args(3, "--json", "-")...)
+			cmd.Stdin = input
+			p := l.begin(cmd)
+			input.Close()
+			go func() {
+				for line := 1; ; line++ {
+					if _, err := fmt.Fprintf(feed, "echo $DCS_ATTEMPT >> %s/$DCS_JOB_ID\n", l.path("ran")); err != nil {
+						return
+					}
+					if line%20 == 0 {
+						time.Sleep(20 * time.Millisecond) // they come as somebody makes them
+					}
+				}
+			}()
+			l.until("jobs have come", func() bool { b, _ := os.ReadFile(l.path("run/jobs.jsonl")); return len(b) > 500 })
+			first, _ := p.killAfter(time.Duration(r.IntN(500)) * time.Millisecond)
+			e := l.do(l.again()...)
+			stored := strings.Count(l.read(l.path("run/jobs.jsonl")), "DCS_ATTEMPT")
+			if e.code != 0 || !strings.Contains(e.err, "input was not read to its end") {
+				t.Fatalf("exit %d\n%s", e.code, e.err)
+			}
+			t.Logf("%d jobs were stored", stored)
+			l.accounted(l.path("run"), stored, first.out, e.out)
+		})
+	}
 }
 
 // mkdir makes a directory in the lab's.

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	// These tests wait much and compute little: more at once than there are cores.
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
-		f.Value.Set("6")
+		f.Value.Set("4")
 	}
 	dir, err := os.MkdirTemp("", "dcs-e2e-")
 	if err != nil {

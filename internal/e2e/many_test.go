@@ -72,7 +72,9 @@ func TestCancelWhateverTheDispatcher(t *testing.T) {
 				t.Errorf("cancel: exit %d\n%s", e.code, e.err)
 			}
 			if how != "dead" {
-				p.signal(syscall.SIGCONT)
+				if how == "stopped by force" {
+					p.signal(syscall.SIGCONT)
+				}
 				if e := p.wait(); e.code != want {
 					t.Errorf("the dispatcher: exit %d, want %d\n%s", e.code, want, e.err)
 				}

@@ -1,0 +1,57 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// B2, issue 3.5: a host on which every job fails at once, while they succeed
+// elsewhere, rests after a few; its victims run elsewhere and have their tries left.
+func TestBlackHole(t *testing.T) {
+	l := newLab(t, 3)
+	const n = 120
+	file := l.tagged(n, `[ "$DCS_HOST" != ws2 ] || exit 7; sleep 0.2`)
+	p := l.do(l.args(2, "--tries", "2", "--json", file)...)
+	if p.code != 0 {
+		t.Fatalf("exit %d\n%s", p.code, p.err)
+	}
+	there := 0
+	for _, x := range jsonLines(t, p.out) {
+		if x.State != "succeeded" || x.Host == "ws2" {
+			t.Errorf("%+v", x)
+		}
+	}
+	for _, line := range strings.Split(p.err, "\n") {
+		if strings.Contains(line, "failed (exit 7)") {
+			there++
+		}
+	}
+	if !strings.Contains(p.err, "ws2 rests: ") || there > n/4 {
+		t.Errorf("%d jobs failed on the black hole\n%s", there, p.err)
+	}
+	l.ranOnce(n)
+}
+
+// B2: a job that fails on three hosts is itself to blame, and the hosts are cleared.
+func TestABadJobIsNoBlackHole(t *testing.T) {
+	l := newLab(t, 3)
+	var b strings.Builder
+	for range 30 {
+		fmt.Fprintln(&b, "sleep 0.1")
+	}
+	fmt.Fprintln(&b, "exit 9")
+	p := l.do(l.args(2, "--tries", "3", "--json", l.file("jobs.txt", b.String()))...)
+	if p.code != 1 || strings.Contains(p.err, "rests: ") {
+		t.Errorf("exit %d\n%s", p.code, p.err)
+	}
+	failed := 0
+	for _, x := range jsonLines(t, p.out) {
+		if x.State == "failed" {
+			failed++
+		}
+	}
+	if failed != 1 {
+		t.Errorf("%d jobs failed", failed)
+	}
+}
