@@ -189,9 +189,16 @@ func (d *director) finish() {
 	d.until("the end of dispatchers that were taken over", time.Minute, func() bool { return !d.others() })
 }
 
+// marks counts the attempts that have begun, by what the jobs wrote down.
 func (d *director) marks() int {
 	names, _ := os.ReadDir(d.l.hub.path(marksDir + "/" + d.name))
-	return len(names)
+	n := len(names)
+	for _, e := range names {
+		if e.Name() == "gate" {
+			n--
+		}
+	}
+	return n
 }
 
 // killed ends a dispatcher as its machine's kernel would.

@@ -1,7 +1,6 @@
 package faults
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -218,29 +217,30 @@ func TestSSHDKilledOnAllHosts(t *testing.T) {
 // X1, D6: a dispatcher is stopped, another machine takes over by force or because
 // its beats are stale, and the first wakes up: it says that it is fenced off,
 // leaves, and changes nothing.
-func TestWokenDispatcherIsFenced(t *testing.T) {
-	for _, force := range []bool{true, false} {
-		t.Run(fmt.Sprintf("force %v", force), func(t *testing.T) {
-			l := scenario(t)
-			d := newDirector(l, "woken", newRand(t), same(100, "plain", 5))
-			d.start()
-			d.until("jobs run", time.Minute, func() bool { return d.marks() >= 16 })
-			first := d.cur
-			first.signal(syscall.SIGSTOP)
-			d.fenced = append(d.fenced, first)
-			d.must(d.resume(l.desks[1], force))
-			d.until("the other is at work", 2*time.Minute, func() bool { return strings.Contains(d.cur.words(), "+ ok") })
-			before := l.read(d.runDir() + "/journal/000001.jsonl")
-			d.note("waking %s", first.name)
-			first.signal(syscall.SIGCONT)
-			d.finish()
-			if after := l.read(d.runDir() + "/journal/000001.jsonl"); len(after)-len(before) > 64<<10 {
-				t.Errorf("the dispatcher that was fenced off went on writing: %d bytes", len(after)-len(before))
-			}
-			d.onlyOnce()
-			d.check()
-		})
+func TestWokenDispatcherIsFencedByForce(t *testing.T) { wakeFenced(t, true) }
+
+// The same, without --force: only stale beats let the other in.
+func TestWokenDispatcherIsFencedWhenStale(t *testing.T) { wakeFenced(t, false) }
+
+func wakeFenced(t *testing.T, force bool) {
+	l := scenario(t)
+	d := newDirector(l, "woken", newRand(t), same(100, "plain", 5))
+	d.start()
+	d.until("jobs run", time.Minute, func() bool { return d.marks() >= 16 })
+	first := d.cur
+	first.signal(syscall.SIGSTOP)
+	d.fenced = append(d.fenced, first)
+	d.must(d.resume(l.desks[1], force))
+	d.until("the other is at work", 2*time.Minute, func() bool { return strings.Contains(d.cur.words(), "+ ok") })
+	before := l.read(d.runDir() + "/journal/000001.jsonl")
+	d.note("waking %s", first.name)
+	first.signal(syscall.SIGCONT)
+	d.finish()
+	if after := l.read(d.runDir() + "/journal/000001.jsonl"); len(after)-len(before) > 64<<10 {
+		t.Errorf("the dispatcher that was fenced off went on writing: %d bytes", len(after)-len(before))
 	}
+	d.onlyOnce()
+	d.check()
 }
 
 // X1: the whole lab loses its power, dispatcher and hosts, and comes back with
