@@ -119,6 +119,9 @@ func take(ctx context.Context, r *rundir.Run, opt TakeOptions) (_ *Journal, _ *j
 	if err != nil {
 		return nil, nil, nil, err
 	}
+	if err = makeDurable(r, files, t.Epoch); err != nil {
+		return nil, nil, nil, err
+	}
 	first := jobs.Record{Kind: jobs.KindEpoch, At: jobs.StampOf(j.now()), Epoch: j.file.epoch, Owner: owner.String(), Files: marks}
 	if err = jobs.Fold(t, &first); err != nil {
 		return nil, nil, nil, err
@@ -131,6 +134,25 @@ func take(ctx context.Context, r *rundir.Run, opt TakeOptions) (_ *Journal, _ *j
 	}
 	r.Guard(j.fencedError)
 	return j, t, report, nil
+}
+
+// makeDurable syncs what was just read and no earlier Take has fixed: from epoch on. Its
+// writer may have been killed before it did that; what is built upon it now must not
+// be lost with the power later, when only our own file would still speak of it.
+func makeDurable(r *rundir.Run, files []epochFile, epoch int) error {
+	for _, e := range files {
+		if e.epoch < epoch {
+			continue
+		}
+		f, err := r.Disk.OpenFile(e.path(r), os.O_RDWR, 0)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(f.Sync(), f.Close()); err != nil {
+			return err
+		}
+	}
+	return r.SyncSpecs()
 }
 
 // pulse returns what replay calls now and then: it keeps the owner file alive

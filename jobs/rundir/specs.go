@@ -62,6 +62,19 @@ func (r *Run) readSpecs() (jobs.StoredSpecs, error) {
 	return stored, nil
 }
 
+// SyncSpecs makes durable what jobs.jsonl holds, whoever wrote it: its writer may have
+// been killed before it did so.
+func (r *Run) SyncSpecs() error {
+	f, err := r.Disk.OpenFile(r.Path(SpecsFile), os.O_RDWR, 0)
+	if err == nil {
+		err = errors.Join(f.Sync(), f.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("cannot make the jobs of the run %s durable: %w", r.Name(), err)
+	}
+	return nil
+}
+
 // MissingSpecs says that the run has n jobs, though jobs.jsonl may have lost the
 // lines of the last ones: what is added gets higher numbers.
 func (r *Run) MissingSpecs(n int) {
