@@ -143,6 +143,7 @@ type Hello struct {
 	// the time of the hello: quiet hours count in it.
 	ZoneSeconds int
 	Error       string // why this host cannot run jobs (work_dir missing, not writable, full …); the helper then ends
+	Passing     bool   // Error is of a kind that passes (full, quota, read-only, stale handle, I/O error): worth another try
 }
 
 // Beat is sent every 3 s, whatever the file systems do, and once at once after

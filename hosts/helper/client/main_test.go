@@ -70,6 +70,8 @@ func fakeHost(how string) int {
 		hello.CwdError = "no such directory"
 	case "workdir":
 		hello.Error = "work_dir cannot be used: mkdir /proc/nowhere: no such file or directory; set work_dir for this host"
+	case "full":
+		hello.Error, hello.Passing = "no job can be run here, its files could not be written: no space left on device", true
 	case "fatal":
 		w.Write(hosts.Trouble{Text: "spool cannot be made", Fatal: true})
 	}

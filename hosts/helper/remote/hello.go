@@ -48,7 +48,7 @@ func newHelper(o *hosts.Open) (*helper, *hosts.Hello) {
 		endDone:  make(chan struct{}),
 	}
 	if err := h.prepare(hello); err != nil {
-		hello.Error = err.Error()
+		hello.Error, hello.Passing = err.Error(), passing(err)
 		return nil, hello
 	}
 	if hello.FencedBy != 0 {

@@ -109,5 +109,19 @@ func tryWrite(t temps) error {
 	if err == nil {
 		err = again(func() error { return remove(temp) })
 	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // it was there: the reply to its removal was lost
+	}
 	return err
+}
+
+// passing says that trouble with a file system may be over by itself: the host is
+// tried again, where for other trouble a person must act.
+func passing(err error) bool {
+	for _, e := range []error{unix.ENOSPC, unix.EDQUOT, unix.EROFS, unix.ESTALE, unix.EIO, unix.EINTR, unix.ETIMEDOUT} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
 }

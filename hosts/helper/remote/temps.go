@@ -52,9 +52,13 @@ func (t temps) sweep() error {
 
 // createTemp makes such a file.
 func createTemp(path string) (int, error) {
-	fd, err := openat(unix.AT_FDCWD, path, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, 0o600)
+	const flags = unix.O_WRONLY | unix.O_CREAT | unix.O_EXCL
+	fd, err := openat(unix.AT_FDCWD, path, flags, 0o600)
 	if err != nil {
 		remove(path) // the name is ours alone: what is there we have just made
+	}
+	if errors.Is(err, fs.ErrExist) { // and the server's reply was lost
+		fd, err = openat(unix.AT_FDCWD, path, flags, 0o600)
 	}
 	return fd, err
 }
