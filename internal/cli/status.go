@@ -2,7 +2,7 @@ package cli
 
 import (
 	"encoding/json"
-	"sort"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -37,6 +37,14 @@ type looked struct {
 	table *jobs.Table
 	owner *journal.Owner
 	input input
+	words map[string]hostWord // what the present dispatcher said last of each host
+	asked int                 // requests that wait
+}
+
+// hostWord is the last event of a host.
+type hostWord struct {
+	at   jobs.Stamp
+	text string // not clean
 }
 
 // look reads a run without owning it.
@@ -45,7 +53,15 @@ func (a *app) look(args []string) (*looked, error) {
 	if err != nil {
 		return nil, err
 	}
-	table, report, err := journal.Replay(run)
+	words := map[string]hostWord{}
+	table, report, err := journal.ReplayEvents(run, func(r *jobs.Record) {
+		switch {
+		case r.Kind == jobs.KindEpoch:
+			clear(words) // what an earlier dispatcher knew of hosts is past
+		case r.Host != "" && r.Job == 0:
+			words[r.Host] = hostWord{r.At, r.Reason}
+		}
+	})
 	if err != nil {
 		return nil, usagef("%w", err)
 	}
@@ -61,7 +77,11 @@ func (a *app) look(args []string) (*looked, error) {
 	if err != nil {
 		a.warn("%v", err)
 	}
-	return &looked{run, table, owner, had}, nil
+	waiting, _, err := run.RequestNames()
+	if err != nil {
+		a.warn("%v", err)
+	}
+	return &looked{run, table, owner, had, words, len(waiting)}, nil
 }
 
 // acceptRest shows jobs that are stored and not yet part of the run as what they
@@ -96,11 +116,25 @@ func (l *looked) lines(c *console) []string {
 	switch {
 	case l.alive():
 		lines = append(lines, "dispatched  by "+cleanLine(l.owner.String()))
+		if l.owner.Problem != "" {
+			lines = append(lines, c.paint(yellow, "trouble     ")+cleanLine(l.owner.Problem))
+		}
+		if stopped(l.owner) {
+			lines = append(lines, c.paint(yellow, "trouble     ")+fmt.Sprintf("it is stopped (Ctrl-Z, SIGSTOP): kill -CONT %d lets it go on", l.owner.PID))
+		}
 	case l.table.Unfinished() > 0:
 		lines = append(lines, "dispatched  by nobody")
 	}
 	lines = append(lines, summaryLines(c, l.table)...)
+	lines = append(lines, l.hostLines()...)
 	lines = append(lines, openLines(l.table)...)
+	switch {
+	case l.asked == 0:
+	case l.alive():
+		lines = append(lines, plural(l.asked, "request")+" not carried out yet")
+	default:
+		lines = append(lines, plural(l.asked, "request")+" for the next resume")
+	}
 	switch {
 	case !l.input.cut():
 	case l.alive() && l.input.state == intakeOpen && l.owner.Epoch <= 1: // later dispatchers read none
@@ -108,50 +142,10 @@ func (l *looked) lines(c *console) []string {
 	default:
 		lines = append(lines, l.input.text(l.table))
 	}
-	if l.table.Unfinished() > 0 && !l.alive() {
+	if (l.table.Unfinished() > 0 || l.asked > 0) && !l.alive() {
 		lines = append(lines, "  dcs-tui resume "+shellWord(cleanLine(runRef(l.run)))+"  carries it on")
 	}
 	return lines
-}
-
-// hostCount is what a run has had of one host.
-type hostCount struct {
-	Name    string `json:"name"`
-	Running int    `json:"running"`     // open attempts
-	Handed  int    `json:"handed_over"` // those of them that are not known to have started
-	Ended   int    `json:"ended"`
-	Failed  int    `json:"failed"`
-}
-
-func hostTable(t *jobs.Table) []hostCount {
-	counts := map[string]*hostCount{}
-	for i := range t.Jobs {
-		for _, a := range t.Jobs[i].Attempts {
-			h := counts[a.Host]
-			if h == nil {
-				h = &hostCount{Name: a.Host}
-				counts[a.Host] = h
-			}
-			switch {
-			case a.State.Open():
-				h.Running++
-				if a.State == jobs.AttemptLaunching {
-					h.Handed++
-				}
-			case a.Outcome != nil:
-				h.Ended++
-				if !a.Outcome.OK() {
-					h.Failed++
-				}
-			}
-		}
-	}
-	list := make([]hostCount, 0, len(counts))
-	for _, h := range counts {
-		list = append(list, *h)
-	}
-	sort.Slice(list, func(i, k int) bool { return list[i].Name < list[k].Name })
-	return list
 }
 
 // statusJSON is what `status --json` prints.
@@ -168,21 +162,23 @@ type statusJSON struct {
 	Handed  int            `json:"handed_over"` // of the running ones, those not known to have started
 	Hosts   []hostCount    `json:"hosts"`
 	Ended   bool           `json:"ended"`
-	Input   intake         `json:"input,omitempty"` // open, done or bad; of a run whose jobs come from standard input
+	Problem string         `json:"problem,omitempty"`  // what keeps its dispatcher from launching
+	Asked   int            `json:"requests,omitempty"` // that wait for a dispatcher
+	Input   intake         `json:"input,omitempty"`    // open, done or bad; of a run whose jobs come from standard input
 }
 
 func (l *looked) json() statusJSON {
 	s := statusJSON{
 		V: 1, Run: l.run.Name(), UID: l.run.UID(), Dir: l.run.Dir, Created: l.run.Asked.Created, Epoch: l.table.Epoch,
-		Jobs: map[string]int{}, Total: len(l.table.Jobs), Handed: handedOver(l.table), Hosts: hostTable(l.table), Ended: l.table.Ended,
-		Input: l.input.state,
+		Jobs: map[string]int{}, Total: len(l.table.Jobs), Handed: handedOver(l.table), Hosts: l.hosts(), Ended: l.table.Ended,
+		Input: l.input.state, Asked: l.asked,
 	}
 	for st, n := range l.table.Counts {
 		s.Jobs[jobs.JobState(st).String()] = n
 	}
 	if l.alive() {
 		text := l.owner.String()
-		s.Owner = &text
+		s.Owner, s.Problem = &text, l.owner.Problem
 	}
 	return s
 }

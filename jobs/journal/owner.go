@@ -37,7 +37,7 @@ type Owner struct {
 }
 
 // maxProblem bounds Owner.Problem, in characters.
-const maxProblem = 160
+const maxProblem = 300
 
 // ownerBytes is the exact size of the file, so that a beat overwrites it in place.
 const ownerBytes = 1024

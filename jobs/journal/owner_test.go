@@ -99,11 +99,11 @@ func FuzzParseStat(f *testing.F) {
 // is gone when it is over; a text that does not fit costs the text, not the beat.
 func TestOwnerProblem(t *testing.T) {
 	r := newRun(t)
-	j, _, _ := take1(t, r, TakeOptions{Address: strings.Repeat("a", 400)})
+	j, _, _ := take1(t, r, TakeOptions{Address: strings.Repeat("a", 100)})
 	defer crash(t, j)
 	for _, c := range []struct{ text, want string }{
-		{"no space left on device\x1b[31m", "no space left on device␛[31m"}, {strings.Repeat("ä", 500), strings.Repeat("ä", 159) + "…"},
-		{strings.Repeat("\U0010ffff", 500), ""}, {"", ""},
+		{"no space left on device\x1b[31m", "no space left on device␛[31m"}, {strings.Repeat("ä", 500), strings.Repeat("ä", maxProblem-1) + "…"},
+		{strings.Repeat("\U0001f600", 500), ""}, {"", ""},
 	} {
 		beat := j.beats.owner.Beat
 		if err := j.SetProblem(c.text); err != nil {
