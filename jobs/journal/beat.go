@@ -9,7 +9,8 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// preparedPrefix begins the name of an owner file that is not installed yet.
+// preparedPrefix begins the name of an owner file that is not installed yet; the
+// epoch follows.
 const preparedPrefix = "." + rundir.OwnerFile + "."
 
 // beats is the owner's side of the file owner. Beats are written in place, into
@@ -20,6 +21,7 @@ type beats struct {
 	run   *rundir.Run
 	owner Owner
 	f     rundir.File // nil: to be opened again
+	named bool        // f has been made the file owner
 }
 
 // prepare writes the new owner's file under a name of its own, so that a full
@@ -29,7 +31,7 @@ func (b *beats) prepare() (tmp string, err error) {
 	if err != nil {
 		return "", err
 	}
-	tmp = b.run.Path(fmt.Sprintf("%s%s.%d", preparedPrefix, b.owner.Token, b.owner.Beat))
+	tmp = b.run.Path(fmt.Sprintf("%s%d.%s.%d", preparedPrefix, b.owner.Epoch, b.owner.Token, b.owner.Beat))
 	b.f, err = b.run.Disk.OpenFile(tmp, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return "", err
@@ -48,6 +50,7 @@ func (b *beats) install(tmp string) error {
 	if err := b.run.Disk.Rename(tmp, b.run.Path(rundir.OwnerFile)); err != nil {
 		return err
 	}
+	b.named = true
 	return b.run.Disk.SyncDir(b.run.Dir)
 }
 
@@ -72,6 +75,9 @@ func (b *beats) beat(change func(*Owner)) error {
 	if err != nil {
 		return err
 	}
+	if err := b.lookAfter(); err != nil {
+		return fmt.Errorf("cannot write the owner's sign of life: %w", err)
+	}
 	if b.f == nil {
 		if err := b.reopen(); err != nil {
 			return fmt.Errorf("cannot write the owner's sign of life: %w", err)
@@ -87,24 +93,36 @@ func (b *beats) beat(change func(*Owner)) error {
 	return nil
 }
 
-// reopen opens the file owner if it is still ours. If a person has removed it,
-// it is made again.
-func (b *beats) reopen() error {
-	content, err := ownerContent(b.run)
-	if err != nil {
-		return err
+// lookAfter gives the file up when it is not the file owner any more: a Take that
+// was overtaken half way, and then went on, has put its own in that place.
+func (b *beats) lookAfter() error {
+	if b.f == nil || !b.named {
+		return nil
 	}
-	if content == nil {
+	now, err := look(b.run)
+	if err != nil || now.owner != nil && now.owner.Token == b.owner.Token || now.content != nil && now.owner == nil {
+		return err // ours, or torn: what we write now mends it
+	}
+	return b.close()
+}
+
+// reopen opens the file owner if it is still ours. If a person has removed it, or
+// an earlier epoch's has taken its place, it is made again.
+func (b *beats) reopen() error {
+	now, err := look(b.run)
+	switch {
+	case err != nil:
+		return err
+	case now.content == nil, now.owner != nil && now.owner.Epoch < b.owner.Epoch:
 		tmp, err := b.prepare()
 		if err != nil {
 			return err
 		}
 		return b.install(tmp)
+	case now.owner != nil && now.owner.Token != b.owner.Token:
+		return fmt.Errorf("%w: %s has it", ErrFenced, now.owner)
 	}
 	// A torn content may be a beat of ours that failed half way.
-	if o, err := decodeOwner(content); err == nil && o.Token != b.owner.Token {
-		return fmt.Errorf("%w: %s has it", ErrFenced, o)
-	}
 	b.f, err = b.run.Disk.OpenFile(b.run.Path(rundir.OwnerFile), os.O_RDWR, 0)
 	return err
 }

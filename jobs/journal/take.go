@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -92,9 +92,15 @@ func take(ctx context.Context, r *rundir.Run, opt TakeOptions) (_ *Journal, _ *j
 	}
 	opened := false
 	defer func() {
-		if err != nil {
-			err = errors.Join(err, j.abandon(tmp, opened))
+		if err == nil {
+			return
 		}
+		if opened { // whoever was quicker has tidied away what we prepared
+			if fenced := j.fencedError(); errors.Is(fenced, ErrFenced) {
+				err = fenced
+			}
+		}
+		err = errors.Join(err, j.abandon(tmp, opened))
 	}()
 	// O_EXCL makes an epoch single-owner. Its file is never removed again.
 	j.f, err = r.Disk.OpenFile(j.file.path(r), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
@@ -187,23 +193,18 @@ func (j *Journal) abandon(tmp string, opened bool) error {
 }
 
 // tidy removes owner files that dispatchers of older epochs prepared and left
-// behind. It does not matter whether that succeeds.
+// behind. The name alone says of which epoch: one that is being written is not whole.
+// It does not matter whether that succeeds.
 func tidy(r *rundir.Run, epoch int) {
 	names, err := r.Disk.Names(r.Dir)
 	if err != nil {
 		return
 	}
 	for _, name := range names {
-		if !strings.HasPrefix(name, preparedPrefix) {
-			continue
-		}
-		path := filepath.Join(r.Dir, name)
-		b, err := rundir.ReadFile(r.Disk, path)
-		if err != nil {
-			continue
-		}
-		if o, err := decodeOwner(b); err != nil || o.Epoch < epoch {
-			_ = r.Disk.Remove(path)
+		rest, ok := strings.CutPrefix(name, preparedPrefix)
+		digits, _, _ := strings.Cut(rest, ".")
+		if of, err := strconv.Atoi(digits); ok && err == nil && of < epoch {
+			_ = r.Disk.Remove(r.Path(name))
 		}
 	}
 }

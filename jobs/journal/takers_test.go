@@ -100,3 +100,36 @@ func TestFencedWhileTaking(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// A taker that was overtaken between opening its epoch and installing its owner file
+// goes on and installs it: the owner in force puts its own back with the next beat,
+// or everybody else would soon take it for dead, and the overtaken one is told.
+func TestInstalledTooLate(t *testing.T) {
+	r := newRun(t)
+	j, _, _ := take1(t, r, TakeOptions{})
+	defer crash(t, j)
+	late := &beats{run: r, owner: *machine("melon2")}
+	late.owner.V, late.owner.Token = 1, "late"
+	tmp, err := late.prepare()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := late.install(tmp); err != nil {
+		t.Fatal(err)
+	}
+	if o, err := ReadOwner(r); err != nil || o.Token != "late" {
+		t.Fatal(o, err)
+	}
+	if err := j.Beat(); err != nil {
+		t.Fatal(err)
+	}
+	if o, err := ReadOwner(r); err != nil || o.Token != j.beats.owner.Token || o.Epoch != 1 {
+		t.Errorf("the file owner says %v, %v", o, err)
+	}
+	if err := late.leave(); !errors.Is(err, ErrFenced) {
+		t.Errorf("the late one is told: %v", err)
+	}
+	if o, err := ReadOwner(r); err != nil || o.Left {
+		t.Errorf("… and has made it say %+v, %v", o, err)
+	}
+}

@@ -1,0 +1,240 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/jobstest"
+	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/rundir/memdisk"
+)
+
+// dispatcher is one of several that want the same run: a machine, and a program on
+// it that may be anywhere in what it does.
+type dispatcher struct {
+	name  string
+	view  *memdisk.Mount
+	work  chan func() // what it does next; each file operation waits for its turn
+	turn  chan bool   // one file operation may happen; false: no more ever
+	ready chan bool   // it waits for a turn (true), or has nothing to do
+
+	run   *rundir.Run
+	j     *Journal
+	table *jobs.Table
+	busy  bool
+}
+
+// race is a run that several dispatchers take from each other with --force, with
+// their file operations in an order that a seed decides.
+type race struct {
+	t     *testing.T
+	rng   *rand.Rand
+	all   []*dispatcher
+	dir   string
+	acked map[string]bool // reasons of events that a Sync has said yes to
+	specs map[jobs.ID]bool
+	n     int
+	took  int
+	fence int
+}
+
+var errHalted = errors.New("the test is over")
+
+func (c *race) start(name string, m *memdisk.Mount) *dispatcher {
+	d := &dispatcher{name: name, view: m, work: make(chan func()), turn: make(chan bool), ready: make(chan bool)}
+	m.Fault = func(string, string) error {
+		d.ready <- true
+		if !<-d.turn {
+			return errHalted
+		}
+		return nil
+	}
+	go func() {
+		for f := range d.work {
+			f()
+			d.ready <- false
+		}
+		close(d.ready)
+	}()
+	return d
+}
+
+// step lets one dispatcher do one file operation, or begin something new.
+func (c *race) step(d *dispatcher) {
+	if !d.busy {
+		d.work <- c.choose(d)
+	} else {
+		d.turn <- true
+	}
+	d.busy = <-d.ready
+}
+
+// choose picks what a dispatcher that has nothing to do does next.
+func (c *race) choose(d *dispatcher) func() {
+	c.n++
+	id := fmt.Sprintf("%s %d", d.name, c.n)
+	if d.j == nil || c.rng.IntN(40) == 0 {
+		return func() {
+			r, err := rundir.OpenOn(d.view, c.dir)
+			if err != nil {
+				c.hears(d, err)
+				return
+			}
+			j, table, report, err := Take(c.t.Context(), r, TakeOptions{Force: true, Who: machine(d.name), Token: id})
+			var owned *OwnedError
+			switch {
+			case err == nil:
+				d.run, d.j, d.table = r, j, table
+				c.took++
+				if report.Damaged {
+					c.t.Errorf("%s: %+v", d.name, report)
+				}
+			case !errors.As(err, &owned) && !errors.Is(err, ErrFenced) && !errors.Is(err, errHalted):
+				c.t.Errorf("%s cannot take: %v", d.name, err)
+			}
+		}
+	}
+	switch pick := c.rng.IntN(12); {
+	case pick == 0:
+		return func() { c.hears(d, d.j.Beat()) }
+	case pick == 1:
+		return func() { c.hears(d, d.j.Close()); d.j = nil }
+	}
+	return func() {
+		_ = d.j.Append([]jobs.Record{{Kind: jobs.KindEvent, Reason: id}})
+		err := d.j.Sync()
+		if err == nil {
+			c.acked[id] = true
+		}
+		c.hears(d, err)
+	}
+}
+
+// hears: a dispatcher that is told that it was fenced off takes the run again, some
+// time; another error it must not get.
+func (c *race) hears(d *dispatcher, err error) {
+	switch {
+	case errors.Is(err, ErrFenced):
+		d.j = nil
+		c.fence++
+	case err != nil && !errors.Is(err, errHalted):
+		c.t.Errorf("%s: %v", d.name, err)
+	}
+}
+
+// end lets everybody stop where they are.
+func (c *race) end() {
+	for _, d := range c.all {
+		for d.busy {
+			d.turn <- false
+			d.busy = <-d.ready
+		}
+		close(d.work)
+		<-d.ready
+	}
+}
+
+// Several dispatchers take a run from each other again and again, their file
+// operations mixed in every way, so that each is now and then paused in the middle
+// of anything and goes on as if nothing had been: whatever a Sync has said yes to
+// stays a fact for good, in the order of the epochs, nothing is damaged, and
+// whoever looks or takes sees one and the same history (E7, promises 1 and 2).
+func TestTakersInterleaved(t *testing.T) {
+	seeds := uint64(300)
+	if testing.Short() || raceDetector {
+		seeds = 60
+	}
+	took, fenced, acked := 0, 0, 0
+	for seed := range seeds {
+		server := memdisk.New()
+		server.NamesDurable = true
+		plain := server.Mount("looks on")
+		r := simulated(t, plain)
+		if err := r.AppendSpecs(jobstest.Specs(1)); err != nil {
+			t.Fatal(err)
+		}
+		c := &race{t: t, rng: rand.New(rand.NewPCG(seed, 11)), dir: r.Dir, acked: map[string]bool{}}
+		for i := range 2 + c.rng.IntN(2) {
+			name := fmt.Sprint("melon", i)
+			c.all = append(c.all, c.start(name, server.Mount(name)))
+		}
+		for i := range 1500 {
+			// Most of the time one goes on with what it does; then another's turn comes.
+			d := c.all[0]
+			c.step(d)
+			if c.rng.IntN(8) == 0 {
+				k := c.rng.IntN(len(c.all))
+				c.all[0], c.all[k] = c.all[k], c.all[0]
+			}
+			if i%100 == 99 {
+				c.facts(plain, fmt.Sprintf("seed %d, step %d", seed, i))
+			}
+			if t.Failed() {
+				break
+			}
+		}
+		c.end()
+		c.facts(plain, fmt.Sprintf("seed %d, at the end", seed))
+		c.owner()
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+		took, fenced, acked = took+c.took, fenced+c.fence, acked+len(c.acked)
+	}
+	t.Logf("%d seeds: taken %d times, fenced off %d times, %d records acknowledged", seeds, took, fenced, acked)
+	if took < int(seeds) || fenced < int(seeds)/2 {
+		t.Error("too little has happened")
+	}
+}
+
+// owner checks that, once all is quiet, whoever has the newest epoch can say so,
+// whatever others did to the file owner at the last moment.
+func (c *race) owner() {
+	for _, d := range c.all {
+		d.view.Fault = nil
+		if d.j == nil {
+			continue
+		}
+		if n, err := d.j.Fenced(); err != nil || n > 0 {
+			continue
+		}
+		if err := d.j.Beat(); err != nil {
+			c.t.Errorf("%s owns the run, and cannot say so: %v", d.name, err)
+		}
+		if o, err := ReadOwner(d.run); err != nil || o.Epoch != d.j.Epoch() || o.Left {
+			c.t.Errorf("%s owns the run in epoch %d, and the file owner says %+v, %v", d.name, d.j.Epoch(), o, err)
+		}
+	}
+}
+
+// facts checks that all that was acknowledged is told, once.
+func (c *race) facts(view *memdisk.Mount, at string) {
+	c.t.Helper()
+	r, err := rundir.OpenOn(view, c.dir)
+	if err != nil {
+		c.t.Errorf("%s: %v", at, err)
+		return
+	}
+	if _, report, err := Replay(r); err != nil || report.Damaged {
+		c.t.Errorf("%s: %+v, %v", at, report, err)
+	}
+	told, last := map[string]int{}, 0
+	if err := NewReader(r).Read(func(epoch int, rec *jobs.Record) error {
+		told[rec.Reason]++
+		if epoch < last {
+			c.t.Errorf("%s: epoch %d after %d", at, epoch, last)
+		}
+		last = epoch
+		return nil
+	}); err != nil {
+		c.t.Errorf("%s: %v", at, err)
+	}
+	for id := range c.acked {
+		if told[id] != 1 {
+			c.t.Errorf("%s: the record %q was acknowledged, and is told %d times", at, id, told[id])
+		}
+	}
+}
