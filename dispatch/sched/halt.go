@@ -11,7 +11,10 @@ const haltLeast = 10
 
 // halt counts the results of this dispatcher, for --halt. A resumed run counts
 // afresh, or it would stop at once again.
-type halt struct{ ok, bad int }
+type halt struct {
+	ok, bad int
+	near    bool // see nearHalt, at the last look
+}
 
 func (h *halt) count(s jobs.JobState) {
 	switch s {
@@ -32,10 +35,33 @@ func (c *Core) checkHalt() {
 		c.startDrain(fmt.Sprintf("%s %s failed", count(c.halt.bad, "job"), have(c.halt.bad)))
 		return
 	}
-	all := c.halt.ok + c.halt.bad
-	if p := c.cfg.HaltPercent; p > 0 && all >= haltLeast && float64(c.halt.bad)*100 >= p*float64(all) {
+	if all := c.halt.ok + c.halt.bad; c.tooMany(c.halt.bad, all) {
 		c.startDrain(fmt.Sprintf("%d of %d jobs %s failed", c.halt.bad, all, have(c.halt.bad)))
+		return
 	}
+	if was := c.halt.near; !was && c.nearHalt() {
+		for _, h := range c.hosts {
+			h.withdrawAll()
+		}
+	}
+	c.halt.near = c.nearHalt()
+}
+
+// tooMany says that a share of failures halts the run.
+func (c *Core) tooMany(bad, all int) bool {
+	p := c.cfg.HaltPercent
+	return p > 0 && all >= haltLeast && float64(bad)*100 >= p*float64(all)
+}
+
+// nearHalt says that one more failure halts the run. Then hosts hold nothing ahead of
+// need: they would start the next job before we have heard of the failure. Who asked
+// for --buffer wants them supplied all the same.
+func (c *Core) nearHalt() bool {
+	if c.cfg.Buffer > 0 || c.drain != "" {
+		return false
+	}
+	n := c.cfg.HaltFailures
+	return n > 0 && c.halt.bad+1 >= n || c.tooMany(c.halt.bad+1, c.halt.ok+c.halt.bad+1)
 }
 
 // startDrain launches nothing more, for good; what waits on hosts comes back.

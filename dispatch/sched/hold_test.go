@@ -139,6 +139,34 @@ func TestHaltTakesBack(t *testing.T) {
 	}
 }
 
+// TestHaltHoldsNothingBack: when one more failure halts the run, hosts have nothing that
+// they could start before it is heard of.
+func TestHaltHoldsNothingBack(t *testing.T) {
+	for _, cfg := range []Config{{HaltFailures: 1}, {HaltFailures: 2}, {HaltPercent: 10}, {}} {
+		cfg.Tries = 1
+		s := newStage(t, cfg, box("a", 1))
+		s.up("a")
+		s.plain(1000)
+		next := func(o jobs.Outcome) { s.ended("a", s.c.hosts[0].head.id.String(), o) }
+		for range 12 {
+			next(s.quick())
+		}
+		if ahead := s.c.hosts[0].buffered() > 1; ahead != (cfg.HaltFailures != 1) {
+			t.Errorf("%+v: %d handed over", cfg, s.c.hosts[0].buffered())
+		}
+		next(exit1)
+		held := len(s.c.hosts[0].out.withdraw)
+		for f := s.c.hosts[0].head; f != nil; f = f.next {
+			if f.waiting() {
+				held++
+			}
+		}
+		if near := cfg.HaltFailures == 2 || cfg.HaltPercent > 0; near && held > 1 || !near && cfg.HaltFailures == 0 && held < 2 {
+			t.Errorf("%+v: %d are held ahead, near the halt", cfg, held)
+		}
+	}
+}
+
 // TestLeaseIsTold: an attempt just handed over is given up later than those that
 // run, and both the event and Why say what it waits for.
 func TestLeaseIsTold(t *testing.T) {

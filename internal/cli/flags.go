@@ -52,7 +52,7 @@ func sshFlags(fs *pflag.FlagSet, config *string, acceptNew *bool) {
 
 // endFlags say when and how the run ends.
 func (f *runFlags) endFlags(fs *pflag.FlagSet) {
-	fs.Var((*haltValue)(&f.Halt), "halt", "start no more jobs after N or N% have failed")
+	fs.Var((*haltValue)(&f.Halt), "halt", "start no more jobs after N or N% have failed (with --buffer hosts may start what they were handed)")
 	fs.Var((*choiceValue)(&f.OnInterrupt).of("drain", "cancel"), "on-interrupt", "what Ctrl-C does: drain (finish what runs) or cancel")
 	fs.StringVar(&f.OnDone, "on-done", "", "shell COMMAND to run when the run ends; sees DCS_RUN, DCS_RUN_DIR, DCS_STATE and counts such as DCS_FAILED")
 }
