@@ -106,6 +106,7 @@ func (c *Core) blames(h *host, j *jobs.Job, id jobs.AttemptID, o *jobs.Outcome) 
 	if c.ownFault(h, j) {
 		return true
 	}
+	c.brake(h)
 	if r.fast < fastInARow || r.since.ok < minElsewhere {
 		return true
 	}
@@ -119,6 +120,23 @@ func (c *Core) blames(h *host, j *jobs.Job, id jobs.AttemptID, o *jobs.Outcome) 
 		c.forgive(h)
 	}
 	return false
+}
+
+// brake lets a host whose first jobs have all failed at once wait for how jobs fare
+// elsewhere, a little longer each time: at a failure every few milliseconds half a
+// queue would be through before the first job on another host has ended.
+func (c *Core) brake(h *host) {
+	r := &h.rest
+	if r.resting || r.fast%fastInARow != 0 || h.done > h.failed || r.since.ok+r.since.bad >= minElsewhere {
+		return
+	}
+	for _, o := range c.hosts {
+		if o != h && o.answers() && o.running > 0 {
+			c.restHost(h, r.fast/fastInARow-1, "its first jobs failed at once; it waits for how jobs fare on other hosts")
+			c.say(h.spec.Name, 0, "%s pauses: its first %d jobs failed at once, and none has ended on another host yet", h.spec.Name, r.fast)
+			return
+		}
+	}
 }
 
 // forgive gives the host's victims back the try that they were charged with before

@@ -108,3 +108,36 @@ func TestOwnFault(t *testing.T) {
 		t.Errorf("%d failures", s.job(1).Failures)
 	}
 }
+
+// TestBrake: a host whose first jobs fail at once gets no more before it is seen how
+// jobs fare elsewhere (B2: after few losses).
+func TestBrake(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 2), box("b", 1))
+	s.up("a", "b")
+	s.plain(50)
+	s.started("b", s.c.hosts[1].head.id.String())
+	failed := 0
+	for s.c.hosts[0].head != nil && !s.c.hosts[0].rest.resting {
+		s.ended("a", s.c.hosts[0].head.id.String(), fastFail)
+		failed++
+	}
+	if failed != 3 || s.told("a pauses: its first 3 jobs failed at once") != 1 {
+		t.Errorf("pauses after %d failures", failed)
+	}
+	for s.c.hosts[0].head != nil {
+		s.step(AttemptsWithdrawn{"a", &hosts.Withdrawn{Attempts: []jobs.AttemptID{s.c.hosts[0].head.id}}})
+	}
+	if s.wait(2*time.Second, "a", "b"); s.c.hosts[0].head == nil {
+		t.Error("it is not tried again")
+	}
+	// Jobs that fail on the other host as well put no blame on this one.
+	for range 3 {
+		s.ended("b", s.c.hosts[1].head.id.String(), fastFail)
+	}
+	for range 3 {
+		s.ended("a", s.c.hosts[0].head.id.String(), fastFail)
+	}
+	if s.c.hosts[0].rest.resting {
+		t.Error("it rests though jobs fail everywhere")
+	}
+}

@@ -27,8 +27,7 @@ func TestBlackHole(t *testing.T) {
 			there++
 		}
 	}
-	// How many fail before the first three have succeeded elsewhere is a matter of speed.
-	if !strings.Contains(p.err, "ws2 rests: ") || there > n*2/3 {
+	if !strings.Contains(p.err, "rests: ") || there > n/4 {
 		t.Errorf("%d jobs failed on the black hole\n%s", there, p.err)
 	}
 	l.ranOnce(n)
