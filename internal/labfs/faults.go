@@ -4,7 +4,10 @@ package labfs
 
 import (
 	"context"
+	"maps"
 	"path"
+	"regexp"
+	"strings"
 	"sync"
 	"syscall"
 )
@@ -12,7 +15,7 @@ import (
 // Op is a set of kinds of calls.
 type Op uint32
 
-// The kinds of calls. List is opening and reading a directory.
+// The kinds of calls, each a bit. List is opening and reading a directory.
 const (
 	Lookup Op = 1 << iota
 	Getattr
@@ -40,12 +43,27 @@ const (
 	growing  = Create | Mkdir | Link | Symlink
 )
 
+var opNames = []string{"Lookup", "Getattr", "Setattr", "Open", "Create", "Read", "Write", "Flush", "Fsync",
+	"Mkdir", "Rmdir", "Unlink", "Rename", "Link", "Symlink", "List", "Statfs"}
+
+// String names the kinds of a set.
+func (o Op) String() string {
+	var names []string
+	for i, name := range opNames {
+		if o&(1<<i) != 0 {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, "|")
+}
+
 // Fault makes calls fail.
 type Fault struct {
 	Ops   Op
 	Name  string        // pattern (path.Match) of the last part of the path, of a rename's or link's new one; "": any
 	Errno syscall.Errno // what they answer
 	Count int           // how many; 0: all until Stop
+	Every int           // of those that match, only each so many-th; 0: each
 	Lost  bool          // the call is carried out, only its answer is wrong
 }
 
@@ -53,6 +71,7 @@ type Fault struct {
 type Injected struct {
 	m    *Mount
 	f    Fault
+	met  int // calls that match
 	hits int
 	over bool
 }
@@ -63,6 +82,23 @@ type faults struct {
 	list     []*Injected
 	readOnly bool
 	full     bool
+	seen     map[Kind]int
+}
+
+// Kind is a kind of call on a kind of file: Name is a pattern for the last part of
+// its path, in which numbers are open.
+type Kind struct {
+	Op   Op
+	Name string
+}
+
+var number = regexp.MustCompile(`[0-9]+`)
+
+// Seen returns how often calls of each kind have come.
+func (m *Mount) Seen() map[Kind]int {
+	m.faults.mu.Lock()
+	defer m.faults.mu.Unlock()
+	return maps.Clone(m.faults.seen)
 }
 
 // Fail puts a fault in force.
@@ -80,18 +116,15 @@ func (m *Mount) FailFlush(errno syscall.Errno, name string, count int) *Injected
 	return m.Fail(Fault{Ops: Flush, Name: name, Errno: errno, Count: count})
 }
 
-// LostReply carries the next count calls out and answers as a server does to
-// the repeated request when its first answer was lost: "exists" to what makes a
-// name, "no such file" to what takes one away. count 0 is all.
-func (m *Mount) LostReply(ops Op, name string, count int) []*Injected {
-	var list []*Injected
-	if makes := ops & (Create | Mkdir | Link | Symlink); makes != 0 {
-		list = append(list, m.Fail(Fault{Ops: makes, Name: name, Errno: syscall.EEXIST, Count: count, Lost: true}))
+// LostReply carries each every-th of such calls out and answers as a server does
+// to the repeated request when its first answer was lost: "exists" to what makes a
+// name, "no such file" to what takes one away.
+func (m *Mount) LostReply(op Op, name string, every int) *Injected {
+	errno := syscall.ENOENT
+	if op&growing != 0 {
+		errno = syscall.EEXIST
 	}
-	if takes := ops & (Unlink | Rmdir | Rename); takes != 0 {
-		list = append(list, m.Fail(Fault{Ops: takes, Name: name, Errno: syscall.ENOENT, Count: count, Lost: true}))
-	}
-	return list
+	return m.Fail(Fault{Ops: op, Name: name, Errno: errno, Every: every, Lost: true})
 }
 
 // Hits returns how many calls have failed by it.
@@ -134,10 +167,18 @@ func (f *faults) get(b *bool) bool {
 
 // hit returns the fault that a call meets, nil if none; it uses it up.
 func (f *faults) hit(op Op, name string) *Fault {
+	kind := Kind{op, number.ReplaceAllLiteralString(name, "[0-9]*")}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.seen == nil {
+		f.seen = map[Kind]int{}
+	}
+	f.seen[kind]++
 	for _, i := range f.list {
 		if !i.over && i.f.Ops&op != 0 && matches(i.f.Name, name) {
+			if i.met++; i.met%max(1, i.f.Every) != 0 {
+				continue
+			}
 			i.hits++
 			i.over = i.f.Count > 0 && i.hits >= i.f.Count
 			return &i.f

@@ -7,7 +7,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	_ "dcs-tui/internal/cli" // the program under test: when it changes, cached results of these tests do not count
 )
@@ -15,19 +18,66 @@ import (
 // program is the binary under test, built once.
 var program string
 
+// wordEnter makes the test binary stand for a machine: it goes into a mount
+// namespace in which that machine's mount is at the place common to all, and becomes
+// another program.
+const wordEnter = "__enter"
+
 func TestMain(m *testing.M) {
+	if len(os.Args) > 6 && os.Args[1] == wordEnter {
+		fmt.Fprintln(os.Stderr, enter(os.Args[2], os.Args[3], os.Args[4], os.Args[5], os.Args[6:]))
+		os.Exit(126)
+	}
+	os.Exit(buildAndRun(m))
+}
+
+func buildAndRun(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "dcs-labfs-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+		return 1
 	}
+	defer os.RemoveAll(dir)
 	program = filepath.Join(dir, "dcs-tui")
 	build := exec.Command("go", "build", "-o", program, "dcs-tui")
 	build.Stderr = os.Stderr
-	code := 1
-	if build.Run() == nil {
-		code = m.Run()
+	if build.Run() != nil {
+		return 1
 	}
-	os.RemoveAll(dir)
-	os.Exit(code)
+	return m.Run()
+}
+
+// enter becomes argv in a mount namespace of its own, made from the namespace
+// (a file), with mount at place and dir as the working directory. It asks the mount
+// nothing, so it does not hang with it, unless dir lies in it.
+func enter(namespace, mount, place, dir string, argv []string) error {
+	runtime.LockOSThread()
+	ns, err := unix.Open(namespace, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("opening %s: %w", namespace, err)
+	}
+	// Threads share their view of the files; this one must not to change it.
+	if err := unix.Unshare(unix.CLONE_FS); err != nil {
+		return fmt.Errorf("unshare: %w", err)
+	}
+	if err := unix.Setns(ns, unix.CLONE_NEWNS); err != nil {
+		return fmt.Errorf("setns: %w", err)
+	}
+	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
+		return fmt.Errorf("unshare: %w", err)
+	}
+	if err := unix.Mount("", "/", "", unix.MS_PRIVATE|unix.MS_REC, ""); err != nil {
+		return fmt.Errorf("making mounts private: %w", err)
+	}
+	if err := unix.Mount(mount, place, "", unix.MS_BIND, ""); err != nil {
+		return fmt.Errorf("binding %s: %w", mount, err)
+	}
+	if err := unix.Chdir(dir); err != nil {
+		return fmt.Errorf("entering %s: %w", dir, err)
+	}
+	path, err := exec.LookPath(argv[0])
+	if err != nil {
+		return err
+	}
+	return unix.Exec(path, argv, os.Environ())
 }

@@ -1,0 +1,109 @@
+//go:build linux
+
+package labfs_test
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"dcs-tui/internal/labfs"
+)
+
+// Issue 3.6 and promise 1: the user's own machine cannot write the run directory any
+// more. Nothing is launched, one line says why, what runs is kept, and it all
+// goes on by itself when that heals.
+func TestDispatchersDirectoryFails(t *testing.T) {
+	for name, c := range map[string]struct {
+		fail, heal func(*labfs.Mount)
+		says       string // in the line that tells it
+	}{
+		"wedged":    {(*labfs.Mount).Wedge, (*labfs.Mount).Unwedge, "run directory"},
+		"full":      {func(m *labfs.Mount) { m.Full(true) }, func(m *labfs.Mount) { m.Full(false) }, "no space left"},
+		"read-only": {func(m *labfs.Mount) { m.ReadOnly(true) }, func(m *labfs.Mount) { m.ReadOnly(false) }, "read-only"},
+		"stale":     failAll(syscall.ESTALE, "stale"),
+		"quota":     failAll(syscall.EDQUOT, "quota"),
+		"errors":    failAll(syscall.EIO, "input/output error"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t, 3, labfs.Options{Stale: time.Second, WriteBack: true})
+			const n = 80
+			file := l.jobs(n, l.gate("gate"))
+			p := l.dcs(0, "run", "--no-tui", "--json", "--hosts", l.inventory(2, 2, ""), "--run-dir", l.run(), file)
+			l.until("every slot is busy", func() bool { return l.ran() >= 4 }, p.err.String)
+			c.fail(l.mounts[0])
+			l.open("gate")
+			p.says("nothing is launched")
+			if text := strings.ToLower(p.err.String()); !strings.Contains(text, c.says) {
+				t.Errorf("%q is not said:\n%s", c.says, text)
+			}
+			// What the hosts had been given ends; nothing more begins.
+			at := l.ran()
+			for still := 0; still < 20; still++ {
+				time.Sleep(50 * time.Millisecond) // a second without a new start
+				if now := l.ran(); now != at {
+					at, still = now, 0
+				}
+			}
+			if at == n {
+				t.Errorf("every job was launched though no launch could be recorded")
+			}
+			c.heal(l.mounts[0])
+			e := p.wait()
+			if e.code != 0 {
+				t.Fatalf("exit %d\n%s", e.code, e.err)
+			}
+			l.counted(n, "succeeded", e)
+			if got := l.ranOnce(n); got != n {
+				t.Errorf("%d attempts for %d jobs\n%s", got, n, e.err)
+			}
+			if k := strings.Count(e.err, "nothing is launched"); k > 2 {
+				t.Errorf("said %d times:\n%s", k, e.err)
+			}
+		})
+	}
+}
+
+// failAll makes every change of the run's files fail.
+func failAll(errno syscall.Errno, says string) struct {
+	fail, heal func(*labfs.Mount)
+	says       string
+} {
+	var in *labfs.Injected
+	return struct {
+		fail, heal func(*labfs.Mount)
+		says       string
+	}{
+		func(m *labfs.Mount) {
+			in = m.Fail(labfs.Fault{Ops: labfs.Any &^ (labfs.Lookup | labfs.Getattr | labfs.List | labfs.Statfs), Errno: errno})
+		},
+		func(*labfs.Mount) { in.Stop() },
+		says,
+	}
+}
+
+// The run directory is removed while the run lasts: one clear line, and a person
+// can end it.
+func TestRemovedRunDirectory(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, 2, labfs.Options{Stale: time.Second, WriteBack: true})
+	file := l.jobs(20, l.gate("gate"))
+	p := l.dcs(0, "run", "--no-tui", "--hosts", l.inventory(1, 2, ""), "--run-dir", l.run(), file)
+	l.until("the slots are busy", func() bool { return l.ran() >= 2 }, p.err.String)
+	l.on(1, "/bin/rm", "-rf", "run").wait()
+	p.says("nothing is launched")
+	if text := p.err.String(); !strings.Contains(text, "gone") && !strings.Contains(text, "removed") && !strings.Contains(text, "no such file") {
+		t.Errorf("it is not said what is wrong:\n%s", text)
+	}
+	l.open("gate")
+	p.signal(syscall.SIGTERM)
+	e := p.wait()
+	if e.code != 4 {
+		t.Errorf("exit %d\n%s", e.code, e.err)
+	}
+	if k := strings.Count(e.err, "nothing is launched"); k > 1 {
+		t.Errorf("said %d times:\n%s", k, e.err)
+	}
+}

@@ -1,0 +1,100 @@
+//go:build linux
+
+package labfs_test
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"dcs-tui/internal/labfs"
+)
+
+// exits checks that every job has the exit code that it really had (promise 3),
+// job i having been told to exit with i mod 3.
+func (l *lab) exits(n int, e ended) {
+	l.t.Helper()
+	got := map[int]bool{}
+	for _, x := range e.lines(l.t) {
+		got[x.Job] = true
+		want, state := x.Job%3, "succeeded"
+		if want != 0 {
+			state = "failed"
+		}
+		if x.State != state || x.Exit == nil || *x.Exit != want {
+			l.t.Errorf("job %d, which exited with %d: %+v", x.Job, want, x)
+		}
+	}
+	if len(got) != n {
+		l.t.Errorf("%d results of %d jobs", len(got), n)
+	}
+}
+
+// Promise 3, issue 3.6: the file server is full for everybody, or refuses what it
+// had taken, while jobs end. Their results come late and are right.
+func TestFullWhileJobsEnd(t *testing.T) {
+	for name, errno := range map[string]syscall.Errno{"no space": 0, "sentinels refused": syscall.ENOSPC, "quota": syscall.EDQUOT} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t, 4, labfs.Options{Stale: time.Second, WriteBack: true})
+			const n = 60
+			file := l.jobs(n, l.gate("gate")+"; exit $((%d % 3))")
+			p := l.dcs(0, "run", "--no-tui", "--json", "--tries", "1", "--hosts", l.inventory(3, 2, ""), "--run-dir", l.run(), file)
+			l.until("every slot is busy", func() bool { return l.ran() >= 6 }, p.err.String)
+			var faults []*labfs.Injected
+			for _, m := range l.mounts {
+				if errno == 0 {
+					m.Full(true)
+				} else {
+					faults = append(faults, m.Fail(labfs.Fault{Ops: labfs.Write | labfs.Flush | labfs.Fsync, Name: "*.exit*", Errno: errno}),
+						m.Fail(labfs.Fault{Ops: labfs.Write | labfs.Flush | labfs.Fsync, Name: "*.reserved", Errno: errno}))
+				}
+			}
+			l.open("gate")
+			if errno == 0 {
+				p.says("nothing is launched")
+			} else {
+				p.says("could not be written")
+			}
+			for _, m := range l.mounts {
+				m.Full(false)
+			}
+			for _, f := range faults {
+				f.Stop()
+			}
+			e := p.wait()
+			if e.code != 1 {
+				t.Errorf("exit %d\n%s", e.code, e.err)
+			}
+			l.exits(n, e)
+			if got := l.ranOnce(n); got != n {
+				t.Errorf("%d attempts for %d jobs\n%s", got, n, e.err)
+			}
+			if k := strings.Count(e.err, "nothing is launched"); k > 2 {
+				t.Errorf("said %d times:\n%s", k, e.err)
+			}
+		})
+	}
+}
+
+// Issue 3.6: a host whose file server is full when it is reached is not given up: it
+// says why, is tried again, and works when there is space.
+func TestHostFullWhenReached(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, 3, labfs.Options{Stale: time.Second, WriteBack: true})
+	const n = 20
+	l.mounts[1].Full(true)
+	p := l.dcs(0, "run", "--no-tui", "--json", "--hosts", l.inventory(2, 2, ""), "--run-dir", l.run(), l.jobs(n, l.gate("gate")))
+	p.says("no space left")
+	l.until("the other host works", func() bool { return l.ran() >= 2 }, p.err.String)
+	l.mounts[1].Full(false)
+	l.until("both hosts work", func() bool { return l.ran() >= 4 }, p.err.String)
+	l.open("gate")
+	e := p.wait()
+	if e.code != 0 {
+		t.Fatalf("exit %d\n%s", e.code, e.err)
+	}
+	l.counted(n, "succeeded", e)
+	l.ranOnce(n)
+}

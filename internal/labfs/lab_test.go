@@ -1,0 +1,324 @@
+//go:build linux
+
+package labfs_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"dcs-tui/internal/labfs"
+)
+
+// lab is some machines that share a directory over a network file system. Machine
+// 0 is the user's; each sees the directory through a mount of its own, at the
+// same place.
+type lab struct {
+	t      *testing.T
+	server *labfs.Server
+	mounts []*labfs.Mount // by machine
+	place  string         // where each machine has the shared directory
+	local  string         // a directory that no fault reaches: what jobs really did
+}
+
+func newLab(t *testing.T, machines int, o labfs.Options) *lab {
+	t.Helper()
+	l := &lab{t: t, server: labfs.New(t), place: filepath.Join(t.TempDir(), "shared"), local: t.TempDir()}
+	for range machines {
+		l.mounts = append(l.mounts, l.server.Mount(o))
+	}
+	for _, dir := range []string{l.place, l.path("ran"), l.path("home")} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(l.nothingLeft)
+	t.Cleanup(func() { // whatever the test broke is whole before it is waited for
+		for _, m := range l.mounts {
+			m.Unwedge()
+		}
+	})
+	return l
+}
+
+func (l *lab) path(name string) string { return filepath.Join(l.local, name) }
+
+// run is the run directory as the machines name it, onServer as the server has it.
+func (l *lab) run() string                 { return filepath.Join(l.place, "run") }
+func (l *lab) onServer(name string) string { return filepath.Join(l.server.Dir, "run", name) }
+
+func (l *lab) file(path, text string) string {
+	l.t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		l.t.Fatal(err)
+	}
+	return path
+}
+
+// enter is the command line that runs something on a machine.
+func (l *lab) enter(machine int, dir string) []string {
+	exe, err := os.Executable()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return []string{exe, wordEnter, fmt.Sprintf("/proc/%d/ns/mnt", os.Getpid()), l.mounts[machine].Dir, l.place, dir}
+}
+
+// inventory writes a hosts.toml of machines 1 to n, and what more says of each.
+func (l *lab) inventory(n, slots int, more string) string {
+	var b strings.Builder
+	for i := 1; i <= n; i++ {
+		fmt.Fprintf(&b, "[[host]]\nname = \"ws%d\"\nlink = %q\nslots = %d\nyield = false\nnice = 0\nwork_dir = %q\n%s\n",
+			i, strings.Join(l.enter(i, "/"), " "), slots, l.path("work"+strconv.Itoa(i)), more)
+	}
+	return l.file(l.path("hosts.toml"), b.String())
+}
+
+// jobs writes n jobs; each first adds its attempt id to a file of its own, then
+// does what rest says: %d is its number.
+func (l *lab) jobs(n int, rest string) string {
+	var b strings.Builder
+	for id := 1; id <= n; id++ {
+		fmt.Fprintf(&b, "echo $DCS_ATTEMPT >> %s/$DCS_JOB_ID; %s\n", l.path("ran"), strings.ReplaceAll(rest, "%d", strconv.Itoa(id)))
+	}
+	return l.file(l.path("jobs.txt"), b.String())
+}
+
+// gate is a command that waits for a local file of that name.
+func (l *lab) gate(name string) string {
+	return fmt.Sprintf("while [ ! -e %s ]; do sleep 0.05; done", l.path(name))
+}
+
+func (l *lab) open(name string) { l.file(l.path(name), "") }
+
+// process is the program while it runs.
+type process struct {
+	l    *lab
+	cmd  *exec.Cmd
+	late atomic.Bool
+	out  bytes.Buffer
+	err  lockedBuffer
+}
+
+// lockedBuffer may be read while a process still writes to it.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// dcs starts the program on a machine, in the shared directory.
+func (l *lab) dcs(machine int, args ...string) *process {
+	l.t.Helper()
+	return l.on(machine, append([]string{program}, args...)...)
+}
+
+func (l *lab) on(machine int, argv ...string) *process {
+	l.t.Helper()
+	argv = append(l.enter(machine, l.place), argv...)
+	p := &process{l: l, cmd: exec.Command(argv[0], argv[1:]...)}
+	p.cmd.Env = append(os.Environ(), "HOME="+l.path("home"), "XDG_CONFIG_HOME=", "LC_ALL=C.UTF-8")
+	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.err
+	if err := p.cmd.Start(); err != nil {
+		l.t.Fatal(err)
+	}
+	l.t.Cleanup(func() {
+		if p.cmd.ProcessState == nil {
+			p.cmd.Process.Kill()
+			p.cmd.Wait()
+		}
+	})
+	return p
+}
+
+// ended is a program that has run to its end.
+type ended struct {
+	code     int
+	out, err string
+}
+
+// wait waits for the end; two minutes of waiting are a failure.
+func (p *process) wait() ended {
+	p.l.t.Helper()
+	late := time.AfterFunc(2*time.Minute, func() {
+		p.late.Store(true)
+		p.cmd.Process.Signal(syscall.SIGQUIT) // what it says of its goroutines stands in its output
+		time.AfterFunc(5*time.Second, func() { p.cmd.Process.Kill() })
+	})
+	err := p.cmd.Wait()
+	late.Stop()
+	if p.late.Load() {
+		p.l.t.Fatalf("it has not ended within two minutes:\n%s", p.err.String())
+	}
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		p.l.t.Fatal(err)
+	}
+	return ended{p.cmd.ProcessState.ExitCode(), p.out.String(), p.err.String()}
+}
+
+func (p *process) signal(s os.Signal) {
+	p.l.t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		p.l.t.Fatal(err)
+	}
+}
+
+// says waits until the program has said a text.
+func (p *process) says(text string) {
+	p.l.t.Helper()
+	p.l.until("the program says "+strconv.Quote(text), func() bool { return strings.Contains(p.err.String(), text) },
+		func() string { return p.err.String() })
+}
+
+// until waits for a condition on the world; a minute of waiting is a failure.
+func (l *lab) until(what string, ok func() bool, more ...func() string) {
+	l.t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for limit := time.After(time.Minute); !ok(); {
+		select {
+		case <-tick.C:
+		case <-limit:
+			text := ""
+			for _, m := range more {
+				text += "\n" + m()
+			}
+			l.t.Fatalf("a minute passed without: %s%s", what, text)
+		}
+	}
+}
+
+// ran counts the jobs that have run, or run.
+func (l *lab) ran() int {
+	names, err := os.ReadDir(l.path("ran"))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return len(names)
+}
+
+// ranOnce checks that each of n jobs ran, and each attempt id once (promise 2). It
+// returns how many attempts there were.
+func (l *lab) ranOnce(n int) (attempts int) {
+	l.t.Helper()
+	for id := 1; id <= n; id++ {
+		b, err := os.ReadFile(l.path(fmt.Sprintf("ran/%d", id)))
+		if err != nil {
+			l.t.Errorf("job %d never ran", id)
+			continue
+		}
+		seen := map[string]bool{}
+		for line := range strings.Lines(string(b)) {
+			if seen[line] {
+				l.t.Errorf("attempt %s ran twice", strings.TrimSpace(line))
+			}
+			seen[line] = true
+			attempts++
+		}
+	}
+	return attempts
+}
+
+// line is one object of --json.
+type line struct {
+	Job      int
+	State    string
+	Host     string
+	Seq      int
+	Round    int
+	Exit     *int
+	Attempts int
+	Stdout   string
+}
+
+func (e ended) lines(t *testing.T) []line {
+	t.Helper()
+	var ls []line
+	for text := range strings.Lines(e.out) {
+		var l line
+		if err := json.Unmarshal([]byte(text), &l); err != nil {
+			t.Fatalf("%v: %q", err, text)
+		}
+		ls = append(ls, l)
+	}
+	return ls
+}
+
+// counted checks that jobs 1 to n have each exactly one result, of that state, in
+// what one or more dispatchers printed (promise 1; a repeat has the same number).
+func (l *lab) counted(n int, state string, all ...ended) {
+	l.t.Helper()
+	seqs := map[int]int{}
+	for _, e := range all {
+		for _, x := range e.lines(l.t) {
+			if was, ok := seqs[x.Job]; ok && was != x.Seq {
+				l.t.Errorf("job %d has two results, %d and %d", x.Job, was, x.Seq)
+			}
+			seqs[x.Job] = x.Seq
+			if x.State != state {
+				l.t.Errorf("job %d: %+v", x.Job, x)
+			}
+		}
+	}
+	if len(seqs) != n {
+		l.t.Errorf("%d results of %d jobs", len(seqs), n)
+	}
+}
+
+// nothingLeft fails the test when a process of the lab's run is still alive
+// (promise 4). Helpers leave a moment after their dispatcher.
+func (l *lab) nothingLeft() {
+	var left []string
+	for range 1500 {
+		if left = l.ours(); len(left) == 0 {
+			return
+		}
+		time.Sleep(20 * time.Millisecond) // a poll for the end of processes that are not our children
+	}
+	l.t.Errorf("left behind: %s", strings.Join(left, "; "))
+	for _, p := range left {
+		pid, _ := strconv.Atoi(strings.Fields(p)[0])
+		syscall.Kill(pid, syscall.SIGKILL)
+	}
+}
+
+// ours lists processes of the lab, as "PID command": all that name its local
+// directory, which every spool and every job does.
+func (l *lab) ours() []string {
+	var found []string
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	for _, d := range dirs {
+		if d == fmt.Sprintf("/proc/%d", os.Getpid()) {
+			continue
+		}
+		cmd, _ := os.ReadFile(d + "/cmdline")
+		env, _ := os.ReadFile(d + "/environ")
+		if bytes.Contains(cmd, []byte(l.local)) || bytes.Contains(env, []byte(l.local)) {
+			found = append(found, filepath.Base(d)+" "+strings.ReplaceAll(string(cmd), "\x00", " "))
+		}
+	}
+	return found
+}

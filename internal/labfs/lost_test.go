@@ -1,0 +1,56 @@
+//go:build linux
+
+package labfs_test
+
+import (
+	"testing"
+
+	"dcs-tui/internal/labfs"
+)
+
+// DESIGN 5: the answer to making or linking a claim, to a rename or an unlink is lost, and
+// its repeat is answered wrongly. No job is lost for it, and none starts twice.
+func TestLostRepliesInARun(t *testing.T) {
+	for _, c := range []struct {
+		name, pattern string
+		op            labfs.Op
+	}{
+		{"claim linked", "*.claim", labfs.Link},
+		{"claim's draft made", ".new.*", labfs.Create},
+		{"claim's draft removed", ".new.*", labfs.Unlink},
+		{"sentinel renamed", "*.exit", labfs.Rename},
+		{"directory made", "", labfs.Mkdir},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			l := newLab(t, 3, labfs.Options{Stale: long, WriteBack: true})
+			const n = 40
+			hits := 0
+			var all []*labfs.Injected
+			for _, m := range l.mounts {
+				all = append(all, m.LostReply(c.op, c.pattern, 3))
+			}
+			e := l.dcs(0, "run", "--no-tui", "--json", "--hosts", l.inventory(2, 2, ""), "--run-dir", l.run(), l.jobs(n, "true")).wait()
+			if e.code != 0 {
+				t.Fatalf("exit %d\n%s", e.code, e.err)
+			}
+			for _, f := range all {
+				hits += f.Hits()
+			}
+			if hits == 0 {
+				t.Errorf("no reply was lost")
+			}
+			l.counted(n, "succeeded", e)
+			if got := l.ranOnce(n); got != n {
+				t.Errorf("%d starts for %d jobs\n%s", got, n, e.err)
+			}
+			for _, x := range e.lines(t) {
+				if x.Attempts != 1 {
+					t.Errorf("%d replies lost, and job %d needed %d attempts:\n%s", hits, x.Job, x.Attempts, e.err)
+					break
+				}
+			}
+			t.Logf("%d replies lost", hits)
+		})
+	}
+}

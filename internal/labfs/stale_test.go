@@ -1,0 +1,50 @@
+//go:build linux
+
+package labfs_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"dcs-tui/internal/labfs"
+)
+
+// DESIGN 5 and promise 1: caches that stay stale for ten minutes hold nothing up
+// and lose nothing. Another machine, which has looked for every name before it
+// existed, takes the run over, adopts what runs and counts what has ended (X1).
+func TestStaleCachesEverywhere(t *testing.T) {
+	l := newLab(t, 6, labfs.Options{Stale: long, WriteBack: true})
+	const n = 300
+	hosts := l.inventory(4, 4, "")
+	file := l.jobs(n, "[ %d -le 200 ] || "+l.gate("gate"))
+	// Machine 5 looks for the run before there is one, and so does the user's.
+	for _, m := range []int{0, 5} {
+		l.on(m, "/bin/sh", "-c", "test -e run; test -e run/owner").wait()
+	}
+	p := l.dcs(0, "run", "--no-tui", "--json", "--hosts", hosts, "--run-dir", l.run(), file)
+	l.until("the jobs that need no gate have run", func() bool { return l.ran() >= 200 }, p.err.String)
+	// It has looked for what does not exist yet: the names in a directory that
+	// it has listed before.
+	var poll strings.Builder
+	poll.WriteString("ls . run run/attempts run/journal >/dev/null\n")
+	for id := 1; id <= n; id++ {
+		fmt.Fprintf(&poll, "test -e run/attempts/000/%d.1.exit; test -e run/attempts/000/%d.1.claim\n", id, id)
+	}
+	poll.WriteString("test -e run/journal/000002.jsonl; test -e run/STOP; true\n")
+	if e := l.on(5, "/bin/sh", "-c", poll.String()).wait(); e.code != 0 {
+		t.Fatal(e.err)
+	}
+	l.until("jobs wait at the gate", func() bool { return l.ran() >= 210 }, p.err.String)
+	p.cmd.Process.Kill()
+	first := p.wait()
+	l.open("gate")
+	second := l.dcs(5, "resume", "--no-tui", "--json", "--hosts", hosts, l.run()).wait()
+	if second.code != 0 {
+		t.Fatalf("resume: exit %d\n%s", second.code, second.err)
+	}
+	l.counted(n, "succeeded", first, second)
+	if got := l.ranOnce(n); got != n {
+		t.Errorf("%d attempts for %d jobs: some were not adopted", got, n)
+	}
+}

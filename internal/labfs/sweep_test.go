@@ -1,0 +1,107 @@
+//go:build linux
+
+package labfs_test
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"dcs-tui/internal/labfs"
+)
+
+// called is a kind of call and a machine that makes it.
+type called struct {
+	machine int
+	kind    labfs.Kind
+}
+
+// learn runs some jobs without faults and returns the kinds of calls that each
+// machine has made.
+func learn(t *testing.T) []called {
+	l := newLab(t, 3, labfs.Options{Stale: 100 * time.Millisecond, WriteBack: true})
+	e := l.dcs(0, "run", "--no-tui", "--hosts", l.inventory(2, 2, ""), "--run-dir", l.run(), l.jobs(30, "true")).wait()
+	if e.code != 0 {
+		t.Fatalf("exit %d\n%s", e.code, e.err)
+	}
+	var list []called
+	for i, m := range l.mounts[:2] {
+		for kind := range m.Seen() {
+			list = append(list, called{i, kind})
+		}
+	}
+	slices.SortFunc(list, func(a, b called) int {
+		return cmp.Or(cmp.Compare(a.machine, b.machine), cmp.Compare(a.kind.Op, b.kind.Op), cmp.Compare(a.kind.Name, b.kind.Name))
+	})
+	return list
+}
+
+// Issue 3, "every byte": calls of each kind on each kind of file of a run fail, one
+// at a time on each machine, in an order chosen by a fixed seed, while the run
+// goes on. Every job has its one right result, and no attempt starts twice.
+func TestEachCallFails(t *testing.T) {
+	t.Parallel()
+	kinds := learn(t)
+	for _, c := range []struct {
+		name  string
+		errno syscall.Errno
+	}{{"ESTALE", syscall.ESTALE}, {"EIO", syscall.EIO}, {"ENOSPC", syscall.ENOSPC}, {"EDQUOT", syscall.EDQUOT}} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			sweep(t, c.errno, kinds)
+		})
+	}
+}
+
+func sweep(t *testing.T, errno syscall.Errno, kinds []called) {
+	const machines, n = 7, 400
+	l := newLab(t, machines, labfs.Options{Stale: 100 * time.Millisecond, WriteBack: true})
+	p := l.dcs(0, "run", "--no-tui", "--json", "--hosts", l.inventory(machines-1, 2, ""), "--run-dir", l.run(), l.jobs(n, "sleep 0.1"))
+	l.until("jobs run", func() bool { return l.ran() >= 1 }, p.err.String)
+	until := time.Now().Add(inLong(8*time.Second, 3*time.Minute))
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	hits, met := 0, map[called]bool{}
+	for machine := range machines {
+		var mine []called
+		for _, k := range kinds {
+			if k.machine == min(machine, 1) {
+				mine = append(mine, k)
+			}
+		}
+		rng := rand.New(rand.NewPCG(uint64(machine), uint64(errno)))
+		wg.Go(func() {
+			for _, i := range rng.Perm(len(mine)) {
+				f := l.mounts[machine].Fail(labfs.Fault{Ops: mine[i].kind.Op, Name: mine[i].kind.Name, Errno: errno, Count: 1})
+				for range 40 { // a call of that kind may never come again
+					if f.Hits() > 0 || time.Now().After(until) || l.ran() == n {
+						break
+					}
+					time.Sleep(5 * time.Millisecond)
+				}
+				f.Stop()
+				mu.Lock()
+				if f.Hits() > 0 {
+					hits++
+					met[mine[i]] = true
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	e := p.wait()
+	t.Logf("%d calls of %d kinds failed, of %d kinds", hits, len(met), len(kinds))
+	if e.code != 0 {
+		t.Fatalf("exit %d\n%s", e.code, e.err)
+	}
+	l.counted(n, "succeeded", e)
+	l.ranOnce(n)
+	if hits == 0 {
+		t.Error("no call failed")
+	}
+}
