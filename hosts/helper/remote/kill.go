@@ -54,13 +54,15 @@ func (h *helper) end(id jobs.AttemptID) {
 		return
 	}
 	// The supervisor ends the tree: it alone knows all of it, and says in the
-	// sentinel that we did it. The request stands before the signal.
+	// sentinel that we did it. The request stands before the signal. Where there is
+	// no room for it, we end what we see of the tree.
+	patience := h.cfg.Grace + 12*time.Second // its own attempts may take as long, and a little
 	if err := again(func() error { return writeFile(h.spool.path(dirStop, id.String()), nil) }); err != nil {
 		h.trouble(id, fmt.Sprintf("spool: %v", err))
+		patience = 0
 	}
 	h.nudge(by)
-	// As long as its own attempts to end the tree may take, and a little.
-	late := time.NewTimer(h.cfg.Grace + 12*time.Second)
+	late := time.NewTimer(patience)
 	defer late.Stop()
 	select {
 	case <-r.over:
@@ -70,9 +72,29 @@ func (h *helper) end(id jobs.AttemptID) {
 	h.mu.Lock()
 	group := r.job // known since the job's start was reported
 	h.mu.Unlock()
-	if left := h.endAttempt(id, group); len(left) > 0 {
+	if left := h.endUnder(id, by, group); len(left) > 0 {
 		h.trouble(id, fmt.Sprintf("%s could not be ended, these processes do not die: %s", id, name(left)))
 	}
+}
+
+// endUnder is endAttempt for one that a living supervisor holds: what is below that
+// one and carries no cookie of another attempt is of this one, unless children that
+// earlier jobs left are to be kept.
+func (h *helper) endUnder(id jobs.AttemptID, by holder, job pgroup) []proc {
+	mine := cookie(h.cfg.Run, h.cfg.Host, id.String())
+	marked := withCookie(func(s string) bool { return s == mine }, job, nil)
+	return endAll(func(t table) []proc {
+		var roots []int
+		for pid, p := range t {
+			if p.ppid != by.pid || t[by.pid].start != by.start {
+				continue
+			}
+			if mark, _ := cookieOf(pid); mark == mine || mark == "" && !h.open.KeepChildren {
+				roots = append(roots, pid)
+			}
+		}
+		return append(marked(t), t.pick(append(t.under(roots...), roots...), nil)...)
+	}, h.cfg.Grace)
 }
 
 // heldBy returns the run of an attempt that a living supervisor holds, and that

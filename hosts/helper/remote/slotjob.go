@@ -161,6 +161,7 @@ func (s *slot) close(a *attempt) {
 // not the job's fault.
 func (s *slot) refuse(a *attempt, err error) {
 	s.giveBack(a, &report{kind: repRefused, attempt: a.id, why: err.Error()})
+	s.forgetShard() // what is mounted there may be another one by now
 }
 
 // giveBack lets go of an attempt that has not been started, leaving a tombstone and
