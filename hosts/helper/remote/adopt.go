@@ -29,6 +29,7 @@ func (h *helper) adopt() {
 		h.ctl.at(ctlBeat).Store(0)
 	}
 	h.ctl.at(ctlLimit).Store(int64(h.limit))
+	h.hearLogsLocked()
 	h.lapsed = lapsed
 	h.refeedLocked()
 	h.takenLocked()

@@ -120,7 +120,10 @@ func (h *helper) serve(in *wire.Reader) error {
 	h.adoptOrphans()
 	go func() { <-term; ended <- errTerminated }()
 	go func() { ended <- h.collect() }()
-	go h.reap()
+	// Asked for before the first supervisor is started: it may die at once.
+	children := make(chan os.Signal, 1)
+	signal.Notify(children, unix.SIGCHLD)
+	go h.reap(children)
 	go h.beats()
 	go h.wake()
 	go func() { ended <- h.watchFiles() }()

@@ -7,8 +7,6 @@ import (
 	"os"
 	"strconv"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // meter measures CPU between calls.
@@ -83,7 +81,7 @@ func (m *meter) trees(roots map[int]bool) map[int]uint64 {
 // busyTicks reads the first line of /proc/stat: all but idle and waiting for I/O.
 func busyTicks() (n uint64) {
 	var buf [256]byte
-	k, _ := readInto(unix.AT_FDCWD, "/proc/stat", buf[:])
+	k, _ := procStart("/proc/stat", buf[:])
 	line, _, _ := bytes.Cut(buf[:k], []byte{'\n'})
 	for i, w := range bytes.Fields(line) {
 		switch i {

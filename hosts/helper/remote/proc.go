@@ -27,21 +27,11 @@ const userHZ = 100
 func readProc(pid int) (proc, bool) {
 	var buf [1024]byte
 	path := append(strconv.AppendInt([]byte("/proc/"), int64(pid), 10), "/stat"...)
-	fd, err := openProc(string(path))
+	n, err := procStart(string(path), buf[:])
 	if err != nil {
 		return proc{}, false
 	}
-	defer unix.Close(fd)
-	for {
-		n, err := unix.Read(fd, buf[:]) // it comes whole
-		if err == unix.EINTR {
-			continue
-		}
-		if err != nil {
-			return proc{}, false
-		}
-		return parseStat(pid, buf[:n])
-	}
+	return parseStat(pid, buf[:n])
 }
 
 // parseStat reads the fields after the last ')': a command's name may itself
@@ -111,6 +101,21 @@ func procFile(pid int, name string) []byte {
 		}
 		b = b[:len(b)+n]
 		b = slices.Grow(b, 1024)
+	}
+}
+
+// procStart reads the beginning of a file of /proc, as much as one read gives.
+func procStart(path string, buf []byte) (int, error) {
+	fd, err := openProc(path)
+	if err != nil {
+		return 0, err
+	}
+	defer unix.Close(fd)
+	for {
+		n, err := unix.Read(fd, buf)
+		if err != unix.EINTR {
+			return max(0, n), err
+		}
 	}
 }
 

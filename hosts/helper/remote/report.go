@@ -72,7 +72,7 @@ func (r *report) append(b []byte) []byte {
 		text(cut(o.Error, 400)) // quoted, a byte takes at most four
 		text(cut(o.LastLine, maxLastLine))
 	default:
-		text(cut(r.why, 400))
+		text(cut(r.why, 900)) // paths can be long, and the reason stands behind them
 	}
 	return append(b, '\n')
 }

@@ -210,6 +210,9 @@ func (s *slot) report(rs ...*report) {
 func (s *slot) reportIn(line []byte, rs ...*report) []byte {
 	for _, r := range rs {
 		r.by = s.by
+		if r.why != "" && r.why != ticketReturned && s.alone() {
+			fmt.Fprintln(os.Stderr, r.why) // the next helper finds it in the log
+		}
 		have := len(line)
 		line = r.append(line)
 		if len(line) > maxReport && have > 0 { // together they are too long for one write

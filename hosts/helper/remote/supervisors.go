@@ -5,10 +5,8 @@ package remote
 import (
 	"fmt"
 	"os"
-	"os/signal"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -101,10 +99,8 @@ func (h *helper) startSupervisor(slot int) error {
 }
 
 // reap hears of supervisors that have ended.
-func (h *helper) reap() {
-	c := make(chan os.Signal, 1)
-	signal.Notify(c, unix.SIGCHLD)
-	for range c {
+func (h *helper) reap(ended <-chan os.Signal) {
+	for range ended {
 		for {
 			var ws syscall.WaitStatus
 			pid, err := syscall.Wait4(-1, &ws, syscall.WNOHANG, nil)
@@ -170,13 +166,10 @@ func (h *helper) giveBackLocked(why string) {
 
 func (h *helper) troubleLocked(text string) { h.trouble(jobs.AttemptID{}, text) }
 
-// lastWords returns the end of a log on one line.
+// lastWords returns what a log tells, on one line.
 func lastWords(path string) string {
-	buf := make([]byte, 2048)
-	n, _ := readInto(unix.AT_FDCWD, path, buf) // the beginning: a crash says what happened first
-	text := strings.Join(strings.Fields(string(buf[:n])), " ")
-	if text == "" {
-		return "none"
+	if text, err := beginning(path); err == nil && text != "" {
+		return text
 	}
-	return text[:min(len(text), 500)]
+	return "none"
 }
