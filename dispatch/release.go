@@ -63,8 +63,9 @@ func (e *engine) tell(n Notice) {
 }
 
 // result makes what a consumer gets of a job that has just become terminal.
-func (e *engine) result(id jobs.ID) *Result {
-	j := e.core.Table().Job(id)
+func (e *engine) result(id jobs.ID) *Result { return e.resultOf(e.core.Table().Job(id)) }
+
+func (e *engine) resultOf(j *jobs.Job) *Result {
 	dir := e.cfg.RunDir
 	if a := results.Counted(j); a != nil {
 		if ag := e.agents[a.Host]; ag != nil {
@@ -76,20 +77,23 @@ func (e *engine) result(id jobs.ID) *Result {
 }
 
 // redeliver hands out what an earlier dispatcher of this run had not had
-// acknowledged (promise 1: at least once).
+// acknowledged (promise 1: at least once), also of rounds that are past.
 func (e *engine) redeliver() {
 	t := e.cfg.Table
 	if t.Acked >= t.Seq {
 		return
 	}
 	waiting := make([]*Result, t.Seq-t.Acked)
+	for i := range t.Past {
+		waiting[t.Past[i].Seq-t.Acked-1] = e.resultOf(&t.Past[i])
+	}
 	for i := range t.Jobs {
 		if j := &t.Jobs[i]; j.State.Terminal() && j.Seq > t.Acked {
-			waiting[j.Seq-t.Acked-1] = e.result(j.Spec.ID)
+			waiting[j.Seq-t.Acked-1] = e.resultOf(j)
 		}
 	}
 	var rs []*Result
-	for _, r := range waiting { // a result is missing where a later round has begun
+	for _, r := range waiting { // one is missing where the journal was damaged
 		if r != nil {
 			rs = append(rs, r)
 		}

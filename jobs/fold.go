@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -33,6 +34,10 @@ func Fold(t *Table, r *Record) error {
 			t.Seq = r.Seq // its record was lost; its number is not given twice
 		}
 		t.Acked = max(t.Acked, r.Seq)
+		t.Past = slices.DeleteFunc(t.Past, func(j Job) bool { return j.Seq <= t.Acked })
+		if len(t.Past) == 0 {
+			t.Past = nil
+		}
 		return nil
 	case KindAccepted:
 		return t.accept(r)
@@ -63,6 +68,7 @@ func Fold(t *Table, r *Record) error {
 		if !j.State.Terminal() {
 			return fmt.Errorf("job %d is %s: no new round", r.Job, j.State)
 		}
+		t.keep(j)
 		t.set(j, Queued)
 		j.Round, j.Failures, j.Retry, j.Reason, j.Urgent = j.Round+1, 0, 0, r.Reason, false
 		t.Ended = false
@@ -106,6 +112,18 @@ func sound(r *Record) error {
 		return fmt.Errorf("%s: job %d cannot succeed without a successful outcome", r.Kind, r.Job)
 	}
 	return nil
+}
+
+// keep saves a row whose result the consumer may not have: an earlier round's is as
+// much a result as the last one's (promise 1).
+func (t *Table) keep(j *Job) {
+	if j.Seq <= t.Acked {
+		return
+	}
+	past := *j
+	past.Attempts = slices.Clip(past.Attempts) // what a later round adds is not part of it
+	i, _ := slices.BinarySearchFunc(t.Past, j.Seq, func(p Job, seq int64) int { return cmp.Compare(p.Seq, seq) })
+	t.Past = slices.Insert(t.Past, i, past)
 }
 
 func (t *Table) accept(r *Record) error {

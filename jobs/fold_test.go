@@ -128,6 +128,29 @@ func TestFoldTransitions(t *testing.T) {
 	}
 }
 
+// Promise 1: the result of a round is kept when the next one begins before the consumer
+// has it, and no longer.
+func TestFoldKeepsUnacknowledgedResults(t *testing.T) {
+	script := []jobs.Record{
+		accepted(1), launching(1, 1), exited(1, 1, bad, jobs.Failed, 1), round(1), launching(1, 2),
+		exited(1, 2, ok, jobs.Succeeded, 2), round(1), over(jobs.KindJob, 1, 0, jobs.Cancelled, 3),
+	}
+	table := fold(t, script)
+	if len(table.Past) != 2 {
+		t.Fatalf("%d results of earlier rounds are kept, want 2", len(table.Past))
+	}
+	for i, want := range []string{"failed r1 f1 s1 | exited", "succeeded r2 f0 s2 | exited exited"} {
+		if got := show(&table.Past[i]); got != want {
+			t.Errorf("kept %s, want %s", got, want)
+		}
+	}
+	for seq, left := range map[int64]int{0: 2, 1: 1, 2: 0, 3: 0} {
+		if got := fold(t, append(script[:len(script):len(script)], acked(seq))).Past; len(got) != left {
+			t.Errorf("%d are kept when %d is acknowledged, want %d", len(got), seq, left)
+		}
+	}
+}
+
 func fold(t *testing.T, script []jobs.Record) *jobs.Table {
 	t.Helper()
 	table := &jobs.Table{Specs: jobstest.Specs(3)}

@@ -22,7 +22,7 @@ type entry struct {
 	lostAt   int  // number of the record that said so
 	launched int  // number of the record that launched it
 	last     jobs.Kind
-	killed   bool // it was ended on request
+	charged  bool // it used up a try
 }
 
 func (g *ledger) entry(id jobs.AttemptID) *entry {
@@ -80,6 +80,14 @@ func (w *World) enterJob(a *account, r *jobs.Record) {
 		return
 	case jobs.KindLaunching:
 		w.enterLaunch(a, r)
+		return
+	case jobs.KindForgiven:
+		e := w.ledger.entry(r.Attempt())
+		if e == nil || !e.charged || e.round != a.round || a.over {
+			w.broken(OwnFailuresOnly, "%s is forgiven and used up no try of its round", r.Attempt())
+		}
+		e.charged = false
+		a.charged--
 		return
 	case jobs.KindRunning:
 		e := w.ledger.entry(r.Attempt())
@@ -169,6 +177,7 @@ func (w *World) enterEnd(a *account, r *jobs.Record) {
 	}
 	if r.Charged {
 		if e.round == a.round {
+			e.charged = true
 			a.charged++
 		}
 		if r.Outcome == nil || r.Outcome.OK() || r.Outcome.Stopped || f == nil || f.ended == nil {

@@ -150,7 +150,7 @@ func (l *life) die(power bool) {
 	}
 	w := l.w
 	w.logf("%s is dead (power %v)", l.mount.Name, power)
-	l.dead, l.inbox = true, nil
+	l.dead, l.inbox, l.mount.Fault = true, nil, nil
 	for _, a := range l.agents {
 		a.dialing++
 		if a.link != nil {
@@ -159,7 +159,12 @@ func (l *life) die(power bool) {
 		}
 	}
 	if power {
-		l.powerLoss()
+		for _, other := range w.lives {
+			if other.m == l.m {
+				other.die(false)
+			}
+		}
+		l.m.powerLoss(w)
 	}
 	if w.life == l {
 		w.life = nil

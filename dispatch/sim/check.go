@@ -112,7 +112,7 @@ func (w *World) checkRecord(l *life, r *jobs.Record) {
 // checkLost holds that an attempt is given up only when it is dead, or when its host
 // has been silent for as long as its rule says.
 func (w *World) checkLost(l *life, r *jobs.Record) {
-	if f := w.truth.of(r.Attempt()); !strings.HasPrefix(r.Reason, "its host "+r.Host+" is lost") {
+	if f := w.truth.of(r.Attempt()); !strings.Contains(r.Reason, "its host "+r.Host+" is lost") {
 		if f != nil && f.alive {
 			w.broken(NotLostEarly, "%s is recorded as lost (%s), and it runs", r.Attempt(), r.Reason)
 		}

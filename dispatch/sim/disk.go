@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"strings"
@@ -19,27 +20,55 @@ type disk struct {
 
 func (d disk) OpenFile(path string, flag int, perm fs.FileMode) (rundir.File, error) {
 	f, err := d.Mount.OpenFile(path, flag, perm)
-	if err != nil || !strings.HasSuffix(path, ".jsonl") || !strings.HasPrefix(path, runDir+"/"+rundir.JournalDir) {
-		return f, err
+	if err != nil {
+		return nil, err
 	}
-	if flag&os.O_EXCL != 0 {
+	if inJournal(path) && flag&os.O_EXCL != 0 {
+		d.l.made = epochOf(path)
 		d.l.w.ledger.newEpoch(d.l.w, path)
 	}
-	return journalFile{f, d.l, path}, nil
+	return openFile{f, d.l, path}, nil
 }
 
-// journalFile is a file of the journal.
-type journalFile struct {
+func inJournal(path string) bool { return strings.HasPrefix(path, runDir+"/"+rundir.JournalDir+"/") }
+
+// openFile is an open file of the run directory.
+type openFile struct {
 	rundir.File
 	l    *life
 	path string
 }
 
-func (f journalFile) Sync() error {
+// Sync makes durable what any process of the machine has written.
+func (f openFile) Sync() error {
 	err := f.File.Sync()
-	if err == nil {
+	for _, other := range f.l.w.lives {
+		if err == nil && other != f.l && other.m == f.l.m {
+			fault := other.mount.Fault
+			other.mount.Fault = nil
+			if o, e := other.mount.OpenFile(f.path, os.O_RDWR, 0); e == nil {
+				err = errors.Join(o.Sync(), o.Close())
+			}
+			other.mount.Fault = fault
+		}
+	}
+	if err == nil && inJournal(f.path) {
 		if size, err := f.File.Size(); err == nil {
 			f.l.w.ledger.synced(f.l, f.path, size)
+		}
+	}
+	return err
+}
+
+// SyncDir makes durable what names any process of the machine has made.
+func (d disk) SyncDir(dir string) error {
+	err := d.Mount.SyncDir(dir)
+	for _, other := range d.l.w.lives {
+		if err == nil && other != d.l && other.m == d.l.m {
+			fault := other.mount.Fault
+			other.mount.Fault = nil
+			err = other.mount.SyncDir(dir)
+			other.mount.Fault = fault
 		}
 	}
 	return err
@@ -112,17 +141,24 @@ func (l *life) fault(op, path string) error {
 	return nil
 }
 
-// powerLoss loses what was not durable, as the tape says.
-func (l *life) powerLoss() {
-	t := l.w.tape
-	l.mount.PowerLoss(func(loss memdisk.Loss) memdisk.Fate {
-		l.w.logf("power loss: %s %s %s %d", loss.Op, loss.Path, loss.Name, loss.Len)
-		switch t.Draw(4) {
-		case 0:
-			return memdisk.Fate{}
-		case 1:
-			return memdisk.Fate{Keep: loss.Len}
+// powerLoss loses what no process of the machine had made durable, as the tape says.
+// What another machine has read meanwhile is on the server and stays.
+func (m *machine) powerLoss(w *World) {
+	t := w.tape
+	for _, l := range w.lives {
+		if l.m != m || w.ledger.readElsewhere(l) {
+			continue
 		}
-		return memdisk.Fate{Keep: t.Draw(loss.Len + 1), Zeros: t.Draw(2) == 1}
-	})
+		l.mount.PowerLoss(func(loss memdisk.Loss) memdisk.Fate {
+			w.logf("power loss: %s %s %s %d", loss.Op, loss.Path, loss.Name, loss.Len)
+			switch t.Draw(4) {
+			case 0:
+				return memdisk.Fate{}
+			case 1:
+				return memdisk.Fate{Keep: loss.Len}
+			}
+			return memdisk.Fate{Keep: t.Draw(loss.Len + 1), Zeros: t.Draw(2) == 1}
+		})
+	}
+	w.ledger.lostPower(w)
 }

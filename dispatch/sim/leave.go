@@ -148,9 +148,8 @@ type shown struct {
 	outcome jobs.Outcome
 }
 
-func shownOf(t *jobs.Table, id jobs.ID) shown {
-	j := t.Job(id)
-	s := shown{seq: j.Seq, job: id, round: j.Round, state: j.State, reason: j.Reason}
+func shownOf(j *jobs.Job) shown {
+	s := shown{seq: j.Seq, job: j.Spec.ID, round: j.Round, state: j.State, reason: j.Reason}
 	for _, a := range j.Attempts {
 		if a.Round == j.Round && a.State == jobs.AttemptExited && a.Outcome != nil {
 			s.outcome = *a.Outcome
@@ -186,15 +185,18 @@ func (c *consumer) take(l *life, s shown) {
 
 // again delivers what an earlier dispatcher had not had acknowledged.
 func (c *consumer) again(l *life, t *jobs.Table) {
-	waiting := make([]jobs.ID, t.Seq-min(t.Acked, t.Seq))
+	waiting := make([]*jobs.Job, t.Seq-min(t.Acked, t.Seq))
+	for i := range t.Past {
+		waiting[t.Past[i].Seq-t.Acked-1] = &t.Past[i]
+	}
 	for i := range t.Jobs {
 		if j := &t.Jobs[i]; j.State.Terminal() && j.Seq > t.Acked {
-			waiting[j.Seq-t.Acked-1] = jobs.ID(i + 1)
+			waiting[j.Seq-t.Acked-1] = j
 		}
 	}
-	for _, id := range waiting {
-		if id != 0 {
-			c.take(l, shownOf(t, id))
+	for _, j := range waiting {
+		if j != nil {
+			c.take(l, shownOf(j))
 		}
 	}
 }

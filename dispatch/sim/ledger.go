@@ -55,12 +55,41 @@ func (g *ledger) file(w *World, epoch int) *journalBytes {
 	}
 	b := &g.files[epoch-1]
 	if b.f == nil {
-		f, err := g.observer.OpenFile(fmt.Sprintf("%s/%s/%06d.jsonl", runDir, rundir.JournalDir, epoch), os.O_RDONLY, 0)
+		f, err := g.observer.OpenFile(journalPath(epoch), os.O_RDONLY, 0)
 		if err == nil {
 			b.f = f
 		}
 	}
 	return b
+}
+
+// readElsewhere says that a dispatcher on another machine has read what this one wrote.
+func (g *ledger) readElsewhere(l *life) bool {
+	for _, other := range l.w.lives {
+		if other.epoch > l.made && l.made > 0 && other.m != l.m {
+			return true
+		}
+	}
+	return false
+}
+
+// lostPower forgets the files whose names were lost.
+func (g *ledger) lostPower(w *World) {
+	for n := len(g.files); n > 0; n-- {
+		f, err := g.observer.OpenFile(journalPath(n), os.O_RDONLY, 0)
+		if err == nil {
+			f.Close()
+			return
+		}
+		if g.files[n-1].durable > 0 {
+			w.broken(DurableFactsKept, "the journal of epoch %d is gone", n)
+		}
+		g.files = g.files[:n-1]
+	}
+}
+
+func journalPath(epoch int) string {
+	return fmt.Sprintf("%s/%s/%06d.jsonl", runDir, rundir.JournalDir, epoch)
 }
 
 // newEpoch notes that the file of an epoch has been made: what is durable now in the
@@ -80,9 +109,10 @@ func (g *ledger) synced(l *life, path string, size int64) {
 	b := g.file(w, epoch)
 	b.durable = max(b.durable, size)
 	switch {
+	case epoch < len(g.files): // whether it counts is for the newer one to say
 	case epoch == g.epoch:
 		g.read(w, epoch, size)
-	case epoch > g.epoch:
+	default:
 		g.takeover(w, epoch)
 		g.read(w, epoch, size)
 	}
@@ -92,8 +122,8 @@ func (g *ledger) synced(l *life, path string, size int64) {
 func (g *ledger) takeover(w *World, epoch int) {
 	head := w.readJournal(epoch)
 	line, _, _ := bytes.Cut(head, []byte{'\n'})
-	first, ok := g.line(line)
-	if !ok || first.Kind != jobs.KindEpoch || first.Epoch != epoch {
+	first, n := g.first(line)
+	if n == 0 || first.Kind != jobs.KindEpoch || first.Epoch != epoch {
 		w.broken(JournalFolds, "the first record of epoch %d is %.100q", epoch, line)
 	}
 	for _, m := range first.Files {
@@ -125,12 +155,31 @@ func (g *ledger) read(w *World, epoch int, to int64) {
 	}
 	b.counted = to
 	for line := range bytes.Lines(buf) {
-		r, ok := g.line(bytes.TrimSuffix(line, []byte{'\n'}))
-		if !ok {
-			w.broken(JournalFolds, "a durable line of epoch %d is damaged: %.100q", epoch, line)
+		line = bytes.TrimSuffix(line, []byte{'\n'})
+		for len(line) > 0 {
+			r, n := g.first(line)
+			if n == 0 {
+				w.broken(JournalFolds, "a durable line of epoch %d is damaged: %.100q", epoch, line)
+			}
+			line = line[min(n+1, len(line)):] // also when its newline is damaged
+			w.enter(&r)
 		}
-		w.enter(&r)
 	}
+}
+
+// first returns the record with which b begins, and its length; 0 if there is none.
+func (g *ledger) first(b []byte) (r jobs.Record, n int) {
+	if r, ok := g.line(b); ok {
+		return r, len(b)
+	}
+	for n := range b {
+		if b[n] == '}' {
+			if r, ok := g.line(b[:n+1]); ok {
+				return r, n + 1
+			}
+		}
+	}
+	return r, 0
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

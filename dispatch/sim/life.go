@@ -33,7 +33,8 @@ type life struct {
 	journal *journal.Journal
 	core    *sched.Core
 	ring    *ring.Ring
-	epoch   int
+	made    int // the epoch whose file it has made
+	epoch   int // the same, when the run is its own
 	agents  []*agent
 
 	born   time.Duration
@@ -225,7 +226,7 @@ func (l *life) see(r *jobs.Record) {
 		l.w.logf("  record %s %s %s next=%s seq=%d %s", r.Kind, r.Attempt(), r.Host, r.Next, r.Seq, r.Reason)
 	}
 	if r.Seq > 0 && r.Kind != jobs.KindAcked {
-		l.shown = append(l.shown, shownOf(l.core.Table(), r.Job))
+		l.shown = append(l.shown, shownOf(l.core.Table().Job(r.Job)))
 	}
 	l.w.checkRecord(l, r)
 }
@@ -243,7 +244,7 @@ func (l *life) release(orders []sched.Order) {
 	for _, o := range orders {
 		l.doom.strike(atOrder)
 		if l.w.verbose {
-			l.w.logf("  order %T%+v", o, o)
+			l.w.logf("  order %s", showOrder(o))
 		}
 		l.carryOut(o)
 	}

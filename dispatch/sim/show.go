@@ -2,8 +2,10 @@ package sim
 
 import (
 	"fmt"
+	"strings"
 
 	"dcs-tui/dispatch/sched"
+	"dcs-tui/hosts"
 )
 
 // show writes an event for the log: what stands behind its pointers.
@@ -20,13 +22,34 @@ func show(ev sched.Event) string {
 	case sched.AttemptsWithdrawn:
 		return fmt.Sprintf("{%s %+v}", ev.Host, *ev.Msg)
 	case sched.AttemptsProbed:
-		return fmt.Sprintf("{%s %+v}", ev.Host, *ev.Msg)
+		return fmt.Sprintf("{%s %s}", ev.Host, answers(ev.Msg.Jobs))
 	case sched.HostLooked:
 		return fmt.Sprintf("{%s %+v}", ev.Via, *ev.Msg)
 	case sched.HostListed:
-		return fmt.Sprintf("{%s %+v}", ev.Host, *ev.Msg)
+		return fmt.Sprintf("{%s %s last %v %s}", ev.Host, answers(ev.Msg.Jobs), ev.Msg.Last, ev.Msg.Why)
 	case sched.Submit:
 		return fmt.Sprintf("{%d jobs, last %v}", len(ev.Specs), ev.Last)
 	}
 	return fmt.Sprintf("%+v", ev)
+}
+
+func answers(ps []hosts.ProbedJob) string {
+	var b strings.Builder
+	for _, p := range ps {
+		fmt.Fprintf(&b, "%s: %s %s; ", p.Attempt, p.Answer, p.Why)
+	}
+	return b.String()
+}
+
+// showOrder does the same for an order.
+func showOrder(o sched.Order) string {
+	l, ok := o.(sched.Launch)
+	if !ok {
+		return fmt.Sprintf("%T%+v", o, o)
+	}
+	var b strings.Builder
+	for _, p := range l.Jobs {
+		fmt.Fprintf(&b, " %s", p.Attempt)
+	}
+	return "launch on " + l.Host + ":" + b.String()
 }

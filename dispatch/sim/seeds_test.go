@@ -1,0 +1,125 @@
+package sim
+
+import (
+	"flag"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+var (
+	seedCount = flag.Int("seeds", 0, "how many worlds TestSeeds runs; 0: some hundreds")
+	firstSeed = flag.Uint64("first", 0, "the first of them")
+	wholeLog  = flag.Bool("whole-log", false, "print the whole log of a world that fails, not its end")
+)
+
+// TestSeeds holds every invariant in many worlds, with 40 to 60 faults in each
+// (promises 1, 2, 3 and 4; D6, E6, E7, K8, K9, B1, B2, P2, X1, X2, X8).
+//
+//	go test ./dispatch/sim -run TestSeeds -first 4711 -seeds 1 -whole-log   # one world again
+func TestSeeds(t *testing.T) {
+	n := *seedCount
+	switch {
+	case n > 0:
+	case testing.Short():
+		n = 100
+	default:
+		n = 500
+	}
+	var (
+		next   atomic.Uint64
+		mu     sync.Mutex
+		faults = map[string]int{}
+		turns  int
+		lives  int
+		took   time.Duration
+		bad    []uint64
+		wg     sync.WaitGroup
+	)
+	began := time.Now()
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for i := next.Add(1) - 1; i < uint64(n); i = next.Add(1) - 1 {
+				r := Run(Seeded(*firstSeed+i), false)
+				mu.Lock()
+				for k, v := range r.Faults {
+					faults[k] += v
+				}
+				turns, lives, took = turns+r.Turns, lives+r.Lives, took+r.Took
+				if r.Failure != nil {
+					bad = append(bad, *firstSeed+i)
+				}
+				enough := len(bad) >= 5
+				mu.Unlock()
+				if enough {
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	slices.Sort(bad)
+	for i, seed := range bad {
+		again := Run(Seeded(seed), true)
+		if again.Failure == nil {
+			t.Errorf("seed %d fails, and not when it is run again", seed)
+			continue
+		}
+		log := again.Log
+		switch {
+		case i > 0:
+			log = nil
+		case !*wholeLog:
+			log = log[max(0, len(log)-80):]
+		}
+		t.Errorf("%s\nseed %d: %v", strings.Join(log, "\n"), seed, again.Failure)
+	}
+	all := 0
+	for _, v := range faults {
+		all += v
+	}
+	t.Logf("%d worlds: %d faults, %d turns of %d dispatchers, %v of their time, in %v of ours",
+		n, all, turns, lives, took.Round(time.Hour), time.Since(began).Round(time.Millisecond))
+	for _, p := range plagues {
+		t.Logf("%8d  %s", faults[p.name], p.name)
+		if n >= 500 && faults[p.name] == 0 && len(bad) == 0 {
+			t.Errorf("%s never happened", p.name)
+		}
+	}
+}
+
+// TestSameTapeSameWorld: nothing but the tape decides, down to the journal's bytes, so
+// that a failing seed fails again (DESIGN 3.1).
+func TestSameTapeSameWorld(t *testing.T) {
+	for seed := range uint64(12) {
+		a, b := Run(Seeded(seed), true), Run(Seeded(seed), true)
+		if a.Journal != b.Journal || a.Journal == "" {
+			t.Errorf("seed %d gives two journals", seed)
+		}
+		if !slices.Equal(a.Log, b.Log) {
+			t.Errorf("seed %d gives two logs", seed)
+		}
+	}
+}
+
+// FuzzTape lets the fuzzer write the tape.
+func FuzzTape(f *testing.F) {
+	for seed := range uint64(4) {
+		t, b := Seeded(seed), make([]byte, 4000)
+		for i := range b {
+			b[i] = byte(t.Draw(256))
+		}
+		f.Add(b)
+	}
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if r := Run(Bytes(b), false); r.Failure != nil {
+			again := Run(Bytes(b), true)
+			t.Fatalf("%s\n%v", strings.Join(again.Log[max(0, len(again.Log)-80):], "\n"), r.Failure)
+		}
+	})
+}
