@@ -351,13 +351,20 @@ func FuzzClaim(f *testing.F) {
 	})
 }
 
-// A claim that is cut anywhere says nothing.
-func TestClaimCut(t *testing.T) {
+// A claim that is cut anywhere, or has any bit flipped, says nothing.
+func TestClaimDamage(t *testing.T) {
 	c := attempts.Claim{Run: "uid", Attempt: at(17, 2), Host: "h", By: "1.2.3", Boot: "b", At: 4}
 	whole := c.Append(nil)
 	for i := range whole {
 		if _, err := attempts.ParseClaim(whole[:i]); !errors.Is(err, attempts.ErrClaim) {
 			t.Errorf("cut at %d: %v", i, err)
+		}
+		for bit := range 8 {
+			b := slices.Clone(whole)
+			b[i] ^= 1 << bit
+			if _, err := attempts.ParseClaim(b); !errors.Is(err, attempts.ErrClaim) {
+				t.Errorf("bit %d of byte %d flipped: %v", bit, i, err)
+			}
 		}
 	}
 	for _, by := range []string{"", "1.2", "1.2.3.4", "1.-2.3", "a.b.c"} {

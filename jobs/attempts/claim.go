@@ -3,6 +3,7 @@ package attempts
 import (
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"strconv"
 	"strings"
 
@@ -21,20 +22,28 @@ type Claim struct {
 	At        jobs.Stamp
 }
 
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// sum is what a claim's line ends with: the CRC-32C of all before it, in hex. A claim
+// that is damaged, or half overwritten by its tombstone, must not name a host, a boot
+// or a fate.
+func sum(line []byte) string { return fmt.Sprintf("%08x", crc32.Checksum(line, castagnoli)) }
+
 // Append writes the claim as one line and returns b with it.
 func (c *Claim) Append(b []byte) []byte {
+	begin := len(b)
 	word := "claim"
 	if c.Tombstone {
 		word = "tombstone"
 	}
 	b = append(b, "dcs-"...)
-	b = append(append(append(b, word...), " 1 "...), c.Run...)
+	b = append(append(append(b, word...), " 2 "...), c.Run...)
 	b = c.Attempt.Append(append(b, ' '))
 	b = append(append(b, ' '), c.Host...)
 	b = append(append(b, ' '), c.By...)
 	b = append(append(b, ' '), c.Boot...)
 	b = strconv.AppendInt(append(b, ' '), int64(c.At), 10)
-	return append(b, '\n')
+	return append(append(append(b, ' '), sum(b[begin:])...), '\n')
 }
 
 // ErrClaim is returned for anything but a whole claim. Its maker, or the
@@ -48,7 +57,8 @@ const maxClaim = 512
 func ParseClaim(b []byte) (c Claim, err error) {
 	text, ok := strings.CutSuffix(string(b[:min(len(b), maxClaim)]), "\n")
 	w := strings.Split(text, " ")
-	if !ok || len(w) != 8 || w[1] != "1" || w[0] != "dcs-claim" && w[0] != "dcs-tombstone" {
+	ok = ok && len(w) == 9 && w[8] == sum(b[:len(text)-len(w[8])-1])
+	if !ok || w[1] != "2" || w[0] != "dcs-claim" && w[0] != "dcs-tombstone" {
 		return c, fmt.Errorf("%w: %.60q", ErrClaim, b)
 	}
 	id, err1 := jobs.ParseAttemptID(w[3])
