@@ -71,8 +71,9 @@ func (c *Core) closeEnded(f *flight, a *jobs.Attempt, slot int, o *jobs.Outcome)
 	case o.Stopped && others:
 		r.Kind, r.Next, r.Reason = jobs.KindSuperseded, jobs.Running, "another attempt goes on"
 	case o.Stopped:
-		// Not by this dispatcher: by an earlier one, which was asked to, or on the host.
-		r.Kind, r.Next, r.Reason = jobs.KindCancelled, jobs.Cancelled, "stopped on request"
+		// Not by this dispatcher: by an earlier one, which emptied the host (a wish to end
+		// the job would be in the journal), or on the host.
+		r.Kind, r.Next, r.Reason = jobs.KindCancelled, c.without(j, a), "stopped there, and nobody has asked for its end"
 	default:
 		c.fail(&r, j, c.blames(h, j, f.id, o))
 	}

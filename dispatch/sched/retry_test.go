@@ -65,7 +65,7 @@ func TestOutcomes(t *testing.T) {
 		{"timeout is final (E1)", Config{}, jobs.Outcome{TimedOut: true, Signal: "SIGTERM"}, jobs.TimedOut, true},
 		{"timeout tried again", Config{RetryTimeouts: true}, jobs.Outcome{TimedOut: true}, jobs.Queued, true},
 		{"last timeout", Config{RetryTimeouts: true, Tries: 1}, jobs.Outcome{TimedOut: true}, jobs.TimedOut, true},
-		{"stopped on the host", Config{}, jobs.Outcome{Stopped: true, Signal: "SIGTERM"}, jobs.Cancelled, false},
+		{"stopped on the host, by an earlier dispatcher that drained it: it runs again at once", Config{}, jobs.Outcome{Stopped: true, Signal: "SIGTERM"}, jobs.Running, false},
 	} {
 		s := newStage(t, tt.cfg, box("a", 1))
 		s.up("a")
