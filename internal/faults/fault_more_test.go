@@ -33,10 +33,13 @@ func (d *director) pauseDispatcher() string {
 // beats are stale, and wakes the first. That one must find out that it is
 // fenced off, say so and leave.
 func (d *director) usurp() string {
-	if d.cur == nil || d.busy("dispatcher stopped") || d.others() || !d.cur.signal(syscall.SIGSTOP) {
+	first := d.cur
+	if first == nil || d.busy("dispatcher stopped") || d.others() || !strings.Contains(first.words(), " on 4 hosts") && !strings.Contains(first.words(), " to adopt") {
+		return "" // there is none, or it has not become the owner yet
+	}
+	if !first.signal(syscall.SIGSTOP) {
 		return ""
 	}
-	first := d.cur
 	other := d.l.desks[0]
 	if other == first.desk {
 		other = d.l.desks[1]

@@ -13,30 +13,35 @@ type kind struct {
 	name   string
 	weight int
 	make   func(d *director) string
+	net    bool // only where each machine has a client of its own
 }
 
 var kindsOfFault = []kind{
-	{"kill sshd", 4, func(d *director) string { return d.killSSHD(isListener) }},
-	{"kill sshd sessions", 6, func(d *director) string { return d.kill(isSession) }},
-	{"kill helper", 8, func(d *director) string { return d.kill(isHelper) }},
-	{"kill supervisor", 8, func(d *director) string { return d.killOne(isSupervisor) }},
-	{"kill dispatcher", 6, (*director).killDispatcher},
-	{"stop sshd", 2, func(d *director) string { return d.pause(isListener) }},
-	{"stop sshd sessions", 4, func(d *director) string { return d.pause(isSession) }},
-	{"stop helper", 5, func(d *director) string { return d.pause(isHelper) }},
-	{"stop supervisor", 5, func(d *director) string { return d.pause(isSupervisor) }},
-	{"stop dispatcher", 3, (*director).pauseDispatcher},
-	{"stop dispatcher, take over, wake it", 2, (*director).usurp},
-	{"link down", 6, (*director).linkDown},
-	{"black hole", 4, (*director).blackhole},
-	{"flapping link", 2, (*director).flap},
-	{"reboot", 4, (*director).reboot},
-	{"power cut of a desk", 2, (*director).deskDies},
-	{"all links down", 1, func(d *director) string { return d.linksDown(4) }},
-	{"half the lab gone", 2, func(d *director) string { return d.linksDown(2) }},
-	{"gateway killed", 2, (*director).killGateway},
-	{"disk full", 2, (*director).fill},
-	{"read-only", 3, (*director).readOnly},
+	{name: "kill sshd", weight: 4, make: func(d *director) string { return d.killSSHD(isListener) }},
+	{name: "kill sshd sessions", weight: 6, make: func(d *director) string { return d.kill(isSession) }},
+	{name: "kill helper", weight: 8, make: func(d *director) string { return d.kill(isHelper) }},
+	{name: "kill supervisor", weight: 8, make: func(d *director) string { return d.killOne(isSupervisor) }},
+	{name: "kill dispatcher", weight: 6, make: (*director).killDispatcher},
+	{name: "stop sshd", weight: 2, make: func(d *director) string { return d.pause(isListener) }},
+	{name: "stop sshd sessions", weight: 4, make: func(d *director) string { return d.pause(isSession) }},
+	{name: "stop helper", weight: 5, make: func(d *director) string { return d.pause(isHelper) }},
+	{name: "stop supervisor", weight: 5, make: func(d *director) string { return d.pause(isSupervisor) }},
+	{name: "stop dispatcher", weight: 3, make: (*director).pauseDispatcher},
+	{name: "stop dispatcher, take over, wake it", weight: 2, make: (*director).usurp},
+	{name: "link down", weight: 6, make: (*director).linkDown},
+	{name: "black hole", weight: 4, make: (*director).blackhole},
+	{name: "flapping link", weight: 2, make: (*director).flap},
+	{name: "reboot", weight: 4, make: (*director).reboot},
+	{name: "power cut of a desk", weight: 2, make: (*director).deskDies},
+	{name: "all links down", weight: 1, make: func(d *director) string { return d.linksDown(4) }},
+	{name: "half the lab gone", weight: 2, make: func(d *director) string { return d.linksDown(2) }},
+	{name: "gateway killed", weight: 2, make: (*director).killGateway},
+	{name: "disk full", weight: 2, make: (*director).fill},
+	{name: "read-only", weight: 3, make: (*director).readOnly},
+	{name: "hanging file system", weight: 4, make: (*director).wedge, net: true},
+	{name: "failing calls", weight: 5, make: (*director).failCalls, net: true},
+	{name: "lost replies", weight: 3, make: (*director).loseReplies, net: true},
+	{name: "over quota", weight: 3, make: (*director).overQuota, net: true},
 }
 
 // fault makes one of the random faults and returns its kind, "" when there was
@@ -44,10 +49,15 @@ var kindsOfFault = []kind{
 func (d *director) fault() string {
 	sum := 0
 	for _, k := range kindsOfFault {
-		sum += k.weight
+		if d.l.nfs != nil || !k.net {
+			sum += k.weight
+		}
 	}
 	n := d.rnd.IntN(sum)
 	for _, k := range kindsOfFault {
+		if d.l.nfs == nil && k.net {
+			continue
+		}
 		if n -= k.weight; n >= 0 {
 			continue
 		}

@@ -7,8 +7,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"dcs-tui/hosts/hosttest"
+	"dcs-tui/internal/labfs"
 )
 
 // The sizes of the lab.
@@ -22,11 +24,12 @@ const (
 // with one shared directory.
 type lab struct {
 	t     *testing.T
-	hub   *space     // where the bridge and the shared directory are; the machines' processes are seen there
-	hosts []*machine // ws1 … ws4; ws4 is reached through ws3
-	desks []*machine // desk1, desk2
-	runs  []string   // their names
-	dir   string     // on this machine: what the dispatchers said
+	hub   *space        // where the bridge and the shared directory are; the machines' processes are seen there
+	hosts []*machine    // ws1 … ws4; ws4 is reached through ws3
+	desks []*machine    // desk1, desk2
+	runs  []string      // their names
+	nfs   *labfs.Server // the shared directory's server; nil: it is one memory file system that all see as it is
+	dir   string        // on this machine: what the dispatchers said
 }
 
 // The places of the lab, the same on each of its machines. Only shared is what a
@@ -39,10 +42,26 @@ const (
 	binDir    = "/srv/bin"
 )
 
+// newLab makes a lab whose shared directory is one and the same file system for
+// all, with 64 MB.
 func newLab(t *testing.T) *lab {
 	t.Helper()
 	needLab(t)
-	l := &lab{t: t, dir: t.TempDir()}
+	return build(t, nil)
+}
+
+// newNetLab makes one whose machines see the shared directory as NFS shows it: each
+// through a client of its own, stale by up to so much, and able to hang or to fail.
+func newNetLab(t *testing.T, stale time.Duration) *lab {
+	t.Helper()
+	needLab(t)
+	server := labfs.New(t)
+	return build(t, server, labfs.Options{Stale: stale, WriteBack: true})
+}
+
+func build(t *testing.T, server *labfs.Server, options ...labfs.Options) *lab {
+	t.Helper()
+	l := &lab{nfs: server, t: t, dir: t.TempDir()}
 	if *keepFlag != "" {
 		l.dir = filepath.Join(*keepFlag, strings.ReplaceAll(t.Name(), "/", "_"))
 		if err := os.MkdirAll(l.dir, 0o700); err != nil {
@@ -55,10 +74,17 @@ func newLab(t *testing.T) *lab {
 	for i := range 2 {
 		l.desks = append(l.desks, &machine{lab: l, name: fmt.Sprintf("desk%d", i+1), ip: fmt.Sprintf("10.77.0.%d", i+101)})
 	}
+	shared := "mount -t tmpfs -o size=64m shared /srv/shared"
+	if server != nil {
+		shared = "mount --bind " + server.Dir + " /srv/shared"
+		for _, m := range l.machines() {
+			m.client = server.Mount(options[0])
+		}
+	}
 	script := `set -e
 mount -t tmpfs lab /srv
 mkdir /srv/shared /srv/marks /srv/keys /srv/bin
-mount -t tmpfs -o size=64m shared /srv/shared
+` + shared + `
 for m in ws1 ws2 ws3 ws4 desk1 desk2; do mkdir -p /srv/$m/tmp /srv/$m/vartmp /srv/$m/root; chmod 1777 /srv/$m/tmp /srv/$m/vartmp; chmod 700 /srv/$m/root; done
 ip link set lo up
 ip link add br0 type bridge

@@ -15,6 +15,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"dcs-tui/internal/labfs"
 )
 
 // space is the first process of a set of namespaces, and who keeps it.
@@ -123,6 +125,8 @@ type machine struct {
 	ip   string
 	sshd bool
 
+	client *labfs.Mount // its own view of the shared directory; nil: as it is
+
 	mu    sync.Mutex // held while it starts or ends
 	boots int
 	now   atomic.Pointer[space] // nil while it has no power
@@ -140,7 +144,12 @@ func (m *machine) boot() error {
 	if err != nil {
 		return err
 	}
+	shared := ":"
+	if m.client != nil {
+		shared = "mount --bind " + m.client.Dir + " /srv/shared"
+	}
 	script := fmt.Sprintf(`set -e
+%[3]s
 mount -t tmpfs run /run; mkdir /run/sshd
 mount --bind /srv/%[1]s/tmp /tmp
 mount --bind /srv/%[1]s/vartmp /var/tmp
@@ -149,7 +158,7 @@ echo %[2]s >/srv/%[1]s/boot_id
 mount --bind /srv/%[1]s/boot_id /proc/sys/kernel/random/boot_id
 hostname %[1]s
 find /tmp -mindepth 1 -delete
-`+stay, m.name, newBootID())
+`+stay, m.name, newBootID(), shared)
 	s, err := enter(m.lab.hub, strconv.Itoa(20+m.boots-up), script)
 	if err != nil {
 		return fmt.Errorf("%s: %w", m.name, err)

@@ -34,7 +34,11 @@ func TestRandomFaults(t *testing.T) {
 		for n := range *labsFlag {
 			t.Run(fmt.Sprint(n+1), func(t *testing.T) {
 				t.Parallel()
-				all.random(t, newLab(t), (*faultsFlag+*labsFlag-1) / *labsFlag, 200)
+				l := newLab
+				if n%3 == 2 {
+					l = func(t *testing.T) *lab { return newNetLab(t, 20*time.Second) }
+				}
+				all.random(t, l(t), (*faultsFlag+*labsFlag-1) / *labsFlag, 200)
 			})
 		}
 	})

@@ -1,0 +1,79 @@
+package faults
+
+import (
+	"fmt"
+	"syscall"
+	"time"
+
+	"dcs-tui/internal/labfs"
+)
+
+// client chooses a machine whose view of the shared directory is to suffer, hosts
+// more often than desks.
+func (d *director) client() *machine {
+	list := append(d.l.machines(), d.l.hosts...)
+	m := list[d.rnd.IntN(len(list))]
+	if m.now.Load() == nil || d.busy(m.name+" files") {
+		return nil
+	}
+	return m
+}
+
+// suffer makes a fault of a machine's file system for a while.
+func (d *director) suffer(m *machine, after time.Duration, on, off func()) string {
+	on()
+	from := time.Now()
+	d.later(after, m.name+" files", func() {
+		off()
+		d.spans = append(d.spans, span{from, time.Now()})
+	})
+	return fmt.Sprintf("%s for %s", m.name, after.Round(time.Millisecond))
+}
+
+// wedge lets every call to the shared directory hang on one machine.
+func (d *director) wedge() string {
+	m := d.client()
+	if m == nil {
+		return ""
+	}
+	return d.suffer(m, d.seconds(2, 25), m.client.Wedge, m.client.Unwedge)
+}
+
+// overQuota leaves one machine's user no block and no inode more: on a file server
+// each client is told on its own.
+func (d *director) overQuota() string {
+	m := d.client()
+	if m == nil {
+		return ""
+	}
+	return d.suffer(m, d.seconds(2, 12), func() { m.client.Full(true) }, func() { m.client.Full(false) })
+}
+
+// failCalls makes some calls of some kinds fail on one machine.
+func (d *director) failCalls() string {
+	m := d.client()
+	if m == nil {
+		return ""
+	}
+	ops := []labfs.Op{labfs.Lookup, labfs.Getattr, labfs.Open, labfs.Create, labfs.Read, labfs.Write, labfs.Flush, labfs.Fsync,
+		labfs.Mkdir, labfs.Unlink, labfs.Rename, labfs.Link, labfs.List, labfs.Statfs}
+	errs := []syscall.Errno{syscall.EIO, syscall.ESTALE, syscall.EDQUOT, syscall.ENOSPC}
+	f := labfs.Fault{Ops: ops[d.rnd.IntN(len(ops))] | ops[d.rnd.IntN(len(ops))], Errno: errs[d.rnd.IntN(len(errs))], Count: 1 + d.rnd.IntN(8)}
+	i := m.client.Fail(f)
+	on := d.suffer(m, d.seconds(1, 10), func() {}, i.Stop)
+	return fmt.Sprintf("%s, %d times %s at %s", on, f.Count, f.Errno, f.Ops)
+}
+
+// loseReplies lets answers of a file server to one machine be lost: the repeated
+// request finds that it has been carried out.
+func (d *director) loseReplies() string {
+	m := d.client()
+	if m == nil {
+		return ""
+	}
+	ops := []labfs.Op{labfs.Create, labfs.Link, labfs.Mkdir, labfs.Rename, labfs.Unlink}
+	op := ops[d.rnd.IntN(len(ops))]
+	i := m.client.LostReply(op, "", 1+d.rnd.IntN(4))
+	on := d.suffer(m, d.seconds(1, 10), func() {}, i.Stop)
+	return fmt.Sprintf("%s, at %s", on, op)
+}
