@@ -3,6 +3,7 @@
 package remote
 
 import (
+	"bytes"
 	"os"
 	"strconv"
 	"strings"
@@ -29,16 +30,28 @@ func jobOOM() string {
 }
 
 // offerToKernel sets it for a job that has just been started; what the job starts
-// inherits it. A host that does not let us is no reason not to run jobs.
+// from then on inherits it, and what it has started already is looked for. A host
+// that does not let us is no reason not to run jobs.
 func (s *slot) offerToKernel(pid int) {
 	if s.oom == "" {
 		return
 	}
-	path := append(strconv.AppendInt([]byte("/proc/"), int64(pid), 10), "/oom_score_adj"...)
-	fd, err := unix.Open(string(path), unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	number := strconv.Itoa(pid)
+	fd, err := unix.Open("/proc/"+number+"/oom_score_adj", unix.O_WRONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return
 	}
 	unix.Write(fd, []byte(s.oom))
 	unix.Close(fd)
+	if fd, err = openProc("/proc/" + number + "/task/" + number + "/children"); err != nil {
+		return
+	}
+	var buf [256]byte
+	n, _ := unix.Read(fd, buf[:])
+	unix.Close(fd)
+	for _, w := range bytes.Fields(buf[:max(0, n)]) {
+		if child, err := strconv.Atoi(string(w)); err == nil {
+			s.offerToKernel(child)
+		}
+	}
 }

@@ -44,7 +44,7 @@ func memoryGroup(t *testing.T, bytes int64) (in func(pid int)) {
 	if err != nil {
 		hosttest.LeaveOut(t, "no control groups (%v): what becomes of jobs when memory runs out", err)
 	}
-	name := fmt.Sprintf("dcs-test-%d", os.Getpid())
+	name := fmt.Sprintf("dcs-test-%d-%d", os.Getpid(), uptime())
 	var dir string
 	var limits map[string]int64
 	for line := range strings.Lines(string(own)) {
@@ -63,7 +63,14 @@ func memoryGroup(t *testing.T, bytes int64) (in func(pid int)) {
 		return os.WriteFile(filepath.Join(dir, file), strconv.AppendInt(nil, n, 10), 0o600)
 	}
 	if err = os.Mkdir(dir, 0o700); err == nil {
-		t.Cleanup(func() { os.Remove(dir) })
+		t.Cleanup(func() { // what was in it may take a moment to go
+			for until := uptime() + bound; os.Remove(dir) != nil; waitAny(nil, bound) {
+				if uptime() > until {
+					t.Errorf("%s cannot be removed", dir)
+					return
+				}
+			}
+		})
 		for file, n := range limits {
 			if e := put(file, n); e != nil && file != "memory.swap.max" {
 				err = e
