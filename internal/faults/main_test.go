@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"dcs-tui/hosts/hosttest"
@@ -30,6 +31,10 @@ var program string
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	if err := apart(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	dir, err := os.MkdirTemp("", "dcs-faults-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -52,6 +57,26 @@ func TestMain(m *testing.M) {
 	}
 	os.RemoveAll(dir)
 	os.Exit(code)
+}
+
+// apart gives this process mounts of its own, so that those of the labs end with
+// it, however it ends. Only a program that starts can be given them: it is
+// started once more in its own place.
+func apart() error {
+	const done = "DCS_FAULTS_APART"
+	if os.Getenv(done) != "" || testing.Short() || problem() != nil {
+		return nil
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	unshare, err := exec.LookPath("unshare")
+	if err != nil {
+		return err
+	}
+	args := append([]string{"unshare", "--mount", "--propagation", "private", self}, os.Args[1:]...)
+	return syscall.Exec(unshare, args, append(os.Environ(), done+"=1"))
 }
 
 // problem says why no lab can be made on this machine, nil when it can.
