@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -24,7 +25,7 @@ func passFence(dir string, o *hosts.Open) (int, error) {
 	if by, err := fencedBy(dir, o.Epoch); err != nil || by != 0 {
 		return by, err
 	}
-	path := filepath.Join(dir, "epoch."+strconv.Itoa(o.Epoch))
+	path := filepath.Join(dir, epochFile(o.Epoch))
 	fd, err := openat(unix.AT_FDCWD, path, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return fencedBy(dir, o.Epoch) // another host's helper of the same dispatcher, or we before
@@ -36,24 +37,50 @@ func passFence(dir string, o *hosts.Open) (int, error) {
 		return 0, fmt.Errorf("work_dir cannot be used: %w", err)
 	}
 	// Looked at once more: of two that pass at the same time, the lower must see the higher.
-	return fencedBy(dir, o.Epoch)
+	all, err := epochs(dir)
+	if err != nil {
+		return 0, err
+	}
+	if by := slices.Max(append(all, o.Epoch)); by > o.Epoch {
+		return by, nil
+	}
+	// Ours shuts out all that the older ones did, so there need not be one for each
+	// dispatcher that there ever was. It stays, also after the run.
+	for _, e := range all {
+		if e < o.Epoch {
+			remove(filepath.Join(dir, epochFile(e)))
+		}
+	}
+	return 0, nil
 }
 
-// fencedBy lists dir for epochs above ours.
+const epochPrefix = "epoch."
+
+func epochFile(n int) string { return epochPrefix + strconv.Itoa(n) }
+
+// fencedBy lists dir for the highest epoch above ours, 0 if there is none.
 func fencedBy(dir string, ours int) (int, error) {
+	all, err := epochs(dir)
+	if err != nil || len(all) == 0 || slices.Max(all) <= ours {
+		return 0, err
+	}
+	return slices.Max(all), nil
+}
+
+// epochs lists the epochs that dir shows.
+func epochs(dir string) (all []int, err error) {
 	names, err := list(dir)
 	if err != nil {
-		return 0, fmt.Errorf("looking for newer dispatchers: %w", err)
+		return nil, fmt.Errorf("looking for newer dispatchers: %w", err)
 	}
-	by := 0
 	for _, n := range names {
-		if s, ok := strings.CutPrefix(n, "epoch."); ok {
-			if e, err := strconv.Atoi(s); err == nil && e > ours {
-				by = max(by, e)
+		if s, ok := strings.CutPrefix(n, epochPrefix); ok {
+			if e, err := strconv.Atoi(s); err == nil {
+				all = append(all, e)
 			}
 		}
 	}
-	return by, nil
+	return all, nil
 }
 
 // fence returns the epoch that keeps us from acting on an order of the given
