@@ -84,13 +84,26 @@ func (b *beats) beat(change func(*Owner)) error {
 		}
 	}
 	b.owner = next // even if the write fails: a number is not used twice
-	if _, err = b.f.WriteAt(content, 0); err == nil {
-		err = b.f.Sync()
-	}
-	if err != nil {
+	if err = b.write(content); err != nil {
 		return fmt.Errorf("cannot write the owner's sign of life: %w", errors.Join(err, b.close()))
 	}
 	return nil
+}
+
+// write puts a content in the place of the last one, also where damage has made
+// the file longer.
+func (b *beats) write(content []byte) error {
+	if _, err := b.f.WriteAt(content, 0); err != nil {
+		return err
+	}
+	size, err := b.f.Size()
+	if err == nil && size > ownerBytes {
+		err = b.f.Truncate(ownerBytes)
+	}
+	if err != nil {
+		return err
+	}
+	return b.f.Sync()
 }
 
 // lookAfter gives the file up when it is not the file owner any more: a Take that

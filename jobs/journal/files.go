@@ -134,6 +134,19 @@ func firstRecord(r *rundir.Run, e epochFile, size int64) (*jobs.Record, error) {
 	return first, nil
 }
 
+// sizesOf returns the lengths of the files. The newest is looked at first: what its
+// first record fixes then has its full length here, also while others write.
+func sizesOf(r *rundir.Run, files []epochFile) ([]int64, error) {
+	sizes := make([]int64, len(files))
+	for i := len(files) - 1; i >= 0; i-- {
+		var err error
+		if sizes[i], err = sizeOf(r, files[i]); err != nil {
+			return nil, err
+		}
+	}
+	return sizes, nil
+}
+
 func sizeOf(r *rundir.Run, e epochFile) (size int64, err error) {
 	f, err := r.Disk.OpenFile(e.path(r), os.O_RDONLY, 0)
 	if err != nil {

@@ -207,7 +207,13 @@ func (j *Journal) change(change func(*Owner)) error {
 	if err := j.fencedError(); err != nil {
 		return err
 	}
-	return j.beats.beat(change)
+	err := j.beats.beat(change)
+	if err != nil { // perhaps because somebody has taken the run meanwhile
+		if fenced := j.fencedError(); errors.Is(fenced, ErrFenced) {
+			return fenced
+		}
+	}
+	return err
 }
 
 // Close makes what is pending durable and says in the file owner that nobody

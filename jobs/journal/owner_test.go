@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/rundir/memdisk"
 )
 
 func TestBeatSurvivesRemovedFile(t *testing.T) {
@@ -114,4 +115,57 @@ func TestOwnerProblem(t *testing.T) {
 			t.Errorf("%q: %+v, %v", c.text, o, err)
 		}
 	}
+}
+
+// The owner file cut at any byte, grown, or with any bit flipped: it names nobody,
+// or the same owner, never another, and proves neither life nor death; the owner's
+// next beat mends it.
+func TestOwnerEveryByte(t *testing.T) {
+	m := memdisk.New().Mount("a")
+	r := simulated(t, m)
+	j, _, _ := take1(t, r, TakeOptions{Force: true, Who: machine("melon1"), Token: "token"})
+	path := r.Path(rundir.OwnerFile)
+	whole, err := rundir.ReadFile(m, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := m.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	try := func(what string, at int, content []byte) {
+		t.Helper()
+		if err := f.Truncate(int64(len(content))); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.WriteAt(content, 0); err != nil {
+			t.Fatal(err)
+		}
+		if o, err := ReadOwner(r); err == nil || o != nil || !strings.Contains(err.Error(), path) {
+			t.Fatalf("%s %d: read as %+v, %v", what, at, o, err)
+		}
+		now, err := look(r)
+		if err != nil || now.owner != nil || now.content == nil {
+			t.Fatalf("%s %d: %+v, %v", what, at, now, err)
+		}
+		if at%16 != 0 {
+			return
+		}
+		if err := j.Beat(); err != nil {
+			t.Fatalf("%s %d: a beat: %v", what, at, err)
+		}
+		if o, err := ReadOwner(r); err != nil || o.Token != "token" || o.Host != "melon1" {
+			t.Fatalf("%s %d: after a beat it says %+v, %v", what, at, o, err)
+		}
+	}
+	for i := range whole {
+		try("cut at", i, whole[:i])
+		for bit := range 8 {
+			c := bytes.Clone(whole)
+			c[i] ^= 1 << bit
+			try("bit flipped in byte", i, c)
+		}
+	}
+	try("grown", 0, append(bytes.Clone(whole), whole...))
+	crash(t, j)
 }

@@ -87,11 +87,9 @@ func (d *Reader) pass(line func(e epochFile, text []byte) error) error {
 		}
 		return fmt.Errorf("cannot read the journal of the run %s: %w", d.run.Name(), err)
 	}
-	sizes := make([]int64, len(files))
-	for i, e := range files {
-		if sizes[i], err = sizeOf(d.run, e); err != nil {
-			return fail(err)
-		}
+	sizes, err := sizesOf(d.run, files)
+	if err != nil {
+		return fail(err)
 	}
 	base, marks, err := fixedBy(d.run, files, sizes)
 	if err != nil {

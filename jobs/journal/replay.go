@@ -62,12 +62,9 @@ func replay(r *rundir.Run, files []epochFile, pulse func() error, event ...func(
 	fail := func(err error) (*jobs.Table, *Report, []jobs.FileMark, error) {
 		return nil, nil, nil, fmt.Errorf("cannot read the journal of the run %s: %w", r.Name(), err)
 	}
-	sizes := make([]int64, len(files))
-	for i, e := range files {
-		var err error
-		if sizes[i], err = sizeOf(r, e); err != nil {
-			return fail(err)
-		}
+	sizes, err := sizesOf(r, files)
+	if err != nil {
+		return fail(err)
 	}
 	base, marks, err := fixedBy(r, files, sizes)
 	if err != nil {

@@ -130,7 +130,7 @@ func taker(ctx context.Context, r *rundir.Run, epoch int, hurry bool) *Owner {
 // watch returns nil when nothing has moved for StaleAfter by our own clock. It
 // compares contents, never times of two machines.
 func watch(ctx context.Context, r *rundir.Run, first glance, known int) error {
-	began := time.Now()
+	began, torn := time.Now(), 0
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	for time.Since(began) < StaleAfter {
@@ -151,8 +151,14 @@ func watch(ctx context.Context, r *rundir.Run, first glance, known int) error {
 		case newest(files) != known:
 			return &OwnedError{r.Name(), r.Ref(), taker(ctx, r, newest(files), false)}
 		case bytes.Equal(now.content, first.content):
+		case now.content == nil:
+			// Gone, which proves nothing.
 		case o == nil:
-			// Torn, or gone: look again. It was not written whole, so it proves nothing.
+			// Torn, and not as it was: somebody writes. Whether he lives, the next 30 s tell.
+			if torn++; torn > 2 {
+				return &OwnedError{r.Name(), r.Ref(), first.owner}
+			}
+			first.content, began = now.content, time.Now()
 		case o.Left:
 			return nil
 		case first.owner == nil || o.Token != first.owner.Token || o.Beat != first.owner.Beat:

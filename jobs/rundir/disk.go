@@ -87,13 +87,28 @@ func (f osFile) Size() (int64, error) {
 }
 
 func (f osFile) Sync() error {
+	err := uninterrupted(func() error { return unix.Fdatasync(int(f.Fd())) })
+	if err != nil {
+		return &fs.PathError{Op: "fdatasync", Path: f.Name(), Err: err}
+	}
+	return nil
+}
+
+// Close does not fail because a signal came: the descriptor is gone all the same
+// and must not be closed twice, and what was to be durable was synced before.
+func (f osFile) Close() error {
+	if err := f.File.Close(); !errors.Is(err, unix.EINTR) {
+		return err
+	}
+	return nil
+}
+
+// uninterrupted repeats a system call that a signal interrupted. Package os does
+// that for all others.
+func uninterrupted(call func() error) error {
 	for {
-		err := unix.Fdatasync(int(f.Fd()))
-		if err == nil {
-			return nil
-		}
-		if !errors.Is(err, unix.EINTR) {
-			return &fs.PathError{Op: "fdatasync", Path: f.Name(), Err: err}
+		if err := call(); !errors.Is(err, unix.EINTR) {
+			return err
 		}
 	}
 }
