@@ -32,7 +32,7 @@ type engine struct {
 	shown    []*Result // results whose records wait to be written
 	showing  []*Result // results whose records are with the journal
 	writer   writer
-	keeping  bool // the owner file and the fence are being looked after
+	keeping  time.Time // since when the owner file and the fence are being looked after; zero: they are not
 	finish   *sched.Finish
 	more     bool // Submit.Last has not been seen
 	paused   bool // by a person

@@ -29,6 +29,12 @@ func (j *slowJournal) Sync() error {
 }
 
 func (j *slowJournal) Fenced() (int, error) {
+	j.mu.Lock()
+	gate := j.gate
+	j.mu.Unlock()
+	if gate != nil {
+		<-gate
+	}
 	if n, err := j.fakeJournal.Fenced(); n > 0 || err != nil {
 		return n, err
 	}
@@ -124,6 +130,29 @@ func TestAVanishedRunDirectoryStopsLaunching(t *testing.T) {
 		if res := r.drain(); len(res) != 3 {
 			t.Errorf("%d results", len(res))
 		}
+		r.close(sched.AllDone)
+	})
+}
+
+// Promise 5: a run directory that hangs is said also when there is nothing to write.
+func TestAHungRunDirectoryIsSaidWhileJobsRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, slow := slowRig(t, time.Hour)
+		r.submit(1)
+		time.Sleep(30 * time.Second)
+		gate := make(chan struct{})
+		slow.hang(gate)
+		time.Sleep(15 * time.Second)
+		if r.told("nothing is launched: the run directory has not answered") != 1 || r.d.Snapshot().Problem == "" {
+			t.Errorf("problem %q", r.d.Snapshot().Problem)
+		}
+		slow.hang(nil)
+		close(gate)
+		time.Sleep(10 * time.Second)
+		if s := r.d.Snapshot(); s.Problem != "" || r.told("the run directory is there again") != 1 {
+			t.Errorf("problem %q", s.Problem)
+		}
+		r.drain()
 		r.close(sched.AllDone)
 	})
 }

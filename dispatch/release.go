@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"time"
 
@@ -172,10 +173,13 @@ func (e *engine) housekeeping() {
 		return
 	}
 	e.step(sched.Tick{}) // the core takes a longer pause for a stall of ours
-	if e.keeping {
+	if !e.keeping.IsZero() {
+		if now := e.now(); time.Since(e.keeping) >= ring.HungAfter && e.ring.Problem(now) == nil {
+			e.ring.Obstruct(now, errors.New("the run directory has not answered for some seconds"))
+		}
 		return
 	}
-	e.keeping = true
+	e.keeping = time.Now()
 	beat := time.Since(e.beatAt) >= ownerEvery
 	if beat {
 		e.beatAt = time.Now()
@@ -192,7 +196,7 @@ func (e *engine) housekeeping() {
 
 // kept takes in what housekeeping found.
 func (e *engine) kept(by int, err, unbeaten error) {
-	e.keeping = false
+	e.keeping = time.Time{}
 	if by > 0 {
 		e.fenced(by)
 		return

@@ -102,12 +102,11 @@ const holdEvery = time.Minute
 // tellHolds says when a host begins or ceases to start nothing while jobs wait for
 // it. What has changed back within holdEvery is not told.
 func (c *Core) tellHolds() {
-	if c.closed() {
-		return
-	}
 	for _, h := range c.hosts {
-		if h.hold == h.holdSaid || h.hold == unmeasured || !h.takes() ||
-			h.holdAt > 0 && c.now.Mono-h.holdAt < holdEvery || h.hold != notHeld && !c.wanted(h) {
+		// A wedge matters to what runs there, too, and when nothing more is launched.
+		wedge := (h.hold == wedged || h.holdSaid == wedged) && h.linked && h.open > 0
+		if h.hold == h.holdSaid || h.hold == unmeasured || !wedge && (c.closed() || !h.takes()) ||
+			h.holdAt > 0 && c.now.Mono-h.holdAt < holdEvery || h.hold != notHeld && !wedge && !c.wanted(h) {
 			continue
 		}
 		h.holdSaid, h.holdAt = h.hold, max(c.now.Mono, 1)

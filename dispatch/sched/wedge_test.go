@@ -37,6 +37,21 @@ func TestWedge(t *testing.T) {
 	want(t, "again", said[SetLimit](beat(time.Millisecond)), "{a 1}")
 }
 
+// TestWedgeUnderTheLastJobs: it is told also when nothing is left to launch.
+func TestWedgeUnderTheLastJobs(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 1))
+	s.up("a")
+	s.plain(1)
+	s.started("a", "1.1")
+	for _, delay := range []time.Duration{12 * time.Second, 15 * time.Second, 0} {
+		s.at += holdEvery
+		s.step(HostBeat{"a", &hosts.Beat{MemFree: -1, DiskFree: -1, FSDelay: delay, Running: 1}})
+	}
+	if s.told("a starts nothing: the file system of its attempts has not answered") != 1 || s.told("a starts jobs again") != 1 {
+		t.Errorf("told:\n%s", events(s.journal))
+	}
+}
+
 // TestVictimsAreForgiven: those that failed on a black hole before it was known to
 // be one get their try back, if they are not over (B2).
 func TestVictimsAreForgiven(t *testing.T) {
