@@ -3,10 +3,12 @@
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOVULNCHECK = golang.org/x/vuln/cmd/govulncheck@v1.1.4
 FUZZTIME ?= 20s
+SEEDS ?= 10000
+FIRST ?= 0
 FAULTS ?= 200
 SEED ?= 0
 
-.PHONY: build test short faults lint vuln fuzz bench man clean
+.PHONY: build test short faults lint sim vuln fuzz bench man clean
 
 build: ## the static program, ./dcs-tui
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o dcs-tui .
@@ -26,6 +28,9 @@ lint: ## gofmt, go vet, staticcheck
 	@test -z "$$(gofmt -l .)" || { echo "not gofmt-ed:"; gofmt -l .; exit 1; }
 	go vet ./...
 	go run $(STATICCHECK) ./...
+
+sim: ## simulated worlds with some 50 faults each: make sim SEEDS=100000 FIRST=1
+	go test ./dispatch/sim -run TestSeeds -v -timeout 0 -seeds $(SEEDS) -first $(FIRST)
 
 vuln: ## known vulnerabilities (needs the vulnerability database)
 	go run $(GOVULNCHECK) ./...

@@ -62,7 +62,9 @@ var rooms = map[string][]string{
 	"hosts/hosttest":      {"hosts", "jobs"},
 	"dispatch/sched":      {"jobs", "hosts"},
 	"dispatch/ring":       {"dispatch/sched", "hosts", "jobs"},
-	"dispatch":            {"dispatch/ring", "dispatch/sched", "jobs", "jobs/results", "hosts"},
+	"dispatch/sim": {"dispatch/ring", "dispatch/sched", "hosts", "jobs", "jobs/attempts", "jobs/journal", "jobs/rundir",
+		"jobs/rundir/memdisk"},
+	"dispatch": {"dispatch/ring", "dispatch/sched", "jobs", "jobs/results", "hosts"},
 }
 
 // DESIGN 4: the import rules are tests.
