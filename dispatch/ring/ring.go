@@ -59,7 +59,15 @@ type Ring struct {
 
 // New makes a ring around a core that belongs to it alone. The journal is for
 // Commit; who uses Flush may give nil.
-func New(core *sched.Core, j Journal) *Ring { return &Ring{core: core, journal: j} }
+func New(core *sched.Core, j Journal) *Ring {
+	r := &Ring{core: core, journal: j}
+	core.See = func(rec *jobs.Record) {
+		if r.See != nil {
+			r.See(rec)
+		}
+	}
+	return r
+}
 
 // Step gives the core one event and keeps what it decided.
 func (r *Ring) Step(now sched.Time, ev sched.Event) {
@@ -77,9 +85,6 @@ func (r *Ring) step(now sched.Time, ev sched.Event) {
 	records, orders := r.core.Step(now, ev)
 	for i := range records {
 		rec := &records[i]
-		if r.See != nil {
-			r.See(rec)
-		}
 		if rec.Kind == jobs.KindEnded { // written when the hosts have been left clean
 			r.ended = rec
 			continue

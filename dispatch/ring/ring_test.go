@@ -259,3 +259,23 @@ func TestEndIsTakenBack(t *testing.T) {
 		t.Errorf("the end was written (%v)", err)
 	}
 }
+
+// Promise 1: what is shown of a record is how the record left its job, also when the
+// same step opens the next round.
+func TestSeeBeforeTheNextRound(t *testing.T) {
+	d := newDesk(t)
+	d.ready(1)
+	var seen []jobs.JobState
+	d.r.See = func(r *jobs.Record) {
+		if r.Seq > 0 {
+			seen = append(seen, d.r.core.Table().Job(r.Job).State)
+		}
+	}
+	d.step(sched.AttemptsWithdrawn{Host: "a", Msg: &hosts.Withdrawn{Attempts: []jobs.AttemptID{{Job: 1, N: 1}}}}, sched.Pause{On: true})
+	ids := []jobs.ID{1}
+	d.step(sched.HostDown{Host: "a"}, sched.AttemptsWithdrawn{Host: "a", Msg: &hosts.Withdrawn{Attempts: []jobs.AttemptID{{Job: 1, N: 2}}}},
+		sched.Request{Name: "r", Do: []sched.Event{sched.Cancel{Jobs: ids}, sched.Requeue{Jobs: ids}}})
+	if len(seen) != 1 || seen[0] != jobs.Cancelled || d.r.core.Table().Job(1).Round != 2 {
+		t.Errorf("seen %v; the job is in round %d", seen, d.r.core.Table().Job(1).Round)
+	}
+}

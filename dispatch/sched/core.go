@@ -65,6 +65,11 @@ type Core struct {
 	clearUntil  time.Duration // the end waits for word of lost attempts; 0: not at the end
 	halt        halt
 
+	// See, if set, is shown each record right after it was folded, while its job is
+	// still as the record left it: one Step may end a job and open its next round. It
+	// must not call the core.
+	See func(*jobs.Record)
+
 	// Defects counts records that did not fit the table. It stays 0; a test that
 	// sees anything else has found a defect of this package.
 	Defects int
@@ -226,6 +231,9 @@ func (c *Core) emit(r jobs.Record) bool {
 			Reason: fmt.Sprintf("defect: a decision did not fit the facts: %v", err)})
 	} else {
 		c.records = append(c.records, r)
+	}
+	if c.See != nil {
+		c.See(&c.records[len(c.records)-1])
 	}
 	if !moves || j == nil {
 		return err == nil
