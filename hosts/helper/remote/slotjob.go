@@ -31,7 +31,10 @@ type attempt struct {
 // and run it, unless its lease has run out or it was claimed before.
 func (s *slot) run(generation int64, id jobs.AttemptID) {
 	name := specName(generation, id)
-	if uptime() > s.ctl.lease() {
+	// Read once: if taking or claiming hangs until it has run out, the dispatcher may have
+	// given the attempt up, and a lease that is extended later must not revive it.
+	lease := s.ctl.lease()
+	if uptime() > lease {
 		// Removed rather than left: what has lapsed must never be fed again.
 		if unlinkat(s.in, name, 0) == nil {
 			s.report(&report{kind: repLapsed, attempt: id})
@@ -59,7 +62,7 @@ func (s *slot) run(generation int64, id jobs.AttemptID) {
 		return
 	}
 	// Looked at again in the last instant: taking and claiming can have hung.
-	if uptime() > s.ctl.lease() {
+	if uptime() > lease {
 		s.giveBack(a, &report{kind: repLapsed, attempt: id})
 		return
 	}
