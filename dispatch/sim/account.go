@@ -41,7 +41,11 @@ func (w *World) enter(r *jobs.Record) {
 	g := &w.ledger
 	w.truth.records++
 	switch r.Kind {
-	case jobs.KindEvent, jobs.KindEpoch, jobs.KindPriority, jobs.KindRequest:
+	case jobs.KindEvent, jobs.KindEpoch, jobs.KindPriority:
+	case jobs.KindRequest:
+		if g.requests[r.Reason]++; g.requests[r.Reason] > 1 {
+			w.broken(RequestsOnce, "%s is taken in again", r.Reason)
+		}
 	case jobs.KindAcked:
 		if r.Seq > w.consumer.most {
 			w.broken(ResultsShown, "result %d is recorded as acknowledged, and %d is the newest that was shown", r.Seq, w.consumer.most)
@@ -119,6 +123,9 @@ func (w *World) enterJob(a *account, r *jobs.Record) {
 	a.over, a.result = true, r.Next
 	if r.Next == jobs.Succeeded && (r.Kind != jobs.KindExited || r.Outcome == nil || !r.Outcome.OK()) {
 		w.broken(SuccessIsProved, "job %d succeeds by a record %s of %s", r.Job, r.Kind, r.Attempt())
+	}
+	if r.Next == jobs.Cancelled && !w.people.cancelled[r.Job] {
+		w.broken(CancelledByPeople, "job %d is cancelled: %s", r.Job, r.Reason)
 	}
 	if r.Next == jobs.TimedOut && (r.Outcome == nil || !r.Outcome.TimedOut) {
 		w.broken(TrueOutcome, "job %d timed out without a timeout", r.Job)

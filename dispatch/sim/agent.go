@@ -17,7 +17,8 @@ type agent struct {
 	dialing int           // odd while a connection is being made
 	greeted bool          // withdrawals come before the first ping renews the lease
 	uptime  time.Duration // of the host, as of the newest sign of life that the core has seen
-	bye     bool
+	bye     bool          // it takes leave
+	end     bool          // the run is over: the host is cleaned
 	clean   bool
 	gone    bool
 }

@@ -71,6 +71,7 @@ func (w *World) beginOver(m *machine, old *life, wake int) {
 	l.doom.disarm()
 	l.hear(func() { l.step(sched.Tick{}) })
 	l.keepHouse()
+	w.readRequests(l)
 	w.feedRest(l)
 }
 

@@ -133,6 +133,14 @@ func (w *World) heardBy(l *life, ev sched.Event) {
 		}
 	case sched.Pause:
 		l.asked = ev.On
+	case sched.Cancel:
+		w.people.cancels(l, ev)
+	case sched.Request:
+		for _, do := range ev.Do {
+			if c, ok := do.(sched.Cancel); ok {
+				w.people.cancels(l, c)
+			}
+		}
 	case sched.DrainHost:
 		if l.drained == nil {
 			l.drained = map[string]bool{}

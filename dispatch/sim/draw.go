@@ -33,6 +33,9 @@ func newWorld(t *Tape, verbose bool) *World {
 		w.cfg.OnLost = jobs.OnLostWait
 	}
 	w.cfg.RetryTimeouts = t.OneIn(3)
+	if t.OneIn(12) {
+		w.cfg.HaltFailures = 4 + t.Draw(4)
+	}
 	for i := range 3 {
 		w.machines = append(w.machines, &machine{name: fmt.Sprintf("desk%d", i+1)})
 	}
@@ -42,7 +45,7 @@ func newWorld(t *Tape, verbose bool) *World {
 	if t.OneIn(6) {
 		w.cfg.MaxSlots = 3 + t.Draw(4)
 	}
-	w.drawJobs(20 + t.Draw(40))
+	w.drawJobs(30 + t.Draw(70))
 	w.makeRun()
 	return w
 }
@@ -55,6 +58,14 @@ func (w *World) drawHost(i int) {
 	}
 	if t.OneIn(4) {
 		spec.LostAfter = 25 * time.Second
+	}
+	if t.OneIn(8) {
+		spec.MaxLoad = 3
+	}
+	if t.OneIn(8) { // quiet hours that begin and end during the run
+		now := time.Duration(wallStart) % (24 * time.Hour)
+		from := (now + w.between(0, 15*time.Minute)) % (24 * time.Hour)
+		spec.Quiet = []hosts.Quiet{{From: from, To: (from + w.between(time.Minute, 10*time.Minute)) % (24 * time.Hour)}}
 	}
 	h := &host{w: w, spec: spec, idx: i, slots: spec.Slots.Fixed, shared: t.Draw(4) != 3, boot: 1, spoolBoot: 1, bootedAt: -w.between(time.Hour, 20*time.Hour)}
 	if h.shared {

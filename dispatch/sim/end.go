@@ -28,6 +28,11 @@ func (w *World) atEnd() {
 			}
 		}
 	}
+	for _, r := range w.people.requests {
+		if g.requests[r.Name] == 0 {
+			w.broken(RequestsOnce, "%s was never taken in", r.Name)
+		}
+	}
 	for seq := range g.seqs {
 		if _, ok := w.consumer.got[int64(seq)+1]; !ok {
 			w.broken(ResultsShown, "result %d of job %d was never shown", seq+1, g.seqs[seq])

@@ -120,6 +120,7 @@ type run struct {
 	s       spooled
 	slot    int
 	boot    int
+	lease   time.Duration // as it was when the spec was taken: a later one does not count
 	claimed bool
 	sup     bool // its supervisor lives
 	job     bool // its process lives

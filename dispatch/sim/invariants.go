@@ -28,8 +28,10 @@ const (
 	JournalFolds       = "every durable record fits the facts"
 	CoreHasNoDefects   = "the core makes no record that does not fit"
 	CancelledStays     = "a cancelled job is not launched again"
+	CancelledByPeople  = "a job is cancelled only when a person asked"
 	PauseHolds         = "nothing is launched while paused"
 	DrainedHolds       = "nothing is launched on a drained host"
+	RequestsOnce       = "a request of people is taken in once"
 	OwnFailuresOnly    = "only its own failures use up a job's tries"
 	TimeGoesOn         = "the next tick is not in the past"
 	RunEnds            = "the run ends"
@@ -42,6 +44,6 @@ var Invariants = []string{
 	OneResult, SeqWithoutGaps, SuccessIsProved, TrueOutcome, StartsOnce, RecordBeforeStart, RecordBeforeOrder, LaunchedOnce,
 	OneLiveAttempt, NoStartAfterEnd, NoStartAfterLease, SlotsHold, UnknownNotRerun, NotLostEarly, NeverStartedIsTrue,
 	FencedChanges, FenceIsTrue, DurableFactsKept, ResultsDurable, ResultsSame, ResultsShown, JournalIsState, ReplayIsState,
-	JournalFolds, CoreHasNoDefects, CancelledStays, PauseHolds, DrainedHolds, OwnFailuresOnly, TimeGoesOn, RunEnds,
+	JournalFolds, CoreHasNoDefects, CancelledStays, CancelledByPeople, PauseHolds, DrainedHolds, RequestsOnce, OwnFailuresOnly, TimeGoesOn, RunEnds,
 	NothingLeft, CleanEnd,
 }

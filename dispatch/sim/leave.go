@@ -4,15 +4,16 @@ import (
 	"errors"
 	"time"
 
+	"dcs-tui/dispatch/sched"
 	"dcs-tui/jobs"
 )
 
 // farewell is how long a dispatcher waits for its hosts at the end.
 const farewell = 25 * time.Second
 
-// leave takes leave of the hosts when the run is over, as dispatch/leave.go does:
-// each that had an attempt is cleaned, and only then the end is written down.
-func (l *life) leave() {
+// leave takes leave of the hosts, as dispatch/leave.go does. When nothing runs any more
+// (end) each that had an attempt is cleaned, and only then the end is written down.
+func (l *life) leave(end bool) {
 	if l.leaving {
 		return
 	}
@@ -20,7 +21,7 @@ func (l *life) leave() {
 	l.w.after(farewell, l.close)
 	used := l.used()
 	for _, a := range l.agents {
-		a.bye, a.clean = true, !used[a.h.spec.Name]
+		a.bye, a.end, a.clean = true, end, !end || !used[a.h.spec.Name]
 		switch {
 		case a.link != nil:
 			a.sayBye()
@@ -51,7 +52,14 @@ func (l *life) used() map[string]bool {
 var errLeft = errors.New("left")
 
 func (a *agent) sayBye() {
-	a.link.toHost(func(p *helper) { p.endRun() })
+	end := a.end
+	a.link.toHost(func(p *helper) {
+		if end {
+			p.endRun()
+		} else {
+			p.leave("the dispatcher has taken leave")
+		}
+	})
 }
 
 // leaves notes that the agent has ended.
@@ -88,13 +96,17 @@ func (l *life) close() {
 			}
 		}
 		out, err := l.ring.End(l.now(), unclean == 0)
+		if out.FencedBy > 0 {
+			l.fence(out.FencedBy)
+			return
+		}
 		if out.Durable {
 			l.show(&l.showing)
 			l.show(&l.shown)
 		}
 		l.release(out.Orders)
 		l.w.logf("%s leaves: %d hosts are not clean, %v", l.m.name, unclean, err)
-		if unclean == 0 && err == nil && l.fencedBy == 0 {
+		if unclean == 0 && err == nil && l.fencedBy == 0 && l.finish.How == sched.AllDone {
 			l.w.over = true
 			return
 		}

@@ -26,6 +26,7 @@ type ledger struct {
 	jobs     []account
 	seqs     []jobs.ID // by result number - 1: whose it is
 	acked    int64
+	requests map[string]int // how often each was taken in
 	ended    bool
 }
 
@@ -38,7 +39,7 @@ type journalBytes struct {
 	fixed   bool  // a newer epoch's first record counts it: nothing more does
 }
 
-func (g *ledger) init() { g.table = &jobs.Table{} }
+func (g *ledger) init() { g.table, g.requests = &jobs.Table{}, map[string]int{} }
 
 func epochOf(path string) int {
 	name := path[strings.LastIndexByte(path, '/')+1:]

@@ -154,6 +154,10 @@ func (l *life) written(err error) {
 		l.w.logf("%s: %v", l.m.name, err)
 	}
 	out := l.ring.Flushed(l.now(), err)
+	if out.FencedBy > 0 {
+		l.fence(out.FencedBy)
+		return
+	}
 	if out.Durable {
 		l.show(&l.showing)
 	}
@@ -256,9 +260,7 @@ func (l *life) carryOut(o sched.Order) {
 	case sched.Finish:
 		l.finish = &o
 		l.w.logf("%s finishes: %v %s", l.m.name, o.How, o.Why)
-		if o.How == sched.AllDone {
-			l.leave()
-		}
+		l.leave(o.How != sched.Stopped)
 		return
 	case sched.Look:
 		if o.Via == "" {

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"fmt"
 	"time"
 
 	"dcs-tui/dispatch/sched"
@@ -11,7 +12,24 @@ func ackOf(seq int64) sched.Event { return sched.Acked{Seq: seq} }
 
 // people are those who submit jobs and change their minds.
 type people struct {
-	pauses int
+	pauses    int
+	cancelled map[jobs.ID]bool // those that somebody once wanted cancelled
+	requests  []sched.Request  // left in the run directory
+}
+
+// cancels notes whom a cancel is about.
+func (p *people) cancels(l *life, c sched.Cancel) {
+	if p.cancelled == nil {
+		p.cancelled = map[jobs.ID]bool{}
+	}
+	for _, id := range c.Jobs {
+		p.cancelled[id] = true
+	}
+	if c.All {
+		for i := range l.core.Table().Jobs {
+			p.cancelled[jobs.ID(i+1)] = true
+		}
+	}
 }
 
 // feed submits the jobs bit by bit, so that there is work while there are faults.
@@ -124,4 +142,44 @@ func askDrainHost(w *World) bool {
 	}
 	w.after(w.between(time.Second, 60*time.Second), func() { l.tell(sched.DrainHost{Host: name}) })
 	return true
+}
+
+// askByFile leaves a request in the run directory: it is given to every dispatcher until
+// the journal says that it has been taken in.
+func askByFile(w *World) bool {
+	l := w.up()
+	if l == nil || len(l.core.Table().Jobs) == 0 {
+		return false
+	}
+	r := sched.Request{Name: fmt.Sprintf("request%d", len(w.people.requests)+1), Text: "asked for"}
+	for range 1 + w.tape.Draw(2) {
+		switch w.tape.Draw(3) {
+		case 0:
+			r.Do = append(r.Do, sched.Requeue{Jobs: w.someJobs(l)})
+		case 1:
+			r.Do = append(r.Do, sched.Cancel{Jobs: w.someJobs(l), Why: "by a request"})
+		default:
+			r.Do = append(r.Do, sched.SetPriority{Jobs: w.someJobs(l), Priority: w.tape.Draw(3)})
+		}
+	}
+	w.people.requests = append(w.people.requests, r)
+	w.readRequests(l)
+	return true
+}
+
+// readRequests gives a dispatcher what is in the run directory and not yet taken in.
+func (w *World) readRequests(l *life) {
+	for _, r := range w.people.requests {
+		if w.ledger.requests[r.Name] == 0 {
+			l.tell(r)
+		}
+	}
+}
+
+func askDrain(w *World) bool {
+	return w.ask(func(*life) sched.Event { return sched.Drain{Why: "by a person"} })
+}
+
+func askStop(w *World) bool {
+	return w.ask(func(*life) sched.Event { return sched.Stop{Why: "by a person"} })
 }

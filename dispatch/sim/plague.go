@@ -57,6 +57,9 @@ func init() {
 		{"priority", 2, askPriority},
 		{"pause", 2, askPause},
 		{"host drained", 3, askDrainHost},
+		{"request in the run directory", 3, askByFile},
+		{"run drained", 1, askDrain},
+		{"dispatcher asked to stop", 2, askStop},
 	}
 }
 

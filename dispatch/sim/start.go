@@ -19,7 +19,7 @@ func (h *host) fill() {
 			h.lapsed(s.id)
 			continue
 		}
-		r := &run{h: h, s: s, slot: 1 + len(h.runs), boot: h.boot, sup: true}
+		r := &run{h: h, s: s, slot: 1 + len(h.runs), boot: h.boot, lease: h.lease, sup: true}
 		h.runs = append(h.runs, r)
 		h.prepare(r)
 	}
@@ -80,7 +80,7 @@ func (h *host) begin(r *run) {
 	if !r.alive() {
 		return
 	}
-	if h.uptime() > h.lease {
+	if h.uptime() > r.lease {
 		h.bury(r.s.id)
 		h.drop(r)
 		h.lapsed(r.s.id)
