@@ -3,6 +3,8 @@ package jobs_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"hash/crc32"
 	"strings"
 	"testing"
 	"time"
@@ -100,6 +102,17 @@ func FuzzDecodeSentinel(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if _, _, _, err := jobs.DecodeSentinel(b, "abcdefghijkl", sentID); err != nil && !errors.Is(err, jobs.ErrSentinel) {
 			t.Fatal(err)
+		}
+		if len(b) != jobs.SentinelBytes {
+			return
+		}
+		// Behind the checksum: what is taken is of this run and attempt.
+		c := bytes.Clone(b)
+		text := c[:len(c)-9]
+		copy(c[len(text):], fmt.Sprintf("%08x\n", crc32.Checksum(text, crc32.MakeTable(crc32.Castagnoli))))
+		_, _, _, err := jobs.DecodeSentinel(c, "abcdefghijkl", sentID)
+		if err != nil && !errors.Is(err, jobs.ErrSentinel) || err == nil && !bytes.Contains(text, []byte("abcdefghijkl")) && !bytes.Contains(text, []byte(`\u`)) {
+			t.Fatalf("%v: %q", err, text)
 		}
 	})
 }

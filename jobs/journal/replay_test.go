@@ -83,56 +83,6 @@ func TestTakeAfterTornTail(t *testing.T) {
 	}
 }
 
-// Any one bit flipped: no panic, no error, the damage is told, and no job is in
-// a terminal state that it never had (promise 3).
-func TestEveryBitFlipped(t *testing.T) {
-	r, specs, recs, b := written(t, 1235, 3, 26) // 18 records: rounds, a lost host, exits
-	type result struct {
-		job   jobs.ID
-		state jobs.JobState
-	}
-	true_ := map[int64]result{}
-	table := &jobs.Table{Specs: specs}
-	for i := range recs {
-		if err := jobs.Fold(table, &recs[i]); err != nil {
-			t.Fatal(err)
-		}
-		if recs[i].Seq > 0 && recs[i].Kind != jobs.KindAcked {
-			true_[recs[i].Seq] = result{recs[i].Job, recs[i].Next}
-		}
-	}
-	if len(true_) < 3 {
-		t.Fatal("the history is too dull")
-	}
-	f, err := os.OpenFile(fileOf(1).path(r), os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	step := 1
-	if testing.Short() {
-		step = 7
-	}
-	for bit := 0; bit < 8*len(b); bit += step {
-		flip := func(mask byte) {
-			if _, err := f.WriteAt([]byte{b[bit/8] ^ mask}, int64(bit/8)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		flip(1 << (bit % 8))
-		got, report := replay1(t, r)
-		flip(0)
-		if !report.Damaged && report.Torn == 0 && len(report.Warnings) == 0 {
-			t.Fatalf("bit %d: nobody was told", bit)
-		}
-		for i, j := range got.Jobs {
-			if j.State.Terminal() && true_[j.Seq] != (result{jobs.ID(i + 1), j.State}) {
-				t.Fatalf("bit %d: job %d is %s by result %d, which was %v", bit, i+1, j.State, j.Seq, true_[j.Seq])
-			}
-		}
-	}
-}
-
 // One damaged line costs its own fact: every other job ends as it did, whatever
 // the line said, and later result numbers stand.
 func TestDamagedLineCostsItself(t *testing.T) {

@@ -1,0 +1,112 @@
+package journal
+
+import (
+	"bytes"
+	"testing"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/jobstest"
+	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/rundir/memdisk"
+)
+
+// summed returns the content with the checksum of each line made right, so that
+// the fuzzer gets behind them.
+func summed(b []byte) []byte {
+	var out []byte
+	for line := range bytes.SplitAfterSeq(b, []byte{'\n'}) {
+		if body, ok := bytes.CutSuffix(line, []byte{'\n'}); ok && len(body) > prefix {
+			line = sumLine(body[prefix:])
+		}
+		out = append(out, line...)
+	}
+	return out
+}
+
+func sumLine(body []byte) []byte {
+	line := append([]byte("00000000 "), body...)
+	sum := crc32Update(0, body)
+	for i := 7; i >= 0; i-- {
+		line[i] = hexits[sum&15]
+		sum >>= 4
+	}
+	return append(line, '\n')
+}
+
+// successes counts the lines that say that a command has succeeded.
+func successes(files ...[]byte) int {
+	n := 0
+	for _, b := range files {
+		for line := range bytes.SplitSeq(b, []byte{'\n'}) {
+			for more := true; more; more = len(line) > 0 {
+				var first []byte
+				first, line = pieces(line)
+				var d Decoder
+				var r jobs.Record
+				if body, ok := lineBody(first); ok && d.Decode(body, &r) == nil && r.Kind == jobs.KindExited && r.Next == jobs.Succeeded && r.Outcome.OK() {
+					n++
+				}
+			}
+		}
+	}
+	return n
+}
+
+// FuzzJournal: whatever three epochs' files hold, replay neither fails nor panics,
+// no job succeeds without a line that says so, and the run can be taken over: its
+// next dispatcher begins with what everybody sees, and its records count.
+func FuzzJournal(f *testing.F) {
+	e := threeEpochs(f)
+	f.Add(false, e.files[0], e.files[1], e.files[2])
+	f.Add(true, e.files[0], e.files[1], e.files[2])
+	f.Add(true, e.files[2], e.files[0], e.files[1])
+	f.Add(false, e.files[0][:len(e.files[0])/2], []byte{}, e.files[2][100:])
+	f.Fuzz(func(t *testing.T, sum bool, a, b, c []byte) {
+		if sum {
+			a, b, c = summed(a), summed(b), summed(c)
+		}
+		m := memdisk.New().Mount("a")
+		r := simulated(t, m)
+		if err := r.AppendSpecs(jobstest.Specs(3)); err != nil {
+			t.Fatal(err)
+		}
+		for i, content := range [][]byte{a, b, c} {
+			if err := rundir.WriteNew(m, fileOf(i+1).path(r), content); err != nil {
+				t.Fatal(err)
+			}
+		}
+		table, report := replay1(t, r)
+		if table.Damaged != report.Damaged || report.Damaged && len(report.Warnings) == 0 {
+			t.Fatalf("%+v", report)
+		}
+		won := 0
+		for i := range table.Jobs {
+			j := &table.Jobs[i]
+			if j.State == jobs.Succeeded {
+				won++
+			}
+			for n, a := range j.Attempts {
+				if a.ID != (jobs.AttemptID{Job: jobs.ID(i + 1), N: n + 1}) {
+					t.Fatalf("attempt %s stands in place %d of job %d", a.ID, n+1, i+1)
+				}
+			}
+		}
+		if said := successes(a, b, c); won > said {
+			t.Fatalf("%d jobs have succeeded, and %d lines say so", won, said)
+		}
+		next, taken, _ := take1(t, r, TakeOptions{Force: true, Who: machine("melon1")})
+		epoch := table.Epoch
+		if table.Epoch = next.Epoch(); !same(table, taken) || epoch >= table.Epoch {
+			t.Fatalf("taken over in epoch %d as another state than is shown", next.Epoch())
+		}
+		ev := jobs.Record{Kind: jobs.KindRequest, Reason: "mine"}
+		record(t, next, ev)
+		if err := jobs.Fold(taken, &ev); err != nil {
+			t.Fatal(err)
+		}
+		crash(t, next)
+		if again, report := replay1(t, r); !same(again, taken) {
+			t.Fatalf("what the next dispatcher had is not what is there: %+v", report)
+		}
+	})
+}
