@@ -35,7 +35,6 @@ type race struct {
 	all   []*dispatcher
 	dir   string
 	acked map[string]bool // reasons of events that a Sync has said yes to
-	specs map[jobs.ID]bool
 	n     int
 	took  int
 	fence int
