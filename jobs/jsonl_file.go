@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -11,9 +12,19 @@ import (
 // holds its accepted specifications. Lines of AppendSpec follow.
 const SpecsHeader = specsHeaderBody + `,"crc":"d765ca3c"}` + "\n"
 
+// SpecsHeaderAfter is the first line of a file that goes on after n specifications
+// of earlier files; what those hold beyond that is no part of the run.
+func SpecsHeaderAfter(n int) string {
+	if n == 0 {
+		return SpecsHeader
+	}
+	return string(append(appendLineSum(strconv.AppendInt([]byte(specsHeaderAfter), int64(n), 10), 0), '\n'))
+}
+
 const (
-	specsHeaderBody = `{"v":2,"holds":"jobs"`
-	specsHeader1    = `{"v":1,"holds":"jobs"}` // lines had no checksum
+	specsHeaderBody  = `{"v":2,"holds":"jobs"`
+	specsHeaderAfter = specsHeaderBody + `,"after":`
+	specsHeader1     = `{"v":1,"holds":"jobs"}` // lines had no checksum
 )
 
 // StoredSpecs is what a jobs.jsonl holds.
@@ -33,9 +44,13 @@ type StoredSpecs struct {
 // makes Good smaller. A damaged line costs the job whose line it was, and no
 // other. What no damage explains is an error: a file of another version, or of
 // another kind, or the line of a job that stands there already.
-func DecodeSpecs(data []byte) (StoredSpecs, error) {
-	r := specReader{lines: specDecoder{options: map[string]*Options{}}}
-	r.out.Specs = make([]*Spec, 0, max(0, bytes.Count(data, []byte{'\n'})-1))
+func DecodeSpecs(data []byte) (StoredSpecs, error) { return DecodeMoreSpecs("jobs.jsonl", data, nil) }
+
+// DecodeMoreSpecs reads a file that goes on after others; have is what those hold.
+// Specs are then those of all, Good, Damage and Unended are of this file.
+func DecodeMoreSpecs(name string, data []byte, have []*Spec) (StoredSpecs, error) {
+	r := specReader{name: name, have: have, after: -1, lines: specDecoder{options: map[string]*Options{}}}
+	r.room = max(0, bytes.Count(data, []byte{'\n'})-1)
 	for line := 1; ; line++ {
 		rest := data[r.out.Good:]
 		n := bytes.IndexByte(rest, '\n')
@@ -43,7 +58,7 @@ func DecodeSpecs(data []byte) (StoredSpecs, error) {
 			return r.end(rest, line)
 		}
 		if err := r.line(rest[:n], line); err != nil {
-			return r.out, fmt.Errorf("jobs.jsonl:%d: %w", line, err)
+			return r.out, fmt.Errorf("%s:%d: %w", name, line, err)
 		}
 		r.out.Good += int64(n) + 1
 	}
@@ -51,13 +66,30 @@ func DecodeSpecs(data []byte) (StoredSpecs, error) {
 
 // specReader reads a jobs.jsonl line by line.
 type specReader struct {
+	name   string
 	lines  specDecoder
 	out    StoredSpecs
-	begun  bool // the header, or what stands in its place, has been read
-	summed bool // every line has a checksum
+	have   []*Spec // of earlier files
+	after  int     // how many of them count; -1: not known
+	based  bool    // they are in out
+	room   int     // lines of the file
+	begun  bool    // the header, or what stands in its place, has been read
+	summed bool    // every line has a checksum
 	bad    []badLine
 	good   int   // lines that could be read
 	first  error // what was wrong with the header
+}
+
+// base begins with the first n specifications of earlier files.
+func (r *specReader) base(n int) {
+	r.based = true
+	r.out.Specs = append(make([]*Spec, 0, n+r.room), r.have[:min(n, len(r.have))]...)
+	if lost := n - len(r.out.Specs); lost > 0 {
+		r.out.Damage = append(r.out.Damage, fmt.Sprintf("%s goes on after job %d, and the files before it end with job %d", r.name, n, len(r.have)))
+	}
+	for id := ID(len(r.out.Specs) + 1); int(id) <= n; id++ {
+		r.out.Specs = append(r.out.Specs, LostSpec(id, "its line is missing"))
+	}
 }
 
 // badLine is a line that could not be read, or a piece of one.
@@ -79,7 +111,7 @@ func (r *specReader) line(text []byte, no int) error {
 		if head == nil {
 			break
 		}
-		r.out.Damage = append(r.out.Damage, fmt.Sprintf("jobs.jsonl:%d: the end of a line is damaged, which costs nothing", no))
+		r.out.Damage = append(r.out.Damage, fmt.Sprintf("%s:%d: the end of a line is damaged, which costs nothing", r.name, no))
 		if err := r.one(head[:len(head)-sumLen], sumRight, no, text[:len(head)]); err != nil {
 			return err
 		}
@@ -105,6 +137,11 @@ func (r *specReader) one(body []byte, sum lineSum, no int, text []byte) error {
 		err = errors.New("the line is damaged (it has no checksum)")
 	default:
 		s, err = r.lines.decode(body)
+	}
+	if !r.based && r.after >= 0 {
+		r.base(r.after)
+	} else if !r.based && err == nil { // the header is damaged
+		r.base(max(0, min(len(r.have), int(s.ID)-1-len(r.bad))))
 	}
 	next := len(r.out.Specs) + 1
 	if err == nil && int(s.ID) != next && (sum != sumRight || int(s.ID) < next || int(s.ID) > next+maxLostSpecs) {
@@ -133,11 +170,11 @@ func (r *specReader) lose(n, no int) {
 			b = r.bad[min(i, len(r.bad)-1)]
 		}
 		id := ID(len(r.out.Specs) + 1)
-		r.out.Specs = append(r.out.Specs, LostSpec(id, fmt.Sprintf("jobs.jsonl:%d: %v", b.line, b.err)))
+		r.out.Specs = append(r.out.Specs, LostSpec(id, fmt.Sprintf("%s:%d: %v", r.name, b.line, b.err)))
 		r.out.Damage = append(r.out.Damage, r.out.Specs[id-1].Damage)
 	}
 	for _, b := range r.bad[min(n, len(r.bad)):] {
-		r.out.Damage = append(r.out.Damage, fmt.Sprintf("jobs.jsonl:%d: %v; no job is missing for it", b.line, b.err))
+		r.out.Damage = append(r.out.Damage, fmt.Sprintf("%s:%d: %v; no job is missing for it", r.name, b.line, b.err))
 	}
 	r.bad = r.bad[:0]
 }
@@ -162,9 +199,9 @@ func (r *specReader) end(rest []byte, no int) (StoredSpecs, error) {
 		}
 		if whole && r.begun {
 			if err := r.one(body, sum, no, rest[:n]); err != nil {
-				return r.out, fmt.Errorf("jobs.jsonl:%d: %w", no, err)
+				return r.out, fmt.Errorf("%s:%d: %w", r.name, no, err)
 			}
-			r.out.Damage = append(r.out.Damage, fmt.Sprintf("jobs.jsonl:%d: the end of a line is damaged, which costs nothing", no))
+			r.out.Damage = append(r.out.Damage, fmt.Sprintf("%s:%d: the end of a line is damaged, which costs nothing", r.name, no))
 			r.out.Good, r.out.Unended = r.out.Good+int64(n)+1, true
 		}
 	}
@@ -174,8 +211,11 @@ func (r *specReader) end(rest []byte, no int) (StoredSpecs, error) {
 			lost++
 		}
 	}
-	if r.first != nil && r.good == 0 {
-		return r.out, fmt.Errorf("jobs.jsonl:1: %w", r.first)
+	if r.first != nil && r.good == 0 && (r.have == nil || len(r.bad) > 0) {
+		return r.out, fmt.Errorf("%s:1: %w", r.name, r.first)
+	}
+	if !r.based {
+		r.base(len(r.have)) // nothing that counts stands here
 	}
 	r.lose(lost, no)
 	return r.out, nil
@@ -185,9 +225,17 @@ func (r *specReader) end(rest []byte, no int) (StoredSpecs, error) {
 func (r *specReader) header(body []byte, sum lineSum, no int, text []byte) error {
 	switch {
 	case sum == sumRight && string(body) == specsHeaderBody:
-		r.summed = true
+		r.summed, r.after = true, 0
+		return nil
+	case sum == sumRight && bytes.HasPrefix(body, []byte(specsHeaderAfter)):
+		n, err := strconv.Atoi(string(body[len(specsHeaderAfter):]))
+		if err != nil || n < 1 || n > len(r.have)+maxLostSpecs {
+			return fmt.Errorf("it goes on after %q jobs, of which there are %d", body[len(specsHeaderAfter):], len(r.have))
+		}
+		r.summed, r.after = true, n
 		return nil
 	case sum == sumNone && string(text) == specsHeader1:
+		r.after = 0
 		return nil
 	case sum == sumRight && bytes.HasPrefix(body, []byte(`{"v":`)):
 		return fmt.Errorf("the file has version %s, this program reads versions 1 and 2: use the dcs-tui that wrote it",
@@ -198,7 +246,7 @@ func (r *specReader) header(body []byte, sum lineSum, no int, text []byte) error
 	if alike(text, SpecsHeader[:len(SpecsHeader)-1]) || alike(text, specsHeader1) {
 		r.first = errors.New("the first line is damaged, which costs nothing")
 	}
-	r.out.Damage = append(r.out.Damage, fmt.Sprintf("jobs.jsonl:%d: %v", no, r.first))
+	r.out.Damage = append(r.out.Damage, fmt.Sprintf("%s:%d: %v", r.name, no, r.first))
 	return nil
 }
 

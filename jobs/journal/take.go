@@ -118,6 +118,7 @@ func take(ctx context.Context, r *rundir.Run, opt TakeOptions) (_ *Journal, _ *j
 		return nil, nil, nil, err
 	}
 	tidy(r, j.file.epoch)
+	r.Guard(0, nil)
 
 	// From here on an older dispatcher can see that it is fenced off. What it
 	// still writes after this reading is not part of the run.
@@ -138,7 +139,7 @@ func take(ctx context.Context, r *rundir.Run, opt TakeOptions) (_ *Journal, _ *j
 	if err = j.Sync(); err != nil {
 		return nil, nil, nil, err
 	}
-	r.Guard(j.fencedError)
+	r.Guard(j.file.epoch, j.fencedError)
 	return j, t, report, nil
 }
 

@@ -12,67 +12,34 @@ import (
 // specBlock is how much is written at a time.
 const specBlock = 1 << 20
 
-// specLog is where the next block of jobs.jsonl goes.
+// specLog is where the next block of specifications goes: the file of our epoch.
 type specLog struct {
 	mu      sync.Mutex
-	known   bool  // the file has been read
-	end     int64 // length of what is whole
-	count   int   // specifications in it
-	missing int   // how many it should hold at least
+	known   bool  // what is there has been read
+	epoch   int   // ours; 0: the run is not ours yet, or only just made
+	end     int64 // length of what is whole in our file
+	count   int   // specifications in all files
+	missing int   // how many there should be at least
 	unended bool  // the newline before end is damaged
 	dirty   bool  // a failed append of ours may have left bytes beyond end
+	named   bool  // our file has a durable name
 	guard   func() error
 }
 
-// Guard sets what says whether the run is still ours: an error stops an append before
-// it has changed anything, and with nil what others have left beyond our own
-// specifications may be cut off. Package journal sets it; a dispatcher that was taken
-// over, and wakes up, must not touch the jobs of the next one.
-func (r *Run) Guard(owned func() error) {
+// Guard says that the run is ours in this epoch, and what tells whether it still is:
+// an error stops an append before it has changed anything. Package journal calls it,
+// with 0 and nil before it reads what is there.
+func (r *Run) Guard(epoch int, owned func() error) {
 	r.specs.mu.Lock()
 	defer r.specs.mu.Unlock()
-	r.specs.guard = owned
-}
-
-// ReadSpecs reads jobs.jsonl. A last line that a crash cut off is left out, and a
-// damaged line is one job that cannot be run. An error means that the file cannot
-// be read, or is another version's.
-func (r *Run) ReadSpecs() (jobs.StoredSpecs, error) {
-	r.specs.mu.Lock()
-	defer r.specs.mu.Unlock()
-	return r.readSpecs()
-}
-
-func (r *Run) readSpecs() (jobs.StoredSpecs, error) {
-	data, err := ReadFile(r.Disk, r.Path(SpecsFile))
-	if err != nil {
-		return jobs.StoredSpecs{}, fmt.Errorf("cannot read the jobs of the run %s: %w", r.Name(), err)
-	}
 	l := &r.specs
-	if len(data) == 0 {
-		l.known, l.end, l.count, l.unended = true, 0, 0, false
-		return jobs.StoredSpecs{}, nil
+	l.guard = owned
+	if epoch == 0 {
+		l.epoch, l.known = 0, false
+	} else if l.epoch = epoch; specsFile(epoch) != SpecsFile {
+		// Nobody writes to a file of this name but us.
+		l.end, l.unended, l.dirty, l.named = 0, false, true, false
 	}
-	stored, err := jobs.DecodeSpecs(data)
-	if err != nil {
-		return stored, fmt.Errorf("the jobs of the run %s cannot be read: %w", r.Name(), err)
-	}
-	l.known, l.end, l.count, l.unended = true, stored.Good, len(stored.Specs), stored.Unended
-	l.dirty = stored.Good < int64(len(data))
-	return stored, nil
-}
-
-// SyncSpecs makes durable what jobs.jsonl holds, whoever wrote it: its writer may have
-// been killed before it did so.
-func (r *Run) SyncSpecs() error {
-	f, err := r.Disk.OpenFile(r.Path(SpecsFile), os.O_RDWR, 0)
-	if err == nil {
-		err = errors.Join(f.Sync(), f.Close())
-	}
-	if err != nil {
-		return fmt.Errorf("cannot make the jobs of the run %s durable: %w", r.Name(), err)
-	}
-	return nil
 }
 
 // MissingSpecs says that the run has n jobs, though jobs.jsonl may have lost the
@@ -83,9 +50,9 @@ func (r *Run) MissingSpecs(n int) {
 	r.specs.missing = n
 }
 
-// AppendSpecs adds specifications to jobs.jsonl and makes them durable. Their
-// ids must follow those in the file. After an error the file holds as much as
-// before, and the same call may be tried again. Only the run's owner may call it.
+// AppendSpecs adds specifications to our epoch's file and makes them durable. Their
+// ids must follow those that are there. After an error there is as much as before,
+// and the same call may be tried again. Only the run's owner may call it.
 func (r *Run) AppendSpecs(specs []*jobs.Spec) error {
 	r.specs.mu.Lock()
 	defer r.specs.mu.Unlock()
@@ -119,7 +86,11 @@ func (r *Run) writeSpecs(specs []*jobs.Spec) (end int64, err error) {
 			return 0, err
 		}
 	}
-	f, err := r.Disk.OpenFile(r.Path(SpecsFile), os.O_RDWR, 0)
+	name, flag := specsFile(l.epoch), os.O_RDWR
+	if name != SpecsFile {
+		flag |= os.O_CREATE
+	}
+	f, err := r.Disk.OpenFile(r.Path(name), flag, 0o600)
 	if err != nil {
 		return 0, err
 	}
@@ -129,11 +100,10 @@ func (r *Run) writeSpecs(specs []*jobs.Spec) (end int64, err error) {
 		return 0, err
 	}
 	if size != l.end {
-		if size < l.end || !l.dirty && l.guard == nil {
-			return 0, fmt.Errorf("%s has %d bytes where we left %d: another dispatcher may have taken the run over", SpecsFile, size, l.end)
+		if size < l.end || !l.dirty {
+			return 0, fmt.Errorf("%s has %d bytes where we left %d: another dispatcher may have taken the run over", name, size, l.end)
 		}
-		// What a failed or cut-off append left must not follow a shorter block, nor what
-		// an earlier dispatcher wrote when it had been taken over.
+		// What a failed or cut-off append left must not follow a shorter block.
 		if err := f.Truncate(l.end); err != nil {
 			return 0, err
 		}
@@ -143,7 +113,7 @@ func (r *Run) writeSpecs(specs []*jobs.Spec) (end int64, err error) {
 	var b []byte
 	switch {
 	case end == 0:
-		b = append(b, jobs.SpecsHeader...)
+		b = append(b, jobs.SpecsHeaderAfter(before(name, max(l.count, l.missing)))...)
 	case l.unended:
 		b = append(b, '\n')
 		end--
@@ -161,5 +131,20 @@ func (r *Run) writeSpecs(specs []*jobs.Spec) (end int64, err error) {
 	if err := f.Sync(); err != nil {
 		return 0, err
 	}
+	if name != SpecsFile && !l.named {
+		if err := r.Disk.SyncDir(r.Dir); err != nil {
+			return 0, err
+		}
+		l.named = true
+	}
 	return end, nil
+}
+
+// before is how many specifications stand before a file that begins: none before
+// the first, however many have been lost.
+func before(name string, count int) int {
+	if name == SpecsFile {
+		return 0
+	}
+	return count
 }

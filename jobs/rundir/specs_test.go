@@ -127,8 +127,8 @@ func TestSpecsGuard(t *testing.T) {
 		t.Fatal(err)
 	}
 	gone := errors.New("taken over")
-	r.Guard(func() error { return gone })
-	next.Guard(func() error { return nil })
+	r.Guard(1, func() error { return gone })
+	next.Guard(2, func() error { return nil })
 	if err := r.AppendSpecs(all[3:]); !errors.Is(err, gone) {
 		t.Errorf("the sleeper wrote: %v", err)
 	}

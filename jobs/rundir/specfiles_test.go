@@ -1,0 +1,142 @@
+package rundir_test
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/rundir/memdisk"
+)
+
+// owner opens the run as the dispatcher of an epoch.
+func owner(t *testing.T, m *memdisk.Mount, epoch int) *rundir.Run {
+	t.Helper()
+	r, err := rundir.OpenOn(m, "/runs/x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.ReadSpecs(); err != nil {
+		t.Fatal(err)
+	}
+	r.Guard(epoch, func() error { return nil })
+	return r
+}
+
+// add stores jobs from one number to another that say who added them.
+func add(t *testing.T, r *rundir.Run, who string, from, to int) {
+	t.Helper()
+	var specs []*jobs.Spec
+	for id := from; id <= to; id++ {
+		specs = append(specs, &jobs.Spec{ID: jobs.ID(id), Command: fmt.Sprint(who, id), Options: jobs.NoOptions})
+	}
+	if err := r.AppendSpecs(specs); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func commands(t *testing.T, m *memdisk.Mount) (said string, damage []string) {
+	t.Helper()
+	r, err := rundir.OpenOn(m, "/runs/x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored, err := r.ReadSpecs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, s := range stored.Specs {
+		if s.ID != jobs.ID(i+1) {
+			t.Fatalf("job %d stands in place %d", s.ID, i+1)
+		}
+		said += s.Command + " "
+	}
+	return said, stored.Damage
+}
+
+// An earlier dispatcher's jobs reach the server late, when the next has gone on (a
+// link was cut, a machine slept in the middle of a write): no job of the next one
+// changes its command, none is lost, and numbers never mean two jobs (promise 1).
+func TestLateWriteOfAnEarlierDispatcher(t *testing.T) {
+	for order := range 6 {
+		m, first := inMemory(t)
+		first.Guard(1, func() error { return nil })
+		add(t, first, "a", 1, 3)
+		second := owner(t, m, 2)
+		late := func() { add(t, first, "late", 4, 6) } // it does not know yet
+		want := "a1 a2 a3 b4 b5 c6 "
+		if order == 0 {
+			late()
+		}
+		add(t, second, "b", 4, 4)
+		if order == 1 {
+			late()
+		}
+		add(t, second, "b", 5, 5)
+		if order == 2 {
+			late()
+		}
+		third := owner(t, m, 3)
+		if order == 3 {
+			late()
+		}
+		if order > 3 {
+			add(t, second, "late", 6, 6+order)
+		}
+		add(t, third, "c", 6, 6)
+		if order == 4 {
+			late()
+		}
+		if got, damage := commands(t, m); got != want || len(damage) > 0 {
+			t.Errorf("order %d: %s, want %s; %q", order, got, want, damage)
+		}
+	}
+}
+
+// Every bit of a later epoch's file flipped, and the file cut at every byte: jobs of
+// earlier files stand as they are, at most one of this file is lost for a bit, and
+// what is stored next follows.
+func TestLaterFileEveryByte(t *testing.T) {
+	m, first := inMemory(t)
+	first.Guard(1, func() error { return nil })
+	add(t, first, "a", 1, 2)
+	add(t, owner(t, m, 2), "b", 3, 5)
+	path := first.Path("jobs-000002.jsonl")
+	whole, err := rundir.ReadFile(m, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for bit := range 8 * len(whole) {
+		c := bytes.Clone(whole)
+		c[bit/8] ^= 1 << (bit % 8)
+		overwrite(t, m, path, c)
+		got, damage := commands(t, m)
+		ok := got == "a1 a2 b3 b4 b5 "
+		for _, lost := range []string{"a1 a2 false b4 b5 ", "a1 a2 b3 false b5 ", "a1 a2 b3 b4 false "} {
+			ok = ok || got == lost
+		}
+		if !ok || len(damage) == 0 {
+			t.Fatalf("bit %d: %s; %q", bit, got, damage)
+		}
+	}
+	for cut := range whole {
+		overwrite(t, m, path, whole[:cut])
+		n := max(0, bytes.Count(whole[:cut], []byte("\n"))-1)
+		want := "a1 a2 "
+		for id := 3; id < 3+n; id++ {
+			want += fmt.Sprint("b", id, " ")
+		}
+		if got, damage := commands(t, m); got != want || len(damage) > 0 {
+			t.Fatalf("cut at %d: %s, want %s; %q", cut, got, want, damage)
+		}
+		add(t, owner(t, m, 3), "c", 3+n, 4+n)
+		want += fmt.Sprint("c", 3+n, " c", 4+n, " ")
+		if got, damage := commands(t, m); got != want || len(damage) > 0 {
+			t.Fatalf("cut at %d, then added: %s, want %s; %q", cut, got, want, damage)
+		}
+		if err := m.Remove(first.Path("jobs-000003.jsonl")); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
