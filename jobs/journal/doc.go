@@ -22,4 +22,9 @@
 // is KindEpoch and fixes the length and checksum of every older file: what an old
 // dispatcher that wakes up appends later is not part of the run. A file whose
 // first record was never completed belongs to a dispatcher that had not begun.
+//
+// What is damaged costs the facts of its own line. A line that was cut off at the
+// end is no damage, and neither is a newline that is another byte. After damage a
+// record that does not fit is tried again behind the facts that it proves (see
+// repair.go), and Table.Damaged stays set for every later dispatcher.
 package journal

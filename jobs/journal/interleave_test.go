@@ -23,7 +23,8 @@ type dispatcher struct {
 
 	run   *rundir.Run
 	j     *Journal
-	table *jobs.Table
+	specs []string // commands of the jobs that it knows
+	jobs  int      // how many of them are accepted
 	busy  bool
 }
 
@@ -34,7 +35,8 @@ type race struct {
 	rng   *rand.Rand
 	all   []*dispatcher
 	dir   string
-	acked map[string]bool // reasons of events that a Sync has said yes to
+	acked map[string]bool    // reasons of events that a Sync has said yes to
+	jobs  map[jobs.ID]string // commands of accepted jobs, in the same way
 	n     int
 	took  int
 	fence int
@@ -86,7 +88,10 @@ func (c *race) choose(d *dispatcher) func() {
 			var owned *OwnedError
 			switch {
 			case err == nil:
-				d.run, d.j, d.table = r, j, table
+				d.run, d.j, d.specs, d.jobs = r, j, nil, len(table.Jobs)
+				for _, s := range table.Specs {
+					d.specs = append(d.specs, s.Command)
+				}
 				c.took++
 				if report.Damaged {
 					c.t.Errorf("%s: %+v", d.name, report)
@@ -101,6 +106,8 @@ func (c *race) choose(d *dispatcher) func() {
 		return func() { c.hears(d, d.j.Beat()) }
 	case pick == 1:
 		return func() { c.hears(d, d.j.Close()); d.j = nil }
+	case pick == 2:
+		return func() { c.submit(d, id) }
 	}
 	return func() {
 		_ = d.j.Append([]jobs.Record{{Kind: jobs.KindEvent, Reason: id}})
@@ -110,6 +117,25 @@ func (c *race) choose(d *dispatcher) func() {
 		}
 		c.hears(d, err)
 	}
+}
+
+// submit stores a job and accepts all that it knows.
+func (c *race) submit(d *dispatcher, command string) {
+	err := d.run.AppendSpecs([]*jobs.Spec{{ID: jobs.ID(len(d.specs) + 1), Command: command, Options: jobs.NoOptions}})
+	if err != nil {
+		c.hears(d, err)
+		return
+	}
+	d.specs = append(d.specs, command)
+	from, to := d.jobs, len(d.specs)
+	_ = d.j.Append([]jobs.Record{{Kind: jobs.KindAccepted, Job: jobs.ID(from + 1), Count: to - from}})
+	d.jobs = to
+	if err = d.j.Sync(); err == nil {
+		for i := from; i < to; i++ {
+			c.jobs[jobs.ID(i+1)] = d.specs[i]
+		}
+	}
+	c.hears(d, err)
 }
 
 // hears: a dispatcher that is told that it was fenced off takes the run again, some
@@ -146,7 +172,7 @@ func TestTakersInterleaved(t *testing.T) {
 	if testing.Short() || raceDetector {
 		seeds = 60
 	}
-	took, fenced, acked := 0, 0, 0
+	took, fenced, acked, accepted := 0, 0, 0, 0
 	for seed := range seeds {
 		server := memdisk.New()
 		server.NamesDurable = true
@@ -155,7 +181,7 @@ func TestTakersInterleaved(t *testing.T) {
 		if err := r.AppendSpecs(jobstest.Specs(1)); err != nil {
 			t.Fatal(err)
 		}
-		c := &race{t: t, rng: rand.New(rand.NewPCG(seed, 11)), dir: r.Dir, acked: map[string]bool{}}
+		c := &race{t: t, rng: rand.New(rand.NewPCG(seed, 11)), dir: r.Dir, acked: map[string]bool{}, jobs: map[jobs.ID]string{}}
 		for i := range 2 + c.rng.IntN(2) {
 			name := fmt.Sprint("melon", i)
 			c.all = append(c.all, c.start(name, server.Mount(name)))
@@ -182,8 +208,9 @@ func TestTakersInterleaved(t *testing.T) {
 			t.Fatalf("seed %d", seed)
 		}
 		took, fenced, acked = took+c.took, fenced+c.fence, acked+len(c.acked)
+		accepted += len(c.jobs)
 	}
-	t.Logf("%d seeds: taken %d times, fenced off %d times, %d records acknowledged", seeds, took, fenced, acked)
+	t.Logf("%d seeds: taken %d times, fenced off %d times, %d records and %d jobs acknowledged", seeds, took, fenced, acked, accepted)
 	if took < int(seeds) || fenced < int(seeds)/2 {
 		t.Error("too little has happened")
 	}
@@ -217,8 +244,15 @@ func (c *race) facts(view *memdisk.Mount, at string) {
 		c.t.Errorf("%s: %v", at, err)
 		return
 	}
-	if _, report, err := Replay(r); err != nil || report.Damaged {
+	table, report, err := Replay(r)
+	if err != nil || report.Damaged {
 		c.t.Errorf("%s: %+v, %v", at, report, err)
+		return
+	}
+	for id, command := range c.jobs {
+		if j := table.Job(id); j == nil || j.Spec.Command != command {
+			c.t.Errorf("%s: job %d was accepted as %q, and is %+v", at, id, command, j)
+		}
 	}
 	told, last := map[string]int{}, 0
 	if err := NewReader(r).Read(func(epoch int, rec *jobs.Record) error {

@@ -23,6 +23,7 @@ type life struct {
 	r      *rundir.Run
 	j      *Journal
 	specs  []*jobs.Spec
+	first  int // how many the first dispatcher stores
 	stored int // specifications acknowledged
 	recs   []jobs.Record
 	handed int // records appended
@@ -36,6 +37,10 @@ const batch = 9
 func newLife() *life {
 	l := &life{m: memdisk.New().Mount("a")}
 	l.specs, l.recs = jobstest.History(3, 4, 60)
+	l.first = len(l.specs)
+	for id := l.first + 1; id <= l.first+3; id++ { // a later dispatcher adds them
+		l.specs = append(l.specs, &jobs.Spec{ID: jobs.ID(id), Command: "added", Options: jobs.NoOptions})
+	}
 	return l
 }
 
@@ -68,16 +73,25 @@ func (l *life) live(t *testing.T) bool {
 	}) {
 		return false
 	}
-	for l.stored < len(l.specs) {
-		n := min(l.stored+2, len(l.specs))
-		if !l.do(t, "storing jobs", func() error { return l.r.AppendSpecs(l.specs[l.stored:n]) }) {
-			return false
+	store := func(upTo int) bool {
+		for l.stored < upTo {
+			n := min(l.stored+2, upTo)
+			if !l.do(t, "storing jobs", func() error { return l.r.AppendSpecs(l.specs[l.stored:n]) }) {
+				return false
+			}
+			l.stored = n
 		}
-		l.stored = n
+		return true
+	}
+	if !store(l.first) {
+		return false
 	}
 	for epoch := 0; epoch < 2 || l.acked < len(l.recs); epoch++ {
 		if !l.do(t, "opening the run", func() (err error) { l.r, err = rundir.OpenOn(l.m, "/runs/x"); return err }) ||
 			!l.do(t, "taking the run", func() (err error) { l.j, _, _, err = Take(t.Context(), l.r, opt); return err }) {
+			return false
+		}
+		if epoch > 0 && !store(len(l.specs)) {
 			return false
 		}
 		for b := 0; b < 2 && l.handed < len(l.recs); b++ {

@@ -2,8 +2,9 @@
 // directory dcs-runs/<name> that holds everything a run was asked and did.
 //
 //	nonce        random hex; a host that reads it there sees the same directory
-//	run.toml     what was asked (Asked), written once
-//	jobs.jsonl   accepted specifications, appended in blocks
+//	run.toml     what was asked (Asked), written once, with a checksum
+//	jobs.jsonl   accepted specifications, appended in blocks, a checksum a line
+//	jobs-000002.jsonl …  those that a later epoch's dispatcher has added
 //	owner        who dispatches (package jobs/journal)
 //	journal/     facts, one file an epoch (package jobs/journal)
 //	attempts/    claims, outputs and sentinels, written by the hosts
