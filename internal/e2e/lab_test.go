@@ -145,6 +145,10 @@ func (l *lab) begin(cmd *exec.Cmd) *process {
 	l.t.Cleanup(func() {
 		p.cmd.Process.Kill() // no effect on one that has been waited for
 		<-p.ended
+		if l.t.Failed() {
+			text := p.err.String()
+			l.t.Logf("%s said at last:\n…%s", strings.Join(cmd.Args, " "), text[max(0, len(text)-1500):])
+		}
 	})
 	return p
 }
@@ -167,16 +171,16 @@ func (p *process) signal(s os.Signal) {
 	}
 }
 
-// until waits for a condition on the world; a minute of waiting is a failure.
+// until waits for a condition on the world; two minutes of waiting are a failure.
 func (l *lab) until(what string, ok func() bool) {
 	l.t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for limit := time.After(time.Minute); !ok(); {
+	for limit := time.After(2 * time.Minute); !ok(); {
 		select {
 		case <-tick.C:
 		case <-limit:
-			l.t.Fatalf("a minute passed without: %s", what)
+			l.t.Fatalf("two minutes passed without: %s", what)
 		}
 	}
 }

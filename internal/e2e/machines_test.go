@@ -42,6 +42,12 @@ func machine(args []string) {
 // on starts the program on another machine.
 func (l *lab) on(name string, args ...string) *process {
 	l.t.Helper()
+	return l.begin(l.machine(name, args...))
+}
+
+// machine is what runs the program on another machine.
+func (l *lab) machine(name string, args ...string) *exec.Cmd {
+	l.t.Helper()
 	boot := l.path("boot-" + name)
 	if _, err := os.Stat(boot); err != nil {
 		var id [16]byte
@@ -56,7 +62,7 @@ func (l *lab) on(name string, args ...string) *process {
 	cmd := exec.Command(me, append([]string{name, boot, program}, args...)...)
 	cmd.Env = append(os.Environ(), roleVar+"=machine")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUTS | unix.CLONE_NEWPID | unix.CLONE_NEWNS}
-	return l.begin(cmd)
+	return cmd
 }
 
 // mayUnshare leaves a test out where there can be no other machines.

@@ -1,0 +1,77 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// The role of a machine that has a directory under another name as well: source,
+// name, then what machine takes.
+func init() {
+	roles["mounted"] = func(args []string) {
+		if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err == nil {
+			err = unix.Mount(args[0], args[1], "", unix.MS_BIND, "")
+			if err != nil {
+				fmt.Fprintln(os.Stderr, "mounted: ", err)
+				os.Exit(99)
+			}
+		}
+		machine(args[2:])
+	}
+}
+
+// Promise 2: a machine that has the run directory mounted under another name, which
+// the hosts do not know, takes the run over. The hosts keep their attempts where
+// they are and say why they cannot be used; carried on under its first name, the
+// run adopts what runs, counts what ended, and nothing runs twice.
+func TestResumeUnderAnotherName(t *testing.T) {
+	t.Parallel()
+	mayUnshare(t)
+	l := newLab(t, 2)
+	const jobs = 60
+	p := l.start(l.args(3, "--json", l.busy(jobs, 4))...)
+	l.until("some have ended", func() bool { return l.count("run/attempts/*/*.exit") >= 12 })
+	p.signal(syscall.SIGSTOP) // more end that it does not hear of
+	l.until("the long ones run alone", func() bool {
+		return l.count("run/attempts/*/*.claim") == l.count("run/attempts/*/*.exit")+4
+	})
+	p.signal(syscall.SIGKILL)
+	first := p.wait()
+	alt := t.TempDir()
+	args := l.again("--force")
+	for i := range args {
+		if args[i] == l.path("run") {
+			args[i] = alt + "/run"
+		}
+	}
+	q := l.onMounted(l.dir, alt, args...)
+	l.until("both hosts have refused", func() bool {
+		return strings.Count(q.err.String(), "cannot be seen there now") >= 2
+	})
+	q.signal(syscall.SIGTERM)
+	second := q.wait()
+	if second.code != 4 {
+		t.Errorf("exit %d\n%s", second.code, second.err)
+	}
+	l.file("gate", "")
+	e := l.do(l.again()...)
+	if e.code != 0 {
+		t.Fatalf("exit %d\n%s", e.code, e.err)
+	}
+	l.accounted(l.path("run"), jobs, first.out, second.out, e.out)
+}
+
+// onMounted starts the program on another machine that has a directory under
+// another name as well.
+func (l *lab) onMounted(from, to string, args ...string) *process {
+	l.t.Helper()
+	cmd := l.machine("elm", args...)
+	cmd.Args = append([]string{cmd.Args[0], from, to}, cmd.Args[1:]...)
+	cmd.Env = append(cmd.Env, roleVar+"=mounted")
+	return l.begin(cmd)
+}
