@@ -202,6 +202,8 @@ func eventJSON(epoch int, r *jobs.Record, text string) eventLine {
 	case jobs.KindLaunching, jobs.KindRunning:
 		state := jobs.Running
 		e.State, e.Attempt = &state, r.Attempt().String()
+	case jobs.KindForgiven:
+		e.Attempt = r.Attempt().String()
 	case jobs.KindExited, jobs.KindLost, jobs.KindSuperseded, jobs.KindCancelled:
 		e.State, e.Attempt = &r.Next, r.Attempt().String()
 	case jobs.KindJob:

@@ -45,6 +45,9 @@ func TestEventText(t *testing.T) {
 			"17.1 was taken back: by a person; job 17 is cancelled"},
 		{jobs.Record{Kind: jobs.KindJob, Job: 17, Next: jobs.Skipped, Seq: 3, Reason: "job 3 failed"}, "job 17 is skipped: job 3 failed"},
 		{jobs.Record{Kind: jobs.KindCancelling, Job: 17, Reason: "by a person"}, "job 17 is being ended: by a person"},
+		{jobs.Record{Kind: jobs.KindForgiven, Job: 17, N: 2, Host: "melon4", Reason: "jobs fail at once on melon4"},
+			"17.2 uses up no try after all: jobs fail at once on melon4"},
+		{jobs.Record{Kind: "later", Reason: "of a newer version"}, "later: of a newer version"},
 		{jobs.Record{Kind: jobs.KindRequest, Reason: "x", Count: 3, N: 1}, "the request x is carried out: 3 jobs, 1 left alone"},
 		{jobs.Record{Kind: jobs.KindRound, Job: 17, Reason: "requeued"}, "job 17 begins a new round: requeued"},
 		{jobs.Record{Kind: jobs.KindPriority, Job: 17, Priority: -3}, "job 17 has priority -3"},
@@ -55,6 +58,9 @@ func TestEventText(t *testing.T) {
 		if got := eventText(&c.r); got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", c.r.Kind, got, c.want)
 		}
+	}
+	if text := eventText(&jobs.Record{Kind: jobs.KindRequest, Reason: "x"}); text != "the request x is answered" {
+		t.Error(text)
 	}
 	_, recs := jobstest.History(1, 50, 5000)
 	for i := range recs {

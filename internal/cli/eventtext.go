@@ -54,12 +54,16 @@ func eventText(r *jobs.Record) string {
 		return fmt.Sprintf("job %d begins a new round%s", r.Job, because(r.Reason))
 	case jobs.KindPriority:
 		return fmt.Sprintf("job %d has priority %d", r.Job, r.Priority)
+	case jobs.KindForgiven:
+		return fmt.Sprintf("%s uses up no try after all%s", r.Attempt(), because(r.Reason))
 	case jobs.KindEvent:
 		return r.Reason
 	case jobs.KindEnded:
 		return "the run is over" + because(r.Reason)
+	case jobs.KindAcked:
+		return ""
 	}
-	return "" // acknowledgements
+	return string(r.Kind) + because(r.Reason)
 }
 
 // endText says how an attempt with an outcome ended.
