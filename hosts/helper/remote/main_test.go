@@ -13,7 +13,7 @@ import (
 // processes it starts.
 func testLimits() limits {
 	lim := usual
-	for name, d := range map[string]*time.Duration{silenceEnv: &lim.silence, nowhereEnv: &lim.nowhere} {
+	for name, d := range map[string]*time.Duration{silenceEnv: &lim.silence, nowhereEnv: &lim.nowhere, beatEnv: &lim.beat} {
 		if v, err := time.ParseDuration(os.Getenv(name)); err == nil {
 			*d = v
 		}
@@ -24,11 +24,13 @@ func testLimits() limits {
 const (
 	silenceEnv = "TEST_SILENCE"
 	nowhereEnv = "TEST_NOWHERE"
+	beatEnv    = "TEST_BEAT"
 )
 
 // The test binary is the program on the far side too.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && strings.HasPrefix(os.Args[1], "__") {
+		plantFault(os.Args[1])
 		os.Exit(runWord(os.Args[1:], testLimits()))
 	}
 	// Built with -race, each process of ours would sleep for a second when it exits.

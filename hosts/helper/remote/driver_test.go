@@ -1,0 +1,383 @@
+//go:build linux
+
+package remote
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"dcs-tui/hosts"
+	"dcs-tui/hosts/helper/wire"
+	"dcs-tui/jobs"
+)
+
+// driver is a small dispatcher for a host on which something goes wrong: it
+// connects again, asks again, and launches a next attempt where one is proved not
+// to run any more, until each of its jobs has an end.
+type driver struct {
+	t      testing.TB
+	w      *world
+	p      *plan
+	open   *hosts.Open
+	jobs   []*task
+	said   []string // every line for people
+	starts int      // helpers started
+	ends   int      // channels that ended before they were asked to
+	link   *link
+	asked  time.Time // for all that is not settled
+	failed bool
+}
+
+// task is a job with its attempts.
+type task struct {
+	id       jobs.ID
+	body     string // after the attempt has noted that it runs
+	want     func(o *jobs.Outcome) bool
+	dropped  bool // withdrawn or killed by us: no further attempt
+	attempts []*try
+}
+
+// try is one attempt and what was said of it.
+type try struct {
+	id      jobs.AttemptID
+	sent    bool // a launch is sent once; after that its host is asked
+	started bool
+	answer  hosts.Answer // Unknown until it is settled
+	outcome jobs.Outcome
+}
+
+// link is one channel to a helper.
+type link struct {
+	cmd    *exec.Cmd
+	out    *wire.Writer
+	msgs   chan hosts.Message
+	stderr bytes.Buffer
+	over   bool
+}
+
+func (k *task) last() *try { return k.attempts[len(k.attempts)-1] }
+
+func (r *try) settled() bool { return r.answer >= hosts.HasExited }
+
+func (k *task) done() bool {
+	r := k.last()
+	return r.answer == hosts.HasExited || k.dropped && r.settled()
+}
+
+func newDriver(t testing.TB, p *plan) *driver {
+	w := newWorld(t)
+	p.Root = filepath.Dir(w.base)
+	p.Dir = filepath.Join(p.Root, "notes")
+	if err := os.MkdirAll(filepath.Join(w.runDir, "ran"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(p.Dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	d := &driver{t: t, w: w, p: p, open: w.open()}
+	d.open.Slots = 1
+	t.Cleanup(func() {
+		if d.link != nil && !d.link.over {
+			d.link.cmd.Process.Kill()
+			d.link.cmd.Wait()
+		}
+	})
+	return d
+}
+
+func (d *driver) wrong(format string, args ...any) {
+	d.t.Helper()
+	d.failed = true
+	d.t.Errorf(format, args...)
+}
+
+func (d *driver) say(who, text string) {
+	if text == "" {
+		return
+	}
+	if strings.ContainsAny(strings.TrimSuffix(text, "\n"), "\n") {
+		d.wrong("not one line from %s: %q", who, text)
+	}
+	d.said = append(d.said, who+": "+text)
+}
+
+// maxStarts is how many helpers one fault may cost at most: it happens once.
+const maxStarts = 4
+
+// connect starts helpers until one says hello and is content.
+func (d *driver) connect() {
+	d.t.Helper()
+	for {
+		if d.starts++; d.starts > maxStarts && d.p.How != howFull || d.starts > 100 {
+			d.t.Fatalf("no helper stays; said:\n\t%s", strings.Join(d.said, "\n\t"))
+		}
+		d.p.Helper = min(d.starts, 2)
+		l := &link{msgs: make(chan hosts.Message, 1024)}
+		l.cmd = exec.Command(filepath.Join(d.w.base, "bin", "dcs-tui-test"), wordHost)
+		l.cmd.Env = append(os.Environ(), d.p.env(), beatEnv+"=100ms", nowhereEnv+"=1h")
+		l.cmd.Stderr = &l.stderr
+		in, err1 := l.cmd.StdinPipe()
+		out, err2 := l.cmd.StdoutPipe()
+		if err := l.cmd.Start(); err1 != nil || err2 != nil || err != nil {
+			d.t.Fatal(err1, err2, err)
+		}
+		l.out = wire.NewWriter(in)
+		var read sync.WaitGroup
+		read.Go(func() {
+			defer close(l.msgs)
+			for r := wire.NewReader(out); ; {
+				m, err := r.Read()
+				if err != nil {
+					return
+				}
+				l.msgs <- m
+			}
+		})
+		d.link = l
+		l.out.Write(d.open)
+		m, ok := d.receive(bound)
+		if h, is := m.(*hosts.Hello); ok && is && h.Error == "" && h.FencedBy == 0 {
+			for _, s := range append(h.Warnings, h.CwdError) {
+				d.say("hello", s)
+			}
+			d.ping()
+			return
+		} else if is {
+			d.say("hello", h.Error)
+		} else if ok {
+			d.t.Fatalf("it began with %s", m.Word())
+		}
+		d.hangUp()
+	}
+}
+
+// hangUp waits until a helper that is leaving has left.
+func (d *driver) hangUp() {
+	l := d.link
+	for _, ok := d.receive(bound); ok; _, ok = d.receive(bound) {
+	}
+	if !l.over {
+		d.t.Fatalf("the helper does not leave; said:\n\t%s", strings.Join(d.said, "\n\t"))
+	}
+}
+
+// receive takes in one message; false when none came in time or none will come.
+func (d *driver) receive(wait time.Duration) (hosts.Message, bool) {
+	l := d.link
+	if l.over {
+		return nil, false
+	}
+	late := time.NewTimer(wait)
+	defer late.Stop()
+	select {
+	case m, ok := <-l.msgs:
+		if ok {
+			d.hear(m)
+			return m, true
+		}
+		l.over = true
+		l.cmd.Wait()
+		for line := range strings.Lines(l.stderr.String()) {
+			d.say("stderr", line)
+		}
+	case <-late.C:
+	}
+	return nil, false
+}
+
+func (d *driver) ping() {
+	d.link.out.Write(&hosts.Ping{Seq: 1, LeaseUptime: uptime() + time.Hour})
+}
+
+func (d *driver) find(id jobs.AttemptID) *try {
+	for _, k := range d.jobs {
+		for _, r := range k.attempts {
+			if r.id == id {
+				return r
+			}
+		}
+	}
+	return nil
+}
+
+// hear takes in what a message says of attempts, and that nothing contradicts
+// what was said before.
+func (d *driver) hear(m hosts.Message) {
+	settle := func(id jobs.AttemptID, a hosts.Answer, o *jobs.Outcome) {
+		r := d.find(id)
+		switch {
+		case r == nil:
+		case a == hosts.IsRunning:
+			r.started = true
+		case a < hosts.HasExited:
+		case r.settled() && r.answer != a:
+			d.wrong("%s was %v and is %v", id, r.answer, a)
+		case r.settled() && a == hosts.HasExited && !sameEnd(o, &r.outcome):
+			d.wrong("%s ended with %+v and %+v", id, r.outcome, *o)
+		default:
+			r.answer = a
+			if o != nil {
+				r.outcome = *o
+			}
+		}
+	}
+	switch m := m.(type) {
+	case *hosts.Started:
+		for _, j := range m.Jobs {
+			settle(j.Attempt, hosts.IsRunning, nil)
+		}
+	case *hosts.Exits:
+		for _, j := range m.Jobs {
+			settle(j.Attempt, hosts.HasExited, &j.Outcome)
+		}
+	case *hosts.Withdrawn:
+		d.saysUnlessAsked(m.Attempts, m.Why)
+		for _, id := range m.Attempts {
+			settle(id, hosts.NeverStarted, nil)
+		}
+	case *hosts.Refused:
+		d.say("refused", m.Why)
+		for _, id := range m.Attempts {
+			settle(id, hosts.NeverStarted, nil)
+		}
+	case *hosts.Probed:
+		for _, p := range m.Jobs {
+			if p.Answer == hosts.Unknown || p.Answer == hosts.Dead {
+				d.say(fmt.Sprintf("probed %s", p.Attempt), p.Why)
+			}
+			settle(p.Attempt, p.Answer, p.Outcome)
+		}
+	case *hosts.Trouble:
+		d.say("trouble", m.Text)
+	case *hosts.Chunk:
+		d.say("chunk", m.Why)
+	}
+}
+
+func (d *driver) saysUnlessAsked(ids []jobs.AttemptID, why string) {
+	for _, k := range d.jobs {
+		if !k.dropped {
+			for _, r := range k.attempts {
+				for _, id := range ids {
+					if r.id == id {
+						d.say("withdrawn "+id.String(), why)
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+func sameEnd(a, b *jobs.Outcome) bool {
+	return a.Exit == b.Exit && a.Signal == b.Signal && a.Error == b.Error && a.TimedOut == b.TimedOut &&
+		a.Stopped == b.Stopped && a.Started == b.Started && a.Ended == b.Ended
+}
+
+// add hands over a job whose shell runs body after it has noted the attempt.
+func (d *driver) add(body string, want func(o *jobs.Outcome) bool) *task {
+	k := &task{id: jobs.ID(len(d.jobs) + 1), body: body, want: want}
+	d.jobs = append(d.jobs, k)
+	d.again(k)
+	return k
+}
+
+// again makes the next attempt of a job.
+func (d *driver) again(k *task) {
+	if len(k.attempts) >= maxStarts && d.p.How != howFull || len(k.attempts) > 1000 {
+		d.t.Fatalf("job %d does not come to an end; said:\n\t%s", k.id, strings.Join(d.said, "\n\t"))
+	}
+	k.attempts = append(k.attempts, &try{id: jobs.AttemptID{Job: k.id, N: len(k.attempts) + 1}})
+}
+
+// launch sends every attempt that has not been sent.
+func (d *driver) launch() {
+	m := &hosts.Launch{Epoch: 1, ExpireUptime: uptime() + time.Hour}
+	for _, k := range d.jobs {
+		if r := k.last(); !r.settled() && !r.sent {
+			r.sent = true
+			m.Jobs = append(m.Jobs, job(r.id.String(), "echo $DCS_ATTEMPT >> ran/$DCS_ATTEMPT; "+k.body))
+		}
+	}
+	if len(m.Jobs) > 0 {
+		d.link.out.Write(m)
+	}
+}
+
+// until goes on until cond holds: it connects, asks and launches anew as needed.
+func (d *driver) until(what string, cond func() bool) {
+	d.t.Helper()
+	for end := time.Now().Add(bound); !cond(); {
+		if time.Now().After(end) {
+			d.t.Fatalf("it did not come to this: %s; said:\n\t%s\n%s", what, strings.Join(d.said, "\n\t"), d.state())
+		}
+		fresh := false
+		for _, k := range d.jobs {
+			if k.last().settled() && !k.done() {
+				d.again(k)
+				fresh = true
+			}
+		}
+		if d.link == nil || d.link.over {
+			if d.link != nil {
+				d.ends++
+			}
+			d.connect()
+			fresh = true
+		}
+		if fresh {
+			d.launch()
+		}
+		d.receive(200 * time.Millisecond)
+		if now := time.Now(); !d.link.over && now.Sub(d.asked) > 300*time.Millisecond {
+			d.asked = now
+			d.ping()
+			d.probe()
+		}
+	}
+}
+
+// probe asks for all attempts that are not settled.
+func (d *driver) probe() {
+	m := &hosts.Probe{Epoch: 1}
+	for _, k := range d.jobs {
+		if !k.last().settled() {
+			m.Attempts = append(m.Attempts, k.last().id)
+		}
+	}
+	if len(m.Attempts) > 0 {
+		d.link.out.Write(m)
+	}
+}
+
+func (d *driver) allDone() bool {
+	for _, k := range d.jobs {
+		if !k.done() {
+			return false
+		}
+	}
+	return true
+}
+
+func (d *driver) state() string {
+	var b strings.Builder
+	for _, k := range d.jobs {
+		for _, r := range k.attempts {
+			fmt.Fprintf(&b, "\t%s started %v %v %+v\n", r.id, r.started, r.answer, r.outcome)
+		}
+	}
+	return b.String()
+}
+
+// runs is how often an attempt's shell has noted that it runs.
+func (d *driver) runs(id jobs.AttemptID) int {
+	b, _ := os.ReadFile(filepath.Join(d.w.runDir, "ran", id.String()))
+	return bytes.Count(b, []byte{'\n'})
+}
