@@ -210,7 +210,7 @@ func (d *director) nothingLeft() {
 	for _, m := range d.l.machines() {
 		if !within(15*time.Second, func() bool { return len(m.strangers()) == 0 }) {
 			for _, p := range m.strangers() {
-				env, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", p.pid))
+				env, _ := os.ReadFile(p.dir + "/environ")
 				cookie := ""
 				for v := range strings.SplitSeq(string(env), "\x00") {
 					if strings.HasPrefix(v, "DCS_COOKIE=") {

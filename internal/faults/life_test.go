@@ -40,6 +40,9 @@ func (l *lab) dispatch(desk *machine, name string, args ...string) (*life, error
 	if err := d.cmd.Start(); err != nil {
 		return nil, err
 	}
+	desk.mu.Lock()
+	desk.waiters = append(desk.waiters, d.cmd.Process)
+	desk.mu.Unlock()
 	go func() {
 		defer close(d.done)
 		d.cmd.Wait()

@@ -127,9 +127,10 @@ type machine struct {
 
 	client *labfs.Mount // its own view of the shared directory; nil: as it is
 
-	mu    sync.Mutex // held while it starts or ends
-	boots int
-	now   atomic.Pointer[space] // nil while it has no power
+	mu      sync.Mutex // held while it starts or ends
+	boots   int
+	waiters []*os.Process         // who waits outside for a command in it
+	now     atomic.Pointer[space] // nil while it has no power
 }
 
 // boot starts the machine: with a new boot id and a clock that begins anew.
@@ -218,17 +219,14 @@ func (m *machine) powerOff(cut bool) {
 	if cut {
 		m.lab.hub.inNet("ip", "link", "set", m.name, "down")
 	}
-	// Those who wait for a command here may themselves be stopped, and a machine
-	// is not gone before they have heard of its end.
-	var waiters []proc
-	for _, p := range m.find(func(p proc) bool { return true }) {
-		if w, ok := look(p.ppid); ok && p.ppid != s.init && w.name == "nsenter" {
-			waiters = append(waiters, w)
-		}
-	}
 	m.now.Store(nil)
 	syscall.Kill(s.init, syscall.SIGKILL)
-	signal(waiters, syscall.SIGCONT)
+	// Those who wait for a command here may themselves be stopped, and a machine
+	// is not gone before they have heard of its end.
+	for _, w := range m.waiters {
+		w.Signal(syscall.SIGCONT)
+	}
+	m.waiters = nil
 	s.stop()
 }
 

@@ -4,16 +4,19 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
-// proc is a process of a machine, as this test sees it from outside.
+// proc is a process of a machine.
 type proc struct {
-	pid  int // outside
-	in   int // in its machine
-	ppid int // outside
+	dir  string // where this test sees it, below /proc
+	in   int    // its number there
+	ppid int    // there; 0: its parent is outside
 	name string
 	args []string
 
@@ -22,14 +25,7 @@ type proc struct {
 
 func (p proc) String() string { return strconv.Itoa(p.in) + " " + strings.Join(p.args, " ") }
 
-func (p proc) has(arg string) bool {
-	for _, a := range p.args {
-		if a == arg {
-			return true
-		}
-	}
-	return false
-}
+func (p proc) has(arg string) bool { return slices.Contains(p.args, arg) }
 
 // What there is on a machine.
 func isListener(p proc) bool {
@@ -40,29 +36,21 @@ func isHelper(p proc) bool     { return p.has("__host") }
 func isSupervisor(p proc) bool { return p.has("__slot") }
 func isDispatcher(p proc) bool { return len(p.args) > 1 && p.has("--no-tui") && p.name == "dcs-tui" }
 
-// find lists the living processes of the machine that are meant. It reads
-// this machine's own /proc and goes by pid namespace: no word of the product is
-// believed.
+// find lists the living processes of the machine that are meant. It reads the
+// machine's /proc from outside: no word of the product is believed.
 func (m *machine) find(meant func(proc) bool) []proc {
 	s := m.now.Load()
 	if s == nil {
 		return nil
 	}
-	ns, err := os.Readlink(pidNS(s.init))
-	if err != nil {
-		return nil
-	}
 	var list []proc
-	entries, _ := os.ReadDir("/proc")
+	entries, _ := os.ReadDir(s.path("/proc"))
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
-		if err != nil || pid == s.init {
+		if err != nil || pid == 1 {
 			continue
 		}
-		if here, err := os.Readlink(pidNS(pid)); err != nil || here != ns {
-			continue
-		}
-		if p, ok := look(pid); ok && meant(p) {
+		if p, ok := look(s.path("/proc"), pid); ok && meant(p) {
 			list = append(list, p)
 		}
 	}
@@ -74,22 +62,17 @@ func (m *machine) find(meant func(proc) bool) []proc {
 // whose peer vanished without a word stays until the kernel finds out; it
 // counts when something runs below it, and then that counts.)
 func (m *machine) strangers() []proc {
-	s := m.now.Load()
-	if s == nil {
-		return nil
-	}
 	return m.find(func(p proc) bool {
-		idle := p.ppid == s.init && len(p.args) == 2 && p.args[1] == "3600" // pid 1 waits by it
+		idle := p.ppid == 1 && len(p.args) == 2 && p.args[1] == "3600" // pid 1 waits by it
 		return !idle && !isListener(p) && !isSession(p)
 	})
 }
 
-func pidNS(pid int) string { return filepath.Join("/proc", strconv.Itoa(pid), "ns/pid") }
-
-// look reads a process that is no zombie.
-func look(pid int) (p proc, ok bool) {
-	dir := filepath.Join("/proc", strconv.Itoa(pid))
-	stat, err := os.ReadFile(dir + "/stat")
+// look reads a process that is no zombie. Nothing but the machine's own processes
+// is ever read: /proc/PID/stat of one that execs while its files hang, hangs too.
+func look(root string, pid int) (p proc, ok bool) {
+	p.dir, p.in = filepath.Join(root, strconv.Itoa(pid)), pid
+	stat, err := os.ReadFile(p.dir + "/stat")
 	if err != nil {
 		return p, false
 	}
@@ -101,16 +84,9 @@ func look(pid int) (p proc, ok bool) {
 	if len(rest) < 2 || rest[0] == "Z" || rest[0] == "X" {
 		return p, false
 	}
-	p.pid, p.name, p.stopped = pid, string(stat[open+1:end]), rest[0] == "T"
+	p.name, p.stopped = string(stat[open+1:end]), rest[0] == "T"
 	p.ppid, _ = strconv.Atoi(rest[1])
-	status, _ := os.ReadFile(dir + "/status")
-	for line := range strings.Lines(string(status)) {
-		if ids, ok := strings.CutPrefix(line, "NSpid:"); ok {
-			f := strings.Fields(ids)
-			p.in, _ = strconv.Atoi(f[len(f)-1])
-		}
-	}
-	args, err := os.ReadFile(dir + "/cmdline")
+	args, err := os.ReadFile(p.dir + "/cmdline")
 	if err != nil || len(args) == 0 {
 		return p, false // it is just going
 	}
@@ -120,8 +96,14 @@ func look(pid int) (p proc, ok bool) {
 
 // isInit says that a process is the first of a pid namespace.
 func isInit(pid int) bool {
-	p, ok := look(pid)
-	return ok && p.in == 1
+	status, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
+	for line := range strings.Lines(string(status)) {
+		if ids, ok := strings.CutPrefix(line, "NSpid:"); ok {
+			f := strings.Fields(ids)
+			return len(f) > 1 && f[len(f)-1] == "1"
+		}
+	}
+	return false
 }
 
 func children(pid int) []int {
@@ -138,6 +120,9 @@ func children(pid int) []int {
 // signal sends sig to processes; those that are gone do not matter.
 func signal(list []proc, sig syscall.Signal) {
 	for _, p := range list {
-		syscall.Kill(p.pid, sig)
+		if fd, err := unix.Open(p.dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err == nil {
+			unix.PidfdSendSignal(fd, sig, nil, 0) // a /proc/PID stands for the process, whatever its number is elsewhere
+			unix.Close(fd)
+		}
 	}
 }
