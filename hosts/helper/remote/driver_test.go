@@ -333,6 +333,9 @@ func (d *driver) until(what string, cond func() bool) {
 			fresh = true
 		}
 		if fresh {
+			if d.p.How == howFull {
+				time.Sleep(50 * time.Millisecond) // a dispatcher backs off too
+			}
 			d.launch()
 		}
 		d.receive(200 * time.Millisecond)
