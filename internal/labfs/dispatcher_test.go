@@ -3,6 +3,7 @@
 package labfs_test
 
 import (
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -105,5 +106,70 @@ func TestRemovedRunDirectory(t *testing.T) {
 	}
 	if k := strings.Count(e.err, "nothing is launched"); k > 1 {
 		t.Errorf("said %d times:\n%s", k, e.err)
+	}
+}
+
+// Issue 3.6: while the run directory hangs for the dispatcher, what happens to
+// hosts is still said, and a person who ends it is obeyed; what was running is
+// adopted afterwards.
+func TestDispatcherSpeaksWhileItsDirectoryHangs(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, 3, labfs.Options{Stale: time.Second, WriteBack: true})
+	const n = 20
+	hosts := l.inventory(2, 2, "")
+	p := l.dcs(0, "run", "--no-tui", "--json", "--hosts", hosts, "--run-dir", l.run(), l.jobs(n, "[ %d -gt 1 ] || { "+l.gate("first")+"; exit; }; "+l.gate("gate")))
+	l.until("every slot is busy", func() bool { return l.ran() >= 4 }, p.err.String)
+	l.mounts[0].Wedge()
+	l.open("first") // its end is to be written down
+	p.says("nothing is launched")
+	for range 2 { // the second would find a writer that hangs with the first
+		said := strings.Count(p.err.String(), "\n")
+		killed := 0
+		for _, process := range l.ours() {
+			if strings.HasSuffix(strings.TrimSpace(process), "__host") {
+				pid, _ := strconv.Atoi(strings.Fields(process)[0])
+				syscall.Kill(pid, syscall.SIGKILL)
+				killed++
+			}
+		}
+		if killed == 0 {
+			t.Fatal("no helper was found")
+		}
+		l.until("what happened to the hosts is said", func() bool { return strings.Count(p.err.String(), "\n") > said+1 }, p.err.String)
+		l.until("the helpers are back", func() bool {
+			return strings.Count(strings.Join(l.ours(), "\n"), "__host") >= 2
+		}, p.err.String)
+	}
+	p.signal(syscall.SIGTERM)
+	first := p.wait()
+	if first.code != 4 {
+		t.Errorf("exit %d\n%s", first.code, first.err)
+	}
+	l.mounts[0].Unwedge()
+	l.open("gate")
+	second := l.dcs(0, "resume", "--no-tui", "--json", "--hosts", hosts, l.run()).wait()
+	if second.code != 0 {
+		t.Fatalf("resume: exit %d\n%s", second.code, second.err)
+	}
+	l.counted(n, "succeeded", first, second)
+	if got := l.ranOnce(n); got != n {
+		t.Errorf("%d attempts for %d jobs\n%s\n%s", got, n, first.err, second.err)
+	}
+}
+
+// A run in which nothing happens for hours, because every slot is busy, says that
+// its directory hangs all the same, and that it answers again.
+func TestIdleDispatcherSaysThatItsDirectoryHangs(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, 2, labfs.Options{Stale: time.Second, WriteBack: true})
+	p := l.dcs(0, "run", "--no-tui", "--json", "--hosts", l.inventory(1, 2, ""), "--run-dir", l.run(), l.jobs(4, l.gate("gate")))
+	l.until("every slot is busy", func() bool { return l.ran() >= 2 }, p.err.String)
+	l.mounts[0].Wedge()
+	p.says("nothing is launched")
+	l.mounts[0].Unwedge()
+	p.says("launching goes on")
+	l.open("gate")
+	if e := p.wait(); e.code != 0 {
+		t.Errorf("exit %d\n%s", e.code, e.err)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -84,11 +83,10 @@ func (g *gate) pass(ctx context.Context) syscall.Errno {
 	return 0
 }
 
-// exiting is PF_EXITING of the kernel.
-const exiting = 4
-
 // dying says whether the thread that made the call has been killed, or is
-// exiting. Other signals do not interrupt a call to a hard-mounted NFS.
+// exiting. Other signals do not interrupt a call to a hard-mounted NFS. It reads
+// nothing but status: to read stat the kernel waits for a program that is being
+// started, and that may be the one that waits for us, closing its files.
 func dying(ctx context.Context) bool {
 	caller, ok := fuse.FromContext(ctx)
 	if !ok || caller.Pid == 0 {
@@ -98,6 +96,7 @@ func dying(ctx context.Context) bool {
 	if err != nil {
 		return true // it is gone
 	}
+	memory := false // what exits has none any more when it closes its files
 	for line := range bytes.Lines(b) {
 		if hex, ok := bytes.CutPrefix(line, []byte("SigPnd:")); ok {
 			mask, _ := strconv.ParseUint(string(bytes.TrimSpace(hex)), 16, 64)
@@ -105,12 +104,7 @@ func dying(ctx context.Context) bool {
 				return true
 			}
 		}
+		memory = memory || bytes.HasPrefix(line, []byte("VmSize:"))
 	}
-	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", caller.Pid))
-	f := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	if len(f) < 7 {
-		return true
-	}
-	flags, _ := strconv.ParseUint(f[6], 10, 64)
-	return flags&exiting != 0
+	return !memory
 }

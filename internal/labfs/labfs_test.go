@@ -3,6 +3,7 @@
 package labfs_test
 
 import (
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -234,4 +235,58 @@ func TestWedge(t *testing.T) {
 	_, _, last := start("exec cat $a/x")
 	until("a call hangs", func() bool { return a.Waiting() == 1 })
 	abandoned = last
+}
+
+// The device of a mount is not inherited: a child that outlives a test that
+// crashed would keep its mounts, and all that hangs in them, for ever.
+func TestTheDeviceIsNotInherited(t *testing.T) {
+	s := labfs.New(t)
+	a := s.Mount(labfs.Options{})
+	if got := sh(t, "ls -l /proc/self/fd | grep fuse || echo none", a); got != "none" {
+		t.Error(got)
+	}
+}
+
+// A program that is started while a written file of its parent hangs is held up in
+// closing it. It does not hold up the server, and goes on when the server answers.
+func TestWedgeWhileAProgramStarts(t *testing.T) {
+	s := labfs.New(t)
+	a := s.Mount(labfs.Options{WriteBack: true})
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), envHeld+"="+filepath.Join(a.Dir, "x"))
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	line := make([]byte, 6)
+	if _, err := io.ReadFull(out, line); err != nil || string(line) != "ready\n" {
+		t.Fatalf("%q %v", line, err)
+	}
+	a.Wedge()
+	io.WriteString(in, "go\n")
+	for limit := time.After(30 * time.Second); a.Waiting() == 0; {
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-limit:
+			t.Fatal("nothing hangs")
+		}
+	}
+	time.Sleep(200 * time.Millisecond) // the server looks several times whether the caller dies
+	a.Unwedge()
+	rest, err := io.ReadAll(out)
+	if err != nil || string(rest) != "started\n" {
+		t.Errorf("%q %v", rest, err)
+	}
 }

@@ -23,7 +23,32 @@ var program string
 // another program.
 const wordEnter = "__enter"
 
+// envHeld makes the test binary a program that holds the file of that name open,
+// written to, while it starts another.
+const envHeld = "LABFS_HELD"
+
+func hold(name string) error {
+	f, err := os.Create(name)
+	if err == nil {
+		_, err = f.WriteString("hello")
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Println("ready")
+	fmt.Scanln()
+	cmd := exec.Command("/bin/echo", "started")
+	cmd.Stdout = os.Stdout
+	return cmd.Run()
+}
+
 func TestMain(m *testing.M) {
+	if name := os.Getenv(envHeld); name != "" {
+		if err := hold(name); err != nil {
+			fmt.Println(err)
+		}
+		return
+	}
 	if len(os.Args) > 6 && os.Args[1] == wordEnter {
 		fmt.Fprintln(os.Stderr, enter(os.Args[2], os.Args[3], os.Args[4], os.Args[5], os.Args[6:]))
 		os.Exit(126)

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/hanwen/go-fuse/v2/fs"
@@ -53,12 +54,17 @@ func (s *Server) Mount(o Options) *Mount {
 		EntryTimeout: &o.Stale, AttrTimeout: &o.Stale, NegativeTimeout: &o.Stale,
 		RootStableAttr: &fs.StableAttr{Ino: root.stat.Ino, Gen: 1},
 	})
+	// A child that inherited the device would keep the mount alive, and whatever hangs
+	// in it, when we are gone: nothing is forked before it is marked.
+	syscall.ForkLock.RLock()
 	var err error
 	m.fuse, err = fuse.NewServer(raw, m.Dir, &fuse.MountOptions{
 		DirectMountStrict: true, AllowOther: true, FsName: "labfs", Name: "labfs",
 		DisableXAttrs: true, DisableReadDirPlus: true, DisableSplice: true,
 		Logger: log.New(io.Discard, "", 0), // an aborted connection is no news
 	})
+	closeDevicesOnExec()
+	syscall.ForkLock.RUnlock()
 	if err != nil {
 		leaveOut(s.t, "FUSE cannot be mounted here: %v", err)
 	}
@@ -68,6 +74,18 @@ func (s *Server) Mount(o Options) *Mount {
 	}()
 	s.t.Cleanup(m.close)
 	return m
+}
+
+// closeDevicesOnExec marks each descriptor on the FUSE device.
+func closeDevicesOnExec() {
+	entries, _ := os.ReadDir("/proc/self/fd")
+	for _, e := range entries {
+		if to, _ := os.Readlink("/proc/self/fd/" + e.Name()); to == "/dev/fuse" {
+			if fd, err := strconv.Atoi(e.Name()); err == nil {
+				unix.CloseOnExec(fd)
+			}
+		}
+	}
 }
 
 // close ends the mount whatever hangs in it or is open on it, also in other
