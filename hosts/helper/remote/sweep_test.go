@@ -123,7 +123,7 @@ func sweep(t *testing.T, s scene, network bool) {
 // sample chooses n evenly.
 func sample(all []*plan, n int) (some []*plan) {
 	for i := range min(n, len(all)) {
-		some = append(some, all[i*len(all)/n+i%8])
+		some = append(some, all[min(i*len(all)/n+i%8, len(all)-1)])
 	}
 	return some
 }
