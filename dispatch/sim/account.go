@@ -9,7 +9,8 @@ type account struct {
 	over       bool // the round has its result
 	result     jobs.JobState
 	cancelling bool
-	charged    int // of this round
+	charged    int  // of this round
+	strays     bool // an attempt that had been given up has failed
 	attempts   []entry
 }
 
@@ -186,6 +187,10 @@ func (w *World) enterEnd(a *account, r *jobs.Record) {
 		if e.round == a.round {
 			e.charged = true
 			a.charged++
+		}
+		a.strays = a.strays || e.lost // it failed late, beside the attempt that replaced it
+		if a.charged > w.tries(r.Job) && !a.strays {
+			w.broken(TriesHold, "job %d has failed %d times of %d", r.Job, a.charged, w.tries(r.Job))
 		}
 		if r.Outcome == nil || r.Outcome.OK() || r.Outcome.Stopped || f == nil || f.ended == nil {
 			w.broken(OwnFailuresOnly, "%s uses up a try and did not fail by itself", id)

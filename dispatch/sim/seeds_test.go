@@ -14,6 +14,7 @@ import (
 var (
 	seedCount = flag.Int("seeds", 0, "how many worlds TestSeeds runs; 0: some hundreds")
 	firstSeed = flag.Uint64("first", 0, "the first of them")
+	mostBad   = flag.Int("most", 5, "stop when so many worlds have failed")
 	wholeLog  = flag.Bool("whole-log", false, "print the whole log of a world that fails, not its end")
 )
 
@@ -53,7 +54,7 @@ func TestSeeds(t *testing.T) {
 				if r.Failure != nil {
 					bad = append(bad, *firstSeed+i)
 				}
-				enough := len(bad) >= 5
+				enough := len(bad) >= *mostBad
 				mu.Unlock()
 				if enough {
 					return

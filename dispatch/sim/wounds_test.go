@@ -1,0 +1,169 @@
+package sim
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+var updateWounds = flag.Bool("update", false, "write docs/wounds.md")
+
+// wound is a deliberate defect.
+type wound struct {
+	name  string
+	file  string // in the module
+	edits []edit
+	seeds int // worlds to try; 0: 600
+}
+
+type edit struct{ old, new string }
+
+const woundsDoc = "../../docs/wounds.md"
+
+// TestWounds builds every deliberate defect, for this test alone, and holds that the
+// simulator finds it: an invariant that no defect breaks would prove nothing.
+func TestWounds(t *testing.T) {
+	if testing.Short() || raceEnabled || !strings.Contains(flag.Lookup("test.run").Value.String(), "Wounds") {
+		t.Skip("builds the simulator some fifty times: make wounds")
+	}
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	caught := make([]string, len(wounds))
+	var wg sync.WaitGroup
+	free := make(chan int, 2)
+	for i := range wounds {
+		wg.Go(func() {
+			free <- i
+			defer func() { <-free }()
+			caught[i] = wounds[i].try(t, root, filepath.Join(dir, fmt.Sprint(i)))
+		})
+	}
+	wg.Wait()
+	if !t.Failed() {
+		checkDoc(t, caught)
+	}
+}
+
+var verdict = regexp.MustCompile(`seed (\d+): (.+?) at [0-9hms.µn]+: `)
+
+// try builds the simulator with the defect and runs it. It returns the name of the
+// invariant that the first world which fails has found broken.
+func (wd *wound) try(t *testing.T, root, dir string) string {
+	b, err := os.ReadFile(filepath.Join(root, wd.file))
+	if err != nil {
+		t.Error(err)
+		return ""
+	}
+	text := string(b)
+	for _, e := range wd.edits {
+		if strings.Count(text, e.old) != 1 {
+			t.Errorf("%s: %s does not have this text once any more: mend the table in dispatch/sim/wounds_table_test.go\n%s", wd.name, wd.file, e.old)
+			return ""
+		}
+		text = strings.Replace(text, e.old, e.new, 1)
+	}
+	sick, list, bin := filepath.Join(dir, "sick.go"), filepath.Join(dir, "overlay.json"), filepath.Join(dir, "sim.test")
+	overlay, _ := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(root, wd.file): sick}})
+	for path, content := range map[string][]byte{sick: []byte(text), list: overlay} {
+		if err := os.MkdirAll(dir, 0o700); err == nil {
+			err = os.WriteFile(path, content, 0o600)
+		}
+		if err != nil {
+			t.Error(err)
+			return ""
+		}
+	}
+	build := exec.Command("go", "test", "-c", "-vet=off", "-overlay", list, "-o", bin, "./dispatch/sim")
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Errorf("%s: it does not build: %v\n%s", wd.name, err, out)
+		return ""
+	}
+	seeds := wd.seeds
+	if seeds == 0 {
+		seeds = 600
+	}
+	run := exec.Command(bin, "-test.run", "^TestSeeds$", "-test.timeout", "100s", "-seeds", fmt.Sprint(seeds), "-most", "1")
+	run.Env = append(os.Environ(), "GOMAXPROCS=1")
+	run.Dir = filepath.Join(root, "dispatch/sim")
+	out, err := run.CombinedOutput()
+	m := verdict.FindSubmatch(out)
+	switch {
+	case err == nil:
+		t.Errorf("%s: %d worlds, and nothing was found", wd.name, seeds)
+	case m == nil || !slices.Contains(Invariants, string(m[2])):
+		t.Errorf("%s: it failed, and not by an invariant: %v\n%s", wd.name, err, out[max(0, len(out)-3000):])
+	default:
+		t.Logf("%-60s seed %4s: %s", wd.name, m[1], m[2])
+		_ = os.RemoveAll(dir)
+		return string(m[2])
+	}
+	return ""
+}
+
+// checkDoc holds that docs/wounds.md is about these defects.
+func checkDoc(t *testing.T, caught []string) {
+	var b strings.Builder
+	b.WriteString(woundsHead)
+	for i, wd := range wounds {
+		fmt.Fprintf(&b, "| %s | `%s` | %s |\n", wd.name, wd.file, caught[i])
+	}
+	b.WriteString("\nThe invariants:\n\n")
+	for _, name := range Invariants {
+		n := 0
+		for _, c := range caught {
+			if c == name {
+				n++
+			}
+		}
+		fmt.Fprintf(&b, "- %s", name)
+		if n > 0 {
+			fmt.Fprintf(&b, " (%d)", n)
+		}
+		b.WriteString("\n")
+	}
+	if *updateWounds {
+		if err := os.WriteFile(woundsDoc, []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	doc, err := os.ReadFile(woundsDoc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Which invariant notices first may change with any change of the core.
+	for _, wd := range wounds {
+		if !strings.Contains(string(doc), fmt.Sprintf("| %s | `%s` |", wd.name, wd.file)) {
+			t.Errorf("docs/wounds.md does not have %q: go test ./dispatch/sim -run TestWounds -update", wd.name)
+		}
+	}
+	for _, name := range Invariants {
+		if !strings.Contains(string(doc), "- "+name) {
+			t.Errorf("docs/wounds.md does not have the invariant %q: go test ./dispatch/sim -run TestWounds -update", name)
+		}
+	}
+}
+
+const woundsHead = `# Wounds
+
+The simulator (` + "`dispatch/sim`" + `) is itself put to the test: each of these deliberate defects is built for the test alone
+and must be found within some hundred simulated worlds. Some are in the program, some in the simulated hosts, which
+then do not keep to what helper and supervisor promise. The last column names the invariant that the first world that
+failed found broken; others would have noticed as well. Written by
+` + "`go test ./dispatch/sim -run TestWounds -update`" + `.
+
+| defect | in | found by |
+|---|---|---|
+`
