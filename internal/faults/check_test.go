@@ -201,7 +201,7 @@ func (d *director) desk() *machine {
 // allowed are the files that a run may leave on a host: our own program, to be
 // used again, the marks that fence off older dispatchers, and where its attempts are.
 var allowed = regexp.MustCompile(`^(root|vartmp|tmp|sshd\.log|boot_id|vartmp/dcs-0(/runs|/bin(/dcs-tui-[0-9a-f]{64}|/\.new-[0-9a-f]+)?)?|` +
-	`root/\.dcs-tui(/[a-z2-7]{12}(/epoch\.\d+|/place\.ws\d)?)?)$`)
+	`root/\.dcs-tui(/[a-z0-9]{12}(/epoch\.\d+|/place\.ws\d)?)?)$`)
 
 // nothingLeft checks promise 4 by a scan of every process and every file of each
 // host, whoever they belong to.

@@ -60,7 +60,8 @@ func (d *director) failCalls() string {
 	ops := []labfs.Op{labfs.Lookup, labfs.Getattr, labfs.Open, labfs.Create, labfs.Read, labfs.Write, labfs.Flush, labfs.Fsync,
 		labfs.Mkdir, labfs.Unlink, labfs.Rename, labfs.Link, labfs.List, labfs.Statfs}
 	errs := []syscall.Errno{syscall.EIO, syscall.ESTALE, syscall.EDQUOT, syscall.ENOSPC}
-	f := labfs.Fault{Ops: ops[d.rnd.IntN(len(ops))] | ops[d.rnd.IntN(len(ops))], Errno: errs[d.rnd.IntN(len(errs))], Count: 1 + d.rnd.IntN(8)}
+	first, second := ops[d.rnd.IntN(len(ops))], ops[d.rnd.IntN(len(ops))]
+	f := labfs.Fault{Ops: first | second, Errno: errs[d.rnd.IntN(len(errs))], Count: 1 + d.rnd.IntN(8)}
 	i := m.client.Fail(f)
 	on := d.suffer(m, d.seconds(1, 10), func() {}, i.Stop)
 	return fmt.Sprintf("%s, %d times %s at %s", on, f.Count, f.Errno, f.Ops)

@@ -34,7 +34,6 @@ func isListener(p proc) bool {
 func isSession(p proc) bool    { return strings.HasPrefix(p.name, "sshd") && !isListener(p) }
 func isHelper(p proc) bool     { return p.has("__host") }
 func isSupervisor(p proc) bool { return p.has("__slot") }
-func isDispatcher(p proc) bool { return len(p.args) > 1 && p.has("--no-tui") && p.name == "dcs-tui" }
 
 // find lists the living processes of the machine that are meant. It reads the
 // machine's /proc from outside: no word of the product is believed.

@@ -267,26 +267,6 @@ func TestTheWholeLabLosesItsPower(t *testing.T) {
 	d.check()
 }
 
-// DESIGN 3.3, X8: the shared directory is full for a while. The run pauses, says
-// why, and goes on by itself.
-func TestFullDiskPausesTheRun(t *testing.T) {
-	l := scenario(t)
-	d := newDirector(l, "full", newRand(t), same(64, "plain", 1))
-	d.start()
-	d.until("jobs run", time.Minute, func() bool { return d.marks() >= 20 })
-	if d.fill() == "" {
-		t.Fatal("the directory could not be filled")
-	}
-	d.until("it says why", time.Minute, func() bool {
-		return strings.Contains(d.lives[0].words(), "no space left")
-	})
-	d.until("the end of the run", patience, func() bool { return d.over })
-	if len(d.lives) != 1 {
-		t.Errorf("%d dispatchers were needed", len(d.lives))
-	}
-	d.check()
-}
-
 // B3: two hosts stand behind each other. When the gateway's ssh server is killed
 // both are away, their jobs go on, and both are adopted.
 func TestGatewayKilled(t *testing.T) {

@@ -1,0 +1,50 @@
+package faults
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// DESIGN 3.3, X8: the shared directory is full for a while. The run pauses, says
+// why, and goes on by itself.
+func TestFullDiskPausesTheRun(t *testing.T) {
+	l := scenario(t)
+	d := newDirector(l, "full", newRand(t), same(64, "plain", 1))
+	d.start()
+	d.until("jobs run", time.Minute, func() bool { return d.marks() >= 20 })
+	if d.fill() == "" {
+		t.Fatal("the directory could not be filled")
+	}
+	d.until("it says why", time.Minute, func() bool {
+		return strings.Contains(d.lives[0].words(), "no space left")
+	})
+	d.until("the end of the run", patience, func() bool { return d.over })
+	if len(d.lives) != 1 {
+		t.Errorf("%d dispatchers were needed", len(d.lives))
+	}
+	d.check()
+}
+
+// DESIGN 5, issue 3.2: the shared directory hangs on one host. It goes on beating, so it is not taken
+// for dead; the others go on; and what it was about to do it does when the directory answers again.
+func TestHangingFilesAreNoDeadHost(t *testing.T) {
+	if *faultsFlag == 0 {
+		t.Skip("make faults runs it")
+	}
+	t.Parallel()
+	l := newNetLab(t, 10*time.Second)
+	d := newDirector(l, "hang", newRand(t), same(80, "plain", 3))
+	d.start()
+	d.until("jobs run on each host", time.Minute, func() bool { return d.marks() >= 16 })
+	ws1 := l.hosts[0]
+	d.note("the files hang on ws1 for 40 s: %s", d.suffer(ws1, 40*time.Second, ws1.client.Wedge, ws1.client.Unwedge))
+	d.until("the end of the run", patience, func() bool { return d.over })
+	for _, bad := range []string{"ws1  no sign of life", "ws1  is lost"} {
+		if said := d.lives[0].words(); strings.Contains(said, bad) {
+			t.Errorf("a hanging directory is not a dead host:\n%s", said)
+		}
+	}
+	d.onlyOnce()
+	d.check()
+}
