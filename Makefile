@@ -8,7 +8,7 @@ FIRST ?= 0
 FAULTS ?= 200
 SEED ?= 0
 
-.PHONY: build test short faults lint sim vuln fuzz bench man clean
+.PHONY: build test short faults sweep lint sim vuln fuzz bench man clean
 
 build: ## the static program, ./dcs-tui
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o dcs-tui .
@@ -23,6 +23,9 @@ short: ## what needs neither sshd nor a minute
 faults: ## FAULTS random faults (SEED repeats them) and the targeted ones, on labs of real ssh hosts in namespaces; needs root
 	@scripts/need-faults
 	DCS_REQUIRE_FAULTS=1 go test -count=1 -timeout 24h -v -parallel 12 ./internal/faults -faults $(FAULTS) -seed $(SEED) $(if $(KEEP),-keep $(KEEP))
+
+sweep: ## every file-system call of helper and supervisor fails once, in every way, or is the last of its process (hours)
+	go test -count=1 -timeout 24h ./hosts/helper/remote -run TestSweep -v -sweep
 
 lint: ## gofmt, go vet, staticcheck
 	@test -z "$$(gofmt -l .)" || { echo "not gofmt-ed:"; gofmt -l .; exit 1; }

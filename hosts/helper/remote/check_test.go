@@ -3,6 +3,7 @@
 package remote
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -102,6 +103,6 @@ func (d *driver) names(fired string) bool {
 }
 
 func (d *driver) trace() string {
-	return "\n\tfired at " + d.p.fired() + "\n\tsaid " + strings.Join(d.said, "\n\tsaid ") +
+	return fmt.Sprintf("\n\tafter %d broken channels, fired at ", d.ends) + d.p.fired() + "\n\tsaid " + strings.Join(d.said, "\n\tsaid ") +
 		"\n\tleft " + strings.Join(d.litter(), "\n\tleft ") + "\n" + d.state()
 }

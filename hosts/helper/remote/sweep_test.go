@@ -4,6 +4,7 @@ package remote
 
 import (
 	"flag"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +17,7 @@ var (
 	sweepAll  = flag.Bool("sweep", false, "let every call go wrong in every way, instead of a sample")
 	sweepOnly = flag.String("sweep.only", "", "only faults whose description contains this text")
 	sweepN    = flag.Int("sweep.n", 8, "how many faults of each scene a sample has")
+	sweepSeed = flag.Int64("sweep.seed", 1, "which sample")
 	sweepJobs = flag.Int("sweep.jobs", 6, "how many at a time")
 )
 
@@ -120,10 +122,11 @@ func sweep(t *testing.T, s scene, network bool) {
 	t.Logf("%d of %d faults, %d of them came to pass", len(all), sites, fired)
 }
 
-// sample chooses n evenly.
+// sample chooses n of them, the same ones each time.
 func sample(all []*plan, n int) (some []*plan) {
-	for i := range min(n, len(all)) {
-		some = append(some, all[min(i*len(all)/n+i%8, len(all)-1)])
+	r := rand.New(rand.NewPCG(uint64(*sweepSeed), 1))
+	for _, i := range r.Perm(len(all))[:min(n, len(all))] {
+		some = append(some, all[i])
 	}
 	return some
 }

@@ -1,0 +1,122 @@
+//go:build linux
+
+package remote
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/attempts"
+)
+
+// Promise 2: a host that for a moment does not see the run directory, in which its
+// attempts are, does not look for them elsewhere: it would find that none started.
+func TestPlaceIsKept(t *testing.T) {
+	w := newWorld(t)
+	f := w.start(w.open())
+	f.launch(job("1.1", "exit 3"))
+	f.exit("1.1")
+	f.kill9()
+	away := w.runDir + ".away"
+	if err := os.Rename(w.runDir, away); err != nil {
+		t.Fatal(err)
+	}
+	if g := w.start(w.open()); !strings.Contains(g.hello.Error, "cannot be seen") || !strings.Contains(g.hello.Error, w.runDir) {
+		t.Errorf("hello %+v, want an error that names the run directory", g.hello)
+	}
+	if err := os.Rename(away, w.runDir); err != nil {
+		t.Fatal(err)
+	}
+	g := w.start(w.open())
+	if p := g.probe("1.1"); p.Answer != hosts.HasExited || p.Outcome.Exit != 3 {
+		t.Errorf("%+v, want exit 3", p)
+	}
+	g.bye()
+}
+
+// The same the other way round: a run that began in work_dir stays there.
+func TestPlaceStaysOwn(t *testing.T) {
+	w := newWorld(t)
+	nonce := filepath.Join(w.runDir, "nonce")
+	if err := os.Rename(nonce, nonce+".away"); err != nil {
+		t.Fatal(err)
+	}
+	f := w.start(w.open())
+	f.launch(job("1.1", "exit 3"))
+	f.exit("1.1")
+	f.kill9()
+	if err := os.Rename(nonce+".away", nonce); err != nil {
+		t.Fatal(err)
+	}
+	g := w.start(w.open())
+	if g.hello.Shared || len(g.hello.Warnings) != 1 || !strings.Contains(g.hello.Warnings[0], "stay in") {
+		t.Errorf("hello %+v, want a warning and not shared", g.hello)
+	}
+	if p := g.probe("1.1"); p.Answer != hosts.HasExited || p.Outcome.Exit != 3 {
+		t.Errorf("%+v, want exit 3", p)
+	}
+	g.bye()
+}
+
+// Promise 2: "never started" is said of an attempt that could not be started only if
+// nobody else has claimed it, and then nobody can any more.
+func TestEntomb(t *testing.T) {
+	w := newWorld(t)
+	_, mine := w.still()
+	other, buried := mine, mine
+	other.By, buried.By, buried.Tombstone = "2.4711.5", "0.4711.5", true
+	repeat := mine
+	repeat.At++ // an earlier start by the same supervisor
+	path := w.file("1.1", jobs.FileClaim)
+	dir, err := openDir(filepath.Dir(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(dir)
+	for _, c := range []struct {
+		name  string
+		there string
+		want  bool
+	}{
+		{"no claim", "", true},
+		{"our claim", string(mine.Append(nil)), true},
+		{"a tombstone", string(buried.Append(nil)), true},
+		{"another's claim", string(other.Append(nil)), false},
+		{"our claim of another time", string(repeat.Append(nil)), false},
+		{"a damaged claim", string(mine.Append(nil)[:50]), false},
+	} {
+		os.Remove(path)
+		if c.there != "" {
+			write(t, path, c.there)
+		}
+		if got := entomb(dir, "", mine); got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+		b, err := os.ReadFile(path)
+		there, perr := attempts.ParseClaim(b)
+		if c.want && (perr != nil || !there.Tombstone) || !c.want && string(b) != c.there {
+			t.Errorf("%s: it is now %q, %v", c.name, b, err)
+		}
+	}
+}
+
+// What a supervisor said while no helper was there is passed on by the next one, once.
+func TestLogsAreHeard(t *testing.T) {
+	w := newWorld(t)
+	f := w.start(w.open())
+	f.kill9()
+	log := w.spool().path(dirLog, "0.1")
+	write(t, log, "making its files: no space left on device\n")
+	g := w.start(w.open())
+	await(g, func(m *hosts.Trouble) bool { return strings.Contains(m.Text, "no space left on device") })
+	if _, err := os.Stat(log); !os.IsNotExist(err) {
+		t.Errorf("it would be said again: %v", err)
+	}
+	g.bye()
+}
