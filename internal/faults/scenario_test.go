@@ -116,19 +116,24 @@ func TestRebootedHostsJobsAreFirstInLine(t *testing.T) {
 	list := append(same(12, "gate", 0), same(20, "plain", 0.3)...)
 	d := newDirector(l, "reboot", newRand(t), list)
 	d.start("--max-slots", "12")
-	d.until("three jobs on each host", time.Minute, func() bool { return d.marks() == 12 })
-	ws2 := l.hosts[1]
-	lost := on(d.marked(), "ws2")
-	ws2.powerOff(true)
-	d.note("ws2 without power")
-	d.must(ws2.boot())
-	d.note("ws2 has booted again")
+	d.until("twelve jobs run, every host is up", time.Minute, func() bool {
+		return d.marks() == 12 && strings.Count(d.last(), "is up") == hostCount
+	})
+	victim := l.hosts[0] // any but the gateway that has jobs: the others have room for them
+	if on(d.marked(), victim.name) == 0 {
+		victim = l.hosts[1]
+	}
+	lost := on(d.marked(), victim.name)
+	victim.powerOff(true)
+	d.note("%s without power, %d jobs", victim.name, lost)
+	d.must(victim.boot())
+	d.note("%s has booted again", victim.name)
 	d.until("the lost jobs run again", time.Minute, func() bool { return d.marks() >= 12+lost })
 	d.must(l.openGate(d.name))
 	d.finish()
 	ms := d.marked()
 	for _, m := range ms[12 : 12+lost] {
-		if m.id.N != 2 || m.host == "ws2" {
+		if m.id.N != 2 || m.host == victim.name {
 			t.Errorf("after the reboot %s started on %s; the %d lost jobs are first in line, on other hosts", m.id, m.host, lost)
 		}
 	}
