@@ -108,16 +108,20 @@ func (s *slot) readSpec(a *attempt) (*hosts.LaunchJob, error) {
 
 // prepare makes the claim and the files.
 func (s *slot) prepare(a *attempt) (dir int, err error) {
-	for try := 0; ; try++ {
+	if dir, err = s.shard(a.id.Job); err != nil {
+		return dir, err
+	}
+	err = makeClaim(dir, s.cfg.claimTemp(s.by), &a.claim)
+	// A directory that was removed under us, or a stale handle: open it anew, once.
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESTALE) {
+		first := err
+		s.forgetShard()
 		if dir, err = s.shard(a.id.Job); err != nil {
 			return dir, err
 		}
-		err = makeClaim(dir, s.cfg.claimTemp(s.by), &a.claim)
-		// A directory that was removed under us, or a stale handle: open it anew, once.
-		if try > 0 || !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ESTALE) {
-			break
+		if err = makeClaim(dir, s.cfg.claimTemp(s.by), &a.claim); errors.Is(err, errClaimed) {
+			err = first // perhaps by ourselves, just now
 		}
-		s.forgetShard()
 	}
 	if err != nil {
 		if !errors.Is(err, errClaimed) {
