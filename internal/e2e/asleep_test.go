@@ -10,7 +10,7 @@ import (
 )
 
 // nap is how long a "laptop" sleeps: several times the lost_after of the labs here.
-const nap = 22 * time.Second
+var nap = pick(22*time.Second, 45*time.Second) // in the long form helpers leave meanwhile
 
 // DESIGN 7, issue 3.1: the dispatcher is stopped for much longer than
 // lost_after, with nobody there to hear the hosts, and then goes on: nobody is

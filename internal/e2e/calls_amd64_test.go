@@ -116,7 +116,7 @@ func TestDeathAtEachCall(t *testing.T) {
 		"torn": {"run/journal", "run/jobs.jsonl", "run/.owner"}, // after half of each write
 	} {
 		t.Run(what, func(t *testing.T) {
-			sweep(t, pick(3, 1), func(l *lab, n int) bool {
+			sweep(t, pick(4, 1), func(l *lab, n int) bool {
 				e := l.traced(n, 1, what, l.paths(files), l.tinyArgs()...).wait()
 				if e.code == 0 {
 					l.accounted(l.path("run"), 4, e.out)
@@ -138,7 +138,7 @@ func TestDeathAtEachCall(t *testing.T) {
 func TestDeathAtEachCallOfResume(t *testing.T) {
 	t.Parallel()
 	mayTrace(t)
-	sweep(t, pick(5, 1), func(l *lab, n int) bool {
+	sweep(t, pick(6, 1), func(l *lab, n int) bool {
 		l.tagged(4, fmt.Sprintf("[ $DCS_JOB_ID = 1 ] || while [ ! -e %s ]; do sleep 0.02; done", l.path("gate")))
 		p := l.start(l.tinyArgs()...)
 		l.until("a job has ended and two run", func() bool { return l.count("ran/*") >= 3 })
@@ -164,7 +164,7 @@ func TestDeathAtEachCallOfResume(t *testing.T) {
 func TestDeathAtEachCallOfCancel(t *testing.T) {
 	t.Parallel()
 	mayTrace(t)
-	sweep(t, pick(6, 1), func(l *lab, n int) bool {
+	sweep(t, pick(8, 1), func(l *lab, n int) bool {
 		l.tagged(4, "exec sleep 1000")
 		p := l.start(l.tinyArgs()...)
 		l.until("two run", func() bool { return l.running(4) == 2 })
@@ -203,7 +203,7 @@ func TestErrorAtEachJournalCall(t *testing.T) {
 		{"anywhere", syscall.ENOSPC, 1, []string{"run"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			sweep(t, pick(6, 1), func(l *lab, n int) bool {
+			sweep(t, pick(8, 1), func(l *lab, n int) bool {
 				e := l.traced(n, c.calls, fmt.Sprint(int(c.errno)), l.paths(c.files), l.tinyArgs()...).wait()
 				made := strings.Count(l.read(l.path("calls")), "\n")
 				l.t.Log(l.call(n))

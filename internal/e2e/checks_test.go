@@ -165,15 +165,3 @@ func (l *lab) journal(run string) []fact {
 	}
 	return facts
 }
-
-// facts counts the facts of a kind.
-func (l *lab) facts(run, kind string) int {
-	l.t.Helper()
-	n := 0
-	for _, f := range l.journal(run) {
-		if f.K == kind {
-			n++
-		}
-	}
-	return n
-}

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -187,7 +188,10 @@ func (l *lab) version(n int) string {
 	}
 	b = fmt.Appendf(b, "%s version %d", l.dir, n)
 	path := l.path(fmt.Sprintf("dcs-tui-%d", n))
-	if err := os.WriteFile(path, b, 0o700); err != nil {
+	syscall.ForkLock.RLock() // a child of another test that has the file open for writing would make it busy
+	err = os.WriteFile(path, b, 0o700)
+	syscall.ForkLock.RUnlock()
+	if err != nil {
 		l.t.Fatal(err)
 	}
 	sum := sha256.Sum256(b)

@@ -167,7 +167,8 @@ func (l *lab) running(n int) int {
 }
 
 // Promise 1: `--json | head -1`: the reader leaves, dispatching stops, and
-// `resume --json` prints everything that was not taken.
+// `resume --json` prints everything that could not be written. (What lay in the
+// pipe when the reader left was handed over.)
 func TestReaderLeaves(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1)
@@ -192,5 +193,14 @@ func TestReaderLeaves(t *testing.T) {
 	if again.code != 0 {
 		t.Errorf("exit %d\n%s", again.code, again.err)
 	}
-	l.accounted(l.path("run"), 200, line, again.out)
+	l.accounted(l.path("run"), 200)
+	later := l.whole(again.out)
+	for i, r := range later {
+		if want := 200 - len(later) + 1 + i; r.Seq != want {
+			t.Fatalf("result %d comes again where %d should", r.Seq, want)
+		}
+	}
+	if first := l.whole(line); len(first) != 1 || first[0].Seq != 1 || len(later) < 100 {
+		t.Errorf("first %+v, then %d results", first, len(later))
+	}
 }
