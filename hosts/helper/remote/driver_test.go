@@ -33,6 +33,7 @@ type driver struct {
 	link   *link
 	asked  time.Time // for all that is not settled
 	failed bool
+	listed bool // a whole list has come
 }
 
 // task is a job with its attempts.
@@ -253,6 +254,17 @@ func (d *driver) hear(m hosts.Message) {
 				d.say(fmt.Sprintf("probed %s", p.Attempt), p.Why)
 			}
 			settle(p.Attempt, p.Answer, p.Outcome)
+		}
+	case *hosts.Listed:
+		d.say("listed", m.Why)
+		for _, p := range m.Jobs {
+			settle(p.Attempt, p.Answer, p.Outcome)
+		}
+		d.listed = d.listed || m.Last
+	case *hosts.Looked:
+		d.say("looked", m.Why)
+		for _, j := range m.Jobs {
+			settle(j.Attempt, hosts.HasExited, &j.Outcome)
 		}
 	case *hosts.Trouble:
 		d.say("trouble", m.Text)

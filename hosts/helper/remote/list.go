@@ -10,7 +10,6 @@ import (
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/attempts"
-	"dcs-tui/jobs/rundir"
 )
 
 // listPiece is how many attempts one Listed holds: a run may have a million.
@@ -66,7 +65,7 @@ func (h *helper) listAll(epoch int) {
 	for _, id := range ids {
 		told[id] = true
 	}
-	err2 := attempts.Each(rundir.OS, h.dir, h.cfg.Run, h.cfg.Host, func(f attempts.Fate) error {
+	err2 := attempts.Each(onlyRead, h.dir, h.cfg.Run, h.cfg.Host, func(f attempts.Fate) error {
 		if h.fence(epoch) != 0 {
 			return errListFenced
 		}
@@ -75,7 +74,10 @@ func (h *helper) listAll(epoch int) {
 		}
 		return nil
 	})
-	if err = errors.Join(err, err2); err != nil {
+	if err == nil {
+		err = err2
+	}
+	if err != nil {
 		piece.Why = err.Error()
 	}
 	piece.Last = true
@@ -98,11 +100,13 @@ func (h *helper) listed(f attempts.Fate) hosts.ProbedJob {
 // held, or ended with an outcome that could not be put where it belongs.
 func (h *helper) spooled() ([]jobs.AttemptID, error) {
 	var ids []jobs.AttemptID
-	var errs []error
+	var first error // a message is one line
 	// In the order in which an attempt moves, so that none is missed on its way.
 	for _, dir := range []string{dirIn, dirTaken, dirDone} {
 		names, err := h.spool.list(dir)
-		errs = append(errs, err)
+		if first == nil {
+			first = err
+		}
 		for _, n := range names {
 			id, ok := parseSpecName(n)
 			if dir == dirTaken {
@@ -118,5 +122,5 @@ func (h *helper) spooled() ([]jobs.AttemptID, error) {
 		}
 	}
 	slices.SortFunc(ids, compareAttempts)
-	return slices.Compact(ids), errors.Join(errs...)
+	return slices.Compact(ids), first
 }

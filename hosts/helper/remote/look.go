@@ -72,7 +72,7 @@ func (h *helper) lookAll() {
 func (h *helper) looked(m *hosts.Look) *hosts.Looked {
 	disk := h.looks.disk
 	if disk == nil {
-		disk = rundir.OS
+		disk = onlyRead
 	}
 	seen, err := attempts.OfHost(disk, h.dir, h.cfg.Run, m.Host, m.Attempts)
 	a := &hosts.Looked{Host: m.Host, Runs: seen.Claimed, Never: seen.Never, Beat: seen.Beat}

@@ -24,13 +24,21 @@ func exits(n int) func(o *jobs.Outcome) bool {
 
 var scenes = []scene{
 	// One starts at once and two wait; one fails, and one has a command that is too
-	// long for an argument. Output is read.
+	// long for an argument. Output is read, and all that is there is listed.
 	{"launch", func(d *driver) {
 		d.add("echo out; exit 0", exits(0))
 		d.add("echo oops >&2; exit 3", exits(3))
 		d.add("exit 0"+strings.Repeat("\n# long", maxArgument/6), exits(0))
 		d.until("all are over", d.allDone)
-		d.link.out.Write(&hosts.Read{ID: 7, Attempt: d.jobs[1].last().id, File: jobs.FileErr, Limit: 100})
+		var asked *link
+		d.until("all is listed", func() bool {
+			if asked != d.link && !d.listed {
+				asked = d.link
+				d.link.out.Write(&hosts.Read{ID: 7, Attempt: d.jobs[1].last().id, File: jobs.FileErr, Limit: 100},
+					&hosts.Look{Host: "melon1", Attempts: []jobs.AttemptID{d.jobs[0].last().id}}, &hosts.List{Epoch: 1})
+			}
+			return d.listed
+		})
 		d.end()
 	}},
 	// The first runs, the second waits and is taken back.
