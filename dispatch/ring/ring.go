@@ -143,12 +143,12 @@ func (r *Ring) Flushed(now sched.Time, err error) Out {
 	case err != nil:
 		r.retryAt = now.Mono + RetryEvery
 		if before == nil {
-			r.tell(fmt.Sprintf("nothing is launched until the journal can be written again: %v", err))
+			r.tell(now, fmt.Sprintf("nothing is launched until the journal can be written again: %v", err))
 		}
 	case before != nil:
-		r.tell("the journal can be written again; launching goes on")
+		r.tell(now, "the journal can be written again; launching goes on")
 	case hung:
-		r.tell(fmt.Sprintf("the run directory answers again, after %.0f s; launching goes on", (now.Mono - r.since).Seconds()))
+		r.tell(now, fmt.Sprintf("the run directory answers again, after %.0f s; launching goes on", (now.Mono-r.since).Seconds()))
 	}
 	r.block(now, was)
 	if err != nil {
@@ -167,7 +167,7 @@ func (r *Ring) Idle(now sched.Time) Out {
 	if r.flying && !r.hung && now.Mono-r.since >= HungAfter {
 		was := r.blocked()
 		r.hung = true
-		r.tell(fmt.Sprintf("nothing is launched until the run directory answers again: its journal has been writing for %.0f s", HungAfter.Seconds()))
+		r.tell(now, fmt.Sprintf("nothing is launched until the run directory answers again: its journal has been writing for %.0f s", HungAfter.Seconds()))
 		r.block(now, was)
 	}
 	switch {
@@ -221,9 +221,9 @@ func (r *Ring) Obstruct(now sched.Time, err error) {
 	was := r.blocked()
 	switch {
 	case err != nil && r.obstacle == nil:
-		r.tell(fmt.Sprintf("nothing is launched: %v", err))
+		r.tell(now, fmt.Sprintf("nothing is launched: %v", err))
 	case err == nil && r.obstacle != nil:
-		r.tell("the run directory is there again; launching goes on")
+		r.tell(now, "the run directory is there again; launching goes on")
 	}
 	r.obstacle = err
 	r.block(now, was)
@@ -287,7 +287,9 @@ func (r *Ring) harmless() Out {
 	return Out{Orders: r.out}
 }
 
-func (r *Ring) tell(text string) {
+// tell says it now and, when that can be written, in the journal.
+func (r *Ring) tell(now sched.Time, text string) {
+	r.Note(jobs.Record{Kind: jobs.KindEvent, At: now.Wall, Reason: text})
 	if r.Tell != nil {
 		r.Tell(text)
 	}

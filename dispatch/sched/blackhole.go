@@ -63,6 +63,7 @@ func (c *Core) wakeHosts() {
 	for _, h := range c.hosts {
 		if h.rest.resting && c.now.Mono >= h.rest.until {
 			h.rest.resting = false
+			c.say(h.spec.Name, 0, "%s is tried again after its pause (%s)", h.spec.Name, h.rest.why)
 		}
 	}
 }

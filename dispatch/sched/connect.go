@@ -120,7 +120,10 @@ func (c *Core) hostDown(e HostDown) {
 	if e.Err != nil {
 		what = e.Err.Error()
 	}
-	if h.reason != what {
+	switch {
+	case worked:
+		c.say(h.spec.Name, 0, "%s; connecting again", what)
+	case h.reason != what:
 		c.say(h.spec.Name, 0, "%s", what)
 	}
 	h.reason = what

@@ -25,6 +25,9 @@ func (c *Core) lateEnd(a *jobs.Attempt, slot int, o *jobs.Outcome) {
 	case o.OK():
 		r.Next = jobs.Succeeded
 	case c.cancelled(r.Job):
+		if news {
+			c.say(a.Host, a.ID.Job, "%s, given up as lost, has ended on %s; it does not count: its job is being cancelled", a.ID, a.Host)
+		}
 		return
 	default:
 		c.fail(&r, j, true)
