@@ -32,8 +32,8 @@ type director struct {
 	counts map[string]int
 	spans  []span // when the shared directory took no writes
 
-	excused  map[int]bool // jobs whose hosts died under them three times: failed without an exit code, as B2 says
-	notEnded int          // ends of the run that had to be repeated, because a host could not be asked
+	died     int // jobs whose hosts died under them three times: failed without an exit code, as B2 says
+	notEnded int // ends of the run that had to be repeated, because a host could not be asked
 	events   []string
 	begun    time.Time
 }
@@ -53,7 +53,7 @@ const patience = 4 * time.Minute
 
 func newDirector(l *lab, name string, rnd *rand.Rand, list []job) *director {
 	l.runs = append(l.runs, name)
-	d := &director{l: l, t: l.t, name: name, excused: map[int]bool{}, jobs: list, rnd: rnd, counts: map[string]int{}, begun: time.Now()}
+	d := &director{l: l, t: l.t, name: name, jobs: list, rnd: rnd, counts: map[string]int{}, begun: time.Now()}
 	d.t.Cleanup(func() {
 		if !d.t.Failed() {
 			return

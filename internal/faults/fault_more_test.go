@@ -18,6 +18,27 @@ func (d *director) killDispatcher() string {
 	return d.cur.name
 }
 
+// terminate asks it to stop dispatching; what runs goes on.
+func (d *director) terminate() string {
+	if d.cur == nil || !d.cur.signal(syscall.SIGTERM) {
+		return ""
+	}
+	return d.cur.name
+}
+
+// unplugDesk takes the cable out of the dispatcher's machine: no host can be
+// reached from it, though the shared directory can.
+func (d *director) unplugDesk() string {
+	if d.cur == nil || d.cur.desk.now.Load() == nil || d.busy(away(d.cur.desk)) {
+		return ""
+	}
+	m := d.cur.desk
+	d.must(m.link(false))
+	after := d.seconds(2, 30)
+	d.later(after, away(m), func() { d.must(m.link(true)) })
+	return fmt.Sprintf("%s for %s", m.name, after.Round(time.Millisecond))
+}
+
 // pauseDispatcher stops it for a while, as a laptop that sleeps.
 func (d *director) pauseDispatcher() string {
 	if d.cur == nil || d.busy("dispatcher stopped") || !d.cur.signal(syscall.SIGSTOP) {

@@ -32,6 +32,8 @@ var kindsOfFault = []kind{
 	{name: "black hole", weight: 4, make: (*director).blackhole},
 	{name: "flapping link", weight: 2, make: (*director).flap},
 	{name: "reboot", weight: 4, make: (*director).reboot},
+	{name: "SIGTERM to dispatcher", weight: 2, make: (*director).terminate},
+	{name: "desk unplugged", weight: 3, make: (*director).unplugDesk},
 	{name: "power cut of a desk", weight: 2, make: (*director).deskDies},
 	{name: "all links down", weight: 1, make: func(d *director) string { return d.linksDown(4) }},
 	{name: "half the lab gone", weight: 2, make: func(d *director) string { return d.linksDown(2) }},

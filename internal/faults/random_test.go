@@ -66,6 +66,7 @@ type tally struct {
 	faults                map[string]int
 	runs, jobs, attempts  int
 	dispatchers, notEnded int
+	died                  int
 	began                 time.Time
 }
 
@@ -83,6 +84,7 @@ func (a *tally) add(d *director) {
 	a.attempts += d.marks()
 	a.dispatchers += len(d.lives)
 	a.notEnded += d.notEnded
+	a.died += d.died
 }
 
 // String is the line that reports are made of.
@@ -91,8 +93,8 @@ func (a *tally) String() string {
 	for _, n := range a.faults {
 		sum += n
 	}
-	return fmt.Sprintf("seed %d: %d faults in %s over %d runs; %d jobs, %d attempts that ran, %d dispatchers, %d ends repeated: %s",
-		seed(), sum, time.Since(a.began).Round(time.Second), a.runs, a.jobs, a.attempts, a.dispatchers, a.notEnded, counted(a.faults))
+	return fmt.Sprintf("seed %d: %d faults in %s over %d runs; %d jobs, %d attempts that ran, %d dispatchers, %d ends repeated, %d jobs whose hosts died three times: %s",
+		seed(), sum, time.Since(a.began).Round(time.Second), a.runs, a.jobs, a.attempts, a.dispatchers, a.notEnded, a.died, counted(a.faults))
 }
 
 // random makes faults in a lab, run after run, until there were enough.
@@ -120,18 +122,19 @@ func counted(counts map[string]int) string {
 // how many it made.
 func (d *director) chaos(budget int) int {
 	made := 0
+	most, pause := 3+d.rnd.IntN(5), 500+d.rnd.IntN(3000) // faults at a time; ms between two
 	d.start()
 	next := time.Now().Add(3 * time.Second)
 	d.until("the end of the run under faults", 15*time.Minute, func() bool {
 		if d.over || made >= budget {
 			return true
 		}
-		if now := time.Now(); now.After(next) && len(d.heals) < 4 {
+		if now := time.Now(); now.After(next) && len(d.heals) < most {
 			if what := d.fault(); what != "" {
 				d.counts[what]++
 				made++
 			}
-			next = now.Add(time.Duration(300+d.rnd.IntN(2500)) * time.Millisecond)
+			next = now.Add(time.Duration(100+d.rnd.IntN(pause)) * time.Millisecond)
 		}
 		return false
 	})
