@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -15,7 +16,7 @@ import (
 
 var (
 	sweepAll  = flag.Bool("sweep", false, "let every call go wrong in every way, instead of a sample")
-	sweepOnly = flag.String("sweep.only", "", "only faults whose description contains this text")
+	sweepOnly = flag.String("sweep.only", "", "only the faults whose description this regular expression matches, all of them")
 	sweepN    = flag.Int("sweep.n", 8, "how many faults of each scene a sample has")
 	sweepSeed = flag.Int64("sweep.seed", 1, "which sample")
 	sweepJobs = flag.Int("sweep.jobs", 6, "how many at a time")
@@ -89,7 +90,8 @@ func sweep(t *testing.T, s scene, network bool) {
 	sites := len(all)
 	switch {
 	case *sweepOnly != "":
-		all = slices.DeleteFunc(all, func(p *plan) bool { return !strings.Contains(p.String(), *sweepOnly) })
+		only := regexp.MustCompile(*sweepOnly)
+		all = slices.DeleteFunc(all, func(p *plan) bool { return !only.MatchString(p.String()) })
 	case testing.Short():
 		all = sample(all, 2)
 	case !*sweepAll:
