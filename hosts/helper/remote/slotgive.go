@@ -1,0 +1,48 @@
+//go:build linux
+
+package remote
+
+import (
+	"dcs-tui/jobs"
+)
+
+// refuse gives an attempt back that could not be started here: infrastructure,
+// not the job's fault.
+func (s *slot) refuse(a *attempt, err error) {
+	s.giveBack(a, &report{kind: repRefused, attempt: a.id, why: err.Error()})
+	s.forgetShard() // what is mounted there may be another one by now
+}
+
+// giveBack lets go of an attempt that has not been started, leaving a tombstone and
+// no empty promise of a sentinel, and says why. When it is not certain that nobody
+// starts it or has, the helper is to find out.
+func (s *slot) giveBack(a *attempt, r *report) {
+	s.close(a)
+	dir, err := s.shard(a.id.Job)
+	if err == nil {
+		again(func() error { return unlinkat(dir, a.id.String()+"."+string(jobs.FileReserved), 0) })
+		if entomb(dir, s.cfg.claimTemp(s.by), a.claim) {
+			s.drop(a, r)
+			return
+		}
+	}
+	s.release(a)
+	if r.kind == repRefused {
+		s.report(&report{kind: repTrouble, attempt: a.id, why: r.why})
+	}
+	s.report(&report{kind: repKnown, attempt: a.id})
+}
+
+// drop lets go of a taken spec, then says why.
+func (s *slot) drop(a *attempt, r *report) {
+	s.release(a)
+	s.report(r)
+}
+
+// release gives a taken spec's file back to the helper for another spec, which is
+// cheaper than a new one, unless it is a large one.
+func (s *slot) release(a *attempt) {
+	if a.large || renameat(s.taken, a.taken, s.free, a.id.String()) != nil {
+		again(func() error { return unlinkat(s.taken, a.taken, 0) })
+	}
+}
