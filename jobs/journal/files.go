@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -32,6 +33,9 @@ func (e epochFile) label() string { return filepath.Join(rundir.JournalDir, e.na
 // directory, because on NFS only that shows what another machine just made.
 func listFiles(r *rundir.Run) ([]epochFile, error) {
 	names, err := r.Disk.Names(r.Path(rundir.JournalDir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("the run directory %s, or its journal, is gone: was it removed? (%w)", r.Dir, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot list the journal of the run %s: %w", r.Name(), err)
 	}
