@@ -171,12 +171,8 @@ func TestDeathsWhileDeploying(t *testing.T) {
 	if e.code != 0 {
 		t.Fatalf("exit %d\n%s", e.code, e.err)
 	}
+	t.Log(e.err)
 	l.accounted(l.path("run"), jobs, append(shown, e.out)...)
-	for i := range l.sshd {
-		if parts := l.count(fmt.Sprintf("../00%d/work/bin/.new-*", i+2)); parts > 1 {
-			t.Logf("host %d keeps %d parts of programs for an hour", i+1, parts)
-		}
-	}
 }
 
 // version makes a program that is another to those who compare it byte by byte.
