@@ -3,6 +3,9 @@
 package labfs_test
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -95,7 +98,7 @@ func TestRemovedRunDirectory(t *testing.T) {
 	l.until("the slots are busy", func() bool { return l.ran() >= 2 }, p.err.String)
 	l.on(1, "/bin/rm", "-rf", "run").wait()
 	p.says("nothing is launched")
-	if text := p.err.String(); !strings.Contains(text, "gone") && !strings.Contains(text, "removed") && !strings.Contains(text, "no such file") {
+	if text := p.err.String(); !strings.Contains(text, "removed") {
 		t.Errorf("it is not said what is wrong:\n%s", text)
 	}
 	l.open("gate")
@@ -104,7 +107,7 @@ func TestRemovedRunDirectory(t *testing.T) {
 	if e.code != 4 {
 		t.Errorf("exit %d\n%s", e.code, e.err)
 	}
-	if k := strings.Count(e.err, "nothing is launched"); k > 1 {
+	if k := strings.Count(e.err, "nothing is launched"); k > 2 {
 		t.Errorf("said %d times:\n%s", k, e.err)
 	}
 }
@@ -122,25 +125,14 @@ func TestDispatcherSpeaksWhileItsDirectoryHangs(t *testing.T) {
 	l.mounts[0].Wedge()
 	l.open("first") // its end is to be written down
 	p.says("nothing is launched")
-	for range 2 { // the second would find a writer that hangs with the first
+	for i, pid := range p.helpers() { // what is said of the second must not wait for the first one's log
 		said := strings.Count(p.err.String(), "\n")
-		killed := 0
-		for _, process := range l.ours() {
-			if strings.HasSuffix(strings.TrimSpace(process), "__host") {
-				pid, _ := strconv.Atoi(strings.Fields(process)[0])
-				syscall.Kill(pid, syscall.SIGKILL)
-				killed++
-			}
-		}
-		if killed == 0 {
-			t.Fatal("no helper was found")
-		}
-		l.until("what happened to the hosts is said", func() bool { return strings.Count(p.err.String(), "\n") > said+1 }, p.err.String)
-		l.until("the helpers are back", func() bool {
-			return strings.Count(strings.Join(l.ours(), "\n"), "__host") >= 2
-		}, p.err.String)
+		syscall.Kill(pid, syscall.SIGKILL)
+		l.until(fmt.Sprintf("what happened to host %d is said", i+1), func() bool { return strings.Count(p.err.String(), "\n") > said }, p.err.String)
 	}
 	p.signal(syscall.SIGTERM)
+	p.says("dispatching stops")
+	p.signal(syscall.SIGTERM) // leaves there and then
 	first := p.wait()
 	if first.code != 4 {
 		t.Errorf("exit %d\n%s", first.code, first.err)
@@ -172,4 +164,22 @@ func TestIdleDispatcherSaysThatItsDirectoryHangs(t *testing.T) {
 	if e := p.wait(); e.code != 0 {
 		t.Errorf("exit %d\n%s", e.code, e.err)
 	}
+}
+
+// helpers are the helpers whose links the program's process holds. Nothing of /proc
+// is read that waits for a program being started: one may hang in closing its files.
+func (p *process) helpers() (pids []int) {
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	for _, d := range dirs {
+		status, _ := os.ReadFile(d + "/status")
+		cmd, _ := os.ReadFile(d + "/cmdline")
+		if strings.Contains(string(status), fmt.Sprintf("\nPPid:\t%d\n", p.cmd.Process.Pid)) && strings.HasSuffix(string(cmd), "\x00__host\x00") {
+			pid, _ := strconv.Atoi(filepath.Base(d))
+			pids = append(pids, pid)
+		}
+	}
+	if len(pids) == 0 {
+		p.l.t.Fatal("no helper was found")
+	}
+	return pids
 }
