@@ -142,9 +142,10 @@ func (r *Ring) Flushed(now sched.Time, err error) Out {
 	switch {
 	case err != nil:
 		r.retryAt = now.Mono + RetryEvery
-		if before == nil {
+		if before == nil && r.obstacle == nil { // else it was said
 			r.tell(now, fmt.Sprintf("nothing is launched until the journal can be written again: %v", err))
 		}
+	case r.obstacle != nil:
 	case before != nil:
 		r.tell(now, "the journal can be written again; launching goes on")
 	case hung:
@@ -222,7 +223,7 @@ func (r *Ring) Obstruct(now sched.Time, err error) {
 	switch {
 	case err != nil && r.obstacle == nil:
 		r.tell(now, fmt.Sprintf("nothing is launched: %v", err))
-	case err == nil && r.obstacle != nil:
+	case err == nil && r.obstacle != nil && r.failure == nil && !r.hung:
 		r.tell(now, "the run directory is there again; launching goes on")
 	}
 	r.obstacle = err

@@ -279,3 +279,25 @@ func TestSeeBeforeTheNextRound(t *testing.T) {
 		t.Errorf("seen %v; the job is in round %d", seen, d.r.core.Table().Job(1).Round)
 	}
 }
+
+// A run directory that is gone is one trouble, told once and taken back once, though
+// the journal fails as well.
+func TestOneTroubleOneLine(t *testing.T) {
+	d := newDesk(t)
+	d.step(sched.Tick{})
+	d.ready(1)
+	d.r.Obstruct(d.now(), errors.New("it is gone"))
+	d.paper.err = errors.New("no such file or directory")
+	d.commit()
+	d.at += RetryEvery
+	d.r.Obstruct(d.now(), nil)
+	d.commit()
+	if len(d.told) != 1 {
+		t.Errorf("told %q", d.told)
+	}
+	d.paper.err = nil
+	d.at += RetryEvery
+	if got := d.commit(); len(d.told) != 2 || !strings.Contains(got, "Launch") {
+		t.Errorf("told %q, orders %s", d.told, got)
+	}
+}
