@@ -38,6 +38,7 @@ type engine struct {
 	paused   bool // by a person
 	fencedBy int
 	beatAt   time.Time // last beat of the owner file
+	ownedAt  time.Time // when the run was last seen to be ours
 	leaving  bool
 	deadline time.Time // when leaving: wait for the hosts no longer than this
 	gone     int       // agents that have ended
@@ -48,7 +49,7 @@ type engine struct {
 const maxBatch = 1024
 
 func newEngine(d *Dispatcher) *engine {
-	e := &engine{d: d, cfg: &d.cfg, start: time.Now(), agents: map[string]*agent{}, more: true}
+	e := &engine{d: d, cfg: &d.cfg, start: time.Now(), ownedAt: time.Now(), agents: map[string]*agent{}, more: true}
 	e.core = sched.New(d.cfg.Sched, d.cfg.Table, d.cfg.Hosts)
 	e.ring = ring.New(e.core, d.cfg.Journal)
 	e.writer = newWriter(d)
@@ -162,9 +163,10 @@ func (e *engine) step(ev sched.Event) {
 }
 
 // confirm lets a host's leases be counted from a sign of life that the core has
-// seen, unless the core has given the link up meanwhile.
+// seen, unless the core has given the link up meanwhile, or the run may not be ours
+// any more: the next dispatcher counts on leases that run out.
 func (e *engine) confirm(host string, uptime time.Duration) {
-	if a := e.agents[host]; a != nil && e.core.Linked(host) {
+	if a := e.agents[host]; a != nil && e.core.Linked(host) && time.Since(e.ownedAt) <= sched.OwnerFor {
 		a.uptime.Store(int64(uptime))
 	}
 }

@@ -196,10 +196,14 @@ func (e *engine) housekeeping() {
 
 // kept takes in what housekeeping found.
 func (e *engine) kept(by int, err, unbeaten error) {
+	began := e.keeping
 	e.keeping = time.Time{}
 	if by > 0 {
 		e.fenced(by)
 		return
+	}
+	if err == nil {
+		e.ownedAt = began
 	}
 	if err == nil || e.ring.Problem(e.now()) == nil {
 		e.ring.Obstruct(e.now(), err)

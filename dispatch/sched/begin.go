@@ -12,7 +12,7 @@ func (c *Core) begin() {
 	c.begun, c.beganAt = true, c.now.Wall
 	c.anyUp = c.now.Mono
 	for _, h := range c.hosts {
-		h.seen, h.heard, h.cutAt, h.away = c.now.Mono, c.now.Mono, c.now.Mono, c.now.Mono
+		h.seen, h.heard, h.cutAt, h.away, h.inherited = c.now.Mono, c.now.Mono, c.now.Mono, c.now.Mono, true
 		c.connect(h)
 	}
 	c.queue.grow(len(c.table.Jobs))
@@ -56,7 +56,7 @@ func (c *Core) hostOf(name string) *host {
 		return h
 	}
 	h := newHost(&hosts.Host{Name: name}, -1)
-	h.heard, h.cutAt = c.now.Mono, c.now.Mono
+	h.heard, h.cutAt, h.inherited = c.now.Mono, c.now.Mono, true
 	h.state = Suspect
 	h.reason = "it is not in the inventory any more"
 	c.absent = append(c.absent, h)

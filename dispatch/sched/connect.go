@@ -55,6 +55,7 @@ func (c *Core) hostUp(e HostUp) {
 		c.cut(h) // a second hello: the helper is a new one
 	}
 	h.linked, h.dialing, h.known, h.beaten = true, false, true, false
+	h.inherited = false // its helper shuts earlier dispatchers out
 	h.retryAt = 0
 	h.seen = c.now.Mono
 	if !h.doubted() {

@@ -11,6 +11,11 @@ import (
 // leaseMargin covers the drift between two machines' clocks.
 const leaseMargin = 2 * time.Second
 
+// OwnerFor is how long after it has last seen that the run is its own a dispatcher may
+// still extend leases. One that was taken over, and whose run directory hangs, would
+// keep a host's lease alive that its successor believes to have run out.
+const OwnerFor = 10 * time.Second
+
 // giveUpLost gives up the attempts of hosts that have been silent for too long
 // (D6, DESIGN 7). Nobody is charged. Attempts stay where they are when their job
 // says so, while the host's beat file moves, or when more than half of all hosts went silent together: then it is
@@ -62,7 +67,11 @@ func (h *host) lostAt() time.Duration { return h.heard + h.spec.LostAfterOrDefau
 // not start any more: the lease is extended only from beats that were taken in
 // while the link was up, the last of them at the latest when it was cut.
 func (c *Core) leaseEnd(h *host) time.Duration {
-	return h.cutAt + max(h.spec.LostAfterOrDefault(), c.cfg.Buffer) + leaseMargin
+	end := h.cutAt + max(h.spec.LostAfterOrDefault(), c.cfg.Buffer) + leaseMargin
+	if h.inherited {
+		end += OwnerFor
+	}
+	return end
 }
 
 // leased says of a lost host that what was just handed to it is not given up yet.

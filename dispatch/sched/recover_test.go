@@ -119,3 +119,18 @@ func TestWhy(t *testing.T) {
 		}
 	}
 }
+
+// TestInheritedLease: an earlier dispatcher that was taken over may go on extending a
+// host's lease for OwnerFor; its successor waits for so much longer (promise 2).
+func TestInheritedLease(t *testing.T) {
+	old := newStage(t, Config{}, box("a", 1), box("b", 1), box("c", 1))
+	old.up("a")
+	old.plain(1)
+	s := restart(old, box("a", 1), box("b", 1), box("c", 1))
+	s.step(Submit{Last: true})
+	s.up("b", "c")
+	s.wait(hosts.DefaultLostAfter+leaseMargin+OwnerFor-time.Second, "b", "c")
+	want(t, "handed over by the earlier one", s.job(1).Attempts[0].State.String(), "launching")
+	s.wait(3*time.Second, "b", "c")
+	want(t, "its lease is over", s.job(1).Attempts[0].State.String(), "lost")
+}

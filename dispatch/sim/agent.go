@@ -41,8 +41,8 @@ func (a *agent) obey(o sched.Order) {
 	case sched.Launch:
 		m := &hosts.Launch{Epoch: epoch, ExpireUptime: a.uptime + a.h.spec.LostAfterOrDefault()}
 		k.toHost(func(p *helper) { p.launch(m, o.Jobs) })
-		if a.l.w.noise(30) {
-			k.toHost(func(p *helper) { p.launch(m, o.Jobs) })
+		if a.l.w.noise(30) { // TCP does not do that; helper and claim stand it all the same
+			k.toHost(func(p *helper) { p.launchAgain(m, o.Jobs) })
 		}
 	case sched.SetLimit:
 		k.toHost(func(p *helper) { p.setLimit(o.Slots) })
@@ -112,13 +112,13 @@ func (a *agent) connect() {
 		})
 	}
 	switch {
-	case !h.reachable():
+	case !h.reachable(a.l.m):
 		w.after(w.between(500*time.Millisecond, 10*time.Second), fail("timed out"))
 	case w.now < h.deaf:
 		w.after(w.between(10*time.Millisecond, time.Second), fail("connection refused"))
 	default:
 		w.after(w.between(10*time.Millisecond, 2*time.Second), func() {
-			if !h.reachable() || w.now < h.deaf {
+			if !h.reachable(a.l.m) || w.now < h.deaf {
 				fail("connection reset")()
 				return
 			}

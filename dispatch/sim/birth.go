@@ -39,7 +39,7 @@ func (w *World) begin(m *machine) { w.beginOver(m, nil, 0) }
 // something before the so manieth operation that the new one does on the disk.
 func (w *World) beginOver(m *machine, old *life, wake int) {
 	w.coming = false
-	l := &life{w: w, n: len(w.lives) + 1, m: m, born: w.now}
+	l := &life{w: w, n: len(w.lives) + 1, m: m, born: w.now, ownedAt: w.now}
 	l.doom.l = l
 	w.lives = append(w.lives, l)
 	l.mount = w.server.Mount(fmt.Sprintf("%s.%d", m.name, l.n))
@@ -55,6 +55,9 @@ func (w *World) beginOver(m *machine, old *life, wake int) {
 		l.doom.armWith(atDisk, wake, func() {
 			w.hit(wokenInTake)
 			old.startle()
+			if l.dead { // the machine lost its power
+				panic(killed{})
+			}
 		})
 	}
 	w.logf("%s begins", l.mount.Name)

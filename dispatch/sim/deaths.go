@@ -138,3 +138,33 @@ func hangDisk(w *World) bool {
 	l.m.hangs = w.now + w.between(time.Second, 40*time.Second)
 	return true
 }
+
+// splitBrain lets another dispatcher take the run over while the first one's run
+// directory does not answer, and lets each reach some of the hosts only.
+func splitBrain(w *World) bool {
+	l := w.up()
+	if l == nil || w.coming {
+		return false
+	}
+	m := w.machines[w.tape.Draw(len(w.machines))]
+	if m == l.m {
+		return false
+	}
+	d := w.between(20*time.Second, 3*time.Minute)
+	l.m.hangs = w.now + d
+	for _, h := range w.hosts {
+		switch w.tape.Draw(4) {
+		case 0:
+			h.cut(d+w.between(0, 10*time.Second), l.m)
+		case 1, 2:
+			h.cut(d+w.between(0, 10*time.Second), m)
+		}
+	}
+	w.after(w.between(0, 20*time.Second), func() {
+		if l.dead || w.life != l || w.coming {
+			return
+		}
+		w.begin(m)
+	})
+	return true
+}

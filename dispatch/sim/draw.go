@@ -67,7 +67,7 @@ func (w *World) drawHost(i int) {
 		from := (now + w.between(0, 15*time.Minute)) % (24 * time.Hour)
 		spec.Quiet = []hosts.Quiet{{From: from, To: (from + w.between(time.Minute, 10*time.Minute)) % (24 * time.Hour)}}
 	}
-	h := &host{w: w, spec: spec, idx: i, slots: spec.Slots.Fixed, shared: t.Draw(4) != 3, boot: 1, spoolBoot: 1, bootedAt: -w.between(time.Hour, 20*time.Hour)}
+	h := &host{w: w, spec: spec, idx: i, slots: spec.Slots.Fixed, shared: t.Draw(4) != 3, boot: 1, spoolBoot: 1, cuts: map[*machine]int{}, bootedAt: -w.between(time.Hour, 20*time.Hour)}
 	if h.shared {
 		h.disk, h.dir = w.share.Mount(spec.Name), "/share"
 	} else {

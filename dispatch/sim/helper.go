@@ -188,16 +188,18 @@ func (p *helper) launch(m *hosts.Launch, placed []sched.Placed) {
 	case p.superseded():
 		refuse("another helper has taken over on this host")
 		return
-	case h.w.now < h.full:
-		refuse("the spool could not take it: no space left on device")
-		return
 	}
 	h.w.checkAccepted(h, m.Epoch, ids)
 	p.extend(m.ExpireUptime)
 	var known []hosts.ProbedJob
+	ids = nil
 	for _, j := range placed {
 		if k, ok := p.knows(j.Attempt); ok {
 			known = append(known, k)
+			continue
+		}
+		if h.w.now < h.full {
+			ids = append(ids, j.Attempt)
 			continue
 		}
 		h.in = append(h.in, spooled{j.Attempt, j.Spec, j.Timeout})
@@ -206,7 +208,22 @@ func (p *helper) launch(m *hosts.Launch, placed []sched.Placed) {
 	if known != nil {
 		p.tell(sched.AttemptsProbed{Host: h.spec.Name, Msg: &hosts.Probed{Jobs: known}})
 	}
+	if ids != nil {
+		refuse("the spool could not take it: no space left on device")
+	}
 	h.fill()
+}
+
+// launchAgain is the second copy of a launch of which nothing was refused.
+func (p *helper) launchAgain(m *hosts.Launch, placed []sched.Placed) {
+	for _, j := range placed {
+		if _, ok := p.knows(j.Attempt); !ok && p.h.w.truth.of(j.Attempt) == nil {
+			return
+		}
+	}
+	if p.h.w.now >= p.h.full {
+		p.launch(m, placed)
+	}
 }
 
 // knows says where an attempt stands that is in its hands already.

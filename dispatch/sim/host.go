@@ -23,10 +23,10 @@ type host struct {
 
 	boot     int
 	bootedAt time.Duration
-	wall     time.Duration // its wall clock is so far ahead
-	cuts     int           // of the network between it and the dispatchers
-	waiting  []func()      // what is held back by them
-	load     float64       // cores used by others
+	wall     time.Duration    // its wall clock is so far ahead
+	cuts     map[*machine]int // of the network between it and a dispatcher's machine
+	waiting  []func()         // what is held back by them
+	load     float64          // cores used by others
 
 	// Until when something is the matter with it.
 	deaf   time.Duration // sshd refuses
@@ -62,7 +62,6 @@ type done struct {
 	sentinel []byte
 }
 
-func (h *host) reachable() bool       { return h.cuts == 0 }
 func (h *host) uptime() time.Duration { return h.w.now - h.bootedAt }
 func (h *host) bootID() string        { return fmt.Sprintf("boot%d", h.boot) }
 func (h *host) stamp() jobs.Stamp     { return wallStart + jobs.Stamp(h.w.now+h.wall) }
@@ -75,12 +74,17 @@ func (h *host) hello() *hosts.Hello {
 	}
 }
 
+// reachable says whether a machine and the host have a network between them.
+func (h *host) reachable(m *machine) bool { return h.cuts[m] == 0 }
+
 // cut keeps the network from the host for a time.
-func (h *host) cut(d time.Duration) {
-	h.cuts++
+func (h *host) cut(d time.Duration, from ...*machine) {
+	for _, m := range from {
+		h.cuts[m]++
+	}
 	h.w.after(d, func() {
-		if h.cuts--; h.cuts > 0 {
-			return
+		for _, m := range from {
+			h.cuts[m]--
 		}
 		held := h.waiting
 		h.waiting = nil
@@ -97,7 +101,7 @@ func (h *host) cut(d time.Duration) {
 func (h *host) reboot(off time.Duration) {
 	w := h.w
 	w.logf("%s goes down", h.spec.Name)
-	h.cut(off)
+	h.cut(off, w.machines...)
 	if p := h.helper; p != nil && p.alive {
 		p.alive = false
 		p.link.broken(w.between(time.Second, 40*time.Second), broken(h, "connection reset"))

@@ -49,10 +49,11 @@ type life struct {
 	heard    map[string]time.Duration // its Mono of the last beat of each host
 	drained  map[string]bool
 	handed   map[jobs.AttemptID]bool
-	shown    []shown // results whose records are not with the journal yet
-	showing  []shown // results whose records are
-	keeping  bool    // it looks whether it still owns the run
-	asked    bool    // by people: to launch nothing
+	shown    []shown       // results whose records are not with the journal yet
+	showing  []shown       // results whose records are
+	keeping  bool          // it looks whether it still owns the run
+	ownedAt  time.Duration // when it was last seen to
+	asked    bool          // by people: to launch nothing
 	beatAt   time.Duration
 	fencedBy int
 	finish   *sched.Finish
@@ -208,7 +209,7 @@ func (l *life) step(ev sched.Event) {
 
 // confirm lets a host's leases be counted from a sign of life that the core has seen.
 func (l *life) confirm(name string, uptime time.Duration) {
-	if l.core.Linked(name) {
+	if l.core.Linked(name) && l.w.now-l.ownedAt <= sched.OwnerFor {
 		if a := l.agent(name); a != nil {
 			a.uptime = uptime
 		}
@@ -340,6 +341,7 @@ func (l *life) keepHouse() {
 		return
 	}
 	l.keeping = true
+	began := w.now
 	beat := w.now-l.beatAt >= journal.BeatEvery
 	if beat {
 		l.beatAt = w.now
@@ -359,6 +361,9 @@ func (l *life) keepHouse() {
 			if by > 0 {
 				l.fence(by)
 				return
+			}
+			if err == nil {
+				l.ownedAt = began
 			}
 			if l.fencedBy == 0 && (err == nil || l.ring.Problem(l.now()) == nil) {
 				l.ring.Obstruct(l.now(), err)

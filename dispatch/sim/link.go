@@ -45,7 +45,7 @@ func (k *link) arrive(toHost bool, do func()) {
 		return
 	case toHost && k.closed && !k.late, !toHost && k.closed:
 		return
-	case !k.h.reachable():
+	case !k.h.reachable(k.a.l.m):
 		if k.h.w.tape.Draw(2) == 1 {
 			k.lost = true
 			return
@@ -99,7 +99,7 @@ func (k *link) close(eof bool) {
 func (k *link) eof() {
 	switch {
 	case !k.p.alive:
-	case !k.h.reachable():
+	case !k.h.reachable(k.a.l.m):
 		k.h.waiting = append(k.h.waiting, k.eof)
 	default:
 		k.p.hearsEnd()

@@ -37,6 +37,8 @@ func init() {
 		{"journal's disk full", 5, fullDisk},
 		{"run directory hangs", 3, hangDisk},
 		{"network of a host cut", 8, cutOne},
+		{"network between a host and a dispatcher's machine cut", 4, cutSome},
+		{"two dispatchers that see neither each other nor the same hosts", 3, splitBrain},
 		{"network of most hosts cut", 4, cutMost},
 		{"link reset", 6, resetLink},
 		{"helper killed", 5, killHelper},
@@ -125,7 +127,18 @@ func (w *World) long() time.Duration {
 }
 
 func cutOne(w *World) bool {
-	w.anyHost().cut(w.long())
+	w.anyHost().cut(w.long(), w.machines...)
+	return true
+}
+
+// cutSome keeps a host from some of the machines that a dispatcher may run on.
+func cutSome(w *World) bool {
+	h := w.anyHost()
+	i := w.tape.Draw(len(w.machines))
+	h.cut(w.long(), w.machines[i])
+	if w.tape.Draw(2) == 1 {
+		h.cut(w.long(), w.machines[(i+1)%len(w.machines)])
+	}
 	return true
 }
 
@@ -137,7 +150,7 @@ func cutMost(w *World) bool {
 	}
 	for i, h := range w.hosts {
 		if i != spare {
-			h.cut(d + w.between(0, 5*time.Second))
+			h.cut(d+w.between(0, 5*time.Second), w.machines...)
 		}
 	}
 	return true

@@ -54,8 +54,6 @@ var wounds = []wound{
 		{"	return h != nil && h.linked && !h.doubted()", "	return h != nil"}}, seeds: 3000},
 	{name: "recovery forgets what may be running", file: "dispatch/sched/begin.go", edits: []edit{
 		{"			case a.State.Open():\n				open = true\n", "			case a.State.Open() && a.ID.N > 1:\n				open = true\n"}}},
-	{name: "an attempt of unknown fate does not keep its job from running", file: "dispatch/sched/queue.go", edits: []edit{
-		{"	if len(j.Attempts) > 0 && otherOpen(j, 0) {", "	if false {"}}, seeds: 3000},
 	{name: "unknown is taken for never started", file: "dispatch/sched/probe.go", edits: []edit{
 		{"	case hosts.Unknown:\n", "	case hosts.Unknown:\n		c.neverStarted(p.Attempt, \"nobody knows\")\n"}}},
 	{name: "a second result of a job is taken", file: "dispatch/sched/decide.go", edits: []edit{
@@ -66,8 +64,8 @@ var wounds = []wound{
 		{"	case n >= c.tries(j):\n", "	case n > c.tries(j):\n"}}},
 	{name: "a job is stopped on a drained host and never runs again", file: "dispatch/sched/decide.go", edits: []edit{
 		{"r.Kind, r.Next, r.Reason = jobs.KindCancelled, c.without(j, a), \"stopped there, and nobody has asked for its end\"", "r.Kind, r.Next = jobs.KindCancelled, jobs.Cancelled"}}},
-	{name: "jobs are launched while a person has paused the run", file: "dispatch/sched/place.go", edits: []edit{
-		{"	return c.paused || c.drain", "	return c.drain"}}},
+	{name: "a pause is not heard", file: "dispatch/sched/core.go", edits: []edit{
+		{"		c.paused = e.On\n", "		c.paused = false\n"}}},
 	{name: "a drained host gets jobs", file: "dispatch/sched/host.go", edits: []edit{
 		{" && !h.draining && !h.rest.resting", " && !h.rest.resting"}}},
 	{name: "the run ends while attempts are out", file: "dispatch/sched/finish.go", edits: []edit{
@@ -81,7 +79,8 @@ var wounds = []wound{
 	{name: "host: no claim, and a launch is taken twice", file: "dispatch/sim/files.go", edits: []edit{
 		{"		return err\n	}\n	c := attempts.Claim{Tombstone: tombstone", "		return nil\n	}\n	c := attempts.Claim{Tombstone: tombstone"}}},
 	{name: "host: the epoch is ignored", file: "dispatch/sim/helper.go", edits: []edit{
-		{"	if p.h.fence > epoch {\n		return p.h.fence\n	}\n	return 0", "	return 0"}}},
+		{"	if p.h.fence > epoch {\n		return p.h.fence\n	}\n	return 0", "	return 0"},
+		{"	if h.fence > p.epoch {\n		p.refused = h.fence\n		return p\n	}\n	h.fence = p.epoch\n", "	h.fence = max(h.fence, p.epoch)\n"}}},
 	{name: "host: the lease is ignored", file: "dispatch/sim/start.go", edits: []edit{
 		{"		if h.uptime() > h.lease {\n			h.lapsed(s.id)\n			continue\n		}\n", ""},
 		{"	if h.uptime() > r.lease {", "	if false {"}}},
@@ -95,7 +94,7 @@ var wounds = []wound{
 		{"	if h.uptime() > h.lease {\n		p.takeBackAll()\n	}\n	h.lease = max", "	h.lease = max"},
 		{"	lapsed := rebooted || h.uptime() > h.lease", "	lapsed := rebooted"}}, seeds: 3000},
 	{name: "host: withdrawn jobs stay in the spool", file: "dispatch/sim/helper.go", edits: []edit{
-		{"			p.h.in = append(p.h.in[:i:i], p.h.in[i+1:]...)\n			p.waiting.del(id)\n", "			p.waiting.del(id)\n"}}},
+		{"			p.h.in = append(p.h.in[:i:i], p.h.in[i+1:]...)\n			p.waiting.del(id)\n", "			_ = i\n			p.waiting.del(id)\n"}}},
 	{name: "host: an attempt is called dead and lives on", file: "dispatch/sim/answer.go", edits: []edit{
 		{"		if r != nil {\n			r.die()\n		}\n		a.Answer", "		a.Answer"},
 		{"	if r := h.run(id); r != nil && !r.sup {\n		r.die()\n", "	if r := h.run(id); r != nil && !r.sup {\n"}}},

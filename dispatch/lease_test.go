@@ -1,0 +1,49 @@
+package dispatch
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"dcs-tui/dispatch/sched"
+)
+
+// Promise 2: a dispatcher that cannot see whether the run is still its own extends no
+// lease any more; its successor may believe it to have run out.
+func TestNoLeaseWithoutTheRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, slow := slowRig(t, time.Hour)
+		if err := r.d.Submit(specs(1), true); err != nil {
+			t.Fatal(err)
+		}
+		clock := func() (now time.Duration) {
+			r.d.call(func(e *engine) { now = e.agents["a"].clock() })
+			return now
+		}
+		time.Sleep(20 * time.Second)
+		gate := make(chan struct{})
+		slow.hang(gate)
+		hung := clock()
+		time.Sleep(20 * time.Second)
+		last := clock()
+		if last > hung+sched.OwnerFor+6*time.Second {
+			t.Errorf("leases went on from %v to %v while the run directory hung", hung, last)
+		}
+		time.Sleep(time.Minute)
+		if now := clock(); now != last {
+			t.Errorf("leases went on from %v to %v while the run directory hung", last, now)
+		}
+		slow.hang(nil)
+		close(gate)
+		time.Sleep(20 * time.Second)
+		if now := clock(); now <= last {
+			t.Error("leases do not go on when it answers again")
+		}
+		r.d.Do(sched.Stop{Why: "test"})
+		r.d.Close()
+		r.hosts.mu.Lock()
+		r.hosts.workers = map[string]*fakeWorker{}
+		r.hosts.mu.Unlock()
+		r.hosts.wg.Wait()
+	})
+}
