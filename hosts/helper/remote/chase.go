@@ -44,8 +44,12 @@ func chase(mine func(proc) bool, signals ...unix.Signal) (found bool) {
 // orphans returns those of the children of our first thread that mine accepts: what
 // fell to us is among them. Where the kernel does not tell there are none.
 func orphans(mine func(proc) bool) (out []proc) {
+	var pids []int
 	for _, w := range bytes.Fields(procFile(os.Getpid(), "task/"+strconv.Itoa(os.Getpid())+"/children")) {
-		if p, ok := readProc(int(number(w))); ok && endable(p) && mine(p) {
+		pids = append(pids, int(number(w)))
+	}
+	for _, p := range hungProcs.procs(pids) {
+		if endable(p) && mine(p) {
 			out = append(out, p)
 		}
 	}

@@ -20,12 +20,14 @@ type choose func(t table) []proc
 // never chooses the caller or the pids in spare.
 func withCookie(ok func(cookie string) bool, group pgroup, spare map[int]bool) choose {
 	return func(t table) []proc {
-		var roots []int
+		var pids, roots []int
 		for pid, p := range t {
-			if spare[pid] || !endable(p) {
-				continue
+			if !spare[pid] && endable(p) {
+				pids = append(pids, pid)
 			}
-			if mark, bare := cookieOf(pid); ok(mark) || group.has(t, p, mark == "" && bare) {
+		}
+		for pid, m := range cookiesOf(pids) {
+			if ok(m.cookie) || group.has(t, t[pid], m.cookie == "" && m.bare) {
 				roots = append(roots, pid)
 			}
 		}
@@ -63,16 +65,19 @@ func endAll(pick choose, grace time.Duration) []proc { return endChasing(pick, n
 // accepts are chased, if they do not end at once.
 func endChasing(pick choose, mine func(proc) bool, grace time.Duration) []proc {
 	gone := func(left []proc, signals ...unix.Signal) bool {
-		return len(left) == 0 && (mine == nil || !chase(mine, signals...))
+		return len(left) == 0 && (mine == nil || !chase(mine, signals...)) && hungProcs.clear()
 	}
-	deadline := uptime() + grace
 	told := map[int]uint64{} // pid: start of what has had its TERM
+	var deadline time.Duration
 	for {
 		left := pick(scan(nil))
 		if gone(left) {
 			return nil
 		}
 		now := uptime()
+		if deadline == 0 {
+			deadline = now + grace // from here on: the first picture may have taken long
+		}
 		if now >= deadline {
 			break
 		}

@@ -172,6 +172,10 @@ func (h *helper) bodies(p hosts.ProbedJob, c attempts.Claim, torn bool, job pgro
 		p.Why = notEnded + name(left)
 		return p
 	}
+	if hang := hungProcs.ours(); len(hang) > 0 {
+		p.Why = "processes hang so that nothing can be learned of them, and may be of it: " + name(hang)
+		return p
+	}
 	by, _ := parseHolder(c.By)
 	p.Answer = hosts.Dead
 	switch {

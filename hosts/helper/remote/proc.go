@@ -132,7 +132,8 @@ func openProc(path string) (int, error) {
 // table is a picture of all processes of this machine.
 type table map[int]proc
 
-// scan takes the picture, leaving out the pids in skip.
+// scan takes the picture, leaving out the pids in skip, and processes that hang so
+// that nothing can be learned of them.
 func scan(skip map[int]bool) table {
 	d, err := os.Open("/proc")
 	if err != nil {
@@ -140,18 +141,18 @@ func scan(skip map[int]bool) table {
 	}
 	names, _ := d.Readdirnames(-1)
 	d.Close()
-	t := make(table, len(names))
+	pids := make([]int, 0, len(names))
 	for _, n := range names {
 		if n[0] < '1' || n[0] > '9' {
 			continue
 		}
-		pid, err := strconv.Atoi(n)
-		if err != nil || skip[pid] {
-			continue
+		if pid, err := strconv.Atoi(n); err == nil && !skip[pid] {
+			pids = append(pids, pid)
 		}
-		if p, ok := readProc(pid); ok {
-			t[pid] = p
-		}
+	}
+	t := make(table, len(pids))
+	for _, p := range hungProcs.procs(pids) {
+		t[p.pid] = p
 	}
 	return t
 }
@@ -178,19 +179,40 @@ func (t table) under(roots ...int) []int {
 // can be found, whatever session or parent it has by now: RUN/HOST/ATTEMPT.
 const cookieVar = "DCS_COOKIE"
 
-// cookieOf reads the cookie with which a process began; "" when it has none or
-// belongs to somebody else. bare: no environment could be seen at all.
+// mark is what the environment of a process tells.
+type mark struct {
+	cookie string // with which it began; "" when it has none or belongs to somebody else
+	bare   bool   // no environment could be seen at all
+}
+
+// cookiesOf reads the cookies of processes.
+func cookiesOf(pids []int) map[int]mark {
+	marks := make(map[int]mark, len(pids))
+	for _, pid := range pids {
+		marks[pid] = mark{bare: true}
+	}
+	hungProcs.each(pids, func(pid int) func() {
+		m := markIn(procFile(pid, "environ"))
+		return func() { marks[pid] = m }
+	})
+	return marks
+}
+
 func cookieOf(pid int) (cookie string, bare bool) {
-	b := procFile(pid, "environ")
-	if len(b) == 0 {
-		return "", true
+	m := cookiesOf([]int{pid})[pid]
+	return m.cookie, m.bare
+}
+
+func markIn(env []byte) mark {
+	if len(env) == 0 {
+		return mark{bare: true}
 	}
-	for len(b) > 0 {
-		word, rest, _ := bytes.Cut(b, []byte{0})
+	for len(env) > 0 {
+		word, rest, _ := bytes.Cut(env, []byte{0})
 		if v, ok := bytes.CutPrefix(word, []byte(cookieVar+"=")); ok {
-			return string(v), false
+			return mark{cookie: string(v)}
 		}
-		b = rest
+		env = rest
 	}
-	return "", false
+	return mark{}
 }
