@@ -1,6 +1,8 @@
 package sched
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"dcs-tui/hosts"
@@ -56,11 +58,21 @@ func (c *Core) reconcile() {
 	}
 	c.reconcileBy = 0
 	c.gap = !all
+	c.cancelLeft()
 	word := "every host has said what it has of this run"
 	if !all {
 		word = "not every host has said what it has of this run"
 	}
 	c.say("", 0, "%s; launching begins", word)
+}
+
+// cancelLeft ends jobs that a person wanted ended and of which nothing was found.
+func (c *Core) cancelLeft() {
+	for _, id := range slices.Sorted(maps.Keys(c.table.Cancels)) {
+		if c.table.Job(id).State == jobs.Queued {
+			c.emit(jobs.Record{Kind: jobs.KindJob, Job: id, Next: jobs.Cancelled, Reason: c.table.Cancels[id]})
+		}
+	}
 }
 
 // list asks a host that has just answered for its list.

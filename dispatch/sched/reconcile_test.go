@@ -115,3 +115,16 @@ func TestListNotWhole(t *testing.T) {
 	want(t, "again", said[List](s.wait(6*time.Second, "a")), "{a}")
 	want(t, "then", on(s.lists("a", "", hosts.Dead, nil, true), "a"), "1.1")
 }
+
+// TestCancelOutlivesDamage: a job that a person wanted ended, and whose launching is
+// lost, does not run after all (K9).
+func TestCancelOutlivesDamage(t *testing.T) {
+	s := damaged(t, Config{}, 2, box("a", 1))
+	wish := jobs.Record{Kind: jobs.KindCancelling, Job: 1, Reason: "asked"}
+	if err := jobs.Fold(s.c.table, &wish); err != nil {
+		t.Fatal(err)
+	}
+	s.up("a")
+	want(t, "launched", on(s.lists("a", "", hosts.Dead, nil, true), "a"), "2.1")
+	s.wantState(1, jobs.Cancelled)
+}
