@@ -23,7 +23,7 @@ type Entry struct {
 func List(base string) ([]Entry, error) { return list(OS, base) }
 
 func list(d Disk, base string) ([]Entry, error) {
-	names, err := d.Names(base)
+	names, err := namesOf(d, base)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -46,9 +46,23 @@ func list(d Disk, base string) ([]Entry, error) {
 	return found, nil
 }
 
+// namesOf lists a directory. One that cannot be seen is looked for in a listing of
+// the directory above it: another machine may have made it after this one looked
+// last, and on NFS the name alone stays invisible for half a minute.
+func namesOf(d Disk, dir string) ([]string, error) {
+	names, err := d.Names(dir)
+	above := filepath.Dir(filepath.Clean(dir))
+	if errors.Is(err, fs.ErrNotExist) && above != filepath.Clean(dir) {
+		if list, e := namesOf(d, above); e == nil && slices.Contains(list, filepath.Base(filepath.Clean(dir))) {
+			return d.Names(dir)
+		}
+	}
+	return names, err
+}
+
 // isRun says whether dir is a whole run directory: it lists a run.toml.
 func isRun(d Disk, dir string) (made time.Time, ok bool) {
-	names, err := d.Names(dir)
+	names, err := namesOf(d, dir)
 	if err != nil || !slices.Contains(names, AskedFile) {
 		return made, false
 	}
@@ -102,10 +116,10 @@ func open(d Disk, dir string) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
+	names, err := namesOf(d, dir)
 	if err := checkDir(d, dir); err != nil {
 		return nil, err
 	}
-	names, err := d.Names(dir)
 	if err != nil {
 		return nil, fmt.Errorf("cannot list the run directory: %w", err)
 	}
