@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -42,6 +43,7 @@ func (d *director) check() {
 	}
 	d.nothingLeft()
 	d.noPanic()
+	d.jobLog()
 	d.checkFenced()
 }
 
@@ -184,7 +186,7 @@ func (d *director) nothingToDo() {
 	}
 	before := d.marks()
 	out, code, err := d.l.ask(d.desk(), "resume", "--no-tui", d.runDir())
-	if err != nil || code != 0 && code != 1 || d.marks() != before {
+	if err != nil || code != 0 && code != 1 && code != 130 || d.marks() != before {
 		d.t.Errorf("resume of a finished run: exit %d, %v, %d jobs more\n%s", code, err, d.marks()-before, out)
 	}
 }
@@ -243,6 +245,27 @@ func (d *director) nothingLeft() {
 }
 
 var panicked = regexp.MustCompile(`(?m)^(panic:|fatal error:|goroutine \d+ \[).*`)
+
+// jobLog checks X8 and D6: the job log has one line for each job, with its exit code,
+// however many dispatchers wrote it and whatever the disk refused.
+func (d *director) jobLog() {
+	d.t.Helper()
+	lines := strings.Split(strings.TrimSuffix(d.l.read(d.runDir()+"/joblog.tsv"), "\n"), "\n")
+	seen := map[string]int{}
+	for _, line := range lines[1:] {
+		f := strings.Split(line, "\t")
+		seen[f[0]]++
+		n, _ := strconv.Atoi(f[0])
+		if len(f) < 9 || n < 1 || n > len(d.jobs) || d.died == 0 && f[6] != strconv.Itoa(d.jobs[n-1].code) {
+			d.t.Errorf("the job log has the line %q", line)
+		}
+	}
+	for n := range d.jobs {
+		if lines := seen[strconv.Itoa(n+1)]; lines != 1 {
+			d.t.Errorf("the job log has %d lines of job %d", lines, n+1)
+		}
+	}
+}
 
 // noPanic looks for one in all that dispatchers and helpers have said.
 func (d *director) noPanic() {

@@ -140,7 +140,7 @@ func (d *director) after(life *life) {
 	d.note("dispatcher %s ended with %d", life.name, life.code)
 	d.cur = nil
 	switch {
-	case life.code == 0 || life.code == 1:
+	case life.code == 0 || life.code == 1 || life.code == 130:
 		d.over = true
 	case life.code == -1 || life.code == 4 || life.code == 137:
 		d.failed = 0

@@ -1,0 +1,70 @@
+package faults
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// cancelled checks that every job was cancelled, and that nothing of them is left.
+func (d *director) cancelled() {
+	d.t.Helper()
+	for _, r := range d.results() {
+		if r.State != "cancelled" {
+			d.t.Errorf("job %d is %s", r.Job, r.State)
+		}
+	}
+	d.nothingToDo()
+	d.nothingLeft()
+	d.noPanic()
+}
+
+// Promise 4, issue 3.3 and 3.4: jobs that fork away, leave the session and ignore TERM
+// are cancelled from another machine while a host is away. Those of the others end;
+// that host is named; when it is back its processes end too.
+func TestCancelWhileAHostIsAway(t *testing.T) {
+	l := scenario(t)
+	d := newDirector(l, "cancel", newRand(t), append(same(16, "daemon", 3000), same(20, "deaf", 3000)...))
+	d.start()
+	d.until("four jobs on each host", time.Minute, func() bool { return d.marks() == 16 })
+	ws2 := l.hosts[1]
+	d.must(ws2.link(false))
+	d.note("link down: ws2; cancel")
+	out, code, err := l.ask(l.desks[1], "cancel", d.runDir(), "--yes")
+	d.note("cancel: %d, %v: %s", code, err, out)
+	for _, m := range l.hosts {
+		if m != ws2 && !within(time.Minute, func() bool { return on(d.marked(), m.name) > 0 && len(m.find(isJob)) == 0 }) {
+			t.Errorf("on %s lives on: %v", m.name, m.find(isJob))
+		}
+	}
+	d.until("the end of the run", 3*time.Minute, func() bool { return d.over })
+	if said := d.lives[0].words(); !strings.Contains(said, "ws2 could not be reached at the end") {
+		t.Errorf("ws2 is not named:\n%s", tail(said, 20))
+	}
+	if len(ws2.find(isJob)) == 0 {
+		t.Error("the jobs of a host that cannot be reached are gone: the test does not test")
+	}
+	d.must(ws2.link(true))
+	d.note("link up: ws2")
+	d.cancelled()
+}
+
+// Issue 3.4: with no dispatcher alive, cancel takes the run over, on another machine,
+// and ends what runs.
+func TestCancelWithoutADispatcher(t *testing.T) {
+	l := scenario(t)
+	d := newDirector(l, "orphan", newRand(t), append(same(16, "setsid", 3000), same(20, "deaf", 3000)...))
+	d.start()
+	d.until("four jobs on each host", time.Minute, func() bool { return d.marks() == 16 })
+	d.cur.killed()
+	<-d.cur.done
+	d.over = true // nobody is to resume it
+	out, code, err := l.ask(l.desks[1], "cancel", d.runDir(), "--yes", "--force")
+	d.note("cancel: %d, %v: %s", code, err, out)
+	if err != nil || code != 130 && code != 0 {
+		t.Errorf("cancel: exit %d, %v: %s", code, err, out)
+	}
+	d.cancelled()
+}
+
+func isJob(p proc) bool { return p.name == "job" || p.name == "sleep" && p.ppid != 1 }
