@@ -14,12 +14,12 @@ import (
 // and lose nothing. Another machine, which has looked for every name before it
 // existed, takes the run over, adopts what runs and counts what has ended (X1).
 func TestStaleCachesEverywhere(t *testing.T) {
-	l := newLab(t, 6, labfs.Options{Stale: long, WriteBack: true})
+	l := newLab(t, 7, labfs.Options{Stale: long, WriteBack: true})
 	const n = 300
 	hosts := l.inventory(4, 4, "")
 	file := l.jobs(n, "[ %d -le 200 ] || "+l.gate("gate"))
-	// Machine 5 looks for the run before there is one, and so does the user's.
-	for _, m := range []int{0, 5} {
+	// Machines 5 and 6 look for the run before there is one, and so does the user's.
+	for _, m := range []int{0, 5, 6} {
 		l.on(m, "/bin/sh", "-c", "test -e run; test -e run/owner").wait()
 	}
 	p := l.dcs(0, "run", "--no-tui", "--json", "--hosts", hosts, "--run-dir", l.run(), file)
@@ -36,6 +36,12 @@ func TestStaleCachesEverywhere(t *testing.T) {
 		t.Fatal(e.err)
 	}
 	l.until("jobs wait at the gate", func() bool { return l.ran() >= 210 }, p.err.String)
+	if e := l.dcs(6, "status", l.run()).wait(); e.code != 0 {
+		t.Errorf("status where the run was looked for before: exit %d\n%s", e.code, e.err)
+	}
+	if e := l.dcs(6, "status", "--json", "run").wait(); e.code != 0 {
+		t.Errorf("status of the relative name: exit %d\n%s", e.code, e.err)
+	}
 	p.cmd.Process.Kill()
 	first := p.wait()
 	l.open("gate")
