@@ -54,9 +54,8 @@ func newLab(t *testing.T, machines int, o labfs.Options) *lab {
 
 func (l *lab) path(name string) string { return filepath.Join(l.local, name) }
 
-// run is the run directory as the machines name it, onServer as the server has it.
-func (l *lab) run() string                 { return filepath.Join(l.place, "run") }
-func (l *lab) onServer(name string) string { return filepath.Join(l.server.Dir, "run", name) }
+// run is the run directory as the machines name it.
+func (l *lab) run() string { return filepath.Join(l.place, "run") }
 
 func (l *lab) file(path, text string) string {
 	l.t.Helper()
