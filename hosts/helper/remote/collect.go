@@ -18,15 +18,18 @@ import (
 // here and the slots therefore do not wait for the dispatcher.
 const gather = 5 * time.Millisecond
 
-// collect reads the supervisors' reports and passes them on in batches (B3).
-func (h *helper) collect() error {
-	// For reading and writing: it then never ends when supervisors come and go.
+// openReports opens the pipe of the supervisors' reports, for reading and writing:
+// it then never ends when supervisors come and go.
+func (h *helper) openReports() (*os.File, error) {
 	fd, err := openat(unix.AT_FDCWD, h.spool.path(fileReports), unix.O_RDWR|unix.O_NONBLOCK, 0)
 	if err != nil {
-		return fmt.Errorf("spool: %w", err)
+		return nil, fmt.Errorf("spool: %w", err)
 	}
-	f := os.NewFile(uintptr(fd), fileReports)
-	defer f.Close()
+	return os.NewFile(uintptr(fd), fileReports), nil
+}
+
+// collect reads the supervisors' reports and passes them on in batches (B3).
+func (h *helper) collect(f *os.File) error {
 	buf := make([]byte, 64<<10)
 	have := 0
 	for {

@@ -101,8 +101,15 @@ func hostMain(stdin io.Reader, stdout io.Writer, lim limits) error {
 		return nil
 	}
 	h.out, h.lim = out, lim
+	h.adoptOrphans() // before the first supervisor is started
+	// Before the hello: what is over by then is asked for, what ends later is reported.
+	reports, err := h.openReports()
+	if err != nil {
+		return err
+	}
+	defer reports.Close()
 	out.send(hello)
-	err = h.serve(in)
+	err = h.serve(in, reports)
 	// Last of all, so that an older dispatcher learns why it is left alone.
 	if by := h.fence(open.Epoch); by != 0 {
 		h.refuseFenced(nil, by)
@@ -113,13 +120,12 @@ func hostMain(stdin io.Reader, stdout io.Writer, lim limits) error {
 }
 
 // serve runs the helper's goroutines and handles messages.
-func (h *helper) serve(in *wire.Reader) error {
+func (h *helper) serve(in *wire.Reader, reports *os.File) error {
 	ended := make(chan error, 8)
 	term := make(chan os.Signal, 1)
 	signal.Notify(term, unix.SIGTERM)
-	h.adoptOrphans()
 	go func() { <-term; ended <- errTerminated }()
-	go func() { ended <- h.collect() }()
+	go func() { ended <- h.collect(reports) }()
 	// Asked for before the first supervisor is started: it may die at once.
 	children := make(chan os.Signal, 1)
 	signal.Notify(children, unix.SIGCHLD)
