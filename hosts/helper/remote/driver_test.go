@@ -31,6 +31,7 @@ type driver struct {
 	asked  time.Time // for all that is not settled
 	failed bool
 	listed bool // a whole list has come
+	probes int  // answers to probes
 }
 
 // task is a job with its attempts.
@@ -149,6 +150,7 @@ func (d *driver) hear(m hosts.Message) {
 			settle(id, hosts.NeverStarted, nil)
 		}
 	case *hosts.Probed:
+		d.probes++
 		for _, p := range m.Jobs {
 			if p.Answer == hosts.Unknown || p.Answer == hosts.Dead {
 				d.say(fmt.Sprintf("probed %s", p.Attempt), p.Why)

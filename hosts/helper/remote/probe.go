@@ -183,6 +183,8 @@ func (h *helper) bodies(p hosts.ProbedJob, c attempts.Claim, torn bool, job pgro
 		p.Why = "the host was rebooted while it ran"
 	case torn:
 		p.Why = "its sentinel is damaged"
+	case c.Run == "":
+		p.Why = "its claim is damaged: it was cut short before it could start, or a job or a disk spoilt it"
 	case by.alive():
 		p.Why = "its supervisor could not start it"
 	default:

@@ -85,8 +85,9 @@ var scenes = []scene{
 		second := d.add("read x < "+two+"; exit 8", exits(8))
 		d.add("exit 0", exits(0))
 		d.until("one runs", func() bool { return d.running() || first.done() })
-		d.probe() // the launch is in the spool when this is answered
-		d.receive(time.Second)
+		d.probes = 0
+		d.probe()
+		d.until("the launch is in the spool", func() bool { return d.probes > 0 || d.allDone() }) // orders are handled in turn
 		if !d.link.over {
 			d.link.cmd.Process.Kill()
 			d.hangUp()
