@@ -45,6 +45,7 @@ func (d *director) check() {
 	d.noPanic()
 	d.jobLog()
 	d.checkFenced()
+	d.checkOverlaps()
 }
 
 // results checks promise 1 and 2: each job has one result, and their numbers
@@ -90,7 +91,7 @@ func (d *director) ranOnce() map[int][]jobs.AttemptID {
 	for _, e := range names {
 		id, err := jobs.ParseAttemptID(e.Name())
 		if err != nil {
-			continue // the gate
+			continue // the gate, or an end
 		}
 		b, err := os.ReadFile(filepath.Join(dir, e.Name()))
 		if n := strings.Count(string(b), "\n"); err != nil || n > 1 {

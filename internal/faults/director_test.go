@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"dcs-tui/jobs"
 )
 
 // director carries one run to its end, whatever happens to its dispatchers. All
@@ -32,6 +34,7 @@ type director struct {
 	counts map[string]int
 	spans  []span // when the shared directory took no writes
 
+	overlaps int // attempts of one job that ran at the same time, because a host was given up
 	died     int // jobs whose hosts died under them three times: failed without an exit code, as B2 says
 	notEnded int // ends of the run that had to be repeated, because a host could not be asked
 	events   []string
@@ -192,10 +195,10 @@ func (d *director) finish() {
 // marks counts the attempts that have begun, by what the jobs wrote down.
 func (d *director) marks() int {
 	names, _ := os.ReadDir(d.l.hub.path(marksDir + "/" + d.name))
-	n := len(names)
+	n := 0
 	for _, e := range names {
-		if e.Name() == "gate" {
-			n--
+		if _, err := jobs.ParseAttemptID(e.Name()); err == nil {
+			n++
 		}
 	}
 	return n

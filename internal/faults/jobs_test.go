@@ -13,7 +13,7 @@ import (
 //
 //	job RUN KIND SECONDS CODE
 //
-// Its output is known, and its exit code is CODE whatever else fails.
+// and it writes down that it is at its end. Its output is known, and its exit code is CODE whatever else fails.
 const jobScript = `#!/bin/sh
 echo "$DCS_HOST $$" >>` + marksDir + `/$1/$DCS_ATTEMPT
 case $2 in
@@ -24,6 +24,7 @@ daemon) setsid sh -c 'setsid sh -c "trap \"\" TERM HUP; while :; do sleep 1; don
 deaf) trap '' TERM HUP INT; sleep $3 ;;
 gate) while [ ! -e ` + marksDir + `/$1/gate ]; do sleep 0.1; done ;;
 esac
+echo >` + marksDir + `/$1/$DCS_ATTEMPT.end
 echo "end of $DCS_JOB_ID"
 exit $4
 `

@@ -66,7 +66,7 @@ type tally struct {
 	faults                map[string]int
 	runs, jobs, attempts  int
 	dispatchers, notEnded int
-	died                  int
+	died, overlaps        int
 	began                 time.Time
 }
 
@@ -85,6 +85,7 @@ func (a *tally) add(d *director) {
 	a.dispatchers += len(d.lives)
 	a.notEnded += d.notEnded
 	a.died += d.died
+	a.overlaps += d.overlaps
 }
 
 // String is the line that reports are made of.
@@ -93,8 +94,8 @@ func (a *tally) String() string {
 	for _, n := range a.faults {
 		sum += n
 	}
-	return fmt.Sprintf("seed %d: %d faults in %s over %d runs; %d jobs, %d attempts that ran, %d dispatchers, %d ends repeated, %d jobs whose hosts died three times: %s",
-		seed(), sum, time.Since(a.began).Round(time.Second), a.runs, a.jobs, a.attempts, a.dispatchers, a.notEnded, a.died, counted(a.faults))
+	return fmt.Sprintf("seed %d: %d faults in %s over %d runs; %d jobs, %d attempts that ran, %d dispatchers, %d ends repeated, %d attempts beside one on a lost host, %d jobs whose hosts died three times: %s",
+		seed(), sum, time.Since(a.began).Round(time.Second), a.runs, a.jobs, a.attempts, a.dispatchers, a.notEnded, a.overlaps, a.died, counted(a.faults))
 }
 
 // random makes faults in a lab, run after run, until there were enough.

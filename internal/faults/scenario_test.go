@@ -1,9 +1,6 @@
 package faults
 
 import (
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -21,48 +18,6 @@ func scenario(t *testing.T) *lab {
 	}
 	t.Parallel() // each has a lab of its own, and all mostly wait
 	return newLab(t)
-}
-
-// mark is an attempt as it wrote itself down.
-type mark struct {
-	id   jobs.AttemptID
-	host string
-	at   time.Time
-}
-
-// marked lists the attempts that have begun, in the order in which they did.
-func (d *director) marked() []mark {
-	d.t.Helper()
-	dir := d.l.hub.path(marksDir + "/" + d.name)
-	names, err := os.ReadDir(dir)
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	var list []mark
-	for _, e := range names {
-		id, err := jobs.ParseAttemptID(e.Name())
-		if err != nil {
-			continue
-		}
-		b, _ := os.ReadFile(filepath.Join(dir, e.Name()))
-		st, err := e.Info()
-		if f := strings.Fields(string(b)); len(f) > 0 && err == nil {
-			list = append(list, mark{id, f[0], st.ModTime()})
-		}
-	}
-	slices.SortFunc(list, func(a, b mark) int { return a.at.Compare(b.at) })
-	return list
-}
-
-// on counts the marks of a host.
-func on(list []mark, host string) int {
-	n := 0
-	for _, m := range list {
-		if m.host == host {
-			n++
-		}
-	}
-	return n
 }
 
 // ranTimes says how many attempts of each job ran. The number of an attempt says

@@ -1,0 +1,81 @@
+package faults
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"dcs-tui/jobs"
+)
+
+// mark is an attempt as it wrote itself down.
+type mark struct {
+	id   jobs.AttemptID
+	host string
+	at   time.Time
+}
+
+// marked lists the attempts that have begun, in the order in which they did.
+func (d *director) marked() []mark {
+	d.t.Helper()
+	dir := d.l.hub.path(marksDir + "/" + d.name)
+	names, err := os.ReadDir(dir)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	var list []mark
+	for _, e := range names {
+		id, err := jobs.ParseAttemptID(e.Name())
+		if err != nil {
+			continue
+		}
+		b, _ := os.ReadFile(filepath.Join(dir, e.Name()))
+		st, err := e.Info()
+		if f := strings.Fields(string(b)); len(f) > 0 && err == nil {
+			list = append(list, mark{id, f[0], st.ModTime()})
+		}
+	}
+	slices.SortFunc(list, func(a, b mark) int { return a.at.Compare(b.at) })
+	return list
+}
+
+// on counts the marks of a host.
+func on(list []mark, host string) int {
+	n := 0
+	for _, m := range list {
+		if m.host == host {
+			n++
+		}
+	}
+	return n
+}
+
+// checkOverlaps checks promise 2: a second attempt starts only when the first is
+// over, or when a dispatcher has recorded that it gives the first one's host up. What
+// the jobs wrote down decides which was over when.
+func (d *director) checkOverlaps() {
+	d.t.Helper()
+	newest := map[jobs.ID]mark{}
+	events := ""
+	for _, m := range d.marked() {
+		before, ok := newest[m.id.Job]
+		newest[m.id.Job] = m
+		if !ok {
+			continue
+		}
+		st, err := os.Stat(filepath.Join(d.l.hub.path(marksDir), d.name, before.id.String()+".end"))
+		if err != nil || !st.ModTime().After(m.at) {
+			continue // it was ended, or had ended
+		}
+		d.overlaps++
+		if events == "" {
+			events, _, _ = d.l.ask(d.desk(), "events", d.runDir())
+		}
+		if !strings.Contains(events, " "+before.id.String()+" is lost: its host") {
+			d.t.Errorf("%s began on %s %s before %s ended on %s, and nobody had recorded that it counts as lost",
+				m.id, m.host, st.ModTime().Sub(m.at).Round(time.Millisecond), before.id, before.host)
+		}
+	}
+}
