@@ -8,7 +8,7 @@ FIRST ?= 0
 FAULTS ?= 200
 SEED ?= 0
 
-.PHONY: build test short faults sweep lint sim vuln fuzz bench man clean
+.PHONY: build test short faults sweep lint sim wounds vuln fuzz fuzz-parsers bench man clean
 
 build: ## the static program, ./dcs-tui
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o dcs-tui .
@@ -35,11 +35,17 @@ lint: ## gofmt, go vet, staticcheck
 sim: ## simulated worlds with some 50 faults each: make sim SEEDS=100000 FIRST=1
 	go test ./dispatch/sim -run TestSeeds -v -timeout 0 -seeds $(SEEDS) -first $(FIRST)
 
+wounds: ## deliberate defects, which the simulator must find; docs/wounds.md is the table
+	go test ./dispatch/sim -run TestWounds -v -count=1 -timeout 30m
+
 vuln: ## known vulnerabilities (needs the vulnerability database)
 	go run $(GOVULNCHECK) ./...
 
 fuzz: ## every fuzz target for FUZZTIME
 	@scripts/fuzz-all $(FUZZTIME)
+
+fuzz-parsers: ## jobs file, inventory, frames, journal, sentinel, requests, what cleans text, and the simulator's tape, for FUZZTIME each
+	@scripts/fuzz-all $(FUZZTIME) '^./(jobs|hosts) FuzzParse$$|FuzzStream|FuzzJournal|FuzzDecodeSentinel|FuzzClean$$|FuzzTape|FuzzRequest'
 
 bench: build ## throughput, gaps, efficiency, memory beside xargs -P; writes bench/
 	@scripts/need-sshd
