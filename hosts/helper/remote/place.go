@@ -26,6 +26,9 @@ const (
 	placeOwn    = "work_dir"
 )
 
+// errUnseen may heal by itself: file servers come back, automounters are slow.
+var errUnseen = errors.New("the run directory")
+
 // findPlace sets where attempts are written: the run directory if this host sees
 // its nonce, else the run's own directory below work_dir.
 func (h *helper) findPlace(hello *hosts.Hello) error {
@@ -44,7 +47,7 @@ func (h *helper) findPlace(hello *hosts.Hello) error {
 	case err != nil:
 		return fmt.Errorf("whether this host shares the run directory cannot be seen: %w", err)
 	case place == placeShared && !sees:
-		return fmt.Errorf("the run directory %s, where this host's attempts are, cannot be seen there now; is it mounted?", h.open.RunDir)
+		return fmt.Errorf("%w: %s, where this host's attempts are, cannot be seen there now; is it mounted?", errUnseen, h.open.RunDir)
 	case place == "" && !sees:
 		err = h.notePlace(note, placeOwn)
 	case place == "":
@@ -118,7 +121,7 @@ func tryWrite(t temps) error {
 // passing says that trouble with a file system may be over by itself: the host is
 // tried again, where for other trouble a person must act.
 func passing(err error) bool {
-	for _, e := range []error{unix.ENOSPC, unix.EDQUOT, unix.EROFS, unix.ESTALE, unix.EIO, unix.EINTR, unix.ETIMEDOUT} {
+	for _, e := range []error{unix.ENOSPC, unix.EDQUOT, unix.EROFS, unix.ESTALE, unix.EIO, unix.EINTR, unix.ETIMEDOUT, errUnseen} {
 		if errors.Is(err, e) {
 			return true
 		}
