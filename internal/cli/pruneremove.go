@@ -103,12 +103,19 @@ func removeWork(run *rundir.Run) error {
 	return errors.Join(errs...)
 }
 
-// leftOnHosts says for each host that keeps outputs of the run how to remove them.
+// leftOnHosts says for each host that keeps outputs of the run how to remove them. Where
+// they are the host itself has said: only a directory that bears the run's own name
+// gets into a command that removes things.
 func leftOnHosts(run *rundir.Run) []string {
 	var lines []string
 	for host, place := range readPlaces(run) {
 		dir := strings.TrimPrefix(place, host+":")
-		lines = append(lines, host+" keeps the outputs of its jobs: ssh "+shellWord(host)+" rm -r "+shellWord(dir))
+		if !filepath.IsAbs(dir) || filepath.Clean(dir) != dir || filepath.Base(dir) != run.UID() {
+			lines = append(lines, host+" keeps the outputs of its jobs, in "+dir+" as it says; look there yourself")
+			continue
+		}
+		// Quoted twice: ssh hands its words to a shell over there as one text.
+		lines = append(lines, host+" keeps the outputs of its jobs: ssh "+shellWord(host)+" "+shellWord("rm -r "+shellWord(dir)))
 	}
 	slices.Sort(lines)
 	return lines
