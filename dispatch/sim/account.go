@@ -24,6 +24,7 @@ type entry struct {
 	launched int  // number of the record that launched it
 	last     jobs.Kind
 	charged  bool // it used up a try
+	vague    bool // what is known of it comes from before the journal was damaged
 }
 
 func (g *ledger) entry(id jobs.AttemptID) *entry {
@@ -117,6 +118,9 @@ func (w *World) enterJob(a *account, r *jobs.Record) {
 	if !r.Next.Terminal() {
 		return
 	}
+	for w.damaged && r.Seq > int64(len(w.ledger.seqs))+1 {
+		w.ledger.seqs = append(w.ledger.seqs, 0) // a number that was lost
+	}
 	if r.Seq != int64(len(w.ledger.seqs))+1 {
 		w.broken(SeqWithoutGaps, "result %d follows result %d", r.Seq, len(w.ledger.seqs))
 	}
@@ -145,7 +149,7 @@ func (w *World) tries(id jobs.ID) int {
 
 func (w *World) enterLaunch(a *account, r *jobs.Record) {
 	switch {
-	case r.N != len(a.attempts)+1:
+	case r.N != len(a.attempts)+1 && !w.damaged:
 		w.broken(JournalFolds, "%s is launched after %d attempts", r.Attempt(), len(a.attempts))
 	case a.over:
 		w.broken(OneResult, "%s is launched though its job has its result", r.Attempt())
@@ -156,6 +160,9 @@ func (w *World) enterLaunch(a *account, r *jobs.Record) {
 		if a.attempts[i].open {
 			w.broken(UnknownNotRerun, "%s is launched while the fate of %d.%d is not known", r.Attempt(), r.Job, i+1)
 		}
+	}
+	for len(a.attempts) < r.N-1 { // numbers that are left free
+		a.attempts = append(a.attempts, entry{vague: true})
 	}
 	a.attempts = append(a.attempts, entry{host: r.Host, round: a.round, open: true, launched: w.truth.records, last: r.Kind})
 }
@@ -179,7 +186,7 @@ func (w *World) enterEnd(a *account, r *jobs.Record) {
 	case jobs.KindLost:
 		e.lost, e.lostAt = true, w.truth.records
 	case jobs.KindSuperseded, jobs.KindCancelled:
-		if r.Outcome == nil && f != nil && f.starts > 0 && !f.forgotten {
+		if r.Outcome == nil && f != nil && f.starts > 0 && !f.forgotten && !e.vague {
 			w.broken(NeverStartedIsTrue, "%s is recorded as %s without an outcome (%s), and it has started", id, r.Kind, r.Reason)
 		}
 	}

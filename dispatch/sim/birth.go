@@ -41,6 +41,9 @@ func (w *World) beginOver(m *machine, old *life, wake int) {
 	w.coming = false
 	l := &life{w: w, n: len(w.lives) + 1, m: m, born: w.now, ownedAt: w.now}
 	l.doom.l = l
+	if len(w.lives) > mostLives {
+		w.broken(RunEnds, "after %d dispatchers the run has not ended", len(w.lives))
+	}
 	w.lives = append(w.lives, l)
 	l.mount = w.server.Mount(fmt.Sprintf("%s.%d", m.name, l.n))
 	l.mount.Fault = l.fault
@@ -97,6 +100,9 @@ func (l *life) take() error {
 	}
 	cfg := w.cfg
 	cfg.Seed = uint64(l.n)
+	if t.Damaged {
+		cfg.Found = l.found()
+	}
 	l.core = sched.New(cfg, t, inv)
 	l.ring = ring.New(l.core, j)
 	l.ring.See = l.see

@@ -16,7 +16,14 @@ import (
 // checkTake compares what a dispatcher begins with to the ledger.
 func (w *World) checkTake(l *life, t *jobs.Table, report *journal.Report) {
 	g := &w.ledger
-	if report.Damaged {
+	l.heard, l.listed = map[string]time.Duration{}, map[*host]time.Duration{}
+	w.people.pauses++ // nobody is paused any more
+	if w.unread {
+		w.unread = false
+		g.renew(w, t)
+		return
+	}
+	if report.Damaged && !w.damaged {
 		w.broken(ReplayIsState, "the journal of epoch %d is taken for damaged: %v", l.epoch, report.Warnings)
 	}
 	s := g.table
@@ -33,8 +40,6 @@ func (w *World) checkTake(l *life, t *jobs.Table, report *journal.Report) {
 		}
 	}
 	g.touched = g.touched[:0]
-	l.heard = map[string]time.Duration{}
-	w.people.pauses++ // nobody is paused any more
 }
 
 func same[K comparable, V any](a, b map[K]V) bool {
@@ -118,6 +123,9 @@ func (w *World) checkLost(l *life, r *jobs.Record) {
 		}
 		return // it is taken for dead: that it never starts again is seen elsewhere
 	}
+	if w.byName[r.Host] == nil {
+		return // after damage nobody knows where it was
+	}
 	silent, rule := l.now().Mono-l.heard[r.Host], w.byName[r.Host].spec.LostAfterOrDefault()
 	if silent < rule {
 		w.broken(NotLostEarly, "%s is given up (%s) after %v without a beat of %s", r.Attempt(), r.Reason, silent, r.Host)
@@ -130,6 +138,10 @@ func (w *World) heardBy(l *life, ev sched.Event) {
 	case sched.HostBeat:
 		if !ev.Beat.Early && l.core.Linked(ev.Host) {
 			l.heard[ev.Host] = l.now().Mono
+		}
+	case sched.HostListed:
+		if ev.Msg.Last && ev.Msg.Why == "" {
+			l.listed[w.byName[ev.Host]] = w.now
 		}
 	case sched.Pause:
 		l.asked = ev.On

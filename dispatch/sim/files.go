@@ -128,23 +128,13 @@ func (h *host) touch() {
 
 // lookInto answers a Look, as a helper and as the dispatcher's own mount do.
 func lookInto(d rundir.Disk, dir, host string, ids []jobs.AttemptID) *hosts.Looked {
-	m := &hosts.Looked{Host: host}
-	for _, id := range ids {
-		f, err := attempts.Of(d, dir, runUID, id)
-		if err != nil {
-			m.Why = err.Error()
-		}
-		switch f.State {
-		case attempts.Finished:
-			m.Jobs = append(m.Jobs, hosts.ExitedJob{Attempt: id, Slot: f.Slot, Outcome: f.Outcome})
-		case attempts.Claimed:
-			if f.Host == host {
-				m.Runs = append(m.Runs, id)
-			}
-		case attempts.NeverStarts:
-			m.Never = append(m.Never, id)
-		}
+	seen, err := attempts.OfHost(d, dir, runUID, host, ids)
+	m := &hosts.Looked{Host: host, Runs: seen.Claimed, Never: seen.Never, Beat: seen.Beat}
+	for _, f := range seen.Finished {
+		m.Jobs = append(m.Jobs, hosts.ExitedJob{Attempt: f.Attempt, Slot: f.Slot, Outcome: f.Outcome})
 	}
-	m.Beat, _ = attempts.Beat(d, dir, host)
+	if err != nil {
+		m.Why = err.Error()
+	}
 	return m
 }

@@ -114,7 +114,15 @@ func (h *host) reboot(off time.Duration) {
 	h.bootedAt = w.now + off
 	if !h.shared {
 		w.truth.forget(h)
-		h.disk.PowerLoss(func(memdisk.Loss) memdisk.Fate { return memdisk.Fate{Keep: 1 << 20 * w.tape.Draw(2)} })
+		h.disk.PowerLoss(func(l memdisk.Loss) memdisk.Fate {
+			switch w.tape.Draw(3) {
+			case 0:
+				return memdisk.Fate{}
+			case 1:
+				return memdisk.Fate{Keep: w.tape.Draw(l.Len), Zeros: w.tape.Draw(2) == 1}
+			}
+			return memdisk.Fate{Keep: l.Len}
+		})
 	}
 }
 

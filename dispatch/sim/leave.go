@@ -91,7 +91,7 @@ func (l *life) close() {
 		}
 		unclean := 0
 		for name := range l.used() { // also hosts that are not in this inventory
-			if a := l.agent(name); a == nil || !a.clean {
+			if a := l.agent(name); name != "" && (a == nil || !a.clean) {
 				unclean++
 			}
 		}

@@ -130,10 +130,10 @@ func (g *ledger) takeover(w *World, epoch int) {
 	for _, m := range first.Files {
 		e := epochOf(m.Name)
 		b := g.file(w, e)
-		if m.Length < b.kept {
+		if m.Length < b.kept && !w.damaged {
 			w.broken(DurableFactsKept, "epoch %d counts %d bytes of the journal of epoch %d, of which %d were durable", epoch, m.Length, e, b.kept)
 		}
-		if b.fixed && m.Length != b.counted {
+		if b.fixed && m.Length != b.counted && !w.damaged {
 			w.broken(DurableFactsKept, "epoch %d counts %d bytes of the journal of epoch %d, and an earlier one %d", epoch, m.Length, e, b.counted)
 		}
 		if !b.fixed {

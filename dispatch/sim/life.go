@@ -47,6 +47,7 @@ type life struct {
 	wakeAt time.Duration // true time of the next tick that is planned; 0: none
 
 	heard    map[string]time.Duration // its Mono of the last beat of each host
+	listed   map[*host]time.Duration  // when each told all that it has
 	drained  map[string]bool
 	handed   map[jobs.AttemptID]bool
 	shown    []shown       // results whose records are not with the journal yet

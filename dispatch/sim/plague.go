@@ -36,6 +36,7 @@ func init() {
 		{"laptop sleeps", 3, sleep},
 		{"journal's disk full", 5, fullDisk},
 		{"run directory hangs", 3, hangDisk},
+		{"a bit of the journal turns over", 8, damageJournal},
 		{"network of a host cut", 8, cutOne},
 		{"network between a host and a dispatcher's machine cut", 4, cutSome},
 		{"two dispatchers that see neither each other nor the same hosts", 3, splitBrain},

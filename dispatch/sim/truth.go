@@ -47,6 +47,7 @@ func (t *truth) starts(w *World, r *run) {
 	f.alive, f.host, f.boot, f.since = true, h, h.boot, w.now
 	e := w.ledger.entry(id)
 	switch {
+	case w.damaged && (e == nil || e.vague):
 	case e == nil || e.host != h.spec.Name:
 		w.broken(RecordBeforeStart, "%s starts on %s", id, h.spec.Name)
 	case !e.open:
@@ -57,6 +58,12 @@ func (t *truth) starts(w *World, r *run) {
 	}
 	for _, other := range t.live[id.Job] {
 		o, n := w.ledger.entry(other), id.N
+		if w.damaged && (e == nil || e.vague || o == nil || o.vague) {
+			if e != nil && !e.vague && w.life != nil && w.life.listed[t.facts[other].host] > t.facts[other].since {
+				w.broken(OneLiveAttempt, "%s starts on %s while %s runs, of which its host had told", id, h.spec.Name, other)
+			}
+			continue
+		}
 		// Allowed only if the other had been given up before this one was launched.
 		if other.N > n || !o.lost || o.lostAt > e.launched {
 			w.broken(OneLiveAttempt, "%s starts on %s while %s runs on %s", id, h.spec.Name, other, o.host)

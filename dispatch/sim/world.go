@@ -37,6 +37,10 @@ type World struct {
 	truth    truth
 	ledger   ledger
 
+	fragile bool // its journal may be damaged
+	damaged bool // and was
+	unread  bool // and no dispatcher has seen that yet
+
 	budget int // faults still to come
 	faults []int
 	turns  int
@@ -50,7 +54,8 @@ const (
 	wallStart = jobs.Stamp(1_700_000_000_000_000_000)
 	// mostTime bounds a run: the faults are over after minutes, and what they leave
 	// behind must be after hours.
-	mostTime = 12 * time.Hour
+	mostTime  = 12 * time.Hour
+	mostLives = 200
 )
 
 // Failure is a broken invariant.
