@@ -128,10 +128,12 @@ func (c *Core) found(h *host, p *hosts.ProbedJob) {
 			c.say(h.spec.Name, id.Job, "attempt %s on %s is ended: the record of it is lost, and its job has a result or another attempt of that number", id, h.spec.Name)
 			h.kill(id, "its job has a result or another attempt")
 		}
+		c.useUp(id)
 		return
 	}
 	if p.Answer == hosts.IsRunning && !c.outlasts(id, j, p.Started) {
 		h.kill(id, "a newer attempt has run longer")
+		c.useUp(id)
 		return
 	}
 	if !c.emit(jobs.Record{Kind: jobs.KindLaunching, Job: id.Job, N: id.N, Host: h.spec.Name}) {
@@ -142,6 +144,18 @@ func (c *Core) found(h *host, p *hosts.ProbedJob) {
 	h.known = true
 	h.count(f)
 	c.probedOne(h, p)
+	if p.Answer == hosts.Buffered && f.waiting() && otherOpen(j, id.N) {
+		h.withdraw(f) // its job did not wait for it
+	}
+}
+
+// useUp keeps the number of an attempt that no record tells of from being given to
+// another. The host tells of it again to whoever replays the damaged journal next.
+func (c *Core) useUp(id jobs.AttemptID) {
+	if c.usedUp == nil {
+		c.usedUp = map[jobs.ID]int{}
+	}
+	c.usedUp[id.Job] = max(c.usedUp[id.Job], id.N)
 }
 
 // nextNumber is the number of a job's next attempt.
@@ -150,5 +164,5 @@ func (c *Core) nextNumber(j *jobs.Job) int {
 	if c.gap && (n == 0 || j.Attempts[n-1].Launched < c.beganAt) {
 		n += numberGap
 	}
-	return n + 1
+	return max(n, min(c.usedUp[j.Spec.ID], len(j.Attempts)+mostNumbers-1)) + 1
 }

@@ -128,3 +128,31 @@ func TestCancelOutlivesDamage(t *testing.T) {
 	want(t, "launched", on(s.lists("a", "", hosts.Dead, nil, true), "a"), "2.1")
 	s.wantState(1, jobs.Cancelled)
 }
+
+// TestReconcileNumbers: the number of an attempt that was found and is ended, because its
+// job has a result or a better attempt, is not given to another (promise 2).
+func TestReconcileNumbers(t *testing.T) {
+	s := damaged(t, Config{}, 2, box("a", 1), box("b", 1))
+	s.up("a", "b")
+	s.lists("a", "1.1", hosts.HasExited, &okay, true)
+	s.lists("b", "1.2", hosts.IsRunning, nil, true)
+	s.wantState(1, jobs.Succeeded)
+	s.step(Cancel{Jobs: []jobs.ID{2}})
+	o := s.step(Requeue{Jobs: []jobs.ID{1}})
+	want(t, "launched", on(o, "a")+on(o, "b"), "1.3")
+	r := restart(s, box("a", 1), box("b", 1))
+	r.wantState(1, jobs.Running)
+}
+
+// TestReconcileBuffered: an attempt that turns up late, has not started and whose job
+// has another one by then is taken back (promise 2).
+func TestReconcileBuffered(t *testing.T) {
+	s := damaged(t, Config{}, 1, box("a", 1), box("b", 1))
+	s.up("a")
+	s.lists("a", "", hosts.Dead, nil, true)
+	want(t, "with a gap", on(s.wait(92*time.Second, "a"), "a"), "1.11")
+	s.up("b")
+	want(t, "taken back", said[Withdraw](s.lists("b", "1.1", hosts.Buffered, nil, true)), "{b [1.1]}")
+	s.step(AttemptsWithdrawn{"b", &hosts.Withdrawn{Attempts: attemptIDs("1.1")}})
+	s.wantState(1, jobs.Running)
+}
