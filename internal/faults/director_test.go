@@ -147,6 +147,8 @@ func (d *director) after(life *life) {
 		d.over = true
 	case life.code == -1 || life.code == 4 || life.code == 137:
 		d.failed = 0
+	case life.code == 125: // of env
+		d.t.Fatalf("the lab: %s", words)
 	default:
 		// Nothing can be taken over while the disk is full or another dispatcher
 		// is believed to be alive; that passes.

@@ -167,8 +167,7 @@ func (d *director) readOnly() string {
 	if s.run("mount", "-o", "remount,ro,bind", sharedDir) != nil {
 		// Files are open for writing: only what is opened from now on meets it.
 		how, undo = "mounted over", []string{"umount", "-l", sharedDir}
-		d.must(s.run("mount", "--bind", sharedDir, sharedDir))
-		d.must(s.run("mount", "-o", "remount,ro,bind", sharedDir))
+		d.must(s.run("sh", "-ec", "mkdir -p /run/ro; mount --bind $0 /run/ro; mount -o remount,ro,bind /run/ro; mount --bind /run/ro $0; umount /run/ro", sharedDir))
 	}
 	from := time.Now()
 	after := d.seconds(2, 15)
