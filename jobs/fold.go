@@ -1,7 +1,6 @@
 package jobs
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 )
@@ -122,8 +121,7 @@ func (t *Table) keep(j *Job) {
 	}
 	past := *j
 	past.Attempts = slices.Clip(past.Attempts) // what a later round adds is not part of it
-	i, _ := slices.BinarySearchFunc(t.Past, j.Seq, func(p Job, seq int64) int { return cmp.Compare(p.Seq, seq) })
-	t.Past = slices.Insert(t.Past, i, past)
+	t.Past = append(t.Past, past) // not sorted in: thousands may be requeued at once
 }
 
 func (t *Table) accept(r *Record) error {

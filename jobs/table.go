@@ -74,8 +74,8 @@ type Table struct {
 	Seq    int64 // the newest result number
 	Acked  int64 // results up to here have reached the consumer
 	Epoch  int
-	// Past are rows as they were when a new round of their job began, in the order of
-	// their result numbers, as long as that result may not have reached the consumer.
+	// Past are rows as they were when a new round of their job began, in the order in
+	// which those began, as long as that result may not have reached the consumer.
 	Past []Job
 	// Cancels are the jobs that a person wants ended and whose attempts have not all
 	// ended yet: why. Requests are the names of the requests that were taken in.
