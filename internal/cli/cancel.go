@@ -162,6 +162,12 @@ func (a *app) takeOver(cmd *cobra.Command, f *runFlags, run *rundir.Run) (*sessi
 	return s, nil
 }
 
+// startNothing makes this a session that ends jobs and starts none.
+func (s *session) startNothing() {
+	s.endsOnly = true
+	s.d.Do(sched.Pause{On: true})
+}
+
 // cancelOurselves takes the run over, ends all that is open, and leaves.
 func (a *app) cancelOurselves(cmd *cobra.Command, f *runFlags, run *rundir.Run) error {
 	s, err := a.takeOver(cmd, f, run)
@@ -169,7 +175,7 @@ func (a *app) cancelOurselves(cmd *cobra.Command, f *runFlags, run *rundir.Run) 
 		return err
 	}
 	s.cancelled.Store(true)
-	s.d.Do(sched.Pause{On: true}) // what a waiting requeue opens again is not started
+	s.startNothing() // nor what a waiting requeue opens again
 	s.d.Do(sched.Cancel{All: true, Why: "cancelled by a person"})
 	code := s.drive(cleanLine(run.Name())+": ending every job", s.submitWaiting)
 	if code == ExitCancelled || code == ExitOK || code == ExitFailed {

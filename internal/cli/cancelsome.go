@@ -82,7 +82,7 @@ func (a *app) cancelSomeOurselves(cmd *cobra.Command, f *runFlags, run *rundir.R
 	if err != nil {
 		return err
 	}
-	s.d.Do(sched.Pause{On: true}) // the rest of the run is none of our business
+	s.startNothing() // the rest of the run is none of our business
 	s.brief, s.flags.OnDone = true, ""
 	var open []jobs.ID
 	for _, id := range e.jobs.IDs(jobs.ID(len(table.Jobs))) {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"dcs-tui/dispatch"
+	"dcs-tui/dispatch/sched"
 	"dcs-tui/jobs"
 )
 
@@ -15,6 +16,12 @@ const submitBlock = 10_000
 // submitWaiting submits the jobs that are stored and not yet part of the run.
 func (s *session) submitWaiting(ctx context.Context) error {
 	s.unread = true
+	if names, _, _ := s.run.RequestNames(); len(names) > 0 && !s.endsOnly {
+		// A requeue that an earlier dispatcher carried out in part, when it died, is carried
+		// out anew: nothing of it may have run meanwhile, or that would run once more.
+		s.d.Do(sched.Pause{On: true})
+		defer s.d.Do(sched.Pause{On: false})
+	}
 	if len(s.waiting) > 0 && !submitAll(ctx, s.d, s.waiting, false, s.warnStore) {
 		return nil
 	}

@@ -58,6 +58,7 @@ type session struct {
 	unread    bool  // not all jobs were read or submitted; the feeder's, then drive's
 	untaken   bool  // nobody took all results
 	unprinted bool  // standard output failed; the consumer's, then drive's
+	endsOnly  bool  // it starts no jobs
 	brief     bool  // no summary: whoever drives it says what was done
 }
 
