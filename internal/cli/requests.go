@@ -73,7 +73,7 @@ func (t *requestTaker) look() {
 		t.s.say(func() string {
 			return "in " + rundir.RequestsDir + ": " + shorten(cleanLine(name)) + " is not a request; it is set aside"
 		})
-		t.trouble(t.s.run.SetRequestAside(name))
+		t.trouble(t.s.run.SetStrangerAside(name))
 	}
 	for _, name := range names {
 		switch {

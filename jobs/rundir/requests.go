@@ -143,8 +143,8 @@ func requestName(name string) bool {
 // ReadRequest reads one of RequestNames. A *RefusedError is final, fs.ErrNotExist
 // says that it has been taken back, other errors may pass.
 func (r *Run) ReadRequest(name string) (_ *Request, err error) {
-	refused := func(format string, args ...any) (*Request, error) {
-		return nil, &RefusedError{name, fmt.Sprintf(format, args...)}
+	refused := func(format string, args ...any) (*Request, error) { // bounded: it goes into the journal
+		return nil, &RefusedError{name, words(fmt.Sprintf(format, args...))}
 	}
 	path := r.Path(RequestsDir, name+requestSuffix)
 	info, err := r.Disk.Stat(path)
@@ -239,13 +239,12 @@ func (r *Run) removeRequestFile(file string) error {
 	return nil
 }
 
-// SetRequestAside keeps a refused request, or a stranger, under a name that nobody
-// obeys, for the person who left it.
-func (r *Run) SetRequestAside(name string) error {
-	file := name
-	if requestName(name) {
-		file += requestSuffix
-	}
+// SetRequestAside keeps a refused request under a name that nobody obeys, for the
+// person who left it.
+func (r *Run) SetRequestAside(name string) error { return r.SetStrangerAside(name + requestSuffix) }
+
+// SetStrangerAside is SetRequestAside for a file that is no request.
+func (r *Run) SetStrangerAside(file string) error {
 	if err := r.Disk.Rename(r.Path(RequestsDir, file), r.Path(RequestsDir, file+refusedSuffix)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("the request %s cannot be set aside: %w", file, err)
 	}

@@ -123,6 +123,7 @@ func TestRequestsRefused(t *testing.T) {
 		{"half", put(good[:30], 0o600), "not JSON"},
 		{"two", put(good+good, 0o600), "not JSON"},
 		{"field", put(`{"v":1,"do":"cancel","jobs":"1","force":true}`, 0o600), "force"},
+		{"long field", put(`{"v":1,"do":"cancel","jobs":"1","`+strings.Repeat("x", 1<<20)+`":true}`, 0o600), "xxx"},
 		{"verb", put(`{"v":1,"do":"rm","jobs":"1"}`, 0o600), `"rm"`},
 		{"jobs", put(`{"v":1,"do":"cancel","jobs":"0-3"}`, 0o600), "0-3"},
 		{"no jobs", put(`{"v":1,"do":"requeue"}`, 0o600), "no jobs"},
@@ -141,13 +142,16 @@ func TestRequestsRefused(t *testing.T) {
 		switch {
 		case c.want == "" && (err != nil || q == nil):
 			t.Errorf("%s: %v", c.name, err)
+		case len(fmt.Sprint(err)) > 2000: // it goes into the journal
+			t.Errorf("%s: what is wrong is told in %d bytes", c.name, len(err.Error()))
 		case c.want != "" && (!errors.As(err, &refused) || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), name)):
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
 		os.RemoveAll(path)
 	}
 	// What is no request at all is named, and can be set aside.
-	for _, other := range []string{"note.txt", "20260314T150200.000000Z-ABCDEFGH.json", "x.json"} {
+	for _, other := range []string{"note.txt", "20260314T150200.000000Z-ABCDEFGH.json", "x.json",
+		"20260314T150200.000000Z-abcdefgh"} { // the last has a request's name, and is no file of one
 		if err := os.WriteFile(r.Path(rundir.RequestsDir, other), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -155,7 +159,7 @@ func TestRequestsRefused(t *testing.T) {
 		if err != nil || len(names) > 0 || !slices.Equal(strangers, []string{other}) {
 			t.Errorf("%v, %v, %v", names, strangers, err)
 		}
-		if err := r.SetRequestAside(other); err != nil {
+		if err := r.SetStrangerAside(other); err != nil {
 			t.Error(err)
 		}
 	}
