@@ -205,8 +205,11 @@ func (a *agent) say(m hosts.Message) {
 // buffer time) after the newest sign of life that we have had.
 func (a *agent) ping() {
 	a.pings++
-	lease := max(a.host.LostAfterOrDefault(), a.d.cfg.Open.Buffer)
-	a.say(&hosts.Ping{Seq: a.pings, LeaseUptime: a.clock() + lease})
+	lease := a.clock()
+	if lease > 0 { // otherwise nothing is known of its clock that leases could be counted from
+		lease += max(a.host.LostAfterOrDefault(), a.d.cfg.Open.Buffer)
+	}
+	a.say(&hosts.Ping{Seq: a.pings, LeaseUptime: lease})
 }
 
 // keepAlive asks the link itself for a sign of life: answered without beats, a

@@ -154,6 +154,9 @@ func (e *engine) step(ev sched.Event) {
 	e.ring.Step(e.now(), ev)
 	switch ev := ev.(type) {
 	case sched.HostUp:
+		if a := e.agents[ev.Host]; a != nil {
+			a.uptime.Store(0) // what was confirmed before may be of another boot
+		}
 		e.confirm(ev.Host, ev.Hello.Uptime)
 	case sched.HostBeat:
 		e.confirm(ev.Host, ev.Beat.Uptime)

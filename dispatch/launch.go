@@ -14,7 +14,10 @@ const launchBytes = 1 << 20
 // silent host up no earlier than that. Many or long commands make several
 // messages.
 func (a *agent) launches(o sched.Launch) []*hosts.Launch {
-	expire := a.clock() + a.host.LostAfterOrDefault()
+	expire := a.clock()
+	if expire > 0 { // otherwise the host refuses it
+		expire += a.host.LostAfterOrDefault()
+	}
 	var all []*hosts.Launch
 	var m *hosts.Launch
 	size := 0

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"dcs-tui/dispatch/sched"
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
 )
 
 // Promise 2: a dispatcher that cannot see whether the run is still its own extends no
@@ -45,5 +47,30 @@ func TestNoLeaseWithoutTheRun(t *testing.T) {
 		r.hosts.workers = map[string]*fakeWorker{}
 		r.hosts.mu.Unlock()
 		r.hosts.wg.Wait()
+	})
+}
+
+// Promise 2: a host that was rebooted gets no lease in the clock of its last boot, also
+// when its hello comes while the run directory hangs.
+func TestNoLeaseOfAnotherBoot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, time.Second, "a")
+		r.submit(1)
+		time.Sleep(10 * time.Second)
+		r.d.call(func(e *engine) {
+			a := e.agents["a"]
+			a.uptime.Store(int64(time.Hour))
+			e.ownedAt = time.Time{}
+			e.step(sched.HostUp{Host: "a", Hello: &hosts.Hello{Slots: 4, Cores: 4, Uptime: 5 * time.Second}})
+			if got := a.clock(); got != 0 {
+				t.Errorf("leases are counted from %v", got)
+			}
+			l := a.launches(sched.Launch{Host: "a", Jobs: []sched.Placed{{Attempt: jobs.AttemptID{Job: 1, N: 1}, Spec: specs(1)[0]}}})
+			if l[0].ExpireUptime != 0 {
+				t.Errorf("a launch may be taken until %v", l[0].ExpireUptime)
+			}
+		})
+		r.drain()
+		r.close(sched.AllDone)
 	})
 }

@@ -39,7 +39,10 @@ func (a *agent) obey(o sched.Order) {
 	epoch := a.l.epoch
 	switch o := o.(type) {
 	case sched.Launch:
-		m := &hosts.Launch{Epoch: epoch, ExpireUptime: a.uptime + a.h.spec.LostAfterOrDefault()}
+		m := &hosts.Launch{Epoch: epoch, ExpireUptime: a.uptime}
+		if a.uptime > 0 {
+			m.ExpireUptime += a.h.spec.LostAfterOrDefault()
+		}
 		k.toHost(func(p *helper) { p.launch(m, o.Jobs) })
 		if a.l.w.noise(30) { // TCP does not do that; helper and claim stand it all the same
 			k.toHost(func(p *helper) { p.launchAgain(m, o.Jobs) })
@@ -65,7 +68,10 @@ func (a *agent) obey(o sched.Order) {
 
 // ping keeps the helper alive and extends the lease.
 func (a *agent) ping() {
-	lease := a.uptime + max(a.h.spec.LostAfterOrDefault(), a.l.w.cfg.Buffer)
+	lease := a.uptime
+	if lease > 0 {
+		lease += max(a.h.spec.LostAfterOrDefault(), a.l.w.cfg.Buffer)
+	}
 	a.link.toHost(func(p *helper) { p.extend(lease) })
 }
 

@@ -202,6 +202,9 @@ func (l *life) step(ev sched.Event) {
 	l.ring.Step(l.now(), ev)
 	switch ev := ev.(type) {
 	case sched.HostUp:
+		if a := l.agent(ev.Host); a != nil {
+			a.uptime = 0
+		}
 		l.confirm(ev.Host, ev.Hello.Uptime)
 	case sched.HostBeat:
 		l.confirm(ev.Host, ev.Beat.Uptime)
