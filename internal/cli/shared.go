@@ -1,10 +1,14 @@
 package cli
 
 import (
+	"errors"
+	"time"
+
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/attempts"
+	"dcs-tui/jobs/journal"
 )
 
 // look reads what the run directory, as this machine sees it, shows of the attempts
@@ -27,7 +31,18 @@ func (o *owned) found() (all []sched.Found, err error) {
 	if !o.table.Damaged {
 		return nil, nil
 	}
+	alive := time.Now()
 	err = attempts.Each(o.run.Disk, o.run.Dir, o.run.UID(), "", func(f attempts.Fate) error {
+		// There may be a million: nobody is to take us for dead meanwhile.
+		if time.Since(alive) >= journal.BeatEvery {
+			alive = time.Now()
+			if err := o.journal.Beat(); errors.Is(err, journal.ErrFenced) {
+				return err
+			}
+		}
+		if a := o.table.Attempt(f.Attempt); a != nil && !a.State.Open() && a.State != jobs.AttemptLost {
+			return nil // it has its record
+		}
 		p := hosts.ProbedJob{Attempt: f.Attempt, Slot: f.Slot}
 		switch f.State {
 		case attempts.Finished:
