@@ -12,7 +12,7 @@ package client
 // exports is changed for the jobs; the umask is put back for the same reason.
 //
 // It needs sh, uname, id, mkdir, chmod, wc, rm, find, touch, head, cat, dd and
-// mv, and uses gzip when it is there.
+// mv, and uses gzip and timeout when they are there.
 //
 // Every answer is a line "NONCE word …":
 //
@@ -29,6 +29,8 @@ const bootstrap = "exec /bin/sh -c '" +
 	`d_u=$(umask); umask 077; ` +
 	`say() { printf "%s %s\n" "$d_n" "$*"; }; ` +
 	`say sys $(uname -sm); ` +
+	// A link that was cut in silence leaves whoever reads from it waiting for hours.
+	`d_g=; timeout 9 true 2>/dev/null && d_g="timeout 90"; ` +
 	`case "$d_w" in "") d_w="$HOME/.dcs-tui";; "~") d_w="$HOME";; "~/"*) d_w="$HOME/${d_w#??}";; esac; ` +
 	`d_i=$(id -u); [ -n "$d_c" ] || d_c="/var/tmp/dcs-$d_i:/tmp/dcs-$d_i"; ` +
 	`start() { umask "$d_u"; cd /; say go; exec "$d_f" __host; exit 126; }; ` +
@@ -54,7 +56,8 @@ const bootstrap = "exec /bin/sh -c '" +
 	`d_m=plain; command -v gzip >/dev/null 2>&1 && d_m=gzip; say need $d_m "$d_b"; ` +
 	`read -r d_m d_k || { rm -f "$d_x"; exit 9; }; ` +
 	// The second cat takes what is left when the disk is full, so that the stream stays in step.
-	`d_e=$(head -c "$d_k" | { if [ "$d_m" = gzip ]; then gzip -dc; else cat; fi 2>&1 >"$d_x"; d_s=$?; cat >/dev/null; exit $d_s; }) ` +
+	`d_e=$({ while [ "$d_k" -gt 0 ]; do d_s=65536; [ "$d_k" -ge $d_s ] || d_s=$d_k; ` +
+	`$d_g head -c $d_s || { kill -9 $$; exit; }; d_k=$((d_k-d_s)); done; } | { if [ "$d_m" = gzip ]; then gzip -dc; else cat; fi 2>&1 >"$d_x"; d_s=$?; cat >/dev/null; exit $d_s; }) ` +
 	`|| { rm -f "$d_x"; say skip "$1: $d_e"; return; }; ` +
 	// To the disk before it gets its name: a copy that a power cut left empty would be taken for good.
 	`d_e=$(dd of="$d_x" conv=notrunc,fsync </dev/null 2>&1) || { rm -f "$d_x"; say skip "$1: $d_e"; return; }; ` +

@@ -85,7 +85,7 @@ func hostMain(stdin io.Reader, stdout io.Writer, lim limits) error {
 	// A link that breaks shall be seen as an error, not kill us with a signal.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE, unix.SIGHUP)
 	in := wire.NewReader(stdin)
-	first, err := in.Read()
+	first, err := firstMessage(in, lim.silence)
 	if err != nil {
 		return fmt.Errorf("waiting for the dispatcher's first message: %w", err)
 	}
@@ -117,6 +117,24 @@ func hostMain(stdin io.Reader, stdout io.Writer, lim limits) error {
 	out.flush()
 	h.deregister()
 	return err
+}
+
+// firstMessage reads what the dispatcher begins with. A link that was cut in silence
+// before it came would keep us here for hours, and nobody knows of us yet.
+func firstMessage(in *wire.Reader, limit time.Duration) (m hosts.Message, err error) {
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		m, err = in.Read()
+	}()
+	late := time.NewTimer(limit)
+	defer late.Stop()
+	select {
+	case <-read:
+		return m, err
+	case <-late.C:
+		return nil, fmt.Errorf("nothing heard for %v", limit)
+	}
 }
 
 // serve runs the helper's goroutines and handles messages.
