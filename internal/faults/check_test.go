@@ -212,7 +212,9 @@ var allowed = regexp.MustCompile(`^(root|vartmp|tmp|sshd\.log|boot_id|vartmp/dcs
 func (d *director) nothingLeft() {
 	d.t.Helper()
 	for _, m := range d.l.machines() {
-		if !within(15*time.Second, func() bool { return len(m.strangers()) == 0 }) {
+		// A helper whose link was cut in silence leaves after 30 s, one that was being
+		// sent after 90 s.
+		if !within(100*time.Second, func() bool { return len(m.strangers()) == 0 }) {
 			for _, p := range m.strangers() {
 				env, _ := os.ReadFile(p.dir + "/environ")
 				cookie := ""
