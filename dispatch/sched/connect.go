@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"dcs-tui/hosts"
+	"dcs-tui/jobs"
 )
 
 // Silence and its remedies (D6).
@@ -202,6 +203,14 @@ func (c *Core) fence(h *host, epoch int) {
 	if !c.fenced {
 		c.fenced = true
 		c.say(h.spec.Name, 0, "%s takes orders from a newer dispatcher of this run (epoch %d)", h.spec.Name, epoch)
+	}
+}
+
+// accepts notes that a host has really started an attempt. An answer that one is in
+// a supervisor's hands proves less: that one may be failing to make its claim.
+func (c *Core) accepts(id jobs.AttemptID) {
+	if f := c.flights[id]; f != nil {
+		f.h.rest.refusals = 0
 	}
 }
 

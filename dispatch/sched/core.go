@@ -162,6 +162,7 @@ func (c *Core) handle(ev Event) {
 	case AttemptsStarted:
 		for _, s := range e.Msg.Jobs {
 			if c.mayTell(e.Host, s.Attempt) {
+				c.accepts(s.Attempt)
 				c.started(s.Attempt, s.Slot, s.At)
 			}
 		}
@@ -222,7 +223,7 @@ func (c *Core) emit(r jobs.Record) bool {
 	if moves && j != nil {
 		c.leave(r.Job)
 		if open = !j.State.Terminal(); open && r.Next.Terminal() {
-			r.Seq = c.table.Seq + 1
+			r.Seq = c.table.Seq + 1 + c.lostSeqs
 		}
 	}
 	err := jobs.Fold(c.table, &r)

@@ -14,7 +14,6 @@ func (c *Core) started(id jobs.AttemptID, slot int, at jobs.Stamp) {
 	}
 	slot = boundedSlot(slot)
 	if f := c.flights[id]; f != nil {
-		f.h.rest.refusals = 0
 		if a.State == jobs.AttemptRunning {
 			return
 		}

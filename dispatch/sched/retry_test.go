@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -114,6 +115,28 @@ func TestRefused(t *testing.T) {
 		t.Errorf("%d refusals in a row", n)
 	}
 	want(t, "after the rest", said[SetLimit](s.wait(3*time.Second, "a", "b")), "{a 2}")
+}
+
+// TestRefusalsAddUp: a host whose disk is full is tried again after longer and longer
+// pauses, though its supervisors hold attempts for a moment before they refuse
+// them (B1, issue 3.6).
+func TestRefusalsAddUp(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 2))
+	s.up("a")
+	s.plain(2)
+	for n := 1; n <= 4; n++ {
+		one, two := fmt.Sprintf("1.%d", n), fmt.Sprintf("2.%d", n)
+		s.probedAs("a", two, hosts.IsRunning, nil) // withdrawn too late
+		s.step(HostRefused{"a", &hosts.Refused{Attempts: attemptIDs(one + " " + two), Why: "no space left on device"}})
+		if got := s.c.hosts[0].rest.refusals; got != n {
+			t.Fatalf("%d refusals in a row, want %d", got, n)
+		}
+		s.wait(time.Minute, "a")
+	}
+	s.started("a", "1.5")
+	if got := s.c.hosts[0].rest.refusals; got != 0 {
+		t.Errorf("%d refusals in a row after a start", got)
+	}
 }
 
 // TestFenced: a host that knows a newer dispatcher ends this one.
