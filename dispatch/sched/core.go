@@ -57,6 +57,7 @@ type Core struct {
 	fenced      bool
 	busy        int             // slots of all open attempts, for MaxSlots
 	anyUp       time.Duration   // when a host was last usable, for GiveUp
+	lostSeqs    int64           // result numbers to leave free before the next one (reconcile.go)
 	reconcileBy time.Duration   // until when launching waits for the hosts' lists; 0: it does not (reconcile.go)
 	gap         bool            // attempts of unknown numbers may be about
 	usedUp      map[jobs.ID]int // … numbers up to this one are not free, where the table does not say so
@@ -239,6 +240,9 @@ func (c *Core) emit(r jobs.Record) bool {
 	}
 	if !moves || j == nil {
 		return err == nil
+	}
+	if err == nil && r.Seq > 0 {
+		c.lostSeqs = 0
 	}
 	switch {
 	case j.State == jobs.Queued && c.holding:

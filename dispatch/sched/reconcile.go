@@ -21,6 +21,10 @@ const reconcileTime = 90 * time.Second
 // attempts of unknown numbers has not answered: a number is never used twice.
 const numberGap = 10
 
+// seqGap is left free in the numbers of results, beside one for each job: a consumer
+// may have results whose records are lost, and takes a number that it knows for a repeat.
+const seqGap = 1000
+
 // mostNumbers bounds the attempts of one job that a host may tell of.
 const mostNumbers = 1000
 
@@ -37,6 +41,7 @@ func (c *Core) startReconciling() {
 		return
 	}
 	c.reconcileBy = c.now.Mono + reconcileTime
+	c.lostSeqs = seqGap + int64(len(c.table.Jobs))
 	c.say("", 0, "the journal is damaged: nothing is launched until the hosts have said what they have of this run, for %s at most", short(reconcileTime))
 	for i := range c.cfg.Found {
 		f := &c.cfg.Found[i]

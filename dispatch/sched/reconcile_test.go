@@ -156,3 +156,14 @@ func TestReconcileBuffered(t *testing.T) {
 	s.step(AttemptsWithdrawn{"b", &hosts.Withdrawn{Attempts: attemptIDs("1.1")}})
 	s.wantState(1, jobs.Running)
 }
+
+// TestResultNumbersAfterDamage: a consumer may have results whose records are lost, so
+// the numbers of new ones begin beyond them, and then go on without gaps (promise 1).
+func TestResultNumbersAfterDamage(t *testing.T) {
+	s := damaged(t, Config{}, 3, box("a", 1))
+	s.step(Cancel{Jobs: []jobs.ID{1}})
+	s.step(Cancel{Jobs: []jobs.ID{2}})
+	if first, next := s.job(1).Seq, s.job(2).Seq; first <= 3 || next != first+1 {
+		t.Errorf("results %d and %d", first, next)
+	}
+}
