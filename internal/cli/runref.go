@@ -37,7 +37,9 @@ func runDirText(run *rundir.Run) string {
 func openRun(args []string) (*rundir.Run, error) {
 	name := ""
 	if len(args) > 0 {
-		name = args[0]
+		if name = args[0]; name == "" { // a shell's variable that was not set: the newest is not meant
+			return nil, usagef("the name of the run is empty").withAdvice("dcs-tui runs list shows them")
+		}
 	}
 	dir, err := rundir.Find(rundir.Base, name)
 	if err != nil {

@@ -3,6 +3,7 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -81,6 +82,8 @@ func (a *app) look(args []string) (*looked, error) {
 	if err != nil {
 		a.warn("%v", err)
 	}
+	// One that was taken in is only waiting to be removed.
+	waiting = slices.DeleteFunc(waiting, func(name string) bool { return table.Requests[name] })
 	return &looked{run, table, owner, had, words, len(waiting)}, nil
 }
 
