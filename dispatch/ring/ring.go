@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"dcs-tui/dispatch/sched"
-	"dcs-tui/hosts"
 	"dcs-tui/jobs"
 )
 
@@ -213,89 +212,6 @@ func (r *Ring) Commit(now sched.Time) Out {
 	return all
 }
 
-// Obstruct says that there is another reason to launch nothing (err), or none any
-// more (nil). Only what is new is told.
-func (r *Ring) Obstruct(now sched.Time, err error) {
-	if r.fenced {
-		return
-	}
-	was := r.blocked()
-	switch {
-	case err != nil && r.obstacle == nil:
-		r.tell(now, fmt.Sprintf("nothing is launched: %v", err))
-	case err == nil && r.obstacle != nil && r.failure == nil && !r.hung:
-		r.tell(now, "the run directory is there again; launching goes on")
-	}
-	r.obstacle = err
-	r.block(now, was)
-}
-
-func (r *Ring) blocked() bool { return r.failure != nil || r.hung || r.obstacle != nil }
-
-// block lets the core launch nothing while the journal cannot be written; what it
-// had decided to launch goes back to the queue: it was never sent.
-func (r *Ring) block(now sched.Time, was bool) {
-	switch is := r.blocked(); {
-	case is && !was:
-		r.step(now, sched.Pause{On: true})
-		waiting, held := r.waiting, r.held
-		r.waiting, r.held = nil, nil
-		r.waiting = r.takeBack(now, waiting)
-		held = r.takeBack(now, held)
-		r.held = append(held, r.held...)
-	case was && !is:
-		r.step(now, sched.Pause{On: r.paused})
-	}
-}
-
-// takeBack withdraws the launches among these orders, which have not left this
-// place, and returns the others. What follows from it is added to held.
-func (r *Ring) takeBack(now sched.Time, orders []sched.Order) []sched.Order {
-	var kept []sched.Order
-	for _, o := range orders {
-		launch, ok := o.(sched.Launch)
-		if !ok {
-			kept = append(kept, o)
-			continue
-		}
-		ids := make([]jobs.AttemptID, len(launch.Jobs))
-		for k, p := range launch.Jobs {
-			ids[k] = p.Attempt
-		}
-		r.step(now, sched.AttemptsWithdrawn{Host: launch.Host, Msg: &hosts.Withdrawn{
-			Attempts: ids, Why: "the journal could not be written before it was sent"}})
-	}
-	return kept
-}
-
-// harmless lets go what starts nothing and ends nothing: a launch and the end of
-// the run wait until the journal has their records.
-func (r *Ring) harmless() Out {
-	r.out = r.out[:0]
-	for _, list := range []*[]sched.Order{&r.waiting, &r.held} {
-		kept := (*list)[:0]
-		for _, o := range *list {
-			switch o.(type) {
-			case sched.Launch, sched.Finish:
-				kept = append(kept, o)
-			default:
-				r.out = append(r.out, o)
-			}
-		}
-		clear((*list)[len(kept):])
-		*list = kept
-	}
-	return Out{Orders: r.out}
-}
-
-// tell says it now and, when that can be written, in the journal.
-func (r *Ring) tell(now sched.Time, text string) {
-	r.Note(jobs.Record{Kind: jobs.KindEvent, At: now.Wall, Reason: text})
-	if r.Tell != nil {
-		r.Tell(text)
-	}
-}
-
 // Next says when Flush, Idle or a Tick is wanted even if nothing happens.
 func (r *Ring) Next() (at time.Duration, ok bool) {
 	if r.fenced {
@@ -314,17 +230,6 @@ func (r *Ring) Next() (at time.Duration, ok bool) {
 		soon(r.retryAt)
 	}
 	return at, ok
-}
-
-// Problem is why nothing is launched, nil if all is well.
-func (r *Ring) Problem(now sched.Time) error {
-	switch {
-	case r.failure != nil:
-		return fmt.Errorf("the journal cannot be written: %w", r.failure)
-	case r.hung:
-		return fmt.Errorf("the run directory has not answered for %.0f s", (now.Mono - r.since).Seconds())
-	}
-	return r.obstacle
 }
 
 // Flying says that a batch is with the journal.
