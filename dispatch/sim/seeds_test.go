@@ -28,6 +28,8 @@ func TestSeeds(t *testing.T) {
 	case n > 0:
 	case testing.Short():
 		n = 100
+	case raceEnabled: // one goroutine a world: there is little to race
+		n = 40
 	default:
 		n = 500
 	}
