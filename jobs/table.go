@@ -29,10 +29,11 @@ type Attempt struct {
 	Charged  bool // it used up a try
 }
 
-// NeverRan says that the attempt was taken back before it had started: a job
-// handed to a host ahead of time and then needed elsewhere, for example.
+// NeverRan says that the attempt was taken back before it had started (a job handed
+// to a host ahead of time and then needed elsewhere, for example), or is nothing but
+// a number that was left free after damage to the journal.
 func (a *Attempt) NeverRan() bool {
-	return a.State == AttemptSuperseded && a.Started == 0 && a.Outcome == nil
+	return a.Started == 0 && a.Outcome == nil && (a.State == AttemptSuperseded || a.State == AttemptLost && a.Host == "")
 }
 
 // Ran returns how many attempts of the job have run, or may have.

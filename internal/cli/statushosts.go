@@ -26,6 +26,9 @@ func (l *looked) hosts() []hostCount {
 	counts := map[string]*hostCount{}
 	for i := range t.Jobs {
 		for _, a := range t.Jobs[i].Attempts {
+			if a.Host == "" {
+				continue // a number left free after damage to the journal
+			}
 			h := counts[a.Host]
 			if h == nil {
 				h = &hostCount{Name: a.Host}

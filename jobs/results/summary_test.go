@@ -168,14 +168,16 @@ func TestHuman(t *testing.T) {
 	}
 }
 
-// An attempt that was taken back before it had started is no attempt to people.
+// An attempt that was taken back before it had started is no attempt to people, nor is
+// a number that was left free after damage to the journal.
 func TestAttemptsThatNeverRanDoNotCount(t *testing.T) {
 	j := jobs.Job{Spec: &jobs.Spec{ID: 1}, State: jobs.Succeeded, Round: 1, Attempts: []*jobs.Attempt{
 		{ID: jobs.AttemptID{Job: 1, N: 1}, Host: "a", Round: 1, State: jobs.AttemptSuperseded},
-		{ID: jobs.AttemptID{Job: 1, N: 2}, Host: "b", Round: 1, State: jobs.AttemptExited, Outcome: &jobs.Outcome{Started: 1, Ended: 2}},
+		{ID: jobs.AttemptID{Job: 1, N: 2}, Round: 1, State: jobs.AttemptLost, Reason: "no record of it is left"},
+		{ID: jobs.AttemptID{Job: 1, N: 3}, Host: "b", Round: 1, State: jobs.AttemptExited, Outcome: &jobs.Outcome{Started: 1, Ended: 2}},
 	}}
 	s := Summarize(&jobs.Table{Jobs: []jobs.Job{j}})
-	if r := FromJob("u", "r", 1, "/d", &j); r.Attempts != 1 || s.Attempts != 1 || s.Retried != 0 {
+	if r := FromJob("u", "r", 1, "/d", &j); r.Attempts != 1 || s.Attempts != 1 || s.Retried != 0 || len(s.Hosts) != 1 {
 		t.Errorf("%d attempts in the result, %d in the summary, %d retried", r.Attempts, s.Attempts, s.Retried)
 	}
 }
