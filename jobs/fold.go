@@ -121,7 +121,7 @@ func (t *Table) keep(j *Job) {
 	}
 	past := *j
 	past.Attempts = slices.Clip(past.Attempts) // what a later round adds is not part of it
-	t.Past = append(t.Past, past) // not sorted in: thousands may be requeued at once
+	t.Past = append(t.Past, past)              // not sorted in: thousands may be requeued at once
 }
 
 func (t *Table) accept(r *Record) error {
