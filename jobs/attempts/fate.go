@@ -28,12 +28,6 @@ type Fate struct {
 	Outcome jobs.Outcome
 }
 
-// Of returns what is known of one attempt below dir.
-func Of(d rundir.Disk, dir, run string, id jobs.AttemptID) (Fate, error) {
-	l := list(d, dir)
-	return l.fate(run, id), l.errs.err()
-}
-
 // Each calls each for every attempt that has a claim or a sentinel below dir,
 // shard by shard, in order: all that is needed to rebuild the outcome of a run
 // whose journal is lost. With a host it is those of that host alone: what others
@@ -59,21 +53,6 @@ func Each(d rundir.Disk, dir, run, host string, each func(Fate) error) error {
 			}
 		}
 		delete(l.shards, shard) // a run may have a thousand of them
-	}
-	return l.errs.err()
-}
-
-// Claims is Each without the outcomes, and without reading sentinels: the state
-// is Claimed, NeverStarts or Unreadable.
-func Claims(d rundir.Disk, dir, run string, each func(Fate) error) error {
-	l := list(d, dir)
-	for _, shard := range l.allShards() {
-		for _, id := range l.with(shard, jobs.FileClaim) {
-			if err := each(l.claim(run, id)); err != nil {
-				return err
-			}
-		}
-		delete(l.shards, shard)
 	}
 	return l.errs.err()
 }

@@ -13,11 +13,12 @@ type Seen struct {
 	Finished []Found          // a whole sentinel that this host wrote
 	Claimed  []jobs.AttemptID // a claim of this host, and no whole sentinel of anybody
 	Never    []jobs.AttemptID // a tombstone, whoever made it: it will never start
-	Beat     string           // as Beat gives it
+	Beat     string           // content of the host's beat file without its newline; "" if none is shown
 }
 
-// OfHost is Look and Beat together, for attempts that are with one host: what
-// another host wrote does not count. Errors are as of Look.
+// OfHost returns what is shown below dir, the directory that holds attempts/, of
+// attempts that are with one host: what another host wrote does not count. The error
+// says why something may have been missed; what was found stands beside it.
 func OfHost(d rundir.Disk, dir, run, host string, ids []jobs.AttemptID) (Seen, error) {
 	l := list(d, dir)
 	s := Seen{Beat: l.beat(host)}
@@ -43,13 +44,7 @@ func BeatFile(dir, host string) string { return filepath.Join(dir, "attempts", "
 // maxBeat is how much of a beat file is looked at, in bytes.
 const maxBeat = 128
 
-// Beat returns the content of a host's beat file, without its newline, if the
-// directory shows one, else "". That it changes is what counts.
-func Beat(d rundir.Disk, dir, host string) (string, error) {
-	l := list(d, dir)
-	return l.beat(host), l.errs.err()
-}
-
+// beat returns the content of a host's beat file. That it changes is what counts.
 func (l *listing) beat(host string) string {
 	path := BeatFile(l.dir, host)
 	if !l.top[filepath.Base(path)] {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 
 	"dcs-tui/jobs"
-	"dcs-tui/jobs/rundir"
 )
 
 // Found is an attempt that is over: its whole sentinel is there.
@@ -15,21 +14,8 @@ type Found struct {
 	Outcome jobs.Outcome
 }
 
-// Look returns those of the attempts of which a whole sentinel of this run is
-// shown below dir, the directory that holds attempts/. Of the others it says
-// nothing: neither a missing nor a damaged sentinel proves anything. The error
-// says why something may have been missed; what was found stands beside it.
-func Look(d rundir.Disk, dir, run string, ids []jobs.AttemptID) ([]Found, error) {
-	l := list(d, dir)
-	var out []Found
-	for _, id := range ids {
-		if f, ok := l.sentinel(run, id); ok {
-			out = append(out, f)
-		}
-	}
-	return out, l.errs.err()
-}
-
+// sentinel returns how an attempt ended if a whole sentinel of this run is shown.
+// Neither a missing nor a damaged one proves anything.
 func (l *listing) sentinel(run string, id jobs.AttemptID) (f Found, ok bool) {
 	if !l.shows(id, jobs.FileExit) {
 		return f, false

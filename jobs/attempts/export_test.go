@@ -1,0 +1,30 @@
+package attempts
+
+import (
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/rundir"
+)
+
+// Of is what is known of one attempt.
+func Of(d rundir.Disk, dir, run string, id jobs.AttemptID) (Fate, error) {
+	l := list(d, dir)
+	return l.fate(run, id), l.errs.err()
+}
+
+// Look returns those of the attempts of which a whole sentinel is shown.
+func Look(d rundir.Disk, dir, run string, ids []jobs.AttemptID) ([]Found, error) {
+	l := list(d, dir)
+	var out []Found
+	for _, id := range ids {
+		if f, ok := l.sentinel(run, id); ok {
+			out = append(out, f)
+		}
+	}
+	return out, l.errs.err()
+}
+
+// Beat returns the content of a host's beat file.
+func Beat(d rundir.Disk, dir, host string) (string, error) {
+	l := list(d, dir)
+	return l.beat(host), l.errs.err()
+}
