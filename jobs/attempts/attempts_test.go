@@ -288,6 +288,7 @@ func TestOfHost(t *testing.T) {
 	p.claim(at(4, 1), "melon4", true)
 	p.claim(at(5, 1), "melon5", false)
 	p.put(at(6, 1), jobs.FileClaim, nil)
+	p.claim(at(7, 1), "melon5", true) // an earlier dispatcher had it there: it proves nothing of melon4
 	if err := os.WriteFile(attempts.BeatFile(p.dir, "melon4"), []byte("17 b\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}

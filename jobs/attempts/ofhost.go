@@ -12,7 +12,7 @@ import (
 type Seen struct {
 	Finished []Found          // a whole sentinel that this host wrote
 	Claimed  []jobs.AttemptID // a claim of this host, and no whole sentinel of anybody
-	Never    []jobs.AttemptID // a tombstone, whoever made it: it will never start
+	Never    []jobs.AttemptID // a tombstone that this host made: it will never start there
 	Beat     string           // content of the host's beat file without its newline; "" if none is shown
 }
 
@@ -24,9 +24,11 @@ func OfHost(d rundir.Disk, dir, run, host string, ids []jobs.AttemptID) (Seen, e
 	s := Seen{Beat: l.beat(host)}
 	for _, id := range ids {
 		switch f := l.fate(run, id); {
+		// Nor does another's tombstone: on a directory that only looks like this host's it
+		// would say that a running attempt never started.
+		case f.Host != host:
 		case f.State == NeverStarts:
 			s.Never = append(s.Never, id)
-		case f.Host != host:
 		case f.State == Finished:
 			s.Finished = append(s.Finished, Found{id, host, f.Slot, f.Outcome})
 		case f.State == Claimed:
