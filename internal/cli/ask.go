@@ -19,6 +19,8 @@ const (
 	answerAway  = 45 * time.Second // more than journal.StaleAfter: by then it is known to be dead or alive
 	endPatience = 30 * time.Second // with jobs that are being ended
 	answerEvery = 200 * time.Millisecond
+	// looks at a line of the journal that is not whole yet
+	linePatience = 25
 	// One that somebody has stopped does not answer before it is let go on.
 	stoppedPatience = 3 * time.Second
 )
@@ -41,6 +43,7 @@ type errand struct {
 // ask leaves a request.
 func ask(run *rundir.Run, do string, ids []jobs.ID) (*errand, error) {
 	e := &errand{run: run, jobs: rundir.RangesOf(ids), reader: journal.NewReader(run), open: map[jobs.ID]bool{}}
+	e.reader.Patience = linePatience
 	if err := e.reader.Skip(); err != nil {
 		return nil, usagef("%w", err)
 	}
@@ -111,7 +114,8 @@ func (e *errand) await(owner *journal.Owner) (gone bool) {
 		switch {
 		case err != nil || now == nil: // torn, gone, or not to be read: that proves nothing
 		case now.Life() == journal.Dead:
-			e.read() // its last words
+			e.reader.Patience = 0 // nobody writes any more
+			e.read()              // its last words
 			return !e.over()
 		case !e.taken && time.Since(asked) >= stoppedPatience && stopped(now):
 			return false

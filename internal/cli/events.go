@@ -140,6 +140,9 @@ func (a *app) runEvents(args []string, f *eventFilter, asJSON, follow bool) erro
 			owner, err := journal.ReadOwner(run)
 			nobody = err == nil && (owner == nil || owner.Life() == journal.Dead)
 		}
+		if reader.Patience = linePatience; nobody {
+			reader.Patience = 0 // what is not whole now never will be
+		}
 		err := reader.Read(show)
 		if err == nil {
 			err = out.Flush()

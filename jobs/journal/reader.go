@@ -18,6 +18,13 @@ type Reader struct {
 	epoch  int   // of the file that was read last
 	offset int64 // how far
 	line   int   // lines of it so far
+	newest int   // the newest epoch of the last pass
+	waited int   // for the line at offset
+
+	// Patience is how many Reads wait for a line of the newest file that is not whole,
+	// for whoever comes again and again: over NFS a page that is being written may show
+	// before an earlier one. Then, and with 0 at once, the line is damaged.
+	Patience int
 
 	// Report is what has been met so far. Ignored are the bytes that dispatchers
 	// wrote after the run had been taken over from them.
@@ -32,6 +39,9 @@ func NewReader(r *rundir.Run) *Reader { return &Reader{run: r} }
 // After an error of fn, which Read returns, the Reader is of no more use.
 func (d *Reader) Read(fn func(epoch int, r *jobs.Record) error) error {
 	return d.pass(func(e epochFile, text []byte) error {
+		if d.early(e, text) {
+			return errEarly
+		}
 		for more := true; more; more = len(text) > 0 {
 			var first []byte
 			first, text = pieces(text)
@@ -41,6 +51,22 @@ func (d *Reader) Read(fn func(epoch int, r *jobs.Record) error) error {
 		}
 		return nil
 	})
+}
+
+// errEarly ends a pass before a line that may become whole.
+var errEarly = errors.New("the line may not be whole yet")
+
+// early says that a line is to be waited for.
+func (d *Reader) early(e epochFile, text []byte) bool {
+	if d.Patience > 0 && e.epoch == d.newest && d.waited < d.Patience {
+		first, _ := pieces(text)
+		if _, ok := lineBody(first); !ok {
+			d.waited++
+			return true
+		}
+	}
+	d.waited = 0
+	return false
 }
 
 // one reads a line.
@@ -95,7 +121,7 @@ func (d *Reader) pass(line func(e epochFile, text []byte) error) error {
 	if err != nil {
 		return fail(err)
 	}
-	d.Report.Ignored = 0
+	d.Report.Ignored, d.newest = 0, newest(files)
 	for i, e := range files {
 		limit := sizes[i]
 		if i < base { // without a mark nobody who counted had seen it: length 0
@@ -109,11 +135,18 @@ func (d *Reader) pass(line func(e epochFile, text []byte) error) error {
 			d.epoch, d.offset, d.line = e.epoch, 0, 0
 		}
 		var stopped error
+		at := d.offset
 		whole, _, _, err := eachLineFrom(d.run, e, d.offset, limit, func(_ int, text []byte) error {
 			d.line++
-			stopped = line(e, text)
+			if stopped = line(e, text); stopped == nil {
+				at += int64(len(text)) + 1
+			}
 			return stopped
 		})
+		if stopped == errEarly {
+			d.offset, d.line = at, d.line-1
+			return nil
+		}
 		d.offset = whole
 		if stopped != nil {
 			return stopped
