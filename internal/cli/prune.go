@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -113,7 +114,12 @@ func (p *pruneOptions) candidates(args []string) ([]string, error) {
 		if err != nil {
 			return nil, usagef("%w", err)
 		}
-		dirs = append(dirs, dir)
+		if dir, err = filepath.Abs(dir); err != nil {
+			return nil, usagef("%w", err)
+		}
+		if !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
 	}
 	if len(args) > 0 {
 		return dirs, nil

@@ -9,8 +9,8 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// What `runs prune` tells a person to run on other hosts removes the run's own
-// directory and nothing else, whatever a host has said of where it is (K10).
+// Promise 5 of DESIGN 1: what `runs prune` tells a person to run on other hosts removes the run's own
+// directory and nothing else, whatever a host has said of where it is.
 func TestPruneCommandsForHosts(t *testing.T) {
 	run, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "r", rundir.Asked{UID: "abcdefghjkmn"})
 	if err != nil {
@@ -34,5 +34,32 @@ func TestPruneCommandsForHosts(t *testing.T) {
 			t.Errorf("%s in %q: %s", host, c.dir, line)
 		}
 		os.Remove(run.Path(rundir.HostsDir, host+dirSuffix))
+	}
+}
+
+// Promise 5: a run that is reached through a link is not said to be removed when only the link
+// would go, and one that is named twice is removed once.
+func TestPruneLinks(t *testing.T) {
+	base := filepath.Join(t.TempDir(), "runs")
+	run, err := rundir.Create(base, "r", rundir.Asked{UID: "abcdefghjkmn"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(base, "link")
+	if err := os.Symlink(run.Dir, link); err != nil {
+		t.Fatal(err)
+	}
+	linked, err := rundir.Open(link)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := prune(linked); err == nil || !strings.Contains(err.Error(), "symbolic link") {
+		t.Errorf("%v", err)
+	}
+	if _, err := rundir.Open(link); err != nil {
+		t.Errorf("the run through its link: %v", err)
+	}
+	if dirs, err := new(pruneOptions).candidates([]string{run.Dir, run.Dir + "/."}); err != nil || len(dirs) != 1 {
+		t.Errorf("%q, %v", dirs, err)
 	}
 }

@@ -21,6 +21,11 @@ const prunedPrefix = ".pruned."
 // prune removes a run. It is first moved out of sight and looked at once more, so that
 // nobody can begin to dispatch what is half gone. left is what hosts keep of it.
 func prune(run *rundir.Run) (left []string, err error) {
+	if info, err := os.Lstat(run.Dir); err != nil {
+		return nil, err
+	} else if info.Mode()&fs.ModeSymlink != 0 { // only the link would go
+		return nil, errors.New("it is a symbolic link: name the directory that it leads to")
+	}
 	before, _ := journal.ReadOwner(run)
 	left = leftOnHosts(run)
 	hidden := filepath.Join(filepath.Dir(run.Dir), prunedPrefix+filepath.Base(run.Dir)+"."+strings.ToLower(rand.Text()[:8]))
