@@ -42,6 +42,7 @@ type agent struct {
 	reads   map[int64]readRequest
 	readID  int64
 	bye     *goodbye // nil until it is time to leave
+	again   bool     // leave was taken twice: the first time the helper died over it
 	clean   bool     // nothing of the run is left on the host, or nothing was
 }
 

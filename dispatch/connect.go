@@ -74,6 +74,10 @@ func (a *agent) ended(err error) {
 	}
 	a.clean = a.clean || err == nil
 	a.hangUp()
+	if !a.clean && a.bye.used && !a.again { // it died while it cleaned up: once more
+		a.again = true
+		a.connect()
+	}
 }
 
 // leave takes leave of the host.

@@ -149,7 +149,7 @@ func TestAHungRunDirectoryIsSaidWhileJobsRun(t *testing.T) {
 		slow.hang(nil)
 		close(gate)
 		time.Sleep(10 * time.Second)
-		if s := r.d.Snapshot(); s.Problem != "" || r.told("the run directory is there again") != 1 {
+		if s := r.d.Snapshot(); s.Problem != "" || r.told("the run directory is there again")+r.told("the run directory answers again, after") != 1 {
 			t.Errorf("problem %q", s.Problem)
 		}
 		r.drain()

@@ -78,7 +78,7 @@ func (e *engine) close() {
 	}
 	e.writer.end()
 	slices.Sort(e.unclean)
-	if len(e.unclean) > 0 {
+	if len(e.unclean) > 0 && e.fencedBy == 0 { // else it is for the next dispatcher to say
 		e.note(Notice{Text: fmt.Sprintf(
 			"%s could not be reached at the end: processes that jobs left behind there may still be alive; resume the run when it is back to end them",
 			strings.Join(e.unclean, ", "))})

@@ -167,7 +167,9 @@ func (r *Ring) Idle(now sched.Time) Out {
 	if r.flying && !r.hung && now.Mono-r.since >= HungAfter {
 		was := r.blocked()
 		r.hung = true
-		r.tell(now, fmt.Sprintf("nothing is launched until the run directory answers again: its journal has been writing for %.0f s", HungAfter.Seconds()))
+		if r.obstacle == nil { // else it was said
+			r.tell(now, fmt.Sprintf("nothing is launched until the run directory answers again: its journal has been writing for %.0f s", HungAfter.Seconds()))
+		}
 		r.block(now, was)
 	}
 	switch {

@@ -29,15 +29,19 @@ func (c *Core) giveUpLost() {
 		if breathes {
 			c.waitsFor(h)
 		}
+		wait := h.idx >= 0 && c.vanishedTogether(h)
 		if h.state == Suspect || h.state == Connecting || h.state == BackingOff {
 			if h.state = Lost; h.idx >= 0 {
-				c.say(h.spec.Name, 0, "%s is lost: %s%s", h.spec.Name, c.silence(h), c.leased(h))
+				more := c.leased(h)
+				if wait && h.open > 0 && len(c.hosts) > 1 {
+					more = "; most of the hosts went with it, so it may be our network: what it has is waited for"
+				}
+				c.say(h.spec.Name, 0, "%s is lost: %s%s", h.spec.Name, c.silence(h), more)
 			}
 		}
 		if h.open == 0 {
 			continue
 		}
-		wait := h.idx >= 0 && c.vanishedTogether(h)
 		if wait && h.outage == 0 {
 			c.noteOutage(h) // also one that an earlier dispatcher ran into
 		}
