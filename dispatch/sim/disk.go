@@ -129,11 +129,14 @@ func (l *life) fault(op, path string) error {
 		return nil
 	}
 	switch {
-	case op == "write" && l.w.tape.Draw(2) == 0:
-		return memdisk.Short{N: l.w.tape.Draw(300), Err: syscall.ENOSPC}
 	case op == "write":
-		return syscall.EDQUOT
-	case op == "sync" && l.w.tape.Draw(2) == 0:
+		switch l.w.tape.Draw(3) {
+		case 1:
+			return memdisk.Short{N: l.w.tape.Draw(300), Err: syscall.ENOSPC}
+		case 2:
+			return syscall.EDQUOT
+		} // otherwise only fsync tells, as on NFS
+	case op == "sync" && l.w.tape.Draw(2) == 0 && l.made == len(l.w.ledger.files): // nobody has read it
 		return memdisk.Forget{Err: syscall.EIO, Zeros: l.w.tape.Draw(2) == 1}
 	case op == "sync":
 		return syscall.ESTALE

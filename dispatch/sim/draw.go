@@ -28,7 +28,7 @@ func newWorld(t *Tape, verbose bool) *World {
 	w.budget = leastFaults + t.Draw(mostFaults-leastFaults+1)
 	w.cfg = sched.Config{Tries: 1 + t.Draw(3), GiveUp: 100 * time.Hour}
 	if t.OneIn(6) {
-		w.cfg.Buffer = 20 * time.Second
+		w.cfg.Buffer = []time.Duration{20 * time.Second, 100 * time.Second}[t.Draw(2)]
 	}
 	if t.OneIn(4) {
 		w.cfg.OnLost = jobs.OnLostWait

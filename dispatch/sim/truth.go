@@ -59,7 +59,7 @@ func (t *truth) starts(w *World, r *run) {
 	for _, other := range t.live[id.Job] {
 		o, n := w.ledger.entry(other), id.N
 		if w.damaged && (e == nil || e.vague || o == nil || o.vague) {
-			if e != nil && !e.vague && w.life != nil && w.life.listed[t.facts[other].host] > t.facts[other].since {
+			if e != nil && !e.vague && (o == nil || !o.lost) && w.life != nil && w.life.listed[t.facts[other].host] > t.facts[other].since {
 				w.broken(OneLiveAttempt, "%s starts on %s while %s runs, of which its host had told", id, h.spec.Name, other)
 			}
 			continue
