@@ -231,7 +231,7 @@ func TestSpecsLost(t *testing.T) {
 		if table, _ := replay1(t, again); len(table.Jobs) != 6 || table.Job(6).Spec.Command != "new" {
 			t.Fatalf("cut at %d: after one more there are %d jobs", cut, len(table.Jobs))
 		}
-		for _, path := range []string{fileOf(next.Epoch()).path(r), r.Path("jobs-000002.jsonl")} {
+		for _, path := range []string{fileOf(next.Epoch()).path(r), r.Path("jobs-000002.jsonl"), r.Path(rundir.OwnerFile)} {
 			if err := m.Remove(path); err != nil {
 				t.Fatal(err)
 			}

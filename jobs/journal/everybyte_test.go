@@ -156,8 +156,10 @@ func (e *epochs) check(t *testing.T, what string, lost []jobs.Record, whole bool
 		t.Fatalf("%s: after the takeover it is another state: %+v", what, report)
 	}
 	crash(t, next)
-	if err := e.m.Remove(fileOf(4).path(e.r)); err != nil {
-		t.Fatal(err)
+	for _, path := range []string{fileOf(4).path(e.r), e.r.Path(rundir.OwnerFile)} {
+		if err := e.m.Remove(path); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/jobstest"
+	"dcs-tui/jobs/rundir"
 )
 
 // Replaying any prefix of a journal gives what the live run had at that point
@@ -56,8 +57,10 @@ func TestTakeAfterTornTail(t *testing.T) {
 	r, _, _, b := written(t, 3, 3, 40)
 	for _, cut := range []int{len(b) - 1, len(b) - 30, len(b), len(b) / 2, 5, 0} {
 		for _, zeros := range []int{0, 100} { // a file system may leave a tail of zeros
-			if err := os.RemoveAll(r.Path("journal")); err != nil {
-				t.Fatal(err)
+			for _, name := range []string{rundir.JournalDir, rundir.OwnerFile} {
+				if err := os.RemoveAll(r.Path(name)); err != nil {
+					t.Fatal(err)
+				}
 			}
 			if err := os.Mkdir(r.Path("journal"), 0o700); err != nil {
 				t.Fatal(err)

@@ -73,6 +73,10 @@ func Take(ctx context.Context, r *rundir.Run, opt TakeOptions) (*Journal, *jobs.
 func take(ctx context.Context, r *rundir.Run, opt TakeOptions) (_ *Journal, _ *jobs.Table, _ *Report, err error) {
 	// The epoch is chosen before the owner is judged: if anybody takes the run
 	// in between, creating the file fails.
+	had, err := lastOwner(r)
+	if err != nil {
+		return nil, nil, nil, err
+	}
 	files, err := listFiles(r)
 	if err != nil {
 		return nil, nil, nil, err
@@ -80,7 +84,7 @@ func take(ctx context.Context, r *rundir.Run, opt TakeOptions) (_ *Journal, _ *j
 	if err := admit(ctx, r, newest(files), opt); err != nil {
 		return nil, nil, nil, err
 	}
-	j := &Journal{run: r, file: fileOf(newest(files) + 1), beats: beats{run: r}, now: opt.now()}
+	j := &Journal{run: r, file: fileOf(max(newest(files), had) + 1), beats: beats{run: r}, now: opt.now()}
 	owner, err := opt.owner(j.file.epoch)
 	if err != nil {
 		return nil, nil, nil, err
@@ -126,6 +130,11 @@ func take(ctx context.Context, r *rundir.Run, opt TakeOptions) (_ *Journal, _ *j
 	if err != nil {
 		return nil, nil, nil, err
 	}
+	if had > newest(files) {
+		report.warn("%s is missing", fileOf(had).label())
+		report.Damaged, t.Damaged = true, true
+		marks = append(marks, jobs.FileMark{Name: fileOf(had).name}) // later replays are to know of it, too
+	}
 	if err = makeDurable(r, files, t.Epoch); err != nil {
 		return nil, nil, nil, err
 	}
@@ -141,6 +150,18 @@ func take(ctx context.Context, r *rundir.Run, opt TakeOptions) (_ *Journal, _ *j
 	}
 	r.Guard(j.file.epoch, j.fencedError)
 	return j, t, report, nil
+}
+
+// lastOwner returns the epoch of the file owner, 0 if that does not say it. When the
+// journal's newest file was lost it alone tells which epochs are used up: the hosts
+// know them, and would take a dispatcher that began again with a lower one for an old
+// one, and one with the same for that which has left.
+func lastOwner(r *rundir.Run) (int, error) {
+	now, err := look(r)
+	if err != nil || now.owner == nil {
+		return 0, err
+	}
+	return now.owner.Epoch, nil
 }
 
 // makeDurable syncs what was just read and no earlier Take has fixed: from epoch on. Its
