@@ -101,11 +101,23 @@ func removeWork(run *rundir.Run) error {
 		if st, ok := info.Sys().(*syscall.Stat_t); !ok || int(st.Uid) != os.Geteuid() {
 			continue // not made by us
 		}
+		if !hasMarks(dir) {
+			continue // whatever it is, no host of the run has used it
+		}
 		if err := os.RemoveAll(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, err)
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// hasMarks says that a host has used the directory for a run: what a run.toml names
+// could be anything.
+func hasMarks(dir string) bool {
+	names, err := rundir.OS.Names(dir)
+	return err == nil && slices.ContainsFunc(names, func(n string) bool {
+		return strings.HasPrefix(n, "epoch.") || strings.HasPrefix(n, "place.")
+	})
 }
 
 // leftOnHosts says for each host that keeps outputs of the run how to remove them. Where
