@@ -82,7 +82,8 @@ func (wd *wound) try(t *testing.T, root, dir string) string {
 	sick, list, bin := filepath.Join(dir, "sick.go"), filepath.Join(dir, "overlay.json"), filepath.Join(dir, "sim.test")
 	overlay, _ := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(root, wd.file): sick}})
 	for path, content := range map[string][]byte{sick: []byte(text), list: overlay} {
-		if err := os.MkdirAll(dir, 0o700); err == nil {
+		err := os.MkdirAll(dir, 0o700)
+		if err == nil {
 			err = os.WriteFile(path, content, 0o600)
 		}
 		if err != nil {
