@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
@@ -53,6 +54,11 @@ func TestList(t *testing.T) {
 	f.exit("1.1")
 	f.launch(job("2.1", "echo up > "+ready+"; read x < "+gate), job("3.1", "exit 4"))
 	w.hear(ready)
+	for end := time.Now().Add(bound); f.probe("2.1").Answer != hosts.IsRunning; { // the helper may hear of it later than we
+		if time.Now().After(end) {
+			t.Fatal("2.1 runs, and its helper does not say so")
+		}
+	}
 	if p := f.probe("3.1"); p.Answer != hosts.Buffered {
 		t.Fatalf("3.1 is %v", p.Answer)
 	}
