@@ -230,7 +230,7 @@ func (c *Core) refused(e HostRefused) {
 		news = news || c.flights[id] != nil // not a repeat, nor a launch that came after all was settled
 		c.neverStarted(id, e.Msg.Why)
 	}
-	if h != nil && news {
+	if h != nil && news && !h.rest.resting { // what several supervisors refuse at a time counts once
 		h.rest.refusals++
 		c.restHost(h, h.rest.refusals, "it refused jobs: "+e.Msg.Why)
 	}

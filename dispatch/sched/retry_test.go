@@ -127,7 +127,9 @@ func TestRefusalsAddUp(t *testing.T) {
 	for n := 1; n <= 4; n++ {
 		one, two := fmt.Sprintf("1.%d", n), fmt.Sprintf("2.%d", n)
 		s.probedAs("a", two, hosts.IsRunning, nil) // withdrawn too late
-		s.step(HostRefused{"a", &hosts.Refused{Attempts: attemptIDs(one + " " + two), Why: "no space left on device"}})
+		for _, id := range []string{one, two} {    // each supervisor for itself: they count once
+			s.step(HostRefused{"a", &hosts.Refused{Attempts: attemptIDs(id), Why: "no space left on device"}})
+		}
 		if got := s.c.hosts[0].rest.refusals; got != n {
 			t.Fatalf("%d refusals in a row, want %d", got, n)
 		}
