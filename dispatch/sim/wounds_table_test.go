@@ -77,9 +77,6 @@ var wounds = []wound{
 	{name: "host: an attempt is called dead and lives on", file: "dispatch/sim/answer.go", edits: []edit{
 		{"		if r != nil {\n			r.die()\n		}\n		a.Answer", "		a.Answer"},
 		{"	if r := h.run(id); r != nil && !r.sup {\n		r.die()\n", "	if r := h.run(id); r != nil && !r.sup {\n"}}},
-	{name: "host: the end of the run leaves processes", file: "dispatch/sim/leave.go", edits: []edit{
-		{"			h.stop(r, w.between(0, 5*time.Second))\n		} else {\n			r.die()\n		}", "			_ = w\n		}"},
-		{"		r.sup = false\n		r.die()\n", "		r.sup = false\n"}}, seeds: 3000},
 	{name: "host: more slots busy than there are", file: "dispatch/sim/start.go", edits: []edit{
 		{" <= h.limit {\n		s := h.in[0]", " <= h.limit+1 {\n		s := h.in[0]"}}, seeds: 3000},
 	{name: "host: an outcome is reported before it is known", file: "dispatch/sim/start.go", edits: []edit{
