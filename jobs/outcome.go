@@ -36,7 +36,7 @@ type Outcome struct {
 	MaxRSSBytes  int64         `json:"max_rss,omitempty"`       // of the largest process; floor: the supervisor's own size
 	TimedOut     bool          `json:"timed_out,omitempty"`     // we ended it because its timeout had passed
 	Stopped      bool          `json:"stopped,omitempty"`       // we ended it because the dispatcher asked
-	DiskFull     bool          `json:"disk_full,omitempty"`     // it failed, and the disk of its files or of its directory was full: a hint, it changes nothing
+	DiskFull     bool          `json:"disk_full,omitempty"`     // it failed, and the disk of its files or of its directory was full: at first that uses up no try
 	LeftChildren int           `json:"left_children,omitempty"` // descendants alive when its shell had exited
 	Error        string        `json:"error,omitempty"`         // it could not be started (cwd missing, shell missing …)
 	LastLine     string        `json:"last_line,omitempty"`     // the last line of stderr of a job that failed, at most 200 bytes, unsanitised

@@ -58,12 +58,22 @@ func (c *Core) restHost(h *host, n int, why string) {
 	h.withdrawAll()
 }
 
+// pauseHost rests a host that cannot take jobs now, a little longer each time, and
+// says so; the next job that starts there ends the row.
+func (c *Core) pauseHost(h *host, why string) {
+	h.rest.refusals++
+	c.restHost(h, h.rest.refusals, why)
+	c.say(h.spec.Name, 0, "%s pauses for %s: %s", h.spec.Name, short(h.rest.until-c.now.Mono), why)
+}
+
 // wakeHosts ends the rests that are over.
 func (c *Core) wakeHosts() {
 	for _, h := range c.hosts {
 		if h.rest.resting && c.now.Mono >= h.rest.until {
 			h.rest.resting = false
-			c.say(h.spec.Name, 0, "%s is tried again after its pause (%s)", h.spec.Name, h.rest.why)
+			if h.rest.holes > 0 {
+				c.say(h.spec.Name, 0, "%s is tried again, with one job (it rested: %s)", h.spec.Name, h.rest.why)
+			}
 		}
 	}
 }
@@ -93,6 +103,12 @@ func (c *Core) observe(h *host, j *jobs.Job, o *jobs.Outcome) {
 // at which jobs fail on the other hosts does not explain them. Such a host rests.
 func (c *Core) blames(h *host, j *jobs.Job, id jobs.AttemptID, o *jobs.Outcome) bool {
 	r := &h.rest
+	if o.DiskFull && failuresOf(j) < mercyPerTry*c.tries(j) {
+		if !r.resting {
+			c.pauseHost(h, "the disk was full under a job that failed")
+		}
+		return false // it delays a result, it does not make one (promise 3)
+	}
 	if o.TimedOut || o.Elapsed() >= max(fastEnough, time.Duration(c.times.ok(j.Spec.Queue)/10*float64(time.Second))) {
 		r.fast, r.holes = 0, 0 // slow failures are the jobs' own
 		return true
@@ -152,6 +168,17 @@ func (c *Core) forgive(h *host) {
 		}
 	}
 	h.rest.victims = h.rest.victims[:0]
+}
+
+// failuresOf counts the attempts of this round that failed by themselves, charged or not.
+func failuresOf(j *jobs.Job) int {
+	n := 0
+	for _, a := range j.Attempts {
+		if a.Round == j.Round && a.State == jobs.AttemptExited {
+			n++
+		}
+	}
+	return n
 }
 
 // ownFault says whether a job that has just failed on h is itself to blame, and

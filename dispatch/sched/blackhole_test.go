@@ -141,3 +141,27 @@ func TestBrake(t *testing.T) {
 		t.Error("it rests though jobs fail everywhere")
 	}
 }
+
+// TestDiskFull: a job that fails while its disk is full keeps its tries, its host
+// pauses and says why; that mercy has an end (promise 3, issue 3.6).
+func TestDiskFull(t *testing.T) {
+	s := newStage(t, Config{Tries: 1}, box("a", 1))
+	s.up("a")
+	s.plain(1)
+	full := jobs.Outcome{Exit: 1, DiskFull: true, Started: wallStart, Ended: wallStart + 5e9}
+	for n := 1; n <= mercyPerTry; n++ {
+		id := jobs.AttemptID{Job: 1, N: n}.String()
+		s.started("a", id)
+		s.ended("a", id, full)
+		s.wantState(1, jobs.Queued)
+		if s.job(1).Failures != 0 || !s.c.hosts[0].rest.resting {
+			t.Errorf("attempt %s: %d failures, resting %v", id, s.job(1).Failures, s.c.hosts[0].rest.resting)
+		}
+		s.wait(10*time.Second, "a")
+	}
+	if s.told("the disk was full under a job") != mercyPerTry {
+		t.Errorf("told:\n%s", events(s.journal))
+	}
+	s.ended("a", jobs.AttemptID{Job: 1, N: mercyPerTry + 1}.String(), full)
+	s.wantState(1, jobs.Failed)
+}

@@ -231,7 +231,6 @@ func (c *Core) refused(e HostRefused) {
 		c.neverStarted(id, e.Msg.Why)
 	}
 	if h != nil && news && !h.rest.resting { // what several supervisors refuse at a time counts once
-		h.rest.refusals++
-		c.restHost(h, h.rest.refusals, "it refused jobs: "+e.Msg.Why)
+		c.pauseHost(h, "it refused jobs: "+e.Msg.Why)
 	}
 }

@@ -34,6 +34,8 @@ func (c *Core) fail(r *jobs.Record, j *jobs.Job, charged bool) {
 		r.Next = jobs.Queued
 		if charged {
 			r.Retry = c.now.Wall + jobs.Stamp(c.retryPause(n))
+		} else if o.DiskFull {
+			r.Reason = "its disk was full"
 		} else {
 			r.Reason = "it failed on a host where jobs fail fast that succeed elsewhere"
 		}
