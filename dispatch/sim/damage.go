@@ -69,7 +69,11 @@ func (g *ledger) renew(w *World, t *jobs.Table) {
 	old := g.jobs
 	g.table, g.jobs, g.touched = clone(t), make([]account, len(t.Jobs)), g.touched[:0]
 	seqs := make([]jobs.ID, t.Seq)
-	copy(seqs, g.seqs)
+	for i := range min(len(seqs), len(g.seqs)) {
+		if _, shown := w.consumer.got[int64(i)+1]; shown { // the others' records may be lost: they come again
+			seqs[i] = g.seqs[i]
+		}
+	}
 	for i := range t.Past {
 		seqs[t.Past[i].Seq-1] = t.Past[i].Spec.ID
 	}
