@@ -102,7 +102,7 @@ func TestAHungRunDirectoryIsSaid(t *testing.T) {
 		slow.hang(nil)
 		close(gate)
 		res := r.drain()
-		if len(res) != 8 || r.told("launching goes on") != 1 {
+		if len(res) != 8 || r.told("the run goes on") != 1 {
 			t.Errorf("%d results", len(res))
 		}
 		for _, x := range res {
@@ -149,7 +149,7 @@ func TestAHungRunDirectoryIsSaidWhileJobsRun(t *testing.T) {
 		slow.hang(nil)
 		close(gate)
 		time.Sleep(10 * time.Second)
-		if s := r.d.Snapshot(); s.Problem != "" || r.told("launching goes on") != 1 {
+		if s := r.d.Snapshot(); s.Problem != "" || r.told("the run goes on") != 1 {
 			t.Errorf("problem %q", s.Problem)
 		}
 		r.drain()

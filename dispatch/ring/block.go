@@ -22,7 +22,7 @@ func (r *Ring) Obstruct(now sched.Time, err error) {
 	case err != nil && r.obstacle == nil:
 		r.tell(now, fmt.Sprintf("nothing is launched: %v", err))
 	case err == nil && r.obstacle != nil && r.failure == nil && !r.hung:
-		r.tell(now, "the run directory is there again; launching goes on")
+		r.tell(now, "the run directory is there again; the run goes on")
 	}
 	r.obstacle = err
 	r.block(now, was)

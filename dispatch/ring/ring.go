@@ -146,9 +146,9 @@ func (r *Ring) Flushed(now sched.Time, err error) Out {
 		}
 	case r.obstacle != nil:
 	case before != nil:
-		r.tell(now, "the journal can be written again; launching goes on")
+		r.tell(now, "the journal can be written again; the run goes on")
 	case hung:
-		r.tell(now, fmt.Sprintf("the run directory answers again, after %.0f s; launching goes on", (now.Mono-r.since).Seconds()))
+		r.tell(now, fmt.Sprintf("the run directory answers again, after %.0f s; the run goes on", (now.Mono-r.since).Seconds()))
 	}
 	r.block(now, was)
 	if err != nil {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -238,6 +240,10 @@ func (c *hostKeyCheck) sshCommand() string {
 	}
 	if c.t.HostKeyAlias != "" {
 		words = append(words, "-o", shellWord("HostKeyAlias="+c.t.HostKeyAlias))
+	}
+	home, err := os.UserHomeDir()
+	if files := c.t.KnownHosts; err == nil && len(files) > 0 && files[0] != filepath.Join(home, ".ssh", "known_hosts") {
+		words = append(words, "-o", shellWord("UserKnownHostsFile="+files[0])) // where we look
 	}
 	return strings.Join(append(words, shellWord(c.t.User+"@"+c.t.HostName)), " ")
 }

@@ -65,7 +65,7 @@ func TestHostKeys(t *testing.T) {
 		{what: "known under an alias", file: line("lab", host), alias: "lab", ok: true},
 		{what: "a line nobody can read", file: "lab ssh-future AAAA\n" + line(name, host), ok: true},
 		{what: "unknown", file: "", words: []string{"not known in", ssh.FingerprintSHA256(host), "ed25519",
-			fmt.Sprintf("ssh -p %d %s@127.0.0.1", s.Port, s.User), "--accept-new"}},
+			fmt.Sprintf("ssh -p %d -o UserKnownHostsFile=", s.Port), s.User + "@127.0.0.1", "--accept-new"}},
 		{what: "unknown under an alias", file: line(name, host), alias: "lab", words: []string{"not known in", "HostKeyAlias=lab"}},
 		{what: "changed", file: "# a comment\n" + line(name, other),
 			words: []string{"CHANGED", ":2 says", ssh.FingerprintSHA256(other), ssh.FingerprintSHA256(host), "ssh-keygen -R '[127.0.0.1]:"}},

@@ -118,6 +118,7 @@ func (a *app) runEvents(args []string, f *eventFilter, asJSON, follow bool) erro
 	reader := journal.NewReader(run)
 	out := bufio.NewWriterSize(a.stdout, 64<<10)
 	style := newConsole(a.stdout)
+	shown := 0
 	show := func(epoch int, r *jobs.Record) error {
 		text := eventText(r)
 		if text == "" || !f.wants(r) {
@@ -131,6 +132,7 @@ func (a *app) runEvents(args []string, f *eventFilter, asJSON, follow bool) erro
 		} else {
 			line = append(line, style.paint(dim, r.At.Time().Local().Format("2006-01-02 15:04:05"))+"  "+style.plainQuotes(cleanLine(text))...)
 		}
+		shown++
 		_, err := out.Write(append(line, '\n'))
 		return err
 	}
@@ -162,6 +164,9 @@ func (a *app) runEvents(args []string, f *eventFilter, asJSON, follow bool) erro
 		}
 		if n := reader.Report.Ignored; n > 0 {
 			a.con.Line(fmt.Sprintf("%d bytes are left out: dispatchers wrote them after the run had been taken over from them", n))
+		}
+		if shown == 0 {
+			a.con.Line("no event of this run fits")
 		}
 		if follow {
 			a.con.Line("nobody dispatches the run now")

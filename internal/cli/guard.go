@@ -190,6 +190,9 @@ func (s *session) drainText() string {
 	if snap == nil {
 		return "" // it is over
 	}
+	if snap.Problem != "" {
+		return "waiting to write down what has happened: " + cleanLine(snap.Problem) + "; Ctrl-C again and again leaves at once, resume carries the run on"
+	}
 	running := runningNow(snap)
 	if running == 0 {
 		running = snap.Counts[jobs.Running] // handed over: it may have started by now

@@ -150,6 +150,7 @@ func (s *session) advice(finish sched.Finish) []string {
 	}
 	if s.table.Counts[jobs.Failed]+s.table.Counts[jobs.TimedOut] > 0 {
 		next("results --failed "+ref, "lists the jobs that failed")
+		next("requeue "+ref+" --failed", "runs them again")
 	}
 	return lines
 }

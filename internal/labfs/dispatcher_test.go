@@ -159,7 +159,7 @@ func TestIdleDispatcherSaysThatItsDirectoryHangs(t *testing.T) {
 	l.mounts[0].Wedge()
 	p.says("nothing is launched")
 	l.mounts[0].Unwedge()
-	p.says("launching goes on")
+	p.says("the run goes on")
 	l.open("gate")
 	if e := p.wait(); e.code != 0 {
 		t.Errorf("exit %d\n%s", e.code, e.err)

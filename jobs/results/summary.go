@@ -13,7 +13,7 @@ type Summary struct {
 	Jobs     int
 	Counts   [jobs.Skipped + 1]int // by jobs.JobState
 	Attempts int
-	Retried  int // jobs that needed more than one attempt in their present round
+	Retried  int // jobs that ran more than once, in all their rounds
 	Lost     int // attempts lost with their host
 
 	First, Last jobs.Stamp    // first start and last end of an attempt, hosts' clocks; 0: none
@@ -50,14 +50,12 @@ func Summarize(t *jobs.Table) *Summary {
 	for i := range t.Jobs {
 		j := &t.Jobs[i]
 		counted := Counted(j)
-		rounds := 0
+		ran := 0
 		for _, a := range j.Attempts {
 			if a.NeverRan() {
 				continue
 			}
-			if a.Round == j.Round {
-				rounds++
-			}
+			ran++
 			h := hosts[a.Host]
 			if h == nil {
 				h = &HostSum{Host: a.Host}
@@ -65,7 +63,7 @@ func Summarize(t *jobs.Table) *Summary {
 			}
 			s.attempt(j, a, a == counted, h)
 		}
-		if rounds > 1 {
+		if ran > 1 {
 			s.Retried++
 		}
 		if j.State == jobs.Failed || j.State == jobs.TimedOut {
