@@ -38,9 +38,6 @@ sim: ## simulated worlds with some 50 faults each: make sim SEEDS=100000 FIRST=1
 wounds: ## deliberate defects, which the simulator must find; docs/wounds.md is the table
 	go test ./dispatch/sim -run TestWounds -v -count=1 -timeout 30m
 
-wounds: ## deliberate defects that the simulator must find; UPDATE=-update writes docs/wounds.md
-	go test ./dispatch/sim -run TestWounds -v -timeout 30m $(UPDATE)
-
 vuln: ## known vulnerabilities (needs the vulnerability database)
 	go run $(GOVULNCHECK) ./...
 
