@@ -68,7 +68,11 @@ func TestFullWhileJobsEnd(t *testing.T) {
 				t.Errorf("exit %d\n%s", e.code, e.err)
 			}
 			l.exits(n, e)
-			if got := l.ranOnce(n); got != n {
+			more := 0
+			if errno == 0 {
+				more = 6 // what failed while its disk was full runs again, and keeps its tries
+			}
+			if got := l.ranOnce(n); got < n || got > n+more {
 				t.Errorf("%d attempts for %d jobs\n%s", got, n, e.err)
 			}
 			if k := strings.Count(e.err, "nothing is launched"); k > 2 {
