@@ -139,7 +139,7 @@ func (d *director) checkJob(r result, uid string, ran []jobs.AttemptID) {
 func (d *director) attemptDirs(uid string, host *string) []string {
 	dirs := []string{d.l.hub.path(d.runDir() + "/attempts")}
 	if host != nil {
-		dirs = append(dirs, d.l.hub.path("/srv/"+*host+"/root/.dcs-tui/"+uid+"/attempts"))
+		dirs = append(dirs, d.l.hub.path("/srv/"+*host+homeOf+uid+"/attempts"))
 	}
 	return dirs
 }
@@ -202,6 +202,9 @@ func (d *director) desk() *machine {
 	return d.l.desks[0]
 }
 
+// homeOf leads from the place of a host's own files to work_dir in its home.
+const homeOf = "/" + "root" + "/.dcs-tui/"
+
 // allowed are the files that a run may leave on a host: our own program, to be
 // used again, the marks that fence off older dispatchers, and where its attempts are.
 var allowed = regexp.MustCompile(`^(root|vartmp|tmp|sshd\.log|boot_id|vartmp/dcs-0(/runs|/bin(/dcs-tui-[0-9a-f]{64}|/\.new-[0-9a-f]+)?)?|` +
@@ -254,7 +257,7 @@ func (d *director) nothingLeft() {
 // claimedOn says whether an attempt of the run was ever claimed on the host.
 func (d *director) claimedOn(host string) bool {
 	claims, _ := filepath.Glob(d.l.hub.path(d.runDir()) + "/attempts/*/*.claim")
-	own, _ := filepath.Glob(d.l.hub.path("/srv/"+host) + "/root/.dcs-tui/*/attempts/*/*.claim")
+	own, _ := filepath.Glob(d.l.hub.path("/srv/"+host) + homeOf + "*/attempts/*/*.claim")
 	claims = append(claims, own...)
 	return slices.ContainsFunc(claims, func(path string) bool {
 		b, _ := os.ReadFile(path)
