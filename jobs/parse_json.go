@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 )
 
 // object reads one line of a .jsonl jobs file: the keys of #DCS lines, command
@@ -72,12 +74,12 @@ func (c *jsonCursor) option(own *settings, key string) error {
 	if c.peek() != '[' {
 		v, err := c.scalar()
 		if err != nil {
-			return fmt.Errorf("%s: %w", key, err)
+			return fmt.Errorf("%s: %w", plainKey(key), err)
 		}
 		return own.set(key, v)
 	}
 	if key != "tags" && key != "after" && key != "hardness" {
-		return fmt.Errorf("%s: a list is not one of its values", key)
+		return fmt.Errorf("%s: a list is not one of its values", plainKey(key))
 	}
 	var items []string
 	c.i++
@@ -90,7 +92,7 @@ func (c *jsonCursor) option(own *settings, key string) error {
 		}
 		v, err := c.scalar()
 		if err != nil {
-			return fmt.Errorf("%s: %w", key, err)
+			return fmt.Errorf("%s: %w", plainKey(key), err)
 		}
 		items = append(items, v)
 	}
@@ -138,7 +140,7 @@ func (c *jsonCursor) object(what string, set func(name, value string) error) err
 		seen[name] = true
 		v, err := c.scalar()
 		if err != nil {
-			return fmt.Errorf("%s.%s: %w", what, name, err)
+			return fmt.Errorf("%s.%s: %w", what, plainKey(name), err)
 		}
 		if bytes.IndexByte([]byte(v), 0) >= 0 {
 			return fmt.Errorf("%s.%s holds a NUL byte", what, name)
@@ -161,4 +163,14 @@ func (c *jsonCursor) scalar() (string, error) {
 		return string(text), err
 	}
 	return "", c.want("a text or a number")
+}
+
+// plainKey is a key for an error message: quoted when it is not a plain word, so
+// that the message stays on its line.
+func plainKey(key string) string {
+	odd := func(r rune) bool { return r <= ' ' || r == '"' || r >= 0x7f }
+	if key == "" || strings.ContainsFunc(key, odd) {
+		return strconv.Quote(key)
+	}
+	return key
 }
