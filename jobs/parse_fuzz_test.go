@@ -16,6 +16,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte("\ufeff#dcs x=1\n#DCS: \n#DCS a = b\nx\\\n#DCS a=b"), false)
 	f.Add([]byte(`{"command":"a\n\ud83d\ude00","env":{"A":1},"params":{"p":"q"},"tags":["x"],"est":null}`), true)
 	f.Add([]byte(`{"command":"a","after":[1,"2-3"],"priority":-1.5e+3}`), true)
+	f.Add([]byte(`{"\n""`), true)
 	f.Add([]byte(`{"m\nd":`), true) // a key of two lines made an error of two lines
 	f.Fuzz(func(t *testing.T, data []byte, jsonl bool) {
 		specs, err := Parse(bytes.NewReader(data), "f", jsonl, 1)

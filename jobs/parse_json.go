@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 )
 
 // object reads one line of a .jsonl jobs file: the keys of #DCS lines, command
@@ -74,12 +72,12 @@ func (c *jsonCursor) option(own *settings, key string) error {
 	if c.peek() != '[' {
 		v, err := c.scalar()
 		if err != nil {
-			return fmt.Errorf("%s: %w", plainKey(key), err)
+			return fmt.Errorf("%s: %w", key, err)
 		}
 		return own.set(key, v)
 	}
 	if key != "tags" && key != "after" && key != "hardness" {
-		return fmt.Errorf("%s: a list is not one of its values", plainKey(key))
+		return fmt.Errorf("%s: a list is not one of its values", key)
 	}
 	var items []string
 	c.i++
@@ -92,7 +90,7 @@ func (c *jsonCursor) option(own *settings, key string) error {
 		}
 		v, err := c.scalar()
 		if err != nil {
-			return fmt.Errorf("%s: %w", plainKey(key), err)
+			return fmt.Errorf("%s: %w", key, err)
 		}
 		items = append(items, v)
 	}
@@ -140,7 +138,7 @@ func (c *jsonCursor) object(what string, set func(name, value string) error) err
 		seen[name] = true
 		v, err := c.scalar()
 		if err != nil {
-			return fmt.Errorf("%s.%s: %w", what, plainKey(name), err)
+			return fmt.Errorf("%s.%s: %w", what, name, err)
 		}
 		if bytes.IndexByte([]byte(v), 0) >= 0 {
 			return fmt.Errorf("%s.%s holds a NUL byte", what, name)
@@ -163,14 +161,4 @@ func (c *jsonCursor) scalar() (string, error) {
 		return string(text), err
 	}
 	return "", c.want("a text or a number")
-}
-
-// plainKey is a key for an error message: quoted when it is not a plain word, so
-// that the message stays on its line.
-func plainKey(key string) string {
-	odd := func(r rune) bool { return r <= ' ' || r == '"' || r >= 0x7f }
-	if key == "" || strings.ContainsFunc(key, odd) {
-		return strconv.Quote(key)
-	}
-	return key
 }

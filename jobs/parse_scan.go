@@ -143,7 +143,7 @@ func (s *Scanner) end() error {
 }
 
 func (s *Scanner) fail(line int, err error) error {
-	return fmt.Errorf("%s:%d: %w", s.name, line, err)
+	return fmt.Errorf("%s:%d: %w", s.name, line, &onOneLine{err})
 }
 
 // directive keeps the options of a #DCS line. Each is tried here, so that an
@@ -198,3 +198,10 @@ func (s *Scanner) job(line []byte, at int) *Spec {
 	s.id++
 	return spec
 }
+
+// onOneLine shows the control characters that an error quotes from the file: each
+// error is a line of its own, with file and number.
+type onOneLine struct{ error }
+
+func (e *onOneLine) Error() string { return Clean(e.error.Error(), 0) }
+func (e *onOneLine) Unwrap() error { return e.error }
