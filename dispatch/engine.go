@@ -35,7 +35,6 @@ type engine struct {
 	keeping  time.Time // since when the owner file and the fence are being looked after; zero: they are not
 	finish   *sched.Finish
 	more     bool // Submit.Last has not been seen
-	paused   bool // by a person
 	fencedBy int
 	beatAt   time.Time // last beat of the owner file
 	ownedAt  time.Time // when the run was last seen to be ours
@@ -160,8 +159,6 @@ func (e *engine) step(ev sched.Event) {
 		e.confirm(ev.Host, ev.Hello.Uptime)
 	case sched.HostBeat:
 		e.confirm(ev.Host, ev.Beat.Uptime)
-	case sched.Pause:
-		e.paused = ev.On
 	}
 }
 

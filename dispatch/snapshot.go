@@ -9,7 +9,7 @@ func (e *engine) snapshot() *Snapshot {
 	now := e.now()
 	s := &Snapshot{
 		At: now.Wall.Time(), Counts: t.Counts, Total: len(t.Jobs), More: e.more,
-		Hosts: e.core.Hosts(), Rate: e.rate.perSecond(now.Mono), Paused: e.paused,
+		Hosts: e.core.Hosts(), Rate: e.rate.perSecond(now.Mono), Paused: e.ring.Paused(),
 		Finished: e.finish != nil,
 	}
 	if err := e.ring.Problem(now); err != nil {

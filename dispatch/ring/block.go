@@ -28,6 +28,9 @@ func (r *Ring) Obstruct(now sched.Time, err error) {
 	r.block(now, was)
 }
 
+// Paused says that a person has paused launching.
+func (r *Ring) Paused() bool { return r.paused }
+
 func (r *Ring) blocked() bool { return r.failure != nil || r.hung || r.obstacle != nil }
 
 // block lets the core launch nothing while the journal cannot be written; what it

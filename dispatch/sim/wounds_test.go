@@ -35,7 +35,7 @@ const woundsDoc = "../../docs/wounds.md"
 // simulator finds it: an invariant that no defect breaks would prove nothing.
 func TestWounds(t *testing.T) {
 	if testing.Short() || raceEnabled || !strings.Contains(flag.Lookup("test.run").Value.String(), "Wounds") {
-		t.Skip("builds the simulator some fifty times: make wounds")
+		t.Skip("builds the simulator once for each defect: make wounds")
 	}
 	root, err := filepath.Abs("../..")
 	if err != nil {

@@ -210,6 +210,11 @@ const homeOf = "/" + "root" + "/.dcs-tui/"
 var allowed = regexp.MustCompile(`^(root|vartmp|tmp|sshd\.log|boot_id|vartmp/dcs-0(/runs|/bin(/dcs-tui-[0-9a-f]{64}|/\.new-[0-9a-f]+)?)?|` +
 	`root/\.dcs-tui(/[a-z0-9]{12}(/epoch\.\d+|/place\.ws\d)?)?)$`)
 
+// bareSpool is what a helper makes before it has any job: no spec, no sentinel, no
+// request to stop one.
+var bareSpool = regexp.MustCompile(`^vartmp/dcs-0/runs/[a-z0-9]{12}(/ws\d(/(in|taken|free|stop|done|progress|script|boot|control|reports|` +
+	`config\.\d+|log(/\d+\.\d+)?|helpers(/\d+\.\d+\.\d+)?))?)?$`)
+
 // nothingLeft checks promise 4 by a scan of every process and every file of each
 // host, whoever they belong to.
 func (d *director) nothingLeft() {
@@ -231,10 +236,10 @@ func (d *director) nothingLeft() {
 		}
 		root := d.l.hub.path("/srv/" + m.name)
 		unused := !d.claimedOn(m.name)
-		filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+		filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
 			if rel, _ := filepath.Rel(root, path); err == nil && rel != "." {
-				if unused && e.IsDir() && strings.HasPrefix(rel, "vartmp/dcs-0/runs/") {
-					return fs.SkipDir // a helper was there and never got a job: the end of the run does not wait for such a host
+				if unused && bareSpool.MatchString(rel) {
+					return nil // a helper was there and never got a job: the end of the run does not wait for such a host
 				}
 				if !allowed.MatchString(rel) {
 					d.t.Errorf("left behind on %s: the file %s", m.name, rel)
