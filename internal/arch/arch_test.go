@@ -50,6 +50,7 @@ var rooms = map[string][]string{
 	"jobs/rundir":         {"jobs"},
 	"jobs/rundir/memdisk": {"jobs/rundir"},
 	"jobs/results":        {"jobs"},
+	"jobs/events":         {"jobs", "jobs/results"},
 	"jobs/attempts":       {"jobs", "jobs/rundir"},
 	"hosts":               {"jobs"},
 	"hosts/sshconf":       {"hosts"},
@@ -64,7 +65,9 @@ var rooms = map[string][]string{
 	"dispatch/ring":       {"dispatch/sched", "hosts", "jobs"},
 	"dispatch/sim": {"dispatch/ring", "dispatch/sched", "hosts", "jobs", "jobs/attempts", "jobs/journal", "jobs/rundir",
 		"jobs/rundir/memdisk"},
-	"dispatch": {"dispatch/ring", "dispatch/sched", "jobs", "jobs/results", "hosts"},
+	"dispatch":       {"dispatch/ring", "dispatch/sched", "jobs", "jobs/results", "hosts"},
+	"dispatch/view":  {"jobs"},
+	"dispatch/board": {"dispatch", "dispatch/sched", "dispatch/view", "hosts", "jobs", "jobs/events", "jobs/results"},
 }
 
 // DESIGN 4: the import rules are tests.

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/events"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
 )
@@ -120,7 +121,7 @@ func (a *app) runEvents(args []string, f *eventFilter, asJSON, follow bool) erro
 	style := newConsole(a.stdout)
 	shown := 0
 	show := func(epoch int, r *jobs.Record) error {
-		text := eventText(r)
+		text := events.Text(r)
 		if text == "" || !f.wants(r) {
 			return nil
 		}

@@ -1,16 +1,15 @@
-package cli
+package events
 
 import (
 	"fmt"
 
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
-	"dcs-tui/jobs/rundir"
 )
 
-// eventText says in a sentence what a record of the journal says, for people: not yet
-// clean. "" are the records that are none of their business.
-func eventText(r *jobs.Record) string {
+// Text says in a sentence what a record says, for people: not yet clean. "" are the
+// records that are none of their business.
+func Text(r *jobs.Record) string {
 	switch r.Kind {
 	case jobs.KindEpoch:
 		return fmt.Sprintf("%s dispatches the run (epoch %d)", unknown(r.Owner, "a dispatcher"), r.Epoch)
@@ -76,7 +75,7 @@ func endText(r *jobs.Record, verb string) string {
 	if o.Started != 0 {
 		text += " after " + results.HumanDuration(o.Elapsed())
 	}
-	text += ": " + results.Cause(jobs.Failed, "", o) + exitMeaning(o)
+	text += ": " + results.Cause(jobs.Failed, "", o) + ExitMeaning(o)
 	if o.LastLine != "" {
 		text += ", “" + o.LastLine + "”"
 	}
@@ -139,7 +138,14 @@ func unknown(text, instead string) string {
 	return text
 }
 
-// acceptedJobs names the jobs that a record accepts.
+// acceptedJobs names the jobs that a record accepts: "3-6".
 func acceptedJobs(r *jobs.Record) string {
-	return rundir.Ranges{{First: r.Job, Last: r.Job + jobs.ID(r.Count) - 1}}.String()
+	return fmt.Sprintf("%d-%d", r.Job, r.Job+jobs.ID(r.Count)-1)
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
