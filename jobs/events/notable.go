@@ -1,0 +1,39 @@
+package events
+
+import "dcs-tui/jobs"
+
+// Notable says whether a person wants to hear of a record without asking: what
+// happened to hosts and the run, losses, failures, retries, requests. What goes well,
+// and what is done to each of very many jobs, is not notable.
+func Notable(r *jobs.Record) bool {
+	switch r.Kind {
+	case jobs.KindEpoch, jobs.KindEnded, jobs.KindLost, jobs.KindCancelling, jobs.KindForgiven:
+		return true
+	case jobs.KindEvent:
+		return r.Reason != ""
+	case jobs.KindRequest:
+		return r.Count > 0 || r.N > 0
+	case jobs.KindExited:
+		return r.Next != jobs.Succeeded && r.Outcome != nil && !r.Outcome.OK()
+	case jobs.KindJob:
+		return r.Next == jobs.Failed
+	case jobs.KindRunning:
+		return r.Reason != "" // it had been given up as lost
+	}
+	return false
+}
+
+// Bad says whether a record is of a failure or a loss: worth a warning sign.
+func Bad(r *jobs.Record) bool {
+	switch r.Kind {
+	case jobs.KindLost:
+		return true
+	case jobs.KindExited:
+		return r.Outcome != nil && !r.Outcome.OK() && !r.Outcome.Stopped
+	case jobs.KindJob:
+		return r.Next == jobs.Failed
+	case jobs.KindEnded:
+		return r.Reason != ""
+	}
+	return false
+}
