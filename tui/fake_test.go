@@ -1,0 +1,320 @@
+package tui
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+
+	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs"
+)
+
+var update = flag.Bool("update", false, "write the golden screens anew")
+
+// fakeSource shows what a test gives it and remembers what it was asked to do.
+type fakeSource struct {
+	mu      sync.Mutex
+	picture func(view.Ask) (*view.Picture, error)
+	weight  view.Weight
+	matches view.Ranges
+	read    func(view.Read) (*view.Piece, error)
+	answer  func(view.Action) (*view.Answer, error)
+	asks    []view.Ask
+	did     []view.Action
+}
+
+func (f *fakeSource) Look(ctx context.Context, ask view.Ask) (*view.Picture, error) {
+	f.mu.Lock()
+	f.asks = append(f.asks, ask)
+	f.mu.Unlock()
+	pic, err := f.picture(ask)
+	if err == nil && pic.Version == ask.After {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return pic, err
+}
+
+func (f *fakeSource) Match(context.Context, string) (view.Ranges, view.Weight, error) {
+	return f.matches, f.weight, nil
+}
+func (f *fakeSource) Weigh(context.Context, view.Ranges) (view.Weight, error) { return f.weight, nil }
+func (f *fakeSource) Read(_ context.Context, r view.Read) (*view.Piece, error) {
+	if f.read == nil {
+		return &view.Piece{Over: true}, nil
+	}
+	return f.read(r)
+}
+
+func (f *fakeSource) Do(_ context.Context, a view.Action) (*view.Answer, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.did = append(f.did, a)
+	if f.answer != nil {
+		return f.answer(a)
+	}
+	return &view.Answer{Done: a.Jobs.Len(), Text: string(a.Do), Changed: a.Jobs}, nil
+}
+
+// done returns the actions so far.
+func (f *fakeSource) done() []view.Action {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return append([]view.Action(nil), f.did...)
+}
+
+// noon is the instant of all sample pictures.
+var noon = time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
+
+// newScreen is a model of a given size that has seen one picture of the source. Its
+// clock stands still; nothing runs beside it.
+func newScreen(t *testing.T, src *fakeSource, w, h int) *model {
+	t.Helper()
+	now := noon
+	m := newModel(Options{Source: src}, func() time.Time { return now })
+	m.Update(tea.WindowSizeMsg{Width: w, Height: h})
+	refresh(t, m)
+	return m
+}
+
+// refresh brings the picture that the screen wants now, as the looker would.
+func refresh(t *testing.T, m *model) {
+	t.Helper()
+	for range 3 { // what is wanted depends on what is shown
+		m.frame = ""
+		m.draw()
+		pic, err := m.src.(*fakeSource).picture(m.ask())
+		m.Update(looked{pic, err, m.now()})
+	}
+}
+
+// press sends keys by their names and runs the commands that come of them, without
+// waiting for any that waits.
+func press(t *testing.T, m *model, keys ...string) {
+	t.Helper()
+	for _, k := range keys {
+		_, cmd := m.Update(keyMsg(k))
+		run(t, m, cmd)
+		refresh(t, m)
+	}
+}
+
+// run carries out commands and feeds their messages back. Ticks are left out.
+func run(t *testing.T, m *model, cmd tea.Cmd) {
+	t.Helper()
+	if cmd == nil {
+		return
+	}
+	got := make(chan tea.Msg, 1)
+	go func() { got <- cmd() }()
+	var msg tea.Msg
+	select {
+	case msg = <-got:
+	case <-time.After(20 * time.Millisecond): // a tick: time stands still here
+		return
+	}
+	switch msg := msg.(type) {
+	case nil:
+	case tea.BatchMsg:
+		for _, c := range msg {
+			run(t, m, c)
+		}
+	default:
+		_, next := m.Update(msg)
+		run(t, m, next)
+	}
+}
+
+// keyMsg makes the message of a key from its name.
+func keyMsg(name string) tea.KeyPressMsg {
+	special := map[string]rune{
+		"enter": tea.KeyEnter, "esc": tea.KeyEscape, "tab": tea.KeyTab, "up": tea.KeyUp, "down": tea.KeyDown, "left": tea.KeyLeft,
+		"right": tea.KeyRight, "pgup": tea.KeyPgUp, "pgdown": tea.KeyPgDown, "home": tea.KeyHome, "end": tea.KeyEnd,
+		"backspace": tea.KeyBackspace, "space": tea.KeySpace,
+	}
+	k := tea.Key{}
+	rest := name
+	if r, ok := strings.CutPrefix(rest, "ctrl+"); ok {
+		k.Mod |= tea.ModCtrl
+		rest = r
+	}
+	if r, ok := strings.CutPrefix(rest, "shift+"); ok {
+		k.Mod |= tea.ModShift
+		rest = r
+	}
+	if r, ok := special[rest]; ok {
+		k.Code = r
+		if rest == "space" {
+			k.Text = " "
+		}
+		return tea.KeyPressMsg(k)
+	}
+	k.Code = []rune(rest)[0]
+	if k.Mod == 0 {
+		k.Text = rest
+	}
+	return tea.KeyPressMsg(k)
+}
+
+// typeText sends each character of a text as a key.
+func typeText(t *testing.T, m *model, text string) {
+	t.Helper()
+	for _, r := range text {
+		if r == ' ' {
+			press(t, m, "space")
+		} else {
+			press(t, m, string(r))
+		}
+	}
+}
+
+// plain is the screen without colours, blanks at the ends of rows cut off.
+func plain(m *model) string {
+	m.frame = ""
+	m.draw()
+	var b strings.Builder
+	for l := range strings.SplitSeq(ansi.Strip(m.frame), "\n") {
+		b.WriteString(strings.TrimRight(l, " ") + "\n")
+	}
+	return b.String()
+}
+
+// golden compares the screen with testdata/golden/NAME.txt.
+func golden(t *testing.T, m *model, name string) {
+	t.Helper()
+	checkSize(t, m, name)
+	got := plain(m)
+	file := filepath.Join("testdata", "golden", name+".txt")
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s differs from its golden screen (-update writes it anew):\n%s", name, got)
+	}
+}
+
+// checkSize holds a screen to what any screen must be: exactly as many rows and cells
+// as the terminal has.
+func checkSize(t *testing.T, m *model, name string) {
+	t.Helper()
+	m.frame = ""
+	m.draw()
+	rows := strings.Split(m.frame, "\n")
+	if len(rows) != m.h {
+		t.Errorf("%s has %d rows, the terminal %d", name, len(rows), m.h)
+	}
+	for i, l := range rows {
+		if w := ansi.StringWidth(l); w != m.w {
+			t.Errorf("%s: row %d has %d cells, the terminal %d: %q", name, i+1, w, m.w, ansi.Strip(l))
+		}
+	}
+}
+
+// sample is a source like the picture in TUI.md: a hundred thousand jobs, twelve hosts.
+func sample() *fakeSource {
+	return &fakeSource{picture: func(ask view.Ask) (*view.Picture, error) { return samplePicture(ask), nil }}
+}
+
+func samplePicture(ask view.Ask) *view.Picture {
+	p := &view.Picture{
+		Version: 7, At: noon, Total: 96_859, Tries: 3, SlotsBusy: 126, Slots: 136, Usable: 131.5, Stragglers: 1,
+		Run:  view.Run{Name: "sweep-20260314", UID: "01abc", Dir: "/home/ada/work/dcs-runs/sweep-20260314", Lab: "lab", Owner: "ada on desk (pid 4711)", Machine: "desk", Epoch: 1},
+		Rate: 41.0 / 60, Rates: []float64{.2, .3, .6, .8, .9, .7, .7, .8}, ETA: 34*time.Hour + 10*time.Minute, Spread: 2 * time.Hour,
+	}
+	p.Phases[view.Running], p.Phases[view.Queued], p.Phases[view.Succeeded], p.Phases[view.Failed], p.Phases[view.Retry] = 126, 84_512, 12_204, 17, 1
+	for i := range 12 {
+		h := view.Host{Name: fmt.Sprintf("ws%02d", i+1), State: "up", Slots: 12, Usable: 11.5, Running: 11, Done: 1000 + i, Cores: 12,
+			Load: [3]float64{11.2, 10.8, 9.9}, Busy: 11.4, Ours: 10.9, MemBytes: 64 << 30, MemFree: 40 << 30, DiskFree: 800 << 30,
+			Delay: 700 * time.Microsecond, Beat: time.Second}
+		for k := range 60 {
+			h.History = append(h.History, uint8(40+k))
+		}
+		switch i {
+		case 4:
+			h.State, h.Reason, h.Down, h.RetryIn, h.Running, h.Beat = "lost", "no answer for 60 s", 92*time.Second, 17*time.Second, 0, 92*time.Second
+		case 11:
+			h.State, h.Reason = "draining", "draining"
+		}
+		p.Hosts = append(p.Hosts, h)
+	}
+	if w := ask.Jobs; w != nil {
+		p.Jobs = samplePage(w)
+	}
+	if ask.Groups {
+		p.Groups = []view.Group{
+			{Cause: "exit 137", Last: "Killed", Count: 14, Tries: 2, Hosts: []string{"ws03", "ws05"}, Jobs: []view.Row{sampleRow(50120)}, Which: view.Ranges{{First: 50120, Last: 50133}}},
+			{Cause: "exit 1", Last: "ValueError: gamma must be positive", Count: 3, Hosts: []string{"ws01"}, Jobs: []view.Row{sampleRow(50140)}, Which: view.Ranges{{First: 50140, Last: 50142}}},
+		}
+	}
+	if ask.Events != nil {
+		p.Events = &view.Events{Total: 3, Lines: []view.Event{
+			{Seq: 1, At: noon.Add(-time.Minute), Host: "ws05", Text: "link lost, 8 jobs requeued (attempt 2/3)", Bad: true},
+			{Seq: 2, At: noon.Add(-30 * time.Second), Job: 50120, Host: "ws03", Text: "50120.3 has ended on ws03: exit 137; job 50120 has failed", Bad: true},
+			{Seq: 3, At: noon, Host: "ws12", Text: "is being drained"},
+		}}
+	}
+	if ask.Focus != 0 {
+		r := sampleRow(ask.Focus)
+		p.Detail = &view.Detail{Row: r, Command: "python train.py --C 0.1 --gamma 0.5", Cwd: "/home/ada/work", Slots: 1, File: "jobs.txt", Line: int(r.ID),
+			Why: fmt.Sprintf("Job %d runs on ws02.", r.ID), Estimate: 2 * time.Hour,
+			Attempts: []view.Attempt{{ID: jobs.AttemptID{Job: r.ID, N: 1}, Host: "ws02", Slot: 3, Round: 1, State: "running", Started: r.Started,
+				Out: fmt.Sprintf("/home/ada/work/dcs-runs/sweep-20260314/attempts/050/%d.1.out", r.ID)}}}
+	}
+	return p
+}
+
+// sampleTotal is how many rows the sample's list has.
+const sampleTotal = 96_859
+
+// samplePage shows jobs 50117, 50118 … in this order, whatever the order asked for.
+func samplePage(w *view.JobsWindow) *view.Page {
+	const first = 50117
+	cursor := -1
+	start := max(0, w.At-w.Above)
+	if w.Cursor >= first {
+		cursor = int(w.Cursor) - first
+		start = max(0, cursor-w.Above)
+	}
+	p := &view.Page{Filter: w.Filter, Sort: w.Sort, Reverse: w.Reverse, Matched: sampleTotal, First: start, Cursor: cursor}
+	for i := start; i < min(sampleTotal, start+w.Rows); i++ {
+		p.Rows = append(p.Rows, sampleRow(jobs.ID(first+i)))
+	}
+	return p
+}
+
+func sampleRow(id jobs.ID) view.Row {
+	r := view.Row{ID: id, Title: fmt.Sprintf("sweep C=%g gamma=%g", 0.1*float64(1+id%7), 0.25*float64(id%5)), Tries: 3, Round: 1, Progress: -1, Place: -1,
+		Params: []jobs.Param{{Name: "C", Value: fmt.Sprint(0.1 * float64(1+id%7))}, {Name: "gamma", Value: fmt.Sprint(0.25 * float64(id%5))}}}
+	switch {
+	case id < 50119:
+		r.Phase, r.Host, r.Slot, r.Attempt, r.Started, r.Progress = view.Running, fmt.Sprintf("ws%02d", id-50116), 3, 1, noon.Add(-72*time.Minute), 0.78
+		r.Straggler = id == 50118
+	case id == 50119:
+		r.Phase, r.Host, r.Attempt, r.Failures, r.Retry, r.Cause = view.Retry, "ws05", 1, 1, noon.Add(42*time.Second), "lost with ws05"
+	case id < 50137:
+		r.Phase, r.Host, r.Attempt, r.Failures, r.Cause, r.Last = view.Failed, "ws03", 3, 3, "exit 137", "Killed"
+		r.Started, r.Ended = noon.Add(-10*time.Minute), noon.Add(-10*time.Minute+7*time.Second)
+	default:
+		r.Phase, r.Place = view.Queued, int(id)-50137
+	}
+	return r
+}

@@ -1,0 +1,172 @@
+package tui
+
+import (
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+)
+
+// placed is a pane with its place on the screen.
+type placed struct {
+	pane       pane
+	x, y, w, h int // with its title, or its border
+	border     bool
+}
+
+// The sizes at which the screen changes (TUI.md).
+const (
+	tinyW, tinyH   = 40, 10 // below: the counts and "too small"
+	smallW, smallH = 60, 15 // below: a summary and a list
+	wideW          = 120    // from here on Hosts stands beside the view
+	tallH          = 36     // from here on Events stand under it
+)
+
+// View gives the frame, drawn anew only when something has changed (rule 3).
+func (m *model) View() tea.View {
+	m.draw()
+	v := tea.NewView(m.frame)
+	v.AltScreen = true
+	if m.opt.Mouse {
+		v.MouseMode = tea.MouseModeCellMotion
+	}
+	return v
+}
+
+// draw fills m.frame and m.placed.
+func (m *model) draw() {
+	if m.frame != "" {
+		return
+	}
+	m.frame = strings.Join(m.lines(), "\n")
+}
+
+// lines are the rows of the screen, top to bottom, exactly m.h of them.
+func (m *model) lines() []string {
+	m.placed = m.placed[:0]
+	if m.w < tinyW || m.h < tinyH {
+		return m.exactly(m.tooSmall(), m.h)
+	}
+	head := m.header()
+	foot := m.footer()
+	body := m.h - len(head) - len(foot)
+	m.place(len(head), body)
+	rows := m.compose(len(head), body)
+	return m.exactly(append(append(head, rows...), foot...), m.h)
+}
+
+// exactly cuts or fills to n rows of the screen's width.
+func (m *model) exactly(rows []string, n int) []string {
+	out := make([]string, n)
+	for i := range out {
+		out[i] = m.fit(at(rows, i), m.w)
+	}
+	return out
+}
+
+// place divides the rows y … y+h-1 among the panes.
+func (m *model) place(y, h int) {
+	wide := m.w >= wideW && m.h >= smallH
+	tall := wide && m.h >= tallH
+	main := m.panes[m.tab]
+	put := func(p pane, x, y, w, h int) { m.placed = append(m.placed, placed{p, x, y, w, h, wide}) }
+	low := 0 // rows for what stands below
+	switch {
+	case tall:
+		low = h * 2 / 5
+	case m.extra != nil && h >= 12:
+		low = h * 2 / 5
+	case m.extra != nil: // no room for both
+		put(m.extra, 0, y, m.w, h)
+		return
+	}
+	left := m.w
+	if wide && m.tab != tabHosts {
+		left = m.w * 62 / 100
+	}
+	put(main, 0, y, left, h-low)
+	if left < m.w {
+		put(m.panes[tabHosts], left, y, m.w-left, h-low)
+	}
+	switch {
+	case low == 0:
+	case tall && m.tab != tabEvents:
+		half := m.w * 62 / 100
+		put(m.below(), 0, y+h-low, half, low)
+		put(m.panes[tabEvents], half, y+h-low, m.w-half, low)
+	default:
+		put(m.below(), 0, y+h-low, m.w, low)
+	}
+}
+
+// below is the pane under the view: what was opened, else the output of the job
+// under the cursor.
+func (m *model) below() pane {
+	if m.extra != nil {
+		return m.extra
+	}
+	return m.jobs.output()
+}
+
+// compose draws the placed panes into h rows, the first of which is row y.
+func (m *model) compose(y, h int) []string {
+	rows := make([]strings.Builder, h)
+	for _, p := range m.placed { // in order of x within each row
+		for i, l := range m.box(p) {
+			if r := p.y - y + i; r < h {
+				rows[r].WriteString(l)
+			}
+		}
+	}
+	out := make([]string, h)
+	for i := range rows {
+		out[i] = rows[i].String()
+	}
+	return out
+}
+
+// box draws one pane with its title: exactly p.h rows of p.w cells.
+func (m *model) box(p placed) []string {
+	focused := m.modal == nil && m.focus() == p.pane
+	title := p.pane.title(m)
+	out := make([]string, 0, p.h)
+	if !p.border {
+		if p.pane != m.panes[m.tab] { // the tabs say what the view is
+			out = append(out, m.rule(title, p.w, focused))
+		}
+		content := p.pane.draw(m, p.w, p.h-len(out), focused)
+		for i := 0; len(out) < p.h; i++ {
+			out = append(out, m.fit(at(content, i), p.w))
+		}
+		return out
+	}
+	line, side, c := m.g.line, m.g.vertical, m.g.corners
+	if focused {
+		line, side, c = m.g.heavy, m.g.heavyVert, m.g.heavyCorners
+	}
+	inner := p.w - 2
+	name := m.fit(title, min(width(title), max(0, inner-2)))
+	top := c[0] + line + name + strings.Repeat(line, max(0, inner-1-width(name))) + c[1]
+	out = append(out, top)
+	content := p.pane.draw(m, inner, p.h-2, focused)
+	for i := range p.h - 2 {
+		out = append(out, side+m.fit(at(content, i), inner)+side)
+	}
+	return append(out, c[2]+strings.Repeat(line, inner)+c[3])
+}
+
+// rule is a title as a line across.
+func (m *model) rule(title string, w int, focused bool) string {
+	line := m.g.line
+	if focused {
+		line = m.g.heavy
+	}
+	title = m.fit(title, min(width(title), max(0, w-4)))
+	return line + " " + title + " " + strings.Repeat(line, max(0, w-3-width(title)))
+}
+
+func at(lines []string, i int) string {
+	if i < len(lines) {
+		return lines[i]
+	}
+	return ""
+}

@@ -1,0 +1,194 @@
+package tui
+
+import (
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs"
+)
+
+// model is the state of the screen. Bubble Tea's goroutine owns it.
+type model struct {
+	opt  Options
+	src  view.Source
+	look *looker
+	now  func() time.Time
+	g    *glyphs
+
+	w, h  int
+	frame string // what View gives; "" when it must be drawn anew
+	asked string // key of the wish that was given to the looker
+
+	pic     *view.Picture // the newest; nil before the first
+	gotAt   time.Time     // when it came
+	lookErr error         // why there is no newer one
+
+	tab     tab
+	panes   [tabs]pane
+	jobs    *jobsPane
+	hosts   *hostsPane
+	failed  *failedPane
+	result  *resultsPane
+	events  *eventsPane
+	extra   pane  // the job's details or its output, under the view; nil: closed
+	onExtra bool  // the focus is there
+	side    tab   // with several panes on the screen: the one with the focus
+	modal   modal // takes all keys; nil: none
+
+	message message
+	undo    *undo
+	placed  []placed // panes as they were last drawn
+}
+
+// message is the line above the footer: what came of the last key.
+type message struct {
+	text string
+	bad  bool
+	till time.Time
+}
+
+// undo brings jobs back that the last action has ended.
+type undo struct {
+	jobs view.Ranges
+	till time.Time
+	what string
+}
+
+// undoTime is how long `u` works after a cancel (rule 9).
+const undoTime = 10 * time.Second
+
+func newModel(o Options, now func() time.Time) *model {
+	m := &model{opt: o, src: o.Source, now: now, g: &utf8Glyphs, w: 80, h: 24}
+	if o.ASCII {
+		m.g = &asciiGlyphs
+	}
+	m.jobs, m.hosts, m.failed, m.result, m.events = newJobsPane(), newHostsPane(), newFailedPane(), newResultsPane(), newEventsPane()
+	m.panes = [tabs]pane{m.jobs, m.hosts, m.failed, m.result, m.events}
+	if o.Notice != "" {
+		m.say(o.Notice)
+	}
+	return m
+}
+
+// over says that nobody dispatches the run now.
+func (m *model) over() bool { return m.pic != nil && m.pic.Life != view.Live }
+
+// instant is the dispatcher's clock, as far as it is known here.
+func (m *model) instant() time.Time {
+	if m.pic == nil {
+		return m.now()
+	}
+	return m.pic.At.Add(m.now().Sub(m.gotAt))
+}
+
+// say shows a line for a while; complain shows an error.
+func (m *model) say(text string) { m.message = message{text: text, till: m.now().Add(8 * time.Second)} }
+func (m *model) complain(text string) {
+	m.message = message{text: text, bad: true, till: m.now().Add(15 * time.Second)}
+}
+
+// job returns the job that keys on jobs are about: the cursor's of the focused pane.
+func (m *model) job() (view.Row, bool) {
+	if p, ok := m.focus().(interface{ current(*model) (view.Row, bool) }); ok {
+		return p.current(m)
+	}
+	return m.jobs.current(m)
+}
+
+// focus is the pane that hears the keys.
+func (m *model) focus() pane {
+	switch {
+	case m.onExtra && m.extra != nil:
+		return m.extra
+	case m.side != m.tab && m.shown(m.panes[m.side]):
+		return m.panes[m.side]
+	}
+	return m.panes[m.tab]
+}
+
+// shown says whether a pane was on the screen when it was last drawn.
+func (m *model) shown(p pane) bool {
+	for _, x := range m.placed {
+		if x.pane == p {
+			return true
+		}
+	}
+	return false
+}
+
+// open shows a view, or moves the focus to it when it is on the screen.
+func (m *model) open(t tab) {
+	m.onExtra = false
+	if m.side = t; !m.shown(m.panes[t]) {
+		m.tab = t
+	}
+}
+
+// turn moves the focus to the next pane on the screen, or to the next view when
+// there is only one.
+func (m *model) turn(by int) tea.Cmd {
+	if len(m.placed) <= 1 {
+		m.open((m.tab + tab(by) + tabs) % tabs)
+		return nil
+	}
+	at := 0
+	for i, x := range m.placed {
+		if x.pane == m.focus() {
+			at = i
+		}
+	}
+	next := m.placed[(at+by+len(m.placed))%len(m.placed)].pane
+	m.onExtra = next == m.extra
+	for t, p := range m.panes {
+		if p == next {
+			m.side = tab(t)
+		}
+	}
+	return nil
+}
+
+// back closes what is open, the innermost first.
+func (m *model) back() tea.Cmd {
+	switch {
+	case m.extra != nil:
+		m.extra, m.onExtra = nil, false
+	case m.clear():
+	default:
+		m.side = m.tab
+	}
+	return nil
+}
+
+// clear empties filter or selection of the focused pane; false: there was none.
+func (m *model) clear() bool {
+	p, ok := m.focus().(interface{ clear() bool })
+	return ok && p.clear()
+}
+
+// ask gathers what the panes on the screen want to see.
+func (m *model) ask() view.Ask {
+	var ask view.Ask
+	for _, x := range m.placed {
+		x.pane.ask(m, &ask)
+	}
+	return ask
+}
+
+// selection returns the jobs that an action is about: those selected, else the one
+// under the cursor.
+func (m *model) selection() view.Ranges {
+	if picked := m.jobs.picked(); len(picked) > 0 {
+		return picked
+	}
+	if r, ok := m.job(); ok {
+		return view.One(r.ID)
+	}
+	return nil
+}
+
+var _ tea.Model = (*model)(nil)
+
+// jobName is how a job is called in sentences.
+func jobName(id jobs.ID) string { return "job " + itoa(int(id)) }

@@ -1,0 +1,73 @@
+package tui
+
+import (
+	"charm.land/lipgloss/v2"
+
+	"dcs-tui/dispatch/view"
+)
+
+// The styles: the 16 ANSI colours, bold, faint and reverse on the terminal's own
+// background, so that light and dark themes both work (rule 8). Colour is never
+// the only signal.
+var (
+	styleBold  = lipgloss.NewStyle().Bold(true)
+	styleFaint = lipgloss.NewStyle().Faint(true)
+	styleGood  = lipgloss.NewStyle().Foreground(lipgloss.Green)
+	styleBad   = lipgloss.NewStyle().Foreground(lipgloss.Red)
+	styleWarn  = lipgloss.NewStyle().Foreground(lipgloss.Yellow)
+	styleBusy  = lipgloss.NewStyle().Foreground(lipgloss.Cyan)
+	styleHere  = lipgloss.NewStyle().Reverse(true)
+	stylePick  = lipgloss.NewStyle().Bold(true).Foreground(lipgloss.Magenta)
+)
+
+// glyphs are the marks of the screen, in UTF-8 and in ASCII.
+type glyphs struct {
+	phase                                [view.Phases]string
+	live, gone, question, warn, cut      string
+	bar                                  []string // empty, then eighths of a cell up to full
+	spark                                []string // lowest to highest
+	line, heavy, vertical, heavyVert     string
+	corners, heavyCorners                [4]string // top left, top right, bottom left, bottom right
+	cursor, picked, down, up, dot, enter string
+}
+
+var utf8Glyphs = glyphs{
+	phase: [view.Phases]string{
+		view.Ending: "◍", view.Running: "●", view.Away: "◌", view.Handed: "◐", view.Retry: "↻", view.Failed: "✗", view.TimedOut: "⧖",
+		view.Queued: "○", view.Waits: "◇", view.Succeeded: "✓", view.Cancelled: "–", view.Skipped: "»",
+	},
+	live: "●", gone: "○", question: "?", warn: "⚠", cut: "…",
+	bar:   []string{"·", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"},
+	spark: []string{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"},
+	line:  "─", heavy: "━", vertical: "│", heavyVert: "┃",
+	corners: [4]string{"┌", "┐", "└", "┘"}, heavyCorners: [4]string{"┏", "┓", "┗", "┛"},
+	cursor: ">", picked: "*", down: "▼", up: "▲", dot: "·", enter: "↵",
+}
+
+var asciiGlyphs = glyphs{
+	phase: [view.Phases]string{
+		view.Ending: "!", view.Running: "@", view.Away: "?", view.Handed: "h", view.Retry: "r", view.Failed: "x", view.TimedOut: "t",
+		view.Queued: "o", view.Waits: "w", view.Succeeded: "+", view.Cancelled: "-", view.Skipped: "s",
+	},
+	live: "*", gone: "o", question: "?", warn: "!", cut: "~",
+	bar:   []string{".", "#"},
+	spark: []string{"_", ".", "-", "=", "#"},
+	line:  "-", heavy: "=", vertical: "|", heavyVert: "#",
+	corners: [4]string{"+", "+", "+", "+"}, heavyCorners: [4]string{"#", "#", "#", "#"},
+	cursor: ">", picked: "*", down: "v", up: "^", dot: ".", enter: "enter",
+}
+
+// phaseStyle is the colour of a phase; the glyph and the word say the same.
+func phaseStyle(p view.Phase) lipgloss.Style {
+	switch p {
+	case view.Running, view.Handed:
+		return styleBusy
+	case view.Retry, view.Away, view.Ending, view.Waits:
+		return styleWarn
+	case view.Failed, view.TimedOut:
+		return styleBad
+	case view.Succeeded:
+		return styleGood
+	}
+	return styleFaint
+}
