@@ -67,11 +67,10 @@ func Fold(t *Table, r *Record) error {
 		if !j.State.Terminal() {
 			return fmt.Errorf("job %d is %s: no new round", r.Job, j.State)
 		}
-		t.keep(j)
-		t.set(j, Queued)
-		j.Round, j.Failures, j.Retry, j.Reason, j.Urgent = j.Round+1, 0, 0, r.Reason, false
-		t.Ended = false
+		t.nextRound(j, r.Reason)
 		return nil
+	case KindEdited:
+		return t.edit(j, r)
 	case KindForgiven:
 		a := t.Attempt(r.Attempt())
 		if a == nil || !a.Charged || a.Round != j.Round {
@@ -122,6 +121,13 @@ func (t *Table) keep(j *Job) {
 	past := *j
 	past.Attempts = slices.Clip(past.Attempts) // what a later round adds is not part of it
 	t.Past = append(t.Past, past)              // not sorted in: thousands may be requeued at once
+}
+
+func (t *Table) nextRound(j *Job, why string) {
+	t.keep(j)
+	t.set(j, Queued)
+	j.Round, j.Failures, j.Retry, j.Reason, j.Urgent = j.Round+1, 0, 0, why, false
+	t.Ended = false
 }
 
 func (t *Table) accept(r *Record) error {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -197,7 +198,7 @@ func checkCounts(t *testing.T, table *jobs.Table) {
 func TestFoldNeverRepeatsAResult(t *testing.T) {
 	for seed := range uint64(50) {
 		specs, records := jobstest.History(seed, 8, 400)
-		table := &jobs.Table{Specs: specs}
+		table := &jobs.Table{Specs: slices.Clone(specs)}
 		type key struct {
 			job   jobs.ID
 			round int32

@@ -15,6 +15,11 @@ import (
 // the line before the comma of that key. DecodeSpecs reads it.
 func AppendSpec(b []byte, s *Spec) []byte {
 	from := len(b)
+	return append(appendLineSum(appendSpec(b, s), from), '\n')
+}
+
+// appendSpec leaves out what ends the line.
+func appendSpec(b []byte, s *Spec) []byte {
 	b = strconv.AppendInt(append(b, `{"id":`...), int64(s.ID), 10)
 	if s.Line != 0 {
 		b = strconv.AppendInt(append(b, `,"line":`...), int64(s.Line), 10)
@@ -35,7 +40,7 @@ func AppendSpec(b []byte, s *Spec) []byte {
 			b = b[:key] // nothing is set
 		}
 	}
-	return append(appendLineSum(b, from), '\n')
+	return b
 }
 
 // specDecoder reads the lines of AppendSpec: fields in that order and no other.

@@ -24,7 +24,7 @@ type Attempt struct {
 	Started  Stamp // host's clock
 	Outcome  *Outcome
 	Slot     int32
-	Round    int32
+	Round    int32 // of the job; 0: the job was edited since, and the attempt counts for nothing any more
 	State    AttemptState
 	Charged  bool // it used up a try
 }

@@ -5,6 +5,7 @@ package jobstest
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"dcs-tui/jobs"
@@ -14,11 +15,12 @@ import (
 // steps records, of every kind but KindEpoch, with retries, copies, lost hosts
 // that return, requeued rounds. The same seed gives the same history.
 func History(seed uint64, n, steps int) ([]*jobs.Spec, []jobs.Record) {
-	h := &history{rng: rand.New(rand.NewPCG(seed, 42)), table: &jobs.Table{Specs: Specs(n)}}
+	specs := Specs(n)
+	h := &history{rng: rand.New(rand.NewPCG(seed, 42)), table: &jobs.Table{Specs: slices.Clone(specs)}}
 	for range steps {
 		h.step()
 	}
-	return h.table.Specs, h.records
+	return specs, h.records
 }
 
 // Continue goes on with a run that was recovered: steps records, legal for the
@@ -86,7 +88,9 @@ func (h *history) step() {
 	case 2:
 		h.emit(jobs.Record{Kind: jobs.KindAcked, Seq: h.rng.Int64N(t.Seq + 1)})
 	case 3:
-		if j.State.Terminal() {
+		if j.State != jobs.Running && len(j.Open()) == 0 && h.chance(25) {
+			h.edit(j)
+		} else if j.State.Terminal() {
 			h.emit(jobs.Record{Kind: jobs.KindRound, Job: id, Reason: "requeued by a person"})
 		} else if len(j.Open()) == 0 {
 			h.emit(h.next(jobs.Record{Kind: jobs.KindJob, Job: id, Reason: "skipped: a job as hard timed out"}, jobs.Skipped))
@@ -103,6 +107,20 @@ func (h *history) step() {
 	if t.Unfinished() == 0 && h.chance(30) {
 		h.emit(jobs.Record{Kind: jobs.KindEnded})
 	}
+}
+
+// edit gives a job another command, a timeout and, now and then, bytes that JSON cannot hold.
+func (h *history) edit(j *jobs.Job) {
+	command, timeout := fmt.Sprintf("echo 'edited <%d> \u2028'", h.rng.IntN(100)), time.Duration(h.rng.IntN(3))*time.Minute
+	if h.chance(20) {
+		command += " \xff\n"
+	}
+	change := jobs.Change{Command: &command, Timeout: &timeout}
+	s, err := change.Apply(j.Spec)
+	if err != nil {
+		panic(err)
+	}
+	h.emit(jobs.Record{Kind: jobs.KindEdited, Job: s.ID, Spec: s, Reason: "edited by a person"})
 }
 
 // attempt lets something happen to one attempt, if anything can.

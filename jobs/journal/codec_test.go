@@ -19,6 +19,7 @@ var full = jobs.Record{
 	Kind: jobs.KindExited, At: math.MaxInt64, Job: 17, N: 2, Host: "melon4", Slot: 3, Count: 9, Next: jobs.Failed, Charged: true,
 	Retry: 5, Seq: 11, Reason: "why \"not\" \\ \n\t\x00\x1f <&> ü \u2028 😀", Priority: -7, Started: math.MinInt64, Epoch: 4, Owner: "me",
 	Files: []jobs.FileMark{{Name: "000001.jsonl", Length: 1 << 40, CRC: math.MaxUint32}, {}},
+	Spec:  &jobs.Spec{ID: 17, Line: 2, Command: "a <b> \x00\xff", Options: &jobs.Options{Queue: "q", Slots: 2, After: []jobs.ID{3}}},
 	Outcome: &jobs.Outcome{Exit: -1, Signal: "SIGKILL", Started: 1, Ended: 2, CPU: time.Hour, MaxRSSBytes: 1 << 50, TimedOut: true,
 		Stopped: true, DiskFull: true, LeftChildren: 3, Error: "no\nsuch", LastLine: "the \"end\""},
 }

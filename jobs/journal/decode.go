@@ -16,6 +16,7 @@ import (
 type Decoder struct {
 	texts map[string]string
 	slab  []jobs.Outcome
+	specs jobs.SpecReader
 }
 
 // maxTexts bounds what a Decoder remembers.
@@ -113,6 +114,8 @@ func (s *scan) record(r *jobs.Record) bool {
 			return intTo(s, &r.Started)
 		case "epoch":
 			return intTo(s, &r.Epoch)
+		case "spec":
+			return s.specTo(&r.Spec)
 		}
 		return false // owner and files stand in one record of a file
 	})
@@ -203,6 +206,17 @@ func (s *scan) textTo(to *string) bool {
 		*to = s.d.text(b)
 	}
 	return ok
+}
+
+// specTo reads a specification that is all that is left of the record.
+func (s *scan) specTo(to **jobs.Spec) bool {
+	end := len(s.b) - 1
+	if s.i >= end {
+		return false
+	}
+	spec, err := s.d.specs.Read(s.b[s.i:end])
+	*to, s.i = spec, end
+	return err == nil
 }
 
 func (s *scan) boolTo(to *bool) bool {

@@ -47,6 +47,9 @@ func AppendRecord(b []byte, r *jobs.Record) []byte {
 		}
 		b = append(b, ']')
 	}
+	if r.Spec != nil { // last: the decoder counts on it
+		b = jobs.AppendSpecJSON(append(b, `,"spec":`...), r.Spec)
+	}
 	return append(b, '}')
 }
 

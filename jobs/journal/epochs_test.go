@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,7 +21,7 @@ func TestManyEpochs(t *testing.T) {
 	if err := r.AppendSpecs(specs); err != nil {
 		t.Fatal(err)
 	}
-	live := &jobs.Table{Specs: specs}
+	live := &jobs.Table{Specs: slices.Clone(specs)}
 	for epoch := 1; len(recs) > 0; epoch++ {
 		j, table, report := take1(t, r, force)
 		live.Epoch = epoch

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -133,7 +134,7 @@ func TestPowerLoss(t *testing.T) {
 	if err := r.AppendSpecs(specs); err != nil {
 		t.Fatal(err)
 	}
-	live := &jobs.Table{Specs: specs}
+	live := &jobs.Table{Specs: slices.Clone(specs)}
 	for epoch := 1; len(recs) > 0; epoch++ {
 		j, table, _ := take1(t, r, force)
 		if live.Epoch = epoch; !same(table, live) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"reflect"
+	"slices"
 	"testing"
 
 	"dcs-tui/jobs"
@@ -90,7 +91,7 @@ func put(t testing.TB, r *rundir.Run, epoch int, content []byte) {
 // folded is the live state after these records of epoch 1; none: before it.
 func folded(t testing.TB, specs []*jobs.Spec, recs []jobs.Record) *jobs.Table {
 	t.Helper()
-	table := &jobs.Table{Specs: specs, Epoch: 1}
+	table := &jobs.Table{Specs: slices.Clone(specs), Epoch: 1}
 	for i := range recs {
 		if err := jobs.Fold(table, &recs[i]); err != nil {
 			t.Fatal(err)

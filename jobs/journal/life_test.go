@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"syscall"
 	"testing"
 
@@ -133,7 +134,7 @@ func (l *life) check(t *testing.T, what string) (records, specs int) {
 	if report.Damaged {
 		t.Fatalf("%s: %+v", what, report)
 	}
-	live := &jobs.Table{Specs: table.Specs, Epoch: table.Epoch}
+	live := &jobs.Table{Specs: slices.Clone(table.Specs), Epoch: table.Epoch}
 	for k := 0; ; k++ {
 		if k >= l.acked && same(table, live) {
 			return k, len(stored.Specs)

@@ -61,6 +61,21 @@ func implied(t *jobs.Table, r *jobs.Record) []jobs.Record {
 	anew := jobs.Record{Kind: jobs.KindRound, At: r.At, Job: r.Job}
 	switch r.Kind {
 	case jobs.KindLaunching, jobs.KindRunning, jobs.KindExited, jobs.KindLost, jobs.KindSuperseded, jobs.KindCancelled:
+	case jobs.KindEdited: // no attempt of it was open
+		if j := t.Job(r.Job); j != nil {
+			for _, a := range j.Open() {
+				next := jobs.Running
+				if open--; open == 0 {
+					next = jobs.Queued
+				}
+				if state.Terminal() {
+					next = state
+				}
+				missing = append(missing, jobs.Record{Kind: jobs.KindLost, At: r.At, Job: r.Job, N: a.ID.N, Host: a.Host, Next: next,
+					Reason: "the journal's record of its end is damaged"})
+			}
+		}
+		return missing
 	case jobs.KindJob, jobs.KindCancelling:
 		if state.Terminal() { // it ended again, or was to end: it had begun again
 			missing = append(missing, anew)

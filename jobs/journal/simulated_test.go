@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -95,7 +96,7 @@ func TestMachinesTakeTurns(t *testing.T) {
 	if err := first.AppendSpecs(specs); err != nil {
 		t.Fatal(err)
 	}
-	live := &jobs.Table{Specs: specs}
+	live := &jobs.Table{Specs: slices.Clone(specs)}
 	for epoch := 1; len(recs) > 0; epoch++ {
 		host := fmt.Sprint("melon", epoch%3)
 		view := server.Mount(host)

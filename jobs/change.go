@@ -1,0 +1,176 @@
+package jobs
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Change is what a person changes of jobs that were accepted already: what is nil
+// stays as it is. Zero takes an option back to the run's default.
+type Change struct {
+	Command  *string        `json:"command,omitempty"`
+	Name     *string        `json:"name,omitempty"`
+	Timeout  *time.Duration `json:"timeout_ns,omitempty"`
+	MemBytes *int64         `json:"mem,omitempty"`
+	Tries    *int           `json:"tries,omitempty"`
+	Slots    *int           `json:"slots,omitempty"`
+	GPUs     *int           `json:"gpus,omitempty"`
+	Tags     *[]string      `json:"tags,omitempty"` // in any order
+}
+
+// MaxCommand bounds a command that is changed, in bytes.
+const MaxCommand = 1 << 20
+
+// Empty says that nothing is to be changed.
+func (c *Change) Empty() bool { return *c == Change{} }
+
+// Check says what makes the change impossible for every job.
+func (c *Change) Check() error {
+	if c.Command != nil {
+		switch {
+		case strings.TrimSpace(*c.Command) == "":
+			return errors.New("the command is empty")
+		case strings.IndexByte(*c.Command, 0) >= 0:
+			return errors.New("the command holds a NUL byte, which no shell can be given")
+		case len(*c.Command) > MaxCommand:
+			return fmt.Errorf("the command is longer than %d MiB; put the work into a script and call that", MaxCommand>>20)
+		}
+	}
+	if c.Name != nil {
+		if _, err := parseLabel(*c.Name); err != nil {
+			return fmt.Errorf("name: %w", err)
+		}
+	}
+	if c.Timeout != nil && (*c.Timeout < 0 || *c.Timeout > math.MaxInt64/2) {
+		return fmt.Errorf("timeout: %s is out of range", *c.Timeout)
+	}
+	if c.MemBytes != nil && (*c.MemBytes < 0 || *c.MemBytes > math.MaxInt64/2) {
+		return fmt.Errorf("mem: %d bytes is out of range", *c.MemBytes)
+	}
+	for _, n := range []struct {
+		key   string
+		value *int
+		most  int
+	}{{"tries", c.Tries, 1_000_000}, {"gpus", c.GPUs, 1024}, {"slots", c.Slots, 65536}} {
+		if n.value != nil && (*n.value < 0 || *n.value > n.most) {
+			return fmt.Errorf("%s: %d is not between 0 (the default) and %d", n.key, *n.value, n.most)
+		}
+	}
+	if c.Tags != nil {
+		if len(*c.Tags) > maxTags {
+			return fmt.Errorf("tags: %d of them are too many", len(*c.Tags))
+		}
+		if err := new(settings).setList("tags", slices.Clone(*c.Tags)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const maxTags = 1000
+
+// Apply returns the specification as it is after the change; s stays as it is. One
+// whose line in jobs.jsonl is damaged cannot be changed: most of it is not known.
+func (c *Change) Apply(s *Spec) (*Spec, error) { return new(Changer).Apply(c, s) }
+
+// Changer applies changes to many specifications, so that those which shared their
+// Options share them afterwards.
+type Changer struct {
+	of     *Change
+	shared map[*Options]*Options
+	in     interner
+}
+
+// Apply is Change.Apply.
+func (r *Changer) Apply(c *Change, s *Spec) (*Spec, error) {
+	if s.Options != nil && s.Damage != "" {
+		return nil, fmt.Errorf("job %d cannot be changed: %s", s.ID, s.Damage)
+	}
+	if r.of != c {
+		if err := c.Check(); err != nil {
+			return nil, err
+		}
+		r.of, r.shared = c, map[*Options]*Options{}
+	}
+	changed := *s
+	if c.Command != nil {
+		changed.Command = *c.Command
+	}
+	if c.Name != nil {
+		changed.Name = *c.Name
+	}
+	if changed.Options == nil {
+		changed.Options = NoOptions
+	}
+	o := r.shared[changed.Options]
+	if o == nil {
+		o = r.in.share(c.options(changed.Options))
+		r.shared[changed.Options] = o
+	}
+	changed.Options = o
+	return &changed, nil
+}
+
+// options returns a changed copy.
+func (c *Change) options(old *Options) *Options {
+	o := *old
+	put(&o.Timeout, c.Timeout)
+	put(&o.MemBytes, c.MemBytes)
+	put(&o.Tries, c.Tries)
+	put(&o.Slots, c.Slots)
+	put(&o.GPUs, c.GPUs)
+	if c.Tags != nil {
+		o.Tags = slices.Compact(slices.Sorted(slices.Values(*c.Tags)))
+	}
+	return &o
+}
+
+func put[T any](to *T, from *T) {
+	if from != nil {
+		*to = *from
+	}
+}
+
+// Same says whether two specifications of a job ask for the same.
+func (s *Spec) Same(o *Spec) bool {
+	return s == o || string(AppendSpecJSON(nil, s)) == string(AppendSpecJSON(nil, o))
+}
+
+// String says what is changed, for people and not yet clean: "timeout 2h0m0s, tries 5".
+func (c *Change) String() string {
+	var parts []string
+	say := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
+	if c.Command != nil {
+		short := *c.Command
+		if len(short) > 100 {
+			short = strings.ToValidUTF8(short[:100], "") + "…"
+		}
+		say("command %s", short)
+	}
+	if c.Name != nil {
+		say("name %s", *c.Name)
+	}
+	if c.Timeout != nil {
+		say("timeout %s", *c.Timeout)
+	}
+	if c.MemBytes != nil {
+		say("mem %d", *c.MemBytes)
+	}
+	if c.Tries != nil {
+		say("tries %d", *c.Tries)
+	}
+	if c.Slots != nil {
+		say("slots %d", *c.Slots)
+	}
+	if c.GPUs != nil {
+		say("gpus %d", *c.GPUs)
+	}
+	if c.Tags != nil {
+		say("tags %s", strings.Join(*c.Tags, ","))
+	}
+	return strings.Join(parts, ", ")
+}

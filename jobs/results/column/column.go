@@ -1,0 +1,190 @@
+package column
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"dcs-tui/jobs"
+)
+
+// Column is one figure: its name, where it stands and how it is found there. Make
+// one with Parse or New. It does not change and may be used by several goroutines.
+type Column struct {
+	Name string
+	// File is the file that the job wrote, relative to the directory in which it ran,
+	// with {id} and [PARAMETER] in it; "" is its standard output. See FileFor.
+	File string
+
+	how  string         // what New was given
+	key  string         // name=value: the name
+	path []string       // json: the way through the object
+	expr *regexp.Regexp // re
+}
+
+const (
+	maxName = 100  // bytes of a column's name
+	maxHow  = 2000 // bytes of the rest
+	maxPath = 50   // steps of a path through JSON
+)
+
+// Parse reads NAME or NAME=HOW, as `--result` has it; HOW is explained at New.
+func Parse(text string) (*Column, error) {
+	name, how, given := strings.Cut(text, "=")
+	if given && strings.TrimSpace(how) == "" {
+		return nil, fmt.Errorf("the result column %s: nothing follows the =; NAME alone is the last NAME=VALUE of the output", quoted(name))
+	}
+	return New(name, how)
+}
+
+// New makes a column from its name and how it is found:
+//
+//	""                 the last `name=value` or `name: value`
+//	key:OTHER          the same with another name: `key:test accuracy`
+//	json:PATH          a member of the last line that is a JSON object: json:test.accuracy, json:loss.0
+//	re:EXPR            the last match of a regular expression (RE2) with one group, which is the value
+//	file:PATH          in a file that the job wrote; NAME of it
+//	file:PATH:HOW      the same and how: json:…, re:…, key:…, or the path through JSON alone
+func New(name, how string) (*Column, error) {
+	c := &Column{Name: strings.TrimSpace(name), how: strings.TrimSpace(how)}
+	if err := checkName(c.Name); err != nil {
+		return nil, err
+	}
+	err := c.parse(c.how)
+	if len(c.how) > maxHow {
+		err = fmt.Errorf("it has %d bytes, %d are enough for anybody", len(c.how), maxHow)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the result column %s: %w", c.Name, err)
+	}
+	return c, nil
+}
+
+// String returns what Parse reads.
+func (c *Column) String() string {
+	if c.how == "" {
+		return c.Name
+	}
+	return c.Name + "=" + c.how
+}
+
+// How returns what New was given as how.
+func (c *Column) How() string { return c.how }
+
+func checkName(name string) error {
+	const what = "the name of a result column"
+	switch {
+	case name == "":
+		return fmt.Errorf("%s is missing: NAME, or NAME=json:PATH, NAME=re:EXPR, NAME=file:PATH:HOW", what)
+	case len(name) > maxName:
+		return fmt.Errorf("%s has %d bytes; at most %d", what, len(name), maxName)
+	case !utf8.ValidString(name):
+		return fmt.Errorf("%s is not valid UTF-8: %q", what, name)
+	}
+	for i, r := range name {
+		switch {
+		case unicode.IsLetter(r) || r == '_':
+		case i > 0 && (unicode.IsDigit(r) || unicode.IsMark(r) || strings.ContainsRune("-./@", r)):
+		default:
+			return fmt.Errorf("%s is made of letters, digits and _ - . / @ and begins with a letter, not %q; NAME=key:OTHER finds another name", what, jobs.Clean(name, 40))
+		}
+	}
+	return nil
+}
+
+// kinds are the words that say how, in the order in which they are explained.
+var kinds = []string{"json", "re", "key", "file"}
+
+func (c *Column) parse(how string) error {
+	kind, rest, _ := strings.Cut(how, ":")
+	switch {
+	case how == "":
+		c.key = c.Name
+		return nil
+	case kind == "file":
+		return c.parseFile(rest)
+	case kind == "key":
+		return c.parseKey(rest)
+	case kind == "json":
+		return c.parseJSON(rest)
+	case kind == "re":
+		return c.parseRE(rest)
+	}
+	for _, k := range kinds {
+		if strings.EqualFold(strings.TrimSpace(kind), k) {
+			return fmt.Errorf("write %s: in small letters and without blanks", k)
+		}
+	}
+	return fmt.Errorf("%s does not begin with json:, re:, key: or file:", quoted(how))
+}
+
+func (c *Column) parseFile(rest string) error {
+	path, how, given := strings.Cut(rest, ":")
+	switch {
+	case strings.TrimSpace(path) == "":
+		return fmt.Errorf("file: names no file; file:metrics.json:accuracy does")
+	case strings.ContainsRune(path, 0):
+		return fmt.Errorf("the name of the file holds a NUL byte")
+	case given && how == "":
+		return fmt.Errorf("nothing follows file:%s:", quoted(path))
+	}
+	c.File = path
+	if !given {
+		if strings.HasSuffix(path, ".json") || strings.HasSuffix(path, ".jsonl") {
+			return c.parseJSON(c.Name)
+		}
+		return c.parse("")
+	}
+	switch kind, _, more := strings.Cut(how, ":"); {
+	case more && kind == "file":
+		return fmt.Errorf("a file in a file")
+	case more:
+		return c.parse(how)
+	}
+	return c.parseJSON(how)
+}
+
+func (c *Column) parseKey(rest string) error {
+	if c.key = strings.TrimSpace(rest); c.key == "" {
+		return fmt.Errorf("key: names nothing; key:test accuracy does")
+	}
+	if strings.ContainsAny(c.key, "=:\n\r\x00") {
+		return fmt.Errorf("the name in key:%s may hold no =, no : and no line break; use re:", quoted(c.key))
+	}
+	return nil
+}
+
+func (c *Column) parseJSON(rest string) error {
+	path := strings.Split(rest, ".")
+	if len(path) > maxPath {
+		return fmt.Errorf("json: has a path of %d steps; at most %d", len(path), maxPath)
+	}
+	for _, step := range path {
+		if step == "" {
+			return fmt.Errorf("json:%s: a path is names with a dot between, such as json:test.accuracy", quoted(rest))
+		}
+	}
+	c.path = path
+	return nil
+}
+
+func (c *Column) parseRE(rest string) error {
+	expr, err := regexp.Compile(rest)
+	if err != nil {
+		return fmt.Errorf("re: %s", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+	}
+	switch n := expr.NumSubexp(); {
+	case rest == "":
+		return fmt.Errorf("re: is empty; re:Accuracy: ([0-9.]+) has a group for the value")
+	case n == 0:
+		return fmt.Errorf("re:%s has no group; put ( ) around the value", quoted(rest))
+	case n > 1:
+		return fmt.Errorf("re:%s has %d groups; one is the value, make the others (?: )", quoted(rest), n)
+	}
+	c.expr = expr
+	return nil
+}
+
+func quoted(s string) string { return fmt.Sprintf("%q", jobs.Clean(s, 60)) }

@@ -1,0 +1,177 @@
+package column
+
+import (
+	"bytes"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// MaxValue is how many bytes of a value are kept.
+const MaxValue = 1000
+
+// Text is what there is to search: the end of an output or of a file. Several
+// columns are looked for in one Text; it is not safe for concurrent use.
+type Text struct {
+	data  []byte
+	whole bool // data is all of it
+
+	decoded *jsonLine // the line that was decoded last: most columns want the same
+	doc     *jsonLine // data as one document
+}
+
+// NewText makes a Text of data, which must not change while it is used. whole says
+// that nothing stands before data; otherwise its first line, which is only the end
+// of one, is left out.
+func NewText(data []byte, whole bool) *Text {
+	if !whole {
+		i := bytes.IndexByte(data, '\n')
+		data = data[i+1:] // all of it when there is no line break: a part of a line says nothing
+		if i < 0 {
+			data = nil
+		}
+	}
+	return &Text{data: data, whole: whole}
+}
+
+// Find returns the column's value: the last one in the text.
+func (c *Column) Find(t *Text) (value string, ok bool) {
+	switch {
+	case c.expr != nil:
+		value = c.findRE(t.data)
+	case c.path != nil:
+		value = c.findJSON(t)
+	default:
+		value = c.findKey(t.data)
+	}
+	return value, value != ""
+}
+
+// bound cuts a value to MaxValue bytes, not within a character.
+func bound(b []byte) string {
+	if len(b) > MaxValue {
+		b = b[:MaxValue]
+		for i := 0; i < utf8.UTFMax && len(b) > 0 && !utf8.Valid(b[len(b)-min(len(b), i+1):]); i++ {
+			if utf8.RuneStart(b[len(b)-1-i]) {
+				b = b[:len(b)-1-i]
+				break
+			}
+		}
+	}
+	return string(b)
+}
+
+// linesBackward calls f with each line, the last first, until it returns true.
+func linesBackward(data []byte, f func(line []byte) bool) {
+	for len(data) > 0 {
+		end := len(data)
+		if data[end-1] == '\n' {
+			end--
+		}
+		start := bytes.LastIndexByte(data[:end], '\n') + 1
+		if f(bytes.TrimSuffix(data[start:end], []byte{'\r'})) {
+			return
+		}
+		data = data[:start]
+	}
+}
+
+// findRE tries each line apart, so that what is found does not depend on how much
+// of an output was read.
+func (c *Column) findRE(data []byte) (value string) {
+	linesBackward(data, func(line []byte) bool {
+		all := c.expr.FindAllSubmatchIndex(line, -1)
+		for i := len(all) - 1; i >= 0 && value == ""; i-- {
+			if from, to := all[i][2], all[i][3]; from >= 0 {
+				value = bound(bytes.TrimSpace(line[from:to]))
+			}
+		}
+		return value != ""
+	})
+	return value
+}
+
+// findKey looks for the last `key=value` or `key: value`.
+func (c *Column) findKey(data []byte) string {
+	for end := len(data); ; {
+		i := bytes.LastIndex(data[:end], []byte(c.key))
+		if i < 0 {
+			return ""
+		}
+		if !wordBefore(data[:i]) {
+			if v := valueAfter(data[i+len(c.key):]); v != "" {
+				return v
+			}
+		}
+		end = i + len(c.key) - 1
+	}
+}
+
+// wordBefore says that what follows b is only the end of a name: `acc` in `val_acc`.
+func wordBefore(b []byte) bool {
+	r, _ := utf8.DecodeLastRune(b)
+	return len(b) > 0 && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("_.-/@", r))
+}
+
+// valueAfter reads what follows a name: `=0.9`, `: 0.9`, `" : "a b"`; "" if that is
+// no value.
+func valueAfter(b []byte) string {
+	if len(b) > 0 && (b[0] == '"' || b[0] == '\'') {
+		b = b[1:]
+	}
+	b = skipBlanks(b)
+	switch {
+	case len(b) > 1 && b[0] == ':' && b[1] == '=':
+		b = b[2:]
+	case len(b) > 1 && b[0] == '=' && b[1] == '=': // a comparison
+		return ""
+	case len(b) > 0 && (b[0] == '=' || b[0] == ':'):
+		b = b[1:]
+	default:
+		return ""
+	}
+	b = skipBlanks(b)
+	if len(b) > 1 && (b[0] == '"' || b[0] == '\'') {
+		rest := b[1:]
+		if i := bytes.IndexByte(rest[:lineEnd(rest)], b[0]); i >= 0 {
+			return bound(rest[:i])
+		}
+	}
+	i := 0
+	for i < len(b) && b[i] > ' ' && b[i] != ',' && b[i] != ';' && b[i] != 0x7f {
+		i++
+	}
+	return bound(trimClosing(b[:i]))
+}
+
+// trimClosing takes away what ends a sentence or a bracket that was opened before.
+func trimClosing(b []byte) []byte {
+	for len(b) > 0 {
+		open := byte(0)
+		switch b[len(b)-1] {
+		case '.':
+		case ')':
+			open = '('
+		case ']':
+			open = '['
+		case '}':
+			open = '{'
+		default:
+			return b
+		}
+		if open != 0 && bytes.IndexByte(b, open) >= 0 {
+			return b
+		}
+		b = b[:len(b)-1]
+	}
+	return b
+}
+
+func skipBlanks(b []byte) []byte { return bytes.TrimLeft(b, " \t") }
+
+func lineEnd(b []byte) int {
+	if i := bytes.IndexByte(b, '\n'); i >= 0 {
+		return i
+	}
+	return len(b)
+}

@@ -1,0 +1,141 @@
+package column
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// jsonLine is a decoded piece of a Text.
+type jsonLine struct {
+	at    int // length of what stands before its end: which line it is
+	value any // nil: it is no JSON
+}
+
+// maxJSON is how many lines that are JSON and have not what is wanted are looked at.
+const maxJSON = 10_000
+
+// findJSON looks in the whole text if that is one document, as a metrics.json is,
+// and otherwise for the last line that is an object with the wanted member.
+func (c *Column) findJSON(t *Text) (value string) {
+	if c.File != "" && t.whole {
+		if t.doc == nil {
+			t.doc = &jsonLine{value: decode(t.data)}
+		}
+		if t.doc.value != nil {
+			return walk(t.doc.value, c.path)
+		}
+	}
+	end, seen := len(t.data), 0
+	linesBackward(t.data, func(line []byte) bool {
+		at := end
+		end -= len(line) + 1
+		if line = bytes.TrimSpace(line); len(line) < 2 || line[0] != '{' || line[len(line)-1] != '}' {
+			return false
+		}
+		if t.decoded == nil || t.decoded.at != at {
+			t.decoded = &jsonLine{at, decode(line)}
+		}
+		value = walk(t.decoded.value, c.path)
+		seen++
+		return value != "" || seen == maxJSON
+	})
+	return value
+}
+
+// decode returns nil for what is no JSON.
+func decode(b []byte) any {
+	for _, text := range [][]byte{b, nil} {
+		if text == nil {
+			if text = quoteNaN(b); text == nil {
+				return nil
+			}
+		}
+		d := json.NewDecoder(bytes.NewReader(text))
+		d.UseNumber() // keeps numbers as they were written
+		var v any
+		if d.Decode(&v) != nil {
+			continue
+		}
+		if _, err := d.Token(); err == io.EOF {
+			return v
+		}
+		return nil
+	}
+	return nil
+}
+
+// quoteNaN puts quotes round NaN, Infinity and -Infinity, which are no JSON and
+// which Python writes all the same; nil when there are none.
+func quoteNaN(b []byte) []byte {
+	var out []byte
+	done, inString := 0, false
+	for i := 0; i < len(b); i++ {
+		switch {
+		case inString && b[i] == '\\':
+			i++
+		case b[i] == '"':
+			inString = !inString
+		case !inString && (b[i] == 'N' || b[i] == 'I' || b[i] == '-'):
+			for _, word := range []string{"NaN", "Infinity", "-Infinity"} {
+				if bytes.HasPrefix(b[i:], []byte(word)) {
+					out = append(append(append(append(out, b[done:i]...), '"'), word...), '"')
+					i += len(word) - 1
+					done = i + 1
+					break
+				}
+			}
+		}
+	}
+	if done == 0 {
+		return nil
+	}
+	return append(out, b[done:]...)
+}
+
+// walk follows a path and returns what stands at its end as text; "" when there is
+// nothing. A member whose name holds dots is found by the rest of the path.
+func walk(v any, path []string) string {
+	for len(path) > 0 {
+		switch at := v.(type) {
+		case map[string]any:
+			if end, ok := at[strings.Join(path, ".")]; ok {
+				return text(end)
+			}
+			v = at[path[0]]
+		case []any:
+			i, err := strconv.Atoi(path[0])
+			if i < 0 {
+				i += len(at) // -1 is the last
+			}
+			if err != nil || i < 0 || i >= len(at) {
+				return ""
+			}
+			v = at[i]
+		default:
+			return ""
+		}
+		path = path[1:]
+	}
+	return text(v)
+}
+
+func text(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case json.Number:
+		return bound([]byte(v))
+	case string:
+		return bound([]byte(v))
+	case bool:
+		return strconv.FormatBool(v)
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return ""
+	}
+	return bound(b)
+}
