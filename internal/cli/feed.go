@@ -13,9 +13,19 @@ import (
 // enough that the first starts while a million others are still on their way.
 const submitBlock = 10_000
 
-// submitWaiting submits the jobs that are stored and not yet part of the run.
+// submitWaiting submits the jobs that are stored and not yet part of the run, which
+// are its last.
 func (s *session) submitWaiting(ctx context.Context) error {
 	s.unread = true
+	if s.submitStored(ctx) {
+		s.unread = !submitAll(ctx, s.d, nil, true, s.warnStore)
+	}
+	return nil
+}
+
+// submitStored submits the stored jobs and has the waiting requests carried out; false
+// when the run is over before that.
+func (s *session) submitStored(ctx context.Context) bool {
 	if names, _, _ := s.run.RequestNames(); len(names) > 0 && !s.endsOnly {
 		// A requeue that an earlier dispatcher carried out in part, when it died, is carried
 		// out anew: nothing of it may have run meanwhile, or that would run once more.
@@ -23,11 +33,10 @@ func (s *session) submitWaiting(ctx context.Context) error {
 		defer s.d.Do(sched.Pause{On: false})
 	}
 	if len(s.waiting) > 0 && !submitAll(ctx, s.d, s.waiting, false, s.warnStore) {
-		return nil
+		return false
 	}
 	s.waitingRequests()
-	s.unread = !submitAll(ctx, s.d, nil, true, s.warnStore)
-	return nil
+	return true
 }
 
 // countWaiting shows in the table, which is ours again, what an early end kept

@@ -9,7 +9,8 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// inputFile lies in the directory of a run whose jobs come from standard input.
+// inputFile lies in the directory of a run whose jobs come one after another, as
+// those from standard input do.
 // Its first word is an intake, a fault of the input stands behind it. Without it
 // a run whose input was cut off would look like one that is done.
 const inputFile = "input"
@@ -28,6 +29,7 @@ const (
 type input struct {
 	state intake
 	fault string // of intakeBad
+	again bool   // resume goes on where it stopped
 }
 
 // cut says that jobs may be missing from the run.
@@ -41,6 +43,9 @@ func (i input) text(t *jobs.Table) string {
 	why := "its input was not read to its end"
 	if i.state == intakeBad {
 		why = "its input was read no further than " + shortenTo(cleanLine(i.fault), maxFault)
+	}
+	if i.again && i.state == intakeOpen {
+		return "not all of its jobs were made yet: " + cameText(t) + "; resume makes the rest"
 	}
 	return why + ": " + cameText(t) + "; feed the rest to a new run"
 }
@@ -86,11 +91,12 @@ func readInput(run *rundir.Run) (input, error) {
 			return input{}, err
 		}
 		state, fault, _ := strings.Cut(strings.TrimSpace(string(b)), " ")
-		switch i := (input{intake(state), fault}); i.state {
+		again := run.Asked.Options[optionSource] != nil
+		switch i := (input{intake(state), fault, again}); i.state {
 		case intakeDone, intakeOpen, intakeBad:
 			return i, nil
 		}
-		return input{state: intakeOpen}, nil // not a word of ours: it proves no end
+		return input{state: intakeOpen, again: again}, nil // not a word of ours: it proves no end
 	}
 	return input{}, nil
 }

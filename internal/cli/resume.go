@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -80,7 +81,7 @@ func (a *app) runResume(cmd *cobra.Command, f *runFlags, args []string) error {
 	for _, text := range absentHosts(o.table, inv.Hosts, f.Buffer) {
 		a.warn("%s", text)
 	}
-	before := o.table.Counts
+	before, have := o.table.Counts, len(o.table.Jobs)+len(o.waiting)
 	had, err := readInput(run)
 	if err != nil {
 		a.warn("%v", err)
@@ -91,8 +92,27 @@ func (a *app) runResume(cmd *cobra.Command, f *runFlags, args []string) error {
 		return err
 	}
 	s.intake = had
-	a.code = s.drive(s.recovered(before, len(o.waiting)), s.submitWaiting)
+	feed := s.submitWaiting
+	if next := s.rest(have); next != nil {
+		feed = func(ctx context.Context) error { return s.stream(ctx, next) }
+	}
+	a.code = s.drive(s.recovered(before, len(o.waiting)), feed)
 	return nil
+}
+
+// rest yields the jobs that were not made yet when the last dispatcher ended, nil
+// when there are none that can be had again.
+func (s *session) rest(have int) func() (*jobs.Spec, error) {
+	source, _ := s.run.Asked.Options[optionSource].(string)
+	if !s.intake.again || s.intake.state != intakeOpen || restJobs == nil {
+		return nil
+	}
+	next, err := restJobs(source, have)
+	if err != nil {
+		s.app.warn("the jobs that were not made yet cannot be made now: %v", err)
+		return nil
+	}
+	return next
 }
 
 // resumeInventory is the one given anew, or the run's own.

@@ -1,19 +1,13 @@
 package cli
 
 import (
-	"context"
 	"errors"
-	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"dcs-tui/jobs"
-	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -75,82 +69,17 @@ func (a *app) runRun(cmd *cobra.Command, f *runFlags, args []string) error {
 	if err := absoluteFlags(cmd.Flags()); err != nil {
 		return err
 	}
-	refs, env, err := parseEnv(f.env, os.LookupEnv)
-	if err != nil {
-		return err
-	}
-	cwd, err := workDir(f.Cwd)
-	if err != nil {
-		return err
-	}
-	var specs []*jobs.Spec
-	if !streaming {
-		if specs, err = parseFiles(args); err != nil {
+	src := jobSource{files: args}
+	switch {
+	case streaming:
+		src.what, src.next = "jobs from standard input", readingJobs(a.stdin)
+	default:
+		if src.known, err = parseFiles(args); err != nil {
 			return err
 		}
-		relative := cwdResolver{cwd: cwd}
-		for _, spec := range specs {
-			relative.resolve(spec)
-		}
 	}
-	inv, err := a.loadInventory(f.hosts)
-	if err != nil {
-		return err
-	}
-	if err := checkCwd(cwd, inv.Hosts); err != nil {
-		return err
-	}
-	if err := a.checkSSH(&f.options, inv.Hosts); err != nil {
-		return err
-	}
-	if f.dryRun {
-		return a.dryRun(f, specs, inv, cwd)
-	}
-	asked := rundir.Asked{
-		Version: version(), Cwd: cwd, Shell: f.Shell, Setup: f.Setup, JobsFile: strings.Join(args, " "),
-		InventoryFile: inv.File, InventoryText: inv.text, Options: keepFlags(cmd.Flags()), EnvNames: refs,
-	}
-	if !streaming {
-		asked.Options[optionJobs] = int64(len(specs))
-		asked.JobsFile = args[0]
-	}
-	run, err := a.newRun(f, asked)
-	if err != nil {
-		return err
-	}
-	if streaming {
-		if err := writeInput(run, input{state: intakeOpen}); err != nil {
-			return usagef("%w", err)
-		}
-	}
-	o, err := a.own(run, false)
-	if err != nil {
-		return err
-	}
-	if err := o.storeAll(specs); err != nil {
-		return err
-	}
-	s, err := a.start(o, f, inv, env)
-	if err != nil {
-		o.journal.Close()
-		return err
-	}
-	s.typed = streaming && term.IsTerminal(int(os.Stdin.Fd()))
-	a.code = s.drive(s.opening(len(specs), streaming, inv), func(ctx context.Context) error {
-		if streaming {
-			return s.stream(ctx)
-		}
-		return s.submitWaiting(ctx)
-	})
-	if streaming && a.code != ExitOK && a.code != ExitFailed {
-		a.flushTyped()
-	}
-	return nil
+	return a.runJobs(cmd, f, src)
 }
-
-// optionJobs is how many jobs the files held; a run directory with fewer was cut
-// off before anything had started.
-const optionJobs = "jobs"
 
 // checkRun finds what is wrong with the command line before anything is read.
 func (f *runFlags) checkRun(a *app, args []string) (streaming bool, err error) {
@@ -169,7 +98,7 @@ func (f *runFlags) checkRun(a *app, args []string) (streaming bool, err error) {
 		return false, usagef("which jobs?").withAdvice("dcs-tui run FILE, one shell command a line; - reads them from standard input")
 	}
 	for _, arg := range args {
-		streaming = streaming || arg == "-"
+		streaming = streaming || arg == stdinFile
 	}
 	if streaming && len(args) > 1 {
 		return false, usagef("- cannot be mixed with files").withAdvice("cat FILE... | dcs-tui run -")
@@ -203,77 +132,4 @@ func parseFiles(args []string) ([]*jobs.Spec, error) {
 		return nil, usagef("%w", errors.Join(faults...))
 	}
 	return specs, nil
-}
-
-// newRun makes the run directory.
-func (a *app) newRun(f *runFlags, asked rundir.Asked) (*rundir.Run, error) {
-	var run *rundir.Run
-	var err error
-	if f.runDir != "" {
-		run, err = rundir.CreateAt(f.runDir, f.name, asked)
-	} else {
-		run, err = rundir.Create(rundir.Base, f.name, asked)
-	}
-	if err != nil {
-		if owner := ownerOf(f.runDir, f.name); owner != "" {
-			return nil, usagef("%s", owner)
-		}
-		if text, ok := strings.CutSuffix(err.Error(), ": "+fs.ErrExist.Error()); ok {
-			return nil, usagef("%s", text) // it says so in better words
-		}
-		return nil, usagef("%w", err)
-	}
-	return run, nil
-}
-
-// ownerOf says who dispatches the run that is in the way; "" when nobody does.
-func ownerOf(dir, name string) string {
-	if dir == "" {
-		dir = filepath.Join(rundir.Base, name)
-	}
-	run, err := rundir.Open(dir)
-	if err != nil {
-		return ""
-	}
-	owner, err := journal.ReadOwner(run)
-	if err != nil || owner == nil || owner.Left || owner.Life() == journal.Dead {
-		return ""
-	}
-	return fmt.Sprintf("the run %s in %s is in use by %s; choose another --name or --run-dir, or look at it with dcs-tui status %s",
-		run.Name(), dir, owner, shellWord(run.Ref()))
-}
-
-// storeAll makes all jobs durable before the first starts, so that a run that is
-// killed while it submits them loses none.
-func (o *owned) storeAll(specs []*jobs.Spec) error {
-	for i, spec := range specs {
-		spec.ID = jobs.ID(i + 1)
-	}
-	if err := o.run.AppendSpecs(specs); err != nil {
-		o.journal.Close()
-		return usagef("%w; nothing was started", err).withAdvice("remove %s and start again", shellWord(runDirText(o.run)))
-	}
-	o.waiting = specs
-	return nil
-}
-
-// opening is the first line: what is run where.
-func (s *session) opening(n int, streaming bool, inv *loadedInventory) string {
-	what := plural(n, "job")
-	if streaming {
-		what = "jobs from standard input"
-	}
-	where := "this machine"
-	if inv.File != "" {
-		where = plural(len(inv.Hosts), "host") + " of " + cleanLine(inv.File)
-	}
-	return s.con.paint(bold, cleanLine(s.run.Name())) + ": " + what + " on " + where + ", kept in " + cleanLine(runDirText(s.run))
-}
-
-func (s *session) warnStore(err error) {
-	if err == nil {
-		s.say(func() string { return "jobs are stored again; the run goes on" })
-		return
-	}
-	s.say(func() string { return "no more jobs are taken until they can be stored: " + cleanLine(err.Error()) })
 }

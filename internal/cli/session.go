@@ -45,7 +45,6 @@ type session struct {
 	typed   bool      // standard input is a terminal and has the jobs
 	earlier int64     // results up to this number are of earlier sessions
 	began   time.Time // of this session
-	first   jobs.ID   // of the jobs that this session may add
 	places  places
 	last    atomic.Pointer[dispatch.Snapshot] // the newest looked at
 	used    usage

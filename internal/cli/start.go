@@ -74,8 +74,7 @@ func (o *owned) storeSpecs(stored int) func([]*jobs.Spec) error {
 func (a *app) start(o *owned, f *runFlags, inv *loadedInventory, env []jobs.EnvVar) (*session, error) {
 	asked := o.run.Asked
 	s := &session{app: a, con: a.con, run: o.run, flags: f, table: o.table, journal: o.journal, waiting: o.waiting,
-		guard: newGuard(), sayings: make(chan func() string, 16), notices: newNoticeQueue(), logs: newHostLogs(o.run), earlier: o.table.Seq, began: time.Now(),
-		first: jobs.ID(len(o.table.Jobs) + len(o.waiting) + 1)}
+		guard: newGuard(), sayings: make(chan func() string, 16), notices: newNoticeQueue(), logs: newHostLogs(o.run), earlier: o.table.Seq, began: time.Now()}
 	s.noted = noteJournal(o.journal, o.table)
 	s.requests = requestTaker{s: s, first: make(chan struct{}), given: map[string]bool{}}
 	_ = o.run.MakeRequestsDir() // or whoever has a request makes it; it may only be seen later

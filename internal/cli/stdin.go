@@ -13,19 +13,21 @@ import (
 	"dcs-tui/jobs"
 )
 
-// stream reads jobs from standard input and submits each batch that is there at
-// once, so that a job starts while the next is still being made (D1). It returns
-// what was wrong with the input.
+// stream takes jobs from next and submits each batch that is there at once, so
+// that a job starts while the next is still being made (D1). It returns what was
+// wrong with them. Stored jobs of the run, and requests that wait, come first.
 //
-// The goroutine that reads may be left blocked in its read when ctx ends; it
-// holds nothing and ends with the process.
-func (s *session) stream(ctx context.Context) error {
+// The goroutine that calls next may be left blocked in it when ctx ends; it holds
+// nothing and ends with the process.
+func (s *session) stream(ctx context.Context, next func() (*jobs.Spec, error)) error {
 	lines := make(chan inputJob, submitBlock)
 	s.unread = true
 	relative := cwdResolver{cwd: s.run.Asked.Cwd}
-	s.intake = input{state: intakeOpen}
-	s.waitingRequests()
-	go readJobs(ctx, s.app.stdin, s.first, lines)
+	s.intake.state = intakeOpen
+	if !s.submitStored(ctx) {
+		return nil
+	}
+	go takeJobs(ctx, next, lines)
 	for {
 		var batch []*jobs.Spec
 		var end error
@@ -52,13 +54,13 @@ func (s *session) stream(ctx context.Context) error {
 		switch {
 		case end == nil:
 		case errors.Is(end, io.EOF), errors.Is(end, syscall.EIO): // EIO: the terminal it was typed on is gone
-			s.mark(ctx, input{state: intakeDone})
+			s.mark(ctx, input{state: intakeDone, again: s.intake.again})
 			return nil
 		default:
 			s.say(func() string {
 				return shortenTo(cleanLine(end.Error()), maxFault) + "; the input is read no further, the jobs before it go on"
 			})
-			s.mark(ctx, input{intakeBad, end.Error()})
+			s.mark(ctx, input{state: intakeBad, fault: end.Error()})
 			return end
 		}
 	}
@@ -78,21 +80,29 @@ func (l inputJob) add(batch []*jobs.Spec, relative *cwdResolver) ([]*jobs.Spec, 
 	return append(batch, l.spec), nil
 }
 
-func readJobs(ctx context.Context, in io.Reader, first jobs.ID, to chan<- inputJob) {
-	scan := jobs.NewScanner(in, "standard input", false, first)
+func takeJobs(ctx context.Context, next func() (*jobs.Spec, error), to chan<- inputJob) {
 	for {
-		spec, err := scan.Next()
+		spec, err := next()
 		select {
 		case to <- inputJob{spec, err}:
 		case <-ctx.Done():
 			return
 		}
 		if err != nil {
-			if f, ok := in.(*os.File); ok && !errors.Is(err, io.EOF) && term.IsTerminal(int(f.Fd())) {
-				io.Copy(io.Discard, f) // what is still being pasted is not for the shell
-			}
 			return
 		}
+	}
+}
+
+// readingJobs yields the jobs of standard input.
+func readingJobs(in io.Reader) func() (*jobs.Spec, error) {
+	scan := jobs.NewScanner(in, "standard input", false, 1)
+	return func() (*jobs.Spec, error) {
+		spec, err := scan.Next()
+		if f, ok := in.(*os.File); ok && err != nil && !errors.Is(err, io.EOF) && term.IsTerminal(int(f.Fd())) {
+			go io.Copy(io.Discard, f) // what is still being pasted is not for the shell
+		}
+		return spec, err
 	}
 }
 

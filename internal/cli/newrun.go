@@ -1,0 +1,200 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/rundir"
+)
+
+// jobSource is where the jobs of a new run come from: all of them at once, or one
+// after another while the first ones run already.
+type jobSource struct {
+	files []string     // what they are read from, for run.toml, messages and the name of the run
+	known []*jobs.Spec // all of them, numbered or not; nil: next yields them
+
+	// next yields the next job, io.EOF after the last. Any other error ends the run's
+	// input there: the jobs before it go on, and it is told at the end. It is called by
+	// one goroutine, and may be left waiting when the run ends.
+	next func() (*jobs.Spec, error)
+	// what names jobs that next yields in the first line: "jobs from standard input".
+	what string
+	// source is kept in run.toml (optionSource): what restJobs needs to yield the jobs again
+	// that were not stored when the dispatcher ended. "": they cannot be had again.
+	source string
+}
+
+// optionSource is jobSource.source in run.toml.
+const optionSource = "source"
+
+// restJobs yields, for resume, the jobs of a run with a source from number have+1 on,
+// as jobSource.next does. The command that makes such runs sets it.
+var restJobs func(source string, have int) (next func() (*jobs.Spec, error), err error)
+
+// stdinFile is what stands for standard input among files.
+const stdinFile = "-"
+
+func (src *jobSource) lazy() bool { return src.next != nil }
+
+// fromStdin says that the jobs are read from standard input.
+func (src *jobSource) fromStdin() bool { return len(src.files) == 1 && src.files[0] == stdinFile }
+
+// runJobs makes a run of the jobs that src yields, dispatches it to its end, and
+// sets the exit code. The flags are those of runFlags, checked; absoluteFlags was called.
+func (a *app) runJobs(cmd *cobra.Command, f *runFlags, src jobSource) error {
+	refs, env, err := parseEnv(f.env, os.LookupEnv)
+	if err != nil {
+		return err
+	}
+	cwd, err := workDir(f.Cwd)
+	if err != nil {
+		return err
+	}
+	relative := cwdResolver{cwd: cwd}
+	for _, spec := range src.known {
+		relative.resolve(spec)
+	}
+	inv, err := a.loadInventory(f.hosts)
+	if err != nil {
+		return err
+	}
+	if err := checkCwd(cwd, inv.Hosts); err != nil {
+		return err
+	}
+	if err := a.checkSSH(&f.options, inv.Hosts); err != nil {
+		return err
+	}
+	if f.dryRun {
+		return a.dryRun(f, src.known, inv, cwd)
+	}
+	asked := rundir.Asked{
+		Version: version(), Cwd: cwd, Shell: f.Shell, Setup: f.Setup, JobsFile: strings.Join(src.files, " "),
+		InventoryFile: inv.File, InventoryText: inv.text, Options: keepFlags(cmd.Flags()), EnvNames: refs,
+	}
+	if src.source != "" {
+		asked.Options[optionSource] = src.source
+	}
+	if !src.lazy() {
+		asked.Options[optionJobs] = int64(len(src.known))
+		asked.JobsFile = src.files[0]
+	}
+	run, err := a.newRun(f, asked)
+	if err != nil {
+		return err
+	}
+	if src.lazy() {
+		if err := writeInput(run, input{state: intakeOpen}); err != nil {
+			return usagef("%w", err)
+		}
+	}
+	o, err := a.own(run, false)
+	if err != nil {
+		return err
+	}
+	if err := o.storeAll(src.known); err != nil {
+		return err
+	}
+	s, err := a.start(o, f, inv, env)
+	if err != nil {
+		o.journal.Close()
+		return err
+	}
+	s.intake.again = src.source != ""
+	s.typed = src.fromStdin() && term.IsTerminal(int(os.Stdin.Fd()))
+	a.code = s.drive(s.opening(&src, inv), func(ctx context.Context) error {
+		if src.lazy() {
+			return s.stream(ctx, src.next)
+		}
+		return s.submitWaiting(ctx)
+	})
+	if src.fromStdin() && a.code != ExitOK && a.code != ExitFailed {
+		a.flushTyped()
+	}
+	return nil
+}
+
+// optionJobs is how many jobs the files held; a run directory with fewer was cut
+// off before anything had started.
+const optionJobs = "jobs"
+
+// newRun makes the run directory.
+func (a *app) newRun(f *runFlags, asked rundir.Asked) (*rundir.Run, error) {
+	var run *rundir.Run
+	var err error
+	if f.runDir != "" {
+		run, err = rundir.CreateAt(f.runDir, f.name, asked)
+	} else {
+		run, err = rundir.Create(rundir.Base, f.name, asked)
+	}
+	if err != nil {
+		if owner := ownerOf(f.runDir, f.name); owner != "" {
+			return nil, usagef("%s", owner)
+		}
+		if text, ok := strings.CutSuffix(err.Error(), ": "+fs.ErrExist.Error()); ok {
+			return nil, usagef("%s", text) // it says so in better words
+		}
+		return nil, usagef("%w", err)
+	}
+	return run, nil
+}
+
+// ownerOf says who dispatches the run that is in the way; "" when nobody does.
+func ownerOf(dir, name string) string {
+	if dir == "" {
+		dir = filepath.Join(rundir.Base, name)
+	}
+	run, err := rundir.Open(dir)
+	if err != nil {
+		return ""
+	}
+	owner, err := journal.ReadOwner(run)
+	if err != nil || owner == nil || owner.Left || owner.Life() == journal.Dead {
+		return ""
+	}
+	return fmt.Sprintf("the run %s in %s is in use by %s; choose another --name or --run-dir, or look at it with dcs-tui status %s",
+		run.Name(), dir, owner, shellWord(run.Ref()))
+}
+
+// storeAll makes all jobs durable before the first starts, so that a run that is
+// killed while it submits them loses none.
+func (o *owned) storeAll(specs []*jobs.Spec) error {
+	for i, spec := range specs {
+		spec.ID = jobs.ID(i + 1)
+	}
+	if err := o.run.AppendSpecs(specs); err != nil {
+		o.journal.Close()
+		return usagef("%w; nothing was started", err).withAdvice("remove %s and start again", shellWord(runDirText(o.run)))
+	}
+	o.waiting = specs
+	return nil
+}
+
+// opening is the first line: what is run where.
+func (s *session) opening(src *jobSource, inv *loadedInventory) string {
+	what := plural(len(src.known), "job")
+	if src.lazy() {
+		what = src.what
+	}
+	where := "this machine"
+	if inv.File != "" {
+		where = plural(len(inv.Hosts), "host") + " of " + cleanLine(inv.File)
+	}
+	return s.con.paint(bold, cleanLine(s.run.Name())) + ": " + what + " on " + where + ", kept in " + cleanLine(runDirText(s.run))
+}
+
+func (s *session) warnStore(err error) {
+	if err == nil {
+		s.say(func() string { return "jobs are stored again; the run goes on" })
+		return
+	}
+	s.say(func() string { return "no more jobs are taken until they can be stored: " + cleanLine(err.Error()) })
+}
