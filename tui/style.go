@@ -25,6 +25,7 @@ type glyphs struct {
 	phase                                [view.Phases]string
 	live, gone, question, warn, cut      string
 	bar                                  []string // empty, then eighths of a cell up to full
+	badBar                               string   // a cell of what failed
 	spark                                []string // lowest to highest
 	line, heavy, vertical, heavyVert     string
 	corners, heavyCorners                [4]string // top left, top right, bottom left, bottom right
@@ -37,7 +38,7 @@ var utf8Glyphs = glyphs{
 		view.Queued: "○", view.Waits: "◇", view.Succeeded: "✓", view.Cancelled: "–", view.Skipped: "»",
 	},
 	live: "●", gone: "○", question: "?", warn: "⚠", cut: "…",
-	bar:   []string{"·", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"},
+	bar: []string{"·", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"}, badBar: "▒",
 	spark: []string{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"},
 	line:  "─", heavy: "━", vertical: "│", heavyVert: "┃",
 	corners: [4]string{"┌", "┐", "└", "┘"}, heavyCorners: [4]string{"┏", "┓", "┗", "┛"},
@@ -50,7 +51,7 @@ var asciiGlyphs = glyphs{
 		view.Queued: "o", view.Waits: "w", view.Succeeded: "+", view.Cancelled: "-", view.Skipped: "s",
 	},
 	live: "*", gone: "o", question: "?", warn: "!", cut: "~",
-	bar:   []string{".", "#"},
+	bar: []string{".", "#"}, badBar: "x",
 	spark: []string{"_", ".", "-", "=", "#"},
 	line:  "-", heavy: "=", vertical: "|", heavyVert: "#",
 	corners: [4]string{"+", "+", "+", "+"}, heavyCorners: [4]string{"#", "#", "#", "#"},
