@@ -107,6 +107,9 @@ func (r *Changer) Apply(c *Change, s *Spec) (*Spec, error) {
 		changed.Options = NoOptions
 	}
 	o := r.shared[changed.Options]
+	if (Change{Command: c.Command, Name: c.Name}) == *c {
+		o = changed.Options // none of them changes
+	}
 	if o == nil {
 		o = r.in.share(c.options(changed.Options))
 		r.shared[changed.Options] = o

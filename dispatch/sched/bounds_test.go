@@ -114,8 +114,8 @@ func TestRefusedRecordKeepsTheFlight(t *testing.T) {
 func TestWildPriority(t *testing.T) {
 	s := newStage(t, Config{})
 	s.plain(1)
-	s.step(SetPriority{[]jobs.ID{1}, math.MaxInt})
-	s.step(SetPriority{[]jobs.ID{1}, math.MinInt})
+	s.step(SetPriority{Jobs: []jobs.ID{1}, Priority: math.MaxInt})
+	s.step(SetPriority{Jobs: []jobs.ID{1}, Priority: math.MinInt})
 	if p := s.job(1).Priority; p != math.MinInt32 {
 		t.Errorf("priority %d", p)
 	}

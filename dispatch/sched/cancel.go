@@ -2,7 +2,6 @@ package sched
 
 import (
 	"math"
-	"slices"
 
 	"dcs-tui/jobs"
 )
@@ -66,33 +65,29 @@ func (c *Core) cancelled(id jobs.ID) bool {
 	return ok
 }
 
-// requeue opens a new round for terminal jobs. All are queued before any is
-// looked at, so that a job and the one it comes after may be named in any order.
+// requeue opens a new round for terminal jobs.
 func (c *Core) requeue(ids []jobs.ID) {
-	c.settle()
-	c.holding = true
-	for _, id := range ids {
-		if j := c.table.Job(id); j != nil && j.State.Terminal() {
-			c.finished = c.finished && c.drain != ""
-			c.emit(jobs.Record{Kind: jobs.KindRound, Job: id, Reason: "requeued"})
+	c.atOnce(func() {
+		for _, id := range ids {
+			if j := c.table.Job(id); j != nil && j.State.Terminal() {
+				c.finished = c.finished && c.drain != ""
+				c.emit(jobs.Record{Kind: jobs.KindRound, Job: id, Reason: "requeued"})
+			}
 		}
-	}
-	c.holding = false
-	slices.Sort(c.held)
-	for _, id := range c.held {
-		c.enqueue(id)
-	}
-	c.held = c.held[:0]
-	if c.last {
-		c.refuseImpossibleOrder()
-	}
+	})
 }
 
 func (c *Core) setPriority(e SetPriority) {
-	p := min(max(e.Priority, math.MinInt32), math.MaxInt32)
+	asked := boundedPriority(e.Priority)
 	for _, id := range e.Jobs {
-		if j := c.table.Job(id); j != nil && int(j.Priority) != p {
+		j, p := c.table.Job(id), asked
+		if j != nil && e.Relative {
+			p = boundedPriority(int(j.Priority) + asked)
+		}
+		if j != nil && int(j.Priority) != p {
 			c.emit(jobs.Record{Kind: jobs.KindPriority, Job: id, Priority: p})
 		}
 	}
 }
+
+func boundedPriority(p int) int { return min(max(p, math.MinInt32), math.MaxInt32) }

@@ -150,7 +150,7 @@ func (cl *class) head(c *Core) (jobs.ID, rank) {
 			continue
 		}
 		if c.queue.spots[id-1] == ready {
-			if j := c.table.Job(id); rankOf(j) == b.rank && (len(j.Attempts) == 0 || c.classOf(j) == cl) {
+			if j := c.table.Job(id); rankOf(j) == b.rank && (len(j.Attempts) == 0 && !c.queue.edits || c.classOf(j) == cl) {
 				return id, b.rank
 			}
 		}

@@ -191,6 +191,8 @@ func (c *Core) handle(ev Event) {
 		c.ask(e)
 	case Requeue:
 		c.requeue(e.Jobs)
+	case Edit:
+		c.edit(&e, new(jobs.Changer), nil)
 	case SetPriority:
 		c.setPriority(e)
 	case Pause:
@@ -216,7 +218,7 @@ func (c *Core) emit(r jobs.Record) bool {
 	moves := false
 	switch r.Kind {
 	case jobs.KindLaunching, jobs.KindRunning, jobs.KindExited, jobs.KindLost, jobs.KindSuperseded,
-		jobs.KindCancelled, jobs.KindJob, jobs.KindRound, jobs.KindPriority:
+		jobs.KindCancelled, jobs.KindJob, jobs.KindRound, jobs.KindPriority, jobs.KindEdited:
 		moves = true
 	}
 	j := c.table.Job(r.Job)

@@ -41,7 +41,7 @@ func whyNot(j *jobs.Job, a *jobs.Attempt, o *jobs.Outcome) string {
 	case j.State.Terminal():
 		return became(j.State) + " already"
 	case a.Round != j.Round:
-		return "was requeued since"
+		return "was requeued or changed since"
 	}
 	return "has another attempt, and this one was stopped"
 }

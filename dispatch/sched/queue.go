@@ -30,6 +30,7 @@ type queue struct {
 	timers   timers
 	lastOpts *jobs.Options // the class of the last job asked about: neighbours mostly share it
 	lastKey  classKey
+	edits    bool // some job was edited: what a class remembers of it may not be true any more
 }
 
 func newQueue() queue {

@@ -34,8 +34,8 @@ func (s *stage) throughSlot(name string, n int) string {
 func TestSetPriority(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1))
 	s.plain(4)
-	s.step(SetPriority{[]jobs.ID{3, 99}, -1})
-	s.step(SetPriority{[]jobs.ID{1}, 7})
+	s.step(SetPriority{Jobs: []jobs.ID{3, 99}, Priority: -1})
+	s.step(SetPriority{Jobs: []jobs.ID{1}, Priority: 7})
 	got := s.throughSlot("a", 4)
 	want(t, "order", got, "3.1 2.1 4.1 1.1")
 }
@@ -62,7 +62,7 @@ func TestQueueAgainstModel(t *testing.T) {
 				c.Step(Time{}, Submit{Specs: specs})
 			case 2:
 				if n > 0 {
-					c.Step(Time{}, SetPriority{[]jobs.ID{jobs.ID(1 + r.IntN(n))}, r.IntN(3)})
+					c.Step(Time{}, SetPriority{Jobs: []jobs.ID{jobs.ID(1 + r.IntN(n))}, Priority: r.IntN(3)})
 				}
 			case 3:
 				if n > 0 {

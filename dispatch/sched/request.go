@@ -15,7 +15,7 @@ import (
 type Request struct {
 	Name string
 	Text string  // what was asked and by whom: an event for people; "" says nothing
-	Do   []Event // Cancel, Requeue, SetPriority … in this order; none for a request that was refused
+	Do   []Event // Cancel, Requeue, Edit, SetPriority … in this order; none for a request that was refused
 }
 
 func (Request) event() {}
@@ -26,8 +26,10 @@ type asking struct {
 	begun bool
 	at    int // index into Do
 	next  int // index into the jobs of that event
-	did   int // open jobs (Cancel, SetPriority), terminal ones (Requeue)
+	did   int // open jobs (Cancel, SetPriority), terminal ones (Requeue), changed ones (Edit)
 	left  int // the others, and those that do not exist
+
+	changer jobs.Changer // one for all parts, so that options are shared
 }
 
 func (c *Core) ask(r Request) {
@@ -86,13 +88,17 @@ func (c *Core) advance(a *asking, n int) int {
 		}
 		c.requeue(ids)
 		a.forward(len(ids), len(e.Jobs))
+	case Edit:
+		ids = part(e.Jobs, a.next, n)
+		c.edit(&Edit{ids, e.Change}, &a.changer, func(did bool) { a.counted(did) })
+		a.forward(len(ids), len(e.Jobs))
 	case SetPriority:
 		ids = part(e.Jobs, a.next, n)
 		for _, id := range ids {
 			j := c.table.Job(id)
 			open := j != nil && !j.State.Terminal()
 			if a.counted(open); open {
-				c.setPriority(SetPriority{Jobs: []jobs.ID{id}, Priority: e.Priority})
+				c.setPriority(SetPriority{[]jobs.ID{id}, e.Priority, e.Relative})
 			}
 		}
 		a.forward(len(ids), len(e.Jobs))

@@ -43,7 +43,7 @@ func TestRequest(t *testing.T) {
 		{"back", []Event{Requeue{[]jobs.ID{2, 4, 5}}}, "back: 2 done, 1 left",
 			map[jobs.ID]jobs.JobState{2: jobs.Queued, 4: jobs.Queued}},
 		{"back", []Event{Requeue{[]jobs.ID{2}}}, "", nil},
-		{"both", []Event{SetPriority{[]jobs.ID{4, 5}, -3}, Drain{Why: "x"}}, "both: 2 done, 0 left", nil},
+		{"both", []Event{SetPriority{Jobs: []jobs.ID{4, 5}, Priority: -3}, Drain{Why: "x"}}, "both: 2 done, 0 left", nil},
 		{"refused", nil, "refused: 0 done, 0 left", nil},
 		{"", []Event{Cancel{All: true}}, "", nil},
 	} {

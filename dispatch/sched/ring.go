@@ -95,10 +95,12 @@ type Cancel struct {
 // Requeue opens a new round for terminal jobs; open ones are left alone.
 type Requeue struct{ Jobs []jobs.ID }
 
-// SetPriority changes the priority of jobs.
+// SetPriority changes the priority of jobs. Relative adds to what each has; in a Request
+// that is cut off by a crash some may get it twice.
 type SetPriority struct {
 	Jobs     []jobs.ID
 	Priority int
+	Relative bool
 }
 
 // Pause stops (or continues) launching; what runs goes on.

@@ -296,7 +296,7 @@ func TestUnknownNames(t *testing.T) {
 	s.step(AttemptsWithdrawn{"x", &hosts.Withdrawn{Attempts: attemptIDs("5.5")}})
 	s.probedAs("x", "5.5", hosts.Dead, nil)
 	s.step(Requeue{[]jobs.ID{5}})
-	s.step(SetPriority{[]jobs.ID{5}, 1})
+	s.step(SetPriority{Jobs: []jobs.ID{5}, Priority: 1})
 	s.step(DrainHost{Host: "x", On: true})
 	want(t, "why", s.c.Why(s.now(), 5), "There is no job 5.")
 }

@@ -26,7 +26,7 @@ func (w *world) meddle() {
 		case 2:
 			w.step(Requeue{some})
 		case 3:
-			w.step(SetPriority{some, w.rng.IntN(3)})
+			w.step(SetPriority{Jobs: some, Priority: w.rng.IntN(3)})
 		case 4:
 			w.step(Pause{true})
 			w.after(w.between(0, time.Minute), func() {

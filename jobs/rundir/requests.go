@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"time"
 	"unicode/utf8"
+
+	"dcs-tui/jobs"
 )
 
 // RequestsDir holds what people ask of the run's dispatcher: a file a request, made
@@ -32,6 +34,7 @@ const (
 	DoCancel   = "cancel"   // end jobs, whatever open state they are in
 	DoRequeue  = "requeue"  // a new round for jobs that are over
 	DoPriority = "priority" // change the priority of jobs
+	DoEdit     = "edit"     // change jobs that are queued or over; those that are over get a new round
 )
 
 // Request is what a person asks of the dispatcher. Jobs and All exclude each other.
@@ -44,6 +47,8 @@ type Request struct {
 	Why      string    `json:"why,omitempty"`
 	By       string    `json:"by,omitempty"` // user and machine, for people
 	At       time.Time `json:"at"`           // by that machine's clock, for people
+
+	Edit *jobs.Change `json:"edit,omitempty"` // edit only
 }
 
 // RefusedError says that a request will never be carried out as it stands.
@@ -208,7 +213,7 @@ func decodeRequest(text []byte) (q *Request, why string) {
 // wrong says what no dispatcher could carry out; "" when nothing.
 func (q *Request) wrong() string {
 	switch {
-	case q.Do != DoCancel && q.Do != DoRequeue && q.Do != DoPriority:
+	case q.Do != DoCancel && q.Do != DoRequeue && q.Do != DoPriority && q.Do != DoEdit:
 		return fmt.Sprintf("it asks for %q, which is unknown", cut(q.Do))
 	case q.All && (q.Do != DoCancel || len(q.Jobs) > 0):
 		return "only a cancel can be of all jobs, and then it names none"
@@ -218,6 +223,25 @@ func (q *Request) wrong() string {
 		return "its priority is out of range"
 	case len(q.Why) > maxWords || len(q.By) > maxWords:
 		return "its texts are too long"
+	case q.Do == DoEdit:
+		return wrongEdit(q.Edit)
+	case q.Edit != nil:
+		return "only an edit says what is to be changed"
+	}
+	return ""
+}
+
+func wrongEdit(c *jobs.Change) string {
+	if c == nil || c.Empty() {
+		return "it does not say what is to be changed"
+	}
+	if err := c.Check(); err != nil {
+		return words(err.Error())
+	}
+	for _, s := range []*string{c.Command, c.Name} {
+		if s != nil && !utf8.ValidString(*s) {
+			return "it has a text that is not valid UTF-8, which a request cannot hold"
+		}
 	}
 	return ""
 }
@@ -264,6 +288,9 @@ func (q *Request) Text() string {
 		what += "job " + q.Jobs.String()
 	default:
 		what += "jobs " + cut(q.Jobs.String())
+	}
+	if q.Edit != nil {
+		what += ": " + cut(q.Edit.String())
 	}
 	if q.By != "" {
 		what = q.By + " asked: " + what

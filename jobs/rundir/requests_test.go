@@ -47,6 +47,7 @@ func TestRequests(t *testing.T) {
 		{Do: rundir.DoCancel, All: true, Why: "enough", By: "me on here", At: at.Add(time.Second)},
 		{Do: rundir.DoRequeue, Jobs: ranges(t, "3-17,20"), At: at},
 		{Do: rundir.DoPriority, Jobs: ranges(t, "1"), Priority: -5, At: at.Add(2 * time.Second), By: strings.Repeat("ä", 999)},
+		{Do: rundir.DoEdit, Jobs: ranges(t, "1-3"), Edit: &jobs.Change{Timeout: new(2 * time.Hour), Command: new("echo <&> ü")}, At: at.Add(3 * time.Second)},
 	}
 	var want []string
 	for _, q := range left {
@@ -61,20 +62,20 @@ func TestRequests(t *testing.T) {
 	if err != nil || !slices.Equal(names, want) || len(strangers) > 0 {
 		t.Fatalf("%v, %v, %v, want %v", names, strangers, err, want)
 	}
-	for i, q := range []*rundir.Request{left[1], left[0], left[2]} {
+	for i, q := range []*rundir.Request{left[1], left[0], left[2], left[3]} {
 		got, err := r.ReadRequest(names[i])
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got.V != 1 || got.Do != q.Do || !reflect.DeepEqual(got.Jobs, q.Jobs) || got.All != q.All ||
-			got.Priority != q.Priority || got.Why != q.Why || !got.At.Equal(q.At) || !strings.HasPrefix(q.By, got.By) {
+			!reflect.DeepEqual(got.Edit, q.Edit) || got.Priority != q.Priority || got.Why != q.Why || !got.At.Equal(q.At) || !strings.HasPrefix(q.By, got.By) {
 			t.Errorf("%+v, want %+v", got, q)
 		}
 	}
 	if err := errors.Join(r.RemoveRequest(names[0]), r.RemoveRequest(names[0]), r.SetRequestAside(names[1])); err != nil {
 		t.Error(err)
 	}
-	if names, strangers, err := r.RequestNames(); err != nil || len(names) != 1 || len(strangers) != 0 {
+	if names, strangers, err := r.RequestNames(); err != nil || len(names) != 2 || len(strangers) != 0 {
 		t.Errorf("%v, %v, %v", names, strangers, err)
 	}
 	if _, err := r.ReadRequest(names[0]); !errors.Is(err, fs.ErrNotExist) {
@@ -88,6 +89,11 @@ func TestRequestsNotLeft(t *testing.T) {
 	for _, q := range []*rundir.Request{
 		{Do: rundir.DoCancel}, {Do: "drain", All: true}, {Do: rundir.DoRequeue, All: true},
 		{Do: rundir.DoCancel, All: true, Jobs: ranges(t, "1")}, {Do: rundir.DoPriority, Jobs: ranges(t, "1"), Priority: 1 << 40},
+		{Do: rundir.DoEdit, Jobs: ranges(t, "1")}, {Do: rundir.DoEdit, Jobs: ranges(t, "1"), Edit: &jobs.Change{}},
+		{Do: rundir.DoEdit, Jobs: ranges(t, "1"), Edit: &jobs.Change{Tries: new(-1)}},
+		{Do: rundir.DoEdit, Jobs: ranges(t, "1"), Edit: &jobs.Change{Command: new("\xff")}},
+		{Do: rundir.DoEdit, Edit: &jobs.Change{Tries: new(1)}}, {Do: rundir.DoEdit, All: true, Edit: &jobs.Change{Tries: new(1)}},
+		{Do: rundir.DoCancel, Jobs: ranges(t, "1"), Edit: &jobs.Change{Tries: new(1)}},
 	} {
 		if _, err := r.FileRequest(q); err == nil {
 			t.Errorf("%+v was left", q)
@@ -238,7 +244,7 @@ func FuzzRanges(f *testing.F) {
 // No file makes ReadRequest panic, and what it takes can be left again unchanged.
 func FuzzRequest(f *testing.F) {
 	for _, s := range []string{`{"v":1,"do":"cancel","jobs":"1-3","at":"2026-03-14T15:02:00Z"}`, `{"v":1,"do":"cancel","all":true}`,
-		`{"v":1,"do":"priority","jobs":"7","priority":-1}`, `{"v":2}`, `{}`, `[]`, `{"v":1,"do":"requeue","jobs":{}}`} {
+		`{"v":1,"do":"priority","jobs":"7","priority":-1}`, `{"v":1,"do":"edit","jobs":"7","edit":{"timeout_ns":5,"command":"a","tags":["b"]}}`, `{"v":2}`, `{}`, `[]`, `{"v":1,"do":"requeue","jobs":{}}`} {
 		f.Add([]byte(s))
 	}
 	r := newRun(f)
@@ -260,7 +266,7 @@ func FuzzRequest(f *testing.F) {
 			t.Fatal(err)
 		}
 		os.WriteFile(r.Path(rundir.RequestsDir, name+".json"), b, 0o600)
-		if again, err := r.ReadRequest(name); err != nil || !reflect.DeepEqual(again.Jobs, q.Jobs) || again.Do != q.Do || again.All != q.All {
+		if again, err := r.ReadRequest(name); err != nil || !reflect.DeepEqual(again.Jobs, q.Jobs) || again.Do != q.Do || again.All != q.All || !reflect.DeepEqual(again.Edit, q.Edit) {
 			t.Fatalf("%+v became %+v, %v", q, again, err)
 		}
 	})

@@ -49,14 +49,11 @@ func (c *Column) Find(t *Text) (value string, ok bool) {
 
 // bound cuts a value to MaxValue bytes, not within a character.
 func bound(b []byte) string {
-	if len(b) > MaxValue {
-		b = b[:MaxValue]
-		for i := 0; i < utf8.UTFMax && len(b) > 0 && !utf8.Valid(b[len(b)-min(len(b), i+1):]); i++ {
-			if utf8.RuneStart(b[len(b)-1-i]) {
-				b = b[:len(b)-1-i]
-				break
-			}
+	if n := MaxValue; len(b) > n {
+		for n > MaxValue-utf8.UTFMax && !utf8.RuneStart(b[n]) {
+			n--
 		}
+		b = b[:n]
 	}
 	return string(b)
 }

@@ -10,7 +10,7 @@ import (
 
 // jsonLine is a decoded piece of a Text.
 type jsonLine struct {
-	at    int // length of what stands before its end: which line it is
+	line  int // its number, counted from the last
 	value any // nil: it is no JSON
 }
 
@@ -28,15 +28,17 @@ func (c *Column) findJSON(t *Text) (value string) {
 			return walk(t.doc.value, c.path)
 		}
 	}
-	end, seen := len(t.data), 0
+	if c.File != "" && !t.whole && strings.HasSuffix(c.File, ".json") {
+		return "" // the end of a document may hold lines that look like one
+	}
+	number, seen := 0, 0
 	linesBackward(t.data, func(line []byte) bool {
-		at := end
-		end -= len(line) + 1
+		number++
 		if line = bytes.TrimSpace(line); len(line) < 2 || line[0] != '{' || line[len(line)-1] != '}' {
 			return false
 		}
-		if t.decoded == nil || t.decoded.at != at {
-			t.decoded = &jsonLine{at, decode(line)}
+		if t.decoded == nil || t.decoded.line != number {
+			t.decoded = &jsonLine{number, decode(line)}
 		}
 		value = walk(t.decoded.value, c.path)
 		seen++

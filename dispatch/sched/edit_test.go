@@ -1,0 +1,202 @@
+package sched
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
+
+// commands returns what is launched, with its command.
+func commands(orders []Order) string {
+	s := ""
+	for _, o := range orders {
+		if l, ok := o.(Launch); ok {
+			for _, p := range l.Jobs {
+				s += fmt.Sprintf("%s %s;", p.Attempt, p.Spec.Command)
+			}
+		}
+	}
+	return s
+}
+
+func (s *stage) edit(c jobs.Change, ids ...jobs.ID) []Order { return s.step(Edit{ids, c}) }
+
+// TestEdit: a queued job is changed, one that is over gets a new round, one that runs is
+// left alone (TUI.md key e); the journal gives the same table again.
+func TestEdit(t *testing.T) {
+	s := newStage(t, Config{Tries: 1}, box("a", 1))
+	s.up("a")
+	s.plain(3)
+	s.started("a", "1.1")
+	s.edit(jobs.Change{Command: new("new"), Timeout: new(time.Hour)}, 1, 2, 99)
+	if s.job(1).Spec.Command != "true" || s.job(2).Spec.Command != "new" || s.job(2).Round != 1 {
+		t.Errorf("%+v %+v", s.job(1).Spec, s.job(2).Spec)
+	}
+	o := s.ended("a", "1.1", exit1)
+	want(t, "the changed one", commands(o)[:8], "2.1 new;")
+	if l := o[slices.IndexFunc(o, func(o Order) bool { _, ok := o.(Launch); return ok })].(Launch); l.Jobs[0].Timeout != time.Hour {
+		t.Errorf("timeout %s", l.Jobs[0].Timeout)
+	}
+	s.step(Pause{true})
+	s.edit(jobs.Change{Command: new("better")}, 1)
+	if j := s.job(1); j.State != jobs.Queued || j.Round != 2 || s.c.table.Past[0].Spec.Command != "true" {
+		t.Errorf("%+v", j)
+	}
+	s.ended("a", "2.1", okay)
+	all := commands(s.step(Pause{}))
+	all += commands(s.ended("a", "1.2", okay)) + commands(s.ended("a", "3.1", okay))
+	contains(t, "again", all, "1.2 better;")
+	if s.finish == nil {
+		t.Errorf("the run does not end: %v", s.c.table.Counts)
+	}
+	s.finish = nil
+	s.edit(jobs.Change{Name: new("x")}, 2) // a run that was over goes on
+	s.ended("a", "2.2", okay)
+	if s.finish == nil || s.job(2).Round != 2 {
+		t.Errorf("finish %v", s.finish)
+	}
+	again := &jobs.Table{}
+	for i := range 3 {
+		again.Specs = append(again.Specs, &jobs.Spec{ID: jobs.ID(i + 1), Command: "true", Options: jobs.NoOptions})
+	}
+	for i := range s.journal {
+		if err := jobs.Fold(again, &s.journal[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, j := range again.Jobs {
+		if k := s.c.table.Jobs[i]; !j.Spec.Same(k.Spec) || j.Round != k.Round || j.State != k.State {
+			t.Errorf("replay gives %+v, live is %+v", j, k)
+		}
+	}
+}
+
+// TestEditMovesClass: what a job asks for now is what counts, also for a place in the
+// queue that it had before: none is launched by the old requirements.
+func TestEditMovesClass(t *testing.T) {
+	small, big := box("a", 1), box("b", 4)
+	big.Tags = []string{"big"}
+	s := newStage(t, Config{}, small, big)
+	s.plain(4)
+	s.edit(jobs.Change{Slots: new(2), Tags: new([]string{"big"})}, 1, 3)
+	if s.job(1).Spec.Options != s.job(3).Spec.Options {
+		t.Error("equal options are held twice")
+	}
+	want(t, "a", on(s.up("a"), "a"), "2.1")
+	want(t, "b", commands(s.up("b")), "1.1 true;3.1 true;")
+	s.edit(jobs.Change{GPUs: new(9)}, 4)
+	s.wantState(4, jobs.Failed)
+	contains(t, "why", s.job(4).Reason, "GPU")
+	s.edit(jobs.Change{GPUs: new(0)}, 4)
+	s.wantState(4, jobs.Queued)
+	contains(t, "a", commands(s.ended("a", "2.1", okay)), "4.1 true")
+}
+
+// TestEditRetrying: a job that waits for its next try is changed and tried at once, with
+// all its tries; the hosts where the old command failed are as good as others.
+func TestEditRetrying(t *testing.T) {
+	s := newStage(t, Config{Tries: 2}, box("a", 1))
+	s.up("a")
+	s.plain(1)
+	s.ended("a", "1.1", exit1)
+	if s.c.queue.spots[0] != retrying {
+		t.Fatal("it does not wait")
+	}
+	want(t, "at once", commands(s.edit(jobs.Change{Command: new("b")}, 1)), "1.2 b;")
+	s.ended("a", "1.2", exit1)
+	s.wantState(1, jobs.Queued) // one of two tries
+	if s.job(1).Failures != 1 {
+		t.Errorf("%d failures", s.job(1).Failures)
+	}
+}
+
+// TestEditLostComesBack: an attempt by the old command that was given up and comes back
+// is ended and never counts (promise 2).
+func TestEditLostComesBack(t *testing.T) {
+	for what, answer := range map[string]func(s *stage){
+		"runs":  func(s *stage) { s.probedAs("a", "1.1", hosts.IsRunning, nil) },
+		"ended": func(s *stage) { s.probedAs("a", "1.1", hosts.HasExited, &jobs.Outcome{}) },
+		"files": func(s *stage) { s.ended("a", "1.1", okay) },
+	} {
+		s := lostStage(t, Config{})
+		s.step(Pause{true})
+		s.edit(jobs.Change{Command: new("new")}, 1)
+		s.up("a")
+		answer(s)
+		if j := s.job(1); j.State != jobs.Queued || j.Failures != 0 {
+			t.Errorf("%s: the old command's attempt made it %s", what, j.State)
+		}
+		if what == "runs" {
+			contains(t, what, said[Kill](s.orders), "1.1")
+		}
+	}
+}
+
+// TestEditDependents: a parent and its child, both over, come back in any order.
+func TestEditDependents(t *testing.T) {
+	s := newStage(t, Config{Tries: 1}, box("a", 1))
+	s.up("a")
+	s.submit(true, &jobs.Options{After: []jobs.ID{2}}, jobs.NoOptions)
+	s.ended("a", "2.1", exit1)
+	want(t, "parent", commands(s.edit(jobs.Change{Command: new("b")}, 1, 2)), "2.2 b;")
+	want(t, "child", commands(s.ended("a", "2.2", okay)), "1.1 b;")
+}
+
+// TestEditRefused: what cannot be changed stays, and one line says why.
+func TestEditRefused(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 1))
+	s.plain(3)
+	s.edit(jobs.Change{Command: new(" ")}, 1, 2, 3)
+	if len(s.records) != 1 || s.records[0].Kind != jobs.KindEvent {
+		t.Errorf("%+v", s.records)
+	}
+	contains(t, "why", s.records[0].Reason, "the command is empty")
+}
+
+// TestEditRequest: by a request in parts; twice does nothing more.
+func TestEditRequest(t *testing.T) {
+	s := newStage(t, Config{})
+	s.c.hosts = nil
+	n := mostAStep + 10
+	s.plain(n)
+	ids := make([]jobs.ID, n)
+	for i := range ids {
+		ids[i] = jobs.ID(i + 1)
+	}
+	r := Request{Name: "r", Do: []Event{Edit{ids, jobs.Change{Timeout: new(time.Hour)}}}}
+	s.step(r)
+	for len(s.c.asked) > 0 {
+		if len(s.records) > mostAStep+10 {
+			t.Fatalf("%d records in a step", len(s.records))
+		}
+		s.step(Tick{})
+	}
+	last := s.journal[len(s.journal)-1]
+	if last.Kind != jobs.KindRequest || last.Count != n || s.job(1).Spec.Options != s.job(jobs.ID(n)).Spec.Options {
+		t.Errorf("%+v", last)
+	}
+	r.Name = "again" // as after a crash
+	s.step(r)
+	if n := len(s.records); n != 0 && s.records[0].Kind == jobs.KindEdited {
+		t.Errorf("%d records", n)
+	}
+}
+
+// TestRelativePriority adds to what each job has, within what a record can hold (K2).
+func TestRelativePriority(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 1))
+	s.submit(true, &jobs.Options{Priority: 5}, jobs.NoOptions)
+	s.step(SetPriority{Jobs: []jobs.ID{1, 2}, Priority: -2, Relative: true})
+	if a, b := s.job(1).Priority, s.job(2).Priority; a != 3 || b != -2 {
+		t.Errorf("%d, %d", a, b)
+	}
+	s.step(SetPriority{Jobs: []jobs.ID{1}, Priority: 1 << 40, Relative: true})
+	s.step(SetPriority{Jobs: []jobs.ID{1}, Priority: 1, Relative: true})
+	if p := s.job(1).Priority; p != 1<<31-1 {
+		t.Errorf("%d", p)
+	}
+}

@@ -1,0 +1,116 @@
+package outputs
+
+import (
+	"context"
+	"maps"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/results"
+	"dcs-tui/jobs/results/column"
+	"dcs-tui/jobs/rundir"
+)
+
+// MaxRead is how many bytes of an output, or of a file, are searched: its end.
+const MaxRead = 1 << 20
+
+const (
+	firstRead = 64 << 10 // most outputs are shorter, and most figures stand at the end
+	batch     = 32       // jobs that one goroutine takes at a time
+)
+
+// Reader finds figures and remembers them: an output does not change once its
+// attempt is over, so a table that is made again, live, costs only what is new. Not
+// safe for concurrent use.
+type Reader struct {
+	// Fetch returns the last n bytes, or fewer, of the standard output of an attempt
+	// that only its host has, and the length of all of it. nil: nobody can; the figures
+	// of such jobs are empty. It is called by several goroutines at a time.
+	Fetch func(ctx context.Context, r *results.Result, n int64) (end []byte, size int64, err error)
+
+	disk    rundir.Disk
+	runDir  string
+	cwd     string
+	columns []*column.Column
+	files   bool // a column stands in a file
+	stdout  bool // a column stands in the standard output
+	known   map[jobs.AttemptID][]string
+}
+
+// New makes a Reader for a run and the columns that are wanted.
+func New(run *rundir.Run, columns []*column.Column) *Reader {
+	r := &Reader{disk: run.Disk, runDir: run.Dir, cwd: run.Asked.Cwd, columns: columns, known: map[jobs.AttemptID][]string{}}
+	for _, c := range columns {
+		r.files = r.files || c.File != ""
+		r.stdout = r.stdout || c.File == ""
+	}
+	return r
+}
+
+// Figures are what was found.
+type Figures struct {
+	// Values are, for each job of the list and each column, the value or "". A job of
+	// which nothing was read has nil.
+	Values [][]string
+	Notes  []string // what could not be read and why, a sentence each, not cleaned
+}
+
+// Read finds the figures of a list of results, in its order; cwds[i] is the directory
+// of job i where that is not the run's, and may be nil. The error is ctx's.
+func (r *Reader) Read(ctx context.Context, list []results.Result, cwd func(i int) string) (*Figures, error) {
+	f := &Figures{Values: make([][]string, len(list))}
+	if len(r.columns) == 0 {
+		return f, nil
+	}
+	var (
+		next  atomic.Int64
+		tasks sync.WaitGroup
+		mu    sync.Mutex
+		all   troubles
+		fresh = map[jobs.AttemptID][]string{}
+		seen  = &names{disk: r.disk}
+	)
+	for range workers(len(list)) {
+		tasks.Go(func() {
+			w := worker{Reader: r, ctx: ctx, names: seen, fresh: map[jobs.AttemptID][]string{}}
+			for ctx.Err() == nil {
+				from := int(next.Add(batch)) - batch
+				if from >= len(list) {
+					break
+				}
+				for i := from; i < min(from+batch, len(list)) && ctx.Err() == nil; i++ {
+					own := ""
+					if cwd != nil {
+						own = cwd(i)
+					}
+					f.Values[i] = w.job(&list[i], own)
+				}
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			all.merge(&w.troubles)
+			maps.Copy(fresh, w.fresh)
+		})
+	}
+	tasks.Wait()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	maps.Copy(r.known, fresh)
+	f.Notes = all.notes()
+	return f, nil
+}
+
+// workers is how many outputs are read at a time: enough to hide the delay of a
+// file server, few enough not to be felt on it.
+func workers(jobs int) int {
+	return max(1, min(4*runtime.GOMAXPROCS(0), 16, (jobs+batch-1)/batch))
+}
+
+// remote says that only its host has what an attempt wrote.
+func (r *Reader) remote(res *results.Result) bool {
+	return !strings.HasPrefix(res.Stdout, r.runDir+"/")
+}

@@ -1,0 +1,88 @@
+package outputs
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/results"
+)
+
+// troubles counts what could not be read, with an example of each kind: the one of
+// the lowest job, so that a message does not depend on who was faster.
+type troubles struct {
+	unread, absent example
+	hosts          map[string]*example
+}
+
+type example struct {
+	count int
+	job   jobs.ID
+	last  jobs.ID // counted last: one job counts once
+	text  string
+}
+
+func (e *example) add(job jobs.ID, text string) {
+	if e.count == 0 || job < e.job {
+		e.job, e.text = job, text
+	}
+	if e.last != job {
+		e.count, e.last = e.count+1, job
+	}
+}
+
+func (e *example) merge(o *example) {
+	if e.count == 0 || o.count > 0 && o.job < e.job {
+		e.job, e.text = o.job, o.text
+	}
+	e.count += o.count
+}
+
+func (t *troubles) failed(r *results.Result, err error)    { t.unread.add(r.Job, err.Error()) }
+func (t *troubles) missing(r *results.Result, path string) { t.absent.add(r.Job, path) }
+
+func (t *troubles) remote(r *results.Result) {
+	if t.hosts == nil {
+		t.hosts = map[string]*example{}
+	}
+	if t.hosts[r.Host] == nil {
+		t.hosts[r.Host] = &example{}
+	}
+	t.hosts[r.Host].add(r.Job, r.Stdout)
+}
+
+func (t *troubles) merge(o *troubles) {
+	t.unread.merge(&o.unread)
+	t.absent.merge(&o.absent)
+	for host, e := range o.hosts {
+		if t.hosts == nil {
+			t.hosts = map[string]*example{}
+		}
+		t.hosts[host] = cmp.Or(t.hosts[host], &example{})
+		t.hosts[host].merge(e)
+	}
+}
+
+// notes are sentences for people.
+func (t *troubles) notes() (notes []string) {
+	for _, host := range slices.Sorted(maps.Keys(t.hosts)) {
+		e := t.hosts[host]
+		notes = append(notes, fmt.Sprintf("only %s has what %s wrote, such as %s: the figures are empty", host, count(e.count), e.text))
+	}
+	if e := t.absent; e.count > 0 {
+		notes = append(notes, fmt.Sprintf("%s wrote no such file, or it is not seen here: %s (job %d)", count(e.count), e.text, e.job))
+	}
+	if e := t.unread; e.count > 0 {
+		notes = append(notes, fmt.Sprintf("what %s wrote cannot be read: %s (job %d)", count(e.count), e.text, e.job))
+	}
+	return notes
+}
+
+func count(n int) string {
+	if n == 1 {
+		return "1 job"
+	}
+	return fmt.Sprintf("%d jobs", n)
+}

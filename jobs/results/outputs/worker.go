@@ -1,0 +1,206 @@
+package outputs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/results"
+	"dcs-tui/jobs/results/column"
+)
+
+// worker reads the outputs of some jobs of a list.
+type worker struct {
+	*Reader
+	ctx      context.Context
+	names    *names
+	buf      []byte
+	fresh    map[jobs.AttemptID][]string
+	troubles troubles
+}
+
+// job finds the figures of one job; nil when there is nothing to read.
+func (w *worker) job(res *results.Result, cwd string) []string {
+	if res.Stdout == "" || !res.State.Terminal() {
+		return nil
+	}
+	if have, ok := w.known[res.Attempt]; ok {
+		return have
+	}
+	values := make([]string, len(w.columns))
+	whole := true // everything was read that there is to read
+	if w.stdout {
+		whole = w.output(res, values)
+	}
+	if w.files {
+		whole = w.written(res, cwd, values) && whole
+	}
+	if whole {
+		w.fresh[res.Attempt] = values
+	}
+	return values
+}
+
+// output searches the standard output, at first only its end.
+func (w *worker) output(res *results.Result, values []string) bool {
+	if w.remote(res) {
+		return w.fetched(res, values)
+	}
+	f, ok := w.open(res.Stdout, res, syscall.O_NOFOLLOW)
+	if !ok {
+		return false
+	}
+	defer f.close()
+	for limit := int64(firstRead); ; limit = MaxRead {
+		data, err := f.end(&w.buf, limit)
+		if err != nil {
+			w.troubles.failed(res, err)
+			return false
+		}
+		if whole := int64(len(data)) == f.size; w.search(data, whole, values, "") || whole || limit == MaxRead {
+			return true
+		}
+	}
+}
+
+func (w *worker) fetched(res *results.Result, values []string) bool {
+	if w.Fetch == nil {
+		w.troubles.remote(res)
+		return false
+	}
+	data, size, err := w.Fetch(w.ctx, res, MaxRead)
+	if err != nil {
+		w.troubles.failed(res, err)
+		return false
+	}
+	w.search(data, int64(len(data)) >= size, values, "")
+	return true
+}
+
+// search finds what is still missing of the columns that stand in file, and says
+// whether nothing is missing any more.
+func (w *worker) search(data []byte, whole bool, values []string, file string) bool {
+	text := column.NewText(data, whole)
+	all := true
+	for i, c := range w.columns {
+		if c.File != file || values[i] != "" {
+			continue
+		}
+		v, ok := c.Find(text)
+		values[i] = v
+		all = all && ok
+	}
+	return all
+}
+
+// written searches the files that the job wrote, each once.
+func (w *worker) written(res *results.Result, cwd string, values []string) bool {
+	if w.remote(res) {
+		w.troubles.remote(res)
+		return false
+	}
+	if cwd == "" {
+		cwd = w.cwd
+	} else if !filepath.IsAbs(cwd) {
+		cwd = filepath.Join(w.cwd, cwd)
+	}
+	whole := true
+	for i, c := range w.columns {
+		if c.File == "" || w.searched(i) {
+			continue
+		}
+		path := c.FileFor(res.Attempt, w.runDir, res.Params)
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(cwd, path)
+		}
+		whole = w.file(filepath.Clean(path), c.File, res, values) && whole
+	}
+	return whole
+}
+
+// searched says that an earlier column stands in the same file.
+func (w *worker) searched(i int) bool {
+	for _, c := range w.columns[:i] {
+		if c.File == w.columns[i].File {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *worker) file(path, column string, res *results.Result, values []string) bool {
+	f, ok := w.open(path, res, 0)
+	if !ok {
+		return false
+	}
+	defer f.close()
+	data, err := f.end(&w.buf, MaxRead)
+	if err != nil {
+		w.troubles.failed(res, err)
+		return false
+	}
+	w.search(data, int64(len(data)) == f.size, values, column)
+	return true
+}
+
+// open opens a file that a listing showed. It never waits: a job may have put a pipe
+// there, which has the size 0.
+func (w *worker) open(path string, res *results.Result, flag int) (opened, bool) {
+	shown, err := w.names.shows(path)
+	if err != nil {
+		w.troubles.failed(res, err)
+		return opened{}, false
+	}
+	if !shown {
+		w.troubles.missing(res, path)
+		return opened{}, false
+	}
+	f, err := w.disk.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|flag, 0)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		w.troubles.missing(res, path)
+		return opened{}, false
+	case errors.Is(err, syscall.ELOOP):
+		err = fmt.Errorf("%s is a symbolic link, which we have not made: it is not read", path)
+	}
+	if err == nil {
+		var size int64
+		if size, err = f.Size(); err == nil {
+			return opened{f, size}, true
+		}
+		f.Close() // it was only to be read
+	}
+	w.troubles.failed(res, err)
+	return opened{}, false
+}
+
+// opened is a file and its size when it was opened: what is added later is not read.
+type opened struct {
+	f interface {
+		io.ReaderAt
+		io.Closer
+	}
+	size int64
+}
+
+func (o *opened) close() { o.f.Close() }
+
+// end reads the last n bytes into buf, which grows.
+func (o *opened) end(buf *[]byte, n int64) ([]byte, error) {
+	n = min(n, o.size)
+	if int64(cap(*buf)) < n {
+		*buf = make([]byte, max(n, min(2*int64(cap(*buf)), MaxRead), 4<<10))
+	}
+	b := (*buf)[:n]
+	got, err := o.f.ReadAt(b, o.size-n)
+	if errors.Is(err, io.EOF) { // it has become shorter
+		err = nil
+	}
+	return b[:got], err
+}

@@ -1,0 +1,202 @@
+package sheet
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"dcs-tui/jobs"
+)
+
+// Role is what a column is.
+type Role uint8
+
+// The roles.
+const (
+	Fact   Role = iota // of a job: its number, state, host …
+	Param              // a parameter of the grid
+	Figure             // found in what the job wrote
+	Stat               // computed from several jobs
+)
+
+// Column is a column of a Sheet.
+type Column struct {
+	Name string // unique in the sheet
+	Role Role
+	Unit Unit
+
+	value func(i int) Value // of row i as it was made
+}
+
+// Unit says how people want to read a fact.
+type Unit uint8
+
+// The units.
+const (
+	None Unit = iota
+	Seconds
+	Bytes
+)
+
+// Sheet is a table.
+type Sheet struct {
+	Columns []Column
+
+	shown  []int // columns that are shown unless others are asked for
+	rows   []int32
+	job    func(i int) jobs.ID // nil: rows are not jobs
+	solved func(i int) bool    // nil: each row counts
+	unit   string              // what a row is, for messages: "job", "group"
+}
+
+// Len returns the number of rows.
+func (s *Sheet) Len() int { return len(s.rows) }
+
+// At returns a cell.
+func (s *Sheet) At(row, column int) Value { return s.Columns[column].value(int(s.rows[row])) }
+
+// Job returns the job of a row, 0 when rows are not jobs.
+func (s *Sheet) Job(row int) jobs.ID {
+	if s.job == nil {
+		return 0
+	}
+	return s.job(int(s.rows[row]))
+}
+
+// Solved says that a row counts in statistics: its job succeeded (E3).
+func (s *Sheet) Solved(row int) bool { return s.solved == nil || s.solved(int(s.rows[row])) }
+
+// Shown returns the columns to show unless others are asked for.
+func (s *Sheet) Shown() []int { return slices.Clone(s.shown) }
+
+// Unit says what a row is: job, group or value.
+func (s *Sheet) Unit() string { return s.unit }
+
+// Column finds a column by its name. "time" is elapsed_seconds unless another is
+// called so; a parameter may be written in brackets, as in a template.
+func (s *Sheet) Column(name string) (int, error) {
+	name = strings.TrimSpace(name)
+	if i := s.find(name); i >= 0 {
+		return i, nil
+	}
+	if inner, ok := strings.CutPrefix(name, "["); ok {
+		if i := s.find(strings.TrimSuffix(inner, "]")); i >= 0 {
+			return i, nil
+		}
+	}
+	if name == "time" {
+		if i := s.find(elapsed); i >= 0 {
+			return i, nil
+		}
+	}
+	all := s.names()
+	if near := jobs.Nearest(name, all); near != "" {
+		return 0, fmt.Errorf("there is no column %q; did you mean %s?", jobs.Clean(name, 40), near)
+	}
+	const most = 30
+	more := ""
+	if len(all) > most {
+		more, all = fmt.Sprintf(" and %d more", len(all)-most), all[:most]
+	}
+	return 0, fmt.Errorf("there is no column %q; there are %s%s", jobs.Clean(name, 40), jobs.Clean(strings.Join(all, ", "), 1000), more)
+}
+
+func (s *Sheet) find(name string) int {
+	return slices.IndexFunc(s.Columns, func(c Column) bool { return c.Name == name })
+}
+
+func (s *Sheet) names() []string {
+	names := make([]string, len(s.Columns))
+	for i, c := range s.Columns {
+		names[i] = c.Name
+	}
+	return names
+}
+
+// Find reads a list of names: "C,acc".
+func (s *Sheet) Find(names []string) ([]int, error) {
+	var found []int
+	for _, n := range names {
+		i, err := s.Column(n)
+		if err != nil {
+			return nil, err
+		}
+		if slices.Contains(found, i) {
+			return nil, fmt.Errorf("the column %s is named twice", jobs.Clean(n, 40))
+		}
+		found = append(found, i)
+	}
+	return found, nil
+}
+
+// Figures returns the columns that hold figures.
+func (s *Sheet) Figures() []int {
+	var found []int
+	for i, c := range s.Columns {
+		if c.Role == Figure {
+			found = append(found, i)
+		}
+	}
+	return found
+}
+
+// with returns the same columns with other rows.
+func (s *Sheet) with(rows []int32) *Sheet {
+	t := *s
+	t.rows = rows
+	return &t
+}
+
+// Keep returns the rows for which keep is true.
+func (s *Sheet) Keep(keep func(row int) bool) *Sheet {
+	var rows []int32
+	for row := range s.rows {
+		if keep(row) {
+			rows = append(rows, s.rows[row])
+		}
+	}
+	return s.with(rows)
+}
+
+// Show returns the sheet with these columns to be shown.
+func (s *Sheet) Show(columns []int) *Sheet {
+	t := *s
+	t.shown = slices.Clone(columns)
+	return &t
+}
+
+// Sort returns the rows in the order of a column, equal ones as they were. Numbers
+// come before NaN, texts and nothing, in both directions.
+func (s *Sheet) Sort(column int, desc bool) *Sheet {
+	keys := make([]Value, len(s.rows))
+	order := make([]int32, len(s.rows))
+	for row := range s.rows {
+		keys[row], order[row] = s.At(row, column), int32(row)
+	}
+	slices.SortStableFunc(order, func(a, b int32) int { return compareValues(keys[a], keys[b], desc) })
+	for i, row := range order {
+		order[i] = s.rows[row]
+	}
+	return s.with(order)
+}
+
+// literal makes a sheet of computed cells, cells[row][column].
+func literal(unit string, columns []Column, cells [][]Value) *Sheet {
+	s := &Sheet{Columns: columns, unit: unit, rows: make([]int32, len(cells)), shown: make([]int, len(columns))}
+	for i := range columns {
+		s.shown[i] = i
+		s.Columns[i].value = func(row int) Value { return cells[row][i] }
+	}
+	for i := range cells {
+		s.rows[i] = int32(i)
+	}
+	return s
+}
+
+// unique returns name, or the same with prefix when another column has it.
+func unique(taken []string, name, prefix string) string {
+	for slices.Contains(taken, name) {
+		name = prefix + name
+	}
+	return name
+}
