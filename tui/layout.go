@@ -46,6 +46,9 @@ func (m *model) lines() []string {
 	if m.w < tinyW || m.h < tinyH {
 		return m.exactly(m.tooSmall(), m.h)
 	}
+	if o, ok := m.modal.(overlay); ok {
+		return m.exactly(o.screen(m, m.w, m.h), m.h)
+	}
 	head := m.header()
 	foot := m.footer()
 	body := m.h - len(head) - len(foot)
@@ -63,10 +66,14 @@ func (m *model) exactly(rows []string, n int) []string {
 	return out
 }
 
-// place divides the rows y … y+h-1 among the panes.
+// small says that there is room for a summary and a list only.
+func (m *model) small() bool { return m.w < smallW || m.h < smallH }
+
+// place divides the rows y … y+h-1 among the panes, in the order in which tab goes
+// through them.
 func (m *model) place(y, h int) {
 	wide := m.w >= wideW && m.h >= smallH
-	tall := wide && m.h >= tallH
+	tall := m.h >= tallH
 	main := m.panes[m.tab]
 	put := func(p pane, x, y, w, h int) { m.placed = append(m.placed, placed{p, x, y, w, h, wide}) }
 	low := 0 // rows for what stands below
@@ -74,8 +81,8 @@ func (m *model) place(y, h int) {
 	case tall:
 		low = h * 2 / 5
 	case m.extra != nil && h >= 12:
-		low = h * 2 / 5
-	case m.extra != nil: // no room for both
+		low = h / 2
+	case m.extra != nil && m.onExtra: // no room for both
 		put(m.extra, 0, y, m.w, h)
 		return
 	}
@@ -87,14 +94,18 @@ func (m *model) place(y, h int) {
 	if left < m.w {
 		put(m.panes[tabHosts], left, y, m.w-left, h-low)
 	}
-	switch {
+	y += h - low
+	switch events := m.panes[tabEvents]; {
 	case low == 0:
-	case tall && m.tab != tabEvents:
+	case !tall || m.tab == tabEvents:
+		put(m.below(), 0, y, m.w, low)
+	case wide:
 		half := m.w * 62 / 100
-		put(m.below(), 0, y+h-low, half, low)
-		put(m.panes[tabEvents], half, y+h-low, m.w-half, low)
+		put(m.below(), 0, y, half, low)
+		put(events, half, y, m.w-half, low)
 	default:
-		put(m.below(), 0, y+h-low, m.w, low)
+		put(m.below(), 0, y, m.w, low-low/3)
+		put(events, 0, y+low-low/3, m.w, low/3)
 	}
 }
 
@@ -145,6 +156,9 @@ func (m *model) box(p placed) []string {
 	}
 	inner := p.w - 2
 	name := m.fit(title, min(width(title), max(0, inner-2)))
+	if focused {
+		name = styleBold.Render(name)
+	}
 	top := c[0] + line + name + strings.Repeat(line, max(0, inner-1-width(name))) + c[1]
 	out = append(out, top)
 	content := p.pane.draw(m, inner, p.h-2, focused)
@@ -161,6 +175,9 @@ func (m *model) rule(title string, w int, focused bool) string {
 		line = m.g.heavy
 	}
 	title = m.fit(title, min(width(title), max(0, w-4)))
+	if focused {
+		title = styleBold.Render(title)
+	}
 	return line + " " + title + " " + strings.Repeat(line, max(0, w-3-width(title)))
 }
 

@@ -11,3 +11,10 @@ type modal interface {
 	// draw returns the lines that stand in place of the footer, at most h.
 	draw(m *model, w, h int) []string
 }
+
+// overlay is a modal that takes the whole screen. What it wants to see it asks for
+// with a method of a pane, ask.
+type overlay interface {
+	modal
+	screen(m *model, w, h int) []string
+}

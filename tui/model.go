@@ -33,7 +33,7 @@ type model struct {
 	result  *resultsPane
 	events  *eventsPane
 	extra   pane  // the job's details or its output, under the view; nil: closed
-	onExtra bool  // the focus is there
+	onExtra bool  // the focus is there, or on the output that stands in its place
 	side    tab   // with several panes on the screen: the one with the focus
 	modal   modal // takes all keys; nil: none
 
@@ -100,8 +100,8 @@ func (m *model) job() (view.Row, bool) {
 // focus is the pane that hears the keys.
 func (m *model) focus() pane {
 	switch {
-	case m.onExtra && m.extra != nil:
-		return m.extra
+	case m.onExtra && (m.extra != nil || m.shown(m.below())):
+		return m.below()
 	case m.side != m.tab && m.shown(m.panes[m.side]):
 		return m.panes[m.side]
 	}
@@ -118,10 +118,12 @@ func (m *model) shown(p pane) bool {
 	return false
 }
 
-// open shows a view, or moves the focus to it when it is on the screen.
+// open shows a view, or moves the focus to it when it is on the screen; when the
+// focus is there already the view becomes the main one.
 func (m *model) open(t tab) {
+	again := m.focus() == m.panes[t]
 	m.onExtra = false
-	if m.side = t; !m.shown(m.panes[t]) {
+	if m.side = t; again || !m.shown(m.panes[t]) {
 		m.tab = t
 	}
 }
@@ -140,7 +142,7 @@ func (m *model) turn(by int) tea.Cmd {
 		}
 	}
 	next := m.placed[(at+by+len(m.placed))%len(m.placed)].pane
-	m.onExtra = next == m.extra
+	m.onExtra = next == m.below()
 	for t, p := range m.panes {
 		if p == next {
 			m.side = tab(t)
@@ -156,7 +158,7 @@ func (m *model) back() tea.Cmd {
 		m.extra, m.onExtra = nil, false
 	case m.clear():
 	default:
-		m.side = m.tab
+		m.side, m.onExtra = m.tab, false
 	}
 	return nil
 }
@@ -172,6 +174,12 @@ func (m *model) ask() view.Ask {
 	var ask view.Ask
 	for _, x := range m.placed {
 		x.pane.ask(m, &ask)
+	}
+	if p, ok := m.modal.(interface{ ask(*model, *view.Ask) }); ok {
+		p.ask(m, &ask)
+	}
+	if m.over() {
+		ask.Groups = true // for the summary
 	}
 	return ask
 }
