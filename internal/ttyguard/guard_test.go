@@ -1,0 +1,222 @@
+package ttyguard
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// The test binary is also the program that has the screen, and its guard.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == Word {
+		os.Exit(Main())
+	}
+	if how := os.Getenv("TTYGUARD_DIES"); how != "" {
+		os.Exit(screen(how))
+	}
+	os.Exit(m.Run())
+}
+
+const enter = "\x1b[?1049h\x1b[?25l\x1b[?2004h"
+
+// screen has the terminal as Bubble Tea would have it, and ends in the way asked for.
+func screen(how string) int {
+	done, err := Start(os.Stdin, os.Stdout)
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	saved, _ := unix.IoctlGetTermios(0, unix.TCGETS)
+	now := raw(*saved)
+	unix.IoctlSetTermios(0, unix.TCSETS, &now)
+	fmt.Print(enter)
+	back := func() {
+		fmt.Print("\x1b[?1049l")
+		unix.IoctlSetTermios(0, unix.TCSETS, saved)
+	}
+	switch how {
+	case "quit":
+		back()
+		done()
+		return 0
+	case "done without giving it back":
+		done()
+		return 0
+	case "exit":
+		return 3
+	case "panic":
+		go panic("of a goroutine: \x1b]0;title\x07")
+	case "fatal":
+		go func() { var m map[int]int; m[1] = 1 }()
+	case "asleep":
+		back()
+		Asleep(true)
+	case "awake again":
+		back()
+		Asleep(true)
+		unix.IoctlSetTermios(0, unix.TCSETS, &now)
+		Asleep(false)
+	case "shell first":
+		shell := now
+		shell.Oflag |= unix.OPOST
+		unix.IoctlSetTermios(0, unix.TCSETS, &shell)
+	}
+	fmt.Print("ready")
+	unix.Pause()
+	return 4
+}
+
+// TUI.md rule 11: whatever becomes of the program, its terminal is as it was, and no
+// process stays behind on it.
+func TestTheTerminalIsGivenBack(t *testing.T) {
+	for _, c := range []struct {
+		how      string
+		signal   syscall.Signal // sent when it is up; 0: none
+		group    bool           // to the whole process group
+		restored bool           // by the guard, with all its sequences
+		shown    string         // after that
+	}{
+		{how: "quit"},
+		{how: "done without giving it back", restored: true},
+		{how: "exit", restored: true},
+		{how: "panic", restored: true, shown: "panic: of a goroutine: ␛]0;title␇"},
+		{how: "fatal", restored: true, shown: "panic: assignment to entry in nil map"},
+		{how: "kill", signal: syscall.SIGKILL, restored: true},
+		{how: "kill the group", signal: syscall.SIGKILL, group: true, restored: true},
+		{how: "term", signal: syscall.SIGTERM, group: true, restored: true},
+		{how: "hup", signal: syscall.SIGHUP, group: true, restored: true},
+		{how: "quit signal", signal: syscall.SIGQUIT, group: true, restored: true, shown: "SIGQUIT: quit"},
+		{how: "asleep", signal: syscall.SIGKILL},
+		{how: "awake again", signal: syscall.SIGKILL, restored: true},
+	} {
+		t.Run(c.how, func(t *testing.T) {
+			t.Parallel()
+			person, program := terminal(t)
+			before := state(t, person)
+			shown := die(t, person, program, c.how, c.signal, c.group)
+			if after := state(t, person); *after != *before {
+				t.Errorf("the terminal was %+v and is %+v", before, after)
+			}
+			if _, after, found := strings.Cut(shown, leave); found != c.restored || !strings.Contains(after, c.shown) {
+				t.Errorf("shown: %q", shown)
+			} else if strings.ContainsAny(after, "\x1b\x07") {
+				t.Errorf("the text of the crash has control characters: %q", after)
+			}
+		})
+	}
+}
+
+// A shell that notices the death first has set its own state, which stays.
+func TestAShellThatWasFasterIsLeftAlone(t *testing.T) {
+	person, program := terminal(t)
+	before := *state(t, person)
+	shown := die(t, person, program, "shell first", syscall.SIGKILL, false)
+	if after := *state(t, person); after == before || after.Oflag&unix.OPOST == 0 {
+		t.Errorf("the shell's state was changed: %+v", after)
+	}
+	if !strings.Contains(shown, leave) {
+		t.Errorf("shown: %q", shown)
+	}
+}
+
+// Without a terminal there is nothing to guard, and that is said.
+func TestNoTerminal(t *testing.T) {
+	f, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	done, err := Start(f, f)
+	if err == nil {
+		t.Error("no error")
+	}
+	done()
+	Asleep(true)
+}
+
+// die runs the program on the terminal to its end, and its guard's, and returns what
+// a person has seen.
+func die(t *testing.T, person, program *os.File, how string, sig syscall.Signal, group bool) string {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(exe)
+	cmd.Env = append(os.Environ(), "TTYGUARD_DIES="+how)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = program, program, program
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	program.Close()
+	person.SetReadDeadline(time.Now().Add(20 * time.Second))
+	var shown bytes.Buffer
+	b := make([]byte, 4096)
+	for killed := false; ; {
+		n, err := person.Read(b)
+		shown.Write(b[:n])
+		if sig != 0 && !killed && strings.Contains(shown.String(), "ready") {
+			killed = true
+			pid := cmd.Process.Pid
+			if group {
+				pid = -pid
+			}
+			syscall.Kill(pid, sig)
+		}
+		var gone *fs.PathError
+		if errors.As(err, &gone) && errors.Is(err, syscall.EIO) || errors.Is(err, io.EOF) { // nobody has it any more
+			break
+		}
+		if err != nil {
+			cmd.Process.Kill()
+			cmd.Wait()
+			t.Fatalf("the program or its guard still has the terminal (%v): %q", err, shown.String())
+		}
+	}
+	cmd.Wait()
+	return shown.String()
+}
+
+func state(t *testing.T, f *os.File) *unix.Termios {
+	t.Helper()
+	s, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// terminal opens a pseudo-terminal: what a person types at and what a program has.
+func terminal(t *testing.T) (person, program *os.File) {
+	t.Helper()
+	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		t.Skip("no pseudo-terminals here: ", err)
+	}
+	person = os.NewFile(uintptr(fd), "ptmx")
+	t.Cleanup(func() { person.Close() })
+	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { program.Close() })
+	return person, program
+}
