@@ -1,0 +1,127 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"dcs-tui/dispatch/view"
+)
+
+// fake is a source with one number that actions count up.
+type fake struct {
+	mu      sync.Mutex
+	version uint64
+	changed chan struct{}
+	waiting atomic.Int32 // looks that wait
+	did     []view.Action
+	closed  atomic.Bool
+	gone    atomic.Bool
+	picture view.Picture
+	which   view.Ranges
+	read    func(view.Read) (*view.Piece, error)
+}
+
+func newFake() *fake { return &fake{version: 1, changed: make(chan struct{})} }
+
+func (f *fake) Close() error { f.closed.Store(true); return nil }
+
+func (f *fake) Look(ctx context.Context, ask view.Ask) (*view.Picture, error) {
+	if f.gone.Load() {
+		return nil, view.ErrGone
+	}
+	f.mu.Lock()
+	changed := f.changed
+	current := f.version
+	f.mu.Unlock()
+	if ask.After == current {
+		f.waiting.Add(1)
+		defer f.waiting.Add(-1)
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(ask.Wait):
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	p := f.picture
+	p.Version, p.Total = f.version, len(f.did)
+	if ask.Jobs != nil {
+		p.Jobs = &view.Page{Rows: make([]view.Row, ask.Jobs.Rows)}
+	}
+	return &p, nil
+}
+
+func (f *fake) Match(context.Context, string) (view.Ranges, view.Weight, error) {
+	return f.which, view.Weight{Queued: f.which.Len()}, nil
+}
+
+func (f *fake) Weigh(_ context.Context, which view.Ranges) (view.Weight, error) {
+	return view.Weight{Running: which.Len()}, nil
+}
+
+func (f *fake) Read(_ context.Context, r view.Read) (*view.Piece, error) {
+	if f.read != nil {
+		return f.read(r)
+	}
+	return nil, errors.New("no such file\x1b[31m")
+}
+
+func (f *fake) Do(_ context.Context, a view.Action) (*view.Answer, error) {
+	if a.Do == view.UseHost {
+		return nil, &view.Refused{Why: "there is no host " + a.Host}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.did = append(f.did, a)
+	f.version++
+	close(f.changed)
+	f.changed = make(chan struct{})
+	return &view.Answer{}, nil
+}
+
+// serving serves the source in a directory of its own.
+func serving(t *testing.T, source view.Source, change ...func(*Options)) *Server {
+	t.Helper()
+	base, err := os.MkdirTemp("", "dcs") // t.TempDir is too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(base) })
+	opt := Options{Base: base, Program: "v1", Run: "run1", Epoch: 3, Open: func() (view.Source, error) { return source, nil }}
+	for _, c := range change {
+		c(&opt)
+	}
+	s, err := Listen(opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func dial(t *testing.T, s *Server) *Client {
+	t.Helper()
+	c, err := Dial(t.Context(), s.Address(), "run1", "v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// soon waits for what another goroutine is about to do.
+func soon(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !is(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%s: not within 20 s", what)
+		}
+	}
+}

@@ -1,0 +1,79 @@
+package control
+
+import (
+	"io"
+	"sync"
+	"time"
+
+	"dcs-tui/dispatch/view"
+)
+
+// lazySource is a source that is there while somebody looks, and for a moment
+// afterwards: who types two commands in a row does not pay twice.
+type lazySource struct {
+	open func() (view.Source, error)
+
+	mu     sync.Mutex
+	source view.Source
+	users  int
+	linger *time.Timer
+	closed bool
+}
+
+// acquire gives the source to one more user, who calls release once.
+func (l *lazySource) acquire() (view.Source, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.closed:
+		return nil, view.ErrGone
+	case l.source == nil:
+		source, err := l.open()
+		if err != nil {
+			return nil, err
+		}
+		l.source = source
+	}
+	if l.linger != nil {
+		l.linger.Stop()
+		l.linger = nil
+	}
+	l.users++
+	return l.source, nil
+}
+
+func (l *lazySource) release() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.users--; l.users > 0 || l.closed {
+		return
+	}
+	var t *time.Timer
+	t = time.AfterFunc(lingerFor, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.linger == t {
+			l.drop()
+		}
+	})
+	l.linger = t
+}
+
+// close ends it for good.
+func (l *lazySource) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	l.drop()
+}
+
+func (l *lazySource) drop() {
+	if l.linger != nil {
+		l.linger.Stop()
+		l.linger = nil
+	}
+	if c, ok := l.source.(io.Closer); ok {
+		c.Close()
+	}
+	l.source = nil
+}
