@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -57,7 +58,7 @@ func screen(how string) int {
 	case "panic":
 		go panic("of a goroutine: \x1b]0;title\x07")
 	case "fatal":
-		go func() { var m map[int]int; m[1] = 1 }()
+		go new(sync.Mutex).Unlock()
 	case "asleep":
 		back()
 		Asleep(true)
@@ -90,7 +91,7 @@ func TestTheTerminalIsGivenBack(t *testing.T) {
 		{how: "done without giving it back", restored: true},
 		{how: "exit", restored: true},
 		{how: "panic", restored: true, shown: "panic: of a goroutine: ␛]0;title␇"},
-		{how: "fatal", restored: true, shown: "panic: assignment to entry in nil map"},
+		{how: "fatal", restored: true, shown: "fatal error: sync: unlock of unlocked mutex"},
 		{how: "kill", signal: syscall.SIGKILL, restored: true},
 		{how: "kill the group", signal: syscall.SIGKILL, group: true, restored: true},
 		{how: "term", signal: syscall.SIGTERM, group: true, restored: true},
