@@ -1,13 +1,194 @@
 package tui
 
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"charm.land/lipgloss/v2"
+
+	"dcs-tui/dispatch/view"
+)
+
+// stale is the age from which a picture is no longer called live: looks come every
+// second.
+const stale = 4 * time.Second
+
 // header are the rows over the view: whether the data is live, how far the run is, the slots,
-// the tabs.
+// what stands in the way, the tabs.
 func (m *model) header() []string {
-	if m.pic == nil {
-		return []string{m.clean(m.opt.Notice)}
+	if m.small() {
+		return append([]string{m.summaryRow()}, m.banner()...)
 	}
-	return []string{m.clean(m.pic.Run.Name)}
+	rows := append([]string{m.runRow(), m.progressRow(), m.slotsRow()}, m.banner()...)
+	return append(append(rows, m.tabsRow()), m.summary()...)
+}
+
+// tally are the jobs of a picture as a person counts them.
+type tally struct{ running, queued, retry, done, failed, over, other int }
+
+func counts(p *view.Picture) tally {
+	n := p.Phases
+	t := tally{
+		running: n[view.Running] + n[view.Ending] + n[view.Away] + n[view.Handed],
+		queued:  n[view.Queued] + n[view.Waits] + n[view.Retry],
+		retry:   n[view.Retry],
+		done:    n[view.Succeeded],
+		failed:  n[view.Failed] + n[view.TimedOut],
+		other:   n[view.Cancelled] + n[view.Skipped],
+	}
+	t.over = t.done + t.failed + t.other
+	return t
+}
+
+// runRow names the run, says how old the picture is, and counts the jobs.
+func (m *model) runRow() string {
+	live, style := m.liveness()
+	if m.pic == nil {
+		return " " + styleBold.Render("dcs-tui") + "  " + style.Render(live)
+	}
+	t, p := counts(m.pic), &m.g.phase
+	numbers := []string{
+		styleBusy.Render("run " + thousands(t.running)), "queue " + thousands(t.queued),
+		styleGood.Render("done " + thousands(t.done)), m.failures(t.failed),
+	}
+	if t.retry > 0 {
+		numbers = append(numbers, styleWarn.Render(p[view.Retry]+" "+thousands(t.retry)))
+	}
+	if m.pic.Stragglers > 0 {
+		numbers = append(numbers, styleWarn.Render(m.g.warn+" "+thousands(m.pic.Stragglers)+" slow"))
+	}
+	if n := m.pic.Phases[view.Away]; n > 0 {
+		numbers = append(numbers, styleWarn.Render(p[view.Away]+" "+thousands(n)+" away"))
+	}
+	if t.other > 0 {
+		numbers = append(numbers, styleFaint.Render(p[view.Cancelled]+" "+thousands(t.other)))
+	}
+	name := m.cut(m.clean(m.pic.Run.Name), max(10, m.w/4))
+	lab := m.cut(m.clean(m.pic.Run.Lab), max(8, m.w/6))
+	left := " " + styleBold.Render(name) + "  " + lab + "  " + style.Render(live)
+	if room := m.w - width(strings.Join(numbers[:4], "   ")) - 3; width(left) > room { // the name gives way
+		left = " " + styleBold.Render(m.cut(name, max(6, room-width(live)-3))) + "  " + style.Render(live)
+	}
+	return m.sides(left, m.most(numbers, "   ", m.w-width(left)-3)+" ", m.w)
+}
+
+// failures counts what failed, in red when there is any.
+func (m *model) failures(n int) string {
+	s := m.g.phase[view.Failed] + " " + thousands(n)
+	if n > 0 {
+		return styleBad.Render(s)
+	}
+	return s
+}
+
+// liveness says whether the data is live and how old it is (rule 5).
+func (m *model) liveness() (string, lipgloss.Style) {
+	age := m.since()
+	switch {
+	case m.pic == nil && m.lookErr != nil:
+		return m.g.gone + " no answer", styleBad
+	case m.pic == nil:
+		return m.g.gone + " looking for the dispatcher", styleWarn
+	case m.pic.Life == view.Dead:
+		return m.g.phase[view.Failed] + " dispatcher died", styleBad
+	case m.pic.Life == view.Ended:
+		return m.g.gone + " ended", styleBold
+	case m.lookErr != nil || age >= stale:
+		return m.g.gone + " not live, " + span(age) + " old", styleBad
+	}
+	return m.g.live + " live " + span(age), styleGood
+}
+
+// progressRow says how far the run is, how fast it goes and when it ends.
+func (m *model) progressRow() string {
+	if m.pic == nil {
+		return ""
+	}
+	t := counts(m.pic)
+	if m.pic.Total == 0 {
+		return " " + m.shares(0, 0, 0, m.w/2) + "  " + m.moreOr("no jobs yet")
+	}
+	said := []string{percent(t.over, m.pic.Total), m.eta(), styleFaint.Render(pace(m.pic.Rate))}
+	if m.over() {
+		said = []string{percent(t.over, m.pic.Total), thousands(t.over) + " of " + thousands(m.pic.Total) + " jobs are over"}
+	} else if len(m.pic.Rates) > 0 {
+		n := min(len(m.pic.Rates), max(8, m.w/10))
+		said = []string{said[0], pace(m.pic.Rate) + " " + styleBusy.Render(m.spark(m.pic.Rates, 0, n)), said[1]}
+	}
+	right := "  " + strings.Join(said, "  ") + " "
+	return m.sides(" "+m.shares(t.over-t.failed, t.failed, m.pic.Total, m.w-1-width(right)), right, m.w)
+}
+
+// eta says when the queue will be done, and how sure that is.
+func (m *model) eta() string {
+	switch {
+	case m.pic.ETA <= 0 && m.pic.More:
+		return "more may come"
+	case m.pic.ETA <= 0:
+		return "ETA not known yet"
+	}
+	s := "ETA " + span(m.pic.ETA)
+	if m.pic.Spread > 0 {
+		s += " " + m.g.plusMinus + span(m.pic.Spread)
+	}
+	if m.pic.More {
+		s += ", more may come"
+	}
+	return s
+}
+
+func (m *model) moreOr(text string) string {
+	if m.pic.More {
+		return text + ", more may come"
+	}
+	return text
+}
+
+// summaryRow is all the header that a small screen has.
+func (m *model) summaryRow() string {
+	live, style := m.liveness()
+	if m.pic == nil {
+		return style.Render(live)
+	}
+	glyph, _, _ := strings.Cut(live, " ")
+	t := counts(m.pic)
+	parts := []string{
+		style.Render(glyph) + " " + percent(t.over, m.pic.Total), m.failures(t.failed), styleBusy.Render("run " + thousands(t.running)),
+		"queue " + thousands(t.queued), styleGood.Render("done " + thousands(t.done)), m.eta(),
+	}
+	if m.over() || m.lookErr != nil {
+		parts[0] = style.Render(live)
+	}
+	where := styleBold.Render("[" + tabNames[m.tab] + "]")
+	return m.sides(m.most(parts, "  ", m.w-width(where)-2), where, m.w)
 }
 
 // tooSmall is all that a screen below 40x10 shows.
-func (m *model) tooSmall() []string { return []string{"too small"} }
+func (m *model) tooSmall() []string {
+	live, style := m.liveness()
+	rows := []string{style.Render(live)}
+	if m.pic != nil {
+		t := counts(m.pic)
+		rows = append(rows, m.most([]string{m.failures(t.failed), "run " + thousands(t.running), "queue " + thousands(t.queued), "done " + thousands(t.done)}, " ", m.w))
+	}
+	return append(rows, fmt.Sprintf("too small: %dx%d needed", tinyW, tinyH), "q leaves the screen")
+}
+
+// most joins the first of the parts, as many as fit into w cells.
+func (m *model) most(parts []string, between string, w int) string {
+	s := ""
+	for i, p := range parts {
+		if i > 0 {
+			p = between + p
+		}
+		if width(s)+width(p) > w {
+			break
+		}
+		s += p
+	}
+	return s
+}
+
+// cut shortens a text to at most w cells.
+func (m *model) cut(s string, w int) string { return m.fit(s, min(w, width(s))) }

@@ -73,7 +73,7 @@ func (m *model) small() bool { return m.w < smallW || m.h < smallH }
 // through them.
 func (m *model) place(y, h int) {
 	wide := m.w >= wideW && m.h >= smallH
-	tall := m.h >= tallH
+	tall := m.h >= tallH && !m.small()
 	main := m.panes[m.tab]
 	put := func(p pane, x, y, w, h int) { m.placed = append(m.placed, placed{p, x, y, w, h, wide}) }
 	low := 0 // rows for what stands below

@@ -75,6 +75,14 @@ func newModel(o Options, now func() time.Time) *model {
 // over says that nobody dispatches the run now.
 func (m *model) over() bool { return m.pic != nil && m.pic.Life != view.Live }
 
+// since is the age of the picture, by which waits in it have become shorter.
+func (m *model) since() time.Duration {
+	if m.pic == nil {
+		return 0
+	}
+	return max(0, m.now().Sub(m.gotAt))
+}
+
 // instant is the dispatcher's clock, as far as it is known here.
 func (m *model) instant() time.Time {
 	if m.pic == nil {
@@ -180,6 +188,9 @@ func (m *model) ask() view.Ask {
 	}
 	if m.over() {
 		ask.Groups = true // for the summary
+	}
+	if ask.Events == nil {
+		ask.Events = &view.EventsWindow{Rows: 20} // for the newest bad one, in the footer
 	}
 	return ask
 }

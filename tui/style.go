@@ -26,11 +26,16 @@ type glyphs struct {
 	live, gone, question, warn, cut      string
 	bar                                  []string // empty, then eighths of a cell up to full
 	badBar                               string   // a cell of what failed
+	plusMinus                            string
+	host                                 hostGlyphs
 	spark                                []string // lowest to highest
 	line, heavy, vertical, heavyVert     string
 	corners, heavyCorners                [4]string // top left, top right, bottom left, bottom right
 	cursor, picked, down, up, dot, enter string
 }
+
+// hostGlyphs are the marks of the states of a host.
+type hostGlyphs struct{ up, suspect, lost, connecting, waits, draining, disabled string }
 
 var utf8Glyphs = glyphs{
 	phase: [view.Phases]string{
@@ -39,6 +44,7 @@ var utf8Glyphs = glyphs{
 	},
 	live: "●", gone: "○", question: "?", warn: "⚠", cut: "…",
 	bar: []string{"·", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"}, badBar: "▒",
+	plusMinus: "±", host: hostGlyphs{up: "●", suspect: "?", lost: "✗", connecting: "◌", waits: "↻", draining: "↓", disabled: "–"},
 	spark: []string{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"},
 	line:  "─", heavy: "━", vertical: "│", heavyVert: "┃",
 	corners: [4]string{"┌", "┐", "└", "┘"}, heavyCorners: [4]string{"┏", "┓", "┗", "┛"},
@@ -52,6 +58,7 @@ var asciiGlyphs = glyphs{
 	},
 	live: "*", gone: "o", question: "?", warn: "!", cut: "~",
 	bar: []string{".", "#"}, badBar: "x",
+	plusMinus: "+-", host: hostGlyphs{up: "@", suspect: "?", lost: "x", connecting: "c", waits: "r", draining: "d", disabled: "-"},
 	spark: []string{"_", ".", "-", "=", "#"},
 	line:  "-", heavy: "=", vertical: "|", heavyVert: "#",
 	corners: [4]string{"+", "+", "+", "+"}, heavyCorners: [4]string{"#", "#", "#", "#"},

@@ -1,0 +1,151 @@
+package tui
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"dcs-tui/dispatch/view"
+)
+
+// slotsRow tells slots and hosts in one row, however many hosts there are: each with
+// its load where they fit, else how many are in which state and the odd ones; what
+// troubles the worst of them in words at the right.
+func (m *model) slotsRow() string {
+	if m.pic == nil {
+		return ""
+	}
+	p := m.pic
+	left := fmt.Sprintf(" slots %s/%s", thousands(p.SlotsBusy), thousands(p.Slots))
+	if len(p.Hosts) == 0 {
+		return left + "  no hosts"
+	}
+	long, short := m.worst()
+	each, few := m.eachHost(), m.oddHosts()
+	for _, try := range [][2]string{{each, long}, {each, short}, {few, long}, {few, short}} {
+		if width(left)+2+width(try[0])+3+width(try[1])+1 <= m.w {
+			return m.sides(left+"  "+try[0], styleWarn.Render(try[1])+" ", m.w)
+		}
+	}
+	short = m.cut(short, m.w/3)
+	return m.sides(left+"  "+m.cut(few, max(0, m.w-width(left)-width(short)-6)), styleWarn.Render(short)+" ", m.w)
+}
+
+// worst says what troubles the host that is worst off, and how many others there are.
+func (m *model) worst() (long, short string) {
+	var worst *view.Host
+	bad, connecting, up := 0, 0, 0
+	for i := range m.pic.Hosts {
+		h := &m.pic.Hosts[i]
+		if worry(h) > 1 {
+			bad++
+		}
+		if h.State == hostConnecting {
+			connecting++
+		} else if works(h) {
+			up++
+		}
+		if worst == nil || worry(h) > worry(worst) {
+			worst = h
+		}
+	}
+	if m.over() {
+		return "", ""
+	}
+	if connecting > 0 && connecting+up == len(m.pic.Hosts) {
+		s := fmt.Sprintf("connecting to %s: %s up", plural(len(m.pic.Hosts), "host"), thousands(up))
+		return s, s
+	}
+	long, short = m.trouble(worst)
+	if bad > 1 {
+		more := fmt.Sprintf(" +%d", bad-1)
+		return long + more, short + more
+	}
+	return long, short
+}
+
+// eachHost is every host's short name with its load.
+func (m *model) eachHost() string {
+	if len(m.pic.Hosts)*3 > m.w {
+		return strings.Repeat(" ", m.w) // there is no room for that
+	}
+	names := m.shortNames()
+	var b strings.Builder
+	for i := range m.pic.Hosts {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(names[i] + m.loadGlyph(&m.pic.Hosts[i]))
+	}
+	return b.String()
+}
+
+// oddHosts counts the hosts by state and names those that are not simply up.
+func (m *model) oddHosts() string {
+	count := map[string]int{}
+	var words []string
+	var odd []string
+	names := m.shortNames()
+	for i := range m.pic.Hosts {
+		h := &m.pic.Hosts[i]
+		word := hostWord(h)
+		if count[word]++; count[word] == 1 {
+			words = append(words, word)
+		}
+		if worry(h) > 0 && len(odd) < m.w/3 {
+			odd = append(odd, names[i]+m.loadGlyph(h))
+		}
+	}
+	for i, w := range words {
+		words[i] = fmt.Sprintf("%s %s", thousands(count[w]), m.clean(w))
+	}
+	return m.most(append([]string{strings.Join(words, ", ") + " "}, odd...), " ", m.w*2/3)
+}
+
+// shortNames are the last two digits of the hosts' names, or as much as is needed to
+// tell them apart.
+func (m *model) shortNames() []string {
+	hosts := m.pic.Hosts
+	names := make([]string, len(hosts))
+	for _, short := range []func(string) string{
+		func(s string) string { return lastDigits(s, 2) },
+		func(s string) string { return lastDigits(s, 9) },
+		func(s string) string { return m.cut(s, 1) + lastDigits(s, 4) },
+		func(s string) string { return s },
+	} {
+		seen := map[string]bool{}
+		unique := true
+		for i := range hosts {
+			names[i] = m.cut(short(m.clean(hosts[i].Name)), 8)
+			unique = unique && !seen[names[i]]
+			seen[names[i]] = true
+		}
+		if unique {
+			break
+		}
+	}
+	return names
+}
+
+// lastDigits are the last n digits that a name ends in; the whole name when it ends in
+// none.
+func lastDigits(s string, n int) string {
+	i := len(s)
+	for i > 0 && len(s)-i < n && s[i-1] >= '0' && s[i-1] <= '9' {
+		i--
+	}
+	if i == len(s) {
+		return s
+	}
+	return s[i:]
+}
+
+// byTrouble are the hosts' positions, those that want to be looked at first.
+func byTrouble(hosts []view.Host) []int {
+	order := make([]int, len(hosts))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return worry(&hosts[b]) - worry(&hosts[a]) })
+	return order
+}

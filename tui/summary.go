@@ -1,0 +1,4 @@
+package tui
+
+// summary is shown over the list when the run is over.
+func (m *model) summary() []string { return nil }
