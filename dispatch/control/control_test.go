@@ -167,9 +167,10 @@ func TestGone(t *testing.T) {
 func TestSourceOnlyWhileSomebodyLooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var made []*fake
-		l := lazySource{open: func() (view.Source, error) {
-			made = append(made, newFake())
-			return made[len(made)-1], nil
+		l := lazySource{open: func() (view.Source, func(), error) {
+			f := newFake()
+			made = append(made, f)
+			return f, f.let, nil
 		}}
 		for range 2 {
 			if _, err := l.acquire(); err != nil {
@@ -208,7 +209,7 @@ func TestSourceOnlyWhileSomebodyLooks(t *testing.T) {
 // A source that cannot be made, and one that panics, cost the call and say so; the
 // dispatcher lives.
 func TestFaultsOfTheSource(t *testing.T) {
-	bad := serving(t, nil, func(o *Options) { o.Open = func() (view.Source, error) { return nil, errors.New("no memory") } })
+	bad := serving(t, nil, func(o *Options) { o.Open = func() (view.Source, func(), error) { return nil, nil, errors.New("no memory") } })
 	if _, err := dial(t, bad).Look(t.Context(), view.Ask{}); err == nil || err.Error() != "no memory" {
 		t.Error(err)
 	}

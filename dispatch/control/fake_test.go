@@ -28,7 +28,7 @@ type fake struct {
 
 func newFake() *fake { return &fake{version: 1, changed: make(chan struct{})} }
 
-func (f *fake) Close() error { f.closed.Store(true); return nil }
+func (f *fake) let() { f.closed.Store(true) }
 
 func (f *fake) Look(ctx context.Context, ask view.Ask) (*view.Picture, error) {
 	if f.gone.Load() {
@@ -87,14 +87,14 @@ func (f *fake) Do(_ context.Context, a view.Action) (*view.Answer, error) {
 }
 
 // serving serves the source in a directory of its own.
-func serving(t *testing.T, source view.Source, change ...func(*Options)) *Server {
+func serving(t *testing.T, source *fake, change ...func(*Options)) *Server {
 	t.Helper()
 	base, err := os.MkdirTemp("", "dcs") // t.TempDir is too long for a socket
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(base) })
-	opt := Options{Base: base, Program: "v1", Run: "run1", Epoch: 3, Open: func() (view.Source, error) { return source, nil }}
+	opt := Options{Base: base, Program: "v1", Run: "run1", Epoch: 3, Open: func() (view.Source, func(), error) { return source, source.let, nil }}
 	for _, c := range change {
 		c(&opt)
 	}

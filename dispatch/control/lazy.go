@@ -1,7 +1,6 @@
 package control
 
 import (
-	"io"
 	"sync"
 	"time"
 
@@ -11,10 +10,11 @@ import (
 // lazySource is a source that is there while somebody looks, and for a moment
 // afterwards: who types two commands in a row does not pay twice.
 type lazySource struct {
-	open func() (view.Source, error)
+	open func() (source view.Source, let func(), err error)
 
 	mu     sync.Mutex
 	source view.Source
+	let    func() // lets go of it
 	users  int
 	linger *time.Timer
 	closed bool
@@ -28,11 +28,11 @@ func (l *lazySource) acquire() (view.Source, error) {
 	case l.closed:
 		return nil, view.ErrGone
 	case l.source == nil:
-		source, err := l.open()
+		source, let, err := l.open()
 		if err != nil {
 			return nil, err
 		}
-		l.source = source
+		l.source, l.let = source, let
 	}
 	if l.linger != nil {
 		l.linger.Stop()
@@ -72,8 +72,8 @@ func (l *lazySource) drop() {
 		l.linger.Stop()
 		l.linger = nil
 	}
-	if c, ok := l.source.(io.Closer); ok {
-		c.Close()
+	if l.source != nil {
+		l.let()
 	}
-	l.source = nil
+	l.source, l.let = nil, nil
 }

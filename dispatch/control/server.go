@@ -29,9 +29,9 @@ type Options struct {
 	Program string // version of the program, for people
 	Run     string // uid of the run
 	Epoch   int
-	// Open makes the source when somebody attaches and there is none. One that is an
-	// io.Closer is closed some time after the last has left.
-	Open func() (view.Source, error)
+	// Open makes the source when somebody attaches and there is none; let is called some
+	// time after the last has left.
+	Open func() (source view.Source, let func(), err error)
 	// Fault is told, for the log, of what should never happen: a call that panicked.
 	// May be nil.
 	Fault func(text string)
