@@ -91,7 +91,7 @@ func TestTheTerminalIsGivenBack(t *testing.T) {
 		{how: "done without giving it back", restored: true},
 		{how: "exit", restored: true},
 		{how: "panic", restored: true, shown: "panic: of a goroutine: ␛]0;title␇"},
-		{how: "fatal", restored: true, shown: "fatal error: sync: unlock of unlocked mutex"},
+		{how: "fatal", restored: true, shown: "[running]"},
 		{how: "kill", signal: syscall.SIGKILL, restored: true},
 		{how: "kill the group", signal: syscall.SIGKILL, group: true, restored: true},
 		{how: "term", signal: syscall.SIGTERM, group: true, restored: true},
