@@ -64,7 +64,8 @@ func Fold(t *Table, r *Record) error {
 		}
 		return t.move(j, r)
 	case KindRound:
-		if !j.State.Terminal() {
+		// After damage the result of the last one may be what was lost: the round stands.
+		if !j.State.Terminal() && !(t.Damaged && j.State == Queued) {
 			return fmt.Errorf("job %d is %s: no new round", r.Job, j.State)
 		}
 		t.nextRound(j, r.Reason)
@@ -124,7 +125,9 @@ func (t *Table) keep(j *Job) {
 }
 
 func (t *Table) nextRound(j *Job, why string) {
-	t.keep(j)
+	if j.State.Terminal() {
+		t.keep(j)
+	}
 	t.set(j, Queued)
 	j.Round, j.Failures, j.Retry, j.Reason, j.Urgent = j.Round+1, 0, 0, why, false
 	t.Ended = false

@@ -19,7 +19,7 @@ func (t *Table) edit(j *Job, r *Record) error {
 			return fmt.Errorf("job %d cannot be edited: its attempt %s may be alive", r.Job, a.ID)
 		}
 	}
-	if j.State.Terminal() {
+	if j.State.Terminal() || t.Damaged && r.Count > int(j.Round) {
 		t.nextRound(j, r.Reason)
 	} else {
 		for _, a := range j.Attempts {

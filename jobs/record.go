@@ -19,7 +19,7 @@ const (
 	KindCancelling Kind = "cancelling" // a person wants the job ended; its open attempts are being ended, Reason
 	KindRequest    Kind = "request"    // what people asked for under the name Reason has been taken in: not to be done twice
 	KindRound      Kind = "round"      // requeued by a person: a new round, queued, tries counted afresh
-	KindEdited     Kind = "edited"     // the job is from now on as Spec says; one that was over begins a new round; Reason
+	KindEdited     Kind = "edited"     // the job is from now on as Spec says; one that was over begins a new round; Count is the round it is in then, Reason
 	KindPriority   Kind = "priority"   // the job's priority is now Priority
 	KindAcked      Kind = "acked"      // every result up to and including Seq has reached the consumer
 	KindEvent      Kind = "event"      // something a person may want to read, about Host or Job; changes no state

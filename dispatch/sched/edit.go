@@ -44,12 +44,15 @@ func (c *Core) editJob(id jobs.ID, change *jobs.Change, by *jobs.Changer) (bool,
 	if err != nil {
 		return false, err
 	}
-	over := j.State.Terminal()
+	over, round := j.State.Terminal(), int(j.Round)
+	if over {
+		round++
+	}
 	if !over && s.Same(j.Spec) {
 		return true, nil // asked for twice
 	}
 	c.queue.edits = true
-	if !c.emit(jobs.Record{Kind: jobs.KindEdited, Job: id, Spec: s, Reason: "edited"}) {
+	if !c.emit(jobs.Record{Kind: jobs.KindEdited, Job: id, Spec: s, Count: round, Reason: "edited"}) {
 		return false, nil
 	}
 	if over {

@@ -9,7 +9,8 @@ type account struct {
 	over       bool // the round has its result
 	result     jobs.JobState
 	cancelling bool
-	charged    int  // of this round
+	charged    int // of this round, since the last edit
+	spec       *jobs.Spec
 	strays     bool // an attempt that had been given up has failed
 	attempts   []entry
 }
@@ -17,7 +18,8 @@ type account struct {
 // entry is what the ledger knows of an attempt.
 type entry struct {
 	host     string
-	round    int
+	round    int        // 0: of a command that was edited since
+	spec     *jobs.Spec // it was launched by; nil: not known
 	open     bool
 	lost     bool // it was given up, at least for a time
 	lostAt   int  // number of the record that said so
@@ -59,8 +61,8 @@ func (w *World) enter(r *jobs.Record) {
 		if int(r.Job) != len(g.jobs)+1 {
 			w.broken(JournalFolds, "jobs from %d on are accepted after %d", r.Job, len(g.jobs))
 		}
-		for range r.Count {
-			g.jobs = append(g.jobs, account{round: 1})
+		for i := range r.Count {
+			g.jobs = append(g.jobs, account{round: 1, spec: w.specs[int(r.Job)-1+i]})
 		}
 		g.ended = false
 	default:
@@ -78,8 +80,11 @@ func (w *World) enterJob(a *account, r *jobs.Record) {
 		if !a.over {
 			w.broken(OneResult, "a new round of job %d begins before the last has its result", r.Job)
 		}
-		*a = account{round: a.round + 1, attempts: a.attempts}
+		*a = account{round: a.round + 1, spec: a.spec, attempts: a.attempts}
 		w.ledger.ended = false
+		return
+	case jobs.KindEdited:
+		w.enterEdit(a, r)
 		return
 	case jobs.KindCancelling:
 		a.cancelling = true
@@ -126,6 +131,9 @@ func (w *World) enterJob(a *account, r *jobs.Record) {
 	}
 	w.ledger.seqs = append(w.ledger.seqs, r.Job)
 	a.over, a.result = true, r.Next
+	if e := w.ledger.entry(r.Attempt()); r.Kind == jobs.KindExited && e.spec != nil && !e.vague && !e.spec.Same(a.spec) {
+		w.broken(RunsAsEdited, "the result of job %d is that of %s, which ran by another specification", r.Job, r.Attempt())
+	}
 	if r.Next == jobs.Succeeded && (r.Kind != jobs.KindExited || r.Outcome == nil || !r.Outcome.OK()) {
 		w.broken(SuccessIsProved, "job %d succeeds by a record %s of %s", r.Job, r.Kind, r.Attempt())
 	}
@@ -140,8 +148,30 @@ func (w *World) enterJob(a *account, r *jobs.Record) {
 	}
 }
 
+// enterEdit is another specification. What ran by the old one is over and counts for
+// nothing in what follows.
+func (w *World) enterEdit(a *account, r *jobs.Record) {
+	for i, e := range a.attempts {
+		if e.open {
+			w.broken(RunsAsEdited, "job %d is edited while the fate of %d.%d is not known", r.Job, r.Job, i+1)
+		}
+	}
+	next := account{round: a.round, spec: r.Spec, attempts: a.attempts, cancelling: a.cancelling}
+	if a.over {
+		next.round, next.cancelling = next.round+1, false
+		w.ledger.ended = false
+	} else {
+		for i := range a.attempts {
+			if a.attempts[i].round == a.round {
+				a.attempts[i].round = 0
+			}
+		}
+	}
+	*a = next
+}
+
 func (w *World) tries(id jobs.ID) int {
-	if n := w.specs[id-1].Tries; n > 0 {
+	if n := w.ledger.jobs[id-1].spec.Tries; n > 0 {
 		return n
 	}
 	return w.cfg.Tries
@@ -164,7 +194,7 @@ func (w *World) enterLaunch(a *account, r *jobs.Record) {
 	for len(a.attempts) < r.N-1 { // numbers that are left free
 		a.attempts = append(a.attempts, entry{vague: true})
 	}
-	a.attempts = append(a.attempts, entry{host: r.Host, round: a.round, open: true, launched: w.truth.records, last: r.Kind})
+	a.attempts = append(a.attempts, entry{host: r.Host, round: a.round, spec: a.spec, open: true, launched: w.truth.records, last: r.Kind})
 }
 
 // enterEnd is the end of an attempt, as recorded.

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -59,7 +60,7 @@ func brief(t *jobs.Table) summary { return summary{t.Seq, t.Acked, t.Epoch, t.En
 func differ(a, b *jobs.Job) string {
 	switch {
 	case a.State != b.State || a.Seq != b.Seq || a.Round != b.Round || a.Failures != b.Failures || a.Retry != b.Retry ||
-		a.Reason != b.Reason || a.Priority != b.Priority || a.Urgent != b.Urgent:
+		a.Reason != b.Reason || a.Priority != b.Priority || a.Urgent != b.Urgent || !a.Spec.Same(b.Spec):
 		return "its rows differ: " + text(*a) + " and " + text(*b)
 	case len(a.Attempts) != len(b.Attempts):
 		return "their numbers of attempts differ"
@@ -173,6 +174,11 @@ func (w *World) checkLaunch(l *life, o *sched.Launch) {
 		l.handed[p.Attempt] = true
 		if len(p.GPUs) != p.Spec.GPUs {
 			w.broken(SlotsHold, "%s gets GPUs %v and wants %d", p.Attempt, p.GPUs, p.Spec.GPUs)
+		}
+		for _, tag := range p.Spec.Tags {
+			if !slices.Contains(w.byName[o.Host].spec.Tags, tag) {
+				w.broken(RunsAsEdited, "%s leaves for %s and wants tag %s", p.Attempt, o.Host, tag)
+			}
 		}
 		if l.epoch != w.ledger.epoch {
 			continue // another has taken over: whether it starts is what counts

@@ -79,7 +79,7 @@ func (g *ledger) renew(w *World, t *jobs.Table) {
 	}
 	for i := range t.Jobs {
 		j, a := &t.Jobs[i], &g.jobs[i]
-		*a = account{round: int(j.Round), over: j.State.Terminal(), result: j.State, charged: int(j.Failures), strays: true}
+		*a = account{round: int(j.Round), over: j.State.Terminal(), result: j.State, charged: int(j.Failures), strays: true, spec: j.Spec}
 		_, a.cancelling = t.Cancels[j.Spec.ID]
 		if a.over && j.Seq > 0 {
 			seqs[j.Seq-1] = j.Spec.ID

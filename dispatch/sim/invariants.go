@@ -34,6 +34,7 @@ const (
 	RequestsOnce       = "a request of people is taken in once"
 	OwnFailuresOnly    = "only its own failures use up a job's tries"
 	TriesHold          = "a job fails no more often than it may"
+	RunsAsEdited       = "a job runs, and has its result, as it was last edited"
 	TimeGoesOn         = "the next tick is not in the past"
 	RunEnds            = "the run ends"
 	NothingLeft        = "nothing of the run is alive at its end"
@@ -45,6 +46,6 @@ var Invariants = []string{
 	OneResult, SeqWithoutGaps, SuccessIsProved, TrueOutcome, StartsOnce, RecordBeforeStart, RecordBeforeOrder, LaunchedOnce,
 	OneLiveAttempt, NoStartAfterEnd, NoStartAfterLease, SlotsHold, UnknownNotRerun, NotLostEarly, NeverStartedIsTrue,
 	FencedChanges, FenceIsTrue, DurableFactsKept, ResultsDurable, ResultsSame, ResultsShown, JournalIsState, ReplayIsState,
-	JournalFolds, CoreHasNoDefects, CancelledStays, CancelledByPeople, PauseHolds, DrainedHolds, RequestsOnce, OwnFailuresOnly, TriesHold, TimeGoesOn, RunEnds,
+	JournalFolds, CoreHasNoDefects, CancelledStays, CancelledByPeople, PauseHolds, DrainedHolds, RequestsOnce, OwnFailuresOnly, TriesHold, RunsAsEdited, TimeGoesOn, RunEnds,
 	NothingLeft, CleanEnd,
 }

@@ -13,6 +13,7 @@ func ackOf(seq int64) sched.Event { return sched.Acked{Seq: seq} }
 // people are those who submit jobs and change their minds.
 type people struct {
 	pauses    int
+	edits     int
 	cancelled map[jobs.ID]bool // those that somebody once wanted cancelled
 	requests  []sched.Request  // left in the run directory
 }
@@ -114,8 +115,31 @@ func askRequeue(w *World) bool {
 
 func askPriority(w *World) bool {
 	return w.ask(func(l *life) sched.Event {
-		return sched.SetPriority{Jobs: w.someJobs(l), Priority: w.tape.Draw(5) - 2}
+		return sched.SetPriority{Jobs: w.someJobs(l), Priority: w.tape.Draw(5) - 2, Relative: w.tape.Draw(2) == 1}
 	})
+}
+
+func askEdit(w *World) bool {
+	return w.ask(func(l *life) sched.Event { return sched.Edit{Jobs: w.someJobs(l), Change: w.someChange()} })
+}
+
+// someChange is one that every job can have, and now and then one that no host can run.
+func (w *World) someChange() jobs.Change {
+	w.people.edits++
+	c := jobs.Change{Command: new(fmt.Sprintf("true %d", w.people.edits))}
+	switch w.tape.Draw(6) {
+	case 0:
+		c.Tries = new(1 + w.tape.Draw(3))
+	case 1:
+		c.Slots, c.GPUs, c.Tags = new(1), new(0), new([]string(nil))
+	case 2:
+		c.Slots = new(1 + w.tape.Draw(3))
+	case 3:
+		c.Timeout = new(time.Duration(w.tape.Draw(3)) * 10 * time.Second)
+	case 4:
+		c.Tags = new([]string{"big"})
+	}
+	return c
 }
 
 func askPause(w *World) bool {
@@ -153,7 +177,9 @@ func askByFile(w *World) bool {
 	}
 	r := sched.Request{Name: fmt.Sprintf("request%d", len(w.people.requests)+1), Text: "asked for"}
 	for range 1 + w.tape.Draw(2) {
-		switch w.tape.Draw(3) {
+		switch w.tape.Draw(4) {
+		case 3:
+			r.Do = append(r.Do, sched.Edit{Jobs: w.someJobs(l), Change: w.someChange()})
 		case 0:
 			r.Do = append(r.Do, sched.Requeue{Jobs: w.someJobs(l)})
 		case 1:

@@ -58,6 +58,7 @@ func init() {
 		{"cancel all", 1, askCancelAll},
 		{"requeue", 7, askRequeue},
 		{"priority", 2, askPriority},
+		{"edit", 6, askEdit},
 		{"pause", 2, askPause},
 		{"host drained", 3, askDrainHost},
 		{"request in the run directory", 3, askByFile},

@@ -27,6 +27,14 @@ func show(ev sched.Event) string {
 		return fmt.Sprintf("{%s %+v}", ev.Via, *ev.Msg)
 	case sched.HostListed:
 		return fmt.Sprintf("{%s %s last %v %s}", ev.Host, answers(ev.Msg.Jobs), ev.Msg.Last, ev.Msg.Why)
+	case sched.Edit:
+		return fmt.Sprintf("{%v %s}", ev.Jobs, &ev.Change)
+	case sched.Request:
+		var b strings.Builder
+		for _, do := range ev.Do {
+			fmt.Fprintf(&b, " %T%s", do, show(do))
+		}
+		return "{" + ev.Name + b.String() + "}"
 	case sched.Submit:
 		return fmt.Sprintf("{%d jobs, last %v}", len(ev.Specs), ev.Last)
 	}

@@ -50,6 +50,8 @@ func (t *truth) starts(w *World, r *run) {
 	case w.damaged && (e == nil || e.vague):
 	case e == nil || e.host != h.spec.Name:
 		w.broken(RecordBeforeStart, "%s starts on %s", id, h.spec.Name)
+	case e.spec != nil && !e.spec.Same(r.s.spec):
+		w.broken(RunsAsEdited, "%s starts on %s by another specification than the journal has", id, h.spec.Name)
 	case !e.open:
 		w.broken(NoStartAfterEnd, "%s starts on %s and is recorded as %s", id, h.spec.Name, e.last)
 	}

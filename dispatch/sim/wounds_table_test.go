@@ -58,6 +58,12 @@ var wounds = []wound{
 		{" && !h.draining && !h.rest.resting", " && !h.rest.resting"}}},
 	{name: "a requeue opens two rounds", file: "dispatch/sched/request.go", edits: []edit{
 		{"	if r.Name == \"\" || c.table.Requests[r.Name] ||", "	if r.Name == \"\" ||"}}, seeds: 3000},
+	{name: "an edit leaves what ran by the old command in its round", file: "jobs/fold_edit.go", edits: []edit{
+		{"				a.Round = 0\n", "				_ = a\n"}}, seeds: 3000},
+	{name: "an edited job is launched as one of its old class", file: "dispatch/sched/class.go", edits: []edit{
+		{"(len(j.Attempts) == 0 && !c.queue.edits || c.classOf(j) == cl)", "(len(j.Attempts) == 0 || c.classOf(j) == cl)"}}, seeds: 3000},
+	{name: "an edit is forgotten in the journal", file: "jobs/journal/encode.go", edits: []edit{
+		{"	if r.Spec != nil {", "	if r.Spec != nil && r.Spec.Timeout == 0 {"}}},
 
 	// The simulated hosts: what helper and supervisor promise.
 	{name: "host: no claim, and a launch is taken twice", file: "dispatch/sim/files.go", edits: []edit{

@@ -61,8 +61,8 @@ func implied(t *jobs.Table, r *jobs.Record) []jobs.Record {
 	anew := jobs.Record{Kind: jobs.KindRound, At: r.At, Job: r.Job}
 	switch r.Kind {
 	case jobs.KindLaunching, jobs.KindRunning, jobs.KindExited, jobs.KindLost, jobs.KindSuperseded, jobs.KindCancelled:
-	case jobs.KindEdited: // no attempt of it was open
-		if j := t.Job(r.Job); j != nil {
+	case jobs.KindRound, jobs.KindEdited: // no attempt of it could start any more
+		if j := t.Job(r.Job); j != nil && !(state.Terminal() && r.Kind == jobs.KindRound) {
 			for _, a := range j.Open() {
 				next := jobs.Running
 				if open--; open == 0 {

@@ -68,7 +68,7 @@ func (w *jsonLine) null(name string) {
 
 func (w *jsonLine) text(name, v string) {
 	w.key(name)
-	w.b = appendText(w.b, v)
+	w.b = AppendText(w.b, v)
 }
 
 func (w *jsonLine) textOrNull(name, v string) {
@@ -116,13 +116,15 @@ func (w *jsonLine) params(list []jobs.Param) {
 		if i > 0 {
 			w.b = append(w.b, ',')
 		}
-		w.b = append(appendText(w.b, p.Name), ':')
-		w.b = appendText(w.b, p.Value)
+		w.b = append(AppendText(w.b, p.Name), ':')
+		w.b = AppendText(w.b, p.Value)
 	}
 	w.b = append(w.b, '}')
 }
 
-func appendText(b []byte, s string) []byte {
+// AppendText adds a JSON string. Bytes that are not UTF-8 become U+FFFD, and control
+// and invisible characters are escaped: it may reach a terminal.
+func AppendText(b []byte, s string) []byte {
 	b = append(b, '"')
 	for _, r := range s { // gives U+FFFD for what is not UTF-8
 		switch {

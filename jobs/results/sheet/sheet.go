@@ -73,7 +73,8 @@ func (s *Sheet) Shown() []int { return slices.Clone(s.shown) }
 func (s *Sheet) Unit() string { return s.unit }
 
 // Column finds a column by its name. "time" is elapsed_seconds unless another is
-// called so; a parameter may be written in brackets, as in a template.
+// called so, and acc of groups is acc_mean; a parameter may be written in brackets, as
+// in a template.
 func (s *Sheet) Column(name string) (int, error) {
 	name = strings.TrimSpace(name)
 	if i := s.find(name); i >= 0 {
@@ -86,6 +87,11 @@ func (s *Sheet) Column(name string) (int, error) {
 	}
 	if name == "time" {
 		if i := s.find(elapsed); i >= 0 {
+			return i, nil
+		}
+	}
+	if s.unit == "group" {
+		if i := s.find(name + "_mean"); i >= 0 {
 			return i, nil
 		}
 	}

@@ -1,0 +1,86 @@
+package export
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"unicode/utf8"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/results/sheet"
+)
+
+// HeatLevels is how many shades a heat map in characters has.
+const HeatLevels = 5
+
+// The shades, from the smallest number to the largest, and their colours: blue, cyan,
+// green, yellow, red of the terminal's own sixteen. Colour repeats what the shade says.
+var (
+	shades      = []string{"··", "░░", "▒▒", "▓▓", "██"}
+	asciiShades = []string{"..", "::", "++", "##", "@@"}
+	heatColors  = []string{"34", "36", "32", "33", "31"}
+)
+
+// HeatOptions say what the terminal can show.
+type HeatOptions struct {
+	Color bool
+	ASCII bool
+}
+
+// Heat writes a heat map: each cell its number and its shade. g must have HeatLevels.
+func Heat(w io.Writer, g *sheet.Grid, o HeatOptions) error {
+	s := g.Sheet()
+	marks := shades
+	if o.ASCII {
+		marks = asciiShades
+	}
+	paint := func(level int, text string) string {
+		if !o.Color || level < 0 {
+			return text
+		}
+		return "\x1b[" + heatColors[min(level, len(heatColors)-1)] + "m" + text + "\x1b[0m"
+	}
+	cell := func(row, column int) string {
+		v := g.Cells[row][column]
+		if v.Kind == sheet.Nothing {
+			return "-"
+		}
+		return Digits(&s.Columns[column+1], v)
+	}
+	var b strings.Builder
+	b.WriteString(jobs.Clean(g.Title(), 0) + "\n")
+	if !math.IsNaN(g.Min) {
+		fmt.Fprintf(&b, "%s %s to %s %s\n", paint(0, marks[0]), sixDigits(sheet.NumberValue(g.Min)), sixDigits(sheet.NumberValue(g.Max)), paint(len(marks)-1, marks[len(marks)-1]))
+	}
+	first := utf8.RuneCountInString(jobs.Clean(g.Down, maxCell))
+	for _, v := range g.Rows {
+		first = max(first, utf8.RuneCountInString(jobs.Clean(v.Text, maxCell)))
+	}
+	widths := make([]int, len(g.Columns))
+	for k, v := range g.Columns {
+		widths[k] = utf8.RuneCountInString(jobs.Clean(v.Text, maxCell)) - 3
+		for row := range g.Rows {
+			widths[k] = max(widths[k], utf8.RuneCountInString(cell(row, k)))
+		}
+	}
+	b.WriteString(pad(jobs.Clean(g.Down, maxCell), first, false))
+	for k, v := range g.Columns {
+		b.WriteString("  " + pad(jobs.Clean(v.Text, maxCell), widths[k]+3, true))
+	}
+	b.WriteByte('\n')
+	for row, v := range g.Rows {
+		line := pad(jobs.Clean(v.Text, maxCell), first, false)
+		for k := range g.Columns {
+			mark := "  "
+			if level := g.Level[row][k]; level >= 0 {
+				mark = marks[min(level, len(marks)-1)]
+			}
+			text := pad(cell(row, k), widths[k], true) + " " + mark
+			line += "  " + paint(g.Level[row][k], text)
+		}
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}

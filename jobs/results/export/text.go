@@ -1,0 +1,52 @@
+package export
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// aligned writes columns two blanks apart; a cell with nothing is a dash.
+func (t *table) aligned() {
+	numbers := t.numeric()
+	widths := make([]int, len(t.columns))
+	for i, c := range t.columns {
+		widths[i] = utf8.RuneCountInString(t.name(c))
+		for row := range t.s.Len() {
+			widths[i] = max(widths[i], utf8.RuneCountInString(t.text(row, c)), 1)
+		}
+	}
+	var line strings.Builder
+	for row := -1; row < t.s.Len(); row++ {
+		line.Reset()
+		for i, c := range t.columns {
+			cell := ""
+			switch {
+			case row < 0:
+				cell = t.name(c)
+			default:
+				if cell = t.text(row, c); cell == "" {
+					cell = "-"
+				}
+			}
+			if i > 0 {
+				line.WriteString("  ")
+			}
+			line.WriteString(pad(cell, widths[i], numbers[i]))
+		}
+		text := strings.TrimRight(line.String(), " ")
+		if row < 0 && t.o.Color {
+			text = "\x1b[1m" + text + "\x1b[0m"
+		}
+		t.b.WriteString(text)
+		t.b.WriteByte('\n')
+	}
+}
+
+// pad fills a cell with blanks, on the left of a number.
+func pad(cell string, width int, right bool) string {
+	blanks := strings.Repeat(" ", max(0, width-utf8.RuneCountInString(cell)))
+	if right {
+		return blanks + cell
+	}
+	return cell + blanks
+}

@@ -1,0 +1,85 @@
+package sheet
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"dcs-tui/jobs"
+)
+
+// Order is a column and a direction.
+type Order struct {
+	Column string
+	Desc   bool
+}
+
+// ParseBest reads COLUMN:max or COLUMN:min; Desc stands for max.
+func ParseBest(text string) (Order, error) {
+	i := strings.LastIndexByte(text, ':')
+	name, way := text, ""
+	if i >= 0 {
+		name, way = text[:i], text[i+1:]
+	}
+	switch strings.ToLower(way) {
+	case "max":
+		return Order{name, true}, nil
+	case "min":
+		return Order{name, false}, nil
+	}
+	return Order{}, fmt.Errorf("%q does not say what is best: %s:max or %s:min", jobs.Clean(text, 60), jobs.Clean(name, 40), jobs.Clean(name, 40))
+}
+
+// ParseSort reads COLUMN, COLUMN:asc or COLUMN:desc.
+func ParseSort(text string) (Order, error) {
+	name, way := text, ""
+	if i := strings.LastIndexByte(text, ':'); i >= 0 {
+		name, way = text[:i], strings.ToLower(text[i+1:])
+	}
+	switch way {
+	case "", "asc":
+		return Order{name, false}, nil
+	case "desc":
+		return Order{name, true}, nil
+	}
+	return Order{}, fmt.Errorf("%q: a column may be followed by :asc or :desc", jobs.Clean(text, 60))
+}
+
+// Best returns the row with the largest number in a column, or the smallest, and how
+// many further rows have the same. Only solved rows count, and a NaN is never best. ok
+// is false when there is none; notes says what was no number.
+func (s *Sheet) Best(column int, largest bool) (row, ties int, notes []string, ok bool) {
+	var odd oddities
+	odd.merge(0, &oddity{})
+	best := math.NaN()
+	for r := range s.rows {
+		if !s.Solved(r) {
+			continue
+		}
+		v := s.At(r, column)
+		switch {
+		case v.Kind != Number:
+			odd.of[0].add(v, s.Job(r))
+		case math.IsNaN(v.Number):
+		case !ok || largest && v.Number > best || !largest && v.Number < best:
+			row, best, ties, ok = r, v.Number, 0, true
+		case v.Number == best:
+			ties++
+		}
+	}
+	return row, ties, odd.notes(s, []int{column}), ok
+}
+
+// Missing says of each column which solved jobs have nothing in it, a sentence each.
+func (s *Sheet) Missing(columns []int) []string {
+	var odd oddities
+	for k, c := range columns {
+		odd.merge(k, &oddity{})
+		for row := range s.rows {
+			if s.Solved(row) && s.At(row, c).Kind == Nothing {
+				odd.of[k].add(Value{}, s.Job(row))
+			}
+		}
+	}
+	return odd.notes(s, columns)
+}

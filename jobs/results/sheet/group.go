@@ -1,0 +1,186 @@
+package sheet
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"dcs-tui/jobs"
+)
+
+// Grouping says how rows are put together.
+type Grouping struct {
+	By       []int // columns; rows with the same texts in them are a group
+	Figures  []int // columns to compute with
+	Measures []Measure
+	// MinSize leaves out groups with fewer solved members; 0 keeps all (E3).
+	MinSize int
+}
+
+// Group makes a row a group, in the order of their first members: what they have in
+// common, how many jobs there are and how many of them solved (succeeded), and the
+// measures of each figure over the solved. notes are sentences about what was left out.
+func (s *Sheet) Group(g Grouping) (grouped *Sheet, notes []string) {
+	groups := s.gather(g.By, g.Figures)
+	var odd oddities
+	columns := make([]Column, 0, len(g.By)+2+len(g.Figures)*len(g.Measures))
+	var taken []string
+	add := func(name string, role Role, unit Unit) {
+		name = unique(taken, name, "group.")
+		taken = append(taken, name)
+		columns = append(columns, Column{Name: name, Role: role, Unit: unit})
+	}
+	for _, c := range g.By {
+		add(s.Columns[c].Name, s.Columns[c].Role, s.Columns[c].Unit)
+	}
+	add("jobs", Stat, None)
+	add("solved", Stat, None)
+	for _, c := range g.Figures {
+		for _, m := range g.Measures {
+			unit := s.Columns[c].Unit
+			if m == Count {
+				unit = None
+			}
+			add(s.Columns[c].Name+"_"+m.String(), Stat, unit)
+		}
+	}
+	var cells [][]Value
+	small := 0
+	for _, e := range groups {
+		if e.solved < g.MinSize {
+			small++
+			continue
+		}
+		row := make([]Value, 0, len(columns))
+		for _, c := range g.By {
+			row = append(row, s.At(e.first, c))
+		}
+		row = append(row, countValue(int64(e.members)), countValue(int64(e.solved)))
+		for k := range g.Figures {
+			odd.merge(k, &e.odd[k])
+			stats := StatsOf(e.numbers[k])
+			for _, m := range g.Measures {
+				row = append(row, stats.Value(m))
+			}
+		}
+		cells = append(cells, row)
+	}
+	if small > 0 {
+		notes = append(notes, fmt.Sprintf("%s with fewer than %d solved %ss left out", number(small, "group"), g.MinSize, s.unit))
+	}
+	return literal("group", columns, cells), append(notes, odd.notes(s, g.Figures)...)
+}
+
+// gathered are the members of a group.
+type gathered struct {
+	first           int // row
+	members, solved int
+	numbers         [][]float64 // of the solved, by figure
+	odd             []oddity
+}
+
+// gather puts rows together, in the order of their first members.
+func (s *Sheet) gather(by, figures []int) []*gathered {
+	var groups []*gathered
+	byKey := map[string]*gathered{}
+	var key []byte
+	for row := range s.rows {
+		key = key[:0]
+		for _, c := range by {
+			text := s.At(row, c).Text
+			key = append(binary.AppendUvarint(key, uint64(len(text))), text...)
+		}
+		e := byKey[string(key)]
+		if e == nil {
+			e = &gathered{first: row, numbers: make([][]float64, len(figures)), odd: make([]oddity, len(figures))}
+			byKey[string(key)] = e
+			groups = append(groups, e)
+		}
+		e.members++
+		if !s.Solved(row) {
+			continue
+		}
+		e.solved++
+		for k, c := range figures {
+			if v := s.At(row, c); v.Kind == Number {
+				e.numbers[k] = append(e.numbers[k], v.Number)
+			} else {
+				e.odd[k].add(v, s.Job(row))
+			}
+		}
+	}
+	return groups
+}
+
+// oddity counts the cells that are no number where one is wanted.
+type oddity struct {
+	empty, texts      int
+	emptyJob, textJob jobs.ID // the first
+	text              string  // of textJob
+}
+
+func (o *oddity) add(v Value, job jobs.ID) {
+	if v.Kind == Nothing {
+		if o.empty++; o.empty == 1 {
+			o.emptyJob = job
+		}
+		return
+	}
+	if o.texts++; o.texts == 1 {
+		o.textJob, o.text = job, v.Text
+	}
+}
+
+// oddities are those of several columns.
+type oddities struct{ of []oddity }
+
+func (o *oddities) merge(k int, e *oddity) {
+	for len(o.of) <= k {
+		o.of = append(o.of, oddity{})
+	}
+	t := &o.of[k]
+	if t.empty == 0 || e.empty > 0 && e.emptyJob < t.emptyJob {
+		t.emptyJob = e.emptyJob
+	}
+	if t.texts == 0 || e.texts > 0 && e.textJob < t.textJob {
+		t.textJob, t.text = e.textJob, e.text
+	}
+	t.empty, t.texts = t.empty+e.empty, t.texts+e.texts
+}
+
+// notes says of each column what was left out of the numbers.
+func (o *oddities) notes(s *Sheet, columns []int) (notes []string) {
+	for k := range o.of {
+		e, name := &o.of[k], s.Columns[columns[k]].Name
+		if e.texts > 0 {
+			notes = append(notes, fmt.Sprintf("%s of %s is no number and left out%s", name, number(e.texts, s.unit), example(e.textJob, e.text)))
+		}
+		if e.empty > 0 {
+			notes = append(notes, fmt.Sprintf("%s %s no %s%s", number(e.empty, "solved "+s.unit), have(e.empty), name, example(e.emptyJob, "")))
+		}
+	}
+	return notes
+}
+
+func example(job jobs.ID, text string) string {
+	switch {
+	case job == 0:
+		return ""
+	case text == "":
+		return fmt.Sprintf(" (job %d)", job)
+	}
+	return fmt.Sprintf(" (job %d: %q)", job, jobs.Clean(text, 40))
+}
+
+func have(n int) string {
+	if n == 1 {
+		return "has"
+	}
+	return "have"
+}
+
+func number(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

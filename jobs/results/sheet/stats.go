@@ -1,0 +1,132 @@
+package sheet
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"dcs-tui/jobs"
+)
+
+// Measure is a statistic of the numbers of a group.
+type Measure uint8
+
+// The measures. SD is the sample's standard deviation (n - 1); of one number there is
+// none. Of an even count the median is the mean of the middle two.
+const (
+	Count Measure = iota
+	Mean
+	SD
+	Min
+	Max
+	Median
+	measures
+)
+
+var measureNames = [measures]string{"count", "mean", "sd", "min", "max", "median"}
+
+// String is the word in the heading and on the command line.
+func (m Measure) String() string { return measureNames[m] }
+
+// AllMeasures returns them all, in the order in which they are shown.
+func AllMeasures() []Measure { return []Measure{Count, Mean, SD, Min, Max, Median} }
+
+// ParseMeasure reads the word.
+func ParseMeasure(word string) (Measure, error) {
+	word = strings.ToLower(strings.TrimSpace(word))
+	switch word {
+	case "std", "stdev", "stddev":
+		return SD, nil
+	case "avg", "average":
+		return Mean, nil
+	}
+	if i := slices.Index(measureNames[:], word); i >= 0 {
+		return Measure(i), nil
+	}
+	return 0, fmt.Errorf("there is no measure %q; there are %s", jobs.Clean(word, 40), strings.Join(measureNames[:], ", "))
+}
+
+// Stats are the measures of some numbers. With a NaN among them all but the count are
+// NaN: a diverged job must not make a mean look better. Infinities are as IEEE 754 has
+// them: both signs give a NaN mean, and any gives a NaN standard deviation.
+type Stats struct {
+	N                          int
+	Mean, SD, Min, Max, Median float64
+}
+
+// StatsOf computes them; it sorts numbers.
+func StatsOf(numbers []float64) Stats {
+	s := Stats{N: len(numbers)}
+	if s.N == 0 {
+		return s
+	}
+	nan, inf, most := false, false, 0.0
+	for _, v := range numbers {
+		nan = nan || math.IsNaN(v)
+		inf = inf || math.IsInf(v, 0)
+		most = max(most, math.Abs(v))
+	}
+	if nan {
+		v := math.NaN()
+		s.Mean, s.SD, s.Min, s.Max, s.Median = v, v, v, v, v
+		return s
+	}
+	slices.Sort(numbers)
+	s.Min, s.Max = numbers[0], numbers[s.N-1]
+	if inf {
+		// The sum of both ends is that of all: an infinity, or NaN with both of them.
+		s.Mean, s.SD = s.Min+s.Max, math.NaN()
+		s.Median = numbers[(s.N-1)/2]/2 + numbers[s.N/2]/2
+		return s
+	}
+	// Numbers are brought to at most 1, so that no square is too large or too small.
+	_, exp := math.Frexp(most)
+	scale := func(v float64) float64 { return math.Ldexp(v, -exp) }
+	back := func(v float64) float64 { return math.Ldexp(v, exp) }
+	s.Median = back(scale(numbers[(s.N-1)/2])/2 + scale(numbers[s.N/2])/2)
+	var sum compensated
+	for _, v := range numbers {
+		sum.add(scale(v))
+	}
+	mean := sum.total() / float64(s.N)
+	s.Mean = back(mean)
+	// The second pass is round the mean; what the mean lacks in precision is taken out.
+	var squares, rest compensated
+	for _, v := range numbers {
+		d := scale(v) - mean
+		squares.add(d * d)
+		rest.add(d)
+	}
+	if s.N > 1 {
+		r := rest.total()
+		s.SD = back(math.Sqrt(max(0, squares.total()-r*r/float64(s.N)) / float64(s.N-1)))
+	}
+	return s
+}
+
+// Value returns a measure as a cell: nothing where there is none.
+func (s *Stats) Value(m Measure) Value {
+	switch {
+	case m == Count:
+		return countValue(int64(s.N))
+	case s.N == 0 || m == SD && s.N == 1:
+		return Value{}
+	}
+	return NumberValue([measures]float64{Mean: s.Mean, SD: s.SD, Min: s.Min, Max: s.Max, Median: s.Median}[m])
+}
+
+// compensated is a sum that keeps what rounding takes away (Neumaier).
+type compensated struct{ sum, lost float64 }
+
+func (c *compensated) add(v float64) {
+	t := c.sum + v
+	if math.Abs(c.sum) >= math.Abs(v) {
+		c.lost += (c.sum - t) + v
+	} else {
+		c.lost += (v - t) + c.sum
+	}
+	c.sum = t
+}
+
+func (c *compensated) total() float64 { return c.sum + c.lost }

@@ -1,0 +1,123 @@
+package sheet
+
+import (
+	"fmt"
+	"math"
+	"path"
+	"strings"
+
+	"dcs-tui/jobs"
+)
+
+// Where returns the rows that a filter matches. notes says where a number was wanted
+// and a text stood: such a row does not match.
+func (s *Sheet) Where(f *Filter) (matching *Sheet, notes []string, err error) {
+	odd := map[int]*oddity{}
+	match, err := s.compile(f.root, odd)
+	if err != nil {
+		return nil, nil, err
+	}
+	matching = s.Keep(match)
+	for c := range s.Columns {
+		if e := odd[c]; e != nil {
+			notes = append(notes, (&oddities{[]oddity{*e}}).notes(s, []int{c})...)
+		}
+	}
+	return matching, notes, nil
+}
+
+// compile turns a condition into a function of the row.
+func (s *Sheet) compile(n *node, odd map[int]*oddity) (func(row int) bool, error) {
+	if n.kind == opToken {
+		return s.comparison(n.cmp, odd)
+	}
+	left, err := s.compile(n.left, odd)
+	if err != nil {
+		return nil, err
+	}
+	if n.kind == notToken {
+		return func(row int) bool { return !left(row) }, nil
+	}
+	right, err := s.compile(n.right, odd)
+	if err != nil {
+		return nil, err
+	}
+	if n.kind == andToken {
+		return func(row int) bool { return left(row) && right(row) }, nil
+	}
+	return func(row int) bool { return left(row) || right(row) }, nil
+}
+
+func (s *Sheet) comparison(c *comparison, odd map[int]*oddity) (func(row int) bool, error) {
+	at, err := s.Column(c.column)
+	if err != nil {
+		return nil, fmt.Errorf("the filter, character %d: %w", c.at, err)
+	}
+	if col := &s.Columns[at]; col.Role == Fact && strings.TrimPrefix(col.Name, "dcs.") == "state" && (c.op == "=" || c.op == "!=") && c.glob == "" {
+		var st jobs.JobState
+		if st.UnmarshalText([]byte(c.value)) != nil {
+			return nil, fmt.Errorf("the filter, character %d: no job is ever %s; the states are queued, running, succeeded, failed, timed_out, cancelled, skipped", c.at, quote(c.value))
+		}
+	}
+	switch c.op {
+	case "=":
+		return func(row int) bool { return c.equal(s.At(row, at)) }, nil
+	case "!=":
+		return func(row int) bool { return !c.equal(s.At(row, at)) }, nil
+	case "~":
+		return func(row int) bool { return c.expr.MatchString(s.At(row, at).Text) }, nil
+	case "!~":
+		return func(row int) bool { return !c.expr.MatchString(s.At(row, at).Text) }, nil
+	}
+	return func(row int) bool {
+		v := s.At(row, at)
+		if v.Kind == Text && c.numeric {
+			if odd[at] == nil {
+				odd[at] = &oddity{}
+			}
+			odd[at].add(v, s.Job(row))
+		}
+		return c.ordered(v)
+	}, nil
+}
+
+// equal: numbers by what they are worth (NaN is like NaN here), others by their text;
+// nothing is like ” alone.
+func (c *comparison) equal(v Value) bool {
+	switch {
+	case c.glob != "":
+		ok, _ := path.Match(c.glob, strings.ReplaceAll(v.Text, "/", "\x00"))
+		return ok && v.Kind != Nothing
+	case c.numeric && v.Kind == Number:
+		return v.Number == c.number || math.IsNaN(v.Number) && math.IsNaN(c.number)
+	}
+	return v.Text == c.value
+}
+
+// ordered compares numbers with numbers and texts with texts; all else, nothing and
+// NaN too, is false.
+func (c *comparison) ordered(v Value) bool {
+	less, same := false, false
+	switch {
+	case v.Kind == Nothing || c.numeric != (v.Kind == Number) && !c.quoted:
+		return false
+	case c.numeric:
+		less, same = v.Number < c.number, v.Number == c.number
+		if math.IsNaN(v.Number) || math.IsNaN(c.number) {
+			return false
+		}
+	default:
+		less, same = v.Text < c.value, v.Text == c.value
+	}
+	switch c.op {
+	case "<":
+		return less
+	case "<=":
+		return less || same
+	case ">":
+		return !less && !same
+	}
+	return !less // >=
+}
+
+func quote(s string) string { return fmt.Sprintf("%q", jobs.Clean(s, 40)) }
