@@ -1,0 +1,200 @@
+package grid
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"dcs-tui/jobs"
+)
+
+// commands reads the command lines, and their options as package jobs reads those of
+// a jobs file: it is given the template with all other lines left blank.
+func (p *parser) commands() {
+	if len(p.calls) == 0 {
+		no := 0
+		if len(p.all) > 0 {
+			no = 1
+		}
+		p.wrong.add(no, 0, "there is no command in this template: write one such as svm -C [C], and a line [C] 0.1, 1, 10")
+		return
+	}
+	specs, err := jobs.Parse(strings.NewReader(p.onlyJobs()), p.t.File, false, 1)
+	if err != nil {
+		p.jobFaults(err)
+	}
+	used := make([]bool, len(p.t.Params))
+	for _, l := range p.calls {
+		p.check(l, used)
+	}
+	for i, ok := range used {
+		if param := p.t.Params[i]; !ok {
+			p.doubt.add(param.Line, param.Column, "[%s] stands in no command: each job is repeated for its values, which it sees in $DCS_PARAM_%s", param.Name, param.Name)
+		}
+	}
+	if err != nil {
+		return
+	}
+	for i, spec := range specs {
+		names := p.named(references(spec.Command))
+		c := &command{line: spec.Line, options: spec.Options}
+		c.text = pieces(spec.Command, p.known, func(r reference) bool { return p.refused(r, names) })
+		if spec.Name != "" {
+			c.name = pieces(spec.Name, p.known, func(reference) bool { return false })
+		}
+		p.checkOptions(p.calls[i], spec)
+		p.t.commands = append(p.t.commands, c)
+	}
+	label(p.t.commands)
+}
+
+// onlyJobs is the template's text without what a jobs file does not have.
+func (p *parser) onlyJobs() string {
+	var b strings.Builder
+	call := 0
+	for _, l := range p.all {
+		keep := l.text == "" || l.text[0] == '#'
+		if call < len(p.calls) && p.calls[call] == l {
+			keep = true
+			call++
+		}
+		for _, raw := range l.raw {
+			if keep {
+				b.WriteString(raw)
+			}
+			b.WriteByte('\n')
+		}
+	}
+	return b.String()
+}
+
+// jobFaults takes over what package jobs found: FILE:LINE: KEY: TEXT. The column is
+// that of the key.
+func (p *parser) jobFaults(err error) {
+	list := []error{err}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		list = joined.Unwrap()
+	}
+	for _, err := range list {
+		text := strings.TrimPrefix(err.Error(), p.t.File+":")
+		before, after, _ := strings.Cut(text, ": ")
+		no, wrong := strconv.Atoi(before)
+		switch {
+		case wrong == nil:
+			p.wrong.add(no, p.columnOf(no, after), "%s", after)
+		case len(list) == 1:
+			p.wrong.add(0, 0, "%s", strings.TrimPrefix(text, " "))
+		} // else it says that there may be more
+	}
+}
+
+// columnOf is where the option that an error begins with, or quotes, stands in a line.
+func (p *parser) columnOf(no int, text string) int {
+	key, _, _ := strings.Cut(text, ":")
+	if _, quoted, ok := strings.Cut(key, `"`); ok {
+		key, _, _ = strings.Cut(quoted, `"`)
+	} else if word, _, ok := strings.Cut(key, " is given twice"); ok {
+		key = word
+	}
+	for _, l := range p.all {
+		if no < l.no || no >= l.no+len(l.raw) {
+			continue
+		}
+		if at := strings.LastIndex(l.text, key); at > 0 && key != "" {
+			if line, column := l.place(at); line == no {
+				return column
+			}
+		}
+	}
+	return 1
+}
+
+// checkOptions doubts references in options, which are the same for all jobs of a
+// command, and refuses those that cannot be.
+func (p *parser) checkOptions(l *line, spec *jobs.Spec) {
+	if len(spec.After) > 0 {
+		p.wrong.add(l.no, 0, "after= names jobs by their numbers, which a template does not give; use a jobs file for it")
+	}
+	texts := []string{spec.Cwd, spec.Setup, spec.Queue}
+	for _, e := range spec.Env {
+		texts = append(texts, e.Value)
+	}
+	for _, text := range texts {
+		for _, r := range references(text) {
+			if _, ok := p.known[r.name]; ok {
+				p.doubt.add(l.no, 0, "%s is not replaced in options, only in name=; the job sees the value in $DCS_PARAM_%s", text[r.from:r.to], r.name)
+			}
+		}
+	}
+}
+
+// check looks at the references of a command and at its quotes.
+func (p *parser) check(l *line, used []bool) {
+	quotes := make([]byte, len(l.text))
+	opened := shellQuotes(l.text, func(i int, quote byte) { quotes[i] = quote })
+	if opened >= 0 && !p.OtherShell && !nests(l.text) && !l.open {
+		p.wrong.at(l, opened, "the closing %c of this quote is missing", l.text[opened])
+	}
+	refs := references(l.text)
+	names := p.named(refs)
+	for _, r := range refs {
+		if i, ok := p.known[r.name]; ok && !r.escaped() {
+			used[i] = true
+		}
+	}
+	for i, param := range p.t.Params {
+		if strings.Contains(l.text, "DCS_PARAM_"+param.Name) {
+			used[i] = true
+		}
+	}
+	for _, r := range refs {
+		if r.escaped() {
+			continue
+		}
+		written := l.text[r.from:r.to]
+		if _, ok := p.known[r.name]; !ok {
+			p.unknownReference(l, r, names)
+			continue
+		}
+		switch {
+		case r.form != "" && r.form != formQuoted:
+			p.wrong.at(l, r.from, "%s: there is no form :%s; [%s] is the value as text, [%s:q] quoted for the shell", written, r.form, r.name, r.name)
+		case r.form != "" && quotes[r.from] != 0 && !nests(l.text):
+			p.doubt.at(l, r.from, "%s stands in quotes and brings its own: take it out of them, or write [%s]", written, r.name)
+		case r.array:
+			p.doubt.at(l, r.from, "%s is replaced by the value of the parameter; write \\%s if it is an index of the shell", written, written)
+		}
+	}
+}
+
+// unknownReference is told of [name] where there is no such parameter. It stays as
+// it is where it may be the shell's own; names says that the command has parameters.
+func (p *parser) unknownReference(l *line, r reference, names bool) {
+	written := l.text[r.from:r.to]
+	switch {
+	case p.refused(r, names):
+		p.wrong.at(l, r.from, "%s (\\%s is text that stays as it is)", p.unknown(r.name), written)
+	case r.array || r.index && !names || r.form != "" && r.form != formQuoted:
+	default:
+		p.doubt.at(l, r.from, "%s is left as it is: there is no parameter %s", written, r.name)
+	}
+}
+
+// refused says whether a reference to no parameter is an error. An index, a[1], is
+// none; nor is one in a command that names no parameter, unless it is near to one.
+func (p *parser) refused(r reference, names bool) bool {
+	if r.index || r.form != "" && r.form != formQuoted {
+		return false
+	}
+	digits := strings.Trim(r.name, "0123456789") == ""
+	numbered := slices.ContainsFunc(p.names, func(n string) bool { return n[0] <= '9' })
+	return names || len(p.names) == 0 || digits && numbered || jobs.Nearest(r.name, p.names) != ""
+}
+
+// named says whether one of the references names a parameter.
+func (p *parser) named(refs []reference) bool {
+	return slices.ContainsFunc(refs, func(r reference) bool {
+		_, ok := p.known[r.name]
+		return ok
+	})
+}

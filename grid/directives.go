@@ -1,0 +1,261 @@
+package grid
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"dcs-tui/jobs"
+)
+
+// directiveNames are the words after @.
+var directiveNames = []string{"where", "sample", "zip", "result", "hardness"}
+
+// directives reads the lines that begin with @; the parameters' names are known.
+func (p *parser) directives() {
+	for _, l := range p.at {
+		name := l.text[1:]
+		if end := strings.IndexAny(name, blanks); end >= 0 {
+			name = name[:end]
+		}
+		from := 1 + len(name)
+		switch name {
+		case "where":
+			n, at, err := readWhere(l.text, from, p.known, p.names)
+			if err != nil {
+				p.wrong.at(l, at, "%v", err)
+			} else {
+				p.filters = append(p.filters, filter{l, n})
+			}
+		case "sample":
+			p.sampleLine(l, from)
+		case "zip":
+			p.zip(l, from)
+		case "result":
+			p.result(l, from)
+		case "hardness":
+			p.hardness(l, from)
+		default:
+			hint := "the words are @" + strings.Join(directiveNames, ", @")
+			if near := jobs.Nearest(name, directiveNames); near != "" {
+				hint = "did you mean @" + near + "?"
+			}
+			p.wrong.at(l, 0, "there is no @%s: %s (a command that begins with @ is put in quotes)", name, hint)
+		}
+	}
+}
+
+// sampleLine reads `@sample 50 [random|latin] [seed 7]`.
+func (p *parser) sampleLine(l *line, from int) {
+	const form = "write @sample 50, and behind it latin or random, and seed 7, as you like"
+	if p.sampled != nil {
+		p.wrong.at(l, 0, "there is an @sample in line %d already", p.sampled.no)
+		return
+	}
+	p.sampled = l
+	words, at, err := splitWords(l.text, from)
+	if err != nil || len(words) == 0 {
+		p.wrong.at(l, max(at, from), "how many points? %s", form)
+		return
+	}
+	s := &sample{seed: 1}
+	if s.n, err = strconv.Atoi(words[0].text); err != nil || s.n < 1 {
+		p.wrong.at(l, words[0].offset, "%q is not a number of points: %s", words[0].text, form)
+		return
+	}
+	for i := 1; i < len(words); i++ {
+		switch w := words[i]; w.text {
+		case "random":
+		case "latin":
+			s.latin = true
+		case "seed":
+			if i++; i == len(words) {
+				p.wrong.at(l, w.offset, "a whole number must follow seed: @sample 50 seed 7")
+				return
+			}
+			if s.seed, err = strconv.ParseUint(words[i].text, 10, 64); err != nil {
+				p.wrong.at(l, words[i].offset, "%q is not a seed: it is a whole number from 0", words[i].text)
+				return
+			}
+		default:
+			p.wrong.at(l, w.offset, "%q is not expected here: %s", w.text, form)
+			return
+		}
+	}
+	for _, other := range p.at {
+		if s.latin && strings.HasPrefix(other.text, "@where") {
+			p.wrong.at(l, 0, "a Latin hypercube and a filter do not go together: the filter would tear holes into the strata; leave out latin, or the @where in line %d", other.no)
+			return
+		}
+	}
+	p.t.sample = s
+}
+
+// paramAt finds the parameter that a word names, with or without brackets.
+func (p *parser) paramAt(l *line, name string, offset int) (int, bool) {
+	if n := len(name); n > 2 && name[0] == '[' && name[n-1] == ']' {
+		name = name[1 : n-1]
+	}
+	i, ok := p.known[name]
+	if !ok {
+		p.wrong.at(l, offset, "%s", p.unknown(name))
+	}
+	return i, ok
+}
+
+// unknown says that there is no such parameter, and what to do.
+func (p *parser) unknown(name string) string {
+	if near := jobs.Nearest(name, p.names); near != "" {
+		return fmt.Sprintf("there is no parameter %s: did you mean %s?", name, near)
+	}
+	if len(p.names) > 0 && len(p.names) < 10 {
+		return fmt.Sprintf("there is no parameter %s: the parameters are %s; a line [%s] 1, 2, 3 would add it", name, strings.Join(p.names, ", "), name)
+	}
+	return fmt.Sprintf("there is no parameter %s: a line [%s] 1, 2, 3 gives it values", name, name)
+}
+
+// zip reads `@zip a, b`.
+func (p *parser) zip(l *line, from int) {
+	words, at, err := splitWords(l.text, from)
+	if err != nil || len(words) < 2 {
+		p.wrong.at(l, max(at, from), "@zip ties parameters together, the first value of one to the first of the other: @zip width, height")
+		return
+	}
+	var group []int
+	for _, w := range words {
+		i, ok := p.paramAt(l, w.text, w.offset)
+		if !ok {
+			continue
+		}
+		if before := p.zipped[i]; before != nil {
+			p.wrong.at(l, w.offset, "%s is zipped already, in line %d", w.text, before.no)
+			continue
+		}
+		if p.zipped == nil {
+			p.zipped = map[int]*line{}
+		}
+		p.zipped[i] = l
+		group = append(group, i)
+	}
+	p.zips = append(p.zips, group)
+}
+
+// result reads `@result acc` and `@result acc json:accuracy`.
+func (p *parser) result(l *line, from int) {
+	rest := strings.TrimLeft(l.text[from:], blanks)
+	at := len(l.text) - len(rest)
+	name, how, _ := cutAny(rest, blanks)
+	r := Result{Name: name, From: strings.Trim(how, blanks)}
+	r.Line, r.Column = l.place(at)
+	howAt := at + len(name) + len(how) - len(strings.TrimLeft(how, blanks))
+	howAt = min(howAt+1, len(l.text))
+	_, isParam := p.known[name]
+	kind, arg, _ := strings.Cut(r.From, ":")
+	switch {
+	case name == "":
+		p.wrong.at(l, at, "which result? Write @result acc, or @result acc json:accuracy")
+		return
+	case name[0] <= '9' || !validName(name):
+		p.wrong.at(l, at, "%q cannot be the name of a result: it has letters, digits and _", name)
+		return
+	case isParam:
+		p.wrong.at(l, at, "%s is a parameter already: choose another name for the result", name)
+		return
+	case slices.ContainsFunc(p.t.Results, func(o Result) bool { return o.Name == name }):
+		p.wrong.at(l, at, "the result %s is there twice", name)
+		return
+	case r.From == "":
+	case kind != "json" && kind != "re" && kind != "file" || arg == "":
+		p.wrong.at(l, howAt, "where does %s come from? Write json:FIELD, re:EXPRESSION or file:PATH, or nothing for lines %s=value", name, name)
+		return
+	case kind == "re":
+		re, err := regexp.Compile(arg)
+		if err != nil {
+			p.wrong.at(l, howAt+3, "the regular expression: %v", err)
+			return
+		}
+		if re.NumSubexp() == 0 {
+			p.wrong.at(l, howAt+3, "the regular expression needs parentheses around the value: re:Accuracy: ([0-9.]+)")
+			return
+		}
+	}
+	p.t.Results = append(p.t.Results, r)
+}
+
+// hardness reads `@hardness variant:bnb<brute, n, m:down`.
+func (p *parser) hardness(l *line, from int) {
+	if len(p.t.Hardness) > 0 {
+		p.wrong.at(l, 0, "there is an @hardness in line %d already: write all its parameters in one line", p.t.Hardness[0].Line)
+		return
+	}
+	words, at, err := splitWords(strings.TrimRight(l.text, blanks), from)
+	if err != nil || len(words) == 0 {
+		p.wrong.at(l, max(at, from), "@hardness needs parameters, each with a direction or an order if it needs one: @hardness variant:quick<slow, n, tolerance:down")
+		return
+	}
+	seen := map[int]bool{}
+	for _, w := range words {
+		name, how, given := strings.Cut(w.text, ":")
+		i, ok := p.paramAt(l, name, w.offset)
+		if !ok {
+			continue
+		}
+		if seen[i] {
+			p.wrong.at(l, w.offset, "%s is there twice", name)
+			continue
+		}
+		seen[i] = true
+		h := Hardness{Param: p.t.Params[i].Name}
+		h.Line, h.Column = l.place(w.offset)
+		switch {
+		case !given || how == "up":
+		case how == "down":
+			h.Down = true
+		case strings.Contains(how, "<"):
+			h.Order = strings.Split(how, "<")
+		default:
+			p.wrong.at(l, w.offset+len(name)+1, "write %s:up, %s:down, or its values from easy to hard: %s:a<b<c", name, name, name)
+			continue
+		}
+		p.t.Hardness = append(p.t.Hardness, h)
+	}
+}
+
+// order checks a component of the hardness against the values of its parameter.
+func (p *parser) order(h Hardness) {
+	param := p.t.Params[p.known[h.Param]]
+	fail := func(format string, args ...any) { p.wrong.add(h.Line, h.Column, format, args...) }
+	if h.Order == nil {
+		if param.kind != number {
+			fail("the value %s of %s is not a number: write the values from easy to hard, %s:a<b<c", quoteText(param.example), h.Param, h.Param)
+		}
+		return
+	}
+	left := map[string]bool{}
+	for _, v := range h.Order {
+		if left[v] {
+			fail("%s: the value %s is there twice", h.Param, quoteText(v))
+			return
+		}
+		left[v] = true
+	}
+	if param.Len() > maxLooked {
+		fail("%s has too many values for an order; is it %s or %s:down?", h.Param, h.Param, h.Param)
+		return
+	}
+	for k := range param.Len() {
+		if v := param.Value(k); !slices.Contains(h.Order, v) {
+			fail("the value %s of %s is missing in the order", quoteText(v), h.Param)
+			return
+		}
+		delete(left, param.Value(k))
+	}
+	for _, v := range h.Order {
+		if left[v] {
+			fail("%s has no value %s", h.Param, quoteText(v))
+			return
+		}
+	}
+}

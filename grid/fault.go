@@ -1,0 +1,73 @@
+package grid
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"dcs-tui/jobs"
+)
+
+// maxFaults is how many errors of one template are shown at once.
+const maxFaults = 10
+
+// Fault is something wrong or doubtful in a template. Line and Column begin at 1;
+// columns count characters, and 0 means the whole line.
+type Fault struct {
+	File         string
+	Line, Column int
+	Text         string // what is wrong and what to do, on one line
+}
+
+// Error is FILE:LINE:COLUMN: TEXT, without control characters.
+func (f *Fault) Error() string {
+	where := fmt.Sprintf("%s:%d", f.File, f.Line)
+	switch {
+	case f.Line == 0:
+		where = f.File
+	case f.Column > 0:
+		where += fmt.Sprintf(":%d", f.Column)
+	}
+	return jobs.Clean(where+": "+f.Text, 0)
+}
+
+// faults collects what is wrong with one template.
+type faults struct {
+	file string
+	list []*Fault
+}
+
+func (f *faults) add(line, column int, format string, args ...any) {
+	f.list = append(f.list, &Fault{File: f.file, Line: line, Column: column, Text: fmt.Sprintf(format, args...)})
+}
+
+// at adds a fault at an offset of a line's text.
+func (f *faults) at(l *line, offset int, format string, args ...any) {
+	no, column := l.place(offset)
+	f.add(no, column, format, args...)
+}
+
+// sorted are the faults in the order of the file.
+func (f *faults) sorted() []*Fault {
+	slices.SortStableFunc(f.list, func(a, b *Fault) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	return f.list
+}
+
+// err is nil without faults; otherwise it has one line for each of the first ten.
+func (f *faults) err() error {
+	if len(f.list) == 0 {
+		return nil
+	}
+	var all []error
+	for i, fault := range f.sorted() {
+		if i == maxFaults {
+			all = append(all, &Fault{File: f.file, Text: fmt.Sprintf("there are %d more errors", len(f.list)-maxFaults)})
+			break
+		}
+		all = append(all, fault)
+	}
+	return errors.Join(all...)
+}

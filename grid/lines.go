@@ -1,0 +1,76 @@
+package grid
+
+import (
+	"sort"
+	"strings"
+	"unicode/utf8"
+)
+
+// line is a line of a template with those it is continued by.
+type line struct {
+	no     int      // number of its first line
+	raw    []string // its lines as they stand, without their ends
+	text   string   // joined, without blanks before it
+	skip   int      // how many bytes of blanks those were
+	starts []int    // where each of raw begins in the joined text
+	open   bool     // the file ends after a \ that continues it
+}
+
+// blanks may stand before a command, and make an empty line; as in jobs files.
+const blanks = " \t\r\v\f"
+
+// place returns line and column of a byte of text.
+func (l *line) place(offset int) (no, column int) {
+	offset = min(offset, len(l.text)) + l.skip
+	i := sort.SearchInts(l.starts, offset+1) - 1
+	head := l.raw[i][:min(offset-l.starts[i], len(l.raw[i]))]
+	return l.no + i, utf8.RuneCountInString(head) + 1
+}
+
+// splitLines makes the logical lines of a text: a \ at the end of a line that is no
+// comment continues it, as in jobs files.
+func splitLines(text string) []*line {
+	var all []*line
+	var l *line
+	no := 0
+	for raw := range strings.Lines(text) {
+		no++
+		raw = strings.TrimSuffix(strings.TrimSuffix(raw, "\n"), "\r")
+		if l == nil {
+			l = &line{no: no}
+			all = append(all, l)
+		}
+		l.starts = append(l.starts, len(l.text))
+		l.raw = append(l.raw, raw)
+		goesOn := continues(raw) && (len(l.raw) > 1 || !isComment(raw))
+		if goesOn {
+			raw = raw[:len(raw)-1]
+		}
+		l.text += raw
+		if l.open = goesOn; !goesOn {
+			l.finish()
+			l = nil
+		}
+	}
+	if l != nil {
+		l.finish()
+	}
+	return all
+}
+
+func (l *line) finish() {
+	trimmed := strings.TrimLeft(l.text, blanks)
+	l.skip = len(l.text) - len(trimmed)
+	l.text = trimmed
+}
+
+// continues says whether a line ends in a backslash that is not itself escaped.
+func continues(s string) bool {
+	return (len(s)-len(strings.TrimRight(s, `\`)))%2 == 1
+}
+
+// isComment is true for comments, which end with their line, not for #DCS lines.
+func isComment(s string) bool {
+	s = strings.TrimLeft(s, blanks)
+	return strings.HasPrefix(s, "#") && !strings.HasPrefix(s, "#DCS")
+}

@@ -1,0 +1,227 @@
+package grid
+
+import (
+	"fmt"
+	"math"
+	"math/big"
+	"strconv"
+	"strings"
+)
+
+// part is a stretch of a parameter's values; at makes the value number k, from 0.
+type part interface {
+	count() int
+	at(k int) string
+}
+
+// texts are values as they were written.
+type texts []string
+
+func (t texts) count() int      { return len(t) }
+func (t texts) at(k int) string { return t[k] }
+
+// steps is from, from + step, … in exact decimals.
+type steps struct {
+	from, step int64 // times 10 to the power e
+	e, n       int
+	width      int // filled with zeros to so many characters, as 01..10 asks for
+}
+
+func (s steps) count() int { return s.n }
+
+func (s steps) at(k int) string {
+	text := decimal{s.from + int64(k)*s.step, s.e}.String()
+	if fill := s.width - len(text); fill > 0 {
+		sign := ""
+		if text[0] == '-' {
+			sign, text = "-", text[1:]
+		}
+		text = sign + strings.Repeat("0", fill) + text
+	}
+	return text
+}
+
+// even is n values from a to b, at equal distances.
+type even struct {
+	a, b   int64 // times 10 to the power e
+	e, n   int
+	digits int // of a value that has no end
+}
+
+func (v even) count() int { return v.n }
+
+func (v even) at(k int) string {
+	n := int64(v.n - 1)
+	num := new(big.Int).Mul(big.NewInt(v.a), big.NewInt(n-int64(k)))
+	num.Add(num, new(big.Int).Mul(big.NewInt(v.b), big.NewInt(int64(k))))
+	den := big.NewInt(n)
+	power := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(max(v.e, -v.e))), nil)
+	if v.e >= 0 {
+		num.Mul(num, power)
+	} else {
+		den.Mul(den, power)
+	}
+	r := new(big.Rat).SetFrac(num, den)
+	if places, exact := r.FloatPrec(); exact {
+		if d, ok := parseDecimal(r.FloatString(places)); ok {
+			return d.String()
+		}
+	}
+	f, _ := r.Float64()
+	return rounded(f, v.digits)
+}
+
+// powers is n values from a to b, each the same multiple of the one before.
+type powers struct {
+	a, b   decimal // of one sign
+	n      int
+	digits int
+}
+
+func (p powers) count() int { return p.n }
+
+func (p powers) at(k int) string {
+	switch k {
+	case 0:
+		return p.a.String()
+	case p.n - 1:
+		return p.b.String()
+	}
+	la, lb := math.Log10(math.Abs(p.a.float())), math.Log10(math.Abs(p.b.float()))
+	x := la + (lb-la)*(float64(k)/float64(p.n-1))
+	return rounded(math.Copysign(math.Pow(10, x), p.a.float()), p.digits)
+}
+
+// looksLikeRange says that a bare word is meant as a range, rightly written or not.
+func looksLikeRange(s string) bool {
+	a, b, ok := strings.Cut(s, "..")
+	return ok && (isNumber(a) || a == "" && isNumber(b))
+}
+
+// ends reads a..b.
+func ends(s string) (a, b decimal, err error) {
+	from, to, _ := strings.Cut(s, "..")
+	switch {
+	case to == "" || strings.EqualFold(strings.TrimLeft(to, "+-"), "inf"):
+		return a, b, fmt.Errorf("the range %s never ends: write its last value too, for example %s..10", s, from)
+	case from == "":
+		return a, b, fmt.Errorf("the range %s has no beginning: write its first value too, for example 1%s", s, s)
+	case strings.Contains(to, ".."):
+		step, _, _ := strings.Cut(to, "..")
+		return a, b, fmt.Errorf("%s is not a range: write %s..%s, and step %s behind it for a step", s, from, step, to[len(step)+2:])
+	case !isNumber(to):
+		return a, b, fmt.Errorf("%s is not a range: %s is not a number; a text that looks like a range is put in quotes", s, to)
+	}
+	var ok1, ok2 bool
+	a, ok1 = parseDecimal(from)
+	b, ok2 = parseDecimal(to)
+	if !ok1 || !ok2 {
+		return a, b, fmt.Errorf("the numbers of the range %s have too many digits", s)
+	}
+	return a, b, nil
+}
+
+// newSteps reads a..b with a step, "" for none.
+func newSteps(word, stepText string) (part, error) {
+	a, b, err := ends(word)
+	if err != nil {
+		return nil, err
+	}
+	step := decimal{1, 0}
+	whole := a.e >= 0 && b.e >= 0
+	switch {
+	case stepText != "":
+		var ok bool
+		if step, ok = parseDecimal(stepText); !ok {
+			return nil, fmt.Errorf("the step %q is not a number", stepText)
+		}
+	case !whole:
+		return nil, fmt.Errorf("how far apart are the values of %s? Write a step behind it, for example %s step 0.1", word, word)
+	}
+	e := min(a.e, b.e, step.e, 0)
+	from, ok1 := a.scaled(e)
+	to, ok2 := b.scaled(e)
+	by, ok3 := step.scaled(e)
+	if !ok1 || !ok2 || !ok3 {
+		return nil, fmt.Errorf("the numbers of the range %s have too many digits", word)
+	}
+	if stepText == "" && to < from {
+		by = -1
+	}
+	switch {
+	case by == 0:
+		return nil, fmt.Errorf("the range %s never ends: its step is 0", word)
+	case to > from && by < 0 || to < from && by > 0:
+		return nil, fmt.Errorf("the range %s never ends: step %s leads away from %s; write step %s", word, stepText, b, decimal{-step.m, step.e})
+	}
+	s := steps{from: from, step: by, e: e, n: int((to-from)/by) + 1}
+	if first, last, _ := strings.Cut(word, ".."); e == 0 && keepZeros(first, last) {
+		s.width = max(len(first), len(last))
+	}
+	return s, nil
+}
+
+// keepZeros says that an end of a range of whole numbers is written with zeros
+// before it, as in 01..10.
+func keepZeros(words ...string) bool {
+	for _, w := range words {
+		if strings.Trim(w, "0123456789") != "" {
+			return false
+		}
+	}
+	for _, w := range words {
+		if len(w) > 1 && w[0] == '0' {
+			return true
+		}
+	}
+	return false
+}
+
+// newSpread reads what follows the word lin or log: a..b and xN.
+func newSpread(kind, word, times string) (part, error) {
+	a, b, err := ends(word)
+	if err != nil {
+		return nil, err
+	}
+	n, err := strconv.Atoi(strings.TrimPrefix(times, "x"))
+	if times == "" || times[0] != 'x' || err != nil {
+		return nil, fmt.Errorf("how many values shall %s %s have? Write for example %s %s x6; a text is put in quotes", kind, word, kind, word)
+	}
+	if n < 2 || n > 1<<40 {
+		return nil, fmt.Errorf("%s %s x%d: the number of values must be at least 2, for the two ends", kind, word, n)
+	}
+	fa, fb := a.float(), b.float()
+	if math.IsInf(fa, 0) || math.IsInf(fb, 0) || fa == 0 && a.m != 0 || fb == 0 && b.m != 0 {
+		return nil, fmt.Errorf("%s %s: the numbers are too large or too small to count with", kind, word)
+	}
+	if a.String() == b.String() {
+		return nil, fmt.Errorf("%s %s: both ends are the same", kind, word)
+	}
+	if kind == "log" {
+		if fa == 0 || fb == 0 || (fa < 0) != (fb < 0) {
+			return nil, fmt.Errorf("log %s: a logarithmic range cannot reach or cross 0", word)
+		}
+		// Six digits are for people; where they would not tell neighbours apart there are more.
+		apart := math.Abs(math.Log(fb/fa)) / float64(n-1)
+		if math.IsInf(fb/fa, 0) || fb/fa == 0 {
+			apart = 1
+		}
+		p := powers{a: a, b: b, n: n, digits: max(6, 3+int(math.Ceil(-math.Log10(apart))))}
+		if p.digits > 15 {
+			return nil, fmt.Errorf("log %s x%d: the values are too close to tell them apart", word, n)
+		}
+		return p, nil
+	}
+	e := min(a.e, b.e, 0)
+	from, ok1 := a.scaled(e)
+	to, ok2 := b.scaled(e)
+	if !ok1 || !ok2 {
+		return nil, fmt.Errorf("the numbers of the range %s have too many digits", word)
+	}
+	apart := math.Abs(fb-fa) / float64(n-1) / max(math.Abs(fa), math.Abs(fb))
+	v := even{a: from, b: to, e: e, n: n, digits: max(6, 3+int(math.Ceil(-math.Log10(apart))))}
+	if v.digits > 15 {
+		return nil, fmt.Errorf("lin %s x%d: the values are too close to tell them apart", word, n)
+	}
+	return v, nil
+}

@@ -1,0 +1,104 @@
+package grid
+
+import (
+	"fmt"
+	"iter"
+	"math/bits"
+)
+
+// sample is an @sample line: n points instead of the whole product.
+type sample struct {
+	n     int
+	latin bool
+	seed  uint64
+	table [][]int // of a Latin hypercube: for each axis the place of each point
+}
+
+// patience is how many points in a row a sample looks at that the filter leaves out,
+// before it gives up.
+const patience = 100_000_000
+
+// sampled gives the points of the sample. The generator is our own, so that a seed
+// means the same points everywhere and always.
+func (t *Template) sampled() iter.Seq2[[]int, error] {
+	return func(yield func([]int, error) bool) {
+		ix := make([]int, len(t.axes))
+		if t.sample.latin {
+			for i := range t.sample.n {
+				for a := range ix {
+					ix[a] = t.sample.table[a][i]
+				}
+				if !yield(ix, nil) {
+					return
+				}
+			}
+			return
+		}
+		order := newShuffle(t.points, t.sample.seed)
+		found, vain := 0, 0
+		for k := 0; k < t.points && found < t.sample.n; k++ {
+			if t.place(order.at(k), ix); !t.keeps(ix) {
+				if vain++; vain == patience {
+					yield(nil, fmt.Errorf("%s: the filter left out %d points in a row: too few of the %d points fit it for @sample; narrow the values", t.File, vain, t.points))
+					return
+				}
+				continue
+			}
+			found, vain = found+1, 0
+			if !yield(ix, nil) {
+				return
+			}
+		}
+	}
+}
+
+// random is the generator splitmix64.
+type random uint64
+
+func (r *random) next() uint64 {
+	*r += 0x9e3779b97f4a7c15
+	return mix(uint64(*r))
+}
+
+func mix(z uint64) uint64 {
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
+// below is a number from 0 to n-1.
+func (r *random) below(n int) int {
+	hi, _ := bits.Mul64(r.next(), uint64(n)) // off by n in 2^64 from even
+	return int(hi)
+}
+
+// shuffle is a permutation of 0 … n-1 that needs no memory: a Feistel network over
+// the next even power of two, walked until it comes back below n.
+type shuffle struct {
+	n    uint64
+	half uint
+	keys [6]uint64
+}
+
+func newShuffle(n int, seed uint64) *shuffle {
+	s := &shuffle{n: uint64(n), half: uint(bits.Len64(uint64(max(n-1, 1)))+1) / 2}
+	r := random(seed)
+	for i := range s.keys {
+		s.keys[i] = r.next()
+	}
+	return s
+}
+
+func (s *shuffle) at(k int) int {
+	mask := uint64(1)<<s.half - 1
+	x := uint64(k)
+	for {
+		left, right := x>>s.half, x&mask
+		for _, key := range s.keys {
+			left, right = right, left^mix(right^key)&mask
+		}
+		if x = left<<s.half | right; x < s.n {
+			return int(x)
+		}
+	}
+}

@@ -1,0 +1,54 @@
+package grid
+
+import "strings"
+
+// quoteForShell writes a text so that a shell reads it as one word.
+func quoteForShell(s string) string {
+	if s != "" && strings.Trim(s, wordBytes+"@%+=:,./-") == "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// meansSomething says whether a shell does not read a text as one plain word.
+func meansSomething(s string) bool {
+	return s == "" || strings.ContainsAny(s, " \t*?[]~#&|;<>()$`\"'\\!{}")
+}
+
+// shellQuotes calls visit for each byte of a command with the quote that it stands in,
+// 0 for none, and returns where a quote opens that is never closed, -1 if none is.
+// It knows no nesting, see nests.
+func shellQuotes(text string, visit func(i int, quote byte)) int {
+	var quote byte
+	opened := -1
+	for i := 0; i < len(text); i++ {
+		visit(i, quote)
+		c := text[i]
+		switch {
+		case c == '\\' && quote != '\'':
+			if i++; i < len(text) {
+				visit(i, quote)
+			}
+		case quote != 0 && c == quote:
+			quote, opened = 0, -1
+		case quote == 0 && (c == '\'' || c == '"'):
+			quote, opened = c, i
+			if c == '\'' && i > 0 && text[i-1] == '$' {
+				quote = '$' // $'…' has escapes
+			}
+		case quote == '$' && c == '\'':
+			quote, opened = 0, -1
+		case quote == 0 && c == '#' && (i == 0 || strings.IndexByte(blanks+";&|(", text[i-1]) >= 0):
+			for i++; i < len(text); i++ {
+				visit(i, 0)
+			}
+		}
+	}
+	return opened
+}
+
+// nests says that quotes of a command may stand within others, in a way that
+// shellQuotes cannot follow.
+func nests(text string) bool {
+	return strings.Contains(text, "$(") || strings.Contains(text, "`") || strings.Contains(text, "<<") || strings.Contains(text, "${")
+}

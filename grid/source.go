@@ -1,0 +1,180 @@
+package grid
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"dcs-tui/jobs"
+)
+
+// source is where a parameter's values come from when they do not stand in its
+// line: a file, or what a command prints, a value a line.
+type source struct {
+	kind, text string // file or command; its path or the command
+	offset     int
+}
+
+// The kinds of sources, as they are written.
+const (
+	fromFile    = "file"
+	fromCommand = "command"
+)
+
+// maxSource bounds what is read of a source, in bytes.
+const maxSource = 16 << 20
+
+// cutSource reads `file: PATH` or `command: COMMAND`. A blank must follow the
+// colon: a URL that begins with file:// is a value.
+func cutSource(text string, from int) (source, bool) {
+	for _, kind := range []string{fromFile, fromCommand} {
+		rest, ok := strings.CutPrefix(text[from:], kind+":")
+		if ok && (rest == "" || strings.IndexByte(blanks, rest[0]) >= 0) {
+			trimmed := strings.TrimLeft(rest, blanks)
+			return source{kind: kind, text: strings.TrimRight(trimmed, blanks), offset: len(text) - len(trimmed)}, true
+		}
+	}
+	return source{}, false
+}
+
+// read returns the values: each line that is not blank, as it stands.
+func (s source) read(ctx context.Context, c Config) (texts, error) {
+	var b []byte
+	var err error
+	what := "the command"
+	if s.kind == fromFile {
+		what = s.text
+		b, err = readFile(c.Dir, s.text)
+	} else {
+		b, err = runCommand(ctx, c, s.text)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if bytes.IndexByte(b, 0) >= 0 {
+		return nil, fmt.Errorf("%s gives no text: there is a NUL byte in it", what)
+	}
+	var list texts
+	for l := range strings.Lines(strings.TrimPrefix(string(b), "\ufeff")) {
+		if l = strings.TrimSuffix(strings.TrimSuffix(l, "\n"), "\r"); strings.Trim(l, blanks) != "" {
+			list = append(list, l)
+		}
+	}
+	if len(list) == 0 && s.kind == fromFile {
+		return nil, fmt.Errorf("%s has no value: write one a line", what)
+	}
+	if len(list) == 0 {
+		return nil, errors.New("the command printed no value: it should print one a line")
+	}
+	return list, nil
+}
+
+func readFile(dir, path string) ([]byte, error) {
+	if path[0] == '"' || path[0] == '\'' {
+		text, end := unquote(path)
+		if end != len(path) {
+			return nil, fmt.Errorf("%s is not one path: put the whole of it in quotes, or none", path)
+		}
+		path = text
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(dir, path)
+	}
+	// A pipe that nobody writes to must not keep us.
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, fmt.Errorf("the values cannot be read: %w", err)
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a file; command: cat %s reads it if it can be read", path, path)
+	}
+	b, err := io.ReadAll(io.LimitReader(f, maxSource+1))
+	if err != nil {
+		return nil, fmt.Errorf("the values cannot be read: %w", err)
+	}
+	if len(b) > maxSource {
+		return nil, fmt.Errorf("%s has more than %d MiB", path, maxSource>>20)
+	}
+	return b, nil
+}
+
+// runCommand gives what a command prints. The command and what it started are
+// ended when it takes too long, prints too much, or ctx ends.
+func runCommand(ctx context.Context, c Config, text string) ([]byte, error) {
+	limited, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	cmd := exec.CommandContext(limited, "/bin/sh", "-c", text)
+	cmd.Dir = c.Dir
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = 2 * time.Second
+	out := capped{limit: maxSource, full: cancel}
+	errs := tail{}
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	if cmd.Process != nil {
+		_ = cmd.Cancel() // what it left behind, if anything
+	}
+	switch {
+	case err == nil:
+		return out.b, nil
+	case out.over:
+		return nil, fmt.Errorf("the command prints more than %d MiB", maxSource>>20)
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("the command was stopped: %w", context.Cause(ctx))
+	case limited.Err() != nil:
+		return nil, fmt.Errorf("the command did not end within %v and was stopped%s; write its output to a file and use file:", c.Timeout, errs.said())
+	case errors.Is(err, exec.ErrWaitDelay):
+		return nil, errors.New("the command has ended and left something behind that keeps its output open; that was stopped")
+	}
+	return nil, fmt.Errorf("the command failed (%w)%s", err, errs.said())
+}
+
+// capped keeps what is printed up to a limit, and calls full beyond it.
+type capped struct {
+	b     []byte
+	limit int
+	over  bool
+	full  func()
+}
+
+func (c *capped) Write(p []byte) (int, error) {
+	if len(c.b)+len(p) > c.limit {
+		c.over = true
+		c.full()
+		return 0, io.ErrShortWrite
+	}
+	c.b = append(c.b, p...)
+	return len(p), nil
+}
+
+// tail keeps the last of what is printed.
+type tail struct{ b []byte }
+
+const maxTail = 4 << 10
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.b = append(t.b, p...)
+	if over := len(t.b) - maxTail; over > 0 {
+		t.b = append(t.b[:0], t.b[over:]...)
+	}
+	return len(p), nil
+}
+
+// said is the last lines of it, for the end of an error.
+func (t *tail) said() string {
+	lines := strings.FieldsFunc(string(t.b), func(r rune) bool { return r == '\n' || r == '\r' })
+	if len(lines) == 0 {
+		return "; it printed nothing on stderr"
+	}
+	return ": " + jobs.Clean(strings.Join(lines[max(0, len(lines)-3):], "; "), 300)
+}

@@ -1,0 +1,172 @@
+package grid
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+)
+
+// values are all values of a parameter; those of ranges are made when asked for.
+type values struct {
+	parts []part
+	ends  []int // how many values there are up to the end of each part
+}
+
+// maxValues bounds the values of one parameter, far beyond what can be run.
+const maxValues = 1 << 50
+
+func (v *values) add(p part) bool {
+	n := v.count()
+	if p.count() > maxValues-n {
+		return false
+	}
+	if list, ok := p.(texts); ok && len(v.parts) > 0 {
+		if before, ok := v.parts[len(v.parts)-1].(texts); ok {
+			v.parts[len(v.parts)-1] = append(before, list...)
+			v.ends[len(v.ends)-1] += len(list)
+			return true
+		}
+	}
+	v.parts = append(v.parts, p)
+	v.ends = append(v.ends, n+p.count())
+	return true
+}
+
+func (v *values) count() int {
+	if len(v.ends) == 0 {
+		return 0
+	}
+	return v.ends[len(v.ends)-1]
+}
+
+func (v *values) at(k int) string {
+	i := 0
+	if len(v.parts) > 1 {
+		i = sort.SearchInts(v.ends, k+1)
+	}
+	return v.parts[i].at(k - v.ends[i] + v.parts[i].count())
+}
+
+// word is one value as it is written.
+type word struct {
+	text   string
+	offset int
+	quoted bool
+	comma  bool // a comma follows
+}
+
+// splitWords cuts a list at commas and blanks; from is where it begins in the line.
+// What is in quotes is one word: 'a text' as it stands, "a text" in which \" and \\
+// stand for " and \. The error is at the offset that is returned with it.
+func splitWords(text string, from int) (words []word, at int, err error) {
+	i := from
+	for {
+		for i < len(text) && strings.IndexByte(blanks, text[i]) >= 0 {
+			i++
+		}
+		if i == len(text) {
+			if n := len(words); n > 0 && words[n-1].comma {
+				return nil, i - 1, fmt.Errorf("the list ends in a comma: take it away, or write '' for an empty value")
+			}
+			return words, 0, nil
+		}
+		if text[i] == ',' {
+			if len(words) == 0 || words[len(words)-1].comma {
+				return nil, i, fmt.Errorf("there is no value before this comma: take it away, or write '' for an empty value")
+			}
+			words[len(words)-1].comma = true
+			i++
+			continue
+		}
+		w := word{offset: i}
+		if text[i] == '\'' || text[i] == '"' {
+			w.quoted = true
+			var end int
+			if w.text, end = unquote(text[i:]); end == 0 {
+				return nil, i, fmt.Errorf("the closing %c is missing", text[i])
+			}
+			i += end
+			if i < len(text) && text[i] != ',' && strings.IndexByte(blanks, text[i]) < 0 {
+				return nil, i, fmt.Errorf("a comma or a blank must follow the closing quote")
+			}
+		} else {
+			end := strings.IndexAny(text[i:], ","+blanks)
+			if end < 0 {
+				end = len(text) - i
+			}
+			w.text = text[i : i+end]
+			if q := strings.IndexAny(w.text, `'"`); q >= 0 {
+				return nil, i + q, fmt.Errorf("a quote inside the value %s: put the whole value in quotes", w.text)
+			}
+			i += end
+		}
+		words = append(words, w)
+	}
+}
+
+// unquote reads a text in quotes; end is how long it is with them, 0 if the closing
+// one is missing.
+func unquote(s string) (text string, end int) {
+	var out []byte
+	for i := 1; i < len(s); i++ {
+		switch {
+		case s[i] == s[0]:
+			return string(out), i + 1
+		case s[0] == '"' && s[i] == '\\' && i+1 < len(s) && (s[i+1] == '"' || s[i+1] == '\\'):
+			i++
+		}
+		out = append(out, s[i])
+	}
+	return "", 0
+}
+
+// readValues makes values of the words of a parameter's line. doubt is told of what
+// is perhaps not meant so.
+func readValues(words []word, doubt func(w word, format string, args ...any)) (v values, at int, err error) {
+	// bare is the word i, if it is not in quotes and belongs to the one before it.
+	bare := func(i int) string {
+		if i < len(words) && !words[i].quoted && !words[i-1].comma {
+			return words[i].text
+		}
+		return ""
+	}
+	for i := 0; i < len(words); i++ {
+		w := words[i]
+		var p part
+		switch {
+		case w.quoted:
+			p = texts{w.text}
+		case (w.text == "log" || w.text == "lin") && looksLikeRange(bare(i+1)):
+			p, err = newSpread(w.text, words[i+1].text, bare(i+2))
+			i += 2
+		case looksLikeRange(w.text):
+			step := ""
+			if bare(i+1) == "step" {
+				if step = bare(i + 2); step == "" {
+					return v, words[i+1].offset, fmt.Errorf("a number must follow step: %s step 0.1", w.text)
+				}
+				i += 2
+			} else if next := bare(i + 1); len(next) > 1 && next[0] == 'x' && isNumber(next[1:]) {
+				return v, words[i+1].offset, fmt.Errorf("write lin %s %s or log %s %s for so many values; a value %s is put in quotes", w.text, next, w.text, next, next)
+			}
+			p, err = newSteps(w.text, step)
+		default:
+			if a, b, ok := strings.Cut(w.text, ".."); ok && len(a) == 1 && len(b) == 1 {
+				doubt(w, "%s is taken as a text: ranges are of numbers", w.text)
+			}
+			p = texts{w.text}
+		}
+		if err != nil {
+			return v, w.offset, err
+		}
+		if !v.add(p) {
+			return v, w.offset, fmt.Errorf("there are more than %d values", int64(maxValues))
+		}
+	}
+	return v, 0, nil
+}
+
+// quoteValue writes a text so that readValues gives it back.
+func quoteValue(s string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
+}
