@@ -3,61 +3,184 @@ package cli
 import (
 	"bufio"
 	"errors"
+	"slices"
 	"sort"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
+	"dcs-tui/jobs/results/export"
 )
 
+// resultsFlags are what `results` can be asked.
+type resultsFlags struct {
+	json, failed bool
+	table        tableFlags
+}
+
+// tableFlags say which table is wanted of a grid's results.
+type tableFlags struct {
+	results []string // NAME or NAME=HOW
+	where   string
+	columns []string
+	sort    []string
+	best    string
+	group   []string
+	stats   []string
+	minSize int
+	pivot   pivotValue
+	pivotOf []string // its three words, nil: no pivot
+	heat    bool
+	format  string
+	all     bool
+}
+
 func (a *app) resultsCmd() *cobra.Command {
-	var asJSON, failed bool
+	f := &resultsFlags{table: tableFlags{format: string(export.Table)}}
 	cmd := &cobra.Command{
 		Use:     "results [flags] [RUN]",
 		GroupID: groupLook,
-		Short:   "What became of the jobs of a run",
+		Short:   "What became of the jobs of a run; the table of a grid",
 		Long: `What became of the jobs of a run, a line a finished job in the order of the jobs
 file; with --json an object a job in the order in which they ended, those that were
 acknowledged before included. No dispatcher is needed, none is disturbed.
 
+A run with parameters, or any flag but --json and --failed, gives a table: parameters, figures found in what the jobs printed, state, time and host. A figure is
+NAME (the last NAME=VALUE or NAME: VALUE that a job printed), NAME=json:PATH (of its last
+line of JSON), NAME='re:EXPR' (the last match, one group), or NAME=file:PATH:HOW (in a
+file that it wrote). Groups, pivots and --best are over jobs that succeeded.
+docs/results.md explains it all.
+
 ` + runHelp,
 		Example: `dcs-tui results --failed
-dcs-tui results sweep-20260314-1502 --json | jq -r 'select(.exit == 3) | .stderr'`,
-		Args:              cobra.MaximumNArgs(1),
+dcs-tui results sweep-20260314-1502 --json | jq -r 'select(.exit == 3) | .stderr'
+dcs-tui results --result acc --sort acc:desc
+dcs-tui results --result 'acc=re:Accuracy: ([0-9.]+)' --group C,gamma --min-group-size 3
+dcs-tui results --result acc=json:test.accuracy --pivot C gamma acc --heat
+dcs-tui results --result acc --where 'C>=0.1 and host=ws*' --format latex`,
+		Args: func(_ *cobra.Command, args []string) error {
+			_, rest, err := f.table.pivot.split(args)
+			if err == nil && len(rest) > 1 {
+				err = usagef("one RUN is wanted, not %s", shorten(strings.Join(rest, " ")))
+			}
+			return err
+		},
 		ValidArgsFunction: completeRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.runResults(args, asJSON, failed)
+			var err error
+			if f.table.pivotOf, args, err = f.table.pivot.split(args); err != nil {
+				return err
+			}
+			return a.runResults(cmd, args, f)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a job")
-	cmd.Flags().BoolVar(&failed, "failed", false, "only jobs that failed or timed out")
+	cmd.Flags().BoolVar(&f.json, "json", false, "one JSON object a job")
+	cmd.Flags().BoolVar(&f.failed, "failed", false, "only jobs that failed or timed out")
+	f.table.add(cmd)
 	return cmd
 }
 
-func (a *app) runResults(args []string, asJSON, failed bool) error {
+func (f *tableFlags) add(cmd *cobra.Command) {
+	fs := cmd.Flags()
+	f.pivot.flags = fs
+	fs.StringArrayVar(&f.results, "result", nil, "a figure: NAME, NAME=json:PATH, NAME=re:EXPR, NAME=key:OTHER or NAME=file:PATH:HOW; may be given several times")
+	fs.StringVar(&f.where, "where", "", "only jobs for which this holds, such as: C>=0.1 and state=succeeded")
+	fs.StringSliceVar(&f.columns, "columns", nil, "COLUMNS to show; of groups: the figures to compute with")
+	fs.StringSliceVar(&f.sort, "sort", nil, "by this COLUMN; COLUMN:desc turns it round")
+	fs.StringVar(&f.best, "best", "", "only the best job, or group: COLUMN:max or COLUMN:min")
+	fs.StringSliceVar(&f.group, "group", nil, "a row for all jobs that have the same in these COLUMNS, with measures of each figure")
+	fs.StringSliceVar(&f.stats, "stats", nil, "which measures of a group: count,mean,sd,min,max,median (all)")
+	fs.IntVar(&f.minSize, "min-group-size", 0, "leave out groups with fewer than N jobs that succeeded")
+	fs.Var(&f.pivot, "pivot", "a figure over two columns: ROWS COLUMNS FIGURE, or ROWS,COLUMNS,FIGURE:MEASURE (mean)")
+	fs.BoolVar(&f.heat, "heat", false, "show the pivot as a heat map")
+	fs.Var((*choiceValue)(&f.format).of(export.Formats...), "format", "how to write the table")
+	fs.BoolVar(&f.all, "all", false, "also jobs that are not over")
+	for _, name := range []string{"result", "where", "columns", "sort", "best", "group", "min-group-size"} {
+		cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
+	}
+}
+
+// names are the flags that ask for a table.
+var tableFlagNames = []string{"result", "where", "columns", "sort", "best", "group", "stats", "min-group-size", "pivot", "heat", "format", "all"}
+
+// given returns the first flag that asks for a table, "" when there is none.
+func (f *tableFlags) given(fs *pflag.FlagSet) string {
+	for _, name := range tableFlagNames {
+		if fs.Changed(name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// check finds flags that do not go together.
+func (f *tableFlags) check(fs *pflag.FlagSet) error {
+	has := fs.Changed
+	for _, pair := range [][2]string{{"pivot", "group"}, {"pivot", "sort"}, {"pivot", "best"}, {"pivot", "stats"}, {"pivot", "columns"}, {"best", "sort"}} {
+		if has(pair[0]) && has(pair[1]) {
+			return usagef("--%s and --%s do not go together", pair[0], pair[1])
+		}
+	}
+	switch {
+	case f.heat && !has("pivot"):
+		return usagef("--heat shows a pivot: --pivot ROWS COLUMNS FIGURE says which")
+	case f.heat && f.format != string(export.Table):
+		return usagef("--heat is for people: it does not go with --format %s", f.format)
+	case has("stats") && !has("group"):
+		return usagef("--stats are those of groups: --group COLUMNS says which")
+	case has("min-group-size") && !has("group") && !has("pivot"):
+		return usagef("--min-group-size needs --group or --pivot")
+	case f.minSize < 0:
+		return usagef("--min-group-size %d: a number from 0 is wanted", f.minSize)
+	}
+	return nil
+}
+
+func (a *app) runResults(cmd *cobra.Command, args []string, f *resultsFlags) error {
+	wants := f.table.given(cmd.Flags())
+	if f.json && wants != "" {
+		return usagef("--json prints whole results, --%s asks for a table: --format jsonl prints that as JSON", wants)
+	}
+	if err := f.table.check(cmd.Flags()); err != nil {
+		return err
+	}
+	q, err := f.table.question()
+	if err != nil {
+		return err
+	}
 	l, err := a.look(args)
 	if err != nil {
 		return err
 	}
 	list := finished(l.run, l.table)
-	if failed {
-		kept := list[:0]
-		for _, r := range list {
-			if r.State == jobs.Failed || r.State == jobs.TimedOut {
-				kept = append(kept, r)
-			}
-		}
-		list = kept
+	if f.table.all {
+		list = append(list, unfinished(l.run, l.table)...)
 	}
-	if !asJSON {
+	if f.failed {
+		list = slices.DeleteFunc(list, func(r results.Result) bool { return r.State != jobs.Failed && r.State != jobs.TimedOut })
+	}
+	if !f.json {
 		sort.SliceStable(list, func(i, k int) bool { return list[i].Job < list[k].Job })
 	}
-	if err := a.writeResults(list, asJSON); err != nil && !errors.Is(err, syscall.EPIPE) {
-		return usagef("%w", err)
+	columns := a.resultColumns(l.run, q.columns)
+	params := slices.ContainsFunc(list, func(r results.Result) bool { return len(r.Params) > 0 })
+	if wants != "" || !f.json && !f.failed && (params || len(columns) > 0) {
+		err = a.runTable(cmd.Context(), l, list, columns, q)
+	} else {
+		err = a.writeResults(list, f.json)
 	}
-	return nil
+	var p *problem
+	switch {
+	case err == nil, errors.Is(err, syscall.EPIPE):
+		return nil
+	case errors.As(err, &p):
+		return err
+	}
+	return usagef("%w", err)
 }
 
 func (a *app) writeResults(list []results.Result, asJSON bool) error {
@@ -76,4 +199,36 @@ func (a *app) writeResults(list []results.Result, asJSON bool) error {
 		}
 	}
 	return w.Flush()
+}
+
+// pivotValue is --pivot ROWS COLUMNS FIGURE, of which a flag can take only the first
+// word: the other two are the arguments that follow it. One word with commas will do,
+// too.
+type pivotValue struct {
+	flags *pflag.FlagSet
+	names []string // as given in one word, or ROWS alone
+	at    int      // how many arguments stood before the flag
+}
+
+func (v *pivotValue) String() string { return strings.Join(v.names, ",") }
+func (v *pivotValue) Type() string   { return "rows columns figure" }
+func (v *pivotValue) Set(s string) error {
+	v.names = strings.Split(s, ",")
+	if len(v.names) != 1 && len(v.names) != 3 {
+		return usagef("%q does not name rows, columns and a figure, such as C,gamma,acc", shorten(s))
+	}
+	v.at = v.flags.NArg()
+	return nil
+}
+
+// split takes the flag's three words from the arguments; the others are left.
+func (v *pivotValue) split(args []string) (words, rest []string, err error) {
+	switch {
+	case len(v.names) != 1:
+		return v.names, args, nil
+	case len(args) < v.at+2:
+		return nil, nil, usagef("--pivot wants rows, columns and a figure: --pivot C gamma acc")
+	}
+	words = []string{v.names[0], args[v.at], args[v.at+1]}
+	return words, slices.Concat(args[:v.at], args[v.at+2:]), nil
 }

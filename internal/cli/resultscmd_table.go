@@ -1,0 +1,287 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/results"
+	"dcs-tui/jobs/results/column"
+	"dcs-tui/jobs/results/export"
+	"dcs-tui/jobs/results/outputs"
+	"dcs-tui/jobs/results/sheet"
+	"dcs-tui/jobs/rundir"
+)
+
+// question is what is asked of a table, read before the run is: a slip costs no time.
+type question struct {
+	*tableFlags
+	columns  []*column.Column
+	filter   *sheet.Filter // nil: all
+	order    []sheet.Order
+	best     *sheet.Order // nil: all
+	measures []sheet.Measure
+	measure  sheet.Measure // of the pivot
+}
+
+func (f *tableFlags) question() (*question, error) {
+	q := &question{tableFlags: f, measures: sheet.AllMeasures(), measure: sheet.Mean}
+	for _, text := range f.results {
+		c, err := column.Parse(text)
+		if err != nil {
+			return nil, usagef("--result: %w", err)
+		}
+		if slices.ContainsFunc(q.columns, func(o *column.Column) bool { return o.Name == c.Name }) {
+			return nil, usagef("--result: %s is given twice", c.Name)
+		}
+		q.columns = append(q.columns, c)
+	}
+	if f.where != "" {
+		var err error
+		if q.filter, err = sheet.ParseFilter(f.where); err != nil {
+			return nil, usagef("--where: %w", err)
+		}
+	}
+	for _, text := range f.sort {
+		o, err := sheet.ParseSort(text)
+		if err != nil {
+			return nil, usagef("--sort: %w", err)
+		}
+		q.order = append(q.order, o)
+	}
+	if f.best != "" {
+		o, err := sheet.ParseBest(f.best)
+		if err != nil {
+			return nil, usagef("--best: %w", err)
+		}
+		q.best = &o
+	}
+	if len(f.stats) > 0 {
+		q.measures = nil
+		for _, word := range f.stats {
+			m, err := sheet.ParseMeasure(word)
+			if err != nil {
+				return nil, usagef("--stats: %w", err)
+			}
+			q.measures = append(q.measures, m)
+		}
+	}
+	if len(f.pivotOf) == 3 {
+		if figure, word, ok := cutMeasure(f.pivotOf[2]); ok {
+			m, err := sheet.ParseMeasure(word)
+			if err != nil {
+				return nil, usagef("--pivot: %w", err)
+			}
+			f.pivotOf[2], q.measure = figure, m
+		}
+	}
+	return q, nil
+}
+
+func cutMeasure(word string) (figure, measure string, ok bool) {
+	i := strings.LastIndexByte(word, ':')
+	if i < 0 {
+		return word, "", false
+	}
+	return word[:i], word[i+1:], true
+}
+
+// resultColumns are those that were declared when the run was made, and those asked
+// for now; of two with one name the latter.
+func (a *app) resultColumns(run *rundir.Run, asked []*column.Column) []*column.Column {
+	columns, err := outputs.Declared(run.Asked)
+	if err != nil {
+		a.warn("%v", err)
+	}
+	for _, c := range asked {
+		if i := slices.IndexFunc(columns, func(o *column.Column) bool { return o.Name == c.Name }); i >= 0 {
+			columns[i] = c
+		} else {
+			columns = append(columns, c)
+		}
+	}
+	return columns
+}
+
+// unfinished returns the jobs that are not over: what they are and that they have no
+// result yet.
+func unfinished(run *rundir.Run, t *jobs.Table) []results.Result {
+	var list []results.Result
+	for i := range t.Jobs {
+		j := &t.Jobs[i]
+		if j.State.Terminal() {
+			continue
+		}
+		r := results.Result{Run: run.Name(), Job: j.Spec.ID, Round: int(j.Round), Name: j.Spec.Name, Command: j.Spec.Command,
+			Params: j.Spec.Params, State: j.State, Attempts: j.Ran(), Failures: int(j.Failures)}
+		if j.Spec.Options != nil {
+			r.Queue = j.Spec.Queue
+		}
+		if open := j.Open(); len(open) > 0 {
+			at := openAttempt(j)
+			r.Host, r.Slot = at.Host, int(at.Slot)
+		}
+		list = append(list, r)
+	}
+	return list
+}
+
+// runTable prints the table that was asked for. What it lacks is said on standard
+// error, so that standard output is the table alone.
+func (a *app) runTable(ctx context.Context, l *looked, list []results.Result, columns []*column.Column, q *question) error {
+	found, err := outputs.New(l.run, columns).Read(ctx, list, func(i int) string {
+		if s := l.table.Job(list[i].Job).Spec; s.Options != nil {
+			return s.Cwd
+		}
+		return ""
+	})
+	if err != nil {
+		return err
+	}
+	notes := found.Notes
+	names := make([]string, len(columns))
+	for i, c := range columns {
+		names[i] = c.Name
+	}
+	s := sheet.New(sheet.Input{Jobs: list, Names: names, Figures: found.Values})
+	if q.filter != nil {
+		var odd []string
+		if s, odd, err = s.Where(q.filter); err != nil {
+			return usagef("--where: %w", err)
+		}
+		notes = append(notes, odd...)
+	}
+	if len(q.pivotOf) > 0 {
+		err = a.printPivot(s, q, notes)
+	} else {
+		err = a.printSheet(s, q, notes)
+	}
+	if left := l.table.Unfinished(); err == nil && left > 0 && !q.all {
+		a.note(plural(left, "job") + notOver(left))
+	}
+	return err
+}
+
+func notOver(n int) string {
+	if n == 1 {
+		return " is not over and has no row; --all shows it"
+	}
+	return " are not over and have no row; --all shows them"
+}
+
+// note says on standard error what a table lacks.
+func (a *app) note(lines ...string) {
+	for _, l := range lines {
+		a.con.Line(a.con.paint(dim, "note: ") + cleanLine(l))
+	}
+}
+
+// printSheet prints jobs or groups.
+func (a *app) printSheet(s *sheet.Sheet, q *question, notes []string) error {
+	var odd []string
+	var err error
+	if len(q.group) > 0 {
+		if s, odd, err = group(s, q); err != nil {
+			return err
+		}
+	} else {
+		if len(q.tableFlags.columns) > 0 {
+			shown, err := s.Find(q.tableFlags.columns)
+			if err != nil {
+				return usagef("--columns: %w", err)
+			}
+			s = s.Show(shown)
+		}
+		odd = s.Missing(s.Figures())
+	}
+	for _, o := range slices.Backward(q.order) {
+		at, err := s.Column(o.Column)
+		if err != nil {
+			return usagef("--sort: %w", err)
+		}
+		s = s.Sort(at, o.Desc)
+	}
+	if q.best != nil {
+		if s, odd, err = best(s, *q.best); err != nil {
+			return err
+		}
+	}
+	if err := a.writeSheet(s, q); err != nil {
+		return err
+	}
+	a.note(append(notes, odd...)...)
+	return nil
+}
+
+// group puts jobs together by --group; with no figures there is still the time.
+func group(s *sheet.Sheet, q *question) (*sheet.Sheet, []string, error) {
+	by, err := s.Find(q.group)
+	if err != nil {
+		return nil, nil, usagef("--group: %w", err)
+	}
+	figures := s.Figures()
+	if len(q.tableFlags.columns) > 0 || len(figures) == 0 {
+		names := q.tableFlags.columns
+		if len(names) == 0 {
+			names = []string{"time"}
+		}
+		if figures, err = s.Find(names); err != nil {
+			return nil, nil, usagef("--columns: %w", err)
+		}
+	}
+	grouped, notes := s.Group(sheet.Grouping{By: by, Figures: figures, Measures: q.measures, MinSize: q.minSize})
+	return grouped, notes, nil
+}
+
+// best keeps the best row alone.
+func best(s *sheet.Sheet, o sheet.Order) (*sheet.Sheet, []string, error) {
+	at, err := s.Column(o.Column)
+	if err != nil {
+		return nil, nil, usagef("--best: %w", err)
+	}
+	row, ties, notes, ok := s.Best(at, o.Desc)
+	if !ok {
+		why := ""
+		if len(notes) > 0 {
+			why = ": " + notes[0]
+		}
+		return nil, nil, usagef("there is no best %s: no %s that succeeded has a number in %s%s", s.Unit(), s.Unit(), s.Columns[at].Name, why)
+	}
+	if ties > 0 {
+		notes = append(notes, plural(ties, "more "+s.Unit())+" with the same "+s.Columns[at].Name)
+	}
+	return s.Keep(func(r int) bool { return r == row }), notes, nil
+}
+
+func (a *app) printPivot(s *sheet.Sheet, q *question, notes []string) error {
+	at, err := s.Find(q.pivotOf)
+	if err != nil {
+		return usagef("--pivot: %w", err)
+	}
+	p, odd, err := s.Pivot(sheet.PivotOf{Down: at[0], Across: at[1], Figure: at[2], Measure: q.measure, MinSize: q.minSize})
+	if err != nil {
+		return usagef("--pivot: %w", err)
+	}
+	if q.heat {
+		out := newConsole(a.stdout)
+		err = export.Heat(a.stdout, p.Heat(export.HeatLevels), export.HeatOptions{Color: out.color, ASCII: out.ascii})
+	} else {
+		if q.format == string(export.Table) {
+			a.note(p.Title())
+		}
+		err = a.writeSheet(p.Sheet(), q)
+	}
+	if err == nil {
+		a.note(append(notes, odd...)...)
+	}
+	return err
+}
+
+func (a *app) writeSheet(s *sheet.Sheet, q *question) error {
+	out := newConsole(a.stdout)
+	return export.Write(a.stdout, s, export.Options{
+		Format: export.Format(cmp.Or(q.format, string(export.Table))), Terminal: out.tty, Color: out.color,
+	})
+}
