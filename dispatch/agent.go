@@ -28,6 +28,7 @@ type agent struct {
 	// are counted from it and from nothing later, so that the core, which knows when
 	// it saw that sign, also knows when they have run out.
 	uptime atomic.Int64
+	delay  atomic.Int64 // the newest round trip over the link, ns; 0: not measured
 
 	cutOnce sync.Once
 
@@ -224,7 +225,12 @@ func (a *agent) keepAlive() {
 	go func() {
 		ctx, cancel := context.WithTimeout(a.ctx, keepAliveEvery)
 		defer cancel()
-		answer <- w.KeepAlive(ctx)
+		sent := time.Now()
+		err := w.KeepAlive(ctx)
+		if err == nil {
+			a.delay.Store(max(1, int64(time.Since(sent))))
+		}
+		answer <- err
 	}()
 }
 

@@ -64,6 +64,7 @@ func (a *agent) connected(r dialed) {
 		return
 	}
 	a.tell(sched.HostUp{Host: a.host.Name, Hello: hello})
+	a.keepAlive()
 }
 
 // ended notes that the helper has gone: as asked, or by itself.
@@ -115,6 +116,7 @@ func (a *agent) hangUp() {
 	if a.worker != nil {
 		a.worker.Close()
 		a.worker, a.reports, a.alive = nil, nil, nil
+		a.delay.Store(0)
 	}
 	a.dropReads()
 }

@@ -28,6 +28,11 @@ type engine struct {
 	mount  mount // looks at the shared directory from here
 	start  time.Time
 	rate   rate
+	past   past
+
+	watches    []*Watch
+	asked      []*asked // requests whose record is awaited
+	askedSoFar int
 
 	shown    []*Result // results whose records wait to be written
 	showing  []*Result // results whose records are with the journal
@@ -53,11 +58,18 @@ func newEngine(d *Dispatcher) *engine {
 	e.ring = ring.New(e.core, d.cfg.Journal)
 	e.writer = newWriter(d)
 	e.ring.See = e.see
-	e.ring.Tell = func(text string) { e.tell(Notice{At: time.Now(), Text: text}) }
+	e.ring.Tell = func(text string) {
+		n := Notice{At: time.Now(), Text: text}
+		e.watch(n.record())
+		e.tell(n)
+	}
 	e.mount = newMount(d)
+	var names []string
 	for _, h := range d.cfg.Hosts {
+		names = append(names, h.Name)
 		e.agents[h.Name] = newAgent(d, h)
 	}
+	e.past = newPast(names)
 	return e
 }
 
@@ -103,6 +115,7 @@ func (e *engine) run() {
 			e.step(sched.Tick{})
 		case <-keep.C:
 			e.housekeeping()
+			e.past.look(e, e.now())
 		}
 		e.commit()
 	}
@@ -151,6 +164,16 @@ func (e *engine) step(ev sched.Event) {
 		return
 	}
 	e.ring.Step(e.now(), ev)
+	e.answer()
+	switch ev.(type) {
+	case sched.Tick, sched.Acked:
+	case sched.HostBeat:
+		for _, w := range e.watches {
+			w.age()
+		}
+	default:
+		e.touched()
+	}
 	switch ev := ev.(type) {
 	case sched.HostUp:
 		if a := e.agents[ev.Host]; a != nil {
@@ -176,10 +199,15 @@ func (e *engine) note(n Notice) {
 	if n.At.IsZero() {
 		n.At = time.Now()
 	}
-	e.ring.Note(jobs.Record{
-		Kind: jobs.KindEvent, At: jobs.StampOf(n.At), Host: n.Host, Job: n.Job, Reason: n.Text,
-	})
+	r := n.record()
+	e.ring.Note(*r)
+	e.past.told(n.Host, n.Text)
+	e.watch(r)
 	e.tell(n)
+}
+
+func (n *Notice) record() *jobs.Record {
+	return &jobs.Record{Kind: jobs.KindEvent, At: jobs.StampOf(n.At), Host: n.Host, Job: n.Job, Reason: n.Text}
 }
 
 // commit ends a turn: what was decided goes to the journal, results and orders go

@@ -15,12 +15,15 @@ import (
 // see takes from a record what consumers and people are to be shown. It is
 // called while the job still is as the record left it.
 func (e *engine) see(r *jobs.Record) {
+	e.watch(r)
+	e.hear(r)
 	if r.Seq > 0 && r.Kind != jobs.KindAcked {
 		e.rate.add(e.now().Mono)
 		e.shown = append(e.shown, e.result(r.Job))
 	}
 	switch r.Kind {
 	case jobs.KindEvent:
+		e.past.told(r.Host, r.Reason)
 		e.tell(Notice{At: r.At.Time(), Host: r.Host, Job: r.Job, Text: r.Reason})
 	case jobs.KindCancelling:
 		e.tell(Notice{At: r.At.Time(), Job: r.Job, Text: "being cancelled: " + r.Reason})
@@ -147,6 +150,7 @@ func (e *engine) end(f sched.Finish) {
 	}
 	e.finish = &f
 	e.d.results.end()
+	e.touched()
 }
 
 // fenced stops everything: another dispatcher owns the run. Nothing more is
@@ -160,6 +164,10 @@ func (e *engine) fenced(by int) {
 	e.tell(Notice{At: time.Now(), Text: why})
 	e.ring.Fence()
 	e.shown, e.showing = nil, nil
+	for _, a := range e.asked {
+		close(a.answer)
+	}
+	e.asked = nil
 	e.end(sched.Finish{How: sched.Fenced, Why: why})
 }
 

@@ -21,23 +21,35 @@ func (e *engine) snapshot() *Snapshot {
 	return s
 }
 
-// rate counts finished jobs over the last minute.
+// rate counts finished jobs: a second each over the last minute, ten seconds each
+// over the last ten minutes.
 type rate struct {
-	buckets [60]int // one a second
-	at      int64   // the second that the newest bucket stands for
+	seconds counts
+	tens    counts
+}
+
+// counts are 60 numbers, one for each span of time.
+type counts struct {
+	n  [60]int
+	at int64 // the span that the newest number stands for
+}
+
+func (c *counts) forward(now int64) {
+	for s := max(c.at+1, now-59); s <= now; s++ {
+		c.n[s%60] = 0
+	}
+	c.at = max(c.at, now)
 }
 
 func (r *rate) add(mono time.Duration) {
 	r.forward(mono)
-	r.buckets[r.at%60]++
+	r.seconds.n[r.seconds.at%60]++
+	r.tens.n[r.tens.at%60]++
 }
 
 func (r *rate) forward(mono time.Duration) {
-	now := int64(mono / time.Second)
-	for s := max(r.at+1, now-59); s <= now; s++ {
-		r.buckets[s%60] = 0
-	}
-	r.at = max(r.at, now)
+	r.seconds.forward(int64(mono / time.Second))
+	r.tens.forward(int64(mono / (10 * time.Second)))
 }
 
 // perSecond is the mean over the last minute, or since the start when that is
@@ -45,8 +57,19 @@ func (r *rate) forward(mono time.Duration) {
 func (r *rate) perSecond(mono time.Duration) float64 {
 	r.forward(mono)
 	sum := 0
-	for _, n := range r.buckets {
+	for _, n := range r.seconds.n {
 		sum += n
 	}
 	return float64(sum) / max(1, min(60, mono.Seconds()))
+}
+
+// history is the rate of each whole ten seconds of the last ten minutes, oldest first.
+func (r *rate) history(mono time.Duration) []float64 {
+	r.forward(mono)
+	last := r.tens.at // this one is not over
+	var rates []float64
+	for s := max(0, last-59); s < last; s++ {
+		rates = append(rates, float64(r.tens.n[s%60])/10)
+	}
+	return rates
 }

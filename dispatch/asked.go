@@ -1,0 +1,84 @@
+package dispatch
+
+import (
+	"context"
+	"fmt"
+
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/jobs"
+)
+
+// Asked is what came of a request.
+type Asked struct {
+	Did   int       // jobs that it was carried out for
+	Left  int       // the others
+	Ended []jobs.ID // jobs that were over by it at once, and those that are skipped with them
+}
+
+// asked is a request whose record has not been seen yet.
+type asked struct {
+	name   string
+	is     Asked
+	done   bool
+	answer chan Asked // room for one; closed: nobody carries it out any more
+}
+
+// Ask has the core carry out what was asked for and returns when it is. Of very
+// many jobs that takes several of the core's steps. The name is given here; text is
+// an event for people.
+func (d *Dispatcher) Ask(ctx context.Context, text string, do ...sched.Event) (Asked, error) {
+	a := &asked{answer: make(chan Asked, 1)}
+	var fenced bool
+	if err := d.Inspect(ctx, func(in *Inside) {
+		e := in.e
+		if fenced = e.fencedBy > 0; fenced {
+			return
+		}
+		e.askedSoFar++
+		a.name = fmt.Sprintf("screen.%d.%d", d.cfg.Open.Epoch, e.askedSoFar)
+		e.asked = append(e.asked, a)
+		e.step(sched.Request{Name: a.name, Text: text, Do: do})
+	}); err != nil {
+		return Asked{}, err
+	}
+	if fenced {
+		return Asked{}, errEnded
+	}
+	select {
+	case is, ok := <-a.answer:
+		if !ok {
+			return Asked{}, errEnded
+		}
+		return is, nil
+	case <-ctx.Done():
+		return Asked{}, ctx.Err()
+	case <-d.done:
+		return Asked{}, errEnded
+	}
+}
+
+// hear notes what a record says of requests that somebody waits for.
+func (e *engine) hear(r *jobs.Record) {
+	for _, a := range e.asked {
+		switch {
+		case r.Kind == jobs.KindRequest && r.Reason == a.name:
+			a.is.Did, a.is.Left, a.done = r.Count, r.N, true
+		case r.Kind == jobs.KindJob && (r.Next == jobs.Cancelled || r.Next == jobs.Skipped):
+			a.is.Ended = append(a.is.Ended, r.Job)
+		}
+	}
+}
+
+// answer tells those whose request has been carried out, at the end of a step.
+func (e *engine) answer() {
+	kept := e.asked[:0]
+	for _, a := range e.asked {
+		if a.done {
+			a.answer <- a.is
+		} else {
+			kept = append(kept, a)
+		}
+	}
+	clear(e.asked[len(kept):])
+	e.asked = kept
+}

@@ -1,0 +1,197 @@
+package board
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs"
+)
+
+// picture makes what was asked for of the rows as they are, fetching whole rows for
+// what is shown. It has the turn.
+func (b *Board) picture(ctx context.Context, ask *view.Ask) (*view.Picture, error) {
+	now := time.Now()
+	p := new(view.Picture)
+	var x *order
+	var ids []jobs.ID
+	if w := ask.Jobs; w != nil {
+		x = b.page.get(&b.list, keyOf(w), now)
+		first, n, cursor := window(x, w)
+		p.Jobs = &view.Page{Filter: w.Filter, Wrong: x.wrong, Sort: w.Sort, Reverse: w.Reverse,
+			Matched: len(x.ids), First: first, Cursor: cursor}
+		for _, id := range x.ids[first : first+n] {
+			ids = append(ids, jobs.ID(id))
+		}
+	}
+	var shown []*group
+	if ask.Groups {
+		shown = b.groups.top(b.rows, now)
+	}
+	if err := b.fetch(ctx, ids, ask.Focus, p); err != nil {
+		return nil, err
+	}
+	if err := b.fetchGroups(ctx, shown); err != nil {
+		return nil, err
+	}
+	p.Version, p.At, p.Run = b.version, now, b.opt.Run
+	b.status.fill(p)
+	p.Hosts = b.status.aged(now)
+	p.Phases, p.Stragglers = b.phases, b.stragglers
+	if x != nil {
+		b.place(p.Jobs.Rows)
+		if x.edition != b.edition {
+			p.Jobs.Settled = now.Sub(x.made)
+		}
+	}
+	for _, g := range shown {
+		p.Groups = append(p.Groups, g.view())
+	}
+	if ask.Events != nil {
+		p.Events = b.events.window(ask.Events)
+	}
+	b.mu.Lock()
+	p.Question = b.question
+	b.mu.Unlock()
+	return p, nil
+}
+
+// fetch makes whole rows and the detail, and takes in what has changed at that
+// moment, so that counts and rows agree.
+func (b *Board) fetch(ctx context.Context, ids []jobs.ID, focus jobs.ID, p *view.Picture) error {
+	if p.Jobs == nil && focus == 0 {
+		return nil
+	}
+	type fetched struct {
+		rows   []view.Row
+		detail *view.Detail
+	}
+	answer := make(chan fetched, 1)
+	err := b.from.visit(ctx, func(k *desk) {
+		f := fetched{rows: make([]view.Row, 0, len(ids))}
+		for _, id := range ids {
+			f.rows = append(f.rows, k.row(id))
+		}
+		if focus != 0 {
+			f.detail = k.detail(focus)
+		}
+		b.pull(k, nil)
+		answer <- f
+	})
+	if err != nil {
+		return err
+	}
+	b.takeIn()
+	f := <-answer
+	for i := range f.rows {
+		b.say(&f.rows[i])
+	}
+	if p.Jobs != nil {
+		p.Jobs.Rows = f.rows
+	}
+	if f.detail != nil {
+		b.say(&f.detail.Row)
+		p.Detail = f.detail
+	}
+	return nil
+}
+
+// fetchGroups makes whole rows for the groups whose newest members have changed.
+func (b *Board) fetchGroups(ctx context.Context, list []*group) error {
+	const together = 500 // rows
+	for len(list) > 0 {
+		var part []*group
+		n := 0
+		for len(list) > 0 && n < together {
+			if g := list[0]; g.rows == nil && len(g.newest) > 0 {
+				part = append(part, g)
+				n += len(g.newest)
+			}
+			list = list[1:]
+		}
+		if part == nil {
+			return nil
+		}
+		answer := make(chan [][]view.Row, 1)
+		newest := make([][]jobs.ID, len(part))
+		for i, g := range part {
+			newest[i] = slices.Clone(g.newest)
+		}
+		err := b.from.visit(ctx, func(k *desk) {
+			made := make([][]view.Row, len(newest))
+			for i, ids := range newest {
+				for _, id := range ids {
+					made[i] = append(made[i], k.row(id))
+				}
+			}
+			answer <- made
+		})
+		if err != nil {
+			return err
+		}
+		for i, rows := range <-answer {
+			part[i].rows = rows
+		}
+	}
+	return nil
+}
+
+// say adds what only the board knows of a row.
+func (b *Board) say(r *view.Row) {
+	if i := int(r.ID) - 1; i < len(b.rows) {
+		r.Straggler = b.rows[i].flags&straggler != 0
+	}
+	if text, ok := b.status.progress[attemptOf(r.ID, r.Attempt)]; ok && r.Phase <= view.Away {
+		share, said := readProgress(text)
+		r.Progress, r.Said = share, said
+	}
+}
+
+// progressed enters what running jobs say of themselves.
+func (b *Board) progressed(s *status) {
+	for name, text := range s.progress {
+		id, err := jobs.ParseAttemptID(name)
+		if err != nil || int(id.Job) > len(b.rows) {
+			continue
+		}
+		r := &b.rows[id.Job-1]
+		if share, _ := readProgress(text); share >= 0 && runs(r.phase) && int(r.attempts) == id.N {
+			if n := uint16(share * 10_000); n != r.progress {
+				r.progress = n
+				b.edition++
+			}
+		}
+	}
+}
+
+// readProgress reads DCS_PROGRESS: "0.42", "42%" or "21/50". What is none of these is
+// shown as it is.
+func readProgress(text string) (share float64, said string) {
+	const longest = 64
+	text = strings.TrimSpace(text[:min(len(text), longest)])
+	number := func(s string) (float64, bool) {
+		f, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
+		return f, err == nil
+	}
+	share = -1
+	if s, ok := strings.CutSuffix(text, "%"); ok {
+		if f, ok := number(s); ok {
+			share = f / 100
+		}
+	} else if s, of, ok := strings.Cut(text, "/"); ok {
+		a, ok1 := number(s)
+		n, ok2 := number(of)
+		if ok1 && ok2 && n > 0 {
+			share = a / n
+		}
+	} else if f, ok := number(text); ok {
+		share = f
+	}
+	if share >= 0 && share <= 1 {
+		return share, ""
+	}
+	return -1, text
+}

@@ -1,0 +1,141 @@
+package board
+
+import (
+	"fmt"
+	"time"
+
+	"dcs-tui/dispatch"
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs"
+)
+
+// status is what is known of the run as a whole.
+type status struct {
+	run      dispatch.Status
+	total    int
+	life     view.Life
+	over     string
+	hosts    []view.Host
+	links    []bool            // of hosts: a helper answers
+	progress map[string]string // by attempt: what its job says of itself
+	eta      time.Duration
+	spread   time.Duration
+}
+
+// status copies what is known of the run.
+func (k *desk) status() *status {
+	s := &status{total: len(k.table.Jobs)}
+	if k.in == nil {
+		s.run = dispatch.Status{At: time.Now(), Tries: k.tries, More: k.past.past.More}
+		s.life, s.over, s.hosts = k.past.past.Life, k.past.past.Over, k.past.hosts
+		return s
+	}
+	s.run = k.in.Status()
+	if f := s.run.Finish; f != nil {
+		s.life, s.over = view.Ended, overText(f)
+	}
+	if s.run.Rate > 0 {
+		s.eta = time.Duration(float64(k.table.Unfinished()) / s.run.Rate * float64(time.Second))
+	}
+	mono := k.mono.Mono
+	for _, h := range k.in.Hosts() {
+		s.hosts = append(s.hosts, hostOf(&h, mono))
+		s.links = append(s.links, h.Down == 0)
+		for id, text := range h.Beat.Progress {
+			if s.progress == nil {
+				s.progress = map[string]string{}
+			}
+			s.progress[id] = text
+		}
+	}
+	return s
+}
+
+func overText(f *sched.Finish) string {
+	switch f.How {
+	case sched.AllDone:
+		return "all jobs are over"
+	case sched.Drained:
+		return "drained" + because(f.Why)
+	case sched.Stopped:
+		return "stopped" + because(f.Why)
+	}
+	return f.Why
+}
+
+func because(why string) string {
+	if why == "" {
+		return ""
+	}
+	return ": " + why
+}
+
+func hostOf(h *dispatch.Host, mono time.Duration) view.Host {
+	b := &h.Beat
+	v := view.Host{
+		Name: h.Name, State: h.State.String(), Reason: h.Reason, Note: h.Note, Slots: h.Slots, Usable: h.Usable,
+		Running: h.Running, Buffered: h.Buffered, Done: h.Done, Failed: h.Failed,
+		Load: b.Load, Busy: b.Busy, Ours: b.Ours, MemFree: b.MemFree, DiskFree: b.DiskFree, FSDelay: b.FSDelay,
+		Delay: h.Delay, Down: h.Down, History: h.History,
+	}
+	if m := h.Hello; m != nil {
+		v.Cores, v.GPUs, v.MemBytes = m.Cores, m.GPUs, m.MemBytes
+	}
+	if h.LastBeat > 0 {
+		v.Beat = max(1, mono-h.LastBeat)
+	} else {
+		v.DiskFree = -1
+	}
+	if h.RetryAt > mono {
+		v.RetryIn = h.RetryAt - mono
+	}
+	return v
+}
+
+// fill puts it into a picture.
+func (s *status) fill(p *view.Picture) {
+	r := &s.run
+	p.Life, p.Over, p.Total, p.More, p.Tries = s.life, s.over, s.total, r.More, r.Tries
+	p.Rate, p.Rates, p.ETA, p.Spread = r.Rate, r.Rates, s.eta, s.spread
+	p.Paused, p.Draining, p.Problem, p.Hosts = r.Paused, r.Drain, r.Problem, s.hosts
+	for i := range s.hosts {
+		p.SlotsBusy += s.hosts[i].Running
+		p.Slots += s.hosts[i].Slots
+		p.Usable += s.hosts[i].Usable
+	}
+}
+
+// aged adds the time since s was taken to the ages of the hosts.
+func (s *status) aged(now time.Time) []view.Host {
+	d := now.Sub(s.run.At)
+	if d <= 0 || len(s.hosts) == 0 {
+		return s.hosts
+	}
+	list := make([]view.Host, len(s.hosts))
+	copy(list, s.hosts)
+	for i := range list {
+		h := &list[i]
+		if h.Beat > 0 {
+			h.Beat += d
+		}
+		if h.Down > 0 {
+			h.Down += d
+		}
+		if h.RetryIn > 0 {
+			h.RetryIn = max(0, h.RetryIn-d)
+		}
+	}
+	return list
+}
+
+// changes takes what the engine has gathered; of a table there is nothing.
+func (k *desk) changes(most int) dispatch.Changes {
+	if k.in == nil {
+		return dispatch.Changes{}
+	}
+	return k.in.Changes(k.watch, most)
+}
+
+// attemptOf names the attempt that a row rests on, for its progress.
+func attemptOf(id jobs.ID, n int) string { return fmt.Sprintf("%d.%d", id, n) }

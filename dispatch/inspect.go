@@ -1,0 +1,139 @@
+package dispatch
+
+import (
+	"context"
+	"time"
+
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/jobs"
+)
+
+// Inside is what a function given to Inspect may look at, in the engine's own
+// goroutine: it changes nothing, keeps no pointer into it but to what is never
+// changed (Spec, Outcome), and takes no more than about a millisecond.
+type Inside struct {
+	Now   sched.Time
+	Core  *sched.Core
+	Table *jobs.Table
+
+	e *engine
+}
+
+// Inspect runs f in the engine's goroutine and waits for it. When ctx ends first, f
+// may still run later. The error is that of ctx, or says that the dispatcher has ended.
+func (d *Dispatcher) Inspect(ctx context.Context, f func(*Inside)) error {
+	ran := make(chan struct{})
+	in := input{call: func(e *engine) {
+		f(&Inside{Now: e.now(), Core: e.core, Table: e.core.Table(), e: e})
+		close(ran)
+	}}
+	select {
+	case <-d.done:
+		return errEnded
+	default:
+	}
+	select {
+	case d.inputs <- in:
+	case <-d.done:
+		return errEnded
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	select {
+	case <-ran:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-d.done:
+		select {
+		case <-ran:
+			return nil
+		default:
+			return errEnded
+		}
+	}
+}
+
+// Ended is closed when the dispatcher has ended: nothing can be asked of it any more.
+func (d *Dispatcher) Ended() <-chan struct{} { return d.done }
+
+// Run tells what the dispatcher was started with.
+func (d *Dispatcher) Run() (uid, name, dir string, created time.Time, epoch int) {
+	return d.cfg.RunUID, d.cfg.RunName, d.cfg.RunDir, d.cfg.Created.Time(), d.cfg.Open.Epoch
+}
+
+// Status is what is known of the run as a whole.
+type Status struct {
+	At      time.Time
+	More    bool // more jobs may come
+	Paused  bool // by a person
+	Drain   string
+	Problem string        // the journal cannot be written, …: "" if all is well
+	Finish  *sched.Finish // nil: it goes on
+	Tries   int           // of a job that says nothing itself
+	Rate    float64       // finished jobs a second over the last minute
+	Rates   []float64     // the same each ten seconds of the last ten minutes, oldest first
+}
+
+// Status returns a copy of what is known of the run as a whole.
+func (in *Inside) Status() Status {
+	e := in.e
+	s := Status{
+		At: in.Now.Wall.Time(), More: e.more, Paused: e.ring.Paused(), Tries: e.cfg.Sched.Tries,
+		Rate: e.rate.perSecond(in.Now.Mono), Rates: e.rate.history(in.Now.Mono),
+	}
+	if s.Tries <= 0 {
+		s.Tries = sched.DefaultTries
+	}
+	if err := e.ring.Problem(in.Now); err != nil {
+		s.Problem = err.Error()
+	}
+	if e.finish != nil {
+		f := *e.finish
+		s.Finish = &f
+	}
+	return s
+}
+
+// Host is a host as the core sees it, with what the engine keeps of its past.
+type Host struct {
+	sched.HostView
+	Down    time.Duration // for how long no helper has answered; 0: one does
+	Delay   time.Duration // the newest round trip over its link; 0: not measured
+	Note    string        // the last that was said of it
+	History []uint8       // view.Host has what it is
+}
+
+// Hosts returns every host of the inventory.
+func (in *Inside) Hosts() []Host {
+	in.e.past.look(in.e, in.Now)
+	views := in.Core.Hosts()
+	list := make([]Host, len(views))
+	for i, v := range views {
+		list[i] = in.e.past.host(v, in.Now.Mono)
+		if a := in.e.agents[v.Name]; a != nil {
+			list[i].Delay = time.Duration(a.delay.Load())
+		}
+	}
+	return list
+}
+
+// FilesDir returns the directory that holds attempts/ of a host's attempts: the run
+// directory, or "host:dir" when the host does not share it.
+func (in *Inside) FilesDir(host string) string {
+	if a := in.e.agents[host]; a != nil {
+		return a.filesDir(in.e.cfg.RunDir)
+	}
+	if dir := in.e.cfg.HostDirs[host]; dir != "" {
+		return dir
+	}
+	return in.e.cfg.RunDir
+}
+
+// Tries is how many tries a job has that says nothing itself.
+func (in *Inside) Tries() int {
+	if n := in.e.cfg.Sched.Tries; n > 0 {
+		return n
+	}
+	return sched.DefaultTries
+}
