@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/rundir"
+)
+
+// gridRun makes a run that has ended, as if its jobs had run: a C and a gamma each, and
+// an output in which acc and, in a line of JSON, the loss stand.
+func gridRun(tb testing.TB, base string, n int) *rundir.Run {
+	tb.Helper()
+	check := func(err error) {
+		tb.Helper()
+		if err != nil {
+			tb.Fatal(err)
+		}
+	}
+	run, err := rundir.Create(base, "grid", rundir.Asked{Version: "test", Cwd: tb.TempDir(),
+		Options: map[string]any{"results": []string{"acc", "loss=json:test.loss"}}})
+	check(err)
+	j, _, _, err := journal.Take(context.Background(), run, journal.TakeOptions{})
+	check(err)
+	specs := make([]*jobs.Spec, n)
+	for i := range specs {
+		specs[i] = &jobs.Spec{ID: jobs.ID(i + 1), Command: "./train", Options: jobs.NoOptions,
+			Params: []jobs.Param{{Name: "C", Value: fmt.Sprint(i / 100)}, {Name: "gamma", Value: fmt.Sprint(i % 100)}}}
+	}
+	check(run.AppendSpecs(specs))
+	check(j.Append([]jobs.Record{{Kind: jobs.KindAccepted, At: 1, Job: 1, Count: n}}))
+	for i := range specs {
+		id := jobs.ID(i + 1)
+		if i%1000 == 999 || i == 0 {
+			check(os.MkdirAll(run.Path("attempts", jobs.ShardDir(id)), 0o700))
+		}
+		at := jobs.Stamp(int64(i+1) * int64(time.Second))
+		o := &jobs.Outcome{Started: at, Ended: at + jobs.Stamp(i%10+1)*jobs.Stamp(time.Second), CPU: time.Second, MaxRSSBytes: 20 << 20}
+		check(j.Append([]jobs.Record{
+			{Kind: jobs.KindLaunching, At: at, Job: id, N: 1, Host: "melon1"},
+			{Kind: jobs.KindRunning, At: at, Job: id, N: 1, Host: "melon1", Slot: 1, Started: at},
+			{Kind: jobs.KindExited, At: at, Job: id, N: 1, Next: jobs.Succeeded, Seq: int64(id), Outcome: o},
+		}))
+		a := jobs.AttemptID{Job: id, N: 1}
+		text := fmt.Sprintf("reading\nepoch 1: acc=0.1\nepoch 2: acc=0.%03d\n{\"test\": {\"loss\": %d}}\n", i%1000, i)
+		for file, content := range map[jobs.File]string{jobs.FileOut: text, jobs.FileErr: "", jobs.FileExit: "x", jobs.FileClaim: "x"} {
+			check(os.WriteFile(jobs.AttemptFile(run.Dir, a, file), []byte(content), 0o600))
+		}
+	}
+	check(j.Append([]jobs.Record{{Kind: jobs.KindEnded, At: 2}}))
+	check(j.Sync())
+	check(j.Close())
+	return run
+}
+
+// resultsOf runs `results` in this process and returns what it printed.
+func resultsOf(tb testing.TB, args ...string) (stdout, stderr string, code int) {
+	tb.Helper()
+	out, err := os.Create(filepath.Join(tb.TempDir(), "out"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer out.Close()
+	errs, err := os.Create(filepath.Join(tb.TempDir(), "err"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer errs.Close()
+	a := &app{stdin: strings.NewReader(""), stdout: out, stderr: errs, con: newConsole(errs)}
+	code = a.main(append([]string{"results"}, args...))
+	b, _ := os.ReadFile(out.Name())
+	e, _ := os.ReadFile(errs.Name())
+	return string(b), string(e), code
+}
+
+// Issue 5, point 3: 100,000 results in under 2 s, outputs in a local directory. The
+// time is measured, not judged.
+func BenchmarkResults(b *testing.B) {
+	run := gridRun(b, b.TempDir(), 100_000)
+	for b.Loop() {
+		out, errs, code := resultsOf(b, run.Dir, "--format", "csv")
+		if code != 0 || strings.Count(out, "\n") != 100_001 || !strings.Contains(out, "\n100000,999,99,0.999,99999,succeeded,10,melon1\n") {
+			b.Fatal(code, errs, len(out))
+		}
+	}
+}
