@@ -16,6 +16,7 @@ func (c *Core) begin() {
 		c.connect(h)
 	}
 	c.queue.grow(len(c.table.Jobs))
+	c.learnTimes()
 	for i := range c.table.Jobs {
 		j := &c.table.Jobs[i]
 		open := false
@@ -27,7 +28,7 @@ func (c *Core) begin() {
 				h.known = true
 				f := c.fly(h, a.ID, j.Spec)
 				f.started = a.State == jobs.AttemptRunning
-				f.startedAt = c.now.Mono // at the latest; what it used before is not known
+				f.startedAt, f.ran = c.now.Mono, c.ranBefore(a) // at the latest
 				h.count(f)
 			case a.State == jobs.AttemptLost:
 				// Proved dead or only given up? The host knows.
@@ -37,6 +38,7 @@ func (c *Core) begin() {
 			}
 		}
 		id := jobs.ID(i + 1)
+		c.countWaiting(j, 1)
 		switch {
 		case j.State == jobs.Running && !open && c.cancelled(id):
 			c.emit(jobs.Record{Kind: jobs.KindJob, Job: id, Next: jobs.Cancelled, Reason: c.table.Cancels[id]})
@@ -88,6 +90,7 @@ func (c *Core) submit(e Submit) {
 		c.emit(jobs.Record{Kind: jobs.KindAccepted, Job: first, Count: n})
 		c.queue.grow(len(c.table.Jobs))
 		for i := range n {
+			c.countWaiting(c.table.Job(first+jobs.ID(i)), 1)
 			c.enqueue(first + jobs.ID(i))
 		}
 	}

@@ -81,7 +81,11 @@ func (c *Core) wakeHosts() {
 // observe learns from an attempt that ended by itself.
 func (c *Core) observe(h *host, j *jobs.Job, o *jobs.Outcome) {
 	if o.Error == "" {
-		c.times.add(j.Spec.Queue, min(o.Elapsed(), c.mostElapsed(j)), o.OK())
+		took := min(o.Elapsed(), c.mostElapsed(j))
+		c.times.add(j.Spec.Queue, took, o.OK())
+		if o.OK() {
+			c.statsOf(j.Spec).add(took.Seconds())
+		}
 	}
 	if h == nil {
 		return

@@ -47,6 +47,13 @@ type Core struct {
 	asked    []*asking // requests not carried out yet, in order
 	times    runTimes
 
+	stats      map[string]*runStats // by queue (spread.go)
+	queues     []*runStats          // the same, in a fixed order
+	lastOpts   *jobs.Options        // of the job asked about last …
+	lastStats  *runStats            // … and its queue's
+	judgeAt    time.Duration        // when running jobs are looked at next (straggler.go)
+	straggling int
+
 	begun       bool
 	beganAt     jobs.Stamp
 	last        bool // no more jobs will be submitted
@@ -103,6 +110,7 @@ func New(cfg Config, t *jobs.Table, hs []*hosts.Host) *Core {
 		queue:    newQueue(),
 		after:    newDependencies(),
 		times:    newRunTimes(),
+		stats:    make(map[string]*runStats),
 	}
 	if c.cfg.Tries <= 0 {
 		c.cfg.Tries = DefaultTries
@@ -225,6 +233,7 @@ func (c *Core) emit(r jobs.Record) bool {
 	open := false
 	if moves && j != nil {
 		c.leave(r.Job)
+		c.countWaiting(j, -1)
 		if open = !j.State.Terminal(); open && r.Next.Terminal() {
 			r.Seq = c.table.Seq + 1 + c.lostSeqs
 		}
@@ -243,6 +252,7 @@ func (c *Core) emit(r jobs.Record) bool {
 	if !moves || j == nil {
 		return err == nil
 	}
+	c.countWaiting(j, 1)
 	if err == nil && r.Seq > 0 {
 		c.lostSeqs = 0
 	}

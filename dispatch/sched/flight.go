@@ -23,6 +23,10 @@ type flight struct {
 	requeue    bool // killed only to run elsewhere
 	over       bool // its outcome is here and is being recorded
 	proved     bool // the host has shown that it is over
+	straggles  bool // straggler.go
+	stats      *runStats
+	estimate   time.Duration // its user's; 0: none
+	ran        time.Duration // before startedAt, under an earlier dispatcher
 }
 
 // single says that it may share a buffer: it takes a slot and nothing else.
@@ -34,7 +38,8 @@ func (f *flight) waiting() bool { return !f.started && !f.withdrawn && !f.killed
 // fly enters an attempt into the books; the caller adds h.count(f) when the
 // flight is filled in.
 func (c *Core) fly(h *host, id jobs.AttemptID, s *jobs.Spec) *flight {
-	f := &flight{id: id, h: h, slots: s.SlotCount(), mem: s.MemBytes, wantGPUs: s.GPUs, launchedAt: c.now.Mono}
+	f := &flight{id: id, h: h, slots: s.SlotCount(), mem: s.MemBytes, wantGPUs: s.GPUs, launchedAt: c.now.Mono,
+		stats: c.statsOf(s), estimate: s.Estimate}
 	c.flights[id] = f
 	if f.prev = h.tail; f.prev != nil {
 		f.prev.next = f
@@ -63,6 +68,9 @@ func (c *Core) land(f *flight) {
 	}
 	h.open--
 	c.busy -= f.slots
+	if f.straggles {
+		c.straggling--
+	}
 	h.uncount(f)
 }
 

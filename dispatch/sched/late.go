@@ -79,7 +79,7 @@ func (c *Core) returned(a *jobs.Attempt, slot int, at jobs.Stamp) {
 	if c.emit(jobs.Record{Kind: jobs.KindRunning, Job: a.ID.Job, N: a.ID.N, Host: a.Host, Slot: slot, Started: at,
 		Reason: "it had been given up as lost"}) {
 		f := c.fly(h, a.ID, j.Spec)
-		f.started, f.startedAt = true, c.now.Mono
+		f.started, f.startedAt, f.ran = true, c.now.Mono, c.ranBefore(a)
 		h.count(f)
 	}
 }

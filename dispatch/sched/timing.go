@@ -18,6 +18,7 @@ func (c *Core) passTime() {
 	c.cancelSome()
 	c.carryOut()
 	c.refuseUnsatisfiable()
+	c.judge()
 	for _, h := range c.hosts {
 		if h.answers() {
 			c.anyUp = c.now.Mono
