@@ -78,6 +78,9 @@ func (m *model) place(y, h int) {
 	put := func(p pane, x, y, w, h int) { m.placed = append(m.placed, placed{p, x, y, w, h, wide}) }
 	low := 0 // rows for what stands below
 	switch {
+	case m.full && m.extra != nil && m.onExtra:
+		put(m.extra, 0, y, m.w, h)
+		return
 	case tall:
 		low = h * 2 / 5
 	case m.extra != nil && h >= 12:
@@ -115,7 +118,7 @@ func (m *model) below() pane {
 	if m.extra != nil {
 		return m.extra
 	}
-	return m.jobs.output()
+	return m.under
 }
 
 // compose draws the placed panes into h rows, the first of which is row y.

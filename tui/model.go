@@ -25,17 +25,20 @@ type model struct {
 	gotAt   time.Time     // when it came
 	lookErr error         // why there is no newer one
 
-	tab     tab
-	panes   [tabs]pane
-	jobs    *jobsPane
-	hosts   *hostsPane
-	failed  *failedPane
-	result  *resultsPane
-	events  *eventsPane
-	extra   pane  // the job's details or its output, under the view; nil: closed
-	onExtra bool  // the focus is there, or on the output that stands in its place
-	side    tab   // with several panes on the screen: the one with the focus
-	modal   modal // takes all keys; nil: none
+	tab      tab
+	panes    [tabs]pane
+	jobs     *jobsPane
+	hosts    *hostsPane
+	failed   *failedPane
+	result   *resultsPane
+	events   *eventsPane
+	under    *outputPane // follows the job under the cursor, on tall screens
+	full     bool        // extra has the whole body
+	searched history     // in outputs
+	extra    pane        // the job's details or its output, under the view; nil: closed
+	onExtra  bool        // the focus is there, or on the output that stands in its place
+	side     tab         // with several panes on the screen: the one with the focus
+	modal    modal       // takes all keys; nil: none
 
 	message message
 	undo    *undo
@@ -65,6 +68,7 @@ func newModel(o Options, now func() time.Time) *model {
 		m.g = &asciiGlyphs
 	}
 	m.jobs, m.hosts, m.failed, m.result, m.events = newJobsPane(), newHostsPane(), newFailedPane(), newResultsPane(), newEventsPane()
+	m.under = newOutput(0, false)
 	m.panes = [tabs]pane{m.jobs, m.hosts, m.failed, m.result, m.events}
 	if o.Notice != "" {
 		m.say(o.Notice)
@@ -163,7 +167,7 @@ func (m *model) turn(by int) tea.Cmd {
 func (m *model) back() tea.Cmd {
 	switch {
 	case m.extra != nil:
-		m.extra, m.onExtra = nil, false
+		m.extra, m.onExtra, m.full = nil, false, false
 	case m.clear():
 	default:
 		m.side, m.onExtra = m.tab, false
@@ -195,9 +199,12 @@ func (m *model) ask() view.Ask {
 	return ask
 }
 
-// selection returns the jobs that an action is about: those selected, else the one
-// under the cursor.
+// selection returns the jobs that an action is about: the one that a pane of one job
+// shows, else those selected, else the one under the cursor.
 func (m *model) selection() view.Ranges {
+	if p, ok := m.focus().(interface{ only() jobs.ID }); ok && p.only() != 0 {
+		return view.One(p.only())
+	}
 	if picked := m.jobs.picked(); len(picked) > 0 {
 		return picked
 	}

@@ -1,16 +1,191 @@
 package tui
 
-import "dcs-tui/dispatch/view"
+import (
+	"context"
+	"fmt"
+	"time"
 
-// outputPane follows what a job prints.
-type outputPane struct{}
+	tea "charm.land/bubbletea/v2"
 
-var noOutput = &outputPane{}
+	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs"
+)
 
-// output is the pane that follows the job under the cursor.
-func (p *jobsPane) output() pane { return noOutput }
+// outputPane follows what a job prints, on one of its two streams. It keeps only an
+// excerpt of the file and has at most one read under way (outputread.go).
+type outputPane struct {
+	fixed bool // opened for one job; else it follows the cursor of the list
+	job   jobs.ID
+	row   view.Row // the newest known of the job
+	pick  int      // number of the attempt that was chosen; 0: the newest
+	file  jobs.File
 
-func (p *outputPane) title(m *model) string                          { return "Output" }
-func (p *outputPane) draw(m *model, w, h int, focused bool) []string { return nil }
-func (p *outputPane) ask(m *model, ask *view.Ask)                    {}
-func (p *outputPane) keys() []binding                                { return nil }
+	shown source // where the excerpt is from
+	text  excerpt
+	read  bool // the excerpt has been read
+	err   error
+	fails int // in a row
+
+	busy   bool               // a read is under way
+	drop   context.CancelFunc // ends it
+	serial int                // of the newest read that counts
+	due    time.Time          // when the next may begin
+	timer  time.Time          // when a timer for that ends; zero: there is none
+
+	w, h   int
+	wrap   bool
+	follow bool
+	top    place // of what is shown first, unless it follows
+	owe    int   // rows to go up when the piece before has come; a sign of wanting it
+	target int64 // offset to be shown next: -1 the end
+	lead   int   // rows to be shown before it
+
+	find   string // what was searched for; "": nothing
+	up     bool   // upwards
+	hit    int64  // where it was found; -1: nowhere yet
+	missed string // there is nothing "above" or "below"
+	hunt   *hunt  // the search that is under way
+}
+
+// source is a file of an attempt.
+type source struct {
+	id   jobs.AttemptID
+	file jobs.File
+}
+
+// place is a row of the excerpt by its offset in the file, and a part of it when it
+// is wrapped.
+type place struct {
+	offset int64
+	sub    int
+}
+
+func newOutput(id jobs.ID, fixed bool) *outputPane {
+	return &outputPane{job: id, fixed: fixed, file: jobs.FileOut, follow: true, target: -1}
+}
+
+// openOutput shows what a job prints.
+func (m *model) openOutput(id jobs.ID) tea.Cmd {
+	p := newOutput(id, true)
+	if r, ok := m.job(); ok && r.ID == id {
+		p.row = r
+	}
+	m.extra, m.onExtra = p, true
+	return nil
+}
+
+func (p *outputPane) title(m *model) string {
+	switch {
+	case p.job == 0:
+		return "Output"
+	case p.shown.id.N == 0:
+		return fmt.Sprintf("%d output", p.job)
+	}
+	name := "stdout"
+	if p.file == jobs.FileErr {
+		name = "stderr"
+	}
+	s := fmt.Sprintf("%d %s", p.job, name)
+	if n := p.row.Attempt; n > 1 || p.pick > 0 {
+		s = fmt.Sprintf("%d.%d %s %s attempt %d of %d", p.job, p.shown.id.N, name, m.g.dot, p.shown.id.N, max(n, p.shown.id.N))
+	}
+	return s + " " + m.g.dot + " " + p.state()
+}
+
+// state is how the excerpt stands to the file, in a word or two.
+func (p *outputPane) state() string {
+	switch {
+	case p.hunt != nil:
+		return p.hunt.progress(&p.text)
+	case p.err != nil:
+		return "cannot be read now"
+	case p.missed != "":
+		return fmt.Sprintf("nothing %s has %q", p.missed, clip(p.find, 20))
+	case !p.read:
+		return "reading"
+	case !p.follow && p.text.size > 0:
+		return fmt.Sprintf("%d%% of %s", p.seen()*100/p.text.size, size(p.text.size))
+	case p.text.over:
+		return "ended, " + size(p.text.size)
+	}
+	return "following"
+}
+
+// ask wants the details of the job: its attempts, and why it has none.
+func (p *outputPane) ask(m *model, ask *view.Ask) { ask.Focus = p.job }
+
+// current makes the keys of jobs work here.
+func (p *outputPane) current(*model) (view.Row, bool) { return p.row, p.job != 0 && p.row.ID == p.job }
+
+// only makes keys on jobs be about this one, whatever is selected in the list.
+func (p *outputPane) only() jobs.ID { return p.job }
+
+func (p *outputPane) keys() []binding {
+	move := func(by func() int) func(*model) tea.Cmd {
+		return func(m *model) tea.Cmd { p.move(m, by()); return nil }
+	}
+	const group = "Output"
+	return []binding{
+		{keys: []string{"j", "down"}, show: "j k", group: group, help: "a line down, up", do: move(func() int { return 1 })},
+		{keys: []string{"k", "up"}, group: group, do: move(func() int { return -1 })},
+		{keys: []string{"pgdown", "ctrl+f"}, show: "pgup pgdn", group: group, help: "a page up, down", do: move(func() int { return max(1, p.h-1) })},
+		{keys: []string{"pgup", "ctrl+b"}, group: group, do: move(func() int { return -max(1, p.h-1) })},
+		{keys: []string{"ctrl+d"}, show: "ctrl+d ctrl+u", group: group, help: "half a page down, up", do: move(func() int { return max(1, p.h/2) })},
+		{keys: []string{"ctrl+u"}, group: group, do: move(func() int { return -max(1, p.h/2) })},
+		{keys: []string{"g", "home"}, show: "g G", group: group, help: "start and end of the file", do: func(m *model) tea.Cmd { p.show(0); return nil }},
+		{keys: []string{"G", "end"}, group: group, do: func(m *model) tea.Cmd { p.show(-1); return nil }},
+		{keys: []string{"f"}, show: "f", word: "follow", group: group, help: "follow the end, or stand still", do: func(m *model) tea.Cmd { p.toggle(m); return nil }},
+		{keys: []string{"/"}, show: "/", word: "search", group: group, help: "search", do: p.askSearch},
+		{keys: []string{"n"}, show: "n N", group: group, help: "next place, the one before", when: p.found, do: func(m *model) tea.Cmd { return p.again(m, false) }},
+		{keys: []string{"N"}, group: group, when: p.found, do: func(m *model) tea.Cmd { return p.again(m, true) }},
+		{keys: []string{"w"}, show: "w", word: "wrap", group: group, help: "wrap long lines, or cut them", do: func(m *model) tea.Cmd { p.setWrap(m); return nil }},
+		{keys: []string{"o"}, show: "o", word: "stderr", group: group, help: "the other stream: stdout, stderr", do: func(m *model) tea.Cmd { p.file = other(p.file); return nil }},
+		{keys: []string{"["}, show: "[ ]", group: group, help: "output of the attempt before, after", when: p.several, do: func(m *model) tea.Cmd { p.choose(m, -1); return nil }},
+		{keys: []string{"]"}, group: group, when: p.several, do: func(m *model) tea.Cmd { p.choose(m, 1); return nil }},
+		{keys: []string{"z"}, show: "z", word: "full", group: group, help: "the whole screen, and back", do: (*model).zoom},
+		{keys: []string{"enter"}, show: "enter", group: group, help: "details of the job", when: func(*model) bool { return p.job != 0 }, do: func(m *model) tea.Cmd { return m.openDetail(p.job) }},
+		{keys: []string{"esc"}, show: "esc", group: group, help: "end the search", when: func(*model) bool { return p.hunt != nil || p.find != "" }, do: func(m *model) tea.Cmd { p.endHunt(); p.find, p.missed = "", ""; return nil }},
+	}
+}
+
+func (p *outputPane) found(*model) bool   { return p.find != "" }
+func (p *outputPane) several(*model) bool { return p.row.Attempt > 1 || p.pick > 0 }
+
+func other(f jobs.File) jobs.File {
+	if f == jobs.FileErr {
+		return jobs.FileOut
+	}
+	return jobs.FileErr
+}
+
+// choose goes to another attempt; beyond the newest it follows the newest again.
+func (p *outputPane) choose(m *model, by int) {
+	n := p.pick
+	if n == 0 {
+		n = p.row.Attempt
+	}
+	if n = max(1, n+by); n >= p.row.Attempt {
+		n = 0
+	}
+	p.pick = n
+}
+
+// zoom gives the opened pane the whole screen, or takes it back.
+func (m *model) zoom() tea.Cmd {
+	if m.extra == nil { // the output that follows the cursor
+		if r, ok := m.job(); ok {
+			m.openOutput(r.ID)
+		}
+	}
+	m.full = !m.full && m.extra != nil
+	return nil
+}
+
+// toggle follows the end of the file, or stands still.
+func (p *outputPane) toggle(m *model) {
+	if p.follow {
+		p.stand(m)
+		return
+	}
+	p.show(-1)
+}

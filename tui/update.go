@@ -35,7 +35,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	m.frame = ""
 	cmd := m.take(msg)
 	m.wish()
-	return m, cmd
+	return m, tea.Batch(cmd, m.reading())
 }
 
 func (m *model) take(msg tea.Msg) tea.Cmd {

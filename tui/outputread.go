@@ -1,0 +1,210 @@
+package tui
+
+import (
+	"context"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs"
+)
+
+const (
+	pollEvery   = 500 * time.Millisecond // of an attempt that may still write
+	settle      = 200 * time.Millisecond // the cursor must rest so long before its job's output is read
+	readTimeout = 20 * time.Second
+	maxRetry    = 10 * time.Second // between reads that fail
+)
+
+// pieceRead is what came of a read.
+type pieceRead struct {
+	pane   *outputPane
+	serial int
+	ask    view.Read
+	piece  *view.Piece
+	err    error
+}
+
+// readDue says that a read may begin.
+type readDue struct {
+	pane *outputPane
+	at   time.Time
+}
+
+// reading is the command that the output on the screen needs now: a read, or a timer
+// for the next. What is not shown reads nothing.
+func (m *model) reading() tea.Cmd {
+	for _, x := range m.placed {
+		if p, ok := x.pane.(*outputPane); ok {
+			return p.pump(m)
+		}
+	}
+	return nil
+}
+
+// pump begins the next read when one is wanted and none is under way.
+func (p *outputPane) pump(m *model) tea.Cmd {
+	p.aim(m)
+	if p.busy || p.shown.id.N == 0 {
+		return nil
+	}
+	ask, ok := p.next()
+	if !ok {
+		return nil
+	}
+	if wait := p.due.Sub(m.now()); wait > 0 {
+		if at := p.due; p.timer.IsZero() || at.Before(p.timer) {
+			p.timer = at
+			return tea.Tick(wait, func(time.Time) tea.Msg { return readDue{p, at} })
+		}
+		return nil
+	}
+	p.busy = true
+	p.serial++
+	src, serial := m.src, p.serial
+	ctx, drop := context.WithTimeout(context.Background(), readTimeout)
+	p.drop = drop
+	return func() tea.Msg {
+		defer drop()
+		piece, err := src.Read(ctx, ask)
+		return pieceRead{p, serial, ask, piece, err}
+	}
+}
+
+// aim finds out which file is to be shown, and begins anew when it is another one.
+func (p *outputPane) aim(m *model) {
+	if !p.fixed {
+		r, ok := m.jobs.current(m)
+		if !ok {
+			r = view.Row{}
+		}
+		if r.ID != p.job {
+			p.job, p.pick = r.ID, 0
+		}
+		p.row = r
+	}
+	if d := m.pic; d != nil && d.Detail != nil && d.Detail.Row.ID == p.job {
+		p.row = d.Detail.Row
+	}
+	want := source{file: p.file}
+	if want.id = (jobs.AttemptID{Job: p.job, N: p.row.Attempt}); p.pick > 0 {
+		want.id.N = p.pick
+	}
+	if want == p.shown {
+		return
+	}
+	if p.endHunt(); !p.fixed && want.id.Job != p.shown.id.Job {
+		p.due = m.now().Add(settle)
+	} else {
+		p.due = time.Time{}
+	}
+	p.shown = want
+	p.text, p.read, p.err, p.fails = excerpt{}, false, nil, 0
+	p.serial++ // a read under way is of something else
+	if p.drop != nil {
+		p.drop()
+	}
+	p.follow, p.target, p.owe, p.lead = true, -1, 0, 0
+	p.hit, p.missed = -1, ""
+	m.frame = ""
+}
+
+// next is the read that is wanted; false: none.
+func (p *outputPane) next() (view.Read, bool) {
+	ask := view.Read{Attempt: p.shown.id, File: p.shown.file, Limit: pieceSize}
+	e := &p.text
+	switch {
+	case p.hunt != nil:
+		ask.Offset, ask.Limit = p.hunt.next()
+	case !p.read && p.target < 0:
+		ask.Offset = -pieceSize
+	case !p.read:
+		ask.Offset = max(0, p.target-pieceSize/2)
+	case p.owe < 0 && e.from > 0:
+		ask.Offset = max(0, e.from-pieceSize)
+		ask.Limit = int(e.from - ask.Offset)
+	case p.owe > 0 && e.end() < e.size:
+		ask.Offset = e.end()
+	case !p.follow || e.over && e.end() >= e.size:
+		return ask, false
+	case e.size-e.end() > pieceSize: // it writes faster than anyone can read
+		ask.Offset = -pieceSize
+	default:
+		ask.Offset = e.end()
+	}
+	return ask, true
+}
+
+func (d readDue) apply(*model) tea.Cmd {
+	if d.at.Equal(d.pane.timer) {
+		d.pane.timer = time.Time{}
+	}
+	return nil
+}
+
+// apply takes a piece in. What is to be read next is found out after it, as after
+// every message.
+func (r pieceRead) apply(m *model) tea.Cmd {
+	p := r.pane
+	p.busy, p.drop = false, nil
+	if r.serial != p.serial {
+		return nil
+	}
+	if r.err != nil {
+		p.err = r.err
+		p.fails = min(p.fails+1, 10)
+		p.due = m.now().Add(min(maxRetry, pollEvery<<p.fails))
+		return nil
+	}
+	p.err, p.fails, p.due = nil, 0, time.Time{}
+	if p.hunt != nil {
+		return p.hunted(m, r.ask, r.piece)
+	}
+	p.take(m, r.ask, r.piece)
+	return nil
+}
+
+// take puts a piece into the excerpt and moves to what was waiting for it.
+func (p *outputPane) take(m *model, ask view.Read, piece *view.Piece) {
+	e := &p.text
+	if p.read && piece.Size < e.end() { // the job has cut its own output off: what was kept is of another file
+		p.text, p.read = excerpt{size: piece.Size}, false
+		p.follow, p.target, p.owe = true, -1, 0
+		p.due = m.now().Add(pollEvery)
+		return
+	}
+	fresh := len(piece.Data) > 0
+	e.size, e.over = piece.Size, piece.Over
+	if first := !p.read; first || fresh {
+		p.read = true
+		e.add(piece.Offset, piece.Data)
+		if first && p.target >= 0 {
+			p.top = place{offset: e.at(e.find(p.target))}
+			p.target = -1
+			lead := p.lead
+			p.lead = 0
+			p.move(m, -lead)
+		}
+	}
+	switch owe := p.owe; {
+	case owe != 0 && fresh:
+		p.owe = 0
+		p.move(m, owe)
+	case owe != 0:
+		p.owe = 0
+		fallthrough
+	default:
+		if p.follow && !(e.over && e.end() >= e.size) {
+			p.due = m.now().Add(pollEvery)
+		}
+	}
+}
+
+// at is the offset in the file at which a row begins.
+func (e *excerpt) at(i int) int64 {
+	if i < 0 || i >= len(e.rows) {
+		return e.from
+	}
+	return e.from + int64(e.rows[i].at)
+}

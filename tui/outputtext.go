@@ -1,0 +1,174 @@
+package tui
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/charmbracelet/x/ansi"
+)
+
+const (
+	pieceSize = 64 << 10  // one read
+	keepSize  = 512 << 10 // of a file, round what is shown
+	rowSize   = 4 << 10   // a longer line is shown as several
+	tabStop   = 8
+)
+
+// excerpt is the piece of a file that is kept, and where its rows are. A row is a
+// line, or a part of a very long one.
+type excerpt struct {
+	from int64 // offset of data[0]
+	data []byte
+	size int64 // of the file, when it was last read
+	over bool  // nothing will be added
+	rows []row
+}
+
+// row begins at data[at]; what is shown of it begins at data[text]: of a progress bar,
+// which goes back to the start of the line, only the last state counts.
+type row struct{ at, text int32 }
+
+func (e *excerpt) end() int64 { return e.from + int64(len(e.data)) }
+
+// add takes a piece in that touches the excerpt, or begins it anew. What is far from
+// the piece is forgotten.
+func (e *excerpt) add(from int64, data []byte) {
+	switch {
+	case len(e.data) > 0 && from == e.end():
+		e.data = append(e.data, data...)
+		if cut := len(e.data) - keepSize; cut > 0 {
+			e.data = append([]byte(nil), e.data[cut:]...)
+			e.from += int64(cut)
+		}
+	case len(e.data) > 0 && from+int64(len(data)) == e.from:
+		e.data = append(append(make([]byte, 0, len(data)+len(e.data)), data...), e.data...)
+		e.from = from
+		e.data = e.data[:min(len(e.data), keepSize)]
+	default:
+		e.from, e.data = from, append([]byte(nil), data...)
+	}
+	e.split()
+}
+
+// split finds the rows.
+func (e *excerpt) split() {
+	e.rows = e.rows[:0]
+	for at := 0; at < len(e.data); {
+		end := len(e.data)
+		if i := bytes.IndexByte(e.data[at:], '\n'); i >= 0 {
+			end = at + i + 1
+		}
+		text := at + lastState(e.data[at:end])
+		e.rows = append(e.rows, row{int32(at), int32(text)})
+		for text+rowSize < end {
+			text = runeStart(e.data, text+rowSize)
+			e.rows = append(e.rows, row{int32(text), int32(text)})
+		}
+		at = end
+	}
+}
+
+// lastState is where the last state of a line begins that was written over and over.
+func lastState(line []byte) int {
+	rest := bytes.TrimRight(line, "\r\n")
+	last := 0
+	for range 8 { // a bar that was wiped out at the end leaves blanks
+		i := bytes.LastIndexByte(rest, '\r') + 1
+		if last == 0 {
+			last = i
+		}
+		if i == 0 || len(bytes.TrimSpace(dropCSI(rest[i:]))) > 0 {
+			return i
+		}
+		rest = bytes.TrimRight(rest[:i], "\r")
+	}
+	return last
+}
+
+// runeStart moves a cut back to where a character begins.
+func runeStart(b []byte, i int) int {
+	for k := i; k > i-4 && k > 0; k-- {
+		if b[k]&0xc0 != 0x80 {
+			return k
+		}
+	}
+	return i
+}
+
+// bytesOf returns what is to be shown of a row, without its line end.
+func (e *excerpt) bytesOf(i int) []byte {
+	end := len(e.data)
+	if i+1 < len(e.rows) {
+		end = int(e.rows[i+1].at)
+	}
+	return bytes.TrimRight(e.data[e.rows[i].text:end], "\r\n")
+}
+
+// find returns the row that holds an offset of the file; the first or last when it is
+// outside.
+func (e *excerpt) find(offset int64) int {
+	lo, hi := 0, len(e.rows)
+	for lo+1 < hi {
+		if mid := (lo + hi) / 2; e.from+int64(e.rows[mid].at) <= offset {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	return lo
+}
+
+// line makes a row of output fit to be shown: tabs expanded, what only sets colours or
+// moves the cursor dropped, everything else that is no text made visible.
+func (m *model) line(b []byte) string {
+	var out strings.Builder
+	for i, part := range bytes.Split(dropCSI(b), []byte{'\t'}) {
+		if i > 0 {
+			out.WriteString(strings.Repeat(" ", tabStop-width(out.String())%tabStop))
+		}
+		out.WriteString(m.clean(string(part)))
+	}
+	return out.String()
+}
+
+// dropCSI removes control sequences: ESC [ parameters letter. One that does not end
+// stays, to be made visible.
+func dropCSI(b []byte) []byte {
+	if bytes.IndexByte(b, 0x1b) < 0 {
+		return b
+	}
+	out := make([]byte, 0, len(b))
+	for i := 0; i < len(b); {
+		if n := csi(b[i:]); n > 0 {
+			i += n
+			continue
+		}
+		out = append(out, b[i])
+		i++
+	}
+	return out
+}
+
+// csi is the length of the control sequence that b begins with; 0: it begins with none.
+func csi(b []byte) int {
+	if len(b) < 3 || b[0] != 0x1b || b[1] != '[' {
+		return 0
+	}
+	for i := 2; i < min(len(b), 64); i++ {
+		switch c := b[i]; {
+		case c >= 0x40 && c <= 0x7e:
+			return i + 1
+		case c < 0x20 || c > 0x3f:
+			return 0
+		}
+	}
+	return 0
+}
+
+// wrapped breaks a line into pieces of at most w cells.
+func wrapped(s string, w int) []string {
+	if width(s) <= w || w <= 0 {
+		return []string{s}
+	}
+	return strings.Split(ansi.Hardwrap(s, w, true), "\n")
+}
