@@ -82,3 +82,25 @@ func (e *engine) answer() {
 	clear(e.asked[len(kept):])
 	e.asked = kept
 }
+
+// Order gives events to the core that are not about jobs, with a line for people
+// that is kept in the journal, and returns when the core has them.
+func (d *Dispatcher) Order(ctx context.Context, n Notice, events ...sched.Event) error {
+	var fenced bool
+	err := d.Inspect(ctx, func(in *Inside) {
+		e := in.e
+		if fenced = e.fencedBy > 0; fenced {
+			return
+		}
+		if n.Text != "" {
+			e.note(n)
+		}
+		for _, ev := range events {
+			e.step(ev)
+		}
+	})
+	if err == nil && fenced {
+		err = errEnded
+	}
+	return err
+}

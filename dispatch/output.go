@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"syscall"
 
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
@@ -22,33 +25,53 @@ type readAnswer struct {
 	err   error
 }
 
-// Output reads a piece of an attempt's output file: from the run directory, or
-// through the host's link when the host does not share it. A negative offset
-// counts from the end; size is the file's size now.
+// Output reads a piece of an attempt's output file: through the host's link while the
+// attempt runs there or when the host does not share the run directory, else from the
+// run directory. A negative offset counts from the end; size is the file's size now.
+// It waits for nothing but this file, and no longer than ctx.
 func (d *Dispatcher) Output(ctx context.Context, id jobs.AttemptID, f jobs.File, offset int64, limit int) (data []byte, size int64, err error) {
-	limit = min(limit, hosts.MaxChunk)
+	if limit <= 0 || limit > hosts.MaxChunk {
+		limit = hosts.MaxChunk
+	}
 	var remote *agent
-	known := false
-	if !d.call(func(e *engine) {
-		if a := e.core.Table().Attempt(id); a != nil {
-			known = true
-			if ag := e.agents[a.Host]; ag != nil && ag.filesDir(d.cfg.RunDir) != d.cfg.RunDir {
-				remote = ag
-			}
+	var known, shared bool
+	var dir string
+	if err := d.Inspect(ctx, func(in *Inside) {
+		a := in.Table.Attempt(id)
+		if known = a != nil; !known {
+			return
 		}
-	}) {
-		return nil, 0, errEnded
+		dir = in.FilesDir(a.Host)
+		shared = dir == d.cfg.RunDir
+		ag := in.e.agents[a.Host]
+		if ag != nil && (!shared || a.State.Open() && ag.host.Link != "local" && in.Core.Linked(a.Host)) {
+			remote = ag
+		}
+	}); err != nil {
+		return nil, 0, err
 	}
 	if !known {
 		return nil, 0, fmt.Errorf("there is no attempt %s", id)
 	}
-	if remote == nil {
-		return readPiece(jobs.AttemptFile(d.cfg.RunDir, id, f), offset, limit)
+	path := jobs.AttemptFile(dir, id, f)
+	switch {
+	case remote != nil:
+		data, size, err = remote.output(ctx, hosts.Read{Attempt: id, File: f, Offset: offset, Limit: limit})
+		if err == nil || !shared || ctx.Err() != nil {
+			return data, size, err
+		}
+	case !shared:
+		return nil, 0, fmt.Errorf("the output of %s is only on its host, which is not in the inventory any more: %s", id, path)
 	}
-	req := readRequest{msg: hosts.Read{Attempt: id, File: f, Offset: offset, Limit: limit}, answer: make(chan readAnswer, 1)}
+	return d.readHere(ctx, path, offset, limit)
+}
+
+// output asks the host for a piece of a file.
+func (a *agent) output(ctx context.Context, m hosts.Read) ([]byte, int64, error) {
+	req := readRequest{msg: m, answer: make(chan readAnswer, 1)}
 	select {
-	case remote.mail <- req:
-	case <-remote.ctx.Done():
+	case a.mail <- req:
+	case <-a.ctx.Done():
 		return nil, 0, errEnded
 	case <-ctx.Done():
 		return nil, 0, ctx.Err()
@@ -59,18 +82,59 @@ func (d *Dispatcher) Output(ctx context.Context, id jobs.AttemptID, f jobs.File,
 		case r.err != nil:
 			return nil, 0, r.err
 		case r.chunk.Size < 0:
-			return nil, 0, fmt.Errorf("%s: output of %s: %s", remote.host.Name, id, r.chunk.Why)
+			return nil, 0, fmt.Errorf("%s: output of %s: %s", a.host.Name, m.Attempt, r.chunk.Why)
 		}
 		return r.chunk.Bulk, r.chunk.Size, nil
-	case <-remote.ctx.Done():
+	case <-a.ctx.Done():
 		return nil, 0, errEnded
 	case <-ctx.Done():
 		return nil, 0, ctx.Err()
 	}
 }
 
-func readPiece(path string, offset int64, limit int) ([]byte, int64, error) {
-	file, err := os.Open(path)
+// maxReads bounds the reads of files that are under way at once: each may hang for
+// as long as its file system does.
+const maxReads = 16
+
+// readHere reads a file of this machine.
+func (d *Dispatcher) readHere(ctx context.Context, path string, offset int64, limit int) ([]byte, int64, error) {
+	type answer struct {
+		data []byte
+		size int64
+		err  error
+	}
+	select {
+	case d.reading <- struct{}{}:
+	case <-ctx.Done():
+		return nil, 0, ctx.Err()
+	}
+	got := make(chan answer, 1)
+	go func() {
+		defer func() { <-d.reading }()
+		var a answer
+		a.data, a.size, a.err = ReadPiece(path, offset, limit)
+		got <- a
+	}()
+	select {
+	case a := <-got:
+		return a.data, a.size, a.err
+	case <-ctx.Done():
+		return nil, 0, ctx.Err()
+	}
+}
+
+// ReadPiece reads at most limit bytes of a file and returns its size. A negative
+// offset counts from the end. On NFS a file that another machine has just made may
+// show only when its directory is read.
+func ReadPiece(path string, offset int64, limit int) ([]byte, int64, error) {
+	file, err := openRegular(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if d, derr := os.Open(filepath.Dir(path)); derr == nil {
+			d.Readdirnames(-1) // an error shows in the next line
+			d.Close()
+		}
+		file, err = openRegular(path)
+	}
 	if err != nil {
 		return nil, 0, err
 	}
@@ -79,15 +143,27 @@ func readPiece(path string, offset int64, limit int) ([]byte, int64, error) {
 	if err != nil {
 		return nil, 0, err
 	}
+	if !info.Mode().IsRegular() {
+		return nil, 0, fmt.Errorf("%s is not a regular file", path)
+	}
 	if offset < 0 {
 		offset = max(0, info.Size()+offset)
 	}
-	b := make([]byte, limit)
-	n, err := file.ReadAt(b, offset)
+	n := min(int64(limit), info.Size()-offset)
+	if n <= 0 {
+		return nil, info.Size(), nil
+	}
+	b := make([]byte, n)
+	k, err := file.ReadAt(b, offset)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, info.Size(), err
 	}
-	return b[:n], info.Size(), nil
+	return b[:k], info.Size(), nil
+}
+
+// openRegular opens for reading without waiting, should a job have put a pipe there.
+func openRegular(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 }
 
 // read passes a request on; the helper answers with a chunk of the same id.

@@ -2,11 +2,223 @@ package board
 
 import (
 	"context"
+	"fmt"
+	"slices"
 
+	"dcs-tui/dispatch"
+	"dcs-tui/dispatch/sched"
 	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs"
 )
 
 // Do asks for an action and returns when it is carried out, or refused.
 func (b *Board) Do(ctx context.Context, a view.Action) (*view.Answer, error) {
-	return nil, nil
+	l, ok := b.from.(*live)
+	switch {
+	case !ok && b.opt.Act == nil:
+		return nil, refuse("nobody dispatches the run: it can only be looked at")
+	case !ok:
+		return b.opt.Act(ctx, a)
+	case isClosed(l.ended()):
+		return nil, view.ErrGone
+	}
+	switch a.Do {
+	case view.Cancel, view.Requeue, view.Priority, view.Edit:
+		return doJobs(ctx, l, a)
+	case view.Pause, view.Continue:
+		return pause(ctx, l, a)
+	case view.DrainHost, view.StopHost, view.UseHost, view.Slots:
+		return doHost(ctx, l, a)
+	case view.DrainRun, view.StopRun, view.CancelRun, view.Reply:
+		if b.opt.Act == nil {
+			return nil, refuse("%s is not possible here", a.Do)
+		}
+		return b.opt.Act(ctx, a)
+	case view.Resume:
+		return nil, refuse("the run is dispatched: there is nothing to resume")
+	}
+	return nil, refuse("there is no action %q", string(a.Do))
+}
+
+func refuse(format string, args ...any) error {
+	return &view.Refused{Why: fmt.Sprintf(format, args...)}
+}
+
+// doJobs carries out what is asked for jobs, all of it in one request of the core.
+func doJobs(ctx context.Context, l *live, a view.Action) (*view.Answer, error) {
+	if !sound(a.Jobs) {
+		return nil, errRanges
+	}
+	var total int
+	if err := l.visit(ctx, func(k *desk) { total = len(k.table.Jobs) }); err != nil {
+		return nil, err
+	}
+	ids := a.Jobs.IDs(jobs.ID(total))
+	if len(ids) == 0 {
+		return nil, refuse("the run has no such job")
+	}
+	v, err := verbOf(a, ids)
+	if err != nil {
+		return nil, err
+	}
+	is, err := l.d.Ask(ctx, "asked: "+fmt.Sprintf(v.asked, jobsText(a.Jobs, ids))+" ("+by(a.Why)+")", v.event)
+	if err != nil {
+		return nil, gone(ctx, err)
+	}
+	ans := &view.Answer{Done: is.Did, Left: is.Left + max(0, a.Jobs.Len()-len(ids))}
+	switch {
+	case ans.Done == 0:
+		ans.Text = v.none
+	case ans.Left == 0:
+		ans.Text = fmt.Sprintf(v.did, plural(ans.Done, "job"))
+	default:
+		ans.Text = fmt.Sprintf(v.did, plural(ans.Done, "job")) + fmt.Sprintf("; %d left alone", ans.Left)
+	}
+	if a.Do == view.Cancel {
+		slices.Sort(is.Ended)
+		for _, id := range slices.Compact(is.Ended) {
+			ans.Changed.Add(id)
+		}
+	}
+	return ans, nil
+}
+
+// gone tells the end of the dispatcher from that of ctx.
+func gone(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return view.ErrGone
+}
+
+// verb is an action on jobs: what it gives the core, and the words for it.
+type verb struct {
+	event sched.Event
+	asked string // with a place for the jobs
+	did   string // with a place for their number
+	none  string // nothing was done
+}
+
+func verbOf(a view.Action, ids []jobs.ID) (verb, error) {
+	switch a.Do {
+	case view.Cancel:
+		return verb{sched.Cancel{Jobs: ids, Why: by(a.Why)}, "cancel %s", "%s cancelled", "nothing to cancel: it is over already"}, nil
+	case view.Requeue:
+		return verb{sched.Requeue{Jobs: ids}, "run %s again", "%s queued again", "nothing to run again: it is not over yet"}, nil
+	case view.Priority:
+		v := verb{sched.SetPriority{Jobs: ids, Priority: a.Number, Relative: a.Relative}, fmt.Sprintf("priority %d for %%s", a.Number),
+			fmt.Sprintf("%%s with priority %d", a.Number), "the priority of what is over does not matter any more"}
+		if a.Relative {
+			v.asked = fmt.Sprintf("priority %+d for %%s", a.Number)
+			v.did = fmt.Sprintf("priority %+d for %%s", a.Number)
+		}
+		return v, nil
+	}
+	if a.Edit == nil {
+		return verb{}, refuse("nothing is to be changed")
+	}
+	c := changeOf(a.Edit)
+	if c.Empty() {
+		return verb{}, refuse("nothing is to be changed")
+	}
+	if err := c.Check(); err != nil {
+		return verb{}, refuse("%v", err)
+	}
+	return verb{sched.Edit{Jobs: ids, Change: c}, "change %s", "%s changed", "not changed: a job that runs cannot be"}, nil
+}
+
+func changeOf(e *view.Change) jobs.Change {
+	c := jobs.Change{Name: e.Name, Timeout: e.Timeout, MemBytes: e.MemBytes, Tries: e.Tries, Slots: e.Slots, GPUs: e.GPUs, Tags: e.Tags}
+	if e.Command != "" {
+		c.Command = &e.Command
+	}
+	return c
+}
+
+// by says who or what an action comes from, for the event log.
+func by(why string) string {
+	if why == "" {
+		return "by a person"
+	}
+	return why
+}
+
+// jobsText names jobs: "job 17", "jobs 3-9", "120 jobs".
+func jobsText(which view.Ranges, ids []jobs.ID) string {
+	switch {
+	case len(ids) == 1:
+		return fmt.Sprintf("job %d", ids[0])
+	case len(which) == 1:
+		return fmt.Sprintf("jobs %d-%d", ids[0], ids[len(ids)-1])
+	}
+	return plural(len(ids), "job")
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// pause stops launching, or lets it go on.
+func pause(ctx context.Context, l *live, a view.Action) (*view.Answer, error) {
+	on := a.Do == view.Pause
+	var is bool
+	if err := l.visit(ctx, func(k *desk) { is = k.in.Status().Paused }); err != nil {
+		return nil, err
+	}
+	text := "launching goes on"
+	if on {
+		text = "launching is paused"
+	}
+	if is == on {
+		return &view.Answer{Text: text + " already"}, nil
+	}
+	if err := l.d.Order(ctx, dispatch.Notice{Text: text + " (" + by(a.Why) + ")"}, sched.Pause{On: on}); err != nil {
+		return nil, gone(ctx, err)
+	}
+	return &view.Answer{Done: 1, Text: text}, nil
+}
+
+// doHost carries out what is asked for a host.
+func doHost(ctx context.Context, l *live, a view.Action) (*view.Answer, error) {
+	var names []string
+	running := 0
+	if err := l.visit(ctx, func(k *desk) {
+		for _, h := range k.core.Hosts() {
+			names = append(names, h.Name)
+			if h.Name == a.Host {
+				running = h.Running
+			}
+		}
+	}); err != nil {
+		return nil, err
+	}
+	if !slices.Contains(names, a.Host) {
+		if near := jobs.Nearest(a.Host, names); near != "" {
+			return nil, refuse("there is no host %s; did you mean %s?", a.Host, near)
+		}
+		return nil, refuse("there is no host %s", a.Host)
+	}
+	var ev sched.Event
+	var text string
+	switch a.Do {
+	case view.DrainHost:
+		ev, text = sched.DrainHost{Host: a.Host, On: true}, "finishes what runs there and starts nothing more"
+	case view.StopHost:
+		ev, text = sched.DrainHost{Host: a.Host, On: true, Now: true}, "is stopped: what ran there is ended and queued again"
+	case view.UseHost:
+		ev, text = sched.DrainHost{Host: a.Host}, "is used again"
+	default:
+		return nil, refuse("the number of slots cannot be changed yet")
+	}
+	if err := l.d.Order(ctx, dispatch.Notice{Host: a.Host, Text: a.Host + " " + text + " (" + by(a.Why) + ")"}, ev); err != nil {
+		return nil, gone(ctx, err)
+	}
+	ans := &view.Answer{Done: 1, Text: a.Host + " " + text}
+	if running > 0 && a.Do != view.UseHost {
+		ans.Text += fmt.Sprintf(" (%s in use)", plural(running, "slot"))
+	}
+	return ans, nil
 }

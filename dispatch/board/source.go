@@ -14,6 +14,8 @@ import (
 type source interface {
 	// visit runs f at the desk and waits for it; when ctx ends first, f may still run.
 	visit(ctx context.Context, f func(*desk)) error
+	// output reads a piece of a file of an attempt; dir is where they are.
+	output(ctx context.Context, r view.Read, dir string) ([]byte, int64, error)
 	ended() <-chan struct{}
 	close()
 }
@@ -44,10 +46,12 @@ type replayed struct {
 	past  Past
 	hosts []view.Host
 	gone  chan struct{}
+
+	reading chan struct{} // a token for each read of a file under way
 }
 
 func newReplayed(t *jobs.Table, p Past) *replayed {
-	r := &replayed{table: t, past: p, gone: make(chan struct{})}
+	r := &replayed{table: t, past: p, gone: make(chan struct{}), reading: make(chan struct{}, 16)}
 	if p.Tries <= 0 {
 		r.past.Tries = sched.DefaultTries
 	}

@@ -51,6 +51,12 @@ func Text(r *jobs.Record) string {
 		return fmt.Sprintf("the request %s is carried out: %s, %d left alone", r.Reason, plural(r.Count, "job"), r.N)
 	case jobs.KindRound:
 		return fmt.Sprintf("job %d begins a new round%s", r.Job, because(r.Reason))
+	case jobs.KindEdited:
+		text := fmt.Sprintf("job %d is changed", r.Job)
+		if r.Spec != nil {
+			text += ": " + r.Spec.Title()
+		}
+		return text
 	case jobs.KindPriority:
 		return fmt.Sprintf("job %d has priority %d", r.Job, r.Priority)
 	case jobs.KindForgiven:

@@ -49,6 +49,7 @@ func TestText(t *testing.T) {
 		{jobs.Record{Kind: "later", Reason: "of a newer version"}, "later: of a newer version"},
 		{jobs.Record{Kind: jobs.KindRequest, Reason: "x", Count: 3, N: 1}, "the request x is carried out: 3 jobs, 1 left alone"},
 		{jobs.Record{Kind: jobs.KindRound, Job: 17, Reason: "requeued"}, "job 17 begins a new round: requeued"},
+		{jobs.Record{Kind: jobs.KindEdited, Job: 17, Spec: &jobs.Spec{Command: "sleep 1"}, Reason: "edited"}, "job 17 is changed: sleep 1"},
 		{jobs.Record{Kind: jobs.KindPriority, Job: 17, Priority: -3}, "job 17 has priority -3"},
 		{jobs.Record{Kind: jobs.KindEvent, Host: "melon4", Reason: "melon4 is up"}, "melon4 is up"},
 		{jobs.Record{Kind: jobs.KindEnded, Reason: "melon4 may have some left"}, "the run is over: melon4 may have some left"},
