@@ -44,8 +44,8 @@ vuln: ## known vulnerabilities (needs the vulnerability database)
 fuzz: ## every fuzz target for FUZZTIME
 	@scripts/fuzz-all $(FUZZTIME)
 
-fuzz-parsers: ## jobs file, inventory, frames, journal, sentinel, requests, what cleans text, and the simulator's tape, for FUZZTIME each
-	@scripts/fuzz-all $(FUZZTIME) '^./(jobs|hosts) FuzzParse$$|FuzzStream|FuzzJournal|FuzzDecodeSentinel|FuzzClean$$|FuzzTape|FuzzRequest'
+fuzz-parsers: ## jobs file, inventory, frames, journal, sentinel, requests, templates, what cleans text, and the simulator's tape, for FUZZTIME each
+	@scripts/fuzz-all $(FUZZTIME) '^./(jobs|hosts) FuzzParse$$|FuzzStream|FuzzJournal|FuzzDecodeSentinel|FuzzClean$$|FuzzTape|FuzzRequest|FuzzTemplate'
 
 bench: build ## throughput, gaps, efficiency, memory beside xargs -P; writes bench/
 	@scripts/need-sshd

@@ -23,6 +23,7 @@ func (p *parser) commands() {
 	if err != nil {
 		p.jobFaults(err)
 	}
+	p.unnamed = !slices.ContainsFunc(p.calls, func(l *line) bool { return p.named(references(l.text)) })
 	used := make([]bool, len(p.t.Params))
 	for _, l := range p.calls {
 		p.check(l, used)
@@ -80,6 +81,8 @@ func (p *parser) jobFaults(err error) {
 		before, after, _ := strings.Cut(text, ": ")
 		no, wrong := strconv.Atoi(before)
 		switch {
+		case wrong == nil && strings.HasPrefix(after, "after:"):
+			p.wrong.add(no, p.columnOf(no, after), "%s", noAfter)
 		case wrong == nil:
 			p.wrong.add(no, p.columnOf(no, after), "%s", after)
 		case len(list) == 1:
@@ -87,6 +90,8 @@ func (p *parser) jobFaults(err error) {
 		} // else it says that there may be more
 	}
 }
+
+const noAfter = "after= names jobs by their numbers, which a template does not give: write a jobs file, or join the commands by &&"
 
 // columnOf is where the option that an error begins with, or quotes, stands in a line.
 func (p *parser) columnOf(no int, text string) int {
@@ -113,7 +118,7 @@ func (p *parser) columnOf(no int, text string) int {
 // command, and refuses those that cannot be.
 func (p *parser) checkOptions(l *line, spec *jobs.Spec) {
 	if len(spec.After) > 0 {
-		p.wrong.add(l.no, 0, "after= names jobs by their numbers, which a template does not give; use a jobs file for it")
+		p.wrong.add(l.no, 0, "%s", noAfter)
 	}
 	texts := []string{spec.Cwd, spec.Setup, spec.Queue}
 	for _, e := range spec.Env {
@@ -181,14 +186,15 @@ func (p *parser) unknownReference(l *line, r reference, names bool) {
 }
 
 // refused says whether a reference to no parameter is an error. An index, a[1], is
-// none; nor is one in a command that names no parameter, unless it is near to one.
+// none; nor is one in a command that names no parameter, unless it is near to one, or
+// no command names any.
 func (p *parser) refused(r reference, names bool) bool {
 	if r.index || r.form != "" && r.form != formQuoted {
 		return false
 	}
 	digits := strings.Trim(r.name, "0123456789") == ""
 	numbered := slices.ContainsFunc(p.names, func(n string) bool { return n[0] <= '9' })
-	return names || len(p.names) == 0 || digits && numbered || jobs.Nearest(r.name, p.names) != ""
+	return names || p.unnamed || digits && numbered || jobs.Nearest(r.name, p.names) != ""
 }
 
 // named says whether one of the references names a parameter.

@@ -2,7 +2,6 @@ package grid
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -142,23 +141,18 @@ func (p *parser) zip(l *line, from int) {
 	p.zips = append(p.zips, group)
 }
 
-// result reads `@result acc` and `@result acc json:accuracy`.
+// result reads `@result acc` and `@result acc json:accuracy`; = may stand between.
 func (p *parser) result(l *line, from int) {
 	rest := strings.TrimLeft(l.text[from:], blanks)
 	at := len(l.text) - len(rest)
-	name, how, _ := cutAny(rest, blanks)
+	name, how, _ := cutAny(rest, blanks+"=")
+	howAt := len(l.text) - len(strings.TrimLeft(how, blanks))
 	r := Result{Name: name, From: strings.Trim(how, blanks)}
 	r.Line, r.Column = l.place(at)
-	howAt := at + len(name) + len(how) - len(strings.TrimLeft(how, blanks))
-	howAt = min(howAt+1, len(l.text))
 	_, isParam := p.known[name]
-	kind, arg, _ := strings.Cut(r.From, ":")
 	switch {
 	case name == "":
 		p.wrong.at(l, at, "which result? Write @result acc, or @result acc json:accuracy")
-		return
-	case name[0] <= '9' || !validName(name):
-		p.wrong.at(l, at, "%q cannot be the name of a result: it has letters, digits and _", name)
 		return
 	case isParam:
 		p.wrong.at(l, at, "%s is a parameter already: choose another name for the result", name)
@@ -166,22 +160,25 @@ func (p *parser) result(l *line, from int) {
 	case slices.ContainsFunc(p.t.Results, func(o Result) bool { return o.Name == name }):
 		p.wrong.at(l, at, "the result %s is there twice", name)
 		return
-	case r.From == "":
-	case kind != "json" && kind != "re" && kind != "file" || arg == "":
-		p.wrong.at(l, howAt, "where does %s come from? Write json:FIELD, re:EXPRESSION or file:PATH, or nothing for lines %s=value", name, name)
+	}
+	check := p.CheckResult
+	if check == nil {
+		check = checkResult
+	}
+	if err := check(r.Name, r.From); err != nil {
+		p.wrong.at(l, howAt, "%v", err)
 		return
-	case kind == "re":
-		re, err := regexp.Compile(arg)
-		if err != nil {
-			p.wrong.at(l, howAt+3, "the regular expression: %v", err)
-			return
-		}
-		if re.NumSubexp() == 0 {
-			p.wrong.at(l, howAt+3, "the regular expression needs parentheses around the value: re:Accuracy: ([0-9.]+)")
-			return
-		}
 	}
 	p.t.Results = append(p.t.Results, r)
+}
+
+// checkResult knows the kinds of results and no more.
+func checkResult(name, from string) error {
+	kind, arg, _ := strings.Cut(from, ":")
+	if from != "" && (arg == "" || !slices.Contains([]string{"json", "re", "key", "file"}, kind)) {
+		return fmt.Errorf("where does %s come from? Write json:FIELD, re:EXPRESSION, key:NAME or file:PATH, or nothing for lines %s=value", name, name)
+	}
+	return nil
 }
 
 // hardness reads `@hardness variant:bnb<brute, n, m:down`.

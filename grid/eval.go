@@ -10,8 +10,10 @@ type num struct{ v, off float64 }
 const unit = 0x1p-52
 
 // written is a number as it was written. Whole numbers are exact.
-func written(s string) num {
-	v := toFloat(s)
+func written(s string) num { return inexact(toFloat(s)) }
+
+// inexact is the nearest number to a decimal.
+func inexact(v float64) num {
 	if v == math.Trunc(v) && math.Abs(v) < 1<<53 {
 		return num{v, 0}
 	}

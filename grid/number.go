@@ -114,9 +114,15 @@ func (d decimal) String() string {
 
 // float is the nearest floating-point number.
 func (d decimal) float() float64 {
+	if d.m > -1<<53 && d.m < 1<<53 && d.e <= 0 && d.e >= -22 {
+		return float64(d.m) / powersOfTen[-d.e] // both are exact
+	}
 	f, _ := strconv.ParseFloat(strconv.FormatInt(d.m, 10)+"e"+strconv.Itoa(d.e), 64)
 	return f
 }
+
+var powersOfTen = [23]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
+	1e17, 1e18, 1e19, 1e20, 1e21, 1e22}
 
 // rounded writes a floating-point number with so many significant digits.
 func rounded(f float64, digits int) string {

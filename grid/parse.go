@@ -16,6 +16,9 @@ type Config struct {
 	Timeout    time.Duration // for each command that gives values; 0: 30 s
 	OtherShell bool          // the jobs' shell has quotes of its own: those of commands are not checked
 
+	// CheckResult says what is wrong with an @result line; nil: only its kind is looked at.
+	CheckResult func(name, from string) error
+
 	read func(source, context.Context, Config) (texts, error) // in place of source.read, for tests
 }
 
@@ -95,6 +98,7 @@ type parser struct {
 	zipped  map[int]*line
 	filters []filter
 	sampled *line
+	unnamed bool // no command names a parameter
 }
 
 type filter struct {
@@ -156,7 +160,7 @@ func (p *parser) isParam(l *line) bool {
 		p.wrong.at(l, 0, "a parameter's line begins with its name in brackets, [name], but the ] is missing; a name has no blanks or commas, @zip a, b ties two together")
 	case (behind == "]:" || behind == "]=") && validName(name):
 		p.wrong.at(l, end+1, "a blank must follow [%s], not %s: write [%s] and then the values", name, behind[1:], name)
-	case behind != "]":
+	case behind != "]" || isReference(first):
 		return false // a command that begins with a parameter: [prog]/bin/run
 	case !validName(name):
 		p.wrong.at(l, 0, "%q cannot be the name of a parameter: write a number, or letters, digits and _ (the job sees it as DCS_PARAM_<name>)", name)

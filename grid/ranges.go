@@ -41,6 +41,15 @@ func (s steps) at(k int) string {
 	return text
 }
 
+// number is the value number k for filters.
+func (s steps) number(k int) num {
+	m := s.from + int64(k)*s.step
+	if s.e == 0 && m > -1<<53 && m < 1<<53 {
+		return num{float64(m), 0}
+	}
+	return inexact(decimal{m, s.e}.float())
+}
+
 // even is n values from a to b, at equal distances.
 type even struct {
 	a, b   int64 // times 10 to the power e

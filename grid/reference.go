@@ -82,6 +82,12 @@ type piece struct {
 	quoted bool
 }
 
+// isReference says whether a word is [name:form].
+func isReference(word string) bool {
+	refs := references(word)
+	return len(refs) == 1 && refs[0].from == 0 && refs[0].to == len(word) && refs[0].form != ""
+}
+
 // escaped says that a backslash takes the meaning of a parameter away.
 func (r *reference) escaped() bool { return r.slashes%2 == 1 }
 

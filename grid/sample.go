@@ -16,7 +16,7 @@ type sample struct {
 
 // patience is how many points in a row a sample looks at that the filter leaves out,
 // before it gives up.
-const patience = 100_000_000
+var patience = 100_000_000
 
 // sampled gives the points of the sample. The generator is our own, so that a seed
 // means the same points everywhere and always.

@@ -95,6 +95,9 @@ func (p *Param) operand(k int) operand {
 	if p.known != nil {
 		return p.known[k]
 	}
+	if s, ok := p.values.parts[0].(steps); ok && len(p.values.parts) == 1 {
+		return operand{num: s.number(k), isNum: true} // of a long range, without its text
+	}
 	return newOperand(p.Value(k))
 }
 

@@ -41,7 +41,7 @@ const maxDepth = 100
 func readWhere(text string, from int, known map[string]int, names []string) (n *node, at int, err error) {
 	r := &whereReader{text: text, end: from, known: known, names: names}
 	r.next()
-	if r.kind == 0 {
+	if r.err == nil && r.kind == 0 {
 		return nil, from, fmt.Errorf("a condition must follow @where: @where C * gamma < 10")
 	}
 	n = r.or()

@@ -1,0 +1,198 @@
+package grid
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+// Issue 5: a bad template gets a clear line with file, line and column, and starts
+// nothing. Each case: the template, where the error is, and words of it.
+func TestFaults(t *testing.T) {
+	const ok = "a [C]\n[C] 1 2\n"
+	for _, c := range []struct{ text, at, words string }{
+		// The file.
+		{"", "t.txt", "no command"},
+		{"\n[C] 1\n", "t.txt:1", "no command"},
+		{"a\x00b", "t.txt:1", "NUL"},
+		{"a\nb\x00", "t.txt:2", "NUL"},
+		{"\xff\xfea", "t.txt:1:1", "UTF-16"},
+		{"#!/bin/sh\na\n", "t.txt:1:1", "script"},
+		{"a [C]\n[C] 1 \\", "t.txt:2", "ends inside"},
+		{"a \\", "t.txt:1:1", "ends inside"},
+		// Unknown parameters.
+		{"svm -C [gama]\n[gamma] 1", "t.txt:1:8", "did you mean gamma?"},
+		{"svm -C [gamma] -x [foo]\n[gamma] 1", "t.txt:1:19", `(\[foo] is text`},
+		{"svm [1]\n", "t.txt:1:5", "a line [1] 1, 2, 3 gives it values"},
+		{"svm [1] [2]\n[1] 1", "t.txt:1:9", "the parameters are 1"},
+		{"svm [2]\n[1] 1", "t.txt:1:5", "no parameter 2"},
+		{"a \\\n  é [D] [C]\n[C] 1", "t.txt:2:5", "no parameter D"},
+		{"a [C:x]\n[C] 1", "t.txt:1:3", "no form :x"},
+		// Lists.
+		{"a [C]\n[C]\n", "t.txt:2:4", "no values"},
+		{"a [C]\n[C]   \n", "t.txt:2:4", "no values"},
+		{"a [C]\n[C] 1,,2", "t.txt:2:7", "before this comma"},
+		{"a [C]\n[C] ,2", "t.txt:2:5", "before this comma"},
+		{"a [C]\n[C] 1,2,", "t.txt:2:8", "ends in a comma"},
+		{"a [C]\n[C] 'x", "t.txt:2:5", "the closing ' is missing"},
+		{"a [C]\n[C] 1 \"x\\\"", "t.txt:2:7", `the closing " is missing`},
+		{"a [C]\n[C] 'x'y", "t.txt:2:8", "must follow the closing quote"},
+		{"a [C]\n[C] x'y'", "t.txt:2:6", "put the whole value in quotes"},
+		{"a [C]\n[C] \\\n  1,,2", "t.txt:3:5", "before this comma"},
+		{ok + "[C] 3", "t.txt:3:1", "in line 2"},
+		{"a [C]\n[C] " + strings.Repeat("x", 1<<17), "t.txt:2:1", "127 KiB"},
+		// Names.
+		{ok + "[d-e] 1", "t.txt:3:1", "cannot be the name"},
+		{ok + "[1a] 1", "t.txt:3:1", "cannot be the name"},
+		{ok + "[] 1", "t.txt:3:1", "cannot be the name"},
+		{ok + "[é] 1", "t.txt:3:1", "cannot be the name"},
+		{ok + "[" + strings.Repeat("x", 101) + "] 1", "t.txt:3:1", "cannot be the name"},
+		{ok + "[d 1 2", "t.txt:3:1", "the ] is missing"},
+		{ok + "[d, e] 1 2", "t.txt:3:1", "@zip"},
+		{ok + "[d]: 1 2", "t.txt:3:4", "a blank must follow [d]"},
+		{ok + "[d]= 1 2", "t.txt:3:4", "a blank must follow [d]"},
+		// Ranges.
+		{"a [C]\n[C] 1..", "t.txt:2:5", "never ends"},
+		{"a [C]\n[C] 1..inf", "t.txt:2:5", "never ends"},
+		{"a [C]\n[C] 0..1 step 0", "t.txt:2:5", "its step is 0"},
+		{"a [C]\n[C] 0..1 step -0.1", "t.txt:2:5", "write step 0.1"},
+		{"a [C]\n[C] 10..1 step 2", "t.txt:2:5", "write step -2"},
+		{"a [C]\n[C] 0..1 step", "t.txt:2:10", "a number must follow step"},
+		{"a [C]\n[C] 0..1 step x", "t.txt:2:5", "not a number"},
+		{"a [C]\n[C] 0.1..0.9", "t.txt:2:5", "Write a step"},
+		{"a [C]\n[C] ..9", "t.txt:2:5", "no beginning"},
+		{"a [C]\n[C] 1..x", "t.txt:2:5", "x is not a number"},
+		{"a [C]\n[C] 1..9..2", "t.txt:2:5", "1..9, and step 2 behind it"},
+		{"a [C]\n[C] 1..9 x5", "t.txt:2:10", "lin 1..9 x5"},
+		{"a [C]\n[C] log 1..9", "t.txt:2:5", "how many values"},
+		{"a [C]\n[C] log 1..9, x3", "t.txt:2:5", "how many values"},
+		{"a [C]\n[C] log 0..9 x3", "t.txt:2:5", "cannot reach or cross 0"},
+		{"a [C]\n[C] log -1..9 x3", "t.txt:2:5", "cannot reach or cross 0"},
+		{"a [C]\n[C] log 1..9 x1", "t.txt:2:5", "at least 2"},
+		{"a [C]\n[C] lin 1..1.0 x3", "t.txt:2:5", "both ends are the same"},
+		{"a [C]\n[C] lin 1..2 x999999999999", "t.txt:2:5", "too close"},
+		{"a [C]\n[C] 12345678901234567890..99999999999999999999", "t.txt:2:5", "too many digits"},
+		{"a [C]\n[C] 1..1e300", "t.txt:2:5", "too many digits"},
+		// Products.
+		{"a [C] [D]\n[C] 1..10000\n[D] 1..1000", "t.txt", "10,000,000 jobs, more than 1,000,000"},
+		{"a [C]\nb\n[C] 1..500001", "t.txt", "1,000,002 jobs"},
+		{"a [C] [D] [E]\n[C] 1..10000000\n[D] 1..10000000\n[E] 1..10000000\n@where C=1", "t.txt", "10^18"},
+		{"a [C]\n[C] 1..10000000\n@sample 2000000", "t.txt", "the sample gives 2,000,000 jobs"},
+		// Quotes of commands.
+		{"a 'b [C]\n[C] 1", "t.txt:1:3", "the closing ' of this quote"},
+		{"a [C] \"b\n[C] 1", "t.txt:1:7", `the closing " of this quote`},
+		// Options.
+		{"#DCS tires=3\n" + ok, "t.txt:1:6", "did you mean tries?"},
+		{"#DCS tries=2 timeout=soonish\n" + ok, "t.txt:1:14", "soonish"},
+		{ok + "#DCS tries=3\n", "t.txt:3:1", "no job follows"},
+		{"#DCS after=1\n" + ok, "t.txt:1:6", "after= names"},
+		{"b\n#DCS after=1\n" + ok, "t.txt:3", "after= names jobs by their numbers"},
+		{"# DCS tries=3\n" + ok, "t.txt:1:1", "looks like options"},
+		// Directives.
+		{ok + "@wehre C > 1", "t.txt:3:1", "did you mean @where?"},
+		{ok + "@ C", "t.txt:3:1", "there is no @"},
+		{ok + "@zip C", "t.txt:3:5", "@zip ties"},
+		{ok + "@zip C, D", "t.txt:3:9", "no parameter D"},
+		{ok + "[D] 1 2 3\n@zip C D", "t.txt:4:1", "[C] has 2 and [D] has 3"},
+		{ok + "[D] 1 2\n@zip C D\n@zip D C", "t.txt:5:6", "zipped already, in line 4"},
+		{ok + "@sample", "t.txt:3:8", "how many points?"},
+		{ok + "@sample 0", "t.txt:3:9", "not a number of points"},
+		{ok + "@sample ten", "t.txt:3:9", "not a number of points"},
+		{ok + "@sample 2 seed", "t.txt:3:11", "must follow seed"},
+		{ok + "@sample 2 seed x", "t.txt:3:16", "not a seed"},
+		{ok + "@sample 2 cubic", "t.txt:3:11", "not expected"},
+		{ok + "@sample 2\n@sample 1", "t.txt:4:1", "in line 3"},
+		{ok + "@sample 2 latin\n@where C=1", "t.txt:3:1", "do not go together"},
+		{ok + "@sample 3 latin", "t.txt:3:1", "only 2 points"},
+		{ok + "@result", "t.txt:3:8", "which result?"},
+		{ok + "@result C", "t.txt:3:9", "a parameter already"},
+		{ok + "@result r\n@result r", "t.txt:4:9", "twice"},
+		{ok + "@result r  xml:a", "t.txt:3:12", "where does r come from?"},
+		{ok + "@result r json:", "t.txt:3:11", "where does r come from?"},
+		{ok + "@hardness", "t.txt:3:10", "needs parameters"},
+		{ok + "@hardness D", "t.txt:3:11", "no parameter D"},
+		{ok + "@hardness C, C", "t.txt:3:14", "twice"},
+		{ok + "@hardness C:x", "t.txt:3:13", "C:up, C:down"},
+		{ok + "@hardness C:1<3", "t.txt:3:11", `the value "2" of C is missing`},
+		{ok + "@hardness C:1<2<3", "t.txt:3:11", `C has no value "3"`},
+		{ok + "@hardness C:1<2<1", "t.txt:3:11", "twice"},
+		{"a [v]\n[v] x 1\n@hardness v", "t.txt:3:11", "from easy to hard"},
+		{ok + "@hardness C\n@hardness C", "t.txt:4:1", "in line 3"},
+		// Sources.
+		{ok + "[f] file:", "t.txt:3:10", "file: PATH"},
+		{ok + "[f] command: ", "t.txt:3:14", "command: ls"},
+		{ok + "[f] file: none/such", "t.txt:3:11", "none/such"},
+		{ok + "[f] file: testdata", "t.txt:3:11", "not a file"},
+		{ok + "[f] command: echo too bad >&2; exit 3", "t.txt:3:14", "(exit status 3): too bad"},
+		{ok + "[f] command: true", "t.txt:3:14", "printed no value"},
+		{ok + "[f] command: printf 'a\\000b'", "t.txt:3:14", "NUL"},
+		{ok + "[f] command: kill -9 $$", "t.txt:3:14", "killed"},
+	} {
+		tmpl, err := Parse(strings.NewReader(c.text), "t.txt")
+		if err == nil {
+			t.Errorf("%.60q: no error, %d points", c.text, tmpl.Points())
+			continue
+		}
+		first, _, _ := strings.Cut(err.Error(), "\n")
+		if !strings.HasPrefix(first, c.at+": ") || !strings.Contains(first, c.words) {
+			t.Errorf("%.60q: got\n%v\nwant %s: … %s", c.text, err, c.at, c.words)
+		}
+	}
+}
+
+// Several errors are told at once, in the order of the file, at most ten.
+func TestSeveralFaults(t *testing.T) {
+	_, err := Parse(strings.NewReader("a [D] [E]\n[C] 1,,2\n[F] 1..\n@foo\n"), "t.txt")
+	var at []string
+	for l := range strings.Lines(err.Error()) {
+		at = append(at, strings.Join(strings.Split(l, ":")[1:3], ":"))
+	}
+	if got := strings.Join(at, " "); got != "1:3 1:7 2:7 3:5 4:1" {
+		t.Errorf("%s\n%v", got, err)
+	}
+	var fault *Fault
+	if !errors.As(err, &fault) || fault.Line != 1 || fault.Column != 3 {
+		t.Errorf("%+v", fault)
+	}
+	_, err = Parse(strings.NewReader("a\n"+strings.Repeat("[x-y] 1\n", 30)), "t.txt")
+	if n := strings.Count(err.Error(), "\n") + 1; n != 11 || !strings.HasSuffix(err.Error(), "t.txt: there are 20 more errors") {
+		t.Errorf("%d lines: %v", n, err)
+	}
+	// A value's control characters do not reach the terminal.
+	if _, err := Parse(strings.NewReader("a\n[x\x1b[2J] 1\n"), "t.txt"); strings.Contains(err.Error(), "\x1b") {
+		t.Errorf("%q", err)
+	}
+}
+
+// What is doubtful is said, with its place, and stops nothing.
+func TestWarnings(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"a [C] x[1]\n[C] 1", "t.txt:1:8: [1] is left as it is"},
+		{"a [foo]\nb [C]\n[C] 1", "t.txt:1:3: [foo] is left as it is"},
+		{"a ${b[1]}\nb [C]\n[C] 1", ""},
+		{"a [ -f x ] [[ -d y ]] [a-z] b[1]\nb [C]\n[C] 1", ""},
+		{"a ${x[i]}\n[i] 1", `t.txt:1:6: [i] is replaced by the value of the parameter; write \[i]`},
+		{"a \"[C:q]\"\n[C] 1", "t.txt:1:4: [C:q] stands in quotes"},
+		{"a [C]\n[C] 1\n[s] 1..3", "t.txt:3:1: [s] stands in no command: each job is repeated"},
+		{"a [C] $DCS_PARAM_s\n[C] 1\n[s] 1..3", ""},
+		{"a [C]\n[C] 1 2 1", "t.txt:2:1: [C] has the value \"1\" more than once"},
+		{"a [C]\n[C] a..e", "t.txt:2:5: a..e is taken as a text"},
+		{"a [C]\n[C] 1 2\n@sample 5", "t.txt:3:1: @sample 5: there are only 2 points"},
+		{"a [k]\n[k] rbf poly\n@where k = 'rbff' or k != 'x'", "t.txt:3:12: k never is rbff; did you mean \"rbf\"?\nt.txt:3:27: k never is x"},
+		{"a [C]\n[C] 1 2\n@where C != 3.5", "t.txt:3:13: C never is 3.5"},
+		{"a [C]\n[C] 1 2\n@where C != '1'", "t.txt:3:10: a number and a text are never equal: write 1 without quotes"},
+		{"#DCS cwd=out/[C]\na [C]\n[C] 1 2", "t.txt:2: [C] is not replaced in options"},
+		{"a [f]\n[f] command: echo 'a b'; echo c", "t.txt:1:3: the value \"a b\" of [f] means something to the shell: write [f:q]"},
+		{"a [f:q]\n[f] command: echo 'a b'", ""},
+		{"a \"$(b 'c)\" it's # don't [C]\n[C] 1", ""},
+		{"a # don't [C]\n[C] 1", ""},
+	} {
+		var got []string
+		for _, w := range parse(t, c.text).Warnings {
+			got = append(got, w.Error())
+		}
+		if s := strings.Join(got, "\n"); c.want == "" && s != "" || !strings.HasPrefix(s, c.want) || strings.Count(s, "\n") != strings.Count(c.want, "\n") {
+			t.Errorf("%q:\n%s\nwant %s", c.text, s, c.want)
+		}
+	}
+}

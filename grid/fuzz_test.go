@@ -1,0 +1,85 @@
+package grid
+
+import (
+	"context"
+	"reflect"
+	"strings"
+	"testing"
+
+	"dcs-tui/jobs"
+)
+
+// Whatever a template holds: no panic and no command run by reading; errors and
+// warnings are one line each and name the file; what is accepted counts right, gives
+// each point once, and comes back from Text.
+func FuzzTemplate(f *testing.F) {
+	for _, text := range []string{
+		"svm -C [1] -gamma [2]\n[1] 0.001, 0.01\n[2] 0 0.25\n",
+		"#DCS default tries=2\n#DCS name='r [C]' mem=2G\na [C] [k:q] 'x\\[C]' $((a[1]))\n[C] log 1e-3..1e2 x6\n[k] rbf, 'p 2', \"it's\"\n@zip C k",
+		"a [x] \\\n  [y]\n[x] 1..10\n[y] 0..1 step 0.1\n@where x * 2 <= y + 3 and not (x = 1 or [y] != .5) and x % 2 = 0\n@sample 5 seed 3",
+		"a [x] [y]\n[x] 01..10\n[y] lin 0..1 x4\n@sample 5 latin\n@result acc json:a.b\n@hardness x, y:down",
+		"a [v]\n[v] brute bnb\n@hardness v:bnb<brute\n@result r re:(x)\n",
+		"\ufeffa [f]\r\n[f] file: x\r\n[g] command: ls\n",
+		"[ -f x ] && [[ a ]] [a-z] [[:alpha:]]\n[C]\n[d-e] 1\n[f 1\n@foo\n@where x >\n",
+	} {
+		f.Add(text)
+	}
+	c := Config{Limit: 10_000, read: func(s source, _ context.Context, _ Config) (texts, error) {
+		return texts{s.text, "'", `"\`, " 1..3 ", "$x"}, nil
+	}}
+	f.Fuzz(func(t *testing.T, text string) {
+		tmpl, err := c.Parse(context.Background(), strings.NewReader(text), "f")
+		if err != nil {
+			if tmpl != nil {
+				t.Fatal("a bad template was returned")
+			}
+			for line := range strings.SplitSeq(err.Error(), "\n") {
+				if !strings.HasPrefix(line, "f:") {
+					t.Fatalf("%q does not name the file", line)
+				}
+			}
+			return
+		}
+		for _, w := range tmpl.Warnings {
+			if s := w.Error(); !strings.HasPrefix(s, "f:") || strings.Contains(s, "\n") || w.Line < 1 {
+				t.Fatalf("%q", s)
+			}
+		}
+		const most = 2000
+		first, file := []*jobs.Spec{}, []byte(jobs.SpecsHeader)
+		if tmpl.Filtered() && tmpl.Points() > 1_000_000 {
+			return
+		}
+		for s, err := range tmpl.Jobs() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if first = append(first, s); s.ID != jobs.ID(len(first)) || len(s.Params) != len(tmpl.Params) || s.Line < 1 {
+				t.Fatalf("%+v", s)
+			}
+			file = jobs.AppendSpec(file, s)
+			if len(first) == most {
+				break
+			}
+		}
+		if n, err := tmpl.Count(); err != nil || min(n, most) != len(first) {
+			t.Fatalf("counted %d, %v; there are %d", n, err, len(first))
+		}
+		if _, err := jobs.DecodeSpecs(file); err != nil {
+			t.Fatal(err)
+		}
+		again, err := c.Parse(context.Background(), strings.NewReader(tmpl.Text()), "f")
+		if err != nil {
+			t.Fatalf("%v\n%s", err, tmpl.Text())
+		}
+		i := 0
+		for s := range again.Jobs() {
+			if !reflect.DeepEqual(s, first[i]) {
+				t.Fatalf("%+v\n%+v", s, first[i])
+			}
+			if i++; i == len(first) {
+				break
+			}
+		}
+	})
+}

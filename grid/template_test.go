@@ -1,0 +1,222 @@
+package grid
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"dcs-tui/jobs"
+)
+
+// parse reads a template without touching anything outside of it.
+func parse(t *testing.T, text string) *Template {
+	t.Helper()
+	tmpl, err := Parse(strings.NewReader(text), "t.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tmpl
+}
+
+// commandsOf are all commands of a template, in order.
+func commandsOf(t *testing.T, tmpl *Template) []string {
+	t.Helper()
+	var all []string
+	for s, err := range tmpl.Jobs() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, s.Command)
+	}
+	return all
+}
+
+// K4: the example of the Beanstalks report, all 30 jobs in order: the last parameter
+// runs fastest.
+func TestBeanstalks(t *testing.T) {
+	tmpl := parse(t, "svm -train -kernel rbf -C [1] -gamma [2]\n[1] 0.001, 0.01, 0.1, 1, 10, 100\n[2] 0 0.25 0.5 0.75 1\n")
+	var want []string
+	for _, c := range []string{"0.001", "0.01", "0.1", "1", "10", "100"} {
+		for _, g := range []string{"0", "0.25", "0.5", "0.75", "1"} {
+			want = append(want, "svm -train -kernel rbf -C "+c+" -gamma "+g)
+		}
+	}
+	if got := commandsOf(t, tmpl); !slices.Equal(got, want) {
+		t.Errorf("got\n%s", strings.Join(got, "\n"))
+	}
+	if n, err := tmpl.Count(); n != 30 || err != nil {
+		t.Errorf("count %d, %v", n, err)
+	}
+	if len(tmpl.Warnings) > 0 {
+		t.Errorf("warnings: %v", tmpl.Warnings)
+	}
+	i := 0
+	for s := range tmpl.Jobs() {
+		if i++; s.ID != jobs.ID(i) || s.Line != 1 || s.File != "t.txt" || len(s.Params) != 2 || s.Params[0].Name != "1" {
+			t.Fatalf("job %d: %+v", i, s)
+		}
+	}
+}
+
+// Issue 5: every form of a template, with all commands it gives.
+func TestForms(t *testing.T) {
+	for _, c := range []struct {
+		name, text string
+		want       string // joined by |
+	}{
+		{"names", "a [C] [lr]\n[C] 1 2\n[lr] x", "a 1 x|a 2 x"},
+		{"values before the command", "[C] 1 2\na [C]", "a 1|a 2"},
+		{"no parameter", "echo hello\n", "echo hello"},
+		{"commas without blanks", "a [C]\n[C] 1,2,3", "a 1|a 2|a 3"},
+		{"commas and blanks mixed", "a [C]\n[C] 1 , 2\t3", "a 1|a 2|a 3"},
+		{"used twice", "a [C] -o out/[C].txt\n[C] 1 2", "a 1 -o out/1.txt|a 2 -o out/2.txt"},
+		{"a command that begins with a parameter", "[p:q] x\n[p]/bin/y\n[p] /a", "/a x|/a/bin/y"},
+		{"several commands", "a [C]\nb [C]\n[C] 1 2", "a 1|b 1|a 2|b 2"},
+		{"continued lines", "a \\\n  [C]\n[C] 1 \\\n 2", "a   1|a   2"},
+		{"comments and blank lines", "# [x] 1\n\na [C]\n  # c\n[C] 1", "a 1"},
+		{"CRLF", "a [C]\r\n[C] 1 2\r\n", "a 1|a 2"},
+		{"byte order mark", "\ufeffa [C]\n[C] 1", "a 1"},
+		{"indented", "  a [C]\n\t[C] 1", "a 1"},
+		{"quotes", "a [C]\n[C] 'x y', \"a \\\"b\\\" \\\\\", ''", `a x y|a a "b" \|a `},
+		{"quotes keep ranges and words", "a [C]\n[C] '1..3' \"log\" 1..2", "a 1..3|a log|a 1|a 2"},
+		{"quoted for the shell", "a [C:q]\n[C] 1 'x y' \"it's\" '' '$(id)' 'a=b'", `a 1|a 'x y'|a 'it'\''s'|a ''|a '$(id)'|a a=b`},
+		{"range", "a [C]\n[C] 1..4", "a 1|a 2|a 3|a 4"},
+		{"range downwards", "a [C]\n[C] 2..-1", "a 2|a 1|a 0|a -1"},
+		{"range of one", "a [C]\n[C] 3..3", "a 3"},
+		{"range with zeros", "a [C]\n[C] 08..11", "a 08|a 09|a 10|a 11"},
+		{"exact decimals", "a [C]\n[C] 0..1 step 0.1", "a 0|a 0.1|a 0.2|a 0.3|a 0.4|a 0.5|a 0.6|a 0.7|a 0.8|a 0.9|a 1"},
+		{"step that does not meet the end", "a [C]\n[C] 0..1 step 0.4", "a 0|a 0.4|a 0.8"},
+		{"step downwards", "a [C]\n[C] 1..0 step -0.5", "a 1|a 0.5|a 0"},
+		{"small steps", "a [C]\n[C] 1e-7..3e-7 step 1e-7", "a 1e-7|a 2e-7|a 3e-7"},
+		{"large numbers", "a [C]\n[C] 1e6..2e6 step 500000", "a 1000000|a 1500000|a 2000000"},
+		{"log", "a [C]\n[C] log 1e-3..1e2 x6", "a 0.001|a 0.01|a 0.1|a 1|a 10|a 100"},
+		{"log between", "a [C]\n[C] log 1..100 x5", "a 1|a 3.16228|a 10|a 31.6228|a 100"},
+		{"log downwards, below 0", "a [C]\n[C] log -100..-1 x3", "a -100|a -10|a -1"},
+		{"log of near ends", "a [C]\n[C] log 1..1.000001 x3", "a 1|a 1.0000005|a 1.000001"},
+		{"lin", "a [C]\n[C] lin 0..1 x5", "a 0|a 0.25|a 0.5|a 0.75|a 1"},
+		{"lin without end", "a [C]\n[C] lin 0..1 x4", "a 0|a 0.333333|a 0.666667|a 1"},
+		{"mixed", "a [C]\n[C] 0, 1..3, log 10..100 x2 x", "a 0|a 1|a 2|a 3|a 10|a 100|a x"},
+		{"log and lin as words", "a [C]\n[C] log lin, log, 1..2", "a log|a lin|a log|a 1|a 2"},
+		{"paths are no ranges", "a [C]\n[C] ../x a/.. .. v1..v2", "a ../x|a a/..|a ..|a v1..v2"},
+		{"a URL is a value", "a [C]\n[C] file:///x", "a file:///x"},
+		{"zip", "a [w] [h] [c]\n[w] 1 2\n[c] x y\n[h] 3 4\n@zip w, h", "a 1 3 x|a 1 3 y|a 2 4 x|a 2 4 y"},
+		{"where", "a [C] [g]\n[C] 1..3\n[g] 1..3\n@where C < g", "a 1 2|a 1 3|a 2 3"},
+		{"two filters", "a [C]\n[C] 1..9\n@where C > 3\n@where C < 6", "a 4|a 5"},
+		{"seeds", "a [C] --seed [seed]\n[C] x y\n[seed] 1..2", "a x --seed 1|a x --seed 2|a y --seed 1|a y --seed 2"},
+		{"escaped", `a \[C] [C]` + "\n[C] 1", "a [C] 1"},
+		{"an escaped backslash", `a \\[C]` + "\n[C] 1", `a \\1`},
+		{"regular expressions", `grep '\[C\]' [C]` + "\n[C] 1", `grep '\[C\]' 1`},
+		{"test", "[ -f [C] ] && a [C]\n[C] 1", "[ -f 1 ] && a 1"},
+		{"test alone", "[ -f x ] && a\n[[ -f y ]] && b\n", "[ -f x ] && a|[[ -f y ]] && b"},
+		{"arrays", "a $a[1] ${a[i]} ${#b[0]} x[1]\nb [C]\n[C] 1", "a $a[1] ${a[i]} ${#b[0]} x[1]|b 1"},
+		{"classes", "ls [a-z]* [[:alpha:]] [!x] [C]\n[C] 1", "ls [a-z]* [[:alpha:]] [!x] 1"},
+		{"attached", "a run_[C].log x[C]\n[C] 1", "a run_1.log x1"},
+		{"unicode", "écho «[C]»\n[C] ä 'ö ü'", "écho «ä»|écho «ö ü»"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			tmpl := parse(t, c.text)
+			got := commandsOf(t, tmpl)
+			if s := strings.Join(got, "|"); s != c.want {
+				t.Errorf("got  %s\nwant %s", s, c.want)
+			}
+			if n, err := tmpl.Count(); n != len(got) || err != nil {
+				t.Errorf("count %d, %v, but there are %d jobs", n, err, len(got))
+			}
+		})
+	}
+}
+
+// Issue 5: parameters reach the job as DCS_PARAM_<name>, all of them, also those that
+// stand in no command.
+func TestParamsStandInTheSpec(t *testing.T) {
+	tmpl := parse(t, "a [C]\n[C] 0.10 'x y'\n[seed] 1..2\n")
+	last := []jobs.Param{{Name: "C", Value: "x y"}, {Name: "seed", Value: "2"}}
+	var got *jobs.Spec
+	for s := range tmpl.Jobs() {
+		got = s
+	}
+	if !slices.Equal(got.Params, last) || got.ID != 4 {
+		t.Errorf("%+v", got)
+	}
+	if len(tmpl.Warnings) != 1 || !strings.Contains(tmpl.Warnings[0].Text, "DCS_PARAM_seed") {
+		t.Errorf("%v", tmpl.Warnings)
+	}
+}
+
+// #DCS lines work as in jobs files; name= may hold parameters; equal options are one
+// value for all jobs.
+func TestOptions(t *testing.T) {
+	tmpl := parse(t, "#DCS default tries=2 tags=x\n#DCS name='run [C]' timeout=2h\na [C]\nb [C]\n[C] 1 2\n")
+	var specs []*jobs.Spec
+	for s := range tmpl.Jobs() {
+		specs = append(specs, s)
+	}
+	a, b := specs[0], specs[1]
+	if a.Name != "run 1" || specs[2].Name != "run 2" || b.Name != "b C=1" || a.Timeout.Hours() != 2 || a.Tries != 2 || b.Timeout != 0 || b.Tries != 2 {
+		t.Errorf("%+v %+v, %+v %+v", a, a.Options, b, b.Options)
+	}
+	if a.Options != specs[2].Options || b.Options != specs[3].Options {
+		t.Error("equal options are not shared")
+	}
+	if a.Line != 3 || b.Line != 4 {
+		t.Errorf("lines %d, %d", a.Line, b.Line)
+	}
+}
+
+// A job's title is the values, and the program where there are several.
+func TestTitles(t *testing.T) {
+	for text, want := range map[string]string{
+		"a [C] [g]\n[C] 1\n[g] x":                "C=1 g=x",
+		"a\n":                                    "",
+		"/bin/a [C]\nb [C]\n[C] 1":               "a C=1|b C=1",
+		"a -x [C]\na -y [C]\n[C] 1":              "#1 C=1|#2 C=1",
+		"X=1 a [C]\nb [C]\n[C] 1":                "#1 C=1|#2 C=1",
+		"a [C]\n[C] 'a\x1b[2Jb'":                 "C=a␛[2Jb",
+		"#DCS name=n-[C]-[D]\na\n[C] 1":          "n-1-[D]",
+		"a [C]\n[C] " + strings.Repeat("x", 100): "C=" + strings.Repeat("x", 39) + "…",
+	} {
+		var got []string
+		for s := range parse(t, text).Jobs() {
+			got = append(got, s.Name)
+		}
+		if s := strings.Join(got, "|"); s != want {
+			t.Errorf("%q: %q, want %q", text, s, want)
+		}
+	}
+}
+
+// Lines for the table of results and for hardness are kept (E2, E3).
+func TestResultsAndHardness(t *testing.T) {
+	tmpl := parse(t, "a [v] [n] [m]\n[v] brute bnb heur\n[n] 2..50\n[m] 1 2\n@result acc\n@result loss=json:test.loss\n"+
+		"@result t re:Time: ([0-9.]+) s\n@hardness v:heur<bnb<brute, n:down, m\n")
+	want := `[{acc  5 9} {loss json:test.loss 6 9} {t re:Time: ([0-9.]+) s 7 9}] [{v false [heur bnb brute] 8 11} {n true [] 8 29} {m false [] 8 37}]`
+	if got := fmt.Sprint(tmpl.Results, " ", tmpl.Hardness); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// Text gives the same jobs again without the files and commands that the values came
+// from, and with the same line numbers.
+func TestTextIsSelfContained(t *testing.T) {
+	c := Config{read: func(s source, _ context.Context, _ Config) (texts, error) {
+		return texts{s.text, `a "b" \`, "it's", " 1..3", "$x"}, nil
+	}}
+	tmpl, err := c.Parse(context.Background(), strings.NewReader("[f] \\\n file: \\\n x y\na [f:q] [g]\n[g] command: ls\n@where f != 'x y'\n"), "t.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := parse(t, tmpl.Text())
+	if a, b := commandsOf(t, tmpl), commandsOf(t, again); !slices.Equal(a, b) || len(a) != 20 {
+		t.Errorf("%q\n%q", a, b)
+	}
+	for s := range again.Jobs() {
+		if s.Line != 4 {
+			t.Fatalf("line %d", s.Line)
+		}
+	}
+	if again.Text() != tmpl.Text() {
+		t.Errorf("%q", again.Text())
+	}
+}
