@@ -1,0 +1,241 @@
+package column
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"dcs-tui/jobs"
+)
+
+func parse(t *testing.T, text string) *Column {
+	t.Helper()
+	c, err := Parse(text)
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return c
+}
+
+// Issue 5, point 3: figures by name=value, by a regular expression, from the last line
+// of JSON.
+func TestFind(t *testing.T) {
+	for _, c := range []struct{ column, text, want string }{
+		{"acc", "acc=0.5\nacc=0.9\n", "0.9"},
+		{"acc", "acc: 0.5\nno newline at the end acc = 0.9", "0.9"},
+		{"acc", "epoch 38 loss=0.2141, acc=0.913, time=3s\n", "0.913"},
+		{"loss", "epoch 38 loss=0.2141, acc=0.913\n", "0.2141"},
+		{"acc", "val_acc=0.7\ntrain.acc=0.8\nx/acc: 1\nbestacc=3\n", ""},
+		{"acc", "acc=0.5 accuracy=0.9\n", "0.5"},
+		{"train/acc", "train/acc: 0.8\nacc: 0.1", "0.8"},
+		{"acc", "the end: acc: 0.913.\n", "0.913"},
+		{"acc", "(acc=0.913)\n", "0.913"},
+		{"acc", "acc=f(0.9)\n", "f(0.9)"},
+		{"acc", "{'acc': 0.9}\n", "0.9"},
+		{"acc", `{"acc": 0.9, "n": 1}`, "0.9"},
+		{"name", `name = "a b, c" x=1`, "a b, c"},
+		{"name", `name = 'not closed x`, "'not"},
+		{"acc", "acc=\nacc =\t\n", ""},
+		{"acc", "acc=0.4\nacc=\n", "0.4"},
+		{"acc", "if acc == 0.5: stop\n", ""},
+		{"acc", "acc := 0.5\n", "0.5"},
+		{"acc", "acc=nan", "nan"},
+		{"acc", "acc=-inf", "-inf"},
+		{"acc", "acc=91.3%\r\n", "91.3%"},
+		{"acc", "1%\racc=0.1 2%\racc=0.2", "0.2"}, // a progress line
+		{"acc", "acc=1\x1b[0m", "1"},
+		{"zé", "Zzé=1 zé=2", "2"},
+		{"a=key:test accuracy", "test accuracy: 0.7", "0.7"},
+		{"a=json:accuracy", "{\"accuracy\":0.1}\n{\"accuracy\":0.90}\ndone\n", "0.90"},
+		{"a=json:accuracy", "{\"accuracy\":0.1}\n{\"done\":true}\n", "0.1"},
+		{"a=json:accuracy", "{\"accuracy\":0.1}\n{\"accuracy\":0.2", "0.1"},
+		{"a=json:test.acc", `{"test":{"acc":1e3}}`, "1e3"},
+		{"a=json:test.acc", `{"test.acc":5}`, "5"},
+		{"a=json:loss.1", `{"loss":[1,2,3]}`, "2"},
+		{"a=json:loss.-1", `{"loss":[1,2,3]}`, "3"},
+		{"a=json:loss.7", `{"loss":[1,2,3]}`, ""},
+		{"a=json:loss.x", `{"loss":[1,2,3]}`, ""},
+		{"a=json:x", `{"x":null}`, ""},
+		{"a=json:x", `{"x":true}`, "true"},
+		{"a=json:x", `{"x":"a \" b"}`, `a " b`},
+		{"a=json:x", `{"x":{"y":[1,2]}}`, `{"y":[1,2]}`},
+		{"a=json:x", `{"x":NaN,"y":[-Infinity,"NaN"]}`, "NaN"},
+		{"a=json:y.0", `{"x":NaN,"y":[-Infinity,"NaN"]}`, "-Infinity"},
+		{"a=json:x", `{"x":"N\"aN NaN","y":NaN}`, `N"aN NaN`},
+		{"a=json:x", `{"x":12345678901234567890}`, "12345678901234567890"},
+		{"a=json:x", `{"x":1} {"x":2}`, ""}, // not one object
+		{"a=json:x", "[1]\n7\n", ""},
+		{"a=re:Accuracy: ([0-9.]+)", "Accuracy: 0.1 Accuracy: 0.2\nAccuracy: x\n", "0.2"},
+		{"a=re:^took ([0-9]+)(?:s|m)$", "took 5s\nit took 7s\ntook 6m\r\n", "6"},
+		{"a=re:x=([0-9]*)", "x=4\nx=\n", "4"},
+		{"a=re:x(?:=([0-9]+))?", "x=4\nx\n", "4"},
+		{"a=re:(?s)a(.*)b", "a\nb\n", ""}, // never over lines
+		{"a=re:x=(.*)", "x=  padded \n", "padded"},
+	} {
+		got, ok := parse(t, c.column).Find(NewText([]byte(c.text), true))
+		if got != c.want || ok != (c.want != "") {
+			t.Errorf("%s in %q: %q %v, want %q", c.column, c.text, got, ok, c.want)
+		}
+	}
+}
+
+// The first line of the end of an output is only a part of a line: nothing is found in it.
+func TestFindInTheEndOfAnOutput(t *testing.T) {
+	for _, c := range []struct{ column, text, want string }{
+		{"acc", "acc=0.5\nx\n", ""},
+		{"acc", "acc=0.5", ""},
+		{"acc", "test_\nacc=0.5", "0.5"},
+		{"a=json:x", "{\"x\":1}\n", ""},
+		{"a=re:(.)", "a\nb", "b"},
+		{"m=file:m.json:x", "\n{\"x\":1}\n", ""}, // of a document, not a line
+		{"m=file:m.jsonl:x", "\n{\"x\":1}\n", "1"},
+	} {
+		if got, _ := parse(t, c.column).Find(NewText([]byte(c.text), false)); got != c.want {
+			t.Errorf("%s in %q: %q, want %q", c.column, c.text, got, c.want)
+		}
+	}
+}
+
+func TestFindInAFile(t *testing.T) {
+	for _, c := range []struct{ column, file, text, want string }{
+		{"acc=file:m.json", "m.json", "{\n \"acc\": 0.5,\n \"log\": [\n{\"acc\": 7}\n]\n}\n", "0.5"},
+		{"acc=file:m.json:test.accuracy", "m.json", "{\"test\":\n{\"accuracy\":1}}", "1"},
+		{"acc=file:m.json:0.a", "m.json", "[\n{\"a\":4}\n]", "4"},
+		{"acc=file:m.jsonl", "m.jsonl", "{\"acc\":1}\n{\"acc\":2}\n", "2"},
+		{"acc=file:log.txt", "log.txt", "acc=3\n", "3"},
+		{"acc=file:log.txt:key:test acc", "log.txt", "test acc=3\n", "3"},
+		{"acc=file:log.txt:re:a: (.)", "log.txt", "a: 4\n", "4"},
+		{"acc=file:log.txt:json:a.b", "log.txt", "{\"a\":{\"b\":9}}\n", "9"},
+	} {
+		col := parse(t, c.column)
+		if got, _ := col.Find(NewText([]byte(c.text), true)); got != c.want || col.File != c.file {
+			t.Errorf("%s: %q in %q, want %q in %q", c.column, got, col.File, c.want, c.file)
+		}
+	}
+}
+
+// What is read in two pieces gives what is read at once: columns are looked for in the
+// end of an output first.
+func TestTheEndIsEnough(t *testing.T) {
+	text := "acc=1\nx y\nacc=2\n{\"acc\": 3}\nlong line with acc=4 and more\ntail\n"
+	for _, how := range []string{"acc", "acc=json:acc", "acc=re:acc=([0-9])"} {
+		c := parse(t, how)
+		want, _ := c.Find(NewText([]byte(text), true))
+		for from := range len(text) {
+			if got, ok := c.Find(NewText([]byte(text[from:]), from == 0)); ok && got != want {
+				t.Errorf("%s: %q from byte %d, %q in all", how, got, from, want)
+			}
+		}
+	}
+}
+
+func TestValuesAreBounded(t *testing.T) {
+	for _, how := range []string{"a", "a=json:a", "a=re:\"a\": ?\"(.*)\""} {
+		v, _ := parse(t, how).Find(NewText([]byte(`{"a": "x`+strings.Repeat("é", MaxValue)+`"}`), true))
+		if len(v) > MaxValue || len(v) < MaxValue-4 || strings.ToValidUTF8(v, "") != v {
+			t.Errorf("%s: %d bytes, valid %v", how, len(v), strings.ToValidUTF8(v, "") == v)
+		}
+	}
+}
+
+// Bad columns get a clear line (issue 5, last paragraph).
+func TestBadColumns(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                       "is missing",
+		"=json:a":                "is missing",
+		"1a":                     "begins with a letter",
+		"a b":                    "key:OTHER",
+		"a\x1b":                  "begins with a letter",
+		"a=":                     "nothing follows",
+		"a=csv:x":                `does not begin with json:, re:, key: or file:`,
+		"a=0.5":                  "does not begin with",
+		"a=JSON:x":               "small letters",
+		"a=json:":                "a path is names",
+		"a=json:a..b":            "a path is names",
+		"a=re:":                  "is empty",
+		"a=re:x=[0-9]+":          "has no group",
+		"a=re:(a)(b)":            "has 2 groups",
+		"a=re:(":                 "missing closing )",
+		"a=key:":                 "names nothing",
+		"a=key:x=y":              "may hold no =",
+		"a=file:":                "names no file",
+		"a=file:x:":              "nothing follows",
+		"a=file:x:file:y:z":      "a file in a file",
+		"a=file:x:csv:z":         "does not begin with",
+		"a=file:x:re:a":          "has no group",
+		strings.Repeat("a", 101): "at most 100",
+		"a=json:" + strings.Repeat("a.", 60) + "b": "61 steps",
+		"a=re:(" + strings.Repeat("a", 2000) + ")": "are enough",
+		"\xff": "not valid UTF-8",
+	} {
+		c, err := Parse(text)
+		if err == nil || !strings.Contains(err.Error(), want) || strings.ContainsAny(err.Error(), "\n\x1b") {
+			t.Errorf("%q: %+v, %v; want %q", text, c, err, want)
+		}
+	}
+}
+
+func TestFileFor(t *testing.T) {
+	params := []jobs.Param{{Name: "C", Value: "0.1"}, {Name: "1", Value: "[C]{id}"}}
+	id := jobs.AttemptID{Job: 17, N: 2}
+	for name, want := range map[string]string{
+		"m.json":                 "m.json",
+		"out/[C]/{id}.json":      "out/0.1/17.json",
+		"{run}/x.{attempt}":      "/r/x.17.2",
+		"[1]":                    "[C]{id}", // a value is not read again
+		"[D]{x}[[C]":             "[D]{x}[0.1",
+		"plain/[gamma]/{Id}.txt": "plain/[gamma]/{Id}.txt",
+	} {
+		c := parse(t, "a=file:"+name+":key:a")
+		if got := c.FileFor(id, "/r", params); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+}
+
+func TestNumber(t *testing.T) {
+	inf := math.Inf(1)
+	for text, want := range map[string]float64{"0": 0, "-1.5e3": -1500, "+7": 7, ".5": 0.5, "5.": 5, "91.3%": 91.3, "inf": inf, "-Infinity": -inf, "+INF": inf, "007": 7} {
+		if v, ok := Number(text); !ok || v != want {
+			t.Errorf("%s: %v %v", text, v, ok)
+		}
+	}
+	for _, text := range []string{"nan", "NaN", "-nan"} {
+		if v, ok := Number(text); (!ok || !math.IsNaN(v)) && text != "-nan" {
+			t.Errorf("%s: %v %v", text, v, ok)
+		}
+	}
+	for _, text := range []string{"", "%", "0x10", "1_000", "1,5", "3.2s", "1e999", "none", "infinite", "- 1", "1 ", strings.Repeat("1", 500)} {
+		if v, ok := Number(text); ok {
+			t.Errorf("%q is taken for the number %v", text, v)
+		}
+	}
+}
+
+// Whatever people type and jobs print: no panic, and what was parsed reads back as
+// itself and finds the same.
+func FuzzParse(f *testing.F) {
+	for _, s := range []string{"acc", "acc=json:test.accuracy", "a=re:Accuracy: ([0-9.]+)", "a=file:out/[C].json:x.y", "a=key:test acc", "a=file:m.jsonl", "=", "a=re:("} {
+		f.Add(s, "acc=1 {\"acc\": NaN}\n{\"test\":{\"accuracy\":[1]}}\nAccuracy: .5", true)
+		f.Add(s, "{\"acc\":\"\\", false)
+	}
+	f.Fuzz(func(t *testing.T, text, output string, whole bool) {
+		c, err := Parse(text)
+		if err != nil {
+			if c != nil || strings.ContainsAny(err.Error(), "\x1b\x00") {
+				t.Fatalf("%q: %v, %q", text, c, err)
+			}
+			return
+		}
+		again, err := Parse(c.String())
+		if err != nil || again.String() != c.String() || again.File != c.File {
+			t.Fatalf("%q reads back as %q: %v", text, c.String(), err)
+		}
+		a, ok := c.Find(NewText([]byte(output), whole))
+		b, _ := again.Find(NewText([]byte(output), whole))
+		if a != b || ok != (a != "") || len(a) > MaxValue {
+			t.Fatalf("%q in %q: %q and %q", text, output, a, b)
+		}
+		c.FileFor(jobs.AttemptID{Job: 1, N: 1}, "/r", []jobs.Param{{Name: text, Value: output}})
+	})
+}

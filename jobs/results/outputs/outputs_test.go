@@ -1,0 +1,297 @@
+package outputs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/results"
+	"dcs-tui/jobs/results/column"
+	"dcs-tui/jobs/rundir"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// lookingDisk is the real disk, and notes what is opened that no listing showed.
+type lookingDisk struct {
+	rundir.Disk
+	t      *testing.T
+	mu     sync.Mutex
+	shown  map[string]bool
+	hidden map[string]bool // directories that cannot be seen until the one above is listed
+	opened atomic.Int64
+}
+
+func (d *lookingDisk) Names(dir string) ([]string, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.hidden[dir] {
+		delete(d.hidden, dir) // the listing of the directory above has shown it
+		return nil, fs.ErrNotExist
+	}
+	names, err := d.Disk.Names(dir)
+	for _, n := range names {
+		d.shown[filepath.Join(dir, n)] = true
+	}
+	return names, err
+}
+
+func (d *lookingDisk) OpenFile(path string, flag int, perm fs.FileMode) (rundir.File, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.opened.Add(1); !d.shown[path] {
+		d.t.Errorf("%s is opened, which no listing showed", path)
+	}
+	if flag&syscall.O_NONBLOCK == 0 || flag&(os.O_WRONLY|os.O_RDWR) != 0 {
+		d.t.Errorf("%s is opened with flags %x", path, flag)
+	}
+	return d.Disk.OpenFile(path, flag, perm)
+}
+
+func (d *lookingDisk) Stat(path string) (fs.FileInfo, error) {
+	d.t.Errorf("%s is asked for with stat", path)
+	return d.Disk.Stat(path)
+}
+
+// lab is a run directory, made by hand.
+type lab struct {
+	t    *testing.T
+	run  *rundir.Run
+	disk *lookingDisk
+	list []results.Result
+	cwds []string
+}
+
+func newLab(t *testing.T) *lab {
+	d := &lookingDisk{Disk: rundir.OS, t: t, shown: map[string]bool{}, hidden: map[string]bool{}}
+	return &lab{t: t, disk: d, run: &rundir.Run{Dir: t.TempDir(), Disk: d, Asked: &rundir.Asked{Cwd: t.TempDir()}}}
+}
+
+func (l *lab) write(path, text string) {
+	l.t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		l.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// job adds a job that succeeded and printed out.
+func (l *lab) job(out string, params ...jobs.Param) *results.Result {
+	l.t.Helper()
+	id := jobs.AttemptID{Job: jobs.ID(len(l.list) + 1), N: 1}
+	path := jobs.AttemptFile(l.run.Dir, id, jobs.FileOut)
+	if out != "" {
+		l.write(path, out)
+	}
+	l.list = append(l.list, results.Result{Job: id.Job, State: jobs.Succeeded, Attempt: id, Host: "melon1", Stdout: path, Params: params})
+	l.cwds = append(l.cwds, "")
+	return &l.list[len(l.list)-1]
+}
+
+func (l *lab) reader(columns ...string) *Reader {
+	l.t.Helper()
+	var cs []*column.Column
+	for _, text := range columns {
+		c, err := column.Parse(text)
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		cs = append(cs, c)
+	}
+	return New(l.run, cs)
+}
+
+func (l *lab) read(r *Reader) *Figures {
+	l.t.Helper()
+	f, err := r.Read(context.Background(), l.list, func(i int) string { return l.cwds[i] })
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return f
+}
+
+func values(f *Figures) string {
+	var rows []string
+	for _, v := range f.Values {
+		rows = append(rows, strings.Join(v, ","))
+	}
+	return strings.Join(rows, " ")
+}
+
+// DESIGN 5: nothing is opened that a listing did not show, nothing is polled with stat;
+// each directory is listed by whoever comes first, and order is that of the list.
+func TestReadsWhatListingsShow(t *testing.T) {
+	l := newLab(t)
+	var want []string
+	for i := range 2500 {
+		l.job(fmt.Sprintf("acc=%d\n{\"loss\":%d}\n", i, 2*i))
+		want = append(want, fmt.Sprintf("%d,%d", i, 2*i))
+	}
+	f := l.read(l.reader("acc", "loss=json:loss"))
+	if values(f) != strings.Join(want, " ") || len(f.Notes) > 0 {
+		t.Errorf("%.200s %q", values(f), f.Notes)
+	}
+}
+
+// What an attempt printed does not change when it is over: it is read once.
+func TestReadsOnce(t *testing.T) {
+	l := newLab(t)
+	l.job("acc=1\n")
+	l.job("")
+	r := l.reader("acc")
+	l.read(r)
+	l.write(jobs.AttemptFile(l.run.Dir, jobs.AttemptID{Job: 2, N: 1}, jobs.FileOut), "acc=2\n")
+	if f := l.read(r); values(f) != "1 2" || l.disk.opened.Load() != 2 {
+		t.Errorf("%s after %d opens", values(f), l.disk.opened.Load())
+	}
+	if f := l.read(r); values(f) != "1 2" || l.disk.opened.Load() != 2 {
+		t.Errorf("%s after %d opens", values(f), l.disk.opened.Load())
+	}
+}
+
+// A long output costs its end alone, at first 64 KiB of it and at most 1 MiB.
+func TestReadingIsBounded(t *testing.T) {
+	l := newLab(t)
+	fill := func(n int) string { return strings.Repeat(strings.Repeat("x", 99)+"\n", n/100) }
+	l.job("acc=1\n" + fill(50_000))              // in the first read
+	l.job("acc=2\n" + fill(500_000))             // in the second
+	l.job("acc=3\n" + fill(2_000_000))           // before the end
+	l.job(fill(2_000_000) + "acc=4\n" + "tail")  // at the end
+	l.job("acc=5" + strings.Repeat("y", 70_000)) // a long line
+	if f := l.read(l.reader("acc=re:acc=([0-9])")); values(f) != "1 2  4 5" || len(f.Notes) > 0 {
+		t.Errorf("%q %q", values(f), f.Notes)
+	}
+}
+
+func TestFiles(t *testing.T) {
+	l := newLab(t)
+	p := func(c string) jobs.Param { return jobs.Param{Name: "C", Value: c} }
+	l.job("loss=7\n", p("0.1"))
+	l.job("", p("1")).Stdout = jobs.AttemptFile(l.run.Dir, jobs.AttemptID{Job: 2, N: 1}, jobs.FileOut)
+	l.job("x", p("10"))
+	l.job("x", p("pipe"))
+	l.job("x", p("dir"))
+	l.job("x", p("link"))
+	cwd := l.run.Asked.Cwd
+	l.write(cwd+"/out/0.1.json", `{"acc": 0.5, "n": 1}`)
+	l.write(cwd+"/sub/out/1.json", "{\n\"acc\":\n0.6}")
+	l.cwds[1] = "sub"
+	if err := syscall.Mkfifo(cwd+"/out/pipe.json", 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(cwd+"/out/dir.json", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("0.1.json", cwd+"/out/link.json"); err != nil {
+		t.Fatal(err)
+	}
+	l.disk.hidden[cwd+"/out"] = true // made by another machine a moment ago
+	f := l.read(l.reader("acc=file:out/[C].json", "n=file:out/[C].json:n", "loss"))
+	if got := values(f); got != "0.5,1,7 0.6,, ,, ,, ,, 0.5,1," {
+		t.Errorf("%q", got)
+	}
+	notes := strings.Join(f.Notes, "\n")
+	if !strings.Contains(notes, "out/10.json") && !strings.Contains(notes, "2.1.out") || !strings.Contains(notes, "is a directory (job 5)") || len(f.Notes) != 2 {
+		t.Errorf("%q", f.Notes)
+	}
+}
+
+// A job owns its output file and may have put anything there.
+func TestAStrangeOutput(t *testing.T) {
+	l := newLab(t)
+	l.write(l.run.Dir+"/secret", "acc=666\n")
+	path := l.job("").Stdout
+	l.job("acc=1\n")
+	if err := os.Symlink(l.run.Dir+"/secret", path); err != nil {
+		t.Fatal(err)
+	}
+	f := l.read(l.reader("acc"))
+	if values(f) != " 1" || len(f.Notes) != 1 || !strings.Contains(f.Notes[0], "symbolic link") {
+		t.Errorf("%q %q", values(f), f.Notes)
+	}
+}
+
+// X5: outputs that only a host has are told, and fetched by whoever can.
+func TestOutputsOnAHost(t *testing.T) {
+	l := newLab(t)
+	for range 3 {
+		l.job("acc=1\n")
+	}
+	for i := range 2 {
+		l.list[i].Host, l.list[i].Stdout = "far", fmt.Sprintf("far:/kept/attempts/000/%d.1.out", i+1)
+	}
+	r := l.reader("acc")
+	f := l.read(r)
+	if values(f) != "  1" || len(f.Notes) != 1 || f.Notes[0] != "only far has what 2 jobs wrote, such as far:/kept/attempts/000/1.1.out: the figures are empty" {
+		t.Errorf("%q %q", values(f), f.Notes)
+	}
+	var asked atomic.Int64
+	r.Fetch = func(_ context.Context, res *results.Result, n int64) ([]byte, int64, error) {
+		if asked.Add(1); res.Job == 2 {
+			return nil, 0, errors.New("far does not answer")
+		}
+		return []byte("cut acc=8\nacc=9\n"), 1 << 30, nil
+	}
+	for range 2 {
+		if f = l.read(r); values(f) != "9  1" || len(f.Notes) != 1 || !strings.Contains(f.Notes[0], "far does not answer (job 2)") {
+			t.Errorf("%q %q", values(f), f.Notes)
+		}
+	}
+	if n := asked.Load(); n != 3 { // what was fetched is kept
+		t.Errorf("%d fetched", n)
+	}
+}
+
+// Only what is over has figures: the output of a running attempt changes.
+func TestJobsThatAreNotOver(t *testing.T) {
+	l := newLab(t)
+	l.job("acc=1\n").State = jobs.Running
+	l.job("acc=2\n").Stdout = ""
+	l.job("acc=3\n").State = jobs.Failed
+	if f := l.read(l.reader("acc")); values(f) != "  3" || f.Values[0] != nil || len(f.Notes) > 0 {
+		t.Errorf("%q %q", values(f), f.Notes)
+	}
+}
+
+func TestStops(t *testing.T) {
+	l := newLab(t)
+	for range 500 {
+		l.job("acc=1\n")
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if f, err := l.reader("acc").Read(ctx, l.list, nil); !errors.Is(err, context.Canceled) || f != nil {
+		t.Errorf("%v %v", f, err)
+	}
+}
+
+func TestDeclared(t *testing.T) {
+	asked := func(v any) *rundir.Asked { return &rundir.Asked{Options: map[string]any{Option: v}} }
+	for _, v := range []any{[]any{"acc", "loss=json:test.loss"}, []string{"acc", "loss=json:test.loss"}} {
+		cs, err := Declared(asked(v))
+		if err != nil || len(cs) != 2 || cs[0].Name != "acc" || cs[1].How() != "json:test.loss" {
+			t.Errorf("%v %v", cs, err)
+		}
+	}
+	for _, v := range []any{[]any{"acc", 7}, []any{"acc", "b=x:"}} {
+		if cs, err := Declared(asked(v)); err == nil || len(cs) != 1 || !strings.Contains(err.Error(), "run.toml") {
+			t.Errorf("%v %v", cs, err)
+		}
+	}
+	if cs, err := Declared(&rundir.Asked{}); cs != nil || err != nil {
+		t.Errorf("%v %v", cs, err)
+	}
+}

@@ -1,0 +1,359 @@
+package sheet
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/results"
+)
+
+// grid is a small table: C and gamma, acc and note of each job.
+//
+//	job C   gamma acc  note
+//	1   0.1 0     0.50 a       melon1
+//	2   0.1 1     0.75 b       melon2
+//	3   1   0     0.25 c/d     melon1
+//	4   1   1     nan  -       melon2
+//	5   10  0     bad  e       melon1
+//	6   10  1     0.9  f       failed, melon2
+//	7   10  1     -    -       skipped
+func grid() *Sheet {
+	rows := []struct{ c, gamma, acc, note string }{
+		{"0.1", "0", "0.50", "a"}, {"0.1", "1", "0.75", "b"}, {"1", "0", "0.25", "c/d"}, {"1", "1", "nan", ""},
+		{"10", "0", "bad", "e"}, {"10", "1", "0.9", "f"}, {"10", "1", "", ""},
+	}
+	in := Input{Names: []string{"acc", "note"}}
+	for i, r := range rows {
+		job := results.Result{Job: jobs.ID(i + 1), State: jobs.Succeeded, Host: fmt.Sprintf("melon%d", 1+i%2), Round: 1, Command: "./train", Name: fmt.Sprint("job ", i+1),
+			Params:  []jobs.Param{{Name: "C", Value: r.c}, {Name: "gamma", Value: r.gamma}},
+			Outcome: &jobs.Outcome{Started: 1e9, Ended: jobs.Stamp((i + 2) * 1e9)}}
+		figures := []string{r.acc, r.note}
+		switch i {
+		case 5:
+			job.State, job.Outcome.Exit = jobs.Failed, 3
+		case 6:
+			job.State, job.Outcome, job.Host, figures = jobs.Skipped, nil, "", nil
+		}
+		in.Jobs, in.Figures = append(in.Jobs, job), append(in.Figures, figures)
+	}
+	return New(in)
+}
+
+// show writes a sheet plainly: a line a row, cells with a blank between, - for nothing.
+func show(s *Sheet) string {
+	var lines []string
+	for row := range s.Len() {
+		var cells []string
+		for _, c := range s.Shown() {
+			text := s.At(row, c).Text
+			if text == "" {
+				text = "-"
+			}
+			cells = append(cells, text)
+		}
+		lines = append(lines, strings.Join(cells, " "))
+	}
+	return strings.Join(lines, "\n")
+}
+
+func head(s *Sheet) string {
+	var names []string
+	for _, c := range s.Shown() {
+		names = append(names, s.Columns[c].Name)
+	}
+	return strings.Join(names, " ")
+}
+
+func at(t *testing.T, s *Sheet, name string) int {
+	t.Helper()
+	i, err := s.Column(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return i
+}
+
+func ids(s *Sheet) string {
+	var list []string
+	for row := range s.Len() {
+		list = append(list, fmt.Sprint(s.Job(row)))
+	}
+	return strings.Join(list, " ")
+}
+
+// E3: parameter columns, figures, original order restored.
+func TestNew(t *testing.T) {
+	s := grid()
+	if got := head(s); got != "job C gamma acc note state elapsed_seconds host" {
+		t.Error(got)
+	}
+	want := `1 0.1 0 0.50 a succeeded 1 melon1
+2 0.1 1 0.75 b succeeded 2 melon2
+3 1 0 0.25 c/d succeeded 3 melon1
+4 1 1 nan - succeeded 4 melon2
+5 10 0 bad e succeeded 5 melon1
+6 10 1 0.9 f failed 6 melon2
+7 10 1 - - skipped - -`
+	if got := show(s); got != want {
+		t.Error(got)
+	}
+	in := Input{Jobs: []results.Result{{Job: 3}, {Job: 1}, {Job: 2, Command: "x"}}}
+	if s := New(in); ids(s) != "1 2 3" || head(s) != "job name state elapsed_seconds host" {
+		t.Errorf("%s: %s", ids(s), head(s))
+	}
+	if s := New(Input{}); s.Len() != 0 {
+		t.Error(s.Len())
+	}
+}
+
+// Jobs of several templates may have other parameters, in another order.
+func TestParametersOfSeveralTemplates(t *testing.T) {
+	p := func(kv ...string) (list []jobs.Param) {
+		for i := 0; i < len(kv); i += 2 {
+			list = append(list, jobs.Param{Name: kv[i], Value: kv[i+1]})
+		}
+		return list
+	}
+	s := New(Input{Jobs: []results.Result{{Job: 1, Params: p("a", "1", "b", "2")}, {Job: 2, Params: p("b", "3", "c", "4")}, {Job: 3}}})
+	if got := head(s.Show(s.Shown()[:4])) + "\n" + show(s.Show(s.Shown()[:4])); got != "job a b c\n1 1 2 -\n2 - 3 4\n3 - - -" {
+		t.Error(got)
+	}
+}
+
+func TestNamesAreUnique(t *testing.T) {
+	s := New(Input{Jobs: []results.Result{{Job: 1, State: jobs.Failed, Params: []jobs.Param{{Name: "host", Value: "h"}, {Name: "acc", Value: "p"}}}},
+		Names: []string{"acc", "state", "time"}, Figures: [][]string{{"1", "fine", "2"}}})
+	if got := head(s); got != "job host acc result.acc state time dcs.state elapsed_seconds dcs.host" {
+		t.Error(got)
+	}
+	for name, want := range map[string]string{"host": "h", "state": "fine", "dcs.state": "failed", "time": "2", "[acc]": "p"} {
+		if got := s.At(0, at(t, s, name)).Text; got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+}
+
+func TestColumn(t *testing.T) {
+	s := grid()
+	for name, want := range map[string]string{"acc": "acc", " gamma ": "gamma", "[C]": "C", "time": "elapsed_seconds"} {
+		if got := s.Columns[at(t, s, name)].Name; got != want {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	for name, want := range map[string]string{"gama": "did you mean gamma?", "zzzzzz": "there are job, ", "\x1b": "there are job", "": "no column"} {
+		if _, err := s.Column(name); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\x1b") {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	if _, err := s.Find([]string{"acc", "acc"}); err == nil || !strings.Contains(err.Error(), "twice") {
+		t.Error(err)
+	}
+}
+
+func TestSort(t *testing.T) {
+	s := grid()
+	for order, want := range map[string]string{
+		"acc":      "3 1 2 6 4 5 7", // numbers, NaN, texts, nothing
+		"acc:desc": "6 2 1 3 4 5 7",
+		"C:desc":   "5 6 7 3 4 1 2", // equal ones as they were
+		"note":     "1 2 3 5 6 4 7",
+		"host:asc": "1 3 5 2 4 6 7",
+		"time":     "1 2 3 4 5 6 7",
+	} {
+		o, err := ParseSort(order)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := ids(s.Sort(at(t, s, o.Column), o.Desc)); got != want {
+			t.Errorf("%s: %s, want %s", order, got, want)
+		}
+	}
+	if ids(s) != "1 2 3 4 5 6 7" {
+		t.Error("sorting has changed the sheet itself")
+	}
+	if _, err := ParseSort("acc:up"); err == nil || !strings.Contains(err.Error(), ":desc") {
+		t.Error(err)
+	}
+}
+
+func TestBest(t *testing.T) {
+	s := grid()
+	for text, want := range map[string]jobs.ID{"acc:max": 2, "acc:min": 3, "time:max": 5, "C:min": 1} {
+		o, err := ParseBest(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		row, _, _, ok := s.Best(at(t, s, o.Column), o.Desc)
+		if !ok || s.Job(row) != want {
+			t.Errorf("%s: row %d, job %d, %v", text, row, s.Job(row), ok)
+		}
+	}
+	if _, ties, _, _ := s.Best(at(t, s, "C"), true); ties != 0 {
+		t.Error(ties) // job 6 has failed
+	}
+	if _, ties, _, _ := s.Best(at(t, s, "C"), false); ties != 1 {
+		t.Error(ties)
+	}
+	_, _, notes, ok := s.Best(at(t, s, "note"), true)
+	if want := `note of 4 jobs is no number and left out (job 1: "a")`; ok || len(notes) != 2 || notes[0] != want || notes[1] != "1 solved job has no note (job 4)" {
+		t.Errorf("%v %q", ok, notes)
+	}
+	for _, text := range []string{"acc", "acc:best", ":", ""} {
+		if _, err := ParseBest(text); err == nil || !strings.Contains(err.Error(), ":max or ") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	if got := s.Missing(s.Figures()); len(got) != 1 || got[0] != "1 solved job has no note (job 4)" {
+		t.Errorf("%q", got)
+	}
+}
+
+// E3: groups by chosen parameters, averages over the solved, small ones left out.
+func TestGroup(t *testing.T) {
+	s := grid()
+	g, notes := s.Group(Grouping{By: []int{at(t, s, "C")}, Figures: s.Figures()[:1], Measures: AllMeasures()})
+	want := `C jobs solved acc_count acc_mean acc_sd acc_min acc_max acc_median
+0.1 2 2 2 0.625 0.1767766952966369 0.5 0.75 0.625
+1 2 2 2 nan nan nan nan nan
+10 3 1 0 - - - - -`
+	if got := head(g) + "\n" + show(g); got != want {
+		t.Error(got)
+	}
+	if len(notes) != 1 || notes[0] != `acc of 1 job is no number and left out (job 5: "bad")` {
+		t.Errorf("%q", notes)
+	}
+	g, notes = s.Group(Grouping{By: []int{at(t, s, "C"), at(t, s, "gamma")}, Figures: []int{at(t, s, "time")}, Measures: []Measure{Mean, SD}, MinSize: 1})
+	want = `C gamma jobs solved elapsed_seconds_mean elapsed_seconds_sd
+0.1 0 1 1 1 -
+0.1 1 1 1 2 -
+1 0 1 1 3 -
+1 1 1 1 4 -
+10 0 1 1 5 -`
+	if got := head(g) + "\n" + show(g); got != want {
+		t.Error(got)
+	}
+	if len(notes) != 1 || notes[0] != "1 group with fewer than 1 solved jobs left out" { // C=10, gamma=1: failed and skipped
+		t.Errorf("%q", notes)
+	}
+	if row, _, _, ok := g.Best(at(t, g, "time"), true); !ok || g.At(row, 0).Text != "10" || g.Job(row) != 0 {
+		t.Errorf("%d %v", row, ok)
+	}
+	if at(t, g, "elapsed_seconds") != 4 { // the mean
+		t.Error("the mean of a figure is not found by the name of the figure")
+	}
+}
+
+// Texts that differ are different groups, however they are put together.
+func TestGroupsAreKeptApart(t *testing.T) {
+	p := func(a, b string) []jobs.Param { return []jobs.Param{{Name: "a", Value: a}, {Name: "b", Value: b}} }
+	s := New(Input{Jobs: []results.Result{{Job: 1, Params: p("x", "yz")}, {Job: 2, Params: p("xy", "z")}, {Job: 3, Params: p("", "xyz")}, {Job: 4, Params: p("x\x00", "")}, {Job: 5, Params: p("x", "\x00")}, {Job: 6, Params: p("x", "yz")}}})
+	if g, _ := s.Group(Grouping{By: []int{1, 2}}); g.Len() != 5 {
+		t.Errorf("%d groups:\n%s", g.Len(), show(g))
+	}
+}
+
+func TestPivot(t *testing.T) {
+	s := grid()
+	of := PivotOf{Down: at(t, s, "C"), Across: at(t, s, "gamma"), Figure: at(t, s, "acc"), Measure: Mean}
+	p, notes, err := s.Pivot(of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := head(p.Sheet()) + "\n" + show(p.Sheet()); got != "C gamma=0 gamma=1\n0.1 0.5 0.75\n1 0.25 nan\n10 - -" {
+		t.Error(got)
+	}
+	if len(notes) != 1 || p.Title() != "acc, mean: C down, gamma across" {
+		t.Errorf("%q %q", notes, p.Title())
+	}
+	g := p.Heat(5)
+	if g.Min != 0.25 || g.Max != 0.75 || fmt.Sprint(g.Level) != "[[2 4] [0 -1] [-1 -1]]" {
+		t.Errorf("%v", g)
+	}
+	// The figure of several jobs in a cell, and cells with too few.
+	of = PivotOf{Down: at(t, s, "host"), Across: at(t, s, "state"), Figure: at(t, s, "time"), Measure: Max, MinSize: 3}
+	p, notes, err = s.Pivot(of)
+	if err != nil || show(p.Sheet()) != "melon1 5 -\nmelon2 - -" || len(notes) != 1 || notes[0] != "2 cells with fewer than 3 solved jobs left empty" {
+		t.Errorf("%v %q\n%s", err, notes, show(p.Sheet()))
+	}
+	if of.Across = of.Down; true {
+		if _, _, err := s.Pivot(of); err == nil {
+			t.Error("a pivot of a column with itself")
+		}
+	}
+}
+
+// The sides of a pivot are in the order of their numbers, or of the jobs when they are
+// words: samples come in any order.
+func TestPivotOrder(t *testing.T) {
+	var in Input
+	for i, v := range []string{"10", "9", "1e-3", "0.1", "100"} {
+		in.Jobs = append(in.Jobs, results.Result{Job: jobs.ID(i + 1), State: jobs.Succeeded, Params: []jobs.Param{{Name: "x", Value: v}, {Name: "y", Value: string("cabed"[i])}}})
+	}
+	s := New(in)
+	p, _, err := s.Pivot(PivotOf{Down: at(t, s, "x"), Across: at(t, s, "y"), Figure: at(t, s, "job")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := head(p.Sheet()); got != "x y=c y=a y=b y=e y=d" {
+		t.Error(got)
+	}
+	if got := show(p.Sheet()); got != "1e-3 - - 1 - -\n0.1 - - - 1 -\n9 - 1 - - -\n10 1 - - - -\n100 - - - - 1" {
+		t.Error(got)
+	}
+}
+
+func TestPivotIsBounded(t *testing.T) {
+	var in Input
+	for i := range 1001 {
+		in.Jobs = append(in.Jobs, results.Result{Job: jobs.ID(i + 1), Params: []jobs.Param{{Name: "x", Value: fmt.Sprint(i)}, {Name: "y", Value: fmt.Sprint(i)}}})
+	}
+	s := New(in)
+	if _, _, err := s.Pivot(PivotOf{Down: 1, Across: 2, Figure: 0}); err == nil || !strings.Contains(err.Error(), "y has 1001 values") {
+		t.Error(err)
+	}
+	s = s.Keep(func(row int) bool { return row < 1000 })
+	if _, _, err := s.Pivot(PivotOf{Down: 1, Across: 2, Figure: 0}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestHeat(t *testing.T) {
+	inf, nan := math.Inf(1), math.NaN()
+	for _, c := range []struct {
+		cells  []float64
+		levels int
+		want   string
+		lo, hi float64
+	}{
+		{[]float64{0, 1, 2, 3, 4, 5}, 3, "[0 0 1 1 2 2]", 0, 5},
+		{[]float64{7}, 5, "[2]", 7, 7},
+		{[]float64{7, nan, 7}, 5, "[2 -1 2]", 7, 7},
+		{[]float64{1, inf, -inf, 2}, 5, "[0 4 0 4]", 1, 2},
+		{[]float64{inf, nan}, 5, "[4 -1]", nan, nan},
+		{[]float64{-math.MaxFloat64, 0, math.MaxFloat64}, 5, "[0 2 4]", -math.MaxFloat64, math.MaxFloat64},
+		{[]float64{5e-324, 0}, 5, "[4 0]", 0, 5e-324},
+		{[]float64{1, 2}, 0, "[0 0]", 1, 2},
+		{nil, 5, "[]", nan, nan},
+	} {
+		row := []Value{}
+		for _, v := range c.cells {
+			row = append(row, NumberValue(v))
+		}
+		g := (&Pivot{Cells: [][]Value{row}}).Heat(c.levels)
+		same := func(a, b float64) bool { return a == b || math.IsNaN(a) && math.IsNaN(b) }
+		if fmt.Sprint(g.Level[0]) != c.want || !same(g.Min, c.lo) || !same(g.Max, c.hi) {
+			t.Errorf("%v: %v from %v to %v", c.cells, g.Level, g.Min, g.Max)
+		}
+	}
+}
+
+func TestNumberValue(t *testing.T) {
+	for v, want := range map[float64]string{0: "0", 1: "1", 0.1: "0.1", -2.5: "-2.5", 1e14: "100000000000000", 1e15: "1e+15", 1e-4: "0.0001", 1e-5: "1e-05", math.Inf(-1): "-inf"} {
+		if got := NumberValue(v).Text; got != want {
+			t.Errorf("%v: %s, want %s", v, got, want)
+		}
+	}
+}
