@@ -122,7 +122,7 @@ func TestFaults(t *testing.T) {
 		{ok + "[f] file:", "t.txt:3:10", "file: PATH"},
 		{ok + "[f] command: ", "t.txt:3:14", "command: ls"},
 		{ok + "[f] file: none/such", "t.txt:3:11", "none/such"},
-		{ok + "[f] file: testdata", "t.txt:3:11", "not a file"},
+		{ok + "[f] file: .", "t.txt:3:11", "not a file"},
 		{ok + "[f] command: echo too bad >&2; exit 3", "t.txt:3:14", "(exit status 3): too bad"},
 		{ok + "[f] command: true", "t.txt:3:14", "printed no value"},
 		{ok + "[f] command: printf 'a\\000b'", "t.txt:3:14", "NUL"},

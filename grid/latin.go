@@ -33,11 +33,12 @@ func hypercube(axes []int, n int, seed uint64) ([][]int, error) {
 // share is a number from 0 to 1, without 1.
 func (r *random) share() float64 { return float64(r.next()>>11) / (1 << 53) }
 
-// The search for a table without repeats ends after so many rounds of so many tries
-// for each point that is there twice.
+// The search for a table without repeats makes so many exchanges a point in a row,
+// and altogether.
 const (
-	spreadRounds = 500
-	spreadTries  = 20
+	spreadTries = 20
+	spreadMost  = 1_000_000
+	spreadEach  = 100 // more for each point
 )
 
 // spread parts points that fall together by exchanging, on one axis, the places of
@@ -80,7 +81,7 @@ func spread(table [][]int, axes []int, r *random) error {
 		key[i], key[j] = key[i]+by, key[j]-by
 		table[a][i], table[a][j] = table[a][j], table[a][i]
 	}
-	for range spreadRounds {
+	for left := spreadMost + spreadEach*n; left > 0; {
 		whole := true
 		for i := range n {
 			for range spreadTries {
@@ -88,6 +89,7 @@ func spread(table [][]int, axes []int, r *random) error {
 					break
 				}
 				whole = false
+				left--
 				try(i)
 			}
 		}
