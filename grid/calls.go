@@ -60,10 +60,10 @@ func (p *parser) onlyJobs() string {
 			call++
 		}
 		for _, raw := range l.raw {
-			if keep {
-				b.WriteString(raw)
+			if !keep {
+				raw = ""
 			}
-			b.WriteByte('\n')
+			writeLine(&b, raw)
 		}
 	}
 	return b.String()

@@ -19,6 +19,7 @@ func FuzzTemplate(f *testing.F) {
 		"a [x] \\\n  [y]\n[x] 1..10\n[y] 0..1 step 0.1\n@where x * 2 <= y + 3 and not (x = 1 or [y] != .5) and x % 2 = 0\n@sample 5 seed 3",
 		"a [x] [y]\n[x] 01..10\n[y] lin 0..1 x4\n@sample 5 latin\n@result acc json:a.b\n@hardness x, y:down",
 		"a [v]\n[v] brute bnb\n@hardness v:bnb<brute\n@result r re:(x)\n",
+		"a [f]\r\r\r", // a carriage return is lost with each reading
 		"\ufeffa [f]\r\n[f] file: x\r\n[g] command: ls\n",
 		"[ -f x ] && [[ a ]] [a-z] [[:alpha:]]\n[C]\n[d-e] 1\n[f 1\n@foo\n@where x >\n",
 	} {
@@ -75,7 +76,7 @@ func FuzzTemplate(f *testing.F) {
 		i := 0
 		for s := range again.Jobs() {
 			if !reflect.DeepEqual(s, first[i]) {
-				t.Fatalf("%+v\n%+v", s, first[i])
+				t.Fatalf("%q\n%q", s.Command, first[i].Command)
 			}
 			if i++; i == len(first) {
 				break

@@ -58,6 +58,15 @@ func splitLines(text string) []*line {
 	return all
 }
 
+// writeLine writes a line of raw so that it is read as it was.
+func writeLine(b *strings.Builder, raw string) {
+	b.WriteString(raw)
+	if strings.HasSuffix(raw, "\r") {
+		b.WriteByte('\r') // the last is part of the line's end
+	}
+	b.WriteByte('\n')
+}
+
 func (l *line) finish() {
 	trimmed := strings.TrimLeft(l.text, blanks)
 	l.skip = len(l.text) - len(trimmed)

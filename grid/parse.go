@@ -264,17 +264,17 @@ func (p *parser) frozen() string {
 	for _, l := range p.all {
 		i, ok := from[l]
 		for n, raw := range l.raw {
-			switch {
-			case !ok:
-				b.WriteString(raw)
-			case n == 0:
+			if ok {
+				raw = ""
+			}
+			if ok && n == 0 {
 				param := p.t.Params[i]
 				b.WriteString("[" + param.Name + "]")
 				for k := range param.Len() {
 					b.WriteString(" " + quoteValue(param.Value(k)))
 				}
 			}
-			b.WriteByte('\n')
+			writeLine(&b, raw)
 		}
 	}
 	return b.String()
