@@ -196,7 +196,7 @@ func (h *host) misses(cl *class) string {
 		}
 	}
 	k := cl.key
-	if n := h.slots(); n > 0 && k.slots > n {
+	if n := h.most(); n > 0 && k.slots > n {
 		return fmt.Sprintf("it needs %s and host %s has %d", count(k.slots, "slot"), h.spec.Name, n)
 	}
 	if gpus := h.spec.GPUs; k.gpus > 0 && (gpus >= 0 || h.hello != nil) {

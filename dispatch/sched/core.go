@@ -211,6 +211,8 @@ func (c *Core) handle(ev Event) {
 		c.stop(e.Why)
 	case DrainHost:
 		c.drainHost(e)
+	case SetSlots:
+		c.setSlots(e)
 	case Acked:
 		if e.Seq > c.table.Acked && e.Seq <= c.table.Seq {
 			c.emit(jobs.Record{Kind: jobs.KindAcked, Seq: e.Seq})

@@ -44,6 +44,7 @@ type host struct {
 	probeAt time.Duration
 	listed  bool          // it has said all that it has of the run (reconcile.go)
 	listAt  time.Duration // when to ask for that again; 0: not
+	downAt  time.Duration // since when it has not been usable, as its State tells; 0: it is
 	oddAt   time.Duration // since when it says that it has fewer attempts than we think; 0: it does not
 
 	// Capacity (slots.go).
@@ -53,6 +54,7 @@ type host struct {
 	usable float64
 	limit  int // whole slots that may be busy
 	told   int // the limit the helper knows; -1: none
+	given  int // slots that a person gave it (slots_set.go); 0: by its rule
 
 	// Why nothing may start there (hold.go, quiet.go).
 	measured  bool  // a beat came over the present link, be it the early one
@@ -89,9 +91,17 @@ func newHost(s *hosts.Host, idx int) *host {
 	return h
 }
 
-// slots returns how many slots the host has by its rule; 0 when that depends on
-// its cores and it has never answered.
+// slots returns how many slots the host has: as it was given, or by its rule.
 func (h *host) slots() int {
+	if h.given > 0 {
+		return h.given
+	}
+	return h.rule()
+}
+
+// rule returns how many slots it has by its rule; 0 when that depends on its cores and
+// it has never answered.
+func (h *host) rule() int {
 	switch {
 	case h.hello != nil && h.hello.Slots > 0:
 		return h.hello.Slots

@@ -202,7 +202,7 @@ func TestWaitingCounts(t *testing.T) {
 			}
 		}
 		for q, st := range s.c.stats {
-			if (want[q] != [2]int{st.queued, st.slots}) {
+			if want[q] != [2]int{st.queued, st.slots} {
 				t.Errorf("%s: queue %q has %d, %d waiting, want %v", what, q, st.queued, st.slots, want[q])
 			}
 		}

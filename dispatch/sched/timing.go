@@ -20,9 +20,11 @@ func (c *Core) passTime() {
 	c.refuseUnsatisfiable()
 	c.judge()
 	for _, h := range c.hosts {
-		if h.answers() {
-			c.anyUp = c.now.Mono
-			break
+		switch {
+		case h.answers():
+			c.anyUp, h.downAt = c.now.Mono, 0
+		case h.downAt == 0:
+			h.downAt = max(1, c.now.Mono)
 		}
 	}
 }

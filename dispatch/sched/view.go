@@ -29,7 +29,8 @@ func (s HostState) String() string { return hostStateNames[s] }
 type HostView struct {
 	Name     string
 	State    HostState
-	Slots    int           // as the rule gives
+	Slots    int           // as the rule gives, or as a person gave it
+	Given    int           // the latter; 0: nobody did
 	Usable   float64       // slots less what others use (the formula of DESIGN 7)
 	Running  int           // slots in use by running attempts
 	Buffered int           // attempts handed over and not known to have started
@@ -41,6 +42,10 @@ type HostView struct {
 	Reason   string       // why it is not up, or why it starts nothing though it is
 	Done     int          // jobs finished there
 	Failed   int
+
+	Draining bool          // asked for by a person, whatever State is
+	Paused   bool          // it is up and starts nothing: Reason says why
+	Down     time.Duration // Time.Mono since when it has not been usable; 0: it is
 }
 
 // Hosts returns a view of every host, in inventory order.
@@ -52,7 +57,8 @@ func (c *Core) Hosts() []HostView {
 			Name: h.spec.Name, State: state, Reason: reason,
 			Slots: h.slots(), Usable: h.usable, Running: h.running, Buffered: h.buffered(),
 			Failures: h.failures, RetryAt: h.retryAt, LastBeat: h.beatAt, Beat: h.beat, Hello: h.hello,
-			Done: h.done, Failed: h.failed,
+			Done: h.done, Failed: h.failed, Given: h.given, Draining: h.draining,
+			Paused: h.linked && (h.hold != notHeld || !h.takes()), Down: h.downAt,
 		})
 	}
 	return views

@@ -154,11 +154,31 @@ func (w *World) heardBy(l *life, ev sched.Event) {
 				w.people.cancels(l, c)
 			}
 		}
+	case sched.SetSlots:
+		if l.given == nil {
+			l.given = map[string]int{}
+		}
+		l.given[ev.Host] = ev.Slots
+		h := w.byName[ev.Host]
+		h.most = max(h.most, ev.Slots)
 	case sched.DrainHost:
 		if l.drained == nil {
 			l.drained = map[string]bool{}
 		}
 		l.drained[ev.Host] = ev.On
+	}
+}
+
+// checkLimit looks at how many slots a host may have busy, as a dispatcher tells it. What
+// waits for the journal may be a little older than what was asked last.
+func (w *World) checkLimit(l *life, o sched.SetLimit) {
+	h := w.byName[o.Host]
+	most := max(h.slots, h.most)
+	if len(l.given) == 0 {
+		most = h.slots
+	}
+	if o.Slots < 0 || o.Slots > most {
+		w.broken(SlotsHold, "%s may have %d slots busy and has %d", o.Host, o.Slots, most)
 	}
 }
 

@@ -60,7 +60,9 @@ func (h *host) startHelper(a *agent) *helper {
 	}
 	p.generation, p.alive = h.generation, true
 	h.helper = p
-	h.limit = h.slots
+	if h.generation == 1 || h.spoolBoot != h.boot {
+		h.limit = h.slots // later ones begin with what the last was told
+	}
 	p.hello = h.hello()
 	w.logf("%s has a helper of epoch %d", h.spec.Name, p.epoch)
 	p.adopt()

@@ -16,7 +16,8 @@ type host struct {
 	w      *World
 	spec   *hosts.Host
 	idx    int
-	slots  int
+	slots  int            // by its rule
+	most   int            // that it was ever given
 	shared bool           // it sees the run directory
 	disk   *memdisk.Mount // where its attempts are
 	dir    string

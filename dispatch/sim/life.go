@@ -49,6 +49,7 @@ type life struct {
 	heard    map[string]time.Duration // its Mono of the last beat of each host
 	listed   map[*host]time.Duration  // when each told all that it has
 	drained  map[string]bool
+	given    map[string]int // slots, by people
 	handed   map[jobs.AttemptID]bool
 	shown    []shown       // results whose records are not with the journal yet
 	showing  []shown       // results whose records are
@@ -282,6 +283,7 @@ func (l *life) carryOut(o sched.Order) {
 		l.w.checkLaunch(l, &o)
 	case sched.SetLimit:
 		name = o.Host
+		l.w.checkLimit(l, o)
 	case sched.Withdraw:
 		name = o.Host
 	case sched.Kill:

@@ -61,6 +61,7 @@ func init() {
 		{"edit", 6, askEdit},
 		{"pause", 2, askPause},
 		{"host drained", 3, askDrainHost},
+		{"slots of a host changed", 4, askSlots},
 		{"request in the run directory", 3, askByFile},
 		{"run drained", 1, askDrain},
 		{"dispatcher asked to stop", 2, askStop},

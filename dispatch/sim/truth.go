@@ -55,8 +55,8 @@ func (t *truth) starts(w *World, r *run) {
 	case !e.open:
 		w.broken(NoStartAfterEnd, "%s starts on %s and is recorded as %s", id, h.spec.Name, e.last)
 	}
-	if n := h.busy(); n > h.slots {
-		w.broken(SlotsHold, "%s has %d slots busy of %d", h.spec.Name, n, h.slots)
+	if n, most := h.busy(), max(h.slots, h.most); n > most {
+		w.broken(SlotsHold, "%s has %d slots busy of %d", h.spec.Name, n, most)
 	}
 	for _, other := range t.live[id.Job] {
 		o, n := w.ledger.entry(other), id.N

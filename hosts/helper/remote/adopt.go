@@ -21,8 +21,13 @@ import (
 // to report on.
 func (h *helper) adopt() {
 	h.mu.Lock()
-	h.ctl.at(ctlEnd).Store(0)
+	ended := h.ctl.at(ctlEnd).Swap(0) != 0
 	rebooted := h.wasRebooted()
+	if h.generation > 1 && !ended && !rebooted {
+		// What the dispatcher allowed last counts until it says what it allows now: what waits
+		// here would start at once.
+		h.limit = min(max(0, int(h.ctl.at(ctlLimit).Load())), maxSlots)
+	}
 	lapsed := rebooted || uptime() > h.ctl.lease()
 	if rebooted {
 		h.ctl.at(ctlLease).Store(0) // it was counted in the clock of another boot

@@ -1,0 +1,42 @@
+package sched
+
+// SetSlots gives a host so many slots from now on, more or fewer than its rule says (D7);
+// 0 gives it back to its rule. What runs beyond them goes on. It holds while this
+// dispatcher lives, also when the host is away and comes back.
+type SetSlots struct {
+	Host  string
+	Slots int
+}
+
+func (SetSlots) event() {}
+
+func (c *Core) setSlots(e SetSlots) {
+	h := c.byName[e.Host]
+	n := min(max(e.Slots, 0), mostSlots)
+	if h == nil || h.idx < 0 || n == h.given {
+		return
+	}
+	was := h.slots()
+	h.given = n
+	switch {
+	case n == 0 && h.hello == nil:
+		c.say(h.spec.Name, 0, "%s gets the slots of its rule again", h.spec.Name)
+	case n == 0:
+		c.say(h.spec.Name, 0, "%s gets the slots of its rule again: %d", h.spec.Name, h.slots())
+	case was == 0:
+		c.say(h.spec.Name, 0, "%s gets %s", h.spec.Name, count(n, "slot"))
+	default:
+		c.say(h.spec.Name, 0, "%s gets %s instead of %d", h.spec.Name, count(n, "slot"), was)
+	}
+	c.queue.capacityChanged()
+}
+
+// most is how many slots the host has at most, by its rule or as it was given: a job that
+// needs more than it has for a time waits, and does not fail. 0: not known.
+func (h *host) most() int {
+	rule := h.rule()
+	if rule == 0 {
+		return 0
+	}
+	return max(rule, h.given)
+}
