@@ -173,7 +173,7 @@ func (c *Column) parseJSON(rest string) error {
 func (c *Column) parseRE(rest string) error {
 	expr, err := regexp.Compile(rest)
 	if err != nil {
-		return fmt.Errorf("re: %s", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+		return fmt.Errorf("re: %s", jobs.Clean(strings.TrimPrefix(err.Error(), "error parsing regexp: "), 100))
 	}
 	switch n := expr.NumSubexp(); {
 	case rest == "":

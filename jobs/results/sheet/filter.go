@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 
+	"dcs-tui/jobs"
 	"dcs-tui/jobs/results/column"
 )
 
@@ -151,7 +152,7 @@ func (p *filterParser) comparison() (*node, error) {
 	case "~", "!~":
 		expr, err := regexp.Compile(c.value)
 		if err != nil {
-			return nil, p.errorf("%s", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+			return nil, p.errorf("%s", jobs.Clean(strings.TrimPrefix(err.Error(), "error parsing regexp: "), 100))
 		}
 		c.expr = expr
 	case "=", "!=":

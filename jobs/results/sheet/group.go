@@ -116,9 +116,14 @@ type oddity struct {
 	empty, texts      int
 	emptyJob, textJob jobs.ID // the first
 	text              string  // of textJob
+	last              jobs.ID // counted last: one job counts once
 }
 
 func (o *oddity) add(v Value, job jobs.ID) {
+	if job != 0 && job == o.last {
+		return
+	}
+	o.last = job
 	if v.Kind == Nothing {
 		if o.empty++; o.empty == 1 {
 			o.emptyJob = job

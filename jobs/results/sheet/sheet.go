@@ -77,22 +77,18 @@ func (s *Sheet) Unit() string { return s.unit }
 // in a template.
 func (s *Sheet) Column(name string) (int, error) {
 	name = strings.TrimSpace(name)
-	if i := s.find(name); i >= 0 {
-		return i, nil
-	}
+	meant := []string{name}
 	if inner, ok := strings.CutPrefix(name, "["); ok {
-		if i := s.find(strings.TrimSuffix(inner, "]")); i >= 0 {
-			return i, nil
-		}
+		meant = append(meant, strings.TrimSuffix(inner, "]"))
 	}
 	if name == "time" {
-		if i := s.find(elapsed); i >= 0 {
-			return i, nil
-		}
+		meant = append(meant, elapsed)
 	}
-	if s.unit == "group" {
-		if i := s.find(name + "_mean"); i >= 0 {
-			return i, nil
+	for _, suffix := range []string{"", "_" + Mean.String()} {
+		for _, m := range meant {
+			if i := s.find(m + suffix); i >= 0 && (suffix == "" || s.unit == "group") {
+				return i, nil
+			}
 		}
 	}
 	all := s.names()

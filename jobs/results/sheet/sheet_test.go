@@ -250,7 +250,7 @@ func TestGroup(t *testing.T) {
 func TestGroupsAreKeptApart(t *testing.T) {
 	p := func(a, b string) []jobs.Param { return []jobs.Param{{Name: "a", Value: a}, {Name: "b", Value: b}} }
 	s := New(Input{Jobs: []results.Result{{Job: 1, Params: p("x", "yz")}, {Job: 2, Params: p("xy", "z")}, {Job: 3, Params: p("", "xyz")}, {Job: 4, Params: p("x\x00", "")}, {Job: 5, Params: p("x", "\x00")}, {Job: 6, Params: p("x", "yz")}}})
-	if g, _ := s.Group(Grouping{By: []int{1, 2}}); g.Len() != 5 {
+	if g, _ := s.Group(Grouping{By: []int{at(t, s, "a"), at(t, s, "b")}}); g.Len() != 5 {
 		t.Errorf("%d groups:\n%s", g.Len(), show(g))
 	}
 }
@@ -311,11 +311,11 @@ func TestPivotIsBounded(t *testing.T) {
 		in.Jobs = append(in.Jobs, results.Result{Job: jobs.ID(i + 1), Params: []jobs.Param{{Name: "x", Value: fmt.Sprint(i)}, {Name: "y", Value: fmt.Sprint(i)}}})
 	}
 	s := New(in)
-	if _, _, err := s.Pivot(PivotOf{Down: 1, Across: 2, Figure: 0}); err == nil || !strings.Contains(err.Error(), "y has 1001 values") {
+	if _, _, err := s.Pivot(PivotOf{Down: at(t, s, "x"), Across: at(t, s, "y"), Figure: 0}); err == nil || !strings.Contains(err.Error(), "y has 1001 values") {
 		t.Error(err)
 	}
 	s = s.Keep(func(row int) bool { return row < 1000 })
-	if _, _, err := s.Pivot(PivotOf{Down: 1, Across: 2, Figure: 0}); err != nil {
+	if _, _, err := s.Pivot(PivotOf{Down: at(t, s, "x"), Across: at(t, s, "y"), Figure: 0}); err != nil {
 		t.Error(err)
 	}
 }

@@ -1,0 +1,209 @@
+package sheet
+
+import (
+	"fmt"
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/results"
+)
+
+// exactly computes mean and standard deviation the naive way, with 3,000 bits: first
+// the mean, then the squares of the distances from it.
+func exactly(numbers []float64) (mean, sd float64) {
+	bits := func() *big.Float { return new(big.Float).SetPrec(3000) }
+	n := bits().SetInt64(int64(len(numbers)))
+	m := bits()
+	for _, v := range numbers {
+		m.Add(m, bits().SetFloat64(v))
+	}
+	m.Quo(m, n)
+	squares := bits()
+	for _, v := range numbers {
+		d := bits().Sub(bits().SetFloat64(v), m)
+		squares.Add(squares, d.Mul(d, d))
+	}
+	mean, _ = m.Float64()
+	if len(numbers) > 1 {
+		squares.Quo(squares, bits().SetInt64(int64(len(numbers)-1)))
+		sd, _ = squares.Sqrt(squares).Float64()
+	}
+	return mean, sd
+}
+
+// middle is the median, from the exact mean of the middle two.
+func middle(numbers []float64) float64 {
+	s := slices.Clone(numbers)
+	slices.Sort(s)
+	if n := len(s); n%2 == 0 {
+		m, _ := exactly(s[n/2-1 : n/2+1])
+		return m
+	}
+	return s[len(s)/2]
+}
+
+// near says that a is b but for rounding, relative to b or to the largest number.
+func near(a, b, most float64) bool {
+	if a == b {
+		return true
+	}
+	d := math.Abs(a - b)
+	return d <= 1e-14*math.Abs(b) || d <= 1e-15*most
+}
+
+func compare(t *testing.T, what string, numbers []float64) {
+	t.Helper()
+	mean, sd := exactly(numbers)
+	med, lo, hi := middle(numbers), slices.Min(numbers), slices.Max(numbers)
+	most := max(math.Abs(lo), math.Abs(hi))
+	s := StatsOf(slices.Clone(numbers))
+	if s.N != len(numbers) || s.Min != lo || s.Max != hi || !near(s.Mean, mean, most) || !near(s.SD, sd, most) || !near(s.Median, med, most) {
+		t.Errorf("%s, %d numbers up to %g: %+v; exactly mean %v, sd %v, median %v", what, len(numbers), most, s, mean, sd, med)
+	}
+}
+
+// Issue 5, point 3: the numbers are checked against an independent computation.
+func TestStatsAgainstExactNumbers(t *testing.T) {
+	compare(t, "two", []float64{1, 2})
+	compare(t, "one", []float64{-3.25})
+	compare(t, "equal", []float64{0.1, 0.1, 0.1})
+	compare(t, "far from 0", []float64{1e9 + 4, 1e9 + 7, 1e9 + 13, 1e9 + 16})
+	compare(t, "further", []float64{1e15 + 0.125, 1e15 + 0.25, 1e15 + 0.375})
+	compare(t, "cancelling", []float64{1e16, 1, -1e16, 3})
+	compare(t, "largest", []float64{math.MaxFloat64, math.MaxFloat64, -math.MaxFloat64 / 2})
+	compare(t, "smallest", []float64{5e-324, 1e-323, 2e-323})
+	compare(t, "small squares", []float64{1e-200, 3e-200, 5e-200})
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 7))
+		numbers := make([]float64, 1+r.IntN(200))
+		offset, scale := math.Ldexp(r.NormFloat64(), r.IntN(60)-30), math.Ldexp(1, r.IntN(60)-30)
+		for i := range numbers {
+			numbers[i] = offset + scale*r.NormFloat64()
+		}
+		compare(t, fmt.Sprint("seed ", seed), numbers)
+	}
+}
+
+// NaN and the infinities: a diverged job makes no mean look better.
+func TestStatsOfWhatIsNotFinite(t *testing.T) {
+	nan, inf := math.NaN(), math.Inf(1)
+	for _, c := range []struct {
+		numbers []float64
+		want    string
+	}{
+		{nil, "0 - - - - -"},
+		{[]float64{4}, "1 4 - 4 4 4"},
+		{[]float64{1, nan, 3}, "3 nan nan nan nan nan"},
+		{[]float64{nan}, "1 nan - nan nan nan"},
+		{[]float64{1, inf, 3}, "3 inf nan 1 inf 3"},
+		{[]float64{-inf, 1}, "2 -inf nan -inf 1 -inf"},
+		{[]float64{-inf, 2, inf}, "3 nan nan -inf inf 2"},
+		{[]float64{inf, -inf}, "2 nan nan -inf inf nan"},
+		{[]float64{inf}, "1 inf - inf inf inf"},
+	} {
+		s := StatsOf(slices.Clone(c.numbers))
+		var got []string
+		for _, m := range AllMeasures() {
+			text := s.Value(m).Text
+			if text == "" {
+				text = "-"
+			}
+			got = append(got, text)
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%v: %v, want %s", c.numbers, got, c.want)
+		}
+	}
+}
+
+func TestParseMeasure(t *testing.T) {
+	for _, m := range AllMeasures() {
+		if got, err := ParseMeasure(" " + strings.ToUpper(m.String())); err != nil || got != m {
+			t.Errorf("%s: %v %v", m, got, err)
+		}
+	}
+	if m, err := ParseMeasure("std"); m != SD || err != nil {
+		t.Error(m, err)
+	}
+	if _, err := ParseMeasure("variance\x1b"); err == nil || !strings.Contains(err.Error(), "count, mean, sd, min, max, median") || strings.Contains(err.Error(), "\x1b") {
+		t.Error(err)
+	}
+}
+
+// Groups and pivots of random grids have the members, the counts and the means that
+// counting by hand gives.
+func TestGroupsAgainstCountingByHand(t *testing.T) {
+	for seed := range uint64(60) {
+		r := rand.New(rand.NewPCG(seed, 11))
+		in := Input{Names: []string{"acc"}}
+		type key struct{ a, b string }
+		byHand := map[key][]float64{}
+		members, solved := map[key]int{}, map[key]int{}
+		var order []key
+		for i := range 1 + r.IntN(200) {
+			k := key{fmt.Sprint(r.IntN(4)), fmt.Sprint(r.IntN(3))}
+			job := results.Result{Job: jobs.ID(i + 1), State: jobs.Failed, Params: []jobs.Param{{Name: "a", Value: k.a}, {Name: "b", Value: k.b}}}
+			if members[k]++; members[k] == 1 {
+				order = append(order, k)
+			}
+			text := []string{"", "x", fmt.Sprint(r.NormFloat64())}[r.IntN(3)]
+			if r.IntN(4) > 0 {
+				job.State = jobs.Succeeded
+				solved[k]++
+				if v, err := fmt.Sscan(text, new(float64)); v == 1 && err == nil {
+					var f float64
+					fmt.Sscan(text, &f)
+					byHand[k] = append(byHand[k], f)
+				}
+			}
+			in.Jobs, in.Figures = append(in.Jobs, job), append(in.Figures, []string{text})
+		}
+		s := New(in)
+		least := r.IntN(4)
+		g, _ := s.Group(Grouping{By: []int{at(t, s, "a"), at(t, s, "b")}, Figures: s.Figures(), Measures: AllMeasures(), MinSize: least})
+		p, _, err := s.Pivot(PivotOf{Down: at(t, s, "a"), Across: at(t, s, "b"), Figure: at(t, s, "acc"), Measure: Mean, MinSize: least})
+		if err != nil {
+			t.Fatal(err)
+		}
+		row := 0
+		for _, k := range order {
+			cell := p.Cells[slices.IndexFunc(p.Rows, func(v Value) bool { return v.Text == k.a })][slices.IndexFunc(p.Columns, func(v Value) bool { return v.Text == k.b })]
+			if solved[k] < least {
+				if cell.Kind != Nothing {
+					t.Fatalf("seed %d: %v in the pivot", seed, k)
+				}
+				continue
+			}
+			numbers := byHand[k]
+			if g.At(row, 0).Text != k.a || g.At(row, 1).Text != k.b || int(g.At(row, 2).Number) != members[k] || int(g.At(row, 3).Number) != solved[k] ||
+				int(g.At(row, at(t, g, "acc_count")).Number) != len(numbers) {
+				t.Fatalf("seed %d: row %d of\n%s\nis not %v with %d of %d", seed, row, show(g), k, solved[k], members[k])
+			}
+			if len(numbers) > 0 {
+				mean, sd := exactly(numbers)
+				for name, want := range map[string]float64{"acc_mean": mean, "acc_median": middle(numbers), "acc_min": slices.Min(numbers), "acc_max": slices.Max(numbers)} {
+					if got := g.At(row, at(t, g, name)).Number; !near(got, want, 1) {
+						t.Fatalf("seed %d: %s is %v, not %v", seed, name, got, want)
+					}
+				}
+				if got := g.At(row, at(t, g, "acc_sd")); len(numbers) > 1 && !near(got.Number, sd, 1) || len(numbers) == 1 && got.Kind != Nothing {
+					t.Fatalf("seed %d: sd is %v, not %v", seed, got, sd)
+				}
+				if !near(cell.Number, mean, 1) {
+					t.Fatalf("seed %d: the pivot has %v, not %v", seed, cell, mean)
+				}
+			} else if cell.Kind != Nothing {
+				t.Fatalf("seed %d: the pivot has %v of nothing", seed, cell)
+			}
+			row++
+		}
+		if row != g.Len() {
+			t.Fatalf("seed %d: %d groups, not %d", seed, g.Len(), row)
+		}
+	}
+}
