@@ -93,7 +93,15 @@ func refresh(t *testing.T, m *model) {
 		m.frame = ""
 		m.draw()
 		pic, err := m.src.(*fakeSource).picture(m.ask())
-		m.Update(looked{pic, err, m.now()})
+		m.frame = ""
+		m.take(looked{pic, err, m.now()})
+		m.draw()
+		cmd := m.reading()
+		for _, x := range m.placed {
+			if p, ok := x.pane.(*outputPane); ok && p.busy { // else it is a timer
+				run(t, m, cmd)
+			}
+		}
 	}
 }
 

@@ -38,6 +38,7 @@ type outputPane struct {
 	top    place // of what is shown first, unless it follows
 	owe    int   // rows to go up when the piece before has come; a sign of wanting it
 	target int64 // offset to be shown next: -1 the end
+	chain  int   // pieces that were read for that so far
 	lead   int   // rows to be shown before it
 
 	find   string // what was searched for; "": nothing
@@ -122,7 +123,7 @@ func (p *outputPane) only() jobs.ID { return p.job }
 
 func (p *outputPane) keys() []binding {
 	move := func(by func() int) func(*model) tea.Cmd {
-		return func(m *model) tea.Cmd { p.move(m, by()); return nil }
+		return func(m *model) tea.Cmd { p.chain = 0; p.move(m, by()); return nil }
 	}
 	const group = "Output"
 	return []binding{

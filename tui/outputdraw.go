@@ -123,7 +123,7 @@ func (p *outputPane) move(m *model, by int) {
 		switch {
 		case sub > 0:
 			sub--
-		case i > 0:
+		case i > 1 || i == 1 && e.from == 0: // the first row may be half a line
 			i--
 			sub = len(p.parts(m, i)) - 1
 		default:
@@ -133,19 +133,21 @@ func (p *outputPane) move(m *model, by int) {
 			by = -1
 		}
 	}
-	for ; by > 0; by-- {
-		if len(p.from(m, place{e.at(i), sub}, p.h+1)) <= p.h { // the end is on the screen
+	if by > 0 {
+		room := len(p.from(m, place{e.at(i), sub}, p.h+by+1)) - p.h // before the end is on the screen
+		if room <= by {
 			if p.end() {
 				p.follow = true
 			} else {
-				p.owe = by
+				p.owe = by - max(0, room)
 			}
-			break
 		}
-		if sub+1 < len(p.parts(m, i)) {
-			sub++
-		} else {
-			i, sub = i+1, 0
+		for by = min(by, room); by > 0; by-- {
+			if sub+1 < len(p.parts(m, i)) {
+				sub++
+			} else {
+				i, sub = i+1, 0
+			}
 		}
 	}
 	p.top, p.missed = place{e.at(i), sub}, ""
@@ -189,15 +191,22 @@ func (p *outputPane) show(offset int64) {
 	case offset < 0:
 		p.follow = true
 		if !p.end() {
-			p.read, p.target = false, -1
+			p.anew(-1)
 		}
 	case p.read && offset >= e.from && offset <= e.end():
 		p.follow, p.top = false, place{offset: offset}
 	default:
-		p.follow, p.read, p.target = false, false, offset
+		p.follow = false
+		p.anew(offset)
 	}
 	p.missed = ""
 	p.soon()
+}
+
+// anew reads another excerpt; what is there is shown until then.
+func (p *outputPane) anew(offset int64) {
+	p.read, p.target = false, offset
+	p.serial++ // a read under way is of the old one
 }
 
 // setWrap wraps long lines, or cuts them.

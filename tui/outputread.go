@@ -175,6 +175,7 @@ func (p *outputPane) take(m *model, ask view.Read, piece *view.Piece) {
 		return
 	}
 	fresh := len(piece.Data) > 0
+	owed := p.owe < 0 && ask.Offset < e.from || p.owe > 0 && ask.Offset == e.end()
 	e.size, e.over = piece.Size, piece.Over
 	if first := !p.read; first || fresh {
 		p.read = true
@@ -187,19 +188,21 @@ func (p *outputPane) take(m *model, ask view.Read, piece *view.Piece) {
 			p.move(m, -lead)
 		}
 	}
-	switch owe := p.owe; {
-	case owe != 0 && fresh:
+	if p.follow && !(e.over && p.end()) && (p.end() || len(piece.Data) == ask.Limit || !fresh) {
+		p.due = m.now().Add(pollEvery)
+	}
+	if owed {
+		by := p.owe
 		p.owe = 0
-		p.move(m, owe)
-	case owe != 0:
-		p.owe = 0
-		fallthrough
-	default:
-		if p.follow && !(e.over && e.end() >= e.size) {
-			p.due = m.now().Add(pollEvery)
+		if p.chain++; fresh && p.chain < maxChain {
+			p.move(m, by)
 		}
 	}
 }
+
+// maxChain bounds how many pieces are read for one key: there may be no line end in
+// any of them.
+const maxChain = 16
 
 // at is the offset in the file at which a row begins.
 func (e *excerpt) at(i int) int64 {

@@ -101,7 +101,11 @@ func (e *excerpt) bytesOf(i int) []byte {
 	if i+1 < len(e.rows) {
 		end = int(e.rows[i+1].at)
 	}
-	return bytes.TrimRight(e.data[e.rows[i].text:end], "\r\n")
+	b := bytes.TrimRight(e.data[e.rows[i].text:end], "\r\n")
+	if i := bytes.IndexByte(b, '\r'); i >= 0 { // only blanks were written after it
+		b = b[:i]
+	}
+	return b
 }
 
 // find returns the row that holds an offset of the file; the first or last when it is

@@ -55,7 +55,7 @@ func (p *outputPane) askSearch(m *model) tea.Cmd {
 		p.find, p.up, p.hit = text, p.follow, -1
 		from := p.top.offset
 		if p.up {
-			from = p.text.end()
+			from = max(p.text.size, p.text.end())
 		}
 		p.begin(p.up, from)
 		return nil, nil
@@ -69,7 +69,7 @@ func (p *outputPane) again(m *model, back bool) tea.Cmd {
 	from := p.hit + 1
 	switch {
 	case p.hit < 0 && up:
-		from = p.text.end()
+		from = max(p.text.size, p.text.end())
 	case p.hit < 0:
 		from = p.top.offset
 	case up:

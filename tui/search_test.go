@@ -1,0 +1,136 @@
+package tui
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+// search types a search and waits for it.
+func (s *outScreen) search(text string) {
+	s.t.Helper()
+	s.press("/")
+	for _, r := range text {
+		s.press(string(r))
+	}
+	s.press("enter")
+}
+
+// found is the line shown that has a text.
+func (s *outScreen) found(text string) string {
+	for _, l := range s.lines() {
+		if strings.Contains(strings.ToLower(l), strings.ToLower(text)) {
+			return l
+		}
+	}
+	return ""
+}
+
+// Issue 4, 2: search in the live log: from the end upwards, n and N, small letters for
+// capitals too, over the borders of pieces.
+func TestSearch(t *testing.T) {
+	data := numbered(200_000)
+	data = bytes.Replace(data, []byte("line 150000\n"), []byte("an Error here\n"), 1)
+	data = bytes.Replace(data, []byte("line 100\n"), []byte("the first error\n"), 1)
+	for _, most := range []int{0, 1000, 70_000} { // a source may give less than was asked for
+		f := &fakeFile{data: data, over: true, most: most}
+		if most == 1000 {
+			f.data = append(append([]byte("the first error\n"), numbered(3000)...), []byte("an Error here\nx\n")...)
+		}
+		s := showOutput(t, f, 80, 24)
+		s.search("error")
+		if got := s.found("error"); got != "an Error here" {
+			t.Fatalf("found %q (%s)", got, s.p.title(s.model))
+		}
+		s.press("n")
+		if got := s.found("error"); got != "the first error" {
+			t.Errorf("n found %q (%s)", got, s.p.title(s.model))
+		}
+		s.press("n")
+		if title := s.p.title(s.model); !strings.Contains(title, `nothing above has "error"`) {
+			t.Errorf("above the first: %s", title)
+		}
+		s.press("N")
+		if got := s.found("error"); got != "an Error here" {
+			t.Errorf("N found %q", got)
+		}
+		s.press("G")
+		s.search("Error")
+		s.press("n")
+		if title := s.p.title(s.model); !strings.Contains(title, "nothing above") {
+			t.Errorf("a capital stands for itself: %s", title)
+		}
+		s.press("g")
+		s.search("error") // from the start it looks down
+		if got := s.found("error"); got == "" {
+			t.Errorf("down: %s", s.p.title(s.model))
+		}
+		if len(s.p.text.data) > keepSize {
+			t.Errorf("%d bytes are kept", len(s.p.text.data))
+		}
+	}
+}
+
+// A text that lies across two pieces is found, up and down.
+func TestSearchAcrossPieces(t *testing.T) {
+	for _, at := range []int{huntPiece - 5, huntPiece, huntPiece + 5} {
+		data := bytes.Repeat([]byte("."), 3*huntPiece)
+		copy(data[at:], "needle")
+		copy(data[len(data)-at-6:], "needle")
+		for _, key := range []string{"g", "G"} {
+			s := showOutput(t, &fakeFile{data: data, over: true}, 80, 24)
+			s.press(key)
+			s.search("needle")
+			if want := int64(at); key == "g" && s.p.hit != want {
+				t.Errorf("down: found at %d, not %d", s.p.hit, want)
+			}
+			if want := int64(len(data) - at - 6); key == "G" && s.p.hit != want {
+				t.Errorf("up: found at %d, not %d", s.p.hit, want)
+			}
+		}
+	}
+}
+
+// A search of a big log goes piece by piece, says how far it is, and esc ends it.
+func TestSearchCanBeEnded(t *testing.T) {
+	f := &fakeFile{size: 1 << 30, at: func(o int64) byte { return "......\n"[o%7] }}
+	s := showOutput(t, f, 80, 24)
+	s.p.find, s.p.up, s.p.hit = "needle", true, -1
+	s.p.begin(true, s.p.text.end())
+	for i := range 4 {
+		cmd := s.reading()
+		if cmd == nil {
+			t.Fatal("it does not go on by itself")
+		}
+		msg := cmd().(pieceRead)
+		if n := len(msg.piece.Data); n > huntPiece {
+			t.Fatalf("read %d holds %d bytes", i, n)
+		}
+		s.p.busy = false
+		s.p.hunted(s.model, msg.ask, msg.piece)
+	}
+	if title := s.p.title(s.model); !strings.Contains(title, "searching 0% of 1G") {
+		t.Errorf("title %q", title)
+	}
+	press(t, s.model, "esc")
+	if s.p.hunt != nil || s.extra == nil {
+		t.Error("esc does not end the search, or closes the pane as well")
+	}
+}
+
+// What was searched for is marked, also where it is more than once in a line.
+func TestMatchesAreMarked(t *testing.T) {
+	s := showOutput(t, &fakeFile{data: []byte("say Loss, loss and LOSS\n")}, 80, 24)
+	s.search("loss")
+	if l := s.p.draw(s.model, 80, 5, true)[0]; strings.Count(l, "\x1b[7m") != 3 {
+		t.Errorf("%q", l)
+	}
+	for _, c := range []struct {
+		find, in string
+		at       int
+	}{{"a", "bA", 1}, {"A", "ba", -1}, {"é", "É é", 3}, {"x", "", -1}} {
+		if i, _ := matcher(c.find)(c.in); i != c.at {
+			t.Errorf("%q in %q: %d", c.find, c.in, i)
+		}
+	}
+}
