@@ -5,27 +5,46 @@ import (
 )
 
 // jobsPane is the list of jobs.
-type jobsPane struct{ h int }
+type jobsPane struct {
+	list
+	sel  selection
+	seen seen
+
+	edits, filters, commands history
+}
 
 func newJobsPane() *jobsPane { return &jobsPane{} }
 
-func (p *jobsPane) title(m *model) string { return "Jobs" }
-
-func (p *jobsPane) draw(m *model, w, h int, focused bool) []string {
-	p.h = h
-	if m.pic == nil || m.pic.Jobs == nil {
-		return []string{"waiting for the dispatcher"}
+func (p *jobsPane) title(m *model) string {
+	s := "Jobs " + thousands(p.matched())
+	if st := p.state(m); st != "" {
+		s += "  " + st
 	}
-	var out []string
-	for _, r := range m.pic.Jobs.Rows {
-		out = append(out, m.clean(r.Title))
-	}
-	return out
+	return s
 }
 
-func (p *jobsPane) ask(m *model, ask *view.Ask) { ask.Jobs = &view.JobsWindow{Rows: p.h} }
-func (p *jobsPane) keys() []binding             { return nil }
+func (p *jobsPane) draw(m *model, w, h int, focused bool) []string {
+	return m.drawList(&p.list, p.columns(m, w-2), w, h, focused)
+}
 
-func (p *jobsPane) current(m *model) (view.Row, bool) { return view.Row{}, false }
-func (p *jobsPane) picked() view.Ranges               { return nil }
-func (p *jobsPane) clear() bool                       { return false }
+func (p *jobsPane) ask(m *model, ask *view.Ask) { ask.Jobs = p.window() }
+
+func (p *jobsPane) keys() []binding { return listKeys(&p.list) }
+
+// see takes the newest picture in.
+func (p *jobsPane) see(m *model) {
+	if page := m.pic.Jobs; page != nil && p.fits(page) {
+		p.seen.look(m, page.Rows)
+		p.list.see(page)
+	}
+}
+
+func (p *jobsPane) current(m *model) (view.Row, bool) { return p.list.current() }
+
+// picked are the selected jobs.
+func (p *jobsPane) picked() view.Ranges { return p.sel.which }
+
+// clear empties the selection, or else the filter; false: both are empty.
+func (p *jobsPane) clear() bool { return p.list.clear(&p.sel) }
+
+func (p *jobsPane) state(m *model) string { return m.listed(&p.list) }

@@ -1,0 +1,225 @@
+package tui
+
+import (
+	"fmt"
+
+	tea "charm.land/bubbletea/v2"
+
+	"dcs-tui/dispatch/view"
+)
+
+// jobKeys are what can be done with jobs. They work in each pane that has a job under
+// a cursor: they are about those selected, else about that one.
+func (m *model) jobKeys() []binding {
+	key := func(keys []string, word, help string, when func(*model) bool, do func(*model) tea.Cmd) binding {
+		return binding{keys: keys, show: keys[0], word: word, help: help, group: "Jobs", when: when, do: do}
+	}
+	return []binding{
+		key([]string{"u"}, "undo", "undo the cancel, for ten seconds", (*model).undoable, (*model).takeBack),
+		key([]string{"c"}, "cancel", "cancel: a queued job at once, else it asks first", (*model).onJobs, (*model).cancelSelected),
+		key([]string{"r"}, "requeue", "run again what is over", (*model).onJobs, (*model).requeueSelected),
+		key([]string{"e"}, "edit", "change the command of a job that is queued or over", (*model).onJobs, (*model).editCurrent),
+		key([]string{"w"}, "why", "why is it not running, or what is it doing", (*model).onJobs, (*model).whyCurrent),
+		key([]string{"+", "="}, "", "more urgent: its priority number gets smaller", (*model).onJobs, func(m *model) tea.Cmd { return m.prioritise(-1, true) }),
+		key([]string{"-"}, "", "less urgent", (*model).onJobs, func(m *model) tea.Cmd { return m.prioritise(1, true) }),
+	}
+}
+
+// runKeys work everywhere.
+func (m *model) runKeys() []binding {
+	pause, help := "pause", "launch nothing more; what runs goes on"
+	if m.pic != nil && m.pic.Paused {
+		pause, help = "continue", "launch again"
+	}
+	return []binding{
+		{keys: []string{":"}, show: ":", word: "cmd", group: "Run", help: "a command, tab completes it", do: func(m *model) tea.Cmd { return m.openCommand("") }},
+		{keys: []string{"p"}, show: "p", word: pause, group: "Run", help: help, do: (*model).pause},
+		{keys: []string{"u"}, show: "u", group: "", do: func(m *model) tea.Cmd { m.say("there is nothing to undo"); return nil }},
+	}
+}
+
+// onJobs says whether keys on jobs mean anything in the focused pane.
+func (m *model) onJobs() bool {
+	_, ok := m.focus().(interface{ current(*model) (view.Row, bool) })
+	return ok
+}
+
+// targets are the jobs that a key is about. The cursor's is held from then on.
+func (m *model) targets() view.Ranges {
+	if l, ok := m.focus().(interface{ hold() }); ok {
+		l.hold()
+	}
+	which := m.selection()
+	if len(which) == 0 {
+		m.complain("there is no job under the cursor yet")
+	}
+	return which
+}
+
+// dispatched says whether somebody carries out what only a dispatcher can, and else
+// says why not.
+func (m *model) dispatched(what string) bool {
+	if !m.over() {
+		return true
+	}
+	why := "the run is over"
+	if m.pic.Life == view.Dead {
+		why = "the run's dispatcher is gone"
+	}
+	m.complain(fmt.Sprintf("cannot %s: %s and nobody dispatches it; :resume starts a dispatcher, r and e work", what, why))
+	return false
+}
+
+// single is the row of a target that is one job, when it is known.
+func (m *model) single(which view.Ranges) (view.Row, bool) {
+	r, ok := m.job()
+	return r, ok && equal(which, view.One(r.ID))
+}
+
+func (m *model) cancelSelected() tea.Cmd { return m.cancelJobs(m.targets()) }
+
+// cancelJobs ends jobs: one that is queued at once, with an undo, everything else
+// after a question that says what is lost (rule 9).
+func (m *model) cancelJobs(which view.Ranges) tea.Cmd {
+	if len(which) == 0 || !m.dispatched("cancel") {
+		return nil
+	}
+	if r, ok := m.single(which); ok && (r.Phase.Terminal() || r.Phase == view.Ending) {
+		m.complain(fmt.Sprintf("nothing to cancel: %s %s", jobName(r.ID), stands(r.Phase)))
+		return nil
+	}
+	do := func(m *model) tea.Cmd { return m.act(view.Action{Do: view.Cancel, Jobs: which}) }
+	return m.weigh(which, func(m *model, w view.Weight) tea.Cmd {
+		n := w.Queued + w.Running
+		switch {
+		case n == 0:
+			m.complain("nothing to cancel: " + m.named(which) + " over already")
+			return nil
+		case which.Len() == 1 && w.Running == 0:
+			return do(m)
+		}
+		what := plural(n, "job")
+		if which.Len() == 1 {
+			what = jobName(which[0].First)
+		}
+		m.modal = newConfirmation("Cancel "+what+"?", loss(w), n, do)
+		return nil
+	})
+}
+
+// named is "job 17 is", "these 12 jobs are".
+func (m *model) named(which view.Ranges) string {
+	if which.Len() == 1 {
+		return jobName(which[0].First) + " is"
+	}
+	return "these " + plural(which.Len(), "job") + " are"
+}
+
+// stands says in words how a job stands.
+func stands(p view.Phase) string {
+	switch p {
+	case view.Ending:
+		return "is being cancelled already"
+	case view.Running:
+		return "runs"
+	case view.Away:
+		return "runs on a host that cannot be reached now"
+	case view.Handed:
+		return "has been handed to a host"
+	case view.Retry:
+		return "waits for its next try"
+	case view.Failed:
+		return "has failed"
+	case view.TimedOut:
+		return "has timed out"
+	case view.Queued:
+		return "is queued"
+	case view.Waits:
+		return "waits for other jobs"
+	case view.Succeeded:
+		return "has succeeded"
+	case view.Cancelled:
+		return "is cancelled"
+	case view.Skipped:
+		return "was skipped"
+	}
+	return "is in a state that this screen does not know"
+}
+
+func (m *model) requeueSelected() tea.Cmd { return m.requeueJobs(m.targets()) }
+
+// requeueJobs runs jobs again that are over. Many at once are asked about: what they
+// have done is done anew.
+func (m *model) requeueJobs(which view.Ranges) tea.Cmd {
+	if len(which) == 0 {
+		return nil
+	}
+	if r, ok := m.single(which); ok && !r.Phase.Terminal() {
+		m.complain(fmt.Sprintf("nothing to requeue: %s %s", jobName(r.ID), stands(r.Phase)))
+		return nil
+	}
+	do := func(m *model) tea.Cmd { return m.act(view.Action{Do: view.Requeue, Jobs: which}) }
+	if which.Len() <= manyJobs {
+		return do(m)
+	}
+	return m.weigh(which, func(m *model, w view.Weight) tea.Cmd {
+		if w.Over == 0 {
+			m.complain("nothing to requeue: none of these jobs is over")
+			return nil
+		}
+		text := "each gets a new round, whatever came of it before"
+		if n := w.Queued + w.Running; n > 0 {
+			text += "; " + thousands(n) + " that are queued or run stay as they are"
+		}
+		m.modal = newConfirmation("Run "+plural(w.Over, "job")+" again?", text, w.Over, do)
+		return nil
+	})
+}
+
+func (m *model) prioritise(n int, relative bool) tea.Cmd {
+	which := m.targets()
+	if len(which) == 0 || !m.dispatched("change priorities") {
+		return nil
+	}
+	if r, ok := m.single(which); ok && r.Phase.Terminal() {
+		m.complain(fmt.Sprintf("its priority changes nothing: %s %s", jobName(r.ID), stands(r.Phase)))
+		return nil
+	}
+	return m.act(view.Action{Do: view.Priority, Jobs: which, Number: n, Relative: relative})
+}
+
+// pause stops launching, or goes on with it.
+func (m *model) pause() tea.Cmd {
+	verb := view.Pause
+	if m.pic != nil && m.pic.Paused {
+		verb = view.Continue
+	}
+	return m.pauseWith(verb)
+}
+
+func (m *model) pauseWith(verb view.Verb) tea.Cmd {
+	if m.pic == nil || !m.dispatched(string(verb)) {
+		return nil
+	}
+	return m.act(view.Action{Do: verb})
+}
+
+// undoable says that there is something to undo, and time left for it.
+func (m *model) undoable() bool { return m.undo != nil && !m.now().After(m.undo.till) }
+
+// takeBack queues again what the last cancel has ended.
+func (m *model) takeBack() tea.Cmd {
+	which := m.undo.jobs
+	m.undo = nil // a second u undoes nothing
+	return m.act(view.Action{Do: view.Requeue, Jobs: which, Why: "undo"})
+}
+
+// acted empties the selection when what was wanted of it has been done.
+func (m *model) acted(a view.Action) {
+	switch a.Do {
+	case view.Cancel, view.Requeue, view.Edit:
+		if equal(a.Jobs, m.jobs.sel.which) {
+			m.jobs.sel.set(nil)
+		}
+	}
+}

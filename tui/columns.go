@@ -1,0 +1,170 @@
+package tui
+
+import (
+	"strings"
+
+	"charm.land/lipgloss/v2"
+
+	"dcs-tui/dispatch/view"
+)
+
+// column is one of a list's columns. Which are shown, and how wide, depends on the
+// room: those of a high rank go first.
+type column struct {
+	head  string
+	sort  view.Sort // that orders by it; Sorts: none does
+	rank  int       // 0 is always there
+	w     int       // cells it needs
+	more  int       // cells beyond w that it can use
+	right bool
+	cell  func(m *model, r *view.Row, w int) (string, *lipgloss.Style) // nil: the terminal's own
+}
+
+// fitColumns chooses the columns that fit into w cells, and widens them. Between two
+// columns is one cell.
+func fitColumns(all []column, w int) []column {
+	worst := 0
+	for _, c := range all {
+		worst = max(worst, c.rank)
+	}
+	var cols []column
+	room := 0
+	for rank := worst; rank >= 0; rank-- { // all of them, then without the least important
+		cols, room = nil, w+1
+		for _, c := range all {
+			if c.rank <= rank {
+				cols = append(cols, c)
+				room -= c.w + 1
+			}
+		}
+		if room >= 0 && (rank < luxury || room >= spare) {
+			break
+		}
+	}
+	for rank := 0; rank <= worst && room > 0; rank++ {
+		for i := range cols {
+			if c := &cols[i]; c.rank == rank && room > 0 {
+				more := min(c.more, room)
+				c.w += more
+				room -= more
+			}
+		}
+	}
+	for i := len(cols) - 1; i >= 0; i-- { // the rest is for texts
+		if c := &cols[i]; c.more > 0 && !c.right {
+			c.w += max(0, room)
+			break
+		}
+	}
+	return cols
+}
+
+// Columns from rank luxury on are shown only where spare cells are left for names.
+const (
+	luxury = 5
+	spare  = 20
+)
+
+// seen is what the rows so far say about the columns that are needed. It only grows,
+// so that no column comes and goes while a list scrolls.
+type seen struct {
+	id, host, try, queue int // cells
+	priority, untold     bool
+	cpu, memory          bool
+	params               []string // names, in the order in which they came
+}
+
+// maxParams bounds the parameters that have a column or are completed.
+const maxParams = 32
+
+func (s *seen) look(m *model, rows []view.Row) {
+	for i := range rows {
+		r := &rows[i]
+		s.id = max(s.id, len(itoa(int(r.ID))))
+		s.host = max(s.host, min(16, width(m.clean(r.Host))))
+		s.try = max(s.try, len(tries(m, r)))
+		if r.Queue != "" {
+			s.queue = max(s.queue, min(12, width(m.clean(r.Queue))))
+		}
+		s.priority = s.priority || r.Priority != 0
+		s.cpu, s.memory = s.cpu || r.CPU > 0, s.memory || r.MaxRSS > 0
+		for _, p := range r.Params {
+			if len(s.params) < maxParams && !has(s.params, p.Name) {
+				s.params = append(s.params, p.Name)
+			}
+			title := r.Title[:min(len(r.Title), maxShown)]
+			s.untold = s.untold || !strings.Contains(title, p.Name+"="+p.Value)
+		}
+	}
+}
+
+func has(words []string, w string) bool {
+	for _, x := range words {
+		if x == w {
+			return true
+		}
+	}
+	return false
+}
+
+// heading is the line over the rows. The column that orders them has an arrow.
+func (m *model) heading(cols []column, by view.Sort, reverse bool, w int) string {
+	var b strings.Builder
+	b.WriteString("  ")
+	for i, c := range cols {
+		head := c.head
+		if c.sort == by {
+			arrow := m.g.down
+			if reverse {
+				arrow = m.g.up
+			}
+			head = m.fit(head, min(width(head), c.w-width(arrow))) + arrow
+		}
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		if c.right {
+			b.WriteString(m.right(head, c.w))
+		} else {
+			b.WriteString(m.fit(head, c.w))
+		}
+	}
+	return styleBold.Render(m.fit(b.String(), w))
+}
+
+// rowLine draws one row: marks for cursor and selection, then its cells.
+func (m *model) rowLine(cols []column, r *view.Row, cursor, picked, focused bool, w int) string {
+	var b strings.Builder
+	here := cursor && focused
+	put := func(s string, style *lipgloss.Style) {
+		if style == nil || here { // the cursor's row is reversed as a whole
+			b.WriteString(s)
+			return
+		}
+		b.WriteString(style.Render(s))
+	}
+	put(mark(cursor, m.g.cursor), &styleBold)
+	put(mark(picked, m.g.picked), &stylePick)
+	for i, c := range cols {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		text, style := c.cell(m, r, c.w)
+		if c.right {
+			put(m.right(text, c.w), style)
+		} else {
+			put(m.fit(text, c.w), style)
+		}
+	}
+	if here {
+		return styleHere.Render(m.fit(b.String(), w))
+	}
+	return b.String()
+}
+
+func mark(is bool, glyph string) string {
+	if is {
+		return glyph
+	}
+	return " "
+}

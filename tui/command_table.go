@@ -1,0 +1,252 @@
+package tui
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+
+	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs"
+)
+
+func commandTable() []command {
+	const which = "[IDS]"
+	simple := func(do func(*model) tea.Cmd) func(*model, string) (tea.Cmd, error) {
+		return func(m *model, _ string) (tea.Cmd, error) { return do(m), nil }
+	}
+	return []command{
+		{name: "cancel", args: which, help: "cancel the selected jobs, that under the cursor, or those named: 17 20-30", do: onIDs((*model).cancelJobs)},
+		{name: "requeue", args: which, help: "run them again, when they are over", do: onIDs((*model).requeueJobs)},
+		{name: "prio", alias: []string{"priority"}, args: "N", help: "their priority: smaller goes first; +1 and -1 change it by one", do: (*model).commandPriority},
+		{name: "edit", args: "[COMMAND]", help: "change the command of the job under the cursor", do: (*model).commandEdit},
+		{name: "undo", help: "undo the last cancel, for ten seconds", do: (*model).commandUndo},
+		{name: "job", args: "ID", help: "go to a job", do: onJob((*model).showJob)},
+		{name: "detail", alias: []string{"details"}, args: "[ID]", help: "all that is known of a job", do: onJob((*model).openDetail)},
+		{name: "logs", alias: []string{"log"}, args: "[ID]", help: "its output", do: onJob((*model).openOutput)},
+		{name: "why", args: "[ID]", help: "why is it not running, or what is it doing", do: onJob((*model).why)},
+		{name: "filter", args: "[TEXT]", help: "show only jobs that match; without text: all", do: (*model).commandFilter},
+		{name: "select", args: "[FILTER]", help: "select all jobs that match", do: (*model).commandSelect},
+		{name: "sort", args: "COLUMN [desc]", help: "sort by " + strings.Join(sortNames, ", "), words: func(*model) []string { return append(sortNames[:len(sortNames):len(sortNames)], "desc") }, do: (*model).commandSort},
+		{name: "view", args: "NAME", help: "show jobs, hosts, failed, results or events", words: func(*model) []string { return viewNames() }, do: (*model).commandView},
+		{name: "pause", help: "launch nothing more; what runs goes on", do: simple(func(m *model) tea.Cmd { return m.pauseWith(view.Pause) })},
+		{name: "continue", help: "launch again", do: simple(func(m *model) tea.Cmd { return m.pauseWith(view.Continue) })},
+		{name: "drain", args: "HOST", help: "what runs on the host finishes, nothing more starts there", words: (*model).hostNames, do: onHost(view.DrainHost)},
+		{name: "use", args: "HOST", help: "use a host again", words: (*model).hostNames, do: onHost(view.UseHost)},
+		{name: "stop", args: "HOST", help: "end the host's jobs and queue them again (asks)", words: (*model).hostNames, do: (*model).commandStop},
+		{name: "slots", args: "HOST N", help: "how many jobs run there at once; +N more, -N fewer", words: (*model).hostNames, do: (*model).commandSlots},
+		{name: "drain-run", help: "what runs finishes, nothing more starts, then the dispatcher ends (asks)", do: simple((*model).drainRun)},
+		{name: "stop-run", help: "the dispatcher ends, what runs goes on; resume adopts it (asks)", do: simple((*model).stopRun)},
+		{name: "cancel-run", help: "end everything (asks)", do: simple((*model).cancelRun)},
+		{name: "resume", help: "start a dispatcher for a run that has none", do: (*model).commandResume},
+		{name: "help", help: "the keys and commands", do: simple(func(m *model) tea.Cmd { m.modal = newHelp(m); return nil })},
+		{name: "quit", alias: []string{"q", "leave"}, help: "leave the screen", do: simple((*model).leave)},
+	}
+}
+
+// onIDs is a command on jobs: those named, else those that keys would be about.
+func onIDs(do func(*model, view.Ranges) tea.Cmd) func(*model, string) (tea.Cmd, error) {
+	return func(m *model, arg string) (tea.Cmd, error) {
+		if arg == "" {
+			return do(m, m.targets()), nil
+		}
+		which, err := m.parseIDs(arg)
+		if err != nil {
+			return nil, err
+		}
+		return do(m, which), nil
+	}
+}
+
+// onJob is a command on one job: that named, else that under the cursor.
+func onJob(do func(*model, jobs.ID) tea.Cmd) func(*model, string) (tea.Cmd, error) {
+	return func(m *model, arg string) (tea.Cmd, error) {
+		if arg == "" {
+			r, ok := m.job()
+			if !ok {
+				return nil, errors.New("which job? its number")
+			}
+			return do(m, r.ID), nil
+		}
+		which, err := m.parseIDs(arg)
+		if err != nil {
+			return nil, err
+		}
+		if which.Len() != 1 {
+			return nil, errors.New("one job at a time")
+		}
+		return do(m, which[0].First), nil
+	}
+}
+
+// parseIDs reads "17 20-30,40".
+func (m *model) parseIDs(s string) (view.Ranges, error) {
+	last := jobs.ID(1)
+	if m.pic != nil {
+		last = jobs.ID(m.pic.Total)
+	}
+	var sel selection
+	for _, word := range strings.FieldsFunc(s, func(r rune) bool { return r == ' ' || r == ',' || r == '\t' }) {
+		from, to, is := strings.Cut(word, "-")
+		if !is {
+			to = from
+		}
+		a, err1 := strconv.Atoi(from)
+		b, err2 := strconv.Atoi(to)
+		switch {
+		case err1 != nil || err2 != nil:
+			return nil, fmt.Errorf("%s is no job: 17 is, and 20-30", quoted(word))
+		case a > b || a < 1:
+			return nil, fmt.Errorf("%s is no range of jobs", quoted(word))
+		case jobs.ID(b) > last:
+			return nil, fmt.Errorf("there is no job %d; the last is %d", b, last)
+		}
+		sel.add(view.Ranges{{First: jobs.ID(a), Last: jobs.ID(b)}})
+	}
+	if sel.n == 0 {
+		return nil, errors.New("which jobs? 17 20-30")
+	}
+	return sel.which, nil
+}
+
+func onHost(verb view.Verb) func(*model, string) (tea.Cmd, error) {
+	return func(m *model, arg string) (tea.Cmd, error) {
+		if err := m.hostNamed(arg); err != nil {
+			return nil, err
+		}
+		if !m.dispatched(strings.ReplaceAll(string(verb), "-", " a ")) {
+			return nil, nil
+		}
+		return m.act(view.Action{Do: verb, Host: arg}), nil
+	}
+}
+
+func (m *model) commandStop(arg string) (tea.Cmd, error) {
+	if err := m.hostNamed(arg); err != nil {
+		return nil, err
+	}
+	if !m.dispatched("stop a host") {
+		return nil, nil
+	}
+	m.hosts.cursor = arg
+	return m.hosts.stop(m), nil
+}
+
+func (m *model) commandSlots(arg string) (tea.Cmd, error) {
+	f := strings.Fields(arg)
+	if len(f) != 2 {
+		return nil, errors.New("a host and a number of slots: slots ws01 8, or +2, -2")
+	}
+	if err := m.hostNamed(f[0]); err != nil {
+		return nil, err
+	}
+	n, relative, err := number(f[1])
+	if err != nil || !relative && n < 0 {
+		return nil, fmt.Errorf("%s is no number of slots: 8, +2 and -2 are", quoted(f[1]))
+	}
+	if !m.dispatched("change slots") {
+		return nil, nil
+	}
+	return m.act(view.Action{Do: view.Slots, Host: f[0], Number: n, Relative: relative}), nil
+}
+
+// number reads 8, +2, -2; those with a sign are relative.
+func number(s string) (n int, relative bool, err error) {
+	v, err := strconv.ParseInt(s, 10, 32)
+	return int(v), strings.HasPrefix(s, "+") || strings.HasPrefix(s, "-"), err
+}
+
+// commandPriority sets a priority. =-5 is a negative one, -5 five more urgent.
+func (m *model) commandPriority(arg string) (tea.Cmd, error) {
+	absolute, is := strings.CutPrefix(arg, "=")
+	n, relative, err := number(absolute)
+	if err != nil {
+		return nil, fmt.Errorf("%s is no priority: 5, +1, -1 and =-5 are; smaller goes first", quoted(arg))
+	}
+	return m.prioritise(n, relative && !is), nil
+}
+
+func (m *model) commandEdit(arg string) (tea.Cmd, error) {
+	if arg == "" {
+		return m.editCurrent(), nil
+	}
+	r, ok := m.job()
+	switch {
+	case !ok:
+		return nil, errors.New("there is no job under the cursor")
+	case !editable(r.Phase):
+		return nil, fmt.Errorf("cannot edit: %s %s", jobName(r.ID), stands(r.Phase))
+	}
+	return m.edited(r.ID, "", arg)
+}
+
+func (m *model) commandUndo(string) (tea.Cmd, error) {
+	if !m.undoable() {
+		return nil, errors.New("there is nothing to undo: a cancel can be undone for ten seconds")
+	}
+	return m.takeBack(), nil
+}
+
+func (m *model) commandFilter(arg string) (tea.Cmd, error) {
+	m.listNow().setFilter(arg)
+	m.jobs.filters.add(arg)
+	return nil, nil
+}
+
+func (m *model) commandSelect(arg string) (tea.Cmd, error) {
+	if arg == "" {
+		return m.pickAll(m.listNow()), nil
+	}
+	return m.pickFilter(arg), nil
+}
+
+func (m *model) commandSort(arg string) (tea.Cmd, error) {
+	f := strings.Fields(arg)
+	if len(f) == 0 || len(f) > 2 {
+		return nil, errors.New("sort by one of " + strings.Join(sortNames, ", "))
+	}
+	reverse := false
+	if len(f) == 2 {
+		switch f[1] {
+		case "desc":
+			reverse = true
+		case "asc":
+		default:
+			return nil, fmt.Errorf("%s is no direction: asc and desc are", quoted(f[1]))
+		}
+	}
+	for s := range view.Sorts {
+		if s.String() == f[0] {
+			m.listNow().sortBy(s, reverse)
+			return nil, nil
+		}
+	}
+	return nil, unknown("column", f[0], sortNames)
+}
+
+func viewNames() []string {
+	names := make([]string, tabs)
+	for i, n := range tabNames {
+		names[i] = strings.ToLower(n)
+	}
+	return names
+}
+
+func (m *model) commandView(arg string) (tea.Cmd, error) {
+	for i, n := range viewNames() {
+		if n == strings.ToLower(arg) || arg == itoa(i+1) {
+			m.open(tab(i))
+			return nil, nil
+		}
+	}
+	return nil, unknown("view", arg, viewNames())
+}
+
+func (m *model) commandResume(string) (tea.Cmd, error) {
+	if !m.over() {
+		return nil, errors.New("the run has a dispatcher already")
+	}
+	return m.act(view.Action{Do: view.Resume}), nil
+}

@@ -1,0 +1,107 @@
+package tui
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"dcs-tui/dispatch/view"
+)
+
+// filterDelay is how long after a key the list is asked for anew: whoever types fast
+// does not wait for each letter.
+const filterDelay = 120 * time.Millisecond
+
+// filterDue says that nothing was typed for a while.
+type filterDue struct {
+	list *list
+	text string
+	line *input
+}
+
+// openFilter opens the line of the filter; the list follows what is typed.
+func (m *model) openFilter(l *list) tea.Cmd {
+	line := &input{prompt: " /", text: newEdited(l.filter), past: &m.jobs.filters}
+	line.complete = (*model).filterWords
+	line.changed = func(m *model, text string) tea.Cmd {
+		return tea.Tick(filterDelay, func(time.Time) tea.Msg { return filterDue{l, text, line} })
+	}
+	line.done = func(m *model, text string) (tea.Cmd, error) { l.setFilter(text); return nil, nil }
+	line.left = func(m *model) tea.Cmd { l.setFilter(""); return nil }
+	line.note = func(m *model, w int) []string { return m.filterNote(l, line.text.String(), w) }
+	m.modal = line
+	return nil
+}
+
+func (d filterDue) apply(m *model) tea.Cmd {
+	if m.modal == modal(d.line) && d.line.text.String() == d.text {
+		d.list.setFilter(d.text)
+	}
+	return nil
+}
+
+func (l *list) setFilter(text string) {
+	if text = strings.TrimSpace(text); text != l.filter {
+		l.filter = text
+	}
+}
+
+// filterNote says what is wrong with a filter, or how many jobs it matches.
+func (m *model) filterNote(l *list, text string, w int) []string {
+	if l.page == nil || !l.fits(l.page) || strings.TrimSpace(text) != l.filter {
+		return []string{styleFaint.Render(" " + m.g.cut)}
+	}
+	if l.page.Wrong != "" {
+		return []string{" " + styleBad.Render(m.g.phase[view.Failed]+" "+m.clean(l.page.Wrong))}
+	}
+	return []string{styleFaint.Render(" " + plural(l.page.Matched, "job"))}
+}
+
+// filterWords completes the keys of the filter language and what is known of their values.
+func (m *model) filterWords(before string) (int, []string) {
+	start := strings.LastIndexByte(before, ' ') + 1
+	word := before[start:]
+	if word == "" {
+		return start, nil
+	}
+	minus := word[:len(word)-len(strings.TrimLeft(word, "-!"))]
+	start, word = start+len(minus), word[len(minus):]
+	known := slices.Clone(filterKeys)
+	for _, p := range m.jobs.seen.params {
+		known = append(known, p+"=")
+	}
+	switch key, _, _ := strings.Cut(word, ":"); key {
+	case "state":
+		known = prefixed("state:", stateWords)
+	case "host":
+		known = prefixed("host:", m.hostNames())
+	}
+	return start, startingWith(known, word)
+}
+
+// filterKeys and stateWords are of the filter language (dispatch/board).
+var (
+	filterKeys = []string{"state:", "host:", "queue:", "tag:", "exit:", "try:", "prio:", "id:", "straggler"}
+	stateWords = []string{"open", "done", "bad", "run", "queue", "retry", "fail", "timeout", "ok", "cancel", "skip", "waits", "handed", "away", "ending"}
+)
+
+func prefixed(p string, words []string) []string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		out[i] = p + w
+	}
+	return out
+}
+
+// startingWith are the words that begin as typed.
+func startingWith(words []string, typed string) []string {
+	var out []string
+	for _, w := range words {
+		if len(w) >= len(typed) && strings.EqualFold(w[:len(typed)], typed) && w != typed {
+			out = append(out, w)
+		}
+	}
+	return out
+}

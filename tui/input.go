@@ -1,0 +1,229 @@
+package tui
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	tea "charm.land/bubbletea/v2"
+
+	"dcs-tui/dispatch/view"
+)
+
+// input is a line to type: a filter, a command, a job's command. enter takes it, esc
+// leaves it.
+type input struct {
+	prompt string
+	text   edited
+	lines  bool     // newlines that are pasted stay
+	past   *history // nil: none
+	back   int      // how far back in the past
+	draft  string   // what was typed before going back
+	wrong  string   // why it was not taken, until the next key
+
+	// complete offers words for the one that ends at the cursor and begins at start; nil: none.
+	complete func(m *model, before string) (start int, words []string)
+	offered  []string // words that a second tab goes through
+	turn     int
+	from     int // where they begin
+
+	changed func(m *model, text string) tea.Cmd
+	done    func(m *model, text string) (tea.Cmd, error) // an error leaves it open
+	left    func(m *model) tea.Cmd
+	note    func(m *model, w int) []string // lines under it
+}
+
+// maxTyped bounds what is typed or pasted, in bytes.
+const maxTyped = 1 << 20
+
+func (p *input) key(m *model, k tea.KeyPressMsg) tea.Cmd {
+	p.wrong = ""
+	key := k.String()
+	if key != "tab" && key != "shift+tab" {
+		p.offered = nil
+	}
+	before := p.text.String()
+	switch key {
+	case "enter":
+		return p.take(m)
+	case "esc", "ctrl+c":
+		m.modal = nil
+		if p.left != nil {
+			return p.left(m)
+		}
+		return nil
+	case "tab":
+		p.tab(m, 1)
+	case "shift+tab":
+		p.tab(m, -1)
+	case "up", "ctrl+p":
+		p.recall(1)
+	case "down", "ctrl+n":
+		p.recall(-1)
+	default:
+		if !p.text.key(k) {
+			return nil
+		}
+	}
+	return p.tell(m, before)
+}
+
+// tell reports a change.
+func (p *input) tell(m *model, before string) tea.Cmd {
+	if text := p.text.String(); p.changed != nil && text != before {
+		return p.changed(m, text)
+	}
+	return nil
+}
+
+// paste puts a text in at once; it is never carried out by its newlines.
+func (p *input) paste(m *model, s string) tea.Cmd {
+	s = strings.TrimRight(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(s), "\n")
+	if !p.lines {
+		s = strings.ReplaceAll(s, "\n", " ")
+	}
+	before := p.text.String()
+	if len(before)+len(s) > maxTyped {
+		p.wrong = "that is too long to paste here"
+		return nil
+	}
+	p.text.insert(s)
+	p.offered = nil
+	return p.tell(m, before)
+}
+
+// take hands the text over.
+func (p *input) take(m *model) tea.Cmd {
+	text := p.text.String()
+	m.modal = nil
+	if p.past != nil {
+		p.past.add(text)
+	}
+	p.back = 0
+	cmd, err := p.done(m, text)
+	if err != nil {
+		p.wrong = err.Error()
+		m.modal = p
+	}
+	return cmd
+}
+
+// tab completes the word at the cursor: as far as all words agree, then one after another.
+func (p *input) tab(m *model, by int) {
+	if p.complete == nil {
+		return
+	}
+	if len(p.offered) > 0 {
+		p.turn = (p.turn + by + len(p.offered)) % len(p.offered)
+		p.replace(p.from, p.offered[p.turn])
+		return
+	}
+	before := string(p.text.text[:p.text.pos])
+	start, words := p.complete(m, before)
+	if len(words) == 0 {
+		return
+	}
+	p.from = len([]rune(before[:start]))
+	if len(words) == 1 {
+		word := words[0]
+		if !strings.HasSuffix(word, ":") && !strings.HasSuffix(word, "=") && p.text.pos == len(p.text.text) {
+			word += " "
+		}
+		p.replace(p.from, word)
+		return
+	}
+	if common := commonStart(words); len(common) > len(before)-start {
+		p.replace(p.from, common)
+		return
+	}
+	p.offered, p.turn = words, 0
+	if by < 0 {
+		p.turn = len(words) - 1
+	}
+	p.replace(p.from, words[p.turn])
+}
+
+func (p *input) replace(from int, word string) {
+	p.text.cutTo(from)
+	p.text.insert(word)
+}
+
+func commonStart(words []string) string {
+	s := words[0]
+	for _, w := range words[1:] {
+		for !strings.HasPrefix(w, s) {
+			_, n := utf8.DecodeLastRuneInString(s)
+			s = s[:len(s)-n]
+		}
+	}
+	return s
+}
+
+// recall brings a line of before.
+func (p *input) recall(by int) {
+	if p.past == nil || p.back+by < 0 || p.back+by > len(p.past.lines) {
+		return
+	}
+	if p.back == 0 {
+		p.draft = p.text.String()
+	}
+	p.back += by
+	text := p.draft
+	if p.back > 0 {
+		text = p.past.lines[len(p.past.lines)-p.back]
+	}
+	p.text = newEdited(text)
+}
+
+func (p *input) draw(m *model, w, h int) []string {
+	out := []string{styleBold.Render(p.prompt) + p.text.view(m, w-width(p.prompt))}
+	switch {
+	case p.wrong != "":
+		for _, l := range m.wrap(m.g.phase[view.Failed]+" "+p.wrong, w-2) {
+			out = append(out, " "+styleBad.Render(l))
+		}
+	default:
+		out = append(out, p.offers(m, w))
+	}
+	if p.note != nil && p.wrong == "" {
+		out = append(out, p.note(m, w)...)
+	}
+	return out[:min(len(out), max(1, h))]
+}
+
+// offers are the words that tab would complete, or what the keys do.
+func (p *input) offers(m *model, w int) string {
+	words, chosen := p.offered, p.turn
+	if words == nil && p.complete != nil {
+		_, words = p.complete(m, string(p.text.text[:p.text.pos]))
+		chosen = -1
+	}
+	var b strings.Builder
+	for i, word := range words {
+		word = m.clean(word)
+		if width(b.String())+width(word) > w-4 {
+			b.WriteString(m.g.cut)
+			break
+		}
+		if i == chosen {
+			word = styleHere.Render(word)
+		}
+		b.WriteString(word + "  ")
+	}
+	if b.Len() == 0 {
+		return styleFaint.Render(" " + m.keyName("enter") + " takes it, esc leaves")
+	}
+	return " " + b.String()
+}
+
+// history are lines typed before, the newest last.
+type history struct{ lines []string }
+
+const maxHistory = 100
+
+func (h *history) add(s string) {
+	if s == "" || len(h.lines) > 0 && h.lines[len(h.lines)-1] == s {
+		return
+	}
+	h.lines = append(h.lines, s)
+	h.lines = h.lines[max(0, len(h.lines)-maxHistory):]
+}

@@ -1,0 +1,191 @@
+package tui
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"charm.land/lipgloss/v2"
+
+	"dcs-tui/dispatch/view"
+)
+
+// columns are those of the list of jobs for w cells, marks aside.
+func (p *jobsPane) columns(m *model, w int) []column {
+	s := &p.seen
+	all := []column{
+		{head: "ID", sort: view.SortID, w: s.idWidth(m), right: true, cell: idCell},
+		{head: "STATE", sort: view.SortState, w: stateWidth, cell: stateCell},
+		{head: "HOST", sort: view.SortHost, rank: 2, w: max(4, s.host), cell: hostCell},
+		{head: "TRY", sort: view.SortTry, rank: 4, w: max(3, s.try), cell: tryCell},
+		{head: "TIME", sort: view.SortTime, rank: 1, w: timeWidth, cell: timeCell},
+		{head: "PROGRESS", sort: view.SortProgress, rank: 3, w: 10, more: 8, cell: progressCell},
+		{head: "NAME", sort: view.SortName, w: 12, more: 32, cell: nameCell},
+	}
+	if s.untold {
+		all = append(all, column{head: "PARAMETERS", sort: view.Sorts, rank: 6, w: 24, more: 60, cell: paramsCell})
+	}
+	if s.queue > 0 {
+		all = append(all, column{head: "QUEUE", sort: view.SortQueue, rank: 5, w: max(6, s.queue), cell: queueCell})
+	}
+	if s.priority || p.sort == view.SortPriority {
+		all = append(all, column{head: "PRIO", sort: view.SortPriority, rank: 5, w: 5, right: true, cell: priorityCell})
+	}
+	if s.cpu {
+		all = append(all, column{head: "CPU", sort: view.Sorts, rank: 8, w: 9, right: true, cell: cpuCell})
+	}
+	if s.memory || p.sort == view.SortMemory {
+		all = append(all, column{head: "MEM", sort: view.SortMemory, rank: 7, w: 5, right: true, cell: memoryCell})
+	}
+	return p.arrange(all, w)
+}
+
+// arrange fits columns; the one that orders the list is always among them, and what
+// room is left is the last one's.
+func (l *list) arrange(all []column, w int) []column {
+	for i := range all {
+		if all[i].sort == l.sort {
+			all[i].rank = min(all[i].rank, 1)
+		}
+	}
+	return fitColumns(all, w)
+}
+
+const (
+	stateWidth = 9 // the glyph and a word of seven letters
+	timeWidth  = 9
+)
+
+func (s *seen) idWidth(m *model) int {
+	if m.pic != nil {
+		s.id = max(s.id, len(itoa(m.pic.Total)))
+	}
+	return max(5, s.id)
+}
+
+func idCell(m *model, r *view.Row, w int) (string, *lipgloss.Style) { return itoa(int(r.ID)), nil }
+
+// stateCell is the phase as glyph, word and colour (rule 8). A straggler is called
+// slow (D4).
+func stateCell(m *model, r *view.Row, w int) (string, *lipgloss.Style) {
+	glyph, word, style := m.g.dot, r.Phase.String(), phaseStyle(r.Phase)
+	if r.Phase < view.Phases {
+		glyph = m.g.phase[r.Phase]
+	}
+	if r.Straggler && r.Phase == view.Running {
+		glyph, word, style = m.g.warn, "slow", styleWarn
+	}
+	return glyph + " " + word, &style
+}
+
+func hostCell(m *model, r *view.Row, w int) (string, *lipgloss.Style) {
+	if r.Host == "" {
+		return "-", &styleFaint
+	}
+	return m.clean(r.Host), nil
+}
+
+// tryCell says which try it is, of how many (rule 6).
+func tryCell(m *model, r *view.Row, w int) (string, *lipgloss.Style) {
+	if r.Failures > 0 && !r.Phase.Terminal() {
+		return tries(m, r), &styleWarn
+	}
+	return tries(m, r), nil
+}
+
+func tries(m *model, r *view.Row) string {
+	n, most := r.Failures, r.Tries
+	if most == 0 && m.pic != nil {
+		most = m.pic.Tries
+	}
+	switch r.Phase {
+	case view.Ending, view.Running, view.Away, view.Handed, view.Succeeded, view.Retry:
+		n++ // the one that runs, that went well, or that comes
+	}
+	return fmt.Sprintf("%d/%d", min(n, most), most)
+}
+
+// timeCell says how long a job runs or has run, when it is tried again, or how many
+// start before it.
+func timeCell(m *model, r *view.Row, w int) (string, *lipgloss.Style) {
+	switch r.Phase {
+	case view.Retry:
+		return "in " + clock(r.Retry.Sub(m.instant())+time.Second-1), &styleWarn
+	case view.Queued, view.Waits, view.Handed:
+		if r.Place >= 0 && r.Phase == view.Queued {
+			return "#" + itoa(r.Place+1), &styleFaint
+		}
+		return "-", &styleFaint
+	}
+	return elapsed(m, r)
+}
+
+func elapsed(m *model, r *view.Row) (string, *lipgloss.Style) {
+	end := r.Ended
+	if !r.Phase.Terminal() {
+		end = m.instant()
+	}
+	if r.Started.IsZero() || end.IsZero() {
+		return "-", &styleFaint
+	}
+	if r.Straggler {
+		return clock(end.Sub(r.Started)), &styleWarn
+	}
+	return clock(end.Sub(r.Started)), nil
+}
+
+// progressCell is what the job says of itself, or why it failed.
+func progressCell(m *model, r *view.Row, w int) (string, *lipgloss.Style) {
+	switch {
+	case r.Phase == view.Succeeded, r.Phase == view.Cancelled:
+		return "", nil
+	case r.Cause != "" && (r.Phase.Terminal() || r.Phase == view.Retry):
+		style := phaseStyle(r.Phase)
+		return m.clean(r.Cause), &style
+	case r.Progress >= 0 && w >= 15:
+		return m.bar(r.Progress, w-5) + fmt.Sprintf(" %3.0f%%", 100*min(1, r.Progress)), &styleBusy
+	case r.Progress >= 0:
+		return m.bar(r.Progress, w), &styleBusy
+	case r.Said != "":
+		return m.clean(r.Said), nil
+	}
+	return m.bar(0, w), &styleFaint
+}
+
+func nameCell(m *model, r *view.Row, w int) (string, *lipgloss.Style) { return m.clean(r.Title), nil }
+
+func paramsCell(m *model, r *view.Row, w int) (string, *lipgloss.Style) {
+	var b strings.Builder
+	for _, p := range r.Params {
+		if b.Len() > 8*w { // enough, whatever the width of its characters
+			break
+		}
+		if b.Len() > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(m.clean(p.Name) + "=" + m.clean(p.Value))
+	}
+	return b.String(), &styleFaint
+}
+
+func queueCell(m *model, r *view.Row, w int) (string, *lipgloss.Style) {
+	return m.clean(r.Queue), nil
+}
+
+func priorityCell(m *model, r *view.Row, w int) (string, *lipgloss.Style) {
+	return itoa(r.Priority), nil
+}
+
+func cpuCell(m *model, r *view.Row, w int) (string, *lipgloss.Style) {
+	if r.CPU <= 0 {
+		return "-", &styleFaint
+	}
+	return clock(r.CPU), nil
+}
+
+func memoryCell(m *model, r *view.Row, w int) (string, *lipgloss.Style) {
+	if r.MaxRSS <= 0 {
+		return "-", &styleFaint
+	}
+	return size(r.MaxRSS), nil
+}

@@ -1,0 +1,195 @@
+package tui
+
+import (
+	"strings"
+
+	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs"
+)
+
+// list is a cursor over the rows of a list that only partly are here: some screens
+// round the cursor. Its work does not grow with the list (rule 3). The cursor is on a
+// job, not on a row (rule 4); before a person has moved it, it stays at the top.
+type list struct {
+	base    string // part of the filter that is always there
+	filter  string // a person's part
+	sort    view.Sort
+	reverse bool
+
+	page   *view.Page // the newest that fits; of an older filter or order until it has come
+	cursor jobs.ID    // 0: whichever is at position at, as soon as that is known
+	held   bool       // a person has put the cursor somewhere
+	at     int        // position of the cursor
+	top    int        // position of the first row on the screen
+	h      int        // rows on the screen
+
+	win      view.JobsWindow // the newest wish
+	first    int             // where it begins, as far as can be said before its answer
+	waits    bool            // for its answer
+	outdated bool            // it follows a job that the cursor has left
+	missed   bool            // one page did not have the cursor's job: the next one decides
+}
+
+// query is the whole filter.
+func (l *list) query() string { return strings.TrimSpace(l.base + " " + l.filter) }
+
+// fits says whether a page shows what is wanted.
+func (l *list) fits(p *view.Page) bool {
+	return p.Filter == l.query() && p.Sort == l.sort && p.Reverse == l.reverse
+}
+
+func (l *list) matched() int {
+	if l.page == nil {
+		return 0
+	}
+	return l.page.Matched
+}
+
+// row returns the row at a position, if it is here.
+func (l *list) row(pos int) (*view.Row, bool) {
+	if l.page == nil || pos < l.page.First || pos >= l.page.First+len(l.page.Rows) {
+		return nil, false
+	}
+	return &l.page.Rows[pos-l.page.First], true
+}
+
+// find returns the position of a job among the rows here, or -1.
+func find(p *view.Page, id jobs.ID) int {
+	for i := range p.Rows {
+		if p.Rows[i].ID == id {
+			return p.First + i
+		}
+	}
+	return -1
+}
+
+// current is the job under the cursor. What a person acts on is held from then on.
+func (l *list) current() (view.Row, bool) {
+	r, ok := l.row(l.at)
+	if !ok || r.ID != l.cursor {
+		return view.Row{}, false
+	}
+	return *r, true
+}
+
+// see takes a page in; false: the cursor's job is not in the list any more.
+func (l *list) see(p *view.Page) bool {
+	if p == nil || !l.fits(p) {
+		return true
+	}
+	anew := l.page == nil || !l.fits(l.page)
+	there := true
+	switch pos := find(p, l.cursor); {
+	case !l.held:
+		l.at, l.top = 0, 0
+	case l.cursor == 0: // a position, wherever its row is
+	case pos >= 0:
+		if l.top += pos - l.at; anew {
+			l.top = pos - l.h/2
+		}
+		l.at = pos
+	case p.Cursor >= 0: // the answer to a wish before this one
+		l.waits, l.outdated = false, true
+		return true
+	case anew:
+		l.held, l.at, l.top, there = false, 0, 0, false
+	case !l.missed: // perhaps the answer to a wish for a position
+		l.missed, l.waits = true, false
+		return true
+	default:
+		l.cursor, there = 0, false
+	}
+	l.page, l.waits, l.missed = p, false, false
+	l.settle()
+	l.outdated = l.held && l.win.Cursor != l.cursor
+	return there
+}
+
+// settle keeps cursor and screen within the list, and the cursor on the screen.
+func (l *list) settle() {
+	n := l.matched()
+	l.at = max(0, min(l.at, n-1))
+	l.top = max(0, min(l.top, n-l.h))
+	l.top = max(min(l.top, l.at), l.at-max(1, l.h)+1)
+	if r, ok := l.row(l.at); ok && (l.cursor == 0 || !l.held) {
+		l.cursor = r.ID
+	}
+}
+
+// move puts the cursor on a position.
+func (l *list) move(pos int) {
+	if n := l.matched(); n > 0 {
+		l.at, l.held, l.cursor = max(0, min(pos, n-1)), true, 0
+		l.settle()
+	}
+}
+
+// home puts the cursor at the top, where it stays whichever job is there.
+func (l *list) home() {
+	l.held, l.cursor, l.at, l.top = false, 0, 0, 0
+	l.outdated = l.win.Cursor != 0
+	l.settle()
+}
+
+// follow puts the cursor on a job that may be anywhere.
+func (l *list) follow(id jobs.ID) {
+	l.cursor, l.held, l.outdated, l.missed = id, true, true, false
+	if l.page != nil {
+		if pos := find(l.page, id); pos >= 0 {
+			l.at = pos
+			l.settle()
+		}
+	}
+}
+
+// hold keeps the cursor on its job, also at the top.
+func (l *list) hold() {
+	if !l.held && l.cursor != 0 {
+		l.held, l.outdated = true, true
+	}
+}
+
+// resize tells how many rows are on the screen.
+func (l *list) resize(h int) {
+	if l.h != h {
+		l.h = h
+		l.settle()
+	}
+}
+
+// window is what the source is asked for. It stays the same while what is here is
+// enough: each change costs a round trip, and ends the look under way.
+func (l *list) window() *view.JobsWindow {
+	w := &l.win
+	switch {
+	case w.Rows == 0 || w.Filter != l.query() || w.Sort != l.sort || w.Reverse != l.reverse:
+	case w.Rows < min(view.MaxRows, 2*l.h): // the screen has grown
+	case l.outdated:
+	case l.waits:
+		if l.top >= l.first && l.top+l.h <= l.first+w.Rows {
+			return l.wish()
+		}
+	case l.page != nil && l.enough(l.page):
+		return l.wish()
+	}
+	*w = view.JobsWindow{Filter: l.query(), Sort: l.sort, Reverse: l.reverse, At: l.at, Rows: min(view.MaxRows, max(40, 4*l.h))}
+	if w.Above = l.at - l.top + l.h*3/2; !l.held {
+		w.Above = 0
+	}
+	if l.held {
+		w.Cursor = l.cursor
+	}
+	l.first, l.waits, l.outdated = max(0, w.At-w.Above), true, false
+	return l.wish()
+}
+
+func (l *list) wish() *view.JobsWindow {
+	w := l.win
+	return &w
+}
+
+// enough says whether a page has the rows on the screen and some more on both sides.
+func (l *list) enough(p *view.Page) bool {
+	more := l.h / 2
+	return p.First <= max(0, l.top-more) && p.First+len(p.Rows) >= min(p.Matched, l.top+l.h+more)
+}

@@ -1,0 +1,65 @@
+package tui
+
+import (
+	"dcs-tui/dispatch/view"
+)
+
+// drawList draws the heading and the rows of a list: only those on the screen.
+func (m *model) drawList(l *list, cols []column, w, h int, focused bool) []string {
+	l.resize(max(0, h-1))
+	head := m.heading(cols, l.sort, l.reverse, w)
+	if n := m.jobs.sel.n; n > 0 {
+		count := stylePick.Render(thousands(n) + " selected")
+		head = m.fit(head, w-width(count)-2) + "  " + count
+	}
+	out := append(make([]string, 0, h), head)
+	if l.page == nil {
+		return append(out, styleFaint.Render("  waiting for the dispatcher"))
+	}
+	if wrong := l.page.Wrong; wrong != "" && l.fits(l.page) {
+		return append(out, "  "+styleBad.Render(m.g.phase[view.Failed]+" "+m.clean(wrong)), "  esc clears the filter")
+	}
+	if l.page.Matched == 0 {
+		return append(out, styleFaint.Render("  "+m.empty(l)))
+	}
+	for i := range min(l.h, l.page.Matched-l.top) {
+		pos := l.top + i
+		r, ok := l.row(pos)
+		if !ok {
+			out = append(out, mark(pos == l.at, m.g.cursor)+styleFaint.Render(" "+m.g.cut))
+			continue
+		}
+		out = append(out, m.rowLine(cols, r, pos == l.at, m.jobs.sel.has(r.ID), focused, w))
+	}
+	return out
+}
+
+// empty says why a list has no rows.
+func (m *model) empty(l *list) string {
+	switch {
+	case l.filter != "":
+		return "no job matches " + m.clean(l.filter) + "; esc clears the filter"
+	case l.base != "":
+		return "nothing has finished yet"
+	case m.pic != nil && m.pic.More:
+		return "no jobs yet, more may come"
+	}
+	return "no jobs"
+}
+
+// listed says how a list is filtered and sorted: "/C=0.1  sort:age ▼".
+func (m *model) listed(l *list) string {
+	s := m.sorted(l)
+	if l.filter != "" {
+		s = m.cut("/"+m.clean(l.filter), 30) + "  " + s
+	}
+	return s
+}
+
+func (m *model) sorted(l *list) string {
+	arrow := m.g.down
+	if l.reverse {
+		arrow = m.g.up
+	}
+	return "sort:" + l.sort.String() + " " + arrow
+}

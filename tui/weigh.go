@@ -1,0 +1,94 @@
+package tui
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"dcs-tui/dispatch/view"
+)
+
+// waiting takes the keys while an answer is under way that a key has asked for.
+type waiting struct{ _ int } // not empty: each has an address of its own
+
+func (p *waiting) key(m *model, k tea.KeyPressMsg) tea.Cmd {
+	if key := k.String(); key == "esc" || key == "ctrl+c" {
+		m.modal = nil
+		m.say("nothing was done")
+	}
+	return nil
+}
+
+// draw shows the footer as it was: nothing moves for the blink of an eye that it takes.
+func (p *waiting) draw(m *model, w, h int) []string {
+	m.modal = nil
+	foot := m.footer()
+	m.modal = p
+	return foot
+}
+
+// lookTimeout bounds a question to the source that a person waits for.
+const lookTimeout = 10 * time.Second
+
+// weighed is what it would cost to end some jobs.
+type weighed struct {
+	box    *waiting // for it
+	weight view.Weight
+	err    error
+	then   func(m *model, w view.Weight) tea.Cmd
+}
+
+// weigh asks what it would cost to end jobs, and goes on with the answer. Until it is
+// there no key does anything but esc: two quick keys do not do two things, and a y
+// that was typed before the question was there confirms nothing.
+func (m *model) weigh(which view.Ranges, then func(*model, view.Weight) tea.Cmd) tea.Cmd {
+	box := &waiting{}
+	m.modal = box
+	src := m.src
+	return func() tea.Msg {
+		ctx, cancel := context.WithTimeout(context.Background(), lookTimeout)
+		defer cancel()
+		w, err := src.Weigh(ctx, which)
+		return weighed{box, w, err, then}
+	}
+}
+
+func (w weighed) apply(m *model) tea.Cmd {
+	if m.modal != modal(w.box) { // left with esc
+		return nil
+	}
+	m.modal = nil
+	if w.err != nil {
+		m.complain("nothing was done: " + w.err.Error())
+		return nil
+	}
+	return w.then(m, w.weight)
+}
+
+// loss says what ending jobs would cost: "3 running, 14 h 32 of CPU time lost; 5 queued".
+func loss(w view.Weight) string {
+	s := "nothing running is touched"
+	if w.Running > 0 {
+		s = fmt.Sprintf("%s running, %s of CPU time lost", thousands(w.Running), cpuTime(w.Lost))
+	}
+	if w.Queued > 0 {
+		s += "; " + thousands(w.Queued) + " queued"
+	}
+	if w.Over > 0 {
+		s += "; " + thousands(w.Over) + " over already, which stay as they are"
+	}
+	return s
+}
+
+// cpuTime writes a sum of run times: 14 h 32, 12 min, 40 s.
+func cpuTime(d time.Duration) string {
+	switch {
+	case d >= time.Hour:
+		return fmt.Sprintf("%s h %02d", thousands(int(d/time.Hour)), d%time.Hour/time.Minute)
+	case d >= time.Minute:
+		return fmt.Sprintf("%d min", d/time.Minute)
+	}
+	return fmt.Sprintf("%d s", max(0, d)/time.Second)
+}
