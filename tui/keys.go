@@ -37,14 +37,15 @@ func (m *model) press(key string) tea.Cmd {
 
 // general are the keys of every pane.
 func (m *model) general() []binding {
-	all := []binding{
+	all := append(append(m.jobKeys(), m.runKeys()...), []binding{
 		{keys: []string{"tab"}, show: "tab", group: "Views", help: "next view, or next pane where several are on the screen", do: func(m *model) tea.Cmd { return m.turn(1) }},
 		{keys: []string{"shift+tab"}, show: "shift+tab", group: "Views", help: "the one before", do: func(m *model) tea.Cmd { return m.turn(-1) }},
-	}
+	}...)
 	for i := range tabs {
 		all = append(all, binding{keys: []string{string('1' + rune(i))}, show: string('1' + rune(i)), group: "Views", help: tabNames[i],
 			do: func(m *model) tea.Cmd { m.open(i); return nil }})
 	}
+	all = append(all, m.lifeKeys()...)
 	return append(all,
 		binding{keys: []string{"?"}, show: "?", word: "help", group: "Views", help: "the keys that work here", do: func(m *model) tea.Cmd { m.modal = newHelp(m); return nil }},
 		binding{keys: []string{"esc"}, show: "esc", group: "Views", help: "back: close, clear the filter, the selection", do: (*model).back},

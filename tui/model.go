@@ -42,6 +42,7 @@ type model struct {
 
 	message message
 	undo    *undo
+	replied int64    // ID of the newest question that was answered here
 	placed  []placed // panes as they were last drawn
 }
 
@@ -199,14 +200,11 @@ func (m *model) ask() view.Ask {
 	return ask
 }
 
-// selection returns the jobs that an action is about: the one that a pane of one job
-// shows, else those selected, else the one under the cursor.
+// selection returns the jobs that an action is about: in a list of jobs those
+// selected, else the one under the cursor.
 func (m *model) selection() view.Ranges {
-	if p, ok := m.focus().(interface{ only() jobs.ID }); ok && p.only() != 0 {
-		return view.One(p.only())
-	}
-	if picked := m.jobs.picked(); len(picked) > 0 {
-		return picked
+	if p, ok := m.focus().(interface{ picked() view.Ranges }); ok && len(p.picked()) > 0 {
+		return p.picked()
 	}
 	if r, ok := m.job(); ok {
 		return view.One(r.ID)

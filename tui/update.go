@@ -47,6 +47,8 @@ func (m *model) take(msg tea.Msg) tea.Cmd {
 			return m.modal.key(m, msg)
 		}
 		return m.press(msg.String())
+	case tea.MouseMsg:
+		return m.mouse(msg)
 	case tea.PasteMsg:
 		if p, ok := m.modal.(interface{ paste(*model, string) tea.Cmd }); ok {
 			return p.paste(m, msg.Content)
@@ -128,6 +130,7 @@ func (m *model) heard(a answered) {
 		if len(a.answer.Changed) > 0 && a.action.Do == view.Cancel {
 			m.undo = &undo{jobs: a.answer.Changed, till: m.now().Add(undoTime), what: a.answer.Text}
 		}
+		m.acted(a.action)
 		m.say(a.answer.Text)
 	}
 }
