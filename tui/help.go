@@ -4,70 +4,18 @@ import (
 	"slices"
 	"strings"
 
-	tea "charm.land/bubbletea/v2"
-
 	"dcs-tui/dispatch/view"
 )
 
 // helpModal shows, over the whole screen, the keys that work where the focus was, the
 // commands of the command line and the language of the filter.
-type helpModal struct {
-	lines []string
-	top   int
-	h     int // rows it was last drawn with
-}
+type helpModal struct{ page }
 
 func newHelp(m *model) modal {
-	return &helpModal{lines: slices.Concat(m.helpKeys(), m.helpCommands(), m.helpFilter(), m.helpSigns())}
+	return &helpModal{page{lines: slices.Concat(m.helpKeys(), m.helpCommands(), m.helpFilter(), m.helpSigns())}}
 }
 
-func (p *helpModal) key(m *model, k tea.KeyPressMsg) tea.Cmd {
-	if !p.scroll(k.String()) {
-		m.modal = nil
-	}
-	return nil
-}
-
-// scroll moves the text; false: the key is none that does.
-func (p *helpModal) scroll(key string) bool {
-	switch key {
-	case "j", "down":
-		p.top++
-	case "k", "up":
-		p.top--
-	case "pgdown", "space", "ctrl+f":
-		p.top += p.h
-	case "pgup", "b", "ctrl+b":
-		p.top -= p.h
-	case "ctrl+d":
-		p.top += p.h / 2
-	case "ctrl+u":
-		p.top -= p.h / 2
-	case "g", "home":
-		p.top = 0
-	case "G", "end":
-		p.top = len(p.lines)
-	default:
-		return false
-	}
-	return true
-}
-
-func (p *helpModal) draw(m *model, w, rows int) []string { return nil }
-
-func (p *helpModal) screen(m *model, w, h int) []string {
-	p.h = h - 2
-	p.top = max(0, min(p.top, len(p.lines)-p.h))
-	out := []string{m.rule("Help", w, true)}
-	for i := range p.h {
-		out = append(out, " "+at(p.lines, p.top+i))
-	}
-	foot := " any other key closes"
-	if rest := len(p.lines) - p.top - p.h; rest > 0 {
-		foot = " j k PgDn PgUp move, " + thousands(rest) + " more lines;" + foot
-	}
-	return append(out, styleFaint.Render(foot))
-}
+func (p *helpModal) screen(m *model, w, h int) []string { return p.full(m, "Help", w, h) }
 
 // helpKeys are the bindings that count now, by their groups.
 func (m *model) helpKeys() []string {
@@ -79,6 +27,9 @@ func (m *model) helpKeys() []string {
 		wide = max(wide, width(m.keyName(b.show)))
 	}
 	for _, b := range all {
+		if b.help == "" { // the same as another
+			continue
+		}
 		if _, ok := lines[b.group]; !ok {
 			groups = append(groups, b.group)
 		}
@@ -96,19 +47,39 @@ func (m *model) helpKeys() []string {
 }
 
 // helpCommands are the commands of the `:` line.
-func (m *model) helpCommands() []string { return nil }
+func (m *model) helpCommands() []string {
+	var text []string
+	wide := 0
+	for _, c := range commandHelp() {
+		wide = max(wide, width(c[0]))
+	}
+	for _, c := range commandHelp() {
+		text = append(text, "  "+styleBold.Render(m.fit(c[0], wide))+"  "+c[1])
+	}
+	return m.section("Commands", text)
+}
 
 // helpFilter is the language of `/`, of which dispatch/board has the meaning.
 func (m *model) helpFilter() []string {
-	text := []string{
-		"  text             jobs whose name or command has it",
-		"  state:failed     run, queue, retry, fail, timeout, ok, cancel, skip …",
-		"  host:ws01        jobs on that host; queue:x in that queue",
-		"  exit:137         ended so; id:10-20",
-		"  C=0.1            a parameter with that value; also < <= > >= !=",
-		"  a b              both; -a or !a: not a; \"two words\" as one",
-	}
-	return m.section("Filter", text)
+	return m.section("Filter", filterHelp)
+}
+
+// filterHelp is what can be typed after `/`; dispatch/board has its meaning.
+var filterHelp = []string{
+	"  words             a job must fit all of them",
+	"  text              name, command or parameters contain it, in capitals or not",
+	"  \"two words\"       quotes hold blanks together",
+	"  C=0.1  C>=1       the parameter C; also != < > <=; * ? [a-z] with = and !=",
+	"  state:fail        also run, away, handed, retry, timeout, queue, waits, ok, cancel, skip, ending,",
+	"                    and open, done, bad; several with a comma",
+	"  host:ws01         where it runs or ran",
+	"  queue:x  tag:gpu  its queue, a tag that it asks for",
+	"  exit:137          how it ended: a code, a signal such as SIGKILL, !0 for all but 0",
+	"  try:2  try:>1     which try it is at; also try:retried",
+	"  prio:5  prio:<0   its priority",
+	"  id:3-9,12         numbers",
+	"  straggler         it runs far longer than others of its queue",
+	"  -word  !word      jobs that do not fit the word",
 }
 
 // helpSigns says what the signs in the lists mean.

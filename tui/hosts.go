@@ -1,13 +1,171 @@
 package tui
 
-import "dcs-tui/dispatch/view"
+import (
+	"strings"
 
-// hostsPane is the list of hosts.
-type hostsPane struct{}
+	"dcs-tui/dispatch/view"
+)
+
+// hostsPane is the list of hosts. Its cursor sticks to a host's name.
+type hostsPane struct {
+	cursor  string
+	trouble bool // those in trouble first; else as in the inventory
+	top, h  int
+}
 
 func newHostsPane() *hostsPane { return &hostsPane{} }
 
-func (p *hostsPane) title(m *model) string                          { return "Hosts" }
-func (p *hostsPane) draw(m *model, w, h int, focused bool) []string { return nil }
-func (p *hostsPane) ask(m *model, ask *view.Ask)                    {}
-func (p *hostsPane) keys() []binding                                { return nil }
+func (p *hostsPane) title(m *model) string {
+	if m.pic == nil {
+		return "Hosts"
+	}
+	return "Hosts " + m.tabCount(tabHosts) + " up"
+}
+
+// state is what the tabs row says of the list.
+func (p *hostsPane) state(*model) string {
+	if p.trouble {
+		return "sort:trouble"
+	}
+	return "sort:inventory"
+}
+
+func (p *hostsPane) ask(*model, *view.Ask) {}
+
+// order are the positions of the hosts in the order in which they are shown.
+func (p *hostsPane) order(m *model) []int {
+	if m.pic == nil {
+		return nil
+	}
+	if p.trouble {
+		return byTrouble(m.pic.Hosts)
+	}
+	order := make([]int, len(m.pic.Hosts))
+	for i := range order {
+		order[i] = i
+	}
+	return order
+}
+
+// at is the place of the cursor in an order: the first when its host has gone.
+func (p *hostsPane) at(m *model, order []int) int {
+	for i, k := range order {
+		if m.pic.Hosts[k].Name == p.cursor {
+			return i
+		}
+	}
+	return 0
+}
+
+// host is the one under the cursor.
+func (p *hostsPane) host(m *model) *view.Host {
+	order := p.order(m)
+	if len(order) == 0 {
+		return nil
+	}
+	return &m.pic.Hosts[order[p.at(m, order)]]
+}
+
+func (p *hostsPane) move(m *model, by int) {
+	order := p.order(m)
+	if len(order) > 0 {
+		p.cursor = m.pic.Hosts[order[min(len(order)-1, max(0, p.at(m, order)+by))]].Name
+	}
+}
+
+func (p *hostsPane) draw(m *model, w, h int, focused bool) []string {
+	p.h = h - 1
+	order := p.order(m)
+	if len(order) == 0 {
+		return []string{m.waitingWord("no hosts yet")}
+	}
+	at := p.at(m, order)
+	p.top = window(p.top, at, len(order), p.h)
+	name := p.nameWidth(m)
+	columns := m.hostColumns(w - 2 - name - 13)
+	out := []string{p.head(m, name, columns)}
+	for i := p.top; i < min(len(order), p.top+p.h); i++ {
+		host := &m.pic.Hosts[order[i]]
+		line := p.row(m, host, w, name, columns)
+		switch {
+		case i == at && focused:
+			line = styleHere.Render(m.g.cursor + plainText(m.fit(line, w-1)))
+		case i == at:
+			line = m.g.cursor + line
+		default:
+			line = " " + line
+		}
+		out = append(out, line)
+	}
+	return out
+}
+
+// nameWidth is the room for the hosts' names.
+func (p *hostsPane) nameWidth(m *model) int {
+	n := 4
+	for i := range m.pic.Hosts {
+		n = max(n, width(m.clean(m.pic.Hosts[i].Name)))
+		if n >= 16 {
+			return 16
+		}
+	}
+	return n
+}
+
+func (p *hostsPane) head(m *model, name int, columns []hostColumn) string {
+	s := " " + m.fit("HOST", name) + " " + m.fit("STATE", 12)
+	for _, c := range columns {
+		s += " " + m.right(c.head, c.w)
+	}
+	return styleFaint.Render(s)
+}
+
+// row is one host. Of one that is not up it says why and until when, in place of
+// measurements.
+func (p *hostsPane) row(m *model, h *view.Host, w, name int, columns []hostColumn) string {
+	s := m.fit(m.clean(h.Name), name) + " " + hostStyle(h).Render(m.fit(m.hostGlyph(h)+" "+m.clean(hostWord(h)), 12))
+	if !works(h) {
+		return s + " " + m.cut(m.downText(h, w-2-width(s)), max(0, w-2-width(s)))
+	}
+	for i, c := range columns {
+		if h.Reason != "" && h.Reason != h.State && i >= 2 { // why it starts nothing matters more than the rest
+			return s + "  " + m.cut(m.clean(h.Reason), max(0, w-3-width(s)))
+		}
+		s += " " + m.right(c.cell(m, h, c.w), c.w)
+	}
+	return s
+}
+
+// downText says why a host is not up, for how long, and when it is tried again; when w
+// cells are not enough for that, the last before the first.
+func (m *model) downText(h *view.Host, w int) string {
+	var parts []string
+	if r := m.clean(h.Reason); r != "" {
+		parts = append(parts, r)
+	}
+	if h.Down > 0 {
+		parts = append(parts, "down "+clock(h.Down+m.since()))
+	}
+	if wait := m.again(h); wait != "" {
+		parts = append(parts, wait)
+	}
+	if h.Running > 0 {
+		parts = append(parts, plural(h.Running, "job")+" there")
+	}
+	text := strings.Join(parts, ", ")
+	if wait := m.again(h); wait != "" && width(text) > w {
+		return wait + ": " + m.clean(h.Reason)
+	}
+	return text
+}
+
+// waitingWord says what an empty pane waits for.
+func (m *model) waitingWord(none string) string {
+	switch {
+	case m.pic == nil && m.lookErr != nil:
+		return " no answer from the dispatcher: " + m.clean(m.lookErr.Error())
+	case m.pic == nil:
+		return " waiting for the dispatcher"
+	}
+	return " " + none
+}

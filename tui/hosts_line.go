@@ -23,7 +23,7 @@ func (m *model) slotsRow() string {
 	long, short := m.worst()
 	each, few := m.eachHost(), m.oddHosts()
 	for _, try := range [][2]string{{each, long}, {each, short}, {few, long}, {few, short}} {
-		if width(left)+2+width(try[0])+3+width(try[1])+1 <= m.w {
+		if width(left)+2+width(try[0])+2+width(try[1]) < m.w {
 			return m.sides(left+"  "+try[0], styleWarn.Render(try[1])+" ", m.w)
 		}
 	}

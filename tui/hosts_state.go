@@ -1,6 +1,8 @@
 package tui
 
 import (
+	"strings"
+
 	"charm.land/lipgloss/v2"
 
 	"dcs-tui/dispatch/view"
@@ -124,7 +126,7 @@ func (m *model) trouble(h *view.Host) (long, short string) {
 	}
 	long, short = name+" "+reason, name+" "+hostWord(h)
 	if wait := m.again(h); wait != "" {
-		long, short = long+", "+wait, short+", "+wait
+		long, short = long+", "+wait, short+" "+strings.TrimPrefix(wait, "again in ")
 	}
 	return long, short
 }

@@ -1,6 +1,80 @@
 package tui
 
-import tea "charm.land/bubbletea/v2"
+import (
+	"fmt"
+
+	tea "charm.land/bubbletea/v2"
+
+	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs"
+)
 
 // leave ends the screen; while the run goes on it asks what is to become of it.
-func (m *model) leave() tea.Cmd { return tea.Quit }
+func (m *model) leave() tea.Cmd {
+	if m.pic == nil || m.over() {
+		return tea.Quit
+	}
+	m.modal = &leaveModal{}
+	return nil
+}
+
+// leaveModal asks what is to become of the run. Its keys are bindings, so that what is
+// drawn is what works.
+type leaveModal struct{}
+
+func (l *leaveModal) keys() []binding {
+	return []binding{
+		{keys: []string{"d", "ctrl+c", "q"}, show: "d", word: "detach", help: "the run goes on in the background", do: func(*model) tea.Cmd { return tea.Quit }},
+		{keys: []string{"r"}, show: "r", word: "drain", help: "what runs finishes, nothing more starts, then the run ends", do: func(m *model) tea.Cmd {
+			m.modal = nil
+			return m.act(view.Action{Do: view.DrainRun})
+		}},
+		{keys: []string{"c"}, show: "c", word: "cancel", help: "everything that runs or waits is ended (asks again)", do: cancelRun},
+		{keys: []string{"esc", "n"}, show: "esc", word: "stay", help: "back to the screen", do: func(m *model) tea.Cmd { m.modal = nil; return nil }},
+	}
+}
+
+func (l *leaveModal) key(m *model, k tea.KeyPressMsg) tea.Cmd {
+	for _, b := range l.keys() {
+		for _, name := range b.keys {
+			if name == k.String() {
+				return b.do(m)
+			}
+		}
+	}
+	return nil
+}
+
+func (l *leaveModal) draw(m *model, w, h int) []string {
+	t := counts(m.pic)
+	name := m.clean(m.pic.Run.Name)
+	out := []string{
+		styleBold.Render(fmt.Sprintf(" Leave %s? ", m.cut(name, max(8, w/2)))) + fmt.Sprintf("%s running, %s queued.", thousands(t.running), thousands(t.queued)),
+	}
+	for _, b := range l.keys() {
+		help := b.help
+		if b.word == "detach" {
+			help += "; dcs-tui attach " + name + " comes back"
+		}
+		out = append(out, "  "+styleBold.Render(m.fit(b.show, 4))+m.fit(b.word, 7)+" "+help)
+	}
+	if len(out) > h { // the words alone
+		line := ""
+		for _, b := range l.keys() {
+			line += " " + styleBold.Render(b.show) + " " + b.word + " "
+		}
+		return []string{line}
+	}
+	return out
+}
+
+// cancelRun says what would be lost, and asks (rule 9).
+func cancelRun(m *model) tea.Cmd {
+	all := view.Ranges{{First: 1, Last: jobs.ID(max(1, m.pic.Total))}}
+	return m.weigh(all, func(m *model, w view.Weight) tea.Cmd {
+		m.modal = newConfirmation("Cancel the whole run?", loss(w), w.Running+w.Queued, func(m *model) tea.Cmd {
+			return m.act(view.Action{Do: view.CancelRun})
+		})
+		return nil
+	})
+}

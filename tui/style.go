@@ -25,7 +25,7 @@ type glyphs struct {
 	phase                                [view.Phases]string
 	live, gone, question, warn, cut      string
 	bar                                  []string // empty, then eighths of a cell up to full
-	badBar                               string   // a cell of what failed
+	badBar, othersBar                    string   // a cell of what failed, of what others use
 	plusMinus                            string
 	host                                 hostGlyphs
 	spark                                []string // lowest to highest
@@ -43,7 +43,7 @@ var utf8Glyphs = glyphs{
 		view.Queued: "○", view.Waits: "◇", view.Succeeded: "✓", view.Cancelled: "–", view.Skipped: "»",
 	},
 	live: "●", gone: "○", question: "?", warn: "⚠", cut: "…",
-	bar: []string{"·", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"}, badBar: "▒",
+	bar: []string{"·", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"}, badBar: "▒", othersBar: "░",
 	plusMinus: "±", host: hostGlyphs{up: "●", suspect: "?", lost: "✗", connecting: "◌", waits: "↻", draining: "↓", disabled: "–"},
 	spark: []string{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"},
 	line:  "─", heavy: "━", vertical: "│", heavyVert: "┃",
@@ -57,7 +57,7 @@ var asciiGlyphs = glyphs{
 		view.Queued: "o", view.Waits: "w", view.Succeeded: "+", view.Cancelled: "-", view.Skipped: "s",
 	},
 	live: "*", gone: "o", question: "?", warn: "!", cut: "~",
-	bar: []string{".", "#"}, badBar: "x",
+	bar: []string{".", "#"}, badBar: "x", othersBar: "o",
 	plusMinus: "+-", host: hostGlyphs{up: "@", suspect: "?", lost: "x", connecting: "c", waits: "r", draining: "d", disabled: "-"},
 	spark: []string{"_", ".", "-", "=", "#"},
 	line:  "-", heavy: "=", vertical: "|", heavyVert: "#",

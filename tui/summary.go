@@ -1,4 +1,88 @@
 package tui
 
-// summary is shown over the list when the run is over.
-func (m *model) summary() []string { return nil }
+import (
+	"fmt"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"dcs-tui/dispatch/view"
+)
+
+// summaryH is the height from which there is room for the summary over a view.
+const summaryH = 20
+
+// summary is shown over the view when the run is over, until it is left: what came of
+// the jobs, why those that failed did, and what to do next.
+func (m *model) summary() []string {
+	if !m.over() || m.h < summaryH {
+		return nil
+	}
+	n := m.pic.Phases
+	t := counts(m.pic)
+	var parts []string
+	for _, p := range []view.Phase{view.Succeeded, view.Failed, view.TimedOut, view.Cancelled, view.Skipped} {
+		if n[p] > 0 {
+			parts = append(parts, phaseStyle(p).Render(m.g.phase[p]+" "+thousands(n[p])+" "+phasePast[p]))
+		}
+	}
+	if left := m.pic.Total - t.over; left > 0 {
+		parts = append(parts, styleWarn.Render(m.g.phase[view.Queued]+" "+thousands(left)+" left"))
+	}
+	if len(parts) == 0 {
+		parts = append(parts, "there were no jobs")
+	}
+	if !m.pic.Run.Created.IsZero() {
+		parts = append(parts, styleFaint.Render("begun "+m.day(m.pic.Run.Created)))
+	}
+	out := []string{m.rule("Summary", m.w, false), " " + m.most(parts, "   ", m.w-1)}
+	room := min(3, (m.h-summaryH)/2+1)
+	for i := range m.pic.Groups {
+		if i == room {
+			out = append(out, styleFaint.Render(fmt.Sprintf(" %10s", "and "+plural(len(m.pic.Groups)-i, "other cause")+": 3")))
+			break
+		}
+		g := &m.pic.Groups[i]
+		if g.Count > 0 {
+			out = append(out, m.cut(fmt.Sprintf(" %8s  %s  %s", thousands(g.Count), styleBold.Render(m.clean(g.Cause)), m.clean(g.Last)), m.w))
+		}
+	}
+	var next []string
+	for _, b := range m.lifeKeys() {
+		if b.offered(m) {
+			next = append(next, styleBold.Render(b.show)+" "+b.word)
+		}
+	}
+	if t.failed > 0 {
+		next = append(next, styleBold.Render("3")+" failures")
+	}
+	next = append(next, styleBold.Render("1")+" jobs", styleBold.Render("q")+" leave")
+	return append(out, " "+m.most(next, "   ", m.w-1), m.rule("", m.w, false))
+}
+
+var phasePast = [view.Phases]string{
+	view.Succeeded: "succeeded", view.Failed: "failed", view.TimedOut: "timed out", view.Cancelled: "cancelled", view.Skipped: "skipped",
+}
+
+// day is an instant as people write it.
+func (m *model) day(t time.Time) string { return t.Format("Jan 2 15:04") }
+
+// lifeKeys begin a run again that nobody dispatches.
+func (m *model) lifeKeys() []binding {
+	left := func(m *model) bool { return m.pic.Total > counts(m.pic).over }
+	return []binding{
+		{keys: []string{resumeKey}, show: resumeKey, word: "resume", group: "Run", help: "carry the run on: a dispatcher is started, what still runs is adopted",
+			when: func(m *model) bool { return m.over() && left(m) }, do: func(m *model) tea.Cmd { return m.act(view.Action{Do: view.Resume}) }},
+		{keys: []string{resumeKey}, show: resumeKey, word: "requeue what failed", group: "Run", help: "when the run is over: run again what has failed",
+			when: func(m *model) bool { return m.over() && !left(m) && counts(m.pic).failed > 0 }, do: func(m *model) tea.Cmd { return m.requeueJobs(m.allFailed()) }},
+	}
+}
+
+// allFailed are the jobs of all causes.
+func (m *model) allFailed() view.Ranges {
+	var which view.Ranges
+	for i := range m.pic.Groups {
+		which = union(which, m.pic.Groups[i].Which)
+	}
+	return which
+}

@@ -61,3 +61,6 @@ func (m *model) sides(left, right string, w int) string {
 	}
 	return m.fit(left, w-r) + right
 }
+
+// plainText takes the styles out of a text.
+func plainText(s string) string { return ansi.Strip(s) }

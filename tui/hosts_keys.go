@@ -1,0 +1,64 @@
+package tui
+
+import (
+	tea "charm.land/bubbletea/v2"
+
+	"dcs-tui/dispatch/view"
+)
+
+// keys are what can be done with a host.
+func (p *hostsPane) keys() []binding {
+	return append([]binding{
+		{keys: []string{"enter"}, show: "enter", word: "details", group: "Hosts", help: "all that is known of the host, and what happened there",
+			when: p.some, do: func(m *model) tea.Cmd { m.modal = &hostModal{name: p.host(m).Name}; return nil }},
+		{keys: []string{"d"}, show: "d", word: "drain", group: "Hosts", help: "drain: what runs there finishes, nothing more starts",
+			when: p.when(func(h *view.Host) bool { return !resting(h) }), do: p.do(view.DrainHost)},
+		{keys: []string{"d"}, show: "d", word: "use again", group: "Hosts", help: "use a drained or stopped host again",
+			when: p.when(resting), do: p.do(view.UseHost)},
+		{keys: []string{"x"}, show: "x", word: "stop now", group: "Hosts", help: "stop now: its jobs are ended and queued again (asks first)",
+			when: p.when(func(h *view.Host) bool { return h.State != hostDisabled }), do: p.stop},
+		{keys: []string{"+", "="}, show: "+", word: "slots", group: "Hosts", help: "one slot more: one more job may run there at once",
+			when: p.when(nil), do: p.slots(1)},
+		{keys: []string{"-"}, show: "-", group: "Hosts", help: "one slot less: what runs there goes on, one fewer starts",
+			when: p.when(func(h *view.Host) bool { return h.Slots > 0 }), do: p.slots(-1)},
+		{keys: []string{"f"}, show: "f", word: "its jobs", group: "Hosts", help: "the jobs of the host: the list of jobs, filtered",
+			when: p.some, do: func(m *model) tea.Cmd { return m.showJobs("host:" + p.host(m).Name) }},
+		{keys: []string{"s"}, show: "s", word: "sort", group: "Hosts", help: "those in trouble first, or as in the inventory",
+			when: p.some, do: func(*model) tea.Cmd { p.trouble = !p.trouble; return nil }},
+	}, moving(func() int { return p.h }, p.move)...)
+}
+
+// resting says that a host starts nothing because a person wants that.
+func resting(h *view.Host) bool { return h.State == hostDraining || h.State == hostDisabled }
+
+func (p *hostsPane) some(m *model) bool { return p.host(m) != nil }
+
+// when is a condition on the host under the cursor, of a run that is dispatched.
+func (p *hostsPane) when(f func(*view.Host) bool) func(*model) bool {
+	return func(m *model) bool {
+		h := p.host(m)
+		return h != nil && !m.over() && (f == nil || f(h))
+	}
+}
+
+func (p *hostsPane) do(verb view.Verb) func(*model) tea.Cmd {
+	return func(m *model) tea.Cmd { return m.act(view.Action{Do: verb, Host: p.host(m).Name}) }
+}
+
+// slots changes how many jobs may run on a host, and says what that means.
+func (p *hostsPane) slots(by int) func(*model) tea.Cmd {
+	return func(m *model) tea.Cmd {
+		return m.act(view.Action{Do: view.Slots, Host: p.host(m).Name, Number: by, Relative: true})
+	}
+}
+
+// stop asks before the jobs of a host are ended.
+func (p *hostsPane) stop(m *model) tea.Cmd {
+	h := *p.host(m)
+	text := "nothing of ours runs there; nothing more will start"
+	if h.Running > 0 {
+		text = plural(h.Running, "job") + " running there will be ended and queued again: what they have done so far is lost"
+	}
+	m.modal = newConfirmation("Stop "+h.Name+" now?", text, h.Running, func(m *model) tea.Cmd { return m.act(view.Action{Do: view.StopHost, Host: h.Name}) })
+	return nil
+}
