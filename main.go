@@ -10,11 +10,15 @@ import (
 
 	"dcs-tui/hosts/helper/remote"
 	"dcs-tui/internal/cli"
+	"dcs-tui/internal/ttyguard"
 )
 
 func main() {
 	// The words of the host side come first: a supervisor starts once a slot and
 	// is to cost nothing that only people need.
+	if len(os.Args) > 1 && os.Args[1] == ttyguard.Word {
+		os.Exit(ttyguard.Main())
+	}
 	if len(os.Args) > 1 && strings.HasPrefix(os.Args[1], "__") && !strings.HasPrefix(os.Args[1], "__complete") {
 		os.Exit(remote.Main(os.Args[1:]))
 	}

@@ -40,15 +40,23 @@ type errand struct {
 	fault     error            // why the journal could not be read the last time
 }
 
-// ask leaves a request.
+// ask leaves a request for jobs.
 func ask(run *rundir.Run, do string, ids []jobs.ID) (*errand, error) {
-	e := &errand{run: run, jobs: rundir.RangesOf(ids), reader: journal.NewReader(run), open: map[jobs.ID]bool{}}
+	return leave(run, &rundir.Request{Do: do, Jobs: rundir.RangesOf(ids), By: whoAsks(), At: time.Now()})
+}
+
+// leave leaves a request in the run directory. It goes there also when the dispatcher
+// could be told through its socket: the file is durable before anybody is told that it
+// was asked, is carried out once by its name whoever dispatches by then, and is the
+// same on every machine; what the socket would save is one look of the dispatcher, a second.
+func leave(run *rundir.Run, q *rundir.Request) (*errand, error) {
+	e := &errand{run: run, jobs: q.Jobs, reader: journal.NewReader(run), open: map[jobs.ID]bool{}}
 	e.reader.Patience = linePatience
 	if err := e.reader.Skip(); err != nil {
 		return nil, usagef("%w", err)
 	}
 	var err error
-	e.name, err = run.FileRequest(&rundir.Request{Do: do, Jobs: e.jobs, By: whoAsks(), At: time.Now()})
+	e.name, err = run.FileRequest(q)
 	if err != nil {
 		return nil, usagef("%w", err)
 	}

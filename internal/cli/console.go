@@ -22,7 +22,12 @@ type console struct {
 	ascii  bool // the locale has no UTF-8
 	status string
 	shown  int // bytes of the progress line on the screen
+
+	holds bool     // somebody else has the terminal
+	held  []string // lines that wait, at most maxHeldLines
 }
+
+const maxHeldLines = 200
 
 // newConsole looks at the file and the environment.
 func newConsole(f *os.File) *console {
@@ -50,6 +55,10 @@ func utf8Locale(getenv func(string) string) bool {
 func (c *console) Line(lines ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.holds {
+		c.held = append(c.held, lines[:min(len(lines), maxHeldLines-len(c.held))]...)
+		return
+	}
 	var b strings.Builder
 	c.erase(&b)
 	for _, l := range lines {
@@ -68,7 +77,7 @@ func (c *console) Line(lines ...string) {
 func (c *console) Status(s string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.tty {
+	if !c.tty || c.holds {
 		return
 	}
 	c.status = s
@@ -76,6 +85,31 @@ func (c *console) Status(s string) {
 	c.erase(&b)
 	c.draw(&b)
 	io.WriteString(c.w, b.String())
+}
+
+// Hold keeps lines until Release: a screen has the terminal.
+func (c *console) Hold() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.holds = true
+}
+
+// Held says whether lines are kept.
+func (c *console) Held() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.holds
+}
+
+// Release writes what was held.
+func (c *console) Release() {
+	c.mu.Lock()
+	held := c.held
+	c.holds, c.held = false, nil
+	c.mu.Unlock()
+	if len(held) > 0 {
+		c.Line(held...)
+	}
 }
 
 // Suspend runs f while no progress line is on the screen, so that f can write

@@ -13,6 +13,7 @@ type runFlags struct {
 
 	// Of this invocation only.
 	noTUI  bool
+	screen screenOptions
 	json   bool
 	output bool
 	joblog string
@@ -27,10 +28,11 @@ type runFlags struct {
 
 // screenFlags say what this invocation shows, for run and resume alike.
 func (f *runFlags) screenFlags(fs *pflag.FlagSet) {
-	fs.BoolVar(&f.noTUI, "no-tui", false, "lines instead of the screen (there is no screen yet: always so)")
+	fs.BoolVar(&f.noTUI, "no-tui", false, "lines instead of the screen, and this process dispatches")
 	fs.BoolVar(&f.json, "json", false, "one JSON object a finished job on stdout, in completion order")
 	fs.BoolVar(&f.output, "output", false, "print each job's stdout, whole, when it ends")
 	fs.StringVar(&f.joblog, "joblog", "", "write GNU parallel's job log to FILE")
+	f.screen.flags(fs)
 	fs.Uint64Var(&f.seed, "seed", 0, "seed of the jitter")
 	fs.MarkHidden("seed")
 }

@@ -197,10 +197,12 @@ func (s *session) drainText() string {
 	if running == 0 {
 		running = snap.Counts[jobs.Running] // handed over: it may have started by now
 	}
-	switch running {
-	case 0:
+	switch {
+	case running == 0:
 		return "no job is running"
-	case 1:
+	case s.app.starter != nil: // nobody types here
+		return "waiting for " + plural(running, "running job")
+	case running == 1:
 		return "waiting for 1 running job; Ctrl-C again stops dispatching and leaves it running"
 	default:
 		return "waiting for " + plural(running, "running job") + "; Ctrl-C again stops dispatching and leaves them running"

@@ -105,10 +105,13 @@ func (l *hostLogs) Close() {
 	}
 }
 
+// dispatcherLogFile holds what a dispatcher without a terminal says.
+const dispatcherLogFile = "dispatcher.log"
+
 // dispatcherLog opens dispatcher.log of the run, which takes over when the
 // terminal is gone.
 func dispatcherLog(run *rundir.Run) (*os.File, error) {
-	f, err := os.OpenFile(run.Path("dispatcher.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(run.Path(dispatcherLogFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("the terminal is gone and the log cannot be opened: %w", err)
 	}

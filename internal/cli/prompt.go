@@ -23,6 +23,9 @@ const maxSecret = 4096
 // term.ReadPassword is not used: it cannot be interrupted, and a terminal left
 // without echo after Ctrl-C is a nuisance.
 func (a *app) askPassphrase(what string) (secret []byte, err error) {
+	if a.con.Held() {
+		return nil, errors.New("it has a passphrase, and the screen is up: run ssh-add for the key first")
+	}
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {
 		return nil, errors.New("there is no terminal to ask for it: run ssh-add for the key first")

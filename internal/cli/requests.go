@@ -123,12 +123,19 @@ func (t *requestTaker) take(name string) bool {
 		do = sched.Requeue{Jobs: ids}
 	case q.Do == rundir.DoPriority:
 		do = sched.SetPriority{Jobs: ids, Priority: q.Priority}
-	case q.All:
+	case q.Do == rundir.DoEdit && q.Edit != nil:
+		do = sched.Edit{Jobs: ids, Change: *q.Edit}
+	case q.Do == rundir.DoCancel && q.All:
 		t.s.cancelled.Store(true)
 		t.s.endInput()
 		do = sched.Cancel{All: true, Why: why}
-	default:
+	case q.Do == rundir.DoCancel:
 		do = sched.Cancel{Jobs: ids, Why: why}
+	default:
+		refused := rundir.RefusedError{Name: name, Why: "this program cannot do that"}
+		t.trouble(t.s.run.SetRequestAside(name))
+		t.s.d.Do(sched.Request{Name: name, Text: refused.Error()})
+		return true
 	}
 	t.s.d.Do(sched.Request{Name: name, Text: q.Text(), Do: []sched.Event{do}})
 	return true

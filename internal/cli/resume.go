@@ -46,6 +46,9 @@ dcs-tui resume sweep-20260314-1502 --hosts more-hosts.toml`,
 }
 
 func (a *app) runResume(cmd *cobra.Command, f *runFlags, args []string) error {
+	if done, err := a.onScreen(f, false); done {
+		return err
+	}
 	run, err := openRun(args)
 	if err != nil {
 		return err

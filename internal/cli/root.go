@@ -27,6 +27,9 @@ type app struct {
 	onTerminal bool             // standard error is a terminal
 	ssh        *sshSetup        // nil until a host in use needs it
 	bases      string           // see client.Options; tests set it
+	args       []string         // of the command line
+	starter    *starter         // the screen that waits for us to dispatch; nil: there is none
+	asker      asker            // answers what is to be asked of a person; nil: the terminal does
 	code       int              // what the program exits with when no error says otherwise
 }
 
@@ -35,11 +38,16 @@ type app struct {
 func Main(args []string) int { return newApp().main(args) }
 
 func newApp() *app {
-	return &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, con: newConsole(os.Stderr),
-		onTerminal: term.IsTerminal(int(os.Stderr.Fd()))}
+	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, con: newConsole(os.Stderr),
+		onTerminal: term.IsTerminal(int(os.Stderr.Fd())), starter: theStarter()}
+	if a.starter != nil {
+		a.asker = new(questions)
+	}
+	return a
 }
 
 func (a *app) main(args []string) int {
+	a.args = args
 	a.leaveOnQuit()
 	root := a.root()
 	root.SetArgs(args)
@@ -142,8 +150,8 @@ dcs-tui resume`,
 		}
 		return usagef("%s", firstLine(err.Error())).withAdvice("%s --help lists the options", cmd.CommandPath())
 	})
-	root.AddCommand(a.runCmd(), a.resumeCmd(), a.cancelCmd(), a.requeueCmd(),
-		a.statusCmd(), a.resultsCmd(), a.eventsCmd(), a.runsCmd(), a.hostsCmd())
+	root.AddCommand(a.runCmd(), a.gridCmd(), a.resumeCmd(), a.cancelCmd(), a.requeueCmd(),
+		a.attachCmd(), a.statusCmd(), a.whyCmd(), a.logsCmd(), a.resultsCmd(), a.eventsCmd(), a.runsCmd(), a.hostsCmd())
 	return root
 }
 

@@ -66,6 +66,9 @@ func (a *app) runRun(cmd *cobra.Command, f *runFlags, args []string) error {
 	if err != nil {
 		return err
 	}
+	if done, err := a.onScreen(f, streaming && term.IsTerminal(int(os.Stdin.Fd()))); done {
+		return err
+	}
 	if err := absoluteFlags(cmd.Flags()); err != nil {
 		return err
 	}

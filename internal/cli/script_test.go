@@ -15,11 +15,15 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"dcs-tui/hosts/helper/remote"
+	"dcs-tui/internal/ttyguard"
 )
 
 // The program under test is the test binary itself: as dcs-tui it is main, and on
 // the host side it is started again by its words, under the name of its hash.
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == ttyguard.Word {
+		os.Exit(ttyguard.Main())
+	}
 	if len(os.Args) > 1 && strings.HasPrefix(os.Args[1], "__") && !strings.HasPrefix(os.Args[1], "__complete") {
 		os.Exit(remote.Main(os.Args[1:]))
 	}

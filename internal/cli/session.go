@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"dcs-tui/dispatch"
+	"dcs-tui/dispatch/control"
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
@@ -41,6 +42,7 @@ type session struct {
 	out     *resultPrinter
 
 	requests requestTaker
+	control  *control.Server // nil: nobody can attach
 
 	typed   bool      // standard input is a terminal and has the jobs
 	earlier int64     // results up to this number are of earlier sessions
@@ -109,9 +111,11 @@ func (s *session) drive(opening string, feed func(ctx context.Context) error) in
 			s.app.warn("the run directory or a host did not answer for %s; leaving nevertheless, `resume` carries the run on",
 				results.HumanDuration(closePatience))
 		})
+		s.closeControl()
 		return ExitLeft
 	}
 	close(over)
+	s.closeControl()
 	code := s.exitCode(finish)
 	s.guard.within(writePatience, nil, func() {
 		reporter.Wait()

@@ -92,6 +92,6 @@ func (a *app) sshWarning(host, text string) {
 // sshOpener opens links over ssh; checkSSH came before.
 func (a *app) sshOpener(o *options) hosts.Opener {
 	return sshlink.New(sshlink.Options{
-		Config: a.ssh.config, AcceptNew: o.AcceptNew, Prompt: a.askPassphrase, Warn: a.sshWarning,
+		Config: a.ssh.config, AcceptNew: o.AcceptNew, Prompt: a.askSecret, Warn: a.sshWarning,
 	})
 }

@@ -122,6 +122,8 @@ func (a *app) start(o *owned, f *runFlags, inv *loadedInventory, env []jobs.EnvV
 	if f.json || f.output {
 		s.out = newResultPrinter(a, f.json, s.d, s.guard.hurry)
 	}
+	s.serveControl(inv.File)
+	a.begun(o.run)
 	return s, nil
 }
 

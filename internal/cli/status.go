@@ -54,6 +54,10 @@ func (a *app) look(args []string) (*looked, error) {
 	if err != nil {
 		return nil, err
 	}
+	return a.lookAt(run)
+}
+
+func (a *app) lookAt(run *rundir.Run) (*looked, error) {
 	words := map[string]hostWord{}
 	table, report, err := journal.ReplayEvents(run, func(r *jobs.Record) {
 		switch {

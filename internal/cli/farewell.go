@@ -1,0 +1,80 @@
+package cli
+
+import (
+	"path/filepath"
+	"time"
+
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/rundir"
+)
+
+// endWithin is how long a dispatcher whose jobs are all over may take to go: it asks
+// every host to end what jobs left behind.
+const endWithin = 5 * time.Second
+
+// farewell says how a run stands whose screen was left, where its logs are, what can
+// be typed next, and sets the exit code.
+func (a *app) farewell(f *follower, left screenLeft) error {
+	f.Close()
+	l, err := a.lookAt(f.run)
+	if err != nil {
+		return err
+	}
+	over := l.table.Unfinished() == 0 && l.asked == 0 && l.input.state != intakeOpen
+	for end := time.Now().Add(endWithin); over && l.alive() && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		if owner, err := journal.ReadOwner(f.run); err == nil {
+			l.owner = owner
+		}
+	}
+	if !over && l.alive() {
+		a.goesOn(f, l, left)
+		return nil
+	}
+	finish := sched.Finish{How: sched.AllDone}
+	code := exitOf(finish.How, l.table.Counts, f.cancelled.Load(), l.input.cut())
+	if p := f.process.Load(); p != nil && !l.alive() {
+		select {
+		case <-p.ended:
+			code = p.code // it knows more than its files say
+		case <-time.After(endWithin):
+		}
+	}
+	if code == ExitNoHosts {
+		finish = sched.Finish{How: sched.NoHosts, Why: "for as long as --give-up says"}
+	}
+	a.code = code
+	s := &session{app: a, con: a.con, run: f.run, table: l.table, intake: l.input, flags: new(runFlags)}
+	a.con.Line(s.summary(finish, code)...)
+	if _, err := f.run.Disk.Names(f.run.Dir); err == nil && f.process.Load() != nil {
+		a.con.Line("      " + cleanLine(filepath.Join(runDirText(f.run), dispatcherLogFile)) + " is what the dispatcher said")
+	}
+	return nil
+}
+
+// goesOn says of a run that somebody dispatches how to come back to it.
+func (a *app) goesOn(f *follower, l *looked, left screenLeft) {
+	ref := shellWord(cleanLine(runRef(f.run)))
+	name := a.con.paint(bold, cleanLine(f.run.Name()))
+	a.code = ExitLeft
+	what := name + " goes on in the background"
+	switch {
+	case f.cancelled.Load():
+		a.code = ExitCancelled
+		what = name + " is being cancelled in the background"
+	case left.last != nil && left.last.Draining != "":
+		what = name + ": what runs is finished in the background, nothing more is started"
+	}
+	lines := []string{"", what + ": " + countsText(l.table), "  dispatched by " + cleanLine(l.owner.String()) + ", until it is done"}
+	next := func(command, text string) {
+		lines = append(lines, "  "+a.con.paint(bold, "dcs-tui "+command+" "+ref)+"  "+text)
+	}
+	next("attach", "shows it again")
+	next("status", "says how it stands")
+	if !f.cancelled.Load() {
+		next("cancel", "ends it")
+	}
+	lines = append(lines, "logs: "+cleanLine(filepath.Join(runDirText(f.run), rundir.AttemptsDir, "*"))+"/JOB.ATTEMPT.out and .err",
+		"      "+cleanLine(filepath.Join(runDirText(f.run), dispatcherLogFile))+" is what the dispatcher says")
+	a.con.Line(lines...)
+}

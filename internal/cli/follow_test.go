@@ -1,0 +1,236 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/rundir"
+)
+
+// inBackground starts the program in the background in a directory of its own, with
+// these jobs, and follows the run.
+func inBackground(t *testing.T, jobLines string) *follower {
+	t.Helper()
+	dir := t.TempDir()
+	t.Chdir(dir)
+	t.Setenv("HOME", dir)
+	t.Setenv("TEST_BASES", filepath.Join(dir, "base"))
+	name := programName
+	programName = "dcs-tui" // testscript knows the program by it
+	t.Cleanup(func() { programName = name })
+	writeFile(t, dir, "jobs.txt", jobLines)
+	var said words
+	p, err := startDispatcher([]string{"run", "--name", "r", "jobs.txt"}, nil, &said)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ready, err := p.ready(t.Context())
+	if err != nil || ready == nil {
+		t.Fatal(ready, err, said.text(""))
+	}
+	run, err := rundir.Open(ready.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := newApp().follow(run, reachHere(run))
+	f.process.Store(p)
+	t.Cleanup(func() {
+		f.Close()
+		endRun(t, run, &f.process)
+	})
+	return f
+}
+
+// endRun ends whoever dispatches the run, and every job.
+func endRun(t *testing.T, run *rundir.Run, last interface{ Load() *dispatcherProcess }) {
+	owner, err := journal.ReadOwner(run)
+	if err == nil && owner.Life() == journal.Alive {
+		writeFile(t, run.Dir, rundir.StopNowFile, "")
+	} else if table, _, err := journal.Replay(run); err == nil && table.Unfinished() > 0 {
+		f := &follower{app: newApp(), run: run}
+		f.enter(&stage{})
+		f.runCancel(context.Background())
+	}
+	if p := last.Load(); p != nil {
+		select {
+		case <-p.ended:
+		case <-time.After(time.Minute):
+			t.Error("the dispatcher does not end")
+			p.cmd.Process.Kill()
+		}
+	}
+}
+
+// until looks at the run until it is so.
+func (f *follower) until(t *testing.T, what string, is func(*view.Picture) bool) *view.Picture {
+	t.Helper()
+	var pic *view.Picture
+	var err error
+	ask := view.Ask{Wait: time.Second, Jobs: &view.JobsWindow{Rows: 10}}
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
+		var next *view.Picture
+		if next, err = f.Look(t.Context(), ask); err == nil {
+			if ask.After != 0 && next.Version < ask.After {
+				t.Fatalf("the version fell from %x to %x", ask.After, next.Version)
+			}
+			ask.After = next.Version
+			if pic = next; is(pic) {
+				return pic
+			}
+		}
+	}
+	log, _ := os.ReadFile(f.run.Path(dispatcherLogFile))
+	t.Fatalf("not so within a minute: %s; %v\n%+v\n%s", what, err, pic, log)
+	return nil
+}
+
+const gated = "while [ -e jobs.txt -a ! -e gate ]; do sleep 0.02; done; echo $DCS_JOB_ID >> ran\n"
+
+// X1, issue 4: the dispatcher is killed: within seconds the screen says so and shows
+// what is left; resumed from the screen the run is live again, and the job that ran on
+// is adopted: nothing runs twice. When the run is over, the screen goes on showing it.
+func TestScreenOutlivesItsDispatcher(t *testing.T) {
+	f := inBackground(t, gated+gated)
+	pic := f.until(t, "a job runs", func(p *view.Picture) bool { return p.Phases[view.Running] > 0 })
+	if pic.Life != view.Live || pic.Run.Name != "r" || pic.Run.Owner == "" || len(pic.Jobs.Rows) != 2 {
+		t.Errorf("%+v", pic)
+	}
+	first := f.process.Load()
+	syscall.Kill(first.cmd.Process.Pid, syscall.SIGKILL)
+	killed := time.Now()
+	pic = f.until(t, "it is dead", func(p *view.Picture) bool { return p.Life == view.Dead })
+	if d := time.Since(killed); d > 10*time.Second || !strings.Contains(pic.Over, "has died") || pic.Total != 2 || pic.Run.Owner != "" {
+		t.Errorf("after %v: %+v", d, pic)
+	}
+	var refused *view.Refused
+	if _, err := f.Do(t.Context(), view.Action{Do: view.Pause}); !errors.As(err, &refused) {
+		t.Error(err)
+	}
+	if a, err := f.Do(t.Context(), view.Action{Do: view.Resume}); err != nil || a.Done != 1 {
+		t.Fatal(a, err)
+	}
+	f.until(t, "it is live again", func(p *view.Picture) bool { return p.Life == view.Live && p.Phases[view.Running] > 0 })
+	if _, err := f.Do(t.Context(), view.Action{Do: view.Resume}); !errors.As(err, &refused) {
+		t.Error(err)
+	}
+	writeFile(t, ".", "gate", "")
+	pic = f.until(t, "it is over", func(p *view.Picture) bool { return p.Life == view.Ended && p.Run.Owner == "" })
+	if pic.Phases[view.Succeeded] != 2 || pic.Over != "all jobs succeeded" {
+		t.Errorf("%+v", pic)
+	}
+	if ran, _ := os.ReadFile("ran"); len(strings.Fields(string(ran))) != 2 {
+		t.Errorf("ran: %q", ran)
+	}
+	p := f.process.Load()
+	<-p.ended
+	if p == first || p.code != ExitOK {
+		t.Errorf("exit %d", p.code)
+	}
+	if left, _ := filepath.Glob("/tmp/dcs-*/" + filepath.Base(f.address(t))); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+func (f *follower) address(t *testing.T) string {
+	owner, err := journal.ReadOwner(f.run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return owner.Address
+}
+
+// Issue 4: jobs of a run that is over are changed and run again from the screen, which
+// starts a dispatcher for that; another screen that looks on sees it go live as well.
+func TestRunAgainFromTheScreen(t *testing.T) {
+	f := inBackground(t, "exit 3\ntrue\n")
+	f.until(t, "it is over", func(p *view.Picture) bool { return p.Life == view.Ended && p.Phases[view.Failed] == 1 })
+	other := newApp().follow(f.run, reachHere(f.run))
+	defer other.Close()
+	other.until(t, "the other sees it", func(p *view.Picture) bool { return p.Life == view.Ended })
+	a, err := f.Do(t.Context(), view.Action{Do: view.Edit, Jobs: view.One(1), Edit: &view.Change{Command: strings.TrimSpace(gated)}})
+	if err != nil || a.Done != 1 {
+		t.Fatal(a, err)
+	}
+	for _, s := range []*follower{f, other} {
+		s.until(t, "it is live", func(p *view.Picture) bool { return p.Life == view.Live && p.Phases[view.Running] == 1 })
+	}
+	writeFile(t, ".", "gate", "")
+	f.until(t, "it has succeeded", func(p *view.Picture) bool { return p.Life == view.Ended && p.Phases[view.Succeeded] == 2 })
+
+	if a, err := f.Do(t.Context(), view.Action{Do: view.Requeue, Jobs: view.One(2)}); err != nil || a.Done != 1 {
+		t.Fatal(a, err)
+	}
+	f.until(t, "again", func(p *view.Picture) bool { return p.Life == view.Ended })
+	if table, _, err := journal.Replay(f.run); err != nil || table.Job(jobs.ID(2)).Round != 2 {
+		t.Error(err)
+	}
+	var refused *view.Refused
+	none := ""
+	if _, err := f.Do(t.Context(), view.Action{Do: view.Edit, Jobs: view.One(1), Edit: &view.Change{Command: " ", Name: &none}}); !errors.As(err, &refused) {
+		t.Error(err)
+	}
+	table, _, err := journal.Replay(f.run)
+	names, _, _ := f.run.RequestNames()
+	for _, name := range names {
+		if err != nil || !table.Requests[name] { // one that was taken in is only waiting to be removed
+			t.Errorf("left: %v", names)
+		}
+	}
+}
+
+// K9: cancelling jobs of a run that nobody dispatches ends them, also those that run
+// on, and does not start the rest of the run.
+func TestCancelWhatADeadDispatcherLeft(t *testing.T) {
+	f := inBackground(t, gated+gated+"#DCS after=1\necho 3 >> ran\n")
+	f.until(t, "a job runs", func(p *view.Picture) bool { return p.Phases[view.Running] > 0 })
+	syscall.Kill(f.process.Load().cmd.Process.Pid, syscall.SIGKILL)
+	f.until(t, "it is dead", func(p *view.Picture) bool { return p.Life == view.Dead })
+	if _, err := f.Do(t.Context(), view.Cancel.Jobs(2)); err != nil {
+		t.Fatal(err)
+	}
+	f.until(t, "job 2 is cancelled", func(p *view.Picture) bool { return p.Life != view.Live && p.Phases[view.Cancelled] == 1 })
+	if _, err := f.Do(t.Context(), view.Action{Do: view.CancelRun}); err != nil {
+		t.Fatal(err)
+	}
+	pic := f.until(t, "all is over", func(p *view.Picture) bool { return p.Life == view.Ended && p.Phases[view.Cancelled] >= 2 })
+	if !f.cancelled.Load() || pic.Phases[view.Running]+pic.Phases[view.Queued] != 0 {
+		t.Errorf("%+v", pic)
+	}
+	if ran, err := os.ReadFile("ran"); err == nil {
+		t.Errorf("ran: %q", ran)
+	}
+}
+
+// Leaving asks: drain and stop reach the dispatcher, which ends as after Ctrl-C.
+func TestStopFromTheScreen(t *testing.T) {
+	f := inBackground(t, gated+gated+gated)
+	f.until(t, "a job runs", func(p *view.Picture) bool { return p.Phases[view.Running] > 0 })
+	if _, err := f.Do(t.Context(), view.Action{Do: view.DrainRun}); err != nil {
+		t.Fatal(err)
+	}
+	f.until(t, "it drains", func(p *view.Picture) bool {
+		log, err := os.ReadFile(f.run.Path(dispatcherLogFile))
+		return err == nil && strings.Contains(string(log), "draining: asked for on the screen")
+	})
+	if _, err := f.Do(t.Context(), view.Action{Do: view.StopRun}); err != nil {
+		t.Fatal(err)
+	}
+	pic := f.until(t, "it has stopped", func(p *view.Picture) bool { return p.Life != view.Live && p.Run.Owner == "" })
+	if pic.Life != view.Ended || !strings.Contains(pic.Over, "left") {
+		t.Errorf("%+v", pic)
+	}
+	p := f.process.Load()
+	<-p.ended
+	if p.code != ExitLeft {
+		t.Errorf("exit %d", p.code)
+	}
+}

@@ -1,0 +1,189 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/rundir"
+)
+
+// actor carries out what a person asks for on a screen.
+type actor = func(context.Context, view.Action) (*view.Answer, error)
+
+// act carries out what a person asks of a run that nobody dispatches. What only a
+// dispatcher can do waits in the run directory as a request, and one is started.
+func (f *follower) act(ctx context.Context, a view.Action) (*view.Answer, error) {
+	switch a.Do {
+	case view.Resume:
+		if err := f.resume(ctx); err != nil {
+			return nil, err
+		}
+		return &view.Answer{Done: 1, Text: "the run goes on"}, nil
+	case view.Requeue, view.Edit:
+		return f.again(ctx, a)
+	case view.Priority:
+		if a.Relative {
+			return nil, &view.Refused{Why: "nobody dispatches the run; resume it first, or say which priority"}
+		}
+		if _, err := f.run.FileRequest(requestOf(&a)); err != nil {
+			return nil, err
+		}
+		return &view.Answer{Done: a.Jobs.Len(), Text: "noted for the next resume"}, nil
+	case view.Cancel:
+		return f.cancelJobs(ctx, a.Jobs)
+	case view.CancelRun:
+		f.cancelled.Store(true)
+		return f.runCancel(ctx)
+	case view.DrainRun, view.StopRun:
+		return nil, &view.Refused{Why: "nobody dispatches the run"}
+	}
+	return nil, &view.Refused{Why: "nobody dispatches the run; resume it first"}
+}
+
+// requestOf is an action as a request in the run directory.
+func requestOf(a *view.Action) *rundir.Request {
+	q := &rundir.Request{By: whoAsks(), At: time.Now(), Why: a.Why, Priority: a.Number}
+	for _, r := range a.Jobs {
+		q.Jobs = append(q.Jobs, rundir.Range{First: r.First, Last: r.Last})
+	}
+	switch a.Do {
+	case view.Requeue:
+		q.Do = rundir.DoRequeue
+	case view.Edit:
+		q.Do, q.Edit = rundir.DoEdit, changeOf(a.Edit)
+	case view.Priority:
+		q.Do = rundir.DoPriority
+	case view.Cancel:
+		q.Do = rundir.DoCancel
+	}
+	return q
+}
+
+// changeOf is a change as jobs are given it.
+func changeOf(c *view.Change) *jobs.Change {
+	j := &jobs.Change{Name: c.Name, Timeout: c.Timeout, MemBytes: c.MemBytes, Tries: c.Tries, Slots: c.Slots, GPUs: c.GPUs, Tags: c.Tags}
+	if c.Command != "" {
+		j.Command = &c.Command
+	}
+	return j
+}
+
+// again leaves the request, then starts a dispatcher, which takes it in before it
+// starts anything.
+func (f *follower) again(ctx context.Context, a view.Action) (*view.Answer, error) {
+	if a.Do == view.Edit {
+		if a.Edit == nil {
+			return nil, &view.Refused{Why: "nothing is to be changed"}
+		}
+		if err := changeOf(a.Edit).Check(); err != nil {
+			return nil, &view.Refused{Why: err.Error()}
+		}
+	}
+	e, err := leave(f.run, requestOf(&a))
+	if err != nil {
+		return nil, err
+	}
+	if err := f.resume(ctx); err != nil {
+		f.run.RemoveRequest(e.name) // nobody would expect it to come into effect later
+		return nil, err
+	}
+	owner, err := journal.ReadOwner(f.run)
+	if err != nil {
+		return nil, err
+	}
+	if owner != nil {
+		e.await(owner)
+	}
+	switch {
+	case e.refused != "":
+		return nil, &view.Refused{Why: e.refused}
+	case !e.taken:
+		return &view.Answer{Text: "asked; the dispatcher has not taken it in yet"}, nil
+	}
+	return &view.Answer{Done: e.did, Left: e.left, Text: plural(e.did, "job") + " queued again; the run goes on"}, nil
+}
+
+// resume starts a dispatcher in the background and waits until it dispatches.
+func (f *follower) resume(ctx context.Context) error {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return err
+	}
+	defer null.Close()
+	var said words
+	p, err := startDispatcher([]string{"resume", f.run.Dir}, null, &said)
+	if err != nil {
+		return err
+	}
+	ready, err := p.ready(ctx)
+	if err != nil {
+		return err
+	}
+	if ready == nil {
+		return &view.Refused{Why: said.text("it could not be resumed")}
+	}
+	f.process.Store(p)
+	f.stage().lose()
+	return nil
+}
+
+// cancelJobs and runCancel have `cancel` take the run over, end them, and leave.
+func (f *follower) cancelJobs(ctx context.Context, which view.Ranges) (*view.Answer, error) {
+	const most = 2000 // ranges that fit on a command line
+	if len(which) > most {
+		return nil, &view.Refused{Why: "nobody dispatches the run, and those are too many single jobs to end without: resume it first"}
+	}
+	var args []string
+	for _, r := range which {
+		args = append(args, fmt.Sprintf("%d-%d", r.First, r.Last))
+	}
+	if len(args) == 0 {
+		return &view.Answer{}, nil
+	}
+	return f.runCancel(ctx, args...)
+}
+
+func (f *follower) runCancel(ctx context.Context, args ...string) (*view.Answer, error) {
+	var said words
+	cmd := exec.CommandContext(ctx, "/proc/self/exe", append([]string{"cancel", "--yes", f.run.Dir}, args...)...)
+	cmd.Args[0] = programName
+	cmd.Stdout, cmd.Stderr = &said, &said
+	cmd.WaitDelay = writePatience
+	err := cmd.Run()
+	f.stage().lose()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		return nil, err
+	}
+	if exit != nil && exit.ExitCode() == ExitUsage {
+		return nil, &view.Refused{Why: said.text("it could not be cancelled")}
+	}
+	return &view.Answer{Done: 1, Text: said.text("cancelled")}, nil
+}
+
+// words keeps what a program that we have started says, up to a bound. exec writes to it from
+// one goroutine and waits for that before it tells that the program has ended.
+type words struct{ b bytes.Buffer }
+
+func (w *words) Write(p []byte) (int, error) {
+	w.b.Write(p[:min(len(p), max(0, 8192-w.b.Len()))])
+	return len(p), nil
+}
+
+// text is what was said, on one line.
+func (w *words) text(otherwise string) string {
+	text := strings.TrimPrefix(cleanLine(strings.TrimSpace(w.b.String())), "dcs-tui: ")
+	if text == "" {
+		return otherwise
+	}
+	return text
+}

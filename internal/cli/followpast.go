@@ -1,0 +1,105 @@
+package cli
+
+import (
+	"fmt"
+
+	"dcs-tui/dispatch/board"
+	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/events"
+	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/rundir"
+)
+
+// maxPast bounds the events of a run that nobody dispatches.
+const maxPast = 20_000
+
+// past is the stage of a run that nobody dispatches; owner did last, nil: nobody ever.
+func (f *follower) past(owner *journal.Owner) *stage {
+	b, err := f.app.pastBoard(f.run, owner, f.act)
+	if err != nil {
+		return &stage{err: err, owner: owner}
+	}
+	return &stage{source: b, owner: owner, close: b.Close}
+}
+
+// pastBoard makes a board of what the run directory shows.
+func (a *app) pastBoard(run *rundir.Run, owner *journal.Owner, act actor) (*board.Board, error) {
+	var past []jobs.Record
+	table, _, err := journal.ReplayEvents(run, func(r *jobs.Record) {
+		if !events.Notable(r) {
+			return
+		}
+		if len(past) >= 2*maxPast {
+			past = append(past[:0], past[maxPast:]...)
+		}
+		past = append(past, *r)
+	})
+	if err != nil {
+		return nil, err
+	}
+	acceptRest(table)
+	p := board.Past{
+		Options:  board.Options{Run: runView(run, a.labName(run), nil), Act: act},
+		HostDirs: readPlaces(run), Tries: triesOf(run),
+	}
+	p.Options.Run.Epoch = table.Epoch
+	p.Life, p.Over = howOver(table, owner)
+	if had, err := readInput(run); err == nil && had.cut() {
+		p.Over += "; " + had.text(table)
+	}
+	if inv, err := a.storedInventory(run.Asked); err == nil {
+		p.Hosts = inv.Hosts
+	}
+	b := board.FromTable(table, p)
+	for i := range past {
+		b.Add(&past[i])
+	}
+	return b, nil
+}
+
+// howOver says how a run that nobody dispatches came to that.
+func howOver(t *jobs.Table, owner *journal.Owner) (view.Life, string) {
+	left := t.Unfinished()
+	switch {
+	case left == 0 && len(t.Jobs) == 0:
+		return view.Ended, "no job came"
+	case left == 0 && allSucceeded(t):
+		return view.Ended, "all jobs succeeded"
+	case left == 0 && t.Counts[jobs.Cancelled] > 0:
+		return view.Ended, "over: " + countsText(t)
+	case left == 0:
+		return view.Ended, "some jobs did not succeed"
+	case owner == nil || owner.Left:
+		return view.Ended, "stopped with " + plural(left, "job") + " left"
+	}
+	return view.Dead, fmt.Sprintf("%s has died or cannot be seen any more; what it started runs on", owner)
+}
+
+// runView names a run to a screen; owner nil: nobody dispatches it.
+func runView(run *rundir.Run, lab string, owner *journal.Owner) view.Run {
+	v := view.Run{Name: run.Name(), UID: run.UID(), Dir: run.Dir, Lab: lab, Created: run.Asked.Created}
+	if owner != nil {
+		v.Owner, v.Machine, v.Epoch = owner.String(), owner.Host, owner.Epoch
+	}
+	return v
+}
+
+// labName is what people call the hosts of a run.
+func (a *app) labName(run *rundir.Run) string { return labOf(run.Asked.InventoryFile) }
+
+func labOf(file string) string {
+	if file == "" {
+		return "this machine"
+	}
+	return file
+}
+
+// triesOf is --tries of the run.
+func triesOf(run *rundir.Run) int {
+	n := 0
+	if text, ok := run.Asked.Options["tries"].(string); ok {
+		fmt.Sscan(text, &n)
+	}
+	return n
+}

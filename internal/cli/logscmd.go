@@ -1,0 +1,222 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"dcs-tui/dispatch/view"
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/rundir"
+)
+
+// logsFlags are the options of logs.
+type logsFlags struct {
+	err     bool
+	follow  bool
+	json    bool
+	attempt int
+}
+
+func (a *app) logsCmd() *cobra.Command {
+	var f logsFlags
+	cmd := &cobra.Command{
+		Use:     "logs [flags] [RUN] JOB",
+		GroupID: groupLook,
+		Short:   "What a job has printed",
+		Long: `Print what a job has printed, from wherever its host keeps it: a dispatcher that is
+alive on this machine reads it there, also while the job runs. On a terminal what could
+disturb it is made visible; into a file or pipe it goes as it is.
+
+` + runHelp,
+		Example: `dcs-tui logs 17
+dcs-tui logs --err --follow sweep-20260314-1502 17`,
+		Args:              jobOfRun,
+		ValidArgsFunction: completeRuns,
+		RunE: func(_ *cobra.Command, args []string) error {
+			return a.runLogs(args, &f)
+		},
+	}
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	fs.BoolVar(&f.err, "err", false, "standard error instead of standard output")
+	fs.BoolVarP(&f.follow, "follow", "f", false, "go on until the job is over, with its later attempts")
+	fs.Var((*countValue)(&f.attempt), "attempt", "attempt N instead of the newest")
+	fs.BoolVar(&f.json, "json", false, "one JSON object a line of it")
+	return cmd
+}
+
+// logEvery is how often --follow looks for more.
+const logEvery = 300 * time.Millisecond
+
+func (a *app) runLogs(args []string, f *logsFlags) error {
+	run, id, err := openJob(args)
+	if err != nil {
+		return err
+	}
+	src, err := a.followHere(run)
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	w := &logWriter{out: a.stdout, json: f.json, tty: term.IsTerminal(int(a.stdout.Fd())),
+		line: logLine{V: 1, Run: run.Name(), UID: run.UID(), Job: id, Stream: "stdout"}}
+	file := jobs.FileOut
+	if f.err {
+		file, w.line.Stream = jobs.FileErr, "stderr"
+	}
+	for last := 0; ; {
+		_, d, err := detail(src, run, id)
+		if err != nil {
+			return err
+		}
+		at, err := f.choose(d)
+		if err != nil {
+			return err
+		}
+		if at == nil || int(at.ID.N) == last {
+			switch {
+			case last != 0 && (!f.follow || f.attempt > 0 || d.Row.Phase.Terminal()):
+				return nil
+			case last == 0 && (!f.follow || d.Row.Phase.Terminal()):
+				return usagef("job %d has printed nothing: no attempt of it has started", id).withAdvice("%s", cleanLine(d.Why))
+			}
+			time.Sleep(logEvery)
+			continue
+		}
+		if last != 0 && !f.json {
+			a.con.Line("--- " + at.ID.String() + " on " + cleanLine(at.Host))
+		}
+		last = int(at.ID.N)
+		if err := a.copyLog(src, run, at, file, f.follow, w); err != nil {
+			return err
+		}
+	}
+}
+
+// choose picks the attempt to print; nil: there is none yet.
+func (f *logsFlags) choose(d *view.Detail) (*view.Attempt, error) {
+	for i := len(d.Attempts) - 1; i >= 0; i-- {
+		if at := &d.Attempts[i]; f.attempt == 0 || int(at.ID.N) == f.attempt {
+			return at, nil
+		}
+	}
+	if f.attempt > 0 && (!f.follow || d.Row.Phase.Terminal()) {
+		return nil, usagef("job %d has no attempt %d; it has %s", d.Row.ID, f.attempt, plural(len(d.Attempts), "attempt"))
+	}
+	return nil, nil
+}
+
+// copyLog copies what an attempt has printed, to its end when it is followed.
+func (a *app) copyLog(src view.Source, run *rundir.Run, at *view.Attempt, file jobs.File, follow bool, w *logWriter) error {
+	w.line.Attempt, w.line.Offset = at.ID.String(), 0
+	for offset := int64(0); ; {
+		ctx, cancel := context.WithTimeout(context.Background(), outputTimeout)
+		piece, err := src.Read(ctx, view.Read{Attempt: at.ID, File: file, Offset: offset, Limit: hosts.MaxChunk})
+		cancel()
+		switch {
+		case errors.Is(err, os.ErrNotExist) || err != nil && strings.Contains(err.Error(), "no such file"):
+			if piece = (&view.Piece{Over: at.Ended != time.Time{}}); !piece.Over && !follow {
+				return nil // handed over, and not started
+			}
+		case err != nil:
+			p := usagef("what %s has printed cannot be read: %w", at.ID, err)
+			if where := at.Out; strings.Contains(where, ":") {
+				p.withAdvice("it is in %s", cleanLine(where))
+			}
+			return p
+		}
+		offset += int64(len(piece.Data))
+		done := offset >= piece.Size && (piece.Over || !follow)
+		if err := w.write(piece.Data, done); err != nil {
+			return usagef("%w", err)
+		}
+		switch {
+		case done:
+			return nil
+		case len(piece.Data) > 0:
+			continue
+		case offset >= piece.Size && follow && !piece.Over && at.Ended.IsZero():
+			time.Sleep(logEvery)
+			if _, d, err := detail(src, run, at.ID.Job); err == nil {
+				if now := attemptOf(d, at.ID); now != nil {
+					at = now
+				}
+			}
+		case offset >= piece.Size:
+			return w.write(nil, true)
+		default:
+			return usagef("what %s has printed cannot be read: it is shorter than it was", at.ID)
+		}
+	}
+}
+
+func attemptOf(d *view.Detail, id jobs.AttemptID) *view.Attempt {
+	for i := range d.Attempts {
+		if d.Attempts[i].ID == id {
+			return &d.Attempts[i]
+		}
+	}
+	return nil
+}
+
+// logLine is what `logs --json` prints of a line.
+type logLine struct {
+	V       int     `json:"v"`
+	Run     string  `json:"run"`
+	UID     string  `json:"uid"`
+	Job     jobs.ID `json:"job"`
+	Attempt string  `json:"attempt"`
+	Stream  string  `json:"stream"` // stdout or stderr
+	Offset  int64   `json:"offset"` // of the line in the file, in bytes
+	Text    string  `json:"text"`   // without its end; what is no UTF-8 is replaced
+}
+
+// logWriter writes what a job has printed as it was asked for.
+type logWriter struct {
+	out       *os.File
+	json, tty bool
+	clean     lineCleaner
+	line      logLine
+	rest      []byte
+}
+
+func (w *logWriter) write(piece []byte, last bool) error {
+	if !w.json {
+		if w.tty {
+			piece = w.clean.next(piece, last)
+		}
+		_, err := w.out.Write(piece)
+		return err
+	}
+	w.rest = append(w.rest, piece...)
+	for len(w.rest) > 0 {
+		n := bytes.IndexByte(w.rest, '\n') + 1
+		if n == 0 {
+			if !last && len(w.rest) < longestLine {
+				return nil
+			}
+			n = len(w.rest)
+		}
+		w.line.Text = strings.TrimSuffix(string(w.rest[:n]), "\n")
+		b, err := json.Marshal(&w.line)
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(w.out, "%s\n", b); err != nil {
+			return err
+		}
+		w.line.Offset += int64(n)
+		w.rest = w.rest[n:]
+	}
+	return nil
+}

@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"context"
+	"time"
+
+	"dcs-tui/dispatch/board"
+	"dcs-tui/dispatch/control"
+	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/events"
+	"dcs-tui/jobs/journal"
+)
+
+// serveControl lets screens and commands attach: every dispatcher does, also one that
+// shows nothing itself. Without the socket the run goes on all the same.
+func (s *session) serveControl(inventory string) {
+	server, err := control.Listen(control.Options{
+		Program: version(), Run: s.run.UID(), Epoch: s.table.Epoch,
+		Open:  func() (view.Source, func(), error) { return s.openBoard(inventory) },
+		Fault: func(text string) { s.say(func() string { return cleanLine(text) }) },
+	})
+	if err == nil {
+		if err = s.journal.SetAddress(server.Address()); err != nil {
+			server.Close()
+		}
+	}
+	if err != nil {
+		s.app.warn("nobody can attach to this run: %v", err)
+		return
+	}
+	s.control = server
+}
+
+func (s *session) closeControl() {
+	if s.control == nil {
+		return
+	}
+	closed := make(chan struct{})
+	go func() {
+		s.control.Close()
+		close(closed)
+	}()
+	select {
+	case <-closed:
+	case <-time.After(writePatience): // a call hangs in the run directory: the end of this process ends it
+	}
+}
+
+// openBoard makes what attached screens look at. Nothing of it is there while nobody
+// is attached.
+func (s *session) openBoard(inventory string) (view.Source, func(), error) {
+	owner, err := journal.ReadOwner(s.run)
+	if err != nil {
+		owner = nil // only its name is missing on the screen
+	}
+	b := board.Live(s.d, board.Options{Run: runView(s.run, labOf(inventory), owner), Act: s.act})
+	s.addPast(b)
+	q, _ := s.app.asker.(*questions)
+	if q != nil {
+		q.show(b)
+	}
+	return b, func() {
+		if q != nil {
+			q.show(nil)
+		}
+		b.Close()
+	}, nil
+}
+
+// pastPatience bounds reading the journal for a screen that has just come.
+const pastPatience = 2 * time.Second
+
+// addPast gives a board what happened before anybody looked, as far as it can be read
+// in a moment.
+func (s *session) addPast(b *board.Board) {
+	began := time.Now()
+	var past []jobs.Record
+	_ = journal.NewReader(s.run).Read(func(_ int, r *jobs.Record) error {
+		if time.Since(began) > pastPatience || r.At >= jobs.StampOf(began) {
+			return errEnoughPast
+		}
+		if events.Notable(r) {
+			if len(past) >= 2*maxPast {
+				past = append(past[:0], past[maxPast:]...)
+			}
+			past = append(past, *r)
+		}
+		return nil
+	}) // what cannot be read is only missing among the events
+	for i := range past {
+		b.Add(&past[i])
+	}
+}
+
+// act carries out what a board cannot.
+func (s *session) act(_ context.Context, a view.Action) (*view.Answer, error) {
+	by := a.Why
+	if by == "" {
+		by = "asked for on the screen"
+	}
+	switch a.Do {
+	case view.DrainRun:
+		s.obey(wishDrain, by)
+		return &view.Answer{Done: 1, Text: "no more jobs are started; the dispatcher ends when the running ones have"}, nil
+	case view.StopRun:
+		s.obey(wishStop, by)
+		return &view.Answer{Done: 1, Text: "dispatching stops; running jobs go on"}, nil
+	case view.CancelRun:
+		s.obey(wishCancel, by)
+		return &view.Answer{Done: 1, Text: "every job is cancelled; the running ones are being ended"}, nil
+	case view.Reply:
+		if q, ok := s.app.asker.(*questions); ok {
+			return q.answer(int64(a.Number), a.Text)
+		}
+	}
+	return nil, &view.Refused{Why: "the dispatcher cannot do that: " + string(a.Do)}
+}

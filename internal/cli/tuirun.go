@@ -1,0 +1,30 @@
+package cli
+
+import (
+	"context"
+	"os"
+
+	"dcs-tui/dispatch/view"
+	"dcs-tui/internal/ttyguard"
+	"dcs-tui/tui"
+)
+
+// screenLeft is how a screen was left.
+type screenLeft struct {
+	signal os.Signal     // that ended it; nil: none
+	last   *view.Picture // the newest that was seen; may be nil
+}
+
+// drawScreen draws the screen until it is left; the terminal is then as it was.
+func (a *app) drawScreen(src view.Source, keys *os.File, o screenOptions) (screenLeft, error) {
+	given, err := ttyguard.Start(keys, a.stdout)
+	if err != nil { // then only we ourselves give the terminal back
+		given = func() {}
+	}
+	left, err := tui.Run(context.Background(), tui.Options{
+		Source: src, In: keys, Out: a.stdout, ASCII: a.con.ascii || o.ascii, NoColor: os.Getenv("NO_COLOR") != "",
+		Mouse: o.mouse, Signals: true,
+	})
+	given()
+	return screenLeft{left.Signal, left.Last}, err
+}

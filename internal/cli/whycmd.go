@@ -1,0 +1,122 @@
+package cli
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/rundir"
+)
+
+func (a *app) whyCmd() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:     "why [flags] [RUN] JOB",
+		GroupID: groupLook,
+		Short:   "Why a job is not running, or what it is doing",
+		Long: `Say in a sentence why a job is not running, or what it is doing. A dispatcher that is
+alive on this machine is asked; otherwise it is what the run directory shows.
+
+` + runHelp,
+		Example: `dcs-tui why 17
+dcs-tui why sweep-20260314-1502 17`,
+		Args:              jobOfRun,
+		ValidArgsFunction: completeRuns,
+		RunE: func(_ *cobra.Command, args []string) error {
+			return a.runWhy(args, asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
+	return cmd
+}
+
+// jobOfRun: a job, and before it the run if it is not the newest.
+func jobOfRun(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 || len(args) > 2 {
+		return usagef("%s needs the number of one job", cmd.CommandPath()).withAdvice("%s [RUN] JOB", cmd.CommandPath())
+	}
+	return nil
+}
+
+// openJob finds the run and the number that the arguments name.
+func openJob(args []string) (*rundir.Run, jobs.ID, error) {
+	word := args[len(args)-1]
+	n, err := strconv.Atoi(word)
+	if err != nil || n < 1 {
+		return nil, 0, usagef("%q is not the number of a job", shorten(word))
+	}
+	run, err := openRun(args[:len(args)-1])
+	return run, jobs.ID(n), err
+}
+
+// commandPatience bounds what a command asks of a dispatcher.
+const commandPatience = 30 * time.Second
+
+// followHere follows a run for a command: through the dispatcher when it is on this
+// machine and answers, else through the run directory.
+func (a *app) followHere(run *rundir.Run) (*follower, error) {
+	f := (&follower{app: a, run: run, reach: reachHere(run), files: true}).begin()
+	if err := f.first(); err != nil {
+		f.Close()
+		return nil, usagef("%w", err)
+	}
+	return f, nil
+}
+
+// detail looks a job up.
+func detail(src view.Source, run *rundir.Run, id jobs.ID) (*view.Picture, *view.Detail, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), commandPatience)
+	defer cancel()
+	pic, err := src.Look(ctx, view.Ask{Focus: id})
+	if err != nil {
+		return nil, nil, usagef("%w", err)
+	}
+	if pic.Detail == nil {
+		return nil, nil, usagef("the run %s has no job %d; it has %s", run.Name(), id, plural(pic.Total, "job"))
+	}
+	return pic, pic.Detail, nil
+}
+
+// whyJSON is what `why --json` prints.
+type whyJSON struct {
+	V       int     `json:"v"`
+	Run     string  `json:"run"`
+	UID     string  `json:"uid"`
+	Job     jobs.ID `json:"job"`
+	Phase   string  `json:"phase"` // the word of the screen's list: run, queue, retry, waits, …
+	Why     string  `json:"why"`
+	Live    bool    `json:"live"` // a dispatcher said so
+	Host    *string `json:"host"`
+	Attempt int     `json:"attempt"` // number of the newest; 0: none
+}
+
+func (a *app) runWhy(args []string, asJSON bool) error {
+	run, id, err := openJob(args)
+	if err != nil {
+		return err
+	}
+	f, err := a.followHere(run)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	pic, d, err := detail(f, run, id)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		j := whyJSON{V: 1, Run: run.Name(), UID: run.UID(), Job: id, Phase: d.Row.Phase.String(), Why: d.Why,
+			Live: pic.Life == view.Live, Attempt: d.Row.Attempt}
+		if d.Row.Host != "" {
+			j.Host = &d.Row.Host
+		}
+		return a.printJSON(j)
+	}
+	out := newConsole(a.stdout)
+	out.Line(out.paint(bold, "job "+strconv.Itoa(int(id)))+"  "+shorten(cleanLine(d.Row.Title)), cleanLine(d.Why))
+	return nil
+}
