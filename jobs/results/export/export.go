@@ -80,11 +80,11 @@ const maxCell = 60
 
 // name is a column's heading for people.
 func (t *table) name(column int) string {
-	c := &t.s.Columns[column]
-	if t.o.Format == Table && c.Name == "elapsed_seconds" {
-		return "time"
+	name := t.s.Columns[column].Name
+	if t.o.Format == Table {
+		name = t.s.Heading(column)
 	}
-	return jobs.Clean(c.Name, maxCell)
+	return jobs.Clean(name, maxCell)
 }
 
 // text is a cell for people, cleaned: durations and sizes in units (in a table on the

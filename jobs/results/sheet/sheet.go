@@ -81,8 +81,8 @@ func (s *Sheet) Column(name string) (int, error) {
 	if inner, ok := strings.CutPrefix(name, "["); ok {
 		meant = append(meant, strings.TrimSuffix(inner, "]"))
 	}
-	if name == "time" {
-		meant = append(meant, elapsed)
+	if rest, ok := strings.CutPrefix(name, "time"); ok && (rest == "" || rest[0] == '_') {
+		meant = append(meant, elapsed+rest)
 	}
 	for _, suffix := range []string{"", "_" + Mean.String()} {
 		for _, m := range meant {
@@ -101,6 +101,15 @@ func (s *Sheet) Column(name string) (int, error) {
 		more, all = fmt.Sprintf(" and %d more", len(all)-most), all[:most]
 	}
 	return 0, fmt.Errorf("there is no column %q; there are %s%s", jobs.Clean(name, 40), jobs.Clean(strings.Join(all, ", "), 1000), more)
+}
+
+// Heading is a column's name for people, who read time, not elapsed_seconds.
+func (s *Sheet) Heading(column int) string {
+	name, role := s.Columns[column].Name, s.Columns[column].Role
+	if rest, ok := strings.CutPrefix(name, elapsed); ok && (role == Fact || role == Stat) && s.find("time"+rest) < 0 {
+		return "time" + rest
+	}
+	return name
 }
 
 func (s *Sheet) find(name string) int {
