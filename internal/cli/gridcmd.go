@@ -1,0 +1,270 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"dcs-tui/grid"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/results/column"
+	"dcs-tui/jobs/rundir"
+)
+
+// gridFlags are those of grid beside run's.
+type gridFlags struct {
+	runFlags
+	count bool
+	limit int
+}
+
+func (a *app) gridCmd() *cobra.Command {
+	f := gridFlags{limit: grid.DefaultLimit}
+	cmd := &cobra.Command{
+		Use:     "grid [flags] TEMPLATE",
+		GroupID: groupRun,
+		Short:   "Run a command for all combinations of parameters",
+		Long: `Run a command for all combinations of parameters. A template has a command with
+parameters in brackets, and a line of values for each of them:
+
+svm -train -kernel rbf -C [1] -gamma [2]
+[1] 0.001, 0.01, 0.1, 1, 10, 100
+[2] 0 0.25 0.5 0.75 1
+
+These are 30 jobs; the last parameter runs fastest. Parameters may have names, [C];
+[C:q] is the value quoted for the shell, and the job finds it in DCS_PARAM_C too.
+Values: texts (in quotes if they have blanks or commas), 1..10, 0..1 step 0.1,
+log 1e-3..1e2 x6, lin 0..1 x5, [f] file: list.txt, [f] command: ls *.csv.
+Lines with @: @where C < gamma, @zip a, b, @sample 50 latin seed 7. A line #DCS sets
+options as in a jobs file. docs/grid.md explains it all.
+
+- reads the template from standard input. Everything else is as with run.
+
+` + exitHelp,
+		Example: `dcs-tui grid template.txt
+dcs-tui grid --dry-run template.txt | head
+dcs-tui grid --count template.txt
+dcs-tui grid --hosts hosts.toml --timeout 2h --tries 1 template.txt`,
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.runGrid(cmd, &f, args)
+		},
+	}
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	fs.BoolVar(&f.dryRun, "dry-run", false, "print the commands, one a line, and start nothing")
+	fs.BoolVar(&f.count, "count", false, "print the number of jobs, and start nothing")
+	fs.Var((*countValue)(&f.limit), "limit", "refuse a product of more than N jobs without @where or @sample")
+	f.hostFlags(fs)
+	f.jobFlags(fs)
+	f.policyFlags(fs)
+	f.endFlags(fs)
+	f.screenFlags(fs)
+	fs.StringVar(&f.name, "name", "", "NAME of the run (made from the template's name and the time)")
+	fs.StringVar(&f.runDir, "run-dir", "", "keep the run in DIRECTORY instead of dcs-runs/NAME")
+	completeChoices(cmd)
+	cmd.RegisterFlagCompletionFunc("cwd", dirsOnly)
+	cmd.RegisterFlagCompletionFunc("run-dir", dirsOnly)
+	cmd.RegisterFlagCompletionFunc("hosts", tomlFiles)
+	cmd.RegisterFlagCompletionFunc("env", completeEnv)
+	return cmd
+}
+
+func (a *app) runGrid(cmd *cobra.Command, f *gridFlags, args []string) error {
+	if err := f.checkGrid(args); err != nil {
+		return err
+	}
+	if !f.count && !f.dryRun {
+		if done, err := a.onScreen(&f.runFlags, args[0] == stdinFile && term.IsTerminal(int(os.Stdin.Fd()))); done {
+			return err
+		}
+	}
+	if err := absoluteFlags(cmd.Flags()); err != nil {
+		return err
+	}
+	t, err := a.template(f, args[0])
+	if err != nil {
+		return err
+	}
+	switch {
+	case f.count:
+		n, err := t.Count()
+		if err != nil {
+			return usagef("%w", err)
+		}
+		fmt.Fprintln(a.stdout, n)
+		return nil
+	case f.dryRun:
+		return a.printCommands(t)
+	}
+	src, err := gridSource(t, args[0], f.limit)
+	if err != nil {
+		return err
+	}
+	return a.runJobs(cmd, &f.runFlags, src)
+}
+
+// checkGrid finds what is wrong with the command line before anything is read.
+func (f *gridFlags) checkGrid(args []string) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	switch {
+	case f.json && f.output:
+		return usagef("--json and --output both write to standard output: choose one")
+	case f.dryRun && f.count:
+		return usagef("--dry-run prints the commands and --count their number: choose one")
+	case len(args) == 0:
+		return usagef("which template?").withAdvice("dcs-tui grid TEMPLATE; dcs-tui grid --help shows one")
+	case len(args) > 1:
+		return usagef("one template makes a grid; %s is one too many", shorten(args[1])).
+			withAdvice("a template may have several command lines; dcs-tui grid --dry-run prints jobs that dcs-tui run takes")
+	}
+	if f.name != "" {
+		if err := rundir.CheckName(f.name); err != nil {
+			return usagef("--name: %w", err)
+		}
+	}
+	return nil
+}
+
+// template reads a template and shows what is doubtful in it. A signal ends the
+// commands that it takes values from.
+func (a *app) template(f *gridFlags, file string) (*grid.Template, error) {
+	cwd, err := workDir(f.Cwd)
+	if err != nil {
+		return nil, err
+	}
+	in, name := a.stdin, "standard input"
+	if file != stdinFile {
+		r, err := os.Open(file)
+		if err != nil {
+			return nil, usagef("cannot read the template: %w", err)
+		}
+		defer r.Close()
+		if info, err := r.Stat(); err == nil && info.IsDir() {
+			return nil, usagef("%s is a directory, not a template", shorten(file))
+		}
+		in, name = r, file
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	config := grid.Config{Dir: cwd, Limit: f.limit, OtherShell: !quotesLikeSh(f.Shell), CheckResult: checkColumn}
+	t, err := config.Parse(ctx, in, name)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, &problem{err: fmt.Errorf("stopped while the template was read; nothing was started"), code: ExitCancelled}
+	case err != nil:
+		return nil, usagef("%w", err)
+	}
+	for _, w := range t.Warnings {
+		a.warn("%v", w)
+	}
+	return t, nil
+}
+
+// checkColumn says what is wrong with an @result line.
+func checkColumn(name, from string) error {
+	_, err := column.New(name, from)
+	return err
+}
+
+// quotesLikeSh says whether quotes mean to a shell what they mean to /bin/sh.
+func quotesLikeSh(shell string) bool {
+	program, _, _ := strings.Cut(shell, " ")
+	switch filepath.Base(program) {
+	case ".", "sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "busybox":
+		return true
+	}
+	return false
+}
+
+// printCommands writes the commands, one a line, each as soon as it is made.
+func (a *app) printCommands(t *grid.Template) error {
+	toTerminal := term.IsTerminal(int(a.stdout.Fd()))
+	w := bufio.NewWriter(a.stdout)
+	for s, err := range t.Jobs() {
+		if err != nil {
+			w.Flush()
+			return usagef("%w", err)
+		}
+		text := s.Command
+		if toTerminal {
+			text = jobs.Clean(text, 0)
+		}
+		if _, err := io.WriteString(w, text+"\n"); err != nil {
+			return usagef("%w", err)
+		}
+	}
+	if err := w.Flush(); err != nil {
+		return usagef("%w", err)
+	}
+	return nil
+}
+
+// gridSource yields the jobs of a template to a new run. Usually they are all made
+// and stored before the first starts; of a product too large for that each is made
+// while those before it run, and resume goes on where it was cut off.
+func gridSource(t *grid.Template, file string, limit int) (jobSource, error) {
+	src := jobSource{files: []string{file}, source: sourceText(t, limit)}
+	next := pulling(t.Jobs())
+	if n := t.Points(); n > grid.DefaultLimit/t.Commands() {
+		first, err := next()
+		if err != nil {
+			return src, noJobs(t, err)
+		}
+		src.what = "jobs of " + cleanLine(file)
+		src.next = func() (*jobs.Spec, error) {
+			if s := first; s != nil {
+				first = nil
+				return s, nil
+			}
+			return next()
+		}
+		return src, nil
+	}
+	if len(src.source) > maxKeptTemplate {
+		src.source = "" // nothing needs it
+	}
+	for {
+		s, err := next()
+		switch {
+		case err == io.EOF && len(src.known) > 0:
+			return src, nil
+		case err != nil:
+			return src, noJobs(t, err)
+		}
+		src.known = append(src.known, s)
+	}
+}
+
+// noJobs is the error of a grid without any job.
+func noJobs(t *grid.Template, err error) error {
+	if err != io.EOF {
+		return usagef("%w", err)
+	}
+	return usagef("%s: its filter leaves none of %s", t.File, plural(t.Points(), "point")).withAdvice("look at the @where lines")
+}
+
+// pulling yields what a sequence has, io.EOF after the last.
+func pulling(seq iter.Seq2[*jobs.Spec, error]) func() (*jobs.Spec, error) {
+	next, _ := iter.Pull2(seq) // left where it is when the run ends before
+	return func() (*jobs.Spec, error) {
+		s, err, ok := next()
+		if !ok {
+			return nil, io.EOF
+		}
+		return s, err
+	}
+}
