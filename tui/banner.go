@@ -30,6 +30,8 @@ func (m *model) banner() []string {
 			add(styleBad, "DISPATCHER DIED", thousands(max(0, p.Total-t.over))+" jobs are left, what ran may still run: "+resumeKey+" carries on")
 		case p.Life == view.Ended && p.Total > t.over:
 			add(styleWarn, "STOPPED", thousands(p.Total-t.over)+" jobs are left: "+resumeKey+" carries on")
+		case p.Life == view.Ended && t.done < p.Total:
+			add(styleWarn, "ENDED", m.clean(p.Over))
 		case p.Life == view.Ended:
 			add(styleGood, "ENDED", m.clean(p.Over))
 		}
@@ -43,6 +45,9 @@ func (m *model) banner() []string {
 			add(styleWarn, "PAUSED", "nothing is launched until "+pauseKey+" continues")
 		}
 	}
+	if len(said) == 0 && m.noHost() {
+		add(styleBad, "NO HOST", "none of "+plural(len(m.pic.Hosts), "host")+" can be used now: 2 says why")
+	}
 	if len(said) == 0 {
 		return nil
 	}
@@ -54,3 +59,16 @@ const (
 	resumeKey = "R"
 	pauseKey  = "p"
 )
+
+// noHost says that jobs wait and there is nowhere to run them, nor one being connected to.
+func (m *model) noHost() bool {
+	if m.pic == nil || m.over() || len(m.pic.Hosts) == 0 {
+		return false
+	}
+	for i := range m.pic.Hosts {
+		if h := &m.pic.Hosts[i]; works(h) || h.State == hostConnecting {
+			return false
+		}
+	}
+	return true
+}

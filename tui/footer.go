@@ -23,7 +23,7 @@ func (m *model) messageRow() string {
 	undo := ""
 	if m.undo != nil {
 		if left := m.undo.till.Sub(m.now()); left > 0 {
-			undo = styleBold.Render("u: undo "+span(left)) + " "
+			undo = "  " + styleBold.Render("u: undo "+span(left)) + " "
 		}
 	}
 	if text := m.clean(m.message.text); text != "" {
@@ -33,7 +33,7 @@ func (m *model) messageRow() string {
 		return m.sides(" "+text, undo, m.w)
 	}
 	if e := m.newestBad(); e != "" {
-		return m.sides(" "+styleWarn.Render(m.g.warn)+" "+e, undo+styleFaint.Render("5: events "), m.w)
+		return m.sides(" "+styleWarn.Render(m.g.warn)+" "+e, undo+styleFaint.Render("  5: events "), m.w)
 	}
 	return m.sides("", undo, m.w)
 }
@@ -53,7 +53,9 @@ func (m *model) hintsRow() string {
 			help = "  " + hint
 			continue
 		}
-		hints = append(hints, hint)
+		if hints = append(hints, hint); b.show == resumeKey { // nothing matters more, when it is offered
+			hints = append([]string{hint}, hints[:len(hints)-1]...)
+		}
 	}
 	return " " + m.most(hints, "  ", m.w-1-width(help)) + help
 }

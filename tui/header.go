@@ -2,6 +2,7 @@ package tui
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -55,22 +56,35 @@ func (m *model) runRow() string {
 	if t.retry > 0 {
 		numbers = append(numbers, styleWarn.Render(p[view.Retry]+" "+thousands(t.retry)))
 	}
-	if m.pic.Stragglers > 0 {
+	if m.pic.Stragglers > 0 && !m.over() {
 		numbers = append(numbers, styleWarn.Render(m.g.warn+" "+thousands(m.pic.Stragglers)+" slow"))
 	}
-	if n := m.pic.Phases[view.Away]; n > 0 {
+	if n := m.pic.Phases[view.Away]; n > 0 && !m.over() {
 		numbers = append(numbers, styleWarn.Render(p[view.Away]+" "+thousands(n)+" away"))
 	}
 	if t.other > 0 {
 		numbers = append(numbers, styleFaint.Render(p[view.Cancelled]+" "+thousands(t.other)))
 	}
-	name := m.cut(m.clean(m.pic.Run.Name), max(10, m.w/4))
-	lab := m.cut(m.clean(m.pic.Run.Lab), max(8, m.w/6))
-	left := " " + styleBold.Render(name) + "  " + lab + "  " + style.Render(live)
-	if room := m.w - width(strings.Join(numbers[:4], "   ")) - 3; width(left) > room { // the name gives way
-		left = " " + styleBold.Render(m.cut(name, max(6, room-width(live)-3))) + "  " + style.Render(live)
+	// What there is no room for goes: first the laboratory, then wide gaps, the name, what is done.
+	name, lab := m.clean(m.pic.Run.Name), m.cut(m.clean(m.pic.Run.Lab), max(8, m.w/6))
+	between, all := "   ", numbers[:4]
+	room := func() int { return m.w - 4 - width(live) - width(strings.Join(all, between)) }
+	left := styleBold.Render(m.cut(name, max(10, m.w/4))) + "  " + lab + "  "
+	if width(left) > room() {
+		left = styleBold.Render(m.cut(name, max(0, room()-2))) + "  "
 	}
-	return m.sides(left, m.most(numbers, "   ", m.w-width(left)-3)+" ", m.w)
+	if room() < 8 {
+		between = "  "
+		left = styleBold.Render(m.cut(name, max(0, room()-2))) + "  "
+	}
+	if room() < 8 {
+		left = ""
+	}
+	if room() < 0 {
+		numbers = slices.Delete(numbers, 2, 3)
+	}
+	left = " " + left + style.Render(live)
+	return m.sides(left, m.most(numbers, between, m.w-width(left)-3)+" ", m.w)
 }
 
 // failures counts what failed, in red when there is any.

@@ -22,7 +22,8 @@ func (m *model) slotsRow() string {
 	}
 	long, short := m.worst()
 	each, few := m.eachHost(), m.oddHosts()
-	for _, try := range [][2]string{{each, long}, {each, short}, {few, long}, {few, short}} {
+	numbers, _, _ := strings.Cut(few, "  ")
+	for _, try := range [][2]string{{each, long}, {each, short}, {few, long}, {few, short}, {numbers, long}, {numbers, short}, {"", long}} {
 		if width(left)+2+width(try[0])+2+width(try[1]) < m.w {
 			return m.sides(left+"  "+try[0], styleWarn.Render(try[1])+" ", m.w)
 		}
@@ -53,8 +54,7 @@ func (m *model) worst() (long, short string) {
 		return "", ""
 	}
 	if connecting > 0 && connecting+up == len(m.pic.Hosts) {
-		s := fmt.Sprintf("connecting to %s: %s up", plural(len(m.pic.Hosts), "host"), thousands(up))
-		return s, s
+		return fmt.Sprintf("connecting to %s: %s up", plural(len(m.pic.Hosts), "host"), thousands(up)), "connecting"
 	}
 	long, short = m.trouble(worst)
 	if bad > 1 {
