@@ -53,6 +53,7 @@ type Core struct {
 	lastStats  *runStats            // … and its queue's
 	judgeAt    time.Duration        // when running jobs are looked at next (straggler.go)
 	straggling int
+	lastETA    lastETA // eta.go
 
 	begun       bool
 	beganAt     jobs.Stamp

@@ -14,8 +14,14 @@ type runStats struct {
 	mean, m2 float64 // seconds; m2: sum of the squared deviations from the mean (Welford)
 
 	censored
-	queued int // jobs that wait
-	slots  int // … that those need
+	queued  int     // jobs that wait
+	slots   int     // … that those need
+	guessed int     // … for which their user has an estimate
+	guess   float64 // … the sum of those, seconds
+
+	// Only while a forecast is made.
+	handed, handedSlots int // given to hosts and not known to have started
+	law                 law
 }
 
 // censored are jobs that still run: each will take at least its age. One that is
@@ -94,6 +100,10 @@ func (c *Core) countWaiting(j *jobs.Job, n int) {
 		st := c.statsOf(j.Spec)
 		st.queued += n
 		st.slots += n * j.Spec.SlotCount()
+		if e := j.Spec.Estimate; e > 0 {
+			st.guessed += n
+			st.guess += float64(n) * e.Seconds()
+		}
 	}
 }
 
