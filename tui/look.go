@@ -2,6 +2,8 @@ package tui
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -14,13 +16,14 @@ const (
 	minInterval = 250 * time.Millisecond // between pictures that nobody has asked for
 	confirm     = time.Second            // an unchanged run is looked at so often: rule 5, how old the data is
 	retryLook   = time.Second            // after an error
+	answerTime  = 6 * time.Second        // a source that has not answered by then is not live
 )
 
 // looked is a picture, or why there is none.
 type looked struct {
 	pic *view.Picture
 	err error
-	at  time.Time
+	at  time.Time // the picture is of this instant or a later one, by our clock
 }
 
 // looker asks the source for pictures, one at a time. What is asked for follows the
@@ -35,8 +38,10 @@ type looker struct {
 	wish view.Ask
 	drop context.CancelFunc // ends the look under way
 
-	version uint64 // of the newest picture; of the one command that runs
+	version uint64 // of the newest picture; of the one command that runs, as what follows
 	last    time.Time
+	pause   time.Duration // before the next look that nobody asks for
+	clocks  clocks
 }
 
 func newLooker(ctx context.Context, src view.Source) *looker {
@@ -70,10 +75,11 @@ func (l *looker) next() tea.Msg {
 			asked = true
 		default:
 		}
-		if !asked && !l.pause(minInterval-time.Since(l.last)) {
+		if !asked && !l.rest(l.pause-time.Since(l.last)) {
 			continue // woken, or over
 		}
-		ctx, drop := context.WithCancel(l.ctx)
+		asking := time.Now()
+		ctx, drop := context.WithTimeout(l.ctx, answerTime)
 		l.mu.Lock()
 		ask := l.wish
 		l.drop = drop
@@ -86,26 +92,48 @@ func (l *looker) next() tea.Msg {
 		l.mu.Lock()
 		l.drop = nil
 		l.mu.Unlock()
-		dropped := ctx.Err() != nil
+		ended := ctx.Err()
 		drop()
+		l.last = time.Now()
+		if err == nil && pic == nil {
+			err = errors.New("the dispatcher has answered with nothing")
+		}
 		switch {
 		case l.ctx.Err() != nil:
 			return nil
-		case dropped && err != nil:
+		case err != nil && errors.Is(ended, context.Canceled):
 			continue // another wish came
-		case err != nil:
-			l.version = 0
-			l.pause(retryLook)
-		default:
-			l.version = pic.Version
+		case err != nil && ended != nil:
+			err = fmt.Errorf("no answer for %s", span(l.last.Sub(asking)))
 		}
-		l.last = time.Now()
-		return looked{pic, err, l.last}
+		if err != nil {
+			l.version, l.pause = 0, retryLook
+			return looked{err: err, at: l.last}
+		}
+		l.version, l.pause = pic.Version, minInterval
+		return looked{pic: pic, at: l.clocks.born(asking, l.last, pic.At)}
 	}
 }
 
-// pause waits; false: there is a new wish.
-func (l *looker) pause(d time.Duration) bool {
+// clocks tells how old a picture is at least: it may have been long on its way. The
+// clock of who made it is another one, so only what two clocks say of each other
+// counts: the picture was made after it was asked for.
+type clocks struct {
+	ahead time.Duration // our clock is at least so far ahead of theirs
+	known bool
+}
+
+// born returns an instant of our clock that is not after the one at which a picture was made.
+func (c *clocks) born(asked, got, at time.Time) time.Time {
+	low, high := asked.Sub(at), got.Sub(at)
+	if !c.known || low > c.ahead || c.ahead > high { // above high: a clock was set
+		c.ahead, c.known = low, true
+	}
+	return got.Add(c.ahead - high)
+}
+
+// rest waits; false: there is a new wish.
+func (l *looker) rest(d time.Duration) bool {
 	if d <= 0 {
 		return true
 	}

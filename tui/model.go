@@ -32,13 +32,13 @@ type model struct {
 	failed   *failedPane
 	result   *resultsPane
 	events   *eventsPane
-	under    *outputPane // follows the job under the cursor, on tall screens
-	full     bool        // extra has the whole body
-	searched history     // in outputs
-	extra    pane        // the job's details or its output, under the view; nil: closed
-	onExtra  bool        // the focus is there, or on the output that stands in its place
-	side     tab         // with several panes on the screen: the one with the focus
-	modal    modal       // takes all keys; nil: none
+	under    pane    // follows the job under the cursor, on tall screens
+	full     bool    // extra has the whole body
+	searched history // in outputs
+	extra    pane    // the job's details or its output, under the view; nil: closed
+	onExtra  bool    // the focus is there, or on the output that stands in its place
+	side     tab     // with several panes on the screen: the one with the focus
+	modal    modal   // takes all keys; nil: none
 
 	message message
 	undo    *undo

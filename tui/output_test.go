@@ -412,11 +412,12 @@ func TestTheOutputUnderTheListFollowsTheCursor(t *testing.T) {
 	src := sample()
 	src.read = f.read
 	m := newScreen(t, src, 160, 48)
+	under := m.under.(*outputPane)
 	now := noon
 	m.now = func() time.Time { return now }
 	wake := func(d time.Duration) {
 		now = now.Add(d)
-		_, cmd := m.Update(readDue{pane: m.under, at: m.under.timer})
+		_, cmd := m.Update(readDue{pane: under, at: under.timer})
 		run(t, m, cmd)
 		refresh(t, m)
 	}
@@ -436,7 +437,7 @@ func TestTheOutputUnderTheListFollowsTheCursor(t *testing.T) {
 	if !ok || len(f.reads) == 0 || f.reads[len(f.reads)-1].Attempt.Job != r.ID {
 		t.Errorf("the cursor is on %d, reads are %v", r.ID, f.reads)
 	}
-	if title := m.under.title(m); !strings.Contains(title, "following") {
+	if title := under.title(m); !strings.Contains(title, "following") {
 		t.Errorf("title %q", title)
 	}
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -24,6 +26,10 @@ type Options struct {
 	Mouse   bool   // take the mouse: rows can be clicked, text can no longer be selected
 	Notice  string // a line to begin with
 	Signals bool   // end the screen on SIGTERM, SIGHUP, SIGINT and SIGQUIT
+
+	// Suspended is told when the terminal is given back for a while (ctrl+z), and when it
+	// is taken again; nil: nobody wants to know. It is called by the screen's goroutine.
+	Suspended func(bool)
 }
 
 // Left is how a person left the screen.
@@ -47,32 +53,54 @@ func Run(ctx context.Context, o Options) (Left, error) {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	var caught os.Signal
+	caught := func() os.Signal { return nil }
 	if o.Signals {
 		signals := make(chan os.Signal, 4)
 		signal.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT)
-		defer signal.Stop(signals)
+		var first atomic.Pointer[os.Signal]
+		caught = func() os.Signal {
+			if s := first.Load(); s != nil {
+				return *s
+			}
+			return nil
+		}
 		stop := make(chan struct{})
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
 			select {
-			case caught = <-signals:
-				cancel(errors.New(caught.String()))
+			case s := <-signals:
+				first.Store(&s)
+				cancel(errors.New(s.String()))
 			case <-stop:
 			}
 		}()
-		defer func() { close(stop); <-ended }()
+		defer func() { signal.Stop(signals); close(stop); <-ended }()
 	}
 	m := newModel(o, time.Now)
 	m.look = newLooker(ctx, o.Source)
-	program := tea.NewProgram(m, o.program(ctx)...)
-	_, err := program.Run()
+	w := &watched{model: m, end: cancel}
+	program := tea.NewProgram(w, o.program(ctx)...)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := program.Run()
+		ended <- err
+	}()
+	err, stuck := await(ctx, ended)
 	m.look.end()
+	switch {
+	case stuck: // the terminal takes nothing any more; its goroutine still has the model
+		return Left{Signal: caught()}, nil
+	case w.crash != nil:
+		return Left{Over: m.over(), Last: m.pic}, w.crash
+	}
 	left := Left{Over: m.over(), Last: m.pic}
 	switch {
 	case ctx.Err() != nil && err != nil: // a signal, or whoever called us wants it to end
-		left.Signal = caught
+		left.Signal = caught()
+		return left, nil
+	case errors.Is(err, errHungUp):
+		left.Signal = syscall.SIGHUP
 		return left, nil
 	case err != nil:
 		return left, fmt.Errorf("%w: %w", ErrTerminal, err)
@@ -80,10 +108,46 @@ func Run(ctx context.Context, o Options) (Left, error) {
 	return left, nil
 }
 
+// await waits for the screen to end, but not for ever when it should.
+func await(ctx context.Context, ended <-chan error) (err error, stuck bool) {
+	select {
+	case err = <-ended:
+		return err, false
+	case <-ctx.Done():
+	}
+	t := time.NewTimer(patience)
+	defer t.Stop()
+	select {
+	case err = <-ended:
+		return err, false
+	case <-t.C:
+		return nil, true
+	}
+}
+
+// patience is how long a terminal may take to be given back: one that was stopped with
+// ctrl+s, or whose connection hangs, takes nothing.
+const patience = 2 * time.Second
+
+// errHungUp is what reading from a terminal that is gone gives.
+var errHungUp = errors.New("the terminal has gone")
+
+// keyboard reads keys. Bubble Tea takes the end of its input as silence, and would
+// wait for ever at a terminal that is gone.
+type keyboard struct{ *os.File }
+
+func (k keyboard) Read(b []byte) (int, error) {
+	n, err := k.File.Read(b)
+	if errors.Is(err, io.EOF) || errors.Is(err, syscall.EIO) {
+		err = errHungUp
+	}
+	return n, err
+}
+
 // program are the options of Bubble Tea.
 func (o *Options) program(ctx context.Context) []tea.ProgramOption {
 	opts := []tea.ProgramOption{
-		tea.WithContext(ctx), tea.WithInput(o.In), tea.WithOutput(o.Out), tea.WithoutSignalHandler(), tea.WithFPS(30),
+		tea.WithContext(ctx), tea.WithInput(keyboard{o.In}), tea.WithOutput(o.Out), tea.WithoutSignalHandler(), tea.WithFPS(30),
 	}
 	if o.NoColor {
 		opts = append(opts, tea.WithColorProfile(colorprofile.ASCII))

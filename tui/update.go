@@ -53,6 +53,8 @@ func (m *model) take(msg tea.Msg) tea.Cmd {
 		if p, ok := m.modal.(interface{ paste(*model, string) tea.Cmd }); ok {
 			return p.paste(m, msg.Content)
 		}
+	case tea.ResumeMsg:
+		m.resumed()
 	case second:
 		if m.message.text != "" && m.now().After(m.message.till) {
 			m.message = message{}

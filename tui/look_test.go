@@ -1,0 +1,183 @@
+package tui
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"dcs-tui/dispatch/view"
+)
+
+// slowSource answers a look as a test says, and counts how many are under way.
+type slowSource struct {
+	fakeSource
+	look func(ctx context.Context, ask view.Ask) (*view.Picture, error)
+
+	count sync.Mutex
+	now   int
+	most  int
+}
+
+func (s *slowSource) Look(ctx context.Context, ask view.Ask) (*view.Picture, error) {
+	s.count.Lock()
+	s.now++
+	s.most = max(s.most, s.now)
+	s.asks = append(s.asks, ask)
+	s.count.Unlock()
+	defer func() {
+		s.count.Lock()
+		s.now--
+		s.count.Unlock()
+	}()
+	return s.look(ctx, ask)
+}
+
+// looking runs a looker as Bubble Tea does: the next look is begun when a picture was
+// taken in. What it brings goes to seen.
+func looking(t *testing.T, src view.Source, seen func(looked)) (l *looker, end func()) {
+	t.Helper()
+	l = newLooker(t.Context(), src)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			msg, ok := l.next().(looked)
+			if !ok {
+				return
+			}
+			seen(msg)
+		}
+	}()
+	return l, func() { l.end(); <-done }
+}
+
+// Rule 2: at most one look at a time and none oftener than every 250 ms unless the
+// screen wants to see something else, which does not wait; after the end nothing runs.
+func TestLooksAreNeverTwoAndNeverTooMany(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		version := uint64(0)
+		src := &slowSource{look: func(ctx context.Context, ask view.Ask) (*view.Picture, error) {
+			version++ // a busy run changes all the time
+			return &view.Picture{Version: version, At: time.Now()}, nil
+		}}
+		l, end := looking(t, src, func(looked) {})
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if n := len(src.asks); n < 38 || n > 42 {
+			t.Errorf("%d looks in 10 s", n)
+		}
+		before := len(src.asks)
+		l.want(view.Ask{Focus: 7})
+		synctest.Wait()
+		if n := len(src.asks); n != before+1 || src.asks[n-1].Focus != 7 || src.asks[n-1].After != 0 {
+			t.Errorf("a new wish waits: %+v", src.asks[before:])
+		}
+		end()
+		synctest.Wait()
+		before = len(src.asks)
+		time.Sleep(time.Minute)
+		if n := len(src.asks) - before; n > 0 || src.most != 1 {
+			t.Errorf("%d looks after the end, %d at once", n, src.most)
+		}
+	})
+}
+
+// A new wish ends the look that is under way; its answer is the next that is seen.
+func TestANewWishDoesNotWaitForTheOldAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := &slowSource{look: func(ctx context.Context, ask view.Ask) (*view.Picture, error) {
+			if ask.Focus == 0 {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			return &view.Picture{Version: 1, At: time.Now()}, nil
+		}}
+		var seen []looked
+		l, end := looking(t, src, func(s looked) { seen = append(seen, s) })
+		time.Sleep(time.Second)
+		l.want(view.Ask{Focus: 7})
+		synctest.Wait()
+		if len(seen) != 1 || seen[0].err != nil {
+			t.Errorf("seen %+v", seen)
+		}
+		end()
+	})
+}
+
+// A source that hangs is an error after a while, one that fails is asked again every
+// second, and nothing stays behind.
+func TestASourceThatHangsOrFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := &slowSource{look: func(ctx context.Context, ask view.Ask) (*view.Picture, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}}
+		var seen []looked
+		_, end := looking(t, src, func(s looked) { seen = append(seen, s) })
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if len(seen) != 1 || seen[0].err == nil || !strings.Contains(seen[0].err.Error(), "no answer for 6s") {
+			t.Errorf("seen %+v", seen)
+		}
+		end()
+
+		failing := &slowSource{look: func(context.Context, view.Ask) (*view.Picture, error) { return nil, errors.New("no") }}
+		_, end = looking(t, failing, func(looked) {})
+		time.Sleep(20 * time.Second)
+		synctest.Wait()
+		if n := len(failing.asks); n < 19 || n > 22 {
+			t.Errorf("a source that fails was asked %d times in 20 s", n)
+		}
+		end()
+
+		empty := &slowSource{look: func(context.Context, view.Ask) (*view.Picture, error) { return nil, nil }}
+		seen = nil
+		_, end = looking(t, empty, func(s looked) { seen = append(seen, s) })
+		synctest.Wait()
+		if len(seen) != 1 || seen[0].err == nil {
+			t.Errorf("no picture and no error: %+v", seen)
+		}
+		end()
+	})
+}
+
+// Rule 5: the age that is shown is never less than it is, also when a picture was long
+// on its way, and whatever the clock of the other machine says.
+func TestAPictureIsNeverTakenForYoungerThanItIs(t *testing.T) {
+	start := noon
+	for _, skew := range []time.Duration{0, -3 * time.Hour, 40 * time.Minute} {
+		var c clocks
+		now := start
+		for _, way := range []struct{ there, back time.Duration }{
+			{3 * time.Second, 0}, {0, 4 * time.Second}, {time.Millisecond, time.Millisecond}, {time.Second, time.Millisecond}, {0, 0}, {10 * time.Millisecond, 5 * time.Second},
+		} {
+			asked := now
+			made := asked.Add(way.there)
+			got := made.Add(way.back)
+			born := c.born(asked, got, made.Add(skew))
+			if born.After(made) || born.Before(asked) {
+				t.Errorf("skew %v, %+v: asked %v before it was made, taken for made %v before that", skew, way, made.Sub(asked), made.Sub(born))
+			}
+			now = got.Add(250 * time.Millisecond)
+		}
+		// When one answer was quick, waiting for a change does not make a picture look old.
+		asked := now
+		made := asked.Add(time.Second)
+		if born := c.born(asked, made, made.Add(skew)); made.Sub(born) > time.Millisecond {
+			t.Errorf("skew %v: a picture of now is taken for %v old", skew, made.Sub(born))
+		}
+		skew += time.Hour // the other clock is set
+		asked = now.Add(2 * time.Second)
+		if born := c.born(asked, asked.Add(time.Second), asked.Add(skew)); born.After(asked) {
+			t.Errorf("after the clock was set: %v too young", born.Sub(asked))
+		}
+		skew -= 2 * time.Hour
+		if born := c.born(asked, asked.Add(time.Second), asked.Add(skew)); born.After(asked) {
+			t.Errorf("after the clock was set back: %v too young", born.Sub(asked))
+		}
+	}
+}
