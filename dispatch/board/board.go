@@ -47,7 +47,8 @@ type Board struct {
 	version uint64
 	changed chan struct{} // closed and replaced with each version
 	takenAt time.Time     // when changes were last taken
-	agedAt  time.Time     // when what only ages was last looked at
+	agedAt  time.Time     // when what only ages last made a version
+	stale   bool          // something has aged since
 
 	mu       sync.Mutex // guards what others set
 	inbox    inbox
@@ -110,6 +111,13 @@ func (b *Board) Close() {
 		b.from.close()
 		close(b.asked)
 	}
+}
+
+// over says that there is nothing to look at any more.
+func (b *Board) over() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.closed || isClosed(b.from.ended())
 }
 
 // SetQuestion shows a question, or none with nil. It is answered through Options.Act.

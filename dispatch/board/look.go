@@ -56,7 +56,9 @@ func (b *Board) pull(k *desk, ids []jobs.ID) {
 
 // takeIn enters what is in the inbox and says whether the engine has more. Whoever
 // calls it has the turn.
-func (b *Board) takeIn() (more bool) {
+//
+// What only ages makes no new version unless aged is set, which is at most once a second.
+func (b *Board) takeIn(aged bool) (more bool) {
 	b.mu.Lock()
 	in := b.inbox
 	told := b.told
@@ -76,7 +78,8 @@ func (b *Board) takeIn() (more bool) {
 		b.status = *s
 		b.progressed(s)
 	}
-	if in.any || in.aged || told || b.edition != before {
+	b.stale = (b.stale || in.aged) && !aged
+	if in.any || in.aged && aged || told || b.edition != before {
 		b.version++
 		close(b.changed)
 		b.changed = make(chan struct{})
@@ -112,11 +115,15 @@ func (b *Board) refresh(ctx context.Context, now bool) error {
 	paced := now || at.Sub(b.takenAt) >= wakeEvery
 	switch {
 	case paced && (now || waiting || isClosed(wake) || len(b.again) > 0):
-	case isClosed(aging) && at.Sub(b.agedAt) >= ageEvery:
+	case (b.stale || isClosed(aging)) && at.Sub(b.agedAt) >= ageEvery:
 	default:
 		return nil
 	}
-	b.takenAt, b.agedAt = at, at
+	b.takenAt = at
+	aged := at.Sub(b.agedAt) >= ageEvery
+	if aged {
+		b.agedAt = at
+	}
 	for {
 		ids := b.takeAgain(piece)
 		if err := b.from.visit(ctx, func(k *desk) { b.pull(k, ids) }); err != nil {
@@ -125,7 +132,7 @@ func (b *Board) refresh(ctx context.Context, now bool) error {
 			}
 			return err
 		}
-		if more := b.takeIn(); !more || time.Since(at) >= patience {
+		if more := b.takeIn(aged); !more || time.Since(at) >= patience {
 			return nil
 		}
 	}
@@ -145,7 +152,7 @@ func (b *Board) fillUp(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if b.takeIn(); b.version == 1 {
+		if b.takeIn(false); b.version == 1 {
 			b.version++
 		}
 	}
@@ -185,6 +192,9 @@ func (b *Board) Look(ctx context.Context, ask view.Ask) (*view.Picture, error) {
 // tryLook makes the picture, or says what to wait for. It has the turn.
 func (b *Board) tryLook(ctx context.Context, ask *view.Ask, until time.Time) (*view.Picture, *wait, error) {
 	late := !time.Now().Before(until)
+	if b.over() {
+		return nil, nil, view.ErrGone
+	}
 	if err := b.refresh(ctx, ask.After == 0); err != nil {
 		return nil, nil, err
 	}
@@ -205,7 +215,7 @@ func (b *Board) tryLook(ctx context.Context, ask *view.Ask, until time.Time) (*v
 		w.wake = nil
 		soon(b.takenAt.Add(wakeEvery))
 	}
-	if isClosed(w.aging) {
+	if b.stale || isClosed(w.aging) {
 		w.aging = nil
 		soon(b.agedAt.Add(ageEvery))
 	}

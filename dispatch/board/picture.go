@@ -84,7 +84,7 @@ func (b *Board) fetch(ctx context.Context, ids []jobs.ID, focus jobs.ID, p *view
 	if err != nil {
 		return err
 	}
-	b.takeIn()
+	b.takeIn(false)
 	f := <-answer
 	for i := range f.rows {
 		b.say(&f.rows[i])
