@@ -80,6 +80,7 @@ func (l *list) see(p *view.Page) bool {
 	anew := l.page == nil || !l.fits(l.page)
 	there := true
 	switch pos := find(p, l.cursor); {
+	case p.Wrong != "": // the cursor's job comes back with a better filter
 	case !l.held:
 		l.at, l.top = 0, 0
 	case l.cursor == 0: // a position, wherever its row is
@@ -88,7 +89,7 @@ func (l *list) see(p *view.Page) bool {
 			l.top = pos - l.h/2
 		}
 		l.at = pos
-	case p.Cursor >= 0: // the answer to a wish before this one
+	case p.Cursor >= 0 || l.win.Cursor != l.cursor: // the answer to a wish before the cursor moved
 		l.waits, l.outdated = false, true
 		return true
 	case anew:

@@ -1,0 +1,444 @@
+package tui
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs"
+)
+
+// Jobs of the sample, by how they stand.
+const (
+	aRunning jobs.ID = 50117
+	aRetry   jobs.ID = 50119
+	aFailed  jobs.ID = 50120
+	aQueued  jobs.ID = 50137
+)
+
+// onJob is a screen with the cursor on a job of the sample, and a clock to be set.
+func screenOn(t *testing.T, src *fakeSource, id jobs.ID, w, h int) (*model, *time.Time) {
+	t.Helper()
+	now := noon
+	m := newModel(Options{Source: src}, func() time.Time { return now })
+	m.Update(tea.WindowSizeMsg{Width: w, Height: h})
+	refresh(t, m)
+	m.jobs.follow(id)
+	refresh(t, m)
+	if r, ok := m.job(); !ok || r.ID != id {
+		t.Fatalf("the cursor is on %d, %v", r.ID, ok)
+	}
+	return m, &now
+}
+
+// do presses keys and waits for what comes of them, however busy the machine is. It is
+// for keys after which nothing ticks.
+func do(t *testing.T, m *model, keys ...string) {
+	t.Helper()
+	for _, k := range keys {
+		_, cmd := m.Update(keyMsg(k))
+		finish(t, m, cmd)
+		refresh(t, m)
+	}
+}
+
+func finish(t *testing.T, m *model, cmd tea.Cmd) {
+	t.Helper()
+	if cmd == nil {
+		return
+	}
+	_, next := m.Update(cmd())
+	finish(t, m, next)
+}
+
+// same compares what was done with what should have been.
+func same(t *testing.T, src *fakeSource, want ...view.Action) {
+	t.Helper()
+	got := src.done()
+	if len(got) != len(want) {
+		t.Fatalf("done: %+v, not %+v", got, want)
+	}
+	for i, w := range want {
+		g := got[i]
+		if g.Do != w.Do || !equal(g.Jobs, w.Jobs) || g.Host != w.Host || g.Number != w.Number || g.Relative != w.Relative {
+			t.Errorf("done: %+v, not %+v", g, w)
+		}
+		if (g.Edit == nil) != (w.Edit == nil) || w.Edit != nil && g.Edit.Command != w.Edit.Command {
+			t.Errorf("edited: %+v, not %+v", g.Edit, w.Edit)
+		}
+	}
+}
+
+func shows(t *testing.T, m *model, texts ...string) {
+	t.Helper()
+	s := plain(m)
+	for _, text := range texts {
+		if !strings.Contains(s, text) {
+			t.Errorf("the screen does not say %q:\n%s", text, s)
+		}
+	}
+}
+
+// TUI.md's table of keys, those about jobs: what each does with a job as it stands, and
+// what it says where it makes no sense (K9, X7).
+func TestKeysOnAJob(t *testing.T) {
+	one := func(v view.Verb, id jobs.ID) []view.Action { return []view.Action{v.Jobs(id)} }
+	prio := func(n int, id jobs.ID) []view.Action {
+		return []view.Action{{Do: view.Priority, Jobs: view.One(id), Number: n, Relative: true}}
+	}
+	running := view.Weight{Running: 1, Lost: 72 * time.Minute}
+	queued := view.Weight{Queued: 1}
+	for _, c := range []struct {
+		name   string
+		on     jobs.ID
+		weight view.Weight
+		keys   string
+		want   []view.Action
+		shows  string
+	}{
+		{"cancel queued: at once", aQueued, queued, "c", one(view.Cancel, aQueued), "undo 10s"},
+		{"cancel queued by its row, running by now: asks", aQueued, running, "c", nil, "Cancel job 50137?"},
+		{"cancel retrying", aRetry, queued, "c", one(view.Cancel, aRetry), ""},
+		{"cancel running asks", aRunning, running, "c", nil, "1 running, 1 h 12 of CPU time lost"},
+		{"cancel running, y", aRunning, running, "c y", one(view.Cancel, aRunning), ""},
+		{"cancel running, n", aRunning, running, "c n", nil, "nothing was done"},
+		{"cancel running, enter", aRunning, running, "c enter", nil, "nothing was done"},
+		{"cancel running, esc", aRunning, running, "c esc", nil, "nothing was done"},
+		{"cancel running, Y is not y", aRunning, running, "c Y", nil, "nothing was done"},
+		{"cancel running twice is no yes", aRunning, running, "c c", nil, "nothing was done"},
+		{"cancel failed", aFailed, view.Weight{Over: 1}, "c", nil, "nothing to cancel: job 50120 has failed"},
+		{"cancel, over by now", aQueued, view.Weight{Over: 1}, "c", nil, "nothing to cancel: job 50137 is over already"},
+		{"requeue failed", aFailed, queued, "r", one(view.Requeue, aFailed), ""},
+		{"requeue running", aRunning, queued, "r", nil, "nothing to requeue: job 50117 runs"},
+		{"requeue queued", aQueued, queued, "r", nil, "nothing to requeue: job 50137 is queued"},
+		{"more urgent", aQueued, queued, "+", prio(-1, aQueued), ""},
+		{"more urgent without shift", aQueued, queued, "=", prio(-1, aQueued), ""},
+		{"less urgent, twice", aQueued, queued, "- -", append(prio(1, aQueued), prio(1, aQueued)...), ""},
+		{"priority of what is over", aFailed, queued, "+", nil, "its priority changes nothing: job 50120 has failed"},
+		{"pause", aQueued, queued, "p", []view.Action{{Do: view.Pause}}, ""},
+		{"why", aRunning, queued, "w", nil, "Job 50117 runs on ws02."},
+		{"why, closed", aRunning, queued, "w enter", nil, "detail"},
+		{"edit running", aRunning, queued, "e", nil, "cannot edit: job 50117 runs"},
+		{"edit opens the command", aFailed, queued, "e", nil, "command of 50120: python train.py --C 0.1 --gamma 0.5"},
+		{"edit, esc", aFailed, queued, "e x esc", nil, "nothing was changed"},
+		{"edit, as it was", aFailed, queued, "e enter", nil, "the command is as it was"},
+		{"edit, emptied", aFailed, queued, "e ctrl+u enter", nil, "the command is empty"},
+		{"edit", aQueued, queued, "e x enter", []view.Action{{Do: view.Edit, Jobs: view.One(aQueued), Edit: &view.Change{Command: "python train.py --C 0.1 --gamma 0.5x"}}}, ""},
+		{"undo of nothing", aQueued, queued, "u", nil, "there is nothing to undo"},
+		{"undo", aQueued, queued, "c u", append(one(view.Cancel, aQueued), view.Requeue.Jobs(aQueued)), ""},
+		{"undo twice", aQueued, queued, "c u u", append(one(view.Cancel, aQueued), view.Requeue.Jobs(aQueued)), "nothing to undo"},
+		{"details", aFailed, queued, "enter", nil, "python train.py"},
+		{"output", aFailed, queued, "l", nil, "stdout"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for _, size := range [][2]int{{40, 10}, {80, 24}, {160, 48}} {
+				src := sample()
+				src.weight = c.weight
+				m, _ := screenOn(t, src, c.on, size[0], size[1])
+				do(t, m, strings.Fields(c.keys)...)
+				same(t, src, c.want...)
+				checkSize(t, m, c.name)
+				if size[0] >= 80 {
+					shows(t, m, c.shows)
+				}
+			}
+		})
+	}
+}
+
+// Rule 9: a selection is never ended without a question, which says what is lost; more
+// than a hundred jobs need their number.
+func TestCancelOfASelection(t *testing.T) {
+	which := view.Ranges{{First: 50117, Last: 50118}}
+	many := view.Ranges{{First: 1, Last: 1234}}
+	for _, c := range []struct {
+		name   string
+		which  view.Ranges
+		weight view.Weight
+		keys   string
+		did    bool
+		shows  []string
+	}{
+		{"loss", which, view.Weight{Running: 3, Queued: 2, Over: 1, Lost: 14*time.Hour + 32*time.Minute}, "c", false, []string{"Cancel 5 jobs?", "3 running, 14 h 32 of CPU time lost", "2 queued", "1 over already"}},
+		{"nothing running", which, view.Weight{Queued: 2}, "c", false, []string{"nothing running is touched"}},
+		{"y", which, view.Weight{Queued: 2}, "c y", true, nil},
+		{"n", which, view.Weight{Queued: 2}, "c n", false, nil},
+		{"enter", which, view.Weight{Queued: 2}, "c enter", false, nil},
+		{"a hundred: y", which, view.Weight{Queued: 100}, "c y", true, nil},
+		{"many", many, view.Weight{Queued: 1234}, "c", false, []string{"type 1,234"}},
+		{"many: y is no answer", many, view.Weight{Queued: 1234}, "c y", false, []string{"nothing was done"}},
+		{"many: a wrong number", many, view.Weight{Queued: 1234}, "c 1 2 3 enter", false, []string{"nothing was done"}},
+		{"many: the number", many, view.Weight{Queued: 1234}, "c 1 2 3 5 backspace 4 enter", true, nil},
+		{"many: the number as it is shown", many, view.Weight{Queued: 1234}, "c 1 , 2 3 4 enter", true, nil},
+		{"all over", which, view.Weight{Over: 2}, "c y", false, []string{"these 2 jobs are over already"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			src := sample()
+			src.weight = c.weight
+			m, _ := screenOn(t, src, aRunning, 80, 24)
+			m.jobs.sel.set(c.which)
+			do(t, m, strings.Fields(c.keys)...)
+			if c.did {
+				same(t, src, view.Action{Do: view.Cancel, Jobs: c.which})
+				if m.jobs.sel.n != 0 {
+					t.Error("what has been cancelled is still selected")
+				}
+			} else {
+				same(t, src)
+			}
+			shows(t, m, c.shows...)
+		})
+	}
+}
+
+// Many jobs are not run again by a slip either.
+func TestRequeueOfMany(t *testing.T) {
+	src := sample()
+	src.weight = view.Weight{Over: 120, Queued: 3}
+	m, _ := screenOn(t, src, aFailed, 80, 24)
+	which := view.Ranges{{First: 1, Last: 123}}
+	m.jobs.sel.set(which)
+	do(t, m, "r")
+	same(t, src)
+	shows(t, m, "Run 120 jobs again?", "3 that are queued or run")
+	do(t, m, "1", "2", "0", "enter")
+	same(t, src, view.Action{Do: view.Requeue, Jobs: which})
+}
+
+// Two quick keys do not do two things: nothing that is typed before the question is
+// seen answers it, and nothing is asked twice.
+func TestKeysBeforeTheQuestion(t *testing.T) {
+	src := sample()
+	src.weight = view.Weight{Running: 1}
+	m, _ := screenOn(t, src, aRunning, 80, 24)
+	_, weigh := m.Update(keyMsg("c"))
+	for _, k := range []string{"y", "c", "r", "enter"} {
+		if _, cmd := m.Update(keyMsg(k)); cmd != nil {
+			t.Errorf("%s did something", k)
+		}
+	}
+	finish(t, m, weigh)
+	same(t, src)
+	shows(t, m, "Cancel job 50117?")
+
+	do(t, m, "esc")
+	_, weigh = m.Update(keyMsg("c"))
+	m.Update(keyMsg("esc")) // left before the answer has come
+	m.Update(keyMsg("j"))
+	finish(t, m, weigh)
+	if m.modal != nil {
+		t.Error("the question came after it was left")
+	}
+	same(t, src)
+}
+
+// Rule 9: `u` works for ten seconds and says how many are left.
+func TestUndoTime(t *testing.T) {
+	src := sample()
+	src.weight = view.Weight{Queued: 1}
+	m, now := screenOn(t, src, aQueued, 80, 24)
+	do(t, m, "c")
+	for _, s := range []struct {
+		after time.Duration
+		shows string
+	}{{0, "undo 10s"}, {4 * time.Second, "undo 6s"}, {9500 * time.Millisecond, "undo 0s"}} {
+		*now = noon.Add(s.after)
+		m.Update(second{})
+		shows(t, m, s.shows)
+	}
+	*now = noon.Add(10*time.Second + time.Millisecond)
+	do(t, m, "u")
+	same(t, src, view.Cancel.Jobs(aQueued))
+	m.Update(second{})
+	if m.undo != nil || strings.Contains(plain(m), "undo ") {
+		t.Error("the undo is still offered")
+	}
+}
+
+// What the source refuses is said, and what it cannot do now as well.
+func TestRefusals(t *testing.T) {
+	src := sample()
+	src.weight = view.Weight{Queued: 1}
+	for err, want := range map[error]string{
+		&view.Refused{Why: "job 50137 has just started"}: "job 50137 has just started",
+		errors.New("connection reset"):                   "connection reset",
+	} {
+		src.answer = func(view.Action) (*view.Answer, error) { return nil, err }
+		m, _ := screenOn(t, src, aQueued, 80, 24)
+		m.jobs.sel.toggle(aQueued)
+		do(t, m, "c")
+		if m.modal != nil {
+			do(t, m, "y")
+		}
+		shows(t, m, want)
+		if m.undo != nil || m.jobs.sel.n != 1 {
+			t.Error("what was refused looks as if it had been done")
+		}
+	}
+}
+
+// When nobody dispatches the run, what needs a dispatcher says so; requeue, edit and
+// resume work.
+func TestKeysWhenNobodyDispatches(t *testing.T) {
+	for _, life := range []view.Life{view.Ended, view.Dead} {
+		src := &fakeSource{picture: func(ask view.Ask) (*view.Picture, error) {
+			p := samplePicture(ask)
+			p.Life, p.Over = life, "stopped"
+			return p, nil
+		}}
+		m, _ := screenOn(t, src, aQueued, 100, 40)
+		for _, keys := range []string{"c", "+", "-", "p", ": d r a i n - r u n enter", ": p a u s e enter"} {
+			m.message = message{}
+			do(t, m, strings.Fields(keys)...)
+			if !strings.Contains(m.message.text, "nobody dispatches it") || !m.message.bad {
+				t.Errorf("%s says %q", keys, m.message.text)
+			}
+		}
+		same(t, src)
+		m.jobs.follow(aFailed)
+		refresh(t, m)
+		do(t, m, "r")
+		do(t, m, "e", "x", "enter")
+		typeText(t, m, ":resume")
+		do(t, m, "enter")
+		same(t, src, view.Requeue.Jobs(aFailed), view.Action{Do: view.Edit, Jobs: view.One(aFailed),
+			Edit: &view.Change{Command: "python train.py --C 0.1 --gamma 0.5x"}}, view.Action{Do: view.Resume})
+	}
+}
+
+// space selects, a selects all that match, esc clears: selection first, then filter.
+func TestSelecting(t *testing.T) {
+	src := sample()
+	src.matches = view.Ranges{{First: 1, Last: 40_000}, {First: 50_000, Last: 90_000}}
+	m, _ := screenOn(t, src, aFailed, 80, 24)
+	do(t, m, "space", "space", "k", "space")
+	shows(t, m, "1 selected")
+	if !m.jobs.sel.has(aFailed) || m.jobs.sel.n != 1 {
+		t.Errorf("selected: %v", m.jobs.sel.which)
+	}
+	do(t, m, "a")
+	shows(t, m, "80,001 selected")
+	m.jobs.setFilter("C=0.1")
+	refresh(t, m)
+	do(t, m, "esc")
+	if m.jobs.sel.n != 0 || m.jobs.filter == "" {
+		t.Error("esc has not cleared the selection alone")
+	}
+	do(t, m, "esc")
+	if m.jobs.filter != "" {
+		t.Error("esc has not cleared the filter")
+	}
+	src.matches = nil
+	do(t, m, "a")
+	shows(t, m, "nothing was selected")
+}
+
+// `/` filters while it is typed, after a pause; what is wrong is said in place.
+func TestFilterLine(t *testing.T) {
+	src := &fakeSource{picture: func(ask view.Ask) (*view.Picture, error) {
+		p := samplePicture(ask)
+		if p.Jobs != nil && strings.Contains(p.Jobs.Filter, "stat:") {
+			p.Jobs.Wrong, p.Jobs.Rows, p.Jobs.Matched, p.Jobs.Cursor = "there is no stat:; did you mean state?", nil, 0, -1
+		}
+		return p, nil
+	}}
+	m, _ := screenOn(t, src, aFailed, 80, 24)
+	typed := func() {
+		if l, ok := m.modal.(*input); ok {
+			m.Update(filterDue{&m.jobs.list, l.text.String(), l})
+			refresh(t, m)
+		}
+	}
+	do(t, m, "/")
+	typeText(t, m, "stat:x")
+	if m.jobs.filter != "" {
+		t.Error("it was applied without a pause")
+	}
+	m.Update(filterDue{&m.jobs.list, "sta", m.modal.(*input)})
+	if m.jobs.filter != "" {
+		t.Error("what is no longer there was applied")
+	}
+	typed()
+	shows(t, m, "there is no stat:; did you mean state?")
+	do(t, m, "ctrl+u")
+	typeText(t, m, "C=0.1")
+	typed()
+	shows(t, m, "/C=0.1", "96,859 jobs")
+	do(t, m, "enter")
+	if m.modal != nil || m.jobs.filter != "C=0.1" {
+		t.Errorf("filter %q, modal %v", m.jobs.filter, m.modal)
+	}
+	shows(t, m, "/C=0.1")
+	do(t, m, "/", "esc")
+	if m.jobs.filter != "" {
+		t.Error("esc did not clear the filter")
+	}
+	do(t, m, "/", "up", "enter")
+	if m.jobs.filter != "C=0.1" {
+		t.Errorf("the filter before is not remembered: %q", m.jobs.filter)
+	}
+}
+
+// s goes through the columns and S turns the order round; the head of the list says so.
+func TestSorting(t *testing.T) {
+	m, _ := screenOn(t, sample(), aFailed, 80, 24)
+	do(t, m, "s")
+	shows(t, m, "sort:id ▼", "ID▼")
+	do(t, m, "S")
+	shows(t, m, "sort:id ▲", "ID▲")
+	for range view.Sorts - 1 {
+		do(t, m, "s")
+	}
+	shows(t, m, "sort:age ▼")
+	if r, _ := m.job(); r.ID != aFailed {
+		t.Errorf("the cursor is on %d", r.ID)
+	}
+}
+
+// j k g G ctrl+d ctrl+u PgUp PgDn move.
+func TestMoving(t *testing.T) {
+	m, _ := screenOn(t, sample(), aRunning, 80, 24)
+	h := m.jobs.h
+	for _, c := range []struct {
+		keys string
+		want int
+	}{
+		{"j", 1}, {"k", 0}, {"down down up", 1}, {"g", 0}, {"ctrl+d", h / 2}, {"ctrl+u", 0}, {"pgdown", h}, {"pgup", 0},
+		{"G", sampleTotal - 1}, {"k", sampleTotal - 2}, {"home", 0}, {"end", sampleTotal - 1}, {"g", 0}, {"k", 0},
+	} {
+		do(t, m, strings.Fields(c.keys)...)
+		if m.jobs.at != c.want {
+			t.Fatalf("%s: at %d, not %d", c.keys, m.jobs.at, c.want)
+		}
+		if r, ok := m.job(); !ok || r.ID != aRunning+jobs.ID(c.want) {
+			t.Errorf("%s: on %d", c.keys, r.ID)
+		}
+	}
+}
+
+// A click puts the cursor on the row under it, the wheel scrolls.
+func TestMouse(t *testing.T) {
+	for _, size := range [][2]int{{80, 24}, {160, 48}} {
+		m, _ := screenOn(t, sample(), aRunning, size[0], size[1])
+		p := m.placed[0]
+		y := p.y + 1 + 4 // the heading, four rows
+		if p.border {
+			y++
+		}
+		m.Update(tea.MouseClickMsg{X: p.x + 3, Y: y, Button: tea.MouseLeft})
+		if r, _ := m.job(); r.ID != aRunning+4 {
+			t.Errorf("%v: on %d", size, r.ID)
+		}
+		m.Update(tea.MouseWheelMsg{X: p.x + 3, Y: y, Button: tea.MouseWheelDown})
+		if m.jobs.at != 4+wheelRows {
+			t.Errorf("%v: at %d", size, m.jobs.at)
+		}
+		for _, y := range []int{-1, 0, m.h - 1, m.h, 1000} {
+			m.Update(tea.MouseClickMsg{X: 5, Y: y, Button: tea.MouseLeft})
+		}
+	}
+}
