@@ -178,7 +178,11 @@ func (p *parser) unknownReference(l *line, r reference, names bool) {
 	written := l.text[r.from:r.to]
 	switch {
 	case p.refused(r, names):
-		p.wrong.at(l, r.from, "%s (\\%s is text that stays as it is)", p.unknown(r.name), written)
+		hint := ""
+		if no, _ := l.place(r.from); no > l.no && strings.TrimLeft(l.raw[no-l.no], blanks)[0] == '[' {
+			hint = `; the line before this one ends in \, so that this one belongs to it`
+		}
+		p.wrong.at(l, r.from, "%s%s (\\%s is text that stays as it is)", p.unknown(r.name), hint, written)
 	case r.array || r.index && !names || r.form != "" && r.form != formQuoted:
 	default:
 		p.doubt.at(l, r.from, "%s is left as it is: there is no parameter %s", written, r.name)

@@ -55,8 +55,12 @@ func (p *parser) sampleLine(l *line, from int) {
 	}
 	p.sampled = l
 	words, at, err := splitWords(l.text, from)
-	if err != nil || len(words) == 0 {
-		p.wrong.at(l, max(at, from), "how many points? %s", form)
+	if err != nil {
+		p.wrong.at(l, at, "%v", err)
+		return
+	}
+	if len(words) == 0 {
+		p.wrong.at(l, from, "how many points? %s", form)
 		return
 	}
 	s := &sample{seed: 1}
@@ -118,8 +122,12 @@ func (p *parser) unknown(name string) string {
 // zip reads `@zip a, b`.
 func (p *parser) zip(l *line, from int) {
 	words, at, err := splitWords(l.text, from)
-	if err != nil || len(words) < 2 {
-		p.wrong.at(l, max(at, from), "@zip ties parameters together, the first value of one to the first of the other: @zip width, height")
+	if err != nil {
+		p.wrong.at(l, at, "%v", err)
+		return
+	}
+	if len(words) < 2 {
+		p.wrong.at(l, from, "@zip ties parameters together, the first value of one to the first of the other: @zip width, height")
 		return
 	}
 	var group []int
@@ -188,8 +196,12 @@ func (p *parser) hardness(l *line, from int) {
 		return
 	}
 	words, at, err := splitWords(strings.TrimRight(l.text, blanks), from)
-	if err != nil || len(words) == 0 {
-		p.wrong.at(l, max(at, from), "@hardness needs parameters, each with a direction or an order if it needs one: @hardness variant:quick<slow, n, tolerance:down")
+	if err != nil {
+		p.wrong.at(l, at, "%v", err)
+		return
+	}
+	if len(words) == 0 {
+		p.wrong.at(l, from, "@hardness needs parameters, each with a direction or an order if it needs one: @hardness variant:quick<slow, n, tolerance:down")
 		return
 	}
 	seen := map[int]bool{}

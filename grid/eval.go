@@ -130,6 +130,18 @@ func (n *node) lastAxis(t *Template) int {
 	return max(n.a.lastAxis(t), n.b.lastAxis(t))
 }
 
+// know prepares the parameters of a filter.
+func (n *node) know(t *Template) {
+	if n == nil {
+		return
+	}
+	if n.op == "param" {
+		t.Params[n.param].know()
+	}
+	n.a.know(t)
+	n.b.know(t)
+}
+
 // conjuncts are the conditions that and joins.
 func (n *node) conjuncts() []*node {
 	if n.op == "and" {

@@ -2,9 +2,6 @@ package grid
 
 import (
 	"iter"
-	"path/filepath"
-	"strconv"
-	"strings"
 
 	"dcs-tui/jobs"
 )
@@ -27,92 +24,6 @@ type Template struct {
 	sample   *sample
 	points   int
 	text     string
-}
-
-// Param is a parameter and its values.
-type Param struct {
-	Name         string
-	Line, Column int
-
-	values  values
-	axis    int // zipped parameters share one
-	example string
-	kind    what
-	known   []operand // of a list of bounded length, for filters
-}
-
-// Len is how many values there are, at least 1.
-func (p *Param) Len() int { return p.values.count() }
-
-// Value is the value number k, from 0.
-func (p *Param) Value(k int) string { return p.values.at(k) }
-
-// maxKnown bounds the values that are kept as numbers beside the texts.
-const maxKnown = 1 << 16
-
-// look finds out which values are numbers.
-func (p *Param) look() {
-	some, all := false, true
-	for _, part := range p.values.parts {
-		list, ok := part.(texts)
-		if !ok {
-			some = true // ranges have nothing but numbers
-			continue
-		}
-		for _, v := range list {
-			if isNumber(v) {
-				some = true
-			} else if all {
-				all, p.example = false, v
-			}
-		}
-	}
-	switch {
-	case all:
-		p.kind = number
-	case some:
-		p.kind = mixed
-	default:
-		p.kind = text
-	}
-	if p.Len() <= maxKnown {
-		known := make([]operand, p.Len())
-		for k := range known {
-			known[k] = newOperand(p.Value(k))
-		}
-		p.known = known
-	}
-}
-
-func newOperand(s string) operand {
-	if isNumber(s) {
-		return operand{num: written(s), isNum: true}
-	}
-	return operand{text: s}
-}
-
-func (p *Param) operand(k int) operand {
-	if p.known != nil {
-		return p.known[k]
-	}
-	if s, ok := p.values.parts[0].(steps); ok && len(p.values.parts) == 1 {
-		return operand{num: s.number(k), isNum: true} // of a long range, without its text
-	}
-	return newOperand(p.Value(k))
-}
-
-func toFloat(s string) float64 {
-	f, _ := strconv.ParseFloat(s, 64) // of a text that isNumber; beyond the range it is infinite
-	return f
-}
-
-// command is a command line.
-type command struct {
-	line    int
-	text    []piece
-	name    []piece // of name=; nil: made of the parameters
-	label   string  // before them, where there are several command lines
-	options *jobs.Options
 }
 
 // Result is an @result line: a column of the table of results.
@@ -157,6 +68,14 @@ func (t *Template) Count() (int, error) {
 		n += len(t.commands)
 	}
 	return n, nil
+}
+
+// Most is a number of jobs that there are at most, known without looking at points.
+func (t *Template) Most() int {
+	if t.sample != nil {
+		return min(t.sample.n, t.points) * len(t.commands)
+	}
+	return t.points * len(t.commands)
 }
 
 // Jobs gives the jobs in order, numbered from 1, each when it is asked for: the last
@@ -250,93 +169,4 @@ next:
 		}
 	}
 	return true
-}
-
-func (t *Template) params(ix []int) []jobs.Param {
-	if len(t.Params) == 0 {
-		return nil
-	}
-	params := make([]jobs.Param, len(t.Params))
-	for i, p := range t.Params {
-		params[i] = jobs.Param{Name: p.Name, Value: p.Value(ix[p.axis])}
-	}
-	return params
-}
-
-func (t *Template) spec(c *command, id jobs.ID, params []jobs.Param) *jobs.Spec {
-	return &jobs.Spec{ID: id, Line: c.line, Command: fill(c.text, params), Name: c.title(params), Params: params, Options: c.options}
-}
-
-// fill replaces the references by values.
-func fill(text []piece, params []jobs.Param) string {
-	if len(text) == 1 && text[0].param < 0 {
-		return text[0].text
-	}
-	var b strings.Builder
-	n := 0
-	for _, p := range text {
-		if n += len(p.text); p.param >= 0 {
-			n += len(params[p.param].Value)
-		}
-	}
-	b.Grow(n)
-	for _, p := range text {
-		b.WriteString(p.text)
-		switch {
-		case p.param < 0:
-		case p.quoted:
-			b.WriteString(quoteForShell(params[p.param].Value))
-		default:
-			b.WriteString(params[p.param].Value)
-		}
-	}
-	return b.String()
-}
-
-// maxTitle bounds a job's name, in characters; maxShown a value in it.
-const (
-	maxTitle = 120
-	maxShown = 40
-)
-
-// title is the name of a job: its own, or C=0.1 gamma=0.25.
-func (c *command) title(params []jobs.Param) string {
-	if c.name != nil {
-		return jobs.Clean(fill(c.name, params), maxTitle)
-	}
-	if len(params) == 0 {
-		return ""
-	}
-	b := make([]byte, 0, 64)
-	b = append(b, c.label...)
-	for _, p := range params {
-		if len(b) > 0 {
-			b = append(b, ' ')
-		}
-		b = append(append(append(b, p.Name...), '='), jobs.Clean(p.Value, maxShown)...)
-	}
-	return jobs.Clean(string(b), maxTitle)
-}
-
-// label makes titles of several command lines differ: by the programs they call, or
-// else by their numbers.
-func label(commands []*command) {
-	if len(commands) < 2 {
-		return
-	}
-	seen := map[string]bool{}
-	for _, c := range commands {
-		first := ""
-		if len(c.text) > 0 {
-			first, _, _ = strings.Cut(c.text[0].text, " ")
-		}
-		c.label = jobs.Clean(filepath.Base(first), maxShown)
-		if first == "" || seen[c.label] || strings.ContainsAny(first, "='\"$") {
-			for i, c := range commands {
-				c.label = "#" + strconv.Itoa(i+1)
-			}
-			return
-		}
-		seen[c.label] = true
-	}
 }

@@ -120,6 +120,24 @@ func unquote(s string) (text string, end int) {
 	return "", 0
 }
 
+// mistaken says what is wrong with a list that is written as in some other language.
+func mistaken(words []word) (at int, err error) {
+	for i, w := range words {
+		switch {
+		case w.quoted:
+		case w.text == "#":
+			return w.offset, fmt.Errorf("a comment stands in a line of its own; the value # is put in quotes")
+		case i == 0 && (w.text == "=" || w.text == ":" || w.text == ":="):
+			return w.offset, fmt.Errorf("the values follow the name without %s; the value %s is put in quotes", w.text, w.text)
+		case i == 0 && strings.ContainsAny(w.text[:1], "[({") && strings.HasSuffix(words[len(words)-1].text, closing[w.text[:1]]):
+			return w.offset, fmt.Errorf("the values stand without %s %s around them; a value with brackets is put in quotes", w.text[:1], closing[w.text[:1]])
+		}
+	}
+	return 0, nil
+}
+
+var closing = map[string]string{"[": "]", "(": ")", "{": "}"}
+
 // readValues makes values of the words of a parameter's line. doubt is told of what
 // is perhaps not meant so.
 func readValues(words []word, doubt func(w word, format string, args ...any)) (v values, at int, err error) {
@@ -129,6 +147,9 @@ func readValues(words []word, doubt func(w word, format string, args ...any)) (v
 			return words[i].text
 		}
 		return ""
+	}
+	if at, err := mistaken(words); err != nil {
+		return v, at, err
 	}
 	for i := 0; i < len(words); i++ {
 		w := words[i]
@@ -153,6 +174,8 @@ func readValues(words []word, doubt func(w word, format string, args ...any)) (v
 		default:
 			if a, b, ok := strings.Cut(w.text, ".."); ok && len(a) == 1 && len(b) == 1 {
 				doubt(w, "%s is taken as a text: ranges are of numbers", w.text)
+			} else if w.text[0] == '#' {
+				doubt(w, "%s is taken as a value: a comment stands in a line of its own", w.text)
 			}
 			p = texts{w.text}
 		}

@@ -214,12 +214,13 @@ func (a *app) printCommands(t *grid.Template) error {
 }
 
 // gridSource yields the jobs of a template to a new run. Usually they are all made
-// and stored before the first starts; of a product too large for that each is made
-// while those before it run, and resume goes on where it was cut off.
+// and stored before the first starts; of a product that is too large for that each is
+// made while those before it run, and resume goes on where it was cut off.
 func gridSource(t *grid.Template, file string, limit int) (jobSource, error) {
 	src := jobSource{files: []string{file}, source: sourceText(t, limit)}
 	next := pulling(t.Jobs())
-	if n := t.Points(); n > grid.DefaultLimit/t.Commands() {
+	large := t.Most() > grid.DefaultLimit // to look through, or to store
+	if large {
 		first, err := next()
 		if err != nil {
 			return src, noJobs(t, err)

@@ -1,0 +1,107 @@
+package grid
+
+import (
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"dcs-tui/jobs"
+)
+
+// command is a command line.
+type command struct {
+	line    int
+	text    []piece
+	name    []piece // of name=; nil: made of the parameters
+	label   string  // before them, where there are several command lines
+	options *jobs.Options
+}
+
+func (t *Template) params(ix []int) []jobs.Param {
+	if len(t.Params) == 0 {
+		return nil
+	}
+	params := make([]jobs.Param, len(t.Params))
+	for i, p := range t.Params {
+		params[i] = jobs.Param{Name: p.Name, Value: p.Value(ix[p.axis])}
+	}
+	return params
+}
+
+func (t *Template) spec(c *command, id jobs.ID, params []jobs.Param) *jobs.Spec {
+	return &jobs.Spec{ID: id, Line: c.line, Command: fill(c.text, params), Name: c.title(params), Params: params, Options: c.options}
+}
+
+// fill replaces the references by values.
+func fill(text []piece, params []jobs.Param) string {
+	if len(text) == 1 && text[0].param < 0 {
+		return text[0].text
+	}
+	var b strings.Builder
+	n := 0
+	for _, p := range text {
+		if n += len(p.text); p.param >= 0 {
+			n += len(params[p.param].Value)
+		}
+	}
+	b.Grow(n)
+	for _, p := range text {
+		b.WriteString(p.text)
+		switch {
+		case p.param < 0:
+		case p.quoted:
+			b.WriteString(quoteForShell(params[p.param].Value))
+		default:
+			b.WriteString(params[p.param].Value)
+		}
+	}
+	return b.String()
+}
+
+// maxTitle bounds a job's name, in characters; maxShown a value in it.
+const (
+	maxTitle = 120
+	maxShown = 40
+)
+
+// title is the name of a job: its own, or C=0.1 gamma=0.25.
+func (c *command) title(params []jobs.Param) string {
+	if c.name != nil {
+		return jobs.Clean(fill(c.name, params), maxTitle)
+	}
+	if len(params) == 0 {
+		return ""
+	}
+	b := make([]byte, 0, 64)
+	b = append(b, c.label...)
+	for _, p := range params {
+		if len(b) > 0 {
+			b = append(b, ' ')
+		}
+		b = append(append(append(b, p.Name...), '='), jobs.Clean(p.Value, maxShown)...)
+	}
+	return jobs.Clean(string(b), maxTitle)
+}
+
+// label makes titles of several command lines differ: by the programs they call, or
+// else by their numbers.
+func label(commands []*command) {
+	if len(commands) < 2 {
+		return
+	}
+	seen := map[string]bool{}
+	for _, c := range commands {
+		first := ""
+		if len(c.text) > 0 {
+			first, _, _ = strings.Cut(c.text[0].text, " ")
+		}
+		c.label = jobs.Clean(filepath.Base(first), maxShown)
+		if first == "" || seen[c.label] || strings.ContainsAny(first, "='\"$") {
+			for i, c := range commands {
+				c.label = "#" + strconv.Itoa(i+1)
+			}
+			return
+		}
+		seen[c.label] = true
+	}
+}

@@ -1,0 +1,87 @@
+package grid
+
+import (
+	"strconv"
+)
+
+// Param is a parameter and its values.
+type Param struct {
+	Name         string
+	Line, Column int
+
+	values  values
+	axis    int // zipped parameters share one
+	example string
+	kind    what
+	known   []operand // of a parameter in a filter that has few enough
+}
+
+// Len is how many values there are, at least 1.
+func (p *Param) Len() int { return p.values.count() }
+
+// Value is the value number k, from 0.
+func (p *Param) Value(k int) string { return p.values.at(k) }
+
+// maxKnown bounds the values that are kept as numbers beside the texts.
+const maxKnown = 1 << 16
+
+// look finds out which values are numbers.
+func (p *Param) look() {
+	some, all := false, true
+	for _, part := range p.values.parts {
+		list, ok := part.(texts)
+		if !ok {
+			some = true // ranges have nothing but numbers
+			continue
+		}
+		for _, v := range list {
+			if isNumber(v) {
+				some = true
+			} else if all {
+				all, p.example = false, v
+			}
+		}
+	}
+	switch {
+	case all:
+		p.kind = number
+	case some:
+		p.kind = mixed
+	default:
+		p.kind = text
+	}
+}
+
+// know keeps the values for filters.
+func (p *Param) know() {
+	if p.known != nil || p.Len() > maxKnown {
+		return
+	}
+	known := make([]operand, p.Len())
+	for k := range known {
+		known[k] = newOperand(p.Value(k))
+	}
+	p.known = known
+}
+
+func newOperand(s string) operand {
+	if isNumber(s) {
+		return operand{num: written(s), isNum: true}
+	}
+	return operand{text: s}
+}
+
+func (p *Param) operand(k int) operand {
+	if p.known != nil {
+		return p.known[k]
+	}
+	if s, ok := p.values.parts[0].(steps); ok && len(p.values.parts) == 1 {
+		return operand{num: s.number(k), isNum: true} // of a long range, without its text
+	}
+	return newOperand(p.Value(k))
+}
+
+func toFloat(s string) float64 {
+	f, _ := strconv.ParseFloat(s, 64) // of a text that isNumber; beyond the range it is infinite
+	return f
+}

@@ -1,0 +1,127 @@
+package grid
+
+import (
+	"fmt"
+	"strings"
+)
+
+// product puts the parameters on axes, and checks what needs their values.
+func (p *parser) product() {
+	t := p.t
+	p.makeAxes()
+	p.nested()
+	for _, h := range t.Hardness {
+		p.order(h)
+	}
+	t.filter = make([][]*node, len(t.axes))
+	if len(p.filters) > 0 && len(t.axes) == 0 {
+		p.wrong.at(p.filters[0].line, 0, "there is no parameter to filter by: add a line such as [C] 0.1, 1, 10")
+		return
+	}
+	if len(p.filters) == 0 {
+		t.filter = nil
+	}
+	for _, f := range p.filters {
+		f.node.know(t)
+		c := checker{t: t, line: f.line, wrong: &p.wrong, doubt: &p.doubt}
+		c.whole(f.node)
+		for _, n := range f.node.conjuncts() {
+			axis := max(0, n.lastAxis(t))
+			t.filter[axis] = append(t.filter[axis], n)
+		}
+	}
+	if len(p.wrong.list) > 0 {
+		return
+	}
+	t.points = 1
+	for _, n := range t.axes {
+		if n > maxPoints/t.points/len(t.commands) {
+			p.wrong.add(0, 0, "the product of all values has more than 10^18 jobs: narrow the ranges")
+			return
+		}
+		t.points *= n
+	}
+	p.draw()
+	switch n := t.Most(); {
+	case n <= p.Limit:
+	case t.sample != nil:
+		p.wrong.at(p.sampled, 0, "the sample gives %s jobs, more than %s: take a smaller one, or raise --limit", thousands(n), thousands(p.Limit))
+	case !t.Filtered():
+		p.wrong.add(0, 0, "the product of all values gives %s jobs, more than %s: take fewer values, keep some with @where, draw some with @sample 1000, or raise --limit",
+			thousands(n), thousands(p.Limit))
+	}
+}
+
+// nested doubts values that name parameters: they are texts.
+func (p *parser) nested() {
+	for i, param := range p.t.Params {
+		for _, part := range param.values.parts {
+			list, _ := part.(texts)
+			for _, v := range list {
+				if strings.Contains(v, "[") && p.named(references(v)) {
+					p.doubt.at(p.params[i], 0, "the value %s of [%s] stays as it is: parameters are replaced in commands alone", quoteText(v), param.Name)
+					return
+				}
+			}
+		}
+	}
+}
+
+// makeAxes gives each parameter an axis; zipped ones share that of the first of them.
+func (p *parser) makeAxes() {
+	together := map[int][]int{}
+	for _, z := range p.zips {
+		for _, i := range z {
+			together[i] = z
+		}
+	}
+	placed := map[int]bool{}
+	for i, param := range p.t.Params {
+		if placed[i] {
+			continue
+		}
+		axis := len(p.t.axes)
+		p.t.axes = append(p.t.axes, param.Len())
+		param.axis = axis
+		for _, k := range together[i] {
+			other := p.t.Params[k]
+			placed[k], other.axis = true, axis
+			if other.Len() != param.Len() {
+				p.wrong.at(p.zipped[k], 0, "@zip needs equally many values: [%s] has %d and [%s] has %d", param.Name, param.Len(), other.Name, other.Len())
+			}
+		}
+	}
+}
+
+// draw prepares the sample.
+func (p *parser) draw() {
+	s := p.t.sample
+	if s == nil {
+		return
+	}
+	if s.latin && s.n > p.Limit {
+		return // is refused anyway
+	}
+	if s.n > p.t.points {
+		if s.latin {
+			p.wrong.at(p.sampled, 0, "@sample %d latin: there are only %d points", s.n, p.t.points)
+			return
+		}
+		p.doubt.at(p.sampled, 0, "@sample %d: there are only %d points; all are taken", s.n, p.t.points)
+		s.n = p.t.points
+	}
+	if s.latin {
+		var err error
+		if s.table, err = hypercube(p.t.axes, s.n, s.seed); err != nil {
+			p.wrong.at(p.sampled, 0, "%v", err)
+		}
+	}
+}
+
+func thousands(n int) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
