@@ -65,25 +65,27 @@ func (d *Dispatcher) Run() (uid, name, dir string, created time.Time, epoch int)
 // Status is what is known of the run as a whole.
 type Status struct {
 	At      time.Time
-	More    bool // more jobs may come
-	Paused  bool // by a person
-	Drain   string
+	More    bool          // more jobs may come
+	Paused  bool          // by a person
+	Drain   string        // why nothing more is launched: somebody asked for that; "": nobody has
 	Problem string        // the journal cannot be written, …: "" if all is well
 	Finish  *sched.Finish // nil: it goes on
 	Tries   int           // of a job that says nothing itself
 	Rate    float64       // finished jobs a second over the last minute
 	Rates   []float64     // the same each ten seconds of the last ten minutes, oldest first
+	// The run is over in ETA, about two times in three give or take Spread; 0: not known.
+	ETA, Spread time.Duration
 }
 
 // Status returns a copy of what is known of the run as a whole.
 func (in *Inside) Status() Status {
 	e := in.e
 	s := Status{
-		At: in.Now.Wall.Time(), More: e.more, Paused: e.ring.Paused(), Tries: e.cfg.Sched.Tries,
+		At: in.Now.Wall.Time(), More: e.more, Paused: e.ring.Paused(), Drain: e.drain, Tries: in.Tries(),
 		Rate: e.rate.perSecond(in.Now.Mono), Rates: e.rate.history(in.Now.Mono),
 	}
-	if s.Tries <= 0 {
-		s.Tries = sched.DefaultTries
+	if eta, spread, ok := in.Core.ETA(in.Now); ok {
+		s.ETA, s.Spread = eta, spread
 	}
 	if err := e.ring.Problem(in.Now); err != nil {
 		s.Problem = err.Error()
@@ -98,7 +100,7 @@ func (in *Inside) Status() Status {
 // Host is a host as the core sees it, with what the engine keeps of its past.
 type Host struct {
 	sched.HostView
-	Down    time.Duration // for how long no helper has answered; 0: one does
+	Linked  bool          // a helper answers
 	Delay   time.Duration // the newest round trip over its link; 0: not measured
 	Note    string        // the last that was said of it
 	History []uint8       // view.Host has what it is
@@ -110,7 +112,8 @@ func (in *Inside) Hosts() []Host {
 	views := in.Core.Hosts()
 	list := make([]Host, len(views))
 	for i, v := range views {
-		list[i] = in.e.past.host(v, in.Now.Mono)
+		list[i] = in.e.past.host(v)
+		list[i].Linked = in.Core.Linked(v.Name)
 		if a := in.e.agents[v.Name]; a != nil {
 			list[i].Delay = time.Duration(a.delay.Load())
 		}

@@ -21,27 +21,20 @@ type past struct {
 type hostPast struct {
 	history [samples]uint8 // a ring
 	n       int            // samples so far
-	down    bool
-	downAt  time.Duration
 	note    string
 }
 
 func newPast(names []string) past {
 	p := past{hosts: make(map[string]*hostPast, len(names))}
 	for _, n := range names {
-		p.hosts[n] = &hostPast{down: true}
+		p.hosts[n] = new(hostPast)
 	}
 	return p
 }
 
-// look notes who is up, and takes the samples that are due: of a longer pause of
-// ours nothing is known but how it ended.
+// look takes the samples that are due: of a longer pause of ours nothing is known but
+// how it ended.
 func (p *past) look(e *engine, now sched.Time) {
-	for name, h := range p.hosts {
-		if up := e.core.Linked(name); up == h.down {
-			h.down, h.downAt = !up, now.Mono
-		}
-	}
 	if now.Mono < p.next {
 		return
 	}
@@ -54,7 +47,7 @@ func (p *past) look(e *engine, now sched.Time) {
 		}
 		share := uint8(notUp)
 		switch {
-		case h.down:
+		case !e.core.Linked(v.Name):
 		case v.Slots > 0:
 			share = uint8(min(100, 100*v.Running/v.Slots))
 		default:
@@ -75,14 +68,11 @@ func (p *past) told(host, text string) {
 }
 
 // host adds the past to a view.
-func (p *past) host(v sched.HostView, mono time.Duration) Host {
+func (p *past) host(v sched.HostView) Host {
 	out := Host{HostView: v}
 	h := p.hosts[v.Name]
 	if h == nil {
 		return out
-	}
-	if h.down {
-		out.Down = max(1, mono-h.downAt)
 	}
 	out.Note = h.note
 	n := min(h.n, samples)

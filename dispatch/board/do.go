@@ -181,15 +181,18 @@ func pause(ctx context.Context, l *live, a view.Action) (*view.Answer, error) {
 	return &view.Answer{Done: 1, Text: text}, nil
 }
 
+// maxSlots is as many as a host may be given.
+const maxSlots = 4096
+
 // doHost carries out what is asked for a host.
 func doHost(ctx context.Context, l *live, a view.Action) (*view.Answer, error) {
 	var names []string
-	running := 0
+	running, slots, given := 0, 0, 0
 	if err := l.visit(ctx, func(k *desk) {
 		for _, h := range k.core.Hosts() {
 			names = append(names, h.Name)
 			if h.Name == a.Host {
-				running = h.Running
+				running, slots, given = h.Running, h.Slots, h.Given
 			}
 		}
 	}); err != nil {
@@ -211,13 +214,27 @@ func doHost(ctx context.Context, l *live, a view.Action) (*view.Answer, error) {
 	case view.UseHost:
 		ev, text = sched.DrainHost{Host: a.Host}, "is used again"
 	default:
-		return nil, refuse("the number of slots cannot be changed yet")
+		n := a.Number
+		if a.Relative {
+			n += slots
+		}
+		switch {
+		case a.Relative && slots == 0 && given == 0:
+			return nil, refuse("%s has not said yet how many slots it has", a.Host)
+		case n < 1 && (a.Relative || n < 0):
+			return nil, refuse("%s has at least 1 slot; drain it to have nothing started there", a.Host)
+		}
+		n = min(n, maxSlots)
+		ev, text = sched.SetSlots{Host: a.Host, Slots: n}, "has "+plural(n, "slot")+" now"
+		if n == 0 {
+			text = "has as many slots as its rule gives"
+		}
 	}
 	if err := l.d.Order(ctx, dispatch.Notice{Host: a.Host, Text: a.Host + " " + text + " (" + by(a.Why) + ")"}, ev); err != nil {
 		return nil, gone(ctx, err)
 	}
 	ans := &view.Answer{Done: 1, Text: a.Host + " " + text}
-	if running > 0 && a.Do != view.UseHost {
+	if running > 0 && (a.Do == view.DrainHost || a.Do == view.StopHost) {
 		ans.Text += fmt.Sprintf(" (%s in use)", plural(running, "slot"))
 	}
 	return ans, nil

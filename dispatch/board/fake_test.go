@@ -233,10 +233,16 @@ func (w *worker) finish(id jobs.AttemptID, o jobs.Outcome) {
 	w.say(&hosts.Exits{Jobs: []hosts.ExitedJob{{Attempt: id, Slot: 1, Outcome: o}}})
 }
 
-func (w *worker) Reports() <-chan hosts.Message   { return w.reports }
-func (w *worker) KeepAlive(context.Context) error { time.Sleep(20 * time.Millisecond); return nil }
-func (w *worker) Err() error                      { return w.err }
-func (w *worker) Close() error                    { w.cut(errors.New("closed")); return nil }
+func (w *worker) Reports() <-chan hosts.Message { return w.reports }
+func (w *worker) KeepAlive(context.Context) error {
+	select {
+	case <-time.After(20 * time.Millisecond):
+	case <-w.stop:
+	}
+	return nil
+}
+func (w *worker) Err() error   { return w.err }
+func (w *worker) Close() error { w.cut(errors.New("closed")); return nil }
 func (w *worker) cut(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

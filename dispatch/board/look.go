@@ -72,7 +72,7 @@ func (b *Board) takeIn(aged bool) (more bool) {
 	}
 	b.events.add(in.older, in.records, in.told)
 	if s := in.status; s != nil {
-		if relinked(&b.status, s) {
+		if relinked(&b.status, s) || aged && s.stragglers != b.stragglers {
 			b.rerun()
 		}
 		b.status = *s

@@ -141,9 +141,6 @@ func (b *Board) fetchGroups(ctx context.Context, list []*group) error {
 
 // say adds what only the board knows of a row.
 func (b *Board) say(r *view.Row) {
-	if i := int(r.ID) - 1; i < len(b.rows) {
-		r.Straggler = b.rows[i].flags&straggler != 0
-	}
 	if text, ok := b.status.progress[attemptOf(r.ID, r.Attempt)]; ok && r.Phase <= view.Away {
 		share, said := readProgress(text)
 		r.Progress, r.Said = share, said

@@ -162,6 +162,9 @@ func (k *desk) change(id jobs.ID) change {
 		spec: j.Spec, phase: p, priority: j.Priority, seq: uint32(min(j.Seq, math.MaxUint32)),
 		attempts: clip(len(j.Attempts)), failures: clip(int(j.Failures)), tries: clip(k.triesOf(j)), progress: noProgress,
 	}}
+	if k.core != nil && k.core.Straggler(id) {
+		c.row.flags |= straggler
+	}
 	if j.Urgent {
 		c.row.flags |= urgent
 	}

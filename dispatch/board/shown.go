@@ -22,6 +22,9 @@ func (k *desk) row(id jobs.ID) view.Row {
 	if j.Spec.Options != nil {
 		r.Queue = j.Spec.Queue
 	}
+	if k.core != nil {
+		r.Straggler = k.core.Straggler(id)
+	}
 	if p == view.Retry {
 		r.Retry = j.Retry.Time()
 	}
@@ -73,6 +76,9 @@ func (k *desk) detail(id jobs.ID) *view.Detail {
 	if o := s.Options; o != nil {
 		d.Cwd, d.Setup, d.Env, d.Tags, d.Slots, d.GPUs, d.MemBytes = o.Cwd, o.Setup, o.Env, o.Tags, s.SlotCount(), o.GPUs, o.MemBytes
 		d.Timeout, d.Deadline, d.Estimate, d.After, d.File = o.Timeout, o.Deadline, o.Estimate, o.After, o.File
+	}
+	if k.core != nil {
+		d.Estimate = k.core.Estimate(id)
 	}
 	first := max(0, len(j.Attempts)-maxAttempts)
 	for _, a := range j.Attempts[first:] {

@@ -12,15 +12,15 @@ import (
 
 // status is what is known of the run as a whole.
 type status struct {
-	run      dispatch.Status
-	total    int
-	life     view.Life
-	over     string
-	hosts    []view.Host
-	links    []bool            // of hosts: a helper answers
-	progress map[string]string // by attempt: what its job says of itself
-	eta      time.Duration
-	spread   time.Duration
+	run   dispatch.Status
+	total int
+	life  view.Life
+	over  string
+	hosts []view.Host
+	links []bool // of hosts: a helper answers
+	// stragglers are as many as the core has: rows may be a moment behind.
+	stragglers int
+	progress   map[string]string // by attempt: what its job says of itself
 }
 
 // status copies what is known of the run.
@@ -35,13 +35,11 @@ func (k *desk) status() *status {
 	if f := s.run.Finish; f != nil {
 		s.life, s.over = view.Ended, overText(f)
 	}
-	if s.run.Rate > 0 {
-		s.eta = time.Duration(float64(k.table.Unfinished()) / s.run.Rate * float64(time.Second))
-	}
+	s.stragglers = k.core.Stragglers()
 	mono := k.mono.Mono
 	for _, h := range k.in.Hosts() {
 		s.hosts = append(s.hosts, hostOf(&h, mono))
-		s.links = append(s.links, h.Down == 0)
+		s.links = append(s.links, h.Linked)
 		for id, text := range h.Beat.Progress {
 			if s.progress == nil {
 				s.progress = map[string]string{}
@@ -77,7 +75,7 @@ func hostOf(h *dispatch.Host, mono time.Duration) view.Host {
 		Name: h.Name, State: h.State.String(), Reason: h.Reason, Note: h.Note, Slots: h.Slots, Usable: h.Usable,
 		Running: h.Running, Buffered: h.Buffered, Done: h.Done, Failed: h.Failed,
 		Load: b.Load, Busy: b.Busy, Ours: b.Ours, MemFree: b.MemFree, DiskFree: b.DiskFree, FSDelay: b.FSDelay,
-		Delay: h.Delay, Down: h.Down, History: h.History,
+		Delay: h.Delay, History: h.History,
 	}
 	if m := h.Hello; m != nil {
 		v.Cores, v.GPUs, v.MemBytes = m.Cores, m.GPUs, m.MemBytes
@@ -86,6 +84,9 @@ func hostOf(h *dispatch.Host, mono time.Duration) view.Host {
 		v.Beat = max(1, mono-h.LastBeat)
 	} else {
 		v.DiskFree = -1
+	}
+	if h.Down > 0 {
+		v.Down = max(1, mono-h.Down)
 	}
 	if h.RetryAt > mono {
 		v.RetryIn = h.RetryAt - mono
@@ -97,7 +98,7 @@ func hostOf(h *dispatch.Host, mono time.Duration) view.Host {
 func (s *status) fill(p *view.Picture) {
 	r := &s.run
 	p.Life, p.Over, p.Total, p.More, p.Tries = s.life, s.over, s.total, r.More, r.Tries
-	p.Rate, p.Rates, p.ETA, p.Spread = r.Rate, r.Rates, s.eta, s.spread
+	p.Rate, p.Rates, p.ETA, p.Spread = r.Rate, r.Rates, r.ETA, r.Spread
 	p.Paused, p.Draining, p.Problem, p.Hosts = r.Paused, r.Drain, r.Problem, s.hosts
 	for i := range s.hosts {
 		p.SlotsBusy += s.hosts[i].Running
