@@ -14,6 +14,8 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/colorprofile"
 
+	"golang.org/x/sys/unix"
+
 	"dcs-tui/dispatch/view"
 )
 
@@ -51,6 +53,20 @@ func Run(ctx context.Context, o Options) (Left, error) {
 	if o.Out == nil {
 		o.Out = os.Stdout
 	}
+	for _, f := range []*os.File{o.In, o.Out} {
+		if _, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS); err != nil {
+			return Left{}, fmt.Errorf("%w: %s is none", ErrTerminal, f.Name())
+		}
+	}
+	if t := os.Getenv("TERM"); t == "" || t == "dumb" {
+		return Left{}, fmt.Errorf("%w: TERM is %q", ErrTerminal, t)
+	}
+	return show(ctx, newModel(o, time.Now))
+}
+
+// show shows a model.
+func show(ctx context.Context, m *model) (Left, error) {
+	o := &m.opt
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	caught := func() os.Signal { return nil }
@@ -77,7 +93,6 @@ func Run(ctx context.Context, o Options) (Left, error) {
 		}()
 		defer func() { signal.Stop(signals); close(stop); <-ended }()
 	}
-	m := newModel(o, time.Now)
 	m.look = newLooker(ctx, o.Source)
 	w := &watched{model: m, end: cancel}
 	program := tea.NewProgram(w, o.program(ctx)...)

@@ -1,0 +1,343 @@
+package tui
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"golang.org/x/sys/unix"
+
+	"dcs-tui/dispatch/view"
+	"dcs-tui/internal/ttyguard"
+)
+
+// The test binary is also the guard of its own screens, and the program that has a
+// screen on a terminal of its own.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == ttyguard.Word {
+		os.Exit(ttyguard.Main())
+	}
+	if how := os.Getenv("TUI_DIES"); how != "" {
+		os.Exit(onTerminal(how))
+	}
+	os.Exit(m.Run())
+}
+
+// onTerminal is a program with a guarded screen over the sample, as internal/cli has
+// one, that goes wrong in the way asked for.
+func onTerminal(how string) int {
+	src := sample()
+	good := src.picture
+	looks := 0
+	src.picture = func(ask view.Ask) (*view.Picture, error) {
+		pic, err := good(ask)
+		if looks++; looks > 1 {
+			switch how {
+			case "panic in a command":
+				panic("in a command\x1b]0;owned\x07")
+			case "panic elsewhere":
+				go panic("elsewhere")
+				select {}
+			}
+		}
+		pic.Version = uint64(looks)
+		return pic, err
+	}
+	done, err := ttyguard.Start(os.Stdin, os.Stdout)
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	m := newModel(Options{Source: src, Signals: true, Suspended: ttyguard.Asleep, In: os.Stdin, Out: os.Stdout}, time.Now)
+	if how == "panic in Update" {
+		m.panes[tabJobs] = &badPane{jobsPane: m.jobs}
+	}
+	left, err := show(context.Background(), m)
+	done()
+	var crash *Crash
+	fmt.Printf("left: signal %v, crashed %v, %v\n", left.Signal, errors.As(err, &crash), err)
+	return 0
+}
+
+// badPane panics when it has been drawn a few times.
+type badPane struct {
+	*jobsPane
+	drawn int
+}
+
+func (p *badPane) draw(m *model, w, h int, focused bool) []string {
+	if p.drawn++; p.drawn > 5 {
+		panic("a pane that panics")
+	}
+	return p.jobsPane.draw(m, w, h, focused)
+}
+
+// Update, View and commands are all watched; the first panic ends the screen.
+func TestPanicsAreCaught(t *testing.T) {
+	n := 0
+	w := &watched{end: func(error) { n++ }} // without a model everything panics
+	w.Update(nil)
+	w.View()
+	w.Init()
+	w.command(func() tea.Msg { panic("x") })()
+	batch := w.command(func() tea.Msg { return tea.BatchMsg{func() tea.Msg { panic("y") }} })().(tea.BatchMsg)
+	batch[0]()
+	if n != 1 || w.crash == nil || w.crash.Stack == "" {
+		t.Errorf("ended %d times, %v", n, w.crash)
+	}
+}
+
+// dying is a program on a terminal: what it has shown so far, and how the terminal was.
+type dying struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	person *os.File
+	before unix.Termios
+	shown  bytes.Buffer
+	ended  bool
+}
+
+func startDying(t *testing.T, how string, shell bool) *dying {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &dying{t: t}
+	var program *os.File
+	d.person, program = pseudoTerminal(t)
+	d.before = d.state()
+	d.cmd = exec.Command(exe)
+	if shell { // with job control, as a person's
+		d.cmd = exec.Command("bash", "--norc", "--noprofile", "-i")
+	}
+	d.cmd.Env = append(os.Environ(), "TUI_DIES="+how, "TERM=xterm", "TEST_EXE="+exe, "PS1=prompt:")
+	d.cmd.Stdin, d.cmd.Stdout, d.cmd.Stderr = program, program, program
+	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := d.cmd.Start(); err != nil {
+		t.Skip("cannot start it: ", err)
+	}
+	t.Cleanup(func() {
+		if d.cmd.ProcessState == nil {
+			syscall.Kill(-d.cmd.Process.Pid, syscall.SIGKILL)
+			d.cmd.Wait()
+		}
+	})
+	program.Close()
+	return d
+}
+
+// until reads what is shown until it has a text, and forgets what was before it.
+func (d *dying) until(text string) string {
+	d.t.Helper()
+	d.person.SetReadDeadline(time.Now().Add(20 * time.Second))
+	b := make([]byte, 16384)
+	for {
+		if i := bytes.Index(d.shown.Bytes(), []byte(text)); i >= 0 && text != "" {
+			return string(d.shown.Next(i + len(text)))
+		}
+		n, err := d.person.Read(b)
+		d.shown.Write(b[:n])
+		if errors.Is(err, syscall.EIO) || errors.Is(err, io.EOF) {
+			d.ended = true
+			if text == "" {
+				d.cmd.Wait()
+				return d.shown.String()
+			}
+		}
+		if err != nil {
+			d.t.Fatalf("it does not show %q (%v): %q", text, err, d.shown.String())
+		}
+	}
+}
+
+func (d *dying) state() unix.Termios {
+	d.t.Helper()
+	s, err := unix.IoctlGetTermios(int(d.person.Fd()), unix.TCGETS)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return *s
+}
+
+const (
+	entered = "\x1b[?1049h"
+	gone    = "\x1b[?1049l"
+)
+
+// Rule 11: whatever ends the screen, the terminal is as it was, what it says is on the
+// normal screen, and nothing of it stays behind.
+func TestTheTerminalIsRestored(t *testing.T) {
+	for _, c := range []struct {
+		how    string
+		keys   string
+		signal syscall.Signal
+		says   string // on the normal screen; "": nothing can
+	}{
+		{how: "quit by signal", signal: syscall.SIGTERM, says: "signal terminated, crashed false"},
+		{how: "hang-up", signal: syscall.SIGHUP, says: "signal hangup, crashed false"},
+		{how: "interrupt", signal: syscall.SIGINT, says: "signal interrupt"},
+		{how: "panic in Update", says: "crashed true, the screen has crashed"},
+		{how: "panic in a command", says: "crashed true, the screen has crashed; the run is not touched by that: in a command␛]0;owned␇"},
+		{how: "panic elsewhere", says: "panic: elsewhere"},
+		{how: "kill", signal: syscall.SIGKILL},
+	} {
+		t.Run(c.how, func(t *testing.T) {
+			t.Parallel()
+			d := startDying(t, c.how, false)
+			d.until(entered)
+			if c.signal != 0 {
+				d.until("sweep") // a picture is up
+				syscall.Kill(d.cmd.Process.Pid, c.signal)
+			}
+			shown := d.until("")
+			_, after, found := strings.Cut(shown, gone)
+			for { // what was said after the last of them
+				if _, more, again := strings.Cut(after, gone); again {
+					after = more
+					continue
+				}
+				break
+			}
+			if !found || !strings.Contains(after, c.says) {
+				t.Errorf("shown at last: %q", shown[max(0, len(shown)-1500):])
+			}
+			if strings.Contains(after, "\x1b]") {
+				t.Errorf("text of the panic has escape sequences: %q", after)
+			}
+			for _, mode := range []string{"\x1b[?25h", "\x1b[?2004l"} {
+				if !strings.Contains(shown, mode) {
+					t.Errorf("%q is not taken back", mode)
+				}
+			}
+			if now := d.state(); now != d.before {
+				t.Errorf("the terminal was %+v and is %+v", d.before, now)
+			}
+		})
+	}
+}
+
+// ctrl+z gives the terminal to the shell, fg draws the screen again; killed asleep it
+// does not disturb the shell.
+func TestSuspendAndContinue(t *testing.T) {
+	if _, err := exec.LookPath("bash"); err != nil {
+		t.Skip("no bash here")
+	}
+	d := startDying(t, "suspended", true)
+	d.until("prompt:")
+	fmt.Fprint(d.person, "stty -g | tr -d '\\n'; echo ' <1'; \"$TEST_EXE\"\r")
+	before := lastWord(d.until(" <1\r\n"))
+	d.until(entered)
+	d.until("sweep")
+	raw := d.state()
+	fmt.Fprint(d.person, "\x1a")
+	d.until(gone)
+	d.until("prompt:")
+	fmt.Fprint(d.person, "stty -g | tr -d '\\n'; echo ' <2'; fg\r")
+	if s := lastWord(d.until(" <2\r\n")); s != before {
+		t.Errorf("suspended, stty -g is %q, was %q", s, before)
+	}
+	d.until(entered)
+	d.until("sweep")
+	if now := d.state(); now != raw {
+		t.Errorf("after fg the terminal is %+v, was %+v", now, raw)
+	}
+	fmt.Fprint(d.person, "\x1a")
+	d.until("prompt:")
+	fmt.Fprint(d.person, "kill -9 %1; wait; stty -g | tr -d '\\n'; echo ' <3'\r")
+	shown := d.until(" <3\r\n")
+	if !strings.Contains(shown, before) || strings.Contains(shown, "\x18") {
+		t.Errorf("killed asleep, stty -g was %q; shown %q", before, shown)
+	}
+	fmt.Fprint(d.person, "exit\r")
+	d.until("")
+}
+
+func lastWord(s string) string {
+	words := strings.Fields(s)
+	return words[len(words)-2]
+}
+
+// Where no shell would notice, ctrl+z says so and nothing stops.
+func TestSuspendWithoutAShell(t *testing.T) {
+	d := startDying(t, "no shell", false)
+	d.until("sweep")
+	fmt.Fprint(d.person, "\x1a")
+	d.until("no shell with job control")
+	syscall.Kill(d.cmd.Process.Pid, syscall.SIGTERM)
+	d.until("signal terminated")
+	d.until("")
+}
+
+// A terminal that goes away without a signal ends the screen.
+func TestTheTerminalGoesAway(t *testing.T) {
+	d := startDying(t, "hung up", false)
+	d.until("sweep")
+	d.person.Close()
+	ended := make(chan error, 1)
+	go func() { ended <- d.cmd.Wait() }()
+	select {
+	case <-ended:
+	case <-time.After(20 * time.Second):
+		t.Error("it goes on without a terminal")
+	}
+}
+
+// Not a terminal, and a terminal that hangs: Run returns.
+func TestNoTerminal(t *testing.T) {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	_, err = Run(ctx, Options{Source: sample(), In: null, Out: null})
+	if !errors.Is(err, ErrTerminal) {
+		t.Errorf("error %v", err)
+	}
+	_, stuck := await(canceled(), make(chan error))
+	if !stuck {
+		t.Error("it waits for ever")
+	}
+}
+
+func canceled() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}
+
+// pseudoTerminal opens one: what a person types at and what a program has.
+func pseudoTerminal(t *testing.T) (person, program *os.File) {
+	t.Helper()
+	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		t.Skip("no pseudo-terminals here: ", err)
+	}
+	person = os.NewFile(uintptr(fd), "ptmx")
+	t.Cleanup(func() { person.Close() })
+	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 80})
+	program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { program.Close() })
+	return person, program
+}
