@@ -68,6 +68,9 @@ func (c *Core) settle() {
 		ended := c.settled
 		c.settled = nil
 		for _, id := range ended {
+			if c.revives(id) {
+				continue
+			}
 			kids := c.after.children[id]
 			if kids == nil {
 				continue

@@ -42,6 +42,7 @@ func (c *Core) cancelSome() {
 
 func (c *Core) cancelJob(id jobs.ID, why string) {
 	j := c.table.Job(id)
+	delete(c.again, id)
 	if j == nil || j.State.Terminal() || c.cancelled(id) {
 		return
 	}
@@ -65,11 +66,16 @@ func (c *Core) cancelled(id jobs.ID) bool {
 	return ok
 }
 
-// requeue opens a new round for terminal jobs.
+// requeue opens a new round for terminal jobs. One that is being ended begins it when it
+// is over.
 func (c *Core) requeue(ids []jobs.ID) {
 	c.atOnce(func() {
 		for _, id := range ids {
-			if j := c.table.Job(id); j != nil && j.State.Terminal() {
+			j := c.table.Job(id)
+			if j != nil && c.cancelled(id) && !j.State.Terminal() {
+				c.again[id] = true
+			}
+			if j != nil && j.State.Terminal() {
 				c.finished = c.finished && c.drain != ""
 				c.emit(jobs.Record{Kind: jobs.KindRound, Job: id, Reason: "requeued"})
 			}

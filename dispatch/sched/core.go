@@ -44,7 +44,8 @@ type Core struct {
 	queue    queue
 	after    dependencies
 	sweep    sweep
-	asked    []*asking // requests not carried out yet, in order
+	again    map[jobs.ID]bool // to be requeued when their cancel is through (undo.go)
+	asked    []*asking        // requests not carried out yet, in order
 	times    runTimes
 
 	stats      map[string]*runStats // by queue (spread.go)
@@ -112,6 +113,7 @@ func New(cfg Config, t *jobs.Table, hs []*hosts.Host) *Core {
 		after:    newDependencies(),
 		times:    newRunTimes(),
 		stats:    make(map[string]*runStats),
+		again:    make(map[jobs.ID]bool),
 	}
 	if c.cfg.Tries <= 0 {
 		c.cfg.Tries = DefaultTries

@@ -84,7 +84,7 @@ func (c *Core) advance(a *asking, n int) int {
 		ids = part(e.Jobs, a.next, n)
 		for _, id := range ids {
 			j := c.table.Job(id)
-			a.counted(j != nil && j.State.Terminal())
+			a.counted(j != nil && (j.State.Terminal() || c.cancelled(id)))
 		}
 		c.requeue(ids)
 		a.forward(len(ids), len(e.Jobs))

@@ -92,7 +92,8 @@ type Cancel struct {
 	Why  string
 }
 
-// Requeue opens a new round for terminal jobs; open ones are left alone.
+// Requeue opens a new round for terminal jobs, and for those that are being cancelled as
+// soon as they are over; other open ones are left alone.
 type Requeue struct{ Jobs []jobs.ID }
 
 // SetPriority changes the priority of jobs. Relative adds to what each has; in a Request

@@ -99,7 +99,17 @@ func (w *World) ask(action func(l *life) sched.Event) bool {
 }
 
 func askCancel(w *World) bool {
-	return w.ask(func(l *life) sched.Event { return sched.Cancel{Jobs: w.someJobs(l), Why: "by a person"} })
+	l, ids := w.life, []jobs.ID(nil)
+	if !w.ask(func(l *life) sched.Event {
+		ids = w.someJobs(l)
+		return sched.Cancel{Jobs: ids, Why: "by a person"}
+	}) {
+		return false
+	}
+	if w.tape.OneIn(3) { // and thinks better of it
+		w.after(w.between(0, 3*time.Second), func() { l.tell(sched.Requeue{Jobs: ids}) })
+	}
+	return true
 }
 
 func askCancelAll(w *World) bool {

@@ -1,0 +1,76 @@
+package sched
+
+import "dcs-tui/jobs"
+
+// Standing is where a job stands that is not over, beyond what the table says.
+type Standing uint8
+
+// The standings.
+const (
+	IsOver    Standing = iota
+	IsReady            // may be launched
+	Retrying           // waits for its next try, until Job.Retry
+	Waits              // for other jobs to succeed
+	Overtaken          // waits until an attempt of an earlier round is over
+	Handed             // given to a host and not known to have started
+	Runs               // has started
+	Away               // handed or started on a host that cannot be reached now
+	Ending             // is being ended, because a person asked
+	Standings          // how many there are
+)
+
+// Standing returns where a job stands; IsOver also for one that there is not.
+func (c *Core) Standing(id jobs.ID) Standing {
+	j := c.table.Job(id)
+	switch {
+	case j == nil || j.State.Terminal():
+		return IsOver
+	case c.cancelled(id):
+		return Ending
+	case j.State == jobs.Queued:
+		return c.queued(id)
+	}
+	best := Handed
+	for i := len(j.Attempts) - 1; i >= 0; i-- {
+		if f := c.flights[j.Attempts[i].ID]; f != nil {
+			switch s := f.standing(); {
+			case s == Runs:
+				return Runs
+			case s == Away:
+				best = Away
+			}
+		}
+	}
+	return best
+}
+
+func (c *Core) queued(id jobs.ID) Standing {
+	if int(id) > len(c.queue.spots) {
+		return IsReady // not begun
+	}
+	switch c.queue.spots[id-1] {
+	case retrying:
+		return Retrying
+	case afterOthers:
+		return Waits
+	case overtaken:
+		return Overtaken
+	}
+	return IsReady
+}
+
+func (f *flight) standing() Standing {
+	switch {
+	case !f.h.linked:
+		return Away
+	case f.started:
+		return Runs
+	}
+	return Handed
+}
+
+// Paused says that nothing is launched because a person, or the journal, asked for it.
+func (c *Core) Paused() bool { return c.paused }
+
+// Draining returns why nothing more is launched for good, "" if that is not so.
+func (c *Core) Draining() string { return c.drain }
