@@ -2,9 +2,9 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"slices"
-	"sort"
 	"strings"
 	"syscall"
 
@@ -156,15 +156,16 @@ func (a *app) runResults(cmd *cobra.Command, args []string, f *resultsFlags) err
 	if err != nil {
 		return err
 	}
-	list := finished(l.run, l.table)
+	at := results.Place{UID: l.run.UID(), Name: l.run.Name(), Created: jobs.StampOf(l.run.Asked.Created), Dir: l.run.Dir, HostDirs: readPlaces(l.run)}
+	list := at.Since(l.table, 0)
 	if f.table.all {
-		list = append(list, unfinished(l.run, l.table)...)
+		list = append(list, at.Unfinished(l.table)...)
 	}
 	if f.failed {
 		list = slices.DeleteFunc(list, func(r results.Result) bool { return r.State != jobs.Failed && r.State != jobs.TimedOut })
 	}
-	if !f.json {
-		sort.SliceStable(list, func(i, k int) bool { return list[i].Job < list[k].Job })
+	if f.json { // in the order in which they ended; the others in that of the jobs
+		slices.SortStableFunc(list, func(a, b results.Result) int { return cmp.Compare(a.Seq, b.Seq) })
 	}
 	columns := a.resultColumns(l.run, q.columns)
 	params := slices.ContainsFunc(list, func(r results.Result) bool { return len(r.Params) > 0 })

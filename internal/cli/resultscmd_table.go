@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/results/column"
 	"dcs-tui/jobs/results/export"
@@ -103,29 +102,6 @@ func (a *app) resultColumns(run *rundir.Run, asked []*column.Column) []*column.C
 		}
 	}
 	return columns
-}
-
-// unfinished returns the jobs that are not over: what they are and that they have no
-// result yet.
-func unfinished(run *rundir.Run, t *jobs.Table) []results.Result {
-	var list []results.Result
-	for i := range t.Jobs {
-		j := &t.Jobs[i]
-		if j.State.Terminal() {
-			continue
-		}
-		r := results.Result{Run: run.Name(), Job: j.Spec.ID, Round: int(j.Round), Name: j.Spec.Name, Command: j.Spec.Command,
-			Params: j.Spec.Params, State: j.State, Attempts: j.Ran(), Failures: int(j.Failures)}
-		if j.Spec.Options != nil {
-			r.Queue = j.Spec.Queue
-		}
-		if open := j.Open(); len(open) > 0 {
-			at := openAttempt(j)
-			r.Host, r.Slot = at.Host, int(at.Slot)
-		}
-		list = append(list, r)
-	}
-	return list
 }
 
 // runTable prints the table that was asked for. What it lacks is said on standard
