@@ -132,7 +132,7 @@ func runCommand(ctx context.Context, c Config, text string) ([]byte, error) {
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("the command was stopped: %w", context.Cause(ctx))
 	case limited.Err() != nil:
-		return nil, fmt.Errorf("the command did not end within %v and was stopped%s; write its output to a file and use file:", c.Timeout, errs.said())
+		return nil, fmt.Errorf("the command did not end within %v and was stopped%s; write its output to a file and take file: PATH", c.Timeout, errs.said())
 	case errors.Is(err, exec.ErrWaitDelay):
 		return nil, errors.New("the command has ended and left something behind that keeps its output open; that was stopped")
 	}
