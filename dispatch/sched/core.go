@@ -41,6 +41,7 @@ type Core struct {
 	flights  map[jobs.AttemptID]*flight // every open attempt; the order is in each host's list
 	astray   map[jobs.AttemptID]bool    // given up as lost, and no word of it since; see host.missing
 	unwanted map[jobs.AttemptID]bool    // came back and are being ended; said
+	outlived map[jobs.AttemptID]bool    // given up as lost, and its host came back and knew it (lost.go)
 	queue    queue
 	after    dependencies
 	sweep    sweep
@@ -109,6 +110,7 @@ func New(cfg Config, t *jobs.Table, hs []*hosts.Host) *Core {
 		flights:  make(map[jobs.AttemptID]*flight),
 		astray:   make(map[jobs.AttemptID]bool),
 		unwanted: make(map[jobs.AttemptID]bool),
+		outlived: make(map[jobs.AttemptID]bool),
 		queue:    newQueue(),
 		after:    newDependencies(),
 		times:    newRunTimes(),

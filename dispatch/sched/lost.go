@@ -124,7 +124,10 @@ func (c *Core) goesAstray(h *host, id jobs.AttemptID) {
 	c.astray[id] = true
 }
 
-// deadliest is how many hosts may die under a job before the job is to blame (B2).
+// deadliest is how many hosts may die under a job before the job is to blame (B2). One
+// that was given up and has not come back may have died: a job that takes its hosts down
+// for good must not get the last of them. One that came back and knew the attempt was
+// only out of reach.
 const deadliest = 3
 
 // lose closes an attempt without an outcome: its host is given up, or the
@@ -135,7 +138,7 @@ func (c *Core) lose(f *flight, why string) {
 	h := f.h
 	r := jobs.Record{Kind: jobs.KindLost, Job: f.id.Job, N: f.id.N, Host: h.spec.Name, Reason: why}
 	r.Next = c.without(j, a)
-	if died := deaths(j); r.Next == jobs.Queued && f.started && a.Round == j.Round && died+1 >= deadliest {
+	if died := c.deaths(j); r.Next == jobs.Queued && f.started && a.Round == j.Round && died+1 >= deadliest {
 		r.Next = jobs.Failed
 		r.Reason = "its host or its supervisor died under it for the third time: " + why
 	}
@@ -146,11 +149,11 @@ func (c *Core) lose(f *flight, why string) {
 	c.emit(r)
 }
 
-// deaths counts the attempts of this round that had started and were lost.
-func deaths(j *jobs.Job) int {
+// deaths counts the attempts of this round that had started and may have died.
+func (c *Core) deaths(j *jobs.Job) int {
 	n := 0
 	for _, a := range j.Attempts {
-		if a.Round == j.Round && a.State == jobs.AttemptLost && a.Started != 0 {
+		if a.Round == j.Round && a.State == jobs.AttemptLost && a.Started != 0 && !c.outlived[a.ID] {
 			n++
 		}
 	}

@@ -3,6 +3,7 @@ package sched
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -238,6 +239,34 @@ func TestDeadThreeTimes(t *testing.T) {
 	contains(t, "reason", s.job(1).Reason, "third time")
 	if s.job(1).Failures != 0 {
 		t.Errorf("%d failures charged", s.job(1).Failures)
+	}
+}
+
+// TestGivenUpThreeTimes: a host that was out of reach and comes back with the attempt is
+// no death; one that stays away may be: a job that takes hosts down does not get them all.
+func TestGivenUpThreeTimes(t *testing.T) {
+	for _, back := range []bool{true, false} {
+		s := newStage(t, Config{}, box("a", 1), box("b", 1), box("c", 1), box("d", 1), box("e", 1), box("f", 1), box("g", 1))
+		names := []string{"b", "c", "d", "e", "f", "g"}
+		s.up("a")
+		s.up(names...)
+		s.plain(1)
+		for n := 1; n <= 4 && !s.job(1).State.Terminal(); n++ {
+			id := jobs.AttemptID{Job: 1, N: n}
+			name := s.c.table.Attempt(id).Host
+			s.started(name, id.String())
+			rest := slices.DeleteFunc(append([]string{"a"}, names...), func(h string) bool { return h == name || !s.c.byName[h].linked })
+			s.step(down(name, hosts.Unreachable, "gone"))
+			s.wait(61*time.Second, rest...)
+			if back && !s.job(1).State.Terminal() {
+				s.up(name)
+				s.probedAs(name, id.String(), hosts.HasExited, &jobs.Outcome{Stopped: true})
+			}
+			s.wait(3*time.Second, rest...)
+		}
+		if back && len(s.job(1).Attempts) < 5 || !back && (s.job(1).State != jobs.Failed || len(s.job(1).Attempts) != 3) {
+			t.Errorf("back %v: %s after %d attempts: %s", back, s.job(1).State, len(s.job(1).Attempts), s.job(1).Reason)
+		}
 	}
 }
 

@@ -62,6 +62,9 @@ func (c *Core) probed(e AttemptsProbed) {
 // probedOne takes in what became of an attempt of the host's.
 func (c *Core) probedOne(h *host, p *hosts.ProbedJob) {
 	a, f := c.table.Attempt(p.Attempt), c.flights[p.Attempt]
+	if f == nil && a.State == jobs.AttemptLost && (p.Answer == hosts.IsRunning || p.Answer == hosts.HasExited) {
+		c.outlived[p.Attempt] = true
+	}
 	switch p.Answer {
 	case hosts.Unknown:
 		if h.linked && (f != nil || a.State == jobs.AttemptLost) {
