@@ -196,9 +196,8 @@ func (p *parser) refused(r reference, names bool) bool {
 	if r.index || r.form != "" && r.form != formQuoted {
 		return false
 	}
-	digits := strings.Trim(r.name, "0123456789") == ""
 	numbered := slices.ContainsFunc(p.names, func(n string) bool { return n[0] <= '9' })
-	return names || p.unnamed || digits && numbered || jobs.Nearest(r.name, p.names) != ""
+	return names || p.unnamed || allDigits(r.name) && numbered || jobs.Nearest(r.name, p.names) != ""
 }
 
 // named says whether one of the references names a parameter.

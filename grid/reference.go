@@ -72,7 +72,7 @@ func validName(s string) bool {
 	if s == "" || len(s) > maxName || strings.Trim(s, wordBytes) != "" {
 		return false
 	}
-	return s[0] > '9' || strings.Trim(s, "0123456789") == ""
+	return s[0] > '9' || allDigits(s)
 }
 
 // piece is a stretch of text and the parameter whose value follows it.

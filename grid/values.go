@@ -129,6 +129,8 @@ func mistaken(words []word) (at int, err error) {
 			return w.offset, fmt.Errorf("a comment stands in a line of its own; the value # is put in quotes")
 		case i == 0 && (w.text == "=" || w.text == ":" || w.text == ":="):
 			return w.offset, fmt.Errorf("the values follow the name without %s; the value %s is put in quotes", w.text, w.text)
+		case w.text == ".." && i > 0 && i+1 < len(words) && isNumber(words[i-1].text) && isNumber(words[i+1].text):
+			return words[i-1].offset, fmt.Errorf("a range has no blanks in it: %s..%s", words[i-1].text, words[i+1].text)
 		case i == 0 && strings.ContainsAny(w.text[:1], "[({") && strings.HasSuffix(words[len(words)-1].text, closing[w.text[:1]]):
 			return w.offset, fmt.Errorf("the values stand without %s %s around them; a value with brackets is put in quotes", w.text[:1], closing[w.text[:1]])
 		}
@@ -172,10 +174,8 @@ func readValues(words []word, doubt func(w word, format string, args ...any)) (v
 			}
 			p, err = newSteps(w.text, step)
 		default:
-			if a, b, ok := strings.Cut(w.text, ".."); ok && len(a) == 1 && len(b) == 1 {
-				doubt(w, "%s is taken as a text: ranges are of numbers", w.text)
-			} else if w.text[0] == '#' {
-				doubt(w, "%s is taken as a value: a comment stands in a line of its own", w.text)
+			if why := likeness(w.text); why != "" {
+				doubt(w, "%s is taken as a text: %s", w.text, why)
 			}
 			p = texts{w.text}
 		}
@@ -188,6 +188,25 @@ func readValues(words []word, doubt func(w word, format string, args ...any)) (v
 	}
 	return v, 0, nil
 }
+
+// likeness says what a text was perhaps meant to be, "" for most texts.
+func likeness(s string) string {
+	if a, b, ok := strings.Cut(s, ".."); ok && len(a) == 1 && len(b) == 1 {
+		return "ranges are of numbers"
+	}
+	if s[0] == '#' {
+		return "a comment stands in a line of its own"
+	}
+	if a, b, ok := strings.Cut(s, "-"); ok && allDigits(a) && allDigits(b) {
+		return "a range is written " + a + ".." + b
+	}
+	if p := strings.Split(s, ":"); len(p) == 3 && isNumber(p[0]) && isNumber(p[1]) && isNumber(p[2]) {
+		return "a range is written " + p[0] + ".." + p[2] + " step " + p[1]
+	}
+	return ""
+}
+
+func allDigits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
 // quoteValue writes a text so that readValues gives it back.
 func quoteValue(s string) string {

@@ -139,6 +139,9 @@ func (f *gridFlags) checkGrid(args []string) error {
 	return nil
 }
 
+// maxWarnings is how many warnings about a template are shown.
+const maxWarnings = 10
+
 // template reads a template and shows what is doubtful in it. A signal ends the
 // commands that it takes values from.
 func (a *app) template(f *gridFlags, file string) (*grid.Template, error) {
@@ -168,7 +171,11 @@ func (a *app) template(f *gridFlags, file string) (*grid.Template, error) {
 	case err != nil:
 		return nil, usagef("%w", err)
 	}
-	for _, w := range t.Warnings {
+	for i, w := range t.Warnings {
+		if i == maxWarnings {
+			a.warn("and %d further warnings about %s", len(t.Warnings)-i, name)
+			break
+		}
 		a.warn("%v", w)
 	}
 	return t, nil
