@@ -70,6 +70,9 @@ func (p *eventsPane) see(m *model) {
 		return
 	}
 	first, last := e.Lines[0].Seq, e.Lines[len(e.Lines)-1].Seq
+	far := func(seqs uint64) int { // so many lines, as dense as those here are
+		return 1 + int(float64(seqs)*float64(len(e.Lines))/float64(last-first+1))
+	}
 	switch at := p.find(e); {
 	case at >= 0:
 		p.back = e.Back + len(e.Lines) - 1 - at
@@ -78,9 +81,9 @@ func (p *eventsPane) see(m *model) {
 			p.put(e, 0)
 			return
 		}
-		p.back = e.Back + len(e.Lines) + spareEvents
+		p.back = min(e.Total-1, e.Back+len(e.Lines)+far(first-p.cursor))
 	case p.cursor > last:
-		p.back = max(0, e.Back-spareEvents)
+		p.back = max(0, e.Back-far(p.cursor-last))
 	default: // the filter leaves it out now: the nearest one
 		at, _ := slices.BinarySearchFunc(e.Lines, p.cursor, func(l view.Event, seq uint64) int {
 			if l.Seq < seq {
@@ -136,13 +139,11 @@ func (p *eventsPane) move(m *model, by int) {
 	case by >= far:
 		p.cursor, p.back = 0, 0
 		return
+	case by <= -far && e.Back+len(e.Lines) < e.Total: // the first ones are not here
+		p.cursor, p.back, p.row = 1, e.Total-1, 0
+		return
 	case at < 0: // it is on its way
 		return
-	case by <= -far:
-		if e.Back+len(e.Lines) < e.Total { // the first ones are not here
-			p.cursor, p.back, p.row = 1, e.Total-1, 0
-			return
-		}
 	}
 	to := max(0, min(at+by, len(e.Lines)-1))
 	p.row = max(0, min(p.row+to-at, p.h-1))

@@ -20,6 +20,21 @@ func thousands(n int) string {
 	return sign + s
 }
 
+// short writes a number in at most five cells: 9,999, 99999, 123k, 12M.
+func short(n int) string {
+	switch {
+	case n < 10_000:
+		return thousands(n)
+	case n < 100_000:
+		return strconv.Itoa(n)
+	case n < 10_000_000:
+		return strconv.Itoa(n/1000) + "k"
+	case n < 10_000_000_000:
+		return strconv.Itoa(n/1_000_000) + "M"
+	}
+	return strconv.Itoa(min(n/1_000_000_000, 9999)) + "G"
+}
+
 // clock writes a time that runs: 0:42, 1:12:04, 3d 04:10. At most nine cells below 1000 days.
 func clock(d time.Duration) string {
 	s := int64(max(0, d) / time.Second)
@@ -62,7 +77,10 @@ func delay(d time.Duration) string {
 	case d < time.Second:
 		return fmt.Sprintf("%dms", d/time.Millisecond)
 	}
-	return fmt.Sprintf("%.1fs", d.Seconds())
+	if d < 100*time.Second {
+		return fmt.Sprintf("%.1fs", d.Seconds())
+	}
+	return span(d)
 }
 
 // size writes a number of bytes in units of 1024: 512, 40K, 1.5G, 64G. At most five cells.

@@ -17,11 +17,22 @@ func newHelp(m *model) modal {
 
 func (p *helpModal) screen(m *model, w, h int) []string { return p.full(m, "Help", w, h) }
 
-// helpKeys are the bindings that count now, by their groups.
+// helpKeys are the bindings that count now, by their groups: the focused pane's, and
+// those of all panes that work here and that it does not use otherwise.
 func (m *model) helpKeys() []string {
+	own := m.focus().keys()
+	taken := map[string]bool{}
+	for _, b := range own {
+		taken[b.keys[0]] = true
+	}
+	all := own[:len(own):len(own)]
+	for _, b := range m.general() {
+		if b.offered(m) && !taken[b.keys[0]] {
+			all = append(all, b)
+		}
+	}
 	var groups []string
 	lines := map[string][]string{}
-	all := m.bindings()
 	wide := 0
 	for _, b := range all {
 		wide = max(wide, width(m.keyName(b.show)))

@@ -25,7 +25,7 @@ func (m *model) hostColumns(w int) []hostColumn {
 		return func(_ *model, h *view.Host, _ int) string { return f(h) }
 	}
 	all := []hostColumn{
-		{"USED", 7, 1, fixed(slotsUsed)},
+		{"USED", usedWidth, 1, fixed(slotsUsed)},
 		{"SLOTS", 10, 2, (*model).slotsBar},
 		{"LOAD", 5, 4, fixed(func(h *view.Host) string { return oneDigit(h.Load[0]) })},
 		{"BUSY", 5, 6, fixed(func(h *view.Host) string { return oneDigit(h.Busy) })},
@@ -35,8 +35,8 @@ func (m *model) hostColumns(w int) []hostColumn {
 		{"DISK", 5, 9, fixed(func(h *view.Host) string { return known(h.DiskFree >= 0, size(h.DiskFree)) })},
 		{"LINK", 6, 8, fixed(func(h *view.Host) string { return delay(h.Delay) })},
 		{"FILES", 6, 13, fixed(func(h *view.Host) string { return delay(h.FSDelay) })},
-		{"DONE", 7, 10, fixed(func(h *view.Host) string { return thousands(h.Done) })},
-		{"FAIL", 5, 11, fixed(func(h *view.Host) string { return thousands(h.Failed) })},
+		{"DONE", 7, 10, fixed(func(h *view.Host) string { return short(h.Done) })},
+		{"FAIL", 5, 11, fixed(func(h *view.Host) string { return short(h.Failed) })},
 		{"5 MIN", 12, 3, (*model).history},
 	}
 	ranks := make([]int, 0, len(all))
@@ -60,11 +60,13 @@ func (m *model) hostColumns(w int) []hostColumn {
 	return some
 }
 
+const usedWidth = 7
+
 // slotsUsed are the slots in use of all, and the jobs that wait on the host.
 func slotsUsed(h *view.Host) string {
 	s := fmt.Sprintf("%d/%d", h.Running, h.Slots)
-	if h.Buffered > 0 {
-		s += fmt.Sprintf("+%d", h.Buffered)
+	if more := fmt.Sprintf("+%d", h.Buffered); h.Buffered > 0 && len(s+more) <= usedWidth {
+		return s + more
 	}
 	return s
 }
@@ -107,7 +109,7 @@ func memory(h *view.Host) string {
 
 func oneDigit(v float64) string {
 	if v >= 99.95 {
-		return thousands(int(min(v, 99999) + 0.5))
+		return short(int(v + 0.5))
 	}
 	return strconv.FormatFloat(max(0, v), 'f', 1, 64)
 }

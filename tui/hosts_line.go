@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/charmbracelet/x/ansi"
+
 	"dcs-tui/dispatch/view"
 )
 
@@ -107,10 +109,16 @@ func (m *model) oddHosts() string {
 func (m *model) shortNames() []string {
 	hosts := m.pic.Hosts
 	names := make([]string, len(hosts))
+	if len(hosts) <= 3 { // there is room
+		for i := range hosts {
+			names[i] = m.cut(m.clean(hosts[i].Name), 16) + " "
+		}
+		return names
+	}
 	for _, short := range []func(string) string{
 		func(s string) string { return lastDigits(s, 2) },
 		func(s string) string { return lastDigits(s, 9) },
-		func(s string) string { return m.cut(s, 1) + lastDigits(s, 4) },
+		func(s string) string { return ansi.Truncate(s, 1, "") + lastDigits(s, 4) },
 		func(s string) string { return s },
 	} {
 		seen := map[string]bool{}

@@ -133,7 +133,7 @@ func (m *model) trouble(h *view.Host) (long, short string) {
 
 // again says when a host that is away is tried again.
 func (m *model) again(h *view.Host) string {
-	if h.RetryIn <= 0 || works(h) {
+	if h.RetryIn <= 0 || works(h) || m.over() {
 		return ""
 	}
 	if wait := h.RetryIn - m.since(); wait > 0 {

@@ -1,0 +1,331 @@
+package tui
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs"
+)
+
+// TUI.md, D7: each key of hosts, failures, leaving, the dispatcher's question and a run
+// that is over asks for exactly this.
+func TestKeysAskFor(t *testing.T) {
+	asks := func(id int64, secret bool) func(*view.Picture) {
+		return func(p *view.Picture) { p.Question = &view.Question{ID: id, Text: "Passphrase?", Secret: secret} }
+	}
+	heavy := view.Weight{Queued: 84_513, Running: 126, Lost: 90 * time.Hour}
+	for _, c := range []struct {
+		what   string
+		change func(*view.Picture)
+		weight view.Weight
+		keys   string // after the number of the view
+		want   []view.Action
+	}{
+		{"drain a host", nil, heavy, "2 j d", []view.Action{{Do: view.DrainHost, Host: "ws02"}}},
+		{"use a draining one again", nil, heavy, "2 G d", []view.Action{{Do: view.UseHost, Host: "ws12"}}},
+		{"stop one, confirmed", nil, heavy, "2 x y", []view.Action{{Do: view.StopHost, Host: "ws01"}}},
+		{"stop one: No is the default", nil, heavy, "2 x enter", nil},
+		{"stop one: esc", nil, heavy, "2 x esc", nil},
+		{"a slot more", nil, heavy, "2 +", []view.Action{{Do: view.Slots, Host: "ws01", Number: 1, Relative: true}}},
+		{"a slot less", nil, heavy, "2 j j -", []view.Action{{Do: view.Slots, Host: "ws03", Number: -1, Relative: true}}},
+		{"no slot below none", func(p *view.Picture) { p.Hosts[0].Slots = 0 }, heavy, "2 -", nil},
+		{"trouble first, then its first", nil, heavy, "2 s g d", []view.Action{{Do: view.DrainHost, Host: "ws05"}}},
+		{"a group again", nil, view.Weight{Over: 14}, "3 r", []view.Action{{Do: view.Requeue, Jobs: view.Ranges{{First: 50120, Last: 50133}}}}},
+		{"the second group", nil, view.Weight{Over: 3}, "3 j r", []view.Action{{Do: view.Requeue, Jobs: view.Ranges{{First: 50140, Last: 50142}}}}},
+		{"one job of a group", nil, view.Weight{Over: 1}, "3 enter j r", []view.Action{{Do: view.Requeue, Jobs: view.One(50120)}}},
+		{"a large group: y is not enough", func(p *view.Picture) {
+			p.Groups = []view.Group{{Cause: "exit 1", Count: 500, Which: view.Ranges{{First: 1, Last: 500}}}}
+		}, view.Weight{Over: 500}, "3 r y y", nil},
+		{"a large group: its number", func(p *view.Picture) {
+			p.Groups = []view.Group{{Cause: "exit 1", Count: 500, Which: view.Ranges{{First: 1, Last: 500}}}}
+		}, view.Weight{Over: 500}, "3 r 5 0 0 enter", []view.Action{{Do: view.Requeue, Jobs: view.Ranges{{First: 1, Last: 500}}}}},
+		{"drain the run", nil, heavy, "q r", []view.Action{{Do: view.DrainRun}}},
+		{"stay", nil, heavy, "q esc", nil},
+		{"cancel the run: y is not enough", nil, heavy, "q c y y", nil},
+		{"cancel the run: another number", nil, heavy, "q c 1 2 6 enter", nil},
+		{"cancel the run: its number", nil, heavy, "q c 8 4 6 3 9 enter", []view.Action{{Do: view.CancelRun}}},
+		{"cancel a small run", nil, view.Weight{Running: 2}, "q c y", []view.Action{{Do: view.CancelRun}}},
+		{"answer", asks(3, true), heavy, "h u n t e r enter", []view.Action{{Do: view.Reply, Number: 3, Text: "hunter"}}},
+		{"answer: corrected", asks(4, false), heavy, "h i backspace o enter", []view.Action{{Do: view.Reply, Number: 4, Text: "ho"}}},
+		{"refuse", asks(5, true), heavy, "h u esc", []view.Action{{Do: view.Reply, Number: 5}}},
+		{"an empty answer is none", asks(6, true), heavy, "enter", nil},
+		{"answered once", asks(7, true), heavy, "a enter q esc", []view.Action{{Do: view.Reply, Number: 7, Text: "a"}}},
+		{"resume a dead run", states["dead"], heavy, "R", []view.Action{{Do: view.Resume}}},
+		{"resume a stopped run", states["stopped"], heavy, "5 R", []view.Action{{Do: view.Resume}}},
+		{"again what has failed", states["ended"], view.Weight{Over: 17}, "2 R", []view.Action{{Do: view.Requeue, Jobs: view.Ranges{{First: 50120, Last: 50133}, {First: 50140, Last: 50142}}}}},
+		{"nobody drains hosts of a dead run", states["dead"], heavy, "2 d x + -", nil},
+		{"nothing to resume while it lives", nil, heavy, "2 R", nil},
+	} {
+		if c.change == nil {
+			c.change = func(*view.Picture) {}
+		}
+		src := change(c.change)
+		src.weight = c.weight
+		m := newScreen(t, src, 80, 24)
+		run(t, m, m.question())
+		press(t, m, strings.Fields(c.keys)...)
+		if got := fmt.Sprintf("%+v", src.done()); got != fmt.Sprintf("%+v", c.want) {
+			t.Errorf("%s (%s):\n got %s\nwant %+v", c.what, c.keys, got, c.want)
+		}
+	}
+}
+
+// quits says whether a key ends the screen.
+func quits(m *model, key string) bool {
+	_, cmd := m.Update(keyMsg(key))
+	if cmd == nil {
+		return false
+	}
+	done := make(chan string, 1)
+	go func() { done <- fmt.Sprintf("%T", cmd()) }()
+	select {
+	case what := <-done:
+		return what == "tea.QuitMsg"
+	case <-time.After(20 * time.Millisecond):
+		return false
+	}
+}
+
+// Issue 4, 7: leaving never ends a run that goes on, asks only when there is something
+// to ask, and nobody is trapped.
+func TestLeaving(t *testing.T) {
+	for _, c := range []struct {
+		what   string
+		change func(*view.Picture)
+		keys   []string // all but the last do not end the screen
+		ends   bool
+	}{
+		{"detach", nil, []string{"q", "d"}, true},
+		{"ctrl+c twice", nil, []string{"ctrl+c", "ctrl+c"}, true},
+		{"ctrl+c once", nil, []string{"ctrl+c"}, false},
+		{"out of a question of the screen", nil, []string{"2", "x", "ctrl+c", "ctrl+c", "ctrl+c"}, true},
+		{"out of the help", nil, []string{"?", "ctrl+c", "ctrl+c", "ctrl+c"}, true},
+		{"out of a host", nil, []string{"2", "enter", "ctrl+c", "ctrl+c", "ctrl+c"}, true},
+		{"stay", nil, []string{"q", "esc"}, false},
+		{"drain stays", nil, []string{"q", "r"}, false},
+		{"over", states["ended"], []string{"q"}, true},
+		{"dead", states["dead"], []string{"q"}, true},
+	} {
+		if c.change == nil {
+			c.change = func(*view.Picture) {}
+		}
+		src := change(c.change)
+		m := newScreen(t, src, 80, 24)
+		press(t, m, c.keys[:len(c.keys)-1]...)
+		if got := quits(m, c.keys[len(c.keys)-1]); got != c.ends {
+			t.Errorf("%s: %v ends the screen: %v", c.what, c.keys, got)
+		}
+		for _, a := range src.done() {
+			if a.Do != view.DrainRun {
+				t.Errorf("%s: leaving asked for %s", c.what, a.Do)
+			}
+		}
+	}
+	m := newModel(Options{Source: sample()}, func() time.Time { return noon })
+	if !quits(m, "q") {
+		t.Error("a screen without a picture cannot be left")
+	}
+}
+
+// The way back is said before the screen is left.
+func TestLeavingSaysHowToComeBack(t *testing.T) {
+	m := newScreen(t, sample(), 120, 36)
+	press(t, m, "q")
+	if text := plain(m); !strings.Contains(text, "dcs-tui attach sweep-20260314") {
+		t.Errorf("it does not:\n%s", text)
+	}
+	golden(t, m, "frame-leave-120x36")
+	m = newScreen(t, sample(), 40, 10)
+	press(t, m, "q")
+	for _, word := range []string{"detach", "drain", "cancel", "stay"} {
+		if !strings.Contains(plain(m), word) {
+			t.Errorf("at 40x10 %s is missing:\n%s", word, plain(m))
+		}
+	}
+}
+
+// A secret is neither drawn nor kept.
+func TestSecretsAreNotShown(t *testing.T) {
+	m := newScreen(t, change(states["question"]), 80, 24)
+	run(t, m, m.question())
+	typeText(t, m, "swordfish")
+	m.Update(pasted("trout\nsecond line"))
+	if text := m.frame + plain(m); strings.Contains(text, "sword") || strings.Contains(text, "trout") || strings.Contains(text, "*") {
+		t.Errorf("it shows:\n%s", text)
+	}
+	press(t, m, "enter")
+	if got := m.src.(*fakeSource).done(); len(got) != 1 || got[0].Text != "swordfishtrout" {
+		t.Errorf("it answered %+v", got)
+	}
+}
+
+// An answer that did not arrive is asked for again; one that another screen gave closes
+// the question here.
+func TestQuestionsUntilTheyAreAnswered(t *testing.T) {
+	asked := true
+	src := change(func(p *view.Picture) {
+		if asked {
+			states["question"](p)
+		}
+	})
+	m := newScreen(t, src, 80, 24)
+	src.answer = func(view.Action) (*view.Answer, error) { return nil, fmt.Errorf("connection reset") }
+	run(t, m, m.question())
+	press(t, m, "a", "enter")
+	run(t, m, m.question())
+	if _, ok := m.modal.(*questionModal); !ok {
+		t.Errorf("after an error it is not asked again: %T", m.modal)
+	}
+	asked = false
+	refresh(t, m)
+	run(t, m, m.question())
+	if m.modal != nil {
+		t.Errorf("it is still asked: %T", m.modal)
+	}
+}
+
+// contexts are screens on which different keys work.
+func contexts(t *testing.T) map[string]*model {
+	all := map[string]*model{}
+	for _, v := range []tab{tabJobs, tabHosts, tabFailed, tabResults, tabEvents} {
+		for name, f := range states {
+			if name == "question" || name == "notlive" {
+				continue
+			}
+			m := newScreen(t, change(f), 80, 24)
+			m.tab, m.side = v, v
+			refresh(t, m)
+			all[tabNames[v]+", "+name] = m
+		}
+		m := newScreen(t, sample(), 80, 24)
+		m.tab, m.side = v, v
+		refresh(t, m)
+		all[tabNames[v]] = m
+	}
+	return all
+}
+
+// Rule 12: the table of keys cannot drift: every key that is shown has a help text, and
+// none means two things at once.
+func TestTheTableOfKeys(t *testing.T) {
+	for name, m := range contexts(t) {
+		for where, list := range map[string][]binding{"the pane": m.focus().keys(), "all panes": m.general()} {
+			taken := map[string]string{}
+			for _, b := range list {
+				if len(b.keys) == 0 || b.do == nil {
+					t.Errorf("%s: %q has no key, or does nothing", name, b.show)
+				}
+				if (b.word != "" || b.show != "") && b.help == "" && b.group != "" {
+					t.Errorf("%s: %s has no help", name, b.show)
+				}
+				if !b.offered(m) || b.help == "" { // an alias, or the last resort of a key
+					continue
+				}
+				for _, k := range b.keys {
+					if other, ok := taken[k]; ok {
+						t.Errorf("%s, keys of %s: %s is %q and %q", name, where, k, other, b.help)
+					}
+					taken[k] = b.help
+				}
+			}
+		}
+	}
+}
+
+// Rule 12: what the frame's own views offer in the footer does something: it changes the
+// screen, says something, or asks for an action.
+func TestHintsDoSomething(t *testing.T) {
+	for _, v := range []tab{tabHosts, tabFailed, tabEvents} {
+		fresh := func() *model {
+			m := newScreen(t, sample(), 200, 24)
+			m.tab, m.side = v, v
+			refresh(t, m)
+			return m
+		}
+		for _, b := range fresh().focus().keys() {
+			m := fresh()
+			if b.word == "" || !b.offered(m) {
+				continue
+			}
+			before := plain(m)
+			press(t, m, b.keys[0])
+			if plain(m) == before && len(m.src.(*fakeSource).done()) == 0 {
+				t.Errorf("%s: %s (%s) does nothing", tabNames[v], b.show, b.word)
+			}
+			if !strings.Contains(before, m.keyName(b.show)+" "+b.word) {
+				t.Errorf("%s: %s %s is not in the footer of a wide screen", tabNames[v], b.show, b.word)
+			}
+		}
+	}
+}
+
+// The header names keys: they must be those of the table.
+func TestTheHeaderNamesRealKeys(t *testing.T) {
+	m := newScreen(t, change(states["paused"]), 80, 24)
+	press(t, m, pauseKey)
+	if got := m.src.(*fakeSource).done(); len(got) != 1 || got[0].Do != view.Continue {
+		t.Errorf("%s asked for %+v", pauseKey, got)
+	}
+	for _, b := range m.lifeKeys() {
+		if !slices.Contains(b.keys, resumeKey) {
+			t.Errorf("%s is not %s", b.word, resumeKey)
+		}
+	}
+}
+
+// Cursors stick to what they are on (rule 4): to a host's name, to a cause, to a job.
+func TestCursorsStick(t *testing.T) {
+	turned := false
+	m := newScreen(t, change(func(p *view.Picture) {
+		if turned {
+			slices.Reverse(p.Hosts)
+			slices.Reverse(p.Groups)
+		}
+	}), 80, 24)
+	press(t, m, "2", "j", "j", "3", "j", "enter", "j")
+	turned = true
+	refresh(t, m)
+	if h := m.hosts.host(m); h.Name != "ws03" {
+		t.Errorf("the cursor went to %s", h.Name)
+	}
+	if r, ok := m.failed.current(m); !ok || r.ID != jobs.ID(50140) {
+		t.Errorf("the cursor went to job %d", r.ID)
+	}
+	press(t, m, "k", "enter") // close the group that the job belongs to
+	if l, _ := m.failed.line(m); l.row != nil || l.group.Cause != "exit 1" {
+		t.Errorf("the cursor went to %+v", l)
+	}
+}
+
+// The keys of a view that is shown beside another go to the one with the focus.
+func TestFocusGoesThroughThePanes(t *testing.T) {
+	m := newScreen(t, sample(), 160, 48)
+	var seen []string
+	for range 5 {
+		title, _, _ := strings.Cut(strings.TrimSpace(m.focus().title(m)), " ")
+		seen = append(seen, title)
+		press(t, m, "tab")
+	}
+	if got := strings.Join(seen, " "); got != "Jobs Hosts 50117 Events Jobs" {
+		t.Errorf("tab goes through %s", got)
+	}
+	if n := strings.Count(plain(m), "┏"); n != 1 {
+		t.Errorf("%d panes have the heavy border", n)
+	}
+	press(t, m, "1", "2")
+	if m.tab != tabJobs || m.focus() != pane(m.hosts) {
+		t.Error("2 does not move the focus to the hosts beside")
+	}
+	press(t, m, "2")
+	if m.tab != tabHosts {
+		t.Error("2 again does not give the hosts the width")
+	}
+}
+
+func pasted(s string) tea.PasteMsg { return tea.PasteMsg{Content: s} }

@@ -1,0 +1,302 @@
+package tui
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"dcs-tui/dispatch/view"
+)
+
+// Durations, sizes and numbers, at their edges.
+func TestNumbersForPeople(t *testing.T) {
+	const day = 24 * time.Hour
+	for _, c := range [][2]string{
+		{thousands(0), "0"}, {thousands(999), "999"}, {thousands(1000), "1,000"}, {thousands(84512), "84,512"}, {thousands(-1234567), "-1,234,567"},
+		{short(9999), "9,999"}, {short(99999), "99999"}, {short(123_456), "123k"}, {short(12_345_678), "12M"}, {short(math.MaxInt), "9999G"},
+		{clock(0), "0:00"}, {clock(42 * time.Second), "0:42"}, {clock(72*time.Minute + 4*time.Second), "1:12:04"}, {clock(100 * time.Hour), "4d 04:00"}, {clock(-time.Hour), "0:00"},
+		{span(0), "0s"}, {span(59 * time.Second), "59s"}, {span(61 * time.Minute), "1h01"}, {span(34*time.Hour + 10*time.Minute), "34h10"}, {span(2 * time.Hour), "2h"},
+		{span(100 * time.Hour), "4d"}, {span(400 * day), "400d"}, {span(1500 * day), "4y"}, {span(-1), "0s"},
+		{delay(0), "-"}, {delay(700 * time.Microsecond), "0.7ms"}, {delay(12 * time.Millisecond), "12ms"}, {delay(1200 * time.Millisecond), "1.2s"}, {delay(time.Hour), "1h"},
+		{size(0), "0"}, {size(-1), "0"}, {size(1023), "1023"}, {size(1024), "1K"}, {size(1536), "1.5K"}, {size(64 << 30), "64G"}, {size(1<<30 - 1), "1G"}, {size(math.MaxInt64), "8E"},
+		{pace(0), "0/min"}, {pace(math.NaN()), "0/min"}, {pace(41.0 / 60), "41/min"}, {pace(12), "12/s"}, {pace(2500), "2,500/s"}, {pace(3.5 / 3600), "3.5/h"},
+		{percent(0, 10), "0.0%"}, {percent(1, 100_000), "<0.1%"}, {percent(99_999, 100_000), "99.9%"}, {percent(3, 3), "100.0%"}, {percent(0, 0), "-"},
+		{plural(1, "job"), "1 job"}, {plural(1200, "job"), "1,200 jobs"},
+	} {
+		if c[0] != c[1] {
+			t.Errorf("got %q, want %q", c[0], c[1])
+		}
+	}
+}
+
+// Bars are as wide as they are asked to be, and tell none from some and some from all.
+func TestBars(t *testing.T) {
+	for _, g := range []*glyphs{&utf8Glyphs, &asciiGlyphs} {
+		m := &model{g: g}
+		for w := range 60 {
+			for _, v := range []float64{-1, 0, 0.001, 0.5, 0.78, 0.999, 1, 2, math.NaN(), math.Inf(1)} {
+				if got := width(m.bar(v, w)); got != w {
+					t.Errorf("bar(%v, %d) has %d cells", v, w, got)
+				}
+			}
+			for _, c := range [][3]int{{0, 0, 0}, {0, 0, 10}, {10, 0, 10}, {5, 5, 10}, {0, 10, 10}, {1, 1, 1_000_000}, {999_998, 1, 1_000_000}, {9, 9, 10}} {
+				s := ansi.Strip(m.shares(c[0], c[1], c[2], w))
+				if width(s) != w {
+					t.Errorf("shares(%v, %d) has %d cells: %q", c, w, width(s), s)
+				}
+				if w > 2 && c[1] > 0 != strings.Contains(s, g.badBar) {
+					t.Errorf("shares(%v, %d) does not tell what failed: %q", c, w, s)
+				}
+				if full := !strings.Contains(s, g.bar[0]); w > 3 && full && c[0]+c[1] < c[2] {
+					t.Errorf("shares(%v, %d) is full: %q", c, w, s)
+				}
+			}
+		}
+	}
+}
+
+// Sparklines keep the newest, and have a gap where nothing was measured.
+func TestSparklines(t *testing.T) {
+	m := &model{g: &utf8Glyphs}
+	if got := m.spark([]float64{9, 0, 4, 8, math.NaN(), 8}, 0, 5); got != "▁▅█ █" {
+		t.Errorf("got %q", got)
+	}
+	if got := m.spark([]float64{1}, 8, 3); got != "  ▂" {
+		t.Errorf("got %q", got)
+	}
+	got := pool([]float64{1, 3, math.NaN(), 5, math.NaN(), math.NaN()}, 3)
+	if got[0] != 2 || got[1] != 5 || !math.IsNaN(got[2]) {
+		t.Errorf("pooled %v", got)
+	}
+	h := &view.Host{History: []uint8{0, 100, 255, 50}}
+	if got := ansi.Strip(m.history(h, 4)); got != "▁█ ▅" {
+		t.Errorf("history %q", got)
+	}
+}
+
+// A host's slots: used, free, and taken by others (K6).
+func TestSlotsOfAHost(t *testing.T) {
+	m := &model{g: &utf8Glyphs}
+	for _, c := range []struct {
+		used, slots int
+		usable      float64
+		want        string
+	}{
+		{0, 10, 10, "··········"}, {1, 10, 10, "█·········"}, {11, 12, 12, "█████████·"}, {12, 12, 12, "██████████"},
+		{3, 10, 5, "███··░░░░░"}, {5, 10, 3, "█████░░░░░"}, {0, 10, 0, "░░░░░░░░░░"}, {1, 1000, 1000, "█·········"}, {0, 0, 0, ""}, {20, 10, 10, "██████████"},
+	} {
+		if got := ansi.Strip(m.slotsBar(&view.Host{Running: c.used, Slots: c.slots, Usable: c.usable}, 10)); got != c.want {
+			t.Errorf("%d of %d, %v usable: %q, want %q", c.used, c.slots, c.usable, got, c.want)
+		}
+	}
+}
+
+func TestTheWindowOfAList(t *testing.T) {
+	for _, c := range [][5]int{{0, 0, 10, 5, 0}, {0, 4, 10, 5, 0}, {0, 5, 10, 5, 1}, {7, 3, 10, 5, 3}, {9, 9, 10, 5, 5}, {3, 0, 2, 5, 0}, {0, 3, 10, 0, 3}} {
+		if got := window(c[0], c[1], c[2], c[3]); got != c[4] {
+			t.Errorf("window%v = %d, want %d", c[:4], got, c[4])
+		}
+	}
+}
+
+// Short names tell hosts apart.
+func TestShortNamesOfHosts(t *testing.T) {
+	for _, c := range [][2]string{
+		{"ws01 ws02 ws03 ws12", "01 02 03 12"}, {"n101 n102 n201 n202", "101 102 201 202"}, {"ws01 gpu01 ws02 gpu02", "w01 g01 w02 g02"},
+		{"melon pear fig apple", "melon pear fig apple"}, {"desk laptop", "desk  laptop "}, {"a1 b1 aa1 bb1", "a1 b1 aa1 bb1"},
+	} {
+		m := &model{g: &utf8Glyphs, pic: &view.Picture{}}
+		for _, n := range strings.Fields(c[0]) {
+			m.pic.Hosts = append(m.pic.Hosts, view.Host{Name: n})
+		}
+		if got := strings.Join(m.shortNames(), " "); got != c[1] {
+			t.Errorf("%s: %q, want %q", c[0], got, c[1])
+		}
+	}
+}
+
+// Rule 5: row 1 says whether the data is live and how old it is.
+func TestLiveness(t *testing.T) {
+	now := noon
+	src := sample()
+	m := newScreen(t, src, 80, 24)
+	m.now = func() time.Time { return now }
+	row := func() string { return strings.SplitN(plain(m), "\n", 2)[0] }
+	for _, c := range []struct {
+		age  time.Duration
+		want string
+	}{{0, "● live 0s"}, {3 * time.Second, "● live 3s"}, {5 * time.Second, "○ not live, 5s old"}, {time.Hour, "○ not live, 1h old"}} {
+		if now = noon.Add(c.age); !strings.Contains(row(), c.want) {
+			t.Errorf("after %v: %s", c.age, row())
+		}
+	}
+	now = noon
+	m.Update(looked{err: view.ErrGone, at: noon})
+	if !strings.Contains(row(), "not live") || !strings.Contains(plain(m), "dispatcher has gone") {
+		t.Errorf("a dispatcher that has gone: %s", row())
+	}
+}
+
+// TUI.md: the ETA has its spread, and more jobs that may come are said.
+func TestETA(t *testing.T) {
+	for _, c := range []struct {
+		eta, spread time.Duration
+		more        bool
+		want        string
+	}{
+		{34*time.Hour + 10*time.Minute, 2 * time.Hour, false, "ETA 34h10 ±2h"}, {time.Minute, 0, false, "ETA 1m"},
+		{time.Minute, 0, true, "ETA 1m, more may come"}, {0, 0, true, "more may come"}, {0, 0, false, "ETA not known yet"},
+	} {
+		m := &model{g: &utf8Glyphs, pic: &view.Picture{ETA: c.eta, Spread: c.spread, More: c.more}}
+		if got := m.eta(); got != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
+		}
+	}
+}
+
+// log is a source of events that grows.
+func log(n *int, p *view.Picture, w *view.EventsWindow) {
+	if w == nil {
+		return
+	}
+	total := *n
+	back := max(0, min(w.Back, total-w.Rows))
+	e := &view.Events{Total: total, Back: back}
+	for i := max(0, total-back-w.Rows); i < total-back; i++ {
+		e.Lines = append(e.Lines, view.Event{Seq: uint64(10 + i), At: noon, Text: fmt.Sprintf("event %d", i), Bad: i == 70})
+	}
+	p.Events = e
+}
+
+// E8: the log follows the newest; scrolled back it stays on its event, in its row,
+// whatever comes; G follows again; the oldest can be reached.
+func TestEventsKeepTheirPlace(t *testing.T) {
+	n := 1000
+	src := &fakeSource{}
+	src.picture = func(ask view.Ask) (*view.Picture, error) {
+		p := samplePicture(ask)
+		log(&n, p, ask.Events)
+		return p, nil
+	}
+	m := newScreen(t, src, 80, 24)
+	cursor := func() string {
+		for i, l := range strings.Split(plain(m), "\n") {
+			if rest, ok := strings.CutPrefix(l, ">"); ok {
+				return fmt.Sprintf("%d:%s", i, rest[strings.Index(rest, "event"):])
+			}
+		}
+		return "none"
+	}
+	press(t, m, "5")
+	if got := cursor(); got != "21:event 999" {
+		t.Fatalf("it begins at %s", got)
+	}
+	n += 5
+	refresh(t, m)
+	if got := cursor(); got != "21:event 1004" {
+		t.Errorf("it does not follow: %s", got)
+	}
+	press(t, m, "k", "k", "pgup")
+	at := cursor()
+	for _, more := range []int{1, 40, 90, 1, 400, 3000} {
+		n += more
+		refresh(t, m)
+		if got := cursor(); got != at {
+			t.Errorf("after %d more: %s, before %s", more, got, at)
+		}
+	}
+	press(t, m, "j")
+	if got := cursor(); got == at {
+		t.Error("it does not move")
+	}
+	press(t, m, "g")
+	if got := cursor(); got != "4:event 0" {
+		t.Errorf("g goes to %s", got)
+	}
+	for range 300 {
+		press(t, m, "j")
+	}
+	if got := cursor(); !strings.HasSuffix(got, ":event 300") {
+		t.Errorf("300 steps from the first go to %s", got)
+	}
+	press(t, m, "G")
+	n++
+	refresh(t, m)
+	if got, want := cursor(), fmt.Sprintf("21:event %d", n-1); got != want {
+		t.Errorf("G does not follow: %s, want %s", got, want)
+	}
+}
+
+// E8: what matters or everything, and a filter, reach the source; esc takes it away.
+func TestEventsAreFiltered(t *testing.T) {
+	m := newScreen(t, sample(), 80, 24)
+	want := func(what string, w view.EventsWindow) {
+		t.Helper()
+		ask := m.ask()
+		if ask.Events == nil || ask.Events.Filter != w.Filter || ask.Events.All != w.All {
+			t.Errorf("%s: asks for %+v", what, ask.Events)
+		}
+	}
+	press(t, m, "5")
+	want("at first", view.EventsWindow{})
+	press(t, m, "a")
+	want("a", view.EventsWindow{All: true})
+	press(t, m, "/")
+	typeText(t, m, "host:ws05")
+	press(t, m, "enter")
+	want("/", view.EventsWindow{All: true, Filter: "host:ws05"})
+	press(t, m, "esc", "a")
+	want("esc a", view.EventsWindow{})
+}
+
+// Rule 12: the help has the keys of the view, the commands and the filter language, and
+// can be read to its end at any size.
+func TestTheHelpIsWhole(t *testing.T) {
+	m := newScreen(t, sample(), 60, 15)
+	press(t, m, "2", "?")
+	var text strings.Builder
+	for range 40 {
+		text.WriteString(plain(m))
+		press(t, m, "pgdown")
+	}
+	for _, word := range []string{"drain: what runs there finishes", "state:fail", "straggler", ":requeue", "one slot more", "ctrl+z", "timeout ended because"} {
+		if !strings.Contains(text.String(), word) {
+			t.Errorf("the help does not have %q", word)
+		}
+	}
+	press(t, m, "esc")
+	if m.modal != nil {
+		t.Error("esc does not close it")
+	}
+}
+
+// All that is known of a host, with what happened there.
+func TestDetailsOfAHost(t *testing.T) {
+	src := sample()
+	m := newScreen(t, src, 80, 24)
+	press(t, m, "2", "j", "j", "j", "j", "enter")
+	golden(t, m, "frame-host-80x24")
+	ask := m.ask()
+	if ask.Events == nil || ask.Events.Filter != "host:ws05" || !ask.Events.All {
+		t.Errorf("it asks for %+v", ask.Events)
+	}
+	if ask.Jobs != nil || ask.Groups {
+		t.Error("it asks for what is not shown")
+	}
+}
+
+// The newest bad event stands in the footer until there is something newer to say.
+func TestTheNewestBadEvent(t *testing.T) {
+	m := newScreen(t, sample(), 80, 24)
+	if text := plain(m); !strings.Contains(text, "⚠ 11:59:30 50120.3 has ended on ws03") {
+		t.Errorf("it is not there:\n%s", text)
+	}
+	m.say("done")
+	if text := plain(m); strings.Contains(text, "50120.3") || !strings.Contains(text, "done") {
+		t.Errorf("the message is not there:\n%s", text)
+	}
+}
