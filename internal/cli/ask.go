@@ -35,6 +35,7 @@ type errand struct {
 	taken     bool
 	refused   string
 	did, left int
+	before    int              // jobs left alone already when it was asked
 	open      map[jobs.ID]bool // being ended
 	otherwise int              // ended of themselves meanwhile
 	fault     error            // why the journal could not be read the last time

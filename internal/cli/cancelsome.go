@@ -175,7 +175,7 @@ func jobsText(ids []jobs.ID) string {
 }
 
 func askedJSON(run *rundir.Run, do string, e *errand, done int, still []jobs.ID) asked {
-	j := asked{V: 1, Run: run.Name(), UID: run.UID(), Do: do, Answered: e.taken, Jobs: done, Left: e.left,
+	j := asked{V: 1, Run: run.Name(), UID: run.UID(), Do: do, Answered: e.taken, Jobs: done, Left: e.left + e.before,
 		Ended: e.otherwise, Ending: still}
 	if e.name != "" {
 		j.Request = &e.name

@@ -217,7 +217,7 @@ func eventJSON(epoch int, r *jobs.Record, text string) eventLine {
 		e.State, e.Attempt = &r.Next, r.Attempt().String()
 	case jobs.KindJob:
 		e.State = &r.Next
-	case jobs.KindRound:
+	case jobs.KindRound, jobs.KindEdited:
 		state := jobs.Queued
 		e.State = &state
 	}

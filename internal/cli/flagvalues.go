@@ -43,6 +43,24 @@ func (v *countValue) Set(s string) error {
 	return nil
 }
 
+// sizeValue is a size as the jobs file has it: 500M, 8G; in bytes.
+type sizeValue int64
+
+func (v *sizeValue) String() string {
+	if *v == 0 {
+		return ""
+	}
+	return strconv.FormatInt(int64(*v), 10)
+}
+func (v *sizeValue) Type() string { return "size" }
+func (v *sizeValue) Set(s string) error {
+	n, err := jobs.ParseSize(s)
+	if err == nil {
+		*v = sizeValue(n)
+	}
+	return err
+}
+
 // haltValue is n or n%.
 type haltValue string
 

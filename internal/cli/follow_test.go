@@ -18,7 +18,7 @@ import (
 
 // inBackground starts the program in the background in a directory of its own, with
 // these jobs, and follows the run.
-func inBackground(t *testing.T, jobLines string) *follower {
+func inBackground(t *testing.T, jobLines string, flags ...string) *follower {
 	t.Helper()
 	dir := t.TempDir()
 	t.Chdir(dir)
@@ -29,7 +29,7 @@ func inBackground(t *testing.T, jobLines string) *follower {
 	t.Cleanup(func() { programName = name })
 	writeFile(t, dir, "jobs.txt", jobLines)
 	var said words
-	p, err := startDispatcher([]string{"run", "--name", "r", "jobs.txt"}, nil, &said)
+	p, err := startDispatcher(append([]string{"run", "--name", "r", "jobs.txt"}, flags...), nil, &said)
 	if err != nil {
 		t.Fatal(err)
 	}

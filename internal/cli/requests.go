@@ -38,6 +38,8 @@ func (s *session) takeRequests(over <-chan struct{}) {
 			return
 		case <-s.d.Finished():
 			t.clear() // what comes now waits for the next resume
+			<-over
+			t.clear() // of a short run not all was durable
 			return
 		case <-every.C:
 		}

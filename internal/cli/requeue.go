@@ -2,8 +2,10 @@ package cli
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
@@ -18,6 +20,7 @@ type askOptions struct {
 func (a *app) requeueCmd() *cobra.Command {
 	var sel selection
 	var opt askOptions
+	var change changeFlags
 	cmd := &cobra.Command{
 		Use:     "requeue [flags] RUN [JOBS...]",
 		GroupID: groupRun,
@@ -27,19 +30,20 @@ all its tries and a new result. Jobs that are queued or running are left alone.
 
 JOBS are numbers and ranges, such as 3 9-17. --failed means the jobs that failed or
 timed out, --all those as well that were cancelled or skipped; only --where
-state=succeeded and JOBS reach jobs that succeeded.
+state=succeeded and JOBS reach jobs that succeeded. --timeout, --mem, --tries and --slots
+change what they ask for, from now on.
 
 A dispatcher that is alive begins at once, on whatever machine it is. Without one the
 request waits in the run directory, and the next resume carries it out.
 
 RUN is a name in ./dcs-runs or a run directory, and must be given.`,
 		Example: `dcs-tui requeue sweep-20260314-1502 3 9-17
-dcs-tui requeue sweep-20260314-1502 --failed --yes
+dcs-tui requeue sweep-20260314-1502 --failed --timeout 4h --mem 8G
 dcs-tui requeue sweep-20260314-1502 --where exit=137,host=ws04`,
 		Args:              runAndJobs,
 		ValidArgsFunction: completeRuns,
 		RunE: func(_ *cobra.Command, args []string) error {
-			return a.runRequeue(args, &sel, opt)
+			return a.runRequeue(args, &sel, opt, &change)
 		},
 	}
 	fs := cmd.Flags()
@@ -47,7 +51,43 @@ dcs-tui requeue sweep-20260314-1502 --where exit=137,host=ws04`,
 	fs.BoolVar(&sel.failed, "failed", false, "the jobs that failed or timed out")
 	fs.BoolVar(&sel.all, "all", false, "every job that is over and did not succeed")
 	selectFlags(cmd, &sel, &opt)
+	change.flags(fs)
 	return cmd
+}
+
+// changeFlags are what jobs shall ask for from now on; what was not given stays.
+type changeFlags struct {
+	timeout      time.Duration
+	mem          sizeValue
+	tries, slots int
+}
+
+func (c *changeFlags) flags(fs *pflag.FlagSet) {
+	fs.Var((*spanValue)(&c.timeout), "timeout", "end them after this TIME from now on, such as 90s, 30m, 2h")
+	fs.Var(&c.mem, "mem", "their hosts must have SIZE of memory free from now on, such as 8G")
+	fs.Var((*countValue)(&c.tries), "tries", "at most N attempts of each in all from now on")
+	fs.Var((*countValue)(&c.slots), "slots", "they use N cores from now on")
+}
+
+// change is nil when nothing is to be changed.
+func (c *changeFlags) change() *jobs.Change {
+	j := new(jobs.Change)
+	if c.timeout != 0 {
+		j.Timeout = &c.timeout
+	}
+	if c.mem != 0 {
+		j.MemBytes = (*int64)(&c.mem)
+	}
+	if c.tries != 0 {
+		j.Tries = &c.tries
+	}
+	if c.slots != 0 {
+		j.Slots = &c.slots
+	}
+	if j.Empty() {
+		return nil
+	}
+	return j
 }
 
 // runAndJobs: what changes jobs takes no default run.
@@ -67,7 +107,7 @@ func selectFlags(cmd *cobra.Command, sel *selection, opt *askOptions) {
 	cmd.RegisterFlagCompletionFunc("where", completeWhere)
 }
 
-func (a *app) runRequeue(args []string, sel *selection, opt askOptions) error {
+func (a *app) runRequeue(args []string, sel *selection, opt askOptions, flags *changeFlags) error {
 	if err := sel.parseNamed(args[1:]); err != nil {
 		return err
 	}
@@ -92,12 +132,13 @@ func (a *app) runRequeue(args []string, sel *selection, opt askOptions) error {
 	if err != nil {
 		return err
 	}
-	over := 0
+	var ended []jobs.ID
 	for _, id := range ids {
 		if table.Job(id).State.Terminal() {
-			over++
+			ended = append(ended, id)
 		}
 	}
+	over := len(ended)
 	if over == 0 {
 		return a.tellRequeued(run, &errand{taken: true, left: len(ids)}, true, opt.json)
 	}
@@ -106,10 +147,19 @@ func (a *app) runRequeue(args []string, sel *selection, opt askOptions) error {
 			return err
 		}
 	}
-	e, err := ask(run, rundir.DoRequeue, ids)
+	q := &rundir.Request{Do: rundir.DoRequeue, Jobs: rundir.RangesOf(ids), By: whoAsks(), At: time.Now()}
+	if change := flags.change(); change != nil {
+		if err := change.Check(); err != nil {
+			return usagef("%w", err)
+		}
+		q.Do, q.Edit = rundir.DoEdit, change
+		q.Jobs = rundir.RangesOf(ended) // an edit would change queued ones as well
+	}
+	e, err := leave(run, q)
 	if err != nil {
 		return err
 	}
+	e.before = len(ids) - q.Jobs.Count()
 	owner, err := journal.ReadOwner(run)
 	if err != nil {
 		return usagef("%w", err)
@@ -145,8 +195,8 @@ func (a *app) tellRequeued(run *rundir.Run, e *errand, alive, asJSON bool) error
 	if e.did == 0 {
 		text = "nothing to requeue"
 	}
-	if e.left > 0 {
-		text += fmt.Sprintf(", %d %s not over", e.left, were(e.left))
+	if left := e.left + e.before; left > 0 {
+		text += fmt.Sprintf(", %d %s not over", left, were(left))
 	}
 	a.con.Line(text)
 	if !alive && e.did > 0 { // it died just after

@@ -102,7 +102,7 @@ func writeFile(t *testing.T, dir, name, text string) {
 func TestTheTerminalIsClosed(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, dir, "jobs.txt", "echo 1 > ran; while [ -e jobs.txt -a ! -e gate ]; do sleep 0.02; done\necho 2\n")
-	cmd, person := onTerminal(t, dir, "run", "--name", "r", "jobs.txt")
+	cmd, person := onTerminal(t, dir, "run", "--no-tui", "--name", "r", "jobs.txt")
 	readUntil(t, person, `0/2  1 running`)
 	person.Close()
 	log := filepath.Join(dir, "dcs-runs", "r", "dispatcher.log")
@@ -132,7 +132,7 @@ func TestTheTerminalIsClosed(t *testing.T) {
 func TestCtrlCEndsNoJob(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, dir, "jobs.txt", "echo 1 > ran; while [ -e jobs.txt -a ! -e gate ]; do sleep 0.02; done; echo done > done\necho 2\n")
-	cmd, person := onTerminal(t, dir, "run", "--name", "r", "jobs.txt")
+	cmd, person := onTerminal(t, dir, "run", "--no-tui", "--name", "r", "jobs.txt")
 	readUntil(t, person, `0/2  1 running`)
 	if _, err := person.WriteString("\x03"); err != nil {
 		t.Fatal(err)

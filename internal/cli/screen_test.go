@@ -1,0 +1,340 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/rundir"
+)
+
+// onScreen runs the program on a terminal of 100 x 30.
+func onScreen(t *testing.T, dir string, args ...string) (cmd *exec.Cmd, person *os.File) {
+	t.Helper()
+	cmd, person = onTerminal(t, dir, args...)
+	resize(person)
+	return cmd, person
+}
+
+func resize(person *os.File) {
+	if conn, err := person.SyscallConn(); err == nil {
+		conn.Control(func(fd uintptr) {
+			unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Row: 30, Col: 100})
+		})
+	}
+}
+
+// ownerIn returns the owner of the run r in dir, once somebody dispatches it.
+func ownerIn(t *testing.T, dir string) (*rundir.Run, *journal.Owner) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		run, err := rundir.Open(filepath.Join(dir, "dcs-runs", "r"))
+		if err != nil {
+			continue
+		}
+		if owner, err := journal.ReadOwner(run); err == nil && owner != nil && owner.Life() == journal.Alive {
+			t.Cleanup(func() { gone(t, run, true) })
+			return run, owner
+		}
+	}
+	t.Fatal("nobody dispatches the run")
+	return nil, nil
+}
+
+// gone waits until nobody dispatches the run, which is cancelled before if asked.
+func gone(t *testing.T, run *rundir.Run, cancel bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		owner, err := journal.ReadOwner(run)
+		if err == nil && owner.Life() == journal.Dead {
+			return
+		}
+		if cancel {
+			os.WriteFile(run.Path(rundir.StopNowFile), nil, 0o600)
+		}
+	}
+	t.Error("the dispatcher does not end")
+}
+
+// ends waits for a program that must exit with that code.
+func endsWith(t *testing.T, cmd *exec.Cmd, code int) {
+	t.Helper()
+	late := time.AfterFunc(time.Minute, func() { cmd.Process.Kill() })
+	defer late.Stop()
+	cmd.Wait()
+	if got := cmd.ProcessState.ExitCode(); got != code {
+		t.Errorf("exit %d, want %d", got, code)
+	}
+}
+
+const gatedHere = "echo $DCS_JOB_ID >> ran; while [ -e jobs.txt -a ! -e gate ]; do sleep 0.02; done\n"
+
+// Issue 4: a run on a terminal is a screen, and a dispatcher in a session of its own.
+// Detaching leaves the dispatcher alone and says how to come back; the exit code says
+// that jobs are left. attach shows the run again, and the end of its terminal, and
+// SIGTERM, end only that screen. When the run is over, attach shows how it ended.
+func TestScreenAndDispatcherAreTwo(t *testing.T) {
+	dir := t.TempDir()
+	writeFile(t, dir, "jobs.txt", gatedHere+"true\n")
+	cmd, person := onScreen(t, dir, "run", "--name", "r", "jobs.txt")
+	readUntil(t, person, `Jobs 2`)
+	run, owner := ownerIn(t, dir)
+	if sid, err := unix.Getsid(owner.PID); err != nil || owner.PID == cmd.Process.Pid || sid != owner.PID {
+		t.Errorf("dispatcher %d of session %d, screen %d: %v", owner.PID, sid, cmd.Process.Pid, err)
+	}
+	if owner.Address == "" {
+		t.Error("no address")
+	}
+	person.WriteString("q")
+	readUntil(t, person, `detach`)
+	person.WriteString("d")
+	shown := readUntil(t, person, `cancel r`)
+	for _, want := range []string{"goes on in the background", "dcs-tui attach r", "dcs-tui status r"} {
+		if !strings.Contains(shown, want) {
+			t.Errorf("%q is not said: %q", want, shown)
+		}
+	}
+	endsWith(t, cmd, ExitLeft)
+
+	closed, person := onScreen(t, dir, "attach")
+	readUntil(t, person, `Jobs 2`)
+	ended, second := onScreen(t, dir, "attach", "r")
+	readUntil(t, second, `Jobs 2`)
+	person.Close()
+	endsWith(t, closed, ExitLeft)
+	ended.Process.Signal(syscall.SIGTERM)
+	readUntil(t, second, `goes on in the background`)
+	endsWith(t, ended, ExitLeft)
+	if now, err := journal.ReadOwner(run); err != nil || now.PID != owner.PID || now.Life() != journal.Alive {
+		t.Errorf("%+v, %v", now, err)
+	}
+
+	stays, person := onScreen(t, dir, "attach", "r")
+	readUntil(t, person, `Jobs 2`)
+	writeFile(t, dir, "gate", "")
+	readUntil(t, person, `(?i)ended`)
+	gone(t, run, false)
+	person.WriteString("q")
+	readUntil(t, person, `all jobs succeeded[^$]*logs: `)
+	endsWith(t, stays, ExitOK)
+	log, err := os.ReadFile(run.Path(dispatcherLogFile))
+	if err != nil || !strings.Contains(string(log), "all jobs succeeded") || strings.ContainsRune(string(log), 0x1b) {
+		t.Errorf("%q, %v", log, err)
+	}
+	if ran, _ := os.ReadFile(filepath.Join(dir, "ran")); string(ran) != "1\n" {
+		t.Errorf("ran: %q", ran)
+	}
+
+	again, person := onScreen(t, dir, "attach", "r")
+	readUntil(t, person, `(?i)ended`)
+	person.WriteString("q")
+	endsWith(t, again, ExitOK)
+}
+
+// attach to a dispatcher that shows lines itself (D1: headless), and cancel from there.
+func TestAttachToAHeadlessRun(t *testing.T) {
+	dir := t.TempDir()
+	writeFile(t, dir, "jobs.txt", gatedHere)
+	lines, tty := onTerminal(t, dir, "run", "--no-tui", "--name", "r", "jobs.txt")
+	readUntil(t, tty, `0/1  1 running`)
+	cmd, person := onScreen(t, dir, "attach")
+	readUntil(t, person, `Jobs 1`)
+	person.WriteString("q")
+	readUntil(t, person, `detach`)
+	person.WriteString("c")
+	readUntil(t, person, `y/N`)
+	person.WriteString("y")
+	readUntil(t, person, `(?i)ended`)
+	endsWith(t, lines, ExitCancelled)
+	person.WriteString("q")
+	endsWith(t, cmd, ExitCancelled)
+}
+
+// Jobs that come through a pipe keep coming while the screen has the keys, which are
+// read from the terminal.
+func TestPipedJobsAndKeys(t *testing.T) {
+	dir := t.TempDir()
+	person, program := terminal(t)
+	resize(person)
+	path, err := exec.LookPath("dcs-tui")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("/bin/sh", "-c", `(echo true; while [ ! -e more ]; do sleep 0.05; done; echo 'echo $DCS_JOB_ID > ran') | `+path+` run --name r -`)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "TERM=xterm", "LANG=C.UTF-8", "HOME="+dir, "TEST_BASES="+filepath.Join(dir, "base"))
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = program, program, program
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		writeFile(t, dir, "more", "")
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	program.Close()
+	readUntil(t, person, `Jobs 1`)
+	run, _ := ownerIn(t, dir)
+	person.WriteString("q")
+	readUntil(t, person, `detach`)
+	person.WriteString("d")
+	readUntil(t, person, `goes on in the background`)
+	writeFile(t, dir, "more", "")
+	endsWith(t, cmd, ExitLeft)
+	gone(t, run, false)
+	if ran, err := os.ReadFile(filepath.Join(dir, "ran")); string(ran) != "2\n" {
+		t.Errorf("%q, %v", ran, err)
+	}
+}
+
+// What is wrong with the command line, the jobs or the inventory is said, and exits,
+// on a terminal with a screen as without.
+func TestFaultsOfAStartLookTheSame(t *testing.T) {
+	dir := t.TempDir()
+	writeFile(t, dir, "bad.txt", "#DCS tries=x\ntrue\n")
+	writeFile(t, dir, "good.txt", "true\n")
+	writeFile(t, dir, "bad.toml", "[[host]]\nname = 3\n")
+	for _, args := range [][]string{
+		{"bad.txt"}, {"none.txt"}, {"--hosts", "bad.toml", "good.txt"}, {"--cwd", "/none", "good.txt"}, {"--env", "NONE_OF_IT", "good.txt"}, {},
+	} {
+		said := map[bool]string{}
+		for _, screen := range []bool{false, true} {
+			args := append([]string{"run"}, args...)
+			if !screen {
+				args = append(args, "--no-tui")
+			}
+			cmd, person := onScreen(t, dir, args...)
+			said[screen] = readAll(person)
+			endsWith(t, cmd, ExitUsage)
+		}
+		if said[true] != said[false] || !strings.Contains(said[true], "dcs-tui: ") {
+			t.Errorf("%q: with a screen\n%q, without\n%q", args, said[true], said[false])
+		}
+	}
+}
+
+func readAll(person *os.File) string {
+	person.SetReadDeadline(time.Now().Add(time.Minute))
+	var all []byte
+	var b [4096]byte
+	for {
+		n, err := person.Read(b[:])
+		all = append(all, b[:n]...)
+		if err != nil {
+			return string(all)
+		}
+	}
+}
+
+// Issue 4.4: a terminal without a cursor gets lines, politely; attach, which has none,
+// refuses and says what to use.
+func TestPlainTerminals(t *testing.T) {
+	for _, name := range []string{"dumb", ""} {
+		t.Run("TERM="+name, func(t *testing.T) {
+			dir := t.TempDir()
+			writeFile(t, dir, "jobs.txt", "true\n")
+			cmd, person := onPlainTerminal(t, dir, name, "run", "--name", "r", "jobs.txt")
+			shown := readAll(person)
+			endsWith(t, cmd, ExitOK)
+			if !strings.Contains(shown, "this terminal cannot show the screen; lines instead, as with --no-tui") || !strings.Contains(shown, "all jobs succeeded") {
+				t.Errorf("%q", shown)
+			}
+			cmd, person = onPlainTerminal(t, dir, name, "attach", "r")
+			shown = readAll(person)
+			endsWith(t, cmd, ExitUsage)
+			if !strings.Contains(shown, "dcs-tui status r") || !strings.Contains(shown, "dcs-tui events --follow r") {
+				t.Errorf("%q", shown)
+			}
+		})
+	}
+}
+
+func onPlainTerminal(t *testing.T, dir, name string, args ...string) (*exec.Cmd, *os.File) {
+	t.Helper()
+	person, program := terminal(t)
+	path, err := exec.LookPath("dcs-tui")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("/bin/sh", append([]string{"-c", `if [ -z "$TERM" ]; then unset TERM; fi; exec "$0" "$@"`, path}, args...)...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "TERM="+name, "LANG=C.UTF-8", "HOME="+dir, "TEST_BASES="+filepath.Join(dir, "base"))
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = program, program, program
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	program.Close()
+	return cmd, person
+}
+
+// The mark of a background dispatcher means nothing when it is in the environment by
+// accident, also beside a descriptor that is open, and is never handed on to jobs.
+func TestNobodyIsADispatcherByAccident(t *testing.T) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours, theirs := os.NewFile(uintptr(fds[0]), "ours"), os.NewFile(uintptr(fds[1]), "theirs")
+	defer ours.Close()
+	defer theirs.Close()
+	ours.WriteString("something of theirs")
+	path, err := exec.LookPath("dcs-tui")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, value := range []string{"3:TOKEN", "3:", "1:x", "x", "-1:x", "99:x", ":"} {
+		dir := t.TempDir()
+		writeFile(t, dir, "jobs.txt", "echo [$"+backgroundEnv+"] > ran\n")
+		cmd := exec.Command(path, "run", "--name", "r", "jobs.txt")
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), backgroundEnv+"="+value, "HOME="+dir, "TEST_BASES="+filepath.Join(dir, "base"))
+		cmd.ExtraFiles = []*os.File{theirs}
+		out, err := cmd.CombinedOutput()
+		if err != nil || !strings.Contains(string(out), "all jobs succeeded") {
+			t.Errorf("%d %q: %v\n%s", i, value, err, out)
+		}
+		if ran, _ := os.ReadFile(filepath.Join(dir, "ran")); string(ran) != "[]\n" {
+			t.Errorf("%q: the job sees %q", value, ran)
+		}
+	}
+	b := make([]byte, 100)
+	if n, err := theirs.Read(b); err != nil || string(b[:n]) != "something of theirs" {
+		t.Errorf("%q, %v: what was on the descriptor is gone", b[:n], err)
+	}
+}
+
+// foreign is the owner as it would be if it were on another machine.
+func foreign(t *testing.T, o *journal.Owner) *journal.Owner {
+	t.Helper()
+	b, err := json.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var fields map[string]any
+	if err := json.Unmarshal(b, &fields); err != nil {
+		t.Fatal(err)
+	}
+	fields["host"], fields["boot"] = "melon4", "00000000-0000-0000-0000-000000000000"
+	if b, err = json.Marshal(fields); err != nil {
+		t.Fatal(err)
+	}
+	other := new(journal.Owner)
+	if err := json.Unmarshal(b, other); err != nil {
+		t.Fatal(err)
+	}
+	if other.Life() != journal.Unsure {
+		t.Fatal(fmt.Sprint("it is ", other.Life()))
+	}
+	return other
+}
