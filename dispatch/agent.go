@@ -39,7 +39,7 @@ type agent struct {
 	dialed  chan dialed
 	greeted bool // the core has answered HostUp: withdrawals come before the first ping renews the lease
 	pings   int64
-	alive   chan error // answer of the link's own keepalive, nil if none is under way
+	alive   chan alive // answer of the link's own keepalive, nil if none is under way
 	reads   map[int64]readRequest
 	readID  int64
 	bye     *goodbye // nil until it is time to leave
@@ -51,6 +51,12 @@ type agent struct {
 type dialed struct {
 	worker hosts.Worker
 	err    error
+}
+
+// alive is the answer to a keepalive, and how long it took.
+type alive struct {
+	err  error
+	took time.Duration
 }
 
 // goodbye tells the agent to take leave of its host and end. With end the host
@@ -137,9 +143,12 @@ func (a *agent) run() {
 			}
 		case <-keep.C:
 			a.keepAlive()
-		case err := <-a.alive:
+		case is := <-a.alive:
 			a.alive = nil
-			if err != nil && a.worker != nil {
+			if is.err == nil && a.worker != nil {
+				a.delay.Store(max(1, int64(is.took)))
+			}
+			if err := is.err; err != nil && a.worker != nil {
 				a.down(&hosts.Error{Host: a.host.Name, Class: hosts.Unreachable,
 					Err: fmt.Errorf("no answer to the link's keepalive: %w", err)})
 			}
@@ -220,17 +229,14 @@ func (a *agent) keepAlive() {
 	if a.worker == nil || a.alive != nil {
 		return
 	}
-	w, answer := a.worker, make(chan error, 1)
+	w, answer := a.worker, make(chan alive, 1)
 	a.alive = answer
 	go func() {
 		ctx, cancel := context.WithTimeout(a.ctx, keepAliveEvery)
 		defer cancel()
 		sent := time.Now()
 		err := w.KeepAlive(ctx)
-		if err == nil {
-			a.delay.Store(max(1, int64(time.Since(sent))))
-		}
-		answer <- err
+		answer <- alive{err, time.Since(sent)}
 	}()
 }
 

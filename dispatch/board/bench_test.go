@@ -71,6 +71,7 @@ func BenchmarkMillion(b *testing.B) {
 	b.Run("cached", func(b *testing.B) {
 		w := window
 		i := 0
+		look(b, x, view.Ask{Jobs: &w, Groups: true})
 		for b.Loop() {
 			w.Cursor = jobs.ID(500_001 + i%40)
 			i++
@@ -80,6 +81,7 @@ func BenchmarkMillion(b *testing.B) {
 	b.Run("jump", func(b *testing.B) { // the cursor goes somewhere else in the list
 		w := window
 		i := 0
+		look(b, x, view.Ask{Jobs: &w})
 		for b.Loop() {
 			w.Cursor = jobs.ID(1 + i*7919%1_000_000)
 			i++

@@ -2,6 +2,7 @@ package board
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"dcs-tui/dispatch"
@@ -154,6 +155,7 @@ func (b *Board) fillUp(ctx context.Context) error {
 		}
 		if b.takeIn(false); b.version == 1 {
 			b.version++
+			b.rows = slices.Grow(b.rows, max(0, b.status.total-len(b.rows)))
 		}
 	}
 	return nil

@@ -2,6 +2,7 @@ package board
 
 import (
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -90,17 +91,15 @@ func (x *order) make(l *list, now time.Time) {
 
 // find returns the position of a job, -1 if it is not in the order.
 func (x *order) find(id uint32) int {
-	for _, i := range []int{x.at, x.at + 1, x.at - 1} {
-		if i >= 0 && i < len(x.ids) && x.ids[i] == id {
-			x.at = i
-			return i
-		}
+	const near = 1000 // a cursor mostly moves a little
+	from, to := max(0, x.at-near), min(len(x.ids), x.at+near)
+	if i := slices.Index(x.ids[min(from, to):to], id); i >= 0 {
+		x.at = from + i
+		return x.at
 	}
-	for i, v := range x.ids {
-		if v == id {
-			x.at = i
-			return i
-		}
+	if i := slices.Index(x.ids, id); i >= 0 {
+		x.at = i
+		return i
 	}
 	return -1
 }

@@ -70,9 +70,11 @@ var rooms = map[string][]string{
 	"dispatch/ring":        {"dispatch/sched", "hosts", "jobs"},
 	"dispatch/sim": {"dispatch/ring", "dispatch/sched", "hosts", "jobs", "jobs/attempts", "jobs/journal", "jobs/rundir",
 		"jobs/rundir/memdisk"},
-	"dispatch":       {"dispatch/ring", "dispatch/sched", "jobs", "jobs/results", "hosts"},
-	"dispatch/view":  {"jobs"},
-	"dispatch/board": {"dispatch", "dispatch/sched", "dispatch/view", "hosts", "jobs", "jobs/events", "jobs/results"},
+	"dispatch":         {"dispatch/ring", "dispatch/sched", "jobs", "jobs/results", "hosts"},
+	"dispatch/view":    {"jobs"},
+	"dispatch/control": {"dispatch/view", "jobs"},
+	"tui":              {"dispatch/view", "jobs", "jobs/results"},
+	"dispatch/board":   {"dispatch", "dispatch/sched", "dispatch/view", "hosts", "jobs", "jobs/events", "jobs/results"},
 }
 
 // DESIGN 4: the import rules are tests.
