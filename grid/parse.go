@@ -75,7 +75,7 @@ func (c Config) Parse(ctx context.Context, r io.Reader, name string) (*Template,
 		return nil, err
 	}
 	p.t.Warnings = p.doubt.sorted()
-	p.t.text = p.frozen()
+	p.t.text = p.frozen
 	return p.t, nil
 }
 

@@ -23,7 +23,7 @@ type Template struct {
 	filter   [][]*node
 	sample   *sample
 	points   int
-	text     string
+	text     func() string
 }
 
 // Result is an @result line: a column of the table of results.
@@ -43,7 +43,7 @@ type Hardness struct {
 
 // Text is the template as it was read, with the values that files and commands gave
 // written into it: read again it gives the same jobs, on any machine.
-func (t *Template) Text() string { return t.text }
+func (t *Template) Text() string { return t.text() }
 
 // Points is how many points the product has, before filter and sample.
 func (t *Template) Points() int { return t.points }

@@ -210,5 +210,7 @@ func allDigits(s string) bool { return s != "" && strings.Trim(s, "0123456789") 
 
 // quoteValue writes a text so that readValues gives it back.
 func quoteValue(s string) string {
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
+	return `"` + quoting.Replace(s) + `"`
 }
+
+var quoting = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
