@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -89,5 +90,51 @@ func BenchmarkResults(b *testing.B) {
 		if code != 0 || strings.Count(out, "\n") != 100_001 || !strings.Contains(out, "\n100000,999,99,0.999,99999,succeeded,10,melon1\n") {
 			b.Fatal(code, errs, len(out))
 		}
+	}
+}
+
+// TUI.md rule 8: colour is only on a terminal, not with NO_COLOR, and repeats what the
+// shades say. Rule 10: nothing reaches the terminal raw, in any format.
+func TestResultsOnTerminal(t *testing.T) {
+	dir := t.TempDir()
+	run := gridRun(t, filepath.Join(dir, "dcs-runs"), 4)
+	out := jobs.AttemptFile(run.Dir, jobs.AttemptID{Job: 2, N: 1}, jobs.FileOut)
+	if err := os.WriteFile(out, []byte("acc=\"\x1b]52;c;x\x07\"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	heat := []string{"results", "--pivot", "C,gamma,acc", "--heat"}
+	for _, c := range []struct {
+		noColor     string
+		args        []string
+		want, never string
+	}{
+		{"", heat, `\x1b\[31m0.003 ██\x1b\[0m`, `\x1b\]`},
+		{"1", heat, `0.003 ██\r\n`, `\x1b\[`},
+		{"", []string{"results"}, `\x1b\[1mjob .*host\x1b\[0m`, `\x1b\]`},
+		{"", []string{"results", "--format", "csv"}, `4,0,3,0.003,3,succeeded`, `\x1b\]|\x07`},
+		{"", []string{"results", "--format", "tsv"}, `4\s+0\s+3\s+0.003\s+3\s+succeeded`, `\x1b\]|\x07`},
+	} {
+		t.Setenv("NO_COLOR", c.noColor)
+		cmd, person := onTerminal(t, dir, c.args...)
+		shown := readUntil(t, person, c.want)
+		if regexp.MustCompile(c.never).MatchString(shown) {
+			t.Errorf("%v with NO_COLOR=%q shows %q", c.args, c.noColor, shown)
+		}
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("%v: %v", c.args, err)
+		}
+	}
+}
+
+// X9: CSV to a file holds what the jobs wrote, exactly.
+func TestResultsToAFile(t *testing.T) {
+	run := gridRun(t, t.TempDir(), 3)
+	out := jobs.AttemptFile(run.Dir, jobs.AttemptID{Job: 2, N: 1}, jobs.FileOut)
+	if err := os.WriteFile(out, []byte("acc='=\"a\",\x1b'\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got, errs, code := resultsOf(t, run.Dir, "--format", "csv", "--columns", "job,acc,loss,time")
+	if want := "job,acc,loss,elapsed_seconds\n1,0.000,0,1\n2,\"=\"\"a\"\",\x1b\",,2\n3,0.002,2,3\n"; code != 0 || got != want || errs != "note: 1 solved job has no loss (job 2)\n" {
+		t.Errorf("%d %q %q", code, got, errs)
 	}
 }
