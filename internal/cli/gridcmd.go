@@ -35,26 +35,31 @@ func (a *app) gridCmd() *cobra.Command {
 		GroupID: groupRun,
 		Short:   "Run a command for all combinations of parameters",
 		Long: `Run a command for all combinations of parameters. A template has a command with
-parameters in brackets, and a line of values for each of them:
+parameters in brackets, [C] or [1], and a line of values for each of them. The last
+parameter runs fastest; several commands of one combination follow one another.
 
-svm -train -kernel rbf -C [1] -gamma [2]
-[1] 0.001, 0.01, 0.1, 1, 10, 100
-[2] 0 0.25 0.5 0.75 1
-
-These are 30 jobs; the last parameter runs fastest. Parameters may have names, [C];
-[C:q] is the value quoted for the shell, and the job finds it in DCS_PARAM_C too.
-Values: texts (in quotes if they have blanks or commas), 1..10, 0..1 step 0.1,
-log 1e-3..1e2 x6, lin 0..1 x5, [f] file: list.txt, [f] command: ls *.csv.
-Lines with @: @where C < gamma, @zip a, b, @sample 50 latin seed 7. A line #DCS sets
-options as in a jobs file. docs/grid.md explains it all.
+[C] is replaced by the value as text, [C:q] by the value quoted for the shell; the job
+finds it in DCS_PARAM_C too. Values are texts, in quotes if they have blanks or
+commas, and 1..10, 0..1 step 0.1, log 1e-3..1e2 x6, lin 0..1 x5, file: list.txt,
+command: ls *.csv. Lines with @ choose: @where C < gamma, @zip a, b,
+@sample 50 latin seed 7. A line #DCS sets options as in a jobs file. docs/grid.md
+explains it all.
 
 - reads the template from standard input. Everything else is as with run.
 
 ` + exitHelp,
-		Example: `dcs-tui grid template.txt
-dcs-tui grid --dry-run template.txt | head
-dcs-tui grid --count template.txt
-dcs-tui grid --hosts hosts.toml --timeout 2h --tries 1 template.txt`,
+		Example: `# svm.txt, 30 jobs:
+#   svm -train -kernel rbf -C [1] -gamma [2]
+#   [1] 0.001, 0.01, 0.1, 1, 10, 100
+#   [2] 0 0.25 0.5 0.75 1
+dcs-tui grid svm.txt
+
+# look before you leap
+dcs-tui grid --dry-run svm.txt | head
+dcs-tui grid --count svm.txt
+
+# on the hosts of an inventory
+dcs-tui grid --hosts hosts.toml --timeout 2h --tries 1 svm.txt`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
 		RunE: func(cmd *cobra.Command, args []string) error {
