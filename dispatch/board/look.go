@@ -32,6 +32,9 @@ type inbox struct {
 	older   []jobs.Record
 }
 
+// waits says that something has not been taken in.
+func (in *inbox) waits() bool { return len(in.changes) > 0 || in.more || in.any }
+
 // pull makes the rows of what has changed, and of ids, at the desk.
 func (b *Board) pull(k *desk, ids []jobs.ID) {
 	c := k.changes(piece)
@@ -110,8 +113,8 @@ func (b *Board) refresh(ctx context.Context, now bool) error {
 	at := time.Now()
 	b.ripe(jobs.StampOf(at))
 	b.mu.Lock()
-	wake, aging, told := b.inbox.wake, b.inbox.aging, b.told
-	waiting := len(b.inbox.changes) > 0 || b.inbox.more || b.inbox.any || told
+	wake, aging := b.inbox.wake, b.inbox.aging
+	waiting := b.inbox.waits() || b.told
 	b.mu.Unlock()
 	paced := now || at.Sub(b.takenAt) >= wakeEvery
 	switch {
@@ -207,13 +210,14 @@ func (b *Board) tryLook(ctx context.Context, ask *view.Ask, until time.Time) (*v
 	}
 	b.mu.Lock()
 	w := &wait{wake: b.inbox.wake, aging: b.inbox.aging, asked: b.asked, changed: b.changed, due: until}
+	waiting := b.inbox.waits() || b.told
 	b.mu.Unlock()
 	soon := func(t time.Time) {
 		if t.Before(w.due) {
 			w.due = t
 		}
 	}
-	if isClosed(w.wake) || len(b.again) > 0 {
+	if waiting || isClosed(w.wake) || len(b.again) > 0 {
 		w.wake = nil
 		soon(b.takenAt.Add(wakeEvery))
 	}

@@ -1,0 +1,128 @@
+package board
+
+import (
+	"strings"
+	"testing"
+
+	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs"
+)
+
+// The filter language, word by word.
+func TestFilters(t *testing.T) {
+	b := boardOf(t, small())
+	for _, c := range []struct{ filter, want string }{
+		{"", "1 2 3 4 5 6 7 8 9 10 11 12"},
+		{"TRAIN", "1 2"},
+		{"alpha", "1"},
+		{"train alpha", "1"},
+		{"STRASSE", ""},
+		{"STRAße", "3"},
+		{"rbf", "4"},
+		{`"quoted"`, "8"},
+		{`"lr 0.5"`, "2"},
+		{`"a \"quoted\""`, "8"},
+		{"-sleep", "1 2 3 8 12"},
+		{"!sleep -train", "3 8 12"},
+		{"state:fail", "2"},
+		{"state:failed,timeout", "2 8"},
+		{"state:bad", "2 8 11"},
+		{"state:open", "3 4 5 6 9 10 12"},
+		{"state:done", "1 2 7 8 11"},
+		{"state:running", "3 10 12"},
+		{"state:ENDING", "12"},
+		{"state:retry,waits", "5 6"},
+		{"host:ws01", "1 2 3"},
+		{"host:ws0[12]", "1 2 3 8 10 12"},
+		{"-host:*", "4 6 7 9 11"},
+		{"queue:night", "2 4"},
+		{"queue:n*t", "2 4"},
+		{"tag:gpu", "2 4"},
+		{"exit:137", "2"},
+		{"exit:!0", "2 5 8"},
+		{"exit:0", "1"},
+		{"exit:SIGKILL", "5"},
+		{"exit:term", "8"},
+		{"C=0.1", "1 2"},
+		{"C>=0.1 C<5", "1 2"},
+		{"C!=0.1", "3"},
+		{"C=0.1 -C=0.1", ""},
+		{"C=1?", "3"},
+		{"kernel=r*", "4"},
+		{"kernel!=rbf", ""},
+		{"try:2", "2 5"},
+		{"try:>1", "2 5"},
+		{"try:retried", "2 5"},
+		{"prio:5", "2 4"},
+		{"prio:<0", "9"},
+		{"prio:!0 -prio:5", "9"},
+		{"id:3-5,12", "3 4 5 12"},
+		{"straggler", ""},
+		{"-straggler id:1", "1"},
+		{`"state:x"`, ""},
+		{"http://x", ""},
+		{"-", "1 2"},
+		{"a:b", ""},
+	} {
+		p := ask(t, b, view.Ask{Jobs: &view.JobsWindow{Filter: c.filter, Sort: view.SortID, Rows: 50}})
+		if got := idsOf(p); got != c.want || p.Jobs.Wrong != "" {
+			t.Errorf("%s: %s, want %s %s", c.filter, got, c.want, p.Jobs.Wrong)
+		}
+		which, w, err := b.Match(t.Context(), c.filter)
+		if err != nil || which.Len() != len(p.Jobs.Rows) || w.Queued+w.Running+w.Over != which.Len() {
+			t.Errorf("%s: %v %+v %v", c.filter, which, w, err)
+		}
+	}
+	for filter, want := range map[string]string{
+		"state:odd":               "there are ending, run",
+		"state:":                  "state:failed",
+		"exit:300":                "0 to 255",
+		"exit:x":                  "SIGKILL",
+		"id:x":                    "id:3-9,12",
+		"id:9-3":                  "id:3-9,12",
+		"try:x":                   "try:5",
+		"C>x":                     "a number is wanted",
+		"host:[":                  "pattern",
+		`"open`:                   "quote is open",
+		"sate:failed":             "did you mean state:",
+		strings.Repeat("x ", 4e3): "at most",
+	} {
+		p := ask(t, b, view.Ask{Jobs: &view.JobsWindow{Filter: filter, Rows: 50}})
+		if !strings.Contains(p.Jobs.Wrong, want) || p.Jobs.Matched != 0 || len(p.Jobs.Rows) != 0 {
+			t.Errorf("%s: %q, want %q", filter, p.Jobs.Wrong, want)
+		}
+		if _, _, err := b.Match(t.Context(), filter); err == nil {
+			t.Errorf("%s: a wrong filter matches", filter)
+		}
+	}
+}
+
+// No filter makes the parser fail, and what it takes it can apply.
+func FuzzFilter(f *testing.F) {
+	for _, s := range []string{"", `-a "b c" !d`, "state:failed,open", "C>=0.1", "exit:!SIGKILL", `"\\`, "id:1-,", "host:[", "try:>", "=", "a!b", "-\"", "\xff:\x00"} {
+		f.Add(s)
+	}
+	l := new(list)
+	l.init()
+	k := &desk{table: small().Table, tries: 3, linked: func(string) bool { return false }}
+	for id := jobs.ID(1); id <= 12; id++ {
+		c := k.change(id)
+		l.put(&c)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		x, err := parseFilter(s)
+		if err != nil {
+			if x != nil || err.Error() == "" || strings.ContainsAny(err.Error(), "\x1b\n") {
+				t.Errorf("%q: %v, %q", s, x, err)
+			}
+			return
+		}
+		n := len(l.matching(x))
+		if again, err := parseFilter(s + " "); err != nil || len(l.matching(again)) != n {
+			t.Errorf("%q: %v, with a blank behind it", s, err)
+		}
+		if _, err := parseEvents(s); err != nil && strings.ContainsAny(err.Error(), "\x1b\n") {
+			t.Errorf("%q: %v", s, err)
+		}
+	})
+}
