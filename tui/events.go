@@ -3,6 +3,7 @@ package tui
 import (
 	"slices"
 	"strings"
+	"time"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -150,6 +151,9 @@ func (p *eventsPane) move(m *model, by int) {
 	p.put(e, to)
 }
 
+// click puts the cursor on a row of the screen.
+func (p *eventsPane) click(m *model, row int) { p.move(m, row-p.row) }
+
 func (p *eventsPane) draw(m *model, w, h int, focused bool) []string {
 	p.h = h
 	e := p.lines(m)
@@ -163,7 +167,7 @@ func (p *eventsPane) draw(m *model, w, h int, focused bool) []string {
 	}
 	at := p.find(e)
 	if at < 0 {
-		return []string{" …"}
+		return []string{" " + m.g.cut}
 	}
 	p.row = max(0, min(p.row, h-1))
 	if p.cursor == 0 {
@@ -207,10 +211,13 @@ func (m *model) when(e *view.Event) string {
 	return at.Format("15:04:05")
 }
 
+// newsAge is how long a bad event stands in the footer.
+const newsAge = time.Hour
+
 // newestBad is the newest event that wants attention, in a line.
 func (m *model) newestBad() string {
 	e := &m.events.bad
-	if e.Seq == 0 {
+	if e.Seq == 0 || m.instant().Sub(e.At) > newsAge {
 		return ""
 	}
 	return plainText(m.eventLine(e, m.w))[len(m.g.warn)+1:]

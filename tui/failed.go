@@ -128,6 +128,13 @@ func (p *failedPane) current(m *model) (view.Row, bool) {
 	return view.Row{}, false
 }
 
+// click puts the cursor on a row of the screen, of which 0 is the heading.
+func (p *failedPane) click(m *model, row int) {
+	if lines := p.lines(m); row > 0 {
+		p.move(m, p.top+row-1-p.at(lines))
+	}
+}
+
 func (p *failedPane) draw(m *model, w, h int, focused bool) []string {
 	lines := p.lines(m)
 	if len(lines) == 0 {

@@ -105,6 +105,7 @@ func TestLeaving(t *testing.T) {
 		{"ctrl+c twice", nil, []string{"ctrl+c", "ctrl+c"}, true},
 		{"ctrl+c once", nil, []string{"ctrl+c"}, false},
 		{"out of a question of the screen", nil, []string{"2", "x", "ctrl+c", "ctrl+c", "ctrl+c"}, true},
+		{"out of the dispatcher's question", states["question"], []string{"ctrl+c", "ctrl+c"}, true},
 		{"out of the help", nil, []string{"?", "ctrl+c", "ctrl+c", "ctrl+c"}, true},
 		{"out of a host", nil, []string{"2", "enter", "ctrl+c", "ctrl+c", "ctrl+c"}, true},
 		{"stay", nil, []string{"q", "esc"}, false},
@@ -117,6 +118,7 @@ func TestLeaving(t *testing.T) {
 		}
 		src := change(c.change)
 		m := newScreen(t, src, 80, 24)
+		run(t, m, m.question())
 		press(t, m, c.keys[:len(c.keys)-1]...)
 		if got := quits(m, c.keys[len(c.keys)-1]); got != c.ends {
 			t.Errorf("%s: %v ends the screen: %v", c.what, c.keys, got)
@@ -329,3 +331,42 @@ func TestFocusGoesThroughThePanes(t *testing.T) {
 }
 
 func pasted(s string) tea.PasteMsg { return tea.PasteMsg{Content: s} }
+
+// Clicks put the cursor where they are, in each of the frame's lists.
+func TestClicks(t *testing.T) {
+	m := newScreen(t, sample(), 80, 24)
+	m.hosts.click(m, 3)
+	if h := m.hosts.host(m); h.Name != "ws03" {
+		t.Errorf("the third row of the hosts is %s", h.Name)
+	}
+	m.open(tabFailed)
+	refresh(t, m)
+	m.failed.click(m, 2)
+	if l, _ := m.failed.line(m); l.group.Cause != "exit 1" {
+		t.Errorf("the second row of the failures is %s", l.group.Cause)
+	}
+	m.open(tabEvents)
+	refresh(t, m)
+	m.events.click(m, 0)
+	if e := m.events.event(m); e.Host != "ws05" || e.Seq != 1 {
+		t.Errorf("the first row of the events is %+v", e)
+	}
+	for _, row := range []int{-1, 0, 99} { // headings and blank rows
+		m.hosts.click(m, row)
+		m.failed.click(m, row)
+		m.events.click(m, row)
+	}
+}
+
+// A new view is not hidden by details that have the whole body.
+func TestViewsAreNotHiddenByDetails(t *testing.T) {
+	m := newScreen(t, sample(), 80, 15)
+	press(t, m, "enter")
+	if m.extra == nil {
+		t.Fatal("enter opens no details")
+	}
+	press(t, m, "2")
+	if text := plain(m); !strings.Contains(text, "ws03") || m.focus() != pane(m.hosts) {
+		t.Errorf("2 does not show the hosts:\n%s", text)
+	}
+}

@@ -73,6 +73,13 @@ func (p *hostsPane) move(m *model, by int) {
 	}
 }
 
+// click puts the cursor on a row of the screen, of which 0 is the heading.
+func (p *hostsPane) click(m *model, row int) {
+	if order := p.order(m); row > 0 {
+		p.move(m, p.top+row-1-p.at(m, order))
+	}
+}
+
 func (p *hostsPane) draw(m *model, w, h int, focused bool) []string {
 	p.h = h - 1
 	order := p.order(m)

@@ -42,8 +42,11 @@ func (p *questionModal) key(m *model, k tea.KeyPressMsg) tea.Cmd {
 			return nil // an empty answer would be a refusal
 		}
 		return p.reply(m, p.text.String())
-	case "esc", "ctrl+c":
+	case "esc":
 		return p.reply(m, "")
+	case "ctrl+c": // leaving the screen refuses nothing: it is asked again
+		m.modal = nil
+		return m.leave()
 	}
 	p.text.key(k)
 	return nil
