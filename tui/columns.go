@@ -81,10 +81,10 @@ func (s *seen) look(m *model, rows []view.Row) {
 	for i := range rows {
 		r := &rows[i]
 		s.id = max(s.id, len(itoa(int(r.ID))))
-		s.host = max(s.host, min(16, width(m.clean(r.Host))))
+		s.host = max(s.host, min(16, width(m.cellText(r.Host, 16))))
 		s.try = max(s.try, len(tries(m, r)))
 		if r.Queue != "" {
-			s.queue = max(s.queue, min(12, width(m.clean(r.Queue))))
+			s.queue = max(s.queue, min(12, width(m.cellText(r.Queue, 12))))
 		}
 		s.priority = s.priority || r.Priority != 0
 		s.cpu, s.memory = s.cpu || r.CPU > 0, s.memory || r.MaxRSS > 0
@@ -167,4 +167,13 @@ func mark(is bool, glyph string) string {
 		return glyph
 	}
 	return " "
+}
+
+// cellText makes a text from outside harmless for a cell, of which it looks at no more
+// than can be seen: a name may have megabytes.
+func (m *model) cellText(s string, w int) string {
+	if most := 16*w + 16; len(s) > most { // a letter with its accents has at most so many bytes
+		s = s[:most]
+	}
+	return m.clean(s)
 }

@@ -23,13 +23,13 @@ func (p *jobsPane) columns(m *model, w int) []column {
 		{head: "NAME", sort: view.SortName, w: 12, more: 32, cell: nameCell},
 	}
 	if s.untold {
-		all = append(all, column{head: "PARAMETERS", sort: view.Sorts, rank: 6, w: 24, more: 60, cell: paramsCell})
+		all = append(all, column{head: "PARAMETERS", sort: view.Sorts, rank: 5, w: 16, more: 60, cell: paramsCell})
 	}
 	if s.queue > 0 {
-		all = append(all, column{head: "QUEUE", sort: view.SortQueue, rank: 5, w: max(6, s.queue), cell: queueCell})
+		all = append(all, column{head: "QUEUE", sort: view.SortQueue, rank: 6, w: max(6, s.queue), cell: queueCell})
 	}
 	if s.priority || p.sort == view.SortPriority {
-		all = append(all, column{head: "PRIO", sort: view.SortPriority, rank: 5, w: 5, right: true, cell: priorityCell})
+		all = append(all, column{head: "PRIO", sort: view.SortPriority, rank: 6, w: 5, right: true, cell: priorityCell})
 	}
 	if s.cpu {
 		all = append(all, column{head: "CPU", sort: view.Sorts, rank: 8, w: 9, right: true, cell: cpuCell})
@@ -82,7 +82,7 @@ func hostCell(m *model, r *view.Row, w int) (string, *lipgloss.Style) {
 	if r.Host == "" {
 		return "-", &styleFaint
 	}
-	return m.clean(r.Host), nil
+	return m.cellText(r.Host, w), nil
 }
 
 // tryCell says which try it is, of how many (rule 6).
@@ -137,22 +137,24 @@ func elapsed(m *model, r *view.Row) (string, *lipgloss.Style) {
 // progressCell is what the job says of itself, or why it failed.
 func progressCell(m *model, r *view.Row, w int) (string, *lipgloss.Style) {
 	switch {
-	case r.Phase == view.Succeeded, r.Phase == view.Cancelled:
+	case r.Phase == view.Succeeded, r.Phase.Terminal() && r.Cause == "":
 		return "", nil
 	case r.Cause != "" && (r.Phase.Terminal() || r.Phase == view.Retry):
 		style := phaseStyle(r.Phase)
-		return m.clean(r.Cause), &style
+		return m.cellText(r.Cause, w), &style
 	case r.Progress >= 0 && w >= 15:
 		return m.bar(r.Progress, w-5) + fmt.Sprintf(" %3.0f%%", 100*min(1, r.Progress)), &styleBusy
 	case r.Progress >= 0:
 		return m.bar(r.Progress, w), &styleBusy
 	case r.Said != "":
-		return m.clean(r.Said), nil
+		return m.cellText(r.Said, w), nil
 	}
 	return m.bar(0, w), &styleFaint
 }
 
-func nameCell(m *model, r *view.Row, w int) (string, *lipgloss.Style) { return m.clean(r.Title), nil }
+func nameCell(m *model, r *view.Row, w int) (string, *lipgloss.Style) {
+	return m.cellText(r.Title, w), nil
+}
 
 func paramsCell(m *model, r *view.Row, w int) (string, *lipgloss.Style) {
 	var b strings.Builder
@@ -163,13 +165,13 @@ func paramsCell(m *model, r *view.Row, w int) (string, *lipgloss.Style) {
 		if b.Len() > 0 {
 			b.WriteByte(' ')
 		}
-		b.WriteString(m.clean(p.Name) + "=" + m.clean(p.Value))
+		b.WriteString(m.cellText(p.Name, w) + "=" + m.cellText(p.Value, w))
 	}
 	return b.String(), &styleFaint
 }
 
 func queueCell(m *model, r *view.Row, w int) (string, *lipgloss.Style) {
-	return m.clean(r.Queue), nil
+	return m.cellText(r.Queue, w), nil
 }
 
 func priorityCell(m *model, r *view.Row, w int) (string, *lipgloss.Style) {

@@ -62,13 +62,13 @@ func (p *resultsPane) columns(m *model, w int) []column {
 		{head: "STATE", sort: view.SortState, w: stateWidth, cell: stateCell},
 	}
 	for i, name := range s.params { // the first parameters are kept longest
-		all = append(all, column{head: m.cut(m.clean(name), 16), sort: view.Sorts, rank: min(1+i, 6), w: max(6, min(12, width(m.clean(name)))), cell: paramCell(name)})
+		all = append(all, column{head: m.cut(m.cellText(name, 16), 16), sort: view.Sorts, rank: min(1+i, 6), w: max(6, min(12, width(m.cellText(name, 16)))), cell: paramCell(name)})
 	}
 	if p.figures != nil {
 		all = append(all, p.figures(m)...)
 	}
 	all = append(all,
-		column{head: "ENDED", sort: view.SortProgress, rank: 2, w: 9, more: 8, cell: endedCell},
+		column{head: "ENDED", sort: view.Sorts, rank: 2, w: 9, more: 8, cell: endedCell},
 		column{head: "TIME", sort: view.SortTime, rank: 1, w: timeWidth, right: true, cell: durationCell},
 		column{head: "CPU", sort: view.Sorts, rank: 4, w: timeWidth, right: true, cell: cpuCell},
 		column{head: "MEM", sort: view.SortMemory, rank: 4, w: 5, right: true, cell: memoryCell},
@@ -87,7 +87,7 @@ func paramCell(name string) func(*model, *view.Row, int) (string, *lipgloss.Styl
 	return func(m *model, r *view.Row, w int) (string, *lipgloss.Style) {
 		for i := range r.Params {
 			if r.Params[i].Name == name {
-				return m.clean(r.Params[i].Value), nil
+				return m.cellText(r.Params[i].Value, w), nil
 			}
 		}
 		return "-", &styleFaint
@@ -98,7 +98,7 @@ func paramCell(name string) func(*model, *view.Row, int) (string, *lipgloss.Styl
 func endedCell(m *model, r *view.Row, w int) (string, *lipgloss.Style) {
 	if r.Cause != "" {
 		style := phaseStyle(r.Phase)
-		return m.clean(r.Cause), &style
+		return m.cellText(r.Cause, w), &style
 	}
 	if r.Phase == view.Succeeded {
 		return "exit 0", nil

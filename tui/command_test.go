@@ -1,0 +1,287 @@
+package tui
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs"
+)
+
+// enter types a line into the command line and carries it out.
+func enter(t *testing.T, m *model, line string) {
+	t.Helper()
+	m.Update(keyMsg(":"))
+	for _, r := range line {
+		k := string(r)
+		if r == ' ' {
+			k = "space"
+		}
+		m.Update(keyMsg(k))
+	}
+	do(t, m, "enter")
+}
+
+// Each command of the command line: what it does, what it says when it cannot.
+func TestCommands(t *testing.T) {
+	act := func(a ...view.Action) []view.Action { return a }
+	host := func(v view.Verb, h string) []view.Action { return act(view.Action{Do: v, Host: h}) }
+	slots := func(n int, rel bool) []view.Action {
+		return act(view.Action{Do: view.Slots, Host: "ws02", Number: n, Relative: rel})
+	}
+	prio := func(n int, rel bool) []view.Action {
+		return act(view.Action{Do: view.Priority, Jobs: view.One(aQueued), Number: n, Relative: rel})
+	}
+	for _, c := range []struct {
+		line  string
+		then  string // keys
+		want  []view.Action
+		shows string
+	}{
+		{line: "cancel", want: act(view.Cancel.Jobs(aQueued))},
+		{line: "cancel 17", want: act(view.Cancel.Jobs(17))},
+		{line: "cancel 17 20-30,31", shows: "Cancel 1 job?"},
+		{line: "cancel 17 20-30,31", then: "y", want: act(view.Action{Do: view.Cancel, Jobs: view.Ranges{{First: 17, Last: 17}, {First: 20, Last: 31}}})},
+		{line: "cancel 99999999", shows: "there is no job 99999999; the last is 96859"},
+		{line: "cancel x", shows: `"x" is no job`},
+		{line: "cancel 9-3", shows: `"9-3" is no range of jobs`},
+		{line: "requeue 50120", want: act(view.Requeue.Jobs(aFailed))},
+		{line: "requeue", shows: "nothing to requeue: job 50137 is queued"},
+		{line: "prio 5", want: prio(5, false)},
+		{line: "priority -2", want: prio(-2, true)},
+		{line: "prio =-2", want: prio(-2, false)},
+		{line: "prio +1", want: prio(1, true)},
+		{line: "prio high", shows: `"high" is no priority`},
+		{line: "edit sleep 5; echo done", want: act(view.Action{Do: view.Edit, Jobs: view.One(aQueued), Edit: &view.Change{Command: "sleep 5; echo done"}})},
+		{line: "edit", shows: "command of 50137"},
+		{line: "undo", shows: "there is nothing to undo"},
+		{line: "pause", want: act(view.Action{Do: view.Pause})},
+		{line: "continue", want: act(view.Action{Do: view.Continue})},
+		{line: "drain ws02", want: host(view.DrainHost, "ws02")},
+		{line: "use ws02", want: host(view.UseHost, "ws02")},
+		{line: "drain", shows: "which host? ws01, ws02"},
+		{line: "drain ws99", shows: "did you mean ws"},
+		{line: "stop ws02", shows: "11 jobs"},
+		{line: "stop ws02", then: "enter"},
+		{line: "stop ws02", then: "y", want: host(view.StopHost, "ws02")},
+		{line: "slots ws02 8", want: slots(8, false)},
+		{line: "slots ws02 +2", want: slots(2, true)},
+		{line: "slots ws02 -2", want: slots(-2, true)},
+		{line: "slots ws02", shows: "a host and a number of slots"},
+		{line: "slots ws02 many", shows: `"many" is no number of slots`},
+		{line: "sort host", shows: "sort:host ▼"},
+		{line: "sort time desc", shows: "sort:time ▲"},
+		{line: "sort hots", shows: "did you mean host?"},
+		{line: "sort host up", shows: `"up" is no direction`},
+		{line: "filter C=0.1", shows: "/C=0.1"},
+		{line: "select state:failed", shows: "17 jobs selected"},
+		{line: "select", shows: "17 jobs selected"},
+		{line: "job 50150", shows: "> 50150"},
+		{line: "job", shows: "> 50137"},
+		{line: "job 1-3", shows: "one job at a time"},
+		{line: "logs 50120", shows: "50120.3 stdout"},
+		{line: "detail 50120", shows: "python train.py"},
+		{line: "why 50120", shows: "Job 50120 runs on ws02."},
+		{line: "view hosts", shows: "[2 Hosts"},
+		{line: "view 5", shows: "[5 Events"},
+		{line: "view hots", shows: "did you mean hosts?"},
+		{line: "drain-run", shows: "Drain the run?"},
+		{line: "drain-run", then: "n"},
+		{line: "drain-run", then: "y", want: act(view.Action{Do: view.DrainRun})},
+		{line: "stop-run", then: "y", want: act(view.Action{Do: view.StopRun})},
+		{line: "cancel-run", shows: "type 84,639"},
+		{line: "cancel-run", then: "y"},
+		{line: "cancel-run", then: "8 4 6 3 9 enter", want: act(view.Action{Do: view.CancelRun})},
+		{line: "resume", shows: "the run has a dispatcher already"},
+		{line: "help", shows: "cancel"},
+		{line: "", shows: "50137"},
+		{line: "  :pause  ", want: act(view.Action{Do: view.Pause})},
+		{line: "canel", shows: `there is no command "canel"; did you mean cancel?`},
+		{line: "frobnicate", shows: "there are cancel, requeue"},
+		{line: "pause now", shows: "pause takes nothing after it"},
+		{line: "dranirun", shows: "there is no command"},
+	} {
+		t.Run(c.line+" "+c.then, func(t *testing.T) {
+			src := sample()
+			src.matches = view.Ranges{{First: 1, Last: 17}}
+			src.weight = view.Weight{Queued: 1}
+			switch {
+			case strings.HasPrefix(c.line, "cancel-run"):
+				src.weight = view.Weight{Queued: 84_513, Running: 126, Lost: time.Hour}
+			}
+			m, _ := screenOn(t, src, aQueued, 100, 30)
+			enter(t, m, c.line)
+			do(t, m, strings.Fields(c.then)...)
+			same(t, src, c.want...)
+			checkSize(t, m, c.line)
+			shows(t, m, c.shows)
+		})
+	}
+}
+
+// Every command is named in the help, and nothing stands in the table twice.
+func TestCommandTable(t *testing.T) {
+	seen := map[string]bool{}
+	for _, c := range commands {
+		for _, n := range append([]string{c.name}, c.alias...) {
+			if seen[n] {
+				t.Errorf("%s is there twice", n)
+			}
+			seen[n] = true
+		}
+		if c.help == "" || c.do == nil {
+			t.Errorf("%s has no help or does nothing", c.name)
+		}
+	}
+	for _, must := range strings.Fields("cancel requeue prio pause continue drain use stop slots sort filter job logs detail why select edit view drain-run stop-run cancel-run resume quit help") {
+		if !seen[must] {
+			t.Errorf("there is no :%s", must)
+		}
+	}
+	m := newScreen(t, sample(), 100, 30)
+	enter(t, m, "quit")
+	if m.modal == nil {
+		t.Error("quit did not ask how to leave")
+	}
+}
+
+// tab completes: as far as there is no choice, then one after another.
+func TestCompletion(t *testing.T) {
+	m := newScreen(t, sample(), 100, 30)
+	for _, c := range []struct{ typed, keys, want string }{
+		{"req", "tab", "requeue "},
+		{"dr", "tab", "drain"},
+		{"drain", "tab", "drain-run "},
+		{"drain w", "tab", "drain ws"},
+		{"drain ws0", "tab", "drain ws01"},
+		{"drain ws0", "tab tab", "drain ws02"},
+		{"drain ws0", "shift+tab", "drain ws09"},
+		{"stop ws1", "tab tab tab tab", "stop ws10"},
+		{"sort pr", "tab", "sort pr"},
+		{"sort pri", "tab", "sort priority "},
+		{"view re", "tab", "view results "},
+		{"filter sta", "tab", "filter state:"},
+		{"filter x -host:ws1", "tab", "filter x -host:ws10"},
+		{"select gam", "tab", "select gamma="},
+		{"filter state:q", "tab", "filter state:queue "},
+		{"nothing x", "tab", "nothing x"},
+		{"cancel ", "tab", "cancel "},
+	} {
+		m.modal = nil
+		m.openCommand(c.typed)
+		do(t, m, strings.Fields(c.keys)...)
+		got := m.modal.(*input).text.String()
+		if c.typed == "sort pr" { // progress, priority: a choice
+			if got != "sort progress" && got != "sort priority" && got != "sort pr" {
+				t.Errorf("%q became %q", c.typed, got)
+			}
+			continue
+		}
+		if got != c.want {
+			t.Errorf("%q %s became %q, not %q", c.typed, c.keys, got, c.want)
+		}
+		checkSize(t, m, c.typed)
+	}
+}
+
+// up and down go through what was typed before; a line with an error stays to be mended.
+func TestHistoryAndErrors(t *testing.T) {
+	src := sample()
+	m, _ := screenOn(t, src, aQueued, 80, 24)
+	enter(t, m, "sort host")
+	enter(t, m, "sort nme")
+	if p, ok := m.modal.(*input); !ok || p.text.String() != "sort nme" {
+		t.Fatal("a line with an error is gone")
+	}
+	do(t, m, "left", "left", "a", "enter")
+	if m.jobs.sort != view.SortName {
+		t.Errorf("sorted by %v", m.jobs.sort)
+	}
+	do(t, m, ":", "d", "up", "up", "up", "up", "down")
+	if got := m.modal.(*input).text.String(); got != "sort nme" {
+		t.Errorf("the past shows %q", got)
+	}
+	do(t, m, "down", "down", "down")
+	if got := m.modal.(*input).text.String(); got != "d" {
+		t.Errorf("what was being typed is %q", got)
+	}
+}
+
+// A job's command comes back from the line as it went in: newlines, tabs and what a
+// terminal must not see are kept, and shown as pictures.
+func TestEditKeepsEveryCharacter(t *testing.T) {
+	const command = "for i in 1 2\ndo\techo \"$i \x1b[31m\" 日本\ndone"
+	src := &fakeSource{picture: func(ask view.Ask) (*view.Picture, error) {
+		p := samplePicture(ask)
+		if p.Detail != nil {
+			p.Detail.Command = command
+		}
+		return p, nil
+	}}
+	m, _ := screenOn(t, src, aFailed, 80, 24)
+	do(t, m, "e")
+	shows(t, m, "␊do echo")
+	harmless(t, m, "edit")
+	m.Update(pasteMsg(" # more\r\nlines\r\n"))
+	do(t, m, "enter")
+	same(t, src, view.Action{Do: view.Edit, Jobs: view.One(aFailed), Edit: &view.Change{Command: command + " # more\nlines"}})
+}
+
+// The line stays within its cells wherever the cursor is, and the cursor is on it.
+func TestTheLineScrolls(t *testing.T) {
+	m := newScreen(t, sample(), 80, 24)
+	for _, text := range []string{"", "short", strings.Repeat("long text ", 40), strings.Repeat("日本", 100), strings.Repeat("e\u0301", 300), strings.Repeat("\x1b]52;c;", 50)} {
+		e := newEdited(text)
+		for e.pos = range len(e.text) + 1 {
+			for _, w := range []int{0, 3, 4, 5, 20, 71} {
+				if got := width(e.view(m, w)); got != w {
+					t.Fatalf("%q at %d: %d cells of %d", text, e.pos, got, w)
+				}
+			}
+			if s := e.view(m, 30); !strings.Contains(s, "\x1b[7m") {
+				t.Fatalf("%q at %d: the cursor is not seen: %q", text, e.pos, s)
+			}
+		}
+	}
+}
+
+// No line that is typed panics, and none ends a job without the question.
+func FuzzCommand(f *testing.F) {
+	for _, c := range commands {
+		f.Add(c.name + " " + c.args)
+	}
+	f.Add("cancel 1-99999999999999999999")
+	f.Add("slots ws02 99999999999")
+	f.Add("filter \"\\")
+	f.Add(": :\t cancel\x00")
+	src := sample()
+	src.weight = view.Weight{Running: 3, Queued: 2}
+	m := newModel(Options{Source: src}, func() time.Time { return noon })
+	m.w, m.h = 80, 24
+	f.Fuzz(func(t *testing.T, line string) {
+		src.did = nil
+		m.modal, m.extra, m.jobs.sel = nil, nil, selection{}
+		m.open(tabJobs)
+		m.jobs.setFilter("")
+		refresh(t, m)
+		m.commandWords(line)
+		m.filterWords(line)
+		cmd, err := m.command(line)
+		if err != nil && (err.Error() == "" || jobs.Clean(err.Error(), 0) != err.Error()) {
+			t.Errorf("the error is not clean: %q", err)
+		}
+		if cmd != nil && !strings.Contains(line, "q") && !strings.Contains(line, "leave") {
+			finish(t, m, cmd)
+		}
+		for _, a := range src.did {
+			switch a.Do {
+			case view.Cancel, view.CancelRun, view.StopHost, view.DrainRun, view.StopRun:
+				t.Errorf("%q did %+v at once", line, a)
+			}
+		}
+		m.frame = ""
+		m.draw()
+		harmless(t, m, "fuzz")
+	})
+}
