@@ -83,6 +83,8 @@ func (p *parser) jobFaults(err error) {
 		switch {
 		case wrong == nil && strings.HasPrefix(after, "after:"):
 			p.wrong.add(no, p.columnOf(no, after), "%s", noAfter)
+		case wrong == nil && p.named(references(after)):
+			p.wrong.add(no, p.columnOf(no, after), "%s (of the options, only name= may hold parameters)", after)
 		case wrong == nil:
 			p.wrong.add(no, p.columnOf(no, after), "%s", after)
 		case len(list) == 1:

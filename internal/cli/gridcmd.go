@@ -155,7 +155,11 @@ func (a *app) template(f *gridFlags, file string) (*grid.Template, error) {
 		return nil, err
 	}
 	in, name := a.stdin, "standard input"
-	if file != stdinFile {
+	if file == stdinFile {
+		if term.IsTerminal(int(os.Stdin.Fd())) {
+			a.con.Line("reading the template from the terminal; Ctrl-D ends it")
+		}
+	} else {
 		r, err := os.Open(file)
 		if err != nil {
 			return nil, usagef("cannot read the template: %w", err)
@@ -229,6 +233,9 @@ func (a *app) printCommands(t *grid.Template) error {
 // and stored before the first starts; of a product that is too large for that each is
 // made while those before it run, and resume goes on where it was cut off.
 func gridSource(t *grid.Template, file string, limit int) (jobSource, error) {
+	if file == stdinFile {
+		file = "grid" // was read whole; nothing comes from there any more
+	}
 	src := jobSource{files: []string{file}, source: sourceText(t, limit)}
 	next := pulling(t.Jobs())
 	large := t.Most() > grid.DefaultLimit // to look through, or to store
