@@ -114,10 +114,10 @@ func (c *Column) parse(how string) error {
 	}
 	for _, k := range kinds {
 		if strings.EqualFold(strings.TrimSpace(kind), k) {
-			return fmt.Errorf("write %s: in small letters and without blanks", k)
+			return fmt.Errorf("write %s: with small letters and no blanks", k)
 		}
 	}
-	return fmt.Errorf("%s does not begin with json:, re:, key: or file:", quoted(how))
+	return fmt.Errorf("json:, re:, key: or file: is wanted, not %s", quoted(how))
 }
 
 func (c *Column) parseFile(rest string) error {
@@ -128,7 +128,7 @@ func (c *Column) parseFile(rest string) error {
 	case strings.ContainsRune(path, 0):
 		return fmt.Errorf("the name of the file holds a NUL byte")
 	case given && how == "":
-		return fmt.Errorf("nothing follows file:%s:", quoted(path))
+		return fmt.Errorf("nothing follows the second colon of %s", quoted(c.how))
 	}
 	c.File = path
 	if !given {
@@ -151,7 +151,7 @@ func (c *Column) parseKey(rest string) error {
 		return fmt.Errorf("key: names nothing; key:test accuracy does")
 	}
 	if strings.ContainsAny(c.key, "=:\n\r\x00") {
-		return fmt.Errorf("the name in key:%s may hold no =, no : and no line break; use re:", quoted(c.key))
+		return fmt.Errorf("the name in key:%s may hold no =, no : and no line break (re: may)", quoted(c.key))
 	}
 	return nil
 }
