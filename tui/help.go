@@ -9,17 +9,56 @@ import (
 
 // helpModal shows, over the whole screen, the keys that work where the focus was, the
 // commands of the command line and the language of the filter.
-type helpModal struct{ page }
-
-func newHelp(m *model) modal {
-	return &helpModal{page{lines: slices.Concat(m.helpKeys(), m.helpCommands(), m.helpFilter(), m.helpSigns())}}
+type helpModal struct {
+	page
+	rows []helpRow
 }
 
-func (p *helpModal) screen(m *model, w, h int) []string { return p.full(m, "Help", w, h) }
+// helpRow is a thing and what it means; without a meaning it is a heading.
+type helpRow struct{ name, text string }
+
+func newHelp(m *model) modal {
+	return &helpModal{rows: slices.Concat(m.helpKeys(), helpCommands(), m.helpSigns(), helpFilter)}
+}
+
+func (p *helpModal) screen(m *model, w, h int) []string {
+	p.lines = m.helpLines(p.rows, w-2)
+	return p.full(m, "Help", w, h)
+}
+
+// helpLines sets the rows in w cells: names at the left, as wide as those under the
+// same heading, what they mean beside them.
+func (m *model) helpLines(rows []helpRow, w int) []string {
+	var out []string
+	column := 0
+	for i, r := range rows {
+		if r.text == "" {
+			if column = 0; i > 0 {
+				out = append(out, "")
+			}
+			for _, x := range rows[i+1:] {
+				if x.text == "" {
+					break
+				}
+				column = max(column, min(24, width(x.name)))
+			}
+			out = append(out, styleBold.Render(r.name))
+			continue
+		}
+		for k, l := range m.wrap(r.text, max(10, w-column-4)) {
+			name := ""
+			if k == 0 {
+				name = r.name
+			}
+			out = append(out, "  "+styleBold.Render(m.fit(name, column))+"  "+l)
+		}
+	}
+	return out
+}
 
 // helpKeys are the bindings that count now, by their groups: the focused pane's, and
 // those of all panes that work here and that it does not use otherwise.
-func (m *model) helpKeys() []string {
+func (m *model) helpKeys() []helpRow {
 	own := m.focus().keys()
 	taken := map[string]bool{}
 	for _, b := range own {
@@ -32,74 +71,61 @@ func (m *model) helpKeys() []string {
 		}
 	}
 	var groups []string
-	lines := map[string][]string{}
-	wide := 0
-	for _, b := range all {
-		wide = max(wide, width(m.keyName(b.show)))
-	}
+	rows := map[string][]helpRow{}
 	for _, b := range all {
 		if b.help == "" { // the same as another
 			continue
 		}
-		if _, ok := lines[b.group]; !ok {
+		if _, ok := rows[b.group]; !ok {
 			groups = append(groups, b.group)
 		}
-		l := "  " + styleBold.Render(m.fit(m.keyName(b.show), wide)) + "  " + b.help
+		text := b.help
 		if !b.offered(m) {
-			l += styleFaint.Render("  (not now)")
+			text += " (not now)"
 		}
-		lines[b.group] = append(lines[b.group], l)
+		rows[b.group] = append(rows[b.group], helpRow{m.keyName(strings.Join(b.keys, " ")), text})
 	}
-	var out []string
+	var out []helpRow
 	for _, g := range groups {
-		out = append(append(append(out, styleBold.Render(g)), lines[g]...), "")
+		out = append(append(out, helpRow{name: g}), rows[g]...)
 	}
 	return out
 }
 
 // helpCommands are the commands of the `:` line.
-func (m *model) helpCommands() []string {
-	var text []string
-	wide := 0
+func helpCommands() []helpRow {
+	out := []helpRow{{name: "Commands"}}
 	for _, c := range commandHelp() {
-		wide = max(wide, width(c[0]))
+		out = append(out, helpRow{c[0], c[1]})
 	}
-	for _, c := range commandHelp() {
-		text = append(text, "  "+styleBold.Render(m.fit(c[0], wide))+"  "+c[1])
-	}
-	return m.section("Commands", text)
+	return out
 }
 
-// helpFilter is the language of `/`, of which dispatch/board has the meaning.
-func (m *model) helpFilter() []string {
-	return m.section("Filter", filterHelp)
-}
-
-// filterHelp is what can be typed after `/`; dispatch/board has its meaning.
-var filterHelp = []string{
-	"  words             a job must fit all of them",
-	"  text              name, command or parameters contain it, in capitals or not",
-	"  \"two words\"       quotes hold blanks together",
-	"  C=0.1  C>=1       the parameter C; also != < > <=; * ? [a-z] with = and !=",
-	"  state:fail        also run, away, handed, retry, timeout, queue, waits, ok, cancel, skip, ending,",
-	"                    and open, done, bad; several with a comma",
-	"  host:ws01         where it runs or ran",
-	"  queue:x  tag:gpu  its queue, a tag that it asks for",
-	"  exit:137          how it ended: a code, a signal such as SIGKILL, !0 for all but 0",
-	"  try:2  try:>1     which try it is at; also try:retried",
-	"  prio:5  prio:<0   its priority",
-	"  id:3-9,12         numbers",
-	"  straggler         it runs far longer than others of its queue",
-	"  -word  !word      jobs that do not fit the word",
+// helpFilter is what can be typed after `/`; dispatch/board has its meaning.
+var helpFilter = []helpRow{
+	{name: "Filter"},
+	{"words", "a job must fit all of them"},
+	{"text", "name, command or parameters contain it, in capitals or not"},
+	{`"two words"`, "quotes hold blanks together"},
+	{"C=0.1 C>=1", "the parameter C; also != < > <=; * ? [a-z] with = and !="},
+	{"state:fail", "also run, away, handed, retry, timeout, queue, waits, ok, cancel, skip, ending, and open, done, bad; several with a comma"},
+	{"host:ws01", "where it runs or ran"},
+	{"queue:x tag:gpu", "its queue, a tag that it asks for"},
+	{"exit:137", "how it ended: a code, a signal such as SIGKILL, !0 for all but 0"},
+	{"try:2 try:>1", "which try it is at; also try:retried"},
+	{"prio:5 prio:<0", "its priority"},
+	{"id:3-9,12", "numbers"},
+	{"straggler", "it runs far longer than others of its queue"},
+	{"-word !word", "jobs that do not fit the word"},
 }
 
 // helpSigns says what the signs in the lists mean.
-func (m *model) helpSigns() []string {
-	var text []string
+func (m *model) helpSigns() []helpRow {
+	out := []helpRow{{name: "Signs"}}
 	for p := range view.Phases {
-		text = append(text, "  "+phaseStyle(p).Render(m.g.phase[p])+"  "+m.fit(p.String(), 8)+phaseHelp[p])
+		out = append(out, helpRow{m.g.phase[p] + " " + p.String(), phaseHelp[p]})
 	}
-	return m.section("Signs", text)
+	return out
 }
 
 var phaseHelp = [view.Phases]string{
@@ -115,15 +141,4 @@ var phaseHelp = [view.Phases]string{
 	view.Succeeded: "succeeded",
 	view.Cancelled: "cancelled by a person",
 	view.Skipped:   "skipped: as hard as one that timed out, or what it waits for failed",
-}
-
-func (m *model) section(title string, text []string) []string {
-	out := []string{styleBold.Render(title)}
-	for _, l := range text {
-		if m.opt.ASCII {
-			l = strings.ReplaceAll(l, "…", "...")
-		}
-		out = append(out, l)
-	}
-	return append(out, "")
 }

@@ -42,7 +42,7 @@ func (m *model) general() []binding {
 		{keys: []string{"shift+tab"}, show: "shift+tab", group: "Views", help: "the one before", do: func(m *model) tea.Cmd { return m.turn(-1) }},
 	}...)
 	for i := range tabs {
-		all = append(all, binding{keys: []string{string('1' + rune(i))}, show: string('1' + rune(i)), group: "Views", help: tabNames[i],
+		all = append(all, binding{keys: []string{string('1' + rune(i))}, show: string('1' + rune(i)), group: "Views", help: tabNames[i] + "; again: with the whole width",
 			do: func(m *model) tea.Cmd { m.open(i); return nil }})
 	}
 	all = append(all, m.lifeKeys()...)

@@ -36,14 +36,14 @@ func (p *page) full(m *model, title string, w, h int) []string {
 	for i := range p.h {
 		out = append(out, " "+at(p.lines, p.top+i))
 	}
-	foot := " any other key closes"
+	foot := " esc closes"
 	if len(p.lines) > p.h {
-		foot = " j k PgDn PgUp g G move, rows " + thousands(p.top+1) + " to " + thousands(min(len(p.lines), p.top+p.h)) + " of " + thousands(len(p.lines)) + ";" + foot
+		foot += "; j k PgDn PgUp g G move; rows " + thousands(p.top+1) + " to " + thousands(min(len(p.lines), p.top+p.h)) + " of " + thousands(len(p.lines))
 	}
 	return append(out, styleFaint.Render(foot))
 }
 
 // wrap breaks a text into lines of at most w cells, between words where there are any.
 func (m *model) wrap(s string, w int) []string {
-	return strings.Split(ansi.Wrap(s, max(1, w), ""), "\n")
+	return strings.Split(ansi.WrapWc(s, max(1, w), ""), "\n")
 }
