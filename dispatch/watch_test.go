@@ -187,3 +187,15 @@ func TestReadPiece(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// BenchmarkWatch: what gathering adds to each record while nobody looks.
+func BenchmarkWatch(b *testing.B) {
+	e := &engine{}
+	w := &Watch{notable: func(r *jobs.Record) bool { return r.Kind == jobs.KindLost }, wake: make(chan struct{}), aging: make(chan struct{})}
+	e.watches = []*Watch{w}
+	r := &jobs.Record{Kind: jobs.KindExited, Host: "a", Job: 1, N: 1, Outcome: &jobs.Outcome{}}
+	for b.Loop() {
+		r.Job = r.Job%100_000 + 1
+		e.watch(r)
+	}
+}

@@ -2,11 +2,14 @@ package board
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
 
+	"dcs-tui/dispatch"
 	"dcs-tui/dispatch/view"
+	"dcs-tui/hosts"
 	"dcs-tui/jobs"
 )
 
@@ -123,6 +126,56 @@ func BenchmarkMillion(b *testing.B) {
 			x.mu.Lock()
 			x.inbox.changes = nil
 			x.mu.Unlock()
+		}
+	})
+}
+
+// nowhere is a Connector that reaches no host.
+type nowhere struct{}
+
+func (nowhere) Connect(context.Context, *hosts.Host, *hosts.Open) (hosts.Worker, error) {
+	return nil, &hosts.Error{Host: "a", Class: hosts.Unreachable, Err: errors.New("refused")}
+}
+
+// BenchmarkEngine: what a board asks of the engine's goroutine with a million jobs:
+// the first look, a key press, and what gathering costs it for each record.
+func BenchmarkEngine(b *testing.B) {
+	t := million()
+	for i := range t.Jobs { // nothing is to be asked of a host
+		if j := &t.Jobs[i]; j.State == jobs.Running {
+			j.State, j.Attempts = jobs.Queued, nil
+		}
+	}
+	d, err := dispatch.Start(dispatch.Config{RunUID: "u", RunDir: b.TempDir(), Hosts: []*hosts.Host{{Name: "a"}}, Connector: nowhere{},
+		Journal: noJournal{}, Table: t.Table, StoreSpecs: func([]*jobs.Spec) error { return nil }})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer d.Close()
+	d.Snapshot() // it has begun
+	b.Run("fill", func(b *testing.B) {
+		for b.Loop() {
+			x := Live(d, Options{})
+			look(b, x, view.Ask{})
+			x.Close()
+		}
+	})
+	x := Live(d, Options{})
+	defer x.Close()
+	w := view.JobsWindow{Rows: 50, Cursor: 500_001, Above: 20}
+	look(b, x, view.Ask{Jobs: &w})
+	b.Run("key", func(b *testing.B) {
+		i := 0
+		for b.Loop() {
+			w.Cursor = jobs.ID(500_001 + i%40)
+			i++
+			look(b, x, view.Ask{Jobs: &w, Focus: w.Cursor})
+		}
+	})
+	b.Run("idle", func(b *testing.B) { // 100 ms of a screen that waits
+		v := look(b, x, view.Ask{}).Version
+		for b.Loop() {
+			v = look(b, x, view.Ask{Jobs: &w, After: v, Wait: 100 * time.Millisecond}).Version
 		}
 	})
 }

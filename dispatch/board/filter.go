@@ -33,7 +33,6 @@ type match func(l *list, id uint32, r *row) bool
 // filter is a parsed filter. nil: every job fits.
 type filter struct {
 	words []word
-	heavy bool // it reads texts
 }
 
 type word struct {
