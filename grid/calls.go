@@ -107,7 +107,11 @@ func (p *parser) columnOf(no int, text string) int {
 		if no < l.no || no >= l.no+len(l.raw) {
 			continue
 		}
-		if at := strings.LastIndex(l.text, key); at > 0 && key != "" {
+		at := strings.Index(l.text, " "+key+"=") + 1
+		if at == 0 {
+			at = strings.LastIndex(l.text, key)
+		}
+		if at > 0 && key != "" {
 			if line, column := l.place(at); line == no {
 				return column
 			}
@@ -149,9 +153,9 @@ func (p *parser) check(l *line, used []bool) {
 			used[i] = true
 		}
 	}
-	for i, param := range p.t.Params {
-		if strings.Contains(l.text, "DCS_PARAM_"+param.Name) {
-			used[i] = true
+	if strings.Contains(l.text, "DCS_PARAM_") {
+		for i, param := range p.t.Params {
+			used[i] = used[i] || strings.Contains(l.text, "DCS_PARAM_"+param.Name)
 		}
 	}
 	for _, r := range refs {

@@ -2,6 +2,7 @@ package grid
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -92,6 +93,7 @@ func TestFaults(t *testing.T) {
 		{"#DCS tries=2 timeout=soonish\n" + ok, "t.txt:1:14", "soonish"},
 		{"#DCS timeout=[C]\n" + ok, "t.txt:1:6", "only name= may hold parameters"},
 		{ok + "#DCS tries=3\n", "t.txt:3:1", "no job follows"},
+		{"#DCS timeout=x name=timeout\n" + ok, "t.txt:1:6", "timeout"},
 		{"#DCS after=1\n" + ok, "t.txt:1:6", "after= names"},
 		{"b\n#DCS after=1\n" + ok, "t.txt:3", "after= names jobs by their numbers"},
 		{"# DCS tries=3\n" + ok, "t.txt:1:1", "looks like options"},
@@ -160,6 +162,13 @@ func TestSeveralFaults(t *testing.T) {
 	var fault *Fault
 	if !errors.As(err, &fault) || fault.Line != 1 || fault.Column != 3 {
 		t.Errorf("%+v", fault)
+	}
+	var many strings.Builder
+	for i := range 1200 {
+		fmt.Fprintf(&many, "[x%d] 1\n", i)
+	}
+	if _, err := Parse(strings.NewReader(many.String()), "t.txt"); err == nil || !strings.Contains(err.Error(), "t.txt:1001:1: there are more than 1000 parameters") {
+		t.Error(err)
 	}
 	_, err = Parse(strings.NewReader("a\n"+strings.Repeat("[x-y] 1\n", 30)), "t.txt")
 	if n := strings.Count(err.Error(), "\n") + 1; n != 11 || !strings.HasSuffix(err.Error(), "t.txt: there are 20 more errors") {

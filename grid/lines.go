@@ -32,6 +32,7 @@ func (l *line) place(offset int) (no, column int) {
 func splitLines(text string) []*line {
 	var all []*line
 	var l *line
+	var joined []byte
 	no := 0
 	for raw := range strings.Lines(text) {
 		no++
@@ -39,21 +40,22 @@ func splitLines(text string) []*line {
 		if l == nil {
 			l = &line{no: no}
 			all = append(all, l)
+			joined = joined[:0]
 		}
-		l.starts = append(l.starts, len(l.text))
+		l.starts = append(l.starts, len(joined))
 		l.raw = append(l.raw, raw)
 		goesOn := continues(raw) && (len(l.raw) > 1 || !isComment(raw))
 		if goesOn {
 			raw = raw[:len(raw)-1]
 		}
-		l.text += raw
+		joined = append(joined, raw...)
 		if l.open = goesOn; !goesOn {
-			l.finish()
+			l.finish(string(joined))
 			l = nil
 		}
 	}
 	if l != nil {
-		l.finish()
+		l.finish(string(joined))
 	}
 	return all
 }
@@ -67,10 +69,9 @@ func writeLine(b *strings.Builder, raw string) {
 	b.WriteByte('\n')
 }
 
-func (l *line) finish() {
-	trimmed := strings.TrimLeft(l.text, blanks)
-	l.skip = len(l.text) - len(trimmed)
-	l.text = trimmed
+func (l *line) finish(joined string) {
+	l.text = strings.TrimLeft(joined, blanks)
+	l.skip = len(joined) - len(l.text)
 }
 
 // continues says whether a line ends in a backslash that is not itself escaped.

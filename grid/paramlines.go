@@ -46,6 +46,10 @@ func (p *parser) param(l *line) {
 		p.wrong.at(l, 0, "[%s] has values already, in line %d; a command that begins with it is written [%s:q] …", name, p.t.Params[i].Line, name)
 		return
 	}
+	if len(p.t.Params) == maxParams {
+		p.wrong.at(l, 0, "there are more than %d parameters", maxParams)
+		return
+	}
 	param := &Param{Name: name, Line: no, Column: column}
 	p.known[name] = len(p.t.Params)
 	p.names = append(p.names, name)
@@ -74,6 +78,9 @@ func (p *parser) param(l *line) {
 		p.values(param, l)
 	}
 }
+
+// maxParams bounds the parameters of a template.
+const maxParams = 1000
 
 // maxValue keeps NAME=value under what Linux hands to a program, 128 KiB.
 const maxValue = 127 << 10

@@ -30,12 +30,16 @@ type whereReader struct {
 	known map[string]int
 	names []string
 	depth int
+	parts int   // operators so far
 	err   error // the first
 	errAt int
 }
 
-// maxDepth bounds how deep a filter is nested.
-const maxDepth = 100
+// Bounds of a filter: how deep it is nested, and how many operators it has.
+const (
+	maxDepth     = 100
+	maxOperators = 10_000
+)
 
 // readWhere reads the filter that begins at an offset of a line.
 func readWhere(text string, from int, known map[string]int, names []string) (n *node, at int, err error) {
@@ -150,10 +154,18 @@ func (r *whereReader) chain(operand func() *node, ops ...string) *node {
 	n := operand()
 	for r.err == nil && r.is(ops...) {
 		at, op := r.at, r.tok
+		r.another()
 		r.next()
 		n = &node{op: op, offset: at, a: n, b: operand()}
 	}
 	return n
+}
+
+// another counts one more operator.
+func (r *whereReader) another() {
+	if r.parts++; r.parts > maxOperators {
+		r.fail(r.at, "the filter has more than %d operators: write what it lists into a file, and that as a parameter", maxOperators)
+	}
 }
 
 func (r *whereReader) or() *node   { return r.chain(r.and, "or") }
@@ -186,6 +198,7 @@ func (r *whereReader) comparison() *node {
 	var all *node
 	for r.err == nil && r.is("=", "!=", "<", "<=", ">", ">=") {
 		at, op := r.at, r.tok
+		r.another()
 		r.next()
 		right := r.sum()
 		one := &node{op: op, offset: at, a: left, b: right}

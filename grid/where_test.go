@@ -106,6 +106,7 @@ func TestWhereFaults(t *testing.T) {
 		{" [x > 1", 8, "written as [name]"},
 		{strings.Repeat(" (", 200) + "x > 1" + strings.Repeat(")", 200), 210, "nested more than 100 deep"},
 		{strings.Repeat(" -", 200) + "x > 1", 210, "nested more than 100 deep"},
+		{" x > 1" + strings.Repeat(" or x < 1", 10_000), 45010, "more than 10000 operators"},
 		{" " + strings.Repeat("not ", 200) + "x > 1", 412, "nested more than 100 deep"},
 	} {
 		_, err := Parse(strings.NewReader("a [x] [kernel] [k]\n[x] 1 2\n[kernel] rbf poly\n[k] rbf\n@where"+c.filter), "t.txt")
