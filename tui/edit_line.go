@@ -102,7 +102,9 @@ func (e *edited) view(m *model, w int) string {
 	before := e.text[max(0, e.pos-2*w):e.pos]
 	under, after := " ", []rune(nil)
 	if e.pos < len(e.text) {
-		under = m.clean(string(e.text[e.pos]))
+		if under = m.clean(string(e.text[e.pos])); width(under) == 0 {
+			under = "?" // nothing that a cursor can be seen on
+		}
 		after = e.text[e.pos+1 : min(len(e.text), e.pos+1+2*w)]
 	}
 	room := w - 1 - min(width(m.clean(string(after))), w/3) - width(under)

@@ -26,7 +26,7 @@ type list struct {
 	win      view.JobsWindow // the newest wish
 	first    int             // where it begins, as far as can be said before its answer
 	waits    bool            // for its answer
-	outdated bool            // it follows a job that the cursor has left
+	outdated bool            // it does not have the cursor's job any more
 	missed   bool            // one page did not have the cursor's job: the next one decides
 }
 
@@ -102,7 +102,6 @@ func (l *list) see(p *view.Page) bool {
 	}
 	l.page, l.waits, l.missed = p, false, false
 	l.settle()
-	l.outdated = l.held && l.win.Cursor != l.cursor
 	return there
 }
 
