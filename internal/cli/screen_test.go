@@ -121,7 +121,7 @@ func TestScreenAndDispatcherAreTwo(t *testing.T) {
 	stays, person := onScreen(t, dir, "attach", "r")
 	readUntil(t, person, `Jobs 2`)
 	writeFile(t, dir, "gate", "")
-	readUntil(t, person, `(?i)ended`)
+	readUntil(t, person, `ENDED`)
 	gone(t, run, false)
 	person.WriteString("q")
 	readUntil(t, person, `all jobs succeeded[^$]*logs: `)
@@ -135,7 +135,7 @@ func TestScreenAndDispatcherAreTwo(t *testing.T) {
 	}
 
 	again, person := onScreen(t, dir, "attach", "r")
-	readUntil(t, person, `(?i)ended`)
+	readUntil(t, person, `ENDED`)
 	person.WriteString("q")
 	endsWith(t, again, ExitOK)
 }
@@ -153,7 +153,7 @@ func TestAttachToAHeadlessRun(t *testing.T) {
 	person.WriteString("c")
 	readUntil(t, person, `y/N`)
 	person.WriteString("y")
-	readUntil(t, person, `(?i)ended`)
+	readUntil(t, person, `ENDED`)
 	endsWith(t, lines, ExitCancelled)
 	person.WriteString("q")
 	endsWith(t, cmd, ExitCancelled)
@@ -183,7 +183,7 @@ func TestPipedJobsAndKeys(t *testing.T) {
 		cmd.Wait()
 	})
 	program.Close()
-	readUntil(t, person, `Jobs 1`)
+	readUntil(t, person, `true`)
 	run, _ := ownerIn(t, dir)
 	person.WriteString("q")
 	readUntil(t, person, `detach`)
