@@ -185,7 +185,21 @@ func (p *helper) launch(m *hosts.Launch, placed []sched.Placed) {
 		p.refuse(ids, by)
 		return
 	case h.uptime() > m.ExpireUptime:
-		refuse("the launch came too late")
+		ids = ids[:0]
+		var known []hosts.ProbedJob
+		for _, j := range placed {
+			if k, ok := p.knows(j.Attempt); ok {
+				known = append(known, k) // it came in time once
+			} else {
+				ids = append(ids, j.Attempt)
+			}
+		}
+		if len(ids) > 0 {
+			refuse("the launch came too late")
+		}
+		if known != nil {
+			p.tell(sched.AttemptsProbed{Host: h.spec.Name, Msg: &hosts.Probed{Jobs: known}})
+		}
 		return
 	case p.superseded():
 		refuse("another helper has taken over on this host")

@@ -107,7 +107,11 @@ func askCancel(w *World) bool {
 		return false
 	}
 	if w.tape.OneIn(3) { // and thinks better of it
-		w.after(w.between(0, 3*time.Second), func() { l.tell(sched.Requeue{Jobs: ids}) })
+		w.after(w.between(0, 3*time.Second), func() {
+			if !l.leaving { // it would be told that it comes too late
+				l.tell(sched.Requeue{Jobs: ids})
+			}
+		})
 	}
 	return true
 }

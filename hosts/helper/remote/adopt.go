@@ -23,10 +23,13 @@ func (h *helper) adopt() {
 	h.mu.Lock()
 	ended := h.ctl.at(ctlEnd).Swap(0) != 0
 	rebooted := h.wasRebooted()
-	if h.generation > 1 && !ended && !rebooted {
-		// What the dispatcher allowed last counts until it says what it allows now: what waits
-		// here would start at once.
-		h.limit = min(max(0, int(h.ctl.at(ctlLimit).Load())), maxSlots)
+	if ended || rebooted {
+		h.ctl.at(ctlAllowed).Store(0)
+	}
+	if n := h.ctl.at(ctlAllowed).Load(); n > 0 {
+		// It counts until the dispatcher says what it allows now: what waits here would start
+		// at once.
+		h.limit = int(min(n-1, maxSlots))
 	}
 	lapsed := rebooted || uptime() > h.ctl.lease()
 	if rebooted {

@@ -35,6 +35,7 @@ const (
 	ctlEpoch           // the highest epoch that opened this spool
 	ctlEnd             // 1: the run is over, supervisors leave even if children are left
 	ctlBeat            // boot clock, ns: when the beat file was last touched
+	ctlAllowed         // 1 and the limit that a dispatcher gave last; 0: none
 	ctlServing    = 16 // one word a slot: pid of the supervisor that takes tickets in it
 )
 

@@ -27,7 +27,7 @@ func (h *helper) launch(m *hosts.Launch) {
 		h.refuseFenced(ids, by)
 		return
 	case now > m.ExpireUptime:
-		h.out.send(&hosts.Refused{Attempts: ids, Why: fmt.Sprintf("the launch came %v too late", now-m.ExpireUptime)})
+		h.refuseLate(ids, now-m.ExpireUptime)
 		return
 	case h.superseded():
 		h.out.send(&hosts.Refused{Attempts: ids, Why: "another helper has taken over on this host"})
@@ -66,6 +66,28 @@ func (h *helper) launch(m *hosts.Launch) {
 	}
 	h.staffLocked()
 	h.ringer.ring()
+	if len(refused.Attempts) > 0 {
+		h.out.send(refused)
+	}
+	if len(known.Jobs) > 0 {
+		h.out.send(known)
+	}
+}
+
+// refuseLate refuses what came too late. Of a repeat, which came in time once, it says
+// where that stands.
+func (h *helper) refuseLate(ids []jobs.AttemptID, late time.Duration) {
+	refused := &hosts.Refused{Why: fmt.Sprintf("the launch came %v too late", late)}
+	known := &hosts.Probed{}
+	h.mu.Lock()
+	for _, id := range ids {
+		if p, ok := h.knownLocked(id); ok {
+			known.Jobs = append(known.Jobs, p)
+		} else {
+			refused.Attempts = append(refused.Attempts, id)
+		}
+	}
+	h.mu.Unlock()
 	if len(refused.Attempts) > 0 {
 		h.out.send(refused)
 	}
@@ -195,6 +217,7 @@ func (h *helper) setLimit(n int) {
 	h.limit = min(max(0, n), maxSlots)
 	if !h.superseded() {
 		h.ctl.at(ctlLimit).Store(int64(h.limit))
+		h.ctl.at(ctlAllowed).Store(int64(h.limit) + 1)
 	}
 	h.staffLocked()
 	h.ringer.ring()

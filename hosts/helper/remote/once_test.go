@@ -48,6 +48,29 @@ func TestClaimPreventsSecondStart(t *testing.T) {
 	g.bye()
 }
 
+// A launch that is repeated too late does not take back what came in time.
+func TestExpiredRepeat(t *testing.T) {
+	w := newWorld(t)
+	gate, ready := w.fifo("gate"), w.fifo("ready")
+	j := job("1.1", "echo up > "+ready+"; read x < "+gate)
+	f := w.start(w.open())
+	f.launch(j)
+	w.hear(ready)
+	f.send(&hosts.Launch{Epoch: 1, ExpireUptime: uptime() - 1, Jobs: []hosts.LaunchJob{j, job("2.1", "true")}})
+	f.refused("2.1")
+	if p := f.probed("1.1"); p.Answer != hosts.IsRunning && p.Answer != hosts.Buffered {
+		t.Errorf("%+v", p)
+	}
+	w.say(gate)
+	f.exit("1.1")
+	for _, m := range f.pending {
+		if r, ok := m.(*hosts.Refused); ok {
+			t.Errorf("%+v", r)
+		}
+	}
+	f.bye()
+}
+
 // DESIGN 5: a launch that was held up on its way is refused.
 func TestExpiredLaunchRefused(t *testing.T) {
 	w := newWorld(t)
