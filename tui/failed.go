@@ -201,8 +201,8 @@ func (p *failedPane) keys() []binding {
 			when: p.some, do: p.enter},
 		{keys: []string{"r"}, show: "r", word: "requeue all", group: "Failed", help: "run all jobs of this cause again; on a job, only that one",
 			when: p.some, do: p.requeue},
-		{keys: []string{"l"}, show: "l", word: "log", group: "Failed", help: "output of the job, of a cause that of its newest job",
-			when: p.some, do: (*model).logCurrent},
+		{keys: []string{"l"}, show: "l", word: "log", group: "Failed", help: "stderr of the job, of a cause that of its newest job",
+			when: p.some, do: p.log},
 		{keys: []string{"f"}, show: "f", word: "select", group: "Failed", help: "select all jobs of this cause in the list of jobs",
 			when: p.some, do: p.inJobs},
 	}
@@ -226,6 +226,19 @@ func (p *failedPane) enter(m *model) tea.Cmd {
 		p.opened[k] = true
 	}
 	return nil
+}
+
+// log shows what a job wrote to stderr: there it says why it failed.
+func (p *failedPane) log(m *model) tea.Cmd {
+	r, ok := p.current(m)
+	if !ok {
+		return nil
+	}
+	cmd := m.openOutput(r.ID)
+	if o, ok := m.extra.(*outputPane); ok {
+		o.file = jobs.FileErr
+	}
+	return cmd
 }
 
 // requeue runs a whole group again; what that means for many jobs is asked first.

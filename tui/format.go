@@ -72,6 +72,8 @@ func delay(d time.Duration) string {
 	switch {
 	case d <= 0:
 		return "-"
+	case d < 50*time.Microsecond:
+		return "<.1ms"
 	case d < 10*time.Millisecond:
 		return fmt.Sprintf("%.1fms", float64(d)/float64(time.Millisecond))
 	case d < time.Second:

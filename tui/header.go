@@ -204,5 +204,16 @@ func (m *model) most(parts []string, between string, w int) string {
 	return s
 }
 
+// cutLeft shortens a text to at most w cells at its beginning.
+func (m *model) cutLeft(s string, w int) string {
+	r := []rune(s)
+	for len(r) > 0 && width(string(r)) > w-1 {
+		if r = r[1:]; width(string(r)) <= w-1 {
+			return m.g.cut + string(r)
+		}
+	}
+	return string(r)
+}
+
 // cut shortens a text to at most w cells.
 func (m *model) cut(s string, w int) string { return m.fit(s, min(w, width(s))) }

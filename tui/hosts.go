@@ -19,6 +19,9 @@ func (p *hostsPane) title(m *model) string {
 	if m.pic == nil {
 		return "Hosts"
 	}
+	if m.over() {
+		return "Hosts " + m.tabCount(tabHosts)
+	}
 	return "Hosts " + m.tabCount(tabHosts) + " up"
 }
 

@@ -18,6 +18,9 @@ func (m *model) slotsRow() string {
 		return ""
 	}
 	p := m.pic
+	if m.over() { // nobody knows how they are
+		return m.sides(" "+plural(len(p.Hosts), "host"), "kept in "+m.cutLeft(m.clean(p.Run.Dir), m.w*3/4)+" ", m.w)
+	}
 	left := fmt.Sprintf(" slots %s/%s", thousands(p.SlotsBusy), thousands(p.Slots))
 	if len(p.Hosts) == 0 {
 		return left + "  no hosts"
@@ -51,9 +54,6 @@ func (m *model) worst() (long, short string) {
 		if worst == nil || worry(h) > worry(worst) {
 			worst = h
 		}
-	}
-	if m.over() {
-		return "", ""
 	}
 	if connecting > 0 && connecting+up == len(m.pic.Hosts) {
 		return fmt.Sprintf("connecting to %s: %s up", plural(len(m.pic.Hosts), "host"), thousands(up)), "connecting"

@@ -177,6 +177,9 @@ func (m *model) rule(title string, w int, focused bool) string {
 	if focused {
 		line = m.g.heavy
 	}
+	if title == "" {
+		return strings.Repeat(line, w)
+	}
 	title = m.fit(title, min(width(title), max(0, w-4)))
 	if focused {
 		title = styleBold.Render(title)

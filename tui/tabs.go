@@ -42,6 +42,9 @@ func (m *model) tabCount(t tab) string {
 		}
 		return thousands(m.pic.Total)
 	case tabHosts:
+		if m.over() {
+			return thousands(len(m.pic.Hosts))
+		}
 		up := 0
 		for i := range m.pic.Hosts {
 			if works(&m.pic.Hosts[i]) {
