@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -182,6 +183,13 @@ func TestReadPiece(t *testing.T) {
 	}
 	if _, _, err := ReadPiece(dir, 0, 10); err == nil {
 		t.Error("a directory was read")
+	}
+	pipe := filepath.Join(dir, "pipe") // as a job may put there
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := ReadPiece(pipe, 0, 10); err == nil {
+		t.Error("a pipe was read")
 	}
 	if _, _, err := ReadPiece(filepath.Join(dir, "none"), 0, 10); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)

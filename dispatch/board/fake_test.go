@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -161,8 +162,12 @@ func (w *worker) beat() {
 		case <-tick.C:
 			w.lab.mu.Lock()
 			said := map[string]string{}
-			for id, text := range w.lab.say {
-				said[id] = text
+			for id, text := range w.lab.say { // "host attempt" is for one host alone
+				if host, of, ok := strings.Cut(id, " "); !ok {
+					said[id] = text
+				} else if host == w.host {
+					said[of] = text
+				}
 			}
 			w.lab.mu.Unlock()
 			w.say(&hosts.Beat{Uptime: time.Since(w.start), MemFree: 1 << 33, DiskFree: -1, Progress: said})

@@ -79,8 +79,8 @@ func (b *Board) takeIn(aged bool) (more bool) {
 		if relinked(&b.status, s) || aged && s.stragglers != b.stragglers {
 			b.rerun()
 		}
+		b.progressed(&b.status, s)
 		b.status = *s
-		b.progressed(s)
 	}
 	b.stale = (b.stale || in.aged) && !aged
 	if in.any || in.aged && aged || told || b.edition != before {

@@ -152,6 +152,30 @@ func TestALiveBoardOverATableThatWas(t *testing.T) {
 	})
 }
 
+// Promise 5: a host is heard on its own jobs only, and cannot say more than fits.
+func TestProgressOfOthersIsNotHeard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t, "a", "b")
+		l.submit(plain(4)...)
+		time.Sleep(time.Second)
+		host := map[jobs.ID]string{}
+		for _, r := range l.look(view.Ask{Jobs: page(9)}).Jobs.Rows {
+			host[r.ID] = r.Host
+		}
+		other := map[string]string{"a": "b", "b": "a"}
+		l.mu.Lock()
+		l.say = map[string]string{other[host[1]] + " 1.1": "0.9", host[2] + " 2.1": "0.3", host[3] + " 3.1": strings.Repeat("9", 10_000), host[4] + " 4.7": "0.5"}
+		l.mu.Unlock()
+		time.Sleep(4 * time.Second)
+		for _, r := range l.look(view.Ask{Jobs: &view.JobsWindow{Rows: 9, Sort: view.SortProgress}}).Jobs.Rows {
+			if r.ID == 2 && r.Progress != 0.3 || r.ID != 2 && r.Progress != -1 || len(r.Said) > 64 {
+				t.Errorf("%+v", r)
+			}
+		}
+		l.end()
+	})
+}
+
 func TestReadProgress(t *testing.T) {
 	for text, want := range map[string]float64{"0.5": 0.5, " 42% \n": 0.42, "21/50": 0.42, "1": 1, "0": 0, "3 / 4": 0.75,
 		"": -1, "x": -1, "120%": -1, "5/0": -1, "NaN": -1, "-1": -1, "epoch 3": -1} {

@@ -3,8 +3,6 @@ package board
 import (
 	"context"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"dcs-tui/dispatch/view"
@@ -137,58 +135,4 @@ func (b *Board) fetchGroups(ctx context.Context, list []*group) error {
 		}
 	}
 	return nil
-}
-
-// say adds what only the board knows of a row.
-func (b *Board) say(r *view.Row) {
-	if text, ok := b.status.progress[attemptOf(r.ID, r.Attempt)]; ok && r.Phase <= view.Away {
-		share, said := readProgress(text)
-		r.Progress, r.Said = share, said
-	}
-}
-
-// progressed enters what running jobs say of themselves.
-func (b *Board) progressed(s *status) {
-	for name, text := range s.progress {
-		id, err := jobs.ParseAttemptID(name)
-		if err != nil || int(id.Job) > len(b.rows) {
-			continue
-		}
-		r := &b.rows[id.Job-1]
-		if share, _ := readProgress(text); share >= 0 && runs(r.phase) && int(r.attempts) == id.N {
-			if n := uint16(share * 10_000); n != r.progress {
-				r.progress = n
-				b.edition++
-			}
-		}
-	}
-}
-
-// readProgress reads DCS_PROGRESS: "0.42", "42%" or "21/50". What is none of these is
-// shown as it is.
-func readProgress(text string) (share float64, said string) {
-	const longest = 64
-	text = strings.TrimSpace(text[:min(len(text), longest)])
-	number := func(s string) (float64, bool) {
-		f, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
-		return f, err == nil
-	}
-	share = -1
-	if s, ok := strings.CutSuffix(text, "%"); ok {
-		if f, ok := number(s); ok {
-			share = f / 100
-		}
-	} else if s, of, ok := strings.Cut(text, "/"); ok {
-		a, ok1 := number(s)
-		n, ok2 := number(of)
-		if ok1 && ok2 && n > 0 {
-			share = a / n
-		}
-	} else if f, ok := number(text); ok {
-		share = f
-	}
-	if share >= 0 && share <= 1 {
-		return share, ""
-	}
-	return -1, text
 }

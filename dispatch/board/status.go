@@ -1,13 +1,11 @@
 package board
 
 import (
-	"fmt"
 	"time"
 
 	"dcs-tui/dispatch"
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/dispatch/view"
-	"dcs-tui/jobs"
 )
 
 // status is what is known of the run as a whole.
@@ -20,7 +18,13 @@ type status struct {
 	links []bool // of hosts: a helper answers
 	// stragglers are as many as the core has: rows may be a moment behind.
 	stragglers int
-	progress   map[string]string // by attempt: what its job says of itself
+	progress   map[string]*said // by host
+}
+
+// said is what the jobs of a host said of themselves (DCS_PROGRESS) by its newest beat.
+type said struct {
+	beat time.Duration
+	text map[string]string // by attempt; never changed
 }
 
 // status copies what is known of the run.
@@ -40,11 +44,11 @@ func (k *desk) status() *status {
 	for _, h := range k.in.Hosts() {
 		s.hosts = append(s.hosts, hostOf(&h, mono))
 		s.links = append(s.links, h.Linked)
-		for id, text := range h.Beat.Progress {
+		if len(h.Beat.Progress) > 0 {
 			if s.progress == nil {
-				s.progress = map[string]string{}
+				s.progress = map[string]*said{}
 			}
-			s.progress[id] = text
+			s.progress[h.Name] = &said{h.LastBeat, h.Beat.Progress}
 		}
 	}
 	return s
@@ -137,6 +141,3 @@ func (k *desk) changes(most int) dispatch.Changes {
 	}
 	return k.in.Changes(k.watch, most)
 }
-
-// attemptOf names the attempt that a row rests on, for its progress.
-func attemptOf(id jobs.ID, n int) string { return fmt.Sprintf("%d.%d", id, n) }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -220,6 +222,19 @@ func TestATableIsReadOnly(t *testing.T) {
 	}
 	if _, err := b.Read(t.Context(), view.Read{Attempt: d.Attempts[1].ID, File: jobs.FileErr}); err == nil || !strings.Contains(err.Error(), "ws01:/far/attempts/000/2.2.err") {
 		t.Errorf("%v", err)
+	}
+	mine := jobs.AttemptID{Job: 8, N: 1} // on ws02, which shares the run directory
+	path := jobs.AttemptFile(b.opt.Run.Dir, mine, jobs.FileOut)
+	os.MkdirAll(filepath.Dir(path), 0o700)
+	if err := os.WriteFile(path, []byte("0123456789"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	x8, err := b.Read(t.Context(), view.Read{Attempt: mine, File: jobs.FileOut, Offset: 3, Limit: 4})
+	if err != nil || string(x8.Data) != "3456" || x8.Size != 10 || x8.Offset != 3 || !x8.Over {
+		t.Errorf("%+v %v", x8, err)
+	}
+	if _, err := b.Read(t.Context(), view.Read{Attempt: mine, File: jobs.FileErr}); err == nil || !strings.Contains(err.Error(), "ws02") {
+		t.Errorf("a file that is gone: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
