@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"errors"
 	"slices"
 
 	"dcs-tui/jobs"
@@ -37,8 +38,11 @@ func (c *Core) edit(e *Edit, by *jobs.Changer, counted func(bool)) {
 
 func (c *Core) editJob(id jobs.ID, change *jobs.Change, by *jobs.Changer) (bool, error) {
 	j := c.table.Job(id)
-	if j == nil || !c.editable(j) {
+	switch {
+	case j == nil || !c.editable(j):
 		return false, nil
+	case c.reconcileBy > 0: // what is found would count, whatever it ran
+		return false, errors.New("the hosts have not said yet what they have of this run, whose journal is damaged")
 	}
 	s, err := by.Apply(change, j.Spec)
 	if err != nil {

@@ -200,3 +200,20 @@ func TestRelativePriority(t *testing.T) {
 		t.Errorf("%d", p)
 	}
 }
+
+// TestEditAfterDamage: nothing is changed before the hosts have said what they have, or
+// what they ran by the old command would count for the new one; a request waits for it.
+func TestEditAfterDamage(t *testing.T) {
+	s := damaged(t, Config{}, 2, box("a", 2))
+	s.edit(jobs.Change{Command: new("new")}, 1)
+	contains(t, "said", s.records[0].Reason, "have not said yet")
+	s.step(Request{Name: "r", Do: []Event{Edit{[]jobs.ID{1, 2}, jobs.Change{Command: new("new")}}}})
+	if at, ok := s.c.Next(); !ok || at < s.at+time.Second {
+		t.Errorf("a tick is wanted at %s, it is %s", at, s.at)
+	}
+	s.up("a")
+	s.lists("a", "1.1", hosts.IsRunning, nil, true)
+	if a, b := s.job(1).Spec.Command, s.job(2).Spec.Command; a != "true" || b != "new" || !s.c.table.Requests["r"] {
+		t.Errorf("%s, %s", a, b)
+	}
+}

@@ -57,7 +57,3 @@ func (l law) overBy(age, x float64) float64 {
 	}
 	return 1 - math.Exp(-x/max(age, 1e-3))
 }
-
-// late is the chance that of a job in whose run a random instant falls more than x is
-// left.
-func (l law) late(x float64) float64 { return min(1, l.beyond(x)/l.mean) }

@@ -49,6 +49,9 @@ func (c *Core) carryOut() {
 		}
 		a.begun = true
 		for a.at < len(a.Do) && budget > 0 {
+			if c.editWaits() {
+				return
+			}
 			budget -= c.advance(a, budget)
 		}
 		if a.at < len(a.Do) {
@@ -57,6 +60,19 @@ func (c *Core) carryOut() {
 		c.asked = c.asked[1:]
 		c.emit(jobs.Record{Kind: jobs.KindRequest, Reason: a.Name, Count: a.did, N: a.left})
 	}
+}
+
+// editWaits says that the first request is to change jobs and must wait: see editJob.
+func (c *Core) editWaits() bool {
+	if c.reconcileBy == 0 || len(c.asked) == 0 {
+		return false
+	}
+	a := c.asked[0]
+	if a.at >= len(a.Do) {
+		return false
+	}
+	_, edit := a.Do[a.at].(Edit)
+	return edit
 }
 
 // advance does at most n jobs of the present event and returns how many it did.

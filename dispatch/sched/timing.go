@@ -78,7 +78,7 @@ func (c *Core) Next() (time.Duration, bool) {
 	soon(c.balanceAt)
 	soon(c.reconcileBy)
 	soon(c.clearUntil)
-	if c.sweep.pending() || len(c.asked) > 0 {
+	if c.sweep.pending() || len(c.asked) > 0 && !c.editWaits() {
 		soon(c.now.Mono + 1)
 	}
 	for _, cl := range c.queue.list {
