@@ -89,7 +89,7 @@ func (f *tableFlags) add(cmd *cobra.Command) {
 	f.pivot.flags = fs
 	fs.StringArrayVar(&f.results, "result", nil, "a figure: NAME, NAME=json:PATH, NAME=re:EXPR, NAME=key:OTHER or NAME=file:PATH:HOW; may be given several times")
 	fs.StringVar(&f.where, "where", "", "only jobs for which this holds, such as: C>=0.1 and state=succeeded")
-	fs.StringSliceVar(&f.columns, "columns", nil, "COLUMNS to show; of groups: the figures to compute with")
+	fs.StringSliceVar(&f.columns, "columns", nil, "which COLUMNS to show; of groups: which figures to compute with")
 	fs.StringSliceVar(&f.sort, "sort", nil, "by this COLUMN; COLUMN:desc turns it round")
 	fs.StringVar(&f.best, "best", "", "only the best job, or group: COLUMN:max or COLUMN:min")
 	fs.StringSliceVar(&f.group, "group", nil, "a row for all jobs that have the same in these COLUMNS, with measures of each figure")
@@ -97,7 +97,7 @@ func (f *tableFlags) add(cmd *cobra.Command) {
 	fs.IntVar(&f.minSize, "min-group-size", 0, "leave out groups with fewer than N jobs that succeeded")
 	fs.Var(&f.pivot, "pivot", "a figure over two columns: ROWS COLUMNS FIGURE, or ROWS,COLUMNS,FIGURE:MEASURE (mean)")
 	fs.BoolVar(&f.heat, "heat", false, "show the pivot as a heat map")
-	fs.Var((*choiceValue)(&f.format).of(export.Formats...), "format", "how to write the table")
+	fs.Var((*choiceValue)(&f.format).of(export.Formats...), "format", "how to write the table: table, csv, tsv, jsonl, markdown or latex")
 	fs.BoolVar(&f.all, "all", false, "also jobs that are not over")
 	for _, name := range []string{"result", "where", "columns", "sort", "best", "group", "min-group-size"} {
 		cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)

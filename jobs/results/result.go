@@ -2,6 +2,8 @@ package results
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"dcs-tui/jobs"
@@ -39,7 +41,7 @@ type Result struct {
 // accepted, dir the directory that holds attempts/ of the attempt that counts.
 func FromJob(runUID, runName string, created jobs.Stamp, dir string, j *jobs.Job) Result {
 	r := Result{
-		Run: runName, UID: fmt.Sprintf("%s.%d.%d", runUID, j.Spec.ID, j.Round),
+		Run: runName, UID: runUID + "." + strconv.Itoa(int(j.Spec.ID)) + "." + strconv.Itoa(int(j.Round)),
 		Job: j.Spec.ID, Round: int(j.Round), Seq: j.Seq,
 		Name: j.Spec.Name, Command: j.Spec.Command, Params: j.Spec.Params,
 		State: j.State, Reason: j.Reason, Attempts: j.Ran(), Failures: int(j.Failures), Created: created,
@@ -51,7 +53,7 @@ func FromJob(runUID, runName string, created jobs.Stamp, dir string, j *jobs.Job
 		r.Attempt, r.Host, r.Slot, r.Outcome = a.ID, a.Host, int(a.Slot), a.Outcome
 		if a.Outcome != nil || a.Started != 0 {
 			r.Stdout = jobs.AttemptFile(dir, a.ID, jobs.FileOut)
-			r.Stderr = jobs.AttemptFile(dir, a.ID, jobs.FileErr)
+			r.Stderr = strings.TrimSuffix(r.Stdout, string(jobs.FileOut)) + string(jobs.FileErr)
 		}
 	}
 	return r

@@ -179,6 +179,28 @@ func TestSort(t *testing.T) {
 	}
 }
 
+// Sorting by any column keeps every row, and by the same again changes nothing; what a
+// filter leaves and what its negation leaves keep their order.
+func TestSortProperties(t *testing.T) {
+	s := grid()
+	for c := range s.Columns {
+		for _, desc := range []bool{false, true} {
+			once := s.Sort(c, desc)
+			if twice := once.Sort(c, desc); ids(twice) != ids(once) {
+				t.Errorf("%s: %s, then %s", s.Columns[c].Name, ids(once), ids(twice))
+			}
+			if back := once.Sort(at(t, s, "job"), false); ids(back) != ids(s) {
+				t.Errorf("%s: %s of %s", s.Columns[c].Name, ids(back), ids(s))
+			}
+			for row := 1; row < once.Len(); row++ {
+				if compareValues(once.At(row-1, c), once.At(row, c), desc) > 0 {
+					t.Errorf("%s: row %d is not in order", s.Columns[c].Name, row)
+				}
+			}
+		}
+	}
+}
+
 func TestBest(t *testing.T) {
 	s := grid()
 	for text, want := range map[string]jobs.ID{"acc:max": 2, "acc:min": 3, "time:max": 5, "C:min": 1} {
