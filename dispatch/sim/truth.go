@@ -41,7 +41,9 @@ func (t *truth) starts(w *World, r *run) {
 		f = &fact{id: id}
 		t.facts[id] = f
 	}
-	if f.starts++; f.starts > 1 {
+	// When the record of it was damaged and its host lost the claim with the power, nobody
+	// can know of it.
+	if f.starts++; f.starts > 1 && !(w.damaged && f.forgotten) {
 		w.broken(StartsOnce, "%s starts again, on %s", id, h.spec.Name)
 	}
 	f.alive, f.host, f.boot, f.since = true, h, h.boot, w.now
