@@ -105,11 +105,14 @@ func newBoard(o Options) *Board {
 // Close lets go of the dispatcher. Looks that wait return view.ErrGone.
 func (b *Board) Close() {
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	if !b.closed {
+	first := !b.closed
+	if first {
 		b.closed = true
-		b.from.close()
 		close(b.asked)
+	}
+	b.mu.Unlock()
+	if first { // not under mu: the engine may be waiting for that
+		b.from.close()
 	}
 }
 

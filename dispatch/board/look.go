@@ -82,8 +82,9 @@ func (b *Board) takeIn(aged bool) (more bool) {
 		b.progressed(&b.status, s)
 		b.status = *s
 	}
-	b.stale = (b.stale || in.aged) && !aged
-	if in.any || in.aged && aged || told || b.edition != before {
+	stale := b.stale || in.aged
+	b.stale = stale && !aged
+	if in.any || stale && aged || told || b.edition != before {
 		b.version++
 		close(b.changed)
 		b.changed = make(chan struct{})
