@@ -14,7 +14,7 @@ func (m *model) jobKeys() []binding {
 	key := func(keys []string, word, help string, when func(*model) bool, do func(*model) tea.Cmd) binding {
 		return binding{keys: keys, show: keys[0], word: word, help: help, group: "Jobs", when: when, do: do}
 	}
-	return []binding{
+	keys := []binding{
 		key([]string{"u"}, "undo", "undo the cancel, for ten seconds", (*model).undoable, (*model).takeBack),
 		key([]string{"c"}, "cancel", "cancel: a queued job at once, else it asks first", (*model).onJobs, (*model).cancelSelected),
 		key([]string{"r"}, "requeue", "run again what is over", (*model).onJobs, (*model).requeueSelected),
@@ -23,6 +23,17 @@ func (m *model) jobKeys() []binding {
 		key([]string{"+", "="}, "", "more urgent: its priority number gets smaller", (*model).onJobs, func(m *model) tea.Cmd { return m.prioritise(-1, true) }),
 		key([]string{"-"}, "", "less urgent", (*model).onJobs, func(m *model) tea.Cmd { return m.prioritise(1, true) }),
 	}
+	return m.withoutHints(keys, "c")
+}
+
+// withoutHints takes keys out of the footer that can only say that nobody dispatches the run.
+func (m *model) withoutHints(keys []binding, shown ...string) []binding {
+	for i := range keys {
+		if m.over() && has(shown, keys[i].show) {
+			keys[i].word = ""
+		}
+	}
+	return keys
 }
 
 // runKeys work everywhere.
@@ -31,11 +42,12 @@ func (m *model) runKeys() []binding {
 	if m.pic != nil && m.pic.Paused {
 		pause, help = "continue", "launch again"
 	}
-	return []binding{
+	keys := []binding{
 		{keys: []string{":"}, show: ":", word: "cmd", group: "Run", help: "a command, tab completes it", do: func(m *model) tea.Cmd { return m.openCommand("") }},
 		{keys: []string{"p"}, show: "p", word: pause, group: "Run", help: help, do: (*model).pause},
 		{keys: []string{"u"}, show: "u", group: "", do: func(m *model) tea.Cmd { m.say("there is nothing to undo"); return nil }},
 	}
+	return m.withoutHints(keys, "p")
 }
 
 // onJobs says whether keys on jobs mean anything in the focused pane.

@@ -291,6 +291,9 @@ func TestKeysWhenNobodyDispatches(t *testing.T) {
 			return p, nil
 		}}
 		m, _ := screenOn(t, src, aQueued, 100, 40)
+		if hints := m.hintsRow(); strings.Contains(hints, "cancel") || strings.Contains(hints, "pause") {
+			t.Errorf("the footer offers what cannot be done: %s", hints)
+		}
 		for _, keys := range []string{"c", "+", "-", "p", ": d r a i n - r u n enter", ": p a u s e enter"} {
 			m.message = message{}
 			do(t, m, strings.Fields(keys)...)
