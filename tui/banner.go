@@ -17,7 +17,7 @@ func (m *model) banner() []string {
 		said = append(said, style.Reverse(true).Bold(true).Render(" "+word+" ")+" "+text)
 	}
 	if m.lookErr != nil {
-		text := "no answer from the dispatcher: " + m.clean(m.lookErr.Error())
+		text := m.clean(m.lookErr.Error())
 		if errors.Is(m.lookErr, view.ErrGone) {
 			text = "the dispatcher has gone; looking for what it left"
 		}

@@ -25,38 +25,40 @@ func (m *model) bar(share float64, w int) string {
 }
 
 // shares draws how a whole is divided, in w cells: first what went well, then what
-// failed, in a glyph of its own, then the rest. What is not zero has a cell, what is
-// not whole is not full.
-func (m *model) shares(good, bad, whole, w int) string {
+// failed and what was left out, each in a glyph of its own, then the rest. What is not
+// zero has a cell where there is room, what is not whole is not full.
+func (m *model) shares(good, bad, other, whole, w int) string {
 	if w <= 0 {
 		return ""
 	}
 	if whole <= 0 {
 		return styleFaint.Render(strings.Repeat(m.g.bar[0], w))
 	}
+	left := w
 	cells := func(n int) int {
 		if n <= 0 {
 			return 0
 		}
-		return min(w, max(1, int(float64(n)/float64(whole)*float64(w))))
+		n = min(left, max(1, int(float64(n)/float64(whole)*float64(w))))
+		left -= n
+		return n
 	}
-	b := cells(bad)
-	left := w - b
-	if good+bad < whole { // it is not full
-		left = max(0, left-1)
-	}
+	b, o := cells(bad), cells(other)
 	exact := float64(good) / float64(whole) * float64(w)
-	if good+bad >= whole {
+	if good+bad+other < whole { // it is not full
+		left = max(0, left-1)
+	} else {
 		exact = float64(left)
 	}
 	g := min(left, int(exact))
 	part := ""
-	if steps := len(m.g.bar) - 1; bad == 0 && steps > 1 && g < left {
+	if steps := len(m.g.bar) - 1; bad+other == 0 && steps > 1 && g < left {
 		if n := int((exact - float64(g)) * float64(steps)); n > 0 {
 			part = m.g.bar[n]
 		}
 	}
 	full := m.g.bar[len(m.g.bar)-1]
-	rest := strings.Repeat(m.g.bar[0], max(0, w-g-b-width(part)))
-	return styleGood.Render(strings.Repeat(full, g)+part) + styleBad.Render(strings.Repeat(m.g.badBar, b)) + styleFaint.Render(rest)
+	rest := strings.Repeat(m.g.bar[0], max(0, w-g-b-o-width(part)))
+	return styleGood.Render(strings.Repeat(full, g)+part) + styleBad.Render(strings.Repeat(m.g.badBar, b)) +
+		styleFaint.Render(strings.Repeat(m.g.othersBar, o)+rest)
 }

@@ -44,7 +44,10 @@ func TestBars(t *testing.T) {
 				}
 			}
 			for _, c := range [][3]int{{0, 0, 0}, {0, 0, 10}, {10, 0, 10}, {5, 5, 10}, {0, 10, 10}, {1, 1, 1_000_000}, {999_998, 1, 1_000_000}, {9, 9, 10}} {
-				s := ansi.Strip(m.shares(c[0], c[1], c[2], w))
+				s := ansi.Strip(m.shares(c[0], c[1], 0, c[2], w))
+				if o := ansi.Strip(m.shares(c[0], c[1], 7, c[2]+7, w)); width(o) != w || w > 3 && !strings.Contains(o, g.othersBar) {
+					t.Errorf("shares(%v and 7 left out, %d) is %q", c, w, o)
+				}
 				if width(s) != w {
 					t.Errorf("shares(%v, %d) has %d cells: %q", c, w, width(s), s)
 				}

@@ -121,17 +121,17 @@ func (m *model) progressRow() string {
 	}
 	t := counts(m.pic)
 	if m.pic.Total == 0 {
-		return " " + m.shares(0, 0, 0, m.w/2) + "  " + m.moreOr("no jobs yet")
+		return " " + m.shares(0, 0, 0, 0, m.w/2) + "  " + m.moreOr("no jobs yet")
 	}
-	said := []string{percent(t.over, m.pic.Total), m.eta(), styleFaint.Render(pace(m.pic.Rate))}
+	said := []string{percent(t.over, m.pic.Total)}
 	if m.over() {
-		said = []string{percent(t.over, m.pic.Total), thousands(t.over) + " of " + thousands(m.pic.Total) + " jobs are over"}
-	} else if len(m.pic.Rates) > 0 {
+		said = append(said, thousands(t.over)+" of "+thousands(m.pic.Total)+" jobs are over")
+	} else {
 		n := min(len(m.pic.Rates), max(8, m.w/10))
-		said = []string{said[0], pace(m.pic.Rate) + " " + styleBusy.Render(m.spark(m.pic.Rates, 0, n)), said[1]}
+		said = append(said, strings.TrimSpace(pace(m.pic.Rate)+" "+styleBusy.Render(m.spark(m.pic.Rates, 0, n))), m.eta())
 	}
 	right := "  " + strings.Join(said, "  ") + " "
-	return m.sides(" "+m.shares(t.over-t.failed, t.failed, m.pic.Total, m.w-1-width(right)), right, m.w)
+	return m.sides(" "+m.shares(t.done, t.failed, t.other, m.pic.Total, m.w-1-width(right)), right, m.w)
 }
 
 // eta says when the queue will be done, and how sure that is.

@@ -92,11 +92,12 @@ func (p *hostsPane) draw(m *model, w, h int, focused bool) []string {
 	at := p.at(m, order)
 	p.top = window(p.top, at, len(order), p.h)
 	name := p.nameWidth(m)
-	columns := m.hostColumns(w - 2 - name - 13)
-	out := []string{p.head(m, name, columns)}
+	state := p.stateWidth(m)
+	columns := m.hostColumns(w - 3 - name - state)
+	out := []string{p.head(m, name, state, columns)}
 	for i := p.top; i < min(len(order), p.top+p.h); i++ {
 		host := &m.pic.Hosts[order[i]]
-		line := p.row(m, host, w, name, columns)
+		line := p.row(m, host, w, name, state, columns)
 		switch {
 		case i == at && focused:
 			line = styleHere.Render(m.g.cursor + plainText(m.fit(line, w-1)))
@@ -122,8 +123,19 @@ func (p *hostsPane) nameWidth(m *model) int {
 	return n
 }
 
-func (p *hostsPane) head(m *model, name int, columns []hostColumn) string {
-	s := " " + m.fit("HOST", name) + " " + m.fit("STATE", 12)
+// stateWidth is the room for the states of the hosts that have measurements beside it.
+func (p *hostsPane) stateWidth(m *model) int {
+	n := len("STATE")
+	for i := range m.pic.Hosts {
+		if h := &m.pic.Hosts[i]; works(h) {
+			n = max(n, 2+len(hostWord(h)))
+		}
+	}
+	return n
+}
+
+func (p *hostsPane) head(m *model, name, state int, columns []hostColumn) string {
+	s := " " + m.fit("HOST", name) + " " + m.fit("STATE", state)
 	for _, c := range columns {
 		s += " " + m.right(c.head, c.w)
 	}
@@ -132,10 +144,10 @@ func (p *hostsPane) head(m *model, name int, columns []hostColumn) string {
 
 // row is one host. Of one that is not up it says why and until when, in place of
 // measurements.
-func (p *hostsPane) row(m *model, h *view.Host, w, name int, columns []hostColumn) string {
-	s := m.fit(m.clean(h.Name), name) + " " + hostStyle(h).Render(m.fit(m.hostGlyph(h)+" "+m.clean(hostWord(h)), 12))
+func (p *hostsPane) row(m *model, h *view.Host, w, name, state int, columns []hostColumn) string {
+	s := m.fit(m.clean(h.Name), name) + " " + hostStyle(h).Render(m.fit(m.hostGlyph(h)+" "+m.clean(hostWord(h)), max(state, 2+min(10, len(hostWord(h))))))
 	if !works(h) {
-		return s + " " + m.cut(m.downText(h, w-2-width(s)), max(0, w-2-width(s)))
+		return s + "  " + m.cut(m.downText(h, w-2-width(s)), max(0, w-2-width(s)))
 	}
 	for i, c := range columns {
 		if h.Reason != "" && h.Reason != h.State && i >= 2 { // why it starts nothing matters more than the rest

@@ -18,6 +18,7 @@ const (
 	tinyW, tinyH   = 40, 10 // below: the counts and "too small"
 	smallW, smallH = 60, 15 // below: a summary and a list
 	wideW          = 120    // from here on Hosts stands beside the view
+	roomyW         = 150    // from here on the view needs less of the width
 	tallH          = 36     // from here on Events stand under it
 )
 
@@ -89,9 +90,13 @@ func (m *model) place(y, h int) {
 		put(m.extra, 0, y, m.w, h)
 		return
 	}
+	share := 62 // percent for the view, where Hosts or Events stand beside
+	if m.w >= roomyW {
+		share = 58
+	}
 	left := m.w
 	if wide && m.tab != tabHosts {
-		left = m.w * 62 / 100
+		left = m.w * share / 100
 	}
 	put(main, 0, y, left, h-low)
 	if left < m.w {
@@ -103,7 +108,7 @@ func (m *model) place(y, h int) {
 	case !tall || m.tab == tabEvents:
 		put(m.below(), 0, y, m.w, low)
 	case wide:
-		half := m.w * 62 / 100
+		half := m.w * share / 100
 		put(m.below(), 0, y, half, low)
 		put(events, half, y, m.w-half, low)
 	default:
