@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -257,7 +256,9 @@ func (a *app) printPivot(s *sheet.Sheet, q *question, notes []string) error {
 
 func (a *app) writeSheet(s *sheet.Sheet, q *question) error {
 	out := newConsole(a.stdout)
-	return export.Write(a.stdout, s, export.Options{
-		Format: export.Format(cmp.Or(q.format, string(export.Table))), Terminal: out.tty, Color: out.color,
-	})
+	o := export.Options{Format: export.Format(q.format), Terminal: out.tty, Color: out.color}
+	if out.tty {
+		o.Width = out.width()
+	}
+	return export.Write(a.stdout, s, o)
 }

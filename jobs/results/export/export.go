@@ -38,6 +38,7 @@ type Options struct {
 	// move its cursor. To a file or a pipe their cells go as they are.
 	Terminal bool
 	Color    bool // the heading is bold; of Table alone
+	Width    int  // texts are cut so that a Table has at most so many columns, as far as that goes; 0: no limit
 }
 
 // Write writes the columns of s that are to be shown.

@@ -52,6 +52,7 @@ func TestGolden(t *testing.T) {
 	}
 	golden(t, "jobs.terminal.csv", write(t, s, Options{Format: CSV, Terminal: true}))
 	golden(t, "jobs.terminal.tsv", write(t, s, Options{Format: TSV, Terminal: true}))
+	golden(t, "jobs.narrow", write(t, s, Options{Format: Table, Width: 80}))
 	golden(t, "jobs.color", write(t, s, Options{Format: Table, Terminal: true, Color: true}))
 }
 

@@ -37,11 +37,12 @@ func (t *table) markdown() {
 	}
 }
 
-// latexEscapes are the characters that TeX or its old font encoding give a meaning.
+// latexEscapes are the characters that TeX or its old font encoding give a meaning; a [
+// or a * would belong to the end of the row before it.
 var latexEscapes = strings.NewReplacer(
 	`\`, `\textbackslash{}`, "{", `\{`, "}", `\}`, "$", `\$`, "&", `\&`, "#", `\#`, "_", `\_`, "%", `\%`,
 	"~", `\textasciitilde{}`, "^", `\textasciicircum{}`, "<", `\textless{}`, ">", `\textgreater{}`,
-	"|", `\textbar{}`, `"`, `{\char34}`, "`", `{\char96}`, "[", `{[}`, "]", `{]}`)
+	"|", `\textbar{}`, `"`, `{\char34}`, "`", `{\char96}`, "[", `{[}`, "]", `{]}`, "*", `{*}`)
 
 // latexText escapes a text; -- and --- of a command stay hyphens.
 func latexText(s string) string {

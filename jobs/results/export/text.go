@@ -3,6 +3,8 @@ package export
 import (
 	"strings"
 	"unicode/utf8"
+
+	"dcs-tui/jobs"
 )
 
 // aligned writes columns two blanks apart; a cell with nothing is a dash.
@@ -15,6 +17,7 @@ func (t *table) aligned() {
 			widths[i] = max(widths[i], utf8.RuneCountInString(t.text(row, c)), 1)
 		}
 	}
+	t.narrow(widths, numbers)
 	var line strings.Builder
 	for row := -1; row < t.s.Len(); row++ {
 		line.Reset()
@@ -31,7 +34,7 @@ func (t *table) aligned() {
 			if i > 0 {
 				line.WriteString("  ")
 			}
-			line.WriteString(pad(cell, widths[i], numbers[i]))
+			line.WriteString(pad(jobs.Clean(cell, widths[i]), widths[i], numbers[i]))
 		}
 		text := strings.TrimRight(line.String(), " ")
 		if row < 0 && t.o.Color {
@@ -39,6 +42,30 @@ func (t *table) aligned() {
 		}
 		t.b.WriteString(text)
 		t.b.WriteByte('\n')
+	}
+}
+
+// minText is how much of a text stays where there is no room.
+const minText = 10
+
+// narrow makes columns of text narrower, the widest first, until the table fits; what
+// is no text keeps its width.
+func (t *table) narrow(widths []int, numbers []bool) {
+	total := -2
+	for _, w := range widths {
+		total += w + 2
+	}
+	for ; t.o.Width > 0 && total > t.o.Width; total-- {
+		widest := -1
+		for i, w := range widths {
+			if !numbers[i] && w > minText && (widest < 0 || w > widths[widest]) {
+				widest = i
+			}
+		}
+		if widest < 0 {
+			return
+		}
+		widths[widest]--
 	}
 }
 
