@@ -104,7 +104,7 @@ func (f *tableFlags) add(cmd *cobra.Command) {
 	}
 }
 
-// names are the flags that ask for a table.
+// tableFlagNames are the flags that ask for a table.
 var tableFlagNames = []string{"result", "where", "columns", "sort", "best", "group", "stats", "min-group-size", "pivot", "heat", "format", "all"}
 
 // given returns the first flag that asks for a table, "" when there is none.
@@ -168,7 +168,7 @@ func (a *app) runResults(cmd *cobra.Command, args []string, f *resultsFlags) err
 		slices.SortStableFunc(list, func(a, b results.Result) int { return cmp.Compare(a.Seq, b.Seq) })
 	}
 	columns := a.resultColumns(l.run, q.columns)
-	params := slices.ContainsFunc(list, func(r results.Result) bool { return len(r.Params) > 0 })
+	params := slices.ContainsFunc(l.table.Jobs, func(j jobs.Job) bool { return len(j.Spec.Params) > 0 })
 	if wants != "" || !f.json && !f.failed && (params || len(columns) > 0) {
 		err = a.runTable(cmd.Context(), l, list, columns, q)
 	} else {
