@@ -138,6 +138,16 @@ func TestValuesAreBounded(t *testing.T) {
 	}
 }
 
+// What jobs print may be made to be slow to search; square time would be many
+// minutes, and the end of the test.
+func TestSearchIsLinear(t *testing.T) {
+	for _, text := range []string{strings.Repeat(`acc=""`, 1<<17), "acc=" + strings.Repeat(")", 1<<20), strings.Repeat("acc=) ", 1<<17), strings.Repeat("{", 1<<20) + "}", strings.Repeat("acc", 1<<18), strings.Repeat("acc='", 1<<18)[:1<<20]} {
+		for _, how := range []string{"acc", "a=json:acc", "a=re:acc=(?:a+)+(b)$"} {
+			parse(t, how).Find(NewText([]byte(text), true))
+		}
+	}
+}
+
 // Bad columns get a clear line (issue 5, last paragraph).
 func TestBadColumns(t *testing.T) {
 	for text, want := range map[string]string{

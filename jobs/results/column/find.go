@@ -128,10 +128,14 @@ func valueAfter(b []byte) string {
 		return ""
 	}
 	b = skipBlanks(b)
-	if len(b) > 1 && (b[0] == '"' || b[0] == '\'') {
+	// Nothing beyond a value's bound is looked at: there may be a megabyte of brackets.
+	end := lineEnd(b[:min(len(b), MaxValue+utf8.UTFMax)])
+	if b = b[:end]; len(b) > 1 && (b[0] == '"' || b[0] == '\'') {
 		rest := b[1:]
-		if i := bytes.IndexByte(rest[:lineEnd(rest)], b[0]); i >= 0 {
+		if i := bytes.IndexByte(rest, b[0]); i >= 0 {
 			return bound(rest[:i])
+		} else if len(rest) >= MaxValue {
+			return bound(rest)
 		}
 	}
 	i := 0
