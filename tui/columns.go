@@ -129,7 +129,7 @@ func (m *model) heading(cols []column, by view.Sort, reverse bool, w int) string
 			b.WriteString(m.fit(head, c.w))
 		}
 	}
-	return styleBold.Render(m.fit(b.String(), w))
+	return styleBold.Render(m.fit(strings.TrimRight(b.String(), " "), w))
 }
 
 // rowLine draws one row: marks for cursor and selection, then its cells.

@@ -22,7 +22,7 @@ func harmless(t *testing.T, m *model, what string) {
 // Rule 10: whatever a job, a parameter, a reason or a refusal says, also in questions,
 // boxes and lines to type, the screen stays a screen.
 func TestHostileQuestionsAndLines(t *testing.T) {
-	for _, text := range append(hostile, strings.Repeat("日本語 \x1b[2J", 1<<20)) {
+	for i, text := range append(hostile, strings.Repeat("日本語 \x1b[2J", 1<<20)) {
 		src := &fakeSource{picture: func(ask view.Ask) (*view.Picture, error) {
 			p := samplePicture(ask)
 			if p.Jobs != nil {
@@ -40,15 +40,14 @@ func TestHostileQuestionsAndLines(t *testing.T) {
 		}}
 		src.weight = view.Weight{Running: 1}
 		src.answer = func(view.Action) (*view.Answer, error) { return nil, &view.Refused{Why: text} }
-		for _, size := range [][2]int{{40, 10}, {80, 24}} {
-			m, _ := screenOn(t, src, aRunning+6, size[0], size[1])
-			for _, keys := range []string{"w", "esc e", "esc space c y", "/", "esc :", "tab", "esc 4"} {
-				do(t, m, strings.Fields(keys)...)
-				if m.modal != nil && len(text) < maxTyped {
-					m.Update(pasteMsg(text))
-				}
-				harmless(t, m, keys)
+		size := [][2]int{{40, 10}, {80, 24}}[i%2]
+		m, _ := screenOn(t, src, aRunning+6, size[0], size[1])
+		for _, keys := range []string{"w", "esc e", "esc space c y", "/", "esc :", "tab", "esc 4"} {
+			do(t, m, strings.Fields(keys)...)
+			if m.modal != nil && len(text) < maxTyped {
+				m.Update(pasteMsg(text))
 			}
+			harmless(t, m, keys)
 		}
 	}
 }

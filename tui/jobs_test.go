@@ -15,17 +15,25 @@ import (
 	"dcs-tui/jobs"
 )
 
-// goldenPane compares what a pane draws, without colours, with a golden file: the
-// rows that a screen of the size gives it.
-func goldenPane(t *testing.T, m *model, name string) {
+// goldenPane compares what a pane draws in w times h cells, without colours, with a
+// golden file.
+func goldenPane(t *testing.T, m *model, p pane, w, h int, name string) {
 	t.Helper()
-	m.frame = ""
-	m.draw()
-	p := m.placed[0]
 	var b strings.Builder
-	for _, l := range m.box(p) {
-		if w := width(l); w != p.w {
-			t.Errorf("%s: a row has %d cells of %d: %q", name, w, p.w, ansi.Strip(l))
+	for range 3 { // what it asks for depends on its size
+		p.draw(m, w, h, true)
+		var ask view.Ask
+		p.ask(m, &ask)
+		pic, err := m.src.(*fakeSource).picture(ask)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.pic = pic
+		p.(interface{ see(*model) }).see(m)
+	}
+	for _, l := range p.draw(m, w, h, true) {
+		if n := width(l); n > w {
+			t.Errorf("%s: a row has %d cells of %d: %q", name, n, w, ansi.Strip(l))
 		}
 		b.WriteString(strings.TrimRight(ansi.Strip(l), " ") + "\n")
 	}
@@ -97,14 +105,14 @@ func allPhases() *fakeSource {
 // and word, which try, when the next one is, why the last one failed (rules 6, 8).
 func TestGoldenJobs(t *testing.T) {
 	for _, size := range [][2]int{{40, 10}, {60, 15}, {80, 24}, {120, 36}, {160, 48}, {300, 40}} {
-		name := fmt.Sprintf("jobs-%dx%d", size[0], size[1])
-		m, _ := screenOn(t, sample(), 50118, size[0], size[1])
+		w, h := size[0], size[1]
+		name := fmt.Sprintf("jobs-%dx%d", w, h)
+		m, _ := screenOn(t, sample(), 50118, w, h)
 		do(t, m, "j", "space", "space", "k", "k", "k")
-		goldenPane(t, m, name)
-		m = newScreen(t, allPhases(), size[0], size[1])
-		goldenPane(t, m, name+"-phases")
-		do(t, m, "4")
-		goldenPane(t, m, name+"-results")
+		goldenPane(t, m, m.jobs, w, h, name)
+		m = newScreen(t, allPhases(), w, h)
+		goldenPane(t, m, m.jobs, w, h, name+"-phases")
+		goldenPane(t, m, m.result, w, h, name+"-results")
 	}
 }
 

@@ -7,11 +7,11 @@ import (
 // drawList draws the heading and the rows of a list: only those on the screen.
 func (m *model) drawList(l *list, cols []column, w, h int, focused bool) []string {
 	l.resize(max(0, h-1))
-	head := m.heading(cols, l.sort, l.reverse, w)
+	count := ""
 	if n := m.jobs.sel.n; n > 0 {
-		count := stylePick.Render(thousands(n) + " selected")
-		head = m.fit(head, w-width(count)-2) + "  " + count
+		count = "  " + stylePick.Render(thousands(n)+" selected")
 	}
+	head := m.heading(cols, l.sort, l.reverse, w-width(count)) + count
 	out := append(make([]string, 0, h), head)
 	if l.page == nil {
 		return append(out, styleFaint.Render("  waiting for the dispatcher"))
