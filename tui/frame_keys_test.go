@@ -332,6 +332,22 @@ func TestFocusGoesThroughThePanes(t *testing.T) {
 
 func pasted(s string) tea.PasteMsg { return tea.PasteMsg{Content: s} }
 
+// On a screen too small to show what keys are about, only leaving works, and is seen.
+func TestTooSmallForKeys(t *testing.T) {
+	m := newScreen(t, sample(), 39, 9)
+	press(t, m, "2", "d", "p", "c", "x", "r")
+	if got := m.src.(*fakeSource).done(); len(got) > 0 {
+		t.Errorf("unseen keys asked for %+v", got)
+	}
+	press(t, m, "q")
+	if text := plain(m); !strings.Contains(text, "detach") {
+		t.Errorf("the question is not seen:\n%s", text)
+	}
+	if !quits(m, "d") {
+		t.Error("it cannot be left")
+	}
+}
+
 // Clicks put the cursor where they are, in each of the frame's lists.
 func TestClicks(t *testing.T) {
 	m := newScreen(t, sample(), 80, 24)

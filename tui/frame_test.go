@@ -3,6 +3,7 @@ package tui
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -135,6 +136,9 @@ func TestStatesOfARun(t *testing.T) {
 	}
 }
 
+// sgr is all that may be sent to a terminal beside text: colours.
+var sgr = regexp.MustCompile("\x1b\\[[0-9;]*m")
+
 // No state may break the layout at any size, in any view (rule 10 among them).
 func TestNoStateBreaksTheLayout(t *testing.T) {
 	for name, f := range states {
@@ -143,6 +147,8 @@ func TestNoStateBreaksTheLayout(t *testing.T) {
 			if ascii {
 				m.opt.ASCII, m.g = true, &asciiGlyphs
 			}
+			m.see(looked{samplePicture(view.Ask{Groups: true, Events: &view.EventsWindow{Rows: 9}}), nil, noon})
+			f(m.pic)
 			all := append(sizes[:len(sizes):len(sizes)], [2]int{39, 9}, [2]int{1, 1}, [2]int{80, 15}, [2]int{80, 60}, [2]int{119, 12}, [2]int{300, 10})
 			if ascii {
 				all = sizes[:5]
@@ -151,8 +157,10 @@ func TestNoStateBreaksTheLayout(t *testing.T) {
 				m.w, m.h = s[0], s[1]
 				for v := range tabs {
 					m.tab, m.side = v, v
-					refresh(t, m)
 					checkSize(t, m, fmt.Sprintf("%s, %s at %dx%d", name, tabNames[v], s[0], s[1]))
+					if i := strings.IndexFunc(sgr.ReplaceAllString(m.frame, ""), func(r rune) bool { return r < ' ' && r != '\n' || r >= 0x7f && r < 0xa0 }); i >= 0 {
+						t.Errorf("%s, %s at %dx%d: a control character reaches the terminal", name, tabNames[v], s[0], s[1])
+					}
 					for _, r := range m.frame {
 						if ascii && r > '~' {
 							t.Errorf("%s: %q is not ASCII", name, r)

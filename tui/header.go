@@ -180,6 +180,11 @@ func (m *model) summaryRow() string {
 
 // tooSmall is all that a screen below 40x10 shows.
 func (m *model) tooSmall() []string {
+	if m.modal != nil { // what is asked must be seen
+		if rows := m.modal.draw(m, m.w, m.h); len(rows) > 0 {
+			return rows
+		}
+	}
 	live, style := m.liveness()
 	rows := []string{style.Render(live)}
 	if m.pic != nil {

@@ -120,11 +120,11 @@ func (m *model) trouble(h *view.Host) (long, short string) {
 		return "", ""
 	}
 	name := m.clean(h.Name)
-	reason := m.clean(h.Reason)
+	reason, word := m.clean(h.Reason), m.clean(hostWord(h))
 	if reason == "" {
-		reason = hostWord(h)
+		reason = word
 	}
-	long, short = name+" "+reason, name+" "+hostWord(h)
+	long, short = name+" "+reason, name+" "+word
 	if wait := m.again(h); wait != "" {
 		long, short = long+", "+wait, short+" "+strings.TrimPrefix(wait, "again in ")
 	}

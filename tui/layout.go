@@ -44,7 +44,7 @@ func (m *model) draw() {
 // lines are the rows of the screen, top to bottom, exactly m.h of them.
 func (m *model) lines() []string {
 	m.placed = m.placed[:0]
-	if m.w < tinyW || m.h < tinyH {
+	if m.tiny() {
 		return m.exactly(m.tooSmall(), m.h)
 	}
 	if o, ok := m.modal.(overlay); ok {
@@ -66,6 +66,9 @@ func (m *model) exactly(rows []string, n int) []string {
 	}
 	return out
 }
+
+// tiny says that there is room for nothing but the counts.
+func (m *model) tiny() bool { return m.w < tinyW || m.h < tinyH }
 
 // small says that there is room for a summary and a list only.
 func (m *model) small() bool { return m.w < smallW || m.h < smallH }
