@@ -53,9 +53,6 @@ func (p *detailPane) ask(m *model, ask *view.Ask) { ask.Focus = p.job }
 
 func (p *detailPane) current(*model) (view.Row, bool) { return p.row, p.row.ID == p.job }
 
-// only makes keys on jobs be about this one, whatever is selected in the list.
-func (p *detailPane) only() jobs.ID { return p.job }
-
 func (p *detailPane) keys() []binding {
 	const group = "Details"
 	move := func(by func() int) func(*model) tea.Cmd {
@@ -85,14 +82,22 @@ func (p *detailPane) draw(m *model, w, h int, focused bool) []string {
 	return limit(lines[p.top:], h)
 }
 
-// labelled are the lines of one thing: its name at the left, the rest wrapped beside it.
-func labelled(label, text string, w int) []string {
-	const column = 10
+// labelColumn is the width of the names of things.
+const labelColumn = 10
+
+// labelled are the lines of one thing: its name at the left, the rest beside it,
+// wrapped between words.
+func (m *model) labelled(label, text string, w int) []string {
 	if text == "" {
 		return nil
 	}
+	return beside(label, m.wrap(text, max(8, w-labelColumn-1)))
+}
+
+func beside(label string, lines []string) []string {
+	const column = labelColumn
 	var out []string
-	for i, l := range wrapped(text, max(8, w-column-1)) {
+	for i, l := range lines {
 		head := strings.Repeat(" ", column)
 		if i == 0 {
 			head = styleFaint.Render(label + strings.Repeat(" ", max(1, column-len(label))))
@@ -106,7 +111,7 @@ func labelled(label, text string, w int) []string {
 func (p *detailPane) lines(m *model, w int) []string {
 	d := p.all
 	var out []string
-	add := func(label, text string) { out = append(out, labelled(label, text, w)...) }
+	add := func(label, text string) { out = append(out, m.labelled(label, text, w)...) }
 	clean := func(label, text string) { add(label, m.clean(text)) }
 	clean("why", d.Why)
 	if d.Row.Straggler {
@@ -118,7 +123,7 @@ func (p *detailPane) lines(m *model, w int) []string {
 			label = ""
 		}
 		if l := m.line([]byte(l)); l != "" {
-			out = append(out, labelled(label, l, w)...)
+			out = append(out, beside(label, wrapped(l, max(8, w-labelColumn-1)))...)
 		}
 	}
 	if d.Row.Title != d.Command {
@@ -200,7 +205,7 @@ func (m *model) limits(d *view.Detail) string {
 		s = append(s, "deadline "+m.moment(d.Deadline))
 	}
 	if d.Estimate > 0 {
-		s = append(s, "expected to take "+span(d.Estimate))
+		s = append(s, "expected to take "+about(d.Estimate))
 	}
 	return strings.Join(s, ", ")
 }
@@ -230,8 +235,8 @@ func (m *model) attempt(a *view.Attempt, w int) []string {
 	if a.Charged {
 		head += ", a try used up"
 	}
-	out := wrapped(head, w)
-	add := func(label, text string) { out = append(out, labelled("  "+label, text, w)...) }
+	out := m.wrap(head, w)
+	add := func(label, text string) { out = append(out, m.labelled("  "+label, text, w)...) }
 	add("time", m.times(a))
 	if a.CPU > 0 || a.MaxRSS > 0 {
 		add("used", fmt.Sprintf("%s of CPU time, %s of memory at most", clock(a.CPU), size(a.MaxRSS)))
@@ -295,4 +300,12 @@ func clip(s string, n int) string {
 		return s
 	}
 	return s[:n]
+}
+
+// about writes how long something takes, of less than a minute more exactly than span.
+func about(d time.Duration) string {
+	if d < 10*time.Second {
+		return delay(d)
+	}
+	return span(d)
 }

@@ -231,7 +231,7 @@ func checkSize(t *testing.T, m *model, name string) {
 		t.Errorf("%s has %d rows, the terminal %d", name, len(rows), m.h)
 	}
 	for i, l := range rows {
-		if w := ansi.StringWidth(l); w != m.w {
+		if w := ansi.StringWidthWc(l); w != m.w {
 			t.Errorf("%s: row %d has %d cells, the terminal %d: %q", name, i+1, w, m.w, ansi.Strip(l))
 		}
 	}

@@ -82,10 +82,7 @@ func (p *outputPane) title(m *model) string {
 	case p.shown.id.N == 0:
 		return fmt.Sprintf("%d output", p.job)
 	}
-	name := "stdout"
-	if p.file == jobs.FileErr {
-		name = "stderr"
-	}
+	name := p.name(p.file)
 	s := fmt.Sprintf("%d %s", p.job, name)
 	if n := p.row.Attempt; n > 1 || p.pick > 0 {
 		s = fmt.Sprintf("%d.%d %s %s attempt %d of %d", p.job, p.shown.id.N, name, m.g.dot, p.shown.id.N, max(n, p.shown.id.N))
@@ -105,9 +102,9 @@ func (p *outputPane) state() string {
 	case !p.read:
 		return "reading"
 	case !p.follow && p.text.size > 0:
-		return fmt.Sprintf("%d%% of %s", p.seen()*100/p.text.size, size(p.text.size))
+		return fmt.Sprintf("%d%% of %s", p.seen()*100/p.text.size, fileSize(p.text.size))
 	case p.text.over:
-		return "ended, " + size(p.text.size)
+		return "ended, " + fileSize(p.text.size)
 	}
 	return "following"
 }
@@ -117,9 +114,6 @@ func (p *outputPane) ask(m *model, ask *view.Ask) { ask.Focus = p.job }
 
 // current makes the keys of jobs work here.
 func (p *outputPane) current(*model) (view.Row, bool) { return p.row, p.job != 0 && p.row.ID == p.job }
-
-// only makes keys on jobs be about this one, whatever is selected in the list.
-func (p *outputPane) only() jobs.ID { return p.job }
 
 func (p *outputPane) keys() []binding {
 	move := func(by func() int) func(*model) tea.Cmd {
@@ -140,17 +134,25 @@ func (p *outputPane) keys() []binding {
 		{keys: []string{"n"}, show: "n N", group: group, help: "next place, the one before", when: p.found, do: func(m *model) tea.Cmd { return p.again(m, false) }},
 		{keys: []string{"N"}, group: group, when: p.found, do: func(m *model) tea.Cmd { return p.again(m, true) }},
 		{keys: []string{"w"}, show: "w", word: "wrap", group: group, help: "wrap long lines, or cut them", do: func(m *model) tea.Cmd { p.setWrap(m); return nil }},
-		{keys: []string{"o"}, show: "o", word: "stderr", group: group, help: "the other stream: stdout, stderr", do: func(m *model) tea.Cmd { p.file = other(p.file); return nil }},
+		{keys: []string{"o"}, show: "o", word: p.name(other(p.file)), group: group, help: "the other stream: stdout, stderr", do: func(m *model) tea.Cmd { p.file = other(p.file); return nil }},
 		{keys: []string{"["}, show: "[ ]", group: group, help: "output of the attempt before, after", when: p.several, do: func(m *model) tea.Cmd { p.choose(m, -1); return nil }},
 		{keys: []string{"]"}, group: group, when: p.several, do: func(m *model) tea.Cmd { p.choose(m, 1); return nil }},
 		{keys: []string{"z"}, show: "z", word: "full", group: group, help: "the whole screen, and back", do: (*model).zoom},
 		{keys: []string{"enter"}, show: "enter", group: group, help: "details of the job", when: func(*model) bool { return p.job != 0 }, do: func(m *model) tea.Cmd { return m.openDetail(p.job) }},
-		{keys: []string{"esc"}, show: "esc", group: group, help: "end the search", when: func(*model) bool { return p.hunt != nil || p.find != "" }, do: func(m *model) tea.Cmd { p.endHunt(); p.find, p.missed = "", ""; return nil }},
+		{keys: []string{"esc"}, show: "esc", group: group, help: "end the search", when: func(*model) bool { return p.hunt != nil }, do: func(m *model) tea.Cmd { p.endHunt(); return nil }},
 	}
 }
 
 func (p *outputPane) found(*model) bool   { return p.find != "" }
 func (p *outputPane) several(*model) bool { return p.row.Attempt > 1 || p.pick > 0 }
+
+// name is a stream's, for people.
+func (*outputPane) name(f jobs.File) string {
+	if f == jobs.FileErr {
+		return "stderr"
+	}
+	return "stdout"
+}
 
 func other(f jobs.File) jobs.File {
 	if f == jobs.FileErr {
@@ -189,4 +191,12 @@ func (p *outputPane) toggle(m *model) {
 		return
 	}
 	p.show(-1)
+}
+
+// fileSize says that small numbers are bytes.
+func fileSize(n int64) string {
+	if n < 1024 {
+		return plural(int(n), "byte")
+	}
+	return size(n)
 }

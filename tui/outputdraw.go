@@ -2,8 +2,6 @@ package tui
 
 import (
 	"strings"
-
-	"dcs-tui/jobs"
 )
 
 // draw shows the rows at the top place, or the last ones.
@@ -20,10 +18,7 @@ func (p *outputPane) draw(m *model, w, h int, focused bool) []string {
 
 // words stand in the place of output when there is none.
 func (p *outputPane) words(m *model) string {
-	name := "stdout"
-	if p.file == jobs.FileErr {
-		name = "stderr"
-	}
+	name := p.name(p.file)
 	e := &p.text
 	switch {
 	case p.job == 0:

@@ -174,5 +174,5 @@ func wrapped(s string, w int) []string {
 	if width(s) <= w || w <= 0 {
 		return []string{s}
 	}
-	return strings.Split(ansi.Hardwrap(s, w, true), "\n")
+	return strings.Split(ansi.HardwrapWc(s, w, true), "\n")
 }

@@ -15,7 +15,7 @@ func (m *model) clean(s string) string {
 	}
 	s = jobs.Clean(s, 0)
 	if !m.opt.ASCII {
-		return s
+		return strings.Map(apart, s)
 	}
 	return strings.Map(func(r rune) rune {
 		if r > '~' {
@@ -25,11 +25,30 @@ func (m *model) clean(s string) string {
 	}, s)
 }
 
+// apart keeps characters from joining into one: some terminals draw them so and others
+// do not, and columns would be where only one of them thinks.
+func apart(r rune) rune {
+	switch {
+	case r < 0x1100:
+		return r
+	case r >= 0x1f1e6 && r <= 0x1f1ff: // halves of flags
+		return 'A' + r - 0x1f1e6
+	case r >= 0xfe00 && r <= 0xfe0f, r >= 0xe0100 && r <= 0xe01ef: // variations
+		return -1
+	case r >= 0x1f3fb && r <= 0x1f3ff, // skins
+		r >= 0x1160 && r <= 0x11ff, r >= 0xd7b0 && r <= 0xd7ff, // parts of a Hangul syllable
+		r == 0x3164, r == 0xffa0, r == 0x115f: // fillers
+		return '\ufffd'
+	}
+	return r
+}
+
 // maxShown bounds the bytes of a text that are looked at to draw it.
 const maxShown = 4096
 
-// width is how many cells a text takes, escape sequences aside.
-func width(s string) int { return ansi.StringWidth(s) }
+// width is how many cells a text takes, escape sequences aside, counted as most
+// terminals and Bubble Tea count: character by character.
+func width(s string) int { return ansi.StringWidthWc(s) }
 
 // fit cuts or pads a text, which may hold styles, to exactly w cells.
 func (m *model) fit(s string, w int) string {
@@ -37,7 +56,8 @@ func (m *model) fit(s string, w int) string {
 	case w <= 0:
 		return ""
 	case n > w:
-		s = ansi.Truncate(s, w, m.g.cut)
+		// The blanks are never seen. TruncateWc cuts nothing when joined characters would fit.
+		s = ansi.TruncateWc(s+strings.Repeat(" ", n), w, m.g.cut)
 		return s + strings.Repeat(" ", max(0, w-width(s))) // half of a wide character may be left
 	default:
 		return s + strings.Repeat(" ", w-n)

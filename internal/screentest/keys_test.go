@@ -1,0 +1,227 @@
+package screentest
+
+import "testing"
+
+// someJobs are one that prints, one that fails, one that sleeps, and some that wait.
+const someJobs = `#DCS default tries=1
+#DCS name=ticker
+i=0; while :; do i=$((i+1)); echo tick $i; echo complaint $i >&2; sleep 0.1; done
+#DCS name=breaks
+echo going down >&2; exit 3
+#DCS name=sleeper
+sleep 1000
+` + waiters
+
+const waiters = `#DCS name=wait-a
+sleep 1001
+#DCS name=wait-b
+sleep 1002
+#DCS name=wait-c
+sleep 1003
+#DCS name=wait-d
+sleep 1004
+#DCS name=wait-e
+sleep 1005
+#DCS name=wait-f
+sleep 1006
+`
+
+// Issue 4, 1: every key of TUI.md's table works on a real run in a real terminal.
+func TestEveryKey(t *testing.T) {
+	t.Parallel()
+	x := open(t, 80, 24)
+	x.start(someJobs)
+	x.until(`3 ● run`)
+	x.until(`✗ 1`)
+
+	t.Log("moving")
+	x.press("g", `(?m)^>\s+1 ● run`)
+	x.press("j", `(?m)^>\s+3 ● run`)
+	x.press("k", `(?m)^>\s+1 ● run`)
+	x.press("Down", `(?m)^>\s+3 ● run`)
+	x.press("Up", `(?m)^>\s+1 ● run`)
+	x.press("G", `(?m)^>\s+9 ○ queue`)
+	x.press("C-u", `(?m)^>\s+[1-8] `)
+	x.press("C-d", `(?m)^>\s+9 `)
+	x.press("PageUp", `(?m)^>\s+1 `)
+	x.press("PageDown", `(?m)^>\s+9 `)
+
+	t.Log("views")
+	x.press("2", `\[2 Hosts`)
+	x.press("3", `\[3 Failed`)
+	x.until(`going down`)
+	x.press("4", `\[4 Results`)
+	x.press("5", `\[5 Events`)
+	x.press("Tab", `\[1 Jobs`)
+	x.press("1", `\[1 Jobs`)
+
+	t.Log("filter")
+	x.filter("state:failed")
+	x.gone(`wait-a`)
+	x.until(`2 ✗ fail`)
+	x.press("Escape", `wait-a`)
+
+	t.Log("selecting")
+	x.press("g", `(?m)^>\s+1 `)
+	x.press("Space", `1 selected`)
+	x.press("a", `9 selected`)
+	x.keys("Escape")
+	x.gone(`selected`)
+
+	t.Log("details, output")
+	x.press("g", `(?m)^>\s+1 `)
+	x.press("Enter", `command\s+i=0; while`)
+	x.press("l", `1 stdout · following`)
+	x.until(`tick \d+`)
+	x.press("o", `1 stderr · following`)
+	x.until(`complaint \d+`)
+	x.press("f", `1 stderr · \d+% of`)
+	x.filter("complaint 1")
+	x.until(`complaint 1`)
+	x.keys("o")
+	x.press("g", `stdout · `)
+	x.press("z", `tick 1\s`)
+	x.gone(`2 ✗ fail`)
+	x.press("w", `stdout`)
+	x.press("G", `stdout · following`)
+	x.press("z", `2 ✗ fail`)
+	x.keys("Escape")
+	x.gone(`stdout`)
+
+	t.Log("cancel and undo of a queued job")
+	x.press("G", `(?m)^>\s+9 `)
+	x.press("c", `9 – cancel`)
+	x.press("u", `9 ○ queue`)
+
+	t.Log("cancel of a running job asks, and No is what it takes anything but y for")
+	x.press("g", `(?m)^>\s+1 `)
+	x.press("j", `(?m)^>\s+3 `)
+	x.press("c", `(?i)cancel job 3\?`)
+	x.keys("Enter")
+	x.gone(`(?i)cancel job 3\?`)
+	x.until(`3 ● run`)
+	x.press("c", `(?i)cancel job 3\?`)
+	x.press("y", `3 – cancel`)
+	x.until(`4 ● run`)
+
+	t.Log("why")
+	x.press("G", `(?m)^>\s+\d+ `)
+	x.press("w", `any key closes this`)
+	x.keys("Escape")
+	x.gone(`any key closes this`)
+
+	t.Log("priority, sort")
+	x.filter("state:queue")
+	x.gone(`● run`)
+	x.press("G", `(?m)^>\s+9 `)
+	x.keys("+")
+	x.press("Enter", `priority -1`)
+	x.keys("Escape")
+	x.gone(`priority -1`)
+	x.keys("-")
+	x.keys("Escape")
+	x.until(`● run`)
+	x.press("s", `sort:id`)
+	x.press("S", `sort:id ▲`)
+	for range 10 {
+		x.keys("s")
+	}
+	x.until(`sort:age`)
+
+	t.Log("requeue and edit of a failed job")
+	x.filter("breaks")
+	x.press("g", `(?m)^>\s+2 ✗ fail`)
+	x.press("e", `echo going down`)
+	x.keys("C-u")
+	x.typed("echo better")
+	x.keys("Enter")
+	x.until(`2 (○ queue|◐ handed|● run|✓ ok)`)
+	x.press("Escape", `wait-d`)
+
+	t.Log("pause and continue")
+	x.press("p", `(?i)paused`)
+	x.keys("p")
+	x.gone(`(?i)launching is paused|is paused by`)
+
+	t.Log("hosts: drain and back, stop")
+	x.press("2", `\[2 Hosts`)
+	x.press("d", `(?i)drain`)
+	x.press("d", `here`)
+	x.press("x", `(?i)stop here`)
+	x.keys("n")
+	x.gone(`(?i)stop here.*\?`)
+
+	t.Log("command line, help")
+	x.press("1", `\[1 Jobs`)
+	x.press(":", `(?m)^ ?:`)
+	x.typed("sort name")
+	x.keys("Enter")
+	x.until(`sort:name`)
+	x.press("?", `(?i)keys`)
+	x.keys("Escape")
+	x.until(`\[1 Jobs`)
+	x.press("q", `Leave r\?`)
+	x.keys("Escape")
+	x.gone(`Leave r\?`)
+	t.Log("suspend")
+	x.press("C-z", `prompt>`)
+	x.typed("fg")
+	x.keys("Enter")
+	x.until(`\[1 Jobs`)
+}
+
+// Issue 4, 3: leaving asks what is to become of the run, and says on the normal screen
+// how it stands; the terminal is as it was.
+func TestLeaving(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		keys []string
+		says string // on the normal screen
+		over bool   // the run is, afterwards
+	}{
+		{"detach", []string{"q", "d"}, `dcs-tui attach`, false},
+		{"drain", []string{"q", "r"}, `dcs-tui resume`, true},
+		{"cancel", []string{"q", "c", "y"}, `(?i)8 cancelled`, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			x := open(t, 80, 24)
+			x.typed("stty -g | sed s/^/before/")
+			x.press("Enter", `before\S+`)
+			x.start("#DCS default tries=1\nsleep 2\nsleep 2\n" + waiters)
+			x.until(`1 ● run`)
+			for _, k := range c.keys {
+				x.keys(k)
+				switch {
+				case k == "q":
+					x.until(`Leave r\?`)
+				case k == "c":
+					x.until(`Cancel the whole run\?`)
+				}
+			}
+			if c.over { // the screen stays with a summary
+				x.until(`Summary`)
+				x.keys("q")
+			}
+			x.until(c.says)
+			x.gone(`\[1 Jobs`)
+			x.typed("clear; stty -g | sed s/^/after/")
+			x.press("Enter", `after\S+`)
+			x.typed("dcs-tui status r")
+			x.press("Enter", `(?s)prompt>.*prompt>`)
+			if !c.over {
+				x.typed("clear; dcs-tui attach r")
+				x.press("Enter", `\[1 Jobs`)
+				x.until(`● run`)
+			}
+		})
+	}
+}
+
+// filter types a filter, or a search.
+func (x *terminal) filter(text string) {
+	x.t.Helper()
+	x.press("/", `(?m)^ ?/`)
+	x.typed(text)
+	x.keys("Enter")
+}

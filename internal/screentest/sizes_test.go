@@ -1,0 +1,162 @@
+package screentest
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// quietJobs are jobs whose screen does not change by itself, but for its clocks.
+const quietJobs = "#DCS default tries=1\n#DCS name=fails\necho 'going down' >&2; exit 3\n#DCS name=talks\necho 日本語 one; echo two; sleep 1000\n#DCS name=sleeps\nsleep 1000\n" + waiters
+
+// Issue 4, 4: from 40x10 to 300x100 and back while it runs, and what is on the screen
+// is what drawing it anew gives.
+func TestResizing(t *testing.T) {
+	t.Parallel()
+	x := open(t, 80, 24)
+	x.start(quietJobs)
+	x.until(`✗ 1`)
+	x.until(`2 ● run`)
+	x.press("g", `(?m)^>\s+2 `)
+	for _, size := range [][2]int{{40, 10}, {300, 100}, {120, 36}, {39, 9}, {160, 48}, {59, 14}, {200, 30}, {80, 24}} {
+		x.tmux("resize-window", "-x", fmt.Sprint(size[0]), "-y", fmt.Sprint(size[1]))
+		x.when(fmt.Sprintf("a screen of %dx%d", size[0], size[1]), func(s string) bool {
+			rows := strings.Split(strings.TrimSuffix(s, "\n"), "\n")
+			return len(rows) == size[1] && (size[0] < 40 && strings.Contains(s, "too small") || size[0] >= 40 && strings.Contains(s, "talks") && strings.TrimSpace(rows[len(rows)-1]) != "") &&
+				(size[1] < 36 || strings.Contains(s, "日本語 one")) // the output of the job under the cursor
+		})
+		x.same()
+	}
+}
+
+// same wipes the terminal behind the program's back and has it draw anew: the screen
+// must be what it was. While clocks run that may take more than one try.
+func (x *terminal) same() {
+	x.t.Helper()
+	before := noClocks(x.capture())
+	x.tmux("send-keys", "-R")
+	x.when("an empty terminal", func(s string) bool { return noClocks(s) != before })
+	x.keys("C-l")
+	x.when("the same after it is drawn anew as before:\n"+before, func(s string) bool { return noClocks(s) == before })
+}
+
+// noClocks leaves out what time changes by itself.
+func noClocks(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= '0' && r <= '9', r >= '▁' && r <= '█', r == ' ':
+			return -1
+		}
+		return r
+	}, s)
+}
+
+// Issue 4, 4: kinds of terminal, NO_COLOR and --ascii.
+func TestKindsOfTerminal(t *testing.T) {
+	for _, c := range []struct {
+		name, term, env, flag string
+		check                 func(t *testing.T, x *terminal)
+	}{
+		{"xterm", "xterm", "A=b", "", nil},
+		{"screen", "screen-256color", "A=b", "", nil},
+		{"tmux", "tmux-256color", "A=b", "", nil},
+		{"linux", "linux", "A=b", "", nil},
+		{"no colour", "xterm-256color", "NO_COLOR=1", "", func(t *testing.T, x *terminal) {
+			shown := x.tmux("capture-pane", "-p", "-e")
+			for _, colour := range []string{"\x1b[31", "\x1b[32", "\x1b[33", "\x1b[36", ";31", ";32", ";33", ";36", "\x1b[38"} {
+				if strings.Contains(shown, colour) {
+					t.Errorf("there is colour, %q", colour)
+				}
+			}
+		}},
+		{"ascii", "xterm", "A=b", "--ascii", func(t *testing.T, x *terminal) {
+			for _, r := range x.capture() {
+				if r > '~' {
+					t.Fatalf("%q is no ASCII", r)
+				}
+			}
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			x := open(t, 80, 24, "TERM="+c.term, c.env)
+			x.start("echo hello\n"+waiters, c.flag)
+			x.until(`1 . ok`)
+			x.press("2", `\[2 Hosts`)
+			x.press("1", `\[1 Jobs`)
+			if c.check != nil {
+				c.check(t, x)
+			}
+			x.press("q", `Leave r\?`)
+			x.keys("d")
+			x.gone(`\[1 Jobs`)
+		})
+	}
+	t.Run("dumb", func(t *testing.T) {
+		t.Parallel()
+		x := open(t, 80, 24, "TERM=dumb")
+		x.file("jobs.txt", "echo hello\n")
+		x.typed("dcs-tui run --hosts hosts.toml --name r jobs.txt; echo code=$?")
+		x.keys("Enter")
+		shown := x.until(`code=0`)
+		if !strings.Contains(shown, "cannot show the screen") || strings.Contains(shown, "[1 Jobs") {
+			t.Errorf("it is not refused politely:\n%s", shown)
+		}
+	})
+}
+
+// Issue 4, 5: names, commands, output, parameters and the host's name for people cannot
+// set the title, write the clipboard, move the cursor or break the layout.
+func TestHostileJobs(t *testing.T) {
+	t.Parallel()
+	x := open(t, 80, 24)
+	evil := "\\033]0;OWNED\\007\\033]2;OWNED\\007\\033]52;c;T1dORUQ=\\007\\033Ptmux;\\033\\033]0;OWNED\\007\\033\\\\\\033[2J\\033[10;10HOWNED\\033[?1049l\\0336\\033c"
+	x.file("evil.sh", "while :; do printf '"+evil+"\\n'; printf '"+evil+"' >&2; sleep 0.2; done\n")
+	raw := "\x1b]0;OWNED\x07\x1b]52;c;T1dORUQ=\x07\x1b[2J\x1b[5;5Hhere\u202eevil"
+	jobs := `{"command":"sh evil.sh","name":"日本語 👍🏽🇩🇪e\u0301\u0301\u0301\u0301\u0301\u0301","queue":"q"}` + "\n" +
+		`{"command":` + quote("printf '"+evil+"' >&2; exit 7 # "+raw) + `,"tries":1}` + "\n" + `{"command":"sleep 1000"}` + "\n"
+	if err := os.WriteFile(filepath.Join(x.dir, "jobs.jsonl"), []byte(jobs), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	x.tmux("set-buffer", "mine")
+	before := x.tmux("display-message", "-p", "#{pane_title}|#{window_name}|#{window_layout}")
+	x.typed("dcs-tui run --hosts hosts.toml --name r jobs.jsonl")
+	x.keys("Enter")
+	x.until(`\[1 Jobs`)
+	x.until(`✗ 1`)
+	x.press("g", `(?m)^>\s+1 `)
+	for _, keys := range [][]string{{"Enter"}, {"l"}, {"w"}, {"o"}, {"z"}, {"z"}, {"Escape"}, {"3"}, {"5"}, {"2"}, {"1"}, {"G"}, {"Enter"}, {"l"}, {"o"}, {"Escape"}} {
+		for _, k := range keys {
+			x.keys(k)
+		}
+		x.until(`\[?1 Jobs`)
+		shown := x.capture()
+		if rows := strings.Split(strings.TrimSuffix(shown, "\n"), "\n"); len(rows) != 24 || !strings.Contains(rows[0], " r ") || !strings.Contains(rows[3], "1 Jobs") {
+			t.Errorf("after %v the layout is broken:\n%s", keys, shown)
+		}
+	}
+	x.press("g", `(?m)^>`)
+	x.press("l", `OWNED`) // as text
+	if after := x.tmux("display-message", "-p", "#{pane_title}|#{window_name}|#{window_layout}"); after != before {
+		t.Errorf("tmux was %q and is %q", before, after)
+	}
+	if buffers := x.tmux("list-buffers", "-F", "#{buffer_sample}"); strings.TrimSpace(buffers) != "mine" {
+		t.Errorf("the clipboard holds %q", buffers)
+	}
+}
+
+// quote writes a JSON string.
+func quote(s string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for _, r := range s {
+		if r < ' ' || r > '~' || r == '"' || r == '\\' {
+			fmt.Fprintf(&b, `\u%04x`, r)
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.String() + `"`
+}

@@ -1,0 +1,195 @@
+package screentest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// program is the real program, built once.
+var program string
+
+func TestMain(m *testing.M) { os.Exit(testMain(m)) }
+
+func testMain(m *testing.M) int {
+	if _, err := exec.LookPath("tmux"); err != nil {
+		fmt.Fprintln(os.Stderr, "NO TMUX HERE: THE SCREEN IS NOT TESTED (apt-get install tmux)")
+		return m.Run()
+	}
+	dir, err := os.MkdirTemp("", "dcs-screen-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	program = filepath.Join(dir, "dcs-tui")
+	build := exec.Command("go", "build", "-o", program, "dcs-tui")
+	build.Stderr = os.Stderr
+	if err := build.Run(); err != nil {
+		fmt.Fprintln(os.Stderr, "building the program:", err)
+		return 1
+	}
+	return m.Run()
+}
+
+// terminal is a shell in a tmux of its own, in a directory of its own.
+type terminal struct {
+	t      *testing.T
+	dir    string
+	socket string
+	w, h   int
+}
+
+// open begins a shell with job control in a terminal of a size. env are further
+// variables, NAME=value.
+func open(t *testing.T, w, h int, env ...string) *terminal {
+	t.Helper()
+	if program == "" {
+		t.Skip("NO TMUX HERE: THE SCREEN IS NOT TESTED")
+	}
+	x := &terminal{t: t, dir: t.TempDir(), w: w, h: h}
+	x.socket = filepath.Join(t.TempDir(), "tmux") // short enough for a unix socket
+	x.file("hosts.toml", "[[host]]\nname = \"here\"\nlink = \"local\"\nslots = 2\nyield = false\nnice = 0\n")
+	conf := x.file("tmux.conf", "set -g remain-on-exit on\nset -g allow-rename on\nset -g automatic-rename off\nset -g set-titles on\nset -g set-clipboard on\nset -g status off\nset -g escape-time 5\n")
+	args := []string{"-S", x.socket, "-f", conf, "-u", "new-session", "-d", "-x", fmt.Sprint(w), "-y", fmt.Sprint(h), "-c", x.dir, "env"}
+	args = append(args, env...)
+	args = append(args, "PS1=prompt>", "HOME="+x.dir, "XDG_CONFIG_HOME=", "HISTFILE=", "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"), "bash", "--norc", "--noprofile", "-i")
+	cmd := exec.Command("tmux", args...)
+	cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8", "TMUX=")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("tmux: %v: %s", err, out)
+	}
+	t.Cleanup(x.close)
+	x.until("prompt>")
+	return x
+}
+
+// close ends what runs, with everything that the run's jobs started, and the terminal.
+func (x *terminal) close() {
+	if x.t.Failed() {
+		x.t.Logf("the terminal at the end:\n%s", x.capture())
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	if runs, _ := filepath.Glob(filepath.Join(x.dir, "dcs-runs", "*")); len(runs) > 0 {
+		cmd := exec.CommandContext(ctx, program, "cancel", "--all", "--yes", runs[0])
+		cmd.Dir, cmd.Env = x.dir, append(os.Environ(), "HOME="+x.dir)
+		cmd.Run()
+		x.left(ctx, runs[0])
+	}
+	exec.CommandContext(ctx, "tmux", "-S", x.socket, "kill-server").Run()
+}
+
+// left waits until no dispatcher has a run any more.
+func (x *terminal) left(ctx context.Context, run string) {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		owner, err := os.ReadFile(filepath.Join(run, "owner"))
+		if err != nil || strings.Contains(string(owner), `"left":true`) {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			x.t.Error("the dispatcher of " + run + " does not end")
+			return
+		}
+	}
+}
+
+func (x *terminal) file(name, text string) string {
+	x.t.Helper()
+	path := filepath.Join(x.dir, name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		x.t.Fatal(err)
+	}
+	return path
+}
+
+func (x *terminal) tmux(args ...string) string {
+	x.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "tmux", append([]string{"-S", x.socket}, args...)...).CombinedOutput()
+	if err != nil {
+		x.t.Fatalf("tmux %s: %v: %s", strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// keys sends keys by tmux's names.
+func (x *terminal) keys(keys ...string) {
+	x.t.Helper()
+	x.tmux(append([]string{"send-keys", "--"}, keys...)...)
+}
+
+// typed sends a text.
+func (x *terminal) typed(text string) {
+	x.t.Helper()
+	x.tmux("send-keys", "-l", "--", text)
+}
+
+// capture is what the terminal shows.
+func (x *terminal) capture() string {
+	out, _ := exec.Command("tmux", "-S", x.socket, "capture-pane", "-p").Output()
+	return string(out)
+}
+
+// patience is how long anything may take to be shown on a busy machine.
+const patience = 20 * time.Second
+
+// when looks at the terminal until a condition holds.
+func (x *terminal) when(what string, holds func(shown string) bool) string {
+	x.t.Helper()
+	end := time.After(patience)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		shown := x.capture()
+		if holds(shown) {
+			return shown
+		}
+		select {
+		case <-tick.C:
+		case <-end:
+			x.t.Fatalf("the terminal does not come to show %s:\n%s", what, shown)
+		}
+	}
+}
+
+// until waits for a regular expression.
+func (x *terminal) until(pattern string) string {
+	x.t.Helper()
+	want := regexp.MustCompile(pattern)
+	return x.when(pattern, want.MatchString)
+}
+
+// gone waits until it is no longer there.
+func (x *terminal) gone(pattern string) string {
+	x.t.Helper()
+	not := regexp.MustCompile(pattern)
+	return x.when("no "+pattern, func(s string) bool { return !not.MatchString(s) })
+}
+
+// press sends one key and waits for what it is to show.
+func (x *terminal) press(key, pattern string) string {
+	x.t.Helper()
+	x.keys(key)
+	return x.until(pattern)
+}
+
+// start starts the program with a jobs file and waits for its screen.
+func (x *terminal) start(jobs string, flags ...string) {
+	x.t.Helper()
+	x.file("jobs.txt", jobs)
+	x.typed("dcs-tui run --hosts hosts.toml --name r " + strings.Join(append(flags, "jobs.txt"), " "))
+	x.keys("Enter")
+	x.until(`\[1 Jobs`)
+}

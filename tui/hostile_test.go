@@ -1,0 +1,158 @@
+package tui
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/charmbracelet/x/ansi"
+
+	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs"
+)
+
+// hostile are texts that would move the cursor, set the title, write the clipboard,
+// join with their neighbours or break a line, if they came to the terminal.
+var hostile = []string{
+	"\x1b[2J\x1b[H\x1b[31mred", "\x1b]0;owned\x07", "\x1b]52;c;b3duZWQ=\x07", "\x1bP+q544e\x1b\\", "\x9b2J\u009b2J", "a\rb\nc\td\be\x7f\x00",
+	"\u202egpj.exe\u2066\u200b\u2028\u2029\ufeff", "\xff\xfe\xc3(", strings.Repeat("\u0301", 50), "a" + strings.Repeat("\u0335", 50),
+	"日本語のとても長い名前" + strings.Repeat("漢", 60), "👍🏽👨‍👩‍👧🇩🇪1️⃣❤️", "\u1100\u1161\u11a8\u3164\u115f", strings.Repeat("x", 1<<20), "क्षि नमस्ते", "\x1b[", "\x1b",
+	"﷽﷽", "\U000e0041\U000e0001", "%s%n%!d(MISSING)", "",
+}
+
+// ours says that an escape sequence is one of the styles this package draws with.
+func ours(seq string) bool {
+	return strings.HasPrefix(seq, "\x1b[") && strings.HasSuffix(seq, "m") && strings.Trim(seq[2:len(seq)-1], "0123456789;:") == ""
+}
+
+// onlyStyles holds a frame to having nothing but text and styles.
+func onlyStyles(t *testing.T, m *model, what string) {
+	t.Helper()
+	m.frame = ""
+	m.draw()
+	var state byte
+	for s := m.frame; s != ""; {
+		seq, w, n, next := ansi.DecodeSequenceWc(s, state, nil)
+		if w == 0 && seq != "\n" && !ours(seq) && strings.ContainsFunc(seq, func(r rune) bool { return !unicode.IsMark(r) }) {
+			t.Errorf("%s: %q reaches the terminal", what, seq)
+			return
+		}
+		s, state = s[n:], next
+	}
+	for _, r := range m.frame {
+		if r != '\x1b' && r != '\n' && !unicode.IsPrint(r) {
+			t.Errorf("%s: %U reaches the terminal", what, r)
+			return
+		}
+	}
+}
+
+// Rule 10, issue 4, 5: whatever text comes from jobs, hosts, users and dispatchers, in
+// every field, on every view and size: no control sequence reaches the terminal, and
+// every row has its cells.
+func TestHostileTexts(t *testing.T) {
+	for i, evil := range hostile {
+		for k, size := range [][2]int{{40, 10}, {80, 24}, {160, 48}} {
+			ascii := (i+k)%2 == 1
+			src := &fakeSource{picture: func(ask view.Ask) (*view.Picture, error) { return poison(samplePicture(ask), evil), nil }}
+			src.read = func(view.Read) (*view.Piece, error) {
+				return &view.Piece{Data: []byte(evil + "\n" + evil), Size: int64(2*len(evil) + 1), Over: true}, nil
+			}
+			m := newScreen(t, src, size[0], size[1])
+			if m.opt.ASCII = ascii; ascii {
+				m.g = &asciiGlyphs
+			}
+			what := func(s string) string {
+				return fmt.Sprintf("text %d, %dx%d, ascii %v, %s", i, size[0], size[1], ascii, s)
+			}
+			check := func(s string) {
+				t.Helper()
+				refresh(t, m)
+				onlyStyles(t, m, what(s))
+				checkSize(t, m, what(s))
+			}
+			for v := range tabs {
+				m.open(v)
+				check(tabNames[v])
+			}
+			m.open(tabJobs)
+			m.complain(evil)
+			check("a message")
+			m.openDetail(50118)
+			check("details")
+			press(t, m, "pgdown")
+			check("more details")
+			m.openOutput(50118)
+			check("output")
+			m.focus().(*outputPane).wrap = true
+			check("wrapped output")
+			press(t, m, "esc", "?")
+			check("help")
+		}
+	}
+}
+
+// poison puts a text into everything that others have written.
+func poison(p *view.Picture, evil string) *view.Picture {
+	for _, s := range []*string{&p.Over, &p.Run.Name, &p.Run.Dir, &p.Run.Lab, &p.Run.Owner, &p.Run.Machine, &p.Draining, &p.Problem} {
+		*s = evil
+	}
+	for i := range p.Hosts {
+		h := &p.Hosts[i]
+		h.Name, h.Reason, h.Note = evil, evil, evil
+		if i == 0 {
+			h.State = evil
+		}
+	}
+	row := func(r *view.Row) {
+		r.Title, r.Queue, r.Host, r.Said, r.Cause, r.Last = evil, evil, evil, evil, evil, evil
+		r.Params = []jobs.Param{{Name: evil, Value: evil}}
+	}
+	if p.Jobs != nil {
+		p.Jobs.Filter, p.Jobs.Wrong = evil, evil
+		for i := range p.Jobs.Rows {
+			row(&p.Jobs.Rows[i])
+		}
+	}
+	for i := range p.Groups {
+		g := &p.Groups[i]
+		g.Cause, g.Last, g.Hosts = evil, evil, []string{evil, evil}
+		for k := range g.Jobs {
+			row(&g.Jobs[k])
+		}
+	}
+	if p.Events != nil {
+		for i := range p.Events.Lines {
+			p.Events.Lines[i].Host, p.Events.Lines[i].Text = evil, evil
+		}
+	}
+	if d := p.Detail; d != nil {
+		row(&d.Row)
+		d.Command, d.Cwd, d.Setup, d.File, d.Why, d.Tags = evil+"\n"+evil, evil, evil, evil, evil, []string{evil}
+		d.Env = []jobs.EnvVar{{Name: evil, Value: evil}}
+		for i := range d.Attempts {
+			a := &d.Attempts[i]
+			a.Host, a.State, a.Result, a.Reason, a.Last, a.Out, a.Err = evil, evil, evil, evil, evil, evil, evil
+		}
+	}
+	return p
+}
+
+// Every way in which terminals and libraries count the cells of what is shown gives
+// the same number, so that columns stay where they are.
+func TestCharactersDoNotJoin(t *testing.T) {
+	m := newModel(Options{}, nil)
+	for _, s := range hostile {
+		if strings.Contains(s, "क्षि") { // joined by some fonts only
+			continue
+		}
+		c := m.clean(s)
+		if a, b := ansi.StringWidth(c), ansi.StringWidthWc(c); a != b {
+			t.Errorf("%q is %d cells wide by clusters, %d by characters", c, a, b)
+		}
+	}
+	if got := m.clean("flag 🇩🇪 heart ❤️"); got != "flag DE heart ❤" {
+		t.Errorf("%q", got)
+	}
+}
