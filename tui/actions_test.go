@@ -390,9 +390,9 @@ func TestFilterLine(t *testing.T) {
 func TestSorting(t *testing.T) {
 	m, _ := screenOn(t, sample(), aFailed, 80, 24)
 	do(t, m, "s")
-	shows(t, m, "sort:id ▼", "ID▼")
-	do(t, m, "S")
 	shows(t, m, "sort:id ▲", "ID▲")
+	do(t, m, "S")
+	shows(t, m, "sort:id ▼", "ID▼")
 	for range view.Sorts - 1 {
 		do(t, m, "s")
 	}

@@ -114,10 +114,7 @@ func (m *model) heading(cols []column, by view.Sort, reverse bool, w int) string
 	for i, c := range cols {
 		head := c.head
 		if c.sort == by {
-			arrow := m.g.down
-			if reverse {
-				arrow = m.g.up
-			}
+			arrow := m.arrow(by, reverse)
 			head = m.fit(head, min(width(head), c.w-width(arrow))) + arrow
 		}
 		if i > 0 {

@@ -27,7 +27,6 @@ func (m *model) openCommand(text string) tea.Cmd {
 	m.modal = &input{
 		prompt: " :", text: newEdited(text), past: &m.jobs.commands, complete: (*model).commandWords,
 		done: (*model).command,
-		note: func(m *model, w int) []string { return nil },
 	}
 	return nil
 }

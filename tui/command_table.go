@@ -29,7 +29,7 @@ func commandTable() []command {
 		{name: "why", args: "[ID]", help: "why is it not running, or what is it doing", do: onJob((*model).why)},
 		{name: "filter", args: "[TEXT]", help: "show only jobs that match; without text: all", do: (*model).commandFilter},
 		{name: "select", args: "[FILTER]", help: "select all jobs that match", do: (*model).commandSelect},
-		{name: "sort", args: "COLUMN [desc]", help: "sort by " + strings.Join(sortNames, ", "), words: func(*model) []string { return append(sortNames[:len(sortNames):len(sortNames)], "desc") }, do: (*model).commandSort},
+		{name: "sort", args: "COLUMN [asc|desc]", help: "sort by " + strings.Join(sortNames, ", "), words: func(*model) []string { return append(sortNames[:len(sortNames):len(sortNames)], "asc", "desc") }, do: (*model).commandSort},
 		{name: "view", args: "NAME", help: "show jobs, hosts, failed, results or events", words: func(*model) []string { return viewNames() }, do: (*model).commandView},
 		{name: "pause", help: "launch nothing more; what runs goes on", do: simple(func(m *model) tea.Cmd { return m.pauseWith(view.Pause) })},
 		{name: "continue", help: "launch again", do: simple(func(m *model) tea.Cmd { return m.pauseWith(view.Continue) })},
@@ -207,18 +207,12 @@ func (m *model) commandSort(arg string) (tea.Cmd, error) {
 	if len(f) == 0 || len(f) > 2 {
 		return nil, errors.New("sort by one of " + strings.Join(sortNames, ", "))
 	}
-	reverse := false
-	if len(f) == 2 {
-		switch f[1] {
-		case "desc":
-			reverse = true
-		case "asc":
-		default:
-			return nil, fmt.Errorf("%s is no direction: asc and desc are", quoted(f[1]))
-		}
+	if way := f[len(f)-1]; len(f) == 2 && way != "asc" && way != "desc" {
+		return nil, fmt.Errorf("%s is no direction: asc and desc are", quoted(way))
 	}
 	for s := range view.Sorts {
 		if s.String() == f[0] {
+			reverse := len(f) == 2 && (f[1] == "desc") != highestFirst(s)
 			m.listNow().sortBy(s, reverse)
 			return nil, nil
 		}

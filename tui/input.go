@@ -178,7 +178,7 @@ func (p *input) draw(m *model, w, h int) []string {
 	out := []string{styleBold.Render(p.prompt) + p.text.view(m, w-width(p.prompt))}
 	switch {
 	case p.wrong != "":
-		for _, l := range m.wrap(m.g.phase[view.Failed]+" "+p.wrong, w-2) {
+		for _, l := range m.wrap(m.g.phase[view.Failed]+" "+m.clean(p.wrong), w-2) {
 			out = append(out, " "+styleBad.Render(l))
 		}
 	default:

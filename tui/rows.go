@@ -46,20 +46,3 @@ func (m *model) empty(l *list) string {
 	}
 	return "no jobs"
 }
-
-// listed says how a list is filtered and sorted: "/C=0.1  sort:age ▼".
-func (m *model) listed(l *list) string {
-	s := m.sorted(l)
-	if l.filter != "" {
-		s = m.cut("/"+m.clean(l.filter), 30) + "  " + s
-	}
-	return s
-}
-
-func (m *model) sorted(l *list) string {
-	arrow := m.g.down
-	if l.reverse {
-		arrow = m.g.up
-	}
-	return "sort:" + l.sort.String() + " " + arrow
-}
