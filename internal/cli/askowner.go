@@ -47,7 +47,7 @@ func inUse(run *rundir.Run, owner *journal.Owner) error {
 	if owner != nil && stopped(owner) {
 		return p.withAdvice("%s; --force takes the run over from it", stoppedText(owner))
 	}
-	return p.withAdvice("dcs-tui status %s shows how it stands; if that dcs-tui hangs, --force takes the run over", shellWord(runRef(run)))
+	return p.withAdvice("dcs-tui attach %s shows its screen; if that dcs-tui hangs, --force takes the run over", shellWord(runRef(run)))
 }
 
 // askOwner leaves the request where the dispatcher looks for it, and waits until

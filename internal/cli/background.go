@@ -81,6 +81,9 @@ func startDispatcher(args []string, stdin *os.File, errs io.Writer) (*dispatcher
 		cmd.Wait()
 		if p.code = cmd.ProcessState.ExitCode(); p.code < 0 {
 			p.code = ExitLeft // killed: resume continues
+			if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signal() == syscall.SIGINT {
+				p.code = ExitCancelled // by Ctrl-C, before it had begun
+			}
 		}
 		close(p.ended)
 	}()

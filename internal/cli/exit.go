@@ -14,14 +14,14 @@ const (
 	ExitFailed    = 1   // some job did not
 	ExitUsage     = 2   // usage or configuration: nothing was started
 	ExitNoHosts   = 3   // no host could be used for --give-up
-	ExitLeft      = 4   // stopped with jobs left: resume continues
+	ExitLeft      = 4   // stopped with jobs left: resume continues; or the screen was left, and the run goes on
 	ExitCancelled = 130 // cancelled
 )
 
 // exitHelp is the table as the user reads it.
 const exitHelp = `Exit codes: 0 all jobs succeeded, 1 some did not, 2 usage or configuration,
-3 no host could be used for --give-up, 4 stopped with jobs left (resume continues),
-130 cancelled.`
+3 no host could be used for --give-up, 4 stopped with jobs left (resume continues) or
+left the screen while the run goes on, 130 cancelled.`
 
 // exitOf says how a run that came to its end exits. cancelled means that a
 // person cancelled it in this session, more that jobs were still to be read.

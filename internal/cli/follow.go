@@ -146,7 +146,7 @@ func (f *follower) watch() {
 			case <-st.lost:
 				stays = false
 			case <-t.C:
-				stays = st.live || st.source != nil && !f.taken(st)
+				stays = st.live && !stopped(st.owner) || !st.live && st.source != nil && !f.taken(st)
 			}
 			t.Stop()
 		}
@@ -192,6 +192,9 @@ func (f *follower) find(ctx context.Context) *stage {
 	case owner.Address == "":
 		st.err = fmt.Errorf("%s has no control socket", owner)
 		return st
+	case stopped(owner):
+		st.err = fmt.Errorf("%s does not answer: %s", owner, stoppedText(owner))
+		return st
 	}
 	client, err := f.reach(ctx, owner)
 	if err != nil {
@@ -200,9 +203,6 @@ func (f *follower) find(ctx context.Context) *stage {
 			return f.past(owner)
 		}
 		st.err = err
-		if stopped(owner) {
-			st.err = fmt.Errorf("%s does not answer: %s", owner, stoppedText(owner))
-		}
 		return st
 	}
 	st.source, st.live, st.close = client, true, func() { client.Close() }

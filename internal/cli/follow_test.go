@@ -234,3 +234,55 @@ func TestStopFromTheScreen(t *testing.T) {
 		t.Errorf("exit %d", p.code)
 	}
 }
+
+// A dispatcher that somebody has stopped is named as that at once, not waited for; let
+// go on it is live again.
+func TestStoppedDispatcher(t *testing.T) {
+	f := inBackground(t, gated)
+	f.until(t, "a job runs", func(p *view.Picture) bool { return p.Phases[view.Running] > 0 })
+	pid := f.process.Load().cmd.Process.Pid
+	syscall.Kill(pid, syscall.SIGSTOP)
+	defer syscall.Kill(pid, syscall.SIGCONT)
+	var err error
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
+		if _, err = f.Look(t.Context(), view.Ask{}); err != nil && strings.Contains(err.Error(), "kill -CONT") {
+			break
+		}
+	}
+	if err == nil || !strings.Contains(err.Error(), "kill -CONT") {
+		t.Error(err)
+	}
+	syscall.Kill(pid, syscall.SIGCONT)
+	f.until(t, "it is live again", func(p *view.Picture) bool { return p.Life == view.Live })
+	writeFile(t, ".", "gate", "")
+	f.until(t, "it is over", func(p *view.Picture) bool { return p.Life == view.Ended })
+}
+
+// Without a control socket a run behind a screen does not begin, and says what does; a
+// run that prints lines goes on and says that nobody can attach.
+func TestNoSocket(t *testing.T) {
+	base := t.TempDir()
+	t.Chdir(base)
+	run, err := rundir.CreateAt(filepath.Join(base, "r"), "r", rundir.Asked{Cwd: base, Version: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := newApp()
+	o, err := a.own(run, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer o.journal.Close()
+	s := &session{app: a, con: a.con, run: run, table: o.table, guard: newGuard()}
+	old := controlBase
+	controlBase = filepath.Join(base, "none")
+	defer func() { controlBase = old }()
+	if err := s.listenControl(""); err != nil || s.control != nil {
+		t.Error(err)
+	}
+	a.starter = new(starter)
+	var p *problem
+	if err := s.listenControl(""); !errors.As(err, &p) || !strings.Contains(p.advice, "resume --no-tui") {
+		t.Errorf("%v", err)
+	}
+}

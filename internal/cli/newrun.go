@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -31,6 +32,7 @@ type jobSource struct {
 	// source is kept in run.toml (optionSource): what restJobs needs to yield the jobs again
 	// that were not stored when the dispatcher ended. "": they cannot be had again.
 	source string
+	keep   map[string]any // more options for run.toml
 }
 
 // optionSource is jobSource.source in run.toml.
@@ -80,6 +82,7 @@ func (a *app) runJobs(cmd *cobra.Command, f *runFlags, src jobSource) error {
 		Version: version(), Cwd: cwd, Shell: f.Shell, Setup: f.Setup, JobsFile: strings.Join(src.files, " "),
 		InventoryFile: inv.File, InventoryText: inv.text, Options: keepFlags(cmd.Flags()), EnvNames: refs,
 	}
+	maps.Copy(asked.Options, src.keep)
 	if src.source != "" {
 		asked.Options[optionSource] = src.source
 	}

@@ -125,6 +125,9 @@ dcs-tui run jobs.txt
 dcs-tui hosts check
 dcs-tui run --hosts hosts.toml jobs.txt
 
+# come back to a run that goes on in the background
+dcs-tui attach
+
 # carry on what was stopped
 dcs-tui resume`,
 		Args: cobra.ArbitraryArgs,

@@ -28,8 +28,13 @@ the job and not acted on yet. A file that ends in .jsonl holds one JSON object a
 Without an inventory the jobs run on this machine, on all cores but one. Everything
 about the run is kept in dcs-runs/NAME.
 
-Ctrl-C lets running jobs finish and starts no more; a second one stops at once and
+On a terminal a screen shows the run, and a background process that ends with the run
+dispatches it: leave the screen with q, or lose it, and the run goes on; attach shows it again.
+
+With --no-tui, --json, --output or no terminal this process dispatches, and prints lines.
+Ctrl-C then lets running jobs finish and starts no more; a second one stops at once and
 leaves them running, to be adopted by resume; so does Ctrl-\. Closing the terminal stops nothing.
+
 A file STOP in the run directory drains as Ctrl-C does, STOP.now cancels.
 
 ` + exitHelp,

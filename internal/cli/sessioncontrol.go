@@ -12,24 +12,37 @@ import (
 	"dcs-tui/jobs/journal"
 )
 
-// serveControl lets screens and commands attach: every dispatcher does, also one that
-// shows nothing itself. Without the socket the run goes on all the same.
-func (s *session) serveControl(inventory string) {
+// controlBase is where the directories of control sockets lie; tests change it.
+var controlBase = control.Base
+
+// listenControl makes the socket at which screens and commands attach: every
+// dispatcher has one, also one that shows nothing itself. Without it a run goes on all
+// the same, except one that only a screen shows. Nobody knows of it before showControl.
+func (s *session) listenControl(inventory string) error {
 	server, err := control.Listen(control.Options{
-		Program: version(), Run: s.run.UID(), Epoch: s.table.Epoch,
+		Base: controlBase, Program: version(), Run: s.run.UID(), Epoch: s.table.Epoch,
 		Open:  func() (view.Source, func(), error) { return s.openBoard(inventory) },
 		Fault: func(text string) { s.say(func() string { return cleanLine(text) }) },
 	})
-	if err == nil {
-		if err = s.journal.SetAddress(server.Address()); err != nil {
-			server.Close()
-		}
-	}
-	if err != nil {
+	switch {
+	case err == nil:
+		s.control = server
+	case s.app.starter != nil:
+		return usagef("%w", err).withAdvice("dcs-tui resume --no-tui %s runs it without a screen", shellWord(cleanLine(runRef(s.run))))
+	default:
 		s.app.warn("nobody can attach to this run: %v", err)
+	}
+	return nil
+}
+
+// showControl says in the file owner where the socket is.
+func (s *session) showControl() {
+	if s.control == nil {
 		return
 	}
-	s.control = server
+	if err := s.journal.SetAddress(s.control.Address()); err != nil {
+		s.app.warn("nobody can attach to this run: %v", err)
+	}
 }
 
 func (s *session) closeControl() {

@@ -113,16 +113,20 @@ func (a *app) start(o *owned, f *runFlags, inv *loadedInventory, env []jobs.EnvV
 		},
 		HostDirs: readPlaces(o.run), Notify: s.notices.put,
 	}
+	if err := s.listenControl(inv.File); err != nil {
+		return nil, err
+	}
 	a.listen()
 	go s.guard.listen(a.signals, interrupts{cancel: f.OnInterrupt == "cancel"})
 	if s.d, err = dispatch.Start(cfg); err != nil {
+		s.closeControl()
 		return nil, usagef("%w", err)
 	}
 	s.ack.d = s.d
 	if f.json || f.output {
 		s.out = newResultPrinter(a, f.json, s.d, s.guard.hurry)
 	}
-	s.serveControl(inv.File)
+	s.showControl()
 	a.begun(o.run)
 	return s, nil
 }

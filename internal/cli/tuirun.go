@@ -23,7 +23,7 @@ func (a *app) drawScreen(src view.Source, keys *os.File, o screenOptions) (scree
 	}
 	left, err := tui.Run(context.Background(), tui.Options{
 		Source: src, In: keys, Out: a.stdout, ASCII: a.con.ascii || o.ascii, NoColor: os.Getenv("NO_COLOR") != "",
-		Mouse: o.mouse, Signals: true,
+		Mouse: o.mouse, Signals: true, Suspended: ttyguard.Asleep,
 	})
 	given()
 	return screenLeft{left.Signal, left.Last}, err
