@@ -12,13 +12,14 @@ import (
 type Asked struct {
 	Did   int       // jobs that it was carried out for
 	Left  int       // the others
-	Ended []jobs.ID // jobs that were over by it at once, and those that are skipped with them
+	Ended []jobs.ID // of a cancel: what a Requeue must name to bring everything back (sched.Undo), ascending
 }
 
 // asked is a request whose record has not been seen yet.
 type asked struct {
 	name   string
 	is     Asked
+	effect sched.Effect
 	done   bool
 	answer chan Asked // room for one; closed: nobody carries it out any more
 }
@@ -60,11 +61,9 @@ func (d *Dispatcher) Ask(ctx context.Context, text string, do ...sched.Event) (A
 // hear notes what a record says of requests that somebody waits for.
 func (e *engine) hear(r *jobs.Record) {
 	for _, a := range e.asked {
-		switch {
-		case r.Kind == jobs.KindRequest && r.Reason == a.name:
+		a.effect.See(r)
+		if r.Kind == jobs.KindRequest && r.Reason == a.name {
 			a.is.Did, a.is.Left, a.done = r.Count, r.N, true
-		case r.Kind == jobs.KindJob && (r.Next == jobs.Cancelled || r.Next == jobs.Skipped):
-			a.is.Ended = append(a.is.Ended, r.Job)
 		}
 	}
 }
@@ -74,6 +73,7 @@ func (e *engine) answer() {
 	kept := e.asked[:0]
 	for _, a := range e.asked {
 		if a.done {
+			a.is.Ended = e.core.Undo(&a.effect)
 			a.answer <- a.is
 		} else {
 			kept = append(kept, a)

@@ -40,7 +40,6 @@ type engine struct {
 	keeping  time.Time // since when the owner file and the fence are being looked after; zero: they are not
 	finish   *sched.Finish
 	more     bool // Submit.Last has not been seen
-	drain    string
 	fencedBy int
 	beatAt   time.Time // last beat of the owner file
 	ownedAt  time.Time // when the run was last seen to be ours
@@ -151,10 +150,6 @@ func (e *engine) step(ev sched.Event) {
 	switch ev := ev.(type) {
 	case sched.Submit:
 		e.more = e.more && !ev.Last
-	case sched.Drain:
-		if e.drain = ev.Why; e.drain == "" {
-			e.drain = "asked to drain"
-		}
 	case sched.HostRefused:
 		if ev.Msg.FencedBy > 0 {
 			e.fenced(ev.Msg.FencedBy)

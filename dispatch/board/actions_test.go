@@ -48,8 +48,8 @@ func TestActions(t *testing.T) {
 		if r := l.look(view.Ask{Jobs: &view.JobsWindow{Filter: "other", Rows: 5}}).Jobs; r.Matched != 1 || r.Rows[0].Title != "other" {
 			t.Errorf("%+v", r)
 		}
-		if ans = l.do(view.Cancel.Jobs(1)); ans.Done != 1 || len(ans.Changed) != 0 {
-			t.Errorf("%+v: what runs is not over yet", ans)
+		if ans = l.do(view.Cancel.Jobs(1)); ans.Done != 1 || ans.Changed.Len() != 1 {
+			t.Errorf("%+v", ans)
 		}
 		l.do(view.Action{Do: view.Pause})
 		if p := l.look(view.Ask{Focus: 3}); !p.Paused || !strings.Contains(p.Detail.Why, "paused") {

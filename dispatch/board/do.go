@@ -75,8 +75,7 @@ func doJobs(ctx context.Context, l *live, a view.Action) (*view.Answer, error) {
 		ans.Text = fmt.Sprintf(v.did, plural(ans.Done, "job")) + fmt.Sprintf("; %d left alone", ans.Left)
 	}
 	if a.Do == view.Cancel {
-		slices.Sort(is.Ended)
-		for _, id := range slices.Compact(is.Ended) {
+		for _, id := range is.Ended {
 			ans.Changed.Add(id)
 		}
 	}

@@ -227,7 +227,7 @@ func (b *Board) tryLook(ctx context.Context, ask *view.Ask, until time.Time) (*v
 		soon(b.agedAt.Add(ageEvery))
 	}
 	if len(b.retries) > 0 {
-		soon(max2(b.retries[0].at.Time(), b.takenAt.Add(wakeEvery)))
+		soon(later(b.retries[0].at.Time(), b.takenAt.Add(wakeEvery)))
 	}
 	if x := b.page.of(ask.Jobs); x != nil && x.edition != b.edition {
 		soon(x.due())
@@ -247,7 +247,7 @@ func (b *Board) resort(w *view.JobsWindow) {
 	b.changed = make(chan struct{})
 }
 
-func max2(a, b time.Time) time.Time {
+func later(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
 	}

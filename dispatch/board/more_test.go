@@ -9,6 +9,7 @@ import (
 	"time"
 	"unsafe"
 
+	"dcs-tui/dispatch/sched"
 	"dcs-tui/dispatch/view"
 	"dcs-tui/jobs"
 )
@@ -60,6 +61,10 @@ func TestSlots(t *testing.T) {
 			if h := l.look(view.Ask{}).Hosts[0]; h.Slots != c.want {
 				t.Errorf("%+v: %d slots", c, h.Slots)
 			}
+		}
+		l.d.Do(sched.Drain{Why: "asked"})
+		if p := l.look(view.Ask{}); p.Draining != "asked" || p.Paused {
+			t.Errorf("%q, %v", p.Draining, p.Paused)
 		}
 		if _, err := l.b.Do(t.Context(), view.Action{Do: view.Slots, Host: "a", Number: -9, Relative: true}); !errors.As(err, new(*view.Refused)) {
 			t.Error(err)

@@ -72,10 +72,16 @@ type desk struct {
 func (k *desk) phase(id jobs.ID, j *jobs.Job) (view.Phase, *jobs.Attempt) {
 	switch j.State {
 	case jobs.Running:
-		return k.open(id, j)
+		p, a := k.open(id, j)
+		if k.core != nil {
+			p = standing[k.core.Standing(id)]
+		}
+		return p, a
 	case jobs.Queued:
 		last := lastTry(j)
 		switch {
+		case k.core != nil:
+			return standing[k.core.Standing(id)], last
 		case j.Retry > k.now:
 			return view.Retry, last
 		case k.waits(j):
@@ -92,6 +98,12 @@ func (k *desk) phase(id jobs.ID, j *jobs.Job) (view.Phase, *jobs.Attempt) {
 		return view.Cancelled, results.Counted(j)
 	}
 	return view.Skipped, nil
+}
+
+// standing says which phase the core's own words are.
+var standing = [sched.Standings]view.Phase{
+	sched.IsReady: view.Queued, sched.Retrying: view.Retry, sched.Waits: view.Waits, sched.Overtaken: view.Waits,
+	sched.Handed: view.Handed, sched.Runs: view.Running, sched.Away: view.Away, sched.Ending: view.Ending,
 }
 
 // open is phase for a job with an attempt that may be alive: the newest that has
