@@ -1,9 +1,7 @@
 package tui
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	"dcs-tui/dispatch/view"
@@ -274,97 +272,5 @@ func TestResizeKeepsTheCursorOnTheScreen(t *testing.T) {
 				}
 			}
 		}
-	}
-}
-
-func TestSelection(t *testing.T) {
-	var s selection
-	want := map[jobs.ID]bool{}
-	seed := uint32(7)
-	for range 3000 {
-		seed = seed*1664525 + 1013904223
-		id := jobs.ID(seed>>16)%200 + 1
-		if seed%7 == 0 {
-			last := id + jobs.ID(seed%13)
-			s.add(view.Ranges{{First: id, Last: last}, {First: last + 2, Last: last + 3}})
-			for x := id; x <= last+3; x++ {
-				want[x] = want[x] || x != last+1
-			}
-		} else {
-			s.toggle(id)
-			want[id] = !want[id]
-		}
-	}
-	n := 0
-	for id := jobs.ID(0); id < 230; id++ {
-		if s.has(id) != want[id] {
-			t.Errorf("%d: %v", id, s.has(id))
-		}
-		if want[id] {
-			n++
-		}
-	}
-	if s.n != n || s.which.Len() != n {
-		t.Errorf("%d, %d selected, not %d", s.n, s.which.Len(), n)
-	}
-	for i := 1; i < len(s.which); i++ {
-		if s.which[i].First <= s.which[i-1].Last+1 {
-			t.Errorf("ranges touch: %v", s.which)
-		}
-	}
-}
-
-// An action that is under way keeps its jobs whatever is selected meanwhile.
-func TestSelectionsAreNotChangedInPlace(t *testing.T) {
-	var s selection
-	s.add(view.Ranges{{First: 1, Last: 9}, {First: 20, Last: 20}})
-	held, before := s.which, fmt.Sprint(s.which)
-	s.toggle(5)
-	s.toggle(20)
-	s.toggle(12)
-	if fmt.Sprint(held) != before {
-		t.Errorf("%v has become %v", before, held)
-	}
-}
-
-// TUI.md: columns by importance, from 40 to 300 cells, never wider than the room.
-func TestColumnsFit(t *testing.T) {
-	m := newScreen(t, sample(), 80, 24)
-	has := func(cols []column, head string) bool {
-		return slices.ContainsFunc(cols, func(c column) bool { return strings.HasPrefix(c.head, head) })
-	}
-	for _, pane := range []interface{ columns(*model, int) []column }{m.jobs, m.result} {
-		m.result.seen = m.jobs.seen
-		before := 0
-		for w := 38; w <= 300; w++ {
-			cols := pane.columns(m, w)
-			sum := -1
-			for _, c := range cols {
-				sum += c.w + 1
-			}
-			if sum > w || w > 60 && sum != w {
-				t.Errorf("%T: at %d cells the columns take %d", pane, w, sum)
-			}
-			for _, head := range []string{"ID", "STATE", "TIME"} {
-				if !has(cols, head) {
-					t.Errorf("%T: at %d there is no %s", pane, w, head)
-				}
-			}
-			if w >= 78 && pane == interface{ columns(*model, int) []column }(m.jobs) {
-				for _, head := range []string{"HOST", "TRY", "PROGRESS", "NAME"} {
-					if !has(cols, head) {
-						t.Errorf("at %d there is no %s", w, head)
-					}
-				}
-			}
-			if len(cols) < before-1 {
-				t.Errorf("%T: at %d columns are lost: %d, before %d", pane, w, len(cols), before)
-			}
-			before = len(cols)
-		}
-	}
-	m.jobs.sort = view.SortMemory
-	if cols := m.jobs.columns(m, 60); !has(cols, "MEM") {
-		t.Error("the column that orders the list is not shown")
 	}
 }
