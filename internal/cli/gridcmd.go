@@ -18,6 +18,7 @@ import (
 	"dcs-tui/grid"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results/column"
+	"dcs-tui/jobs/results/outputs"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -237,6 +238,9 @@ func gridSource(t *grid.Template, file string, limit int) (jobSource, error) {
 		file = "grid" // was read whole; nothing comes from there any more
 	}
 	src := jobSource{files: []string{file}, source: sourceText(t, limit)}
+	if columns := columnsOf(t); len(columns) > 0 {
+		src.keep = map[string]any{outputs.Option: columns}
+	}
 	next := pulling(t.Jobs())
 	large := t.Most() > grid.DefaultLimit // to look through, or to store
 	if large {
@@ -267,6 +271,17 @@ func gridSource(t *grid.Template, file string, limit int) (jobSource, error) {
 		}
 		src.known = append(src.known, s)
 	}
+}
+
+// columnsOf are the @result lines, as `results` reads them from run.toml.
+func columnsOf(t *grid.Template) []string {
+	var columns []string
+	for _, r := range t.Results {
+		if c, err := column.New(r.Name, r.From); err == nil { // was checked when the template was read
+			columns = append(columns, c.String())
+		}
+	}
+	return columns
 }
 
 // noJobs is the error of a grid without any job.
