@@ -45,8 +45,12 @@ func (m *model) banner() []string {
 			add(styleWarn, "PAUSED", "nothing is launched until "+pauseKey+" continues")
 		}
 	}
-	if len(said) == 0 && m.noHost() {
-		add(styleBad, "NO HOST", "none of "+plural(len(m.pic.Hosts), "host")+" can be used now: 2 says why")
+	if up, connecting := m.usable(); len(said) == 0 && m.pic != nil && !m.over() && up == 0 && len(m.pic.Hosts) > 0 {
+		if connecting > 0 {
+			add(styleWarn, "CONNECTING", "to "+plural(len(m.pic.Hosts), "host")+", none is up yet")
+		} else {
+			add(styleBad, "NO HOST", "none of "+plural(len(m.pic.Hosts), "host")+" can be used now: 2 says why")
+		}
 	}
 	if len(said) == 0 {
 		return nil
@@ -60,15 +64,18 @@ const (
 	pauseKey  = "p"
 )
 
-// noHost says that jobs wait and there is nowhere to run them, nor one being connected to.
-func (m *model) noHost() bool {
-	if m.pic == nil || m.over() || len(m.pic.Hosts) == 0 {
-		return false
+// usable counts the hosts on which jobs can run, and those being connected to.
+func (m *model) usable() (up, connecting int) {
+	if m.pic == nil {
+		return 0, 0
 	}
 	for i := range m.pic.Hosts {
-		if h := &m.pic.Hosts[i]; works(h) || h.State == hostConnecting {
-			return false
+		switch h := &m.pic.Hosts[i]; {
+		case works(h):
+			up++
+		case h.State == hostConnecting:
+			connecting++
 		}
 	}
-	return true
+	return up, connecting
 }

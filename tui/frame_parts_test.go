@@ -161,6 +161,20 @@ func TestETA(t *testing.T) {
 	}
 }
 
+// Long waits are told, also where there is no room for the hosts: none is up yet.
+func TestConnectingIsTold(t *testing.T) {
+	for _, s := range sizes {
+		m := newFrame(t, change(func(p *view.Picture) {
+			for i := range p.Hosts {
+				p.Hosts[i].State = hostConnecting
+			}
+		}), s[0], s[1])
+		if text := plain(m); !strings.Contains(text, "CONNECTING  to 12 hosts") {
+			t.Errorf("%v: it is not said:\n%s", s, text)
+		}
+	}
+}
+
 // log is a source of events that grows.
 func log(n *int, p *view.Picture, w *view.EventsWindow) {
 	if w == nil {

@@ -125,7 +125,26 @@ func (m *model) helpSigns() []helpRow {
 	for p := range view.Phases {
 		out = append(out, helpRow{m.g.phase[p] + " " + p.String(), phaseHelp[p]})
 	}
-	return out
+	out = append(out, helpRow{name: "Signs of hosts"})
+	for _, s := range hostHelp {
+		h := view.Host{State: s[0]}
+		out = append(out, helpRow{m.hostGlyph(&h) + " " + hostWord(&h), s[1]})
+	}
+	full := m.g.bar[len(m.g.bar)-1]
+	return append(out,
+		helpRow{m.g.spark[0] + " " + m.g.spark[len(m.g.spark)-1], "up, in the header: how busy its cores are, by everybody"},
+		helpRow{full + m.g.bar[0] + m.g.othersBar, "slots: in use, free, and not usable because others use the cores"},
+		helpRow{full + m.g.badBar + m.g.othersBar, "the run: succeeded, failed, cancelled or skipped"})
+}
+
+var hostHelp = [][2]string{
+	{hostUp, "jobs run there; held: it is up and starts nothing, the row says why"},
+	{hostSuspect, "no sign of life for 15 s: nothing more is started there"},
+	{hostLost, "given up: its jobs are queued again"},
+	{hostConnecting, "being connected to"},
+	{hostBackingOff, "could not be reached, or fails everything: tried again later"},
+	{hostDraining, "what runs there finishes, nothing more starts"},
+	{hostDisabled, "stopped by a person, or of no use: the row says why"},
 }
 
 var phaseHelp = [view.Phases]string{

@@ -40,16 +40,12 @@ func (m *model) slotsRow() string {
 // worst says what troubles the host that is worst off, and how many others there are.
 func (m *model) worst() (long, short string) {
 	var worst *view.Host
-	bad, connecting, up := 0, 0, 0
+	bad := 0
+	up, connecting := m.usable()
 	for i := range m.pic.Hosts {
 		h := &m.pic.Hosts[i]
 		if worry(h) > 1 {
 			bad++
-		}
-		if h.State == hostConnecting {
-			connecting++
-		} else if works(h) {
-			up++
 		}
 		if worst == nil || worry(h) > worry(worst) {
 			worst = h

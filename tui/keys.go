@@ -28,7 +28,7 @@ func (m *model) bindings() []binding {
 // press does what a key means now.
 func (m *model) press(key string) tea.Cmd {
 	for _, b := range m.bindings() {
-		if m.tiny() && !slices.Contains([]string{"q", "?", "ctrl+z", "ctrl+l"}, b.keys[0]) {
+		if m.tiny() && !slices.Contains([]string{"q", "ctrl+z", "ctrl+l"}, b.keys[0]) {
 			continue // nobody acts on what is not seen
 		}
 		if slices.Contains(b.keys, key) && b.offered(m) {

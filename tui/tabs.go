@@ -45,12 +45,7 @@ func (m *model) tabCount(t tab) string {
 		if m.over() {
 			return thousands(len(m.pic.Hosts))
 		}
-		up := 0
-		for i := range m.pic.Hosts {
-			if works(&m.pic.Hosts[i]) {
-				up++
-			}
-		}
+		up, _ := m.usable()
 		return fmt.Sprintf("%d/%d", up, len(m.pic.Hosts))
 	case tabFailed:
 		if n := counts(m.pic).failed; n > 0 {
