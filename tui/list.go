@@ -63,7 +63,7 @@ func find(p *view.Page, id jobs.ID) int {
 	return -1
 }
 
-// current is the job under the cursor. What a person acts on is held from then on.
+// current is the job under the cursor; there is none while its row is not here.
 func (l *list) current() (view.Row, bool) {
 	r, ok := l.row(l.at)
 	if !ok || r.ID != l.cursor {
@@ -119,7 +119,7 @@ func (l *list) settle() {
 // move puts the cursor on a position.
 func (l *list) move(pos int) {
 	if n := l.matched(); n > 0 {
-		l.at, l.held, l.cursor = max(0, min(pos, n-1)), true, 0
+		l.at, l.held, l.cursor, l.missed = max(0, min(pos, n-1)), true, 0, false
 		l.settle()
 	}
 }

@@ -68,6 +68,7 @@ func (l *looker) want(ask view.Ask) {
 
 // next is the command that brings the next picture. There is always one and never two.
 func (l *looker) next() tea.Msg {
+	firm := false
 	for {
 		asked := false
 		select {
@@ -82,7 +83,9 @@ func (l *looker) next() tea.Msg {
 		ctx, drop := context.WithTimeout(l.ctx, answerTime)
 		l.mu.Lock()
 		ask := l.wish
-		l.drop = drop
+		if !firm {
+			l.drop = drop
+		}
 		l.mu.Unlock()
 		if ask.After = l.version; asked {
 			ask.After = 0
@@ -102,7 +105,8 @@ func (l *looker) next() tea.Msg {
 		case l.ctx.Err() != nil:
 			return nil
 		case err != nil && errors.Is(ended, context.Canceled):
-			continue // another wish came
+			firm = true // a key that is held must not end every look
+			continue    // another wish came
 		case err != nil && ended != nil:
 			err = fmt.Errorf("no answer for %s", span(l.last.Sub(asking)))
 		}

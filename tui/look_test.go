@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs"
 )
 
 // slowSource answers a look as a test says, and counts how many are under way.
@@ -105,6 +106,34 @@ func TestANewWishDoesNotWaitForTheOldAnswer(t *testing.T) {
 			t.Errorf("seen %+v", seen)
 		}
 		end()
+	})
+}
+
+// A key that is held changes the wish faster than a far source answers: pictures come
+// all the same.
+func TestAHeldKeyStillGetsPictures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := &slowSource{look: func(ctx context.Context, ask view.Ask) (*view.Picture, error) {
+			select {
+			case <-time.After(100 * time.Millisecond):
+				return &view.Picture{Version: 1}, nil
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}}
+		var mu sync.Mutex
+		n := 0
+		l, end := looking(t, src, func(looked) { mu.Lock(); n++; mu.Unlock() })
+		defer end()
+		for i := range 60 {
+			l.want(view.Ask{Focus: jobs.ID(i + 1)})
+			time.Sleep(33 * time.Millisecond)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if n < 8 {
+			t.Errorf("%d pictures in two seconds", n)
+		}
 	})
 }
 
