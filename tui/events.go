@@ -48,8 +48,9 @@ func (p *eventsPane) state(m *model) string {
 }
 
 func (p *eventsPane) ask(m *model, ask *view.Ask) {
-	w := view.EventsWindow{Filter: p.filter, All: p.all, Rows: min(view.MaxRows, max(1, p.h)+2*spareEvents)}
+	w := view.EventsWindow{Filter: p.filter, All: p.all, Rows: min(view.MaxRows, 2*max(10, p.h))} // a page beyond what is shown
 	if p.cursor != 0 {
+		w.Rows = min(view.MaxRows, max(1, p.h)+2*spareEvents)
 		// Steps, so that not every move is a new wish.
 		w.Back = max(0, p.back-(p.h-p.row)-spareEvents/2) / spareEvents * spareEvents
 	}
@@ -71,7 +72,7 @@ func (p *eventsPane) see(m *model) {
 		return
 	}
 	first, last := e.Lines[0].Seq, e.Lines[len(e.Lines)-1].Seq
-	far := func(seqs uint64) int { // so many lines, as dense as those here are
+	steps := func(seqs uint64) int { // so many lines, as dense as those here are
 		return 1 + int(float64(seqs)*float64(len(e.Lines))/float64(last-first+1))
 	}
 	switch at := p.find(e); {
@@ -82,9 +83,9 @@ func (p *eventsPane) see(m *model) {
 			p.put(e, 0)
 			return
 		}
-		p.back = min(e.Total-1, e.Back+len(e.Lines)+far(first-p.cursor))
+		p.back = min(e.Total-1, e.Back+len(e.Lines)+steps(first-p.cursor))
 	case p.cursor > last:
-		p.back = max(0, e.Back-far(p.cursor-last))
+		p.back = max(0, e.Back-steps(p.cursor-last))
 	default: // the filter leaves it out now: the nearest one
 		at, _ := slices.BinarySearchFunc(e.Lines, p.cursor, func(l view.Event, seq uint64) int {
 			if l.Seq < seq {
