@@ -134,7 +134,16 @@ func askPriority(w *World) bool {
 }
 
 func askEdit(w *World) bool {
-	return w.ask(func(l *life) sched.Event { return sched.Edit{Jobs: w.someJobs(l), Change: w.someChange()} })
+	return w.ask(func(l *life) sched.Event {
+		ids := w.someJobs(l)
+		// Those whose attempts have been given up are the ones to be wrong about.
+		for i := range l.core.Table().Jobs {
+			if j := &l.core.Table().Jobs[i]; j.State == jobs.Queued && len(j.Attempts) > 0 && w.tape.OneIn(2) {
+				ids = append(ids, j.Spec.ID)
+			}
+		}
+		return sched.Edit{Jobs: ids, Change: w.someChange()}
+	})
 }
 
 // someChange is one that every job can have, and now and then one that no host can run.

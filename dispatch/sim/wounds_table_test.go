@@ -78,7 +78,7 @@ var wounds = []wound{
 		{"		if err = h.claim(id, true); err == nil {\n			b, err = rundir.ReadFile(h.disk, path)\n		}\n", "		return attempts.Claim{Tombstone: true}, true\n"}}, seeds: 3000},
 	{name: "host: a lease outlives a reboot", file: "dispatch/sim/helper.go", edits: []edit{
 		{"	rebooted := h.spoolBoot != h.boot", "	rebooted := false"}}, seeds: 3000},
-	{name: "host: withdrawn jobs stay in the spool", file: "dispatch/sim/helper.go", edits: []edit{
+	{name: "host: withdrawn jobs stay in the spool", file: "dispatch/sim/lease.go", edits: []edit{
 		{"			p.h.in = append(p.h.in[:i:i], p.h.in[i+1:]...)\n			p.waiting.del(id)\n", "			_ = i\n			p.waiting.del(id)\n"}}},
 	{name: "host: an attempt is called dead and lives on", file: "dispatch/sim/answer.go", edits: []edit{
 		{"		if r != nil {\n			r.die()\n		}\n		a.Answer", "		a.Answer"},
