@@ -15,7 +15,8 @@ import (
 // opened some of their jobs. The cursor sticks to a cause and to a job of it.
 type failedPane struct {
 	cause  [2]string // of the group under the cursor: cause and last line
-	job    jobs.ID   // of the row under the cursor; 0: the group itself
+	job    jobs.ID   // of the row under the cursor; 0: the group itself, -1: its rest
+	below  int       // so many lines below its group's
 	opened map[[2]string]bool
 	top, h int
 }
@@ -72,36 +73,47 @@ func (p *failedPane) lines(m *model) []failedLine {
 	return out
 }
 
-// at is the place of the cursor.
+// at is the place of the cursor. When its job is no longer listed it is another of the
+// same cause, never all of them.
 func (p *failedPane) at(lines []failedLine) int {
-	group := 0
+	group, last := 0, 0
 	for i, l := range lines {
 		if key(l.group) != p.cause {
 			continue
 		}
-		if l.row == nil && l.rest == 0 {
+		if last = i; l.row == nil && l.rest == 0 {
 			group = i
 		}
 		if l.row != nil && l.row.ID == p.job || l.rest > 0 && p.job < 0 {
 			return i
 		}
 	}
+	if p.job != 0 && last > group {
+		return min(last, group+max(1, p.below))
+	}
 	return group
 }
 
-func (p *failedPane) put(l failedLine) {
-	p.cause, p.job = key(l.group), 0
+// put sets the cursor on a line.
+func (p *failedPane) put(lines []failedLine, at int) {
+	l := lines[at]
+	p.cause, p.job, p.below = key(l.group), 0, 0
 	switch {
 	case l.row != nil:
 		p.job = l.row.ID
 	case l.rest > 0:
 		p.job = -1
+	default:
+		return
+	}
+	for i := at; i > 0 && lines[i-1].group == l.group; i-- {
+		p.below++
 	}
 }
 
 func (p *failedPane) move(m *model, by int) {
 	if lines := p.lines(m); len(lines) > 0 {
-		p.put(lines[max(0, min(len(lines)-1, p.at(lines)+by))])
+		p.put(lines, max(0, min(len(lines)-1, p.at(lines)+by)))
 	}
 }
 
@@ -145,6 +157,7 @@ func (p *failedPane) draw(m *model, w, h int, focused bool) []string {
 	}
 	p.h = h - 1
 	at := p.at(lines)
+	p.put(lines, at) // what is seen under the cursor is what it sticks to
 	p.top = window(p.top, at, len(lines), p.h)
 	out := []string{styleFaint.Render(m.fit(fmt.Sprintf("   %8s  %-12s %s", "JOBS", "CAUSE", "LAST LINE OF STDERR"), w))}
 	for i := p.top; i < min(len(lines), p.top+p.h); i++ {
@@ -219,7 +232,7 @@ func (p *failedPane) enter(m *model) tea.Cmd {
 	case l.rest > 0:
 		return p.inJobs(m)
 	}
-	p.put(l)
+	p.move(m, 0)
 	if k := key(l.group); p.opened[k] {
 		delete(p.opened, k)
 	} else {

@@ -305,6 +305,35 @@ func TestCursorsStick(t *testing.T) {
 	}
 }
 
+// Rule 4: what a person saw under the cursor is what a key is about, also when it was
+// never moved, and when its job is no longer among those listed.
+func TestKeysAreAboutWhatWasSeen(t *testing.T) {
+	turned := false
+	src := change(func(p *view.Picture) {
+		if turned && len(p.Groups) > 0 {
+			p.Groups[0].Jobs = []view.Row{sampleRow(50121), sampleRow(50122)}
+			slices.Reverse(p.Groups)
+			p.Hosts[0].State = hostUp
+			p.Hosts[3].State = hostLost
+		}
+	})
+	m := newScreen(t, src, 80, 24)
+	press(t, m, "3")
+	turned = true
+	refresh(t, m)
+	press(t, m, "r")
+	turned = false
+	refresh(t, m)
+	press(t, m, "enter", "j")
+	turned = true
+	refresh(t, m)
+	press(t, m, "r")
+	want := []view.Action{{Do: view.Requeue, Jobs: view.Ranges{{First: 50120, Last: 50133}}}, {Do: view.Requeue, Jobs: view.One(50121)}}
+	if got := src.done(); fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("asked for %+v\nwant %+v", got, want)
+	}
+}
+
 // The keys of a view that is shown beside another go to the one with the focus.
 func TestFocusGoesThroughThePanes(t *testing.T) {
 	m := newScreen(t, sample(), 160, 48)

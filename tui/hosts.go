@@ -90,6 +90,7 @@ func (p *hostsPane) draw(m *model, w, h int, focused bool) []string {
 		return []string{m.waitingWord("no hosts yet")}
 	}
 	at := p.at(m, order)
+	p.cursor = m.pic.Hosts[order[at]].Name // what is seen under the cursor is what it sticks to
 	p.top = window(p.top, at, len(order), p.h)
 	name := p.nameWidth(m)
 	state := p.stateWidth(m)
