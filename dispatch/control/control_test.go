@@ -83,6 +83,9 @@ func TestErrorsTravel(t *testing.T) {
 	if _, err := c.Read(t.Context(), view.Read{}); err == nil || err.Error() != "no such file\x1b[31m" {
 		t.Error(err)
 	}
+	if _, err := c.Do(t.Context(), view.Action{Do: view.Continue}); !errors.Is(err, ErrLeaving) {
+		t.Error(err)
+	}
 	f.gone.Store(true)
 	if _, err := c.Look(t.Context(), view.Ask{}); !errors.Is(err, view.ErrGone) {
 		t.Error(err)
@@ -209,7 +212,9 @@ func TestSourceOnlyWhileSomebodyLooks(t *testing.T) {
 // A source that cannot be made, and one that panics, cost the call and say so; the
 // dispatcher lives.
 func TestFaultsOfTheSource(t *testing.T) {
-	bad := serving(t, nil, func(o *Options) { o.Open = func() (view.Source, func(), error) { return nil, nil, errors.New("no memory") } })
+	bad := serving(t, nil, func(o *Options) {
+		o.Open = func() (view.Source, func(), error) { return nil, nil, errors.New("no memory") }
+	})
 	if _, err := dial(t, bad).Look(t.Context(), view.Ask{}); err == nil || err.Error() != "no memory" {
 		t.Error(err)
 	}

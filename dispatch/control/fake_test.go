@@ -77,6 +77,9 @@ func (f *fake) Do(_ context.Context, a view.Action) (*view.Answer, error) {
 	if a.Do == view.UseHost {
 		return nil, &view.Refused{Why: "there is no host " + a.Host}
 	}
+	if a.Do == view.Continue {
+		return nil, ErrLeaving
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.did = append(f.did, a)

@@ -44,6 +44,10 @@ type request struct {
 	Zeros  []string // see zeros
 }
 
+// ErrLeaving is what a source answers to an action that comes when its dispatcher is
+// just ending: nothing was done, and whoever dispatches next can be asked.
+var ErrLeaving = errors.New("the dispatcher is just ending")
+
 // fault is what kind of error an answer is.
 type fault uint8
 
@@ -51,6 +55,7 @@ const (
 	noFault fault = iota
 	faultRefused
 	faultGone
+	faultLeaving
 	faultOther
 )
 
@@ -72,6 +77,8 @@ func (r *reply) fail(err error) {
 	switch {
 	case errors.As(err, &refused):
 		r.Fault, r.Text = faultRefused, refused.Why
+	case errors.Is(err, ErrLeaving):
+		r.Fault = faultLeaving
 	case errors.Is(err, view.ErrGone):
 		r.Fault = faultGone
 	default:
@@ -88,6 +95,8 @@ func (r *reply) err() error {
 		return &view.Refused{Why: r.Text}
 	case faultGone:
 		return view.ErrGone
+	case faultLeaving:
+		return ErrLeaving
 	}
 	return errors.New(r.Text)
 }

@@ -61,6 +61,11 @@ type stage struct {
 	once  sync.Once
 }
 
+// newStage is a stage with nothing to show, because of err.
+func newStage(err error, owner *journal.Owner) *stage {
+	return &stage{err: err, owner: owner, ended: make(chan struct{}), lost: make(chan struct{})}
+}
+
 func (s *stage) lose() { s.once.Do(func() { close(s.lost) }) }
 
 var errEnoughPast = errors.New("that is enough")
@@ -74,7 +79,7 @@ func (a *app) follow(run *rundir.Run, reach reacher) *follower {
 
 func (f *follower) begin() *follower {
 	f.ctx, f.cancel = context.WithCancel(context.Background())
-	f.enter(&stage{err: errStarting})
+	f.enter(newStage(errStarting, nil))
 	f.watcher.Go(f.watch)
 	return f
 }
@@ -97,13 +102,12 @@ func (f *follower) first() error {
 func (f *follower) Close() {
 	f.cancel()
 	f.watcher.Wait()
-	f.enter(&stage{err: view.ErrGone})
+	f.enter(newStage(view.ErrGone, nil))
 	f.all.Wait()
 }
 
 // enter makes st what is shown.
 func (f *follower) enter(st *stage) {
-	st.ended, st.lost = make(chan struct{}), make(chan struct{})
 	f.mu.Lock()
 	old := f.now
 	if old != nil {
@@ -151,7 +155,7 @@ func (f *follower) watch() {
 			t.Stop()
 		}
 		if st.live {
-			f.enter(&stage{err: errStarting, owner: st.owner})
+			f.enter(newStage(errStarting, st.owner))
 			select { // its process may need a moment to end
 			case <-f.ctx.Done():
 				return
@@ -177,12 +181,12 @@ func (f *follower) taken(st *stage) bool {
 func (f *follower) find(ctx context.Context) *stage {
 	owner, err := journal.ReadOwner(f.run)
 	if err != nil {
-		return &stage{err: err}
+		return newStage(err, nil)
 	}
 	if owner == nil || owner.Life() == journal.Dead || f.silence.dead(owner) {
 		return f.past(owner)
 	}
-	st := &stage{owner: owner}
+	st := newStage(nil, owner)
 	switch {
 	case f.files && (owner.Life() != journal.Alive || owner.Address == ""):
 		return f.past(owner)

@@ -57,7 +57,7 @@ func endRun(t *testing.T, run *rundir.Run, last interface{ Load() *dispatcherPro
 		writeFile(t, run.Dir, rundir.StopNowFile, "")
 	} else if table, _, err := journal.Replay(run); err == nil && table.Unfinished() > 0 {
 		f := &follower{app: newApp(), run: run}
-		f.enter(&stage{})
+		f.enter(newStage(nil, nil))
 		f.runCancel(context.Background())
 	}
 	if p := last.Load(); p != nil {

@@ -18,9 +18,11 @@ const maxPast = 20_000
 func (f *follower) past(owner *journal.Owner) *stage {
 	b, err := f.app.pastBoard(f.run, owner, f.act)
 	if err != nil {
-		return &stage{err: err, owner: owner}
+		return newStage(err, owner)
 	}
-	return &stage{source: b, owner: owner, close: b.Close}
+	st := newStage(nil, owner)
+	st.source, st.close = b, b.Close
+	return st
 }
 
 // pastBoard makes a board of what the run directory shows.

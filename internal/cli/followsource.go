@@ -136,30 +136,43 @@ func (f *follower) Read(ctx context.Context, r view.Read) (*view.Piece, error) {
 	return retry(ctx, f, func(ctx context.Context, s view.Source) (*view.Piece, error) { return s.Read(ctx, r) })
 }
 
+// leavePatience is how long an action waits for a dispatcher that is just ending.
+const leavePatience = 40 * time.Second
+
 // Do is view.Source's. What was sent and not answered is not sent again: it may have
 // been carried out.
 func (f *follower) Do(ctx context.Context, a view.Action) (*view.Answer, error) {
-	st := f.stage()
-	for until := time.Now().Add(askPatience); st.source == nil; st = f.stage() {
-		if err := st.await(ctx, time.Until(until)); err != nil {
-			return nil, err
+	until := time.Now().Add(askPatience)
+	for end := time.Now().Add(leavePatience); ; {
+		st := f.stage()
+		switch {
+		case st.source == nil:
+			if err := st.await(ctx, time.Until(until)); err != nil {
+				return nil, err
+			}
+			continue
+		case !st.live:
+			return st.source.Do(ctx, a) // begins the next stage: it does not end with this one
 		}
+		answer, err := st.source.Do(ctx, a)
+		switch {
+		case err == nil && a.Do == view.CancelRun:
+			f.cancelled.Store(true)
+		case errors.Is(err, control.ErrLeaving) && time.Now().Before(end):
+			st.lose()
+			select {
+			case <-st.ended:
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+			until = end
+			continue
+		case errors.Is(err, view.ErrGone):
+			st.lose()
+			return nil, errors.New("the dispatcher has ended; it may have done it before")
+		}
+		return answer, err
 	}
-	if !st.live {
-		return st.source.Do(ctx, a) // begins the next stage: it does not end with this one
-	}
-	if a.Do == view.Resume {
-		return nil, &view.Refused{Why: "the run is dispatched already"}
-	}
-	answer, err := st.source.Do(ctx, a)
-	switch {
-	case err == nil && a.Do == view.CancelRun:
-		f.cancelled.Store(true)
-	case errors.Is(err, view.ErrGone):
-		st.lose()
-		return nil, errors.New("the dispatcher has ended; it may have done it before")
-	}
-	return answer, err
 }
 
 var _ view.Source = (*follower)(nil)

@@ -73,12 +73,31 @@ func (s *session) openBoard(inventory string) (view.Source, func(), error) {
 	if q != nil {
 		q.show(b)
 	}
-	return b, func() {
+	return &servedBoard{b, s.d.Finished()}, func() {
 		if q != nil {
 			q.show(nil)
 		}
 		b.Close()
 	}, nil
+}
+
+// servedBoard is a board to which nothing can be asked any more when the run is over
+// and its dispatcher takes leave of the hosts: what it took in then would be left.
+type servedBoard struct {
+	*board.Board
+	finished <-chan struct{}
+}
+
+// Do is view.Source's.
+func (b *servedBoard) Do(ctx context.Context, a view.Action) (*view.Answer, error) {
+	select {
+	case <-b.finished:
+		if a.Do != view.Reply {
+			return nil, control.ErrLeaving
+		}
+	default:
+	}
+	return b.Board.Do(ctx, a)
 }
 
 // pastPatience bounds reading the journal for a screen that has just come.
