@@ -127,7 +127,6 @@ func (l *list) move(pos int) {
 // home puts the cursor at the top, where it stays whichever job is there.
 func (l *list) home() {
 	l.held, l.cursor, l.at, l.top = false, 0, 0, 0
-	l.outdated = l.win.Cursor != 0
 	l.settle()
 }
 

@@ -195,6 +195,13 @@ func TestALateAnswerChangesNothing(t *testing.T) {
 	if here(l) != 6 {
 		t.Errorf("the cursor is on %d", here(l))
 	}
+
+	l.follow(6)
+	l.window()
+	late = c.page(&view.JobsWindow{At: 9000, Rows: 40}) // asked for a position, not for the job
+	if l.see(late); here(l) != 6 {
+		t.Errorf("one late answer has taken the cursor to %d", here(l))
+	}
 }
 
 // A job that leaves the list leaves the cursor where it was.
