@@ -73,7 +73,7 @@ var wounds = []wound{
 		{"	if h.fence > p.epoch {\n		p.refused = h.fence\n		return p\n	}\n	h.fence = p.epoch\n", "	h.fence = max(h.fence, p.epoch)\n"}}, seeds: 3000},
 	{name: "host: the lease is ignored", file: "dispatch/sim/start.go", edits: []edit{
 		{"		if h.uptime() > h.lease {\n			h.lapsed(s.id)\n			continue\n		}\n", ""},
-		{"	if h.uptime() > r.lease {", "	if false {"}}},
+		{"	if h.uptime() > r.lease {", "	if false {"}}, seeds: 3000},
 	{name: "host: never started, and no tombstone is made", file: "dispatch/sim/files.go", edits: []edit{
 		{"		if err = h.claim(id, true); err == nil {\n			b, err = rundir.ReadFile(h.disk, path)\n		}\n", "		return attempts.Claim{Tombstone: true}, true\n"}}, seeds: 3000},
 	{name: "host: a lease outlives a reboot", file: "dispatch/sim/helper.go", edits: []edit{
