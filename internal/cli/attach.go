@@ -141,10 +141,6 @@ func (a *app) reachAnywhere(run *rundir.Run, f *attachFlags) reacher {
 // farError says what to type instead.
 func farError(run *rundir.Run, owner *journal.Owner, name string, err error) error {
 	advice := fmt.Sprintf("instead: ssh -t %s dcs-tui attach %s", shellWord(cleanLine(name)), shellWord(cleanLine(run.Dir)))
-	var failed *hosts.Error
-	if errors.As(err, &failed) && failed.Advice != "" {
-		advice = failed.Advice + "; " + advice
-	}
 	if name == owner.Host {
 		advice += "; if ssh knows that machine by another name: dcs-tui attach --via NAME " + shellWord(cleanLine(runRef(run)))
 	}

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"dcs-tui/dispatch/sched"
@@ -45,10 +47,11 @@ func (a *app) farewell(f *follower, left screenLeft) error {
 	}
 	a.code = code
 	s := &session{app: a, con: a.con, run: f.run, table: l.table, intake: l.input, flags: new(runFlags)}
-	a.con.Line(s.summary(finish, code)...)
-	if _, err := f.run.Disk.Names(f.run.Dir); err == nil && f.process.Load() != nil {
-		a.con.Line("      " + cleanLine(filepath.Join(runDirText(f.run), dispatcherLogFile)) + " is what the dispatcher said")
+	lines := s.summary(finish, code)
+	if i := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "logs: ") }); i >= 0 && f.process.Load() != nil {
+		lines = slices.Insert(lines, i+1, "      "+cleanLine(filepath.Join(runDirText(f.run), dispatcherLogFile))+" is what the dispatcher said")
 	}
+	a.con.Line(lines...)
 	return nil
 }
 
