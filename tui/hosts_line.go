@@ -114,7 +114,7 @@ func (m *model) shortNames() []string {
 	for _, short := range []func(string) string{
 		func(s string) string { return lastDigits(s, 2) },
 		func(s string) string { return lastDigits(s, 9) },
-		func(s string) string { return ansi.Truncate(s, 1, "") + lastDigits(s, 4) },
+		func(s string) string { return ansi.TruncateWc(s, 1, "") + lastDigits(s, 4) },
 		func(s string) string { return s },
 	} {
 		seen := map[string]bool{}
