@@ -20,11 +20,12 @@ type outputPane struct {
 	pick  int      // number of the attempt that was chosen; 0: the newest
 	file  jobs.File
 
-	shown source // where the excerpt is from
-	text  excerpt
-	read  bool // the excerpt has been read
-	err   error
-	fails int // in a row
+	shown  source // where the excerpt is from
+	text   excerpt
+	read   bool // the excerpt has been read
+	err    error
+	fails  int // in a row
+	silent int // reads in a row that brought nothing new
 
 	busy   bool               // a read is under way
 	drop   context.CancelFunc // ends it

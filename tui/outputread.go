@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	pollEvery   = 500 * time.Millisecond // of an attempt that may still write
+	pollEvery   = 500 * time.Millisecond // of an attempt that may still write; four times that when it has been silent
 	settle      = 200 * time.Millisecond // the cursor must rest so long before its job's output is read
 	readTimeout = 20 * time.Second
 	maxRetry    = 10 * time.Second // between reads that fail
@@ -75,9 +75,11 @@ func (p *outputPane) pump(m *model) tea.Cmd {
 // aim finds out which file is to be shown, and begins anew when it is another one.
 func (p *outputPane) aim(m *model) {
 	if !p.fixed {
-		r, ok := m.jobs.current(m)
-		if !ok {
-			r = view.Row{}
+		var r view.Row
+		if list, ok := m.panes[m.tab].(interface{ current(*model) (view.Row, bool) }); ok {
+			r, _ = list.current(m)
+		} else {
+			r, _ = m.jobs.current(m)
 		}
 		if r.ID != p.job {
 			p.job, p.pick = r.ID, 0
@@ -106,7 +108,7 @@ func (p *outputPane) aim(m *model) {
 		p.drop()
 	}
 	p.follow, p.target, p.owe, p.lead = true, -1, 0, 0
-	p.hit, p.missed = -1, ""
+	p.hit, p.missed, p.silent = -1, "", 0
 	m.frame = ""
 }
 
@@ -188,8 +190,11 @@ func (p *outputPane) take(m *model, ask view.Read, piece *view.Piece) {
 			p.move(m, -lead)
 		}
 	}
+	if p.silent++; fresh {
+		p.silent = 0
+	}
 	if p.follow && !(e.over && p.end()) && (p.end() || len(piece.Data) == ask.Limit || !fresh) {
-		p.due = m.now().Add(pollEvery)
+		p.due = m.now().Add(pollEvery * time.Duration(1+min(3, p.silent/8)))
 	}
 	if owed {
 		by := p.owe

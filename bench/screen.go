@@ -1,0 +1,113 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// screen measures the screen at a million jobs, on a pseudo-terminal, and what it sends
+// while jobs end all the time (TUI.md, rule 3).
+func screen(l *lab, r *report) error {
+	out, err := exec.Command("go", "test", "-run", "^$", "-bench", "Screen", "-benchtime", "1x", "./tui").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	r.table("what", "median", "worst of 200")
+	for line := range strings.Lines(string(out)) {
+		f := strings.Fields(line)
+		if len(f) > 5 && strings.HasPrefix(f[0], "BenchmarkScreen") {
+			figures := map[string]string{}
+			for i := 2; i+1 < len(f); i += 2 {
+				figures[f[i+1]] = f[i]
+			}
+			r.row("key to frame in the program, a million jobs, 160x48", figures["frame-median-ms"]+" ms", figures["frame-worst-ms"]+" ms")
+			r.row("the same, with the look at the board that the key asks for, and its frame", figures["look-median-ms"]+" ms", figures["look-worst-ms"]+" ms")
+		}
+	}
+	local := l.file("hosts.toml", "[[host]]\nname = \"here\"\nlink = \"local\"\nslots = 2\nyield = false\nnice = 0\n")
+	million := l.file("million.txt", strings.Repeat("sleep 100000\n", 1_000_000))
+	s, err := l.watch(160, 48, l.runDir(), "--hosts", local, million)
+	if err != nil {
+		return err
+	}
+	defer s.end(l)
+	time.Sleep(5 * time.Second)
+	var first, last []time.Duration
+	// Each changes the screen; together they come back to where they began.
+	keys := []string{"g", "j", "j", "k", "\x04", "\x15", "G", "k", "\x1b[5~", "\x1b[6~", "\x1b[A", "\x1b[B", "2", "1", "5", "1", " ", "k", " ", "S", "S"}
+	for i := 0; len(first) < 200 && i < 400; i++ {
+		if f, z, ok := s.press(keys[i%len(keys)]); ok {
+			first, last = append(first, f), append(last, z)
+		}
+	}
+	r.row("key to the first byte on the terminal, a million jobs, 160x48", ms(median(first)), ms(first[len(first)-1]))
+	r.row("key to the last byte that follows from it", ms(median(last)), ms(last[len(last)-1]))
+
+	s.quiet(80 * time.Millisecond)
+	time.Sleep(3 * time.Second)
+	dispatcher := owner(s.dir)
+	const span = 30 * time.Second
+	a, _ := readProc(s.cmd.Process.Pid)
+	b, _ := readProc(dispatcher)
+	s.mu.Lock()
+	sent := s.bytes
+	s.mu.Unlock()
+	time.Sleep(span)
+	a2, _ := readProc(s.cmd.Process.Pid)
+	b2, _ := readProc(dispatcher)
+	s.mu.Lock()
+	sent = s.bytes - sent
+	s.mu.Unlock()
+	share := func(d time.Duration) string { return fmt.Sprintf("%.2f %%", 100*d.Seconds()/span.Seconds()) }
+	r.say("Idle at a million jobs, 160x48, over %.0f s: the screen %s of a core and %s resident, its dispatcher %s and %s; %d bytes/s to the terminal (clocks run).",
+		span.Seconds(), share(a2.cpu-a.cpu), mib(a2.rss), share(b2.cpu-b.cpu), mib(b2.rss), sent/int64(span.Seconds()))
+
+	r.say("Jobs that end all the time (`sleep 0.1` on 4 slots), so that each look, four a second, brings a change:\n")
+	r.table("size", "bytes/s", "screen's CPU of a core")
+	busy := l.file("busy.toml", "[[host]]\nname = \"here\"\nlink = \"local\"\nslots = 4\nyield = false\nnice = 0\n")
+	short := l.file("short.txt", strings.Repeat("sleep 0.1\n", 100_000))
+	for _, size := range [][2]int{{80, 24}, {160, 48}} {
+		if err := l.flow(r, size, "--hosts", busy, short); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// flow measures what a busy run sends to a terminal.
+func (l *lab) flow(r *report, size [2]int, args ...string) error {
+	s, err := l.watch(size[0], size[1], l.runDir(), args...)
+	if err != nil {
+		return err
+	}
+	defer s.end(l)
+	time.Sleep(5 * time.Second)
+	const span = 20 * time.Second
+	count := func() (int64, proc) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		p, _ := readProc(s.cmd.Process.Pid)
+		return s.bytes, p
+	}
+	b0, p0 := count()
+	time.Sleep(span)
+	b1, p1 := count()
+	r.row(fmt.Sprintf("%dx%d", size[0], size[1]), fmt.Sprint((b1-b0)/int64(span.Seconds())), fmt.Sprintf("%.1f %%", 100*(p1.cpu-p0.cpu).Seconds()/span.Seconds()))
+	return nil
+}
+
+// owner is the process that dispatches a run.
+func owner(dir string) int {
+	var o struct {
+		PID int `json:"pid"`
+	}
+	if b, err := os.ReadFile(filepath.Join(dir, "owner")); err == nil {
+		json.NewDecoder(strings.NewReader(string(b))).Decode(&o)
+	}
+	return o.PID
+}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// watched is the program on a pseudo-terminal, and what it has sent to it.
+type watched struct {
+	cmd    *exec.Cmd
+	person *os.File
+	dir    string // of the run
+	ended  chan struct{}
+
+	mu    sync.Mutex
+	bytes int64
+	first time.Time // when the first byte came after mark
+	last  time.Time
+	tail  []byte
+}
+
+// watch runs the program with a screen of a size.
+func (l *lab) watch(w, h int, dir string, args ...string) (*watched, error) {
+	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	s := &watched{person: os.NewFile(uintptr(fd), "ptmx"), dir: dir, ended: make(chan struct{})}
+	unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
+	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err != nil {
+		return nil, err
+	}
+	unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: uint16(h), Col: uint16(w)})
+	program, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer program.Close()
+	s.cmd = exec.Command(l.bin, append([]string{"run", "--run-dir", dir}, args...)...)
+	s.cmd.Dir, s.cmd.Env = l.dir, append(os.Environ(), "TERM=xterm-256color", "LANG=C.UTF-8", "SSH_TTY=/dev/pts/0", "TERM_PROGRAM=")
+	s.cmd.Stdin, s.cmd.Stdout, s.cmd.Stderr = program, program, program
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := s.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go s.read()
+	for end := time.Now().Add(2 * time.Minute); !s.has("1 Jobs"); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			s.end(l)
+			return nil, fmt.Errorf("the screen does not open: %q", s.tail)
+		}
+	}
+	return s, nil
+}
+
+func (s *watched) read() {
+	defer close(s.ended)
+	b := make([]byte, 64<<10)
+	for {
+		n, err := s.person.Read(b)
+		now := time.Now()
+		s.mu.Lock()
+		if s.bytes += int64(n); n > 0 {
+			if s.last = now; s.first.IsZero() {
+				s.first = now
+			}
+			s.tail = append(s.tail, b[:n]...)
+			s.tail = s.tail[max(0, len(s.tail)-256<<10):]
+		}
+		s.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (s *watched) has(text string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.Contains(string(s.tail), text)
+}
+
+// quiet waits until nothing was sent for a while.
+func (s *watched) quiet(d time.Duration) {
+	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+		s.mu.Lock()
+		last := s.last
+		s.mu.Unlock()
+		if time.Since(last) > d {
+			return
+		}
+	}
+}
+
+// press sends a key and returns when the first byte of an answer came, and the last.
+func (s *watched) press(key string) (first, last time.Duration, ok bool) {
+	s.quiet(80 * time.Millisecond)
+	s.mu.Lock()
+	s.first = time.Time{}
+	s.mu.Unlock()
+	sent := time.Now()
+	s.person.WriteString(key)
+	for time.Since(sent) < time.Second {
+		time.Sleep(time.Millisecond)
+		s.mu.Lock()
+		f := s.first
+		s.mu.Unlock()
+		if !f.IsZero() {
+			s.quiet(60 * time.Millisecond)
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return f.Sub(sent), s.last.Sub(sent), true
+		}
+	}
+	return 0, 0, false // a key that changes nothing
+}
+
+// end leaves the screen, ends the run and whatever is left of both.
+func (s *watched) end(l *lab) {
+	s.cmd.Process.Signal(syscall.SIGTERM)
+	cancel := exec.Command(l.bin, "cancel", "--all", "--yes", s.dir)
+	cancel.Run()
+	kill := time.AfterFunc(10*time.Second, func() { s.cmd.Process.Kill() })
+	s.cmd.Wait()
+	kill.Stop()
+	s.person.Close()
+	<-s.ended
+}

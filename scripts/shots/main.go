@@ -1,0 +1,184 @@
+// Command shots makes a real run to be photographed: a lab of sshd servers on loopback,
+// the program in tmux. It keeps what the terminals show, with their colours.
+// scripts/screenshots draws the pictures.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"dcs-tui/hosts/hosttest"
+)
+
+func main() {
+	bin := flag.String("bin", "./dcs-tui", "the program")
+	out := flag.String("o", "shots", "where the captures go")
+	shrink := flag.String("shrink", "", "make the pictures of this directory smaller, and nothing else")
+	flag.Parse()
+	if *shrink != "" {
+		if err := shrinkAll(*shrink); err != nil {
+			fmt.Fprintln(os.Stderr, "shots:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	if err := run(*bin, *out); err != nil {
+		fmt.Fprintln(os.Stderr, "shots:", err)
+		os.Exit(1)
+	}
+}
+
+const lab = 6 // hosts
+
+func run(bin, out string) error {
+	dir, err := os.MkdirTemp("", "lab-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return err
+	}
+	var inventory strings.Builder
+	var hosts []*hosttest.SSHD
+	for i := range lab {
+		var o hosttest.Options
+		if i > 0 {
+			o.With = hosts[0]
+		}
+		sub := filepath.Join(dir, fmt.Sprintf("ws%02d", i+1))
+		if err := os.Mkdir(sub, 0o700); err != nil {
+			return err
+		}
+		s, err := hosttest.NewSSHD(sub, o)
+		if err != nil {
+			return err
+		}
+		defer s.Stop()
+		hosts = append(hosts, s)
+		fmt.Fprintf(&inventory, "[[host]]\nname = \"ws%02d\"\naddress = \"127.0.0.1\"\nport = %d\nuser = %q\nidentity = %q\nslots = %d\nyield = false\nwork_dir = %q\n\n",
+			i+1, s.Port, s.User, s.Identity, 4, filepath.Join(sub, "work"))
+	}
+	work := filepath.Join(dir, "work")
+	if err := os.Mkdir(work, 0o755); err != nil {
+		return err
+	}
+	for name, text := range map[string]string{"lab.toml": inventory.String(), "train.sh": train, "sweep.txt": sweep(), "tmux.conf": "set -g status off\nset -g default-terminal tmux-256color\n"} {
+		if err := os.WriteFile(filepath.Join(work, name), []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	t := &tmux{socket: filepath.Join(dir, "s")}
+	start := fmt.Sprintf("PATH=%s:$PATH exec dcs-tui run --hosts lab.toml --ssh-config %s --name sweep sweep.txt", filepath.Dir(bin), hosts[0].ConfigFile)
+	if err := t.do("-f", filepath.Join(work, "tmux.conf"), "-u", "new-session", "-d", "-x", "160", "-y", "48", "-c", work, "env", "LC_ALL=C.UTF-8", "sh", "-c", start); err != nil {
+		return err
+	}
+	defer func() {
+		cancel := exec.Command(bin, "cancel", "--all", "--yes", filepath.Join(work, "dcs-runs", "sweep"))
+		cancel.Dir = work
+		cancel.Run()
+		t.do("kill-server")
+	}()
+	if err := t.until("[1 Jobs"); err != nil {
+		return err
+	}
+	time.Sleep(75 * time.Second) // some history
+	hosts[4].Freeze()            // ws05 does not answer any more
+	defer hosts[4].Resume()
+	if err := t.until("ws05 no"); err != nil {
+		return err
+	}
+	time.Sleep(5 * time.Second)
+	shots := []struct {
+		name string
+		w, h int
+		keys []string
+	}{
+		{"jobs", 160, 48, []string{"g", "j", "j"}},
+		{"failed", 160, 48, []string{"3"}},
+		{"jobs", 80, 24, []string{"1", "g", "j", "Space", "j", "Space", "l"}},
+		{"hosts", 80, 24, []string{"Escape", "2"}},
+		{"details", 80, 24, []string{"1", "/state:failed\n", "g", "Enter"}},
+	}
+	for _, s := range shots {
+		if err := t.do("resize-window", "-x", fmt.Sprint(s.w), "-y", fmt.Sprint(s.h)); err != nil {
+			return err
+		}
+		for _, k := range s.keys {
+			if text, typed := strings.CutSuffix(k, "\n"); typed {
+				t.do("send-keys", "-l", text[:1])
+				time.Sleep(300 * time.Millisecond)
+				t.do("send-keys", "-l", text[1:])
+				k = "Enter"
+			}
+			t.do("send-keys", k)
+			time.Sleep(300 * time.Millisecond)
+		}
+		time.Sleep(2 * time.Second)
+		shown, err := t.out("capture-pane", "-p", "-e")
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(out, fmt.Sprintf("%s-%dx%d.ans", s.name, s.w, s.h)), shown, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sweep is a jobs file like the ones people have: a hundred settings, some of which
+// fail for one of two reasons.
+func sweep() string {
+	var b strings.Builder
+	b.WriteString("#DCS default tries=2\n")
+	n := 0
+	for _, c := range []string{"0.01", "0.03", "0.1", "0.3", "1", "3", "10", "30", "100", "300"} {
+		for _, gamma := range []string{"0", "0.05", "0.1", "0.25", "0.5", "0.75", "1", "2", "4", "8", "16", "32"} {
+			n++
+			fmt.Fprintf(&b, "#DCS name=\"train C=%s gamma=%s\"\nsh train.sh %s %s %d\n", c, gamma, c, gamma, n)
+		}
+	}
+	return b.String()
+}
+
+// train stands for a training: it says how far it is and prints an epoch now and then.
+const train = `C=$1 gamma=$2 n=$3
+epochs=$((20 + n * 7 % 60))
+echo "training with C=$C gamma=$gamma, $epochs epochs"
+i=0
+while [ $i -lt $epochs ]; do
+	i=$((i + 1))
+	echo "$i/$epochs" >"$DCS_PROGRESS"
+	awk -v i=$i -v n=$n 'BEGIN { srand(i * 100 + n); printf "epoch %2d  loss %.4f  acc %.3f\n", i, 2.1 / (i + 2) + rand() / 50, 1 - 0.9 / (i + 3) - rand() / 80 }'
+	[ $((n % 9)) -eq 4 ] && [ $i -eq 3 ] && { echo "ValueError: gamma must be positive" >&2; exit 1; }
+	[ $((n % 13)) -eq 6 ] && [ $i -eq 6 ] && { echo "epoch $i" >&2; kill -9 $$; }
+	sleep 1
+done
+echo "acc=0.9$((n * 37 % 100))"
+`
+
+type tmux struct{ socket string }
+
+func (t *tmux) out(args ...string) ([]byte, error) {
+	cmd := exec.Command("tmux", append([]string{"-S", t.socket}, args...)...)
+	cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8", "TMUX=")
+	return cmd.Output()
+}
+
+func (t *tmux) do(args ...string) error { _, err := t.out(args...); return err }
+
+// until waits for a text on the screen.
+func (t *tmux) until(text string) error {
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
+		if shown, _ := t.out("capture-pane", "-p"); strings.Contains(string(shown), text) {
+			return nil
+		}
+	}
+	shown, _ := t.out("capture-pane", "-p")
+	return fmt.Errorf("the screen does not come to show %q:\n%s", text, shown)
+}
