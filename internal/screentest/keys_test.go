@@ -122,7 +122,7 @@ func TestEveryKey(t *testing.T) {
 	x.keys("Escape")
 	x.until(`● run`)
 	x.press("s", `sort:id`)
-	x.press("S", `sort:id ▲`)
+	x.press("S", `(?s)NAME.*9 ○ queue.*1 ● run`)
 	for range 10 {
 		x.keys("s")
 	}
@@ -157,7 +157,7 @@ func TestEveryKey(t *testing.T) {
 	x.typed("sort name")
 	x.keys("Enter")
 	x.until(`sort:name`)
-	x.press("?", `(?i)keys`)
+	x.press("?", `━ Help`)
 	x.keys("Escape")
 	x.until(`\[1 Jobs`)
 	x.press("q", `Leave r\?`)

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // quietJobs are jobs whose screen does not change by itself, but for its clocks.
@@ -22,13 +23,29 @@ func TestResizing(t *testing.T) {
 	x.press("g", `(?m)^>\s+2 `)
 	for _, size := range [][2]int{{40, 10}, {300, 100}, {120, 36}, {39, 9}, {160, 48}, {59, 14}, {200, 30}, {80, 24}} {
 		x.tmux("resize-window", "-x", fmt.Sprint(size[0]), "-y", fmt.Sprint(size[1]))
-		x.when(fmt.Sprintf("a screen of %dx%d", size[0], size[1]), func(s string) bool {
-			rows := strings.Split(strings.TrimSuffix(s, "\n"), "\n")
-			return len(rows) == size[1] && (size[0] < 40 && strings.Contains(s, "too small") || size[0] >= 40 && strings.Contains(s, "talks") && strings.TrimSpace(rows[len(rows)-1]) != "") &&
-				(size[1] < 36 || strings.Contains(s, "日本語 one")) // the output of the job under the cursor
-		})
+		x.when(fmt.Sprintf("a screen of %dx%d", size[0], size[1]), func(s string) bool { return settled(s, size[0], size[1]) })
 		x.same()
 	}
+}
+
+// settled says that the program has drawn its screen for a size; tmux shows a piece of
+// the old one first.
+func settled(s string, w, h int) bool {
+	rows := strings.Split(strings.TrimSuffix(s, "\n"), "\n")
+	if len(rows) != h {
+		return false
+	}
+	switch {
+	case w < 40:
+		return strings.Contains(s, "too small")
+	case !strings.Contains(s, "talks") || !strings.Contains(rows[h-1], "? help") || strings.Contains(s, "┃") != (w >= 120):
+		return false
+	case w < 60:
+		return strings.Contains(rows[0], "[Jobs]")
+	case h >= 36 && !strings.Contains(s, "日本語 one"): // the output of the job under the cursor
+		return false
+	}
+	return utf8.RuneCountInString(strings.TrimRight(rows[0], " ")) > w-3
 }
 
 // same wipes the terminal behind the program's back and has it draw anew: the screen
