@@ -111,16 +111,6 @@ func (p *dispatcherProcess) ready(ctx context.Context) (*readiness, error) {
 	return r, nil
 }
 
-// over says whether it has ended.
-func (p *dispatcherProcess) over() bool {
-	select {
-	case <-p.ended:
-		return true
-	default:
-		return false
-	}
-}
-
 // starter is the process that waits for us, the background dispatcher, to begin.
 type starter struct{ line *os.File }
 

@@ -123,9 +123,9 @@ func (a *app) copyLog(src view.Source, run *rundir.Run, at *view.Attempt, file j
 		ctx, cancel := context.WithTimeout(context.Background(), outputTimeout)
 		piece, err := src.Read(ctx, view.Read{Attempt: at.ID, File: file, Offset: offset, Limit: hosts.MaxChunk})
 		cancel()
-		switch {
+		switch { // through a socket an error is only its text
 		case errors.Is(err, os.ErrNotExist) || err != nil && strings.Contains(err.Error(), "no such file"):
-			if piece = (&view.Piece{Over: at.Ended != time.Time{}}); !piece.Over && !follow {
+			if piece = (&view.Piece{Over: !at.Ended.IsZero()}); !piece.Over && !follow {
 				return nil // handed over, and not started
 			}
 		case err != nil:

@@ -109,7 +109,11 @@ func (s *session) addPast(b *board.Board) {
 	began := time.Now()
 	var past []jobs.Record
 	_ = journal.NewReader(s.run).Read(func(_ int, r *jobs.Record) error {
-		if time.Since(began) > pastPatience || r.At >= jobs.StampOf(began) {
+		switch {
+		case r.At >= jobs.StampOf(began):
+			return errEnoughPast // the board hears of it itself
+		case time.Since(began) > pastPatience:
+			past = nil // what is long ago, with a gap after it, would mislead
 			return errEnoughPast
 		}
 		if events.Notable(r) {

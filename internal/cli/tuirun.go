@@ -11,8 +11,7 @@ import (
 
 // screenLeft is how a screen was left.
 type screenLeft struct {
-	signal os.Signal     // that ended it; nil: none
-	last   *view.Picture // the newest that was seen; may be nil
+	last *view.Picture // the newest that was seen; may be nil
 }
 
 // drawScreen draws the screen until it is left; the terminal is then as it was.
@@ -26,5 +25,5 @@ func (a *app) drawScreen(src view.Source, keys *os.File, o screenOptions) (scree
 		Mouse: o.mouse, Signals: true, Suspended: ttyguard.Asleep,
 	})
 	given()
-	return screenLeft{left.Signal, left.Last}, err
+	return screenLeft{left.Last}, err
 }
