@@ -39,6 +39,7 @@ func (c *Core) begin() {
 		}
 		id := jobs.ID(i + 1)
 		c.countWaiting(j, 1)
+		c.knowsHardness(id)
 		switch {
 		case j.State == jobs.Running && !open && c.cancelled(id):
 			c.emit(jobs.Record{Kind: jobs.KindJob, Job: id, Next: jobs.Cancelled, Reason: c.table.Cancels[id]})
@@ -91,6 +92,7 @@ func (c *Core) submit(e Submit) {
 		c.queue.grow(len(c.table.Jobs))
 		for i := range n {
 			c.countWaiting(c.table.Job(first+jobs.ID(i)), 1)
+			c.knowsHardness(first + jobs.ID(i))
 			c.enqueue(first + jobs.ID(i))
 		}
 	}

@@ -9,15 +9,16 @@ import (
 )
 
 // rank is what orders jobs before their ids do: jobs of failed hosts first (E6),
-// then priority (K2), then deadline (B6).
+// then priority (K2), then deadline (B6), then hardness (E2).
 type rank struct {
 	calm     bool // not urgent
 	priority int32
 	deadline int64 // ns since the Unix epoch
+	hard     *tuple
 }
 
-func rankOf(j *jobs.Job) rank {
-	r := rank{calm: !j.Urgent, priority: j.Priority, deadline: math.MaxInt64}
+func (c *Core) rankOf(j *jobs.Job) rank {
+	r := rank{calm: !j.Urgent, priority: j.Priority, deadline: math.MaxInt64, hard: c.tupleOf(j.Spec)}
 	if !j.Spec.Deadline.IsZero() {
 		r.deadline = j.Spec.Deadline.UnixNano()
 	}
@@ -31,7 +32,7 @@ func (r rank) compare(o rank) int {
 		}
 		return 1
 	}
-	return cmp.Or(cmp.Compare(r.priority, o.priority), cmp.Compare(r.deadline, o.deadline))
+	return cmp.Or(cmp.Compare(r.priority, o.priority), cmp.Compare(r.deadline, o.deadline), r.hard.compare(o.hard))
 }
 
 // bucket holds the ready jobs of one class and rank, lowest id first. Jobs arrive

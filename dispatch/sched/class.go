@@ -101,7 +101,7 @@ func insert(names []string, name string) []string {
 }
 
 func (cl *class) add(c *Core, id jobs.ID, j *jobs.Job) {
-	r := rankOf(j)
+	r := c.rankOf(j)
 	b := cl.ranks[r]
 	if b == nil {
 		b = &bucket{rank: r}
@@ -150,7 +150,7 @@ func (cl *class) head(c *Core) (jobs.ID, rank) {
 			continue
 		}
 		if c.queue.spots[id-1] == ready {
-			if j := c.table.Job(id); rankOf(j) == b.rank && (len(j.Attempts) == 0 && !c.queue.edits || c.classOf(j) == cl) {
+			if j := c.table.Job(id); c.rankOf(j) == b.rank && (len(j.Attempts) == 0 && !c.queue.edits || c.classOf(j) == cl) {
 				return id, b.rank
 			}
 		}

@@ -43,6 +43,7 @@ type Core struct {
 	unwanted map[jobs.AttemptID]bool    // came back and are being ended; said
 	outlived map[jobs.AttemptID]bool    // given up as lost, and its host came back and knew it (lost.go)
 	queue    queue
+	hard     tuples
 	after    dependencies
 	sweep    sweep
 	again    map[jobs.ID]bool // to be requeued when their cancel is through (undo.go)
@@ -112,6 +113,7 @@ func New(cfg Config, t *jobs.Table, hs []*hosts.Host) *Core {
 		unwanted: make(map[jobs.AttemptID]bool),
 		outlived: make(map[jobs.AttemptID]bool),
 		queue:    newQueue(),
+		hard:     newTuples(),
 		after:    newDependencies(),
 		times:    newRunTimes(),
 		stats:    make(map[string]*runStats),
@@ -237,8 +239,9 @@ func (c *Core) emit(r jobs.Record) bool {
 		moves = true
 	}
 	j := c.table.Job(r.Job)
-	open := false
+	open, was := false, jobs.Queued
 	if moves && j != nil {
+		was = j.State
 		c.leave(r.Job)
 		c.countWaiting(j, -1)
 		if open = !j.State.Terminal(); open && r.Next.Terminal() {
@@ -260,6 +263,7 @@ func (c *Core) emit(r jobs.Record) bool {
 		return err == nil
 	}
 	c.countWaiting(j, 1)
+	c.hardnessMoves(r.Job, j, was, err == nil && r.Kind == jobs.KindEdited)
 	if err == nil && r.Seq > 0 {
 		c.lostSeqs = 0
 	}

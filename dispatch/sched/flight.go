@@ -136,9 +136,5 @@ func (c *Core) launch(id jobs.ID, h *host) {
 	f := c.fly(h, a, j.Spec)
 	f.gpus = h.takeGPUs(f.wantGPUs)
 	h.count(f)
-	timeout := j.Spec.Timeout
-	if timeout == 0 {
-		timeout = c.cfg.Timeout
-	}
-	h.out.launch = append(h.out.launch, Placed{Attempt: a, Spec: j.Spec, Timeout: timeout, GPUs: f.gpus})
+	h.out.launch = append(h.out.launch, Placed{Attempt: a, Spec: j.Spec, Timeout: c.timeout(j.Spec), GPUs: f.gpus})
 }

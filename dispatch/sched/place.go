@@ -61,7 +61,8 @@ func (c *Core) launchFrom(l *line) (stuck []*class) {
 
 // closed says that nothing more may be launched.
 func (c *Core) closed() bool {
-	return c.paused || c.drain != "" || c.stopped || c.fenced || c.finished || c.sweep.pending() || c.reconcileBy > 0 || len(c.asked) > 0
+	return c.paused || c.drain != "" || c.stopped || c.fenced || c.finished || c.sweep.pending() || c.reconcileBy > 0 || len(c.asked) > 0 ||
+		c.hardnessPending()
 }
 
 // roomLeft says whether any slot is free at all: most steps end here.

@@ -15,7 +15,7 @@ const (
 	Handed             // given to a host and not known to have started
 	Runs               // has started
 	Away               // handed or started on a host that cannot be reached now
-	Ending             // is being ended, because a person asked
+	Ending             // is being ended: a person asked, or it is too hard
 	Standings          // how many there are
 )
 
@@ -25,7 +25,7 @@ func (c *Core) Standing(id jobs.ID) Standing {
 	switch {
 	case j == nil || j.State.Terminal():
 		return IsOver
-	case c.cancelled(id):
+	case c.cancelled(id) || j.State == jobs.Running && c.tooHard(j) != "":
 		return Ending
 	case j.State == jobs.Queued:
 		return c.queued(id)

@@ -17,6 +17,7 @@ func (c *Core) passTime() {
 	c.wake()
 	c.cancelSome()
 	c.carryOut()
+	c.skipHarder()
 	c.refuseUnsatisfiable()
 	c.judge()
 	for _, h := range c.hosts {
@@ -79,6 +80,9 @@ func (c *Core) Next() (time.Duration, bool) {
 	soon(c.reconcileBy)
 	soon(c.clearUntil)
 	if c.sweep.pending() || len(c.asked) > 0 && !c.editWaits() {
+		soon(c.now.Mono + 1)
+	}
+	if c.hardnessPending() && !c.skipsWait() {
 		soon(c.now.Mono + 1)
 	}
 	for _, cl := range c.queue.list {

@@ -1,0 +1,207 @@
+package sched
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"dcs-tui/jobs"
+)
+
+// Hardness and the domino effect (E2). Some jobs have a tuple that says how hard they
+// are; one is as hard as another or harder when none of its components is less. Such
+// jobs run from the easiest to the hardest, and when one times out, those that are as
+// hard or harder need not be tried.
+//
+// The time that a job has is one more component: less time is harder. So a job that
+// is given more time than the one that timed out had may run.
+
+// tuple is a hardness that some jobs have. Equal ones are one value.
+type tuple struct {
+	f     *family
+	at    []component
+	limit time.Duration // of its jobs; 0: none
+	jobs  []uint32      // those that have it, or had it before they were edited
+	by    jobs.ID       // a job that is no harder and has timed out; 0: none
+	ran   time.Duration // how much time that had
+	why   string        // all that in words, when it has been asked for
+}
+
+// family are the tuples that are compared with each other: those of one batch.
+type family struct {
+	number int // in the order of their first jobs
+	tuples map[string]*tuple
+	list   []*tuple
+	bars   []bar // the timeouts that are known, the minimal ones alone
+	stale  bool  // a job that had timed out begins again: bars and marks are to be worked out anew
+}
+
+type familyKey struct {
+	queue, file string
+	n           int // of components
+}
+
+// bar is a timeout: what is at least as hard and has no more time is not tried.
+type bar struct {
+	at    []component
+	limit time.Duration
+	by    jobs.ID
+}
+
+// component is a number, or a text that has no place among others.
+type component struct {
+	num   float64
+	text  string
+	isNum bool
+}
+
+func newComponent(s string) component {
+	if x, err := strconv.ParseFloat(s, 64); err == nil && !math.IsNaN(x) {
+		return component{num: x + 0, isNum: true} // -0 is 0
+	}
+	return component{text: s}
+}
+
+// atMost is the partial order: texts compare with themselves only.
+func (a component) atMost(b component) bool {
+	if a.isNum && b.isNum {
+		return a.num <= b.num
+	}
+	return a == b
+}
+
+// compare is a total order that holds the partial one: numbers, then texts.
+func (a component) compare(b component) int {
+	switch {
+	case a.isNum && b.isNum:
+		return cmp.Compare(a.num, b.num)
+	case a.isNum:
+		return -1
+	case b.isNum:
+		return 1
+	}
+	return cmp.Compare(a.text, b.text)
+}
+
+// blocks says that what has this hardness and this time is not tried.
+func (b *bar) blocks(at []component, limit time.Duration) bool {
+	if limit == 0 || limit > b.limit {
+		return false
+	}
+	for i, x := range b.at {
+		if !x.atMost(at[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func (t *tuple) mark(b *bar) { t.by, t.ran, t.why = b.by, b.limit, "" }
+
+// compare orders jobs from easy to hard: those without a tuple first, then batch by
+// batch, and by the components as words in a dictionary, so that what is at least as
+// hard never comes first; of equals, those with more time first.
+func (t *tuple) compare(o *tuple) int {
+	switch {
+	case t == o:
+		return 0
+	case t == nil:
+		return -1
+	case o == nil:
+		return 1
+	case t.f != o.f:
+		return cmp.Compare(t.f.number, o.f.number)
+	}
+	for i, x := range t.at {
+		if d := x.compare(o.at[i]); d != 0 {
+			return d
+		}
+	}
+	return cmp.Compare(uint64(o.limit-1), uint64(t.limit-1)) // none is the most
+}
+
+// tuples are all that there are.
+type tuples struct {
+	families map[familyKey]*family
+	list     []*family
+	of       map[*jobs.Options]*tuple
+	lastOpts *jobs.Options // asked about last: neighbours mostly share them
+	last     *tuple
+	stale    bool     // some family is
+	todo     []uint32 // jobs to be looked at: a tuple has been marked, or a marked job is queued again
+	done     int      // of them
+}
+
+func newTuples() tuples {
+	return tuples{families: make(map[familyKey]*family), of: make(map[*jobs.Options]*tuple)}
+}
+
+// tupleOf returns the hardness of a job, nil if it has none.
+func (c *Core) tupleOf(s *jobs.Spec) *tuple {
+	if len(s.Hardness) == 0 {
+		return nil
+	}
+	h := &c.hard
+	if h.lastOpts == s.Options {
+		return h.last
+	}
+	t := h.of[s.Options]
+	if t == nil {
+		t = h.intern(s.Options, c.timeout(s))
+		h.of[s.Options] = t
+	}
+	h.lastOpts, h.last = s.Options, t
+	return t
+}
+
+func (h *tuples) intern(o *jobs.Options, limit time.Duration) *tuple {
+	fk := familyKey{o.Queue, o.File, len(o.Hardness)}
+	f := h.families[fk]
+	if f == nil {
+		f = &family{number: len(h.list), tuples: make(map[string]*tuple)}
+		h.families[fk] = f
+		h.list = append(h.list, f)
+	}
+	at := make([]component, len(o.Hardness))
+	key := strconv.AppendInt(nil, int64(limit), 10)
+	for i, s := range o.Hardness {
+		at[i] = newComponent(s)
+		if at[i].isNum {
+			key = strconv.AppendUint(append(key, 'n'), math.Float64bits(at[i].num), 16)
+		} else {
+			key = strconv.AppendQuote(append(key, 't'), s)
+		}
+	}
+	t := f.tuples[string(key)]
+	if t == nil {
+		t = &tuple{f: f, at: at, limit: limit}
+		f.tuples[string(key)] = t
+		f.list = append(f.list, t)
+		for i := range f.bars {
+			if b := &f.bars[i]; b.blocks(at, limit) {
+				t.mark(b)
+				break
+			}
+		}
+	}
+	return t
+}
+
+// add takes a timeout in, unless a known one says as much already, and marks what
+// need not be tried any more.
+func (h *tuples) add(f *family, n bar) {
+	for i := range f.bars {
+		if f.bars[i].blocks(n.at, n.limit) {
+			return
+		}
+	}
+	f.bars = append(slices.DeleteFunc(f.bars, func(b bar) bool { return n.blocks(b.at, b.limit) }), n)
+	for _, t := range f.list {
+		if t.by == 0 && n.blocks(t.at, t.limit) {
+			t.mark(&n)
+			h.todo = append(h.todo, t.jobs...)
+		}
+	}
+}
