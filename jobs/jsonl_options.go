@@ -56,6 +56,9 @@ func appendOptions(b []byte, o *Options) []byte {
 	text("setup", o.Setup)
 	number("on_lost", int64(o.OnLost))
 	list("hardness", len(o.Hardness), func(i int) { b = appendJSONString(b, o.Hardness[i]) })
+	number("share", int64(o.Share))
+	number("queue_priority", int64(o.QueuePriority))
+	text("request", o.Request)
 	text("file", o.File)
 	if len(b) > start {
 		b[start] = '{' // was the comma before the first key
@@ -145,6 +148,9 @@ func (d *specDecoder) decodeOptions() (*Options, error) {
 		o.OnLost = OnLost(n)
 	}
 	texts("hardness", &o.Hardness)
+	o.Share = int(number("share"))
+	o.QueuePriority = int(number("queue_priority"))
+	text("request", &o.Request)
 	text("file", &o.File)
 	if err != nil {
 		return nil, err

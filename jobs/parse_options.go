@@ -10,7 +10,7 @@ import (
 
 // optionKeys are the keys of #DCS lines and of JSON job files.
 var optionKeys = []string{"name", "queue", "priority", "tries", "timeout", "deadline", "est", "tags", "gpus", "mem",
-	"slots", "after", "env.NAME", "cwd", "setup", "on_lost", "hardness"}
+	"slots", "after", "env.NAME", "cwd", "setup", "on_lost", "hardness", "share", "queue_priority"}
 
 // settings are the options of one job while its file is read.
 type settings struct {
@@ -73,11 +73,18 @@ func (s *settings) setScalar(key, v string) (err error) {
 		s.MemBytes, err = optional(v, ParseSize)
 	case "slots":
 		s.Slots, err = optional(v, count(1, 65536))
+	case "share":
+		s.Share, err = optional(v, count(1, MaxShare))
+	case "queue_priority":
+		s.QueuePriority, err = optional(v, count(math.MinInt32, math.MaxInt32))
 	case "on_lost":
 		s.OnLost, err = optional(v, parseOnLost)
 	}
 	return err
 }
+
+// MaxShare is the largest share of a queue.
+const MaxShare = 1_000_000
 
 // optional gives the zero value, the run's default, for the empty text.
 func optional[T any](v string, parse func(string) (T, error)) (t T, err error) {

@@ -17,8 +17,10 @@ func (c *Core) begin() {
 	}
 	c.queue.grow(len(c.table.Jobs))
 	c.learnTimes()
+	c.learnUse()
 	for i := range c.table.Jobs {
 		j := &c.table.Jobs[i]
+		c.heed(j.Spec)
 		open := false
 		for _, a := range j.Attempts {
 			switch {
@@ -29,6 +31,9 @@ func (c *Core) begin() {
 				f := c.fly(h, a.ID, j.Spec)
 				f.started = a.State == jobs.AttemptRunning
 				f.startedAt, f.ran = c.now.Mono, c.ranBefore(a) // at the latest
+				if f.started {
+					c.moves(f, f.ran)
+				}
 				h.count(f)
 			case a.State == jobs.AttemptLost:
 				// Proved dead or only given up? The host knows.
@@ -91,7 +96,9 @@ func (c *Core) submit(e Submit) {
 		c.emit(jobs.Record{Kind: jobs.KindAccepted, Job: first, Count: n})
 		c.queue.grow(len(c.table.Jobs))
 		for i := range n {
-			c.countWaiting(c.table.Job(first+jobs.ID(i)), 1)
+			j := c.table.Job(first + jobs.ID(i))
+			c.heed(j.Spec)
+			c.countWaiting(j, 1)
 			c.knowsHardness(first + jobs.ID(i))
 			c.enqueue(first + jobs.ID(i))
 		}

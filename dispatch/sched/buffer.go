@@ -89,18 +89,14 @@ func (c *Core) fillBuffer(h *host, l *line, part int) {
 				return
 			}
 		}
-		c.launch(w.id, h)
-		if w.class.n == 0 {
-			l.take(i)
-		} else {
-			w.id, w.rank = w.class.head(c)
-		}
+		c.launchAt(l, i, h)
 	}
 }
 
 // plainLine returns the classes whose jobs may be buffered, in no order: there
 // are few, and firstFor looks for the most urgent one that fits.
 func (c *Core) plainLine() line {
+	c.weighQueues()
 	l := line{}
 	for _, cl := range c.queue.list {
 		if cl.key.plain() {
@@ -113,9 +109,12 @@ func (c *Core) plainLine() line {
 
 // firstFor returns the index of the most urgent head that the host may get, -1 if none.
 func (l line) firstFor(c *Core, h *host) int {
-	best := -1
+	best, before := -1, (*waiting).before
+	if c.hybrid && h.local() {
+		before = (*waiting).shorter
+	}
 	for i := range l {
-		if (best < 0 || l.Less(i, best)) && c.mayGo(h, l[i].class, l[i].class.picky(c, l[i].id)) {
+		if (best < 0 || before(&l[i], &l[best])) && c.mayGo(h, l[i].class, l[i].class.picky(c, l[i].id)) {
 			best = i
 		}
 	}

@@ -10,9 +10,11 @@ import (
 	"dcs-tui/jobs"
 )
 
-// classKey is what decides where a job can run. Jobs with equal keys wait in one
-// class, so that a choice of host is made for a class and not for each job.
+// classKey is what decides where a job can run, and whose turn it is. Jobs with equal
+// keys wait in one class, so that a choice of host is made for a class and not for each job.
 type classKey struct {
+	queue string
+	est   int    // of its user's estimate, in steps; 0: none, or it decides nothing (hybrid.go)
 	tags  string // sorted, joined by newlines
 	gpus  int
 	slots int
@@ -24,6 +26,7 @@ type classKey struct {
 // class holds the ready jobs of one key.
 type class struct {
 	key   classKey
+	stats *runStats // of its queue
 	tags  []string
 	n     int // ready jobs
 	ranks map[rank]*bucket
@@ -47,6 +50,7 @@ func (c *Core) classOf(j *jobs.Job) *class {
 	if q.lastOpts != j.Spec.Options {
 		q.lastOpts = j.Spec.Options
 		q.lastKey = classKey{
+			queue: j.Spec.Queue, est: c.estimateStep(j.Spec),
 			tags: strings.Join(j.Spec.Tags, "\n"), gpus: j.Spec.GPUs, slots: j.Spec.SlotCount(), mem: j.Spec.MemBytes,
 		}
 	}
@@ -54,7 +58,7 @@ func (c *Core) classOf(j *jobs.Job) *class {
 	key.avoid, key.taboo = c.pastOf(j)
 	cl := q.classes[key]
 	if cl == nil {
-		cl = &class{key: key, tags: j.Spec.Tags, ranks: make(map[rank]*bucket), pos: -1, epoch: -1}
+		cl = &class{key: key, stats: c.statsOf(j.Spec), tags: j.Spec.Tags, ranks: make(map[rank]*bucket), pos: -1, epoch: -1}
 		if key.avoid != "" {
 			cl.avoid = make([]bool, len(c.hosts))
 			for name := range strings.SplitSeq(key.avoid, "\n") {

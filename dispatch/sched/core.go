@@ -22,6 +22,7 @@ type Config struct {
 	HaltPercent   float64       // … or after this share of failed among finished ones, 0 to 100; 0: never
 	GiveUp        time.Duration // finish when no host could be used for so long; 0: 10 min
 	Found         []Found       // what the run directory's files tell of attempts; only after damage to the journal
+	HalfLife      time.Duration // after which slot time that a queue has used counts half (B4); 0: 1 h
 	BackoffCap    time.Duration // longest pause between connection attempts (B1); 0: 1 min
 }
 
@@ -56,7 +57,10 @@ type Core struct {
 	lastStats  *runStats            // … and its queue's
 	judgeAt    time.Duration        // when running jobs are looked at next (straggler.go)
 	straggling int
-	lastETA    lastETA // eta.go
+	heeded     *jobs.Options // of the job whose queue's share was taken in last (share.go)
+	ahead      float64       // seconds that what runs is charged ahead
+	hybrid     bool          // local slots take the shortest job first (hybrid.go)
+	lastETA    lastETA       // eta.go
 
 	begun       bool
 	beganAt     jobs.Stamp
@@ -125,6 +129,9 @@ func New(cfg Config, t *jobs.Table, hs []*hosts.Host) *Core {
 	if c.cfg.GiveUp <= 0 {
 		c.cfg.GiveUp = 10 * time.Minute
 	}
+	if c.cfg.HalfLife <= 0 {
+		c.cfg.HalfLife = defaultHalfLife
+	}
 	if c.cfg.BackoffCap <= 0 {
 		c.cfg.BackoffCap = time.Minute
 	}
@@ -133,6 +140,7 @@ func New(cfg Config, t *jobs.Table, hs []*hosts.Host) *Core {
 		c.hosts = append(c.hosts, h)
 		c.byName[s.Name] = h
 	}
+	c.hybrid = bothKinds(hs)
 	return c
 }
 

@@ -79,6 +79,9 @@ func (c *Core) closeEnded(f *flight, a *jobs.Attempt, slot int, o *jobs.Outcome)
 		c.fail(&r, j, c.blames(h, j, f.id, o))
 	}
 	if f.over = c.close(r, h, o); f.over {
+		if o.Elapsed() > 0 {
+			f.took = min(o.Elapsed(), c.mostElapsed(j))
+		}
 		c.land(f) // only now: a flight without a record would be asked about no more
 	}
 }

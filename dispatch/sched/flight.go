@@ -18,12 +18,13 @@ type flight struct {
 	launchedAt time.Duration // Time.Mono
 	startedAt  time.Duration // Time.Mono, when started
 	started    bool
-	withdrawn  bool // asked back, no answer yet
-	killed     bool // to be ended, no answer yet
-	requeue    bool // killed only to run elsewhere
-	over       bool // its outcome is here and is being recorded
-	proved     bool // the host has shown that it is over
-	straggles  bool // straggler.go
+	withdrawn  bool          // asked back, no answer yet
+	killed     bool          // to be ended, no answer yet
+	requeue    bool          // killed only to run elsewhere
+	over       bool          // its outcome is here and is being recorded
+	took       time.Duration // its run time as its host says; 0: not known
+	proved     bool          // the host has shown that it is over
+	straggles  bool          // straggler.go
 	stats      *runStats
 	estimate   time.Duration // its user's; 0: none
 	ran        time.Duration // before startedAt, under an earlier dispatcher
@@ -49,6 +50,7 @@ func (c *Core) fly(h *host, id jobs.AttemptID, s *jobs.Spec) *flight {
 	h.tail = f
 	h.open++
 	c.busy += f.slots
+	c.takes(f)
 	return f
 }
 
@@ -68,6 +70,7 @@ func (c *Core) land(f *flight) {
 	}
 	h.open--
 	c.busy -= f.slots
+	c.leaves(f, f.took)
 	if f.straggles {
 		c.straggling--
 	}
@@ -113,6 +116,7 @@ func (h *host) uncount(f *flight) {
 // begins notes that a flight has started.
 func (c *Core) begins(f *flight) {
 	if !f.started {
+		c.moves(f, 0)
 		f.started, f.startedAt = true, c.now.Mono
 		f.h.running += f.slots
 	}

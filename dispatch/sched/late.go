@@ -80,6 +80,7 @@ func (c *Core) returned(a *jobs.Attempt, slot int, at jobs.Stamp) {
 		Reason: "it had been given up as lost"}) {
 		f := c.fly(h, a.ID, j.Spec)
 		f.started, f.startedAt, f.ran = true, c.now.Mono, c.ranBefore(a)
+		c.moves(f, f.ran)
 		h.count(f)
 	}
 }

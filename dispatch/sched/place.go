@@ -1,7 +1,7 @@
 package sched
 
 import (
-	"container/heap"
+	"slices"
 	"time"
 
 	"dcs-tui/jobs"
@@ -23,6 +23,7 @@ func (c *Core) place() {
 	wide := c.wide()
 	if c.roomLeft() || wide {
 		line := c.line()
+		c.launchShort(&line)
 		stuck := c.launchFrom(&line)
 		if wide {
 			c.reserve(stuck, line)
@@ -36,27 +37,32 @@ func (c *Core) place() {
 // whose next job has none, in the order of their ranks.
 func (c *Core) launchFrom(l *line) (stuck []*class) {
 	for len(*l) > 0 && c.roomLeft() {
-		first := &(*l)[0]
-		cl, id := first.class, first.id
-		h := c.choose(cl, id)
+		i := l.first()
+		w := &(*l)[i]
+		h := c.choose(w.class, w.id)
 		if h == nil {
-			stuck = append(stuck, cl)
-			heap.Pop(l)
+			stuck = append(stuck, w.class)
+			l.take(i)
 			continue
 		}
-		if h.reserved == cl {
-			h.reserved = nil
-		}
-		cl.stuckAt = 0
-		c.launch(id, h)
-		if cl.n == 0 {
-			heap.Pop(l)
-			continue
-		}
-		first.id, first.rank = cl.head(c)
-		heap.Fix(l, 0)
+		c.launchAt(l, i, h)
 	}
 	return stuck
+}
+
+// launchAt launches the head of a class in the line on a host.
+func (c *Core) launchAt(l *line, i int, h *host) {
+	w := &(*l)[i]
+	if h.reserved == w.class {
+		h.reserved = nil
+	}
+	w.class.stuckAt = 0
+	c.launch(w.id, h)
+	if w.class.n == 0 {
+		l.take(i)
+		return
+	}
+	w.id, w.rank = w.class.head(c)
 }
 
 // closed says that nothing more may be launched.
@@ -85,26 +91,49 @@ type waiting struct {
 	rank  rank
 }
 
-type line []waiting
-
-func (l line) Len() int { return len(l) }
-func (l line) Less(i, j int) bool {
-	if d := l[i].rank.compare(l[j].rank); d != 0 {
+// before says whether it goes before another: jobs of failed hosts, then those of the
+// queue whose turn it is, then by priority and deadline, then who came first (DESIGN 7).
+func (w *waiting) before(o *waiting) bool {
+	if w.rank.calm != o.rank.calm {
+		return o.rank.calm
+	}
+	if d := w.class.stats.turn.compare(&o.class.stats.turn); d != 0 {
 		return d < 0
 	}
-	return l[i].id < l[j].id
-}
-func (l line) Swap(i, j int) { l[i], l[j] = l[j], l[i] }
-func (l *line) Push(x any)   { *l = append(*l, x.(waiting)) }
-func (l *line) Pop() any {
-	old := *l
-	x := old[len(old)-1]
-	*l = old[:len(old)-1]
-	return x
+	if d := w.rank.compare(o.rank); d != 0 {
+		return d < 0
+	}
+	return w.id < o.id
 }
 
-// line returns the classes with ready jobs, the one with the most urgent first.
+// line holds the classes with ready jobs, in no order: a launch changes whose turn it
+// is, so that the first is looked for each time. There are as many as there are queues
+// times kinds of requirements.
+type line []waiting
+
+// first returns the index of the one that goes before all others.
+func (l line) first() int {
+	best := 0
+	for i := 1; i < len(l); i++ {
+		if l[i].before(&l[best]) {
+			best = i
+		}
+	}
+	return best
+}
+
+func (l line) sort() {
+	slices.SortFunc(l, func(a, b waiting) int {
+		if a.before(&b) {
+			return -1
+		}
+		return 1
+	})
+}
+
+// line returns the classes with ready jobs.
 func (c *Core) line() line {
+	c.weighQueues()
 	l := make(line, 0, len(c.queue.list))
 	for _, cl := range c.queue.list {
 		if cl.epoch != c.queue.epoch {
@@ -113,7 +142,6 @@ func (c *Core) line() line {
 		id, r := cl.head(c)
 		l = append(l, waiting{cl, id, r})
 	}
-	heap.Init(&l)
 	return l
 }
 

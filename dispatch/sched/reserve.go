@@ -1,9 +1,6 @@
 package sched
 
-import (
-	"container/heap"
-	"time"
-)
+import "time"
 
 // reserveAfter is how long a job of several slots at the head of the queue waits
 // for them to be free together before a host is kept for it.
@@ -13,8 +10,9 @@ const reserveAfter = 2 * time.Second
 // without it single-slot jobs would take every slot that becomes free. A class
 // that others stand before on the same host must wait its turn.
 func (c *Core) reserve(stuck []*class, rest line) {
-	for len(rest) > 0 { // those never got a look, for want of any room; they stand behind
-		stuck = append(stuck, heap.Pop(&rest).(waiting).class)
+	rest.sort()
+	for _, w := range rest { // those never got a look, for want of any room; they stand behind
+		stuck = append(stuck, w.class)
 	}
 	for i, cl := range stuck {
 		if cl.key.slots < 2 {

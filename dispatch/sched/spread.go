@@ -22,6 +22,8 @@ type runStats struct {
 	// Only while a forecast is made.
 	handed, handedSlots int // given to hosts and not known to have started
 	law                 law
+
+	turn turn // share.go
 }
 
 // censored are jobs that still run: each will take at least its age. One that is
@@ -85,7 +87,7 @@ func (c *Core) statsOf(s *jobs.Spec) *runStats {
 	}
 	st := c.stats[s.Queue]
 	if st == nil {
-		st = &runStats{}
+		st = &runStats{turn: turn{name: s.Queue, share: 1, at: c.now.Mono}}
 		c.stats[s.Queue] = st
 		c.queues = append(c.queues, st)
 	}

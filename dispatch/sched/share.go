@@ -1,0 +1,170 @@
+package sched
+
+import (
+	"cmp"
+	"math"
+	"time"
+
+	"dcs-tui/jobs"
+)
+
+// defaultHalfLife is after how long slot time that a queue has used counts half (B4).
+const defaultHalfLife = time.Hour
+
+// leastAhead is for how long, in seconds, what runs is at least taken to go on.
+const leastAhead = 1
+
+// turn is what decides whose turn it is among queues (B4): the one with the smallest
+// load, which is slot time used, averaged with a half-life, over the share. What runs and
+// what was handed to hosts is charged ahead, so that many slots that are free at once are
+// shared out at once. A queue that had nothing to do saves up what it may use later, but
+// not for ever: what the others use counts less and less.
+type turn struct {
+	name     string
+	share    float64 // at least 1
+	priority int     // of the queue: a smaller one goes first, whatever the shares are
+
+	used    float64 // slot seconds, as of at
+	at      time.Duration
+	running int // slots of attempts known to run
+	handed  int // … of open ones not known to have started
+
+	mean float64 // seconds that a job of it takes; 0: not known
+	load float64 // only while jobs are placed
+}
+
+// heed takes in what a newly accepted job says of its queue: the newest one counts.
+func (c *Core) heed(s *jobs.Spec) {
+	o := s.Options
+	if o == c.heeded {
+		return
+	}
+	c.heeded = o
+	if o.Share == 0 && o.QueuePriority == 0 {
+		return
+	}
+	st := &c.statsOf(s).turn
+	if o.Share > 0 {
+		st.share = float64(o.Share)
+	}
+	if o.QueuePriority != 0 {
+		st.priority = o.QueuePriority
+	}
+}
+
+// catchUp brings what was used up to now.
+func (t *turn) catchUp(now, halfLife time.Duration) {
+	dt := now - t.at
+	if dt <= 0 {
+		return
+	}
+	t.at = now
+	if t.used == 0 && t.running == 0 {
+		return
+	}
+	kept := math.Exp2(-dt.Seconds() / halfLife.Seconds())
+	t.used = t.used*kept + float64(t.running)*(1-kept)*halfLife.Seconds()/math.Ln2
+}
+
+// takes charges an attempt that is open now.
+func (c *Core) takes(f *flight) {
+	t := &f.stats.turn
+	t.handed += f.slots
+	t.weigh(c.ahead)
+}
+
+// moves charges it as one that runs, and has run for so long already.
+func (c *Core) moves(f *flight, ran time.Duration) {
+	t := &f.stats.turn
+	t.catchUp(c.now.Mono, c.cfg.HalfLife)
+	t.handed -= f.slots
+	t.running += f.slots
+	t.used += float64(f.slots) * ran.Seconds()
+}
+
+// leaves charges it no more. took is how long it has run, as its host says, 0 if that
+// is not known: we may hear of start and end at once.
+func (c *Core) leaves(f *flight, took time.Duration) {
+	t := &f.stats.turn
+	t.catchUp(c.now.Mono, c.cfg.HalfLife)
+	charged := time.Duration(0)
+	if f.started {
+		t.running -= f.slots
+		charged = f.age(c.now.Mono)
+	} else {
+		t.handed -= f.slots
+	}
+	if took > 0 {
+		t.used = max(0, t.used+float64(f.slots)*(took-charged).Seconds())
+	}
+}
+
+// learnUse charges what earlier dispatchers' attempts have used: one look at each, most
+// of which are over for so long that they count for nothing.
+func (c *Core) learnUse() {
+	half := c.cfg.HalfLife.Seconds()
+	oldest := c.now.Wall - jobs.Stamp(20*c.cfg.HalfLife)
+	for i := range c.table.Jobs {
+		j := &c.table.Jobs[i]
+		for _, a := range j.Attempts {
+			if a.Outcome == nil || a.Outcome.Ended < oldest {
+				continue
+			}
+			took := min(a.Outcome.Elapsed(), c.mostElapsed(j)).Seconds()
+			ago := max(0, c.now.Wall.Sub(a.Outcome.Ended)).Seconds()
+			t := &c.statsOf(j.Spec).turn
+			t.used += float64(j.Spec.SlotCount()) * math.Exp2(-ago/half) * (1 - math.Exp2(-took/half)) * half / math.Ln2
+		}
+	}
+	for _, st := range c.queues {
+		st.turn.at = c.now.Mono
+	}
+}
+
+// weighQueues makes the loads that this step's placing goes by. All queues are charged
+// ahead for the same time: that of the longest jobs, so that one slot too many or few is
+// made good by one slot, and not by all of them at once.
+func (c *Core) weighQueues() {
+	if len(c.queues) < 2 && !c.hybrid {
+		return
+	}
+	c.ahead = leastAhead
+	for _, st := range c.queues {
+		t := &st.turn
+		t.catchUp(c.now.Mono, c.cfg.HalfLife)
+		t.mean, _ = c.times.of(t.name)
+		if t.mean == 0 && st.guessed > 0 {
+			t.mean = st.guess / float64(st.guessed)
+		}
+		if t.running+t.handed+st.queued > 0 {
+			c.ahead = max(c.ahead, t.mean)
+		}
+	}
+	c.ahead = min(c.ahead, c.cfg.HalfLife.Seconds())
+	for _, st := range c.queues {
+		st.turn.weigh(c.ahead)
+	}
+}
+
+func (t *turn) weigh(ahead float64) {
+	handed := t.mean
+	if handed == 0 {
+		handed = ahead
+	}
+	t.load = (t.used + float64(t.running)*ahead + float64(t.handed)*handed) / t.share
+}
+
+// compare says which of two queues goes first: -1, 0, 1.
+func (t *turn) compare(o *turn) int {
+	switch {
+	case t == o:
+		return 0
+	case t.priority != o.priority:
+		return cmp.Compare(t.priority, o.priority)
+	case t.load < o.load:
+		return -1
+	case t.load > o.load:
+		return 1
+	}
+	return 0
+}

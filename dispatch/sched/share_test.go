@@ -1,0 +1,166 @@
+package sched
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
+
+// slotTime runs jobs of several queues on hosts of so many slots for a while and returns
+// the slot seconds that each queue had. A queue's jobs take as long as takes says; each has
+// as many queued as it needs. from: not before that.
+func slotTime(t *testing.T, slots int, lasts time.Duration, lanes []lane) []float64 {
+	t.Helper()
+	s := newStage(t, Config{HalfLife: time.Hour}, box("a", slots))
+	s.up("a")
+	type running struct {
+		id  jobs.AttemptID
+		end time.Duration
+		q   int
+	}
+	var now []running
+	used := make([]float64, len(lanes))
+	given := make([]int, len(lanes))
+	of := map[jobs.ID]int{}
+	feed := func() []Order {
+		var all []Order
+		for q, l := range lanes {
+			if s.at < l.from {
+				continue
+			}
+			var specs []*jobs.Spec
+			for ; given[q] < slots*3+int(used[q]/l.takes.Seconds()); given[q]++ {
+				id := jobs.ID(len(s.c.table.Jobs) + len(specs) + 1)
+				of[id] = q
+				specs = append(specs, &jobs.Spec{ID: id, Command: "true", Options: &jobs.Options{Queue: fmt.Sprint("q", q), Share: l.share, QueuePriority: l.priority}})
+			}
+			if len(specs) > 0 {
+				all = append(all, s.step(Submit{Specs: specs})...)
+			}
+		}
+		return all
+	}
+	start := func(orders []Order) {
+		for _, o := range orders {
+			if l, ok := o.(Launch); ok {
+				for _, p := range l.Jobs {
+					q := of[p.Attempt.Job]
+					now = append(now, running{p.Attempt, s.at + lanes[q].takes, q})
+					start := s.step(AttemptsStarted{"a", &hosts.Started{Jobs: []hosts.StartedJob{{Attempt: p.Attempt, Slot: 1, At: s.now().Wall}}}})
+					if len(start) > 0 && said[Launch](start) != "" {
+						t.Fatal("a start launches something")
+					}
+				}
+			}
+		}
+	}
+	start(feed())
+	for step := 0; s.at < lasts; step++ {
+		s.at += 100 * time.Millisecond
+		if step%20 == 0 {
+			start(s.step(HostBeat{"a", &hosts.Beat{MemFree: -1, DiskFree: -1}}))
+		}
+		kept := now[:0:0]
+		var over []running
+		for _, r := range now {
+			used[r.q] += 0.1
+			if r.end <= s.at {
+				over = append(over, r)
+			} else {
+				kept = append(kept, r)
+			}
+		}
+		now = kept
+		for _, r := range over {
+			x := hosts.ExitedJob{Attempt: r.id, Slot: 1, Outcome: jobs.Outcome{Started: s.now().Wall - jobs.Stamp(lanes[r.q].takes), Ended: s.now().Wall}}
+			start(s.step(AttemptsEnded{"a", &hosts.Exits{Jobs: []hosts.ExitedJob{x}}}))
+		}
+		start(feed())
+	}
+	return used
+}
+
+type lane struct {
+	share, priority int
+	takes           time.Duration
+	from            time.Duration
+}
+
+// TestShares holds B4: queues get slot time in proportion to their shares, however long
+// their jobs take, within a few percent.
+func TestShares(t *testing.T) {
+	const s = time.Second
+	for _, c := range []struct {
+		name  string
+		slots int
+		lanes []lane
+		want  []float64 // of slot time
+		tol   float64
+	}{
+		{"1:2", 6, []lane{{share: 1, takes: 60 * s}, {share: 2, takes: 60 * s}}, []float64{1. / 3, 2. / 3}, 0.03},
+		{"1:2, one slot", 1, []lane{{share: 1, takes: 40 * s}, {share: 2, takes: 40 * s}}, []float64{1. / 3, 2. / 3}, 0.03},
+		{"1:2, short and long jobs", 7, []lane{{share: 1, takes: 31 * s}, {share: 2, takes: 300 * s}}, []float64{1. / 3, 2. / 3}, 0.04},
+		{"1:2, the other way round", 7, []lane{{share: 1, takes: 300 * s}, {share: 2, takes: 31 * s}}, []float64{1. / 3, 2. / 3}, 0.04},
+		{"nothing said", 5, []lane{{takes: 50 * s}, {takes: 70 * s}}, []float64{0.5, 0.5}, 0.03},
+		{"1:1:2", 9, []lane{{share: 1, takes: 45 * s}, {share: 1, takes: 90 * s}, {share: 2, takes: 33 * s}}, []float64{0.25, 0.25, 0.5}, 0.03},
+		{"a queue's priority goes before", 4, []lane{{share: 9, takes: 50 * s}, {share: 1, priority: -1, takes: 50 * s}}, []float64{0, 1}, 0.02},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			used := slotTime(t, c.slots, 2*time.Hour, c.lanes)
+			sum := 0.0
+			for _, u := range used {
+				sum += u
+			}
+			if full := float64(c.slots) * 7200; math.Abs(sum-full) > full/100 {
+				t.Errorf("%.0f of %.0f slot seconds were used", sum, full)
+			}
+			for q, u := range used {
+				if math.Abs(u/sum-c.want[q]) > c.tol {
+					t.Errorf("queue %d had %.3f of the slot time, want %.3f", q, u/sum, c.want[q])
+				}
+			}
+		})
+	}
+}
+
+// TestShareNotSavedForEver holds B4: a queue that had nothing to do for long goes first
+// when it comes, for a half-life at most, and one with nothing queued gives its slots away.
+func TestShareNotSavedForEver(t *testing.T) {
+	lanes := []lane{{takes: 60 * time.Second}, {takes: 60 * time.Second, from: 6 * time.Hour}}
+	before := slotTime(t, 4, 6*time.Hour, lanes)
+	if alone := 4 * 6 * 3600.0; before[0] < 0.99*alone {
+		t.Errorf("alone it had %.0f of %.0f slot seconds", before[0], alone)
+	}
+	hour := slotTime(t, 4, 8*time.Hour, lanes)
+	later := slotTime(t, 4, 10*time.Hour, lanes)
+	if late := hour[1]; late > 4*(3600+0.8*3600) {
+		t.Errorf("it had %.0f slot seconds in its first two hours", late)
+	}
+	if part := (later[1] - hour[1]) / (4 * 2 * 3600); math.Abs(part-0.5) > 0.05 {
+		t.Errorf("two hours later it has %.2f of the slots", part)
+	}
+}
+
+// TestUseIsRebuilt holds B4 and X1: a new dispatcher goes on with the use that the last
+// one has seen.
+func TestUseIsRebuilt(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 1))
+	s.up("a")
+	a, b := &jobs.Options{Queue: "a"}, &jobs.Options{Queue: "b"}
+	s.submit(true, a, a, b, b, b)
+	s.ranFor("a", "1.1", 30*time.Second)
+	s.ranFor("a", "3.1", 90*time.Second)
+	s.c.weighQueues()
+	want := []float64{s.c.stats["a"].turn.used, s.c.stats["b"].turn.used}
+	c := New(Config{}, s.c.table, []*hosts.Host{box("a", 1)})
+	c.Step(Time{Mono: 0, Wall: s.now().Wall}, Tick{})
+	for i, q := range []string{"a", "b"} {
+		if got := c.stats[q].turn.used; math.Abs(got-want[i]) > 1 {
+			t.Errorf("queue %s: %.1f slot seconds, want %.1f", q, got, want[i])
+		}
+	}
+}
