@@ -77,6 +77,7 @@ type Picture struct {
 
 	Hosts  []Host
 	Jobs   *Page
+	Table  *Table
 	Groups []Group // failures, most frequent first, at most MaxGroups
 	Events *Events
 	Detail *Detail

@@ -33,6 +33,7 @@ type Ask struct {
 	After  uint64        // Picture.Version that the screen has; 0: any picture will do, at once
 	Wait   time.Duration // how long to wait for a newer one
 	Jobs   *JobsWindow
+	Table  *TableAsk
 	Groups bool // the failures by cause
 	Events *EventsWindow
 	Focus  jobs.ID // the job whose Detail is wanted
