@@ -86,7 +86,7 @@ func TestScreenAndDispatcherAreTwo(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, dir, "jobs.txt", gatedHere+"true\n")
 	cmd, person := onScreen(t, dir, "run", "--name", "r", "jobs.txt")
-	readUntil(t, person, `Jobs 2`)
+	readUntil(t, person, `DCS_JOB`)
 	run, owner := ownerIn(t, dir)
 	if sid, err := unix.Getsid(owner.PID); err != nil || owner.PID == cmd.Process.Pid || sid != owner.PID {
 		t.Errorf("dispatcher %d of session %d, screen %d: %v", owner.PID, sid, cmd.Process.Pid, err)
@@ -106,9 +106,9 @@ func TestScreenAndDispatcherAreTwo(t *testing.T) {
 	endsWith(t, cmd, ExitLeft)
 
 	closed, person := onScreen(t, dir, "attach")
-	readUntil(t, person, `Jobs 2`)
+	readUntil(t, person, `DCS_JOB`)
 	ended, second := onScreen(t, dir, "attach", "r")
-	readUntil(t, second, `Jobs 2`)
+	readUntil(t, second, `DCS_JOB`)
 	person.Close()
 	endsWith(t, closed, ExitLeft)
 	ended.Process.Signal(syscall.SIGTERM)
@@ -119,7 +119,7 @@ func TestScreenAndDispatcherAreTwo(t *testing.T) {
 	}
 
 	stays, person := onScreen(t, dir, "attach", "r")
-	readUntil(t, person, `Jobs 2`)
+	readUntil(t, person, `DCS_JOB`)
 	writeFile(t, dir, "gate", "")
 	readUntil(t, person, `ENDED`)
 	gone(t, run, false)
@@ -147,7 +147,7 @@ func TestAttachToAHeadlessRun(t *testing.T) {
 	lines, tty := onTerminal(t, dir, "run", "--no-tui", "--name", "r", "jobs.txt")
 	readUntil(t, tty, `0/1  1 running`)
 	cmd, person := onScreen(t, dir, "attach")
-	readUntil(t, person, `Jobs 1`)
+	readUntil(t, person, `DCS_JOB`)
 	person.WriteString("q")
 	readUntil(t, person, `detach`)
 	person.WriteString("c")
