@@ -28,8 +28,9 @@ func (t *Template) params(ix []int) []jobs.Param {
 	return params
 }
 
-func (t *Template) spec(c *command, id jobs.ID, params []jobs.Param) *jobs.Spec {
-	return &jobs.Spec{ID: id, Line: c.line, Command: fill(c.text, params), Name: c.title(params), Params: params, Options: c.options}
+func (t *Template) spec(c *command, id jobs.ID, params []jobs.Param, hard *tuples) *jobs.Spec {
+	return &jobs.Spec{ID: id, Line: c.line, Command: fill(c.text, params), Name: c.title(params), Params: params,
+		Options: hard.options(c, params)}
 }
 
 // fill replaces the references by values.

@@ -33,7 +33,8 @@ type Result struct {
 	Line, Column int
 }
 
-// Hardness is one component of an @hardness line.
+// Hardness is one component of an @hardness line: jobs get it as jobs.Options.Hardness, as
+// numbers that are the larger the harder.
 type Hardness struct {
 	Param        string
 	Down         bool     // smaller is harder
@@ -83,7 +84,7 @@ func (t *Template) Most() int {
 // ends them. Equal options are one shared value.
 func (t *Template) Jobs() iter.Seq2[*jobs.Spec, error] {
 	return func(yield func(*jobs.Spec, error) bool) {
-		id := jobs.ID(1)
+		id, hard := jobs.ID(1), newTuples(t)
 		for ix, err := range t.kept() {
 			if err != nil {
 				yield(nil, err)
@@ -91,7 +92,7 @@ func (t *Template) Jobs() iter.Seq2[*jobs.Spec, error] {
 			}
 			params := t.params(ix)
 			for _, c := range t.commands {
-				if !yield(t.spec(c, id, params), nil) {
+				if !yield(t.spec(c, id, params, hard), nil) {
 					return
 				}
 				id++
@@ -103,7 +104,7 @@ func (t *Template) Jobs() iter.Seq2[*jobs.Spec, error] {
 // Job is the job k of the whole product, from 0, before filter and sample.
 func (t *Template) Job(k int) *jobs.Spec {
 	params := t.params(t.point(k / len(t.commands)))
-	return t.spec(t.commands[k%len(t.commands)], jobs.ID(k+1), params)
+	return t.spec(t.commands[k%len(t.commands)], jobs.ID(k+1), params, newTuples(t))
 }
 
 // Point is the point k of the whole product, from 0.

@@ -1,0 +1,48 @@
+package grid
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"dcs-tui/jobs"
+)
+
+// @hardness gives every job numbers that are the larger the harder: the place in an
+// order that begins with the easiest, the number, or its negative (E2). Equally hard
+// jobs share their options; those of other command lines have their own.
+func TestHardnessReachesJobs(t *testing.T) {
+	tmpl := parse(t, "#DCS timeout=2s\nsolve [v] [n] [eps] [seed]\ncheck [v]\n[v] brute bnb heur\n[n] 2 10\n[eps] -0.5, +1e-3, 0\n[seed] 1..2\n"+
+		"@hardness v:heur<bnb<brute, n, eps:down\n")
+	seen := map[string]*jobs.Options{}
+	for s, err := range tmpl.Jobs() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := map[string]string{}
+		for _, x := range s.Params {
+			p[x.Name] = x.Value
+		}
+		want := fmt.Sprint([]string{
+			map[string]string{"heur": "0", "bnb": "1", "brute": "2"}[p["v"]], p["n"],
+			map[string]string{"-0.5": "0.5", "+1e-3": "-1e-3", "0": "-0"}[p["eps"]]})
+		if got := fmt.Sprint(s.Hardness); got != want {
+			t.Errorf("job %d %s: hardness %s, want %s", s.ID, s.Name, got, want)
+		}
+		word, _, _ := strings.Cut(s.Command, " ")
+		key := word + want
+		if o := seen[key]; o != nil && o != s.Options {
+			t.Errorf("job %d has options of its own", s.ID)
+		}
+		seen[key] = s.Options
+		if one := tmpl.Job(int(s.ID) - 1); fmt.Sprint(one.Hardness) != want {
+			t.Errorf("job %d alone: hardness %v", s.ID, one.Hardness)
+		}
+		if want := map[string]string{"solve": "2s", "check": "0s"}[word]; s.Timeout.String() != want {
+			t.Errorf("job %d %s: timeout %s", s.ID, word, s.Timeout)
+		}
+	}
+	if len(seen) != 2*3*2*3 {
+		t.Errorf("%d options", len(seen))
+	}
+}
