@@ -27,6 +27,7 @@ func (m *model) openDetail(id jobs.ID) tea.Cmd {
 	if r, ok := m.job(); ok && r.ID == id {
 		p.row = r
 	}
+	m.full = m.full && m.onExtra
 	m.extra, m.onExtra = p, true
 	p.see(m)
 	return nil

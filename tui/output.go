@@ -72,6 +72,7 @@ func (m *model) openOutput(id jobs.ID) tea.Cmd {
 	if r, ok := m.job(); ok && r.ID == id {
 		p.row = r
 	}
+	m.full = m.full && m.onExtra
 	m.extra, m.onExtra = p, true
 	return nil
 }

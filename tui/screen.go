@@ -162,7 +162,7 @@ func (k keyboard) Read(b []byte) (int, error) {
 // program are the options of Bubble Tea.
 func (o *Options) program(ctx context.Context) []tea.ProgramOption {
 	opts := []tea.ProgramOption{
-		tea.WithContext(ctx), tea.WithInput(keyboard{o.In}), tea.WithOutput(o.Out), tea.WithoutSignalHandler(), tea.WithFPS(60),
+		tea.WithContext(ctx), tea.WithInput(keyboard{o.In}), tea.WithOutput(o.Out), tea.WithoutSignalHandler(), tea.WithFPS(30),
 	}
 	if o.NoColor {
 		opts = append(opts, tea.WithColorProfile(colorprofile.ASCII))

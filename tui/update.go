@@ -32,8 +32,18 @@ func (m *model) tick() tea.Cmd {
 // Update takes one message. Whatever it was, the looker then knows what the screen
 // wants to see.
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	frame := m.frame
 	m.frame = ""
+	quiet := m.message.text == "" && m.undo == nil && m.modal == nil && m.now().Sub(m.drawnAt) < time.Second-minInterval/2
 	cmd := m.take(msg)
+	switch msg.(type) {
+	case second:
+		if quiet { // a picture has just moved all clocks
+			m.frame = frame
+		}
+	default:
+		m.drawnAt = m.now()
+	}
 	m.wish()
 	return m, tea.Batch(cmd, m.reading())
 }
