@@ -1,0 +1,365 @@
+package sched
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
+
+// hardAs are options of a job that may run for a minute.
+func hardAs(at ...string) *jobs.Options { return &jobs.Options{Hardness: at, Timeout: time.Minute} }
+
+var timedOut = jobs.Outcome{TimedOut: true, Signal: "SIGTERM"}
+
+// launched returns the ids of the jobs that are launched until nothing is left, each of
+// which succeeds at once.
+func (s *stage) launched(name string, orders []Order) (order []jobs.ID) {
+	for {
+		ids := attemptIDs(on(orders, name))
+		if len(ids) == 0 {
+			return order
+		}
+		for _, id := range ids {
+			order = append(order, id.Job)
+		}
+		for _, id := range ids {
+			s.started(name, id.String())
+		}
+		var last string
+		for _, id := range ids {
+			last += id.String() + " "
+		}
+		orders = s.ended(name, last, okay)
+	}
+}
+
+// Jobs run from the easiest to the hardest: numbers as numbers, equals in file order,
+// priority before hardness, jobs without one first (E2, DESIGN 7).
+func TestEasiestFirst(t *testing.T) {
+	s := newStage(t, Config{}, box("melon1", 1))
+	urgent := hardAs("99", "99")
+	urgent.Priority = -1
+	s.submit(true, hardAs("10", "1"), hardAs("9", "2"), hardAs("9", "1e0"), hardAs("9.0", "1"), urgent, jobs.NoOptions, hardAs("-1", "x"))
+	want(t, "order", fmt.Sprint(s.launched("melon1", s.up("melon1"))), "[5 6 7 3 4 2 1]")
+}
+
+// A timeout stops what runs and is as hard or harder, and skips what waits, whatever it
+// waits for; what is not comparable goes on, and so do other batches (E2).
+func TestDomino(t *testing.T) {
+	s := newStage(t, Config{}, box("melon1", 4))
+	other := hardAs("5", "5")
+	other.Queue = "other"
+	file := hardAs("5", "5")
+	file.File = "other.txt"
+	after := hardAs("3", "3")
+	after.After = []jobs.ID{3}
+	s.submit(true,
+		hardAs("2", "2"),  // 1: times out
+		hardAs("2", "3"),  // 2: runs, is harder
+		hardAs("1", "9"),  // 3: runs, not comparable
+		hardAs("3", "1"),  // 4: waits, not comparable
+		hardAs("2", "2"),  // 5: handed over, as hard
+		hardAs("9", "9"),  // 6: waits, harder
+		hardAs("10", "1"), // 7: waits, not comparable
+		other, file,       // 8, 9: of other batches
+		hardAs("5", "5", "5"), // 10: of another number of components
+		after,                 // 11: waits for job 3
+		hardAs("x", "9"),      // 12: has no place beside 2
+		&jobs.Options{Hardness: []string{"9", "9"}, Timeout: time.Hour}, // 13: has more time
+		&jobs.Options{Hardness: []string{"9", "9"}},                     // 14: has all the time
+	)
+	want(t, "launched", on(s.up("melon1"), "melon1"), "3.1 1.1 5.1 2.1")
+	s.started("melon1", "1.1 2.1 3.1")
+	s.ended("melon1", "1.1", timedOut)
+	s.wantState(1, jobs.TimedOut)
+	want(t, "stopped", said[Kill](s.orders), "{melon1 [5.1 2.1] it is at least as hard as job 1, which timed out after 1m0s}")
+	for _, id := range []jobs.ID{6, 11} {
+		s.wantState(id, jobs.Skipped)
+		contains(t, "reason", s.job(id).Reason, "at least as hard as job 1, which timed out after 1m0s")
+		if !s.job(id).Avoided() {
+			t.Errorf("job %d was not avoided", id)
+		}
+	}
+	contains(t, "why", s.c.Why(s.now(), 2), "being stopped on melon1: it is at least as hard as job 1")
+	if s.c.Standing(2) != Ending || s.c.Standing(3) != Runs {
+		t.Error("standings", s.c.Standing(2), s.c.Standing(3))
+	}
+	stopped := jobs.Outcome{Signal: "SIGTERM", Stopped: true}
+	s.ended("melon1", "2.1", stopped)
+	s.step(AttemptsWithdrawn{"melon1", &hosts.Withdrawn{Attempts: attemptIDs("5.1"), Why: "it had not started"}})
+	s.wantState(2, jobs.Skipped)
+	s.wantState(5, jobs.Skipped)
+	if a := s.job(2).Attempts[0]; a.State != jobs.AttemptCancelled {
+		t.Errorf("the attempt of job 2 is %s", a.State)
+	}
+	for _, id := range []jobs.ID{3, 4, 7, 8, 9, 10, 12, 13, 14} {
+		if s.job(id).State.Terminal() {
+			t.Errorf("job %d is %s: %s", id, s.job(id).State, s.job(id).Reason)
+		}
+	}
+	// What is submitted later knows of it.
+	s.submit(true, hardAs("4", "4"))
+	s.wantState(15, jobs.Skipped)
+}
+
+// Only a timeout that is final counts (E1, E2): one that is tried again says nothing.
+func TestDominoWaitsForTheLastTry(t *testing.T) {
+	s := newStage(t, Config{RetryTimeouts: true, Tries: 2}, box("melon1", 1))
+	s.submit(true, hardAs("1"), hardAs("2"))
+	s.up("melon1")
+	s.started("melon1", "1.1")
+	s.ended("melon1", "1.1", timedOut)
+	s.wantState(1, jobs.Queued)
+	s.wantState(2, jobs.Running)
+	s.started("melon1", "2.1")
+	s.ended("melon1", "2.1", okay)
+	s.wait(3*time.Second, "melon1")
+	s.submit(true, hardAs("3"))
+	s.started("melon1", "1.2")
+	s.ended("melon1", "1.2", timedOut)
+	s.wantState(1, jobs.TimedOut)
+	s.wantState(2, jobs.Succeeded)
+	s.wantState(3, jobs.Skipped)
+}
+
+// A job that is skipped runs when a person gives it more time, or has the one that
+// timed out run again; asked for in any order. Otherwise it is skipped again and says
+// what would help (E2, issue 5 point 5).
+func TestSkippedRunsAgain(t *testing.T) {
+	begin := func(t *testing.T) *stage {
+		s := newStage(t, Config{}, box("melon1", 1))
+		s.submit(true, hardAs("1"), hardAs("2"), hardAs("3"))
+		s.up("melon1")
+		s.started("melon1", "1.1")
+		s.ended("melon1", "1.1", timedOut)
+		s.wantState(3, jobs.Skipped)
+		return s
+	}
+	more := 2 * time.Minute
+	t.Run("more time", func(t *testing.T) {
+		s := begin(t)
+		s.step(Edit{[]jobs.ID{3}, jobs.Change{Timeout: &more}})
+		s.wantState(3, jobs.Running)
+		s.wantState(2, jobs.Skipped)
+		s.started("melon1", "3.1")
+		s.ended("melon1", "3.1", timedOut)
+		s.step(Edit{[]jobs.ID{2}, jobs.Change{Timeout: &more}})
+		s.wantState(2, jobs.Running) // easier than 3
+	})
+	t.Run("as much time", func(t *testing.T) {
+		s := begin(t)
+		s.step(Requeue{[]jobs.ID{3}})
+		s.wantState(3, jobs.Skipped)
+		contains(t, "reason", s.job(3).Reason, "it can run with more time, or when that job is requeued too")
+		want(t, "round", fmt.Sprint(s.job(3).Round), "2")
+	})
+	for _, ids := range [][]jobs.ID{{1, 2, 3}, {3, 2, 1}} {
+		t.Run(fmt.Sprint("all of them ", ids), func(t *testing.T) {
+			s := begin(t)
+			s.step(Requeue{ids})
+			s.wantState(1, jobs.Running)
+			if s.job(2).State.Terminal() || s.job(3).State.Terminal() {
+				t.Errorf("%s, %s", s.job(2).State, s.job(3).State)
+			}
+		})
+	}
+	t.Run("a request", func(t *testing.T) {
+		s := begin(t)
+		s.step(Request{Name: "r", Do: []Event{Requeue{[]jobs.ID{3, 2}}, Requeue{[]jobs.ID{1}}}})
+		s.wantState(1, jobs.Running)
+		s.wantState(3, jobs.Queued)
+		s.started("melon1", "1.2")
+		s.ended("melon1", "1.2", timedOut)
+		s.wantState(3, jobs.Skipped)
+	})
+	t.Run("another timeout stands", func(t *testing.T) {
+		s := newStage(t, Config{}, box("melon1", 2))
+		s.submit(true, hardAs("1"), hardAs("2"), hardAs("3"), hardAs("4"))
+		s.up("melon1")
+		s.started("melon1", "1.1 2.1")
+		s.ended("melon1", "1.1", timedOut)
+		s.ended("melon1", "2.1", timedOut) // before it could be stopped
+		s.wantState(2, jobs.TimedOut)
+		s.step(Requeue{[]jobs.ID{1, 3}})
+		s.wantState(1, jobs.Running)
+		s.wantState(3, jobs.Skipped) // by job 2 now
+		contains(t, "reason", s.job(3).Reason, "at least as hard as job 2")
+	})
+}
+
+// A dispatcher that begins after the timeout was written goes on: what runs is stopped
+// as soon as its host answers, and what waits is skipped (promise 1, E2).
+func TestDominoAfterRestart(t *testing.T) {
+	s := newStage(t, Config{Timeout: time.Minute}, box("melon1", 2))
+	o := func(at string) *jobs.Options { return &jobs.Options{Hardness: []string{at}} }
+	s.submit(true, o("1"), o("2"), o("3"))
+	s.up("melon1")
+	s.started("melon1", "1.1 2.1")
+	s.ended("melon1", "1.1", jobs.Outcome{TimedOut: true, Started: 1, Ended: jobs.Stamp(61 * time.Second)})
+	for _, timeout := range []time.Duration{time.Minute, time.Hour} {
+		table := &jobs.Table{Specs: s.c.table.Specs}
+		for _, r := range s.journal {
+			if err := jobs.Fold(table, &r); err != nil {
+				t.Fatal(err)
+			}
+			if r.Next == jobs.TimedOut {
+				break // the rest was torn off
+			}
+		}
+		n := &stage{t: t, c: New(Config{Timeout: timeout}, table, []*hosts.Host{box("melon1", 2)}), at: s.at}
+		n.step(Submit{Last: true})
+		n.up("melon1")
+		n.probedAs("melon1", "2.1", hosts.IsRunning, nil)
+		if timeout == time.Hour { // all of them have more time now
+			n.wantState(3, jobs.Running)
+			want(t, "stopped", said[Kill](n.orders), "")
+			continue
+		}
+		n.wantState(3, jobs.Skipped)
+		contains(t, "stopped", said[Kill](n.orders), "[2.1]")
+		n.ended("melon1", "2.1", jobs.Outcome{Signal: "SIGTERM", Stopped: true})
+		n.wantState(2, jobs.Skipped)
+	}
+}
+
+// Very many are skipped over several steps, and nothing is launched meanwhile.
+func TestDominoOfVeryMany(t *testing.T) {
+	const n = 2*mostAStep + 100
+	s := newStage(t, Config{}, box("melon1", 1))
+	opts := slices.Repeat([]*jobs.Options{hardAs("2")}, n)
+	s.submit(true, slices.Concat([]*jobs.Options{hardAs("1")}, opts, []*jobs.Options{jobs.NoOptions})...)
+	s.step(Cancel{Jobs: []jobs.ID{n + 2}})
+	s.up("melon1")
+	s.started("melon1", "1.1")
+	s.ended("melon1", "1.1", timedOut)
+	want(t, "skipped", fmt.Sprint(s.c.table.Counts[jobs.Skipped]), fmt.Sprint(mostAStep-1)) // the step has looked at job 1 too
+	want(t, "launched", on(s.orders, "melon1"), "")
+	if all := s.wait(time.Second, "melon1"); on(all, "melon1") != "" {
+		t.Error(on(all, "melon1"))
+	}
+	want(t, "skipped", fmt.Sprint(s.c.table.Counts[jobs.Skipped]), fmt.Sprint(n))
+}
+
+// The minimal timeouts say of every tuple what all of them say, in whatever order they
+// come; none of them says what another does; and no job that is as hard as another comes
+// before it (E2).
+func TestMinimalTimeouts(t *testing.T) {
+	words := []string{"0", "1", "2", "3.0", "-1", "x", "y"}
+	limits := []time.Duration{0, time.Second, time.Minute}
+	for seed := range uint64(300) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		h := newTuples()
+		n := 1 + rng.IntN(3)
+		draw := func() *tuple {
+			o := &jobs.Options{}
+			for range n {
+				o.Hardness = append(o.Hardness, words[rng.IntN(len(words))])
+			}
+			return h.intern(o, limits[rng.IntN(len(limits))])
+		}
+		var bars []bar
+		for i := range 60 {
+			if u := draw(); rng.IntN(4) == 0 && u.limit > 0 {
+				b := bar{u.at, u.limit, jobs.ID(i + 1)}
+				bars = append(bars, b)
+				h.add(u.f, b)
+			}
+		}
+		for range 20 {
+			draw() // also what comes when they are known
+		}
+		f := h.list[0]
+		for _, u := range f.list {
+			want := slices.ContainsFunc(bars, func(b bar) bool { return naive(b.at, u.at) && u.limit > 0 && u.limit <= b.limit })
+			if got := u.by != 0; got != want {
+				t.Fatalf("seed %d: %v with %v is to be skipped: %v, want %v by %v", seed, u.at, u.limit, got, want, bars)
+			}
+		}
+		for i, a := range f.bars {
+			for k, b := range f.bars {
+				if i != k && naive(a.at, b.at) && b.limit <= a.limit {
+					t.Fatalf("seed %d: %v says what %v says", seed, b, a)
+				}
+			}
+		}
+		for _, a := range f.list {
+			for _, b := range f.list {
+				if a != b && naive(a.at, b.at) && naive(b.at, a.at) && a.limit == b.limit {
+					t.Fatalf("seed %d: %v is there twice", seed, a.at)
+				}
+				if d := a.compare(b); d != -b.compare(a) || a != b && d == 0 || naive(a.at, b.at) && !naive(b.at, a.at) && d >= 0 {
+					t.Fatalf("seed %d: %v comes %d to %v", seed, a.at, d, b.at)
+				}
+				for _, c := range f.list {
+					if a.compare(b) < 0 && b.compare(c) < 0 && a.compare(c) >= 0 {
+						t.Fatalf("seed %d: %v %v %v go round", seed, a.at, b.at, c.at)
+					}
+				}
+			}
+		}
+	}
+}
+
+// naive says that b is at least as hard as a, as E2 has it.
+func naive(a, b []component) bool {
+	for i := range a {
+		if a[i].isNum != b[i].isNum || a[i].isNum && a[i].num > b[i].num || !a[i].isNum && a[i].text != b[i].text {
+			return false
+		}
+	}
+	return true
+}
+
+// BenchmarkDomino queues 100,000 jobs of as many tuples and has 1,000 of them, none of
+// which is as hard as another, time out one after the other: on the antidiagonal of a
+// square, beyond which the others lie.
+func BenchmarkDomino(b *testing.B) {
+	const side, bars = 317, 1000
+	var all []*jobs.Options
+	for x := range side {
+		for y := range side {
+			all = append(all, &jobs.Options{Hardness: []string{strconv.Itoa(x * 4), strconv.Itoa(y * 4)}, Timeout: time.Minute})
+		}
+	}
+	var hardest []*jobs.Options
+	for i := range bars {
+		hardest = append(hardest, &jobs.Options{Hardness: []string{strconv.Itoa(i), strconv.Itoa(bars - i)}, Timeout: time.Minute, Priority: -1})
+	}
+	for b.Loop() {
+		c := New(Config{}, &jobs.Table{}, []*hosts.Host{box("melon1", bars)})
+		now := Time{Wall: wallStart}
+		var specs []*jobs.Spec
+		for i, o := range slices.Concat(hardest, all) {
+			specs = append(specs, &jobs.Spec{ID: jobs.ID(i + 1), Command: "true", Options: o})
+		}
+		begin := time.Now()
+		c.Step(now, Submit{Specs: specs, Last: true})
+		submitted := time.Since(begin)
+		c.Step(now, HostUp{"melon1", &hosts.Hello{Cores: bars + 1, Slots: bars}})
+		c.Step(now, HostBeat{"melon1", &hosts.Beat{MemFree: -1, DiskFree: -1}})
+		begin = time.Now()
+		var longest time.Duration
+		for i := range bars {
+			id := jobs.AttemptID{Job: jobs.ID(i + 1), N: 1}
+			if c.flights[id] == nil {
+				b.Fatal("not launched", id)
+			}
+			was := time.Now()
+			c.Step(now, AttemptsEnded{"melon1", &hosts.Exits{Jobs: []hosts.ExitedJob{{Attempt: id, Outcome: timedOut}}}})
+			longest = max(longest, time.Since(was))
+		}
+		if n := len(c.hard.list[0].bars); n != bars || c.Defects > 0 {
+			b.Fatal(n, "minimal timeouts,", c.Defects, "defects")
+		}
+		b.ReportMetric(float64(submitted)/float64(len(specs)), "ns/job-submitted")
+		b.ReportMetric(float64(time.Since(begin))/bars/1e3, "µs/timeout")
+		b.ReportMetric(float64(longest)/1e6, "ms-longest-step")
+		b.ReportMetric(float64(c.table.Counts[jobs.Skipped]), "skipped")
+	}
+}
