@@ -21,6 +21,7 @@ func (c *Core) begin() {
 	for i := range c.table.Jobs {
 		j := &c.table.Jobs[i]
 		c.heed(j.Spec)
+		c.hasDeadline(jobs.ID(i+1), j)
 		open := false
 		for _, a := range j.Attempts {
 			switch {

@@ -61,6 +61,7 @@ type Core struct {
 	ahead      float64       // seconds that what runs is charged ahead
 	hybrid     bool          // local slots take the shortest job first (hybrid.go)
 	lastETA    lastETA       // eta.go
+	deadlines  deadlines
 
 	begun       bool
 	beganAt     jobs.Stamp

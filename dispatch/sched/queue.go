@@ -53,6 +53,7 @@ func (c *Core) enqueue(id jobs.ID) {
 	if j.State != jobs.Queued || q.spots[id-1] != noSpot {
 		return
 	}
+	c.hasDeadline(id, j)
 	c.looksAgain(id, j)
 	if len(j.Attempts) > 0 && otherOpen(j, 0) {
 		q.spots[id-1] = overtaken

@@ -20,6 +20,7 @@ func (c *Core) passTime() {
 	c.skipHarder()
 	c.refuseUnsatisfiable()
 	c.judge()
+	c.watchDeadlines()
 	for _, h := range c.hosts {
 		switch {
 		case h.answers():

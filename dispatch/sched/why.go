@@ -13,6 +13,13 @@ func (c *Core) Why(now Time, id jobs.ID) string {
 	if j == nil {
 		return fmt.Sprintf("There is no job %d.", id)
 	}
+	if late := c.late(now, j); late != "" {
+		return c.why(now, id, j) + " Its deadline cannot be met: " + late + "."
+	}
+	return c.why(now, id, j)
+}
+
+func (c *Core) why(now Time, id jobs.ID, j *jobs.Job) string {
 	switch {
 	case j.State.Terminal():
 		return c.whyEnded(id, j)

@@ -1,0 +1,99 @@
+package sched
+
+import (
+	"fmt"
+	"time"
+
+	"dcs-tui/jobs"
+)
+
+// Deadlines (B6). Among equal priorities the earliest goes first (bucket.go); a job that
+// cannot meet its own any more is told of, once in a round, and runs all the same.
+
+const (
+	deadlineEvery = 5 * time.Second
+	deadlinesMost = 10_000 // jobs that one look is at
+)
+
+// deadlines are the open jobs that have one and of which nothing was said yet.
+type deadlines struct {
+	jobs  []jobs.ID
+	known map[jobs.ID]bool  // they are among jobs
+	told  map[jobs.ID]int32 // the round in which it was told
+	next  int               // in jobs
+	at    time.Duration     // of the next look
+}
+
+// hasDeadline takes in a job that is open.
+func (c *Core) hasDeadline(id jobs.ID, j *jobs.Job) {
+	d := &c.deadlines
+	if j.Spec.Deadline.IsZero() || j.State.Terminal() || d.known[id] || d.told[id] == j.Round {
+		return
+	}
+	if d.known == nil {
+		d.known, d.told = map[jobs.ID]bool{}, map[jobs.ID]int32{}
+	}
+	d.jobs = append(d.jobs, id)
+	d.known[id] = true
+}
+
+// watchDeadlines says which of some jobs cannot meet their deadlines.
+func (c *Core) watchDeadlines() {
+	d := &c.deadlines
+	if len(d.jobs) == 0 || c.now.Mono < d.at {
+		return
+	}
+	d.at = c.now.Mono + deadlineEvery
+	for n := min(len(d.jobs), deadlinesMost); n > 0 && len(d.jobs) > 0; n-- {
+		if d.next >= len(d.jobs) {
+			d.next = 0
+		}
+		id := d.jobs[d.next]
+		j := c.table.Job(id)
+		if j.State.Terminal() {
+			d.drop(id) // a new round brings it back
+			continue
+		}
+		why := c.late(c.now, j)
+		if why == "" {
+			d.next++
+			continue
+		}
+		d.drop(id)
+		d.told[id] = j.Round
+		c.say("", id, "job %d cannot meet its deadline: %s", id, why)
+	}
+}
+
+// drop takes the present one out.
+func (d *deadlines) drop(id jobs.ID) {
+	delete(d.known, id)
+	last := len(d.jobs) - 1
+	d.jobs[d.next] = d.jobs[last]
+	d.jobs = d.jobs[:last]
+}
+
+// late says why an open job cannot be over by its deadline, "" if it can or has none.
+func (c *Core) late(now Time, j *jobs.Job) string {
+	if j.Spec.Deadline.IsZero() || j.State.Terminal() {
+		return ""
+	}
+	left := j.Spec.Deadline.Sub(now.Wall.Time())
+	if left <= 0 {
+		return "that was " + short(-left) + " ago"
+	}
+	takes := j.Spec.Estimate
+	if takes == 0 {
+		if st := c.stats[j.Spec.Queue]; st != nil {
+			mean, _, _ := st.moments(0)
+			takes = seconds(mean)
+		}
+	}
+	if f := c.flightOf(j); f != nil && f.started {
+		takes -= f.age(now.Mono)
+	}
+	if takes <= left {
+		return ""
+	}
+	return fmt.Sprintf("it needs %s, as far as is known, and %s are left", short(takes), short(left))
+}
