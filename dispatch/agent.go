@@ -30,6 +30,8 @@ type agent struct {
 	uptime atomic.Int64
 	delay  atomic.Int64 // the newest round trip over the link, ns; 0: not measured
 
+	reading chan struct{} // a token for each read that is under way
+
 	cutOnce sync.Once
 
 	// The fields below belong to the agent's goroutine.
@@ -74,7 +76,7 @@ func newAgent(d *Dispatcher, h *hosts.Host) *agent {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &agent{
 		d: d, host: h, mail: make(chan any, mailbox), ctx: ctx, cancel: cancel,
-		choked: make(chan struct{}, 1), reads: map[int64]readRequest{},
+		choked: make(chan struct{}, 1), reads: map[int64]readRequest{}, reading: make(chan struct{}, maxHostReads),
 	}
 }
 

@@ -2,11 +2,27 @@ package dispatch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/jobs"
 )
+
+// ErrLeaving is the error of what is asked when the run is over and its dispatcher
+// takes leave of the hosts: nothing was done.
+var ErrLeaving = errors.New("the dispatcher is just ending")
+
+// closedTo says why nothing can be asked of the core any more; nil: it can.
+func (e *engine) closedTo() error {
+	switch {
+	case e.fencedBy > 0:
+		return errEnded
+	case e.finish != nil || e.leaving:
+		return ErrLeaving
+	}
+	return nil
+}
 
 // Asked is what came of a request.
 type Asked struct {
@@ -29,10 +45,10 @@ type asked struct {
 // an event for people.
 func (d *Dispatcher) Ask(ctx context.Context, text string, do ...sched.Event) (Asked, error) {
 	a := &asked{answer: make(chan Asked, 1)}
-	var fenced bool
-	if err := d.Inspect(ctx, func(in *Inside) {
+	var closed error
+	if err := d.inside(ctx, func(in *Inside) {
 		e := in.e
-		if fenced = e.fencedBy > 0; fenced {
+		if closed = e.closedTo(); closed != nil {
 			return
 		}
 		e.askedSoFar++
@@ -42,8 +58,8 @@ func (d *Dispatcher) Ask(ctx context.Context, text string, do ...sched.Event) (A
 	}); err != nil {
 		return Asked{}, err
 	}
-	if fenced {
-		return Asked{}, errEnded
+	if closed != nil {
+		return Asked{}, closed
 	}
 	select {
 	case is, ok := <-a.answer:
@@ -86,10 +102,10 @@ func (e *engine) answer() {
 // Order gives events to the core that are not about jobs, with a line for people
 // that is kept in the journal, and returns when the core has them.
 func (d *Dispatcher) Order(ctx context.Context, n Notice, events ...sched.Event) error {
-	var fenced bool
-	err := d.Inspect(ctx, func(in *Inside) {
+	var closed error
+	err := d.inside(ctx, func(in *Inside) {
 		e := in.e
-		if fenced = e.fencedBy > 0; fenced {
+		if closed = e.closedTo(); closed != nil {
 			return
 		}
 		if n.Text != "" {
@@ -99,8 +115,8 @@ func (d *Dispatcher) Order(ctx context.Context, n Notice, events ...sched.Event)
 			e.step(ev)
 		}
 	})
-	if err == nil && fenced {
-		err = errEnded
+	if err == nil {
+		err = closed
 	}
 	return err
 }

@@ -87,6 +87,8 @@ type fakeHosts struct {
 	byes     []hosts.Bye
 	killed   []jobs.AttemptID
 	launches int
+	mute     bool    // reads are not answered
+	reads    []int64 // those that were not
 	wg       sync.WaitGroup
 }
 
@@ -159,6 +161,15 @@ func (w *fakeWorker) Send(ms ...hosts.Message) error {
 				w.finish(id, jobs.Outcome{Signal: "SIGTERM", Stopped: true})
 			}
 		case *hosts.Read:
+			w.f.mu.Lock()
+			mute := w.f.mute
+			if mute {
+				w.f.reads = append(w.f.reads, m.ID)
+			}
+			w.f.mu.Unlock()
+			if mute {
+				break
+			}
 			w.say(&hosts.Chunk{ID: m.ID, Size: 5, Bulk: []byte("hello")})
 		case *hosts.Bye:
 			w.f.mu.Lock()

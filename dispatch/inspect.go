@@ -2,6 +2,8 @@ package dispatch
 
 import (
 	"context"
+	"fmt"
+	"runtime/debug"
 	"time"
 
 	"dcs-tui/dispatch/sched"
@@ -21,7 +23,28 @@ type Inside struct {
 
 // Inspect runs f in the engine's goroutine and waits for it. When ctx ends first, f
 // may still run later. The error is that of ctx, or says that the dispatcher has ended.
+// A panic of f is the caller's: whoever looks must not end the run.
 func (d *Dispatcher) Inspect(ctx context.Context, f func(*Inside)) error {
+	fault := make(chan any, 1)
+	err := d.inside(ctx, func(in *Inside) {
+		defer func() {
+			if p := recover(); p != nil {
+				fault <- fmt.Sprintf("%v, in the engine:\n%s", p, debug.Stack())
+			}
+		}()
+		f(in)
+	})
+	select {
+	case p := <-fault:
+		panic(p)
+	default:
+		return err
+	}
+}
+
+// inside is Inspect for what changes something: a panic there ends the dispatcher,
+// whose state could be anything then; the next one carries on from the journal.
+func (d *Dispatcher) inside(ctx context.Context, f func(*Inside)) error {
 	ran := make(chan struct{})
 	in := input{call: func(e *engine) {
 		f(&Inside{Now: e.now(), Core: e.core, Table: e.core.Table(), e: e})

@@ -70,10 +70,18 @@ func (d *Dispatcher) Output(ctx context.Context, id jobs.AttemptID, f jobs.File,
 func (a *agent) output(ctx context.Context, m hosts.Read) ([]byte, int64, error) {
 	req := readRequest{msg: m, answer: make(chan readAnswer, 1)}
 	select {
-	case a.mail <- req:
+	case a.reading <- struct{}{}:
 	case <-a.ctx.Done():
 		return nil, 0, errEnded
 	case <-ctx.Done():
+		return nil, 0, ctx.Err()
+	}
+	select {
+	case a.mail <- req: // which gives the place back with the answer
+	case <-a.ctx.Done():
+		return nil, 0, errEnded
+	case <-ctx.Done():
+		<-a.reading
 		return nil, 0, ctx.Err()
 	}
 	select {
@@ -90,6 +98,16 @@ func (a *agent) output(ctx context.Context, m hosts.Read) ([]byte, int64, error)
 	case <-ctx.Done():
 		return nil, 0, ctx.Err()
 	}
+}
+
+// maxHostReads bounds the pieces that a host is asked for and has not given yet,
+// whoever still waits for them: its beats and results come over the same link.
+const maxHostReads = 8
+
+// reply answers a read and gives its place back.
+func (a *agent) reply(r readRequest, is readAnswer) {
+	r.answer <- is
+	<-a.reading
 }
 
 // maxReads bounds the reads of files that are under way at once: each may hang for
@@ -161,15 +179,16 @@ func ReadPiece(path string, offset int64, limit int) ([]byte, int64, error) {
 	return b[:k], info.Size(), nil
 }
 
-// openRegular opens for reading without waiting, should a job have put a pipe there.
+// openRegular opens for reading without waiting, should a job have put a pipe there;
+// a terminal does not become ours.
 func openRegular(path string) (*os.File, error) {
-	return os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	return os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
 }
 
 // read passes a request on; the helper answers with a chunk of the same id.
 func (a *agent) read(r readRequest) {
 	if a.worker == nil {
-		r.answer <- readAnswer{err: fmt.Errorf("%s is not connected: its output cannot be read now", a.host.Name)}
+		a.reply(r, readAnswer{err: fmt.Errorf("%s is not connected: its output cannot be read now", a.host.Name)})
 		return
 	}
 	a.readID++
@@ -181,13 +200,13 @@ func (a *agent) read(r readRequest) {
 func (a *agent) chunk(c *hosts.Chunk) {
 	if r, ok := a.reads[c.ID]; ok {
 		delete(a.reads, c.ID)
-		r.answer <- readAnswer{chunk: c}
+		a.reply(r, readAnswer{chunk: c})
 	}
 }
 
 func (a *agent) dropReads() {
 	for id, r := range a.reads {
 		delete(a.reads, id)
-		r.answer <- readAnswer{err: fmt.Errorf("the link to %s was lost while its output was being read", a.host.Name)}
+		a.reply(r, readAnswer{err: fmt.Errorf("the link to %s was lost while its output was being read", a.host.Name)})
 	}
 }

@@ -145,6 +145,9 @@ func (e *engine) order(host string, o sched.Order) {
 
 // end notes that the core has nothing left to do.
 func (e *engine) end(f sched.Finish) {
+	if f.How == sched.AllDone && e.finish == nil && e.core.Draining() == "" && e.core.Table().Unfinished() > 0 {
+		return // more was asked for while this waited for the journal: the core says it again
+	}
 	if e.finish == nil {
 		close(e.d.finished)
 	}

@@ -1,0 +1,115 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
+
+// What is asked at the very end of a run is either done, to its end, or refused with
+// nothing done: promise 1 holds for the round that it would have begun.
+func TestWhatIsAskedAtTheVeryEnd(t *testing.T) {
+	t.Run("the end is decided and waits for the journal", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, 10*time.Second, "a")
+			r.submit(1)
+			time.Sleep(5 * time.Second)
+			r.journal.set(errors.New("no space left on device"), 0)
+			time.Sleep(time.Minute)
+			if is, err := r.d.Ask(t.Context(), "", sched.Requeue{Jobs: []jobs.ID{1}}); err != nil || is.Did != 1 {
+				t.Fatalf("%+v, %v", is, err)
+			}
+			r.journal.set(nil, 0)
+			time.Sleep(5 * time.Second)
+			select {
+			case <-r.d.Finished():
+				t.Error("the run was said to be over while a job runs again")
+			default:
+			}
+			if res := r.drain(); len(res) != 2 || res[1].Round != 2 {
+				t.Errorf("%d results", len(res))
+			}
+			r.close(sched.AllDone)
+		})
+	})
+	t.Run("the end was given out", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, 10*time.Second, "a")
+			r.submit(1)
+			r.drain()
+			<-r.d.Finished()
+			if _, err := r.d.Ask(t.Context(), "", sched.Requeue{Jobs: []jobs.ID{1}}); !errors.Is(err, ErrLeaving) {
+				t.Error(err)
+			}
+			if err := r.d.Order(t.Context(), Notice{Text: "slots"}, sched.SetSlots{Host: "a", Slots: 2}); !errors.Is(err, ErrLeaving) {
+				t.Error(err)
+			}
+			if snap := r.d.Snapshot(); snap == nil || snap.Counts[jobs.Succeeded] != 1 {
+				t.Error("something was done")
+			}
+			r.close(sched.AllDone)
+		})
+	})
+}
+
+// A panic of what looks in costs the one who looks, never the run.
+func TestAPanicOfAVisitorIsHisOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, time.Second, "a")
+		func() {
+			defer func() {
+				if p := fmt.Sprint(recover()); !strings.HasPrefix(p, "odd data") {
+					t.Errorf("whoever looked was given %v", p)
+				}
+			}()
+			r.d.Inspect(t.Context(), func(*Inside) { panic("odd data") })
+		}()
+		r.submit(2)
+		r.drain()
+		r.close(sched.AllDone)
+	})
+}
+
+// However many reads are begun and given up, a host has few of them at a time: its
+// beats and results go through the same link.
+func TestReadsOfAHostAreFew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, time.Hour, "a")
+		r.submit(1)
+		time.Sleep(5 * time.Second)
+		r.hosts.mu.Lock()
+		r.hosts.mute = true // its file system hangs
+		r.hosts.mu.Unlock()
+		id := jobs.AttemptID{Job: 1, N: 1}
+		for range 200 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			if _, _, err := r.d.Output(ctx, id, jobs.FileOut, 0, 100); !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatal(err)
+			}
+			cancel()
+		}
+		r.hosts.mu.Lock()
+		asked, w := r.hosts.reads, r.hosts.workers["a"]
+		r.hosts.mute = false
+		r.hosts.mu.Unlock()
+		if len(asked) == 0 || len(asked) > maxHostReads {
+			t.Errorf("%d reads are under way", len(asked))
+		}
+		for _, n := range asked {
+			w.say(&hosts.Chunk{ID: n, Size: 5, Bulk: []byte("hello")})
+		}
+		if data, _, err := r.d.Output(t.Context(), id, jobs.FileOut, 0, 100); err != nil || string(data) != "hello" {
+			t.Errorf("%q, %v", data, err)
+		}
+		r.d.Close()
+		r.hosts.wg.Wait()
+	})
+}
