@@ -31,9 +31,9 @@ func TestDeadline(t *testing.T) {
 		&jobs.Options{Deadline: in(40 * time.Minute), Estimate: time.Hour},
 		&jobs.Options{Deadline: in(time.Minute), Priority: 2},
 	)
-	s.wait(12*time.Second)
+	s.wait(12 * time.Second)
 	want(t, "said", strings.Join(s.deadlineLines(), "; "), "job 5 cannot meet its deadline: it needs 60 min, as far as is known, and 40 min are left")
-	s.wait(12*time.Second)
+	s.wait(12 * time.Second)
 	want(t, "said once", strings.Join(s.deadlineLines()[1:], "; "), "")
 	contains(t, "why", s.c.Why(s.now(), 5), "Its deadline cannot be met: it needs 60 min")
 	if why := s.c.Why(s.now(), 2); strings.Contains(why, "deadline") {
