@@ -140,6 +140,9 @@ func (w *World) enterJob(a *account, r *jobs.Record) {
 	if r.Next == jobs.Cancelled && !w.people.cancelled[r.Job] {
 		w.broken(CancelledByPeople, "job %d is cancelled: %s", r.Job, r.Reason)
 	}
+	if r.Next == jobs.Skipped {
+		w.checkSkipped(a, r)
+	}
 	if r.Next == jobs.TimedOut && (r.Outcome == nil || !r.Outcome.TimedOut) {
 		w.broken(TrueOutcome, "job %d timed out without a timeout", r.Job)
 	}

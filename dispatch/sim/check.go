@@ -104,6 +104,7 @@ func (w *World) checkTurn(l *life, out *ring.Out) {
 func (w *World) checkRecord(l *life, r *jobs.Record) {
 	switch r.Kind {
 	case jobs.KindLaunching:
+		w.checkHardness(l.core.Table(), r)
 		if l.asked {
 			w.broken(PauseHolds, "%s is launched", r.Attempt())
 		}

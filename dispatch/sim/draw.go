@@ -93,6 +93,9 @@ var jobOptions = []*jobs.Options{
 func (w *World) drawJobs(n int) {
 	for i := range n {
 		o := jobOptions[w.tape.Draw(len(jobOptions))]
+		if w.tape.OneIn(4) {
+			o = hardOptions[w.tape.Draw(len(hardOptions))]
+		}
 		if i > 0 && w.tape.OneIn(12) {
 			o = &jobs.Options{After: []jobs.ID{jobs.ID(1 + w.tape.Draw(i))}}
 		}

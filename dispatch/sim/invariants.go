@@ -29,6 +29,8 @@ const (
 	CoreHasNoDefects   = "the core makes no record that does not fit"
 	CancelledStays     = "a cancelled job is not launched again"
 	CancelledByPeople  = "a job is cancelled only when a person asked"
+	HarderSkipped      = "no job is launched that is as hard as one that timed out"
+	SkippedForCause    = "a job is skipped only for a timeout as easy, or after one that did not succeed"
 	PauseHolds         = "nothing is launched while paused"
 	DrainedHolds       = "nothing is launched on a drained host"
 	RequestsOnce       = "a request of people is taken in once"
@@ -46,6 +48,6 @@ var Invariants = []string{
 	OneResult, SeqWithoutGaps, SuccessIsProved, TrueOutcome, StartsOnce, RecordBeforeStart, RecordBeforeOrder, LaunchedOnce,
 	OneLiveAttempt, NoStartAfterEnd, NoStartAfterLease, SlotsHold, UnknownNotRerun, NotLostEarly, NeverStartedIsTrue,
 	FencedChanges, FenceIsTrue, DurableFactsKept, ResultsDurable, ResultsSame, ResultsShown, JournalIsState, ReplayIsState,
-	JournalFolds, CoreHasNoDefects, CancelledStays, CancelledByPeople, PauseHolds, DrainedHolds, RequestsOnce, OwnFailuresOnly, TriesHold, RunsAsEdited, TimeGoesOn, RunEnds,
+	JournalFolds, CoreHasNoDefects, CancelledStays, CancelledByPeople, HarderSkipped, SkippedForCause, PauseHolds, DrainedHolds, RequestsOnce, OwnFailuresOnly, TriesHold, RunsAsEdited, TimeGoesOn, RunEnds,
 	NothingLeft, CleanEnd,
 }

@@ -56,6 +56,14 @@ var wounds = []wound{
 		{"		c.paused = e.On\n", "		c.paused = false\n"}}},
 	{name: "a drained host gets jobs", file: "dispatch/sched/host.go", edits: []edit{
 		{" && !h.draining && !h.rest.resting", " && !h.rest.resting"}}},
+	{name: "a timeout says nothing of harder jobs", file: "dispatch/sched/domino.go", edits: []edit{
+		{"	c.hard.add(t.f, bar{t.at, c.timeItHad(j), id})\n", ""}}},
+	{name: "a new dispatcher knows of no timeout", file: "dispatch/sched/domino.go", edits: []edit{
+		{"	if j.State == jobs.TimedOut {\n		c.timedOut(id, j)\n	}\n", ""}}},
+	{name: "a harder job may have what one component says", file: "dispatch/sched/hardness.go", edits: []edit{
+		{"	for i, x := range b.at {\n		if !x.atMost(at[i]) {", "	for i, x := range b.at[:1] {\n		if !x.atMost(at[i]) {"}}},
+	{name: "a timeout counts though its job runs again", file: "dispatch/sched/domino.go", edits: []edit{
+		{"		c.hard.stale, c.tupleOf(j.Spec).f.stale = true, true\n", ""}}},
 	{name: "a requeue opens two rounds", file: "dispatch/sched/request.go", edits: []edit{
 		{"	if r.Name == \"\" || c.table.Requests[r.Name] ||", "	if r.Name == \"\" ||"}}, seeds: 3000},
 	{name: "an edit leaves what ran by the old command in its round", file: "jobs/fold_edit.go", edits: []edit{

@@ -1,0 +1,68 @@
+package sim
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"dcs-tui/jobs"
+)
+
+// Hardness (E2), looked at without what dispatch/sched has for it.
+
+// hardOptions are those of jobs with a hardness: three by three of them, in two batches.
+var hardOptions = makeHardOptions()
+
+func makeHardOptions() (all []*jobs.Options) {
+	for i := range 18 {
+		o := &jobs.Options{Hardness: []string{strconv.Itoa(i % 3), strconv.Itoa(8 + i/3%3)}, Timeout: 10 * time.Second}
+		if i >= 9 {
+			o.Queue = "second"
+		}
+		all = append(all, o)
+	}
+	return all
+}
+
+// tooHard says that a job need not be tried after the timeout of another.
+func tooHard(s, late *jobs.Spec) bool {
+	if len(s.Hardness) == 0 || len(s.Hardness) != len(late.Hardness) || s.Queue != late.Queue || s.File != late.File ||
+		s.Timeout == 0 || s.Timeout > late.Timeout {
+		return false
+	}
+	for i := range s.Hardness {
+		a, _ := strconv.Atoi(s.Hardness[i])
+		b, _ := strconv.Atoi(late.Hardness[i])
+		if a < b {
+			return false
+		}
+	}
+	return true
+}
+
+// checkHardness looks at a launch. After damage to the journal attempts are found on
+// hosts that nobody can have known of, and a timeout may be forgotten.
+func (w *World) checkHardness(t *jobs.Table, r *jobs.Record) {
+	if t.Damaged {
+		return
+	}
+	j := t.Job(r.Job)
+	for i := range t.Jobs {
+		if o := &t.Jobs[i]; o.State == jobs.TimedOut && tooHard(j.Spec, o.Spec) {
+			w.broken(HarderSkipped, "%s is launched (hardness %v), and job %d (%v) has timed out", r.Attempt(), j.Spec.Hardness, i+1, o.Spec.Hardness)
+		}
+	}
+}
+
+// checkSkipped looks at the durable record of a job that is not run.
+func (w *World) checkSkipped(a *account, r *jobs.Record) {
+	if len(a.spec.After) > 0 && strings.Contains(r.Reason, ", which it comes after,") || w.damaged {
+		return
+	}
+	for i := range w.ledger.jobs {
+		if o := &w.ledger.jobs[i]; o.over && o.result == jobs.TimedOut && tooHard(a.spec, o.spec) {
+			return
+		}
+	}
+	w.broken(SkippedForCause, "job %d (hardness %v) is skipped: %s", r.Job, a.spec.Hardness, r.Reason)
+}
