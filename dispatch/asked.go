@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/jobs"
@@ -44,6 +45,42 @@ type asked struct {
 // many jobs that takes several of the core's steps. The name is given here; text is
 // an event for people.
 func (d *Dispatcher) Ask(ctx context.Context, text string, do ...sched.Event) (Asked, error) {
+	return d.ask(ctx, text, func(*engine) []sched.Event { return do })
+}
+
+// waitingAtOnce is how many jobs CancelWaiting looks at in one visit to the engine.
+const waitingAtOnce = 20_000
+
+// CancelWaiting is Ask for a Cancel of those of the jobs that have not been handed to
+// any host at the moment when it is carried out; the others are left alone.
+func (d *Dispatcher) CancelWaiting(ctx context.Context, text, why string, ids []jobs.ID) (all Asked, err error) {
+	for part := range slices.Chunk(ids, waitingAtOnce) {
+		left := 0
+		is, err := d.ask(ctx, text, func(e *engine) []sched.Event {
+			var wait []jobs.ID
+			for _, id := range part {
+				switch e.core.Standing(id) {
+				case sched.IsReady, sched.Retrying, sched.Waits, sched.Overtaken:
+					wait = append(wait, id)
+				}
+			}
+			left = len(part) - len(wait)
+			return []sched.Event{sched.Cancel{Jobs: wait, Why: why}}
+		})
+		if err != nil {
+			return all, err
+		}
+		all.Did, all.Left = all.Did+is.Did, all.Left+is.Left+left
+		all.Ended = append(all.Ended, is.Ended...)
+		text = "" // was said for all of them
+	}
+	slices.Sort(all.Ended) // what was skipped with one part may come after the next
+	all.Ended = slices.Compact(all.Ended)
+	return all, nil
+}
+
+// ask has the core carry out what do says, in the engine's goroutine.
+func (d *Dispatcher) ask(ctx context.Context, text string, do func(*engine) []sched.Event) (Asked, error) {
 	a := &asked{answer: make(chan Asked, 1)}
 	var closed error
 	if err := d.inside(ctx, func(in *Inside) {
@@ -54,7 +91,7 @@ func (d *Dispatcher) Ask(ctx context.Context, text string, do ...sched.Event) (A
 		e.askedSoFar++
 		a.name = fmt.Sprintf("screen.%d.%d", d.cfg.Open.Epoch, e.askedSoFar)
 		e.asked = append(e.asked, a)
-		e.step(sched.Request{Name: a.name, Text: text, Do: do})
+		e.step(sched.Request{Name: a.name, Text: text, Do: do(e)})
 	}); err != nil {
 		return Asked{}, err
 	}
@@ -74,12 +111,18 @@ func (d *Dispatcher) Ask(ctx context.Context, text string, do ...sched.Event) (A
 	}
 }
 
-// hear notes what a record says of requests that somebody waits for.
+// hear notes what a record says of requests that somebody waits for. The core carries
+// out one after the other: what comes before the end of another is not of this one.
+// What is skipped because of it may come behind its own end.
 func (e *engine) hear(r *jobs.Record) {
 	for _, a := range e.asked {
-		a.effect.See(r)
-		if r.Kind == jobs.KindRequest && r.Reason == a.name {
+		switch {
+		case r.Kind == jobs.KindRequest && r.Reason == a.name:
 			a.is.Did, a.is.Left, a.done = r.Count, r.N, true
+		case r.Kind == jobs.KindRequest && !a.done:
+			a.effect = sched.Effect{}
+		case !a.done || r.Next == jobs.Skipped:
+			a.effect.See(r)
 		}
 	}
 }

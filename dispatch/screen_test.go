@@ -113,3 +113,71 @@ func TestReadsOfAHostAreFew(t *testing.T) {
 		r.hosts.wg.Wait()
 	})
 }
+
+// An undo names what its own cancel has ended, also while another, of very many jobs,
+// is under way.
+func TestUndoesAreKeptApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, time.Hour, "a")
+		const n = 100_000
+		if err := r.d.Submit(specs(n), true); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		var many []jobs.ID
+		for id := jobs.ID(1001); id <= n; id++ {
+			many = append(many, id)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var first, second, third Asked
+		var errs [3]error
+		r.d.call(func(*engine) { // what is asked meanwhile comes in one turn
+			go func() { first, errs[0] = r.d.Ask(ctx, "", sched.Cancel{Jobs: many}) }()
+			time.Sleep(time.Millisecond)
+			go func() { second, errs[1] = r.d.Ask(ctx, "", sched.Cancel{Jobs: []jobs.ID{500}}) }()
+			time.Sleep(time.Millisecond)
+			go func() { third, errs[2] = r.d.Ask(ctx, "", sched.Cancel{Jobs: []jobs.ID{501, 2000}}) }()
+			time.Sleep(time.Millisecond)
+		})
+		synctest.Wait()
+		time.Sleep(5 * time.Second)
+		cancel()
+		if err := errors.Join(errs[:]...); err != nil {
+			t.Fatal(err)
+		}
+		if len(first.Ended) != len(many) || len(second.Ended) != 1 || second.Ended[0] != 500 || len(third.Ended) != 1 || third.Ended[0] != 501 {
+			t.Errorf("%d, %d and %d jobs", len(first.Ended), len(second.Ended), len(third.Ended))
+		}
+		r.d.Close()
+		r.hosts.wg.Wait()
+	})
+}
+
+// K9, rule 9: who was told that nothing running is touched ends nothing that has started
+// or was handed over meanwhile, however many jobs he named.
+func TestCancelWaitingLeavesAloneWhatHasStarted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, time.Hour, "a")
+		const n = waitingAtOnce + 50
+		list := specs(n)
+		list[n-1].Options = &jobs.Options{After: []jobs.ID{10}}
+		if err := r.d.Submit(list, true); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		var ids []jobs.ID
+		for id := jobs.ID(1); id < n; id++ {
+			ids = append(ids, id)
+		}
+		before := r.d.Snapshot()
+		is, err := r.d.CancelWaiting(t.Context(), "asked", "test", ids)
+		after := r.d.Snapshot()
+		running := before.Counts[jobs.Running]
+		if err != nil || is.Left != running || is.Did != n-1-running || len(is.Ended) != is.Did+1 || running == 0 || after.Counts[jobs.Running] != running {
+			t.Errorf("%d of %d cancelled, %d ended, %d left alone of %d that run, %d run now, %v",
+				is.Did, n-1, len(is.Ended), is.Left, running, after.Counts[jobs.Running], err)
+		}
+		r.d.Close()
+		r.hosts.wg.Wait()
+	})
+}
