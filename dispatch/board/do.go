@@ -2,6 +2,7 @@ package board
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -61,7 +62,14 @@ func doJobs(ctx context.Context, l *live, a view.Action) (*view.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	is, err := l.d.Ask(ctx, "asked: "+fmt.Sprintf(v.asked, jobsText(a.Jobs, ids))+" ("+by(a.Why)+")", v.event)
+	text := "asked: " + fmt.Sprintf(v.asked, jobsText(a.Jobs, ids)) + " (" + by(a.Why) + ")"
+	var is dispatch.Asked
+	if a.Do == view.Cancel && a.Waiting {
+		v.none = "nothing was cancelled: what waited has started or ended meanwhile"
+		is, err = l.d.CancelWaiting(ctx, text, by(a.Why), ids)
+	} else {
+		is, err = l.d.Ask(ctx, text, v.event)
+	}
 	if err != nil {
 		return nil, gone(ctx, err)
 	}
@@ -84,7 +92,10 @@ func doJobs(ctx context.Context, l *live, a view.Action) (*view.Answer, error) {
 
 // gone tells the end of the dispatcher from that of ctx.
 func gone(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
+	switch {
+	case errors.Is(err, dispatch.ErrLeaving):
+		return view.ErrLeaving
+	case ctx.Err() != nil:
 		return ctx.Err()
 	}
 	return view.ErrGone

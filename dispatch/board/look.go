@@ -177,12 +177,17 @@ func isClosed(c <-chan struct{}) bool {
 // Look returns a picture of the run with what was asked for.
 func (b *Board) Look(ctx context.Context, ask view.Ask) (*view.Picture, error) {
 	until := time.Now().Add(ask.Wait)
+	if ask.Table != nil && ask.After == 0 {
+		b.tables.await(ctx, ask.Table)
+	}
 	for {
 		if !b.take(ctx) {
 			return nil, ctx.Err()
 		}
-		p, wait, err := b.tryLook(ctx, &ask, until)
-		b.give()
+		p, wait, err := func() (*view.Picture, *wait, error) {
+			defer b.give() // also after a panic: others look as well
+			return b.tryLook(ctx, &ask, until)
+		}()
 		if p != nil || err != nil {
 			return p, err
 		}

@@ -39,6 +39,7 @@ type Action struct {
 	Number   int
 	Relative bool
 	Text     string // of Reply
+	Waiting  bool   // of Cancel: only jobs that still wait; what has started meanwhile is left alone
 	Edit     *Change
 	Why      string // for the event log; "": by a person
 }
