@@ -89,6 +89,7 @@ func (w *World) checkTurn(l *life, out *ring.Out) {
 		return
 	}
 	t, s := l.core.Table(), g.table
+	w.checkStopped(l, t)
 	if t.Seq != s.Seq || t.Acked != s.Acked || t.Counts != s.Counts || len(t.Jobs) != len(s.Jobs) || !same(t.Cancels, s.Cancels) {
 		w.broken(JournalIsState, "live %+v, journal %+v", brief(t), brief(s))
 	}

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -50,6 +51,29 @@ func (w *World) checkHardness(t *jobs.Table, r *jobs.Record) {
 	for i := range t.Jobs {
 		if o := &t.Jobs[i]; o.State == jobs.TimedOut && tooHard(j.Spec, o.Spec) {
 			w.broken(HarderSkipped, "%s is launched (hardness %v), and job %d (%v) has timed out", r.Attempt(), j.Spec.Hardness, i+1, o.Spec.Hardness)
+		}
+	}
+}
+
+// checkStopped looks at what runs, at the end of a turn.
+func (w *World) checkStopped(l *life, t *jobs.Table) {
+	if t.Counts[jobs.TimedOut] == 0 || t.Counts[jobs.Running] == 0 || t.Damaged {
+		return
+	}
+	var late []*jobs.Spec
+	for i := range t.Jobs {
+		if j := &t.Jobs[i]; j.State == jobs.TimedOut && len(j.Spec.Hardness) > 0 {
+			late = append(late, j.Spec)
+		}
+	}
+	for i := range t.Jobs {
+		j := &t.Jobs[i]
+		if j.State != jobs.Running || !slices.ContainsFunc(late, func(o *jobs.Spec) bool { return tooHard(j.Spec, o) }) {
+			continue
+		}
+		why := l.core.Why(l.now(), j.Spec.ID)
+		if t.Cancels[j.Spec.ID] == "" && !strings.Contains(why, "is being stopped") {
+			w.broken(HarderStopped, "job %d (hardness %v): %s", i+1, j.Spec.Hardness, why)
 		}
 	}
 }

@@ -30,6 +30,7 @@ const (
 	CancelledStays     = "a cancelled job is not launched again"
 	CancelledByPeople  = "a job is cancelled only when a person asked"
 	HarderSkipped      = "no job is launched that is as hard as one that timed out"
+	HarderStopped      = "what runs and is as hard as a job that timed out is stopped"
 	SkippedForCause    = "a job is skipped only for a timeout as easy, or after one that did not succeed"
 	PauseHolds         = "nothing is launched while paused"
 	DrainedHolds       = "nothing is launched on a drained host"
@@ -48,6 +49,6 @@ var Invariants = []string{
 	OneResult, SeqWithoutGaps, SuccessIsProved, TrueOutcome, StartsOnce, RecordBeforeStart, RecordBeforeOrder, LaunchedOnce,
 	OneLiveAttempt, NoStartAfterEnd, NoStartAfterLease, SlotsHold, UnknownNotRerun, NotLostEarly, NeverStartedIsTrue,
 	FencedChanges, FenceIsTrue, DurableFactsKept, ResultsDurable, ResultsSame, ResultsShown, JournalIsState, ReplayIsState,
-	JournalFolds, CoreHasNoDefects, CancelledStays, CancelledByPeople, HarderSkipped, SkippedForCause, PauseHolds, DrainedHolds, RequestsOnce, OwnFailuresOnly, TriesHold, RunsAsEdited, TimeGoesOn, RunEnds,
+	JournalFolds, CoreHasNoDefects, CancelledStays, CancelledByPeople, HarderSkipped, HarderStopped, SkippedForCause, PauseHolds, DrainedHolds, RequestsOnce, OwnFailuresOnly, TriesHold, RunsAsEdited, TimeGoesOn, RunEnds,
 	NothingLeft, CleanEnd,
 }

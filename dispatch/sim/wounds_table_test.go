@@ -57,7 +57,9 @@ var wounds = []wound{
 	{name: "a drained host gets jobs", file: "dispatch/sched/host.go", edits: []edit{
 		{" && !h.draining && !h.rest.resting", " && !h.rest.resting"}}},
 	{name: "a timeout says nothing of harder jobs", file: "dispatch/sched/domino.go", edits: []edit{
-		{"	c.hard.add(t.f, bar{t.at, c.timeItHad(j), id})\n", ""}}},
+		{"	c.hard.add(t.f, bar{t.at, c.timeItHad(j), id})\n", "	_ = t\n"}}},
+	{name: "what runs and is too hard goes on", file: "dispatch/sched/domino.go", edits: []edit{
+		{"f != nil && !f.killed {\n				c.killFlight(f, why)", "f != nil && f.killed {\n				c.killFlight(f, why)"}}},
 	{name: "a new dispatcher knows of no timeout", file: "dispatch/sched/domino.go", edits: []edit{
 		{"	if j.State == jobs.TimedOut {\n		c.timedOut(id, j)\n	}\n", ""}}},
 	{name: "a harder job may have what one component says", file: "dispatch/sched/hardness.go", edits: []edit{
