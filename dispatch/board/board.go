@@ -10,6 +10,8 @@ import (
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/events"
+	"dcs-tui/jobs/results/column"
+	"dcs-tui/jobs/results/outputs"
 )
 
 // Options are what only the owner of a board knows.
@@ -20,6 +22,10 @@ type Options struct {
 	// table every action. Its error is given to whoever asked; *view.Refused says that it
 	// makes no sense. nil: such actions are refused.
 	Act func(context.Context, view.Action) (*view.Answer, error)
+	// Figures are the columns of results that were declared when the run was made, and
+	// Outputs makes what reads any columns; nil: no figures are read.
+	Figures []*column.Column
+	Outputs func([]*column.Column) *outputs.Reader
 }
 
 // Past says what is known of a run whose dispatcher has gone, beside its table.
@@ -44,6 +50,7 @@ type Board struct {
 	page    orders
 	queue   line
 	status  status
+	tables  tables
 	version uint64
 	changed chan struct{} // closed and replaced with each version
 	takenAt time.Time     // when changes were last taken
@@ -98,6 +105,7 @@ func newBoard(o Options) *Board {
 	b := &Board{opt: o, turn: make(chan struct{}, 1), changed: make(chan struct{}), version: 1}
 	b.asked = make(chan struct{})
 	b.list.init()
+	b.tables.init(b)
 	b.turn <- struct{}{}
 	return b
 }
@@ -111,6 +119,7 @@ func (b *Board) Close() {
 		close(b.asked)
 	}
 	b.mu.Unlock()
+	b.tables.stop()
 	if first { // not under mu: the engine may be waiting for that
 		b.from.close()
 	}

@@ -144,19 +144,23 @@ func (l *list) matching(f *filter) []uint32 {
 // window says which part of a list of n is shown: the first position, how many, and
 // that of the cursor in the list (-1: it is not in it).
 func window(x *order, w *view.JobsWindow) (first, rows, cursor int) {
-	n := len(x.ids)
-	rows = min(max(w.Rows, 0), view.MaxRows, n)
 	cursor = -1
 	if w.Cursor > 0 && uint64(w.Cursor) < 1<<32 {
 		cursor = x.find(uint32(w.Cursor))
 	}
-	at := cursor
+	first, rows = placeWindow(len(x.ids), cursor, w)
+	return first, rows, cursor
+}
+
+// placeWindow places a window on a list of n rows, in which its cursor is at position
+// at, -1 for nowhere.
+func placeWindow(n, at int, w *view.JobsWindow) (first, rows int) {
+	rows = min(max(w.Rows, 0), view.MaxRows, n)
 	if at < 0 {
 		at = min(max(w.At, 0), n-1)
 	}
 	above := min(max(w.Above, 0), max(0, rows-1))
-	first = min(max(at-above, 0), n-rows)
-	return first, rows, cursor
+	return min(max(at-above, 0), n-rows), rows
 }
 
 // of returns the kept order of a window, nil if there is none.

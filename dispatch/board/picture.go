@@ -35,6 +35,12 @@ func (b *Board) picture(ctx context.Context, ask *view.Ask) (*view.Picture, erro
 	if err := b.fetchGroups(ctx, shown); err != nil {
 		return nil, err
 	}
+	if ask.Table != nil {
+		var err error
+		if p.Table, err = b.table(ctx, ask.Table); err != nil {
+			return nil, err
+		}
+	}
 	p.Version, p.At, p.Run = b.version, now, b.opt.Run
 	b.status.fill(p)
 	p.Hosts = b.status.aged(now)

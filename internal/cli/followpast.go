@@ -8,6 +8,8 @@ import (
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/events"
 	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/results/column"
+	"dcs-tui/jobs/results/outputs"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -42,7 +44,7 @@ func (a *app) pastBoard(run *rundir.Run, owner *journal.Owner, act actor) (*boar
 	}
 	acceptRest(table)
 	p := board.Past{
-		Options:  board.Options{Run: runView(run, a.labName(run), nil), Act: act},
+		Options:  boardOptions(run, runView(run, a.labName(run), nil), act),
 		HostDirs: readPlaces(run), Tries: triesOf(run),
 	}
 	p.Options.Run.Epoch = table.Epoch
@@ -58,6 +60,14 @@ func (a *app) pastBoard(run *rundir.Run, owner *journal.Owner, act actor) (*boar
 		b.Add(&past[i])
 	}
 	return b, nil
+}
+
+// boardOptions are those of a board of a run; figures that run.toml declares wrongly
+// are left out, `results` says which.
+func boardOptions(run *rundir.Run, v view.Run, act actor) board.Options {
+	figures, _ := outputs.Declared(run.Asked)
+	return board.Options{Run: v, Act: act, Figures: figures,
+		Outputs: func(columns []*column.Column) *outputs.Reader { return outputs.New(run, columns) }}
 }
 
 // howOver says how a run that nobody dispatches came to that.

@@ -67,7 +67,7 @@ func (s *session) openBoard(inventory string) (view.Source, func(), error) {
 	if err != nil {
 		owner = nil // only its name is missing on the screen
 	}
-	b := board.Live(s.d, board.Options{Run: runView(s.run, labOf(inventory), owner), Act: s.act})
+	b := board.Live(s.d, boardOptions(s.run, runView(s.run, labOf(inventory), owner), s.act))
 	s.addPast(b)
 	q, _ := s.app.asker.(*questions)
 	if q != nil {

@@ -1,0 +1,314 @@
+package board
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/results"
+	"dcs-tui/jobs/results/export"
+	"dcs-tui/jobs/results/sheet"
+)
+
+// made is a table as it was made. It does not change.
+type made struct {
+	table   view.Table // all but the window of rows
+	sheet   *sheet.Sheet
+	cells   []int // columns that are figures
+	matched int
+
+	at               time.Time
+	took             time.Duration
+	read, of         int
+	changes, figures int // of what it was made of
+	edition          uint64
+}
+
+// make makes a table of what is known now.
+func (t *tables) make(ask *view.TableAsk) *made {
+	start := time.Now()
+	f, d := t.figures(ask.Figures), &t.done
+	for len(f.values) < len(d.list) {
+		f.values = append(f.values, nil)
+	}
+	m := &made{changes: d.changes, figures: f.changes, edition: d.edition, read: f.known, of: len(d.list)}
+	m.table.Ready, m.table.Wrong, m.table.Notes = true, f.wrong, f.notes
+	m.table.Read, m.table.Jobs = m.read, m.of
+	values := slices.Clone(f.values)
+	s := sheet.New(sheet.Input{Jobs: d.list, Names: f.names, Figures: values})
+	if err := t.fill(m, s, ask, f.names, values); err != nil && m.table.Wrong == "" {
+		m.table.Wrong = err.Error()
+	}
+	m.table.Notes = m.table.Notes[:min(len(m.table.Notes), view.MaxTableNotes)]
+	m.at = time.Now()
+	m.took = m.at.Sub(start)
+	return m
+}
+
+// fill makes what was asked for of a sheet of all jobs that are over. What is wrong
+// with the ask leaves the table as it is without it.
+func (t *tables) fill(m *made, s *sheet.Sheet, ask *view.TableAsk, names []string, values [][]string) error {
+	m.sheet, m.cells = s, s.Figures()
+	f, err := parseFilter(ask.Filter)
+	switch {
+	case err != nil:
+		m.table.Page.Wrong = err.Error()
+		m.sheet = s.Keep(func(int) bool { return false })
+		return nil
+	case f != nil:
+		if m.table.Figured = mentions(ask.Filter, names); !m.table.Figured {
+			names = nil // what the list of jobs would find
+		}
+		fits := t.done.fitting(f, names, values)
+		s = s.Keep(func(row int) bool { return fits(s.Job(row)) })
+	}
+	m.sheet, m.matched = s, s.Len()
+	m.table.Columns = columnsOf(s)
+	switch {
+	case ask.Heat:
+		return m.heat(s, ask)
+	case len(ask.Group) > 0:
+		return m.group(s, ask)
+	}
+	s, err = ordered(s, ask)
+	m.sheet = s
+	row, value, ties, errBest := best(s, ask.Best)
+	if row >= 0 {
+		m.table.Best, m.table.Value, m.table.Ties = s.Job(row), value, ties
+	}
+	if err == nil {
+		err = errBest
+	}
+	return err
+}
+
+// mentions says that a filter names one of the figures.
+func mentions(text string, names []string) bool {
+	tokens, _ := split(text)
+	return slices.ContainsFunc(tokens, func(t token) bool {
+		name, _, _, ok := comparison(t.text)
+		return ok && !t.quoted && slices.Contains(names, name)
+	})
+}
+
+// columnsOf are those that a person may sort and group by: shown ones first.
+func columnsOf(s *sheet.Sheet) []view.TableColumn {
+	var list []view.TableColumn
+	shown := s.Shown()
+	for i := range s.Columns {
+		if !slices.Contains(shown, i) {
+			shown = append(shown, i)
+		}
+	}
+	for _, i := range shown[:min(len(shown), view.MaxTableNames+len(s.Figures()))] {
+		c := view.TableColumn{Name: s.Heading(i), Role: view.TableRole(s.Columns[i].Role)}
+		if c.Role == view.Param {
+			c.Vary = varies(s, i)
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+// varies says that a column has several values.
+func varies(s *sheet.Sheet, column int) bool {
+	first := sheet.Value{}
+	for row := range s.Len() {
+		switch v := s.At(row, column); {
+		case v.Kind == sheet.Nothing:
+		case first.Kind == sheet.Nothing:
+			first = v
+		case v.Text != first.Text:
+			return true
+		}
+	}
+	return false
+}
+
+// ordered sorts rows as asked for.
+func ordered(s *sheet.Sheet, ask *view.TableAsk) (*sheet.Sheet, error) {
+	if ask.By == "" {
+		if !ask.Reverse || s.Len() == 0 {
+			return s, nil
+		}
+		if s.Unit() == "job" {
+			return s.Sort(0, true), nil
+		}
+		return s, nil
+	}
+	column, err := s.Column(ask.By)
+	if err != nil {
+		return s, err
+	}
+	return s.Sort(column, ask.Reverse), nil
+}
+
+// best finds the best row; -1: none is.
+func best(s *sheet.Sheet, text string) (row int, value string, ties int, err error) {
+	if text == "" {
+		return -1, "", 0, nil
+	}
+	order, err := sheet.ParseBest(text)
+	if err != nil {
+		return -1, "", 0, err
+	}
+	column, err := s.Column(order.Column)
+	if err != nil {
+		return -1, "", 0, err
+	}
+	row, ties, _, ok := s.Best(column, order.Desc)
+	if !ok {
+		return -1, "", 0, nil
+	}
+	return row, cell(s, row, column), ties, nil
+}
+
+// cell is one for people, bounded.
+func cell(s *sheet.Sheet, row, column int) string {
+	return person(&s.Columns[column], s.At(row, column))
+}
+
+func person(c *sheet.Column, v sheet.Value) string {
+	switch {
+	case v.Kind != sheet.Number:
+		return v.Text[:min(len(v.Text), view.MaxTableCell)]
+	case c.Unit == sheet.Seconds && v.Number >= 0 && v.Number < 1e9:
+		return results.HumanDuration(time.Duration(v.Number * 1e9))
+	case c.Unit == sheet.Bytes && v.Number >= 0 && v.Number < 1e18:
+		return results.HumanBytes(int64(v.Number))
+	}
+	return export.Digits(c, v)
+}
+
+// group makes a row a group of jobs.
+func (m *made) group(s *sheet.Sheet, ask *view.TableAsk) error {
+	by, err := s.Find(ask.Group)
+	if err != nil {
+		return err
+	}
+	measured := s.Figures()
+	if len(measured) == 0 {
+		if at, err := s.Column("time"); err == nil {
+			measured = []int{at}
+		}
+	}
+	measured = measured[:min(len(measured), view.MaxTableNames)]
+	g, notes := s.Group(sheet.Grouping{By: by, Figures: measured, Measures: sheet.AllMeasures(), MinSize: ask.MinSize})
+	m.table.Notes = append(slices.Clip(notes), m.table.Notes...)
+	g, err = ordered(g, ask)
+	out := &view.TableGroups{Best: -1, More: max(0, g.Len()-view.MaxTableGroups)}
+	row, value, ties, errBest := best(g, ask.Best)
+	if row >= 0 {
+		m.table.Value, m.table.Ties = value, ties
+		if row < view.MaxTableGroups {
+			out.Best = row
+		}
+	}
+	for i, c := range g.Columns {
+		out.Columns = append(out.Columns, view.TableColumn{Name: g.Heading(i), Role: view.TableRole(c.Role)})
+	}
+	for row := range min(g.Len(), view.MaxTableGroups) {
+		line := make([]string, len(g.Columns))
+		for i := range g.Columns {
+			line[i] = cell(g, row, i)
+		}
+		out.Rows = append(out.Rows, line)
+	}
+	m.table.Groups = out
+	if err == nil {
+		err = errBest
+	}
+	return err
+}
+
+// heat makes a heat map.
+func (m *made) heat(s *sheet.Sheet, ask *view.TableAsk) error {
+	of, err := pivotOf(s, ask, m.table.Columns)
+	if err != nil {
+		return err
+	}
+	of.MinSize = ask.MinSize
+	p, notes, err := s.Pivot(of)
+	if err != nil {
+		return fmt.Errorf("%s", strings.ReplaceAll(err.Error(), "--where", "a filter"))
+	}
+	m.table.Notes = append(slices.Clip(notes), m.table.Notes...)
+	g := p.Heat(view.HeatLevels)
+	rows, columns := min(len(p.Rows), view.MaxHeat), min(len(p.Columns), view.MaxHeat)
+	h := &view.Heat{Down: p.Down, Across: p.Across, Figure: p.Figure + ", " + p.Measure.String(),
+		MoreRows: len(p.Rows) - rows, MoreColumns: len(p.Columns) - columns}
+	unit := sheet.Column{Role: sheet.Stat, Unit: s.Columns[of.Figure].Unit}
+	if of.Measure == sheet.Count {
+		unit.Unit = sheet.None
+	}
+	for _, v := range p.Columns[:columns] {
+		h.Columns = append(h.Columns, person(&s.Columns[of.Across], v))
+	}
+	for i, v := range p.Rows[:rows] {
+		h.Rows = append(h.Rows, person(&s.Columns[of.Down], v))
+		texts, levels := make([]string, columns), make([]int8, columns)
+		for k := range columns {
+			texts[k], levels[k] = person(&unit, p.Cells[i][k]), int8(g.Level[i][k])
+		}
+		h.Cells, h.Levels = append(h.Cells, texts), append(h.Levels, levels)
+	}
+	if !math.IsNaN(g.Min) {
+		h.Min, h.Max = person(&unit, sheet.NumberValue(g.Min)), person(&unit, sheet.NumberValue(g.Max))
+	}
+	m.table.Heat = h
+	return nil
+}
+
+// pivotOf says what a heat map is of: what was asked for, else the two parameters that
+// vary and the first figure, or the time when there is none.
+func pivotOf(s *sheet.Sheet, ask *view.TableAsk, columns []view.TableColumn) (of sheet.PivotOf, err error) {
+	of.Measure = sheet.Mean
+	words := slices.Clone(ask.Pivot)
+	if len(words) != 0 && len(words) != 2 && len(words) != 3 {
+		return of, fmt.Errorf("a heat map is of two columns and a figure, such as :pivot C gamma acc")
+	}
+	if len(words) == 0 {
+		for _, c := range columns {
+			if c.Vary {
+				words = append(words, c.Name)
+			}
+		}
+		if n := len(words); n != 2 {
+			names := jobs.Clean(strings.Join(words, ", "), 100)
+			switch n {
+			case 0:
+				names = "no parameter has several values"
+			case 1:
+				names = "only " + names + " has several values"
+			default:
+				names = fmt.Sprintf("%d parameters have several values (%s)", n, names)
+			}
+			return of, fmt.Errorf("%s: :pivot C gamma acc says what goes down, what across and what is shown; over the rest is averaged", names)
+		}
+	}
+	if of.Down, err = s.Column(words[0]); err != nil {
+		return of, err
+	}
+	if of.Across, err = s.Column(words[1]); err != nil {
+		return of, err
+	}
+	figure := "time"
+	if len(words) == 3 {
+		figure = words[2]
+	} else if own := s.Figures(); len(own) > 0 {
+		of.Figure = own[0]
+		return of, nil
+	}
+	if name, word, is := strings.Cut(figure, ":"); is {
+		if of.Measure, err = sheet.ParseMeasure(word); err != nil {
+			return of, err
+		}
+		figure = name
+	}
+	of.Figure, err = s.Column(figure)
+	return of, err
+}
