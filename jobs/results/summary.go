@@ -15,6 +15,7 @@ type Summary struct {
 	Attempts int
 	Retried  int // jobs that ran more than once, in all their rounds
 	Lost     int // attempts lost with their host
+	Avoided  int // jobs skipped or stopped because one that is no harder had timed out (E2)
 
 	First, Last jobs.Stamp    // first start and last end of an attempt, hosts' clocks; 0: none
 	Busy        time.Duration // run time of all finished attempts
@@ -65,6 +66,9 @@ func Summarize(t *jobs.Table) *Summary {
 		}
 		if ran > 1 {
 			s.Retried++
+		}
+		if j.Avoided() {
+			s.Avoided++
 		}
 		if j.State == jobs.Failed || j.State == jobs.TimedOut {
 			failed.add(jobs.ID(i+1), j, counted)

@@ -55,6 +55,9 @@ func (s *Summary) writeCost(b *strings.Builder) {
 		fmt.Fprintf(b, "run time %s, CPU time %s; longest job %d with %s, largest job %d with %s\n",
 			HumanDuration(s.Busy), HumanDuration(s.CPU), s.LongestJob, HumanDuration(s.Longest), s.MaxRSSJob, HumanBytes(s.MaxRSSBytes))
 	}
+	if s.Avoided > 0 {
+		fmt.Fprintf(b, "%s avoided: at least as hard as one that had timed out\n", plural(s.Avoided, "job"))
+	}
 	if s.Retried > 0 || s.Lost > 0 {
 		fmt.Fprintf(b, "%s in all; %s more than once, %s lost with a host; %s of known run time did not count\n",
 			plural(s.Attempts, "attempt"), plural(s.Retried, "job"), plural(s.Lost, "attempt"), HumanDuration(s.Wasted))

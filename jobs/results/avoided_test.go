@@ -1,0 +1,36 @@
+package results
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"dcs-tui/jobs"
+)
+
+// The summary tells how many jobs a timeout has avoided, also those that were stopped,
+// and counts no job that was skipped for another reason (E2, issue 5 point 2).
+func TestSummaryOfAvoided(t *testing.T) {
+	late := &jobs.Spec{ID: 7, Name: "variant=bnb n=10", Options: jobs.NoOptions}
+	why := jobs.TooHard(late, 2*time.Second)
+	if want := "it is at least as hard as job 7, which timed out after 2s: variant=bnb n=10"; why != want {
+		t.Errorf("%q, want %q", why, want)
+	}
+	stopped := &jobs.Attempt{Host: "a", State: jobs.AttemptCancelled, Outcome: &jobs.Outcome{Stopped: true, Started: second, Ended: 2 * second}}
+	s := Summarize(table(
+		jobs.Job{State: jobs.Skipped, Reason: why},
+		jobs.Job{State: jobs.Skipped, Reason: why, Attempts: []*jobs.Attempt{stopped}},
+		jobs.Job{State: jobs.Skipped, Reason: "job 3, which it comes after, has failed"},
+		jobs.Job{State: jobs.Cancelled, Reason: why},
+	))
+	if s.Avoided != 2 {
+		t.Errorf("%d avoided, want 2", s.Avoided)
+	}
+	var b strings.Builder
+	if err := s.WriteText(&b, 80); err != nil {
+		t.Fatal(err)
+	}
+	if want := "\n2 jobs avoided: at least as hard as one that had timed out\n"; !strings.Contains(b.String(), want) {
+		t.Errorf("%q lacks %q", b.String(), want)
+	}
+}
