@@ -258,8 +258,6 @@ func TestSuspendAndContinue(t *testing.T) {
 	if !strings.Contains(shown, before) || strings.Contains(shown, "\x18") {
 		t.Errorf("killed asleep, stty -g was %q; shown %q", before, shown)
 	}
-	fmt.Fprint(d.person, "exit\r")
-	d.until("")
 }
 
 func lastWord(s string) string {
