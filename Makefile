@@ -8,7 +8,7 @@ FIRST ?= 0
 FAULTS ?= 200
 SEED ?= 0
 
-.PHONY: build test short faults sweep lint sim wounds vuln fuzz fuzz-parsers bench man clean
+.PHONY: build test short faults sweep lint sim wounds vuln fuzz fuzz-parsers bench screenshots man clean
 
 build: ## the static program, ./dcs-tui
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o dcs-tui .
@@ -47,9 +47,12 @@ fuzz: ## every fuzz target for FUZZTIME
 fuzz-parsers: ## jobs file, inventory, frames, journal, sentinel, requests, templates, what cleans text, and the simulator's tape, for FUZZTIME each
 	@scripts/fuzz-all $(FUZZTIME) '^./(jobs|hosts) FuzzParse$$|FuzzStream|FuzzJournal|FuzzDecodeSentinel|FuzzClean$$|FuzzTape|FuzzRequest|FuzzTemplate'
 
-bench: build ## throughput, gaps, efficiency, memory beside xargs -P; writes bench/
+bench: build ## throughput, gaps, efficiency, memory beside xargs -P; the screen; writes bench/
 	@scripts/need-sshd
 	go run ./bench
+
+screenshots: ## docs/screens: pictures of the screen from a real run on a lab of sshd servers
+	@scripts/screenshots
 
 man: build ## man/dcs-tui.1
 	mkdir -p man && ./dcs-tui man > man/dcs-tui.1
