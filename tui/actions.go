@@ -100,9 +100,12 @@ func (m *model) cancelJobs(which view.Ranges) tea.Cmd {
 		m.complain(fmt.Sprintf("nothing to cancel: %s %s", jobName(r.ID), stands(r.Phase)))
 		return nil
 	}
-	do := func(m *model) tea.Cmd { return m.act(view.Action{Do: view.Cancel, Jobs: which}) }
 	return m.weigh(which, func(m *model, w view.Weight) tea.Cmd {
 		n := w.Queued + w.Running
+		// Who is told that nothing that runs is lost ends nothing that starts meanwhile.
+		do := func(m *model) tea.Cmd {
+			return m.act(view.Action{Do: view.Cancel, Jobs: which, Waiting: w.Running == 0})
+		}
 		switch {
 		case n == 0:
 			m.complain("nothing to cancel: " + m.named(which) + " over already")
