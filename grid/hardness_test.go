@@ -2,8 +2,10 @@ package grid
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"dcs-tui/jobs"
 )
@@ -44,5 +46,28 @@ func TestHardnessReachesJobs(t *testing.T) {
 	}
 	if len(seen) != 2*3*2*3 {
 		t.Errorf("%d options", len(seen))
+	}
+}
+
+// The example with hardness is read without a doubt, and its first job is one of the
+// hardest variant (E2, issue 5 point 2).
+func TestAssignmentExample(t *testing.T) {
+	f, err := os.Open("../examples/assignment.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	tmpl, err := Parse(f, "assignment.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := tmpl.Count(); n != 4500 || err != nil || len(tmpl.Warnings) > 0 {
+		t.Errorf("%d jobs, %v, warnings %v", n, err, tmpl.Warnings)
+	}
+	for s := range tmpl.Jobs() {
+		if want := "bin/assignment brute 2 10 1"; s.Command != want || fmt.Sprint(s.Hardness) != "[2 2 10]" || s.Timeout != time.Second {
+			t.Errorf("%s, hardness %v, timeout %s; want %s", s.Command, s.Hardness, s.Timeout, want)
+		}
+		break
 	}
 }

@@ -16,6 +16,9 @@ func TestSummaryOfAvoided(t *testing.T) {
 	if want := "it is at least as hard as job 7, which timed out after 2s: variant=bnb n=10"; why != want {
 		t.Errorf("%q, want %q", why, want)
 	}
+	if got := Cause(jobs.Skipped, why, &jobs.Outcome{Stopped: true}); got != why {
+		t.Errorf("a job that was stopped says %q", got)
+	}
 	stopped := &jobs.Attempt{Host: "a", State: jobs.AttemptCancelled, Outcome: &jobs.Outcome{Stopped: true, Started: second, Ended: 2 * second}}
 	s := Summarize(table(
 		jobs.Job{State: jobs.Skipped, Reason: why},

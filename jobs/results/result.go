@@ -138,7 +138,7 @@ func (r *Result) Elapsed() time.Duration {
 // "timed out", or a reason in words. It is not cleaned for a terminal.
 func Cause(state jobs.JobState, reason string, o *jobs.Outcome) string {
 	switch {
-	case o == nil && reason != "":
+	case reason != "" && (o == nil || state == jobs.Skipped): // whatever an attempt of it came to
 		return reason
 	case o == nil:
 		return state.String()
