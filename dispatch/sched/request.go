@@ -16,6 +16,9 @@ type Request struct {
 	Name string
 	Text string  // what was asked and by whom: an event for people; "" says nothing
 	Do   []Event // Cancel, Requeue, Edit, SetPriority … in this order; none for a request that was refused
+
+	First jobs.ID // of the Count jobs that were submitted with it, in a Submit before it; 0: none were
+	Count int
 }
 
 func (Request) event() {}
@@ -58,7 +61,7 @@ func (c *Core) carryOut() {
 			return
 		}
 		c.asked = c.asked[1:]
-		c.emit(jobs.Record{Kind: jobs.KindRequest, Reason: a.Name, Count: a.did, N: a.left})
+		c.emit(jobs.Record{Kind: jobs.KindRequest, Job: a.First, Reason: a.Name, Count: a.did + a.Count, N: a.left})
 	}
 }
 

@@ -35,6 +35,7 @@ type errand struct {
 	taken     bool
 	refused   string
 	did, left int
+	first     jobs.ID          // of the jobs that were submitted
 	before    int              // jobs left alone already when it was asked
 	open      map[jobs.ID]bool // being ended
 	otherwise int              // ended of themselves meanwhile
@@ -81,7 +82,7 @@ func (e *errand) read() {
 	e.fault = e.reader.Read(func(_ int, r *jobs.Record) error {
 		switch {
 		case r.Kind == jobs.KindRequest && r.Reason == e.name:
-			e.taken, e.did, e.left = true, r.Count, r.N
+			e.taken, e.did, e.left, e.first = true, r.Count, r.N, r.Job
 		case r.Kind == jobs.KindEvent && strings.HasPrefix(r.Reason, "the request "+e.name+" "):
 			e.refused = r.Reason
 		case r.Kind == jobs.KindCancelling && !e.taken && e.jobs.Has(r.Job):

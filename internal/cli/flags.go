@@ -24,6 +24,7 @@ type runFlags struct {
 	env    []string
 	force  bool
 	seed   uint64
+	queues queueFlags
 }
 
 // screenFlags say what this invocation shows, for run and resume alike.
@@ -74,6 +75,7 @@ func (f *runFlags) policyFlags(fs *pflag.FlagSet) {
 	fs.Var((*spanValue)(&f.Timeout), "timeout", "end a job after this TIME, such as 90s, 30m, 2h")
 	fs.BoolVar(&f.RetryTimeouts, "retry-timeouts", false, "try a job again that ran into its timeout")
 	fs.Var((*choiceValue)(&f.OnLost).of("requeue", "wait"), "on-lost", "jobs of a host given up as lost: requeue, or wait for the host")
+	fs.Var((*spanValue)(&f.HalfLife), "half-life", "slot time that a queue has used counts half after this TIME (1h)")
 	fs.BoolVar(&f.KeepChildren, "keep-children", false, "leave processes alive that jobs left behind")
 }
 
@@ -87,6 +89,7 @@ type options struct {
 	KeepChildren      bool
 	MaxSlots          int
 	GiveUp, Buffer    time.Duration
+	HalfLife          time.Duration
 	Halt              string
 	OnInterrupt       string
 	OnDone            string

@@ -60,9 +60,10 @@ type requestTaker struct {
 	s      *session
 	first  chan struct{}   // closed when waitingRequests is through
 	given  map[string]bool // to the core, and the file is still there
-	early  int             // looks at a request whose jobs are not there
-	said   string          // the trouble that was told last
-	failed bool            // in this look
+	stored map[string]stored
+	early  int    // looks at a request whose jobs are not there
+	said   string // the trouble that was told last
+	failed bool   // in this look
 }
 
 // look takes new requests in and removes those that are in the journal for good.
@@ -114,6 +115,9 @@ func (t *requestTaker) take(name string) bool {
 		return false
 	}
 	t.early = 0
+	if q.Do == rundir.DoSubmit {
+		return t.submit(name, q)
+	}
 	t.given[name] = true
 	why := q.Why
 	if why == "" {

@@ -84,7 +84,7 @@ func (a *app) runResume(cmd *cobra.Command, f *runFlags, args []string) error {
 	for _, text := range absentHosts(o.table, inv.Hosts, f.Buffer) {
 		a.warn("%s", text)
 	}
-	before, have := o.table.Counts, len(o.table.Jobs)+len(o.waiting)
+	before, have := o.table.Counts, o.fromSource()
 	had, err := readInput(run)
 	if err != nil {
 		a.warn("%v", err)

@@ -153,7 +153,7 @@ dcs-tui resume`,
 		}
 		return usagef("%s", firstLine(err.Error())).withAdvice("%s --help lists the options", cmd.CommandPath())
 	})
-	root.AddCommand(a.runCmd(), a.gridCmd(), a.resumeCmd(), a.cancelCmd(), a.requeueCmd(),
+	root.AddCommand(a.runCmd(), a.gridCmd(), a.resumeCmd(), a.submitCmd(), a.cancelCmd(), a.requeueCmd(),
 		a.attachCmd(), a.statusCmd(), a.whyCmd(), a.logsCmd(), a.resultsCmd(), a.eventsCmd(), a.runsCmd(), a.hostsCmd())
 	return root
 }

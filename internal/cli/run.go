@@ -1,13 +1,13 @@
 package cli
 
 import (
-	"errors"
 	"os"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"dcs-tui/jobs"
+	"dcs-tui/grid"
+	"dcs-tui/jobs/results/outputs"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -21,9 +21,13 @@ func (a *app) runCmd() *cobra.Command {
 out, \ at the end of a line goes on in the next. A line "#DCS key=value …" sets
 options of the next job, "#DCS default key=value …" of all that follow: name,
 priority, tries, timeout, deadline, est, tags, gpus, mem, slots, after, env.NAME,
-cwd, setup, on_lost. docs/formats.md explains them; queue and hardness are kept with
-the job and not acted on yet. A file that ends in .jsonl holds one JSON object a line.
-- reads jobs from standard input and starts each as it comes.
+cwd, setup, on_lost, hardness, queue, share, queue_priority. docs/formats.md explains them.
+A file that ends in .jsonl holds one JSON object a line; one with lines of values such as
+"[C] 0.1 1 10" is a template (see grid). - reads jobs from standard input and starts each
+as it comes.
+
+Each of several files is a queue of its own, named after it. Queues get slot time in
+proportion to their shares; docs/queues.md explains it. submit adds jobs to a run.
 
 Without an inventory the jobs run on this machine, on all cores but one. Everything
 about the run is kept in dcs-runs/NAME.
@@ -51,6 +55,7 @@ generate-jobs | dcs-tui run --json - | jq -r .state`,
 	fs := cmd.Flags()
 	fs.SortFlags = false
 	f.hostFlags(fs)
+	f.queues.flags(fs)
 	f.jobFlags(fs)
 	f.policyFlags(fs)
 	f.endFlags(fs)
@@ -80,13 +85,40 @@ func (a *app) runRun(cmd *cobra.Command, f *runFlags, args []string) error {
 	src := jobSource{files: args}
 	switch {
 	case streaming:
-		src.what, src.next = "jobs from standard input", readingJobs(a.stdin)
+		src.what, src.next = "jobs from standard input", f.queues.applying(readingJobs(a.stdin))
 	default:
-		if src.known, err = parseFiles(args); err != nil {
+		if src, err = a.filesSource(f, args); err != nil {
 			return err
 		}
 	}
 	return a.runJobs(cmd, f, src)
+}
+
+// filesSource yields the jobs of files and templates to a new run; each of several is
+// a queue of its own (K3). A single template makes a grid, as the command of that name.
+func (a *app) filesSource(f *runFlags, files []string) (jobSource, error) {
+	g := &gridFlags{runFlags: *f, limit: grid.DefaultLimit}
+	if len(files) == 1 && isTemplate(files[0]) && f.queues.empty() {
+		t, err := a.template(g, files[0])
+		if err != nil {
+			return jobSource{}, err
+		}
+		a.con.Line(cleanLine(files[0]) + " is a template: its jobs are those of dcs-tui grid")
+		return gridSource(t, files[0], g.limit)
+	}
+	b, err := a.readBatch(g, files, len(files) > 1)
+	if err != nil {
+		return jobSource{}, err
+	}
+	if err := f.queues.check(b.queues); err != nil {
+		return jobSource{}, err
+	}
+	f.queues.apply(b.specs)
+	src := jobSource{files: files, known: b.specs}
+	if len(b.columns) > 0 {
+		src.keep = map[string]any{outputs.Option: b.columns}
+	}
+	return src, nil
 }
 
 // checkRun finds what is wrong with the command line before anything is read.
@@ -118,26 +150,4 @@ func (f *runFlags) checkRun(a *app, args []string) (streaming bool, err error) {
 		a.con.Line("reading jobs from the terminal, one command a line; Ctrl-D ends them")
 	}
 	return streaming, nil
-}
-
-// parseFiles reads all files, and names the faults of all.
-func parseFiles(args []string) ([]*jobs.Spec, error) {
-	var specs []*jobs.Spec
-	var faults []error
-	for _, file := range args {
-		more, err := jobs.ParseFile(file, jobs.ID(len(specs)+1))
-		if err != nil {
-			faults = append(faults, err)
-			continue
-		}
-		if specs == nil {
-			specs = more
-		} else {
-			specs = append(specs, more...)
-		}
-	}
-	if len(faults) > 0 {
-		return nil, usagef("%w", errors.Join(faults...))
-	}
-	return specs, nil
 }

@@ -76,7 +76,7 @@ func (a *app) start(o *owned, f *runFlags, inv *loadedInventory, env []jobs.EnvV
 	s := &session{app: a, con: a.con, run: o.run, flags: f, table: o.table, journal: o.journal, waiting: o.waiting,
 		guard: newGuard(), sayings: make(chan func() string, 16), notices: newNoticeQueue(), logs: newHostLogs(o.run), earlier: o.table.Seq, began: time.Now()}
 	s.noted = noteJournal(o.journal, o.table)
-	s.requests = requestTaker{s: s, first: make(chan struct{}), given: map[string]bool{}}
+	s.requests = requestTaker{s: s, first: make(chan struct{}), given: map[string]bool{}, stored: storedRequests(o)}
 	_ = o.run.MakeRequestsDir() // or whoever has a request makes it; it may only be seen later
 	s.used.last = s.began
 	s.places.run = o.run
@@ -135,7 +135,7 @@ func (a *app) start(o *owned, f *runFlags, inv *loadedInventory, env []jobs.EnvV
 func (f *runFlags) schedConfig() sched.Config {
 	c := sched.Config{
 		Seed: f.seed, Tries: f.Tries, Timeout: f.Timeout, RetryTimeouts: f.RetryTimeouts,
-		MaxSlots: f.MaxSlots, Buffer: f.Buffer, GiveUp: f.GiveUp,
+		MaxSlots: f.MaxSlots, Buffer: f.Buffer, GiveUp: f.GiveUp, HalfLife: f.HalfLife,
 	}
 	if f.OnLost == "wait" {
 		c.OnLost = jobs.OnLostWait

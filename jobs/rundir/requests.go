@@ -33,6 +33,7 @@ const (
 	DoCancel   = "cancel"   // end jobs, whatever open state they are in
 	DoRequeue  = "requeue"  // a new round for jobs that are over
 	DoPriority = "priority" // change the priority of jobs
+	DoSubmit   = "submit"   // add jobs to the run
 	DoEdit     = "edit"     // change jobs that are queued or over; those that are over get a new round
 )
 
@@ -47,7 +48,8 @@ type Request struct {
 	By       string    `json:"by,omitempty"` // user and machine, for people
 	At       time.Time `json:"at"`           // by that machine's clock, for people
 
-	Edit *jobs.Change `json:"edit,omitempty"` // edit only
+	Edit  *jobs.Change `json:"edit,omitempty"`  // edit only
+	Specs string       `json:"specs,omitempty"` // submit only: JobsText
 }
 
 // RefusedError says that a request will never be carried out as it stands.

@@ -15,6 +15,8 @@ func (q *Request) Text() string {
 		what = fmt.Sprintf("priority %d for ", q.Priority)
 	}
 	switch {
+	case q.Do == DoSubmit:
+		what = fmt.Sprintf("submit %d jobs", strings.Count(q.Specs, "\n"))
 	case q.All:
 		what += "all jobs"
 	case q.Jobs.Count() == 1:
@@ -37,6 +39,13 @@ func (q *Request) Text() string {
 // wrong says what no dispatcher could carry out; "" when nothing.
 func (q *Request) wrong() string {
 	switch {
+	case q.Do == DoSubmit:
+		if len(q.Why) > maxWords || len(q.By) > maxWords {
+			return "its texts are too long"
+		}
+		return q.wrongSubmit()
+	case q.Specs != "":
+		return "only what submits jobs has jobs"
 	case q.Do != DoCancel && q.Do != DoRequeue && q.Do != DoPriority && q.Do != DoEdit:
 		return fmt.Sprintf("it asks for %q, which is unknown", cut(q.Do))
 	case q.All && (q.Do != DoCancel || len(q.Jobs) > 0):

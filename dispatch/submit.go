@@ -1,0 +1,46 @@
+package dispatch
+
+import (
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/jobs"
+)
+
+// SubmitRequested submits the jobs of a request: stored first, each with the name of
+// the request in it, so that whoever dispatches next can see that they are there; then
+// the record that the request was taken in. The numbers in After count from the first of
+// the jobs. An error says that they could not be stored; the same call may be tried again.
+func (d *Dispatcher) SubmitRequested(r sched.Request, specs []*jobs.Spec) error {
+	d.submit.Lock()
+	defer d.submit.Unlock()
+	base := jobs.ID(d.submitted)
+	done := map[*jobs.Options]*jobs.Options{}
+	stored := make([]*jobs.Spec, len(specs))
+	for i, s := range specs {
+		o := done[s.Options]
+		if o == nil {
+			own := *s.Options
+			own.Request, own.After = r.Name, nil
+			for _, dep := range s.After {
+				own.After = append(own.After, dep+base)
+			}
+			o = &own
+			done[s.Options] = o
+		}
+		own := *s
+		own.ID, own.Options = base+jobs.ID(i+1), o
+		stored[i] = &own
+	}
+	if err := d.cfg.StoreSpecs(stored); err != nil {
+		return err
+	}
+	if r.First == 0 {
+		r.First = base + 1
+	}
+	r.Count += len(stored)
+	if !d.send(input{ev: sched.Submit{Specs: stored}}) {
+		return errEnded
+	}
+	d.submitted += len(stored)
+	d.send(input{ev: r})
+	return nil
+}

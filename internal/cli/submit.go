@@ -1,0 +1,246 @@
+package cli
+
+import (
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"dcs-tui/grid"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/rundir"
+)
+
+// submitFlags are those of submit.
+type submitFlags struct {
+	queueFlags
+	queue string
+	json  bool
+}
+
+func (a *app) submitCmd() *cobra.Command {
+	var f submitFlags
+	cmd := &cobra.Command{
+		Use:     "submit [flags] RUN FILE...|-",
+		GroupID: groupRun,
+		Short:   "Add jobs to a run",
+		Long: `Add the jobs of files to a run: lists of commands, .jsonl files and templates, as run
+and grid take them; - reads a list from standard input, to its end. after counts from
+the first job of the file.
+
+Each file is a queue of its own, named after it, unless --queue or its jobs say otherwise.
+The jobs run in the directory of the run, with its environment and its options.
+
+A dispatcher that is alive takes them in at once, on whatever machine it is, and their
+numbers are printed. Without one, or when the run ends in that very moment, they wait
+in the run directory, and the next resume takes them in, each once.
+
+RUN is a name in ./dcs-runs or a run directory, and must be given.`,
+		Example: `dcs-tui submit sweep-20260314-1502 more.txt
+dcs-tui submit sweep-20260314-1502 urgent.txt --queue-priority urgent=-1
+generate-jobs | dcs-tui submit sweep-20260314-1502 - --queue late --share late=2`,
+		Args:              runAndJobs,
+		ValidArgsFunction: completeRunThenFiles,
+		RunE: func(_ *cobra.Command, args []string) error {
+			return a.runSubmit(&f, args)
+		},
+	}
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	fs.StringVar(&f.queue, "queue", "", "NAME of the queue of the jobs that name none themselves")
+	f.queueFlags.flags(fs)
+	fs.BoolVar(&f.json, "json", false, "say what became of it as one JSON object on stdout")
+	return cmd
+}
+
+// completeRunThenFiles completes the run first and files behind it.
+func completeRunThenFiles(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+	return completeRuns(cmd, args, prefix)
+}
+
+func (a *app) runSubmit(f *submitFlags, args []string) error {
+	files := args[1:]
+	switch {
+	case len(files) == 0:
+		return usagef("which jobs?").withAdvice("dcs-tui submit RUN FILE, one shell command a line; - reads them from standard input")
+	case slices.Contains(files, stdinFile) && len(files) > 1:
+		return usagef("- cannot be mixed with files").withAdvice("cat FILE... | dcs-tui submit RUN -")
+	}
+	run, err := openRun(args[:1])
+	if err != nil {
+		return err
+	}
+	g := &gridFlags{limit: grid.DefaultLimit}
+	g.Shell = run.Asked.Shell
+	b, err := a.readBatch(g, files, f.queue == "")
+	if err != nil {
+		return err
+	}
+	if f.queue != "" {
+		changeOptions(b.specs, func(o *jobs.Options) {
+			if o.Queue == "" {
+				o.Queue = f.queue
+			}
+		})
+		b.queues = queuesOf(b.specs)
+	}
+	if err := f.check(b.queues); err != nil {
+		return err
+	}
+	f.apply(b.specs)
+	s, err := a.submitTo(run, b.specs)
+	if err != nil {
+		return err
+	}
+	if f.json {
+		return a.printJSON(s.json(b))
+	}
+	a.tellSubmitted(s, b)
+	return nil
+}
+
+// submission is what became of jobs that were to be added.
+type submission struct {
+	run   *rundir.Run
+	parts []*errand
+	waits bool // no dispatcher has answered
+}
+
+// submitTo leaves the jobs for the run's dispatcher and waits until it has them. Like
+// every request they go through the run directory: they are durable before anybody is
+// told that they were asked for, and are taken in once by the name of the request,
+// whoever dispatches by then, on whatever machine.
+func (a *app) submitTo(run *rundir.Run, specs []*jobs.Spec) (*submission, error) {
+	blocks := submitBlocks(specs)
+	if len(blocks) > 1 {
+		for _, s := range specs {
+			if len(s.After) > 0 {
+				return nil, usagef("jobs that come after others must be submitted in one piece, of at most %d MiB", rundir.MaxSubmit>>20).
+					withAdvice("give them in several files, each with the jobs that belong together")
+			}
+		}
+	}
+	s := &submission{run: run}
+	at := time.Now()
+	for i, block := range blocks {
+		q := &rundir.Request{Do: rundir.DoSubmit, Specs: rundir.JobsText(block), By: whoAsks(), At: at.Add(time.Duration(i) * time.Microsecond)}
+		e, err := leave(run, q)
+		if err != nil {
+			if i > 0 {
+				a.warn("%d of %d jobs were left for the dispatcher before that", countOf(blocks[:i]), len(specs))
+			}
+			return nil, err
+		}
+		s.parts = append(s.parts, e)
+	}
+	owner, err := journal.ReadOwner(run)
+	if err != nil {
+		return nil, usagef("%w", err)
+	}
+	if s.waits = owner == nil || owner.Life() == journal.Dead; s.waits {
+		return s, nil
+	}
+	for _, e := range s.parts {
+		s.waits = e.await(owner)
+		switch {
+		case e.refused != "":
+			return nil, usagef("%s", cleanLine(e.refused))
+		case s.waits:
+			return s, nil // the rest waits as well
+		case !e.taken:
+			s.waits = true
+			a.unanswered(e, owner)
+			return s, nil
+		}
+	}
+	return s, nil
+}
+
+func countOf(blocks [][]*jobs.Spec) int {
+	n := 0
+	for _, b := range blocks {
+		n += len(b)
+	}
+	return n
+}
+
+// submitBlocks parts jobs so that each part fits into a request, and numbers each from 1.
+func submitBlocks(specs []*jobs.Spec) (blocks [][]*jobs.Spec) {
+	size, from := 0, 0
+	var text []byte
+	for i, s := range specs {
+		text = jobs.AppendSpecJSON(text[:0], s)
+		if size += len(text) + 1; size > rundir.MaxSubmit && i > from {
+			blocks = append(blocks, specs[from:i])
+			from, size = i, len(text)+1
+		}
+	}
+	blocks = append(blocks, specs[from:])
+	for _, b := range blocks {
+		for i, s := range b {
+			s.ID = jobs.ID(i + 1)
+		}
+	}
+	return blocks
+}
+
+// added returns how many jobs are part of the run now, and which.
+func (s *submission) added() (n int, which rundir.Ranges) {
+	for _, e := range s.parts {
+		if e.taken && e.did > 0 {
+			n += e.did
+			which = append(which, rundir.Range{First: e.first, Last: e.first + jobs.ID(e.did) - 1})
+		}
+	}
+	return n, which
+}
+
+func (a *app) tellSubmitted(s *submission, b *batch) {
+	n, which := s.added()
+	ref := shellWord(cleanLine(runRef(s.run)))
+	if n > 0 {
+		text := plural(n, "job") + " added to " + cleanLine(s.run.Name()) + ": " + which.String()
+		if len(b.queues) > 1 || b.queues[0] != "" {
+			text += ", queue " + queueList(b.queues)
+		}
+		a.con.Line(text)
+	}
+	if rest := len(b.specs) - n; s.waits && rest > 0 && a.code == 0 {
+		a.con.Line("nobody dispatches the run: "+plural(rest, "job")+" "+waitWord(rest)+" for", "  dcs-tui resume "+ref)
+	}
+}
+
+func waitWord(n int) string {
+	if n == 1 {
+		return "waits"
+	}
+	return "wait"
+}
+
+// submittedJSON is what submit --json prints.
+type submittedJSON struct {
+	V        int      `json:"v"`
+	Run      string   `json:"run"`
+	UID      string   `json:"uid"`
+	Do       string   `json:"do"`
+	Requests []string `json:"requests"`
+	Answered bool     `json:"answered"`
+	Jobs     int      `json:"jobs"`  // that are part of the run now
+	Which    string   `json:"which"` // their numbers, 31-42
+	Waiting  int      `json:"waiting"`
+	Queues   []string `json:"queues"`
+}
+
+func (s *submission) json(b *batch) *submittedJSON {
+	n, which := s.added()
+	j := &submittedJSON{V: 1, Run: s.run.Name(), UID: s.run.UID(), Do: rundir.DoSubmit, Requests: []string{}, Answered: !s.waits,
+		Jobs: n, Which: which.String(), Waiting: len(b.specs) - n, Queues: b.queues}
+	for _, e := range s.parts {
+		j.Requests = append(j.Requests, e.name)
+	}
+	return j
+}
