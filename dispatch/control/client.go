@@ -1,16 +1,13 @@
 package control
 
 import (
-	"bufio"
 	"context"
 	"encoding/gob"
 	"errors"
 	"fmt"
 	"net"
-	"os"
-	"path/filepath"
+	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"dcs-tui/dispatch/view"
@@ -47,85 +44,6 @@ type Client struct {
 	mu    sync.Mutex
 	last  uint64
 	calls map[uint64]chan<- *reply
-}
-
-// Dial connects to the socket of a dispatcher on this machine. run is the uid of the
-// run that it must have.
-func Dial(ctx context.Context, address, run, program string) (*Client, error) {
-	dir := filepath.Dir(address)
-	info, err := os.Lstat(dir)
-	if err != nil {
-		return nil, gone(err)
-	}
-	uid := os.Geteuid()
-	if owner, ok := info.Sys().(*syscall.Stat_t); ok && uid == 0 {
-		uid = int(owner.Uid) // root may look at anybody's
-	}
-	if err := checkDir(dir, uid); err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, helloWithin)
-	defer cancel()
-	conn, err := new(net.Dialer).DialContext(ctx, "unix", address)
-	if err != nil {
-		return nil, gone(err)
-	}
-	if uc, ok := conn.(*net.UnixConn); ok {
-		if err := checkPeer(uc, uid); err != nil {
-			conn.Close()
-			return nil, err
-		}
-	}
-	return NewClient(ctx, conn, run, program)
-}
-
-// gone says of an error in connecting that nobody is there.
-func gone(err error) error { return fmt.Errorf("%w: %w", view.ErrGone, err) }
-
-// NewClient begins to talk on a connection, which is the client's from now on. What
-// ctx bounds is the beginning.
-func NewClient(ctx context.Context, conn net.Conn, run, program string) (*Client, error) {
-	ctx, cancel := context.WithTimeout(ctx, helloWithin)
-	defer cancel()
-	stop := context.AfterFunc(ctx, func() { conn.Close() }) // not every connection has deadlines
-	r := bufio.NewReader(conn)
-	theirs, err := greet(conn, r, run, program)
-	if !stop() && err == nil {
-		err = context.Cause(ctx)
-	}
-	if err != nil {
-		conn.Close()
-		if ctx.Err() != nil {
-			err = fmt.Errorf("%w within %v", ErrDeaf, helloWithin)
-		}
-		return nil, err
-	}
-	c := &Client{conn: conn, hello: *theirs, slots: make(chan struct{}, maxCalls), queue: make(chan *request, 2*maxCalls),
-		done: make(chan struct{}), calls: map[uint64]chan<- *reply{}}
-	c.all.Go(c.write)
-	c.all.Go(func() { c.read(newMessages(r)) })
-	return c, nil
-}
-
-func greet(conn net.Conn, r *bufio.Reader, run, program string) (*Hello, error) {
-	ours := Hello{V: Version, Program: program, Run: run}
-	if err := ours.write(conn); err != nil {
-		return nil, gone(err)
-	}
-	theirs, err := readHello(r)
-	switch {
-	case errors.Is(err, errStranger):
-		return nil, err
-	case err != nil:
-		return nil, gone(err)
-	case theirs.V != Version:
-		return nil, &VersionError{Ours: ours, Theirs: *theirs}
-	case run != "" && theirs.Run != run:
-		return nil, gone(errors.New("its socket is that of another run now"))
-	case theirs.Refused != "":
-		return nil, fmt.Errorf("the dispatcher refuses: %s", theirs.Refused)
-	}
-	return theirs, nil
 }
 
 // Hello is what the dispatcher said of itself.
@@ -168,7 +86,7 @@ func (c *Client) read(in *messages) {
 	for {
 		r := new(reply)
 		if err := in.next(r, maxReply); err != nil {
-			c.end(gone(err))
+			c.end(lost(err))
 			return
 		}
 		c.mu.Lock()
@@ -180,6 +98,14 @@ func (c *Client) read(in *messages) {
 			<-c.slots
 		}
 	}
+}
+
+// lost says of an error in reading whether the dispatcher has gone or is not understood.
+func lost(err error) error {
+	if errors.Is(err, errTooLong) || strings.HasPrefix(err.Error(), "gob: ") { // they have no type
+		return fmt.Errorf("what the dispatcher answers is not understood (is it another version of dcs-tui?): %w", err)
+	}
+	return gone(err)
 }
 
 // call makes a call and waits for its answer, for ctx, for the end of the

@@ -13,8 +13,17 @@ import (
 	"time"
 )
 
-// Base is where the directories of sockets lie.
+// Base is where the directories of sockets lie; where that cannot be used, because
+// it is full or somebody else was there first, XDG_RUNTIME_DIR.
 const Base = "/tmp"
+
+// bases are where to try.
+func bases() []string {
+	if own := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(own) {
+		return []string{Base, own}
+	}
+	return []string{Base}
+}
 
 const (
 	dirPrefix    = "dcs-"
@@ -56,8 +65,22 @@ func checkDir(dir string, uid int) error {
 	return nil
 }
 
-// listen makes a socket with a name that nobody can guess.
-func listen(base string) (*net.UnixListener, error) {
+// listen makes a socket in the first place where it can.
+func listen(bases ...string) (l *net.UnixListener, first error) {
+	for _, base := range bases {
+		l, err := listenIn(base)
+		if err == nil {
+			return l, nil
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return nil, first
+}
+
+// listenIn makes a socket with a name of its own.
+func listenIn(base string) (*net.UnixListener, error) {
 	dir, err := makeDir(base)
 	if err != nil {
 		return nil, err

@@ -2,6 +2,9 @@ package control
 
 import (
 	"bufio"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,6 +27,18 @@ type Hello struct {
 	Epoch   int    `json:"epoch,omitempty"`   // of the dispatcher; the server's
 	PID     int    `json:"pid,omitempty"`     // of the dispatcher; the server's
 	Refused string `json:"refused,omitempty"` // why the server says no more
+	Nonce   string `json:"nonce,omitempty"`   // the client's: prove that you know the secret of the run
+	Proof   string `json:"proof,omitempty"`   // the server's
+}
+
+// prove is the answer to a nonce of whoever knows the secret.
+func prove(secret, nonce string) string {
+	if secret == "" || nonce == "" {
+		return ""
+	}
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte("dcs-tui control\x00" + nonce))
+	return hex.EncodeToString(mac.Sum(nil))
 }
 
 // VersionError says that a dispatcher and a screen are of different programs.

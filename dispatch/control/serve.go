@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/gob"
+	"errors"
 	"net"
 	"os"
 	"sync"
@@ -25,6 +26,7 @@ func (s *Server) serve(conn *net.UnixConn) {
 		return
 	}
 	ours := s.hello
+	ours.Proof = prove(s.opt.Secret, theirs.Nonce)
 	switch {
 	case theirs.V != Version:
 		ours.Refused = "another version of dcs-tui"
@@ -68,7 +70,7 @@ func (c *caller) serve(in *messages) {
 		close(c.replies)
 		writer.Wait()
 	}()
-	source, err := c.s.source.acquire()
+	source, err := c.s.attach()
 	if err == nil {
 		defer c.s.source.release()
 	}
@@ -96,6 +98,9 @@ func (c *caller) serve(in *messages) {
 			if broken != nil {
 				out.fail(broken)
 			} else if err := c.s.answer(ctx, source, req, out); err != nil {
+				if c.s.ctx.Err() != nil && errors.Is(err, context.Canceled) {
+					err = view.ErrGone // it is we who have ended the call
+				}
 				*out = reply{ID: req.ID}
 				out.fail(err)
 			}

@@ -25,10 +25,13 @@ const (
 
 // Options say what a server serves.
 type Options struct {
-	Base    string // directory of the directory of sockets; "": Base
+	Base    string // directory of the directory of sockets; "": Base, or XDG_RUNTIME_DIR
 	Program string // version of the program, for people
 	Run     string // uid of the run
 	Epoch   int
+	// Secret is known to those alone who may read the run directory: what proves to a
+	// client on another machine that it has reached us.
+	Secret string
 	// Open makes the source when somebody attaches and there is none; let is called some
 	// time after the last has left.
 	Open func() (source view.Source, let func(), err error)
@@ -56,11 +59,11 @@ type Server struct {
 
 // Listen makes a socket and serves there until Close.
 func Listen(opt Options) (*Server, error) {
-	base := opt.Base
-	if base == "" {
-		base = Base
+	where := []string{opt.Base}
+	if opt.Base == "" {
+		where = bases()
 	}
-	l, err := listen(base)
+	l, err := listen(where...)
 	if err != nil {
 		return nil, fmt.Errorf("the control socket cannot be made: %w", err)
 	}
@@ -141,6 +144,16 @@ func refuse(conn net.Conn, h Hello, why string) {
 	h.Refused = why
 	conn.SetWriteDeadline(time.Now().Add(time.Millisecond))
 	_ = h.write(conn) // whoever does not hear it sees the connection closed
+}
+
+// attach gives the source to one more connection.
+func (s *Server) attach() (source view.Source, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = s.fault(p)
+		}
+	}()
+	return s.source.acquire()
 }
 
 // count notes that one more, or one fewer, looks.

@@ -44,9 +44,8 @@ type request struct {
 	Zeros  []string // see zeros
 }
 
-// ErrLeaving is what a source answers to an action that comes when its dispatcher is
-// just ending: nothing was done, and whoever dispatches next can be asked.
-var ErrLeaving = errors.New("the dispatcher is just ending")
+// ErrLeaving is view.ErrLeaving.
+var ErrLeaving = view.ErrLeaving
 
 // fault is what kind of error an answer is.
 type fault uint8
