@@ -25,14 +25,17 @@ func (c *Core) rankOf(j *jobs.Job) rank {
 	return r
 }
 
-func (r rank) compare(o rank) int {
+func (r rank) compare(o rank) int { return cmp.Or(r.presses(o), r.hard.compare(o.hard)) }
+
+// presses compares all but the hardness.
+func (r rank) presses(o rank) int {
 	if r.calm != o.calm {
 		if o.calm {
 			return -1
 		}
 		return 1
 	}
-	return cmp.Or(cmp.Compare(r.priority, o.priority), cmp.Compare(r.deadline, o.deadline), r.hard.compare(o.hard))
+	return cmp.Or(cmp.Compare(r.priority, o.priority), cmp.Compare(r.deadline, o.deadline))
 }
 
 // bucket holds the ready jobs of one class and rank, lowest id first. Jobs arrive

@@ -363,3 +363,14 @@ func BenchmarkDomino(b *testing.B) {
 		b.ReportMetric(float64(c.table.Counts[jobs.Skipped]), "skipped")
 	}
 }
+
+// On local slots of a hybrid run the shortest estimate counts for more than hardness (D5).
+func TestHardnessBehindEstimates(t *testing.T) {
+	local := box("here", 1)
+	local.Link = "local"
+	s := newStage(t, Config{}, local, box("melon1", 1))
+	long, short := hardAs("1"), hardAs("2")
+	long.Estimate, short.Estimate = time.Hour, time.Minute
+	s.submit(true, long, short)
+	want(t, "launched", on(s.up("here"), "here"), "2.1")
+}

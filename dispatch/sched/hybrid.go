@@ -58,7 +58,7 @@ func (w *waiting) shorter(o *waiting) bool {
 	if w.rank.calm != o.rank.calm {
 		return o.rank.calm
 	}
-	d := cmp.Or(cmp.Compare(w.class.stats.turn.priority, o.class.stats.turn.priority), w.rank.compare(o.rank),
+	d := cmp.Or(cmp.Compare(w.class.stats.turn.priority, o.class.stats.turn.priority), w.rank.presses(o.rank),
 		cmp.Compare(w.class.estimate(), o.class.estimate()))
 	if d != 0 {
 		return d < 0
