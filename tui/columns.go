@@ -12,6 +12,7 @@ import (
 // room: those of a high rank go first.
 type column struct {
 	head  string
+	name  string    // in the table of results; "": it has no other
 	sort  view.Sort // that orders by it; Sorts: none does
 	rank  int       // 0 is always there
 	w     int       // cells it needs

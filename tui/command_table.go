@@ -3,6 +3,7 @@ package tui
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -17,7 +18,7 @@ func commandTable() []command {
 	simple := func(do func(*model) tea.Cmd) func(*model, string) (tea.Cmd, error) {
 		return func(m *model, _ string) (tea.Cmd, error) { return do(m), nil }
 	}
-	return []command{
+	return append([]command{
 		{name: "cancel", args: which, help: "cancel the selected jobs, that under the cursor, or those named: 17 20-30", do: onIDs((*model).cancelJobs)},
 		{name: "requeue", args: which, help: "run them again, when they are over", do: onIDs((*model).requeueJobs)},
 		{name: "prio", alias: []string{"priority"}, args: "N", help: "their priority: smaller goes first; +1 and -1 change it by one", do: (*model).commandPriority},
@@ -29,7 +30,7 @@ func commandTable() []command {
 		{name: "why", args: "[ID]", help: "why is it not running, or what is it doing", do: onJob((*model).why)},
 		{name: "filter", args: "[TEXT]", help: "show only jobs that match; without text: all", do: (*model).commandFilter},
 		{name: "select", args: "[FILTER]", help: "select all jobs that match", do: (*model).commandSelect},
-		{name: "sort", args: "COLUMN [asc|desc]", help: "sort by " + strings.Join(sortNames, ", "), words: func(*model) []string { return append(sortNames[:len(sortNames):len(sortNames)], "asc", "desc") }, do: (*model).commandSort},
+		{name: "sort", args: "COLUMN [asc|desc]", help: "sort by " + strings.Join(sortNames, ", "), words: (*model).sortWords, do: (*model).commandSort},
 		{name: "view", args: "NAME", help: "show jobs, hosts, failed, results or events", words: func(*model) []string { return viewNames() }, do: (*model).commandView},
 		{name: "pause", help: "launch nothing more; what runs goes on", do: simple(func(m *model) tea.Cmd { return m.pauseWith(view.Pause) })},
 		{name: "continue", help: "launch again", do: simple(func(m *model) tea.Cmd { return m.pauseWith(view.Continue) })},
@@ -43,7 +44,7 @@ func commandTable() []command {
 		{name: "resume", help: "start a dispatcher for a run that has none", do: (*model).commandResume},
 		{name: "help", help: "the keys and commands", do: simple(func(m *model) tea.Cmd { m.modal = newHelp(m); return nil })},
 		{name: "quit", alias: []string{"q", "leave"}, help: "leave the screen", do: simple((*model).leave)},
-	}
+	}, resultCommands()...)
 }
 
 // onIDs is a command on jobs: those named, else those that keys would be about.
@@ -210,6 +211,9 @@ func (m *model) commandSort(arg string) (tea.Cmd, error) {
 	if way := f[len(f)-1]; len(f) == 2 && way != "asc" && way != "desc" {
 		return nil, fmt.Errorf("%s is no direction: asc and desc are", quoted(way))
 	}
+	if p := m.result; m.focus() == pane(p) && p.tabular {
+		return nil, p.commandSort(f[0], len(f) == 2 && f[1] == "desc")
+	}
 	for s := range view.Sorts {
 		if s.String() == f[0] {
 			reverse := len(f) == 2 && (f[1] == "desc") != highestFirst(s)
@@ -218,6 +222,18 @@ func (m *model) commandSort(arg string) (tea.Cmd, error) {
 		}
 	}
 	return nil, unknown("column", f[0], sortNames)
+}
+
+// sortWords are the columns that the focused list can be sorted by.
+func (m *model) sortWords() []string {
+	names := sortNames
+	if p := m.result; m.focus() == pane(p) && p.tabular {
+		names = p.columnNames()
+		if p.groups.on {
+			names = p.groupOrders()[1:]
+		}
+	}
+	return append(slices.Clip(names), "asc", "desc")
 }
 
 func viewNames() []string {

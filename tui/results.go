@@ -4,22 +4,37 @@ import (
 	"charm.land/lipgloss/v2"
 
 	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs"
 )
 
-// resultsPane is the table of what finished jobs gave: a column for each parameter,
-// then how the job ended and what it used.
+// resultsPane is the table of what finished jobs gave: parameters, figures, how the job
+// ended and what it used; its groups; a heat map (X5, E3). Of a run that has neither
+// parameters nor figures it is a list of the jobs that are over.
 type resultsPane struct {
 	list
 	seen seen
 	sel  *selection // that of the list of jobs
-	// figures are columns of what was extracted from the jobs' output; nil: none is.
-	figures func(m *model) []column
+
+	table   *view.Table          // the newest that is ready; nil: none yet, or the run has none
+	read    [2]int               // jobs whose figures are known, of how many, as of the newest
+	cells   map[jobs.ID][]string // figures of the rows of the page
+	widths  map[string]int       // of the columns of figures; they only grow
+	tabular bool                 // the run has a table
+
+	// What a person has asked for, until the screen ends.
+	figures []string // columns, beside the declared ones
+	best    string
+	by      string // the column that orders rows; list.reverse turns it round
+	groups  groupsView
+	heat    heatView
 }
 
 // resultsFilter takes the jobs that are over.
 const resultsFilter = "state:done"
 
-func newResultsPane() *resultsPane { return &resultsPane{list: list{base: resultsFilter}} }
+func newResultsPane() *resultsPane {
+	return &resultsPane{list: list{base: resultsFilter}, widths: map[string]int{}}
+}
 
 func (p *resultsPane) title(m *model) string {
 	return "Results " + thousands(p.matched()) + "  " + p.state(m)
@@ -27,47 +42,79 @@ func (p *resultsPane) title(m *model) string {
 
 func (p *resultsPane) draw(m *model, w, h int, focused bool) []string {
 	p.sel = &m.jobs.sel
+	switch {
+	case p.heat.on:
+		return p.under(m, w, h, func(h int) []string { return p.drawHeat(m, w, h, focused) })
+	case p.groups.on:
+		return p.under(m, w, h, func(h int) []string { return p.drawGroups(m, w, h, focused) })
+	case p.tabular:
+		return p.under(m, w, h, func(h int) []string { return m.drawList(&p.list, p.columns(m, w-2), w, h, focused) })
+	}
 	return m.drawList(&p.list, p.columns(m, w-2), w, h, focused)
 }
 
-func (p *resultsPane) ask(m *model, ask *view.Ask) { ask.Jobs = p.window() }
-func (p *resultsPane) keys() []binding             { return listKeys(&p.list) }
-
-func (p *resultsPane) see(m *model) {
-	if page := m.pic.Jobs; page != nil && p.fits(page) {
-		p.seen.look(m, page.Rows)
-		p.list.see(page)
+func (p *resultsPane) keys() []binding {
+	switch {
+	case p.heat.on:
+		return p.heatKeys()
+	case p.groups.on:
+		return p.groupKeys()
 	}
+	return p.rowKeys()
 }
 
-func (p *resultsPane) current(m *model) (view.Row, bool) { return p.list.current() }
+// rows says that the view shows rows of jobs, and keys on jobs mean something.
+func (p *resultsPane) rows() bool { return !p.heat.on && !p.groups.on }
+
+func (p *resultsPane) current(m *model) (view.Row, bool) {
+	if !p.rows() {
+		return view.Row{}, false
+	}
+	return p.list.current()
+}
 
 // picked are the selected jobs.
 func (p *resultsPane) picked() view.Ranges {
-	if p.sel == nil {
+	if p.sel == nil || !p.rows() {
 		return nil
 	}
 	return p.sel.which
 }
 
-func (p *resultsPane) clear() bool { return p.sel != nil && p.list.clear(p.sel) }
+// clear goes back to the rows, or empties selection or filter; false: there was nothing.
+func (p *resultsPane) clear() bool {
+	if !p.rows() {
+		p.heat.on, p.groups.on = false, p.groups.on && p.heat.on
+		return true
+	}
+	return p.sel != nil && p.list.clear(p.sel)
+}
 
-func (p *resultsPane) state(m *model) string { return m.listed(&p.list) }
+// click puts the cursor on a row.
+func (p *resultsPane) click(m *model, row int) {
+	switch {
+	case p.heat.on:
+	case p.groups.on:
+		if row > 0 {
+			p.groups.put(p.table, p.groups.top+row-1)
+		}
+	default:
+		p.list.click(m, row)
+	}
+}
 
 // columns are those of the table for w cells, marks aside.
 func (p *resultsPane) columns(m *model, w int) []column {
 	s := &p.seen
-	all := []column{
-		{head: "ID", sort: view.SortID, w: s.idWidth(m), right: true, cell: idCell},
-		{head: "STATE", sort: view.SortState, w: stateWidth, cell: stateCell},
+	all := []column{{head: "ID", sort: view.SortID, w: s.idWidth(m), right: true, cell: idCell}}
+	if p.tabular && p.best != "" {
+		all = append(all, column{head: "BEST", sort: view.Sorts, w: 4, cell: p.bestCell})
 	}
+	all = append(all, column{head: "STATE", sort: view.SortState, w: stateWidth, cell: stateCell})
 	for i, name := range s.params { // the first parameters are kept longest
-		all = append(all, column{head: m.cut(m.cellText(name, 16), 16), sort: view.Sorts, rank: min(1+i, 6), w: max(6, min(12, width(m.cellText(name, 16)))), cell: paramCell(name)})
+		all = append(all, column{head: m.cut(m.cellText(name, 16), 16), name: name, sort: view.Sorts, rank: min(1+i, 6), w: max(6, min(12, width(m.cellText(name, 16)))), cell: paramCell(name)})
 	}
-	if p.figures != nil {
-		all = append(all, p.figures(m)...)
-	}
-	all = append(all,
+	all = append(append(all, p.figureColumns(m)...),
 		column{head: "ENDED", sort: view.Sorts, rank: 2, w: 9, more: 8, cell: endedCell},
 		column{head: "TIME", sort: view.SortTime, rank: 1, w: timeWidth, right: true, cell: durationCell},
 		column{head: "CPU", sort: view.Sorts, rank: 4, w: timeWidth, right: true, cell: cpuCell},
@@ -79,7 +126,12 @@ func (p *resultsPane) columns(m *model, w int) []column {
 	if len(s.params) > 0 {
 		name.rank = 8
 	}
-	return p.arrange(append(all, name), w)
+	all = append(all, name)
+	if p.tabular {
+		p.markOrder(m, all)
+		return fitColumns(all, w)
+	}
+	return p.arrange(all, w)
 }
 
 // paramCell is the value of one parameter.

@@ -109,7 +109,7 @@ func (m *model) wish() {
 	}
 	m.draw()
 	ask := m.ask()
-	key := fmt.Sprintf("%+v %+v %v %d", ask.Jobs, ask.Events, ask.Groups, ask.Focus)
+	key := fmt.Sprintf("%+v %+v %+v %v %d", ask.Jobs, ask.Table, ask.Events, ask.Groups, ask.Focus)
 	if key != m.asked {
 		m.asked = key
 		m.look.want(ask)

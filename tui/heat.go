@@ -1,0 +1,216 @@
+package tui
+
+import (
+	"slices"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+	"charm.land/lipgloss/v2"
+
+	"dcs-tui/dispatch/view"
+)
+
+// heatView is a figure over two columns. Each cell has a shade and its number, where
+// there is room; colour repeats what the shade says (rule 8).
+type heatView struct {
+	on        bool
+	pivot     []string // down, across, figure; nil: what the run has
+	row, col  int      // of the cursor
+	top, left int
+	h         int // rows on the screen
+}
+
+// The shades from the smallest number to the largest, and their colours.
+var (
+	heatShades = [view.HeatLevels]string{"··", "░░", "▒▒", "▓▓", "██"}
+	heatASCII  = [view.HeatLevels]string{"..", "::", "++", "##", "@@"}
+	heatStyles = [view.HeatLevels]lipgloss.Style{
+		lipgloss.NewStyle().Foreground(lipgloss.Blue), lipgloss.NewStyle().Foreground(lipgloss.Cyan), lipgloss.NewStyle().Foreground(lipgloss.Green),
+		lipgloss.NewStyle().Foreground(lipgloss.Yellow), lipgloss.NewStyle().Foreground(lipgloss.Red),
+	}
+)
+
+// shade is that of a level, two cells; "--" where there is no number.
+func (m *model) shade(level int8) string {
+	switch {
+	case level < 0 || level >= view.HeatLevels:
+		return "--"
+	case m.opt.ASCII:
+		return heatASCII[level]
+	}
+	return heatShades[level]
+}
+
+func heatStyle(level int8) *lipgloss.Style {
+	if level < 0 || level >= view.HeatLevels {
+		return &styleFaint
+	}
+	return &heatStyles[level]
+}
+
+const (
+	heatLabel  = 20 // cells of what stands at the left
+	heatNumber = 12 // cells of a number
+)
+
+func (p *resultsPane) drawHeat(m *model, w, h int, focused bool) []string {
+	v, t := &p.heat, p.table
+	if t == nil || t.Heat == nil || len(t.Heat.Rows) == 0 || len(t.Heat.Columns) == 0 {
+		switch {
+		case t != nil && t.Wrong+t.Page.Wrong != "":
+			return []string{styleFaint.Render("  no heat map")}
+		case t != nil && t.Heat != nil:
+			return []string{styleFaint.Render("  no job that succeeded has both")}
+		}
+		return []string{styleFaint.Render("  computing " + m.g.cut)}
+	}
+	x := t.Heat
+	v.row, v.col = max(0, min(v.row, len(x.Rows)-1)), max(0, min(v.col, len(x.Columns)-1))
+	label := width(m.cellText(x.Down, heatLabel))
+	for _, text := range x.Rows {
+		label = max(label, width(m.cellText(text, heatLabel)))
+	}
+	label = min(label, heatLabel, max(4, w/4))
+	number, numbered := p.heatNumbers(m, w-label-2)
+	cell := 3
+	if numbered {
+		cell = number + 4
+	}
+	columns := max(1, min(len(x.Columns), (w-label-2)/cell))
+	v.left = window(v.left, v.col, len(x.Columns), columns)
+	v.h = max(1, h-4)
+	v.top = window(v.top, v.row, len(x.Rows), v.h)
+
+	out := []string{p.heatTitle(m, w), p.heatHead(m, label, cell, columns, numbered)}
+	for i := v.top; i < min(len(x.Rows), v.top+v.h); i++ {
+		var b strings.Builder
+		b.WriteString(mark(i == v.row && focused, m.g.cursor) + " " + m.fit(m.cellText(x.Rows[i], label), label))
+		for k := v.left; k < v.left+columns; k++ {
+			text := " " + m.shade(x.Levels[i][k])
+			if numbered {
+				text = "  " + m.right(m.cut(p.heatText(m, i, k), number), number) + " " + m.shade(x.Levels[i][k])
+			}
+			body := strings.TrimLeft(text, " ")
+			b.WriteString(text[:len(text)-len(body)])
+			if i == v.row && k == v.col && focused {
+				b.WriteString(styleHere.Render(body))
+			} else {
+				b.WriteString(heatStyle(x.Levels[i][k]).Render(body))
+			}
+		}
+		out = append(out, b.String())
+	}
+	for len(out) < h-2 {
+		out = append(out, "")
+	}
+	here := " " + m.cut(m.cellText(x.Down, 30), 30) + "=" + m.cut(m.cellText(x.Rows[v.row], 30), 30) + " " + m.cut(m.cellText(x.Across, 30), 30) + "=" +
+		m.cut(m.cellText(x.Columns[v.col], 30), 30) + ": " + styleBold.Render(p.heatText(m, v.row, v.col))
+	return append(out, here, p.heatRest(m, columns))
+}
+
+// heatText is the number of a cell.
+func (p *resultsPane) heatText(m *model, row, col int) string {
+	if text := p.table.Heat.Cells[row][col]; text != "" {
+		return m.cut(m.cellText(text, heatNumber), heatNumber)
+	}
+	return "-"
+}
+
+// heatNumbers says how wide the numbers are, and whether there is room for them: for
+// those of four columns at least, or of all.
+func (p *resultsPane) heatNumbers(m *model, w int) (number int, fits bool) {
+	x := p.table.Heat
+	for i, row := range x.Cells {
+		for k := range row {
+			number = max(number, width(p.heatText(m, i, k)))
+		}
+	}
+	for _, text := range x.Columns {
+		number = max(number, min(heatNumber, width(m.cellText(text, heatNumber)))-3)
+	}
+	return number, (number+4)*len(x.Columns) <= w
+}
+
+// heatTitle says what is shown, and what the shades mean.
+func (p *resultsPane) heatTitle(m *model, w int) string {
+	x := p.table.Heat
+	left := " " + styleBold.Render(m.cut(m.cellText(x.Figure, 40), 40)) + ": " + m.cut(m.cellText(x.Down, 30), 30) + " down, " + m.cut(m.cellText(x.Across, 30), 30) + " across"
+	if x.Min == "" {
+		return m.cut(left, w)
+	}
+	var scale strings.Builder
+	for level := range int8(view.HeatLevels) {
+		scale.WriteString(heatStyle(level).Render(m.shade(level)))
+	}
+	return m.sides(left, m.cut(m.cellText(x.Min, heatNumber), heatNumber)+" "+scale.String()+" "+m.cut(m.cellText(x.Max, heatNumber), heatNumber)+" ", w)
+}
+
+// heatHead are the values across: each over its column, or where there is no room for
+// that the first and the last.
+func (p *resultsPane) heatHead(m *model, label, cell, columns int, numbered bool) string {
+	x, left := p.table.Heat, p.heat.left
+	head := "  " + m.fit(m.cellText(x.Down, label), label)
+	if numbered {
+		for _, text := range x.Columns[left : left+columns] {
+			head += "  " + m.right(m.cut(m.cellText(text, cell-2), cell-2), cell-2)
+		}
+		return styleBold.Render(head)
+	}
+	w := cell*columns - 1
+	first, last := m.cellText(x.Columns[left], w), m.cellText(x.Columns[left+columns-1], w)
+	if columns == 1 {
+		last = ""
+	}
+	return styleBold.Render(head + " " + m.sides(first, last, w))
+}
+
+// heatRest says what is not on the screen.
+func (p *resultsPane) heatRest(m *model, columns int) string {
+	x, v := p.table.Heat, &p.heat
+	var rest []string
+	add := func(n, of int, what string) {
+		if n < of {
+			rest = append(rest, thousands(n)+" of "+plural(of, what))
+		}
+	}
+	add(min(v.h, len(x.Rows)), len(x.Rows)+x.MoreRows, "row")
+	add(columns, len(x.Columns)+x.MoreColumns, "column")
+	if len(rest) == 0 {
+		return ""
+	}
+	return styleFaint.Render(" " + strings.Join(rest, ", "))
+}
+
+func (p *resultsPane) heatKeys() []binding {
+	v := &p.heat
+	key := func(keys []string, word, help string, do func(*model) tea.Cmd) binding {
+		return binding{keys: keys, show: keys[0], word: word, help: help, group: "Heat map", do: do}
+	}
+	across := func(by int) func(*model) tea.Cmd {
+		return func(*model) tea.Cmd { v.col = max(0, v.col+by); return nil }
+	}
+	return append([]binding{
+		key([]string{"enter"}, "its jobs", "the jobs of the cell", p.heatJobs),
+		key([]string{"h"}, "jobs", "back to the jobs, or the groups", p.toggleHeat),
+		key([]string{"m"}, "groups", "groups with their mean and spread", p.toggleGroups),
+		key([]string{"right"}, "", "to the right", across(1)),
+		key([]string{"left"}, "", "to the left", across(-1)),
+		key([]string{"/"}, "filter", "filter the jobs while you type", func(m *model) tea.Cmd { return m.openFilter(&p.list) }),
+	}, moving(func() int { return v.h }, func(_ *model, by int) { v.row = max(0, min(v.row+by, view.MaxHeat)) })...)
+}
+
+// toggleHeat shows the heat map, or what was there before.
+func (p *resultsPane) toggleHeat(*model) tea.Cmd {
+	p.heat.on = !p.heat.on
+	return nil
+}
+
+// heatJobs shows the jobs of the cell under the cursor.
+func (p *resultsPane) heatJobs(m *model) tea.Cmd {
+	v := &p.heat
+	if p.table == nil || p.table.Heat == nil || v.row >= len(p.table.Heat.Rows) || v.col >= len(p.table.Heat.Columns) {
+		return nil
+	}
+	x := p.table.Heat
+	return p.only(m, []string{x.Down, x.Across}, slices.Clone([]string{x.Rows[v.row], x.Columns[v.col]}))
+}

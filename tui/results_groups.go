@@ -1,0 +1,230 @@
+package tui
+
+import (
+	"slices"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+	"charm.land/lipgloss/v2"
+
+	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs"
+)
+
+// groupsView are groups of jobs, a row each, with what is computed of their figures. The
+// cursor sticks to what its group has in common.
+type groupsView struct {
+	on      bool
+	by      []string // columns
+	least   int      // groups with fewer solved jobs are left out
+	sort    string
+	reverse bool
+
+	cursor string // of the group
+	held   bool   // a person has put it there
+	at     int
+	top, h int
+}
+
+// seeds are the names of parameters that only repeat a job.
+var seeds = []string{"seed", "rep", "repeat", "repetition", "trial", "fold", "run", "instance"}
+
+// defaultGroup is what jobs are grouped by unless something else was asked for: the
+// parameters that vary, but for one that repeats, or else the last.
+func (p *resultsPane) defaultGroup() []string {
+	if p.table == nil {
+		return nil
+	}
+	var by []string
+	repeats := -1
+	for _, c := range p.table.Columns {
+		if c.Vary {
+			if has(seeds, strings.ToLower(c.Name)) {
+				repeats = len(by)
+			}
+			by = append(by, c.Name)
+		}
+	}
+	if repeats < 0 {
+		repeats = len(by) - 1
+	}
+	if len(by) > 1 {
+		by = slices.Delete(by, repeats, repeats+1)
+	}
+	return by
+}
+
+// common is what a group has in common, as one text.
+func (g *groupsView) common(t *view.Table, row int) string {
+	return strings.Join(t.Groups.Rows[row][:min(len(g.by), len(t.Groups.Rows[row]))], "\x00")
+}
+
+// see keeps the cursor on its group.
+func (g *groupsView) see(t *view.Table) {
+	for row := range t.Groups.Rows {
+		if g.held && g.common(t, row) == g.cursor {
+			g.at = row
+			return
+		}
+	}
+	g.put(t, g.at)
+	g.held = g.held && g.at > 0
+}
+
+// put sets the cursor on a row.
+func (g *groupsView) put(t *view.Table, at int) {
+	if t == nil || t.Groups == nil {
+		return
+	}
+	if g.at = max(0, min(at, len(t.Groups.Rows)-1)); len(t.Groups.Rows) > 0 {
+		g.cursor, g.held = g.common(t, g.at), true
+	}
+}
+
+// ranks of what is computed: what goes first where there is no room.
+var statRanks = []struct {
+	suffix string
+	rank   int
+}{{"_count", 4}, {"_min", 3}, {"_max", 3}, {"_median", 4}, {"_sd", 2}, {"_mean", 1}}
+
+func (p *resultsPane) drawGroups(m *model, w, h int, focused bool) []string {
+	g, t := &p.groups, p.table
+	if g.h = max(0, h-1); t == nil || t.Groups == nil {
+		if t != nil && t.Wrong+t.Page.Wrong != "" {
+			return []string{styleFaint.Render("  no groups")}
+		}
+		return []string{styleFaint.Render("  computing " + m.g.cut)}
+	}
+	if len(t.Groups.Rows) == 0 {
+		return []string{styleFaint.Render("  no group")}
+	}
+	g.top = window(g.top, g.at, len(t.Groups.Rows), g.h)
+	cols := p.groupColumns(m, w-2)
+	out := []string{m.heading(cols, view.SortAge, false, w)}
+	for i := g.top; i < min(len(t.Groups.Rows), g.top+g.h); i++ {
+		r := view.Row{ID: jobs.ID(i)} // only its number is used
+		out = append(out, m.rowLine(cols, &r, i == g.at, false, focused, w))
+	}
+	if t.Groups.More > 0 && len(out) <= g.h {
+		out = append(out, styleFaint.Render("  and "+plural(t.Groups.More, "group")+" more: a filter, or min N, leaves fewer"))
+	}
+	return out
+}
+
+// groupColumns are those for w cells.
+func (p *resultsPane) groupColumns(m *model, w int) []column {
+	g, t := &p.groups, p.table.Groups
+	var all []column
+	if t.Best >= 0 {
+		all = append(all, column{head: "BEST", sort: view.Sorts, w: 4, cell: func(_ *model, r *view.Row, _ int) (string, *lipgloss.Style) {
+			if int(r.ID) == t.Best {
+				return "best", &styleGood
+			}
+			return "", nil
+		}})
+	}
+	for i, c := range t.Columns {
+		head := m.cut(m.cellText(c.Name, 20), 20)
+		col := column{sort: view.Sorts, right: i >= len(g.by), w: width(head), cell: func(m *model, r *view.Row, w int) (string, *lipgloss.Style) {
+			var style *lipgloss.Style
+			if int(r.ID) == t.Best {
+				style = &styleGood
+			}
+			if text := t.Rows[r.ID][i]; text != "" {
+				return m.cut(m.cellText(text, w), w), style
+			}
+			return "-", &styleFaint
+		}}
+		for _, row := range t.Rows {
+			col.w = max(col.w, min(16, width(m.cellText(row[i], 16))))
+		}
+		if i >= len(g.by) {
+			col.rank = 1
+			for _, s := range statRanks {
+				if strings.HasSuffix(c.Name, s.suffix) {
+					col.rank = s.rank
+				}
+			}
+			if c.Name == "jobs" {
+				col.rank = 4
+			}
+			if i >= len(g.by)+2 { // the first figure is kept longest
+				col.rank += (i - len(g.by) - 2) / 6
+			}
+			col.rank = min(col.rank, luxury-1) // no room is spared for names, which groups have not
+		}
+		if g.sort == c.Name {
+			head += m.ascending(g.reverse)
+			col.w = max(col.w, width(head))
+			col.rank = min(col.rank, 1)
+		}
+		col.head = head
+		all = append(all, col)
+	}
+	return fitColumns(all, w)
+}
+
+func (p *resultsPane) groupKeys() []binding {
+	g := &p.groups
+	key := func(k, word, help string, do func(*model) tea.Cmd) binding {
+		return binding{keys: []string{k}, show: k, word: word, help: help, group: "Groups", do: do}
+	}
+	now := func(do func()) func(*model) tea.Cmd { return func(*model) tea.Cmd { do(); return nil } }
+	return append([]binding{
+		key("enter", "its jobs", "the jobs of the group", p.groupJobs),
+		key("m", "jobs", "back to the jobs", now(func() { g.on = false })),
+		key("h", "heat map", "a heat map: colours and shades for the figure over two parameters", p.toggleHeat),
+		key("s", "", "sort by the next column", now(func() { g.sort, g.reverse = nextOf(p.groupOrders(), g.sort), false })),
+		key("S", "", "the other way round", now(func() { g.reverse = !g.reverse })),
+		key("/", "filter", "filter the jobs while you type", func(m *model) tea.Cmd { return m.openFilter(&p.list) }),
+	}, moving(func() int { return g.h }, func(_ *model, by int) { g.put(p.table, g.at+by) })...)
+}
+
+func (p *resultsPane) groupOrders() []string {
+	names := []string{""}
+	if p.table != nil && p.table.Groups != nil {
+		for _, c := range p.table.Groups.Columns {
+			names = append(names, c.Name)
+		}
+	}
+	return names
+}
+
+// toggleGroups shows groups, or the jobs again.
+func (p *resultsPane) toggleGroups(m *model) tea.Cmd {
+	if len(p.groups.by) == 0 {
+		p.groups.by = p.defaultGroup()
+	}
+	if len(p.groups.by) == 0 {
+		m.complain("no parameter has several values: :group COLUMN says what to group by")
+		return nil
+	}
+	p.groups.on, p.heat.on = true, false
+	return nil
+}
+
+// groupJobs shows the jobs of the group under the cursor.
+func (p *resultsPane) groupJobs(m *model) tea.Cmd {
+	g, t := &p.groups, p.table
+	if t == nil || t.Groups == nil || g.at >= len(t.Groups.Rows) {
+		return nil
+	}
+	return p.only(m, g.by, t.Groups.Rows[g.at][:min(len(g.by), len(t.Groups.Rows[g.at]))])
+}
+
+// only shows the jobs that have these values, as far as the language of filters can say so.
+func (p *resultsPane) only(m *model, names, values []string) tea.Cmd {
+	words := strings.Fields(p.filter)
+	for i, name := range names {
+		known := has(p.named(view.Param), name) || has(p.named(view.Figure), name)
+		if !known || i >= len(values) || values[i] == "" || strings.ContainsAny(name+values[i], " \t\n\"*?[]\\") {
+			m.complain("a filter cannot say " + m.clean(name) + "=" + m.clean(at(values, i)) + "; / narrows the jobs down")
+			return nil
+		}
+		words = append(slices.DeleteFunc(words, func(w string) bool { return strings.HasPrefix(w, name+"=") }), name+"="+values[i])
+	}
+	p.groups.on, p.heat.on = false, false
+	p.setFilter(strings.Join(words, " "))
+	p.home()
+	return nil
+}
