@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -130,7 +131,7 @@ func (a *app) reachAnywhere(run *rundir.Run, f *attachFlags) reacher {
 		if err != nil {
 			return nil, farError(run, owner, name, err)
 		}
-		client, err := control.NewClient(ctx, conn, run.UID(), version())
+		client, err := control.NewFarClient(ctx, conn, run.UID(), version(), owner.Token)
 		if err != nil {
 			return nil, farError(run, owner, name, err)
 		}
@@ -140,7 +141,12 @@ func (a *app) reachAnywhere(run *rundir.Run, f *attachFlags) reacher {
 
 // farError says what to type instead.
 func farError(run *rundir.Run, owner *journal.Owner, name string, err error) error {
-	advice := fmt.Sprintf("instead: ssh -t %s dcs-tui attach %s", shellWord(cleanLine(name)), shellWord(cleanLine(run.Dir)))
+	// Two shells read it: the one here, and the one there.
+	there := "dcs-tui attach " + shellWord(cleanLine(run.Dir))
+	if strings.Contains(there, "'") {
+		there = shellWord(there)
+	}
+	advice := fmt.Sprintf("instead: ssh -t %s %s", shellWord(cleanLine(name)), there)
 	if name == owner.Host {
 		advice += "; if ssh knows that machine by another name: dcs-tui attach --via NAME " + shellWord(cleanLine(runRef(run)))
 	}

@@ -46,6 +46,7 @@ type dispatcherProcess struct {
 	line  *os.File      // our end of the pair
 	ended chan struct{} // closed when it has
 	code  int           // what it exited with; after ended
+	death string        // the signal that has ended it without a word; after ended
 }
 
 // startDispatcher starts this program with the arguments in the background. What it
@@ -81,8 +82,12 @@ func startDispatcher(args []string, stdin *os.File, errs io.Writer) (*dispatcher
 		cmd.Wait()
 		if p.code = cmd.ProcessState.ExitCode(); p.code < 0 {
 			p.code = ExitLeft // killed: resume continues
-			if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signal() == syscall.SIGINT {
+			status, _ := cmd.ProcessState.Sys().(syscall.WaitStatus)
+			switch status.Signal() {
+			case syscall.SIGINT:
 				p.code = ExitCancelled // by Ctrl-C, before it had begun
+			default:
+				p.death = status.Signal().String()
 			}
 		}
 		close(p.ended)

@@ -39,6 +39,9 @@ func (f *follower) act(ctx context.Context, a view.Action) (*view.Answer, error)
 		}
 		return &view.Answer{Done: a.Jobs.Len(), Text: "noted for the next resume"}, nil
 	case view.Cancel:
+		if a.Waiting { // what of them runs is not known here, and would be ended
+			return nil, &view.Refused{Why: "the dispatcher has gone meanwhile; resume the run first"}
+		}
 		return f.cancelJobs(ctx, a.Jobs)
 	case view.CancelRun:
 		f.cancelled.Store(true)
@@ -129,7 +132,11 @@ func (f *follower) resume(ctx context.Context) error {
 		return err
 	}
 	if ready == nil {
-		return &view.Refused{Why: said.text("it could not be resumed")}
+		otherwise := "it could not be resumed"
+		if p.death != "" {
+			otherwise += ": the dispatcher was ended (" + p.death + ") before it had begun"
+		}
+		return &view.Refused{Why: said.text(otherwise)}
 	}
 	f.process.Store(p)
 	f.stage().lose()

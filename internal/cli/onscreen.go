@@ -43,8 +43,11 @@ func (a *app) onScreen(f *runFlags, typed bool) (done bool, err error) {
 	if err != nil {
 		return true, err
 	}
-	if ready == nil { // it has said why
+	if ready == nil { // it has said why, if it could
 		a.code = p.code
+		if p.death != "" {
+			a.warn("the background dispatcher was ended (%s) before it had begun; should dcs-tui runs list show its run, dcs-tui resume carries it on", p.death)
+		}
 		return true, nil
 	}
 	run, err := rundir.Open(ready.Dir)

@@ -13,14 +13,18 @@ import (
 )
 
 // controlBase is where the directories of control sockets lie; tests change it.
-var controlBase = control.Base
+var controlBase = "" // control's own
 
 // listenControl makes the socket at which screens and commands attach: every
 // dispatcher has one, also one that shows nothing itself. Without it a run goes on all
 // the same, except one that only a screen shows. Nobody knows of it before showControl.
 func (s *session) listenControl(inventory string) error {
+	secret := ""
+	if owner, err := journal.ReadOwner(s.run); err == nil && owner != nil {
+		secret = owner.Token // else we can be attached to from this machine alone
+	}
 	server, err := control.Listen(control.Options{
-		Base: controlBase, Program: version(), Run: s.run.UID(), Epoch: s.table.Epoch,
+		Base: controlBase, Program: version(), Run: s.run.UID(), Epoch: s.table.Epoch, Secret: secret,
 		Open:  func() (view.Source, func(), error) { return s.openBoard(inventory) },
 		Fault: func(text string) { s.say(func() string { return cleanLine(text) }) },
 	})
@@ -131,7 +135,7 @@ func (s *session) addPast(b *board.Board) {
 
 // act carries out what a board cannot.
 func (s *session) act(_ context.Context, a view.Action) (*view.Answer, error) {
-	by := a.Why
+	by := cleanLine(a.Why)
 	if by == "" {
 		by = "asked for on the screen"
 	}

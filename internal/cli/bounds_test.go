@@ -1,0 +1,57 @@
+package cli
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/rundir"
+)
+
+// What is printed to be typed means the same to both shells that read it: the one here
+// and the one at the other end of ssh.
+func TestAdviceForTwoShells(t *testing.T) {
+	for _, dir := range []string{"/nfs/ada/dcs-runs/sweep", "/nfs/ada/my runs/it's $(touch pwned); x"} {
+		run := &rundir.Run{Dir: dir}
+		var p *problem
+		if err := farError(run, &journal.Owner{Host: "melon4"}, "melon4", errors.New("no route to host")); !errors.As(err, &p) {
+			t.Fatal(err)
+		}
+		line, _, _ := strings.Cut(strings.TrimPrefix(p.advice, "instead: "), "; if ssh")
+		// ssh passes on what the first shell makes of it, joined by blanks.
+		bin := t.TempDir()
+		writeScript(t, bin, "ssh", `shift 2; exec sh -c "$*"`)
+		writeScript(t, bin, "dcs-tui", `printf '%s|' "$@"`)
+		cmd := exec.Command("sh", "-c", line)
+		cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
+		cmd.Dir = t.TempDir()
+		out, err := cmd.CombinedOutput()
+		if err != nil || string(out) != "attach|"+dir+"|" {
+			t.Errorf("%s\n%q, %v", line, out, err)
+		}
+		if names, _ := filepath.Glob(filepath.Join(cmd.Dir, "*")); len(names) > 0 {
+			t.Errorf("%s made %v", line, names)
+		}
+	}
+}
+
+// Rule 9: who was told that nothing that runs is touched does not have the run taken
+// over, and what runs ended, because its dispatcher has died meanwhile.
+func TestCancelOfWhatWaitsNeedsADispatcher(t *testing.T) {
+	var refused *view.Refused
+	if _, err := new(follower).act(t.Context(), view.Action{Do: view.Cancel, Jobs: view.One(1), Waiting: true}); !errors.As(err, &refused) {
+		t.Error(err)
+	}
+}
+
+func writeScript(t *testing.T, dir, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+text+"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+}
