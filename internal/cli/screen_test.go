@@ -20,9 +20,25 @@ import (
 // onScreen runs the program on a terminal of 100 x 30.
 func onScreen(t *testing.T, dir string, args ...string) (cmd *exec.Cmd, person *os.File) {
 	t.Helper()
+	t.Cleanup(func() { endRuns(t, dir) }) // before the program starts: it runs after the screen was ended
 	cmd, person = onTerminal(t, dir, args...)
 	resize(person)
 	return cmd, person
+}
+
+// endRuns leaves no dispatcher behind, however the test went.
+func endRuns(t *testing.T, dir string) {
+	t.Helper()
+	dirs, _ := filepath.Glob(filepath.Join(dir, "dcs-runs", "*"))
+	for _, d := range dirs {
+		run, err := rundir.Open(d)
+		if err != nil {
+			continue
+		}
+		if owner, err := journal.ReadOwner(run); err == nil && owner != nil && owner.Life() == journal.Alive && owner.PID != os.Getpid() {
+			gone(t, run, true)
+		}
+	}
 }
 
 func resize(person *os.File) {
