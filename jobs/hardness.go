@@ -12,7 +12,7 @@ const tooHard = "it is at least as hard as job "
 // TooHard is the reason of a job that is skipped because another one, which is no
 // harder, has timed out after so long (E2).
 func TooHard(by *Spec, after time.Duration) string {
-	why := fmt.Sprintf("%s%d, which timed out after %s", tooHard, by.ID, after)
+	why := fmt.Sprintf("%s%d, which timed out after %s", tooHard, by.ID, after.Round(time.Millisecond))
 	if by.Name != "" {
 		why += ": " + Clean(by.Name, 80)
 	}

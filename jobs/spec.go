@@ -48,7 +48,7 @@ type Options struct {
 	Cwd      string
 	Setup    string
 	OnLost   OnLost
-	Hardness []string
+	Hardness []string // the larger the harder, component by component; numbers as numbers
 	// Share and QueuePriority are those of the job's queue, as the newest job of it says
 	// that says anything (dispatch/sched).
 	Share         int    // at least 1; 0: says nothing

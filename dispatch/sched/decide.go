@@ -69,8 +69,8 @@ func (c *Core) closeEnded(f *flight, a *jobs.Attempt, slot int, o *jobs.Outcome)
 		r.Kind, r.Next, r.Reason = jobs.KindCancelled, c.without(j, a), "stopped there to run elsewhere"
 	case o.Stopped && others:
 		r.Kind, r.Next, r.Reason = jobs.KindSuperseded, jobs.Running, "another attempt goes on"
-	case o.Stopped && c.tooHard(j) != "":
-		r.Kind, r.Next, r.Reason = jobs.KindCancelled, c.without(j, a), "stopped: "+c.tooHard(j)
+	case o.Stopped && c.tooHard(j):
+		r.Kind, r.Next, r.Reason = jobs.KindCancelled, c.without(j, a), "stopped: "+c.whyTooHard(j)
 	case o.Stopped:
 		// Not by this dispatcher: by an earlier one, which emptied the host (a wish to end
 		// the job would be in the journal), or on the host.

@@ -25,7 +25,7 @@ func (c *Core) knowsHardness(id jobs.ID) {
 
 // looksAgain has a job looked at that is to wait, or runs, though it is too hard.
 func (c *Core) looksAgain(id jobs.ID, j *jobs.Job) {
-	if t := c.tupleOf(j.Spec); t != nil && t.by != 0 && !j.State.Terminal() {
+	if c.tooHard(j) && !j.State.Terminal() {
 		c.hard.todo = append(c.hard.todo, uint32(id))
 	}
 }
@@ -75,12 +75,15 @@ func (c *Core) timeItHad(j *jobs.Job) time.Duration {
 	return limit
 }
 
-// tooHard says why a job need not be tried, "" if nothing speaks against it.
-func (c *Core) tooHard(j *jobs.Job) string {
+// tooHard says that a job need not be tried.
+func (c *Core) tooHard(j *jobs.Job) bool {
 	t := c.tupleOf(j.Spec)
-	if t == nil || t.by == 0 {
-		return ""
-	}
+	return t != nil && t.by != 0
+}
+
+// whyTooHard says which timeout it is that a job need not be tried for.
+func (c *Core) whyTooHard(j *jobs.Job) string {
+	t := c.tupleOf(j.Spec)
 	if t.why == "" {
 		t.why = jobs.TooHard(c.table.Job(t.by).Spec, t.ran)
 	}
@@ -137,15 +140,13 @@ func (c *Core) workOut(f *family) {
 
 func (c *Core) skipIfHarder(id jobs.ID) {
 	j := c.table.Job(id)
-	if j.State.Terminal() || c.cancelled(id) {
+	if j.State.Terminal() || c.cancelled(id) || !c.tooHard(j) {
 		return
 	}
-	why := c.tooHard(j)
-	switch {
-	case why == "":
-	case j.State == jobs.Queued:
+	why := c.whyTooHard(j)
+	if j.State == jobs.Queued {
 		c.emit(jobs.Record{Kind: jobs.KindJob, Job: id, Next: jobs.Skipped, Reason: why})
-	default: // it is skipped when it is over
+	} else { // it is skipped when it is over
 		for _, a := range j.Attempts {
 			if f := c.flights[a.ID]; f != nil && !f.killed {
 				c.killFlight(f, why)

@@ -101,7 +101,7 @@ func (c *Core) mayLose(h *host, f *flight, wait, breathes bool) bool {
 		return false // it could still start there
 	}
 	j := c.table.Job(f.id.Job)
-	if j.State.Terminal() || c.cancelled(f.id.Job) || c.tooHard(j) != "" {
+	if j.State.Terminal() || c.cancelled(f.id.Job) || c.tooHard(j) {
 		return true
 	}
 	if f.started && (breathes || !c.seen(h)) {

@@ -25,7 +25,7 @@ func (c *Core) Standing(id jobs.ID) Standing {
 	switch {
 	case j == nil || j.State.Terminal():
 		return IsOver
-	case c.cancelled(id) || j.State == jobs.Running && c.tooHard(j) != "":
+	case c.cancelled(id) || j.State == jobs.Running && c.tooHard(j):
 		return Ending
 	case j.State == jobs.Queued:
 		return c.queued(id)

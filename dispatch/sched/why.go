@@ -65,8 +65,8 @@ func (c *Core) whyOpen(now Time, id jobs.ID, j *jobs.Job) string {
 			return fmt.Sprintf("Job %d is being ended on %s: %s.", id, name, c.table.Cancels[id])
 		case c.cancelled(id):
 			return fmt.Sprintf("Job %d is cancelled as soon as %s can be reached or is given up.", id, name)
-		case f.killed && c.tooHard(j) != "":
-			return fmt.Sprintf("Job %d is being stopped on %s: %s.", id, name, c.tooHard(j))
+		case f.killed && c.tooHard(j):
+			return fmt.Sprintf("Job %d is being stopped on %s: %s.", id, name, c.whyTooHard(j))
 		case !f.h.linked && f.started:
 			return fmt.Sprintf("Job %d was running on %s, which cannot be reached (%s).", id, name, f.h.reason)
 		case !f.h.linked && now.Mono < c.leaseEnd(f.h):
