@@ -1,6 +1,11 @@
 package view
 
-import "dcs-tui/jobs"
+import (
+	"encoding/binary"
+	"errors"
+
+	"dcs-tui/jobs"
+)
 
 // Range is jobs First to Last, both of them included.
 type Range struct{ First, Last jobs.ID }
@@ -38,4 +43,38 @@ func (r Ranges) IDs(last jobs.ID) []jobs.ID {
 		}
 	}
 	return ids
+}
+
+// GobEncode packs ranges as the gaps between them and their lengths: of half a million
+// single jobs gob alone would make a message that takes a second.
+func (r Ranges) GobEncode() ([]byte, error) {
+	b := make([]byte, 0, 2*len(r))
+	var last jobs.ID
+	for _, x := range r {
+		b = binary.AppendVarint(b, int64(x.First-last))
+		b = binary.AppendVarint(b, int64(x.Last-x.First))
+		last = x.Last
+	}
+	return b, nil
+}
+
+var errRanges = errors.New("the jobs are cut off")
+
+// GobDecode unpacks them; any ranges are possible that GobEncode takes.
+func (r *Ranges) GobDecode(b []byte) error {
+	list := make(Ranges, 0, len(b)/2)
+	var last jobs.ID
+	for len(b) > 0 {
+		gap, n := binary.Varint(b)
+		length, m := binary.Varint(b[max(0, n):])
+		if n <= 0 || m <= 0 {
+			return errRanges
+		}
+		first := last + jobs.ID(gap)
+		last = first + jobs.ID(length)
+		list = append(list, Range{first, last})
+		b = b[n+m:]
+	}
+	*r = list
+	return nil
 }
