@@ -138,7 +138,7 @@ func (b *Board) refresh(ctx context.Context, now bool) error {
 			return err
 		}
 		if more := b.takeIn(aged); !more || time.Since(at) >= patience {
-			return nil
+			return b.fillUp(ctx)
 		}
 	}
 }

@@ -116,9 +116,15 @@ func (l *list) matching(f *filter) []uint32 {
 	n := len(l.rows)
 	parts := min(runtime.GOMAXPROCS(0), 1+n/20_000)
 	found := make([][]uint32, parts)
+	faults := make(chan any, parts)
 	var wg sync.WaitGroup
 	for p := range parts {
 		look := func() {
+			defer func() {
+				if p := recover(); p != nil {
+					faults <- p
+				}
+			}()
 			var ids []uint32
 			for i := n * p / parts; i < n*(p+1)/parts; i++ {
 				if f.fits(l, uint32(i+1), &l.rows[i]) {
@@ -134,6 +140,11 @@ func (l *list) matching(f *filter) []uint32 {
 		}
 	}
 	wg.Wait()
+	select {
+	case p := <-faults: // in whoever looks, where it is caught
+		panic(p)
+	default:
+	}
 	all := found[0]
 	for _, ids := range found[1:] {
 		all = append(all, ids...)

@@ -44,7 +44,7 @@ func (b *Board) picture(ctx context.Context, ask *view.Ask) (*view.Picture, erro
 	p.Version, p.At, p.Run = b.version, now, b.opt.Run
 	b.status.fill(p)
 	p.Hosts = b.status.aged(now)
-	p.Phases, p.Stragglers = b.phases, b.stragglers
+	p.Total, p.Phases, p.Stragglers = len(b.rows), b.phases, b.stragglers // which agree
 	if x != nil {
 		b.place(p.Jobs.Rows)
 		if x.edition != b.edition {

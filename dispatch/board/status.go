@@ -101,7 +101,7 @@ func hostOf(h *dispatch.Host, mono time.Duration) view.Host {
 // fill puts it into a picture.
 func (s *status) fill(p *view.Picture) {
 	r := &s.run
-	p.Life, p.Over, p.Total, p.More, p.Tries = s.life, s.over, s.total, r.More, r.Tries
+	p.Life, p.Over, p.More, p.Tries = s.life, s.over, r.More, r.Tries
 	p.Rate, p.Rates, p.ETA, p.Spread = r.Rate, r.Rates, r.ETA, r.Spread
 	p.Paused, p.Draining, p.Problem, p.Hosts = r.Paused, r.Drain, r.Problem, s.hosts
 	for i := range s.hosts {

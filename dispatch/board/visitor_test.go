@@ -62,3 +62,48 @@ func TestCancelOfWhatStillWaits(t *testing.T) {
 		l.end()
 	})
 }
+
+// Counts of one picture agree, also of the picture in which new jobs are first seen.
+func TestCountsAgreeWhileJobsCome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t, "a")
+		var version uint64
+		for i := range 10 {
+			if err := l.d.Submit(plain(3), i == 9); err != nil {
+				t.Fatal(err)
+			}
+			for range 3 {
+				p := l.look(view.Ask{After: version, Wait: time.Second, Jobs: page(5)})
+				if i%2 > 0 {
+					version = p.Version
+				}
+				sum := 0
+				for _, n := range p.Phases {
+					sum += n
+				}
+				if sum != p.Total || p.Jobs.Matched > p.Total {
+					t.Errorf("%d jobs: %d in phases, %d in the list", p.Total, sum, p.Jobs.Matched)
+				}
+			}
+		}
+		time.Sleep(time.Second)
+		if p := l.look(view.Ask{}); p.Total != 30 {
+			t.Error(p.Total)
+		}
+		l.end()
+	})
+}
+
+// A filter that fails over odd data, in whichever goroutine, costs the one who looks.
+func TestAFilterThatFailsIsCaught(t *testing.T) {
+	l := new(list)
+	l.init()
+	l.rows = make([]row, 100_000)
+	defer func() {
+		if p := recover(); p != "odd data" {
+			t.Errorf("it failed with %v", p)
+		}
+	}()
+	l.matching(&filter{[]word{{fits: func(*list, uint32, *row) bool { panic("odd data") }}}})
+	t.Error("nothing failed")
+}
