@@ -21,6 +21,7 @@ func (a *app) requeueCmd() *cobra.Command {
 	var sel selection
 	var opt askOptions
 	var change changeFlags
+	var files []string
 	cmd := &cobra.Command{
 		Use:     "requeue [flags] RUN [JOBS...]",
 		GroupID: groupRun,
@@ -33,16 +34,29 @@ timed out, --all those as well that were cancelled or skipped; only --where
 state=succeeded and JOBS reach jobs that succeeded. --timeout, --mem, --tries and --slots
 change what they ask for, from now on.
 
+--file compares the run with its jobs file, which was changed since: jobs are the same
+when command and parameters are, and the place among equal ones. What matches, what is new
+and what is gone is printed first. Matches that succeeded are not run again, those that
+failed are, with the options of the file; new ones are added; queued ones that are gone
+are cancelled.
+
 A dispatcher that is alive begins at once, on whatever machine it is. Without one the
 request waits in the run directory, and the next resume carries it out.
 
 RUN is a name in ./dcs-runs or a run directory, and must be given.`,
 		Example: `dcs-tui requeue sweep-20260314-1502 3 9-17
 dcs-tui requeue sweep-20260314-1502 --failed --timeout 4h --mem 8G
-dcs-tui requeue sweep-20260314-1502 --where exit=137,host=ws04`,
+dcs-tui requeue sweep-20260314-1502 --where exit=137,host=ws04
+dcs-tui requeue sweep-20260314-1502 --file jobs.txt`,
 		Args:              runAndJobs,
 		ValidArgsFunction: completeRuns,
 		RunE: func(_ *cobra.Command, args []string) error {
+			if len(files) > 0 {
+				if len(args) > 1 || sel.failed || sel.all || len(sel.where) > 0 || change.change() != nil {
+					return usagef("--file says which jobs and which options: leave the rest out")
+				}
+				return a.requeueFiles(args, files, opt)
+			}
 			return a.runRequeue(args, &sel, opt, &change)
 		},
 	}
@@ -52,6 +66,7 @@ dcs-tui requeue sweep-20260314-1502 --where exit=137,host=ws04`,
 	fs.BoolVar(&sel.all, "all", false, "every job that is over and did not succeed")
 	selectFlags(cmd, &sel, &opt)
 	change.flags(fs)
+	fs.StringArrayVar(&files, "file", nil, "bring the run up to date with its jobs FILE or template (several: once for each)")
 	return cmd
 }
 

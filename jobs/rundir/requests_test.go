@@ -43,11 +43,16 @@ func TestRequests(t *testing.T) {
 		t.Fatalf("%v, %v in a new run", names, err)
 	}
 	at := time.Date(2026, 3, 14, 15, 2, 0, 123456000, time.UTC)
+	hostile := []*jobs.Spec{
+		{ID: 1, Line: 3, Command: "echo '<&>' \xff\u2028 \"x\"\nmore", Name: "ü", Params: []jobs.Param{{Name: "C", Value: "1"}}, Options: &jobs.Options{Queue: "q", Share: 2}},
+		{ID: 2, Command: "true", Options: &jobs.Options{After: []jobs.ID{1}, Env: []jobs.EnvVar{{Name: "A", Value: "\x01"}}}},
+	}
 	left := []*rundir.Request{
 		{Do: rundir.DoCancel, All: true, Why: "enough", By: "me on here", At: at.Add(time.Second)},
 		{Do: rundir.DoRequeue, Jobs: ranges(t, "3-17,20"), At: at},
 		{Do: rundir.DoPriority, Jobs: ranges(t, "1"), Priority: -5, At: at.Add(2 * time.Second), By: strings.Repeat("ä", 999)},
 		{Do: rundir.DoEdit, Jobs: ranges(t, "1-3"), Edit: &jobs.Change{Timeout: new(2 * time.Hour), Command: new("echo <&> ü")}, At: at.Add(3 * time.Second)},
+		{Do: rundir.DoSubmit, Specs: rundir.JobsText(hostile), At: at.Add(4 * time.Second)},
 	}
 	var want []string
 	for _, q := range left {
@@ -62,7 +67,7 @@ func TestRequests(t *testing.T) {
 	if err != nil || !slices.Equal(names, want) || len(strangers) > 0 {
 		t.Fatalf("%v, %v, %v, want %v", names, strangers, err, want)
 	}
-	for i, q := range []*rundir.Request{left[1], left[0], left[2], left[3]} {
+	for i, q := range []*rundir.Request{left[1], left[0], left[2], left[3], left[4]} {
 		got, err := r.ReadRequest(names[i])
 		if err != nil {
 			t.Fatal(err)
@@ -71,11 +76,16 @@ func TestRequests(t *testing.T) {
 			!reflect.DeepEqual(got.Edit, q.Edit) || got.Priority != q.Priority || got.Why != q.Why || !got.At.Equal(q.At) || !strings.HasPrefix(q.By, got.By) {
 			t.Errorf("%+v, want %+v", got, q)
 		}
+		if q.Do == rundir.DoSubmit {
+			if specs, err := got.NewJobs(); err != nil || !reflect.DeepEqual(specs, hostile) {
+				t.Errorf("the jobs came back as %+v, %v", specs, err)
+			}
+		}
 	}
 	if err := errors.Join(r.RemoveRequest(names[0]), r.RemoveRequest(names[0]), r.SetRequestAside(names[1])); err != nil {
 		t.Error(err)
 	}
-	if names, strangers, err := r.RequestNames(); err != nil || len(names) != 2 || len(strangers) != 0 {
+	if names, strangers, err := r.RequestNames(); err != nil || len(names) != 3 || len(strangers) != 0 {
 		t.Errorf("%v, %v, %v", names, strangers, err)
 	}
 	if _, err := r.ReadRequest(names[0]); !errors.Is(err, fs.ErrNotExist) {
@@ -86,6 +96,7 @@ func TestRequests(t *testing.T) {
 // A request that nobody could carry out is not left.
 func TestRequestsNotLeft(t *testing.T) {
 	r := newRun(t)
+	const one = `{"id":1,"command":"true"}` + "\n"
 	for _, q := range []*rundir.Request{
 		{Do: rundir.DoCancel}, {Do: "drain", All: true}, {Do: rundir.DoRequeue, All: true},
 		{Do: rundir.DoCancel, All: true, Jobs: ranges(t, "1")}, {Do: rundir.DoPriority, Jobs: ranges(t, "1"), Priority: 1 << 40},
@@ -94,6 +105,9 @@ func TestRequestsNotLeft(t *testing.T) {
 		{Do: rundir.DoEdit, Jobs: ranges(t, "1"), Edit: &jobs.Change{Command: new("\xff")}},
 		{Do: rundir.DoEdit, Edit: &jobs.Change{Tries: new(1)}}, {Do: rundir.DoEdit, All: true, Edit: &jobs.Change{Tries: new(1)}},
 		{Do: rundir.DoCancel, Jobs: ranges(t, "1"), Edit: &jobs.Change{Tries: new(1)}},
+		{Do: rundir.DoSubmit}, {Do: rundir.DoSubmit, Jobs: ranges(t, "1"), Specs: one}, {Do: rundir.DoSubmit, Specs: "{}\n"},
+		{Do: rundir.DoSubmit, Specs: one + one}, {Do: rundir.DoSubmit, Specs: `{"id":1,"command":" "}` + "\n"}, {Do: rundir.DoCancel, All: true, Specs: one},
+		{Do: rundir.DoSubmit, Specs: one + `{"id":2,"command":"true","options":{"after":[2]}}` + "\n"},
 	} {
 		if _, err := r.FileRequest(q); err == nil {
 			t.Errorf("%+v was left", q)
@@ -244,7 +258,8 @@ func FuzzRanges(f *testing.F) {
 // No file makes ReadRequest panic, and what it takes can be left again unchanged.
 func FuzzRequest(f *testing.F) {
 	for _, s := range []string{`{"v":1,"do":"cancel","jobs":"1-3","at":"2026-03-14T15:02:00Z"}`, `{"v":1,"do":"cancel","all":true}`,
-		`{"v":1,"do":"priority","jobs":"7","priority":-1}`, `{"v":1,"do":"edit","jobs":"7","edit":{"timeout_ns":5,"command":"a","tags":["b"]}}`, `{"v":2}`, `{}`, `[]`, `{"v":1,"do":"requeue","jobs":{}}`} {
+		`{"v":1,"do":"priority","jobs":"7","priority":-1}`, `{"v":1,"do":"edit","jobs":"7","edit":{"timeout_ns":5,"command":"a","tags":["b"]}}`, `{"v":1,"do":"submit","specs":"{\"id\":1,\"command\":\"true\",\"options\":{\"after\":[1]}}\n"}`,
+		`{"v":1,"do":"submit","specs":"{\"id\":1,\"command\":\"true\"}\n{\"id\":2,\"command\":\"x\",\"options\":{\"after\":[1],\"share\":2}}\n"}`, `{"v":2}`, `{}`, `[]`, `{"v":1,"do":"requeue","jobs":{}}`} {
 		f.Add([]byte(s))
 	}
 	r := newRun(f)
@@ -261,6 +276,9 @@ func FuzzRequest(f *testing.F) {
 			return
 		}
 		_ = q.Text()
+		if specs, err := q.NewJobs(); err != nil || (q.Do == rundir.DoSubmit) != (len(specs) > 0) {
+			t.Fatalf("%d jobs, %v", len(specs), err)
+		}
 		b, err := json.Marshal(q)
 		if err != nil {
 			t.Fatal(err)

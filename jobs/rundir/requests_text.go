@@ -16,7 +16,9 @@ func (q *Request) Text() string {
 	}
 	switch {
 	case q.Do == DoSubmit:
-		what = fmt.Sprintf("submit %d jobs", strings.Count(q.Specs, "\n"))
+		if what = "submit 1 job"; strings.Count(q.Specs, "\n") != 1 {
+			what = fmt.Sprintf("submit %d jobs", strings.Count(q.Specs, "\n"))
+		}
 	case q.All:
 		what += "all jobs"
 	case q.Jobs.Count() == 1:

@@ -1,0 +1,274 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"dcs-tui/grid"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/rundir"
+)
+
+// requeueFiles brings a run up to date with its jobs files, which were changed since:
+// what succeeded stays, what failed runs again, what is new is added.
+func (a *app) requeueFiles(args, files []string, opt askOptions) error {
+	run, err := openRun(args)
+	if err != nil {
+		return err
+	}
+	names, _, err := run.RequestNames()
+	if err != nil {
+		return usagef("%w", err)
+	}
+	if len(names) > 0 { // they would be compared without what was asked already
+		return usagef("%s of the run %s not been carried out yet", plural(len(names), "request"), hasWord(len(names))).
+			withAdvice("dcs-tui resume %s does; then compare again", shellWord(runRef(run)))
+	}
+	table, _, err := journal.Replay(run)
+	if err != nil {
+		return usagef("%w", err)
+	}
+	acceptRest(table)
+	g := &gridFlags{limit: grid.DefaultLimit}
+	g.Shell = run.Asked.Shell
+	b, err := a.readBatch(g, files, false)
+	if err != nil {
+		return err
+	}
+	relative := cwdResolver{cwd: run.Asked.Cwd}
+	for _, s := range b.specs {
+		relative.resolve(s)
+	}
+	m := matchJobs(table, b.specs)
+	if err := m.loosen(table, b.specs); err != nil {
+		return err
+	}
+	m.intoQueues(table)
+	a.con.Line(m.plan(table, files)...)
+	if m.rounds(table)+len(m.fresh)+len(m.queued)+len(m.changes) == 0 {
+		a.con.Line("nothing to do")
+		return a.tellRematched(run, m, table, nil, opt)
+	}
+	if err := a.agree(opt.yes, "requeue", m.intent(table)+" in "+cleanLine(run.Name())); err != nil {
+		return err
+	}
+	s, err := a.askRematch(run, m)
+	if err != nil {
+		return err
+	}
+	return a.tellRematched(run, m, table, s, opt)
+}
+
+func hasWord(n int) string {
+	if n == 1 {
+		return "has"
+	}
+	return "have"
+}
+
+// loosen brings the numbers in after of new jobs to those of the new ones alone. What
+// comes after a job that has succeeded waits for it no more.
+func (m *rematch) loosen(t *jobs.Table, specs []*jobs.Spec) error {
+	number := map[jobs.ID]jobs.ID{} // in the file, among the new ones
+	for i, s := range m.fresh {
+		number[s.ID] = jobs.ID(i + 1)
+	}
+	succeeded := map[jobs.ID]bool{}
+	have := map[string]int{}
+	ids := map[string][]jobs.ID{}
+	for i := range t.Jobs {
+		ids[matchKey(t.Jobs[i].Spec)] = append(ids[matchKey(t.Jobs[i].Spec)], jobs.ID(i+1))
+	}
+	for _, s := range specs {
+		key := matchKey(s)
+		if n := have[key]; n < len(ids[key]) {
+			succeeded[s.ID] = t.Job(ids[key][n]).State == jobs.Succeeded
+			have[key]++
+		}
+	}
+	for i, s := range m.fresh {
+		if len(s.After) == 0 {
+			continue
+		}
+		own := *s.Options
+		own.After = nil
+		for _, dep := range s.After {
+			switch {
+			case number[dep] > 0:
+				own.After = append(own.After, number[dep])
+			case !succeeded[dep]:
+				return usagef("%s:%d: this job is new and comes after job %d of the file, which the run has and which has not succeeded", s.File, s.Line, dep).
+					withAdvice("run that again first, then compare again")
+			}
+		}
+		loose := *s
+		loose.Options = &own
+		m.fresh[i] = &loose
+	}
+	return nil
+}
+
+// intoQueues puts new jobs into the queue of the others of their file.
+func (m *rematch) intoQueues(t *jobs.Table) {
+	queue := map[string]string{}
+	for i := range t.Jobs {
+		s := t.Jobs[i].Spec
+		if _, ok := queue[s.File]; !ok {
+			queue[s.File] = s.Queue
+		}
+	}
+	changeOptions(m.fresh, func(o *jobs.Options) {
+		if o.Queue == "" {
+			o.Queue = queue[o.File]
+		}
+	})
+}
+
+// plan says what matched, what is new and what is gone, before anything starts.
+func (m *rematch) plan(t *jobs.Table, files []string) []string {
+	lines := []string{cleanLine(strings.Join(files, ", ")) + ": " + plural(m.total, "job")}
+	say := func(n int, format string, args ...any) {
+		if n > 0 {
+			lines = append(lines, fmt.Sprintf("  %6d ", n)+fmt.Sprintf(format, args...))
+		}
+	}
+	say(m.succeeded, "in the run and succeeded: not run again")
+	rounds := m.rounds(t)
+	say(rounds, "in the run and over without success: run again")
+	say(m.open, "in the run and queued or running")
+	say(len(m.fresh), "new: added")
+	if n := len(m.gone) - len(m.queued); n > 0 {
+		say(n, "of the run are not in the file any more, and are left as they are")
+	}
+	say(len(m.queued), "of the run are not in the file any more and still queued: cancelled (%s)", shortRanges(m.queued))
+	for _, c := range m.changes {
+		say(len(c.ids), "with other options from now on: %s", cleanLine(c.String()))
+	}
+	say(m.running, "running with the options that they were started with")
+	keys := make([]string, 0, len(m.kept))
+	for key := range m.kept {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	for _, key := range keys {
+		say(m.kept[key], "with another %s in the file, which cannot be changed: they keep theirs", key)
+	}
+	return lines
+}
+
+// intent is the same in a question.
+func (m *rematch) intent(t *jobs.Table) string {
+	var parts []string
+	if n := m.rounds(t); n > 0 {
+		parts = append(parts, "run "+plural(n, "job")+" again")
+	}
+	if n := len(m.fresh); n > 0 {
+		parts = append(parts, "add "+itoa(n))
+	}
+	if n := len(m.queued); n > 0 {
+		parts = append(parts, "cancel "+itoa(n))
+	}
+	if len(parts) == 0 {
+		parts = append(parts, "change options")
+	}
+	return strings.Join(parts, ", ")
+}
+
+func shortRanges(ids []jobs.ID) string {
+	text := rundir.RangesOf(ids).String()
+	if len(text) > 40 {
+		text = text[:40] + "…"
+	}
+	return text
+}
+
+// askRematch leaves the requests, in this order: nothing that is gone starts meanwhile.
+func (a *app) askRematch(run *rundir.Run, m *rematch) (*submission, error) {
+	all := &submission{run: run}
+	var asks []*rundir.Request
+	if len(m.queued) > 0 {
+		asks = append(asks, &rundir.Request{Do: rundir.DoCancel, Jobs: rundir.RangesOf(m.queued), Why: "not in the jobs file any more"})
+	}
+	for _, c := range m.changes {
+		asks = append(asks, &rundir.Request{Do: rundir.DoEdit, Jobs: rundir.RangesOf(c.ids), Edit: &c.Change})
+	}
+	if len(m.again) > 0 {
+		asks = append(asks, &rundir.Request{Do: rundir.DoRequeue, Jobs: rundir.RangesOf(m.again)})
+	}
+	for _, q := range asks {
+		q.By, q.At = whoAsks(), time.Now()
+		e, err := leave(run, q)
+		if err != nil {
+			return nil, err
+		}
+		all.parts = append(all.parts, e)
+	}
+	if len(m.fresh) > 0 {
+		s, err := a.submitTo(run, m.fresh)
+		if err != nil {
+			return nil, err
+		}
+		all.parts, all.waits = append(all.parts, s.parts...), s.waits
+		if all.waits {
+			return all, nil
+		}
+	}
+	owner, err := journal.ReadOwner(run)
+	if err != nil {
+		return nil, usagef("%w", err)
+	}
+	for _, e := range all.parts {
+		switch {
+		case owner == nil || owner.Life() == journal.Dead:
+			if e.read(); !e.taken {
+				all.waits = true
+			}
+		case !e.over():
+			if e.await(owner); !e.taken && e.refused == "" {
+				all.waits = true
+			}
+		}
+		if e.refused != "" {
+			return nil, usagef("%s", cleanLine(e.refused))
+		}
+	}
+	return all, nil
+}
+
+// rematchedJSON is what requeue --file --json prints.
+type rematchedJSON struct {
+	V         int    `json:"v"`
+	Run       string `json:"run"`
+	UID       string `json:"uid"`
+	Do        string `json:"do"`
+	Answered  bool   `json:"answered"`
+	Succeeded int    `json:"succeeded"` // not run again
+	Again     int    `json:"again"`
+	Open      int    `json:"open"`
+	New       int    `json:"new"`
+	Gone      int    `json:"gone"`
+	Cancelled int    `json:"cancelled"` // of those
+	Changed   int    `json:"changed"`
+}
+
+func (a *app) tellRematched(run *rundir.Run, m *rematch, t *jobs.Table, s *submission, opt askOptions) error {
+	if opt.json {
+		j := &rematchedJSON{V: 1, Run: run.Name(), UID: run.UID(), Do: rundir.DoRequeue, Answered: s == nil || !s.waits, Succeeded: m.succeeded,
+			Again: m.rounds(t), Open: m.open, New: len(m.fresh), Gone: len(m.gone), Cancelled: len(m.queued)}
+		for _, c := range m.changes {
+			j.Changed += len(c.ids)
+		}
+		return a.printJSON(j)
+	}
+	switch {
+	case s == nil:
+	case s.waits:
+		a.con.Line("nobody dispatches the run: it waits for", "  dcs-tui resume "+shellWord(cleanLine(runRef(run))))
+	default:
+		a.con.Line("done: " + m.intent(t))
+	}
+	return nil
+}
