@@ -52,6 +52,9 @@ func (m *model) runKeys() []binding {
 
 // onJobs says whether keys on jobs mean anything in the focused pane.
 func (m *model) onJobs() bool {
+	if p, is := m.focus().(*resultsPane); is {
+		return p.rows()
+	}
 	_, ok := m.focus().(interface{ current(*model) (view.Row, bool) })
 	return ok
 }

@@ -142,7 +142,7 @@ func (p *resultsPane) heatTitle(m *model, w int) string {
 	for level := range int8(view.HeatLevels) {
 		scale.WriteString(heatStyle(level).Render(m.shade(level)))
 	}
-	return m.sides(left, m.cut(m.cellText(x.Min, heatNumber), heatNumber)+" "+scale.String()+" "+m.cut(m.cellText(x.Max, heatNumber), heatNumber)+" ", w)
+	return m.sides(left, "  "+m.cut(m.cellText(x.Min, heatNumber), heatNumber)+" "+scale.String()+" "+m.cut(m.cellText(x.Max, heatNumber), heatNumber)+" ", w)
 }
 
 // heatHead are the values across: each over its column, or where there is no room for

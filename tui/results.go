@@ -18,7 +18,7 @@ type resultsPane struct {
 	table   *view.Table          // the newest that is ready; nil: none yet, or the run has none
 	read    [2]int               // jobs whose figures are known, of how many, as of the newest
 	cells   map[jobs.ID][]string // figures of the rows of the page
-	widths  map[string]int       // of the columns of figures; they only grow
+	widths  map[string]int       // of parameters, and with = before it of figures; they only grow
 	tabular bool                 // the run has a table
 
 	// What a person has asked for, until the screen ends.
@@ -113,6 +113,9 @@ func (p *resultsPane) columns(m *model, w int) []column {
 	all = append(all, column{head: "STATE", sort: view.SortState, w: stateWidth, cell: stateCell})
 	for i, name := range s.params { // the first parameters are kept longest
 		all = append(all, column{head: m.cut(m.cellText(name, 16), 16), name: name, sort: view.Sorts, rank: min(1+i, 6), w: max(6, min(12, width(m.cellText(name, 16)))), cell: paramCell(name)})
+		if p.tabular {
+			all[len(all)-1].w = max(3, p.widths[name])
+		}
 	}
 	all = append(append(all, p.figureColumns(m)...),
 		column{head: "ENDED", sort: view.Sorts, rank: 2, w: 9, more: 8, cell: endedCell},

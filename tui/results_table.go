@@ -51,7 +51,7 @@ func (p *resultsPane) see(m *model) {
 		for i := range min(len(t.Figures), len(t.Page.Rows)) {
 			p.cells[t.Page.Rows[i].ID] = t.Figures[i]
 		}
-		p.measure(m)
+		p.measure(m, t.Page.Rows)
 	}
 	if t.Groups != nil {
 		p.groups.see(t)
@@ -72,20 +72,28 @@ func (p *resultsPane) named(role view.TableRole) []string {
 	return names
 }
 
-// figureWidth is the most that a column of figures takes.
-const figureWidth = 14
+// The most that a column of figures, or of a parameter, takes.
+const figureWidth, paramWidth = 14, 16
 
-// measure widens the columns of figures for what is in them.
-func (p *resultsPane) measure(m *model) {
+// measure widens the columns of parameters and figures for what is in them.
+func (p *resultsPane) measure(m *model, rows []view.Row) {
+	for i := range rows {
+		for _, param := range rows[i].Params {
+			w := max(p.widths[param.Name], width(m.cellText(param.Name, paramWidth))+1, width(m.cellText(param.Value, paramWidth)))
+			if has(p.seen.params, param.Name) {
+				p.widths[param.Name] = min(w, paramWidth)
+			}
+		}
+	}
 	names := p.named(view.Figure)
 	for i, name := range names {
-		w := max(p.widths[name], width(m.cellText(name, figureWidth))+1)
+		w := max(p.widths["="+name], width(m.cellText(name, figureWidth))+1)
 		for _, cells := range p.cells {
 			if i < len(cells) {
 				w = max(w, width(m.cellText(cells[i], figureWidth)))
 			}
 		}
-		p.widths[name] = min(w, figureWidth)
+		p.widths["="+name] = min(w, figureWidth)
 	}
 }
 
@@ -96,7 +104,7 @@ func (p *resultsPane) figureColumns(m *model) []column {
 		return nil
 	}
 	for i, name := range p.named(view.Figure) {
-		all = append(all, column{head: m.cut(m.cellText(name, figureWidth), figureWidth), name: name, sort: view.Sorts, rank: min(i, 6), w: p.widths[name], right: true,
+		all = append(all, column{head: m.cut(m.cellText(name, figureWidth), figureWidth), name: name, sort: view.Sorts, rank: min(i, 6), w: p.widths["="+name], right: true,
 			cell: func(m *model, r *view.Row, w int) (string, *lipgloss.Style) {
 				if cells := p.cells[r.ID]; i < len(cells) && cells[i] != "" {
 					text := m.cut(m.cellText(cells[i], w), w)

@@ -1,0 +1,291 @@
+package tui
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"dcs-tui/dispatch/board"
+	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs"
+	figure "dcs-tui/jobs/results/column"
+	"dcs-tui/jobs/results/outputs"
+	"dcs-tui/jobs/rundir"
+)
+
+// gridSource shows the sample run with the table of a real board over a grid: params are
+// the parameters of each job, print what it has printed. The last job has failed.
+func gridSource(t *testing.T, params [][]jobs.Param, print func(i int) string, columns ...string) *fakeSource {
+	t.Helper()
+	dir := t.TempDir()
+	o := board.Options{Run: view.Run{Dir: dir}}
+	for _, text := range columns {
+		c, err := figure.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Figures = append(o.Figures, c)
+	}
+	o.Outputs = func(c []*figure.Column) *outputs.Reader {
+		return outputs.New(&rundir.Run{Dir: dir, Disk: rundir.OS, Asked: &rundir.Asked{Cwd: dir}}, c)
+	}
+	table := &jobs.Table{Cancels: map[jobs.ID]string{}}
+	for i, p := range params {
+		s := &jobs.Spec{ID: jobs.ID(i + 1), Command: "train", Params: p, Options: jobs.NoOptions}
+		at := jobs.AttemptID{Job: s.ID, N: 1}
+		out := &jobs.Outcome{Started: 1e18, Ended: 1e18 + jobs.Stamp(i+1)*jobs.Stamp(time.Second), CPU: time.Second, MaxRSSBytes: 9 << 20}
+		j := jobs.Job{Spec: s, Round: 1, Seq: int64(i + 1), State: jobs.Succeeded,
+			Attempts: []*jobs.Attempt{{ID: at, Host: fmt.Sprintf("ws%02d", 1+i%3), Round: 1, State: jobs.AttemptExited, Started: out.Started, Outcome: out}}}
+		if i == len(params)-1 {
+			j.State, j.Failures, out.Exit = jobs.Failed, 3, 137
+		}
+		table.Specs, table.Jobs = append(table.Specs, s), append(table.Jobs, j)
+		table.Counts[j.State]++
+		path := jobs.AttemptFile(dir, at, jobs.FileOut)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(print(i)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := board.FromTable(table, board.Past{Options: o})
+	t.Cleanup(b.Close)
+	return &fakeSource{picture: func(ask view.Ask) (*view.Picture, error) {
+		p := samplePicture(ask)
+		if ask.Table == nil {
+			return p, nil
+		}
+		for a := (view.Ask{Table: ask.Table}); ; {
+			q, err := b.Look(context.Background(), a)
+			if err != nil {
+				return nil, err
+			}
+			if q.Table.Plain || q.Table.Ready && q.Table.Read == q.Table.Jobs {
+				p.Table = q.Table
+				return p, nil
+			}
+			a.After, a.Wait = q.Version, time.Second
+		}
+	}}
+}
+
+// sweep are four values of C, three of gamma and two seeds.
+func sweep(t *testing.T) *fakeSource {
+	var params [][]jobs.Param
+	for i := range 24 {
+		params = append(params, []jobs.Param{{Name: "C", Value: []string{"0.01", "0.1", "1", "10"}[i/6]},
+			{Name: "gamma", Value: []string{"0.25", "0.5", "1"}[i/2%3]}, {Name: "seed", Value: fmt.Sprint(1 + i%2)}})
+	}
+	return gridSource(t, params, func(i int) string { return fmt.Sprintf("acc=0.%03d\nloss=%d\n", (i*377+91)%1000, i%5) }, "acc", "loss")
+}
+
+// newResults is a screen with the view of results.
+func newResults(t *testing.T, src *fakeSource, w, h int, ascii bool) *model {
+	t.Helper()
+	m := newModel(Options{Source: src, ASCII: ascii}, func() time.Time { return noon })
+	m.Update(tea.WindowSizeMsg{Width: w, Height: h})
+	m.open(tabResults)
+	refresh(t, m)
+	return m
+}
+
+// typed carries out a command.
+func typed(t *testing.T, m *model, line string) error {
+	t.Helper()
+	cmd, err := m.command(line)
+	finish(t, m, cmd)
+	refresh(t, m)
+	return err
+}
+
+// TUI.md: the table, its groups, the best of both, and the heat map, with and without
+// room for its numbers. Rule 8: without colours nothing is missing.
+func TestGoldenResults(t *testing.T) {
+	for _, ascii := range []bool{false, true} {
+		for _, size := range [][2]int{{40, 10}, {60, 15}, {80, 24}, {160, 48}} {
+			if ascii && size[0] != 80 {
+				continue
+			}
+			name := func(what string) string {
+				if ascii {
+					what += "-ascii"
+				}
+				return fmt.Sprintf("results-%s-%dx%d", what, size[0], size[1])
+			}
+			m := newResults(t, sweep(t), size[0], size[1], ascii)
+			golden(t, m, name("rows"))
+			for _, line := range []string{"best acc:max", "sort acc desc"} {
+				if err := typed(t, m, line); err != nil {
+					t.Error(err)
+				}
+			}
+			do(t, m, "j", "j")
+			golden(t, m, name("best"))
+			do(t, m, "m", "j")
+			golden(t, m, name("groups"))
+			if err := typed(t, m, "pivot C gamma acc"); err != nil {
+				t.Error(err)
+			}
+			do(t, m, "j", "right")
+			golden(t, m, name("heat"))
+			if err := typed(t, m, "pivot C job acc"); err != nil {
+				t.Error(err)
+			}
+			golden(t, m, name("shades"))
+		}
+	}
+}
+
+// Keys and commands: what is asked of the source.
+func TestResultsAsk(t *testing.T) {
+	src := sweep(t)
+	m := newResults(t, src, 100, 30, false)
+	asked := func() *view.TableAsk { a := m.ask(); return a.Table }
+	if a := asked(); a == nil || a.Filter != "state:done" || a.Rows == 0 || a.By != "" || m.ask().Jobs != nil {
+		t.Errorf("%+v", a)
+	}
+	for _, c := range []struct {
+		keys string // a command begins with :
+		want func(*view.TableAsk) bool
+	}{
+		{"s", func(a *view.TableAsk) bool { return a.By == "C" && !a.Reverse }},
+		{"S", func(a *view.TableAsk) bool { return a.By == "C" && a.Reverse }},
+		{":sort acc desc", func(a *view.TableAsk) bool { return a.By == "acc" && a.Reverse }},
+		{":best acc:max", func(a *view.TableAsk) bool { return a.Best == "acc:max" }},
+		{":result l=key:loss", func(a *view.TableAsk) bool { return slices.Equal(a.Figures, []string{"l=key:loss"}) }},
+		{":result l=re:loss=(.)", func(a *view.TableAsk) bool { return slices.Equal(a.Figures, []string{"l=re:loss=(.)"}) }},
+		{":result -l", func(a *view.TableAsk) bool { return len(a.Figures) == 0 }},
+		{":filter C=1 acc>0.5", func(a *view.TableAsk) bool { return a.Filter == "state:done C=1 acc>0.5" }},
+		{"esc", func(a *view.TableAsk) bool { return a.Filter == "state:done" }},
+		{"m", func(a *view.TableAsk) bool { return slices.Equal(a.Group, []string{"C", "gamma"}) && a.By == "" }},
+		{"s", func(a *view.TableAsk) bool { return a.By == "C" }},
+		{":sort acc_mean desc", func(a *view.TableAsk) bool { return a.By == "acc_mean" && a.Reverse && a.Best == "acc:max" }},
+		{":group gamma min 3", func(a *view.TableAsk) bool { return slices.Equal(a.Group, []string{"gamma"}) && a.MinSize == 3 }},
+		{"h", func(a *view.TableAsk) bool { return a.Heat && a.Pivot == nil && a.Group == nil }},
+		{":pivot C,gamma acc:median", func(a *view.TableAsk) bool {
+			return a.Heat && slices.Equal(a.Pivot, []string{"C", "gamma", "acc:median"})
+		}},
+		{"h", func(a *view.TableAsk) bool { return !a.Heat && len(a.Group) == 1 }},
+		{"esc", func(a *view.TableAsk) bool { return !a.Heat && a.Group == nil && a.By == "acc" }},
+		{":group", func(a *view.TableAsk) bool { return a.Group == nil }},
+		{":best", func(a *view.TableAsk) bool { return a.Best == "" }},
+	} {
+		if line, is := strings.CutPrefix(c.keys, ":"); is {
+			if err := typed(t, m, line); err != nil {
+				t.Errorf("%s: %v", c.keys, err)
+			}
+		} else {
+			do(t, m, c.keys)
+		}
+		if a := asked(); !c.want(a) {
+			t.Errorf("%s asks for %+v", c.keys, a)
+		}
+	}
+	for line, want := range map[string]string{
+		"group D": "there is no column", "best acc": "acc:max or acc:min", "sort nonsense": "there is no column", "pivot C": "rows, columns and a figure",
+		"result": "which figure?", "result -x": "was not added", "group C min x": "no number of jobs", "pivot C D acc": "there is no column",
+	} {
+		if err := typed(t, m, line); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", line, err)
+		}
+	}
+	same(t, src)
+}
+
+// From a group, and from a cell of the heat map, enter goes to its jobs; keys on jobs
+// mean nothing where no job is seen (rule 9).
+func TestResultsJobsOfAGroup(t *testing.T) {
+	src := sweep(t)
+	m := newResults(t, src, 100, 30, false)
+	do(t, m, "m", "j", "c", "r")
+	same(t, src)
+	shows(t, m, "C", "acc_mean", "acc_sd")
+	do(t, m, "enter")
+	if a := m.ask().Table; a.Filter != "state:done C=0.01 gamma=0.5" || a.Group != nil {
+		t.Errorf("%+v", a)
+	}
+	if err := typed(t, m, "pivot C gamma acc"); err != nil {
+		t.Error(err)
+	}
+	do(t, m, "esc", "esc")
+	if err := typed(t, m, "pivot C gamma acc"); err != nil {
+		t.Error(err)
+	}
+	do(t, m, "G", "right", "right", "c")
+	same(t, src)
+	do(t, m, "enter")
+	if a := m.ask().Table; a.Filter != "state:done C=10 gamma=1" || a.Heat {
+		t.Errorf("%+v", a)
+	}
+	if err := typed(t, m, "filter acc>0.5"); err != nil {
+		t.Error(err)
+	}
+	do(t, m, "a")
+	if m.jobs.sel.n != 0 {
+		t.Error("jobs were selected by a figure, of which the list of jobs knows nothing")
+	}
+	shows(t, m, "space selects a job")
+}
+
+// While outputs are read it is said how many are; a table that is being made leaves the
+// one before on the screen.
+func TestResultsBeingRead(t *testing.T) {
+	src := sweep(t)
+	whole := src.picture
+	pending := false
+	src.picture = func(ask view.Ask) (*view.Picture, error) {
+		p, err := whole(ask)
+		if p.Table != nil {
+			copied := *p.Table
+			copied.Read, copied.Jobs = 12_000, 100_000
+			if pending {
+				copied = view.Table{Page: view.Page{Filter: ask.Table.Filter}}
+			}
+			p.Table = &copied
+		}
+		return p, err
+	}
+	m := newResults(t, src, 100, 30, false)
+	shows(t, m, "read 12,000 of 100,000", "0.091")
+	pending = true
+	do(t, m, "s")
+	shows(t, m, "read 12,000 of 100,000", "0.091")
+}
+
+// Rule 10: names, values and figures are untrusted.
+func TestHostileResults(t *testing.T) {
+	evil := "\x1b]52;c;cHduZWQ=\x07\x1b[2J\r\nd\u202eesrever\xff 世界世界世界\x9b31m"
+	var params [][]jobs.Param
+	for i := range 12 {
+		params = append(params, []jobs.Param{{Name: evil, Value: evil + fmt.Sprint(i/3)}, {Name: "世界", Value: strings.Repeat("世", 40+i%3)}})
+	}
+	src := gridSource(t, params, func(i int) string { return "x=" + strings.Repeat("世界\x1b[31m", 30+i) + "\n" }, `x=re:x=(.*)`)
+	for _, ascii := range []bool{false, true} {
+		for _, size := range [][2]int{{40, 10}, {80, 24}, {160, 48}} {
+			m := newResults(t, src, size[0], size[1], ascii)
+			look := func(what string) {
+				harmless(t, m, what)
+				if s := plain(m); strings.ContainsAny(s, "\x1b\x07\r\u202e\u009b") || ascii && strings.ContainsFunc(s, func(r rune) bool { return r > '~' }) {
+					t.Errorf("%s: %q", what, s)
+				}
+			}
+			look("rows")
+			do(t, m, "m")
+			look("groups")
+			do(t, m, "enter")
+			look("its jobs")
+			do(t, m, "esc", "esc", "h", "j", "right")
+			look("heat")
+			do(t, m, "enter")
+			look("the jobs of a cell")
+		}
+	}
+}
