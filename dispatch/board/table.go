@@ -18,7 +18,8 @@ const (
 	maxWishes  = 8                      // tables that are kept
 	wanted     = 3 * time.Second        // an open view asks at least so often
 	firstTable = 50 * time.Millisecond  // for which a Look waits for a table that nobody has asked for before
-	remakeWait = 500 * time.Millisecond // tables that only grow are made no more often
+	remakeWait = 500 * time.Millisecond // tables that only grow are made no more often, …
+	remakePart = 20                     // … and take no more than this part of the time
 )
 
 // tables are those that somebody has asked for lately.
@@ -196,7 +197,7 @@ func (t *tables) step(list []*wish) (next time.Duration, err error) {
 			continue
 		}
 		whole := f.known == len(t.done.list) && w.made.read < w.made.of
-		due := time.Until(w.made.at.Add(max(remakeWait, 5*w.made.took)))
+		due := time.Until(w.made.at.Add(max(remakeWait, remakePart*w.made.took)))
 		if due > 0 && !whole {
 			soon(due)
 			continue

@@ -22,7 +22,11 @@ type finished struct {
 	at      time.Time
 	took    time.Duration
 	behind  bool // some have not been taken in
+	left    int  // that there is no room for
 }
+
+// maxFinished bounds the jobs of a table: half a kilobyte each. Tests change it.
+var maxFinished = 250_000
 
 const (
 	resultsPiece = 500                    // results that are made in one visit to the engine
@@ -66,6 +70,7 @@ func (d *finished) scan(l *list) (fresh []jobs.ID, gone bool) {
 	for len(d.place) < len(l.rows) {
 		d.place = append(d.place, 0)
 	}
+	d.left = 0
 	for i := range l.rows {
 		r, at := &l.rows[i], d.place[i]-1
 		over := r.phase.Terminal()
@@ -79,7 +84,10 @@ func (d *finished) scan(l *list) (fresh []jobs.ID, gone bool) {
 		case at >= 0:
 			d.place[i], gone = 0, true
 		}
-		if over {
+		switch {
+		case over && len(d.list)+len(fresh) >= maxFinished:
+			d.left++
+		case over:
 			fresh = append(fresh, jobs.ID(i+1))
 		}
 	}

@@ -43,6 +43,9 @@ func (t *tables) make(ask *view.TableAsk) *made {
 	if err := t.fill(m, s, ask, f.names, values); err != nil && m.table.Wrong == "" {
 		m.table.Wrong = err.Error()
 	}
+	if d.left > 0 {
+		m.table.Notes = append([]string{fmt.Sprintf("there is room for %d jobs: %d more that are over are not in the table; `dcs-tui results` has all", len(d.list), d.left)}, m.table.Notes...)
+	}
 	m.table.Notes = m.table.Notes[:min(len(m.table.Notes), view.MaxTableNotes)]
 	m.at = time.Now()
 	m.took = m.at.Sub(start)

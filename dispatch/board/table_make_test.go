@@ -296,6 +296,57 @@ func TestTableIsBounded(t *testing.T) {
 	}
 }
 
+// A table has so many jobs and no more, and says so.
+func TestTableHasRoomForSome(t *testing.T) {
+	maxFinished = 10
+	t.Cleanup(func() { maxFinished = 250_000 })
+	x, dir, _ := gridRun(t, 12, 1, 1)
+	tb := tableOf(t, gridBoard(t, x, dir, "acc"), view.TableAsk{JobsWindow: view.JobsWindow{Rows: 50}})
+	if len(tb.Page.Rows) != 10 || len(tb.Notes) != 1 || !strings.Contains(tb.Notes[0], "2 more") {
+		t.Errorf("%d rows, %q", len(tb.Page.Rows), tb.Notes)
+	}
+}
+
+// BenchmarkTable is the table of 100,000 finished jobs: the time until it is whole, and
+// how long a Look waits meanwhile, at most.
+func BenchmarkTable(b *testing.B) {
+	x, dir, _ := gridRun(b, 100, 100, 10)
+	for b.Loop() {
+		board := FromTable(x.Table, Past{Options: reading(b, dir, "acc", "loss")})
+		ask := view.Ask{Jobs: page(50), Table: &view.TableAsk{JobsWindow: view.JobsWindow{Rows: 200}, Best: "acc:max", Group: []string{"C"}}}
+		start, worst := time.Now(), time.Duration(0)
+		if _, err := board.Look(b.Context(), view.Ask{Jobs: page(50)}); err != nil {
+			b.Fatal(err)
+		}
+		filled := time.Since(start)
+		for {
+			asked := time.Now()
+			p, err := board.Look(b.Context(), ask)
+			if err != nil {
+				b.Fatal(err)
+			}
+			if ask.After == 0 {
+				worst = max(worst, time.Since(asked))
+			}
+			if p.Table.Ready && p.Table.Read == p.Table.Jobs {
+				break
+			}
+			ask.After, ask.Wait = 0, 0
+			time.Sleep(50 * time.Millisecond)
+		}
+		b.ReportMetric(time.Since(start).Seconds(), "whole-s")
+		b.ReportMetric(filled.Seconds(), "list-s")
+		b.ReportMetric(float64(worst.Microseconds())/1000, "look-worst-ms")
+		sorted := time.Now()
+		ask.Table.Group, ask.Table.By = nil, "acc"
+		if p, err := board.Look(b.Context(), ask); err != nil || p.Table == nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(float64(time.Since(sorted).Microseconds())/1000, "look-sorted-ms")
+		board.Close()
+	}
+}
+
 // A run with neither parameters nor figures has no table, until a figure is asked for.
 func TestPlainTable(t *testing.T) {
 	x, dir := newTab(), t.TempDir()
