@@ -141,6 +141,9 @@ func (a *app) copyLog(src view.Source, run *rundir.Run, at *view.Attempt, file j
 			return usagef("%w", err)
 		}
 		switch {
+		case done && offset == 0 && file == jobs.FileOut && at.Last != "" && !w.json:
+			a.con.Line(at.ID.String() + " has printed nothing on standard output; --err shows its standard error, which ends: " + shorten(cleanLine(at.Last)))
+			return nil
 		case done:
 			return nil
 		case len(piece.Data) > 0:

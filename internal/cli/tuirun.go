@@ -2,7 +2,9 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"os"
+	"strings"
 
 	"dcs-tui/dispatch/view"
 	"dcs-tui/internal/ttyguard"
@@ -25,5 +27,11 @@ func (a *app) drawScreen(src view.Source, keys *os.File, o screenOptions) (scree
 		Mouse: o.mouse, Signals: true, Suspended: ttyguard.Asleep,
 	})
 	given()
+	var crash *tui.Crash
+	if errors.As(err, &crash) { // whoever is to mend it needs more than its words
+		for line := range strings.Lines(crash.Stack) {
+			a.con.Line(cleanLine(strings.TrimRight(line, "\n")))
+		}
+	}
 	return screenLeft{left.Last}, err
 }

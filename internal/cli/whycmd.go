@@ -42,15 +42,19 @@ func jobOfRun(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// openJob finds the run and the number that the arguments name.
+// openJob finds the run and the number that the arguments name, in either order: the
+// help of the command line's library names what is not optional first.
 func openJob(args []string) (*rundir.Run, jobs.ID, error) {
-	word := args[len(args)-1]
-	n, err := strconv.Atoi(word)
-	if err != nil || n < 1 {
+	number := func(word string) int { n, _ := strconv.Atoi(word); return max(0, n) }
+	word, rest := args[len(args)-1], args[:len(args)-1]
+	if len(args) == 2 && number(word) == 0 && number(args[0]) > 0 {
+		word, rest = args[0], args[1:]
+	}
+	if number(word) == 0 {
 		return nil, 0, usagef("%q is not the number of a job", shorten(word))
 	}
-	run, err := openRun(args[:len(args)-1])
-	return run, jobs.ID(n), err
+	run, err := openRun(rest)
+	return run, jobs.ID(number(word)), err
 }
 
 // commandPatience bounds what a command asks of a dispatcher.
