@@ -1,12 +1,15 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"dcs-tui/dispatch/view"
 	"dcs-tui/jobs/journal"
@@ -54,4 +57,19 @@ func writeScript(t *testing.T, dir, name, text string) {
 	if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+text+"\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// A cancel that has taken the run over is not cut off because its screen is left: what
+// was said to end does.
+func TestACancelOutlivesItsScreen(t *testing.T) {
+	f := inBackground(t, gated+gated)
+	f.until(t, "a job runs", func(p *view.Picture) bool { return p.Phases[view.Running] > 0 })
+	syscall.Kill(f.process.Load().cmd.Process.Pid, syscall.SIGKILL)
+	f.until(t, "it is dead", func(p *view.Picture) bool { return p.Life == view.Dead })
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := f.Do(ctx, view.Action{Do: view.CancelRun}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+	f.until(t, "all are cancelled", func(p *view.Picture) bool { return p.Phases[view.Cancelled] == 2 })
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"time"
 
 	"dcs-tui/dispatch/view"
@@ -161,11 +162,21 @@ func (f *follower) cancelJobs(ctx context.Context, which view.Ranges) (*view.Ans
 
 func (f *follower) runCancel(ctx context.Context, args ...string) (*view.Answer, error) {
 	var said words
-	cmd := exec.CommandContext(ctx, "/proc/self/exe", append([]string{"cancel", "--yes", f.run.Dir}, args...)...)
+	// It goes on when the screen is left: what was asked for is done to its end. In a
+	// session of its own it asks nothing on the terminal that the screen is on.
+	cmd := exec.Command("/proc/self/exe", append([]string{"cancel", "--yes", f.run.Dir}, args...)...)
 	cmd.Args[0] = programName
 	cmd.Stdout, cmd.Stderr = &said, &said
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.WaitDelay = writePatience
-	err := cmd.Run()
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Run() }()
+	var err error
+	select {
+	case err = <-ended:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	f.stage().lose()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
