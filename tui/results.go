@@ -37,7 +37,11 @@ func newResultsPane() *resultsPane {
 }
 
 func (p *resultsPane) title(m *model) string {
-	return "Results " + thousands(p.matched()) + "  " + p.state(m)
+	n := p.matched()
+	if p.tabular && p.table != nil {
+		n = p.table.Page.Matched
+	}
+	return "Results " + thousands(n) + "  " + p.state(m)
 }
 
 func (p *resultsPane) draw(m *model, w, h int, focused bool) []string {

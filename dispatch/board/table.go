@@ -46,7 +46,8 @@ type wish struct {
 	ask   view.TableAsk // without its window
 	asked time.Time
 	made  *made         // the newest; nil: none yet
-	ready chan struct{} // closed with the first
+	told  bool          // that there is one
+	ready chan struct{} // closed then
 }
 
 func (t *tables) init(b *Board) {
@@ -100,9 +101,9 @@ func (t *tables) want(ask *view.TableAsk) *wish {
 // shows at once what it asks for.
 func (t *tables) await(ctx context.Context, ask *view.TableAsk) {
 	t.mu.Lock()
-	tabular := t.tabular
+	known := t.tabular && t.broken == ""
 	t.mu.Unlock()
-	if !tabular && len(ask.Figures) == 0 {
+	if !known { // nor whether there is any
 		return
 	}
 	late := time.NewTimer(firstTable)
@@ -177,7 +178,8 @@ func (t *tables) step(list []*wish) (next time.Duration, err error) {
 	t.drop(list)
 	for _, w := range list { // what is asked for anew comes before all reading
 		if w.made == nil {
-			t.publish(w)
+			unread := t.figures(w.ask.Figures).unread(&t.done)
+			t.publish(w, unread == 0 || unread > outputsPiece) // else it is whole in a moment, as far as one can know
 		}
 	}
 	reading := map[*figures]bool{}
@@ -202,19 +204,22 @@ func (t *tables) step(list []*wish) (next time.Duration, err error) {
 			soon(due)
 			continue
 		}
-		t.publish(w)
+		t.publish(w, true)
 	}
 	return next, nil
 }
 
-// publish makes a table and shows it.
-func (t *tables) publish(w *wish) {
+// publish makes a table; who waits for it is told at once, or finds it when next looking.
+func (t *tables) publish(w *wish, tell bool) {
 	m := t.make(&w.ask)
 	t.mu.Lock()
-	first := w.made == nil
 	w.made = m
 	t.mu.Unlock()
-	if first {
+	if !tell {
+		return
+	}
+	if !w.told {
+		w.told = true
 		close(w.ready)
 	}
 	t.tell()

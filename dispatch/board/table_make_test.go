@@ -307,6 +307,25 @@ func TestTableHasRoomForSome(t *testing.T) {
 	}
 }
 
+// A defect in a table is told; it neither ends the dispatcher nor the board.
+func TestTableThatPanics(t *testing.T) {
+	x, dir, _ := gridRun(t, 2, 2, 1)
+	o := reading(t, dir, "acc")
+	o.Outputs = func([]*column.Column) *outputs.Reader { panic("a test") }
+	b := FromTable(x.Table, Past{Options: o})
+	t.Cleanup(b.Close)
+	for a := (view.Ask{Jobs: page(9), Table: &view.TableAsk{}}); ; {
+		p, err := b.Look(t.Context(), a)
+		if err != nil || len(p.Jobs.Rows) != 4 {
+			t.Fatal(p, err)
+		}
+		if strings.Contains(p.Table.Wrong, "a test") {
+			return
+		}
+		a.After, a.Wait = p.Version, time.Minute
+	}
+}
+
 // BenchmarkTable is the table of 100,000 finished jobs: the time until it is whole, and
 // how long a Look waits meanwhile, at most.
 func BenchmarkTable(b *testing.B) {

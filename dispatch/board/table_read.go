@@ -42,8 +42,8 @@ const (
 	fetchWithin  = 20 * time.Second
 )
 
-// unread are the values of a job of which nothing is to be read.
-var unread = []string{}
+// nothing are the values of a job of which nothing is to be read.
+var nothing = []string{}
 
 // figures returns those of a choice of columns: the declared ones, and those asked for.
 func (t *tables) figures(asked []string) *figures {
@@ -101,6 +101,14 @@ func fetcher(l *live) func(context.Context, *results.Result, int64) ([]byte, int
 		n = min(n, hosts.MaxChunk)
 		return l.output(ctx, view.Read{Attempt: r.Attempt, File: jobs.FileOut, Offset: -n, Limit: int(n)}, "")
 	}
+}
+
+// unread counts the outputs that are to be read.
+func (f *figures) unread(d *finished) int {
+	if f.reader == nil {
+		return 0
+	}
+	return len(d.list) - f.known
 }
 
 // read reads a piece of what is not known yet. It returns when there is more to do.
@@ -183,7 +191,7 @@ func (f *figures) take(t *tables, piece []int) ([]string, error) {
 			f.known++
 		}
 		if f.values[at] = got.Values[i]; f.values[at] == nil {
-			f.values[at] = unread
+			f.values[at] = nothing
 		}
 	}
 	f.changes++
