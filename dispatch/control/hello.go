@@ -11,8 +11,10 @@ import (
 	"io"
 )
 
-// Version is that of the messages after the hellos. The hellos themselves never
-// change but for fields that are added.
+// Version is that of the messages after the hellos: raise it when one of the two
+// sides would misunderstand the other, also because it does not know a field, such as
+// view.Action.Waiting, that it must not ignore. The hellos themselves never change but
+// for fields that are added.
 const Version = 1
 
 // maxHello bounds a hello, in bytes.

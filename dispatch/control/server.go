@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"dcs-tui/dispatch/view"
@@ -21,6 +22,8 @@ const (
 	writeWithin = 20 * time.Second
 	// How long a source is kept that nobody looks at.
 	lingerFor = 20 * time.Second
+	// How many faults are told of.
+	maxFaults = 20
 )
 
 // Options say what a server serves.
@@ -53,6 +56,8 @@ type Server struct {
 	mu       sync.Mutex
 	conns    map[net.Conn]bool
 	attached int // connections that have said hello and are served
+
+	faults atomic.Int64
 
 	source lazySource
 }
@@ -165,7 +170,8 @@ func (s *Server) count(n int) {
 
 // fault tells of a panic in a call, which costs that call and nothing else.
 func (s *Server) fault(p any) error {
-	if s.opt.Fault != nil {
+	// A screen asks again and again: the log must not grow without end.
+	if s.opt.Fault != nil && s.faults.Add(1) <= maxFaults {
 		s.opt.Fault(fmt.Sprintf("a call of a screen failed: %v\n%s", p, debug.Stack()))
 	}
 	return fmt.Errorf("the dispatcher could not answer (%v); the run goes on, dispatcher.log has more", p)

@@ -18,6 +18,7 @@ const (
 	maxReply   = 256 << 20 // bytes of an answer
 	maxPiece   = 1 << 20   // bytes of a Read
 	maxWait    = time.Minute
+	maxWhy     = 1000 // bytes of Action.Why
 )
 
 // op is what a request asks for.
@@ -139,6 +140,7 @@ func (r *request) bound() {
 		w.Rows = min(max(0, w.Rows), view.MaxRows)
 	}
 	r.Read.Limit = min(max(0, r.Read.Limit), maxPiece)
+	r.Action.Why = r.Action.Why[:min(len(r.Action.Why), maxWhy)] // it is kept in the journal
 }
 
 // errTooLong: a message is longer than it may be.
