@@ -75,6 +75,7 @@ func (c *caller) serve(in *messages) {
 		defer c.s.source.release()
 	}
 	broken := err
+	var pace pace
 	for {
 		req := new(request)
 		if in.next(req, maxRequest) != nil {
@@ -83,6 +84,9 @@ func (c *caller) serve(in *messages) {
 		if req.Op == opTakeBack {
 			c.end(req.ID)
 			continue
+		}
+		if !pace.wait(c.ctx) {
+			return
 		}
 		select {
 		case c.slots <- struct{}{}:
