@@ -91,6 +91,7 @@ type Status struct {
 	More    bool          // more jobs may come
 	Paused  bool          // by a person
 	Drain   string        // why nothing more is launched for good; "": that is not so
+	Stuck   string        // why no host starts anything though jobs are ready; "": one may
 	Problem string        // the journal cannot be written, …: "" if all is well
 	Finish  *sched.Finish // nil: it goes on
 	Tries   int           // of a job that says nothing itself
@@ -104,7 +105,7 @@ type Status struct {
 func (in *Inside) Status() Status {
 	e := in.e
 	s := Status{
-		At: in.Now.Wall.Time(), More: e.more, Paused: e.ring.Paused(), Drain: in.Core.Draining(), Tries: in.Tries(),
+		At: in.Now.Wall.Time(), More: e.more, Paused: e.ring.Paused(), Drain: in.Core.Draining(), Stuck: in.Core.Stuck(), Tries: in.Tries(),
 		Rate: e.rate.perSecond(in.Now.Mono), Rates: e.rate.history(in.Now.Mono),
 	}
 	if eta, spread, ok := in.Core.ETA(in.Now); ok {

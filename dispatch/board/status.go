@@ -76,7 +76,7 @@ func because(why string) string {
 func hostOf(h *dispatch.Host, mono time.Duration) view.Host {
 	b := &h.Beat
 	v := view.Host{
-		Name: h.Name, State: h.State.String(), Reason: h.Reason, Note: h.Note, Slots: h.Slots, Usable: h.Usable,
+		Name: h.Name, State: h.State.String(), Reason: h.Reason, Stopped: h.Stopped, Note: h.Note, Slots: h.Slots, Usable: h.Usable,
 		Running: h.Running, Buffered: h.Buffered, Done: h.Done, Failed: h.Failed,
 		Load: b.Load, Busy: b.Busy, Ours: b.Ours, MemFree: b.MemFree, DiskFree: b.DiskFree, FSDelay: b.FSDelay,
 		Delay: h.Delay, History: h.History,
@@ -104,6 +104,7 @@ func (s *status) fill(p *view.Picture) {
 	p.Life, p.Over, p.More, p.Tries = s.life, s.over, r.More, r.Tries
 	p.Rate, p.Rates, p.ETA, p.Spread = r.Rate, r.Rates, r.ETA, r.Spread
 	p.Paused, p.Draining, p.Problem, p.Hosts = r.Paused, r.Drain, r.Problem, s.hosts
+	p.Stuck = r.Stuck
 	for i := range s.hosts {
 		p.SlotsBusy += s.hosts[i].Running
 		p.Slots += s.hosts[i].Slots

@@ -181,7 +181,7 @@ func (c *Core) drainHost(e DrainHost) {
 	if h == nil || h.idx < 0 {
 		return
 	}
-	h.draining = e.On
+	h.draining, h.stopped = e.On, e.On && (e.Now || h.stopped)
 	if !e.On {
 		return
 	}

@@ -36,7 +36,8 @@ type host struct {
 	beat      hosts.Beat
 	lied      bool   // it spoke of another host's attempts; said once
 	barred    string // the helper answers, but jobs cannot run there: why
-	draining  bool   // asked for by a person
+	draining  bool   // a person took it out of use …
+	stopped   bool   // … and had ended what ran there
 
 	// Probing (probe.go).
 	missing []jobs.AttemptID // given up as lost; the host may know better

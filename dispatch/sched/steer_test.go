@@ -197,7 +197,7 @@ func TestDrainHost(t *testing.T) {
 	if s.job(1).Failures != 0 {
 		t.Errorf("the move is charged")
 	}
-	if v := s.c.Hosts()[0]; v.State != Draining {
+	if v := s.c.Hosts()[0]; v.State != Disabled || !v.Stopped {
 		t.Errorf("host is %s", v.State)
 	}
 	want(t, "elsewhere", on(s.ended("b", "2.1", okay), "b"), "1.2")

@@ -1,6 +1,8 @@
 package sched
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	"dcs-tui/hosts"
@@ -31,7 +33,7 @@ type HostView struct {
 	State    HostState
 	Slots    int           // as the rule gives, or as a person gave it
 	Given    int           // the latter; 0: nobody did
-	Usable   float64       // slots less what others use (the formula of DESIGN 7)
+	Usable   float64       // slots less what others use (the formula of DESIGN 7); 0: it takes no new jobs
 	Running  int           // slots in use by running attempts
 	Buffered int           // attempts handed over and not known to have started
 	Failures int           // connection failures in a row
@@ -39,11 +41,12 @@ type HostView struct {
 	LastBeat time.Duration // Time.Mono; 0: never
 	Beat     hosts.Beat
 	Hello    *hosts.Hello // nil before the first connection
-	Reason   string       // why it is not up, or why it starts nothing though it is
+	Reason   string       // without the name: why it is not up, or why it starts nothing though it is
 	Done     int          // jobs finished there
 	Failed   int
 
-	Draining bool          // asked for by a person, whatever State is
+	Draining bool          // a person took it out of use, whatever State is
+	Stopped  bool          // … and had ended what ran there: State is then Disabled
 	Paused   bool          // it is up and starts nothing: Reason says why
 	Down     time.Duration // Time.Mono since when it has not been usable; 0: it is
 }
@@ -54,14 +57,28 @@ func (c *Core) Hosts() []HostView {
 	for _, h := range c.hosts {
 		state, reason := h.shown()
 		views = append(views, HostView{
-			Name: h.spec.Name, State: state, Reason: reason,
-			Slots: h.slots(), Usable: h.usable, Running: h.running, Buffered: h.buffered(),
+			Name: h.spec.Name, State: state, Reason: withoutName(reason, h.spec.Name),
+			Slots: h.slots(), Usable: h.usableNow(), Running: h.running, Buffered: h.buffered(),
 			Failures: h.failures, RetryAt: h.retryAt, LastBeat: h.beatAt, Beat: h.beat, Hello: h.hello,
-			Done: h.done, Failed: h.failed, Given: h.given, Draining: h.draining,
+			Done: h.done, Failed: h.failed, Given: h.given, Draining: h.draining, Stopped: h.stopped,
 			Paused: h.linked && (h.hold != notHeld || !h.takes()), Down: h.downAt,
 		})
 	}
 	return views
+}
+
+// Why a host is out of use that a person took out of it.
+const (
+	drainingWhy = "a person asked for it: what runs there finishes, nothing more starts"
+	stoppedWhy  = "stopped by a person: what ran there was ended, nothing more starts"
+)
+
+// usableNow is usable of a host that takes new jobs, and 0 of any other.
+func (h *host) usableNow() float64 {
+	if !h.takes() {
+		return 0
+	}
+	return h.usable
 }
 
 // shown returns the state that a person wants to know and the reason for it.
@@ -71,8 +88,10 @@ func (h *host) shown() (HostState, string) {
 		return h.state, h.reason
 	case h.doubted():
 		return h.state, "its helper says hello and then nothing more"
+	case h.stopped:
+		return Disabled, stoppedWhy
 	case h.draining:
-		return Draining, "draining"
+		return Draining, drainingWhy
 	case h.barred != "":
 		return Disabled, h.barred
 	case h.quiet:
@@ -81,6 +100,47 @@ func (h *host) shown() (HostState, string) {
 		return BackingOff, h.rest.why
 	}
 	return h.state, h.holdWhy()
+}
+
+// mostNamed bounds the hosts that Stuck names.
+const mostNamed = 3
+
+// Stuck says why no host starts a job though jobs are ready, in a sentence to follow
+// "nothing can start: "; "" if one may, if nothing is ready, or if nothing is to be
+// launched at all. What goes wrong by itself comes before what a person asked for.
+func (c *Core) Stuck() string {
+	if c.closed() || c.queue.ready == 0 {
+		return ""
+	}
+	var wrong, asked []string
+	for _, h := range c.hosts {
+		switch {
+		case h.takes() && h.hold == notHeld, h.state == Connecting && !h.known: // or it may soon
+			return ""
+		case h.linked && h.draining:
+			asked = append(asked, h.spec.Name+" "+h.standsText())
+		default:
+			wrong = append(wrong, h.spec.Name+" "+h.standsText())
+		}
+	}
+	why := append(wrong, asked...)
+	if more := len(why) - mostNamed; more > 0 {
+		why = append(why[:mostNamed], fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(why, "; ")
+}
+
+// standsText says what keeps a host from taking jobs, to follow its name.
+func (h *host) standsText() string {
+	state, reason := h.shown()
+	if state == Up {
+		return reason
+	}
+	text := "is " + strings.ReplaceAll(state.String(), "_", " ")
+	if reason = withoutName(reason, h.spec.Name); reason != "" {
+		text += " (" + reason + ")"
+	}
+	return text
 }
 
 // buffered counts the attempts handed over and not known to have started.

@@ -68,12 +68,12 @@ func (c *Core) whyOpen(now Time, id jobs.ID, j *jobs.Job) string {
 		case f.killed && c.tooHard(j):
 			return fmt.Sprintf("Job %d is being stopped on %s: %s.", id, name, c.whyTooHard(j))
 		case !f.h.linked && f.started:
-			return fmt.Sprintf("Job %d was running on %s, which cannot be reached (%s).", id, name, f.h.reason)
+			return fmt.Sprintf("Job %d was running on %s, which cannot be reached (%s).", id, name, withoutName(f.h.reason, name))
 		case !f.h.linked && now.Mono < c.leaseEnd(f.h):
 			return fmt.Sprintf("Job %d was handed to %s, which cannot be reached (%s); it may still start there and waits until its lease has run out, in %s.",
-				id, name, f.h.reason, short(c.leaseEnd(f.h)-now.Mono))
+				id, name, withoutName(f.h.reason, name), short(c.leaseEnd(f.h)-now.Mono))
 		case !f.h.linked:
-			return fmt.Sprintf("Job %d was handed to %s, which cannot be reached (%s).", id, name, f.h.reason)
+			return fmt.Sprintf("Job %d was handed to %s, which cannot be reached (%s).", id, name, withoutName(f.h.reason, name))
 		case f.started:
 			return fmt.Sprintf("Job %d runs on %s.", id, name)
 		case f.h.hold != notHeld:
@@ -122,15 +122,8 @@ func (c *Core) whyReady(id jobs.ID, j *jobs.Job) string {
 		}
 		fit++
 		if h.hold != notHeld || !h.takes() {
-			state, reason := h.shown()
-			switch {
-			case away != "":
-			case state == Up:
-				away = h.spec.Name + " " + reason
-			default:
-				if away = h.spec.Name + " is " + strings.ReplaceAll(state.String(), "_", " "); reason != "" {
-					away += " (" + reason + ")"
-				}
+			if away == "" {
+				away = h.spec.Name + " " + h.standsText()
 			}
 			continue
 		}
@@ -162,6 +155,9 @@ func (c *Core) whyReady(id jobs.ID, j *jobs.Job) string {
 	}
 	if cl.key.slots > 1 {
 		return fmt.Sprintf("it needs %d slots at once and no host has so many free", cl.key.slots)
+	}
+	if up == 1 {
+		return "every usable slot of the only host that can run it now is busy"
 	}
 	return fmt.Sprintf("every usable slot of the %d hosts that can run it is busy", up)
 }

@@ -2,6 +2,7 @@ package sched
 
 import (
 	"fmt"
+	"strings"
 
 	"dcs-tui/jobs"
 )
@@ -33,4 +34,10 @@ func became(s jobs.JobState) string {
 		return "was " + s.String()
 	}
 	return "is " + s.String()
+}
+
+// withoutName takes a host's name off the front of a reason that follows the name
+// anyway: errors of links begin with it.
+func withoutName(reason, name string) string {
+	return strings.TrimPrefix(reason, name+": ")
 }

@@ -64,7 +64,7 @@ type Picture struct {
 	Tries      int // of a job that says nothing itself
 
 	SlotsBusy, Slots int
-	Usable           float64       // slots less what others use
+	Usable           float64       // slots of hosts that take new jobs now, less what others use there
 	Rate             float64       // finished jobs a second over the last minute
 	Rates            []float64     // the same of the last minutes, oldest first: a sparkline
 	ETA              time.Duration // until the queue is done; 0: not known
@@ -73,6 +73,7 @@ type Picture struct {
 	Paused   bool   // by a person
 	Draining string // why nothing more is launched; "": it is
 	Problem  string // the journal cannot be written, …; "": all is well
+	Stuck    string // why no host starts a job though jobs are ready, to follow "nothing can start: "; "": one may
 	Question *Question
 
 	Hosts  []Host
@@ -108,11 +109,12 @@ type Question struct {
 type Host struct {
 	Name     string
 	State    string // as DESIGN 2 has them: connecting, up, suspect, lost, backing_off, draining, disabled
-	Reason   string // why it is not up, or why it starts nothing though it is
+	Reason   string // to follow the name: why it is not up, or why it starts nothing though it is
+	Stopped  bool   // disabled by a person, who can use it again
 	Note     string // the last thing that happened there, for people
 	Slots    int
-	Usable   float64
-	Running  int // slots in use
+	Usable   float64 // less what others use; 0: it takes no new jobs
+	Running  int     // slots in use
 	Buffered int
 	Done     int
 	Failed   int
