@@ -29,6 +29,7 @@ type engine struct {
 	start  time.Time
 	rate   rate
 	past   past
+	ahead  map[string]time.Duration // by host: what its clock is ahead of ours, as it came up
 
 	watches    []*Watch
 	asked      []*asked // requests whose record is awaited
@@ -53,7 +54,7 @@ type engine struct {
 const maxBatch = 1024
 
 func newEngine(d *Dispatcher) *engine {
-	e := &engine{d: d, cfg: &d.cfg, start: time.Now(), ownedAt: time.Now(), agents: map[string]*agent{}, more: true}
+	e := &engine{d: d, cfg: &d.cfg, start: time.Now(), ownedAt: time.Now(), agents: map[string]*agent{}, ahead: map[string]time.Duration{}, more: true}
 	e.core = sched.New(d.cfg.Sched, d.cfg.Table, d.cfg.Hosts)
 	e.ring = ring.New(e.core, d.cfg.Journal)
 	e.writer = newWriter(d)
@@ -148,6 +149,10 @@ func (e *engine) take(in input) {
 // step gives one event to the core and gathers what it decided.
 func (e *engine) step(ev sched.Event) {
 	switch ev := ev.(type) {
+	case sched.HostUp:
+		if at := ev.Hello.WallClock; at != 0 {
+			e.ahead[ev.Host] = at.Sub(e.now().Wall)
+		}
 	case sched.Submit:
 		e.more = e.more && !ev.Last
 	case sched.HostRefused:

@@ -18,7 +18,7 @@ func (e *engine) see(r *jobs.Record) {
 	e.watch(r)
 	e.hear(r)
 	if r.Seq > 0 && r.Kind != jobs.KindAcked {
-		e.rate.add(e.now().Mono)
+		e.rate.add(e.now().Mono, e.endedAt(r))
 		e.shown = append(e.shown, e.result(r.Job))
 	}
 	switch r.Kind {

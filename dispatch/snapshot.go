@@ -1,6 +1,10 @@
 package dispatch
 
-import "time"
+import (
+	"time"
+
+	"dcs-tui/jobs"
+)
 
 // snapshot copies what a screen may show. Its size depends on the number of
 // hosts, never on the number of jobs.
@@ -41,10 +45,20 @@ func (c *counts) forward(now int64) {
 	c.at = max(c.at, now)
 }
 
-func (r *rate) add(mono time.Duration) {
+// add counts a job that ended at an instant of the past, Time.Mono; what was before
+// this dispatcher is not counted.
+func (r *rate) add(mono, ended time.Duration) {
 	r.forward(mono)
-	r.seconds.n[r.seconds.at%60]++
-	r.tens.n[r.tens.at%60]++
+	if ended >= 0 {
+		r.seconds.add(int64(ended / time.Second))
+		r.tens.add(int64(ended / (10 * time.Second)))
+	}
+}
+
+func (c *counts) add(span int64) {
+	if span > c.at-60 && span <= c.at {
+		c.n[span%60]++
+	}
 }
 
 func (r *rate) forward(mono time.Duration) {
@@ -72,4 +86,20 @@ func (r *rate) history(mono time.Duration) []float64 {
 		rates = append(rates, float64(r.tens.n[s%60])/10)
 	}
 	return rates
+}
+
+// endedAt is when the outcome in a record came about, Time.Mono: by its host's clock as
+// that stood when the host came up, not before the attempt can have ended and not later
+// than now. What came late, from a host that was away or of another dispatcher's time,
+// was not done just now.
+func (e *engine) endedAt(r *jobs.Record) time.Duration {
+	now := e.now()
+	o := r.Outcome
+	a := e.core.Table().Attempt(r.Attempt())
+	if o == nil || o.Ended == 0 || a == nil {
+		return now.Mono
+	}
+	ended := o.Ended - jobs.Stamp(e.ahead[a.Host])
+	ended = min(max(ended, a.Launched+jobs.Stamp(max(0, o.Elapsed()))), now.Wall)
+	return now.Mono - now.Wall.Sub(ended)
 }

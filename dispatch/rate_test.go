@@ -1,0 +1,62 @@
+package dispatch
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/jobs"
+)
+
+// The rate counts a job when it ended: what a resumed dispatcher, or one whose host was
+// away, hears of late was not done just now (TUI.md: header).
+func TestTheRateCountsWhenJobsEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, 20*time.Second, "a")
+		r.submit(6)
+		time.Sleep(5 * time.Second)
+		r.d.Do(sched.Stop{Why: "test"})
+		<-r.d.Finished()
+		r.d.Close()
+		time.Sleep(5 * time.Minute) // four end meanwhile
+		table := &jobs.Table{Specs: r.d.cfg.Table.Specs}
+		for i := range r.journal.durable {
+			if err := jobs.Fold(table, &r.journal.durable[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.start(table, "a")
+		r.submit(0)
+		rate := func() (s Status) {
+			if err := r.d.Inspect(t.Context(), func(in *Inside) { s = in.Status() }); err != nil {
+				t.Fatal(err)
+			}
+			return s
+		}
+		time.Sleep(10 * time.Second)
+		if n, s := table.Counts[jobs.Succeeded], rate(); n != 4 || s.Rate != 0 {
+			t.Errorf("%d jobs ended while nobody dispatched, and the rate is %v a second", n, s.Rate)
+		}
+		time.Sleep(20 * time.Second)
+		if s := rate(); s.Rate < 2./31 || s.Rate > 2./29 {
+			t.Errorf("2 jobs in 30 s: %v a second", s.Rate)
+		}
+		r.drain()
+		r.close(sched.AllDone)
+	})
+}
+
+// Spans that are over count for their own time, and those before the start for none.
+func TestRateOfThePast(t *testing.T) {
+	var r rate
+	r.add(100*time.Second, 95*time.Second)
+	r.add(100*time.Second, 30*time.Second) // more than a minute ago
+	r.add(100*time.Second, -time.Second)
+	if got := r.perSecond(100 * time.Second); got != 1./60 {
+		t.Errorf("%v", got)
+	}
+	if h := r.history(110 * time.Second); len(h) != 11 || h[3] != 0.1 || h[9] != 0.1 || h[10] != 0 {
+		t.Errorf("%v", h)
+	}
+}
