@@ -29,7 +29,7 @@ func (d *Dispatcher) Inspect(ctx context.Context, f func(*Inside)) error {
 	err := d.inside(ctx, func(in *Inside) {
 		defer func() {
 			if p := recover(); p != nil {
-				fault <- fmt.Sprintf("%v, in the engine:\n%s", p, debug.Stack())
+				fault <- fmt.Sprintf("%v (in the engine)\n%s", p, debug.Stack())
 			}
 		}()
 		f(in)

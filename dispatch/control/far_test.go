@@ -85,11 +85,11 @@ func TestAnAnswerThatIsNotUnderstood(t *testing.T) {
 func TestASourceThatCannotBeMade(t *testing.T) {
 	told := make(chan string, 2*maxFaults)
 	s := serving(t, newFake(), func(o *Options) {
-		o.Open = func() (view.Source, func(), error) { panic("odd data") }
+		o.Open = func() (view.Source, func(), error) { panic("odd data\nwhere it was") }
 		o.Fault = func(text string) { told <- text }
 	})
 	for range 2 * maxFaults { // as a screen would
-		if _, err := dial(t, s).Look(t.Context(), view.Ask{}); err == nil || !strings.Contains(err.Error(), "odd data") {
+		if _, err := dial(t, s).Look(t.Context(), view.Ask{}); err == nil || !strings.Contains(err.Error(), "odd data;") {
 			t.Error(err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -174,5 +175,6 @@ func (s *Server) fault(p any) error {
 	if s.opt.Fault != nil && s.faults.Add(1) <= maxFaults {
 		s.opt.Fault(fmt.Sprintf("a call of a screen failed: %v\n%s", p, debug.Stack()))
 	}
-	return fmt.Errorf("the dispatcher could not answer (%v); the run goes on, dispatcher.log has more", p)
+	what, _, _ := strings.Cut(fmt.Sprint(p), "\n")
+	return fmt.Errorf("the dispatcher could not answer, a defect of ours: %s; the run goes on, dispatcher.log has more", what)
 }
