@@ -68,6 +68,9 @@ func (w *World) drawHost(i int) {
 		from := (now + w.between(0, 15*time.Minute)) % (24 * time.Hour)
 		spec.Quiet = []hosts.Quiet{{From: from, To: (from + w.between(time.Minute, 10*time.Minute)) % (24 * time.Hour)}}
 	}
+	if i == 1 && spec.GPUs > 0 {
+		spec.Link = "local" // as the core sees it: the hybrid order (D5)
+	}
 	h := &host{w: w, spec: spec, idx: i, slots: spec.Slots.Fixed, shared: t.Draw(4) != 3, boot: 1, spoolBoot: 1, cuts: map[*machine]int{}, bootedAt: -w.between(time.Hour, 20*time.Hour)}
 	if h.shared {
 		h.disk, h.dir = w.share.Mount(spec.Name), "/share"
@@ -87,7 +90,8 @@ func (w *World) drawHost(i int) {
 
 var jobOptions = []*jobs.Options{
 	jobs.NoOptions, jobs.NoOptions, jobs.NoOptions, {Slots: 2}, {Tags: []string{"big"}}, {Priority: -1}, {GPUs: 1}, {Timeout: 20 * time.Second},
-	{OnLost: jobs.OnLostWait}, {OnLost: jobs.OnLostRequeue}, {MemBytes: 3 << 30}, {Tries: 2}, {Queue: "second"},
+	{OnLost: jobs.OnLostWait}, {OnLost: jobs.OnLostRequeue}, {MemBytes: 3 << 30}, {Tries: 2, Estimate: 2 * time.Second},
+	{Queue: "second", Share: 2, Deadline: wallStart.Time().Add(10 * time.Minute)},
 }
 
 func (w *World) drawJobs(n int) {
