@@ -155,6 +155,10 @@ func (e *engine) step(ev sched.Event) {
 		}
 	case sched.Submit:
 		e.more = e.more && !ev.Last
+	case sched.Request:
+		if e.closedTo() != nil { // it stays where it was left, for the next dispatcher
+			return
+		}
 	case sched.HostRefused:
 		if ev.Msg.FencedBy > 0 {
 			e.fenced(ev.Msg.FencedBy)

@@ -53,6 +53,8 @@ func TestWhatIsAskedAtTheVeryEnd(t *testing.T) {
 			if err := r.d.Order(t.Context(), Notice{Text: "slots"}, sched.SetSlots{Host: "a", Slots: 2}); !errors.Is(err, ErrLeaving) {
 				t.Error(err)
 			}
+			// One from a file stays there for the next dispatcher.
+			r.d.Do(sched.Request{Name: "late", Do: []sched.Event{sched.Requeue{Jobs: []jobs.ID{1}}}})
 			if snap := r.d.Snapshot(); snap == nil || snap.Counts[jobs.Succeeded] != 1 {
 				t.Error("something was done")
 			}
