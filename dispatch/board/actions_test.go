@@ -125,6 +125,42 @@ func TestEvents(t *testing.T) {
 	})
 }
 
+// One event per action of a person, in words, under what matters; how a request fared
+// is for those who want every record (E8).
+func TestOneEventAnAction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t, "a")
+		l.submit(plain(6)...)
+		time.Sleep(5 * time.Second)
+		lines := func(all bool) (texts []string) {
+			for _, e := range l.look(view.Ask{Events: &view.EventsWindow{All: all, Rows: 100}}).Events.Lines {
+				texts = append(texts, e.Text)
+			}
+			return texts
+		}
+		for _, c := range []struct {
+			a    view.Action
+			want string
+		}{
+			{view.Action{Do: view.Cancel, Jobs: view.Ranges{{First: 1, Last: 3}}}, asker() + " asked: cancel jobs 1-3"},
+			{view.Action{Do: view.Priority, Jobs: view.One(5), Number: -1, Relative: true}, asker() + " asked: priority -1 for job 5"},
+			{view.Action{Do: view.Slots, Host: "a", Number: 1, Relative: true}, "a gets 3 slots instead of 2: asked for by " + asker()},
+			{view.Action{Do: view.Pause}, "launching is paused: asked for by " + asker()},
+			{view.Action{Do: view.StopHost, Host: "a"}, "a is stopped: what ran there is ended and queued again: asked for by " + asker()},
+		} {
+			some, all := lines(false), lines(true)
+			l.do(c.a)
+			if got := lines(false)[len(some):]; len(got) != 1 || got[0] != c.want {
+				t.Errorf("%s: %q, want %q", c.a.Do, got, c.want)
+			}
+			if len(lines(true)) <= len(all) {
+				t.Errorf("%s left no record", c.a.Do)
+			}
+		}
+		l.end()
+	})
+}
+
 // A job's own progress, and its output while it runs and afterwards.
 func TestProgressAndOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/user"
 	"slices"
+	"sync"
 
 	"dcs-tui/dispatch"
 	"dcs-tui/dispatch/sched"
@@ -62,7 +65,10 @@ func doJobs(ctx context.Context, l *live, a view.Action) (*view.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	text := "asked: " + fmt.Sprintf(v.asked, jobsText(a.Jobs, ids)) + " (" + by(a.Why) + ")"
+	text := asker() + " asked: " + fmt.Sprintf(v.asked, jobsText(a.Jobs, ids))
+	if a.Why != "" {
+		text += " (" + a.Why + ")"
+	}
 	var is dispatch.Asked
 	if a.Do == view.Cancel && a.Waiting {
 		v.none = "nothing was cancelled: what waited has started or ended meanwhile"
@@ -145,7 +151,27 @@ func changeOf(e *view.Change) jobs.Change {
 	return c
 }
 
-// by says who or what an action comes from, for the event log.
+// asker names whoever asks on a screen: nobody but the user of the dispatcher can.
+var asker = sync.OnceValue(func() string {
+	name := fmt.Sprintf("user %d", os.Getuid())
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	if host, err := os.Hostname(); err == nil {
+		name += " on " + host
+	}
+	return name + " (screen)"
+})
+
+// who is asker, and why he asks where that is known, for the event log.
+func who(why string) string {
+	if why == "" {
+		return asker()
+	}
+	return asker() + ", " + why
+}
+
+// by says who or what an action comes from, for the jobs.
 func by(why string) string {
 	if why == "" {
 		return "by a person"
@@ -185,7 +211,7 @@ func pause(ctx context.Context, l *live, a view.Action) (*view.Answer, error) {
 	if is == on {
 		return &view.Answer{Text: text + " already"}, nil
 	}
-	if err := l.d.Order(ctx, dispatch.Notice{Text: text + " (" + by(a.Why) + ")"}, sched.Pause{On: on}); err != nil {
+	if err := l.d.Order(ctx, dispatch.Notice{Text: text + ": asked for by " + who(a.Why)}, sched.Pause{On: on}); err != nil {
 		return nil, gone(ctx, err)
 	}
 	return &view.Answer{Done: 1, Text: text}, nil
@@ -235,12 +261,16 @@ func doHost(ctx context.Context, l *live, a view.Action) (*view.Answer, error) {
 			return nil, refuse("%s has at least 1 slot; drain it to have nothing started there", a.Host)
 		}
 		n = min(n, maxSlots)
-		ev, text = sched.SetSlots{Host: a.Host, Slots: n}, "has "+plural(n, "slot")+" now"
+		ev, text = sched.SetSlots{Host: a.Host, Slots: n, By: who(a.Why)}, "has "+plural(n, "slot")+" now"
 		if n == 0 {
 			text = "has as many slots as its rule gives"
 		}
 	}
-	if err := l.d.Order(ctx, dispatch.Notice{Host: a.Host, Text: a.Host + " " + text + " (" + by(a.Why) + ")"}, ev); err != nil {
+	notice := dispatch.Notice{Host: a.Host, Text: a.Host + " " + text + ": asked for by " + who(a.Why)}
+	if a.Do == view.Slots {
+		notice = dispatch.Notice{} // the core says it
+	}
+	if err := l.d.Order(ctx, notice, ev); err != nil {
 		return nil, gone(ctx, err)
 	}
 	ans := &view.Answer{Done: 1, Text: a.Host + " " + text}

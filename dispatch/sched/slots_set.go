@@ -6,6 +6,7 @@ package sched
 type SetSlots struct {
 	Host  string
 	Slots int
+	By    string // who asked, for the event log; "": is not said
 }
 
 func (SetSlots) event() {}
@@ -18,15 +19,19 @@ func (c *Core) setSlots(e SetSlots) {
 	}
 	was := h.slots()
 	h.given = n
+	by := ""
+	if e.By != "" {
+		by = ": asked for by " + e.By
+	}
 	switch {
 	case n == 0 && h.hello == nil:
-		c.say(h.spec.Name, 0, "%s gets the slots of its rule again", h.spec.Name)
+		c.say(h.spec.Name, 0, "%s gets the slots of its rule again%s", h.spec.Name, by)
 	case n == 0:
-		c.say(h.spec.Name, 0, "%s gets the slots of its rule again: %d", h.spec.Name, h.slots())
+		c.say(h.spec.Name, 0, "%s gets the slots of its rule again, %d%s", h.spec.Name, h.slots(), by)
 	case was == 0:
-		c.say(h.spec.Name, 0, "%s gets %s", h.spec.Name, count(n, "slot"))
+		c.say(h.spec.Name, 0, "%s gets %s%s", h.spec.Name, count(n, "slot"), by)
 	default:
-		c.say(h.spec.Name, 0, "%s gets %s instead of %d", h.spec.Name, count(n, "slot"), was)
+		c.say(h.spec.Name, 0, "%s gets %s instead of %d%s", h.spec.Name, count(n, "slot"), was, by)
 	}
 	c.queue.capacityChanged()
 }

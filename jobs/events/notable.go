@@ -3,16 +3,15 @@ package events
 import "dcs-tui/jobs"
 
 // Notable says whether a person wants to hear of a record without asking: what
-// happened to hosts and the run, losses, failures, retries, requests. What goes well,
-// and what is done to each of very many jobs, is not notable.
+// happened to hosts and the run, losses, failures, retries, what people asked for. What
+// goes well, and what is done to each of very many jobs, is not notable; nor that a
+// request was carried out, which an event announced in words.
 func Notable(r *jobs.Record) bool {
 	switch r.Kind {
-	case jobs.KindEpoch, jobs.KindEnded, jobs.KindLost, jobs.KindCancelling, jobs.KindForgiven:
+	case jobs.KindEpoch, jobs.KindEnded, jobs.KindLost, jobs.KindForgiven:
 		return true
 	case jobs.KindEvent:
 		return r.Reason != ""
-	case jobs.KindRequest:
-		return r.Count > 0 || r.N > 0
 	case jobs.KindExited:
 		return r.Next != jobs.Succeeded && r.Outcome != nil && !r.Outcome.OK()
 	case jobs.KindJob:

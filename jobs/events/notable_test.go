@@ -24,8 +24,8 @@ func TestNotable(t *testing.T) {
 		{jobs.Record{Kind: jobs.KindJob, Next: jobs.Cancelled}, false, false},
 		{jobs.Record{Kind: jobs.KindJob, Next: jobs.Failed}, true, true},
 		{jobs.Record{Kind: jobs.KindEvent, Host: "a", Reason: "a is up"}, true, false},
-		{jobs.Record{Kind: jobs.KindRequest, Reason: "x", Count: 2}, true, false},
-		{jobs.Record{Kind: jobs.KindRequest, Reason: "x"}, false, false},
+		{jobs.Record{Kind: jobs.KindRequest, Reason: "x", Count: 2}, false, false}, // the event before it says who asked what
+		{jobs.Record{Kind: jobs.KindCancelling, Job: 1, Reason: "by a person"}, false, false},
 		{jobs.Record{Kind: jobs.KindAcked}, false, false},
 		{jobs.Record{Kind: jobs.KindEnded}, true, false},
 		{jobs.Record{Kind: jobs.KindEnded, Reason: "a may have some left"}, true, true},
