@@ -44,6 +44,7 @@ func (l *live) close()                 { l.watch.Close() }
 type replayed struct {
 	table *jobs.Table
 	past  Past
+	over  string // Past.Over, and what may be left behind
 	hosts []view.Host
 	gone  chan struct{}
 
@@ -54,6 +55,9 @@ func newReplayed(t *jobs.Table, p Past) *replayed {
 	r := &replayed{table: t, past: p, gone: make(chan struct{}), reading: make(chan struct{}, 16)}
 	if p.Tries <= 0 {
 		r.past.Tries = sched.DefaultTries
+	}
+	if r.over = p.Over; r.over != "" {
+		r.over += andLeft(LeftBehind(t))
 	}
 	r.count()
 	return r

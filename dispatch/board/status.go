@@ -32,7 +32,7 @@ func (k *desk) status() *status {
 	s := &status{total: len(k.table.Jobs)}
 	if k.in == nil {
 		s.run = dispatch.Status{At: time.Now(), Tries: k.tries, More: k.past.past.More}
-		s.life, s.over, s.hosts = k.past.past.Life, k.past.past.Over, k.past.hosts
+		s.life, s.over, s.hosts = k.past.past.Life, k.past.over, k.past.hosts
 		return s
 	}
 	s.run = k.in.Status()
@@ -57,13 +57,20 @@ func (k *desk) status() *status {
 func overText(f *sched.Finish) string {
 	switch f.How {
 	case sched.AllDone:
-		return "all jobs are over"
+		return "all jobs are over" + andLeft(f.Why)
 	case sched.Drained:
 		return "drained" + because(f.Why)
 	case sched.Stopped:
 		return "stopped" + because(f.Why)
 	}
 	return f.Why
+}
+
+func andLeft(why string) string {
+	if why == "" {
+		return ""
+	}
+	return "; " + why
 }
 
 func because(why string) string {

@@ -26,10 +26,11 @@ func (c *Core) end() {
 		if c.clearing() {
 			return
 		}
+		left := c.leftBehind()
 		if !c.table.Ended {
-			c.emit(jobs.Record{Kind: jobs.KindEnded, Reason: c.leftBehind()})
+			c.emit(jobs.Record{Kind: jobs.KindEnded, Reason: left})
 		}
-		c.conclude(AllDone, "")
+		c.conclude(AllDone, left)
 	case c.drain != "" && len(c.flights) == 0:
 		c.conclude(Drained, c.drain)
 	case left > 0 && c.unusable():
@@ -110,10 +111,10 @@ func (c *Core) leftBehind() string {
 			}
 			ids = append(ids, id.String())
 		}
-		parts = append(parts, h.spec.Name+" ("+strings.Join(ids, ", ")+")")
+		parts = append(parts, strings.Join(ids, ", ")+" on "+h.spec.Name)
 	}
 	if parts == nil {
 		return ""
 	}
-	return "not known to be over, on: " + strings.Join(parts, "; ")
+	return "processes of lost attempts may still be alive: " + strings.Join(parts, "; ")
 }

@@ -80,7 +80,7 @@ func TestCancelUnreachable(t *testing.T) {
 	if s.finish == nil {
 		t.Fatalf("the run goes on")
 	}
-	contains(t, "what may be left is named", s.journal[len(s.journal)-1].Reason, "a (1.1)")
+	contains(t, "what may be left is named", s.journal[len(s.journal)-1].Reason, "1.1 on a")
 }
 
 // TestCancelBuffered: one that is found buffered on the host's return goes too, and
