@@ -32,10 +32,12 @@ type lab struct {
 	run     func(jobs.AttemptID) (time.Duration, jobs.Outcome)
 	say     map[string]string // DCS_PROGRESS
 	refuse  error
-	apart   bool // hosts do not share the run directory
 	workers map[string]*worker
 	wg      sync.WaitGroup
 }
+
+// apart is a host that does not share the run directory.
+const apart = "apart"
 
 // noJournal keeps nothing.
 type noJournal struct{}
@@ -152,7 +154,7 @@ type worker struct {
 }
 
 func (w *worker) Hello() *hosts.Hello {
-	return &hosts.Hello{Version: 1, BootID: w.host, OS: "linux", Cores: 4, Slots: 2, MemBytes: 1 << 33, Shared: !w.lab.apart, Dir: w.lab.dir}
+	return &hosts.Hello{Version: 1, BootID: w.host, OS: "linux", Cores: 4, Slots: 2, MemBytes: 1 << 33, Shared: w.host != apart, Dir: w.lab.dir}
 }
 
 func (w *worker) beat() {

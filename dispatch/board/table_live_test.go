@@ -118,8 +118,7 @@ func TestTableOfLateOutput(t *testing.T) {
 // Outputs that only their host has come through the dispatcher.
 func TestTableOfHostsApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLab(t, "a")
-		l.apart = true
+		l := newLab(t, apart)
 		o := reading(t, t.TempDir(), "acc")
 		l.b.opt.Figures, l.b.opt.Outputs = o.Figures, o.Outputs
 		l.run = func(id jobs.AttemptID) (time.Duration, jobs.Outcome) {

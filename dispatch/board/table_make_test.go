@@ -289,8 +289,12 @@ func TestTableIsBounded(t *testing.T) {
 	if h := tb.Heat; h == nil || len(h.Rows) != view.MaxHeat || len(h.Columns) != view.MaxHeat || h.MoreRows != 400-view.MaxHeat || h.MoreColumns != 400-view.MaxHeat {
 		t.Errorf("%+v", tb.Wrong)
 	}
-	b.tables.mu.Lock()
-	defer b.tables.mu.Unlock()
+	b.Close()
+	for working := true; working; time.Sleep(time.Millisecond) { // what follows is its goroutine's alone
+		b.tables.mu.Lock()
+		working = b.tables.working
+		b.tables.mu.Unlock()
+	}
 	if len(b.tables.wishes) > maxWishes || len(b.tables.sets) > maxWishes {
 		t.Errorf("%d wishes and %d sets of figures are kept", len(b.tables.wishes), len(b.tables.sets))
 	}
