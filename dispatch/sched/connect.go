@@ -87,6 +87,7 @@ func (c *Core) hostBeat(e HostBeat) {
 	}
 	b := boundedBeat(e.Beat)
 	h.take(&b)
+	h.hear(&b, c.now.Mono)
 	if b.Early && !h.beaten {
 		// It serves the floors. That the helper lives, and what others use, is for a
 		// beat to show that covers more than the helper's own start.

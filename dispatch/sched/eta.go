@@ -12,6 +12,26 @@ const etaEvery = time.Second
 // taken to be like the others.
 const mostGuessed = 0.1
 
+// leastSpread is the part of itself by which a forecast is off at least, whatever the
+// laws say, while few jobs have ended and when no more wait: a job of another kind
+// then counts for much.
+const (
+	leastSpread = 0.1
+	fewFinished = 30
+)
+
+// doubt is the least spread of a forecast, seconds.
+func (w *work) doubt(eta float64) float64 {
+	sure := len(w.queues) > 0
+	for _, q := range w.queues {
+		sure = sure && q.finished >= fewFinished
+	}
+	if sure {
+		return 1
+	}
+	return max(1, leastSpread*eta)
+}
+
 // lastETA is the newest forecast.
 type lastETA struct {
 	at          time.Duration
@@ -30,7 +50,7 @@ func (c *Core) ETA(now Time) (eta, spread time.Duration, ok bool) {
 		*l = lastETA{at: now.Mono, known: true}
 		if known {
 			e, s, ok := w.forecast()
-			l.eta, l.spread, l.ok = seconds(e), seconds(s), ok
+			l.eta, l.spread, l.ok = seconds(e), seconds(max(s, w.doubt(e))), ok
 		}
 	}
 	return max(0, l.eta-(now.Mono-l.at)), l.spread, l.ok
@@ -79,7 +99,9 @@ func (c *Core) workLeft(now Time) (*work, bool) {
 				continue
 			}
 			r := runs{law: f.stats.law, age: f.age(now.Mono).Seconds(), slots: float64(f.slots)}
-			if f.stats.n < leastFinished && f.estimate > 0 {
+			if left, ok := f.said.left(r.age); ok {
+				r.law, r.age = left, 0 // what it says counts more than what others took
+			} else if f.stats.n < leastFinished && f.estimate > 0 {
 				r.law = guess(f.estimate.Seconds())
 			} else if f.stats.n < leastFinished {
 				guessed++

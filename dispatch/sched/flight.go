@@ -28,6 +28,7 @@ type flight struct {
 	stats      *runStats
 	estimate   time.Duration // its user's; 0: none
 	ran        time.Duration // before startedAt, under an earlier dispatcher
+	said       progress      // what the job says of itself
 }
 
 // single says that it may share a buffer: it takes a slot and nothing else.
