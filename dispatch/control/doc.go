@@ -3,7 +3,8 @@
 // that is one.
 //
 // The socket lies in /tmp/dcs-UID, closed to others; whoever connects must be the same
-// user, or root. A connection begins with a line of JSON from each side (Hello), which
+// user, or root; to a client on another machine, which sees neither, the dispatcher
+// proves that it knows the secret of the run. A connection begins with a line of JSON from each side (Hello), which
 // every version can read; then come gob messages: calls with a number, their answers
 // in any order, and calls taken back. That is not net/rpc, because calls that
 // wait for news must end when their caller does, and because a client that sends
