@@ -89,6 +89,11 @@ func (t *requestTaker) submit(name string, q *rundir.Request) bool {
 			s.ID = jobs.ID(i + 1)
 		}
 	}
+	select {
+	case <-t.s.d.Finished():
+		return false // this dispatcher is leaving: they wait for the next one
+	default:
+	}
 	relative := cwdResolver{cwd: t.s.run.Asked.Cwd}
 	for _, s := range specs {
 		relative.resolve(s)

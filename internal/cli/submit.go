@@ -208,6 +208,9 @@ func (a *app) tellSubmitted(s *submission, b *batch) {
 			text += ", queue " + queueList(b.queues)
 		}
 		a.con.Line(text)
+		if owner, err := journal.ReadOwner(s.run); err == nil && !s.waits && (owner == nil || owner.Life() == journal.Dead) {
+			a.con.Line("its dispatcher has left meanwhile; what has not run yet waits for", "  dcs-tui resume "+ref)
+		}
 	}
 	if rest := len(b.specs) - n; s.waits && rest > 0 && a.code == 0 {
 		a.con.Line("nobody dispatches the run: "+plural(rest, "job")+" "+waitWord(rest)+" for", "  dcs-tui resume "+ref)
