@@ -35,7 +35,7 @@ func TestTheRateCountsWhenJobsEnded(t *testing.T) {
 			return s
 		}
 		time.Sleep(10 * time.Second)
-		if n, s := table.Counts[jobs.Succeeded], rate(); n != 4 || s.Rate != 0 {
+		if n, s := r.d.Snapshot().Counts[jobs.Succeeded], rate(); n != 4 || s.Rate != 0 {
 			t.Errorf("%d jobs ended while nobody dispatched, and the rate is %v a second", n, s.Rate)
 		}
 		time.Sleep(20 * time.Second)
