@@ -206,8 +206,10 @@ func (d *director) desk() *machine {
 const homeOf = "/" + "root" + "/.dcs-tui/"
 
 // allowed are the files that a run may leave on a host: our own program, to be
-// used again, the marks that fence off older dispatchers, and where its attempts are.
-var allowed = regexp.MustCompile(`^(root|vartmp|tmp|sshd\.log|boot_id|vartmp/dcs-0(/runs|/bin(/dcs-tui-[0-9a-f]{64}|/\.new-[0-9a-f]+)?)?|` +
+// used again, the marks that fence off older dispatchers, and where its attempts are;
+// on a dispatching machine the directory of control sockets, with those of dispatchers
+// that were killed: the next one takes them away.
+var allowed = regexp.MustCompile(`^(root|vartmp|tmp|tmp/dcs-0(/[a-z0-9]{12}\.sock)?|sshd\.log|boot_id|vartmp/dcs-0(/runs|/bin(/dcs-tui-[0-9a-f]{64}|/\.new-[0-9a-f]+)?)?|` +
 	`root/\.dcs-tui(/[a-z0-9]{12}(/epoch\.\d+|/place\.ws\d)?)?)$`)
 
 // bareSpool is what a helper makes before it has any job: no spec, no sentinel, no
