@@ -79,6 +79,7 @@ func (b *Board) takeIn(aged bool) (more bool) {
 		if relinked(&b.status, s) || aged && s.stragglers != b.stragglers {
 			b.rerun()
 		}
+		keepSaid(&b.status, s)
 		b.progressed(&b.status, s)
 		b.status = *s
 	}

@@ -180,3 +180,36 @@ func TestProgressOfOthersIsNotHeard(t *testing.T) {
 		l.end()
 	})
 }
+
+// TUI.md: what a job said of its progress stands while its host is away, and until the
+// first beat of a host that is back.
+func TestProgressOfAwayJobsStands(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t, "a")
+		l.say = map[string]string{"1.1": "0.95"}
+		l.run = func(jobs.AttemptID) (time.Duration, jobs.Outcome) { return time.Hour, jobs.Outcome{} }
+		l.submit(plain(1)...)
+		time.Sleep(10 * time.Second)
+		wants := func(what string, phase view.Phase) {
+			t.Helper()
+			if r := l.look(view.Ask{Jobs: page(1)}).Jobs.Rows[0]; r.Phase != phase || r.Progress != 0.95 {
+				t.Errorf("%s: %s, progress %v", what, r.Phase, r.Progress)
+			}
+		}
+		wants("up", view.Running)
+		l.cut("a")
+		time.Sleep(time.Second)
+		wants("away", view.Away)
+		l.mu.Lock()
+		l.refuse = nil
+		l.mu.Unlock()
+		for range 100 {
+			time.Sleep(100 * time.Millisecond)
+			if p := l.look(view.Ask{Jobs: page(1)}); p.Hosts[0].State == "up" {
+				break
+			}
+		}
+		wants("back, and not a beat yet", view.Running)
+		l.end()
+	})
+}

@@ -18,6 +18,20 @@ func (b *Board) say(r *view.Row) {
 // maxSaid bounds the jobs of a host that are heard: more cannot run there.
 const maxSaid = 4096
 
+// keepSaid lets what the jobs of a host said stand until its next beat: while it is
+// away, and when it has just come back.
+func keepSaid(before, now *status) {
+	for i := range now.hosts {
+		name := now.hosts[i].Name
+		if old := before.progress[name]; old != nil && now.progress[name] == nil && i < len(now.beats) && now.beats[i] == old.beat {
+			if now.progress == nil {
+				now.progress = map[string]*said{}
+			}
+			now.progress[name] = old
+		}
+	}
+}
+
 // progressed enters what running jobs say of themselves, where a new beat has come.
 func (b *Board) progressed(before, now *status) {
 	for host, h := range now.progress {

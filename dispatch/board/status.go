@@ -19,6 +19,7 @@ type status struct {
 	// stragglers are as many as the core has: rows may be a moment behind.
 	stragglers int
 	progress   map[string]*said // by host
+	beats      []time.Duration  // of hosts: the newest
 }
 
 // said is what the jobs of a host said of themselves (DCS_PROGRESS) by its newest beat.
@@ -44,6 +45,7 @@ func (k *desk) status() *status {
 	for _, h := range k.in.Hosts() {
 		s.hosts = append(s.hosts, hostOf(&h, mono))
 		s.links = append(s.links, h.Linked)
+		s.beats = append(s.beats, h.LastBeat)
 		if len(h.Beat.Progress) > 0 {
 			if s.progress == nil {
 				s.progress = map[string]*said{}
