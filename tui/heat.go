@@ -18,6 +18,7 @@ type heatView struct {
 	row, col  int      // of the cursor
 	top, left int
 	h         int // rows on the screen
+	number    int // cells of the widest number
 }
 
 // The shades from the smallest number to the largest, and their colours.
@@ -71,8 +72,8 @@ func (p *resultsPane) drawHeat(m *model, w, h int, focused bool) []string {
 		label = max(label, width(m.cellText(text, heatLabel)))
 	}
 	label = min(label, heatLabel, max(4, w/4))
-	number, numbered := p.heatNumbers(m, w-label-2)
-	cell := 3
+	number, cell := max(1, v.number), 3
+	numbered := (number+4)*len(x.Columns) <= w-label-2
 	if numbered {
 		cell = number + 4
 	}
@@ -116,19 +117,17 @@ func (p *resultsPane) heatText(m *model, row, col int) string {
 	return "-"
 }
 
-// heatNumbers says how wide the numbers are, and whether there is room for them: for
-// those of four columns at least, or of all.
-func (p *resultsPane) heatNumbers(m *model, w int) (number int, fits bool) {
-	x := p.table.Heat
-	for i, row := range x.Cells {
-		for k := range row {
-			number = max(number, width(p.heatText(m, i, k)))
+// see measures the numbers, once for all frames.
+func (v *heatView) see(m *model, x *view.Heat) {
+	v.number = 1
+	for _, row := range x.Cells {
+		for _, text := range row {
+			v.number = max(v.number, min(heatNumber, width(m.cellText(text, heatNumber))))
 		}
 	}
 	for _, text := range x.Columns {
-		number = max(number, min(heatNumber, width(m.cellText(text, heatNumber)))-3)
+		v.number = max(v.number, min(heatNumber, width(m.cellText(text, heatNumber)))-3)
 	}
-	return number, (number+4)*len(x.Columns) <= w
 }
 
 // heatTitle says what is shown, and what the shades mean.

@@ -118,7 +118,7 @@ func (p *resultsPane) commandPivot(_ *model, arg string) error {
 			return err
 		}
 	}
-	p.heat = heatView{on: true, pivot: words}
+	p.heat = heatView{on: true, pivot: words, number: p.heat.number}
 	return nil
 }
 

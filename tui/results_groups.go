@@ -20,6 +20,7 @@ type groupsView struct {
 	sort    string
 	reverse bool
 
+	widths []int  // of the columns of the newest table
 	cursor string // of the group
 	held   bool   // a person has put it there
 	at     int
@@ -59,8 +60,14 @@ func (g *groupsView) common(t *view.Table, row int) string {
 	return strings.Join(t.Groups.Rows[row][:min(len(g.by), len(t.Groups.Rows[row]))], "\x00")
 }
 
-// see keeps the cursor on its group.
-func (g *groupsView) see(t *view.Table) {
+// see measures the columns, once for all frames, and keeps the cursor on its group.
+func (g *groupsView) see(m *model, t *view.Table) {
+	g.widths = make([]int, len(t.Groups.Columns))
+	for _, row := range t.Groups.Rows {
+		for i := range min(len(row), len(g.widths)) {
+			g.widths[i] = max(g.widths[i], min(16, width(m.cellText(row[i], 16))))
+		}
+	}
 	for row := range t.Groups.Rows {
 		if g.held && g.common(t, row) == g.cursor {
 			g.at = row
@@ -135,8 +142,8 @@ func (p *resultsPane) groupColumns(m *model, w int) []column {
 			}
 			return "-", &styleFaint
 		}}
-		for _, row := range t.Rows {
-			col.w = max(col.w, min(16, width(m.cellText(row[i], 16))))
+		if i < len(g.widths) {
+			col.w = max(col.w, g.widths[i])
 		}
 		if i >= len(g.by) {
 			col.rank = 1

@@ -54,7 +54,10 @@ func (p *resultsPane) see(m *model) {
 		p.measure(m, t.Page.Rows)
 	}
 	if t.Groups != nil {
-		p.groups.see(t)
+		p.groups.see(m, t)
+	}
+	if t.Heat != nil {
+		p.heat.see(m, t.Heat)
 	}
 }
 

@@ -289,3 +289,42 @@ func TestHostileResults(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkResults is a frame of the largest table: 300 groups, a heat map of 64 x 64.
+func BenchmarkResults(b *testing.B) {
+	t := &view.Table{Ready: true, Groups: &view.TableGroups{Best: 7}, Heat: &view.Heat{Down: "C", Across: "gamma", Min: "0", Max: "1"}}
+	for i := range view.MaxTableGroups {
+		row := []string{fmt.Sprint(i)}
+		for k := range 26 {
+			row = append(row, fmt.Sprintf("0.%06d", i*k))
+		}
+		t.Groups.Rows = append(t.Groups.Rows, row)
+	}
+	for i := range 27 {
+		t.Groups.Columns = append(t.Groups.Columns, view.TableColumn{Name: fmt.Sprintf("f%d_mean", i)})
+	}
+	for i := range view.MaxHeat {
+		t.Heat.Rows, t.Heat.Columns = append(t.Heat.Rows, fmt.Sprint(i)), append(t.Heat.Columns, fmt.Sprint(i))
+		t.Heat.Cells, t.Heat.Levels = append(t.Heat.Cells, make([]string, view.MaxHeat)), append(t.Heat.Levels, make([]int8, view.MaxHeat))
+		for k := range view.MaxHeat {
+			t.Heat.Cells[i][k] = fmt.Sprintf("0.%06d", i*k)
+		}
+	}
+	m := newModel(Options{}, func() time.Time { return noon })
+	m.Update(tea.WindowSizeMsg{Width: 160, Height: 48})
+	m.open(tabResults)
+	p := m.result
+	p.groups.by = []string{"f0_mean"}
+	m.pic = samplePicture(view.Ask{})
+	m.pic.Table = t
+	for _, heat := range []bool{false, true} {
+		b.Run(map[bool]string{false: "groups", true: "heat"}[heat], func(b *testing.B) {
+			p.groups.on, p.heat.on = true, heat
+			p.see(m)
+			for b.Loop() {
+				m.Update(keyMsg("j"))
+				m.View()
+			}
+		})
+	}
+}
