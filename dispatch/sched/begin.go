@@ -16,6 +16,7 @@ func (c *Core) begin() {
 		c.connect(h)
 	}
 	c.queue.grow(len(c.table.Jobs))
+	c.leaveSeqsFree()
 	c.learnTimes()
 	c.learnUse()
 	for i := range c.table.Jobs {

@@ -35,13 +35,20 @@ type Found struct {
 	hosts.ProbedJob
 }
 
+// leaveSeqsFree is called before anything gets a result: consumers may have results whose
+// records are lost.
+func (c *Core) leaveSeqsFree() {
+	if c.table.Damaged {
+		c.lostSeqs = seqGap + int64(len(c.table.Jobs))
+	}
+}
+
 // startReconciling is called at the beginning of a run whose journal was damaged.
 func (c *Core) startReconciling() {
 	if !c.table.Damaged {
 		return
 	}
 	c.reconcileBy = c.now.Mono + reconcileTime
-	c.lostSeqs = seqGap + int64(len(c.table.Jobs))
 	c.say("", 0, "the journal is damaged: nothing is launched until the hosts have said what they have of this run, for %s at most", short(reconcileTime))
 	for i := range c.cfg.Found {
 		f := &c.cfg.Found[i]

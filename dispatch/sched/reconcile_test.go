@@ -167,3 +167,19 @@ func TestResultNumbersAfterDamage(t *testing.T) {
 		t.Errorf("results %d and %d", first, next)
 	}
 }
+
+// What is decided as soon as the journal is read, before any host is asked, gets such a
+// number too: here a job that no host can run (promise 1).
+func TestFirstResultNumberAfterDamage(t *testing.T) {
+	gpu := &jobs.Options{Tags: []string{"gpu"}}
+	table := &jobs.Table{Damaged: true, Specs: []*jobs.Spec{{ID: 1, Command: "true", Options: gpu}}}
+	if err := jobs.Fold(table, &jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: 1}); err != nil {
+		t.Fatal(err)
+	}
+	s := &stage{t: t, c: New(Config{}, table, []*hosts.Host{box("a", 1)})}
+	s.step(Submit{Last: true})
+	s.wantState(1, jobs.Failed)
+	if s.job(1).Seq <= seqGap {
+		t.Errorf("result %d", s.job(1).Seq)
+	}
+}
