@@ -3,6 +3,8 @@ package tui
 import (
 	"slices"
 	"strings"
+
+	"charm.land/lipgloss/v2"
 )
 
 // footer are the rows under the view: a message, and the hints of the keys that work.
@@ -11,15 +13,18 @@ func (m *model) footer() []string {
 	case m.modal != nil:
 		return m.modal.draw(m, m.w, max(1, m.h/2))
 	case !m.small():
-		return []string{m.messageRow(), m.hintsRow()}
+		return append(m.messageRows(), m.hintsRow())
 	case m.message.text != "" || m.undo != nil:
-		return []string{m.messageRow()}
+		return m.messageRows()
 	}
 	return []string{m.hintsRow()}
 }
 
-// messageRow is what came of the last key, else the newest bad event.
-func (m *model) messageRow() string {
+// mostRows is in how many rows a message may be told that is too long for one.
+func (m *model) mostRows() int { return max(1, min(3, m.h/5)) }
+
+// messageRows are what came of the last key, else the newest bad event.
+func (m *model) messageRows() []string {
 	undo := ""
 	if m.undo != nil {
 		if left := m.undo.till.Sub(m.now()); left > 0 {
@@ -27,15 +32,32 @@ func (m *model) messageRow() string {
 		}
 	}
 	if text := m.clean(m.message.text); text != "" {
+		style := lipgloss.NewStyle()
 		if m.message.bad {
-			text = styleBad.Render(m.g.warn + " " + text)
+			text, style = m.g.warn+" "+text, styleBad
 		}
-		return m.sides(" "+text, undo, m.w)
+		rows := m.inRows(text, m.w-2-width(undo))
+		for i, r := range rows {
+			rows[i] = m.sides(" "+style.Render(r), undo, m.w)
+			undo = ""
+		}
+		return rows
 	}
 	if e := m.newestBad(); e != "" {
-		return m.sides(" "+styleWarn.Render(m.g.warn)+" "+e, undo+styleFaint.Render("  5: events "), m.w)
+		return []string{m.sides(" "+styleWarn.Render(m.g.warn)+" "+e, undo+styleFaint.Render("  5: events "), m.w)}
 	}
-	return m.sides("", undo, m.w)
+	return []string{m.sides("", undo, m.w)}
+}
+
+// inRows breaks a text into as many rows as a message may have; the last is cut where
+// that is not enough.
+func (m *model) inRows(text string, w int) []string {
+	rows := m.wrap(text, w)
+	if n := m.mostRows(); len(rows) > n {
+		rows[n-1] = m.cut(strings.Join(rows[n-1:], " "), w)
+		rows = rows[:n]
+	}
+	return rows
 }
 
 // hintsRow are the keys that work now, from the table of bindings, as many as there is

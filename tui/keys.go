@@ -35,6 +35,9 @@ func (m *model) press(key string) tea.Cmd {
 			return b.do(m)
 		}
 	}
+	if !m.tiny() && !(m.message.bad && m.message.text != "") { // an error is read first
+		m.say(key + " does nothing here; ? lists the keys that do")
+	}
 	return nil
 }
 
@@ -51,7 +54,7 @@ func (m *model) general() []binding {
 	all = append(all, m.lifeKeys()...)
 	return append(all,
 		binding{keys: []string{"?"}, show: "?", word: "help", group: "Views", help: "the keys that work here", do: func(m *model) tea.Cmd { m.modal = newHelp(m); return nil }},
-		binding{keys: []string{"esc"}, show: "esc", group: "Views", help: "back: close, clear the filter, the selection", do: (*model).back},
+		binding{keys: []string{"esc"}, show: "esc", group: "Views", help: "back: close, clear the filter, the selection, fold the summary away", do: (*model).back},
 		binding{keys: []string{"q", "ctrl+c"}, show: "q", word: "leave", group: "Views", help: "leave: detach, drain or cancel", do: (*model).leave},
 		binding{keys: []string{"ctrl+z"}, show: "ctrl+z", group: "Views", help: "suspend the screen; the run goes on", do: (*model).suspend},
 		binding{keys: []string{"ctrl+l"}, show: "ctrl+l", group: "Views", help: "draw anew", do: func(*model) tea.Cmd { return tea.ClearScreen }},

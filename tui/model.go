@@ -35,6 +35,8 @@ type model struct {
 	events   *eventsPane
 	under    pane    // follows the job under the cursor, on tall screens
 	full     bool    // extra has the whole body
+	folded   bool    // the summary of a run that is over is put away
+	alike    string  // how the names of the rows on the screen begin, all of them
 	searched history // in outputs
 	extra    pane    // the job's details or its output, under the view; nil: closed
 	onExtra  bool    // the focus is there, or on the output that stands in its place
@@ -52,6 +54,7 @@ type message struct {
 	text string
 	bad  bool
 	till time.Time
+	of   view.Verb // that it is the answer to; "": of none
 }
 
 // undo brings jobs back that the last action has ended.
@@ -171,6 +174,11 @@ func (m *model) back() tea.Cmd {
 	case m.extra != nil:
 		m.extra, m.onExtra, m.full = nil, false, false
 	case m.clear():
+	case m.focus() != m.panes[m.tab]: // the same keys mean something else from here on
+		m.side, m.onExtra = m.tab, false
+		m.say("the keys are about " + tabNames[m.tab] + " now")
+	case m.over() && !m.folded:
+		m.folded = true
 	default:
 		m.side, m.onExtra = m.tab, false
 	}
