@@ -12,9 +12,10 @@ import (
 // banner says what stands in the way of the run, the worst first, in one row; none
 // when nothing does.
 func (m *model) banner() []string {
-	var said []string
+	var said, words, texts []string
 	add := func(style lipgloss.Style, word, text string) {
-		said = append(said, style.Reverse(true).Bold(true).Render(" "+word+" ")+" "+text)
+		words, texts = append(words, style.Reverse(true).Bold(true).Render(" "+word+" ")), append(texts, text)
+		said = append(said, words[len(words)-1]+" "+text)
 	}
 	if m.lookErr != nil {
 		text := m.clean(m.lookErr.Error())
@@ -45,17 +46,47 @@ func (m *model) banner() []string {
 			add(styleWarn, "PAUSED", "nothing is launched until "+pauseKey+" continues")
 		}
 	}
-	if up, connecting := m.usable(); len(said) == 0 && m.pic != nil && !m.over() && up == 0 && len(m.pic.Hosts) > 0 {
-		if connecting > 0 {
-			add(styleWarn, "CONNECTING", "to "+plural(len(m.pic.Hosts), "host")+", none is up yet")
-		} else {
-			add(styleBad, "NO HOST", "none of "+plural(len(m.pic.Hosts), "host")+" can be used now: 2 says why")
+	if p := m.pic; p != nil && !m.over() && !p.Paused && p.Draining == "" {
+		up, connecting := m.usable()
+		switch waits := counts(p).queued > 0; {
+		case p.Stuck != "":
+			add(styleBad, "NOTHING CAN START", m.clean(p.Stuck))
+		case len(p.Hosts) == 0 || m.taking() > 0:
+		case up == 0 && connecting > 0:
+			add(styleWarn, "CONNECTING", "to "+plural(len(p.Hosts), "host")+", none is up yet")
+		case waits && connecting == 0:
+			why, _ := m.worst()
+			add(styleBad, "NOTHING CAN START", "none of "+plural(len(p.Hosts), "host")+" takes jobs: "+why)
+		case up == 0 && connecting == 0:
+			add(styleBad, "NO HOST", "none of "+plural(len(p.Hosts), "host")+" can be used now: 2 says why")
 		}
 	}
 	if len(said) == 0 {
 		return nil
 	}
-	return []string{" " + strings.Join(said, "  ")}
+	if row := " " + strings.Join(said, "  "); width(row) <= m.w || m.mostRows() == 1 {
+		return []string{row}
+	}
+	// There is no room for all of it in a row: each has its own, the worst as many as it needs.
+	var rows []string
+	most := m.mostRows()
+	for i := 0; i < len(said) && len(rows) < most; i++ {
+		indent := 1 + width(words[i]) + 1
+		left := most - len(rows) - (len(said) - i - 1)
+		lines := m.wrap(texts[i], max(10, m.w-indent-1))
+		if left = max(1, left); len(lines) > left {
+			lines[left-1] = m.cut(strings.Join(lines[left-1:], " "), max(1, m.w-indent-1))
+			lines = lines[:left]
+		}
+		for k, l := range lines {
+			if k == 0 {
+				rows = append(rows, " "+words[i]+" "+l)
+			} else {
+				rows = append(rows, strings.Repeat(" ", indent)+l)
+			}
+		}
+	}
+	return rows
 }
 
 // The keys that the header names; a test holds them to the table.
@@ -64,18 +95,29 @@ const (
 	pauseKey  = "p"
 )
 
-// usable counts the hosts on which jobs can run, and those being connected to.
+// usable counts the hosts that are up, and those being connected to.
 func (m *model) usable() (up, connecting int) {
 	if m.pic == nil {
 		return 0, 0
 	}
 	for i := range m.pic.Hosts {
 		switch h := &m.pic.Hosts[i]; {
-		case works(h):
+		case h.State == hostUp:
 			up++
 		case h.State == hostConnecting:
 			connecting++
 		}
 	}
 	return up, connecting
+}
+
+// taking counts the hosts that start jobs.
+func (m *model) taking() int {
+	n := 0
+	for i := range m.pic.Hosts {
+		if takes(&m.pic.Hosts[i]) {
+			n++
+		}
+	}
+	return n
 }

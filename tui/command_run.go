@@ -14,7 +14,7 @@ import (
 func (m *model) drainRun() tea.Cmd {
 	return m.endRun(view.DrainRun, "drain the run", func(t tally) string {
 		return fmt.Sprintf("%s finish, nothing more starts, then the dispatcher ends; %s wait for resume.",
-			plural(t.running, "running job"), plural(t.queued, "queued job"))
+			plural(t.running+t.handed, "running job"), plural(t.queued, "queued job"))
 	})
 }
 
@@ -22,7 +22,7 @@ func (m *model) drainRun() tea.Cmd {
 func (m *model) stopRun() tea.Cmd {
 	return m.endRun(view.StopRun, "stop the run", func(t tally) string {
 		return fmt.Sprintf("%s go on without us and are adopted by resume; %s wait for it.",
-			plural(t.running, "running job"), plural(t.queued, "queued job"))
+			plural(t.running+t.handed, "running job"), plural(t.queued, "queued job"))
 	})
 }
 

@@ -26,12 +26,13 @@ func (m *model) header() []string {
 }
 
 // tally are the jobs of a picture as a person counts them.
-type tally struct{ running, queued, retry, done, failed, over, other int }
+type tally struct{ running, handed, queued, retry, done, failed, over, other int }
 
 func counts(p *view.Picture) tally {
 	n := p.Phases
 	t := tally{
-		running: n[view.Running] + n[view.Ending] + n[view.Away] + n[view.Handed],
+		running: n[view.Running] + n[view.Ending] + n[view.Away],
+		handed:  n[view.Handed],
 		queued:  n[view.Queued] + n[view.Waits] + n[view.Retry],
 		retry:   n[view.Retry],
 		done:    n[view.Succeeded],
@@ -42,6 +43,18 @@ func counts(p *view.Picture) tally {
 	return t
 }
 
+// running says how many jobs run, and how many more were handed to hosts that have not
+// said that they started them. Of a run that nobody dispatches nobody knows.
+func (m *model) running(t tally) string {
+	switch {
+	case m.over() && t.running+t.handed > 0:
+		return "may run " + thousands(t.running+t.handed)
+	case t.handed > 0:
+		return "run " + thousands(t.running) + " +" + thousands(t.handed) + " handed"
+	}
+	return "run " + thousands(t.running)
+}
+
 // runRow names the run, says how old the picture is, and counts the jobs.
 func (m *model) runRow() string {
 	live, style := m.liveness()
@@ -50,7 +63,7 @@ func (m *model) runRow() string {
 	}
 	t, p := counts(m.pic), &m.g.phase
 	numbers := []string{
-		styleBusy.Render("run " + thousands(t.running)), "queue " + thousands(t.queued),
+		styleBusy.Render(m.running(t)), "queue " + thousands(t.queued),
 		styleGood.Render("done " + thousands(t.done)), m.failures(t.failed),
 	}
 	if t.retry > 0 {
@@ -106,6 +119,8 @@ func (m *model) liveness() (string, lipgloss.Style) {
 		return m.g.gone + " looking for the dispatcher", styleWarn
 	case m.pic.Life == view.Dead:
 		return m.g.phase[view.Failed] + " dispatcher died", styleBad
+	case m.pic.Life == view.Ended && m.pic.Total > counts(m.pic).over:
+		return m.g.gone + " stopped", styleWarn
 	case m.pic.Life == view.Ended:
 		return m.g.gone + " ended", styleBold
 	case m.lookErr != nil || age >= stale:
@@ -128,6 +143,9 @@ func (m *model) progressRow() string {
 		said = append(said, thousands(t.over)+" of "+thousands(m.pic.Total)+" jobs are over")
 	} else {
 		n := min(len(m.pic.Rates), max(8, m.w/10))
+		if n == 1 { // says nothing
+			n = 0
+		}
 		said = append(said, strings.TrimSpace(pace(m.pic.Rate)+" "+styleBusy.Render(m.spark(m.pic.Rates, 0, n))), m.eta())
 	}
 	right := "  " + strings.Join(said, "  ") + " "
@@ -168,7 +186,7 @@ func (m *model) summaryRow() string {
 	glyph, _, _ := strings.Cut(live, " ")
 	t := counts(m.pic)
 	parts := []string{
-		style.Render(glyph) + " " + percent(t.over, m.pic.Total), m.failures(t.failed), styleBusy.Render("run " + thousands(t.running)),
+		style.Render(glyph) + " " + percent(t.over, m.pic.Total), m.failures(t.failed), styleBusy.Render(m.running(t)),
 		"queue " + thousands(t.queued), styleGood.Render("done " + thousands(t.done)), m.eta(),
 	}
 	if m.over() || m.lookErr != nil {
@@ -189,7 +207,7 @@ func (m *model) tooSmall() []string {
 	rows := []string{style.Render(live)}
 	if m.pic != nil {
 		t := counts(m.pic)
-		rows = append(rows, m.most([]string{m.failures(t.failed), "run " + thousands(t.running), "queue " + thousands(t.queued), "done " + thousands(t.done)}, " ", m.w))
+		rows = append(rows, m.most([]string{m.failures(t.failed), m.running(t), "queue " + thousands(t.queued), "done " + thousands(t.done)}, " ", m.w))
 	}
 	return append(rows, fmt.Sprintf("too small: %dx%d needed", tinyW, tinyH), "q leaves the screen")
 }

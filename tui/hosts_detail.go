@@ -50,7 +50,11 @@ func (p *hostModal) text(m *model, w int) []string {
 	if h.Note != "" {
 		add("last note", m.clean(h.Note))
 	}
-	add("slots", fmt.Sprintf("%d in use of %d; %s usable now, %s", h.Running, h.Slots, oneDigit(h.Usable), plural(h.Buffered, "job")+" handed over in advance"))
+	usable := h.Usable
+	if !takes(h) {
+		usable = 0
+	}
+	add("slots", fmt.Sprintf("%d in use of %d; %s usable now, %s", h.Running, h.Slots, oneDigit(usable), plural(h.Buffered, "job")+" handed over in advance"))
 	out = append(out, m.fit("", 13)+m.slotsBar(h, min(40, w-17)))
 	add("five minutes", "")
 	out[len(out)-1] += m.history(h, min(60, w-17))

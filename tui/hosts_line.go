@@ -21,20 +21,38 @@ func (m *model) slotsRow() string {
 	if m.over() { // nobody knows how they are
 		return m.sides(" "+plural(len(p.Hosts), "host"), "kept in "+m.cutLeft(m.clean(p.Run.Dir), m.w*3/4)+" ", m.w)
 	}
-	left := fmt.Sprintf(" slots %s/%s", thousands(p.SlotsBusy), thousands(p.Slots))
 	if len(p.Hosts) == 0 {
-		return left + "  no hosts"
+		return fmt.Sprintf(" slots %s/%s  no hosts", thousands(p.SlotsBusy), thousands(p.Slots))
 	}
+	left, where := m.slotsWords()
 	long, short := m.worst()
 	each, few := m.eachHost(), m.oddHosts()
 	numbers, _, _ := strings.Cut(few, "  ")
 	for _, try := range [][2]string{{each, long}, {each, short}, {few, long}, {few, short}, {numbers, long}, {numbers, short}, {"", long}} {
-		if width(left)+2+width(try[0])+2+width(try[1]) < m.w {
-			return m.sides(left+"  "+try[0], styleWarn.Render(try[1])+" ", m.w)
+		for _, left := range []string{left + where, left} { // the marks of the hosts say where, too
+			if width(left)+2+width(try[0])+2+width(try[1]) < m.w {
+				return m.sides(left+"  "+try[0], styleWarn.Render(try[1])+" ", m.w)
+			}
 		}
 	}
 	short = m.cut(short, m.w/3)
 	return m.sides(left+"  "+m.cut(few, max(0, m.w-width(left)-width(short)-6)), styleWarn.Render(short)+" ", m.w)
+}
+
+// slotsWords are the slots in use, of all that can be: a host that starts nothing has no
+// more than those that are; and which hosts that are, when it is not all.
+func (m *model) slotsWords() (slots, where string) {
+	p := m.pic
+	all, n := p.Slots, len(p.Hosts)
+	for i := range p.Hosts {
+		if h := &p.Hosts[i]; !takes(h) {
+			all, n = all-max(0, h.Slots-h.Running), n-1
+		}
+	}
+	if n < len(p.Hosts) {
+		where = fmt.Sprintf(" on %s of %s", thousands(n), plural(len(p.Hosts), "host"))
+	}
+	return fmt.Sprintf(" slots %s/%s", thousands(p.SlotsBusy), thousands(max(p.SlotsBusy, all))), where
 }
 
 // worst says what troubles the host that is worst off, and how many others there are.

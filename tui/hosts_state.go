@@ -22,6 +22,9 @@ const (
 // works says that jobs can run on a host.
 func works(h *view.Host) bool { return h.State == hostUp || h.State == hostDraining }
 
+// takes says that a host starts jobs.
+func takes(h *view.Host) bool { return h.State == hostUp && h.Reason == "" }
+
 // worry orders hosts by how much they want to be looked at: 0 is all well.
 func worry(h *view.Host) int {
 	switch h.State {
@@ -33,7 +36,12 @@ func worry(h *view.Host) int {
 		return 4
 	case hostConnecting:
 		return 2
-	case hostDisabled, hostDraining:
+	case hostDisabled:
+		if !h.Stopped && h.Reason != "" { // nobody asked for it
+			return 5
+		}
+		return 1
+	case hostDraining:
 		return 1
 	case hostUp:
 		if h.Reason != "" { // it is up and starts nothing
@@ -124,6 +132,7 @@ func (m *model) trouble(h *view.Host) (long, short string) {
 	if reason == "" {
 		reason = word
 	}
+	reason = strings.TrimPrefix(strings.TrimPrefix(reason, name+": "), name+" ")
 	long, short = name+" "+reason, name+" "+word
 	if wait := m.again(h); wait != "" {
 		long, short = long+", "+wait, short+" "+strings.TrimPrefix(wait, "again in ")

@@ -48,13 +48,22 @@ func (l *leaveModal) key(m *model, k tea.KeyPressMsg) tea.Cmd {
 func (l *leaveModal) draw(m *model, w, h int) []string {
 	t := counts(m.pic)
 	name := m.clean(m.pic.Run.Name)
-	out := []string{
-		styleBold.Render(fmt.Sprintf(" Leave %s? ", m.cut(name, max(8, w/2)))) + fmt.Sprintf("%s running, %s queued.", thousands(t.running), thousands(t.queued)),
+	count := fmt.Sprintf("%s, %s queued.", going(t), thousands(t.queued))
+	title := fmt.Sprintf(" Leave %s? ", m.cut(name, max(8, w/2)))
+	if width(title)+width(count) > w {
+		title = " Leave? "
 	}
+	if width(title)+width(count) > w {
+		count = fmt.Sprintf("%s run, %s wait.", thousands(t.running+t.handed), thousands(t.queued))
+	}
+	out := []string{styleBold.Render(title) + count}
 	for _, b := range l.keys() {
 		help := b.help
 		if b.word == "detach" {
 			help += "; dcs-tui attach " + name + " comes back"
+		}
+		if width(help) > w-14 { // its sense in few words
+			help = leaveShort[b.word]
 		}
 		out = append(out, "  "+styleBold.Render(m.fit(b.show, 4))+m.fit(b.word, 7)+" "+help)
 	}
@@ -66,6 +75,20 @@ func (l *leaveModal) draw(m *model, w, h int) []string {
 		return []string{line}
 	}
 	return out
+}
+
+// leaveShort says in at most 26 letters what the keys do.
+var leaveShort = map[string]string{
+	"detach": "the run goes on", "drain": "runs finish, then it ends", "cancel": "all is ended (asks again)", "stay": "back to the screen",
+}
+
+// going says how many jobs run, in a sentence.
+func going(t tally) string {
+	s := thousands(t.running) + " running"
+	if t.handed > 0 {
+		s += ", " + thousands(t.handed) + " handed"
+	}
+	return s
 }
 
 // cancelRun says what would be lost, and asks (rule 9).

@@ -37,8 +37,8 @@ func (m *model) tabCount(t tab) string {
 	}
 	switch t {
 	case tabJobs:
-		if m.pic.Jobs != nil && m.pic.Jobs.Filter != "" && m.pic.Jobs.Wrong == "" {
-			return thousands(m.pic.Jobs.Matched)
+		if p := m.jobs.page; m.jobs.filter != "" && p != nil && m.jobs.fits(p) && p.Wrong == "" {
+			return thousands(p.Matched)
 		}
 		return thousands(m.pic.Total)
 	case tabHosts:
