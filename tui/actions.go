@@ -64,6 +64,9 @@ func (m *model) targets() view.Ranges {
 	if l, ok := m.focus().(interface{ hold() }); ok {
 		l.hold()
 	}
+	if m.jobs.sel.n == 0 && m.slid() {
+		return nil
+	}
 	which := m.selection()
 	if len(which) == 0 {
 		m.complain("there is no job under the cursor yet")

@@ -103,7 +103,7 @@ func TestKeysOnAJob(t *testing.T) {
 		{"cancel queued: at once", aQueued, queued, "c", one(view.Cancel, aQueued), "undo 10s"},
 		{"cancel queued by its row, running by now: asks", aQueued, running, "c", nil, "Cancel job 50137?"},
 		{"cancel retrying", aRetry, queued, "c", one(view.Cancel, aRetry), ""},
-		{"cancel running asks", aRunning, running, "c", nil, "1 running, 1 h 12 of CPU time lost"},
+		{"cancel running asks", aRunning, running, "c", nil, "1 running, 1 h 12 of run time lost"},
 		{"cancel running, y", aRunning, running, "c y", one(view.Cancel, aRunning), ""},
 		{"cancel running, n", aRunning, running, "c n", nil, "nothing was done"},
 		{"cancel running, enter", aRunning, running, "c enter", nil, "nothing was done"},
@@ -163,7 +163,7 @@ func TestCancelOfASelection(t *testing.T) {
 		did    bool
 		shows  []string
 	}{
-		{"loss", which, view.Weight{Running: 3, Queued: 2, Over: 1, Lost: 14*time.Hour + 32*time.Minute}, "c", false, []string{"Cancel 5 jobs?", "3 running, 14 h 32 of CPU time lost", "2 queued", "1 over already"}},
+		{"loss", which, view.Weight{Running: 3, Queued: 2, Over: 1, Lost: 14*time.Hour + 32*time.Minute}, "c", false, []string{"Cancel 5 jobs?", "3 running, 14 h 32 of run time lost", "2 queued", "1 over already"}},
 		{"nothing running", which, view.Weight{Queued: 2}, "c", false, []string{"nothing running is touched"}},
 		{"y", which, view.Weight{Queued: 2}, "c y", true, nil},
 		{"n", which, view.Weight{Queued: 2}, "c n", false, nil},

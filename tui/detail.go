@@ -47,7 +47,7 @@ func (p *detailPane) title(m *model) string {
 	if p.n > p.h && p.h > 0 {
 		s += fmt.Sprintf(" %s line %d of %d", m.g.dot, p.top+1, p.n)
 	}
-	return s
+	return s + m.beside(p.job)
 }
 
 func (p *detailPane) ask(m *model, ask *view.Ask) { ask.Focus = p.job }
@@ -157,7 +157,10 @@ func (m *model) stateLine(r *view.Row) string {
 	if r.Host != "" {
 		s += " on " + m.clean(r.Host)
 	}
-	s += fmt.Sprintf(", %d of %d tries used up", r.Failures, r.Tries)
+	s += fmt.Sprintf(", %d of %d tries failed", r.Failures, r.Tries)
+	if r.Attempt > r.Failures+1 {
+		s += fmt.Sprintf(" (%s in all: those that a host gave back, or lost, and those of rounds before use up no try)", plural(r.Attempt, "attempt"))
+	}
 	switch {
 	case r.Phase == view.Retry && !r.Retry.IsZero():
 		s += ", next one in " + clock(r.Retry.Sub(m.instant()))
@@ -234,7 +237,7 @@ func (m *model) attempt(a *view.Attempt, w int) []string {
 		head += fmt.Sprintf(", round %d", a.Round)
 	}
 	if a.Charged {
-		head += ", a try used up"
+		head += ", a try that failed"
 	}
 	out := m.wrap(head, w)
 	add := func(label, text string) { out = append(out, m.labelled("  "+label, text, w)...) }

@@ -20,6 +20,9 @@ func (m *model) editCurrent() tea.Cmd {
 	if l, ok := m.focus().(interface{ hold() }); ok {
 		l.hold()
 	}
+	if m.slid() {
+		return nil
+	}
 	if m.jobs.sel.n > 0 && !equal(m.jobs.sel.which, view.One(r.ID)) {
 		m.complain("only one job can be edited at a time: esc clears the selection")
 		return nil
@@ -37,7 +40,7 @@ func editable(p view.Phase) bool {
 
 // edit opens a line with the command of a job. A changed job is queued again.
 func (m *model) edit(id jobs.ID) tea.Cmd {
-	return m.detail(id, func(m *model, d *view.Detail) tea.Cmd {
+	return m.detailFor(&waiting{keeps: true}, id, func(m *model, d *view.Detail) tea.Cmd {
 		if !editable(d.Row.Phase) {
 			m.complain(fmt.Sprintf("cannot edit: %s %s by now", jobName(id), stands(d.Row.Phase)))
 			return nil

@@ -9,6 +9,8 @@ type jobsPane struct {
 	list
 	sel  selection
 	seen seen
+	slip slip
+	told told
 
 	edits, filters, commands history
 }
@@ -35,7 +37,8 @@ func (p *jobsPane) keys() []binding { return listKeys(&p.list) }
 func (p *jobsPane) see(m *model) {
 	if page := m.pic.Jobs; page != nil && p.fits(page) {
 		p.seen.look(m, page.Rows)
-		p.list.see(page)
+		p.told.keep(page.Rows)
+		p.slip.watch(m, &p.list, page)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
 
 	"dcs-tui/dispatch/view"
 )
@@ -46,6 +47,7 @@ func (l *list) arrange(all []column, w int) []column {
 	for i := range all {
 		if all[i].sort == l.sort {
 			all[i].rank = min(all[i].rank, 1)
+			all[i].w = max(all[i].w, width(all[i].head)+1) // and the arrow
 		}
 	}
 	return fitColumns(all, w)
@@ -128,6 +130,9 @@ func elapsed(m *model, r *view.Row) (string, *lipgloss.Style) {
 	if r.Started.IsZero() || end.IsZero() {
 		return "-", &styleFaint
 	}
+	if r.Phase == view.Away || m.over() && !r.Phase.Terminal() {
+		return clock(end.Sub(r.Started)) + "?", &styleFaint // if it still runs
+	}
 	if r.Straggler {
 		return clock(end.Sub(r.Started)), &styleWarn
 	}
@@ -153,6 +158,12 @@ func progressCell(m *model, r *view.Row, w int) (string, *lipgloss.Style) {
 }
 
 func nameCell(m *model, r *view.Row, w int) (string, *lipgloss.Style) {
+	if n := len(m.alike); 4*n >= 3*w && len(r.Title) > n {
+		if name := []rune(m.clean(r.Title)); len(name) > w && width(string(name)) > w {
+			head := max(4, w/3) // what all have in common tells nothing: more of the end
+			return m.fit(ansi.TruncateWc(string(name[:w]), head, ""), head) + m.cutLeft(string(name[len(name)-w:]), w-head), nil
+		}
+	}
 	return m.cellText(r.Title, w), nil
 }
 

@@ -89,7 +89,10 @@ func (p *outputPane) title(m *model) string {
 	if n := p.row.Attempt; n > 1 || p.pick > 0 {
 		s = fmt.Sprintf("%d.%d %s %s attempt %d of %d", p.job, p.shown.id.N, name, m.g.dot, p.shown.id.N, max(n, p.shown.id.N))
 	}
-	return s + " " + m.g.dot + " " + p.state()
+	if s += " " + m.g.dot + " " + p.state(); p.fixed {
+		s += m.beside(p.job)
+	}
+	return s
 }
 
 // state is how the excerpt stands to the file, in a word or two.

@@ -22,6 +22,7 @@ func (m *model) drawList(l *list, cols []column, w, h int, focused bool) []strin
 	if l.page.Matched == 0 {
 		return append(out, styleFaint.Render("  "+m.empty(l)))
 	}
+	m.alike = l.alike()
 	for i := range min(l.h, l.page.Matched-l.top) {
 		pos := l.top + i
 		r, ok := l.row(pos)
@@ -32,6 +33,30 @@ func (m *model) drawList(l *list, cols []column, w, h int, focused bool) []strin
 		out = append(out, m.rowLine(cols, r, pos == l.at, m.jobs.sel.has(r.ID), focused, w))
 	}
 	return out
+}
+
+// alike is how the names of the rows on the screen begin, all of them.
+func (l *list) alike() string {
+	common, n := "", 0
+	for i := range l.h {
+		r, ok := l.row(l.top + i)
+		if !ok {
+			continue
+		}
+		title := r.Title[:min(len(r.Title), maxShown)]
+		if n++; n == 1 {
+			common = title
+		}
+		k := 0
+		for k < len(common) && k < len(title) && common[k] == title[k] {
+			k++
+		}
+		common = common[:k]
+	}
+	if n < 2 {
+		return ""
+	}
+	return common
 }
 
 // empty says why a list has no rows.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -90,7 +91,11 @@ func (m *model) see(l looked) {
 		m.lookErr = l.err
 		return
 	}
+	if was := m.pic; was != nil && was.Paused != l.pic.Paused && m.message.of == map[bool]view.Verb{true: view.Continue, false: view.Pause}[l.pic.Paused] {
+		m.message = message{} // another screen has turned it round
+	}
 	m.pic, m.gotAt, m.lookErr = l.pic, l.at, nil
+	m.folded = m.folded && m.over()
 	for _, p := range m.panes {
 		if p, ok := p.(interface{ see(*model) }); ok {
 			p.see(m)
@@ -143,8 +148,21 @@ func (m *model) heard(a answered) {
 			m.undo = &undo{jobs: a.answer.Changed, till: m.now().Add(undoTime), what: a.answer.Text}
 		}
 		m.acted(a.action)
-		m.say(a.answer.Text)
+		m.say(naming(a.answer.Text, a.action.Jobs))
+		m.message.of = a.action.Do
 	}
+}
+
+// naming puts the number of a single job in the place of "1 job".
+func naming(text string, which view.Ranges) string {
+	if which.Len() != 1 {
+		return text
+	}
+	before, after, is := strings.Cut(text, "1 job")
+	if !is || before != "" && !strings.HasSuffix(before, " ") || strings.HasPrefix(after, "s") {
+		return text
+	}
+	return before + jobName(which[0].First) + after
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }

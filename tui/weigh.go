@@ -11,14 +11,55 @@ import (
 )
 
 // waiting takes the keys while an answer is under way that a key has asked for.
-type waiting struct{ _ int } // not empty: each has an address of its own
+type waiting struct {
+	keeps bool // what is typed meanwhile is for the line that is about to open
+	typed []tea.Msg
+}
 
 func (p *waiting) key(m *model, k tea.KeyPressMsg) tea.Cmd {
 	if key := k.String(); key == "esc" || key == "ctrl+c" {
 		m.modal = nil
 		m.say("nothing was done")
+		return nil
 	}
+	p.keep(k)
 	return nil
+}
+
+func (p *waiting) paste(_ *model, s string) tea.Cmd {
+	p.keep(tea.PasteMsg{Content: s})
+	return nil
+}
+
+func (p *waiting) keep(msg tea.Msg) {
+	if p.keeps && len(p.typed) < maxKept {
+		p.typed = append(p.typed, msg)
+	}
+}
+
+// maxKept bounds the keys that are kept for a line.
+const maxKept = 1000
+
+// retype gives a line what was typed before it was there, up to an enter: nobody takes
+// what he has not seen.
+func (p *waiting) retype(m *model) tea.Cmd {
+	var cmds []tea.Cmd
+	for _, msg := range p.typed {
+		line, ok := m.modal.(*input)
+		if !ok {
+			break
+		}
+		switch msg := msg.(type) {
+		case tea.KeyPressMsg:
+			if msg.String() == "enter" {
+				return tea.Batch(cmds...)
+			}
+			cmds = append(cmds, line.key(m, msg))
+		case tea.PasteMsg:
+			cmds = append(cmds, line.paste(m, msg.Content))
+		}
+	}
+	return tea.Batch(cmds...)
 }
 
 // draw shows the footer as it was: nothing moves for the blink of an eye that it takes.
@@ -67,11 +108,11 @@ func (w weighed) apply(m *model) tea.Cmd {
 	return w.then(m, w.weight)
 }
 
-// loss says what ending jobs would cost: "3 running, 14 h 32 of CPU time lost; 5 queued".
+// loss says what ending jobs would cost: "3 running, 14 h 32 of run time lost; 5 queued".
 func loss(w view.Weight) string {
 	s := "nothing running is touched"
 	if w.Running > 0 {
-		s = fmt.Sprintf("%s running, %s of CPU time lost", thousands(w.Running), cpuTime(w.Lost))
+		s = fmt.Sprintf("%s running, %s of run time lost", thousands(w.Running), cpuTime(w.Lost))
 	}
 	if w.Queued > 0 {
 		s += "; " + thousands(w.Queued) + " queued"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -22,7 +23,10 @@ type details struct {
 
 // detail asks for the details of a job and goes on with them. Keys wait meanwhile.
 func (m *model) detail(id jobs.ID, then func(*model, *view.Detail) tea.Cmd) tea.Cmd {
-	box := &waiting{}
+	return m.detailFor(&waiting{}, id, then)
+}
+
+func (m *model) detailFor(box *waiting, id jobs.ID, then func(*model, *view.Detail) tea.Cmd) tea.Cmd {
 	m.modal = box
 	src := m.src
 	return func() tea.Msg {
@@ -53,7 +57,8 @@ func (d details) apply(m *model) tea.Cmd {
 		m.complain(jobName(d.id) + ": " + d.err.Error())
 		return nil
 	}
-	return d.then(m, d.detail)
+	cmd := d.then(m, d.detail)
+	return tea.Batch(cmd, d.box.retype(m))
 }
 
 func (m *model) whyCurrent() tea.Cmd {
@@ -72,9 +77,28 @@ func (m *model) why(id jobs.ID) tea.Cmd {
 		if text == "" {
 			text = fmt.Sprintf("%s %s.", jobName(id), stands(d.Row.Phase))
 		}
+		if last := lastWords(d); last != "" && !strings.Contains(text, last) {
+			text += " The last line of its stderr: " + last
+		}
 		m.modal = &saying{title: fmt.Sprintf("Why %d?", id), text: text}
 		return nil
 	})
+}
+
+// lastWords is the last line of stderr of the newest try that failed; "" if it wrote none.
+func lastWords(d *view.Detail) string {
+	if d.Row.Phase == view.Succeeded {
+		return ""
+	}
+	if d.Row.Last != "" {
+		return d.Row.Last
+	}
+	for i := len(d.Attempts) - 1; i >= 0; i-- {
+		if last := d.Attempts[i].Last; last != "" {
+			return last
+		}
+	}
+	return ""
 }
 
 // saying shows a text in full until a key is pressed.

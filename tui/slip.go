@@ -1,0 +1,92 @@
+package tui
+
+import (
+	"fmt"
+	"time"
+
+	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs"
+)
+
+// slipTime is how long a person has to see that the cursor has gone to another job by
+// itself. A key that was meant for the job before does nothing to the one that is there
+// now (rule 4).
+const slipTime = 1500 * time.Millisecond
+
+// slip is the newest such move of the cursor.
+type slip struct {
+	from jobs.ID // where it was; 0: nothing to be told
+	gone bool    // that job is not in the list any more
+	at   time.Time
+}
+
+// watch has a list see a page and notes whether that moves its cursor.
+func (s *slip) watch(m *model, l *list, p *view.Page) {
+	anew := l.page == nil || !l.fits(l.page)
+	before, held := l.cursor, l.held
+	l.see(p)
+	if before == 0 || l.cursor == before || anew {
+		return
+	}
+	*s = slip{from: before, gone: held || find(p, before) < 0, at: m.now()}
+}
+
+// slid says that the cursor has just gone to another job than the one that a key may
+// be meant for, and tells that; the next key counts.
+func (m *model) slid() bool {
+	s := &m.jobs.slip
+	from := s.from
+	if m.focus() != pane(m.jobs) || from == 0 || m.now().Sub(s.at) >= slipTime {
+		return false
+	}
+	s.from = 0
+	r, ok := m.jobs.current(m)
+	if !ok || r.ID == from {
+		return false
+	}
+	why := "has moved in the list"
+	if s.gone {
+		why = "has left the list"
+	}
+	m.complain(fmt.Sprintf("%s %s; the cursor is on %s now: press again", jobName(from), why, jobName(r.ID)))
+	return true
+}
+
+// beside says, in the title of a pane that stays with a job, that the cursor of the list
+// is on another one.
+func (m *model) beside(id jobs.ID) string {
+	if m.tab != tabJobs {
+		return ""
+	}
+	if r, ok := m.jobs.current(m); ok && r.ID != id {
+		return " " + m.g.dot + " the cursor is on " + jobName(r.ID)
+	}
+	return ""
+}
+
+// told is what jobs have said of their progress, by their attempts. Of one that cannot
+// be reached now, the source knows nothing.
+type told map[jobs.AttemptID]float64
+
+// maxTold bounds it.
+const maxTold = 4096
+
+// keep notes what rows say, and gives those that do not know it what they last said.
+func (t *told) keep(rows []view.Row) {
+	if *t == nil || len(*t) > maxTold {
+		*t = told{}
+	}
+	for i := range rows {
+		r := &rows[i]
+		id := jobs.AttemptID{Job: r.ID, N: r.Attempt}
+		switch {
+		case r.Phase != view.Running && r.Phase != view.Away && r.Phase != view.Ending:
+		case r.Progress >= 0:
+			(*t)[id] = r.Progress
+		default:
+			if v, ok := (*t)[id]; ok {
+				r.Progress = v
+			}
+		}
+	}
+}
