@@ -132,6 +132,10 @@ func (m *model) helpSigns() []helpRow {
 	}
 	full := m.g.bar[len(m.g.bar)-1]
 	return append(out,
+		helpRow{m.spark([]float64{1, 3, 6, 8}, 8, 4), "before ETA: how many jobs ended, in each of the last minutes"},
+		helpRow{"2/4+1", "of a host: 2 of its 4 slots in use, 1 job handed to it in advance"},
+		helpRow{"0:42?", "so long, if it still runs: nobody hears of it now"},
+		helpRow{"TRY 2/3", "at the second of three tries; an attempt that a host gave back, or that was lost with it, uses up none"},
 		helpRow{m.g.spark[0] + " " + m.g.spark[len(m.g.spark)-1], "up, in the header: how busy its cores are, by everybody"},
 		helpRow{full + m.g.bar[0] + m.g.othersBar, "slots: in use, free, and not usable because others use the cores"},
 		helpRow{full + m.g.badBar + m.g.othersBar, "the run: succeeded, failed, cancelled or skipped"})

@@ -198,7 +198,19 @@ func (p *input) offers(m *model, w int) string {
 		chosen = -1
 	}
 	var b strings.Builder
+	first, used := 0, 0 // of the words that have room together with the chosen one
+	for i, word := range words[:min(len(words), max(0, chosen+1))] {
+		if used += width(m.clean(word)) + 2; used > w-6 {
+			first, used = i, width(m.clean(word))+2
+		}
+	}
+	if first > 0 {
+		b.WriteString(m.g.cut + " ")
+	}
 	for i, word := range words {
+		if i < first {
+			continue
+		}
 		word = m.clean(word)
 		if width(b.String())+width(word) > w-4 {
 			b.WriteString(m.g.cut)

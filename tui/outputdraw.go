@@ -2,6 +2,8 @@ package tui
 
 import (
 	"strings"
+
+	"dcs-tui/jobs"
 )
 
 // draw shows the rows at the top place, or the last ones.
@@ -33,6 +35,8 @@ func (p *outputPane) words(m *model) string {
 		return "The output cannot be read now: " + m.clean(p.err.Error())
 	case !p.read && len(e.rows) == 0:
 		return styleFaint.Render("reading " + m.g.cut)
+	case len(e.rows) == 0 && e.over && p.file == jobs.FileOut && p.row.Last != "":
+		return "It printed nothing on stdout. " + styleBold.Render("o") + " shows its stderr, which ends with: " + m.clean(p.row.Last)
 	case len(e.rows) == 0 && e.over:
 		return styleFaint.Render("It printed nothing on " + name + ".")
 	case len(e.rows) == 0:

@@ -15,7 +15,7 @@ const summaryH = 20
 // summary is shown over the view when the run is over, until it is left: what came of
 // the jobs, why those that failed did, and what to do next.
 func (m *model) summary() []string {
-	if !m.over() || m.h < summaryH {
+	if !m.over() || m.h < summaryH || m.folded || m.full && m.extra != nil && m.onExtra {
 		return nil
 	}
 	n := m.pic.Phases
@@ -36,7 +36,7 @@ func (m *model) summary() []string {
 		parts = append(parts, styleFaint.Render("begun "+m.day(m.pic.Run.Created)))
 	}
 	out := []string{m.rule("Summary", m.w, false), " " + m.most(parts, "   ", m.w-1)}
-	room := min(3, (m.h-summaryH)/2+1)
+	room := max(1, min(3, m.h/3-5)) // of causes; all of it takes at most a third of the screen
 	for i := range m.pic.Groups {
 		if i == room {
 			out = append(out, styleFaint.Render(fmt.Sprintf(" %10s", "and "+plural(len(m.pic.Groups)-i, "other cause")+": 3")))
@@ -56,7 +56,10 @@ func (m *model) summary() []string {
 	if t.failed > 0 {
 		next = append(next, styleBold.Render("3")+" failures")
 	}
-	next = append(next, styleBold.Render("1")+" jobs", styleBold.Render("q")+" leave")
+	if m.tab != tabJobs {
+		next = append(next, styleBold.Render("1")+" the jobs")
+	}
+	next = append(next, styleBold.Render("esc")+" folds this away", styleBold.Render("q")+" leave")
 	return append(out, " "+m.most(next, "   ", m.w-1), m.rule("", m.w, false))
 }
 

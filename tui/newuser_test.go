@@ -1,0 +1,320 @@
+package tui
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs"
+)
+
+// lastRow is the row of the hints.
+func lastRow(m *model) string {
+	rows := strings.Split(strings.TrimRight(plain(m), "\n"), "\n")
+	return rows[len(rows)-1]
+}
+
+func hides(t *testing.T, m *model, texts ...string) {
+	t.Helper()
+	s := plain(m)
+	for _, text := range texts {
+		if strings.Contains(s, text) {
+			t.Errorf("the screen says %q:\n%s", text, s)
+		}
+	}
+}
+
+// Rule 12: the hints are those of the pane that hears the keys, beside another view, too;
+// esc says whose keys they are from then on.
+func TestHintsAreThoseOfTheFocus(t *testing.T) {
+	m := newScreen(t, sample(), 160, 48)
+	press(t, m, "2")
+	for _, word := range []string{"d drain", "x stop now", "+ slots"} {
+		if !strings.Contains(lastRow(m), word) {
+			t.Errorf("no %s among the keys of the hosts: %s", word, lastRow(m))
+		}
+	}
+	press(t, m, "esc")
+	shows(t, m, "the keys are about Jobs now")
+	if !strings.Contains(lastRow(m), "c cancel") {
+		t.Errorf("after esc the keys are %s", lastRow(m))
+	}
+}
+
+// A key that means nothing says so, and does not hide an error.
+func TestKeysThatMeanNothingSaySo(t *testing.T) {
+	m := newScreen(t, sample(), 80, 24)
+	press(t, m, "x")
+	shows(t, m, "x does nothing here")
+	press(t, m, "2", "c")
+	shows(t, m, "c does nothing here")
+	m.complain("the disk is full")
+	press(t, m, "e")
+	shows(t, m, "the disk is full")
+}
+
+// inTrouble is a run of three hosts none of which starts anything.
+func inTrouble(p *view.Picture) {
+	p.Hosts = p.Hosts[:3]
+	for i := range p.Hosts {
+		h := &p.Hosts[i]
+		h.Name, h.Slots, h.Running, h.State, h.Reason = fmt.Sprintf("box%d", i+1), 2, 0, hostDisabled, "its key is not known"
+	}
+	p.Hosts[0].State, p.Hosts[0].Reason = hostDraining, "draining"
+	p.Hosts[1].Reason = "box2: its host key has changed"
+	p.SlotsBusy, p.Slots = 0, 6
+	p.Phases[view.Running] = 0
+}
+
+// What cannot start anything is neither up nor a free slot; that nothing can start is
+// said with the worst reason, once with the host's name.
+func TestNothingCanStartIsSaid(t *testing.T) {
+	m := newScreen(t, change(inTrouble), 160, 24)
+	shows(t, m, "slots 0/0 on 0 of 3 hosts", "2 Hosts 0/3", "NOTHING CAN START", "box2 its host key has changed")
+	hides(t, m, "box2 box2")
+	m = newScreen(t, change(func(p *view.Picture) { inTrouble(p); p.Stuck = "box2 is disabled" }), 80, 24)
+	shows(t, m, "NOTHING CAN START  box2 is disabled")
+	m = newScreen(t, change(func(p *view.Picture) {
+		inTrouble(p)
+		p.Hosts[2].State, p.Hosts[2].Reason, p.Hosts[2].Running, p.SlotsBusy = hostUp, "", 2, 2
+	}), 160, 24)
+	shows(t, m, "slots 2/2 on 1 of 3 hosts", "2 Hosts 1/3")
+	hides(t, m, "NOTHING CAN START")
+}
+
+// What was handed to a host does not run yet; of a run that nobody dispatches nobody
+// knows what runs.
+func TestOnlyWhatRunsIsCountedSo(t *testing.T) {
+	handed := func(p *view.Picture) { p.Phases[view.Running], p.Phases[view.Handed] = 6, 5 }
+	m := newScreen(t, change(handed), 120, 24)
+	shows(t, m, "run 6 +5 handed")
+	press(t, m, "q")
+	shows(t, m, "6 running, 5 handed, 84,513 queued")
+	m = newScreen(t, change(func(p *view.Picture) { handed(p); p.Life = view.Dead }), 120, 24)
+	shows(t, m, "may run 11")
+	m = newScreen(t, change(func(p *view.Picture) { handed(p); p.Life = view.Ended }), 120, 24)
+	shows(t, m, "○ stopped", "may run 11")
+	hides(t, m, "○ ended")
+}
+
+// The summary of a run that is over takes a third of the screen at most, makes way for
+// what was opened with the whole screen, and goes with esc.
+func TestTheSummaryMakesWay(t *testing.T) {
+	m := newScreen(t, change(func(p *view.Picture) {
+		states["ended"](p)
+		for i := range 5 {
+			p.Groups = append(p.Groups, view.Group{Cause: fmt.Sprintf("exit %d", i+2), Count: 1})
+		}
+	}), 80, 24)
+	if n := len(m.summary()); n == 0 || n > 8 {
+		t.Errorf("it has %d rows", n)
+	}
+	press(t, m, "enter", "z")
+	hides(t, m, "Summary")
+	press(t, m, "esc")
+	shows(t, m, "Summary", "esc folds this away")
+	press(t, m, "esc")
+	hides(t, m, "Summary")
+}
+
+// The number of jobs beside the view's name does not change with the view.
+func TestTheCountOfJobsIsThatOfTheirList(t *testing.T) {
+	m := newScreen(t, change(func(p *view.Picture) {
+		if p.Jobs != nil && p.Jobs.Filter != "" {
+			p.Jobs.Matched = 11
+		}
+	}), 80, 24)
+	press(t, m, "4")
+	shows(t, m, "1 Jobs 96,859")
+}
+
+// What is typed before the line is there goes into it; nothing is taken unseen.
+func TestKeysBeforeTheLineAreNotLost(t *testing.T) {
+	m, _ := screenOn(t, sample(), aQueued, 80, 24)
+	_, cmd := m.Update(keyMsg("e"))
+	for _, k := range []string{"!", "c", "h"} {
+		m.Update(keyMsg(k))
+	}
+	m.Update(tea.PasteMsg{Content: "o x"})
+	m.Update(keyMsg("enter"))
+	m.Update(keyMsg("y"))
+	finish(t, m, cmd)
+	line, ok := m.modal.(*input)
+	if !ok || line.text.String() != "python train.py --C 0.1 --gamma 0.5!cho x" {
+		t.Errorf("the line is %+v", m.modal)
+	}
+	if got := m.src.(*fakeSource).done(); len(got) > 0 {
+		t.Errorf("it did %+v", got)
+	}
+}
+
+// A message that another screen has made untrue goes.
+func TestNoStaleMessageOfPausing(t *testing.T) {
+	paused := false
+	m := newScreen(t, change(func(p *view.Picture) { p.Paused = paused }), 80, 24)
+	m.src.(*fakeSource).answer = func(view.Action) (*view.Answer, error) {
+		paused = true
+		return &view.Answer{Text: "launching is paused"}, nil
+	}
+	press(t, m, "p")
+	shows(t, m, "launching is paused")
+	paused = false
+	refresh(t, m)
+	hides(t, m, "launching is paused")
+}
+
+// A job that failed without a word on stdout points to stderr; so does why.
+func TestWhatFailedPointsToStderr(t *testing.T) {
+	m, _ := screenOn(t, change(func(p *view.Picture) {
+		if p.Detail != nil {
+			p.Detail.Why = "Job 50120 is over (failed): exit 137."
+		}
+	}), aFailed, 80, 24)
+	press(t, m, "l")
+	shows(t, m, "It printed nothing on stdout. o shows its stderr", "Killed")
+	press(t, m, "esc", "w")
+	shows(t, m, "The last line of its stderr: Killed")
+}
+
+// Rule 4: a key does nothing to a job onto which the cursor has just slid by itself; it
+// says so, and the next one counts. An answer about one job names it.
+func TestTheCursorSlides(t *testing.T) {
+	gone := false
+	src := change(func(p *view.Picture) {
+		if gone && p.Jobs != nil {
+			for i := range p.Jobs.Rows {
+				p.Jobs.Rows[i].ID++
+			}
+			p.Jobs.Cursor = -1
+		}
+	})
+	src.answer = func(a view.Action) (*view.Answer, error) {
+		return &view.Answer{Done: 1, Text: "priority -1 for 1 job"}, nil
+	}
+	m, now := screenOn(t, src, aQueued, 80, 24)
+	gone = true
+	m.jobs.list.cursor = aQueued
+	// The page comes without the job, twice, as from a dispatcher.
+	page := &view.Page{Matched: sampleTotal, First: 20, Cursor: -1}
+	for i := range 20 {
+		page.Rows = append(page.Rows, sampleRow(aQueued+1+jobs.ID(i)))
+	}
+	m.jobs.win.Cursor = aQueued
+	m.jobs.slip.watch(m, &m.jobs.list, page)
+	m.jobs.win.Cursor = aQueued
+	m.jobs.slip.watch(m, &m.jobs.list, page)
+	on, ok := m.jobs.current(m)
+	if !ok || on.ID != aQueued+1 {
+		t.Fatalf("the cursor is on %d, %v", on.ID, ok)
+	}
+	m.Update(keyMsg("c"))
+	if want := "job 50137 has left the list; the cursor is on job 50138 now: press again"; m.message.text != want {
+		t.Errorf("it says %q", m.message.text)
+	}
+	if m.modal != nil || len(src.done()) > 0 {
+		t.Errorf("it did %+v", src.done())
+	}
+	_, cmd := m.Update(keyMsg("+"))
+	if cmd == nil || len(m.targets()) != 1 {
+		t.Error("the second key does nothing")
+	}
+	m.jobs.slip = slip{from: aQueued, gone: true, at: *now}
+	*now = now.Add(slipTime)
+	if m.slid() {
+		t.Error("after a while it still counts as sudden")
+	}
+	for text, want := range map[string]string{"1 job cancelled": "job 7 cancelled", "priority -1 for 1 job": "priority -1 for job 7", "11 jobs": "11 jobs", "21 job": "21 job"} {
+		if got := naming(text, view.One(7)); got != want {
+			t.Errorf("%q becomes %q", text, got)
+		}
+	}
+}
+
+// A pane that stays with a job says so when the cursor is on another one.
+func TestAPaneSaysThatTheCursorIsElsewhere(t *testing.T) {
+	m, _ := screenOn(t, sample(), aRunning, 80, 24)
+	press(t, m, "enter")
+	hides(t, m, "the cursor is on")
+	m.jobs.follow(aQueued)
+	refresh(t, m)
+	shows(t, m, "the cursor is on job 50137")
+}
+
+// What a job has said of its progress stays when nobody hears of it any more, and its
+// time is marked.
+func TestAwayJobsKeepTheirProgress(t *testing.T) {
+	away := false
+	m := newScreen(t, change(func(p *view.Picture) {
+		if away {
+			p.Life = view.Dead
+			if p.Jobs != nil {
+				for i := range p.Jobs.Rows {
+					p.Jobs.Rows[i].Progress = -1
+				}
+			}
+		}
+	}), 160, 24)
+	shows(t, m, "███████▊")
+	away = true
+	refresh(t, m)
+	shows(t, m, "███████▊", "1:12:00?")
+}
+
+// A message or banner that is too long for a row is read in up to three.
+func TestLongMessagesAreReadable(t *testing.T) {
+	m := newScreen(t, sample(), 80, 24)
+	m.complain("cannot cancel: the run's dispatcher is gone and nobody dispatches it; :resume starts a dispatcher, r and e work")
+	shows(t, m, "r and e work")
+	checkSize(t, m, "a long message")
+	m.lookErr = fmt.Errorf("dcs-tui of root on vm (pid 14962, since 2026-11-21 23:46:55) does not answer; it may hang: look there")
+	shows(t, m, "look there")
+	checkSize(t, m, "a long banner")
+}
+
+// 40x10: the question on leaving keeps its sense.
+func TestLeavingOnASmallScreen(t *testing.T) {
+	m := newScreen(t, sample(), 40, 10)
+	press(t, m, "q")
+	shows(t, m, "the run goes on", "126 running, 84,513 queued.", "runs finish, then it ends", "all is ended (asks again)")
+}
+
+// Times below a second are not 0:00.
+func TestShortTimes(t *testing.T) {
+	for d, want := range map[time.Duration]string{0: "0:00", time.Millisecond: "<0.1s", 513 * time.Millisecond: "0.5s", 999 * time.Millisecond: "0.9s", time.Second: "0:01"} {
+		if got := clock(d); got != want {
+			t.Errorf("%v is %q, not %q", d, got, want)
+		}
+	}
+}
+
+// The list of completions shows the one that tab has chosen.
+func TestCompletionShowsWhatIsChosen(t *testing.T) {
+	m := newScreen(t, sample(), 80, 24)
+	press(t, m, ":")
+	for range len(commandNames()) {
+		press(t, m, "tab")
+		line := m.modal.(*input)
+		if word := line.offered[line.turn]; !strings.Contains(plainText(line.offers(m, 80)), word) || width(line.offers(m, 80)) > 80 {
+			t.Fatalf("%s is not in %q", word, plainText(line.offers(m, 80)))
+		}
+	}
+}
+
+// The heading of the column that orders the list is whole; names that begin alike are
+// cut where they are alike.
+func TestHeadingsAndNamesAreTold(t *testing.T) {
+	m := newScreen(t, change(func(p *view.Picture) {
+		if p.Jobs != nil {
+			for i := range p.Jobs.Rows {
+				p.Jobs.Rows[i].Title = fmt.Sprintf("n=12; for i in $(seq 1 $n); do sleep 1; echo $i; done; result %do", p.Jobs.Rows[i].ID)
+			}
+		}
+	}), 80, 24)
+	m.jobs.sortBy(view.SortHost, false)
+	refresh(t, m)
+	shows(t, m, "HOST▲", "50117o", "50125o")
+}
