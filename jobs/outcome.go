@@ -33,7 +33,7 @@ type Outcome struct {
 	Started      Stamp         `json:"started"`
 	Ended        Stamp         `json:"ended"`
 	CPU          time.Duration `json:"cpu_ns,omitempty"`        // user and system, the job and the children it waited for
-	MaxRSSBytes  int64         `json:"max_rss,omitempty"`       // of the largest process; floor: the supervisor's own size
+	MaxRSSBytes  int64         `json:"max_rss,omitempty"`       // of the largest process; at most MemoryFloor: see there
 	TimedOut     bool          `json:"timed_out,omitempty"`     // we ended it because its timeout had passed
 	Stopped      bool          `json:"stopped,omitempty"`       // we ended it because the dispatcher asked
 	DiskFull     bool          `json:"disk_full,omitempty"`     // it failed, and the disk of its files or of its directory was full: at first that uses up no try
@@ -41,6 +41,12 @@ type Outcome struct {
 	Error        string        `json:"error,omitempty"`         // it could not be started (cwd missing, shell missing …)
 	LastLine     string        `json:"last_line,omitempty"`     // the last line of stderr of a job that failed, at most 200 bytes, unsanitised
 }
+
+// MemoryFloor is a size that Outcome.MaxRSSBytes does not go below by much, however small
+// the job: the kernel begins to count a process at the size that our supervisor had when
+// it started it, 12 to 15 MB as seen. A value up to it says only that the job needed
+// no more, and is to be shown as "<16M".
+const MemoryFloor = 16 << 20
 
 // OK says whether the command itself succeeded.
 func (o *Outcome) OK() bool {

@@ -175,7 +175,7 @@ type Row struct {
 	Last      string    // the last line of stderr of that try
 	Straggler bool
 	CPU       time.Duration
-	MaxRSS    int64
+	MaxRSS    int64 // bytes, of its largest process; up to jobs.MemoryFloor: no more than that
 }
 
 // Group are failed jobs with one cause (X7).
@@ -244,7 +244,7 @@ type Attempt struct {
 	Started  time.Time
 	Ended    time.Time
 	CPU      time.Duration
-	MaxRSS   int64
+	MaxRSS   int64  // as in Row
 	Last     string // last line of stderr
 	Charged  bool   // it used up a try
 	Out, Err string // paths; host:path where only the host has them
