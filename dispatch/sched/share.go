@@ -11,8 +11,9 @@ import (
 // defaultHalfLife is after how long slot time that a queue has used counts half (B4).
 const defaultHalfLife = time.Hour
 
-// leastAhead is for how long, in seconds, what runs is at least taken to go on.
-const leastAhead = 1
+// aheadUnknown is for how long, in seconds, what runs is taken to go on while no run
+// time is known.
+const aheadUnknown = 1
 
 // turn is what decides whose turn it is among queues (B4): the one with the smallest
 // load, which is slot time used, averaged with a half-life, over the share. What runs and
@@ -30,6 +31,7 @@ type turn struct {
 	handed  int // … of open ones not known to have started
 
 	mean float64 // seconds that a job of it takes; 0: not known
+	each float64 // … that one which was handed over is charged ahead
 	load float64 // only while jobs are placed
 }
 
@@ -128,7 +130,8 @@ func (c *Core) weighQueues() {
 	if len(c.queues) < 2 && !c.hybrid {
 		return
 	}
-	c.ahead = leastAhead
+	c.ahead = 0
+	sum, known := 0.0, 0
 	for _, st := range c.queues {
 		t := &st.turn
 		t.catchUp(c.now.Mono, c.cfg.HalfLife)
@@ -136,22 +139,26 @@ func (c *Core) weighQueues() {
 		if t.mean == 0 && st.guessed > 0 {
 			t.mean = st.guess / float64(st.guessed)
 		}
-		if t.running+t.handed+st.queued > 0 {
+		if t.mean > 0 && t.running+t.handed+st.queued > 0 {
 			c.ahead = max(c.ahead, t.mean)
+			sum, known = sum+t.mean, known+1
 		}
+	}
+	if known == 0 {
+		c.ahead, sum, known = aheadUnknown, aheadUnknown, 1
 	}
 	c.ahead = min(c.ahead, c.cfg.HalfLife.Seconds())
 	for _, st := range c.queues {
+		st.turn.each = st.turn.mean
+		if st.turn.mean == 0 { // as the others
+			st.turn.each = sum / float64(known)
+		}
 		st.turn.weigh(c.ahead)
 	}
 }
 
 func (t *turn) weigh(ahead float64) {
-	handed := t.mean
-	if handed == 0 {
-		handed = ahead
-	}
-	t.load = (t.used + float64(t.running)*ahead + float64(t.handed)*handed) / t.share
+	t.load = (t.used + float64(t.running)*ahead + float64(t.handed)*t.each) / t.share
 }
 
 // compare says which of two queues goes first: -1, 0, 1.
