@@ -32,6 +32,7 @@ type figures struct {
 	lacking []jobs.ID  // of which something could not be read
 	retry   time.Time  // when they are tried again; zero: when all others are read
 	wait    time.Duration
+	took    time.Duration // when they were tried last
 }
 
 const (
@@ -135,13 +136,17 @@ func (f *figures) read(t *tables) (next time.Duration, err error) {
 			return 0, err
 		}
 		if len(notes) > 0 {
-			f.notes = notes
+			if f.retry.IsZero() || len(f.notes) == 0 { // else those of all are there, or come soon
+				f.notes = notes
+			}
 			for _, at := range piece {
 				if slices.Contains(f.values[at], "") {
 					f.lacking = append(f.lacking, d.list[at].Job)
 				}
 			}
-			f.retry, f.wait = time.Time{}, retryFirst
+			if f.wait = max(retryFirst, remakePart*f.took); !f.retry.IsZero() && time.Until(f.retry) > f.wait {
+				f.retry = time.Now().Add(f.wait)
+			}
 		}
 		return 0, nil
 	}
@@ -157,6 +162,7 @@ func (f *figures) read(t *tables) (next time.Duration, err error) {
 // again reads what could not be read: a file may show up late, a host come back. What
 // is then said is of all such jobs.
 func (f *figures) again(t *tables) error {
+	start := time.Now()
 	slices.Sort(f.lacking)
 	f.lacking = slices.DeleteFunc(slices.Compact(f.lacking), func(id jobs.ID) bool { return t.done.place[id-1] == 0 })
 	var piece []int
@@ -171,6 +177,8 @@ func (f *figures) again(t *tables) error {
 	if f.notes = notes; len(notes) == 0 {
 		f.lacking = nil
 	}
+	f.took = time.Since(start)
+	f.wait = max(f.wait, remakePart*f.took)
 	f.retry, f.wait = time.Now().Add(f.wait), min(2*f.wait, retryMost)
 	return nil
 }
