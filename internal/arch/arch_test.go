@@ -74,7 +74,7 @@ var rooms = map[string][]string{
 	"dispatch/view":    {"jobs"},
 	"dispatch/control": {"dispatch/view", "jobs"},
 	"tui":              {"dispatch/view", "jobs", "jobs/results"},
-	"dispatch/board":   {"dispatch", "dispatch/sched", "dispatch/view", "hosts", "jobs", "jobs/events", "jobs/results"},
+	"dispatch/board":   {"dispatch", "dispatch/sched", "dispatch/view", "hosts", "jobs", "jobs/events", "jobs/results", "jobs/results/column", "jobs/results/export", "jobs/results/outputs", "jobs/results/sheet"},
 }
 
 // DESIGN 4: the import rules are tests.
