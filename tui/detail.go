@@ -243,7 +243,7 @@ func (m *model) attempt(a *view.Attempt, w int) []string {
 	add := func(label, text string) { out = append(out, m.labelled("  "+label, text, w)...) }
 	add("time", m.times(a))
 	if a.CPU > 0 || a.MaxRSS > 0 {
-		add("used", fmt.Sprintf("%s of CPU time, %s of memory at most", clock(a.CPU), size(a.MaxRSS)))
+		add("used", fmt.Sprintf("%s of CPU time, %s of memory at most", took(a.CPU), size(a.MaxRSS)))
 	}
 	add("reason", m.clean(a.Reason))
 	add("stderr", m.line([]byte(a.Last)))
@@ -262,7 +262,7 @@ func (m *model) times(a *view.Attempt) string {
 	case a.Ended.IsZero():
 		return fmt.Sprintf("%s, since %s", m.moment(a.Started), clock(m.instant().Sub(a.Started)))
 	}
-	return fmt.Sprintf("%s to %s, %s", m.moment(a.Started), m.moment(a.Ended), clock(a.Ended.Sub(a.Started)))
+	return fmt.Sprintf("%s to %s, %s", m.moment(a.Started), m.moment(a.Ended), took(a.Ended.Sub(a.Started)))
 }
 
 // moment writes an instant by this machine's clock; the day too, when it is not today.

@@ -35,14 +35,21 @@ func short(n int) string {
 	return strconv.Itoa(min(n/1_000_000_000, 9999)) + "G"
 }
 
-// clock writes a time that runs: 0.4s, 0:42, 1:12:04, 3d 04:10. At most nine cells below 1000 days.
+// took writes how long something took that is over: 0.4s, else as clock.
+func took(d time.Duration) string {
+	switch {
+	case d <= 0 || d >= time.Second:
+		return clock(d)
+	case d < 100*time.Millisecond:
+		return "<0.1s"
+	}
+	return fmt.Sprintf("0.%ds", d/(100*time.Millisecond))
+}
+
+// clock writes a time that runs: 0:42, 1:12:04, 3d 04:10. At most nine cells below 1000 days.
 func clock(d time.Duration) string {
 	s := int64(max(0, d) / time.Second)
 	switch h := s / 3600; {
-	case d > 0 && d < 100*time.Millisecond:
-		return "<0.1s"
-	case d > 0 && s == 0:
-		return fmt.Sprintf("0.%ds", d/(100*time.Millisecond))
 	case h == 0:
 		return fmt.Sprintf("%d:%02d", s/60, s%60)
 	case h < 100:

@@ -136,6 +136,9 @@ func elapsed(m *model, r *view.Row) (string, *lipgloss.Style) {
 	if r.Straggler {
 		return clock(end.Sub(r.Started)), &styleWarn
 	}
+	if r.Phase.Terminal() {
+		return took(end.Sub(r.Started)), nil
+	}
 	return clock(end.Sub(r.Started)), nil
 }
 
@@ -193,7 +196,7 @@ func cpuCell(m *model, r *view.Row, w int) (string, *lipgloss.Style) {
 	if r.CPU <= 0 {
 		return "-", &styleFaint
 	}
-	return clock(r.CPU), nil
+	return took(r.CPU), nil
 }
 
 func memoryCell(m *model, r *view.Row, w int) (string, *lipgloss.Style) {

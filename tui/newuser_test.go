@@ -282,10 +282,10 @@ func TestLeavingOnASmallScreen(t *testing.T) {
 	shows(t, m, "the run goes on", "126 running, 84,513 queued.", "runs finish, then it ends", "all is ended (asks again)")
 }
 
-// Times below a second are not 0:00.
+// Times below a second are not 0:00, of what is over.
 func TestShortTimes(t *testing.T) {
 	for d, want := range map[time.Duration]string{0: "0:00", time.Millisecond: "<0.1s", 513 * time.Millisecond: "0.5s", 999 * time.Millisecond: "0.9s", time.Second: "0:01"} {
-		if got := clock(d); got != want {
+		if got := took(d); got != want {
 			t.Errorf("%v is %q, not %q", d, got, want)
 		}
 	}
