@@ -105,7 +105,7 @@ func (c *Core) leaves(f *flight, took time.Duration) {
 // of which are over for so long that they count for nothing.
 func (c *Core) learnUse() {
 	half := c.cfg.HalfLife.Seconds()
-	oldest := c.now.Wall - jobs.Stamp(20*c.cfg.HalfLife)
+	oldest := c.now.Wall - jobs.Stamp(20*min(c.cfg.HalfLife, 365*24*time.Hour))
 	for i := range c.table.Jobs {
 		j := &c.table.Jobs[i]
 		for _, a := range j.Attempts {

@@ -69,7 +69,7 @@ func (w *World) drawHost(i int) {
 		spec.Quiet = []hosts.Quiet{{From: from, To: (from + w.between(time.Minute, 10*time.Minute)) % (24 * time.Hour)}}
 	}
 	if i == 1 && spec.GPUs > 0 {
-		spec.Link = "local" // as the core sees it: the hybrid order (D5)
+		spec.Link, spec.File = "local", "hosts.toml" // of an inventory: the hybrid order (D5), and no more than its slots when alone
 	}
 	h := &host{w: w, spec: spec, idx: i, slots: spec.Slots.Fixed, shared: t.Draw(4) != 3, boot: 1, spoolBoot: 1, cuts: map[*machine]int{}, bootedAt: -w.between(time.Hour, 20*time.Hour)}
 	if h.shared {
