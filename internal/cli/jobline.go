@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/events"
 	"dcs-tui/jobs/results"
 )
 
@@ -94,24 +95,5 @@ func (c *console) stateMark(s jobs.JobState) (color, mark, word string) {
 
 // causeText is why a job did not succeed, with what the shell's numbers mean.
 func causeText(r *results.Result) string {
-	return jobs.Clean(results.Cause(r.State, r.Reason, r.Outcome), maxTitle) + exitMeaning(r.Outcome)
-}
-
-// exitMeaning explains the exit codes that a POSIX shell gives of its own
-// (sh(1), 2.8.2): they are what people look up.
-func exitMeaning(o *jobs.Outcome) string {
-	if o == nil || o.Signal != "" || o.Error != "" || o.TimedOut || o.Stopped {
-		return ""
-	}
-	switch {
-	case o.Exit == 126:
-		return " (not executable)"
-	case o.Exit == 127:
-		return " (command not found)"
-	case o.Exit > 128:
-		if name := jobs.SignalName(o.Exit - 128); name != "" {
-			return " (" + name + " in its shell)"
-		}
-	}
-	return ""
+	return jobs.Clean(results.Cause(r.State, r.Reason, r.Outcome), maxTitle) + events.ExitMeaning(r.Outcome)
 }
