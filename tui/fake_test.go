@@ -245,7 +245,7 @@ func sample() *fakeSource {
 func samplePicture(ask view.Ask) *view.Picture {
 	p := &view.Picture{
 		Version: 7, At: noon, Total: 96_859, Tries: 3, SlotsBusy: 126, Slots: 136, Usable: 131.5, Stragglers: 1,
-		Run:  view.Run{Name: "sweep-20260314", UID: "01abc", Dir: "/nfs/data/work/dcs-runs/sweep-20260314", Lab: "lab", Owner: "ada on desk (pid 4711)", Machine: "desk", Epoch: 1},
+		Run:  view.Run{Name: "sweep-20260314", UID: "01abc", Dir: "/nfs/data/proj/dcs-runs/sweep-20260314", Lab: "lab", Owner: "ada on desk (pid 4711)", Machine: "desk", Epoch: 1},
 		Rate: 41.0 / 60, Rates: []float64{.2, .3, .6, .8, .9, .7, .7, .8}, ETA: 34*time.Hour + 10*time.Minute, Spread: 2 * time.Hour,
 	}
 	p.Phases[view.Running], p.Phases[view.Queued], p.Phases[view.Succeeded], p.Phases[view.Failed], p.Phases[view.Retry] = 126, 84_512, 12_204, 17, 1
@@ -282,10 +282,10 @@ func samplePicture(ask view.Ask) *view.Picture {
 	}
 	if ask.Focus != 0 {
 		r := sampleRow(ask.Focus)
-		p.Detail = &view.Detail{Row: r, Command: "python train.py --C 0.1 --gamma 0.5", Cwd: "/nfs/data/work", Slots: 1, File: "jobs.txt", Line: int(r.ID),
+		p.Detail = &view.Detail{Row: r, Command: "python train.py --C 0.1 --gamma 0.5", Cwd: "/nfs/data/proj", Slots: 1, File: "jobs.txt", Line: int(r.ID),
 			Why: fmt.Sprintf("Job %d runs on ws02.", r.ID), Estimate: 2 * time.Hour,
 			Attempts: []view.Attempt{{ID: jobs.AttemptID{Job: r.ID, N: 1}, Host: "ws02", Slot: 3, Round: 1, State: "running", Started: r.Started,
-				Out: fmt.Sprintf("/nfs/data/work/dcs-runs/sweep-20260314/attempts/050/%d.1.out", r.ID)}}}
+				Out: fmt.Sprintf("/nfs/data/proj/dcs-runs/sweep-20260314/attempts/050/%d.1.out", r.ID)}}}
 	}
 	return p
 }
