@@ -17,7 +17,7 @@ type Dispatcher struct {
 	done     chan struct{} // closed when the engine goroutine has ended
 	finished chan struct{} // closed when the core has finished for the first time
 	results  *completions
-	reading  chan struct{} // a token for each read of a file under way
+	here     *FileReader
 
 	submit    sync.Mutex // one submitter at a time: ids follow each other
 	submitted int        // jobs handed to the core, guarded by submit
@@ -42,7 +42,7 @@ func Start(cfg Config) (*Dispatcher, error) {
 		done:      make(chan struct{}),
 		finished:  make(chan struct{}),
 		results:   newCompletions(),
-		reading:   make(chan struct{}, maxReads),
+		here:      NewFileReader(),
 		submitted: len(cfg.Table.Jobs),
 	}
 	e := newEngine(d)

@@ -2,13 +2,7 @@ package dispatch
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"syscall"
 
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
@@ -63,7 +57,7 @@ func (d *Dispatcher) Output(ctx context.Context, id jobs.AttemptID, f jobs.File,
 	case !shared:
 		return nil, 0, fmt.Errorf("the output of %s is only on its host, which is not in the inventory any more: %s", id, path)
 	}
-	return d.readHere(ctx, path, offset, limit)
+	return d.here.Read(ctx, path, offset, limit)
 }
 
 // output asks the host for a piece of a file.
@@ -108,81 +102,6 @@ const maxHostReads = 8
 func (a *agent) reply(r readRequest, is readAnswer) {
 	r.answer <- is
 	<-a.reading
-}
-
-// maxReads bounds the reads of files that are under way at once: each may hang for
-// as long as its file system does.
-const maxReads = 16
-
-// readHere reads a file of this machine.
-func (d *Dispatcher) readHere(ctx context.Context, path string, offset int64, limit int) ([]byte, int64, error) {
-	type answer struct {
-		data []byte
-		size int64
-		err  error
-	}
-	select {
-	case d.reading <- struct{}{}:
-	case <-ctx.Done():
-		return nil, 0, ctx.Err()
-	}
-	got := make(chan answer, 1)
-	go func() {
-		defer func() { <-d.reading }()
-		var a answer
-		a.data, a.size, a.err = ReadPiece(path, offset, limit)
-		got <- a
-	}()
-	select {
-	case a := <-got:
-		return a.data, a.size, a.err
-	case <-ctx.Done():
-		return nil, 0, ctx.Err()
-	}
-}
-
-// ReadPiece reads at most limit bytes of a file and returns its size. A negative
-// offset counts from the end. On NFS a file that another machine has just made may
-// show only when its directory is read.
-func ReadPiece(path string, offset int64, limit int) ([]byte, int64, error) {
-	file, err := openRegular(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		if d, derr := os.Open(filepath.Dir(path)); derr == nil {
-			d.Readdirnames(-1) // an error shows in the next line
-			d.Close()
-		}
-		file, err = openRegular(path)
-	}
-	if err != nil {
-		return nil, 0, err
-	}
-	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return nil, 0, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, 0, fmt.Errorf("%s is not a regular file", path)
-	}
-	if offset < 0 {
-		offset = max(0, info.Size()+offset)
-	}
-	n := min(int64(limit), info.Size()-offset)
-	if n <= 0 {
-		return nil, info.Size(), nil
-	}
-	b := make([]byte, n)
-	k, err := file.ReadAt(b, offset)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, info.Size(), err
-	}
-	return b[:k], info.Size(), nil
-}
-
-// openRegular opens for reading without waiting, should a job have put a pipe there;
-// a terminal does not become ours.
-func openRegular(path string) (*os.File, error) {
-	return os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
 }
 
 // read passes a request on; the helper answers with a chunk of the same id.

@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -159,41 +156,6 @@ func TestThePastOfHosts(t *testing.T) {
 		r.d.Close()
 		r.hosts.wg.Wait()
 	})
-}
-
-// A read takes only its piece, and what is no file is refused at once.
-func TestReadPiece(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "out")
-	if err := os.WriteFile(path, []byte("0123456789"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Truncate(path, 1<<30); err != nil { // a hole: it takes no space
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		offset int64
-		limit  int
-		want   string
-	}{{0, 4, "0123"}, {8, 4, "89\x00\x00"}, {1 << 30, 4, ""}, {1 << 40, 4, ""}, {-1 << 40, 2, "01"}, {-2, 9, "\x00\x00"}} {
-		data, size, err := ReadPiece(path, c.offset, c.limit)
-		if err != nil || size != 1<<30 || string(data) != c.want {
-			t.Errorf("%d, %d: %q of %d, %v", c.offset, c.limit, data, size, err)
-		}
-	}
-	if _, _, err := ReadPiece(dir, 0, 10); err == nil {
-		t.Error("a directory was read")
-	}
-	pipe := filepath.Join(dir, "pipe") // as a job may put there
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := ReadPiece(pipe, 0, 10); err == nil {
-		t.Error("a pipe was read")
-	}
-	if _, _, err := ReadPiece(filepath.Join(dir, "none"), 0, 10); !errors.Is(err, os.ErrNotExist) {
-		t.Error(err)
-	}
 }
 
 // BenchmarkWatch: what gathering adds to each record while nobody looks.

@@ -208,7 +208,7 @@ func (w *worker) Send(ms ...hosts.Message) error {
 		case *hosts.Withdraw:
 			w.say(&hosts.Withdrawn{Attempts: m.Attempts})
 		case *hosts.Read:
-			data, size, err := dispatch.ReadPiece(jobs.AttemptFile(w.lab.dir, m.Attempt, m.File), m.Offset, m.Limit)
+			data, size, err := dispatch.NewFileReader().Read(context.Background(), jobs.AttemptFile(w.lab.dir, m.Attempt, m.File), m.Offset, m.Limit)
 			if errors.Is(err, os.ErrNotExist) {
 				size, err = 0, nil
 			}

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"path/filepath"
 
-	"dcs-tui/dispatch"
 	"dcs-tui/dispatch/view"
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
@@ -67,33 +66,10 @@ func (l *live) output(ctx context.Context, r view.Read, _ string) ([]byte, int64
 	return data, size, err
 }
 
-// output reads the file, in a goroutine of its own: a file system may hang.
 func (r *replayed) output(ctx context.Context, m view.Read, dir string) ([]byte, int64, error) {
 	path := jobs.AttemptFile(dir, m.Attempt, m.File)
 	if !filepath.IsAbs(path) {
 		return nil, 0, fmt.Errorf("the output of %s is only on its host: %s", m.Attempt, path)
 	}
-	type answer struct {
-		data []byte
-		size int64
-		err  error
-	}
-	select {
-	case r.reading <- struct{}{}:
-	case <-ctx.Done():
-		return nil, 0, ctx.Err()
-	}
-	got := make(chan answer, 1)
-	go func() {
-		defer func() { <-r.reading }()
-		var a answer
-		a.data, a.size, a.err = dispatch.ReadPiece(path, m.Offset, m.Limit)
-		got <- a
-	}()
-	select {
-	case a := <-got:
-		return a.data, a.size, a.err
-	case <-ctx.Done():
-		return nil, 0, ctx.Err()
-	}
+	return r.files.Read(ctx, path, m.Offset, m.Limit)
 }

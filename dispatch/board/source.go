@@ -47,12 +47,11 @@ type replayed struct {
 	over  string // Past.Over, and what may be left behind
 	hosts []view.Host
 	gone  chan struct{}
-
-	reading chan struct{} // a token for each read of a file under way
+	files *dispatch.FileReader
 }
 
 func newReplayed(t *jobs.Table, p Past) *replayed {
-	r := &replayed{table: t, past: p, gone: make(chan struct{}), reading: make(chan struct{}, 16)}
+	r := &replayed{table: t, past: p, gone: make(chan struct{}), files: dispatch.NewFileReader()}
 	if p.Tries <= 0 {
 		r.past.Tries = sched.DefaultTries
 	}
