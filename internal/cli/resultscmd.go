@@ -25,7 +25,7 @@ type resultsFlags struct {
 // tableFlags say which table is wanted of a grid's results.
 type tableFlags struct {
 	results []string // NAME or NAME=HOW
-	where   string
+	where   []string
 	columns []string
 	sort    []string
 	best    string
@@ -88,7 +88,7 @@ func (f *tableFlags) add(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	f.pivot.flags = fs
 	fs.StringArrayVar(&f.results, "result", nil, "a figure: NAME, NAME=json:PATH, NAME=re:EXPR, NAME=key:OTHER or NAME=file:PATH:HOW; may be given several times")
-	fs.StringVar(&f.where, "where", "", "only jobs for which this holds, such as: C>=0.1 and state=succeeded")
+	fs.StringArrayVar(&f.where, "where", nil, "only jobs for which this holds, such as: C>=0.1 and state=succeeded; all of several count")
 	fs.StringSliceVar(&f.columns, "columns", nil, "which COLUMNS to show; of groups: which figures to compute with")
 	fs.StringSliceVar(&f.sort, "sort", nil, "by this COLUMN; COLUMN:desc turns it round")
 	fs.StringVar(&f.best, "best", "", "only the best job, or group: COLUMN:max or COLUMN:min")
@@ -156,7 +156,7 @@ func (a *app) runResults(cmd *cobra.Command, args []string, f *resultsFlags) err
 	if err != nil {
 		return err
 	}
-	at := results.Place{UID: l.run.UID(), Name: l.run.Name(), Created: jobs.StampOf(l.run.Asked.Created), Dir: l.run.Dir, HostDirs: readPlaces(l.run)}
+	at := placeOf(l.run)
 	list := at.Since(l.table, 0)
 	if f.table.all {
 		list = append(list, at.Unfinished(l.table)...)

@@ -17,7 +17,7 @@ import (
 type question struct {
 	*tableFlags
 	columns  []*column.Column
-	filter   *sheet.Filter // nil: all
+	filters  []*sheet.Filter // all must hold
 	order    []sheet.Order
 	best     *sheet.Order // nil: all
 	measures []sheet.Measure
@@ -36,11 +36,9 @@ func (f *tableFlags) question() (*question, error) {
 		}
 		q.columns = append(q.columns, c)
 	}
-	if f.where != "" {
-		var err error
-		if q.filter, err = sheet.ParseFilter(f.where); err != nil {
-			return nil, usagef("--where: %w", err)
-		}
+	var err error
+	if q.filters, err = parseWhere(f.where); err != nil {
+		return nil, err
 	}
 	for _, text := range f.sort {
 		o, err := sheet.ParseSort(text)
@@ -106,28 +104,15 @@ func (a *app) resultColumns(run *rundir.Run, asked []*column.Column) []*column.C
 // runTable prints the table that was asked for. What it lacks is said on standard
 // error, so that standard output is the table alone.
 func (a *app) runTable(ctx context.Context, l *looked, list []results.Result, columns []*column.Column, q *question) error {
-	found, err := outputs.New(l.run, columns).Read(ctx, list, func(i int) string {
-		if s := l.table.Job(list[i].Job).Spec; s.Options != nil {
-			return s.Cwd
-		}
-		return ""
-	})
+	found, err := outputs.New(l.run, columns).Read(ctx, list, cwdsOf(l.table, list))
 	if err != nil {
 		return err
 	}
-	notes := found.Notes
-	names := make([]string, len(columns))
-	for i, c := range columns {
-		names[i] = c.Name
+	s, odd, err := sheet.New(sheet.Input{Jobs: list, Names: columnNames(columns), Figures: found.Values}).WhereAll(q.filters)
+	if err != nil {
+		return usagef("--where: %w", err)
 	}
-	s := sheet.New(sheet.Input{Jobs: list, Names: names, Figures: found.Values})
-	if q.filter != nil {
-		var odd []string
-		if s, odd, err = s.Where(q.filter); err != nil {
-			return usagef("--where: %w", err)
-		}
-		notes = append(notes, odd...)
-	}
+	notes := append(found.Notes, odd...)
 	if len(q.pivotOf) > 0 {
 		err = a.printPivot(s, q, notes)
 	} else {

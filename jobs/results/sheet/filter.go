@@ -78,6 +78,19 @@ func ParseFilter(text string) (*Filter, error) {
 // String returns what was parsed.
 func (f *Filter) String() string { return f.text }
 
+// Columns returns the names of the columns of which the filter speaks, as typed.
+func (f *Filter) Columns() []string { return f.root.columns(nil) }
+
+func (n *node) columns(names []string) []string {
+	switch {
+	case n == nil:
+		return names
+	case n.cmp != nil:
+		return append(names, n.cmp.column)
+	}
+	return n.right.columns(n.left.columns(names))
+}
+
 type filterParser struct{ lexer }
 
 func (p *filterParser) or(depth int) (*node, error) {

@@ -113,8 +113,13 @@ func facts(list []results.Result) []Column {
 	at := func(name string, unit Unit, f func(r *results.Result) Value) Column {
 		return Column{Name: name, Unit: unit, value: func(i int) Value { return f(&list[i]) }}
 	}
+	number := func(name string, unit Unit, f func(r *results.Result) Value) Column {
+		c := at(name, unit, f)
+		c.number = true
+		return c
+	}
 	outcome := func(name string, unit Unit, f func(o *jobs.Outcome) Value) Column {
-		return at(name, unit, func(r *results.Result) Value {
+		return number(name, unit, func(r *results.Result) Value {
 			if o := r.Outcome; o != nil && o.Started != 0 {
 				return f(o)
 			}
@@ -122,13 +127,13 @@ func facts(list []results.Result) []Column {
 		})
 	}
 	return []Column{
-		at("job", None, func(r *results.Result) Value { return countValue(int64(r.Job)) }),
+		number("job", None, func(r *results.Result) Value { return countValue(int64(r.Job)) }),
 		at("name", None, func(r *results.Result) Value { return textValue(cmp.Or(r.Name, r.Command)) }),
 		at("state", None, func(r *results.Result) Value { return textValue(r.State.String()) }),
 		outcome(elapsed, Seconds, func(o *jobs.Outcome) Value { return NumberValue(o.Elapsed().Seconds()) }),
 		at("host", None, func(r *results.Result) Value { return textValue(r.Host) }),
 		at("queue", None, func(r *results.Result) Value { return textValue(r.Queue) }),
-		at("exit", None, func(r *results.Result) Value {
+		number("exit", None, func(r *results.Result) Value {
 			if code, ok := r.Exit(); ok {
 				return countValue(int64(code))
 			}
@@ -141,9 +146,9 @@ func facts(list []results.Result) []Column {
 			}
 			return textValue(results.Cause(r.State, r.Reason, r.Outcome))
 		}),
-		at("attempts", None, func(r *results.Result) Value { return countValue(int64(r.Attempts)) }),
-		at("failures", None, func(r *results.Result) Value { return countValue(int64(r.Failures)) }),
-		at("slot", None, func(r *results.Result) Value {
+		number("attempts", None, func(r *results.Result) Value { return countValue(int64(r.Attempts)) }),
+		number("failures", None, func(r *results.Result) Value { return countValue(int64(r.Failures)) }),
+		number("slot", None, func(r *results.Result) Value {
 			if r.Slot == 0 {
 				return Value{}
 			}
@@ -153,7 +158,7 @@ func facts(list []results.Result) []Column {
 		at("ended", None, func(r *results.Result) Value { return timeValue(r.Ended()) }),
 		outcome("cpu_seconds", Seconds, func(o *jobs.Outcome) Value { return NumberValue(o.CPU.Seconds()) }),
 		outcome("max_rss_bytes", Bytes, func(o *jobs.Outcome) Value { return countValue(o.MaxRSSBytes) }),
-		at("round", None, func(r *results.Result) Value { return countValue(int64(r.Round)) }),
+		number("round", None, func(r *results.Result) Value { return countValue(int64(r.Round)) }),
 		at("command", None, func(r *results.Result) Value { return textValue(r.Command) }),
 		at("stdout", None, func(r *results.Result) Value { return textValue(r.Stdout) }),
 	}

@@ -25,7 +25,8 @@ type Column struct {
 	Role Role
 	Unit Unit
 
-	value func(i int) Value // of row i as it was made
+	number bool              // of a fact: it is a number, if anything
+	value  func(i int) Value // of row i as it was made
 }
 
 // Unit says how people want to read a fact.

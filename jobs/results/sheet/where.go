@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/results/column"
 )
 
 // Where returns the rows that a filter matches. notes says where a number was wanted
@@ -24,6 +25,18 @@ func (s *Sheet) Where(f *Filter) (matching *Sheet, notes []string, err error) {
 		}
 	}
 	return matching, notes, nil
+}
+
+// WhereAll returns the rows that every one of the filters matches; notes as Where.
+func (s *Sheet) WhereAll(filters []*Filter) (matching *Sheet, notes []string, err error) {
+	for _, f := range filters {
+		var odd []string
+		if s, odd, err = s.Where(f); err != nil {
+			return nil, nil, err
+		}
+		notes = append(notes, odd...)
+	}
+	return s, notes, nil
 }
 
 // compile turns a condition into a function of the row.
@@ -53,11 +66,8 @@ func (s *Sheet) comparison(c *comparison, odd map[int]*oddity) (func(row int) bo
 	if err != nil {
 		return nil, fmt.Errorf("the filter, character %d: %w", c.at, err)
 	}
-	if col := &s.Columns[at]; col.Role == Fact && strings.TrimPrefix(col.Name, "dcs.") == "state" && (c.op == "=" || c.op == "!=") && c.glob == "" {
-		var st jobs.JobState
-		if st.UnmarshalText([]byte(c.value)) != nil {
-			return nil, fmt.Errorf("the filter, character %d: no job is ever %s; the states are queued, running, succeeded, failed, timed_out, cancelled, skipped", c.at, quote(c.value))
-		}
+	if why := c.impossible(&s.Columns[at]); why != "" {
+		return nil, fmt.Errorf("the filter, character %d: %s", c.at, why)
 	}
 	switch c.op {
 	case "=":
@@ -79,6 +89,28 @@ func (s *Sheet) comparison(c *comparison, odd map[int]*oddity) (func(row int) bo
 		}
 		return c.ordered(v)
 	}, nil
+}
+
+// impossible says why no job can ever be what a comparison wants of a fact, such as a
+// state that there is not; "" when one can. Most such are slips.
+func (c *comparison) impossible(col *Column) string {
+	if col.Role != Fact || c.glob != "" || c.expr != nil || c.value == "" {
+		return ""
+	}
+	name := strings.TrimPrefix(col.Name, "dcs.")
+	n, numeric := column.Number(c.value)
+	switch {
+	case name == "state" && (c.op == "=" || c.op == "!="):
+		var st jobs.JobState
+		if st.UnmarshalText([]byte(c.value)) != nil {
+			return fmt.Sprintf("no job is ever %s; the states are queued, running, succeeded, failed, timed_out, cancelled, skipped", quote(c.value))
+		}
+	case name == "exit" && !(numeric && n >= 0 && n <= 255):
+		return fmt.Sprintf("no exit code is %s: they are numbers from 0 to 255; signal=SIGKILL is one that was killed", quote(c.value))
+	case col.number && !numeric:
+		return fmt.Sprintf("%s is a number, and %s is none", col.Name, quote(c.value))
+	}
+	return ""
 }
 
 // equal: numbers by what they are worth (NaN is like NaN here), others by their text;

@@ -56,6 +56,10 @@ func TestWhere(t *testing.T) {
 		"name=\"job 3\"":                   "3",
 		"job>2 AND job<5 Or job=7":         "3 4 7",
 		"host=''":                          "7",
+		"exit=''":                          "7",
+		"exit='3'":                         "6",
+		"exit=?":                           "1 2 3 4 5 6",
+		"exit~.":                           "1 2 3 4 5 6",
 		"C=1 and(gamma=0)or(gamma=1)":      "2 3 4 6 7",
 		"state=*ed and elapsed_seconds=6":  "6",
 		"C=0.1 or C=1 or C=10 and gamma=2": "1 2 3 4",
@@ -101,6 +105,11 @@ func TestBadFilters(t *testing.T) {
 	for text, want := range map[string]string{
 		"C=1 and gama=2":                   "character 9: there is no column \"gama\"; did you mean gamma?",
 		"state=succeeded or state=success": "character 20: no job is ever \"success\"; the states are",
+		"exit=x":                           "no exit code is \"x\": they are numbers from 0 to 255",
+		"exit>=256":                        "no exit code is \"256\"",
+		"exit!='-1'":                       "no exit code is \"-1\"",
+		"C=1 and attempts=many":            "character 9: attempts is a number, and \"many\" is none",
+		"time>1m":                          "elapsed_seconds is a number, and \"1m\" is none",
 	} {
 		f, err := ParseFilter(text)
 		if err != nil {

@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/results"
+	"dcs-tui/jobs/results/column"
+	"dcs-tui/jobs/results/outputs"
+	"dcs-tui/jobs/results/sheet"
+	"dcs-tui/jobs/rundir"
+)
+
+// parseWhere reads --where, given once or more: all must hold.
+func parseWhere(texts []string) ([]*sheet.Filter, error) {
+	var filters []*sheet.Filter
+	for _, text := range texts {
+		f, err := sheet.ParseFilter(text)
+		if err != nil {
+			return nil, usagef("--where: %w", err)
+		}
+		filters = append(filters, f)
+	}
+	return filters, nil
+}
+
+// jobsWhere finds the jobs for which the filters hold, as `results --all --where` finds
+// them: what that shows is what requeue and cancel take. Of a job that is not over, host,
+// exit and signal are those of its last attempt. Outputs are read only when a filter
+// names a figure that was declared.
+func (a *app) jobsWhere(ctx context.Context, run *rundir.Run, t *jobs.Table, filters []*sheet.Filter) (map[jobs.ID]bool, error) {
+	at := placeOf(run)
+	in := sheet.Input{Jobs: append(at.Since(t, 0), at.Unfinished(t)...)}
+	for i := range in.Jobs {
+		r := &in.Jobs[i]
+		if j := t.Job(r.Job); !j.State.Terminal() {
+			if last := j.Last(); last != nil {
+				r.Host = cmp.Or(r.Host, last.Host)
+			}
+			r.Outcome = lastOutcome(j)
+		}
+	}
+	if columns := namedFigures(a.resultColumns(run, nil), filters); len(columns) > 0 {
+		found, err := outputs.New(run, columns).Read(ctx, in.Jobs, cwdsOf(t, in.Jobs))
+		if err != nil {
+			return nil, err
+		}
+		a.note(found.Notes...)
+		in.Names, in.Figures = columnNames(columns), found.Values
+	}
+	s, odd, err := sheet.New(in).WhereAll(filters)
+	if err != nil {
+		return nil, usagef("--where: %w", err)
+	}
+	a.note(odd...)
+	which := make(map[jobs.ID]bool, s.Len())
+	for row := range s.Len() {
+		which[s.Job(row)] = true
+	}
+	return which, nil
+}
+
+// namedFigures are the columns of which a filter speaks.
+func namedFigures(columns []*column.Column, filters []*sheet.Filter) []*column.Column {
+	var names []string
+	for _, f := range filters {
+		names = append(names, f.Columns()...)
+	}
+	return slices.DeleteFunc(columns, func(c *column.Column) bool {
+		return !slices.ContainsFunc(names, func(n string) bool { return strings.TrimPrefix(n, "result.") == c.Name })
+	})
+}
+
+func columnNames(columns []*column.Column) []string {
+	names := make([]string, len(columns))
+	for i, c := range columns {
+		names[i] = c.Name
+	}
+	return names
+}
+
+// placeOf is what the results of a run have in common.
+func placeOf(run *rundir.Run) results.Place {
+	return results.Place{UID: run.UID(), Name: run.Name(), Created: jobs.StampOf(run.Asked.Created), Dir: run.Dir, HostDirs: readPlaces(run)}
+}
+
+// cwdsOf gives outputs.Reader the directories of jobs that have one of their own.
+func cwdsOf(t *jobs.Table, list []results.Result) func(i int) string {
+	return func(i int) string {
+		if s := t.Job(list[i].Job).Spec; s.Options != nil {
+			return s.Cwd
+		}
+		return ""
+	}
+}
