@@ -73,7 +73,7 @@ func (c *Client) write() {
 		select {
 		case req := <-c.queue:
 			if err := enc.Encode(req); err != nil {
-				c.end(gone(err))
+				c.stopped(gone(err))
 				return
 			}
 		case <-c.done:
@@ -82,11 +82,27 @@ func (c *Client) write() {
 	}
 }
 
+// stopped ends a connection that takes no more requests, when what the dispatcher
+// still had to say was read.
+func (c *Client) stopped(err error) {
+	t := time.NewTimer(byeWithin)
+	defer t.Stop()
+	select {
+	case <-c.done:
+	case <-t.C:
+		c.end(err)
+	}
+}
+
 func (c *Client) read(in *messages) {
 	for {
 		r := new(reply)
 		if err := in.next(r, maxReply); err != nil {
 			c.end(lost(err))
+			return
+		}
+		if r.isGoodbye() {
+			c.end(errLeft)
 			return
 		}
 		c.mu.Lock()
@@ -113,7 +129,7 @@ func lost(err error) error {
 func (c *Client) call(ctx context.Context, req *request, within time.Duration) (*reply, error) {
 	select {
 	case <-c.done: // before a slot that happens to be free
-		return nil, c.err
+		return nil, notSent(c.err)
 	default:
 	}
 	select {
@@ -121,7 +137,7 @@ func (c *Client) call(ctx context.Context, req *request, within time.Duration) (
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	case <-c.done:
-		return nil, c.err
+		return nil, notSent(c.err)
 	}
 	answer := make(chan *reply, 1)
 	c.mu.Lock()
@@ -144,7 +160,20 @@ func (c *Client) call(ctx context.Context, req *request, within time.Duration) (
 		c.end(ErrDeaf)
 	case <-c.done:
 	}
-	return nil, c.err
+	select {
+	case r := <-answer: // came just before the end
+		return r, r.err()
+	default:
+		return nil, c.err
+	}
+}
+
+// notSent says of a call that was never sent that nothing can have been done.
+func notSent(err error) error {
+	if errors.Is(err, view.ErrGone) && !errors.Is(err, ErrLeaving) {
+		err = fmt.Errorf("%w: %w", ErrLeaving, err)
+	}
+	return err
 }
 
 // send hands a request to the writer.

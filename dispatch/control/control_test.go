@@ -1,12 +1,15 @@
 package control
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"math"
+	"net"
 	"reflect"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -229,6 +232,70 @@ func TestFaultsOfTheSource(t *testing.T) {
 		t.Errorf("the log does not say where: %s", text)
 	}
 	if _, err := c.Look(t.Context(), view.Ask{Focus: jobs.ID(1)}); err != nil {
+		t.Error(err)
+	}
+}
+
+// K9: what was asked of a dispatcher that ends was either done, and said to be, or
+// not done, and said so: it can be asked of the next one without being done twice.
+func TestNothingIsLeftUndecided(t *testing.T) {
+	for range 20 {
+		f := newFake()
+		s := serving(t, f)
+		var all sync.WaitGroup
+		var done, left atomic.Int64
+		for range 3 {
+			c := dial(t, s)
+			for range 4 {
+				all.Go(func() {
+					for {
+						_, err := c.Do(t.Context(), view.Action{Do: view.DrainRun})
+						if err != nil {
+							if left.Add(1); !errors.Is(err, ErrLeaving) {
+								t.Error(err)
+							}
+							return
+						}
+						done.Add(1)
+					}
+				})
+			}
+		}
+		soon(t, "some was done", func() bool { return done.Load() > 20 })
+		s.Close()
+		all.Wait()
+		if n := len(f.did); int64(n) != done.Load() || left.Load() != 12 {
+			t.Errorf("%d done, %d said to be; %d left", n, done.Load(), left.Load())
+		}
+	}
+}
+
+// One that died says nothing: what it had been asked it may have done. What was never
+// sent to it was not.
+func TestDeathLeavesItOpen(t *testing.T) {
+	ours, theirs := net.Pipe()
+	go func() {
+		defer theirs.Close()
+		r := bufio.NewReader(theirs)
+		if _, err := readHello(r); err != nil {
+			t.Error(err)
+		}
+		if err := (&Hello{V: Version, Run: "run1"}).write(theirs); err != nil {
+			t.Error(err)
+		}
+		if err := newMessages(r).next(new(request), maxRequest); err != nil {
+			t.Error(err)
+		}
+	}()
+	c, err := NewClient(t.Context(), ours, "run1", "v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Do(t.Context(), view.Action{Do: view.DrainRun}); !errors.Is(err, view.ErrGone) || errors.Is(err, ErrLeaving) {
+		t.Error(err)
+	}
+	if _, err := c.Do(t.Context(), view.Action{Do: view.DrainRun}); !errors.Is(err, view.ErrGone) || !errors.Is(err, ErrLeaving) {
 		t.Error(err)
 	}
 }

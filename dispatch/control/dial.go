@@ -94,7 +94,7 @@ func newClient(ctx context.Context, conn net.Conn, ours Hello, secret string) (*
 }
 
 func greet(conn net.Conn, r *bufio.Reader, ours Hello) (*Hello, error) {
-	if err := ours.write(conn); err != nil {
+	if err := ours.write(conn); err != nil && !errors.Is(err, syscall.EPIPE) { // who hung up may have said why
 		return nil, gone(err)
 	}
 	theirs, err := readHello(r)

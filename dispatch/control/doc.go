@@ -6,7 +6,8 @@
 // user, or root; to a client on another machine, which sees neither, the dispatcher
 // proves that it knows the secret of the run. A connection begins with a line of JSON from each side (Hello), which
 // every version can read; then come gob messages: calls with a number, their answers
-// in any order, and calls taken back. That is not net/rpc, because calls that
+// in any order, calls taken back, and at the end the dispatcher's goodbye, which says
+// that what it has not answered it has not taken. That is not net/rpc, because calls that
 // wait for news must end when their caller does, and because a client that sends
 // without end or does not read must cost no more than its own few calls. Messages on
 // one connection share one gob stream, so types are described once.

@@ -37,6 +37,9 @@ func (s *Server) serve(conn *net.UnixConn) {
 		return
 	}
 	conn.SetDeadline(time.Time{})
+	if s.ctx.Err() != nil {
+		return // Close's deadline was set before ours was taken off
+	}
 	c := &caller{s: s, conn: conn, slots: make(chan struct{}, maxCalls), replies: make(chan *reply, maxCalls),
 		calls: map[uint64]context.CancelFunc{}}
 	c.ctx, c.cancel = context.WithCancel(s.ctx)
@@ -67,6 +70,10 @@ func (c *caller) serve(in *messages) {
 	defer func() {
 		c.cancel()
 		all.Wait() // they end with ctx
+		if c.s.ctx.Err() != nil {
+			c.slots <- struct{}{}
+			c.replies <- goodbye()
+		}
 		close(c.replies)
 		writer.Wait()
 	}()

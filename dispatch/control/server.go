@@ -92,18 +92,28 @@ func (s *Server) Attached() int {
 	return s.attached
 }
 
-// Close ends all connections and removes the socket.
+// byeWithin is how long a client may take to hear the goodbye.
+const byeWithin = time.Second
+
+// Close removes the socket and ends all connections, each with a goodbye: whoever
+// asked for something knows then whether it was taken.
 func (s *Server) Close() error {
 	s.cancel()
 	err := s.l.Close()
-	s.mu.Lock()
-	for c := range s.conns {
-		c.Close()
-	}
-	s.mu.Unlock()
+	s.each(func(c net.Conn) { c.SetReadDeadline(time.Now()) }) // no more requests
+	deaf := time.AfterFunc(byeWithin, func() { s.each(func(c net.Conn) { c.Close() }) })
+	defer deaf.Stop()
 	s.all.Wait()
 	s.source.close()
 	return err
+}
+
+func (s *Server) each(do func(net.Conn)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.conns {
+		do(c)
+	}
 }
 
 func (s *Server) accept() {

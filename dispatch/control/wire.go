@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/gob"
 	"errors"
+	"fmt"
 	"io"
 	"reflect"
 	"time"
@@ -100,6 +101,15 @@ func (r *reply) err() error {
 	}
 	return errors.New(r.Text)
 }
+
+// goodbye is the last message of a server that ends. Every call that it began has its
+// answer before it: what was not answered was not taken.
+func goodbye() *reply { return &reply{Fault: faultLeaving} }
+
+func (r *reply) isGoodbye() bool { return r.ID == 0 && r.Fault == faultLeaving }
+
+// errLeft is what is left of a connection after a goodbye.
+var errLeft = fmt.Errorf("%w: %w", view.ErrGone, ErrLeaving)
 
 // zeros names the fields of a change that are set to zero: gob leaves out what is
 // zero, also behind a pointer, where it means something.

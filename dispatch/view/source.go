@@ -28,9 +28,9 @@ type Source interface {
 // ended, or it has died. A source of the run directory shows what is left.
 var ErrGone = errors.New("the dispatcher of the run has gone")
 
-// ErrLeaving is returned for an action that comes when the run is over and its
-// dispatcher takes leave of the hosts: nothing was done, and whoever dispatches next
-// can be asked.
+// ErrLeaving is returned for an action that its dispatcher did not take any more: the
+// run is over and it takes leave of the hosts, or it had gone before it was asked.
+// Nothing was done, and whoever dispatches next can be asked.
 var ErrLeaving = errors.New("the dispatcher is just ending")
 
 // Ask says what a screen wants to see. What is nil or zero is not looked up.
