@@ -19,7 +19,7 @@ func fullSpec() *Spec {
 			Deadline: time.Date(2026, 11, 20, 18, 0, 0, 5, time.UTC), Tags: []string{"a", "gpu"}, GPUs: 2,
 			MemBytes: 8 << 30, Slots: 4, After: []ID{3, 5}, Env: []EnvVar{{"A", "1\n2"}, {"B", ""}},
 			Cwd: "/w d", Setup: "source ~/v/bin/activate", OnLost: OnLostWait, Hardness: []string{"10", "x"},
-			Share: 2, QueuePriority: -3, Request: "20260314T150200.000000Z-abcdefgh",
+			Share: 2, QueuePriority: new(-3), Request: "20260314T150200.000000Z-abcdefgh",
 			File: "dir/jobs.txt",
 		},
 	}
@@ -41,7 +41,8 @@ func TestFullSpecSetsEveryField(t *testing.T) {
 func TestSpecsRoundTrip(t *testing.T) {
 	full := fullSpec()
 	bytesSpec := &Spec{ID: 2, Command: "cat \xff\xfe'\x80", Name: "\xc3", Options: &Options{
-		Cwd: "\xe9t\xe9", Env: []EnvVar{{"A", "\xff"}}, Tags: []string{"\xfe"}}}
+		QueuePriority: new(0), // is not the same as none
+		Cwd:           "\xe9t\xe9", Env: []EnvVar{{"A", "\xff"}}, Tags: []string{"\xfe"}}}
 	plain := &Spec{ID: 3, Command: "echo 3", Options: NoOptions}
 	empty := &Spec{ID: 4, Options: NoOptions}
 	in := []*Spec{full, bytesSpec, plain, empty}

@@ -57,7 +57,10 @@ func appendOptions(b []byte, o *Options) []byte {
 	number("on_lost", int64(o.OnLost))
 	list("hardness", len(o.Hardness), func(i int) { b = appendJSONString(b, o.Hardness[i]) })
 	number("share", int64(o.Share))
-	number("queue_priority", int64(o.QueuePriority))
+	if o.QueuePriority != nil {
+		key("queue_priority")
+		b = strconv.AppendInt(b, int64(*o.QueuePriority), 10)
+	}
 	text("request", o.Request)
 	text("file", o.File)
 	if len(b) > start {
@@ -149,7 +152,11 @@ func (d *specDecoder) decodeOptions() (*Options, error) {
 	}
 	texts("hardness", &o.Hardness)
 	o.Share = int(number("share"))
-	o.QueuePriority = int(number("queue_priority"))
+	if key("queue_priority") {
+		var n int64
+		n, err = d.integer()
+		o.QueuePriority = new(int(n))
+	}
 	text("request", &o.Request)
 	text("file", &o.File)
 	if err != nil {

@@ -76,7 +76,10 @@ func (s *settings) setScalar(key, v string) (err error) {
 	case "share":
 		s.Share, err = optional(v, count(1, MaxShare))
 	case "queue_priority":
-		s.QueuePriority, err = optional(v, count(math.MinInt32, math.MaxInt32))
+		s.QueuePriority, err = optional(v, func(v string) (*int, error) {
+			n, err := count(math.MinInt32, math.MaxInt32)(v)
+			return &n, err
+		})
 	case "on_lost":
 		s.OnLost, err = optional(v, parseOnLost)
 	}

@@ -103,6 +103,14 @@ four
 	}
 }
 
+// K3: a queue_priority of 0 says something, none says nothing.
+func TestParseQueuePriority(t *testing.T) {
+	s := parseText(t, "#DCS default queue_priority=-1\na\n#DCS queue_priority=0\nb\n#DCS queue_priority=\nc\n")
+	if p, q := s[0].QueuePriority, s[1].QueuePriority; p == nil || *p != -1 || q == nil || *q != 0 || s[2].QueuePriority != nil {
+		t.Errorf("%v, %v, %v", p, q, s[2].QueuePriority)
+	}
+}
+
 // A name before a new default still belongs to the next job, on top of it.
 func TestParseDefaultBetween(t *testing.T) {
 	s := parseText(t, "#DCS tries=1\n#DCS default tries=2 slots=3\na\nb\n")

@@ -52,7 +52,7 @@ type Options struct {
 	// Share and QueuePriority are those of the job's queue, as the newest job of it says
 	// that says anything (dispatch/sched).
 	Share         int    // at least 1; 0: says nothing
-	QueuePriority int    // smaller is more urgent; 0: says nothing
+	QueuePriority *int   // smaller is more urgent, and 0 takes back what was said before; nil: says nothing
 	Request       string // the request (jobs/rundir) that the job was submitted with; "": it is of the run from the start
 	File          string // where the job was read from, for messages
 

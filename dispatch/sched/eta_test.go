@@ -87,7 +87,7 @@ func TestETANotKnown(t *testing.T) {
 		}
 		return s
 	}
-	q := &jobs.Options{Queue: "new", QueuePriority: 1} // after the others
+	q := &jobs.Options{Queue: "new", QueuePriority: new(1)} // after the others
 	n := jobs.NoOptions
 	s := ready(n, n, n, n, n, n, n)
 	eta, spread, ok := s.c.ETA(s.now())
@@ -103,7 +103,7 @@ func TestETANotKnown(t *testing.T) {
 	if _, _, ok := s.c.ETA(s.now()); ok {
 		t.Error("known though nothing is known of most of what is left")
 	}
-	g := &jobs.Options{Queue: "new", QueuePriority: 1, Estimate: 30 * time.Second}
+	g := &jobs.Options{Queue: "new", QueuePriority: new(1), Estimate: 30 * time.Second}
 	s = ready(n, n, n, n, n, g, g)
 	if eta, _, ok := s.c.ETA(s.now()); !ok || eta < 50*time.Second || eta > 65*time.Second {
 		t.Errorf("%s, %v; want about 60 s by their user's estimate", eta, ok)

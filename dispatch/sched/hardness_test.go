@@ -52,7 +52,7 @@ func TestEasiestFirst(t *testing.T) {
 func TestDomino(t *testing.T) {
 	s := newStage(t, Config{}, box("melon1", 4))
 	other := hardAs("5", "5")
-	other.Queue, other.QueuePriority = "other", 1 // its turn comes later
+	other.Queue, other.QueuePriority = "other", new(1) // its turn comes later
 	file := hardAs("5", "5")
 	file.File = "other.txt"
 	after := hardAs("3", "3")

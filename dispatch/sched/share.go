@@ -42,15 +42,15 @@ func (c *Core) heed(s *jobs.Spec) {
 		return
 	}
 	c.heeded = o
-	if o.Share == 0 && o.QueuePriority == 0 {
+	if o.Share == 0 && o.QueuePriority == nil {
 		return
 	}
 	st := &c.statsOf(s).turn
 	if o.Share > 0 {
 		st.share = float64(o.Share)
 	}
-	if o.QueuePriority != 0 {
-		st.priority = o.QueuePriority
+	if o.QueuePriority != nil {
+		st.priority = *o.QueuePriority
 	}
 }
 

@@ -85,9 +85,10 @@ func slotTime(t *testing.T, slots int, lasts time.Duration, lanes []lane) []floa
 }
 
 type lane struct {
-	share, priority int
-	takes           time.Duration
-	from            time.Duration
+	share    int
+	priority *int
+	takes    time.Duration
+	from     time.Duration
 }
 
 // TestShares holds B4: queues get slot time in proportion to their shares, however long
@@ -107,7 +108,7 @@ func TestShares(t *testing.T) {
 		{"1:2, the other way round", 7, []lane{{share: 1, takes: 300 * s}, {share: 2, takes: 31 * s}}, []float64{1. / 3, 2. / 3}, 0.04},
 		{"nothing said", 5, []lane{{takes: 50 * s}, {takes: 70 * s}}, []float64{0.5, 0.5}, 0.03},
 		{"1:1:2", 9, []lane{{share: 1, takes: 45 * s}, {share: 1, takes: 90 * s}, {share: 2, takes: 33 * s}}, []float64{0.25, 0.25, 0.5}, 0.03},
-		{"a queue's priority goes before", 4, []lane{{share: 9, takes: 50 * s}, {share: 1, priority: -1, takes: 50 * s}}, []float64{0, 1}, 0.02},
+		{"a queue's priority goes before", 4, []lane{{share: 9, takes: 50 * s}, {share: 1, priority: new(-1), takes: 50 * s}}, []float64{0, 1}, 0.02},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			used := slotTime(t, c.slots, 2*time.Hour, c.lanes)
@@ -124,6 +125,29 @@ func TestShares(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestQueueHeedsTheNewest holds K3: what the newest job says of its queue counts, also a
+// priority of 0 after another one, and who says nothing changes nothing.
+func TestQueueHeedsTheNewest(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 1))
+	for _, c := range []struct {
+		says            jobs.Options
+		share, priority int
+	}{
+		{jobs.Options{QueuePriority: new(-1)}, 0, -1},
+		{jobs.Options{Share: 3}, 3, -1},
+		{jobs.Options{}, 3, -1},
+		{jobs.Options{QueuePriority: new(0)}, 3, 0},
+		{jobs.Options{QueuePriority: new(2), Share: 1}, 1, 2},
+	} {
+		c.says.Queue = "q"
+		s.submit(false, &c.says)
+		is := s.c.stats["q"].turn
+		if int(is.share) != max(1, c.share) || is.priority != c.priority {
+			t.Errorf("share %v, priority %d after share %d, priority %v", is.share, is.priority, c.says.Share, c.says.QueuePriority)
+		}
 	}
 }
 

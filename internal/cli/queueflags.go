@@ -37,7 +37,7 @@ func (q *queueFlags) apply(specs []*jobs.Spec) {
 			o.Share = n
 		}
 		if n, ok := q.priority.of[o.Queue]; ok {
-			o.QueuePriority = n
+			o.QueuePriority = &n
 		}
 	})
 }
