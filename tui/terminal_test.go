@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"dcs-tui/dispatch/view"
+	"dcs-tui/internal/ptytest"
 	"dcs-tui/internal/ttyguard"
 )
 
@@ -114,15 +115,15 @@ func startDying(t *testing.T, how string, shell bool) *dying {
 	}
 	d := &dying{t: t}
 	var program *os.File
-	d.person, program = pseudoTerminal(t)
+	d.person, program = ptytest.Open(t)
+	ptytest.Size(t, d.person, 80, 24)
 	d.before = d.state()
 	d.cmd = exec.Command(exe)
 	if shell { // with job control, as a person's
 		d.cmd = exec.Command("bash", "--norc", "--noprofile", "-i")
 	}
 	d.cmd.Env = append(os.Environ(), "TUI_DIES="+how, "TERM=xterm", "TEST_EXE="+exe, "PS1=prompt:")
-	d.cmd.Stdin, d.cmd.Stdout, d.cmd.Stderr = program, program, program
-	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	ptytest.Attach(d.cmd, program)
 	if err := d.cmd.Start(); err != nil {
 		t.Skip("cannot start it: ", err)
 	}
@@ -162,11 +163,7 @@ func (d *dying) until(text string) string {
 
 func (d *dying) state() unix.Termios {
 	d.t.Helper()
-	s, err := unix.IoctlGetTermios(int(d.person.Fd()), unix.TCGETS)
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	return *s
+	return ptytest.State(d.t, d.person)
 }
 
 const (
@@ -313,29 +310,4 @@ func canceled() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	return ctx
-}
-
-// pseudoTerminal opens one: what a person types at and what a program has.
-func pseudoTerminal(t *testing.T) (person, program *os.File) {
-	t.Helper()
-	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
-	if err != nil {
-		t.Skip("no pseudo-terminals here: ", err)
-	}
-	person = os.NewFile(uintptr(fd), "ptmx")
-	t.Cleanup(func() { person.Close() })
-	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
-	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 80})
-	program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { program.Close() })
-	return person, program
 }

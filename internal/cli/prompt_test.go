@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"dcs-tui/internal/ptytest"
 )
 
 func echoes(t *testing.T, tty *os.File) bool {
@@ -28,7 +30,7 @@ func echoes(t *testing.T, tty *os.File) bool {
 
 // A passphrase is read without echo, and the terminal echoes again afterwards.
 func TestSecretIsNotEchoed(t *testing.T) {
-	person, program := terminal(t)
+	person, program := ptytest.Open(t)
 	type answer struct {
 		secret []byte
 		err    error
@@ -58,7 +60,7 @@ func TestSecretIsNotEchoed(t *testing.T) {
 
 // A question that is interrupted ends, and leaves the terminal as it was.
 func TestSecretCanBeInterrupted(t *testing.T) {
-	_, program := terminal(t)
+	_, program := ptytest.Open(t)
 	if err := program.SetReadDeadline(time.Now()); err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"dcs-tui/internal/ptytest"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
 )
@@ -22,7 +23,7 @@ func onScreen(t *testing.T, dir string, args ...string) (cmd *exec.Cmd, person *
 	t.Helper()
 	t.Cleanup(func() { endRuns(t, dir) }) // before the program starts: it runs after the screen was ended
 	cmd, person = onTerminal(t, dir, args...)
-	resize(person)
+	ptytest.Size(t, person, 100, 30)
 	return cmd, person
 }
 
@@ -38,14 +39,6 @@ func endRuns(t *testing.T, dir string) {
 		if owner, err := journal.ReadOwner(run); err == nil && owner != nil && owner.Life() == journal.Alive && owner.PID != os.Getpid() {
 			gone(t, run, true)
 		}
-	}
-}
-
-func resize(person *os.File) {
-	if conn, err := person.SyscallConn(); err == nil {
-		conn.Control(func(fd uintptr) {
-			unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Row: 30, Col: 100})
-		})
 	}
 }
 
@@ -179,8 +172,8 @@ func TestAttachToAHeadlessRun(t *testing.T) {
 // read from the terminal.
 func TestPipedJobsAndKeys(t *testing.T) {
 	dir := t.TempDir()
-	person, program := terminal(t)
-	resize(person)
+	person, program := ptytest.Open(t)
+	ptytest.Size(t, person, 100, 30)
 	path, err := exec.LookPath("dcs-tui")
 	if err != nil {
 		t.Fatal(err)
@@ -188,8 +181,7 @@ func TestPipedJobsAndKeys(t *testing.T) {
 	cmd := exec.Command("/bin/sh", "-c", `(echo true; while [ ! -e more ]; do sleep 0.05; done; echo 'echo $DCS_JOB_ID > ran') | `+path+` run --name r -`)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "TERM=xterm", "LANG=C.UTF-8", "HOME="+dir, "TEST_BASES="+filepath.Join(dir, "base"))
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = program, program, program
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	ptytest.Attach(cmd, program)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -277,7 +269,7 @@ func TestPlainTerminals(t *testing.T) {
 
 func onPlainTerminal(t *testing.T, dir, name string, args ...string) (*exec.Cmd, *os.File) {
 	t.Helper()
-	person, program := terminal(t)
+	person, program := ptytest.Open(t)
 	path, err := exec.LookPath("dcs-tui")
 	if err != nil {
 		t.Fatal(err)
@@ -285,8 +277,7 @@ func onPlainTerminal(t *testing.T, dir, name string, args ...string) (*exec.Cmd,
 	cmd := exec.Command("/bin/sh", append([]string{"-c", `if [ -z "$TERM" ]; then unset TERM; fi; exec "$0" "$@"`, path}, args...)...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "TERM="+name, "LANG=C.UTF-8", "HOME="+dir, "TEST_BASES="+filepath.Join(dir, "base"))
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = program, program, program
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	ptytest.Attach(cmd, program)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

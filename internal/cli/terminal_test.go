@@ -1,52 +1,21 @@
 package cli
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"dcs-tui/internal/ptytest"
 )
-
-// terminal opens a pseudo-terminal: what a person types and what a program has.
-func terminal(t *testing.T) (person, program *os.File) {
-	t.Helper()
-	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Skip("no pseudo-terminals here: ", err)
-	}
-	t.Cleanup(func() { person.Close() })
-	conn, err := person.SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
-	number := 0
-	conn.Control(func(fd uintptr) {
-		if err = unix.IoctlSetPointerInt(int(fd), unix.TIOCSPTLCK, 0); err == nil {
-			number, err = unix.IoctlGetInt(int(fd), unix.TIOCGPTN)
-		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { program.Close() })
-	return person, program
-}
 
 // onTerminal runs the program in dir on a terminal of its own.
 func onTerminal(t *testing.T, dir string, args ...string) (cmd *exec.Cmd, person *os.File) {
 	t.Helper()
-	person, program := terminal(t)
+	person, program := ptytest.Open(t)
 	path, err := exec.LookPath("dcs-tui") // testscript puts it there
 	if err != nil {
 		t.Fatal(err)
@@ -54,8 +23,7 @@ func onTerminal(t *testing.T, dir string, args ...string) (cmd *exec.Cmd, person
 	cmd = exec.Command(path, args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "TERM=xterm", "LANG=C.UTF-8", "HOME="+dir, "TEST_BASES="+filepath.Join(dir, "base"))
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = program, program, program
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	ptytest.Attach(cmd, program)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -9,47 +9,17 @@ import (
 	"syscall"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
-	"dcs-tui/hosts/hosttest"
+	"dcs-tui/internal/ptytest"
 )
-
-// terminal opens a pseudo-terminal: what a person has, and what a program has.
-func terminal(t *testing.T) (person, program *os.File) {
-	t.Helper()
-	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		hosttest.LeaveOut(t, "there are no pseudo-terminals here: %v", err)
-	}
-	conn, err := person.SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
-	number := 0
-	conn.Control(func(fd uintptr) {
-		if err = unix.IoctlSetPointerInt(int(fd), unix.TIOCSPTLCK, 0); err == nil {
-			number, err = unix.IoctlGetInt(int(fd), unix.TIOCGPTN)
-		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { person.Close() })
-	return person, program
-}
 
 // onTerminal starts the program on a terminal of its own, as the child of a shell
 // that ends with its terminal. What is shown is gathered in screen.
 func (l *lab) onTerminal(args ...string) (p *process, screen *lockedBuffer, hangUp func()) {
 	l.t.Helper()
-	person, tty := terminal(l.t)
+	person, tty := ptytest.Open(l.t)
 	cmd := exec.Command("/bin/sh", append([]string{"-c", `"$@" & wait $!`, "sh", program}, args...)...)
 	cmd.Env = append(os.Environ(), "TERM=xterm", "LANG=C.UTF-8")
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	ptytest.Attach(cmd, tty)
 	p = l.begin(cmd)
 	tty.Close()
 	screen = new(lockedBuffer)

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"dcs-tui/internal/ptytest"
 )
 
 // The test binary is also the program that has the screen, and its guard.
@@ -102,10 +104,10 @@ func TestTheTerminalIsGivenBack(t *testing.T) {
 	} {
 		t.Run(c.how, func(t *testing.T) {
 			t.Parallel()
-			person, program := terminal(t)
-			before := state(t, person)
+			person, program := ptytest.Open(t)
+			before := ptytest.State(t, person)
 			shown := die(t, person, program, c.how, c.signal, c.group)
-			if after := state(t, person); *after != *before {
+			if after := ptytest.State(t, person); after != before {
 				t.Errorf("the terminal was %+v and is %+v", before, after)
 			}
 			if _, after, found := strings.Cut(shown, leave); found != c.restored || !strings.Contains(after, c.shown) {
@@ -119,10 +121,10 @@ func TestTheTerminalIsGivenBack(t *testing.T) {
 
 // A shell that notices the death first has set its own state, which stays.
 func TestAShellThatWasFasterIsLeftAlone(t *testing.T) {
-	person, program := terminal(t)
-	before := *state(t, person)
+	person, program := ptytest.Open(t)
+	before := ptytest.State(t, person)
 	shown := die(t, person, program, "shell first", syscall.SIGKILL, false)
-	if after := *state(t, person); after == before || after.Oflag&unix.OPOST == 0 {
+	if after := ptytest.State(t, person); after == before || after.Oflag&unix.OPOST == 0 {
 		t.Errorf("the shell's state was changed: %+v", after)
 	}
 	if !strings.Contains(shown, leave) {
@@ -155,8 +157,7 @@ func die(t *testing.T, person, program *os.File, how string, sig syscall.Signal,
 	}
 	cmd := exec.Command(exe)
 	cmd.Env = append(os.Environ(), "TTYGUARD_DIES="+how)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = program, program, program
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	ptytest.Attach(cmd, program)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -187,37 +188,4 @@ func die(t *testing.T, person, program *os.File, how string, sig syscall.Signal,
 	}
 	cmd.Wait()
 	return shown.String()
-}
-
-func state(t *testing.T, f *os.File) *unix.Termios {
-	t.Helper()
-	s, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
-// terminal opens a pseudo-terminal: what a person types at and what a program has.
-func terminal(t *testing.T) (person, program *os.File) {
-	t.Helper()
-	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
-	if err != nil {
-		t.Skip("no pseudo-terminals here: ", err)
-	}
-	person = os.NewFile(uintptr(fd), "ptmx")
-	t.Cleanup(func() { person.Close() })
-	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
-	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { program.Close() })
-	return person, program
 }

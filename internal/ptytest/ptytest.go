@@ -1,0 +1,68 @@
+// Package ptytest opens pseudo-terminals and runs programs on them; for tests only. It
+// shows nothing and reads nothing: what the program writes is the test's to read.
+package ptytest
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"dcs-tui/hosts/hosttest"
+)
+
+// Open returns a new pseudo-terminal without a size: what a person types at, whose
+// reads may have a deadline, and what a program has. Both are closed when the test ends.
+// Where there are no pseudo-terminals the test is left out.
+func Open(t testing.TB) (person, program *os.File) {
+	t.Helper()
+	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		hosttest.LeaveOut(t, "there are no pseudo-terminals here: %v", err)
+	}
+	person = os.NewFile(uintptr(fd), "ptmx")
+	t.Cleanup(func() { person.Close() })
+	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { program.Close() })
+	return person, program
+}
+
+// Size gives the terminal a size in cells; what runs on it is told by a signal.
+func Size(t testing.TB, person *os.File, columns, rows int) {
+	t.Helper()
+	size := &unix.Winsize{Row: uint16(rows), Col: uint16(columns)}
+	if err := unix.IoctlSetWinsize(int(person.Fd()), unix.TIOCSWINSZ, size); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// State is how the terminal is set.
+func State(t testing.TB, person *os.File) unix.Termios {
+	t.Helper()
+	s, err := unix.IoctlGetTermios(int(person.Fd()), unix.TCGETS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return *s
+}
+
+// Attach has a command start with the program's end as its streams and as its
+// controlling terminal, in a session of its own. Whoever has started it closes that
+// end: reading at the person's end fails when nobody has it any more.
+func Attach(cmd *exec.Cmd, program *os.File) {
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = program, program, program
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+}
