@@ -3,7 +3,6 @@ package grid
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"dcs-tui/jobs"
@@ -44,56 +43,6 @@ func (p *parser) directives() {
 			p.wrong.at(l, 0, "there is no @%s: %s (a command that begins with @ is put in quotes)", name, hint)
 		}
 	}
-}
-
-// sampleLine reads `@sample 50 [random|latin] [seed 7]`.
-func (p *parser) sampleLine(l *line, from int) {
-	const form = "write @sample 50, and behind it latin or random, and seed 7, as you like"
-	if p.sampled != nil {
-		p.wrong.at(l, 0, "there is an @sample in line %d already", p.sampled.no)
-		return
-	}
-	p.sampled = l
-	words, at, err := splitWords(l.text, from)
-	if err != nil {
-		p.wrong.at(l, at, "%v", err)
-		return
-	}
-	if len(words) == 0 {
-		p.wrong.at(l, from, "how many points? %s", form)
-		return
-	}
-	s := &sample{seed: 1}
-	if s.n, err = strconv.Atoi(words[0].text); err != nil || s.n < 1 {
-		p.wrong.at(l, words[0].offset, "%q is not a number of points: %s", words[0].text, form)
-		return
-	}
-	for i := 1; i < len(words); i++ {
-		switch w := words[i]; w.text {
-		case "random":
-		case "latin":
-			s.latin = true
-		case "seed":
-			if i++; i == len(words) {
-				p.wrong.at(l, w.offset, "a whole number must follow seed: @sample 50 seed 7")
-				return
-			}
-			if s.seed, err = strconv.ParseUint(words[i].text, 10, 64); err != nil {
-				p.wrong.at(l, words[i].offset, "%q is not a seed: it is a whole number from 0", words[i].text)
-				return
-			}
-		default:
-			p.wrong.at(l, w.offset, "%q is not expected here: %s", w.text, form)
-			return
-		}
-	}
-	for _, other := range p.at {
-		if s.latin && strings.HasPrefix(other.text, "@where") {
-			p.wrong.at(l, 0, "a Latin hypercube and a filter do not go together: the filter would tear holes into the strata; leave out latin, or the @where in line %d", other.no)
-			return
-		}
-	}
-	p.t.sample = s
 }
 
 // paramAt finds the parameter that a word names, with or without brackets.

@@ -121,13 +121,21 @@ func (n *node) holds(t *Template, ix []int) bool {
 
 // lastAxis is the fastest axis that a condition depends on, -1 for none.
 func (n *node) lastAxis(t *Template) int {
+	last := -1
+	n.eachAxis(t, func(axis int) { last = max(last, axis) })
+	return last
+}
+
+// eachAxis calls f with the axes that a condition depends on.
+func (n *node) eachAxis(t *Template, f func(axis int)) {
 	if n == nil {
-		return -1
+		return
 	}
 	if n.op == "param" {
-		return t.Params[n.param].axis
+		f(t.Params[n.param].axis)
 	}
-	return max(n.a.lastAxis(t), n.b.lastAxis(t))
+	n.a.eachAxis(t, f)
+	n.b.eachAxis(t, f)
 }
 
 // know prepares the parameters of a filter.

@@ -18,6 +18,7 @@ func FuzzTemplate(f *testing.F) {
 		"#DCS default tries=2\n#DCS name='r [C]' mem=2G\na [C] [k:q] 'x\\[C]' $((a[1]))\n[C] log 1e-3..1e2 x6\n[k] rbf, 'p 2', \"it's\"\n@zip C k",
 		"a [x] \\\n  [y]\n[x] 1..10\n[y] 0..1 step 0.1\n@where x * 2 <= y + 3 and not (x = 1 or [y] != .5) and x % 2 = 0\n@sample 5 seed 3",
 		"a [x] [y]\n[x] 01..10\n[y] lin 0..1 x4\n@sample 5 latin\n@result acc json:a.b\n@hardness x, y:down",
+		"a [x] [y]\n[x] 1..3\n[y] 1..9\n[z] 1 2\n@zip y y\n@sample 3 latin seed 2 of [y]\n@where x = z\n",
 		"a [v]\n[v] brute bnb\n@hardness v:bnb<brute\n@result r re:(x)\n",
 		"a [f]\r\r\r", // a carriage return is lost with each reading
 		"\ufeffa [f]\r\n[f] file: x\r\n[g] command: ls\n",

@@ -25,6 +25,7 @@ func (p *parser) product() {
 		f.node.know(t)
 		c := checker{t: t, line: f.line, wrong: &p.wrong, doubt: &p.doubt}
 		c.whole(f.node)
+		p.tears(f)
 		for _, n := range f.node.conjuncts() {
 			axis := max(0, n.lastAxis(t))
 			t.filter[axis] = append(t.filter[axis], n)
@@ -44,7 +45,7 @@ func (p *parser) product() {
 	p.draw()
 	switch n := t.Most(); {
 	case n <= p.Limit:
-	case t.sample != nil:
+	case t.sample != nil && (!t.Filtered() || t.sample.n > p.Limit/len(t.commands)):
 		p.wrong.at(p.sampled, 0, "the sample gives %s jobs, more than %s: take a smaller one, or raise --limit", thousands(n), thousands(p.Limit))
 	case !t.Filtered():
 		p.wrong.add(0, 0, "the product of all values gives %s jobs, more than %s: take fewer values, keep some with @where, draw some with @sample 1000, or raise --limit",
@@ -68,6 +69,7 @@ func (p *parser) nested() {
 }
 
 // makeAxes gives each parameter an axis; zipped ones share that of the first of them.
+// Those that are sampled come first, and the others run within each of their points.
 func (p *parser) makeAxes() {
 	together := map[int][]int{}
 	for _, z := range p.zips {
@@ -76,13 +78,13 @@ func (p *parser) makeAxes() {
 		}
 	}
 	placed := map[int]bool{}
-	for i, param := range p.t.Params {
+	place := func(i int) {
 		if placed[i] {
-			continue
+			return
 		}
-		axis := len(p.t.axes)
+		param, axis := p.t.Params[i], len(p.t.axes)
 		p.t.axes = append(p.t.axes, param.Len())
-		param.axis = axis
+		placed[i], param.axis = true, axis
 		for _, k := range together[i] {
 			other := p.t.Params[k]
 			placed[k], other.axis = true, axis
@@ -90,6 +92,19 @@ func (p *parser) makeAxes() {
 				p.wrong.at(p.zipped[k], 0, "@zip needs equally many values: [%s] has %d and [%s] has %d", param.Name, param.Len(), other.Name, other.Len())
 			}
 		}
+	}
+	s := p.t.sample
+	if s != nil {
+		for _, i := range s.of {
+			place(i)
+		}
+		s.axes = len(p.t.axes)
+	}
+	for i := range p.t.Params {
+		place(i)
+	}
+	if s != nil && s.of == nil {
+		s.axes = len(p.t.axes)
 	}
 }
 
@@ -99,22 +114,33 @@ func (p *parser) draw() {
 	if s == nil {
 		return
 	}
-	if s.latin && s.n > p.Limit {
-		return // is refused anyway
+	s.points = 1
+	for _, n := range p.t.axes[:s.axes] {
+		s.points *= n
 	}
-	if s.n > p.t.points {
-		if s.latin {
-			p.wrong.at(p.sampled, 0, "@sample %d latin: there are only %d points", s.n, p.t.points)
-			return
-		}
-		p.doubt.at(p.sampled, 0, "@sample %d: there are only %d points; all are taken", s.n, p.t.points)
-		s.n = p.t.points
-	}
-	if s.latin {
+	switch {
+	case s.n > s.points && s.latin:
+		p.wrong.at(p.sampled, 0, "@sample %d latin: there are only %d points", s.n, s.points)
+		s.n = s.points
+	case s.n > s.points:
+		p.doubt.at(p.sampled, 0, "@sample %d: there are only %d points; all are taken", s.n, s.points)
+		s.n = s.points
+	case s.latin && s.n <= p.Limit: // more are refused
 		var err error
-		if s.table, err = hypercube(p.t.axes, s.n, s.seed); err != nil {
+		if s.table, err = hypercube(p.t.axes[:s.axes], s.n, s.seed); err != nil {
 			p.wrong.at(p.sampled, 0, "%v", err)
 		}
+	}
+}
+
+// tears refuses a filter that leaves out points of a Latin hypercube.
+func (p *parser) tears(f filter) {
+	s, torn := p.t.sample, false
+	if s == nil || !s.latin {
+		return
+	}
+	if f.node.eachAxis(p.t, func(axis int) { torn = torn || axis < s.axes }); torn {
+		p.wrong.at(p.sampled, 0, "a Latin hypercube and a filter of its parameters do not go together: the filter would tear holes into the strata; leave out latin, or the @where in line %d", f.line.no)
 	}
 }
 

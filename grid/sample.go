@@ -6,12 +6,16 @@ import (
 	"math/bits"
 )
 
-// sample is an @sample line: n points instead of the whole product.
+// sample is an @sample line: n points instead of the product of all parameters, or of
+// those that it names; each of them is then taken with all values of the others.
 type sample struct {
-	n     int
-	latin bool
-	seed  uint64
-	table [][]int // of a Latin hypercube: for each axis the place of each point
+	n      int
+	latin  bool
+	seed   uint64
+	of     []int   // the parameters that are sampled; nil: all
+	axes   int     // theirs, which are the first
+	points int     // that these axes have
+	table  [][]int // of a Latin hypercube: for each axis the place of each point
 }
 
 // patience is how many points in a row a sample looks at that the filter leaves out,
@@ -21,35 +25,43 @@ var patience = 100_000_000
 // sampled gives the points of the sample. The generator is our own, so that a seed
 // means the same points everywhere and always.
 func (t *Template) sampled() iter.Seq2[[]int, error] {
+	s := t.sample
+	rest := t.points / s.points // of each point of the sample
 	return func(yield func([]int, error) bool) {
 		ix := make([]int, len(t.axes))
-		if t.sample.latin {
-			for i := range t.sample.n {
-				for a := range ix {
-					ix[a] = t.sample.table[a][i]
-				}
-				if !yield(ix, nil) {
-					return
-				}
-			}
-			return
-		}
-		order := newShuffle(t.points, t.sample.seed)
+		draws, draw := s.drawing(func(k int) { t.place(k*rest, ix) }, ix)
 		found, vain := 0, 0
-		for k := 0; k < t.points && found < t.sample.n; k++ {
-			if t.place(order.at(k), ix); !t.keeps(ix) {
-				if vain++; vain == patience {
-					yield(nil, fmt.Errorf("%s: the filter left out %d points in a row: too few of the %d points fit it for @sample; narrow the values", t.File, vain, t.points))
+		for k := 0; k < draws && found < s.n; k++ {
+			draw(k)
+			looked, some := 1, false
+			if t.keeps(ix, s.axes) {
+				looked = rest
+				if !t.walk(ix, s.axes, func(ix []int, err error) bool { some = true; return yield(ix, err) }) {
 					return
 				}
-				continue
 			}
-			found, vain = found+1, 0
-			if !yield(ix, nil) {
+			if some {
+				found, vain = found+1, 0
+			} else if vain += looked; vain >= patience {
+				yield(nil, fmt.Errorf("%s: the filter left out %d points in a row: too few of the %d points fit it for @sample; narrow the values", t.File, vain, t.points))
 				return
 			}
 		}
 	}
+}
+
+// drawing says how many points there are to draw from, and draws one after the other
+// into ix; place puts the point k there.
+func (s *sample) drawing(place func(k int), ix []int) (int, func(k int)) {
+	if s.latin {
+		return s.n, func(k int) {
+			for a := range s.axes {
+				ix[a] = s.table[a][k]
+			}
+		}
+	}
+	order := newShuffle(s.points, s.seed)
+	return s.points, func(k int) { place(order.at(k)) }
 }
 
 // random is the generator splitmix64.

@@ -139,6 +139,84 @@ func TestLatinHypercubeIsStratified(t *testing.T) {
 	}
 }
 
+// Issue 5: a sample of some parameters has each of its points, random or Latin, with all
+// values of the others that the filter leaves, one after the other; the points are
+// those that a sample of these parameters alone has.
+func TestSampleOfSomeParameters(t *testing.T) {
+	const values = "[seed] 1..3\n[x] 1..100\n[m] a b\n[y] 1..100\n[z] 1..100\n@zip y, z\n"
+	for _, c := range []struct {
+		how, filter string
+		points      int
+		rest        []string // seed and m of each point, in order
+	}{
+		{"20 of x, y", "", 20, []string{"1 a", "1 b", "2 a", "2 b", "3 a", "3 b"}},
+		{"20 seed 5 of z x y", "", 20, []string{"1 a", "1 b", "2 a", "2 b", "3 a", "3 b"}},
+		{"20 latin of [x], z", "", 20, []string{"1 a", "1 b", "2 a", "2 b", "3 a", "3 b"}},
+		{"20 of x, y", "@where x > y", 20, []string{"1 a", "1 b", "2 a", "2 b", "3 a", "3 b"}},
+		{"50 latin of x, y", "@where m = 'a' and seed > 1", 50, []string{"2 a", "3 a"}},
+		{"20 of x, y", "@where seed = 9", 0, nil},
+		{"5 latin of x", "@where seed = 9", 0, nil},
+		{"5 latin of x", "@where 1 = 2", 0, nil},
+	} {
+		tmpl := parse(t, "a [x] [m]\n"+values+"@sample "+c.how+"\n"+c.filter)
+		var got, heads []string
+		for s, err := range tmpl.Jobs() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := s.Params
+			head := " " + p[1].Value + " " + p[3].Value
+			if len(heads) == 0 || heads[len(heads)-1] != head {
+				heads = append(heads, head)
+			}
+			if p[3].Value != p[4].Value {
+				t.Fatalf("not zipped: %v", p)
+			}
+			got = append(got, head+": "+p[0].Value+" "+p[2].Value)
+		}
+		var want []string
+		for _, head := range heads {
+			for _, rest := range c.rest {
+				want = append(want, head+": "+rest)
+			}
+		}
+		if !slices.Equal(got, want) || len(heads) != c.points {
+			t.Errorf("@sample %s %s: %d points, %q", c.how, c.filter, len(heads), got)
+		}
+		if n, err := tmpl.Count(); n != len(got) || err != nil || c.filter == "" && tmpl.Most() != n {
+			t.Errorf("@sample %s: %d jobs, counted %d, at most %d, %v", c.how, len(got), n, tmpl.Most(), err)
+		}
+		alone, _, _ := strings.Cut(c.how, " of")
+		if want := points(t, parse(t, "a [x] [y]\n[x] 1..100\n[y] 1..100\n@sample "+alone)); c.points == 20 && c.filter == "" && !slices.Equal(heads, want) {
+			t.Errorf("@sample %s: %q, alone %q", c.how, heads, want)
+		}
+		if strings.Contains(c.how, "50 latin") { // of 100 values each: one in each of 50 strata
+			for axis := range 2 {
+				strata := map[int]int{}
+				for _, head := range heads {
+					var x [2]int
+					fmt.Sscan(head, &x[0], &x[1])
+					strata[(x[axis]-1)/2]++
+				}
+				if len(strata) != 50 {
+					t.Errorf("@sample %s: %d strata of axis %d are met", c.how, len(strata), axis)
+				}
+			}
+		}
+	}
+}
+
+// The limit is of the jobs that a sample makes with the other parameters, unless a filter chooses.
+func TestSampleOfSomeIsBounded(t *testing.T) {
+	const text = "a [x] [y]\n[x] 1..1000\n[y] 1..100000\n@sample 20 of x\n"
+	if _, err := Parse(strings.NewReader(text), "t.txt"); err == nil || !strings.Contains(err.Error(), "t.txt:4:1: the sample gives 2,000,000 jobs") {
+		t.Error(err)
+	}
+	if tmpl := parse(t, text+"@where y <= 2"); tmpl.Most() != 2_000_000 || len(points(t, tmpl)) != 40 {
+		t.Error(tmpl.Most())
+	}
+}
+
 // The whole of a product is its only Latin hypercube of that size, and found.
 func TestLatinHypercubeOfAllPoints(t *testing.T) {
 	tmpl := parse(t, "a [x] [y]\n[x] 1..6\n[y] 1..5\n@sample 30 latin")

@@ -19,7 +19,7 @@ type Template struct {
 	Warnings []*Fault   // what is doubtful, in the order of the lines
 
 	commands []*command
-	axes     []int // how many steps each axis of the product has; the last runs fastest
+	axes     []int // how many steps each axis of the product has, those of a sample first; the last runs fastest
 	filter   [][]*node
 	sample   *sample
 	points   int
@@ -73,8 +73,8 @@ func (t *Template) Count() (int, error) {
 
 // Most is a number of jobs that there are at most, known without looking at points.
 func (t *Template) Most() int {
-	if t.sample != nil {
-		return min(t.sample.n, t.points) * len(t.commands)
+	if s := t.sample; s != nil {
+		return s.n * (t.points / s.points) * len(t.commands)
 	}
 	return t.points * len(t.commands)
 }
@@ -111,7 +111,7 @@ func (t *Template) Job(k int) *jobs.Spec {
 func (t *Template) Point(k int) []jobs.Param { return t.params(t.point(k)) }
 
 // Keeps says whether the filter keeps the point k.
-func (t *Template) Keeps(k int) bool { return t.keeps(t.point(k)) }
+func (t *Template) Keeps(k int) bool { return t.keeps(t.point(k), len(t.axes)) }
 
 func (t *Template) point(k int) []int {
 	ix := make([]int, len(t.axes))
@@ -127,8 +127,9 @@ func (t *Template) place(k int, ix []int) {
 	}
 }
 
-func (t *Template) keeps(ix []int) bool {
-	for _, conditions := range t.filter {
+// keeps says whether the conditions hold that the first axes decide.
+func (t *Template) keeps(ix []int, axes int) bool {
+	for _, conditions := range t.filter[:min(axes, len(t.filter))] {
 		for _, n := range conditions {
 			if !n.holds(t, ix) {
 				return false
