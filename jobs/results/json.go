@@ -51,6 +51,7 @@ func (r *Result) AppendJSON(b []byte) []byte {
 	}
 	w.textOrNull("stdout", r.Stdout)
 	w.textOrNull("stderr", r.Stderr)
+	w.textOrNull("reason", r.Reason)
 	w.number("round", int64(r.Round))
 	w.number("seq", r.Seq)
 	return append(w.b, '}', '\n')

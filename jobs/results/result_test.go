@@ -69,7 +69,7 @@ func TestJSON(t *testing.T) {
 		`"params":{"x":"0.1","a":"b\"c"},"state":"succeeded","exit":0,"signal":null,"attempts":2,"failures":1,` +
 		`"host":"melon4","slot":3,"created":"2026-11-20T09:11:40.000000Z","started":"2026-11-20T09:11:51.102000Z",` +
 		`"ended":"2026-11-20T09:11:54.144000Z","elapsed_seconds":3.042,"cpu_seconds":1.5,"max_rss_bytes":4194304,` +
-		`"stdout":"/d/attempts/000/17.2.out","stderr":"/d/attempts/000/17.2.err","round":1,"seq":5}` + "\n"
+		`"stdout":"/d/attempts/000/17.2.out","stderr":"/d/attempts/000/17.2.err","reason":null,"round":1,"seq":5}` + "\n"
 	if got := string(r.AppendJSON(nil)); got != want {
 		t.Errorf("got  %swant %s", got, want)
 	}
@@ -79,13 +79,16 @@ func TestJSONNulls(t *testing.T) {
 	killed := ended(0)
 	killed.Signal = "SIGKILL"
 	broken := &jobs.Outcome{Error: "no such directory"}
+	skipped := row(jobs.Skipped)
+	skipped.Reason = "as hard as job 3, which timed out"
 	for _, c := range []struct {
 		name string
 		job  *jobs.Job
 		want map[string]string
 	}{
 		{"never ran", row(jobs.Skipped), map[string]string{"exit": "null", "signal": "null", "host": "null", "slot": "null", "started": "null",
-			"ended": "null", "elapsed_seconds": "null", "cpu_seconds": "null", "max_rss_bytes": "null", "stdout": "null", "stderr": "null", "state": `"skipped"`}},
+			"ended": "null", "elapsed_seconds": "null", "cpu_seconds": "null", "max_rss_bytes": "null", "stdout": "null", "stderr": "null", "reason": "null", "state": `"skipped"`}},
+		{"skipped", skipped, map[string]string{"state": `"skipped"`, "reason": `"as hard as job 3, which timed out"`}}, // issue 5, point 2
 		{"signal", row(jobs.Failed, attempt(1, "h", jobs.AttemptExited, killed)), map[string]string{"exit": "null", "signal": `"SIGKILL"`, "elapsed_seconds": "3.042"}},
 		{"lost", row(jobs.Failed, attempt(1, "h", jobs.AttemptLost, nil)), map[string]string{"exit": "null", "host": `"h"`, "started": "null", "stdout": "null"}},
 		{"not started", row(jobs.Failed, attempt(1, "h", jobs.AttemptExited, broken)), map[string]string{"exit": "null", "started": "null", "elapsed_seconds": "null"}},
@@ -95,7 +98,7 @@ func TestJSONNulls(t *testing.T) {
 		if err := json.Unmarshal(r.AppendJSON(nil), &m); err != nil {
 			t.Fatal(err)
 		}
-		if len(m) != 25 {
+		if len(m) != 26 {
 			t.Errorf("%s: %d keys", c.name, len(m))
 		}
 		for k, want := range c.want {

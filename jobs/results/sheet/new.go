@@ -161,6 +161,8 @@ func facts(list []results.Result) []Column {
 		number("round", None, func(r *results.Result) Value { return countValue(int64(r.Round)) }),
 		at("command", None, func(r *results.Result) Value { return textValue(r.Command) }),
 		at("stdout", None, func(r *results.Result) Value { return textValue(r.Stdout) }),
+		at("stderr", None, func(r *results.Result) Value { return textValue(r.Stderr) }),
+		at("reason", None, func(r *results.Result) Value { return textValue(r.Reason) }),
 	}
 }
 
