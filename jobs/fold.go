@@ -21,6 +21,12 @@ func Fold(t *Table, r *Record) error {
 		t.Epoch = r.Epoch
 		return nil
 	case KindEvent:
+		if r.Count > 0 && t.Job(r.Job) != nil {
+			if t.Late == nil {
+				t.Late = map[ID]int32{}
+			}
+			t.Late[r.Job] = int32(r.Count)
+		}
 		return nil
 	case KindEnded:
 		t.Ended = true

@@ -82,6 +82,9 @@ type Table struct {
 	// ended yet: why. Requests are the names of the requests that were taken in.
 	Cancels  map[ID]string
 	Requests map[string]bool
+	// Late are the jobs of which was told that they cannot meet their deadlines, and in which
+	// round that was (B6): a later dispatcher does not tell of them again.
+	Late map[ID]int32
 
 	Ended bool // the last record of the run was written; cleared by new work
 

@@ -8,7 +8,7 @@ import (
 )
 
 // Deadlines (B6). Among equal priorities the earliest goes first (bucket.go); a job that
-// cannot meet its own any more is told of, once in a round, and runs all the same.
+// cannot meet its own any more is told of, once in a round whoever dispatches, and runs all the same.
 
 const (
 	deadlineEvery = 5 * time.Second
@@ -18,20 +18,19 @@ const (
 // deadlines are the open jobs that have one and of which nothing was said yet.
 type deadlines struct {
 	jobs  []jobs.ID
-	known map[jobs.ID]bool  // they are among jobs
-	told  map[jobs.ID]int32 // the round in which it was told
-	next  int               // in jobs
-	at    time.Duration     // of the next look
+	known map[jobs.ID]bool // they are among jobs
+	next  int              // in jobs
+	at    time.Duration    // of the next look
 }
 
 // hasDeadline takes in a job that is open.
 func (c *Core) hasDeadline(id jobs.ID, j *jobs.Job) {
 	d := &c.deadlines
-	if j.Spec.Deadline.IsZero() || j.State.Terminal() || d.known[id] || d.told[id] == j.Round {
+	if j.Spec.Deadline.IsZero() || j.State.Terminal() || d.known[id] || c.table.Late[id] == j.Round {
 		return
 	}
 	if d.known == nil {
-		d.known, d.told = map[jobs.ID]bool{}, map[jobs.ID]int32{}
+		d.known = map[jobs.ID]bool{}
 	}
 	d.jobs = append(d.jobs, id)
 	d.known[id] = true
@@ -60,8 +59,7 @@ func (c *Core) watchDeadlines() {
 			continue
 		}
 		d.drop(id)
-		d.told[id] = j.Round
-		c.say("", id, "job %d cannot meet its deadline: %s", id, why)
+		c.emit(jobs.Record{Kind: jobs.KindEvent, Job: id, Count: int(j.Round), Reason: fmt.Sprintf("job %d cannot meet its deadline: %s", id, why)})
 	}
 }
 

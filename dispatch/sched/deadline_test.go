@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"dcs-tui/hosts"
 	"dcs-tui/jobs"
 )
 
@@ -47,8 +48,8 @@ func TestDeadline(t *testing.T) {
 	want(t, "order", s.throughSlot("a", 6), "3.1 5.1 2.1 1.1 4.1 6.1")
 }
 
-// TestDeadlineByQueue: without an estimate of the user's the queue's run times count; a
-// new round is told of anew.
+// TestDeadlineByQueue: without an estimate of the user's the queue's run times count; the
+// next dispatcher does not tell of it again, a new round is told of anew.
 func TestDeadlineByQueue(t *testing.T) {
 	s := newStage(t, Config{Tries: 1}, box("a", 1))
 	s.up("a")
@@ -62,6 +63,16 @@ func TestDeadlineByQueue(t *testing.T) {
 	if n := len(s.deadlineLines()); n != 1 {
 		t.Fatalf("%d lines: %q", n, s.deadlineLines())
 	}
+	replayed := &jobs.Table{Specs: s.c.table.Specs}
+	for i := range s.journal {
+		if err := jobs.Fold(replayed, &s.journal[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	next := &stage{t: t, at: s.at, c: New(Config{Tries: 1}, replayed, []*hosts.Host{box("a", 1)})}
+	next.step(Tick{})
+	next.wait(20*time.Second, "a")
+	want(t, "said by the next dispatcher", strings.Join(next.deadlineLines(), "; "), "")
 	s.step(Cancel{Jobs: []jobs.ID{7}})
 	s.step(Requeue{Jobs: []jobs.ID{7}})
 	s.wait(10*time.Second, "a")
