@@ -44,6 +44,17 @@ func TestFind(t *testing.T) {
 		{"acc", "acc=91.3%\r\n", "91.3%"},
 		{"acc", "1%\racc=0.1 2%\racc=0.2", "0.2"}, // a progress line
 		{"acc", "acc=1\x1b[0m", "1"},
+		{"acc", "\x1b[1;31macc\x1b[0m\x1b[K: \x1b[32m0.5\x1b[0m\n", "0.5"}, // colours
+		{"acc", "acc=\"\x1b[2J0.5\"\n", "\x1b[2J0.5"},                      // what is none stays
+		{"acc", "\xef\xbb\xbfacc=0.5\r\n", "0.5"},
+		{"a=re:^acc=(.*)$", "\xef\xbb\xbfacc=0.5\r\n", "0.5"},
+		{"a=json:acc", "\xef\xbb\xbf{\"acc\":0.5}\r\n", "0.5"},
+		{"a=json:acc", "1%\r100%\r{\"acc\":0.5}\rdone\n", "0.5"},
+		{"a=re:^acc=([0-9.]+)$", "acc=0.1\racc=0.2\rdone\n", "0.2"},
+		{"acc", "acc=1,234.5 in all\n", "1,234.5"}, // not 1
+		{"acc", "acc=0,5\n", "0,5"},                // not 0
+		{"acc", "acc=1,x=2 acc=3, 4\n", "3"},
+		{"losses", "losses=[1,2]\n", "[1,2]"},
 		{"zé", "Zzé=1 zé=2", "2"},
 		{"a=key:test accuracy", "test accuracy: 0.7", "0.7"},
 		{"a=json:accuracy", "{\"accuracy\":0.1}\n{\"accuracy\":0.90}\ndone\n", "0.90"},
@@ -79,11 +90,17 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// The first line of the end of an output is only a part of a line: nothing is found in it.
+// The first line of the end of an output is only a part of a line: whole words are found
+// in it, which may be the last of megabytes, and nothing else.
 func TestFindInTheEndOfAnOutput(t *testing.T) {
 	for _, c := range []struct{ column, text, want string }{
 		{"acc", "acc=0.5\nx\n", ""},
 		{"acc", "acc=0.5", ""},
+		{"acc", "xx acc=0.5", "0.5"},
+		{"acc", "1%\racc=0.5\n", "0.5"},
+		{"a=key:test acc", "test acc=0.5", ""},
+		{"a=re:acc=(.*)", "xx acc=0.5", ""},
+		{"a=re:acc=(.*)", "xx\racc=0.5", "0.5"},
 		{"acc", "test_\nacc=0.5", "0.5"},
 		{"a=json:x", "{\"x\":1}\n", ""},
 		{"a=re:(.)", "a\nb", "b"},

@@ -13,36 +13,69 @@ const MaxValue = 1000
 // Text is what there is to search: the end of an output or of a file. Several
 // columns are looked for in one Text; it is not safe for concurrent use.
 type Text struct {
-	data  []byte
-	whole bool // data is all of it
+	lines []byte // whole lines
+	words []byte // the same, and the end of the line before, from a word's beginning on
+	whole bool   // lines is all of it
 
 	decoded *jsonLine // the line that was decoded last: most columns want the same
-	doc     *jsonLine // data as one document
+	doc     *jsonLine // lines as one document
 }
 
+// lineEnds end a line: a progress line that is written over ends with a return alone.
+const lineEnds = "\n\r"
+
 // NewText makes a Text of data, which must not change while it is used. whole says
-// that nothing stands before data; otherwise its first line, which is only the end
-// of one, is left out.
+// that nothing stands before data; otherwise its first line is only the end of one, of
+// which whole words alone say something. Colours are taken out.
 func NewText(data []byte, whole bool) *Text {
-	if !whole {
-		i := bytes.IndexByte(data, '\n')
-		data = data[i+1:] // all of it when there is no line break: a part of a line says nothing
+	data = uncolored(data)
+	if whole {
+		data = bytes.TrimPrefix(data, []byte("\uFEFF")) // a byte order mark
+		return &Text{lines: data, words: data, whole: true}
+	}
+	after := func(ends string) []byte {
+		if i := bytes.IndexAny(data, ends); i >= 0 {
+			return data[i+1:]
+		}
+		return nil
+	}
+	return &Text{lines: after(lineEnds), words: after(lineEnds + " \t")}
+}
+
+// uncolored takes out what colours a terminal's text (and clears the rest of a line,
+// which some write with it): in the midst of a value it would end it.
+func uncolored(b []byte) []byte {
+	start := []byte("\x1b[")
+	if !bytes.Contains(b, start) {
+		return b
+	}
+	plain := make([]byte, 0, len(b))
+	for {
+		i := bytes.Index(b, start)
 		if i < 0 {
-			data = nil
+			return append(plain, b...)
+		}
+		end := i + len(start)
+		for end < len(b) && ('0' <= b[end] && b[end] <= '9' || b[end] == ';' || b[end] == ':') {
+			end++
+		}
+		if end < len(b) && (b[end] == 'm' || b[end] == 'K') {
+			plain, b = append(plain, b[:i]...), b[end+1:]
+		} else {
+			plain, b = append(plain, b[:end]...), b[end:]
 		}
 	}
-	return &Text{data: data, whole: whole}
 }
 
 // Find returns the column's value: the last one in the text.
 func (c *Column) Find(t *Text) (value string, ok bool) {
 	switch {
 	case c.expr != nil:
-		value = c.findRE(t.data)
+		value = c.findRE(t.lines)
 	case c.path != nil:
 		value = c.findJSON(t)
 	default:
-		value = c.findKey(t.data)
+		value = c.findKey(t.words)
 	}
 	return value, value != ""
 }
@@ -62,11 +95,11 @@ func bound(b []byte) string {
 func linesBackward(data []byte, f func(line []byte) bool) {
 	for len(data) > 0 {
 		end := len(data)
-		if data[end-1] == '\n' {
+		if strings.IndexByte(lineEnds, data[end-1]) >= 0 {
 			end--
 		}
-		start := bytes.LastIndexByte(data[:end], '\n') + 1
-		if f(bytes.TrimSuffix(data[start:end], []byte{'\r'})) {
+		start := bytes.LastIndexAny(data[:end], lineEnds) + 1
+		if f(data[start:end]) {
 			return
 		}
 		data = data[:start]
@@ -129,8 +162,11 @@ func valueAfter(b []byte) string {
 	}
 	b = skipBlanks(b)
 	// Nothing beyond a value's bound is looked at: there may be a megabyte of brackets.
-	end := lineEnd(b[:min(len(b), MaxValue+utf8.UTFMax)])
-	if b = b[:end]; len(b) > 1 && (b[0] == '"' || b[0] == '\'') {
+	b = b[:min(len(b), MaxValue+utf8.UTFMax)]
+	if end := bytes.IndexAny(b, lineEnds); end >= 0 {
+		b = b[:end]
+	}
+	if len(b) > 1 && (b[0] == '"' || b[0] == '\'') {
 		rest := b[1:]
 		if i := bytes.IndexByte(rest, b[0]); i >= 0 {
 			return bound(rest[:i])
@@ -139,10 +175,17 @@ func valueAfter(b []byte) string {
 		}
 	}
 	i := 0
-	for i < len(b) && b[i] > ' ' && b[i] != ',' && b[i] != ';' && b[i] != 0x7f {
+	for i < len(b) && b[i] > ' ' && (b[i] != ',' || withinDigits(b, i)) && b[i] != ';' && b[i] != 0x7f {
 		i++
 	}
 	return bound(trimClosing(b[:i]))
+}
+
+// withinDigits says that digits stand on both sides: of 1,234.5 neither 1 nor 1234.5 is
+// taken for the number, which may be meant as either; it is a text, and so found out.
+func withinDigits(b []byte, i int) bool {
+	digit := func(i int) bool { return 0 <= i && i < len(b) && '0' <= b[i] && b[i] <= '9' }
+	return digit(i-1) && digit(i+1)
 }
 
 // trimClosing takes away what ends a sentence or a bracket that was opened before.
@@ -169,10 +212,3 @@ func trimClosing(b []byte) []byte {
 }
 
 func skipBlanks(b []byte) []byte { return bytes.TrimLeft(b, " \t") }
-
-func lineEnd(b []byte) int {
-	if i := bytes.IndexByte(b, '\n'); i >= 0 {
-		return i
-	}
-	return len(b)
-}

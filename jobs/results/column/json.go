@@ -22,7 +22,7 @@ const maxJSON = 10_000
 func (c *Column) findJSON(t *Text) (value string) {
 	if c.File != "" && t.whole {
 		if t.doc == nil {
-			t.doc = &jsonLine{value: decode(t.data)}
+			t.doc = &jsonLine{value: decode(t.lines)}
 		}
 		if t.doc.value != nil {
 			return walk(t.doc.value, c.path)
@@ -32,7 +32,7 @@ func (c *Column) findJSON(t *Text) (value string) {
 		return "" // the end of a document may hold lines that look like one
 	}
 	number, seen := 0, 0
-	linesBackward(t.data, func(line []byte) bool {
+	linesBackward(t.lines, func(line []byte) bool {
 		number++
 		if line = bytes.TrimSpace(line); len(line) < 2 || line[0] != '{' || line[len(line)-1] != '}' {
 			return false

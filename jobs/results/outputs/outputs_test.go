@@ -162,7 +162,8 @@ func TestReadsOnce(t *testing.T) {
 	}
 }
 
-// A long output costs its end alone, at first 64 KiB of it and at most 1 MiB.
+// A long output costs its end alone, at first 64 KiB of it and at most 1 MiB; what that
+// may have hidden is said.
 func TestReadingIsBounded(t *testing.T) {
 	l := newLab(t)
 	fill := func(n int) string { return strings.Repeat(strings.Repeat("x", 99)+"\n", n/100) }
@@ -171,7 +172,8 @@ func TestReadingIsBounded(t *testing.T) {
 	l.job("acc=3\n" + fill(2_000_000))           // before the end
 	l.job(fill(2_000_000) + "acc=4\n" + "tail")  // at the end
 	l.job("acc=5" + strings.Repeat("y", 70_000)) // a long line
-	if f := l.read(l.reader("acc=re:acc=([0-9])")); values(f) != "1 2  4 5" || len(f.Notes) > 0 {
+	f := l.read(l.reader("acc=re:acc=([0-9])"))
+	if want := "only the end of what 1 job wrote is searched, and a figure is not in it (job 3)"; values(f) != "1 2  4 5" || len(f.Notes) != 1 || f.Notes[0] != want {
 		t.Errorf("%q %q", values(f), f.Notes)
 	}
 }

@@ -13,8 +13,8 @@ import (
 // troubles counts what could not be read, with an example of each kind: the one of
 // the lowest job, so that a message does not depend on who was faster.
 type troubles struct {
-	unread, absent example
-	hosts          map[string]*example
+	unread, absent, long example
+	hosts                map[string]*example
 }
 
 type example struct {
@@ -42,6 +42,7 @@ func (e *example) merge(o *example) {
 
 func (t *troubles) failed(r *results.Result, err error)    { t.unread.add(r.Job, err.Error()) }
 func (t *troubles) missing(r *results.Result, path string) { t.absent.add(r.Job, path) }
+func (t *troubles) cut(r *results.Result)                  { t.long.add(r.Job, "") }
 
 func (t *troubles) remote(r *results.Result) {
 	if t.hosts == nil {
@@ -56,6 +57,7 @@ func (t *troubles) remote(r *results.Result) {
 func (t *troubles) merge(o *troubles) {
 	t.unread.merge(&o.unread)
 	t.absent.merge(&o.absent)
+	t.long.merge(&o.long)
 	for host, e := range o.hosts {
 		if t.hosts == nil {
 			t.hosts = map[string]*example{}
@@ -73,6 +75,9 @@ func (t *troubles) notes() (notes []string) {
 	}
 	if e := t.absent; e.count > 0 {
 		notes = append(notes, fmt.Sprintf("%s wrote no such file, or it is not seen here: %s (job %d)", count(e.count), e.text, e.job))
+	}
+	if e := t.long; e.count > 0 {
+		notes = append(notes, fmt.Sprintf("only the end of what %s wrote is searched, and a figure is not in it (job %d)", count(e.count), e.job))
 	}
 	if e := t.unread; e.count > 0 {
 		notes = append(notes, fmt.Sprintf("what %s wrote cannot be read: %s (job %d)", count(e.count), e.text, e.job))

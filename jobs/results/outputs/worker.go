@@ -63,7 +63,12 @@ func (w *worker) output(res *results.Result, values []string) bool {
 			w.troubles.failed(res, err)
 			return false
 		}
-		if whole := int64(len(data)) == f.size; w.search(data, whole, values, "") || whole || limit == MaxRead {
+		whole := int64(len(data)) == f.size
+		found := w.search(data, whole, values, "")
+		if !found && !whole && limit == MaxRead {
+			w.troubles.cut(res)
+		}
+		if found || whole || limit == MaxRead {
 			return true
 		}
 	}
@@ -79,7 +84,9 @@ func (w *worker) fetched(res *results.Result, values []string) bool {
 		w.troubles.failed(res, err)
 		return false
 	}
-	w.search(data, int64(len(data)) >= size, values, "")
+	if whole := int64(len(data)) >= size; !w.search(data, whole, values, "") && !whole {
+		w.troubles.cut(res)
+	}
 	return true
 }
 
@@ -145,7 +152,9 @@ func (w *worker) file(path, column string, res *results.Result, values []string)
 		w.troubles.failed(res, err)
 		return false
 	}
-	w.search(data, int64(len(data)) == f.size, values, column)
+	if whole := int64(len(data)) == f.size; !w.search(data, whole, values, column) && !whole {
+		w.troubles.cut(res)
+	}
 	return true
 }
 
