@@ -18,6 +18,7 @@ type column struct {
 	w     int       // cells it needs
 	more  int       // cells beyond w that it can use
 	right bool
+	bar   bool                                                         // it may draw one
 	cell  func(m *model, r *view.Row, w int) (string, *lipgloss.Style) // nil: the terminal's own
 }
 
@@ -121,43 +122,43 @@ func (m *model) heading(cols []column, by view.Sort, reverse bool, w int) string
 		if i > 0 {
 			b.WriteByte(' ')
 		}
-		if c.right {
-			b.WriteString(m.right(head, c.w))
-		} else {
-			b.WriteString(m.fit(head, c.w))
-		}
+		b.WriteString(m.aligned(head, &c))
 	}
 	return styleBold.Render(m.fit(strings.TrimRight(b.String(), " "), w))
 }
 
 // rowLine draws one row: marks for cursor and selection, then its cells.
 func (m *model) rowLine(cols []column, r *view.Row, cursor, picked, focused bool, w int) string {
-	var b strings.Builder
-	here := cursor && focused
-	put := func(s string, style *lipgloss.Style) {
-		if style == nil || here { // the cursor's row is reversed as a whole
-			b.WriteString(s)
-			return
-		}
-		b.WriteString(style.Render(s))
-	}
-	put(mark(cursor, m.g.cursor), &styleBold)
-	put(mark(picked, m.g.picked), &stylePick)
+	l := cursorLine{here: cursor && focused}
+	l.text(mark(cursor, m.g.cursor), &styleBold)
+	l.text(mark(picked, m.g.picked), &stylePick)
+	used := 2
 	for i, c := range cols {
 		if i > 0 {
-			b.WriteByte(' ')
+			l.text(" ", nil)
+			used++
 		}
 		text, style := c.cell(m, r, c.w)
-		if c.right {
-			put(m.right(text, c.w), style)
+		if text = m.aligned(text, &c); c.bar && m.isDrawn(text) {
+			bar, _, _ := strings.Cut(text, " ")
+			l.drawn(bar, style, text[len(bar):])
 		} else {
-			put(m.fit(text, c.w), style)
+			l.text(text, style)
 		}
+		used += c.w
 	}
-	if here {
-		return styleHere.Render(m.fit(b.String(), w))
+	if l.here {
+		l.text(strings.Repeat(" ", max(0, w-used)), nil)
 	}
-	return b.String()
+	return l.String()
+}
+
+// aligned is a text in the cells of a column.
+func (m *model) aligned(text string, c *column) string {
+	if c.right {
+		return m.right(text, c.w)
+	}
+	return m.fit(text, c.w)
 }
 
 func mark(is bool, glyph string) string {

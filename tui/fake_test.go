@@ -98,7 +98,8 @@ func refresh(t *testing.T, m *model) {
 		m.draw()
 		cmd := m.reading()
 		for _, x := range m.placed {
-			if p, ok := x.pane.(*outputPane); ok && p.busy { // else it is a timer
+			if p, ok := x.pane.(*outputPane); ok && p.busy && cmd != nil { // else it is a timer
+				_, cmd = m.Update(cmd()) // however long it takes
 				run(t, m, cmd)
 			}
 		}

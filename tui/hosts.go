@@ -97,17 +97,10 @@ func (p *hostsPane) draw(m *model, w, h int, focused bool) []string {
 	columns := m.hostColumns(w - 3 - name - state)
 	out := []string{p.head(m, name, state, columns)}
 	for i := p.top; i < min(len(order), p.top+p.h); i++ {
-		host := &m.pic.Hosts[order[i]]
-		line := p.row(m, host, w, name, state, columns)
-		switch {
-		case i == at && focused:
-			line = styleHere.Render(m.g.cursor + plainText(m.fit(line, w-1)))
-		case i == at:
-			line = m.g.cursor + line
-		default:
-			line = " " + line
-		}
-		out = append(out, line)
+		l := cursorLine{here: i == at && focused}
+		l.text(mark(i == at, m.g.cursor), nil)
+		p.row(m, &l, &m.pic.Hosts[order[i]], w, name, state, columns)
+		out = append(out, l.String())
 	}
 	return out
 }
@@ -143,20 +136,32 @@ func (p *hostsPane) head(m *model, name, state int, columns []hostColumn) string
 	return styleFaint.Render(s)
 }
 
-// row is one host. Of one that is not up it says why and until when, in place of
+// row draws one host. Of one that is not up it says why and until when, in place of
 // measurements.
-func (p *hostsPane) row(m *model, h *view.Host, w, name, state int, columns []hostColumn) string {
-	s := m.fit(m.clean(h.Name), name) + " " + hostStyle(h).Render(m.fit(m.hostGlyph(h)+" "+m.clean(hostWord(h)), max(state, 2+min(10, len(hostWord(h))))))
+func (p *hostsPane) row(m *model, l *cursorLine, h *view.Host, w, name, state int, columns []hostColumn) {
+	style := hostStyle(h)
+	word := m.fit(m.hostGlyph(h)+" "+m.clean(hostWord(h)), max(state, 2+min(10, len(hostWord(h)))))
+	l.text(m.fit(m.clean(h.Name), name)+" ", nil)
+	l.text(word, &style)
+	rest := w - 2 - name - width(word) // cells that are left
 	if !works(h) {
-		return s + "  " + m.cut(m.downText(h, w-2-width(s)), max(0, w-2-width(s)))
+		l.text(m.fit("  "+m.cut(m.downText(h, rest-2), max(0, rest-2)), rest), nil)
+		return
 	}
 	for i, c := range columns {
 		if h.Reason != "" && h.Reason != h.State && i >= 2 { // why it starts nothing matters more than the rest
-			return s + "  " + m.cut(m.clean(h.Reason), max(0, w-3-width(s)))
+			l.text(m.fit("  "+m.cut(m.clean(h.Reason), max(0, rest-2)), rest), nil)
+			return
 		}
-		s += " " + m.right(c.cell(m, h, c.w), c.w)
+		l.text(" ", nil)
+		if text := m.right(c.cell(m, h, c.w), c.w); c.drawn {
+			l.drawn(text, nil, "")
+		} else {
+			l.text(text, nil)
+		}
+		rest -= 1 + c.w
 	}
-	return s
+	l.text(strings.Repeat(" ", max(0, rest)), nil)
 }
 
 // downText says why a host is not up, for how long, and when it is tried again; when w

@@ -12,10 +12,11 @@ import (
 
 // hostColumn is a column of the list of hosts.
 type hostColumn struct {
-	head string
-	w    int
-	rank int // columns with a low one stay when there is little room
-	cell func(m *model, h *view.Host, w int) string
+	head  string
+	w     int
+	rank  int // columns with a low one stay when there is little room
+	cell  func(m *model, h *view.Host, w int) string
+	drawn bool // of blocks: not reversed under the cursor
 }
 
 // hostColumns are those for which w cells have room, in order; room that is left goes
@@ -25,19 +26,19 @@ func (m *model) hostColumns(w int) []hostColumn {
 		return func(_ *model, h *view.Host, _ int) string { return f(h) }
 	}
 	all := []hostColumn{
-		{"USED", usedWidth, 1, fixed(slotsUsed)},
-		{"SLOTS", 10, 2, (*model).slotsBar},
-		{"LOAD", 5, 4, fixed(func(h *view.Host) string { return oneDigit(h.Load[0]) })},
-		{"BUSY", 5, 7, fixed(func(h *view.Host) string { return oneDigit(h.Busy) })},
-		{"OURS", 5, 8, fixed(func(h *view.Host) string { return oneDigit(h.Ours) })},
-		{"CORES", 5, 12, fixed(func(h *view.Host) string { return known(h.Cores > 0, strconv.Itoa(h.Cores)) })},
-		{"MEM", 9, 5, fixed(memory)},
-		{"DISK", 5, 9, fixed(func(h *view.Host) string { return known(h.DiskFree >= 0, size(h.DiskFree)) })},
-		{"LINK", 6, 6, fixed(func(h *view.Host) string { return delay(h.Delay) })},
-		{"FILES", 6, 13, fixed(func(h *view.Host) string { return delay(h.FSDelay) })},
-		{"DONE", 7, 10, fixed(func(h *view.Host) string { return short(h.Done) })},
-		{"FAIL", 5, 11, fixed(func(h *view.Host) string { return short(h.Failed) })},
-		{"5 MIN", 12, 3, (*model).history},
+		{head: "USED", w: usedWidth, rank: 1, cell: fixed(slotsUsed)},
+		{head: "SLOTS", w: 10, rank: 2, cell: (*model).slotsBar, drawn: true},
+		{head: "LOAD", w: 5, rank: 4, cell: fixed(func(h *view.Host) string { return oneDigit(h.Load[0]) })},
+		{head: "BUSY", w: 5, rank: 7, cell: fixed(func(h *view.Host) string { return oneDigit(h.Busy) })},
+		{head: "OURS", w: 5, rank: 8, cell: fixed(func(h *view.Host) string { return oneDigit(h.Ours) })},
+		{head: "CORES", w: 5, rank: 12, cell: fixed(func(h *view.Host) string { return known(h.Cores > 0, strconv.Itoa(h.Cores)) })},
+		{head: "MEM", w: 9, rank: 5, cell: fixed(memory)},
+		{head: "DISK", w: 5, rank: 9, cell: fixed(func(h *view.Host) string { return known(h.DiskFree >= 0, size(h.DiskFree)) })},
+		{head: "LINK", w: 6, rank: 6, cell: fixed(func(h *view.Host) string { return delay(h.Delay) })},
+		{head: "FILES", w: 6, rank: 13, cell: fixed(func(h *view.Host) string { return delay(h.FSDelay) })},
+		{head: "DONE", w: 7, rank: 10, cell: fixed(func(h *view.Host) string { return short(h.Done) })},
+		{head: "FAIL", w: 5, rank: 11, cell: fixed(func(h *view.Host) string { return short(h.Failed) })},
+		{head: "5 MIN", w: 12, rank: 3, cell: (*model).history, drawn: true},
 	}
 	ranks := make([]int, 0, len(all))
 	for rank := 1; rank <= len(all); rank++ {
@@ -55,7 +56,7 @@ func (m *model) hostColumns(w int) []hostColumn {
 		w -= grow
 	}
 	if w > 20 {
-		some = append(some, hostColumn{"NOTE", w - 1, 99, func(m *model, h *view.Host, w int) string { return m.fit(m.clean(h.Note), w) }})
+		some = append(some, hostColumn{head: "NOTE", w: w - 1, rank: 99, cell: func(m *model, h *view.Host, w int) string { return m.fit(m.clean(h.Note), w) }})
 	}
 	return some
 }
