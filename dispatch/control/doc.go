@@ -12,6 +12,9 @@
 // without end or does not read must cost no more than its own few calls. Messages on
 // one connection share one gob stream, so types are described once.
 //
+// Beside the Source there is a bell (TakeIn) for those who have left a request in the
+// run directory and wait for what becomes of it.
+//
 // It knows nothing of runs, boards and terminals: what is asked goes to the Source as
 // it came, within bounds. It does not find sockets (the file owner of a run names
 // them) and does not connect through ssh: NewClient takes any connection.

@@ -77,11 +77,13 @@ func (c *caller) serve(in *messages) {
 		close(c.replies)
 		writer.Wait()
 	}()
-	source, err := c.s.attach()
-	if err == nil {
-		defer c.s.source.release()
-	}
-	broken := err
+	var source view.Source
+	var broken error
+	defer func() {
+		if source != nil {
+			c.s.source.release()
+		}
+	}()
 	var pace pace
 	for {
 		req := new(request)
@@ -100,13 +102,17 @@ func (c *caller) serve(in *messages) {
 		case <-c.ctx.Done():
 			return
 		}
+		if source == nil && broken == nil && req.Op != opTakeIn { // who only rings looks at nothing
+			source, broken = c.s.attach()
+		}
 		ctx, cancel := context.WithCancel(c.ctx)
 		c.mu.Lock()
 		c.calls[req.ID] = cancel
 		c.mu.Unlock()
+		source, broken := source, broken
 		all.Go(func() {
 			out := &reply{ID: req.ID}
-			if broken != nil {
+			if source == nil && req.Op != opTakeIn {
 				out.fail(broken)
 			} else if err := c.s.answer(ctx, source, req, out); err != nil {
 				if c.s.ctx.Err() != nil && errors.Is(err, context.Canceled) {
@@ -169,6 +175,8 @@ func (s *Server) answer(ctx context.Context, source view.Source, req *request, o
 	case opDo:
 		restore(req.Action.Edit, req.Zeros)
 		out.Answer, err = source.Do(ctx, req.Action)
+	case opTakeIn:
+		err = s.takeIn(ctx, req.Name)
 	default:
 		err = &view.Refused{Why: "the dispatcher does not know this question"}
 	}

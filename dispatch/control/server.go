@@ -39,6 +39,9 @@ type Options struct {
 	// Open makes the source when somebody attaches and there is none; let is called some
 	// time after the last has left.
 	Open func() (source view.Source, let func(), err error)
+	// TakeIn looks at the requests in the run directory and returns when that of this name
+	// is in the journal for good. May be nil.
+	TakeIn func(ctx context.Context, name string) error
 	// Fault is told, for the log, of what should never happen: a call that panicked.
 	// May be nil.
 	Fault func(text string)

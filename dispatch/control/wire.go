@@ -32,6 +32,7 @@ const (
 	opRead
 	opDo
 	opTakeBack // the call ID is not wanted any more
+	opTakeIn   // the request Name, which waits in the run directory
 )
 
 // request is a call on its way.
@@ -44,6 +45,7 @@ type request struct {
 	Read   view.Read
 	Action view.Action
 	Zeros  []string // see zeros
+	Name   string   // of opTakeIn
 }
 
 // ErrLeaving is view.ErrLeaving.

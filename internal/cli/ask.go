@@ -48,9 +48,9 @@ func ask(run *rundir.Run, do string, ids []jobs.ID) (*errand, error) {
 }
 
 // leave leaves a request in the run directory. It goes there also when the dispatcher
-// could be told through its socket: the file is durable before anybody is told that it
+// can be reached at its socket: the file is durable before anybody is told that it
 // was asked, is carried out once by its name whoever dispatches by then, and is the
-// same on every machine; what the socket would save is one look of the dispatcher, a second.
+// same on every machine. The socket is the bell: see ring.
 func leave(run *rundir.Run, q *rundir.Request) (*errand, error) {
 	e := &errand{run: run, jobs: q.Jobs, reader: journal.NewReader(run), open: map[jobs.ID]bool{}}
 	e.reader.Patience = linePatience
@@ -109,7 +109,9 @@ func (e *errand) await(owner *journal.Owner) (gone bool) {
 	}
 	asked, sign, taken := time.Now(), time.Now(), time.Time{}
 	token, beat := owner.Token, owner.Beat
-	for ; ; time.Sleep(answerEvery) {
+	heard, hush := e.ring(owner)
+	defer hush()
+	for ; ; heard = pause(heard) {
 		e.read()
 		if e.taken && taken.IsZero() {
 			taken = time.Now()

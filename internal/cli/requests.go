@@ -42,6 +42,7 @@ func (s *session) takeRequests(over <-chan struct{}) {
 			t.clear() // of a short run not all was durable
 			return
 		case <-every.C:
+		case <-t.bell:
 		}
 		t.look()
 	}
@@ -59,6 +60,7 @@ func (s *session) waitingRequests() {
 type requestTaker struct {
 	s      *session
 	first  chan struct{}   // closed when waitingRequests is through
+	bell   chan struct{}   // has room for one: somebody has left a request and waits
 	given  map[string]bool // to the core, and the file is still there
 	stored map[string]stored
 	early  int    // looks at a request whose jobs are not there
@@ -183,8 +185,9 @@ type notedJournal struct {
 	mu      sync.Mutex
 	fresh   []string // requests in records that are not durable yet
 	durable map[string]bool
-	open    map[jobs.ID]bool // jobs that somebody waits for, not over
-	ended   []jobs.ID        // of them, in records that are not durable yet
+	heard   map[string]chan struct{} // closed when that request is durable; see recorded
+	open    map[jobs.ID]bool         // jobs that somebody waits for, not over
+	ended   []jobs.ID                // of them, in records that are not durable yet
 }
 
 func noteJournal(j *journal.Journal, t *jobs.Table) *notedJournal {
@@ -221,6 +224,10 @@ func (n *notedJournal) Sync() error {
 	defer n.mu.Unlock()
 	for _, name := range n.fresh {
 		n.durable[name] = true
+		if heard := n.heard[name]; heard != nil {
+			close(heard)
+			delete(n.heard, name)
+		}
 	}
 	for _, id := range n.ended {
 		delete(n.open, id)

@@ -25,8 +25,9 @@ func (s *session) listenControl(inventory string) error {
 	}
 	server, err := control.Listen(control.Options{
 		Base: controlBase, Program: version(), Run: s.run.UID(), Epoch: s.table.Epoch, Secret: secret,
-		Open:  func() (view.Source, func(), error) { return s.openBoard(inventory) },
-		Fault: func(text string) { s.say(func() string { return cleanLine(text) }) },
+		Open:   func() (view.Source, func(), error) { return s.openBoard(inventory) },
+		TakeIn: s.takeIn,
+		Fault:  func(text string) { s.say(func() string { return cleanLine(text) }) },
 	})
 	switch {
 	case err == nil:
