@@ -2,6 +2,7 @@ package outputs
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"runtime"
 	"strings"
@@ -28,7 +29,8 @@ const (
 type Reader struct {
 	// Fetch returns the last n bytes, or fewer, of the standard output of an attempt
 	// that only its host has, and the length of all of it. nil: nobody can; the figures
-	// of such jobs are empty. It is called by several goroutines at a time.
+	// of such jobs are those that were kept (KeptFile), or empty. It is called by several
+	// goroutines at a time, and what is found with it is kept.
 	Fetch func(ctx context.Context, r *results.Result, n int64) (end []byte, size int64, err error)
 
 	disk    rundir.Disk
@@ -38,11 +40,12 @@ type Reader struct {
 	files   bool // a column stands in a file
 	stdout  bool // a column stands in the standard output
 	known   map[jobs.AttemptID][]string
+	kept    *kept
 }
 
 // New makes a Reader for a run and the columns that are wanted.
 func New(run *rundir.Run, columns []*column.Column) *Reader {
-	r := &Reader{disk: run.Disk, runDir: run.Dir, cwd: run.Asked.Cwd, columns: columns, known: map[jobs.AttemptID][]string{}}
+	r := &Reader{disk: run.Disk, runDir: run.Dir, cwd: run.Asked.Cwd, columns: columns, known: map[jobs.AttemptID][]string{}, kept: &kept{disk: run.Disk, dir: run.Dir}}
 	for _, c := range columns {
 		r.files = r.files || c.File != ""
 		r.stdout = r.stdout || c.File == ""
@@ -97,10 +100,13 @@ func (r *Reader) Read(ctx context.Context, list []results.Result, cwd func(i int
 	}
 	tasks.Wait()
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return nil, errors.Join(err, r.kept.write()) // what was found is not lost
 	}
 	maps.Copy(r.known, fresh)
 	f.Notes = all.notes()
+	if err := r.kept.write(); err != nil {
+		f.Notes = append(f.Notes, err.Error())
+	}
 	return f, nil
 }
 

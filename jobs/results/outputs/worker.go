@@ -75,6 +75,9 @@ func (w *worker) output(res *results.Result, values []string) bool {
 }
 
 func (w *worker) fetched(res *results.Result, values []string) bool {
+	if w.keptOf(res, values) {
+		return true
+	}
 	if w.Fetch == nil {
 		w.troubles.remote(res)
 		return false
@@ -87,6 +90,7 @@ func (w *worker) fetched(res *results.Result, values []string) bool {
 	if whole := int64(len(data)) >= size; !w.search(data, whole, values, "") && !whole {
 		w.troubles.cut(res)
 	}
+	w.keep(res, values)
 	return true
 }
 

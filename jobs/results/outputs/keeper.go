@@ -1,0 +1,96 @@
+package outputs
+
+import (
+	"context"
+	"sync"
+
+	"dcs-tui/jobs/results"
+)
+
+// Keeper reads figures of outputs that only a host has, as its jobs end, so that they
+// are kept (KeptFile) when nobody can ask the host any more. It reads nothing else.
+// Make one with NewKeeper; nil keeps nothing. Its methods may be called from any goroutine.
+type Keeper struct {
+	reader *Reader
+	ctx    context.Context
+	stop   context.CancelFunc
+
+	mu      sync.Mutex
+	waiting []results.Result
+	working chan struct{} // closed when the goroutine has nothing to do; nil: there is none
+	lacking []results.Result
+}
+
+// NewKeeper makes a Keeper; r.Fetch must be set, and r is the Keeper's from now on.
+func NewKeeper(r *Reader) *Keeper {
+	k := &Keeper{reader: r}
+	k.ctx, k.stop = context.WithCancel(context.Background())
+	return k
+}
+
+// Add gives the Keeper a result, and does not wait.
+func (k *Keeper) Add(res *results.Result) {
+	if k == nil || !k.reader.stdout || res.Stdout == "" || !k.reader.remote(res) {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.waiting = append(k.waiting, *res)
+	if k.working == nil && k.ctx.Err() == nil {
+		k.working = make(chan struct{})
+		go k.work()
+	}
+}
+
+// work reads what waits, until nothing does.
+func (k *Keeper) work() {
+	for {
+		k.mu.Lock()
+		if len(k.waiting) == 0 || k.ctx.Err() != nil {
+			close(k.working)
+			k.working = nil
+			k.mu.Unlock()
+			return
+		}
+		list := k.waiting
+		k.waiting = nil
+		k.mu.Unlock()
+		_, err := k.reader.Read(k.ctx, list, nil)
+		k.mu.Lock()
+		for _, res := range list {
+			if _, ok := k.reader.known[res.Attempt]; !ok || err != nil {
+				k.lacking = append(k.lacking, res)
+			}
+		}
+		k.mu.Unlock()
+	}
+}
+
+// Close tries once more what could not be read, waits until all is read or ctx is done,
+// and returns sentences about what is not kept.
+func (k *Keeper) Close(ctx context.Context) (notes []string) {
+	if k == nil {
+		return nil
+	}
+	defer k.stop()
+	k.mu.Lock()
+	working := k.working
+	k.mu.Unlock()
+	if working != nil {
+		select {
+		case <-working:
+		case <-ctx.Done():
+			k.stop()
+			<-working
+		}
+	}
+	list := append(k.lacking, k.waiting...)
+	if len(list) == 0 {
+		return nil
+	}
+	f, err := k.reader.Read(ctx, list, nil)
+	if err != nil {
+		return []string{"the figures of " + count(len(list)) + " are not all kept: the hosts that have the outputs did not answer in time"}
+	}
+	return f.Notes
+}

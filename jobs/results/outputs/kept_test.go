@@ -1,0 +1,140 @@
+package outputs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"dcs-tui/jobs/results"
+)
+
+// farLab is a run whose jobs ran on a host that shares no directory.
+func farLab(t *testing.T, n int) *lab {
+	l := newLab(t)
+	for i := range n {
+		l.job("")
+		l.list[i].Host, l.list[i].Stdout = "far", fmt.Sprintf("far:/kept/attempts/000/%d.1.out", i+1)
+	}
+	return l
+}
+
+// fetching gives a reader what the host has: acc is the job's number.
+func fetching(r *Reader, asked *atomic.Int64) *Reader {
+	r.Fetch = func(_ context.Context, res *results.Result, _ int64) ([]byte, int64, error) {
+		asked.Add(1)
+		text := fmt.Appendf(nil, "acc=%d\nnote=\"a\\\"b\x1b\"\n", res.Job)
+		return text, int64(len(text)), nil
+	}
+	return r
+}
+
+// X5: what was fetched from a host while there was somebody who could is there when
+// nobody can, and is not fetched again by the next dispatcher.
+func TestFiguresAreKept(t *testing.T) {
+	l := farLab(t, 3)
+	var asked atomic.Int64
+	l.read(fetching(l.reader("acc", "note"), &asked))
+	if f := l.read(l.reader("note", "acc")); values(f) != `a\,1 a\,2 a\,3` || len(f.Notes) > 0 {
+		t.Errorf("%q %q", values(f), f.Notes)
+	}
+	if l.read(fetching(l.reader("acc"), &asked)); asked.Load() != 3 {
+		t.Errorf("%d outputs were fetched", asked.Load())
+	}
+	// Another column, or the same found in another way, was not looked for then.
+	f := l.read(l.reader("acc=key:note"))
+	if values(f) != "  " || len(f.Notes) != 1 || !strings.HasPrefix(f.Notes[0], "only far has what 3 jobs wrote") {
+		t.Errorf("%q %q", values(f), f.Notes)
+	}
+	if info, err := os.Stat(l.run.Path(KeptFile)); err != nil || info.Mode() != 0o600 {
+		t.Error(info.Mode(), err)
+	}
+}
+
+// A torn or changed line costs its own attempt; what is appended behind it counts.
+func TestKeptFileIsDamaged(t *testing.T) {
+	l := farLab(t, 3)
+	var asked atomic.Int64
+	l.read(fetching(l.reader("acc"), &asked))
+	path := l.run.Path(KeptFile)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad := strings.Replace(string(text), `"acc":"2"`, `"acc":"7"`, 1)
+	if err := os.WriteFile(path, []byte(bad[:len(bad)-5]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	lost := strings.Count(bad[:strings.LastIndex(bad, "{\"attempt\"")], "\n") // lines before the torn one
+	if f := l.read(l.reader("acc")); strings.Contains(values(f), "7") || lost != 2 || len(f.Notes) != 1 {
+		t.Errorf("%q %q", values(f), f.Notes)
+	}
+	if l.read(fetching(l.reader("acc"), &asked)); asked.Load() != 5 {
+		t.Errorf("%d outputs were fetched, want 3 and then the 2 damaged", asked.Load())
+	}
+	if f := l.read(l.reader("acc")); values(f) != "1 2 3" || len(f.Notes) > 0 {
+		t.Errorf("%q %q", values(f), f.Notes)
+	}
+}
+
+// A Keeper reads as jobs end, tries again at the end what a host did not give, and says
+// what is lost; what this machine can read itself it leaves alone.
+func TestKeeper(t *testing.T) {
+	l := farLab(t, 200)
+	l.job("acc=201\n")
+	var asked, refused atomic.Int64
+	r := fetching(l.reader("acc"), &asked)
+	fetch := r.Fetch
+	r.Fetch = func(ctx context.Context, res *results.Result, n int64) ([]byte, int64, error) {
+		if res.Job == 7 && refused.Add(1) == 1 || res.Job == 8 {
+			return nil, 0, errors.New("far does not answer")
+		}
+		return fetch(ctx, res, n)
+	}
+	k := NewKeeper(r)
+	for i := range l.list {
+		k.Add(&l.list[i])
+	}
+	notes := k.Close(t.Context())
+	if len(notes) != 1 || notes[0] != "what 1 job wrote cannot be read: far does not answer (job 8)" || asked.Load() != 199 {
+		t.Errorf("%q, %d fetched", notes, asked.Load())
+	}
+	f := l.read(l.reader("acc"))
+	for i, v := range f.Values {
+		want := fmt.Sprint(i + 1)
+		if i == 7 {
+			want = ""
+		}
+		if v[0] != want {
+			t.Errorf("job %d has %q", i+1, v[0])
+		}
+	}
+}
+
+// A host that hangs does not keep a run from ending.
+func TestKeeperDoesNotWaitForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := farLab(t, 3)
+		r := l.reader("acc")
+		r.Fetch = func(ctx context.Context, _ *results.Result, _ int64) ([]byte, int64, error) {
+			<-ctx.Done()
+			return nil, 0, ctx.Err()
+		}
+		k := NewKeeper(r)
+		k.Add(&l.list[0])
+		synctest.Wait()
+		k.Add(&l.list[1])
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		start := time.Now()
+		notes := k.Close(ctx)
+		if len(notes) != 1 || !strings.HasPrefix(notes[0], "the figures of 2 jobs are not all kept") || time.Since(start) != 10*time.Second {
+			t.Errorf("%q after %s", notes, time.Since(start))
+		}
+	})
+}
