@@ -13,9 +13,10 @@ SEED ?= 0
 build: ## the static program, ./dcs-tui
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o dcs-tui .
 
+# A program with the race detector sleeps a second before it ends, unless told otherwise.
 test: ## everything, with the race detector and a real sshd (installed from Debian's packages when root)
 	@scripts/need-sshd
-	DCS_REQUIRE_SSHD=1 go test -race -timeout 20m ./...
+	GORACE="atexit_sleep_ms=50 $$GORACE" DCS_REQUIRE_SSHD=1 go test -race -timeout 20m ./...
 
 short: ## what needs neither sshd nor a minute
 	go test -short ./...
