@@ -22,7 +22,7 @@ func (a *app) cancelSome(cmd *cobra.Command, f *runFlags, run *rundir.Run, sel *
 		return usagef("%w", err)
 	}
 	acceptRest(table)
-	ids, err := sel.pick(table, func(st jobs.JobState) bool { return !st.Terminal() })
+	ids, err := a.pick(cmd.Context(), run, table, sel, func(st jobs.JobState) bool { return !st.Terminal() })
 	if err != nil {
 		return err
 	}

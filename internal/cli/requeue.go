@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -47,17 +48,18 @@ RUN is a name in ./dcs-runs or a run directory, and must be given.`,
 		Example: `dcs-tui requeue sweep-20260314-1502 3 9-17
 dcs-tui requeue sweep-20260314-1502 --failed --timeout 4h --mem 8G
 dcs-tui requeue sweep-20260314-1502 --where exit=137,host=ws04
+dcs-tui requeue sweep-20260314-1502 --where 'state=timed_out or state=skipped' --timeout 4h
 dcs-tui requeue sweep-20260314-1502 --file jobs.txt`,
 		Args:              runAndJobs,
 		ValidArgsFunction: completeRuns,
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(files) > 0 {
 				if len(args) > 1 || sel.failed || sel.all || len(sel.where) > 0 || change.change() != nil {
 					return usagef("--file says which jobs and which options: leave the rest out")
 				}
 				return a.requeueFiles(args, files, opt)
 			}
-			return a.runRequeue(args, &sel, opt, &change)
+			return a.runRequeue(cmd.Context(), args, &sel, opt, &change)
 		},
 	}
 	fs := cmd.Flags()
@@ -122,7 +124,7 @@ func selectFlags(cmd *cobra.Command, sel *selection, opt *askOptions) {
 	cmd.RegisterFlagCompletionFunc("where", completeWhere)
 }
 
-func (a *app) runRequeue(args []string, sel *selection, opt askOptions, flags *changeFlags) error {
+func (a *app) runRequeue(ctx context.Context, args []string, sel *selection, opt askOptions, flags *changeFlags) error {
 	if err := sel.parseNamed(args[1:]); err != nil {
 		return err
 	}
@@ -130,7 +132,7 @@ func (a *app) runRequeue(args []string, sel *selection, opt askOptions, flags *c
 	case sel.all && (sel.named != nil || sel.failed || len(sel.where) > 0):
 		return usagef("--all says everything: leave the rest out")
 	case !sel.all && !sel.failed && sel.named == nil && len(sel.where) == 0:
-		return usagef("which jobs?").withAdvice("their numbers, --failed, --where KEY=VALUE or --all")
+		return usagef("which jobs?").withAdvice("their numbers, --failed, --where state=skipped or --all")
 	}
 	run, err := openRun(args[:1])
 	if err != nil {
@@ -141,7 +143,7 @@ func (a *app) runRequeue(args []string, sel *selection, opt askOptions, flags *c
 		return usagef("%w", err)
 	}
 	acceptRest(table)
-	ids, err := sel.pick(table, func(st jobs.JobState) bool {
+	ids, err := a.pick(ctx, run, table, sel, func(st jobs.JobState) bool {
 		return st.Terminal() && (st != jobs.Succeeded || len(sel.where) > 0)
 	})
 	if err != nil {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"os"
 	"testing"
 
 	"dcs-tui/jobs"
@@ -10,7 +11,7 @@ import (
 
 // Which jobs are meant by numbers, --failed and --where (K9, X7).
 func TestPick(t *testing.T) {
-	attempt := func(host string, o *jobs.Outcome) []*jobs.Attempt { return []*jobs.Attempt{{Host: host, Outcome: o}} }
+	attempt := func(host string, o *jobs.Outcome) []*jobs.Attempt { return []*jobs.Attempt{{Host: host, State: jobs.AttemptExited, Outcome: o}} }
 	spec := func(name, queue string) *jobs.Spec {
 		return &jobs.Spec{Name: name, Command: "x", Options: &jobs.Options{Queue: queue}}
 	}
@@ -24,6 +25,10 @@ func TestPick(t *testing.T) {
 		{Spec: spec("", ""), State: jobs.Cancelled},
 		{Spec: spec("b", ""), State: jobs.Skipped},
 	}}
+	for i := range table.Jobs {
+		table.Jobs[i].Spec.ID, table.Jobs[i].Seq = jobs.ID(i+1), int64(i+1)
+	}
+	a, run := &app{con: newConsole(os.Stderr)}, &rundir.Run{Dir: t.TempDir(), Disk: rundir.OS, Asked: &rundir.Asked{}}
 	open := func(st jobs.JobState) bool { return !st.Terminal() }
 	over := func(st jobs.JobState) bool { return st.Terminal() }
 	for _, c := range []struct {
@@ -45,21 +50,23 @@ func TestPick(t *testing.T) {
 		{"", selection{where: []string{"exit=0"}}, over, "1"},
 		{"", selection{where: []string{"signal=SIG*"}}, over, "3-4"},
 		{"", selection{where: []string{"name=a*"}}, over, "1-2"},
-		{"", selection{where: []string{"name=a?[2-3]"}}, over, "2"},
+		{"", selection{where: []string{"name~'a.[2-3]'"}}, over, "2"},
+		{"", selection{where: []string{"state=timed_out or state=skipped"}}, over, "4,8"},
+		{"1-4", selection{where: []string{"state=timed_out or state=skipped"}}, over, "4"},
 		{"", selection{where: []string{"queue=q"}}, over, "1-2"},
 		{"", selection{where: []string{"host=h2"}}, open, "6"},
 		{"1-2", selection{where: []string{"host=h2"}}, open, ""},
-		{"", selection{where: []string{"name="}}, open, "5-6"},
-		{"", selection{where: []string{"host=h1,host=h2"}}, open, "--where: host is given twice; no job has two"},
-		{"", selection{where: []string{"name=[a"}}, open, "--where name=[a: the pattern is not whole"},
-		{"", selection{where: []string{"name"}}, open, "--where name: KEY=VALUE is wanted, KEY one of state, exit, signal, host, name, queue"},
+		{"", selection{where: []string{"name=x"}}, open, "5-6"}, // their command: they have no name
+		{"", selection{where: []string{"host=h1,host=h2"}}, open, ""},
+		{"", selection{where: []string{"name="}}, open, "--where: the filter, character 6: a value is wanted after =, not its end ('' is no value)"},
+		{"", selection{where: []string{"name"}}, open, "--where: the filter, character 5: after \"name\" one of = != < <= > >= ~ !~ is wanted, not its end"},
 	} {
 		if c.named != "" {
 			if err := c.sel.parseNamed([]string{c.named}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		ids, err := c.sel.pick(table, c.fit)
+		ids, err := a.pick(t.Context(), run, table, &c.sel, c.fit)
 		got := rundir.RangesOf(ids).String()
 		if err != nil {
 			got = err.Error()
@@ -75,10 +82,11 @@ func FuzzWhere(f *testing.F) {
 	for _, s := range []string{"state=failed", "exit=137,host=melon4", "name=a*[", "=", ",", "name=\\", "state=fail?d"} {
 		f.Add(s)
 	}
-	table := &jobs.Table{Jobs: []jobs.Job{{Spec: &jobs.Spec{Options: jobs.NoOptions}, State: jobs.Failed}}}
+	a, run := &app{con: newConsole(os.Stderr)}, &rundir.Run{Dir: f.TempDir(), Disk: rundir.OS, Asked: &rundir.Asked{}}
+	table := &jobs.Table{Jobs: []jobs.Job{{Spec: &jobs.Spec{ID: 1, Command: "x", Options: jobs.NoOptions}, State: jobs.Failed}}}
 	f.Fuzz(func(t *testing.T, s string) {
 		sel := selection{where: []string{s}}
-		ids, err := sel.pick(table, func(jobs.JobState) bool { return true })
+		ids, err := a.pick(t.Context(), run, table, &sel, func(jobs.JobState) bool { return true })
 		if err != nil && len(ids) > 0 {
 			t.Error(fmt.Sprint(ids), err)
 		}
