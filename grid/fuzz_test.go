@@ -1,8 +1,11 @@
 package grid
 
 import (
+	"bufio"
 	"context"
+	"io"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,6 +23,7 @@ func FuzzTemplate(f *testing.F) {
 		"a [x] [y]\n[x] 01..10\n[y] lin 0..1 x4\n@sample 5 latin\n@result acc json:a.b\n@hardness x, y:down",
 		"a [x] [y]\n[x] 1..3\n[y] 1..9\n[z] 1 2\n@zip y y\n@sample 3 latin seed 2 of [y]\n@where x = z\n",
 		"a [v]\n[v] brute bnb\n@hardness v:bnb<brute\n@result r re:(x)\n",
+		"a [x] [y]\n[x] 1..3\n[y] a \"b c\"\n@hardness x, y command: ./cmp --all\n@where x != 2 or y = 'a'\n",
 		"a [f]\r\r\r", // a carriage return is lost with each reading
 		"\ufeffa [f]\r\n[f] file: x\r\n[g] command: ls\n",
 		"[ -f x ] && [[ a ]] [a-z] [[:alpha:]]\n[C]\n[d-e] 1\n[f 1\n@foo\n@where x >\n",
@@ -28,6 +32,16 @@ func FuzzTemplate(f *testing.F) {
 	}
 	c := Config{Limit: 10_000, read: func(s source, _ context.Context, _ Config) (texts, error) {
 		return texts{s.text, "'", `"\`, " 1..3 ", "$x"}, nil
+	}, run: func(_ context.Context, _ Config, command string, in io.Reader) ([]byte, error) {
+		if strings.Contains(command, "fail") {
+			return []byte(command), nil
+		}
+		var answers []byte
+		for lines := bufio.NewScanner(in); lines.Scan(); {
+			words := strings.Split(lines.Text(), "\t")
+			answers = append(answers, "<=>"[1+slices.Compare(words[:len(words)/2], words[len(words)/2:])], '\n')
+		}
+		return answers, nil
 	}}
 	f.Fuzz(func(t *testing.T, text string) {
 		tmpl, err := c.Parse(context.Background(), strings.NewReader(text), "f")

@@ -11,7 +11,7 @@ import (
 // are equally hard share their options. It is for one goroutine.
 type tuples struct {
 	t      *Template
-	params []int // of the components
+	params []int // that count
 	shared map[tupleKey]*jobs.Options
 }
 
@@ -25,6 +25,9 @@ func newTuples(t *Template) *tuples {
 	for _, part := range t.Hardness {
 		h.params = append(h.params, slices.IndexFunc(t.Params, func(p *Param) bool { return p.Name == part.Param }))
 	}
+	if t.comparison != nil {
+		h.params = t.comparison.params
+	}
 	return h
 }
 
@@ -33,22 +36,35 @@ func (h *tuples) options(c *command, params []jobs.Param) *jobs.Options {
 	if len(h.params) == 0 {
 		return c.options
 	}
-	var key []byte
-	for _, i := range h.params {
-		key = append(append(key, params[i].Value...), 0) // no value holds a NUL
-	}
-	k := tupleKey{c, string(key)}
+	k := tupleKey{c, settingKey(params, h.params)}
 	o := h.shared[k]
 	if o == nil {
 		made := *c.options
-		made.Hardness = make([]string, len(h.params))
-		for n, i := range h.params {
-			made.Hardness[n] = h.t.Hardness[n].component(params[i].Value)
-		}
+		made.Hardness = h.hardness(k.at, params)
 		o = &made
 		h.shared[k] = o
 	}
 	return o
+}
+
+// settingKey is one text of the values that count.
+func settingKey(params []jobs.Param, which []int) string {
+	var key []byte
+	for _, i := range which {
+		key = append(append(key, params[i].Value...), 0) // no value holds a NUL
+	}
+	return string(key)
+}
+
+func (h *tuples) hardness(key string, params []jobs.Param) []string {
+	if c := h.t.comparison; c != nil {
+		return c.tuples[key]
+	}
+	tuple := make([]string, len(h.params))
+	for n, i := range h.params {
+		tuple[n] = h.t.Hardness[n].component(params[i].Value)
+	}
+	return tuple
 }
 
 // component is a value as a number that is the larger the harder: itself, its negative,

@@ -18,7 +18,9 @@ type Config struct {
 	// CheckResult says what is wrong with an @result line; nil: only its kind is looked at.
 	CheckResult func(name, from string) error
 
-	read func(source, context.Context, Config) (texts, error) // in place of source.read, for tests
+	// In place of source.read and runCommand, for tests.
+	read func(source, context.Context, Config) (texts, error)
+	run  func(ctx context.Context, c Config, command string, in io.Reader) ([]byte, error)
 }
 
 // DefaultLimit is how many jobs a template may have when it does not say itself,
@@ -51,6 +53,9 @@ func (c Config) Parse(ctx context.Context, r io.Reader, name string) (*Template,
 	if c.read == nil {
 		c.read = source.read
 	}
+	if c.run == nil {
+		c.run = runCommand
+	}
 	b, err := io.ReadAll(io.LimitReader(r, maxTemplate+1))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
@@ -69,6 +74,9 @@ func (c Config) Parse(ctx context.Context, r io.Reader, name string) (*Template,
 		}
 		if len(p.wrong.list) == 0 {
 			p.product()
+		}
+		if len(p.wrong.list) == 0 {
+			p.compare(ctx)
 		}
 	}
 	if err := p.wrong.err(); err != nil {
@@ -97,7 +105,8 @@ type parser struct {
 	zipped  map[int]*line
 	filters []filter
 	sampled *line
-	unnamed bool // no command names a parameter
+	hard    *line // @hardness
+	unnamed bool  // no command names a parameter
 }
 
 type filter struct {

@@ -54,7 +54,7 @@ func (s source) read(ctx context.Context, c Config) (texts, error) {
 		what = s.text
 		b, err = readFile(c.Dir, s.text)
 	} else {
-		b, err = runCommand(ctx, c, s.text)
+		b, err = c.run(ctx, c, s.text, nil)
 	}
 	if err != nil {
 		return nil, err
@@ -107,13 +107,13 @@ func readFile(dir, path string) ([]byte, error) {
 	return b, nil
 }
 
-// runCommand gives what a command prints. The command and what it started are
+// runCommand gives what a command prints that reads in. The command and what it started are
 // ended when it takes too long, prints too much, or ctx ends.
-func runCommand(ctx context.Context, c Config, text string) ([]byte, error) {
+func runCommand(ctx context.Context, c Config, text string, in io.Reader) ([]byte, error) {
 	limited, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	cmd := exec.CommandContext(limited, "/bin/sh", "-c", text)
-	cmd.Dir = c.Dir
+	cmd.Dir, cmd.Stdin = c.Dir, in
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 2 * time.Second
@@ -131,6 +131,8 @@ func runCommand(ctx context.Context, c Config, text string) ([]byte, error) {
 		return nil, fmt.Errorf("the command prints more than %d MiB", maxSource>>20)
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("the command was stopped: %w", context.Cause(ctx))
+	case limited.Err() != nil && in != nil:
+		return nil, fmt.Errorf("the command did not end within %v and was stopped%s", c.Timeout, errs.said())
 	case limited.Err() != nil:
 		return nil, fmt.Errorf("the command did not end within %v and was stopped%s; write its output to a file and take file: PATH", c.Timeout, errs.said())
 	case errors.Is(err, exec.ErrWaitDelay):

@@ -15,15 +15,16 @@ type Template struct {
 	File     string
 	Params   []*Param   // in the order of their lines
 	Results  []Result   // @result
-	Hardness []Hardness // @hardness
+	Hardness []Hardness // @hardness, unless a command compares
 	Warnings []*Fault   // what is doubtful, in the order of the lines
 
-	commands []*command
-	axes     []int // how many steps each axis of the product has, those of a sample first; the last runs fastest
-	filter   [][]*node
-	sample   *sample
-	points   int
-	text     func() string
+	commands   []*command
+	comparison *comparison // of an @hardness line with a command
+	axes       []int       // how many steps each axis of the product has, those of a sample first; the last runs fastest
+	filter     [][]*node
+	sample     *sample
+	points     int
+	text       func() string
 }
 
 // Result is an @result line: a column of the table of results.

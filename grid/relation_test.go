@@ -1,0 +1,139 @@
+package grid
+
+import (
+	"math/rand/v2"
+	"strconv"
+	"testing"
+)
+
+// answersOf asks about each pair as the command is asked.
+func answersOf(n int, atMost func(a, b int) bool) []byte {
+	var answers []byte
+	for a := range n {
+		for b := a + 1; b < n; b++ {
+			answer := incomparable
+			switch {
+			case atMost(a, b) && atMost(b, a):
+				answer = alike
+			case atMost(a, b):
+				answer = easier
+			case atMost(b, a):
+				answer = harder
+			}
+			answers = append(answers, answer[0])
+		}
+	}
+	return answers
+}
+
+// comparedAs is the meaning of tuples (docs/hardness.md): numbers as numbers, texts with
+// themselves alone; and whether a comes first as words in a dictionary do.
+func comparedAs(t *testing.T, a, b []string) (atMost, first bool) {
+	t.Helper()
+	if len(a) != len(b) {
+		t.Fatalf("%q and %q cannot be compared", a, b)
+	}
+	atMost, decided := true, false
+	for i := range a {
+		x, err := strconv.Atoi(a[i])
+		y, err2 := strconv.Atoi(b[i])
+		switch {
+		case err != nil && err2 != nil:
+			atMost = atMost && a[i] == b[i]
+			decided = decided || a[i] != b[i]
+		case err != nil || err2 != nil:
+			t.Fatalf("%q and %q: a number and a text", a, b)
+		default:
+			atMost = atMost && x <= y
+			first, decided = first || !decided && x < y, decided || x != y
+		}
+	}
+	return atMost, first
+}
+
+// E2: the tuples say what the command said, of all pairs, and nothing comes before
+// what is easier.
+func TestTuplesSayTheOrder(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for round := range 300 {
+		n := 1 + r.IntN(25)
+		var atMost func(a, b int) bool
+		switch round % 3 {
+		case 0: // by some numbers, some of them equal
+			d := 1 + r.IntN(4)
+			at := make([][]int, n)
+			for i := range at {
+				for range d {
+					at[i] = append(at[i], r.IntN(4))
+				}
+			}
+			atMost = func(a, b int) bool {
+				for k := range d {
+					if at[a][k] > at[b][k] {
+						return false
+					}
+				}
+				return true
+			}
+		default: // any order: what random pairs make, dense or in many parts
+			up := make([][]bool, n)
+			for i := range up {
+				up[i] = make([]bool, n)
+				for j := range up {
+					up[i][j] = i == j || r.IntN(2*n) == 0 || round%3 == 2 && i < j && r.IntN(3) == 0
+				}
+			}
+			for k := range n {
+				for i := range n {
+					for j := range n {
+						up[i][j] = up[i][j] || up[i][k] && up[k][j]
+					}
+				}
+			}
+			atMost = func(a, b int) bool { return up[a][b] }
+		}
+		rel := newRelation(n, answersOf(n, atMost))
+		if a, b, c, ok := rel.contradiction(); !ok {
+			t.Fatalf("round %d: contradiction of %d %d %d", round, a, b, c)
+		}
+		tuples, err := rel.tuples("o")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for a := range n {
+			for b := range n {
+				no, first := comparedAs(t, tuples[a], tuples[b])
+				if no != atMost(a, b) {
+					t.Fatalf("round %d: %d and %d: %v, but the tuples are %q and %q", round, a, b, atMost(a, b), tuples[a], tuples[b])
+				}
+				if first && atMost(b, a) {
+					t.Fatalf("round %d: %q comes before %q, which is no harder", round, tuples[a], tuples[b])
+				}
+			}
+		}
+	}
+}
+
+// Orders that people have need few components: by d numbers d of them, and many parts
+// that have nothing to do with each other no more than one. What takes too many is refused.
+func TestTuplesAreShort(t *testing.T) {
+	for _, c := range []struct {
+		n, width int
+		atMost   func(a, b int) bool
+	}{
+		{343, 3, func(a, b int) bool { return a%7 <= b%7 && a/7%7 <= b/7%7 && a/49 <= b/49 }},
+		{300, 1, func(a, b int) bool { return a%100 == b%100 && a <= b }},
+		{300, 0, func(a, b int) bool { return true }},
+		{300, -1, func(a, b int) bool { return a == b || b == 299 }}, // one is harder than all
+	} {
+		tuples, err := newRelation(c.n, answersOf(c.n, c.atMost)).tuples("o")
+		switch {
+		case c.width < 0:
+			if err == nil {
+				t.Errorf("%d components", len(tuples[0]))
+			}
+		case err != nil || len(tuples[0]) != 2+c.width:
+			t.Errorf("%d components, %v; want %d", len(tuples[0]), err, 2+c.width)
+		}
+	}
+}
