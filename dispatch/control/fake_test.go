@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"dcs-tui/dispatch/view"
+	"dcs-tui/internal/polltest"
 )
 
 // fake is a source with one number that actions count up.
@@ -122,9 +123,5 @@ func dial(t *testing.T, s *Server) *Client {
 // soon waits for what another goroutine is about to do.
 func soon(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !is(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%s: not within 20 s", what)
-		}
-	}
+	polltest.Until(t, 20*time.Second, what, is)
 }

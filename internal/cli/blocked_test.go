@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"dcs-tui/internal/polltest"
 )
 
 // unread is a pipe of one page that nobody reads.
@@ -57,14 +60,10 @@ func begin(t *testing.T, cmd *exec.Cmd) {
 // untilFile waits for a file with a text in it.
 func untilFile(t *testing.T, path, text string) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		if b, err := os.ReadFile(path); err == nil && strings.Contains(string(b), text) {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("%s: no %q within a minute", path, text)
-		}
-	}
+	polltest.Until(t, time.Minute, fmt.Sprintf("%q in %s", text, path), func() bool {
+		b, err := os.ReadFile(path)
+		return err == nil && strings.Contains(string(b), text)
+	})
 }
 
 // Whoever reads --json has stopped reading: SIGTERM stops the dispatcher all the

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"dcs-tui/internal/polltest"
 	"dcs-tui/internal/ptytest"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
@@ -45,33 +46,35 @@ func endRuns(t *testing.T, dir string) {
 // ownerIn returns the owner of the run r in dir, once somebody dispatches it.
 func ownerIn(t *testing.T, dir string) (*rundir.Run, *journal.Owner) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		run, err := rundir.Open(filepath.Join(dir, "dcs-runs", "r"))
-		if err != nil {
-			continue
+	var run *rundir.Run
+	var owner *journal.Owner
+	polltest.Until(t, time.Minute, "somebody dispatches the run", func() bool {
+		var err error
+		if run, err = rundir.Open(filepath.Join(dir, "dcs-runs", "r")); err != nil {
+			return false
 		}
-		if owner, err := journal.ReadOwner(run); err == nil && owner != nil && owner.Life() == journal.Alive {
-			t.Cleanup(func() { gone(t, run, true) })
-			return run, owner
-		}
-	}
-	t.Fatal("nobody dispatches the run")
-	return nil, nil
+		owner, err = journal.ReadOwner(run)
+		return err == nil && owner != nil && owner.Life() == journal.Alive
+	})
+	t.Cleanup(func() { gone(t, run, true) })
+	return run, owner
 }
 
 // gone waits until nobody dispatches the run, which is cancelled before if asked.
 func gone(t *testing.T, run *rundir.Run, cancel bool) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	if !polltest.Within(time.Minute, func() bool {
 		owner, err := journal.ReadOwner(run)
 		if err == nil && owner.Life() == journal.Dead {
-			return
+			return true
 		}
 		if cancel {
 			os.WriteFile(run.Path(rundir.StopNowFile), nil, 0o600)
 		}
+		return false
+	}) {
+		t.Error("the dispatcher does not end")
 	}
-	t.Error("the dispatcher does not end")
 }
 
 // ends waits for a program that must exit with that code.

@@ -74,14 +74,7 @@ func TestTheTerminalIsClosed(t *testing.T) {
 	readUntil(t, person, `0/2  1 running`)
 	person.Close()
 	log := filepath.Join(dir, "dcs-runs", "r", "dispatcher.log")
-	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		if b, _ := os.ReadFile(log); strings.Contains(string(b), "the terminal is gone") {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatal("dispatcher.log does not say that the terminal is gone")
-		}
-	}
+	untilFile(t, log, "the terminal is gone")
 	writeFile(t, dir, "gate", "")
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("%v", err)

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"dcs-tui/internal/polltest"
 	"dcs-tui/jobs"
 )
 
@@ -224,7 +225,7 @@ func (d *director) nothingLeft() {
 	for _, m := range d.l.machines() {
 		// A helper whose link was cut in silence leaves after 30 s, one that was being
 		// sent after 90 s.
-		if !within(100*time.Second, func() bool { return len(m.strangers()) == 0 }) {
+		if !polltest.Within(100*time.Second, func() bool { return len(m.strangers()) == 0 }) {
 			for _, p := range m.strangers() {
 				env, _ := os.ReadFile(p.dir + "/environ")
 				cookie := ""

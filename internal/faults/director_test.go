@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"dcs-tui/internal/polltest"
 	"dcs-tui/jobs"
 )
 
@@ -172,7 +173,7 @@ func (d *director) healAll() {
 // until steps until the condition holds.
 func (d *director) until(what string, limit time.Duration, ok func() bool) {
 	d.t.Helper()
-	if !within(limit, func() bool { d.step(); return ok() }) {
+	if !polltest.Within(limit, func() bool { d.step(); return ok() }) {
 		d.t.Fatalf("%v passed without: %s\n%s", limit, what, d.last())
 	}
 }

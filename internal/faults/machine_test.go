@@ -14,7 +14,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
-	"time"
 
 	"dcs-tui/internal/labfs"
 )
@@ -261,18 +260,4 @@ func newBootID() string {
 	b := make([]byte, 16)
 	rand.Read(b)
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
-}
-
-// within polls for a condition; it says whether it came true in time.
-func within(limit time.Duration, ok func() bool) bool {
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.After(limit); !ok(); {
-		select {
-		case <-tick.C:
-		case <-end:
-			return ok()
-		}
-	}
-	return true
 }

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"dcs-tui/internal/polltest"
 )
 
 // cancelled checks that every job was cancelled, and that nothing of them is left.
@@ -33,7 +35,7 @@ func TestCancelWhileAHostIsAway(t *testing.T) {
 	out, code, err := l.ask(l.desks[1], "cancel", d.runDir(), "--yes")
 	d.note("cancel: %d, %v: %s", code, err, out)
 	for _, m := range l.hosts {
-		if m != ws2 && !within(time.Minute, func() bool { return on(d.marked(), m.name) > 0 && len(m.find(isJob)) == 0 }) {
+		if m != ws2 && !polltest.Within(time.Minute, func() bool { return on(d.marked(), m.name) > 0 && len(m.find(isJob)) == 0 }) {
 			t.Errorf("on %s lives on: %v", m.name, m.find(isJob))
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"dcs-tui/internal/labfs"
+	"dcs-tui/internal/polltest"
 )
 
 // long is a cache time that no test outlasts.
@@ -204,21 +205,9 @@ func TestWedge(t *testing.T) {
 		go func() { done <- cmd.Wait() }()
 		return cmd, &out, done
 	}
-	until := func(what string, ok func() bool) {
-		t.Helper()
-		tick := time.NewTicker(10 * time.Millisecond)
-		defer tick.Stop()
-		for limit := time.After(30 * time.Second); !ok(); {
-			select {
-			case <-tick.C:
-			case <-limit:
-				t.Fatalf("not within 30 s: %s", what)
-			}
-		}
-	}
 	healed, out, done := start("trap 'echo signal' TERM; read x < $a/x; echo $x")
 	killed, _, dead := start("exec cat $a/x")
-	until("two calls hang", func() bool { return a.Waiting() == 2 })
+	polltest.Until(t, 30*time.Second, "two calls hang", func() bool { return a.Waiting() == 2 })
 	expect(t, "the other client", sh(t, "cat $a/x", b), "hello")
 	healed.Process.Signal(syscall.SIGTERM)
 	killed.Process.Kill()
@@ -233,7 +222,7 @@ func TestWedge(t *testing.T) {
 	expect(t, "the call that hung", out.String(), "signal\nhello\n")
 	a.Wedge()
 	_, _, last := start("exec cat $a/x")
-	until("a call hangs", func() bool { return a.Waiting() == 1 })
+	polltest.Until(t, 30*time.Second, "a call hangs", func() bool { return a.Waiting() == 1 })
 	abandoned = last
 }
 
@@ -276,13 +265,7 @@ func TestWedgeWhileAProgramStarts(t *testing.T) {
 	}
 	a.Wedge()
 	io.WriteString(in, "go\n")
-	for limit := time.After(30 * time.Second); a.Waiting() == 0; {
-		select {
-		case <-time.After(10 * time.Millisecond):
-		case <-limit:
-			t.Fatal("nothing hangs")
-		}
-	}
+	polltest.Until(t, 30*time.Second, "a call hangs", func() bool { return a.Waiting() > 0 })
 	time.Sleep(200 * time.Millisecond) // the server looks several times whether the caller dies
 	a.Unwedge()
 	rest, err := io.ReadAll(out)

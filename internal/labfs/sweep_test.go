@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"dcs-tui/internal/labfs"
+	"dcs-tui/internal/polltest"
 )
 
 // called is a kind of call and a machine that makes it.
@@ -77,12 +78,9 @@ func sweep(t *testing.T, errno syscall.Errno, kinds []called) {
 		wg.Go(func() {
 			for _, i := range rng.Perm(len(mine)) {
 				f := l.mounts[machine].Fail(labfs.Fault{Ops: mine[i].kind.Op, Name: mine[i].kind.Name, Errno: errno, Count: 1})
-				for range 40 { // a call of that kind may never come again
-					if f.Hits() > 0 || time.Now().After(until) || l.ran() == n {
-						break
-					}
-					time.Sleep(5 * time.Millisecond)
-				}
+				polltest.Within(200*time.Millisecond, func() bool { // a call of that kind may never come again
+					return f.Hits() > 0 || time.Now().After(until) || l.ran() == n
+				})
 				f.Stop()
 				mu.Lock()
 				if f.Hits() > 0 {

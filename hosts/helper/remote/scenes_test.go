@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dcs-tui/hosts"
+	"dcs-tui/internal/polltest"
 	"dcs-tui/jobs"
 )
 
@@ -94,9 +95,7 @@ var scenes = []scene{
 			d.ends--
 		}
 		d.pass(one)
-		for end := time.Now().Add(2 * time.Second); d.runs(second.last().id) == 0 && time.Now().Before(end); {
-			time.Sleep(5 * time.Millisecond) // nobody reports; with a fault it may never come
-		}
+		polltest.Within(2*time.Second, func() bool { return d.runs(second.last().id) > 0 }) // nobody reports; with a fault it may never come
 		d.pass(two)
 		d.until("all are over", d.allDone)
 		d.end()

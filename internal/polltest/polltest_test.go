@@ -1,0 +1,35 @@
+package polltest
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// What holds at once costs no time, what holds soon is seen soon, what holds at the last
+// look counts, and what never holds costs the limit and no more.
+func TestWithin(t *testing.T) {
+	const ms = time.Millisecond
+	for _, c := range []struct {
+		name  string
+		after time.Duration // when it comes to hold
+		holds bool
+		at    time.Duration // when Within returns
+	}{
+		{"at once", 0, true, 0},
+		{"soon", 2 * ms, true, 3 * ms},
+		{"later", 500 * ms, true, 511 * ms},
+		{"at the end", 1000 * ms, true, 1000 * ms},
+		{"too late", 1001 * ms, false, 1000 * ms},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				begin := time.Now()
+				holds := Within(1000*ms, func() bool { return time.Since(begin) >= c.after })
+				if at := time.Since(begin); holds != c.holds || at != c.at {
+					t.Errorf("%v after %v", holds, at)
+				}
+			})
+		})
+	}
+}
