@@ -65,6 +65,8 @@ var rooms = map[string][]string{
 	"hosts/helper/client":  {"hosts", "jobs", "hosts/helper/wire"},
 	"hosts/helper/remote":  {"hosts", "jobs", "jobs/attempts", "jobs/rundir", "hosts/helper/wire"},
 	"hosts/hosttest":       {"hosts", "jobs"},
+	"internal/polltest":    {},
+	"internal/progtest":    {"internal/polltest"},
 	"internal/ptytest":     {"hosts/hosttest"},
 	"grid":                 {"jobs"},
 	"dispatch/sched":       {"jobs", "hosts"},

@@ -15,6 +15,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"dcs-tui/hosts/helper/remote"
+	"dcs-tui/internal/polltest"
+	"dcs-tui/internal/progtest"
 	"dcs-tui/internal/ttyguard"
 )
 
@@ -30,7 +32,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"dcs-tui": func() {
 			a := newApp()
-			a.bases = os.Getenv("TEST_BASES")
+			a.bases = withProgram(os.Getenv("TEST_BASES"))
 			os.Exit(a.main(os.Args[1:]))
 		},
 	})
@@ -49,6 +51,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("HOME", e.WorkDir)
 			e.Setenv("TEST_BASES", e.WorkDir+"/base")
 			e.Setenv("LANG", "C.UTF-8")
+			e.Setenv("GORACE", os.Getenv("GORACE"))
 			e.Defer(func() { nothingLeft(e) })
 			return nil
 		},
@@ -65,40 +68,19 @@ func TestScripts(t *testing.T) {
 // nothingLeft is promise 4: no process of a script's runs outlives it. What is
 // found is named and ended.
 func nothingLeft(e *testscript.Env) {
-	var left []string
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
-		if left = processesBelow(e.WorkDir); len(left) == 0 {
-			return
-		}
-		if time.Now().After(end) {
-			break
-		}
+	left := progtest.LeftBehind(20*time.Second, func(p progtest.Process) bool { return isBelow(p, e.WorkDir) })
+	for _, p := range left {
+		e.T().Log("left behind: ", p)
 	}
-	for _, pid := range left {
-		text, _ := os.ReadFile("/proc/" + pid + "/cmdline")
-		e.T().Log("left behind: ", pid, " ", strings.ReplaceAll(string(text), "\x00", " "))
-		if n, err := strconv.Atoi(pid); err == nil {
-			syscall.Kill(n, syscall.SIGKILL)
-		}
+	if len(left) > 0 {
+		e.T().FailNow()
 	}
-	e.T().FailNow()
 }
 
-// processesBelow returns the processes that run in dir or are called by a path in it.
-func processesBelow(dir string) []string {
-	var pids []string
-	entries, _ := os.ReadDir("/proc")
-	for _, entry := range entries {
-		if _, err := strconv.Atoi(entry.Name()); err != nil {
-			continue
-		}
-		text, _ := os.ReadFile("/proc/" + entry.Name() + "/cmdline")
-		cwd, _ := os.Readlink("/proc/" + entry.Name() + "/cwd")
-		if strings.Contains(string(text), dir) || cwd == dir || strings.HasPrefix(cwd, dir+"/") {
-			pids = append(pids, entry.Name())
-		}
-	}
-	return pids
+// isBelow says whether a process runs in dir or is called by a path in it.
+func isBelow(p progtest.Process, dir string) bool {
+	cwd, _ := os.Readlink(p.Dir + "/cwd")
+	return strings.Contains(p.Args, dir) || cwd == dir || strings.HasPrefix(cwd, dir+"/")
 }
 
 var commands = map[string]func(ts *testscript.TestScript, neg bool, args []string){
@@ -122,7 +104,7 @@ func start(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	cmd := exec.Command(path, args[2:]...)
 	cmd.Dir = ts.MkAbs(".")
-	for _, name := range []string{"HOME", "LANG", "PATH", "TEST_BASES", "TMPDIR", "WORK"} {
+	for _, name := range []string{"GORACE", "HOME", "LANG", "PATH", "TEST_BASES", "TMPDIR", "WORK"} {
 		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
 	}
 	out, err := os.Create(ts.MkAbs(args[0] + ".out"))
@@ -192,11 +174,12 @@ func until(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: until PATTERN FILE")
 	}
 	pattern := regexp.MustCompile("(?m)" + args[0])
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		if b, err := os.ReadFile(ts.MkAbs(args[1])); err == nil && pattern.Match(b) {
-			return
-		}
+	var text []byte
+	if !polltest.Within(time.Minute, func() bool {
+		var err error
+		text, err = os.ReadFile(ts.MkAbs(args[1]))
+		return err == nil && pattern.Match(text)
+	}) {
+		ts.Fatalf("%s has no match for %s within a minute:\n%s", args[1], args[0], text)
 	}
-	b, _ := os.ReadFile(ts.MkAbs(args[1]))
-	ts.Fatalf("%s has no match for %s within a minute:\n%s", args[1], args[0], b)
 }

@@ -2,11 +2,11 @@ package e2e
 
 import (
 	"fmt"
-	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"dcs-tui/internal/progtest"
 )
 
 // nap is how long a "laptop" sleeps: several times the lost_after of the labs here.
@@ -43,10 +43,9 @@ func TestSleepingLaptop(t *testing.T) {
 	asleep := map[int]bool{}
 	for again := true; again; { // until a look finds nobody new: they start each other
 		again = false
-		for _, o := range l.ours() {
-			pid, _ := strconv.Atoi(strings.Fields(o)[0])
-			if !asleep[pid] && syscall.Kill(pid, syscall.SIGSTOP) == nil {
-				asleep[pid], again = true, true
+		for _, o := range progtest.Processes(l.ours()) {
+			if !asleep[o.PID] && syscall.Kill(o.PID, syscall.SIGSTOP) == nil {
+				asleep[o.PID], again = true, true
 			}
 		}
 	}

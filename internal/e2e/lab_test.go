@@ -13,6 +13,8 @@ import (
 
 	"dcs-tui/hosts/hosttest"
 	_ "dcs-tui/internal/cli" // the program under test: when it changes, cached results of these tests do not count
+	"dcs-tui/internal/polltest"
+	"dcs-tui/internal/progtest"
 )
 
 // program is the binary under test, built once.
@@ -30,11 +32,8 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	program = filepath.Join(dir, "dcs-tui")
-	build := exec.Command("go", "build", "-o", program, "dcs-tui")
-	build.Stderr = os.Stderr
 	code := 1
-	if build.Run() == nil {
+	if program, err = progtest.Build(dir); err == nil {
 		code = m.Run()
 	}
 	os.RemoveAll(dir)
@@ -62,7 +61,7 @@ func newLab(t *testing.T, n int, opts ...hosttest.Options) *lab {
 		}
 		l.sshd = append(l.sshd, hosttest.StartSSHD(t, o))
 	}
-	t.Cleanup(func() { l.nothingLeft() })
+	t.Cleanup(l.nothingLeft)
 	return l
 }
 
@@ -112,8 +111,8 @@ func (l *lab) do(args ...string) ended {
 type process struct {
 	l   *lab
 	cmd *exec.Cmd
-	out lockedBuffer
-	err lockedBuffer
+	out progtest.Buffer
+	err progtest.Buffer
 
 	ended   chan struct{} // closed when it has been waited for
 	waitErr error         // as Wait gave it
@@ -174,15 +173,7 @@ func (p *process) signal(s os.Signal) {
 // until waits for a condition on the world; two minutes of waiting are a failure.
 func (l *lab) until(what string, ok func() bool) {
 	l.t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for limit := time.After(2 * time.Minute); !ok(); {
-		select {
-		case <-tick.C:
-		case <-limit:
-			l.t.Fatalf("two minutes passed without: %s", what)
-		}
-	}
+	polltest.Until(l.t, 2*time.Minute, what, ok)
 }
 
 // count returns how many files match a pattern below the lab's directory.

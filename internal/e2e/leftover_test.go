@@ -1,68 +1,48 @@
 package e2e
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"syscall"
 	"time"
+
+	"dcs-tui/internal/progtest"
 )
 
 // nothingLeft fails the test when a process of the lab is still alive (promise
 // 4). Helpers leave a moment after their dispatcher, so it waits for that.
 func (l *lab) nothingLeft() {
 	l.t.Helper()
-	var left []string
-	for range 500 {
-		if left = l.ours(); len(left) == 0 {
-			return
-		}
-		time.Sleep(20 * time.Millisecond) // a poll for the end of processes that are not our children
-	}
-	l.t.Errorf("left behind: %s", strings.Join(left, "; "))
-	for _, p := range left {
-		pid, _ := strconv.Atoi(strings.Fields(p)[0])
-		syscall.Kill(pid, syscall.SIGKILL)
+	for _, p := range progtest.LeftBehind(20*time.Second, l.ours()) {
+		l.t.Errorf("left behind: %s", p)
 	}
 }
 
-// ours lists the processes that have to do with this lab, as "PID command". It
-// knows nothing of how the program marks what it starts: whatever names the
-// test's directories or a run's uid in its arguments or environment, runs a
-// program from there, works there, or has a file open there. The ssh servers
-// themselves belong to the test.
-func (l *lab) ours() []string {
+// ours tells the processes that have to do with this lab: whatever names the test's
+// directories or a run's uid in its arguments or environment, runs a program from
+// there, works there, or has a file open there. The ssh servers themselves belong to
+// the test.
+func (l *lab) ours() func(progtest.Process) bool {
 	marks := l.marks()
-	var found []string
-	dirs, _ := filepath.Glob("/proc/[0-9]*")
-	for _, d := range dirs {
-		exe, _ := os.Readlink(d + "/exe")
-		if filepath.Base(d) == strconv.Itoa(os.Getpid()) || strings.HasPrefix(filepath.Base(exe), "sshd") {
-			continue
-		}
-		cmd, _ := os.ReadFile(d + "/cmdline")
-		if names(d, exe, cmd, marks) {
-			found = append(found, filepath.Base(d)+" "+strings.ReplaceAll(string(cmd), "\x00", " "))
-		}
+	return func(p progtest.Process) bool {
+		exe, _ := os.Readlink(p.Dir + "/exe")
+		return !strings.HasPrefix(filepath.Base(exe), "sshd") && names(p, exe, marks)
 	}
-	return found
 }
 
-// names says whether the process of a directory in /proc has to do with a mark.
-func names(proc, exe string, cmd []byte, marks []string) bool {
-	env, _ := os.ReadFile(proc + "/environ")
-	cwd, _ := os.Readlink(proc + "/cwd")
-	texts := [][]byte{cmd, env, []byte(exe), []byte(cwd)}
-	fds, _ := filepath.Glob(proc + "/fd/*")
+// names says whether a process has to do with a mark.
+func names(p progtest.Process, exe string, marks []string) bool {
+	env, _ := os.ReadFile(p.Dir + "/environ")
+	cwd, _ := os.Readlink(p.Dir + "/cwd")
+	texts := []string{p.Args, string(env), exe, cwd}
+	fds, _ := filepath.Glob(p.Dir + "/fd/*")
 	for _, fd := range fds {
 		file, _ := os.Readlink(fd)
-		texts = append(texts, []byte(file))
+		texts = append(texts, file)
 	}
 	for _, mark := range marks {
 		for _, text := range texts {
-			if bytes.Contains(text, []byte(mark)) {
+			if strings.Contains(text, mark) {
 				return true
 			}
 		}

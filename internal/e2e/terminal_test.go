@@ -9,12 +9,13 @@ import (
 	"syscall"
 	"testing"
 
+	"dcs-tui/internal/progtest"
 	"dcs-tui/internal/ptytest"
 )
 
 // onTerminal starts the program on a terminal of its own, as the child of a shell
 // that ends with its terminal. What is shown is gathered in screen.
-func (l *lab) onTerminal(args ...string) (p *process, screen *lockedBuffer, hangUp func()) {
+func (l *lab) onTerminal(args ...string) (p *process, screen *progtest.Buffer, hangUp func()) {
 	l.t.Helper()
 	person, tty := ptytest.Open(l.t)
 	cmd := exec.Command("/bin/sh", append([]string{"-c", `"$@" & wait $!`, "sh", program}, args...)...)
@@ -22,7 +23,7 @@ func (l *lab) onTerminal(args ...string) (p *process, screen *lockedBuffer, hang
 	ptytest.Attach(cmd, tty)
 	p = l.begin(cmd)
 	tty.Close()
-	screen = new(lockedBuffer)
+	screen = new(progtest.Buffer)
 	go func() {
 		for r := bufio.NewReader(person); ; {
 			c, err := r.ReadByte()

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"syscall"
 	"testing"
 
 	"dcs-tui/hosts/hosttest"
 	_ "dcs-tui/internal/cli" // the program under test: when it changes, cached results of these tests do not count
+	"dcs-tui/internal/progtest"
 )
 
 // requireEnv, set to 1, turns a machine on which no lab can be made from a
@@ -40,19 +40,11 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	program = filepath.Join(dir, "dcs-tui")
-	code := 0
-	if *binFlag != "" {
-		program = *binFlag
-	} else if problem() == nil && !testing.Short() {
-		build := exec.Command("go", "build", "-o", program, "dcs-tui")
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
-		build.Stderr = os.Stderr
-		if build.Run() != nil {
-			code = 1
-		}
+	if program = *binFlag; program == "" && problem() == nil && !testing.Short() {
+		program, err = progtest.Build(dir, "CGO_ENABLED=0")
 	}
-	if code == 0 {
+	code := 1
+	if err == nil {
 		code = m.Run()
 	}
 	os.RemoveAll(dir)

@@ -5,14 +5,13 @@ package labfs_test
 import (
 	"fmt"
 	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"dcs-tui/internal/labfs"
+	"dcs-tui/internal/progtest"
 )
 
 // Issue 3.6 and promise 1: the user's own machine cannot write the run directory any
@@ -125,9 +124,9 @@ func TestDispatcherSpeaksWhileItsDirectoryHangs(t *testing.T) {
 	l.mounts[0].Wedge()
 	l.open("first") // its end is to be written down
 	p.says("nothing is launched")
-	for i, pid := range p.helpers() { // what is said of the second must not wait for the first one's log
+	for i, helper := range p.helpers() { // what is said of the second must not wait for the first one's log
 		said := strings.Count(p.err.String(), "\n")
-		syscall.Kill(pid, syscall.SIGKILL)
+		syscall.Kill(helper.PID, syscall.SIGKILL)
 		l.until(fmt.Sprintf("what happened to host %d is said", i+1), func() bool { return strings.Count(p.err.String(), "\n") > said }, p.err.String)
 	}
 	p.signal(syscall.SIGTERM)
@@ -168,18 +167,14 @@ func TestIdleDispatcherSaysThatItsDirectoryHangs(t *testing.T) {
 
 // helpers are the helpers whose links the program's process holds. Nothing of /proc
 // is read that waits for a program being started: one may hang in closing its files.
-func (p *process) helpers() (pids []int) {
-	dirs, _ := filepath.Glob("/proc/[0-9]*")
-	for _, d := range dirs {
-		status, _ := os.ReadFile(d + "/status")
-		cmd, _ := os.ReadFile(d + "/cmdline")
-		if strings.Contains(string(status), fmt.Sprintf("\nPPid:\t%d\n", p.cmd.Process.Pid)) && strings.HasSuffix(string(cmd), "\x00__host\x00") {
-			pid, _ := strconv.Atoi(filepath.Base(d))
-			pids = append(pids, pid)
-		}
-	}
-	if len(pids) == 0 {
+func (p *process) helpers() []progtest.Process {
+	ours := fmt.Sprintf("\nPPid:\t%d\n", p.cmd.Process.Pid)
+	list := progtest.Processes(func(h progtest.Process) bool {
+		status, _ := os.ReadFile(h.Dir + "/status")
+		return strings.HasSuffix(h.Args, "\x00__host\x00") && strings.Contains(string(status), ours)
+	})
+	if len(list) == 0 {
 		p.l.t.Fatal("no helper was found")
 	}
-	return pids
+	return list
 }

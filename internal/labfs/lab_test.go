@@ -12,13 +12,14 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"dcs-tui/internal/labfs"
+	"dcs-tui/internal/polltest"
+	"dcs-tui/internal/progtest"
 )
 
 // lab is some machines that share a directory over a network file system. Machine
@@ -107,25 +108,7 @@ type process struct {
 	cmd  *exec.Cmd
 	late atomic.Bool
 	out  bytes.Buffer
-	err  lockedBuffer
-}
-
-// lockedBuffer may be read while a process still writes to it.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
+	err  progtest.Buffer
 }
 
 // dcs starts the program on a machine, in the shared directory.
@@ -195,19 +178,7 @@ func (p *process) says(text string) {
 // until waits for a condition on the world; a minute of waiting is a failure.
 func (l *lab) until(what string, ok func() bool, more ...func() string) {
 	l.t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for limit := time.After(time.Minute); !ok(); {
-		select {
-		case <-tick.C:
-		case <-limit:
-			text := ""
-			for _, m := range more {
-				text += "\n" + m()
-			}
-			l.t.Fatalf("a minute passed without: %s%s", what, text)
-		}
-	}
+	polltest.Until(l.t, time.Minute, what, ok, more...)
 }
 
 // ran counts the jobs that have run, or run.

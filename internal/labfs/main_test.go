@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
 	_ "dcs-tui/internal/cli" // the program under test: when it changes, cached results of these tests do not count
+	"dcs-tui/internal/progtest"
 )
 
 // program is the binary under test, built once.
@@ -64,10 +64,7 @@ func buildAndRun(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	program = filepath.Join(dir, "dcs-tui")
-	build := exec.Command("go", "build", "-o", program, "dcs-tui")
-	build.Stderr = os.Stderr
-	if build.Run() != nil {
+	if program, err = progtest.Build(dir); err != nil {
 		return 1
 	}
 	flag.Parse()

@@ -10,6 +10,10 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	_ "dcs-tui/internal/cli" // the program under test: when it changes, cached results of these tests do not count
+	"dcs-tui/internal/polltest"
+	"dcs-tui/internal/progtest"
 )
 
 // program is the real program, built once.
@@ -28,11 +32,8 @@ func testMain(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	program = filepath.Join(dir, "dcs-tui")
-	build := exec.Command("go", "build", "-o", program, "dcs-tui")
-	build.Stderr = os.Stderr
-	if err := build.Run(); err != nil {
-		fmt.Fprintln(os.Stderr, "building the program:", err)
+	if program, err = progtest.Build(dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return m.Run()
@@ -81,26 +82,18 @@ func (x *terminal) close() {
 		cmd := exec.CommandContext(ctx, program, "cancel", "--all", "--yes", runs[0])
 		cmd.Dir, cmd.Env = x.dir, append(os.Environ(), "HOME="+x.dir)
 		cmd.Run()
-		x.left(ctx, runs[0])
+		x.left(runs[0])
 	}
 	exec.CommandContext(ctx, "tmux", "-S", x.socket, "kill-server").Run()
 }
 
 // left waits until no dispatcher has a run any more.
-func (x *terminal) left(ctx context.Context, run string) {
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
+func (x *terminal) left(run string) {
+	if !polltest.Within(30*time.Second, func() bool {
 		owner, err := os.ReadFile(filepath.Join(run, "owner"))
-		if err != nil || strings.Contains(string(owner), `"left":true`) {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			x.t.Error("the dispatcher of " + run + " does not end")
-			return
-		}
+		return err != nil || strings.Contains(string(owner), `"left":true`)
+	}) {
+		x.t.Error("the dispatcher of " + run + " does not end")
 	}
 }
 
@@ -148,20 +141,12 @@ const patience = 20 * time.Second
 // when looks at the terminal until a condition holds.
 func (x *terminal) when(what string, holds func(shown string) bool) string {
 	x.t.Helper()
-	end := time.After(patience)
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		shown := x.capture()
-		if holds(shown) {
-			return shown
-		}
-		select {
-		case <-tick.C:
-		case <-end:
-			x.t.Fatalf("the terminal does not come to show %s:\n%s", what, shown)
-		}
-	}
+	var shown string
+	polltest.Until(x.t, patience, "the terminal shows "+what, func() bool {
+		shown = x.capture()
+		return holds(shown)
+	}, func() string { return shown })
+	return shown
 }
 
 // until waits for a regular expression.

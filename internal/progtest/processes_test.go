@@ -1,0 +1,33 @@
+package progtest
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Promise 4 is held by this: what lives is found, named and killed, what has ended is not.
+func TestLeftBehind(t *testing.T) {
+	mark := "of " + t.TempDir()
+	meant := func(p Process) bool { return strings.Contains(p.Args, mark) }
+	lives := exec.Command("/bin/sh", "-c", "read x; : "+mark)
+	in, err := lives.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	if err := lives.Start(); err != nil {
+		t.Fatal(err)
+	}
+	left := LeftBehind(0, meant)
+	if len(left) != 1 || left[0].PID != lives.Process.Pid || !strings.Contains(left[0].String(), "sh -c read x; : "+mark) {
+		t.Errorf("left behind: %v", left)
+	}
+	if err := lives.Wait(); err == nil || lives.ProcessState.ExitCode() != -1 {
+		t.Errorf("it was not killed: %v", lives.ProcessState)
+	}
+	if left := LeftBehind(time.Second, meant); len(left) != 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
