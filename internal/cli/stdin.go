@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
@@ -29,6 +30,9 @@ func (s *session) stream(ctx context.Context, next func() (*jobs.Spec, error)) e
 	}
 	go takeJobs(ctx, next, lines)
 	for {
+		if s.intake.again && !wanted(ctx, s.input, s.waitingNow) {
+			return nil
+		}
 		var batch []*jobs.Spec
 		var end error
 		select {
@@ -65,6 +69,36 @@ func (s *session) stream(ctx context.Context, next func() (*jobs.Spec, error)) e
 		}
 	}
 }
+
+// enoughWaiting is how many jobs may wait before no more are made: what can be made
+// again at any time need not fill memory and the run directory weeks before its turn.
+const enoughWaiting = 200_000
+
+// wanted returns when more jobs are to be made, or the input is not wanted any more;
+// false: the run is over before that.
+func wanted(ctx, input context.Context, waiting func() int) bool {
+	for waiting() >= enoughWaiting && input.Err() == nil {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-input.Done():
+		case <-time.After(wantedEvery):
+		}
+	}
+	return true
+}
+
+// waitingNow is how many jobs wait, as far as is known.
+func (s *session) waitingNow() int {
+	if snap := s.d.Snapshot(); snap != nil {
+		return snap.Counts[jobs.Queued]
+	}
+	return 0
+}
+
+// wantedEvery is how often that is looked at: hosts of a thousand slots do not use up so
+// many jobs meanwhile.
+const wantedEvery = time.Second
 
 // inputJob is what one reading gave.
 type inputJob struct {
