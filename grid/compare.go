@@ -3,7 +3,6 @@ package grid
 import (
 	"context"
 	"fmt"
-	"hash/fnv"
 	"io"
 	"strings"
 
@@ -62,13 +61,6 @@ func (p *parser) compare(ctx context.Context) {
 			return
 		}
 	}
-	// The name of the order keeps jobs apart that another reading of the template
-	// compared otherwise.
-	sum := fnv.New32a()
-	for _, s := range settings {
-		io.WriteString(sum, s+"\n")
-	}
-	sum.Write(answers)
 	r := newRelation(len(settings), answers)
 	if a, b, c, ok := r.contradiction(); !ok {
 		say := func(x, y int) string {
@@ -77,7 +69,7 @@ func (p *parser) compare(ctx context.Context) {
 		fail("the command contradicts itself: %s and %s, but %s", say(a, b), say(b, c), say(a, c))
 		return
 	}
-	tuples, err := r.tuples(fmt.Sprintf("o%x", sum.Sum32()))
+	tuples, err := r.tuples(nameOf(append(settings, string(answers))...))
 	if err != nil {
 		fail("%v", err)
 		return
@@ -102,7 +94,7 @@ func (p *parser) settings(c *comparison) (keys, settings []string, err error) {
 		}
 		seen[key] = true
 		if len(keys) == maxSettings {
-			return nil, nil, fmt.Errorf("there are more than %s settings to be compared with each other: name only the parameters that count before command:", thousands(maxSettings))
+			return nil, nil, fmt.Errorf("there are more than %s settings to be compared with each other: name only the parameters that count, before the command", thousands(maxSettings))
 		}
 		var values []string
 		for _, i := range c.params {

@@ -1,6 +1,9 @@
 package grid
 
 import (
+	"fmt"
+	"hash/fnv"
+	"io"
 	"slices"
 	"strconv"
 
@@ -11,7 +14,8 @@ import (
 // are equally hard share their options. It is for one goroutine.
 type tuples struct {
 	t      *Template
-	params []int // that count
+	params []int  // that count
+	name   string // of the order, behind the components
 	shared map[tupleKey]*jobs.Options
 }
 
@@ -22,13 +26,26 @@ type tupleKey struct {
 
 func newTuples(t *Template) *tuples {
 	h := &tuples{t: t, shared: map[tupleKey]*jobs.Options{}}
+	var order []string
 	for _, part := range t.Hardness {
 		h.params = append(h.params, slices.IndexFunc(t.Params, func(p *Param) bool { return p.Name == part.Param }))
+		order = append(append(order, part.Param, strconv.FormatBool(part.Down)), part.Order...)
 	}
+	h.name = nameOf(order...)
 	if t.comparison != nil {
 		h.params = t.comparison.params
 	}
 	return h
+}
+
+// nameOf names an order. It is a component of its tuples, a text, so that nothing is compared
+// with jobs of the same file to which other orders gave their numbers.
+func nameOf(order ...string) string {
+	sum := fnv.New32a()
+	for _, s := range order {
+		io.WriteString(sum, s+"\n")
+	}
+	return fmt.Sprintf("o%x", sum.Sum32())
 }
 
 // options are those of a command for a point.
@@ -60,11 +77,11 @@ func (h *tuples) hardness(key string, params []jobs.Param) []string {
 	if c := h.t.comparison; c != nil {
 		return c.tuples[key]
 	}
-	tuple := make([]string, len(h.params))
+	var tuple []string
 	for n, i := range h.params {
-		tuple[n] = h.t.Hardness[n].component(params[i].Value)
+		tuple = append(tuple, h.t.Hardness[n].component(params[i].Value))
 	}
-	return tuple
+	return append(tuple, h.name)
 }
 
 // component is a value as a number that is the larger the harder: itself, its negative,
