@@ -172,7 +172,7 @@ func TestALinkThatBreaksLosesNothing(t *testing.T) {
 		w := r.hosts.workers["a"]
 		r.hosts.refuse["a"] = errors.New("connection refused")
 		r.hosts.mu.Unlock()
-		w.cut(errors.New("broken pipe"))
+		w.Cut(errors.New("broken pipe"))
 		time.Sleep(25 * time.Second)
 		r.hosts.mu.Lock()
 		delete(r.hosts.refuse, "a")

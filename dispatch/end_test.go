@@ -40,7 +40,7 @@ func TestAHostThatIsAwayAtTheEndIsCleanedLater(t *testing.T) {
 		w := r.hosts.workers["b"]
 		r.hosts.refuse["b"] = errors.New("no route to host")
 		r.hosts.mu.Unlock()
-		w.cut(errors.New("broken pipe"))
+		w.Cut(errors.New("broken pipe"))
 		r.close(sched.AllDone)
 		if len(res) != 8 || !strings.Contains(strings.Join(r.notices, "\n"), "b could not be reached at the end") {
 			t.Errorf("%d results; notices: %q", len(res), r.notices)

@@ -2,12 +2,12 @@ package dispatch
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"testing"
 	"time"
 
 	"dcs-tui/hosts"
+	"dcs-tui/hosts/hosttest"
 	"dcs-tui/jobs"
 )
 
@@ -103,47 +103,17 @@ func (f *fakeHosts) Connect(ctx context.Context, h *hosts.Host, open *hosts.Open
 	if err := f.refuse[h.Name]; err != nil {
 		return nil, &hosts.Error{Host: h.Name, Class: hosts.Unreachable, Err: err}
 	}
-	w := &fakeWorker{f: f, host: h.Name, reports: make(chan hosts.Message, 4096), stop: make(chan struct{}), start: time.Now()}
+	w := &fakeWorker{f: f, host: h.Name, Worker: hosttest.NewWorker(hosts.Hello{Version: 1, BootID: h.Name, OS: "linux",
+		Cores: 4, Slots: 4, MemBytes: 1 << 33, Shared: true, Dir: "/run"}, 0, nil)}
 	f.workers[h.Name] = w
-	go w.beat()
 	return w, nil
 }
 
 // fakeWorker is the connection to one fake host.
 type fakeWorker struct {
-	f       *fakeHosts
-	host    string
-	start   time.Time
-	mu      sync.Mutex
-	closed  bool
-	err     error
-	reports chan hosts.Message
-	stop    chan struct{}
-}
-
-func (w *fakeWorker) Hello() *hosts.Hello {
-	return &hosts.Hello{Version: 1, BootID: w.host, OS: "linux", Cores: 4, Slots: 4, MemBytes: 1 << 33, Shared: true, Dir: "/run"}
-}
-
-func (w *fakeWorker) beat() {
-	tick := time.NewTicker(3 * time.Second)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			w.say(&hosts.Beat{Uptime: time.Since(w.start), MemFree: 1 << 33, DiskFree: -1})
-		case <-w.stop:
-			return
-		}
-	}
-}
-
-func (w *fakeWorker) say(m hosts.Message) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.closed {
-		w.reports <- m
-	}
+	*hosttest.Worker
+	f    *fakeHosts
+	host string
 }
 
 func (w *fakeWorker) Send(ms ...hosts.Message) error {
@@ -170,12 +140,12 @@ func (w *fakeWorker) Send(ms ...hosts.Message) error {
 			if mute {
 				break
 			}
-			w.say(&hosts.Chunk{ID: m.ID, Size: 5, Bulk: []byte("hello")})
+			w.Say(&hosts.Chunk{ID: m.ID, Size: 5, Bulk: []byte("hello")})
 		case *hosts.Bye:
 			w.f.mu.Lock()
 			w.f.byes = append(w.f.byes, *m)
 			w.f.mu.Unlock()
-			w.cut(nil) // it leaves as asked
+			w.Cut(nil) // it leaves as asked
 		}
 	}
 	return nil
@@ -194,7 +164,7 @@ func (w *fakeWorker) launch(m *hosts.Launch) {
 		if again {
 			w.f.t.Errorf("attempt %s was launched twice", job.Attempt)
 		}
-		w.say(&hosts.Started{Jobs: []hosts.StartedJob{{Attempt: job.Attempt, Slot: 1}}})
+		w.Say(&hosts.Started{Jobs: []hosts.StartedJob{{Attempt: job.Attempt, Slot: 1}}})
 		w.f.wg.Go(func() {
 			time.Sleep(w.f.run) // virtual time: the bubble's clock
 			exit := 0
@@ -215,7 +185,7 @@ func (w *fakeWorker) finish(id jobs.AttemptID, o jobs.Outcome) {
 	now := w.f.workers[w.host]
 	w.f.mu.Unlock()
 	if known == nil && now != nil {
-		now.say(&hosts.Exits{Jobs: []hosts.ExitedJob{{Attempt: id, Slot: 1, Outcome: o}}})
+		now.Say(&hosts.Exits{Jobs: []hosts.ExitedJob{{Attempt: id, Slot: 1, Outcome: o}}})
 	}
 }
 
@@ -234,19 +204,5 @@ func (w *fakeWorker) probe(m *hosts.Probe) {
 		out.Jobs = append(out.Jobs, p)
 	}
 	w.f.mu.Unlock()
-	w.say(&out)
-}
-
-func (w *fakeWorker) Reports() <-chan hosts.Message   { return w.reports }
-func (w *fakeWorker) KeepAlive(context.Context) error { return nil }
-func (w *fakeWorker) Err() error                      { return w.err }
-func (w *fakeWorker) Close() error                    { w.cut(errors.New("closed")); return nil }
-func (w *fakeWorker) cut(err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.closed {
-		w.closed, w.err = true, err
-		close(w.stop)
-		close(w.reports)
-	}
+	w.Say(&out)
 }

@@ -107,7 +107,7 @@ func TestReadsOfAHostAreFew(t *testing.T) {
 			t.Errorf("%d reads are under way", len(asked))
 		}
 		for _, n := range asked {
-			w.say(&hosts.Chunk{ID: n, Size: 5, Bulk: []byte("hello")})
+			w.Say(&hosts.Chunk{ID: n, Size: 5, Bulk: []byte("hello")})
 		}
 		if data, _, err := r.d.Output(t.Context(), id, jobs.FileOut, 0, 100); err != nil || string(data) != "hello" {
 			t.Errorf("%q, %v", data, err)

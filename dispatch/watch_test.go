@@ -146,7 +146,7 @@ func TestThePastOfHosts(t *testing.T) {
 		w := r.hosts.workers["a"]
 		r.hosts.refuse["a"] = errors.New("connection refused")
 		r.hosts.mu.Unlock()
-		w.cut(errors.New("broken pipe"))
+		w.Cut(errors.New("broken pipe"))
 		time.Sleep(time.Minute)
 		r.d.Inspect(t.Context(), func(in *Inside) { hs = in.Hosts() })
 		if h := hs[0]; h.Linked || h.History[samples-1] != notUp || h.History[0] == notUp || h.Note == "" || h.Delay != 0 {

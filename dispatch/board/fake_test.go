@@ -15,6 +15,7 @@ import (
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/dispatch/view"
 	"dcs-tui/hosts"
+	"dcs-tui/hosts/hosttest"
 	"dcs-tui/jobs"
 )
 
@@ -126,7 +127,7 @@ func (l *lab) cut(name string) {
 	l.refuse = errors.New("connection refused")
 	w := l.workers[name]
 	l.mu.Unlock()
-	w.cut(errors.New("broken pipe"))
+	w.Cut(errors.New("broken pipe"))
 }
 
 func (l *lab) Connect(_ context.Context, h *hosts.Host, _ *hosts.Open) (hosts.Worker, error) {
@@ -135,57 +136,32 @@ func (l *lab) Connect(_ context.Context, h *hosts.Host, _ *hosts.Open) (hosts.Wo
 	if l.refuse != nil {
 		return nil, &hosts.Error{Host: h.Name, Class: hosts.Unreachable, Err: l.refuse}
 	}
-	w := &worker{lab: l, host: h.Name, reports: make(chan hosts.Message, 4096), stop: make(chan struct{}), start: time.Now()}
+	w := &worker{lab: l, host: h.Name}
+	w.Worker = hosttest.NewWorker(hosts.Hello{Version: 1, BootID: h.Name, OS: "linux", Cores: 4, Slots: 2, MemBytes: 1 << 33,
+		Shared: h.Name != apart, Dir: l.dir}, 20*time.Millisecond, w.progress)
 	l.workers[h.Name] = w
-	go w.beat()
 	return w, nil
 }
 
 // worker is a connection to a host that runs what the lab says.
 type worker struct {
-	lab     *lab
-	host    string
-	start   time.Time
-	mu      sync.Mutex
-	closed  bool
-	err     error
-	reports chan hosts.Message
-	stop    chan struct{}
+	*hosttest.Worker
+	lab  *lab
+	host string
 }
 
-func (w *worker) Hello() *hosts.Hello {
-	return &hosts.Hello{Version: 1, BootID: w.host, OS: "linux", Cores: 4, Slots: 2, MemBytes: 1 << 33, Shared: w.host != apart, Dir: w.lab.dir}
-}
-
-func (w *worker) beat() {
-	tick := time.NewTicker(3 * time.Second)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			w.lab.mu.Lock()
-			said := map[string]string{}
-			for id, text := range w.lab.say { // "host attempt" is for one host alone
-				if host, of, ok := strings.Cut(id, " "); !ok {
-					said[id] = text
-				} else if host == w.host {
-					said[of] = text
-				}
-			}
-			w.lab.mu.Unlock()
-			w.say(&hosts.Beat{Uptime: time.Since(w.start), MemFree: 1 << 33, DiskFree: -1, Progress: said})
-		case <-w.stop:
-			return
+func (w *worker) progress() map[string]string {
+	w.lab.mu.Lock()
+	defer w.lab.mu.Unlock()
+	said := map[string]string{}
+	for id, text := range w.lab.say { // "host attempt" is for one host alone
+		if host, of, ok := strings.Cut(id, " "); !ok {
+			said[id] = text
+		} else if host == w.host {
+			said[of] = text
 		}
 	}
-}
-
-func (w *worker) say(m hosts.Message) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.closed {
-		w.reports <- m
-	}
+	return said
 }
 
 func (w *worker) Send(ms ...hosts.Message) error {
@@ -200,21 +176,21 @@ func (w *worker) Send(ms ...hosts.Message) error {
 			for _, id := range m.Attempts {
 				out.Jobs = append(out.Jobs, hosts.ProbedJob{Attempt: id, Answer: hosts.IsRunning})
 			}
-			w.say(out)
+			w.Say(out)
 		case *hosts.Kill:
 			for _, id := range m.Attempts {
 				w.finish(id, jobs.Outcome{Signal: "SIGTERM", Stopped: true})
 			}
 		case *hosts.Withdraw:
-			w.say(&hosts.Withdrawn{Attempts: m.Attempts})
+			w.Say(&hosts.Withdrawn{Attempts: m.Attempts})
 		case *hosts.Read:
 			data, size, err := dispatch.NewFileReader().Read(context.Background(), jobs.AttemptFile(w.lab.dir, m.Attempt, m.File), m.Offset, m.Limit)
 			if errors.Is(err, os.ErrNotExist) {
 				size, err = 0, nil
 			}
-			w.say(&hosts.Chunk{ID: m.ID, Offset: m.Offset, Size: size, Bulk: data})
+			w.Say(&hosts.Chunk{ID: m.ID, Offset: m.Offset, Size: size, Bulk: data})
 		case *hosts.Bye:
-			w.cut(nil)
+			w.Cut(nil)
 		}
 	}
 	return nil
@@ -222,14 +198,14 @@ func (w *worker) Send(ms ...hosts.Message) error {
 
 func (w *worker) launch(id jobs.AttemptID) {
 	at := jobs.StampOf(time.Now())
-	w.say(&hosts.Started{Jobs: []hosts.StartedJob{{Attempt: id, Slot: 1, At: at}}})
+	w.Say(&hosts.Started{Jobs: []hosts.StartedJob{{Attempt: id, Slot: 1, At: at}}})
 	w.lab.mu.Lock()
 	took, o := w.lab.run(id)
 	w.lab.mu.Unlock()
 	w.lab.wg.Go(func() {
 		select {
 		case <-time.After(took):
-		case <-w.stop:
+		case <-w.Gone():
 			return
 		}
 		o.Started, o.Ended = at, at+jobs.Stamp(took)
@@ -238,25 +214,5 @@ func (w *worker) launch(id jobs.AttemptID) {
 }
 
 func (w *worker) finish(id jobs.AttemptID, o jobs.Outcome) {
-	w.say(&hosts.Exits{Jobs: []hosts.ExitedJob{{Attempt: id, Slot: 1, Outcome: o}}})
-}
-
-func (w *worker) Reports() <-chan hosts.Message { return w.reports }
-func (w *worker) KeepAlive(context.Context) error {
-	select {
-	case <-time.After(20 * time.Millisecond):
-	case <-w.stop:
-	}
-	return nil
-}
-func (w *worker) Err() error   { return w.err }
-func (w *worker) Close() error { w.cut(errors.New("closed")); return nil }
-func (w *worker) cut(err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.closed {
-		w.closed, w.err = true, err
-		close(w.stop)
-		close(w.reports)
-	}
+	w.Say(&hosts.Exits{Jobs: []hosts.ExitedJob{{Attempt: id, Slot: 1, Outcome: o}}})
 }
