@@ -7,6 +7,14 @@ import (
 	"dcs-tui/jobs"
 )
 
+// ranFor is how long a job has been running, by the dispatcher's clock; 0 if it does not.
+func ranFor(j *jobs.Job, now time.Time) time.Duration {
+	if a := j.Last(); a != nil && a.State == jobs.AttemptRunning {
+		return max(0, now.Sub(a.Launched.Time()))
+	}
+	return 0
+}
+
 // deadlinesText counts what became of deadlines (B6), "" when no job has one.
 func deadlinesText(t *jobs.Table, now time.Time) string {
 	var met, missed, tight, open int
@@ -31,7 +39,7 @@ func deadlinesText(t *jobs.Table, now time.Time) string {
 			}
 		case j.State.Terminal() || left <= 0:
 			missed++ // without success
-		case j.State == jobs.Queued && j.Spec.Estimate > left:
+		case j.Spec.Estimate-ranFor(j, now) > left:
 			tight++
 		default:
 			open++

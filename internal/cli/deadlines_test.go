@@ -21,6 +21,10 @@ func TestDeadlinesText(t *testing.T) {
 		}
 		return j
 	}
+	since := func(d time.Duration, j jobs.Job) jobs.Job {
+		j.Attempts = []*jobs.Attempt{{State: jobs.AttemptRunning, Launched: at(-d)}}
+		return j
+	}
 	h := time.Hour
 	for _, c := range []struct {
 		want string
@@ -30,8 +34,8 @@ func TestDeadlinesText(t *testing.T) {
 		{"deadlines: 1 met", []jobs.Job{job(jobs.Succeeded, -h, 0, at(-2*h))}},
 		{"deadlines: 1 missed", []jobs.Job{job(jobs.Succeeded, -h, 0, at(-h/2))}},
 		{"deadlines: 3 missed", []jobs.Job{job(jobs.Failed, h, 0, at(-h)), job(jobs.Queued, -h, 0, 0), job(jobs.Running, -1, 0, 0)}},
-		{"deadlines: 1 met, 1 cannot be met any more, 2 to come", []jobs.Job{job(jobs.Queued, h, 2*h, 0), job(jobs.Running, h, 2*h, 0),
-			job(jobs.Queued, h, 0, 0), job(jobs.Succeeded, h, 0, at(-h))}},
+		{"deadlines: 1 met, 2 cannot be met any more, 2 to come", []jobs.Job{job(jobs.Queued, h, 2*h, 0), since(h/2, job(jobs.Running, h, 2*h, 0)),
+			since(3*h/2, job(jobs.Running, h, 2*h, 0)), job(jobs.Queued, h, 0, 0), job(jobs.Succeeded, h, 0, at(-h))}},
 	} {
 		if got := deadlinesText(&jobs.Table{Jobs: c.jobs}, now); got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)

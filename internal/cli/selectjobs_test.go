@@ -11,7 +11,9 @@ import (
 
 // Which jobs are meant by numbers, --failed and --where (K9, X7).
 func TestPick(t *testing.T) {
-	attempt := func(host string, o *jobs.Outcome) []*jobs.Attempt { return []*jobs.Attempt{{Host: host, State: jobs.AttemptExited, Outcome: o}} }
+	attempt := func(host string, o *jobs.Outcome) []*jobs.Attempt {
+		return []*jobs.Attempt{{Host: host, State: jobs.AttemptExited, Outcome: o}}
+	}
 	spec := func(name, queue string) *jobs.Spec {
 		return &jobs.Spec{Name: name, Command: "x", Options: &jobs.Options{Queue: queue}}
 	}

@@ -168,6 +168,7 @@ type statusJSON struct {
 	Total   int            `json:"total"`
 	Handed  int            `json:"handed_over"` // of the running ones, those not known to have started
 	Hosts   []hostCount    `json:"hosts"`
+	Queues  []*queueCount  `json:"queues"`
 	Ended   bool           `json:"ended"`
 	Problem string         `json:"problem,omitempty"`  // what keeps its dispatcher from launching
 	Asked   int            `json:"requests,omitempty"` // that wait for a dispatcher
@@ -177,7 +178,7 @@ type statusJSON struct {
 func (l *looked) json() statusJSON {
 	s := statusJSON{
 		V: 1, Run: l.run.Name(), UID: l.run.UID(), Dir: l.run.Dir, Created: l.run.Asked.Created, Epoch: l.table.Epoch,
-		Jobs: map[string]int{}, Total: len(l.table.Jobs), Handed: handedOver(l.table), Hosts: l.hosts(), Ended: l.table.Ended,
+		Jobs: map[string]int{}, Total: len(l.table.Jobs), Handed: handedOver(l.table), Hosts: l.hosts(), Queues: queuesIn(l.table), Ended: l.table.Ended,
 		Input: l.input.state, Asked: l.asked,
 	}
 	for st, n := range l.table.Counts {

@@ -68,6 +68,7 @@ func summaryLines(c *console, t *jobs.Table) []string {
 	// The summary counts what a host holds as running; people ask what runs.
 	running := t.Counts[jobs.Running]
 	lines[0] = strings.Replace(lines[0], " "+runningText(running, 0), " "+runningText(running, handedOver(t)), 1)
+	lines = append(lines, queueLines(t)...)
 	if text := deadlinesText(t, time.Now()); text != "" {
 		lines = append(lines, text)
 	}
