@@ -22,25 +22,14 @@ type column struct {
 	cell  func(m *model, r *view.Row, w int) (string, *lipgloss.Style) // nil: the terminal's own
 }
 
-// fitColumns chooses the columns that fit into w cells, and widens them. Between two
-// columns is one cell.
+// fitColumns chooses the columns that fit into w cells, and widens them.
 func fitColumns(all []column, w int) []column {
-	worst := 0
-	for _, c := range all {
-		worst = max(worst, c.rank)
-	}
+	keep, room := fitting(all, w)
 	var cols []column
-	room := 0
-	for rank := worst; rank >= 0; rank-- { // all of them, then without the least important
-		cols, room = nil, w+1
-		for _, c := range all {
-			if c.rank <= rank {
-				cols = append(cols, c)
-				room -= c.w + 1
-			}
-		}
-		if room >= 0 && (rank < luxury || room >= spare) {
-			break
+	worst := 0
+	for i, c := range all {
+		if keep[i] {
+			cols, worst = append(cols, c), max(worst, c.rank)
 		}
 	}
 	for rank := 0; rank <= worst && room > 0; rank++ {
@@ -59,6 +48,28 @@ func fitColumns(all []column, w int) []column {
 		}
 	}
 	return cols
+}
+
+// fitting says which columns fit into w cells, and how many cells are left. Between two
+// columns is one cell. Of the least important ones as many stay as there is room for.
+func fitting(all []column, w int) (keep []bool, room int) {
+	worst := 0
+	for _, c := range all {
+		worst = max(worst, c.rank)
+	}
+	keep, room = make([]bool, len(all)), w+1
+	for rank, left := 0, false; rank <= worst && !left; rank++ {
+		for i, c := range all {
+			switch rest := room - c.w - 1; {
+			case c.rank != rank:
+			case rank > 0 && rest < 0, rank >= luxury && rest < spare:
+				left = true
+			default:
+				keep[i], room = true, rest
+			}
+		}
+	}
+	return keep, room
 }
 
 // Columns from rank luxury on are shown only where spare cells are left for names.

@@ -84,5 +84,5 @@ func (m *model) hintsRow() string {
 
 // keyName is a key as the footer and the help write it.
 func (m *model) keyName(key string) string {
-	return strings.ReplaceAll(key, "enter", m.g.enter)
+	return strings.NewReplacer("enter", m.g.enter, "left", m.g.left, "right", m.g.right).Replace(key)
 }

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -14,8 +15,9 @@ import (
 // there is room; colour repeats what the shade says (rule 8).
 type heatView struct {
 	on        bool
-	pivot     []string // down, across, figure; nil: what the run has
-	row, col  int      // of the cursor
+	pivot     []string  // down, across, figure; nil: what the run has
+	row, col  int       // of the cursor
+	at        [2]string // what it sticks to: the values down and across
 	top, left int
 	h         int // rows on the screen
 	number    int // cells of the widest number
@@ -51,7 +53,8 @@ func heatStyle(level int8) *lipgloss.Style {
 
 const (
 	heatLabel  = 20 // cells of what stands at the left
-	heatNumber = 12 // cells of a number
+	heatNumber = 13 // cells of a number: -1.23457e+300
+	shadeWidth = 2
 )
 
 func (p *resultsPane) drawHeat(m *model, w, h int, focused bool) []string {
@@ -66,18 +69,17 @@ func (p *resultsPane) drawHeat(m *model, w, h int, focused bool) []string {
 		return []string{styleFaint.Render("  computing " + m.g.cut)}
 	}
 	x := t.Heat
-	v.row, v.col = max(0, min(v.row, len(x.Rows)-1)), max(0, min(v.col, len(x.Columns)-1))
 	label := width(m.cellText(x.Down, heatLabel))
 	for _, text := range x.Rows {
 		label = max(label, width(m.cellText(text, heatLabel)))
 	}
 	label = min(label, heatLabel, max(4, w/4))
-	number, cell := max(1, v.number), 3
-	numbered := (number+4)*len(x.Columns) <= w-label-2
+	number, cell := max(1, v.number), 1+shadeWidth
+	numbered := (2+number+1+shadeWidth)*len(x.Columns) < w-label-2 // and the cursor's end
 	if numbered {
-		cell = number + 4
+		cell = 2 + number + 1 + shadeWidth
 	}
-	columns := max(1, min(len(x.Columns), (w-label-2)/cell))
+	columns := max(1, min(len(x.Columns), (w-label-3)/cell))
 	v.left = window(v.left, v.col, len(x.Columns), columns)
 	v.h = max(1, h-4)
 	v.top = window(v.top, v.row, len(x.Rows), v.h)
@@ -86,27 +88,35 @@ func (p *resultsPane) drawHeat(m *model, w, h int, focused bool) []string {
 	for i := v.top; i < min(len(x.Rows), v.top+v.h); i++ {
 		var b strings.Builder
 		b.WriteString(mark(i == v.row && focused, m.g.cursor) + " " + m.fit(m.cellText(x.Rows[i], label), label))
+		edge := " "
 		for k := v.left; k < v.left+columns; k++ {
-			text := " " + m.shade(x.Levels[i][k])
-			if numbered {
-				text = "  " + m.right(m.cut(p.heatText(m, i, k), number), number) + " " + m.shade(x.Levels[i][k])
+			here, style := focused && i == v.row && k == v.col, heatStyle(x.Levels[i][k])
+			if here {
+				edge = styleHere.Render("[")
 			}
-			body := strings.TrimLeft(text, " ")
-			b.WriteString(text[:len(text)-len(body)])
-			if i == v.row && k == v.col && focused {
-				b.WriteString(styleHere.Render(body))
-			} else {
-				b.WriteString(heatStyle(x.Levels[i][k]).Render(body))
+			b.WriteString(edge)
+			if numbered {
+				text := " " + m.right(p.heatText(m, i, k), number) + " "
+				if here {
+					text = styleHere.Render(text)
+				} else {
+					text = style.Render(text)
+				}
+				b.WriteString(text)
+			}
+			b.WriteString(style.Render(m.shade(x.Levels[i][k]))) // not reversed: a full shade would be an empty one
+			if edge = " "; here {
+				edge = styleHere.Render("]")
 			}
 		}
-		out = append(out, b.String())
+		out = append(out, b.String()+edge)
 	}
 	for len(out) < h-2 {
 		out = append(out, "")
 	}
 	here := " " + m.cut(m.cellText(x.Down, 30), 30) + "=" + m.cut(m.cellText(x.Rows[v.row], 30), 30) + " " + m.cut(m.cellText(x.Across, 30), 30) + "=" +
 		m.cut(m.cellText(x.Columns[v.col], 30), 30) + ": " + styleBold.Render(p.heatText(m, v.row, v.col))
-	return append(out, here, p.heatRest(m, columns))
+	return append(out, here, p.heatRest(columns))
 }
 
 // heatText is the number of a cell.
@@ -117,8 +127,16 @@ func (p *resultsPane) heatText(m *model, row, col int) string {
 	return "-"
 }
 
-// see measures the numbers, once for all frames.
+// see keeps the cursor on its values, and measures the numbers, once for all frames.
 func (v *heatView) see(m *model, x *view.Heat) {
+	row, col := slices.Index(x.Rows, v.at[0]), slices.Index(x.Columns, v.at[1])
+	if row < 0 {
+		row = v.row
+	}
+	if col < 0 {
+		col = v.col
+	}
+	v.put(x, row, col)
 	v.number = 1
 	for _, row := range x.Cells {
 		for _, text := range row {
@@ -130,10 +148,37 @@ func (v *heatView) see(m *model, x *view.Heat) {
 	}
 }
 
+// put sets the cursor on a cell, the nearest there is.
+func (v *heatView) put(x *view.Heat, row, col int) {
+	if x == nil || len(x.Rows) == 0 || len(x.Columns) == 0 {
+		return
+	}
+	v.row, v.col = max(0, min(row, len(x.Rows)-1)), max(0, min(col, len(x.Columns)-1))
+	v.at = [2]string{x.Rows[v.row], x.Columns[v.col]}
+}
+
+// pivot is what a heat map is of: what was asked for, else two of the columns by which
+// jobs are grouped; nil leaves it to the source.
+func (p *resultsPane) pivot() []string {
+	by := p.groups.by
+	if len(by) != 2 {
+		by = p.defaultGroup()
+	}
+	if p.heat.pivot != nil || len(by) != 2 {
+		return p.heat.pivot
+	}
+	return by
+}
+
 // heatTitle says what is shown, and what the shades mean.
 func (p *resultsPane) heatTitle(m *model, w int) string {
 	x := p.table.Heat
 	left := " " + styleBold.Render(m.cut(m.cellText(x.Figure, 40), 40)) + ": " + m.cut(m.cellText(x.Down, 30), 30) + " down, " + m.cut(m.cellText(x.Across, 30), 30) + " across"
+	for _, c := range p.table.Columns {
+		if c.Vary && c.Name != x.Down && c.Name != x.Across {
+			left += ", over " + m.cut(m.cellText(c.Name, 30), 30)
+		}
+	}
 	if x.Min == "" {
 		return m.cut(left, w)
 	}
@@ -164,16 +209,21 @@ func (p *resultsPane) heatHead(m *model, label, cell, columns int, numbered bool
 }
 
 // heatRest says what is not on the screen.
-func (p *resultsPane) heatRest(m *model, columns int) string {
+func (p *resultsPane) heatRest(columns int) string {
 	x, v := p.table.Heat, &p.heat
 	var rest []string
-	add := func(n, of int, what string) {
-		if n < of {
-			rest = append(rest, thousands(n)+" of "+plural(of, what))
+	add := func(first, shown, here, more int, what string) {
+		if shown >= here+more {
+			return
 		}
+		s := fmt.Sprintf("%s %d to %d of %s", what, first+1, first+min(shown, here), thousands(here+more))
+		if more > 0 {
+			s += fmt.Sprintf(" (the first %d can be shown)", here)
+		}
+		rest = append(rest, s)
 	}
-	add(min(v.h, len(x.Rows)), len(x.Rows)+x.MoreRows, "row")
-	add(columns, len(x.Columns)+x.MoreColumns, "column")
+	add(v.top, v.h, len(x.Rows), x.MoreRows, "rows")
+	add(v.left, columns, len(x.Columns), x.MoreColumns, "columns")
 	if len(rest) == 0 {
 		return ""
 	}
@@ -185,17 +235,22 @@ func (p *resultsPane) heatKeys() []binding {
 	key := func(keys []string, word, help string, do func(*model) tea.Cmd) binding {
 		return binding{keys: keys, show: keys[0], word: word, help: help, group: "Heat map", do: do}
 	}
+	move := func(down, across int) {
+		if p.table != nil {
+			v.put(p.table.Heat, v.row+down, v.col+across)
+		}
+	}
 	across := func(by int) func(*model) tea.Cmd {
-		return func(*model) tea.Cmd { v.col = max(0, v.col+by); return nil }
+		return func(*model) tea.Cmd { move(0, by); return nil }
 	}
 	return append([]binding{
 		key([]string{"enter"}, "its jobs", "the jobs of the cell", p.heatJobs),
-		key([]string{"h"}, "jobs", "back to the jobs, or the groups", p.toggleHeat),
+		key([]string{"h"}, "back", "back to the jobs, or the groups", p.toggleHeat),
 		key([]string{"m"}, "groups", "groups with their mean and spread", p.toggleGroups),
 		key([]string{"right"}, "", "to the right", across(1)),
 		key([]string{"left"}, "", "to the left", across(-1)),
 		key([]string{"/"}, "filter", "filter the jobs while you type", func(m *model) tea.Cmd { return m.openFilter(&p.list) }),
-	}, moving(func() int { return v.h }, func(_ *model, by int) { v.row = max(0, min(v.row+by, view.MaxHeat)) })...)
+	}, moving(func() int { return v.h }, func(_ *model, by int) { move(by, 0) })...)
 }
 
 // toggleHeat shows the heat map, or what was there before.

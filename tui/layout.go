@@ -54,10 +54,10 @@ func (m *model) lines() []string {
 	foot := m.footer()
 	body := m.h - len(head) - len(foot)
 	m.place(len(head), body)
-	if m.modal == nil { // only now it is known which pane has the focus: the keys are its
+	rows := m.compose(len(head), body)
+	if m.modal == nil { // only now it is known which pane has the focus, and what it leaves out: the keys are its
 		foot = m.footer()
 	}
-	rows := m.compose(len(head), body)
 	return m.exactly(append(append(head, rows...), foot...), m.h)
 }
 

@@ -1,8 +1,6 @@
 package tui
 
 import (
-	"charm.land/lipgloss/v2"
-
 	"dcs-tui/dispatch/view"
 	"dcs-tui/jobs"
 )
@@ -19,7 +17,9 @@ type resultsPane struct {
 	read    [2]int               // jobs whose figures are known, of how many, as of the newest
 	cells   map[jobs.ID][]string // figures of the rows of the page
 	widths  map[string]int       // of parameters, and with = before it of figures; they only grow
-	tabular bool                 // the run has a table
+	varied  map[string]bool      // parameters that have had several values
+	aside   sideways
+	tabular bool // the run has a table
 
 	// What a person has asked for, until the screen ends.
 	figures []string // columns, beside the declared ones
@@ -33,7 +33,7 @@ type resultsPane struct {
 const resultsFilter = "state:done"
 
 func newResultsPane() *resultsPane {
-	return &resultsPane{list: list{base: resultsFilter}, widths: map[string]int{}}
+	return &resultsPane{list: list{base: resultsFilter}, widths: map[string]int{}, varied: map[string]bool{}}
 }
 
 func (p *resultsPane) title(m *model) string {
@@ -106,63 +106,3 @@ func (p *resultsPane) click(m *model, row int) {
 		p.list.click(m, row)
 	}
 }
-
-// columns are those of the table for w cells, marks aside.
-func (p *resultsPane) columns(m *model, w int) []column {
-	s := &p.seen
-	all := []column{{head: "ID", sort: view.SortID, w: s.idWidth(m), right: true, cell: idCell}}
-	if p.tabular && p.best != "" {
-		all = append(all, column{head: "BEST", sort: view.Sorts, w: 4, cell: p.bestCell})
-	}
-	all = append(all, column{head: "STATE", sort: view.SortState, w: stateWidth, cell: stateCell})
-	for i, name := range s.params { // the first parameters are kept longest
-		all = append(all, column{head: m.cut(m.cellText(name, 16), 16), name: name, sort: view.Sorts, rank: min(1+i, 6), w: max(6, min(12, width(m.cellText(name, 16)))), cell: paramCell(name)})
-		if p.tabular {
-			all[len(all)-1].w = max(3, p.widths[name])
-		}
-	}
-	all = append(append(all, p.figureColumns(m)...),
-		column{head: "ENDED", sort: view.Sorts, rank: 2, w: 9, more: 8, cell: endedCell},
-		column{head: "TIME", sort: view.SortTime, rank: 1, w: timeWidth, right: true, cell: durationCell},
-		column{head: "CPU", sort: view.Sorts, rank: 4, w: timeWidth, right: true, cell: cpuCell},
-		column{head: "MEM", sort: view.SortMemory, rank: 4, w: 5, right: true, cell: memoryCell},
-		column{head: "HOST", sort: view.SortHost, rank: 5, w: max(4, s.host), cell: hostCell},
-		column{head: "TRY", sort: view.SortTry, rank: 7, w: max(3, s.try), cell: tryCell},
-	)
-	name := column{head: "NAME", sort: view.SortName, rank: 3, w: 12, more: 60, cell: nameCell}
-	if len(s.params) > 0 {
-		name.rank = 8
-	}
-	all = append(all, name)
-	if p.tabular {
-		p.markOrder(m, all)
-		return fitColumns(all, w)
-	}
-	return p.arrange(all, w)
-}
-
-// paramCell is the value of one parameter.
-func paramCell(name string) func(*model, *view.Row, int) (string, *lipgloss.Style) {
-	return func(m *model, r *view.Row, w int) (string, *lipgloss.Style) {
-		for i := range r.Params {
-			if r.Params[i].Name == name {
-				return m.cellText(r.Params[i].Value, w), nil
-			}
-		}
-		return "-", &styleFaint
-	}
-}
-
-// endedCell says how a job ended.
-func endedCell(m *model, r *view.Row, w int) (string, *lipgloss.Style) {
-	if r.Cause != "" {
-		style := phaseStyle(r.Phase)
-		return m.cellText(r.Cause, w), &style
-	}
-	if r.Phase == view.Succeeded {
-		return "exit 0", nil
-	}
-	return "-", &styleFaint
-}
-
-func durationCell(m *model, r *view.Row, w int) (string, *lipgloss.Style) { return elapsed(m, r) }

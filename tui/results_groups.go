@@ -20,7 +20,8 @@ type groupsView struct {
 	sort    string
 	reverse bool
 
-	widths []int  // of the columns of the newest table
+	widths []int // of the columns of the newest table
+	aside  sideways
 	cursor string // of the group
 	held   bool   // a person has put it there
 	at     int
@@ -122,6 +123,7 @@ func (p *resultsPane) drawGroups(m *model, w, h int, focused bool) []string {
 func (p *resultsPane) groupColumns(m *model, w int) []column {
 	g, t := &p.groups, p.table.Groups
 	var all []column
+	stay, used := 0, 0 // columns, and their cells, that stay when others are moved to
 	if t.Best >= 0 {
 		all = append(all, column{head: "BEST", sort: view.Sorts, w: 4, cell: func(_ *model, r *view.Row, _ int) (string, *lipgloss.Style) {
 			if int(r.ID) == t.Best {
@@ -138,7 +140,7 @@ func (p *resultsPane) groupColumns(m *model, w int) []column {
 				style = &styleGood
 			}
 			if text := t.Rows[r.ID][i]; text != "" {
-				return m.cut(m.cellText(text, w), w), style
+				return m.figure(text, w), style
 			}
 			return "-", &styleFaint
 		}}
@@ -160,6 +162,12 @@ func (p *resultsPane) groupColumns(m *model, w int) []column {
 			}
 			col.rank = min(col.rank, luxury-1) // no room is spared for names, which groups have not
 		}
+		if i < len(g.by) && used+col.w <= w/2 {
+			used += col.w + 1
+			stay = len(all) + 1
+		} else {
+			col.rank = max(col.rank, 1)
+		}
 		if g.sort == c.Name {
 			head += m.ascending(g.reverse)
 			col.w = max(col.w, width(head))
@@ -168,7 +176,7 @@ func (p *resultsPane) groupColumns(m *model, w int) []column {
 		col.head = head
 		all = append(all, col)
 	}
-	return fitColumns(all, w)
+	return g.aside.fit(all, stay, w)
 }
 
 func (p *resultsPane) groupKeys() []binding {
@@ -177,14 +185,15 @@ func (p *resultsPane) groupKeys() []binding {
 		return binding{keys: []string{k}, show: k, word: word, help: help, group: "Groups", do: do}
 	}
 	now := func(do func()) func(*model) tea.Cmd { return func(*model) tea.Cmd { do(); return nil } }
-	return append([]binding{
+	return append(slices.Concat([]binding{
 		key("enter", "its jobs", "the jobs of the group", p.groupJobs),
 		key("m", "jobs", "back to the jobs", now(func() { g.on = false })),
 		key("h", "heat map", "a heat map: colours and shades for the figure over two parameters", p.toggleHeat),
+	}, g.aside.keys("Groups", func(*model) bool { return true }), []binding{
 		key("s", "", "sort by the next column", now(func() { g.sort, g.reverse = nextOf(p.groupOrders(), g.sort), false })),
 		key("S", "", "the other way round", now(func() { g.reverse = !g.reverse })),
 		key("/", "filter", "filter the jobs while you type", func(m *model) tea.Cmd { return m.openFilter(&p.list) }),
-	}, moving(func() int { return g.h }, func(_ *model, by int) { g.put(p.table, g.at+by) })...)
+	}), moving(func() int { return g.h }, func(_ *model, by int) { g.put(p.table, g.at+by) })...)
 }
 
 func (p *resultsPane) groupOrders() []string {

@@ -31,7 +31,8 @@ func (p *resultsPane) rowKeys() []binding {
 		}
 	}
 	tabular := func(*model) bool { return p.tabular }
-	return slices.Insert(keys, 2,
-		binding{keys: []string{"m"}, show: "m", word: "means", group: "Results", help: "groups with their mean and spread; :group says by what", when: tabular, do: p.toggleGroups},
-		binding{keys: []string{"h"}, show: "h", word: "heat map", group: "Results", help: "a heat map of a figure over two parameters; :pivot says which", when: tabular, do: p.toggleHeat})
+	return slices.Insert(keys, 2, append([]binding{
+		{keys: []string{"m"}, show: "m", word: "means", group: "Results", help: "groups with their mean and spread; :group says by what", when: tabular, do: p.toggleGroups},
+		{keys: []string{"h"}, show: "h", word: "heat map", group: "Results", help: "a heat map of a figure over two parameters; :pivot says which", when: tabular, do: p.toggleHeat},
+	}, p.aside.keys("Results", tabular)...)...)
 }

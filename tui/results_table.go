@@ -4,8 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"charm.land/lipgloss/v2"
-
 	"dcs-tui/dispatch/view"
 	"dcs-tui/jobs"
 )
@@ -20,7 +18,7 @@ func (p *resultsPane) ask(m *model, ask *view.Ask) {
 	t := &view.TableAsk{JobsWindow: *w, Figures: p.figures, Best: p.best, By: p.by}
 	switch {
 	case p.heat.on:
-		t.Heat, t.Pivot, t.By, t.Best, t.Reverse = true, p.heat.pivot, "", "", false
+		t.Heat, t.Pivot, t.By, t.Best, t.Reverse = true, p.pivot(), "", "", false
 	case p.groups.on:
 		t.Group, t.MinSize, t.By, t.Reverse = p.groups.by, p.groups.least, p.groups.sort, p.groups.reverse
 	}
@@ -73,81 +71,6 @@ func (p *resultsPane) named(role view.TableRole) []string {
 		}
 	}
 	return names
-}
-
-// The most that a column of figures, or of a parameter, takes.
-const figureWidth, paramWidth = 14, 16
-
-// measure widens the columns of parameters and figures for what is in them.
-func (p *resultsPane) measure(m *model, rows []view.Row) {
-	for i := range rows {
-		for _, param := range rows[i].Params {
-			w := max(p.widths[param.Name], width(m.cellText(param.Name, paramWidth))+1, width(m.cellText(param.Value, paramWidth)))
-			if has(p.seen.params, param.Name) {
-				p.widths[param.Name] = min(w, paramWidth)
-			}
-		}
-	}
-	names := p.named(view.Figure)
-	for i, name := range names {
-		w := max(p.widths["="+name], width(m.cellText(name, figureWidth))+1)
-		for _, cells := range p.cells {
-			if i < len(cells) {
-				w = max(w, width(m.cellText(cells[i], figureWidth)))
-			}
-		}
-		p.widths["="+name] = min(w, figureWidth)
-	}
-}
-
-// figureColumns are those of what was found in the outputs.
-func (p *resultsPane) figureColumns(m *model) []column {
-	var all []column
-	if !p.tabular {
-		return nil
-	}
-	for i, name := range p.named(view.Figure) {
-		all = append(all, column{head: m.cut(m.cellText(name, figureWidth), figureWidth), name: name, sort: view.Sorts, rank: min(i, 6), w: p.widths["="+name], right: true,
-			cell: func(m *model, r *view.Row, w int) (string, *lipgloss.Style) {
-				if cells := p.cells[r.ID]; i < len(cells) && cells[i] != "" {
-					text := m.cut(m.cellText(cells[i], w), w)
-					if r.ID == p.table.Best {
-						return text, &styleGood
-					}
-					return text, nil
-				}
-				return "-", &styleFaint
-			}})
-	}
-	return all
-}
-
-// bestCell marks the best row.
-func (p *resultsPane) bestCell(m *model, r *view.Row, w int) (string, *lipgloss.Style) {
-	if p.table != nil && r.ID == p.table.Best {
-		return "best", &styleGood
-	}
-	return "", nil
-}
-
-// factColumns are the names of the sheet for the columns that the screen always has.
-var factColumns = map[string]string{"ID": "job", "STATE": "state", "TIME": "time", "CPU": "cpu_seconds", "MEM": "max_rss_bytes", "HOST": "host",
-	"TRY": "attempts", "NAME": "name", "ENDED": "cause"}
-
-// markOrder gives the column that orders the rows an arrow, and keeps it.
-func (p *resultsPane) markOrder(m *model, all []column) {
-	for i := range all {
-		c := &all[i]
-		c.sort = view.Sorts
-		name := c.name
-		if name == "" {
-			name = factColumns[c.head]
-		}
-		if by := p.by; name != "" && (by == name || by == "" && name == "job") {
-			c.head = m.cut(c.head, max(1, c.w-1)) + m.ascending(p.reverse)
-			c.rank = min(c.rank, 1)
-		}
-	}
 }
 
 // ascending is the arrow of an order that begins with the smallest, turned round by reverse.

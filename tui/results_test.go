@@ -169,7 +169,9 @@ func TestResultsAsk(t *testing.T) {
 		{"s", func(a *view.TableAsk) bool { return a.By == "C" }},
 		{":sort acc_mean desc", func(a *view.TableAsk) bool { return a.By == "acc_mean" && a.Reverse && a.Best == "acc:max" }},
 		{":group gamma min 3", func(a *view.TableAsk) bool { return slices.Equal(a.Group, []string{"gamma"}) && a.MinSize == 3 }},
-		{"h", func(a *view.TableAsk) bool { return a.Heat && a.Pivot == nil && a.Group == nil }},
+		{"h", func(a *view.TableAsk) bool {
+			return a.Heat && slices.Equal(a.Pivot, []string{"C", "gamma"}) && a.Group == nil
+		}},
 		{":pivot C,gamma acc:median", func(a *view.TableAsk) bool {
 			return a.Heat && slices.Equal(a.Pivot, []string{"C", "gamma", "acc:median"})
 		}},

@@ -32,6 +32,7 @@ type glyphs struct {
 	line, heavy, vertical, heavyVert     string
 	corners, heavyCorners                [4]string // top left, top right, bottom left, bottom right
 	cursor, picked, down, up, dot, enter string
+	left, right                          string // keys
 }
 
 // hostGlyphs are the marks of the states of a host.
@@ -48,7 +49,7 @@ var utf8Glyphs = glyphs{
 	spark: []string{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"},
 	line:  "─", heavy: "━", vertical: "│", heavyVert: "┃",
 	corners: [4]string{"┌", "┐", "└", "┘"}, heavyCorners: [4]string{"┏", "┓", "┗", "┛"},
-	cursor: ">", picked: "*", down: "▼", up: "▲", dot: "·", enter: "↵",
+	cursor: ">", picked: "*", down: "▼", up: "▲", dot: "·", enter: "↵", left: "←", right: "→",
 }
 
 var asciiGlyphs = glyphs{
@@ -62,7 +63,7 @@ var asciiGlyphs = glyphs{
 	spark: []string{"_", ".", "-", "=", "#"},
 	line:  "-", heavy: "=", vertical: "|", heavyVert: "#",
 	corners: [4]string{"+", "+", "+", "+"}, heavyCorners: [4]string{"#", "#", "#", "#"},
-	cursor: ">", picked: "*", down: "v", up: "^", dot: ".", enter: "enter",
+	cursor: ">", picked: "*", down: "v", up: "^", dot: ".", enter: "enter", left: "left", right: "right",
 }
 
 // phaseStyle is the colour of a phase; the glyph and the word say the same.
