@@ -32,13 +32,7 @@ func (f *follower) act(ctx context.Context, a view.Action) (*view.Answer, error)
 	case view.Requeue, view.Edit:
 		return f.again(ctx, a)
 	case view.Priority:
-		if a.Relative {
-			return nil, &view.Refused{Why: "nobody dispatches the run; resume it first, or say which priority"}
-		}
-		if _, err := f.run.FileRequest(requestOf(&a)); err != nil {
-			return nil, err
-		}
-		return &view.Answer{Done: a.Jobs.Len(), Text: "noted for the next resume"}, nil
+		return f.prioritise(&a)
 	case view.Cancel:
 		if a.Waiting { // what of them runs is not known here, and would be ended
 			return nil, &view.Refused{Why: "the dispatcher has gone meanwhile; resume the run first"}
