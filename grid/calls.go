@@ -183,10 +183,13 @@ func (p *parser) check(l *line, used []bool) {
 func (p *parser) unknownReference(l *line, r reference, names bool) {
 	written := l.text[r.from:r.to]
 	switch {
+	case r.from == 0 && len(l.text) > r.to && strings.IndexByte(":=", l.text[r.to]) >= 0: // isParam has told it
 	case p.refused(r, names):
 		hint := ""
 		if no, _ := l.place(r.from); no > l.no && strings.TrimLeft(l.raw[no-l.no], blanks)[0] == '[' {
 			hint = `; the line before this one ends in \, so that this one belongs to it`
+		} else if r.from == 0 {
+			hint = "; if this line is to give its values, a blank must follow " + written
 		}
 		p.wrong.at(l, r.from, "%s%s (\\%s is text that stays as it is)", p.unknown(r.name), hint, written)
 	case r.array || r.index && !names || r.form != "" && r.form != formQuoted:
@@ -196,14 +199,14 @@ func (p *parser) unknownReference(l *line, r reference, names bool) {
 }
 
 // refused says whether a reference to no parameter is an error. An index, a[1], is
-// none; nor is one in a command that names no parameter, unless it is near to one, or
-// no command names any.
+// none; nor is one in a command that names no parameter, unless it begins the command, is
+// near to one, or no command names any.
 func (p *parser) refused(r reference, names bool) bool {
 	if r.index || r.form != "" && r.form != formQuoted {
 		return false
 	}
 	numbered := slices.ContainsFunc(p.names, func(n string) bool { return n[0] <= '9' })
-	return names || p.unnamed || allDigits(r.name) && numbered || jobs.Nearest(r.name, p.names) != ""
+	return names || p.unnamed || r.from == 0 || allDigits(r.name) && numbered || nearest(r.name, p.names) != ""
 }
 
 // named says whether one of the references names a parameter.

@@ -25,6 +25,29 @@ func (p *Param) Value(k int) string { return p.values.at(k) }
 // maxKnown bounds the values that are kept as numbers beside the texts.
 const maxKnown = 1 << 16
 
+// twice finds a value that is there more than once; of a long range alone it is known
+// that there is none.
+func (p *Param) twice() (string, bool) {
+	parts := p.values.parts
+	if _, ok := parts[0].(texts); !ok && len(parts) == 1 {
+		return "", false
+	}
+	seen := make(map[string]bool, min(p.Len(), maxKnown))
+	for _, part := range parts {
+		if _, ok := part.(texts); !ok && part.count() > maxKnown {
+			continue
+		}
+		for k := range part.count() {
+			v := part.at(k)
+			if seen[v] {
+				return v, true
+			}
+			seen[v] = true
+		}
+	}
+	return "", false
+}
+
 // look finds out which values are numbers.
 func (p *Param) look() {
 	some, all := false, true

@@ -87,7 +87,6 @@ const maxValue = 127 << 10
 
 // values looks at the values of a parameter, once they are there.
 func (p *parser) values(param *Param, l *line) {
-	seen, said := map[string]bool{}, false
 	for _, part := range param.values.parts {
 		list, _ := part.(texts)
 		for _, v := range list {
@@ -95,12 +94,10 @@ func (p *parser) values(param *Param, l *line) {
 				p.wrong.at(l, 0, "a value of [%s] is longer than %d KiB, more than Linux hands to a program", param.Name, maxValue>>10)
 				return
 			}
-			if seen[v] && !said {
-				said = true
-				p.doubt.at(l, 0, "[%s] has the value %s more than once; its jobs will run as often", param.Name, quoteText(v))
-			}
-			seen[v] = true
 		}
+	}
+	if v, ok := param.twice(); ok {
+		p.doubt.at(l, 0, "[%s] has the value %s more than once; its jobs will run as often", param.Name, quoteText(v))
 	}
 	param.look()
 }

@@ -115,6 +115,8 @@ func ends(s string) (a, b decimal, err error) {
 		return a, b, fmt.Errorf("the range %s never ends: write its last value too, for example %s..10", s, from)
 	case from == "":
 		return a, b, fmt.Errorf("the range %s has no beginning: write its first value too, for example 1%s", s, s)
+	case to[0] == '.' && isNumber(strings.TrimLeft(to, ".")):
+		return a, b, fmt.Errorf("%s is not a range: two dots stand between its ends, %s..%s", s, from, strings.TrimLeft(to, "."))
 	case strings.Contains(to, ".."):
 		step, _, _ := strings.Cut(to, "..")
 		return a, b, fmt.Errorf("%s is not a range: write %s..%s, and step %s behind it for a step", s, from, step, to[len(step)+2:])

@@ -131,8 +131,14 @@ func mistaken(words []word) (at int, err error) {
 			return w.offset, fmt.Errorf("the values follow the name without %s; the value %s is put in quotes", w.text, w.text)
 		case w.text == ".." && i > 0 && i+1 < len(words) && isNumber(words[i-1].text) && isNumber(words[i+1].text):
 			return words[i-1].offset, fmt.Errorf("a range has no blanks in it: %s..%s", words[i-1].text, words[i+1].text)
+		case strings.HasPrefix(w.text, "$(") || strings.Count(w.text, "`")%2 == 1:
+			return w.offset, fmt.Errorf("values of a command are written [name] command: seq 3, in a line of their own; a value with blanks is put in quotes")
+		case i > 0 && w.text == "by" && looksLikeRange(words[i-1].text) && i+1 < len(words) && isNumber(words[i+1].text):
+			return w.offset, fmt.Errorf("write %s step %s", words[i-1].text, words[i+1].text)
 		case i == 0 && strings.ContainsAny(w.text[:1], "[({") && strings.HasSuffix(words[len(words)-1].text, closing[w.text[:1]]):
 			return w.offset, fmt.Errorf("the values stand without %s %s around them; a value with brackets is put in quotes", w.text[:1], closing[w.text[:1]])
+		case strings.Count(w.text, "(") != strings.Count(w.text, ")"):
+			return w.offset, fmt.Errorf("a parenthesis is missing in %s: a value with commas or blanks is put in quotes; ranges are written 1..10, 0..1 step 0.1, log 1e-3..1e2 x6", w.text)
 		}
 	}
 	return 0, nil
@@ -201,7 +207,16 @@ func likeness(s string) string {
 		return "a range is written " + a + ".." + b
 	}
 	if p := strings.Split(s, ":"); len(p) == 3 && isNumber(p[0]) && isNumber(p[1]) && isNumber(p[2]) {
+		if toFloat(p[0])+toFloat(p[1]) > toFloat(p[2]) {
+			p[1], p[2] = p[2], p[1] // the step stands last
+		}
 		return "a range is written " + p[0] + ".." + p[2] + " step " + p[1]
+	}
+	if strings.HasSuffix(s, ")") && strings.Contains(s, "(") && strings.Contains(s, "..") {
+		return "ranges are written 1..10, 0..1 step 0.1, log 1e-3..1e2 x6"
+	}
+	if strings.ContainsAny(s, ";|") {
+		return "between values stand commas or blanks"
 	}
 	return ""
 }

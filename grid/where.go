@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"dcs-tui/jobs"
 )
 
 // A filter: `@where C * gamma < 10 and not (kernel = "rbf" and degree > 2)`.
@@ -257,7 +256,7 @@ func (r *whereReader) factor() *node {
 }
 
 func (r *whereReader) unknown(name string) string {
-	if near := jobs.Nearest(name, r.names); near != "" {
+	if near := nearest(name, r.names); near != "" {
 		return fmt.Sprintf("there is no parameter %s: did you mean %s? A text is put in quotes", name, near)
 	}
 	return fmt.Sprintf("there is no parameter %s; a text is put in quotes: %q", name, name)
