@@ -92,3 +92,18 @@ func TestBigDetails(t *testing.T) {
 	press(t, m, "G", "pgup", "g")
 	checkSize(t, m, "a big job")
 }
+
+// X4: a peak of memory that says only how large our supervisor was is not shown as if it
+// were the job's.
+func TestMemoryThatCannotBeToldApart(t *testing.T) {
+	m := newScreen(t, sample(), 80, 24)
+	for bytes, want := range map[int64]string{0: "-", 1: "<16M", 13 << 20: "<16M", jobs.MemoryFloor: "<16M", jobs.MemoryFloor + 1<<20: "17M", 3 << 30: "3G"} {
+		if got, _ := memoryCell(m, &view.Row{MaxRSS: bytes}, 5); got != want {
+			t.Errorf("the cell of %d bytes is %q, not %q", bytes, got, want)
+		}
+		lines := plainText(strings.Join(m.attempt(&view.Attempt{MaxRSS: bytes}, 80), "\n"))
+		if bytes > 0 && !strings.Contains(lines, " "+want+" of memory at most") || bytes == 0 && strings.Contains(lines, "memory") {
+			t.Errorf("of %d bytes the details say %q", bytes, lines)
+		}
+	}
+}

@@ -5,6 +5,8 @@ import (
 	"math"
 	"strconv"
 	"time"
+
+	"dcs-tui/jobs"
 )
 
 // thousands writes 84512 as 84,512.
@@ -111,6 +113,15 @@ func size(n int64) string {
 		}
 	}
 	return fmt.Sprintf("%.0f", v) + "BKMGTPE"[unit:unit+1]
+}
+
+// peak writes the most memory that a job has used: <16M when it is no more than what
+// cannot be told apart.
+func peak(n int64) string {
+	if n > 0 && n <= jobs.MemoryFloor {
+		return "<" + size(jobs.MemoryFloor)
+	}
+	return size(n)
 }
 
 // pace writes a rate in the unit that suits it: 12/s, 41/min, 3.5/h.

@@ -157,17 +157,13 @@ func (v *heatView) put(x *view.Heat, row, col int) {
 	v.at = [2]string{x.Rows[v.row], x.Columns[v.col]}
 }
 
-// pivot is what a heat map is of: what was asked for, else two of the columns by which
-// jobs are grouped; nil leaves it to the source.
+// pivot is what a heat map is of: what was asked for, else the two columns by which jobs
+// were grouped before; nil leaves it to the source.
 func (p *resultsPane) pivot() []string {
-	by := p.groups.by
-	if len(by) != 2 {
-		by = p.defaultGroup()
+	if p.heat.pivot == nil && p.groups.on && len(p.groups.by) == 2 {
+		return p.groups.by
 	}
-	if p.heat.pivot != nil || len(by) != 2 {
-		return p.heat.pivot
-	}
-	return by
+	return p.heat.pivot
 }
 
 // heatTitle says what is shown, and what the shades mean.

@@ -203,5 +203,5 @@ func memoryCell(m *model, r *view.Row, w int) (string, *lipgloss.Style) {
 	if r.MaxRSS <= 0 {
 		return "-", &styleFaint
 	}
-	return size(r.MaxRSS), nil
+	return peak(r.MaxRSS), nil
 }

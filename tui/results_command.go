@@ -104,7 +104,7 @@ func (p *resultsPane) commandBest(_ *model, arg string) error {
 	if arg != "" && way != "max" && way != "min" {
 		return fmt.Errorf("%s does not say what is best: %s:max or %s:min", quoted(arg), name, name)
 	}
-	p.best = arg
+	p.best, p.heat.on = arg, false // jobs and groups are marked
 	return nil
 }
 

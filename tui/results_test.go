@@ -169,13 +169,14 @@ func TestResultsAsk(t *testing.T) {
 		{"s", func(a *view.TableAsk) bool { return a.By == "C" }},
 		{":sort acc_mean desc", func(a *view.TableAsk) bool { return a.By == "acc_mean" && a.Reverse && a.Best == "acc:max" }},
 		{":group gamma min 3", func(a *view.TableAsk) bool { return slices.Equal(a.Group, []string{"gamma"}) && a.MinSize == 3 }},
-		{"h", func(a *view.TableAsk) bool {
-			return a.Heat && slices.Equal(a.Pivot, []string{"C", "gamma"}) && a.Group == nil
-		}},
+		{"h", func(a *view.TableAsk) bool { return a.Heat && a.Pivot == nil && a.Group == nil }},
+		{"h", func(a *view.TableAsk) bool { return !a.Heat && len(a.Group) == 1 }},
+		{":group gamma C", func(a *view.TableAsk) bool { return slices.Equal(a.Group, []string{"gamma", "C"}) }},
+		{"h", func(a *view.TableAsk) bool { return a.Heat && slices.Equal(a.Pivot, []string{"gamma", "C"}) }},
 		{":pivot C,gamma acc:median", func(a *view.TableAsk) bool {
 			return a.Heat && slices.Equal(a.Pivot, []string{"C", "gamma", "acc:median"})
 		}},
-		{"h", func(a *view.TableAsk) bool { return !a.Heat && len(a.Group) == 1 }},
+		{"h", func(a *view.TableAsk) bool { return !a.Heat && len(a.Group) == 2 }},
 		{"esc", func(a *view.TableAsk) bool { return !a.Heat && a.Group == nil && a.By == "acc" }},
 		{":group", func(a *view.TableAsk) bool { return a.Group == nil }},
 		{":best", func(a *view.TableAsk) bool { return a.Best == "" }},

@@ -112,7 +112,10 @@ func TestFigures(t *testing.T) {
 // Rule 4: the cursor of a heat map sticks to its values while others come.
 func TestTheCursorOfAHeatMapSticks(t *testing.T) {
 	m := newResults(t, sweep(t), 80, 24, false)
-	do(t, m, "h", "j", "right")
+	if err := typed(t, m, "pivot C gamma acc"); err != nil {
+		t.Fatal(err)
+	}
+	do(t, m, "j", "right")
 	shows(t, m, "C=0.1 gamma=0.5: 0.2955")
 	x := *m.result.table.Heat
 	x.Rows, x.Columns = append([]string{"0.001"}, x.Rows...), append([]string{"0"}, x.Columns...)
