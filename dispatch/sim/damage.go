@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"bytes"
 	"os"
 
 	"dcs-tui/dispatch/sched"
@@ -14,28 +13,6 @@ import (
 // next dispatcher asks every host what it has before it launches anything, and what
 // can be checked is less: the ledger begins anew with what recovery has found, and
 // keeps in mind what it knew.
-
-// onlyMark says that a byte belongs to the only record that keeps what an older
-// dispatcher wrote too late from counting. Losing just that one is beyond us still
-// (docs/reliability.md).
-func (g *ledger) onlyMark(epoch int, at int64) bool {
-	line := make([]byte, at+1)
-	f, err := g.observer.OpenFile(journalPath(epoch), os.O_RDWR, 0)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	if _, err := f.ReadAt(line, 0); err != nil || bytes.IndexByte(line[:at], '\n') >= 0 {
-		return false
-	}
-	for e := 1; e < epoch; e++ {
-		info, err := g.observer.Stat(journalPath(e))
-		if err == nil && info.Size() > g.files[e-1].counted {
-			return true
-		}
-	}
-	return false
-}
 
 // damageJournal turns a bit of what the journal durably says.
 func damageJournal(w *World) bool {
@@ -54,9 +31,6 @@ func damageJournal(w *World) bool {
 	}
 	defer f.Close()
 	at := int64(w.tape.Draw(int(counted)))
-	if g.onlyMark(epoch, at) {
-		return false
-	}
 	b := make([]byte, 1)
 	if _, err := f.ReadAt(b, at); err != nil {
 		return false

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"strings"
 	"syscall"
 
 	"dcs-tui/jobs/rundir"
@@ -30,7 +29,8 @@ func (d disk) OpenFile(path string, flag int, perm fs.FileMode) (rundir.File, er
 	return openFile{f, d.l, path}, nil
 }
 
-func inJournal(path string) bool { return strings.HasPrefix(path, runDir+"/"+rundir.JournalDir+"/") }
+// inJournal says that a file is an epoch's. What stands beside it (marks) is none.
+func inJournal(path string) bool { return path == journalPath(epochOf(path)) }
 
 // openFile is an open file of the run directory.
 type openFile struct {

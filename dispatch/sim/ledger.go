@@ -94,14 +94,25 @@ func journalPath(epoch int) string {
 }
 
 // newEpoch notes that the file of an epoch has been made: what is durable now in the
-// older ones must count.
+// older ones must count, as far as nobody has fixed them.
 func (g *ledger) newEpoch(w *World, path string) {
 	g.file(w, epochOf(path))
-	for i := range g.files[:len(g.files)-1] {
+	for i := len(g.files) - 2; i >= 0 && !g.marksOf(i+2); i-- {
 		if b := &g.files[i]; !b.fixed {
 			b.kept = b.durable
 		}
 	}
+}
+
+// marksOf says that the marks of an epoch, which fix all older files, stand beside its
+// file, be it that its dispatcher died before it could write the file's first record.
+func (g *ledger) marksOf(epoch int) bool {
+	b, err := rundir.ReadFile(g.observer, strings.TrimSuffix(journalPath(epoch), ".jsonl")+".marks")
+	if err != nil {
+		return false
+	}
+	r, n := g.first(bytes.TrimSuffix(b, []byte{'\n'}))
+	return n > 0 && r.Epoch == epoch
 }
 
 // synced notes that a file of the journal is durable up to size.

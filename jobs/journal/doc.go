@@ -20,8 +20,9 @@
 // journal/000001.jsonl is the file of epoch 1. A line is the CRC-32C of its JSON
 // in eight hex digits, a blank, the JSON, a newline. The first record of a file
 // is KindEpoch and fixes the length and checksum of every older file: what an old
-// dispatcher that wakes up appends later is not part of the run. A file whose
-// first record was never completed belongs to a dispatcher that had not begun.
+// dispatcher that wakes up appends later is not part of the run. That record stands in
+// journal/000002.marks, too, so that no damage to one line lets it in. A file whose first
+// record was never completed belongs to a dispatcher that had not begun.
 //
 // What is damaged costs the facts of its own line. A line that was cut off at the
 // end is no damage, and neither is a newline that is another byte. After damage a

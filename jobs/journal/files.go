@@ -119,23 +119,21 @@ func eachLineFrom(r *rundir.Run, e epochFile, from, limit int64, line func(no in
 // errEnough stops eachLine.
 var errEnough = errors.New("enough")
 
-// firstRecord reads the KindEpoch record with which a file of the journal
-// begins; nil when that line is not whole or damaged.
-func firstRecord(r *rundir.Run, e epochFile, size int64) (*jobs.Record, error) {
-	var first *jobs.Record
-	_, _, _, err := eachLine(r, e, size, func(_ int, text []byte) error {
-		var d Decoder
+// firstRecord reads the KindEpoch record of a file of the journal: its first line or,
+// when that is not whole or damaged, what stands beside the file; nil if neither is good.
+func firstRecord(r *rundir.Run, e epochFile, size int64) (first *jobs.Record, err error) {
+	_, _, _, err = eachLine(r, e, size, func(_ int, text []byte) error {
 		text, _ = pieces(text)
-		rec := new(jobs.Record)
-		if body, ok := lineBody(text); ok && d.Decode(body, rec) == nil && rec.Kind == jobs.KindEpoch && rec.Epoch == e.epoch {
-			first = rec
-		}
+		first = epochRecord(e, text)
 		return errEnough
 	})
-	if err != nil && !errors.Is(err, errEnough) {
+	switch {
+	case err != nil && !errors.Is(err, errEnough):
 		return nil, err
+	case first != nil:
+		return first, nil
 	}
-	return first, nil
+	return keptMarks(r, e)
 }
 
 // sizesOf returns the lengths of the files. The newest is looked at first: what its

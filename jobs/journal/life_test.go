@@ -1,11 +1,13 @@
 package journal
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -127,7 +129,7 @@ func (l *life) check(t *testing.T, what string) (records, specs int) {
 		t.Fatalf("%s: %v", what, err)
 	}
 	stored, err := r.ReadSpecs()
-	if err != nil || len(stored.Specs) < l.stored || len(stored.Damage) > 0 || len(stored.Specs) > 0 && !reflect.DeepEqual(stored.Specs, l.specs[:len(stored.Specs)]) {
+	if err != nil || len(stored.Specs) < l.stored || len(stored.Damage) > zeroEnds(t, r) || len(stored.Specs) > 0 && !reflect.DeepEqual(stored.Specs, l.specs[:len(stored.Specs)]) {
 		t.Fatalf("%s: %d jobs of %d acknowledged, %q, %v", what, len(stored.Specs), l.stored, stored.Damage, err)
 	}
 	table, report := replay1(t, r)
@@ -146,6 +148,23 @@ func (l *life) check(t *testing.T, what string) (records, specs int) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// zeroEnds counts the files of jobs that end in a zero where a newline was to be: a write
+// that the power tore there, which is told as damage that costs nothing. No bit that
+// turns over makes a newline a zero.
+func zeroEnds(t *testing.T, r *rundir.Run) (n int) {
+	t.Helper()
+	names, err := r.Disk.Names(r.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if b, err := rundir.ReadFile(r.Disk, r.Path(name)); strings.HasPrefix(name, "jobs") && err == nil && bytes.HasSuffix(b, []byte{'}', 0}) {
+			n++
+		}
+	}
+	return n
 }
 
 // faults are the ways in which an operation fails once.

@@ -142,6 +142,9 @@ func take(ctx context.Context, r *rundir.Run, opt TakeOptions) (_ *Journal, _ *j
 	if err = jobs.Fold(t, &first); err != nil {
 		return nil, nil, nil, err
 	}
+	if err = j.keepMarks(&first); err != nil {
+		return nil, nil, nil, err
+	}
 	if err = j.Append([]jobs.Record{first}); err != nil {
 		return nil, nil, nil, err
 	}

@@ -1,0 +1,211 @@
+package journal
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"testing"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/jobstest"
+	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/rundir/memdisk"
+)
+
+// overtaken is a run of two dispatchers of which the first wrote a line too late: a
+// result under a number that the second has given to another job.
+type overtaken struct {
+	m     *memdisk.Mount
+	r     *rundir.Run
+	first []byte // the whole file of epoch 2
+	line  int    // how long its first line is, newline and all
+}
+
+func newOvertaken(t *testing.T) *overtaken {
+	t.Helper()
+	o := &overtaken{m: memdisk.New().Mount("a")}
+	o.r = simulated(t, o.m)
+	if err := o.r.AppendSpecs(jobstest.Specs(2)); err != nil {
+		t.Fatal(err)
+	}
+	old, _, _ := take1(t, o.r, TakeOptions{Force: true, Who: machine("melon1")})
+	record(t, old, jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: 2})
+	next, _, _ := take1(t, o.r, TakeOptions{Force: true, Who: machine("melon2")})
+	tooLate(t, old, jobs.Record{Kind: jobs.KindJob, Job: 1, Next: jobs.Cancelled, Seq: 1})
+	record(t, next, jobs.Record{Kind: jobs.KindJob, Job: 2, Next: jobs.Skipped, Seq: 1})
+	crash(t, old)
+	crash(t, next)
+	var err error
+	if o.first, err = rundir.ReadFile(o.m, fileOf(2).path(o.r)); err != nil {
+		t.Fatal(err)
+	}
+	o.line = bytes.IndexByte(o.first, '\n') + 1
+	return o
+}
+
+func (o *overtaken) put(t *testing.T, path string, content []byte) {
+	t.Helper()
+	if err := o.m.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	if err := rundir.WriteNew(o.m, path, content); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// check holds that the late line does not count, for whoever looks, reads on or takes
+// the run over. Without kept the result of job 2 is gone with its line.
+func (o *overtaken) check(t *testing.T, what string, kept bool) {
+	t.Helper()
+	want := map[bool]jobs.JobState{false: jobs.Queued, true: jobs.Skipped}[kept]
+	right := func(by string, table *jobs.Table, report *Report) {
+		t.Helper()
+		if a, b := table.Job(1), table.Job(2); a.State != jobs.Queued || b.State != want || report.Ignored == 0 {
+			t.Fatalf("%s: %s job 1 is %s, job 2 %s; %+v", what, by, a.State, b.State, report)
+		}
+	}
+	table, report := replay1(t, o.r)
+	right("to who looks", table, report)
+	if err := NewReader(o.r).Read(func(_ int, r *jobs.Record) error {
+		if r.Job == 1 && r.Kind == jobs.KindJob {
+			t.Fatalf("%s: the late line is read", what)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	j, table, report := take1(t, o.r, TakeOptions{Force: true, Who: machine("melon3")})
+	right("to who takes over", table, report)
+	crash(t, j)
+	table, report = replay1(t, o.r)
+	right("afterwards", table, report)
+	for _, path := range []string{fileOf(3).path(o.r), o.r.Path(rundir.OwnerFile)} {
+		if err := o.m.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// What a fenced-off dispatcher wrote too late does not count, though the line that says so
+// is damaged in any bit, cut off anywhere, or gone with all its file (promises 1 and 2):
+// the marks stand twice.
+func TestLateRecordsStayOut(t *testing.T) {
+	o := newOvertaken(t)
+	path := fileOf(2).path(o.r)
+	o.check(t, "undamaged", true)
+	for bit := range 8 * (o.line - 1) {
+		b := bytes.Clone(o.first)
+		b[bit/8] ^= 1 << (bit % 8)
+		o.put(t, path, b)
+		o.check(t, fmt.Sprintf("byte %d, bit %d", bit/8, bit%8), true)
+	}
+	for cut := range o.line {
+		o.put(t, path, o.first[:cut])
+		o.check(t, fmt.Sprintf("cut at byte %d", cut), false)
+	}
+	b := bytes.Clone(o.first) // both its text and its newline
+	b[20] ^= 1
+	b[o.line-1] ^= 1
+	o.put(t, path, b)
+	o.check(t, "damaged twice", false)
+}
+
+// The marks beside the file are only a second copy: whatever is wrong with them alone
+// changes nothing, and a run directory of an older program, which has none, is read as it
+// always was, also when its first line is damaged.
+func TestMarksAreASecondCopy(t *testing.T) {
+	o := newOvertaken(t)
+	path := o.r.Path(rundir.JournalDir, fileOf(2).marks())
+	marks, err := rundir.ReadFile(o.m, path)
+	if err != nil || !bytes.Equal(marks, o.first[:o.line]) {
+		t.Fatalf("beside the file stands %q, %v", marks, err)
+	}
+	for bit := range 8 * len(marks) {
+		b := bytes.Clone(marks)
+		b[bit/8] ^= 1 << (bit % 8)
+		o.put(t, path, b)
+		o.check(t, fmt.Sprintf("marks, byte %d, bit %d", bit/8, bit%8), true)
+	}
+	damaged := bytes.Clone(o.first)
+	damaged[20] ^= 1
+	older := func(what string) {
+		t.Helper()
+		o.put(t, fileOf(2).path(o.r), damaged)
+		if table, report := replay1(t, o.r); !report.Damaged || report.Ignored != 0 || table.Job(1).State != jobs.Cancelled {
+			t.Fatalf("%s: job 1 is %s; %+v", what, table.Job(1).State, report)
+		}
+		o.put(t, fileOf(2).path(o.r), o.first)
+	}
+	for cut := range len(marks) - 1 {
+		o.put(t, path, marks[:cut])
+		o.check(t, fmt.Sprintf("marks cut at byte %d", cut), true)
+		older(fmt.Sprintf("marks cut at byte %d", cut))
+	}
+	wrong := jobs.Record{Kind: jobs.KindEpoch, Epoch: 3} // of another epoch
+	o.put(t, path, appendLine(nil, &wrong))
+	older("marks of another epoch")
+	if err := o.m.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	o.check(t, "no marks", true)
+	older("no marks")
+}
+
+// Marks whose file was lost open no epoch, and are in nobody's way.
+func TestMarksWithoutAFile(t *testing.T) {
+	o := newOvertaken(t)
+	for _, path := range []string{fileOf(2).path(o.r), o.r.Path(rundir.OwnerFile)} {
+		if err := o.m.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if table, report := replay1(t, o.r); table.Epoch != 1 || report.Damaged {
+		t.Errorf("epoch %d, %+v", table.Epoch, report)
+	}
+	j, _, _ := take1(t, o.r, TakeOptions{Force: true, Who: machine("melon3")})
+	record(t, j, jobs.Record{Kind: jobs.KindPriority, Job: 2, Priority: 5})
+	crash(t, j)
+	if table, report := replay1(t, o.r); j.Epoch() != 2 || table.Job(2).Priority != 5 || report.Damaged {
+		t.Errorf("epoch %d, %+v", j.Epoch(), report)
+	}
+}
+
+// A dispatcher dies at any operation of its Take, and then the older one wakes up and
+// writes: it is told that it is fenced off, and whoever comes next and all who look agree on
+// one history, whatever of the marks was written.
+func TestTakeDiesAndTheOlderWrites(t *testing.T) {
+	for n := 1; ; n++ {
+		m := memdisk.New().Mount("a")
+		r := simulated(t, m)
+		if err := r.AppendSpecs(jobstest.Specs(2)); err != nil {
+			t.Fatal(err)
+		}
+		old, _, _ := take1(t, r, TakeOptions{Force: true, Who: machine("melon1")})
+		record(t, old, jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: 2})
+		count := 0
+		m.Fault = func(string, string) error {
+			if count++; count >= n {
+				return errGone
+			}
+			return nil
+		}
+		_, _, _, err := Take(t.Context(), r, TakeOptions{Force: true, Who: machine("melon2")})
+		m.Fault = nil
+		if err == nil {
+			break
+		}
+		cancel := jobs.Record{Kind: jobs.KindJob, Job: 1, Next: jobs.Cancelled, Seq: 1}
+		_ = old.Append([]jobs.Record{cancel})
+		acted := old.Sync() == nil
+		seen, report := replay1(t, r)
+		if counts := seen.Job(1).State == jobs.Cancelled; acted && !counts || report.Damaged {
+			t.Fatalf("operation %d: it was acted upon: %v, it counts: %v; %+v", n, acted, counts, report)
+		}
+		j, table, report := take1(t, r, TakeOptions{Force: true, Who: machine("melon3")})
+		seen.Epoch = j.Epoch()
+		if !same(seen, table) || report.Damaged {
+			t.Fatalf("operation %d: who takes over has another history; %+v", n, report)
+		}
+	}
+}
