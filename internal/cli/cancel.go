@@ -50,7 +50,6 @@ dcs-tui cancel sweep-20260314-1502 --where state=queued,name='big*'`,
 	fs.StringVar(&f.hosts, "hosts", "", "inventory FILE to use instead of the run's own")
 	sshFlags(fs, &f.SSHConfig, &f.AcceptNew)
 	fs.BoolVar(&f.force, "force", false, "take the run over though its dispatcher may be alive; that one can then do no harm")
-	cmd.RegisterFlagCompletionFunc("hosts", tomlFiles)
 	return cmd
 }
 

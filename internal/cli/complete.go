@@ -5,9 +5,26 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"dcs-tui/hosts"
 )
+
+// completeFlags has the shell complete the values of the flags of a command and those
+// below it: where there is a fixed set of them, and of flags that several commands have.
+func completeFlags(cmd *cobra.Command) {
+	shared := map[string]cobra.CompletionFunc{"hosts": tomlFiles, "cwd": dirsOnly, "run-dir": dirsOnly, "env": completeEnv}
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if c, ok := f.Value.(*choice); ok {
+			cmd.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(c.words, cobra.ShellCompDirectiveNoFileComp))
+		} else if complete := shared[f.Name]; complete != nil {
+			cmd.RegisterFlagCompletionFunc(f.Name, complete)
+		}
+	})
+	for _, c := range cmd.Commands() {
+		completeFlags(c)
+	}
+}
 
 func dirsOnly(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return nil, cobra.ShellCompDirectiveFilterDirs

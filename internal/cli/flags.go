@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"dcs-tui/jobs/rundir"
 )
 
 // runFlags are the options of run and resume.
@@ -38,13 +40,44 @@ func (f *runFlags) screenFlags(fs *pflag.FlagSet) {
 	fs.MarkHidden("seed")
 }
 
+// newRunFlags are those of the commands that make a run of a file, beside hostFlags.
+func (f *runFlags) newRunFlags(fs *pflag.FlagSet, file string) {
+	f.jobFlags(fs)
+	f.policyFlags(fs)
+	f.endFlags(fs)
+	f.screenFlags(fs)
+	fs.StringVar(&f.name, "name", "", "NAME of the run (made from the "+file+"'s name and the time)")
+	fs.StringVar(&f.runDir, "run-dir", "", "keep the run in DIRECTORY instead of dcs-runs/NAME")
+}
+
+// checkNewRun finds what is wrong with them before anything is read.
+func (f *runFlags) checkNewRun() error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	if f.json && f.output {
+		return usagef("--json and --output both write to standard output: choose one")
+	}
+	if f.name != "" {
+		if err := rundir.CheckName(f.name); err != nil {
+			return usagef("--name: %w", err)
+		}
+	}
+	return nil
+}
+
 // hostFlags say which hosts are used and how.
 func (f *runFlags) hostFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&f.hosts, "hosts", "", "inventory FILE (else ./hosts.toml, else ~/.config/dcs-tui/hosts.toml, else this machine)")
+	hostsFlag(fs, &f.hosts)
 	sshFlags(fs, &f.SSHConfig, &f.AcceptNew)
 	fs.Var((*countValue)(&f.MaxSlots), "max-slots", "at most N busy slots at once, over all hosts (no limit)")
 	fs.Var((*spanValue)(&f.GiveUp), "give-up", "end when no host could be used for this TIME (10m)")
 	fs.Var((*spanValue)(&f.Buffer), "buffer", "keep hosts supplied for this TIME without this machine, such as 30m for a laptop that will sleep")
+}
+
+// hostsFlag names the inventory.
+func hostsFlag(fs *pflag.FlagSet, file *string) {
+	fs.StringVar(file, "hosts", "", "inventory FILE (else ./hosts.toml, else ~/.config/dcs-tui/hosts.toml, else this machine)")
 }
 
 // sshFlags are those of every command that connects.

@@ -5,9 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
-
 	"dcs-tui/jobs"
 )
 
@@ -118,14 +115,4 @@ func (c *choice) Set(s string) error {
 		}
 	}
 	return usagef("%q is not one of %s", shorten(s), strings.Join(c.words, ", "))
-}
-
-// completeChoices lets the shell complete the values of the flags that have a
-// fixed set of them.
-func completeChoices(cmd *cobra.Command) {
-	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if c, ok := f.Value.(*choice); ok {
-			cmd.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(c.words, cobra.ShellCompDirectiveNoFileComp))
-		}
-	})
 }

@@ -19,7 +19,6 @@ import (
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results/column"
 	"dcs-tui/jobs/results/outputs"
-	"dcs-tui/jobs/rundir"
 )
 
 // gridFlags are those of grid beside run's.
@@ -74,17 +73,7 @@ dcs-tui grid --hosts hosts.toml --timeout 2h --tries 1 svm.txt`,
 	fs.BoolVar(&f.count, "count", false, "print the number of jobs, and start nothing")
 	fs.Var((*countValue)(&f.limit), "limit", "refuse a product of more than N jobs without @where or @sample")
 	f.hostFlags(fs)
-	f.jobFlags(fs)
-	f.policyFlags(fs)
-	f.endFlags(fs)
-	f.screenFlags(fs)
-	fs.StringVar(&f.name, "name", "", "NAME of the run (made from the template's name and the time)")
-	fs.StringVar(&f.runDir, "run-dir", "", "keep the run in DIRECTORY instead of dcs-runs/NAME")
-	completeChoices(cmd)
-	cmd.RegisterFlagCompletionFunc("cwd", dirsOnly)
-	cmd.RegisterFlagCompletionFunc("run-dir", dirsOnly)
-	cmd.RegisterFlagCompletionFunc("hosts", tomlFiles)
-	cmd.RegisterFlagCompletionFunc("env", completeEnv)
+	f.newRunFlags(fs, "template")
 	return cmd
 }
 
@@ -124,12 +113,10 @@ func (a *app) runGrid(cmd *cobra.Command, f *gridFlags, args []string) error {
 
 // checkGrid finds what is wrong with the command line before anything is read.
 func (f *gridFlags) checkGrid(args []string) error {
-	if err := f.check(); err != nil {
+	if err := f.checkNewRun(); err != nil {
 		return err
 	}
 	switch {
-	case f.json && f.output:
-		return usagef("--json and --output both write to standard output: choose one")
 	case f.dryRun && f.count:
 		return usagef("--dry-run prints the commands and --count their number: choose one")
 	case len(args) == 0:
@@ -137,11 +124,6 @@ func (f *gridFlags) checkGrid(args []string) error {
 	case len(args) > 1:
 		return usagef("one template makes a grid; %s is one too many", shorten(args[1])).
 			withAdvice("a template may have several command lines; dcs-tui grid --dry-run prints jobs that dcs-tui run takes")
-	}
-	if f.name != "" {
-		if err := rundir.CheckName(f.name); err != nil {
-			return usagef("--name: %w", err)
-		}
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ Exit code 0 when all are usable, 1 when one is not.`,
 			return a.runHostsCheck(&o, file, args)
 		},
 	}
-	hostsFlag(cmd, &file)
+	hostsFlag(cmd.Flags(), &file)
 	sshFlags(cmd.Flags(), &o.SSHConfig, &o.AcceptNew)
 	return cmd
 }

@@ -41,13 +41,8 @@ func (a *app) hostsListCmd() *cobra.Command {
 			return w.Flush()
 		},
 	}
-	hostsFlag(cmd, &file)
+	hostsFlag(cmd.Flags(), &file)
 	return cmd
-}
-
-func hostsFlag(cmd *cobra.Command, file *string) {
-	cmd.Flags().StringVar(file, "hosts", "", "inventory FILE (else ./hosts.toml, else ~/.config/dcs-tui/hosts.toml, else this machine)")
-	cmd.RegisterFlagCompletionFunc("hosts", tomlFiles)
 }
 
 // chosenHosts reads the inventory and picks the named hosts, or all.

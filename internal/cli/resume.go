@@ -40,8 +40,6 @@ dcs-tui resume sweep-20260314-1502 --hosts more-hosts.toml`,
 	f.endFlags(fs)
 	f.screenFlags(fs)
 	fs.BoolVar(&f.force, "force", false, "take the run over though its dispatcher may be alive; that one can then do no harm")
-	completeChoices(cmd)
-	cmd.RegisterFlagCompletionFunc("hosts", tomlFiles)
 	return cmd
 }
 

@@ -155,6 +155,7 @@ dcs-tui resume`,
 	})
 	root.AddCommand(a.runCmd(), a.gridCmd(), a.resumeCmd(), a.submitCmd(), a.cancelCmd(), a.requeueCmd(),
 		a.attachCmd(), a.statusCmd(), a.whyCmd(), a.logsCmd(), a.resultsCmd(), a.eventsCmd(), a.runsCmd(), a.hostsCmd())
+	completeFlags(root)
 	return root
 }
 

@@ -8,7 +8,6 @@ import (
 
 	"dcs-tui/grid"
 	"dcs-tui/jobs/results/outputs"
-	"dcs-tui/jobs/rundir"
 )
 
 func (a *app) runCmd() *cobra.Command {
@@ -56,18 +55,8 @@ generate-jobs | dcs-tui run --json - | jq -r .state`,
 	fs.SortFlags = false
 	f.hostFlags(fs)
 	f.queues.flags(fs)
-	f.jobFlags(fs)
-	f.policyFlags(fs)
-	f.endFlags(fs)
-	f.screenFlags(fs)
+	f.newRunFlags(fs, "file")
 	fs.BoolVar(&f.dryRun, "dry-run", false, "say what would run where, and start nothing")
-	fs.StringVar(&f.name, "name", "", "NAME of the run (made from the file's name and the time)")
-	fs.StringVar(&f.runDir, "run-dir", "", "keep the run in DIRECTORY instead of dcs-runs/NAME")
-	completeChoices(cmd)
-	cmd.RegisterFlagCompletionFunc("cwd", dirsOnly)
-	cmd.RegisterFlagCompletionFunc("run-dir", dirsOnly)
-	cmd.RegisterFlagCompletionFunc("hosts", tomlFiles)
-	cmd.RegisterFlagCompletionFunc("env", completeEnv)
 	return cmd
 }
 
@@ -123,16 +112,8 @@ func (a *app) filesSource(f *runFlags, files []string) (jobSource, error) {
 
 // checkRun finds what is wrong with the command line before anything is read.
 func (f *runFlags) checkRun(a *app, args []string) (streaming bool, err error) {
-	if err := f.check(); err != nil {
+	if err := f.checkNewRun(); err != nil {
 		return false, err
-	}
-	if f.json && f.output {
-		return false, usagef("--json and --output both write to standard output: choose one")
-	}
-	if f.name != "" {
-		if err := rundir.CheckName(f.name); err != nil {
-			return false, usagef("--name: %w", err)
-		}
 	}
 	if len(args) == 0 {
 		return false, usagef("which jobs?").withAdvice("dcs-tui run FILE, one shell command a line; - reads them from standard input")
