@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -43,7 +44,11 @@ func isTemplate(file string) bool {
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
 		return false
 	}
-	r := bufio.NewReaderSize(io.LimitReader(f, maxPeek), 64<<10)
+	return hasParameterLine(f)
+}
+
+func hasParameterLine(text io.Reader) bool {
+	r := bufio.NewReaderSize(io.LimitReader(text, maxPeek), 64<<10)
 	for whole := true; ; {
 		line, more, err := r.ReadLine()
 		if err != nil {
@@ -93,14 +98,31 @@ func (a *app) readBatch(f *gridFlags, files []string, named bool) (*batch, error
 
 // readFile reads one of them; its jobs count from 1.
 func (a *app) readFile(f *gridFlags, file string) ([]*jobs.Spec, []string, error) {
-	if file == stdinFile {
-		specs, err := jobs.Parse(a.stdin, "standard input", false, 1)
-		return specs, nil, err
+	switch {
+	case file == stdinFile:
+		return a.readStdin(f)
+	case isTemplate(file):
+		return a.readTemplate(f, file)
 	}
-	if !isTemplate(file) {
-		specs, err := jobs.ParseFile(file, 1)
-		return specs, nil, err
+	specs, err := jobs.ParseFile(file, 1)
+	return specs, nil, err
+}
+
+// readStdin reads standard input to its end: a list of commands, or a template.
+func (a *app) readStdin(f *gridFlags) ([]*jobs.Spec, []string, error) {
+	text, err := io.ReadAll(a.stdin)
+	if err != nil {
+		return nil, nil, fmt.Errorf("standard input: %w", err)
 	}
+	a.stdin = bytes.NewReader(text)
+	if hasParameterLine(bytes.NewReader(text)) {
+		return a.readTemplate(f, stdinFile)
+	}
+	specs, err := jobs.Parse(a.stdin, "standard input", false, 1)
+	return specs, nil, err
+}
+
+func (a *app) readTemplate(f *gridFlags, file string) ([]*jobs.Spec, []string, error) {
 	t, err := a.template(f, file)
 	if err != nil {
 		return nil, nil, err

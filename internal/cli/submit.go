@@ -2,6 +2,7 @@ package cli
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -9,6 +10,8 @@ import (
 	"dcs-tui/grid"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/results/column"
+	"dcs-tui/jobs/results/outputs"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -26,7 +29,7 @@ func (a *app) submitCmd() *cobra.Command {
 		GroupID: groupRun,
 		Short:   "Add jobs to a run",
 		Long: `Add the jobs of files to a run: lists of commands, .jsonl files and templates, as run
-and grid take them; - reads a list from standard input, to its end. after counts from
+and grid take them; - reads either of them from standard input, to its end. after counts from
 the first job of the file.
 
 Each file is a queue of its own, named after it, unless --queue or its jobs say otherwise.
@@ -92,6 +95,7 @@ func (a *app) runSubmit(f *submitFlags, args []string) error {
 		return err
 	}
 	f.apply(b.specs)
+	a.tellColumns(run, b.columns)
 	s, err := a.submitTo(run, b.specs)
 	if err != nil {
 		return err
@@ -101,6 +105,21 @@ func (a *app) runSubmit(f *submitFlags, args []string) error {
 	}
 	a.tellSubmitted(s, b)
 	return nil
+}
+
+// tellColumns says which @result lines of what is submitted the run does not have: what
+// it declares is what it was made with.
+func (a *app) tellColumns(run *rundir.Run, columns []string) {
+	declared, _ := outputs.Declared(run.Asked) // of what is declared wrongly `results` tells
+	var flags []string
+	for _, c := range columns {
+		if !slices.ContainsFunc(declared, func(d *column.Column) bool { return d.String() == c }) {
+			flags = append(flags, "--result "+shellWord(c))
+		}
+	}
+	if len(flags) > 0 {
+		a.warn("the table of the run has only the @result lines that it was made with; dcs-tui results %s %s shows these figures", shellWord(cleanLine(runRef(run))), strings.Join(flags, " "))
+	}
 }
 
 // submission is what became of jobs that were to be added.
