@@ -92,17 +92,18 @@ func (m *rematch) match(j *jobs.Job, id jobs.ID, s *jobs.Spec, byText map[string
 	}
 }
 
-// rounds counts the jobs that get a new round.
-func (m *rematch) rounds(t *jobs.Table) int {
-	n := len(m.again)
+// rounds returns the jobs that get a new round.
+func (m *rematch) rounds(t *jobs.Table) []jobs.ID {
+	ids := slices.Clone(m.again)
 	for _, c := range m.changes {
 		for _, id := range c.ids {
 			if t.Job(id).State.Terminal() {
-				n++
+				ids = append(ids, id)
 			}
 		}
 	}
-	return n
+	slices.Sort(ids)
+	return ids
 }
 
 // missing finds the jobs of these files that are in them no more; of a run that knows

@@ -1,9 +1,6 @@
 package cli
 
 import (
-	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"dcs-tui/grid"
@@ -48,7 +45,7 @@ func (a *app) requeueFiles(args, files []string, opt askOptions) error {
 	}
 	m.intoQueues(table)
 	a.con.Line(m.plan(table, files)...)
-	if m.rounds(table)+len(m.fresh)+len(m.queued)+len(m.changes) == 0 {
+	if len(m.rounds(table))+len(m.fresh)+len(m.queued)+len(m.changes) == 0 {
 		a.con.Line("nothing to do")
 		return a.tellRematched(run, m, table, nil, opt)
 	}
@@ -127,64 +124,6 @@ func (m *rematch) intoQueues(t *jobs.Table) {
 	})
 }
 
-// plan says what matched, what is new and what is gone, before anything starts.
-func (m *rematch) plan(t *jobs.Table, files []string) []string {
-	lines := []string{cleanLine(strings.Join(files, ", ")) + ": " + plural(m.total, "job")}
-	say := func(n int, format string, args ...any) {
-		if n > 0 {
-			lines = append(lines, fmt.Sprintf("  %6d ", n)+fmt.Sprintf(format, args...))
-		}
-	}
-	say(m.succeeded, "in the run and succeeded: not run again")
-	rounds := m.rounds(t)
-	say(rounds, "in the run and over without success: run again")
-	say(m.open, "in the run and queued or running")
-	say(len(m.fresh), "new: added")
-	if n := len(m.gone) - len(m.queued); n > 0 {
-		say(n, "of the run are not in the file any more, and are left as they are")
-	}
-	say(len(m.queued), "of the run are not in the file any more and still queued: cancelled (%s)", shortRanges(m.queued))
-	for _, c := range m.changes {
-		say(len(c.ids), "with other options from now on: %s", cleanLine(c.String()))
-	}
-	say(m.running, "running with the options that they were started with")
-	keys := make([]string, 0, len(m.kept))
-	for key := range m.kept {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	for _, key := range keys {
-		say(m.kept[key], "with another %s in the file, which cannot be changed: they keep theirs", key)
-	}
-	return lines
-}
-
-// intent is the same in a question.
-func (m *rematch) intent(t *jobs.Table) string {
-	var parts []string
-	if n := m.rounds(t); n > 0 {
-		parts = append(parts, "run "+plural(n, "job")+" again")
-	}
-	if n := len(m.fresh); n > 0 {
-		parts = append(parts, "add "+itoa(n))
-	}
-	if n := len(m.queued); n > 0 {
-		parts = append(parts, "cancel "+itoa(n))
-	}
-	if len(parts) == 0 {
-		parts = append(parts, "change options")
-	}
-	return strings.Join(parts, ", ")
-}
-
-func shortRanges(ids []jobs.ID) string {
-	text := rundir.RangesOf(ids).String()
-	if len(text) > 40 {
-		text = text[:40] + "…"
-	}
-	return text
-}
-
 // askRematch leaves the requests, in this order: nothing that is gone starts meanwhile.
 func (a *app) askRematch(run *rundir.Run, m *rematch) (*submission, error) {
 	all := &submission{run: run}
@@ -257,7 +196,7 @@ type rematchedJSON struct {
 func (a *app) tellRematched(run *rundir.Run, m *rematch, t *jobs.Table, s *submission, opt askOptions) error {
 	if opt.json {
 		j := &rematchedJSON{V: 1, Run: run.Name(), UID: run.UID(), Do: rundir.DoRequeue, Answered: s == nil || !s.waits, Succeeded: m.succeeded,
-			Again: m.rounds(t), Open: m.open, New: len(m.fresh), Gone: len(m.gone), Cancelled: len(m.queued)}
+			Again: len(m.rounds(t)), Open: m.open, New: len(m.fresh), Gone: len(m.gone), Cancelled: len(m.queued)}
 		for _, c := range m.changes {
 			j.Changed += len(c.ids)
 		}

@@ -186,7 +186,7 @@ func TestMatchJobs(t *testing.T) {
 		spec("a", "dir/f", jobs.Options{}), spec("a", "dir/f", jobs.Options{Timeout: time.Hour}), spec("a", "dir/f", jobs.Options{}),
 		spec("b", "dir/f", jobs.Options{}, p("2")), spec("b", "dir/f", jobs.Options{}, p("3")), spec("c", "dir/f", jobs.Options{Tries: 2, Setup: "x"}),
 	})
-	if m.succeeded != 1 || len(m.fresh) != 2 || m.open != 1 || !slices.Equal(m.again, []jobs.ID{4}) || m.rounds(t1) != 2 || m.kept["setup"] != 1 {
+	if m.succeeded != 1 || len(m.fresh) != 2 || m.open != 1 || !slices.Equal(m.again, []jobs.ID{4}) || !slices.Equal(m.rounds(t1), []jobs.ID{2, 4}) || m.kept["setup"] != 1 {
 		t.Errorf("%+v", m)
 	}
 	if !slices.Equal(m.gone, []jobs.ID{3, 6}) || !slices.Equal(m.queued, []jobs.ID{6}) {

@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/rundir"
+)
+
+// plan says what matched, what is new and what is gone, before anything starts.
+func (m *rematch) plan(t *jobs.Table, files []string) []string {
+	names := slices.Clone(files)
+	for i, name := range names {
+		if name == stdinFile {
+			names[i] = "standard input"
+		}
+	}
+	lines := []string{cleanLine(strings.Join(names, ", ")) + ": " + plural(m.total, "job")}
+	say := func(n int, format string, args ...any) {
+		if n > 0 {
+			lines = append(lines, fmt.Sprintf("  %6d ", n)+fmt.Sprintf(format, args...))
+		}
+	}
+	say(m.succeeded, "in the run and succeeded: not run again")
+	rounds := m.rounds(t)
+	say(len(rounds), "in the run and over without success: run again (%s)", shortRanges(rounds))
+	say(m.open, "in the run and queued or running")
+	say(len(m.fresh), "new: added (%s)", m.freshText())
+	left := slices.DeleteFunc(slices.Clone(m.gone), func(id jobs.ID) bool {
+		_, ends := slices.BinarySearch(m.queued, id)
+		return ends
+	})
+	say(len(left), "of the run %s not in the file any more: left as %s (%s)", isWord(len(left)), asIs(len(left)), shortRanges(left))
+	say(len(m.queued), "of the run %s not in the file any more and still queued: cancelled (%s)", isWord(len(m.queued)), shortRanges(m.queued))
+	for _, c := range m.changes {
+		say(len(c.ids), "with other options from now on: %s", cleanLine(c.String()))
+	}
+	say(m.running, "running with the options that they were started with")
+	keys := make([]string, 0, len(m.kept))
+	for key := range m.kept {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	for _, key := range keys {
+		say(m.kept[key], "with another %s in the file, which cannot be changed: they keep theirs", key)
+	}
+	return lines
+}
+
+// intent is the same in a question.
+func (m *rematch) intent(t *jobs.Table) string {
+	var parts []string
+	if n := len(m.rounds(t)); n > 0 {
+		parts = append(parts, "run "+plural(n, "job")+" again")
+	}
+	if n := len(m.fresh); n > 0 {
+		parts = append(parts, "add "+itoa(n))
+	}
+	if n := len(m.queued); n > 0 {
+		parts = append(parts, "cancel "+itoa(n))
+	}
+	if len(parts) == 0 {
+		parts = append(parts, "change options")
+	}
+	return strings.Join(parts, ", ")
+}
+
+func shortRanges(ids []jobs.ID) string {
+	text := rundir.RangesOf(ids).String()
+	if len(text) > 40 {
+		text = text[:40] + "…"
+	}
+	return text
+}
+
+func isWord(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
+}
+
+func asIs(n int) string {
+	if n == 1 {
+		return "it is"
+	}
+	return "they are"
+}
+
+// freshShown is how many new jobs are shown, shortened to so many runes each.
+const freshShown, freshWidth = 3, 60
+
+// freshText shows the first of the new jobs.
+func (m *rematch) freshText() string {
+	var list []string
+	for i, s := range m.fresh {
+		if i == freshShown {
+			list = append(list, "…")
+			break
+		}
+		list = append(list, shortenTo(cleanLine(s.Title()), freshWidth))
+	}
+	return strings.Join(list, "; ")
+}
