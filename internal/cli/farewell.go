@@ -46,7 +46,7 @@ func (a *app) farewell(f *follower, left screenLeft) error {
 		finish = sched.Finish{How: sched.NoHosts, Why: "for as long as --give-up says"}
 	}
 	a.code = code
-	s := &session{app: a, con: a.con, run: f.run, table: l.table, intake: l.input, flags: new(runFlags)}
+	s := &session{app: a, con: a.con, run: f.run, table: l.table, words: l.words, intake: l.input, flags: new(runFlags)}
 	lines := s.summary(finish, code)
 	if i := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "logs: ") }); i >= 0 && f.process.Load() != nil {
 		lines = slices.Insert(lines, i+1, "      "+cleanLine(filepath.Join(runDirText(f.run), dispatcherLogFile))+" is what the dispatcher said")

@@ -82,7 +82,7 @@ func (a *app) runResume(cmd *cobra.Command, f *runFlags, args []string) error {
 	for _, text := range absentHosts(o.table, inv.Hosts, f.Buffer) {
 		a.warn("%s", text)
 	}
-	before, have := o.table.Counts, o.fromSource()
+	before, have, asked := o.table.Counts, o.fromSource(), a.askedOf(run, o.table)
 	had, err := readInput(run)
 	if err != nil {
 		a.warn("%v", err)
@@ -97,7 +97,7 @@ func (a *app) runResume(cmd *cobra.Command, f *runFlags, args []string) error {
 	if next := s.rest(have); next != nil {
 		feed = func(ctx context.Context) error { return s.stream(ctx, next) }
 	}
-	a.code = s.drive(s.recovered(before, len(o.waiting)), feed)
+	a.code = s.drive(s.recovered(before, len(o.waiting), asked), feed)
 	return nil
 }
 
@@ -158,11 +158,15 @@ func (a *app) removeStopFiles(run *rundir.Run, removed func(name string)) {
 }
 
 // recovered is the first line of a resumed run.
-func (s *session) recovered(c [jobs.Skipped + 1]int, waiting int) string {
+func (s *session) recovered(c [jobs.Skipped + 1]int, waiting, asked int) string {
 	done := 0
 	for st := jobs.Succeeded; st <= jobs.Skipped; st++ {
 		done += c[st]
 	}
-	return s.con.paint(bold, cleanLine(s.run.Name())) + ": " + plural(done, "job") + " done, " +
+	text := s.con.paint(bold, cleanLine(s.run.Name())) + ": " + plural(done, "job") + " done, " +
 		itoa(c[jobs.Running]) + " to adopt, " + itoa(c[jobs.Queued]+waiting) + " to run"
+	if asked > 0 { // what they bring back is still among those that are done
+		text += ", " + plural(asked, "request") + " to carry out"
+	}
+	return text
 }

@@ -36,6 +36,7 @@ type session struct {
 	guard   *guard
 	sayings chan func() string // lines for the reporter
 	notices *noticeQueue
+	words   map[string]hostWord // the last notice of each host; the reporter's, then drive's
 	logs    *hostLogs
 	joblogs []*jobLog
 	ack     acker
@@ -186,6 +187,9 @@ func (s *session) flushNotices() {
 	for _, n := range s.notices.take() {
 		s.con.Line(s.con.noticeLine(n))
 		if n.Host != "" {
+			if n.Job == 0 {
+				s.words[n.Host] = hostWord{jobs.StampOf(n.At), n.Text}
+			}
 			s.logs.Write(n.Host, cleanLine(n.Text))
 		}
 	}

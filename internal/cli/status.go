@@ -3,7 +3,6 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -82,13 +81,21 @@ func (a *app) lookAt(run *rundir.Run) (*looked, error) {
 	if err != nil {
 		a.warn("%v", err)
 	}
-	waiting, _, err := run.RequestNames()
+	return &looked{run, table, owner, had, words, a.askedOf(run, table)}, nil
+}
+
+// askedOf counts the requests that wait in the run directory.
+func (a *app) askedOf(run *rundir.Run, t *jobs.Table) (n int) {
+	names, _, err := run.RequestNames()
 	if err != nil {
 		a.warn("%v", err)
 	}
-	// One that was taken in is only waiting to be removed.
-	waiting = slices.DeleteFunc(waiting, func(name string) bool { return table.Requests[name] })
-	return &looked{run, table, owner, had, words, len(waiting)}, nil
+	for _, name := range names {
+		if !t.Requests[name] { // one that was taken in is only waiting to be removed
+			n++
+		}
+	}
+	return n
 }
 
 // acceptRest shows jobs that are stored and not yet part of the run as what they
@@ -133,7 +140,11 @@ func (l *looked) lines(c *console) []string {
 		lines = append(lines, "dispatched  by nobody")
 	}
 	lines = append(lines, summaryLines(c, l.table)...)
-	lines = append(lines, l.hostLines()...)
+	if l.alive() {
+		lines = append(lines, l.hostLines()...)
+	} else {
+		lines = append(lines, hostTrouble(l.table, l.words)...)
+	}
 	lines = append(lines, openLines(l.table)...)
 	switch {
 	case l.asked == 0:

@@ -20,9 +20,8 @@ type hostCount struct {
 	LastAt *time.Time `json:"last_event_at,omitempty"`
 }
 
-// hosts counts, and tells what was said last, of each host.
-func (l *looked) hosts() []hostCount {
-	t := l.table
+// countHosts counts what each host has had of a run.
+func countHosts(t *jobs.Table) map[string]*hostCount {
 	counts := map[string]*hostCount{}
 	for i := range t.Jobs {
 		for _, a := range t.Jobs[i].Attempts {
@@ -48,6 +47,12 @@ func (l *looked) hosts() []hostCount {
 			}
 		}
 	}
+	return counts
+}
+
+// hosts counts, and tells what was said last, of each host.
+func (l *looked) hosts() []hostCount {
+	counts := countHosts(l.table)
 	if l.alive() {
 		for name, w := range l.words {
 			h := counts[name]

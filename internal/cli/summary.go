@@ -53,6 +53,7 @@ func (s *session) summary(finish sched.Finish, code int) []string {
 	if text := s.efficiency(); text != "" {
 		lines = append(lines, text)
 	}
+	lines = append(lines, hostTrouble(s.table, s.words)...)
 	lines = append(lines, "logs: "+cleanLine(filepath.Join(runDirText(s.run), rundir.AttemptsDir, "*"))+"/JOB.ATTEMPT.out and .err")
 	if n := len(s.places.said); n > 0 {
 		lines = append(lines, "      "+plural(n, "host")+" without that directory kept them: results --json has the paths")

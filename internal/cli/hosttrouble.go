@@ -1,0 +1,48 @@
+package cli
+
+import (
+	"fmt"
+	"sort"
+
+	"dcs-tui/jobs"
+)
+
+// maxTrouble bounds the lines about hosts that were of no use.
+const maxTrouble = 5
+
+// fewFailures is how many attempts must have failed on a host before it is compared
+// with the others.
+const fewFailures = 3
+
+// hostTrouble says which hosts were of no use to a run: those that never ran anything
+// for a reason, and those where attempts failed much more often than on the others. A
+// run that went well in the end hides both, and took longer.
+func hostTrouble(t *jobs.Table, words map[string]hostWord) []string {
+	counts := countHosts(t)
+	all := hostCount{}
+	for _, h := range counts {
+		all.Ended += h.Ended
+		all.Failed += h.Failed
+	}
+	var lines []string
+	for name, w := range words {
+		if counts[name] == nil && w.text != "" && w.text != name+" is up" {
+			lines = append(lines, cleanLine(name)+" ran nothing: "+shorten(cleanLine(withoutSubject(w.text, name))))
+		}
+	}
+	for name, h := range counts {
+		others := hostCount{Ended: all.Ended - h.Ended, Failed: all.Failed - h.Failed}
+		if h.Failed >= fewFailures && 2*h.Failed > h.Ended && 4*others.Failed < others.Ended {
+			lines = append(lines, fmt.Sprintf("%s failed %d of %s, the others %d of %d: is what the jobs need there?",
+				cleanLine(name), h.Failed, plural(h.Ended, "attempt"), others.Failed, others.Ended))
+		}
+	}
+	sort.Strings(lines)
+	if more := len(lines) - maxTrouble; more > 0 {
+		lines = append(lines[:maxTrouble], fmt.Sprintf("%s more like these", plural(more, "host")))
+	}
+	for i := range lines {
+		lines[i] = [2]string{"hosts: ", "       "}[min(i, 1)] + lines[i]
+	}
+	return lines
+}

@@ -1,0 +1,51 @@
+package cli
+
+import (
+	"slices"
+	"testing"
+
+	"dcs-tui/jobs"
+)
+
+// A run that went well in the end says which hosts were of no use to it: nobody looks
+// for them otherwise.
+func TestHostTrouble(t *testing.T) {
+	table := new(jobs.Table)
+	ended := func(host string, good, bad int) {
+		for i := range good + bad {
+			o := &jobs.Outcome{}
+			if i >= good {
+				o.Exit = 2
+			}
+			table.Jobs = append(table.Jobs, jobs.Job{Attempts: []*jobs.Attempt{{Host: host, State: jobs.AttemptExited, Outcome: o}}})
+		}
+	}
+	ended("ws01", 60, 1)
+	ended("ws02", 0, 22)
+	ended("ws04", 0, 2) // too few to say anything
+	ended("ws05", 9, 3)
+	words := map[string]hostWord{
+		"ws01": {text: "ws01: it is slow"}, // it has run jobs
+		"ws03": {text: "ws03: cannot be reached: connection refused\x1b[2J"},
+		"ws06": {text: "ws06 is up"}, // there was nothing left for it
+	}
+	want := []string{
+		"hosts: ws02 failed 22 of 22 attempts, the others 6 of 75: is what the jobs need there?",
+		"       ws03 ran nothing: cannot be reached: connection refused␛[2J",
+	}
+	if got := hostTrouble(table, words); !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+	table = new(jobs.Table)
+	ended("ws01", 1, 9)
+	ended("ws02", 1, 9) // it is the jobs
+	if got := hostTrouble(table, nil); got != nil {
+		t.Errorf("%q", got)
+	}
+	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g"} {
+		words[name] = hostWord{text: name + ": gone"}
+	}
+	if got := hostTrouble(table, words); len(got) != maxTrouble+1 {
+		t.Errorf("%q", got)
+	}
+}
