@@ -4,7 +4,6 @@ import (
 	"regexp"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 )
 
 // escapes are the control sequences of terminals: CSI, OSC, and two-character ones.
@@ -15,7 +14,8 @@ const maxLine = 4 << 10
 
 // clean makes one printable line of what a host wrote: no control sequences or
 // characters, none that change the direction of text, valid UTF-8, and at most
-// maxLine bytes.
+// maxLine bytes. jobs.Clean shows in pictures what it replaces; here that is left out:
+// it is the colours and titles of somebody's rc files, and hides what they say.
 func clean(s string) string {
 	s = escapes.ReplaceAllString(s, "")
 	s = strings.Map(func(r rune) rune {
@@ -29,10 +29,7 @@ func clean(s string) string {
 	}, s)
 	s = strings.TrimRight(s, " ")
 	if len(s) > maxLine {
-		s = s[:maxLine]
-		for len(s) > 0 && !utf8.ValidString(s[max(0, len(s)-utf8.UTFMax):]) {
-			s = s[:len(s)-1]
-		}
+		s = strings.ToValidUTF8(s[:maxLine], "") // the last character may have been cut
 	}
 	return s
 }
