@@ -99,6 +99,9 @@ func (a *app) runGrid(cmd *cobra.Command, f *gridFlags, args []string) error {
 		if err != nil {
 			return usagef("%w", err)
 		}
+		if n == 0 {
+			a.warn("%v", noJobs(t, io.EOF))
+		}
 		fmt.Fprintln(a.stdout, n)
 		return nil
 	case f.dryRun:
@@ -123,7 +126,7 @@ func (f *gridFlags) checkGrid(args []string) error {
 		return usagef("which template?").withAdvice("dcs-tui grid TEMPLATE; dcs-tui grid --help shows one")
 	case len(args) > 1:
 		return usagef("one template makes a grid; %s is one too many", shorten(args[1])).
-			withAdvice("a template may have several command lines; dcs-tui grid --dry-run prints jobs that dcs-tui run takes")
+			withAdvice("dcs-tui run TEMPLATE TEMPLATE... makes a run of several, each a queue of its own; a template may have several command lines, too")
 	}
 	return nil
 }
@@ -194,7 +197,9 @@ func quotesLikeSh(shell string) bool {
 func (a *app) printCommands(t *grid.Template) error {
 	toTerminal := term.IsTerminal(int(a.stdout.Fd()))
 	w := bufio.NewWriter(a.stdout)
+	none := true
 	for s, err := range t.Jobs() {
+		none = false
 		if err != nil {
 			w.Flush()
 			return usagef("%w", err)
@@ -209,6 +214,9 @@ func (a *app) printCommands(t *grid.Template) error {
 	}
 	if err := w.Flush(); err != nil {
 		return usagef("%w", err)
+	}
+	if none {
+		return noJobs(t, io.EOF)
 	}
 	return nil
 }
