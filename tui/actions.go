@@ -64,7 +64,7 @@ func (m *model) targets() view.Ranges {
 	if l, ok := m.focus().(interface{ hold() }); ok {
 		l.hold()
 	}
-	if m.jobs.sel.n == 0 && m.slid() {
+	if p, ok := m.focus().(interface{ picked() view.Ranges }); (!ok || len(p.picked()) == 0) && m.slid() {
 		return nil
 	}
 	which := m.selection()

@@ -132,7 +132,7 @@ func (m *model) commandStop(arg string) (tea.Cmd, error) {
 		return nil, nil
 	}
 	m.hosts.cursor = arg
-	return m.hosts.stop(m), nil
+	return stopHost(m, m.hosts.host(m)), nil
 }
 
 func (m *model) commandSlots(arg string) (tea.Cmd, error) {

@@ -18,6 +18,7 @@ type failedPane struct {
 	job    jobs.ID   // of the row under the cursor; 0: the group itself, -1: its rest
 	below  int       // so many lines below its group's
 	opened map[[2]string]bool
+	slip   slip
 	top, h int
 }
 
@@ -71,50 +72,6 @@ func (p *failedPane) lines(m *model) []failedLine {
 		}
 	}
 	return out
-}
-
-// at is the place of the cursor. When its job is no longer listed it is another of the
-// same cause, never all of them.
-func (p *failedPane) at(lines []failedLine) int {
-	group, last := 0, 0
-	for i, l := range lines {
-		if key(l.group) != p.cause {
-			continue
-		}
-		if last = i; l.row == nil && l.rest == 0 {
-			group = i
-		}
-		if l.row != nil && l.row.ID == p.job || l.rest > 0 && p.job < 0 {
-			return i
-		}
-	}
-	if p.job != 0 && last > group {
-		return min(last, group+max(1, p.below))
-	}
-	return group
-}
-
-// put sets the cursor on a line.
-func (p *failedPane) put(lines []failedLine, at int) {
-	l := lines[at]
-	p.cause, p.job, p.below = key(l.group), 0, 0
-	switch {
-	case l.row != nil:
-		p.job = l.row.ID
-	case l.rest > 0:
-		p.job = -1
-	default:
-		return
-	}
-	for i := at; i > 0 && lines[i-1].group == l.group; i-- {
-		p.below++
-	}
-}
-
-func (p *failedPane) move(m *model, by int) {
-	if lines := p.lines(m); len(lines) > 0 {
-		p.put(lines, max(0, min(len(lines)-1, p.at(lines)+by)))
-	}
 }
 
 // line is the one under the cursor.
@@ -256,6 +213,9 @@ func (p *failedPane) log(m *model) tea.Cmd {
 
 // requeue runs a whole group again; what that means for many jobs is asked first.
 func (p *failedPane) requeue(m *model) tea.Cmd {
+	if m.slid() {
+		return nil
+	}
 	l, _ := p.line(m)
 	if l.row != nil {
 		return m.requeueJobs(view.One(l.row.ID))

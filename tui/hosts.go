@@ -9,6 +9,8 @@ import (
 // hostsPane is the list of hosts. Its cursor sticks to a host's name.
 type hostsPane struct {
 	cursor  string
+	pos     int // of the cursor in the list, when it was last drawn
+	slip    slip
 	trouble bool // those in trouble first; else as in the inventory
 	top, h  int
 }
@@ -50,7 +52,28 @@ func (p *hostsPane) order(m *model) []int {
 	return order
 }
 
-// at is the place of the cursor in an order: the first when its host has gone.
+// see notes when the host under the cursor has gone.
+func (p *hostsPane) see(m *model) {
+	gone := p.cursor != ""
+	for i := range m.pic.Hosts {
+		gone = gone && m.pic.Hosts[i].Name != p.cursor
+	}
+	if gone {
+		p.slip = slip{from: m.clean(p.cursor), gone: true, at: m.now()}
+		if order := p.order(m); len(order) > 0 {
+			p.cursor = m.pic.Hosts[order[min(p.pos, len(order)-1)]].Name
+		}
+	}
+}
+
+func (p *hostsPane) slipped(m *model) (*slip, string) {
+	if h := p.host(m); h != nil {
+		return &p.slip, m.clean(h.Name)
+	}
+	return &p.slip, ""
+}
+
+// at is the place of the cursor in an order.
 func (p *hostsPane) at(m *model, order []int) int {
 	for i, k := range order {
 		if m.pic.Hosts[k].Name == p.cursor {
@@ -90,6 +113,7 @@ func (p *hostsPane) draw(m *model, w, h int, focused bool) []string {
 		return []string{m.waitingWord("no hosts yet")}
 	}
 	at := p.at(m, order)
+	p.pos = at
 	p.cursor = m.pic.Hosts[order[at]].Name // what is seen under the cursor is what it sticks to
 	p.top = window(p.top, at, len(order), p.h)
 	name := p.nameWidth(m)

@@ -16,7 +16,7 @@ func (p *hostsPane) keys() []binding {
 		{keys: []string{"d"}, show: "d", word: "use again", group: "Hosts", help: "use a drained or stopped host again",
 			when: p.when(resting), do: p.do(view.UseHost)},
 		{keys: []string{"x"}, show: "x", word: "stop now", group: "Hosts", help: "stop now: its jobs are ended and queued again (asks first)",
-			when: p.when(func(h *view.Host) bool { return h.State != hostDisabled }), do: p.stop},
+			when: p.when(func(h *view.Host) bool { return h.State != hostDisabled }), do: p.firm(stopHost)},
 		{keys: []string{"+", "="}, show: "+", word: "slots", group: "Hosts", help: "one slot more: one more job may run there at once",
 			when: p.when(nil), do: p.slots(1)},
 		{keys: []string{"-"}, show: "-", group: "Hosts", help: "one slot less: what runs there goes on, one fewer starts",
@@ -41,20 +41,30 @@ func (p *hostsPane) when(f func(*view.Host) bool) func(*model) bool {
 	}
 }
 
+// firm does something to the host under the cursor, unless the cursor has just slid there.
+func (p *hostsPane) firm(do func(*model, *view.Host) tea.Cmd) func(*model) tea.Cmd {
+	return func(m *model) tea.Cmd {
+		if m.slid() {
+			return nil
+		}
+		return do(m, p.host(m))
+	}
+}
+
 func (p *hostsPane) do(verb view.Verb) func(*model) tea.Cmd {
-	return func(m *model) tea.Cmd { return m.act(view.Action{Do: verb, Host: p.host(m).Name}) }
+	return p.firm(func(m *model, h *view.Host) tea.Cmd { return m.act(view.Action{Do: verb, Host: h.Name}) })
 }
 
 // slots changes how many jobs may run on a host, and says what that means.
 func (p *hostsPane) slots(by int) func(*model) tea.Cmd {
-	return func(m *model) tea.Cmd {
-		return m.act(view.Action{Do: view.Slots, Host: p.host(m).Name, Number: by, Relative: true})
-	}
+	return p.firm(func(m *model, h *view.Host) tea.Cmd {
+		return m.act(view.Action{Do: view.Slots, Host: h.Name, Number: by, Relative: true})
+	})
 }
 
 // stop asks before the jobs of a host are ended.
-func (p *hostsPane) stop(m *model) tea.Cmd {
-	h := *p.host(m)
+func stopHost(m *model, host *view.Host) tea.Cmd {
+	h := *host
 	text := "nothing of ours runs there; nothing more will start"
 	if h.Running > 0 {
 		text = plural(h.Running, "job") + " running there will be ended and queued again: what they have done so far is lost"

@@ -9,7 +9,6 @@ type jobsPane struct {
 	list
 	sel  selection
 	seen seen
-	slip slip
 	told told
 
 	edits, filters, commands history
@@ -38,7 +37,7 @@ func (p *jobsPane) see(m *model) {
 	if page := m.pic.Jobs; page != nil && p.fits(page) {
 		p.seen.look(m, page.Rows)
 		p.told.keep(page.Rows)
-		p.slip.watch(m, &p.list, page)
+		p.watch(m, page)
 	}
 }
 

@@ -28,6 +28,7 @@ type list struct {
 	waits    bool            // for its answer
 	outdated bool            // it does not have the cursor's job any more
 	missed   bool            // one page did not have the cursor's job: the next one decides
+	slip     slip
 }
 
 // query is the whole filter.

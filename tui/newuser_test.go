@@ -204,9 +204,9 @@ func TestTheCursorSlides(t *testing.T) {
 		page.Rows = append(page.Rows, sampleRow(aQueued+1+jobs.ID(i)))
 	}
 	m.jobs.win.Cursor = aQueued
-	m.jobs.slip.watch(m, &m.jobs.list, page)
+	m.jobs.watch(m, page)
 	m.jobs.win.Cursor = aQueued
-	m.jobs.slip.watch(m, &m.jobs.list, page)
+	m.jobs.watch(m, page)
 	on, ok := m.jobs.current(m)
 	if !ok || on.ID != aQueued+1 {
 		t.Fatalf("the cursor is on %d, %v", on.ID, ok)
@@ -222,7 +222,7 @@ func TestTheCursorSlides(t *testing.T) {
 	if cmd == nil || len(m.targets()) != 1 {
 		t.Error("the second key does nothing")
 	}
-	m.jobs.slip = slip{from: aQueued, gone: true, at: *now}
+	m.jobs.slip = slip{from: jobName(aQueued), gone: true, at: *now}
 	*now = now.Add(slipTime)
 	if m.slid() {
 		t.Error("after a while it still counts as sudden")

@@ -77,6 +77,14 @@ func (p *resultsPane) current(m *model) (view.Row, bool) {
 	return p.list.current()
 }
 
+// slipped is about rows alone: keys on groups and cells change nothing.
+func (p *resultsPane) slipped(m *model) (*slip, string) {
+	if !p.rows() {
+		return &slip{}, ""
+	}
+	return p.list.slipped(m)
+}
+
 // picked are the selected jobs.
 func (p *resultsPane) picked() view.Ranges {
 	if p.sel == nil || !p.rows() {

@@ -33,7 +33,7 @@ func (p *resultsPane) see(m *model) {
 		p.tabular = p.tabular && t == nil
 		if page := m.pic.Jobs; page != nil && !p.tabular && p.fits(page) {
 			p.seen.look(m, page.Rows)
-			p.list.see(page)
+			p.watch(m, page)
 		}
 		return
 	}
@@ -44,7 +44,7 @@ func (p *resultsPane) see(m *model) {
 	p.table, p.read = t, [2]int{t.Read, t.Jobs}
 	if p.rows() && t.Groups == nil && t.Heat == nil && p.fits(&t.Page) {
 		p.seen.look(m, t.Page.Rows)
-		p.list.see(&t.Page)
+		p.watch(m, &t.Page)
 		p.cells = make(map[jobs.ID][]string, len(t.Figures))
 		for i := range min(len(t.Figures), len(t.Page.Rows)) {
 			p.cells[t.Page.Rows[i].ID] = t.Figures[i]

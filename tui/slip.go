@@ -13,42 +13,56 @@ import (
 // now (rule 4).
 const slipTime = 1500 * time.Millisecond
 
-// slip is the newest such move of the cursor.
+// slip is the newest such move of a cursor.
 type slip struct {
-	from jobs.ID // where it was; 0: nothing to be told
-	gone bool    // that job is not in the list any more
+	from string // what it was on, in words; "": nothing to be told
+	gone bool   // that is not in the list any more
 	at   time.Time
 }
 
+// slippery is a pane with a cursor that can slide: what it is on now, in words.
+type slippery interface {
+	slipped(m *model) (newest *slip, on string)
+}
+
 // watch has a list see a page and notes whether that moves its cursor.
-func (s *slip) watch(m *model, l *list, p *view.Page) {
+func (l *list) watch(m *model, p *view.Page) {
 	anew := l.page == nil || !l.fits(l.page)
 	before, held := l.cursor, l.held
 	l.see(p)
 	if before == 0 || l.cursor == before || anew {
 		return
 	}
-	*s = slip{from: before, gone: held || find(p, before) < 0, at: m.now()}
+	l.slip = slip{from: jobName(before), gone: held || find(p, before) < 0, at: m.now()}
 }
 
-// slid says that the cursor has just gone to another job than the one that a key may
-// be meant for, and tells that; the next key counts.
+func (l *list) slipped(*model) (*slip, string) {
+	if r, ok := l.current(); ok {
+		return &l.slip, jobName(r.ID)
+	}
+	return &l.slip, ""
+}
+
+// slid says that the cursor has just gone to something else than a key may be meant for,
+// and tells that; the next key counts.
 func (m *model) slid() bool {
-	s := &m.jobs.slip
-	from := s.from
-	if m.focus() != pane(m.jobs) || from == 0 || m.now().Sub(s.at) >= slipTime {
+	p, is := m.focus().(slippery)
+	if !is {
 		return false
 	}
-	s.from = 0
-	r, ok := m.jobs.current(m)
-	if !ok || r.ID == from {
+	s, on := p.slipped(m)
+	from := s.from
+	if from == "" || m.now().Sub(s.at) >= slipTime {
+		return false
+	}
+	if s.from = ""; on == "" || on == from {
 		return false
 	}
 	why := "has moved in the list"
 	if s.gone {
 		why = "has left the list"
 	}
-	m.complain(fmt.Sprintf("%s %s; the cursor is on %s now: press again", jobName(from), why, jobName(r.ID)))
+	m.complain(fmt.Sprintf("%s %s; the cursor is on %s now: press again", from, why, on))
 	return true
 }
 
