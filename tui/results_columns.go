@@ -48,6 +48,9 @@ func (p *resultsPane) paramColumns(m *model) []column {
 		}
 		return all
 	}
+	if p.table == nil { // it is being made
+		return nil
+	}
 	some := 0 // parameters with several values
 	for _, c := range p.table.Columns {
 		if c.Role != view.Param {

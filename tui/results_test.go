@@ -256,7 +256,14 @@ func TestResultsBeingRead(t *testing.T) {
 		}
 		return p, err
 	}
+	pending = true
 	m := newResults(t, src, 100, 30, false)
+	for _, key := range []string{"m", "h", "esc", "right", "s"} { // of the first there is nothing yet
+		do(t, m, key)
+		checkSize(t, m, "a table that is being made, "+key)
+	}
+	pending = false
+	m = newResults(t, src, 100, 30, false)
 	shows(t, m, "read 12,000 of 100,000", "0.091")
 	pending = true
 	do(t, m, "s")
