@@ -49,8 +49,11 @@ func (m *made) heat(s *sheet.Sheet, ask *view.TableAsk) error {
 	return nil
 }
 
+// repeating are the names of parameters that only repeat a job.
+var repeating = []string{"seed", "rep", "repeat", "repetition", "trial", "fold", "run", "instance"}
+
 // pivotOf says what a heat map is of: what was asked for, else the two parameters that
-// vary and the first figure, or the time when there is none.
+// vary, beside those that repeat, and the first figure, or the time when there is none.
 func pivotOf(s *sheet.Sheet, ask *view.TableAsk, columns []view.TableColumn) (of sheet.PivotOf, err error) {
 	of.Measure = sheet.Mean
 	words := slices.Clone(ask.Pivot)
@@ -62,6 +65,9 @@ func pivotOf(s *sheet.Sheet, ask *view.TableAsk, columns []view.TableColumn) (of
 			if c.Vary {
 				words = append(words, c.Name)
 			}
+		}
+		if len(words) > 2 { // seeds are what is averaged over
+			words = slices.DeleteFunc(words, func(name string) bool { return slices.Contains(repeating, strings.ToLower(name)) })
 		}
 		if n := len(words); n != 2 {
 			names := jobs.Clean(strings.Join(words, ", "), 100)

@@ -210,7 +210,16 @@ func TestTableHeat(t *testing.T) {
 	x, dir, acc := gridRun(t, 4, 3, 2)
 	b := gridBoard(t, x, dir, "acc", "loss")
 	tb := tableOf(t, b, view.TableAsk{Heat: true})
-	if tb.Heat != nil || !strings.Contains(tb.Wrong, "3 parameters have several values (C, gamma, seed)") {
+	if h := tb.Heat; h == nil || h.Down != "C" || h.Across != "gamma" || h.Figure != "acc, mean" {
+		t.Errorf("seeds are averaged over: %+v", tb)
+	}
+	y, other := newTab(), t.TempDir()
+	for i := range 8 {
+		y.add(jobs.Spec{Command: "train", Params: []jobs.Param{{Name: "C", Value: fmt.Sprint(i / 4)}, {Name: "gamma", Value: fmt.Sprint(i / 2 % 2)}, {Name: "degree", Value: fmt.Sprint(i % 2)}}},
+			jobs.Succeeded, ran("ws01", jobs.Outcome{}, time.Second))
+	}
+	tb = tableOf(t, gridBoard(t, y, other), view.TableAsk{Heat: true})
+	if tb.Heat != nil || !strings.Contains(tb.Wrong, "3 parameters have several values (C, gamma, degree)") {
 		t.Errorf("%+v", tb)
 	}
 	tb = tableOf(t, b, view.TableAsk{Heat: true, Pivot: []string{"C", "gamma", "acc:max"}})
