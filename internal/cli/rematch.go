@@ -106,15 +106,19 @@ func (m *rematch) rounds(t *jobs.Table) []jobs.ID {
 	return ids
 }
 
-// missing finds the jobs of these files that are in them no more; of a run that knows
-// of no such file, all that were not found.
+// missing finds the jobs of these files that are in them no more. A run that was made of one
+// file of another name is taken for one of that file; of one of several such files nobody
+// knows which it was, and nothing is missing.
 func (m *rematch) missing(t *jobs.Table, files map[string]bool, found map[jobs.ID]bool) {
+	of := map[string]bool{}
 	known := false
 	for i := range t.Jobs {
-		if files[filepath.Base(t.Jobs[i].Spec.File)] {
-			known = true
-			break
-		}
+		name := filepath.Base(t.Jobs[i].Spec.File)
+		of[name] = true
+		known = known || files[name]
+	}
+	if !known && len(of) > 1 {
+		return
 	}
 	for i := range t.Jobs {
 		j, id := &t.Jobs[i], jobs.ID(i+1)

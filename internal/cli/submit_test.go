@@ -192,6 +192,13 @@ func TestMatchJobs(t *testing.T) {
 	if !slices.Equal(m.gone, []jobs.ID{3, 6}) || !slices.Equal(m.queued, []jobs.ID{6}) {
 		t.Errorf("gone %v, of those queued %v", m.gone, m.queued)
 	}
+	if m := matchJobs(t1, []*jobs.Spec{spec("a", "renamed", jobs.Options{})}); len(m.gone) > 0 {
+		t.Errorf("of a run of two files the jobs %v of another one are gone", m.gone)
+	}
+	t1.Jobs = t1.Jobs[:6]
+	if m := matchJobs(t1, []*jobs.Spec{spec("a", "renamed", jobs.Options{})}); !slices.Equal(m.gone, []jobs.ID{2, 3, 4, 5, 6}) {
+		t.Errorf("of the one file of the run, renamed, the jobs %v are gone", m.gone)
+	}
 	if len(m.changes) != 2 || m.changes[0].String() != "timeout 1h0m0s" || !slices.Equal(m.changes[0].ids, []jobs.ID{2}) || m.changes[1].String() != "tries 2" {
 		t.Errorf("changes %+v", m.changes)
 	}
