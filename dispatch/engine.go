@@ -1,12 +1,10 @@
 package dispatch
 
 import (
-	"errors"
 	"time"
 
 	"dcs-tui/dispatch/ring"
 	"dcs-tui/dispatch/sched"
-	"dcs-tui/hosts"
 	"dcs-tui/jobs"
 )
 
@@ -159,15 +157,9 @@ func (e *engine) step(ev sched.Event) {
 		if e.closedTo() != nil { // it stays where it was left, for the next dispatcher
 			return
 		}
-	case sched.HostRefused:
-		if ev.Msg.FencedBy > 0 {
-			e.fenced(ev.Msg.FencedBy)
-		}
-	case sched.HostDown:
-		var fenced *hosts.FencedError
-		if errors.As(ev.Err, &fenced) {
-			e.fenced(fenced.By)
-		}
+	}
+	if by := sched.FencedBy(ev); by > 0 {
+		e.fenced(by)
 	}
 	if e.fencedBy > 0 { // nothing that this dispatcher decides counts any more
 		return

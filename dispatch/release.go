@@ -108,38 +108,18 @@ func (e *engine) redeliver() {
 // release carries orders out.
 func (e *engine) release(out ring.Out) {
 	for _, o := range out.Orders {
+		if a := e.agents[o.To()]; a != nil {
+			a.give(o)
+			continue
+		}
 		switch o := o.(type) {
 		case sched.Finish:
 			e.end(o)
-		case sched.Launch:
-			e.order(o.Host, o)
-		case sched.Connect:
-			e.order(o.Host, o)
-		case sched.Disconnect:
-			e.order(o.Host, o)
-		case sched.SetLimit:
-			e.order(o.Host, o)
-		case sched.Withdraw:
-			e.order(o.Host, o)
-		case sched.Kill:
-			e.order(o.Host, o)
-		case sched.Probe:
-			e.order(o.Host, o)
-		case sched.List:
-			e.order(o.Host, o)
 		case sched.Look:
 			if o.Via == "" {
 				e.mount.look(o)
-				break
 			}
-			e.order(o.Via, o)
 		}
-	}
-}
-
-func (e *engine) order(host string, o sched.Order) {
-	if a := e.agents[host]; a != nil {
-		a.give(o)
 	}
 }
 

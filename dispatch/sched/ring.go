@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"errors"
 	"time"
 
 	"dcs-tui/hosts"
@@ -155,8 +156,8 @@ func (Tick) event()              {}
 // Order is something to do after the records of the same Step are durable. The
 // orders of a Step for one host are to be carried out in their order: what a host
 // must not start (Kill, Withdraw) comes before its leave to start (SetLimit), and that it
-// may start nothing at all comes first.
-type Order interface{ order() }
+// may start nothing at all comes first. To is that host; "" is the dispatcher itself.
+type Order interface{ To() string }
 
 // Connect asks for a connection to the host now. Answered by HostUp or HostDown;
 // to be ignored while there is one or one is being made.
@@ -231,13 +232,29 @@ const (
 	Fenced           // another dispatcher owns the run now
 )
 
-func (Connect) order()    {}
-func (Disconnect) order() {}
-func (Launch) order()     {}
-func (SetLimit) order()   {}
-func (Withdraw) order()   {}
-func (Kill) order()       {}
-func (Probe) order()      {}
-func (Look) order()       {}
-func (List) order()       {}
-func (Finish) order()     {}
+// To says who is to carry the order out.
+func (o Connect) To() string    { return o.Host }
+func (o Disconnect) To() string { return o.Host }
+func (o Launch) To() string     { return o.Host }
+func (o SetLimit) To() string   { return o.Host }
+func (o Withdraw) To() string   { return o.Host }
+func (o Kill) To() string       { return o.Host }
+func (o Probe) To() string      { return o.Host }
+func (o Look) To() string       { return o.Via }
+func (o List) To() string       { return o.Host }
+func (Finish) To() string       { return "" }
+
+// FencedBy is the epoch of another dispatcher of which an event tells that it has taken
+// the run over; 0: of none.
+func FencedBy(ev Event) int {
+	switch ev := ev.(type) {
+	case HostRefused:
+		return ev.Msg.FencedBy
+	case HostDown:
+		var fenced *hosts.FencedError
+		if errors.As(ev.Err, &fenced) {
+			return fenced.By
+		}
+	}
+	return 0
+}

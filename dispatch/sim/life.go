@@ -1,12 +1,10 @@
 package sim
 
 import (
-	"errors"
 	"time"
 
 	"dcs-tui/dispatch/ring"
 	"dcs-tui/dispatch/sched"
-	"dcs-tui/hosts"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
@@ -182,16 +180,8 @@ func (l *life) later(d time.Duration, do func()) {
 
 // step gives one event to the core.
 func (l *life) step(ev sched.Event) {
-	switch ev := ev.(type) {
-	case sched.HostRefused:
-		if ev.Msg.FencedBy > 0 {
-			l.fence(ev.Msg.FencedBy)
-		}
-	case sched.HostDown:
-		var fenced *hosts.FencedError
-		if errors.As(ev.Err, &fenced) {
-			l.fence(fenced.By)
-		}
+	if by := sched.FencedBy(ev); by > 0 {
+		l.fence(by)
 	}
 	if l.fencedBy > 0 {
 		return
@@ -261,7 +251,6 @@ func (l *life) release(orders []sched.Order) {
 }
 
 func (l *life) carryOut(o sched.Order) {
-	name := ""
 	switch o := o.(type) {
 	case sched.Finish:
 		l.finish = &o
@@ -273,27 +262,12 @@ func (l *life) carryOut(o sched.Order) {
 			l.look(o)
 			return
 		}
-		name = o.Via
-	case sched.Connect:
-		name = o.Host
-	case sched.Disconnect:
-		name = o.Host
 	case sched.Launch:
-		name = o.Host
 		l.w.checkLaunch(l, &o)
 	case sched.SetLimit:
-		name = o.Host
 		l.w.checkLimit(l, o)
-	case sched.Withdraw:
-		name = o.Host
-	case sched.Kill:
-		name = o.Host
-	case sched.Probe:
-		name = o.Host
-	case sched.List:
-		name = o.Host
 	}
-	if a := l.agent(name); a != nil {
+	if a := l.agent(o.To()); a != nil {
 		a.obey(o)
 	}
 }
