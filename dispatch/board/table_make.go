@@ -32,6 +32,9 @@ func (t *tables) make(ask *view.TableAsk) *made {
 	for len(f.values) < len(d.list) {
 		f.values = append(f.values, nil)
 	}
+	if f.reader == nil { // there is nothing to read
+		f.known = len(d.list)
+	}
 	m := &made{changes: d.changes, figures: f.changes, edition: d.edition, read: f.known, of: len(d.list)}
 	m.table.Ready, m.table.Wrong, m.table.Notes = true, f.wrong, f.notes
 	m.table.Read, m.table.Jobs = m.read, m.of
