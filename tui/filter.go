@@ -72,6 +72,11 @@ func (m *model) filterWords(before string) (int, []string) {
 	for _, p := range m.jobs.seen.params {
 		known = append(known, p+"=")
 	}
+	if m.focus() == pane(m.result) {
+		for _, name := range m.result.named(view.Figure) {
+			known = append(known, name+">", name+"<")
+		}
+	}
 	switch key, _, _ := strings.Cut(word, ":"); key {
 	case "state":
 		known = prefixed("state:", stateWords)

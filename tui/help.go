@@ -108,6 +108,7 @@ var helpFilter = []helpRow{
 	{"text", "name, command or parameters contain it, in capitals or not"},
 	{`"two words"`, "quotes hold blanks together"},
 	{"C=0.1 C>=1", "the parameter C; also != < > <=; * ? [a-z] with = and !="},
+	{"acc>0.9 acc=nan", "in Results: a figure, as a parameter"},
 	{"state:fail", "also run, away, handed, retry, timeout, queue, waits, ok, cancel, skip, ending, and open, done, bad; several with a comma"},
 	{"host:ws01", "where it runs or ran"},
 	{"queue:x tag:gpu", "its queue, a tag that it asks for"},

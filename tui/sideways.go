@@ -46,7 +46,7 @@ func (s *sideways) keys(group string, when func(*model) bool) []binding {
 			when: func(m *model) bool { return can && when(m) }, do: func(*model) tea.Cmd { s.page += by; return nil }}
 	}
 	return []binding{
-		turn("right", fmt.Sprintf("%d more columns", s.more), "columns that there is no room for", 1, s.more > 0),
-		turn("left", "columns before", "the columns before", -1, s.page > 0),
+		turn("right", "columns", fmt.Sprintf("%d more columns, which there is no room for", s.more), 1, s.more > 0),
+		turn("left", "back", "the columns before", -1, s.page > 0),
 	}
 }
