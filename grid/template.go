@@ -44,8 +44,11 @@ type Hardness struct {
 }
 
 // Text is the template as it was read, with the values that files and commands gave
-// written into it: read again it gives the same jobs, on any machine.
+// written into it: read again it gives the same jobs, on any machine, unless it is Compared.
 func (t *Template) Text() string { return t.text() }
+
+// Compared says that a command compares the jobs (@hardness); only the jobs keep its answers.
+func (t *Template) Compared() bool { return t.comparison != nil }
 
 // Points is how many points the product has, before filter and sample.
 func (t *Template) Points() int { return t.points }

@@ -95,6 +95,9 @@ func (a *app) runGrid(cmd *cobra.Command, f *gridFlags, args []string) error {
 	}
 	switch {
 	case f.count:
+		if t.Filtered() && t.Points() > longCount {
+			a.con.Line("looking through " + plural(t.Points(), "point") + "; Ctrl-C ends it")
+		}
 		n, err := t.Count()
 		if err != nil {
 			return usagef("%w", err)
@@ -113,6 +116,9 @@ func (a *app) runGrid(cmd *cobra.Command, f *gridFlags, args []string) error {
 	}
 	return a.runJobs(cmd, &f.runFlags, src)
 }
+
+// longCount is how many points take some seconds to look through.
+const longCount = 50_000_000
 
 // checkGrid finds what is wrong with the command line before anything is read.
 func (f *gridFlags) checkGrid(args []string) error {
@@ -249,7 +255,7 @@ func gridSource(t *grid.Template, file string, limit int) (jobSource, error) {
 		}
 		return src, nil
 	}
-	if len(src.source) > maxKeptTemplate {
+	if len(src.source) > maxKeptTemplate || t.Compared() {
 		src.source = "" // nothing needs it
 	}
 	for {
