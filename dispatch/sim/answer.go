@@ -6,6 +6,7 @@ import (
 
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/hosts"
+	"dcs-tui/hosts/onfile"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/attempts"
 )
@@ -207,7 +208,7 @@ func (p *helper) look(host string, ids []jobs.AttemptID) {
 	h := p.h
 	m := &hosts.Looked{Host: host, Why: "the file system does not answer"}
 	if h.answers() {
-		m = lookInto(h.disk, h.dir, host, ids)
+		m = onfile.Look(h.disk, h.dir, runUID, host, ids)
 	}
 	p.tell(sched.HostLooked{Via: h.spec.Name, Msg: m})
 }

@@ -4,7 +4,7 @@ import (
 	"os"
 
 	"dcs-tui/dispatch/sched"
-	"dcs-tui/hosts"
+	"dcs-tui/hosts/onfile"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/attempts"
 )
@@ -47,16 +47,7 @@ func damageJournal(w *World) bool {
 // found is what the shared directory's claims and sentinels tell of (X1).
 func (l *life) found() (all []sched.Found) {
 	_ = attempts.Each(l.share, "/share", runUID, "", func(f attempts.Fate) error {
-		p := hosts.ProbedJob{Attempt: f.Attempt, Slot: f.Slot}
-		switch f.State {
-		case attempts.Finished:
-			p.Answer, p.Started, p.Outcome = hosts.HasExited, f.Outcome.Started, &f.Outcome
-		case attempts.Claimed:
-			p.Answer, p.Started = hosts.IsRunning, f.Claim.At
-		default:
-			return nil
-		}
-		if f.Host != "" {
+		if p, ok := onfile.Probed(f); ok {
 			all = append(all, sched.Found{Host: f.Host, ProbedJob: p})
 		}
 		return nil

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"dcs-tui/hosts"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/attempts"
 	"dcs-tui/jobs/rundir"
@@ -124,17 +123,4 @@ func (h *host) touch() {
 			}
 		}
 	})
-}
-
-// lookInto answers a Look, as a helper and as the dispatcher's own mount do.
-func lookInto(d rundir.Disk, dir, host string, ids []jobs.AttemptID) *hosts.Looked {
-	seen, err := attempts.OfHost(d, dir, runUID, host, ids)
-	m := &hosts.Looked{Host: host, Runs: seen.Claimed, Never: seen.Never, Beat: seen.Beat}
-	for _, f := range seen.Finished {
-		m.Jobs = append(m.Jobs, hosts.ExitedJob{Attempt: f.Attempt, Slot: f.Slot, Outcome: f.Outcome})
-	}
-	if err != nil {
-		m.Why = err.Error()
-	}
-	return m
 }

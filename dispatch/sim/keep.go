@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"dcs-tui/dispatch/sched"
+	"dcs-tui/hosts/onfile"
 	"dcs-tui/jobs/journal"
 )
 
@@ -96,6 +97,6 @@ func (l *life) fence(by int) {
 func (l *life) look(o sched.Look) {
 	w := l.w
 	w.after(w.between(time.Millisecond, 50*time.Millisecond), func() {
-		l.tell(sched.HostLooked{Msg: lookInto(l.share, "/share", o.Host, o.Attempts)})
+		l.tell(sched.HostLooked{Msg: onfile.Look(l.share, "/share", runUID, o.Host, o.Attempts)})
 	})
 }

@@ -6,6 +6,7 @@ import (
 
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/hosts"
+	"dcs-tui/hosts/onfile"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/attempts"
 	"dcs-tui/jobs/journal"
@@ -14,15 +15,7 @@ import (
 // look reads what the run directory, as this machine sees it, shows of the attempts
 // of a host that cannot be asked (X2).
 func (o *owned) look(host string, ids []jobs.AttemptID) *hosts.Looked {
-	seen, err := attempts.OfHost(o.run.Disk, o.run.Dir, o.run.UID(), host, ids)
-	m := &hosts.Looked{Host: host, Runs: seen.Claimed, Never: seen.Never, Beat: seen.Beat}
-	for _, f := range seen.Finished {
-		m.Jobs = append(m.Jobs, hosts.ExitedJob{Attempt: f.Attempt, Slot: f.Slot, Outcome: f.Outcome})
-	}
-	if err != nil {
-		m.Why = err.Error()
-	}
-	return m
+	return onfile.Look(o.run.Disk, o.run.Dir, o.run.UID(), host, ids)
 }
 
 // found reads every claim and sentinel of the run directory when records of the
@@ -43,16 +36,7 @@ func (o *owned) found() (all []sched.Found, err error) {
 		if a := o.table.Attempt(f.Attempt); a != nil && !a.State.Open() && a.State != jobs.AttemptLost {
 			return nil // it has its record
 		}
-		p := hosts.ProbedJob{Attempt: f.Attempt, Slot: f.Slot}
-		switch f.State {
-		case attempts.Finished:
-			p.Answer, p.Started, p.Outcome = hosts.HasExited, f.Outcome.Started, &f.Outcome
-		case attempts.Claimed:
-			p.Answer, p.Started = hosts.IsRunning, f.Claim.At
-		default:
-			return nil
-		}
-		if f.Host != "" {
+		if p, ok := onfile.Probed(f); ok {
 			all = append(all, sched.Found{Host: f.Host, ProbedJob: p})
 		}
 		return nil

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"dcs-tui/hosts"
-	"dcs-tui/jobs/attempts"
+	"dcs-tui/hosts/onfile"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -67,20 +67,11 @@ func (h *helper) lookAll() {
 	}
 }
 
-// looked answers one question. What counts is what that host itself wrote, of
-// this run and these attempts: a file proves nothing by its name.
+// looked answers one question.
 func (h *helper) looked(m *hosts.Look) *hosts.Looked {
 	disk := h.looks.disk
 	if disk == nil {
 		disk = onlyRead
 	}
-	seen, err := attempts.OfHost(disk, h.dir, h.cfg.Run, m.Host, m.Attempts)
-	a := &hosts.Looked{Host: m.Host, Runs: seen.Claimed, Never: seen.Never, Beat: seen.Beat}
-	for _, f := range seen.Finished {
-		a.Jobs = append(a.Jobs, hosts.ExitedJob{Attempt: f.Attempt, Slot: f.Slot, Outcome: f.Outcome})
-	}
-	if err != nil {
-		a.Why = err.Error()
-	}
-	return a
+	return onfile.Look(disk, h.dir, h.cfg.Run, m.Host, m.Attempts)
 }
