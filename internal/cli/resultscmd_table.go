@@ -228,9 +228,7 @@ func (a *app) printPivot(s *sheet.Sheet, q *question, notes []string) error {
 		out := newConsole(a.stdout)
 		err = export.Heat(a.stdout, p.Heat(export.HeatLevels), export.HeatOptions{Color: out.color, ASCII: out.ascii})
 	} else {
-		if q.format == string(export.Table) {
-			a.note(p.Title())
-		}
+		a.note(p.Title())
 		err = a.writeSheet(p.Sheet(), q)
 	}
 	if err == nil {
@@ -245,5 +243,9 @@ func (a *app) writeSheet(s *sheet.Sheet, q *question) error {
 	if out.tty {
 		o.Width = out.width()
 	}
-	return export.Write(a.stdout, s, o)
+	err := export.Write(a.stdout, s, o)
+	if err == nil && (o.Format == export.CSV || o.Format == export.TSV) {
+		a.note(s.Formulas()...)
+	}
+	return err
 }

@@ -89,14 +89,17 @@ func (t *table) name(column int) string {
 }
 
 // text is a cell for people, cleaned: durations and sizes in units (in a table on the
-// screen), means with six digits; "" for nothing.
+// screen), means and times with six digits; "" for nothing. What goes into a document is
+// not cut.
 func (t *table) text(row, column int) string {
 	v, c := t.s.At(row, column), &t.s.Columns[column]
 	switch {
 	case v.Kind == sheet.Nothing:
 		return ""
-	case v.Kind != sheet.Number:
+	case v.Kind != sheet.Number && t.o.Format == Table:
 		return jobs.Clean(v.Text, maxCell)
+	case v.Kind != sheet.Number:
+		return jobs.Clean(v.Text, 0)
 	case t.o.Format == Table && c.Unit == sheet.Seconds && v.Number < 1e9: // else it is no duration
 		return results.HumanDuration(time.Duration(v.Number * 1e9))
 	case t.o.Format == Table && c.Unit == sheet.Bytes && v.Number < 1e18:
@@ -108,7 +111,7 @@ func (t *table) text(row, column int) string {
 // Digits is a number as people want it: as a job wrote it, and with at most six digits
 // where it was computed.
 func Digits(c *sheet.Column, v sheet.Value) string {
-	if c.Role == sheet.Stat && len(v.Text) > 7 {
+	if (c.Role == sheet.Stat || c.Unit == sheet.Seconds) && len(v.Text) > 7 {
 		return sixDigits(v)
 	}
 	return jobs.Clean(v.Text, maxCell)

@@ -85,11 +85,7 @@ func (t *table) latex() {
 	t.b.WriteString("\\bottomrule\n\\end{tabular}\n")
 }
 
-// latexNumber gives a negative number its sign, not a hyphen.
+// latexNumber gives a negative number, and a negative exponent, its sign, not a hyphen.
 func latexNumber(s string) string {
-	s = latexEscapes.Replace(s)
-	if strings.HasPrefix(s, "-") {
-		return "$-$" + s[1:]
-	}
-	return s
+	return strings.ReplaceAll(latexEscapes.Replace(s), "-", "$-$")
 }

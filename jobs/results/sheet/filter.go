@@ -145,6 +145,9 @@ func (p *filterParser) comparison() (*node, error) {
 	if err := p.next(false); err != nil {
 		return nil, err
 	}
+	if key, value, ok := strings.Cut(c.column, ":"); ok && p.tok.kind != opToken {
+		return nil, p.errorf("%s is how the screen's filter has it; here it is %s", quote(c.column), quote(key+"="+value))
+	}
 	if p.tok.kind != opToken {
 		return nil, p.errorf("after %s one of = != < <= > >= ~ !~ is wanted, not %s", quote(c.column), &p.tok)
 	}

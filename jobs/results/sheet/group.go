@@ -160,7 +160,11 @@ func (o *oddities) notes(s *Sheet, columns []int) (notes []string) {
 			notes = append(notes, fmt.Sprintf("%s of %s is no number and left out%s", name, number(e.texts, s.unit), example(e.textJob, e.text)))
 		}
 		if e.empty > 0 {
-			notes = append(notes, fmt.Sprintf("%s %s no %s%s", number(e.empty, "solved "+s.unit), have(e.empty), name, example(e.emptyJob, "")))
+			what := s.unit
+			if s.solved != nil {
+				what = "solved " + what
+			}
+			notes = append(notes, fmt.Sprintf("%s %s no %s%s", number(e.empty, what), have(e.empty), name, example(e.emptyJob, "")))
 		}
 	}
 	return notes

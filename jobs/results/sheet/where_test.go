@@ -79,6 +79,7 @@ func TestBadFilters(t *testing.T) {
 		"":                               "the filter is empty",
 		"  ":                             "the filter is empty",
 		"C":                              `character 2: after "C" one of = != < <= > >= ~ !~ is wanted, not its end`,
+		"C=1 and state:failed":           "character 21: \"state:failed\" is how the screen's filter has it; here it is \"state=failed\"",
 		"C is 3":                         `character 3: after "C"`,
 		"C=":                             "character 3: a value is wanted",
 		"C=)":                            "character 3: a value is wanted",
