@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/user"
 	"slices"
-	"sync"
 
 	"dcs-tui/dispatch"
 	"dcs-tui/dispatch/sched"
@@ -152,16 +149,7 @@ func changeOf(e *view.Change) jobs.Change {
 }
 
 // asker names whoever asks on a screen: nobody but the user of the dispatcher can.
-var asker = sync.OnceValue(func() string {
-	name := fmt.Sprintf("user %d", os.Getuid())
-	if u, err := user.Current(); err == nil {
-		name = u.Username
-	}
-	if host, err := os.Hostname(); err == nil {
-		name += " on " + host
-	}
-	return name + " (screen)"
-})
+func asker() string { return dispatch.Asker() + " (screen)" }
 
 // who is asker, and why he asks where that is known, for the event log.
 func who(why string) string {

@@ -1,12 +1,10 @@
 package cli
 
 import (
-	"fmt"
-	"os"
-	"os/user"
 	"strings"
 	"time"
 
+	"dcs-tui/dispatch"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
@@ -44,7 +42,7 @@ type errand struct {
 
 // ask leaves a request for jobs.
 func ask(run *rundir.Run, do string, ids []jobs.ID) (*errand, error) {
-	return leave(run, &rundir.Request{Do: do, Jobs: rundir.RangesOf(ids), By: whoAsks(), At: time.Now()})
+	return leave(run, &rundir.Request{Do: do, Jobs: rundir.RangesOf(ids), By: dispatch.Asker(), At: time.Now()})
 }
 
 // leave leaves a request in the run directory. It goes there also when the dispatcher
@@ -63,18 +61,6 @@ func leave(run *rundir.Run, q *rundir.Request) (*errand, error) {
 		return nil, usagef("%w", err)
 	}
 	return e, nil
-}
-
-// whoAsks names user and machine for those who read what was asked.
-func whoAsks() string {
-	name := fmt.Sprintf("user %d", os.Getuid())
-	if u, err := user.Current(); err == nil {
-		name = u.Username
-	}
-	if host, err := os.Hostname(); err == nil {
-		name += " on " + host
-	}
-	return name
 }
 
 // read takes from the journal what has come since.

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"dcs-tui/dispatch"
 	"dcs-tui/dispatch/view"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
@@ -49,7 +50,7 @@ func (f *follower) act(ctx context.Context, a view.Action) (*view.Answer, error)
 
 // requestOf is an action as a request in the run directory.
 func requestOf(a *view.Action) *rundir.Request {
-	q := &rundir.Request{By: whoAsks(), At: time.Now(), Why: a.Why, Priority: a.Number}
+	q := &rundir.Request{By: dispatch.Asker(), At: time.Now(), Why: a.Why, Priority: a.Number}
 	for _, r := range a.Jobs {
 		q.Jobs = append(q.Jobs, rundir.Range{First: r.First, Last: r.Last})
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"dcs-tui/dispatch"
 	"dcs-tui/dispatch/view"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
@@ -92,7 +93,7 @@ func absolute(t *jobs.Table, waiting []*rundir.Request, a *view.Action) []*rundi
 	var list []*rundir.Request
 	at := time.Now()
 	for p, ids := range of {
-		list = append(list, &rundir.Request{Do: rundir.DoPriority, Jobs: rundir.RangesOf(ids), Priority: p, Why: a.Why, By: whoAsks(), At: at})
+		list = append(list, &rundir.Request{Do: rundir.DoPriority, Jobs: rundir.RangesOf(ids), Priority: p, Why: a.Why, By: dispatch.Asker(), At: at})
 	}
 	slices.SortFunc(list, func(a, b *rundir.Request) int { return a.Priority - b.Priority })
 	return list

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"dcs-tui/dispatch"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
@@ -164,7 +165,7 @@ func (a *app) runRequeue(ctx context.Context, args []string, sel *selection, opt
 			return err
 		}
 	}
-	q := &rundir.Request{Do: rundir.DoRequeue, Jobs: rundir.RangesOf(ids), By: whoAsks(), At: time.Now()}
+	q := &rundir.Request{Do: rundir.DoRequeue, Jobs: rundir.RangesOf(ids), By: dispatch.Asker(), At: time.Now()}
 	if change := flags.change(); change != nil {
 		if err := change.Check(); err != nil {
 			return usagef("%w", err)

@@ -3,6 +3,7 @@ package cli
 import (
 	"time"
 
+	"dcs-tui/dispatch"
 	"dcs-tui/grid"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
@@ -138,7 +139,7 @@ func (a *app) askRematch(run *rundir.Run, m *rematch) (*submission, error) {
 		asks = append(asks, &rundir.Request{Do: rundir.DoRequeue, Jobs: rundir.RangesOf(m.again)})
 	}
 	for _, q := range asks {
-		q.By, q.At = whoAsks(), time.Now()
+		q.By, q.At = dispatch.Asker(), time.Now()
 		e, err := leave(run, q)
 		if err != nil {
 			return nil, err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"dcs-tui/dispatch"
 	"dcs-tui/grid"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
@@ -146,7 +147,7 @@ func (a *app) submitTo(run *rundir.Run, specs []*jobs.Spec) (*submission, error)
 	s := &submission{run: run}
 	at := time.Now()
 	for i, block := range blocks {
-		q := &rundir.Request{Do: rundir.DoSubmit, Specs: rundir.JobsText(block), By: whoAsks(), At: at.Add(time.Duration(i) * time.Microsecond)}
+		q := &rundir.Request{Do: rundir.DoSubmit, Specs: rundir.JobsText(block), By: dispatch.Asker(), At: at.Add(time.Duration(i) * time.Microsecond)}
 		e, err := leave(run, q)
 		if err != nil {
 			if i > 0 {
