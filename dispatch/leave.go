@@ -23,7 +23,6 @@ func (e *engine) leave() {
 		e.step(sched.Stop{Why: "closed"})
 		e.commit()
 	}
-	e.forgets()
 	e.leaving = true
 	e.deadline = time.Now().Add(farewell + 2*time.Duration(e.cfg.Open.GraceSeconds*float64(time.Second)))
 	// Children that jobs left behind end with the run, unless jobs still run.
@@ -32,30 +31,6 @@ func (e *engine) leave() {
 	for name, a := range e.agents {
 		if !a.give(goodbye{end: clean, used: clean && used[name]}) {
 			a.cut()
-		}
-	}
-}
-
-// forgets says what people asked of hosts, which ends with this dispatcher: the next
-// one uses them as the inventory says.
-func (e *engine) forgets() {
-	if e.fencedBy > 0 || e.core.Table().Unfinished() == 0 {
-		return
-	}
-	for _, h := range e.core.Hosts() {
-		var was []string
-		switch {
-		case h.Stopped:
-			was = append(was, "was stopped by a person")
-		case h.Draining:
-			was = append(was, "was drained by a person")
-		}
-		if h.Given > 0 {
-			was = append(was, fmt.Sprintf("had %d slots as a person gave it", h.Given))
-		}
-		if was != nil {
-			e.note(Notice{Host: h.Name, Text: fmt.Sprintf("%s %s: that ends with this dispatcher, a resume uses %s as the inventory says",
-				h.Name, strings.Join(was, " and "), h.Name)})
 		}
 	}
 }

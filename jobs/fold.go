@@ -28,6 +28,8 @@ func Fold(t *Table, r *Record) error {
 			t.Late[r.Job] = int32(r.Count)
 		}
 		return nil
+	case KindHost:
+		return t.wish(r)
 	case KindEnded:
 		t.Ended = true
 		return nil

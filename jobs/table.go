@@ -1,5 +1,7 @@
 package jobs
 
+import "fmt"
+
 // Job is a row of the Table: the folded state of one job.
 // Only Fold writes it.
 type Job struct {
@@ -86,6 +88,9 @@ type Table struct {
 	// round that was (B6): a later dispatcher does not tell of them again.
 	Late map[ID]int32
 
+	// Hosts is what people asked of hosts and have not taken back (D7), by name.
+	Hosts map[string]HostWish
+
 	Ended bool // the last record of the run was written; cleared by new work
 
 	// Damaged is set by replay when a line of the journal was lost, never live.
@@ -112,3 +117,36 @@ func (t *Table) Attempt(id AttemptID) *Attempt {
 
 // Unfinished returns how many jobs are not terminal.
 func (t *Table) Unfinished() int { return t.Counts[Queued] + t.Counts[Running] }
+
+// HostWish is what a person asked of a host; the zero value is nothing.
+type HostWish struct {
+	Use   HostUse
+	Slots int32 // instead of as many as its rule gives; 0: those
+}
+
+// HostUse is how far a person lets a host be used.
+type HostUse uint8
+
+// The uses of a host.
+const (
+	HostUsed    HostUse = iota
+	HostDrained         // what runs there finishes, nothing more starts
+	HostStopped         // what ran there was ended to run elsewhere, nothing more starts
+)
+
+// wish keeps what a person asked of a host.
+func (t *Table) wish(r *Record) error {
+	if r.Host == "" || r.Count < 0 || r.Count > int(HostStopped) || r.Slot < 0 {
+		return fmt.Errorf("nobody can ask for use %d and %d slots of host %q", r.Count, r.Slot, r.Host)
+	}
+	w := HostWish{HostUse(r.Count), int32(r.Slot)}
+	if w == (HostWish{}) {
+		delete(t.Hosts, r.Host)
+		return nil
+	}
+	if t.Hosts == nil {
+		t.Hosts = map[string]HostWish{}
+	}
+	t.Hosts[r.Host] = w
+	return nil
+}

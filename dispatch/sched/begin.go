@@ -15,6 +15,7 @@ func (c *Core) begin() {
 		h.seen, h.heard, h.cutAt, h.away, h.inherited = c.now.Mono, c.now.Mono, c.now.Mono, c.now.Mono, true
 		c.connect(h)
 	}
+	c.heedWishes()
 	c.queue.grow(len(c.table.Jobs))
 	c.leaveSeqsFree()
 	c.learnTimes()
@@ -33,6 +34,7 @@ func (c *Core) begin() {
 				f := c.fly(h, a.ID, j.Spec)
 				f.started = a.State == jobs.AttemptRunning
 				f.startedAt, f.ran = c.now.Mono, c.ranBefore(a) // at the latest
+				f.killed, f.requeue = h.stopped, h.stopped      // ended again when the host tells of it
 				if f.started {
 					c.moves(f, f.ran)
 				}

@@ -183,6 +183,7 @@ func (c *Core) drainHost(e DrainHost) {
 		return
 	}
 	h.draining, h.stopped = e.On, e.On && (e.Now || h.stopped)
+	c.keepWish(h)
 	if !e.On {
 		return
 	}

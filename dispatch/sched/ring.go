@@ -117,7 +117,7 @@ type (
 
 // DrainHost finishes what runs on a host and starts nothing more there; with On
 // false the host is used again. With Now its jobs are stopped and queued again. It holds
-// while this dispatcher lives.
+// until that is taken back, also for later dispatchers.
 type DrainHost struct {
 	Host string
 	On   bool

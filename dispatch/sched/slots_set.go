@@ -1,8 +1,8 @@
 package sched
 
 // SetSlots gives a host so many slots from now on, more or fewer than its rule says (D7);
-// 0 gives it back to its rule. What runs beyond them goes on. It holds while this
-// dispatcher lives, also when the host is away and comes back.
+// 0 gives it back to its rule. What runs beyond them goes on. It holds until it is taken
+// back: when the host comes back, and for every later dispatcher.
 type SetSlots struct {
 	Host  string
 	Slots int
@@ -33,6 +33,7 @@ func (c *Core) setSlots(e SetSlots) {
 	default:
 		c.say(h.spec.Name, 0, "%s gets %s instead of %d%s", h.spec.Name, count(n, "slot"), was, by)
 	}
+	c.keepWish(h)
 	c.queue.capacityChanged()
 }
 

@@ -46,6 +46,8 @@ func (w *World) enter(r *jobs.Record) {
 	w.truth.records++
 	switch r.Kind {
 	case jobs.KindEvent, jobs.KindEpoch, jobs.KindPriority:
+	case jobs.KindHost:
+		w.enterWish(r)
 	case jobs.KindRequest:
 		if g.requests[r.Reason]++; g.requests[r.Reason] > 1 {
 			w.broken(RequestsOnce, "%s is taken in again", r.Reason)

@@ -94,6 +94,7 @@ func (l *life) take() error {
 	l.journal, l.epoch = j, j.Epoch()
 	w.logf("%s has epoch %d: %d records, %d torn, %d ignored", l.mount.Name, l.epoch, report.Records, report.Torn, report.Ignored)
 	w.checkTake(l, t, report)
+	l.inherits()
 	inv := w.inventory()
 	for _, spec := range inv {
 		l.agents = append(l.agents, &agent{l: l, h: w.byName[spec.Name]})

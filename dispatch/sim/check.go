@@ -29,7 +29,7 @@ func (w *World) checkTake(l *life, t *jobs.Table, report *journal.Report) {
 	}
 	s := g.table
 	if t.Seq != s.Seq || t.Acked != s.Acked || t.Epoch != s.Epoch || t.Ended != s.Ended || t.Counts != s.Counts ||
-		!same(t.Cancels, s.Cancels) || !same(t.Requests, s.Requests) {
+		!same(t.Cancels, s.Cancels) || !same(t.Requests, s.Requests) || !same(t.Hosts, s.Hosts) {
 		w.broken(ReplayIsState, "epoch %d: %+v, and the journal says %+v", l.epoch, brief(t), brief(s))
 	}
 	if len(t.Jobs) != len(s.Jobs) {
@@ -90,7 +90,8 @@ func (w *World) checkTurn(l *life, out *ring.Out) {
 	}
 	t, s := l.core.Table(), g.table
 	w.checkStopped(l, t)
-	if t.Seq != s.Seq || t.Acked != s.Acked || t.Counts != s.Counts || len(t.Jobs) != len(s.Jobs) || !same(t.Cancels, s.Cancels) {
+	w.checkWishes(l)
+	if t.Seq != s.Seq || t.Acked != s.Acked || t.Counts != s.Counts || len(t.Jobs) != len(s.Jobs) || !same(t.Cancels, s.Cancels) || !same(t.Hosts, s.Hosts) {
 		w.broken(JournalIsState, "live %+v, journal %+v", brief(t), brief(s))
 	}
 	for _, id := range g.touched {
@@ -156,18 +157,8 @@ func (w *World) heardBy(l *life, ev sched.Event) {
 				w.people.cancels(l, c)
 			}
 		}
-	case sched.SetSlots:
-		if l.given == nil {
-			l.given = map[string]int{}
-		}
-		l.given[ev.Host] = ev.Slots
-		h := w.byName[ev.Host]
-		h.most = max(h.most, ev.Slots)
-	case sched.DrainHost:
-		if l.drained == nil {
-			l.drained = map[string]bool{}
-		}
-		l.drained[ev.Host] = ev.On
+	case sched.SetSlots, sched.DrainHost:
+		l.wished(ev)
 	}
 }
 

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"maps"
 	"os"
 
 	"dcs-tui/dispatch/sched"
@@ -88,6 +89,10 @@ func (g *ledger) renew(w *World, t *jobs.Table) {
 		}
 	}
 	g.seqs, g.acked, g.ended = seqs, t.Acked, t.Ended
+	g.wishes = map[string]jobs.HostWish{}
+	for name, wish := range t.Hosts {
+		g.wishes[name] = wish
+	}
 	clear(g.requests)
 	for name := range t.Requests {
 		g.requests[name] = 1
@@ -108,12 +113,6 @@ func clone(t *jobs.Table) *jobs.Table {
 		}
 		c.Jobs[i].Attempts = as
 	}
-	c.Cancels, c.Requests = map[jobs.ID]string{}, map[string]bool{}
-	for k, v := range t.Cancels {
-		c.Cancels[k] = v
-	}
-	for k, v := range t.Requests {
-		c.Requests[k] = v
-	}
+	c.Cancels, c.Requests, c.Hosts, c.Late = maps.Clone(t.Cancels), maps.Clone(t.Requests), maps.Clone(t.Hosts), maps.Clone(t.Late)
 	return &c
 }

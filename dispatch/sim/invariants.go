@@ -34,6 +34,7 @@ const (
 	SkippedForCause    = "a job is skipped only for a timeout as easy, or after one that did not succeed"
 	PauseHolds         = "nothing is launched while paused"
 	DrainedHolds       = "nothing is launched on a drained host"
+	WishesHold         = "what people asked of a host holds until they take it back"
 	RequestsOnce       = "a request of people is taken in once"
 	OwnFailuresOnly    = "only its own failures use up a job's tries"
 	TriesHold          = "a job fails no more often than it may"
@@ -49,6 +50,6 @@ var Invariants = []string{
 	OneResult, SeqWithoutGaps, SuccessIsProved, TrueOutcome, StartsOnce, RecordBeforeStart, RecordBeforeOrder, LaunchedOnce,
 	OneLiveAttempt, NoStartAfterEnd, NoStartAfterLease, SlotsHold, UnknownNotRerun, NotLostEarly, NeverStartedIsTrue,
 	FencedChanges, FenceIsTrue, DurableFactsKept, ResultsDurable, ResultsSame, ResultsShown, JournalIsState, ReplayIsState,
-	JournalFolds, CoreHasNoDefects, CancelledStays, CancelledByPeople, HarderSkipped, HarderStopped, SkippedForCause, PauseHolds, DrainedHolds, RequestsOnce, OwnFailuresOnly, TriesHold, RunsAsEdited, TimeGoesOn, RunEnds,
+	JournalFolds, CoreHasNoDefects, CancelledStays, CancelledByPeople, HarderSkipped, HarderStopped, SkippedForCause, PauseHolds, DrainedHolds, WishesHold, RequestsOnce, OwnFailuresOnly, TriesHold, RunsAsEdited, TimeGoesOn, RunEnds,
 	NothingLeft, CleanEnd,
 }

@@ -26,7 +26,9 @@ type ledger struct {
 	jobs     []account
 	seqs     []jobs.ID // by result number - 1: whose it is
 	acked    int64
-	requests map[string]int // how often each was taken in
+	requests map[string]int           // how often each was taken in
+	wishes   map[string]jobs.HostWish // what people asked of hosts, as recorded last
+	wished   bool                     // and that is to be compared with what the core makes of it
 	ended    bool
 }
 
@@ -39,7 +41,9 @@ type journalBytes struct {
 	fixed   bool  // a newer epoch's first record counts it: nothing more does
 }
 
-func (g *ledger) init() { g.table, g.requests = &jobs.Table{}, map[string]int{} }
+func (g *ledger) init() {
+	g.table, g.requests, g.wishes = &jobs.Table{}, map[string]int{}, map[string]jobs.HostWish{}
+}
 
 func epochOf(path string) int {
 	name := path[strings.LastIndexByte(path, '/')+1:]

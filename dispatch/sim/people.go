@@ -180,29 +180,6 @@ func askPause(w *World) bool {
 	return true
 }
 
-func askDrainHost(w *World) bool {
-	h := w.hosts[w.tape.Draw(len(w.hosts))]
-	name, now := h.spec.Name, w.tape.Draw(2) == 1
-	l := w.life
-	if !w.ask(func(l *life) sched.Event { return sched.DrainHost{Host: name, On: true, Now: now} }) {
-		return false
-	}
-	w.after(w.between(time.Second, 60*time.Second), func() { l.tell(sched.DrainHost{Host: name}) })
-	return true
-}
-
-// askSlots gives a host other slots than its rule, for a time.
-func askSlots(w *World) bool {
-	h := w.hosts[w.tape.Draw(len(w.hosts))]
-	name, n := h.spec.Name, 1+w.tape.Draw(8)
-	l := w.life
-	if !w.ask(func(l *life) sched.Event { return sched.SetSlots{Host: name, Slots: n} }) {
-		return false
-	}
-	w.after(w.between(time.Second, 90*time.Second), func() { l.tell(sched.SetSlots{Host: name}) })
-	return true
-}
-
 // askByFile leaves a request in the run directory: it is given to every dispatcher until
 // the journal says that it has been taken in.
 func askByFile(w *World) bool {

@@ -63,12 +63,29 @@ func Text(r *jobs.Record) string {
 		return fmt.Sprintf("%s uses up no try after all%s", r.Attempt(), because(r.Reason))
 	case jobs.KindEvent:
 		return r.Reason
+	case jobs.KindHost:
+		return hostText(r)
 	case jobs.KindEnded:
 		return "the run is over" + because(r.Reason)
 	case jobs.KindAcked:
 		return ""
 	}
 	return string(r.Kind) + because(r.Reason)
+}
+
+// hostText says what a person asked of a host.
+func hostText(r *jobs.Record) string {
+	text := "is in use"
+	switch jobs.HostUse(r.Count) {
+	case jobs.HostDrained:
+		text = "is drained"
+	case jobs.HostStopped:
+		text = "is stopped"
+	}
+	if r.Slot > 0 {
+		text += ", with " + plural(r.Slot, "slot")
+	}
+	return fmt.Sprintf("%s %s from now on, as a person asked", r.Host, text)
 }
 
 // endText says how an attempt with an outcome ended.

@@ -1,0 +1,51 @@
+package sched
+
+import (
+	"strings"
+
+	"dcs-tui/jobs"
+)
+
+// What people ask of hosts holds until they take it back (D7): it is a record, and the
+// next dispatcher begins with it.
+
+// wish is what a person asked of the host.
+func (h *host) wish() jobs.HostWish {
+	w := jobs.HostWish{Slots: int32(h.given)}
+	switch {
+	case h.stopped:
+		w.Use = jobs.HostStopped
+	case h.draining:
+		w.Use = jobs.HostDrained
+	}
+	return w
+}
+
+// keepWish records what a person has just asked of a host, if it is something new.
+func (c *Core) keepWish(h *host) {
+	if w := h.wish(); w != c.table.Hosts[h.spec.Name] {
+		c.emit(jobs.Record{Kind: jobs.KindHost, Host: h.spec.Name, Count: int(w.Use), Slot: int(w.Slots)})
+	}
+}
+
+// heedWishes begins with what was asked of an earlier dispatcher, and says so: nobody
+// wonders at a host that is up and takes nothing.
+func (c *Core) heedWishes() {
+	for _, h := range c.hosts {
+		w := c.table.Hosts[h.spec.Name]
+		h.draining, h.stopped, h.given = w.Use != jobs.HostUsed, w.Use == jobs.HostStopped, min(int(w.Slots), mostSlots)
+		var still []string
+		switch w.Use {
+		case jobs.HostDrained:
+			still = append(still, "is still drained")
+		case jobs.HostStopped:
+			still = append(still, "is still stopped")
+		}
+		if h.given > 0 {
+			still = append(still, "still has "+count(h.given, "slot"))
+		}
+		if still != nil {
+			c.say(h.spec.Name, 0, "%s %s, as a person asked", h.spec.Name, strings.Join(still, " and "))
+		}
+	}
+}

@@ -1,0 +1,39 @@
+package dispatch
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/jobstest"
+)
+
+// What a person asked of hosts is in the journal when the dispatcher leaves, so that a
+// resume does not use a host again that was drained (D7).
+func TestWishesAreLeftToTheNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, 20*time.Second, "a", "b", "c")
+		r.submit(20)
+		r.d.Do(sched.DrainHost{Host: "a", On: true})
+		r.d.Do(sched.DrainHost{Host: "b", On: true, Now: true})
+		r.d.Do(sched.SetSlots{Host: "b", Slots: 2})
+		r.d.Do(sched.DrainHost{Host: "c", On: true})
+		r.d.Do(sched.DrainHost{Host: "c"})
+		time.Sleep(5 * time.Second)
+		r.d.Do(sched.Stop{Why: "test"})
+		<-r.d.Finished()
+		r.close(sched.Stopped)
+		next := &jobs.Table{Specs: jobstest.Specs(20)}
+		for i := range r.journal.durable {
+			if err := jobs.Fold(next, &r.journal.durable[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := fmt.Sprint(next.Hosts); got != "map[a:{1 0} b:{2 2}]" {
+			t.Error(got)
+		}
+	})
+}
