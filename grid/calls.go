@@ -12,11 +12,8 @@ import (
 // a jobs file: it is given the template with all other lines left blank.
 func (p *parser) commands() {
 	if len(p.calls) == 0 {
-		no := 0
-		if len(p.all) > 0 {
-			no = 1
-		}
-		p.wrong.add(no, 0, "there is no command in this template: write one such as svm -C [C], and a line [C] 0.1, 1, 10")
+		first := min(len(p.all), 1) // 0: of an empty file
+		p.wrong.add(first, first, "there is no command in this template: write one such as svm -C [C], and a line [C] 0.1, 1, 10")
 		return
 	}
 	specs, err := jobs.Parse(strings.NewReader(p.onlyJobs()), p.t.File, false, 1)

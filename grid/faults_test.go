@@ -14,7 +14,7 @@ func TestFaults(t *testing.T) {
 	for _, c := range []struct{ text, at, words string }{
 		// The file.
 		{"", "t.txt", "no command"},
-		{"\n[C] 1\n", "t.txt:1", "no command"},
+		{"\n[C] 1\n", "t.txt:1:1", "no command"},
 		{"a\x00b", "t.txt:1", "NUL"},
 		{"a\nb\x00", "t.txt:2", "NUL"},
 		{"\xff\xfea", "t.txt:1:1", "UTF-16"},
@@ -90,9 +90,9 @@ func TestFaults(t *testing.T) {
 		{"a [C]\n[C] 12345678901234567890..99999999999999999999", "t.txt:2:5", "too many digits"},
 		{"a [C]\n[C] 1..1e300", "t.txt:2:5", "too many digits"},
 		// Products.
-		{"a [C] [D]\n[C] 1..10000\n[D] 1..1000", "t.txt", "10,000,000 jobs, more than 1,000,000"},
-		{"a [C]\nb\n[C] 1..500001", "t.txt", "1,000,002 jobs"},
-		{"a [C] [D] [E]\n[C] 1..10000000\n[D] 1..10000000\n[E] 1..10000000\n@where C=1", "t.txt", "10^18"},
+		{"a [C] [D]\n[C] 1..1000\n[D] 1..10000", "t.txt:3:1", "10,000,000 jobs, more than 1,000,000"},
+		{"a [C]\nb\n[C] 1..500001", "t.txt:3:1", "1,000,002 jobs"},
+		{"a [C] [D] [E]\n[C] 1..10000000\n[D] 1..10000000\n[E] 1..10000000\n@where C=1", "t.txt:2:1", "10^18"},
 		{"a [C]\n[C] 1..10000000\n@sample 2000000", "t.txt:3:1", "the sample gives 2,000,000 jobs"},
 		// Quotes of commands.
 		{"a 'b [C]\n[C] 1", "t.txt:1:3", "the closing ' of this quote"},

@@ -37,7 +37,7 @@ func (p *parser) product() {
 	t.points = 1
 	for _, n := range t.axes {
 		if n > maxPoints/t.points/len(t.commands) {
-			p.wrong.add(0, 0, "the product of all values has more than 10^18 jobs: narrow the ranges")
+			p.tooLarge("the product of all values has more than 10^18 jobs: narrow the ranges")
 			return
 		}
 		t.points *= n
@@ -48,9 +48,20 @@ func (p *parser) product() {
 	case t.sample != nil && (!t.Filtered() || t.sample.n > p.Limit/len(t.commands)):
 		p.wrong.at(p.sampled, 0, "the sample gives %s jobs, more than %s: take a smaller one, or raise --limit", thousands(n), thousands(p.Limit))
 	case !t.Filtered():
-		p.wrong.add(0, 0, "the product of all values gives %s jobs, more than %s: take fewer values, keep some with @where, draw some with @sample 1000, or raise --limit",
+		p.tooLarge("the product of all values gives %s jobs, more than %s: take fewer values, keep some with @where, draw some with @sample 1000, or raise --limit",
 			thousands(n), thousands(p.Limit))
 	}
+}
+
+// tooLarge refuses the product, where the longest list of values is.
+func (p *parser) tooLarge(format string, args ...any) {
+	var longest Param
+	for _, param := range p.t.Params {
+		if param.Len() > longest.Len() {
+			longest = *param
+		}
+	}
+	p.wrong.add(longest.Line, longest.Column, format, args...)
 }
 
 // nested doubts values that name parameters: they are texts.

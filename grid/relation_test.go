@@ -114,6 +114,42 @@ func TestTuplesSayTheOrder(t *testing.T) {
 	}
 }
 
+// E2: whatever the answers are, either the contradiction that is told is one, or there
+// is none, and the tuples say the same as the answers.
+func TestContradictions(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	orders := 0
+	for range 3000 {
+		n := 2 + r.IntN(4)
+		answers := make([]byte, n*(n-1)/2)
+		for i := range answers {
+			answers[i] = "<>=?"[r.IntN(4)]
+		}
+		rel := newRelation(n, answers)
+		if a, b, c, ok := rel.contradiction(); !ok {
+			if !rel.atMost(a, b) || !rel.atMost(b, c) || rel.atMost(a, c) {
+				t.Fatalf("%s: %d %d %d are no contradiction", answers, a, b, c)
+			}
+			continue
+		}
+		orders++
+		tuples, err := rel.tuples("o")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for a := range n {
+			for b := range n {
+				if got, _ := comparedAs(t, tuples[a], tuples[b]); got != rel.atMost(a, b) {
+					t.Fatalf("%s: %d %s %d, and the tuples are %q and %q", answers, a, rel.answer(a, b), b, tuples[a], tuples[b])
+				}
+			}
+		}
+	}
+	if orders < 500 {
+		t.Errorf("%d orders of 3000", orders)
+	}
+}
+
 // Orders that people have need few components: by d numbers d of them, and many parts
 // that have nothing to do with each other no more than one. What takes too many is refused.
 func TestTuplesAreShort(t *testing.T) {

@@ -3,7 +3,6 @@ package grid
 import (
 	"fmt"
 	"strings"
-
 )
 
 // A filter: `@where C * gamma < 10 and not (kernel = "rbf" and degree > 2)`.
