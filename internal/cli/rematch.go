@@ -18,9 +18,10 @@ type rematch struct {
 	open      int       // queued or running
 	again     []jobs.ID // over without success: a new round
 	fresh     []*jobs.Spec
-	gone      []jobs.ID // not in the file any more
-	queued    []jobs.ID // … of those, what can be cancelled
-	changes   []changed // of queued jobs and those that run again
+	gone      []jobs.ID         // not in the file any more
+	queued    []jobs.ID         // … of those, what can be cancelled
+	changes   []changed         // of queued jobs and those that run again
+	ranked    map[int][]jobs.ID // the same: their priorities from now on
 	kept      map[string]int
 	running   int // jobs whose options are others now, and that run
 }
@@ -33,7 +34,7 @@ type changed struct {
 
 // matchJobs compares the jobs of a file with those of a run.
 func matchJobs(t *jobs.Table, specs []*jobs.Spec) *rematch {
-	m := &rematch{total: len(specs), kept: map[string]int{}}
+	m := &rematch{total: len(specs), ranked: map[int][]jobs.ID{}, kept: map[string]int{}}
 	have := map[string][]jobs.ID{}
 	for i := range t.Jobs {
 		key := matchKey(t.Jobs[i].Spec)
@@ -68,6 +69,10 @@ func (m *rematch) match(j *jobs.Job, id jobs.ID, s *jobs.Spec, byText map[string
 	change, kept := optionsChanged(j.Spec, s)
 	for _, key := range kept {
 		m.kept[key]++
+	}
+	// What a person has said on the screen since stays, unless the file says otherwise now.
+	if s.Priority != j.Spec.Priority && s.Priority != int(j.Priority) && j.State != jobs.Running {
+		m.ranked[s.Priority] = append(m.ranked[s.Priority], id)
 	}
 	over := j.State.Terminal()
 	switch {
@@ -171,7 +176,7 @@ func optionsChanged(old, now *jobs.Spec) (c jobs.Change, kept []string) {
 		key  string
 		same bool
 	}{
-		{"priority", old.Priority == now.Priority}, {"deadline", old.Deadline.Equal(now.Deadline)}, {"est", old.Estimate == now.Estimate},
+		{"deadline", old.Deadline.Equal(now.Deadline)}, {"est", old.Estimate == now.Estimate},
 		{"env", slices.Equal(old.Env, now.Env)}, {"cwd", old.Cwd == now.Cwd}, {"setup", old.Setup == now.Setup},
 		{"on_lost", old.OnLost == now.OnLost}, {"hardness", slices.Equal(old.Hardness, now.Hardness)},
 	} {

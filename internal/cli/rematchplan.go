@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -37,13 +38,11 @@ func (m *rematch) plan(t *jobs.Table, files []string) []string {
 	for _, c := range m.changes {
 		say(len(c.ids), "with other options from now on: %s", cleanLine(c.String()))
 	}
-	say(m.running, "running with the options that they were started with")
-	keys := make([]string, 0, len(m.kept))
-	for key := range m.kept {
-		keys = append(keys, key)
+	for _, p := range slices.Sorted(maps.Keys(m.ranked)) {
+		say(len(m.ranked[p]), "with priority %d from now on (%s)", p, shortRanges(m.ranked[p]))
 	}
-	slices.Sort(keys)
-	for _, key := range keys {
+	say(m.running, "running with the options that they were started with")
+	for _, key := range slices.Sorted(maps.Keys(m.kept)) {
 		say(m.kept[key], "with another %s in the file, which cannot be changed: they keep theirs", key)
 	}
 	return lines

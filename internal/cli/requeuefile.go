@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"dcs-tui/dispatch"
@@ -46,7 +48,7 @@ func (a *app) requeueFiles(args, files []string, opt askOptions) error {
 	}
 	m.intoQueues(table)
 	a.con.Line(m.plan(table, files)...)
-	if len(m.rounds(table))+len(m.fresh)+len(m.queued)+len(m.changes) == 0 {
+	if len(m.rounds(table))+len(m.fresh)+len(m.queued)+len(m.changes)+len(m.ranked) == 0 {
 		a.con.Line("nothing to do")
 		return a.tellRematched(run, m, table, nil, opt)
 	}
@@ -138,6 +140,9 @@ func (a *app) askRematch(run *rundir.Run, m *rematch) (*submission, error) {
 	if len(m.again) > 0 {
 		asks = append(asks, &rundir.Request{Do: rundir.DoRequeue, Jobs: rundir.RangesOf(m.again)})
 	}
+	for _, p := range slices.Sorted(maps.Keys(m.ranked)) { // of what is over it would not matter before
+		asks = append(asks, &rundir.Request{Do: rundir.DoPriority, Jobs: rundir.RangesOf(m.ranked[p]), Priority: p})
+	}
 	for _, q := range asks {
 		q.By, q.At = dispatch.Asker(), time.Now()
 		e, err := leave(run, q)
@@ -198,9 +203,18 @@ func (a *app) tellRematched(run *rundir.Run, m *rematch, t *jobs.Table, s *submi
 	if opt.json {
 		j := &rematchedJSON{V: 1, Run: run.Name(), UID: run.UID(), Do: rundir.DoRequeue, Answered: s == nil || !s.waits, Succeeded: m.succeeded,
 			Again: len(m.rounds(t)), Open: m.open, New: len(m.fresh), Gone: len(m.gone), Cancelled: len(m.queued)}
+		changed := map[jobs.ID]bool{}
 		for _, c := range m.changes {
-			j.Changed += len(c.ids)
+			for _, id := range c.ids {
+				changed[id] = true
+			}
 		}
+		for _, ids := range m.ranked {
+			for _, id := range ids {
+				changed[id] = true
+			}
+		}
+		j.Changed = len(changed)
 		return a.printJSON(j)
 	}
 	switch {

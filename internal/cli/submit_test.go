@@ -192,6 +192,13 @@ func TestMatchJobs(t *testing.T) {
 	if !slices.Equal(m.gone, []jobs.ID{3, 6}) || !slices.Equal(m.queued, []jobs.ID{6}) {
 		t.Errorf("gone %v, of those queued %v", m.gone, m.queued)
 	}
+	t1.Jobs[4].Priority = 7 // by a person, on the screen
+	for p, want := range map[int]int{0: 0, 7: 0, 3: 1} {
+		m := matchJobs(t1, []*jobs.Spec{spec("c", "f", jobs.Options{Tries: 1, Priority: p})})
+		if len(m.ranked) != want || want > 0 && !slices.Equal(m.ranked[p], []jobs.ID{5}) {
+			t.Errorf("priority %d in the file: %v", p, m.ranked)
+		}
+	}
 	if m := matchJobs(t1, []*jobs.Spec{spec("a", "renamed", jobs.Options{})}); len(m.gone) > 0 {
 		t.Errorf("of a run of two files the jobs %v of another one are gone", m.gone)
 	}
