@@ -92,6 +92,28 @@ func (r *rig) close(how sched.Finished) {
 	r.hosts.wg.Wait()
 }
 
+// stop has the dispatcher leave what runs as it is.
+func (r *rig) stop() {
+	r.t.Helper()
+	r.d.Do(sched.Stop{Why: "test"})
+	<-r.d.Finished()
+	if f, _ := r.d.Close(); f.How != sched.Stopped {
+		r.t.Fatalf("ended %v", f.How)
+	}
+}
+
+// replayed is the table that a new dispatcher finds: what the journal holds.
+func (r *rig) replayed() *jobs.Table {
+	r.t.Helper()
+	table := &jobs.Table{Specs: r.d.cfg.Table.Specs}
+	for i := range r.journal.durable {
+		if err := jobs.Fold(table, &r.journal.durable[i]); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	return table
+}
+
 // D1, promise 1: every job submitted comes back once, numbered without gaps,
 // and the acknowledgement is in the journal.
 func TestEveryJobComesBackOnce(t *testing.T) {
@@ -168,11 +190,7 @@ func TestALinkThatBreaksLosesNothing(t *testing.T) {
 		r := newRig(t, 20*time.Second, "a", "b")
 		r.submit(16)
 		time.Sleep(5 * time.Second)
-		r.hosts.mu.Lock()
-		w := r.hosts.workers["a"]
-		r.hosts.refuse["a"] = errors.New("connection refused")
-		r.hosts.mu.Unlock()
-		w.Cut(errors.New("broken pipe"))
+		r.hosts.cut("a", "connection refused")
 		time.Sleep(25 * time.Second)
 		r.hosts.mu.Lock()
 		delete(r.hosts.refuse, "a")
@@ -197,22 +215,11 @@ func TestStopAndResumeAdopts(t *testing.T) {
 		r := newRig(t, 20*time.Second, "a")
 		r.submit(6)
 		time.Sleep(5 * time.Second)
-		r.d.Do(sched.Stop{Why: "test"})
-		<-r.d.Finished()
-		if f, _ := r.d.Close(); f.How != sched.Stopped {
-			t.Fatalf("ended %v", f.How)
-		}
+		r.stop()
 		if len(r.hosts.killed) > 0 || len(r.hosts.byes) != 1 || r.hosts.byes[0].End {
 			t.Errorf("stopping touched running jobs: killed %v, byes %v", r.hosts.killed, r.hosts.byes)
 		}
-		// A new dispatcher over what the journal holds.
-		table := &jobs.Table{Specs: r.d.cfg.Table.Specs}
-		for i := range r.journal.durable {
-			if err := jobs.Fold(table, &r.journal.durable[i]); err != nil {
-				t.Fatal(err)
-			}
-		}
-		r.start(table, "a")
+		r.start(r.replayed(), "a")
 		r.submit(0)
 		if res := r.drain(); len(res) != 6 {
 			t.Errorf("%d results of 6", len(res))

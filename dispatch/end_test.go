@@ -36,11 +36,7 @@ func TestAHostThatIsAwayAtTheEndIsCleanedLater(t *testing.T) {
 		r := newRig(t, time.Second, "a", "b")
 		r.submit(8)
 		res := r.drain()
-		r.hosts.mu.Lock()
-		w := r.hosts.workers["b"]
-		r.hosts.refuse["b"] = errors.New("no route to host")
-		r.hosts.mu.Unlock()
-		w.Cut(errors.New("broken pipe"))
+		r.hosts.cut("b", "no route to host")
 		r.close(sched.AllDone)
 		if len(res) != 8 || !strings.Contains(strings.Join(r.notices, "\n"), "b could not be reached at the end") {
 			t.Errorf("%d results; notices: %q", len(res), r.notices)
@@ -49,12 +45,7 @@ func TestAHostThatIsAwayAtTheEndIsCleanedLater(t *testing.T) {
 			t.Error("the run was written down as ended")
 		}
 		delete(r.hosts.refuse, "b")
-		table := &jobs.Table{Specs: r.d.cfg.Table.Specs}
-		for i := range r.journal.durable {
-			if err := jobs.Fold(table, &r.journal.durable[i]); err != nil {
-				t.Fatal(err)
-			}
-		}
+		table := r.replayed()
 		r.hosts.byes = nil
 		r.start(table, "a", "b")
 		r.submit(0)
@@ -151,13 +142,8 @@ func TestLeaseFollowsTheCore(t *testing.T) {
 			t.Errorf("the lease went on from %v to %v while the core saw nothing", before, got)
 		}
 		close(block)
-		r.d.Do(sched.Stop{Why: "test"})
-		<-r.d.Finished()
-		r.d.Close()
-		r.hosts.mu.Lock()
-		r.hosts.workers = map[string]*fakeWorker{}
-		r.hosts.mu.Unlock()
-		r.hosts.wg.Wait()
+		r.stop()
+		r.hosts.forget()
 	})
 }
 

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -107,6 +108,23 @@ func (f *fakeHosts) Connect(ctx context.Context, h *hosts.Host, open *hosts.Open
 		Cores: 4, Slots: 4, MemBytes: 1 << 33, Shared: true, Dir: "/run"}, 0, nil)}
 	f.workers[h.Name] = w
 	return w, nil
+}
+
+// cut breaks the link to a host and refuses further ones.
+func (f *fakeHosts) cut(name, why string) {
+	f.mu.Lock()
+	w := f.workers[name]
+	f.refuse[name] = errors.New(why)
+	f.mu.Unlock()
+	w.Cut(errors.New("broken pipe"))
+}
+
+// forget lets the jobs end that nobody waits for any more.
+func (f *fakeHosts) forget() {
+	f.mu.Lock()
+	f.workers = map[string]*fakeWorker{}
+	f.mu.Unlock()
+	f.wg.Wait()
 }
 
 // fakeWorker is the connection to one fake host.

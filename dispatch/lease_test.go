@@ -43,10 +43,7 @@ func TestNoLeaseWithoutTheRun(t *testing.T) {
 		}
 		r.d.Do(sched.Stop{Why: "test"})
 		r.d.Close()
-		r.hosts.mu.Lock()
-		r.hosts.workers = map[string]*fakeWorker{}
-		r.hosts.mu.Unlock()
-		r.hosts.wg.Wait()
+		r.hosts.forget()
 	})
 }
 

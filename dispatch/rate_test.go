@@ -16,17 +16,9 @@ func TestTheRateCountsWhenJobsEnded(t *testing.T) {
 		r := newRig(t, 20*time.Second, "a")
 		r.submit(6)
 		time.Sleep(5 * time.Second)
-		r.d.Do(sched.Stop{Why: "test"})
-		<-r.d.Finished()
-		r.d.Close()
+		r.stop()
 		time.Sleep(5 * time.Minute) // four end meanwhile
-		table := &jobs.Table{Specs: r.d.cfg.Table.Specs}
-		for i := range r.journal.durable {
-			if err := jobs.Fold(table, &r.journal.durable[i]); err != nil {
-				t.Fatal(err)
-			}
-		}
-		r.start(table, "a")
+		r.start(r.replayed(), "a")
 		r.submit(0)
 		rate := func() (s Status) {
 			if err := r.d.Inspect(t.Context(), func(in *Inside) { s = in.Status() }); err != nil {

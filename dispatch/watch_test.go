@@ -142,11 +142,7 @@ func TestThePastOfHosts(t *testing.T) {
 		if len(s.Rates) != 59 || s.Rates[0] != 0 || s.Finish == nil {
 			t.Errorf("%+v", s)
 		}
-		r.hosts.mu.Lock()
-		w := r.hosts.workers["a"]
-		r.hosts.refuse["a"] = errors.New("connection refused")
-		r.hosts.mu.Unlock()
-		w.Cut(errors.New("broken pipe"))
+		r.hosts.cut("a", "connection refused")
 		time.Sleep(time.Minute)
 		r.d.Inspect(t.Context(), func(in *Inside) { hs = in.Hosts() })
 		if h := hs[0]; h.Linked || h.History[samples-1] != notUp || h.History[0] == notUp || h.Note == "" || h.Delay != 0 {
