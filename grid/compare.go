@@ -23,9 +23,9 @@ type comparison struct {
 // maxSettings bounds the settings, each of which is compared with each other.
 const maxSettings = 1000
 
-// What the command answers to `A tab B`.
+// What the command answers to two settings.
 const (
-	easier       = "<" // A is
+	easier       = "<" // the first is
 	harder       = ">"
 	alike        = "="
 	incomparable = "?"
@@ -62,11 +62,11 @@ func (p *parser) compare(ctx context.Context) {
 		}
 	}
 	r := newRelation(len(settings), answers)
-	if a, b, c, ok := r.contradiction(); !ok {
-		say := func(x, y int) string {
-			return fmt.Sprintf("%s %s %s", showSetting(settings[x]), r.answer(x, y), showSetting(settings[y]))
+	if x, y, z, ok := r.contradiction(); !ok {
+		say := func(a, b int) string {
+			return fmt.Sprintf("%s %s %s", showSetting(settings[a]), r.answer(a, b), showSetting(settings[b]))
 		}
-		fail("the command contradicts itself: %s and %s, but %s", say(a, b), say(b, c), say(a, c))
+		fail("the command contradicts itself: %s and %s, but %s", say(x, y), say(y, z), say(x, z))
 		return
 	}
 	tuples, err := r.tuples(nameOf(append(settings, string(answers))...))
