@@ -23,15 +23,20 @@ func (a *app) requeueFiles(args, files []string, opt askOptions) error {
 	if err != nil {
 		return usagef("%w", err)
 	}
-	if len(names) > 0 { // they would be compared without what was asked already
-		return usagef("%s of the run %s not been carried out yet", plural(len(names), "request"), hasWord(len(names))).
-			withAdvice("dcs-tui resume %s does; then compare again", shellWord(runRef(run)))
-	}
 	table, _, err := journal.Replay(run)
 	if err != nil {
 		return usagef("%w", err)
 	}
 	acceptRest(table)
+	// One that was taken in is only waiting to be removed.
+	names = slices.DeleteFunc(names, func(name string) bool { return table.Requests[name] })
+	if len(names) > 0 { // they would be compared without what was asked already
+		p := usagef("%s of the run %s not been carried out yet", plural(len(names), "request"), hasWord(len(names)))
+		if owner, err := journal.ReadOwner(run); err == nil && owner != nil && owner.Life() != journal.Dead {
+			return p.withAdvice("its dispatcher does in a moment; then compare again")
+		}
+		return p.withAdvice("dcs-tui resume %s does; then compare again", shellWord(runRef(run)))
+	}
 	g := &gridFlags{limit: grid.DefaultLimit}
 	g.Shell = run.Asked.Shell
 	b, err := a.readBatch(g, files, false)
