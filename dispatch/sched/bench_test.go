@@ -22,70 +22,91 @@ func BenchmarkMillion(b *testing.B) {
 			specs[i] = &jobs.Spec{ID: jobs.ID(i + 1), Command: "true", Options: jobs.NoOptions}
 		}
 		table := &jobs.Table{Specs: specs, Jobs: make([]jobs.Job, 0, n)}
-		var inv []*hosts.Host
-		for i := range 4 {
-			inv = append(inv, &hosts.Host{Name: fmt.Sprintf("melon%d", i+1), Slots: hosts.SlotRule{Fixed: 16}})
-		}
-		c := New(Config{}, table, inv)
+		f := newFleet(table)
 		before := heapBytes()
 		start := time.Now()
-		now := Time{Wall: wallStart}
 		for i := 0; i < n; i += block {
-			c.Step(now, Submit{Specs: specs[i : i+block], Last: i+block == n})
+			f.c.Step(f.now, Submit{Specs: specs[i : i+block], Last: i+block == n})
 		}
 		submitted := time.Since(start)
 		perQueued := float64(heapBytes()-before) / n
 
 		start = time.Now()
-		running := make([][]jobs.AttemptID, 4)
-		take := func(orders []Order) {
-			for _, o := range orders {
-				if l, ok := o.(Launch); ok {
-					i := int(l.Host[5] - '1')
-					for _, p := range l.Jobs {
-						running[i] = append(running[i], p.Attempt)
-					}
-				}
-			}
-		}
-		for _, h := range inv {
-			_, o := c.Step(now, HostUp{h.Name, &hosts.Hello{Slots: 16, Cores: 17}})
-			take(o)
-		}
-		done, steps := 0, 0
-		for done < n {
-			for i, h := range inv {
-				k := min(64, len(running[i]))
-				if k == 0 {
-					continue
-				}
-				now.Mono += time.Millisecond
-				now.Wall += jobs.Stamp(time.Millisecond)
-				s := &hosts.Started{}
-				x := &hosts.Exits{}
-				for _, id := range running[i][:k] {
-					s.Jobs = append(s.Jobs, hosts.StartedJob{Attempt: id, Slot: 1, At: now.Wall})
-					x.Jobs = append(x.Jobs, hosts.ExitedJob{Attempt: id, Slot: 1,
-						Outcome: jobs.Outcome{Started: now.Wall, Ended: now.Wall + 1e6}})
-				}
-				running[i] = append(running[i][:0], running[i][k:]...)
-				_, o := c.Step(now, AttemptsStarted{h.Name, s})
-				take(o)
-				_, o = c.Step(now, AttemptsEnded{h.Name, x})
-				take(o)
-				c.Step(now, HostBeat{h.Name, &hosts.Beat{MemFree: -1, DiskFree: -1}})
-				done += k
-				steps += 3
-			}
-		}
-		if c.table.Counts[jobs.Succeeded] != n || c.Defects != 0 {
-			b.Fatalf("%d of %d jobs succeeded, %d defects", c.table.Counts[jobs.Succeeded], n, c.Defects)
+		f.connect()
+		f.work(n)
+		if f.c.table.Counts[jobs.Succeeded] != n || f.c.Defects != 0 {
+			b.Fatalf("%d of %d jobs succeeded, %d defects", f.c.table.Counts[jobs.Succeeded], n, f.c.Defects)
 		}
 		b.ReportMetric(float64(submitted.Nanoseconds())/n, "submit-ns/job")
 		b.ReportMetric(float64(time.Since(start).Nanoseconds())/n, "run-ns/job")
 		b.ReportMetric(perQueued, "B/queued")
-		b.ReportMetric(float64(steps), "steps")
+		b.ReportMetric(float64(f.steps), "steps")
 	}
+}
+
+// fleet is four hosts of 16 slots that report 64 exits at a time.
+type fleet struct {
+	c       *Core
+	now     Time
+	hosts   []*hosts.Host
+	running [][]jobs.AttemptID // on each
+	steps   int
+}
+
+func newFleet(table *jobs.Table) *fleet {
+	f := &fleet{now: Time{Wall: wallStart}, running: make([][]jobs.AttemptID, 4)}
+	for i := range f.running {
+		f.hosts = append(f.hosts, &hosts.Host{Name: fmt.Sprintf("melon%d", i+1), Slots: hosts.SlotRule{Fixed: 16}})
+	}
+	f.c = New(Config{}, table, f.hosts)
+	return f
+}
+
+func (f *fleet) connect() {
+	for _, h := range f.hosts {
+		_, o := f.c.Step(f.now, HostUp{h.Name, &hosts.Hello{Slots: 16, Cores: 17}})
+		f.take(o)
+	}
+}
+
+func (f *fleet) take(orders []Order) {
+	for _, o := range orders {
+		if l, ok := o.(Launch); ok {
+			i := int(l.Host[5] - '1')
+			for _, p := range l.Jobs {
+				f.running[i] = append(f.running[i], p.Attempt)
+			}
+		}
+	}
+}
+
+// work runs what is launched until so many jobs have ended, and returns how many have.
+func (f *fleet) work(most int) (done int) {
+	for done < most {
+		for i, h := range f.hosts {
+			k := min(64, len(f.running[i]))
+			if k == 0 {
+				continue
+			}
+			f.now.Mono += time.Millisecond
+			f.now.Wall += jobs.Stamp(time.Millisecond)
+			s, x := &hosts.Started{}, &hosts.Exits{}
+			for _, id := range f.running[i][:k] {
+				s.Jobs = append(s.Jobs, hosts.StartedJob{Attempt: id, Slot: 1, At: f.now.Wall})
+				x.Jobs = append(x.Jobs, hosts.ExitedJob{Attempt: id, Slot: 1,
+					Outcome: jobs.Outcome{Started: f.now.Wall, Ended: f.now.Wall + 1e6}})
+			}
+			f.running[i] = append(f.running[i][:0], f.running[i][k:]...)
+			_, o := f.c.Step(f.now, AttemptsStarted{h.Name, s})
+			f.take(o)
+			_, o = f.c.Step(f.now, AttemptsEnded{h.Name, x})
+			f.take(o)
+			f.c.Step(f.now, HostBeat{h.Name, &hosts.Beat{MemFree: -1, DiskFree: -1}})
+			done += k
+			f.steps += 3
+		}
+	}
+	return done
 }
 
 func heapBytes() int64 {
