@@ -104,7 +104,9 @@ func (a *app) resultColumns(run *rundir.Run, asked []*column.Column) []*column.C
 // runTable prints the table that was asked for. What it lacks is said on standard
 // error, so that standard output is the table alone.
 func (a *app) runTable(ctx context.Context, l *looked, list []results.Result, columns []*column.Column, q *question) error {
-	found, err := outputs.New(l.run, columns).Read(ctx, list, cwdsOf(l.table, list))
+	reader := outputs.New(l.run, columns)
+	reader.Remember()
+	found, err := reader.Read(ctx, list, cwdsOf(l.table, list))
 	if err != nil {
 		return err
 	}

@@ -41,6 +41,7 @@ type Reader struct {
 	stdout  bool // a column stands in the standard output
 	known   map[jobs.AttemptID][]string
 	kept    *kept
+	memory  *memory // nil: none
 }
 
 // New makes a Reader for a run and the columns that are wanted.
@@ -69,16 +70,20 @@ func (r *Reader) Read(ctx context.Context, list []results.Result, cwd func(i int
 		return f, nil
 	}
 	var (
-		next  atomic.Int64
-		tasks sync.WaitGroup
-		mu    sync.Mutex
-		all   troubles
-		fresh = map[jobs.AttemptID][]string{}
-		seen  = &names{disk: r.disk}
+		next   atomic.Int64
+		tasks  sync.WaitGroup
+		mu     sync.Mutex
+		all    troubles
+		fresh  = map[jobs.AttemptID][]string{}
+		learnt = map[jobs.AttemptID][]string{}
+		seen   = &names{disk: r.disk}
 	)
+	if r.memory != nil && !r.memory.loaded {
+		r.memory.load(r.columns)
+	}
 	for range workers(len(list)) {
 		tasks.Go(func() {
-			w := worker{Reader: r, ctx: ctx, names: seen, fresh: map[jobs.AttemptID][]string{}}
+			w := worker{Reader: r, ctx: ctx, names: seen, fresh: map[jobs.AttemptID][]string{}, learnt: map[jobs.AttemptID][]string{}}
 			for ctx.Err() == nil {
 				from := int(next.Add(batch)) - batch
 				if from >= len(list) {
@@ -96,6 +101,7 @@ func (r *Reader) Read(ctx context.Context, list []results.Result, cwd func(i int
 			defer mu.Unlock()
 			all.merge(&w.troubles)
 			maps.Copy(fresh, w.fresh)
+			maps.Copy(learnt, w.learnt)
 		})
 	}
 	tasks.Wait()
@@ -103,6 +109,7 @@ func (r *Reader) Read(ctx context.Context, list []results.Result, cwd func(i int
 		return nil, errors.Join(err, r.kept.write()) // what was found is not lost
 	}
 	maps.Copy(r.known, fresh)
+	r.memory.save(learnt, len(list))
 	f.Notes = all.notes()
 	if err := r.kept.write(); err != nil {
 		f.Notes = append(f.Notes, err.Error())

@@ -22,6 +22,7 @@ type worker struct {
 	names    *names
 	buf      []byte
 	fresh    map[jobs.AttemptID][]string
+	learnt   map[jobs.AttemptID][]string // to be remembered
 	troubles troubles
 }
 
@@ -52,6 +53,9 @@ func (w *worker) output(res *results.Result, values []string) bool {
 	if w.remote(res) {
 		return w.fetched(res, values)
 	}
+	if w.memory.remembers(res.Attempt, values) {
+		return true
+	}
 	f, ok := w.open(res.Stdout, res, syscall.O_NOFOLLOW)
 	if !ok {
 		return false
@@ -67,6 +71,9 @@ func (w *worker) output(res *results.Result, values []string) bool {
 		found := w.search(data, whole, values, "")
 		if !found && !whole && limit == MaxRead {
 			w.troubles.cut(res)
+		}
+		if (found || whole) && w.memory.learns(res) {
+			w.learnt[res.Attempt] = values
 		}
 		if found || whole || limit == MaxRead {
 			return true
