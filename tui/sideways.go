@@ -1,7 +1,6 @@
 package tui
 
 import (
-	"fmt"
 	"slices"
 
 	tea "charm.land/bubbletea/v2"
@@ -46,7 +45,7 @@ func (s *sideways) keys(group string, when func(*model) bool) []binding {
 			when: func(m *model) bool { return can && when(m) }, do: func(*model) tea.Cmd { s.page += by; return nil }}
 	}
 	return []binding{
-		turn("right", "columns", fmt.Sprintf("%d more columns, which there is no room for", s.more), 1, s.more > 0),
+		turn("right", "columns", plural(s.more, "more column")+", for which there is no room", 1, s.more > 0),
 		turn("left", "back", "the columns before", -1, s.page > 0),
 	}
 }

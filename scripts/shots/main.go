@@ -68,13 +68,13 @@ func run(bin, out string) error {
 	if err := os.Mkdir(work, 0o755); err != nil {
 		return err
 	}
-	for name, text := range map[string]string{"lab.toml": inventory.String(), "train.sh": train, "sweep.txt": sweep(), "tmux.conf": "set -g status off\nset -g default-terminal tmux-256color\n"} {
+	for name, text := range map[string]string{"lab.toml": inventory.String(), "train.sh": train, "sweep.txt": sweep, "tmux.conf": "set -g status off\nset -g default-terminal tmux-256color\n"} {
 		if err := os.WriteFile(filepath.Join(work, name), []byte(text), 0o644); err != nil {
 			return err
 		}
 	}
 	t := &tmux{socket: filepath.Join(dir, "s")}
-	start := fmt.Sprintf("PATH=%s:$PATH exec dcs-tui run --hosts lab.toml --ssh-config %s --name sweep sweep.txt", filepath.Dir(bin), hosts[0].ConfigFile)
+	start := fmt.Sprintf("PATH=%s:$PATH exec dcs-tui grid --hosts lab.toml --ssh-config %s --name sweep sweep.txt", filepath.Dir(bin), hosts[0].ConfigFile)
 	if err := t.do("-f", filepath.Join(work, "tmux.conf"), "-u", "new-session", "-d", "-x", "160", "-y", "48", "-c", work, "env", "LC_ALL=C.UTF-8", "sh", "-c", start); err != nil {
 		return err
 	}
@@ -98,15 +98,22 @@ func run(bin, out string) error {
 		name string
 		w, h int
 		keys []string
+		wait string // until the screen has this, before the keys
 	}{
-		{"jobs", 160, 48, []string{"g", "j", "j"}},
-		{"failed", 160, 48, []string{"3"}},
-		{"jobs", 80, 24, []string{"1", "g", "j", "Space", "j", "Space", "l"}},
-		{"hosts", 80, 24, []string{"Escape", "2"}},
-		{"details", 80, 24, []string{"1", "/state:failed\n", "g", "Enter"}},
+		{"jobs", 160, 48, []string{"g", "j", "j"}, ""},
+		{"failed", 160, 48, []string{"3"}, ""},
+		{"jobs", 80, 24, []string{"1", "g", "j", "Space", "j", "Space", "l"}, ""},
+		{"hosts", 80, 24, []string{"Escape", "2"}, ""},
+		{"details", 80, 24, []string{"1", "/state:failed\n", "g", "Enter"}, ""},
+		{"results", 80, 24, []string{"Escape", "Escape", "4", ":sort acc desc\n", ":best acc:max\n", "g"}, "done 7"},
+		{"heat", 80, 24, []string{"h", "j", "j", "j", "j", "Right", "Right"}, ""},
+		{"groups", 160, 48, []string{"4", "m", ":sort acc_mean desc\n", "g"}, ""},
 	}
 	for _, s := range shots {
 		if err := t.do("resize-window", "-x", fmt.Sprint(s.w), "-y", fmt.Sprint(s.h)); err != nil {
+			return err
+		}
+		if err := t.until(s.wait); err != nil {
 			return err
 		}
 		for _, k := range s.keys {
@@ -131,24 +138,21 @@ func run(bin, out string) error {
 	return nil
 }
 
-// sweep is a jobs file like the ones people have: a hundred settings, some of which
-// fail for one of two reasons.
-func sweep() string {
-	var b strings.Builder
-	b.WriteString("#DCS default tries=2\n")
-	n := 0
-	for _, c := range []string{"0.01", "0.03", "0.1", "0.3", "1", "3", "10", "30", "100", "300"} {
-		for _, gamma := range []string{"0", "0.05", "0.1", "0.25", "0.5", "0.75", "1", "2", "4", "8", "16", "32"} {
-			n++
-			fmt.Fprintf(&b, "#DCS name=\"train C=%s gamma=%s\"\nsh train.sh %s %s %d\n", c, gamma, c, gamma, n)
-		}
-	}
-	return b.String()
-}
+// sweep is a grid like the ones people have: a hundred settings, some of which fail for
+// one of two reasons.
+const sweep = `#DCS default tries=2
+#DCS name='train C=[C] gamma=[gamma] seed=[seed]'
+sh train.sh [C] [gamma] [seed]
+[C]     0.01 0.03 0.1 0.3 1 3 10 30 100
+[gamma] 0.03 0.1 0.3 1 3 10
+[seed]  1..2
+@result acc
+@result loss
+`
 
 // train stands for a training: it says how far it is and prints an epoch now and then.
-const train = `C=$1 gamma=$2 n=$3
-epochs=$((20 + n * 7 % 60))
+const train = `C=$1 gamma=$2 seed=$3 n=$DCS_JOB_ID
+epochs=$((20 + n * 7 % 40))
 echo "training with C=$C gamma=$gamma, $epochs epochs"
 i=0
 while [ $i -lt $epochs ]; do
@@ -159,7 +163,8 @@ while [ $i -lt $epochs ]; do
 	[ $((n % 13)) -eq 6 ] && [ $i -eq 6 ] && { echo "epoch $i" >&2; kill -9 $$; }
 	sleep 1
 done
-echo "acc=0.9$((n * 37 % 100))"
+awk -v c=$C -v g=$gamma -v n=$n 'BEGIN { srand(n); x = log(c) / 2.3; y = log(g) / 2.3
+	acc = 0.55 + 0.4 * exp(-((x - 0.5) ^ 2 + (y + x / 2) ^ 2) / 2) + rand() / 100; printf "acc=%.3f\nloss=%.4f\n", acc, -log(acc) }'
 `
 
 type tmux struct{ socket string }

@@ -1,0 +1,118 @@
+package screentest
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// sweepTemplate is a grid whose jobs print a figure, one of them nan, one none; one
+// job goes on.
+const sweepTemplate = `#DCS default tries=1
+case [C]-[seed] in 10-2) echo acc=nan;; 1-2) ;; *) awk -v c=[C] -v g=[gamma] -v s=[seed] 'BEGIN { printf "acc=%.4f\n", c / 3 - g * 1e3 / s }';; esac; if [ [C][seed] = 103 ]; then sleep 1000; fi
+[C] 0.1 1 10
+[gamma] 0 0.5 1
+[seed] 1..3
+@result acc
+@where not (C = 10 and seed = 3 and gamma > 0)
+`
+
+// X5: while a grid runs, view 4 has its table, the groups, the best and the heat map, by
+// the keys of TUI.md; the numbers are those that dcs-tui results prints.
+func TestResultsOfAGrid(t *testing.T) {
+	t.Parallel()
+	x := open(t, 100, 30)
+	x.file("grid.txt", sweepTemplate)
+	x.typed("dcs-tui grid --hosts hosts.toml --name r grid.txt")
+	x.press("Enter", `\[1 Jobs`)
+	x.until(`done 24`)
+	x.press("4", `(?m)^>\s+1 ✓ ok\s+0.1\s+0\s+1\s+0.0333`)
+
+	t.Log("sort, best, columns, filter")
+	x.command("sort acc desc")
+	x.command("best acc:max")
+	x.until(`(?m)^>?\s+\d+ best ✓ ok\s+10\s+0\s+1\s+3.3333`)
+	x.press("Right", `(?m)^\s+ID BEST STATE.*HOST`)
+	x.press("Left", `(?m)^\s+ID BEST STATE.*acc▼`)
+	x.filter("acc>0.9 C=10")
+	x.until(`Results\]? .*/acc>0.9 C=10`)
+	x.gone(`ok\s+0.1`)
+	x.press("Escape", `ok\s+0.1`)
+
+	t.Log("groups")
+	x.press("m", `by C,gamma`)
+	x.until(`(?m)^  best 1 +0 .*0.3333`)
+	x.sameRows("--group", "C,gamma")
+	x.press("Enter", `/C=0.1 gamma=0`)
+	x.keys("Escape")
+	x.gone(`/C=0.1`)
+
+	t.Log("heat map")
+	x.press("h", `acc, mean: C down, gamma across, over seed`)
+	x.sameRows("--pivot", "C", "gamma", "acc")
+	x.keys("G")
+	x.press("Right", `C=10 gamma=0.5: nan`)
+	x.press("Left", `C=10 gamma=0: nan`)
+	x.press("Enter", `/C=10 gamma=0 `)
+	x.keys("Escape")
+	x.gone(`/C=10`)
+	x.command("pivot seed C acc:max")
+	x.until(`acc, max: seed down, C across, over gamma`)
+	x.sameRows("--pivot", "seed", "C", "acc:max")
+	x.press("h", `sort:acc`)
+	x.press("?", `h  a heat map of a figure`)
+}
+
+// command types a command.
+func (x *terminal) command(text string) {
+	x.t.Helper()
+	x.press(":", `(?m)^ ?:`)
+	x.typed(text)
+	x.keys("Enter")
+}
+
+// sameRows waits until the screen has the numbers of each row that dcs-tui results
+// prints, in their order; where it has room for fewer, some.
+func (x *terminal) sameRows(args ...string) {
+	x.t.Helper()
+	cmd := exec.Command(program, append([]string{"results", "r"}, args...)...)
+	cmd.Dir, cmd.Env = x.dir, append(os.Environ(), "HOME="+x.dir)
+	out, err := cmd.Output()
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	rows := strings.Split(strings.TrimSpace(string(out)), "\n")[1:]
+	x.when("the numbers of\n"+string(out), func(shown string) bool {
+		found := 0
+		for line := range strings.SplitSeq(shown, "\n") {
+			if found < len(rows) && within(numbers(line), strings.Fields(rows[found])) {
+				found++
+			}
+		}
+		return found == len(rows)
+	})
+}
+
+// numbers are the words of a line of the screen without its marks.
+func numbers(line string) []string {
+	return strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" >[]·░▒▓█", r) })
+}
+
+// within says that words, all but "best", are among others, in their order.
+func within(words, others []string) bool {
+	n := 0
+	for _, w := range words {
+		if w == "best" || w == "--" {
+			continue
+		}
+		for len(others) > 0 && others[0] != w {
+			others = others[1:]
+		}
+		if len(others) == 0 {
+			return false
+		}
+		n++
+	}
+	return n >= 4
+}
