@@ -87,13 +87,33 @@ func (a *app) readBatch(f *gridFlags, files []string, named bool) (*batch, error
 			s.ID = base + jobs.ID(k+1)
 		}
 		b.specs = append(b.specs, specs...)
-		b.columns = append(b.columns, columns...)
+		if err := b.addColumns(file, columns); err != nil {
+			faults = append(faults, err)
+		}
 	}
 	if len(faults) > 0 {
 		return nil, usagef("%w", errors.Join(faults...))
 	}
 	b.queues = queuesOf(b.specs)
 	return b, nil
+}
+
+// addColumns adds the @result lines of a template: several may have the same, but no two
+// of a name that say something else.
+func (b *batch) addColumns(file string, columns []string) error {
+	for _, c := range columns {
+		if slices.Contains(b.columns, c) {
+			continue
+		}
+		name, _, _ := strings.Cut(c, "=")
+		for _, had := range b.columns {
+			if other, _, _ := strings.Cut(had, "="); other == name {
+				return fmt.Errorf("%s: @result %s is another one than that of a file before it (%s): give it another name", file, c, had)
+			}
+		}
+		b.columns = append(b.columns, c)
+	}
+	return nil
 }
 
 // readFile reads one of them; its jobs count from 1.

@@ -140,6 +140,23 @@ func TestQueueNames(t *testing.T) {
 	}
 }
 
+// K3: templates that declare the same figure have one column of it; of two that mean
+// something else by its name the second is refused.
+func TestColumnsOfTemplates(t *testing.T) {
+	b := &batch{}
+	for _, c := range []struct{ columns, want string }{
+		{"acc time=json:t", ""}, {"acc", ""}, {"loss", ""}, {"time", "b.txt: @result time is another one than that of a file before it (time=json:t)"},
+	} {
+		err := b.addColumns("b.txt", strings.Fields(c.columns))
+		if (err != nil) != (c.want != "") || err != nil && !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("%s: %v", c.columns, err)
+		}
+	}
+	if got := strings.Join(b.columns, " "); got != "acc time=json:t loss" {
+		t.Error(got)
+	}
+}
+
 // A template is told from a list of commands by its lines of values; the shell's own
 // brackets are none.
 func TestIsTemplate(t *testing.T) {
