@@ -78,11 +78,10 @@ func (a *app) askOwner(run *rundir.Run, owner *journal.Owner) (gone bool, err er
 		a.con.Line("  " + forceText(run))
 		return false, nil
 	}
-	table, _, err := journal.Replay(run)
+	table, err := wholeTable(run)
 	if err != nil {
-		return false, usagef("%w", err)
+		return false, err
 	}
-	acceptRest(table)
 	if table.Unfinished() > 0 {
 		return true, nil
 	}

@@ -17,11 +17,10 @@ import (
 // cancelSome ends single jobs of a run (K9): the dispatcher that is alive is asked;
 // without one this command takes the run over, ends them, launches nothing and leaves.
 func (a *app) cancelSome(cmd *cobra.Command, f *runFlags, run *rundir.Run, sel *selection, opt askOptions) error {
-	table, _, err := journal.Replay(run)
+	table, err := wholeTable(run)
 	if err != nil {
-		return usagef("%w", err)
+		return err
 	}
-	acceptRest(table)
 	ids, err := a.pick(cmd.Context(), run, table, sel, func(st jobs.JobState) bool { return !st.Terminal() })
 	if err != nil {
 		return err

@@ -10,7 +10,6 @@ import (
 	"dcs-tui/dispatch"
 	"dcs-tui/dispatch/view"
 	"dcs-tui/jobs"
-	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -23,11 +22,10 @@ const mostPriorities = 100
 func (f *follower) prioritise(a *view.Action) (*view.Answer, error) {
 	requests := []*rundir.Request{requestOf(a)}
 	if a.Relative {
-		table, _, err := journal.Replay(f.run)
+		table, err := wholeTable(f.run)
 		if err != nil {
 			return nil, err
 		}
-		acceptRest(table)
 		waiting, err := waitingRequests(f.run, table)
 		if err != nil {
 			return nil, err

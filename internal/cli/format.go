@@ -26,6 +26,14 @@ func plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
+// verb is the verb that follows so many: "has" or "have".
+func verb(n int, one, more string) string {
+	if n == 1 {
+		return one
+	}
+	return more
+}
+
 // shorten cuts a text of the user's for a message.
 func shorten(s string) string { return shortenTo(s, 100) }
 

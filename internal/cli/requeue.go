@@ -139,11 +139,10 @@ func (a *app) runRequeue(ctx context.Context, args []string, sel *selection, opt
 	if err != nil {
 		return err
 	}
-	table, _, err := journal.Replay(run)
+	table, err := wholeTable(run)
 	if err != nil {
-		return usagef("%w", err)
+		return err
 	}
-	acceptRest(table)
 	ids, err := a.pick(ctx, run, table, sel, func(st jobs.JobState) bool {
 		return st.Terminal() && (st != jobs.Succeeded || len(sel.where) > 0)
 	})

@@ -23,15 +23,14 @@ func (a *app) requeueFiles(args, files []string, opt askOptions) error {
 	if err != nil {
 		return usagef("%w", err)
 	}
-	table, _, err := journal.Replay(run)
+	table, err := wholeTable(run)
 	if err != nil {
-		return usagef("%w", err)
+		return err
 	}
-	acceptRest(table)
 	// One that was taken in is only waiting to be removed.
 	names = slices.DeleteFunc(names, func(name string) bool { return table.Requests[name] })
 	if len(names) > 0 { // they would be compared without what was asked already
-		p := usagef("%s of the run %s not been carried out yet", plural(len(names), "request"), hasWord(len(names)))
+		p := usagef("%s of the run %s not been carried out yet", plural(len(names), "request"), verb(len(names), "has", "have"))
 		if owner, err := journal.ReadOwner(run); err == nil && owner != nil && owner.Life() != journal.Dead {
 			return p.withAdvice("its dispatcher does in a moment; then compare again")
 		}
@@ -65,13 +64,6 @@ func (a *app) requeueFiles(args, files []string, opt askOptions) error {
 		return err
 	}
 	return a.tellRematched(run, m, table, s, opt)
-}
-
-func hasWord(n int) string {
-	if n == 1 {
-		return "has"
-	}
-	return "have"
 }
 
 // loosen brings the numbers in after of new jobs to those of the new ones alone. What

@@ -59,8 +59,7 @@ func (a *app) runRunsList(limit int) error {
 		dispatched, counts := "", ""
 		run, err := rundir.Open(e.Dir)
 		if err == nil {
-			if t, _, rerr := journal.Replay(run); rerr == nil {
-				acceptRest(t)
+			if t, rerr := wholeTable(run); rerr == nil {
 				counts = countsText(t)
 				if had, herr := readInput(run); herr == nil && had.cut() {
 					counts += ", input not read to its end"

@@ -98,6 +98,17 @@ func (a *app) askedOf(run *rundir.Run, t *jobs.Table) (n int) {
 	return n
 }
 
+// wholeTable is what the journal of a run says, with jobs that are stored and not yet
+// part of it as acceptRest shows them.
+func wholeTable(run *rundir.Run) (*jobs.Table, error) {
+	t, _, err := journal.Replay(run)
+	if err != nil {
+		return nil, usagef("%w", err)
+	}
+	acceptRest(t)
+	return t, nil
+}
+
 // acceptRest shows jobs that are stored and not yet part of the run as what they
 // are to a person: queued.
 func acceptRest(t *jobs.Table) {

@@ -233,15 +233,8 @@ func (a *app) tellSubmitted(s *submission, b *batch) {
 		}
 	}
 	if rest := len(b.specs) - n; s.waits && rest > 0 && a.code == 0 {
-		a.con.Line("nobody dispatches the run: "+plural(rest, "job")+" "+waitWord(rest)+" for", "  dcs-tui resume "+ref)
+		a.con.Line("nobody dispatches the run: "+plural(rest, "job")+" "+verb(rest, "waits", "wait")+" for", "  dcs-tui resume "+ref)
 	}
-}
-
-func waitWord(n int) string {
-	if n == 1 {
-		return "waits"
-	}
-	return "wait"
 }
 
 // submittedJSON is what submit --json prints.
