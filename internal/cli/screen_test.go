@@ -175,25 +175,14 @@ func TestAttachToAHeadlessRun(t *testing.T) {
 // read from the terminal.
 func TestPipedJobsAndKeys(t *testing.T) {
 	dir := t.TempDir()
-	person, program := ptytest.Open(t)
+	cmd := inShell(program(t, dir, "run", "--name", "r", "-"), `(echo true; while [ ! -e more ]; do sleep 0.05; done; echo 'echo $DCS_JOB_ID > ran') | "$0" "$@"`)
+	person := startOn(t, cmd, "xterm")
 	ptytest.Size(t, person, 100, 30)
-	path, err := exec.LookPath("dcs-tui")
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command("/bin/sh", "-c", `(echo true; while [ ! -e more ]; do sleep 0.05; done; echo 'echo $DCS_JOB_ID > ran') | `+path+` run --name r -`)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "TERM=xterm", "LANG=C.UTF-8", "HOME="+dir, "TEST_BASES="+filepath.Join(dir, "base"))
-	ptytest.Attach(cmd, program)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
 	t.Cleanup(func() {
 		writeFile(t, dir, "more", "")
 		cmd.Process.Kill()
 		cmd.Wait()
 	})
-	program.Close()
 	readUntil(t, person, `true`)
 	run, _ := ownerIn(t, dir)
 	person.WriteString("q")
@@ -272,20 +261,14 @@ func TestPlainTerminals(t *testing.T) {
 
 func onPlainTerminal(t *testing.T, dir, name string, args ...string) (*exec.Cmd, *os.File) {
 	t.Helper()
-	person, program := ptytest.Open(t)
-	path, err := exec.LookPath("dcs-tui")
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command("/bin/sh", append([]string{"-c", `if [ -z "$TERM" ]; then unset TERM; fi; exec "$0" "$@"`, path}, args...)...)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "TERM="+name, "LANG=C.UTF-8", "HOME="+dir, "TEST_BASES="+filepath.Join(dir, "base"))
-	ptytest.Attach(cmd, program)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	program.Close()
-	return cmd, person
+	cmd := inShell(program(t, dir, args...), `if [ -z "$TERM" ]; then unset TERM; fi; exec "$0" "$@"`)
+	return cmd, startOn(t, cmd, name)
+}
+
+// inShell has a shell run a command in a line of its own: as "$0" "$@".
+func inShell(cmd *exec.Cmd, line string) *exec.Cmd {
+	cmd.Path, cmd.Args = "/bin/sh", append([]string{"sh", "-c", line}, cmd.Args...)
+	return cmd
 }
 
 // The mark of a background dispatcher means nothing when it is in the environment by
@@ -299,16 +282,11 @@ func TestNobodyIsADispatcherByAccident(t *testing.T) {
 	defer ours.Close()
 	defer theirs.Close()
 	ours.WriteString("something of theirs")
-	path, err := exec.LookPath("dcs-tui")
-	if err != nil {
-		t.Fatal(err)
-	}
 	for i, value := range []string{"3:TOKEN", "3:", "1:x", "x", "-1:x", "99:x", ":"} {
 		dir := t.TempDir()
 		writeFile(t, dir, "jobs.txt", "echo [$"+backgroundEnv+"] > ran\n")
-		cmd := exec.Command(path, "run", "--name", "r", "jobs.txt")
-		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), backgroundEnv+"="+value, "HOME="+dir, "TEST_BASES="+filepath.Join(dir, "base"))
+		cmd := program(t, dir, "run", "--name", "r", "jobs.txt")
+		cmd.Env = append(cmd.Env, backgroundEnv+"="+value)
 		cmd.ExtraFiles = []*os.File{theirs}
 		out, err := cmd.CombinedOutput()
 		if err != nil || !strings.Contains(string(out), "all jobs succeeded") {

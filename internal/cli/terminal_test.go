@@ -15,26 +15,28 @@ import (
 // onTerminal runs the program in dir on a terminal of its own.
 func onTerminal(t *testing.T, dir string, args ...string) (cmd *exec.Cmd, person *os.File) {
 	t.Helper()
-	person, program := ptytest.Open(t)
-	path, err := exec.LookPath("dcs-tui") // testscript puts it there
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd = exec.Command(path, args...)
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "TERM=xterm", "LANG=C.UTF-8", "HOME="+dir, "TEST_BASES="+filepath.Join(dir, "base"))
-	ptytest.Attach(cmd, program)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	cmd = program(t, dir, args...)
+	person = startOn(t, cmd, "xterm")
 	t.Cleanup(func() {
 		if cmd.ProcessState == nil {
 			cmd.Process.Kill()
 			cmd.Wait()
 		}
 	})
-	program.Close()
 	return cmd, person
+}
+
+// startOn starts a program on a new terminal of that name.
+func startOn(t *testing.T, cmd *exec.Cmd, name string) (person *os.File) {
+	t.Helper()
+	person, tty := ptytest.Open(t)
+	cmd.Env = append(cmd.Env, "TERM="+name)
+	ptytest.Attach(cmd, tty)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	tty.Close()
+	return person
 }
 
 // readUntil reads what the program shows until it matches.
