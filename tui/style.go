@@ -63,7 +63,7 @@ var asciiGlyphs = glyphs{
 	spark: []string{"_", ".", "-", "=", "#"},
 	line:  "-", heavy: "=", vertical: "|", heavyVert: "#",
 	corners: [4]string{"+", "+", "+", "+"}, heavyCorners: [4]string{"#", "#", "#", "#"},
-	cursor: ">", picked: "*", down: "v", up: "^", dot: ".", enter: "enter", left: "left", right: "right",
+	cursor: ">", picked: "*", down: "v", up: "^", dot: ".", enter: "enter", left: "<-", right: "->",
 }
 
 // phaseStyle is the colour of a phase; the glyph and the word say the same.
