@@ -25,6 +25,7 @@ type list struct {
 	again    map[jobs.ID]struct{} // rows to make anew though no record named them
 	groups   groups
 	dated    bool // some job has a deadline
+	hard     hardness
 }
 
 func (l *list) init() {

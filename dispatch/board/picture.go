@@ -17,6 +17,9 @@ func (b *Board) picture(ctx context.Context, ask *view.Ask) (*view.Picture, erro
 	var x *order
 	var ids []jobs.ID
 	if w := ask.Jobs; w != nil {
+		if err := b.learnHardness(ctx); err != nil {
+			return nil, err
+		}
 		x = b.page.get(&b.list, keyOf(w), now)
 		first, n, cursor := window(x, w)
 		p.Jobs = &view.Page{Filter: w.Filter, Wrong: x.wrong, Sort: w.Sort, Reverse: w.Reverse,

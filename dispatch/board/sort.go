@@ -30,7 +30,15 @@ func sortIDs(l *list, ids []uint32, by view.Sort, reverse bool, now time.Time) [
 	case view.SortName:
 		return sortNames(l, ids, reverse)
 	}
-	key := l.keyOf(by, now)
+	if by == view.SortAge && len(l.hard.order) > 0 { // of those that are equal otherwise
+		sortBy(l, ids, reverse, func(r *row) uint64 { return uint64(l.hard.of(r)) })
+	}
+	sortBy(l, ids, reverse, l.keyOf(by, now))
+	return ids
+}
+
+// sortBy sorts ids by a key, stably.
+func sortBy(l *list, ids []uint32, reverse bool, key func(*row) uint64) {
 	list := make([]keyed, len(ids))
 	for i, id := range ids {
 		k := key(&l.rows[id-1])
@@ -42,7 +50,6 @@ func sortIDs(l *list, ids []uint32, by view.Sort, reverse bool, now time.Time) [
 	for i, k := range radix(list, nil) {
 		ids[i] = k.id
 	}
-	return ids
 }
 
 // none is the key of what stands last in either direction.

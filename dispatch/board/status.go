@@ -18,6 +18,8 @@ type status struct {
 	links []bool // of hosts: a helper answers
 	// stragglers are as many as the core has: rows may be a moment behind.
 	stragglers int
+	hardnesses int              // that HardnessOrder knows
+	hybrid     bool             // local slots take the shortest job first
 	progress   map[string]*said // by host
 	beats      []time.Duration  // of hosts: the newest
 }
@@ -40,7 +42,7 @@ func (k *desk) status() *status {
 	if f := s.run.Finish; f != nil {
 		s.life, s.over = view.Ended, overText(f)
 	}
-	s.stragglers = k.core.Stragglers()
+	s.stragglers, s.hardnesses, s.hybrid = k.core.Stragglers(), k.core.Hardnesses(), k.core.Hybrid()
 	mono := k.mono.Mono
 	for _, h := range k.in.Hosts() {
 		s.hosts = append(s.hosts, hostOf(&h, mono))

@@ -155,7 +155,7 @@ func TestOrders(t *testing.T) {
 	if got, want := phasesOf(p), "ending away handed retry timeout fail queue queue waits skip cancel ok"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	if p.Jobs.Rows[6].Place != 0 || p.Jobs.Rows[7].Place != 1 || p.Jobs.Rows[0].Place != -1 {
+	if p.Jobs.Rows[6].Place != -1 || p.Jobs.Rows[7].Place != -1 || p.Jobs.Rows[0].Place != -1 {
 		t.Errorf("places %+v", p.Jobs.Rows[6:8])
 	}
 	if p.Life != view.Ended || p.Over == "" || p.Total != 12 || len(p.Hosts) != 3 {
