@@ -37,8 +37,8 @@ func (s *Server) serve(conn *net.UnixConn) {
 		return
 	}
 	conn.SetDeadline(time.Time{})
-	if s.ctx.Err() != nil {
-		return // Close's deadline was set before ours was taken off
+	if s.ctx.Err() != nil { // Close's deadline was set before ours was taken off
+		conn.SetReadDeadline(time.Now())
 	}
 	c := &caller{s: s, conn: conn, slots: make(chan struct{}, maxCalls), replies: make(chan *reply, maxCalls),
 		calls: map[uint64]context.CancelFunc{}}
