@@ -130,8 +130,12 @@ func (a *app) copyLog(src view.Source, run *rundir.Run, at *view.Attempt, file j
 			}
 		case err != nil:
 			p := usagef("what %s has printed cannot be read: %w", at.ID, err)
-			if where := at.Out; strings.Contains(where, ":") {
-				p.withAdvice("it is in %s", cleanLine(where))
+			where := at.Out
+			if file == jobs.FileErr {
+				where = at.Err
+			}
+			if host, path, far := strings.Cut(where, ":"); far {
+				p.withAdvice("ssh %s cat %s", shellWord(cleanLine(host)), shellWord(cleanLine(path)))
 			}
 			return p
 		}

@@ -101,6 +101,11 @@ func Find(base, run string) (dir string, err error) {
 			return "", halfMade(dir)
 		}
 	}
+	for _, e := range found { // the newest that begins so
+		if strings.HasPrefix(e.Name, run) {
+			return "", fmt.Errorf("there is no run %q in %s; did you mean %s?", run, base, e.Name)
+		}
+	}
 	return "", fmt.Errorf("there is no run %q: it is neither a name in %s nor a run directory (`dcs-tui runs` lists them)", run, base)
 }
 
