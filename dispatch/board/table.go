@@ -196,6 +196,7 @@ func (t *tables) step(list []*wish) (next time.Duration, err error) {
 	for _, w := range list {
 		f := t.figures(w.ask.Figures)
 		if w.made.changes == t.done.changes && w.made.figures == f.changes {
+			t.confirm(w)
 			continue
 		}
 		whole := f.known == len(t.done.list) && w.made.read < w.made.of
@@ -207,6 +208,18 @@ func (t *tables) step(list []*wish) (next time.Duration, err error) {
 		t.publish(w, true)
 	}
 	return next, nil
+}
+
+// confirm says of a table that nothing it shows has changed, whatever else has.
+func (t *tables) confirm(w *wish) {
+	if w.made.current.Equal(t.done.at) {
+		return
+	}
+	m := *w.made
+	m.current, m.edition = t.done.at, t.done.edition
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	w.made = &m
 }
 
 // publish makes a table; who waits for it is told at once, or finds it when next looking.

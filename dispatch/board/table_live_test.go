@@ -172,3 +172,20 @@ func TestTableEnds(t *testing.T) {
 	}
 	b.Close()
 }
+
+// A table is not called old because of jobs that are not in it.
+func TestTableIsNotOldForOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newTableLab(t, 3)
+		defer l.end()
+		ask := view.TableAsk{JobsWindow: view.JobsWindow{Rows: 10}}
+		for i := range 40 {
+			time.Sleep(time.Second) // of the bubble
+			l.submit(plain(1)...)   // it waits, or runs on and on
+			p := l.look(view.Ask{Jobs: page(50), Table: &ask})
+			if page := p.Table.Page; i > 20 && (p.Jobs.Matched < 20 || page.Matched != 3 || page.Settled > 2*time.Second) {
+				t.Errorf("second %d: %d rows of %d jobs, %s old", i, page.Matched, p.Jobs.Matched, page.Settled)
+			}
+		}
+	})
+}

@@ -20,6 +20,7 @@ type made struct {
 
 	at               time.Time
 	took             time.Duration
+	current          time.Time // when it was last known to be what it would be if made anew
 	read, of         int
 	changes, figures int // of what it was made of
 	edition          uint64
@@ -48,6 +49,7 @@ func (t *tables) make(ask *view.TableAsk) *made {
 	}
 	m.table.Notes = m.table.Notes[:min(len(m.table.Notes), view.MaxTableNotes)]
 	m.at = time.Now()
+	m.current = d.at
 	m.took = m.at.Sub(start)
 	return m
 }

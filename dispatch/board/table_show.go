@@ -30,7 +30,7 @@ func (b *Board) table(ctx context.Context, ask *view.TableAsk) (*view.Table, err
 	}
 	page.Wrong, page.Matched = m.table.Page.Wrong, m.matched
 	if m.edition != b.edition {
-		page.Settled = time.Since(m.at)
+		page.Settled = time.Since(m.current)
 	}
 	out.Page = page
 	if out.Groups != nil || out.Heat != nil {
