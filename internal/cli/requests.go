@@ -185,9 +185,9 @@ type notedJournal struct {
 	mu      sync.Mutex
 	fresh   []string // requests in records that are not durable yet
 	durable map[string]bool
-	heard   map[string]chan struct{} // closed when that request is durable; see recorded
-	open    map[jobs.ID]bool         // jobs that somebody waits for, not over
-	ended   []jobs.ID                // of them, in records that are not durable yet
+	more    chan struct{}    // closed when further requests are durable; nil: nobody waits
+	open    map[jobs.ID]bool // jobs that somebody waits for, not over
+	ended   []jobs.ID        // of them, in records that are not durable yet
 }
 
 func noteJournal(j *journal.Journal, t *jobs.Table) *notedJournal {
@@ -224,10 +224,10 @@ func (n *notedJournal) Sync() error {
 	defer n.mu.Unlock()
 	for _, name := range n.fresh {
 		n.durable[name] = true
-		if heard := n.heard[name]; heard != nil {
-			close(heard)
-			delete(n.heard, name)
-		}
+	}
+	if len(n.fresh) > 0 && n.more != nil {
+		close(n.more)
+		n.more = nil
 	}
 	for _, id := range n.ended {
 		delete(n.open, id)

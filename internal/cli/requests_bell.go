@@ -8,41 +8,42 @@ import (
 	"dcs-tui/jobs/journal"
 )
 
-// takeIn looks at once at what waits in the run directory, and returns when the
-// request of this name is in the journal for good.
+// takeIn is requestTaker.takeIn, until the run is over.
 func (s *session) takeIn(ctx context.Context, name string) error {
-	recorded := s.noted.recorded(name)
+	return s.requests.takeIn(ctx, name, s.d.Finished())
+}
+
+// takeIn has it looked at once at what waits in the run directory, and returns when the
+// request of this name is in the journal for good, or when it is over.
+func (t *requestTaker) takeIn(ctx context.Context, name string, over <-chan struct{}) error {
 	select {
-	case s.requests.bell <- struct{}{}:
+	case t.bell <- struct{}{}:
 	default: // it rings already
 	}
-	select {
-	case <-recorded:
-		return nil
-	case <-s.d.Finished():
-		return control.ErrLeaving // if it was taken in, the journal says so
-	case <-ctx.Done():
-		return ctx.Err()
+	for {
+		taken, more := t.s.noted.recorded(name)
+		if taken {
+			return nil
+		}
+		select {
+		case <-more:
+		case <-over:
+			return control.ErrLeaving // if it was taken in, the journal says so
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 }
 
-// recorded returns what is closed when a request is in the journal for good.
-func (n *notedJournal) recorded(name string) <-chan struct{} {
+// recorded says whether a request is in the journal for good, and returns what is closed
+// when further ones are.
+func (n *notedJournal) recorded(name string) (taken bool, more <-chan struct{}) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	heard := n.heard[name]
-	if heard == nil {
-		heard = make(chan struct{})
-		if n.durable[name] || n.before[name] {
-			close(heard)
-			return heard
-		}
-		if n.heard == nil {
-			n.heard = map[string]chan struct{}{}
-		}
-		n.heard[name] = heard
+	if n.more == nil {
+		n.more = make(chan struct{})
 	}
-	return heard
+	return n.durable[name] || n.before[name], n.more
 }
 
 // ring tells a dispatcher on this machine, at its socket, that there is a request. What

@@ -2,26 +2,22 @@ package cli
 
 import (
 	"context"
-	"path/filepath"
+	"errors"
 	"slices"
 	"syscall"
 	"testing"
 
+	"dcs-tui/dispatch/control"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/jobstest"
 	"dcs-tui/jobs/journal"
-	"dcs-tui/jobs/rundir"
 	"dcs-tui/jobs/rundir/disktest"
 )
 
-// The file of a request may go only when the record that it was taken in is durable:
-// not before, and not when the disk has refused it (promise 1). Nor is whoever rang told
-// before (issue 5.4).
-func TestTakenWhenDurable(t *testing.T) {
-	run, err := rundir.CreateAt(filepath.Join(t.TempDir(), "r"), "r", rundir.Asked{Version: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
+// takenJournal is the journal of a run of three jobs, on a disk that can fail.
+func takenJournal(t *testing.T) (*journal.Journal, *jobs.Table, *disktest.Disk) {
+	t.Helper()
+	run := emptyRun(t)
 	if err := run.AppendSpecs(jobstest.Specs(3)); err != nil {
 		t.Fatal(err)
 	}
@@ -31,23 +27,33 @@ func TestTakenWhenDurable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer j.Close()
+	t.Cleanup(func() { j.Close() })
+	return j, table, disk
+}
+
+// The file of a request may go only when the record that it was taken in is durable:
+// not before, and not when the disk has refused it (promise 1). Nor is whoever rang told
+// before (issue 5.4).
+func TestTakenWhenDurable(t *testing.T) {
+	j, table, disk := takenJournal(t)
 	table.Requests = map[string]bool{"old": true}
 	n := noteJournal(j, table)
 	n.await([]jobs.ID{1, 2})
 	if !n.taken("old") {
 		t.Error("what an earlier dispatcher took in is not known")
 	}
-	heard := n.recorded("new")
+	_, more := n.recorded("new")
 	isHeard := func() bool {
 		select {
-		case <-heard:
+		case <-more:
 			return true
 		default:
 			return false
 		}
 	}
-	<-n.recorded("old")
+	if old, _ := n.recorded("old"); !old {
+		t.Error("nobody is told of it")
+	}
 	disk.FailAt(1, syscall.ENOSPC, false)
 	n.Append([]jobs.Record{{Kind: jobs.KindRequest, Reason: "new"}, {Kind: jobs.KindJob, Job: 2, Next: jobs.Cancelled, Seq: 1},
 		{Kind: jobs.KindAcked, Seq: 1}})
@@ -59,8 +65,39 @@ func TestTakenWhenDurable(t *testing.T) {
 			t.Fatalf("step %d: %v", step, err)
 		}
 	}
-	<-n.recorded("new")
 	if !n.taken("new") || !isHeard() || !slices.Equal(n.left(), []jobs.ID{1}) {
 		t.Errorf("taken %v, left %v", n.taken("new"), n.left())
+	}
+}
+
+// Issue 5.4: whoever rings has the requests looked at, and is answered when the one that he
+// left is durable; not of one that this dispatcher does not take in any more.
+func TestBell(t *testing.T) {
+	j, table, _ := takenJournal(t)
+	n := noteJournal(j, table)
+	taker := &requestTaker{s: &session{noted: n}, bell: make(chan struct{}, 1)}
+	answer := make(chan error)
+	for range 2 { // the second finds the bell ringing, and the same answer
+		go func() { answer <- taker.takeIn(t.Context(), "a", nil) }()
+	}
+	<-taker.bell
+	n.Append([]jobs.Record{{Kind: jobs.KindRequest, Reason: "a"}})
+	if err := n.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := <-answer; err != nil {
+			t.Error(err)
+		}
+	}
+	over := make(chan struct{})
+	close(over)
+	if err := taker.takeIn(t.Context(), "b", over); !errors.Is(err, control.ErrLeaving) {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := taker.takeIn(ctx, "b", nil); !errors.Is(err, context.Canceled) {
+		t.Error(err)
 	}
 }
