@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"dcs-tui/dispatch/view"
-	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/results/export"
 	"dcs-tui/jobs/results/sheet"
 )
@@ -181,12 +180,8 @@ func person(c *sheet.Column, v sheet.Value) string {
 	switch {
 	case v.Kind != sheet.Number:
 		return v.Text[:min(len(v.Text), view.MaxTableCell)]
-	case c.Unit == sheet.Seconds && v.Number >= 0 && v.Number < 1e9:
-		return results.HumanDuration(time.Duration(v.Number * 1e9))
-	case c.Unit == sheet.Bytes && v.Number >= 0 && v.Number < 1e18:
-		return results.HumanBytes(int64(v.Number))
 	}
-	return export.Digits(c, v)
+	return export.ForPeople(c, v)
 }
 
 // group makes a row a group of jobs.

@@ -100,9 +100,20 @@ func (t *table) text(row, column int) string {
 		return jobs.Clean(v.Text, maxCell)
 	case v.Kind != sheet.Number:
 		return jobs.Clean(v.Text, 0)
-	case t.o.Format == Table && c.Unit == sheet.Seconds && v.Number < 1e9: // else it is no duration
+	case t.o.Format == Table:
+		return ForPeople(c, v)
+	}
+	return Digits(c, v)
+}
+
+// ForPeople is a number in its unit: times as 2m 05s, sizes as 38 MiB.
+func ForPeople(c *sheet.Column, v sheet.Value) string {
+	switch {
+	case c.Unit == sheet.Seconds && v.Number >= 0 && v.Number < 1e9: // else it is no duration
 		return results.HumanDuration(time.Duration(v.Number * 1e9))
-	case t.o.Format == Table && c.Unit == sheet.Bytes && v.Number < 1e18:
+	case c.Unit == sheet.Bytes && c.Role == sheet.Fact && v.Number > 0 && v.Number <= jobs.MemoryFloor:
+		return "<" + results.HumanBytes(jobs.MemoryFloor) // all that is known
+	case c.Unit == sheet.Bytes && v.Number >= 0 && v.Number < 1e18:
 		return results.HumanBytes(int64(v.Number))
 	}
 	return Digits(c, v)

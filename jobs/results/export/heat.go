@@ -46,12 +46,13 @@ func Heat(w io.Writer, g *sheet.Grid, o HeatOptions) error {
 		if v.Kind == sheet.Nothing {
 			return "-"
 		}
-		return Digits(&s.Columns[column+1], v)
+		return ForPeople(&s.Columns[column+1], v)
 	}
 	var b strings.Builder
 	b.WriteString(jobs.Clean(g.Title(), 0) + "\n")
 	if !math.IsNaN(g.Min) {
-		fmt.Fprintf(&b, "%s %s to %s %s\n", paint(0, marks[0]), sixDigits(sheet.NumberValue(g.Min)), sixDigits(sheet.NumberValue(g.Max)), paint(len(marks)-1, marks[len(marks)-1]))
+		of := &sheet.Column{Role: sheet.Stat, Unit: g.Unit}
+		fmt.Fprintf(&b, "%s %s to %s %s\n", paint(0, marks[0]), ForPeople(of, sheet.NumberValue(g.Min)), ForPeople(of, sheet.NumberValue(g.Max)), paint(len(marks)-1, marks[len(marks)-1]))
 	}
 	first := utf8.RuneCountInString(jobs.Clean(g.Down, maxCell))
 	for _, v := range g.Rows {

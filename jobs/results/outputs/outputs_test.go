@@ -300,3 +300,24 @@ func TestDeclared(t *testing.T) {
 		t.Errorf("%v %v", cs, err)
 	}
 }
+
+// A file that all jobs write has the figure of the last of them: that is said, once.
+func TestOneFileOfManyJobs(t *testing.T) {
+	l := newLab(t)
+	for range 3 {
+		l.job("x\n")
+	}
+	l.write(l.run.Asked.Cwd+"/log.txt", "loss=9\n")
+	l.write(l.run.Asked.Cwd+"/1.txt", "loss=1\n")
+	l.cwds[2] = "elsewhere"
+	l.write(l.run.Asked.Cwd+"/elsewhere/log.txt", "loss=3\n")
+	f := l.read(l.reader("l=file:log.txt:key:loss", "m=file:log.txt:key:m"))
+	want := "2 jobs are said to have written the one file " + l.run.Asked.Cwd + "/log.txt: each shows what stands in it now; [PARAMETER] or {id} in the name tells them apart"
+	if values(f) != "9, 9, 3," || len(f.Notes) != 1 || f.Notes[0] != want {
+		t.Errorf("%q %q", values(f), f.Notes)
+	}
+	l.list = l.list[:1]
+	if f := l.read(l.reader("l=file:log.txt:key:loss")); len(f.Notes) > 0 {
+		t.Errorf("%q", f.Notes)
+	}
+}

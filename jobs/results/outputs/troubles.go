@@ -15,6 +15,7 @@ import (
 type troubles struct {
 	unread, absent, long example
 	hosts                map[string]*example
+	files                map[string]*example // that bear the same name for every job
 }
 
 type example struct {
@@ -44,6 +45,17 @@ func (t *troubles) failed(r *results.Result, err error)    { t.unread.add(r.Job,
 func (t *troubles) missing(r *results.Result, path string) { t.absent.add(r.Job, path) }
 func (t *troubles) cut(r *results.Result)                  { t.long.add(r.Job, "") }
 
+// one notes that a job is said to have written path, which others may be, too.
+func (t *troubles) one(r *results.Result, path string) {
+	if t.files == nil {
+		t.files = map[string]*example{}
+	}
+	if t.files[path] == nil {
+		t.files[path] = &example{}
+	}
+	t.files[path].add(r.Job, path)
+}
+
 func (t *troubles) remote(r *results.Result) {
 	if t.hosts == nil {
 		t.hosts = map[string]*example{}
@@ -58,13 +70,19 @@ func (t *troubles) merge(o *troubles) {
 	t.unread.merge(&o.unread)
 	t.absent.merge(&o.absent)
 	t.long.merge(&o.long)
-	for host, e := range o.hosts {
-		if t.hosts == nil {
-			t.hosts = map[string]*example{}
+	t.hosts = merged(t.hosts, o.hosts)
+	t.files = merged(t.files, o.files)
+}
+
+func merged(to, from map[string]*example) map[string]*example {
+	for key, e := range from {
+		if to == nil {
+			to = map[string]*example{}
 		}
-		t.hosts[host] = cmp.Or(t.hosts[host], &example{})
-		t.hosts[host].merge(e)
+		to[key] = cmp.Or(to[key], &example{})
+		to[key].merge(e)
 	}
+	return to
 }
 
 // notes are sentences for people.
@@ -72,6 +90,12 @@ func (t *troubles) notes() (notes []string) {
 	for _, host := range slices.Sorted(maps.Keys(t.hosts)) {
 		e := t.hosts[host]
 		notes = append(notes, fmt.Sprintf("only %s has what %s wrote, such as %s: the figures are empty", host, count(e.count), e.text))
+	}
+	for _, path := range slices.Sorted(maps.Keys(t.files)) {
+		if e := t.files[path]; e.count > 1 {
+			notes = append(notes, fmt.Sprintf("%s are said to have written the one file %s: each shows what stands in it now; [PARAMETER] or {id} in the name tells them apart", count(e.count), path))
+			break // one says it
+		}
 	}
 	if e := t.absent; e.count > 0 {
 		notes = append(notes, fmt.Sprintf("%s wrote no such file, or it is not seen here: %s (job %d)", count(e.count), e.text, e.job))

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"dcs-tui/jobs"
@@ -137,7 +138,11 @@ func (w *worker) written(res *results.Result, cwd string, values []string) bool 
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(cwd, path)
 		}
-		whole = w.file(filepath.Clean(path), c.File, res, values) && whole
+		path = filepath.Clean(path)
+		if !strings.ContainsAny(c.File, "{[") {
+			w.troubles.one(res, path)
+		}
+		whole = w.file(path, c.File, res, values) && whole
 	}
 	return whole
 }

@@ -3,6 +3,7 @@ package sheet
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"dcs-tui/jobs"
 )
@@ -64,11 +65,16 @@ func (s *Sheet) Group(g Grouping) (grouped *Sheet, notes []string) {
 		}
 		cells = append(cells, row)
 	}
+	if len(groups) > 0 && !slices.ContainsFunc(groups, func(e *gathered) bool { return e.solved > 0 }) {
+		notes = append(notes, noneSolved)
+	}
 	if small > 0 {
 		notes = append(notes, fmt.Sprintf("%s with fewer than %d solved %ss left out", number(small, "group"), g.MinSize, s.unit))
 	}
 	return literal("group", columns, cells), append(notes, odd.notes(s, g.Figures)...)
 }
+
+const noneSolved = "only jobs that succeeded count, and none of these has"
 
 // gathered are the members of a group.
 type gathered struct {

@@ -12,6 +12,7 @@ import (
 type Pivot struct {
 	Down, Across, Figure string // names of the columns
 	Measure              Measure
+	Unit                 Unit      // of the cells
 	Rows, Columns        []Value   // in order: numbers by size if all are, else by their first job
 	Cells                [][]Value // by row and column; nothing where no solved job has a number
 }
@@ -59,7 +60,10 @@ func (s *Sheet) Pivot(of PivotOf) (p *Pivot, notes []string, err error) {
 	across.sort()
 	p = &Pivot{
 		Down: s.Columns[of.Down].Name, Across: s.Columns[of.Across].Name, Figure: s.Columns[of.Figure].Name,
-		Measure: of.Measure, Rows: down.values, Columns: across.values, Cells: make([][]Value, len(down.values)),
+		Measure: of.Measure, Unit: s.Columns[of.Figure].Unit, Rows: down.values, Columns: across.values, Cells: make([][]Value, len(down.values)),
+	}
+	if of.Measure == Count {
+		p.Unit = None
 	}
 	for i := range p.Cells {
 		p.Cells[i] = make([]Value, len(across.values))
@@ -77,6 +81,9 @@ func (s *Sheet) Pivot(of PivotOf) (p *Pivot, notes []string, err error) {
 			continue
 		}
 		p.Cells[down.at[kept.At(e.first, of.Down).Text]][across.at[kept.At(e.first, of.Across).Text]] = stats.Value(of.Measure)
+	}
+	if len(groups) > 0 && !slices.ContainsFunc(groups, func(e *gathered) bool { return e.solved > 0 }) {
+		notes = append(notes, noneSolved)
 	}
 	if small > 0 {
 		notes = append(notes, fmt.Sprintf("%s with fewer than %d solved jobs left empty", number(small, "cell"), of.MinSize))
@@ -116,7 +123,7 @@ func (a *axis) sort() {
 func (p *Pivot) Sheet() *Sheet {
 	columns := []Column{{Name: p.Down, Role: Param}}
 	for _, v := range p.Columns {
-		columns = append(columns, Column{Name: p.Across + "=" + v.Text, Role: Stat})
+		columns = append(columns, Column{Name: p.Across + "=" + v.Text, Role: Stat, Unit: p.Unit})
 	}
 	cells := make([][]Value, len(p.Rows))
 	for i, v := range p.Rows {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"path"
+	"slices"
 	"strings"
 
 	"dcs-tui/jobs"
@@ -69,18 +70,19 @@ func (s *Sheet) comparison(c *comparison, odd map[int]*oddity) (func(row int) bo
 	if why := c.impossible(&s.Columns[at]); why != "" {
 		return nil, fmt.Errorf("the filter, character %d: %s", c.at, why)
 	}
+	value := s.getter(at)
 	switch c.op {
 	case "=":
-		return func(row int) bool { return c.equal(s.At(row, at)) }, nil
+		return func(row int) bool { return c.equal(value(row)) }, nil
 	case "!=":
-		return func(row int) bool { return !c.equal(s.At(row, at)) }, nil
+		return func(row int) bool { return !c.equal(value(row)) }, nil
 	case "~":
-		return func(row int) bool { return c.expr.MatchString(s.At(row, at).Text) }, nil
+		return func(row int) bool { return c.expr.MatchString(value(row).Text) }, nil
 	case "!~":
-		return func(row int) bool { return !c.expr.MatchString(s.At(row, at).Text) }, nil
+		return func(row int) bool { return !c.expr.MatchString(value(row).Text) }, nil
 	}
 	return func(row int) bool {
-		v := s.At(row, at)
+		v := value(row)
 		if v.Kind == Text && c.numeric {
 			if odd[at] == nil {
 				odd[at] = &oddity{}
@@ -89,6 +91,24 @@ func (s *Sheet) comparison(c *comparison, odd map[int]*oddity) (func(row int) bo
 		}
 		return c.ordered(v)
 	}, nil
+}
+
+// getter returns the cells of a column as filters see them: a job that a signal ended has
+// no exit code, and whoever looks for 137 means one that was killed, as shells put it.
+func (s *Sheet) getter(at int) func(row int) Value {
+	get := func(row int) Value { return s.At(row, at) }
+	isFact := func(c Column, name string) bool { return c.Role == Fact && strings.TrimPrefix(c.Name, "dcs.") == name }
+	signal := slices.IndexFunc(s.Columns, func(c Column) bool { return isFact(c, "signal") })
+	if !isFact(s.Columns[at], "exit") || signal < 0 {
+		return get
+	}
+	return func(row int) Value {
+		v := get(row)
+		if n := jobs.SignalNumber(s.At(row, signal).Text); v.Kind == Nothing && n > 0 {
+			return countValue(int64(128 + n))
+		}
+		return v
+	}
 }
 
 // impossible says why no job can ever be what a comparison wants of a fact, such as a

@@ -3,6 +3,9 @@ package sheet
 import (
 	"strings"
 	"testing"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/results"
 )
 
 func where(t *testing.T, s *Sheet, text string) (*Sheet, []string) {
@@ -71,6 +74,22 @@ func TestWhere(t *testing.T) {
 	// A text where a number is asked for matches nothing, and is told.
 	if _, notes := where(t, s, "acc>0.5 or acc<0"); len(notes) != 1 || notes[0] != `acc of 1 job is no number and left out (job 5: "bad")` {
 		t.Errorf("%q", notes)
+	}
+}
+
+// Issue 5, point 5: exit=137 is a job that was killed, too.
+func TestWhereOfSignals(t *testing.T) {
+	s := New(Input{Jobs: []results.Result{
+		{Job: 1, State: jobs.Failed, Outcome: &jobs.Outcome{Started: 1, Signal: "SIGKILL"}},
+		{Job: 2, State: jobs.Failed, Outcome: &jobs.Outcome{Started: 1, Exit: 137}},
+		{Job: 3, State: jobs.Failed, Outcome: &jobs.Outcome{Started: 1, Signal: "SIGTERM"}},
+		{Job: 4, State: jobs.Succeeded, Outcome: &jobs.Outcome{Started: 1}},
+		{Job: 5, State: jobs.Skipped},
+	}})
+	for text, want := range map[string]string{"exit=137": "1 2", "exit>128": "1 2 3", "exit!=0": "1 2 3 5", "exit=''": "5", "signal=SIGKILL": "1", "exit=137 and signal=''": "2"} {
+		if got, _ := where(t, s, text); ids(got) != want {
+			t.Errorf("%s: %s, want %s", text, ids(got), want)
+		}
 	}
 }
 
