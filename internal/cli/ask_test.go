@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -48,10 +47,7 @@ func TestAwaitAnswer(t *testing.T) {
 			{at: 4 * time.Second, recs: []jobs.Record{{Kind: jobs.KindRequest, Count: 2}}, left: true}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			run, err := rundir.CreateAt(filepath.Join(t.TempDir(), "r"), "r", rundir.Asked{Version: "test"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			run := emptyRun(t)
 			if err := run.AppendSpecs(jobstest.Specs(3)); err != nil {
 				t.Fatal(err)
 			}

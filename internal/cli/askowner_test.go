@@ -66,10 +66,7 @@ func TestAwaitOwner(t *testing.T) {
 			end: func(t *testing.T, r *rundir.Run) { os.WriteFile(r.Path(rundir.OwnerFile), []byte("x"), 0o600) }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			run, err := rundir.CreateAt(filepath.Join(t.TempDir(), "r"), "r", rundir.Asked{Version: "test"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			run := emptyRun(t)
 			j, _, _, err := journal.Take(context.Background(), run, journal.TakeOptions{})
 			if err != nil {
 				t.Fatal(err)

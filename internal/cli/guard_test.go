@@ -2,7 +2,6 @@ package cli
 
 import (
 	"os"
-	"path/filepath"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -73,10 +72,7 @@ func TestWithin(t *testing.T) {
 
 // Each stop file is obeyed once (D7), the stronger one also after the weaker.
 func TestStopFiles(t *testing.T) {
-	run, err := rundir.CreateAt(filepath.Join(t.TempDir(), "r"), "r", rundir.Asked{Version: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	run := emptyRun(t)
 	synctest.Test(t, func(t *testing.T) {
 		g, over := newGuard(), make(chan struct{})
 		go g.watchFiles(run, over)

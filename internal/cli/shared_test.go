@@ -7,16 +7,12 @@ import (
 
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/attempts"
-	"dcs-tui/jobs/rundir"
 )
 
 // After damage to the journal the files tell of attempts that have no record any more
 // or that are open; those whose end is recorded are not gone through again (X1).
 func TestFoundAfterDamage(t *testing.T) {
-	run, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "r", rundir.Asked{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	run := emptyRun(t)
 	table := &jobs.Table{Damaged: true, Specs: []*jobs.Spec{{ID: 1, Options: jobs.NoOptions}, {ID: 2, Options: jobs.NoOptions}}}
 	for _, r := range []jobs.Record{
 		{Kind: jobs.KindAccepted, Job: 1, Count: 2},
