@@ -43,13 +43,13 @@ func TestDispatchersDirectoryFails(t *testing.T) {
 				t.Errorf("%q is not said:\n%s", c.says, text)
 			}
 			// What the hosts had been given ends; nothing more begins.
-			at := l.ran()
-			for still := 0; still < 20; still++ {
-				time.Sleep(50 * time.Millisecond) // a second without a new start
+			at, since := l.ran(), time.Now()
+			l.until("a second without a new start", func() bool {
 				if now := l.ran(); now != at {
-					at, still = now, 0
+					at, since = now, time.Now()
 				}
-			}
+				return time.Since(since) > time.Second
+			})
 			if at == n {
 				t.Errorf("every job was launched though no launch could be recorded")
 			}
