@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -161,7 +162,7 @@ func (c *Change) String() string {
 		say("timeout %s", *c.Timeout)
 	}
 	if c.MemBytes != nil {
-		say("mem %d", *c.MemBytes)
+		say("mem %s", sizeText(*c.MemBytes))
 	}
 	if c.Tries != nil {
 		say("tries %d", *c.Tries)
@@ -176,4 +177,15 @@ func (c *Change) String() string {
 		say("tags %s", strings.Join(*c.Tags, ","))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// sizeText writes a number of bytes as ParseSize reads it, with the largest unit that
+// leaves nothing over: "8G", "1536M".
+func sizeText(n int64) string {
+	units := []string{"", "K", "M", "G", "T", "P"}
+	i := 0
+	for ; n != 0 && n%1024 == 0 && i < len(units)-1; i++ {
+		n /= 1024
+	}
+	return strconv.FormatInt(n, 10) + units[i]
 }

@@ -49,3 +49,13 @@ func TestParseDeadline(t *testing.T) {
 		}
 	}
 }
+
+// What a change says of memory is what ParseSize reads, and short.
+func TestSizeText(t *testing.T) {
+	for n, want := range map[int64]string{0: "0", 1: "1", 1023: "1023", 1024: "1K", 1536 << 20: "1536M", 8 << 30: "8G", 1<<40 + 1: "1099511627777", 3 << 60: "3072P"} {
+		got := sizeText(n)
+		if back, err := ParseSize(got); got != want || n > 0 && (err != nil || back != n) {
+			t.Errorf("%d: %s, read as %d, %v", n, got, back, err)
+		}
+	}
+}
