@@ -21,6 +21,7 @@ func (s *session) consume() {
 			}
 			break
 		}
+		s.figures.Add(r)
 		s.show(r)
 	}
 	s.ack.flush()

@@ -12,6 +12,7 @@ import (
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/results"
+	"dcs-tui/jobs/results/outputs"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -39,6 +40,7 @@ type session struct {
 	words   map[string]hostWord // the last notice of each host; the reporter's, then drive's
 	logs    *hostLogs
 	joblogs []*jobLog
+	figures *outputs.Keeper // of outputs that only their host has
 	ack     acker
 	out     *resultPrinter
 
@@ -103,6 +105,7 @@ func (s *session) drive(opening string, feed func(ctx context.Context) error) in
 			s.places.note(last)
 			s.last.Store(last)
 		}
+		s.keepFigures(s.figures)
 		finish, err = s.d.Close()
 		if cerr := s.journal.Close(); err == nil && finish.How != sched.Fenced {
 			err = cerr

@@ -122,7 +122,7 @@ func (a *app) start(o *owned, f *runFlags, inv *loadedInventory, env []jobs.EnvV
 		s.closeControl()
 		return nil, usagef("%w", err)
 	}
-	s.ack.d = s.d
+	s.ack.d, s.figures = s.d, figureKeeper(o.run, s.d)
 	if f.json || f.output {
 		s.out = newResultPrinter(a, f.json, s.d, s.guard.hurry)
 	}
