@@ -173,8 +173,16 @@ func (a *app) printSheet(s *sheet.Sheet, q *question, notes []string) error {
 	if err := a.writeSheet(s, q); err != nil {
 		return err
 	}
-	a.note(append(notes, odd...)...)
+	a.note(slices.Concat(notes, odd, q.formulas(s))...)
 	return nil
+}
+
+// formulas are told of where a spreadsheet may come upon them.
+func (q *question) formulas(s *sheet.Sheet) []string {
+	if f := export.Format(q.format); f != export.CSV && f != export.TSV {
+		return nil
+	}
+	return s.Formulas()
 }
 
 // group puts jobs together by --group; with no figures there is still the time.
@@ -231,7 +239,9 @@ func (a *app) printPivot(s *sheet.Sheet, q *question, notes []string) error {
 		err = export.Heat(a.stdout, p.Heat(export.HeatLevels), export.HeatOptions{Color: out.color, ASCII: out.ascii})
 	} else {
 		a.note(p.Title())
-		err = a.writeSheet(p.Sheet(), q)
+		t := p.Sheet()
+		err = a.writeSheet(t, q)
+		odd = append(odd, q.formulas(t)...)
 	}
 	if err == nil {
 		a.note(append(notes, odd...)...)
@@ -245,9 +255,5 @@ func (a *app) writeSheet(s *sheet.Sheet, q *question) error {
 	if out.tty {
 		o.Width = out.width()
 	}
-	err := export.Write(a.stdout, s, o)
-	if err == nil && (o.Format == export.CSV || o.Format == export.TSV) {
-		a.note(s.Formulas()...)
-	}
-	return err
+	return export.Write(a.stdout, s, o)
 }

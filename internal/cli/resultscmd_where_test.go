@@ -35,7 +35,8 @@ func TestJobsWhere(t *testing.T) {
 	}{
 		{nil, "1-6"},
 		{[]string{"state=timed_out or state=skipped"}, "4-5"},
-		{[]string{"exit=137, host=melon*"}, "3"},
+		{[]string{"exit=137, host=melon*"}, "3-4"}, // 128 + SIGKILL, too
+		{[]string{"exit=137, signal=''"}, "3"},
 		{[]string{"exit=3"}, "6"}, // its last attempt; it waits for the next
 		{[]string{"signal=SIG*"}, "4"},
 		{[]string{"cause~'as hard'"}, "5"},

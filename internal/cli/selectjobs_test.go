@@ -47,7 +47,7 @@ func TestPick(t *testing.T) {
 		{"", selection{where: []string{"state=failed"}}, over, "2-3"},
 		{"", selection{where: []string{"state=failed", "host=h2"}}, over, "3"},
 		{"", selection{where: []string{"state=failed,host=h2"}}, over, "3"},
-		{"", selection{where: []string{"exit=137"}}, over, "2"},
+		{"", selection{where: []string{"exit=137"}}, over, "2-3"}, // 128 + SIGKILL, too
 		{"", selection{where: []string{"exit=3"}}, open, "6"},
 		{"", selection{where: []string{"exit=0"}}, over, "1"},
 		{"", selection{where: []string{"signal=SIG*"}}, over, "3-4"},
