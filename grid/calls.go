@@ -203,7 +203,7 @@ func (p *parser) refused(r reference, names bool) bool {
 		return false
 	}
 	numbered := slices.ContainsFunc(p.names, func(n string) bool { return n[0] <= '9' })
-	return names || p.unnamed || r.from == 0 || allDigits(r.name) && numbered || nearest(r.name, p.names) != ""
+	return names || p.unnamed || r.from == 0 || allDigits(r.name) && numbered || jobs.Nearest(r.name, p.names) != ""
 }
 
 // named says whether one of the references names a parameter.

@@ -59,23 +59,13 @@ func (p *parser) paramAt(l *line, name string, offset int) (int, bool) {
 
 // unknown says that there is no such parameter, and what to do.
 func (p *parser) unknown(name string) string {
-	if near := nearest(name, p.names); near != "" {
+	if near := jobs.Nearest(name, p.names); near != "" {
 		return fmt.Sprintf("there is no parameter %s: did you mean %s?", name, near)
 	}
 	if len(p.names) > 0 && len(p.names) < 10 {
 		return fmt.Sprintf("there is no parameter %s: the parameters are %s; a line [%s] 1, 2, 3 would add it", name, strings.Join(p.names, ", "), name)
 	}
 	return fmt.Sprintf("there is no parameter %s: a line [%s] 1, 2, 3 gives it values", name, name)
-}
-
-// nearest is the parameter that a name was probably meant to be, "" if none is near.
-func nearest(name string, names []string) string {
-	for _, n := range names {
-		if strings.EqualFold(n, name) {
-			return n
-		}
-	}
-	return jobs.Nearest(name, names)
 }
 
 // zip reads `@zip a, b`.

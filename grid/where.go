@@ -3,6 +3,8 @@ package grid
 import (
 	"fmt"
 	"strings"
+
+	"dcs-tui/jobs"
 )
 
 // A filter: `@where C * gamma < 10 and not (kernel = "rbf" and degree > 2)`.
@@ -255,7 +257,7 @@ func (r *whereReader) factor() *node {
 }
 
 func (r *whereReader) unknown(name string) string {
-	if near := nearest(name, r.names); near != "" {
+	if near := jobs.Nearest(name, r.names); near != "" {
 		return fmt.Sprintf("there is no parameter %s: did you mean %s? A text is put in quotes", name, near)
 	}
 	return fmt.Sprintf("there is no parameter %s; a text is put in quotes: %q", name, name)

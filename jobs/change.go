@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -56,7 +55,7 @@ func (c *Change) Check() error {
 		key   string
 		value *int
 		most  int
-	}{{"tries", c.Tries, 1_000_000}, {"gpus", c.GPUs, 1024}, {"slots", c.Slots, 65536}} {
+	}{{"tries", c.Tries, MaxTries}, {"gpus", c.GPUs, maxGPUs}, {"slots", c.Slots, MaxSlots}} {
 		if n.value != nil && (*n.value < 0 || *n.value > n.most) {
 			return fmt.Errorf("%s: %d is not between 0 (the default) and %d", n.key, *n.value, n.most)
 		}
@@ -162,7 +161,7 @@ func (c *Change) String() string {
 		say("timeout %s", *c.Timeout)
 	}
 	if c.MemBytes != nil {
-		say("mem %s", sizeText(*c.MemBytes))
+		say("mem %s", FormatSize(*c.MemBytes))
 	}
 	if c.Tries != nil {
 		say("tries %d", *c.Tries)
@@ -177,15 +176,4 @@ func (c *Change) String() string {
 		say("tags %s", strings.Join(*c.Tags, ","))
 	}
 	return strings.Join(parts, ", ")
-}
-
-// sizeText writes a number of bytes as ParseSize reads it, with the largest unit that
-// leaves nothing over: "8G", "1536M".
-func sizeText(n int64) string {
-	units := []string{"", "K", "M", "G", "T", "P"}
-	i := 0
-	for ; n != 0 && n%1024 == 0 && i < len(units)-1; i++ {
-		n /= 1024
-	}
-	return strconv.FormatInt(n, 10) + units[i]
 }

@@ -3,9 +3,10 @@ package jobs
 import "strings"
 
 // Nearest returns the known word that s was probably meant to be, "" if none is
-// near: one slip in a word of three letters, two in a longer one. "-" counts as "_".
+// near: one slip in a word of three letters, two in a longer one. Upper and lower case are
+// the same, and "-" counts as "_".
 func Nearest(s string, known []string) string {
-	s = strings.ToLower(strings.ReplaceAll(s, "-", "_"))
+	s = plainWord(s)
 	if len(s) > 40 {
 		return ""
 	}
@@ -14,12 +15,14 @@ func Nearest(s string, known []string) string {
 		bestD = 2
 	}
 	for _, k := range known {
-		if d := editDistance(s, k); d < bestD && d < len(k) {
+		if d := editDistance(s, plainWord(k)); d < bestD && d < len(k) {
 			best, bestD = k, d
 		}
 	}
 	return best
 }
+
+func plainWord(s string) string { return strings.ToLower(strings.ReplaceAll(s, "-", "_")) }
 
 // editDistance is Levenshtein's.
 func editDistance(a, b string) int {

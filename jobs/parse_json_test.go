@@ -9,7 +9,7 @@ import (
 
 // Issue 2: a file ending in .jsonl holds one spec object a line, same keys.
 func TestParseJSONLines(t *testing.T) {
-	text := `{"command": "echo \"1\"", "timeout": "2h", "mem": 1024, "priority": -1, "tags": "b,a", "name": "n"}` + "\r\n\n" +
+	text := `{"command": "echo \"1\"", "timeout": "2h", "mem": 1073741824, "priority": -1, "tags": "b,a", "name": "n"}` + "\r\n\n" +
 		`{"after":[1],"hardness":["a,b", 2.50],"tags":["b","a"],"env":{"A":"x","B":3},"env.C":"z","params":{"p":0.10,"a":"\ud83d\ude00"},"command":"two\nlines","est":null}` + "\n" +
 		`  { "command" : "cat` + "\xff" + `" , "tags" : [ ] , "timeout":"" }`
 	s, err := Parse(strings.NewReader(text), "j.jsonl", true, 1)
@@ -18,7 +18,7 @@ func TestParseJSONLines(t *testing.T) {
 	}
 	want := []*Spec{
 		{ID: 1, Line: 1, Command: `echo "1"`, Name: "n", Options: &Options{
-			File: "j.jsonl", Timeout: 2 * time.Hour, MemBytes: 1024, Priority: -1, Tags: []string{"a", "b"}}},
+			File: "j.jsonl", Timeout: 2 * time.Hour, MemBytes: 1 << 30, Priority: -1, Tags: []string{"a", "b"}}},
 		{ID: 2, Line: 3, Command: "two\nlines", Params: []Param{{"p", "0.10"}, {"a", "😀"}}, Options: &Options{
 			File: "j.jsonl", After: []ID{1}, Hardness: []string{"a,b", "2.50"}, Tags: []string{"a", "b"},
 			Env: []EnvVar{{"A", "x"}, {"B", "3"}, {"C", "z"}}}},

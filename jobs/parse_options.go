@@ -60,7 +60,7 @@ func (s *settings) setScalar(key, v string) (err error) {
 	case "priority":
 		s.Priority, err = optional(v, count(math.MinInt32, math.MaxInt32))
 	case "tries":
-		s.Tries, err = optional(v, count(1, 1_000_000))
+		s.Tries, err = optional(v, count(1, MaxTries))
 	case "timeout":
 		s.Timeout, err = optional(v, ParseDuration)
 	case "deadline":
@@ -68,11 +68,11 @@ func (s *settings) setScalar(key, v string) (err error) {
 	case "est":
 		s.Estimate, err = optional(v, ParseDuration)
 	case "gpus":
-		s.GPUs, err = optional(v, count(0, 1024))
+		s.GPUs, err = optional(v, count(0, maxGPUs))
 	case "mem":
 		s.MemBytes, err = optional(v, ParseSize)
 	case "slots":
-		s.Slots, err = optional(v, count(1, 65536))
+		s.Slots, err = optional(v, count(1, MaxSlots))
 	case "share":
 		s.Share, err = optional(v, count(1, MaxShare))
 	case "queue_priority":
@@ -86,8 +86,13 @@ func (s *settings) setScalar(key, v string) (err error) {
 	return err
 }
 
-// MaxShare is the largest share of a queue.
-const MaxShare = 1_000_000
+// The largest numbers that options take.
+const (
+	MaxShare = 1_000_000 // share of a queue
+	MaxTries = 1_000_000 // attempts of a job
+	MaxSlots = 65536     // cores of a job
+	maxGPUs  = 1024
+)
 
 // optional gives the zero value, the run's default, for the empty text.
 func optional[T any](v string, parse func(string) (T, error)) (t T, err error) {

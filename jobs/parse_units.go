@@ -42,7 +42,8 @@ func ParseDuration(s string) (time.Duration, error) {
 
 // ParseSize reads a positive number of bytes: 512M, 8G, 1.5T or plain bytes.
 // K, M, G, T and P are powers of 1024, in either case; a following B, i or iB
-// changes nothing.
+// changes nothing. A number without a unit below a MiB is refused: who writes 16
+// means 16G.
 func ParseSize(s string) (int64, error) {
 	n, unit, rest, ok := measure(s)
 	unit = strings.ToUpper(unit)
@@ -54,11 +55,23 @@ func ParseSize(s string) (int64, error) {
 	if !ok || rest != "" {
 		return 0, fmt.Errorf("%q is not a size: write for example 512M, 8G, 1T, or a number of bytes", s)
 	}
+	if unit == "" && n > 0 && n < 1<<20 {
+		return 0, fmt.Errorf("%s bytes? Write %[1]sG or %[1]sM", s)
+	}
 	n *= math.Pow(1024, float64(power))
 	if n < 1 || n > math.MaxInt64/2 {
 		return 0, fmt.Errorf("the size %s is out of range", s)
 	}
 	return int64(math.Round(n)), nil
+}
+
+// FormatSize writes a number of bytes, exactly, so that ParseSize gives it back: 20M, 1536M, 8G.
+func FormatSize(n int64) string {
+	unit := 0
+	for ; n != 0 && n%1024 == 0 && unit < 5; unit++ {
+		n /= 1024
+	}
+	return strconv.FormatInt(n, 10) + "BKMGTP"[unit:unit+1]
 }
 
 // measure splits "12.5Gx" into the number, the letters after it and the rest.

@@ -24,15 +24,37 @@ func TestParseDuration(t *testing.T) {
 
 func TestParseSize(t *testing.T) {
 	for s, want := range map[string]int64{
-		"8G": 8 << 30, "512M": 512 << 20, "1T": 1 << 40, "1.5k": 1536, "100": 100, "2GB": 2 << 30, "2GiB": 2 << 30, "7B": 7, "1p": 1 << 50,
+		"8G": 8 << 30, "512M": 512 << 20, "1T": 1 << 40, "1.5k": 1536, "1048576": 1 << 20, "4294967296": 4 << 30, "100B": 100, "20K": 20 << 10, "2GB": 2 << 30, "2GiB": 2 << 30, "7B": 7, "1p": 1 << 50,
 	} {
 		if n, err := ParseSize(s); err != nil || n != want {
 			t.Errorf("%q: %v, %v; want %v", s, n, err, want)
 		}
 	}
-	for _, s := range []string{"", "G", "8X", "8GG", "8GiBx", "-1", "0", "9999999P", "8 G", "1e3", "KM", "8KM", "8iB", "1BB"} {
+	for _, s := range []string{"", "G", "8X", "8GG", "8GiBx", "-1", "0", "9999999P", "8 G", "1e3", "KM", "8KM", "8iB", "1BB", "16", "100", "1048575", "0.5"} {
 		if n, err := ParseSize(s); err == nil {
 			t.Errorf("%q was read as %v", s, n)
+		}
+	}
+}
+
+// A number without a unit is not taken for bytes that nobody meant (K10), and the
+// error says what to write.
+func TestSizeWithoutUnit(t *testing.T) {
+	_, err := ParseSize("20")
+	if want := "20 bytes? Write 20G or 20M"; err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+// What a change says of memory is short, and ParseSize reads it, the same to the byte.
+func TestFormatSize(t *testing.T) {
+	for n, want := range map[int64]string{
+		0: "0B", 1: "1B", 1023: "1023B", 1024: "1K", 20 << 20: "20M", 1536 << 20: "1536M", 8 << 30: "8G", 500 << 30: "500G",
+		1<<40 + 1: "1099511627777B", 1 << 50: "1P", 3 << 60: "3072P",
+	} {
+		got := FormatSize(n)
+		if back, err := ParseSize(got); got != want || n > 0 && (err != nil || back != n) {
+			t.Errorf("%d: %s, want %s, read as %d, %v", n, got, want, back, err)
 		}
 	}
 }
@@ -46,16 +68,6 @@ func TestParseDeadline(t *testing.T) {
 	} {
 		if d, err := ParseDeadline(s); err != nil || !d.Equal(want) || d.Location() != time.UTC {
 			t.Errorf("%q: %v, %v; want %v", s, d, err, want)
-		}
-	}
-}
-
-// What a change says of memory is what ParseSize reads, and short.
-func TestSizeText(t *testing.T) {
-	for n, want := range map[int64]string{0: "0", 1: "1", 1023: "1023", 1024: "1K", 1536 << 20: "1536M", 8 << 30: "8G", 1<<40 + 1: "1099511627777", 3 << 60: "3072P"} {
-		got := sizeText(n)
-		if back, err := ParseSize(got); got != want || n > 0 && (err != nil || back != n) {
-			t.Errorf("%d: %s, read as %d, %v", n, got, back, err)
 		}
 	}
 }
