@@ -133,6 +133,9 @@ func readingJobs(in io.Reader) func() (*jobs.Spec, error) {
 	scan := jobs.NewScanner(in, "standard input", false, 1)
 	return func() (*jobs.Spec, error) {
 		spec, err := scan.Next()
+		if err == nil && parameterLine.MatchString(spec.Command) {
+			err = usagef("standard input:%d: this is a template, which dcs-tui grid - reads: %s", spec.Line, shorten(cleanLine(spec.Command)))
+		}
 		if f, ok := in.(*os.File); ok && err != nil && !errors.Is(err, io.EOF) && term.IsTerminal(int(f.Fd())) {
 			go io.Copy(io.Discard, f) // what is still being pasted is not for the shell
 		}
