@@ -25,10 +25,7 @@ func (a *agent) report(m hosts.Message) {
 		}
 		a.tell(sched.AttemptsStarted{Host: name, Msg: m})
 	case *hosts.Exits:
-		for i := range m.Jobs {
-			m.Jobs[i].Slot = saneSlot(m.Jobs[i].Slot)
-			saneOutcome(&m.Jobs[i].Outcome)
-		}
+		saneExited(m.Jobs)
 		a.tell(sched.AttemptsEnded{Host: name, Msg: m})
 	case *hosts.Withdrawn:
 		m.Why = cut(m.Why)
@@ -47,16 +44,20 @@ func (a *agent) report(m hosts.Message) {
 		m.Why = cut(m.Why)
 		a.tell(sched.HostListed{Host: name, Msg: m})
 	case *hosts.Looked:
-		for i := range m.Jobs {
-			m.Jobs[i].Slot = saneSlot(m.Jobs[i].Slot)
-			saneOutcome(&m.Jobs[i].Outcome)
-		}
+		saneExited(m.Jobs)
 		m.Why, m.Beat = cut(m.Why), cut(m.Beat)
 		a.tell(sched.HostLooked{Via: name, Msg: m})
 	case *hosts.Trouble:
 		a.noticeOf(m.Attempt.Job, cut(m.Text))
 	case *hosts.Chunk:
 		a.chunk(m)
+	}
+}
+
+func saneExited(es []hosts.ExitedJob) {
+	for i := range es {
+		es[i].Slot = saneSlot(es[i].Slot)
+		saneOutcome(&es[i].Outcome)
 	}
 }
 

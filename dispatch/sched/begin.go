@@ -61,6 +61,14 @@ func (c *Core) begin() {
 	c.startReconciling()
 }
 
+// inInventory is the host of that name; nil when the inventory has none, or none any more.
+func (c *Core) inInventory(name string) *host {
+	if h := c.byName[name]; h != nil && h.idx >= 0 {
+		return h
+	}
+	return nil
+}
+
 // hostOf finds the host of an open attempt. One that has left the inventory is
 // kept beside it: it cannot be asked, so its attempts wait for the lost rule.
 func (c *Core) hostOf(name string) *host {

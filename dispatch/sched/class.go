@@ -62,7 +62,7 @@ func (c *Core) classOf(j *jobs.Job) *class {
 		if key.avoid != "" {
 			cl.avoid = make([]bool, len(c.hosts))
 			for name := range strings.SplitSeq(key.avoid, "\n") {
-				if h := c.byName[name]; h != nil && h.idx >= 0 {
+				if h := c.inInventory(name); h != nil {
 					cl.avoid[h.idx] = true
 				}
 			}

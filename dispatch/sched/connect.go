@@ -44,8 +44,8 @@ func (c *Core) cut(h *host) {
 }
 
 func (c *Core) hostUp(e HostUp) {
-	h := c.byName[e.Host]
-	if h == nil || h.idx < 0 {
+	h := c.inInventory(e.Host)
+	if h == nil {
 		return
 	}
 	if e.Hello.FencedBy > 0 {
@@ -107,8 +107,8 @@ func (c *Core) hostBeat(e HostBeat) {
 // hostDown hears that a connection attempt failed or that a link ended. A link
 // that gave at least one beat is tried again at once; otherwise the pause grows.
 func (c *Core) hostDown(e HostDown) {
-	h := c.byName[e.Host]
-	if h == nil || h.idx < 0 {
+	h := c.inInventory(e.Host)
+	if h == nil {
 		return
 	}
 	worked := h.linked && h.beaten
@@ -178,8 +178,8 @@ func (c *Core) watchLinks() {
 }
 
 func (c *Core) drainHost(e DrainHost) {
-	h := c.byName[e.Host]
-	if h == nil || h.idx < 0 {
+	h := c.inInventory(e.Host)
+	if h == nil {
 		return
 	}
 	h.draining, h.stopped = e.On, e.On && (e.Now || h.stopped)

@@ -58,8 +58,8 @@ func (c *Core) stopReturned(h *host, a *jobs.Attempt, why string) {
 // returned decides about an attempt that runs though it is not open: it is kept
 // or stopped, whichever wastes less (DESIGN 7).
 func (c *Core) returned(a *jobs.Attempt, slot int, at jobs.Stamp) {
-	h := c.byName[a.Host]
-	if h == nil || h.idx < 0 {
+	h := c.inInventory(a.Host)
+	if h == nil {
 		return
 	}
 	j := c.table.Job(a.ID.Job)

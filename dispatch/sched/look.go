@@ -102,7 +102,7 @@ func (c *Core) eyes(h *host) (via string, ok bool) {
 		return "", true
 	}
 	from := 0
-	if o := c.byName[l.asked]; o != nil && o.idx >= 0 {
+	if o := c.inInventory(l.asked); o != nil {
 		from = o.idx + 1
 	}
 	for i := range c.hosts {

@@ -47,8 +47,8 @@ func (c *Core) tidyAgain(h *host) {
 }
 
 func (c *Core) probed(e AttemptsProbed) {
-	h := c.byName[e.Host]
-	if h == nil || h.idx < 0 {
+	h := c.inInventory(e.Host)
+	if h == nil {
 		return
 	}
 	for i := range e.Msg.Jobs {

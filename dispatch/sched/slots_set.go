@@ -12,9 +12,9 @@ type SetSlots struct {
 func (SetSlots) event() {}
 
 func (c *Core) setSlots(e SetSlots) {
-	h := c.byName[e.Host]
+	h := c.inInventory(e.Host)
 	n := min(max(e.Slots, 0), mostSlots)
-	if h == nil || h.idx < 0 || n == h.given {
+	if h == nil || n == h.given {
 		return
 	}
 	was := h.slots()

@@ -106,12 +106,9 @@ func (m *Mount) OpenFile(path string, flag int, perm fs.FileMode) (rundir.File, 
 func (m *Mount) Names(dir string) ([]string, error) {
 	var names []string
 	err := m.do("readdir", dir, func() error {
-		d, err := m.server.find(dir)
+		d, err := m.server.directory(dir)
 		if err != nil {
 			return err
-		}
-		if !d.dir {
-			return syscall.ENOTDIR
 		}
 		if old, ok := m.seen[d]; ok && m.Stale != nil && m.Stale(dir) {
 			names = slices.Clone(old)
@@ -194,12 +191,9 @@ func (m *Mount) Remove(path string) error {
 // SyncDir makes durable what this machine did to the names of dir.
 func (m *Mount) SyncDir(dir string) error {
 	return m.do("syncdir", dir, func() error {
-		d, err := m.server.find(dir)
+		d, err := m.server.directory(dir)
 		if err != nil {
 			return err
-		}
-		if !d.dir {
-			return syscall.ENOTDIR
 		}
 		for i := range d.renames {
 			if d.renames[i].by == m {

@@ -105,15 +105,22 @@ func (s *Server) find(path string) (*node, error) {
 	return n, nil
 }
 
+// directory is find for what must be one.
+func (s *Server) directory(path string) (*node, error) {
+	d, err := s.find(path)
+	if err == nil && !d.dir {
+		return nil, syscall.ENOTDIR
+	}
+	return d, err
+}
+
 // parent returns the directory of a path and the name in it.
 func (s *Server) parent(path string) (*node, string, error) {
 	path = filepath.Clean(path)
-	d, err := s.find(filepath.Dir(path))
+	d, err := s.directory(filepath.Dir(path))
 	switch {
 	case err != nil:
 		return nil, "", err
-	case !d.dir:
-		return nil, "", syscall.ENOTDIR
 	case path == "/" || path == ".":
 		return nil, "", syscall.EBUSY
 	}
