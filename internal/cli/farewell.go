@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"dcs-tui/dispatch/board"
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
@@ -33,7 +34,7 @@ func (a *app) farewell(f *follower, left screenLeft) error {
 		a.goesOn(f, l, left)
 		return nil
 	}
-	finish := sched.Finish{How: sched.AllDone}
+	finish := sched.Finish{How: sched.AllDone, Why: board.LeftBehind(l.table)}
 	code := exitOf(finish.How, l.table.Counts, f.cancelled.Load(), l.input.cut())
 	if p := f.process.Load(); p != nil && !l.alive() {
 		select {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"dcs-tui/dispatch/board"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
@@ -155,6 +156,9 @@ func (l *looked) lines(c *console) []string {
 		lines = append(lines, l.hostLines()...)
 	} else {
 		lines = append(lines, hostTrouble(l.table, l.words)...)
+		if text := board.LeftBehind(l.table); text != "" {
+			lines = append(lines, text)
+		}
 	}
 	lines = append(lines, openLines(l.table)...)
 	switch {

@@ -54,6 +54,9 @@ func (s *session) summary(finish sched.Finish, code int) []string {
 		lines = append(lines, text)
 	}
 	lines = append(lines, hostTrouble(s.table, s.words)...)
+	if finish.How == sched.AllDone && finish.Why != "" {
+		lines = append(lines, cleanLine(finish.Why))
+	}
 	lines = append(lines, "logs: "+cleanLine(filepath.Join(runDirText(s.run), rundir.AttemptsDir, "*"))+"/JOB.ATTEMPT.out and .err")
 	if n := len(s.places.said); n > 0 {
 		lines = append(lines, "      "+plural(n, "host")+" without that directory kept them: results --json has the paths")
