@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -104,7 +105,7 @@ func (f *runFlags) jobFlags(fs *pflag.FlagSet) {
 // policyFlags are what happens to jobs that say nothing themselves.
 func (f *runFlags) policyFlags(fs *pflag.FlagSet) {
 	f.Tries = 3
-	fs.Var((*countValue)(&f.Tries), "tries", "at most N attempts of a job in all")
+	fs.Var(countUpTo{(*countValue)(&f.Tries), jobs.MaxTries}, "tries", "at most N attempts of a job in all")
 	fs.Var((*spanValue)(&f.Timeout), "timeout", "end a job after this TIME, such as 90s, 30m, 2h")
 	fs.BoolVar(&f.RetryTimeouts, "retry-timeouts", false, "try a job again that ran into its timeout")
 	fs.Var((*choiceValue)(&f.OnLost).of("requeue", "wait"), "on-lost", "jobs of a host given up as lost: requeue, or wait for the host")

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/results"
 )
 
 // spanValue is a flag that takes a duration as the jobs file does: 90s, 30m, 1d.
@@ -26,6 +27,33 @@ func (v *spanValue) Set(s string) error {
 	return err
 }
 
+// ageValue is a duration with a unit: who writes 30 for an age means days, and what is
+// older goes.
+type ageValue time.Duration
+
+func (v *ageValue) String() string { return (*spanValue)(v).String() }
+func (v *ageValue) Type() string   { return "duration" }
+func (v *ageValue) Set(s string) error {
+	if _, err := strconv.ParseFloat(s, 64); err == nil {
+		return usagef("%s of what? Write a unit: %[1]sd for days, %[1]sh for hours", shorten(s))
+	}
+	return (*spanValue)(v).Set(s)
+}
+
+// text says it in words: "30 days", "36 hours".
+func (v ageValue) text() string {
+	d := time.Duration(v)
+	for _, u := range []struct {
+		name string
+		long time.Duration
+	}{{"day", 24 * time.Hour}, {"hour", time.Hour}, {"minute", time.Minute}, {"second", time.Second}} {
+		if d >= u.long && d%u.long == 0 {
+			return plural(int(d/u.long), u.name)
+		}
+	}
+	return results.HumanDuration(d)
+}
+
 // countValue is a whole number from 1; 0, which means none, only by default.
 type countValue int
 
@@ -40,6 +68,24 @@ func (v *countValue) Set(s string) error {
 	return nil
 }
 
+// countUpTo is a countValue with an end, that of the option in a jobs file.
+type countUpTo struct {
+	*countValue
+	most int
+}
+
+func (c countUpTo) Set(s string) error {
+	var n countValue
+	if err := n.Set(s); err != nil {
+		return err
+	}
+	if int(n) > c.most {
+		return usagef("%d is more than %d", int(n), c.most)
+	}
+	*c.countValue = n
+	return nil
+}
+
 // sizeValue is a size as the jobs file has it: 500M, 8G; in bytes.
 type sizeValue int64
 
@@ -47,7 +93,7 @@ func (v *sizeValue) String() string {
 	if *v == 0 {
 		return ""
 	}
-	return strconv.FormatInt(int64(*v), 10)
+	return jobs.FormatSize(int64(*v))
 }
 func (v *sizeValue) Type() string { return "size" }
 func (v *sizeValue) Set(s string) error {

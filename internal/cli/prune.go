@@ -15,7 +15,7 @@ import (
 
 // pruneOptions say which runs are removed.
 type pruneOptions struct {
-	older      time.Duration
+	older      ageValue
 	keep       int
 	unfinished bool
 	yes        bool
@@ -46,7 +46,7 @@ dcs-tui runs prune --unfinished sweep-20260314-1502`,
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	fs.Var((*spanValue)(&p.older), "older", "only runs in which nothing was recorded for this TIME, such as 30d")
+	fs.Var(&p.older, "older", "only runs in which nothing was recorded for this TIME, with a unit, such as 30d")
 	fs.Var((*countValue)(&p.keep), "keep", "leave the newest N")
 	fs.BoolVar(&p.unfinished, "unfinished", false, "also runs with jobs left; those that still run are left alone and lose their output")
 	fs.BoolVar(&p.yes, "yes", false, "do not ask")
@@ -85,6 +85,9 @@ func (a *app) runPrune(args []string, p *pruneOptions) error {
 	what := plural(len(runs), "run")
 	if len(runs) == 1 {
 		what = "the run " + cleanLine(runs[0].Name())
+	}
+	if p.older > 0 {
+		what += " older than " + p.older.text()
 	}
 	if err := a.agree(p.yes, "prune", "remove "+what+" with the outputs of "+plural(count, "job")); err != nil {
 		return err
@@ -143,7 +146,7 @@ func (p *pruneOptions) mayGo(run *rundir.Run) (*jobs.Table, error) {
 		if err != nil {
 			return nil, err
 		}
-		if time.Since(last) < p.older {
+		if time.Since(last) < time.Duration(p.older) {
 			return nil, errTooYoung
 		}
 	}
