@@ -52,6 +52,7 @@ func (a *app) requeueFiles(args, files []string, opt askOptions) error {
 	}
 	m.intoQueues(table)
 	a.con.Line(m.plan(table, files)...)
+	a.tellColumns(run, b.columns)
 	if len(m.rounds(table))+len(m.fresh)+len(m.queued)+len(m.changes)+len(m.ranked) == 0 {
 		a.con.Line("nothing to do")
 		return a.tellRematched(run, m, table, nil, opt)
