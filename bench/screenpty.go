@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"dcs-tui/internal/ptytest"
 )
 
 // watched is the program on a pseudo-terminal, and what it has sent to it.
@@ -29,26 +31,16 @@ type watched struct {
 
 // watch runs the program with a screen of a size.
 func (l *lab) watch(w, h int, dir string, args ...string) (*watched, error) {
-	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	s := &watched{person: os.NewFile(uintptr(fd), "ptmx"), dir: dir, ended: make(chan struct{})}
-	unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
-	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
-	if err != nil {
-		return nil, err
-	}
-	unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: uint16(h), Col: uint16(w)})
-	program, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	person, program, err := ptytest.New()
 	if err != nil {
 		return nil, err
 	}
 	defer program.Close()
+	s := &watched{person: person, dir: dir, ended: make(chan struct{})}
+	unix.IoctlSetWinsize(int(person.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: uint16(h), Col: uint16(w)})
 	s.cmd = exec.Command(l.bin, append([]string{"run", "--run-dir", dir}, args...)...)
 	s.cmd.Dir, s.cmd.Env = l.dir, append(os.Environ(), "TERM=xterm-256color", "LANG=C.UTF-8", "SSH_TTY=/dev/pts/0", "TERM_PROGRAM=")
-	s.cmd.Stdin, s.cmd.Stdout, s.cmd.Stderr = program, program, program
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	ptytest.Attach(s.cmd, program)
 	if err := s.cmd.Start(); err != nil {
 		return nil, err
 	}

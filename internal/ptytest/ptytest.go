@@ -1,8 +1,9 @@
-// Package ptytest opens pseudo-terminals and runs programs on them; for tests only. It
-// shows nothing and reads nothing: what the program writes is the test's to read.
+// Package ptytest opens pseudo-terminals and has programs run on them; for tests and
+// benchmarks only. It reads nothing: what the program writes is for whoever runs it.
 package ptytest
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,29 +15,46 @@ import (
 	"dcs-tui/hosts/hosttest"
 )
 
-// Open returns a new pseudo-terminal without a size: what a person types at, whose
-// reads may have a deadline, and what a program has. Both are closed when the test ends.
-// Where there are no pseudo-terminals the test is left out.
-func Open(t testing.TB) (person, program *os.File) {
-	t.Helper()
+// ErrNone says that there are no pseudo-terminals on this machine.
+var ErrNone = errors.New("there are no pseudo-terminals here")
+
+// New returns a pseudo-terminal without a size: what a person types at, whose reads may
+// have a deadline, and what a program has. The caller closes both.
+func New() (person, program *os.File, err error) {
 	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
-		hosttest.LeaveOut(t, "there are no pseudo-terminals here: %v", err)
+		return nil, nil, fmt.Errorf("%w: %w", ErrNone, err)
 	}
 	person = os.NewFile(uintptr(fd), "ptmx")
-	t.Cleanup(func() { person.Close() })
-	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
+	number := 0
+	if err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err == nil {
+		number, err = unix.IoctlGetInt(fd, unix.TIOCGPTN)
 	}
-	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err == nil {
+		program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	}
+	if err != nil {
+		person.Close()
+		return nil, nil, fmt.Errorf("opening a pseudo-terminal: %w", err)
+	}
+	return person, program, nil
+}
+
+// Open is New for a test, which is left out where there are no pseudo-terminals; both
+// ends are closed when it ends.
+func Open(t testing.TB) (person, program *os.File) {
+	t.Helper()
+	person, program, err := New()
+	if errors.Is(err, ErrNone) {
+		hosttest.LeaveOut(t, "%v", err)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { program.Close() })
+	t.Cleanup(func() {
+		program.Close()
+		person.Close()
+	})
 	return person, program
 }
 
