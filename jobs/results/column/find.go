@@ -98,7 +98,10 @@ func linesBackward(data []byte, f func(line []byte) bool) {
 		if strings.IndexByte(lineEnds, data[end-1]) >= 0 {
 			end--
 		}
-		start := bytes.LastIndexAny(data[:end], lineEnds) + 1
+		start := end
+		for start > 0 && data[start-1] != '\n' && data[start-1] != '\r' {
+			start--
+		}
 		if f(data[start:end]) {
 			return
 		}
@@ -163,8 +166,10 @@ func valueAfter(b []byte) string {
 	b = skipBlanks(b)
 	// Nothing beyond a value's bound is looked at: there may be a megabyte of brackets.
 	b = b[:min(len(b), MaxValue+utf8.UTFMax)]
-	if end := bytes.IndexAny(b, lineEnds); end >= 0 {
-		b = b[:end]
+	for _, end := range []byte(lineEnds) {
+		if i := bytes.IndexByte(b, end); i >= 0 {
+			b = b[:i]
+		}
 	}
 	if len(b) > 1 && (b[0] == '"' || b[0] == '\'') {
 		rest := b[1:]

@@ -59,7 +59,7 @@ func (s *Sheet) Pivot(of PivotOf) (p *Pivot, notes []string, err error) {
 	down.sort()
 	across.sort()
 	p = &Pivot{
-		Down: s.Columns[of.Down].Name, Across: s.Columns[of.Across].Name, Figure: s.Columns[of.Figure].Name,
+		Down: s.Columns[of.Down].Name, Across: s.Columns[of.Across].Name, Figure: s.Heading(of.Figure),
 		Measure: of.Measure, Unit: s.Columns[of.Figure].Unit, Rows: down.values, Columns: across.values, Cells: make([][]Value, len(down.values)),
 	}
 	if of.Measure == Count {
