@@ -113,6 +113,8 @@ func (m *model) place(y, h int) {
 	case low == 0:
 	case !tall || m.tab == tabEvents:
 		put(m.below(), 0, y, m.w, low)
+	case m.extra == nil && m.tab == tabResults && !m.result.rows(): // no job has an output to show
+		put(events, 0, y, m.w, low)
 	case wide:
 		half := m.w * share / 100
 		put(m.below(), 0, y, half, low)

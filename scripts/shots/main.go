@@ -105,9 +105,8 @@ func run(bin, out string) error {
 		{"jobs", 80, 24, []string{"1", "g", "j", "Space", "j", "Space", "l"}, ""},
 		{"hosts", 80, 24, []string{"Escape", "2"}, ""},
 		{"details", 80, 24, []string{"1", "/state:failed\n", "g", "Enter"}, ""},
-		{"results", 80, 24, []string{"Escape", "Escape", "4", ":sort acc desc\n", ":best acc:max\n", "g"}, "done 7"},
+		{"results", 80, 24, []string{"Escape", "Escape", "Escape", "4", ":sort acc desc\n", ":best acc:max\n", "g"}, "done 7"},
 		{"heat", 80, 24, []string{"h", "j", "j", "j", "j", "Right", "Right"}, ""},
-		{"groups", 160, 48, []string{"4", "m", ":sort acc_mean desc\n", "g"}, ""},
 	}
 	for _, s := range shots {
 		if err := t.do("resize-window", "-x", fmt.Sprint(s.w), "-y", fmt.Sprint(s.h)); err != nil {
@@ -159,7 +158,7 @@ while [ $i -lt $epochs ]; do
 	i=$((i + 1))
 	echo "$i/$epochs" >"$DCS_PROGRESS"
 	awk -v i=$i -v n=$n 'BEGIN { srand(i * 100 + n); printf "epoch %2d  loss %.4f  acc %.3f\n", i, 2.1 / (i + 2) + rand() / 50, 1 - 0.9 / (i + 3) - rand() / 80 }'
-	[ $((n % 9)) -eq 4 ] && [ $i -eq 3 ] && { echo "ValueError: gamma must be positive" >&2; exit 1; }
+	[ $((n % 9)) -eq 4 ] && [ $i -eq 3 ] && { echo "ValueError: input contains NaN" >&2; exit 1; }
 	[ $((n % 13)) -eq 6 ] && [ $i -eq 6 ] && { echo "epoch $i" >&2; kill -9 $$; }
 	sleep 1
 done
