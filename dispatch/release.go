@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"dcs-tui/dispatch/ring"
@@ -87,21 +88,16 @@ func (e *engine) redeliver() {
 	if t.Acked >= t.Seq {
 		return
 	}
-	waiting := make([]*Result, t.Seq-t.Acked)
+	var rs []*Result
 	for i := range t.Past {
-		waiting[t.Past[i].Seq-t.Acked-1] = e.resultOf(&t.Past[i])
+		rs = append(rs, e.resultOf(&t.Past[i]))
 	}
 	for i := range t.Jobs {
 		if j := &t.Jobs[i]; j.State.Terminal() && j.Seq > t.Acked {
-			waiting[j.Seq-t.Acked-1] = e.resultOf(j)
+			rs = append(rs, e.resultOf(j))
 		}
 	}
-	var rs []*Result
-	for _, r := range waiting { // one is missing where the journal was damaged
-		if r != nil {
-			rs = append(rs, r)
-		}
-	}
+	slices.SortFunc(rs, func(a, b *Result) int { return cmp.Compare(a.Seq, b.Seq) })
 	e.d.results.put(rs)
 }
 

@@ -73,7 +73,7 @@ type Core struct {
 	fenced      bool
 	busy        int             // slots of all open attempts, for MaxSlots
 	anyUp       time.Duration   // when a host was last usable, for GiveUp
-	lostSeqs    int64           // result numbers to leave free before the next one (reconcile.go)
+	firstSeq    int64           // the first result number that this dispatcher may give (reconcile.go); 0: any
 	reconcileBy time.Duration   // until when launching waits for the hosts' lists; 0: it does not (reconcile.go)
 	gap         bool            // attempts of unknown numbers may be about
 	usedUp      map[jobs.ID]int // … numbers up to this one are not free, where the table does not say so
@@ -254,7 +254,7 @@ func (c *Core) emit(r jobs.Record) bool {
 		c.leave(r.Job)
 		c.countWaiting(j, -1)
 		if open = !j.State.Terminal(); open && r.Next.Terminal() {
-			r.Seq = c.table.Seq + 1 + c.lostSeqs
+			r.Seq = max(c.table.Seq+1, c.firstSeq)
 		}
 	}
 	err := jobs.Fold(c.table, &r)
@@ -273,9 +273,6 @@ func (c *Core) emit(r jobs.Record) bool {
 	}
 	c.countWaiting(j, 1)
 	c.hardnessMoves(r.Job, j, was, err == nil && r.Kind == jobs.KindEdited)
-	if err == nil && r.Seq > 0 {
-		c.lostSeqs = 0
-	}
 	switch {
 	case j.State == jobs.Queued && c.holding:
 		c.held = append(c.held, r.Job)

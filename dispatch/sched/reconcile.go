@@ -21,9 +21,14 @@ const reconcileTime = 90 * time.Second
 // attempts of unknown numbers has not answered: a number is never used twice.
 const numberGap = 10
 
-// seqGap is left free in the numbers of results, beside one for each job: a consumer
-// may have results whose records are lost, and takes a number that it knows for a repeat.
-const seqGap = 1000
+// After damage a consumer may have results whose records are lost, and takes a number that
+// it knows for a repeat. So each dispatcher then begins with a base of its own, which no
+// damage makes any other one take; and seqGap is left free beside one number for each job,
+// should so many have been given that a base is reached.
+const (
+	seqGap  = 1000
+	seqBase = 1 << 20 // times its epoch
+)
 
 // mostNumbers bounds the attempts of one job that a host may tell of.
 const mostNumbers = 1000
@@ -39,7 +44,7 @@ type Found struct {
 // records are lost.
 func (c *Core) leaveSeqsFree() {
 	if c.table.Damaged {
-		c.lostSeqs = seqGap + int64(len(c.table.Jobs))
+		c.firstSeq = max(c.table.Seq+1+seqGap+int64(len(c.table.Jobs)), int64(c.table.Epoch)*seqBase)
 	}
 }
 

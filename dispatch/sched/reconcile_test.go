@@ -183,3 +183,24 @@ func TestFirstResultNumberAfterDamage(t *testing.T) {
 		t.Errorf("result %d", s.job(1).Seq)
 	}
 }
+
+// A journal that is damaged again loses also the numbers that a dispatcher gave after the
+// first damage: the next one, which begins with the same table, gives others (promise 1).
+func TestResultNumbersOfEachEpoch(t *testing.T) {
+	given := map[int64]int{}
+	for epoch := range 4 {
+		table := &jobs.Table{Damaged: true, Specs: []*jobs.Spec{{ID: 1, Command: "true", Options: jobs.NoOptions}, {ID: 2, Command: "true", Options: jobs.NoOptions}}}
+		for _, r := range []jobs.Record{{Kind: jobs.KindEpoch, Epoch: epoch + 1}, {Kind: jobs.KindAccepted, Job: 1, Count: 2}} {
+			if err := jobs.Fold(table, &r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s := &stage{t: t, c: New(Config{}, table, []*hosts.Host{box("a", 1)})}
+		s.step(Cancel{All: true})
+		a, b := s.job(1).Seq, s.job(2).Seq
+		if b != a+1 || given[a] > 0 || given[b] > 0 {
+			t.Errorf("epoch %d gives %d and %d; so far: %v", epoch+1, a, b, given)
+		}
+		given[a], given[b] = epoch+1, epoch+1
+	}
+}

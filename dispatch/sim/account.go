@@ -125,13 +125,10 @@ func (w *World) enterJob(a *account, r *jobs.Record) {
 	if !r.Next.Terminal() {
 		return
 	}
-	for w.damaged && r.Seq > int64(len(w.ledger.seqs))+1 {
-		w.ledger.seqs = append(w.ledger.seqs, 0) // a number that was lost
+	if next := w.ledger.seq + 1; r.Seq != next && (r.Seq < next || !w.damaged) {
+		w.broken(SeqWithoutGaps, "result %d follows result %d", r.Seq, w.ledger.seq)
 	}
-	if r.Seq != int64(len(w.ledger.seqs))+1 {
-		w.broken(SeqWithoutGaps, "result %d follows result %d", r.Seq, len(w.ledger.seqs))
-	}
-	w.ledger.seqs = append(w.ledger.seqs, r.Job)
+	w.ledger.seq, w.ledger.seqs[r.Seq] = r.Seq, r.Job
 	a.over, a.result = true, r.Next
 	if e := w.ledger.entry(r.Attempt()); r.Kind == jobs.KindExited && e.spec != nil && !e.vague && !e.spec.Same(a.spec) {
 		w.broken(RunsAsEdited, "the result of job %d is that of %s, which ran by another specification", r.Job, r.Attempt())

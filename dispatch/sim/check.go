@@ -226,7 +226,7 @@ func (w *World) checkFence(l *life, by int) {
 // checkShown looks at a result that a consumer gets.
 func (w *World) checkShown(s shown) {
 	g := &w.ledger
-	if s.seq < 1 || s.seq > int64(len(g.seqs)) || g.seqs[s.seq-1] != s.job {
+	if s.seq < 1 || g.seqs[s.seq] != s.job {
 		w.broken(ResultsDurable, "result %d of job %d is shown", s.seq, s.job)
 	}
 	if old, ok := w.consumer.got[s.seq]; ok && old != s {

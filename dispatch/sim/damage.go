@@ -60,21 +60,21 @@ func (l *life) found() (all []sched.Found) {
 func (g *ledger) renew(w *World, t *jobs.Table) {
 	old := g.jobs
 	g.table, g.jobs, g.touched = clone(t), make([]account, len(t.Jobs)), g.touched[:0]
-	seqs := make([]jobs.ID, t.Seq)
-	for i := range min(len(seqs), len(g.seqs)) {
-		if _, shown := w.consumer.got[int64(i)+1]; shown { // the others' records may be lost: they come again
-			seqs[i] = g.seqs[i]
+	seqs := map[int64]jobs.ID{}
+	for seq, id := range g.seqs {
+		if _, shown := w.consumer.got[seq]; shown && seq <= t.Seq { // the others' records may be lost: they come again
+			seqs[seq] = id
 		}
 	}
 	for i := range t.Past {
-		seqs[t.Past[i].Seq-1] = t.Past[i].Spec.ID
+		seqs[t.Past[i].Seq] = t.Past[i].Spec.ID
 	}
 	for i := range t.Jobs {
 		j, a := &t.Jobs[i], &g.jobs[i]
 		*a = account{round: int(j.Round), over: j.State.Terminal(), result: j.State, charged: int(j.Failures), strays: true, spec: j.Spec}
 		_, a.cancelling = t.Cancels[j.Spec.ID]
 		if a.over && j.Seq > 0 {
-			seqs[j.Seq-1] = j.Spec.ID
+			seqs[j.Seq] = j.Spec.ID
 		}
 		for n, x := range j.Attempts {
 			e := entry{host: x.Host, round: int(x.Round), open: x.State.Open(), charged: x.Charged, last: jobs.KindEpoch, vague: true}
@@ -88,7 +88,7 @@ func (g *ledger) renew(w *World, t *jobs.Table) {
 			a.attempts = append(a.attempts, e)
 		}
 	}
-	g.seqs, g.acked, g.ended = seqs, t.Acked, t.Ended
+	g.seqs, g.seq, g.acked, g.ended = seqs, t.Seq, t.Acked, t.Ended
 	g.wishes = map[string]jobs.HostWish{}
 	for name, wish := range t.Hosts {
 		g.wishes[name] = wish

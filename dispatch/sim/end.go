@@ -33,9 +33,9 @@ func (w *World) atEnd() {
 			w.broken(RequestsOnce, "%s was never taken in", r.Name)
 		}
 	}
-	for seq := range g.seqs {
-		if _, ok := w.consumer.got[int64(seq)+1]; !ok && !w.damaged { // damage may take a result before anybody has seen it
-			w.broken(ResultsShown, "result %d of job %d was never shown", seq+1, g.seqs[seq])
+	for seq := int64(1); seq <= g.seq && !w.damaged; seq++ { // damage may take a result before anybody has seen it
+		if _, ok := w.consumer.got[seq]; !ok {
+			w.broken(ResultsShown, "result %d of job %d was never shown", seq, g.seqs[seq])
 		}
 	}
 	for id := range jobs.ID(len(w.specs)) {

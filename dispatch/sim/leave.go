@@ -1,7 +1,9 @@
 package sim
 
 import (
+	"cmp"
 	"errors"
+	"slices"
 	"time"
 
 	"dcs-tui/dispatch/sched"
@@ -197,18 +199,17 @@ func (c *consumer) take(l *life, s shown) {
 
 // again delivers what an earlier dispatcher had not had acknowledged.
 func (c *consumer) again(l *life, t *jobs.Table) {
-	waiting := make([]*jobs.Job, t.Seq-min(t.Acked, t.Seq))
+	var waiting []*jobs.Job
 	for i := range t.Past {
-		waiting[t.Past[i].Seq-t.Acked-1] = &t.Past[i]
+		waiting = append(waiting, &t.Past[i])
 	}
 	for i := range t.Jobs {
 		if j := &t.Jobs[i]; j.State.Terminal() && j.Seq > t.Acked {
-			waiting[j.Seq-t.Acked-1] = j
+			waiting = append(waiting, j)
 		}
 	}
+	slices.SortFunc(waiting, func(a, b *jobs.Job) int { return cmp.Compare(a.Seq, b.Seq) })
 	for _, j := range waiting {
-		if j != nil {
-			c.take(l, shownOf(j))
-		}
+		c.take(l, shownOf(j))
 	}
 }

@@ -24,7 +24,8 @@ type ledger struct {
 	table    *jobs.Table // the shadow
 	touched  []jobs.ID   // since the last comparison with a live table
 	jobs     []account
-	seqs     []jobs.ID // by result number - 1: whose it is
+	seqs     map[int64]jobs.ID // by result number: whose it is
+	seq      int64             // the newest of them
 	acked    int64
 	requests map[string]int           // how often each was taken in
 	wishes   map[string]jobs.HostWish // what people asked of hosts, as recorded last
@@ -42,7 +43,7 @@ type journalBytes struct {
 }
 
 func (g *ledger) init() {
-	g.table, g.requests, g.wishes = &jobs.Table{}, map[string]int{}, map[string]jobs.HostWish{}
+	g.table, g.requests, g.wishes, g.seqs = &jobs.Table{}, map[string]int{}, map[string]jobs.HostWish{}, map[int64]jobs.ID{}
 }
 
 func epochOf(path string) int {

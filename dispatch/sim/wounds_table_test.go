@@ -54,6 +54,8 @@ var wounds = []wound{
 		{"r.Kind, r.Next, r.Reason = jobs.KindCancelled, c.without(j, a), \"stopped there, and nobody has asked for its end\"", "r.Kind, r.Next = jobs.KindCancelled, jobs.Cancelled"}}},
 	{name: "a pause is not heard", file: "dispatch/sched/core.go", edits: []edit{
 		{"		c.paused = e.On\n", "		c.paused = false\n"}}},
+	{name: "what people asked of hosts is forgotten by the next dispatcher", file: "dispatch/sched/begin.go", edits: []edit{
+		{"	c.heedWishes()\n", ""}}},
 	{name: "a drained host gets jobs", file: "dispatch/sched/host.go", edits: []edit{
 		{" && !h.draining && !h.rest.resting", " && !h.rest.resting"}}},
 	{name: "a timeout says nothing of harder jobs", file: "dispatch/sched/domino.go", edits: []edit{
