@@ -78,6 +78,10 @@ func (t *tables) fill(m *made, s *sheet.Sheet, ask *view.TableAsk, names []strin
 	case len(ask.Group) > 0:
 		return m.group(s, ask)
 	}
+	if m.read == m.of && len(m.table.Notes) == 0 { // else it may not be read yet, or that was said
+		missing := s.Missing(s.Figures())
+		m.table.Notes = missing[:min(len(missing), 2)] // each takes a line of the screen
+	}
 	s, err = ordered(s, ask)
 	m.sheet = s
 	row, value, ties, errBest := best(s, ask.Best)

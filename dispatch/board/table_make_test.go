@@ -243,6 +243,16 @@ func TestTableHeat(t *testing.T) {
 	}
 }
 
+// A figure that jobs have not printed is told, as `results` tells it.
+func TestTableSaysWhatIsMissing(t *testing.T) {
+	x, dir, _ := gridRun(t, 2, 2, 1)
+	b := gridBoard(t, x, dir, "acc", "none")
+	tb := tableOf(t, b, view.TableAsk{JobsWindow: view.JobsWindow{Rows: 9}})
+	if len(tb.Notes) != 1 || tb.Notes[0] != "4 solved jobs have no none (job 1)" {
+		t.Errorf("%q", tb.Notes)
+	}
+}
+
 // What is wrong with an ask is said, and what is right is shown.
 func TestTableOfAWrongAsk(t *testing.T) {
 	x, dir, _ := gridRun(t, 2, 2, 1)
