@@ -81,9 +81,9 @@ func doJobs(ctx context.Context, l *live, a view.Action) (*view.Answer, error) {
 	case ans.Done == 0:
 		ans.Text = v.none
 	case ans.Left == 0:
-		ans.Text = fmt.Sprintf(v.did, plural(ans.Done, "job"))
+		ans.Text = fmt.Sprintf(v.did, jobs.Plural(ans.Done, "job"))
 	default:
-		ans.Text = fmt.Sprintf(v.did, plural(ans.Done, "job")) + fmt.Sprintf("; %d left alone", ans.Left)
+		ans.Text = fmt.Sprintf(v.did, jobs.Plural(ans.Done, "job")) + fmt.Sprintf("; %d left alone", ans.Left)
 	}
 	if a.Do == view.Cancel {
 		for _, id := range is.Ended {
@@ -175,14 +175,7 @@ func jobsText(which view.Ranges, ids []jobs.ID) string {
 	case len(which) == 1:
 		return fmt.Sprintf("jobs %d-%d", ids[0], ids[len(ids)-1])
 	}
-	return plural(len(ids), "job")
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return jobs.Plural(len(ids), "job")
 }
 
 // pause stops launching, or lets it go on.
@@ -249,7 +242,7 @@ func doHost(ctx context.Context, l *live, a view.Action) (*view.Answer, error) {
 			return nil, refuse("%s has at least 1 slot; drain it to have nothing started there", a.Host)
 		}
 		n = min(n, maxSlots)
-		ev, text = sched.SetSlots{Host: a.Host, Slots: n, By: who(a.Why)}, "has "+plural(n, "slot")+" now"
+		ev, text = sched.SetSlots{Host: a.Host, Slots: n, By: who(a.Why)}, "has "+jobs.Plural(n, "slot")+" now"
 		if n == 0 {
 			text = "has as many slots as its rule gives"
 		}
@@ -263,7 +256,7 @@ func doHost(ctx context.Context, l *live, a view.Action) (*view.Answer, error) {
 	}
 	ans := &view.Answer{Done: 1, Text: a.Host + " " + text}
 	if running > 0 && (a.Do == view.DrainHost || a.Do == view.StopHost) {
-		ans.Text += fmt.Sprintf(" (%s in use)", plural(running, "slot"))
+		ans.Text += fmt.Sprintf(" (%s in use)", jobs.Plural(running, "slot"))
 	}
 	return ans, nil
 }

@@ -201,11 +201,11 @@ func (h *host) misses(cl *class) string {
 	}
 	k := cl.key
 	if n := h.most(); n > 0 && k.slots > n {
-		return fmt.Sprintf("it needs %s and host %s has %d", count(k.slots, "slot"), h.spec.Name, n)
+		return fmt.Sprintf("it needs %s and host %s has %d", jobs.Plural(k.slots, "slot"), h.spec.Name, n)
 	}
 	if gpus := h.spec.GPUs; k.gpus > 0 && (gpus >= 0 || h.hello != nil) {
 		if n := len(h.gpuBusy); k.gpus > n {
-			return fmt.Sprintf("it needs %s and host %s has %d", count(k.gpus, "GPU"), h.spec.Name, n)
+			return fmt.Sprintf("it needs %s and host %s has %d", jobs.Plural(k.gpus, "GPU"), h.spec.Name, n)
 		}
 	}
 	if k.mem > 0 && h.hello != nil && h.hello.MemBytes > 0 && k.mem > h.hello.MemBytes {
@@ -235,9 +235,9 @@ func (c *Core) neverOnAny(cl *class, first string) string {
 	case len(cl.tags) > 1 && all(&class{tags: cl.tags}):
 		return "no host has all of the tags " + strings.Join(cl.tags, ", ")
 	case all(&class{key: classKey{slots: k.slots}}):
-		return "no host has " + count(k.slots, "slot")
+		return "no host has " + jobs.Plural(k.slots, "slot")
 	case all(&class{key: classKey{gpus: k.gpus}}):
-		return "no host has " + count(k.gpus, "GPU")
+		return "no host has " + jobs.Plural(k.gpus, "GPU")
 	case all(&class{key: classKey{mem: k.mem}}):
 		return "no host has " + size(k.mem) + " of memory"
 	}

@@ -32,11 +32,11 @@ func (c *Core) checkHalt() {
 		return
 	}
 	if n := c.cfg.HaltFailures; n > 0 && c.halt.bad >= n {
-		c.startDrain(fmt.Sprintf("%s %s failed", count(c.halt.bad, "job"), have(c.halt.bad)))
+		c.startDrain(fmt.Sprintf("%s %s failed", jobs.Plural(c.halt.bad, "job"), jobs.Verb(c.halt.bad, "has", "have")))
 		return
 	}
 	if all := c.halt.ok + c.halt.bad; c.tooMany(c.halt.bad, all) {
-		c.startDrain(fmt.Sprintf("%d of %d jobs %s failed", c.halt.bad, all, have(c.halt.bad)))
+		c.startDrain(fmt.Sprintf("%d of %d jobs %s failed", c.halt.bad, all, jobs.Verb(c.halt.bad, "has", "have")))
 		return
 	}
 	if was := c.halt.near; !was && c.nearHalt() {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"dcs-tui/hosts"
+	"dcs-tui/jobs"
 )
 
 // hold is why a host that is up may have no slot busy at all.
@@ -70,7 +71,7 @@ func (h *host) holdWhy() string {
 			break
 		}
 		if h.hello != nil && h.hello.Cores > 0 {
-			return fmt.Sprintf("yields: others use %.1f of its %s", h.others, count(h.hello.Cores, "core"))
+			return fmt.Sprintf("yields: others use %.1f of its %s", h.others, jobs.Plural(h.hello.Cores, "core"))
 		}
 		return fmt.Sprintf("yields: others use %.1f cores", h.others)
 	case wedged:

@@ -93,7 +93,7 @@ func (c *Core) leased(h *host) string {
 	if n == 1 {
 		verb = "waits until its"
 	}
-	return fmt.Sprintf("; %s handed to it that may still start there %s lease has run out, in %s", count(n, "job"), verb, short(left))
+	return fmt.Sprintf("; %s handed to it that may still start there %s lease has run out, in %s", jobs.Plural(n, "job"), verb, short(left))
 }
 
 func (c *Core) mayLose(h *host, f *flight, wait, breathes bool) bool {

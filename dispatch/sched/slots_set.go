@@ -1,5 +1,7 @@
 package sched
 
+import "dcs-tui/jobs"
+
 // SetSlots gives a host so many slots from now on, more or fewer than its rule says (D7);
 // 0 gives it back to its rule. What runs beyond them goes on. It holds until it is taken
 // back: when the host comes back, and for every later dispatcher.
@@ -29,9 +31,9 @@ func (c *Core) setSlots(e SetSlots) {
 	case n == 0:
 		c.say(h.spec.Name, 0, "%s gets the slots of its rule again, %d%s", h.spec.Name, h.slots(), by)
 	case was == 0:
-		c.say(h.spec.Name, 0, "%s gets %s%s", h.spec.Name, count(n, "slot"), by)
+		c.say(h.spec.Name, 0, "%s gets %s%s", h.spec.Name, jobs.Plural(n, "slot"), by)
 	default:
-		c.say(h.spec.Name, 0, "%s gets %s instead of %d%s", h.spec.Name, count(n, "slot"), was, by)
+		c.say(h.spec.Name, 0, "%s gets %s instead of %d%s", h.spec.Name, jobs.Plural(n, "slot"), was, by)
 	}
 	c.keepWish(h)
 	c.queue.capacityChanged()

@@ -42,7 +42,7 @@ func (c *Core) heedWishes() {
 			still = append(still, "is still stopped")
 		}
 		if h.given > 0 {
-			still = append(still, "still has "+count(h.given, "slot"))
+			still = append(still, "still has "+jobs.Plural(h.given, "slot"))
 		}
 		if still != nil {
 			c.say(h.spec.Name, 0, "%s %s, as a person asked", h.spec.Name, strings.Join(still, " and "))

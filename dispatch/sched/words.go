@@ -1,27 +1,10 @@
 package sched
 
 import (
-	"fmt"
 	"strings"
 
 	"dcs-tui/jobs"
 )
-
-// count writes a number of things: "1 GPU", "3 GPUs".
-func count(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
-}
-
-// have returns the verb for so many.
-func have(n int) string {
-	if n == 1 {
-		return "has"
-	}
-	return "have"
-}
 
 // became says what has become of a job, to follow its name.
 func became(s jobs.JobState) string {

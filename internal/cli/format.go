@@ -3,6 +3,8 @@ package cli
 import (
 	"fmt"
 	"strings"
+
+	"dcs-tui/jobs"
 )
 
 // rateText writes a rate in the unit that gives a readable number.
@@ -19,20 +21,7 @@ func rateText(perSecond float64) string {
 }
 
 // plural writes "1 job", "2 jobs".
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
-// verb is the verb that follows so many: "has" or "have".
-func verb(n int, one, more string) string {
-	if n == 1 {
-		return one
-	}
-	return more
-}
+func plural(n int, what string) string { return jobs.Plural(n, what) }
 
 // shorten cuts a text of the user's for a message.
 func shorten(s string) string { return shortenTo(s, 100) }

@@ -33,8 +33,8 @@ func (m *rematch) plan(t *jobs.Table, files []string) []string {
 		_, ends := slices.BinarySearch(m.queued, id)
 		return ends
 	})
-	say(len(left), "of the run %s not in the file any more: left as %s (%s)", verb(len(left), "is", "are"), verb(len(left), "it is", "they are"), shortRanges(left))
-	say(len(m.queued), "of the run %s not in the file any more and still queued: cancelled (%s)", verb(len(m.queued), "is", "are"), shortRanges(m.queued))
+	say(len(left), "of the run %s not in the file any more: left as %s (%s)", jobs.Verb(len(left), "is", "are"), jobs.Verb(len(left), "it is", "they are"), shortRanges(left))
+	say(len(m.queued), "of the run %s not in the file any more and still queued: cancelled (%s)", jobs.Verb(len(m.queued), "is", "are"), shortRanges(m.queued))
 	for _, c := range m.changes {
 		say(len(c.ids), "with other options from now on: %s", cleanLine(c.String()))
 	}

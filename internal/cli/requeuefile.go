@@ -30,7 +30,7 @@ func (a *app) requeueFiles(args, files []string, opt askOptions) error {
 	// One that was taken in is only waiting to be removed.
 	names = slices.DeleteFunc(names, func(name string) bool { return table.Requests[name] })
 	if len(names) > 0 { // they would be compared without what was asked already
-		p := usagef("%s of the run %s not been carried out yet", plural(len(names), "request"), verb(len(names), "has", "have"))
+		p := usagef("%s of the run %s not been carried out yet", plural(len(names), "request"), jobs.Verb(len(names), "has", "have"))
 		if owner, err := journal.ReadOwner(run); err == nil && owner != nil && owner.Life() != journal.Dead {
 			return p.withAdvice("its dispatcher does in a moment; then compare again")
 		}

@@ -233,7 +233,7 @@ func (a *app) tellSubmitted(s *submission, b *batch) {
 		}
 	}
 	if rest := len(b.specs) - n; s.waits && rest > 0 && a.code == 0 {
-		a.con.Line("nobody dispatches the run: "+plural(rest, "job")+" "+verb(rest, "waits", "wait")+" for", "  dcs-tui resume "+ref)
+		a.con.Line("nobody dispatches the run: "+plural(rest, "job")+" "+jobs.Verb(rest, "waits", "wait")+" for", "  dcs-tui resume "+ref)
 	}
 }
 

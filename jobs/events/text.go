@@ -48,7 +48,7 @@ func Text(r *jobs.Record) string {
 		if r.Count == 0 && r.N == 0 {
 			return "the request " + r.Reason + " is answered"
 		}
-		return fmt.Sprintf("the request %s is carried out: %s, %d left alone", r.Reason, plural(r.Count, "job"), r.N)
+		return fmt.Sprintf("the request %s is carried out: %s, %d left alone", r.Reason, jobs.Plural(r.Count, "job"), r.N)
 	case jobs.KindRound:
 		return fmt.Sprintf("job %d begins a new round%s", r.Job, because(r.Reason))
 	case jobs.KindEdited:
@@ -83,7 +83,7 @@ func hostText(r *jobs.Record) string {
 		text = "is stopped"
 	}
 	if r.Slot > 0 {
-		text += ", with " + plural(r.Slot, "slot")
+		text += ", with " + jobs.Plural(r.Slot, "slot")
 	}
 	return fmt.Sprintf("%s %s from now on, as a person asked", r.Host, text)
 }
@@ -103,7 +103,7 @@ func endText(r *jobs.Record, verb string) string {
 		text += ", “" + o.LastLine + "”"
 	}
 	if o.LeftChildren > 0 {
-		text += fmt.Sprintf(", %s left behind", plural(o.LeftChildren, "process"+map[bool]string{true: "e"}[o.LeftChildren > 1]))
+		text += fmt.Sprintf(", %s left behind", jobs.Plural(o.LeftChildren, "process"+map[bool]string{true: "e"}[o.LeftChildren > 1]))
 	}
 	return text
 }
@@ -164,11 +164,4 @@ func unknown(text, instead string) string {
 // acceptedJobs names the jobs that a record accepts: "3-6".
 func acceptedJobs(r *jobs.Record) string {
 	return fmt.Sprintf("%d-%d", r.Job, r.Job+jobs.ID(r.Count)-1)
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

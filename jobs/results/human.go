@@ -42,11 +42,3 @@ func HumanBytes(n int64) string {
 	}
 	return fmt.Sprintf("%.0f %ciB", v, " KMGTPE"[unit])
 }
-
-// plural writes "1 job" or "2 jobs".
-func plural(n int, one string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %ss", n, one)
-}

@@ -36,7 +36,7 @@ func (s *Summary) WriteText(w io.Writer, width int) error {
 }
 
 func (s *Summary) writeCounts(b *strings.Builder) {
-	b.WriteString(plural(s.Jobs, "job"))
+	b.WriteString(jobs.Plural(s.Jobs, "job"))
 	if s.First != 0 {
 		fmt.Fprintf(b, " in %s", HumanDuration(s.Wall()))
 	}
@@ -56,11 +56,11 @@ func (s *Summary) writeCost(b *strings.Builder) {
 			HumanDuration(s.Busy), HumanDuration(s.CPU), s.LongestJob, HumanDuration(s.Longest), s.MaxRSSJob, HumanBytes(s.MaxRSSBytes))
 	}
 	if s.Avoided > 0 {
-		fmt.Fprintf(b, "%s avoided: at least as hard as one that had timed out\n", plural(s.Avoided, "job"))
+		fmt.Fprintf(b, "%s avoided: at least as hard as one that had timed out\n", jobs.Plural(s.Avoided, "job"))
 	}
 	if s.Retried > 0 || s.Lost > 0 {
 		fmt.Fprintf(b, "%s in all; %s more than once, %s lost with a host; %s of known run time did not count\n",
-			plural(s.Attempts, "attempt"), plural(s.Retried, "job"), plural(s.Lost, "attempt"), HumanDuration(s.Wasted))
+			jobs.Plural(s.Attempts, "attempt"), jobs.Plural(s.Retried, "job"), jobs.Plural(s.Lost, "attempt"), HumanDuration(s.Wasted))
 	}
 }
 
@@ -97,7 +97,7 @@ func writeFailures(b *strings.Builder, list []Group, width int) {
 		for _, g := range list[maxRows:] {
 			n += g.Count
 		}
-		fmt.Fprintf(b, "and %s with %s\n", plural(n, "job"), plural(rest, "other cause"))
+		fmt.Fprintf(b, "and %s with %s\n", jobs.Plural(n, "job"), jobs.Plural(rest, "other cause"))
 	}
 }
 

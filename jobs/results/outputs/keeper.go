@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
 )
 
@@ -90,7 +91,7 @@ func (k *Keeper) Close(ctx context.Context) (notes []string) {
 	}
 	f, err := k.reader.Read(ctx, list, nil)
 	if err != nil {
-		return []string{"the figures of " + count(len(list)) + " are not all kept: the hosts that have the outputs did not answer in time"}
+		return []string{"the figures of " + jobs.Plural(len(list), "job") + " are not all kept: the hosts that have the outputs did not answer in time"}
 	}
 	return f.Notes
 }

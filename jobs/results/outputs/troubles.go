@@ -89,29 +89,22 @@ func merged(to, from map[string]*example) map[string]*example {
 func (t *troubles) notes() (notes []string) {
 	for _, host := range slices.Sorted(maps.Keys(t.hosts)) {
 		e := t.hosts[host]
-		notes = append(notes, fmt.Sprintf("only %s has what %s wrote, such as %s: the figures are empty", host, count(e.count), e.text))
+		notes = append(notes, fmt.Sprintf("only %s has what %s wrote, such as %s: the figures are empty", host, jobs.Plural(e.count, "job"), e.text))
 	}
 	for _, path := range slices.Sorted(maps.Keys(t.files)) {
 		if e := t.files[path]; e.count > 1 {
-			notes = append(notes, fmt.Sprintf("%s are said to have written the one file %s: each shows what stands in it now; [PARAMETER] or {id} in the name tells them apart", count(e.count), path))
+			notes = append(notes, fmt.Sprintf("%s are said to have written the one file %s: each shows what stands in it now; [PARAMETER] or {id} in the name tells them apart", jobs.Plural(e.count, "job"), path))
 			break // one says it
 		}
 	}
 	if e := t.absent; e.count > 0 {
-		notes = append(notes, fmt.Sprintf("%s wrote no such file, or it is not seen here: %s (job %d)", count(e.count), e.text, e.job))
+		notes = append(notes, fmt.Sprintf("%s wrote no such file, or it is not seen here: %s (job %d)", jobs.Plural(e.count, "job"), e.text, e.job))
 	}
 	if e := t.long; e.count > 0 {
-		notes = append(notes, fmt.Sprintf("only the end of what %s wrote is searched, and a figure is not in it (job %d)", count(e.count), e.job))
+		notes = append(notes, fmt.Sprintf("only the end of what %s wrote is searched, and a figure is not in it (job %d)", jobs.Plural(e.count, "job"), e.job))
 	}
 	if e := t.unread; e.count > 0 {
-		notes = append(notes, fmt.Sprintf("what %s wrote cannot be read: %s (job %d)", count(e.count), e.text, e.job))
+		notes = append(notes, fmt.Sprintf("what %s wrote cannot be read: %s (job %d)", jobs.Plural(e.count, "job"), e.text, e.job))
 	}
 	return notes
-}
-
-func count(n int) string {
-	if n == 1 {
-		return "1 job"
-	}
-	return fmt.Sprintf("%d jobs", n)
 }

@@ -69,7 +69,7 @@ func (s *Sheet) Group(g Grouping) (grouped *Sheet, notes []string) {
 		notes = append(notes, noneSolved)
 	}
 	if small > 0 {
-		notes = append(notes, fmt.Sprintf("%s with fewer than %d solved %ss left out", number(small, "group"), g.MinSize, s.unit))
+		notes = append(notes, fmt.Sprintf("%s with fewer than %d solved %ss left out", jobs.Plural(small, "group"), g.MinSize, s.unit))
 	}
 	return literal("group", columns, cells), append(notes, odd.notes(s, g.Figures)...)
 }
@@ -163,14 +163,14 @@ func (o *oddities) notes(s *Sheet, columns []int) (notes []string) {
 	for k := range o.of {
 		e, name := &o.of[k], s.Columns[columns[k]].Name
 		if e.texts > 0 {
-			notes = append(notes, fmt.Sprintf("%s of %s is no number and left out%s", name, number(e.texts, s.unit), example(e.textJob, e.text)))
+			notes = append(notes, fmt.Sprintf("%s of %s is no number and left out%s", name, jobs.Plural(e.texts, s.unit), example(e.textJob, e.text)))
 		}
 		if e.empty > 0 {
 			what := s.unit
 			if s.solved != nil {
 				what = "solved " + what
 			}
-			notes = append(notes, fmt.Sprintf("%s %s no %s%s", number(e.empty, what), have(e.empty), name, example(e.emptyJob, "")))
+			notes = append(notes, fmt.Sprintf("%s %s no %s%s", jobs.Plural(e.empty, what), jobs.Verb(e.empty, "has", "have"), name, example(e.emptyJob, "")))
 		}
 	}
 	return notes
@@ -184,18 +184,4 @@ func example(job jobs.ID, text string) string {
 		return fmt.Sprintf(" (job %d)", job)
 	}
 	return fmt.Sprintf(" (job %d: %q)", job, jobs.Clean(text, 40))
-}
-
-func have(n int) string {
-	if n == 1 {
-		return "has"
-	}
-	return "have"
-}
-
-func number(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -86,7 +86,7 @@ func (s *Sheet) Pivot(of PivotOf) (p *Pivot, notes []string, err error) {
 		notes = append(notes, noneSolved)
 	}
 	if small > 0 {
-		notes = append(notes, fmt.Sprintf("%s with fewer than %d solved jobs left empty", number(small, "cell"), of.MinSize))
+		notes = append(notes, fmt.Sprintf("%s with fewer than %d solved jobs left empty", jobs.Plural(small, "cell"), of.MinSize))
 	}
 	return p, append(notes, odd.notes(s, []int{of.Figure})...), nil
 }
