@@ -1,7 +1,9 @@
 package tui
 
 import (
+	"slices"
 	"strconv"
+	"strings"
 
 	"charm.land/lipgloss/v2"
 
@@ -126,7 +128,8 @@ func (p *resultsPane) measure(m *model, rows []view.Row) {
 	}
 }
 
-// figureColumns are those of what was found in the outputs: the first are kept longest.
+// figureColumns are those of what was found in the outputs: the first are kept longest,
+// with those that a person has asked for here.
 func (p *resultsPane) figureColumns(m *model) []column {
 	var all []column
 	if !p.tabular {
@@ -135,6 +138,9 @@ func (p *resultsPane) figureColumns(m *model) []column {
 	for i, name := range p.named(view.Figure) {
 		w := p.widths["="+name]
 		col := column{head: m.cut(m.cellText(name, figureWidth-1), figureWidth-1), name: name, sort: view.Sorts, rank: min(i, luxury-1), w: min(w, figureWidth), more: max(0, w-figureWidth), right: true}
+		if slices.ContainsFunc(p.figures, func(f string) bool { own, _, _ := strings.Cut(f, "="); return strings.TrimSpace(own) == name }) {
+			col.rank = min(col.rank, 1)
+		}
 		col.cell = func(m *model, r *view.Row, w int) (string, *lipgloss.Style) {
 			text := at(p.cells[r.ID], i)
 			switch {

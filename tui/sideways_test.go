@@ -77,6 +77,9 @@ func TestSideways(t *testing.T) {
 			}
 		}
 		through(&m.result.aside, "ID", all)
+		if err := typed(t, m, "result last=key:fig19"); err != nil || size[0] >= 80 && !strings.Contains(heading(), " last") {
+			t.Errorf("%v: a column that was just asked for is not on the first page: %v, %s", size, err, heading())
+		}
 		if err := typed(t, m, "group p01"); err != nil {
 			t.Fatal(err)
 		}
