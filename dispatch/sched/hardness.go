@@ -127,7 +127,8 @@ type tuples struct {
 	families map[familyKey]*family
 	list     []*family
 	of       map[*jobs.Options]*tuple
-	lastOpts *jobs.Options // asked about last: neighbours mostly share them
+	options  []*jobs.Options // its keys, in the order in which they came
+	lastOpts *jobs.Options   // asked about last: neighbours mostly share them
 	last     *tuple
 	stale    bool     // some family is
 	todo     []uint32 // jobs to be looked at: a tuple has been marked, or a marked job is queued again
@@ -151,6 +152,7 @@ func (c *Core) tupleOf(s *jobs.Spec) *tuple {
 	if t == nil {
 		t = h.intern(s.Options, c.timeout(s))
 		h.of[s.Options] = t
+		h.options = append(h.options, s.Options)
 	}
 	h.lastOpts, h.last = s.Options, t
 	return t

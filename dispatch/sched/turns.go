@@ -10,7 +10,7 @@ import (
 // show it.
 
 // Hardnesses counts what HardnessOrder is made of: it changes when this does.
-func (c *Core) Hardnesses() int { return len(c.hard.of) }
+func (c *Core) Hardnesses() int { return len(c.hard.options) }
 
 // HardnessOrder numbers the options of jobs that have a hardness (E2), from 1 for the
 // easiest; those that are as hard as each other have one number.
@@ -24,9 +24,9 @@ func (c *Core) HardnessOrder() map[*jobs.Options]uint32 {
 	for i, t := range all {
 		number[t] = uint32(i + 1)
 	}
-	order := make(map[*jobs.Options]uint32, len(c.hard.of))
-	for o, t := range c.hard.of {
-		order[o] = number[t]
+	order := make(map[*jobs.Options]uint32, len(c.hard.options))
+	for _, o := range c.hard.options {
+		order[o] = number[c.hard.of[o]]
 	}
 	return order
 }
