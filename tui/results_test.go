@@ -159,7 +159,7 @@ func TestResultsJobsOfAGroup(t *testing.T) {
 	same(t, src)
 	shows(t, m, "C", "acc_mean", "acc_sd")
 	do(t, m, "enter")
-	if a := m.ask().Table; a.Filter != "state:done C=0.01 gamma=0.5" || a.Group != nil {
+	if a := m.ask().Table; a.Filter != `state:done C="0.01" gamma="0.5"` || a.Group != nil {
 		t.Errorf("%+v", a)
 	}
 	if err := typed(t, m, "pivot C gamma acc"); err != nil {
@@ -172,7 +172,7 @@ func TestResultsJobsOfAGroup(t *testing.T) {
 	do(t, m, "G", "right", "right", "c")
 	same(t, src)
 	do(t, m, "enter")
-	if a := m.ask().Table; a.Filter != "state:done C=10 gamma=1" || a.Heat {
+	if a := m.ask().Table; a.Filter != `state:done C="10" gamma="1"` || a.Heat {
 		t.Errorf("%+v", a)
 	}
 	if err := typed(t, m, "filter acc>0.5"); err != nil {
@@ -183,6 +183,16 @@ func TestResultsJobsOfAGroup(t *testing.T) {
 		t.Error("jobs were selected by a figure, of which the list of jobs knows nothing")
 	}
 	shows(t, m, "space selects a job")
+}
+
+// A filter that is made of values finds no others, and replaces what was said before.
+func TestFilterWords(t *testing.T) {
+	if got := filterWords(`state:done  C="a b" "two words" x`); !slices.Equal(got, []string{"state:done", `C="a b"`, `"two words"`, "x"}) {
+		t.Errorf("%q", got)
+	}
+	if got := toTheLetter(`a "b" \c`); got != `"a \"b\" \\c"` {
+		t.Error(got)
+	}
 }
 
 // While outputs are read it is said how many are; a table that is being made leaves the

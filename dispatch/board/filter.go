@@ -14,7 +14,8 @@ const Help = `A filter is words; a job must fit all of them.
 text              name, command or parameters contain it, in capitals or not
 "two words"       quotes hold blanks together
 C=0.1  C>=1       the parameter C; also != < > <=; numbers compare as numbers,
-                  * ? [a-z] stand for other characters with = and !=
+                  * ? [a-z] stand for other characters with = and !=;
+                  C="0.10" is exactly that text
 state:fail        also run, away, handed, retry, timeout, queue, waits, ok, cancel,
                   skip, ending, the words of the journal (succeeded, timed_out …), and
                   open, done, bad (failed, timed out or skipped); several with a comma
@@ -78,11 +79,13 @@ func parseFilter(s string) (*filter, error) {
 }
 
 // token is a word as typed, its quotes taken off. What was quoted from its beginning
-// is text, whatever it looks like.
+// is text, whatever it looks like; a value that was quoted from its beginning is meant
+// to the letter.
 type token struct {
 	text   string
 	not    bool
 	quoted bool
+	letter bool
 }
 
 func split(s string) ([]token, error) {
@@ -104,6 +107,7 @@ func split(s string) ([]token, error) {
 			switch {
 			case s[i] == '"':
 				inside = !inside
+				t.letter = t.letter || i > 0 && strings.IndexByte("=<>", s[i-1]) >= 0
 			case inside && s[i] == '\\' && i+1 < len(s) && (s[i+1] == '"' || s[i+1] == '\\'):
 				i++
 				b.WriteByte(s[i])
@@ -148,7 +152,7 @@ func (t token) word() (word, error) {
 		}
 	}
 	if name, op, value, ok := comparison(t.text); ok {
-		m, err := paramMatch(name, op, value)
+		m, err := paramMatch(name, op, value, t.letter)
 		return word{m, t.not}, err
 	}
 	return word{textMatch(t.text), t.not}, nil

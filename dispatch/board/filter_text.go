@@ -94,17 +94,21 @@ func comparison(s string) (name, op, value string, ok bool) {
 	return "", "", "", false
 }
 
-// paramMatch compares a parameter. A job without it fits no comparison, != included.
-func paramMatch(name, op, value string) (match, error) {
+// paramMatch compares a parameter, to the letter or as numbers and patterns. A job
+// without it fits no comparison, != included.
+func paramMatch(name, op, value string, letter bool) (match, error) {
 	want, notNumber := strconv.ParseFloat(value, 64)
-	numeric := notNumber == nil && want == want // not NaN
-	var g glob
-	if op == "=" || op == "!=" {
+	equal := op == "=" || op == "!="
+	numeric := notNumber == nil && want == want && !(letter && equal) // not NaN
+	g := glob{value, true}
+	switch {
+	case equal && letter:
+	case equal:
 		var err error
 		if g, err = newGlob(name+op, value); err != nil {
 			return nil, err
 		}
-	} else if !numeric {
+	case !numeric:
 		return nil, fmt.Errorf("%s%s%s: a number is wanted after %s", jobs.Clean(name, 40), op, jobs.Clean(value, 40), op)
 	}
 	return func(_ *list, _ uint32, r *row) bool {
