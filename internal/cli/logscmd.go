@@ -74,6 +74,7 @@ func (a *app) runLogs(args []string, f *logsFlags) error {
 	if f.err {
 		file, w.line.Stream = jobs.FileErr, "stderr"
 	}
+	said := ""
 	for last := 0; ; {
 		_, d, err := detail(src, run, id)
 		if err != nil {
@@ -89,6 +90,9 @@ func (a *app) runLogs(args []string, f *logsFlags) error {
 				return nil
 			case last == 0 && (!f.follow || d.Row.Phase.Terminal()):
 				return usagef("job %d has printed nothing: no attempt of it has started", id).withAdvice("%s", cleanLine(d.Why))
+			case last == 0 && d.Why != said:
+				said = d.Why
+				a.con.Line("it has printed nothing yet: " + cleanLine(said))
 			}
 			time.Sleep(logEvery)
 			continue
