@@ -178,6 +178,11 @@ func (t *table) csv() error {
 		for i, c := range t.columns {
 			cells[i] = t.raw(row, c)
 		}
+		if len(cells) == 1 && cells[0] == "" { // readers take an empty line for no row
+			w.Flush()
+			t.b.WriteString("\"\"\n")
+			continue
+		}
 		if err := w.Write(cells); err != nil {
 			return err
 		}
