@@ -110,7 +110,7 @@ func (a *app) runTable(ctx context.Context, l *looked, list []results.Result, co
 	if err != nil {
 		return err
 	}
-	s, odd, err := sheet.New(sheet.Input{Jobs: list, Names: columnNames(columns), Figures: found.Values}).WhereAll(q.filters)
+	s, odd, err := sheet.New(sheet.Input{Jobs: list, Params: paramNames(l.table), Names: columnNames(columns), Figures: found.Values}).WhereAll(q.filters)
 	if err != nil {
 		return usagef("--where: %w", err)
 	}

@@ -33,7 +33,7 @@ func parseWhere(texts []string) ([]*sheet.Filter, error) {
 // names a figure that was declared.
 func (a *app) jobsWhere(ctx context.Context, run *rundir.Run, t *jobs.Table, filters []*sheet.Filter) (map[jobs.ID]bool, error) {
 	at := placeOf(run)
-	in := sheet.Input{Jobs: append(at.Since(t, 0), at.Unfinished(t)...)}
+	in := sheet.Input{Jobs: append(at.Since(t, 0), at.Unfinished(t)...), Params: paramNames(t)}
 	for i := range in.Jobs {
 		r := &in.Jobs[i]
 		if j := t.Job(r.Job); !j.State.Terminal() {
@@ -78,6 +78,23 @@ func columnNames(columns []*column.Column) []string {
 	names := make([]string, len(columns))
 	for i, c := range columns {
 		names[i] = c.Name
+	}
+	return names
+}
+
+// paramNames are the parameters of all jobs, over or not: a table has the same columns
+// from the beginning of a run to its end.
+func paramNames(t *jobs.Table) []string {
+	var names []string
+	had := map[string]bool{}
+	for i := range t.Jobs {
+		for k, p := range t.Jobs[i].Spec.Params {
+			if k < len(names) && names[k] == p.Name || had[p.Name] {
+				continue // as nearly always
+			}
+			had[p.Name] = true
+			names = append(names, p.Name)
+		}
 	}
 	return names
 }

@@ -15,6 +15,7 @@ const elapsed = "elapsed_seconds"
 // Input is what a table of jobs is made of.
 type Input struct {
 	Jobs    []results.Result
+	Params  []string   // parameters that have a column though none of Jobs may have them
 	Names   []string   // of the figures
 	Figures [][]string // of each job its figures, in the order of Names; nil: none
 }
@@ -31,7 +32,7 @@ func New(in Input) *Sheet {
 	s.job = func(i int) jobs.ID { return in.Jobs[i].Job }
 	s.solved = func(i int) bool { return in.Jobs[i].State == jobs.Succeeded }
 
-	params := paramColumns(in.Jobs)
+	params := paramColumns(in.Jobs, in.Params)
 	var taken []string
 	for _, c := range params {
 		taken = append(taken, c.Name)
@@ -65,10 +66,14 @@ func New(in Input) *Sheet {
 	return s
 }
 
-// paramColumns are the parameters in the order in which jobs first have them.
-func paramColumns(list []results.Result) []Column {
+// paramColumns are the known parameters and those of the jobs, in the order in which
+// these first have them.
+func paramColumns(list []results.Result, known []string) []Column {
 	where := map[string]int{}
-	var names []string
+	names := slices.Clone(known)
+	for i, name := range names {
+		where[name] = i
+	}
 	for i := range list {
 		for k, p := range list[i].Params {
 			if k < len(names) && names[k] == p.Name {

@@ -176,3 +176,18 @@ func FuzzFilter(f *testing.F) {
 		}
 	})
 }
+
+// A run has its parameters before any of its jobs is over, in the order of the template.
+func TestColumnsWithoutJobs(t *testing.T) {
+	s := New(Input{Params: []string{"gamma", "C"}, Names: []string{"acc"}})
+	if got := head(s); got != "job gamma C acc state elapsed_seconds host" {
+		t.Error(got)
+	}
+	if w, notes := where(t, s, "C>1 and acc>0.5"); w.Len() != 0 || len(notes) > 0 {
+		t.Errorf("%d rows, %q", w.Len(), notes)
+	}
+	some := []results.Result{{Job: 1, Params: []jobs.Param{{Name: "C", Value: "1"}, {Name: "x", Value: "2"}}}}
+	if got := show(New(Input{Jobs: some, Params: []string{"gamma", "C"}})); got != "1 - 1 2 queued - -" {
+		t.Error(got)
+	}
+}
