@@ -155,6 +155,8 @@ func (a *app) printSheet(s *sheet.Sheet, q *question, notes []string) error {
 				return usagef("--columns: %w", err)
 			}
 			s = s.Show(shown)
+		} else if q.format == string(export.JSONL) { // programs want to know why, too
+			s = s.AlsoShow("exit", "signal", "reason")
 		}
 		odd = s.Missing(s.Figures())
 	}

@@ -20,6 +20,7 @@ type Keeper struct {
 	waiting []results.Result
 	working chan struct{} // closed when the goroutine has nothing to do; nil: there is none
 	lacking []results.Result
+	closed  bool
 }
 
 // NewKeeper makes a Keeper; r.Fetch must be set, and r is the Keeper's from now on.
@@ -29,13 +30,17 @@ func NewKeeper(r *Reader) *Keeper {
 	return k
 }
 
-// Add gives the Keeper a result, and does not wait.
+// Add gives the Keeper a result, and does not wait. What comes after Close is left to
+// the next dispatcher, as is what Close could not read.
 func (k *Keeper) Add(res *results.Result) {
 	if k == nil || !k.reader.stdout || res.Stdout == "" || !k.reader.remote(res) {
 		return
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if k.closed {
+		return
+	}
 	k.waiting = append(k.waiting, *res)
 	if k.working == nil && k.ctx.Err() == nil {
 		k.working = make(chan struct{})
@@ -76,6 +81,7 @@ func (k *Keeper) Close(ctx context.Context) (notes []string) {
 	defer k.stop()
 	k.mu.Lock()
 	working := k.working
+	k.closed = true
 	k.mu.Unlock()
 	if working != nil {
 		select {
@@ -85,7 +91,10 @@ func (k *Keeper) Close(ctx context.Context) (notes []string) {
 			<-working
 		}
 	}
+	k.mu.Lock()
 	list := append(k.lacking, k.waiting...)
+	k.lacking, k.waiting = nil, nil
+	k.mu.Unlock()
 	if len(list) == 0 {
 		return nil
 	}

@@ -99,11 +99,12 @@ func (k *kept) put(id jobs.AttemptID, figures map[string]string) {
 	}
 }
 
-// keep notes what was found in a remote output; write puts it into the file.
-func (w *worker) keep(res *results.Result, values []string) {
+// keep notes what was found in a remote output, and what is not in the whole of it;
+// write puts it into the file.
+func (w *worker) keep(res *results.Result, values []string, whole bool) {
 	l := keptLine{res.Attempt.String(), map[string]string{}}
 	for i, c := range w.columns {
-		if c.File == "" {
+		if c.File == "" && (whole || values[i] != "") {
 			l.Figures[c.String()] = values[i]
 		}
 	}

@@ -95,10 +95,11 @@ func (w *worker) fetched(res *results.Result, values []string) bool {
 		w.troubles.failed(res, err)
 		return false
 	}
-	if whole := int64(len(data)) >= size; !w.search(data, whole, values, "") && !whole {
+	whole := int64(len(data)) >= size
+	if !w.search(data, whole, values, "") && !whole {
 		w.troubles.cut(res)
 	}
-	w.keep(res, values)
+	w.keep(res, values, whole)
 	return true
 }
 

@@ -177,6 +177,17 @@ func (s *Sheet) Show(columns []int) *Sheet {
 	return &t
 }
 
+// AlsoShow returns the sheet with these facts to be shown behind what is.
+func (s *Sheet) AlsoShow(facts ...string) *Sheet {
+	shown := s.Shown()
+	for i, c := range s.Columns {
+		if c.Role == Fact && slices.Contains(facts, strings.TrimPrefix(c.Name, "dcs.")) {
+			shown = append(shown, i)
+		}
+	}
+	return s.Show(shown)
+}
+
 // Sort returns the rows in the order of a column, equal ones as they were. Numbers
 // come before NaN, texts and nothing, in both directions.
 func (s *Sheet) Sort(column int, desc bool) *Sheet {
