@@ -34,6 +34,19 @@ func figureKeeper(run *rundir.Run, d *dispatch.Dispatcher) *outputs.Keeper {
 	return outputs.NewKeeper(r)
 }
 
+// onHosts are the results of a run whose outputs only hosts have, as far as its files show:
+// an earlier dispatcher may have died before it had kept their figures.
+func onHosts(run *rundir.Run, t *jobs.Table) (list []results.Result) {
+	places := readPlaces(run)
+	for i := range t.Jobs {
+		j := &t.Jobs[i]
+		if a := results.Counted(j); j.State.Terminal() && a != nil && places[a.Host] != "" {
+			list = append(list, resultOf(run, places, j))
+		}
+	}
+	return list
+}
+
 // keepFigures waits until the figures are kept, while the hosts are still there, and
 // says what is not.
 func (s *session) keepFigures(k *outputs.Keeper) {

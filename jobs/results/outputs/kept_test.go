@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -137,4 +138,46 @@ func TestKeeperDoesNotWaitForEver(t *testing.T) {
 			t.Errorf("%q after %s", notes, time.Since(start))
 		}
 	})
+}
+
+// What may stand in the part of an output that was not fetched is not kept as missing:
+// tables go on saying that only the host has it.
+func TestAPartIsNotTheWhole(t *testing.T) {
+	l := farLab(t, 1)
+	r := l.reader("acc", "loss")
+	r.Fetch = func(context.Context, *results.Result, int64) ([]byte, int64, error) {
+		return []byte("x\nacc=1\n"), 1 << 30, nil
+	}
+	if f := l.read(r); values(f) != "1," || len(f.Notes) != 1 || !strings.HasPrefix(f.Notes[0], "only the end") {
+		t.Errorf("%q %q", values(f), f.Notes)
+	}
+	if f := l.read(l.reader("acc", "loss")); values(f) != "1," || len(f.Notes) != 1 || !strings.HasPrefix(f.Notes[0], "only far has") {
+		t.Errorf("%q %q", values(f), f.Notes)
+	}
+	if f := l.read(l.reader("acc")); values(f) != "1" || len(f.Notes) != 0 {
+		t.Errorf("%q %q", values(f), f.Notes)
+	}
+}
+
+// Whoever is still giving results to a Keeper that is being closed does no harm.
+func TestKeeperIsClosedMeanwhile(t *testing.T) {
+	for range 20 {
+		l := farLab(t, 40)
+		var asked atomic.Int64
+		k := NewKeeper(fetching(l.reader("acc"), &asked))
+		var adding sync.WaitGroup
+		adding.Go(func() {
+			for i := range l.list {
+				k.Add(&l.list[i])
+			}
+		})
+		if notes := k.Close(t.Context()); notes != nil {
+			t.Errorf("%q", notes)
+		}
+		before := asked.Load()
+		adding.Wait()
+		if asked.Load() != before {
+			t.Error("it read on")
+		}
+	}
 }
