@@ -52,6 +52,7 @@ func (a *app) main(args []string) int {
 	root := a.root()
 	root.SetArgs(args)
 	reflow(root)
+	fitHelp(root, args)
 	failed := keepErrors(root)
 	err := fang.Execute(context.Background(), root, fang.WithVersion(version()),
 		fang.WithErrorHandler(func(_ io.Writer, _ fang.Styles, err error) { a.complain(err) }))

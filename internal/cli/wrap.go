@@ -10,7 +10,11 @@ func wrap(line string, width int) string {
 		return line
 	}
 	indent := len(line) - len(strings.TrimLeft(line, " "))
-	indent = min(indent+2, width/2)
+	return wrapTo(line, width, min(indent+2, width/2))
+}
+
+// wrapTo is wrap with further rows that are indented so much.
+func wrapTo(line string, width, indent int) string {
 	var rows strings.Builder
 	row, blank, begin := 0, 0, 0 // runes in the row, blanks waiting, where the next word begins
 	for begin < len(line) {
