@@ -18,6 +18,7 @@ type guard struct {
 	wishes chan request  // what others are to carry out; what does not fit is dropped
 	hurry  chan struct{} // closed when a person has asked to stop: nothing is waited for without end any more
 	once   sync.Once
+	last   func(why string) // says that it leaves at once; nil: nothing is said
 	quit   func(code int)
 }
 
@@ -47,7 +48,7 @@ func (g *guard) listen(signals <-chan os.Signal, asked interrupts) {
 		case wishStop:
 			g.once.Do(func() { close(g.hurry) })
 		case wishQuit:
-			g.quit(ExitLeft)
+			g.leave(signalWord(sig))
 		}
 		select {
 		case g.wishes <- request{w, signalWord(sig)}:
@@ -56,10 +57,28 @@ func (g *guard) listen(signals <-chan os.Signal, asked interrupts) {
 	}
 }
 
+// leave ends the program there and then: its last words are not waited for longer than
+// a moment.
+func (g *guard) leave(why string) {
+	if g.last != nil {
+		said := make(chan struct{})
+		go func() {
+			defer close(said)
+			g.last(why)
+		}()
+		select {
+		case <-said:
+		case <-time.After(lastPatience):
+		}
+	}
+	g.quit(ExitLeft)
+}
+
 // The patience with what may hang, from when a person has asked to stop.
 const (
-	writePatience = 3 * time.Second  // with whoever reads what we write
-	closePatience = 30 * time.Second // with the hosts and the journal
+	writePatience = 3 * time.Second        // with whoever reads what we write
+	closePatience = 30 * time.Second       // with the hosts and the journal
+	lastPatience  = 300 * time.Millisecond // with a terminal, when a person has asked for the third time
 )
 
 // within waits for f, which may hang. Once a person has asked to stop it waits for

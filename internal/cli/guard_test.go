@@ -42,6 +42,39 @@ func TestTheGuardWaitsForNothing(t *testing.T) {
 	}
 }
 
+// Who leaves by a third Ctrl-C is told so, and what goes on; a terminal that takes no
+// line keeps nobody.
+func TestTheGuardsLastWords(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		never := make(chan struct{})
+		defer close(never)
+		for name, hangs := range map[string]bool{"a terminal": false, "one that hangs": true} {
+			g := newGuard()
+			var said string
+			g.last = func(why string) {
+				if said = why; hangs {
+					<-never
+				}
+			}
+			left := make(chan int, 1)
+			g.quit = func(code int) { left <- code }
+			signals := make(chan os.Signal, 2)
+			signals <- syscall.SIGTERM
+			signals <- syscall.SIGINT
+			close(signals)
+			start := time.Now()
+			g.listen(signals, interrupts{})
+			late := time.Duration(0)
+			if hangs {
+				late = lastPatience
+			}
+			if len(left) != 1 || said != "Ctrl-C" || time.Since(start) != late {
+				t.Errorf("%s: left %d times after %s, %q was said", name, len(left), time.Since(start), said)
+			}
+		}
+	})
+}
+
 // What may hang is waited for without end, until a person asks to stop: then for
 // as long as was said, counted from when it had all that it needs.
 func TestWithin(t *testing.T) {

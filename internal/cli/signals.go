@@ -93,6 +93,12 @@ func (a *app) leaveOnQuit() {
 	}()
 }
 
+// leftAtOnce says that a person did not want to wait any more, and what that leaves.
+func (s *session) leftAtOnce(why string) {
+	s.con.Status("")
+	s.con.Line("dcs-tui: left at once by " + why + "; what runs goes on, `dcs-tui resume " + shellWord(cleanLine(runRef(s.run))) + "` adopts it")
+}
+
 // leaveTerminal points those of our standard streams that are a terminal to the
 // log file, because the terminal is gone and writing to it fails.
 func leaveTerminal(log *os.File) {

@@ -75,6 +75,7 @@ func (a *app) start(o *owned, f *runFlags, inv *loadedInventory, env []jobs.EnvV
 	asked := o.run.Asked
 	s := &session{app: a, con: a.con, run: o.run, flags: f, table: o.table, journal: o.journal, waiting: o.waiting,
 		guard: newGuard(), sayings: make(chan func() string, 16), notices: newNoticeQueue(), words: map[string]hostWord{}, logs: newHostLogs(o.run), earlier: o.table.Seq, began: time.Now()}
+	s.guard.last = s.leftAtOnce
 	s.noted = noteJournal(o.journal, o.table)
 	s.requests = requestTaker{s: s, first: make(chan struct{}), bell: make(chan struct{}, 1), given: map[string]bool{}, stored: storedRequests(o)}
 	_ = o.run.MakeRequestsDir() // or whoever has a request makes it; it may only be seen later
@@ -118,11 +119,15 @@ func (a *app) start(o *owned, f *runFlags, inv *loadedInventory, env []jobs.EnvV
 	}
 	a.listen()
 	go s.guard.listen(a.signals, interrupts{cancel: f.OnInterrupt == "cancel"})
+	earlier := onHosts(o.run, o.table) // which is the dispatcher's from now on
 	if s.d, err = dispatch.Start(cfg); err != nil {
 		s.closeControl()
 		return nil, usagef("%w", err)
 	}
 	s.ack.d, s.figures = s.d, figureKeeper(o.run, s.d)
+	for i := range earlier {
+		s.figures.Add(&earlier[i])
+	}
 	if f.json || f.output {
 		s.out = newResultPrinter(a, f.json, s.d, s.guard.hurry)
 	}
