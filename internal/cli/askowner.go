@@ -85,7 +85,7 @@ func (a *app) askOwner(run *rundir.Run, owner *journal.Owner) (gone bool, err er
 	if table.Unfinished() > 0 {
 		return true, nil
 	}
-	a.con.Line(countsText(table))
+	a.con.Line(countsText(table, false))
 	return false, nil
 }
 

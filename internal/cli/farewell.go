@@ -69,7 +69,7 @@ func (a *app) goesOn(f *follower, l *looked, left screenLeft) {
 	case left.last != nil && left.last.Draining != "":
 		what = name + ": what runs is finished in the background, nothing more is started"
 	}
-	lines := []string{"", what + ": " + countsText(l.table), "  dispatched by " + cleanLine(l.owner.String()) + ", until it is done"}
+	lines := []string{"", what + ": " + countsText(l.table, true), "  dispatched by " + cleanLine(l.owner.String()) + ", until it is done"}
 	next := func(command, text string) {
 		lines = append(lines, "  "+a.con.paint(bold, "dcs-tui "+command+" "+ref)+"  "+text)
 	}

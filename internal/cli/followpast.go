@@ -79,7 +79,7 @@ func howOver(t *jobs.Table, owner *journal.Owner) (view.Life, string) {
 	case left == 0 && allSucceeded(t):
 		return view.Ended, "all jobs succeeded"
 	case left == 0 && t.Counts[jobs.Cancelled] > 0:
-		return view.Ended, "over: " + countsText(t)
+		return view.Ended, "over: " + countsText(t, false)
 	case left == 0:
 		return view.Ended, "some jobs did not succeed"
 	case owner == nil || owner.Left:

@@ -36,9 +36,12 @@ func openAttempt(j *jobs.Job) *jobs.Attempt {
 	return a
 }
 
-// runningText says how many jobs run and how many are only handed over.
-func runningText(running, handed int) string {
+// runningText says how many jobs run and how many are only handed over. Of a run that
+// nobody dispatches nobody knows.
+func runningText(running, handed int, dispatched bool) string {
 	switch {
+	case !dispatched:
+		return fmt.Sprintf("%d may run", running)
 	case handed == 0:
 		return fmt.Sprintf("%d running", running)
 	case handed >= running:
@@ -47,14 +50,15 @@ func runningText(running, handed int) string {
 	return fmt.Sprintf("%d running, %d handed over", running-handed, handed)
 }
 
-// countsText says how many jobs are in each state.
-func countsText(t *jobs.Table) string {
+// countsText says how many jobs are in each state, of a run that somebody dispatches or
+// nobody.
+func countsText(t *jobs.Table, dispatched bool) string {
 	parts := []string{fmt.Sprintf("%d of %d ok", t.Counts[jobs.Succeeded], len(t.Jobs))}
 	for _, st := range []jobs.JobState{jobs.Failed, jobs.TimedOut, jobs.Cancelled, jobs.Skipped, jobs.Running, jobs.Queued} {
 		switch n := t.Counts[st]; {
 		case n == 0:
 		case st == jobs.Running:
-			parts = append(parts, runningText(n, handedOver(t)))
+			parts = append(parts, runningText(n, handedOver(t), dispatched))
 		default:
 			parts = append(parts, fmt.Sprintf("%d %s", n, strings.ReplaceAll(st.String(), "_", " ")))
 		}
@@ -65,9 +69,15 @@ func countsText(t *jobs.Table) string {
 // maxOpen bounds the list of running jobs.
 const maxOpen = 20
 
-// openLines lists the jobs that run and then those handed over.
-func openLines(t *jobs.Table) []string {
+// openLines lists the jobs that run and then those handed over; of a run that nobody
+// dispatches those that may, with the time when they began: no clock of ours says how long
+// they ran.
+func openLines(t *jobs.Table, dispatched bool) []string {
 	var lines []string
+	title, handed, running := "running", "handed over", "running"
+	if !dispatched {
+		title, handed, running = "may run: nobody watches them", "may have begun", "has begun"
+	}
 	for _, state := range []jobs.AttemptState{jobs.AttemptRunning, jobs.AttemptLaunching} {
 		for i := range t.Jobs {
 			j := &t.Jobs[i]
@@ -79,16 +89,20 @@ func openLines(t *jobs.Table) []string {
 				continue
 			}
 			if len(lines) == 0 {
-				lines = append(lines, "running")
+				lines = append(lines, title)
 			}
 			if len(lines) > maxOpen {
 				return append(lines, fmt.Sprintf("  and %d more", t.Counts[jobs.Running]-maxOpen))
 			}
-			since := "handed over"
-			if state == jobs.AttemptRunning {
-				if since = "running"; a.Started != 0 {
-					since = results.HumanDuration(time.Since(a.Started.Time()))
-				}
+			since := handed
+			switch {
+			case state == jobs.AttemptLaunching:
+			case a.Started == 0:
+				since = running
+			case dispatched:
+				since = results.HumanDuration(time.Since(a.Started.Time()))
+			default:
+				since = "since " + a.Started.Time().Local().Format("2006-01-02 15:04:05")
 			}
 			lines = append(lines, fmt.Sprintf("  %-6s  %s  %s  %s", a.ID, cleanLine(a.Host), since, shorten(cleanLine(j.Spec.Title()))))
 		}

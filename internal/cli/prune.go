@@ -171,7 +171,7 @@ func (p *pruneOptions) mayGo(run *rundir.Run) (*jobs.Table, error) {
 	case err != nil:
 		return nil, err
 	case table.Unfinished() > 0:
-		return nil, errors.New("jobs are left: " + countsText(table) + "; cancel ends those that run, --unfinished removes it all the same")
+		return nil, errors.New("jobs are left: " + countsText(table, false) + "; cancel ends those that run, --unfinished removes it all the same")
 	case len(waiting) > 0:
 		return nil, errors.New("requests wait for its next resume (--unfinished removes it all the same)")
 	case report.Damaged:

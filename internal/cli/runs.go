@@ -59,16 +59,16 @@ func (a *app) runRunsList(limit int) error {
 		dispatched, counts := "", ""
 		run, err := rundir.Open(e.Dir)
 		if err == nil {
+			if o, oerr := journal.ReadOwner(run); oerr == nil && o != nil && o.Life() != journal.Dead {
+				dispatched = "on " + cleanLine(o.Host)
+			}
 			if t, rerr := wholeTable(run); rerr == nil {
-				counts = countsText(t)
+				counts = countsText(t, dispatched != "")
 				if had, herr := readInput(run); herr == nil && had.cut() {
 					counts += ", input not read to its end"
 				}
 			} else {
 				err = rerr
-			}
-			if o, oerr := journal.ReadOwner(run); oerr == nil && o != nil && o.Life() != journal.Dead {
-				dispatched = "on " + cleanLine(o.Host)
 			}
 		}
 		if err != nil {

@@ -151,7 +151,7 @@ func (l *looked) lines(c *console) []string {
 	case l.table.Unfinished() > 0:
 		lines = append(lines, "dispatched  by nobody")
 	}
-	lines = append(lines, summaryLines(c, l.table)...)
+	lines = append(lines, summaryLines(c, l.table, l.alive())...)
 	if l.alive() {
 		lines = append(lines, l.hostLines()...)
 	} else {
@@ -160,7 +160,7 @@ func (l *looked) lines(c *console) []string {
 			lines = append(lines, text)
 		}
 	}
-	lines = append(lines, openLines(l.table)...)
+	lines = append(lines, openLines(l.table, l.alive())...)
 	switch {
 	case l.asked == 0:
 	case l.alive():

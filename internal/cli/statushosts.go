@@ -94,7 +94,7 @@ func (l *looked) hostLines() []string {
 		if i == maxHosts {
 			return append(lines, fmt.Sprintf("  and %d more", len(list)-maxHosts))
 		}
-		text := fmt.Sprintf("  %-*s  %s, %d ended", width, cleanLine(h.Name), runningText(h.Running, h.Handed), h.Ended)
+		text := fmt.Sprintf("  %-*s  %s, %d ended", width, cleanLine(h.Name), runningText(h.Running, h.Handed, true), h.Ended)
 		if h.Failed > 0 {
 			text += fmt.Sprintf(" (%d failed)", h.Failed)
 		}

@@ -49,7 +49,7 @@ func (s *session) afterwards(code int) {
 
 // summary says what became of the run, why jobs failed, and what to type next.
 func (s *session) summary(finish sched.Finish, code int) []string {
-	lines := append([]string{"", s.headline(finish, code)}, summaryLines(s.con, s.table)...)
+	lines := append([]string{"", s.headline(finish, code)}, summaryLines(s.con, s.table, false)...)
 	if text := s.efficiency(); text != "" {
 		lines = append(lines, text)
 	}
@@ -65,13 +65,13 @@ func (s *session) summary(finish sched.Finish, code int) []string {
 }
 
 // summaryLines is what results says of a table, for this console.
-func summaryLines(c *console, t *jobs.Table) []string {
+func summaryLines(c *console, t *jobs.Table, dispatched bool) []string {
 	var b strings.Builder
 	_ = results.Summarize(t).WriteText(&b, c.width()) // a strings.Builder takes everything
 	lines := strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
 	// The summary counts what a host holds as running; people ask what runs.
 	running := t.Counts[jobs.Running]
-	lines[0] = strings.Replace(lines[0], " "+runningText(running, 0), " "+runningText(running, handedOver(t)), 1)
+	lines[0] = strings.Replace(lines[0], " "+runningText(running, 0, true), " "+runningText(running, handedOver(t), dispatched), 1)
 	lines = append(lines, queueLines(t)...)
 	if text := deadlinesText(t, time.Now()); text != "" {
 		lines = append(lines, text)
