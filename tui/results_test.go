@@ -83,7 +83,7 @@ func TestResultsAsk(t *testing.T) {
 		{":pivot C,gamma acc:median", func(a *view.TableAsk) bool {
 			return a.Heat && slices.Equal(a.Pivot, []string{"C", "gamma", "acc:median"})
 		}},
-		{"h", func(a *view.TableAsk) bool { return !a.Heat && len(a.Group) == 2 }},
+		{":best loss:min", func(a *view.TableAsk) bool { return !a.Heat && len(a.Group) == 2 && a.Best == "loss:min" }}, // where it is marked
 		{"esc", func(a *view.TableAsk) bool { return !a.Heat && a.Group == nil && a.By == "acc" }},
 		{":group", func(a *view.TableAsk) bool { return a.Group == nil }},
 		{":best", func(a *view.TableAsk) bool { return a.Best == "" }},
