@@ -96,6 +96,7 @@ func (s *session) drive(opening string, feed func(ctx context.Context) error) in
 
 	s.untaken = !s.guard.within(writePatience, s.d.Finished(), s.consume) || s.unprinted
 	cancel()
+	s.guard.within(keepWithin, nil, func() { s.keepFigures(s.figures) }) // while the hosts are there
 	var finish sched.Finish
 	var err error
 	if !s.guard.within(closePatience, nil, func() {
@@ -105,7 +106,6 @@ func (s *session) drive(opening string, feed func(ctx context.Context) error) in
 			s.places.note(last)
 			s.last.Store(last)
 		}
-		s.keepFigures(s.figures)
 		finish, err = s.d.Close()
 		if cerr := s.journal.Close(); err == nil && finish.How != sched.Fenced {
 			err = cerr
