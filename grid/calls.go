@@ -16,7 +16,13 @@ func (p *parser) commands() {
 		p.wrong.add(first, first, "there is no command in this template: write one such as svm -C [C], and a line [C] 0.1, 1, 10")
 		return
 	}
-	specs, err := jobs.Parse(strings.NewReader(p.onlyJobs()), p.t.File, false, 1)
+	var specs []*jobs.Spec
+	var err error
+	if text := strings.NewReader(p.onlyJobs()); p.Again {
+		specs, err = jobs.ParseAgain(text, p.t.File, 1)
+	} else {
+		specs, err = jobs.Parse(text, p.t.File, false, 1)
+	}
 	if err != nil {
 		p.jobFaults(err)
 	}
@@ -66,8 +72,8 @@ func (p *parser) onlyJobs() string {
 	return b.String()
 }
 
-// jobFaults takes over what package jobs found: FILE:LINE: KEY: TEXT. The column is
-// that of the key.
+// jobFaults takes over what package jobs found: FILE:LINE: KEY: TEXT or FILE:LINE:COLUMN:
+// TEXT. The column is that of the key.
 func (p *parser) jobFaults(err error) {
 	list := []error{err}
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
@@ -76,8 +82,12 @@ func (p *parser) jobFaults(err error) {
 	for _, err := range list {
 		text := strings.TrimPrefix(err.Error(), p.t.File+":")
 		before, after, _ := strings.Cut(text, ": ")
-		no, wrong := strconv.Atoi(before)
+		row, place, placed := strings.Cut(before, ":")
+		no, wrong := strconv.Atoi(row)
+		column, badPlace := strconv.Atoi(place)
 		switch {
+		case wrong == nil && placed && badPlace == nil:
+			p.wrong.add(no, column, "%s", after)
 		case wrong == nil && strings.HasPrefix(after, "after:"):
 			p.wrong.add(no, p.columnOf(no, after), "%s", noAfter)
 		case wrong == nil && p.named(references(after)):

@@ -15,6 +15,10 @@ type Config struct {
 	Timeout    time.Duration // for each command that gives values; 0: 30 s
 	OtherShell bool          // the jobs' shell has quotes of its own: those of commands are not checked
 
+	// Again says that the template was accepted once, perhaps by an older program: what is
+	// only probably a slip is not refused any more.
+	Again bool
+
 	// CheckResult says what is wrong with an @result line; nil: only its kind is looked at.
 	CheckResult func(name, from string) error
 
@@ -141,6 +145,7 @@ func (p *parser) lines() {
 		default:
 			p.calls = append(p.calls, l)
 		}
+		p.strayBlank(l)
 		if l.open && l.text != "" && (l.text[0] == '@' || l.text[0] == '[') {
 			p.wrong.add(l.no+len(l.raw)-1, 0, `the file ends inside this line: it ends in \`)
 		}

@@ -39,9 +39,22 @@ func ParseFile(path string, first ID) ([]*Spec, error) {
 
 // Parse reads all jobs of r as ParseFile does. The name stands in messages.
 func Parse(r io.Reader, name string, jsonl bool, first ID) ([]*Spec, error) {
+	return NewScanner(r, name, jsonl, first).all()
+}
+
+// ParseAgain reads the lines of a jobs file that was accepted once, perhaps by an older
+// program: what is only probably a slip is not refused any more.
+func ParseAgain(r io.Reader, name string, first ID) ([]*Spec, error) {
+	s := NewScanner(r, name, false, first)
+	s.again = true
+	return s.all()
+}
+
+// all reads all jobs, and up to maxParseErrors faults.
+func (s *Scanner) all() ([]*Spec, error) {
+	name := s.name
 	var specs []*Spec
 	var faults []error
-	s := NewScanner(r, name, jsonl, first)
 	for {
 		spec, more, err := s.scan()
 		switch {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"unicode/utf8"
 )
 
 // maxLine bounds a line of a jobs file, so that a file of another kind is not
@@ -67,6 +68,19 @@ func continues(line []byte) bool {
 		n++
 	}
 	return n%2 == 1
+}
+
+// errStrayBlank is of a line that looks as if it went on in the next.
+var errStrayBlank = errors.New(`a blank follows the \ at the end of this line, so it does not go on in the next: take the blank away, or put it in quotes if it is meant`)
+
+// strayBlank returns the column of a blank after the \ that a line ends in, which no editor
+// shows; 0 if there is none.
+func strayBlank(line []byte) int {
+	bare := bytes.TrimRight(line, blanks)
+	if len(bare) == len(line) || !continues(bare) {
+		return 0
+	}
+	return utf8.RuneCount(bare) + 1
 }
 
 // blanks may stand before a command, and make an empty line.

@@ -14,9 +14,11 @@ import (
 type Scanner struct {
 	name   string
 	jsonl  bool
-	id     ID // of the next job
+	again  bool // see ParseAgain
+	id     ID   // of the next job
 	lines  lineReader
 	joined []byte // a continued line
+	last   []byte // the last line of the present one, as it stands
 
 	arena  arena
 	slab   specSlab
@@ -78,6 +80,9 @@ func (s *Scanner) scan() (spec *Spec, more bool, err error) {
 		default:
 			spec = s.job(line, at)
 		}
+		if column := strayBlank(s.last); column > 0 && err == nil && !s.jsonl && !s.again && line[0] != '#' {
+			return nil, true, fmt.Errorf("%s:%d:%d: %w", s.name, s.lines.line, column, errStrayBlank)
+		}
 		if err != nil {
 			return nil, true, s.fail(at, err)
 		}
@@ -90,7 +95,7 @@ func (s *Scanner) scan() (spec *Spec, more bool, err error) {
 // logical returns a line with its continuations and the number of its first.
 func (s *Scanner) logical() (at int, line []byte, err error) {
 	line, err = s.lines.next()
-	at = s.lines.line
+	at, s.last = s.lines.line, line
 	if err == io.EOF {
 		return at, nil, s.end()
 	}
@@ -115,6 +120,7 @@ func (s *Scanner) logical() (at int, line []byte, err error) {
 	case err != nil:
 		return at, nil, s.fail(s.lines.line, err)
 	}
+	s.last = line
 	s.joined = append(s.joined, line...)
 	return at, s.joined, nil
 }

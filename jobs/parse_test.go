@@ -272,3 +272,34 @@ func TestScannerBytewise(t *testing.T) {
 		t.Fatalf("%+v, %v", s, err)
 	}
 }
+
+// A blank after the \ that was to continue a line made two jobs of one, without a word:
+// it is an error, with line and column, whatever line it is of.
+func TestBlankAfterContinuation(t *testing.T) {
+	const what = `: a blank follows the \ at the end of this line`
+	for text, at := range map[string]string{
+		"python3 train.py 1 \\ \n  --epochs 3\n": ":1:21",
+		"true\n\n  café \\\n  -x \\ \t\n -y\n":   ":4:7",
+		"#DCS default tries=2\ntrue\\ ":          ":2:6",
+		"true \\ \r\n  -y\r\n":                   ":1:7",
+		"echo \\\\\\ \n":                         ":1:9",
+	} {
+		s, err := Parse(strings.NewReader(text), "f", false, 1)
+		if err == nil || s != nil || !strings.HasPrefix(err.Error(), "f"+at+what) {
+			t.Errorf("%q: %v, want f%s%s", text, err, at, what)
+		}
+		if s, err := ParseAgain(strings.NewReader(text), "f", 1); err != nil || len(s) == 0 {
+			t.Errorf("%q was accepted once, and now: %v", text, err)
+		}
+	}
+	for _, text := range []string{"echo \\\\ \n", "echo '\\' \n", "echo \\\n 1 \n", "# a comment \\ \ntrue\n", "printf 'a\\\nb' \n"} {
+		if _, err := Parse(strings.NewReader(text), "f", false, 1); err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	// One fault a line, and the numbers of the jobs after it are right.
+	_, err := Parse(strings.NewReader("true\ntrue \\ \n#DCS after=2\ntrue\nx \\ \n"), "f", false, 1)
+	if err == nil || strings.Count(err.Error(), "\n") != 1 || !strings.Contains(err.Error(), "f:5:4: ") {
+		t.Errorf("%v", err)
+	}
+}

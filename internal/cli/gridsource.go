@@ -54,8 +54,8 @@ func readSource(source string) (*grid.Template, error) {
 	if k.Bytes != nil {
 		k.Text = string(k.Bytes)
 	}
-	// The template was accepted once, with the quotes of its shell.
-	return grid.Config{Limit: k.Limit, OtherShell: true}.Parse(context.Background(), strings.NewReader(k.Text), k.File)
+	// With the quotes of its shell, whichever that was.
+	return grid.Config{Limit: k.Limit, OtherShell: true, Again: true}.Parse(context.Background(), strings.NewReader(k.Text), k.File)
 }
 
 func init() {
