@@ -16,9 +16,7 @@ import (
 // newTableLab is a lab whose jobs run for a second each and print acc, ten times their
 // number plus that of the attempt. One more goes on and on, and so does the run.
 func newTableLab(t *testing.T, n int) *lab {
-	l := newLab(t, "a")
-	o := reading(t, l.dir, "acc")
-	l.b.opt.Figures, l.b.opt.Outputs = o.Figures, o.Outputs
+	l := newReadingLab(t)
 	l.run = func(id jobs.AttemptID) (time.Duration, jobs.Outcome) {
 		if int(id.Job) > n {
 			return 100 * time.Hour, jobs.Outcome{}
@@ -31,6 +29,15 @@ func newTableLab(t *testing.T, n int) *lab {
 		specs[i].Params = param("C", fmt.Sprint(i))
 	}
 	l.submit(specs...)
+	return l
+}
+
+// newReadingLab is a lab whose tables have acc; what its jobs do is to be said before
+// they are submitted.
+func newReadingLab(t *testing.T) *lab {
+	l := newLab(t, "a")
+	o := reading(t, l.dir, "acc")
+	l.b.opt.Figures, l.b.opt.Outputs = o.Figures, o.Outputs
 	return l
 }
 
@@ -85,8 +92,7 @@ func TestTableIsLive(t *testing.T) {
 // What is not there when it is looked for is looked for again; a note says so meanwhile.
 func TestTableOfLateOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newTableLab(t, 2)
-		l.mu.Lock()
+		l := newReadingLab(t)
 		l.run = func(id jobs.AttemptID) (time.Duration, jobs.Outcome) {
 			switch id.Job {
 			case 1:
@@ -96,7 +102,7 @@ func TestTableOfLateOutput(t *testing.T) {
 			}
 			return time.Second, jobs.Outcome{}
 		}
-		l.mu.Unlock()
+		l.submit(plain(3)...)
 		time.Sleep(5 * time.Second)
 		ask := view.TableAsk{JobsWindow: view.JobsWindow{Rows: 10}}
 		tb := tableOf(t, l.b, ask)
