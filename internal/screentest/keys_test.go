@@ -76,8 +76,9 @@ func TestEveryKey(t *testing.T) {
 	x.press("o", `1 stderr · following`)
 	x.until(`complaint \d+`)
 	x.press("f", `1 stderr · \d+% of`)
-	x.filter("complaint 1")
-	x.until(`complaint 1`)
+	x.press("g", `complaint 1\s`) // a search goes down from what is shown
+	x.filter("complaint 12")
+	x.until(`complaint 12\s`)
 	x.keys("o")
 	x.press("g", `stdout · `)
 	x.press("z", `tick 1\s`)
