@@ -17,11 +17,23 @@ type Request struct {
 	Text string  // what was asked and by whom: an event for people; "" says nothing
 	Do   []Event // Cancel, Requeue, Edit, SetPriority … in this order; none for a request that was refused
 
+	Spare Spare // which of the jobs it leaves alone, as they stand when it is carried out
+
 	First jobs.ID // of the Count jobs that were submitted with it, in a Submit before it; 0: none were
 	Count int
 }
 
 func (Request) event() {}
+
+// Spare names the jobs that a request leaves alone: whoever asked has looked at the run
+// before, and what has become of a job meanwhile may be all that he wanted.
+type Spare string
+
+// What can be spared; "" is nothing.
+const (
+	SpareSucceeded Spare = "succeeded" // by Edit and Requeue, which would run them again
+	SpareStarted   Spare = "started"   // by Cancel: those that are known to run
+)
 
 // asking is a request that is being carried out.
 type asking struct {
@@ -93,7 +105,7 @@ func (c *Core) advance(a *asking, n int) int {
 			a.Do[a.at] = e
 		}
 		ids = part(e.Jobs, a.next, n)
-		for _, id := range ids {
+		for _, id := range c.unspared(a, ids) {
 			j := c.table.Job(id)
 			a.counted(j != nil && !j.State.Terminal())
 			c.cancelJob(id, reasonOr(e.Why, "cancelled"))
@@ -101,15 +113,16 @@ func (c *Core) advance(a *asking, n int) int {
 		a.forward(len(ids), len(e.Jobs))
 	case Requeue:
 		ids = part(e.Jobs, a.next, n)
-		for _, id := range ids {
+		again := c.unspared(a, ids)
+		for _, id := range again {
 			j := c.table.Job(id)
 			a.counted(j != nil && (j.State.Terminal() || c.cancelled(id)))
 		}
-		c.requeue(ids)
+		c.requeue(again)
 		a.forward(len(ids), len(e.Jobs))
 	case Edit:
 		ids = part(e.Jobs, a.next, n)
-		c.edit(&Edit{ids, e.Change}, &a.changer, func(did bool) { a.counted(did) })
+		c.edit(&Edit{c.unspared(a, ids), e.Change}, &a.changer, func(did bool) { a.counted(did) })
 		a.forward(len(ids), len(e.Jobs))
 	case SetPriority:
 		ids = part(e.Jobs, a.next, n)
@@ -128,6 +141,32 @@ func (c *Core) advance(a *asking, n int) int {
 		a.at++
 	}
 	return max(1, len(ids))
+}
+
+// unspared returns the jobs that the request does not spare, and counts the others as left
+// alone.
+func (c *Core) unspared(a *asking, ids []jobs.ID) []jobs.ID {
+	if a.Spare == "" {
+		return ids
+	}
+	return slices.DeleteFunc(slices.Clone(ids), func(id jobs.ID) bool {
+		spared := a.Spare.has(c.table.Job(id))
+		if spared {
+			a.counted(false)
+		}
+		return spared
+	})
+}
+
+func (s Spare) has(j *jobs.Job) bool {
+	switch {
+	case j == nil:
+	case s == SpareSucceeded:
+		return j.State == jobs.Succeeded
+	case s == SpareStarted:
+		return j.State == jobs.Running && slices.ContainsFunc(j.Attempts, func(t *jobs.Attempt) bool { return t.State == jobs.AttemptRunning })
+	}
+	return false
 }
 
 func part(ids []jobs.ID, from, n int) []jobs.ID { return ids[from:min(len(ids), from+n)] }

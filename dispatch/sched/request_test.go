@@ -3,6 +3,7 @@ package sched
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"dcs-tui/jobs"
 )
@@ -58,6 +59,36 @@ func TestRequest(t *testing.T) {
 	}
 	s.step(Request{Name: "all", Do: []Event{Cancel{All: true}}})
 	want(t, "all", s.asks(), "all: 6 done, 0 left") // those in a new round as well
+}
+
+// TestRequestSpares: what became of a job after somebody had looked and before what he asked
+// for is carried out may be all that he wanted. One that has succeeded meanwhile is not run
+// again, one that runs is not ended (promise 1, issue 5.5).
+func TestRequestSpares(t *testing.T) {
+	s := newStage(t, Config{Tries: 1}, box("a", 4))
+	s.up("a")
+	s.plain(6) // 1 succeeds, 2 fails, 3 runs, 4 is handed over, the others wait
+	s.started("a", "1.1 2.1 3.1")
+	s.step(Pause{On: true})
+	s.ended("a", "1.1", okay)
+	s.ended("a", "2.1", exit1)
+	change := jobs.Change{Timeout: new(time.Hour)}
+	all := []jobs.ID{1, 2, 3, 4, 5, 99}
+	s.step(Request{Name: "edit", Do: []Event{Edit{[]jobs.ID{1, 5, 99}, change}}, Spare: SpareSucceeded})
+	want(t, "edit", s.asks(), "edit: 1 done, 2 left")
+	s.step(Request{Name: "requeue", Do: []Event{Requeue{all}}, Spare: SpareSucceeded})
+	want(t, "requeue", s.asks(), "requeue: 1 done, 5 left")
+	s.step(Request{Name: "cancel", Do: []Event{Cancel{Jobs: all}}, Spare: SpareStarted})
+	want(t, "cancel", s.asks(), "cancel: 3 done, 3 left")
+	if a, b := s.job(1), s.job(2); a.Round != 1 || b.Round != 2 || s.job(5).Spec.Timeout != time.Hour {
+		t.Errorf("round %d of what has succeeded, round %d of what has failed, a limit of %s", a.Round, b.Round, s.job(5).Spec.Timeout)
+	}
+	for id, state := range map[jobs.ID]jobs.JobState{1: jobs.Succeeded, 2: jobs.Cancelled, 3: jobs.Running, 5: jobs.Cancelled, 6: jobs.Queued} {
+		s.wantState(id, state)
+	}
+	if s.c.cancelled(3) || !s.c.cancelled(4) {
+		t.Errorf("3 is being ended: %v, 4: %v", s.c.cancelled(3), s.c.cancelled(4))
+	}
 }
 
 // TestRequestTorn: a crash that tore the journal off before the last record of a

@@ -180,6 +180,8 @@ func askPause(w *World) bool {
 	return true
 }
 
+var spares = []sched.Spare{"", sched.SpareSucceeded, sched.SpareStarted}
+
 // askByFile leaves a request in the run directory: it is given to every dispatcher until
 // the journal says that it has been taken in.
 func askByFile(w *World) bool {
@@ -200,6 +202,7 @@ func askByFile(w *World) bool {
 			r.Do = append(r.Do, sched.SetPriority{Jobs: w.someJobs(l), Priority: w.tape.Draw(3)})
 		}
 	}
+	r.Spare = spares[len(w.people.requests)%len(spares)]
 	w.people.requests = append(w.people.requests, r)
 	w.readRequests(l)
 	return true

@@ -24,6 +24,7 @@ type rematch struct {
 	ranked    map[int][]jobs.ID // the same: their priorities from now on
 	kept      map[string]int
 	running   int // jobs whose options are others now, and that run
+	left      int // jobs that what was asked has left alone, as something else had become of them
 }
 
 // changed are jobs that get the same change.

@@ -145,7 +145,7 @@ func (t *requestTaker) take(name string) bool {
 		t.s.d.Do(sched.Request{Name: name, Text: refused.Error()})
 		return true
 	}
-	t.s.d.Do(sched.Request{Name: name, Text: q.Text(), Do: []sched.Event{do}})
+	t.s.d.Do(sched.Request{Name: name, Text: q.Text(), Do: []sched.Event{do}, Spare: sched.Spare(q.Spare)})
 	return true
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -125,22 +126,30 @@ func (m *rematch) intoQueues(t *jobs.Table) {
 	})
 }
 
-// askRematch leaves the requests, in this order: nothing that is gone starts meanwhile.
-func (a *app) askRematch(run *rundir.Run, m *rematch) (*submission, error) {
-	all := &submission{run: run}
+// requests are what has to be asked for, in this order: nothing that is gone starts
+// meanwhile. What has become of a job since it was compared counts: one that has succeeded
+// is not run again, and one that is gone and runs is left as it is.
+func (m *rematch) requests() []*rundir.Request {
 	var asks []*rundir.Request
 	if len(m.queued) > 0 {
-		asks = append(asks, &rundir.Request{Do: rundir.DoCancel, Jobs: rundir.RangesOf(m.queued), Why: "not in the jobs file any more"})
+		asks = append(asks, &rundir.Request{Do: rundir.DoCancel, Jobs: rundir.RangesOf(m.queued), Spare: rundir.SpareStarted, Why: "not in the jobs file any more"})
 	}
 	for _, c := range m.changes {
-		asks = append(asks, &rundir.Request{Do: rundir.DoEdit, Jobs: rundir.RangesOf(c.ids), Edit: &c.Change})
+		asks = append(asks, &rundir.Request{Do: rundir.DoEdit, Jobs: rundir.RangesOf(c.ids), Spare: rundir.SpareSucceeded, Edit: &c.Change})
 	}
 	if len(m.again) > 0 {
-		asks = append(asks, &rundir.Request{Do: rundir.DoRequeue, Jobs: rundir.RangesOf(m.again)})
+		asks = append(asks, &rundir.Request{Do: rundir.DoRequeue, Jobs: rundir.RangesOf(m.again), Spare: rundir.SpareSucceeded})
 	}
 	for _, p := range slices.Sorted(maps.Keys(m.ranked)) { // of what is over it would not matter before
 		asks = append(asks, &rundir.Request{Do: rundir.DoPriority, Jobs: rundir.RangesOf(m.ranked[p]), Priority: p})
 	}
+	return asks
+}
+
+// askRematch leaves the requests.
+func (a *app) askRematch(run *rundir.Run, m *rematch) (*submission, error) {
+	all := &submission{run: run}
+	asks := m.requests()
 	for _, q := range asks {
 		q.By, q.At = dispatch.Asker(), time.Now()
 		e, err := leave(run, q)
@@ -178,6 +187,11 @@ func (a *app) askRematch(run *rundir.Run, m *rematch) (*submission, error) {
 			return nil, usagef("%s", cleanLine(e.refused))
 		}
 	}
+	for i, q := range asks {
+		if q.Do != rundir.DoPriority { // those are counted with what else becomes of them
+			m.left += all.parts[i].left
+		}
+	}
 	return all, nil
 }
 
@@ -195,12 +209,13 @@ type rematchedJSON struct {
 	Gone      int    `json:"gone"`
 	Cancelled int    `json:"cancelled"` // of those
 	Changed   int    `json:"changed"`
+	Left      int    `json:"left_alone"` // of again, changed and cancelled: something else had become of them
 }
 
 func (a *app) tellRematched(run *rundir.Run, m *rematch, t *jobs.Table, s *submission, opt askOptions) error {
 	if opt.json {
 		j := &rematchedJSON{V: 1, Run: run.Name(), UID: run.UID(), Do: rundir.DoRequeue, Answered: s == nil || !s.waits, Succeeded: m.succeeded,
-			Again: len(m.rounds(t)), Open: m.open, New: len(m.fresh), Gone: len(m.gone), Cancelled: len(m.queued)}
+			Again: len(m.rounds(t)), Open: m.open, New: len(m.fresh), Gone: len(m.gone), Cancelled: len(m.queued), Left: m.left}
 		changed := map[jobs.ID]bool{}
 		for _, c := range m.changes {
 			for _, id := range c.ids {
@@ -220,7 +235,11 @@ func (a *app) tellRematched(run *rundir.Run, m *rematch, t *jobs.Table, s *submi
 	case s.waits:
 		a.con.Line("nobody dispatches the run: it waits for", "  dcs-tui resume "+shellWord(cleanLine(runRef(run))))
 	default:
-		a.con.Line("done: " + m.intent(t))
+		text := "done: " + m.intent(t)
+		if m.left > 0 {
+			text += fmt.Sprintf("; %d of these %s left alone: changed since the comparison", m.left, were(m.left))
+		}
+		a.con.Line(text)
 	}
 	return nil
 }

@@ -209,6 +209,14 @@ func TestMatchJobs(t *testing.T) {
 	if !slices.Equal(m.gone, []jobs.ID{3, 6}) || !slices.Equal(m.queued, []jobs.ID{6}) {
 		t.Errorf("gone %v, of those queued %v", m.gone, m.queued)
 	}
+	var asks []string
+	for _, q := range m.requests() {
+		asks = append(asks, q.Do+" "+q.Jobs.String()+" spares "+q.Spare)
+	}
+	want := []string{"cancel 6 spares started", "edit 2 spares succeeded", "edit 5 spares succeeded", "requeue 4 spares succeeded"}
+	if !slices.Equal(asks, want) { // whatever has become of them since (promise 1)
+		t.Errorf("asked for: %q", asks)
+	}
 	t1.Jobs[4].Priority = 7 // by a person, on the screen
 	for p, want := range map[int]int{0: 0, 7: 0, 3: 1} {
 		m := matchJobs(t1, []*jobs.Spec{spec("c", "f", jobs.Options{Tries: 1, Priority: p})})

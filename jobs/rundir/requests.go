@@ -37,6 +37,12 @@ const (
 	DoEdit     = "edit"     // change jobs that are queued or over; those that are over get a new round
 )
 
+// The jobs that a request may leave alone, as they stand when it is carried out.
+const (
+	SpareSucceeded = "succeeded" // edit and requeue: they are not run again
+	SpareStarted   = "started"   // cancel of single jobs: those that run are not ended
+)
+
 // Request is what a person asks of the dispatcher. Jobs and All exclude each other.
 type Request struct {
 	V        int       `json:"v"` // 1
@@ -48,6 +54,7 @@ type Request struct {
 	By       string    `json:"by,omitempty"` // user and machine, for people
 	At       time.Time `json:"at"`           // by that machine's clock, for people
 
+	Spare string       `json:"spare,omitempty"` // those to leave alone by then: SpareSucceeded or SpareStarted
 	Edit  *jobs.Change `json:"edit,omitempty"`  // edit only
 	Specs string       `json:"specs,omitempty"` // submit only: JobsText
 }

@@ -51,7 +51,7 @@ func (q *Request) NewJobs() ([]*jobs.Spec, error) {
 
 // wrongSubmit says what no dispatcher could submit.
 func (q *Request) wrongSubmit() string {
-	if q.All || len(q.Jobs) > 0 || q.Edit != nil {
+	if q.All || len(q.Jobs) > 0 || q.Edit != nil || q.Spare != "" {
 		return "what submits jobs is not about jobs of the run"
 	}
 	specs, err := q.NewJobs()

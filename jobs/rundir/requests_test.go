@@ -51,7 +51,7 @@ func TestRequests(t *testing.T) {
 		{Do: rundir.DoCancel, All: true, Why: "enough", By: "me on here", At: at.Add(time.Second)},
 		{Do: rundir.DoRequeue, Jobs: ranges(t, "3-17,20"), At: at},
 		{Do: rundir.DoPriority, Jobs: ranges(t, "1"), Priority: -5, At: at.Add(2 * time.Second), By: strings.Repeat("ä", 999)},
-		{Do: rundir.DoEdit, Jobs: ranges(t, "1-3"), Edit: &jobs.Change{Timeout: new(2 * time.Hour), Command: new("echo <&> ü")}, At: at.Add(3 * time.Second)},
+		{Do: rundir.DoEdit, Jobs: ranges(t, "1-3"), Edit: &jobs.Change{Timeout: new(2 * time.Hour), Command: new("echo <&> ü")}, Spare: rundir.SpareSucceeded, At: at.Add(3 * time.Second)},
 		{Do: rundir.DoSubmit, Specs: rundir.JobsText(hostile), At: at.Add(4 * time.Second)},
 	}
 	var want []string
@@ -73,7 +73,7 @@ func TestRequests(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got.V != 1 || got.Do != q.Do || !reflect.DeepEqual(got.Jobs, q.Jobs) || got.All != q.All ||
-			!reflect.DeepEqual(got.Edit, q.Edit) || got.Priority != q.Priority || got.Why != q.Why || !got.At.Equal(q.At) || !strings.HasPrefix(q.By, got.By) {
+			!reflect.DeepEqual(got.Edit, q.Edit) || got.Priority != q.Priority || got.Spare != q.Spare || got.Why != q.Why || !got.At.Equal(q.At) || !strings.HasPrefix(q.By, got.By) {
 			t.Errorf("%+v, want %+v", got, q)
 		}
 		if q.Do == rundir.DoSubmit {
@@ -105,6 +105,9 @@ func TestRequestsNotLeft(t *testing.T) {
 		{Do: rundir.DoEdit, Jobs: ranges(t, "1"), Edit: &jobs.Change{Command: new("\xff")}},
 		{Do: rundir.DoEdit, Edit: &jobs.Change{Tries: new(1)}}, {Do: rundir.DoEdit, All: true, Edit: &jobs.Change{Tries: new(1)}},
 		{Do: rundir.DoCancel, Jobs: ranges(t, "1"), Edit: &jobs.Change{Tries: new(1)}},
+		{Do: rundir.DoCancel, Jobs: ranges(t, "1"), Spare: rundir.SpareSucceeded}, {Do: rundir.DoCancel, All: true, Spare: rundir.SpareStarted},
+		{Do: rundir.DoRequeue, Jobs: ranges(t, "1"), Spare: rundir.SpareStarted}, {Do: rundir.DoRequeue, Jobs: ranges(t, "1"), Spare: "9"},
+		{Do: rundir.DoSubmit, Specs: one, Spare: rundir.SpareSucceeded}, {Do: rundir.DoPriority, Jobs: ranges(t, "1"), Spare: rundir.SpareStarted},
 		{Do: rundir.DoSubmit}, {Do: rundir.DoSubmit, Jobs: ranges(t, "1"), Specs: one}, {Do: rundir.DoSubmit, Specs: "{}\n"},
 		{Do: rundir.DoSubmit, Specs: one + one}, {Do: rundir.DoSubmit, Specs: `{"id":1,"command":" "}` + "\n"}, {Do: rundir.DoCancel, All: true, Specs: one},
 		{Do: rundir.DoSubmit, Specs: one + `{"id":2,"command":"true","options":{"after":[2]}}` + "\n"},

@@ -58,12 +58,26 @@ func (q *Request) wrong() string {
 		return "its priority is out of range"
 	case len(q.Why) > maxWords || len(q.By) > maxWords:
 		return "its texts are too long"
+	case !q.sparesRightly():
+		return fmt.Sprintf("a %s cannot spare %q", q.Do, cut(q.Spare))
 	case q.Do == DoEdit:
 		return wrongEdit(q.Edit)
 	case q.Edit != nil:
 		return "only an edit says what is to be changed"
 	}
 	return ""
+}
+
+func (q *Request) sparesRightly() bool {
+	switch q.Spare {
+	case "":
+		return true
+	case SpareSucceeded:
+		return q.Do == DoEdit || q.Do == DoRequeue
+	case SpareStarted:
+		return q.Do == DoCancel && !q.All
+	}
+	return false
 }
 
 func wrongEdit(c *jobs.Change) string {
