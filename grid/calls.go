@@ -212,8 +212,12 @@ func (p *parser) refused(r reference, names bool) bool {
 	if r.index || r.form != "" && r.form != formQuoted {
 		return false
 	}
-	numbered := slices.ContainsFunc(p.names, func(n string) bool { return n[0] <= '9' })
-	return names || p.unnamed || r.from == 0 || allDigits(r.name) && numbered || jobs.Nearest(r.name, p.names) != ""
+	return names || p.unnamed || r.from == 0 || allDigits(r.name) && p.numbered() || jobs.Nearest(r.name, p.names) != ""
+}
+
+// numbered says whether there are parameters whose names are numbers.
+func (p *parser) numbered() bool {
+	return slices.ContainsFunc(p.names, func(n string) bool { return n[0] <= '9' })
 }
 
 // named says whether one of the references names a parameter.

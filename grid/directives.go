@@ -126,6 +126,9 @@ func (p *parser) result(l *line, from int) {
 		p.wrong.at(l, howAt, "%v", err)
 		return
 	}
+	if path, ok := resultFile(r.From); ok && !p.Again {
+		p.resultFileNames(l, path, howAt+len("file:"))
+	}
 	p.t.Results = append(p.t.Results, r)
 }
 

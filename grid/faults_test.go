@@ -55,6 +55,15 @@ func TestFaults(t *testing.T) {
 		{"a [C]\n[C]1 2 3", "t.txt:1:3", "no parameter C"},
 		{"a [C]\n[C] 1\n[D]1 2 3", "t.txt:3:1", "a blank must follow [D]"},
 		{"a \\\n[C] 1 2", "t.txt:2:1", "the line before this one ends in \\"},
+		{"a [C]\n[C] 1 \\ \n  2", "t.txt:2:8", "a blank follows the \\"},
+		{"a [C]\n[C] 1 \\\n 2 \\\t\n", "t.txt:3:5", "a blank follows the \\"},
+		{ok + "@where C > 1 \\ ", "t.txt:3:15", "a blank follows the \\"},
+		{"a [C] \\ \n  -x\n[C] 1", "t.txt:1:8", "a blank follows the \\"},
+		{"#DCS default tries=2\na \\\n [C] \\ \n  -x\n[C] 1", "t.txt:3:7", "a blank follows the \\"},
+		// Files of results.
+		{ok + "@result y file:out_[D].json:acc", "t.txt:3:20", "there is no parameter D"},
+		{ok + "@result y file:[c]/[D].txt", "t.txt:3:16", "did you mean C?"},
+		{"a [1]\n[1] 1\n@result y file:[2].txt", "t.txt:3:16", "no parameter 2"},
 		// Names.
 		{ok + "[d-e] 1", "t.txt:3:1", "cannot be the name"},
 		{ok + "[1a] 1", "t.txt:3:1", "cannot be the name"},
@@ -226,6 +235,13 @@ func TestWarnings(t *testing.T) {
 		{"a [f:q]\n[f] command: echo 'a b'", ""},
 		{"a \"$(b 'c)\" it's # don't [C]\n[C] 1", ""},
 		{"a # don't [C]\n[C] 1", ""},
+		{"a [C]\n[C] file:t/list.txt", "t.txt:2:5: file:t/list.txt is taken as a text: values come from a file if it stands first and a blank follows, file: t/list.txt"},
+		{"a [C]\n[C] command:ls 'command:x' file://x 1", "t.txt:2:5: command:ls is taken as a text: values come from a command"},
+		{"a [C]\n[C] 1 2\n@result l file:log.txt:key:loss", "t.txt:3:9: log.txt is the same file for all jobs"},
+		{"a [C]\n[C] 1 2\n@result l file:{run}/log.txt", "t.txt:3:9: {run}/log.txt is the same file for all jobs"},
+		{"a [C]\n[C] 1 2\n@result l file:{id}.txt\n@result m file:[C].txt\n@result n file:{attempt}", ""},
+		{"a [C]\n[C] 1\n@result l file:log.txt", ""},
+		{"a [C]\n[C] 1 2\n@result l file:x[1]{C}{id}{y}.txt", "t.txt:3:17: [1] is left as it is: there is no parameter 1\nt.txt:3:20: {C} is left as it is: write [C] for the parameter\nt.txt:3:27: {y} is left as it is: there are {id}"},
 	} {
 		var got []string
 		for _, w := range parse(t, c.text).Warnings {

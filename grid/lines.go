@@ -81,14 +81,14 @@ func continues(s string) bool {
 
 // strayBlank refuses a blank after the \ that was to continue a line, which no editor
 // shows; package jobs finds that of commands.
-func (p *parser) strayBlank(l *line) {
-	if p.Again || l.text == "" || l.text[0] != '@' && l.text[0] != '[' || len(p.calls) > 0 && p.calls[len(p.calls)-1] == l {
-		return
-	}
+func (p *parser) strayBlank(l *line) bool {
 	raw := l.raw[len(l.raw)-1]
-	if bare := strings.TrimRight(raw, blanks); bare != raw && continues(bare) {
-		p.wrong.add(l.no+len(l.raw)-1, utf8.RuneCountInString(bare)+1, `a blank follows the \ at the end of this line, so it does not go on in the next: take the blank away`)
+	bare := strings.TrimRight(raw, blanks)
+	if p.Again || bare == raw || !continues(bare) {
+		return false
 	}
+	p.wrong.add(l.no+len(l.raw)-1, utf8.RuneCountInString(bare)+1, `a blank follows the \ at the end of this line, so it does not go on in the next: take the blank away`)
+	return true
 }
 
 // isComment is true for comments, which end with their line, not for #DCS lines.

@@ -78,6 +78,7 @@ func (c Config) Parse(ctx context.Context, r io.Reader, name string) (*Template,
 		}
 		if len(p.wrong.list) == 0 {
 			p.product()
+			p.sharedFiles()
 		}
 		if len(p.wrong.list) == 0 {
 			p.compare(ctx)
@@ -139,13 +140,15 @@ func (p *parser) lines() {
 		switch {
 		case l.text == "" || l.text[0] == '#':
 		case l.text[0] == '@':
-			p.at = append(p.at, l)
+			if !p.strayBlank(l) {
+				p.at = append(p.at, l)
+			}
 		case p.isParam(l):
 			p.param(l)
+			p.strayBlank(l)
 		default:
 			p.calls = append(p.calls, l)
 		}
-		p.strayBlank(l)
 		if l.open && l.text != "" && (l.text[0] == '@' || l.text[0] == '[') {
 			p.wrong.add(l.no+len(l.raw)-1, 0, `the file ends inside this line: it ends in \`)
 		}

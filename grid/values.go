@@ -200,6 +200,9 @@ func likeness(s string) string {
 	if a, b, ok := strings.Cut(s, ".."); ok && len(a) == 1 && len(b) == 1 {
 		return "ranges are of numbers"
 	}
+	if kind, rest, ok := strings.Cut(s, ":"); ok && (kind == fromFile || kind == fromCommand) && !strings.HasPrefix(rest, "//") {
+		return "values come from a " + kind + " if it stands first and a blank follows, " + kind + ": " + rest
+	}
 	if s[0] == '#' {
 		return "a comment stands in a line of its own"
 	}
