@@ -50,3 +50,35 @@ func TestResultsOfPastRoundsAreDeliveredAgain(t *testing.T) {
 		r.close(sched.AllDone)
 	})
 }
+
+// Numbers skip far ahead after damage: what waits is sorted by them, never counted, and a
+// number that damage made huge takes no memory (promises 1 and 5).
+func TestResultsWithHugeNumbersAreDeliveredAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		table := &jobs.Table{Damaged: true}
+		for i, s := range specs(2) {
+			s.ID = jobs.ID(i + 1)
+			table.Specs = append(table.Specs, s)
+		}
+		for _, r := range []jobs.Record{
+			{Kind: jobs.KindAccepted, Job: 1, Count: 2},
+			{Kind: jobs.KindJob, Job: 2, Next: jobs.Cancelled, Seq: 1 << 20},
+			{Kind: jobs.KindJob, Job: 1, Next: jobs.Cancelled, Seq: 1 << 60},
+		} {
+			if err := jobs.Fold(table, &r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r := &rig{t: t, journal: &fakeJournal{t: t}}
+		r.hosts = newFakeHosts(t, r.journal, time.Second)
+		r.start(table, "a")
+		if err := r.d.Submit(nil, true); err != nil {
+			t.Fatal(err)
+		}
+		res := r.drain()
+		if len(res) != 2 || res[0].Job != 2 || res[1].Seq != 1<<60 {
+			t.Errorf("%d results: %+v", len(res), res)
+		}
+		r.close(sched.AllDone)
+	})
+}
