@@ -93,6 +93,21 @@ jobs  failed with              for example  last line of stderr
 	}
 }
 
+// Memory that cannot be told apart from our supervisor's is no job's: the summary says a
+// bound and names none (X4).
+func TestLargestJobOfASummary(t *testing.T) {
+	for bytes, want := range map[int64]string{
+		0: "with 3.00 s\n", 1: "with 3.00 s, largest job <16 MiB\n", jobs.MemoryFloor: "with 3.00 s, largest <16 MiB\n",
+		jobs.MemoryFloor + 1<<20: "with 3.00 s, largest job 1 with 17 MiB\n",
+	} {
+		var b strings.Builder
+		s := Summarize(table(one(jobs.Succeeded, exited("a", jobs.Outcome{Started: 100 * second, Ended: 103 * second, MaxRSSBytes: bytes}))))
+		if err := s.WriteText(&b, 80); err != nil || !strings.HasSuffix(b.String(), want) {
+			t.Errorf("%d bytes: %q, want %q, %v", bytes, b.String(), want, err)
+		}
+	}
+}
+
 func TestCause(t *testing.T) {
 	for _, c := range []struct {
 		state  jobs.JobState

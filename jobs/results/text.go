@@ -52,8 +52,8 @@ func (s *Summary) writeCounts(b *strings.Builder) {
 
 func (s *Summary) writeCost(b *strings.Builder) {
 	if s.First != 0 {
-		fmt.Fprintf(b, "run time %s, CPU time %s; longest job %d with %s, largest job %d with %s\n",
-			HumanDuration(s.Busy), HumanDuration(s.CPU), s.LongestJob, HumanDuration(s.Longest), s.MaxRSSJob, HumanBytes(s.MaxRSSBytes))
+		fmt.Fprintf(b, "run time %s, CPU time %s; longest job %d with %s%s\n",
+			HumanDuration(s.Busy), HumanDuration(s.CPU), s.LongestJob, HumanDuration(s.Longest), s.largest())
 	}
 	if s.Avoided > 0 {
 		fmt.Fprintf(b, "%s avoided: at least as hard as one that had timed out\n", jobs.Plural(s.Avoided, "job"))
@@ -62,6 +62,18 @@ func (s *Summary) writeCost(b *strings.Builder) {
 		fmt.Fprintf(b, "%s in all; %s more than once, %s lost with a host; %s of known run time did not count\n",
 			jobs.Plural(s.Attempts, "attempt"), jobs.Plural(s.Retried, "job"), jobs.Plural(s.Lost, "attempt"), HumanDuration(s.Wasted))
 	}
+}
+
+// largest names the job with the most memory, if it had so much that it can be told
+// apart from ours.
+func (s *Summary) largest() string {
+	switch {
+	case s.MaxRSSBytes <= 0:
+		return ""
+	case s.MaxRSSBytes <= jobs.MemoryFloor:
+		return ", largest job <" + HumanBytes(jobs.MemoryFloor)
+	}
+	return fmt.Sprintf(", largest job %d with %s", s.MaxRSSJob, HumanBytes(s.MaxRSSBytes))
 }
 
 func (s *Summary) writeHosts(b *strings.Builder) {
