@@ -97,7 +97,7 @@ jobs  failed with              for example  last line of stderr
 // bound and names none (X4).
 func TestLargestJobOfASummary(t *testing.T) {
 	for bytes, want := range map[int64]string{
-		0: "with 3.00 s\n", 1: "with 3.00 s, largest job <16 MiB\n", jobs.MemoryFloor: "with 3.00 s, largest <16 MiB\n",
+		0: "with 3.00 s\n", 1: "with 3.00 s, largest job <16 MiB\n", jobs.MemoryFloor: "with 3.00 s, largest job <16 MiB\n",
 		jobs.MemoryFloor + 1<<20: "with 3.00 s, largest job 1 with 17 MiB\n",
 	} {
 		var b strings.Builder
