@@ -36,10 +36,18 @@ func (h *hardness) of(r *row) uint32 {
 	return h.order[r.spec.Options]
 }
 
+// mostHardnesses bounds how many are put in order, in the engine's goroutine: so many
+// take 12 ms. With more nobody is told a place.
+const mostHardnesses = 20_000
+
 // learnHardness has the order of hardness brought up to date, as seldom as an order.
 func (b *Board) learnHardness(ctx context.Context) error {
 	now := time.Now()
-	if b.status.hardnesses == b.hard.known || now.Sub(b.hard.made) < pace(b.hard.took) {
+	switch {
+	case b.status.hardnesses > mostHardnesses:
+		b.hard.order = nil
+		return nil
+	case b.status.hardnesses == b.hard.known, now.Sub(b.hard.made) < pace(b.hard.took):
 		return nil
 	}
 	type learnt struct {
@@ -61,7 +69,7 @@ func (b *Board) stand(l *line, now time.Time) {
 	ids := l.ids[:0]
 	var queue string
 	var last *jobs.Options
-	l.mixed = false
+	l.mixed = b.status.hardnesses > mostHardnesses
 	for i := range b.rows {
 		r := &b.rows[i]
 		if r.phase != view.Queued {
