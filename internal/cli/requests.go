@@ -16,9 +16,9 @@ import (
 // requestEvery is how often a dispatcher looks for requests: one listing.
 const requestEvery = time.Second
 
-// requestPatience is how many looks long a request may name jobs that are not part
-// of the run yet: stored ones are just being submitted.
-const requestPatience = 10
+// requestPatience is how long a request may name jobs that are not part of the run yet:
+// stored ones are just being submitted. It is time, not looks: every bell is a look.
+const requestPatience = 10 * time.Second
 
 // takeRequests carries out what people leave in the run directory, each once and in
 // order, until the run is over (K9, D7). What waits longer than a moment is the
@@ -52,8 +52,9 @@ func (s *session) takeRequests(over <-chan struct{}) {
 // when all stored jobs are part of the run and it has not been said that no more will
 // come: a run without a job to do would end before it had heard of a requeue.
 func (s *session) waitingRequests() {
-	s.requests.early = requestPatience // they are all there
+	s.requests.whole = true
 	s.requests.look()
+	s.requests.whole = false
 	close(s.requests.first)
 }
 
@@ -63,7 +64,9 @@ type requestTaker struct {
 	bell   chan struct{}   // has room for one: somebody has left a request and waits
 	given  map[string]bool // to the core, and the file is still there
 	stored map[string]stored
-	early  int    // looks at a request whose jobs are not there
+	whole  bool   // all stored jobs are part of the run: none is on its way
+	early  string // the request whose jobs were not there when it was first looked at
+	since  time.Time
 	said   string // the trouble that was told last
 	failed bool   // in this look
 }
@@ -113,10 +116,9 @@ func (t *requestTaker) take(name string) bool {
 	if snap == nil {
 		return false // it is over
 	}
-	if t.early++; int(q.Jobs.Last()) > snap.Total && t.early <= requestPatience {
+	if int(q.Jobs.Last()) > snap.Total && t.mayCome(name) {
 		return false
 	}
-	t.early = 0
 	if q.Do == rundir.DoSubmit {
 		return t.submit(name, q)
 	}
@@ -147,6 +149,14 @@ func (t *requestTaker) take(name string) bool {
 	}
 	t.s.d.Do(sched.Request{Name: name, Text: q.Text(), Do: []sched.Event{do}, Spare: sched.Spare(q.Spare)})
 	return true
+}
+
+// mayCome says that the jobs of this request that are not part of the run may yet be.
+func (t *requestTaker) mayCome(name string) bool {
+	if t.early != name {
+		t.early, t.since = name, time.Now()
+	}
+	return !t.whole && time.Since(t.since) < requestPatience
 }
 
 // clear removes the files of what is durable.

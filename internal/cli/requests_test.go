@@ -6,6 +6,8 @@ import (
 	"slices"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"dcs-tui/dispatch/control"
 	"dcs-tui/jobs"
@@ -68,6 +70,28 @@ func TestTakenWhenDurable(t *testing.T) {
 	if !n.taken("new") || !isHeard() || !slices.Equal(n.left(), []jobs.ID{1}) {
 		t.Errorf("taken %v, left %v", n.taken("new"), n.left())
 	}
+}
+
+// A request may name jobs that are just being submitted. How often others ring meanwhile
+// does not shorten its patience; when all stored jobs are there it needs none, nor does the
+// next one (K9: none is left out without a word).
+func TestEarlyRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		taker := new(requestTaker)
+		for i := range 100 {
+			if !taker.mayCome("a") {
+				t.Fatalf("its patience is over after %d looks in %s", i, time.Since(taker.since))
+			}
+			time.Sleep(requestPatience / 100)
+		}
+		if taker.mayCome("a") || !taker.mayCome("b") {
+			t.Errorf("a request holds those behind it for ever, or they have no patience of their own")
+		}
+		taker.whole = true
+		if taker.mayCome("b") || taker.mayCome("c") {
+			t.Error("what no job will come for waits")
+		}
+	})
 }
 
 // Issue 5.4: whoever rings has the requests looked at, and is answered when the one that he
