@@ -57,7 +57,7 @@ func (s *session) summary(finish sched.Finish, code int) []string {
 	if finish.How == sched.AllDone && finish.Why != "" {
 		lines = append(lines, cleanLine(finish.Why))
 	}
-	lines = append(lines, "logs: "+cleanLine(filepath.Join(runDirText(s.run), rundir.AttemptsDir, "*"))+"/JOB.ATTEMPT.out and .err")
+	lines = append(lines, "logs: "+shellWord(cleanLine(filepath.Join(runDirText(s.run), rundir.AttemptsDir)))+"/*/JOB.ATTEMPT.out and .err")
 	if n := len(s.places.said); n > 0 {
 		lines = append(lines, "      "+plural(n, "host")+" without that directory kept them: results --json has the paths")
 	}
