@@ -50,9 +50,9 @@ func TestTheGuardsLastWords(t *testing.T) {
 		defer close(never)
 		for name, hangs := range map[string]bool{"a terminal": false, "one that hangs": true} {
 			g := newGuard()
-			var said string
+			said := make(chan string, 1)
 			g.last = func(why string) {
-				if said = why; hangs {
+				if said <- why; hangs {
 					<-never
 				}
 			}
@@ -68,8 +68,8 @@ func TestTheGuardsLastWords(t *testing.T) {
 			if hangs {
 				late = lastPatience
 			}
-			if len(left) != 1 || said != "Ctrl-C" || time.Since(start) != late {
-				t.Errorf("%s: left %d times after %s, %q was said", name, len(left), time.Since(start), said)
+			if why := <-said; len(left) != 1 || why != "Ctrl-C" || time.Since(start) != late {
+				t.Errorf("%s: left %d times after %s, %q was said", name, len(left), time.Since(start), why)
 			}
 		}
 	})
