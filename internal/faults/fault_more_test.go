@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -88,11 +89,11 @@ func (d *director) usurp() string {
 
 // epoch is how many dispatchers have owned the run.
 func (d *director) epoch() int {
-	names, err := os.ReadDir(d.l.hub.path(d.runDir() + "/journal"))
+	files, err := filepath.Glob(d.l.hub.path(d.runDir() + "/journal/*.jsonl"))
 	if err != nil {
 		return 0
 	}
-	return len(names)
+	return len(files)
 }
 
 // others says that a dispatcher that was stopped has not left yet.
