@@ -20,22 +20,9 @@ func (a *app) requeueFiles(args, files []string, opt askOptions) error {
 	if err != nil {
 		return err
 	}
-	names, _, err := run.RequestNames()
-	if err != nil {
-		return usagef("%w", err)
-	}
-	table, err := wholeTable(run)
+	table, err := settledTable(run)
 	if err != nil {
 		return err
-	}
-	// One that was taken in is only waiting to be removed.
-	names = slices.DeleteFunc(names, func(name string) bool { return table.Requests[name] })
-	if len(names) > 0 { // they would be compared without what was asked already
-		p := usagef("%s of the run %s not been carried out yet", plural(len(names), "request"), jobs.Verb(len(names), "has", "have"))
-		if owner, err := journal.ReadOwner(run); err == nil && owner != nil && owner.Life() != journal.Dead {
-			return p.withAdvice("its dispatcher does in a moment; then compare again")
-		}
-		return p.withAdvice("dcs-tui resume %s does; then compare again", shellWord(runRef(run)))
 	}
 	g := &gridFlags{limit: grid.DefaultLimit}
 	g.Shell = run.Asked.Shell
@@ -61,11 +48,67 @@ func (a *app) requeueFiles(args, files []string, opt askOptions) error {
 	if err := a.agree(opt.yes, "requeue", m.intent(table)+" in "+cleanLine(run.Name())); err != nil {
 		return err
 	}
+	if err := stillSettled(run, table); err != nil { // to read files and to answer takes time
+		return err
+	}
 	s, err := a.askRematch(run, m)
 	if err != nil {
 		return err
 	}
 	return a.tellRematched(run, m, table, s, opt)
+}
+
+// settledTable is what a run has, when none of its jobs are on their way: those would be
+// compared as missing, and added once more.
+func settledTable(run *rundir.Run) (*jobs.Table, error) {
+	names, _, err := run.RequestNames()
+	if err != nil {
+		return nil, usagef("%w", err)
+	}
+	table, err := wholeTable(run)
+	if err != nil {
+		return nil, err
+	}
+	owner, err := journal.ReadOwner(run)
+	alive := err == nil && owner != nil && owner.Life() != journal.Dead
+	// One that was taken in is only waiting to be removed.
+	names = slices.DeleteFunc(names, func(name string) bool { return table.Requests[name] })
+	if len(names) > 0 {
+		p := usagef("%s of the run %s not been carried out yet", plural(len(names), "request"), jobs.Verb(len(names), "has", "have"))
+		if alive {
+			return nil, p.withAdvice("its dispatcher does in a moment; then compare again")
+		}
+		return nil, p.withAdvice("dcs-tui resume %s does; then compare again", shellWord(runRef(run)))
+	}
+	had, err := readInput(run)
+	if err != nil {
+		return nil, usagef("%w", err)
+	}
+	storing := false
+	if want, ok := run.Asked.Options[optionJobs].(int64); ok {
+		storing = alive && len(table.Jobs) < int(want)
+	}
+	reading := alive && owner.Epoch <= 1 // of a pipe later dispatchers read no more
+	if storing || had.state == intakeOpen && (had.again || reading) {
+		p := usagef("not all jobs of the run were made yet: %s", cameText(table))
+		if alive {
+			return nil, p.withAdvice("compare again when they were")
+		}
+		return nil, p.withAdvice("dcs-tui resume %s makes the rest; then compare again", shellWord(runRef(run)))
+	}
+	return table, nil
+}
+
+// stillSettled says that nobody has added jobs since they were compared, nor is about to.
+func stillSettled(run *rundir.Run, compared *jobs.Table) error {
+	now, err := settledTable(run)
+	if err != nil {
+		return err
+	}
+	if n := len(now.Jobs) - len(compared.Jobs); n != 0 {
+		return usagef("nothing was done: %s %s added to the run meanwhile", plural(n, "job"), were(n)).withAdvice("compare again")
+	}
+	return nil
 }
 
 // loosen brings the numbers in after of new jobs to those of the new ones alone. What

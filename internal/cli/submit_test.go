@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/jobstest"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
 )
@@ -233,6 +235,34 @@ func TestMatchJobs(t *testing.T) {
 	}
 	if len(m.changes) != 2 || m.changes[0].String() != "timeout 1h0m0s" || !slices.Equal(m.changes[0].ids, []jobs.ID{2}) || m.changes[1].String() != "tries 2" {
 		t.Errorf("changes %+v", m.changes)
+	}
+}
+
+// While somebody thinks about what requeue --file asks him, others may have added jobs, or
+// left a request to add them: they would be added once more (promise 2, issue 5.5).
+func TestNothingComparedTwice(t *testing.T) {
+	run := emptyRun(t)
+	if err := run.AppendSpecs(jobstest.Specs(3)); err != nil {
+		t.Fatal(err)
+	}
+	table, err := settledTable(run)
+	if err != nil || stillSettled(run, table) != nil {
+		t.Fatal(err, stillSettled(run, table))
+	}
+	spec := &jobs.Spec{ID: 1, Command: "true", Options: jobs.NoOptions}
+	name, err := run.FileRequest(&rundir.Request{Do: rundir.DoSubmit, Specs: rundir.JobsText([]*jobs.Spec{spec}), At: time.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stillSettled(run, table); err == nil || !strings.Contains(err.Error(), "1 request of the run has not been carried out") {
+		t.Errorf("a request waits: %v", err)
+	}
+	spec.ID = 4 // it is carried out
+	if err := errors.Join(run.RemoveRequest(name), run.AppendSpecs([]*jobs.Spec{spec})); err != nil {
+		t.Fatal(err)
+	}
+	if err := stillSettled(run, table); err == nil || !strings.Contains(err.Error(), "1 job was added to the run meanwhile") {
+		t.Errorf("the run has a job more: %v", err)
 	}
 }
 
