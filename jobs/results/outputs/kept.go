@@ -71,7 +71,7 @@ func (k *kept) load() {
 	if err != nil || !slices.Contains(names, KeptFile) {
 		return
 	}
-	text, err := rundir.ReadFile(k.disk, k.path())
+	text, err := readOwn(k.disk, k.path())
 	if err != nil {
 		return
 	}
@@ -159,18 +159,14 @@ func (k *kept) write() error {
 }
 
 func (k *kept) appendTo(fresh []byte) error {
-	f, err := k.disk.OpenFile(k.path(), os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := openOwn(k.disk, k.path(), os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return err
 	}
-	size, err := f.Size()
-	if err == nil {
-		if size > 0 { // the last line may have been torn
-			fresh = append([]byte{'\n'}, fresh...)
-		}
-		_, err = f.WriteAt(fresh, size)
+	if f.size > 0 { // the last line may have been torn
+		fresh = append([]byte{'\n'}, fresh...)
 	}
-	if err == nil {
+	if _, err = f.WriteAt(fresh, f.size); err == nil {
 		err = f.Sync()
 	}
 	return errors.Join(err, f.Close())

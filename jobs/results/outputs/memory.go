@@ -82,7 +82,7 @@ func (m *memory) load(columns []*column.Column) {
 func (m *memory) path(f *remembered) string { return filepath.Join(m.dir, f.name) }
 
 func (f *remembered) load(m *memory) {
-	b, err := rundir.ReadFile(m.disk, m.path(f))
+	b, err := readOwn(m.disk, m.path(f))
 	if err != nil {
 		return
 	}

@@ -13,9 +13,9 @@ import (
 // troubles counts what could not be read, with an example of each kind: the one of
 // the lowest job, so that a message does not depend on who was faster.
 type troubles struct {
-	unread, absent, long example
-	hosts                map[string]*example
-	files                map[string]*example // that bear the same name for every job
+	unread, absent, long, old example
+	hosts                     map[string]*example
+	files                     map[string]*example // that bear the same name for every job
 }
 
 type example struct {
@@ -43,6 +43,7 @@ func (e *example) merge(o *example) {
 
 func (t *troubles) failed(r *results.Result, err error)    { t.unread.add(r.Job, err.Error()) }
 func (t *troubles) missing(r *results.Result, path string) { t.absent.add(r.Job, path) }
+func (t *troubles) older(r *results.Result, path string)   { t.old.add(r.Job, path) }
 func (t *troubles) cut(r *results.Result)                  { t.long.add(r.Job, "") }
 
 // one notes that a job is said to have written path, which others may be, too.
@@ -70,6 +71,7 @@ func (t *troubles) merge(o *troubles) {
 	t.unread.merge(&o.unread)
 	t.absent.merge(&o.absent)
 	t.long.merge(&o.long)
+	t.old.merge(&o.old)
 	t.hosts = merged(t.hosts, o.hosts)
 	t.files = merged(t.files, o.files)
 }
@@ -96,6 +98,9 @@ func (t *troubles) notes() (notes []string) {
 			notes = append(notes, fmt.Sprintf("%s are said to have written the one file %s: each shows what stands in it now; [PARAMETER] or {id} in the name tells them apart", jobs.Plural(e.count, "job"), path))
 			break // one says it
 		}
+	}
+	if e := t.old; e.count > 0 {
+		notes = append(notes, fmt.Sprintf("of %s the file is older than the start of the attempt that counts: another round or job wrote it: %s (job %d)", jobs.Plural(e.count, "job"), e.text, e.job))
 	}
 	if e := t.absent; e.count > 0 {
 		notes = append(notes, fmt.Sprintf("%s wrote no such file, or it is not seen here: %s (job %d)", jobs.Plural(e.count, "job"), e.text, e.job))

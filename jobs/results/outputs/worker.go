@@ -3,18 +3,20 @@ package outputs
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/results/column"
 )
+
+// clocksDiffer is how far those of a host and a file server may be apart.
+const clocksDiffer = 2 * time.Minute
 
 // worker reads the outputs of some jobs of a list.
 type worker struct {
@@ -61,7 +63,7 @@ func (w *worker) output(res *results.Result, values []string) bool {
 	if !ok {
 		return false
 	}
-	defer f.close()
+	defer f.Close() // it was only read
 	for limit := int64(firstRead); ; limit = MaxRead {
 		data, err := f.end(&w.buf, limit)
 		if err != nil {
@@ -163,11 +165,14 @@ func (w *worker) file(path, column string, res *results.Result, values []string)
 	if !ok {
 		return false
 	}
-	defer f.close()
+	defer f.Close() // it was only read
 	data, err := f.end(&w.buf, MaxRead)
 	if err != nil {
 		w.troubles.failed(res, err)
 		return false
+	}
+	if start := res.Started(); start != 0 && !f.written.IsZero() && start.Time().Sub(f.written) > clocksDiffer {
+		w.troubles.older(res, path)
 	}
 	if whole := int64(len(data)) == f.size; !w.search(data, whole, values, column) && !whole {
 		w.troubles.cut(res)
@@ -175,8 +180,7 @@ func (w *worker) file(path, column string, res *results.Result, values []string)
 	return true
 }
 
-// open opens a file that a listing showed. It never waits: a job may have put a pipe
-// there, which has the size 0.
+// open opens a file that a listing showed.
 func (w *worker) open(path string, res *results.Result, flag int) (opened, bool) {
 	shown, err := w.names.shows(path)
 	if err != nil {
@@ -187,46 +191,14 @@ func (w *worker) open(path string, res *results.Result, flag int) (opened, bool)
 		w.troubles.missing(res, path)
 		return opened{}, false
 	}
-	f, err := w.disk.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|flag, 0)
+	f, err := openFile(w.disk, path, os.O_RDONLY|flag)
 	switch {
+	case err == nil:
+		return f, true
 	case errors.Is(err, fs.ErrNotExist):
 		w.troubles.missing(res, path)
-		return opened{}, false
-	case errors.Is(err, syscall.ELOOP):
-		err = fmt.Errorf("%s is a symbolic link, which we have not made: it is not read", path)
+	default:
+		w.troubles.failed(res, err)
 	}
-	if err == nil {
-		var size int64
-		if size, err = f.Size(); err == nil {
-			return opened{f, size}, true
-		}
-		f.Close() // it was only to be read
-	}
-	w.troubles.failed(res, err)
 	return opened{}, false
-}
-
-// opened is a file and its size when it was opened: what is added later is not read.
-type opened struct {
-	f interface {
-		io.ReaderAt
-		io.Closer
-	}
-	size int64
-}
-
-func (o *opened) close() { o.f.Close() }
-
-// end reads the last n bytes into buf, which grows.
-func (o *opened) end(buf *[]byte, n int64) ([]byte, error) {
-	n = min(n, o.size)
-	if int64(cap(*buf)) < n {
-		*buf = make([]byte, max(n, min(2*int64(cap(*buf)), MaxRead), 4<<10))
-	}
-	b := (*buf)[:n]
-	got, err := o.f.ReadAt(b, o.size-n)
-	if errors.Is(err, io.EOF) { // it has become shorter
-		err = nil
-	}
-	return b[:got], err
 }

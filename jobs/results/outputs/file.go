@@ -1,0 +1,86 @@
+package outputs
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+	"time"
+
+	"dcs-tui/jobs/rundir"
+)
+
+// maxOwn bounds what is read of a file of ours: figures of ten million jobs. Jobs may
+// have put something else in its place.
+const maxOwn = 1 << 30
+
+// opened is a regular file, its size when it was opened (what is added later is not
+// read), and when it was written last, by the clock of its file server.
+type opened struct {
+	rundir.File
+	size    int64
+	written time.Time // zero: the disk does not say
+}
+
+// openFile never waits, should a job have put a pipe there, and takes no terminal for ours.
+func openFile(d rundir.Disk, path string, flag int) (opened, error) {
+	f, err := d.OpenFile(path, flag|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0o600)
+	if errors.Is(err, syscall.ELOOP) {
+		return opened{}, fmt.Errorf("%s is a symbolic link, which we have not made: it is not read", path)
+	}
+	if err != nil {
+		return opened{}, err
+	}
+	o := opened{File: f}
+	if real, ok := f.(interface{ Stat() (fs.FileInfo, error) }); ok {
+		var info fs.FileInfo
+		if info, err = real.Stat(); err == nil {
+			o.size, o.written = info.Size(), info.ModTime()
+			if !info.Mode().IsRegular() {
+				err = fmt.Errorf("%s is not a regular file", path)
+			}
+		}
+	} else { // a disk in memory, where nothing else can be
+		o.size, err = f.Size()
+	}
+	if err != nil {
+		return opened{}, errors.Join(err, f.Close())
+	}
+	return o, nil
+}
+
+// openOwn opens a file of the run directory that we have written ourselves.
+func openOwn(d rundir.Disk, path string, flag int) (opened, error) {
+	o, err := openFile(d, path, flag|syscall.O_NOFOLLOW)
+	if err == nil && o.size > maxOwn {
+		err = errors.Join(fmt.Errorf("%s has %d bytes: it is not ours", path, o.size), o.Close())
+	}
+	return o, err
+}
+
+// readOwn reads the whole of such a file.
+func readOwn(d rundir.Disk, path string) ([]byte, error) {
+	o, err := openOwn(d, path, os.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	var buf []byte
+	text, err := o.end(&buf, o.size)
+	return text, errors.Join(err, o.Close())
+}
+
+// end reads the last n bytes into buf, which grows.
+func (o *opened) end(buf *[]byte, n int64) ([]byte, error) {
+	n = min(n, o.size)
+	if int64(cap(*buf)) < n {
+		*buf = make([]byte, max(n, min(2*int64(cap(*buf)), MaxRead), 4<<10))
+	}
+	b := (*buf)[:n]
+	got, err := o.ReadAt(b, o.size-n)
+	if errors.Is(err, io.EOF) { // it has become shorter
+		err = nil
+	}
+	return b[:got], err
+}
