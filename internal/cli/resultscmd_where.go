@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strings"
 
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
@@ -43,14 +42,18 @@ func (a *app) jobsWhere(ctx context.Context, run *rundir.Run, t *jobs.Table, fil
 			r.Outcome = lastOutcome(j)
 		}
 	}
-	if columns := namedFigures(a.resultColumns(run, nil), filters); len(columns) > 0 {
-		found, err := outputs.New(run, columns).Read(ctx, in.Jobs, cwdsOf(t, in.Jobs))
+	columns := a.resultColumns(run, nil)
+	in.Names = columnNames(columns)
+	named, others := namedFigures(sheet.New(in), columns, filters)
+	if len(named) > 0 {
+		found, err := outputs.New(run, named).Read(ctx, in.Jobs, cwdsOf(t, in.Jobs))
 		if err != nil {
 			return nil, err
 		}
 		a.note(found.Notes...)
-		in.Names, in.Figures = columnNames(columns), found.Values
+		in.Figures = found.Values
 	}
+	in.Names = columnNames(slices.Concat(named, others)) // of the others there are no values, and nobody asks
 	s, odd, err := sheet.New(in).WhereAll(filters)
 	if err != nil {
 		return nil, usagef("--where: %w", err)
@@ -63,15 +66,25 @@ func (a *app) jobsWhere(ctx context.Context, run *rundir.Run, t *jobs.Table, fil
 	return which, nil
 }
 
-// namedFigures are the columns of which a filter speaks.
-func namedFigures(columns []*column.Column, filters []*sheet.Filter) []*column.Column {
-	var names []string
+// namedFigures are the columns of which a filter speaks, as s, which has them all,
+// understands it, and the others.
+func namedFigures(s *sheet.Sheet, columns []*column.Column, filters []*sheet.Filter) (named, others []*column.Column) {
+	meant := map[int]bool{}
 	for _, f := range filters {
-		names = append(names, f.Columns()...)
+		for _, name := range f.Columns() {
+			if at, err := s.Column(name); err == nil { // else it is told when the filter is used
+				meant[at] = true
+			}
+		}
 	}
-	return slices.DeleteFunc(columns, func(c *column.Column) bool {
-		return !slices.ContainsFunc(names, func(n string) bool { return strings.TrimPrefix(n, "result.") == c.Name })
-	})
+	for k, at := range s.Figures() {
+		if meant[at] {
+			named = append(named, columns[k])
+		} else {
+			others = append(others, columns[k])
+		}
+	}
+	return named, others
 }
 
 func columnNames(columns []*column.Column) []string {
