@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"dcs-tui/dispatch"
-	"dcs-tui/grid"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
@@ -24,9 +23,7 @@ func (a *app) requeueFiles(args, files []string, opt askOptions) error {
 	if err != nil {
 		return err
 	}
-	g := &gridFlags{limit: grid.DefaultLimit}
-	g.Shell = run.Asked.Shell
-	b, err := a.readBatch(g, files, false)
+	b, err := a.readBatch(likeRun(run), files, false)
 	if err != nil {
 		return err
 	}

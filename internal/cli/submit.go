@@ -78,9 +78,7 @@ func (a *app) runSubmit(f *submitFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	g := &gridFlags{limit: grid.DefaultLimit}
-	g.Shell = run.Asked.Shell
-	b, err := a.readBatch(g, files, f.queue == "")
+	b, err := a.readBatch(likeRun(run), files, f.queue == "")
 	if err != nil {
 		return err
 	}
@@ -106,6 +104,14 @@ func (a *app) runSubmit(f *submitFlags, args []string) error {
 	}
 	a.tellSubmitted(s, b)
 	return nil
+}
+
+// likeRun has templates read as those that the run was made of: for its shell, and with
+// the values of files and commands as they are in its directory.
+func likeRun(run *rundir.Run) *gridFlags {
+	g := &gridFlags{limit: grid.DefaultLimit}
+	g.Shell, g.Cwd = run.Asked.Shell, run.Asked.Cwd
+	return g
 }
 
 // tellColumns says which @result lines of what is submitted the run does not have: what
