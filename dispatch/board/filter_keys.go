@@ -95,12 +95,14 @@ func phaseWords() string {
 func exitMatch(v string) (match, error) {
 	not := strings.HasPrefix(v, "!")
 	text := strings.TrimPrefix(v, "!")
-	var want uint16
+	var want, killed uint16 // whoever looks for 137 means a job that SIGKILL ended, too
 	if n, err := strconv.Atoi(text); err == nil {
 		if n < 0 || n > 255 {
 			return nil, fmt.Errorf("exit:%s: an exit code is a number from 0 to 255", jobs.Clean(v, 40))
 		}
-		want = 1 + uint16(n)
+		if want = 1 + uint16(n); n > 128 {
+			killed = bySignal + uint16(n-128)
+		}
 	} else {
 		name := strings.ToUpper(text)
 		if !strings.HasPrefix(name, "SIG") {
@@ -112,7 +114,7 @@ func exitMatch(v string) (match, error) {
 		}
 		want = bySignal + uint16(n)
 	}
-	return func(_ *list, _ uint32, r *row) bool { return r.exit != 0 && (r.exit == want) != not }, nil
+	return func(_ *list, _ uint32, r *row) bool { return r.exit != 0 && (r.exit == want || r.exit == killed) != not }, nil
 }
 
 func tryMatch(v string) (match, error) {

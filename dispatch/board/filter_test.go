@@ -38,7 +38,9 @@ func TestFilters(t *testing.T) {
 		{"queue:night", "2 4"},
 		{"queue:n*t", "2 4"},
 		{"tag:gpu", "2 4"},
-		{"exit:137", "2"},
+		{"exit:137", "2 5"}, // 5 by SIGKILL, as --where exit=137 finds it
+		{"exit:!137", "1 8"},
+		{"exit:143", "8"},
 		{"exit:!0", "2 5 8"},
 		{"exit:0", "1"},
 		{"exit:SIGKILL", "5"},
