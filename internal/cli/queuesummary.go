@@ -70,7 +70,7 @@ func queuesIn(t *jobs.Table) []*queueCount {
 const maxQueues = 20
 
 // queueLines say how each of several queues stands.
-func queueLines(t *jobs.Table) []string {
+func queueLines(t *jobs.Table, dispatched bool) []string {
 	list := queuesIn(t)
 	if len(list) < 2 {
 		return nil
@@ -85,7 +85,7 @@ func queueLines(t *jobs.Table) []string {
 			return append(lines, fmt.Sprintf("  and %d more", len(list)-maxQueues))
 		}
 		title := q.title()
-		lines = append(lines, "  "+title+strings.Repeat(" ", width-utf8.RuneCountInString(title))+"  "+q.text())
+		lines = append(lines, "  "+title+strings.Repeat(" ", width-utf8.RuneCountInString(title))+"  "+q.text(dispatched))
 	}
 	return lines
 }
@@ -98,10 +98,15 @@ func (q *queueCount) title() string {
 }
 
 // text says how it stands: "12 jobs: 10 succeeded, 2 queued; 3m 20s of run time; share 2".
-func (q *queueCount) text() string {
+func (q *queueCount) text(dispatched bool) string {
 	var parts []string
 	for _, st := range []jobs.JobState{jobs.Succeeded, jobs.Failed, jobs.TimedOut, jobs.Cancelled, jobs.Skipped, jobs.Running, jobs.Queued} {
-		if n := q.counts[st]; n > 0 {
+		n := q.counts[st]
+		switch {
+		case n == 0:
+		case st == jobs.Running:
+			parts = append(parts, runningText(n, 0, dispatched))
+		default:
 			parts = append(parts, fmt.Sprintf("%d %s", n, strings.ReplaceAll(st.String(), "_", " ")))
 		}
 	}

@@ -21,7 +21,7 @@ func TestQueueLines(t *testing.T) {
 		job(jobs.Succeeded, jobs.Options{Queue: "a", QueuePriority: new(-1), Slots: 2}, ran(30*time.Second)),
 		job(jobs.TimedOut, jobs.Options{Queue: "a", Share: 2}, ran(time.Minute)),
 	}}
-	if lines := queueLines(table); lines != nil {
+	if lines := queueLines(table, true); lines != nil {
 		t.Errorf("of a single queue: %q", lines)
 	}
 	table.Jobs = append(table.Jobs,
@@ -33,8 +33,11 @@ func TestQueueLines(t *testing.T) {
 		"  a          3 jobs: 1 succeeded, 1 timed out, 1 queued; 2m 00s of run time; share 2",
 		"  (no name)  1 job: 1 queued",
 	}
-	lines := queueLines(table)
+	lines := queueLines(table, true)
 	if got := strings.Join(lines[:3], "\n"); got != strings.Join(want, "\n") || strings.Contains(lines[3], "\x1b") || !strings.HasSuffix(lines[3], "1 job: 1 running") {
 		t.Errorf("%s\n%q", got, lines[3])
+	}
+	if lines := queueLines(table, false); !strings.HasSuffix(lines[3], "1 job: 1 may run") {
+		t.Errorf("%q", lines)
 	}
 }

@@ -72,7 +72,7 @@ func summaryLines(c *console, t *jobs.Table, dispatched bool) []string {
 	// The summary counts what a host holds as running; people ask what runs.
 	running := t.Counts[jobs.Running]
 	lines[0] = strings.Replace(lines[0], " "+runningText(running, 0, true), " "+runningText(running, handedOver(t), dispatched), 1)
-	lines = append(lines, queueLines(t)...)
+	lines = append(lines, queueLines(t, dispatched)...)
 	if text := deadlinesText(t, time.Now()); text != "" {
 		lines = append(lines, text)
 	}
