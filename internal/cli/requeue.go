@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -157,14 +158,14 @@ func (a *app) runRequeue(ctx context.Context, args []string, sel *selection, opt
 	}
 	over := len(ended)
 	if over == 0 {
-		return a.tellRequeued(run, &errand{taken: true, left: len(ids)}, true, opt.json)
+		return a.tellRequeued(run, &errand{taken: true, left: len(ids)}, len(ids), true, opt.json)
 	}
 	if sel.named == nil { // who has typed the numbers has made up his mind
 		if err := a.agree(opt.yes, "requeue", "run "+plural(over, "job")+" of "+cleanLine(run.Name())+" again"); err != nil {
 			return err
 		}
 	}
-	q := &rundir.Request{Do: rundir.DoRequeue, Jobs: rundir.RangesOf(ids), By: dispatch.Asker(), At: time.Now()}
+	q := &rundir.Request{Do: rundir.DoRequeue, Jobs: rundir.RangesOf(ids), Spare: spared(table, ended), By: dispatch.Asker(), At: time.Now()}
 	if change := flags.change(); change != nil {
 		if err := change.Check(); err != nil {
 			return usagef("%w", err)
@@ -188,11 +189,21 @@ func (a *app) runRequeue(ctx context.Context, args []string, sel *selection, opt
 			a.unanswered(e, owner)
 		}
 	}
-	return a.tellRequeued(run, e, !waits, opt.json)
+	return a.tellRequeued(run, e, len(ids)-over, !waits, opt.json)
 }
 
-// tellRequeued says what became of a requeue; alive: a dispatcher was asked.
-func (a *app) tellRequeued(run *rundir.Run, e *errand, alive, asJSON bool) error {
+// spared: whoever runs jobs again of which none has succeeded does not mean one that has
+// by the time that he is heard.
+func spared(t *jobs.Table, over []jobs.ID) string {
+	if slices.ContainsFunc(over, func(id jobs.ID) bool { return t.Job(id).State == jobs.Succeeded }) {
+		return ""
+	}
+	return rundir.SpareSucceeded
+}
+
+// tellRequeued says what became of a requeue; so many of its jobs were open when it was
+// asked for; alive: a dispatcher was asked.
+func (a *app) tellRequeued(run *rundir.Run, e *errand, open int, alive, asJSON bool) error {
 	if e.refused != "" {
 		return usagef("%s", cleanLine(e.refused))
 	}
@@ -212,8 +223,12 @@ func (a *app) tellRequeued(run *rundir.Run, e *errand, alive, asJSON bool) error
 	if e.did == 0 {
 		text = "nothing to requeue"
 	}
-	if left := e.left + e.before; left > 0 {
-		text += fmt.Sprintf(", %d %s not over", left, were(left))
+	left := e.left + e.before
+	if n := min(left, open); n > 0 {
+		text += fmt.Sprintf(", %d %s not over", n, were(n))
+	}
+	if n := left - open; n > 0 {
+		text += fmt.Sprintf(", %d left alone: begun again or succeeded meanwhile", n)
 	}
 	a.con.Line(text)
 	if !alive && e.did > 0 { // it died just after
