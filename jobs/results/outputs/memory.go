@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"maps"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -132,9 +133,10 @@ func (m *memory) remembers(id jobs.AttemptID, values []string) bool {
 	return true
 }
 
-// learns says that what is found in an output may be remembered.
-func (m *memory) learns(res *results.Result) bool {
-	return m != nil && res.Ended() != 0 && time.Since(res.Ended().Time()) > settled
+// learns says that what is found in an output that was last written then may be
+// remembered: the clock of its host may be behind.
+func (m *memory) learns(res *results.Result, written time.Time) bool {
+	return m != nil && res.Ended() != 0 && min(time.Since(res.Ended().Time()), time.Since(written)) > settled
 }
 
 // save writes what is new: of at least so many outputs, and a part of all, so that a
@@ -150,9 +152,16 @@ func (m *memory) save(fresh map[jobs.AttemptID][]string, all int) {
 	if err != nil {
 		return
 	}
+	names = m.makeRoom(names)
 	for i, f := range m.columns {
-		if f == nil || !slices.Contains(names, f.name) && len(names) >= memoryFiles {
+		if f == nil {
 			continue
+		}
+		if !slices.Contains(names, f.name) {
+			if len(names) >= memoryFiles {
+				continue
+			}
+			names = append(names, f.name)
 		}
 		if f.of == nil {
 			f.of = make(map[jobs.AttemptID]string, len(fresh))
@@ -170,4 +179,27 @@ func (m *memory) save(fresh map[jobs.AttemptID][]string, all int) {
 			return
 		}
 	}
+}
+
+// memoryName is what files of the memory are called, and those that were not finished.
+var memoryName = regexp.MustCompile(`^[0-9a-f]{8}$|^\.[0-9a-f]{8}\.`)
+
+// makeRoom returns the names that are left: when there would be too many, those of the
+// columns that are asked for now, and what is not ours.
+func (m *memory) makeRoom(names []string) []string {
+	own, count := map[string]bool{}, len(names)
+	for _, f := range m.columns {
+		if f == nil {
+			continue
+		}
+		if own[f.name] = true; !slices.Contains(names, f.name) {
+			count++
+		}
+	}
+	if count <= memoryFiles {
+		return names
+	}
+	return slices.DeleteFunc(names, func(name string) bool {
+		return memoryName.MatchString(name) && !own[name] && m.disk.Remove(filepath.Join(m.dir, name)) == nil
+	})
 }

@@ -16,7 +16,11 @@ func longAgo(t *testing.T, n int) *lab {
 	l := newLab(t)
 	at := jobs.StampOf(time.Now().Add(-time.Hour))
 	for i := range n {
-		l.job(fmt.Sprintf("acc=%d\n{\"note\":\"a\\n\\\\%d\\t\"}\n", i+1, i+1)).Outcome = &jobs.Outcome{Started: at, Ended: at}
+		job := l.job(fmt.Sprintf("acc=%d\n{\"note\":\"a\\n\\\\%d\\t\"}\n", i+1, i+1))
+		job.Outcome = &jobs.Outcome{Started: at, Ended: at}
+		if err := os.Chtimes(job.Stdout, time.Time{}, at.Time()); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return l
 }
@@ -104,10 +108,11 @@ func TestForgets(t *testing.T) {
 	l := longAgo(t, 300)
 	l.list[0].Outcome = &jobs.Outcome{Started: 1, Ended: jobs.StampOf(time.Now())}
 	l.list[1].Outcome = nil
+	l.write(l.list[3].Stdout, "acc=4\n") // its host's clock is behind
 	l.write(l.list[2].Stdout, "acc=3\n"+strings.Repeat("x\n", MaxRead))
 	l.write(l.run.Asked.Cwd+"/m.json", `{"acc": 5}`)
 	l.remember("acc", "m=file:m.json:acc")
-	if _, opened := l.remember("acc"); opened != 1+3 {
+	if _, opened := l.remember("acc"); opened != 1+4 {
 		t.Errorf("%d files are opened", opened)
 	}
 	l.write(l.run.Asked.Cwd+"/m.json", `{"acc": 6}`)
@@ -118,5 +123,26 @@ func TestForgets(t *testing.T) {
 	few.remember("acc")
 	if _, err := os.Stat(few.run.Path(MemoryDir)); !os.IsNotExist(err) {
 		t.Errorf("so few outputs are remembered: %v", err)
+	}
+}
+
+// There is room for so many columns; when it is used up, the memory of those that are not
+// asked for now goes, whatever they are of.
+func TestMemoryMakesRoom(t *testing.T) {
+	l := longAgo(t, memorable)
+	for i := range memoryFiles - 1 {
+		l.write(l.run.Path(MemoryDir, fmt.Sprintf("%08x", i)), "of an older program")
+	}
+	for _, c := range []struct {
+		columns []string
+		files   int
+	}{{[]string{"acc"}, memoryFiles}, {[]string{"acc", "b", "c"}, 3}, {[]string{"d"}, 4}} {
+		l.remember(c.columns...)
+		if names := memoryNames(t, l); len(names) != c.files {
+			t.Errorf("%q: %d files, want %d", c.columns, len(names), c.files)
+		}
+		if _, opened := l.remember(c.columns...); opened != int64(len(c.columns)) {
+			t.Errorf("%q are not remembered: %d files are opened", c.columns, opened)
+		}
 	}
 }

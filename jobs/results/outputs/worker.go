@@ -75,7 +75,7 @@ func (w *worker) output(res *results.Result, values []string) bool {
 		if !found && !whole && limit == MaxRead {
 			w.troubles.cut(res)
 		}
-		if (found || whole) && w.memory.learns(res) {
+		if (found || whole) && w.memory.learns(res, f.written) {
 			w.learnt[res.Attempt] = values
 		}
 		if found || whole || limit == MaxRead {
