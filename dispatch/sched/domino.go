@@ -61,12 +61,12 @@ func (c *Core) timeout(s *jobs.Spec) time.Duration {
 }
 
 // timeItHad returns how much time a job had that has timed out. The run's own timeout
-// may have been raised since: then it ran for clearly less than that.
+// may have been raised since: then it ran for less than that, by more than clocks are slewed.
 func (c *Core) timeItHad(j *jobs.Job) time.Duration {
 	limit := c.timeout(j.Spec)
 	for i := len(j.Attempts) - 1; i >= 0 && j.Spec.Timeout == 0; i-- {
 		if o := j.Attempts[i].Outcome; o != nil && o.TimedOut {
-			if ran := o.Elapsed(); limit == 0 || ran < limit-limit/10 {
+			if ran := o.Elapsed(); limit == 0 || ran < limit-limit/1000-time.Second {
 				return ran
 			}
 			break

@@ -200,7 +200,7 @@ func TestDominoAfterRestart(t *testing.T) {
 	s.up("melon1")
 	s.started("melon1", "1.1 2.1")
 	s.ended("melon1", "1.1", jobs.Outcome{TimedOut: true, Started: 1, Ended: jobs.Stamp(61 * time.Second)})
-	for _, timeout := range []time.Duration{time.Minute, time.Hour} {
+	for _, timeout := range []time.Duration{time.Minute, 66 * time.Second, time.Hour} {
 		table := &jobs.Table{Specs: s.c.table.Specs}
 		for _, r := range s.journal {
 			if err := jobs.Fold(table, &r); err != nil {
@@ -214,7 +214,7 @@ func TestDominoAfterRestart(t *testing.T) {
 		n.step(Submit{Last: true})
 		n.up("melon1")
 		n.probedAs("melon1", "2.1", hosts.IsRunning, nil)
-		if timeout == time.Hour { // all of them have more time now
+		if timeout > time.Minute { // all of them have more time now
 			n.wantState(3, jobs.Running)
 			want(t, "stopped", said[Kill](n.orders), "")
 			continue
@@ -223,6 +223,27 @@ func TestDominoAfterRestart(t *testing.T) {
 		contains(t, "stopped", said[Kill](n.orders), "[2.1]")
 		n.ended("melon1", "2.1", jobs.Outcome{Signal: "SIGTERM", Stopped: true})
 		n.wantState(2, jobs.Skipped)
+	}
+}
+
+// The run's own timeout may have been raised since a job timed out: a little more is more
+// (docs/hardness.md). Its host's clock, by which it ran, is slewed by less than a thousandth.
+func TestTimeItHad(t *testing.T) {
+	const end = 2 * time.Second // to end it takes a moment
+	for _, c := range []struct{ ran, limit, want time.Duration }{
+		{time.Hour + end, time.Hour, time.Hour},
+		{time.Hour + end, 64 * time.Minute, time.Hour + end},
+		{time.Hour + end, time.Hour + time.Minute, time.Hour + end},
+		{time.Hour + end, 30 * time.Minute, 30 * time.Minute},
+		{time.Hour + end, 0, time.Hour + end},
+		{time.Hour - 2*time.Second, time.Hour, time.Hour}, // slewed
+		{48*time.Hour - time.Minute, 48 * time.Hour, 48 * time.Hour},
+		{time.Second - time.Millisecond, time.Second, time.Second},
+	} {
+		j := &jobs.Job{Spec: &jobs.Spec{Options: jobs.NoOptions}, Attempts: []*jobs.Attempt{{Outcome: &jobs.Outcome{TimedOut: true, Started: 1, Ended: 1 + jobs.Stamp(c.ran)}}}}
+		if got := (&Core{cfg: Config{Timeout: c.limit}}).timeItHad(j); got != c.want {
+			t.Errorf("ran %s, the limit is %s now: it had %s, want %s", c.ran, c.limit, got, c.want)
+		}
 	}
 }
 
