@@ -15,7 +15,7 @@ import (
 // the line before the comma of that key. DecodeSpecs reads it.
 func AppendSpec(b []byte, s *Spec) []byte {
 	from := len(b)
-	return append(appendLineSum(appendSpec(b, s), from), '\n')
+	return append(AppendLineSum(appendSpec(b, s), from), '\n')
 }
 
 // appendSpec leaves out what ends the line.

@@ -107,7 +107,7 @@ func TestDecodeSpecsTornTail(t *testing.T) {
 // What no damage explains stops everything: nothing may run on a guess.
 func TestDecodeSpecsRefuses(t *testing.T) {
 	line := func(id ID) string { return string(AppendSpec(nil, &Spec{ID: id, Command: "x", Options: NoOptions})) }
-	three := string(appendLineSum([]byte(`{"v":3,"holds":"jobs"`), 0)) + "\n"
+	three := string(AppendLineSum([]byte(`{"v":3,"holds":"jobs"`), 0)) + "\n"
 	for _, c := range []struct{ data, want string }{
 		{"echo 1\n", "jobs.jsonl:1: it does not start"},
 		{"echo 1\n" + `{"id":1,"command":"x"`, "jobs.jsonl:1: it does not start"},
@@ -128,7 +128,7 @@ func TestDecodeSpecsRefuses(t *testing.T) {
 func TestDecodeSpecsDamagedLine(t *testing.T) {
 	v1 := func(texts ...string) string { return specsHeader1 + "\n" + strings.Join(texts, "\n") + "\n" }
 	one, three := `{"id":1,"command":"a"}`, `{"id":3,"command":"c"}`
-	sum := func(text string) string { return string(appendLineSum([]byte(text), 0)) }
+	sum := func(text string) string { return string(AppendLineSum([]byte(text), 0)) }
 	v2 := func(texts ...string) string { return SpecsHeader + strings.Join(texts, "\n") + "\n" }
 	for _, c := range []struct{ data, want string }{
 		{v1(one, "", three), "not whole"},

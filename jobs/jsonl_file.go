@@ -18,7 +18,7 @@ func SpecsHeaderAfter(n int) string {
 	if n == 0 {
 		return SpecsHeader
 	}
-	return string(append(appendLineSum(strconv.AppendInt([]byte(specsHeaderAfter), int64(n), 10), 0), '\n'))
+	return string(append(AppendLineSum(strconv.AppendInt([]byte(specsHeaderAfter), int64(n), 10), 0), '\n'))
 }
 
 const (

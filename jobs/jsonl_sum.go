@@ -13,8 +13,9 @@ const (
 	hexits = "0123456789abcdef"
 )
 
-// appendLineSum ends the line that begins at from: checksum and closing brace.
-func appendLineSum(b []byte, from int) []byte {
+// AppendLineSum ends the line of JSON that begins at from, an object without its closing
+// brace: with its CRC-32C as the last member, and the brace.
+func AppendLineSum(b []byte, from int) []byte {
 	sum := crc32.Checksum(b[from:], castagnoli)
 	b = append(b, sumKey...)
 	for shift := 28; shift >= 0; shift -= 4 {
@@ -47,6 +48,16 @@ func lineText(line []byte) ([]byte, lineSum) {
 		return line[:len(line)-1], sumNone
 	}
 	return line, sumWrong
+}
+
+// SummedLine returns the object that AppendLineSum has ended, without the checksum; ok
+// says whether that is right.
+func SummedLine(line []byte) (object []byte, ok bool) {
+	text, sum := lineText(line)
+	if sum != sumRight {
+		return nil, false
+	}
+	return append(bytes.Clone(text), '}'), true
 }
 
 // wholePrefix returns the whole line with which text begins, where the newline

@@ -5,10 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
+	"maps"
 	"os"
 	"slices"
 	"sync"
+	"unicode/utf8"
 
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
@@ -20,8 +21,8 @@ import (
 //
 //	{"attempt":"17.2","figures":{"acc=json:test.accuracy":"0.91"},"crc":"0badcafe"}
 //
-// crc being the CRC-32C of what stands before its comma. A line that does not fit is as
-// good as none.
+// keyed by how it was found; a member "bytes" beside "figures" has in base64 what is no
+// UTF-8, and crc is as in jobs.jsonl. A line that does not fit is as good as none.
 const KeptFile = "figures.jsonl"
 
 // kept are the figures of KeptFile, by attempt and by how they are found. Safe for
@@ -40,9 +41,32 @@ type kept struct {
 type keptLine struct {
 	Attempt string            `json:"attempt"`
 	Figures map[string]string `json:"figures"`
+	Bytes   map[string][]byte `json:"bytes,omitempty"` // those that are no UTF-8
 }
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+func (l keptLine) encoded() keptLine {
+	for how, v := range l.Figures {
+		if utf8.ValidString(v) {
+			continue
+		}
+		if l.Bytes == nil {
+			l.Figures, l.Bytes = maps.Clone(l.Figures), map[string][]byte{}
+		}
+		l.Bytes[how] = []byte(v)
+		delete(l.Figures, how)
+	}
+	return l
+}
+
+func (l keptLine) decoded() map[string]string {
+	if l.Figures == nil {
+		l.Figures = map[string]string{}
+	}
+	for how, v := range l.Bytes {
+		l.Figures[how] = string(v)
+	}
+	return l.Figures
+}
 
 // keptOf fills in what is known of a remote output, and says whether that is everything.
 func (w *worker) keptOf(res *results.Result, values []string) bool {
@@ -76,13 +100,13 @@ func (k *kept) load() {
 		return
 	}
 	for line := range bytes.Lines(text) {
-		body, ok := keptBody(bytes.TrimSuffix(line, []byte{'\n'}))
+		body, ok := jobs.SummedLine(bytes.TrimSuffix(line, []byte{'\n'}))
 		var l keptLine
 		if !ok || json.Unmarshal(body, &l) != nil {
 			continue
 		}
 		if id, err := jobs.ParseAttemptID(l.Attempt); err == nil {
-			k.put(id, l.Figures)
+			k.put(id, l.decoded())
 		}
 	}
 }
@@ -102,35 +126,20 @@ func (k *kept) put(id jobs.AttemptID, figures map[string]string) {
 // keep notes what was found in a remote output, and what is not in the whole of it;
 // write puts it into the file.
 func (w *worker) keep(res *results.Result, values []string, whole bool) {
-	l := keptLine{res.Attempt.String(), map[string]string{}}
+	l := keptLine{Attempt: res.Attempt.String(), Figures: map[string]string{}}
 	for i, c := range w.columns {
 		if c.File == "" && (whole || values[i] != "") {
 			l.Figures[c.String()] = values[i]
 		}
 	}
-	body, err := json.Marshal(l)
+	body, err := json.Marshal(l.encoded())
 	if err != nil {
 		return // texts alone: it cannot fail
 	}
 	w.kept.mu.Lock()
 	defer w.kept.mu.Unlock()
 	w.kept.put(res.Attempt, l.Figures)
-	w.kept.fresh = append(append(w.kept.fresh, keptSum(body)...), '\n')
-}
-
-// keptSum puts the checksum into an object, keptBody takes it out.
-func keptSum(object []byte) []byte {
-	body := object[:len(object)-1]
-	return fmt.Appendf(nil, `%s,"crc":"%08x"}`, body, crc32.Checksum(body, castagnoli))
-}
-
-func keptBody(line []byte) (object []byte, ok bool) {
-	n := len(line) - len(`,"crc":"0badcafe"}`)
-	if n < 0 {
-		return nil, false
-	}
-	object = append(slices.Clone(line[:n]), '}')
-	return object, bytes.Equal(keptSum(object), line)
+	w.kept.fresh = append(append(w.kept.fresh, jobs.AppendLineSum(body[:len(body)-1], 0)...), '\n')
 }
 
 // appending keeps two readers of one process from writing at one place. Two

@@ -57,6 +57,26 @@ func TestFiguresAreKept(t *testing.T) {
 	}
 }
 
+// What a job wrote comes back as it was, also what is no UTF-8; a line is as docs/formats.md
+// has it.
+func TestKeptToTheByte(t *testing.T) {
+	l := farLab(t, 1)
+	r := l.reader("acc", "raw")
+	r.Fetch = func(context.Context, *results.Result, int64) ([]byte, int64, error) {
+		text := []byte("acc=1 raw=\"a\xff\ufffd<\"\n")
+		return text, int64(len(text)), nil
+	}
+	live := values(l.read(r))
+	if kept := values(l.read(l.reader("acc", "raw"))); kept != live || live != "1,a\xff\ufffd<" {
+		t.Errorf("%q, later %q", live, kept)
+	}
+	text, err := os.ReadFile(l.run.Path(KeptFile))
+	want := `{"attempt":"1.1","figures":{"acc":"1"},"bytes":{"raw":"Yf/vv708"},"crc":"`
+	if err != nil || !strings.HasPrefix(string(text), want) {
+		t.Errorf("%s %v", text, err)
+	}
+}
+
 // A torn or changed line costs its own attempt; what is appended behind it counts.
 func TestKeptFileIsDamaged(t *testing.T) {
 	l := farLab(t, 3)

@@ -35,6 +35,8 @@ const (
 	memoryFiles   = 50              // at most
 )
 
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
 // memory is that of one Reader. Loaded before outputs are read, saved after it.
 type memory struct {
 	disk    rundir.Disk
