@@ -190,10 +190,13 @@ func (m *rematch) requests() []*rundir.Request {
 func (a *app) askRematch(run *rundir.Run, m *rematch) (*submission, error) {
 	all := &submission{run: run}
 	asks := m.requests()
-	for _, q := range asks {
+	for i, q := range asks {
 		q.By, q.At = dispatch.Asker(), time.Now()
 		e, err := leave(run, q)
 		if err != nil {
+			if i > 0 {
+				a.warn("%d of %d requests were left for the dispatcher before that", i, len(asks))
+			}
 			return nil, err
 		}
 		all.parts = append(all.parts, e)
@@ -213,19 +216,22 @@ func (a *app) askRematch(run *rundir.Run, m *rematch) (*submission, error) {
 		return nil, usagef("%w", err)
 	}
 	for _, e := range all.parts {
+		gone := owner == nil || owner.Life() == journal.Dead
+		if gone {
+			e.read()
+		} else if !e.over() {
+			gone = e.await(owner)
+		}
 		switch {
-		case owner == nil || owner.Life() == journal.Dead:
-			if e.read(); !e.taken {
-				all.waits = true
-			}
-		case !e.over():
-			if e.await(owner); !e.taken && e.refused == "" {
-				all.waits = true
-			}
-		}
-		if e.refused != "" {
+		case e.refused != "":
 			return nil, usagef("%s", cleanLine(e.refused))
+		case e.taken:
+			continue
+		case !gone:
+			a.unanswered(e, owner)
 		}
+		all.waits = true
+		return all, nil // the rest waits as well
 	}
 	for i, q := range asks {
 		if q.Do != rundir.DoPriority { // those are counted with what else becomes of them
@@ -272,6 +278,7 @@ func (a *app) tellRematched(run *rundir.Run, m *rematch, t *jobs.Table, s *submi
 	}
 	switch {
 	case s == nil:
+	case s.waits && a.code != 0: // was said
 	case s.waits:
 		a.con.Line("nobody dispatches the run: it waits for", "  dcs-tui resume "+shellWord(cleanLine(runRef(run))))
 	default:
