@@ -114,7 +114,9 @@ func exitMatch(v string) (match, error) {
 		}
 		want = bySignal + uint16(n)
 	}
-	return func(_ *list, _ uint32, r *row) bool { return r.exit != 0 && (r.exit == want || r.exit == killed) != not }, nil
+	return func(_ *list, _ uint32, r *row) bool {
+		return r.exit != 0 && (r.exit == want || r.exit == killed) != not
+	}, nil
 }
 
 func tryMatch(v string) (match, error) {

@@ -181,8 +181,7 @@ func cell(s *sheet.Sheet, row, column int) string {
 }
 
 func person(c *sheet.Column, v sheet.Value) string {
-	switch {
-	case v.Kind != sheet.Number:
+	if v.Kind != sheet.Number {
 		return v.Text[:min(len(v.Text), view.MaxTableCell)]
 	}
 	return export.ForPeople(c, v)

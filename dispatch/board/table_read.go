@@ -39,8 +39,6 @@ const (
 	outputsPiece = 1000 // outputs that are read before anything else is looked at: those of one directory
 	retryFirst   = 10 * time.Second
 	retryMost    = 10 * time.Minute
-	maxFetches   = 4 // outputs that are fetched from hosts at a time
-	fetchWithin  = 20 * time.Second
 )
 
 // nothing are the values of a job of which nothing is to be read.
@@ -73,7 +71,9 @@ func (t *tables) figures(asked []string) *figures {
 	if t.b.opt.Outputs != nil && len(f.columns) > 0 {
 		f.reader = t.b.opt.Outputs(f.columns)
 		if l, ok := t.b.from.(*live); ok {
-			f.reader.Fetch = fetcher(l)
+			f.reader.Fetch = outputs.Fetching(hosts.MaxChunk, func(ctx context.Context, id jobs.AttemptID, n int) ([]byte, int64, error) {
+				return l.output(ctx, view.Read{Attempt: id, File: jobs.FileOut, Offset: -int64(n), Limit: n}, "")
+			})
 		}
 	}
 	t.sets = append(t.sets, f)
@@ -85,23 +85,6 @@ func (t *tables) drop(list []*wish) {
 	t.sets = slices.DeleteFunc(t.sets, func(f *figures) bool {
 		return !slices.ContainsFunc(list, func(w *wish) bool { return strings.Join(w.ask.Figures, "\x00") == f.asked })
 	})
-}
-
-// fetcher reads the end of an output that only its host has.
-func fetcher(l *live) func(context.Context, *results.Result, int64) ([]byte, int64, error) {
-	turns := make(chan struct{}, maxFetches)
-	return func(ctx context.Context, r *results.Result, n int64) ([]byte, int64, error) {
-		select {
-		case turns <- struct{}{}:
-		case <-ctx.Done():
-			return nil, 0, ctx.Err()
-		}
-		defer func() { <-turns }()
-		ctx, cancel := context.WithTimeout(ctx, fetchWithin)
-		defer cancel()
-		n = min(n, hosts.MaxChunk)
-		return l.output(ctx, view.Read{Attempt: r.Attempt, File: jobs.FileOut, Offset: -n, Limit: int(n)}, "")
-	}
 }
 
 // unread counts the outputs that are to be read.

@@ -12,10 +12,8 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-const (
-	fetchWithin = 20 * time.Second // one output of a host
-	keepWithin  = 15 * time.Second // at the end, all that is not kept yet
-)
+// keepWithin is for all that is not kept yet at the end.
+const keepWithin = 15 * time.Second
 
 // figureKeeper keeps the figures that a run has declared of outputs that only their host
 // has: after the run nobody asks it. nil when none are declared.
@@ -25,12 +23,9 @@ func figureKeeper(run *rundir.Run, d *dispatch.Dispatcher) *outputs.Keeper {
 		return nil
 	}
 	r := outputs.New(run, columns)
-	r.Fetch = func(ctx context.Context, res *results.Result, n int64) ([]byte, int64, error) {
-		ctx, cancel := context.WithTimeout(ctx, fetchWithin)
-		defer cancel()
-		n = min(n, hosts.MaxChunk)
-		return d.Output(ctx, res.Attempt, jobs.FileOut, -n, int(n))
-	}
+	r.Fetch = outputs.Fetching(hosts.MaxChunk, func(ctx context.Context, id jobs.AttemptID, n int) ([]byte, int64, error) {
+		return d.Output(ctx, id, jobs.FileOut, -int64(n), n)
+	})
 	return outputs.NewKeeper(r)
 }
 

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
 )
 
@@ -156,6 +157,29 @@ func TestKeeperDoesNotWaitForEver(t *testing.T) {
 		notes := k.Close(ctx)
 		if len(notes) != 1 || !strings.HasPrefix(notes[0], "the figures of 2 jobs are not all kept") || time.Since(start) != 10*time.Second {
 			t.Errorf("%q after %s", notes, time.Since(start))
+		}
+	})
+}
+
+// Hosts are asked for few outputs at a time, for so much of each, and not for ever.
+func TestFetching(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := farLab(t, 10*batch)
+		var now, most atomic.Int64
+		r := l.reader("acc")
+		r.Fetch = Fetching(256<<10, func(ctx context.Context, _ jobs.AttemptID, n int) ([]byte, int64, error) {
+			most.Store(max(most.Load(), now.Add(1)))
+			defer now.Add(-1)
+			if n != 256<<10 {
+				t.Errorf("%d bytes are asked for", n)
+			}
+			<-ctx.Done()
+			return nil, 0, errors.New("far does not answer")
+		})
+		start := time.Now()
+		f := l.read(r)
+		if took := time.Since(start); len(f.Notes) != 1 || most.Load() != maxFetches || took < fetchWithin*10*batch/maxFetches || took > fetchWithin*10*batch {
+			t.Errorf("%q, %d at a time, after %s", f.Notes, most.Load(), took)
 		}
 	})
 }
