@@ -284,7 +284,7 @@ func (a *app) tellRematched(run *rundir.Run, m *rematch, t *jobs.Table, s *submi
 	default:
 		text := "done: " + m.intent(t)
 		if m.left > 0 {
-			text += fmt.Sprintf("; %d of these %s left alone: changed since the comparison", m.left, were(m.left))
+			text += fmt.Sprintf("; %s %s left alone: changed since the comparison", plural(m.left, "job"), were(m.left))
 		}
 		a.con.Line(text)
 	}
