@@ -71,7 +71,8 @@ func (t *tables) fill(m *made, s *sheet.Sheet, ask *view.TableAsk, names []strin
 		s = s.Keep(func(row int) bool { return fits(s.Job(row)) })
 	}
 	m.sheet, m.matched = s, s.Len()
-	m.table.Columns = columnsOf(s)
+	var cut []string
+	m.table.Columns, cut = columnsOf(s)
 	switch {
 	case ask.Heat:
 		return m.heat(s, ask)
@@ -81,6 +82,9 @@ func (t *tables) fill(m *made, s *sheet.Sheet, ask *view.TableAsk, names []strin
 	if m.read == m.of && len(m.table.Notes) == 0 { // else it may not be read yet, or that was said
 		missing := s.Missing(s.Figures())
 		m.table.Notes = missing[:min(len(missing), 2)] // each takes a line of the screen
+	}
+	if len(cut) > 0 {
+		m.table.Notes = append([]string{fmt.Sprintf("there is room for %d parameters: %d more, %s and what follows, have no column", view.MaxTableNames, len(cut), cut[0])}, m.table.Notes...)
 	}
 	s, err = ordered(s, ask)
 	m.sheet = s
@@ -103,23 +107,28 @@ func mentions(text string, names []string) bool {
 	})
 }
 
-// columnsOf are those that a person may sort and group by: shown ones first.
-func columnsOf(s *sheet.Sheet) []view.TableColumn {
-	var list []view.TableColumn
+// columnsOf are those that a person may sort and group by, shown ones first, and
+// parameters that there is no room for.
+func columnsOf(s *sheet.Sheet) (list []view.TableColumn, cut []string) {
 	shown := s.Shown()
 	for i := range s.Columns {
 		if !slices.Contains(shown, i) {
 			shown = append(shown, i)
 		}
 	}
-	for _, i := range shown[:min(len(shown), view.MaxTableNames+len(s.Figures()))] {
+	params := 0
+	for _, i := range shown {
 		c := view.TableColumn{Name: s.Heading(i), Role: view.TableRole(s.Columns[i].Role)}
 		if c.Role == view.Param {
+			if params++; params > view.MaxTableNames {
+				cut = append(cut, c.Name)
+				continue
+			}
 			c.Vary = varies(s, i)
 		}
 		list = append(list, c)
 	}
-	return list
+	return list, cut
 }
 
 // varies says that a column has several values.
