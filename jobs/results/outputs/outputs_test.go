@@ -4,135 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
-	"dcs-tui/jobs/results/column"
 	"dcs-tui/jobs/rundir"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// lookingDisk is the real disk, and notes what is opened that no listing showed.
-type lookingDisk struct {
-	rundir.Disk
-	t      *testing.T
-	mu     sync.Mutex
-	shown  map[string]bool
-	hidden map[string]bool // directories that cannot be seen until the one above is listed
-	opened atomic.Int64
-}
-
-func (d *lookingDisk) Names(dir string) ([]string, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.hidden[dir] {
-		delete(d.hidden, dir) // the listing of the directory above has shown it
-		return nil, fs.ErrNotExist
-	}
-	names, err := d.Disk.Names(dir)
-	for _, n := range names {
-		d.shown[filepath.Join(dir, n)] = true
-	}
-	return names, err
-}
-
-func (d *lookingDisk) OpenFile(path string, flag int, perm fs.FileMode) (rundir.File, error) {
-	if flag&os.O_CREATE != 0 && (filepath.Base(path) == KeptFile || strings.Contains(path, MemoryDir)) { // the one file that is ours to write
-		return d.Disk.OpenFile(path, flag, perm)
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.opened.Add(1); !d.shown[path] {
-		d.t.Errorf("%s is opened, which no listing showed", path)
-	}
-	if flag&syscall.O_NONBLOCK == 0 || flag&(os.O_WRONLY|os.O_RDWR) != 0 {
-		d.t.Errorf("%s is opened with flags %x", path, flag)
-	}
-	return d.Disk.OpenFile(path, flag, perm)
-}
-
-func (d *lookingDisk) Stat(path string) (fs.FileInfo, error) {
-	d.t.Errorf("%s is asked for with stat", path)
-	return d.Disk.Stat(path)
-}
-
-// lab is a run directory, made by hand.
-type lab struct {
-	t    *testing.T
-	run  *rundir.Run
-	disk *lookingDisk
-	list []results.Result
-	cwds []string
-}
-
-func newLab(t *testing.T) *lab {
-	d := &lookingDisk{Disk: rundir.OS, t: t, shown: map[string]bool{}, hidden: map[string]bool{}}
-	return &lab{t: t, disk: d, run: &rundir.Run{Dir: t.TempDir(), Disk: d, Asked: &rundir.Asked{Cwd: t.TempDir()}}}
-}
-
-func (l *lab) write(path, text string) {
-	l.t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		l.t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		l.t.Fatal(err)
-	}
-}
-
-// job adds a job that succeeded and printed out.
-func (l *lab) job(out string, params ...jobs.Param) *results.Result {
-	l.t.Helper()
-	id := jobs.AttemptID{Job: jobs.ID(len(l.list) + 1), N: 1}
-	path := jobs.AttemptFile(l.run.Dir, id, jobs.FileOut)
-	if out != "" {
-		l.write(path, out)
-	}
-	l.list = append(l.list, results.Result{Job: id.Job, State: jobs.Succeeded, Attempt: id, Host: "melon1", Stdout: path, Params: params})
-	l.cwds = append(l.cwds, "")
-	return &l.list[len(l.list)-1]
-}
-
-func (l *lab) reader(columns ...string) *Reader {
-	l.t.Helper()
-	var cs []*column.Column
-	for _, text := range columns {
-		c, err := column.Parse(text)
-		if err != nil {
-			l.t.Fatal(err)
-		}
-		cs = append(cs, c)
-	}
-	return New(l.run, cs)
-}
-
-func (l *lab) read(r *Reader) *Figures {
-	l.t.Helper()
-	f, err := r.Read(context.Background(), l.list, func(i int) string { return l.cwds[i] })
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	return f
-}
-
-func values(f *Figures) string {
-	var rows []string
-	for _, v := range f.Values {
-		rows = append(rows, strings.Join(v, ","))
-	}
-	return strings.Join(rows, " ")
-}
 
 // DESIGN 5: nothing is opened that a listing did not show, nothing is polled with stat;
 // each directory is listed by whoever comes first, and order is that of the list.
