@@ -31,15 +31,13 @@ func askSlots(w *World) bool {
 }
 
 // takeBack tells whoever dispatches then, and again, until nothing of the wish is left,
-// neither with the dispatcher nor in the journal. Where that may be damaged, the record that
-// took it back may be lost: people go on looking.
+// neither with the dispatcher nor in the journal. People go on looking: what a dispatcher has
+// written of the wish may be found by the next one though it was never durable, and what
+// took it back may be lost with damage.
 func (w *World) takeBack(after time.Duration, ev sched.Event, gone func(*jobs.Table) bool) {
 	w.after(after, func() {
 		again := 5 * time.Second
 		if l := w.up(); l != nil && l.epoch == w.ledger.epoch && gone(l.core.Table()) && gone(w.ledger.table) {
-			if !w.fragile {
-				return
-			}
 			again = time.Minute
 		} else if l != nil {
 			l.tell(ev)
