@@ -18,6 +18,7 @@ const submitBlock = 10_000
 func (s *session) submitWaiting(ctx context.Context) error {
 	s.unread = true
 	if s.submitStored(ctx) {
+		s.awaitFigures(ctx)
 		s.unread = !submitAll(ctx, s.d, nil, true, s.warnStore)
 	}
 	return nil

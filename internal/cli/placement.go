@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"context"
 	"os"
 	"strings"
 	"sync"
 
 	"dcs-tui/dispatch"
+	"dcs-tui/hosts"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/rundir"
@@ -25,21 +27,52 @@ type places struct {
 	kept map[string]bool // of them, those that are written down
 }
 
-// note writes down the place of each host that has said hello since.
+// keepingPlaces is a Connector that writes down the place of each host that says hello,
+// before anything is started there: whoever dies right afterwards leaves it known.
+type keepingPlaces struct {
+	hosts.Connector
+	places *places
+}
+
+func (c keepingPlaces) Connect(ctx context.Context, h *hosts.Host, open *hosts.Open) (hosts.Worker, error) {
+	w, err := c.Connector.Connect(ctx, h, open)
+	if err == nil {
+		c.places.keep(h.Name, w.Hello())
+	}
+	return w, err
+}
+
+// note tries again to write down what could not be.
 func (p *places) note(s *dispatch.Snapshot) {
+	for _, h := range s.Hosts {
+		p.keep(h.Name, h.Hello)
+	}
+}
+
+func (p *places) keep(host string, h *hosts.Hello) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, h := range s.Hosts {
-		if h.Hello == nil || h.Hello.Shared || p.kept[h.Name] {
-			continue
-		}
-		if p.said == nil {
-			p.said, p.kept = map[string]bool{}, map[string]bool{}
-		}
-		p.said[h.Name] = true
-		// Without it only the paths shown later lack the host: no reason to stop, or to say more than the journal's trouble.
-		p.kept[h.Name] = rundir.Replace(p.run.Disk, p.run.Path(rundir.HostsDir, h.Name+dirSuffix), []byte(h.Name+":"+h.Hello.Dir+"\n")) == nil
+	if h == nil || h.Shared || p.kept[host] {
+		return
 	}
+	if p.said == nil {
+		p.said, p.kept = map[string]bool{}, map[string]bool{}
+	}
+	p.said[host] = true
+	// Without it only the paths shown later lack the host: no reason to stop, or to say more than the journal's trouble.
+	p.kept[host] = rundir.Replace(p.run.Disk, p.run.Path(rundir.HostsDir, host+dirSuffix), []byte(host+":"+h.Dir+"\n")) == nil
+}
+
+// here says whether all of these hosts have said hello to this dispatcher.
+func (p *places) here(names []string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, name := range names {
+		if !p.said[name] {
+			return false
+		}
+	}
+	return true
 }
 
 // readPlaces returns what note has written, by host.

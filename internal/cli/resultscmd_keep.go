@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"dcs-tui/dispatch"
@@ -29,17 +30,48 @@ func figureKeeper(run *rundir.Run, d *dispatch.Dispatcher) *outputs.Keeper {
 	return outputs.NewKeeper(r)
 }
 
-// onHosts are the results of a run whose outputs only hosts have, as far as its files show:
-// an earlier dispatcher may have died before it had kept their figures.
-func onHosts(run *rundir.Run, t *jobs.Table) (list []results.Result) {
-	places := readPlaces(run)
-	for i := range t.Jobs {
-		j := &t.Jobs[i]
-		if a := results.Counted(j); j.State.Terminal() && a != nil && places[a.Host] != "" {
-			list = append(list, resultOf(run, places, j))
+// onHosts are the results of a run whose outputs only these hosts have, as far as its
+// files show: an earlier dispatcher may have died before it had kept their figures.
+func onHosts(hs []*hosts.Host, o *owned) (list []results.Result) {
+	places, known := readPlaces(o.run), map[string]bool{}
+	for _, h := range hs {
+		known[h.Name] = true
+	}
+	for i := range o.table.Jobs {
+		j := &o.table.Jobs[i]
+		if a := results.Counted(j); j.State.Terminal() && a != nil && places[a.Host] != "" && known[a.Host] {
+			list = append(list, resultOf(o.run, places, j))
 		}
 	}
 	return list
+}
+
+// awaitWithin is how long a run is held open for hosts that have what an earlier
+// dispatcher has not kept: it may have nothing else to do.
+const awaitWithin = 30 * time.Second
+
+// awaitFigures waits until the hosts that have such outputs are there, and have been asked.
+func (s *session) awaitFigures(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, awaitWithin)
+	defer cancel()
+	said := false
+	for names := s.figures.Lacking(ctx); len(names) > 0 && ctx.Err() == nil; {
+		if s.places.here(names) {
+			s.figures.Again()
+			s.figures.Lacking(ctx)
+			return
+		}
+		if !said {
+			said = true
+			s.say(func() string {
+				return "waiting for " + shorten(cleanLine(strings.Join(names, ", "))) + ": figures of earlier jobs are not kept yet"
+			})
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
 }
 
 // keepFigures waits until the figures are kept, while the hosts are still there, and

@@ -105,7 +105,7 @@ func (a *app) start(o *owned, f *runFlags, inv *loadedInventory, env []jobs.EnvV
 	}
 	cfg := dispatch.Config{
 		RunUID: o.run.UID(), RunName: o.run.Name(), RunDir: o.run.Dir, Created: jobs.StampOf(asked.Created),
-		Sched: policy, Look: o.look, Hosts: inv.Hosts, Connector: connector, Journal: s.noted, Table: o.table,
+		Sched: policy, Look: o.look, Hosts: inv.Hosts, Connector: keepingPlaces{connector, &s.places}, Journal: s.noted, Table: o.table,
 		StoreSpecs: o.storeSpecs(len(o.table.Specs) + len(o.waiting)),
 		Open: hosts.Open{
 			Version: hosts.ProtocolVersion, Run: o.run.UID(), RunName: o.run.Name(), RunDir: o.run.Dir,
@@ -119,7 +119,7 @@ func (a *app) start(o *owned, f *runFlags, inv *loadedInventory, env []jobs.EnvV
 	}
 	a.listen()
 	go s.guard.listen(a.signals, interrupts{cancel: f.OnInterrupt == "cancel"})
-	earlier := onHosts(o.run, o.table) // which is the dispatcher's from now on
+	earlier := onHosts(inv.Hosts, o) // which is the dispatcher's from now on
 	if s.d, err = dispatch.Start(cfg); err != nil {
 		s.closeControl()
 		return nil, usagef("%w", err)

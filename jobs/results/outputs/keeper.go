@@ -2,6 +2,7 @@ package outputs
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"dcs-tui/jobs"
@@ -42,10 +43,51 @@ func (k *Keeper) Add(res *results.Result) {
 		return
 	}
 	k.waiting = append(k.waiting, *res)
-	if k.working == nil && k.ctx.Err() == nil {
+	k.begin()
+}
+
+// begin has what waits read. The caller holds mu.
+func (k *Keeper) begin() {
+	if len(k.waiting) > 0 && k.working == nil && k.ctx.Err() == nil {
 		k.working = make(chan struct{})
 		go k.work()
 	}
+}
+
+// Lacking waits until all has been read that can be, or ctx is done, and returns the
+// hosts that have not given what they have.
+func (k *Keeper) Lacking(ctx context.Context) (names []string) {
+	if k == nil {
+		return nil
+	}
+	k.mu.Lock()
+	working := k.working
+	k.mu.Unlock()
+	if working != nil {
+		select {
+		case <-working:
+		case <-ctx.Done():
+		}
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, res := range k.lacking {
+		if !slices.Contains(names, res.Host) {
+			names = append(names, res.Host)
+		}
+	}
+	return names
+}
+
+// Again tries once more what could not be read.
+func (k *Keeper) Again() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.closed {
+		return
+	}
+	k.waiting, k.lacking = append(k.waiting, k.lacking...), nil
+	k.begin()
 }
 
 // work reads what waits, until nothing does.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -223,5 +224,35 @@ func TestKeeperIsClosedMeanwhile(t *testing.T) {
 		if asked.Load() != before {
 			t.Error("it read on")
 		}
+	}
+}
+
+// Whoever has a host that did not answer asks it again when it does.
+func TestKeeperAsksAgain(t *testing.T) {
+	l := farLab(t, 3)
+	var asked atomic.Int64
+	var there atomic.Bool
+	r := fetching(l.reader("acc"), &asked)
+	fetch := r.Fetch
+	r.Fetch = func(ctx context.Context, res *results.Result, n int64) ([]byte, int64, error) {
+		if !there.Load() && res.Job != 2 {
+			return nil, 0, errors.New("far is not connected")
+		}
+		return fetch(ctx, res, n)
+	}
+	k := NewKeeper(r)
+	for i := range l.list {
+		k.Add(&l.list[i])
+	}
+	if got := k.Lacking(t.Context()); !slices.Equal(got, []string{"far"}) {
+		t.Errorf("%q", got)
+	}
+	there.Store(true)
+	k.Again()
+	if got := k.Lacking(t.Context()); got != nil || asked.Load() != 3 {
+		t.Errorf("%q, %d fetched", got, asked.Load())
+	}
+	if notes := k.Close(t.Context()); notes != nil {
+		t.Errorf("%q", notes)
 	}
 }
