@@ -59,6 +59,23 @@ func TestFiguresAreKept(t *testing.T) {
 	}
 }
 
+// X5: a dispatcher that was killed before it had noted where a host keeps its outputs
+// makes them look like files of the run directory. What was kept of them counts.
+func TestKeptOfAHostWithoutAPlace(t *testing.T) {
+	l := farLab(t, 2)
+	one := l.list[:1]
+	r := fetching(l.reader("acc"), new(atomic.Int64))
+	if _, err := r.Read(t.Context(), one, nil); err != nil {
+		t.Fatal(err)
+	}
+	for i := range l.list {
+		l.list[i].Stdout = jobs.AttemptFile(l.run.Dir, l.list[i].Attempt, jobs.FileOut)
+	}
+	if f := l.read(l.reader("acc")); values(f) != "1 " || len(f.Notes) != 1 || !strings.HasPrefix(f.Notes[0], "1 job wrote no such file") {
+		t.Errorf("%q %q", values(f), f.Notes)
+	}
+}
+
 // What a job wrote comes back as it was, also what is no UTF-8; a line is as docs/formats.md
 // has it.
 func TestKeptToTheByte(t *testing.T) {
