@@ -40,7 +40,7 @@ func (a *app) cancelSome(cmd *cobra.Command, f *runFlags, run *rundir.Run, sel *
 			over++
 		}
 	}
-	if running+queued == 0 && len(waiting) == 0 { // a requeue that waits would come after us
+	if len(ids) == 0 || running+queued == 0 && len(waiting) == 0 { // a requeue that waits would come after us
 		return a.tellCancelled(run, &errand{taken: true, left: over}, opt.json)
 	}
 	what := plural(running, "job") + " that are running or handed over and " + plural(queued, "queued job")

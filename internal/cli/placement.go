@@ -63,6 +63,16 @@ func (p *places) keep(host string, h *hosts.Hello) {
 	p.kept[host] = rundir.Replace(p.run.Disk, p.run.Path(rundir.HostsDir, host+dirSuffix), []byte(host+":"+h.Dir+"\n")) == nil
 }
 
+// names are the hosts that do not share the run directory.
+func (p *places) names() (names []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for name := range p.said {
+		names = append(names, name)
+	}
+	return names
+}
+
 // here says whether all of these hosts have said hello to this dispatcher.
 func (p *places) here(names []string) bool {
 	p.mu.Lock()

@@ -97,6 +97,7 @@ func (s *session) drive(opening string, feed func(ctx context.Context) error) in
 	s.untaken = !s.guard.within(writePatience, s.d.Finished(), s.consume) || s.unprinted
 	cancel()
 	s.guard.within(keepWithin, nil, func() { s.keepFigures(s.figures) }) // while the hosts are there
+	s.lastLook()
 	var finish sched.Finish
 	var err error
 	if !s.guard.within(closePatience, nil, func() {

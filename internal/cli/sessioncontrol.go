@@ -50,6 +50,21 @@ func (s *session) showControl() {
 	}
 }
 
+// lastLookWithin is for those who follow an output that only its host has: when its link
+// is closed nobody can read the end of it.
+const lastLookWithin = 2 * time.Second
+
+// lastLook gives those who are attached that moment.
+func (s *session) lastLook() {
+	if s.control == nil || s.control.Attached() == 0 || len(s.places.names()) == 0 {
+		return
+	}
+	select {
+	case <-time.After(lastLookWithin):
+	case <-s.guard.hurry:
+	}
+}
+
 func (s *session) closeControl() {
 	if s.control == nil {
 		return

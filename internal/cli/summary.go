@@ -58,7 +58,7 @@ func (s *session) summary(finish sched.Finish, code int) []string {
 		lines = append(lines, cleanLine(finish.Why))
 	}
 	lines = append(lines, "logs: "+shellWord(cleanLine(filepath.Join(runDirText(s.run), rundir.AttemptsDir)))+"/*/JOB.ATTEMPT.out and .err")
-	if n := len(s.places.said); n > 0 {
+	if n := len(s.places.names()); n > 0 {
 		lines = append(lines, "      "+plural(n, "host")+" without that directory kept them: results --json has the paths")
 	}
 	return append(lines, s.advice(finish)...)
@@ -159,6 +159,9 @@ func (s *session) advice(finish sched.Finish) []string {
 	if s.table.Counts[jobs.Failed]+s.table.Counts[jobs.TimedOut] > 0 {
 		next("results --failed "+ref, "lists the jobs that failed")
 		next("requeue "+ref+" --failed", "runs them again")
+	}
+	if s.table.Counts[jobs.TimedOut] > 0 && s.table.Counts[jobs.Skipped] > 0 { // most are skipped because easier ones timed out
+		next("requeue "+ref+" --where 'state=timed_out or state=skipped' --timeout TIME", "gives them more time")
 	}
 	return lines
 }
