@@ -35,6 +35,7 @@ type Open struct {
 	KeepChildren bool
 	GraceSeconds float64 // between TERM and KILL; 0: 5
 	Buffer       time.Duration
+	Check        bool // it only looks: what it sees says nothing of the next time
 }
 
 // Ping keeps the helper alive and extends the lease: until LeaseUptime (in the

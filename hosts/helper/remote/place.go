@@ -33,7 +33,11 @@ var errUnseen = errors.New("the run directory")
 // its nonce, else the run's own directory below work_dir.
 func (h *helper) findPlace(hello *hosts.Hello) error {
 	note := filepath.Join(h.workDir, filePlace+h.open.Host)
-	was, err := readFile(note)
+	var was []byte
+	var err error
+	if !h.open.Check {
+		was, err = readFile(note)
+	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("work_dir cannot be used: %w", err)
 	}
@@ -48,6 +52,7 @@ func (h *helper) findPlace(hello *hosts.Hello) error {
 		return fmt.Errorf("whether this host shares the run directory cannot be seen: %w", err)
 	case place == placeShared && !sees:
 		return fmt.Errorf("%w: %s, where this host's attempts are, cannot be seen there now; is it mounted?", errUnseen, h.open.RunDir)
+	case h.open.Check:
 	case place == "" && !sees:
 		err = h.notePlace(note, placeOwn)
 	case place == "":

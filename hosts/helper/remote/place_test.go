@@ -64,6 +64,29 @@ func TestPlaceStaysOwn(t *testing.T) {
 	g.bye()
 }
 
+// X9: what a check sees says nothing of the next one: a directory may be shared by then,
+// or it is made from another.
+func TestCheckNotesNoPlace(t *testing.T) {
+	w := newWorld(t)
+	nonce := filepath.Join(w.runDir, "nonce")
+	open := w.open()
+	open.Check = true
+	for _, shared := range []bool{true, false, true} {
+		from, to := nonce+".away", nonce
+		if !shared {
+			from, to = to, from
+		}
+		if err := os.Rename(from, to); err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+		f := w.start(open)
+		if f.hello.Shared != shared || f.hello.Error != "" || len(f.hello.Warnings) != 0 {
+			t.Errorf("%+v, want shared %v", f.hello, shared)
+		}
+		f.bye()
+	}
+}
+
 // Promise 2: "never started" is said of an attempt that could not be started only if
 // nobody else has claimed it, and then nobody can any more.
 func TestEntomb(t *testing.T) {
