@@ -8,6 +8,7 @@ import (
 
 	"dcs-tui/dispatch/board"
 	"dcs-tui/dispatch/sched"
+	"dcs-tui/dispatch/view"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
 )
@@ -24,7 +25,8 @@ func (a *app) farewell(f *follower, left screenLeft) error {
 	if err != nil {
 		return err
 	}
-	over := l.table.Unfinished() == 0 && l.asked == 0 && l.input.state != intakeOpen
+	over := l.table.Unfinished() == 0 && l.asked == 0 && l.input.state != intakeOpen ||
+		left.last != nil && left.last.Life == view.Ended // drained, say: its dispatcher is taking leave
 	for end := time.Now().Add(endWithin); over && l.alive() && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		if owner, err := journal.ReadOwner(f.run); err == nil {
 			l.owner = owner
