@@ -14,8 +14,7 @@ const maxTrouble = 5
 // with the others.
 const fewFailures = 3
 
-// hostTrouble says which hosts were of no use to a run: those that never ran anything
-// for a reason, and those where attempts failed much more often than on the others. A
+// hostTrouble says which hosts were of no use to a run: those that were never up, and those where attempts failed much more often than on the others. A
 // run that went well in the end hides both, and took longer.
 func hostTrouble(t *jobs.Table, words map[string]hostWord) []string {
 	counts := countHosts(t)
@@ -26,7 +25,7 @@ func hostTrouble(t *jobs.Table, words map[string]hostWord) []string {
 	}
 	var lines []string
 	for name, w := range words {
-		if counts[name] == nil && w.text != "" && w.text != name+" is up" {
+		if counts[name] == nil && w.text != "" && !w.up { // one that was up was not needed
 			lines = append(lines, cleanLine(name)+" ran nothing: "+shorten(cleanLine(withoutSubject(w.text, name))))
 		}
 	}

@@ -27,7 +27,8 @@ func TestHostTrouble(t *testing.T) {
 	words := map[string]hostWord{
 		"ws01": {text: "ws01: it is slow"}, // it has run jobs
 		"ws03": {text: "ws03: cannot be reached: connection refused\x1b[2J"},
-		"ws06": {text: "ws06 is up"}, // there was nothing left for it
+		"ws06": hostWord{}.after("ws06", 1, "ws06 is up").after("ws06", 2, "ws06: its clock is 5 s off"), // there was nothing left for it
+		"ws07": hostWord{}.after("ws06", 1, ""),
 	}
 	want := []string{
 		"hosts: ws02 failed 22 of 22 attempts, the others 6 of 75: is what the jobs need there?",

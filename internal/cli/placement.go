@@ -50,17 +50,27 @@ func (p *places) note(s *dispatch.Snapshot) {
 }
 
 func (p *places) keep(host string, h *hosts.Hello) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if h == nil || h.Shared || p.kept[host] {
+	if h == nil || h.Shared || h.Error != "" || h.Dir == "" || !p.begin(host) {
 		return
 	}
+	// Nobody waits for mu behind a run directory that hangs. Two who write at once write the same.
+	// Without it only the paths shown later lack the host: no reason to stop, or to say more than the journal's trouble.
+	err := rundir.Replace(p.run.Disk, p.run.Path(rundir.HostsDir, host+dirSuffix), []byte(host+":"+h.Dir+"\n"))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.kept[host] = p.kept[host] || err == nil
+}
+
+// begin notes that a host has said hello, and says whether its place is still to be
+// written down.
+func (p *places) begin(host string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if p.said == nil {
 		p.said, p.kept = map[string]bool{}, map[string]bool{}
 	}
 	p.said[host] = true
-	// Without it only the paths shown later lack the host: no reason to stop, or to say more than the journal's trouble.
-	p.kept[host] = rundir.Replace(p.run.Disk, p.run.Path(rundir.HostsDir, host+dirSuffix), []byte(host+":"+h.Dir+"\n")) == nil
+	return !p.kept[host]
 }
 
 // names are the hosts that do not share the run directory.

@@ -192,7 +192,7 @@ func (s *session) flushNotices() {
 		s.con.Line(s.con.noticeLine(n))
 		if n.Host != "" {
 			if n.Job == 0 {
-				s.words[n.Host] = hostWord{jobs.StampOf(n.At), n.Text}
+				s.words[n.Host] = s.words[n.Host].after(n.Host, jobs.StampOf(n.At), n.Text)
 			}
 			s.logs.Write(n.Host, cleanLine(n.Text))
 		}

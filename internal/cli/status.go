@@ -46,6 +46,12 @@ type looked struct {
 type hostWord struct {
 	at   jobs.Stamp
 	text string // not clean
+	up   bool   // it has been up
+}
+
+// after is the word that follows.
+func (w hostWord) after(host string, at jobs.Stamp, text string) hostWord {
+	return hostWord{at, text, w.up || text == host+" is up"}
 }
 
 // look reads a run without owning it.
@@ -64,7 +70,7 @@ func (a *app) lookAt(run *rundir.Run) (*looked, error) {
 		case r.Kind == jobs.KindEpoch:
 			clear(words) // what an earlier dispatcher knew of hosts is past
 		case r.Host != "" && r.Job == 0:
-			words[r.Host] = hostWord{r.At, r.Reason}
+			words[r.Host] = words[r.Host].after(r.Host, r.At, r.Reason)
 		}
 	})
 	if err != nil {

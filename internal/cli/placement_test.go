@@ -1,0 +1,51 @@
+package cli
+
+import (
+	"os"
+	"testing"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs/rundir"
+)
+
+// stuckDisk hangs where a file is to be made.
+type stuckDisk struct {
+	rundir.Disk
+	asked, free chan struct{}
+}
+
+func (d stuckDisk) OpenFile(path string, flag int, mode os.FileMode) (rundir.File, error) {
+	if flag&os.O_CREATE != 0 {
+		close(d.asked)
+		<-d.free
+	}
+	return d.Disk.OpenFile(path, flag, mode)
+}
+
+// A run directory that hangs while a host's place is written down holds up nobody who
+// asks for the places: a dispatcher that ends does. A host that failed has no place.
+func TestPlacesDoNotHang(t *testing.T) {
+	run, err := rundir.Create(t.TempDir(), "r", rundir.Asked{Version: "test", Cwd: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	disk := stuckDisk{run.Disk, make(chan struct{}), make(chan struct{})}
+	run.Disk = disk
+	p := &places{run: run}
+	p.keep("ws00", &hosts.Hello{Error: "work_dir is full"})
+	p.keep("ws01", &hosts.Hello{Dir: "/run", Shared: true})
+	done := make(chan struct{})
+	go func() {
+		p.keep("ws02", &hosts.Hello{Dir: "/own"})
+		close(done)
+	}()
+	<-disk.asked
+	if names := p.names(); len(names) != 1 || !p.here(names) || p.here([]string{"ws01"}) {
+		t.Errorf("%q", names)
+	}
+	close(disk.free)
+	<-done
+	if got := readPlaces(run); len(got) != 1 || got["ws02"] != "ws02:/own" {
+		t.Errorf("%q", got)
+	}
+}
