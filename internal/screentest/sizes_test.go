@@ -10,7 +10,9 @@ import (
 )
 
 // quietJobs are jobs whose screen does not change by itself, but for its clocks.
-const quietJobs = "#DCS default tries=1\n#DCS name=fails\necho 'going down' >&2; exit 3\n#DCS name=talks\necho 日本語 one; echo two; sleep 1000\n#DCS name=sleeps\nsleep 1000\n" + waiters
+// The failing one waits for the talking one, which is so the oldest that runs.
+const quietJobs = "#DCS default tries=1\n#DCS name=fails\nuntil [ -e talking ]; do sleep 0.05; done; echo 'going down' >&2; exit 3\n" +
+	"#DCS name=talks\necho 日本語 one; echo two; touch talking; sleep 1000\n#DCS name=sleeps\nsleep 1000\n" + waiters
 
 // Issue 4, 4: from 40x10 to 300x100 and back while it runs, and what is on the screen
 // is what drawing it anew gives.
