@@ -36,6 +36,9 @@ type Open struct {
 	GraceSeconds float64 // between TERM and KILL; 0: 5
 	Buffer       time.Duration
 	Check        bool // it only looks: what it sees says nothing of the next time
+	// Reads asks for a helper that answers Read and nothing else, whoever dispatches the
+	// run or has. Of the rest only Version, Run, Host and WorkDir count.
+	Reads bool
 }
 
 // Ping keeps the helper alive and extends the lease: until LeaseUptime (in the
@@ -108,7 +111,7 @@ type List struct{ Epoch int }
 type Read struct {
 	ID      int64
 	Attempt jobs.AttemptID
-	File    jobs.File // FileOut or FileErr
+	File    jobs.File // FileOut, FileErr or FileExit
 	Offset  int64     // negative: counted from the end
 	Limit   int       // bytes, at most MaxChunk
 }
@@ -266,6 +269,7 @@ type Chunk struct {
 	Offset int64
 	Size   int64
 	Why    string
+	None   bool   // Why says that there is no such file
 	Bulk   []byte `json:"-"`
 }
 

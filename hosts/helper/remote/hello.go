@@ -143,9 +143,8 @@ func (h *helper) setConfig(hello *hosts.Hello) {
 	}
 }
 
-// findDirs makes the directories in which attempts are written.
-func (h *helper) findDirs(hello *hosts.Hello) error {
-	work := h.open.WorkDir
+// workPath is where work_dir is on this host; "" is the default.
+func workPath(work string) (string, error) {
 	home, herr := os.UserHomeDir()
 	switch {
 	case work == "":
@@ -153,12 +152,21 @@ func (h *helper) findDirs(hello *hosts.Hello) error {
 		fallthrough
 	case work == "~" || strings.HasPrefix(work, "~/"):
 		if herr != nil {
-			return fmt.Errorf("work_dir: %w; set work_dir to an absolute path", herr)
+			return "", fmt.Errorf("work_dir: %w; set work_dir to an absolute path", herr)
 		}
 		work = filepath.Join(home, strings.TrimPrefix(work[1:], "/"))
 	}
 	if !filepath.IsAbs(work) {
-		return fmt.Errorf("work_dir %q is not an absolute path", work)
+		return "", fmt.Errorf("work_dir %q is not an absolute path", work)
+	}
+	return work, nil
+}
+
+// findDirs makes the directories in which attempts are written.
+func (h *helper) findDirs(hello *hosts.Hello) error {
+	work, err := workPath(h.open.WorkDir)
+	if err != nil {
+		return err
 	}
 	h.workDir = filepath.Join(work, h.open.Run)
 	if err := makeDirs(work); err != nil {

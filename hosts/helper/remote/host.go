@@ -93,6 +93,9 @@ func hostMain(stdin io.Reader, stdout io.Writer, lim limits) error {
 	if !ok {
 		return fmt.Errorf("the dispatcher began with %q instead of open", first.Word())
 	}
+	if open.Reads {
+		return serveReads(in, stdout, open, lim)
+	}
 	h, hello := newHelper(open)
 	out := newOutbox(wire.NewWriter(stdout))
 	if h == nil {

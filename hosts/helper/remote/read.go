@@ -3,6 +3,7 @@
 package remote
 
 import (
+	"errors"
 	"fmt"
 
 	"golang.org/x/sys/unix"
@@ -21,14 +22,14 @@ func (h *helper) read(m *hosts.Read) {
 
 func (h *helper) chunk(m *hosts.Read) *hosts.Chunk {
 	c := &hosts.Chunk{ID: m.ID, Size: -1}
-	if m.File != jobs.FileOut && m.File != jobs.FileErr {
+	if m.File != jobs.FileOut && m.File != jobs.FileErr && m.File != jobs.FileExit {
 		c.Why = fmt.Sprintf("%q is not an output file", m.File)
 		return c
 	}
 	path := jobs.AttemptFile(h.dir, m.Attempt, m.File)
 	fd, err := openPlain(path) // a job may have put a pipe there
 	if err != nil {
-		c.Why = err.Error()
+		c.Why, c.None = err.Error(), errors.Is(err, unix.ENOENT)
 		return c
 	}
 	defer closeFile(fd, path)
