@@ -1,7 +1,7 @@
 // Command dcs-tui runs thousands of shell commands on the cores of a lab's
 // workstations. On the hosts the same program is the helper and the supervisor.
 //
-// The exit codes stand in internal/cli/exit.go.
+// The exit codes stand in internal/cli/exit.
 package main
 
 import (

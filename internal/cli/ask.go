@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"dcs-tui/dispatch"
+	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
@@ -53,12 +54,12 @@ func leave(run *rundir.Run, q *rundir.Request) (*errand, error) {
 	e := &errand{run: run, jobs: q.Jobs, reader: journal.NewReader(run), open: map[jobs.ID]bool{}}
 	e.reader.Patience = linePatience
 	if err := e.reader.Skip(); err != nil {
-		return nil, usagef("%w", err)
+		return nil, exit.Usagef("%w", err)
 	}
 	var err error
 	e.name, err = run.FileRequest(q)
 	if err != nil {
-		return nil, usagef("%w", err)
+		return nil, exit.Usagef("%w", err)
 	}
 	return e, nil
 }
@@ -127,7 +128,7 @@ func (e *errand) await(owner *journal.Owner) (gone bool) {
 
 // unanswered says that the dispatcher is alive and has not answered.
 func (a *app) unanswered(e *errand, owner *journal.Owner) {
-	a.code = ExitLeft
+	a.code = exit.Left
 	who := cleanLine(owner.String())
 	switch {
 	case stopped(owner):

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
 )
@@ -43,11 +44,11 @@ func stoppedText(o *journal.Owner) string {
 
 // inUse refuses a run that somebody else dispatches.
 func inUse(run *rundir.Run, owner *journal.Owner) error {
-	p := usagef("the run %s is dispatched by %s", run.Name(), ownerText(owner))
+	p := exit.Usagef("the run %s is dispatched by %s", run.Name(), ownerText(owner))
 	if owner != nil && stopped(owner) {
-		return p.withAdvice("%s; --force takes the run over from it", stoppedText(owner))
+		return p.WithAdvice("%s; --force takes the run over from it", stoppedText(owner))
 	}
-	return p.withAdvice("dcs-tui attach %s shows its screen; if that dcs-tui hangs, --force takes the run over", shellWord(runRef(run)))
+	return p.WithAdvice("dcs-tui attach %s shows its screen; if that dcs-tui hangs, --force takes the run over", shellWord(runRef(run)))
 }
 
 // askOwner leaves the request where the dispatcher looks for it, and waits until
@@ -56,10 +57,10 @@ func inUse(run *rundir.Run, owner *journal.Owner) error {
 func (a *app) askOwner(run *rundir.Run, owner *journal.Owner) (gone bool, err error) {
 	f, err := os.OpenFile(run.Path(rundir.StopNowFile), os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
-		return false, usagef("%w", err)
+		return false, exit.Usagef("%w", err)
 	}
 	if err := f.Close(); err != nil {
-		return false, usagef("%s: %w", rundir.StopNowFile, err)
+		return false, exit.Usagef("%s: %w", rundir.StopNowFile, err)
 	}
 	a.con.Line("asked " + cleanLine(owner.String()) + " to cancel; waiting until it has")
 	if owner.Life() == journal.Unsure {
@@ -73,7 +74,7 @@ func (a *app) askOwner(run *rundir.Run, owner *journal.Owner) (gone bool, err er
 	gone = awaitOwner(run, owner)
 	slow.Stop()
 	if !gone {
-		a.code = ExitLeft
+		a.code = exit.Left
 		a.warn("it is alive and has not ended yet; dcs-tui status %s shows how it stands", shellWord(runRef(run)))
 		a.con.Line("  " + forceText(run))
 		return false, nil

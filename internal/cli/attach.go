@@ -15,6 +15,7 @@ import (
 	"dcs-tui/dispatch/view"
 	"dcs-tui/hosts"
 	"dcs-tui/hosts/sshlink"
+	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
 )
@@ -68,23 +69,23 @@ func (a *app) runAttach(args []string, f *attachFlags) error {
 	}
 	ref := shellWord(cleanLine(runRef(run)))
 	if plainTerminal() || !term.IsTerminal(int(a.stdout.Fd())) {
-		return usagef("this terminal cannot show the screen").
-			withAdvice("dcs-tui status %s shows how the run stands, dcs-tui events --follow %s what happens", ref, ref)
+		return exit.Usagef("this terminal cannot show the screen").
+			WithAdvice("dcs-tui status %s shows how the run stands, dcs-tui events --follow %s what happens", ref, ref)
 	}
 	keys, err := a.keyboard()
 	if err != nil {
-		return usagef("there is no terminal to type on: %w", err).
-			withAdvice("dcs-tui status %s shows how the run stands, dcs-tui events --follow %s what happens", ref, ref)
+		return exit.Usagef("there is no terminal to type on: %w", err).
+			WithAdvice("dcs-tui status %s shows how the run stands, dcs-tui events --follow %s what happens", ref, ref)
 	}
 	defer keys.Close()
 	follow := a.follow(run, a.reachAnywhere(run, f))
 	defer follow.Close()
 	if err := follow.first(); err != nil {
-		var p *problem
+		var p *exit.Problem
 		if errors.As(err, &p) {
 			return err
 		}
-		return usagef("%w", err)
+		return exit.Usagef("%w", err)
 	}
 	return a.screen(follow, keys, f.screen)
 }
@@ -150,5 +151,5 @@ func farError(run *rundir.Run, owner *journal.Owner, name string, err error) err
 	if name == owner.Host {
 		advice += "; if ssh knows that machine by another name: dcs-tui attach --via NAME " + shellWord(cleanLine(runRef(run)))
 	}
-	return usagef("%s cannot be reached from here: %w", owner, err).withAdvice("%s", advice)
+	return exit.Usagef("%s cannot be reached from here: %w", owner, err).WithAdvice("%s", advice)
 }

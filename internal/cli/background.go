@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -81,11 +82,11 @@ func startDispatcher(args []string, stdin *os.File, errs io.Writer) (*dispatcher
 	go func() {
 		cmd.Wait()
 		if p.code = cmd.ProcessState.ExitCode(); p.code < 0 {
-			p.code = ExitLeft // killed: resume continues
+			p.code = exit.Left // killed: resume continues
 			status, _ := cmd.ProcessState.Sys().(syscall.WaitStatus)
 			switch status.Signal() {
 			case syscall.SIGINT:
-				p.code = ExitCancelled // by Ctrl-C, before it had begun
+				p.code = exit.Cancelled // by Ctrl-C, before it had begun
 			default:
 				p.death = status.Signal().String()
 			}

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"dcs-tui/grid"
+	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 )
 
@@ -92,7 +93,7 @@ func (a *app) readBatch(f *gridFlags, files []string, named bool) (*batch, error
 		}
 	}
 	if len(faults) > 0 {
-		return nil, usagef("%w", errors.Join(faults...))
+		return nil, exit.Usagef("%w", errors.Join(faults...))
 	}
 	b.queues = queuesOf(b.specs)
 	return b, nil

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"dcs-tui/internal/cli/exit"
 	"dcs-tui/internal/polltest"
 )
 
@@ -79,8 +80,8 @@ func TestSIGTERMWhileNobodyReadsResults(t *testing.T) {
 	begin(t, cmd)
 	untilFile(t, filepath.Join(dir, "ran"), strings.Repeat("\n", n))
 	cmd.Process.Signal(syscall.SIGTERM)
-	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != ExitLeft {
-		t.Fatalf("%v, want exit %d:\n%s", err, ExitLeft, said.String())
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != exit.Left {
+		t.Fatalf("%v, want exit %d:\n%s", err, exit.Left, said.String())
 	}
 	out, err := program(t, dir, "resume", "--json", "r").Output()
 	if err != nil {
@@ -127,8 +128,8 @@ func TestSignalsWhileNobodyReadsTheConsole(t *testing.T) {
 					}
 				}
 			}
-			if code := cmd.ProcessState.ExitCode(); code != ExitLeft {
-				t.Errorf("%v, want exit %d", cmd.ProcessState, ExitLeft)
+			if code := cmd.ProcessState.ExitCode(); code != exit.Left {
+				t.Errorf("%v, want exit %d", cmd.ProcessState, exit.Left)
 			}
 			writeFile(t, dir, "gate", "")
 			if out, err := program(t, dir, "resume", "r").CombinedOutput(); err != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"dcs-tui/dispatch/view"
+	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
 )
@@ -21,11 +22,11 @@ import (
 func TestAdviceForTwoShells(t *testing.T) {
 	for _, dir := range []string{"/nfs/ada/dcs-runs/sweep", "/nfs/ada/my runs/it's $(touch pwned); x"} {
 		run := &rundir.Run{Dir: dir}
-		var p *problem
+		var p *exit.Problem
 		if err := farError(run, &journal.Owner{Host: "melon4"}, "melon4", errors.New("no route to host")); !errors.As(err, &p) {
 			t.Fatal(err)
 		}
-		line, _, _ := strings.Cut(strings.TrimPrefix(p.advice, "instead: "), "; if ssh")
+		line, _, _ := strings.Cut(strings.TrimPrefix(p.Advice, "instead: "), "; if ssh")
 		// ssh passes on what the first shell makes of it, joined by blanks.
 		bin := t.TempDir()
 		writeScript(t, bin, "ssh", `shift 2; exec sh -c "$*"`)

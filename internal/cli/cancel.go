@@ -3,12 +3,14 @@ package cli
 import (
 	"bufio"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"dcs-tui/dispatch/sched"
+	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
@@ -56,8 +58,8 @@ dcs-tui cancel sweep-20260314-1502 --where state=queued,name='big*'`,
 // exactlyOneRun: what ends jobs takes no default.
 func exactlyOneRun(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return usagef("%s needs the run: a name in ./dcs-runs or a run directory", cmd.CommandPath()).
-			withAdvice("dcs-tui runs list shows them")
+		return exit.Usagef("%s needs the run: a name in ./dcs-runs or a run directory", cmd.CommandPath()).
+			WithAdvice("dcs-tui runs list shows them")
 	}
 	return nil
 }
@@ -73,19 +75,19 @@ func (a *app) runCancel(cmd *cobra.Command, f *runFlags, args []string, sel *sel
 	some := sel.named != nil || len(sel.where) > 0
 	switch {
 	case some && sel.all:
-		return usagef("--all says everything: leave the rest out")
+		return exit.Usagef("--all says everything: leave the rest out")
 	case some:
 		return a.cancelSome(cmd, f, run, sel, opt)
 	case opt.json:
-		return usagef("--json says what became of some jobs: of all of them status --json does")
+		return exit.Usagef("--json says what became of some jobs: of all of them status --json does")
 	}
 	table, _, err := journal.Replay(run)
 	if err != nil {
-		return usagef("%w", err)
+		return exit.Usagef("%w", err)
 	}
 	waiting, _, err := run.RequestNames()
 	if err != nil {
-		return usagef("%w", err)
+		return exit.Usagef("%w", err)
 	}
 	stored := len(table.Specs) - len(table.Jobs)
 	if table.Unfinished()+stored+len(waiting) == 0 { // a requeue that waits would open jobs again
@@ -97,7 +99,7 @@ func (a *app) runCancel(cmd *cobra.Command, f *runFlags, args []string, sel *sel
 	}
 	owner, err := journal.ReadOwner(run)
 	if err != nil {
-		return usagef("%w", err)
+		return exit.Usagef("%w", err)
 	}
 	if owner != nil && owner.Life() != journal.Dead && !f.force {
 		gone, err := a.askOwner(run, owner)
@@ -112,11 +114,11 @@ func (a *app) runCancel(cmd *cobra.Command, f *runFlags, args []string, sel *sel
 // allOpenText says what a cancel of all would end.
 func allOpenText(run *rundir.Run, t *jobs.Table, stored int) string {
 	handed := handedOver(t)
-	what := "end " + plural(t.Counts[jobs.Running]-handed, "running job")
+	what := "end " + jobs.Plural(t.Counts[jobs.Running]-handed, "running job")
 	if handed > 0 {
-		what += ", " + itoa(handed) + " handed over"
+		what += ", " + strconv.Itoa(handed) + " handed over"
 	}
-	return what + " and " + plural(t.Counts[jobs.Queued]+stored, "queued job") + " of " + cleanLine(run.Name())
+	return what + " and " + jobs.Plural(t.Counts[jobs.Queued]+stored, "queued job") + " of " + cleanLine(run.Name())
 }
 
 // agree asks whether to do what the command is about to, unless told not to.
@@ -125,7 +127,7 @@ func (a *app) agree(yes bool, command, what string) error {
 		return nil
 	}
 	if !term.IsTerminal(int(os.Stdin.Fd())) {
-		return usagef("%s would %s; it asks first", command, what).withAdvice("--yes answers for you")
+		return exit.Usagef("%s would %s; it asks first", command, what).WithAdvice("--yes answers for you")
 	}
 	a.con.Line(what + "? (y/n)")
 	line, _ := bufio.NewReader(a.stdin).ReadString('\n')
@@ -133,7 +135,7 @@ func (a *app) agree(yes bool, command, what string) error {
 	case "y", "yes":
 		return nil
 	}
-	return usagef("nothing was done")
+	return exit.Usagef("nothing was done")
 }
 
 // takeOver makes this command the run's dispatcher, for a cancel.
@@ -177,8 +179,8 @@ func (a *app) cancelOurselves(cmd *cobra.Command, f *runFlags, run *rundir.Run) 
 	s.startNothing() // nor what a waiting requeue opens again
 	s.d.Do(sched.Cancel{All: true, Why: "cancelled by a person"})
 	code := s.drive(cleanLine(run.Name())+": ending every job", s.submitWaiting)
-	if code == ExitCancelled || code == ExitOK || code == ExitFailed {
-		code = ExitOK // it did what it was asked
+	if code == exit.Cancelled || code == exit.OK || code == exit.Failed {
+		code = exit.OK // it did what it was asked
 	}
 	a.code = code
 	return nil

@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"dcs-tui/dispatch/sched"
+	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
@@ -27,7 +29,7 @@ func (a *app) cancelSome(cmd *cobra.Command, f *runFlags, run *rundir.Run, sel *
 	}
 	waiting, _, err := run.RequestNames()
 	if err != nil {
-		return usagef("%w", err)
+		return exit.Usagef("%w", err)
 	}
 	running, queued, over := 0, 0, 0
 	for _, id := range ids {
@@ -43,9 +45,9 @@ func (a *app) cancelSome(cmd *cobra.Command, f *runFlags, run *rundir.Run, sel *
 	if len(ids) == 0 || running+queued == 0 && len(waiting) == 0 { // a requeue that waits would come after us
 		return a.tellCancelled(run, &errand{taken: true, left: over}, opt.json)
 	}
-	what := plural(running, "job") + " that are running or handed over and " + plural(queued, "queued job")
+	what := jobs.Plural(running, "job") + " that are running or handed over and " + jobs.Plural(queued, "queued job")
 	if running == 1 {
-		what = "1 job that is running or handed over and " + plural(queued, "queued job")
+		what = "1 job that is running or handed over and " + jobs.Plural(queued, "queued job")
 	}
 	if err := a.agree(opt.yes, "cancel", "end "+what+" of "+cleanLine(run.Name())); err != nil {
 		return err
@@ -56,7 +58,7 @@ func (a *app) cancelSome(cmd *cobra.Command, f *runFlags, run *rundir.Run, sel *
 	}
 	owner, err := journal.ReadOwner(run)
 	if err != nil {
-		return usagef("%w", err)
+		return exit.Usagef("%w", err)
 	}
 	if owner != nil && owner.Life() != journal.Dead && !f.force {
 		if gone := e.await(owner); !gone {
@@ -110,8 +112,8 @@ func (a *app) cancelSomeOurselves(cmd *cobra.Command, f *runFlags, run *rundir.R
 		s.d.Do(sched.Stop{Why: "what was asked is done"})
 		return nil
 	})
-	if e.read(); e.taken && a.code != ExitNoHosts {
-		a.code = ExitOK
+	if e.read(); e.taken && a.code != exit.NoHosts {
+		a.code = exit.OK
 	}
 	return nil
 }
@@ -119,7 +121,7 @@ func (a *app) cancelSomeOurselves(cmd *cobra.Command, f *runFlags, run *rundir.R
 // tellCancelled says what became of a cancel.
 func (a *app) tellCancelled(run *rundir.Run, e *errand, asJSON bool) error {
 	if e.refused != "" {
-		return usagef("%s", cleanLine(e.refused))
+		return exit.Usagef("%s", cleanLine(e.refused))
 	}
 	still := make([]jobs.ID, 0, len(e.open))
 	for id := range e.open {
@@ -127,7 +129,7 @@ func (a *app) tellCancelled(run *rundir.Run, e *errand, asJSON bool) error {
 	}
 	slices.Sort(still)
 	if len(still) > 0 {
-		a.code = ExitLeft
+		a.code = exit.Left
 	}
 	done := e.did - e.otherwise - len(still)
 	if asJSON {
@@ -136,7 +138,7 @@ func (a *app) tellCancelled(run *rundir.Run, e *errand, asJSON bool) error {
 	if !e.taken {
 		return nil // was said
 	}
-	text := plural(done, "job") + " cancelled"
+	text := jobs.Plural(done, "job") + " cancelled"
 	if e.did == 0 {
 		text = "nothing to cancel"
 	}
@@ -168,7 +170,7 @@ func were(n int) string {
 // jobsText is "job 3" or "jobs 3-5,9".
 func jobsText(ids []jobs.ID) string {
 	if len(ids) == 1 {
-		return "job " + itoa(int(ids[0]))
+		return "job " + strconv.Itoa(int(ids[0]))
 	}
 	return "jobs " + rundir.RangesOf(ids).String()
 }

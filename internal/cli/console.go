@@ -226,3 +226,17 @@ func (c *console) glyph(mark, ascii string) string {
 	}
 	return mark
 }
+
+// plainQuotes makes the quotes of a text ASCII where the locale wants that.
+func (c *console) plainQuotes(s string) string {
+	if !c.ascii {
+		return s
+	}
+	b := []rune(s)
+	for i, r := range b {
+		if r == '“' || r == '”' {
+			b[i] = '"'
+		}
+	}
+	return string(b)
+}

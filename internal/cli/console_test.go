@@ -3,12 +3,10 @@ package cli
 import (
 	"strings"
 	"testing"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
 	"dcs-tui/dispatch"
-	"dcs-tui/dispatch/sched"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
 )
@@ -88,58 +86,6 @@ func TestNothingOfAJobMovesTheCursor(t *testing.T) {
 	}
 	if line := c.jobLine(r); !strings.Contains(line, "left 2 processes behind") {
 		t.Errorf("%q", line)
-	}
-}
-
-func TestProgressLine(t *testing.T) {
-	s := &dispatch.Snapshot{Total: 100, Rate: 8.4, ETA: 4400 * time.Millisecond,
-		Hosts: []sched.HostView{{State: sched.Up, Running: 12}, {State: sched.Lost}}}
-	s.Counts[jobs.Succeeded], s.Counts[jobs.Failed], s.Counts[jobs.Running], s.Counts[jobs.Queued] = 50, 2, 16, 32
-	want := "[##########..........] 52/100  12 running  2 failed  8.4/s  ETA 4 s  1 of 2 hosts up"
-	if got := progressLine(s); got != want {
-		t.Errorf("%s\nwant %s", got, want)
-	}
-	s.More, s.Problem = true, "the disk is full"
-	if got := progressLine(s); !strings.HasPrefix(got, "52/100+ ") || !strings.Contains(got, "LAUNCHING NOTHING") || strings.Contains(got, "ETA") {
-		t.Errorf("%s", got)
-	}
-	if got := progressLine(&dispatch.Snapshot{Hosts: make([]sched.HostView, 1)}); got != "0/0  0 running  connecting" {
-		t.Errorf("%s", got)
-	}
-}
-
-// Notices wait in bounded room, and what did not fit is counted.
-func TestNoticesAreBounded(t *testing.T) {
-	q := newNoticeQueue()
-	for range maxNotices + 5 {
-		q.put(dispatch.Notice{Text: "x"})
-	}
-	list := q.take()
-	if len(list) != maxNotices+1 || !strings.HasPrefix(list[maxNotices].Text, "5 further") {
-		t.Errorf("%d notices, the last %q", len(list), list[len(list)-1].Text)
-	}
-	if len(q.take()) != 0 {
-		t.Error("they were taken twice")
-	}
-}
-
-// Efficiency counts the slots that were there, from when they were there.
-func TestUsage(t *testing.T) {
-	at := time.Unix(1000, 0)
-	u := usage{last: at}
-	view := func(slots ...int) *dispatch.Snapshot {
-		s := &dispatch.Snapshot{}
-		for _, n := range slots {
-			s.Hosts = append(s.Hosts, sched.HostView{State: sched.Up, Slots: n})
-		}
-		s.Hosts = append(s.Hosts, sched.HostView{State: sched.BackingOff, Slots: 99})
-		return s
-	}
-	u.note(at.Add(2*time.Second), view(4), 0)
-	u.note(at.Add(3*time.Second), view(4, 4), 0)
-	u.note(at.Add(5*time.Second), view(4, 4), 6)
-	if got, most := u.total(); got != 2*4+1*8+2*8 || most != 8 {
-		t.Errorf("%v slot-seconds, at most %d", got, most)
 	}
 }
 

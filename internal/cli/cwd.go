@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 
 	"dcs-tui/hosts"
+	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 )
 
@@ -15,13 +16,13 @@ func workDir(flag string) (string, error) {
 	if flag == "" {
 		wd, err := os.Getwd()
 		if err != nil {
-			return "", usagef("where are we? %w", err)
+			return "", exit.Usagef("where are we? %w", err)
 		}
 		return wd, nil
 	}
 	path, err := filepath.Abs(flag)
 	if err != nil {
-		return "", usagef("--cwd %s: %w", shorten(flag), err)
+		return "", exit.Usagef("--cwd %s: %w", shorten(flag), err)
 	}
 	return path, nil
 }
@@ -36,10 +37,10 @@ func checkCwd(cwd string, hs []*hosts.Host) error {
 	}
 	info, err := os.Stat(cwd)
 	if err != nil {
-		return usagef("the directory that the jobs shall run in: %w", err).withAdvice("--cwd names another")
+		return exit.Usagef("the directory that the jobs shall run in: %w", err).WithAdvice("--cwd names another")
 	}
 	if !info.IsDir() {
-		return usagef("%s is not a directory; the jobs cannot run in it", shorten(cwd))
+		return exit.Usagef("%s is not a directory; the jobs cannot run in it", shorten(cwd))
 	}
 	return nil
 }

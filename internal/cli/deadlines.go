@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"strconv"
 	"strings"
 	"time"
 
@@ -54,7 +55,7 @@ func deadlinesText(t *jobs.Table, now time.Time) string {
 		text string
 	}{{met, " met"}, {missed, " missed"}, {tight, " cannot be met any more"}, {open, " to come"}} {
 		if p.n > 0 {
-			parts = append(parts, itoa(p.n)+p.text)
+			parts = append(parts, strconv.Itoa(p.n)+p.text)
 		}
 	}
 	return "deadlines: " + strings.Join(parts, ", ")

@@ -1,5 +1,5 @@
 // Package cli is the face of dcs-tui on the command line: one file a command,
-// the headless screen (lines, progress, summary), signals, and the exit codes.
+// the headless screen (lines, progress, summary), and signals.
 //
 // It wires the rooms together and shows what they say; it decides nothing about
 // jobs or hosts (dispatch/sched does) and stores nothing itself (jobs/rundir and

@@ -4,9 +4,11 @@ import (
 	"bufio"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"dcs-tui/hosts"
+	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
 )
@@ -19,7 +21,7 @@ func (a *app) dryRun(f *runFlags, specs []*jobs.Spec, inv *loadedInventory, cwd 
 	if inv.File != "" {
 		where = cleanLine(inv.File)
 	}
-	fmt.Fprintf(w, "%s on %s of %s, in %s\n", plural(len(specs), "job"), plural(len(inv.Hosts), "host"), where, cleanLine(cwd))
+	fmt.Fprintf(w, "%s on %s of %s, in %s\n", jobs.Plural(len(specs), "job"), jobs.Plural(len(inv.Hosts), "host"), where, cleanLine(cwd))
 	for _, h := range inv.Hosts {
 		fmt.Fprintf(w, "  %s  %s\n", cleanLine(h.Name), hostText(h))
 	}
@@ -47,11 +49,11 @@ func (a *app) dryRun(f *runFlags, specs []*jobs.Spec, inv *loadedInventory, cwd 
 		fmt.Fprintln(w, "Memory, GPUs and cores that the inventory does not give are only known after connecting: a host named here may still lack them.")
 	}
 	if err := w.Flush(); err != nil {
-		return usagef("%w", err)
+		return exit.Usagef("%w", err)
 	}
 	if impossible > 0 {
-		return usagef("%s can run on no host of %s; the first is job %d (%s:%d), which needs %s", plural(impossible, "job"), where,
-			first.ID, first.File, first.Line, needsText(first)).withAdvice("dcs-tui hosts list shows what the hosts have")
+		return exit.Usagef("%s can run on no host of %s; the first is job %d (%s:%d), which needs %s", jobs.Plural(impossible, "job"), where,
+			first.ID, first.File, first.Line, needsText(first)).WithAdvice("dcs-tui hosts list shows what the hosts have")
 	}
 	return nil
 }
@@ -97,10 +99,10 @@ func needsText(s *jobs.Spec) string {
 		parts = append(parts, "tags "+cleanLine(strings.Join(s.Tags, ",")))
 	}
 	if s.GPUs > 0 {
-		parts = append(parts, plural(s.GPUs, "GPU"))
+		parts = append(parts, jobs.Plural(s.GPUs, "GPU"))
 	}
 	if s.SlotCount() > 1 {
-		parts = append(parts, plural(s.Slots, "slot"))
+		parts = append(parts, jobs.Plural(s.Slots, "slot"))
 	}
 	if s.MemBytes > 0 {
 		parts = append(parts, results.HumanBytes(s.MemBytes))
@@ -118,7 +120,7 @@ func optionsText(f *runFlags, s *jobs.Spec) string {
 	}
 	number := func(name string, n int) {
 		if n != 0 {
-			add(name, itoa(n))
+			add(name, strconv.Itoa(n))
 		}
 	}
 	add("name", s.Name)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
 )
@@ -17,22 +18,22 @@ func parseEnv(flags []string, lookup func(string) (string, bool)) ([]rundir.EnvR
 	for _, f := range flags {
 		name, value, given := strings.Cut(f, "=")
 		if !envName(name) {
-			return nil, nil, usagef("--env %s: %q is not a variable name", shorten(f), shorten(name)).
-				withAdvice("write --env NAME=VALUE, or --env NAME to hand the present value on")
+			return nil, nil, exit.Usagef("--env %s: %q is not a variable name", shorten(f), shorten(name)).
+				WithAdvice("write --env NAME=VALUE, or --env NAME to hand the present value on")
 		}
 		if strings.HasPrefix(name, "DCS_") {
-			return nil, nil, usagef("--env %s: names that begin with DCS_ are set by dcs-tui itself", name)
+			return nil, nil, exit.Usagef("--env %s: names that begin with DCS_ are set by dcs-tui itself", name)
 		}
 		if !utf8.ValidString(value) {
-			return nil, nil, usagef("--env %s: the value is not valid UTF-8 and cannot be stored", name).
-				withAdvice("export it and hand it on with --env %s", name)
+			return nil, nil, exit.Usagef("--env %s: the value is not valid UTF-8 and cannot be stored", name).
+				WithAdvice("export it and hand it on with --env %s", name)
 		}
 		s := rundir.EnvRef{Name: name, Value: value, Stored: given}
 		if !given {
 			present, ok := lookup(name)
 			if !ok {
-				return nil, nil, usagef("--env %s: it is not set here", name).
-					withAdvice("export it first, or give a value: --env %s=VALUE", name)
+				return nil, nil, exit.Usagef("--env %s: it is not set here", name).
+					WithAdvice("export it first, or give a value: --env %s=VALUE", name)
 			}
 			s.Hash = hashOf(present)
 		}
@@ -59,12 +60,12 @@ func resolveEnv(settings []rundir.EnvRef, lookup func(string) (string, bool)) ([
 		}
 		value, ok := lookup(s.Name)
 		if !ok {
-			return nil, usagef("the run was started with --env %s, which is not set here", s.Name).
-				withAdvice("export %s with the value it had then", s.Name)
+			return nil, exit.Usagef("the run was started with --env %s, which is not set here", s.Name).
+				WithAdvice("export %s with the value it had then", s.Name)
 		}
 		if hashOf(value) != s.Hash {
-			return nil, usagef("the run was started with another value of %s than it has here", s.Name).
-				withAdvice("export %s with the value it had then, or start a new run", s.Name)
+			return nil, exit.Usagef("the run was started with another value of %s than it has here", s.Name).
+				WithAdvice("export %s with the value it had then, or start a new run", s.Name)
 		}
 		vars = append(vars, jobs.EnvVar{Name: s.Name, Value: value})
 	}

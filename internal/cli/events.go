@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/events"
 	"dcs-tui/jobs/journal"
@@ -71,7 +72,7 @@ func (f *eventFilter) read(now time.Time) error {
 	if f.jobs != "" {
 		of, err := rundir.ParseRanges(f.jobs)
 		if err != nil {
-			return usagef("--job: %w", err)
+			return exit.Usagef("--job: %w", err)
 		}
 		f.of = of
 	}
@@ -84,7 +85,7 @@ func (f *eventFilter) read(now time.Time) error {
 	}
 	at, err := jobs.ParseDeadline(f.since)
 	if err != nil {
-		return usagef("--since: %q is neither a time such as 2h nor a point in time such as 2026-11-20T18:00", shorten(f.since))
+		return exit.Usagef("--since: %q is neither a time such as 2h nor a point in time such as 2026-11-20T18:00", shorten(f.since))
 	}
 	if day, err := time.ParseInLocation("2006-01-02", f.since, time.Local); err == nil {
 		at = day // of a deadline the day's end is meant, here its beginning
@@ -154,7 +155,7 @@ func (a *app) runEvents(args []string, f *eventFilter, asJSON, follow bool) erro
 			return nil // whoever reads has seen enough
 		}
 		if err != nil {
-			return usagef("%w", err)
+			return exit.Usagef("%w", err)
 		}
 		for _, w := range reader.Report.Warnings[warned:] {
 			a.warn("%s", w)
@@ -174,20 +175,6 @@ func (a *app) runEvents(args []string, f *eventFilter, asJSON, follow bool) erro
 		}
 		return nil
 	}
-}
-
-// plainQuotes makes the quotes of a text ASCII where the locale wants that.
-func (c *console) plainQuotes(s string) string {
-	if !c.ascii {
-		return s
-	}
-	b := []rune(s)
-	for i, r := range b {
-		if r == '“' || r == '”' {
-			b[i] = '"'
-		}
-	}
-	return string(b)
 }
 
 // eventLine is what `events --json` prints a record as. Text is for people, and not

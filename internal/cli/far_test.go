@@ -14,6 +14,7 @@ import (
 	"dcs-tui/dispatch/control"
 	"dcs-tui/dispatch/view"
 	"dcs-tui/hosts/hosttest"
+	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs/journal"
 )
 
@@ -59,9 +60,9 @@ func TestAttachThroughSSH(t *testing.T) {
 	}
 	sshd.Stop()
 	_, err = a.reachAnywhere(f.run, &attachFlags{sshConfig: config})(t.Context(), foreign(t, owner))
-	var p *problem
-	if !errors.As(err, &p) || !strings.Contains(p.advice, "ssh -t melon4 dcs-tui attach "+f.run.Dir) ||
-		!strings.Contains(p.advice, "--via NAME r") || !strings.Contains(p.Error(), "on melon4") {
+	var p *exit.Problem
+	if !errors.As(err, &p) || !strings.Contains(p.Advice, "ssh -t melon4 dcs-tui attach "+f.run.Dir) ||
+		!strings.Contains(p.Advice, "--via NAME r") || !strings.Contains(p.Error(), "on melon4") {
 		t.Errorf("%v\n%+v", err, p)
 	}
 	writeFile(t, ".", "gate", "")

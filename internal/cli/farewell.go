@@ -9,6 +9,7 @@ import (
 	"dcs-tui/dispatch/board"
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/dispatch/view"
+	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
 )
@@ -37,7 +38,7 @@ func (a *app) farewell(f *follower, left screenLeft) error {
 		return nil
 	}
 	finish := sched.Finish{How: sched.AllDone, Why: board.LeftBehind(l.table)}
-	code := exitOf(finish.How, l.table.Counts, f.cancelled.Load(), l.input.cut())
+	code := exit.OfRun(finish.How, l.table.Counts, f.cancelled.Load(), l.input.cut())
 	if p := f.process.Load(); p != nil && !l.alive() {
 		select {
 		case <-p.ended:
@@ -45,7 +46,7 @@ func (a *app) farewell(f *follower, left screenLeft) error {
 		case <-time.After(endWithin):
 		}
 	}
-	if code == ExitNoHosts {
+	if code == exit.NoHosts {
 		finish = sched.Finish{How: sched.NoHosts, Why: "for as long as --give-up says"}
 	}
 	a.code = code
@@ -62,11 +63,11 @@ func (a *app) farewell(f *follower, left screenLeft) error {
 func (a *app) goesOn(f *follower, l *looked, left screenLeft) {
 	ref := shellWord(cleanLine(runRef(f.run)))
 	name := a.con.paint(bold, cleanLine(f.run.Name()))
-	a.code = ExitLeft
+	a.code = exit.Left
 	what := name + " goes on in the background"
 	switch {
 	case f.cancelled.Load():
-		a.code = ExitCancelled
+		a.code = exit.Cancelled
 		what = name + " is being cancelled in the background"
 	case left.last != nil && left.last.Draining != "":
 		what = name + ": what runs is finished in the background, nothing more is started"

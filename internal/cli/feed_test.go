@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"dcs-tui/dispatch/sched"
+	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
 )
@@ -33,11 +34,11 @@ func TestUnsubmittedJobsAreLeft(t *testing.T) {
 		if len(table.Jobs) != 5 || table.Counts[jobs.Queued] != 5-accepted {
 			t.Errorf("%d accepted: %d jobs, %d queued", accepted, len(table.Jobs), table.Counts[jobs.Queued])
 		}
-		want := ExitLeft
+		want := exit.Left
 		if accepted == 5 {
-			want = ExitFailed
+			want = exit.Failed
 		}
-		if got := exitOf(sched.Drained, table.Counts, false, false); got != want {
+		if got := exit.OfRun(sched.Drained, table.Counts, false, false); got != want {
 			t.Errorf("%d accepted: exit %d, want %d", accepted, got, want)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
 )
@@ -57,11 +58,11 @@ func (f *runFlags) checkNewRun() error {
 		return err
 	}
 	if f.json && f.output {
-		return usagef("--json and --output both write to standard output: choose one")
+		return exit.Usagef("--json and --output both write to standard output: choose one")
 	}
 	if f.name != "" {
 		if err := rundir.CheckName(f.name); err != nil {
-			return usagef("--name: %w", err)
+			return exit.Usagef("--name: %w", err)
 		}
 	}
 	return nil
@@ -135,7 +136,7 @@ type options struct {
 func (o *options) check() error {
 	for flag, text := range map[string]string{"--setup": o.Setup, "--cwd": o.Cwd, "--shell": o.Shell} {
 		if strings.ContainsRune(text, 0) {
-			return usagef("%s contains a NUL byte", flag)
+			return exit.Usagef("%s contains a NUL byte", flag)
 		}
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
 )
@@ -35,7 +36,7 @@ func (v *ageValue) String() string { return (*spanValue)(v).String() }
 func (v *ageValue) Type() string   { return "duration" }
 func (v *ageValue) Set(s string) error {
 	if _, err := strconv.ParseFloat(s, 64); err == nil {
-		return usagef("%s of what? Write a unit: %[1]sd for days, %[1]sh for hours", shorten(s))
+		return exit.Usagef("%s of what? Write a unit: %[1]sd for days, %[1]sh for hours", shorten(s))
 	}
 	return (*spanValue)(v).Set(s)
 }
@@ -48,7 +49,7 @@ func (v ageValue) text() string {
 		long time.Duration
 	}{{"day", 24 * time.Hour}, {"hour", time.Hour}, {"minute", time.Minute}, {"second", time.Second}} {
 		if d >= u.long && d%u.long == 0 {
-			return plural(int(d/u.long), u.name)
+			return jobs.Plural(int(d/u.long), u.name)
 		}
 	}
 	return results.HumanDuration(d)
@@ -57,12 +58,12 @@ func (v ageValue) text() string {
 // countValue is a whole number from 1; 0, which means none, only by default.
 type countValue int
 
-func (v *countValue) String() string { return itoa(int(*v)) }
+func (v *countValue) String() string { return strconv.Itoa(int(*v)) }
 func (v *countValue) Type() string   { return "n" }
 func (v *countValue) Set(s string) error {
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 1 {
-		return usagef("%q is not a whole number from 1", shorten(s))
+		return exit.Usagef("%q is not a whole number from 1", shorten(s))
 	}
 	*v = countValue(n)
 	return nil
@@ -80,7 +81,7 @@ func (c countUpTo) Set(s string) error {
 		return err
 	}
 	if int(n) > c.most {
-		return usagef("%d is more than %d", int(n), c.most)
+		return exit.Usagef("%d is more than %d", int(n), c.most)
 	}
 	*c.countValue = n
 	return nil
@@ -125,13 +126,13 @@ func parseHalt(s string) (failures int, percent float64, err error) {
 	if number, is := strings.CutSuffix(s, "%"); is {
 		percent, err = strconv.ParseFloat(number, 64)
 		if err != nil || !(percent > 0 && percent <= 100) {
-			return 0, 0, usagef("%q is not a share of failed jobs: more than 0%%, at most 100%%", shorten(s))
+			return 0, 0, exit.Usagef("%q is not a share of failed jobs: more than 0%%, at most 100%%", shorten(s))
 		}
 		return 0, percent, nil
 	}
 	failures, err = strconv.Atoi(s)
 	if err != nil || failures < 1 {
-		return 0, 0, usagef("%q is neither a number of failed jobs such as 5, nor a share such as 10%%", shorten(s))
+		return 0, 0, exit.Usagef("%q is neither a number of failed jobs such as 5, nor a share such as 10%%", shorten(s))
 	}
 	return failures, 0, nil
 }
@@ -160,5 +161,5 @@ func (c *choice) Set(s string) error {
 			return nil
 		}
 	}
-	return usagef("%q is not one of %s", shorten(s), strings.Join(c.words, ", "))
+	return exit.Usagef("%q is not one of %s", shorten(s), strings.Join(c.words, ", "))
 }

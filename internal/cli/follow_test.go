@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"dcs-tui/dispatch/view"
+	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
@@ -132,7 +133,7 @@ func TestScreenOutlivesItsDispatcher(t *testing.T) {
 	}
 	p := f.process.Load()
 	<-p.ended
-	if p == first || p.code != ExitOK {
+	if p == first || p.code != exit.OK {
 		t.Errorf("exit %d", p.code)
 	}
 	if left, _ := filepath.Glob("/tmp/dcs-*/" + filepath.Base(f.address(t))); len(left) > 0 {
@@ -230,7 +231,7 @@ func TestStopFromTheScreen(t *testing.T) {
 	}
 	p := f.process.Load()
 	<-p.ended
-	if p.code != ExitLeft {
+	if p.code != exit.Left {
 		t.Errorf("exit %d", p.code)
 	}
 }
@@ -281,8 +282,8 @@ func TestNoSocket(t *testing.T) {
 		t.Error(err)
 	}
 	a.starter = new(starter)
-	var p *problem
-	if err := s.listenControl(""); !errors.As(err, &p) || !strings.Contains(p.advice, "resume --no-tui") {
+	var p *exit.Problem
+	if err := s.listenControl(""); !errors.As(err, &p) || !strings.Contains(p.Advice, "resume --no-tui") {
 		t.Errorf("%v", err)
 	}
 }

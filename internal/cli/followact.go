@@ -13,6 +13,7 @@ import (
 
 	"dcs-tui/dispatch"
 	"dcs-tui/dispatch/view"
+	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
@@ -108,7 +109,7 @@ func (f *follower) again(ctx context.Context, a view.Action) (*view.Answer, erro
 	case !e.taken:
 		return &view.Answer{Text: "asked; the dispatcher has not taken it in yet"}, nil
 	}
-	return &view.Answer{Done: e.did, Left: e.left, Text: plural(e.did, "job") + " queued again; the run goes on"}, nil
+	return &view.Answer{Done: e.did, Left: e.left, Text: jobs.Plural(e.did, "job") + " queued again; the run goes on"}, nil
 }
 
 // resume starts a dispatcher in the background and waits until it dispatches.
@@ -173,11 +174,11 @@ func (f *follower) runCancel(ctx context.Context, args ...string) (*view.Answer,
 		return nil, ctx.Err()
 	}
 	f.stage().lose()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
+	var failed *exec.ExitError
+	if err != nil && !errors.As(err, &failed) {
 		return nil, err
 	}
-	if exit != nil && exit.ExitCode() == ExitUsage {
+	if failed != nil && failed.ExitCode() == exit.Usage {
 		return nil, &view.Refused{Why: said.text("it could not be cancelled")}
 	}
 	return &view.Answer{Done: 1, Text: said.text("cancelled")}, nil

@@ -83,7 +83,7 @@ func howOver(t *jobs.Table, owner *journal.Owner) (view.Life, string) {
 	case left == 0:
 		return view.Ended, "some jobs did not succeed"
 	case owner == nil || owner.Left:
-		return view.Ended, "stopped with " + plural(left, "job") + " left"
+		return view.Ended, "stopped with " + jobs.Plural(left, "job") + " left"
 	}
 	return view.Dead, fmt.Sprintf("%s has died or cannot be seen any more; what it started runs on", owner)
 }

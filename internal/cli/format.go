@@ -1,27 +1,10 @@
 package cli
 
 import (
-	"fmt"
 	"strings"
 
 	"dcs-tui/jobs"
 )
-
-// rateText writes a rate in the unit that gives a readable number.
-func rateText(perSecond float64) string {
-	switch {
-	case perSecond >= 100:
-		return fmt.Sprintf("%.0f/s", perSecond)
-	case perSecond >= 0.95:
-		return fmt.Sprintf("%.1f/s", perSecond)
-	case perSecond*60 >= 1:
-		return fmt.Sprintf("%.1f/min", perSecond*60)
-	}
-	return fmt.Sprintf("%.1f/h", perSecond*3600)
-}
-
-// plural writes "1 job", "2 jobs".
-func plural(n int, what string) string { return jobs.Plural(n, what) }
 
 // shorten cuts a text of the user's for a message.
 func shorten(s string) string { return shortenTo(s, 100) }
@@ -46,4 +29,14 @@ func shellWord(s string) string {
 		return s
 	}
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// cleanLine makes any text fit to be one line on a terminal.
+func cleanLine(s string) string {
+	return jobs.Clean(strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' }), "; "), 0)
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
 }

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/term"
 
 	"dcs-tui/grid"
+	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results/column"
 	"dcs-tui/jobs/results/outputs"
@@ -48,7 +49,7 @@ hard. A line #DCS sets options as in a jobs file. docs/grid.md explains it all.
 
 - reads the template from standard input. Everything else is as with run.
 
-` + exitHelp,
+` + exit.Help,
 		Example: `# svm.txt, 30 jobs:
 #   svm -train -kernel rbf -C [1] -gamma [2]
 #   [1] 0.001, 0.01, 0.1, 1, 10, 100
@@ -96,11 +97,11 @@ func (a *app) runGrid(cmd *cobra.Command, f *gridFlags, args []string) error {
 	switch {
 	case f.count:
 		if t.Filtered() && t.Points() > longCount {
-			a.con.Line("looking through " + plural(t.Points(), "point") + "; Ctrl-C ends it")
+			a.con.Line("looking through " + jobs.Plural(t.Points(), "point") + "; Ctrl-C ends it")
 		}
 		n, err := t.Count()
 		if err != nil {
-			return usagef("%w", err)
+			return exit.Usagef("%w", err)
 		}
 		if n == 0 {
 			a.warn("%v", noJobs(t, io.EOF))
@@ -127,12 +128,12 @@ func (f *gridFlags) checkGrid(args []string) error {
 	}
 	switch {
 	case f.dryRun && f.count:
-		return usagef("--dry-run prints the commands and --count their number: choose one")
+		return exit.Usagef("--dry-run prints the commands and --count their number: choose one")
 	case len(args) == 0:
-		return usagef("which template?").withAdvice("dcs-tui grid TEMPLATE; dcs-tui grid --help shows one")
+		return exit.Usagef("which template?").WithAdvice("dcs-tui grid TEMPLATE; dcs-tui grid --help shows one")
 	case len(args) > 1:
-		return usagef("one template makes a grid; %s is one too many", shorten(args[1])).
-			withAdvice("dcs-tui run TEMPLATE TEMPLATE... makes a run of several, each a queue of its own; a template may have several command lines, too")
+		return exit.Usagef("one template makes a grid; %s is one too many", shorten(args[1])).
+			WithAdvice("dcs-tui run TEMPLATE TEMPLATE... makes a run of several, each a queue of its own; a template may have several command lines, too")
 	}
 	return nil
 }
@@ -155,11 +156,11 @@ func (a *app) template(f *gridFlags, file string) (*grid.Template, error) {
 	} else {
 		r, err := os.Open(file)
 		if err != nil {
-			return nil, usagef("cannot read the template: %w", err)
+			return nil, exit.Usagef("cannot read the template: %w", err)
 		}
 		defer r.Close()
 		if info, err := r.Stat(); err == nil && info.IsDir() {
-			return nil, usagef("%s is a directory, not a template", shorten(file))
+			return nil, exit.Usagef("%s is a directory, not a template", shorten(file))
 		}
 		in, name = r, file
 	}
@@ -169,9 +170,9 @@ func (a *app) template(f *gridFlags, file string) (*grid.Template, error) {
 	t, err := config.Parse(ctx, in, name)
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return nil, &problem{err: fmt.Errorf("stopped while the template was read; nothing was started"), code: ExitCancelled}
+		return nil, &exit.Problem{Err: fmt.Errorf("stopped while the template was read; nothing was started"), Code: exit.Cancelled}
 	case err != nil:
-		return nil, usagef("%w", err)
+		return nil, exit.Usagef("%w", err)
 	}
 	for i, w := range t.Warnings {
 		if i == maxWarnings {
@@ -208,18 +209,18 @@ func (a *app) printCommands(t *grid.Template) error {
 		none = false
 		if err != nil {
 			w.Flush()
-			return usagef("%w", err)
+			return exit.Usagef("%w", err)
 		}
 		text := s.Command
 		if toTerminal {
 			text = jobs.Clean(text, 0)
 		}
 		if _, err := io.WriteString(w, text+"\n"); err != nil {
-			return usagef("%w", err)
+			return exit.Usagef("%w", err)
 		}
 	}
 	if err := w.Flush(); err != nil {
-		return usagef("%w", err)
+		return exit.Usagef("%w", err)
 	}
 	if none {
 		return noJobs(t, io.EOF)
@@ -284,9 +285,9 @@ func columnsOf(t *grid.Template) []string {
 // noJobs is the error of a grid without any job.
 func noJobs(t *grid.Template, err error) error {
 	if err != io.EOF {
-		return usagef("%w", err)
+		return exit.Usagef("%w", err)
 	}
-	return usagef("%s: its filter leaves none of %s", t.File, plural(t.Points(), "point")).withAdvice("look at the @where lines")
+	return exit.Usagef("%s: its filter leaves none of %s", t.File, jobs.Plural(t.Points(), "point")).WithAdvice("look at the @where lines")
 }
 
 // pulling yields what a sequence has, io.EOF after the last.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -28,7 +29,7 @@ func TestTemplateIsKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		source := sourceText(first, 10)
-		run, err := rundir.Create(base, "r"+itoa(i), rundir.Asked{Options: map[string]any{optionSource: source}})
+		run, err := rundir.Create(base, "r"+strconv.Itoa(i), rundir.Asked{Options: map[string]any{optionSource: source}})
 		if err != nil {
 			t.Fatal(err)
 		}

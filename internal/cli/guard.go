@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"dcs-tui/dispatch/sched"
+	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
 )
@@ -71,7 +72,7 @@ func (g *guard) leave(why string) {
 		case <-time.After(lastPatience):
 		}
 	}
-	g.quit(ExitLeft)
+	g.quit(exit.Left)
 }
 
 // The patience with what may hang, from when a person has asked to stop.
@@ -220,10 +221,10 @@ func (s *session) drainText() string {
 	case running == 0:
 		return "no job is running"
 	case s.app.starter != nil: // nobody types here
-		return "waiting for " + plural(running, "running job")
+		return "waiting for " + jobs.Plural(running, "running job")
 	case running == 1:
 		return "waiting for 1 running job; Ctrl-C again stops dispatching and leaves it running"
 	default:
-		return "waiting for " + plural(running, "running job") + "; Ctrl-C again stops dispatching and leaves them running"
+		return "waiting for " + jobs.Plural(running, "running job") + "; Ctrl-C again stops dispatching and leaves them running"
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -30,7 +31,7 @@ func TestTheGuardWaitsForNothing(t *testing.T) {
 			close(signals)
 			go g.listen(signals, interrupts{})
 			synctest.Wait()
-			if len(left) != 1 || <-left != ExitLeft {
+			if len(left) != 1 || <-left != exit.Left {
 				t.Errorf("%s: it does not leave", name)
 			}
 			select {

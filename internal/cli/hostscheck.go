@@ -14,6 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"dcs-tui/hosts"
+	"dcs-tui/internal/cli/exit"
+	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/rundir"
 )
@@ -70,7 +72,7 @@ func (a *app) runHostsCheck(o *options, file string, names []string) error {
 	interrupted := make(chan os.Signal, 1)
 	go firstSignal(a.signals, interrupted, func() {
 		probe.remove()
-		os.Exit(ExitCancelled)
+		os.Exit(exit.Cancelled)
 	})
 	found := make(chan *checked, len(list))
 	var leaving sync.WaitGroup
@@ -87,7 +89,7 @@ func (a *app) runHostsCheck(o *options, file string, names []string) error {
 		select {
 		case c = <-found:
 		case sig := <-interrupted:
-			return &problem{err: fmt.Errorf("%s: the check was not finished", signalWord(sig)), code: ExitCancelled}
+			return &exit.Problem{Err: fmt.Errorf("%s: the check was not finished", signalWord(sig)), Code: exit.Cancelled}
 		}
 		a.con.Status("")
 		switch {
@@ -107,7 +109,7 @@ func (a *app) runHostsCheck(o *options, file string, names []string) error {
 		out.Line("own directory: outputs stay on the host, below its work_dir, and are read through the link")
 	}
 	if len(list) > 1 {
-		out.Line(fmt.Sprintf("%d of %s usable", len(list)-bad, plural(len(list), "host")))
+		out.Line(fmt.Sprintf("%d of %s usable", len(list)-bad, jobs.Plural(len(list), "host")))
 	}
 	left := make(chan struct{})
 	go func() {
@@ -117,10 +119,10 @@ func (a *app) runHostsCheck(o *options, file string, names []string) error {
 	select {
 	case <-left: // nothing of ours runs there any more
 	case sig := <-interrupted:
-		return &problem{err: fmt.Errorf("%s: the check was not finished", signalWord(sig)), code: ExitCancelled}
+		return &exit.Problem{Err: fmt.Errorf("%s: the check was not finished", signalWord(sig)), Code: exit.Cancelled}
 	}
 	if bad > 0 {
-		a.code = ExitFailed
+		a.code = exit.Failed
 	}
 	return nil
 }
@@ -151,7 +153,7 @@ func newSharedProbe() (*sharedProbe, error) {
 	}
 	name, err := os.Hostname()
 	if err != nil {
-		return nil, usagef("this machine's name: %w", err)
+		return nil, exit.Usagef("this machine's name: %w", err)
 	}
 	p := &sharedProbe{nonce: rand.Text(), cwd: cwd, uid: "check-" + hashOf(name)[:8]}
 	if p.dir, err = os.MkdirTemp(cwd, ".dcs-check-"); err != nil {
@@ -254,10 +256,10 @@ func (c *checked) lines(out *console, width int) []string {
 		disk = ", disk " + results.HumanBytes(b.DiskFree) + " free"
 	}
 	text := fmt.Sprintf("%s of %s, %.1f busy, load %.2f, memory %s of %s free%s, %s, answered in %s",
-		plural(h.Slots, "slot"), plural(h.Cores, "core"), b.Busy, b.Load[0], results.HumanBytes(b.MemFree), results.HumanBytes(h.MemBytes),
+		jobs.Plural(h.Slots, "slot"), jobs.Plural(h.Cores, "core"), b.Busy, b.Load[0], results.HumanBytes(b.MemFree), results.HumanBytes(h.MemBytes),
 		disk, shared, results.HumanDuration(c.connect))
 	if h.GPUs > 0 {
-		text += ", " + plural(h.GPUs, "GPU")
+		text += ", " + jobs.Plural(h.GPUs, "GPU")
 	}
 	rows := out.fill(text, ", ", width+9)
 	lines := []string{out.paint(green, out.glyph("✓", "+")+" "+name+"  up ") + "  " + rows[0]}

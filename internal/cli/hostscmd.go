@@ -2,12 +2,15 @@ package cli
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"dcs-tui/hosts"
+	"dcs-tui/internal/cli/exit"
+	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
 )
 
@@ -58,8 +61,8 @@ func (a *app) chosenHosts(file string, names []string) (*loadedInventory, []*hos
 	for _, name := range names {
 		h := inv.Find(name)
 		if h == nil {
-			return nil, nil, usagef("there is no host %q in the inventory %s", shorten(name), inv.File).
-				withAdvice("dcs-tui hosts list shows them")
+			return nil, nil, exit.Usagef("there is no host %q in the inventory %s", shorten(name), inv.File).
+				WithAdvice("dcs-tui hosts list shows them")
 		}
 		list = append(list, h)
 	}
@@ -79,7 +82,7 @@ func wayText(h *hosts.Host) string {
 		text = h.User + "@" + text
 	}
 	if h.Port != 0 {
-		text += " port " + itoa(h.Port)
+		text += " port " + strconv.Itoa(h.Port)
 	}
 	if len(h.Jump) > 0 {
 		text += " through " + strings.Join(h.Jump, ", ")
@@ -94,7 +97,7 @@ func hostText(h *hosts.Host) string {
 		parts = append(parts, "tags "+cleanLine(strings.Join(h.Tags, ",")))
 	}
 	if h.GPUs > 0 {
-		parts = append(parts, plural(h.GPUs, "GPU"))
+		parts = append(parts, jobs.Plural(h.GPUs, "GPU"))
 	}
 	if h.Weight != 1 {
 		parts = append(parts, fmt.Sprintf("weight %g", h.Weight))

@@ -33,12 +33,12 @@ func hostTrouble(t *jobs.Table, words map[string]hostWord) []string {
 		others := hostCount{Ended: all.Ended - h.Ended, Failed: all.Failed - h.Failed}
 		if h.Failed >= fewFailures && 2*h.Failed > h.Ended && 4*others.Failed < others.Ended {
 			lines = append(lines, fmt.Sprintf("%s failed %d of %s, the others %d of %d: is what the jobs need there?",
-				cleanLine(name), h.Failed, plural(h.Ended, "attempt"), others.Failed, others.Ended))
+				cleanLine(name), h.Failed, jobs.Plural(h.Ended, "attempt"), others.Failed, others.Ended))
 		}
 	}
 	sort.Strings(lines)
 	if more := len(lines) - maxTrouble; more > 0 {
-		lines = append(lines[:maxTrouble], fmt.Sprintf("%s more like these", plural(more, "host")))
+		lines = append(lines[:maxTrouble], fmt.Sprintf("%s more like these", jobs.Plural(more, "host")))
 	}
 	for i := range lines {
 		lines[i] = [2]string{"hosts: ", "       "}[min(i, 1)] + lines[i]

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"time"
 
@@ -59,9 +60,9 @@ func cameText(t *jobs.Table) string {
 	case 1:
 		return "1 job had come"
 	}
-	text := itoa(n) + " jobs had come"
+	text := strconv.Itoa(n) + " jobs had come"
 	if last := t.Specs[n-1]; last != nil && last.Line > 0 {
-		text += ", the last in line " + itoa(last.Line)
+		text += ", the last in line " + strconv.Itoa(last.Line)
 	}
 	return text
 }

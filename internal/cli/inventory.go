@@ -2,8 +2,11 @@ package cli
 
 import (
 	"os"
+	"strconv"
 
 	"dcs-tui/hosts"
+	"dcs-tui/internal/cli/exit"
+	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -19,21 +22,21 @@ type loadedInventory struct {
 func (a *app) loadInventory(flag string) (*loadedInventory, error) {
 	file, err := hosts.FindInventory(flag)
 	if err != nil {
-		return nil, usagef("%w", err)
+		return nil, exit.Usagef("%w", err)
 	}
 	if file == "" {
 		return &loadedInventory{Inventory: hosts.Local()}, nil
 	}
 	inv, warnings, err := hosts.Load(file)
 	if err != nil {
-		return nil, usagef("%w", err)
+		return nil, exit.Usagef("%w", err)
 	}
 	for _, w := range warnings {
 		a.warn("%s", w)
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return nil, usagef("inventory file: %w", err)
+		return nil, exit.Usagef("inventory file: %w", err)
 	}
 	return &loadedInventory{inv, string(text)}, nil
 }
@@ -45,7 +48,7 @@ func (a *app) storedInventory(asked *rundir.Asked) (*loadedInventory, error) {
 	}
 	inv, _, err := hosts.Parse([]byte(asked.InventoryText), asked.InventoryFile)
 	if err != nil {
-		return nil, usagef("the inventory in run.toml: %w", err)
+		return nil, exit.Usagef("the inventory in run.toml: %w", err)
 	}
 	return &loadedInventory{inv, asked.InventoryText}, nil
 }
@@ -54,9 +57,9 @@ func (a *app) storedInventory(asked *rundir.Asked) (*loadedInventory, error) {
 func slotsText(h *hosts.Host) string {
 	switch r := h.Slots; {
 	case r.Fixed > 0:
-		return plural(r.Fixed, "slot")
+		return jobs.Plural(r.Fixed, "slot")
 	case r.Less > 0:
-		return "cores-" + itoa(r.Less) + " slots"
+		return "cores-" + strconv.Itoa(r.Less) + " slots"
 	}
 	return "a slot a core"
 }

@@ -6,6 +6,8 @@ import (
 	"sort"
 
 	"github.com/spf13/pflag"
+
+	"dcs-tui/internal/cli/exit"
 )
 
 // keptFlags are the flags of run that resume takes over when it is not told
@@ -44,7 +46,7 @@ func restoreFlags(fs *pflag.FlagSet, kept map[string]any) error {
 			continue
 		}
 		if err := fs.Set(name, fmt.Sprint(kept[name])); err != nil {
-			return usagef("run.toml has --%s %v: %w", name, kept[name], err)
+			return exit.Usagef("run.toml has --%s %v: %w", name, kept[name], err)
 		}
 	}
 	return nil
@@ -59,7 +61,7 @@ func absoluteFlags(fs *pflag.FlagSet) error {
 		}
 		path, err := filepath.Abs(f.Value.String())
 		if err != nil {
-			return usagef("--%s: %w", name, err)
+			return exit.Usagef("--%s: %w", name, err)
 		}
 		fs.Set(name, path)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"dcs-tui/dispatch/view"
 	"dcs-tui/hosts"
+	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
 )
@@ -89,7 +90,7 @@ func (a *app) runLogs(args []string, f *logsFlags) error {
 			case last != 0 && (!f.follow || f.attempt > 0 || d.Row.Phase.Terminal()):
 				return nil
 			case last == 0 && (!f.follow || d.Row.Phase.Terminal()):
-				return usagef("job %d has printed nothing: no attempt of it has started", id).withAdvice("%s", cleanLine(d.Why))
+				return exit.Usagef("job %d has printed nothing: no attempt of it has started", id).WithAdvice("%s", cleanLine(d.Why))
 			case last == 0 && d.Why != said:
 				said = d.Why
 				a.con.Line("it has printed nothing yet: " + cleanLine(said))
@@ -115,7 +116,7 @@ func (f *logsFlags) choose(d *view.Detail) (*view.Attempt, error) {
 		}
 	}
 	if f.attempt > 0 && (!f.follow || d.Row.Phase.Terminal()) {
-		return nil, usagef("job %d has no attempt %d; it has %s", d.Row.ID, f.attempt, plural(len(d.Attempts), "attempt"))
+		return nil, exit.Usagef("job %d has no attempt %d; it has %s", d.Row.ID, f.attempt, jobs.Plural(len(d.Attempts), "attempt"))
 	}
 	return nil, nil
 }
@@ -133,20 +134,20 @@ func (a *app) copyLog(src view.Source, run *rundir.Run, at *view.Attempt, file j
 				return nil // handed over, and not started
 			}
 		case err != nil:
-			p := usagef("what %s has printed cannot be read: %w", at.ID, err)
+			p := exit.Usagef("what %s has printed cannot be read: %w", at.ID, err)
 			where := at.Out
 			if file == jobs.FileErr {
 				where = at.Err
 			}
 			if host, path, far := strings.Cut(where, ":"); far {
-				p.withAdvice("ssh %s cat %s", shellWord(cleanLine(host)), shellWord(cleanLine(path)))
+				p.WithAdvice("ssh %s cat %s", shellWord(cleanLine(host)), shellWord(cleanLine(path)))
 			}
 			return p
 		}
 		offset += int64(len(piece.Data))
 		done := offset >= piece.Size && (piece.Over || !follow)
 		if err := w.write(piece.Data, done); err != nil {
-			return usagef("%w", err)
+			return exit.Usagef("%w", err)
 		}
 		switch {
 		case done && offset == 0 && file == jobs.FileOut && at.Last != "" && !w.json:
@@ -166,7 +167,7 @@ func (a *app) copyLog(src view.Source, run *rundir.Run, at *view.Attempt, file j
 		case offset >= piece.Size:
 			return w.write(nil, true)
 		default:
-			return usagef("what %s has printed cannot be read: it is shorter than it was", at.ID)
+			return exit.Usagef("what %s has printed cannot be read: it is shorter than it was", at.ID)
 		}
 	}
 }

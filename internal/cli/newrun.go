@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
@@ -96,7 +97,7 @@ func (a *app) runJobs(cmd *cobra.Command, f *runFlags, src jobSource) error {
 	}
 	if src.lazy() {
 		if err := writeInput(run, input{state: intakeOpen}); err != nil {
-			return usagef("%w", err)
+			return exit.Usagef("%w", err)
 		}
 	}
 	o, err := a.own(run, false)
@@ -119,7 +120,7 @@ func (a *app) runJobs(cmd *cobra.Command, f *runFlags, src jobSource) error {
 		}
 		return s.submitWaiting(ctx)
 	})
-	if src.fromStdin() && a.code != ExitOK && a.code != ExitFailed {
+	if src.fromStdin() && a.code != exit.OK && a.code != exit.Failed {
 		a.flushTyped()
 	}
 	return nil
@@ -140,12 +141,12 @@ func (a *app) newRun(f *runFlags, asked rundir.Asked) (*rundir.Run, error) {
 	}
 	if err != nil {
 		if owner := ownerOf(f.runDir, f.name); owner != "" {
-			return nil, usagef("%s", owner)
+			return nil, exit.Usagef("%s", owner)
 		}
 		if text, ok := strings.CutSuffix(err.Error(), ": "+fs.ErrExist.Error()); ok {
-			return nil, usagef("%s", text) // it says so in better words
+			return nil, exit.Usagef("%s", text) // it says so in better words
 		}
-		return nil, usagef("%w", err)
+		return nil, exit.Usagef("%w", err)
 	}
 	return run, nil
 }
@@ -175,7 +176,7 @@ func (o *owned) storeAll(specs []*jobs.Spec) error {
 	}
 	if err := o.run.AppendSpecs(specs); err != nil {
 		o.journal.Close()
-		return usagef("%w; nothing was started", err).withAdvice("remove %s and start again", shellWord(runDirText(o.run)))
+		return exit.Usagef("%w; nothing was started", err).WithAdvice("remove %s and start again", shellWord(runDirText(o.run)))
 	}
 	o.waiting = specs
 	return nil
@@ -183,13 +184,13 @@ func (o *owned) storeAll(specs []*jobs.Spec) error {
 
 // opening is the first line: what is run where.
 func (s *session) opening(src *jobSource, inv *loadedInventory) string {
-	what := plural(len(src.known), "job")
+	what := jobs.Plural(len(src.known), "job")
 	if src.lazy() {
 		what = src.what
 	}
 	where := "this machine"
 	if inv.File != "" {
-		where = plural(len(inv.Hosts), "host") + " of " + cleanLine(inv.File)
+		where = jobs.Plural(len(inv.Hosts), "host") + " of " + cleanLine(inv.File)
 	}
 	return s.con.paint(bold, cleanLine(s.run.Name())) + ": " + what + " on " + where + ", kept in " + cleanLine(runDirText(s.run))
 }

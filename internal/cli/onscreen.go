@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
+	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -52,7 +53,7 @@ func (a *app) onScreen(f *runFlags, typed bool) (done bool, err error) {
 	}
 	run, err := rundir.Open(ready.Dir)
 	if err != nil {
-		return true, usagef("%w", err)
+		return true, exit.Usagef("%w", err)
 	}
 	follow := a.follow(run, reachHere(run))
 	follow.process.Store(p)
@@ -88,7 +89,7 @@ func (a *app) startHere() (*dispatcherProcess, *readiness, error) {
 	if !ok || term.IsTerminal(int(stdin.Fd())) {
 		null, err := os.Open(os.DevNull)
 		if err != nil {
-			return nil, nil, usagef("%w", err)
+			return nil, nil, exit.Usagef("%w", err)
 		}
 		defer null.Close()
 		stdin = null
@@ -101,7 +102,7 @@ func (a *app) startHere() (*dispatcherProcess, *readiness, error) {
 	}
 	p, err := startDispatcher(a.args, stdin, a.stderr)
 	if err != nil {
-		return nil, nil, usagef("%w", err).withAdvice("--no-tui does without")
+		return nil, nil, exit.Usagef("%w", err).WithAdvice("--no-tui does without")
 	}
 	over := make(chan struct{})
 	defer close(over)
@@ -117,7 +118,7 @@ func (a *app) startHere() (*dispatcherProcess, *readiness, error) {
 	}()
 	ready, err := p.ready(context.Background())
 	if err != nil {
-		return nil, nil, usagef("%w", err)
+		return nil, nil, exit.Usagef("%w", err)
 	}
 	return p, ready, nil
 }

@@ -6,33 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"dcs-tui/dispatch"
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
 )
-
-// A line of a terminal is not broken inside a word, and loses none.
-func FuzzWrap(f *testing.F) {
-	f.Add("  a line that is longer than it may be, and goes on", 20)
-	f.Add("\x1b[31m✗ red\x1b[0m  and-a-word-that-is-wider-than-the-terminal more", 12)
-	f.Add(strings.Repeat("x ", 50), 10)
-	f.Add("", 1)
-	f.Fuzz(func(t *testing.T, line string, width int) {
-		if width < 1 || width > 1000 || strings.ContainsRune(line, '\n') || strings.Trim(line, " ") != line {
-			return
-		}
-		got := wrap(line, width)
-		if a, b := strings.Fields(got), strings.Fields(line); strings.Join(a, " ") != strings.Join(b, " ") {
-			t.Errorf("%q became %q", line, got)
-		}
-		for i, row := range strings.Split(got, "\n") {
-			if words := strings.Fields(row); shownRunes(row) > width && len(words) > 1 && i > 0 {
-				t.Errorf("%q is wider than %d", row, width)
-			}
-		}
-	})
-}
 
 func TestVersion(t *testing.T) {
 	commit := debug.BuildSetting{Key: "vcs.revision", Value: "0123456789abcdef0123456789abcdef01234567"}
@@ -47,19 +24,6 @@ func TestVersion(t *testing.T) {
 		if got := versionOf(info); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
-	}
-}
-
-// While nothing runs, nobody knows when the run will be over.
-func TestNoETAWhileNothingRuns(t *testing.T) {
-	s := &dispatch.Snapshot{Total: 10, ETA: time.Minute, Rate: 1, Hosts: []sched.HostView{{Name: "a"}}}
-	s.Counts[jobs.Queued] = 10
-	if got := progressLine(s); strings.Contains(got, "ETA") {
-		t.Errorf("%q", got)
-	}
-	s.Counts[jobs.Queued], s.Counts[jobs.Running], s.Hosts[0].Running = 9, 1, 1
-	if got := progressLine(s); !strings.Contains(got, "ETA") {
-		t.Errorf("%q", got)
 	}
 }
 

@@ -80,3 +80,16 @@ func etaText(d time.Duration) string {
 	}
 	return results.HumanDuration(d)
 }
+
+// rateText writes a rate in the unit that gives a readable number.
+func rateText(perSecond float64) string {
+	switch {
+	case perSecond >= 100:
+		return fmt.Sprintf("%.0f/s", perSecond)
+	case perSecond >= 0.95:
+		return fmt.Sprintf("%.1f/s", perSecond)
+	case perSecond*60 >= 1:
+		return fmt.Sprintf("%.1f/min", perSecond*60)
+	}
+	return fmt.Sprintf("%.1f/h", perSecond*3600)
+}

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 )
 
@@ -51,7 +52,7 @@ func (a *app) askPassphrase(what string) (secret []byte, err error) {
 	})
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		if a.signals == nil { // nobody else listens: the signal means what it always means
-			os.Exit(ExitCancelled)
+			os.Exit(exit.Cancelled)
 		}
 		return nil, errors.New("interrupted")
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
@@ -55,7 +56,7 @@ dcs-tui runs prune --unfinished sweep-20260314-1502`,
 
 func (a *app) runPrune(args []string, p *pruneOptions) error {
 	if len(args) == 0 && p.older == 0 && p.keep == 0 {
-		return usagef("which runs?").withAdvice("their names, --older TIME or --keep N")
+		return exit.Usagef("which runs?").WithAdvice("their names, --older TIME or --keep N")
 	}
 	dirs, err := p.candidates(args)
 	if err != nil {
@@ -82,14 +83,14 @@ func (a *app) runPrune(args []string, p *pruneOptions) error {
 		a.con.Line("no run is removed")
 		return nil
 	}
-	what := plural(len(runs), "run")
+	what := jobs.Plural(len(runs), "run")
 	if len(runs) == 1 {
 		what = "the run " + cleanLine(runs[0].Name())
 	}
 	if p.older > 0 {
 		what += " older than " + p.older.text()
 	}
-	if err := a.agree(p.yes, "prune", "remove "+what+" with the outputs of "+plural(count, "job")); err != nil {
+	if err := a.agree(p.yes, "prune", "remove "+what+" with the outputs of "+jobs.Plural(count, "job")); err != nil {
 		return err
 	}
 	removed := 0
@@ -97,7 +98,7 @@ func (a *app) runPrune(args []string, p *pruneOptions) error {
 		left, err := prune(run)
 		if err != nil {
 			a.warn("%s: %v", run.Name(), err)
-			a.code = ExitFailed
+			a.code = exit.Failed
 			continue
 		}
 		removed++
@@ -105,7 +106,7 @@ func (a *app) runPrune(args []string, p *pruneOptions) error {
 			a.con.Line("  " + cleanLine(l))
 		}
 	}
-	a.con.Line(plural(removed, "run") + " removed")
+	a.con.Line(jobs.Plural(removed, "run") + " removed")
 	return nil
 }
 
@@ -115,10 +116,10 @@ func (p *pruneOptions) candidates(args []string) ([]string, error) {
 	for _, name := range args {
 		dir, err := rundir.Find(rundir.Base, name)
 		if err != nil {
-			return nil, usagef("%w", err)
+			return nil, exit.Usagef("%w", err)
 		}
 		if dir, err = filepath.Abs(dir); err != nil {
-			return nil, usagef("%w", err)
+			return nil, exit.Usagef("%w", err)
 		}
 		if !slices.Contains(dirs, dir) {
 			dirs = append(dirs, dir)
@@ -129,7 +130,7 @@ func (p *pruneOptions) candidates(args []string) ([]string, error) {
 	}
 	found, err := rundir.List(rundir.Base)
 	if err != nil {
-		return nil, usagef("%w", err)
+		return nil, exit.Usagef("%w", err)
 	}
 	for _, e := range found[min(p.keep, len(found)):] {
 		dirs = append(dirs, e.Dir)

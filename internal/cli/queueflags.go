@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 )
 
@@ -64,11 +65,11 @@ func (q *queueFlags) check(queues []string) error {
 	}{{"share", &q.share}, {"queue-priority", &q.priority}} {
 		for _, name := range f.v.names {
 			if !slices.Contains(queues, name) {
-				p := usagef("--%s %s: no job is in a queue of that name", f.flag, shorten(name))
+				p := exit.Usagef("--%s %s: no job is in a queue of that name", f.flag, shorten(name))
 				if near := jobs.Nearest(name, queues); near != "" {
-					return p.withAdvice("did you mean %s?", shellWord(near))
+					return p.WithAdvice("did you mean %s?", shellWord(near))
 				}
-				return p.withAdvice("the queues are: %s", queueList(queues))
+				return p.WithAdvice("the queues are: %s", queueList(queues))
 			}
 		}
 	}
@@ -100,7 +101,7 @@ type perQueue struct {
 func (v *perQueue) String() string {
 	var parts []string
 	for _, name := range v.names {
-		parts = append(parts, name+"="+itoa(v.of[name]))
+		parts = append(parts, name+"="+strconv.Itoa(v.of[name]))
 	}
 	return strings.Join(parts, ",")
 }
@@ -108,11 +109,11 @@ func (v *perQueue) Type() string { return "queue=n" }
 func (v *perQueue) Set(s string) error {
 	i := strings.LastIndexByte(s, '=')
 	if i < 0 {
-		return usagef("%s: QUEUE=N is wanted", shorten(s))
+		return exit.Usagef("%s: QUEUE=N is wanted", shorten(s))
 	}
 	n, err := strconv.Atoi(s[i+1:])
 	if err != nil || n < v.low || n > v.high {
-		return usagef("%q is not a whole number from %d to %d", shorten(s[i+1:]), v.low, v.high)
+		return exit.Usagef("%q is not a whole number from %d to %d", shorten(s[i+1:]), v.low, v.high)
 	}
 	if v.of == nil {
 		v.of = map[string]int{}

@@ -110,7 +110,7 @@ func (q *queueCount) text(dispatched bool) string {
 			parts = append(parts, fmt.Sprintf("%d %s", n, strings.ReplaceAll(st.String(), "_", " ")))
 		}
 	}
-	text := plural(q.Total, "job") + ": " + strings.Join(parts, ", ")
+	text := jobs.Plural(q.Total, "job") + ": " + strings.Join(parts, ", ")
 	if q.busy > 0 {
 		text += "; " + results.HumanDuration(q.busy) + " of run time"
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"dcs-tui/jobs"
@@ -18,7 +19,7 @@ func (m *rematch) plan(t *jobs.Table, files []string) []string {
 			names[i] = "standard input"
 		}
 	}
-	lines := []string{cleanLine(strings.Join(names, ", ")) + ": " + plural(m.total, "job")}
+	lines := []string{cleanLine(strings.Join(names, ", ")) + ": " + jobs.Plural(m.total, "job")}
 	say := func(n int, format string, args ...any) {
 		if n > 0 {
 			lines = append(lines, fmt.Sprintf("  %6d ", n)+fmt.Sprintf(format, args...))
@@ -52,13 +53,13 @@ func (m *rematch) plan(t *jobs.Table, files []string) []string {
 func (m *rematch) intent(t *jobs.Table) string {
 	var parts []string
 	if n := len(m.rounds(t)); n > 0 {
-		parts = append(parts, "run "+plural(n, "job")+" again")
+		parts = append(parts, "run "+jobs.Plural(n, "job")+" again")
 	}
 	if n := len(m.fresh); n > 0 {
-		parts = append(parts, "add "+itoa(n))
+		parts = append(parts, "add "+strconv.Itoa(n))
 	}
 	if n := len(m.queued); n > 0 {
-		parts = append(parts, "cancel "+itoa(n))
+		parts = append(parts, "cancel "+strconv.Itoa(n))
 	}
 	if len(parts) == 0 {
 		parts = append(parts, "change options")

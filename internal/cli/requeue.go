@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"dcs-tui/dispatch"
+	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
@@ -57,7 +58,7 @@ dcs-tui requeue sweep-20260314-1502 --file jobs.txt`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(files) > 0 {
 				if len(args) > 1 || sel.failed || sel.all || len(sel.where) > 0 || change.change() != nil {
-					return usagef("--file says which jobs and which options: leave the rest out")
+					return exit.Usagef("--file says which jobs and which options: leave the rest out")
 				}
 				return a.requeueFiles(args, files, opt)
 			}
@@ -132,9 +133,9 @@ func (a *app) runRequeue(ctx context.Context, args []string, sel *selection, opt
 	}
 	switch {
 	case sel.all && (sel.named != nil || sel.failed || len(sel.where) > 0):
-		return usagef("--all says everything: leave the rest out")
+		return exit.Usagef("--all says everything: leave the rest out")
 	case !sel.all && !sel.failed && sel.named == nil && len(sel.where) == 0:
-		return usagef("which jobs?").withAdvice("their numbers, --failed, --where state=skipped or --all")
+		return exit.Usagef("which jobs?").WithAdvice("their numbers, --failed, --where state=skipped or --all")
 	}
 	run, err := openRun(args[:1])
 	if err != nil {
@@ -161,14 +162,14 @@ func (a *app) runRequeue(ctx context.Context, args []string, sel *selection, opt
 		return a.tellRequeued(run, &errand{taken: true, left: len(ids)}, len(ids), true, opt.json)
 	}
 	if sel.named == nil { // who has typed the numbers has made up his mind
-		if err := a.agree(opt.yes, "requeue", "run "+plural(over, "job")+" of "+cleanLine(run.Name())+" again"); err != nil {
+		if err := a.agree(opt.yes, "requeue", "run "+jobs.Plural(over, "job")+" of "+cleanLine(run.Name())+" again"); err != nil {
 			return err
 		}
 	}
 	q := &rundir.Request{Do: rundir.DoRequeue, Jobs: rundir.RangesOf(ids), Spare: spared(table, ended), By: dispatch.Asker(), At: time.Now()}
 	if change := flags.change(); change != nil {
 		if err := change.Check(); err != nil {
-			return usagef("%w", err)
+			return exit.Usagef("%w", err)
 		}
 		q.Do, q.Edit = rundir.DoEdit, change
 		q.Jobs = rundir.RangesOf(ended) // an edit would change queued ones as well
@@ -180,7 +181,7 @@ func (a *app) runRequeue(ctx context.Context, args []string, sel *selection, opt
 	e.before = len(ids) - q.Jobs.Count()
 	owner, err := journal.ReadOwner(run)
 	if err != nil {
-		return usagef("%w", err)
+		return exit.Usagef("%w", err)
 	}
 	waits := owner == nil || owner.Life() == journal.Dead
 	if !waits {
@@ -205,7 +206,7 @@ func spared(t *jobs.Table, over []jobs.ID) string {
 // asked for; alive: a dispatcher was asked.
 func (a *app) tellRequeued(run *rundir.Run, e *errand, open int, alive, asJSON bool) error {
 	if e.refused != "" {
-		return usagef("%s", cleanLine(e.refused))
+		return exit.Usagef("%s", cleanLine(e.refused))
 	}
 	if asJSON {
 		return a.printJSON(askedJSON(run, rundir.DoRequeue, e, e.did, []jobs.ID{}))
@@ -214,12 +215,12 @@ func (a *app) tellRequeued(run *rundir.Run, e *errand, open int, alive, asJSON b
 	switch {
 	case !e.taken && !alive:
 		n := e.jobs.Count()
-		a.con.Line("nobody dispatches the run: the request for "+plural(n, "job")+" waits for", resume)
+		a.con.Line("nobody dispatches the run: the request for "+jobs.Plural(n, "job")+" waits for", resume)
 		return nil
 	case !e.taken:
 		return nil // was said
 	}
-	text := plural(e.did, "job") + " queued again"
+	text := jobs.Plural(e.did, "job") + " queued again"
 	if e.did == 0 {
 		text = "nothing to requeue"
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"dcs-tui/dispatch"
+	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
@@ -60,7 +61,7 @@ func (a *app) requeueFiles(args, files []string, opt askOptions) error {
 func settledTable(run *rundir.Run) (*jobs.Table, error) {
 	names, _, err := run.RequestNames()
 	if err != nil {
-		return nil, usagef("%w", err)
+		return nil, exit.Usagef("%w", err)
 	}
 	table, err := wholeTable(run)
 	if err != nil {
@@ -71,15 +72,15 @@ func settledTable(run *rundir.Run) (*jobs.Table, error) {
 	// One that was taken in is only waiting to be removed.
 	names = slices.DeleteFunc(names, func(name string) bool { return table.Requests[name] })
 	if len(names) > 0 {
-		p := usagef("%s of the run %s not been carried out yet", plural(len(names), "request"), jobs.Verb(len(names), "has", "have"))
+		p := exit.Usagef("%s of the run %s not been carried out yet", jobs.Plural(len(names), "request"), jobs.Verb(len(names), "has", "have"))
 		if alive {
-			return nil, p.withAdvice("its dispatcher does in a moment; then compare again")
+			return nil, p.WithAdvice("its dispatcher does in a moment; then compare again")
 		}
-		return nil, p.withAdvice("dcs-tui resume %s does; then compare again", shellWord(runRef(run)))
+		return nil, p.WithAdvice("dcs-tui resume %s does; then compare again", shellWord(runRef(run)))
 	}
 	had, err := readInput(run)
 	if err != nil {
-		return nil, usagef("%w", err)
+		return nil, exit.Usagef("%w", err)
 	}
 	storing := false
 	if want, ok := run.Asked.Options[optionJobs].(int64); ok {
@@ -87,11 +88,11 @@ func settledTable(run *rundir.Run) (*jobs.Table, error) {
 	}
 	reading := alive && owner.Epoch <= 1 // of a pipe later dispatchers read no more
 	if storing || had.state == intakeOpen && (had.again || reading) {
-		p := usagef("not all jobs of the run were made yet: %s", cameText(table))
+		p := exit.Usagef("not all jobs of the run were made yet: %s", cameText(table))
 		if alive {
-			return nil, p.withAdvice("compare again when they were")
+			return nil, p.WithAdvice("compare again when they were")
 		}
-		return nil, p.withAdvice("dcs-tui resume %s makes the rest; then compare again", shellWord(runRef(run)))
+		return nil, p.WithAdvice("dcs-tui resume %s makes the rest; then compare again", shellWord(runRef(run)))
 	}
 	return table, nil
 }
@@ -103,7 +104,7 @@ func stillSettled(run *rundir.Run, compared *jobs.Table) error {
 		return err
 	}
 	if n := len(now.Jobs) - len(compared.Jobs); n != 0 {
-		return usagef("nothing was done: %s %s added to the run meanwhile", plural(n, "job"), were(n)).withAdvice("compare again")
+		return exit.Usagef("nothing was done: %s %s added to the run meanwhile", jobs.Plural(n, "job"), were(n)).WithAdvice("compare again")
 	}
 	return nil
 }
@@ -139,8 +140,8 @@ func (m *rematch) loosen(t *jobs.Table, specs []*jobs.Spec) error {
 			case number[dep] > 0:
 				own.After = append(own.After, number[dep])
 			case !succeeded[dep]:
-				return usagef("%s:%d: this job is new and comes after job %d of the file, which the run has and which has not succeeded", s.File, s.Line, dep).
-					withAdvice("run that again first, then compare again")
+				return exit.Usagef("%s:%d: this job is new and comes after job %d of the file, which the run has and which has not succeeded", s.File, s.Line, dep).
+					WithAdvice("run that again first, then compare again")
 			}
 		}
 		loose := *s
@@ -213,7 +214,7 @@ func (a *app) askRematch(run *rundir.Run, m *rematch) (*submission, error) {
 	}
 	owner, err := journal.ReadOwner(run)
 	if err != nil {
-		return nil, usagef("%w", err)
+		return nil, exit.Usagef("%w", err)
 	}
 	for _, e := range all.parts {
 		gone := owner == nil || owner.Life() == journal.Dead
@@ -224,7 +225,7 @@ func (a *app) askRematch(run *rundir.Run, m *rematch) (*submission, error) {
 		}
 		switch {
 		case e.refused != "":
-			return nil, usagef("%s", cleanLine(e.refused))
+			return nil, exit.Usagef("%s", cleanLine(e.refused))
 		case e.taken:
 			continue
 		case !gone:
@@ -284,7 +285,7 @@ func (a *app) tellRematched(run *rundir.Run, m *rematch, t *jobs.Table, s *submi
 	default:
 		text := "done: " + m.intent(t)
 		if m.left > 0 {
-			text += fmt.Sprintf("; %s %s left alone: changed since the comparison", plural(m.left, "job"), were(m.left))
+			text += fmt.Sprintf("; %s %s left alone: changed since the comparison", jobs.Plural(m.left, "job"), were(m.left))
 		}
 		a.con.Line(text)
 	}

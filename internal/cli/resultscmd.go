@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/results/export"
@@ -65,7 +66,7 @@ dcs-tui results --result acc --where 'C>=0.1 and host=ws*' --format latex`,
 		Args: func(_ *cobra.Command, args []string) error {
 			_, rest, err := f.table.pivot.split(args)
 			if err == nil && len(rest) > 1 {
-				err = usagef("one RUN is wanted, not %s", shorten(strings.Join(rest, " ")))
+				err = exit.Usagef("one RUN is wanted, not %s", shorten(strings.Join(rest, " ")))
 			}
 			return err
 		},
@@ -122,20 +123,20 @@ func (f *tableFlags) check(fs *pflag.FlagSet) error {
 	has := fs.Changed
 	for _, pair := range [][2]string{{"pivot", "group"}, {"pivot", "sort"}, {"pivot", "best"}, {"pivot", "stats"}, {"pivot", "columns"}, {"best", "sort"}} {
 		if has(pair[0]) && has(pair[1]) {
-			return usagef("--%s and --%s do not go together", pair[0], pair[1])
+			return exit.Usagef("--%s and --%s do not go together", pair[0], pair[1])
 		}
 	}
 	switch {
 	case f.heat && !has("pivot"):
-		return usagef("--heat shows a pivot: --pivot ROWS COLUMNS FIGURE says which")
+		return exit.Usagef("--heat shows a pivot: --pivot ROWS COLUMNS FIGURE says which")
 	case f.heat && f.format != string(export.Table):
-		return usagef("--heat is for people: it does not go with --format %s", f.format)
+		return exit.Usagef("--heat is for people: it does not go with --format %s", f.format)
 	case has("stats") && !has("group"):
-		return usagef("--stats are those of groups: --group COLUMNS says which")
+		return exit.Usagef("--stats are those of groups: --group COLUMNS says which")
 	case has("min-group-size") && !has("group") && !has("pivot"):
-		return usagef("--min-group-size needs --group or --pivot")
+		return exit.Usagef("--min-group-size needs --group or --pivot")
 	case f.minSize < 0:
-		return usagef("--min-group-size %d: a number from 0 is wanted", f.minSize)
+		return exit.Usagef("--min-group-size %d: a number from 0 is wanted", f.minSize)
 	}
 	return nil
 }
@@ -143,7 +144,7 @@ func (f *tableFlags) check(fs *pflag.FlagSet) error {
 func (a *app) runResults(cmd *cobra.Command, args []string, f *resultsFlags) error {
 	wants := f.table.given(cmd.Flags())
 	if f.json && wants != "" {
-		return usagef("--json prints whole results, --%s asks for a table: --format jsonl prints that as JSON", wants)
+		return exit.Usagef("--json prints whole results, --%s asks for a table: --format jsonl prints that as JSON", wants)
 	}
 	if err := f.table.check(cmd.Flags()); err != nil {
 		return err
@@ -174,14 +175,14 @@ func (a *app) runResults(cmd *cobra.Command, args []string, f *resultsFlags) err
 	} else {
 		err = a.writeResults(list, f.json)
 	}
-	var p *problem
+	var p *exit.Problem
 	switch {
 	case err == nil, errors.Is(err, syscall.EPIPE):
 		return nil
 	case errors.As(err, &p):
 		return err
 	}
-	return usagef("%w", err)
+	return exit.Usagef("%w", err)
 }
 
 func (a *app) writeResults(list []results.Result, asJSON bool) error {
@@ -216,7 +217,7 @@ func (v *pivotValue) Type() string   { return "rows columns figure" }
 func (v *pivotValue) Set(s string) error {
 	v.names = strings.Split(s, ",")
 	if len(v.names) != 1 && len(v.names) != 3 {
-		return usagef("%q does not name rows, columns and a figure, such as C,gamma,acc", shorten(s))
+		return exit.Usagef("%q does not name rows, columns and a figure, such as C,gamma,acc", shorten(s))
 	}
 	v.at = v.flags.NArg()
 	return nil
@@ -228,7 +229,7 @@ func (v *pivotValue) split(args []string) (words, rest []string, err error) {
 	case len(v.names) != 1:
 		return v.names, args, nil
 	case len(args) < v.at+2:
-		return nil, nil, usagef("--pivot wants rows, columns and a figure: --pivot C gamma acc")
+		return nil, nil, exit.Usagef("--pivot wants rows, columns and a figure: --pivot C gamma acc")
 	}
 	words = []string{v.names[0], args[v.at], args[v.at+1]}
 	return words, slices.Concat(args[:v.at], args[v.at+2:]), nil

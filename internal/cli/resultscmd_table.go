@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"dcs-tui/internal/cli/exit"
+	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/results/column"
 	"dcs-tui/jobs/results/export"
@@ -29,10 +31,10 @@ func (f *tableFlags) question() (*question, error) {
 	for _, text := range f.results {
 		c, err := column.Parse(text)
 		if err != nil {
-			return nil, usagef("--result: %w", err)
+			return nil, exit.Usagef("--result: %w", err)
 		}
 		if slices.ContainsFunc(q.columns, func(o *column.Column) bool { return o.Name == c.Name }) {
-			return nil, usagef("--result: %s is given twice", c.Name)
+			return nil, exit.Usagef("--result: %s is given twice", c.Name)
 		}
 		q.columns = append(q.columns, c)
 	}
@@ -43,14 +45,14 @@ func (f *tableFlags) question() (*question, error) {
 	for _, text := range f.sort {
 		o, err := sheet.ParseSort(text)
 		if err != nil {
-			return nil, usagef("--sort: %w", err)
+			return nil, exit.Usagef("--sort: %w", err)
 		}
 		q.order = append(q.order, o)
 	}
 	if f.best != "" {
 		o, err := sheet.ParseBest(f.best)
 		if err != nil {
-			return nil, usagef("--best: %w", err)
+			return nil, exit.Usagef("--best: %w", err)
 		}
 		q.best = &o
 	}
@@ -59,7 +61,7 @@ func (f *tableFlags) question() (*question, error) {
 		for _, word := range f.stats {
 			m, err := sheet.ParseMeasure(word)
 			if err != nil {
-				return nil, usagef("--stats: %w", err)
+				return nil, exit.Usagef("--stats: %w", err)
 			}
 			q.measures = append(q.measures, m)
 		}
@@ -68,7 +70,7 @@ func (f *tableFlags) question() (*question, error) {
 		if figure, word, ok := cutMeasure(f.pivotOf[2]); ok {
 			m, err := sheet.ParseMeasure(word)
 			if err != nil {
-				return nil, usagef("--pivot: %w", err)
+				return nil, exit.Usagef("--pivot: %w", err)
 			}
 			f.pivotOf[2], q.measure = figure, m
 		}
@@ -112,7 +114,7 @@ func (a *app) runTable(ctx context.Context, l *looked, list []results.Result, co
 	}
 	s, odd, err := sheet.New(sheet.Input{Jobs: list, Params: paramNames(l.table), Names: columnNames(columns), Figures: found.Values}).WhereAll(q.filters)
 	if err != nil {
-		return usagef("--where: %w", err)
+		return exit.Usagef("--where: %w", err)
 	}
 	notes := append(found.Notes, odd...)
 	if len(q.pivotOf) > 0 {
@@ -121,7 +123,7 @@ func (a *app) runTable(ctx context.Context, l *looked, list []results.Result, co
 		err = a.printSheet(s, q, notes)
 	}
 	if left := l.table.Unfinished(); err == nil && left > 0 && !q.all {
-		a.note(plural(left, "job") + notOver(left))
+		a.note(jobs.Plural(left, "job") + notOver(left))
 	}
 	return err
 }
@@ -152,7 +154,7 @@ func (a *app) printSheet(s *sheet.Sheet, q *question, notes []string) error {
 		if len(q.tableFlags.columns) > 0 {
 			shown, err := s.Find(q.tableFlags.columns)
 			if err != nil {
-				return usagef("--columns: %w", err)
+				return exit.Usagef("--columns: %w", err)
 			}
 			s = s.Show(shown)
 		} else if q.format == string(export.JSONL) { // programs want to know why, too
@@ -163,7 +165,7 @@ func (a *app) printSheet(s *sheet.Sheet, q *question, notes []string) error {
 	for _, o := range slices.Backward(q.order) {
 		at, err := s.Column(o.Column)
 		if err != nil {
-			return usagef("--sort: %w", err)
+			return exit.Usagef("--sort: %w", err)
 		}
 		s = s.Sort(at, o.Desc)
 	}
@@ -191,7 +193,7 @@ func (q *question) formulas(s *sheet.Sheet) []string {
 func group(s *sheet.Sheet, q *question) (*sheet.Sheet, []string, error) {
 	by, err := s.Find(q.group)
 	if err != nil {
-		return nil, nil, usagef("--group: %w", err)
+		return nil, nil, exit.Usagef("--group: %w", err)
 	}
 	figures := s.Figures()
 	if len(q.tableFlags.columns) > 0 || len(figures) == 0 {
@@ -200,7 +202,7 @@ func group(s *sheet.Sheet, q *question) (*sheet.Sheet, []string, error) {
 			names = []string{"time"}
 		}
 		if figures, err = s.Find(names); err != nil {
-			return nil, nil, usagef("--columns: %w", err)
+			return nil, nil, exit.Usagef("--columns: %w", err)
 		}
 	}
 	grouped, notes := s.Group(sheet.Grouping{By: by, Figures: figures, Measures: q.measures, MinSize: q.minSize})
@@ -211,7 +213,7 @@ func group(s *sheet.Sheet, q *question) (*sheet.Sheet, []string, error) {
 func best(s *sheet.Sheet, o sheet.Order) (*sheet.Sheet, []string, error) {
 	at, err := s.Column(o.Column)
 	if err != nil {
-		return nil, nil, usagef("--best: %w", err)
+		return nil, nil, exit.Usagef("--best: %w", err)
 	}
 	row, ties, notes, ok := s.Best(at, o.Desc)
 	if !ok {
@@ -219,10 +221,10 @@ func best(s *sheet.Sheet, o sheet.Order) (*sheet.Sheet, []string, error) {
 		if len(notes) > 0 {
 			why = ": " + notes[0]
 		}
-		return nil, nil, usagef("there is no best %s: no %s that succeeded has a number in %s%s", s.Unit(), s.Unit(), s.Columns[at].Name, why)
+		return nil, nil, exit.Usagef("there is no best %s: no %s that succeeded has a number in %s%s", s.Unit(), s.Unit(), s.Columns[at].Name, why)
 	}
 	if ties > 0 {
-		notes = append(notes, plural(ties, "more "+s.Unit())+" with the same "+s.Columns[at].Name)
+		notes = append(notes, jobs.Plural(ties, "more "+s.Unit())+" with the same "+s.Columns[at].Name)
 	}
 	return s.Keep(func(r int) bool { return r == row }), notes, nil
 }
@@ -230,11 +232,11 @@ func best(s *sheet.Sheet, o sheet.Order) (*sheet.Sheet, []string, error) {
 func (a *app) printPivot(s *sheet.Sheet, q *question, notes []string) error {
 	at, err := s.Find(q.pivotOf)
 	if err != nil {
-		return usagef("--pivot: %w", err)
+		return exit.Usagef("--pivot: %w", err)
 	}
 	p, odd, err := s.Pivot(sheet.PivotOf{Down: at[0], Across: at[1], Figure: at[2], Measure: q.measure, MinSize: q.minSize})
 	if err != nil {
-		return usagef("--pivot: %w", err)
+		return exit.Usagef("--pivot: %w", err)
 	}
 	if q.heat {
 		out := newConsole(a.stdout)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 
+	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/results/column"
@@ -19,7 +20,7 @@ func parseWhere(texts []string) ([]*sheet.Filter, error) {
 	for _, text := range texts {
 		f, err := sheet.ParseFilter(text)
 		if err != nil {
-			return nil, usagef("--where: %w", err)
+			return nil, exit.Usagef("--where: %w", err)
 		}
 		filters = append(filters, f)
 	}
@@ -56,7 +57,7 @@ func (a *app) jobsWhere(ctx context.Context, run *rundir.Run, t *jobs.Table, fil
 	in.Names = columnNames(slices.Concat(named, others)) // of the others there are no values, and nobody asks
 	s, odd, err := sheet.New(in).WhereAll(filters)
 	if err != nil {
-		return nil, usagef("--where: %w", err)
+		return nil, exit.Usagef("--where: %w", err)
 	}
 	a.note(odd...)
 	which := make(map[jobs.ID]bool, s.Len())

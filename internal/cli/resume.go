@@ -5,9 +5,11 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
+	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
 )
@@ -139,8 +141,8 @@ func (o *owned) whole() error {
 	if !ok || have >= int(want) {
 		return nil
 	}
-	return usagef("the run %s was cut off while its jobs were being stored (%d of %d); none of them was started",
-		o.run.Name(), have, want).withAdvice("run %s again, and remove %s", shellWord(o.run.Asked.JobsFile), shellWord(runDirText(o.run)))
+	return exit.Usagef("the run %s was cut off while its jobs were being stored (%d of %d); none of them was started",
+		o.run.Name(), have, want).WithAdvice("run %s again, and remove %s", shellWord(o.run.Asked.JobsFile), shellWord(runDirText(o.run)))
 }
 
 // removeStopFiles takes away what an earlier stop left: whoever says resume wants
@@ -163,10 +165,10 @@ func (s *session) recovered(c [jobs.Skipped + 1]int, waiting, asked int) string 
 	for st := jobs.Succeeded; st <= jobs.Skipped; st++ {
 		done += c[st]
 	}
-	text := s.con.paint(bold, cleanLine(s.run.Name())) + ": " + plural(done, "job") + " done, " +
-		itoa(c[jobs.Running]) + " to adopt, " + itoa(c[jobs.Queued]+waiting) + " to run"
+	text := s.con.paint(bold, cleanLine(s.run.Name())) + ": " + jobs.Plural(done, "job") + " done, " +
+		strconv.Itoa(c[jobs.Running]) + " to adopt, " + strconv.Itoa(c[jobs.Queued]+waiting) + " to run"
 	if asked > 0 { // what they bring back is still among those that are done
-		text += ", " + plural(asked, "request") + " to carry out"
+		text += ", " + jobs.Plural(asked, "request") + " to carry out"
 	}
 	return text
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
-	"dcs-tui/jobs"
+	"dcs-tui/internal/cli/exit"
 )
 
 // app is one invocation of the program.
@@ -57,11 +57,11 @@ func (a *app) main(args []string) int {
 	err := fang.Execute(context.Background(), root, fang.WithVersion(version()),
 		fang.WithErrorHandler(func(_ io.Writer, _ fang.Styles, err error) { a.complain(err) }))
 	if err != nil {
-		return codeOf(err)
+		return exit.CodeOf(err)
 	}
 	if *failed != nil {
 		a.complain(*failed)
-		return codeOf(*failed)
+		return exit.CodeOf(*failed)
 	}
 	return a.code
 }
@@ -118,7 +118,7 @@ One program, nothing to install on the hosts: what you can reach with ssh, it ca
 use. It keeps every free core busy, stays out of colleagues' way, and carries on
 after crashed hosts, dropped links and its own death.
 
-` + exitHelp,
+` + exit.Help,
 		Example: `# on this machine's cores (all but one)
 dcs-tui run jobs.txt
 
@@ -152,7 +152,7 @@ dcs-tui resume`,
 		if errors.As(err, &bad) {
 			err = fmt.Errorf("--%s: %w", bad.GetFlag().Name, bad.Unwrap())
 		}
-		return usagef("%s", firstLine(err.Error())).withAdvice("%s --help lists the options", cmd.CommandPath())
+		return exit.Usagef("%s", firstLine(err.Error())).WithAdvice("%s --help lists the options", cmd.CommandPath())
 	})
 	root.AddCommand(a.runCmd(), a.gridCmd(), a.resumeCmd(), a.submitCmd(), a.cancelCmd(), a.requeueCmd(),
 		a.attachCmd(), a.statusCmd(), a.whyCmd(), a.logsCmd(), a.resultsCmd(), a.eventsCmd(), a.runsCmd(), a.hostsCmd())
@@ -162,15 +162,15 @@ dcs-tui resume`,
 
 // unknownCommand says what was probably meant.
 func unknownCommand(cmd *cobra.Command, word string) error {
-	p := usagef("there is no command %q", shorten(word)).withAdvice("%s --help lists the commands", cmd.CommandPath())
+	p := exit.Usagef("there is no command %q", shorten(word)).WithAdvice("%s --help lists the commands", cmd.CommandPath())
 	if cmd.SuggestionsMinimumDistance <= 0 {
 		cmd.SuggestionsMinimumDistance = 2
 	}
 	if near := cmd.SuggestionsFor(word); len(near) > 0 {
-		p.withAdvice("did you mean %s?", strings.Join(near, " or "))
+		p.WithAdvice("did you mean %s?", strings.Join(near, " or "))
 	}
 	if _, err := os.Stat(word); err == nil {
-		p.withAdvice("to run a file of jobs: dcs-tui run %s", shellWord(word))
+		p.WithAdvice("to run a file of jobs: dcs-tui run %s", shellWord(word))
 	}
 	return p
 }
@@ -194,9 +194,9 @@ func (a *app) complain(err error) {
 		}
 		lines = append(lines, prefix+cleanLine(l))
 	}
-	var p *problem
-	if errors.As(err, &p) && p.advice != "" {
-		lines = append(lines, "  "+cleanLine(p.advice))
+	var p *exit.Problem
+	if errors.As(err, &p) && p.Advice != "" {
+		lines = append(lines, "  "+cleanLine(p.Advice))
 	}
 	a.con.Status("")
 	a.con.Line(lines...)
@@ -205,14 +205,4 @@ func (a *app) complain(err error) {
 // warn writes a line that does not stop anything.
 func (a *app) warn(format string, args ...any) {
 	a.con.Line(a.con.paint(yellow, "warning: ") + cleanLine(fmt.Sprintf(format, args...)))
-}
-
-// cleanLine makes any text fit to be one line on a terminal.
-func cleanLine(s string) string {
-	return jobs.Clean(strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' }), "; "), 0)
-}
-
-func firstLine(s string) string {
-	line, _, _ := strings.Cut(s, "\n")
-	return line
 }

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/term"
 
 	"dcs-tui/grid"
+	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs/results/outputs"
 )
 
@@ -40,7 +41,7 @@ leaves them running, to be adopted by resume; so does Ctrl-\. Closing the termin
 
 A file STOP in the run directory drains as Ctrl-C does, STOP.now cancels.
 
-` + exitHelp,
+` + exit.Help,
 		Example: `dcs-tui run jobs.txt
 dcs-tui run --hosts hosts.toml --tries 1 --timeout 2h sweep.txt
 dcs-tui run --dry-run jobs.txt
@@ -116,16 +117,16 @@ func (f *runFlags) checkRun(a *app, args []string) (streaming bool, err error) {
 		return false, err
 	}
 	if len(args) == 0 {
-		return false, usagef("which jobs?").withAdvice("dcs-tui run FILE, one shell command a line; - reads them from standard input")
+		return false, exit.Usagef("which jobs?").WithAdvice("dcs-tui run FILE, one shell command a line; - reads them from standard input")
 	}
 	for _, arg := range args {
 		streaming = streaming || arg == stdinFile
 	}
 	if streaming && len(args) > 1 {
-		return false, usagef("- cannot be mixed with files").withAdvice("cat FILE... | dcs-tui run -")
+		return false, exit.Usagef("- cannot be mixed with files").WithAdvice("cat FILE... | dcs-tui run -")
 	}
 	if streaming && f.dryRun {
-		return false, usagef("--dry-run needs a file: jobs on standard input are not known before they come")
+		return false, exit.Usagef("--dry-run needs a file: jobs on standard input are not known before they come")
 	}
 	if streaming && term.IsTerminal(int(os.Stdin.Fd())) {
 		a.con.Line("reading jobs from the terminal, one command a line; Ctrl-D ends them")

@@ -3,11 +3,11 @@ package cli
 import (
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -38,16 +38,16 @@ func openRun(args []string) (*rundir.Run, error) {
 	name := ""
 	if len(args) > 0 {
 		if name = args[0]; name == "" { // a shell's variable that was not set: the newest is not meant
-			return nil, usagef("the name of the run is empty").withAdvice("dcs-tui runs list shows them")
+			return nil, exit.Usagef("the name of the run is empty").WithAdvice("dcs-tui runs list shows them")
 		}
 	}
 	dir, err := rundir.Find(rundir.Base, name)
 	if err != nil {
-		return nil, usagef("%w", err)
+		return nil, exit.Usagef("%w", err)
 	}
 	run, err := rundir.Open(dir)
 	if err != nil {
-		return nil, usagef("%w", err)
+		return nil, exit.Usagef("%w", err)
 	}
 	return run, nil
 }
@@ -69,5 +69,3 @@ func completeRuns(_ *cobra.Command, args []string, prefix string) ([]string, cob
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 }
-
-func itoa(n int) string { return strconv.Itoa(n) }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
 )
@@ -42,7 +43,7 @@ const defaultLimit = 20
 func (a *app) runRunsList(limit int) error {
 	runs, err := rundir.List(rundir.Base)
 	if err != nil {
-		return usagef("%w", err)
+		return exit.Usagef("%w", err)
 	}
 	if len(runs) == 0 {
 		a.con.Line("there are no runs in ./" + rundir.Base)

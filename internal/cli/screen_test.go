@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"dcs-tui/internal/cli/exit"
 	"dcs-tui/internal/polltest"
 	"dcs-tui/internal/ptytest"
 	"dcs-tui/jobs/journal"
@@ -115,17 +116,17 @@ func TestScreenAndDispatcherAreTwo(t *testing.T) {
 			t.Errorf("%q is not said: %q", want, shown)
 		}
 	}
-	endsWith(t, cmd, ExitLeft)
+	endsWith(t, cmd, exit.Left)
 
 	closed, person := onScreen(t, dir, "attach")
 	readUntil(t, person, `DCS_JOB`)
 	ended, second := onScreen(t, dir, "attach", "r")
 	readUntil(t, second, `DCS_JOB`)
 	person.Close()
-	endsWith(t, closed, ExitLeft)
+	endsWith(t, closed, exit.Left)
 	ended.Process.Signal(syscall.SIGTERM)
 	readUntil(t, second, `goes on in the background`)
-	endsWith(t, ended, ExitLeft)
+	endsWith(t, ended, exit.Left)
 	if now, err := journal.ReadOwner(run); err != nil || now.PID != owner.PID || now.Life() != journal.Alive {
 		t.Errorf("%+v, %v", now, err)
 	}
@@ -137,7 +138,7 @@ func TestScreenAndDispatcherAreTwo(t *testing.T) {
 	gone(t, run, false)
 	person.WriteString("q")
 	readUntil(t, person, `all jobs succeeded[^$]*logs: `)
-	endsWith(t, stays, ExitOK)
+	endsWith(t, stays, exit.OK)
 	log, err := os.ReadFile(run.Path(dispatcherLogFile))
 	if err != nil || !strings.Contains(string(log), "all jobs succeeded") || strings.ContainsRune(string(log), 0x1b) {
 		t.Errorf("%q, %v", log, err)
@@ -149,7 +150,7 @@ func TestScreenAndDispatcherAreTwo(t *testing.T) {
 	again, person := onScreen(t, dir, "attach", "r")
 	readUntil(t, person, `ENDED`)
 	person.WriteString("q")
-	endsWith(t, again, ExitOK)
+	endsWith(t, again, exit.OK)
 }
 
 // attach to a dispatcher that shows lines itself (D1: headless), and cancel from there.
@@ -166,9 +167,9 @@ func TestAttachToAHeadlessRun(t *testing.T) {
 	readUntil(t, person, `y/N`)
 	person.WriteString("y")
 	readUntil(t, person, `ENDED`)
-	endsWith(t, lines, ExitCancelled)
+	endsWith(t, lines, exit.Cancelled)
 	person.WriteString("q")
-	endsWith(t, cmd, ExitCancelled)
+	endsWith(t, cmd, exit.Cancelled)
 }
 
 // Jobs that come through a pipe keep coming while the screen has the keys, which are
@@ -190,7 +191,7 @@ func TestPipedJobsAndKeys(t *testing.T) {
 	person.WriteString("d")
 	readUntil(t, person, `goes on in the background`)
 	writeFile(t, dir, "more", "")
-	endsWith(t, cmd, ExitLeft)
+	endsWith(t, cmd, exit.Left)
 	gone(t, run, false)
 	if ran, err := os.ReadFile(filepath.Join(dir, "ran")); string(ran) != "2\n" {
 		t.Errorf("%q, %v", ran, err)
@@ -215,7 +216,7 @@ func TestFaultsOfAStartLookTheSame(t *testing.T) {
 			}
 			cmd, person := onScreen(t, dir, args...)
 			said[screen] = readAll(person)
-			endsWith(t, cmd, ExitUsage)
+			endsWith(t, cmd, exit.Usage)
 		}
 		if said[true] != said[false] || !strings.Contains(said[true], "dcs-tui: ") {
 			t.Errorf("%q: with a screen\n%q, without\n%q", args, said[true], said[false])
@@ -245,13 +246,13 @@ func TestPlainTerminals(t *testing.T) {
 			writeFile(t, dir, "jobs.txt", "true\n")
 			cmd, person := onPlainTerminal(t, dir, name, "run", "--name", "r", "jobs.txt")
 			shown := readAll(person)
-			endsWith(t, cmd, ExitOK)
+			endsWith(t, cmd, exit.OK)
 			if !strings.Contains(shown, "this terminal cannot show the screen; lines instead, as with --no-tui") || !strings.Contains(shown, "all jobs succeeded") {
 				t.Errorf("%q", shown)
 			}
 			cmd, person = onPlainTerminal(t, dir, name, "attach", "r")
 			shown = readAll(person)
-			endsWith(t, cmd, ExitUsage)
+			endsWith(t, cmd, exit.Usage)
 			if !strings.Contains(shown, "dcs-tui status r") || !strings.Contains(shown, "dcs-tui events --follow r") {
 				t.Errorf("%q", shown)
 			}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
 )
@@ -29,7 +30,7 @@ func (s *selection) parseNamed(args []string) error {
 	}
 	named, err := rundir.ParseRanges(strings.Join(args, ","))
 	if err != nil {
-		return usagef("%w", err)
+		return exit.Usagef("%w", err)
 	}
 	s.named = named
 	return nil
@@ -54,7 +55,7 @@ func (a *app) pick(ctx context.Context, run *rundir.Run, t *jobs.Table, s *selec
 		return nil, err
 	}
 	if last := s.named.Last(); int(last) > len(t.Jobs) {
-		return nil, usagef("there is no job %d: the run has %s", last, plural(len(t.Jobs), "job"))
+		return nil, exit.Usagef("there is no job %d: the run has %s", last, jobs.Plural(len(t.Jobs), "job"))
 	}
 	if s.named != nil && len(filters) == 0 && !s.failed {
 		return s.named.IDs(jobs.ID(len(t.Jobs))), nil

@@ -9,6 +9,7 @@ import (
 	"dcs-tui/dispatch"
 	"dcs-tui/dispatch/control"
 	"dcs-tui/dispatch/sched"
+	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/results"
@@ -117,7 +118,7 @@ func (s *session) drive(opening string, feed func(ctx context.Context) error) in
 				results.HumanDuration(closePatience))
 		})
 		s.closeControl()
-		return ExitLeft
+		return exit.Left
 	}
 	close(over)
 	s.closeControl()

@@ -7,6 +7,7 @@ import (
 	"dcs-tui/dispatch/board"
 	"dcs-tui/dispatch/control"
 	"dcs-tui/dispatch/view"
+	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/events"
 	"dcs-tui/jobs/journal"
@@ -33,7 +34,7 @@ func (s *session) listenControl(inventory string) error {
 	case err == nil:
 		s.control = server
 	case s.app.starter != nil:
-		return usagef("%w", err).withAdvice("dcs-tui resume --no-tui %s runs it without a screen", shellWord(cleanLine(runRef(s.run))))
+		return exit.Usagef("%w", err).WithAdvice("dcs-tui resume --no-tui %s runs it without a screen", shellWord(cleanLine(runRef(s.run))))
 	default:
 		s.app.warn("nobody can attach to this run: %v", err)
 	}

@@ -8,6 +8,8 @@ import (
 
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
+
+	"dcs-tui/internal/cli/exit"
 )
 
 // wish is what a signal or a stop file asks for.
@@ -86,10 +88,10 @@ func (a *app) leaveOnQuit() {
 	signal.Notify(a.early, syscall.SIGQUIT)
 	go func() {
 		<-a.early
-		time.AfterFunc(writePatience, func() { os.Exit(ExitCancelled) }) // a terminal that was stopped takes no line
+		time.AfterFunc(writePatience, func() { os.Exit(exit.Cancelled) }) // a terminal that was stopped takes no line
 		a.con.Status("")
 		a.con.Line("dcs-tui: ended by Ctrl-\\")
-		os.Exit(ExitCancelled)
+		os.Exit(exit.Cancelled)
 	}()
 }
 

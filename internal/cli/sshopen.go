@@ -7,6 +7,7 @@ import (
 	"dcs-tui/hosts"
 	"dcs-tui/hosts/sshconf"
 	"dcs-tui/hosts/sshlink"
+	"dcs-tui/internal/cli/exit"
 )
 
 // sshSetup is the user's ssh configuration and what was said about it.
@@ -26,7 +27,7 @@ func (a *app) checkSSH(o *options, hs []*hosts.Host) error {
 	}
 	config, err := sshconf.Load(o.SSHConfig)
 	if err != nil {
-		return usagef("%w", err)
+		return exit.Usagef("%w", err)
 	}
 	a.ssh = &sshSetup{config: config, said: map[string]bool{}}
 	// The same is often wrong for every host; it is said once.

@@ -9,6 +9,7 @@ import (
 	"dcs-tui/dispatch"
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/hosts"
+	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
@@ -33,7 +34,7 @@ func (a *app) own(run *rundir.Run, force bool) (*owned, error) {
 		return nil, inUse(run, taken.Owner)
 	}
 	if err != nil {
-		return nil, usagef("%w", err)
+		return nil, exit.Usagef("%w", err)
 	}
 	for _, w := range report.Warnings {
 		a.warn("%s", w)
@@ -92,7 +93,7 @@ func (a *app) start(o *owned, f *runFlags, inv *loadedInventory, env []jobs.EnvV
 		}
 		l, err := openJobLog(file, o.run, o.table)
 		if err != nil && file == f.joblog {
-			return nil, usagef("%w", err)
+			return nil, exit.Usagef("%w", err)
 		}
 		s.joblogs = append(s.joblogs, l)
 	}
@@ -122,7 +123,7 @@ func (a *app) start(o *owned, f *runFlags, inv *loadedInventory, env []jobs.EnvV
 	earlier := onHosts(inv.Hosts, o) // which is the dispatcher's from now on
 	if s.d, err = dispatch.Start(cfg); err != nil {
 		s.closeControl()
-		return nil, usagef("%w", err)
+		return nil, exit.Usagef("%w", err)
 	}
 	s.ack.d, s.figures = s.d, figureKeeper(o.run, s.d)
 	for i := range earlier {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"dcs-tui/dispatch/board"
+	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
@@ -74,7 +75,7 @@ func (a *app) lookAt(run *rundir.Run) (*looked, error) {
 		}
 	})
 	if err != nil {
-		return nil, usagef("%w", err)
+		return nil, exit.Usagef("%w", err)
 	}
 	for _, w := range report.Warnings {
 		a.warn("%s", w)
@@ -110,7 +111,7 @@ func (a *app) askedOf(run *rundir.Run, t *jobs.Table) (n int) {
 func wholeTable(run *rundir.Run) (*jobs.Table, error) {
 	t, _, err := journal.Replay(run)
 	if err != nil {
-		return nil, usagef("%w", err)
+		return nil, exit.Usagef("%w", err)
 	}
 	acceptRest(t)
 	return t, nil
@@ -170,9 +171,9 @@ func (l *looked) lines(c *console) []string {
 	switch {
 	case l.asked == 0:
 	case l.alive():
-		lines = append(lines, plural(l.asked, "request")+" not carried out yet")
+		lines = append(lines, jobs.Plural(l.asked, "request")+" not carried out yet")
 	default:
-		lines = append(lines, plural(l.asked, "request")+" for the next resume")
+		lines = append(lines, jobs.Plural(l.asked, "request")+" for the next resume")
 	}
 	switch {
 	case !l.input.cut():

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
+	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 )
 
@@ -134,7 +135,7 @@ func readingJobs(in io.Reader) func() (*jobs.Spec, error) {
 	return func() (*jobs.Spec, error) {
 		spec, err := scan.Next()
 		if err == nil && parameterLine.MatchString(spec.Command) {
-			err = usagef("standard input:%d: this is a template, which dcs-tui grid - reads: %s", spec.Line, shorten(cleanLine(spec.Command)))
+			err = exit.Usagef("standard input:%d: this is a template, which dcs-tui grid - reads: %s", spec.Line, shorten(cleanLine(spec.Command)))
 		}
 		if f, ok := in.(*os.File); ok && err != nil && !errors.Is(err, io.EOF) && term.IsTerminal(int(f.Fd())) {
 			go io.Copy(io.Discard, f) // what is still being pasted is not for the shell

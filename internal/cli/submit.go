@@ -9,6 +9,7 @@ import (
 
 	"dcs-tui/dispatch"
 	"dcs-tui/grid"
+	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/results/column"
@@ -70,9 +71,9 @@ func (a *app) runSubmit(f *submitFlags, args []string) error {
 	files := args[1:]
 	switch {
 	case len(files) == 0:
-		return usagef("which jobs?").withAdvice("dcs-tui submit RUN FILE, one shell command a line; - reads them from standard input")
+		return exit.Usagef("which jobs?").WithAdvice("dcs-tui submit RUN FILE, one shell command a line; - reads them from standard input")
 	case slices.Contains(files, stdinFile) && len(files) > 1:
-		return usagef("- cannot be mixed with files").withAdvice("cat FILE... | dcs-tui submit RUN -")
+		return exit.Usagef("- cannot be mixed with files").WithAdvice("cat FILE... | dcs-tui submit RUN -")
 	}
 	run, err := openRun(args[:1])
 	if err != nil {
@@ -145,8 +146,8 @@ func (a *app) submitTo(run *rundir.Run, specs []*jobs.Spec) (*submission, error)
 	if len(blocks) > 1 {
 		for _, s := range specs {
 			if len(s.After) > 0 {
-				return nil, usagef("jobs that come after others must be submitted in one piece, of at most %d MiB", rundir.MaxSubmit>>20).
-					withAdvice("give them in several files, each with the jobs that belong together")
+				return nil, exit.Usagef("jobs that come after others must be submitted in one piece, of at most %d MiB", rundir.MaxSubmit>>20).
+					WithAdvice("give them in several files, each with the jobs that belong together")
 			}
 		}
 	}
@@ -165,7 +166,7 @@ func (a *app) submitTo(run *rundir.Run, specs []*jobs.Spec) (*submission, error)
 	}
 	owner, err := journal.ReadOwner(run)
 	if err != nil {
-		return nil, usagef("%w", err)
+		return nil, exit.Usagef("%w", err)
 	}
 	if s.waits = owner == nil || owner.Life() == journal.Dead; s.waits {
 		return s, nil
@@ -174,7 +175,7 @@ func (a *app) submitTo(run *rundir.Run, specs []*jobs.Spec) (*submission, error)
 		s.waits = e.await(owner)
 		switch {
 		case e.refused != "":
-			return nil, usagef("%s", cleanLine(e.refused))
+			return nil, exit.Usagef("%s", cleanLine(e.refused))
 		case s.waits:
 			return s, nil // the rest waits as well
 		case !e.taken:
@@ -229,7 +230,7 @@ func (a *app) tellSubmitted(s *submission, b *batch) {
 	n, which := s.added()
 	ref := shellWord(cleanLine(runRef(s.run)))
 	if n > 0 {
-		text := plural(n, "job") + " added to " + cleanLine(s.run.Name()) + ": " + which.String()
+		text := jobs.Plural(n, "job") + " added to " + cleanLine(s.run.Name()) + ": " + which.String()
 		if len(b.queues) > 1 || b.queues[0] != "" {
 			text += ", queue " + queueList(b.queues)
 		}
@@ -239,7 +240,7 @@ func (a *app) tellSubmitted(s *submission, b *batch) {
 		}
 	}
 	if rest := len(b.specs) - n; s.waits && rest > 0 && a.code == 0 {
-		a.con.Line("nobody dispatches the run: "+plural(rest, "job")+" "+jobs.Verb(rest, "waits", "wait")+" for", "  dcs-tui resume "+ref)
+		a.con.Line("nobody dispatches the run: "+jobs.Plural(rest, "job")+" "+jobs.Verb(rest, "waits", "wait")+" for", "  dcs-tui resume "+ref)
 	}
 }
 

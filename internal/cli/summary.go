@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"dcs-tui/dispatch/sched"
+	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/rundir"
@@ -15,12 +16,12 @@ import (
 // exitCode says how the run exits.
 func (s *session) exitCode(finish sched.Finish) int {
 	s.countWaiting()
-	code := exitOf(finish.How, s.table.Counts, s.cancelled.Load(), s.unread)
-	if s.untaken && (code == ExitOK || code == ExitFailed) {
-		code = ExitLeft
+	code := exit.OfRun(finish.How, s.table.Counts, s.cancelled.Load(), s.unread)
+	if s.untaken && (code == exit.OK || code == exit.Failed) {
+		code = exit.Left
 	}
-	if s.inputErr != nil && (code == ExitOK || code == ExitFailed) {
-		code = ExitUsage
+	if s.inputErr != nil && (code == exit.OK || code == exit.Failed) {
+		code = exit.Usage
 	}
 	return code
 }
@@ -31,7 +32,7 @@ func (s *session) conclude(finish sched.Finish, code int) {
 		return
 	}
 	if s.inputErr != nil {
-		s.app.complain(usagef("%w", s.inputErr).withAdvice("the input was read no further: %s; feed the rest to a new run", cameText(s.table)))
+		s.app.complain(exit.Usagef("%w", s.inputErr).WithAdvice("the input was read no further: %s; feed the rest to a new run", cameText(s.table)))
 	}
 	s.con.Line(s.summary(finish, code)...)
 }
@@ -59,7 +60,7 @@ func (s *session) summary(finish sched.Finish, code int) []string {
 	}
 	lines = append(lines, "logs: "+shellWord(cleanLine(filepath.Join(runDirText(s.run), rundir.AttemptsDir)))+"/*/JOB.ATTEMPT.out and .err")
 	if n := len(s.places.names()); n > 0 {
-		lines = append(lines, "      "+plural(n, "host")+" without that directory kept them: results --json has the paths")
+		lines = append(lines, "      "+jobs.Plural(n, "host")+" without that directory kept them: results --json has the paths")
 	}
 	return append(lines, s.advice(finish)...)
 }
@@ -89,16 +90,16 @@ func (s *session) headline(finish sched.Finish, code int) string {
 		if last := s.last.Load(); last != nil {
 			text = noHostsText(last.Hosts)
 		}
-	case code == ExitOK:
+	case code == exit.OK:
 		color, mark, text = green, s.con.glyph("✓", "+"), "all jobs succeeded"
 		if s.intake.cut() {
 			text = cameHeadline(s.table)
 		}
-	case code == ExitCancelled:
+	case code == exit.Cancelled:
 		color, mark, text = yellow, s.con.glyph("–", "-"), "cancelled"
 	case s.untaken && s.table.Unfinished() == 0:
 		color, mark, text = yellow, s.con.glyph("…", "~"), "all jobs have ended, but nobody took all of the results"
-	case code == ExitLeft || code == ExitUsage && allSucceeded(s.table):
+	case code == exit.Left || code == exit.Usage && allSucceeded(s.table):
 		color, mark, text = yellow, s.con.glyph("…", "~"), "stopped with jobs left"
 		if s.table.Unfinished() == 0 && s.intake.cut() {
 			text = cameHeadline(s.table)
@@ -148,7 +149,7 @@ func (s *session) advice(finish sched.Finish) []string {
 	}
 	switch {
 	case running > 0:
-		lines = append(lines, plural(running, "job")+" may still run, without a dispatcher:")
+		lines = append(lines, jobs.Plural(running, "job")+" may still run, without a dispatcher:")
 		next("resume "+ref, "adopts what runs and carries the run on")
 		next("cancel "+ref, "ends what runs")
 	case queued > 0:
@@ -192,5 +193,5 @@ func (s *session) efficiency() string {
 		return ""
 	}
 	return fmt.Sprintf("efficiency %.0f%%: %s of run time on %s in %s",
-		min(100, 100*busy.Seconds()/avail), results.HumanDuration(busy), plural(most, "slot"), results.HumanDuration(time.Since(s.began)))
+		min(100, 100*busy.Seconds()/avail), results.HumanDuration(busy), jobs.Plural(most, "slot"), results.HumanDuration(time.Since(s.began)))
 }

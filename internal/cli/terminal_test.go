@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"dcs-tui/internal/cli/exit"
 	"dcs-tui/internal/ptytest"
 )
 
@@ -106,8 +107,8 @@ func TestCtrlCEndsNoJob(t *testing.T) {
 	if !strings.Contains(shown, "ok") {
 		t.Errorf("the running job was not let finish: %q", shown)
 	}
-	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != ExitLeft {
-		t.Errorf("%v, want exit %d", err, ExitLeft)
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != exit.Left {
+		t.Errorf("%v, want exit %d", err, exit.Left)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "done")); err != nil {
 		t.Errorf("%v", err)

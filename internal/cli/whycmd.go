@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"dcs-tui/dispatch/view"
+	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
 )
@@ -37,7 +38,7 @@ dcs-tui why sweep-20260314-1502 17`,
 // jobOfRun: a job, and before it the run if it is not the newest.
 func jobOfRun(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 || len(args) > 2 {
-		return usagef("%s needs the number of one job", cmd.CommandPath()).withAdvice("%s [RUN] JOB", cmd.CommandPath())
+		return exit.Usagef("%s needs the number of one job", cmd.CommandPath()).WithAdvice("%s [RUN] JOB", cmd.CommandPath())
 	}
 	return nil
 }
@@ -51,7 +52,7 @@ func openJob(args []string) (*rundir.Run, jobs.ID, error) {
 		word, rest = args[0], args[1:]
 	}
 	if number(word) == 0 {
-		return nil, 0, usagef("%q is not the number of a job", shorten(word))
+		return nil, 0, exit.Usagef("%q is not the number of a job", shorten(word))
 	}
 	run, err := openRun(rest)
 	return run, jobs.ID(number(word)), err
@@ -66,7 +67,7 @@ func (a *app) followHere(run *rundir.Run) (*follower, error) {
 	f := (&follower{app: a, run: run, reach: reachHere(run), files: true}).begin()
 	if err := f.first(); err != nil {
 		f.Close()
-		return nil, usagef("%w", err)
+		return nil, exit.Usagef("%w", err)
 	}
 	return f, nil
 }
@@ -77,10 +78,10 @@ func detail(src view.Source, run *rundir.Run, id jobs.ID) (*view.Picture, *view.
 	defer cancel()
 	pic, err := src.Look(ctx, view.Ask{Focus: id})
 	if err != nil {
-		return nil, nil, usagef("%w", err)
+		return nil, nil, exit.Usagef("%w", err)
 	}
 	if pic.Detail == nil {
-		return nil, nil, usagef("the run %s has no job %d; it has %s", run.Name(), id, plural(pic.Total, "job"))
+		return nil, nil, exit.Usagef("the run %s has no job %d; it has %s", run.Name(), id, jobs.Plural(pic.Total, "job"))
 	}
 	return pic, pic.Detail, nil
 }

@@ -1,0 +1,41 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"dcs-tui/dispatch"
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/jobs"
+)
+
+func TestProgressLine(t *testing.T) {
+	s := &dispatch.Snapshot{Total: 100, Rate: 8.4, ETA: 4400 * time.Millisecond,
+		Hosts: []sched.HostView{{State: sched.Up, Running: 12}, {State: sched.Lost}}}
+	s.Counts[jobs.Succeeded], s.Counts[jobs.Failed], s.Counts[jobs.Running], s.Counts[jobs.Queued] = 50, 2, 16, 32
+	want := "[##########..........] 52/100  12 running  2 failed  8.4/s  ETA 4 s  1 of 2 hosts up"
+	if got := progressLine(s); got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+	s.More, s.Problem = true, "the disk is full"
+	if got := progressLine(s); !strings.HasPrefix(got, "52/100+ ") || !strings.Contains(got, "LAUNCHING NOTHING") || strings.Contains(got, "ETA") {
+		t.Errorf("%s", got)
+	}
+	if got := progressLine(&dispatch.Snapshot{Hosts: make([]sched.HostView, 1)}); got != "0/0  0 running  connecting" {
+		t.Errorf("%s", got)
+	}
+}
+
+// While nothing runs, nobody knows when the run will be over.
+func TestNoETAWhileNothingRuns(t *testing.T) {
+	s := &dispatch.Snapshot{Total: 10, ETA: time.Minute, Rate: 1, Hosts: []sched.HostView{{Name: "a"}}}
+	s.Counts[jobs.Queued] = 10
+	if got := progressLine(s); strings.Contains(got, "ETA") {
+		t.Errorf("%q", got)
+	}
+	s.Counts[jobs.Queued], s.Counts[jobs.Running], s.Hosts[0].Running = 9, 1, 1
+	if got := progressLine(s); !strings.Contains(got, "ETA") {
+		t.Errorf("%q", got)
+	}
+}
