@@ -116,6 +116,7 @@ func TestNever(t *testing.T) {
 		{"slots", &jobs.Options{Slots: 5}, []*hosts.Host{box("a", 1), tagged}, nil, "no host has 5 slots"},
 		{"slots not known yet", &jobs.Options{Slots: 5}, []*hosts.Host{box("a", 1), unknown}, []string{"a"}, ""},
 		{"memory", &jobs.Options{MemBytes: 17 << 30}, []*hosts.Host{box("a", 1), tagged}, []string{"a", "b"}, "no host has 17 GiB of memory"},
+		{"very much memory", &jobs.Options{MemBytes: 10000 << 30}, []*hosts.Host{box("a", 1), tagged}, []string{"a", "b"}, "no host has 10000 GiB of memory"},
 		{"memory not known yet", &jobs.Options{MemBytes: 17 << 30}, []*hosts.Host{box("a", 1), tagged}, []string{"a"}, ""},
 		{"GPUs", &jobs.Options{GPUs: 3}, []*hosts.Host{box("a", 1), tagged}, []string{"a", "b"}, "no host has 3 GPUs"},
 		{"one GPU", &jobs.Options{GPUs: 1}, []*hosts.Host{noGPUs("a"), noGPUs("b")}, nil, "no host has 1 GPU"},

@@ -122,9 +122,12 @@ func short(d time.Duration) string {
 
 // size writes a number of bytes for people: "512 MiB", "1.5 GiB".
 func size(b int64) string {
-	const mib = 1 << 20
-	if b < 1<<30 {
+	const mib, gib = 1 << 20, 1 << 30
+	switch {
+	case b < gib:
 		return fmt.Sprintf("%d MiB", (b+mib-1)/mib)
+	case b >= 100*gib:
+		return fmt.Sprintf("%.0f GiB", float64(b)/gib)
 	}
-	return fmt.Sprintf("%.3g GiB", float64(b)/(1<<30))
+	return fmt.Sprintf("%.3g GiB", float64(b)/gib)
 }

@@ -78,6 +78,8 @@ func (c *Core) whyOpen(now Time, id jobs.ID, j *jobs.Job) string {
 			return fmt.Sprintf("Job %d runs on %s.", id, name)
 		case f.h.hold != notHeld:
 			return fmt.Sprintf("Job %d is handed to %s, which %s.", id, name, f.h.holdWhy())
+		case c.paused:
+			return fmt.Sprintf("Job %d is handed to %s and does not start there: launching is paused.", id, name)
 		default:
 			return fmt.Sprintf("Job %d is handed to %s and starts there when a slot is free.", id, name)
 		}
