@@ -1,0 +1,133 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"sync"
+	"sync/atomic"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/rundir"
+)
+
+// maxHosts is how many hosts are read at a time.
+const maxHosts = 8
+
+// Bringer brings files into the run directory.
+type Bringer struct {
+	Run  *rundir.Run
+	Read func(context.Context, Piece) (data []byte, size int64, err error) // Reader.Read
+	// Free says how many bytes may be written; nil: what the file system has, less what
+	// is left for others.
+	Free func() (int64, error)
+
+	attempts, files, bytes atomic.Int64
+	shards                 shards
+}
+
+// Done returns what has been brought so far: attempts, files, bytes. It may be called
+// while Bring is under way.
+func (b *Bringer) Done() (attempts, files int, bytes int64) {
+	return int(b.attempts.Load()), int(b.files.Load()), b.bytes.Load()
+}
+
+// HostResult is what came of one host.
+type HostResult struct {
+	Host    string
+	Brought int   // attempts whose files are here now
+	Left    int   // attempts that lack something, because of Err
+	None    int   // files that the host does not have any more
+	Err     error // what kept the first of them away
+}
+
+// Bring brings what the plan names, as many hosts at a time as may be; nothing of it
+// keeps one host from being read but the disk here, or the end of ctx, which is the error.
+// Interrupted and begun again it goes on with what is not here.
+func (b *Bringer) Bring(ctx context.Context, p *Plan) ([]HostResult, error) {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	all := make([]HostResult, len(p.Hosts))
+	var tasks sync.WaitGroup
+	turns := make(chan struct{}, maxHosts)
+	for i := range p.Hosts {
+		tasks.Go(func() {
+			turns <- struct{}{}
+			defer func() { <-turns }()
+			all[i] = b.host(ctx, stop, &p.Hosts[i])
+		})
+	}
+	tasks.Wait()
+	err := context.Cause(ctx)
+	if serr := b.syncNames(); err == nil {
+		err = serr
+	}
+	return all, err
+}
+
+// host brings what one host has, several attempts at a time.
+func (b *Bringer) host(ctx context.Context, stop context.CancelCauseFunc, p *HostPlan) HostResult {
+	r := HostResult{Host: p.Host}
+	var mu sync.Mutex
+	var tasks sync.WaitGroup
+	next, down := 0, false
+	take := func() (jobs.AttemptID, bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		if down || ctx.Err() != nil || next == len(p.Attempts) {
+			return jobs.AttemptID{}, false
+		}
+		next++
+		return p.Attempts[next-1], true
+	}
+	for range min(maxReads, len(p.Attempts)) {
+		tasks.Go(func() {
+			for id, ok := take(); ok; id, ok = take() {
+				none, err := b.attempt(ctx, p.Host, id)
+				var away *hosts.Error
+				var disk *diskError
+				mu.Lock()
+				r.None += none
+				switch {
+				case err == nil:
+					r.Brought++
+				case errors.As(err, &disk):
+					stop(err)
+				case errors.As(err, &away):
+					down = true
+				}
+				if err != nil && r.Err == nil && context.Cause(ctx) == nil {
+					r.Err = err
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	tasks.Wait()
+	r.Left = len(p.Attempts) - r.Brought
+	return r
+}
+
+// attempt brings the files of one attempt, the sentinel last: where it is, the others
+// are. none counts those that the host does not have.
+func (b *Bringer) attempt(ctx context.Context, host string, id jobs.AttemptID) (none int, err error) {
+	if err := b.shard(id); err != nil {
+		return 0, err
+	}
+	p := Piece{Host: host, Attempt: id}
+	for _, p.File = range []jobs.File{jobs.FileOut, jobs.FileErr} {
+		err := b.output(ctx, p)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			none++
+		case err != nil:
+			return none, err
+		}
+	}
+	if err := b.sentinel(ctx, p); err != nil {
+		return none, err
+	}
+	b.attempts.Add(1)
+	return none, nil
+}

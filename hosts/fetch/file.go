@@ -1,0 +1,110 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/results"
+)
+
+// leftFree is what is left of a disk for others: a dispatcher's journal is on it, too.
+const leftFree = 64 << 20
+
+// room says whether a file of n bytes can be written: a host may say any size.
+func (b *Bringer) room(n int64) error {
+	free := b.Free
+	if free == nil {
+		free = b.free
+	}
+	has, err := free()
+	switch {
+	case err != nil:
+		return &diskError{err}
+	case has <= 0:
+		return &diskError{syscall.ENOSPC}
+	case has < n:
+		return fmt.Errorf("there is no room here for a file of %s", results.HumanBytes(n))
+	}
+	return nil
+}
+
+func (b *Bringer) free() (int64, error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(b.Run.Dir, &st); err != nil {
+		return 0, err
+	}
+	return int64(st.Bavail)*st.Bsize - leftFree, nil
+}
+
+// output brings what an attempt has printed, unless it is here with the size that it has
+// there. The error is fs.ErrNotExist when the host has no such file.
+func (b *Bringer) output(ctx context.Context, p Piece) error {
+	path := jobs.AttemptFile(b.Run.Dir, p.Attempt, p.File)
+	have := int64(-1)
+	if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() {
+		have = info.Size()
+	} else {
+		p.Limit = hosts.MaxChunk
+	}
+	data, size, err := b.Read(ctx, p)
+	if err != nil || have == size {
+		return err
+	}
+	if err := b.room(size); err != nil {
+		return err
+	}
+	return b.put(path, size, func(w io.WriterAt) error {
+		for p.Limit = hosts.MaxChunk; ; {
+			data = data[:min(int64(len(data)), size-p.Offset)] // it should not have grown
+			if _, err := w.WriteAt(data, p.Offset); err != nil {
+				return &diskError{err}
+			}
+			b.bytes.Add(int64(len(data)))
+			if p.Offset += int64(len(data)); p.Offset >= size {
+				return nil
+			}
+			if data, _, err = b.Read(ctx, p); err == nil && len(data) == 0 {
+				err = fmt.Errorf("%s: %s.%s has become shorter while it was read", p.Host, p.Attempt, p.File)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	})
+}
+
+// sentinel brings a whole one, of this attempt and host: what is not tells nobody that
+// the attempt is here. An attempt that was lost may have none.
+func (b *Bringer) sentinel(ctx context.Context, p Piece) error {
+	p.File, p.Limit = jobs.FileExit, jobs.SentinelBytes+1
+	data, _, err := b.Read(ctx, p)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	_, host, _, err := jobs.DecodeSentinel(data, b.Run.UID(), p.Attempt)
+	if err == nil && host != p.Host {
+		err = fmt.Errorf("%w: it is of the host %q", jobs.ErrSentinel, host)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %s.%s: %w", p.Host, p.Attempt, p.File, err)
+	}
+	return b.put(jobs.AttemptFile(b.Run.Dir, p.Attempt, p.File), int64(len(data)), func(w io.WriterAt) error {
+		if _, err := w.WriteAt(data, 0); err != nil {
+			return &diskError{err}
+		}
+		b.bytes.Add(int64(len(data)))
+		return nil
+	})
+}

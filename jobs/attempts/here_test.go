@@ -1,0 +1,33 @@
+package attempts_test
+
+import (
+	"slices"
+	"testing"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/attempts"
+	"dcs-tui/jobs/rundir"
+)
+
+// X2, DESIGN 5: an attempt is here when a listing shows its sentinel; of a shard that is
+// not there nothing is opened or listed.
+func TestHere(t *testing.T) {
+	p := newPlace(t)
+	p.exit(at(17, 2), "melon4", jobs.Outcome{})
+	p.put(at(18, 1), jobs.FileOut, []byte("brought in part"))
+	p.exit(at(2500, 1), "melon4", jobs.Outcome{})
+	d := &disk{Disk: rundir.OS}
+	h := attempts.NewHere(d, p.dir)
+	for id, want := range map[jobs.AttemptID]bool{at(17, 2): true, at(17, 1): false, at(18, 1): false, at(2500, 1): true, at(7000, 1): false} {
+		if got := h.Has(id); got != want {
+			t.Errorf("%s: %v", id, got)
+		}
+	}
+	slices.Sort(d.listed)
+	if want := []string{"000", "002", "attempts"}; !slices.Equal(d.listed, want) || len(d.opened) > 0 {
+		t.Errorf("listed %v, opened %v, want %v", d.listed, d.opened, want)
+	}
+	if (*attempts.Here)(nil).Has(at(17, 2)) {
+		t.Error("nobody looked, and it is here")
+	}
+}
