@@ -1,10 +1,6 @@
 package results
 
-import (
-	"cmp"
-
-	"dcs-tui/jobs"
-)
+import "dcs-tui/jobs"
 
 // Place is what the results of a run have in common.
 type Place struct {
@@ -12,16 +8,31 @@ type Place struct {
 	Created   jobs.Stamp
 	Dir       string            // the run directory
 	HostDirs  map[string]string // of hosts that do not share it, where their attempts live: host:path
+	// Here says of an attempt of such a host that its files have been brought into the run
+	// directory; nil: of none.
+	Here func(jobs.AttemptID) bool
+}
+
+// FilesDir returns the directory that holds attempts/ of an attempt, and whether its host
+// keeps its files to itself.
+func (p *Place) FilesDir(a *jobs.Attempt) (dir string, apart bool) {
+	there := p.HostDirs[a.Host]
+	if there == "" || p.Here != nil && p.Here(a.ID) {
+		return p.Dir, there != ""
+	}
+	return there, true
 }
 
 // Result makes the result of a terminal job, with paths that are right for the host
 // that it ran on.
 func (p *Place) Result(j *jobs.Job) Result {
-	dir := p.Dir
+	dir, apart := p.Dir, false
 	if a := Counted(j); a != nil {
-		dir = cmp.Or(p.HostDirs[a.Host], dir)
+		dir, apart = p.FilesDir(a)
 	}
-	return FromJob(p.UID, p.Name, p.Created, dir, j)
+	r := FromJob(p.UID, p.Name, p.Created, dir, j)
+	r.Apart = apart
+	return r
 }
 
 // Since returns the results with a number above after, in the order of the jobs: all of

@@ -42,3 +42,27 @@ func TestCollect(t *testing.T) {
 		}
 	}
 }
+
+// X2: what was brought from a host that keeps its files is here, and still its host's alone
+// is whatever else its jobs wrote.
+func TestFilesDir(t *testing.T) {
+	p := &Place{UID: "u", Name: "r", Dir: "/d", HostDirs: map[string]string{"far": "far:/kept"},
+		Here: func(id jobs.AttemptID) bool { return id.Job == 2 }}
+	for id, c := range map[int]struct {
+		host, dir string
+		apart     bool
+	}{1: {"far", "far:/kept", true}, 2: {"far", "/d", true}, 3: {"ws", "/d", false}} {
+		j := row(jobs.Succeeded, attempt(1, c.host, jobs.AttemptExited, ended(0)))
+		j.Attempts[0].ID.Job = jobs.ID(id)
+		if dir, apart := p.FilesDir(j.Attempts[0]); dir != c.dir || apart != c.apart {
+			t.Errorf("%d on %s: %q, %v", id, c.host, dir, apart)
+		}
+		if r := p.Result(j); r.Apart != c.apart || r.Stdout != jobs.AttemptFile(c.dir, j.Attempts[0].ID, jobs.FileOut) {
+			t.Errorf("%d on %s: %q, %v", id, c.host, r.Stdout, r.Apart)
+		}
+	}
+	p.Here = nil
+	if dir, apart := p.FilesDir(attempt(1, "far", jobs.AttemptExited, ended(0))); dir != "far:/kept" || !apart {
+		t.Errorf("nobody says what was brought: %q, %v", dir, apart)
+	}
+}

@@ -32,6 +32,7 @@ type Result struct {
 	Slot    int    // 0: not known
 	Stdout  string // paths; "" when the attempt is not known to have started
 	Stderr  string
+	Apart   bool // its host keeps its files to itself: other files that the job wrote are not seen here
 
 	Created jobs.Stamp    // accepted, dispatcher's clock
 	Outcome *jobs.Outcome // nil: it never ran, or nobody knows how it ended
