@@ -150,7 +150,7 @@ func (p *failedPane) text(m *model, l failedLine, w int) string {
 	if p.opened[key(g)] {
 		sign = "-"
 	}
-	left := sign + " " + styleBad.Render(fmt.Sprintf("%8s", thousands(g.Count))) + "  " + styleBold.Render(m.fit(m.clean(g.Cause), 12)) + " "
+	left := sign + " " + styleBad.Render(fmt.Sprintf("%8s", thousands(g.Count))) + "  "
 	var right []string
 	if g.Tries > 0 {
 		right = append(right, styleWarn.Render(m.g.phase[view.Retry]+" "+thousands(g.Tries)+" retrying"))
@@ -162,7 +162,12 @@ func (p *failedPane) text(m *model, l failedLine, w int) string {
 	if width(tail) > w/2 || w < 60 {
 		tail = ""
 	}
-	return m.sides(left+m.cut(m.clean(g.Last), max(0, w-width(left)-width(tail)-2)), tail, w)
+	room := max(0, w-width(left)-width(tail)-2)
+	if g.Last == "" { // nothing ran: the cause is all that there is to say
+		return m.sides(left+styleBold.Render(m.cut(m.clean(g.Cause), room)), tail, w)
+	}
+	cause := m.fit(m.clean(g.Cause), 12)
+	return m.sides(left+styleBold.Render(cause)+" "+m.cut(m.clean(g.Last), max(0, room-width(cause)-1)), tail, w)
 }
 
 func (p *failedPane) keys() []binding {
