@@ -20,9 +20,9 @@ type readAnswer struct {
 }
 
 // Output reads a piece of an attempt's output file: through the host's link while the
-// attempt runs there or when the host does not share the run directory, else from the
-// run directory. A negative offset counts from the end; size is the file's size now.
-// It waits for nothing but this file, and no longer than ctx.
+// attempt runs there or when the host does not share the run directory, else, or when
+// that fails, from the run directory. A negative offset counts from the end; size is the
+// file's size now. It waits for nothing but this file, and no longer than ctx.
 func (d *Dispatcher) Output(ctx context.Context, id jobs.AttemptID, f jobs.File, offset int64, limit int) (data []byte, size int64, err error) {
 	if limit <= 0 || limit > hosts.MaxChunk {
 		limit = hosts.MaxChunk
@@ -47,17 +47,20 @@ func (d *Dispatcher) Output(ctx context.Context, id jobs.AttemptID, f jobs.File,
 	if !known {
 		return nil, 0, fmt.Errorf("there is no attempt %s", id)
 	}
-	path := jobs.AttemptFile(dir, id, f)
-	switch {
-	case remote != nil:
-		data, size, err = remote.output(ctx, hosts.Read{Attempt: id, File: f, Offset: offset, Limit: limit})
-		if err == nil || !shared || ctx.Err() != nil {
+	var away error
+	if remote != nil {
+		if data, size, err = remote.output(ctx, hosts.Read{Attempt: id, File: f, Offset: offset, Limit: limit}); err == nil || ctx.Err() != nil {
 			return data, size, err
 		}
-	case !shared:
-		return nil, 0, fmt.Errorf("the output of %s is only on its host, which is not in the inventory any more: %s", id, path)
+		away = err
+	} else if !shared {
+		away = fmt.Errorf("the output of %s is only on its host, which is not in the inventory any more: %s", id, jobs.AttemptFile(dir, id, f))
 	}
-	return d.here.Read(ctx, path, offset, limit)
+	data, size, err = d.here.Read(ctx, jobs.AttemptFile(d.cfg.RunDir, id, f), offset, limit)
+	if err != nil && !shared { // nobody has brought it here
+		err = away
+	}
+	return data, size, err
 }
 
 // output asks the host for a piece of a file.

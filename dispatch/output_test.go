@@ -1,0 +1,51 @@
+package dispatch
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
+
+// X2: what a host keeps to itself is read here once it was brought here, when the host has
+// left the inventory; before that it is said where it is.
+func TestOutputThatWasBrought(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		table := &jobs.Table{}
+		r := &rig{t: t, journal: &fakeJournal{t: t}}
+		r.hosts = newFakeHosts(t, r.journal, time.Second)
+		r.start(table, "a").submit(1)
+		r.drain()
+		r.close(sched.AllDone)
+
+		dir := t.TempDir()
+		d, err := Start(Config{RunUID: "u1", RunName: "test", RunDir: dir, Sched: sched.Config{Seed: 1}, Connector: r.hosts, Journal: r.journal,
+			Table: table, Open: hosts.Open{Run: "u1", Epoch: 2}, HostDirs: map[string]string{"a": "a:/kept"},
+			Hosts: []*hosts.Host{{Name: "b", Link: "ssh", Addresses: []string{"b"}, Slots: hosts.SlotRule{Fixed: 4}, Weight: 1}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := jobs.AttemptID{Job: 1, N: 1}
+		if _, _, err := d.Output(t.Context(), id, jobs.FileOut, 0, 100); err == nil || !strings.Contains(err.Error(), "a:/kept/attempts/000/1.1.out") {
+			t.Errorf("%v", err)
+		}
+		path := jobs.AttemptFile(dir, id, jobs.FileOut)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte("brought"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if data, size, err := d.Output(t.Context(), id, jobs.FileOut, -3, 100); err != nil || string(data) != "ght" || size != 7 {
+			t.Errorf("%q of %d, %v", data, size, err)
+		}
+		d.Close()
+		r.hosts.wg.Wait()
+	})
+}
