@@ -75,11 +75,12 @@ var rooms = map[string][]string{
 	"dispatch/ring":        {"dispatch/sched", "hosts", "jobs"},
 	"dispatch/sim": {"dispatch/ring", "dispatch/sched", "hosts", "hosts/onfile", "jobs", "jobs/attempts", "jobs/journal", "jobs/rundir",
 		"jobs/rundir/memdisk"},
-	"dispatch":         {"dispatch/ring", "dispatch/sched", "jobs", "jobs/results", "hosts"},
-	"dispatch/view":    {"jobs"},
-	"dispatch/control": {"dispatch/view", "jobs"},
-	"tui":              {"dispatch/view", "jobs", "jobs/results"},
-	"dispatch/board":   {"dispatch", "dispatch/sched", "dispatch/view", "hosts", "jobs", "jobs/events", "jobs/results", "jobs/results/column", "jobs/results/export", "jobs/results/outputs", "jobs/results/sheet"},
+	"dispatch":             {"dispatch/ring", "dispatch/sched", "jobs", "jobs/results", "hosts"},
+	"dispatch/view":        {"jobs"},
+	"dispatch/control":     {"dispatch/view", "jobs"},
+	"tui":                  {"dispatch/view", "jobs", "jobs/results"},
+	"internal/cli/console": {"dispatch", "dispatch/sched", "jobs", "jobs/events", "jobs/results"},
+	"dispatch/board":       {"dispatch", "dispatch/sched", "dispatch/view", "hosts", "jobs", "jobs/events", "jobs/results", "jobs/results/column", "jobs/results/export", "jobs/results/outputs", "jobs/results/sheet"},
 }
 
 // DESIGN 4: the import rules are tests.

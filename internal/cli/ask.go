@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"dcs-tui/dispatch"
+	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
@@ -129,7 +130,7 @@ func (e *errand) await(owner *journal.Owner) (gone bool) {
 // unanswered says that the dispatcher is alive and has not answered.
 func (a *app) unanswered(e *errand, owner *journal.Owner) {
 	a.code = exit.Left
-	who := cleanLine(owner.String())
+	who := console.CleanLine(owner.String())
 	switch {
 	case stopped(owner):
 		a.warn("%s is stopped (Ctrl-Z, SIGSTOP); the request waits: kill -CONT %d lets it go on", who, owner.PID)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
@@ -20,7 +21,7 @@ const forceAfter = 15 * time.Second
 
 // forceText is how to end a run whose dispatcher hangs.
 func forceText(run *rundir.Run) string {
-	return "dcs-tui cancel --force " + shellWord(cleanLine(runRef(run))) + "  takes the run over from it and ends every job"
+	return "dcs-tui cancel --force " + console.ShellWord(console.CleanLine(runRef(run))) + "  takes the run over from it and ends every job"
 }
 
 // stopped says that the owner is a process of this machine that somebody has
@@ -48,7 +49,7 @@ func inUse(run *rundir.Run, owner *journal.Owner) error {
 	if owner != nil && stopped(owner) {
 		return p.WithAdvice("%s; --force takes the run over from it", stoppedText(owner))
 	}
-	return p.WithAdvice("dcs-tui attach %s shows its screen; if that dcs-tui hangs, --force takes the run over", shellWord(runRef(run)))
+	return p.WithAdvice("dcs-tui attach %s shows its screen; if that dcs-tui hangs, --force takes the run over", console.ShellWord(runRef(run)))
 }
 
 // askOwner leaves the request where the dispatcher looks for it, and waits until
@@ -62,7 +63,7 @@ func (a *app) askOwner(run *rundir.Run, owner *journal.Owner) (gone bool, err er
 	if err := f.Close(); err != nil {
 		return false, exit.Usagef("%s: %w", rundir.StopNowFile, err)
 	}
-	a.con.Line("asked " + cleanLine(owner.String()) + " to cancel; waiting until it has")
+	a.con.Line("asked " + console.CleanLine(owner.String()) + " to cancel; waiting until it has")
 	if owner.Life() == journal.Unsure {
 		a.con.Line(fmt.Sprintf("this machine cannot see whether it is alive: without a sign of it for %.0f s the run is taken over",
 			journal.StaleAfter.Seconds()))
@@ -75,7 +76,7 @@ func (a *app) askOwner(run *rundir.Run, owner *journal.Owner) (gone bool, err er
 	slow.Stop()
 	if !gone {
 		a.code = exit.Left
-		a.warn("it is alive and has not ended yet; dcs-tui status %s shows how it stands", shellWord(runRef(run)))
+		a.warn("it is alive and has not ended yet; dcs-tui status %s shows how it stands", console.ShellWord(runRef(run)))
 		a.con.Line("  " + forceText(run))
 		return false, nil
 	}

@@ -15,6 +15,7 @@ import (
 	"dcs-tui/dispatch/view"
 	"dcs-tui/hosts"
 	"dcs-tui/hosts/sshlink"
+	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
@@ -67,7 +68,7 @@ func (a *app) runAttach(args []string, f *attachFlags) error {
 	if err != nil {
 		return err
 	}
-	ref := shellWord(cleanLine(runRef(run)))
+	ref := console.ShellWord(console.CleanLine(runRef(run)))
 	if plainTerminal() || !term.IsTerminal(int(a.stdout.Fd())) {
 		return exit.Usagef("this terminal cannot show the screen").
 			WithAdvice("dcs-tui status %s shows how the run stands, dcs-tui events --follow %s what happens", ref, ref)
@@ -143,13 +144,13 @@ func (a *app) reachAnywhere(run *rundir.Run, f *attachFlags) reacher {
 // farError says what to type instead.
 func farError(run *rundir.Run, owner *journal.Owner, name string, err error) error {
 	// Two shells read it: the one here, and the one there.
-	there := "dcs-tui attach " + shellWord(cleanLine(run.Dir))
+	there := "dcs-tui attach " + console.ShellWord(console.CleanLine(run.Dir))
 	if strings.Contains(there, "'") {
-		there = shellWord(there)
+		there = console.ShellWord(there)
 	}
-	advice := fmt.Sprintf("instead: ssh -t %s %s", shellWord(cleanLine(name)), there)
+	advice := fmt.Sprintf("instead: ssh -t %s %s", console.ShellWord(console.CleanLine(name)), there)
 	if name == owner.Host {
-		advice += "; if ssh knows that machine by another name: dcs-tui attach --via NAME " + shellWord(cleanLine(runRef(run)))
+		advice += "; if ssh knows that machine by another name: dcs-tui attach --via NAME " + console.ShellWord(console.CleanLine(runRef(run)))
 	}
 	return exit.Usagef("%s cannot be reached from here: %w", owner, err).WithAdvice("%s", advice)
 }

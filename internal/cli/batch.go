@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"dcs-tui/grid"
+	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 )
@@ -149,7 +150,7 @@ func (a *app) readTemplate(f *gridFlags, file string) ([]*jobs.Spec, []string, e
 		return nil, nil, err
 	}
 	if t.Most() > grid.DefaultLimit {
-		return nil, nil, fmt.Errorf("%s: a template of so many jobs runs alone: dcs-tui grid %s", file, shellWord(file))
+		return nil, nil, fmt.Errorf("%s: a template of so many jobs runs alone: dcs-tui grid %s", file, console.ShellWord(file))
 	}
 	var specs []*jobs.Spec
 	for s, err := range t.Jobs() {
@@ -172,16 +173,16 @@ func queueNames(files []string) []string {
 	for i, file := range files {
 		if file != stdinFile {
 			base := filepath.Base(file)
-			names[i] = cleanLine(strings.TrimSuffix(base, filepath.Ext(base)))
+			names[i] = console.CleanLine(strings.TrimSuffix(base, filepath.Ext(base)))
 		}
 		if names[i] == "" && file != stdinFile { // .jobs
-			names[i] = cleanLine(filepath.Base(file))
+			names[i] = console.CleanLine(filepath.Base(file))
 		}
 		count[names[i]]++
 	}
 	for i, file := range files {
 		if count[names[i]] > 1 && file != stdinFile {
-			names[i] = cleanLine(file)
+			names[i] = console.CleanLine(file)
 		}
 	}
 	return names

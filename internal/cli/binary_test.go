@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"dcs-tui/hosts"
+	"dcs-tui/internal/cli/console"
 )
 
 // elfWith is a program of one segment.
@@ -50,7 +51,7 @@ func TestTheWarningAboutTheBinary(t *testing.T) {
 	dynamic := needsLibraries(self) // of this test, as the machine's compiler makes it
 	for link, want := range map[string]bool{"local": false, "ssh": dynamic, "docker exec -i box": dynamic} {
 		var b strings.Builder
-		a := &app{con: &console{w: &b, fd: -1}}
+		a := &app{con: console.To(&b)}
 		a.checkBinary([]*hosts.Host{{Name: "here", Link: "local"}, {Name: "there", Link: link}})
 		if got := strings.Contains(b.String(), "make build"); got != want || strings.Count(b.String(), "\n") > 1 {
 			t.Errorf("%s: %q", link, b.String())

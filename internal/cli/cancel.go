@@ -10,6 +10,7 @@ import (
 	"golang.org/x/term"
 
 	"dcs-tui/dispatch/sched"
+	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
@@ -91,7 +92,7 @@ func (a *app) runCancel(cmd *cobra.Command, f *runFlags, args []string, sel *sel
 	}
 	stored := len(table.Specs) - len(table.Jobs)
 	if table.Unfinished()+stored+len(waiting) == 0 { // a requeue that waits would open jobs again
-		a.con.Line("nothing to cancel: all jobs of " + cleanLine(run.Name()) + " are done")
+		a.con.Line("nothing to cancel: all jobs of " + console.CleanLine(run.Name()) + " are done")
 		return nil
 	}
 	if err := a.agree(opt.yes, "cancel", allOpenText(run, table, stored)); err != nil {
@@ -118,7 +119,7 @@ func allOpenText(run *rundir.Run, t *jobs.Table, stored int) string {
 	if handed > 0 {
 		what += ", " + strconv.Itoa(handed) + " handed over"
 	}
-	return what + " and " + jobs.Plural(t.Counts[jobs.Queued]+stored, "queued job") + " of " + cleanLine(run.Name())
+	return what + " and " + jobs.Plural(t.Counts[jobs.Queued]+stored, "queued job") + " of " + console.CleanLine(run.Name())
 }
 
 // agree asks whether to do what the command is about to, unless told not to.
@@ -178,7 +179,7 @@ func (a *app) cancelOurselves(cmd *cobra.Command, f *runFlags, run *rundir.Run) 
 	s.cancelled.Store(true)
 	s.startNothing() // nor what a waiting requeue opens again
 	s.d.Do(sched.Cancel{All: true, Why: "cancelled by a person"})
-	code := s.drive(cleanLine(run.Name())+": ending every job", s.submitWaiting)
+	code := s.drive(console.CleanLine(run.Name())+": ending every job", s.submitWaiting)
 	if code == exit.Cancelled || code == exit.OK || code == exit.Failed {
 		code = exit.OK // it did what it was asked
 	}

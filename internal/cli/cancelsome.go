@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"dcs-tui/dispatch/sched"
+	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
@@ -49,7 +50,7 @@ func (a *app) cancelSome(cmd *cobra.Command, f *runFlags, run *rundir.Run, sel *
 	if running == 1 {
 		what = "1 job that is running or handed over and " + jobs.Plural(queued, "queued job")
 	}
-	if err := a.agree(opt.yes, "cancel", "end "+what+" of "+cleanLine(run.Name())); err != nil {
+	if err := a.agree(opt.yes, "cancel", "end "+what+" of "+console.CleanLine(run.Name())); err != nil {
 		return err
 	}
 	e, err := ask(run, rundir.DoCancel, ids)
@@ -92,7 +93,7 @@ func (a *app) cancelSomeOurselves(cmd *cobra.Command, f *runFlags, run *rundir.R
 		}
 	}
 	s.noted.await(open)
-	a.code = s.drive(cleanLine(run.Name())+": nobody dispatches it; ending what was asked", func(ctx context.Context) error {
+	a.code = s.drive(console.CleanLine(run.Name())+": nobody dispatches it; ending what was asked", func(ctx context.Context) error {
 		if err := s.submitWaiting(ctx); err != nil {
 			return err
 		}
@@ -121,7 +122,7 @@ func (a *app) cancelSomeOurselves(cmd *cobra.Command, f *runFlags, run *rundir.R
 // tellCancelled says what became of a cancel.
 func (a *app) tellCancelled(run *rundir.Run, e *errand, asJSON bool) error {
 	if e.refused != "" {
-		return exit.Usagef("%s", cleanLine(e.refused))
+		return exit.Usagef("%s", console.CleanLine(e.refused))
 	}
 	still := make([]jobs.ID, 0, len(e.open))
 	for id := range e.open {
@@ -154,7 +155,7 @@ func (a *app) tellCancelled(run *rundir.Run, e *errand, asJSON bool) error {
 		if n > 1 {
 			what = "their processes have not ended yet, or their hosts cannot be reached; they stay marked, and are ended as soon as that is possible"
 		}
-		lines = append(lines, shorten(jobsText(still))+": "+what)
+		lines = append(lines, console.Shorten(jobsText(still))+": "+what)
 	}
 	a.con.Line(lines...)
 	return nil

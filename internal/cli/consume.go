@@ -34,7 +34,7 @@ func (s *session) show(r *dispatch.Result) {
 		for _, l := range s.joblogs {
 			l.Add(r)
 		}
-		s.con.Line(s.con.jobLine(r))
+		s.con.Line(s.con.JobLine(r))
 	} else if !s.flags.json {
 		return
 	}

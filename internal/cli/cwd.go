@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 
 	"dcs-tui/hosts"
+	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 )
@@ -22,7 +23,7 @@ func workDir(flag string) (string, error) {
 	}
 	path, err := filepath.Abs(flag)
 	if err != nil {
-		return "", exit.Usagef("--cwd %s: %w", shorten(flag), err)
+		return "", exit.Usagef("--cwd %s: %w", console.Shorten(flag), err)
 	}
 	return path, nil
 }
@@ -40,7 +41,7 @@ func checkCwd(cwd string, hs []*hosts.Host) error {
 		return exit.Usagef("the directory that the jobs shall run in: %w", err).WithAdvice("--cwd names another")
 	}
 	if !info.IsDir() {
-		return exit.Usagef("%s is not a directory; the jobs cannot run in it", shorten(cwd))
+		return exit.Usagef("%s is not a directory; the jobs cannot run in it", console.Shorten(cwd))
 	}
 	return nil
 }

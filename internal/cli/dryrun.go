@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"dcs-tui/hosts"
+	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
@@ -19,11 +20,11 @@ func (a *app) dryRun(f *runFlags, specs []*jobs.Spec, inv *loadedInventory, cwd 
 	w := bufio.NewWriter(a.stdout)
 	where := "this machine (no inventory)"
 	if inv.File != "" {
-		where = cleanLine(inv.File)
+		where = console.CleanLine(inv.File)
 	}
-	fmt.Fprintf(w, "%s on %s of %s, in %s\n", jobs.Plural(len(specs), "job"), jobs.Plural(len(inv.Hosts), "host"), where, cleanLine(cwd))
+	fmt.Fprintf(w, "%s on %s of %s, in %s\n", jobs.Plural(len(specs), "job"), jobs.Plural(len(inv.Hosts), "host"), where, console.CleanLine(cwd))
 	for _, h := range inv.Hosts {
-		fmt.Fprintf(w, "  %s  %s\n", cleanLine(h.Name), hostText(h))
+		fmt.Fprintf(w, "  %s  %s\n", console.CleanLine(h.Name), hostText(h))
 	}
 	impossible, unknown := 0, false
 	var first *jobs.Spec
@@ -87,7 +88,7 @@ func nameList(hs []*hosts.Host, limit int) string {
 			names = append(names, fmt.Sprintf("%d more", len(hs)-limit))
 			break
 		}
-		names = append(names, cleanLine(h.Name))
+		names = append(names, console.CleanLine(h.Name))
 	}
 	return strings.Join(names, ", ")
 }
@@ -96,7 +97,7 @@ func nameList(hs []*hosts.Host, limit int) string {
 func needsText(s *jobs.Spec) string {
 	var parts []string
 	if len(s.Tags) > 0 {
-		parts = append(parts, "tags "+cleanLine(strings.Join(s.Tags, ",")))
+		parts = append(parts, "tags "+console.CleanLine(strings.Join(s.Tags, ",")))
 	}
 	if s.GPUs > 0 {
 		parts = append(parts, jobs.Plural(s.GPUs, "GPU"))
@@ -115,7 +116,7 @@ func optionsText(f *runFlags, s *jobs.Spec) string {
 	var parts []string
 	add := func(name, value string) {
 		if value != "" {
-			parts = append(parts, name+"="+shellWord(jobs.Clean(value, 40)))
+			parts = append(parts, name+"="+console.ShellWord(jobs.Clean(value, 40)))
 		}
 	}
 	number := func(name string, n int) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
@@ -18,7 +19,7 @@ func parseEnv(flags []string, lookup func(string) (string, bool)) ([]rundir.EnvR
 	for _, f := range flags {
 		name, value, given := strings.Cut(f, "=")
 		if !envName(name) {
-			return nil, nil, exit.Usagef("--env %s: %q is not a variable name", shorten(f), shorten(name)).
+			return nil, nil, exit.Usagef("--env %s: %q is not a variable name", console.Shorten(f), console.Shorten(name)).
 				WithAdvice("write --env NAME=VALUE, or --env NAME to hand the present value on")
 		}
 		if strings.HasPrefix(name, "DCS_") {

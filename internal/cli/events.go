@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/events"
@@ -85,7 +86,7 @@ func (f *eventFilter) read(now time.Time) error {
 	}
 	at, err := jobs.ParseDeadline(f.since)
 	if err != nil {
-		return exit.Usagef("--since: %q is neither a time such as 2h nor a point in time such as 2026-11-20T18:00", shorten(f.since))
+		return exit.Usagef("--since: %q is neither a time such as 2h nor a point in time such as 2026-11-20T18:00", console.Shorten(f.since))
 	}
 	if day, err := time.ParseInLocation("2006-01-02", f.since, time.Local); err == nil {
 		at = day // of a deadline the day's end is meant, here its beginning
@@ -119,7 +120,7 @@ func (a *app) runEvents(args []string, f *eventFilter, asJSON, follow bool) erro
 	}
 	reader := journal.NewReader(run)
 	out := bufio.NewWriterSize(a.stdout, 64<<10)
-	style := newConsole(a.stdout)
+	style := console.New(a.stdout)
 	shown := 0
 	show := func(epoch int, r *jobs.Record) error {
 		text := events.Text(r)
@@ -132,7 +133,7 @@ func (a *app) runEvents(args []string, f *eventFilter, asJSON, follow bool) erro
 				return err
 			}
 		} else {
-			line = append(line, style.paint(dim, r.At.Time().Local().Format("2006-01-02 15:04:05"))+"  "+style.plainQuotes(cleanLine(text))...)
+			line = append(line, style.Paint(console.Dim, r.At.Time().Local().Format("2006-01-02 15:04:05"))+"  "+style.PlainQuotes(console.CleanLine(text))...)
 		}
 		shown++
 		_, err := out.Write(append(line, '\n'))

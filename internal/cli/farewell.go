@@ -9,6 +9,7 @@ import (
 	"dcs-tui/dispatch/board"
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/dispatch/view"
+	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
@@ -53,7 +54,7 @@ func (a *app) farewell(f *follower, left screenLeft) error {
 	s := &session{app: a, con: a.con, run: f.run, table: l.table, words: l.words, intake: l.input, flags: new(runFlags)}
 	lines := s.summary(finish, code)
 	if i := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "logs: ") }); i >= 0 && f.process.Load() != nil {
-		lines = slices.Insert(lines, i+1, "      "+cleanLine(filepath.Join(runDirText(f.run), dispatcherLogFile))+" is what the dispatcher said")
+		lines = slices.Insert(lines, i+1, "      "+console.CleanLine(filepath.Join(runDirText(f.run), dispatcherLogFile))+" is what the dispatcher said")
 	}
 	a.con.Line(lines...)
 	return nil
@@ -61,8 +62,8 @@ func (a *app) farewell(f *follower, left screenLeft) error {
 
 // goesOn says of a run that somebody dispatches how to come back to it.
 func (a *app) goesOn(f *follower, l *looked, left screenLeft) {
-	ref := shellWord(cleanLine(runRef(f.run)))
-	name := a.con.paint(bold, cleanLine(f.run.Name()))
+	ref := console.ShellWord(console.CleanLine(runRef(f.run)))
+	name := a.con.Paint(console.Bold, console.CleanLine(f.run.Name()))
 	a.code = exit.Left
 	what := name + " goes on in the background"
 	switch {
@@ -72,16 +73,16 @@ func (a *app) goesOn(f *follower, l *looked, left screenLeft) {
 	case left.last != nil && left.last.Draining != "":
 		what = name + ": what runs is finished in the background, nothing more is started"
 	}
-	lines := []string{"", what + ": " + countsText(l.table, true), "  dispatched by " + cleanLine(l.owner.String()) + ", until it is done"}
+	lines := []string{"", what + ": " + countsText(l.table, true), "  dispatched by " + console.CleanLine(l.owner.String()) + ", until it is done"}
 	next := func(command, text string) {
-		lines = append(lines, "  "+a.con.paint(bold, "dcs-tui "+command+" "+ref)+"  "+text)
+		lines = append(lines, "  "+a.con.Paint(console.Bold, "dcs-tui "+command+" "+ref)+"  "+text)
 	}
 	next("attach", "shows it again")
 	next("status", "says how it stands")
 	if !f.cancelled.Load() {
 		next("cancel", "ends it")
 	}
-	lines = append(lines, "logs: "+cleanLine(filepath.Join(runDirText(f.run), rundir.AttemptsDir, "*"))+"/JOB.ATTEMPT.out and .err",
-		"      "+cleanLine(filepath.Join(runDirText(f.run), dispatcherLogFile))+" is what the dispatcher says")
+	lines = append(lines, "logs: "+console.CleanLine(filepath.Join(runDirText(f.run), rundir.AttemptsDir, "*"))+"/JOB.ATTEMPT.out and .err",
+		"      "+console.CleanLine(filepath.Join(runDirText(f.run), dispatcherLogFile))+" is what the dispatcher says")
 	a.con.Line(lines...)
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"dcs-tui/dispatch/sched"
+	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
@@ -56,7 +57,7 @@ func TestJobsOfADeadDispatcher(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a := &app{con: &console{w: io.Discard}}
+		a := &app{con: console.To(io.Discard)}
 		o, err := a.own(run, false)
 		if err != nil {
 			t.Fatal(err)

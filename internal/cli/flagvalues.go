@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
@@ -36,7 +37,7 @@ func (v *ageValue) String() string { return (*spanValue)(v).String() }
 func (v *ageValue) Type() string   { return "duration" }
 func (v *ageValue) Set(s string) error {
 	if _, err := strconv.ParseFloat(s, 64); err == nil {
-		return exit.Usagef("%s of what? Write a unit: %[1]sd for days, %[1]sh for hours", shorten(s))
+		return exit.Usagef("%s of what? Write a unit: %[1]sd for days, %[1]sh for hours", console.Shorten(s))
 	}
 	return (*spanValue)(v).Set(s)
 }
@@ -63,7 +64,7 @@ func (v *countValue) Type() string   { return "n" }
 func (v *countValue) Set(s string) error {
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 1 {
-		return exit.Usagef("%q is not a whole number from 1", shorten(s))
+		return exit.Usagef("%q is not a whole number from 1", console.Shorten(s))
 	}
 	*v = countValue(n)
 	return nil
@@ -126,13 +127,13 @@ func parseHalt(s string) (failures int, percent float64, err error) {
 	if number, is := strings.CutSuffix(s, "%"); is {
 		percent, err = strconv.ParseFloat(number, 64)
 		if err != nil || !(percent > 0 && percent <= 100) {
-			return 0, 0, exit.Usagef("%q is not a share of failed jobs: more than 0%%, at most 100%%", shorten(s))
+			return 0, 0, exit.Usagef("%q is not a share of failed jobs: more than 0%%, at most 100%%", console.Shorten(s))
 		}
 		return 0, percent, nil
 	}
 	failures, err = strconv.Atoi(s)
 	if err != nil || failures < 1 {
-		return 0, 0, exit.Usagef("%q is neither a number of failed jobs such as 5, nor a share such as 10%%", shorten(s))
+		return 0, 0, exit.Usagef("%q is neither a number of failed jobs such as 5, nor a share such as 10%%", console.Shorten(s))
 	}
 	return failures, 0, nil
 }
@@ -161,5 +162,5 @@ func (c *choice) Set(s string) error {
 			return nil
 		}
 	}
-	return exit.Usagef("%q is not one of %s", shorten(s), strings.Join(c.words, ", "))
+	return exit.Usagef("%q is not one of %s", console.Shorten(s), strings.Join(c.words, ", "))
 }

@@ -10,6 +10,7 @@ import (
 
 	"dcs-tui/dispatch/control"
 	"dcs-tui/dispatch/view"
+	"dcs-tui/internal/cli/console"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
 )
@@ -203,7 +204,7 @@ func (f *follower) find(ctx context.Context) *stage {
 	client, err := f.reach(ctx, owner)
 	if err != nil {
 		if f.files {
-			f.app.warn("%s cannot be asked, so this is what the run directory shows: %v", cleanLine(owner.String()), err)
+			f.app.warn("%s cannot be asked, so this is what the run directory shows: %v", console.CleanLine(owner.String()), err)
 			return f.past(owner)
 		}
 		st.err = err

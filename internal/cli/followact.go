@@ -13,6 +13,7 @@ import (
 
 	"dcs-tui/dispatch"
 	"dcs-tui/dispatch/view"
+	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
@@ -195,7 +196,7 @@ func (w *words) Write(p []byte) (int, error) {
 
 // text is what was said, on one line.
 func (w *words) text(otherwise string) string {
-	text := strings.TrimPrefix(cleanLine(strings.TrimSpace(w.b.String())), "dcs-tui: ")
+	text := strings.TrimPrefix(console.CleanLine(strings.TrimSpace(w.b.String())), "dcs-tui: ")
 	if text == "" {
 		return otherwise
 	}

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/term"
 
 	"dcs-tui/grid"
+	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results/column"
@@ -132,7 +133,7 @@ func (f *gridFlags) checkGrid(args []string) error {
 	case len(args) == 0:
 		return exit.Usagef("which template?").WithAdvice("dcs-tui grid TEMPLATE; dcs-tui grid --help shows one")
 	case len(args) > 1:
-		return exit.Usagef("one template makes a grid; %s is one too many", shorten(args[1])).
+		return exit.Usagef("one template makes a grid; %s is one too many", console.Shorten(args[1])).
 			WithAdvice("dcs-tui run TEMPLATE TEMPLATE... makes a run of several, each a queue of its own; a template may have several command lines, too")
 	}
 	return nil
@@ -160,7 +161,7 @@ func (a *app) template(f *gridFlags, file string) (*grid.Template, error) {
 		}
 		defer r.Close()
 		if info, err := r.Stat(); err == nil && info.IsDir() {
-			return nil, exit.Usagef("%s is a directory, not a template", shorten(file))
+			return nil, exit.Usagef("%s is a directory, not a template", console.Shorten(file))
 		}
 		in, name = r, file
 	}
@@ -246,7 +247,7 @@ func gridSource(t *grid.Template, file string, limit int) (jobSource, error) {
 		if err != nil {
 			return src, noJobs(t, err)
 		}
-		src.what = "jobs of " + cleanLine(file)
+		src.what = "jobs of " + console.CleanLine(file)
 		src.next = func() (*jobs.Spec, error) {
 			if s := first; s != nil {
 				first = nil

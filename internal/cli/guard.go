@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"dcs-tui/dispatch/sched"
+	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
@@ -211,9 +212,9 @@ func (s *session) drainText() string {
 		return "" // it is over
 	}
 	if snap.Problem != "" {
-		return "waiting to write down what has happened: " + cleanLine(snap.Problem) + "; Ctrl-C again and again leaves at once, resume carries the run on"
+		return "waiting to write down what has happened: " + console.CleanLine(snap.Problem) + "; Ctrl-C again and again leaves at once, resume carries the run on"
 	}
-	running := runningNow(snap)
+	running := console.Running(snap)
 	if running == 0 {
 		running = snap.Counts[jobs.Running] // handed over: it may have started by now
 	}

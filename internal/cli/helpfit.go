@@ -7,6 +7,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
+
+	"dcs-tui/internal/cli/console"
 )
 
 // maxHelp is how wide fang makes a help at most.
@@ -48,15 +50,15 @@ func fitCommand(cmd *cobra.Command, width int) {
 	})
 	room := max(width-indent-keys-between, 20)
 	for _, sub := range cmd.Commands() {
-		sub.Short = wrapTo(sub.Short, room, 0)
+		sub.Short = console.WrapTo(sub.Short, room, 0)
 	}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if preset := " (" + f.DefValue + ")"; f.DefValue != "" && f.DefValue != "false" && f.DefValue != "0" && f.DefValue != "[]" {
-			f.Usage = strings.TrimSuffix(wrapTo(f.Usage+preset, room, 0), strings.TrimLeft(preset, " ")) // fang adds it
+			f.Usage = strings.TrimSuffix(console.WrapTo(f.Usage+preset, room, 0), strings.TrimLeft(preset, " ")) // fang adds it
 			f.Usage = strings.TrimSuffix(f.Usage, " ")
 			return
 		}
-		f.Usage = wrapTo(f.Usage, room, 0)
+		f.Usage = console.WrapTo(f.Usage, room, 0)
 	})
 	const margins = 8 // of fang's block
 	lines := strings.Split(cmd.Example, "\n")

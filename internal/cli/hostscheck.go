@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"dcs-tui/hosts"
+	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
@@ -79,7 +80,7 @@ func (a *app) runHostsCheck(o *options, file string, names []string) error {
 	for _, h := range list {
 		leaving.Go(func() { check(ctx, connector, h, probe, found) })
 	}
-	out := newConsole(a.stdout)
+	out := console.New(a.stdout)
 	bad, shared, own := 0, false, false
 	for i := range list {
 		if left := len(list) - i; left > 1 {
@@ -236,13 +237,13 @@ func nameWidth(hs []*hosts.Host) int {
 }
 
 // lines say what was found, the first of them whether the host can be used.
-func (c *checked) lines(out *console, width int) []string {
-	name := fmt.Sprintf("%-*s", width, cleanLine(c.host.Name))
+func (c *checked) lines(out *console.Console, width int) []string {
+	name := fmt.Sprintf("%-*s", width, console.CleanLine(c.host.Name))
 	if c.err != nil {
-		lines := []string{out.paint(red, out.glyph("✗", "x")+" "+name+"  BAD") + "  " + cleanLine(withoutName(c.err, c.host.Name))}
+		lines := []string{out.Paint(console.Red, out.Glyph("✗", "x")+" "+name+"  BAD") + "  " + console.CleanLine(withoutName(c.err, c.host.Name))}
 		var e *hosts.Error
 		if errors.As(c.err, &e) && e.Advice != "" {
-			lines = append(lines, strings.Repeat(" ", width+9)+cleanLine(e.Advice))
+			lines = append(lines, strings.Repeat(" ", width+9)+console.CleanLine(e.Advice))
 		}
 		return lines
 	}
@@ -261,17 +262,17 @@ func (c *checked) lines(out *console, width int) []string {
 	if h.GPUs > 0 {
 		text += ", " + jobs.Plural(h.GPUs, "GPU")
 	}
-	rows := out.fill(text, ", ", width+9)
-	lines := []string{out.paint(green, out.glyph("✓", "+")+" "+name+"  up ") + "  " + rows[0]}
+	rows := out.Fill(text, ", ", width+9)
+	lines := []string{out.Paint(console.Green, out.Glyph("✓", "+")+" "+name+"  up ") + "  " + rows[0]}
 	for _, row := range rows[1:] {
 		lines = append(lines, strings.Repeat(" ", width+9)+row)
 	}
 	if h.CwdError != "" {
-		lines = append(lines[:0], out.paint(red, out.glyph("✗", "x")+" "+name+"  BAD")+"  "+cleanLine(h.CwdError),
+		lines = append(lines[:0], out.Paint(console.Red, out.Glyph("✗", "x")+" "+name+"  BAD")+"  "+console.CleanLine(h.CwdError),
 			strings.Repeat(" ", width+9)+"start dcs-tui in a directory that the host has too, or use --cwd")
 	}
 	for _, w := range h.Warnings {
-		lines = append(lines, strings.Repeat(" ", width+9)+cleanLine(w))
+		lines = append(lines, strings.Repeat(" ", width+9)+console.CleanLine(w))
 	}
 	return lines
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"dcs-tui/hosts"
+	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
@@ -39,7 +40,7 @@ func (a *app) hostsListCmd() *cobra.Command {
 			}
 			w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 			for _, h := range list {
-				fmt.Fprintf(w, "%s\t%s\t%s\n", cleanLine(h.Name), wayText(h), hostText(h))
+				fmt.Fprintf(w, "%s\t%s\t%s\n", console.CleanLine(h.Name), wayText(h), hostText(h))
 			}
 			return w.Flush()
 		},
@@ -61,7 +62,7 @@ func (a *app) chosenHosts(file string, names []string) (*loadedInventory, []*hos
 	for _, name := range names {
 		h := inv.Find(name)
 		if h == nil {
-			return nil, nil, exit.Usagef("there is no host %q in the inventory %s", shorten(name), inv.File).
+			return nil, nil, exit.Usagef("there is no host %q in the inventory %s", console.Shorten(name), inv.File).
 				WithAdvice("dcs-tui hosts list shows them")
 		}
 		list = append(list, h)
@@ -75,7 +76,7 @@ func wayText(h *hosts.Host) string {
 	case "local":
 		return "this machine"
 	case "command":
-		return cleanLine(strings.Join(h.Command, " "))
+		return console.CleanLine(strings.Join(h.Command, " "))
 	}
 	text := strings.Join(h.Addresses, ", ")
 	if h.User != "" {
@@ -87,14 +88,14 @@ func wayText(h *hosts.Host) string {
 	if len(h.Jump) > 0 {
 		text += " through " + strings.Join(h.Jump, ", ")
 	}
-	return "ssh " + cleanLine(text)
+	return "ssh " + console.CleanLine(text)
 }
 
 // hostText is what the inventory says of a host's slots and limits.
 func hostText(h *hosts.Host) string {
 	parts := []string{slotsText(h)}
 	if len(h.Tags) > 0 {
-		parts = append(parts, "tags "+cleanLine(strings.Join(h.Tags, ",")))
+		parts = append(parts, "tags "+console.CleanLine(strings.Join(h.Tags, ",")))
 	}
 	if h.GPUs > 0 {
 		parts = append(parts, jobs.Plural(h.GPUs, "GPU"))

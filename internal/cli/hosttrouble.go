@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sort"
 
+	"dcs-tui/internal/cli/console"
 	"dcs-tui/jobs"
 )
 
@@ -26,14 +27,14 @@ func hostTrouble(t *jobs.Table, words map[string]hostWord) []string {
 	var lines []string
 	for name, w := range words {
 		if counts[name] == nil && w.text != "" && !w.up { // one that was up was not needed
-			lines = append(lines, cleanLine(name)+" ran nothing: "+shorten(cleanLine(withoutSubject(w.text, name))))
+			lines = append(lines, console.CleanLine(name)+" ran nothing: "+console.Shorten(console.CleanLine(console.WithoutSubject(w.text, name))))
 		}
 	}
 	for name, h := range counts {
 		others := hostCount{Ended: all.Ended - h.Ended, Failed: all.Failed - h.Failed}
 		if h.Failed >= fewFailures && 2*h.Failed > h.Ended && 4*others.Failed < others.Ended {
 			lines = append(lines, fmt.Sprintf("%s failed %d of %s, the others %d of %d: is what the jobs need there?",
-				cleanLine(name), h.Failed, jobs.Plural(h.Ended, "attempt"), others.Failed, others.Ended))
+				console.CleanLine(name), h.Failed, jobs.Plural(h.Ended, "attempt"), others.Failed, others.Ended))
 		}
 	}
 	sort.Strings(lines)

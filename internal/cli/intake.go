@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"dcs-tui/internal/cli/console"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
 )
@@ -43,7 +44,7 @@ const maxFault = 60
 func (i input) text(t *jobs.Table) string {
 	why := "its input was not read to its end"
 	if i.state == intakeBad {
-		why = "its input was read no further than " + shortenTo(cleanLine(i.fault), maxFault)
+		why = "its input was read no further than " + console.ShortenTo(console.CleanLine(i.fault), maxFault)
 	}
 	if i.again && i.state == intakeOpen {
 		return "not all of its jobs were made yet: " + cameText(t) + "; resume makes the rest"
@@ -71,7 +72,7 @@ func cameText(t *jobs.Table) string {
 func writeInput(run *rundir.Run, i input) error {
 	text := string(i.state)
 	if i.fault != "" {
-		text += " " + cleanLine(i.fault)
+		text += " " + console.CleanLine(i.fault)
 	}
 	return rundir.Replace(run.Disk, run.Path(inputFile), []byte(text+"\n"))
 }
@@ -113,7 +114,7 @@ func (s *session) mark(ctx context.Context, i input) {
 		}
 		if !said {
 			s.say(func() string {
-				return "the file " + inputFile + " of the run cannot be written: " + cleanLine(err.Error())
+				return "the file " + inputFile + " of the run cannot be written: " + console.CleanLine(err.Error())
 			})
 		}
 		select {

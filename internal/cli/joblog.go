@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dcs-tui/dispatch"
+	"dcs-tui/internal/cli/console"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/rundir"
@@ -134,9 +135,9 @@ func (s *session) keepJobLogs(over <-chan struct{}) {
 			said[i] = err != nil
 			s.say(func() string {
 				if err == nil {
-					return "the job log " + cleanLine(l.path) + " can be written again"
+					return "the job log " + console.CleanLine(l.path) + " can be written again"
 				}
-				return "the job log waits until it can be written: " + cleanLine(err.Error())
+				return "the job log waits until it can be written: " + console.CleanLine(err.Error())
 			})
 		}
 	}

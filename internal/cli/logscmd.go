@@ -15,6 +15,7 @@ import (
 
 	"dcs-tui/dispatch/view"
 	"dcs-tui/hosts"
+	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
@@ -90,16 +91,16 @@ func (a *app) runLogs(args []string, f *logsFlags) error {
 			case last != 0 && (!f.follow || f.attempt > 0 || d.Row.Phase.Terminal()):
 				return nil
 			case last == 0 && (!f.follow || d.Row.Phase.Terminal()):
-				return exit.Usagef("job %d has printed nothing: no attempt of it has started", id).WithAdvice("%s", cleanLine(d.Why))
+				return exit.Usagef("job %d has printed nothing: no attempt of it has started", id).WithAdvice("%s", console.CleanLine(d.Why))
 			case last == 0 && d.Why != said:
 				said = d.Why
-				a.con.Line("it has printed nothing yet: " + cleanLine(said))
+				a.con.Line("it has printed nothing yet: " + console.CleanLine(said))
 			}
 			time.Sleep(logEvery)
 			continue
 		}
 		if last != 0 && !f.json {
-			a.con.Line("--- " + at.ID.String() + " on " + cleanLine(at.Host))
+			a.con.Line("--- " + at.ID.String() + " on " + console.CleanLine(at.Host))
 		}
 		last = int(at.ID.N)
 		if err := a.copyLog(src, run, at, file, f.follow, w); err != nil {
@@ -140,7 +141,7 @@ func (a *app) copyLog(src view.Source, run *rundir.Run, at *view.Attempt, file j
 				where = at.Err
 			}
 			if host, path, far := strings.Cut(where, ":"); far {
-				p.WithAdvice("ssh %s cat %s", shellWord(cleanLine(host)), shellWord(cleanLine(path)))
+				p.WithAdvice("ssh %s cat %s", console.ShellWord(console.CleanLine(host)), console.ShellWord(console.CleanLine(path)))
 			}
 			return p
 		}
@@ -151,7 +152,7 @@ func (a *app) copyLog(src view.Source, run *rundir.Run, at *view.Attempt, file j
 		}
 		switch {
 		case done && offset == 0 && file == jobs.FileOut && at.Last != "" && !w.json:
-			a.con.Line(at.ID.String() + " has printed nothing on standard output; --err shows its standard error, which ends: " + shorten(cleanLine(at.Last)))
+			a.con.Line(at.ID.String() + " has printed nothing on standard output; --err shows its standard error, which ends: " + console.Shorten(console.CleanLine(at.Last)))
 			return nil
 		case done:
 			return nil

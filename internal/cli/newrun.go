@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
@@ -165,7 +166,7 @@ func ownerOf(dir, name string) string {
 		return ""
 	}
 	return fmt.Sprintf("the run %s in %s is in use by %s; choose another --name or --run-dir, or look at it with dcs-tui status %s",
-		run.Name(), dir, owner, shellWord(run.Ref()))
+		run.Name(), dir, owner, console.ShellWord(run.Ref()))
 }
 
 // storeAll makes all jobs durable before the first starts, so that a run that is
@@ -176,7 +177,7 @@ func (o *owned) storeAll(specs []*jobs.Spec) error {
 	}
 	if err := o.run.AppendSpecs(specs); err != nil {
 		o.journal.Close()
-		return exit.Usagef("%w; nothing was started", err).WithAdvice("remove %s and start again", shellWord(runDirText(o.run)))
+		return exit.Usagef("%w; nothing was started", err).WithAdvice("remove %s and start again", console.ShellWord(runDirText(o.run)))
 	}
 	o.waiting = specs
 	return nil
@@ -190,9 +191,9 @@ func (s *session) opening(src *jobSource, inv *loadedInventory) string {
 	}
 	where := "this machine"
 	if inv.File != "" {
-		where = jobs.Plural(len(inv.Hosts), "host") + " of " + cleanLine(inv.File)
+		where = jobs.Plural(len(inv.Hosts), "host") + " of " + console.CleanLine(inv.File)
 	}
-	return s.con.paint(bold, cleanLine(s.run.Name())) + ": " + what + " on " + where + ", kept in " + cleanLine(runDirText(s.run))
+	return s.con.Paint(console.Bold, console.CleanLine(s.run.Name())) + ": " + what + " on " + where + ", kept in " + console.CleanLine(runDirText(s.run))
 }
 
 func (s *session) warnStore(err error) {
@@ -200,5 +201,7 @@ func (s *session) warnStore(err error) {
 		s.say(func() string { return "jobs are stored again; the run goes on" })
 		return
 	}
-	s.say(func() string { return "no more jobs are taken until they can be stored: " + cleanLine(err.Error()) })
+	s.say(func() string {
+		return "no more jobs are taken until they can be stored: " + console.CleanLine(err.Error())
+	})
 }

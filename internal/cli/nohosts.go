@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"dcs-tui/dispatch/sched"
+	"dcs-tui/internal/cli/console"
 	"dcs-tui/jobs"
 )
 
@@ -27,7 +28,7 @@ func noHostsText(hs []sched.HostView) string {
 			parts = append(parts, fmt.Sprintf("%d more", len(hs)-maxReasons))
 			break
 		}
-		parts = append(parts, cleanLine(h.Name)+" ("+shortReason(h.Reason, h.Name)+")")
+		parts = append(parts, console.CleanLine(h.Name)+" ("+shortReason(h.Reason, h.Name)+")")
 	}
 	text := "no host could be used"
 	if len(parts) > 0 {
@@ -38,7 +39,7 @@ func noHostsText(hs []sched.HostView) string {
 
 // shortReason is the first clause of why a host cannot be used.
 func shortReason(reason, host string) string {
-	reason = cleanLine(withoutSubject(reason, host))
+	reason = console.CleanLine(console.WithoutSubject(reason, host))
 	for _, sep := range []string{" (", "; ", ": "} {
 		if first, _, found := strings.Cut(reason, sep); found && len(first) >= 8 {
 			reason = first

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"dcs-tui/internal/cli/console"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
 )
@@ -104,7 +105,7 @@ func openLines(t *jobs.Table, dispatched bool) []string {
 			default:
 				since = "since " + a.Started.Time().Local().Format("2006-01-02 15:04:05")
 			}
-			lines = append(lines, fmt.Sprintf("  %-6s  %s  %s  %s", a.ID, cleanLine(a.Host), since, shorten(cleanLine(j.Spec.Title()))))
+			lines = append(lines, fmt.Sprintf("  %-6s  %s  %s  %s", a.ID, console.CleanLine(a.Host), since, console.Shorten(console.CleanLine(j.Spec.Title()))))
 		}
 	}
 	return lines

@@ -11,6 +11,7 @@ import (
 
 	"dcs-tui/dispatch"
 	"dcs-tui/hosts"
+	"dcs-tui/internal/cli/console"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
 )
@@ -22,7 +23,7 @@ const outputTimeout = 30 * time.Second
 // what they printed themselves.
 type resultPrinter struct {
 	out  *os.File
-	con  *console // to be moved out of the way when out is a terminal
+	con  *console.Console // to be moved out of the way when out is a terminal
 	tty  bool
 	json bool
 	d    *dispatch.Dispatcher
@@ -88,7 +89,7 @@ func (p *resultPrinter) write(b []byte) error {
 		}
 		if !waited {
 			waited = true
-			p.con.Line("results wait until standard output has room: " + cleanLine(err.Error()))
+			p.con.Line("results wait until standard output has room: " + console.CleanLine(err.Error()))
 		}
 		select {
 		case <-p.hurry:

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
@@ -76,7 +77,7 @@ func (a *app) runPrune(args []string, p *pruneOptions) error {
 			runs = append(runs, run)
 			count += len(table.Jobs)
 		case !errors.Is(err, errTooYoung):
-			a.con.Line("kept: " + cleanLine(filepath.Base(dir)) + ": " + cleanLine(err.Error()))
+			a.con.Line("kept: " + console.CleanLine(filepath.Base(dir)) + ": " + console.CleanLine(err.Error()))
 		}
 	}
 	if len(runs) == 0 {
@@ -85,7 +86,7 @@ func (a *app) runPrune(args []string, p *pruneOptions) error {
 	}
 	what := jobs.Plural(len(runs), "run")
 	if len(runs) == 1 {
-		what = "the run " + cleanLine(runs[0].Name())
+		what = "the run " + console.CleanLine(runs[0].Name())
 	}
 	if p.older > 0 {
 		what += " older than " + p.older.text()
@@ -103,7 +104,7 @@ func (a *app) runPrune(args []string, p *pruneOptions) error {
 		}
 		removed++
 		for _, l := range left {
-			a.con.Line("  " + cleanLine(l))
+			a.con.Line("  " + console.CleanLine(l))
 		}
 	}
 	a.con.Line(jobs.Plural(removed, "run") + " removed")

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 
+	"dcs-tui/internal/cli/console"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
 )
@@ -132,7 +133,7 @@ func leftOnHosts(run *rundir.Run) []string {
 			continue
 		}
 		// Quoted twice: ssh hands its words to a shell over there as one text.
-		lines = append(lines, host+" keeps the outputs of its jobs: ssh "+shellWord(host)+" "+shellWord("rm -r "+shellWord(dir)))
+		lines = append(lines, host+" keeps the outputs of its jobs: ssh "+console.ShellWord(host)+" "+console.ShellWord("rm -r "+console.ShellWord(dir)))
 	}
 	slices.Sort(lines)
 	return lines

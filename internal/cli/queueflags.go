@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 )
@@ -65,9 +66,9 @@ func (q *queueFlags) check(queues []string) error {
 	}{{"share", &q.share}, {"queue-priority", &q.priority}} {
 		for _, name := range f.v.names {
 			if !slices.Contains(queues, name) {
-				p := exit.Usagef("--%s %s: no job is in a queue of that name", f.flag, shorten(name))
+				p := exit.Usagef("--%s %s: no job is in a queue of that name", f.flag, console.Shorten(name))
 				if near := jobs.Nearest(name, queues); near != "" {
-					return p.WithAdvice("did you mean %s?", shellWord(near))
+					return p.WithAdvice("did you mean %s?", console.ShellWord(near))
 				}
 				return p.WithAdvice("the queues are: %s", queueList(queues))
 			}
@@ -83,7 +84,7 @@ func queueList(queues []string) string {
 		if q == "" {
 			q = "one without a name"
 		}
-		names = append(names, cleanLine(q))
+		names = append(names, console.CleanLine(q))
 	}
 	if len(names) > 10 {
 		names = append(names[:10], fmt.Sprintf("and %d more", len(names)-10))
@@ -109,11 +110,11 @@ func (v *perQueue) Type() string { return "queue=n" }
 func (v *perQueue) Set(s string) error {
 	i := strings.LastIndexByte(s, '=')
 	if i < 0 {
-		return exit.Usagef("%s: QUEUE=N is wanted", shorten(s))
+		return exit.Usagef("%s: QUEUE=N is wanted", console.Shorten(s))
 	}
 	n, err := strconv.Atoi(s[i+1:])
 	if err != nil || n < v.low || n > v.high {
-		return exit.Usagef("%q is not a whole number from %d to %d", shorten(s[i+1:]), v.low, v.high)
+		return exit.Usagef("%q is not a whole number from %d to %d", console.Shorten(s[i+1:]), v.low, v.high)
 	}
 	if v.of == nil {
 		v.of = map[string]int{}

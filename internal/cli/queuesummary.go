@@ -6,6 +6,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"dcs-tui/internal/cli/console"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
 )
@@ -94,7 +95,7 @@ func (q *queueCount) title() string {
 	if q.Name == "" {
 		return "(no name)"
 	}
-	return shortenTo(cleanLine(q.Name), 40)
+	return console.ShortenTo(console.CleanLine(q.Name), 40)
 }
 
 // text says how it stands: "12 jobs: 10 succeeded, 2 queued; 3m 20s of run time; share 2".

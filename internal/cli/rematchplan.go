@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"dcs-tui/internal/cli/console"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
 )
@@ -19,7 +20,7 @@ func (m *rematch) plan(t *jobs.Table, files []string) []string {
 			names[i] = "standard input"
 		}
 	}
-	lines := []string{cleanLine(strings.Join(names, ", ")) + ": " + jobs.Plural(m.total, "job")}
+	lines := []string{console.CleanLine(strings.Join(names, ", ")) + ": " + jobs.Plural(m.total, "job")}
 	say := func(n int, format string, args ...any) {
 		if n > 0 {
 			lines = append(lines, fmt.Sprintf("  %6d ", n)+fmt.Sprintf(format, args...))
@@ -37,7 +38,7 @@ func (m *rematch) plan(t *jobs.Table, files []string) []string {
 	say(len(left), "of the run %s not in the file any more: left as %s (%s)", jobs.Verb(len(left), "is", "are"), jobs.Verb(len(left), "it is", "they are"), shortRanges(left))
 	say(len(m.queued), "of the run %s not in the file any more and still queued: cancelled (%s)", jobs.Verb(len(m.queued), "is", "are"), shortRanges(m.queued))
 	for _, c := range m.changes {
-		say(len(c.ids), "with other options from now on: %s", cleanLine(c.String()))
+		say(len(c.ids), "with other options from now on: %s", console.CleanLine(c.String()))
 	}
 	for _, p := range slices.Sorted(maps.Keys(m.ranked)) {
 		say(len(m.ranked[p]), "with priority %d from now on (%s)", p, shortRanges(m.ranked[p]))
@@ -86,7 +87,7 @@ func (m *rematch) freshText() string {
 			list = append(list, "…")
 			break
 		}
-		list = append(list, shortenTo(cleanLine(s.Title()), freshWidth))
+		list = append(list, console.ShortenTo(console.CleanLine(s.Title()), freshWidth))
 	}
 	return strings.Join(list, "; ")
 }

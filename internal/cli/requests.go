@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"dcs-tui/dispatch/sched"
+	"dcs-tui/internal/cli/console"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
@@ -79,7 +80,7 @@ func (t *requestTaker) look() {
 	t.trouble(err)
 	for _, name := range strangers {
 		t.s.say(func() string {
-			return "in " + rundir.RequestsDir + ": " + shorten(cleanLine(name)) + " is not a request; it is set aside"
+			return "in " + rundir.RequestsDir + ": " + console.Shorten(console.CleanLine(name)) + " is not a request; it is set aside"
 		})
 		t.trouble(t.s.run.SetStrangerAside(name))
 	}
@@ -181,7 +182,7 @@ func (t *requestTaker) trouble(err error) {
 	t.failed = true
 	if text := err.Error(); text != t.said {
 		t.said = text
-		t.s.say(func() string { return cleanLine(text) })
+		t.s.say(func() string { return console.CleanLine(text) })
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"dcs-tui/dispatch"
+	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
@@ -162,7 +163,7 @@ func (a *app) runRequeue(ctx context.Context, args []string, sel *selection, opt
 		return a.tellRequeued(run, &errand{taken: true, left: len(ids)}, len(ids), true, opt.json)
 	}
 	if sel.named == nil { // who has typed the numbers has made up his mind
-		if err := a.agree(opt.yes, "requeue", "run "+jobs.Plural(over, "job")+" of "+cleanLine(run.Name())+" again"); err != nil {
+		if err := a.agree(opt.yes, "requeue", "run "+jobs.Plural(over, "job")+" of "+console.CleanLine(run.Name())+" again"); err != nil {
 			return err
 		}
 	}
@@ -206,12 +207,12 @@ func spared(t *jobs.Table, over []jobs.ID) string {
 // asked for; alive: a dispatcher was asked.
 func (a *app) tellRequeued(run *rundir.Run, e *errand, open int, alive, asJSON bool) error {
 	if e.refused != "" {
-		return exit.Usagef("%s", cleanLine(e.refused))
+		return exit.Usagef("%s", console.CleanLine(e.refused))
 	}
 	if asJSON {
 		return a.printJSON(askedJSON(run, rundir.DoRequeue, e, e.did, []jobs.ID{}))
 	}
-	resume := "  dcs-tui resume " + shellWord(cleanLine(runRef(run)))
+	resume := "  dcs-tui resume " + console.ShellWord(console.CleanLine(runRef(run)))
 	switch {
 	case !e.taken && !alive:
 		n := e.jobs.Count()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"dcs-tui/dispatch"
+	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
@@ -43,7 +44,7 @@ func (a *app) requeueFiles(args, files []string, opt askOptions) error {
 		a.con.Line("nothing to do")
 		return a.tellRematched(run, m, table, nil, opt)
 	}
-	if err := a.agree(opt.yes, "requeue", m.intent(table)+" in "+cleanLine(run.Name())); err != nil {
+	if err := a.agree(opt.yes, "requeue", m.intent(table)+" in "+console.CleanLine(run.Name())); err != nil {
 		return err
 	}
 	if err := stillSettled(run, table); err != nil { // to read files and to answer takes time
@@ -76,7 +77,7 @@ func settledTable(run *rundir.Run) (*jobs.Table, error) {
 		if alive {
 			return nil, p.WithAdvice("its dispatcher does in a moment; then compare again")
 		}
-		return nil, p.WithAdvice("dcs-tui resume %s does; then compare again", shellWord(runRef(run)))
+		return nil, p.WithAdvice("dcs-tui resume %s does; then compare again", console.ShellWord(runRef(run)))
 	}
 	had, err := readInput(run)
 	if err != nil {
@@ -92,7 +93,7 @@ func settledTable(run *rundir.Run) (*jobs.Table, error) {
 		if alive {
 			return nil, p.WithAdvice("compare again when they were")
 		}
-		return nil, p.WithAdvice("dcs-tui resume %s makes the rest; then compare again", shellWord(runRef(run)))
+		return nil, p.WithAdvice("dcs-tui resume %s makes the rest; then compare again", console.ShellWord(runRef(run)))
 	}
 	return table, nil
 }
@@ -225,7 +226,7 @@ func (a *app) askRematch(run *rundir.Run, m *rematch) (*submission, error) {
 		}
 		switch {
 		case e.refused != "":
-			return nil, exit.Usagef("%s", cleanLine(e.refused))
+			return nil, exit.Usagef("%s", console.CleanLine(e.refused))
 		case e.taken:
 			continue
 		case !gone:
@@ -281,7 +282,7 @@ func (a *app) tellRematched(run *rundir.Run, m *rematch, t *jobs.Table, s *submi
 	case s == nil:
 	case s.waits && a.code != 0: // was said
 	case s.waits:
-		a.con.Line("nobody dispatches the run: it waits for", "  dcs-tui resume "+shellWord(cleanLine(runRef(run))))
+		a.con.Line("nobody dispatches the run: it waits for", "  dcs-tui resume "+console.ShellWord(console.CleanLine(runRef(run))))
 	default:
 		text := "done: " + m.intent(t)
 		if m.left > 0 {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
@@ -66,7 +67,7 @@ dcs-tui results --result acc --where 'C>=0.1 and host=ws*' --format latex`,
 		Args: func(_ *cobra.Command, args []string) error {
 			_, rest, err := f.table.pivot.split(args)
 			if err == nil && len(rest) > 1 {
-				err = exit.Usagef("one RUN is wanted, not %s", shorten(strings.Join(rest, " ")))
+				err = exit.Usagef("one RUN is wanted, not %s", console.Shorten(strings.Join(rest, " ")))
 			}
 			return err
 		},
@@ -187,14 +188,14 @@ func (a *app) runResults(cmd *cobra.Command, args []string, f *resultsFlags) err
 
 func (a *app) writeResults(list []results.Result, asJSON bool) error {
 	w := bufio.NewWriterSize(a.stdout, 64<<10)
-	style := newConsole(a.stdout)
+	style := console.New(a.stdout)
 	var buf []byte
 	for i := range list {
 		buf = buf[:0]
 		if asJSON {
 			buf = list[i].AppendJSON(buf)
 		} else {
-			buf = append(append(buf, style.jobLine(&list[i])...), '\n')
+			buf = append(append(buf, style.JobLine(&list[i])...), '\n')
 		}
 		if _, err := w.Write(buf); err != nil {
 			return err
@@ -217,7 +218,7 @@ func (v *pivotValue) Type() string   { return "rows columns figure" }
 func (v *pivotValue) Set(s string) error {
 	v.names = strings.Split(s, ",")
 	if len(v.names) != 1 && len(v.names) != 3 {
-		return exit.Usagef("%q does not name rows, columns and a figure, such as C,gamma,acc", shorten(s))
+		return exit.Usagef("%q does not name rows, columns and a figure, such as C,gamma,acc", console.Shorten(s))
 	}
 	v.at = v.flags.NArg()
 	return nil

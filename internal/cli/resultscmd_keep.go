@@ -7,6 +7,7 @@ import (
 
 	"dcs-tui/dispatch"
 	"dcs-tui/hosts"
+	"dcs-tui/internal/cli/console"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/results/outputs"
@@ -64,7 +65,7 @@ func (s *session) awaitFigures(ctx context.Context) {
 		if !said {
 			said = true
 			s.say(func() string {
-				return "waiting for " + shorten(cleanLine(strings.Join(names, ", "))) + ": figures of earlier jobs are not kept yet"
+				return "waiting for " + console.Shorten(console.CleanLine(strings.Join(names, ", "))) + ": figures of earlier jobs are not kept yet"
 			})
 		}
 		select {
@@ -80,6 +81,6 @@ func (s *session) keepFigures(k *outputs.Keeper) {
 	ctx, cancel := context.WithTimeout(context.Background(), keepWithin)
 	defer cancel()
 	for _, note := range k.Close(ctx) {
-		s.app.warn("%s", cleanLine(note))
+		s.app.warn("%s", console.CleanLine(note))
 	}
 }

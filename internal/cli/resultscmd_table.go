@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
@@ -138,7 +139,7 @@ func notOver(n int) string {
 // note says on standard error what a table lacks.
 func (a *app) note(lines ...string) {
 	for _, l := range lines {
-		a.con.Line(a.con.paint(dim, "note: ") + cleanLine(l))
+		a.con.Line(a.con.Paint(console.Dim, "note: ") + console.CleanLine(l))
 	}
 }
 
@@ -239,8 +240,8 @@ func (a *app) printPivot(s *sheet.Sheet, q *question, notes []string) error {
 		return exit.Usagef("--pivot: %w", err)
 	}
 	if q.heat {
-		out := newConsole(a.stdout)
-		err = export.Heat(a.stdout, p.Heat(export.HeatLevels), export.HeatOptions{Color: out.color, ASCII: out.ascii})
+		out := console.New(a.stdout)
+		err = export.Heat(a.stdout, p.Heat(export.HeatLevels), export.HeatOptions{Color: out.Colored(), ASCII: out.OnlyASCII()})
 	} else {
 		a.note(p.Title())
 		t := p.Sheet()
@@ -254,10 +255,10 @@ func (a *app) printPivot(s *sheet.Sheet, q *question, notes []string) error {
 }
 
 func (a *app) writeSheet(s *sheet.Sheet, q *question) error {
-	out := newConsole(a.stdout)
-	o := export.Options{Format: export.Format(q.format), Terminal: out.tty, Color: out.color}
-	if out.tty {
-		o.Width = out.width()
+	out := console.New(a.stdout)
+	o := export.Options{Format: export.Format(q.format), Terminal: out.Live(), Color: out.Colored()}
+	if out.Live() {
+		o.Width = out.Width()
 	}
 	return export.Write(a.stdout, s, o)
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"dcs-tui/internal/cli/console"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/results/outputs"
@@ -78,7 +79,7 @@ func resultsOf(tb testing.TB, args ...string) (stdout, stderr string, code int) 
 		tb.Fatal(err)
 	}
 	defer errs.Close()
-	a := &app{stdin: strings.NewReader(""), stdout: out, stderr: errs, con: newConsole(errs)}
+	a := &app{stdin: strings.NewReader(""), stdout: out, stderr: errs, con: console.New(errs)}
 	code = a.main(append([]string{"results"}, args...))
 	b, _ := os.ReadFile(out.Name())
 	e, _ := os.ReadFile(errs.Name())

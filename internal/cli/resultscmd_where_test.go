@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"dcs-tui/internal/cli/console"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
@@ -28,7 +29,7 @@ func TestJobsWhere(t *testing.T) {
 	over(table.Job(4), jobs.TimedOut, &jobs.Outcome{Started: 1, Signal: "SIGKILL", TimedOut: true})
 	table.Job(5).State, table.Job(5).Reason, table.Job(5).Attempts = jobs.Skipped, "as hard as job 4", nil
 	over(table.Job(6), jobs.Queued, &jobs.Outcome{Started: 1, Exit: 3})
-	a := &app{con: newConsole(os.Stderr)}
+	a := &app{con: console.New(os.Stderr)}
 	which := func(where []string) string {
 		filters, err := parseWhere(where)
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
@@ -142,7 +143,7 @@ func (o *owned) whole() error {
 		return nil
 	}
 	return exit.Usagef("the run %s was cut off while its jobs were being stored (%d of %d); none of them was started",
-		o.run.Name(), have, want).WithAdvice("run %s again, and remove %s", shellWord(o.run.Asked.JobsFile), shellWord(runDirText(o.run)))
+		o.run.Name(), have, want).WithAdvice("run %s again, and remove %s", console.ShellWord(o.run.Asked.JobsFile), console.ShellWord(runDirText(o.run)))
 }
 
 // removeStopFiles takes away what an earlier stop left: whoever says resume wants
@@ -165,7 +166,7 @@ func (s *session) recovered(c [jobs.Skipped + 1]int, waiting, asked int) string 
 	for st := jobs.Succeeded; st <= jobs.Skipped; st++ {
 		done += c[st]
 	}
-	text := s.con.paint(bold, cleanLine(s.run.Name())) + ": " + jobs.Plural(done, "job") + " done, " +
+	text := s.con.Paint(console.Bold, console.CleanLine(s.run.Name())) + ": " + jobs.Plural(done, "job") + " done, " +
 		strconv.Itoa(c[jobs.Running]) + " to adopt, " + strconv.Itoa(c[jobs.Queued]+waiting) + " to run"
 	if asked > 0 { // what they bring back is still among those that are done
 		text += ", " + jobs.Plural(asked, "request") + " to carry out"

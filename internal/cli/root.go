@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
+	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 )
 
@@ -21,7 +22,7 @@ type app struct {
 	stdin      io.Reader
 	stdout     *os.File
 	stderr     *os.File
-	con        *console
+	con        *console.Console
 	signals    <-chan os.Signal // nil until listen
 	early      chan os.Signal   // see leaveOnQuit
 	onTerminal bool             // standard error is a terminal
@@ -38,7 +39,7 @@ type app struct {
 func Main(args []string) int { return newApp().main(args) }
 
 func newApp() *app {
-	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, con: newConsole(os.Stderr),
+	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, con: console.New(os.Stderr),
 		onTerminal: term.IsTerminal(int(os.Stderr.Fd())), starter: theStarter()}
 	if a.starter != nil {
 		a.asker = new(questions)
@@ -162,7 +163,7 @@ dcs-tui resume`,
 
 // unknownCommand says what was probably meant.
 func unknownCommand(cmd *cobra.Command, word string) error {
-	p := exit.Usagef("there is no command %q", shorten(word)).WithAdvice("%s --help lists the commands", cmd.CommandPath())
+	p := exit.Usagef("there is no command %q", console.Shorten(word)).WithAdvice("%s --help lists the commands", cmd.CommandPath())
 	if cmd.SuggestionsMinimumDistance <= 0 {
 		cmd.SuggestionsMinimumDistance = 2
 	}
@@ -170,7 +171,7 @@ func unknownCommand(cmd *cobra.Command, word string) error {
 		p.WithAdvice("did you mean %s?", strings.Join(near, " or "))
 	}
 	if _, err := os.Stat(word); err == nil {
-		p.WithAdvice("to run a file of jobs: dcs-tui run %s", shellWord(word))
+		p.WithAdvice("to run a file of jobs: dcs-tui run %s", console.ShellWord(word))
 	}
 	return p
 }
@@ -192,11 +193,11 @@ func (a *app) complain(err error) {
 		if len(lines) == 0 {
 			prefix = "dcs-tui: "
 		}
-		lines = append(lines, prefix+cleanLine(l))
+		lines = append(lines, prefix+console.CleanLine(l))
 	}
 	var p *exit.Problem
 	if errors.As(err, &p) && p.Advice != "" {
-		lines = append(lines, "  "+cleanLine(p.Advice))
+		lines = append(lines, "  "+console.CleanLine(p.Advice))
 	}
 	a.con.Status("")
 	a.con.Line(lines...)
@@ -204,5 +205,10 @@ func (a *app) complain(err error) {
 
 // warn writes a line that does not stop anything.
 func (a *app) warn(format string, args ...any) {
-	a.con.Line(a.con.paint(yellow, "warning: ") + cleanLine(fmt.Sprintf(format, args...)))
+	a.con.Line(a.con.Paint(console.Yellow, "warning: ") + console.CleanLine(fmt.Sprintf(format, args...)))
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
 }

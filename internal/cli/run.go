@@ -7,6 +7,7 @@ import (
 	"golang.org/x/term"
 
 	"dcs-tui/grid"
+	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs/results/outputs"
 )
@@ -93,7 +94,7 @@ func (a *app) filesSource(f *runFlags, files []string) (jobSource, error) {
 		if err != nil {
 			return jobSource{}, err
 		}
-		a.con.Line(cleanLine(files[0]) + " is a template: its jobs are those of dcs-tui grid")
+		a.con.Line(console.CleanLine(files[0]) + " is a template: its jobs are those of dcs-tui grid")
 		return gridSource(t, files[0], g.limit)
 	}
 	b, err := a.readBatch(g, files, len(files) > 1)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
@@ -61,7 +62,7 @@ func (a *app) runRunsList(limit int) error {
 		run, err := rundir.Open(e.Dir)
 		if err == nil {
 			if o, oerr := journal.ReadOwner(run); oerr == nil && o != nil && o.Life() != journal.Dead {
-				dispatched = "on " + cleanLine(o.Host)
+				dispatched = "on " + console.CleanLine(o.Host)
 			}
 			if t, rerr := wholeTable(run); rerr == nil {
 				counts = countsText(t, dispatched != "")
@@ -73,9 +74,9 @@ func (a *app) runRunsList(limit int) error {
 			}
 		}
 		if err != nil {
-			counts = cleanLine(err.Error())
+			counts = console.CleanLine(err.Error())
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", cleanLine(e.Name), e.Made.Local().Format("2006-01-02 15:04"), dispatched, counts)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", console.CleanLine(e.Name), e.Made.Local().Format("2006-01-02 15:04"), dispatched, counts)
 	}
 	return w.Flush()
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"testing"
 
+	"dcs-tui/internal/cli/console"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
 )
@@ -30,7 +31,7 @@ func TestPick(t *testing.T) {
 	for i := range table.Jobs {
 		table.Jobs[i].Spec.ID, table.Jobs[i].Seq = jobs.ID(i+1), int64(i+1)
 	}
-	a, run := &app{con: newConsole(os.Stderr)}, &rundir.Run{Dir: t.TempDir(), Disk: rundir.OS, Asked: &rundir.Asked{}}
+	a, run := &app{con: console.New(os.Stderr)}, &rundir.Run{Dir: t.TempDir(), Disk: rundir.OS, Asked: &rundir.Asked{}}
 	open := func(st jobs.JobState) bool { return !st.Terminal() }
 	over := func(st jobs.JobState) bool { return st.Terminal() }
 	for _, c := range []struct {
@@ -84,7 +85,7 @@ func FuzzWhere(f *testing.F) {
 	for _, s := range []string{"state=failed", "exit=137,host=melon4", "name=a*[", "=", ",", "name=\\", "state=fail?d"} {
 		f.Add(s)
 	}
-	a, run := &app{con: newConsole(os.Stderr)}, &rundir.Run{Dir: f.TempDir(), Disk: rundir.OS, Asked: &rundir.Asked{}}
+	a, run := &app{con: console.New(os.Stderr)}, &rundir.Run{Dir: f.TempDir(), Disk: rundir.OS, Asked: &rundir.Asked{}}
 	table := &jobs.Table{Jobs: []jobs.Job{{Spec: &jobs.Spec{ID: 1, Command: "x", Options: jobs.NoOptions}, State: jobs.Failed}}}
 	f.Fuzz(func(t *testing.T, s string) {
 		sel := selection{where: []string{s}}

@@ -9,6 +9,7 @@ import (
 	"dcs-tui/dispatch"
 	"dcs-tui/dispatch/control"
 	"dcs-tui/dispatch/sched"
+	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
@@ -26,7 +27,7 @@ import (
 // and the reporter wait for whoever reads what they write, and only they do.
 type session struct {
 	app     *app
-	con     *console
+	con     *console.Console
 	run     *rundir.Run
 	flags   *runFlags
 	d       *dispatch.Dispatcher
@@ -180,22 +181,22 @@ func (s *session) report(over <-chan struct{}) {
 			s.con.Status("")
 		case s.typed && snap.More: // it would stand in the line that is being typed
 		case s.con.Live():
-			s.con.Status(progressLine(snap))
+			s.con.Status(console.Progress(snap))
 		case now.Sub(lastPlain) >= time.Minute:
 			lastPlain = now
-			s.con.Line(progressLine(snap))
+			s.con.Line(console.Progress(snap))
 		}
 	}
 }
 
 func (s *session) flushNotices() {
 	for _, n := range s.notices.take() {
-		s.con.Line(s.con.noticeLine(n))
+		s.con.Line(s.con.NoticeLine(n))
 		if n.Host != "" {
 			if n.Job == 0 {
 				s.words[n.Host] = s.words[n.Host].after(n.Host, jobs.StampOf(n.At), n.Text)
 			}
-			s.logs.Write(n.Host, cleanLine(n.Text))
+			s.logs.Write(n.Host, console.CleanLine(n.Text))
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"dcs-tui/dispatch/board"
 	"dcs-tui/dispatch/control"
 	"dcs-tui/dispatch/view"
+	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/events"
@@ -28,13 +29,13 @@ func (s *session) listenControl(inventory string) error {
 		Base: controlBase, Program: version(), Run: s.run.UID(), Epoch: s.table.Epoch, Secret: secret,
 		Open:   func() (view.Source, func(), error) { return s.openBoard(inventory) },
 		TakeIn: s.takeIn,
-		Fault:  func(text string) { s.say(func() string { return cleanLine(text) }) },
+		Fault:  func(text string) { s.say(func() string { return console.CleanLine(text) }) },
 	})
 	switch {
 	case err == nil:
 		s.control = server
 	case s.app.starter != nil:
-		return exit.Usagef("%w", err).WithAdvice("dcs-tui resume --no-tui %s runs it without a screen", shellWord(cleanLine(runRef(s.run))))
+		return exit.Usagef("%w", err).WithAdvice("dcs-tui resume --no-tui %s runs it without a screen", console.ShellWord(console.CleanLine(runRef(s.run))))
 	default:
 		s.app.warn("nobody can attach to this run: %v", err)
 	}
@@ -152,7 +153,7 @@ func (s *session) addPast(b *board.Board) {
 
 // act carries out what a board cannot.
 func (s *session) act(_ context.Context, a view.Action) (*view.Answer, error) {
-	by := cleanLine(a.Why)
+	by := console.CleanLine(a.Why)
 	if by == "" {
 		by = "asked for on the screen"
 	}

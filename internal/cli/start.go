@@ -9,6 +9,7 @@ import (
 	"dcs-tui/dispatch"
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/hosts"
+	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
@@ -27,7 +28,7 @@ type owned struct {
 // owner's name.
 func (a *app) own(run *rundir.Run, force bool) (*owned, error) {
 	j, table, report, err := journal.Take(context.Background(), run, journal.TakeOptions{
-		Force: force, Notify: func(text string) { a.con.Line(cleanLine(text)) },
+		Force: force, Notify: func(text string) { a.con.Line(console.CleanLine(text)) },
 	})
 	var taken *journal.OwnedError
 	if errors.As(err, &taken) {

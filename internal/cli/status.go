@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"dcs-tui/dispatch/board"
+	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
@@ -133,7 +134,7 @@ func (a *app) runStatus(args []string, asJSON bool) error {
 	if asJSON {
 		return a.printJSON(l.json())
 	}
-	out := newConsole(a.stdout)
+	out := console.New(a.stdout)
 	out.Line(l.lines(out)...)
 	return nil
 }
@@ -141,19 +142,19 @@ func (a *app) runStatus(args []string, asJSON bool) error {
 // alive says whether somebody dispatches the run, as far as this machine can tell.
 func (l *looked) alive() bool { return l.owner != nil && l.owner.Life() != journal.Dead }
 
-func (l *looked) lines(c *console) []string {
+func (l *looked) lines(c *console.Console) []string {
 	lines := []string{
-		c.paint(bold, cleanLine(l.run.Name())) + "  " + cleanLine(runDirText(l.run)),
+		c.Paint(console.Bold, console.CleanLine(l.run.Name())) + "  " + console.CleanLine(runDirText(l.run)),
 		"made        " + l.run.Asked.Created.Local().Format("2006-01-02 15:04"),
 	}
 	switch {
 	case l.alive():
-		lines = append(lines, "dispatched  by "+cleanLine(l.owner.String()))
+		lines = append(lines, "dispatched  by "+console.CleanLine(l.owner.String()))
 		if l.owner.Problem != "" {
-			lines = append(lines, c.paint(yellow, "trouble     ")+cleanLine(l.owner.Problem))
+			lines = append(lines, c.Paint(console.Yellow, "trouble     ")+console.CleanLine(l.owner.Problem))
 		}
 		if stopped(l.owner) {
-			lines = append(lines, c.paint(yellow, "trouble     ")+fmt.Sprintf("it is stopped (Ctrl-Z, SIGSTOP): kill -CONT %d lets it go on", l.owner.PID))
+			lines = append(lines, c.Paint(console.Yellow, "trouble     ")+fmt.Sprintf("it is stopped (Ctrl-Z, SIGSTOP): kill -CONT %d lets it go on", l.owner.PID))
 		}
 	case l.table.Unfinished() > 0:
 		lines = append(lines, "dispatched  by nobody")
@@ -183,7 +184,7 @@ func (l *looked) lines(c *console) []string {
 		lines = append(lines, l.input.text(l.table))
 	}
 	if (l.table.Unfinished() > 0 || l.asked > 0) && !l.alive() {
-		lines = append(lines, "  dcs-tui resume "+shellWord(cleanLine(runRef(l.run)))+"  carries it on")
+		lines = append(lines, "  dcs-tui resume "+console.ShellWord(console.CleanLine(runRef(l.run)))+"  carries it on")
 	}
 	return lines
 }

@@ -5,6 +5,7 @@ import (
 	"sort"
 	"time"
 
+	"dcs-tui/internal/cli/console"
 	"dcs-tui/jobs"
 )
 
@@ -85,7 +86,7 @@ func (l *looked) hostLines() []string {
 	width := 0
 	list := l.hosts()
 	for _, h := range list {
-		width = max(width, len([]rune(cleanLine(h.Name))))
+		width = max(width, len([]rune(console.CleanLine(h.Name))))
 	}
 	for i, h := range list {
 		if i == 0 {
@@ -94,12 +95,12 @@ func (l *looked) hostLines() []string {
 		if i == maxHosts {
 			return append(lines, fmt.Sprintf("  and %d more", len(list)-maxHosts))
 		}
-		text := fmt.Sprintf("  %-*s  %s, %d ended", width, cleanLine(h.Name), runningText(h.Running, h.Handed, true), h.Ended)
+		text := fmt.Sprintf("  %-*s  %s, %d ended", width, console.CleanLine(h.Name), runningText(h.Running, h.Handed, true), h.Ended)
 		if h.Failed > 0 {
 			text += fmt.Sprintf(" (%d failed)", h.Failed)
 		}
 		if h.LastAt != nil {
-			text += "; " + h.LastAt.Local().Format("15:04") + " " + cleanLine(withoutSubject(h.Last, h.Name))
+			text += "; " + h.LastAt.Local().Format("15:04") + " " + console.CleanLine(console.WithoutSubject(h.Last, h.Name))
 		}
 		lines = append(lines, text)
 	}

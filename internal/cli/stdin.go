@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
+	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 )
@@ -63,7 +64,7 @@ func (s *session) stream(ctx context.Context, next func() (*jobs.Spec, error)) e
 			return nil
 		default:
 			s.say(func() string {
-				return shortenTo(cleanLine(end.Error()), maxFault) + "; the input is read no further, the jobs before it go on"
+				return console.ShortenTo(console.CleanLine(end.Error()), maxFault) + "; the input is read no further, the jobs before it go on"
 			})
 			s.mark(ctx, input{state: intakeBad, fault: end.Error()})
 			return end
@@ -135,7 +136,7 @@ func readingJobs(in io.Reader) func() (*jobs.Spec, error) {
 	return func() (*jobs.Spec, error) {
 		spec, err := scan.Next()
 		if err == nil && parameterLine.MatchString(spec.Command) {
-			err = exit.Usagef("standard input:%d: this is a template, which dcs-tui grid - reads: %s", spec.Line, shorten(cleanLine(spec.Command)))
+			err = exit.Usagef("standard input:%d: this is a template, which dcs-tui grid - reads: %s", spec.Line, console.Shorten(console.CleanLine(spec.Command)))
 		}
 		if f, ok := in.(*os.File); ok && err != nil && !errors.Is(err, io.EOF) && term.IsTerminal(int(f.Fd())) {
 			go io.Copy(io.Discard, f) // what is still being pasted is not for the shell

@@ -9,6 +9,7 @@ import (
 
 	"dcs-tui/dispatch"
 	"dcs-tui/grid"
+	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
@@ -122,11 +123,11 @@ func (a *app) tellColumns(run *rundir.Run, columns []string) {
 	var flags []string
 	for _, c := range columns {
 		if !slices.ContainsFunc(declared, func(d *column.Column) bool { return d.String() == c }) {
-			flags = append(flags, "--result "+shellWord(c))
+			flags = append(flags, "--result "+console.ShellWord(c))
 		}
 	}
 	if len(flags) > 0 {
-		a.warn("the table of the run has only the @result lines that it was made with; dcs-tui results %s %s shows these figures", shellWord(cleanLine(runRef(run))), strings.Join(flags, " "))
+		a.warn("the table of the run has only the @result lines that it was made with; dcs-tui results %s %s shows these figures", console.ShellWord(console.CleanLine(runRef(run))), strings.Join(flags, " "))
 	}
 }
 
@@ -175,7 +176,7 @@ func (a *app) submitTo(run *rundir.Run, specs []*jobs.Spec) (*submission, error)
 		s.waits = e.await(owner)
 		switch {
 		case e.refused != "":
-			return nil, exit.Usagef("%s", cleanLine(e.refused))
+			return nil, exit.Usagef("%s", console.CleanLine(e.refused))
 		case s.waits:
 			return s, nil // the rest waits as well
 		case !e.taken:
@@ -228,9 +229,9 @@ func (s *submission) added() (n int, which rundir.Ranges) {
 
 func (a *app) tellSubmitted(s *submission, b *batch) {
 	n, which := s.added()
-	ref := shellWord(cleanLine(runRef(s.run)))
+	ref := console.ShellWord(console.CleanLine(runRef(s.run)))
 	if n > 0 {
-		text := jobs.Plural(n, "job") + " added to " + cleanLine(s.run.Name()) + ": " + which.String()
+		text := jobs.Plural(n, "job") + " added to " + console.CleanLine(s.run.Name()) + ": " + which.String()
 		if len(b.queues) > 1 || b.queues[0] != "" {
 			text += ", queue " + queueList(b.queues)
 		}

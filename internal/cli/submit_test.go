@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"dcs-tui/internal/cli/console"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/jobstest"
 	"dcs-tui/jobs/journal"
@@ -51,7 +52,7 @@ func TestSubmittedOnceAfterDeath(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				dying, err := (&app{con: newConsole(os.Stderr)}).own(run, false)
+				dying, err := (&app{con: console.New(os.Stderr)}).own(run, false)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"dcs-tui/dispatch/sched"
+	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
@@ -56,9 +57,9 @@ func (s *session) summary(finish sched.Finish, code int) []string {
 	}
 	lines = append(lines, hostTrouble(s.table, s.words)...)
 	if finish.How == sched.AllDone && finish.Why != "" {
-		lines = append(lines, cleanLine(finish.Why))
+		lines = append(lines, console.CleanLine(finish.Why))
 	}
-	lines = append(lines, "logs: "+shellWord(cleanLine(filepath.Join(runDirText(s.run), rundir.AttemptsDir)))+"/*/JOB.ATTEMPT.out and .err")
+	lines = append(lines, "logs: "+console.ShellWord(console.CleanLine(filepath.Join(runDirText(s.run), rundir.AttemptsDir)))+"/*/JOB.ATTEMPT.out and .err")
 	if n := len(s.places.names()); n > 0 {
 		lines = append(lines, "      "+jobs.Plural(n, "host")+" without that directory kept them: results --json has the paths")
 	}
@@ -66,9 +67,9 @@ func (s *session) summary(finish sched.Finish, code int) []string {
 }
 
 // summaryLines is what results says of a table, for this console.
-func summaryLines(c *console, t *jobs.Table, dispatched bool) []string {
+func summaryLines(c *console.Console, t *jobs.Table, dispatched bool) []string {
 	var b strings.Builder
-	_ = results.Summarize(t).WriteText(&b, c.width()) // a strings.Builder takes everything
+	_ = results.Summarize(t).WriteText(&b, c.Width()) // a strings.Builder takes everything
 	lines := strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
 	// The summary counts what a host holds as running; people ask what runs.
 	running := t.Counts[jobs.Running]
@@ -81,26 +82,26 @@ func summaryLines(c *console, t *jobs.Table, dispatched bool) []string {
 }
 
 func (s *session) headline(finish sched.Finish, code int) string {
-	color, mark, text := red, s.con.glyph("✗", "x"), "some jobs did not succeed"
+	color, mark, text := console.Red, s.con.Glyph("✗", "x"), "some jobs did not succeed"
 	switch {
 	case finish.How == sched.Fenced:
-		color, mark, text = yellow, s.con.glyph("…", "~"), finish.Why
+		color, mark, text = console.Yellow, s.con.Glyph("…", "~"), finish.Why
 	case finish.How == sched.NoHosts:
 		text = "no host could be used: " + strings.TrimPrefix(finish.Why, "no host could be used: ")
 		if last := s.last.Load(); last != nil {
 			text = noHostsText(last.Hosts)
 		}
 	case code == exit.OK:
-		color, mark, text = green, s.con.glyph("✓", "+"), "all jobs succeeded"
+		color, mark, text = console.Green, s.con.Glyph("✓", "+"), "all jobs succeeded"
 		if s.intake.cut() {
 			text = cameHeadline(s.table)
 		}
 	case code == exit.Cancelled:
-		color, mark, text = yellow, s.con.glyph("–", "-"), "cancelled"
+		color, mark, text = console.Yellow, s.con.Glyph("–", "-"), "cancelled"
 	case s.untaken && s.table.Unfinished() == 0:
-		color, mark, text = yellow, s.con.glyph("…", "~"), "all jobs have ended, but nobody took all of the results"
+		color, mark, text = console.Yellow, s.con.Glyph("…", "~"), "all jobs have ended, but nobody took all of the results"
 	case code == exit.Left || code == exit.Usage && allSucceeded(s.table):
-		color, mark, text = yellow, s.con.glyph("…", "~"), "stopped with jobs left"
+		color, mark, text = console.Yellow, s.con.Glyph("…", "~"), "stopped with jobs left"
 		if s.table.Unfinished() == 0 && s.intake.cut() {
 			text = cameHeadline(s.table)
 		}
@@ -108,7 +109,7 @@ func (s *session) headline(finish sched.Finish, code int) string {
 			text += " (" + finish.Why + ")"
 		}
 	}
-	return s.con.paint(color, mark+" "+cleanLine(s.run.Name())+": "+cleanLine(text))
+	return s.con.Paint(color, mark+" "+console.CleanLine(s.run.Name())+": "+console.CleanLine(text))
 }
 
 // cameHeadline is the headline of a run whose input was cut off and whose jobs are
@@ -131,9 +132,9 @@ func (s *session) advice(finish sched.Finish) []string {
 	if s.intake.cut() && s.inputErr == nil && finish.How != sched.Fenced { // a fault of the input was just said
 		lines = append(lines, s.intake.text(s.table))
 	}
-	ref := shellWord(cleanLine(runRef(s.run)))
+	ref := console.ShellWord(console.CleanLine(runRef(s.run)))
 	next := func(command, text string) {
-		lines = append(lines, "  "+s.con.paint(bold, "dcs-tui "+command)+"  "+text)
+		lines = append(lines, "  "+s.con.Paint(console.Bold, "dcs-tui "+command)+"  "+text)
 	}
 	running, queued := s.table.Counts[jobs.Running], s.table.Counts[jobs.Queued]
 	switch {
@@ -143,7 +144,7 @@ func (s *session) advice(finish sched.Finish) []string {
 	case finish.How == sched.NoHosts:
 		check := "hosts check"
 		if s.flags.hosts != "" {
-			check += " --hosts " + shellWord(cleanLine(s.flags.hosts))
+			check += " --hosts " + console.ShellWord(console.CleanLine(s.flags.hosts))
 		}
 		next(check, "says what is wrong with them")
 	}

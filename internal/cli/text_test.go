@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"dcs-tui/hosts"
+	"dcs-tui/internal/cli/console"
 	"dcs-tui/jobs"
 )
 
@@ -123,10 +124,10 @@ func TestWithoutName(t *testing.T) {
 	if got := withoutName(errors.New("a: other"), "a"); got != "other" {
 		t.Errorf("%q", got)
 	}
-	if got := withoutSubject("ws03 is up", "ws03"); got != "is up" {
+	if got := console.WithoutSubject("ws03 is up", "ws03"); got != "is up" {
 		t.Errorf("%q", got)
 	}
-	if got := withoutSubject("ws03x is up", "ws03"); got != "ws03x is up" {
+	if got := console.WithoutSubject("ws03x is up", "ws03"); got != "ws03x is up" {
 		t.Errorf("%q", got)
 	}
 }

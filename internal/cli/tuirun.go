@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"dcs-tui/dispatch/view"
+	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/ttyguard"
 	"dcs-tui/tui"
 )
@@ -23,14 +24,14 @@ func (a *app) drawScreen(src view.Source, keys *os.File, o screenOptions) (scree
 		given = func() {}
 	}
 	left, err := tui.Run(context.Background(), tui.Options{
-		Source: src, In: keys, Out: a.stdout, ASCII: a.con.ascii || o.ascii, NoColor: os.Getenv("NO_COLOR") != "",
+		Source: src, In: keys, Out: a.stdout, ASCII: a.con.OnlyASCII() || o.ascii, NoColor: os.Getenv("NO_COLOR") != "",
 		Mouse: o.mouse, Signals: true, Suspended: ttyguard.Asleep,
 	})
 	given()
 	var crash *tui.Crash
 	if errors.As(err, &crash) { // whoever is to mend it needs more than its words
 		for line := range strings.Lines(crash.Stack) {
-			a.con.Line(cleanLine(strings.TrimRight(line, "\n")))
+			a.con.Line(console.CleanLine(strings.TrimRight(line, "\n")))
 		}
 	}
 	return screenLeft{left.Last}, err

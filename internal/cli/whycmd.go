@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"dcs-tui/dispatch/view"
+	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
@@ -52,7 +53,7 @@ func openJob(args []string) (*rundir.Run, jobs.ID, error) {
 		word, rest = args[0], args[1:]
 	}
 	if number(word) == 0 {
-		return nil, 0, exit.Usagef("%q is not the number of a job", shorten(word))
+		return nil, 0, exit.Usagef("%q is not the number of a job", console.Shorten(word))
 	}
 	run, err := openRun(rest)
 	return run, jobs.ID(number(word)), err
@@ -121,7 +122,7 @@ func (a *app) runWhy(args []string, asJSON bool) error {
 		}
 		return a.printJSON(j)
 	}
-	out := newConsole(a.stdout)
-	out.Line(out.paint(bold, "job "+strconv.Itoa(int(id)))+"  "+shorten(cleanLine(d.Row.Title)), cleanLine(d.Why))
+	out := console.New(a.stdout)
+	out.Line(out.Paint(console.Bold, "job "+strconv.Itoa(int(id)))+"  "+console.Shorten(console.CleanLine(d.Row.Title)), console.CleanLine(d.Why))
 	return nil
 }

@@ -1,4 +1,4 @@
-package cli
+package console
 
 import (
 	"os/exec"
@@ -15,7 +15,7 @@ func FuzzShellWord(f *testing.F) {
 		if strings.ContainsRune(s, 0) {
 			return // no argument can hold it
 		}
-		out, err := exec.Command("/bin/sh", "-c", "printf %s "+shellWord(s)).Output()
+		out, err := exec.Command("/bin/sh", "-c", "printf %s "+ShellWord(s)).Output()
 		if err != nil || string(out) != s && !strings.HasPrefix(s, "-") {
 			t.Errorf("%q became %q (%v)", s, out, err)
 		}

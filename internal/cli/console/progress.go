@@ -1,4 +1,4 @@
-package cli
+package console
 
 import (
 	"fmt"
@@ -11,12 +11,12 @@ import (
 	"dcs-tui/jobs/results"
 )
 
-// progressLine says in one line how the run stands:
+// Progress says in one line how the run stands:
 //
 //	[######....] 61/100  16 running  2 failed  8.4/s  ETA 4s
 //
 // It is plain ASCII, so that its length is its width.
-func progressLine(s *dispatch.Snapshot) string {
+func Progress(s *dispatch.Snapshot) string {
 	done := 0
 	for st := jobs.Succeeded; st <= jobs.Skipped; st++ {
 		done += s.Counts[st]
@@ -31,7 +31,7 @@ func progressLine(s *dispatch.Snapshot) string {
 	if s.More {
 		b.WriteByte('+') // standard input is open: more may come
 	}
-	running := runningNow(s)
+	running := Running(s)
 	fmt.Fprintf(&b, "  %d running", running)
 	if n := s.Counts[jobs.Failed] + s.Counts[jobs.TimedOut]; n > 0 {
 		fmt.Fprintf(&b, "  %d failed", n)
@@ -64,8 +64,8 @@ func progressLine(s *dispatch.Snapshot) string {
 	return b.String()
 }
 
-// runningNow counts jobs that run, without those that wait in a host's buffer.
-func runningNow(s *dispatch.Snapshot) int {
+// Running counts jobs that run, without those that wait in a host's buffer.
+func Running(s *dispatch.Snapshot) int {
 	n := 0
 	for _, h := range s.Hosts {
 		n += h.Running

@@ -1,4 +1,4 @@
-package cli
+package console
 
 import "strings"
 
@@ -10,11 +10,11 @@ func wrap(line string, width int) string {
 		return line
 	}
 	indent := len(line) - len(strings.TrimLeft(line, " "))
-	return wrapTo(line, width, min(indent+2, width/2))
+	return WrapTo(line, width, min(indent+2, width/2))
 }
 
-// wrapTo is wrap with further rows that are indented so much.
-func wrapTo(line string, width, indent int) string {
+// WrapTo is wrap with further rows that are indented so much.
+func WrapTo(line string, width, indent int) string {
 	var rows strings.Builder
 	row, blank, begin := 0, 0, 0 // runes in the row, blanks waiting, where the next word begins
 	for begin < len(line) {

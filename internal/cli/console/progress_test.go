@@ -1,4 +1,4 @@
-package cli
+package console
 
 import (
 	"strings"
@@ -15,14 +15,14 @@ func TestProgressLine(t *testing.T) {
 		Hosts: []sched.HostView{{State: sched.Up, Running: 12}, {State: sched.Lost}}}
 	s.Counts[jobs.Succeeded], s.Counts[jobs.Failed], s.Counts[jobs.Running], s.Counts[jobs.Queued] = 50, 2, 16, 32
 	want := "[##########..........] 52/100  12 running  2 failed  8.4/s  ETA 4 s  1 of 2 hosts up"
-	if got := progressLine(s); got != want {
+	if got := Progress(s); got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
 	s.More, s.Problem = true, "the disk is full"
-	if got := progressLine(s); !strings.HasPrefix(got, "52/100+ ") || !strings.Contains(got, "LAUNCHING NOTHING") || strings.Contains(got, "ETA") {
+	if got := Progress(s); !strings.HasPrefix(got, "52/100+ ") || !strings.Contains(got, "LAUNCHING NOTHING") || strings.Contains(got, "ETA") {
 		t.Errorf("%s", got)
 	}
-	if got := progressLine(&dispatch.Snapshot{Hosts: make([]sched.HostView, 1)}); got != "0/0  0 running  connecting" {
+	if got := Progress(&dispatch.Snapshot{Hosts: make([]sched.HostView, 1)}); got != "0/0  0 running  connecting" {
 		t.Errorf("%s", got)
 	}
 }
@@ -31,11 +31,11 @@ func TestProgressLine(t *testing.T) {
 func TestNoETAWhileNothingRuns(t *testing.T) {
 	s := &dispatch.Snapshot{Total: 10, ETA: time.Minute, Rate: 1, Hosts: []sched.HostView{{Name: "a"}}}
 	s.Counts[jobs.Queued] = 10
-	if got := progressLine(s); strings.Contains(got, "ETA") {
+	if got := Progress(s); strings.Contains(got, "ETA") {
 		t.Errorf("%q", got)
 	}
 	s.Counts[jobs.Queued], s.Counts[jobs.Running], s.Hosts[0].Running = 9, 1, 1
-	if got := progressLine(s); !strings.Contains(got, "ETA") {
+	if got := Progress(s); !strings.Contains(got, "ETA") {
 		t.Errorf("%q", got)
 	}
 }

@@ -1,4 +1,4 @@
-package cli
+package console
 
 import (
 	"io"
@@ -10,10 +10,10 @@ import (
 	"golang.org/x/term"
 )
 
-// console writes lines for people to stderr. On a terminal it keeps one more
+// Console writes lines for people to stderr. On a terminal it keeps one more
 // line, the progress, under them and rewrites it in place. Safe for concurrent
 // use. Nothing reaches it that has not passed jobs.Clean.
-type console struct {
+type Console struct {
 	mu     sync.Mutex
 	w      io.Writer
 	fd     int // of the terminal, for its width
@@ -29,15 +29,18 @@ type console struct {
 
 const maxHeldLines = 200
 
-// newConsole looks at the file and the environment.
-func newConsole(f *os.File) *console {
+// New looks at the file and the environment.
+func New(f *os.File) *Console {
 	tty := term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
-	return &console{
+	return &Console{
 		w: f, fd: int(f.Fd()), tty: tty,
 		color: tty && os.Getenv("NO_COLOR") == "",
 		ascii: !utf8Locale(os.Getenv),
 	}
 }
+
+// To writes to w, which is no terminal.
+func To(w io.Writer) *Console { return &Console{w: w, fd: -1} }
 
 // utf8Locale says whether glyphs beyond ASCII can be shown, as locale(7) has it:
 // the first of the three that is set counts.
@@ -52,7 +55,7 @@ func utf8Locale(getenv func(string) string) bool {
 }
 
 // Line writes whole lines; the progress line stays below them.
-func (c *console) Line(lines ...string) {
+func (c *Console) Line(lines ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.holds {
@@ -63,7 +66,7 @@ func (c *console) Line(lines ...string) {
 	c.erase(&b)
 	for _, l := range lines {
 		if c.tty {
-			l = wrap(l, c.width())
+			l = wrap(l, c.Width())
 		}
 		b.WriteString(l)
 		b.WriteByte('\n')
@@ -74,7 +77,7 @@ func (c *console) Line(lines ...string) {
 
 // Status replaces the progress line; "" takes it away. Without a terminal it
 // does nothing.
-func (c *console) Status(s string) {
+func (c *Console) Status(s string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.tty || c.holds {
@@ -88,21 +91,21 @@ func (c *console) Status(s string) {
 }
 
 // Hold keeps lines until Release: a screen has the terminal.
-func (c *console) Hold() {
+func (c *Console) Hold() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.holds = true
 }
 
 // Held says whether lines are kept.
-func (c *console) Held() bool {
+func (c *Console) Held() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.holds
 }
 
 // Release writes what was held.
-func (c *console) Release() {
+func (c *Console) Release() {
 	c.mu.Lock()
 	held := c.held
 	c.holds, c.held = false, nil
@@ -114,7 +117,7 @@ func (c *console) Release() {
 
 // Suspend runs f while no progress line is on the screen, so that f can write
 // to the same terminal.
-func (c *console) Suspend(f func() error) error {
+func (c *Console) Suspend(f func() error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var b strings.Builder
@@ -124,20 +127,30 @@ func (c *console) Suspend(f func() error) error {
 }
 
 // Detach goes on writing to w: the terminal is gone.
-func (c *console) Detach(w io.Writer) {
+func (c *Console) Detach(w io.Writer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.w, c.tty, c.color, c.status, c.shown = w, false, false, "", 0
 }
 
 // Live says whether there is a progress line.
-func (c *console) Live() bool {
+func (c *Console) Live() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.tty
 }
 
-func (c *console) erase(b *strings.Builder) {
+// Colored says whether there is colour.
+func (c *Console) Colored() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.color
+}
+
+// OnlyASCII says that no other glyphs can be shown.
+func (c *Console) OnlyASCII() bool { return c.ascii }
+
+func (c *Console) erase(b *strings.Builder) {
 	if c.shown > 0 {
 		b.WriteString("\r\x1b[K")
 		c.shown = 0
@@ -146,29 +159,30 @@ func (c *console) erase(b *strings.Builder) {
 
 // draw writes the progress line, cut so that it never wraps: a wrapped line
 // could not be erased.
-func (c *console) draw(b *strings.Builder) {
+func (c *Console) draw(b *strings.Builder) {
 	if !c.tty || c.status == "" {
 		return
 	}
-	s := cut(c.status, c.width()-1)
+	s := cut(c.status, c.Width()-1)
 	b.WriteString(s)
 	c.shown = len(s)
 }
 
-func (c *console) width() int {
+// Width is that of the terminal, in columns; 80 elsewhere.
+func (c *Console) Width() int {
 	if ws, err := unix.IoctlGetWinsize(c.fd, unix.TIOCGWINSZ); err == nil && ws.Col > 0 {
 		return int(ws.Col)
 	}
 	return 80
 }
 
-// fill breaks a text at sep into rows that fit beside a margin of indent columns.
+// Fill breaks a text at sep into rows that fit beside a margin of indent columns.
 // Elsewhere than on a terminal it stays one row, for grep.
-func (c *console) fill(text, sep string, indent int) []string {
+func (c *Console) Fill(text, sep string, indent int) []string {
 	if !c.tty {
 		return []string{text}
 	}
-	room := c.width() - indent - 1
+	room := c.Width() - indent - 1
 	var rows []string
 	row := ""
 	for part := range strings.SplitSeq(text, sep) {
@@ -204,31 +218,31 @@ func cut(s string, n int) string {
 // its theme.
 const (
 	plain  = ""
-	red    = "31"
-	green  = "32"
-	yellow = "33"
-	dim    = "2"
-	bold   = "1"
+	Red    = "31"
+	Green  = "32"
+	Yellow = "33"
+	Dim    = "2"
+	Bold   = "1"
 )
 
-// paint colours s, if there is colour.
-func (c *console) paint(color, s string) string {
+// Paint colours s, if there is colour.
+func (c *Console) Paint(color, s string) string {
 	if !c.color || color == plain {
 		return s
 	}
 	return "\x1b[" + color + "m" + s + "\x1b[0m"
 }
 
-// glyph returns the mark, or its ASCII form.
-func (c *console) glyph(mark, ascii string) string {
+// Glyph returns the mark, or its ASCII form.
+func (c *Console) Glyph(mark, ascii string) string {
 	if c.ascii {
 		return ascii
 	}
 	return mark
 }
 
-// plainQuotes makes the quotes of a text ASCII where the locale wants that.
-func (c *console) plainQuotes(s string) string {
+// PlainQuotes makes the quotes of a text ASCII where the locale wants that.
+func (c *Console) PlainQuotes(s string) string {
 	if !c.ascii {
 		return s
 	}

@@ -1,4 +1,4 @@
-package cli
+package console
 
 import (
 	"fmt"
@@ -14,11 +14,11 @@ import (
 // how wide it may be, minTitle how much in the narrowest terminal.
 const maxTitle, minTitle = 100, 16
 
-// jobLine is a finished job in one line:
+// JobLine is a finished job in one line:
 //
 //	✓ ok    17  ws03  12.3 s  name
 //	✗ FAIL  18  ws02  210 ms  exit 1, failed 3 times  name  “last line of stderr”
-func (c *console) jobLine(r *results.Result) string {
+func (c *Console) JobLine(r *results.Result) string {
 	color, mark, word := c.stateMark(r.State)
 	parts := []string{mark + " " + word, fmt.Sprintf("%4d", r.Job)}
 	if r.Host != "" {
@@ -49,21 +49,21 @@ func (c *console) jobLine(r *results.Result) string {
 		parts = append(parts, c.quote(words, limitWords))
 	}
 	if o := r.Outcome; o != nil && o.LeftChildren == 1 {
-		parts = append(parts, c.paint(yellow, "left a process behind"))
+		parts = append(parts, c.Paint(Yellow, "left a process behind"))
 	} else if o != nil && o.LeftChildren > 1 {
-		parts = append(parts, c.paint(yellow, fmt.Sprintf("left %d processes behind", o.LeftChildren)))
+		parts = append(parts, c.Paint(Yellow, fmt.Sprintf("left %d processes behind", o.LeftChildren)))
 	}
-	parts[0] = c.paint(color, parts[0])
+	parts[0] = c.Paint(color, parts[0])
 	return strings.Join(parts, "  ")
 }
 
 // titleRoom says how many runes of a job's title, and of its last words, fit into
 // the line of a terminal after what is already in it. Elsewhere lines have no width.
-func (c *console) titleRoom(used int, words string) (title, quoted int) {
+func (c *Console) titleRoom(used int, words string) (title, quoted int) {
 	if !c.tty {
 		return maxTitle, maxTitle
 	}
-	room := c.width() - used - 2
+	room := c.Width() - used - 2
 	if words == "" {
 		return min(max(room, minTitle), maxTitle), 0
 	}
@@ -73,24 +73,24 @@ func (c *console) titleRoom(used int, words string) (title, quoted int) {
 }
 
 // quote shows words of a job.
-func (c *console) quote(s string, limit int) string {
-	return c.paint(dim, c.glyph("“", `"`)+jobs.Clean(s, limit)+c.glyph("”", `"`))
+func (c *Console) quote(s string, limit int) string {
+	return c.Paint(Dim, c.Glyph("“", `"`)+jobs.Clean(s, limit)+c.Glyph("”", `"`))
 }
 
 // stateMark is the colour, the mark and the word of a finished job. The word
 // says the same as the colour: not everybody sees colours.
-func (c *console) stateMark(s jobs.JobState) (color, mark, word string) {
+func (c *Console) stateMark(s jobs.JobState) (color, mark, word string) {
 	switch s {
 	case jobs.Succeeded:
-		return green, c.glyph("✓", "+"), "ok  "
+		return Green, c.Glyph("✓", "+"), "ok  "
 	case jobs.Failed:
-		return red, c.glyph("✗", "x"), "FAIL"
+		return Red, c.Glyph("✗", "x"), "FAIL"
 	case jobs.TimedOut:
-		return red, c.glyph("✗", "x"), "TIMEOUT"
+		return Red, c.Glyph("✗", "x"), "TIMEOUT"
 	case jobs.Cancelled:
-		return yellow, c.glyph("–", "-"), "cancelled"
+		return Yellow, c.Glyph("–", "-"), "cancelled"
 	}
-	return yellow, c.glyph("–", "-"), s.String()
+	return Yellow, c.Glyph("–", "-"), s.String()
 }
 
 // causeText is why a job did not succeed, with what the shell's numbers mean.

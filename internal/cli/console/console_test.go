@@ -1,4 +1,4 @@
-package cli
+package console
 
 import (
 	"strings"
@@ -15,7 +15,7 @@ import (
 // written, so that no piece of it stays on the screen.
 func TestProgressIsErased(t *testing.T) {
 	var b strings.Builder
-	c := &console{w: &b, fd: -1, tty: true}
+	c := &Console{w: &b, fd: -1, tty: true}
 	c.Status("1/2")
 	c.Line("one", "two")
 	c.Status("2/2")
@@ -32,14 +32,14 @@ func TestProgressIsErased(t *testing.T) {
 // long for the terminal is cut: a wrapped one could not be erased.
 func TestConsoleElsewhere(t *testing.T) {
 	var b strings.Builder
-	c := &console{w: &b, fd: -1}
+	c := To(&b)
 	c.Status("progress")
-	c.Line(c.paint(red, "text"))
+	c.Line(c.Paint(Red, "text"))
 	if b.String() != "text\n" {
 		t.Errorf("%q", b.String())
 	}
 	b.Reset()
-	c = &console{w: &b, fd: -1, tty: true, color: true}
+	c = &Console{w: &b, fd: -1, tty: true, color: true}
 	c.Status(strings.Repeat("x", 200))
 	if b.Len() != 79 {
 		t.Errorf("%d columns of 80", b.Len())
@@ -47,7 +47,7 @@ func TestConsoleElsewhere(t *testing.T) {
 	c.Detach(&b)
 	b.Reset()
 	c.Status("progress")
-	c.Line(c.paint(red, "text"))
+	c.Line(c.Paint(Red, "text"))
 	if b.String() != "text\n" {
 		t.Errorf("after the terminal has gone: %q", b.String())
 	}
@@ -73,18 +73,18 @@ func TestUTF8Locale(t *testing.T) {
 
 // Whatever a job or a host says reaches the terminal as harmless text.
 func TestNothingOfAJobMovesTheCursor(t *testing.T) {
-	c := &console{ascii: true}
+	c := &Console{ascii: true}
 	evil := "a\x1b[2Jb\r\nc\x9bd"
 	r := &results.Result{Job: 1, State: jobs.Failed, Command: evil, Host: evil, Reason: evil,
 		Outcome: &jobs.Outcome{Exit: 1, Started: 1, Ended: 2, LastLine: evil, LeftChildren: 2}}
 	for what, line := range map[string]string{
-		"job": c.jobLine(r), "notice": c.noticeLine(dispatch.Notice{Host: evil, Text: evil}), "error": cleanLine(evil),
+		"job": c.JobLine(r), "notice": c.NoticeLine(dispatch.Notice{Host: evil, Text: evil}), "error": CleanLine(evil),
 	} {
 		if !utf8.ValidString(line) || strings.ContainsFunc(line, unicode.IsControl) {
 			t.Errorf("%s: %q", what, line)
 		}
 	}
-	if line := c.jobLine(r); !strings.Contains(line, "left 2 processes behind") {
+	if line := c.JobLine(r); !strings.Contains(line, "left 2 processes behind") {
 		t.Errorf("%q", line)
 	}
 }
@@ -110,14 +110,14 @@ func TestAJobsLineFitsTheTerminal(t *testing.T) {
 		if test.state == jobs.Failed {
 			r.Outcome.Exit = 3
 		}
-		line := (&console{fd: -1, tty: true}).jobLine(r)
+		line := (&Console{fd: -1, tty: true}).JobLine(r)
 		if n := utf8.RuneCountInString(line); n > test.within || n < 60 {
 			t.Errorf("%d columns: %s", n, line)
 		}
 		if test.state == jobs.Failed && !strings.Contains(line, "exit 3") || test.words == "short" && !strings.Contains(line, "“short”") {
 			t.Errorf("%s", line)
 		}
-		if file := (&console{fd: -1}).jobLine(r); utf8.RuneCountInString(file) <= utf8.RuneCountInString(line) {
+		if file := (&Console{fd: -1}).JobLine(r); utf8.RuneCountInString(file) <= utf8.RuneCountInString(line) {
 			t.Errorf("in a file: %s", file)
 		}
 	}
@@ -125,10 +125,10 @@ func TestAJobsLineFitsTheTerminal(t *testing.T) {
 
 func TestFill(t *testing.T) {
 	text := "one slot of two cores, 0.3 busy, load 0.40, memory 10 GiB of 20 GiB free, disk 30 GiB free, shared directory"
-	if rows := (&console{fd: -1}).fill(text, ", ", 20); len(rows) != 1 || rows[0] != text {
+	if rows := (&Console{fd: -1}).Fill(text, ", ", 20); len(rows) != 1 || rows[0] != text {
 		t.Errorf("%q", rows)
 	}
-	rows := (&console{fd: -1, tty: true}).fill(text, ", ", 20)
+	rows := (&Console{fd: -1, tty: true}).Fill(text, ", ", 20)
 	if len(rows) < 2 || strings.Join(rows, " ") != text {
 		t.Errorf("%q", rows)
 	}
