@@ -37,6 +37,12 @@ type Past struct {
 	HostDirs map[string]string // "host:dir" of hosts that do not share the run directory
 	Tries    int               // of a job that says nothing itself; 0: the default
 	More     bool              // more jobs were to come
+	// Here says of an attempt of such a host that its files have been brought into the run
+	// directory; nil: of none.
+	Here func(jobs.AttemptID) bool
+	// Far reads a piece of a file that only that host has, and the size of all of it; nil:
+	// nobody can, and where it is is told.
+	Far func(ctx context.Context, host string, r view.Read) (data []byte, size int64, err error)
 }
 
 // Board is a view.Source. Its methods may be called from any goroutine.
@@ -89,7 +95,7 @@ func Live(d *dispatch.Dispatcher, o Options) *Board {
 		r.Epoch = epoch
 	}
 	b := newBoard(o)
-	b.from = &live{d: d, watch: d.Watch(events.Notable)}
+	b.from = &live{d: d, dir: dir, watch: d.Watch(events.Notable)}
 	return b
 }
 

@@ -29,7 +29,8 @@ func (b *Board) Read(ctx context.Context, r view.Read) (*view.Piece, error) {
 	if err := b.from.visit(ctx, func(k *desk) {
 		var f found
 		if a := k.table.Attempt(r.Attempt); a != nil {
-			f = found{true, a.Started != 0 || a.Outcome != nil, !a.State.Open(), a.Host, k.dir(a.Host)}
+			dir, _ := k.dir(a)
+			f = found{true, a.Started != 0 || a.Outcome != nil, !a.State.Open(), a.Host, dir}
 		}
 		answer <- f
 	}); err != nil {
@@ -42,7 +43,7 @@ func (b *Board) Read(ctx context.Context, r view.Read) (*view.Piece, error) {
 	case !f.ran && f.over:
 		return nil, &view.Refused{Why: fmt.Sprintf("attempt %s has never started: it has printed nothing", r.Attempt)}
 	}
-	data, size, err := b.from.output(ctx, r, f.dir)
+	data, size, err := b.from.output(ctx, r, f.host, f.dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && !f.over: // it may be about to start
 		return &view.Piece{}, nil
@@ -58,7 +59,7 @@ func (b *Board) Read(ctx context.Context, r view.Read) (*view.Piece, error) {
 	return &view.Piece{Offset: at, Data: data, Size: size, Over: f.over}, nil
 }
 
-func (l *live) output(ctx context.Context, r view.Read, _ string) ([]byte, int64, error) {
+func (l *live) output(ctx context.Context, r view.Read, _, _ string) ([]byte, int64, error) {
 	data, size, err := l.d.Output(ctx, r.Attempt, r.File, r.Offset, r.Limit)
 	if err != nil && ctx.Err() == nil && isClosed(l.ended()) {
 		return nil, 0, view.ErrGone
@@ -66,10 +67,18 @@ func (l *live) output(ctx context.Context, r view.Read, _ string) ([]byte, int64
 	return data, size, err
 }
 
-func (r *replayed) output(ctx context.Context, m view.Read, dir string) ([]byte, int64, error) {
+func (r *replayed) output(ctx context.Context, m view.Read, host, dir string) ([]byte, int64, error) {
 	path := jobs.AttemptFile(dir, m.Attempt, m.File)
-	if !filepath.IsAbs(path) {
-		return nil, 0, fmt.Errorf("the output of %s is only on its host: %s", m.Attempt, path)
+	if filepath.IsAbs(path) {
+		return r.files.Read(ctx, path, m.Offset, m.Limit)
 	}
-	return r.files.Read(ctx, path, m.Offset, m.Limit)
+	// It may have been brought here since somebody looked.
+	data, size, err := r.files.Read(ctx, jobs.AttemptFile(r.past.Run.Dir, m.Attempt, m.File), m.Offset, m.Limit)
+	switch {
+	case !errors.Is(err, fs.ErrNotExist):
+		return data, size, err
+	case r.past.Far != nil:
+		return r.past.Far(ctx, host, m)
+	}
+	return nil, 0, fmt.Errorf("the output of %s is only on its host: %s", m.Attempt, path)
 }

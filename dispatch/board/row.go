@@ -61,7 +61,8 @@ type desk struct {
 	mono   sched.Time
 	tries  int
 	linked func(host string) bool
-	dir    func(host string) string
+	// dir is where the files of an attempt are, and whether its host keeps its own.
+	dir func(a *jobs.Attempt) (dir string, apart bool)
 
 	in    *dispatch.Inside // live
 	watch *dispatch.Watch

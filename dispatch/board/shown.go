@@ -101,7 +101,7 @@ func (k *desk) attempt(a *jobs.Attempt) view.Attempt {
 		v.Result = results.Cause(jobs.Failed, "", o)
 	}
 	if a.Outcome != nil || a.Started != 0 {
-		dir := k.dir(a.Host)
+		dir, _ := k.dir(a)
 		v.Out, v.Err = jobs.AttemptFile(dir, a.ID, jobs.FileOut), jobs.AttemptFile(dir, a.ID, jobs.FileErr)
 	}
 	return v

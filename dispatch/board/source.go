@@ -8,14 +8,15 @@ import (
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/dispatch/view"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/results"
 )
 
 // source is where the rows come from.
 type source interface {
 	// visit runs f at the desk and waits for it; when ctx ends first, f may still run.
 	visit(ctx context.Context, f func(*desk)) error
-	// output reads a piece of a file of an attempt; dir is where they are.
-	output(ctx context.Context, r view.Read, dir string) ([]byte, int64, error)
+	// output reads a piece of a file of an attempt of a host; dir is where they are.
+	output(ctx context.Context, r view.Read, host, dir string) ([]byte, int64, error)
 	ended() <-chan struct{}
 	close()
 }
@@ -23,13 +24,14 @@ type source interface {
 // live is a dispatcher in this process.
 type live struct {
 	d     *dispatch.Dispatcher
+	dir   string // of the run
 	watch *dispatch.Watch
 }
 
 func (l *live) visit(ctx context.Context, f func(*desk)) error {
 	err := l.d.Inspect(ctx, func(in *dispatch.Inside) {
 		f(&desk{table: in.Table, core: in.Core, now: in.Now.Wall, mono: in.Now, tries: in.Tries(), linked: in.Core.Linked,
-			dir: in.FilesDir, in: in, watch: l.watch})
+			dir: func(a *jobs.Attempt) (string, bool) { d := in.FilesDir(a.Host); return d, d != l.dir }, in: in, watch: l.watch})
 	})
 	if err != nil && ctx.Err() == nil {
 		return view.ErrGone
@@ -72,18 +74,16 @@ func (r *replayed) visit(ctx context.Context, f func(*desk)) error {
 	default:
 	}
 	f(&desk{table: r.table, now: jobs.StampOf(time.Now()), tries: r.past.Tries, past: r,
-		linked: func(string) bool { return false }, dir: r.dir})
+		linked: func(string) bool { return false }, dir: r.past.place().FilesDir})
 	return nil
 }
 
 func (r *replayed) ended() <-chan struct{} { return r.gone }
 func (r *replayed) close()                 { close(r.gone) }
 
-func (r *replayed) dir(host string) string {
-	if d := r.past.HostDirs[host]; d != "" {
-		return d
-	}
-	return r.past.Run.Dir
+// place says where the files of attempts are.
+func (p *Past) place() *results.Place {
+	return &results.Place{Dir: p.Run.Dir, HostDirs: p.HostDirs, Here: p.Here}
 }
 
 // count makes the hosts of what the table says of them.

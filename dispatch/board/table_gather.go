@@ -137,11 +137,12 @@ func (t *tables) fetch(ids []jobs.ID) error {
 			if j == nil || !j.State.Terminal() {
 				continue // its row will say so
 			}
-			dir := run.Dir
+			dir, apart := run.Dir, false
 			if a := results.Counted(j); a != nil {
-				dir = k.dir(a.Host)
+				dir, apart = k.dir(a)
 			}
 			f := fetched{result: results.FromJob(run.UID, run.Name, jobs.StampOf(run.Created), dir, j)}
+			f.result.Apart = apart
 			if j.Spec.Options != nil {
 				f.cwd = j.Spec.Cwd
 			}

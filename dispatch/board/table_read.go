@@ -72,7 +72,7 @@ func (t *tables) figures(asked []string) *figures {
 		f.reader = t.b.opt.Outputs(f.columns)
 		if l, ok := t.b.from.(*live); ok {
 			f.reader.Fetch = outputs.Fetching(hosts.MaxChunk, func(ctx context.Context, id jobs.AttemptID, n int) ([]byte, int64, error) {
-				return l.output(ctx, view.Read{Attempt: id, File: jobs.FileOut, Offset: -int64(n), Limit: n}, "")
+				return l.output(ctx, view.Read{Attempt: id, File: jobs.FileOut, Offset: -int64(n), Limit: n}, "", "")
 			})
 		}
 	}
