@@ -48,7 +48,7 @@ func BenchmarkScreen(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		m.Update(looked{pic, nil, time.Now()})
+		m.Update(looked{pic: pic, at: time.Now()})
 		m.View()
 	}
 	for range 3 {

@@ -147,7 +147,7 @@ func TestNoStateBreaksTheLayout(t *testing.T) {
 			if ascii {
 				m.opt.ASCII, m.g = true, &asciiGlyphs
 			}
-			m.see(looked{samplePicture(view.Ask{Groups: true, Events: &view.EventsWindow{Rows: 9}}), nil, noon})
+			m.see(looked{pic: samplePicture(view.Ask{Groups: true, Events: &view.EventsWindow{Rows: 9}}), at: noon})
 			f(m.pic)
 			all := append(sizes[:len(sizes):len(sizes)], [2]int{39, 9}, [2]int{1, 1}, [2]int{80, 15}, [2]int{80, 60}, [2]int{119, 12}, [2]int{300, 10})
 			if ascii {
@@ -213,7 +213,7 @@ func TestWaitingIsTold(t *testing.T) {
 			t.Errorf("%v: nothing says what is waited for:\n%s", s, text)
 		}
 	}
-	m.Update(looked{nil, errors.New("no such run"), noon})
+	m.Update(looked{err: errors.New("no such run"), at: noon})
 	m.w, m.h = 80, 24
 	if text := plain(m); !strings.Contains(text, "no answer") || !strings.Contains(text, "no such run") {
 		t.Errorf("an error is not told:\n%s", text)

@@ -198,7 +198,7 @@ func BenchmarkKeyToFrame(b *testing.B) {
 			m.jobs.sel.set(which)
 			look := func() {
 				pic, err := src.picture(m.ask())
-				m.Update(looked{pic, err, m.now()})
+				m.Update(looked{pic: pic, err: err, at: m.now()})
 			}
 			for range 3 {
 				m.View()

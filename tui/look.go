@@ -24,6 +24,8 @@ type looked struct {
 	pic *view.Picture
 	err error
 	at  time.Time // the picture is of this instant or a later one, by our clock
+	// Nothing has changed since the picture before, and no more was asked for.
+	same bool
 }
 
 // looker asks the source for pictures, one at a time. What is asked for follows the
@@ -114,8 +116,9 @@ func (l *looker) next() tea.Msg {
 			l.version, l.pause = 0, retryLook
 			return looked{err: err, at: l.last}
 		}
+		same := ask.After != 0 && pic.Version == ask.After
 		l.version, l.pause = pic.Version, minInterval
-		return looked{pic: pic, at: l.clocks.born(asking, l.last, pic.At)}
+		return looked{pic: pic, at: l.clocks.born(asking, l.last, pic.At), same: same}
 	}
 }
 

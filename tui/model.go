@@ -23,7 +23,7 @@ type model struct {
 
 	pic     *view.Picture // the newest; nil before the first
 	gotAt   time.Time     // when it came
-	drawnAt time.Time     // when the screen was drawn for something else than a clock
+	drawnAt time.Time     // when the screen was last drawn anew
 	lookErr error         // why there is no newer one
 
 	tab      tab

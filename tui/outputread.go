@@ -145,6 +145,18 @@ func (d readDue) apply(*model) tea.Cmd {
 	return nil
 }
 
+// news says whether the pane shows anything else with the piece than without it: not
+// when a job that is followed has printed nothing more.
+func (r pieceRead) news() bool {
+	p := r.pane
+	if r.serial != p.serial {
+		return false
+	}
+	e := &p.text
+	silent := r.err == nil && len(r.piece.Data) == 0 && r.piece.Size == e.size && r.piece.Over == e.over
+	return !silent || !p.read || p.err != nil || p.hunt != nil || p.owe != 0
+}
+
 // apply takes a piece in. What is to be read next is found out after it, as after
 // every message.
 func (r pieceRead) apply(m *model) tea.Cmd {

@@ -129,7 +129,7 @@ func TestTheCursorOfAHeatMapSticks(t *testing.T) {
 	}
 	p := *m.pic
 	p.Table = &view.Table{Ready: true, Heat: &x, Columns: m.result.table.Columns}
-	m.take(looked{&p, nil, noon})
+	m.take(looked{pic: &p, at: noon})
 	m.frame = ""
 	shows(t, m, "C=0.1 gamma=0.5: 0.2955")
 }

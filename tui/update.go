@@ -33,21 +33,33 @@ func (m *model) tick() tea.Cmd {
 // Update takes one message. Whatever it was, the looker then knows what the screen
 // wants to see.
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
-	frame := m.frame
-	m.frame = ""
-	quiet := m.message.text == "" && m.undo == nil && m.modal == nil && m.now().Sub(m.drawnAt) < time.Second-minInterval/2
+	stays := !m.news(msg) && m.calm()
 	cmd := m.take(msg)
-	switch msg.(type) {
-	case second:
-		if quiet { // a picture has just moved all clocks
-			m.frame = frame
-		}
-	default:
-		m.drawnAt = m.now()
+	if !stays || !m.calm() {
+		m.frame, m.drawnAt = "", m.now()
 	}
 	m.wish()
 	return m, tea.Batch(cmd, m.reading())
 }
+
+// news says whether a message, which has not been taken yet, may change more on the
+// screen than what counts time. That is drawn anew once a second (rule 3).
+func (m *model) news(msg tea.Msg) bool {
+	switch msg := msg.(type) {
+	case second:
+		return m.now().Sub(m.drawnAt) >= minInterval // else all clocks have just been moved
+	case looked:
+		return !msg.same
+	case readDue:
+		return false
+	case pieceRead:
+		return msg.news()
+	}
+	return true
+}
+
+// calm says that nothing on the screen ends by itself.
+func (m *model) calm() bool { return m.message.text == "" && m.undo == nil && m.modal == nil }
 
 func (m *model) take(msg tea.Msg) tea.Cmd {
 	switch msg := msg.(type) {
