@@ -7,6 +7,7 @@ import (
 	"dcs-tui/dispatch"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
+	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
@@ -117,7 +118,7 @@ func (e *errand) await(owner *journal.Owner) (gone bool) {
 			e.reader.Patience = 0 // nobody writes any more
 			e.read()              // its last words
 			return !e.over()
-		case !e.taken && time.Since(asked) >= stoppedPatience && stopped(now):
+		case !e.taken && time.Since(asked) >= stoppedPatience && standing.Stopped(now):
 			return false
 		case now.Token != token || now.Beat != beat || now.Life() == journal.Alive:
 			sign, token, beat = time.Now(), now.Token, now.Beat
@@ -132,7 +133,7 @@ func (a *app) unanswered(e *errand, owner *journal.Owner) {
 	a.code = exit.Left
 	who := console.CleanLine(owner.String())
 	switch {
-	case stopped(owner):
+	case standing.Stopped(owner):
 		a.warn("%s is stopped (Ctrl-Z, SIGSTOP); the request waits: kill -CONT %d lets it go on", who, owner.PID)
 	case owner.Problem != "":
 		a.warn("%s has not taken it in yet; the request waits: %s", who, owner.Problem)

@@ -3,11 +3,11 @@ package cli
 import (
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
+	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
 )
@@ -21,35 +21,16 @@ const forceAfter = 15 * time.Second
 
 // forceText is how to end a run whose dispatcher hangs.
 func forceText(run *rundir.Run) string {
-	return "dcs-tui cancel --force " + console.ShellWord(console.CleanLine(runRef(run))) + "  takes the run over from it and ends every job"
-}
-
-// stopped says that the owner is a process of this machine that somebody has
-// stopped: it hears nothing until it is let go on.
-func stopped(o *journal.Owner) bool {
-	if o.Life() != journal.Alive {
-		return false
-	}
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", o.PID))
-	if err != nil {
-		return false
-	}
-	_, rest, _ := strings.Cut(string(b[max(0, strings.LastIndexByte(string(b), ')')):]), " ")
-	return strings.HasPrefix(rest, "T")
-}
-
-// stoppedText says of a stopped owner how it goes on.
-func stoppedText(o *journal.Owner) string {
-	return fmt.Sprintf("it is stopped (Ctrl-Z, SIGSTOP): kill -CONT %d lets it go on", o.PID)
+	return "dcs-tui cancel --force " + console.ShellWord(console.CleanLine(standing.Ref(run))) + "  takes the run over from it and ends every job"
 }
 
 // inUse refuses a run that somebody else dispatches.
 func inUse(run *rundir.Run, owner *journal.Owner) error {
 	p := exit.Usagef("the run %s is dispatched by %s", run.Name(), ownerText(owner))
-	if owner != nil && stopped(owner) {
-		return p.WithAdvice("%s; --force takes the run over from it", stoppedText(owner))
+	if owner != nil && standing.Stopped(owner) {
+		return p.WithAdvice("%s; --force takes the run over from it", standing.StoppedText(owner))
 	}
-	return p.WithAdvice("dcs-tui attach %s shows its screen; if that dcs-tui hangs, --force takes the run over", console.ShellWord(runRef(run)))
+	return p.WithAdvice("dcs-tui attach %s shows its screen; if that dcs-tui hangs, --force takes the run over", console.ShellWord(standing.Ref(run)))
 }
 
 // askOwner leaves the request where the dispatcher looks for it, and waits until
@@ -68,26 +49,26 @@ func (a *app) askOwner(run *rundir.Run, owner *journal.Owner) (gone bool, err er
 		a.con.Line(fmt.Sprintf("this machine cannot see whether it is alive: without a sign of it for %.0f s the run is taken over",
 			journal.StaleAfter.Seconds()))
 	}
-	if stopped(owner) {
-		a.con.Line(stoppedText(owner), "  "+forceText(run))
+	if standing.Stopped(owner) {
+		a.con.Line(standing.StoppedText(owner), "  "+forceText(run))
 	}
 	slow := time.AfterFunc(forceAfter, func() { a.con.Line("still waiting; if that dcs-tui hangs:", "  "+forceText(run)) })
 	gone = awaitOwner(run, owner)
 	slow.Stop()
 	if !gone {
 		a.code = exit.Left
-		a.warn("it is alive and has not ended yet; dcs-tui status %s shows how it stands", console.ShellWord(runRef(run)))
+		a.warn("it is alive and has not ended yet; dcs-tui status %s shows how it stands", console.ShellWord(standing.Ref(run)))
 		a.con.Line("  " + forceText(run))
 		return false, nil
 	}
-	table, err := wholeTable(run)
+	table, err := standing.WholeTable(run)
 	if err != nil {
 		return false, err
 	}
 	if table.Unfinished() > 0 {
 		return true, nil
 	}
-	a.con.Line(countsText(table, false))
+	a.con.Line(standing.Counts(table, false))
 	return false, nil
 }
 

@@ -17,6 +17,7 @@ import (
 	"dcs-tui/hosts/sshlink"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
+	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
 )
@@ -68,7 +69,7 @@ func (a *app) runAttach(args []string, f *attachFlags) error {
 	if err != nil {
 		return err
 	}
-	ref := console.ShellWord(console.CleanLine(runRef(run)))
+	ref := console.ShellWord(console.CleanLine(standing.Ref(run)))
 	if plainTerminal() || !term.IsTerminal(int(a.stdout.Fd())) {
 		return exit.Usagef("this terminal cannot show the screen").
 			WithAdvice("dcs-tui status %s shows how the run stands, dcs-tui events --follow %s what happens", ref, ref)
@@ -150,7 +151,7 @@ func farError(run *rundir.Run, owner *journal.Owner, name string, err error) err
 	}
 	advice := fmt.Sprintf("instead: ssh -t %s %s", console.ShellWord(console.CleanLine(name)), there)
 	if name == owner.Host {
-		advice += "; if ssh knows that machine by another name: dcs-tui attach --via NAME " + console.ShellWord(console.CleanLine(runRef(run)))
+		advice += "; if ssh knows that machine by another name: dcs-tui attach --via NAME " + console.ShellWord(console.CleanLine(standing.Ref(run)))
 	}
 	return exit.Usagef("%s cannot be reached from here: %w", owner, err).WithAdvice("%s", advice)
 }

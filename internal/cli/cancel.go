@@ -12,6 +12,7 @@ import (
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
+	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
@@ -114,7 +115,7 @@ func (a *app) runCancel(cmd *cobra.Command, f *runFlags, args []string, sel *sel
 
 // allOpenText says what a cancel of all would end.
 func allOpenText(run *rundir.Run, t *jobs.Table, stored int) string {
-	handed := handedOver(t)
+	handed := standing.HandedOver(t)
 	what := "end " + jobs.Plural(t.Counts[jobs.Running]-handed, "running job")
 	if handed > 0 {
 		what += ", " + strconv.Itoa(handed) + " handed over"

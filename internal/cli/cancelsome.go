@@ -12,6 +12,7 @@ import (
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
+	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
@@ -20,7 +21,7 @@ import (
 // cancelSome ends single jobs of a run (K9): the dispatcher that is alive is asked;
 // without one this command takes the run over, ends them, launches nothing and leaves.
 func (a *app) cancelSome(cmd *cobra.Command, f *runFlags, run *rundir.Run, sel *selection, opt askOptions) error {
-	table, err := wholeTable(run)
+	table, err := standing.WholeTable(run)
 	if err != nil {
 		return err
 	}

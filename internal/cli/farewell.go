@@ -11,6 +11,7 @@ import (
 	"dcs-tui/dispatch/view"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
+	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
 )
@@ -23,24 +24,24 @@ const endWithin = 5 * time.Second
 // be typed next, and sets the exit code.
 func (a *app) farewell(f *follower, left screenLeft) error {
 	f.Close()
-	l, err := a.lookAt(f.run)
+	l, err := standing.Read(f.run, a.warn)
 	if err != nil {
 		return err
 	}
-	over := l.table.Unfinished() == 0 && l.asked == 0 && l.input.state != intakeOpen ||
+	over := l.Table.Unfinished() == 0 && l.Asked == 0 && l.Input.State != standing.InputOpen ||
 		left.last != nil && left.last.Life == view.Ended // drained, say: its dispatcher is taking leave
-	for end := time.Now().Add(endWithin); over && l.alive() && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(endWithin); over && l.Alive() && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		if owner, err := journal.ReadOwner(f.run); err == nil {
-			l.owner = owner
+			l.Owner = owner
 		}
 	}
-	if !over && l.alive() {
+	if !over && l.Alive() {
 		a.goesOn(f, l, left)
 		return nil
 	}
-	finish := sched.Finish{How: sched.AllDone, Why: board.LeftBehind(l.table)}
-	code := exit.OfRun(finish.How, l.table.Counts, f.cancelled.Load(), l.input.cut())
-	if p := f.process.Load(); p != nil && !l.alive() {
+	finish := sched.Finish{How: sched.AllDone, Why: board.LeftBehind(l.Table)}
+	code := exit.OfRun(finish.How, l.Table.Counts, f.cancelled.Load(), l.Input.Cut())
+	if p := f.process.Load(); p != nil && !l.Alive() {
 		select {
 		case <-p.ended:
 			code = p.code // it knows more than its files say
@@ -51,18 +52,18 @@ func (a *app) farewell(f *follower, left screenLeft) error {
 		finish = sched.Finish{How: sched.NoHosts, Why: "for as long as --give-up says"}
 	}
 	a.code = code
-	s := &session{app: a, con: a.con, run: f.run, table: l.table, words: l.words, intake: l.input, flags: new(runFlags)}
+	s := &session{app: a, con: a.con, run: f.run, table: l.Table, words: l.Words, intake: l.Input, flags: new(runFlags)}
 	lines := s.summary(finish, code)
 	if i := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "logs: ") }); i >= 0 && f.process.Load() != nil {
-		lines = slices.Insert(lines, i+1, "      "+console.CleanLine(filepath.Join(runDirText(f.run), dispatcherLogFile))+" is what the dispatcher said")
+		lines = slices.Insert(lines, i+1, "      "+console.CleanLine(filepath.Join(standing.Dir(f.run), dispatcherLogFile))+" is what the dispatcher said")
 	}
 	a.con.Line(lines...)
 	return nil
 }
 
 // goesOn says of a run that somebody dispatches how to come back to it.
-func (a *app) goesOn(f *follower, l *looked, left screenLeft) {
-	ref := console.ShellWord(console.CleanLine(runRef(f.run)))
+func (a *app) goesOn(f *follower, l *standing.Look, left screenLeft) {
+	ref := console.ShellWord(console.CleanLine(standing.Ref(f.run)))
 	name := a.con.Paint(console.Bold, console.CleanLine(f.run.Name()))
 	a.code = exit.Left
 	what := name + " goes on in the background"
@@ -73,7 +74,7 @@ func (a *app) goesOn(f *follower, l *looked, left screenLeft) {
 	case left.last != nil && left.last.Draining != "":
 		what = name + ": what runs is finished in the background, nothing more is started"
 	}
-	lines := []string{"", what + ": " + countsText(l.table, true), "  dispatched by " + console.CleanLine(l.owner.String()) + ", until it is done"}
+	lines := []string{"", what + ": " + standing.Counts(l.Table, true), "  dispatched by " + console.CleanLine(l.Owner.String()) + ", until it is done"}
 	next := func(command, text string) {
 		lines = append(lines, "  "+a.con.Paint(console.Bold, "dcs-tui "+command+" "+ref)+"  "+text)
 	}
@@ -82,7 +83,7 @@ func (a *app) goesOn(f *follower, l *looked, left screenLeft) {
 	if !f.cancelled.Load() {
 		next("cancel", "ends it")
 	}
-	lines = append(lines, "logs: "+console.CleanLine(filepath.Join(runDirText(f.run), rundir.AttemptsDir, "*"))+"/JOB.ATTEMPT.out and .err",
-		"      "+console.CleanLine(filepath.Join(runDirText(f.run), dispatcherLogFile))+" is what the dispatcher says")
+	lines = append(lines, "logs: "+console.CleanLine(filepath.Join(standing.Dir(f.run), rundir.AttemptsDir, "*"))+"/JOB.ATTEMPT.out and .err",
+		"      "+console.CleanLine(filepath.Join(standing.Dir(f.run), dispatcherLogFile))+" is what the dispatcher says")
 	a.con.Line(lines...)
 }

@@ -6,6 +6,7 @@ import (
 
 	"dcs-tui/dispatch"
 	"dcs-tui/dispatch/sched"
+	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
 )
 
@@ -47,7 +48,7 @@ func (s *session) countWaiting() {
 		s.waiting = s.waiting[1:]
 	}
 	s.table.Specs = append(s.table.Specs[:len(s.table.Jobs)], s.waiting...)
-	acceptRest(s.table)
+	standing.AcceptRest(s.table)
 }
 
 // submitAll hands jobs over in blocks. What cannot be stored (a full disk) is

@@ -11,6 +11,7 @@ import (
 	"dcs-tui/dispatch/control"
 	"dcs-tui/dispatch/view"
 	"dcs-tui/internal/cli/console"
+	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
 )
@@ -151,7 +152,7 @@ func (f *follower) watch() {
 			case <-st.lost:
 				stays = false
 			case <-t.C:
-				stays = st.live && !stopped(st.owner) || !st.live && st.source != nil && !f.taken(st)
+				stays = st.live && !standing.Stopped(st.owner) || !st.live && st.source != nil && !f.taken(st)
 			}
 			t.Stop()
 		}
@@ -197,8 +198,8 @@ func (f *follower) find(ctx context.Context) *stage {
 	case owner.Address == "":
 		st.err = fmt.Errorf("%s has no control socket", owner)
 		return st
-	case stopped(owner):
-		st.err = fmt.Errorf("%s does not answer: %s", owner, stoppedText(owner))
+	case standing.Stopped(owner):
+		st.err = fmt.Errorf("%s does not answer: %s", owner, standing.StoppedText(owner))
 		return st
 	}
 	client, err := f.reach(ctx, owner)

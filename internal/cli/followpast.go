@@ -5,6 +5,7 @@ import (
 
 	"dcs-tui/dispatch/board"
 	"dcs-tui/dispatch/view"
+	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/events"
 	"dcs-tui/jobs/journal"
@@ -42,15 +43,15 @@ func (a *app) pastBoard(run *rundir.Run, owner *journal.Owner, act actor) (*boar
 	if err != nil {
 		return nil, err
 	}
-	acceptRest(table)
+	standing.AcceptRest(table)
 	p := board.Past{
 		Options:  boardOptions(run, runView(run, a.labName(run), nil), act),
 		HostDirs: readPlaces(run), Tries: triesOf(run),
 	}
 	p.Options.Run.Epoch = table.Epoch
 	p.Life, p.Over = howOver(table, owner)
-	if had, err := readInput(run); err == nil && had.cut() {
-		p.Over += "; " + had.text(table)
+	if had, err := standing.ReadInput(run); err == nil && had.Cut() {
+		p.Over += "; " + had.Text(table)
 	}
 	if inv, err := a.storedInventory(run.Asked); err == nil {
 		p.Hosts = inv.Hosts
@@ -76,10 +77,10 @@ func howOver(t *jobs.Table, owner *journal.Owner) (view.Life, string) {
 	switch {
 	case left == 0 && len(t.Jobs) == 0:
 		return view.Ended, "no job came"
-	case left == 0 && allSucceeded(t):
+	case left == 0 && standing.AllSucceeded(t):
 		return view.Ended, "all jobs succeeded"
 	case left == 0 && t.Counts[jobs.Cancelled] > 0:
-		return view.Ended, "over: " + countsText(t, false)
+		return view.Ended, "over: " + standing.Counts(t, false)
 	case left == 0:
 		return view.Ended, "some jobs did not succeed"
 	case owner == nil || owner.Left:

@@ -9,6 +9,7 @@ import (
 
 	"dcs-tui/dispatch"
 	"dcs-tui/dispatch/view"
+	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
 )
@@ -22,7 +23,7 @@ const mostPriorities = 100
 func (f *follower) prioritise(a *view.Action) (*view.Answer, error) {
 	requests := []*rundir.Request{requestOf(a)}
 	if a.Relative {
-		table, err := wholeTable(f.run)
+		table, err := standing.WholeTable(f.run)
 		if err != nil {
 			return nil, err
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"dcs-tui/grid"
+	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
 )
@@ -29,7 +30,7 @@ func TestTemplateIsKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		source := sourceText(first, 10)
-		run, err := rundir.Create(base, "r"+strconv.Itoa(i), rundir.Asked{Options: map[string]any{optionSource: source}})
+		run, err := rundir.Create(base, "r"+strconv.Itoa(i), rundir.Asked{Options: map[string]any{standing.OptionSource: source}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,11 +8,12 @@ import (
 	"unicode/utf8"
 
 	"dcs-tui/grid"
+	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
 )
 
-// keptTemplate is a template in run.toml (optionSource), with the values that files
+// keptTemplate is a template in run.toml (standing.OptionSource), with the values that files
 // and commands gave, so that resume makes the same jobs on any machine, and its
 // @result and @hardness lines stay known.
 type keptTemplate struct {
@@ -29,7 +30,7 @@ const maxKeptTemplate = 1 << 20
 
 // templateOf returns the template of a run, nil if it has none that is kept.
 func templateOf(run *rundir.Run) (*grid.Template, error) {
-	source, _ := run.Asked.Options[optionSource].(string)
+	source, _ := run.Asked.Options[standing.OptionSource].(string)
 	if source == "" {
 		return nil, nil
 	}

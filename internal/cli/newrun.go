@@ -14,6 +14,7 @@ import (
 
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
+	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
@@ -31,14 +32,11 @@ type jobSource struct {
 	next func() (*jobs.Spec, error)
 	// what names jobs that next yields in the first line: "jobs from standard input".
 	what string
-	// source is kept in run.toml (optionSource): what restJobs needs to yield the jobs again
+	// source is kept in run.toml (standing.OptionSource): what restJobs needs to yield the jobs again
 	// that were not stored when the dispatcher ended. "": they cannot be had again.
 	source string
 	keep   map[string]any // more options for run.toml
 }
-
-// optionSource is jobSource.source in run.toml.
-const optionSource = "source"
 
 // restJobs yields, for resume, the jobs of a run with a source from number have+1 on,
 // as jobSource.next does. The command that makes such runs sets it.
@@ -86,7 +84,7 @@ func (a *app) runJobs(cmd *cobra.Command, f *runFlags, src jobSource) error {
 	}
 	maps.Copy(asked.Options, src.keep)
 	if src.source != "" {
-		asked.Options[optionSource] = src.source
+		asked.Options[standing.OptionSource] = src.source
 	}
 	if !src.lazy() {
 		asked.Options[optionJobs] = int64(len(src.known))
@@ -97,7 +95,7 @@ func (a *app) runJobs(cmd *cobra.Command, f *runFlags, src jobSource) error {
 		return err
 	}
 	if src.lazy() {
-		if err := writeInput(run, input{state: intakeOpen}); err != nil {
+		if err := standing.WriteInput(run, standing.Input{State: standing.InputOpen}); err != nil {
 			return exit.Usagef("%w", err)
 		}
 	}
@@ -113,7 +111,7 @@ func (a *app) runJobs(cmd *cobra.Command, f *runFlags, src jobSource) error {
 		o.journal.Close()
 		return err
 	}
-	s.intake.again = src.source != ""
+	s.intake.Again = src.source != ""
 	s.typed = src.fromStdin() && term.IsTerminal(int(os.Stdin.Fd()))
 	a.code = s.drive(s.opening(&src, inv), func(ctx context.Context) error {
 		if src.lazy() {
@@ -177,7 +175,7 @@ func (o *owned) storeAll(specs []*jobs.Spec) error {
 	}
 	if err := o.run.AppendSpecs(specs); err != nil {
 		o.journal.Close()
-		return exit.Usagef("%w; nothing was started", err).WithAdvice("remove %s and start again", console.ShellWord(runDirText(o.run)))
+		return exit.Usagef("%w; nothing was started", err).WithAdvice("remove %s and start again", console.ShellWord(standing.Dir(o.run)))
 	}
 	o.waiting = specs
 	return nil
@@ -193,7 +191,7 @@ func (s *session) opening(src *jobSource, inv *loadedInventory) string {
 	if inv.File != "" {
 		where = jobs.Plural(len(inv.Hosts), "host") + " of " + console.CleanLine(inv.File)
 	}
-	return s.con.Paint(console.Bold, console.CleanLine(s.run.Name())) + ": " + what + " on " + where + ", kept in " + console.CleanLine(runDirText(s.run))
+	return s.con.Paint(console.Bold, console.CleanLine(s.run.Name())) + ": " + what + " on " + where + ", kept in " + console.CleanLine(standing.Dir(s.run))
 }
 
 func (s *session) warnStore(err error) {

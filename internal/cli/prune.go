@@ -10,6 +10,7 @@ import (
 
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
+	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
@@ -165,7 +166,7 @@ func (p *pruneOptions) mayGo(run *rundir.Run) (*jobs.Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	acceptRest(table)
+	standing.AcceptRest(table)
 	waiting, _, err := run.RequestNames()
 	switch {
 	case p.unfinished:
@@ -173,7 +174,7 @@ func (p *pruneOptions) mayGo(run *rundir.Run) (*jobs.Table, error) {
 	case err != nil:
 		return nil, err
 	case table.Unfinished() > 0:
-		return nil, errors.New("jobs are left: " + countsText(table, false) + "; cancel ends those that run, --unfinished removes it all the same")
+		return nil, errors.New("jobs are left: " + standing.Counts(table, false) + "; cancel ends those that run, --unfinished removes it all the same")
 	case len(waiting) > 0:
 		return nil, errors.New("requests wait for its next resume (--unfinished removes it all the same)")
 	case report.Damaged:

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
 )
 
@@ -132,7 +133,7 @@ func (m *rematch) missing(t *jobs.Table, files map[string]bool, found map[jobs.I
 			continue
 		}
 		m.gone = append(m.gone, id)
-		if j.State == jobs.Queued || j.State == jobs.Running && openAttempt(j).State == jobs.AttemptLaunching {
+		if j.State == jobs.Queued || j.State == jobs.Running && standing.OpenAttempt(j).State == jobs.AttemptLaunching {
 			m.queued = append(m.queued, id) // or handed to a host, and not known to have started
 		}
 	}

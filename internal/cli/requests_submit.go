@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"dcs-tui/dispatch/sched"
+	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
 )
@@ -41,7 +42,7 @@ func storedRequests(o *owned) map[string]stored {
 // submitted later are no part of that.
 func (o *owned) fromSource() int {
 	n := 0
-	if o.run.Asked.Options[optionSource] == nil {
+	if o.run.Asked.Options[standing.OptionSource] == nil {
 		return len(o.table.Jobs) + len(o.waiting) // nobody asks
 	}
 	for _, list := range [][]*jobs.Spec{o.table.Specs[:len(o.table.Jobs)], o.waiting} {

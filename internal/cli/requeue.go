@@ -12,6 +12,7 @@ import (
 	"dcs-tui/dispatch"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
+	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
@@ -142,7 +143,7 @@ func (a *app) runRequeue(ctx context.Context, args []string, sel *selection, opt
 	if err != nil {
 		return err
 	}
-	table, err := wholeTable(run)
+	table, err := standing.WholeTable(run)
 	if err != nil {
 		return err
 	}
@@ -212,7 +213,7 @@ func (a *app) tellRequeued(run *rundir.Run, e *errand, open int, alive, asJSON b
 	if asJSON {
 		return a.printJSON(askedJSON(run, rundir.DoRequeue, e, e.did, []jobs.ID{}))
 	}
-	resume := "  dcs-tui resume " + console.ShellWord(console.CleanLine(runRef(run)))
+	resume := "  dcs-tui resume " + console.ShellWord(console.CleanLine(standing.Ref(run)))
 	switch {
 	case !e.taken && !alive:
 		n := e.jobs.Count()

@@ -9,6 +9,7 @@ import (
 	"dcs-tui/dispatch"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
+	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
@@ -64,7 +65,7 @@ func settledTable(run *rundir.Run) (*jobs.Table, error) {
 	if err != nil {
 		return nil, exit.Usagef("%w", err)
 	}
-	table, err := wholeTable(run)
+	table, err := standing.WholeTable(run)
 	if err != nil {
 		return nil, err
 	}
@@ -77,9 +78,9 @@ func settledTable(run *rundir.Run) (*jobs.Table, error) {
 		if alive {
 			return nil, p.WithAdvice("its dispatcher does in a moment; then compare again")
 		}
-		return nil, p.WithAdvice("dcs-tui resume %s does; then compare again", console.ShellWord(runRef(run)))
+		return nil, p.WithAdvice("dcs-tui resume %s does; then compare again", console.ShellWord(standing.Ref(run)))
 	}
-	had, err := readInput(run)
+	had, err := standing.ReadInput(run)
 	if err != nil {
 		return nil, exit.Usagef("%w", err)
 	}
@@ -88,12 +89,12 @@ func settledTable(run *rundir.Run) (*jobs.Table, error) {
 		storing = alive && len(table.Jobs) < int(want)
 	}
 	reading := alive && owner.Epoch <= 1 // of a pipe later dispatchers read no more
-	if storing || had.state == intakeOpen && (had.again || reading) {
-		p := exit.Usagef("not all jobs of the run were made yet: %s", cameText(table))
+	if storing || had.State == standing.InputOpen && (had.Again || reading) {
+		p := exit.Usagef("not all jobs of the run were made yet: %s", standing.Came(table))
 		if alive {
 			return nil, p.WithAdvice("compare again when they were")
 		}
-		return nil, p.WithAdvice("dcs-tui resume %s makes the rest; then compare again", console.ShellWord(runRef(run)))
+		return nil, p.WithAdvice("dcs-tui resume %s makes the rest; then compare again", console.ShellWord(standing.Ref(run)))
 	}
 	return table, nil
 }
@@ -282,7 +283,7 @@ func (a *app) tellRematched(run *rundir.Run, m *rematch, t *jobs.Table, s *submi
 	case s == nil:
 	case s.waits && a.code != 0: // was said
 	case s.waits:
-		a.con.Line("nobody dispatches the run: it waits for", "  dcs-tui resume "+console.ShellWord(console.CleanLine(runRef(run))))
+		a.con.Line("nobody dispatches the run: it waits for", "  dcs-tui resume "+console.ShellWord(console.CleanLine(standing.Ref(run))))
 	default:
 		text := "done: " + m.intent(t)
 		if m.left > 0 {

@@ -158,10 +158,10 @@ func (a *app) runResults(cmd *cobra.Command, args []string, f *resultsFlags) err
 	if err != nil {
 		return err
 	}
-	at := placeOf(l.run)
-	list := at.Since(l.table, 0)
+	at := placeOf(l.Run)
+	list := at.Since(l.Table, 0)
 	if f.table.all {
-		list = append(list, at.Unfinished(l.table)...)
+		list = append(list, at.Unfinished(l.Table)...)
 	}
 	if f.failed {
 		list = slices.DeleteFunc(list, func(r results.Result) bool { return r.State != jobs.Failed && r.State != jobs.TimedOut })
@@ -169,8 +169,8 @@ func (a *app) runResults(cmd *cobra.Command, args []string, f *resultsFlags) err
 	if f.json { // in the order in which they ended; the others in that of the jobs
 		slices.SortStableFunc(list, func(a, b results.Result) int { return cmp.Compare(a.Seq, b.Seq) })
 	}
-	columns := a.resultColumns(l.run, q.columns)
-	params := slices.ContainsFunc(l.table.Jobs, func(j jobs.Job) bool { return len(j.Spec.Params) > 0 })
+	columns := a.resultColumns(l.Run, q.columns)
+	params := slices.ContainsFunc(l.Table.Jobs, func(j jobs.Job) bool { return len(j.Spec.Params) > 0 })
 	if wants != "" || !f.json && !f.failed && (params || len(columns) > 0) {
 		err = a.runTable(cmd.Context(), l, list, columns, q)
 	} else {

@@ -7,6 +7,7 @@ import (
 
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
+	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/results/column"
@@ -106,14 +107,14 @@ func (a *app) resultColumns(run *rundir.Run, asked []*column.Column) []*column.C
 
 // runTable prints the table that was asked for. What it lacks is said on standard
 // error, so that standard output is the table alone.
-func (a *app) runTable(ctx context.Context, l *looked, list []results.Result, columns []*column.Column, q *question) error {
-	reader := outputs.New(l.run, columns)
+func (a *app) runTable(ctx context.Context, l *standing.Look, list []results.Result, columns []*column.Column, q *question) error {
+	reader := outputs.New(l.Run, columns)
 	reader.Remember()
-	found, err := reader.Read(ctx, list, cwdsOf(l.table, list))
+	found, err := reader.Read(ctx, list, cwdsOf(l.Table, list))
 	if err != nil {
 		return err
 	}
-	s, odd, err := sheet.New(sheet.Input{Jobs: list, Params: paramNames(l.table), Names: columnNames(columns), Figures: found.Values}).WhereAll(q.filters)
+	s, odd, err := sheet.New(sheet.Input{Jobs: list, Params: paramNames(l.Table), Names: columnNames(columns), Figures: found.Values}).WhereAll(q.filters)
 	if err != nil {
 		return exit.Usagef("--where: %w", err)
 	}
@@ -123,7 +124,7 @@ func (a *app) runTable(ctx context.Context, l *looked, list []results.Result, co
 	} else {
 		err = a.printSheet(s, q, notes)
 	}
-	if left := l.table.Unfinished(); err == nil && left > 0 && !q.all {
+	if left := l.Table.Unfinished(); err == nil && left > 0 && !q.all {
 		a.note(jobs.Plural(left, "job") + notOver(left))
 	}
 	return err

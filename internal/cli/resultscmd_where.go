@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"dcs-tui/internal/cli/exit"
+	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/results/column"
@@ -40,7 +41,7 @@ func (a *app) jobsWhere(ctx context.Context, run *rundir.Run, t *jobs.Table, fil
 			if last := j.Last(); last != nil {
 				r.Host = cmp.Or(r.Host, last.Host)
 			}
-			r.Outcome = lastOutcome(j)
+			r.Outcome = standing.LastOutcome(j)
 		}
 	}
 	columns := a.resultColumns(run, nil)

@@ -11,6 +11,7 @@ import (
 
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
+	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
 )
@@ -82,11 +83,11 @@ func (a *app) runResume(cmd *cobra.Command, f *runFlags, args []string) error {
 	a.removeStopFiles(run, func(name string) {
 		a.con.Line("the file " + name + " of the run is removed: the run goes on")
 	})
-	for _, text := range absentHosts(o.table, inv.Hosts, f.Buffer) {
+	for _, text := range standing.Absent(o.table, inv.Hosts, f.Buffer) {
 		a.warn("%s", text)
 	}
-	before, have, asked := o.table.Counts, o.fromSource(), a.askedOf(run, o.table)
-	had, err := readInput(run)
+	before, have, asked := o.table.Counts, o.fromSource(), standing.Requests(run, o.table, a.warn)
+	had, err := standing.ReadInput(run)
 	if err != nil {
 		a.warn("%v", err)
 	}
@@ -107,8 +108,8 @@ func (a *app) runResume(cmd *cobra.Command, f *runFlags, args []string) error {
 // rest yields the jobs that were not made yet when the last dispatcher ended, nil
 // when there are none that can be had again.
 func (s *session) rest(have int) func() (*jobs.Spec, error) {
-	source, _ := s.run.Asked.Options[optionSource].(string)
-	if !s.intake.again || s.intake.state != intakeOpen || restJobs == nil {
+	source, _ := s.run.Asked.Options[standing.OptionSource].(string)
+	if !s.intake.Again || s.intake.State != standing.InputOpen || restJobs == nil {
 		return nil
 	}
 	next, err := restJobs(source, have)
@@ -143,7 +144,7 @@ func (o *owned) whole() error {
 		return nil
 	}
 	return exit.Usagef("the run %s was cut off while its jobs were being stored (%d of %d); none of them was started",
-		o.run.Name(), have, want).WithAdvice("run %s again, and remove %s", console.ShellWord(o.run.Asked.JobsFile), console.ShellWord(runDirText(o.run)))
+		o.run.Name(), have, want).WithAdvice("run %s again, and remove %s", console.ShellWord(o.run.Asked.JobsFile), console.ShellWord(standing.Dir(o.run)))
 }
 
 // removeStopFiles takes away what an earlier stop left: whoever says resume wants

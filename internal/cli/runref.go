@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,25 +11,6 @@ import (
 
 // runHelp says what RUN means to a command for which it is optional.
 const runHelp = "RUN is a name in ./dcs-runs or a run directory; without it the newest run is meant."
-
-// runRef is how a person names the run in the next command: its name when it
-// lies below ./dcs-runs, else its directory.
-func runRef(run *rundir.Run) string {
-	if base, err := filepath.Abs(rundir.Base); err == nil && filepath.Dir(run.Dir) == base {
-		return filepath.Base(run.Dir)
-	}
-	return runDirText(run)
-}
-
-// runDirText is the run directory, relative where that is shorter.
-func runDirText(run *rundir.Run) string {
-	if wd, err := os.Getwd(); err == nil {
-		if rel, err := filepath.Rel(wd, run.Dir); err == nil && !strings.HasPrefix(rel, "..") {
-			return rel
-		}
-	}
-	return run.Dir
-}
 
 // openRun finds the run that the arguments name, or the newest.
 func openRun(args []string) (*rundir.Run, error) {

@@ -8,6 +8,7 @@ import (
 
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
+	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
 )
@@ -64,9 +65,9 @@ func (a *app) runRunsList(limit int) error {
 			if o, oerr := journal.ReadOwner(run); oerr == nil && o != nil && o.Life() != journal.Dead {
 				dispatched = "on " + console.CleanLine(o.Host)
 			}
-			if t, rerr := wholeTable(run); rerr == nil {
-				counts = countsText(t, dispatched != "")
-				if had, herr := readInput(run); herr == nil && had.cut() {
+			if t, rerr := standing.WholeTable(run); rerr == nil {
+				counts = standing.Counts(t, dispatched != "")
+				if had, herr := standing.ReadInput(run); herr == nil && had.Cut() {
 					counts += ", input not read to its end"
 				}
 			} else {

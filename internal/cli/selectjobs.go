@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -33,16 +32,6 @@ func (s *selection) parseNamed(args []string) error {
 		return exit.Usagef("%w", err)
 	}
 	s.named = named
-	return nil
-}
-
-// lastOutcome is the newest outcome that a job has.
-func lastOutcome(j *jobs.Job) *jobs.Outcome {
-	for _, a := range slices.Backward(j.Attempts) {
-		if a.Outcome != nil {
-			return a.Outcome
-		}
-	}
 	return nil
 }
 

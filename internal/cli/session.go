@@ -11,6 +11,7 @@ import (
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
+	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/results"
@@ -39,7 +40,7 @@ type session struct {
 	guard   *guard
 	sayings chan func() string // lines for the reporter
 	notices *noticeQueue
-	words   map[string]hostWord // the last notice of each host; the reporter's, then drive's
+	words   map[string]standing.HostWord // the last notice of each host; the reporter's, then drive's
 	logs    *hostLogs
 	joblogs []*jobLog
 	figures *outputs.Keeper // of outputs that only their host has
@@ -59,13 +60,13 @@ type session struct {
 	cancelled atomic.Bool     // a person cancelled the run
 	input     context.Context // ends when no more input is wanted
 	endInput  context.CancelFunc
-	inputErr  error // what was wrong with standard input; the feeder's, then drive's
-	intake    input // how far standard input was read; the feeder's, then drive's
-	unread    bool  // not all jobs were read or submitted; the feeder's, then drive's
-	untaken   bool  // nobody took all results
-	unprinted bool  // standard output failed; the consumer's, then drive's
-	endsOnly  bool  // it starts no jobs
-	brief     bool  // no summary: whoever drives it says what was done
+	inputErr  error          // what was wrong with standard input; the feeder's, then drive's
+	intake    standing.Input // how far standard input was read; the feeder's, then drive's
+	unread    bool           // not all jobs were read or submitted; the feeder's, then drive's
+	untaken   bool           // nobody took all results
+	unprinted bool           // standard output failed; the consumer's, then drive's
+	endsOnly  bool           // it starts no jobs
+	brief     bool           // no summary: whoever drives it says what was done
 }
 
 // drive runs the session to its end and returns the exit code. opening is the
@@ -194,7 +195,7 @@ func (s *session) flushNotices() {
 		s.con.Line(s.con.NoticeLine(n))
 		if n.Host != "" {
 			if n.Job == 0 {
-				s.words[n.Host] = s.words[n.Host].after(n.Host, jobs.StampOf(n.At), n.Text)
+				s.words[n.Host] = s.words[n.Host].After(n.Host, jobs.StampOf(n.At), n.Text)
 			}
 			s.logs.Write(n.Host, console.CleanLine(n.Text))
 		}

@@ -9,6 +9,7 @@ import (
 	"dcs-tui/dispatch/view"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
+	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/events"
 	"dcs-tui/jobs/journal"
@@ -35,7 +36,7 @@ func (s *session) listenControl(inventory string) error {
 	case err == nil:
 		s.control = server
 	case s.app.starter != nil:
-		return exit.Usagef("%w", err).WithAdvice("dcs-tui resume --no-tui %s runs it without a screen", console.ShellWord(console.CleanLine(runRef(s.run))))
+		return exit.Usagef("%w", err).WithAdvice("dcs-tui resume --no-tui %s runs it without a screen", console.ShellWord(console.CleanLine(standing.Ref(s.run))))
 	default:
 		s.app.warn("nobody can attach to this run: %v", err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
+	"dcs-tui/internal/cli/standing"
 )
 
 // wish is what a signal or a stop file asks for.
@@ -99,7 +100,7 @@ func (a *app) leaveOnQuit() {
 // leftAtOnce says that a person did not want to wait any more, and what that leaves.
 func (s *session) leftAtOnce(why string) {
 	s.con.Status("")
-	s.con.Line("dcs-tui: left at once by " + why + "; what runs goes on, `dcs-tui resume " + console.ShellWord(console.CleanLine(runRef(s.run))) + "` adopts it")
+	s.con.Line("dcs-tui: left at once by " + why + "; what runs goes on, `dcs-tui resume " + console.ShellWord(console.CleanLine(standing.Ref(s.run))) + "` adopts it")
 }
 
 // leaveTerminal points those of our standard streams that are a terminal to the

@@ -11,6 +11,7 @@ import (
 	"dcs-tui/hosts"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
+	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
@@ -76,7 +77,7 @@ func (o *owned) storeSpecs(stored int) func([]*jobs.Spec) error {
 func (a *app) start(o *owned, f *runFlags, inv *loadedInventory, env []jobs.EnvVar) (*session, error) {
 	asked := o.run.Asked
 	s := &session{app: a, con: a.con, run: o.run, flags: f, table: o.table, journal: o.journal, waiting: o.waiting,
-		guard: newGuard(), sayings: make(chan func() string, 16), notices: newNoticeQueue(), words: map[string]hostWord{}, logs: newHostLogs(o.run), earlier: o.table.Seq, began: time.Now()}
+		guard: newGuard(), sayings: make(chan func() string, 16), notices: newNoticeQueue(), words: map[string]standing.HostWord{}, logs: newHostLogs(o.run), earlier: o.table.Seq, began: time.Now()}
 	s.guard.last = s.leftAtOnce
 	s.noted = noteJournal(o.journal, o.table)
 	s.requests = requestTaker{s: s, first: make(chan struct{}), bell: make(chan struct{}, 1), given: map[string]bool{}, stored: storedRequests(o)}

@@ -13,6 +13,7 @@ import (
 
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
+	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
 )
 
@@ -26,13 +27,13 @@ func (s *session) stream(ctx context.Context, next func() (*jobs.Spec, error)) e
 	lines := make(chan inputJob, submitBlock)
 	s.unread = true
 	relative := cwdResolver{cwd: s.run.Asked.Cwd}
-	s.intake.state = intakeOpen
+	s.intake.State = standing.InputOpen
 	if !s.submitStored(ctx) {
 		return nil
 	}
 	go takeJobs(ctx, next, lines)
 	for {
-		if s.intake.again && !wanted(ctx, s.input, s.waitingNow) {
+		if s.intake.Again && !wanted(ctx, s.input, s.waitingNow) {
 			return nil
 		}
 		var batch []*jobs.Spec
@@ -60,13 +61,13 @@ func (s *session) stream(ctx context.Context, next func() (*jobs.Spec, error)) e
 		switch {
 		case end == nil:
 		case errors.Is(end, io.EOF), errors.Is(end, syscall.EIO): // EIO: the terminal it was typed on is gone
-			s.mark(ctx, input{state: intakeDone, again: s.intake.again})
+			s.mark(ctx, standing.Input{State: standing.InputDone, Again: s.intake.Again})
 			return nil
 		default:
 			s.say(func() string {
-				return console.ShortenTo(console.CleanLine(end.Error()), maxFault) + "; the input is read no further, the jobs before it go on"
+				return console.ShortenTo(console.CleanLine(end.Error()), standing.MaxFault) + "; the input is read no further, the jobs before it go on"
 			})
-			s.mark(ctx, input{state: intakeBad, fault: end.Error()})
+			s.mark(ctx, standing.Input{State: standing.InputBad, Fault: end.Error()})
 			return end
 		}
 	}
@@ -150,5 +151,28 @@ func readingJobs(in io.Reader) func() (*jobs.Spec, error) {
 func (a *app) flushTyped() {
 	if f, ok := a.stdin.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		_ = unix.IoctlSetInt(int(f.Fd()), unix.TCFLSH, unix.TCIFLUSH) // nothing is lost if it cannot be
+	}
+}
+
+// mark keeps how far the input was read, and tries until it can or the run is over.
+// One that cannot be kept says less than was read, never more.
+func (s *session) mark(ctx context.Context, i standing.Input) {
+	s.intake = i
+	for said := false; ; said = true {
+		err := standing.WriteInput(s.run, i)
+		if err == nil {
+			return
+		}
+		if !said {
+			s.say(func() string {
+				return "the file " + standing.InputFile + " of the run cannot be written: " + console.CleanLine(err.Error())
+			})
+		}
+		select {
+		case <-ctx.Done():
+			_ = standing.WriteInput(s.run, i) // was said
+			return
+		case <-time.After(retryEvery):
+		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
+	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/rundir"
@@ -33,7 +34,7 @@ func (s *session) conclude(finish sched.Finish, code int) {
 		return
 	}
 	if s.inputErr != nil {
-		s.app.complain(exit.Usagef("%w", s.inputErr).WithAdvice("the input was read no further: %s; feed the rest to a new run", cameText(s.table)))
+		s.app.complain(exit.Usagef("%w", s.inputErr).WithAdvice("the input was read no further: %s; feed the rest to a new run", standing.Came(s.table)))
 	}
 	s.con.Line(s.summary(finish, code)...)
 }
@@ -51,34 +52,19 @@ func (s *session) afterwards(code int) {
 
 // summary says what became of the run, why jobs failed, and what to type next.
 func (s *session) summary(finish sched.Finish, code int) []string {
-	lines := append([]string{"", s.headline(finish, code)}, summaryLines(s.con, s.table, false)...)
+	lines := append([]string{"", s.headline(finish, code)}, standing.Summary(s.con, s.table, false)...)
 	if text := s.efficiency(); text != "" {
 		lines = append(lines, text)
 	}
-	lines = append(lines, hostTrouble(s.table, s.words)...)
+	lines = append(lines, standing.HostTrouble(s.table, s.words)...)
 	if finish.How == sched.AllDone && finish.Why != "" {
 		lines = append(lines, console.CleanLine(finish.Why))
 	}
-	lines = append(lines, "logs: "+console.ShellWord(console.CleanLine(filepath.Join(runDirText(s.run), rundir.AttemptsDir)))+"/*/JOB.ATTEMPT.out and .err")
+	lines = append(lines, "logs: "+console.ShellWord(console.CleanLine(filepath.Join(standing.Dir(s.run), rundir.AttemptsDir)))+"/*/JOB.ATTEMPT.out and .err")
 	if n := len(s.places.names()); n > 0 {
 		lines = append(lines, "      "+jobs.Plural(n, "host")+" without that directory kept them: results --json has the paths")
 	}
 	return append(lines, s.advice(finish)...)
-}
-
-// summaryLines is what results says of a table, for this console.
-func summaryLines(c *console.Console, t *jobs.Table, dispatched bool) []string {
-	var b strings.Builder
-	_ = results.Summarize(t).WriteText(&b, c.Width()) // a strings.Builder takes everything
-	lines := strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
-	// The summary counts what a host holds as running; people ask what runs.
-	running := t.Counts[jobs.Running]
-	lines[0] = strings.Replace(lines[0], " "+runningText(running, 0, true), " "+runningText(running, handedOver(t), dispatched), 1)
-	lines = append(lines, queueLines(t, dispatched)...)
-	if text := deadlinesText(t, time.Now()); text != "" {
-		lines = append(lines, text)
-	}
-	return lines
 }
 
 func (s *session) headline(finish sched.Finish, code int) string {
@@ -89,20 +75,20 @@ func (s *session) headline(finish sched.Finish, code int) string {
 	case finish.How == sched.NoHosts:
 		text = "no host could be used: " + strings.TrimPrefix(finish.Why, "no host could be used: ")
 		if last := s.last.Load(); last != nil {
-			text = noHostsText(last.Hosts)
+			text = standing.NoHosts(last.Hosts)
 		}
 	case code == exit.OK:
 		color, mark, text = console.Green, s.con.Glyph("✓", "+"), "all jobs succeeded"
-		if s.intake.cut() {
+		if s.intake.Cut() {
 			text = cameHeadline(s.table)
 		}
 	case code == exit.Cancelled:
 		color, mark, text = console.Yellow, s.con.Glyph("–", "-"), "cancelled"
 	case s.untaken && s.table.Unfinished() == 0:
 		color, mark, text = console.Yellow, s.con.Glyph("…", "~"), "all jobs have ended, but nobody took all of the results"
-	case code == exit.Left || code == exit.Usage && allSucceeded(s.table):
+	case code == exit.Left || code == exit.Usage && standing.AllSucceeded(s.table):
 		color, mark, text = console.Yellow, s.con.Glyph("…", "~"), "stopped with jobs left"
-		if s.table.Unfinished() == 0 && s.intake.cut() {
+		if s.table.Unfinished() == 0 && s.intake.Cut() {
 			text = cameHeadline(s.table)
 		}
 		if finish.Why != "" {
@@ -118,21 +104,19 @@ func cameHeadline(t *jobs.Table) string {
 	switch {
 	case len(t.Jobs) == 0:
 		return "no job came"
-	case allSucceeded(t):
+	case standing.AllSucceeded(t):
 		return "all jobs that came succeeded"
 	}
 	return "all jobs that came have ended"
 }
 
-func allSucceeded(t *jobs.Table) bool { return t.Counts[jobs.Succeeded] == len(t.Jobs) }
-
 // advice is what to type next.
 func (s *session) advice(finish sched.Finish) []string {
 	var lines []string
-	if s.intake.cut() && s.inputErr == nil && finish.How != sched.Fenced { // a fault of the input was just said
-		lines = append(lines, s.intake.text(s.table))
+	if s.intake.Cut() && s.inputErr == nil && finish.How != sched.Fenced { // a fault of the input was just said
+		lines = append(lines, s.intake.Text(s.table))
 	}
-	ref := console.ShellWord(console.CleanLine(runRef(s.run)))
+	ref := console.ShellWord(console.CleanLine(standing.Ref(s.run)))
 	next := func(command, text string) {
 		lines = append(lines, "  "+s.con.Paint(console.Bold, "dcs-tui "+command)+"  "+text)
 	}

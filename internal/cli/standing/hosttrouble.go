@@ -1,4 +1,4 @@
-package cli
+package standing
 
 import (
 	"fmt"
@@ -15,9 +15,9 @@ const maxTrouble = 5
 // with the others.
 const fewFailures = 3
 
-// hostTrouble says which hosts were of no use to a run: those that were never up, and those where attempts failed much more often than on the others. A
+// HostTrouble says which hosts were of no use to a run: those that were never up, and those where attempts failed much more often than on the others. A
 // run that went well in the end hides both, and took longer.
-func hostTrouble(t *jobs.Table, words map[string]hostWord) []string {
+func HostTrouble(t *jobs.Table, words map[string]HostWord) []string {
 	counts := countHosts(t)
 	all := hostCount{}
 	for _, h := range counts {

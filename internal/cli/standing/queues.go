@@ -1,4 +1,4 @@
-package cli
+package standing
 
 import (
 	"fmt"
@@ -98,7 +98,7 @@ func (q *queueCount) title() string {
 	return console.ShortenTo(console.CleanLine(q.Name), 40)
 }
 
-// text says how it stands: "12 jobs: 10 succeeded, 2 queued; 3m 20s of run time; share 2".
+// Text says how it stands: "12 jobs: 10 succeeded, 2 queued; 3m 20s of run time; share 2".
 func (q *queueCount) text(dispatched bool) string {
 	var parts []string
 	for _, st := range []jobs.JobState{jobs.Succeeded, jobs.Failed, jobs.TimedOut, jobs.Cancelled, jobs.Skipped, jobs.Running, jobs.Queued} {

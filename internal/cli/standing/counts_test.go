@@ -1,4 +1,4 @@
-package cli
+package standing
 
 import (
 	"strings"
@@ -30,10 +30,10 @@ func TestWhatMayRun(t *testing.T) {
 			t.Errorf("left: %q is missing in\n%s", want, left)
 		}
 	}
-	if got := countsText(table, false); got != "0 of 2 ok, 2 may run" {
+	if got := Counts(table, false); got != "0 of 2 ok, 2 may run" {
 		t.Error(got)
 	}
-	if got := countsText(table, true); got != "0 of 2 ok, 1 running, 1 handed over" {
+	if got := Counts(table, true); got != "0 of 2 ok, 1 running, 1 handed over" {
 		t.Error(got)
 	}
 }

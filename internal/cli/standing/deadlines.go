@@ -1,4 +1,4 @@
-package cli
+package standing
 
 import (
 	"strconv"
@@ -33,7 +33,7 @@ func deadlinesText(t *jobs.Table, now time.Time) string {
 		left := j.Spec.Deadline.Sub(now)
 		switch {
 		case j.State == jobs.Succeeded:
-			if o := lastOutcome(j); o != nil && o.Ended.Time().After(j.Spec.Deadline) {
+			if o := LastOutcome(j); o != nil && o.Ended.Time().After(j.Spec.Deadline) {
 				missed++
 			} else {
 				met++

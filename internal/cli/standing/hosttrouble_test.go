@@ -1,4 +1,4 @@
-package cli
+package standing
 
 import (
 	"slices"
@@ -24,29 +24,29 @@ func TestHostTrouble(t *testing.T) {
 	ended("ws02", 0, 22)
 	ended("ws04", 0, 2) // too few to say anything
 	ended("ws05", 9, 3)
-	words := map[string]hostWord{
+	words := map[string]HostWord{
 		"ws01": {text: "ws01: it is slow"}, // it has run jobs
 		"ws03": {text: "ws03: cannot be reached: connection refused\x1b[2J"},
-		"ws06": hostWord{}.after("ws06", 1, "ws06 is up").after("ws06", 2, "ws06: its clock is 5 s off"), // there was nothing left for it
-		"ws07": hostWord{}.after("ws06", 1, ""),
+		"ws06": HostWord{}.After("ws06", 1, "ws06 is up").After("ws06", 2, "ws06: its clock is 5 s off"), // there was nothing left for it
+		"ws07": HostWord{}.After("ws06", 1, ""),
 	}
 	want := []string{
 		"hosts: ws02 failed 22 of 22 attempts, the others 6 of 75: is what the jobs need there?",
 		"       ws03 ran nothing: cannot be reached: connection refused␛[2J",
 	}
-	if got := hostTrouble(table, words); !slices.Equal(got, want) {
+	if got := HostTrouble(table, words); !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
 	table = new(jobs.Table)
 	ended("ws01", 1, 9)
 	ended("ws02", 1, 9) // it is the jobs
-	if got := hostTrouble(table, nil); got != nil {
+	if got := HostTrouble(table, nil); got != nil {
 		t.Errorf("%q", got)
 	}
 	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g"} {
-		words[name] = hostWord{text: name + ": gone"}
+		words[name] = HostWord{text: name + ": gone"}
 	}
-	if got := hostTrouble(table, words); len(got) != maxTrouble+1 {
+	if got := HostTrouble(table, words); len(got) != maxTrouble+1 {
 		t.Errorf("%q", got)
 	}
 }

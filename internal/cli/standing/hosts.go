@@ -1,4 +1,4 @@
-package cli
+package standing
 
 import (
 	"fmt"
@@ -52,10 +52,10 @@ func countHosts(t *jobs.Table) map[string]*hostCount {
 }
 
 // hosts counts, and tells what was said last, of each host.
-func (l *looked) hosts() []hostCount {
-	counts := countHosts(l.table)
-	if l.alive() {
-		for name, w := range l.words {
+func (l *Look) hosts() []hostCount {
+	counts := countHosts(l.Table)
+	if l.Alive() {
+		for name, w := range l.Words {
 			h := counts[name]
 			if h == nil {
 				h = &hostCount{Name: name}
@@ -78,8 +78,8 @@ const maxHosts = 100
 
 // hostLines say how each host stands while the run is dispatched: what it has of the
 // run, and what its dispatcher said last of it.
-func (l *looked) hostLines() []string {
-	if !l.alive() {
+func (l *Look) hostLines() []string {
+	if !l.Alive() {
 		return nil
 	}
 	var lines []string

@@ -1,7 +1,8 @@
-package cli
+package standing
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -10,21 +11,21 @@ import (
 	"dcs-tui/jobs/results"
 )
 
-// handedOver counts the jobs that count as running, and of which no attempt is
+// HandedOver counts the jobs that count as running, and of which no attempt is
 // known to have started: they wait on a host for a slot.
-func handedOver(t *jobs.Table) int {
+func HandedOver(t *jobs.Table) int {
 	n := 0
 	for i := range t.Jobs {
-		if j := &t.Jobs[i]; j.State == jobs.Running && openAttempt(j).State == jobs.AttemptLaunching {
+		if j := &t.Jobs[i]; j.State == jobs.Running && OpenAttempt(j).State == jobs.AttemptLaunching {
 			n++
 		}
 	}
 	return n
 }
 
-// openAttempt is the attempt of a running job to show: one that has started, else
+// OpenAttempt is the attempt of a running job to show: one that has started, else
 // the newest.
-func openAttempt(j *jobs.Job) *jobs.Attempt {
+func OpenAttempt(j *jobs.Job) *jobs.Attempt {
 	a := j.Last()
 	for _, open := range j.Open() {
 		if a = open; a.State == jobs.AttemptRunning {
@@ -51,15 +52,15 @@ func runningText(running, handed int, dispatched bool) string {
 	return fmt.Sprintf("%d running, %d handed over", running-handed, handed)
 }
 
-// countsText says how many jobs are in each state, of a run that somebody dispatches or
+// Counts says how many jobs are in each state, of a run that somebody dispatches or
 // nobody.
-func countsText(t *jobs.Table, dispatched bool) string {
+func Counts(t *jobs.Table, dispatched bool) string {
 	parts := []string{fmt.Sprintf("%d of %d ok", t.Counts[jobs.Succeeded], len(t.Jobs))}
 	for _, st := range []jobs.JobState{jobs.Failed, jobs.TimedOut, jobs.Cancelled, jobs.Skipped, jobs.Running, jobs.Queued} {
 		switch n := t.Counts[st]; {
 		case n == 0:
 		case st == jobs.Running:
-			parts = append(parts, runningText(n, handedOver(t), dispatched))
+			parts = append(parts, runningText(n, HandedOver(t), dispatched))
 		default:
 			parts = append(parts, fmt.Sprintf("%d %s", n, strings.ReplaceAll(st.String(), "_", " ")))
 		}
@@ -85,7 +86,7 @@ func openLines(t *jobs.Table, dispatched bool) []string {
 			if j.State != jobs.Running {
 				continue
 			}
-			a := openAttempt(j)
+			a := OpenAttempt(j)
 			if (a.State == jobs.AttemptLaunching) != (state == jobs.AttemptLaunching) {
 				continue
 			}
@@ -110,3 +111,15 @@ func openLines(t *jobs.Table, dispatched bool) []string {
 	}
 	return lines
 }
+
+// LastOutcome is the newest outcome that a job has.
+func LastOutcome(j *jobs.Job) *jobs.Outcome {
+	for _, a := range slices.Backward(j.Attempts) {
+		if a.Outcome != nil {
+			return a.Outcome
+		}
+	}
+	return nil
+}
+
+func AllSucceeded(t *jobs.Table) bool { return t.Counts[jobs.Succeeded] == len(t.Jobs) }

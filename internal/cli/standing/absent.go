@@ -1,4 +1,4 @@
-package cli
+package standing
 
 import (
 	"fmt"
@@ -14,12 +14,12 @@ import (
 // maxAbsent is how many attempts of a host a line names.
 const maxAbsent = 5
 
-// absentHosts says of each host that attempts may still run on and that is not in
+// Absent says of each host that attempts may still run on and that is not in
 // the inventory which they are and how long they are waited for: nobody can be
 // asked, so the rule for lost hosts decides (DESIGN 7), after the default
 // lost_after; what is only handed over may start until its lease has run out, which
 // --buffer makes longer.
-func absentHosts(t *jobs.Table, hs []*hosts.Host, buffer time.Duration) []string {
+func Absent(t *jobs.Table, hs []*hosts.Host, buffer time.Duration) []string {
 	known := map[string]bool{}
 	for _, h := range hs {
 		known[h.Name] = true

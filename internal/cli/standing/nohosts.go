@@ -1,4 +1,4 @@
-package cli
+package standing
 
 import (
 	"fmt"
@@ -13,9 +13,9 @@ import (
 // of what was said when each of them failed.
 const maxReasons, maxReason = 3, 60
 
-// noHostsText is why a run ends without a host, in a line: the whole messages, and
+// NoHosts is why a run ends without a host, in a line: the whole messages, and
 // what to do about them, stand above.
-func noHostsText(hs []sched.HostView) string {
+func NoHosts(hs []sched.HostView) string {
 	if len(hs) == 0 {
 		return "there is no host"
 	}

@@ -1,0 +1,75 @@
+package standing
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"dcs-tui/dispatch/board"
+	"dcs-tui/internal/cli/console"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/results"
+)
+
+// Lines is what `status` says of it.
+func (l *Look) Lines(c *console.Console) []string {
+	lines := []string{
+		c.Paint(console.Bold, console.CleanLine(l.Run.Name())) + "  " + console.CleanLine(Dir(l.Run)),
+		"made        " + l.Run.Asked.Created.Local().Format("2006-01-02 15:04"),
+	}
+	switch {
+	case l.Alive():
+		lines = append(lines, "dispatched  by "+console.CleanLine(l.Owner.String()))
+		if l.Owner.Problem != "" {
+			lines = append(lines, c.Paint(console.Yellow, "trouble     ")+console.CleanLine(l.Owner.Problem))
+		}
+		if Stopped(l.Owner) {
+			lines = append(lines, c.Paint(console.Yellow, "trouble     ")+fmt.Sprintf("it is stopped (Ctrl-Z, SIGSTOP): kill -CONT %d lets it go on", l.Owner.PID))
+		}
+	case l.Table.Unfinished() > 0:
+		lines = append(lines, "dispatched  by nobody")
+	}
+	lines = append(lines, Summary(c, l.Table, l.Alive())...)
+	if l.Alive() {
+		lines = append(lines, l.hostLines()...)
+	} else {
+		lines = append(lines, HostTrouble(l.Table, l.Words)...)
+		if text := board.LeftBehind(l.Table); text != "" {
+			lines = append(lines, text)
+		}
+	}
+	lines = append(lines, openLines(l.Table, l.Alive())...)
+	switch {
+	case l.Asked == 0:
+	case l.Alive():
+		lines = append(lines, jobs.Plural(l.Asked, "request")+" not carried out yet")
+	default:
+		lines = append(lines, jobs.Plural(l.Asked, "request")+" for the next resume")
+	}
+	switch {
+	case !l.Input.Cut():
+	case l.Alive() && l.Input.State == InputOpen && l.Owner.Epoch <= 1: // later dispatchers read none
+		lines = append(lines, "its input is still being read: more jobs may come")
+	default:
+		lines = append(lines, l.Input.Text(l.Table))
+	}
+	if (l.Table.Unfinished() > 0 || l.Asked > 0) && !l.Alive() {
+		lines = append(lines, "  dcs-tui resume "+console.ShellWord(console.CleanLine(Ref(l.Run)))+"  carries it on")
+	}
+	return lines
+}
+
+// Summary is what results says of a table, for this console.
+func Summary(c *console.Console, t *jobs.Table, dispatched bool) []string {
+	var b strings.Builder
+	_ = results.Summarize(t).WriteText(&b, c.Width()) // a strings.Builder takes everything
+	lines := strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
+	// The summary counts what a host holds as running; people ask what runs.
+	running := t.Counts[jobs.Running]
+	lines[0] = strings.Replace(lines[0], " "+runningText(running, 0, true), " "+runningText(running, HandedOver(t), dispatched), 1)
+	lines = append(lines, queueLines(t, dispatched)...)
+	if text := deadlinesText(t, time.Now()); text != "" {
+		lines = append(lines, text)
+	}
+	return lines
+}

@@ -1,0 +1,28 @@
+package standing
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"dcs-tui/jobs/rundir"
+)
+
+// Ref is how a person names the run in the next command: its name when it
+// lies below ./dcs-runs, else its directory.
+func Ref(run *rundir.Run) string {
+	if base, err := filepath.Abs(rundir.Base); err == nil && filepath.Dir(run.Dir) == base {
+		return filepath.Base(run.Dir)
+	}
+	return Dir(run)
+}
+
+// Dir is the run directory, relative where that is shorter.
+func Dir(run *rundir.Run) string {
+	if wd, err := os.Getwd(); err == nil {
+		if rel, err := filepath.Rel(wd, run.Dir); err == nil && !strings.HasPrefix(rel, "..") {
+			return rel
+		}
+	}
+	return run.Dir
+}

@@ -1,0 +1,95 @@
+package standing
+
+import (
+	"dcs-tui/internal/cli/exit"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/rundir"
+)
+
+// Look is a run as its files show it.
+type Look struct {
+	Run   *rundir.Run
+	Table *jobs.Table
+	Owner *journal.Owner
+	Input Input
+	Words map[string]HostWord // what the present dispatcher said last of each host
+	Asked int                 // requests that wait
+}
+
+// HostWord is the last event of a host.
+type HostWord struct {
+	at   jobs.Stamp
+	text string // not clean
+	up   bool   // it has been up
+}
+
+// After is the word that follows.
+func (w HostWord) After(host string, at jobs.Stamp, text string) HostWord {
+	return HostWord{at, text, w.up || text == host+" is up"}
+}
+
+// Read reads a run without owning it. warn is told what could not be read.
+func Read(run *rundir.Run, warn func(format string, args ...any)) (*Look, error) {
+	words := map[string]HostWord{}
+	table, report, err := journal.ReplayEvents(run, func(r *jobs.Record) {
+		switch {
+		case r.Kind == jobs.KindEpoch:
+			clear(words) // what an earlier dispatcher knew of hosts is past
+		case r.Host != "" && r.Job == 0:
+			words[r.Host] = words[r.Host].After(r.Host, r.At, r.Reason)
+		}
+	})
+	if err != nil {
+		return nil, exit.Usagef("%w", err)
+	}
+	for _, w := range report.Warnings {
+		warn("%s", w)
+	}
+	owner, err := journal.ReadOwner(run)
+	if err != nil {
+		warn("%v", err)
+	}
+	AcceptRest(table)
+	had, err := ReadInput(run)
+	if err != nil {
+		warn("%v", err)
+	}
+	return &Look{run, table, owner, had, words, Requests(run, table, warn)}, nil
+}
+
+// Requests counts the requests that wait in the run directory.
+func Requests(run *rundir.Run, t *jobs.Table, warn func(format string, args ...any)) (n int) {
+	names, _, err := run.RequestNames()
+	if err != nil {
+		warn("%v", err)
+	}
+	for _, name := range names {
+		if !t.Requests[name] { // one that was taken in is only waiting to be removed
+			n++
+		}
+	}
+	return n
+}
+
+// WholeTable is what the journal of a run says, with jobs that are stored and not yet
+// part of it as AcceptRest shows them.
+func WholeTable(run *rundir.Run) (*jobs.Table, error) {
+	t, _, err := journal.Replay(run)
+	if err != nil {
+		return nil, exit.Usagef("%w", err)
+	}
+	AcceptRest(t)
+	return t, nil
+}
+
+// AcceptRest shows jobs that are stored and not yet part of the run as what they
+// are to a person: queued.
+func AcceptRest(t *jobs.Table) {
+	if n := len(t.Specs) - len(t.Jobs); n > 0 {
+		_ = jobs.Fold(t, &jobs.Record{Kind: jobs.KindAccepted, Job: jobs.ID(len(t.Jobs) + 1), Count: n})
+	}
+}
+
+// Alive says whether somebody dispatches the run, as far as this machine can tell.
+func (l *Look) Alive() bool { return l.Owner != nil && l.Owner.Life() != journal.Dead }
