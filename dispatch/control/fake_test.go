@@ -123,5 +123,5 @@ func dial(t *testing.T, s *Server) *Client {
 // soon waits for what another goroutine is about to do.
 func soon(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	polltest.Until(t, 20*time.Second, what, is)
+	polltest.Until(t, time.Minute, what, is)
 }

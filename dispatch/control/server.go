@@ -158,10 +158,14 @@ func (s *Server) accept() {
 	}
 }
 
-// refuse says why and does not wait for anybody: the words fit into the socket.
+// refuseWithin bounds how long a refusal takes. The words fit into the socket and wait
+// for nobody, but on a busy machine a goroutine does.
+const refuseWithin = time.Second
+
+// refuse says why.
 func refuse(conn net.Conn, h Hello, why string) {
 	h.Refused = why
-	conn.SetWriteDeadline(time.Now().Add(time.Millisecond))
+	conn.SetWriteDeadline(time.Now().Add(refuseWithin))
 	_ = h.write(conn) // whoever does not hear it sees the connection closed
 }
 
