@@ -83,18 +83,6 @@ func (p *places) names() (names []string) {
 	return names
 }
 
-// here says whether all of these hosts have said hello to this dispatcher.
-func (p *places) here(names []string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, name := range names {
-		if !p.said[name] {
-			return false
-		}
-	}
-	return true
-}
-
 // readPlaces returns what note has written, by host.
 func readPlaces(run *rundir.Run) map[string]string {
 	found := map[string]string{}

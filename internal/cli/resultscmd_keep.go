@@ -2,10 +2,12 @@ package cli
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
 	"dcs-tui/dispatch"
+	"dcs-tui/dispatch/sched"
 	"dcs-tui/hosts"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/jobs"
@@ -57,7 +59,7 @@ func (s *session) awaitFigures(ctx context.Context) {
 	defer cancel()
 	said := false
 	for names := s.figures.Lacking(ctx); len(names) > 0 && ctx.Err() == nil; {
-		if s.places.here(names) {
+		if snap := s.d.Snapshot(); snap != nil && canBeAsked(snap.Hosts, names) {
 			s.figures.Again()
 			s.figures.Lacking(ctx)
 			return
@@ -73,6 +75,18 @@ func (s *session) awaitFigures(ctx context.Context) {
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
+}
+
+// canBeAsked says whether all of these hosts have come up. That a link to them is made is
+// not enough: whoever asks before the dispatcher has taken it over is told that there is none.
+func canBeAsked(views []sched.HostView, names []string) bool {
+	up := 0
+	for _, v := range views {
+		if v.Hello != nil && v.Hello.Error == "" && slices.Contains(names, v.Name) {
+			up++
+		}
+	}
+	return up == len(names)
 }
 
 // keepFigures waits until the figures are kept, while the hosts are still there, and
