@@ -44,13 +44,13 @@ func program(t *testing.T, dir string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// begin starts a program, which is killed if it hangs for longer than a minute.
+// begin starts a program, which is killed if it hangs.
 func begin(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	late := time.AfterFunc(time.Minute, func() { cmd.Process.Kill() })
+	late := time.AfterFunc(patience, func() { cmd.Process.Kill() })
 	t.Cleanup(func() {
 		cmd.Process.Kill() // it has ended, unless the test has failed
 		cmd.Wait()
@@ -61,7 +61,7 @@ func begin(t *testing.T, cmd *exec.Cmd) {
 // untilFile waits for a file with a text in it.
 func untilFile(t *testing.T, path, text string) {
 	t.Helper()
-	polltest.Until(t, time.Minute, fmt.Sprintf("%q in %s", text, path), func() bool {
+	polltest.Until(t, patience, fmt.Sprintf("%q in %s", text, path), func() bool {
 		b, err := os.ReadFile(path)
 		return err == nil && strings.Contains(string(b), text)
 	})

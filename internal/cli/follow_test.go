@@ -64,7 +64,7 @@ func endRun(t *testing.T, run *rundir.Run, last interface{ Load() *dispatcherPro
 	if p := last.Load(); p != nil {
 		select {
 		case <-p.ended:
-		case <-time.After(time.Minute):
+		case <-time.After(patience):
 			t.Error("the dispatcher does not end")
 			p.cmd.Process.Kill()
 		}
@@ -77,7 +77,7 @@ func (f *follower) until(t *testing.T, what string, is func(*view.Picture) bool)
 	var pic *view.Picture
 	var err error
 	ask := view.Ask{Wait: time.Second, Jobs: &view.JobsWindow{Rows: 10}}
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
+	for end := time.Now().Add(patience); time.Now().Before(end); {
 		var next *view.Picture
 		if next, err = f.Look(t.Context(), ask); err == nil {
 			if ask.After != 0 && next.Version < ask.After {
@@ -245,7 +245,7 @@ func TestStoppedDispatcher(t *testing.T) {
 	syscall.Kill(pid, syscall.SIGSTOP)
 	defer syscall.Kill(pid, syscall.SIGCONT)
 	var err error
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
+	for end := time.Now().Add(patience); time.Now().Before(end); {
 		if _, err = f.Look(t.Context(), view.Ask{}); err != nil && strings.Contains(err.Error(), "kill -CONT") {
 			break
 		}

@@ -49,7 +49,7 @@ func ownerIn(t *testing.T, dir string) (*rundir.Run, *journal.Owner) {
 	t.Helper()
 	var run *rundir.Run
 	var owner *journal.Owner
-	polltest.Until(t, time.Minute, "somebody dispatches the run", func() bool {
+	polltest.Until(t, patience, "somebody dispatches the run", func() bool {
 		var err error
 		if run, err = rundir.Open(filepath.Join(dir, "dcs-runs", "r")); err != nil {
 			return false
@@ -64,7 +64,7 @@ func ownerIn(t *testing.T, dir string) (*rundir.Run, *journal.Owner) {
 // gone waits until nobody dispatches the run, which is cancelled before if asked.
 func gone(t *testing.T, run *rundir.Run, cancel bool) {
 	t.Helper()
-	if !polltest.Within(time.Minute, func() bool {
+	if !polltest.Within(patience, func() bool {
 		owner, err := journal.ReadOwner(run)
 		if err == nil && owner.Life() == journal.Dead {
 			return true
@@ -81,7 +81,7 @@ func gone(t *testing.T, run *rundir.Run, cancel bool) {
 // ends waits for a program that must exit with that code.
 func endsWith(t *testing.T, cmd *exec.Cmd, code int) {
 	t.Helper()
-	late := time.AfterFunc(time.Minute, func() { cmd.Process.Kill() })
+	late := time.AfterFunc(patience, func() { cmd.Process.Kill() })
 	defer late.Stop()
 	cmd.Wait()
 	if got := cmd.ProcessState.ExitCode(); got != code {
@@ -225,7 +225,7 @@ func TestFaultsOfAStartLookTheSame(t *testing.T) {
 }
 
 func readAll(person *os.File) string {
-	person.SetReadDeadline(time.Now().Add(time.Minute))
+	person.SetReadDeadline(time.Now().Add(patience))
 	var all []byte
 	var b [4096]byte
 	for {

@@ -17,7 +17,7 @@ func TestJobsAreMadeWhenTheyAreWanted(t *testing.T) {
 			t.Errorf("after %v, %d not looked at", time.Since(began), len(waits))
 		}
 		full := func() int { return enoughWaiting }
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
 		if wanted(ctx, t.Context(), full) {
 			t.Error("the run was over")

@@ -43,7 +43,7 @@ func startOn(t *testing.T, cmd *exec.Cmd, name string) (person *os.File) {
 // readUntil reads what the program shows until it matches.
 func readUntil(t *testing.T, person *os.File, pattern string) string {
 	t.Helper()
-	if err := person.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+	if err := person.SetReadDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
 	}
 	want := regexp.MustCompile(pattern)
