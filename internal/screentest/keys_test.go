@@ -1,13 +1,18 @@
 package screentest
 
-import "testing"
+import (
+	"regexp"
+	"strings"
+	"testing"
+)
 
-// someJobs are one that prints, one that fails, one that sleeps, and some that wait.
+// someJobs are one that prints, one that fails once that one runs, which is so the oldest,
+// one that sleeps, and some that wait.
 const someJobs = `#DCS default tries=1
 #DCS name=ticker
-i=0; while :; do i=$((i+1)); echo tick $i; echo complaint $i >&2; sleep 0.1; done
+i=0; touch ticks; while :; do i=$((i+1)); echo tick $i; echo complaint $i >&2; sleep 0.1; done
 #DCS name=breaks
-echo going down >&2; exit 3
+until [ -e ticks ]; do sleep 0.05; done; echo going down >&2; exit 3
 #DCS name=sleeper
 sleep 1000
 ` + waiters
@@ -70,7 +75,7 @@ func TestEveryKey(t *testing.T) {
 
 	t.Log("details, output")
 	x.press("g", `(?m)^>\s+1 `)
-	x.press("Enter", `command\s+i=0; while`)
+	x.press("Enter", `command\s+i=0; touch`)
 	x.press("l", `1 stdout · following`)
 	x.until(`tick \d+`)
 	x.press("o", `1 stderr · following`)
@@ -92,7 +97,11 @@ func TestEveryKey(t *testing.T) {
 	t.Log("cancel and undo of a queued job")
 	x.press("G", `(?m)^>\s+9 `)
 	x.press("c", `9 – cancel`)
-	x.press("u", `9 ○ queue`)
+	x.keys("u")
+	if shown := x.until(`9 ○ queue|nothing to undo`); strings.Contains(shown, "nothing to undo") {
+		t.Log("the ten seconds for an undo were over before it was typed")
+		x.press("r", `9 ○ queue`)
+	}
 
 	t.Log("cancel of a running job asks, and No is what it takes anything but y for")
 	x.press("g", `(?m)^>\s+1 `)
@@ -187,15 +196,17 @@ func TestLeaving(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			x := open(t, 80, 24)
-			x.typed("stty -g | sed s/^/before/")
-			x.press("Enter", `before\S+`)
-			x.start("#DCS default tries=1\nsleep 2\nsleep 2\n" + waiters)
+			was := x.settings("begin")
+			x.start("#DCS default tries=1\n" + gated + gated + waiters)
 			x.until(`1 ● run`)
 			for _, k := range c.keys {
 				x.keys(k)
 				switch {
 				case k == "q":
 					x.until(`Leave r\?`)
+				case k == "r":
+					x.until(`DRAINING`)
+					x.file("gate", "")
 				case k == "c":
 					x.until(`Cancel the whole run\?`)
 				}
@@ -206,8 +217,9 @@ func TestLeaving(t *testing.T) {
 			}
 			x.until(c.says)
 			x.gone(`\[1 Jobs`)
-			x.typed("clear; stty -g | sed s/^/after/")
-			x.press("Enter", `after\S+`)
+			if is := x.settings("after"); is != was {
+				t.Errorf("the terminal was %s and is %s", was, is)
+			}
 			x.typed("dcs-tui status r")
 			x.press("Enter", `(?s)prompt>.*prompt>`)
 			if !c.over {
@@ -217,6 +229,18 @@ func TestLeaving(t *testing.T) {
 			}
 		})
 	}
+}
+
+// gated is a job that ends when it may.
+const gated = "until [ -e gate ]; do sleep 0.05; done\n"
+
+// settings are those of the terminal, as far as a row has room for them, printed after a
+// word: as much of them is seen after words of one length.
+func (x *terminal) settings(word string) string {
+	x.t.Helper()
+	x.typed("clear; stty -g | sed s/^/" + word + "/")
+	shown := x.press("Enter", word+`[0-9a-f:]{20}`)
+	return regexp.MustCompile(word + `([0-9a-f:]{20,})`).FindStringSubmatch(shown)[1]
 }
 
 // filter types a filter, or a search.

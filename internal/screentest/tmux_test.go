@@ -76,7 +76,7 @@ func (x *terminal) close() {
 	if x.t.Failed() {
 		x.t.Logf("the terminal at the end:\n%s", x.capture())
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 	defer cancel()
 	if runs, _ := filepath.Glob(filepath.Join(x.dir, "dcs-runs", "*")); len(runs) > 0 {
 		cmd := exec.CommandContext(ctx, program, "cancel", "--all", "--yes", runs[0])
@@ -89,7 +89,7 @@ func (x *terminal) close() {
 
 // left waits until no dispatcher has a run any more.
 func (x *terminal) left(run string) {
-	if !polltest.Within(30*time.Second, func() bool {
+	if !polltest.Within(patience, func() bool {
 		owner, err := os.ReadFile(filepath.Join(run, "owner"))
 		return err != nil || strings.Contains(string(owner), `"left":true`)
 	}) {
@@ -108,7 +108,7 @@ func (x *terminal) file(name, text string) string {
 
 func (x *terminal) tmux(args ...string) string {
 	x.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, "tmux", append([]string{"-S", x.socket}, args...)...).CombinedOutput()
 	if err != nil {
@@ -136,7 +136,7 @@ func (x *terminal) capture() string {
 }
 
 // patience is how long anything may take to be shown on a busy machine.
-const patience = 20 * time.Second
+const patience = 2 * time.Minute
 
 // when looks at the terminal until a condition holds.
 func (x *terminal) when(what string, holds func(shown string) bool) string {
