@@ -48,15 +48,31 @@ func (l *list) setFilter(text string) {
 	}
 }
 
+// asOne is a filter that stands beside others: an `or` in it is not about them.
+func asOne(filter string) string {
+	if strings.Contains(filter, "||") || strings.Contains(strings.ToLower(filter), "or") {
+		return "(" + filter + ")"
+	}
+	return filter
+}
+
 // filterNote says what is wrong with a filter, or how many jobs it matches.
 func (m *model) filterNote(l *list, text string, w int) []string {
-	if l.page == nil || !l.fits(l.page) || strings.TrimSpace(text) != l.filter {
+	page, fits := l.page, l.page != nil && l.fits(l.page)
+	if p := m.result; l == &p.list && !p.rows() && p.table != nil { // groups and cells are of the jobs that match
+		page, fits = &p.table.Page, p.table.Page.Filter == l.query()
+	}
+	if !fits || strings.TrimSpace(text) != l.filter {
 		return []string{styleFaint.Render(" " + m.g.cut)}
 	}
-	if l.page.Wrong != "" {
-		return []string{" " + styleBad.Render(m.g.phase[view.Failed]+" "+m.clean(l.page.Wrong))}
+	if page.Wrong != "" {
+		var out []string
+		for _, line := range m.wrap(m.g.phase[view.Failed]+" "+m.clean(page.Wrong), w-2) {
+			out = append(out, " "+styleBad.Render(line))
+		}
+		return out
 	}
-	return []string{styleFaint.Render(" " + plural(l.page.Matched, "job"))}
+	return []string{styleFaint.Render(" " + plural(page.Matched, "job"))}
 }
 
 // filterWords completes the keys of the filter language and what is known of their values.
@@ -66,7 +82,7 @@ func (m *model) filterWords(before string) (int, []string) {
 	if word == "" {
 		return start, nil
 	}
-	minus := word[:len(word)-len(strings.TrimLeft(word, "-!"))]
+	minus := word[:len(word)-len(strings.TrimLeft(word, "-!("))]
 	start, word = start+len(minus), word[len(minus):]
 	known := slices.Clone(filterKeys)
 	for _, p := range m.jobs.seen.params {
@@ -77,19 +93,24 @@ func (m *model) filterWords(before string) (int, []string) {
 			known = append(known, name+">", name+"<")
 		}
 	}
-	switch key, _, _ := strings.Cut(word, ":"); key {
-	case "state":
-		known = prefixed("state:", stateWords)
-	case "host":
-		known = prefixed("host:", m.hostNames())
+	if i := strings.IndexAny(word, ":="); i > 0 {
+		switch key := word[:i+1]; key {
+		case "state:":
+			known = prefixed(key, stateWords)
+		case "state=":
+			known = prefixed(key, journalStates)
+		case "host:", "host=":
+			known = prefixed(key, m.hostNames())
+		}
 	}
 	return start, startingWith(known, word)
 }
 
 // filterKeys and stateWords are of the filter language (dispatch/board).
 var (
-	filterKeys = []string{"state:", "host:", "queue:", "tag:", "exit:", "try:", "prio:", "id:", "straggler"}
-	stateWords = []string{"open", "done", "bad", "run", "queue", "retry", "fail", "timeout", "ok", "cancel", "skip", "waits", "handed", "away", "ending"}
+	filterKeys    = []string{"state:", "host:", "queue:", "tag:", "exit:", "try:", "prio:", "id:", "straggler"}
+	journalStates = []string{"queued", "running", "succeeded", "failed", "timed_out", "cancelled", "skipped"}
+	stateWords    = []string{"open", "done", "bad", "run", "queue", "retry", "fail", "timeout", "ok", "cancel", "skip", "waits", "handed", "away", "ending"}
 )
 
 func prefixed(p string, words []string) []string {

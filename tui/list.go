@@ -32,7 +32,12 @@ type list struct {
 }
 
 // query is the whole filter.
-func (l *list) query() string { return strings.TrimSpace(l.base + " " + l.filter) }
+func (l *list) query() string {
+	if l.base == "" {
+		return l.filter
+	}
+	return strings.TrimSpace(l.base + " " + asOne(l.filter))
+}
 
 // fits says whether a page shows what is wanted.
 func (l *list) fits(p *view.Page) bool {

@@ -3,7 +3,6 @@ package tui
 import (
 	"slices"
 	"strings"
-	"unicode"
 
 	tea "charm.land/bubbletea/v2"
 	"charm.land/lipgloss/v2"
@@ -227,38 +226,4 @@ func (p *resultsPane) groupJobs(m *model) tea.Cmd {
 		return nil
 	}
 	return p.only(m, g.by, t.Groups.Rows[g.at][:min(len(g.by), len(t.Groups.Rows[g.at]))])
-}
-
-// filterWords takes a filter apart at blanks that no quotes hold together.
-func filterWords(s string) []string {
-	quoted := false
-	return strings.FieldsFunc(s, func(r rune) bool {
-		if r == '"' {
-			quoted = !quoted
-		}
-		return !quoted && unicode.IsSpace(r)
-	})
-}
-
-// toTheLetter writes a value so that a filter finds no other: 0.1 would find 0.10, which
-// is another group.
-func toTheLetter(value string) string {
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(value) + `"`
-}
-
-// only shows the jobs that have these values, as far as the language of filters can say so.
-func (p *resultsPane) only(m *model, names, values []string) tea.Cmd {
-	words := filterWords(p.filter)
-	for i, name := range names {
-		known := has(p.named(view.Param), name) || has(p.named(view.Figure), name)
-		if !known || i >= len(values) || values[i] == "" || strings.ContainsAny(name, " \"=<>!:") || strings.ContainsFunc(name+values[i], unicode.IsControl) {
-			m.complain("a filter cannot say " + m.clean(name) + "=" + m.clean(at(values, i)) + "; / narrows the jobs down")
-			return nil
-		}
-		words = append(slices.DeleteFunc(words, func(w string) bool { return strings.HasPrefix(w, name+"=") }), name+"="+toTheLetter(values[i]))
-	}
-	p.groups.on, p.heat.on = false, false
-	p.setFilter(strings.Join(words, " "))
-	p.home()
-	return nil
 }

@@ -23,7 +23,7 @@ func (p *resultsPane) rowKeys() []binding {
 		case "a":
 			keys[i].do = func(m *model) tea.Cmd {
 				if p.tabular && p.table != nil && p.table.Figured {
-					m.complain("the filter names figures, which jobs cannot be selected by; space selects a job")
+					m.complain("the filter names what only this table has, which jobs cannot be selected by; space selects a job")
 					return nil
 				}
 				return do(m)

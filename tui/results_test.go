@@ -185,12 +185,42 @@ func TestResultsJobsOfAGroup(t *testing.T) {
 	shows(t, m, "space selects a job")
 }
 
+// What is typed as a filter of groups is answered where it is typed: how many jobs they are
+// of, and what is wrong with it (rule 5).
+func TestFilterOfGroups(t *testing.T) {
+	src := sweep(t)
+	whole := src.picture
+	wrong := ""
+	src.picture = func(ask view.Ask) (*view.Picture, error) {
+		p, err := whole(ask)
+		if p.Table != nil && p.Table.Groups != nil {
+			copied := *p.Table
+			copied.Page = view.Page{Filter: ask.Table.Filter, Matched: 7, Wrong: wrong}
+			p.Table = &copied
+		}
+		return p, err
+	}
+	m := newResults(t, src, 80, 24, false)
+	typing := func(text string) {
+		typeText(t, m, text)
+		l := m.modal.(*input)
+		m.Update(filterDue{&m.result.list, l.text.String(), l})
+		refresh(t, m)
+	}
+	do(t, m, "m", "/")
+	typing("acc_mean>0.5")
+	shows(t, m, "/acc_mean>0.5", " 7 jobs")
+	wrong = "there is no column \"acc_mean\""
+	typing("1")
+	shows(t, m, "/acc_mean>0.51", wrong)
+}
+
 // A filter that is made of values finds no others, and replaces what was said before.
 func TestFilterWords(t *testing.T) {
 	if got := filterWords(`state:done  C="a b" "two words" x`); !slices.Equal(got, []string{"state:done", `C="a b"`, `"two words"`, "x"}) {
 		t.Errorf("%q", got)
 	}
-	if got := toTheLetter(`a "b" \c`); got != `"a \"b\" \\c"` {
+	if got := toTheLetter(`a "b" \c`); got != `'a "b" \c'` {
 		t.Error(got)
 	}
 }

@@ -111,6 +111,9 @@ func newBoard(o Options) *Board {
 	b := &Board{opt: o, turn: make(chan struct{}, 1), changed: make(chan struct{}), version: 1}
 	b.asked = make(chan struct{})
 	b.list.init()
+	for _, c := range o.Figures {
+		b.known.figures = append(b.known.figures, c.Name)
+	}
 	b.tables.init(b)
 	b.turn <- struct{}{}
 	return b

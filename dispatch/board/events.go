@@ -9,6 +9,7 @@ import (
 	"dcs-tui/dispatch/view"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/events"
+	"dcs-tui/jobs/results/sheet"
 )
 
 // maxLines bounds the events of each kind that are kept.
@@ -118,49 +119,47 @@ func jobOf(r *jobs.Record) jobs.ID {
 	return r.Job
 }
 
-// parseEvents reads the filter of the event log: text, host:ws01, job:17, each
-// negated by - or !.
+// parseEvents reads the filter of the event log, in the language of that of jobs: text,
+// host:ws01, job:17, and comparisons of host and job.
 func parseEvents(s string) (func(*eventLine) bool, error) {
-	if len(s) > maxFilter {
-		return nil, fmt.Errorf("a filter has at most %d characters", maxFilter)
+	f, err := parseSearch(s)
+	if err != nil || f == nil {
+		return func(*eventLine) bool { return true }, err
 	}
-	tokens, err := split(s)
-	if err != nil {
-		return nil, err
+	return sheet.Compile(f, sheet.Rows[*eventLine]{Word: eventWord, Cells: eventCells})
+}
+
+func eventWord(w sheet.Word) (func(*eventLine) bool, error) {
+	key, value, ok := strings.Cut(w.Text, ":")
+	switch {
+	case ok && !w.Quoted && key == "host":
+		g, err := newGlob("host", value)
+		return func(l *eventLine) bool { return g.fits(l.rec.Host) }, err
+	case ok && !w.Quoted && (key == "job" || key == "id"):
+		n, err := strconv.Atoi(value)
+		if err != nil || n < 1 {
+			return nil, fmt.Errorf("job:%s: the number of a job is wanted, such as job:17", jobs.Clean(value, 40))
+		}
+		return func(l *eventLine) bool { return jobOf(&l.rec) == jobs.ID(n) }, nil
 	}
-	var all []func(*eventLine) bool
-	for _, t := range tokens {
-		var fits func(*eventLine) bool
-		key, value, ok := strings.Cut(t.text, ":")
-		switch {
-		case ok && !t.quoted && key == "host":
-			g, err := newGlob("host", value)
-			if err != nil {
-				return nil, err
+	n := newNeedle(w.Text)
+	return func(l *eventLine) bool { return n.in(l.say()) || n.in(l.rec.Host) }, nil
+}
+
+func eventCells(name string) (sheet.Cells[*eventLine], error) {
+	c := sheet.Cells[*eventLine]{Column: sheet.Column{Name: name, Role: sheet.Fact}}
+	switch name {
+	case "host":
+		c.Value = func(l *eventLine) sheet.Value { return sheet.TextValue(l.rec.Host) }
+	case "job", "id":
+		c.Value = func(l *eventLine) sheet.Value {
+			if id := jobOf(&l.rec); id != 0 {
+				return sheet.NumberValue(float64(id))
 			}
-			fits = func(l *eventLine) bool { return g.fits(l.rec.Host) }
-		case ok && !t.quoted && (key == "job" || key == "id"):
-			n, err := strconv.Atoi(value)
-			if err != nil || n < 1 {
-				return nil, fmt.Errorf("job:%s: the number of a job is wanted, such as job:17", jobs.Clean(value, 40))
-			}
-			fits = func(l *eventLine) bool { return jobOf(&l.rec) == jobs.ID(n) }
-		default:
-			n := newNeedle(t.text)
-			fits = func(l *eventLine) bool { return n.in(l.say()) || n.in(l.rec.Host) }
+			return sheet.Value{}
 		}
-		if t.not {
-			yes := fits
-			fits = func(l *eventLine) bool { return !yes(l) }
-		}
-		all = append(all, fits)
+	default:
+		return c, fmt.Errorf("events have host and job to compare, not %s; quotes make it text", jobs.Clean(name, 40))
 	}
-	return func(l *eventLine) bool {
-		for _, fits := range all {
-			if !fits(l) {
-				return false
-			}
-		}
-		return true
-	}, nil
+	return c, nil
 }

@@ -2,6 +2,7 @@ package board
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,6 +22,9 @@ func TestOutputsOfAHostThatKeepsThem(t *testing.T) {
 		Here: func(id jobs.AttemptID) bool { return here[id] },
 		Far: func(_ context.Context, host string, r view.Read) ([]byte, int64, error) {
 			asked += host + " " + r.Attempt.String() + ";"
+			if r.File == jobs.FileErr {
+				return nil, 0, errors.New("no route")
+			}
 			return []byte("there"), 5, nil
 		}})
 	id := jobs.AttemptID{Job: 2, N: 2}
@@ -33,7 +37,10 @@ func TestOutputsOfAHostThatKeepsThem(t *testing.T) {
 	path := jobs.AttemptFile(b.opt.Run.Dir, id, jobs.FileOut)
 	shown := func() string { return ask(t, b, view.Ask{Focus: 2}).Detail.Attempts[1].Out }
 	read("there")
-	if asked != "ws01 2.2;" || !strings.HasPrefix(shown(), "ws01:/far/") {
+	if _, err := b.Read(t.Context(), view.Read{Attempt: id, File: jobs.FileErr}); err == nil || err.Error() != "the output of 2.2 is only on its host: no route" {
+		t.Errorf("%v", err)
+	}
+	if asked != "ws01 2.2;ws01 2.2;" || !strings.HasPrefix(shown(), "ws01:/far/") {
 		t.Errorf("asked %q, shown %q", asked, shown())
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -45,7 +52,7 @@ func TestOutputsOfAHostThatKeepsThem(t *testing.T) {
 	read("brought")
 	here[id] = true
 	read("brought")
-	if asked != "ws01 2.2;" || shown() != path {
+	if asked != "ws01 2.2;ws01 2.2;" || shown() != path {
 		t.Errorf("asked %q, shown %q", asked, shown())
 	}
 }

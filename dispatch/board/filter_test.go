@@ -8,9 +8,10 @@ import (
 	"dcs-tui/jobs"
 )
 
-// The filter language, word by word.
+// TUI.md, key /: the filter language, word by word; its comparisons are those of --where.
 func TestFilters(t *testing.T) {
 	b := boardOf(t, small())
+	b.known.figures = []string{"acc"} // declared
 	for _, c := range []struct{ filter, want string }{
 		{"", "1 2 3 4 5 6 7 8 9 10 11 12"},
 		{"TRAIN", "1 2"},
@@ -47,17 +48,18 @@ func TestFilters(t *testing.T) {
 		{"exit:term", "8"},
 		{"C=0.1", "1 2"},
 		{"C>=0.1 C<5", "1 2"},
-		{"C!=0.1", "3"},
+		{"C!=0.1", "3 4 5 6 7 8 9 10 11 12"}, // also those that have none, as with --where
+		{"C!=0.1 C=*", "3"},
 		{"C=0.1 -C=0.1", ""},
 		{`C="0.1"`, "1"},
 		{`C=0.10`, "1 2"},
 		{`C="1e-1"`, "2"},
-		{`C!="1e-1"`, "1 3"},
+		{`C!="1e-1" C=*`, "1 3"},
 		{`C="0.1*"`, ""},
-		{`C>"0.2"`, "3"},
+		{`C>"0.2"`, "2 3"}, // by the text: 2 has 1e-1
 		{"C=1?", "3"},
 		{"kernel=r*", "4"},
-		{"kernel!=rbf", ""},
+		{"kernel!=rbf kernel=*", ""},
 		{"try:2", "2 5"},
 		{"try:>1", "2 5"},
 		{"try:retried", "2 5"},
@@ -70,6 +72,33 @@ func TestFilters(t *testing.T) {
 		{`"state:x"`, ""},
 		{"http://x", ""},
 		{"-", "1 2"},
+		// what --where takes
+		{"state=failed", "2"},
+		{"state=failed or state=timed_out", "2 8"},
+		{"state=running", "3 10 12"},
+		{"state=queued", "4 5 6 9"},
+		{"host=ws01", "1 2 3"},
+		{"host=ws* state=succeeded", "1"},
+		{"host=''", "4 6 7 9 11"},
+		{"exit=137", "2 5"},
+		{"exit!=0 and state=failed", "2"},
+		{"signal=SIGKILL", "5"},
+		{"queue=night", "2 4"},
+		{"job>=11", "11 12"},
+		{"name~^train", "2"},
+		{"command ~ 'rain'", "1 2"},
+		{"C>=0.1 and C<5, not C=0.1", ""},
+		{"C > 1", "3"},
+		{"[C]>1", "3"},
+		{"failures>0 state=queued", "5"},
+		// both
+		{"train (C=0.1 or state:bad)", "1 2"},
+		{"-(state:open or state:done)", ""},
+		{"(state:failed,timeout)", "2 8"},
+		{"state:failed, host=ws*", "2"},
+		{"train or sleep", "1 2 4 5 6 7 9 10 11"},
+		{`"or" "C=0.1"`, ""},
+		{"--train=1 id:1", ""}, // an option of a command is text
 		{"a:b", ""},
 	} {
 		p := ask(t, b, view.Ask{Jobs: &view.JobsWindow{Filter: c.filter, Sort: view.SortID, Rows: 50}})
@@ -90,6 +119,16 @@ func TestFilters(t *testing.T) {
 		"id:9-3":                  "id:3-9,12",
 		"try:x":                   "try:5",
 		"C>x":                     "a number is wanted",
+		"C>":                      "a value is wanted after >",
+		"D=1":                     "no job has a parameter D; quotes make it text",
+		"kernl=1":                 "did you mean kernel?",
+		"state=fail":              "the states are",
+		"exit=300":                "0 to 255",
+		"cpu_seconds>1":           "cannot be filtered by cpu_seconds; the Results view can",
+		"acc>0.9":                 "acc is found in outputs: the Results view",
+		"(train":                  "a ) is wanted",
+		"train or":                "is wanted, not its end",
+		"C=[12]":                  "C~'^[12]$' finds one of several",
 		"host:[":                  "pattern",
 		`"open`:                   "quote is open",
 		"sate:failed":             "did you mean state:",
@@ -118,7 +157,7 @@ func FuzzFilter(f *testing.F) {
 		l.put(&c)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		x, err := parseFilter(s)
+		x, err := parseFilter(s, l.known)
 		if err != nil {
 			if x != nil || err.Error() == "" || strings.ContainsAny(err.Error(), "\x1b\n") {
 				t.Errorf("%q: %v, %q", s, x, err)
@@ -126,7 +165,7 @@ func FuzzFilter(f *testing.F) {
 			return
 		}
 		n := len(l.matching(x))
-		if again, err := parseFilter(s + " "); err != nil || len(l.matching(again)) != n {
+		if again, err := parseFilter(s+" ", l.known); err != nil || len(l.matching(again)) != n {
 			t.Errorf("%q: %v, with a blank behind it", s, err)
 		}
 		if _, err := parseEvents(s); err != nil && strings.ContainsAny(err.Error(), "\x1b\n") {

@@ -80,54 +80,6 @@ func lowered(c byte) byte {
 	return c
 }
 
-// comparison takes "C>=0.1" apart.
-func comparison(s string) (name, op, value string, ok bool) {
-	i := strings.IndexAny(s, "=<>!")
-	if i <= 0 {
-		return "", "", "", false
-	}
-	for _, op := range []string{"!=", "<=", ">=", "=", "<", ">"} {
-		if strings.HasPrefix(s[i:], op) {
-			return s[:i], op, s[i+len(op):], true
-		}
-	}
-	return "", "", "", false
-}
-
-// paramMatch compares a parameter, to the letter or as numbers and patterns. A job
-// without it fits no comparison, != included.
-func paramMatch(name, op, value string, letter bool) (match, error) {
-	want, notNumber := strconv.ParseFloat(value, 64)
-	equal := op == "=" || op == "!="
-	numeric := notNumber == nil && want == want && !(letter && equal) // not NaN
-	g := glob{value, true}
-	switch {
-	case equal && letter:
-	case equal:
-		var err error
-		if g, err = newGlob(name+op, value); err != nil {
-			return nil, err
-		}
-	case !numeric:
-		return nil, fmt.Errorf("%s%s%s: a number is wanted after %s", jobs.Clean(name, 40), op, jobs.Clean(value, 40), op)
-	}
-	return func(_ *list, _ uint32, r *row) bool {
-		for i := range r.spec.Params {
-			p := &r.spec.Params[i]
-			if p.Name != name {
-				continue
-			}
-			if numeric {
-				if has, err := strconv.ParseFloat(p.Value, 64); err == nil {
-					return compares(has, op, want)
-				}
-			}
-			return op == "=" && g.fits(p.Value) || op == "!=" && !g.fits(p.Value)
-		}
-		return false
-	}, nil
-}
-
 func compares(a float64, op string, b float64) bool {
 	switch op {
 	case "=":

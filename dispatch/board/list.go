@@ -26,6 +26,7 @@ type list struct {
 	groups   groups
 	dated    bool // some job has a deadline
 	hard     hardness
+	known    vocabulary
 }
 
 func (l *list) init() {
@@ -60,6 +61,7 @@ func (l *list) put(c *change) {
 	fresh := i == len(l.rows)
 	if fresh {
 		l.rows = append(l.rows, row{phase: view.Phases})
+		l.known.learn(c.row.spec)
 		l.depends(c)
 	}
 	old := l.rows[i]

@@ -11,16 +11,16 @@ import (
 
 // Match returns all jobs that a filter matches, and what it would cost to end them.
 func (b *Board) Match(ctx context.Context, text string) (view.Ranges, view.Weight, error) {
-	f, err := parseFilter(text)
-	if err != nil {
-		return nil, view.Weight{}, &view.Refused{Why: err.Error()}
-	}
 	if !b.take(ctx) {
 		return nil, view.Weight{}, ctx.Err()
 	}
 	defer b.give()
 	if err := b.refresh(ctx, true); err != nil {
 		return nil, view.Weight{}, err
+	}
+	f, err := parseFilter(text, b.known)
+	if err != nil {
+		return nil, view.Weight{}, &view.Refused{Why: err.Error()}
 	}
 	which := view.Ranges{}
 	for _, id := range b.matching(f) {

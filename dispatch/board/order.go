@@ -22,6 +22,7 @@ type order struct {
 	took    time.Duration
 	used    uint64
 	at      int // where the cursor was found last
+	params  int // that the filter was read with
 }
 
 type orderKey struct {
@@ -54,10 +55,7 @@ func (o *orders) get(l *list, key orderKey, now time.Time) *order {
 	}
 	if x == nil {
 		x = &order{key: key}
-		f, err := parseFilter(key.filter)
-		if x.filter = f; err != nil {
-			x.wrong = err.Error()
-		}
+		x.read(l)
 		if len(o.kept) < maxOrders {
 			o.kept = append(o.kept, x)
 		} else {
@@ -71,10 +69,22 @@ func (o *orders) get(l *list, key orderKey, now time.Time) *order {
 		}
 	}
 	x.used = o.uses
+	if x.params != len(l.known.params) {
+		x.read(l)
+	}
 	if x.made.IsZero() || x.edition != l.edition && !now.Before(x.due()) {
 		x.make(l, now)
 	}
 	return x
+}
+
+// read reads the filter, and once more when jobs have come with other parameters.
+func (x *order) read(l *list) {
+	x.filter, x.wrong, x.params, x.made = nil, "", len(l.known.params), time.Time{}
+	f, err := parseFilter(x.key.filter, l.known)
+	if x.filter = f; err != nil {
+		x.wrong = err.Error()
+	}
 }
 
 // due is when the order may be made anew.

@@ -7,6 +7,7 @@ import (
 	"dcs-tui/dispatch/view"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
+	"dcs-tui/jobs/results/sheet"
 )
 
 // finished are the jobs that are over, as tables need them. What is in list does not
@@ -17,8 +18,9 @@ type finished struct {
 	cwds    []string // of each
 	place   []int32  // job id - 1: 1 + index into list; 0: it is not in it
 	names   []string // of hosts, for filters
-	edition uint64   // of the board's list, when it was last looked through
-	changes int      // grows with each change
+	known   vocabulary
+	edition uint64 // of the board's list, when it was last looked through
+	changes int    // grows with each change
 	at      time.Time
 	took    time.Duration
 	behind  bool // some have not been taken in
@@ -92,7 +94,7 @@ func (d *finished) scan(l *list) (fresh []jobs.ID, gone bool) {
 		}
 	}
 	d.edition = l.edition
-	d.names = slices.Clone(l.names)
+	d.names, d.known.params = slices.Clone(l.names), l.known.params
 	return fresh, gone
 }
 
@@ -178,24 +180,15 @@ func (d *finished) name(s string) uint16 {
 	return uint16(i)
 }
 
-// fitting returns a test of jobs for a filter; with figures it may name them.
-func (d *finished) fitting(f *filter, names []string, values [][]string) func(jobs.ID) bool {
+// fitting turns a word of a search into a test of the rows of s.
+func (d *finished) fitting(s *sheet.Sheet) func(sheet.Word) (func(row int) bool, error) {
 	l := &list{names: d.names}
-	var spec jobs.Spec
-	return func(id jobs.ID) bool {
-		at := d.place[id-1] - 1
-		r := d.rows[at]
-		if values != nil && len(names) > 0 {
-			spec = *r.spec
-			spec.Params = slices.Clip(spec.Params)
-			for k, v := range values[at] {
-				if v != "" {
-					spec.Params = append(spec.Params, jobs.Param{Name: names[k], Value: v})
-				}
-			}
-			r.spec = &spec
-		}
-		return f.fits(l, uint32(id), &r)
+	return func(w sheet.Word) (func(row int) bool, error) {
+		m, err := wordMatch(w)
+		return func(row int) bool {
+			id := s.Job(row)
+			return m(l, uint32(id), &d.rows[d.place[id-1]-1])
+		}, err
 	}
 }
 

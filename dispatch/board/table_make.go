@@ -38,9 +38,8 @@ func (t *tables) make(ask *view.TableAsk) *made {
 	m := &made{changes: d.changes, figures: f.changes, edition: d.edition, read: f.known, of: len(d.list)}
 	m.table.Ready, m.table.Wrong, m.table.Notes = true, f.wrong, f.notes
 	m.table.Read, m.table.Jobs = m.read, m.of
-	values := slices.Clone(f.values)
-	s := sheet.New(sheet.Input{Jobs: d.list, Names: f.names, Figures: values})
-	if err := t.fill(m, s, ask, f.names, values); err != nil && m.table.Wrong == "" {
+	s := sheet.New(sheet.Input{Jobs: d.list, Params: d.known.params, Names: f.names, Figures: slices.Clone(f.values)})
+	if err := t.fill(m, s, ask); err != nil && m.table.Wrong == "" {
 		m.table.Wrong = err.Error()
 	}
 	if d.left > 0 {
@@ -55,33 +54,43 @@ func (t *tables) make(ask *view.TableAsk) *made {
 
 // fill makes what was asked for of a sheet of all jobs that are over. What is wrong
 // with the ask leaves the table as it is without it.
-func (t *tables) fill(m *made, s *sheet.Sheet, ask *view.TableAsk, names []string, values [][]string) error {
+func (t *tables) fill(m *made, s *sheet.Sheet, ask *view.TableAsk) error {
 	m.sheet, m.cells = s, s.Figures()
-	f, err := parseFilter(ask.Filter)
-	switch {
-	case err != nil:
+	f, err := parseSearch(ask.Filter)
+	var odd []string
+	var having *sheet.Filter // of groups
+	if len(ask.Group) > 0 && !ask.Heat {
+		f, having = f.Split(s)
+	}
+	if err == nil && f != nil {
+		var found *sheet.Sheet
+		if found, odd, err = s.Search(f, t.done.fitting(s)); err == nil {
+			s = found
+			_, other := t.done.known.compile(f)
+			m.table.Figured = other != nil
+		}
+	}
+	if err != nil {
 		m.table.Page.Wrong = err.Error()
 		m.sheet = s.Keep(func(int) bool { return false })
 		return nil
-	case f != nil:
-		if m.table.Figured = mentions(ask.Filter, names); !m.table.Figured {
-			names = nil // what the list of jobs would find
-		}
-		fits := t.done.fitting(f, names, values)
-		s = s.Keep(func(row int) bool { return fits(s.Job(row)) })
 	}
 	m.sheet, m.matched = s, s.Len()
+	noted := len(m.table.Notes) > 0
+	if m.read == m.of { // else some may not be read yet
+		m.table.Notes = append(odd, m.table.Notes...)
+	}
 	var cut []string
 	m.table.Columns, cut = columnsOf(s)
 	switch {
 	case ask.Heat:
 		return m.heat(s, ask)
 	case len(ask.Group) > 0:
-		return m.group(s, ask)
+		return m.group(s, ask, having)
 	}
-	if m.read == m.of && len(m.table.Notes) == 0 { // else it may not be read yet, or that was said
+	if m.read == m.of && !noted { // else that was said
 		missing := s.Missing(s.Figures())
-		m.table.Notes = missing[:min(len(missing), 2)] // each takes a line of the screen
+		m.table.Notes = append(m.table.Notes, missing[:min(len(missing), 2)]...) // each takes a line of the screen
 	}
 	if len(cut) > 0 {
 		m.table.Notes = append([]string{fmt.Sprintf("there is room for %d parameters: %d more, %s and what follows, have no column", view.MaxTableNames, len(cut), cut[0])}, m.table.Notes...)
@@ -96,15 +105,6 @@ func (t *tables) fill(m *made, s *sheet.Sheet, ask *view.TableAsk, names []strin
 		err = errBest
 	}
 	return err
-}
-
-// mentions says that a filter names one of the figures.
-func mentions(text string, names []string) bool {
-	tokens, _ := split(text)
-	return slices.ContainsFunc(tokens, func(t token) bool {
-		name, _, _, ok := comparison(t.text)
-		return ok && !t.quoted && slices.Contains(names, name)
-	})
 }
 
 // columnsOf are those that a person may sort and group by, shown ones first, and
@@ -196,8 +196,8 @@ func person(c *sheet.Column, v sheet.Value) string {
 	return export.ForPeople(c, v)
 }
 
-// group makes a row a group of jobs.
-func (m *made) group(s *sheet.Sheet, ask *view.TableAsk) error {
+// group makes a row a group of jobs, of groups for which having holds; nil: of all.
+func (m *made) group(s *sheet.Sheet, ask *view.TableAsk, having *sheet.Filter) error {
 	by, err := s.Find(ask.Group)
 	if err != nil {
 		return err
@@ -211,6 +211,13 @@ func (m *made) group(s *sheet.Sheet, ask *view.TableAsk) error {
 	measured = measured[:min(len(measured), view.MaxTableNames)]
 	g, notes := s.Group(sheet.Grouping{By: by, Figures: measured, Measures: sheet.AllMeasures(), MinSize: ask.MinSize})
 	m.table.Notes = append(slices.Clip(notes), m.table.Notes...)
+	if having != nil {
+		found, odd, err := g.Where(having)
+		if err != nil {
+			m.table.Page.Wrong, found = err.Error(), g.Keep(func(int) bool { return false })
+		}
+		m.table.Notes, g = append(odd, m.table.Notes...), found
+	}
 	g, err = ordered(g, ask)
 	out := &view.TableGroups{Best: -1, More: max(0, g.Len()-view.MaxTableGroups)}
 	row, value, ties, errBest := best(g, ask.Best)

@@ -199,6 +199,20 @@ func TestTableGroups(t *testing.T) {
 	if tb.Groups.Rows[0][0] != fmt.Sprint(at/2) || tb.Groups.Rows[0][1] != fmt.Sprint(at%2) {
 		t.Errorf("%v", tb.Groups.Rows[0])
 	}
+	// A filter of groups: what names their statistics is asked of them, all else of the jobs.
+	tb = tableOf(t, b, view.TableAsk{JobsWindow: view.JobsWindow{Filter: fmt.Sprintf("state:done (C>=1 or gamma=1) acc_mean>%g", least)}, Group: []string{"C", "gamma"}})
+	for _, row := range tb.Groups.Rows {
+		if row[0] == "0" && row[1] == "0" || row[0] == fmt.Sprint(at/2) && row[1] == fmt.Sprint(at%2) {
+			t.Errorf("the filter leaves %v", row)
+		}
+	}
+	if len(tb.Groups.Rows) < 4 || tb.Page.Wrong != "" || tb.Page.Matched != 25 {
+		t.Errorf("%+v", tb)
+	}
+	tb = tableOf(t, b, view.TableAsk{JobsWindow: view.JobsWindow{Filter: "state:done acc_means>1"}, Group: []string{"C"}})
+	if len(tb.Groups.Rows) != 0 || !strings.Contains(tb.Page.Wrong, "did you mean acc_mean?") {
+		t.Errorf("%q %+v", tb.Page.Wrong, tb.Groups)
+	}
 	if tb = tableOf(t, b, view.TableAsk{Group: []string{"C"}, MinSize: 11}); len(tb.Groups.Rows) != 0 || len(tb.Notes) == 0 {
 		t.Errorf("%+v", tb)
 	}
@@ -277,6 +291,9 @@ func TestTableOfAWrongAsk(t *testing.T) {
 		if !c.ask.Heat && len(tb.Page.Rows) != 4 {
 			t.Errorf("%+v: %d rows", c.ask, len(tb.Page.Rows))
 		}
+	}
+	if tb := tableOf(t, b, view.TableAsk{JobsWindow: view.JobsWindow{Filter: "C>=x", Rows: 9}}); tb.Page.Matched != 0 || len(tb.Notes) != 1 || !strings.HasPrefix(tb.Notes[0], "C of 4 jobs is a number and left out") {
+		t.Errorf("%q %+v", tb.Notes, tb.Page)
 	}
 	if tb := tableOf(t, b, view.TableAsk{JobsWindow: view.JobsWindow{Filter: "state:nonsense", Rows: 9}}); tb.Page.Wrong == "" || tb.Page.Matched != 0 {
 		t.Errorf("%+v", tb.Page)

@@ -1,6 +1,7 @@
 package sheet
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"unicode"
@@ -14,7 +15,9 @@ type token struct {
 	text   string
 	kind   tokenKind
 	quoted bool
-	at     int // the number of its first character, 1 is the first
+	search bool   // it is no column of a comparison: ParseSearch
+	at     int    // the number of its first character, 1 is the first
+	rest   string // the filter from it on
 }
 
 type tokenKind uint8
@@ -35,9 +38,11 @@ var operators = []string{"==", "!=", "<=", ">=", "!~", "=", "<", ">", "~"}
 
 // lexer reads a filter word by word.
 type lexer struct {
-	rest string
-	at   int // characters before rest
-	tok  token
+	rest   string
+	at     int // characters before rest
+	tok    token
+	search bool // ParseSearch
+	open   int  // parentheses, of a search
 }
 
 func (l *lexer) skip(n int) {
@@ -49,7 +54,7 @@ func (l *lexer) skip(n int) {
 // words such as `and` mean nothing.
 func (l *lexer) next(value bool) error {
 	l.skip(len(l.rest) - len(strings.TrimLeftFunc(l.rest, unicode.IsSpace)))
-	l.tok = token{at: l.at + 1}
+	l.tok = token{at: l.at + 1, rest: l.rest}
 	if l.rest == "" {
 		return nil
 	}
@@ -131,7 +136,15 @@ func (l *lexer) quotedWord(quote byte) error {
 }
 
 func (l *lexer) errorf(format string, args ...any) error {
-	return fmt.Errorf("the filter, character %d: %s", l.tok.at, fmt.Sprintf(format, args...))
+	return faultAt(l.search, l.tok.at, fmt.Sprintf(format, args...))
+}
+
+// faultAt is an error with its place; a search is short, and its end is where one types.
+func faultAt(search bool, at int, text string) error {
+	if search {
+		return errors.New(text)
+	}
+	return fmt.Errorf("the filter, character %d: %s", at, text)
 }
 
 func (t *token) String() string {

@@ -133,23 +133,23 @@ func facts(list []results.Result) []Column {
 	}
 	return []Column{
 		number("job", None, func(r *results.Result) Value { return countValue(int64(r.Job)) }),
-		at("name", None, func(r *results.Result) Value { return textValue(cmp.Or(r.Name, r.Command)) }),
-		at("state", None, func(r *results.Result) Value { return textValue(r.State.String()) }),
+		at("name", None, func(r *results.Result) Value { return TextValue(cmp.Or(r.Name, r.Command)) }),
+		at("state", None, func(r *results.Result) Value { return TextValue(r.State.String()) }),
 		outcome(elapsed, Seconds, func(o *jobs.Outcome) Value { return NumberValue(o.Elapsed().Seconds()) }),
-		at("host", None, func(r *results.Result) Value { return textValue(r.Host) }),
-		at("queue", None, func(r *results.Result) Value { return textValue(r.Queue) }),
+		at("host", None, func(r *results.Result) Value { return TextValue(r.Host) }),
+		at("queue", None, func(r *results.Result) Value { return TextValue(r.Queue) }),
 		number("exit", None, func(r *results.Result) Value {
 			if code, ok := r.Exit(); ok {
 				return countValue(int64(code))
 			}
 			return Value{}
 		}),
-		at("signal", None, func(r *results.Result) Value { return textValue(r.Signal()) }),
+		at("signal", None, func(r *results.Result) Value { return TextValue(r.Signal()) }),
 		at("cause", None, func(r *results.Result) Value {
 			if r.State == jobs.Succeeded || !r.State.Terminal() {
 				return Value{}
 			}
-			return textValue(results.Cause(r.State, r.Reason, r.Outcome))
+			return TextValue(results.Cause(r.State, r.Reason, r.Outcome))
 		}),
 		number("attempts", None, func(r *results.Result) Value { return countValue(int64(r.Attempts)) }),
 		number("failures", None, func(r *results.Result) Value { return countValue(int64(r.Failures)) }),
@@ -164,10 +164,10 @@ func facts(list []results.Result) []Column {
 		outcome("cpu_seconds", Seconds, func(o *jobs.Outcome) Value { return NumberValue(o.CPU.Seconds()) }),
 		outcome("max_rss_bytes", Bytes, func(o *jobs.Outcome) Value { return countValue(o.MaxRSSBytes) }),
 		number("round", None, func(r *results.Result) Value { return countValue(int64(r.Round)) }),
-		at("command", None, func(r *results.Result) Value { return textValue(r.Command) }),
-		at("stdout", None, func(r *results.Result) Value { return textValue(r.Stdout) }),
-		at("stderr", None, func(r *results.Result) Value { return textValue(r.Stderr) }),
-		at("reason", None, func(r *results.Result) Value { return textValue(r.Reason) }),
+		at("command", None, func(r *results.Result) Value { return TextValue(r.Command) }),
+		at("stdout", None, func(r *results.Result) Value { return TextValue(r.Stdout) }),
+		at("stderr", None, func(r *results.Result) Value { return TextValue(r.Stderr) }),
+		at("reason", None, func(r *results.Result) Value { return TextValue(r.Reason) }),
 	}
 }
 
@@ -175,5 +175,5 @@ func timeValue(t jobs.Stamp) Value {
 	if t == 0 {
 		return Value{}
 	}
-	return textValue(t.Time().UTC().Format(time.RFC3339))
+	return TextValue(t.Time().UTC().Format(time.RFC3339))
 }

@@ -38,8 +38,8 @@ func ValueOf(text string) Value {
 	return Value{Text: text, Kind: Text}
 }
 
-// textValue is a text that is no number whatever it looks like.
-func textValue(text string) Value {
+// TextValue is a text that is no number whatever it looks like.
+func TextValue(text string) Value {
 	if text == "" {
 		return Value{}
 	}

@@ -11,21 +11,59 @@ import (
 	"dcs-tui/jobs/results/column"
 )
 
-// Where returns the rows that a filter matches. notes says where a number was wanted
-// and a text stood: such a row does not match.
+// Where returns the rows that a filter matches. notes says where a comparison wanted
+// numbers and texts stood, or the other way round: such a row does not match.
 func (s *Sheet) Where(f *Filter) (matching *Sheet, notes []string, err error) {
-	odd := map[int]*oddity{}
-	match, err := s.compile(f.root, odd)
+	return s.Search(f, nil)
+}
+
+// Search is Where for a search, whose words are compiled by word.
+func (s *Sheet) Search(f *Filter, word func(Word) (func(row int) bool, error)) (matching *Sheet, notes []string, err error) {
+	odd := map[int]*mismatch{}
+	match, err := Compile(f, Rows[int]{Word: word, Cells: func(name string) (Cells[int], error) {
+		at, err := s.Column(name)
+		if err != nil {
+			return Cells[int]{}, err
+		}
+		if odd[at] == nil {
+			odd[at] = &mismatch{}
+		}
+		return Cells[int]{Column: s.Columns[at], Value: s.getter(at), Odd: func(row int, v Value) { odd[at].add(v, s.Job(row)) }}, nil
+	}})
 	if err != nil {
 		return nil, nil, err
 	}
 	matching = s.Keep(match)
-	for c := range s.Columns {
-		if e := odd[c]; e != nil {
-			notes = append(notes, (&oddities{[]oddity{*e}}).notes(s, []int{c})...)
+	for at := range s.Columns {
+		if o := odd[at]; o != nil {
+			notes = append(notes, o.notes(s.Columns[at].Name, s.unit)...)
 		}
 	}
+	if matching.Len() == 0 {
+		notes = append(notes, s.lacking(f)...)
+	}
 	return matching, notes, nil
+}
+
+// lacking says which columns a filter compares with < or > and no row has a value of.
+func (s *Sheet) lacking(f *Filter) (notes []string) {
+	var said []int
+	for _, name := range f.root.ordered(nil) {
+		at, err := s.Column(name)
+		if err != nil || slices.Contains(said, at) || s.Len() == 0 {
+			continue
+		}
+		said = append(said, at)
+		value := s.getter(at)
+		some := false
+		for row := 0; row < s.Len() && !some; row++ {
+			some = value(row).Kind != Nothing
+		}
+		if !some {
+			notes = append(notes, fmt.Sprintf("no %s has %s, and < and > find none without", s.unit, s.Columns[at].Name))
+		}
+	}
+	return notes
 }
 
 // WhereAll returns the rows that every one of the filters matches; notes as Where.
@@ -38,59 +76,6 @@ func (s *Sheet) WhereAll(filters []*Filter) (matching *Sheet, notes []string, er
 		notes = append(notes, odd...)
 	}
 	return s, notes, nil
-}
-
-// compile turns a condition into a function of the row.
-func (s *Sheet) compile(n *node, odd map[int]*oddity) (func(row int) bool, error) {
-	if n.kind == opToken {
-		return s.comparison(n.cmp, odd)
-	}
-	left, err := s.compile(n.left, odd)
-	if err != nil {
-		return nil, err
-	}
-	if n.kind == notToken {
-		return func(row int) bool { return !left(row) }, nil
-	}
-	right, err := s.compile(n.right, odd)
-	if err != nil {
-		return nil, err
-	}
-	if n.kind == andToken {
-		return func(row int) bool { return left(row) && right(row) }, nil
-	}
-	return func(row int) bool { return left(row) || right(row) }, nil
-}
-
-func (s *Sheet) comparison(c *comparison, odd map[int]*oddity) (func(row int) bool, error) {
-	at, err := s.Column(c.column)
-	if err != nil {
-		return nil, fmt.Errorf("the filter, character %d: %w", c.at, err)
-	}
-	if why := c.impossible(&s.Columns[at]); why != "" {
-		return nil, fmt.Errorf("the filter, character %d: %s", c.at, why)
-	}
-	value := s.getter(at)
-	switch c.op {
-	case "=":
-		return func(row int) bool { return c.equal(value(row)) }, nil
-	case "!=":
-		return func(row int) bool { return !c.equal(value(row)) }, nil
-	case "~":
-		return func(row int) bool { return c.expr.MatchString(value(row).Text) }, nil
-	case "!~":
-		return func(row int) bool { return !c.expr.MatchString(value(row).Text) }, nil
-	}
-	return func(row int) bool {
-		v := value(row)
-		if v.Kind == Text && c.numeric {
-			if odd[at] == nil {
-				odd[at] = &oddity{}
-			}
-			odd[at].add(v, s.Job(row))
-		}
-		return c.ordered(v)
-	}, nil
 }
 
 // getter returns the cells of a column as filters see them: a job that a signal ended has

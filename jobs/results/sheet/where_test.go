@@ -21,54 +21,69 @@ func where(t *testing.T, s *Sheet, text string) (*Sheet, []string) {
 	return w, notes
 }
 
-// Issue 5, point 3: --where.
+// whereCases are filters over grid(), and the jobs that each finds.
+var whereCases = map[string]string{
+	"C>=1 and state=succeeded":         "3 4 5",
+	"C>=1, state=succeeded":            "3 4 5",
+	"C>=1&&state==succeeded":           "3 4 5",
+	"C=0.10":                           "1 2", // numbers as numbers
+	"C='0.10'":                         "",    // in quotes as text
+	"C='0.1'":                          "1 2",
+	"[C]=10 or [gamma]=0":              "1 3 5 6 7",
+	"not (C=10 or gamma=0)":            "2 4",
+	"!C=10 and not not gamma=0":        "1 3",
+	"C<1 or C>1 and gamma=1":           "1 2 6 7", // and binds closer
+	"(C<1 or C>1) and gamma=1":         "2 6 7",
+	"acc<=0.5":                         "1 3",
+	"acc>0.5":                          "2 6",
+	"acc=nan":                          "4",
+	"acc!=nan":                         "1 2 3 5 6 7",
+	"acc>=-inf":                        "1 2 3 6",
+	"acc=''":                           "7",
+	"acc!=''":                          "1 2 3 4 5 6",
+	"note=*":                           "1 2 3 5 6",
+	"note=c*":                          "3", // also over a slash
+	"note=?":                           "1 2 5 6",
+	"note='*'":                         "",
+	"note~'^[ab]$'":                    "1 2",
+	"note !~ [a-c]":                    "4 5 6 7",
+	"note>=c":                          "3 5 6",
+	"note<'b'":                         "1",
+	"host=melon* and exit=3":           "6",
+	"time>4":                           "5 6",
+	"cause~'exit 3'":                   "6",
+	"state!=succeeded":                 "6 7",
+	"name='job 3'":                     "3",
+	"name=\"job 3\"":                   "3",
+	"job>2 AND job<5 Or job=7":         "3 4 7",
+	"host=''":                          "7",
+	"exit=''":                          "7",
+	"exit='3'":                         "6",
+	"exit=?":                           "1 2 3 4 5 6",
+	"exit~.":                           "1 2 3 4 5 6",
+	"C=1 and(gamma=0)or(gamma=1)":      "2 3 4 6 7",
+	"state=*ed and elapsed_seconds=6":  "6",
+	"C=0.1 or C=1 or C=10 and gamma=2": "1 2 3 4",
+	"C=1 gamma=0":                      "3", // a blank is `and`
+	"C=1 gamma=0 or job=7":             "3 7",
+	"C=1 not gamma=0":                  "4",
+	"C=1 (gamma=0 or gamma=1)":         "3 4",
+}
+
+// Issue 5, point 3: --where. The screen's search finds the same by the same comparisons.
 func TestWhere(t *testing.T) {
 	s := grid()
-	for text, want := range map[string]string{
-		"C>=1 and state=succeeded":         "3 4 5",
-		"C>=1, state=succeeded":            "3 4 5",
-		"C>=1&&state==succeeded":           "3 4 5",
-		"C=0.10":                           "1 2", // numbers as numbers
-		"C='0.10'":                         "",    // in quotes as text
-		"C='0.1'":                          "1 2",
-		"[C]=10 or [gamma]=0":              "1 3 5 6 7",
-		"not (C=10 or gamma=0)":            "2 4",
-		"!C=10 and not not gamma=0":        "1 3",
-		"C<1 or C>1 and gamma=1":           "1 2 6 7", // and binds closer
-		"(C<1 or C>1) and gamma=1":         "2 6 7",
-		"acc<=0.5":                         "1 3",
-		"acc>0.5":                          "2 6",
-		"acc=nan":                          "4",
-		"acc!=nan":                         "1 2 3 5 6 7",
-		"acc>=-inf":                        "1 2 3 6",
-		"acc=''":                           "7",
-		"acc!=''":                          "1 2 3 4 5 6",
-		"note=*":                           "1 2 3 5 6",
-		"note=c*":                          "3", // also over a slash
-		"note=?":                           "1 2 5 6",
-		"note='*'":                         "",
-		"note~'^[ab]$'":                    "1 2",
-		"note !~ [a-c]":                    "4 5 6 7",
-		"note>=c":                          "3 5 6",
-		"note<'b'":                         "1",
-		"host=melon* and exit=3":           "6",
-		"time>4":                           "5 6",
-		"cause~'exit 3'":                   "6",
-		"state!=succeeded":                 "6 7",
-		"name='job 3'":                     "3",
-		"name=\"job 3\"":                   "3",
-		"job>2 AND job<5 Or job=7":         "3 4 7",
-		"host=''":                          "7",
-		"exit=''":                          "7",
-		"exit='3'":                         "6",
-		"exit=?":                           "1 2 3 4 5 6",
-		"exit~.":                           "1 2 3 4 5 6",
-		"C=1 and(gamma=0)or(gamma=1)":      "2 3 4 6 7",
-		"state=*ed and elapsed_seconds=6":  "6",
-		"C=0.1 or C=1 or C=10 and gamma=2": "1 2 3 4",
-	} {
+	for text, want := range whereCases {
 		if got, _ := where(t, s, text); ids(got) != want {
 			t.Errorf("%s: %s, want %s", text, ids(got), want)
+		}
+		f, err := ParseSearch(text)
+		if err != nil {
+			t.Errorf("as a search: %s: %v", text, err)
+			continue
+		}
+		if got, _, err := s.Where(f); err != nil || ids(got) != want {
+			t.Errorf("as a search: %s: %v %v, want %s", text, got, err, want)
 		}
 	}
 	// A text where a number is asked for matches nothing, and is told.
@@ -103,7 +118,7 @@ func TestBadFilters(t *testing.T) {
 		"C=":                             "character 3: a value is wanted",
 		"C=)":                            "character 3: a value is wanted",
 		"=3":                             `character 1: a comparison such as C>=0.1 is wanted, not "="`,
-		"C=1 gamma=2":                    "character 5: \"gamma\" is not expected here",
+		"C=1 gamma":                      "character 5: \"gamma\" is not expected here",
 		"(C=1":                           "character 5: a ) is wanted, not its end",
 		"C=1)":                           "character 4: \")\" is not expected",
 		"C=1 and":                        "character 8: a comparison",
