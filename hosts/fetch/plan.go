@@ -29,6 +29,14 @@ func (p *Plan) Attempts() (n int) {
 	return n
 }
 
+// Names are those of the hosts.
+func (p *Plan) Names() (names []string) {
+	for i := range p.Hosts {
+		names = append(names, p.Hosts[i].Host)
+	}
+	return names
+}
+
 // Make looks at all attempts of these jobs. apart says of a host that it keeps its
 // files to itself, here of an attempt of such a host that they have been brought.
 func Make(t *jobs.Table, ids []jobs.ID, apart func(host string) bool, here func(jobs.AttemptID) bool) *Plan {
