@@ -5,6 +5,7 @@ import (
 
 	"dcs-tui/dispatch/board"
 	"dcs-tui/dispatch/view"
+	"dcs-tui/internal/cli/places"
 	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/events"
@@ -46,7 +47,7 @@ func (a *app) pastBoard(run *rundir.Run, owner *journal.Owner, act actor) (*boar
 	standing.AcceptRest(table)
 	p := board.Past{
 		Options:  boardOptions(run, runView(run, a.labName(run), nil), act),
-		HostDirs: readPlaces(run), Tries: triesOf(run),
+		HostDirs: places.Read(run), Tries: triesOf(run),
 	}
 	p.Options.Run.Epoch = table.Epoch
 	p.Life, p.Over = howOver(table, owner)

@@ -10,6 +10,7 @@ import (
 
 	"dcs-tui/dispatch"
 	"dcs-tui/internal/cli/console"
+	"dcs-tui/internal/cli/places"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/rundir"
@@ -147,10 +148,10 @@ func (s *session) keepJobLogs(over <-chan struct{}) {
 // ended.
 func finished(run *rundir.Run, t *jobs.Table) []results.Result {
 	var list []results.Result
-	where := readPlaces(run)
+	where := places.Read(run)
 	for i := range t.Jobs {
 		if j := &t.Jobs[i]; j.State.Terminal() {
-			list = append(list, resultOf(run, where, j))
+			list = append(list, places.Result(run, where, j))
 		}
 	}
 	sort.SliceStable(list, func(i, k int) bool { return list[i].Seq < list[k].Seq })

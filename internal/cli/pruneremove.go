@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"dcs-tui/internal/cli/console"
+	"dcs-tui/internal/cli/places"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
 )
@@ -126,7 +127,7 @@ func hasMarks(dir string) bool {
 // gets into a command that removes things.
 func leftOnHosts(run *rundir.Run) []string {
 	var lines []string
-	for host, place := range readPlaces(run) {
+	for host, place := range places.Read(run) {
 		dir := strings.TrimPrefix(place, host+":")
 		if !filepath.IsAbs(dir) || filepath.Clean(dir) != dir || filepath.Base(dir) != run.UID() {
 			lines = append(lines, host+" keeps the outputs of its jobs, in "+dir+" as it says; look there yourself")

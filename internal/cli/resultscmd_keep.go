@@ -10,6 +10,7 @@ import (
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/hosts"
 	"dcs-tui/internal/cli/console"
+	"dcs-tui/internal/cli/places"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/results/outputs"
@@ -36,14 +37,14 @@ func figureKeeper(run *rundir.Run, d *dispatch.Dispatcher) *outputs.Keeper {
 // onHosts are the results of a run whose outputs only these hosts have, as far as its
 // files show: an earlier dispatcher may have died before it had kept their figures.
 func onHosts(hs []*hosts.Host, o *owned) (list []results.Result) {
-	places, known := readPlaces(o.run), map[string]bool{}
+	where, known := places.Read(o.run), map[string]bool{}
 	for _, h := range hs {
 		known[h.Name] = true
 	}
 	for i := range o.table.Jobs {
 		j := &o.table.Jobs[i]
-		if a := results.Counted(j); j.State.Terminal() && a != nil && places[a.Host] != "" && known[a.Host] {
-			list = append(list, resultOf(o.run, places, j))
+		if a := results.Counted(j); j.State.Terminal() && a != nil && where[a.Host] != "" && known[a.Host] {
+			list = append(list, places.Result(o.run, where, j))
 		}
 	}
 	return list

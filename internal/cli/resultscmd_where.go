@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"dcs-tui/internal/cli/exit"
+	"dcs-tui/internal/cli/places"
 	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
@@ -116,7 +117,7 @@ func paramNames(t *jobs.Table) []string {
 
 // placeOf is what the results of a run have in common.
 func placeOf(run *rundir.Run) results.Place {
-	return results.Place{UID: run.UID(), Name: run.Name(), Created: jobs.StampOf(run.Asked.Created), Dir: run.Dir, HostDirs: readPlaces(run)}
+	return results.Place{UID: run.UID(), Name: run.Name(), Created: jobs.StampOf(run.Asked.Created), Dir: run.Dir, HostDirs: places.Read(run)}
 }
 
 // cwdsOf gives outputs.Reader the directories of jobs that have one of their own.

@@ -11,6 +11,7 @@ import (
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
+	"dcs-tui/internal/cli/places"
 	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
@@ -53,7 +54,7 @@ type session struct {
 	typed   bool      // standard input is a terminal and has the jobs
 	earlier int64     // results up to this number are of earlier sessions
 	began   time.Time // of this session
-	places  places
+	places  places.Known
 	last    atomic.Pointer[dispatch.Snapshot] // the newest looked at
 	used    usage
 
@@ -107,7 +108,7 @@ func (s *session) drive(opening string, feed func(ctx context.Context) error) in
 		feeder.Wait()
 		if last := s.d.Snapshot(); last != nil { // a short run has seen no other
 			s.used.note(time.Now(), last, s.flags.MaxSlots)
-			s.places.note(last)
+			s.places.Note(last)
 			s.last.Store(last)
 		}
 		finish, err = s.d.Close()
@@ -174,7 +175,7 @@ func (s *session) report(over <-chan struct{}) {
 			continue
 		}
 		now := time.Now()
-		s.places.note(snap)
+		s.places.Note(snap)
 		s.last.Store(snap)
 		s.used.note(now, snap, s.flags.MaxSlots)
 		switch {

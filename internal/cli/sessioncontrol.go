@@ -59,7 +59,7 @@ const lastLookWithin = 2 * time.Second
 
 // lastLook gives those who are attached that moment.
 func (s *session) lastLook() {
-	if s.control == nil || s.control.Attached() == 0 || len(s.places.names()) == 0 {
+	if s.control == nil || s.control.Attached() == 0 || len(s.places.Names()) == 0 {
 		return
 	}
 	select {

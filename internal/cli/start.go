@@ -11,6 +11,7 @@ import (
 	"dcs-tui/hosts"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
+	"dcs-tui/internal/cli/places"
 	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
@@ -83,7 +84,7 @@ func (a *app) start(o *owned, f *runFlags, inv *loadedInventory, env []jobs.EnvV
 	s.requests = requestTaker{s: s, first: make(chan struct{}), bell: make(chan struct{}, 1), given: map[string]bool{}, stored: storedRequests(o)}
 	_ = o.run.MakeRequestsDir() // or whoever has a request makes it; it may only be seen later
 	s.used.last = s.began
-	s.places.run = o.run
+	s.places.Run = o.run
 	s.input, s.endInput = context.WithCancel(context.Background())
 	connector, err := a.connector(&f.options, inv.Hosts, s.logs.Write)
 	if err != nil {
@@ -108,14 +109,14 @@ func (a *app) start(o *owned, f *runFlags, inv *loadedInventory, env []jobs.EnvV
 	}
 	cfg := dispatch.Config{
 		RunUID: o.run.UID(), RunName: o.run.Name(), RunDir: o.run.Dir, Created: jobs.StampOf(asked.Created),
-		Sched: policy, Look: o.look, Hosts: inv.Hosts, Connector: keepingPlaces{connector, &s.places}, Journal: s.noted, Table: o.table,
+		Sched: policy, Look: o.look, Hosts: inv.Hosts, Connector: places.Connector{Connector: connector, Known: &s.places}, Journal: s.noted, Table: o.table,
 		StoreSpecs: o.storeSpecs(len(o.table.Specs) + len(o.waiting)),
 		Open: hosts.Open{
 			Version: hosts.ProtocolVersion, Run: o.run.UID(), RunName: o.run.Name(), RunDir: o.run.Dir,
 			Nonce: o.run.Nonce, Cwd: asked.Cwd, Shell: asked.Shell, Setup: asked.Setup, Env: env,
 			KeepChildren: f.KeepChildren, Buffer: f.Buffer, Epoch: o.table.Epoch,
 		},
-		HostDirs: readPlaces(o.run), Notify: s.notices.put,
+		HostDirs: places.Read(o.run), Notify: s.notices.put,
 	}
 	if err := s.listenControl(inv.File); err != nil {
 		return nil, err

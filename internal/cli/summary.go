@@ -61,7 +61,7 @@ func (s *session) summary(finish sched.Finish, code int) []string {
 		lines = append(lines, console.CleanLine(finish.Why))
 	}
 	lines = append(lines, "logs: "+console.ShellWord(console.CleanLine(filepath.Join(standing.Dir(s.run), rundir.AttemptsDir)))+"/*/JOB.ATTEMPT.out and .err")
-	if n := len(s.places.names()); n > 0 {
+	if n := len(s.places.Names()); n > 0 {
 		lines = append(lines, "      "+jobs.Plural(n, "host")+" without that directory kept them: results --json has the paths")
 	}
 	return append(lines, s.advice(finish)...)

@@ -1,4 +1,4 @@
-package cli
+package places
 
 import (
 	"context"
@@ -13,49 +13,49 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// dirSuffix ends the name of a file hosts/<host>.dir: it holds the directory of
+// Suffix ends the name of a file hosts/<host>.dir: it holds the directory of
 // a host that does not share the run directory, for those who look at the run
 // when nobody is connected to the host.
-const dirSuffix = ".dir"
+const Suffix = ".dir"
 
-// places remembers where hosts keep their attempts. note is safe for concurrent
+// Known remembers where hosts keep their attempts. Note is safe for concurrent
 // use.
-type places struct {
-	run  *rundir.Run
+type Known struct {
+	Run  *rundir.Run
 	mu   sync.Mutex
 	said map[string]bool // hosts that do not share the run directory
 	kept map[string]bool // of them, those that are written down
 }
 
-// keepingPlaces is a Connector that writes down the place of each host that says hello,
+// Connector is a hosts.Connector that writes down the place of each host that says hello,
 // before anything is started there: whoever dies right afterwards leaves it known.
-type keepingPlaces struct {
+type Connector struct {
 	hosts.Connector
-	places *places
+	Known *Known
 }
 
-func (c keepingPlaces) Connect(ctx context.Context, h *hosts.Host, open *hosts.Open) (hosts.Worker, error) {
+func (c Connector) Connect(ctx context.Context, h *hosts.Host, open *hosts.Open) (hosts.Worker, error) {
 	w, err := c.Connector.Connect(ctx, h, open)
 	if err == nil {
-		c.places.keep(h.Name, w.Hello())
+		c.Known.keep(h.Name, w.Hello())
 	}
 	return w, err
 }
 
-// note tries again to write down what could not be.
-func (p *places) note(s *dispatch.Snapshot) {
+// Note tries again to write down what could not be.
+func (p *Known) Note(s *dispatch.Snapshot) {
 	for _, h := range s.Hosts {
 		p.keep(h.Name, h.Hello)
 	}
 }
 
-func (p *places) keep(host string, h *hosts.Hello) {
+func (p *Known) keep(host string, h *hosts.Hello) {
 	if h == nil || h.Shared || h.Error != "" || h.Dir == "" || !p.begin(host) {
 		return
 	}
 	// Nobody waits for mu behind a run directory that hangs. Two who write at once write the same.
 	// Without it only the paths shown later lack the host: no reason to stop, or to say more than the journal's trouble.
-	err := rundir.Replace(p.run.Disk, p.run.Path(rundir.HostsDir, host+dirSuffix), []byte(host+":"+h.Dir+"\n"))
+	err := rundir.Replace(p.Run.Disk, p.Run.Path(rundir.HostsDir, host+Suffix), []byte(host+":"+h.Dir+"\n"))
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.kept[host] = p.kept[host] || err == nil
@@ -63,7 +63,7 @@ func (p *places) keep(host string, h *hosts.Hello) {
 
 // begin notes that a host has said hello, and says whether its place is still to be
 // written down.
-func (p *places) begin(host string) bool {
+func (p *Known) begin(host string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.said == nil {
@@ -73,8 +73,8 @@ func (p *places) begin(host string) bool {
 	return !p.kept[host]
 }
 
-// names are the hosts that do not share the run directory.
-func (p *places) names() (names []string) {
+// Names are the hosts that do not share the run directory.
+func (p *Known) Names() (names []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for name := range p.said {
@@ -83,15 +83,15 @@ func (p *places) names() (names []string) {
 	return names
 }
 
-// readPlaces returns what note has written, by host.
-func readPlaces(run *rundir.Run) map[string]string {
+// Read returns what Note has written, by host.
+func Read(run *rundir.Run) map[string]string {
 	found := map[string]string{}
 	names, err := run.Disk.Names(run.Path(rundir.HostsDir))
 	if err != nil {
 		return found
 	}
 	for _, name := range names {
-		if host, ok := strings.CutSuffix(name, dirSuffix); ok {
+		if host, ok := strings.CutSuffix(name, Suffix); ok {
 			if b, err := os.ReadFile(run.Path(rundir.HostsDir, name)); err == nil {
 				found[host] = strings.TrimSuffix(string(b), "\n")
 			}
@@ -100,12 +100,12 @@ func readPlaces(run *rundir.Run) map[string]string {
 	return found
 }
 
-// resultOf makes the result of a terminal job with paths that are right for the
+// Result makes the result of a terminal job with paths that are right for the
 // host it ran on.
-func resultOf(run *rundir.Run, places map[string]string, j *jobs.Job) results.Result {
+func Result(run *rundir.Run, Known map[string]string, j *jobs.Job) results.Result {
 	dir := run.Dir
-	if a := results.Counted(j); a != nil && places[a.Host] != "" {
-		dir = places[a.Host]
+	if a := results.Counted(j); a != nil && Known[a.Host] != "" {
+		dir = Known[a.Host]
 	}
 	return results.FromJob(run.UID(), run.Name(), jobs.StampOf(run.Asked.Created), dir, j)
 }

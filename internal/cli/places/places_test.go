@@ -1,4 +1,4 @@
-package cli
+package places
 
 import (
 	"os"
@@ -31,7 +31,7 @@ func TestPlacesDoNotHang(t *testing.T) {
 	}
 	disk := stuckDisk{run.Disk, make(chan struct{}), make(chan struct{})}
 	run.Disk = disk
-	p := &places{run: run}
+	p := &Known{Run: run}
 	p.keep("ws00", &hosts.Hello{Error: "work_dir is full"})
 	p.keep("ws01", &hosts.Hello{Dir: "/run", Shared: true})
 	done := make(chan struct{})
@@ -40,12 +40,12 @@ func TestPlacesDoNotHang(t *testing.T) {
 		close(done)
 	}()
 	<-disk.asked
-	if names := p.names(); len(names) != 1 || names[0] != "ws02" {
+	if names := p.Names(); len(names) != 1 || names[0] != "ws02" {
 		t.Errorf("%q", names)
 	}
 	close(disk.free)
 	<-done
-	if got := readPlaces(run); len(got) != 1 || got["ws02"] != "ws02:/own" {
+	if got := Read(run); len(got) != 1 || got["ws02"] != "ws02:/own" {
 		t.Errorf("%q", got)
 	}
 }
