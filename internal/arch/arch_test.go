@@ -82,6 +82,8 @@ var rooms = map[string][]string{
 	"internal/cli/standing": {"dispatch/board", "dispatch/sched", "hosts", "internal/cli/console", "internal/cli/exit", "jobs", "jobs/journal",
 		"jobs/results", "jobs/rundir"},
 	"internal/cli/console": {"dispatch", "dispatch/sched", "jobs", "jobs/events", "jobs/results"},
+	"internal/cli/exit":    {"dispatch/sched", "jobs"},
+	"internal/cli/places":  {"dispatch", "hosts", "jobs", "jobs/results", "jobs/rundir"},
 	"dispatch/board":       {"dispatch", "dispatch/sched", "dispatch/view", "hosts", "jobs", "jobs/events", "jobs/results", "jobs/results/column", "jobs/results/export", "jobs/results/outputs", "jobs/results/sheet"},
 }
 
