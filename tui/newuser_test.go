@@ -121,6 +121,29 @@ func TestTheSummaryMakesWay(t *testing.T) {
 	hides(t, m, "Summary")
 }
 
+// Promise 4 and issue 4, point 7: the summary has what hosts were to the run, as the one that is
+// printed has it; of hostile texts too, and never more than a third of the screen.
+func TestTheSummarySaysWhichHostsWereOfNoUse(t *testing.T) {
+	trouble := []string{"processes that jobs left behind may still be alive on ws02: resume ends them", "ws09 ran nothing: \x1b[2Jno route to host"}
+	m := newScreen(t, change(func(p *view.Picture) {
+		states["ended"](p)
+		p.Trouble = trouble
+	}), 100, 30)
+	shows(t, m, "may still be alive on ws02: resume ends them", "ws09 ran nothing: ␛[2Jno route")
+	hides(t, m, "2 has more")
+	for i := range 20 {
+		trouble = append(trouble, fmt.Sprintf("ws%d ran nothing: no route to host", 10+i))
+	}
+	m = newScreen(t, change(func(p *view.Picture) {
+		states["ended"](p)
+		p.Trouble = trouble
+	}), 80, 24)
+	shows(t, m, "may still be alive on ws02", "2 has more")
+	if n := len(m.summary()); n > 8 {
+		t.Errorf("it has %d rows", n)
+	}
+}
+
 // The number of jobs beside the view's name does not change with the view.
 func TestTheCountOfJobsIsThatOfTheirList(t *testing.T) {
 	m := newScreen(t, change(func(p *view.Picture) {

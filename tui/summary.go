@@ -2,6 +2,7 @@ package tui
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -36,7 +37,8 @@ func (m *model) summary() []string {
 		parts = append(parts, styleFaint.Render("begun "+m.day(m.pic.Run.Created)))
 	}
 	out := []string{m.rule("Summary", m.w, false), " " + m.most(parts, "   ", m.w-1)}
-	room := max(1, min(3, m.h/3-5)) // of causes; all of it takes at most a third of the screen
+	trouble := m.ofNoUse(max(1, m.h/3-6))
+	room := max(1, min(3, m.h/3-5-len(trouble))) // of causes; all of it takes at most a third of the screen
 	for i := range m.pic.Groups {
 		if i == room {
 			out = append(out, styleFaint.Render(fmt.Sprintf(" %10s", "and "+plural(len(m.pic.Groups)-i, "other cause")+": 3")))
@@ -47,6 +49,7 @@ func (m *model) summary() []string {
 			out = append(out, m.cut(fmt.Sprintf(" %8s  %s  %s", thousands(g.Count), styleBold.Render(m.clean(g.Cause)), m.clean(g.Last)), m.w))
 		}
 	}
+	out = append(out, trouble...)
 	var next []string
 	for _, b := range m.lifeKeys() {
 		if b.offered(m) {
@@ -61,6 +64,24 @@ func (m *model) summary() []string {
 	}
 	next = append(next, styleBold.Render("esc")+" folds this away", styleBold.Render("q")+" leave")
 	return append(out, " "+m.most(next, "   ", m.w-1), m.rule("", m.w, false))
+}
+
+// ofNoUse says what hosts were to the run, in at most n lines.
+func (m *model) ofNoUse(n int) []string {
+	var out []string
+	for _, text := range m.pic.Trouble {
+		mark := styleWarn.Render(m.g.warn)
+		for _, line := range m.wrap(m.clean(text), m.w-3-width(m.g.warn)) {
+			out = append(out, " "+mark+" "+line)
+			mark = strings.Repeat(" ", width(m.g.warn))
+		}
+	}
+	if len(out) > n {
+		const more = "  2 has more"
+		out = out[:n]
+		out[n-1] = m.cut(out[n-1], m.w-width(more)) + styleFaint.Render(more)
+	}
+	return out
 }
 
 var phasePast = [view.Phases]string{

@@ -33,6 +33,7 @@ type Past struct {
 	Options
 	Life     view.Life         // Ended or Dead
 	Over     string            // how it ended, in a sentence
+	Trouble  []string          // hosts that were of no use, a sentence each
 	Hosts    []*hosts.Host     // of the inventory as it was; nil: those of the attempts
 	HostDirs map[string]string // "host:dir" of hosts that do not share the run directory
 	Tries    int               // of a job that says nothing itself; 0: the default

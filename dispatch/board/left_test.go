@@ -23,7 +23,15 @@ func TestOverSaysWhatIsLeft(t *testing.T) {
 	if p := ask(t, boardOf(t, x), view.Ask{}); !strings.HasPrefix(p.Over, "all jobs are over; ") || !strings.Contains(p.Over, "alive on ws02: resume") {
 		t.Error(p.Over)
 	}
+	b := FromTable(x.Table, Past{Options: Options{Run: view.Run{Name: "r"}}, Life: view.Ended, Trouble: []string{"ws09 ran nothing: no route to host"}})
+	defer b.Close()
+	if p := ask(t, b, view.Ask{}); len(p.Trouble) != 2 || !strings.Contains(p.Trouble[0], "alive on ws02: resume") || !strings.HasPrefix(p.Trouble[1], "ws09 ran nothing") {
+		t.Errorf("%q", p.Trouble)
+	}
 	x.Ended = true // every host was left clean
+	if p := ask(t, boardOf(t, x), view.Ask{}); p.Trouble != nil {
+		t.Errorf("%q", p.Trouble)
+	}
 	if p := ask(t, boardOf(t, x), view.Ask{}); p.Over != "all jobs are over" {
 		t.Error(p.Over)
 	}

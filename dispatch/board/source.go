@@ -47,9 +47,11 @@ type replayed struct {
 	table *jobs.Table
 	past  Past
 	over  string // Past.Over, and what may be left behind
-	hosts []view.Host
-	gone  chan struct{}
-	files *dispatch.FileReader
+	// trouble is Past.Trouble, behind what may be left behind
+	trouble []string
+	hosts   []view.Host
+	gone    chan struct{}
+	files   *dispatch.FileReader
 }
 
 func newReplayed(t *jobs.Table, p Past) *replayed {
@@ -57,8 +59,12 @@ func newReplayed(t *jobs.Table, p Past) *replayed {
 	if p.Tries <= 0 {
 		r.past.Tries = sched.DefaultTries
 	}
+	left := LeftBehind(t)
 	if r.over = p.Over; r.over != "" {
-		r.over += andLeft(LeftBehind(t))
+		r.over += andLeft(left)
+	}
+	if r.trouble = p.Trouble; left != "" {
+		r.trouble = append([]string{left}, r.trouble...)
 	}
 	r.count()
 	return r

@@ -10,12 +10,13 @@ import (
 
 // status is what is known of the run as a whole.
 type status struct {
-	run   dispatch.Status
-	total int
-	life  view.Life
-	over  string
-	hosts []view.Host
-	links []bool // of hosts: a helper answers
+	run     dispatch.Status
+	total   int
+	life    view.Life
+	over    string
+	trouble []string
+	hosts   []view.Host
+	links   []bool // of hosts: a helper answers
 	// stragglers are as many as the core has: rows may be a moment behind.
 	stragglers int
 	hardnesses int              // that HardnessOrder knows
@@ -35,7 +36,7 @@ func (k *desk) status() *status {
 	s := &status{total: len(k.table.Jobs)}
 	if k.in == nil {
 		s.run = dispatch.Status{At: time.Now(), Tries: k.tries, More: k.past.past.More}
-		s.life, s.over, s.hosts = k.past.past.Life, k.past.over, k.past.hosts
+		s.life, s.over, s.trouble, s.hosts = k.past.past.Life, k.past.over, k.past.trouble, k.past.hosts
 		return s
 	}
 	s.run = k.in.Status()
@@ -112,7 +113,7 @@ func hostOf(h *dispatch.Host, mono time.Duration) view.Host {
 // fill puts it into a picture.
 func (s *status) fill(p *view.Picture) {
 	r := &s.run
-	p.Life, p.Over, p.More, p.Tries = s.life, s.over, r.More, r.Tries
+	p.Life, p.Over, p.Trouble, p.More, p.Tries = s.life, s.over, s.trouble, r.More, r.Tries
 	p.Rate, p.Rates, p.ETA, p.Spread = r.Rate, r.Rates, r.ETA, r.Spread
 	p.Paused, p.Draining, p.Problem, p.Hosts = r.Paused, r.Drain, r.Problem, s.hosts
 	p.Stuck = r.Stuck

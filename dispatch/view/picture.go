@@ -56,6 +56,9 @@ type Picture struct {
 	Run     Run
 	Life    Life
 	Over    string // how it ended, in a sentence; "" while it lasts
+	// Trouble is what hosts were to a run that nobody dispatches: of no use, and where
+	// something may still be alive; a sentence each, not cleaned.
+	Trouble []string
 
 	Total      int  // accepted jobs
 	More       bool // more may come: standard input is open
