@@ -4,8 +4,6 @@ import (
 	"errors"
 	"strings"
 
-	"charm.land/lipgloss/v2"
-
 	"dcs-tui/dispatch/view"
 )
 
@@ -13,8 +11,8 @@ import (
 // when nothing does.
 func (m *model) banner() []string {
 	var said, words, texts []string
-	add := func(style lipgloss.Style, word, text string) {
-		words, texts = append(words, style.Reverse(true).Bold(true).Render(" "+word+" ")), append(texts, text)
+	add := func(style ink, word, text string) {
+		words, texts = append(words, style.with(styleHere).with(styleBold).Render(" "+word+" ")), append(texts, text)
 		said = append(said, words[len(words)-1]+" "+text)
 	}
 	if m.lookErr != nil {

@@ -3,8 +3,6 @@ package tui
 import (
 	"strings"
 
-	"charm.land/lipgloss/v2"
-
 	"dcs-tui/dispatch/view"
 )
 
@@ -18,8 +16,8 @@ type column struct {
 	w     int       // cells it needs
 	more  int       // cells beyond w that it can use
 	right bool
-	bar   bool                                                         // it may draw one
-	cell  func(m *model, r *view.Row, w int) (string, *lipgloss.Style) // nil: the terminal's own
+	bar   bool                                              // it may draw one
+	cell  func(m *model, r *view.Row, w int) (string, *ink) // nil: the terminal's own
 }
 
 // fitColumns chooses the columns that fit into w cells, and widens them.
@@ -141,8 +139,8 @@ func (m *model) heading(cols []column, by view.Sort, reverse bool, w int) string
 // rowLine draws one row: marks for cursor and selection, then its cells.
 func (m *model) rowLine(cols []column, r *view.Row, cursor, picked, focused bool, w int) string {
 	l := cursorLine{here: cursor && focused}
-	l.text(mark(cursor, m.g.cursor), &styleBold)
-	l.text(mark(picked, m.g.picked), &stylePick)
+	l.mark(cursor, m.g.cursor, &styleBold)
+	l.mark(picked, m.g.picked, &stylePick)
 	used := 2
 	for i, c := range cols {
 		if i > 0 {

@@ -2,8 +2,6 @@ package tui
 
 import (
 	"strings"
-
-	"charm.land/lipgloss/v2"
 )
 
 // cursorLine builds a row of a list piece by piece. Under the cursor its texts are reversed,
@@ -14,7 +12,7 @@ type cursorLine struct {
 }
 
 // text adds a text; nil is the terminal's own style.
-func (l *cursorLine) text(s string, style *lipgloss.Style) {
+func (l *cursorLine) text(s string, style *ink) {
 	switch {
 	case s == "":
 	case l.here:
@@ -26,8 +24,16 @@ func (l *cursorLine) text(s string, style *lipgloss.Style) {
 	}
 }
 
+// mark adds a glyph, or a blank where it does not stand: blanks have no style.
+func (l *cursorLine) mark(is bool, glyph string, style *ink) {
+	if !is {
+		style = nil
+	}
+	l.text(mark(is, glyph), style)
+}
+
 // drawn adds a bar or a line of small bars, and what follows it as text.
-func (l *cursorLine) drawn(s string, style *lipgloss.Style, rest string) {
+func (l *cursorLine) drawn(s string, style *ink, rest string) {
 	if style != nil {
 		s, rest = style.Render(s), style.Render(rest)
 	}

@@ -3,8 +3,6 @@ package tui
 import (
 	"slices"
 	"strings"
-
-	"charm.land/lipgloss/v2"
 )
 
 // footer are the rows under the view: a message, and the hints of the keys that work.
@@ -32,7 +30,7 @@ func (m *model) messageRows() []string {
 		}
 	}
 	if text := m.clean(m.message.text); text != "" {
-		style := lipgloss.NewStyle()
+		style := ink{}
 		if m.message.bad {
 			text, style = m.g.warn+" "+text, styleBad
 		}

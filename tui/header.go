@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"charm.land/lipgloss/v2"
-
 	"dcs-tui/dispatch/view"
 )
 
@@ -110,7 +108,7 @@ func (m *model) failures(n int) string {
 }
 
 // liveness says whether the data is live and how old it is (rule 5).
-func (m *model) liveness() (string, lipgloss.Style) {
+func (m *model) liveness() (string, ink) {
 	age := m.since()
 	switch {
 	case m.pic == nil && m.lookErr != nil:

@@ -27,9 +27,9 @@ type heatView struct {
 var (
 	heatShades = [view.HeatLevels]string{"··", "░░", "▒▒", "▓▓", "██"}
 	heatASCII  = [view.HeatLevels]string{"..", "::", "++", "##", "@@"}
-	heatStyles = [view.HeatLevels]lipgloss.Style{
-		lipgloss.NewStyle().Foreground(lipgloss.Blue), lipgloss.NewStyle().Foreground(lipgloss.Cyan), lipgloss.NewStyle().Foreground(lipgloss.Green),
-		lipgloss.NewStyle().Foreground(lipgloss.Yellow), lipgloss.NewStyle().Foreground(lipgloss.Red),
+	heatStyles = [view.HeatLevels]ink{
+		inkOf(lipgloss.NewStyle().Foreground(lipgloss.Blue)), inkOf(lipgloss.NewStyle().Foreground(lipgloss.Cyan)), inkOf(lipgloss.NewStyle().Foreground(lipgloss.Green)),
+		inkOf(lipgloss.NewStyle().Foreground(lipgloss.Yellow)), inkOf(lipgloss.NewStyle().Foreground(lipgloss.Red)),
 	}
 )
 
@@ -44,7 +44,7 @@ func (m *model) shade(level int8) string {
 	return heatShades[level]
 }
 
-func heatStyle(level int8) *lipgloss.Style {
+func heatStyle(level int8) *ink {
 	if level < 0 || level >= view.HeatLevels {
 		return &styleFaint
 	}

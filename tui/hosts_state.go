@@ -3,8 +3,6 @@ package tui
 import (
 	"strings"
 
-	"charm.land/lipgloss/v2"
-
 	"dcs-tui/dispatch/view"
 )
 
@@ -86,7 +84,7 @@ func (m *model) hostGlyph(h *view.Host) string {
 	return m.g.question
 }
 
-func hostStyle(h *view.Host) lipgloss.Style {
+func hostStyle(h *view.Host) ink {
 	switch h.State {
 	case hostUp:
 		if h.Reason != "" {
@@ -104,7 +102,7 @@ func hostStyle(h *view.Host) lipgloss.Style {
 // loadGlyph shows how busy a host is, by everybody; its state where that is not up.
 func (m *model) loadGlyph(h *view.Host) string {
 	if h.State != hostUp {
-		return hostStyle(h).Bold(true).Render(m.hostGlyph(h))
+		return hostStyle(h).with(styleBold).Render(m.hostGlyph(h))
 	}
 	return styleBusy.Render(m.level(busyShare(h), 1))
 }

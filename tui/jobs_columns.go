@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/x/ansi"
 
 	"dcs-tui/dispatch/view"
@@ -65,11 +64,11 @@ func (s *seen) idWidth(m *model) int {
 	return max(5, s.id)
 }
 
-func idCell(m *model, r *view.Row, w int) (string, *lipgloss.Style) { return itoa(int(r.ID)), nil }
+func idCell(m *model, r *view.Row, w int) (string, *ink) { return itoa(int(r.ID)), nil }
 
 // stateCell is the phase as glyph, word and colour (rule 8). A straggler is called
 // slow (D4).
-func stateCell(m *model, r *view.Row, w int) (string, *lipgloss.Style) {
+func stateCell(m *model, r *view.Row, w int) (string, *ink) {
 	glyph, word, style := m.g.dot, r.Phase.String(), phaseStyle(r.Phase)
 	if r.Phase < view.Phases {
 		glyph = m.g.phase[r.Phase]
@@ -80,7 +79,7 @@ func stateCell(m *model, r *view.Row, w int) (string, *lipgloss.Style) {
 	return glyph + " " + word, &style
 }
 
-func hostCell(m *model, r *view.Row, w int) (string, *lipgloss.Style) {
+func hostCell(m *model, r *view.Row, w int) (string, *ink) {
 	if r.Host == "" {
 		return "-", &styleFaint
 	}
@@ -88,7 +87,7 @@ func hostCell(m *model, r *view.Row, w int) (string, *lipgloss.Style) {
 }
 
 // tryCell says which try it is, of how many (rule 6).
-func tryCell(m *model, r *view.Row, w int) (string, *lipgloss.Style) {
+func tryCell(m *model, r *view.Row, w int) (string, *ink) {
 	if r.Failures > 0 && !r.Phase.Terminal() {
 		return tries(m, r), &styleWarn
 	}
@@ -109,7 +108,7 @@ func tries(m *model, r *view.Row) string {
 
 // timeCell says how long a job runs or has run, when it is tried again, or how many
 // start before it.
-func timeCell(m *model, r *view.Row, w int) (string, *lipgloss.Style) {
+func timeCell(m *model, r *view.Row, w int) (string, *ink) {
 	switch r.Phase {
 	case view.Retry:
 		return "in " + clock(r.Retry.Sub(m.instant())+time.Second-1), &styleWarn
@@ -122,7 +121,7 @@ func timeCell(m *model, r *view.Row, w int) (string, *lipgloss.Style) {
 	return elapsed(m, r)
 }
 
-func elapsed(m *model, r *view.Row) (string, *lipgloss.Style) {
+func elapsed(m *model, r *view.Row) (string, *ink) {
 	end := r.Ended
 	if !r.Phase.Terminal() {
 		end = m.instant()
@@ -143,7 +142,7 @@ func elapsed(m *model, r *view.Row) (string, *lipgloss.Style) {
 }
 
 // progressCell is what the job says of itself, or why it failed.
-func progressCell(m *model, r *view.Row, w int) (string, *lipgloss.Style) {
+func progressCell(m *model, r *view.Row, w int) (string, *ink) {
 	switch {
 	case r.Phase == view.Succeeded, r.Phase.Terminal() && r.Cause == "":
 		return "", nil
@@ -160,7 +159,7 @@ func progressCell(m *model, r *view.Row, w int) (string, *lipgloss.Style) {
 	return m.bar(0, w), &styleFaint
 }
 
-func nameCell(m *model, r *view.Row, w int) (string, *lipgloss.Style) {
+func nameCell(m *model, r *view.Row, w int) (string, *ink) {
 	if n := len(m.alike); 4*n >= 3*w && len(r.Title) > n {
 		if name := []rune(m.clean(r.Title)); len(name) > w && width(string(name)) > w {
 			head := max(4, w/3) // what all have in common tells nothing: more of the end
@@ -170,7 +169,7 @@ func nameCell(m *model, r *view.Row, w int) (string, *lipgloss.Style) {
 	return m.cellText(r.Title, w), nil
 }
 
-func paramsCell(m *model, r *view.Row, w int) (string, *lipgloss.Style) {
+func paramsCell(m *model, r *view.Row, w int) (string, *ink) {
 	var b strings.Builder
 	for _, p := range r.Params {
 		if b.Len() > 8*w { // enough, whatever the width of its characters
@@ -184,22 +183,22 @@ func paramsCell(m *model, r *view.Row, w int) (string, *lipgloss.Style) {
 	return b.String(), &styleFaint
 }
 
-func queueCell(m *model, r *view.Row, w int) (string, *lipgloss.Style) {
+func queueCell(m *model, r *view.Row, w int) (string, *ink) {
 	return m.cellText(r.Queue, w), nil
 }
 
-func priorityCell(m *model, r *view.Row, w int) (string, *lipgloss.Style) {
+func priorityCell(m *model, r *view.Row, w int) (string, *ink) {
 	return itoa(r.Priority), nil
 }
 
-func cpuCell(m *model, r *view.Row, w int) (string, *lipgloss.Style) {
+func cpuCell(m *model, r *view.Row, w int) (string, *ink) {
 	if r.CPU <= 0 {
 		return "-", &styleFaint
 	}
 	return took(r.CPU), nil
 }
 
-func memoryCell(m *model, r *view.Row, w int) (string, *lipgloss.Style) {
+func memoryCell(m *model, r *view.Row, w int) (string, *ink) {
 	if r.MaxRSS <= 0 {
 		return "-", &styleFaint
 	}

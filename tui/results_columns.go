@@ -5,8 +5,6 @@ import (
 	"strconv"
 	"strings"
 
-	"charm.land/lipgloss/v2"
-
 	"dcs-tui/dispatch/view"
 )
 
@@ -69,8 +67,8 @@ func (p *resultsPane) paramColumns(m *model) []column {
 }
 
 // paramCell is the value of one parameter.
-func paramCell(name string) func(*model, *view.Row, int) (string, *lipgloss.Style) {
-	return func(m *model, r *view.Row, w int) (string, *lipgloss.Style) {
+func paramCell(name string) func(*model, *view.Row, int) (string, *ink) {
+	return func(m *model, r *view.Row, w int) (string, *ink) {
 		for i := range r.Params {
 			if r.Params[i].Name == name {
 				return m.cellText(r.Params[i].Value, w), nil
@@ -81,7 +79,7 @@ func paramCell(name string) func(*model, *view.Row, int) (string, *lipgloss.Styl
 }
 
 // endedCell says how a job ended.
-func endedCell(m *model, r *view.Row, w int) (string, *lipgloss.Style) {
+func endedCell(m *model, r *view.Row, w int) (string, *ink) {
 	if r.Cause != "" {
 		style := phaseStyle(r.Phase)
 		return m.cellText(r.Cause, w), &style
@@ -92,7 +90,7 @@ func endedCell(m *model, r *view.Row, w int) (string, *lipgloss.Style) {
 	return "-", &styleFaint
 }
 
-func durationCell(m *model, r *view.Row, w int) (string, *lipgloss.Style) { return elapsed(m, r) }
+func durationCell(m *model, r *view.Row, w int) (string, *ink) { return elapsed(m, r) }
 
 // The most that a column of figures takes, with room to spare, and one of a parameter.
 const figureWidth, wideFigure, paramWidth = 14, 24, 16
@@ -141,7 +139,7 @@ func (p *resultsPane) figureColumns(m *model) []column {
 		if slices.ContainsFunc(p.figures, func(f string) bool { own, _, _ := strings.Cut(f, "="); return strings.TrimSpace(own) == name }) {
 			col.rank = min(col.rank, 1)
 		}
-		col.cell = func(m *model, r *view.Row, w int) (string, *lipgloss.Style) {
+		col.cell = func(m *model, r *view.Row, w int) (string, *ink) {
 			text := at(p.cells[r.ID], i)
 			switch {
 			case text == "":
@@ -173,7 +171,7 @@ func (m *model) figure(text string, w int) string {
 }
 
 // bestCell marks the best row.
-func (p *resultsPane) bestCell(m *model, r *view.Row, w int) (string, *lipgloss.Style) {
+func (p *resultsPane) bestCell(m *model, r *view.Row, w int) (string, *ink) {
 	if p.table != nil && r.ID == p.table.Best {
 		return "best", &styleGood
 	}

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
-	"charm.land/lipgloss/v2"
 
 	"dcs-tui/dispatch/view"
 	"dcs-tui/jobs"
@@ -125,7 +124,7 @@ func (p *resultsPane) groupColumns(m *model, w int) []column {
 	var all []column
 	stay, used := 0, 0 // columns, and their cells, that stay when others are moved to
 	if t.Best >= 0 {
-		all = append(all, column{head: "BEST", sort: view.Sorts, w: 4, cell: func(_ *model, r *view.Row, _ int) (string, *lipgloss.Style) {
+		all = append(all, column{head: "BEST", sort: view.Sorts, w: 4, cell: func(_ *model, r *view.Row, _ int) (string, *ink) {
 			if int(r.ID) == t.Best {
 				return "best", &styleGood
 			}
@@ -134,8 +133,8 @@ func (p *resultsPane) groupColumns(m *model, w int) []column {
 	}
 	for i, c := range t.Columns {
 		head := m.cut(m.cellText(c.Name, 20), 20)
-		col := column{sort: view.Sorts, right: i >= len(g.by), w: width(head), cell: func(m *model, r *view.Row, w int) (string, *lipgloss.Style) {
-			var style *lipgloss.Style
+		col := column{sort: view.Sorts, right: i >= len(g.by), w: width(head), cell: func(m *model, r *view.Row, w int) (string, *ink) {
+			var style *ink
 			if int(r.ID) == t.Best {
 				style = &styleGood
 			}

@@ -1,6 +1,8 @@
 package tui
 
 import (
+	"strings"
+
 	"charm.land/lipgloss/v2"
 
 	"dcs-tui/dispatch/view"
@@ -10,15 +12,35 @@ import (
 // background, so that light and dark themes both work (rule 8). Colour is never
 // the only signal.
 var (
-	styleBold  = lipgloss.NewStyle().Bold(true)
-	styleFaint = lipgloss.NewStyle().Faint(true)
-	styleGood  = lipgloss.NewStyle().Foreground(lipgloss.Green)
-	styleBad   = lipgloss.NewStyle().Foreground(lipgloss.Red)
-	styleWarn  = lipgloss.NewStyle().Foreground(lipgloss.Yellow)
-	styleBusy  = lipgloss.NewStyle().Foreground(lipgloss.Cyan)
-	styleHere  = lipgloss.NewStyle().Reverse(true)
-	stylePick  = lipgloss.NewStyle().Bold(true).Foreground(lipgloss.Magenta)
+	styleBold  = inkOf(lipgloss.NewStyle().Bold(true))
+	styleFaint = inkOf(lipgloss.NewStyle().Faint(true))
+	styleGood  = inkOf(lipgloss.NewStyle().Foreground(lipgloss.Green))
+	styleBad   = inkOf(lipgloss.NewStyle().Foreground(lipgloss.Red))
+	styleWarn  = inkOf(lipgloss.NewStyle().Foreground(lipgloss.Yellow))
+	styleBusy  = inkOf(lipgloss.NewStyle().Foreground(lipgloss.Cyan))
+	styleHere  = inkOf(lipgloss.NewStyle().Reverse(true))
+	stylePick  = inkOf(lipgloss.NewStyle().Bold(true).Foreground(lipgloss.Magenta))
 )
+
+// ink is how a text is drawn: what goes before it and after it. Lip Gloss works that out
+// once: for each text it took longer than all else that makes a frame.
+type ink struct{ on, off string }
+
+func inkOf(s lipgloss.Style) ink {
+	on, off, _ := strings.Cut(s.Render("x"), "x")
+	return ink{on, off}
+}
+
+// with is both at once.
+func (i ink) with(j ink) ink { return ink{i.on + j.on, j.off} }
+
+// Render draws a text of one line.
+func (i ink) Render(s string) string {
+	if s == "" {
+		return ""
+	}
+	return i.on + s + i.off
+}
 
 // glyphs are the marks of the screen, in UTF-8 and in ASCII.
 type glyphs struct {
@@ -67,7 +89,7 @@ var asciiGlyphs = glyphs{
 }
 
 // phaseStyle is the colour of a phase; the glyph and the word say the same.
-func phaseStyle(p view.Phase) lipgloss.Style {
+func phaseStyle(p view.Phase) ink {
 	switch p {
 	case view.Running, view.Handed:
 		return styleBusy

@@ -16,7 +16,7 @@ func (m *model) tabsRow() string {
 			long += " " + n
 		}
 		if i == m.tab {
-			name, long = styleBold.Reverse(true).Render("["+name+"]"), styleBold.Reverse(true).Render("["+plainText(long)+"]")
+			name, long = styleBold.with(styleHere).Render("["+name+"]"), styleBold.with(styleHere).Render("["+plainText(long)+"]")
 		}
 		full, short = append(full, long), append(short, name)
 	}
