@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,13 +39,15 @@ type Options struct {
 	// move its cursor. To a file or a pipe their cells go as they are.
 	Terminal bool
 	Color    bool // the heading is bold; of Table alone
-	Width    int  // texts are cut so that a Table has at most so many columns, as far as that goes; 0: no limit
+	// Width is how many cells a line of Table has: computed numbers get fewer digits, texts
+	// are cut, and columns that there is still no room for come below. 0: no limit.
+	Width int
 }
 
 // Write writes the columns of s that are to be shown.
 func Write(w io.Writer, s *sheet.Sheet, o Options) error {
 	b := bufio.NewWriterSize(w, 64<<10)
-	t := &table{s, s.Shown(), o, b}
+	t := &table{s: s, columns: s.Shown(), o: o, b: b}
 	var err error
 	switch o.Format {
 	case Table:
@@ -74,6 +77,7 @@ type table struct {
 	columns []int
 	o       Options
 	b       *bufio.Writer
+	digits  int // of computed numbers in a Table; 0: as many as people want
 }
 
 // maxCell is how many characters of a cell people are shown.
@@ -101,9 +105,21 @@ func (t *table) text(row, column int) string {
 	case v.Kind != sheet.Number:
 		return jobs.Clean(v.Text, 0)
 	case t.o.Format == Table:
-		return ForPeople(c, v)
+		return shorter(c, v, t.digits)
 	}
 	return Digits(c, v)
+}
+
+// shorter is a number for people, of a computed one at most so many digits; 0: as it is.
+func shorter(c *sheet.Column, v sheet.Value, digits int) string {
+	text := ForPeople(c, v)
+	if digits == 0 || c.Role != sheet.Stat || c.Unit != sheet.None || v.Number != v.Number || math.Abs(v.Number) >= 1e3 {
+		return text // beyond, digits before the point would go
+	}
+	if short := strconv.FormatFloat(v.Number, 'g', digits, 64); len(short) < len(text) {
+		return short
+	}
+	return text
 }
 
 // ForPeople is a number in its unit: times as 2m 05s, sizes as 38 MiB.

@@ -26,6 +26,7 @@ var (
 type HeatOptions struct {
 	Color bool
 	ASCII bool
+	Width int // as Options.Width
 }
 
 // Heat writes a heat map: each cell its number and its shade. g must have HeatLevels.
@@ -41,12 +42,13 @@ func Heat(w io.Writer, g *sheet.Grid, o HeatOptions) error {
 		}
 		return "\x1b[" + heatColors[min(level, len(heatColors)-1)] + "m" + text + "\x1b[0m"
 	}
+	digits := 0
 	cell := func(row, column int) string {
 		v := g.Cells[row][column]
 		if v.Kind == sheet.Nothing {
 			return "-"
 		}
-		return ForPeople(&s.Columns[column+1], v)
+		return shorter(&s.Columns[column+1], v, digits)
 	}
 	var b strings.Builder
 	b.WriteString(jobs.Clean(g.Title(), 0) + "\n")
@@ -58,29 +60,45 @@ func Heat(w io.Writer, g *sheet.Grid, o HeatOptions) error {
 	for _, v := range g.Rows {
 		first = max(first, utf8.RuneCountInString(jobs.Clean(v.Text, maxCell)))
 	}
-	widths := make([]int, len(g.Columns))
-	for k, v := range g.Columns {
-		widths[k] = utf8.RuneCountInString(jobs.Clean(v.Text, maxCell)) - 3
-		for row := range g.Rows {
-			widths[k] = max(widths[k], utf8.RuneCountInString(cell(row, k)))
-		}
-	}
-	b.WriteString(pad(jobs.Clean(g.Down, maxCell), first, false))
-	for k, v := range g.Columns {
-		b.WriteString("  " + pad(jobs.Clean(v.Text, maxCell), widths[k]+3, true))
-	}
-	b.WriteByte('\n')
-	for row, v := range g.Rows {
-		line := pad(jobs.Clean(v.Text, maxCell), first, false)
-		for k := range g.Columns {
-			mark := "  "
-			if level := g.Level[row][k]; level >= 0 {
-				mark = marks[min(level, len(marks)-1)]
+	const shade = 3           // cells of a blank and a mark
+	measure := func() []int { // of the names of the rows, and of each column
+		widths := make([]int, 1+len(g.Columns))
+		widths[0] = first
+		for k, v := range g.Columns {
+			w := utf8.RuneCountInString(jobs.Clean(v.Text, maxCell)) - shade
+			for row := range g.Rows {
+				w = max(w, utf8.RuneCountInString(cell(row, k)))
 			}
-			text := pad(cell(row, k), widths[k], true) + " " + mark
-			line += "  " + paint(g.Level[row][k], text)
+			widths[1+k] = w + shade
 		}
-		b.WriteString(strings.TrimRight(line, " ") + "\n")
+		return widths
+	}
+	widths := measure()
+	if o.Width > 0 && tableWidth(widths) > o.Width {
+		digits = few
+		widths = measure()
+	}
+	for n, page := range pages(widths, 1, o.Width) {
+		if n > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(pad(jobs.Clean(g.Down, maxCell), first, false))
+		for _, at := range page[1:] {
+			b.WriteString("  " + pad(jobs.Clean(g.Columns[at-1].Text, maxCell), widths[at], true))
+		}
+		b.WriteByte('\n')
+		for row, v := range g.Rows {
+			line := pad(jobs.Clean(v.Text, maxCell), first, false)
+			for _, at := range page[1:] {
+				k, mark := at-1, "  "
+				if level := g.Level[row][k]; level >= 0 {
+					mark = marks[min(level, len(marks)-1)]
+				}
+				text := pad(cell(row, k), widths[at]-shade, true) + " " + mark
+				line += "  " + paint(g.Level[row][k], text)
+			}
+			b.WriteString(strings.TrimRight(line, " ") + "\n")
+		}
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -5,24 +5,43 @@ import (
 	"unicode/utf8"
 
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/results/sheet"
 )
 
 // aligned writes columns two blanks apart; a cell with nothing is a dash.
 func (t *table) aligned() {
 	numbers := t.numeric()
-	widths := make([]int, len(t.columns))
-	for i, c := range t.columns {
-		widths[i] = utf8.RuneCountInString(t.name(c))
-		for row := range t.s.Len() {
-			widths[i] = max(widths[i], utf8.RuneCountInString(t.text(row, c)), 1)
-		}
+	widths := t.widths()
+	if t.o.Width > 0 && tableWidth(widths) > t.o.Width {
+		t.digits = few
+		widths = t.widths()
 	}
 	t.narrow(widths, numbers)
+	for k, page := range pages(widths, t.stay(widths), t.o.Width) {
+		if k > 0 {
+			t.b.WriteByte('\n')
+		}
+		t.page(page, widths, numbers)
+	}
+}
+
+// stay is how many columns, from the first on, say what a row is: the number of a job, or
+// what a group has in common unless that takes more than half of the width.
+func (t *table) stay(widths []int) int {
+	n := 1
+	for t.s.Unit() != "job" && n < len(t.columns) && t.s.Columns[t.columns[n]].Role != sheet.Stat && 2*tableWidth(widths[:n+1]) <= t.o.Width {
+		n++
+	}
+	return min(n, len(t.columns))
+}
+
+// page writes some of the columns.
+func (t *table) page(columns []int, widths []int, numbers []bool) {
 	var line strings.Builder
 	for row := -1; row < t.s.Len(); row++ {
 		line.Reset()
-		for i, c := range t.columns {
-			cell := ""
+		for k, i := range columns {
+			c, cell := t.columns[i], ""
 			switch {
 			case row < 0:
 				cell = t.name(c)
@@ -31,7 +50,7 @@ func (t *table) aligned() {
 					cell = "-"
 				}
 			}
-			if i > 0 {
+			if k > 0 {
 				line.WriteString("  ")
 			}
 			line.WriteString(pad(jobs.Clean(cell, widths[i]), widths[i], numbers[i]))
@@ -45,16 +64,24 @@ func (t *table) aligned() {
 	}
 }
 
+func (t *table) widths() []int {
+	widths := make([]int, len(t.columns))
+	for i, c := range t.columns {
+		widths[i] = utf8.RuneCountInString(t.name(c))
+		for row := range t.s.Len() {
+			widths[i] = max(widths[i], utf8.RuneCountInString(t.text(row, c)), 1)
+		}
+	}
+	return widths
+}
+
 // minText is how much of a text stays where there is no room.
 const minText = 10
 
 // narrow makes columns of text narrower, the widest first, until the table fits; what
 // is no text keeps its width.
 func (t *table) narrow(widths []int, numbers []bool) {
-	total := -2
-	for _, w := range widths {
-		total += w + 2
-	}
+	total := tableWidth(widths)
 	for ; t.o.Width > 0 && total > t.o.Width; total-- {
 		widest := -1
 		for i, w := range widths {

@@ -1,0 +1,99 @@
+package export
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/results"
+	"dcs-tui/jobs/results/sheet"
+)
+
+// wide is a grid of 3 x 40 with a long mean in each cell, and its pivot.
+func wide(t *testing.T) *sheet.Grid {
+	t.Helper()
+	in := sheet.Input{Names: []string{"acc"}}
+	for i := range 120 {
+		in.Jobs = append(in.Jobs, results.Result{Job: jobs.ID(i + 1), State: jobs.Succeeded,
+			Params: []jobs.Param{{Name: "C", Value: fmt.Sprint(i / 40)}, {Name: "gamma", Value: fmt.Sprint(i % 40)}}})
+		in.Figures = append(in.Figures, []string{fmt.Sprint(1 / float64(i+3))})
+	}
+	s := sheet.New(in)
+	p, _, err := s.Pivot(sheet.PivotOf{Down: column(t, s, "C"), Across: column(t, s, "gamma"), Figure: column(t, s, "acc"), Measure: sheet.Mean})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p.Heat(HeatLevels)
+}
+
+// X5, E3: what is wider than a terminal is told in fewer digits, and in pages of columns, each
+// with the names of the rows; what is no terminal has it whole.
+func TestWidePivotsFitTheTerminal(t *testing.T) {
+	g := wide(t)
+	heat := func(width int) string {
+		var b strings.Builder
+		if err := Heat(&b, g, HeatOptions{Width: width}); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	pivot := func(width int) string { return write(t, g.Sheet(), Options{Format: Table, Width: width}) }
+	for name, draw := range map[string]func(int) string{"heat": heat, "pivot": pivot} {
+		whole := draw(0)
+		if !strings.Contains(whole, "0.333333") || strings.Contains(whole, "\n\n") {
+			t.Errorf("%s: what is no terminal lacks digits, or has pages:\n%s", name, whole)
+		}
+		for _, width := range []int{40, 80, 132} {
+			text := draw(width)
+			if !strings.Contains(text, "0.333 ") && !strings.Contains(text, "0.333\n") || strings.Count(text, "0.333333") > 1 { // once in the legend
+				t.Errorf("%s of %d: digits are as many as before\n%s", name, width, text)
+			}
+			seen := map[string]bool{}
+			for _, page := range strings.Split(text, "\n\n") {
+				lines := strings.Split(strings.TrimRight(page, "\n"), "\n")
+				for _, line := range lines {
+					if n := utf8.RuneCountInString(line); n > width {
+						t.Errorf("%s: %d cells in a line of %d: %s", name, n, width, line)
+					}
+				}
+				head := lines[max(0, len(lines)-4)]
+				if !strings.HasPrefix(head, "C") || len(lines) < 4 {
+					t.Errorf("%s: a page has no names:\n%s", name, page)
+				}
+				for _, word := range strings.Fields(head)[1:] {
+					seen[word] = true
+				}
+			}
+			for i := range 40 {
+				if word := fmt.Sprint(i); !seen[word] && !seen["gamma="+word] {
+					t.Errorf("%s of %d lacks the column %d: %v", name, width, i, seen)
+				}
+			}
+		}
+	}
+}
+
+// Every column is in one page, those that stay in each; no page is wider than there is room,
+// unless one column is.
+func TestPages(t *testing.T) {
+	for _, c := range []struct {
+		widths     []int
+		stay, room int
+		want       [][]int
+	}{
+		{[]int{1, 2, 3}, 1, 0, [][]int{{0, 1, 2}}},
+		{[]int{1, 2, 3}, 1, 10, [][]int{{0, 1, 2}}},
+		{[]int{1, 2, 3}, 1, 9, [][]int{{0, 1}, {0, 2}}},
+		{[]int{1, 2, 3, 4}, 2, 9, [][]int{{0, 1, 2}, {0, 1, 3}}},
+		{[]int{50, 60, 70}, 1, 9, [][]int{{0, 1}, {0, 2}}},
+		{[]int{5}, 1, 2, [][]int{{0}}},
+		{nil, 1, 2, nil},
+	} {
+		if got := pages(c.widths, c.stay, c.room); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%v: %v, want %v", c, got, c.want)
+		}
+	}
+}
