@@ -101,6 +101,30 @@ func TestRetryElsewhere(t *testing.T) {
 	want(t, "the only host", on(s.wait(3*time.Second, "a"), "a"), "1.2")
 }
 
+// TestKeptSlots: slots that are kept for a job of several are not free for jobs behind
+// it, which say so (X7); jobs before it that were buffered on that host still go first.
+func TestKeptSlots(t *testing.T) {
+	s := newStage(t, Config{Buffer: time.Hour}, box("a", 2))
+	s.up("a")
+	one := &jobs.Options{Estimate: time.Minute}
+	s.submit(true, one, one, one, one, &jobs.Options{Slots: 2}, one)
+	s.started("a", "1.1 2.1")
+	s.wait(2*reserveAfter, "a")
+	if s.c.hosts[0].reserved == nil {
+		t.Fatal("nothing is kept for the wide job")
+	}
+	s.step(AttemptsWithdrawn{"a", &hosts.Withdrawn{Attempts: attemptIDs("3.1 4.1 6.1")}})
+	want(t, "before the wide one", on(s.ended("a", "2.1", okay), "a"), "3.2")
+	s.started("a", "3.2")
+	want(t, "before the wide one", on(s.ended("a", "3.2", okay), "a"), "4.2")
+	s.started("a", "4.2")
+	s.wait(2*reserveAfter, "a")
+	want(t, "behind", on(s.ended("a", "4.2", okay), "a"), "")
+	want(t, "why", s.c.Why(s.now(), 6), "Job 6 waits: free slots of a are kept for job 5, which needs 2 at once.")
+	contains(t, "the wide one", s.c.Why(s.now(), 5), "it needs 2 slots at once")
+	want(t, "its turn", on(s.ended("a", "1.1", okay), "a"), "5.1")
+}
+
 // TestSeveralSlots: a job of several slots occupies them, and is not starved by
 // single-slot jobs: a host is kept for it.
 func TestSeveralSlots(t *testing.T) {

@@ -36,13 +36,19 @@ func (w *world) meddle() {
 			})
 		case 5:
 			w.step(DrainHost{Host: h, On: true, Now: w.chance(2)})
-			w.after(w.between(0, 2*time.Minute), func() {
-				if !w.dead {
-					w.step(DrainHost{Host: h})
-				}
-			})
+			w.after(w.between(0, 2*time.Minute), func() { w.giveBack(h) })
 		}
 	})
+}
+
+// giveBack lets a host be used again, by the next dispatcher if there is none now: what a
+// person said of a host outlives a dispatcher.
+func (w *world) giveBack(name string) {
+	if w.dead {
+		w.after(time.Second, func() { w.giveBack(name) })
+		return
+	}
+	w.step(DrainHost{Host: name})
 }
 
 // unrest schedules the faults of a world.

@@ -112,12 +112,15 @@ func (c *Core) whyReady(id jobs.ID, j *jobs.Job) string {
 		return "nothing more is launched (" + c.drain + ")"
 	case c.stopped || c.fenced || c.finished:
 		return "this dispatcher has stopped"
+	case c.reconcileBy > 0:
+		return "the hosts are first asked what they know of earlier attempts, because a part of the journal is lost"
 	case len(c.hosts) == 0:
 		return "there is no host"
 	}
 	cl := c.classOf(j)
 	fit, up, room, gpus, mem := 0, 0, 0, 0, 0
 	var away string
+	var kept, trial *host
 	for _, h := range c.hosts {
 		if !cl.fits[h.idx] {
 			continue
@@ -136,7 +139,14 @@ func (c *Core) whyReady(id jobs.ID, j *jobs.Job) string {
 		} else if !h.holds(cl) {
 			mem++
 		} else if h.free() >= k.slots {
-			room++
+			switch {
+			case c.keptFrom(h, cl):
+				kept = h
+			case h.rest.onTrial() && h.open > 0:
+				trial = h
+			default:
+				room++
+			}
 		}
 	}
 	switch {
@@ -152,6 +162,11 @@ func (c *Core) whyReady(id jobs.ID, j *jobs.Job) string {
 		return "it failed where there is room and waits for another host"
 	case room > 0:
 		return "it is next"
+	case kept != nil:
+		id, _ := kept.reserved.head(c)
+		return fmt.Sprintf("free slots of %s are kept for job %d, which needs %d at once", kept.spec.Name, id, kept.reserved.key.slots)
+	case trial != nil:
+		return fmt.Sprintf("%s, where jobs failed fast, gets one at a time until one succeeds", trial.spec.Name)
 	case c.cfg.MaxSlots > 0 && c.busy+cl.key.slots > c.cfg.MaxSlots:
 		return fmt.Sprintf("all %d slots of --max-slots are in use", c.cfg.MaxSlots)
 	}
