@@ -212,7 +212,16 @@ func (t *Table) running(j *Job, r *Record) error {
 		t.set(j, Running)
 	}
 	a.State, a.Slot, a.Started = AttemptRunning, int32(r.Slot), r.Started
+	a.placed(r)
 	return nil
+}
+
+// placed gives an attempt whose launch was lost to damage the host that a later record
+// of it names: only that host can be asked about it.
+func (a *Attempt) placed(r *Record) {
+	if a.Host == "" {
+		a.Host = r.Host
+	}
 }
 
 // end closes an attempt. The job moves to Next unless it is already terminal
@@ -245,6 +254,7 @@ func (t *Table) end(j *Job, r *Record) error {
 	case KindCancelled:
 		a.State = AttemptCancelled
 	}
+	a.placed(r)
 	a.Reason = r.Reason
 	if r.Outcome != nil {
 		a.Outcome = r.Outcome

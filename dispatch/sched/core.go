@@ -71,16 +71,14 @@ type Core struct {
 	stopped     bool
 	finished    bool
 	fenced      bool
-	busy        int             // slots of all open attempts, for MaxSlots
-	anyUp       time.Duration   // when a host was last usable, for GiveUp
-	firstSeq    int64           // the first result number that this dispatcher may give (reconcile.go); 0: any
-	reconcileBy time.Duration   // until when launching waits for the hosts' lists; 0: it does not (reconcile.go)
-	gap         bool            // attempts of unknown numbers may be about
-	usedUp      map[jobs.ID]int // … numbers up to this one are not free, where the table does not say so
-	balanceAt   time.Duration   // look again for buffered jobs that another host could start
-	stallSaid   time.Duration   // when a stall of ours was last told; 0: never
-	outages     int             // shared outages so far
-	clearUntil  time.Duration   // the end waits for word of lost attempts; 0: not at the end
+	busy        int           // slots of all open attempts, for MaxSlots
+	anyUp       time.Duration // when a host was last usable, for GiveUp
+	firstSeq    int64         // the first result number that this dispatcher may give (reconcile.go); 0: any
+	reconciling               // after damage to the journal (reconcile.go)
+	balanceAt   time.Duration // look again for buffered jobs that another host could start
+	stallSaid   time.Duration // when a stall of ours was last told; 0: never
+	outages     int           // shared outages so far
+	clearUntil  time.Duration // the end waits for word of lost attempts; 0: not at the end
 	halt        halt
 
 	// See, if set, is shown each record right after it was folded, while its job is

@@ -44,6 +44,7 @@ type host struct {
 	again   []jobs.AttemptID // answered "unknown"
 	probeAt time.Duration
 	listed  bool          // it has said all that it has of the run (reconcile.go)
+	listBy  time.Duration // until when launching waits for that
 	listAt  time.Duration // when to ask for that again; 0: not
 	downAt  time.Duration // since when it has not been usable, as its State tells; 0: it is
 	oddAt   time.Duration // since when it says that it has fewer attempts than we think; 0: it does not

@@ -13,12 +13,14 @@ import (
 // tells of. Claims and sentinels do: every host is asked for all that it has of the
 // run before anything is launched, or a job whose record is lost would run twice.
 
-// reconcileTime is how long launching waits for the hosts' lists. A host that has
-// not answered by then is treated as one that is lost: its attempts may turn up later.
+// reconcileTime is how long launching waits for the hosts' lists, or longer, until what a
+// host was handed cannot start there any more. A host that has not answered by then is
+// treated as one that is lost: its attempts may turn up later.
 const reconcileTime = 90 * time.Second
 
-// numberGap is left free in the numbers of a job's attempts where a host with
-// attempts of unknown numbers has not answered: a number is never used twice.
+// numberGap is left free in the numbers of a job's attempts where a host with attempts of
+// unknown numbers has not answered, so that a number is never used twice; and each epoch
+// begins behind so many for each before it, whose records later damage may have taken.
 const numberGap = 10
 
 // After damage a consumer may have results whose records are lost, and takes a number that
@@ -40,6 +42,15 @@ type Found struct {
 	hosts.ProbedJob
 }
 
+// reconciling is what the core knows of records that may be missing.
+type reconciling struct {
+	reconcileBy time.Duration    // until when launching waits for the hosts' lists; 0: it does not
+	strangersBy time.Duration    // … and because of hosts that the inventory lacks; 0: there are none
+	gap         bool             // attempts of unknown numbers may be about
+	numbered    map[jobs.ID]bool // … and of these jobs numbers have been left free for them
+	usedUp      map[jobs.ID]int  // numbers up to this one are not free, where the table does not say so
+}
+
 // leaveSeqsFree is called before anything gets a result: consumers may have results whose
 // records are lost.
 func (c *Core) leaveSeqsFree() {
@@ -53,12 +64,36 @@ func (c *Core) startReconciling() {
 	if !c.table.Damaged {
 		return
 	}
-	c.reconcileBy = c.now.Mono + reconcileTime
-	c.say("", 0, "the journal is damaged: nothing is launched until the hosts have said what they have of this run, for %s at most", short(reconcileTime))
 	for i := range c.cfg.Found {
 		f := &c.cfg.Found[i]
 		c.found(c.hostOf(f.Host), &f.ProbedJob)
 	}
+	for _, h := range c.hosts {
+		h.listBy = c.listBy(h)
+		c.reconcileBy = max(c.reconcileBy, h.listBy)
+	}
+	c.strangersBy = c.waitForStrangers()
+	c.reconcileBy = max(c.reconcileBy, c.strangersBy, c.now.Mono+1)
+	c.say("", 0, "the journal is damaged: nothing is launched until the hosts have said what they have of this run, for %s at most", short(c.reconcileBy-c.now.Mono))
+}
+
+// listBy is until when launching waits for a host's list: what was handed to it cannot
+// start any more by then.
+func (c *Core) listBy(h *host) time.Duration {
+	return max(c.now.Mono+reconcileTime, c.leaseEnd(h))
+}
+
+// waitForStrangers is the same for hosts that had attempts and that the inventory lacks,
+// which cannot be asked; 0: there are none.
+func (c *Core) waitForStrangers() time.Duration {
+	for i := range c.table.Jobs {
+		for _, a := range c.table.Jobs[i].Attempts {
+			if a.Host != "" && c.inInventory(a.Host) == nil {
+				return c.listBy(&host{spec: new(hosts.Host), cutAt: c.now.Mono, inherited: true})
+			}
+		}
+	}
+	return 0
 }
 
 // reconcile sees whether launching may begin.
@@ -66,15 +101,20 @@ func (c *Core) reconcile() {
 	if c.reconcileBy == 0 {
 		return
 	}
-	all := true
+	all, by := c.strangersBy == 0, c.strangersBy
 	for _, h := range c.hosts {
-		all = all && (h.listed || h.state == Disabled)
+		if !h.listed {
+			all, by = false, max(by, h.listBy)
+		}
 	}
-	if !all && c.now.Mono < c.reconcileBy {
+	if c.now.Mono < by {
+		c.reconcileBy = by
 		return
 	}
 	c.reconcileBy = 0
-	c.gap = !all
+	if c.gap = !all; c.gap {
+		c.numbered = make(map[jobs.ID]bool)
+	}
 	c.cancelLeft()
 	word := "every host has said what it has of this run"
 	if !all {
@@ -138,12 +178,14 @@ func (c *Core) found(h *host, p *hosts.ProbedJob) {
 		return
 	case j == nil || id.N < 1 || id.N > len(j.Attempts)+mostNumbers:
 		return // not of this run as far as it is known, and a host's word does not change that
-	case p.Answer == hosts.Unknown || p.Answer == hosts.NeverStarted:
+	case p.Answer == hosts.NeverStarted:
 		return
 	case a != nil && a.Host != "" || j.State.Terminal():
 		if p.Answer == hosts.IsRunning || p.Answer == hosts.Buffered {
 			c.say(h.spec.Name, id.Job, "attempt %s on %s is ended: the record of it is lost, and its job has a result or another attempt of that number", id, h.spec.Name)
 			h.kill(id, "its job has a result or another attempt")
+		} else if p.Answer == hosts.Unknown {
+			h.kill(id, "it may be alive, and its job has a result or another attempt")
 		}
 		c.useUp(id)
 		return
@@ -178,8 +220,9 @@ func (c *Core) useUp(id jobs.AttemptID) {
 // nextNumber is the number of a job's next attempt.
 func (c *Core) nextNumber(j *jobs.Job) int {
 	n := len(j.Attempts)
-	if c.gap && (n == 0 || j.Attempts[n-1].Launched < c.beganAt) {
-		n += numberGap
+	if c.gap && !c.numbered[j.Spec.ID] {
+		c.numbered[j.Spec.ID] = true
+		n = max(n+numberGap, min(numberGap*c.table.Epoch, n+mostNumbers-1))
 	}
 	return max(n, min(c.usedUp[j.Spec.ID], len(j.Attempts)+mostNumbers-1)) + 1
 }

@@ -89,11 +89,13 @@ func TestReconcileFromFiles(t *testing.T) {
 	s.wantState(2, jobs.Running)
 	s.up("a")
 	s.lists("a", "", hosts.Dead, nil, true)
-	s.wantState(3, jobs.Running)
+	s.wantState(3, jobs.Queued) // it may have started on the host that cannot be asked
 	s.wait(70*time.Second, "a") // its host left the inventory and its lease is over
 	if a := s.job(2).Attempts; a[0].State != jobs.AttemptLost {
 		t.Errorf("job 2: %+v", a[0])
 	}
+	want(t, "with gaps", on(s.wait(21*time.Second, "a"), "a"), "2.12")
+	s.wantState(3, jobs.Queued)
 }
 
 // TestFoundThatNobodyWaitsFor: an attempt without a record whose job has its result
