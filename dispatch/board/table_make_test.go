@@ -261,7 +261,7 @@ func TestTableSaysWhatIsMissing(t *testing.T) {
 	x, dir, _ := gridRun(t, 2, 2, 1)
 	b := gridBoard(t, x, dir, "acc", "none")
 	tb := tableOf(t, b, view.TableAsk{JobsWindow: view.JobsWindow{Rows: 9}})
-	if len(tb.Notes) != 1 || tb.Notes[0] != "4 solved jobs have no none (job 1)" {
+	if len(tb.Notes) != 2 || tb.Notes[0] != "no job printed none=…; seen: acc, loss" || tb.Notes[1] != "4 solved jobs have no none (job 1)" {
 		t.Errorf("%q", tb.Notes)
 	}
 }

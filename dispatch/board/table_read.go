@@ -33,6 +33,8 @@ type figures struct {
 	retry   time.Time  // when they are tried again; zero: when all others are read
 	wait    time.Duration
 	took    time.Duration // when they were tried last
+	hints   []string      // of columns that nobody printed, …
+	hinted  int           // … as of so many changes
 }
 
 const (
@@ -78,6 +80,14 @@ func (t *tables) figures(asked []string) *figures {
 	}
 	t.sets = append(t.sets, f)
 	return f
+}
+
+// hint says what stands in outputs in place of a column that was found in none.
+func (f *figures) hint(d *finished) []string {
+	if f.reader != nil && len(d.list) > 0 && f.hinted != f.changes {
+		f.hints, f.hinted = f.reader.Hints(d.list, f.values), f.changes
+	}
+	return f.hints
 }
 
 // drop forgets the figures that no wish needs.
