@@ -81,10 +81,11 @@ var rooms = map[string][]string{
 	"tui":              {"dispatch/view", "jobs", "jobs/results"},
 	"internal/cli/standing": {"dispatch/board", "dispatch/sched", "hosts", "internal/cli/console", "internal/cli/exit", "jobs", "jobs/journal",
 		"jobs/results", "jobs/rundir"},
-	"internal/cli/console": {"dispatch", "dispatch/sched", "jobs", "jobs/events", "jobs/results"},
-	"internal/cli/exit":    {"dispatch/sched", "jobs"},
-	"internal/cli/places":  {"dispatch", "hosts", "jobs", "jobs/results", "jobs/rundir"},
-	"dispatch/board":       {"dispatch", "dispatch/sched", "dispatch/view", "hosts", "jobs", "jobs/events", "jobs/results", "jobs/results/column", "jobs/results/export", "jobs/results/outputs", "jobs/results/sheet"},
+	"internal/cli/console":  {"dispatch", "dispatch/sched", "jobs", "jobs/events", "jobs/results"},
+	"internal/cli/exit":     {"dispatch/sched", "jobs"},
+	"internal/cli/places":   {"dispatch", "hosts", "jobs", "jobs/results", "jobs/rundir"},
+	"internal/cli/requests": {"dispatch", "dispatch/control", "dispatch/sched", "internal/cli/console", "jobs", "jobs/journal", "jobs/rundir"},
+	"dispatch/board":        {"dispatch", "dispatch/sched", "dispatch/view", "hosts", "jobs", "jobs/events", "jobs/results", "jobs/results/column", "jobs/results/export", "jobs/results/outputs", "jobs/results/sheet"},
 }
 
 // DESIGN 4: the import rules are tests.

@@ -93,7 +93,7 @@ func (a *app) cancelSomeOurselves(cmd *cobra.Command, f *runFlags, run *rundir.R
 			open = append(open, id)
 		}
 	}
-	s.noted.await(open)
+	s.noted.Await(open)
 	a.code = s.drive(console.CleanLine(run.Name())+": nobody dispatches it; ending what was asked", func(ctx context.Context) error {
 		if err := s.submitWaiting(ctx); err != nil {
 			return err
@@ -101,7 +101,7 @@ func (a *app) cancelSomeOurselves(cmd *cobra.Command, f *runFlags, run *rundir.R
 		late := time.After(cancelWait)
 		every := time.NewTicker(50 * time.Millisecond)
 		defer every.Stop()
-		for !s.noted.taken(e.name) || len(s.noted.left()) > 0 {
+		for !s.noted.Taken(e.name) || len(s.noted.Left()) > 0 {
 			select {
 			case <-ctx.Done():
 				return nil

@@ -12,6 +12,7 @@ import (
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/internal/cli/places"
+	"dcs-tui/internal/cli/requests"
 	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
@@ -35,8 +36,8 @@ type session struct {
 	d       *dispatch.Dispatcher
 	table   *jobs.Table // the dispatcher's until Close has returned
 	journal *journal.Journal
-	noted   *notedJournal // the same, as the dispatcher has it
-	waiting []*jobs.Spec  // stored, to be submitted
+	noted   *requests.Journal // the same, as the dispatcher has it
+	waiting []*jobs.Spec      // stored, to be submitted
 
 	guard   *guard
 	sayings chan func() string // lines for the reporter
@@ -48,7 +49,7 @@ type session struct {
 	ack     acker
 	out     *resultPrinter
 
-	requests requestTaker
+	requests *requests.Taker
 	control  *control.Server // nil: nobody can attach
 
 	typed   bool      // standard input is a terminal and has the jobs
@@ -84,7 +85,7 @@ func (s *session) drive(opening string, feed func(ctx context.Context) error) in
 	})
 	go s.serve(over)
 	go s.guard.watchFiles(s.run, over)
-	go s.takeRequests(over)
+	go s.requests.Serve(over)
 	go s.showProblem(over)
 	go s.keepJobLogs(over)
 	// An end that came before all jobs were submitted ends the feeder as well.

@@ -29,7 +29,7 @@ func (s *session) listenControl(inventory string) error {
 	server, err := control.Listen(control.Options{
 		Base: controlBase, Program: version(), Run: s.run.UID(), Epoch: s.table.Epoch, Secret: secret,
 		Open:   func() (view.Source, func(), error) { return s.openBoard(inventory) },
-		TakeIn: s.takeIn,
+		TakeIn: func(ctx context.Context, name string) error { return s.requests.TakeIn(ctx, name, s.d.Finished()) },
 		Fault:  func(text string) { s.say(func() string { return console.CleanLine(text) }) },
 	})
 	switch {

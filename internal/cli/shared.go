@@ -7,6 +7,7 @@ import (
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/hosts"
 	"dcs-tui/hosts/onfile"
+	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/attempts"
 	"dcs-tui/jobs/journal"
@@ -42,4 +43,21 @@ func (o *owned) found() (all []sched.Found, err error) {
 		return nil
 	})
 	return all, err
+}
+
+// fromSource counts the jobs that a run has from its own source; those that were
+// submitted later are no part of that.
+func (o *owned) fromSource() int {
+	n := 0
+	if o.run.Asked.Options[standing.OptionSource] == nil {
+		return len(o.table.Jobs) + len(o.waiting) // nobody asks
+	}
+	for _, list := range [][]*jobs.Spec{o.table.Specs[:len(o.table.Jobs)], o.waiting} {
+		for _, s := range list {
+			if s == nil || s.Options == nil || s.Request == "" {
+				n++
+			}
+		}
+	}
+	return n
 }

@@ -12,6 +12,7 @@ import (
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/internal/cli/places"
+	"dcs-tui/internal/cli/requests"
 	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
@@ -80,8 +81,8 @@ func (a *app) start(o *owned, f *runFlags, inv *loadedInventory, env []jobs.EnvV
 	s := &session{app: a, con: a.con, run: o.run, flags: f, table: o.table, journal: o.journal, waiting: o.waiting,
 		guard: newGuard(), sayings: make(chan func() string, 16), notices: newNoticeQueue(), words: map[string]standing.HostWord{}, logs: newHostLogs(o.run), earlier: o.table.Seq, began: time.Now()}
 	s.guard.last = s.leftAtOnce
-	s.noted = noteJournal(o.journal, o.table)
-	s.requests = requestTaker{s: s, first: make(chan struct{}), bell: make(chan struct{}, 1), given: map[string]bool{}, stored: storedRequests(o)}
+	s.noted = requests.NoteJournal(o.journal, o.table)
+	stored := requests.FindStored(o.run, o.table.Specs, o.waiting)
 	_ = o.run.MakeRequestsDir() // or whoever has a request makes it; it may only be seen later
 	s.used.last = s.began
 	s.places.Run = o.run
@@ -128,6 +129,7 @@ func (a *app) start(o *owned, f *runFlags, inv *loadedInventory, env []jobs.EnvV
 		s.closeControl()
 		return nil, exit.Usagef("%w", err)
 	}
+	s.requests = s.takeRequests(stored)
 	s.ack.d, s.figures = s.d, figureKeeper(o.run, s.d)
 	for i := range earlier {
 		s.figures.Add(&earlier[i])
@@ -138,6 +140,25 @@ func (a *app) start(o *owned, f *runFlags, inv *loadedInventory, env []jobs.EnvV
 	s.showControl()
 	a.begun(o.run)
 	return s, nil
+}
+
+// takeRequests makes what takes in what people leave in the run directory.
+func (s *session) takeRequests(stored map[string]requests.Stored) *requests.Taker {
+	return requests.New(requests.Options{
+		Run: s.run, Dispatcher: s.d, Journal: s.noted, Stored: stored, Say: s.say,
+		Cancelled: s.cancelled.Load,
+		Cancel: func() {
+			s.cancelled.Store(true)
+			s.endInput()
+		},
+		EndsOnly: func() bool { return s.endsOnly },
+		Place: func(specs []*jobs.Spec) {
+			relative := cwdResolver{cwd: s.run.Asked.Cwd}
+			for _, spec := range specs {
+				relative.resolve(spec)
+			}
+		},
+	})
 }
 
 // schedConfig hands the choices of the run to the core.

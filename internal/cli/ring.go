@@ -4,47 +4,8 @@ import (
 	"context"
 	"time"
 
-	"dcs-tui/dispatch/control"
 	"dcs-tui/jobs/journal"
 )
-
-// takeIn is requestTaker.takeIn, until the run is over.
-func (s *session) takeIn(ctx context.Context, name string) error {
-	return s.requests.takeIn(ctx, name, s.d.Finished())
-}
-
-// takeIn has it looked at once at what waits in the run directory, and returns when the
-// request of this name is in the journal for good, or when it is over.
-func (t *requestTaker) takeIn(ctx context.Context, name string, over <-chan struct{}) error {
-	select {
-	case t.bell <- struct{}{}:
-	default: // it rings already
-	}
-	for {
-		taken, more := t.s.noted.recorded(name)
-		if taken {
-			return nil
-		}
-		select {
-		case <-more:
-		case <-over:
-			return control.ErrLeaving // if it was taken in, the journal says so
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
-
-// recorded says whether a request is in the journal for good, and returns what is closed
-// when further ones are.
-func (n *notedJournal) recorded(name string) (taken bool, more <-chan struct{}) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.more == nil {
-		n.more = make(chan struct{})
-	}
-	return n.durable[name] || n.before[name], n.more
-}
 
 // ring tells a dispatcher on this machine, at its socket, that there is a request. What
 // is returned first is closed when it is in the journal for good, or nobody has heard

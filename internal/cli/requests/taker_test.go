@@ -1,8 +1,9 @@
-package cli
+package requests
 
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"slices"
 	"syscall"
 	"testing"
@@ -20,7 +21,10 @@ import (
 // takenJournal is the journal of a run of three jobs, on a disk that can fail.
 func takenJournal(t *testing.T) (*journal.Journal, *jobs.Table, *disktest.Disk) {
 	t.Helper()
-	run := emptyRun(t)
+	run, err := rundir.CreateAt(filepath.Join(t.TempDir(), "r"), "r", rundir.Asked{Version: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := run.AppendSpecs(jobstest.Specs(3)); err != nil {
 		t.Fatal(err)
 	}
@@ -40,9 +44,9 @@ func takenJournal(t *testing.T) (*journal.Journal, *jobs.Table, *disktest.Disk) 
 func TestTakenWhenDurable(t *testing.T) {
 	j, table, disk := takenJournal(t)
 	table.Requests = map[string]bool{"old": true}
-	n := noteJournal(j, table)
-	n.await([]jobs.ID{1, 2})
-	if !n.taken("old") {
+	n := NoteJournal(j, table)
+	n.Await([]jobs.ID{1, 2})
+	if !n.Taken("old") {
 		t.Error("what an earlier dispatcher took in is not known")
 	}
 	_, more := n.recorded("new")
@@ -61,27 +65,15 @@ func TestTakenWhenDurable(t *testing.T) {
 	n.Append([]jobs.Record{{Kind: jobs.KindRequest, Reason: "new"}, {Kind: jobs.KindJob, Job: 2, Next: jobs.Cancelled, Seq: 1},
 		{Kind: jobs.KindAcked, Seq: 1}})
 	for step, want := range []bool{false, true} {
-		if n.taken("new") || isHeard() || !slices.Equal(n.left(), []jobs.ID{1, 2}) {
+		if n.Taken("new") || isHeard() || !slices.Equal(n.Left(), []jobs.ID{1, 2}) {
 			t.Errorf("step %d: taken, or over, before it is durable", step)
 		}
 		if err := n.Sync(); (err == nil) != want {
 			t.Fatalf("step %d: %v", step, err)
 		}
 	}
-	if !n.taken("new") || !isHeard() || !slices.Equal(n.left(), []jobs.ID{1}) {
-		t.Errorf("taken %v, left %v", n.taken("new"), n.left())
-	}
-}
-
-// requeue runs no job again that has succeeded meanwhile, unless such are asked for
-// (promise 1).
-func TestRequeueSpares(t *testing.T) {
-	table := &jobs.Table{Jobs: []jobs.Job{{State: jobs.Failed}, {State: jobs.Skipped}, {State: jobs.Succeeded}}}
-	if got := spared(table, []jobs.ID{1, 2}); got != rundir.SpareSucceeded {
-		t.Errorf("spared %q", got)
-	}
-	if got := spared(table, []jobs.ID{1, 3}); got != "" {
-		t.Errorf("jobs that have succeeded are asked for, and %q is spared", got)
+	if !n.Taken("new") || !isHeard() || !slices.Equal(n.Left(), []jobs.ID{1}) {
+		t.Errorf("taken %v, left %v", n.Taken("new"), n.Left())
 	}
 }
 
@@ -90,7 +82,7 @@ func TestRequeueSpares(t *testing.T) {
 // next one (K9: none is left out without a word).
 func TestEarlyRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		taker := new(requestTaker)
+		taker := new(Taker)
 		for i := range 100 {
 			if !taker.mayCome("a") {
 				t.Fatalf("its patience is over after %d looks in %s", i, time.Since(taker.since))
@@ -111,11 +103,11 @@ func TestEarlyRequest(t *testing.T) {
 // left is durable; not of one that this dispatcher does not take in any more.
 func TestBell(t *testing.T) {
 	j, table, _ := takenJournal(t)
-	n := noteJournal(j, table)
-	taker := &requestTaker{s: &session{noted: n}, bell: make(chan struct{}, 1)}
+	n := NoteJournal(j, table)
+	taker := New(Options{Journal: n})
 	answer := make(chan error)
 	for range 2 { // the second finds the bell ringing, and the same answer
-		go func() { answer <- taker.takeIn(t.Context(), "a", nil) }()
+		go func() { answer <- taker.TakeIn(t.Context(), "a", nil) }()
 	}
 	<-taker.bell
 	n.Append([]jobs.Record{{Kind: jobs.KindRequest, Reason: "a"}})
@@ -129,12 +121,12 @@ func TestBell(t *testing.T) {
 	}
 	over := make(chan struct{})
 	close(over)
-	if err := taker.takeIn(t.Context(), "b", over); !errors.Is(err, control.ErrLeaving) {
+	if err := taker.TakeIn(t.Context(), "b", over); !errors.Is(err, control.ErrLeaving) {
 		t.Error(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := taker.takeIn(ctx, "b", nil); !errors.Is(err, context.Canceled) {
+	if err := taker.TakeIn(ctx, "b", nil); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }
