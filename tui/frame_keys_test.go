@@ -79,17 +79,8 @@ func TestKeysAskFor(t *testing.T) {
 // quits says whether a key ends the screen.
 func quits(m *model, key string) bool {
 	_, cmd := m.Update(keyMsg(key))
-	if cmd == nil {
-		return false
-	}
-	done := make(chan string, 1)
-	go func() { done <- fmt.Sprintf("%T", cmd()) }()
-	select {
-	case what := <-done:
-		return what == "tea.QuitMsg"
-	case <-time.After(20 * time.Millisecond):
-		return false
-	}
+	_, is := comesOf(cmd).(tea.QuitMsg)
+	return is
 }
 
 // Issue 4, 7: leaving never ends a run that goes on, asks only when there is something

@@ -140,7 +140,7 @@ func startDying(t *testing.T, how string, shell bool) *dying {
 // until reads what is shown until it has a text, and forgets what was before it.
 func (d *dying) until(text string) string {
 	d.t.Helper()
-	d.person.SetReadDeadline(time.Now().Add(20 * time.Second))
+	d.person.SetReadDeadline(time.Now().Add(2 * time.Minute))
 	b := make([]byte, 16384)
 	for {
 		if i := bytes.Index(d.shown.Bytes(), []byte(text)); i >= 0 && text != "" {
@@ -282,7 +282,7 @@ func TestTheTerminalGoesAway(t *testing.T) {
 	go func() { ended <- d.cmd.Wait() }()
 	select {
 	case <-ended:
-	case <-time.After(20 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Error("it goes on without a terminal")
 	}
 }
@@ -294,7 +294,7 @@ func TestNoTerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer null.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	_, err = Run(ctx, Options{Source: sample(), In: null, Out: null})
 	if !errors.Is(err, ErrTerminal) {
