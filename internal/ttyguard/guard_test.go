@@ -162,7 +162,7 @@ func die(t *testing.T, person, program *os.File, how string, sig syscall.Signal,
 		t.Fatal(err)
 	}
 	program.Close()
-	person.SetReadDeadline(time.Now().Add(20 * time.Second))
+	person.SetReadDeadline(time.Now().Add(2 * time.Minute))
 	var shown bytes.Buffer
 	b := make([]byte, 4096)
 	for killed := false; ; {
