@@ -107,7 +107,7 @@ func TestKeptSlots(t *testing.T) {
 	s := newStage(t, Config{Buffer: time.Hour}, box("a", 2))
 	s.up("a")
 	one := &jobs.Options{Estimate: time.Minute}
-	s.submit(true, one, one, one, one, &jobs.Options{Slots: 2}, one)
+	s.submit(false, one, one, one, one, &jobs.Options{Slots: 2}, one)
 	s.started("a", "1.1 2.1")
 	s.wait(2*reserveAfter, "a")
 	if s.c.hosts[0].reserved == nil {
@@ -122,6 +122,11 @@ func TestKeptSlots(t *testing.T) {
 	want(t, "behind", on(s.ended("a", "4.2", okay), "a"), "")
 	want(t, "why", s.c.Why(s.now(), 6), "Job 6 waits: free slots of a are kept for job 5, which needs 2 at once.")
 	contains(t, "the wide one", s.c.Why(s.now(), 5), "it needs 2 slots at once")
+	urgent := -1
+	want(t, "a more urgent queue", on(s.step(Submit{Specs: []*jobs.Spec{{ID: 7, Command: "true", Options: &jobs.Options{Queue: "u", QueuePriority: &urgent}}}}), "a"), "7.1")
+	want(t, "a queue as urgent", on(s.step(Submit{Specs: []*jobs.Spec{{ID: 8, Command: "true", Options: &jobs.Options{Queue: "v"}}}}), "a"), "")
+	s.started("a", "7.1")
+	s.ended("a", "7.1", okay)
 	want(t, "its turn", on(s.ended("a", "1.1", okay), "a"), "5.1")
 }
 

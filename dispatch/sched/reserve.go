@@ -59,20 +59,25 @@ func (c *Core) hasReserved(cl *class) bool {
 	return false
 }
 
-// keptFrom says whether the host is kept for another class. What stands before that
-// one in its own queue still goes first: it may have been withdrawn from this very host.
-// (Between queues the turn changes all the time, and the host would never be free.)
+// keptFrom says whether the host is kept for another class. What stands before that one
+// still goes first: it may have come later, or been withdrawn from this very host. Only
+// between queues of one priority that does not count: their turn changes all the time,
+// and the host would never be free.
 func (c *Core) keptFrom(h *host, cl *class) bool {
 	r := h.reserved
 	if r == nil || r == cl {
 		return false
 	}
-	if r.stats != cl.stats || r.n == 0 || cl.n == 0 {
+	if r.n == 0 || cl.n == 0 {
 		return true
 	}
-	id, rank := cl.head(c)
-	other, theirs := r.head(c)
-	return !(&waiting{cl, id, rank}).before(&waiting{r, other, theirs})
+	mine, theirs := waiting{class: cl}, waiting{class: r}
+	mine.id, mine.rank = cl.head(c)
+	theirs.id, theirs.rank = r.head(c)
+	if mine.rank.calm == theirs.rank.calm && cl.stats != r.stats {
+		return cl.stats.turn.priority >= r.stats.turn.priority
+	}
+	return !mine.before(&theirs)
 }
 
 // wantedBefore says whether a class that stands before could use the host.
