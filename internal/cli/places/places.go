@@ -102,10 +102,10 @@ func Read(run *rundir.Run) map[string]string {
 
 // Result makes the result of a terminal job with paths that are right for the
 // host it ran on.
-func Result(run *rundir.Run, Known map[string]string, j *jobs.Job) results.Result {
+func Result(run *rundir.Run, where map[string]string, j *jobs.Job) results.Result {
 	dir := run.Dir
-	if a := results.Counted(j); a != nil && Known[a.Host] != "" {
-		dir = Known[a.Host]
+	if a := results.Counted(j); a != nil && where[a.Host] != "" {
+		dir = where[a.Host]
 	}
 	return results.FromJob(run.UID(), run.Name(), jobs.StampOf(run.Asked.Created), dir, j)
 }
