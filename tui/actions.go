@@ -107,16 +107,16 @@ func (m *model) cancelJobs(which view.Ranges) tea.Cmd {
 		return nil
 	}
 	return m.weigh(which, func(m *model, w view.Weight) tea.Cmd {
-		n := w.Queued + w.Running
+		n := w.Queued + w.Handed + w.Running
 		// Who is told that nothing that runs is lost ends nothing that starts meanwhile.
 		do := func(m *model) tea.Cmd {
-			return m.act(view.Action{Do: view.Cancel, Jobs: which, Waiting: w.Running == 0})
+			return m.act(view.Action{Do: view.Cancel, Jobs: which, Waiting: w.Running+w.Handed == 0})
 		}
 		switch {
 		case n == 0:
 			m.complain("nothing to cancel: " + m.named(which) + " over already")
 			return nil
-		case which.Len() == 1 && w.Running == 0:
+		case which.Len() == 1 && w.Running+w.Handed == 0:
 			return do(m)
 		}
 		what := plural(n, "job")
@@ -189,7 +189,7 @@ func (m *model) requeueJobs(which view.Ranges) tea.Cmd {
 			return nil
 		}
 		text := "each gets a new round, whatever came of it before"
-		if n := w.Queued + w.Running; n > 0 {
+		if n := w.Queued + w.Handed + w.Running; n > 0 {
 			text += "; " + thousands(n) + " that are queued or run stay as they are"
 		}
 		m.modal = newConfirmation("Run "+plural(w.Over, "job")+" again?", text, w.Over, do)

@@ -164,6 +164,7 @@ func TestCancelOfASelection(t *testing.T) {
 		shows  []string
 	}{
 		{"loss", which, view.Weight{Running: 3, Queued: 2, Over: 1, Lost: 14*time.Hour + 32*time.Minute}, "c", false, []string{"Cancel 5 jobs?", "3 running, 14 h 32 of run time lost", "2 queued", "1 over already"}},
+		{"handed over", which, view.Weight{Handed: 2}, "c", false, []string{"Cancel 2 jobs?", "nothing running is touched; 2 handed over, not known to have started"}},
 		{"nothing running", which, view.Weight{Queued: 2}, "c", false, []string{"nothing running is touched"}},
 		{"y", which, view.Weight{Queued: 2}, "c y", true, nil},
 		{"n", which, view.Weight{Queued: 2}, "c n", false, nil},

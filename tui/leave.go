@@ -95,7 +95,7 @@ func going(t tally) string {
 func cancelRun(m *model) tea.Cmd {
 	all := view.Ranges{{First: 1, Last: jobs.ID(max(1, m.pic.Total))}}
 	return m.weigh(all, func(m *model, w view.Weight) tea.Cmd {
-		m.modal = newConfirmation("Cancel the whole run?", loss(w), w.Running+w.Queued, func(m *model) tea.Cmd {
+		m.modal = newConfirmation("Cancel the whole run?", loss(w), w.Running+w.Handed+w.Queued, func(m *model) tea.Cmd {
 			return m.act(view.Action{Do: view.CancelRun})
 		})
 		return nil

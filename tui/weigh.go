@@ -114,6 +114,9 @@ func loss(w view.Weight) string {
 	if w.Running > 0 {
 		s = fmt.Sprintf("%s running, %s of run time lost", thousands(w.Running), cpuTime(w.Lost))
 	}
+	if w.Handed > 0 {
+		s += "; " + thousands(w.Handed) + " handed over, not known to have started"
+	}
 	if w.Queued > 0 {
 		s += "; " + thousands(w.Queued) + " queued"
 	}

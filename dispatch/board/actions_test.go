@@ -73,7 +73,7 @@ func TestActions(t *testing.T) {
 			}
 		}
 		w, err := l.b.Weigh(t.Context(), view.Ranges{{First: 1, Last: 6}})
-		if err != nil || w.Running+w.Queued+w.Over != 6 || w.Lost <= 0 {
+		if err != nil || w.Running+w.Handed+w.Queued+w.Over != 6 || w.Lost <= 0 {
 			t.Errorf("%+v %v", w, err)
 		}
 		l.end()

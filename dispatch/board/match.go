@@ -67,9 +67,11 @@ func (b *Board) weight(which view.Ranges) view.Weight {
 			switch r := &b.rows[id-1]; {
 			case r.phase.Terminal():
 				w.Over++
+			case r.phase == view.Handed:
+				w.Handed++
 			case runs(r.phase):
 				w.Running++
-				if r.phase != view.Handed && r.when > 0 {
+				if r.when > 0 {
 					slots := 1
 					if r.spec.Options != nil {
 						slots = r.spec.SlotCount()

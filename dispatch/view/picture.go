@@ -256,7 +256,8 @@ type Attempt struct {
 // Weight is what it would cost to end some jobs.
 type Weight struct {
 	Queued  int           // of them, waiting
-	Running int           // of them, running or handed over
+	Running int           // of them, running
+	Handed  int           // of them, handed to a host and not known to have started
 	Over    int           // of them, over already
 	Lost    time.Duration // time of slots spent so far by what runs
 }
