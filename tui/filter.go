@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -23,12 +24,17 @@ type filterDue struct {
 
 // openFilter opens the line of the filter; the list follows what is typed.
 func (m *model) openFilter(l *list) tea.Cmd {
-	line := &input{prompt: " /", text: newEdited(l.filter), past: &m.jobs.filters}
+	line := &input{prompt: " /", text: newEdited(l.filter), past: &m.jobs.filters, filters: l}
 	line.complete = (*model).filterWords
 	line.changed = func(m *model, text string) tea.Cmd {
 		return tea.Tick(filterDelay, func(time.Time) tea.Msg { return filterDue{l, text, line} })
 	}
-	line.done = func(m *model, text string) (tea.Cmd, error) { l.setFilter(text); return nil, nil }
+	line.done = func(m *model, text string) (tea.Cmd, error) {
+		if l.setFilter(text); l.wrongNow() != "" {
+			return nil, errors.New(l.wrong)
+		}
+		return nil, nil
+	}
 	line.left = func(m *model) tea.Cmd { l.setFilter(""); return nil }
 	line.note = func(m *model, w int) []string { return m.filterNote(l, line.text.String(), w) }
 	m.modal = line
@@ -48,6 +54,14 @@ func (l *list) setFilter(text string) {
 	}
 }
 
+// wrongNow is what is wrong with the filter, if the list still is that of another one.
+func (l *list) wrongNow() string {
+	if l.wrongOf == l.query() && (l.page == nil || !l.fits(l.page)) {
+		return l.wrong
+	}
+	return ""
+}
+
 // asOne is a filter that stands beside others: an `or` in it is not about them.
 func asOne(filter string) string {
 	if strings.Contains(filter, "||") || strings.Contains(strings.ToLower(filter), "or") {
@@ -62,15 +76,25 @@ func (m *model) filterNote(l *list, text string, w int) []string {
 	if p := m.result; l == &p.list && !p.rows() && p.table != nil { // groups and cells are of the jobs that match
 		page, fits = &p.table.Page, p.table.Page.Filter == l.query()
 	}
+	wrong := ""
+	if page != nil {
+		wrong = page.Wrong
+	}
+	if held := l.wrongNow(); held != "" {
+		fits, wrong = true, held
+	}
 	if !fits || strings.TrimSpace(text) != l.filter {
 		return []string{styleFaint.Render(" " + m.g.cut)}
 	}
-	if page.Wrong != "" {
+	if wrong != "" {
 		var out []string
-		for _, line := range m.wrap(m.g.phase[view.Failed]+" "+m.clean(page.Wrong), w-2) {
+		for _, line := range m.wrap(m.g.phase[view.Failed]+" "+m.clean(wrong), w-2) {
 			out = append(out, " "+styleBad.Render(line))
 		}
 		return out
+	}
+	if p := m.result; l == &p.list && p.groups.on && !p.heat.on && p.table.Groups != nil {
+		return []string{styleFaint.Render(" " + plural(len(p.table.Groups.Rows)+p.table.Groups.More, "group"))}
 	}
 	return []string{styleFaint.Render(" " + plural(page.Matched, "job"))}
 }

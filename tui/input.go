@@ -24,7 +24,8 @@ type input struct {
 	complete func(m *model, before string) (start int, words []string)
 	offered  []string // words that a second tab goes through
 	turn     int
-	from     int // where they begin
+	from     int   // where they begin
+	filters  *list // what is typed is its filter; nil: it is another line
 
 	changed func(m *model, text string) tea.Cmd
 	done    func(m *model, text string) (tea.Cmd, error) // an error leaves it open

@@ -29,6 +29,8 @@ type list struct {
 	outdated bool            // it does not have the cursor's job any more
 	missed   bool            // one page did not have the cursor's job: the next one decides
 	slip     slip
+
+	wrong, wrongOf string // what is wrong with a filter, and which; its page was not taken
 }
 
 // query is the whole filter.

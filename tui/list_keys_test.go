@@ -63,6 +63,11 @@ func TestFilterLine(t *testing.T) {
 		t.Error("what is no longer there was applied")
 	}
 	typed()
+	shows(t, m, "there is no stat:; did you mean state?", "50118") // and the list stays while it is being typed
+	do(t, m, "enter")
+	if m.modal == nil {
+		t.Error("a filter that is wrong was taken")
+	}
 	shows(t, m, "there is no stat:; did you mean state?")
 	do(t, m, "ctrl+u")
 	typeText(t, m, "C=0.1")

@@ -45,6 +45,9 @@ func (p *resultsPane) only(m *model, names, values []string) tea.Cmd {
 	if one := asOne(p.filter); one != p.filter {
 		words = []string{one}
 	}
+	if p.groups.on && p.table != nil && p.table.Groups != nil { // what was asked of groups is not asked of jobs
+		words = slices.DeleteFunc(words, func(w string) bool { return aboutGroups(p.table.Groups, w) })
+	}
 	for i, name := range names {
 		known := has(p.named(view.Param), name) || has(p.named(view.Figure), name) || has(filterableFacts, name)
 		value := at(values, i)
@@ -61,4 +64,12 @@ func (p *resultsPane) only(m *model, names, values []string) tea.Cmd {
 	p.setFilter(strings.Join(words, " "))
 	p.home()
 	return nil
+}
+
+// aboutGroups says that a word of a filter names what is computed of groups.
+func aboutGroups(g *view.TableGroups, word string) bool {
+	return slices.ContainsFunc(g.Columns, func(c view.TableColumn) bool {
+		i := strings.Index(word, c.Name)
+		return c.Role == view.Statistic && i >= 0 && strings.ContainsAny(word[i+len(c.Name):][:min(1, len(word)-i-len(c.Name))], "=<>!~ ")
+	})
 }

@@ -185,8 +185,8 @@ func TestResultsJobsOfAGroup(t *testing.T) {
 	shows(t, m, "space selects a job")
 }
 
-// What is typed as a filter of groups is answered where it is typed: how many jobs they are
-// of, and what is wrong with it (rule 5).
+// What is typed as a filter of groups is answered where it is typed: how many they are,
+// and what is wrong with it (rule 5).
 func TestFilterOfGroups(t *testing.T) {
 	src := sweep(t)
 	whole := src.picture
@@ -209,10 +209,15 @@ func TestFilterOfGroups(t *testing.T) {
 	}
 	do(t, m, "m", "/")
 	typing("acc_mean>0.5")
-	shows(t, m, "/acc_mean>0.5", " 7 jobs")
+	shows(t, m, "/acc_mean>0.5", " groups")
 	wrong = "there is no column \"acc_mean\""
 	typing("1")
 	shows(t, m, "/acc_mean>0.51", wrong)
+	wrong = ""
+	do(t, m, "enter", "enter")                                             // what was asked of groups is not asked of their jobs
+	if a := m.ask().Table; a.Filter != `state:done C="0.01" gamma="0.5"` { // the first group has less
+		t.Errorf("%+v", a)
+	}
 }
 
 // A filter that is made of values finds no others, and replaces what was said before.

@@ -16,7 +16,13 @@ func (m *model) drawList(l *list, cols []column, w, h int, focused bool) []strin
 	if l.page == nil {
 		return append(out, styleFaint.Render("  waiting for the dispatcher"))
 	}
-	if wrong := l.page.Wrong; wrong != "" && l.fits(l.page) {
+	wrong := ""
+	if line, typing := m.modal.(*input); l.fits(l.page) {
+		wrong = l.page.Wrong
+	} else if !typing || line.filters != l {
+		wrong = l.wrongNow()
+	}
+	if wrong != "" {
 		return append(out, "  "+styleBad.Render(m.g.phase[view.Failed]+" "+m.clean(wrong)), "  esc clears the filter")
 	}
 	if l.page.Matched == 0 {

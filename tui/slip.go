@@ -27,6 +27,10 @@ type slippery interface {
 
 // watch has a list see a page and notes whether that moves its cursor.
 func (l *list) watch(m *model, p *view.Page) {
+	if line, typing := m.modal.(*input); typing && line.filters == l && p.Wrong != "" && l.page != nil { // it is being typed: what it was stays
+		l.wrong, l.wrongOf, l.waits, l.outdated = p.Wrong, p.Filter, false, false
+		return
+	}
 	anew := l.page == nil || !l.fits(l.page)
 	before, held := l.cursor, l.held
 	l.see(p)

@@ -3,9 +3,11 @@ package board
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs"
 	"dcs-tui/jobs/results/export"
 	"dcs-tui/jobs/results/sheet"
 )
@@ -77,6 +79,9 @@ func (t *tables) fill(m *made, s *sheet.Sheet, ask *view.TableAsk) error {
 	}
 	if err != nil {
 		m.table.Page.Wrong = err.Error()
+		if name := ofGroups(f, s); name != "" && having == nil {
+			m.table.Page.Wrong = fmt.Sprintf("%s is of groups alone: m shows them", jobs.Clean(name, 40))
+		}
 		m.sheet = s.Keep(func(int) bool { return false })
 		return nil
 	}
@@ -110,6 +115,24 @@ func (t *tables) fill(m *made, s *sheet.Sheet, ask *view.TableAsk) error {
 		err = errBest
 	}
 	return err
+}
+
+// ofGroups is the first column of a filter that s has not and groups have; "" if there is none.
+func ofGroups(f *sheet.Filter, s *sheet.Sheet) string {
+	_, others := f.Split(s)
+	if others == nil {
+		return ""
+	}
+	for _, name := range others.Columns() {
+		of := name
+		for _, m := range sheet.AllMeasures() {
+			of = strings.TrimSuffix(of, "_"+m.String())
+		}
+		if _, err := s.Column(of); err == nil && of != name || name == "jobs" || name == "solved" {
+			return name
+		}
+	}
+	return ""
 }
 
 // columnsOf are those that a person may sort and group by, shown ones first, and

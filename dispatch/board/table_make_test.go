@@ -213,6 +213,11 @@ func TestTableGroups(t *testing.T) {
 	if len(tb.Groups.Rows) != 0 || !strings.Contains(tb.Page.Wrong, "did you mean acc_mean?") {
 		t.Errorf("%q %+v", tb.Page.Wrong, tb.Groups)
 	}
+	for filter, want := range map[string]string{"acc_mean>1": "acc_mean is of groups alone: m shows them", "solved>1 C=1": "solved is of groups alone", "C_maen>1": "there is no column"} {
+		if tb = tableOf(t, b, view.TableAsk{JobsWindow: view.JobsWindow{Filter: filter, Rows: 9}}); !strings.Contains(tb.Page.Wrong, want) || len(tb.Page.Rows) > 0 {
+			t.Errorf("%s: %q", filter, tb.Page.Wrong)
+		}
+	}
 	if tb = tableOf(t, b, view.TableAsk{Group: []string{"C"}, MinSize: 11}); len(tb.Groups.Rows) != 0 || len(tb.Notes) == 0 {
 		t.Errorf("%+v", tb)
 	}
