@@ -26,6 +26,11 @@ func (c Class) String() string { return classNames[c] }
 // Permanent says that trying again by itself will not help.
 func (c Class) Permanent() bool { return c == Denied || c == HostKey || c == Misconfigured }
 
+// ErrUnanswered says that a person who was asked for something has not answered within the
+// time of one connection attempt. It is Unreachable: the question stands, and the next
+// attempt may find the answer.
+var ErrUnanswered = errors.New("nobody has typed it yet")
+
 // Error is trouble with one host. Its text names the host and says what to do.
 type Error struct {
 	Host   string // inventory name

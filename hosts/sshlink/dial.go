@@ -56,7 +56,8 @@ func (o *Opener) connect(ctx context.Context, host string, t *sshconf.Target, ju
 		if c, err = a.run(ctx); err == nil {
 			return c, nil
 		}
-		if !o.again(ctx, a, err) {
+		var again bool
+		if again, err = o.again(ctx, a, err); !again {
 			break
 		}
 	}
@@ -64,33 +65,49 @@ func (o *Opener) connect(ctx context.Context, host string, t *sshconf.Target, ju
 	return nil, err
 }
 
-// again says whether another dial could do better, after it has seen to that.
-func (o *Opener) again(ctx context.Context, a *attempt, err error) bool {
+// again says whether another dial could do better, after it has seen to that, or else
+// what this one has failed of.
+func (o *Opener) again(ctx context.Context, a *attempt, err error) (bool, error) {
 	if ctx.Err() != nil {
-		return false
+		return false, err
+	}
+	// unlock asks for a passphrase. While a person takes longer than ctx, nothing is
+	// wrong with the key: it is not refused, and the question stands.
+	unlock := func(k *keyFile) (why, late error) {
+		if why = o.ring.open(ctx, k); ctx.Err() != nil {
+			late = &hosts.Error{Host: a.host, Class: hosts.Unreachable, Err: fmt.Errorf("the passphrase for %s is waited for: %w", k.path, hosts.ErrUnanswered)}
+		}
+		return why, late
 	}
 	switch {
 	case a.locked != nil:
-		// However it ends, the key is no longer in question: it signs or is left out.
-		if uerr := o.ring.open(ctx, a.locked); uerr != nil {
-			a.bad[string(a.locked.pub.Marshal())] = uerr.Error()
+		why, late := unlock(a.locked)
+		if late != nil {
+			return false, late
 		}
-		return ctx.Err() == nil
+		// However it ends, the key is no longer in question: it signs or is left out.
+		if why != nil {
+			a.bad[string(a.locked.pub.Marshal())] = why.Error()
+		}
+		return true, nil
 	case a.signFailed != nil:
-		return true
+		return true, nil
 	case hosts.ClassOf(err) == hosts.Denied && a.offer != nil:
 		for _, k := range a.offer.blind {
 			if _, known := a.bad[k.path]; known {
 				continue
 			}
-			uerr := o.ring.open(ctx, k)
-			if uerr == nil {
-				return true
+			why, late := unlock(k)
+			if late != nil {
+				return false, late
 			}
-			a.bad[k.path] = uerr.Error()
+			if why == nil {
+				return true, nil
+			}
+			a.bad[k.path] = why.Error()
 		}
 	}
-	return false
+	return false, err
 }
 
 // attempt is one dial, from the first packet to being logged in.

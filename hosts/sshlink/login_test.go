@@ -155,23 +155,39 @@ func TestPassphraseNotGiven(t *testing.T) {
 	}
 }
 
-// A caller that no longer wants the host does not wait for the person.
+// A caller that has no more time does not wait for the person, and is told so, not that
+// the host refuses: that would end a run because somebody types slowly.
 func TestPassphraseAndContext(t *testing.T) {
-	s := hosttest.StartSSHD(t, hosttest.Options{Passphrase: "sesam"})
-	ctx, cancel := context.WithCancel(patient(t))
-	answer := make(chan struct{})
-	o := New(Options{Prompt: func(string) ([]byte, error) {
-		cancel()
-		<-answer
-		return []byte("sesam"), nil
-	}})
-	_, err := o.dialTarget(ctx, "melon4", target(s))
-	if err == nil {
-		t.Fatal("opened without an answer")
+	s := hosttest.StartSSHD(t, hosttest.Options{})
+	for _, kind := range []string{"ed25519", "rsa without its public half"} {
+		t.Run(kind, func(t *testing.T) {
+			key := newKey(t, strings.Fields(kind)[0], "sesam")
+			pub, err := os.ReadFile(key + ".pub")
+			if err != nil {
+				t.Fatal(err)
+			}
+			writeFile(t, s.AuthorizedKeys(), string(pub))
+			if kind != "ed25519" {
+				oldFormat(t, key)
+			}
+			tg := target(s)
+			tg.IdentityFiles = []string{key}
+			ctx, cancel := context.WithCancel(patient(t))
+			answer := make(chan struct{})
+			o := New(Options{Prompt: func(string) ([]byte, error) {
+				cancel()
+				<-answer
+				return []byte("sesam"), nil
+			}})
+			_, err = o.dialTarget(ctx, "melon4", tg)
+			if !errors.Is(err, hosts.ErrUnanswered) || hosts.ClassOf(err) != hosts.Unreachable || !strings.Contains(fmt.Sprint(err), key) {
+				t.Errorf("without an answer: %v", err)
+			}
+			close(answer)
+			// The answer, when it comes, is kept.
+			mustRun(t, o, tg, "true")
+		})
 	}
-	close(answer)
-	// The answer, when it comes, is kept.
-	mustRun(t, o, target(s), "true")
 }
 
 // A key with a certificate is accepted where the key alone is not: beside the

@@ -163,8 +163,9 @@ func (s *session) said() string {
 	return s.words.said() + s.answers.said()
 }
 
-// certain says that err would be the same after any other time of waiting.
+// certain says that err would be the same after any other time of waiting, or that it
+// names who was waited for.
 func certain(err error) bool {
 	var fenced *hosts.FencedError
-	return err != nil && (hosts.ClassOf(err).Permanent() || errors.As(err, &fenced))
+	return err != nil && (hosts.ClassOf(err).Permanent() || errors.As(err, &fenced) || errors.Is(err, hosts.ErrUnanswered))
 }
