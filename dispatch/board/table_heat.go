@@ -1,6 +1,7 @@
 package board
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -13,6 +14,13 @@ import (
 
 // heat makes a heat map.
 func (m *made) heat(s *sheet.Sheet, ask *view.TableAsk) error {
+	switch {
+	case s.Len() > 0 || len(ask.Pivot) > 0:
+	case m.of == 0:
+		return errors.New("no job is over yet: there is nothing to draw")
+	default:
+		return errors.New("no job that is over matches the filter: there is nothing to draw")
+	}
 	of, err := pivotOf(s, ask, m.table.Columns)
 	if err != nil {
 		return err

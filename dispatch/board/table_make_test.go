@@ -284,6 +284,7 @@ func TestTableOfAWrongAsk(t *testing.T) {
 		{view.TableAsk{Best: "ac:max"}, "did you mean acc"},
 		{view.TableAsk{Group: []string{"D"}}, "there is no column"},
 		{view.TableAsk{Figures: []string{"x=re:("}}, "the result column x"},
+		{view.TableAsk{Heat: true, JobsWindow: view.JobsWindow{Filter: "C=7"}}, "no job that is over matches the filter"},
 		{view.TableAsk{Heat: true, Pivot: []string{"C"}}, "two columns and a figure"},
 		{view.TableAsk{Heat: true, Pivot: []string{"C", "C", "acc"}}, "two different columns"},
 		{view.TableAsk{Heat: true, Pivot: []string{"C", "gamma", "acc:most"}}, "there is no measure"},

@@ -26,7 +26,7 @@ func (o *mismatch) notes(name, unit string) (notes []string) {
 		notes = append(notes, fmt.Sprintf("%s of %s is no number and left out%s", name, jobs.Plural(e.texts, unit), example(e.textJob, e.text)))
 	}
 	if e := &o.numbers; e.texts > 0 {
-		notes = append(notes, fmt.Sprintf("%s of %s is a number and left out, as it was compared with a text, which quotes make it, too%s", name, jobs.Plural(e.texts, unit), example(e.textJob, e.text)))
+		notes = append(notes, fmt.Sprintf("%s of %s is a number and left out: it was compared with a text%s", name, jobs.Plural(e.texts, unit), example(e.textJob, e.text)))
 	}
 	return notes
 }

@@ -61,7 +61,7 @@ func TestWhereOfOtherKinds(t *testing.T) {
 	s := grid()
 	for text, want := range map[string]string{
 		"note>1": `note of 5 jobs is no number and left out (job 1: "a")`,
-		"C>high": `C of 7 jobs is a number and left out, as it was compared with a text, which quotes make it, too (job 1: "0.1")`,
+		"C>high": `C of 7 jobs is a number and left out: it was compared with a text (job 1: "0.1")`,
 	} {
 		if got, notes := where(t, s, text); got.Len() != 0 || strings.Join(notes, "|") != want {
 			t.Errorf("%s: %s, %q", text, ids(got), notes)
