@@ -17,7 +17,7 @@ import (
 
 // patience is how long anything that must return may take before the suite
 // calls it stuck. No outcome depends on it otherwise.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // Conform holds a Link to the promises of hosts.Link and hosts.Stream. open
 // gives an opener and a host whose far end is this machine; it is called once

@@ -26,7 +26,7 @@ func target(s *hosttest.SSHD) *sshconf.Target {
 
 // patient is a context that ends only when something is stuck.
 func patient(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }

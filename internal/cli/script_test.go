@@ -68,7 +68,7 @@ func TestScripts(t *testing.T) {
 // nothingLeft is promise 4: no process of a script's runs outlives it. What is
 // found is named and ended.
 func nothingLeft(e *testscript.Env) {
-	left := progtest.LeftBehind(patience, func(p progtest.Process) bool { return isBelow(p, e.WorkDir) })
+	left := progtest.LeftBehind(20*time.Second, func(p progtest.Process) bool { return isBelow(p, e.WorkDir) })
 	for _, p := range left {
 		e.T().Log("left behind: ", p)
 	}

@@ -170,10 +170,10 @@ func (p *process) signal(s os.Signal) {
 	}
 }
 
-// until waits for a condition on the world; two minutes of waiting are a failure.
+// until waits for a condition on the world; four minutes of waiting are a failure.
 func (l *lab) until(what string, ok func() bool) {
 	l.t.Helper()
-	polltest.Until(l.t, 2*time.Minute, what, ok)
+	polltest.Until(l.t, 4*time.Minute, what, ok)
 }
 
 // count returns how many files match a pattern below the lab's directory.

@@ -52,7 +52,7 @@ type heal struct {
 // span is a time during which writing failed.
 type span struct{ from, to time.Time }
 
-// patience is how long a run may take once no fault is made any more.
+// patience is how long anything may take on a busy machine, a whole run once no fault is made any more.
 const patience = 4 * time.Minute
 
 func newDirector(l *lab, name string, rnd *rand.Rand, list []job) *director {
@@ -192,7 +192,7 @@ func (d *director) finish() {
 	d.t.Helper()
 	d.healAll()
 	d.until("the end of the run", patience, func() bool { return d.over })
-	d.until("the end of dispatchers that were taken over", time.Minute, func() bool { return !d.others() })
+	d.until("the end of dispatchers that were taken over", patience, func() bool { return !d.others() })
 }
 
 // marks counts the attempts that have begun, by what the jobs wrote down.

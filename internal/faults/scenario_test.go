@@ -47,7 +47,7 @@ func TestUnpluggedHostIsReadThroughTheSharedDirectory(t *testing.T) {
 	l := scenario(t)
 	d := newDirector(l, "unplugged", newRand(t), same(16, "plain", 50))
 	d.start()
-	d.until("four jobs on each host", time.Minute, func() bool { return d.marks() == 16 })
+	d.until("four jobs on each host", patience, func() bool { return d.marks() == 16 })
 	ws1 := l.hosts[0]
 	d.must(ws1.link(false))
 	d.note("link down: ws1, until the end")
@@ -71,7 +71,7 @@ func TestRebootedHostsJobsAreFirstInLine(t *testing.T) {
 	list := append(same(12, "gate", 0), same(20, "plain", 0.3)...)
 	d := newDirector(l, "reboot", newRand(t), list)
 	d.start("--max-slots", "12")
-	d.until("twelve jobs run, every host is up", time.Minute, func() bool {
+	d.until("twelve jobs run, every host is up", patience, func() bool {
 		return d.marks() == 12 && strings.Count(d.last(), "is up") == hostCount
 	})
 	victim := l.hosts[0] // any but the gateway that has jobs: the others have room for them
@@ -83,7 +83,7 @@ func TestRebootedHostsJobsAreFirstInLine(t *testing.T) {
 	d.note("%s without power, %d jobs", victim.name, lost)
 	d.must(victim.boot())
 	d.note("%s has booted again", victim.name)
-	d.until("the lost jobs run again", time.Minute, func() bool { return d.marks() >= 12+lost })
+	d.until("the lost jobs run again", patience, func() bool { return d.marks() >= 12+lost })
 	d.must(l.openGate(d.name))
 	d.finish()
 	ms := d.marked()
@@ -108,8 +108,8 @@ func TestLateLaunchNeverRuns(t *testing.T) {
 	}
 	d := newDirector(l, "late", newRand(t), list)
 	d.start()
-	d.until("the first job runs", time.Minute, func() bool { return d.marks() == 1 })
-	d.until("every host is up", time.Minute, func() bool { return strings.Count(d.last(), "is up") == hostCount })
+	d.until("the first job runs", patience, func() bool { return d.marks() == 1 })
+	d.until("every host is up", patience, func() bool { return strings.Count(d.last(), "is up") == hostCount })
 	var cut *machine
 	for _, m := range l.hosts[:2] {
 		if m.name != d.marked()[0].host {
@@ -135,7 +135,7 @@ func TestAllLinksDownAtOnce(t *testing.T) {
 	l := scenario(t)
 	d := newDirector(l, "all", newRand(t), append(same(16, "plain", 40), same(16, "plain", 1)...))
 	d.start()
-	d.until("four jobs on each host", time.Minute, func() bool { return d.marks() >= 16 })
+	d.until("four jobs on each host", patience, func() bool { return d.marks() >= 16 })
 	for _, m := range l.hosts {
 		d.must(m.link(false))
 	}
@@ -161,7 +161,7 @@ func TestSSHDKilledOnAllHosts(t *testing.T) {
 	l := scenario(t)
 	d := newDirector(l, "sshd", newRand(t), append(same(16, "plain", 20), same(16, "plain", 1)...))
 	d.start()
-	d.until("four jobs on each host", time.Minute, func() bool { return d.marks() >= 16 })
+	d.until("four jobs on each host", patience, func() bool { return d.marks() >= 16 })
 	for _, m := range l.hosts {
 		signal(m.find(func(p proc) bool { return isListener(p) || isSession(p) }), syscall.SIGKILL)
 	}
@@ -186,7 +186,7 @@ func wakeFenced(t *testing.T, force bool) {
 	l := scenario(t)
 	d := newDirector(l, "woken", newRand(t), same(100, "plain", 5))
 	d.start()
-	d.until("jobs run", time.Minute, func() bool { return d.marks() >= 16 })
+	d.until("jobs run", patience, func() bool { return d.marks() >= 16 })
 	first := d.cur
 	first.signal(syscall.SIGSTOP)
 	d.fenced = append(d.fenced, first)
@@ -209,7 +209,7 @@ func TestTheWholeLabLosesItsPower(t *testing.T) {
 	l := scenario(t)
 	d := newDirector(l, "dark", newRand(t), append(same(16, "gate", 0), same(10, "plain", 1)...))
 	d.start()
-	d.until("four jobs on each host", time.Minute, func() bool { return d.marks() == 16 })
+	d.until("four jobs on each host", patience, func() bool { return d.marks() == 16 })
 	for _, m := range l.machines() {
 		m.powerOff(true)
 	}
@@ -233,7 +233,7 @@ func TestGatewayKilled(t *testing.T) {
 	l := scenario(t)
 	d := newDirector(l, "gateway", newRand(t), append(same(16, "plain", 15), same(16, "plain", 1)...))
 	d.start()
-	d.until("four jobs on each host", time.Minute, func() bool { return d.marks() >= 16 })
+	d.until("four jobs on each host", patience, func() bool { return d.marks() >= 16 })
 	if on := d.killGateway(); on == "" {
 		t.Fatal("no gateway")
 	}

@@ -141,10 +141,13 @@ type ended struct {
 	out, err string
 }
 
-// wait waits for the end; two minutes of waiting are a failure.
+// patience is how long anything may take on a busy machine.
+const patience = 4 * time.Minute
+
+// wait waits for the end; four minutes of waiting are a failure.
 func (p *process) wait() ended {
 	p.l.t.Helper()
-	late := time.AfterFunc(2*time.Minute, func() {
+	late := time.AfterFunc(patience, func() {
 		p.late.Store(true)
 		p.cmd.Process.Signal(syscall.SIGQUIT) // what it says of its goroutines stands in its output
 		time.AfterFunc(5*time.Second, func() { p.cmd.Process.Kill() })
@@ -152,7 +155,7 @@ func (p *process) wait() ended {
 	err := p.cmd.Wait()
 	late.Stop()
 	if p.late.Load() {
-		p.l.t.Fatalf("it has not ended within two minutes:\n%s", p.err.String())
+		p.l.t.Fatalf("it has not ended within four minutes:\n%s", p.err.String())
 	}
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
@@ -175,10 +178,10 @@ func (p *process) says(text string) {
 		func() string { return p.err.String() })
 }
 
-// until waits for a condition on the world; a minute of waiting is a failure.
+// until waits for a condition on the world; four minutes of waiting are a failure.
 func (l *lab) until(what string, ok func() bool, more ...func() string) {
 	l.t.Helper()
-	polltest.Until(l.t, time.Minute, what, ok, more...)
+	polltest.Until(l.t, patience, what, ok, more...)
 }
 
 // ran counts the jobs that have run, or run.

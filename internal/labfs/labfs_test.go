@@ -207,7 +207,7 @@ func TestWedge(t *testing.T) {
 	}
 	healed, out, done := start("trap 'echo signal' TERM; read x < $a/x; echo $x")
 	killed, _, dead := start("exec cat $a/x")
-	polltest.Until(t, 30*time.Second, "two calls hang", func() bool { return a.Waiting() == 2 })
+	polltest.Until(t, patience, "two calls hang", func() bool { return a.Waiting() == 2 })
 	expect(t, "the other client", sh(t, "cat $a/x", b), "hello")
 	healed.Process.Signal(syscall.SIGTERM)
 	killed.Process.Kill()
@@ -222,7 +222,7 @@ func TestWedge(t *testing.T) {
 	expect(t, "the call that hung", out.String(), "signal\nhello\n")
 	a.Wedge()
 	_, _, last := start("exec cat $a/x")
-	polltest.Until(t, 30*time.Second, "a call hangs", func() bool { return a.Waiting() == 1 })
+	polltest.Until(t, patience, "a call hangs", func() bool { return a.Waiting() == 1 })
 	abandoned = last
 }
 
@@ -265,7 +265,7 @@ func TestWedgeWhileAProgramStarts(t *testing.T) {
 	}
 	a.Wedge()
 	io.WriteString(in, "go\n")
-	polltest.Until(t, 30*time.Second, "a call hangs", func() bool { return a.Waiting() > 0 })
+	polltest.Until(t, patience, "a call hangs", func() bool { return a.Waiting() > 0 })
 	time.Sleep(200 * time.Millisecond) // the server looks several times whether the caller dies
 	a.Unwedge()
 	rest, err := io.ReadAll(out)
