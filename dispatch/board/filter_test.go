@@ -106,7 +106,7 @@ func TestFilters(t *testing.T) {
 			t.Errorf("%s: %s, want %s %s", c.filter, got, c.want, p.Jobs.Wrong)
 		}
 		which, w, err := b.Match(t.Context(), c.filter)
-		if err != nil || which.Len() != len(p.Jobs.Rows) || w.Queued+w.Running+w.Over != which.Len() {
+		if err != nil || which.Len() != len(p.Jobs.Rows) || w.Queued+w.Running+w.Handed+w.Over != which.Len() {
 			t.Errorf("%s: %v %+v %v", c.filter, which, w, err)
 		}
 	}
