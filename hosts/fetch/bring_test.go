@@ -276,6 +276,9 @@ func TestBringSizes(t *testing.T) {
 			t.Errorf("%+v, want %+v", got, want)
 		}
 	}
+	if _, files, bytes := b.Done(); files != 6 || bytes != int64(len("small")+hosts.MaxChunk+10+2*jobs.SentinelBytes) {
+		t.Errorf("%d files, %d bytes: what was not kept is counted", files, bytes)
+	}
 	b2, err := os.ReadFile(jobs.AttemptFile(l.run.Dir, attempt(t, "3.1"), jobs.FileOut))
 	if want := strings.Repeat("g", hosts.MaxChunk+10); err != nil || string(b2) != want {
 		t.Errorf("%d bytes, want the %d that were there first: %v", len(b2), len(want), err)

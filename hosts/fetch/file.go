@@ -66,9 +66,8 @@ func (b *Bringer) output(ctx context.Context, p Piece) error {
 		for p.Limit = hosts.MaxChunk; ; {
 			data = data[:min(int64(len(data)), size-p.Offset)] // it should not have grown
 			if _, err := w.WriteAt(data, p.Offset); err != nil {
-				return &diskError{err}
+				return err
 			}
-			b.bytes.Add(int64(len(data)))
 			if p.Offset += int64(len(data)); p.Offset >= size {
 				return nil
 			}
@@ -101,10 +100,7 @@ func (b *Bringer) sentinel(ctx context.Context, p Piece) error {
 		return fmt.Errorf("%s: %s.%s: %w", p.Host, p.Attempt, p.File, err)
 	}
 	return b.put(jobs.AttemptFile(b.Run.Dir, p.Attempt, p.File), int64(len(data)), func(w io.WriterAt) error {
-		if _, err := w.WriteAt(data, 0); err != nil {
-			return &diskError{err}
-		}
-		b.bytes.Add(int64(len(data)))
-		return nil
+		_, err := w.WriteAt(data, 0)
+		return err
 	})
 }

@@ -46,7 +46,8 @@ func (b *Bringer) put(path string, size int64, fill func(io.WriterAt) error) err
 	if err != nil {
 		return asDisk(err)
 	}
-	err = fill(f)
+	w := &counted{WriterAt: f, b: b}
+	err = fill(w)
 	if err == nil && size > 0 {
 		err = asDisk(f.Sync())
 	}
@@ -58,10 +59,25 @@ func (b *Bringer) put(path string, size int64, fill func(io.WriterAt) error) err
 	}
 	if err != nil {
 		disk.Remove(tmp) // else a later fetch does
+		b.bytes.Add(-w.n)
 		return err
 	}
 	b.files.Add(1)
 	return nil
+}
+
+// counted counts what is written, and makes what fails there a diskError.
+type counted struct {
+	io.WriterAt
+	b *Bringer
+	n int64
+}
+
+func (w *counted) WriteAt(p []byte, at int64) (int, error) {
+	n, err := w.WriterAt.WriteAt(p, at)
+	w.n += int64(n)
+	w.b.bytes.Add(int64(n))
+	return n, asDisk(err)
 }
 
 const (
