@@ -65,8 +65,7 @@ func (c *Core) startReconciling() {
 		return
 	}
 	for i := range c.cfg.Found {
-		f := &c.cfg.Found[i]
-		c.found(c.hostOf(f.Host), &f.ProbedJob)
+		c.foundOnFile(&c.cfg.Found[i])
 	}
 	for _, h := range c.hosts {
 		h.listBy = c.listBy(h)
@@ -166,6 +165,17 @@ func (c *Core) relist() {
 	}
 }
 
+// foundOnFile takes in what the run directory tells of an attempt. A claim says that it has
+// started, not that it runs: nothing else is ended because of it, and one that was given
+// up as lost stays so.
+func (c *Core) foundOnFile(f *Found) {
+	a := c.table.Attempt(f.Attempt)
+	if f.Answer == hosts.IsRunning && a != nil && a.State == jobs.AttemptLost && a.Host != "" {
+		return
+	}
+	c.found(c.hostOf(f.Host), &f.ProbedJob)
+}
+
 // found takes in what a host has of an attempt. One that the table does not know
 // is entered, so that the ordinary rules apply to it; one that nobody waits for is
 // ended.
@@ -190,11 +200,7 @@ func (c *Core) found(h *host, p *hosts.ProbedJob) {
 		c.useUp(id)
 		return
 	}
-	if p.Answer == hosts.IsRunning && !c.outlasts(id, j, p.Started) {
-		h.kill(id, "a newer attempt has run longer")
-		c.useUp(id)
-		return
-	}
+	outlasted := h.linked && p.Answer == hosts.IsRunning && !c.outlasts(id, j, p.Started)
 	if !c.emit(jobs.Record{Kind: jobs.KindLaunching, Job: id.Job, N: id.N, Host: h.spec.Name}) {
 		return
 	}
@@ -203,6 +209,9 @@ func (c *Core) found(h *host, p *hosts.ProbedJob) {
 	h.known = true
 	h.count(f)
 	c.probedOne(h, p)
+	if outlasted { // its end is waited for as any other's
+		c.killFlight(f, "a newer attempt has run longer")
+	}
 	if p.Answer == hosts.Buffered && f.waiting() && otherOpen(j, id.N) {
 		h.withdraw(f) // its job did not wait for it
 	}

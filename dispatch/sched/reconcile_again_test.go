@@ -55,3 +55,31 @@ func TestNumbersOfEachEpoch(t *testing.T) {
 		want(t, "launched", on(s.wait(92*time.Second, "a"), "a"), first)
 	}
 }
+
+// TestClaimIsNoLife: a claim in the run directory says that an attempt has started, not that
+// it runs: the live one of its job is not ended because of it, and while that lives no other
+// is launched.
+func TestClaimIsNoLife(t *testing.T) {
+	claimed := func(n int, at jobs.Stamp) Found {
+		return Found{"a", hosts.ProbedJob{Attempt: jobs.AttemptID{Job: 1, N: n}, Answer: hosts.IsRunning, Started: at}}
+	}
+	s := damaged(t, Config{Found: []Found{claimed(1, 5), claimed(2, 9)}}, 1, box("a", 2))
+	o := s.up("a")
+	want(t, "ended", said[Kill](o), "")
+	s.lists("a", "1.1", hosts.Dead, nil, false)
+	o = s.lists("a", "1.2", hosts.IsRunning, nil, true)
+	want(t, "ended", said[Kill](o), "")
+	want(t, "launched", on(o, "a"), "")
+	s.wantState(1, jobs.Running)
+}
+
+// TestEndedIsWaitedFor: an attempt without a record that is ended, because another of its
+// job has run longer, is open until its host says that it is over.
+func TestEndedIsWaitedFor(t *testing.T) {
+	s := damaged(t, Config{Found: []Found{{"a", hosts.ProbedJob{Attempt: attemptIDs("1.1")[0], Answer: hosts.IsRunning, Started: 5}}}}, 1, box("a", 1), box("b", 1))
+	s.up("a", "b")
+	want(t, "ended", said[Kill](s.lists("b", "1.2", hosts.IsRunning, nil, true)), "{b [1.2] a newer attempt has run longer}")
+	o := s.lists("a", "1.1", hosts.Dead, nil, true)
+	want(t, "launched", on(o, "a")+on(o, "b"), "")
+	s.wantState(1, jobs.Running)
+}

@@ -25,7 +25,8 @@
 // record was never completed belongs to a dispatcher that had not begun.
 //
 // What is damaged costs the facts of its own line. A line that was cut off at the
-// end is no damage, and neither is a newline that is another byte. After damage a
+// end is no damage, and neither is a newline that is another byte; an end that does not
+// look like the beginning of a line is (see torn.go). After damage a
 // record that does not fit is tried again behind the facts that it proves (see
 // repair.go), and Table.Damaged stays set for every later dispatcher.
 package journal

@@ -165,6 +165,14 @@ func (p *replayer) fixedFile(e epochFile, m jobs.FileMark, size int64) error {
 // openFile folds a file that nothing has fixed yet, and fixes it.
 func (p *replayer) openFile(e epochFile, size int64) (jobs.FileMark, error) {
 	whole, rest, sum, err := p.lines(e, size)
+	if err == nil && rest > 0 {
+		var torn bool
+		if torn, err = isTorn(p.run, e, whole, rest); err == nil && !torn {
+			p.damage("%s: its end is damaged", e.label())
+			// With the mark behind it later replays know of that, too.
+			return jobs.FileMark{Name: e.name, Length: whole + rest, CRC: sum}, nil
+		}
+	}
 	p.report.Torn += rest
 	return jobs.FileMark{Name: e.name, Length: whole, CRC: sum}, err
 }
