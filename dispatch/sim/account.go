@@ -185,18 +185,22 @@ func (w *World) enterLaunch(a *account, r *jobs.Record) {
 		w.broken(JournalFolds, "%s is launched after %d attempts", r.Attempt(), len(a.attempts))
 	case a.over:
 		w.broken(OneResult, "%s is launched though its job has its result", r.Attempt())
-	case a.cancelling:
+	case a.cancelling && !w.entered(r):
 		w.broken(CancelledStays, "%s is launched though its job is being cancelled", r.Attempt())
 	}
 	for i := range a.attempts {
-		if a.attempts[i].open {
+		if a.attempts[i].open && !w.entered(r) {
 			w.broken(UnknownNotRerun, "%s is launched while the fate of %d.%d is not known", r.Attempt(), r.Job, i+1)
 		}
 	}
-	for len(a.attempts) < r.N-1 { // numbers that are left free
+	for len(a.attempts) < r.N { // also numbers that are left free
 		a.attempts = append(a.attempts, entry{vague: true})
 	}
-	a.attempts = append(a.attempts, entry{host: r.Host, round: a.round, spec: a.spec, open: true, launched: w.truth.records, last: r.Kind})
+	e := &a.attempts[r.N-1]
+	*e = entry{host: r.Host, round: a.round, spec: a.spec, open: true, launched: w.truth.records, last: r.Kind}
+	if w.entered(r) {
+		e.spec, e.vague = nil, true
+	}
 }
 
 // enterEnd is the end of an attempt, as recorded.

@@ -183,6 +183,9 @@ func (p *helper) list(epoch int) {
 		for _, s := range h.in {
 			ids.add(s.id)
 		}
+		for _, r := range h.runs { // those that are taken
+			ids.add(r.s.id)
+		}
 		err := attempts.Each(h.disk, h.dir, runUID, h.spec.Name, func(f attempts.Fate) error {
 			if f.Host == h.spec.Name {
 				ids.add(f.Attempt)
@@ -194,7 +197,10 @@ func (p *helper) list(epoch int) {
 		}
 		for _, id := range ids {
 			a, ok := p.knows(id)
-			if !ok {
+			switch {
+			case !ok && h.w.damaged && h.w.noise(4):
+				a = hosts.ProbedJob{Attempt: id, Why: "its files cannot be read"}
+			case !ok:
 				a = p.examine(id)
 			}
 			m.Jobs = append(m.Jobs, a)

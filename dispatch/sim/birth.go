@@ -39,6 +39,7 @@ func (w *World) begin(m *machine) { w.beginOver(m, nil, 0) }
 // something before the so manieth operation that the new one does on the disk.
 func (w *World) beginOver(m *machine, old *life, wake int) {
 	w.coming = false
+	w.batter()
 	l := &life{w: w, n: len(w.lives) + 1, m: m, born: w.now, ownedAt: w.now}
 	l.doom.l = l
 	if len(w.lives) > mostLives {

@@ -106,6 +106,9 @@ func (w *World) checkTurn(l *life, out *ring.Out) {
 func (w *World) checkRecord(l *life, r *jobs.Record) {
 	switch r.Kind {
 	case jobs.KindLaunching:
+		if w.entered(r) {
+			return
+		}
 		w.checkHardness(l.core.Table(), r)
 		if l.asked {
 			w.broken(PauseHolds, "%s is launched", r.Attempt())
@@ -229,7 +232,14 @@ func (w *World) checkShown(s shown) {
 	if s.seq < 1 || g.seqs[s.seq] != s.job {
 		w.broken(ResultsDurable, "result %d of job %d is shown", s.seq, s.job)
 	}
-	if old, ok := w.consumer.got[s.seq]; ok && old != s {
+	old, ok := w.consumer.got[s.seq]
+	if w.damaged && (s.state == jobs.Cancelled || s.state == jobs.Skipped || old.outcome == jobs.Outcome{}) {
+		old.outcome = s.outcome // it is no attempt's: which one is told of beside it hangs on records that are lost
+	}
+	if w.damaged {
+		old.round = s.round // records of rounds, or what tells one from the next, may be lost
+	}
+	if ok && old != s {
 		w.broken(ResultsSame, "result %d was %+v and is %+v", s.seq, old, s)
 	}
 }

@@ -3,6 +3,7 @@ package sim
 import (
 	"maps"
 	"os"
+	"slices"
 
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/hosts/onfile"
@@ -10,17 +11,41 @@ import (
 	"dcs-tui/jobs/attempts"
 )
 
-// Some worlds are fragile: bits of their journal turn over. Then facts are missing, the
+// Some worlds are fragile: bits of their journal turn over. Some of those are battered:
+// that happens again and again, to several bits and to whole sectors at once. Then facts are missing, the
 // next dispatcher asks every host what it has before it launches anything, and what
 // can be checked is less: the ledger begins anew with what recovery has found, and
 // keeps in mind what it knew.
 
-// damageJournal turns a bit of what the journal durably says.
+// damageJournal turns bits of what the journal durably says.
 func damageJournal(w *World) bool {
 	g := &w.ledger
 	if !w.fragile || w.life != nil || g.epoch == 0 {
 		return false
 	}
+	if !w.battered {
+		return w.spoil(1)
+	}
+	spoiled := w.spoil([]int{1, sector, 2 * sector}[w.tape.Draw(3)])
+	for range w.tape.Draw(4) {
+		spoiled = w.spoil(1) || spoiled
+	}
+	return spoiled
+}
+
+// sector is what a disk loses in one piece: a launch, and with it what followed.
+const sector = 512
+
+// batter damages the journal of a battered world before most takeovers.
+func (w *World) batter() {
+	if w.battered && !w.calm() && w.tape.Draw(3) > 0 && damageJournal(w) {
+		w.hit(damagedAgain)
+	}
+}
+
+// spoil turns a bit of each of so many bytes of some epoch's file, where there are so many.
+func (w *World) spoil(n int) bool {
+	g := &w.ledger
 	epoch := 1 + w.tape.Draw(g.epoch)
 	counted := g.files[epoch-1].counted
 	if counted == 0 {
@@ -32,16 +57,22 @@ func damageJournal(w *World) bool {
 	}
 	defer f.Close()
 	at := int64(w.tape.Draw(int(counted)))
-	b := make([]byte, 1)
+	b := make([]byte, min(int64(n), counted-at))
 	if _, err := f.ReadAt(b, at); err != nil {
 		return false
 	}
-	b[0] ^= 1 << w.tape.Draw(8)
+	bit := byte(1) << w.tape.Draw(8)
+	if n > 1 { // what looks like text at the end of a file could not be told from a line that was never completed
+		bit = 0x80
+	}
+	for i := range b {
+		b[i] ^= bit
+	}
 	if _, err := f.WriteAt(b, at); err != nil || f.Sync() != nil {
 		return false
 	}
 	w.damaged, w.unread = true, true
-	w.logf("byte %d of the journal of epoch %d is damaged", at, epoch)
+	w.logf("byte %d of the journal of epoch %d is damaged, and so are %d that follow it", at, epoch, len(b)-1)
 	return true
 }
 
@@ -56,13 +87,26 @@ func (l *life) found() (all []sched.Found) {
 	return all
 }
 
+// entered says that the record of a launch is none of a new one: the attempt has started
+// on its host, is in its hands or has its claim or tombstone there, and damage had taken what
+// told of it.
+func (w *World) entered(r *jobs.Record) bool {
+	h, id := w.byName[r.Host], r.Attempt()
+	if !w.damaged || h == nil {
+		return false
+	}
+	f := w.truth.of(id)
+	return f != nil && f.host == h || h.claimed(id) || h.run(id) != nil || slices.ContainsFunc(h.in, func(s spooled) bool { return s.id == id })
+}
+
 // renew begins the ledger anew with what recovery has made of a damaged journal.
 func (g *ledger) renew(w *World, t *jobs.Table) {
 	old := g.jobs
 	g.table, g.jobs, g.touched = clone(t), make([]account, len(t.Jobs)), g.touched[:0]
 	seqs := map[int64]jobs.ID{}
 	for seq, id := range g.seqs {
-		if _, shown := w.consumer.got[seq]; shown && seq <= t.Seq { // the others' records may be lost: they come again
+		// The others' records may be lost: they come again.
+		if _, shown := w.consumer.got[seq]; shown && seq <= t.Seq || w.showing(seq) {
 			seqs[seq] = id
 		}
 	}
@@ -97,6 +141,16 @@ func (g *ledger) renew(w *World, t *jobs.Table) {
 	for name := range t.Requests {
 		g.requests[name] = 1
 	}
+}
+
+// showing says that a dispatcher that lives has a durable result and is about to show it.
+func (w *World) showing(seq int64) bool {
+	for _, l := range w.lives {
+		if !l.dead && slices.ContainsFunc(l.showing, func(s shown) bool { return s.seq == seq }) {
+			return true
+		}
+	}
+	return false
 }
 
 // clone copies a table, which the core is going to change.

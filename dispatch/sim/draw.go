@@ -16,6 +16,9 @@ const (
 	mostFaults  = 60
 )
 
+// batterAll damages the journal of every world again and again.
+var batterAll bool
+
 // newWorld draws the hosts, the jobs and the run's options.
 func newWorld(t *Tape, verbose bool) *World {
 	w := &World{tape: t, verbose: verbose, byName: map[string]*host{}, server: memdisk.New(), share: memdisk.New(), faults: make([]int, len(plagues))}
@@ -24,7 +27,8 @@ func newWorld(t *Tape, verbose bool) *World {
 	w.truth.init()
 	w.ledger.init()
 	w.consumer.init()
-	w.fragile = t.OneIn(8)
+	w.fragile = t.OneIn(8) || batterAll
+	w.battered = w.fragile && t.OneIn(2) || batterAll
 	w.budget = leastFaults + t.Draw(mostFaults-leastFaults+1)
 	w.cfg = sched.Config{Tries: 1 + t.Draw(3), GiveUp: 100 * time.Hour}
 	if t.OneIn(6) {

@@ -98,6 +98,16 @@ func (h *host) readClaim(id jobs.AttemptID) (c attempts.Claim, whole bool) {
 	return c, err == nil
 }
 
+// claimed says that the host has made a claim or a tombstone, and makes none.
+func (h *host) claimed(id jobs.AttemptID) bool {
+	b, err := rundir.ReadFile(h.disk, jobs.AttemptFile(h.dir, id, jobs.FileClaim))
+	if err != nil {
+		return false
+	}
+	c, err := attempts.ParseClaim(b)
+	return err == nil && c.Host == h.spec.Name
+}
+
 // touch writes the beat file, as supervisors do every 10 s while they run jobs.
 func (h *host) touch() {
 	w := h.w

@@ -152,10 +152,10 @@ func (g *ledger) takeover(w *World, epoch int) {
 		if b.fixed && m.Length != b.counted && !w.damaged {
 			w.broken(DurableFactsKept, "epoch %d counts %d bytes of the journal of epoch %d, and an earlier one %d", epoch, m.Length, e, b.counted)
 		}
-		if !b.fixed {
+		if !b.fixed && !w.unread { // else all is read anew when recovery has made something of it
 			g.read(w, e, m.Length)
-			b.fixed = true
 		}
+		b.fixed = true
 	}
 	g.epoch = epoch
 }

@@ -14,6 +14,7 @@ const (
 	killedTaking = iota // a dispatcher dies while it takes the run over
 	leftOut             // a host is taken out of the inventory of one dispatcher
 	wokenInTake         // an old dispatcher wakes up while another takes the run over
+	damagedAgain        // a journal that was damaged before
 )
 
 // plagues are all faults, in the order of the tape's choices.
@@ -24,6 +25,7 @@ func init() {
 		{"dispatcher killed while it takes over", 0, nil},
 		{"host taken out of the inventory", 0, nil},
 		{"old dispatcher woken during a takeover", 0, nil},
+		{"a journal is damaged again before a takeover", 0, nil},
 		{"dispatcher killed", 3, killNow},
 		{"dispatcher killed before a disk operation", 3, killAt(atDisk, 12)},
 		{"dispatcher killed in the middle of a write", 3, killAt(atWrite, 3)},

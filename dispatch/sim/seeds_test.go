@@ -18,10 +18,15 @@ var (
 	wholeLog  = flag.Bool("whole-log", false, "print the whole log of a world that fails, not its end")
 )
 
+func init() {
+	flag.BoolVar(&batterAll, "battered", false, "damage the journal of every world again and again")
+}
+
 // TestSeeds holds every invariant in many worlds, with 40 to 60 faults in each
 // (promises 1, 2, 3 and 4; D6, E6, E7, K8, K9, B1, B2, P2, X1, X2, X8).
 //
 //	go test ./dispatch/sim -run TestSeeds -first 4711 -seeds 1 -whole-log   # one world again
+//	go test ./dispatch/sim -run TestSeeds -seeds 1000 -battered             # far more damage than ever
 func TestSeeds(t *testing.T) {
 	n := *seedCount
 	switch {

@@ -37,9 +37,10 @@ type World struct {
 	truth    truth
 	ledger   ledger
 
-	fragile bool // its journal may be damaged
-	damaged bool // and was
-	unread  bool // and no dispatcher has seen that yet
+	fragile  bool // its journal may be damaged
+	battered bool // and is, again and again
+	damaged  bool // it was
+	unread   bool // and no dispatcher has seen that yet
 
 	budget int // faults still to come
 	faults []int

@@ -76,6 +76,12 @@ var wounds = []wound{
 		{"				a.Round = 0\n", "				_ = a\n"}}, seeds: 3000},
 	{name: "an edited job is launched as one of its old class", file: "dispatch/sched/class.go", edits: []edit{
 		{"(len(j.Attempts) == 0 && !c.queue.edits || c.classOf(j) == cl)", "(len(j.Attempts) == 0 || c.classOf(j) == cl)"}}, seeds: 3000},
+	{name: "what a host cannot tell of is taken for nothing", file: "dispatch/sched/reconcile.go", edits: []edit{
+		{"	case p.Answer == hosts.NeverStarted:\n", "	case p.Answer == hosts.Unknown || p.Answer == hosts.NeverStarted:\n"}}, far: true},
+	{name: "a damaged end of the journal is taken for a line that was never completed", file: "jobs/journal/torn.go", edits: []edit{
+		{"	return beginsLine(b), nil", "	return true, nil"}}, far: true},
+	{name: "an attempt without the record of its launch has no host", file: "jobs/fold.go", edits: []edit{
+		{"	if a.Host == \"\" {\n		a.Host = r.Host\n	}\n", ""}}, far: true},
 	{name: "an edit is forgotten in the journal", file: "jobs/journal/encode.go", edits: []edit{
 		{"	if r.Spec != nil {", "	if r.Spec != nil && r.Spec.Timeout == 0 {"}}},
 

@@ -24,7 +24,8 @@ type wound struct {
 	name  string
 	file  string // in the module
 	edits []edit
-	seeds int // worlds to try; 0: 600
+	seeds int  // worlds to try; 0: 600
+	far   bool // in worlds that are all battered (damage.go)
 }
 
 type edit struct{ old, new string }
@@ -102,6 +103,9 @@ func (wd *wound) try(t *testing.T, root, dir string) string {
 		seeds = 600
 	}
 	run := exec.Command(bin, "-test.run", "^TestSeeds$", "-test.timeout", "10m", "-seeds", fmt.Sprint(seeds), "-most", "1")
+	if wd.far {
+		run.Args = append(run.Args, "-battered")
+	}
 	run.Env = append(os.Environ(), "GOMAXPROCS=1")
 	run.Dir = filepath.Join(root, "dispatch/sim")
 	out, err := run.CombinedOutput()
