@@ -29,6 +29,8 @@ type lookingDisk struct {
 	shown  map[string]bool
 	hidden map[string]bool // directories that cannot be seen until the one above is listed
 	opened atomic.Int64
+	last   func() // called when the output is opened that is so many more to go
+	toGo   atomic.Int64
 }
 
 func (d *lookingDisk) Names(dir string) ([]string, error) {
@@ -48,6 +50,9 @@ func (d *lookingDisk) Names(dir string) ([]string, error) {
 func (d *lookingDisk) OpenFile(path string, flag int, perm fs.FileMode) (rundir.File, error) {
 	if flag&os.O_CREATE != 0 && (filepath.Base(path) == KeptFile || strings.Contains(path, MemoryDir)) { // the one file that is ours to write
 		return d.Disk.OpenFile(path, flag, perm)
+	}
+	if d.toGo.Add(-1) == 0 {
+		d.last()
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -142,17 +142,18 @@ func (m *memory) learns(res *results.Result, written time.Time) bool {
 }
 
 // save writes what is new: of at least so many outputs, and a part of all, so that a
-// table that is asked for again and again during a run does not write each time.
-func (m *memory) save(fresh map[jobs.AttemptID][]string, all int) {
+// table that is asked for again and again during a run does not write each time. It
+// says whether it did.
+func (m *memory) save(fresh map[jobs.AttemptID][]string, all int) bool {
 	if m == nil || len(fresh) < max(memorable, all/20) {
-		return
+		return false
 	}
 	if err := m.disk.Mkdir(m.dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return
+		return false
 	}
 	names, err := m.disk.Names(m.dir)
 	if err != nil {
-		return
+		return false
 	}
 	names = m.makeRoom(names)
 	for i, f := range m.columns {
@@ -178,9 +179,10 @@ func (m *memory) save(fresh map[jobs.AttemptID][]string, all int) {
 		}
 		b.WriteString(memorySum(b.String()))
 		if rundir.Replace(m.disk, m.path(f), b.Bytes()) != nil {
-			return
+			return false
 		}
 	}
+	return true
 }
 
 // memoryName is what files of the memory are called, and those that were not finished.

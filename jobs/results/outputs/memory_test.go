@@ -1,9 +1,12 @@
 package outputs
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -32,6 +35,30 @@ func (l *lab) remember(columns ...string) (*Figures, int64) {
 	before := l.disk.opened.Load()
 	f := l.read(r)
 	return f, l.disk.opened.Load() - before
+}
+
+// Who ends a long reading finds what was read before when he asks again: minutes over a
+// slow file server are not spent twice.
+func TestRemembersOnTheWay(t *testing.T) {
+	l := longAgo(t, 3*memorable)
+	ctx, cancel := context.WithCancel(t.Context())
+	l.disk.last = cancel
+	l.disk.toGo.Store(2*memorable + 50)
+	r := l.reader("acc")
+	r.Remember()
+	r.part, r.saveEvery = memorable, 0
+	if _, err := r.Read(ctx, l.list, nil); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	f, opened := l.remember("acc")
+	if opened != 1+memorable { // the memory, and the last part
+		t.Errorf("%d files are opened", opened)
+	}
+	for i, v := range f.Values {
+		if v[0] != strconv.Itoa(i+1) {
+			t.Errorf("job %d: %q", i+1, v[0])
+		}
+	}
 }
 
 // Issue 5, point 3: the next table of the same run opens no output again, and shows the

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
@@ -42,11 +43,15 @@ type Reader struct {
 	known   map[jobs.AttemptID][]string
 	kept    *kept
 	memory  *memory // nil: none
+
+	part      int           // outputs that are read between two looks at the clock
+	saveEvery time.Duration // how often what a long reading has found is remembered on the way
 }
 
 // New makes a Reader for a run and the columns that are wanted.
 func New(run *rundir.Run, columns []*column.Column) *Reader {
-	r := &Reader{disk: run.Disk, runDir: run.Dir, cwd: run.Asked.Cwd, columns: columns, known: map[jobs.AttemptID][]string{}, kept: &kept{disk: run.Disk, dir: run.Dir}}
+	r := &Reader{disk: run.Disk, runDir: run.Dir, cwd: run.Asked.Cwd, columns: columns, known: map[jobs.AttemptID][]string{}, kept: &kept{disk: run.Disk, dir: run.Dir},
+		part: 256 * batch, saveEvery: 10 * time.Second}
 	for _, c := range columns {
 		r.files = r.files || c.File != ""
 		r.stdout = r.stdout || c.File == ""
@@ -64,57 +69,90 @@ type Figures struct {
 
 // Read finds the figures of a list of results, in its order; cwds[i] is the directory
 // of job i where that is not the run's, and may be nil. The error is ctx's.
+// What a long reading has found is remembered on the way: a hundred thousand outputs of
+// a slow file server take minutes, and people lose patience.
 func (r *Reader) Read(ctx context.Context, list []results.Result, cwd func(i int) string) (*Figures, error) {
 	f := &Figures{Values: make([][]string, len(list))}
 	if len(r.columns) == 0 {
 		return f, nil
 	}
-	var (
-		next   atomic.Int64
-		tasks  sync.WaitGroup
-		mu     sync.Mutex
-		all    troubles
-		fresh  = map[jobs.AttemptID][]string{}
-		learnt = map[jobs.AttemptID][]string{}
-		seen   = &names{disk: r.disk}
-	)
 	if r.memory != nil && !r.memory.loaded {
 		r.memory.load(r.columns)
 	}
-	for range workers(len(list)) {
-		tasks.Go(func() {
-			w := worker{Reader: r, ctx: ctx, names: seen, fresh: map[jobs.AttemptID][]string{}, learnt: map[jobs.AttemptID][]string{}}
-			for ctx.Err() == nil {
-				from := int(next.Add(batch)) - batch
-				if from >= len(list) {
-					break
-				}
-				for i := from; i < min(from+batch, len(list)) && ctx.Err() == nil; i++ {
-					own := ""
-					if cwd != nil {
-						own = cwd(i)
-					}
-					f.Values[i] = w.job(&list[i], own)
-				}
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			all.merge(&w.troubles)
-			maps.Copy(fresh, w.fresh)
-			maps.Copy(learnt, w.learnt)
-		})
+	p := reading{Reader: r, list: list, cwd: cwd, values: f.Values, learnt: map[jobs.AttemptID][]string{}, names: &names{disk: r.disk}}
+	saved := time.Now()
+	for from := 0; from < len(list) && ctx.Err() == nil; from += r.part {
+		p.read(ctx, from, min(from+r.part, len(list)))
+		if time.Since(saved) >= r.saveEvery {
+			p.save()
+			saved = time.Now()
+		}
 	}
-	tasks.Wait()
 	if err := ctx.Err(); err != nil {
 		return nil, errors.Join(err, r.kept.write()) // what was found is not lost
 	}
-	maps.Copy(r.known, fresh)
-	r.memory.save(learnt, len(list))
-	f.Notes = all.notes()
+	p.save()
+	f.Notes = p.troubles.notes()
 	if err := r.kept.write(); err != nil {
 		f.Notes = append(f.Notes, err.Error())
 	}
 	return f, nil
+}
+
+// reading is one call of Read.
+type reading struct {
+	*Reader
+	list     []results.Result
+	cwd      func(i int) string
+	values   [][]string // of list
+	names    *names
+	mu       sync.Mutex
+	learnt   map[jobs.AttemptID][]string // not saved yet
+	troubles troubles
+}
+
+// read fills in the values of a part of the list.
+func (p *reading) read(ctx context.Context, first, end int) {
+	var (
+		next  atomic.Int64
+		tasks sync.WaitGroup
+		fresh = map[jobs.AttemptID][]string{} // the workers read known meanwhile
+	)
+	next.Store(int64(first))
+	for range workers(end - first) {
+		tasks.Go(func() {
+			w := worker{Reader: p.Reader, ctx: ctx, names: p.names, fresh: map[jobs.AttemptID][]string{}, learnt: map[jobs.AttemptID][]string{}}
+			for ctx.Err() == nil {
+				from := int(next.Add(batch)) - batch
+				if from >= end {
+					break
+				}
+				for i := from; i < min(from+batch, end) && ctx.Err() == nil; i++ {
+					own := ""
+					if p.cwd != nil {
+						own = p.cwd(i)
+					}
+					p.values[i] = w.job(&p.list[i], own)
+				}
+			}
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.troubles.merge(&w.troubles)
+			maps.Copy(fresh, w.fresh)
+			maps.Copy(p.learnt, w.learnt)
+		})
+	}
+	tasks.Wait()
+	if ctx.Err() == nil {
+		maps.Copy(p.known, fresh)
+	}
+}
+
+// save remembers what was learnt, if that is worth it.
+func (p *reading) save() {
+	if p.memory.save(p.learnt, len(p.list)) {
+		clear(p.learnt)
+	}
 }
 
 // workers is how many outputs are read at a time: enough to hide the delay of a
