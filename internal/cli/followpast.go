@@ -20,7 +20,7 @@ const maxPast = 20_000
 
 // past is the stage of a run that nobody dispatches; owner did last, nil: nobody ever.
 func (f *follower) past(owner *journal.Owner) *stage {
-	b, err := f.app.pastBoard(f.run, owner, f.act)
+	b, err := f.app.pastBoard(f.run, owner, f.act, f.far)
 	if err != nil {
 		return newStage(err, owner)
 	}
@@ -30,9 +30,11 @@ func (f *follower) past(owner *journal.Owner) *stage {
 }
 
 // pastBoard makes a board of what the run directory shows.
-func (a *app) pastBoard(run *rundir.Run, owner *journal.Owner, act actor) (*board.Board, error) {
+func (a *app) pastBoard(run *rundir.Run, owner *journal.Owner, act actor, far farReader) (*board.Board, error) {
 	var past []jobs.Record
+	words := map[string]standing.HostWord{}
 	table, _, err := journal.ReplayEvents(run, func(r *jobs.Record) {
+		standing.Hear(words, r)
 		if !events.Notable(r) {
 			return
 		}
@@ -45,12 +47,14 @@ func (a *app) pastBoard(run *rundir.Run, owner *journal.Owner, act actor) (*boar
 		return nil, err
 	}
 	standing.AcceptRest(table)
+	at := places.Of(run)
 	p := board.Past{
 		Options:  boardOptions(run, runView(run, a.labName(run), nil), act),
-		HostDirs: places.Read(run), Tries: triesOf(run),
+		HostDirs: at.HostDirs, Here: at.Here, Far: far, Tries: triesOf(run),
 	}
 	p.Options.Run.Epoch = table.Epoch
 	p.Life, p.Over = howOver(table, owner)
+	p.Trouble = standing.HostsOfNoUse(table, words)
 	if had, err := standing.ReadInput(run); err == nil && had.Cut() {
 		p.Over += "; " + had.Text(table)
 	}

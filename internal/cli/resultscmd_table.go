@@ -22,6 +22,7 @@ type question struct {
 	*tableFlags
 	columns  []*column.Column
 	filters  []*sheet.Filter // all must hold
+	having   []*sheet.Filter // of them, what names statistics of groups
 	order    []sheet.Order
 	best     *sheet.Order // nil: all
 	measures []sheet.Measure
@@ -114,11 +115,15 @@ func (a *app) runTable(ctx context.Context, l *standing.Look, list []results.Res
 	if err != nil {
 		return err
 	}
-	s, odd, err := sheet.New(sheet.Input{Jobs: list, Params: paramNames(l.Table), Names: columnNames(columns), Figures: found.Values}).WhereAll(q.filters)
+	whole := sheet.New(sheet.Input{Jobs: list, Params: paramNames(l.Table), Names: columnNames(columns), Figures: found.Values})
+	if len(q.group) > 0 {
+		q.filters, q.having = splitFilters(whole, q.filters)
+	}
+	s, odd, err := whole.WhereAll(q.filters)
 	if err != nil {
 		return exit.Usagef("--where: %w", err)
 	}
-	notes := append(found.Notes, odd...)
+	notes := slices.Concat(found.Notes, reader.Hints(list, found.Values), odd)
 	if len(q.pivotOf) > 0 {
 		err = a.printPivot(s, q, notes)
 	} else {
@@ -208,7 +213,25 @@ func group(s *sheet.Sheet, q *question) (*sheet.Sheet, []string, error) {
 		}
 	}
 	grouped, notes := s.Group(sheet.Grouping{By: by, Figures: figures, Measures: q.measures, MinSize: q.minSize})
-	return grouped, notes, nil
+	grouped, odd, err := grouped.WhereAll(q.having)
+	if err != nil {
+		return nil, nil, exit.Usagef("--where: %w", err)
+	}
+	return grouped, append(notes, odd...), nil
+}
+
+// splitFilters parts what is asked of jobs from what is asked of their groups.
+func splitFilters(s *sheet.Sheet, filters []*sheet.Filter) (rows, groups []*sheet.Filter) {
+	for _, f := range filters {
+		of, others := f.Split(s)
+		if of != nil {
+			rows = append(rows, of)
+		}
+		if others != nil {
+			groups = append(groups, others)
+		}
+	}
+	return rows, groups
 }
 
 // best keeps the best row alone.
@@ -242,7 +265,7 @@ func (a *app) printPivot(s *sheet.Sheet, q *question, notes []string) error {
 	}
 	if q.heat {
 		out := console.New(a.stdout)
-		err = export.Heat(a.stdout, p.Heat(export.HeatLevels), export.HeatOptions{Color: out.Colored(), ASCII: out.OnlyASCII()})
+		err = export.Heat(a.stdout, p.Heat(export.HeatLevels), export.HeatOptions{Color: out.Colored(), ASCII: out.OnlyASCII(), Width: terminalWidth(out)})
 	} else {
 		a.note(p.Title())
 		t := p.Sheet()
@@ -257,9 +280,13 @@ func (a *app) printPivot(s *sheet.Sheet, q *question, notes []string) error {
 
 func (a *app) writeSheet(s *sheet.Sheet, q *question) error {
 	out := console.New(a.stdout)
-	o := export.Options{Format: export.Format(q.format), Terminal: out.Live(), Color: out.Colored()}
-	if out.Live() {
-		o.Width = out.Width()
+	return export.Write(a.stdout, s, export.Options{Format: export.Format(q.format), Terminal: out.Live(), Color: out.Colored(), Width: terminalWidth(out)})
+}
+
+// terminalWidth is how wide a table may be; 0: as wide as it is, for what is no terminal.
+func terminalWidth(out *console.Console) int {
+	if !out.Live() {
+		return 0
 	}
-	return export.Write(a.stdout, s, o)
+	return out.Width()
 }

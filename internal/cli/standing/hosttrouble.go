@@ -18,6 +18,15 @@ const fewFailures = 3
 // HostTrouble says which hosts were of no use to a run: those that were never up, and those where attempts failed much more often than on the others. A
 // run that went well in the end hides both, and took longer.
 func HostTrouble(t *jobs.Table, words map[string]HostWord) []string {
+	lines := HostsOfNoUse(t, words)
+	for i := range lines {
+		lines[i] = [2]string{"hosts: ", "       "}[min(i, 1)] + lines[i]
+	}
+	return lines
+}
+
+// HostsOfNoUse are the sentences of HostTrouble, for the screen's summary.
+func HostsOfNoUse(t *jobs.Table, words map[string]HostWord) []string {
 	counts := countHosts(t)
 	all := hostCount{}
 	for _, h := range counts {
@@ -40,9 +49,6 @@ func HostTrouble(t *jobs.Table, words map[string]HostWord) []string {
 	sort.Strings(lines)
 	if more := len(lines) - maxTrouble; more > 0 {
 		lines = append(lines[:maxTrouble], fmt.Sprintf("%s more like these", jobs.Plural(more, "host")))
-	}
-	for i := range lines {
-		lines[i] = [2]string{"hosts: ", "       "}[min(i, 1)] + lines[i]
 	}
 	return lines
 }

@@ -50,3 +50,20 @@ func TestHostTrouble(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// What a record says of a host is its word, until another dispatcher begins.
+func TestHear(t *testing.T) {
+	words := map[string]HostWord{}
+	for _, r := range []jobs.Record{
+		{Kind: jobs.KindEpoch},
+		{Kind: jobs.KindHost, Host: "ws01", Reason: "ws01: no route to host"},
+		{Kind: jobs.KindEpoch},
+		{Kind: jobs.KindHost, Host: "ws02", Reason: "ws02: connection refused"},
+		{Kind: jobs.KindLaunching, Host: "ws03", Job: 1},
+	} {
+		Hear(words, &r)
+	}
+	if got := HostsOfNoUse(new(jobs.Table), words); !slices.Equal(got, []string{"ws02 ran nothing: connection refused"}) {
+		t.Errorf("%q", got)
+	}
+}

@@ -29,16 +29,21 @@ func (w HostWord) After(host string, at jobs.Stamp, text string) HostWord {
 	return HostWord{at, text, w.up || text == host+" is up"}
 }
 
+// Hear takes in a record: what it says of a host is that host's word from now on.
+func Hear(words map[string]HostWord, r *jobs.Record) {
+	switch {
+	case r.Kind == jobs.KindEpoch:
+		clear(words) // what an earlier dispatcher knew of hosts is past
+	case r.Host != "" && r.Job == 0:
+		words[r.Host] = words[r.Host].After(r.Host, r.At, r.Reason)
+	}
+}
+
 // Read reads a run without owning it. warn is told what could not be read.
 func Read(run *rundir.Run, warn func(format string, args ...any)) (*Look, error) {
 	words := map[string]HostWord{}
 	table, report, err := journal.ReplayEvents(run, func(r *jobs.Record) {
-		switch {
-		case r.Kind == jobs.KindEpoch:
-			clear(words) // what an earlier dispatcher knew of hosts is past
-		case r.Host != "" && r.Job == 0:
-			words[r.Host] = words[r.Host].After(r.Host, r.At, r.Reason)
-		}
+		Hear(words, r)
 	})
 	if err != nil {
 		return nil, exit.Usagef("%w", err)
