@@ -80,6 +80,10 @@ func (m *model) dispatched(what string) bool {
 	if !m.over() {
 		return true
 	}
+	if m.taken() {
+		m.complain(fmt.Sprintf("cannot %s: %s", what, takenText))
+		return false
+	}
 	why := "the run is over"
 	if m.pic.Life == view.Dead {
 		why = "the run's dispatcher is gone"

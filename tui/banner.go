@@ -27,6 +27,8 @@ func (m *model) banner() []string {
 		switch {
 		case p.Life == view.Dead:
 			add(styleBad, "DISPATCHER DIED", thousands(max(0, p.Total-t.over))+" jobs are left, what ran may still run: "+resumeKey+" carries on")
+		case p.Life == view.Taken:
+			add(styleWarn, "TAKEN OVER", m.clean(p.Over)+": dcs-tui attach shows it")
 		case p.Life == view.Ended && p.Total > t.over:
 			add(styleWarn, "STOPPED", thousands(p.Total-t.over)+" jobs are left: "+resumeKey+" carries on")
 		case p.Life == view.Ended && t.done < p.Total:

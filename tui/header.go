@@ -117,6 +117,8 @@ func (m *model) liveness() (string, ink) {
 		return m.g.gone + " looking for the dispatcher", styleWarn
 	case m.pic.Life == view.Dead:
 		return m.g.phase[view.Failed] + " dispatcher died", styleBad
+	case m.pic.Life == view.Taken:
+		return m.g.gone + " taken over", styleWarn
 	case m.pic.Life == view.Ended && m.pic.Total > counts(m.pic).over:
 		return m.g.gone + " stopped", styleWarn
 	case m.pic.Life == view.Ended:

@@ -84,6 +84,12 @@ func newModel(o Options, now func() time.Time) *model {
 // over says that nobody dispatches the run now.
 func (m *model) over() bool { return m.pic != nil && m.pic.Life != view.Live }
 
+// taken says that another dispatcher has the run: nothing can be asked of this one.
+func (m *model) taken() bool { return m.pic != nil && m.pic.Life == view.Taken }
+
+// takenText says where the run is then.
+const takenText = "another dispatcher has the run now: dcs-tui attach shows it"
+
 // since is the age of the picture, by which waits in it have become shorter.
 func (m *model) since() time.Duration {
 	if m.pic == nil {

@@ -101,6 +101,27 @@ func TestOnlyWhatRunsIsCountedSo(t *testing.T) {
 	hides(t, m, "○ ended")
 }
 
+// X1: a dispatcher that another has taken the run over from says that, and where the
+// run is: nothing can be asked of it, and nothing has to be resumed.
+func TestTakenOver(t *testing.T) {
+	src := change(func(p *view.Picture) {
+		p.Life, p.Over = view.Taken, "another dispatcher has taken this run over (epoch 2)"
+	})
+	m := newScreen(t, src, 120, 30)
+	shows(t, m, "○ taken over", "TAKEN OVER  another dispatcher has taken this run over (epoch 2): dcs-tui attach shows it")
+	hides(t, m, "STOPPED", "R carries on", "R resume", "○ ended")
+	for _, keys := range []string{"R", "p", ": r e s u m e enter", "3 r"} {
+		m.message = message{}
+		press(t, m, strings.Fields(keys)...)
+		if len(src.done()) > 0 || keys != "R" && !strings.Contains(m.message.text, takenText) {
+			t.Errorf("%s: %q, %+v", keys, m.message.text, src.done())
+		}
+	}
+	if !quits(m, "q") {
+		t.Error("q does not leave")
+	}
+}
+
 // The summary of a run that is over takes a third of the screen at most, makes way for
 // what was opened with the whole screen, and goes with esc.
 func TestTheSummaryMakesWay(t *testing.T) {

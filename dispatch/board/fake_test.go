@@ -40,13 +40,18 @@ type lab struct {
 // apart is a host that does not share the run directory.
 const apart = "apart"
 
-// noJournal keeps nothing.
-type noJournal struct{}
+// noJournal keeps nothing. Its run directory hangs until hangs is closed.
+type noJournal struct{ hangs <-chan struct{} }
 
 func (noJournal) Append([]jobs.Record) error { return nil }
 func (noJournal) Sync() error                { return nil }
-func (noJournal) Fenced() (int, error)       { return 0, nil }
 func (noJournal) Beat() error                { return nil }
+func (j noJournal) Fenced() (int, error) {
+	if j.hangs != nil {
+		<-j.hangs
+	}
+	return 0, nil
+}
 
 // newLab starts a dispatcher with these hosts of two slots each, and a board.
 func newLab(t *testing.T, names ...string) *lab {
@@ -54,6 +59,10 @@ func newLab(t *testing.T, names ...string) *lab {
 }
 
 func newLabOn(t *testing.T, table *jobs.Table, names ...string) *lab {
+	return newLabWith(t, noJournal{}, table, names...)
+}
+
+func newLabWith(t *testing.T, journal dispatch.Journal, table *jobs.Table, names ...string) *lab {
 	l := &lab{t: t, dir: t.TempDir(), workers: map[string]*worker{}}
 	l.run = func(jobs.AttemptID) (time.Duration, jobs.Outcome) { return time.Minute, jobs.Outcome{} }
 	var hs []*hosts.Host
@@ -62,7 +71,7 @@ func newLabOn(t *testing.T, table *jobs.Table, names ...string) *lab {
 	}
 	d, err := dispatch.Start(dispatch.Config{
 		RunUID: "u1", RunName: "test", RunDir: l.dir, Created: jobs.StampOf(time.Now()), Sched: sched.Config{Seed: 1, Tries: 2},
-		Hosts: hs, Connector: l, Journal: noJournal{}, Table: table,
+		Hosts: hs, Connector: l, Journal: journal, Table: table,
 		StoreSpecs: func(s []*jobs.Spec) error { table.Specs = append(table.Specs, s...); return nil },
 		Open:       hosts.Open{Run: "u1", Epoch: 1},
 	})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dcs-tui/dispatch/view"
+	"dcs-tui/hosts"
 	"dcs-tui/jobs"
 )
 
@@ -67,6 +68,27 @@ func TestAPictureOfARun(t *testing.T) {
 		if len(p.Rates) == 0 {
 			t.Error("no rates for the sparkline")
 		}
+		l.end()
+	})
+}
+
+// X1: a dispatcher that hosts tell of a newer one, while its own run directory hangs,
+// shows that it was taken over: neither that the run was stopped nor trouble that is not its own any more.
+func TestTakenOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hangs := make(chan struct{})
+		l := newLabWith(t, noJournal{hangs}, &jobs.Table{}, "a")
+		l.submit(plain(4)...)
+		time.Sleep(10 * time.Second)
+		if p := l.look(view.Ask{}); p.Life != view.Live || !strings.Contains(p.Problem, "has not answered") {
+			t.Errorf("%v %q", p.Life, p.Problem)
+		}
+		l.workers["a"].Say(&hosts.Refused{FencedBy: 3, Why: "a newer dispatcher owns this run"})
+		time.Sleep(2 * time.Second)
+		if p := l.look(view.Ask{}); p.Life != view.Taken || p.Over != "another dispatcher has taken this run over (epoch 3)" || p.Problem != "" {
+			t.Errorf("%v %q %q", p.Life, p.Over, p.Problem)
+		}
+		close(hangs)
 		l.end()
 	})
 }

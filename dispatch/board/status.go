@@ -1,6 +1,7 @@
 package board
 
 import (
+	"strings"
 	"time"
 
 	"dcs-tui/dispatch"
@@ -42,6 +43,9 @@ func (k *desk) status() *status {
 	s.run = k.in.Status()
 	if f := s.run.Finish; f != nil {
 		s.life, s.over = view.Ended, overText(f)
+		if f.How == sched.Fenced {
+			s.life, s.run.Problem = view.Taken, "" // it writes no journal any more
+		}
 	}
 	s.stragglers, s.hardnesses, s.hybrid = k.core.Stragglers(), k.core.Hardnesses(), k.core.Hybrid()
 	mono := k.mono.Mono
@@ -67,6 +71,9 @@ func overText(f *sched.Finish) string {
 		return "drained" + because(f.Why)
 	case sched.Stopped:
 		return "stopped" + because(f.Why)
+	case sched.Fenced:
+		who, _, _ := strings.Cut(f.Why, ";") // after it: what becomes of the old one
+		return who
 	}
 	return f.Why
 }

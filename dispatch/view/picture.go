@@ -47,6 +47,7 @@ const (
 	Live  Life = iota
 	Ended      // the run is over, or it was stopped: nobody dispatches it
 	Dead       // there are jobs left and its dispatcher is gone without a word
+	Taken      // another dispatcher has the run; what is shown is what the old one knew last
 )
 
 // Picture is the run at one instant.
