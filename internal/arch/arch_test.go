@@ -83,7 +83,7 @@ var rooms = map[string][]string{
 		"jobs/results", "jobs/rundir"},
 	"internal/cli/console":  {"dispatch", "dispatch/sched", "jobs", "jobs/events", "jobs/results"},
 	"internal/cli/exit":     {"dispatch/sched", "jobs"},
-	"internal/cli/places":   {"dispatch", "hosts", "jobs", "jobs/results", "jobs/rundir"},
+	"internal/cli/places":   {"dispatch", "hosts", "jobs", "jobs/attempts", "jobs/results", "jobs/rundir"},
 	"internal/cli/requests": {"dispatch", "dispatch/control", "dispatch/sched", "internal/cli/console", "jobs", "jobs/journal", "jobs/rundir"},
 	"dispatch/board":        {"dispatch", "dispatch/sched", "dispatch/view", "hosts", "jobs", "jobs/events", "jobs/results", "jobs/results/column", "jobs/results/export", "jobs/results/outputs", "jobs/results/sheet"},
 }

@@ -36,6 +36,7 @@ type follower struct {
 	// A dispatcher that cannot be reached is left alone, and what the run directory shows
 	// is shown: for commands, which do not wait.
 	files bool
+	far   farReader // of what only a host of such a run has; nil: it is not read
 
 	ctx          context.Context
 	cancel       context.CancelFunc

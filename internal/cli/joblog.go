@@ -148,10 +148,10 @@ func (s *session) keepJobLogs(over <-chan struct{}) {
 // ended.
 func finished(run *rundir.Run, t *jobs.Table) []results.Result {
 	var list []results.Result
-	where := places.Read(run)
+	at := places.Of(run)
 	for i := range t.Jobs {
 		if j := &t.Jobs[i]; j.State.Terminal() {
-			list = append(list, places.Result(run, where, j))
+			list = append(list, at.Result(j))
 		}
 	}
 	sort.SliceStable(list, func(i, k int) bool { return list[i].Seq < list[k].Seq })

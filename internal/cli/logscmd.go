@@ -36,8 +36,9 @@ func (a *app) logsCmd() *cobra.Command {
 		GroupID: groupLook,
 		Short:   "What a job has printed",
 		Long: `Print what a job has printed, from wherever its host keeps it: a dispatcher that is
-alive on this machine reads it there, also while the job runs. On a terminal what could
-disturb it is made visible; into a file or pipe it goes as it is.
+alive on this machine reads it there, also while the job runs; without one it is read here
+or, if only the host has it, through the host's link. On a terminal what could disturb it
+is made visible; into a file or pipe it goes as it is.
 
 ` + runHelp,
 		Example: `dcs-tui logs 17
@@ -65,7 +66,9 @@ func (a *app) runLogs(args []string, f *logsFlags) error {
 	if err != nil {
 		return err
 	}
-	src, err := a.followHere(run)
+	far := &farOutputs{app: a, run: run}
+	defer far.close()
+	src, err := a.followHere(run, far.read)
 	if err != nil {
 		return err
 	}

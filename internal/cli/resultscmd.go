@@ -13,6 +13,7 @@ import (
 
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
+	"dcs-tui/internal/cli/places"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/results/export"
@@ -158,7 +159,7 @@ func (a *app) runResults(cmd *cobra.Command, args []string, f *resultsFlags) err
 	if err != nil {
 		return err
 	}
-	at := placeOf(l.Run)
+	at := places.Of(l.Run)
 	list := at.Since(l.Table, 0)
 	if f.table.all {
 		list = append(list, at.Unfinished(l.Table)...)

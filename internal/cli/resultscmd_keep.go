@@ -37,14 +37,14 @@ func figureKeeper(run *rundir.Run, d *dispatch.Dispatcher) *outputs.Keeper {
 // onHosts are the results of a run whose outputs only these hosts have, as far as its
 // files show: an earlier dispatcher may have died before it had kept their figures.
 func onHosts(hs []*hosts.Host, o *owned) (list []results.Result) {
-	where, known := places.Read(o.run), map[string]bool{}
+	at, known := places.Of(o.run), map[string]bool{}
 	for _, h := range hs {
 		known[h.Name] = true
 	}
 	for i := range o.table.Jobs {
 		j := &o.table.Jobs[i]
-		if a := results.Counted(j); j.State.Terminal() && a != nil && where[a.Host] != "" && known[a.Host] {
-			list = append(list, places.Result(o.run, where, j))
+		if a := results.Counted(j); j.State.Terminal() && a != nil && at.HostDirs[a.Host] != "" && known[a.Host] {
+			list = append(list, at.Result(j))
 		}
 	}
 	return list

@@ -34,7 +34,7 @@ func parseWhere(texts []string) ([]*sheet.Filter, error) {
 // exit and signal are those of its last attempt. Outputs are read only when a filter
 // names a figure that was declared.
 func (a *app) jobsWhere(ctx context.Context, run *rundir.Run, t *jobs.Table, filters []*sheet.Filter) (map[jobs.ID]bool, error) {
-	at := placeOf(run)
+	at := places.Of(run)
 	in := sheet.Input{Jobs: append(at.Since(t, 0), at.Unfinished(t)...), Params: paramNames(t)}
 	for i := range in.Jobs {
 		r := &in.Jobs[i]
@@ -113,11 +113,6 @@ func paramNames(t *jobs.Table) []string {
 		}
 	}
 	return names
-}
-
-// placeOf is what the results of a run have in common.
-func placeOf(run *rundir.Run) results.Place {
-	return results.Place{UID: run.UID(), Name: run.Name(), Created: jobs.StampOf(run.Asked.Created), Dir: run.Dir, HostDirs: places.Read(run)}
 }
 
 // cwdsOf gives outputs.Reader the directories of jobs that have one of their own.

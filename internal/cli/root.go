@@ -156,7 +156,7 @@ dcs-tui resume`,
 		return exit.Usagef("%s", firstLine(err.Error())).WithAdvice("%s --help lists the options", cmd.CommandPath())
 	})
 	root.AddCommand(a.runCmd(), a.gridCmd(), a.resumeCmd(), a.submitCmd(), a.cancelCmd(), a.requeueCmd(),
-		a.attachCmd(), a.statusCmd(), a.whyCmd(), a.logsCmd(), a.resultsCmd(), a.eventsCmd(), a.runsCmd(), a.hostsCmd())
+		a.attachCmd(), a.statusCmd(), a.whyCmd(), a.logsCmd(), a.fetchCmd(), a.resultsCmd(), a.eventsCmd(), a.runsCmd(), a.hostsCmd())
 	completeFlags(root)
 	return root
 }

@@ -62,7 +62,7 @@ func (s *session) summary(finish sched.Finish, code int) []string {
 	}
 	lines = append(lines, "logs: "+console.ShellWord(console.CleanLine(filepath.Join(standing.Dir(s.run), rundir.AttemptsDir)))+"/*/JOB.ATTEMPT.out and .err")
 	if n := len(s.places.Names()); n > 0 {
-		lines = append(lines, "      "+jobs.Plural(n, "host")+" without that directory kept them: results --json has the paths")
+		lines = append(lines, "      "+jobs.Plural(n, "host")+" without that directory kept them: dcs-tui fetch "+console.ShellWord(console.CleanLine(standing.Ref(s.run)))+" brings them")
 	}
 	return append(lines, s.advice(finish)...)
 }

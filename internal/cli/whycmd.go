@@ -64,8 +64,8 @@ const commandPatience = 30 * time.Second
 
 // followHere follows a run for a command: through the dispatcher when it is on this
 // machine and answers, else through the run directory.
-func (a *app) followHere(run *rundir.Run) (*follower, error) {
-	f := (&follower{app: a, run: run, reach: reachHere(run), files: true}).begin()
+func (a *app) followHere(run *rundir.Run, far farReader) (*follower, error) {
+	f := (&follower{app: a, run: run, reach: reachHere(run), files: true, far: far}).begin()
 	if err := f.first(); err != nil {
 		f.Close()
 		return nil, exit.Usagef("%w", err)
@@ -105,7 +105,7 @@ func (a *app) runWhy(args []string, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	f, err := a.followHere(run)
+	f, err := a.followHere(run, nil)
 	if err != nil {
 		return err
 	}

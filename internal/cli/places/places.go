@@ -9,6 +9,7 @@ import (
 	"dcs-tui/dispatch"
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/attempts"
 	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/rundir"
 )
@@ -100,12 +101,9 @@ func Read(run *rundir.Run) map[string]string {
 	return found
 }
 
-// Result makes the result of a terminal job with paths that are right for the
-// host it ran on.
-func Result(run *rundir.Run, where map[string]string, j *jobs.Job) results.Result {
-	dir := run.Dir
-	if a := results.Counted(j); a != nil && where[a.Host] != "" {
-		dir = where[a.Host]
-	}
-	return results.FromJob(run.UID(), run.Name(), jobs.StampOf(run.Asked.Created), dir, j)
+// Of is what the results of a run have in common, with the places of its hosts and of what
+// was brought from them.
+func Of(run *rundir.Run) *results.Place {
+	return &results.Place{UID: run.UID(), Name: run.Name(), Created: jobs.StampOf(run.Asked.Created), Dir: run.Dir,
+		HostDirs: Read(run), Here: attempts.NewHere(run.Disk, run.Dir).Has}
 }

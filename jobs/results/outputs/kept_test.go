@@ -51,7 +51,7 @@ func TestFiguresAreKept(t *testing.T) {
 	}
 	// Another column, or the same found in another way, was not looked for then.
 	f := l.read(l.reader("acc=key:note"))
-	if values(f) != "  " || len(f.Notes) != 1 || !strings.HasPrefix(f.Notes[0], "only far has what 3 jobs wrote") {
+	if values(f) != "  " || len(f.Notes) != 1 || !strings.HasPrefix(f.Notes[0], "what 3 jobs printed is only on far: ") {
 		t.Errorf("%q %q", values(f), f.Notes)
 	}
 	if info, err := os.Stat(l.run.Path(KeptFile)); err != nil || info.Mode() != 0o600 {
@@ -213,7 +213,7 @@ func TestAPartIsNotTheWhole(t *testing.T) {
 	if f := l.read(r); values(f) != "1," || len(f.Notes) != 1 || !strings.HasPrefix(f.Notes[0], "only the end") {
 		t.Errorf("%q %q", values(f), f.Notes)
 	}
-	if f := l.read(l.reader("acc", "loss")); values(f) != "1," || len(f.Notes) != 1 || !strings.HasPrefix(f.Notes[0], "only far has") {
+	if f := l.read(l.reader("acc", "loss")); values(f) != "1," || len(f.Notes) != 1 || !strings.HasPrefix(f.Notes[0], "what 1 job printed is only on far: ") {
 		t.Errorf("%q %q", values(f), f.Notes)
 	}
 	if f := l.read(l.reader("acc")); values(f) != "1" || len(f.Notes) != 0 {

@@ -121,7 +121,7 @@ func TestOutputsOnAHost(t *testing.T) {
 	}
 	r := l.reader("acc")
 	f := l.read(r)
-	if values(f) != "  1" || len(f.Notes) != 1 || f.Notes[0] != "only far has what 2 jobs wrote, such as far:/kept/attempts/000/1.1.out: the figures are empty" {
+	if values(f) != "  1" || len(f.Notes) != 1 || f.Notes[0] != "what 2 jobs printed is only on far: the figures are empty; dcs-tui fetch "+l.run.Ref()+" brings it" {
 		t.Errorf("%q %q", values(f), f.Notes)
 	}
 	var asked atomic.Int64

@@ -5,16 +5,21 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
+	"dcs-tui/jobs/rundir"
 )
 
 // troubles counts what could not be read, with an example of each kind: the one of
 // the lowest job, so that a message does not depend on who was faster.
 type troubles struct {
 	unread, absent, long, old example
-	hosts                     map[string]*example
+	far                       example             // outputs that only their hosts have
+	ref                       string              // how a person names the run, of far
+	apart                     example             // files that are seen only there
+	hosts                     map[string]struct{} // whose they are
 	files                     map[string]*example // that bear the same name for every job
 }
 
@@ -57,14 +62,24 @@ func (t *troubles) one(r *results.Result, path string) {
 	t.files[path].add(r.Job, path)
 }
 
-func (t *troubles) remote(r *results.Result) {
+func (t *troubles) remote(r *results.Result, runDir string) {
+	if t.ref == "" {
+		t.ref = (&rundir.Run{Dir: runDir, Asked: &rundir.Asked{Name: r.Run}}).Ref()
+	}
+	t.far.add(r.Job, "")
+	t.host(r.Host)
+}
+
+func (t *troubles) elsewhere(r *results.Result) {
+	t.apart.add(r.Job, "")
+	t.host(r.Host)
+}
+
+func (t *troubles) host(name string) {
 	if t.hosts == nil {
-		t.hosts = map[string]*example{}
+		t.hosts = map[string]struct{}{}
 	}
-	if t.hosts[r.Host] == nil {
-		t.hosts[r.Host] = &example{}
-	}
-	t.hosts[r.Host].add(r.Job, r.Stdout)
+	t.hosts[name] = struct{}{}
 }
 
 func (t *troubles) merge(o *troubles) {
@@ -72,7 +87,12 @@ func (t *troubles) merge(o *troubles) {
 	t.absent.merge(&o.absent)
 	t.long.merge(&o.long)
 	t.old.merge(&o.old)
-	t.hosts = merged(t.hosts, o.hosts)
+	t.far.merge(&o.far)
+	t.ref = cmp.Or(t.ref, o.ref)
+	t.apart.merge(&o.apart)
+	for name := range o.hosts {
+		t.host(name)
+	}
 	t.files = merged(t.files, o.files)
 }
 
@@ -87,11 +107,21 @@ func merged(to, from map[string]*example) map[string]*example {
 	return to
 }
 
+// maxNamed is how many hosts a sentence names.
+const maxNamed = 5
+
 // notes are sentences for people.
 func (t *troubles) notes() (notes []string) {
-	for _, host := range slices.Sorted(maps.Keys(t.hosts)) {
-		e := t.hosts[host]
-		notes = append(notes, fmt.Sprintf("only %s has what %s wrote, such as %s: the figures are empty", host, jobs.Plural(e.count, "job"), e.text))
+	names := slices.Sorted(maps.Keys(t.hosts))
+	if more := len(names) - maxNamed; more > 0 {
+		names = append(names[:maxNamed], fmt.Sprintf("%d more", more))
+	}
+	hosts := strings.Join(names, ", ")
+	if e := t.far; e.count > 0 {
+		notes = append(notes, fmt.Sprintf("what %s printed is only on %s: the figures are empty; dcs-tui fetch %s brings it", jobs.Plural(e.count, "job"), hosts, t.ref))
+	}
+	if e := t.apart; e.count > 0 {
+		notes = append(notes, fmt.Sprintf("files that %s wrote are seen only on %s: figures from them are empty", jobs.Plural(e.count, "job"), hosts))
 	}
 	for _, path := range slices.Sorted(maps.Keys(t.files)) {
 		if e := t.files[path]; e.count > 1 {

@@ -92,7 +92,7 @@ func (w *worker) fetched(res *results.Result, values []string) bool {
 		return true
 	}
 	if w.Fetch == nil {
-		w.troubles.remote(res)
+		w.troubles.remote(res, w.runDir)
 		return false
 	}
 	data, size, err := w.Fetch(w.ctx, res, MaxRead)
@@ -126,8 +126,8 @@ func (w *worker) search(data []byte, whole bool, values []string, file string) b
 
 // written searches the files that the job wrote, each once.
 func (w *worker) written(res *results.Result, cwd string, values []string) bool {
-	if w.remote(res) {
-		w.troubles.remote(res)
+	if res.Apart || w.remote(res) {
+		w.troubles.elsewhere(res)
 		return false
 	}
 	if cwd == "" {

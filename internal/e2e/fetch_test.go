@@ -1,0 +1,85 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// apart runs a script with the program in a mount namespace in which l.path("apart") is a
+// directory that no host sees, and waits for its end.
+func (l *lab) apart(script string) ended {
+	l.t.Helper()
+	if err := exec.Command("unshare", "-m", "true").Run(); err != nil {
+		l.t.Skipf("no mount namespaces for this user (%v): what hosts keep to themselves is not tested over ssh", err)
+	}
+	if err := os.Mkdir(l.path("apart"), 0o700); err != nil {
+		l.t.Fatal(err)
+	}
+	cmd := exec.Command("unshare", "-m", "sh", "-euc", "mount -t tmpfs -o mode=700 none apart\n"+script)
+	cmd.Env = append(os.Environ(), "DCS="+program, "HOSTS="+l.inventory(2), "SSH="+l.sshd[0].ConfigFile)
+	return l.begin(cmd).wait()
+}
+
+// X1, X2, E3: hosts that share no directory with the dispatcher, which is killed in the middle
+// of a grid: no declared figure is lost, and fetch brings the outputs of every attempt, so
+// that figures asked for afterwards are found without the hosts.
+func TestFetchFromHostsThatKeepTheirOutputs(t *testing.T) {
+	const n = 60
+	l := newLab(t, 2)
+	if err := os.Mkdir(l.path("ran"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l.file("grid.txt", "echo y=[x]7; echo loss=0.[x]; echo to err [x] >&2; touch ran/[x]; sleep 0.1\n"+
+		fmt.Sprintf("[x] 1..%d\n@result y\n", n))
+	p := l.apart(`
+$DCS grid --no-tui --ssh-config $SSH --hosts $HOSTS --run-dir apart/run --tries 1 grid.txt & pid=$!
+until [ $(ls ran | wc -l) -ge 25 ]; do sleep 0.02; done
+kill -9 $pid; wait $pid || true
+[ $(ls ran | wc -l) -lt ` + fmt.Sprint(n) + ` ]
+$DCS resume --no-tui apart/run
+$DCS results apart/run --columns x,y --format csv > declared.csv
+[ -z "$(ls apart/run/attempts)" ]
+$DCS logs apart/run 1 > one.out
+$DCS fetch apart/run --json > fetch.json
+mv ` + l.work(0) + ` ` + l.work(0) + `.away; mv ` + l.work(1) + ` ` + l.work(1) + `.away
+$DCS results apart/run --result loss --columns x,y,loss --format csv > asked.csv 2> asked.err
+$DCS logs apart/run 60 > last.out
+cp -r apart/run/attempts brought`)
+	if p.code != 0 {
+		t.Fatalf("exit %d\n%s", p.code, p.err)
+	}
+	declared, asked := "x,y\n", "x,y,loss\n"
+	for x := 1; x <= n; x++ {
+		declared += fmt.Sprintf("%d,%d7\n", x, x)
+		asked += fmt.Sprintf("%d,%d7,0.%d\n", x, x, x)
+	}
+	for file, want := range map[string]string{"declared.csv": declared, "asked.csv": asked, "asked.err": "", "one.out": "y=17\nloss=0.1\n", "last.out": "y=607\nloss=0.60\n"} {
+		if b, err := os.ReadFile(l.path(file)); err != nil || string(b) != want {
+			t.Errorf("%s holds\n%s\nwant\n%s\n%v", file, b, want, err)
+		}
+	}
+	var got struct {
+		Brought, Left, Files int
+		Bytes                int64
+		Hosts                []struct{ Host, Error string }
+	}
+	b, err := os.ReadFile(l.path("fetch.json"))
+	if err == nil {
+		err = json.Unmarshal(b, &got)
+	}
+	if err != nil || got.Brought < n || got.Left != 0 || got.Files != l.count("brought/000/*") || len(got.Hosts) != 2 {
+		t.Errorf("%s, %v", b, err)
+	}
+	for _, dir := range []string{l.work(0), l.work(1)} { // what is there is here, byte for byte
+		if out, err := exec.Command("sh", "-c", "cd "+dir+".away/*/attempts && find . -name '*.out' -o -name '*.err' -o -name '*.exit' | while read f; do cmp $f "+l.path("brought")+"/$f; done").CombinedOutput(); err != nil || len(out) > 0 {
+			t.Errorf("%v: %s", err, out)
+		}
+	}
+	if entries, err := os.ReadDir(l.path("brought/000")); err != nil || strings.HasPrefix(entries[0].Name(), ".") {
+		t.Errorf("%v, %v", entries, err)
+	}
+}
