@@ -129,6 +129,7 @@ func (w *World) enterJob(a *account, r *jobs.Record) {
 		w.broken(SeqWithoutGaps, "result %d follows result %d", r.Seq, w.ledger.seq)
 	}
 	w.ledger.seq, w.ledger.seqs[r.Seq] = r.Seq, r.Job
+	w.ledger.byExit[r.Seq] = r.Kind == jobs.KindExited
 	a.over, a.result = true, r.Next
 	if e := w.ledger.entry(r.Attempt()); r.Kind == jobs.KindExited && e.spec != nil && !e.vague && !e.spec.Same(a.spec) {
 		w.broken(RunsAsEdited, "the result of job %d is that of %s, which ran by another specification", r.Job, r.Attempt())

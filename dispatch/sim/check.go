@@ -233,7 +233,7 @@ func (w *World) checkShown(s shown) {
 		w.broken(ResultsDurable, "result %d of job %d is shown", s.seq, s.job)
 	}
 	old, ok := w.consumer.got[s.seq]
-	if w.damaged && (s.state == jobs.Cancelled || s.state == jobs.Skipped || old.outcome == jobs.Outcome{}) {
+	if w.damaged && !g.byExit[s.seq] {
 		old.outcome = s.outcome // it is no attempt's: which one is told of beside it hangs on records that are lost
 	}
 	if w.damaged {

@@ -25,6 +25,7 @@ type ledger struct {
 	touched  []jobs.ID   // since the last comparison with a live table
 	jobs     []account
 	seqs     map[int64]jobs.ID // by result number: whose it is
+	byExit   map[int64]bool    // by result number: an attempt's own end gave it
 	seq      int64             // the newest of them
 	acked    int64
 	requests map[string]int           // how often each was taken in
@@ -44,6 +45,7 @@ type journalBytes struct {
 
 func (g *ledger) init() {
 	g.table, g.requests, g.wishes, g.seqs = &jobs.Table{}, map[string]int{}, map[string]jobs.HostWish{}, map[int64]jobs.ID{}
+	g.byExit = map[int64]bool{}
 }
 
 func epochOf(path string) int {
