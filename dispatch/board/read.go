@@ -78,7 +78,7 @@ func (r *replayed) output(ctx context.Context, m view.Read, host, dir string) ([
 	case !errors.Is(err, fs.ErrNotExist):
 		return data, size, err
 	case r.past.Far == nil:
-		return nil, 0, fmt.Errorf("the output of %s is only on its host: %s", m.Attempt, path)
+		return nil, 0, fmt.Errorf("the output of %s is only on its host, dcs-tui fetch brings it here: %s", m.Attempt, path)
 	}
 	data, size, err = r.past.Far(ctx, host, m)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
