@@ -95,11 +95,12 @@ func TestRemovedRunDirectory(t *testing.T) {
 	file := l.jobs(20, l.gate("gate"))
 	p := l.dcs(0, "run", "--no-tui", "--hosts", l.inventory(1, 2, ""), "--run-dir", l.run(), file)
 	l.until("the slots are busy", func() bool { return l.ran() >= 2 }, p.err.String)
-	l.on(1, "/bin/rm", "-rf", "run").wait()
+	l.on(1, "/bin/mv", "run", "trash").wait() // at once: the first fault that is met is told, and of half a directory that is another
 	p.says("nothing is launched")
 	if text := p.err.String(); !strings.Contains(text, "removed") {
 		t.Errorf("it is not said what is wrong:\n%s", text)
 	}
+	l.on(1, "/bin/rm", "-rf", "trash").wait()
 	l.open("gate")
 	p.signal(syscall.SIGTERM)
 	e := p.wait()
