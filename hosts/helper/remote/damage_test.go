@@ -104,10 +104,12 @@ func TestDamageAfterTheEnd(t *testing.T) {
 // supervisor is not taken for one that never started: what is left of it ends first.
 func TestTracelessDeath(t *testing.T) {
 	w := newWorld(t)
-	ready := w.fifo("ready")
+	ready, gate := w.fifo("ready"), w.fifo("gate")
 	f := w.start(w.open())
 	f.mayDie = true
-	f.launch(job("17.2", "rm $DCS_RUN_DIR/attempts/000/17.2.*; (setsid sleep 1000 & echo $! > "+ready+"); kill -9 $PPID; sleep 1000"))
+	f.launch(job("17.2", "read x < "+gate+"; rm $DCS_RUN_DIR/attempts/000/17.2.*; (setsid sleep 1000 & echo $! > "+ready+"); kill -9 $PPID; sleep 1000"))
+	await(f, func(*hosts.Started) bool { return true }) // the supervisor has said so before it dies
+	w.say(gate)
 	pid := atoi(t, w.hear(ready))
 	if p := f.probed("17.2"); p.Answer != hosts.Dead {
 		t.Errorf("%+v, want dead", p)
