@@ -62,7 +62,7 @@ func TestPick(t *testing.T) {
 		{"", selection{where: []string{"name=x"}}, open, "5-6"}, // their command: they have no name
 		{"", selection{where: []string{"host=h1,host=h2"}}, open, ""},
 		{"", selection{where: []string{"name="}}, open, "--where: the filter, character 6: a value is wanted after =, not its end ('' is no value)"},
-		{"", selection{where: []string{"name"}}, open, "--where: the filter, character 5: after \"name\" one of = != < <= > >= ~ !~ is wanted, not its end; the screen's search for a text is command~name here"},
+		{"", selection{where: []string{"name"}}, open, "--where: the filter, character 5: after \"name\" one of = != < <= > >= ~ !~ is wanted, not its end; to search for a text, write command~name"},
 	} {
 		if c.named != "" {
 			if err := c.sel.parseNamed([]string{c.named}); err != nil {

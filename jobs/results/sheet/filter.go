@@ -232,7 +232,7 @@ func (p *filterParser) comparison() (*node, error) {
 		if text := instead(&word); text != "" {
 			return nil, p.errorf("%s", text)
 		}
-		return nil, p.errorf("after %s one of = != < <= > >= ~ !~ is wanted, not %s; the screen's search for a text is command~%s here", quote(c.column), &p.tok, asValue(c.column))
+		return nil, p.errorf("after %s one of = != < <= > >= ~ !~ is wanted, not %s; to search for a text, write command~%s", quote(c.column), &p.tok, asValue(c.column))
 	}
 	if c.op = p.tok.text; c.op == "==" {
 		c.op = "="

@@ -26,7 +26,7 @@ func TestWhatToTypeInstead(t *testing.T) {
 		"tag:gpu":                "only for the screen's filter",
 		"prio:<0":                "only for the screen's filter",
 		"straggler":              "only for the screen's filter",
-		"train":                  "the screen's search for a text is command~train here",
+		"train":                  "to search for a text, write command~train",
 		`"two words"`:            "command~'two words' here",
 		"-sleep":                 "command~-sleep here",
 		"C=1 and state=failed x": "\"x\" is not expected here",
