@@ -27,8 +27,8 @@ func TestWhatToTypeInstead(t *testing.T) {
 		"prio:<0":                "only for the screen's filter",
 		"straggler":              "only for the screen's filter",
 		"train":                  "to search for a text, write command~train",
-		`"two words"`:            "command~'two words' here",
-		"-sleep":                 "command~-sleep here",
+		`"two words"`:            "write command~'two words'",
+		"-sleep":                 "write command~-sleep",
 		"C=1 and state=failed x": "\"x\" is not expected here",
 	} {
 		if _, err := ParseFilter(text); err == nil || !strings.Contains(err.Error(), want) {
