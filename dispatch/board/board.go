@@ -32,6 +32,7 @@ type Options struct {
 type Past struct {
 	Options
 	Life     view.Life         // Ended or Dead
+	Unasked  string            // the machine of a dispatcher that has the run and was not asked; "": nobody dispatches it
 	Over     string            // how it ended, in a sentence
 	Trouble  []string          // hosts that were of no use, a sentence each
 	Hosts    []*hosts.Host     // of the inventory as it was; nil: those of the attempts

@@ -113,11 +113,13 @@ func (k *desk) why(id jobs.ID, j *jobs.Job) string {
 	switch {
 	case k.core != nil:
 		return k.core.Why(k.mono, id)
+	case j.State == jobs.Queued && k.past.past.Unasked != "":
+		return fmt.Sprintf("Job %d waits; the run's dispatcher on %s knows why: dcs-tui why, typed there, says it.", id, k.past.past.Unasked)
 	case j.State == jobs.Queued:
 		return fmt.Sprintf("Job %d waits: nobody dispatches the run now.", id)
 	case j.State == jobs.Running:
 		if _, a := k.phase(id, j); a != nil {
-			return fmt.Sprintf("Job %d was handed to %s; nobody dispatches the run now, so what has become of it is not known.", id, a.Host)
+			return fmt.Sprintf("Job %d was handed to %s; %s.", id, a.Host, k.become())
 		}
 	}
 	cause, _ := k.cause(view.Cancelled, j, results.Counted(j))
@@ -125,4 +127,12 @@ func (k *desk) why(id jobs.ID, j *jobs.Job) string {
 		return fmt.Sprintf("Job %d has succeeded.", id)
 	}
 	return fmt.Sprintf("Job %d is over (%s): %s.", id, j.State, cause)
+}
+
+// become says who knows what has become of a job that was handed over.
+func (k *desk) become() string {
+	if on := k.past.past.Unasked; on != "" {
+		return "the run's dispatcher on " + on + " knows what has become of it: dcs-tui why, typed there, says it"
+	}
+	return "nobody dispatches the run now, so what has become of it is not known"
 }

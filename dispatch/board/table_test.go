@@ -213,6 +213,14 @@ func TestATableIsReadOnly(t *testing.T) {
 			t.Errorf("%d: %+v", id, d)
 		}
 	}
+	// A dispatcher that was not asked is not said to be none (X7).
+	unasked := FromTable(small().Table, Past{Options: Options{Run: view.Run{Dir: t.TempDir()}}, Life: view.Dead, Unasked: "melon4"})
+	defer unasked.Close()
+	for id, want := range map[jobs.ID]string{3: "was handed to ws01; the run's dispatcher on melon4 knows", 4: "waits; the run's dispatcher on melon4 knows why"} {
+		if d := ask(t, unasked, view.Ask{Focus: id}).Detail; !strings.Contains(d.Why, want) || strings.Contains(d.Why, "nobody") {
+			t.Errorf("%d: %s", id, d.Why)
+		}
+	}
 	if d := ask(t, b, view.Ask{Focus: 99}).Detail; d != nil {
 		t.Error("a job that does not exist has details")
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"dcs-tui/dispatch/control"
 	"dcs-tui/dispatch/view"
 	"dcs-tui/internal/cli/console"
+	"dcs-tui/internal/cli/exit"
 	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
@@ -34,9 +36,10 @@ type follower struct {
 	run   *rundir.Run
 	reach reacher
 	// A dispatcher that cannot be reached is left alone, and what the run directory shows
-	// is shown: for commands, which do not wait.
-	files bool
-	far   farReader // of what only a host of such a run has; nil: it is not read
+	// is shown: for commands, which do not wait. Only with abroad one on another machine is
+	// asked at all.
+	files, abroad bool
+	far           farReader // of what only a host of such a run has; nil: it is not read
 
 	ctx          context.Context
 	cancel       context.CancelFunc
@@ -187,12 +190,12 @@ func (f *follower) find(ctx context.Context) *stage {
 		return newStage(err, nil)
 	}
 	if owner == nil || owner.Life() == journal.Dead || f.silence.dead(owner) {
-		return f.past(owner)
+		return f.past(owner, "")
 	}
 	st := newStage(nil, owner)
 	switch {
-	case f.files && (owner.Life() != journal.Alive || owner.Address == ""):
-		return f.past(owner)
+	case f.files && (owner.Address == "" || owner.Life() != journal.Alive && !f.abroad):
+		return f.past(owner, owner.Host)
 	case owner.Address == "" && time.Since(owner.Since) < time.Minute:
 		st.err = errors.New("the dispatcher is just beginning")
 		return st
@@ -206,8 +209,12 @@ func (f *follower) find(ctx context.Context) *stage {
 	client, err := f.reach(ctx, owner)
 	if err != nil {
 		if f.files {
+			var p *exit.Problem
+			if errors.As(err, &p) { // what we call it has its name, too
+				err = cmp.Or(errors.Unwrap(p.Err), p.Err)
+			}
 			f.app.warn("%s cannot be asked, so this is what the run directory shows: %v", console.CleanLine(owner.String()), err)
-			return f.past(owner)
+			return f.past(owner, owner.Host)
 		}
 		st.err = err
 		return st

@@ -19,8 +19,9 @@ import (
 const maxPast = 20_000
 
 // past is the stage of a run that nobody dispatches; owner did last, nil: nobody ever.
-func (f *follower) past(owner *journal.Owner) *stage {
-	b, err := f.app.pastBoard(f.run, owner, f.act, f.far)
+// With unasked, a machine, it is what the files show while a dispatcher there has the run.
+func (f *follower) past(owner *journal.Owner, unasked string) *stage {
+	b, err := f.app.pastBoard(f.run, owner, unasked, f.act, f.far)
 	if err != nil {
 		return newStage(err, owner)
 	}
@@ -30,7 +31,7 @@ func (f *follower) past(owner *journal.Owner) *stage {
 }
 
 // pastBoard makes a board of what the run directory shows.
-func (a *app) pastBoard(run *rundir.Run, owner *journal.Owner, act actor, far farReader) (*board.Board, error) {
+func (a *app) pastBoard(run *rundir.Run, owner *journal.Owner, unasked string, act actor, far farReader) (*board.Board, error) {
 	var past []jobs.Record
 	words := map[string]standing.HostWord{}
 	table, _, err := journal.ReplayEvents(run, func(r *jobs.Record) {
@@ -54,6 +55,7 @@ func (a *app) pastBoard(run *rundir.Run, owner *journal.Owner, act actor, far fa
 	}
 	p.Options.Run.Epoch = table.Epoch
 	p.Life, p.Over = howOver(table, owner)
+	p.Unasked = unasked
 	p.Trouble = standing.HostsOfNoUse(table, words)
 	if had, err := standing.ReadInput(run); err == nil && had.Cut() {
 		p.Over += "; " + had.Text(table)

@@ -7,10 +7,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"dcs-tui/dispatch/control"
 	"dcs-tui/dispatch/view"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -20,8 +22,9 @@ func (a *app) whyCmd() *cobra.Command {
 		Use:     "why [flags] [RUN] JOB",
 		GroupID: groupLook,
 		Short:   "Why a job is not running, or what it is doing",
-		Long: `Say in a sentence why a job is not running, or what it is doing. A dispatcher that is
-alive on this machine is asked; otherwise it is what the run directory shows.
+		Long: `Say in a sentence why a job is not running, or what it is doing. The run's dispatcher is
+asked, on another machine through ssh, with your ssh configuration; without one, and when
+it cannot be asked, it is what the run directory shows.
 
 ` + runHelp,
 		Example: `dcs-tui why 17
@@ -65,12 +68,34 @@ const commandPatience = 30 * time.Second
 // followHere follows a run for a command: through the dispatcher when it is on this
 // machine and answers, else through the run directory.
 func (a *app) followHere(run *rundir.Run, far farReader) (*follower, error) {
-	f := (&follower{app: a, run: run, reach: reachHere(run), files: true, far: far}).begin()
+	return (&follower{app: a, run: run, reach: reachHere(run), files: true, far: far}).forCommand()
+}
+
+// followAnywhere is followHere for what only the dispatcher knows: on another machine it
+// is asked, too.
+func (a *app) followAnywhere(run *rundir.Run, f *attachFlags) (*follower, error) {
+	return (&follower{app: a, run: run, reach: within(askFarWithin, a.reachAnywhere(run, f)), files: true, abroad: true}).forCommand()
+}
+
+func (f *follower) forCommand() (*follower, error) {
+	f.begin()
 	if err := f.first(); err != nil {
 		f.Close()
 		return nil, exit.Usagef("%w", err)
 	}
 	return f, nil
+}
+
+// askFarWithin bounds reaching a dispatcher on another machine for a command that can do
+// without.
+const askFarWithin = 15 * time.Second
+
+func within(d time.Duration, reach reacher) reacher {
+	return func(ctx context.Context, owner *journal.Owner) (*control.Client, error) {
+		ctx, cancel := context.WithTimeout(ctx, d)
+		defer cancel()
+		return reach(ctx, owner)
+	}
 }
 
 // detail looks a job up.
@@ -105,7 +130,7 @@ func (a *app) runWhy(args []string, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	f, err := a.followHere(run, nil)
+	f, err := a.followAnywhere(run, new(attachFlags))
 	if err != nil {
 		return err
 	}
