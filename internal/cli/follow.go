@@ -143,6 +143,7 @@ func (f *follower) watch() {
 			return
 		}
 		st := f.stage()
+		var looking chan bool // nil: the file owner is not being looked at beside a live stage
 		for stays := true; stays; {
 			wait := lookEvery
 			if st.source == nil {
@@ -155,8 +156,18 @@ func (f *follower) watch() {
 				return
 			case <-st.lost:
 				stays = false
+			case taken := <-looking:
+				stays, looking = !taken, nil
 			case <-t.C:
-				stays = st.live && !standing.Stopped(st.owner) || !st.live && st.source != nil && !f.taken(st)
+				switch {
+				case !st.live:
+					stays = st.source != nil && !f.taken(st)
+				case standing.Stopped(st.owner):
+					stays = false
+				case looking == nil: // the run directory may hang: the stage is live all the same
+					looking = make(chan bool, 1)
+					go func(answer chan<- bool) { answer <- f.overtaken(st) }(looking)
+				}
 			}
 			t.Stop()
 		}
@@ -181,6 +192,13 @@ func (f *follower) taken(st *stage) bool {
 		return true
 	}
 	return owner.Beat != st.owner.Beat && owner.Life() != journal.Dead // it was only silent
+}
+
+// overtaken says that another dispatcher has the run than that of st, which is live, and
+// that there is something of it to show.
+func (f *follower) overtaken(st *stage) bool {
+	owner, err := journal.ReadOwner(f.run)
+	return err == nil && owner != nil && owner.Token != st.owner.Token && (owner.Address != "" || owner.Life() == journal.Dead)
 }
 
 // find makes the stage of how the run stands now.

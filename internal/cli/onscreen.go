@@ -55,7 +55,8 @@ func (a *app) onScreen(f *runFlags, typed bool) (done bool, err error) {
 	if err != nil {
 		return true, exit.Usagef("%w", err)
 	}
-	follow := a.follow(run, reachHere(run))
+	// On another machine it is when somebody there has taken the run over.
+	follow := a.follow(run, a.reachAnywhere(run, &attachFlags{sshConfig: f.SSHConfig, acceptNew: f.AcceptNew}))
 	follow.process.Store(p)
 	defer follow.Close()
 	return true, a.screen(follow, keys, f.screen)
