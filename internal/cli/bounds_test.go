@@ -73,4 +73,5 @@ func TestACancelOutlivesItsScreen(t *testing.T) {
 		t.Error(err)
 	}
 	f.until(t, "all are cancelled", func(p *view.Picture) bool { return p.Phases[view.Cancelled] == 2 })
+	gone(t, f.run, false) // it takes leave of its host yet, in a directory that is about to be removed
 }
