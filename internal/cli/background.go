@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"dcs-tui/internal/cli/exit"
+	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -94,6 +95,12 @@ func startDispatcher(args []string, stdin *os.File, errs io.Writer) (*dispatcher
 		close(p.ended)
 	}()
 	return p, nil
+}
+
+// is says that the file owner names this process.
+func (p *dispatcherProcess) is(o *journal.Owner) bool {
+	host, err := os.Hostname()
+	return err == nil && o.Host == host && o.PID == p.cmd.Process.Pid
 }
 
 // ready waits until it dispatches; nil when it has ended instead.

@@ -35,13 +35,15 @@ func (a *app) farewell(f *follower, left screenLeft) error {
 			l.Owner = owner
 		}
 	}
+	p := f.process.Load()
+	another := p != nil && l.Owner != nil && !p.is(l.Owner) // has the run, or had it last
 	if !over && l.Alive() {
-		a.goesOn(f, l, left)
+		a.goesOn(f, l, left, another)
 		return nil
 	}
 	finish := sched.Finish{How: sched.AllDone, Why: board.LeftBehind(l.Table)}
 	code := exit.OfRun(finish.How, l.Table.Counts, f.cancelled.Load(), l.Input.Cut())
-	if p := f.process.Load(); p != nil && !l.Alive() {
+	if p != nil && !another && !l.Alive() {
 		select {
 		case <-p.ended:
 			code = p.code // it knows more than its files say
@@ -54,20 +56,26 @@ func (a *app) farewell(f *follower, left screenLeft) error {
 	a.code = code
 	s := &session{app: a, con: a.con, run: f.run, table: l.Table, words: l.Words, intake: l.Input, flags: new(runFlags)}
 	lines := s.summary(finish, code)
-	if i := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "logs: ") }); i >= 0 && f.process.Load() != nil {
+	if another && !f.cancelled.Load() { // who cancels here takes it over for that
+		lines = slices.Insert(lines, 2, "  dispatched last by "+console.CleanLine(l.Owner.String())+", after the one that began here")
+	}
+	if i := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "logs: ") }); i >= 0 && p != nil {
 		lines = slices.Insert(lines, i+1, "      "+console.CleanLine(filepath.Join(standing.Dir(f.run), dispatcherLogFile))+" is what the dispatcher said")
 	}
 	a.con.Line(lines...)
 	return nil
 }
 
-// goesOn says of a run that somebody dispatches how to come back to it.
-func (a *app) goesOn(f *follower, l *standing.Look, left screenLeft) {
+// goesOn says of a run that somebody dispatches how to come back to it; another: not the
+// dispatcher that was started here.
+func (a *app) goesOn(f *follower, l *standing.Look, left screenLeft, another bool) {
 	ref := console.ShellWord(console.CleanLine(standing.Ref(f.run)))
 	name := a.con.Paint(console.Bold, console.CleanLine(f.run.Name()))
 	a.code = exit.Left
 	what := name + " goes on in the background"
 	switch {
+	case another:
+		what = name + " was taken over by another dispatcher and goes on"
 	case f.cancelled.Load():
 		a.code = exit.Cancelled
 		what = name + " is being cancelled in the background"

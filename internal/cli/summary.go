@@ -52,6 +52,9 @@ func (s *session) afterwards(code int) {
 
 // summary says what became of the run, why jobs failed, and what to type next.
 func (s *session) summary(finish sched.Finish, code int) []string {
+	if finish.How == sched.Fenced { // what has become of the jobs since is not known here
+		return append([]string{"", s.headline(finish, code)}, s.advice(finish)...)
+	}
 	lines := append([]string{"", s.headline(finish, code)}, standing.Summary(s.con, s.table, false)...)
 	if text := s.efficiency(); text != "" {
 		lines = append(lines, text)

@@ -1,12 +1,19 @@
 package cli
 
 import (
+	"bytes"
 	"context"
+	"os"
+	"os/exec"
+	"strings"
 	"testing"
 
 	"dcs-tui/dispatch/board"
 	"dcs-tui/dispatch/control"
+	"dcs-tui/dispatch/sched"
 	"dcs-tui/dispatch/view"
+	"dcs-tui/internal/cli/console"
+	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
@@ -40,4 +47,80 @@ func TestAScreenGoesToTheNewOwner(t *testing.T) {
 	f.until(t, "the first is shown", func(p *view.Picture) bool { return p.Run.Machine == "oak" })
 	defer served(t, run, "elm").Close()
 	f.until(t, "the new owner is shown", func(p *view.Picture) bool { return p.Run.Machine == "elm" })
+}
+
+// over is a run of one job that has succeeded; this process dispatched it last.
+func over(t *testing.T) *rundir.Run {
+	t.Helper()
+	run := emptyRun(t)
+	if err := run.AppendSpecs([]*jobs.Spec{{ID: 1, Command: "true", Options: jobs.NoOptions}}); err != nil {
+		t.Fatal(err)
+	}
+	j, _, _, err := journal.Take(t.Context(), run, journal.TakeOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = j.Append([]jobs.Record{
+		{Kind: jobs.KindAccepted, At: 1, Job: 1, Count: 1},
+		{Kind: jobs.KindLaunching, At: 2, Job: 1, N: 1, Host: "a"},
+		{Kind: jobs.KindExited, At: 4, Job: 1, N: 1, Next: jobs.Succeeded, Seq: 1, Outcome: &jobs.Outcome{Started: 2, Ended: 3}},
+		{Kind: jobs.KindEnded, At: 5},
+	})
+	if err == nil {
+		err = j.Sync()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return run
+}
+
+// DESIGN 8: the last words of a screen are of the run as it is. What a dispatcher exited
+// with that somebody has followed is past: the run was said to be stopped with jobs left
+// above the count of all jobs succeeded.
+func TestLastWordsAfterATakeover(t *testing.T) {
+	for _, c := range []struct {
+		what   string
+		pid    int // of the dispatcher that was started here
+		code   int
+		dated  string
+		absent string
+	}{
+		{"taken over by another", os.Getpid() + 1, exit.OK, "  dispatched last by dcs-tui of ", "stopped with jobs left"},
+		{"never", os.Getpid(), exit.Left, "stopped with jobs left", "dispatched last by"},
+	} {
+		p := &dispatcherProcess{cmd: &exec.Cmd{Process: &os.Process{Pid: c.pid}}, ended: make(chan struct{}), code: exit.Left}
+		close(p.ended)
+		var said bytes.Buffer
+		a := newApp()
+		a.con = console.To(&said)
+		run := over(t)
+		f := a.follow(run, reachHere(run))
+		f.process.Store(p)
+		if err := a.farewell(f, screenLeft{}); err != nil {
+			t.Fatal(err)
+		}
+		if text := said.String(); a.code != c.code || !strings.Contains(text, c.dated) || strings.Contains(text, c.absent) || !strings.Contains(text, "1 succeeded") {
+			t.Errorf("%s: exit %d\n%s", c.what, a.code, text)
+		}
+	}
+}
+
+// X1: a dispatcher that another has taken the run over from says that, and nothing of jobs:
+// it does not know what has become of them since.
+func TestLastWordsOfAnOvertakenDispatcher(t *testing.T) {
+	table := &jobs.Table{Jobs: []jobs.Job{{State: jobs.Running, Spec: &jobs.Spec{Command: "true"}}}}
+	table.Counts[jobs.Running] = 1
+	a := newApp()
+	a.con = console.To(new(bytes.Buffer))
+	s := &session{app: a, con: a.con, run: emptyRun(t), table: table, flags: new(runFlags)}
+	finish := sched.Finish{How: sched.Fenced, Why: "another dispatcher has taken this run over (epoch 2)"}
+	code := exit.OfRun(finish.How, table.Counts, false, false)
+	text := strings.Join(s.summary(finish, code), "\n")
+	if !strings.Contains(text, finish.Why) || !strings.Contains(text, "dcs-tui status") || strings.Contains(text, "1 job") || code != exit.Left {
+		t.Errorf("exit %d\n%s", code, text)
+	}
 }
