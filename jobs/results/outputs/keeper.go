@@ -18,6 +18,7 @@ type Keeper struct {
 	stop   context.CancelFunc
 
 	mu      sync.Mutex
+	added   map[jobs.AttemptID]struct{} // a resume gives some results twice
 	waiting []results.Result
 	working chan struct{} // closed when the goroutine has nothing to do; nil: there is none
 	lacking []results.Result
@@ -26,7 +27,7 @@ type Keeper struct {
 
 // NewKeeper makes a Keeper; r.Fetch must be set, and r is the Keeper's from now on.
 func NewKeeper(r *Reader) *Keeper {
-	k := &Keeper{reader: r}
+	k := &Keeper{reader: r, added: map[jobs.AttemptID]struct{}{}}
 	k.ctx, k.stop = context.WithCancel(context.Background())
 	return k
 }
@@ -39,9 +40,10 @@ func (k *Keeper) Add(res *results.Result) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.closed {
+	if _, twice := k.added[res.Attempt]; twice || k.closed {
 		return
 	}
+	k.added[res.Attempt] = struct{}{}
 	k.waiting = append(k.waiting, *res)
 	k.begin()
 }
