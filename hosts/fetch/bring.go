@@ -3,6 +3,7 @@ package fetch
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"sync"
 	"sync/atomic"
@@ -24,6 +25,8 @@ type Bringer struct {
 	Free func() (int64, error)
 
 	attempts, files, bytes atomic.Int64
+	asking                 sync.Mutex   // for room
+	owed                   atomic.Int64 // bytes of files under way that are not written yet
 	shards                 shards
 }
 
@@ -110,12 +113,14 @@ func (b *Bringer) host(ctx context.Context, stop context.CancelCauseFunc, p *Hos
 }
 
 // attempt brings the files of one attempt, the sentinel last: where it is, the others
-// are. none counts those that the host does not have.
+// are. It is read first: an attempt that was given up may live, and what was read before
+// its sentinel came to be need not be all. none counts files that the host does not have.
 func (b *Bringer) attempt(ctx context.Context, host string, id jobs.AttemptID) (none int, err error) {
 	if err := b.shard(id); err != nil {
 		return 0, err
 	}
 	p := Piece{Host: host, Attempt: id}
+	sentinel, odd := b.sentinel(ctx, p)
 	for _, p.File = range []jobs.File{jobs.FileOut, jobs.FileErr} {
 		err := b.output(ctx, p)
 		switch {
@@ -125,8 +130,17 @@ func (b *Bringer) attempt(ctx context.Context, host string, id jobs.AttemptID) (
 			return none, err
 		}
 	}
-	if err := b.sentinel(ctx, p); err != nil {
-		return none, err
+	if odd != nil {
+		return none, odd
+	}
+	if sentinel != nil {
+		err := b.put(jobs.AttemptFile(b.Run.Dir, id, jobs.FileExit), int64(len(sentinel)), func(w io.WriterAt) error {
+			_, err := w.WriteAt(sentinel, 0)
+			return err
+		})
+		if err != nil {
+			return none, err
+		}
 	}
 	b.attempts.Add(1)
 	return none, nil

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"dcs-tui/hosts"
@@ -288,6 +289,60 @@ func TestBringSizes(t *testing.T) {
 			t.Errorf("%s was left", name)
 		}
 	}
+}
+
+// An attempt that was given up may live: what it prints and its sentinel, come to be while
+// its output was read, make no part of it pass for the whole.
+func TestBringAlive(t *testing.T) {
+	l := newLab(t)
+	l.has["far 1.1.out"], l.has["far 1.1.err"] = "half\n", ""
+	b := &Bringer{Run: l.run}
+	b.Read = func(ctx context.Context, p Piece) ([]byte, int64, error) {
+		data, n, err := l.read(ctx, p)
+		if p.File == jobs.FileOut {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.ran("far", "1.1", "half\nand all\n", "")
+		}
+		return data, n, err
+	}
+	here := func() bool { return attempts.NewHere(rundir.OS, l.run.Dir).Has(attempt(t, "1.1")) }
+	if _, err := b.Bring(t.Context(), l.plan()); err != nil || here() {
+		t.Errorf("a half passes for the whole: %v, %v", here(), err)
+	}
+	if _, err := l.bring(&Bringer{}); err != nil || !here() {
+		t.Errorf("the next fetch: %v, %v", here(), err)
+	}
+	l.same("far 1.1.out", "far 1.1.err", "far 1.1.exit")
+}
+
+// What is left of the disk for others stays, however many files are written at once: each
+// has its room beside the others.
+func TestBringRoomTaken(t *testing.T) {
+	l := newLab(t)
+	l.ran("far", "1.1", strings.Repeat("x", 3*hosts.MaxChunk), "")
+	l.ran("far2", "2.1", strings.Repeat("y", 3*hosts.MaxChunk), "")
+	plan := l.plan()
+	synctest.Test(t, func(t *testing.T) {
+		b := &Bringer{Run: l.run, Free: func() (int64, error) { return 4 * hosts.MaxChunk, nil }}
+		b.Read = func(ctx context.Context, p Piece) ([]byte, int64, error) {
+			switch {
+			case p.Host == "far" && p.Offset == hosts.MaxChunk:
+				time.Sleep(2 * time.Second)
+			case p.Host == "far2" && p.File == jobs.FileOut && p.Offset == 0:
+				time.Sleep(time.Second) // the first file has begun
+			}
+			return l.read(ctx, p)
+		}
+		results, err := b.Bring(t.Context(), plan)
+		if err != nil || results[0].Brought != 1 || results[1].Left != 1 || !strings.Contains(fmt.Sprint(results[1].Err), "no room") {
+			t.Errorf("%+v, %v", results, err)
+		}
+		results, err = b.Bring(t.Context(), &Plan{Hosts: plan.Hosts[1:]})
+		if err != nil || results[0].Brought != 1 {
+			t.Errorf("when the first is written: %+v, %v", results, err)
+		}
+	})
 }
 
 // A full disk stops it with a clear word, leaves nothing half, and what was brought stays.

@@ -19,21 +19,25 @@ import (
 // leftFree is what is left of a disk for others: a dispatcher's journal is on it, too.
 const leftFree = 64 << 20
 
-// room says whether a file of n bytes can be written: a host may say any size.
+// room takes room for a file of n bytes, beside those that are being written, or says
+// that there is none: a host may say any size.
 func (b *Bringer) room(n int64) error {
 	free := b.Free
 	if free == nil {
 		free = b.free
 	}
+	b.asking.Lock()
+	defer b.asking.Unlock()
 	has, err := free()
 	switch {
 	case err != nil:
 		return &diskError{err}
 	case has <= 0:
 		return &diskError{syscall.ENOSPC}
-	case has < n:
+	case n > 0 && has-b.owed.Load() < n:
 		return fmt.Errorf("there is no room here for a file of %s", results.HumanBytes(n))
 	}
+	b.owed.Add(n)
 	return nil
 }
 
@@ -62,12 +66,14 @@ func (b *Bringer) output(ctx context.Context, p Piece) error {
 	if err := b.room(size); err != nil {
 		return err
 	}
+	defer func() { b.owed.Add(p.Offset - size) }() // what was not written
 	return b.put(path, size, func(w io.WriterAt) error {
 		for p.Limit = hosts.MaxChunk; ; {
 			data = data[:min(int64(len(data)), size-p.Offset)] // it should not have grown
 			if _, err := w.WriteAt(data, p.Offset); err != nil {
 				return err
 			}
+			b.owed.Add(-int64(len(data)))
 			if p.Offset += int64(len(data)); p.Offset >= size {
 				return nil
 			}
@@ -81,26 +87,23 @@ func (b *Bringer) output(ctx context.Context, p Piece) error {
 	})
 }
 
-// sentinel brings a whole one, of this attempt and host: what is not tells nobody that
-// the attempt is here. An attempt that was lost may have none.
-func (b *Bringer) sentinel(ctx context.Context, p Piece) error {
+// sentinel reads a whole one, of this attempt and host: what is not tells nobody that the
+// attempt is here. An attempt that was lost may have none: nil.
+func (b *Bringer) sentinel(ctx context.Context, p Piece) ([]byte, error) {
 	p.File, p.Limit = jobs.FileExit, jobs.SentinelBytes+1
 	data, _, err := b.Read(ctx, p)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return nil, nil
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	_, host, _, err := jobs.DecodeSentinel(data, b.Run.UID(), p.Attempt)
 	if err == nil && host != p.Host {
 		err = fmt.Errorf("%w: it is of the host %q", jobs.ErrSentinel, host)
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %s.%s: %w", p.Host, p.Attempt, p.File, err)
+		return nil, fmt.Errorf("%s: %s.%s: %w", p.Host, p.Attempt, p.File, err)
 	}
-	return b.put(jobs.AttemptFile(b.Run.Dir, p.Attempt, p.File), int64(len(data)), func(w io.WriterAt) error {
-		_, err := w.WriteAt(data, 0)
-		return err
-	})
+	return data, nil
 }

@@ -101,6 +101,9 @@ func (h *helper) findOutputs() error {
 	if absent(err) {
 		return fmt.Errorf("nothing of the run is in %s: %w; it was removed, or work_dir was another", work, err)
 	}
+	if err == nil {
+		_, err = isOurs(h.dir) // work_dir may stand in /tmp
+	}
 	if err != nil {
 		return err
 	}

@@ -76,6 +76,9 @@ func TestReadsNothing(t *testing.T) {
 	w := newWorld(t)
 	f := w.start(w.open()) // it shares the run directory
 	f.bye()
+	if err := os.Symlink(t.TempDir(), filepath.Join(w.workDir, "linked")); err != nil {
+		t.Fatal(err)
+	}
 	for name, c := range map[string]struct {
 		open hosts.Open
 		want string
@@ -83,6 +86,7 @@ func TestReadsNothing(t *testing.T) {
 		"other run":     {hosts.Open{Run: "other", Host: "melon1", WorkDir: w.workDir}, "nothing of the run is in " + w.workDir},
 		"other place":   {hosts.Open{Run: w.run, Host: "melon1", WorkDir: w.workDir + "/no"}, "work_dir was another"},
 		"relative":      {hosts.Open{Run: w.run, Host: "melon1", WorkDir: "kept"}, "not an absolute path"},
+		"a link":        {hosts.Open{Run: "linked", Host: "melon1", WorkDir: w.workDir}, "linked is not a directory"},
 		"leads up":      {hosts.Open{Run: "../" + w.run, Host: "melon1", WorkDir: w.workDir}, "the run's uid"},
 		"shared":        {hosts.Open{Run: w.run, Host: "melon1", WorkDir: w.workDir}, "in the run directory"},
 		"another build": {hosts.Open{Version: 77, Run: w.run, Host: "melon1", WorkDir: w.workDir}, "version 77"},

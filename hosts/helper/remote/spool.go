@@ -68,20 +68,26 @@ func ownDir(dir string) error {
 	if err == nil || !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	var st unix.Stat_t
-	if err := statat(unix.AT_FDCWD, dir, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
-		return err
-	}
-	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
-		return fmt.Errorf("%s is not a directory; remove it", dir)
-	}
-	if int(st.Uid) != os.Getuid() {
-		return fmt.Errorf("%s belongs to user %d, not to us; remove it or set another work_dir", dir, st.Uid)
-	}
-	if st.Mode&0o077 != 0 {
+	mode, err := isOurs(dir)
+	if err == nil && mode&0o077 != 0 {
 		return chmod(dir, 0o700)
 	}
-	return nil
+	return err
+}
+
+// isOurs checks that dir is a directory of ours, and returns its mode.
+func isOurs(dir string) (mode uint32, err error) {
+	var st unix.Stat_t
+	if err := statat(unix.AT_FDCWD, dir, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return 0, err
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		return 0, fmt.Errorf("%s is not a directory; remove it", dir)
+	}
+	if int(st.Uid) != os.Getuid() {
+		return 0, fmt.Errorf("%s belongs to user %d, not to us; remove it or set another work_dir", dir, st.Uid)
+	}
+	return st.Mode, nil
 }
 
 // specName is the name of a waiting spec. The generation is in it so that a
