@@ -65,7 +65,7 @@ dcs-tui attach --via ws03.lab.example.org /nfs/ada/dcs-runs/sweep`,
 }
 
 func (a *app) runAttach(args []string, f *attachFlags) error {
-	run, err := openRun(args)
+	run, err := a.openRun(args)
 	if err != nil {
 		return err
 	}

@@ -70,7 +70,7 @@ func (a *app) runCancel(cmd *cobra.Command, f *runFlags, args []string, sel *sel
 	if err := sel.parseNamed(args[1:]); err != nil {
 		return err
 	}
-	run, err := openRun(args[:1])
+	run, err := a.openRun(args[:1])
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"syscall"
 	"time"
 
@@ -114,7 +115,7 @@ func (f *eventFilter) wants(r *jobs.Record) bool {
 }
 
 func (a *app) runEvents(args []string, f *eventFilter, asJSON, follow bool) error {
-	run, err := openRun(args)
+	run, err := a.openRun(args)
 	if err != nil {
 		return err
 	}
@@ -214,11 +215,12 @@ func eventJSON(epoch int, r *jobs.Record, text string) eventLine {
 
 // completeRunHosts completes the hosts of the run's inventory.
 func completeRunHosts(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	run, err := openRun(args)
+	a := &app{con: console.To(io.Discard)} // a line would stand in what is being typed
+	run, err := a.openRun(args)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	inv, err := new(app).storedInventory(run.Asked)
+	inv, err := a.storedInventory(run.Asked)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

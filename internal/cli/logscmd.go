@@ -62,7 +62,7 @@ dcs-tui logs --err --follow sweep-20260314-1502 17`,
 const logEvery = 300 * time.Millisecond
 
 func (a *app) runLogs(args []string, f *logsFlags) error {
-	run, id, err := openJob(args)
+	run, id, err := a.openJob(args)
 	if err != nil {
 		return err
 	}

@@ -139,7 +139,7 @@ func (a *app) runRequeue(ctx context.Context, args []string, sel *selection, opt
 	case !sel.all && !sel.failed && sel.named == nil && len(sel.where) == 0:
 		return exit.Usagef("which jobs?").WithAdvice("their numbers, --failed, --where state=skipped or --all")
 	}
-	run, err := openRun(args[:1])
+	run, err := a.openRun(args[:1])
 	if err != nil {
 		return err
 	}

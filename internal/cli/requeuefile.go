@@ -18,7 +18,7 @@ import (
 // requeueFiles brings a run up to date with its jobs files, which were changed since:
 // what succeeded stays, what failed runs again, what is new is added.
 func (a *app) requeueFiles(args, files []string, opt askOptions) error {
-	run, err := openRun(args)
+	run, err := a.openRun(args)
 	if err != nil {
 		return err
 	}

@@ -51,7 +51,7 @@ func (a *app) runResume(cmd *cobra.Command, f *runFlags, args []string) error {
 	if done, err := a.onScreen(f, false); done {
 		return err
 	}
-	run, err := openRun(args)
+	run, err := a.openRun(args)
 	if err != nil {
 		return err
 	}

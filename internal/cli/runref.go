@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -12,19 +13,24 @@ import (
 // runHelp says what RUN means to a command for which it is optional.
 const runHelp = "RUN is a name in ./dcs-runs or a run directory; without it the newest run is meant."
 
-// openRun finds the run that the arguments name, or the newest.
-func openRun(args []string) (*rundir.Run, error) {
+// openRun finds the run that the arguments name, or the newest. While its directory does
+// not answer that is said, also of what is read there later.
+func (a *app) openRun(args []string) (*rundir.Run, error) {
 	name := ""
 	if len(args) > 0 {
 		if name = args[0]; name == "" { // a shell's variable that was not set: the newest is not meant
 			return nil, exit.Usagef("the name of the run is empty").WithAdvice("dcs-tui runs list shows them")
 		}
 	}
+	disk := &slowDir{Disk: rundir.OS, say: func(text string) { a.con.Line(text) }}
+	found := disk.begin(cmp.Or(name, rundir.Base))
 	dir, err := rundir.Find(rundir.Base, name)
+	found()
 	if err != nil {
 		return nil, exit.Usagef("%w", err)
 	}
-	run, err := rundir.Open(dir)
+	disk.dir = dir
+	run, err := rundir.OpenOn(disk, dir)
 	if err != nil {
 		return nil, exit.Usagef("%w", err)
 	}

@@ -53,7 +53,7 @@ func (a *app) printJSON(v any) error {
 
 // look reads the run that the arguments name without owning it.
 func (a *app) look(args []string) (*standing.Look, error) {
-	run, err := openRun(args)
+	run, err := a.openRun(args)
 	if err != nil {
 		return nil, err
 	}

@@ -77,7 +77,7 @@ func (a *app) runSubmit(f *submitFlags, args []string) error {
 	case slices.Contains(files, stdinFile) && len(files) > 1:
 		return exit.Usagef("- cannot be mixed with files").WithAdvice("cat FILE... | dcs-tui submit RUN -")
 	}
-	run, err := openRun(args[:1])
+	run, err := a.openRun(args[:1])
 	if err != nil {
 		return err
 	}

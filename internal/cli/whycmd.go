@@ -49,7 +49,7 @@ func jobOfRun(cmd *cobra.Command, args []string) error {
 
 // openJob finds the run and the number that the arguments name, in either order: the
 // help of the command line's library names what is not optional first.
-func openJob(args []string) (*rundir.Run, jobs.ID, error) {
+func (a *app) openJob(args []string) (*rundir.Run, jobs.ID, error) {
 	number := func(word string) int { n, _ := strconv.Atoi(word); return max(0, n) }
 	word, rest := args[len(args)-1], args[:len(args)-1]
 	if len(args) == 2 && number(word) == 0 && number(args[0]) > 0 {
@@ -58,7 +58,7 @@ func openJob(args []string) (*rundir.Run, jobs.ID, error) {
 	if number(word) == 0 {
 		return nil, 0, exit.Usagef("%q is not the number of a job", console.Shorten(word))
 	}
-	run, err := openRun(rest)
+	run, err := a.openRun(rest)
 	return run, jobs.ID(number(word)), err
 }
 
@@ -126,7 +126,7 @@ type whyJSON struct {
 }
 
 func (a *app) runWhy(args []string, asJSON bool) error {
-	run, id, err := openJob(args)
+	run, id, err := a.openJob(args)
 	if err != nil {
 		return err
 	}
