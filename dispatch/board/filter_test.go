@@ -94,6 +94,8 @@ func TestFilters(t *testing.T) {
 		// both
 		{"train (C=0.1 or state:bad)", "1 2"},
 		{"-(state:open or state:done)", ""},
+		{"! state=failed state:bad", "8 11"}, // as --where has it: a blank does not make it a text
+		{"!", ""},
 		{"(state:failed,timeout)", "2 8"},
 		{"state:failed, host=ws*", "2"},
 		{"train or sleep", "1 2 4 5 6 7 9 10 11"},

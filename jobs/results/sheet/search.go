@@ -55,7 +55,7 @@ func (l *lexer) nextOfSearch() error {
 		return take(2, andToken)
 	case strings.HasPrefix(rest, "||"):
 		return take(2, orToken)
-	case (rest[0] == '!' || rest[0] == '-' && after != '-') && len(rest) > 1 && !unicode.IsSpace(after) && after != ')':
+	case rest[0] == '!' && begins(strings.TrimLeftFunc(rest[1:], unicode.IsSpace)), rest[0] == '-' && after != '-' && begins(rest[1:]):
 		return take(1, notToken)
 	case compares.MatchString(rest), joins.MatchString(rest):
 		return l.next(false)
@@ -95,6 +95,9 @@ func (l *lexer) searchWord() error {
 	l.skip(i)
 	return nil
 }
+
+// begins says that something stands in rest that not may be said of.
+func begins(rest string) bool { return !ends(rest) && rest[0] != ')' }
 
 // ends says that a word ends before rest.
 func ends(rest string) bool {

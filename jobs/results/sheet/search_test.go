@@ -1,6 +1,7 @@
 package sheet
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -106,4 +107,33 @@ func TestSplit(t *testing.T) {
 	if rows, groups := none.Split(s); rows != nil || groups != nil {
 		t.Error("an empty filter has parts")
 	}
+}
+
+// What --where takes the screen's search takes, and finds the same with it.
+func FuzzSearchAsFilter(f *testing.F) {
+	for _, s := range []string{"C>=0.1 and state=succeeded", "not (a=1 or b!~'x y') , c<=-3", "[1]>0.5 && host=ws*", "acc=nan||note=''", "!C=1", "C=')'", "C = (1)", "not(C=1)", "C=1 C=2", "'C'=1", "\"C\">1,,C=2", "NOT C=1", "! C=1", "C=a,b=c"} {
+		f.Add(s)
+	}
+	s := grid()
+	f.Fuzz(func(t *testing.T, text string) {
+		parsed, err := ParseFilter(text)
+		if err != nil {
+			return
+		}
+		a, _, err := s.Where(parsed)
+		if err != nil {
+			return
+		}
+		search, err := ParseSearch(text)
+		if err != nil {
+			if strings.Contains(err.Error(), "[ is itself") {
+				return
+			}
+			t.Fatalf("%q: %v", text, err)
+		}
+		b, _, err := s.Search(search, func(w Word) (func(int) bool, error) { t.Fatalf("%q: a word %+v", text, w); return nil, nil })
+		if err != nil || !slices.Equal(a.rows, b.rows) {
+			t.Fatalf("%q: %v %v %v", text, a.rows, b.rows, err)
+		}
+	})
 }
