@@ -51,7 +51,7 @@ func (a *app) onScreen(f *runFlags, typed bool) (done bool, err error) {
 		}
 		return true, nil
 	}
-	run, err := rundir.Open(ready.Dir)
+	run, err := rundir.OpenOn(a.slowDir(ready.Dir), ready.Dir)
 	if err != nil {
 		return true, exit.Usagef("%w", err)
 	}

@@ -22,7 +22,7 @@ func (a *app) openRun(args []string) (*rundir.Run, error) {
 			return nil, exit.Usagef("the name of the run is empty").WithAdvice("dcs-tui runs list shows them")
 		}
 	}
-	disk := &slowDir{Disk: rundir.OS, say: func(text string) { a.con.Line(text) }}
+	disk := a.slowDir("")
 	found := disk.begin(cmp.Or(name, rundir.Base))
 	dir, err := rundir.Find(rundir.Base, name)
 	found()

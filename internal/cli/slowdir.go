@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"dcs-tui/internal/cli/console"
@@ -19,17 +20,36 @@ const slowAfter = 3 * time.Second
 type slowDir struct {
 	rundir.Disk
 	dir  string
-	say  func(text string)
+	con  *console.Console
 	once sync.Once
 }
 
-// begin begins a call about dir; what it returns ends it.
-func (d *slowDir) begin(dir string) (end func() bool) {
-	return time.AfterFunc(slowAfter, func() {
-		d.once.Do(func() {
-			d.say(fmt.Sprintf("the run directory %s has not answered for %.0f s; waiting", console.CleanLine(dir), slowAfter.Seconds()))
-		})
-	}).Stop
+// slowDir is the real disk, for a command.
+func (a *app) slowDir(dir string) *slowDir {
+	return &slowDir{Disk: rundir.OS, dir: dir, con: a.con}
+}
+
+// begin begins a call about dir; what it returns ends it. A screen has words of its own:
+// while one is up nothing is said, and afterwards only if it still lasts.
+func (d *slowDir) begin(dir string) (end func()) {
+	over := new(atomic.Bool)
+	var tell func()
+	tell = func() {
+		switch {
+		case over.Load():
+		case d.con.Held():
+			time.AfterFunc(slowAfter, tell)
+		default:
+			d.once.Do(func() {
+				d.con.Line(fmt.Sprintf("the run directory %s has not answered for %.0f s; waiting", console.CleanLine(dir), slowAfter.Seconds()))
+			})
+		}
+	}
+	t := time.AfterFunc(slowAfter, tell)
+	return func() {
+		over.Store(true)
+		t.Stop()
+	}
 }
 
 func (d *slowDir) Mkdir(path string, perm fs.FileMode) error {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -40,12 +41,13 @@ func (f hungFile) ReadAt([]byte, int64) (int, error) {
 	return 0, errors.New("stale")
 }
 
-// X1: what a command waits for is said after 3 s, once, and nothing of one that answers.
+// X1: what a command waits for is said after 3 s, once, and nothing of a run directory that
+// answers, or that a screen shows.
 func TestASlowRunDirectoryIsSaidToBeSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var said []string
+		var said bytes.Buffer
 		hung := &hungDisk{after: slowAfter - time.Millisecond}
-		d := &slowDir{Disk: hung, dir: "dcs-runs/a\x1bb", say: func(text string) { said = append(said, text) }}
+		d := &slowDir{Disk: hung, dir: "dcs-runs/a\x1bb", con: console.To(&said)}
 		f, err := d.OpenFile("owner", os.O_RDONLY, 0)
 		if err != nil {
 			t.Fatal(err)
@@ -58,14 +60,23 @@ func TestASlowRunDirectoryIsSaidToBeSlow(t *testing.T) {
 			synctest.Wait()
 		}
 		both()
-		if len(said) > 0 {
-			t.Errorf("it answers, and it is said: %q", said)
-		}
 		hung.after = time.Minute
+		d.con.Hold()
+		both()
+		d.con.Release()
+		time.Sleep(time.Minute)
+		if said.Len() > 0 {
+			t.Errorf("it answers, and it is said: %q", said.String())
+		}
+		d.con.Hold()
+		go func() {
+			time.Sleep(30 * time.Second)
+			d.con.Release()
+		}()
 		both()
 		both()
-		if len(said) != 1 || said[0] != "the run directory dcs-runs/a␛b has not answered for 3 s; waiting" {
-			t.Errorf("%q", said)
+		if got, want := said.String(), "the run directory dcs-runs/a␛b has not answered for 3 s; waiting\n"; got != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 	})
 }
