@@ -39,7 +39,8 @@ func (b *Bringer) Done() (attempts, files int, bytes int64) {
 // HostResult is what came of one host.
 type HostResult struct {
 	Host    string
-	Brought int   // attempts whose files are here now
+	Brought int   // attempts of which something is here now that was not
+	Same    int   // attempts without a sentinel there, of which nothing more is there than here
 	Left    int   // attempts that lack something, because of Err
 	None    int   // files that the host does not have any more
 	Err     error // what kept the first of them away
@@ -87,14 +88,16 @@ func (b *Bringer) host(ctx context.Context, stop context.CancelCauseFunc, p *Hos
 	for range min(maxReads, len(p.Attempts)) {
 		tasks.Go(func() {
 			for id, ok := take(); ok; id, ok = take() {
-				none, err := b.attempt(ctx, p.Host, id)
+				puts, none, err := b.attempt(ctx, p.Host, id)
 				var away *hosts.Error
 				var disk *diskError
 				mu.Lock()
 				r.None += none
 				switch {
-				case err == nil:
+				case err == nil && puts > 0:
 					r.Brought++
+				case err == nil:
+					r.Same++
 				case errors.As(err, &disk):
 					stop(err)
 				case errors.As(err, &away):
@@ -108,30 +111,33 @@ func (b *Bringer) host(ctx context.Context, stop context.CancelCauseFunc, p *Hos
 		})
 	}
 	tasks.Wait()
-	r.Left = len(p.Attempts) - r.Brought
+	r.Left = len(p.Attempts) - r.Brought - r.Same
 	return r
 }
 
 // attempt brings the files of one attempt, the sentinel last: where it is, the others
 // are. It is read first: an attempt that was given up may live, and what was read before
-// its sentinel came to be need not be all. none counts files that the host does not have.
-func (b *Bringer) attempt(ctx context.Context, host string, id jobs.AttemptID) (none int, err error) {
+// its sentinel came to be need not be all. puts counts files that were brought, none
+// those that the host does not have.
+func (b *Bringer) attempt(ctx context.Context, host string, id jobs.AttemptID) (puts, none int, err error) {
 	if err := b.shard(id); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	p := Piece{Host: host, Attempt: id}
 	sentinel, odd := b.sentinel(ctx, p)
 	for _, p.File = range []jobs.File{jobs.FileOut, jobs.FileErr} {
-		err := b.output(ctx, p)
+		put, err := b.output(ctx, p)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			none++
 		case err != nil:
-			return none, err
+			return puts, none, err
+		case put:
+			puts++
 		}
 	}
 	if odd != nil {
-		return none, odd
+		return puts, none, odd
 	}
 	if sentinel != nil {
 		err := b.put(jobs.AttemptFile(b.Run.Dir, id, jobs.FileExit), int64(len(sentinel)), func(w io.WriterAt) error {
@@ -139,9 +145,10 @@ func (b *Bringer) attempt(ctx context.Context, host string, id jobs.AttemptID) (
 			return err
 		})
 		if err != nil {
-			return none, err
+			return puts, none, err
 		}
+		puts++
 	}
 	b.attempts.Add(1)
-	return none, nil
+	return puts, none, nil
 }

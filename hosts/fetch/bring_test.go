@@ -235,6 +235,11 @@ func TestBringTrouble(t *testing.T) {
 			t.Errorf("%s is here: %v", id, !want)
 		}
 	}
+	// The lost one is looked at again, and nothing of it counted twice.
+	results, err = l.bring(&Bringer{})
+	if r := results[0]; err != nil || r.Brought != 0 || r.Same != 1 || r.Left != 3 {
+		t.Errorf("again: %+v, %v", r, err)
+	}
 }
 
 // A host cannot fill the disk by what it says of a size, nor by a file that grows or

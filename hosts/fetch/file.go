@@ -50,8 +50,9 @@ func (b *Bringer) free() (int64, error) {
 }
 
 // output brings what an attempt has printed, unless it is here with the size that it has
-// there. The error is fs.ErrNotExist when the host has no such file.
-func (b *Bringer) output(ctx context.Context, p Piece) error {
+// there, and says whether it was put here. The error is fs.ErrNotExist when the host has
+// no such file.
+func (b *Bringer) output(ctx context.Context, p Piece) (put bool, err error) {
 	path := jobs.AttemptFile(b.Run.Dir, p.Attempt, p.File)
 	have := int64(-1)
 	if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() {
@@ -61,13 +62,13 @@ func (b *Bringer) output(ctx context.Context, p Piece) error {
 	}
 	data, size, err := b.Read(ctx, p)
 	if err != nil || have == size {
-		return err
+		return false, err
 	}
 	if err := b.room(size); err != nil {
-		return err
+		return false, err
 	}
 	defer func() { b.owed.Add(p.Offset - size) }() // what was not written
-	return b.put(path, size, func(w io.WriterAt) error {
+	err = b.put(path, size, func(w io.WriterAt) error {
 		for p.Limit = hosts.MaxChunk; ; {
 			data = data[:min(int64(len(data)), size-p.Offset)] // it should not have grown
 			if _, err := w.WriteAt(data, p.Offset); err != nil {
@@ -85,6 +86,7 @@ func (b *Bringer) output(ctx context.Context, p Piece) error {
 			}
 		}
 	})
+	return err == nil, err
 }
 
 // sentinel reads a whole one, of this attempt and host: what is not tells nobody that the

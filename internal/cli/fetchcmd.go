@@ -49,7 +49,7 @@ carried on by the same command. A host that cannot be reached costs only itself.
 
 ` + runHelp + `
 
-Exit code 0 when all of it is here, 1 when something is not.`,
+Exit code 0 when all that there still is of it is here, 1 when something is not.`,
 		Example: `dcs-tui fetch
 dcs-tui fetch sweep-20260314-1502 --failed
 dcs-tui fetch sweep-20260314-1502 3 9-17
@@ -224,6 +224,7 @@ func (f *fetched) take(list []fetch.HostResult, err error) {
 		}
 		f.Hosts = append(f.Hosts, is)
 		f.Brought += h.Brought
+		f.Here += h.Same
 		f.Left += h.Left
 	}
 	if f.Interrupted = errors.Is(err, context.Canceled); err != nil && !f.Interrupted {
@@ -240,7 +241,7 @@ func (f *fetched) lines(run *rundir.Run) (lines []string) {
 		lines = append(lines, fmt.Sprintf("outputs of %s brought into %s: %s, %s", jobs.Plural(f.Brought, "attempt"), dir, jobs.Plural(f.Files, "file"), results.HumanBytes(f.Bytes)))
 	case f.Left == 0 && f.Here == 0:
 		lines = append(lines, "nothing is to be brought: no attempt of these jobs is over that printed anything")
-	case f.Left == 0:
+	case f.Left == 0 && !slices.ContainsFunc(f.Hosts, func(h fetchedHost) bool { return h.Removed > 0 }):
 		lines = append(lines, fmt.Sprintf("nothing is to be brought: what these jobs printed is in %s", dir))
 	default:
 		lines = append(lines, "nothing was brought")

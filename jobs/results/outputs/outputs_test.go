@@ -110,11 +110,26 @@ func TestAStrangeOutput(t *testing.T) {
 	}
 }
 
+// X2: of an attempt without a sentinel, one that was lost, what was brought is read, each
+// time anew: a later fetch may bring more.
+func TestOutputsBroughtInPart(t *testing.T) {
+	l := newLab(t)
+	path := l.job("acc=1\n").Stdout
+	l.list[0].Host, l.list[0].Stdout = "far", "far:/kept/attempts/000/1.1.out"
+	r := l.reader("acc")
+	for _, want := range []string{"1", "2"} {
+		if f := l.read(r); values(f) != want || len(f.Notes) != 0 {
+			t.Errorf("%q %q, want %s", values(f), f.Notes, want)
+		}
+		l.write(path, "acc=1\nacc=2\n")
+	}
+}
+
 // X5: outputs that only a host has are told, and fetched by whoever can.
 func TestOutputsOnAHost(t *testing.T) {
 	l := newLab(t)
-	for range 3 {
-		l.job("acc=1\n")
+	for _, here := range []string{"", "", "acc=1\n"} {
+		l.job(here)
 	}
 	for i := range 2 {
 		l.list[i].Host, l.list[i].Stdout = "far", fmt.Sprintf("far:/kept/attempts/000/%d.1.out", i+1)

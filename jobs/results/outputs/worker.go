@@ -62,7 +62,12 @@ func (w *worker) output(res *results.Result, values []string) bool {
 	if shown, err := w.names.shows(res.Stdout); err == nil && !shown && w.keptOf(res, values) {
 		return true // of a host of which nobody knows where it keeps its outputs
 	}
-	f, ok := w.open(res.Stdout, res, syscall.O_NOFOLLOW)
+	return w.local(res, res.Stdout, values, true)
+}
+
+// local searches a standard output that is here; remembered if it is all that there will be.
+func (w *worker) local(res *results.Result, path string, values []string, all bool) bool {
+	f, ok := w.open(path, res, syscall.O_NOFOLLOW)
 	if !ok {
 		return false
 	}
@@ -78,11 +83,11 @@ func (w *worker) output(res *results.Result, values []string) bool {
 		if !found && !whole && limit == MaxRead {
 			w.troubles.cut(res)
 		}
-		if (found || whole) && w.memory.learns(res, f.written) {
+		if all && (found || whole) && w.memory.learns(res, f.written) {
 			w.learnt[res.Attempt] = values
 		}
 		if found || whole || limit == MaxRead {
-			return true
+			return all
 		}
 	}
 }
@@ -92,6 +97,10 @@ func (w *worker) fetched(res *results.Result, values []string) bool {
 		return true
 	}
 	if w.Fetch == nil {
+		brought := jobs.AttemptFile(w.runDir, res.Attempt, jobs.FileOut)
+		if shown, err := w.names.shows(brought); err == nil && shown {
+			return w.local(res, brought, values, false) // its sentinel is not here: more may be brought
+		}
 		w.troubles.remote(res, w.runDir)
 		return false
 	}
