@@ -12,8 +12,9 @@ import (
 )
 
 const (
-	maxSamples = 5  // outputs that are looked at for a hint
-	maxNames   = 10 // that it tells
+	maxSamples = 5    // outputs that are looked at for a hint
+	maxNames   = 10   // that it tells
+	mostNames  = 1000 // that it looks at
 )
 
 // Hints says of each column that was found in no output what was seen instead, a sentence
@@ -70,7 +71,7 @@ func (r *Reader) sample(list []results.Result, values [][]string) *samples {
 	}
 	add := func(to *[]string, t *column.Text) {
 		for _, name := range column.Names(t) {
-			if !slices.Contains(*to, name) {
+			if len(*to) < mostNames && !slices.Contains(*to, name) {
 				*to = append(*to, name)
 			}
 		}
