@@ -131,7 +131,7 @@ func (m *model) commandStop(arg string) (tea.Cmd, error) {
 	if !m.dispatched("stop a host") {
 		return nil, nil
 	}
-	m.hosts.cursor = arg
+	m.hosts.show(arg)
 	return stopHost(m, m.hosts.host(m)), nil
 }
 

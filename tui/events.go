@@ -254,7 +254,7 @@ func (p *eventsPane) open(m *model) tea.Cmd {
 	if e.Job != 0 {
 		return m.openDetail(e.Job)
 	}
-	m.hosts.cursor = e.Host
+	m.hosts.show(e.Host)
 	m.modal = &hostModal{name: e.Host}
 	return nil
 }

@@ -178,6 +178,7 @@ func (p *failedPane) keys() []binding {
 			when: p.some, do: p.requeue},
 		{keys: []string{"l"}, show: "l", word: "log", group: "Failed", help: "stderr of the job, of a cause that of its newest job",
 			when: p.some, do: p.log},
+		{keys: []string{"/"}, show: "/", group: "Failed", help: "filter what failed, in the list of jobs", do: p.filterJobs},
 		{keys: []string{"f"}, show: "f", word: "select", group: "Failed", help: "select all jobs of this cause in the list of jobs",
 			when: p.some, do: p.inJobs},
 	}
@@ -226,6 +227,16 @@ func (p *failedPane) requeue(m *model) tea.Cmd {
 		return m.requeueJobs(view.One(l.row.ID))
 	}
 	return m.requeueJobs(l.group.Which)
+}
+
+// filterJobs goes on in the list of jobs, with its filter to be typed further.
+func (p *failedPane) filterJobs(m *model) tea.Cmd {
+	cmd := m.showJobs("state:fail,timeout")
+	m.openFilter(&m.jobs.list)
+	if line, ok := m.modal.(*input); ok {
+		line.text.insert(" ")
+	}
+	return cmd
 }
 
 // inJobs shows a group in the list of jobs, selected: what is done next is about it.

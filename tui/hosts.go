@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"slices"
 	"strings"
 
 	"dcs-tui/dispatch/view"
@@ -12,6 +13,7 @@ type hostsPane struct {
 	pos     int // of the cursor in the list, when it was last drawn
 	slip    slip
 	trouble bool // those in trouble first; else as in the inventory
+	filter  string
 	top, h  int
 }
 
@@ -28,11 +30,15 @@ func (p *hostsPane) title(m *model) string {
 }
 
 // state is what the tabs row says of the list.
-func (p *hostsPane) state(*model) string {
+func (p *hostsPane) state(m *model) string {
+	s := "sort:inventory"
 	if p.trouble {
-		return "sort:trouble"
+		s = "sort:trouble"
 	}
-	return "sort:inventory"
+	if p.filter != "" {
+		s = "/" + m.cut(m.clean(p.filter), 24) + "  " + s
+	}
+	return s
 }
 
 func (p *hostsPane) ask(*model, *view.Ask) {}
@@ -42,25 +48,32 @@ func (p *hostsPane) order(m *model) []int {
 	if m.pic == nil {
 		return nil
 	}
+	var order []int
 	if p.trouble {
-		return byTrouble(m.pic.Hosts)
+		order = byTrouble(m.pic.Hosts)
+	} else {
+		order = make([]int, len(m.pic.Hosts))
+		for i := range order {
+			order[i] = i
+		}
 	}
-	order := make([]int, len(m.pic.Hosts))
-	for i := range order {
-		order[i] = i
+	if p.filter == "" {
+		return order
 	}
-	return order
+	words := strings.Fields(strings.ToLower(p.filter))
+	return slices.DeleteFunc(order, func(i int) bool { return !p.matches(m, &m.pic.Hosts[i], words) })
 }
 
-// see notes when the host under the cursor has gone.
+// see notes when the host under the cursor has gone, from the run or from the filter.
 func (p *hostsPane) see(m *model) {
+	order := p.order(m)
 	gone := p.cursor != ""
-	for i := range m.pic.Hosts {
+	for _, i := range order {
 		gone = gone && m.pic.Hosts[i].Name != p.cursor
 	}
 	if gone {
 		p.slip = slip{from: m.clean(p.cursor), gone: true, at: m.now()}
-		if order := p.order(m); len(order) > 0 {
+		if len(order) > 0 {
 			p.cursor = m.pic.Hosts[order[min(p.pos, len(order)-1)]].Name
 		}
 	}
@@ -109,7 +122,10 @@ func (p *hostsPane) click(m *model, row int) {
 func (p *hostsPane) draw(m *model, w, h int, focused bool) []string {
 	p.h = h - 1
 	order := p.order(m)
-	if len(order) == 0 {
+	switch {
+	case len(order) == 0 && m.pic != nil && len(m.pic.Hosts) > 0:
+		return []string{" no host matches " + m.clean(p.filter) + ": esc shows all"}
+	case len(order) == 0:
 		return []string{m.waitingWord("no hosts yet")}
 	}
 	at := p.at(m, order)
