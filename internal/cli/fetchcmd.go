@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"sync"
 	"syscall"
 	"time"
 
@@ -154,8 +155,8 @@ func (a *app) bring(ctx context.Context, run *rundir.Run, plan *fetch.Plan, read
 	defer cancel()
 	a.listen()
 	over := make(chan struct{})
-	defer close(over)
-	go func() {
+	var tasks sync.WaitGroup
+	tasks.Go(func() {
 		for asked := 0; ; {
 			select {
 			case sig := <-a.signals:
@@ -170,9 +171,9 @@ func (a *app) bring(ctx context.Context, run *rundir.Run, plan *fetch.Plan, read
 				return
 			}
 		}
-	}()
+	})
 	b := &fetch.Bringer{Run: run, Read: reader.Read}
-	go func() {
+	tasks.Go(func() {
 		every := time.NewTicker(500 * time.Millisecond)
 		defer every.Stop()
 		for {
@@ -185,8 +186,10 @@ func (a *app) bring(ctx context.Context, run *rundir.Run, plan *fetch.Plan, read
 				a.con.Status(fmt.Sprintf("%d of %s brought, %s", n, jobs.Plural(plan.Attempts(), "output"), results.HumanBytes(bytes)))
 			}
 		}
-	}()
+	})
 	list, err := b.Bring(ctx, plan)
+	close(over)
+	tasks.Wait() // else a progress line comes behind the last
 	got.take(list, err)
 	_, got.Files, got.Bytes = b.Done()
 	a.con.Status("")
