@@ -23,6 +23,10 @@ const reconcileTime = 90 * time.Second
 // begins behind so many for each before it, whose records later damage may have taken.
 const numberGap = 10
 
+// mostFree bounds the numbers left free in a whole run: each is an attempt without a host
+// in the table, of some 100 bytes.
+const mostFree = 10_000_000
+
 // After damage a consumer may have results whose records are lost, and takes a number that
 // it knows for a repeat. So each dispatcher then begins with a base of its own, which no
 // damage makes any other one take; and seqGap is left free beside one number for each job,
@@ -231,7 +235,7 @@ func (c *Core) nextNumber(j *jobs.Job) int {
 	n := len(j.Attempts)
 	if c.gap && !c.numbered[j.Spec.ID] {
 		c.numbered[j.Spec.ID] = true
-		n = max(n+numberGap, min(numberGap*c.table.Epoch, n+mostNumbers-1))
+		n = max(n+numberGap, min(numberGap*c.table.Epoch, n+mostNumbers-1, mostFree/len(c.table.Jobs)))
 	}
 	return max(n, min(c.usedUp[j.Spec.ID], len(j.Attempts)+mostNumbers-1)) + 1
 }

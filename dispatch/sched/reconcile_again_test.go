@@ -56,6 +56,18 @@ func TestNumbersOfEachEpoch(t *testing.T) {
 	}
 }
 
+// TestFreeNumbersFitIntoMemory: each number that is left free stands in the table, and a run
+// of a million jobs that was resumed often must fit there.
+func TestFreeNumbersFitIntoMemory(t *testing.T) {
+	for n, first := range map[int]int{1_000: 501, 400_000: 26, 1_000_000: 11} {
+		c := &Core{table: &jobs.Table{Jobs: make([]jobs.Job, n), Epoch: 50}}
+		c.gap, c.numbered = true, map[jobs.ID]bool{}
+		if got := c.nextNumber(&jobs.Job{Spec: &jobs.Spec{ID: 7}}); got != first {
+			t.Errorf("%d jobs: the first number is %d, not %d", n, got, first)
+		}
+	}
+}
+
 // TestClaimIsNoLife: a claim in the run directory says that an attempt has started, not that
 // it runs: the live one of its job is not ended because of it, and while that lives no other
 // is launched.
