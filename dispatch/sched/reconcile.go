@@ -75,9 +75,13 @@ func (c *Core) startReconciling() {
 		h.listBy = c.listBy(h)
 		c.reconcileBy = max(c.reconcileBy, h.listBy)
 	}
-	c.strangersBy = c.waitForStrangers()
+	stranger := c.stranger()
+	if stranger != "" {
+		c.strangersBy = c.listBy(&host{spec: new(hosts.Host), cutAt: c.now.Mono, inherited: true})
+		stranger = "; " + stranger + " is not in the inventory and cannot be asked"
+	}
 	c.reconcileBy = max(c.reconcileBy, c.strangersBy, c.now.Mono+1)
-	c.say("", 0, "the journal is damaged: nothing is launched until the hosts have said what they have of this run, for %s at most", short(c.reconcileBy-c.now.Mono))
+	c.say("", 0, "the journal is damaged: nothing is launched until the hosts have said what they have of this run, for %s at most%s", short(c.reconcileBy-c.now.Mono), stranger)
 }
 
 // listBy is until when launching waits for a host's list: what was handed to it cannot
@@ -86,17 +90,16 @@ func (c *Core) listBy(h *host) time.Duration {
 	return max(c.now.Mono+reconcileTime, c.leaseEnd(h))
 }
 
-// waitForStrangers is the same for hosts that had attempts and that the inventory lacks,
-// which cannot be asked; 0: there are none.
-func (c *Core) waitForStrangers() time.Duration {
+// stranger is a host that had attempts and that the inventory lacks; "": there is none.
+func (c *Core) stranger() string {
 	for i := range c.table.Jobs {
 		for _, a := range c.table.Jobs[i].Attempts {
 			if a.Host != "" && c.inInventory(a.Host) == nil {
-				return c.listBy(&host{spec: new(hosts.Host), cutAt: c.now.Mono, inherited: true})
+				return a.Host
 			}
 		}
 	}
-	return 0
+	return ""
 }
 
 // reconcile sees whether launching may begin.

@@ -1,6 +1,8 @@
 package sched
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -41,6 +43,22 @@ func TestReconcileWaitsForLeases(t *testing.T) {
 		want(t, name+", too early", on(s.wait(5*time.Minute, "a"), "a"), "")
 		want(t, name, on(s.wait(20*time.Second, "a"), "a"), "1.11")
 	}
+}
+
+// TestStrangerIsWaitedFor: a host that had attempts and has left the inventory cannot be
+// asked; launching waits for it as for one that does not answer, and says its name.
+func TestStrangerIsWaitedFor(t *testing.T) {
+	ended := Found{"gone", hosts.ProbedJob{Attempt: attemptIDs("1.1")[0], Answer: hosts.HasExited, Outcome: &jobs.Outcome{Started: 1, Ended: 2}}}
+	s := damaged(t, Config{Found: []Found{ended}}, 2, box("a", 1))
+	s.wantState(1, jobs.Succeeded)
+	if !slices.ContainsFunc(s.journal, func(r jobs.Record) bool {
+		return strings.HasSuffix(r.Reason, "for 90 s at most; gone is not in the inventory and cannot be asked")
+	}) {
+		t.Error("nobody said what is waited for")
+	}
+	s.up("a")
+	want(t, "too early", on(s.lists("a", "", hosts.Dead, nil, true), "a")+on(s.wait(88*time.Second, "a"), "a"), "")
+	want(t, "launched", on(s.wait(4*time.Second, "a"), "a"), "2.11")
 }
 
 // TestNumbersOfEachEpoch: what a dispatcher has launched beside a host that did not answer
