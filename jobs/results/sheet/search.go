@@ -22,12 +22,15 @@ type Word struct {
 // ! does. A search that is empty is nil.
 func ParseSearch(text string) (*Filter, error) { return parse(text, true) }
 
+// blank is what unicode.IsSpace says of a character: pasted texts have other blanks.
+const blank = `\s\v\x{85}\p{Z}`
+
 // compares finds a comparison where a word of a search begins. A name with a colon, or
 // with a dash before it as options of commands have, is taken for one in brackets alone.
-var compares = regexp.MustCompile(`^(?:\[[^\]]*\]|"[^"]*"|'[^']*'|[^\s=<>~!"'(),&|:-][^\s=<>~!"'(),&|:]*)\s*(?:[=<>~]|!=|!~)`)
+var compares = regexp.MustCompile(`^(?:\[[^\]]*\]|"[^"]*"|'[^']*'|[^` + blank + `=<>~!"'(),&|:-][^` + blank + `=<>~!"'(),&|:]*)[` + blank + `]*(?:[=<>~]|!=|!~)`)
 
 // joins finds a word that joins conditions.
-var joins = regexp.MustCompile(`(?i)^(and|or|not)(?:[\s(!]|$)`)
+var joins = regexp.MustCompile(`(?i)^(and|or|not)(?:[` + blank + `(!]|$)`)
 
 // nextOfSearch reads the next word where none is an operator's right side.
 func (l *lexer) nextOfSearch() error {

@@ -111,7 +111,7 @@ func TestSplit(t *testing.T) {
 
 // What --where takes the screen's search takes, and finds the same with it.
 func FuzzSearchAsFilter(f *testing.F) {
-	for _, s := range []string{"C>=0.1 and state=succeeded", "not (a=1 or b!~'x y') , c<=-3", "[1]>0.5 && host=ws*", "acc=nan||note=''", "!C=1", "C=')'", "C = (1)", "not(C=1)", "C=1 C=2", "'C'=1", "\"C\">1,,C=2", "NOT C=1", "! C=1", "C=a,b=c"} {
+	for _, s := range []string{"C>=0.1 and state=succeeded", "not (a=1 or b!~'x y') , c<=-3", "[1]>0.5 && host=ws*", "acc=nan||note=''", "!C=1", "C=')'", "C = (1)", "not(C=1)", "C=1 C=2", "'C'=1", "\"C\">1,,C=2", "NOT C=1", "! C=1", "C\u00a0=\v1", "not\u00a0C=1 or\u3000C=2", "C=a,b=c"} {
 		f.Add(s)
 	}
 	s := grid()
