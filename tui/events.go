@@ -42,9 +42,22 @@ func (p *eventsPane) state(m *model) string {
 		s += "  /" + m.cut(m.clean(p.filter), 24)
 	}
 	if p.cursor == 0 {
-		return s + "  following"
+		s += "  following"
+	} else {
+		s += "  " + thousands(p.back) + " newer: G follows"
 	}
-	return s + "  " + thousands(p.back) + " newer: G follows"
+	for _, older := range p.older(m) {
+		s += " " + older
+	}
+	return s
+}
+
+// older names what shows the events that are not kept here; none: all are.
+func (p *eventsPane) older(m *model) []string {
+	if m.pic == nil || m.pic.Events == nil || !m.pic.Events.Cut {
+		return nil
+	}
+	return []string{" older ones: dcs-tui events " + m.clean(m.pic.Run.Name)}
 }
 
 func (p *eventsPane) ask(m *model, ask *view.Ask) {
@@ -84,6 +97,8 @@ func (p *eventsPane) see(m *model) {
 			return
 		}
 		p.back = min(e.Total-1, e.Back+len(e.Lines)+steps(first-p.cursor))
+	case p.cursor > last && e.Back == 0: // its dispatcher has gone: the journal numbers them anew
+		p.put(e, len(e.Lines)-1)
 	case p.cursor > last:
 		p.back = max(0, e.Back-steps(p.cursor-last))
 	default: // the filter leaves it out now: the nearest one
@@ -162,7 +177,7 @@ func (p *eventsPane) draw(m *model, w, h int, focused bool) []string {
 	case m.pic != nil && m.pic.Events != nil && m.pic.Events.Wrong != "":
 		return []string{styleBad.Render(" the filter: " + m.clean(m.pic.Events.Wrong))}
 	case e == nil && p.filter != "":
-		return []string{" no event matches " + m.clean(p.filter) + ": esc shows all"}
+		return append([]string{" no event matches " + m.clean(p.filter) + ": esc shows all"}, p.older(m)...)
 	case e == nil:
 		return []string{m.waitingWord("nothing has happened yet that matters: a shows all records")}
 	}

@@ -87,7 +87,9 @@ func TestEvents(t *testing.T) {
 		l.run = func(id jobs.AttemptID) (time.Duration, jobs.Outcome) {
 			return time.Second, jobs.Outcome{Exit: int(id.Job) - 1}
 		}
-		l.b.Add(&jobs.Record{Kind: jobs.KindEvent, At: 1, Host: "a", Reason: "long ago"})
+		var past Earlier
+		past.Add(&jobs.Record{Kind: jobs.KindEvent, At: 1, Host: "a", Reason: "long ago"})
+		l.b.AddEarlier(&past)
 		l.submit(plain(2)...)
 		time.Sleep(20 * time.Second)
 		all := l.look(view.Ask{Events: &view.EventsWindow{All: true, Rows: 100}}).Events

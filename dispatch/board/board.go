@@ -151,12 +151,12 @@ func (b *Board) SetQuestion(q *view.Question) {
 	b.rouse()
 }
 
-// Add gives the board a record of before it was made, oldest first: what
-// journal.ReplayEvents shows.
-func (b *Board) Add(r *jobs.Record) {
+// AddEarlier gives the board, once, what was recorded before it was made. It is the
+// board's from now on.
+func (b *Board) AddEarlier(e *Earlier) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.inbox.older = append(b.inbox.older, *r)
+	b.inbox.older = e
 	b.told = true
 	b.rouse()
 }

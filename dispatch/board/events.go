@@ -12,14 +12,18 @@ import (
 	"dcs-tui/jobs/results/sheet"
 )
 
-// maxLines bounds the events of each kind that are kept.
+// maxLines bounds the events of each kind that are shown; twice as many are kept.
 const maxLines = 5000
 
 // eventLog keeps the newest records, and apart from them the newest notable ones.
 type eventLog struct {
-	all     []eventLine
-	notable []eventLine
-	older   uint64 // records of before the board was made, so far
+	all, notable eventList
+}
+
+// eventList is the newest of some records.
+type eventList struct {
+	lines []eventLine
+	cut   bool // there were more
 }
 
 type eventLine struct {
@@ -31,42 +35,67 @@ type eventLine struct {
 // ownFrom is above every number of an older record.
 const ownFrom = 1 << 32
 
-func (e *eventLog) add(older []jobs.Record, all, notable []dispatch.Seen) {
-	if len(older) > 0 {
-		var lines, told []eventLine
-		for _, r := range older {
-			e.older++
-			l := eventLine{seq: e.older, rec: r}
-			lines = append(lines, l)
-			if events.Notable(&r) {
-				told = append(told, l)
-			}
-		}
-		e.all, e.notable = before(e.all, lines), before(e.notable, told)
+func (e *eventLog) add(older *Earlier, all, notable []dispatch.Seen) {
+	if older != nil {
+		e.all.before(&older.all)
+		e.notable.before(&older.notable)
 	}
 	for _, s := range all {
-		e.all = append(e.all, eventLine{seq: ownFrom + s.N, rec: s.Record})
+		e.all.add(eventLine{seq: ownFrom + s.N, rec: s.Record})
 	}
 	for _, s := range notable {
-		e.notable = append(e.notable, eventLine{seq: ownFrom + s.N, rec: s.Record})
+		e.notable.add(eventLine{seq: ownFrom + s.N, rec: s.Record})
 	}
-	e.all, e.notable = bounded(e.all), bounded(e.notable)
 }
 
-// before puts older lines where they belong: behind other older ones.
-func before(list, older []eventLine) []eventLine {
-	n := 0
-	for n < len(list) && list[n].seq < ownFrom {
-		n++
+func (e *eventList) add(l eventLine) {
+	if len(e.lines) == 2*maxLines {
+		e.lines, e.cut = append(e.lines[:0], e.lines[maxLines:]...), true
 	}
-	return append(append(append(make([]eventLine, 0, len(list)+len(older)), list[:n]...), older...), list[n:]...)
+	e.lines = append(e.lines, l)
 }
 
-func bounded(list []eventLine) []eventLine {
-	if n := len(list) - maxLines; n > maxLines/5 {
-		return append([]eventLine(nil), list[n:]...)
+// before puts older lines in front.
+func (e *eventList) before(older *eventList) {
+	lines := append(append(make([]eventLine, 0, len(older.lines)+len(e.lines)), older.lines...), e.lines...)
+	e.cut = e.cut || older.cut || len(lines) > 2*maxLines
+	e.lines = lines[max(0, len(lines)-2*maxLines):]
+}
+
+// newest are those that are shown; cut: there were more.
+func (e *eventList) newest() (lines []eventLine, cut bool) {
+	over := max(0, len(e.lines)-maxLines)
+	return e.lines[over:], e.cut || over > 0
+}
+
+// Earlier is what was recorded before a board is made: of all records, and of the
+// notable ones, as many as a board keeps.
+type Earlier struct {
+	all, notable eventList
+	n            uint64
+	epoch        int
+}
+
+// Add takes in the next record; those of a journal that is read once more from the
+// first take the place of what it gave before.
+func (e *Earlier) Add(r *jobs.Record) {
+	if r.Kind == jobs.KindEpoch {
+		if r.Epoch <= e.epoch {
+			*e = Earlier{}
+		}
+		e.epoch = r.Epoch
 	}
-	return list
+	e.n++
+	l := eventLine{seq: e.n, rec: *r}
+	e.all.add(l)
+	if events.Notable(r) {
+		e.notable.add(l)
+	}
+}
+
+// Forget lets go of all of it: what comes next would have a gap before it.
+func (e *Earlier) Forget() {
+	e.all, e.notable = eventList{cut: true}, eventList{cut: true}
 }
 
 func (l *eventLine) say() string {
@@ -84,11 +113,12 @@ func (e *eventLog) window(w *view.EventsWindow) *view.Events {
 		v.Wrong = err.Error()
 		return v
 	}
-	list := e.notable
+	of := &e.notable
 	if w.All {
-		list = e.all
+		of = &e.all
 	}
-	list = list[max(0, len(list)-maxLines):]
+	list, cut := of.newest()
+	v.Cut = cut
 	rows := min(max(w.Rows, 0), view.MaxRows)
 	back := max(w.Back, 0)
 	var lines []view.Event

@@ -29,7 +29,7 @@ type inbox struct {
 	more    bool
 	any     bool
 	aged    bool
-	older   []jobs.Record
+	older   *Earlier
 }
 
 // waits says that something has not been taken in.

@@ -201,6 +201,7 @@ type Events struct {
 	Total int // lines that match, of those kept
 	Back  int // lines after Lines
 	Wrong string
+	Cut   bool // older ones are not kept
 	Lines []Event
 }
 

@@ -8,15 +8,11 @@ import (
 	"dcs-tui/internal/cli/places"
 	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
-	"dcs-tui/jobs/events"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/results/column"
 	"dcs-tui/jobs/results/outputs"
 	"dcs-tui/jobs/rundir"
 )
-
-// maxPast bounds the events of a run that nobody dispatches.
-const maxPast = 20_000
 
 // past is the stage of a run that nobody dispatches; owner did last, nil: nobody ever.
 // With unasked, a machine, it is what the files show while a dispatcher there has the run.
@@ -32,17 +28,11 @@ func (f *follower) past(owner *journal.Owner, unasked string) *stage {
 
 // pastBoard makes a board of what the run directory shows.
 func (a *app) pastBoard(run *rundir.Run, owner *journal.Owner, unasked string, act actor, far farReader) (*board.Board, error) {
-	var past []jobs.Record
+	var past board.Earlier
 	words := map[string]standing.HostWord{}
 	table, _, err := journal.ReplayEvents(run, func(r *jobs.Record) {
 		standing.Hear(words, r)
-		if !events.Notable(r) {
-			return
-		}
-		if len(past) >= 2*maxPast {
-			past = append(past[:0], past[maxPast:]...)
-		}
-		past = append(past, *r)
+		past.Add(r)
 	})
 	if err != nil {
 		return nil, err
@@ -64,9 +54,7 @@ func (a *app) pastBoard(run *rundir.Run, owner *journal.Owner, unasked string, a
 		p.Hosts = inv.Hosts
 	}
 	b := board.FromTable(table, p)
-	for i := range past {
-		b.Add(&past[i])
-	}
+	b.AddEarlier(&past)
 	return b, nil
 }
 

@@ -11,7 +11,6 @@ import (
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
-	"dcs-tui/jobs/events"
 	"dcs-tui/jobs/journal"
 )
 
@@ -130,26 +129,21 @@ const pastPatience = 2 * time.Second
 // in a moment.
 func (s *session) addPast(b *board.Board) {
 	began := time.Now()
-	var past []jobs.Record
+	var past board.Earlier
 	_ = journal.NewReader(s.run).Read(func(_ int, r *jobs.Record) error {
 		switch {
 		case r.At >= jobs.StampOf(began):
 			return errEnoughPast // the board hears of it itself
 		case time.Since(began) > pastPatience:
-			past = nil // what is long ago, with a gap after it, would mislead
+			past.Forget() // what is long ago, with a gap after it, would mislead
 			return errEnoughPast
 		}
-		if events.Notable(r) {
-			if len(past) >= 2*maxPast {
-				past = append(past[:0], past[maxPast:]...)
-			}
-			past = append(past, *r)
+		if r.Kind != jobs.KindAcked {
+			past.Add(r)
 		}
 		return nil
 	}) // what cannot be read is only missing among the events
-	for i := range past {
-		b.Add(&past[i])
-	}
+	b.AddEarlier(&past)
 }
 
 // act carries out what a board cannot.

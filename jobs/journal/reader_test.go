@@ -110,6 +110,39 @@ func TestReplayEvents(t *testing.T) {
 	}
 }
 
+// E8: who replays a run can see all that happened, as the reader gives it, with the host of
+// each attempt: the list of jobs has no other way to it when nobody dispatches.
+func TestReplayShowsEveryRecord(t *testing.T) {
+	r, _, recs, _ := written(t, 7, 50, 1000)
+	n, hosts := 0, map[jobs.AttemptID]string{}
+	if _, _, err := ReplayEvents(r, func(r *jobs.Record) {
+		if r.Kind == jobs.KindEpoch {
+			return
+		}
+		for recs[n].Kind == jobs.KindAcked {
+			n++
+		}
+		want := recs[n]
+		if n++; want.N > 0 && want.Kind != jobs.KindRequest {
+			if want.Kind == jobs.KindLaunching {
+				hosts[want.Attempt()] = want.Host
+			}
+			want.Host = hosts[want.Attempt()]
+		}
+		if !reflect.DeepEqual(*r, want) {
+			t.Fatalf("%+v, want %+v", *r, want)
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for n < len(recs) && recs[n].Kind == jobs.KindAcked {
+		n++
+	}
+	if n != len(recs) || len(hosts) == 0 {
+		t.Errorf("%d of %d records, %d attempts", n, len(recs), len(hosts))
+	}
+}
+
 // A damaged line is named and costs only itself.
 func TestReaderDamage(t *testing.T) {
 	r, _, recs, content := written(t, 2, 20, 100)

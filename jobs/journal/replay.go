@@ -39,8 +39,9 @@ func (p *Report) warn(format string, args ...any) {
 // It is safe while a dispatcher writes; it then sees a recent state.
 func Replay(r *rundir.Run) (*jobs.Table, *Report, error) { return ReplayEvents(r, nil) }
 
-// ReplayEvents is Replay that also shows each record of KindEpoch and KindEvent, in
-// order, all of them once more from the first if the journal had to be read twice.
+// ReplayEvents is Replay that also shows each record but acknowledgements, with the host
+// of its attempt, in order; all of them once more from the first if the journal had to
+// be read twice.
 func ReplayEvents(r *rundir.Run, event func(*jobs.Record)) (*jobs.Table, *Report, error) {
 	for try := 1; ; try++ {
 		files, err := listFiles(r)
@@ -204,6 +205,16 @@ func (p *replayer) line(e epochFile, no int, text []byte) {
 	}
 }
 
+// show shows a record that has been folded.
+func (p *replayer) show(r *jobs.Record) {
+	if r.Host == "" && r.N > 0 && r.Kind != jobs.KindRequest {
+		if a := p.table.Attempt(r.Attempt()); a != nil {
+			r.Host = a.Host
+		}
+	}
+	p.event(r)
+}
+
 // one folds a line.
 func (p *replayer) one(e epochFile, no int, text []byte) {
 	body, ok := lineBody(text)
@@ -240,8 +251,8 @@ func (p *replayer) one(e epochFile, no int, text []byte) {
 		p.damage("%s:%d: the record does not fit: %v", e.label(), no, err)
 		return
 	}
-	if p.event != nil && (isEpoch || r.Kind == jobs.KindEvent) {
-		p.event(r)
+	if p.event != nil && r.Kind != jobs.KindAcked {
+		p.show(r)
 	}
 	p.report.Records++
 }
