@@ -60,6 +60,7 @@ func TestHear(t *testing.T) {
 		{Kind: jobs.KindEpoch},
 		{Kind: jobs.KindHost, Host: "ws02", Reason: "ws02: connection refused"},
 		{Kind: jobs.KindLaunching, Host: "ws03", Job: 1},
+		{Kind: jobs.KindHost, Host: "ws02", Count: 1}, // what people ask of a host is no word of it
 	} {
 		Hear(words, &r)
 	}

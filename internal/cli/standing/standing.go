@@ -34,7 +34,7 @@ func Hear(words map[string]HostWord, r *jobs.Record) {
 	switch {
 	case r.Kind == jobs.KindEpoch:
 		clear(words) // what an earlier dispatcher knew of hosts is past
-	case r.Kind == jobs.KindEvent && r.Host != "" && r.Job == 0:
+	case r.Host != "" && r.Job == 0 && r.Reason != "":
 		words[r.Host] = words[r.Host].After(r.Host, r.At, r.Reason)
 	}
 }
