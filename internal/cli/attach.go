@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"strings"
 	"time"
@@ -132,24 +131,24 @@ func (a *app) reachAnywhere(run *rundir.Run, f *attachFlags) reacher {
 		}
 		conn, err := opener.DialSocket(ctx, h, owner.Address)
 		if err != nil {
-			return nil, farError(run, owner, name, err)
+			return nil, farError(run, owner, f.sshConfig, name, err)
 		}
 		client, err := control.NewFarClient(ctx, conn, run.UID(), version(), owner.Token)
 		if err != nil {
-			return nil, farError(run, owner, name, err)
+			return nil, farError(run, owner, f.sshConfig, name, err)
 		}
 		return client, nil
 	}
 }
 
 // farError says what to type instead.
-func farError(run *rundir.Run, owner *journal.Owner, name string, err error) error {
+func farError(run *rundir.Run, owner *journal.Owner, config, name string, err error) error {
 	// Two shells read it: the one here, and the one there.
 	there := "dcs-tui attach " + console.ShellWord(console.CleanLine(run.Dir))
 	if strings.Contains(there, "'") {
 		there = console.ShellWord(there)
 	}
-	advice := fmt.Sprintf("instead: ssh -t %s %s", console.ShellWord(console.CleanLine(name)), there)
+	advice := "instead: " + sshTo(config, name, "-t") + " " + there
 	if name == owner.Host {
 		advice += "; if ssh knows that machine by another name: dcs-tui attach --via NAME " + console.ShellWord(console.CleanLine(standing.Ref(run)))
 	}

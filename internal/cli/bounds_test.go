@@ -23,7 +23,7 @@ func TestAdviceForTwoShells(t *testing.T) {
 	for _, dir := range []string{"/nfs/ada/dcs-runs/sweep", "/nfs/ada/my runs/it's $(touch pwned); x"} {
 		run := &rundir.Run{Dir: dir}
 		var p *exit.Problem
-		if err := farError(run, &journal.Owner{Host: "melon4"}, "melon4", errors.New("no route to host")); !errors.As(err, &p) {
+		if err := farError(run, &journal.Owner{Host: "melon4"}, "", "melon4", errors.New("no route to host")); !errors.As(err, &p) {
 			t.Fatal(err)
 		}
 		line, _, _ := strings.Cut(strings.TrimPrefix(p.Advice, "instead: "), "; if ssh")

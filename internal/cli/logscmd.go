@@ -144,7 +144,7 @@ func (a *app) copyLog(src view.Source, run *rundir.Run, at *view.Attempt, file j
 				where = at.Err
 			}
 			if host, path, far := strings.Cut(where, ":"); far {
-				p.WithAdvice("ssh %s cat %s", console.ShellWord(console.CleanLine(host)), console.ShellWord(console.CleanLine(path)))
+				p.WithAdvice("%s", catOn(run, host, path))
 			}
 			return p
 		}

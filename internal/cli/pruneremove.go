@@ -134,7 +134,7 @@ func leftOnHosts(run *rundir.Run) []string {
 			continue
 		}
 		// Quoted twice: ssh hands its words to a shell over there as one text.
-		lines = append(lines, host+" keeps the outputs of its jobs: ssh "+console.ShellWord(host)+" "+console.ShellWord("rm -r "+console.ShellWord(dir)))
+		lines = append(lines, host+" keeps the outputs of its jobs: "+sshTo(sshConfigOf(run), host)+" "+console.ShellWord("rm -r "+console.ShellWord(dir)))
 	}
 	slices.Sort(lines)
 	return lines

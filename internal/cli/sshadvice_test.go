@@ -1,0 +1,53 @@
+package cli
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"dcs-tui/internal/cli/exit"
+	"dcs-tui/internal/cli/places"
+	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/rundir"
+)
+
+// Advice can be carried out: what reaches a host of a run that has an ssh configuration of its own
+// names that file, and each word is one for the shells that read it (X2).
+func TestAdviceNamesTheSSHConfig(t *testing.T) {
+	for _, c := range []struct {
+		config any
+		want   string
+	}{
+		{nil, "ssh ws2 "},
+		{"/lab/ssh_config", "ssh -F /lab/ssh_config ws2 "},
+		{"/my lab/it's", `ssh -F '/my lab/it'\''s' ws2 `},
+	} {
+		asked := rundir.Asked{UID: "abcdefghjkmn", Options: map[string]any{}}
+		if c.config != nil {
+			asked.Options["ssh-config"] = c.config
+		}
+		run, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "r", asked)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := catOn(run, "ws2", "/far/1.1.out"), c.want+"cat /far/1.1.out"; got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+		if got := catOn(run, "ws2", "/far off/1.1.out"); !strings.HasSuffix(got, ` cat ''\''/far off/1.1.out'\'''`) {
+			t.Error(got)
+		}
+		if err := os.WriteFile(run.Path(rundir.HostsDir, "ws2"+places.Suffix), []byte("ws2:/far/abcdefghjkmn\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if left := leftOnHosts(run); len(left) != 1 || !strings.HasSuffix(left[0], ": "+c.want+"'rm -r /far/abcdefghjkmn'") {
+			t.Errorf("%q", left)
+		}
+		var p *exit.Problem
+		err = farError(run, &journal.Owner{Host: "ws2"}, sshConfigOf(run), "ws2", errors.New("no route to host"))
+		if want := strings.Replace(c.want, "ssh ", "ssh -t ", 1); !errors.As(err, &p) || !strings.Contains(p.Advice, "instead: "+want) {
+			t.Errorf("%+v, want %s", p, want)
+		}
+	}
+}
