@@ -13,8 +13,13 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// maxHosts is how many hosts are read at a time.
-const maxHosts = 8
+const (
+	maxHosts = 8 // read at a time
+	// Of large files few of a host are under way, so that some are soon whole: those stay
+	// when it is interrupted.
+	maxLarge   = 2
+	largeBytes = 1 << 20 // more than that is large
+)
 
 // Bringer brings files into the run directory.
 type Bringer struct {
@@ -27,6 +32,7 @@ type Bringer struct {
 	attempts, files, bytes atomic.Int64
 	asking                 sync.Mutex   // for room
 	owed                   atomic.Int64 // bytes of files under way that are not written yet
+	full                   atomic.Bool  // no more attempts are begun
 	shards                 shards
 }
 
@@ -52,6 +58,7 @@ type HostResult struct {
 func (b *Bringer) Bring(ctx context.Context, p *Plan) ([]HostResult, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
+	b.full.Store(false)
 	all := make([]HostResult, len(p.Hosts))
 	var tasks sync.WaitGroup
 	turns := make(chan struct{}, maxHosts)
@@ -64,6 +71,9 @@ func (b *Bringer) Bring(ctx context.Context, p *Plan) ([]HostResult, error) {
 	}
 	tasks.Wait()
 	err := context.Cause(ctx)
+	if err == nil && b.full.Load() {
+		err = errFull
+	}
 	if serr := b.syncNames(); err == nil {
 		err = serr
 	}
@@ -75,11 +85,12 @@ func (b *Bringer) host(ctx context.Context, stop context.CancelCauseFunc, p *Hos
 	r := HostResult{Host: p.Host}
 	var mu sync.Mutex
 	var tasks sync.WaitGroup
+	large := make(chan struct{}, maxLarge)
 	next, down := 0, false
 	take := func() (jobs.AttemptID, bool) {
 		mu.Lock()
 		defer mu.Unlock()
-		if down || ctx.Err() != nil || next == len(p.Attempts) {
+		if down || b.full.Load() || ctx.Err() != nil || next == len(p.Attempts) {
 			return jobs.AttemptID{}, false
 		}
 		next++
@@ -88,7 +99,7 @@ func (b *Bringer) host(ctx context.Context, stop context.CancelCauseFunc, p *Hos
 	for range min(maxReads, len(p.Attempts)) {
 		tasks.Go(func() {
 			for id, ok := take(); ok; id, ok = take() {
-				puts, none, err := b.attempt(ctx, p.Host, id)
+				puts, none, err := b.attempt(ctx, large, p.Host, id)
 				var away *hosts.Error
 				var disk *diskError
 				mu.Lock()
@@ -98,6 +109,9 @@ func (b *Bringer) host(ctx context.Context, stop context.CancelCauseFunc, p *Hos
 					r.Brought++
 				case err == nil:
 					r.Same++
+				case errors.Is(err, errFull):
+					b.full.Store(true)
+					err = nil // of the disk, not of this host
 				case errors.As(err, &disk):
 					stop(err)
 				case errors.As(err, &away):
@@ -119,14 +133,14 @@ func (b *Bringer) host(ctx context.Context, stop context.CancelCauseFunc, p *Hos
 // are. It is read first: an attempt that was given up may live, and what was read before
 // its sentinel came to be need not be all. puts counts files that were brought, none
 // those that the host does not have.
-func (b *Bringer) attempt(ctx context.Context, host string, id jobs.AttemptID) (puts, none int, err error) {
+func (b *Bringer) attempt(ctx context.Context, large chan struct{}, host string, id jobs.AttemptID) (puts, none int, err error) {
 	if err := b.shard(id); err != nil {
 		return 0, 0, err
 	}
 	p := Piece{Host: host, Attempt: id}
 	sentinel, odd := b.sentinel(ctx, p)
 	for _, p.File = range []jobs.File{jobs.FileOut, jobs.FileErr} {
-		put, err := b.output(ctx, p)
+		put, err := b.output(ctx, large, p)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			none++

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -166,24 +167,19 @@ func TestBring(t *testing.T) {
 }
 
 // A fetch that was killed goes on: a file that is whole is not brought again, one that is
-// not is, and what was left behind goes when nobody can be at it any more.
+// not is.
 func TestBringResumed(t *testing.T) {
 	l := newLab(t)
 	l.ran("far", "1.1", "whole\n", "longer\n")
-	put := func(name, text string, age time.Duration) string {
+	put := func(name, text string) {
 		path := filepath.Join(l.run.Path(rundir.AttemptsDir, "000"), name)
 		os.Mkdir(filepath.Dir(path), 0o700)
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		then := time.Now().Add(-age)
-		os.Chtimes(path, then, then)
-		return path
 	}
-	put("1.1.out", "whole\n", 0)
-	put("1.1.err", "long", 0)
-	old := put(".1.1.err"+tempMark+"ABCDEFGHIJKL", "lo", 2*tempOld)
-	young := put(".2.1.err"+tempMark+"ABCDEFGHIJKL", "lo", 0)
+	put("1.1.out", "whole\n")
+	put("1.1.err", "long")
 	b := &Bringer{}
 	results, err := l.bring(b)
 	if err != nil || results[0].Brought != 1 {
@@ -192,12 +188,6 @@ func TestBringResumed(t *testing.T) {
 	l.same(slices.Collect(maps.Keys(l.has))...)
 	if _, files, _ := b.Done(); files != 2 {
 		t.Errorf("%d files were brought, want two", files)
-	}
-	if _, err := os.Stat(old); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("what a dead fetch left is there: %v", err)
-	}
-	if _, err := os.Stat(young); err != nil {
-		t.Errorf("what another fetch writes was removed: %v", err)
 	}
 }
 
@@ -346,6 +336,85 @@ func TestBringRoomTaken(t *testing.T) {
 		results, err = b.Bring(t.Context(), &Plan{Hosts: plan.Hosts[1:]})
 		if err != nil || results[0].Brought != 1 {
 			t.Errorf("when the first is written: %+v, %v", results, err)
+		}
+	})
+}
+
+// Of large files two of a host are under way at a time, so that an interrupt keeps what was
+// whole before it; of small ones many.
+func TestBringLarge(t *testing.T) {
+	l := newLab(t)
+	for i := 1; i <= 10; i++ {
+		l.ran("far", fmt.Sprintf("%d.1", i), strings.Repeat("x", largeBytes+1), "")
+		l.ran("far2", fmt.Sprintf("%d.1", 20+i), strings.Repeat("y", largeBytes), "")
+	}
+	plan := l.plan()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(15*time.Second, cancel) // a large file takes 4 s, a small one 3
+		begun, most := map[string]int{}, map[string]int{}
+		b := &Bringer{Run: l.run}
+		b.Read = func(ctx context.Context, p Piece) ([]byte, int64, error) {
+			if p.File == jobs.FileOut && p.Offset > 0 {
+				l.mu.Lock()
+				if p.Offset == hosts.MaxChunk {
+					begun[p.Host]++
+					most[p.Host] = max(most[p.Host], begun[p.Host])
+				}
+				l.mu.Unlock()
+				select {
+				case <-time.After(time.Second):
+				case <-ctx.Done():
+				}
+				l.mu.Lock()
+				if size := len(l.has[fmt.Sprintf("%s %s.out", p.Host, p.Attempt)]); p.Offset+hosts.MaxChunk >= int64(size) {
+					begun[p.Host]--
+				}
+				l.mu.Unlock()
+			}
+			return l.read(ctx, p)
+		}
+		results, err := b.Bring(ctx, plan)
+		if !errors.Is(err, context.Canceled) || results[0].Brought != 6 || results[0].Left != 4 || results[1].Brought != 10 {
+			t.Errorf("%+v, %v", results, err)
+		}
+		if most["far"] != maxLarge || most["far2"] != maxReads {
+			t.Errorf("at a time: %v", most)
+		}
+	})
+}
+
+// When others fill the disk, a file that is under way has its room and is brought; nothing
+// is begun behind it, and the disk is named.
+func TestBringFillsUp(t *testing.T) {
+	l := newLab(t)
+	l.ran("far", "1.1", strings.Repeat("x", 3*hosts.MaxChunk), "")
+	l.ran("far2", "2.1", "y", "")
+	for i := 3; i < 40; i++ {
+		l.ran("far2", fmt.Sprintf("%d.1", i), "y", "")
+	}
+	plan := l.plan()
+	synctest.Test(t, func(t *testing.T) {
+		var has atomic.Int64
+		has.Store(4 * hosts.MaxChunk)
+		b := &Bringer{Run: l.run, Free: func() (int64, error) { return has.Load(), nil }}
+		b.Read = func(ctx context.Context, p Piece) ([]byte, int64, error) {
+			switch {
+			case p.Host == "far" && p.Offset == hosts.MaxChunk:
+				time.Sleep(2 * time.Second)
+			case p.Host == "far2" && p.File == jobs.FileOut:
+				time.Sleep(time.Second) // the first file has begun
+				has.Store(0)
+			}
+			return l.read(ctx, p)
+		}
+		results, err := b.Bring(t.Context(), plan)
+		if !errors.Is(err, syscall.ENOSPC) || results[1].Left != 38 || results[0].Err != nil || results[1].Err != nil {
+			t.Errorf("%+v, %v", results, err)
+		}
+		l.same("far 1.1.out")
+		if len(l.reads) > 5+2*maxReads {
+			t.Errorf("%d reads went on", len(l.reads))
 		}
 	})
 }

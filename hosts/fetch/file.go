@@ -19,6 +19,9 @@ import (
 // leftFree is what is left of a disk for others: a dispatcher's journal is on it, too.
 const leftFree = 64 << 20
 
+// errFull says that only what is left for others is free. Files under way have their room.
+var errFull = &diskError{syscall.ENOSPC}
+
 // room takes room for a file of n bytes, beside those that are being written, or says
 // that there is none: a host may say any size.
 func (b *Bringer) room(n int64) error {
@@ -33,7 +36,7 @@ func (b *Bringer) room(n int64) error {
 	case err != nil:
 		return &diskError{err}
 	case has <= 0:
-		return &diskError{syscall.ENOSPC}
+		return errFull
 	case n > 0 && has-b.owed.Load() < n:
 		return fmt.Errorf("there is no room here for a file of %s", results.HumanBytes(n))
 	}
@@ -50,9 +53,9 @@ func (b *Bringer) free() (int64, error) {
 }
 
 // output brings what an attempt has printed, unless it is here with the size that it has
-// there, and says whether it was put here. The error is fs.ErrNotExist when the host has
-// no such file.
-func (b *Bringer) output(ctx context.Context, p Piece) (put bool, err error) {
+// there, and says whether it was put here. A large one takes a place of large. The error is
+// fs.ErrNotExist when the host has no such file.
+func (b *Bringer) output(ctx context.Context, large chan struct{}, p Piece) (put bool, err error) {
 	path := jobs.AttemptFile(b.Run.Dir, p.Attempt, p.File)
 	have := int64(-1)
 	if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() {
@@ -63,6 +66,14 @@ func (b *Bringer) output(ctx context.Context, p Piece) (put bool, err error) {
 	data, size, err := b.Read(ctx, p)
 	if err != nil || have == size {
 		return false, err
+	}
+	if size > largeBytes {
+		select {
+		case large <- struct{}{}:
+			defer func() { <-large }()
+		case <-ctx.Done():
+			return false, ctx.Err()
+		}
 	}
 	if err := b.room(size); err != nil {
 		return false, err

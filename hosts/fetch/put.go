@@ -8,10 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
-	"time"
 
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
@@ -41,7 +39,7 @@ func asDisk(err error) error {
 // place: nobody sees a part of it. Bring makes the name durable.
 func (b *Bringer) put(path string, size int64, fill func(io.WriterAt) error) error {
 	disk := b.Run.Disk
-	tmp := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+tempMark+rand.Text()[:12])
+	tmp := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+tempMark+rand.Text()[:12]+"."+thisProcess())
 	f, err := disk.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return asDisk(err)
@@ -58,7 +56,7 @@ func (b *Bringer) put(path string, size int64, fill func(io.WriterAt) error) err
 		err = asDisk(disk.Rename(tmp, path))
 	}
 	if err != nil {
-		disk.Remove(tmp) // else a later fetch does
+		disk.Remove(tmp) // else Sweep does
 		b.bytes.Add(-w.n)
 		return err
 	}
@@ -80,19 +78,13 @@ func (w *counted) WriteAt(p []byte, at int64) (int, error) {
 	return n, asDisk(err)
 }
 
-const (
-	tempMark = ".fetch-"
-	tempOld  = time.Hour // nobody has written to it for so long: who made it is dead
-)
-
 // shards are the directories of attempts that are known to be there.
 type shards struct {
 	mu   sync.Mutex
 	made map[string]bool
 }
 
-// shard makes the directory of an attempt's files, or removes what a fetch that was
-// killed has left there.
+// shard makes the directory of an attempt's files.
 func (b *Bringer) shard(id jobs.AttemptID) error {
 	b.shards.mu.Lock()
 	defer b.shards.mu.Unlock()
@@ -101,10 +93,7 @@ func (b *Bringer) shard(id jobs.AttemptID) error {
 		return nil
 	}
 	err := b.Run.Disk.Mkdir(dir, 0o700)
-	if errors.Is(err, fs.ErrExist) {
-		err = b.sweep(dir)
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return asDisk(err)
 	}
 	if b.shards.made == nil {
@@ -112,20 +101,6 @@ func (b *Bringer) shard(id jobs.AttemptID) error {
 	}
 	b.shards.made[dir] = true
 	return nil
-}
-
-func (b *Bringer) sweep(dir string) error {
-	names, err := b.Run.Disk.Names(dir)
-	for _, name := range names {
-		if !strings.HasPrefix(name, ".") || !strings.Contains(name, tempMark) {
-			continue
-		}
-		path := filepath.Join(dir, name)
-		if info, err := b.Run.Disk.Stat(path); err == nil && time.Since(info.ModTime()) > tempOld {
-			b.Run.Disk.Remove(path)
-		}
-	}
-	return err
 }
 
 // syncNames makes the names durable that were made.

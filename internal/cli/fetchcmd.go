@@ -99,7 +99,10 @@ func (a *app) runFetch(cmd *cobra.Command, args []string, f *fetchFlags, o *opti
 	}
 	at := places.Of(l.Run)
 	plan := fetch.Make(l.Table, ids, func(host string) bool { return at.HostDirs[host] != "" }, at.Here)
-	got := &fetched{V: 1, Run: l.Run.Name(), UID: l.Run.UID(), Here: plan.Here, Open: plan.Open, Hosts: []fetchedHost{}}
+	got := &fetched{V: 1, Run: l.Run.Name(), UID: l.Run.UID(), Here: plan.Here, Open: plan.Open, Hosts: []fetchedHost{}, none: len(ids) == 0 && len(l.Table.Jobs) > 0}
+	if len(at.HostDirs) > 0 {
+		fetch.Sweep(l.Run)
+	}
 	if plan.Attempts() > 0 {
 		if err := restoreFlags(cmd.Flags(), l.Run.Asked.Options); err != nil {
 			return err
@@ -209,6 +212,8 @@ type fetched struct {
 	Hosts       []fetchedHost `json:"hosts"`
 	Error       string        `json:"error,omitempty"` // of the run directory
 	Interrupted bool          `json:"interrupted"`
+
+	none bool // of the jobs is selected
 }
 
 type fetchedHost struct {
@@ -242,6 +247,8 @@ func (f *fetched) lines(run *rundir.Run) (lines []string) {
 	switch {
 	case f.Brought > 0:
 		lines = append(lines, fmt.Sprintf("outputs of %s brought into %s: %s, %s", jobs.Plural(f.Brought, "attempt"), dir, jobs.Plural(f.Files, "file"), results.HumanBytes(f.Bytes)))
+	case f.none:
+		lines = append(lines, "nothing is to be brought: no job is selected")
 	case f.Left == 0 && f.Here == 0:
 		lines = append(lines, "nothing is to be brought: no attempt of these jobs is over that printed anything")
 	case f.Left == 0 && !slices.ContainsFunc(f.Hosts, func(h fetchedHost) bool { return h.Removed > 0 }):
