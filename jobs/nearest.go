@@ -3,7 +3,8 @@ package jobs
 import "strings"
 
 // Nearest returns the known word that s was probably meant to be, "" if none is
-// near: one slip in a word of three letters, two in a longer one. Upper and lower case are
+// near: one slip, in words of four letters and more also two that have changed places,
+// in those of five and more any two behind the first letter. Upper and lower case are
 // the same, and "-" counts as "_".
 func Nearest(s string, known []string) string {
 	s = plainWord(s)
@@ -15,7 +16,8 @@ func Nearest(s string, known []string) string {
 		bestD = 2
 	}
 	for _, k := range known {
-		if d := editDistance(s, plainWord(k)); d < bestD && d < len(k) {
+		p := plainWord(k)
+		if d := editDistance(s, p); d < bestD && d < len(k) && (d < 2 || swapped(s, p) || max(len(s), len(p)) > 4 && s[0] == p[0]) {
 			best, bestD = k, d
 		}
 	}
@@ -23,6 +25,15 @@ func Nearest(s string, known []string) string {
 }
 
 func plainWord(s string) string { return strings.ToLower(strings.ReplaceAll(s, "-", "_")) }
+
+// swapped says that two neighbours of a are the other way round in b, and all else is equal.
+func swapped(a, b string) bool {
+	i := 0
+	for i < len(a) && i < len(b) && a[i] == b[i] {
+		i++
+	}
+	return len(a) == len(b) && i+1 < len(a) && a[i] == b[i+1] && a[i+1] == b[i] && a[i+2:] == b[i+2:]
+}
 
 // editDistance is Levenshtein's.
 func editDistance(a, b string) int {

@@ -123,6 +123,8 @@ func TestFilters(t *testing.T) {
 		"C>x":                     "a number is wanted",
 		"C>":                      "a value is wanted after >",
 		"D=1":                     "no job has a parameter D; quotes make it text",
+		"loss=40":                 "no job has a parameter loss; quotes make it text", // nothing is near it: not host
+		"hots=ws1":                "did you mean host?",
 		"kernl=1":                 "did you mean kernel?",
 		"state=fail":              "the states are",
 		"exit=300":                "0 to 255",
