@@ -132,8 +132,8 @@ func (p *outputPane) keys() []binding {
 		{keys: []string{"pgup", "ctrl+b"}, group: group, do: move(func() int { return -max(1, p.h-1) })},
 		{keys: []string{"ctrl+d"}, show: "ctrl+d ctrl+u", group: group, help: "half a page down, up", do: move(func() int { return max(1, p.h/2) })},
 		{keys: []string{"ctrl+u"}, group: group, do: move(func() int { return -max(1, p.h/2) })},
-		{keys: []string{"g", "home"}, show: "g G", group: group, help: "start and end of the file", do: func(m *model) tea.Cmd { p.show(0); return nil }},
-		{keys: []string{"G", "end"}, group: group, do: func(m *model) tea.Cmd { p.show(-1); return nil }},
+		{keys: []string{"g", "home"}, show: "g G", group: group, help: "start and end of the file", do: func(*model) tea.Cmd { return p.leap(0) }},
+		{keys: []string{"G", "end"}, group: group, do: func(*model) tea.Cmd { return p.leap(-1) }},
 		{keys: []string{"f"}, show: "f", word: "follow", group: group, help: "follow the end, or stand still", do: func(m *model) tea.Cmd { p.toggle(m); return nil }},
 		{keys: []string{"/"}, show: "/", word: "search", group: group, help: "search", do: p.askSearch},
 		{keys: []string{"n"}, show: "n N", group: group, help: "next place, the one before", when: p.found, do: func(m *model) tea.Cmd { return p.again(m, false) }},
@@ -186,6 +186,14 @@ func (m *model) zoom() tea.Cmd {
 		}
 	}
 	m.full = !m.full && m.extra != nil
+	return nil
+}
+
+// leap goes to the start of the file, or with -1 to its end. It ends a search: what that
+// finds would lead away again.
+func (p *outputPane) leap(offset int64) tea.Cmd {
+	p.endHunt()
+	p.show(offset)
 	return nil
 }
 

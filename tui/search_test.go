@@ -118,6 +118,35 @@ func TestSearchCanBeEnded(t *testing.T) {
 	}
 }
 
+// Issue 4, 2: g and G go to the start and the end of the file also while a search is under way,
+// which they end.
+func TestLeapingEndsTheSearch(t *testing.T) {
+	for key, want := range map[string]string{"g": "line 1", "G": "line 200000"} {
+		s := showOutput(t, &fakeFile{data: numbered(200_000)}, 80, 24)
+		up := key == "g"
+		if !up {
+			s.press("g")
+		}
+		s.p.find, s.p.up, s.p.hit = "needle", up, -1
+		s.p.begin(up, s.p.text.end())
+		if cmd := s.reading(); cmd == nil || s.p.hunt == nil {
+			t.Fatal("no search is under way")
+		}
+		s.p.busy = false
+		s.press(key)
+		if s.p.hunt != nil {
+			t.Errorf("%s: the search goes on", key)
+		}
+		got := s.lines()[0]
+		if key == "G" {
+			got = s.last()
+		}
+		if got != want {
+			t.Errorf("%s shows %q, want %q", key, got, want)
+		}
+	}
+}
+
 // What was searched for is marked, also where it is more than once in a line.
 func TestMatchesAreMarked(t *testing.T) {
 	s := showOutput(t, &fakeFile{data: []byte("say Loss, loss and LOSS\n")}, 80, 24)
