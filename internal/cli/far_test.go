@@ -73,7 +73,7 @@ func TestAttachThroughSSH(t *testing.T) {
 	sshd.Stop()
 	_, err = a.reachAnywhere(f.run, &attachFlags{sshConfig: config})(t.Context(), foreign(t, owner))
 	var p *exit.Problem
-	if !errors.As(err, &p) || !strings.Contains(p.Advice, "ssh -t melon4 dcs-tui attach "+f.run.Dir) ||
+	if !errors.As(err, &p) || !strings.Contains(p.Advice, "ssh -t -F "+config+" melon4 dcs-tui attach "+f.run.Dir) ||
 		!strings.Contains(p.Advice, "--via NAME r") || !strings.Contains(p.Error(), "on melon4") {
 		t.Errorf("%v\n%+v", err, p)
 	}
