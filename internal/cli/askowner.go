@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"os"
 	"time"
 
 	"dcs-tui/internal/cli/console"
@@ -37,12 +36,9 @@ func inUse(run *rundir.Run, owner *journal.Owner) error {
 // it has been carried out. gone means that the dispatcher is dead and has left
 // jobs: they are ours to end.
 func (a *app) askOwner(run *rundir.Run, owner *journal.Owner) (gone bool, err error) {
-	f, err := os.OpenFile(run.Path(rundir.StopNowFile), os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		return false, exit.Usagef("%w", err)
-	}
-	if err := f.Close(); err != nil {
-		return false, exit.Usagef("%s: %w", rundir.StopNowFile, err)
+	// In place of what may be there: the dispatcher does not obey a file of somebody else.
+	if err := rundir.Replace(run.Disk, run.Path(rundir.StopNowFile), nil); err != nil {
+		return false, exit.Usagef("%s cannot be made: %w", rundir.StopNowFile, err)
 	}
 	a.con.Line("asked " + console.CleanLine(owner.String()) + " to cancel; waiting until it has")
 	if owner.Life() == journal.Unsure {

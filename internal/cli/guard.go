@@ -2,6 +2,7 @@ package cli
 
 import (
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -118,18 +119,30 @@ func (g *guard) within(patience time.Duration, begun <-chan struct{}, f func()) 
 	}
 }
 
-// watchFiles asks for what the stop files of the run ask for, each once.
-func (g *guard) watchFiles(run *rundir.Run, over <-chan struct{}) {
+// watchFiles asks for what the stop files of the run ask for, each once. say is told
+// once why a file of such a name is not obeyed.
+func (g *guard) watchFiles(run *rundir.Run, over <-chan struct{}, say func(text string)) {
 	every := time.NewTicker(2 * time.Second)
 	defer every.Stop()
 	seen := wishNothing
+	said := map[string]bool{}
 	for {
 		select {
 		case <-over:
 			return
 		case <-every.C:
 		}
-		w := stopFiles(run)
+		names, refused, err := run.StopFiles()
+		if err != nil {
+			continue // the engine says that the run directory does not answer
+		}
+		for _, r := range refused {
+			if text := r.Error(); !said[text] {
+				said[text] = true
+				say(text)
+			}
+		}
+		w := stopWish(names)
 		if w == wishNothing || w == seen {
 			continue
 		}
@@ -146,23 +159,15 @@ func (g *guard) watchFiles(run *rundir.Run, over <-chan struct{}) {
 	}
 }
 
-// stopFiles looks for STOP and STOP.now by listing the directory: over NFS a
-// name made by another client may stay invisible to stat for half a minute.
-func stopFiles(run *rundir.Run) wish {
-	names, err := run.Disk.Names(run.Dir)
-	if err != nil {
-		return wishNothing
+// stopWish returns what stop files ask for, the stronger of two.
+func stopWish(names []string) wish {
+	switch {
+	case slices.Contains(names, rundir.StopNowFile):
+		return wishCancel
+	case slices.Contains(names, rundir.StopFile):
+		return wishDrain
 	}
-	w := wishNothing
-	for _, n := range names {
-		switch n {
-		case rundir.StopNowFile:
-			return wishCancel
-		case rundir.StopFile:
-			w = wishDrain
-		}
-	}
-	return w
+	return wishNothing
 }
 
 // serve carries out what the guard has heard.

@@ -109,7 +109,7 @@ func TestStopFiles(t *testing.T) {
 	run := emptyRun(t)
 	synctest.Test(t, func(t *testing.T) {
 		g, over := newGuard(), make(chan struct{})
-		go g.watchFiles(run, over)
+		go g.watchFiles(run, over, func(text string) { t.Errorf("said: %s", text) })
 		defer close(over)
 		for _, step := range []struct {
 			file string
@@ -122,6 +122,31 @@ func TestStopFiles(t *testing.T) {
 			if got := <-g.wishes; got.wish != step.want || len(g.wishes) > 0 {
 				t.Errorf("%s: %v and %d more", step.file, got, len(g.wishes))
 			}
+		}
+	})
+}
+
+// A stop file that the user of the run has not made changes nothing, and that is said once.
+func TestStopFilesOfOthersAreSaidOnce(t *testing.T) {
+	run := emptyRun(t)
+	synctest.Test(t, func(t *testing.T) {
+		g, over := newGuard(), make(chan struct{})
+		said := make(chan string, 100)
+		go g.watchFiles(run, over, func(text string) { said <- text })
+		defer close(over)
+		if err := os.Symlink(rundir.AskedFile, run.Path(rundir.StopNowFile)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if len(g.wishes) > 0 || len(said) != 1 {
+			t.Errorf("asked for %d things, said %d times", len(g.wishes), len(said))
+		}
+		if err := os.WriteFile(run.Path(rundir.StopFile), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if len(g.wishes) != 1 || (<-g.wishes).wish != wishDrain {
+			t.Error("the user's own file beside it is not obeyed")
 		}
 	})
 }

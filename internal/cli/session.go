@@ -84,7 +84,7 @@ func (s *session) drive(opening string, feed func(ctx context.Context) error) in
 		}
 	})
 	go s.serve(over)
-	go s.guard.watchFiles(s.run, over)
+	go s.guard.watchFiles(s.run, over, func(text string) { s.say(func() string { return console.CleanLine(text) }) })
 	go s.requests.Serve(over)
 	go s.showProblem(over)
 	go s.keepJobLogs(over)

@@ -76,6 +76,11 @@ func (d *slowDir) Stat(path string) (fs.FileInfo, error) {
 	return d.Disk.Stat(path)
 }
 
+func (d *slowDir) Lstat(path string) (fs.FileInfo, error) {
+	defer d.begin(d.dir)()
+	return d.Disk.Lstat(path)
+}
+
 func (d *slowDir) Rename(from, to string) error {
 	defer d.begin(d.dir)()
 	return d.Disk.Rename(from, to)

@@ -21,6 +21,7 @@ type Disk interface {
 	// another machine made: nothing may be looked for that it did not show.
 	Names(dir string) ([]string, error)
 	Stat(path string) (fs.FileInfo, error)
+	Lstat(path string) (fs.FileInfo, error) // Stat that does not follow a symbolic link
 	Rename(from, to string) error
 	Remove(path string) error
 	SyncDir(dir string) error // makes creations and renames in dir durable
@@ -44,6 +45,7 @@ type osDisk struct{}
 
 func (osDisk) Mkdir(path string, perm fs.FileMode) error { return os.Mkdir(path, perm) }
 func (osDisk) Stat(path string) (fs.FileInfo, error)     { return os.Stat(path) }
+func (osDisk) Lstat(path string) (fs.FileInfo, error)    { return os.Lstat(path) }
 func (osDisk) Rename(from, to string) error              { return os.Rename(from, to) }
 func (osDisk) Remove(path string) error                  { return os.Remove(path) }
 

@@ -160,15 +160,12 @@ func (r *Run) ReadRequest(name string) (_ *Request, err error) {
 		return nil, &RefusedError{name, words(fmt.Sprintf(format, args...))}
 	}
 	path := r.Path(RequestsDir, name+requestSuffix)
-	info, err := r.Disk.Stat(path)
+	info, err := r.Disk.Lstat(path)
 	if err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() {
-		return refused("it is not a file")
-	}
-	if st, ok := info.Sys().(*syscall.Stat_t); ok && int(st.Uid) != os.Geteuid() {
-		return refused("its file belongs to user %d, not to you", st.Uid)
+	if why := notOurs(info); why != "" {
+		return refused("%s", why)
 	}
 	if info.Mode().Perm()&0o022 != 0 {
 		return refused("others may write to its file (mode %04o)", info.Mode().Perm())

@@ -79,6 +79,13 @@ func (d *Disk) Stat(path string) (fs.FileInfo, error) {
 	return rundir.OS.Stat(path)
 }
 
+func (d *Disk) Lstat(path string) (fs.FileInfo, error) {
+	if err := d.fail("lstat", path); err != nil {
+		return nil, err
+	}
+	return rundir.OS.Lstat(path)
+}
+
 func (d *Disk) Rename(from, to string) error {
 	if err := d.fail("rename", to); err != nil {
 		return err

@@ -1,0 +1,52 @@
+package rundir
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"syscall"
+)
+
+// StopFiles returns the stop files that the user of the run has made, and for each other
+// file of such a name why it is not obeyed. It lists the directory: over NFS a name made
+// by another client may stay invisible to stat for half a minute.
+func (r *Run) StopFiles() (names []string, refused []error, err error) {
+	list, err := r.Disk.Names(r.Dir)
+	if err != nil {
+		return nil, nil, fmt.Errorf("cannot list the run directory: %w", err)
+	}
+	for _, name := range []string{StopFile, StopNowFile} {
+		if !slices.Contains(list, name) {
+			continue
+		}
+		info, err := r.Disk.Lstat(r.Path(name))
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // removed meanwhile
+			continue
+		case err != nil:
+			return nil, nil, err
+		}
+		if why := notOurs(info); why != "" {
+			refused = append(refused, fmt.Errorf("the file %s of the run is ignored: %s", name, why))
+			continue
+		}
+		names = append(names, name)
+	}
+	return names, refused, nil
+}
+
+// notOurs returns why a file that asks for something is not obeyed, "" if its owner is
+// the user of the run. info must be of Lstat.
+func notOurs(info fs.FileInfo) string {
+	switch st, ok := info.Sys().(*syscall.Stat_t); {
+	case info.Mode()&fs.ModeSymlink != 0:
+		return "it is a symbolic link"
+	case !info.Mode().IsRegular():
+		return "it is not a file"
+	case ok && int(st.Uid) != os.Geteuid():
+		return fmt.Sprintf("it belongs to user %d, not to you", st.Uid)
+	}
+	return ""
+}
