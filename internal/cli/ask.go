@@ -30,7 +30,7 @@ const (
 type errand struct {
 	run    *rundir.Run
 	name   string
-	jobs   rundir.Ranges
+	jobs   jobs.Ranges
 	reader *journal.Reader
 
 	taken     bool
@@ -45,7 +45,7 @@ type errand struct {
 
 // ask leaves a request for jobs.
 func ask(run *rundir.Run, do string, ids []jobs.ID) (*errand, error) {
-	return leave(run, &rundir.Request{Do: do, Jobs: rundir.RangesOf(ids), By: dispatch.Asker(), At: time.Now()})
+	return leave(run, &rundir.Request{Do: do, Jobs: jobs.RangesOf(ids), By: dispatch.Asker(), At: time.Now()})
 }
 
 // leave leaves a request in the run directory. It goes there also when the dispatcher

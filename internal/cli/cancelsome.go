@@ -174,7 +174,7 @@ func jobsText(ids []jobs.ID) string {
 	if len(ids) == 1 {
 		return "job " + strconv.Itoa(int(ids[0]))
 	}
-	return "jobs " + rundir.RangesOf(ids).String()
+	return "jobs " + jobs.RangesOf(ids).String()
 }
 
 func askedJSON(run *rundir.Run, do string, e *errand, done int, still []jobs.ID) asked {

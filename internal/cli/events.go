@@ -16,7 +16,6 @@ import (
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/events"
 	"dcs-tui/jobs/journal"
-	"dcs-tui/jobs/rundir"
 )
 
 // followEvery is how often --follow looks for what is new.
@@ -25,7 +24,7 @@ const followEvery = 500 * time.Millisecond
 // eventFilter says which records are shown.
 type eventFilter struct {
 	jobs  string
-	of    rundir.Ranges
+	of    jobs.Ranges
 	host  string
 	since string
 	from  jobs.Stamp
@@ -72,7 +71,7 @@ dcs-tui events --follow --json | jq -r .text`,
 // read takes the flags apart.
 func (f *eventFilter) read(now time.Time) error {
 	if f.jobs != "" {
-		of, err := rundir.ParseRanges(f.jobs)
+		of, err := jobs.ParseRanges(f.jobs)
 		if err != nil {
 			return exit.Usagef("--job: %w", err)
 		}

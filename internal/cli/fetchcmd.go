@@ -76,7 +76,7 @@ func fetchRun(args []string) (run, named []string) {
 	if len(args) == 0 {
 		return nil, nil
 	}
-	if _, err := rundir.ParseRanges(args[0]); err == nil {
+	if _, err := jobs.ParseRanges(args[0]); err == nil {
 		if _, err := rundir.Find(rundir.Base, args[0]); err != nil {
 			return nil, args
 		}

@@ -54,7 +54,7 @@ func (f *follower) act(ctx context.Context, a view.Action) (*view.Answer, error)
 func requestOf(a *view.Action) *rundir.Request {
 	q := &rundir.Request{By: dispatch.Asker(), At: time.Now(), Why: a.Why, Priority: a.Number}
 	for _, r := range a.Jobs {
-		q.Jobs = append(q.Jobs, rundir.Range{First: r.First, Last: r.Last})
+		q.Jobs = append(q.Jobs, jobs.Range{First: r.First, Last: r.Last})
 	}
 	switch a.Do {
 	case view.Requeue:

@@ -92,7 +92,7 @@ func absolute(t *jobs.Table, waiting []*rundir.Request, a *view.Action) []*rundi
 	var list []*rundir.Request
 	at := time.Now()
 	for p, ids := range of {
-		list = append(list, &rundir.Request{Do: rundir.DoPriority, Jobs: rundir.RangesOf(ids), Priority: p, Why: a.Why, By: dispatch.Asker(), At: at})
+		list = append(list, &rundir.Request{Do: rundir.DoPriority, Jobs: jobs.RangesOf(ids), Priority: p, Why: a.Why, By: dispatch.Asker(), At: at})
 	}
 	slices.SortFunc(list, func(a, b *rundir.Request) int { return a.Priority - b.Priority })
 	return list

@@ -9,7 +9,6 @@ import (
 
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/jobs"
-	"dcs-tui/jobs/rundir"
 )
 
 // plan says what matched, what is new and what is gone, before anything starts.
@@ -69,7 +68,7 @@ func (m *rematch) intent(t *jobs.Table) string {
 }
 
 func shortRanges(ids []jobs.ID) string {
-	text := rundir.RangesOf(ids).String()
+	text := jobs.RangesOf(ids).String()
 	if len(text) > 40 {
 		text = text[:40] + "…"
 	}

@@ -168,13 +168,13 @@ func (a *app) runRequeue(ctx context.Context, args []string, sel *selection, opt
 			return err
 		}
 	}
-	q := &rundir.Request{Do: rundir.DoRequeue, Jobs: rundir.RangesOf(ids), Spare: spared(table, ended), By: dispatch.Asker(), At: time.Now()}
+	q := &rundir.Request{Do: rundir.DoRequeue, Jobs: jobs.RangesOf(ids), Spare: spared(table, ended), By: dispatch.Asker(), At: time.Now()}
 	if change := flags.change(); change != nil {
 		if err := change.Check(); err != nil {
 			return exit.Usagef("%w", err)
 		}
 		q.Do, q.Edit = rundir.DoEdit, change
-		q.Jobs = rundir.RangesOf(ended) // an edit would change queued ones as well
+		q.Jobs = jobs.RangesOf(ended) // an edit would change queued ones as well
 	}
 	e, err := leave(run, q)
 	if err != nil {

@@ -175,16 +175,16 @@ func (m *rematch) intoQueues(t *jobs.Table) {
 func (m *rematch) requests() []*rundir.Request {
 	var asks []*rundir.Request
 	if len(m.queued) > 0 {
-		asks = append(asks, &rundir.Request{Do: rundir.DoCancel, Jobs: rundir.RangesOf(m.queued), Spare: rundir.SpareStarted, Why: "not in the jobs file any more"})
+		asks = append(asks, &rundir.Request{Do: rundir.DoCancel, Jobs: jobs.RangesOf(m.queued), Spare: rundir.SpareStarted, Why: "not in the jobs file any more"})
 	}
 	for _, c := range m.changes {
-		asks = append(asks, &rundir.Request{Do: rundir.DoEdit, Jobs: rundir.RangesOf(c.ids), Spare: rundir.SpareSucceeded, Edit: &c.Change})
+		asks = append(asks, &rundir.Request{Do: rundir.DoEdit, Jobs: jobs.RangesOf(c.ids), Spare: rundir.SpareSucceeded, Edit: &c.Change})
 	}
 	if len(m.again) > 0 {
-		asks = append(asks, &rundir.Request{Do: rundir.DoRequeue, Jobs: rundir.RangesOf(m.again), Spare: rundir.SpareSucceeded})
+		asks = append(asks, &rundir.Request{Do: rundir.DoRequeue, Jobs: jobs.RangesOf(m.again), Spare: rundir.SpareSucceeded})
 	}
 	for _, p := range slices.Sorted(maps.Keys(m.ranked)) { // of what is over it would not matter before
-		asks = append(asks, &rundir.Request{Do: rundir.DoPriority, Jobs: rundir.RangesOf(m.ranked[p]), Priority: p})
+		asks = append(asks, &rundir.Request{Do: rundir.DoPriority, Jobs: jobs.RangesOf(m.ranked[p]), Priority: p})
 	}
 	return asks
 }

@@ -10,7 +10,6 @@ import (
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
-	"dcs-tui/jobs/rundir"
 )
 
 // X7: --where means the same wherever it is given: parameters, facts and figures of jobs,
@@ -39,7 +38,7 @@ func TestJobsWhere(t *testing.T) {
 		if err != nil {
 			return err.Error()
 		}
-		return rundir.RangesOf(slices.Sorted(maps.Keys(found))).String()
+		return jobs.RangesOf(slices.Sorted(maps.Keys(found))).String()
 	}
 	for _, c := range []struct {
 		where []string

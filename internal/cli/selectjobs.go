@@ -14,7 +14,7 @@ import (
 // selection says which jobs of a run a command is about. The jobs named by number and
 // the rules are to be met both.
 type selection struct {
-	named  rundir.Ranges // nil: all
+	named  jobs.Ranges // nil: all
 	all    bool          // --all
 	failed bool          // --failed
 	where  []string      // filters, as results --where has them
@@ -27,7 +27,7 @@ func (s *selection) parseNamed(args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	named, err := rundir.ParseRanges(strings.Join(args, ","))
+	named, err := jobs.ParseRanges(strings.Join(args, ","))
 	if err != nil {
 		return exit.Usagef("%w", err)
 	}

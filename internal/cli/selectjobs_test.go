@@ -70,7 +70,7 @@ func TestPick(t *testing.T) {
 			}
 		}
 		ids, err := a.pick(t.Context(), run, table, &c.sel, c.fit)
-		got := rundir.RangesOf(ids).String()
+		got := jobs.RangesOf(ids).String()
 		if err != nil {
 			got = err.Error()
 		}

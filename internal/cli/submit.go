@@ -218,11 +218,11 @@ func submitBlocks(specs []*jobs.Spec) (blocks [][]*jobs.Spec) {
 }
 
 // added returns how many jobs are part of the run now, and which.
-func (s *submission) added() (n int, which rundir.Ranges) {
+func (s *submission) added() (n int, which jobs.Ranges) {
 	for _, e := range s.parts {
 		if e.taken && e.did > 0 {
 			n += e.did
-			which = append(which, rundir.Range{First: e.first, Last: e.first + jobs.ID(e.did) - 1})
+			which = append(which, jobs.Range{First: e.first, Last: e.first + jobs.ID(e.did) - 1})
 		}
 	}
 	return n, which

@@ -45,14 +45,14 @@ const (
 
 // Request is what a person asks of the dispatcher. Jobs and All exclude each other.
 type Request struct {
-	V        int       `json:"v"` // 1
-	Do       string    `json:"do"`
-	Jobs     Ranges    `json:"jobs,omitempty"` // those that the run does not have count for nothing
-	All      bool      `json:"all,omitempty"`  // cancel only
-	Priority int       `json:"priority,omitempty"`
-	Why      string    `json:"why,omitempty"`
-	By       string    `json:"by,omitempty"` // user and machine, for people
-	At       time.Time `json:"at"`           // by that machine's clock, for people
+	V        int         `json:"v"` // 1
+	Do       string      `json:"do"`
+	Jobs     jobs.Ranges `json:"jobs,omitempty"` // those that the run does not have count for nothing
+	All      bool        `json:"all,omitempty"`  // cancel only
+	Priority int         `json:"priority,omitempty"`
+	Why      string      `json:"why,omitempty"`
+	By       string      `json:"by,omitempty"` // user and machine, for people
+	At       time.Time   `json:"at"`           // by that machine's clock, for people
 
 	Spare string       `json:"spare,omitempty"` // those to leave alone by then: SpareSucceeded or SpareStarted
 	Edit  *jobs.Change `json:"edit,omitempty"`  // edit only

@@ -27,9 +27,9 @@ func newRun(t testing.TB) *rundir.Run {
 	return r
 }
 
-func ranges(t testing.TB, s string) rundir.Ranges {
+func ranges(t testing.TB, s string) jobs.Ranges {
 	t.Helper()
-	l, err := rundir.ParseRanges(s)
+	l, err := jobs.ParseRanges(s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +221,7 @@ func TestRanges(t *testing.T) {
 		"3": "3", "3-17": "3-17", "9,3-5": "3-5,9", "1,2,3,5": "1-3,5", "4-9,1-6,20, 30": "1-9,20,30",
 		"": "", "0": "", "5-3": "", "a": "", "1,,2": "", "-3": "", "+3": "", "1-": "", "2147483648": "", "1 2": "",
 	} {
-		l, err := rundir.ParseRanges(text)
+		l, err := jobs.ParseRanges(text)
 		if (err != nil) != (want == "") || err == nil && l.String() != want {
 			t.Errorf("%q: %v, %v, want %q", text, l, err, want)
 		}
@@ -243,16 +243,16 @@ func FuzzRanges(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		l, err := rundir.ParseRanges(s)
+		l, err := jobs.ParseRanges(s)
 		if err != nil {
 			return
 		}
-		again, err := rundir.ParseRanges(l.String())
+		again, err := jobs.ParseRanges(l.String())
 		if err != nil || !reflect.DeepEqual(again, l) {
 			t.Fatalf("%q: %v became %v, %v", s, l, again, err)
 		}
 		ids := l.IDs(1000)
-		if l.Last() <= 1000 && (len(ids) != l.Count() || !reflect.DeepEqual(rundir.RangesOf(ids), l)) {
+		if l.Last() <= 1000 && (len(ids) != l.Count() || !reflect.DeepEqual(jobs.RangesOf(ids), l)) {
 			t.Fatalf("%q: %v has %d jobs, not %d", s, l, len(ids), l.Count())
 		}
 	})

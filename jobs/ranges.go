@@ -1,4 +1,4 @@
-package rundir
+package jobs
 
 import (
 	"cmp"
@@ -6,15 +6,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"dcs-tui/jobs"
 )
 
 // Ranges are jobs by number, ascending, none twice: "3-17,20".
 type Ranges []Range
 
 // Range is the jobs First to Last, both included.
-type Range struct{ First, Last jobs.ID }
+type Range struct{ First, Last ID }
 
 // ParseRanges reads job numbers and ranges of them, in any order, separated by
 // commas: "3", "3-17", "9,3-5".
@@ -28,23 +26,23 @@ func ParseRanges(s string) (Ranges, error) {
 		a, err1 := jobNumber(first)
 		b, err2 := jobNumber(last)
 		if err1 != nil || err2 != nil || b < a {
-			return nil, fmt.Errorf("%q is not a job number such as 3, a range such as 5-9, or several of them with commas between", cut(part))
+			return nil, fmt.Errorf("%.100q is not a job number such as 3, a range such as 5-9, or several of them with commas between", part)
 		}
 		list = append(list, Range{a, b})
 	}
 	return list.sorted(), nil
 }
 
-func jobNumber(s string) (jobs.ID, error) {
+func jobNumber(s string) (ID, error) {
 	n, err := strconv.ParseUint(s, 10, 31)
 	if err == nil && n == 0 {
 		err = strconv.ErrRange
 	}
-	return jobs.ID(n), err
+	return ID(n), err
 }
 
 // RangesOf gathers job numbers.
-func RangesOf(ids []jobs.ID) Ranges {
+func RangesOf(ids []ID) Ranges {
 	list := make(Ranges, 0, 16)
 	for _, id := range ids {
 		if n := len(list); n > 0 && list[n-1].Last+1 == id {
@@ -80,23 +78,23 @@ func (l Ranges) Count() int {
 }
 
 // Last returns the highest number, 0 for none.
-func (l Ranges) Last() jobs.ID {
+func (l Ranges) Last() ID {
 	if len(l) == 0 {
 		return 0
 	}
 	return l[len(l)-1].Last
 }
 
-// Has says whether a job is among them.
-func (l Ranges) Has(id jobs.ID) bool {
-	i, found := slices.BinarySearchFunc(l, id, func(r Range, id jobs.ID) int { return cmp.Compare(r.First, id) })
+// Has reports whether a job is among them.
+func (l Ranges) Has(id ID) bool {
+	i, found := slices.BinarySearchFunc(l, id, func(r Range, id ID) int { return cmp.Compare(r.First, id) })
 	return found || i > 0 && id <= l[i-1].Last
 }
 
 // IDs returns the jobs one by one, those above most left out, so that a range
 // which somebody wrote by hand cannot fill the memory.
-func (l Ranges) IDs(most jobs.ID) []jobs.ID {
-	ids := []jobs.ID{}
+func (l Ranges) IDs(most ID) []ID {
+	ids := []ID{}
 	for _, r := range l {
 		for id := r.First; id <= min(r.Last, most); id++ {
 			ids = append(ids, id)
