@@ -90,7 +90,31 @@ func TestLastWordsAreBounded(t *testing.T) {
 	}
 	l = listen(strings.NewReader(strings.Repeat(long+"\n", 100)+"last\n\n"), nil)
 	<-l.done
-	if l.bytes > maxWords || l.said() != ": last" {
-		t.Errorf("%d bytes kept, said %q", l.bytes, l.said())
+	if kept := len(l.crash) + len(l.last); kept > 2*maxLine || l.said() != ": last" {
+		t.Errorf("%d bytes kept, said %q", kept, l.said())
+	}
+}
+
+// The first line of a crash is quoted, however long the stacks and registers are
+// that follow it.
+func TestCrashIsQuotedByItsFirstLine(t *testing.T) {
+	stacks := "\n" + strings.Repeat("goroutine 7 [select]:\nmain.wait(0xc0000b2000)\n\t/src/wait.go:17 +0x4f\n", 3000)
+	registers := "rax    0x0\nrip    0x46e2a1\nfs     0x0\ngs     0x0\n"
+	for text, want := range map[string]string{
+		"panic: no such job\n" + stacks:                                                                "panic: no such job",
+		"panic: first [recovered]\n\tpanic: second\n" + stacks:                                         "panic: first [recovered]",
+		"reading the spool\nfatal error: all goroutines are asleep - deadlock!\n" + stacks:             "fatal error: all goroutines are asleep - deadlock!",
+		"SIGABRT: abort\nPC=0x46e2a1 m=0 sigcode=0\n" + stacks + registers:                             "SIGABRT: abort",
+		"SIGQUIT: quit\nPC=0x46e2a1 m=0 sigcode=0\n" + stacks + registers:                              "SIGQUIT: quit",
+		"unexpected fault address 0x7f01\nfatal error: fault\n[signal SIGBUS: bus error]\n" + stacks:   "unexpected fault address 0x7f01",
+		"runtime: failed to create new OS thread (have 5 already; errno=11)\nfatal error: newosproc\n": "runtime: failed to create new OS thread (have 5 already; errno=11)",
+		"Warning: Permanently added 'ws01'\nws01: Permission denied (publickey).\n":                    "ws01: Permission denied (publickey).",
+		"runtime is 3 hours\nnot found\n":                                                              "not found",
+	} {
+		l := listen(strings.NewReader(text), nil)
+		<-l.done
+		if got := l.said(); got != ": "+want {
+			t.Errorf("of %.40q it quotes %q, want %q", text, got, want)
+		}
 	}
 }

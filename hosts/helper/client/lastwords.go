@@ -4,22 +4,20 @@ import (
 	"bufio"
 	"errors"
 	"io"
-	"strings"
+	"regexp"
 	"sync"
 )
 
-// maxWords is how much of a helper's standard error is kept in memory.
-const maxWords = 64 << 10
-
 // lastWords reads a far end's standard error to its end. Each line goes to the
-// host's log, the last ones are kept for the error that follows a crash (D9).
+// host's log. What explains its end is kept for an error: the first line of a
+// crash, or else the last line.
 type lastWords struct {
 	log  func(line string) // may be nil
 	done chan struct{}     // closed at the end of the stream
 
 	mu    sync.Mutex
-	lines []string
-	bytes int
+	crash string // the first line of a crash, "" if there was none
+	last  string // the last line
 }
 
 func listen(r io.Reader, log func(line string)) *lastWords {
@@ -42,33 +40,31 @@ func (l *lastWords) run(r io.Reader) {
 	}
 }
 
+// crashLine matches the line with which the Go runtime begins to say why it ends a
+// program. Stacks and registers follow it, and can be longer than all else.
+var crashLine = regexp.MustCompile(`^(panic: |fatal error: |runtime: |unexpected fault address |SIG[A-Z0-9]+: )`)
+
 func (l *lastWords) add(s string) {
 	if l.log != nil {
 		l.log(s)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.lines = append(l.lines, s)
-	l.bytes += len(s)
-	for l.bytes > maxWords {
-		l.bytes -= len(l.lines[0])
-		l.lines = l.lines[1:]
+	l.last = s
+	if l.crash == "" && crashLine.MatchString(s) {
+		l.crash = s
 	}
 }
 
-// said quotes what explains an end best, for an error: the line of a panic, else
-// the last line; "" if there is none.
+// said quotes the line that explains an end best, for an error; "" if there is none.
 func (l *lastWords) said() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.lines) == 0 {
-		return ""
+	switch {
+	case l.crash != "":
+		return ": " + l.crash
+	case l.last != "":
+		return ": " + l.last
 	}
-	best := l.lines[len(l.lines)-1]
-	for _, s := range l.lines {
-		if strings.HasPrefix(s, "panic: ") || strings.HasPrefix(s, "fatal error: ") {
-			best = s
-		}
-	}
-	return ": " + best
+	return ""
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -85,6 +86,10 @@ func fakeHost(how string) int {
 		case *hosts.Ping:
 			if how == "panics" {
 				panic("the helper is broken")
+			}
+			if how == "aborts" { // prints its stacks and registers
+				syscall.Kill(os.Getpid(), syscall.SIGABRT)
+				select {}
 			}
 			w.Write(hosts.Beat{Seq: m.Seq})
 		case *hosts.Bye:
