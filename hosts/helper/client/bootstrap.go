@@ -1,10 +1,14 @@
 package client
 
-// bootstrap is the only command line that is ever sent to a host. Everything
-// that varies follows as lines on its standard input: nonce, sha256 of the
-// binary, its size in bytes, work_dir ("": ~/.dcs-tui), RUN/HOST (the name of
-// the spool), and places to try before work_dir ("": the usual two), joined by
-// colons.
+// bootstrapText is the script of the only command line that is ever sent to a host.
+// Its argument is the nonce. Everything else that varies follows as lines on its
+// standard input: sha256 of the program, its size in bytes, work_dir ("":
+// ~/.dcs-tui), RUN/HOST (the name of the spool), and places to try before work_dir
+// ("": the usual two), joined by colons.
+//
+// The lines are sent only after the script's first answer. A startup file that
+// reads standard input finds nothing there: it can neither swallow nor execute
+// what is meant for the script.
 //
 // Login shells: bash, dash, ash, zsh, ksh, fish, tcsh. So the text has no
 // newline, no single quote within the quotes, and no exclamation mark, which csh
@@ -14,9 +18,11 @@ package client
 // It needs sh, uname, id, mkdir, chmod, wc, rm, find, touch, head, cat, dd and
 // mv, and uses gzip and timeout when they are there.
 //
-// Every answer is a line "NONCE word …":
+// Every answer is a line "NONCE word …". A shell that echoes its command line does
+// not look like one, because a newline follows the nonce there.
 //
-//	sys KERNEL MACHINE    what uname says
+//	path PATH             uname was not found there, so nothing can be done
+//	sys KERNEL MACHINE    what uname says: now send the lines
 //	have DIR              the binary is in DIR/bin
 //	need gzip|plain DIR   it is not: send "gzip N" or "plain N", a newline, and N bytes
 //	ok                    it arrived, ran, and gave the right checksum of itself
@@ -24,13 +30,12 @@ package client
 //	bad PLACE: WHAT       what arrived there does not run or has another checksum
 //	none                  no place is left
 //	go                    the helper's own stream begins after this line
-const bootstrap = "exec /bin/sh -c '" +
-	`IFS= read -r d_n && IFS= read -r d_h && IFS= read -r d_z && IFS= read -r d_w && IFS= read -r d_r && IFS= read -r d_c || exit 9; ` +
-	`d_u=$(umask); umask 077; ` +
+const bootstrapText = `d_n=$1; ` +
 	`say() { printf "%s %s\n" "$d_n" "$*"; }; ` +
-	`say sys $(uname -sm); ` +
-	// A link that was cut in silence leaves whoever reads from it waiting for hours.
-	`d_g=; timeout 9 true 2>/dev/null && d_g="timeout 90"; ` +
+	`d_e=$(uname -sm) || { say path "$PATH"; exit 8; }; ` +
+	`say sys $d_e; ` +
+	`IFS= read -r d_h && IFS= read -r d_z && IFS= read -r d_w && IFS= read -r d_r && IFS= read -r d_c || exit 9; ` +
+	`d_u=$(umask); umask 077; ` +
 	`case "$d_w" in "") d_w="$HOME/.dcs-tui";; "~") d_w="$HOME";; "~/"*) d_w="$HOME/${d_w#??}";; esac; ` +
 	`d_i=$(id -u); [ -n "$d_c" ] || d_c="/var/tmp/dcs-$d_i:/tmp/dcs-$d_i"; ` +
 	`start() { umask "$d_u"; cd /; say go; exec "$d_f" __host; exit 126; }; ` +
@@ -53,6 +58,8 @@ const bootstrap = "exec /bin/sh -c '" +
 	// What senders that were cut off left behind, and versions that nobody has used for a month.
 	`find bin -name ".new-*" -mmin +60 -exec rm -f {} + 2>/dev/null; ` +
 	`find bin -name "dcs-tui-*" -mtime +30 -exec rm -f {} + 2>/dev/null; ` +
+	// A link that was cut in silence leaves whoever reads from it waiting for hours.
+	`d_g=; timeout 9 true 2>/dev/null && d_g="timeout 90"; ` +
 	`d_m=plain; command -v gzip >/dev/null 2>&1 && d_m=gzip; say need $d_m "$d_b"; ` +
 	`read -r d_m d_k || { rm -f "$d_x"; exit 9; }; ` +
 	// The second cat takes what is left when the disk is full, so that the stream stays in step.
@@ -71,5 +78,10 @@ const bootstrap = "exec /bin/sh -c '" +
 	`for d_p in 1 2 3; do for d_t do d_a=3; ` +
 	`[ -f "$d_t/bin/dcs-tui-$d_h" ] && d_a=2; [ -d "$d_t/runs/$d_r" ] && d_a=1; ` +
 	`[ $d_a = $d_p ] && try "$d_t"; done; done; ` +
-	`say none; exit 8` +
-	"'"
+	`say none; exit 8`
+
+// bootstrap returns the command line that brings the helper to a host; nonce is
+// hexadecimal.
+func bootstrap(nonce string) string {
+	return "exec /bin/sh -c '" + bootstrapText + "' dcs-tui " + nonce
+}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"sync"
 
 	"dcs-tui/hosts"
@@ -39,6 +40,7 @@ func (l *memLink) Open(ctx context.Context, h *hosts.Host) (hosts.Link, error) {
 }
 
 func (l *memLink) Start(ctx context.Context, command string) (hosts.Stream, error) {
+	l.nonce <- command[strings.LastIndexByte(command, ' ')+1:]
 	return &memStream{l: l}, nil
 }
 
@@ -95,8 +97,6 @@ func (s *memStream) Wait() error { return s.l.wait }
 func (s *memStream) Write(p []byte) (int, error) {
 	if !s.asked {
 		s.asked = true
-		nonce, _, _ := bytes.Cut(p, []byte("\n"))
-		s.l.nonce <- string(nonce)
 		return len(p), nil
 	}
 	if s.l.take != nil {

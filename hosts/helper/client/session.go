@@ -49,6 +49,9 @@ func newSession(ctx context.Context, c *Connector, h *hosts.Host, open *hosts.Op
 	return s
 }
 
+// stepShell ends with the bootstrap's first answer.
+const stepShell = "waiting for the login shell"
+
 // at notes what we are waiting for, for the error when it does not come.
 func (s *session) at(step string) { s.step.Store(&step) }
 
@@ -60,23 +63,8 @@ func (s *session) connect() (*worker, error) {
 	}
 	s.link = link
 	s.release = context.AfterFunc(s.ctx, func() { link.Close() })
-	if s.binary, err = s.c.binaries.own(); err != nil {
-		return nil, s.fail(hosts.Misconfigured, "", fmt.Errorf("cannot read our own program: %w", err))
-	}
-	kernel, machine, err := s.begin()
-	if err != nil {
+	if err = s.begin(); err != nil {
 		return nil, err
-	}
-	b, err := s.c.binaries.forSystem(kernel, machine)
-	if err != nil {
-		return nil, s.noBinary(err)
-	}
-	if b != s.binary { // another kind of machine: the lines we sent named the wrong program
-		s.binary = b
-		s.stream.Close()
-		if _, _, err = s.begin(); err != nil {
-			return nil, err
-		}
 	}
 	if err = s.arrive(); err != nil {
 		return nil, err
@@ -84,12 +72,16 @@ func (s *session) connect() (*worker, error) {
 	return s.hello()
 }
 
-// begin starts the bootstrap and returns what the host's uname says.
-func (s *session) begin() (kernel, machine string, err error) {
+// begin starts the bootstrap and hands over what it needs. Nothing is sent before
+// its first answer: until then a startup file may be reading.
+func (s *session) begin() error {
+	var random [16]byte
+	rand.Read(random[:]) // never fails
+	nonce := hex.EncodeToString(random[:])
 	s.at("starting a shell")
-	stream, err := s.link.Start(s.ctx, bootstrap)
+	stream, err := s.link.Start(s.ctx, bootstrap(nonce))
 	if err != nil {
-		return "", "", s.fail(hosts.Unreachable, "", err)
+		return s.fail(hosts.Unreachable, "", err)
 	}
 	s.stream = stream
 	var log func(string)
@@ -97,22 +89,37 @@ func (s *session) begin() (kernel, machine string, err error) {
 		log = func(line string) { s.c.opt.Log(s.host.Name, line) }
 	}
 	s.words = listen(stream.Stderr(), log)
-	var nonce [16]byte
-	rand.Read(nonce[:]) // never fails
-	s.answers = newAnswers(stream, hex.EncodeToString(nonce[:]))
-	s.at("waiting for the login shell")
-	lines := fmt.Sprintf("%x\n%s\n%d\n%s\n%s/%s\n%s\n", nonce, s.binary.hash, s.binary.size,
+	s.answers = newAnswers(stream, nonce)
+	s.at(stepShell)
+	kernel, machine, err := s.system()
+	if err != nil {
+		return err
+	}
+	s.at("choosing the program for it")
+	if s.binary, err = s.c.binaries.forSystem(kernel, machine); err != nil {
+		return s.noBinary(err)
+	}
+	lines := fmt.Sprintf("%s\n%d\n%s\n%s/%s\n%s\n", s.binary.hash, s.binary.size,
 		s.workDir(), s.open.Run, s.open.Host, s.c.opt.Bases)
 	if _, err := io.WriteString(stream.Stdin(), lines); err != nil {
 		// What the far end said before it went explains more than the write error.
 		if _, _, err2 := s.answers.next(); err2 != nil {
 			err = err2
 		}
-		return "", "", s.ended(err)
+		return s.ended(err)
 	}
+	return nil
+}
+
+// system reads the first answer: what the host's uname says.
+func (s *session) system() (kernel, machine string, err error) {
 	word, rest, err := s.answers.next()
 	if err != nil {
 		return "", "", s.ended(err)
+	}
+	if word == "path" {
+		return "", "", s.fail(hosts.Misconfigured, "a startup file there may set PATH wrongly; it must contain the directories of the usual programs, such as /usr/bin:/bin",
+			fmt.Errorf("uname cannot be run there: PATH is %q", clean(rest)))
 	}
 	kernel, machine, ok := strings.Cut(rest, " ")
 	if word != "sys" || !ok {
@@ -145,8 +152,12 @@ func (s *session) finish(err error) error {
 	// The deadline or the caller may have been faster: then the link is being
 	// closed. What is known for certain stays the reason all the same.
 	if (!s.release() || s.ctx.Err() != nil) && !certain(err) {
+		cause, advice := context.Cause(s.ctx), ""
+		if late := (*errLate)(nil); errors.As(cause, &late) && late.step == stepShell {
+			advice = "a startup file there, such as .bashrc, may read standard input, ask something or hang; let it do so in interactive shells only"
+		}
 		err = &hosts.Error{Host: s.host.Name, Class: hosts.Unreachable,
-			Err: fmt.Errorf("gave up connecting: %w%s", context.Cause(s.ctx), s.said())}
+			Err: fmt.Errorf("gave up connecting: %w%s", cause, s.said()), Advice: advice}
 	}
 	if err != nil && s.link != nil {
 		s.link.Close()

@@ -22,7 +22,7 @@ func TestStalledUploadEndsByItself(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "timeout"), []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("/bin/sh", "-c", bootstrap)
+	cmd := exec.Command("/bin/sh", "-c", bootstrap("N0"))
 	cmd.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"))
 	in, err1 := cmd.StdinPipe()
 	out, err2 := cmd.StdoutPipe()
@@ -30,7 +30,7 @@ func TestStalledUploadEndsByItself(t *testing.T) {
 		t.Fatal(err1, err2, err)
 	}
 	base := filepath.Join(dir, "base")
-	io.WriteString(in, "N0\nhash\n200000\n"+filepath.Join(dir, "work")+"\nrun/host\n"+base+"\n")
+	io.WriteString(in, "hash\n200000\n"+filepath.Join(dir, "work")+"\nrun/host\n"+base+"\n")
 	answers := bufio.NewReader(out)
 	for line := ""; !strings.HasPrefix(line, "N0 need"); {
 		if line, err = answers.ReadString('\n'); err != nil {
