@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"syscall"
 	"testing"
 
@@ -81,6 +82,19 @@ func State(t testing.TB, person *os.File) unix.Termios {
 // controlling terminal, in a session of its own. Whoever has started it closes that
 // end: reading at the person's end fails when nobody has it any more.
 func Attach(cmd *exec.Cmd, program *os.File) {
+	HeedSignals()
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = program, program, program
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+}
+
+// HeedSignals lets the signals of a terminal end the programs that are started from now
+// on. They inherit what this process ignores: SIGHUP under nohup, SIGINT and SIGQUIT
+// where a shell without job control has started it in the background.
+func HeedSignals() {
+	for _, sig := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
+		if signal.Ignored(sig) {
+			// One that is caught, and then dropped here, has its default in what is started.
+			signal.Notify(make(chan os.Signal, 1), sig)
+		}
+	}
 }
