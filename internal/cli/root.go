@@ -55,7 +55,7 @@ func (a *app) main(args []string) int {
 	reflow(root)
 	fitHelp(root, args)
 	failed := keepErrors(root)
-	err := fang.Execute(context.Background(), root, fang.WithVersion(version()),
+	err := fang.Execute(context.Background(), root, fang.WithVersion(version()), fang.WithoutManpage(),
 		fang.WithErrorHandler(func(_ io.Writer, _ fang.Styles, err error) { a.complain(err) }))
 	if err != nil {
 		return exit.CodeOf(err)
@@ -156,7 +156,7 @@ dcs-tui resume`,
 		return exit.Usagef("%s", firstLine(err.Error())).WithAdvice("%s --help lists the options", cmd.CommandPath())
 	})
 	root.AddCommand(a.runCmd(), a.gridCmd(), a.resumeCmd(), a.submitCmd(), a.cancelCmd(), a.requeueCmd(),
-		a.attachCmd(), a.statusCmd(), a.whyCmd(), a.logsCmd(), a.fetchCmd(), a.resultsCmd(), a.eventsCmd(), a.runsCmd(), a.hostsCmd())
+		a.attachCmd(), a.statusCmd(), a.whyCmd(), a.logsCmd(), a.fetchCmd(), a.resultsCmd(), a.eventsCmd(), a.runsCmd(), a.hostsCmd(), manCmd())
 	completeFlags(root)
 	return root
 }
