@@ -148,7 +148,7 @@ func (a *app) takeOver(cmd *cobra.Command, f *runFlags, run *rundir.Run) (*sessi
 	if err := restoreFlags(cmd.Flags(), run.Asked.Options); err != nil {
 		return nil, err
 	}
-	inv, err := a.resumeInventory(f, run)
+	inv, err := a.cancelInventory(f, run)
 	if err != nil {
 		return nil, err
 	}
@@ -163,6 +163,19 @@ func (a *app) takeOver(cmd *cobra.Command, f *runFlags, run *rundir.Run) (*sessi
 		return nil, err
 	}
 	return s, nil
+}
+
+// cancelInventory is the one given, or the run's own: the hosts that its jobs run on,
+// also those that the inventory file has no more.
+func (a *app) cancelInventory(f *runFlags, run *rundir.Run) (*loadedInventory, error) {
+	inv, err := a.storedInventory(run)
+	if f.hosts != "" {
+		inv, err = a.loadInventory(f.hosts)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return inv, a.checkSSH(&f.options, inv.Hosts)
 }
 
 // startNothing makes this a session that ends jobs and starts none.

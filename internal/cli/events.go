@@ -219,7 +219,7 @@ func completeRunHosts(_ *cobra.Command, args []string, _ string) ([]string, cobr
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	inv, err := a.storedInventory(run.Asked)
+	inv, err := a.storedInventory(run)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

@@ -137,7 +137,7 @@ func (a *app) runFetch(cmd *cobra.Command, args []string, f *fetchFlags, o *opti
 // outputsReader reads outputs on these hosts, which the inventory FILE says how to reach,
 // or the run's own.
 func (a *app) outputsReader(run *rundir.Run, o *options, file string, names ...string) (*fetch.Reader, error) {
-	inv, err := a.storedInventory(run.Asked)
+	inv, err := a.storedInventory(run)
 	if file != "" {
 		inv, err = a.loadInventory(file)
 	}

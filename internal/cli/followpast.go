@@ -50,7 +50,7 @@ func (a *app) pastBoard(run *rundir.Run, owner *journal.Owner, unasked string, a
 	if had, err := standing.ReadInput(run); err == nil && had.Cut() {
 		p.Over += "; " + had.Text(table)
 	}
-	if inv, err := a.storedInventory(run.Asked); err == nil {
+	if inv, err := a.storedInventory(run); err == nil {
 		p.Hosts = inv.Hosts
 	}
 	b := board.FromTable(table, p)
@@ -100,7 +100,7 @@ func labOf(file string) string {
 	if file == "" {
 		return "this machine"
 	}
-	return file
+	return standing.Path(file)
 }
 
 // triesOf is --tries of the run.

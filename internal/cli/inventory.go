@@ -41,16 +41,20 @@ func (a *app) loadInventory(flag string) (*loadedInventory, error) {
 	return &loadedInventory{inv, string(text)}, nil
 }
 
-// storedInventory is the inventory as the run read it.
-func (a *app) storedInventory(asked *rundir.Asked) (*loadedInventory, error) {
-	if asked.InventoryFile == "" {
+// storedInventory is the run's own inventory: that of its start, or of the last resume.
+func (a *app) storedInventory(run *rundir.Run) (*loadedInventory, error) {
+	text, file, err := run.Inventory()
+	if err != nil {
+		return nil, exit.Usagef("%w", err)
+	}
+	if text == "" {
 		return &loadedInventory{Inventory: hosts.Local()}, nil
 	}
-	inv, _, err := hosts.Parse([]byte(asked.InventoryText), asked.InventoryFile)
+	inv, _, err := hosts.Parse([]byte(text), file)
 	if err != nil {
-		return nil, exit.Usagef("the inventory in run.toml: %w", err)
+		return nil, exit.Usagef("the inventory of the run: %w", err)
 	}
-	return &loadedInventory{inv, asked.InventoryText}, nil
+	return &loadedInventory{inv, text}, nil
 }
 
 // slotsText is what the inventory says of a host's slots.

@@ -78,9 +78,15 @@ func (a *app) runJobs(cmd *cobra.Command, f *runFlags, src jobSource) error {
 	if f.dryRun {
 		return a.dryRun(f, src.known, inv, cwd)
 	}
+	file := inv.File // absolute: resume may be called from another directory
+	if file != "" {
+		if file, err = filepath.Abs(file); err != nil {
+			return exit.Usagef("inventory file: %w", err)
+		}
+	}
 	asked := rundir.Asked{
 		Version: version(), Cwd: cwd, Shell: f.Shell, Setup: f.Setup, JobsFile: strings.Join(src.files, " "),
-		InventoryFile: inv.File, InventoryText: inv.text, Options: keepFlags(cmd.Flags()), EnvNames: refs,
+		InventoryFile: file, InventoryText: inv.text, Options: keepFlags(cmd.Flags()), EnvNames: refs,
 	}
 	maps.Copy(asked.Options, src.keep)
 	if src.source != "" {

@@ -68,7 +68,7 @@ func workDirs(run *rundir.Run) []string {
 	}
 	seen := map[string]bool{}
 	dirs := []string{"~/.dcs-tui"}
-	if inv, err := new(app).storedInventory(run.Asked); err == nil {
+	if inv, err := new(app).storedInventory(run); err == nil {
 		for _, h := range inv.Hosts {
 			if h.WorkDir != "" {
 				dirs = append(dirs, h.WorkDir)

@@ -26,7 +26,9 @@ func (a *app) resumeCmd() *cobra.Command {
 finished meanwhile, and run the rest. Jobs that are done are not run again.
 
 ` + runHelp + `
-Options and inventory are those of the run, except where they are given anew.
+Options are those of the run, except where they are given anew. The inventory is read
+again from the file that the run was started with, or from --hosts, and what has changed
+in it is said. If the file cannot be read, the run keeps the inventory that it had.
 
 With --json, results that no earlier --json has acknowledged are printed again.`,
 		Example: `dcs-tui resume
@@ -80,6 +82,7 @@ func (a *app) runResume(cmd *cobra.Command, f *runFlags, args []string) error {
 		o.journal.Close()
 		return err
 	}
+	a.keepInventory(run, inv)
 	a.removeStopFiles(run, func(name string) {
 		a.con.Line("the file " + name + " of the run is removed: the run goes on")
 	})
@@ -118,21 +121,6 @@ func (s *session) rest(have int) func() (*jobs.Spec, error) {
 		return nil
 	}
 	return next
-}
-
-// resumeInventory is the one given anew, or the run's own.
-func (a *app) resumeInventory(f *runFlags, run *rundir.Run) (*loadedInventory, error) {
-	var inv *loadedInventory
-	var err error
-	if f.hosts != "" {
-		inv, err = a.loadInventory(f.hosts)
-	} else {
-		inv, err = a.storedInventory(run.Asked)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return inv, a.checkSSH(&f.options, inv.Hosts)
 }
 
 // whole refuses a run whose jobs were never all stored: it was cut off before

@@ -18,11 +18,14 @@ func Ref(run *rundir.Run) string {
 }
 
 // Dir is the run directory, relative where that is shorter.
-func Dir(run *rundir.Run) string {
+func Dir(run *rundir.Run) string { return Path(run.Dir) }
+
+// Path is a file or directory, relative where it is below the present directory.
+func Path(path string) string {
 	if wd, err := os.Getwd(); err == nil {
-		if rel, err := filepath.Rel(wd, run.Dir); err == nil && !strings.HasPrefix(rel, "..") {
+		if rel, err := filepath.Rel(wd, path); err == nil && !strings.HasPrefix(rel, "..") {
 			return rel
 		}
 	}
-	return run.Dir
+	return path
 }

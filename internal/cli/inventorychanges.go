@@ -1,0 +1,121 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
+
+// What a line about changes of an inventory shows.
+const (
+	maxNamedHosts  = 4 // of each kind
+	maxHostChanges = 4 // different ones
+)
+
+// inventoryChanges says in a line which hosts were added, removed and changed; "" when
+// none was. Hosts with the same change are said together.
+func inventoryChanges(old, now []*hosts.Host) string {
+	before := map[string]*hosts.Host{}
+	for _, h := range old {
+		before[h.Name] = h
+	}
+	var added, removed, changes []string
+	changed := map[string][]string{} // hosts by change
+	for _, h := range now {
+		was := before[h.Name]
+		delete(before, h.Name)
+		if was == nil {
+			added = append(added, h.Name)
+			continue
+		}
+		if text := hostChange(was, h); text != "" {
+			if changed[text] == nil {
+				changes = append(changes, text)
+			}
+			changed[text] = append(changed[text], h.Name)
+		}
+	}
+	for _, h := range old {
+		if before[h.Name] != nil {
+			removed = append(removed, h.Name)
+		}
+	}
+	var parts []string
+	if len(added) > 0 {
+		parts = append(parts, "added "+someNames(added))
+	}
+	if len(removed) > 0 {
+		parts = append(parts, "removed "+someNames(removed))
+	}
+	slices.SortStableFunc(changes, func(a, b string) int { return cmp.Compare(len(changed[b]), len(changed[a])) })
+	rest := 0
+	for i, text := range changes {
+		if i >= maxHostChanges {
+			rest += len(changed[text])
+			continue
+		}
+		parts = append(parts, someNames(changed[text])+": "+text)
+	}
+	if rest > 0 {
+		parts = append(parts, jobs.Plural(rest, "other host")+" changed")
+	}
+	return strings.Join(parts, "; ")
+}
+
+// someNames lists the first of many names.
+func someNames(names []string) string {
+	if more := len(names) - maxNamedHosts; more > 1 {
+		names = append(slices.Clone(names[:maxNamedHosts]), fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(names, ", ")
+}
+
+// hostChange says what of a host is different, "" when nothing is.
+func hostChange(old, now *hosts.Host) string {
+	var parts []string
+	value := func(key, was, is string) {
+		if was != is {
+			parts = append(parts, key+" "+cmp.Or(is, "none")+" (was "+cmp.Or(was, "none")+")")
+		}
+	}
+	value("slots", slotsValue(old.Slots), slotsValue(now.Slots))
+	value("tags", strings.Join(old.Tags, " "), strings.Join(now.Tags, " "))
+	value("address", strings.Join(old.Addresses, " "), strings.Join(now.Addresses, " "))
+	var others []string
+	for _, o := range []struct {
+		key     string
+		was, is any
+	}{
+		{"port", old.Port, now.Port}, {"user", old.User, now.User}, {"identity", old.Identity, now.Identity},
+		{"jump", old.Jump, now.Jump}, {"yield", old.Yield, now.Yield}, {"max_load", old.MaxLoad, now.MaxLoad},
+		{"min_mem_free", old.MinMemFree, now.MinMemFree}, {"min_disk_free", old.MinDiskFree, now.MinDiskFree},
+		{"quiet", old.Quiet, now.Quiet}, {"nice", old.Nice, now.Nice}, {"gpus", old.GPUs, now.GPUs}, {"weight", old.Weight, now.Weight},
+		{"work_dir", old.WorkDir, now.WorkDir}, {"setup", old.Setup, now.Setup}, {"lost_after", old.LostAfter, now.LostAfter},
+		{"link", append([]string{old.Link}, old.Command...), append([]string{now.Link}, now.Command...)},
+	} {
+		if !reflect.DeepEqual(o.was, o.is) {
+			others = append(others, o.key)
+		}
+	}
+	if len(others) > 0 {
+		parts = append(parts, "other "+strings.Join(others, ", "))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// slotsValue is the rule for slots as the inventory has it.
+func slotsValue(r hosts.SlotRule) string {
+	if r.Fixed > 0 {
+		return strconv.Itoa(r.Fixed)
+	}
+	if r.Less == 0 {
+		return "cores"
+	}
+	return "cores-" + strconv.Itoa(r.Less)
+}

@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"dcs-tui/hosts"
+)
+
+// Whatever is different of a host is said, also what the inventory learns later.
+func TestHostChangeKnowsEveryField(t *testing.T) {
+	for i := range reflect.TypeFor[hosts.Host]().NumField() {
+		old, now := new(hosts.Host), new(hosts.Host)
+		field := reflect.ValueOf(now).Elem().Field(i)
+		name := reflect.TypeFor[hosts.Host]().Field(i).Name
+		switch v := field.Addr().Interface().(type) {
+		case *string:
+			*v = "x"
+		case *[]string:
+			*v = []string{"x"}
+		case *int:
+			*v = 7
+		case *int64:
+			*v = 7
+		case *float64:
+			*v = 7
+		case *bool:
+			*v = true
+		case *time.Duration:
+			*v = 7
+		case *[]hosts.Quiet:
+			*v = []hosts.Quiet{{From: 1}}
+		case *hosts.SlotRule:
+			v.Fixed = 7
+		default:
+			t.Fatalf("%s: of a type that this test does not know", name)
+		}
+		said := hostChange(old, now) != ""
+		if where := name == "Name" || name == "File" || name == "Line"; said == where {
+			t.Errorf("%s: said %v", name, said)
+		}
+	}
+}
+
+// A change of a whole lab is one short line.
+func TestInventoryChangesAreGrouped(t *testing.T) {
+	lab := func(n, slots int, names ...string) (list []*hosts.Host) {
+		for i := range n {
+			h := &hosts.Host{Name: "ws" + string(rune('a'+i)), Slots: hosts.SlotRule{Fixed: slots}}
+			h.Addresses = []string{h.Name}
+			list = append(list, h)
+		}
+		for _, name := range names {
+			list = append(list, &hosts.Host{Name: name})
+		}
+		return list
+	}
+	for _, c := range []struct {
+		old, now []*hosts.Host
+		want     string
+	}{
+		{lab(3, 4), lab(3, 4), ""},
+		{lab(20, 4, "old"), lab(20, 8, "new"), "added new; removed old; wsa, wsb, wsc, wsd, 16 more: slots 8 (was 4)"},
+		{lab(2, 4), lab(5, 4), "added wsc, wsd, wse"},
+		{lab(0, 0, "a", "b", "c", "d", "e"), nil, "removed a, b, c, d, e"},
+		{lab(0, 0, "a"), []*hosts.Host{{Name: "a", Tags: []string{"gpu", "x"}, Slots: hosts.SlotRule{Less: 1}}}, "a: slots cores-1 (was cores), tags gpu x (was none)"},
+	} {
+		if got := inventoryChanges(c.old, c.now); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+	var now []*hosts.Host
+	for i, h := range lab(20, 4) {
+		h.Slots.Fixed = 10 + i
+		now = append(now, h)
+	}
+	if got := inventoryChanges(lab(20, 4), now); !strings.HasSuffix(got, "; 16 other hosts changed") || len(got) > 200 {
+		t.Errorf("%q", got)
+	}
+}
