@@ -90,7 +90,7 @@ type Status struct {
 	At      time.Time
 	More    bool          // more jobs may come
 	Paused  bool          // by a person
-	Drain   string        // why nothing more is launched for good; "": that is not so
+	Drain   string        // why nothing more is launched until a person continues; "": it is
 	Stuck   string        // why no host starts anything though jobs are ready; "": one may
 	Problem string        // the journal cannot be written, …: "" if all is well
 	Finish  *sched.Finish // nil: it goes on

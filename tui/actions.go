@@ -39,8 +39,8 @@ func (m *model) withoutHints(keys []binding, shown ...string) []binding {
 // runKeys work everywhere.
 func (m *model) runKeys() []binding {
 	pause, help := "pause", "launch nothing more; what runs goes on"
-	if m.pic != nil && m.pic.Paused {
-		pause, help = "continue", "launch again"
+	if m.launchesNothing() {
+		pause, help = "continue", "launch again: ends a pause and a drain"
 	}
 	keys := []binding{
 		{keys: []string{":"}, show: ":", word: "cmd", group: "Run", help: "a command, tab completes it", do: func(m *model) tea.Cmd { return m.openCommand("") }},
@@ -213,10 +213,15 @@ func (m *model) prioritise(n int, relative bool) tea.Cmd {
 	return m.act(view.Action{Do: view.Priority, Jobs: which, Number: n, Relative: relative})
 }
 
-// pause stops launching, or goes on with it.
+// launchesNothing reports whether the run is paused or drains.
+func (m *model) launchesNothing() bool {
+	return m.pic != nil && (m.pic.Paused || m.pic.Draining != "")
+}
+
+// pause stops launching, or continues it.
 func (m *model) pause() tea.Cmd {
 	verb := view.Pause
-	if m.pic != nil && m.pic.Paused {
+	if m.launchesNothing() {
 		verb = view.Continue
 	}
 	return m.pauseWith(verb)

@@ -40,7 +40,7 @@ func (m *model) banner() []string {
 			add(styleBad, "PROBLEM", m.clean(p.Problem))
 		}
 		if p.Draining != "" && !m.over() {
-			add(styleWarn, "DRAINING", "nothing more is launched: "+m.clean(p.Draining))
+			add(styleWarn, "DRAINING", "nothing more is launched until "+pauseKey+" continues: "+m.clean(p.Draining))
 		}
 		if p.Paused && !m.over() {
 			add(styleWarn, "PAUSED", "nothing is launched until "+pauseKey+" continues")

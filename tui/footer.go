@@ -73,7 +73,8 @@ func (m *model) hintsRow() string {
 			help = "  " + hint
 			continue
 		}
-		if hints = append(hints, hint); b.show == resumeKey { // nothing matters more, when it is offered
+		// Nothing matters more than these, where they get the run going again.
+		if hints = append(hints, hint); b.show == resumeKey || b.show == pauseKey && m.launchesNothing() {
 			hints = append([]string{hint}, hints[:len(hints)-1]...)
 		}
 	}

@@ -265,6 +265,11 @@ func TestTheHeaderNamesRealKeys(t *testing.T) {
 	if got := m.src.(*fakeSource).done(); len(got) != 1 || got[0].Do != view.Continue {
 		t.Errorf("%s asked for %+v", pauseKey, got)
 	}
+	m = newScreen(t, change(states["draining"]), 80, 24)
+	press(t, m, "q", "esc", pauseKey, "q", pauseKey)
+	if got := m.src.(*fakeSource).done(); len(got) != 2 || got[0].Do != view.Continue || got[1].Do != view.Continue {
+		t.Errorf("%s while draining asked for %+v", pauseKey, got)
+	}
 	for _, b := range m.lifeKeys() {
 		if !slices.Contains(b.keys, resumeKey) {
 			t.Errorf("%s is not %s", b.word, resumeKey)

@@ -22,20 +22,27 @@ func (m *model) leave() tea.Cmd {
 // drawn is what works.
 type leaveModal struct{}
 
-func (l *leaveModal) keys() []binding {
+func (l *leaveModal) keys(m *model) []binding {
+	drain := binding{keys: []string{"r"}, show: "r", word: "drain", help: "what runs finishes, nothing more starts, then the run ends", do: func(m *model) tea.Cmd {
+		m.modal = nil
+		return m.act(view.Action{Do: view.DrainRun})
+	}}
+	if m.pic.Draining != "" {
+		drain = binding{keys: []string{pauseKey}, show: pauseKey, word: "continue", help: "launch again: the drain is over, the run is not", do: func(m *model) tea.Cmd {
+			m.modal = nil
+			return m.pauseWith(view.Continue)
+		}}
+	}
 	return []binding{
 		{keys: []string{"d", "ctrl+c", "q"}, show: "d", word: "detach", help: "the run goes on in the background", do: func(*model) tea.Cmd { return tea.Quit }},
-		{keys: []string{"r"}, show: "r", word: "drain", help: "what runs finishes, nothing more starts, then the run ends", do: func(m *model) tea.Cmd {
-			m.modal = nil
-			return m.act(view.Action{Do: view.DrainRun})
-		}},
+		drain,
 		{keys: []string{"c"}, show: "c", word: "cancel", help: "everything that runs or waits is ended (asks again)", do: cancelRun},
 		{keys: []string{"esc", "n"}, show: "esc", word: "stay", help: "back to the screen", do: func(m *model) tea.Cmd { m.modal = nil; return nil }},
 	}
 }
 
 func (l *leaveModal) key(m *model, k tea.KeyPressMsg) tea.Cmd {
-	for _, b := range l.keys() {
+	for _, b := range l.keys(m) {
 		for _, name := range b.keys {
 			if name == k.String() {
 				return b.do(m)
@@ -57,19 +64,23 @@ func (l *leaveModal) draw(m *model, w, h int) []string {
 		count = fmt.Sprintf("%s run, %s wait.", thousands(t.running+t.handed), thousands(t.queued))
 	}
 	out := []string{styleBold.Render(title) + count}
-	for _, b := range l.keys() {
+	wide := 7
+	for _, b := range l.keys(m) {
+		wide = max(wide, len(b.word))
+	}
+	for _, b := range l.keys(m) {
 		help := b.help
 		if b.word == "detach" {
 			help += "; dcs-tui attach " + name + " comes back"
 		}
-		if width(help) > w-14 { // its sense in few words
+		if width(help) > w-7-wide { // its sense in few words
 			help = leaveShort[b.word]
 		}
-		out = append(out, "  "+styleBold.Render(m.fit(b.show, 4))+m.fit(b.word, 7)+" "+help)
+		out = append(out, "  "+styleBold.Render(m.fit(b.show, 4))+m.fit(b.word, wide)+" "+help)
 	}
 	if len(out) > h { // the words alone
 		line := ""
-		for _, b := range l.keys() {
+		for _, b := range l.keys(m) {
 			line += " " + styleBold.Render(b.show) + " " + b.word + " "
 		}
 		return []string{line}
@@ -79,7 +90,7 @@ func (l *leaveModal) draw(m *model, w, h int) []string {
 
 // leaveShort says in at most 26 letters what the keys do.
 var leaveShort = map[string]string{
-	"detach": "the run goes on", "drain": "runs finish, then it ends", "cancel": "all is ended (asks again)", "stay": "back to the screen",
+	"detach": "the run goes on", "drain": "runs finish, then it ends", "continue": "launch again", "cancel": "all is ended (asks again)", "stay": "back to the screen",
 }
 
 // going says how many jobs run, in a sentence.

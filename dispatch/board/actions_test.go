@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"dcs-tui/dispatch/sched"
 	"dcs-tui/dispatch/view"
 	"dcs-tui/jobs"
 )
@@ -78,6 +79,37 @@ func TestActions(t *testing.T) {
 		}
 		l.end()
 	})
+}
+
+// Continue ends a drain, with a pause or without, and the run ends with its last job.
+func TestContinueEndsADrain(t *testing.T) {
+	for _, paused := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			l := newLab(t, "a")
+			l.run = func(jobs.AttemptID) (time.Duration, jobs.Outcome) { return 10 * time.Second, jobs.Outcome{} }
+			l.submit(plain(6)...)
+			time.Sleep(2 * time.Second)
+			if paused {
+				l.do(view.Action{Do: view.Pause})
+			}
+			l.d.Do(sched.Drain{Why: "asked"})
+			time.Sleep(2 * time.Second)
+			if ans := l.do(view.Action{Do: view.Continue}); ans.Done != 1 || ans.Text != "launching continues" {
+				t.Errorf("%+v", ans)
+			}
+			if p := l.look(view.Ask{}); p.Draining != "" || p.Paused {
+				t.Errorf("draining %q, paused %v", p.Draining, p.Paused)
+			}
+			if ans := l.do(view.Action{Do: view.Continue}); ans.Done != 0 || !strings.Contains(ans.Text, "already") {
+				t.Errorf("%+v", ans)
+			}
+			time.Sleep(time.Minute)
+			if p := l.look(view.Ask{}); p.Phases[view.Succeeded] != 6 {
+				t.Errorf("%d of 6 jobs have succeeded", p.Phases[view.Succeeded])
+			}
+			l.end()
+		})
+	}
 }
 
 // E8: what happens is in the log: the notable apart from everything, older records first.

@@ -178,22 +178,45 @@ func jobsText(which view.Ranges, ids []jobs.ID) string {
 	return jobs.Plural(len(ids), "job")
 }
 
-// pause stops launching, or lets it go on.
+// pause stops launching, or continues it. A drain ends with the pause.
 func pause(ctx context.Context, l *live, a view.Action) (*view.Answer, error) {
 	on := a.Do == view.Pause
-	var is bool
-	if err := l.visit(ctx, func(k *desk) { is = k.in.Status().Paused }); err != nil {
+	var paused, draining bool
+	look := func(k *desk) {
+		is := k.in.Status()
+		paused, draining = is.Paused, is.Drain != ""
+	}
+	if err := l.visit(ctx, look); err != nil {
 		return nil, err
 	}
-	text := "launching goes on"
+	text, why := "launching continues", "asked for by "+who(a.Why)
 	if on {
 		text = "launching is paused"
 	}
-	if is == on {
+	if paused == on && (on || !draining) {
 		return &view.Answer{Text: text + " already"}, nil
 	}
-	if err := l.d.Order(ctx, dispatch.Notice{Text: text + ": asked for by " + who(a.Why)}, sched.Pause{On: on}); err != nil {
+	var do []sched.Event
+	notice := dispatch.Notice{}
+	if paused != on {
+		do = append(do, sched.Pause{On: on})
+		notice.Text = text + ": " + why
+	}
+	if !on && draining {
+		do = append(do, sched.EndDrain{Why: why})
+		notice.Text = "" // the core says it
+	}
+	if err := l.d.Order(ctx, notice, do...); err != nil {
 		return nil, gone(ctx, err)
+	}
+	if on || !draining {
+		return &view.Answer{Done: 1, Text: text}, nil
+	}
+	switch err := l.visit(ctx, look); {
+	case err != nil:
+		return nil, err
+	case draining:
+		return nil, refuse("the drain is over and the dispatcher is ending; resume the run to continue it")
 	}
 	return &view.Answer{Done: 1, Text: text}, nil
 }

@@ -221,6 +221,8 @@ func (c *Core) handle(ev Event) {
 		c.paused = e.On
 	case Drain:
 		c.startDrain(e.Why)
+	case EndDrain:
+		c.endDrain(e)
 	case Stop:
 		c.stop(e.Why)
 	case DrainHost:

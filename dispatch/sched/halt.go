@@ -64,7 +64,7 @@ func (c *Core) nearHalt() bool {
 	return n > 0 && c.halt.bad+1 >= n || c.tooMany(c.halt.bad+1, c.halt.ok+c.halt.bad+1)
 }
 
-// startDrain launches nothing more, for good; what waits on hosts comes back.
+// startDrain launches nothing more until endDrain; what waits on hosts comes back.
 func (c *Core) startDrain(why string) {
 	if c.drain != "" {
 		return
@@ -74,6 +74,16 @@ func (c *Core) startDrain(why string) {
 	for _, h := range c.hosts {
 		h.withdrawAll()
 	}
+}
+
+// endDrain continues launching, unless the drain has finished already. Failures count
+// afresh for --halt, or the run would drain again at once.
+func (c *Core) endDrain(e EndDrain) {
+	if c.drain == "" || c.finished || c.stopped || e.Of != "" && e.Of != c.drain {
+		return
+	}
+	c.drain, c.halt = "", halt{}
+	c.say("", 0, "launching continues: %s", reasonOr(e.Why, "asked to continue"))
 }
 
 func (c *Core) stop(why string) {

@@ -108,12 +108,18 @@ type SetPriority struct {
 // Pause stops (or continues) launching; what runs goes on.
 type Pause struct{ On bool }
 
-// Drain stops launching for good, withdraws what is buffered and finishes when
-// nothing runs any more. Stop finishes at once and leaves running jobs running.
+// Drain stops launching, withdraws what is buffered, and finishes when nothing runs
+// any more. Stop finishes at once and leaves running jobs running.
 type (
 	Drain struct{ Why string }
 	Stop  struct{ Why string }
 )
+
+// EndDrain ends a drain that has not finished yet: launching continues.
+type EndDrain struct {
+	Of  string // ends only a drain for this reason; "": any drain
+	Why string // for the event log
+}
 
 // DrainHost finishes what runs on a host and starts nothing more there; with On
 // false the host is used again. With Now its jobs are stopped and queued again. It holds
@@ -147,6 +153,7 @@ func (Cancel) event()            {}
 func (Requeue) event()           {}
 func (SetPriority) event()       {}
 func (Pause) event()             {}
+func (EndDrain) event()          {}
 func (Drain) event()             {}
 func (Stop) event()              {}
 func (DrainHost) event()         {}

@@ -72,5 +72,5 @@ func (f *flight) standing() Standing {
 // Paused says that nothing is launched because a person, or the journal, asked for it.
 func (c *Core) Paused() bool { return c.paused }
 
-// Draining returns why nothing more is launched for good, "" if that is not so.
+// Draining returns why nothing more is launched until a person continues, "" if that is not so.
 func (c *Core) Draining() string { return c.drain }

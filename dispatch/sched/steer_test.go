@@ -170,6 +170,51 @@ func TestDrain(t *testing.T) {
 	s.wantState(3, jobs.Queued)
 }
 
+// TestEndDrain: launching continues as before the drain. A drain for another reason stays,
+// and one that has finished.
+func TestEndDrain(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 1))
+	s.up("a")
+	s.plain(20)
+	s.started("a", "1.1")
+	s.step(Drain{"asked"})
+	s.step(EndDrain{Of: "the file STOP"})
+	if s.c.Draining() != "asked" {
+		t.Error("a drain for another reason was ended")
+	}
+	s.step(EndDrain{Why: "asked for by ada"})
+	contains(t, "launched", on(s.ended("a", "1.1", okay), "a"), "2.1")
+	s.step(Drain{"asked"})
+	for f := s.c.hosts[0].head; f != nil; f = s.c.hosts[0].head {
+		s.step(AttemptsWithdrawn{"a", &hosts.Withdrawn{Attempts: []jobs.AttemptID{f.id}}})
+	}
+	s.step(EndDrain{})
+	if s.finish == nil || s.finish.How != Drained || s.c.Draining() == "" {
+		t.Errorf("a drain that has finished was ended: %+v, %q", s.finish, s.c.Draining())
+	}
+}
+
+// TestEndDrainOfHalt: failures from before the end of a drain do not count again.
+func TestEndDrainOfHalt(t *testing.T) {
+	s := newStage(t, Config{HaltFailures: 1, Tries: 1}, box("a", 2))
+	s.up("a")
+	s.plain(20)
+	s.started("a", "2.1")
+	s.ended("a", "1.1", exit1)
+	if s.c.Draining() == "" {
+		t.Fatal("--halt 1 does not drain")
+	}
+	s.step(EndDrain{Of: s.c.Draining()})
+	s.ended("a", "2.1", okay)
+	if s.c.Draining() != "" || s.finish != nil {
+		t.Errorf("draining %q, finish %+v", s.c.Draining(), s.finish)
+	}
+	s.ended("a", "3.1", exit1)
+	if s.c.Draining() == "" {
+		t.Error("the next failure does not drain")
+	}
+}
+
 // TestStop finishes at once; what runs is still open.
 func TestStop(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1))

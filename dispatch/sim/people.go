@@ -217,8 +217,17 @@ func (w *World) readRequests(l *life) {
 	}
 }
 
+// askDrain drains the run. Every second time a person ends the drain later, when the run
+// has not ended by it.
 func askDrain(w *World) bool {
-	return w.ask(func(*life) sched.Event { return sched.Drain{Why: "by a person"} })
+	l := w.life
+	if !w.ask(func(*life) sched.Event { return sched.Drain{Why: "by a person"} }) {
+		return false
+	}
+	if w.tape.Draw(2) == 0 {
+		w.after(w.between(time.Second, 40*time.Second), func() { l.tell(sched.EndDrain{Why: "by a person"}) })
+	}
+	return true
 }
 
 func askStop(w *World) bool {

@@ -17,13 +17,13 @@ const (
 	Priority Verb = "priority" // Number, or added to each one's own with Relative
 
 	Pause     Verb = "pause"      // launch nothing, until …
-	Continue  Verb = "continue"   // … this
+	Continue  Verb = "continue"   // … this, which also ends a drain of the run
 	DrainHost Verb = "drain-host" // Host finishes what runs and starts nothing more
 	StopHost  Verb = "stop-host"  // Host's jobs are ended and queued again; it starts nothing more
 	UseHost   Verb = "use-host"   // Host is used again
 	Slots     Verb = "slots"      // Host gets Number slots, or so many more with Relative
 
-	DrainRun  Verb = "drain-run"  // what runs finishes, nothing starts, the dispatcher ends
+	DrainRun  Verb = "drain-run"  // what runs finishes, nothing starts, the dispatcher ends; Continue takes it back
 	StopRun   Verb = "stop-run"   // the dispatcher ends; what runs goes on, resume adopts it
 	CancelRun Verb = "cancel-run" // everything is ended
 	Resume    Verb = "resume"     // a dispatcher is started for a run that has none

@@ -4,6 +4,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"dcs-tui/dispatch/sched"
@@ -21,8 +22,11 @@ type guard struct {
 	wishes chan request  // what others are to carry out; what does not fit is dropped
 	hurry  chan struct{} // closed when a person has asked to stop: nothing is waited for without end any more
 	once   sync.Once
-	last   func(why string) // says that it leaves at once; nil: nothing is said
-	quit   func(code int)
+
+	continued atomic.Bool // a drain was ended: the next Ctrl-C drains again
+
+	last func(why string) // says that it leaves at once; nil: nothing is said
+	quit func(code int)
 }
 
 // request is a wish, and who or what asked for it.
@@ -39,6 +43,9 @@ func newGuard() *guard {
 func (g *guard) listen(signals <-chan os.Signal, asked interrupts) {
 	detached := false
 	for sig := range signals {
+		if g.continued.Swap(false) && asked.asked == 1 && !asked.cancel {
+			asked.asked = 0
+		}
 		w := asked.signal(sig)
 		switch w {
 		case wishNothing:
@@ -119,8 +126,15 @@ func (g *guard) within(patience time.Duration, begun <-chan struct{}, f func()) 
 	}
 }
 
-// watchFiles asks for what the stop files of the run ask for, each once. say is told
-// once why a file of such a name is not obeyed.
+// The reasons of requests that come from stop files.
+const (
+	whyStopFile    = "the file " + rundir.StopFile
+	whyStopNowFile = "the file " + rundir.StopNowFile
+)
+
+// watchFiles asks for what the stop files of the run ask for, each once, and for an end
+// of the drain when STOP has been removed. say is told once why a file of such a name is
+// not obeyed.
 func (g *guard) watchFiles(run *rundir.Run, over <-chan struct{}, say func(text string)) {
 	every := time.NewTicker(2 * time.Second)
 	defer every.Stop()
@@ -143,16 +157,23 @@ func (g *guard) watchFiles(run *rundir.Run, over <-chan struct{}, say func(text 
 			}
 		}
 		w := stopWish(names)
-		if w == wishNothing || w == seen {
+		if w == seen {
 			continue
 		}
-		seen = w
-		why := "the file " + rundir.StopFile
-		if w == wishCancel {
-			why = "the file " + rundir.StopNowFile
+		var r request
+		switch {
+		case w == wishDrain:
+			r = request{w, whyStopFile}
+		case w == wishCancel:
+			r = request{w, whyStopNowFile}
+		case seen == wishDrain:
+			r = request{wishContinue, whyStopFile + " was removed"}
+		}
+		if seen = w; r.wish == wishNothing {
+			continue
 		}
 		select {
-		case g.wishes <- request{w, why}:
+		case g.wishes <- r:
 		case <-over:
 			return
 		}
@@ -189,6 +210,8 @@ func (s *session) obey(w wish, why string) {
 	case wishDrain:
 		s.d.Do(sched.Drain{Why: why})
 		s.say(s.drainText)
+	case wishContinue:
+		s.d.Do(sched.EndDrain{Of: whyStopFile, Why: why})
 	case wishStop:
 		s.d.Do(sched.Stop{Why: why})
 		s.say(func() string { return why + ": dispatching stops, running jobs go on" })

@@ -126,6 +126,49 @@ func TestStopFiles(t *testing.T) {
 	})
 }
 
+// Removing STOP ends its drain, and one that is made again drains again.
+func TestRemovingTheStopFileEndsItsDrain(t *testing.T) {
+	run := emptyRun(t)
+	synctest.Test(t, func(t *testing.T) {
+		g, over := newGuard(), make(chan struct{})
+		go g.watchFiles(run, over, func(text string) { t.Errorf("said: %s", text) })
+		defer close(over)
+		for range 2 {
+			if err := os.WriteFile(run.Path(rundir.StopFile), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+			if err := os.Remove(run.Path(rundir.StopFile)); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+			if len(g.wishes) != 2 {
+				t.Fatalf("%d requests, want a drain and its end", len(g.wishes))
+			}
+			if drain, end := <-g.wishes, <-g.wishes; drain.wish != wishDrain || end.wish != wishContinue {
+				t.Errorf("%v, %v", drain, end)
+			}
+		}
+	})
+}
+
+// After a drain was ended, Ctrl-C drains again instead of stopping.
+func TestCtrlCDrainsAgainAfterContinue(t *testing.T) {
+	g := newGuard()
+	signals := make(chan os.Signal)
+	go g.listen(signals, interrupts{})
+	signals <- syscall.SIGINT
+	first := <-g.wishes
+	g.continued.Store(true)
+	signals <- syscall.SIGINT
+	second := <-g.wishes
+	signals <- syscall.SIGINT
+	if third := <-g.wishes; first.wish != wishDrain || second.wish != wishDrain || third.wish != wishStop {
+		t.Errorf("%v, %v, %v", first, second, third)
+	}
+	close(signals)
+}
+
 // A stop file that the user of the run has not made changes nothing, and that is said once.
 func TestStopFilesOfOthersAreSaidOnce(t *testing.T) {
 	run := emptyRun(t)

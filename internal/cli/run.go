@@ -40,7 +40,7 @@ With --no-tui, --json, --output or no terminal this process dispatches, and prin
 Ctrl-C then lets running jobs finish and starts no more; a second one stops at once and
 leaves them running, to be adopted by resume; so does Ctrl-\. Closing the terminal stops nothing.
 
-A file STOP in the run directory drains as Ctrl-C does, STOP.now cancels.
+A file STOP in the run directory drains as Ctrl-C does, until it is removed; STOP.now cancels.
 
 ` + exit.Help,
 		Example: `dcs-tui run jobs.txt

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"time"
 
 	"dcs-tui/dispatch/board"
@@ -12,6 +14,7 @@ import (
 	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/rundir"
 )
 
 // controlBase is where the directories of control sockets lie; tests change it.
@@ -95,7 +98,7 @@ func (s *session) openBoard(inventory string) (view.Source, func(), error) {
 	if q != nil {
 		q.show(b)
 	}
-	return &servedBoard{b, s.d.Finished()}, func() {
+	return &servedBoard{b, s}, func() {
 		if q != nil {
 			q.show(nil)
 		}
@@ -107,19 +110,34 @@ func (s *session) openBoard(inventory string) (view.Source, func(), error) {
 // and its dispatcher takes leave of the hosts: what it took in then would be left.
 type servedBoard struct {
 	*board.Board
-	finished <-chan struct{}
+	s *session
 }
 
 // Do is view.Source's.
 func (b *servedBoard) Do(ctx context.Context, a view.Action) (*view.Answer, error) {
 	select {
-	case <-b.finished:
+	case <-b.s.d.Finished():
 		if a.Do != view.Reply {
 			return nil, control.ErrLeaving
 		}
 	default:
 	}
-	return b.Board.Do(ctx, a)
+	ans, err := b.Board.Do(ctx, a)
+	if err == nil && a.Do == view.Continue {
+		b.s.continued()
+	}
+	return ans, err
+}
+
+// continued forgets what has asked for a drain that a person has ended: the next Ctrl-C
+// drains again, and the file STOP is removed, as by resume.
+func (s *session) continued() {
+	s.guard.continued.Store(true)
+	if err := s.run.Disk.Remove(s.run.Path(rundir.StopFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		s.say(func() string {
+			return "the file " + rundir.StopFile + " cannot be removed: " + console.CleanLine(err.Error())
+		})
+	}
 }
 
 // pastPatience bounds reading the journal for a screen that has just come.
@@ -155,7 +173,7 @@ func (s *session) act(_ context.Context, a view.Action) (*view.Answer, error) {
 	switch a.Do {
 	case view.DrainRun:
 		s.obey(wishDrain, by)
-		return &view.Answer{Done: 1, Text: "no more jobs are started; the dispatcher ends when the running ones have"}, nil
+		return &view.Answer{Done: 1, Text: "no more jobs are started; the dispatcher ends when the running ones have, unless continue comes first"}, nil
 	case view.StopRun:
 		s.obey(wishStop, by)
 		return &view.Answer{Done: 1, Text: "dispatching stops; running jobs go on"}, nil

@@ -18,12 +18,13 @@ import (
 type wish int
 
 const (
-	wishNothing wish = iota
-	wishDrain        // finish what runs, start nothing more
-	wishStop         // stop dispatching; what runs goes on
-	wishCancel       // end everything that runs
-	wishDetach       // the terminal is gone: go on without it
-	wishQuit         // asked a third time: leave at once
+	wishNothing  wish = iota
+	wishDrain         // finish what runs, start nothing more
+	wishContinue      // end the drain that the file STOP has asked for
+	wishStop          // stop dispatching; what runs goes on
+	wishCancel        // end everything that runs
+	wishDetach        // the terminal is gone: go on without it
+	wishQuit          // asked a third time: leave at once
 )
 
 // interrupts counts how often a person has asked, because each further Ctrl-C
