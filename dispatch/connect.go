@@ -29,7 +29,7 @@ func (a *agent) connect() {
 // openFor fills in the host's part of the first message.
 func openFor(open hosts.Open, h *hosts.Host) *hosts.Open {
 	open.Version = hosts.ProtocolVersion
-	open.Host, open.WorkDir, open.Nice = h.Name, h.WorkDir, h.Nice
+	open.Host, open.WorkDir, open.ShareDir, open.Nice = h.Name, h.WorkDir, h.ShareDir, h.Nice
 	open.Slots, open.Less = h.Slots.Fixed, h.Slots.Less
 	open.Setup = join(h.Setup, open.Setup)
 	return &open

@@ -35,6 +35,7 @@ func (a *agent) report(m hosts.Message) {
 		if m.FencedBy <= a.epoch() { // nobody is fenced off by himself or by the past
 			m.FencedBy = 0
 		}
+		m.GPUs = saneGPUs(m.GPUs)
 		a.tell(sched.HostRefused{Host: name, Msg: m})
 	case *hosts.Probed:
 		saneProbed(m.Jobs)
@@ -94,6 +95,7 @@ func saneHello(h *hosts.Hello) {
 	h.Cores = min(max(1, h.Cores), 1<<16)
 	h.Slots = min(max(1, h.Slots), maxSlots)
 	h.GPUs = min(max(0, h.GPUs), maxGPUs)
+	h.LockedGPUs = saneGPUs(h.LockedGPUs)
 	h.MemBytes = max(0, h.MemBytes)
 	h.Warnings = h.Warnings[:min(len(h.Warnings), 20)]
 	for i := range h.Warnings {
@@ -108,9 +110,13 @@ func saneBeat(b *hosts.Beat) {
 		}
 		*f = min(*f, 1<<16)
 	}
+	b.LockedGPUs = saneGPUs(b.LockedGPUs)
 	b.MemFree, b.DiskFree = max(0, b.MemFree), max(-1, b.DiskFree)
 	b.Running, b.Buffered = max(0, b.Running), max(0, b.Buffered)
 }
+
+// saneGPUs bounds a list of devices.
+func saneGPUs(list []int) []int { return list[:min(len(list), maxGPUs)] }
 
 func saneSlot(n int) int {
 	if n < 0 || n > maxSlots {

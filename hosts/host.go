@@ -23,6 +23,7 @@ type Host struct {
 	GPUs        int      // -1: as many as the host reports
 	Weight      float64  // relative speed, 1 unless told
 	WorkDir     string   // "": ~/.dcs-tui
+	ShareDir    string   // "": /var/tmp/dcs-share
 	Setup       string
 	LostAfter   time.Duration // 0: the default, 60 s
 

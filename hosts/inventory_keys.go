@@ -51,6 +51,7 @@ var inventoryKeys = map[string]inventoryKey{
 	"gpus":          {set: number(-1, 1024, func(d *draft, n int) { d.host.GPUs = n })},
 	"weight":        {set: decimal(false, func(d *draft, f float64) { d.host.Weight = f })},
 	"work_dir":      {set: text(setWorkDir)},
+	"share_dir":     {set: text(setShareDir)},
 	"setup":         {set: setSetup},
 	"lost_after":    {set: text(setLostAfter)},
 	"link":          {set: setLink},
@@ -90,6 +91,14 @@ func setWorkDir(d *draft, s string) error {
 		return fmt.Errorf("%q must be a whole path on the host (/… or ~/…)", s)
 	}
 	d.host.WorkDir = path.Clean(s)
+	return nil
+}
+
+func setShareDir(d *draft, s string) error {
+	if !path.IsAbs(s) {
+		return fmt.Errorf("%q must be a whole path on the host (/…)", s)
+	}
+	d.host.ShareDir = path.Clean(s)
 	return nil
 }
 

@@ -25,6 +25,7 @@ type Open struct {
 	RunDir       string // absolute path on the dispatcher's machine; "" if it must not be looked for
 	Nonce        string // content of RunDir/nonce: seeing it proves a shared directory
 	WorkDir      string // "": ~/.dcs-tui
+	ShareDir     string // holds the locks of GPUs; "": /var/tmp/dcs-share
 	Cwd          string // where jobs run unless they say otherwise
 	Shell        string // "": /bin/sh
 	Setup        string // the host's and the run's, one after the other
@@ -127,22 +128,24 @@ type Bye struct{ End bool }
 
 // Hello is the helper's first message.
 type Hello struct {
-	Version   int
-	BootID    string
-	Uptime    time.Duration // CLOCK_BOOTTIME
-	OS, Arch  string
-	Cores     int
-	MemBytes  int64
-	GPUs      int
-	Slots     int // as the rule of Open gives for this host
-	Shared    bool
-	Dir       string // directory that holds attempts/: the run directory, or below work_dir
-	Spool     string
-	FencedBy  int      // a higher epoch that this host knows; 0: none. The helper then does nothing.
-	Warnings  []string // one line each
-	PID       int
-	CwdError  string // Open.Cwd does not exist here
-	WallClock jobs.Stamp
+	Version  int
+	BootID   string
+	Uptime   time.Duration // CLOCK_BOOTTIME
+	OS, Arch string
+	Cores    int
+	MemBytes int64
+	GPUs     int
+	// LockedGPUs are the devices that a job of any run or user holds.
+	LockedGPUs []int
+	Slots      int // as the rule of Open gives for this host
+	Shared     bool
+	Dir        string // directory that holds attempts/: the run directory, or below work_dir
+	Spool      string
+	FencedBy   int      // a higher epoch that this host knows; 0: none. The helper then does nothing.
+	Warnings   []string // one line each
+	PID        int
+	CwdError   string // Open.Cwd does not exist here
+	WallClock  jobs.Stamp
 	// ZoneSeconds is how far the host's local time is ahead of UTC (east is positive) at
 	// the time of the hello: quiet hours count in it.
 	ZoneSeconds int
@@ -164,7 +167,9 @@ type Beat struct {
 	FSDelay  time.Duration
 	Running  int
 	Buffered int
-	Progress map[string]string `json:",omitempty"` // attempt id: what its job wrote to DCS_PROGRESS, at most 64 bytes
+	// LockedGPUs are the devices that a job of any run or user holds, ours included.
+	LockedGPUs []int             `json:",omitempty"`
+	Progress   map[string]string `json:",omitempty"` // attempt id: what its job wrote to DCS_PROGRESS, at most 64 bytes
 }
 
 // Started reports attempts that began to run.
@@ -203,6 +208,8 @@ type Refused struct {
 	Attempts []jobs.AttemptID
 	Why      string
 	FencedBy int // the higher epoch, 0 if that is not the reason
+	// GPUs are the devices that other runs or users hold, if that is the reason.
+	GPUs []int
 }
 
 // Answer is what a Probe found.

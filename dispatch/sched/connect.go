@@ -68,6 +68,9 @@ func (c *Core) hostUp(e HostUp) {
 	h.beat = hosts.Beat{MemFree: -1, DiskFree: -1}
 	h.measured, h.diskFree, h.holdSaid = false, -1, notHeld
 	h.learn(e.Hello)
+	if h.foreign.reset(e.Hello.LockedGPUs, h.gpuBusy, c.now.Mono); len(h.foreign.list) > 0 {
+		c.sayForeign(h, "some of its GPUs are in use by other runs or users")
+	}
 	if h.barred = ""; e.Hello.CwdError != "" {
 		h.barred = "the directory to run in does not exist there: " + e.Hello.CwdError + " (choose another with --cwd)"
 		h.reason = h.barred
@@ -88,6 +91,7 @@ func (c *Core) hostBeat(e HostBeat) {
 	b := boundedBeat(e.Beat)
 	h.take(&b)
 	h.hear(&b, c.now.Mono)
+	h.foreign.update(b.LockedGPUs, c.now.Mono)
 	if b.Early && !h.beaten {
 		// It serves the floors. That the helper lives, and what others use, is for a
 		// beat to show that covers more than the helper's own start.
@@ -213,6 +217,9 @@ func (c *Core) fence(h *host, epoch int) {
 func (c *Core) accepts(id jobs.AttemptID) {
 	if f := c.flights[id]; f != nil {
 		f.h.rest.refusals = 0
+		if f.wantGPUs > 0 {
+			f.h.foreign.refusals = 0
+		}
 	}
 }
 
@@ -224,12 +231,14 @@ func (c *Core) refused(e HostRefused) {
 		c.fence(h, e.Msg.FencedBy)
 		return
 	}
-	news := false
+	news := false // about the host, not just about some of its GPUs
 	for _, id := range e.Msg.Attempts {
 		if !c.mayTell(e.Host, id) {
 			continue
 		}
-		news = news || c.flights[id] != nil // not a repeat, nor a launch that came after all was settled
+		if f := c.flights[id]; f != nil && !c.avoidGPUs(f, e.Msg) {
+			news = true // not a repeat, nor a launch that came after all was settled
+		}
 		c.neverStarted(id, e.Msg.Why)
 	}
 	if h != nil && news && !h.rest.resting { // what several supervisors refuse at a time counts once

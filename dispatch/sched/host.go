@@ -77,6 +77,7 @@ type host struct {
 	mem        int64
 	gpuBusy    []bool
 	vagueGPUs  int // open attempts whose devices are not known
+	foreign    foreignGPUs
 
 	reserved *class // kept free for it (reserve.go)
 	rest     rest   // blackhole.go
@@ -128,7 +129,7 @@ func (h *host) takeGPUs(n int) []int {
 	}
 	var got []int
 	for i, busy := range h.gpuBusy {
-		if !busy && len(got) < n {
+		if !busy && !h.foreign.has(i) && len(got) < n {
 			got = append(got, i)
 		}
 	}
@@ -142,8 +143,8 @@ func (h *host) freeGPUs() int {
 		return 0
 	}
 	n := 0
-	for _, busy := range h.gpuBusy {
-		if !busy {
+	for i, busy := range h.gpuBusy {
+		if !busy && !h.foreign.has(i) {
 			n++
 		}
 	}

@@ -120,6 +120,7 @@ func (c *Core) whyReady(id jobs.ID, j *jobs.Job) string {
 	cl := c.classOf(j)
 	fit, up, room, gpus, mem := 0, 0, 0, 0, 0
 	var away string
+	foreign := false
 	var kept, trial *host
 	for _, h := range c.hosts {
 		if !cl.fits[h.idx] {
@@ -136,6 +137,7 @@ func (c *Core) whyReady(id jobs.ID, j *jobs.Job) string {
 		k := cl.key
 		if k.gpus > h.freeGPUs() {
 			gpus++
+			foreign = foreign || len(h.foreign.list) > 0
 		} else if !h.holds(cl) {
 			mem++
 		} else if h.free() >= k.slots {
@@ -155,6 +157,9 @@ func (c *Core) whyReady(id jobs.ID, j *jobs.Job) string {
 	case up == 0:
 		return fmt.Sprintf("none of the %d hosts that can run it takes jobs; for one, %s", fit, away)
 	case gpus == up:
+		if foreign {
+			return "the GPUs it needs are in use, some of them by other runs or users"
+		}
 		return "the GPUs it needs are in use"
 	case gpus+mem == up:
 		return "the memory it needs is in use by other jobs"

@@ -181,7 +181,7 @@ func check(ctx context.Context, connector hosts.Connector, h *hosts.Host, p *sha
 	began := time.Now()
 	w, err := connector.Connect(ctx, h, &hosts.Open{
 		Version: hosts.ProtocolVersion, Run: p.uid, RunName: p.uid, Host: h.Name, Epoch: 1, RunDir: p.dir, Nonce: p.nonce,
-		WorkDir: h.WorkDir, Cwd: p.cwd, Nice: h.Nice, Slots: h.Slots.Fixed, Less: h.Slots.Less, Check: true,
+		WorkDir: h.WorkDir, ShareDir: h.ShareDir, Cwd: p.cwd, Nice: h.Nice, Slots: h.Slots.Fixed, Less: h.Slots.Less, Check: true,
 	})
 	if err != nil {
 		c.err = err

@@ -31,7 +31,7 @@ func (h *helper) beats() {
 
 func (h *helper) beat(m *meter) *hosts.Beat {
 	h.mu.Lock()
-	b := &hosts.Beat{Running: len(h.running), Buffered: len(h.waiting)}
+	b := &hosts.Beat{Running: len(h.running), Buffered: len(h.waiting), LockedGPUs: h.lockedGPUs}
 	roots := map[int]bool{}
 	for pid := range h.sups {
 		roots[pid] = true

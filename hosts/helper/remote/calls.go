@@ -163,6 +163,14 @@ func statfs(path string, st *unix.Statfs_t) error {
 	return call("statfs", path, func() error { return unix.Statfs(path, st) })
 }
 
+// rewind makes the next readdir begin with the first name.
+func rewind(fd int, path string) error {
+	return call("seek", path, func() error {
+		_, err := unix.Seek(fd, 0, 0)
+		return err
+	})
+}
+
 func readdir(fd int, path string, buf []byte) (n int, err error) {
 	err = call("readdir", path, func() (err error) {
 		n, err = unix.ReadDirent(fd, buf)
@@ -177,4 +185,27 @@ func mapFile(fd int, path string, bytes int) (mem []byte, err error) {
 		return err
 	})
 	return mem, err
+}
+
+// lockFile takes an OFD write lock on the whole file without waiting. EAGAIN says that
+// another open file has a lock on it.
+func lockFile(fd int, path string) error {
+	return call("lock", path, func() error {
+		return unix.FcntlFlock(uintptr(fd), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK})
+	})
+}
+
+// unlockFile gives such a lock back, whoever else has inherited the open file.
+func unlockFile(fd int, path string) error {
+	return call("unlock", path, func() error {
+		return unix.FcntlFlock(uintptr(fd), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_UNLCK})
+	})
+}
+
+// writeLocked reports whether another open file has a write lock on it. It takes none.
+func writeLocked(fd int, path string) (bool, error) {
+	// Asked as if for a read lock: those of others are no obstacle to it.
+	l := unix.Flock_t{Type: unix.F_RDLCK}
+	err := call("lock", path, func() error { return unix.FcntlFlock(uintptr(fd), unix.F_OFD_GETLK, &l) })
+	return err == nil && l.Type != unix.F_UNLCK, err
 }

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -107,7 +108,8 @@ func (h *helper) reportLocked(r *report, b *batch) {
 		b.lapsed = append(b.lapsed, id)
 	case repRefused:
 		h.overLocked(id)
-		b.other = append(b.other, &hosts.Refused{Attempts: []jobs.AttemptID{id}, Why: r.why})
+		h.lockedGPUs = union(h.lockedGPUs, r.gpus) // before the next look at the locks
+		b.other = append(b.other, &hosts.Refused{Attempts: []jobs.AttemptID{id}, Why: r.why, GPUs: r.gpus})
 	case repKnown:
 		delete(h.waiting, id)
 		b.ask = append(b.ask, id)
@@ -120,6 +122,13 @@ func (h *helper) reportLocked(r *report, b *batch) {
 		}
 		b.other = append(b.other, &hosts.Trouble{Attempt: id, Text: r.why})
 	}
+}
+
+// union returns the numbers that are in either list, in order.
+func union(a, b []int) []int {
+	all := slices.Concat(a, b)
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // maxUnused is how many files wait to be used again.

@@ -41,6 +41,7 @@ type task struct {
 	want     func(o *jobs.Outcome) bool
 	dropped  bool // withdrawn or killed by us: no further attempt
 	attempts []*try
+	gpus     []int
 }
 
 // try is one attempt and what was said of it.
@@ -217,7 +218,7 @@ func (d *driver) launch() {
 	for _, k := range d.jobs {
 		if r := k.last(); !r.settled() && !r.sent {
 			r.sent = true
-			m.Jobs = append(m.Jobs, job(r.id.String(), "echo $DCS_ATTEMPT >> ran/$DCS_ATTEMPT; "+k.body))
+			m.Jobs = append(m.Jobs, gpuJob(r.id.String(), "echo $DCS_ATTEMPT >> ran/$DCS_ATTEMPT; "+k.body, k.gpus...))
 		}
 	}
 	if len(m.Jobs) > 0 {

@@ -90,6 +90,11 @@ func list(dir string) ([]string, error) {
 		return nil, err
 	}
 	defer closeFile(fd, dir)
+	return listOpen(fd, dir)
+}
+
+// listOpen reads the names that are left in an open directory.
+func listOpen(fd int, dir string) ([]string, error) {
 	var names []string
 	buf := make([]byte, 8<<10)
 	for {

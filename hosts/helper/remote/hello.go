@@ -3,6 +3,7 @@
 package remote
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
@@ -110,6 +111,8 @@ func (h *helper) prepare(hello *hosts.Hello) error {
 	if err := h.ringer.open(h.generation); err != nil {
 		return err
 	}
+	h.lockedGPUs = lockedGPUs(h.shareDir())
+	hello.LockedGPUs = h.lockedGPUs
 	h.probes, h.reads = newWorker(), newWorker()
 	if o.Cwd != "" {
 		if err := cwdThere(o.Cwd); err != nil {
@@ -139,9 +142,12 @@ func (h *helper) setConfig(hello *hosts.Hello) {
 	}
 	h.cfg = slotConfig{
 		Run: o.Run, RunName: o.RunName, Host: o.Host, Dir: h.dir, Boot: hello.BootID, Network: onNetwork(filepath.Join(h.dir, "attempts")),
-		Cwd: cwd, Shell: shell, Setup: o.Setup, Env: o.Env, Nice: o.Nice, Grace: grace,
+		Cwd: cwd, Shell: shell, Setup: o.Setup, Env: o.Env, Nice: o.Nice, Grace: grace, ShareDir: h.shareDir(),
 	}
 }
+
+// shareDir is where the locks of this host's GPUs are.
+func (h *helper) shareDir() string { return cmp.Or(h.open.ShareDir, defaultShareDir) }
 
 // workPath is where work_dir is on this host; "" is the default.
 func workPath(work string) (string, error) {

@@ -67,6 +67,8 @@ type helper struct {
 	unused   []string // names in free/
 	unfed    bool     // specs that an earlier helper left are still to be taken over
 	lapsed   bool     // and they must not start any more
+
+	lockedGPUs []int // devices that somebody uses, as of the last look
 }
 
 // run is an attempt that a supervisor holds.

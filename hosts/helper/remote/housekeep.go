@@ -31,8 +31,17 @@ func (h *helper) housekeep() error {
 		idle = h.sendAway(idle)
 		settle(h.spool, &h.cfg, h.holder())
 		h.readProgress()
+		h.watchGPUs()
 	}
 	return nil
+}
+
+// watchGPUs looks which devices are in use, by whomever. Beats carry it.
+func (h *helper) watchGPUs() {
+	locked := lockedGPUs(h.cfg.ShareDir)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.lockedGPUs = locked
 }
 
 // recount compares what we believe with what the spool shows.

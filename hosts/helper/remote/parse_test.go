@@ -56,6 +56,7 @@ func FuzzReport(f *testing.F) {
 		{kind: repExited, attempt: id, by: by, outcome: jobs.Outcome{Exit: -1, Signal: "SIGKILL", Started: 1, Ended: 2, CPU: 3,
 			MaxRSSBytes: 4, TimedOut: true, Stopped: true, LeftChildren: 5, Error: "a \"b\"\n", LastLine: "\xff\x00 c"}},
 		{kind: repRefused, attempt: id, by: by, why: "no space left on device"},
+		{kind: repRefused, attempt: id, by: by, why: "GPU 1 is in use", gpus: []int{1, 3}},
 	} {
 		line := r.append(nil)
 		got, err := parseReport(line[:len(line)-1])

@@ -17,7 +17,7 @@ const (
 	repStarted = 'S' // the attempt runs: holder, pid of the job, time
 	repExited  = 'E' // it is over: outcome
 	repLapsed  = 'L' // it never started: the lease had run out
-	repRefused = 'R' // it never started and never will: why
+	repRefused = 'R' // it never started and never will: why, GPUs that others use
 	repKnown   = 'K' // it was claimed before: not run again
 	repTrouble = 'T' // something a person should know: why
 )
@@ -31,6 +31,7 @@ type report struct {
 	at      jobs.Stamp
 	outcome jobs.Outcome
 	why     string
+	gpus    []int // why it was refused: others use these of its devices
 }
 
 // maxReport keeps a line below PIPE_BUF, so that it is written whole or not at all.
@@ -71,6 +72,12 @@ func (r *report) append(b []byte) []byte {
 		text(o.Signal)
 		text(cut(o.Error, 400)) // quoted, a byte takes at most four
 		text(cut(o.LastLine, maxLastLine))
+	case repRefused:
+		text(cut(r.why, 900))
+		num(int64(len(r.gpus)))
+		for _, n := range r.gpus {
+			num(int64(n))
+		}
 	default:
 		text(cut(r.why, 900)) // paths can be long, and the reason stands behind them
 	}
@@ -106,7 +113,12 @@ func parseReport(line []byte) (r report, err error) {
 		o.TimedOut, o.Stopped, o.DiskFull = flags&1 != 0, flags&2 != 0, flags&4 != 0
 		o.LeftChildren = int(p.int())
 		o.Signal, o.Error, o.LastLine = p.text(), p.text(), p.text()
-	case repLapsed, repRefused, repKnown, repTrouble:
+	case repRefused:
+		r.why = p.text()
+		for n := p.int(); n > 0 && !p.bad; n-- {
+			r.gpus = append(r.gpus, int(p.int()))
+		}
+	case repLapsed, repKnown, repTrouble:
 		r.why = p.text()
 	default:
 		p.bad = true

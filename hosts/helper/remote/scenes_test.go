@@ -42,6 +42,13 @@ var scenes = []scene{
 		})
 		d.end()
 	}},
+	// Both want the same device, one after the other.
+	{"gpu", func(d *driver) {
+		d.add("exit 0", exits(0)).gpus = []int{0}
+		d.add("exit 2", exits(2)).gpus = []int{0}
+		d.until("both are over", d.allDone)
+		d.end()
+	}},
 	// The first runs, the second waits and is taken back.
 	{"withdraw", func(d *driver) {
 		gate := d.gate()

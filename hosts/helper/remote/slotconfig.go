@@ -28,16 +28,18 @@ type slotConfig struct {
 	Env     []jobs.EnvVar
 	Nice    int
 	Grace   time.Duration
+
+	ShareDir string // holds the locks of GPUs
 }
 
 // configMagic names kind and version of the file; it is sealed like a spec, so
 // that values which are no UTF-8 arrive as they are.
-const configMagic = "DCG1"
+const configMagic = "DCG2"
 
 func (c *slotConfig) append(b []byte) []byte {
 	start := len(b)
 	b = beginSeal(b, configMagic)
-	for _, s := range []string{c.Run, c.RunName, c.Host, c.Dir, c.Boot, c.Cwd, c.Setup} {
+	for _, s := range []string{c.Run, c.RunName, c.Host, c.Dir, c.Boot, c.Cwd, c.Setup, c.ShareDir} {
 		b = appendText(b, s)
 	}
 	network := int64(0)
@@ -62,7 +64,7 @@ func parseConfig(b []byte) (*slotConfig, error) {
 		return nil, err
 	}
 	c := &slotConfig{}
-	for _, s := range []*string{&c.Run, &c.RunName, &c.Host, &c.Dir, &c.Boot, &c.Cwd, &c.Setup} {
+	for _, s := range []*string{&c.Run, &c.RunName, &c.Host, &c.Dir, &c.Boot, &c.Cwd, &c.Setup, &c.ShareDir} {
 		*s = r.text()
 	}
 	c.Network, c.Nice, c.Grace = r.int() != 0, int(r.int()), time.Duration(r.int())

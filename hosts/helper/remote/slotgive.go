@@ -3,13 +3,19 @@
 package remote
 
 import (
+	"errors"
+
 	"dcs-tui/jobs"
 )
 
 // refuse gives an attempt back that could not be started here: infrastructure,
 // not the job's fault.
 func (s *slot) refuse(a *attempt, err error) {
-	s.giveBack(a, &report{kind: repRefused, attempt: a.id, why: err.Error()})
+	r := &report{kind: repRefused, attempt: a.id, why: err.Error()}
+	if taken := (*takenError)(nil); errors.As(err, &taken) {
+		r.gpus = taken.devices
+	}
+	s.giveBack(a, r)
 	s.forgetShard() // what is mounted there may be another one by now
 }
 

@@ -25,6 +25,7 @@ type attempt struct {
 	reserve int
 	large   bool   // the spec's file is not worth keeping
 	script  string // "" unless the command was too long for an argument
+	gpus    []gpuLock
 }
 
 // run does what a ticket asks: take the spec, unless it was withdrawn or taken,
@@ -48,6 +49,11 @@ func (s *slot) run(generation int64, id jobs.AttemptID) {
 	a.claim = attempts.Claim{Run: s.cfg.Run, Attempt: a.id, Host: s.cfg.Host, By: s.by.String(), Boot: s.cfg.Boot, At: wall()}
 	job, err := s.readSpec(a)
 	if err != nil {
+		s.refuse(a, err)
+		return
+	}
+	// Before the claim: a device that is taken is the usual case, and costs little.
+	if a.gpus, err = lockGPUs(s.cfg.ShareDir, job.GPUs); err != nil {
 		s.refuse(a, err)
 		return
 	}
@@ -150,6 +156,8 @@ func (s *slot) makeFiles(a *attempt, dir int) (err error) {
 }
 
 func (s *slot) close(a *attempt) {
+	unlockGPUs(a.gpus)
+	a.gpus = nil
 	for _, f := range []struct {
 		fd   *int
 		name jobs.File
@@ -203,7 +211,7 @@ func (s *slot) execute(a *attempt, dir int, job *hosts.LaunchJob) {
 const maxArgument = 100 << 10
 
 // start runs the shell in a process group of its own, with no descriptor but the
-// three. Not in a session of its own: the supervisor has no terminal to be cut off
+// three and those that lock its GPUs. Not in a session of its own: the supervisor has no terminal to be cut off
 // from, and the kernel makes a scheduling group for each session, at the cost of
 // the whole rest of what we do for a job.
 func (s *slot) start(a *attempt, job *hosts.LaunchJob, id string, o *jobs.Outcome) (int, error) {
@@ -228,9 +236,24 @@ func (s *slot) start(a *attempt, job *hosts.LaunchJob, id string, o *jobs.Outcom
 	return syscall.ForkExec(argv[0], argv, &syscall.ProcAttr{
 		Dir:   s.cwd(job),
 		Env:   s.env.of(job, s.cookies+id, s.progress+id),
-		Files: []uintptr{0, uintptr(a.out), uintptr(a.err)},
+		Files: a.files(),
 		Sys:   &syscall.SysProcAttr{Setpgid: true},
 	})
+}
+
+// files are the descriptors of the job.
+func (a *attempt) files() []uintptr {
+	files := []uintptr{0, uintptr(a.out), uintptr(a.err)}
+	if len(a.gpus) == 0 {
+		return files
+	}
+	for len(files) < jobLockFD {
+		files = append(files, ^uintptr(0)) // closed
+	}
+	for _, l := range a.gpus {
+		files = append(files, uintptr(l.fd))
+	}
+	return files
 }
 
 func (s *slot) cwd(job *hosts.LaunchJob) string {

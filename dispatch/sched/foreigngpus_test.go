@@ -1,0 +1,134 @@
+package sched
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
+
+// locked gives a beat of a host on which somebody holds these devices.
+func (s *stage) locked(name string, devices ...int) []Order {
+	return s.step(HostBeat{name, &hosts.Beat{MemFree: -1, DiskFree: -1, Running: s.c.byName[name].open, LockedGPUs: devices}})
+}
+
+func devices(orders []Order) (all [][]int) {
+	for _, o := range orders {
+		if l, ok := o.(Launch); ok {
+			for _, p := range l.Jobs {
+				all = append(all, p.GPUs)
+			}
+		}
+	}
+	return all
+}
+
+func gpuRefusal(name, attempt string, devices ...int) HostRefused {
+	return HostRefused{name, &hosts.Refused{Attempts: attemptIDs(attempt), Why: "GPU in use", GPUs: devices}}
+}
+
+// TestGPUInUseElsewhere: an attempt refused because another run holds its device
+// moves to a free device of the same host, costs no try, and the host goes on with
+// other jobs. The device is not tried again before a beat shows that it is free.
+func TestGPUInUseElsewhere(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 4))
+	s.up("a")
+	s.submit(false, &jobs.Options{GPUs: 1})
+	o := s.step(gpuRefusal("a", "1.1", 0))
+	want(t, "the other device", on(o, "a"), "1.2")
+	if got := devices(o); !slices.Equal(got[0], []int{1}) {
+		t.Errorf("devices %v", got)
+	}
+	if s.job(1).Failures != 0 || s.c.hosts[0].rest.resting {
+		t.Errorf("%d failures, resting %v", s.job(1).Failures, s.c.hosts[0].rest.resting)
+	}
+	o = s.step(gpuRefusal("a", "1.2", 1))
+	want(t, "none is left", on(o, "a"), "")
+	contains(t, "why", s.c.Why(s.now(), 1), "some of them by other runs or users")
+	s.step(Submit{Specs: []*jobs.Spec{{ID: 2, Command: "true", Options: jobs.NoOptions}}, Last: true})
+	want(t, "a job without a GPU", on(s.orders, "a"), "2.1")
+	for range 100 {
+		s.at += BeatEvery
+		want(t, "while they are in use", on(s.locked("a", 0, 1), "a"), "")
+	}
+	o = s.locked("a", 0)
+	want(t, "one is free", on(o, "a"), "1.3")
+	if got := devices(o); len(got) != 1 || !slices.Equal(got[0], []int{1}) {
+		t.Errorf("devices %v", got)
+	}
+}
+
+// TestGPURefusalNeedsADevice: a host that refuses an attempt because of a device which
+// the attempt was not given rests like any host that refuses.
+func TestGPURefusalNeedsADevice(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 4))
+	s.up("a")
+	s.submit(true, &jobs.Options{GPUs: 1}, jobs.NoOptions)
+	want(t, "launched", on(s.step(gpuRefusal("a", "1.1", 1)), "a"), "")
+	if !s.c.hosts[0].rest.resting {
+		t.Error("it goes on")
+	}
+	s.c.hosts[0].rest.resting = false
+	s.step(gpuRefusal("a", "2.1", 0))
+	if !s.c.hosts[0].rest.resting {
+		t.Error("it goes on")
+	}
+}
+
+// TestGPURefusalsAddUp: a host that refuses a device and says that it is free is
+// asked less and less often.
+func TestGPURefusalsAddUp(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 4))
+	s.up("a")
+	s.submit(true, &jobs.Options{GPUs: 2})
+	launches := 0
+	o := s.step(gpuRefusal("a", "1.1", 0, 1))
+	for s.at < 10*time.Minute {
+		if id := on(o, "a"); id != "" {
+			launches++
+			o = s.step(gpuRefusal("a", id, 0))
+			continue
+		}
+		s.at += BeatEvery
+		o = s.locked("a")
+	}
+	if launches < 15 || launches > 45 {
+		t.Errorf("%d launches in ten minutes", launches)
+	}
+	if n := s.c.hosts[0].foreign.refusals; n != maxGPURefusals {
+		t.Errorf("%d refusals in a row", n)
+	}
+	id := ""
+	for ; id == ""; id = on(o, "a") {
+		s.at += BeatEvery
+		o = s.locked("a")
+	}
+	s.started("a", id)
+	if n := s.c.hosts[0].foreign.refusals; n != 0 {
+		t.Errorf("%d refusals in a row after a start", n)
+	}
+}
+
+// TestGPUInUseAtHello: a device that a hello shows to be in use is not tried at all;
+// one that an attempt of ours has is still ours.
+func TestGPUInUseAtHello(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 4))
+	hello := func() []Order {
+		return s.step(HostUp{"a", &hosts.Hello{Cores: 5, Slots: 4, MemBytes: 16 << 30, GPUs: 2, LockedGPUs: []int{0, 7}}})
+	}
+	hello()
+	s.submit(true, &jobs.Options{GPUs: 1}, &jobs.Options{GPUs: 1})
+	if got := devices(s.orders); len(got) != 1 || !slices.Equal(got[0], []int{1}) {
+		t.Errorf("devices %v", got)
+	}
+	s.started("a", "1.1")
+	s.step(HostUp{"a", &hosts.Hello{Cores: 5, Slots: 4, MemBytes: 16 << 30, GPUs: 2, LockedGPUs: []int{1}}})
+	s.locked("a", 1)
+	s.ended("a", "1.1", okay)
+	s.locked("a")
+	if n := s.c.hosts[0].freeGPUs(); n != 1 { // the other one has job 2
+		t.Errorf("%d devices are free", n)
+	}
+}
