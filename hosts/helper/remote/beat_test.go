@@ -6,7 +6,9 @@ import (
 	"encoding/binary"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"dcs-tui/hosts"
 )
@@ -51,5 +53,47 @@ func TestFirstBeat(t *testing.T) {
 	if second := await(f, func(b *hosts.Beat) bool { return b.Uptime > first.Uptime }); second.Early {
 		t.Error("the second beat calls itself early")
 	}
+	f.bye()
+}
+
+// hang makes one call of the next helper hang, until the function that it returns
+// is called.
+func hang(t *testing.T, w *world, op, path string) (release func()) {
+	p := &plan{Dir: t.TempDir(), Root: filepath.Dir(w.base), Call: callKey{"host0", op, path}, Nth: 1, How: howHang}
+	_, value, _ := strings.Cut(p.env(), "=")
+	t.Setenv(planEnv, value)
+	return func() { write(t, filepath.Join(p.Dir, "go"), "") }
+}
+
+// Promise 5: a spool on a file system that hangs does not make the host look dead: the
+// helper gives beats and hears the dispatcher, and goes on where it was.
+func TestBeatsWhileTheSpoolHangs(t *testing.T) {
+	t.Setenv(beatEnv, "100ms")
+	t.Setenv(silenceEnv, "2s")
+	w := newWorld(t)
+	release := hang(t, w, "create", "#-#.#")
+	f := w.start(w.open())
+	first := await(f, func(b *hosts.Beat) bool { return !b.Early })
+	f.launch(job("1.1", "exit 9"))
+	for last := first; last.Uptime-first.Uptime < 4*time.Second; {
+		f.send(&hosts.Ping{Seq: last.Seq + 1, LeaseUptime: uptime() + time.Hour})
+		last = await(f, func(b *hosts.Beat) bool { return b.Seq > last.Seq })
+	}
+	release()
+	if o := f.exit("1.1"); o.Exit != 9 {
+		t.Errorf("%+v", o)
+	}
+	f.bye()
+}
+
+// Such a host says that a file system does not answer, so that it is given nothing more.
+func TestHungSpoolIsReported(t *testing.T) {
+	t.Setenv(beatEnv, "100ms")
+	w := newWorld(t)
+	release := hang(t, w, "open", "/base/runs/r#/melon#")
+	f := w.start(w.open())
+	await(f, func(b *hosts.Beat) bool { return b.FSDelay > time.Second })
+	release()
+	await(f, func(b *hosts.Beat) bool { return b.FSDelay < time.Second })
 	f.bye()
 }

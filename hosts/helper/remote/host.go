@@ -161,29 +161,54 @@ func (h *helper) serve(in *wire.Reader, reports *os.File) error {
 	silence := time.AfterFunc(h.lim.silence, func() {
 		ended <- fmt.Errorf("nothing heard from the dispatcher for %v", h.lim.silence)
 	})
+	orders := make(chan hosts.Message, maxOrders)
+	var heard error // set before orders is closed
 	go func() {
-		for {
-			m, err := in.Read()
-			if err != nil {
-				if errors.Is(err, io.EOF) {
-					err = nil
-				}
-				ended <- err
-				return
-			}
-			silence.Reset(h.lim.silence)
-			if b, ok := m.(*hosts.Bye); ok && b.End {
-				silence.Stop()
-				h.ending.Store(true)
-				time.AfterFunc(h.endLimit(), func() { ended <- errEndLate })
-			}
+		defer close(orders)
+		heard = h.hear(in, orders, silence, ended)
+	}()
+	go func() {
+		for m := range orders {
 			if h.handle(m) {
 				ended <- nil
 				return
 			}
 		}
+		ended <- heard
 	}()
 	return h.untilEnd(ended)
+}
+
+// maxOrders is how many messages may wait to be handled.
+const maxOrders = 256
+
+// hear reads messages until the channel ends or a Bye comes. It handles none: one
+// whose file system hangs must not make the dispatcher's signs of life go unheard.
+func (h *helper) hear(in *wire.Reader, orders chan<- hosts.Message, silence *time.Timer, ended chan<- error) error {
+	for {
+		m, err := in.Read()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		silence.Reset(h.lim.silence)
+		bye := false
+		switch m := m.(type) {
+		case *hosts.Ping:
+			h.pings.Store(m.Seq)
+		case *hosts.Bye:
+			if bye = true; m.End {
+				silence.Stop()
+				h.ending.Store(true)
+				time.AfterFunc(h.endLimit(), func() { ended <- errEndLate })
+			}
+		}
+		if orders <- m; bye {
+			return nil
+		}
+	}
 }
 
 // untilEnd waits for the first reason to leave. A run whose end has begun is
@@ -226,7 +251,6 @@ func atOnce(why error) bool {
 func (h *helper) handle(m hosts.Message) bool {
 	switch m := m.(type) {
 	case *hosts.Ping:
-		h.pings.Store(m.Seq)
 		h.extend(m.LeaseUptime)
 	case *hosts.Launch:
 		h.launch(m)

@@ -43,6 +43,7 @@ const (
 	howShort  = "short"    // it writes the first half
 	howKill   = "killed before"
 	howKilled = "killed after"
+	howHang   = "hang" // until there is a file go in Dir
 	howFull   = "full" // fails as long as there is a file full in Dir, for all calls
 )
 
@@ -121,6 +122,12 @@ func plantFault(word string) {
 		}
 		fmt.Fprintf(note, "%d %s", os.Getpid(), path)
 		note.Close()
+		for p.How == howHang {
+			if _, err := os.Stat(filepath.Join(p.Dir, "go")); err == nil {
+				return nil
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
 		if p.How == howKill || p.How == howKilled {
 			unix.Kill(os.Getpid(), unix.SIGKILL)
 			time.Sleep(time.Hour)
