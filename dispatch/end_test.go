@@ -100,14 +100,14 @@ func TestLongCommandsAreSplitOverMessages(t *testing.T) {
 
 // A host's words are brought into bounds before the core sees them (promise 5).
 func TestInsaneNumbersAreBounded(t *testing.T) {
-	b := &hosts.Beat{Load: [3]float64{math.NaN(), math.Inf(1), -1}, Busy: math.NaN(), Ours: -3, MemFree: -1, DiskFree: -7, Running: -2}
+	b := &hosts.Beat{Load: [3]float64{math.NaN(), math.Inf(1), -1}, Busy: math.NaN(), Ours: -3, MemFree: -5, DiskFree: -7, Running: -2}
 	saneBeat(b)
 	for _, f := range []float64{b.Load[0], b.Load[1], b.Load[2], b.Busy, b.Ours} {
 		if f != 0 {
 			t.Errorf("%v got through", f)
 		}
 	}
-	if b.MemFree != 0 || b.DiskFree != -1 || b.Running != 0 {
+	if b.MemFree != -1 || b.DiskFree != -1 || b.Running != 0 {
 		t.Errorf("%+v", b)
 	}
 	h := &hosts.Hello{Cores: -1, Slots: 1 << 40, GPUs: 1 << 40, Warnings: []string{strings.Repeat("w", 1<<20)}}

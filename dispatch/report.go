@@ -111,7 +111,7 @@ func saneBeat(b *hosts.Beat) {
 		*f = min(*f, 1<<16)
 	}
 	b.LockedGPUs = saneGPUs(b.LockedGPUs)
-	b.MemFree, b.DiskFree = max(0, b.MemFree), max(-1, b.DiskFree)
+	b.MemFree, b.DiskFree = max(-1, b.MemFree), max(-1, b.DiskFree)
 	b.Running, b.Buffered = max(0, b.Running), max(0, b.Buffered)
 }
 

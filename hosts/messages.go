@@ -162,7 +162,7 @@ type Beat struct {
 	Load     [3]float64
 	Busy     float64 // cores busy, all users, since the last beat
 	Ours     float64 // cores busy with our jobs, since the last beat
-	MemFree  int64   // bytes available
+	MemFree  int64   // bytes available; -1: not known
 	DiskFree int64   // bytes, where attempts are written; -1: not known in time
 	FSDelay  time.Duration
 	Running  int

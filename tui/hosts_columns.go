@@ -105,7 +105,7 @@ func (m *model) history(h *view.Host, w int) string {
 }
 
 func memory(h *view.Host) string {
-	return known(h.MemBytes > 0, size(max(0, h.MemBytes-h.MemFree))+"/"+size(h.MemBytes))
+	return known(h.MemBytes > 0 && h.MemFree >= 0, size(max(0, h.MemBytes-h.MemFree))+"/"+size(h.MemBytes))
 }
 
 func oneDigit(v float64) string {

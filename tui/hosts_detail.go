@@ -65,7 +65,7 @@ func (p *hostModal) text(m *model, w int) []string {
 	if h.GPUs > 0 {
 		add("GPUs", itoa(h.GPUs))
 	}
-	if h.MemBytes > 0 {
+	if h.MemBytes > 0 && h.MemFree >= 0 {
 		add("memory", size(h.MemFree)+" free of "+size(h.MemBytes))
 	}
 	if h.DiskFree >= 0 {

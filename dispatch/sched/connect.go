@@ -90,6 +90,10 @@ func (c *Core) hostBeat(e HostBeat) {
 	}
 	b := boundedBeat(e.Beat)
 	h.take(&b)
+	if b.MemFree < 0 && h.spec.MinMemFree > 0 && !h.blind {
+		h.blind = true
+		c.say(h.spec.Name, 0, "%s: its free memory cannot be read, so min_mem_free holds nothing back there", h.spec.Name)
+	}
 	h.hear(&b, c.now.Mono)
 	h.foreign.update(b.LockedGPUs, c.now.Mono)
 	if b.Early && !h.beaten {

@@ -45,6 +45,21 @@ func TestFloors(t *testing.T) {
 	}
 }
 
+// TestMemoryNotKnown: a host whose free memory cannot be read is used though it has
+// min_mem_free, and people are told once.
+func TestMemoryNotKnown(t *testing.T) {
+	h := box("a", 1)
+	h.MinMemFree = 2 << 30
+	s := newStage(t, Config{}, h)
+	s.step(HostUp{"a", &hosts.Hello{Cores: 2, Slots: 1}})
+	for range 3 {
+		s.step(HostBeat{"a", &hosts.Beat{MemFree: -1, DiskFree: -1}})
+	}
+	s.plain(1)
+	want(t, "launched", on(s.orders, "a"), "1.1")
+	want(t, "said", events(s.journal), "a is up\na: its free memory cannot be read, so min_mem_free holds nothing back there")
+}
+
 // TestDiskNotKnownForAWhile: an answer that does not come in time changes nothing.
 func TestDiskNotKnownForAWhile(t *testing.T) {
 	h := box("a", 1)

@@ -61,6 +61,7 @@ type host struct {
 	// Why nothing may start there (hold.go, quiet.go).
 	measured  bool  // a beat came over the present link, be it the early one
 	diskFree  int64 // bytes, last known over the present link; -1: not known
+	blind     bool  // min_mem_free, and its free memory is not known: said once
 	hold      hold
 	holdSaid  hold          // as it was last told
 	holdAt    time.Duration // when; 0: never

@@ -256,9 +256,12 @@ func (c *checked) lines(out *console.Console, width int) []string {
 	if b.DiskFree >= 0 {
 		disk = ", disk " + results.HumanBytes(b.DiskFree) + " free"
 	}
-	text := fmt.Sprintf("%s of %s, %.1f busy, load %.2f, memory %s of %s free%s, %s, answered in %s",
-		jobs.Plural(h.Slots, "slot"), jobs.Plural(h.Cores, "core"), b.Busy, b.Load[0], results.HumanBytes(b.MemFree), results.HumanBytes(h.MemBytes),
-		disk, shared, results.HumanDuration(c.connect))
+	memory := ""
+	if b.MemFree >= 0 {
+		memory = fmt.Sprintf(", memory %s of %s free", results.HumanBytes(b.MemFree), results.HumanBytes(h.MemBytes))
+	}
+	text := fmt.Sprintf("%s of %s, %.1f busy, load %.2f%s%s, %s, answered in %s",
+		jobs.Plural(h.Slots, "slot"), jobs.Plural(h.Cores, "core"), b.Busy, b.Load[0], memory, disk, shared, results.HumanDuration(c.connect))
 	if h.GPUs > 0 {
 		text += ", " + jobs.Plural(h.GPUs, "GPU")
 	}

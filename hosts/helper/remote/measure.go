@@ -104,11 +104,21 @@ func loadAverages() (l [3]float64) {
 	return l
 }
 
-type memInfo struct{ total, available int64 }
+// memInfo is in bytes.
+type memInfo struct {
+	total     int64 // 0: not known
+	available int64 // -1: not known
+}
 
-// memory reads /proc/meminfo, in bytes.
-func memory() (m memInfo) {
+// memory reads /proc/meminfo.
+func memory() memInfo {
 	b, _ := os.ReadFile("/proc/meminfo")
+	return parseMemory(b)
+}
+
+// parseMemory reads the text of /proc/meminfo, of which a container may show nothing.
+func parseMemory(b []byte) memInfo {
+	m := memInfo{available: -1}
 	for line := range bytes.Lines(b) {
 		w := bytes.Fields(line)
 		if len(w) < 2 {

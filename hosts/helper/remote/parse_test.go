@@ -112,3 +112,20 @@ func TestNames(t *testing.T) {
 		t.Errorf("ticket: %d %v", gen, got)
 	}
 }
+
+// Memory that cannot be read is not known, rather than none: none would hold back
+// for ever a host that has min_mem_free.
+func TestMemoryIsNotKnown(t *testing.T) {
+	for text, want := range map[string]memInfo{
+		"":                                      {0, -1},
+		"MemTotal:  8 kB\nMemFree: 4 kB\n":      {8 << 10, -1}, // a kernel older than 3.14
+		"MemTotal:  8 kB\nMemAvailable: 0 kB\n": {8 << 10, 0},
+	} {
+		if got := parseMemory([]byte(text)); got != want {
+			t.Errorf("%q: %+v, want %+v", text, got, want)
+		}
+	}
+	if m := memory(); m.total <= 0 || m.available <= 0 {
+		t.Errorf("this machine has %+v", m)
+	}
+}
