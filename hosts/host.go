@@ -29,6 +29,7 @@ type Host struct {
 
 	Link    string   // "ssh", "local" or "command"
 	Command []string // argv of a "command" link
+	Shells  int      // of a "command" link: how many shells at the far end split the words again (see RemoteShells)
 
 	File string // where it was read from, for messages
 	Line int

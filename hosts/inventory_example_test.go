@@ -18,7 +18,7 @@ func TestExampleFile(t *testing.T) {
 	for _, c := range []struct {
 		text  []byte
 		hosts int
-	}{{text, 4}, {commented.ReplaceAll(text, []byte("$1")), 20}} {
+	}{{text, 4}, {commented.ReplaceAll(text, []byte("$1")), 21}} {
 		inv, warnings, err := Parse(c.text, file)
 		if err != nil || len(warnings) > 0 || len(inv.Hosts) != c.hosts {
 			t.Fatalf("%v %v %v", inv, err, warnings)

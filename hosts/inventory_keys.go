@@ -185,7 +185,7 @@ func setLostAfter(d *draft, s string) error {
 
 // setLink takes ssh, local, or a command: split like a shell would, or a list.
 func setLink(d *draft, v any) error {
-	d.host.Command = nil
+	d.host.Command, d.host.Shells = nil, 0
 	if _, isText := v.(string); !isText {
 		argv, err := texts(v)
 		if err != nil {
@@ -194,7 +194,7 @@ func setLink(d *draft, v any) error {
 		if len(argv) == 0 {
 			return fmt.Errorf(`must be "ssh", "local" or a command`)
 		}
-		d.host.Link, d.host.Command = "command", argv
+		d.host.Link, d.host.Command, d.host.Shells = "command", argv, RemoteShells(argv)
 		return nil
 	}
 	s, err := oneLine(v)
@@ -215,6 +215,6 @@ func setLink(d *draft, v any) error {
 	if argv[0] == "" {
 		return fmt.Errorf("%q is a command without a program", s)
 	}
-	d.host.Link, d.host.Command = "command", argv
+	d.host.Link, d.host.Command, d.host.Shells = "command", argv, RemoteShells(argv)
 	return nil
 }

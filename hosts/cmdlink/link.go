@@ -1,17 +1,24 @@
 // Package cmdlink is the Link over any command whose standard streams reach a
-// process on the host: `docker exec -i box`, `kubectl exec -i pod --`,
-// `srun --jobid=7`. The command gets three more arguments, /bin/sh, -c
-// and our fixed text.
+// process on the host: `ssh ws01`, `docker exec -i box`, `kubectl exec -i pod --`,
+// `srun --jobid=7`. The command gets three more arguments: /bin/sh, -c, and our
+// fixed text.
 //
-// It knows nothing of what the command does: a sign of life on another way than
-// the stream itself does not exist here, and ending a stream ends the command
-// on this side only.
+// A command such as ssh joins its arguments with spaces, and a shell at the far end
+// splits them again. For those the text is quoted (hosts.Host.Shells).
+//
+// The command runs without a terminal and without an askpass program, so it can ask
+// nobody anything. It is not known what the command does: there is no sign of life
+// other than the stream itself, and ending a stream ends the command on this side
+// only.
 package cmdlink
 
 import (
 	"context"
 	"errors"
+	"os"
 	"os/exec"
+	"slices"
+	"strings"
 
 	"dcs-tui/hosts"
 	"dcs-tui/hosts/locallink"
@@ -35,5 +42,42 @@ func (Opener) Open(ctx context.Context, h *hosts.Host) (hosts.Link, error) {
 	if _, err := exec.LookPath(h.Command[0]); err != nil {
 		return fail(hosts.Misconfigured, err, "is "+h.Command[0]+" installed here and in PATH?")
 	}
-	return locallink.New(h.Name, h.Command...), nil
+	inner := locallink.New(h.Name, withoutAskpass(os.Environ()), h.Command...)
+	if h.Shells == 0 {
+		return inner, nil
+	}
+	return &link{Link: inner, host: h}, nil
 }
+
+// withoutAskpass returns the environment in which ssh asks for nothing. With 100
+// hosts it would open 100 windows, and again at each attempt. Older versions of ssh
+// know only the first of the two variables.
+func withoutAskpass(env []string) []string {
+	env = slices.DeleteFunc(slices.Clone(env), func(v string) bool {
+		return strings.HasPrefix(v, "SSH_ASKPASS=") || strings.HasPrefix(v, "SSH_ASKPASS_REQUIRE=")
+	})
+	return append(env, "SSH_ASKPASS_REQUIRE=never")
+}
+
+// link is the link over a command that joins its arguments.
+type link struct {
+	hosts.Link
+	host *hosts.Host
+}
+
+// Start runs command, quoted once for each shell that will split it.
+func (l *link) Start(ctx context.Context, command string) (hosts.Stream, error) {
+	for range l.host.Shells {
+		command = quote(command)
+	}
+	s, err := l.Link.Start(ctx, command)
+	if err != nil {
+		return nil, err
+	}
+	return &stream{Stream: s, host: l.host, words: newWords(s.Stderr())}, nil
+}
+
+// quote makes one word of s for a POSIX shell, csh, or fish. A backslash before a
+// quote would mean something else to fish, so the quote itself is put in double
+// quotes.
+func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'"'"'`) + "'" }

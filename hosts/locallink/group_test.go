@@ -35,7 +35,7 @@ func twoPids(t *testing.T, l hosts.Link, command string) (s hosts.Stream, first,
 // Close ends the command's whole process group, and only that: what has left
 // for a session of its own, as a supervisor has, lives on.
 func TestCloseSparesOtherSessions(t *testing.T) {
-	l := locallink.New("here")
+	l := locallink.New("here", nil)
 	defer l.Close()
 	s, inside, outside := twoPids(t, l, `
 		sleep 1000 & in=$!
@@ -59,7 +59,7 @@ func TestCloseSparesOtherSessions(t *testing.T) {
 // When the command ends by itself, what it left in its group ends too, and the
 // streams come to an end although that held them open.
 func TestLeftoversOfTheGroupEnd(t *testing.T) {
-	l := locallink.New("here")
+	l := locallink.New("here", nil)
 	defer l.Close()
 	s, shell, left := twoPids(t, l, `sleep 1000 & echo $$ $!; read x`)
 	if shell == left {
@@ -79,7 +79,7 @@ func TestLeftoversOfTheGroupEnd(t *testing.T) {
 
 // Closing the link ends every command that was started over it.
 func TestCloseLinkEndsAll(t *testing.T) {
-	l := locallink.New("here")
+	l := locallink.New("here", nil)
 	var gone []func()
 	for range 3 {
 		_, a, b := twoPids(t, l, `sleep 1000 & echo $$ $!; wait`)

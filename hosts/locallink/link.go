@@ -19,13 +19,14 @@ func (Opener) Open(ctx context.Context, h *hosts.Host) (hosts.Link, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, &hosts.Error{Host: h.Name, Class: hosts.Unreachable, Err: err}
 	}
-	return New(h.Name), nil
+	return New(h.Name, nil), nil
 }
 
 // link runs commands as children of this process.
 type link struct {
 	host   string
 	prefix []string // argv that /bin/sh, -c and the command are added to
+	env    []string // as of os/exec; nil: our own
 
 	mu      sync.Mutex
 	closed  bool
@@ -33,9 +34,10 @@ type link struct {
 }
 
 // New returns a link for the host of that name which runs prefix..., /bin/sh,
-// -c, COMMAND as a child of this process.
-func New(host string, prefix ...string) hosts.Link {
-	return &link{host: host, prefix: prefix, streams: map[*stream]struct{}{}}
+// -c, COMMAND as a child of this process, with the environment env; nil is this
+// process's own.
+func New(host string, env []string, prefix ...string) hosts.Link {
+	return &link{host: host, prefix: prefix, env: env, streams: map[*stream]struct{}{}}
 }
 
 // Start runs command with /bin/sh.
@@ -50,7 +52,7 @@ func (l *link) Start(ctx context.Context, command string) (hosts.Stream, error) 
 	if l.closed {
 		return nil, &hosts.Error{Host: l.host, Class: hosts.Unreachable, Err: errors.New("the link is closed")}
 	}
-	s, err := start(argv, l.forget)
+	s, err := start(argv, l.env, l.forget)
 	if err != nil {
 		return nil, l.startError(argv[0], err)
 	}

@@ -21,7 +21,7 @@ func TestConformance(t *testing.T) {
 
 // A program that is not there is for a person to mend.
 func TestMissingProgram(t *testing.T) {
-	l := locallink.New("here", "/nonexistent/docker", "exec")
+	l := locallink.New("here", nil, "/nonexistent/docker", "exec")
 	defer l.Close()
 	_, err := l.Start(t.Context(), "true")
 	if hosts.ClassOf(err) != hosts.Misconfigured {

@@ -37,7 +37,7 @@ type stream struct {
 }
 
 // start makes the child. forget is called once, when the stream is closed.
-func start(argv []string, forget func(*stream)) (_ *stream, err error) {
+func start(argv, env []string, forget func(*stream)) (_ *stream, err error) {
 	var files [6]*os.File // stdin, stdout, stderr: read end, write end
 	defer func() {
 		if err != nil {
@@ -53,6 +53,8 @@ func start(argv []string, forget func(*stream)) (_ *stream, err error) {
 	}
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = files[0], files[3], files[5]
+	cmd.Env = env
+	// A session of its own has no terminal, so the command cannot ask anything there.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err = cmd.Start(); err != nil {
 		return nil, err

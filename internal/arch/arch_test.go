@@ -60,7 +60,7 @@ var rooms = map[string][]string{
 	"hosts/sshconf":        {"hosts"},
 	"hosts/sshlink":        {"hosts", "hosts/sshconf"},
 	"hosts/locallink":      {"hosts"},
-	"hosts/cmdlink":        {"hosts", "hosts/locallink"},
+	"hosts/cmdlink":        {"hosts", "hosts/locallink", "jobs"},
 	"hosts/onfile":         {"hosts", "jobs", "jobs/attempts", "jobs/rundir"},
 	"hosts/fetch":          {"hosts", "jobs", "jobs/journal", "jobs/results", "jobs/rundir"},
 	"hosts/helper/wire":    {"hosts", "jobs"},

@@ -70,7 +70,10 @@ func howEnded(host, who string, stream hosts.Stream, words *lastWords, err error
 	case <-limit.C:
 	}
 	var exit *hosts.ExitError
+	var known *hosts.Error
 	switch {
+	case errors.As(err, &known): // the link knows why
+		return err
 	case err == nil:
 		return classed(host, hosts.Broken, "", fmt.Errorf("%s ended: %w%s", who, &hosts.ExitError{}, words.said()))
 	case errors.As(err, &exit):

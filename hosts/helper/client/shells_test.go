@@ -41,7 +41,7 @@ func newFar(t *testing.T) *far {
 // Open makes the link: env VARIABLES sh -c SHELL sh /bin/sh -c BOOTSTRAP.
 func (f *far) Open(ctx context.Context, h *hosts.Host) (hosts.Link, error) {
 	argv := append([]string{"env", "HOME=" + f.home}, f.env...)
-	return wrapped{locallink.New(h.Name, append(argv, "/bin/sh", "-c", f.shell, "sh")...), f.wrap}, nil
+	return wrapped{locallink.New(h.Name, nil, append(argv, "/bin/sh", "-c", f.shell, "sh")...), f.wrap}, nil
 }
 
 // wrapped lets a test stand between the client and the far side.

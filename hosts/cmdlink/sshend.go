@@ -1,0 +1,149 @@
+package cmdlink
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
+
+// failed is the exit status with which ssh says that it could not run the command,
+// or that the connection broke.
+const failed = 255
+
+// stderrDelay bounds how long Wait waits for the end of standard error once ssh has
+// ended. A shared connection that ssh left in the background may hold it open.
+const stderrDelay = time.Second
+
+// stream is a command behind ssh, which says on standard error why it failed.
+type stream struct {
+	hosts.Stream
+	host  *hosts.Host
+	words *words
+}
+
+func (s *stream) Stderr() io.Reader { return s.words }
+
+// Wait returns an error of the right class, in ssh's own words, when ssh failed.
+func (s *stream) Wait() error {
+	err := s.Stream.Wait()
+	var exit *hosts.ExitError
+	if !errors.As(err, &exit) || exit.Code != failed {
+		return err
+	}
+	late := time.NewTimer(stderrDelay)
+	defer late.Stop()
+	select {
+	case <-s.words.ended:
+	case <-late.C:
+	}
+	if why := explain(s.host, s.words.lines()); why != nil {
+		return why
+	}
+	return err
+}
+
+// maxLine is how many bytes of a line are quoted.
+const maxLine = 400
+
+// maxKept is how many bytes of standard error are kept, the last ones.
+const maxKept = 16 << 10
+
+// words passes on a command's standard error and keeps the end of it.
+type words struct {
+	r     io.Reader
+	ended chan struct{} // closed at the end of r
+	once  sync.Once
+
+	mu   sync.Mutex
+	kept []byte
+}
+
+func newWords(r io.Reader) *words { return &words{r: r, ended: make(chan struct{})} }
+
+func (w *words) Read(p []byte) (int, error) {
+	n, err := w.r.Read(p)
+	w.mu.Lock()
+	w.kept = append(w.kept, p[:n]...)
+	if over := len(w.kept) - maxKept; over > 0 {
+		w.kept = slices.Delete(w.kept, 0, over)
+	}
+	w.mu.Unlock()
+	if err != nil {
+		w.once.Do(func() { close(w.ended) })
+	}
+	return n, err
+}
+
+func (w *words) lines() (lines []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for line := range bytes.Lines(w.kept) {
+		if s := jobs.Clean(strings.TrimSpace(string(line)), maxLine); s != "" {
+			lines = append(lines, s)
+		}
+	}
+	return lines
+}
+
+// sshEnds are the reasons for which OpenSSH's client fails. The first row that
+// matches a line counts: what a gateway refused is followed by a line that only
+// says that the connection was closed.
+var sshEnds = []struct {
+	line   *regexp.Regexp
+	class  hosts.Class
+	advice string // %s is the command by hand
+}{
+	{regexp.MustCompile(`REMOTE HOST IDENTIFICATION HAS CHANGED`), hosts.HostKey,
+		"somebody may be listening in, or the machine was set up anew: ask who runs it; `%s` shows which line of known_hosts is meant"},
+	{regexp.MustCompile(`^No .*host key is known for|^Host key verification failed|^Host key for .* has changed`), hosts.HostKey,
+		"run `%s` in a terminal once, compare the fingerprint, and answer yes"},
+	{regexp.MustCompile(`Permission denied \(|Too many authentication failures|^No more authentication methods|^Authentication failed`), hosts.Denied,
+		"`%s` must log in without a question, because ssh has no terminal here: add the key to ssh-agent, get a Kerberos ticket, " +
+			"or open a shared connection first (ControlMaster), as a password or a second factor needs it"},
+	{regexp.MustCompile(`Bad configuration option|terminating, \d+ bad|Bad owner or permissions|^usage: |^unknown option|^Missing argument|` +
+		`Cannot execute command-line and remote command|^command-line(:| line) |no argument after keyword`), hosts.Misconfigured,
+		"correct the link in the inventory, or the ssh configuration, until `%s` works"},
+	{regexp.MustCompile(`^(ssh|kex_exchange_identification|ssh_exchange_identification|banner exchange|client_loop|mux_client_\w+|channel \d+): |` +
+		`^(Connection (to|closed|reset|timed out)|Received disconnect|Disconnected|Timeout, server|Control socket|stdio forwarding failed)`), hosts.Unreachable, ""},
+}
+
+// explain finds the line that says why ssh failed; nil when there is none.
+func explain(h *hosts.Host, lines []string) error {
+	for _, end := range sshEnds {
+		for _, line := range lines {
+			if !end.line.MatchString(line) {
+				continue
+			}
+			e := &hosts.Error{Host: h.Name, Class: end.class, Err: fmt.Errorf("ssh says: %s", strings.Trim(line, "@ "))}
+			if end.advice != "" {
+				e.Advice = fmt.Sprintf(end.advice, byHand(h.Command))
+			}
+			return e
+		}
+	}
+	return nil
+}
+
+// byHand is the command as a person types it to see whether it works.
+func byHand(argv []string) string {
+	var text []string
+	for _, word := range argv {
+		if plainWord.MatchString(word) {
+			text = append(text, word)
+		} else {
+			text = append(text, quote(word))
+		}
+	}
+	return strings.Join(append(text, "true"), " ")
+}
+
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)

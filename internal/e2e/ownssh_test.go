@@ -1,0 +1,82 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"dcs-tui/hosts/hosttest"
+)
+
+// A host behind the user's own ssh, with a gateway or over a shared connection, does
+// all that any host does: check, run, logs, resume after a kill, fetch, cancel. The
+// hosts share no directory with the dispatcher.
+func TestHostsBehindTheUsersOwnSSH(t *testing.T) {
+	const n = 30
+	l := newLab(t, 3,
+		hosttest.Options{Shell: "/bin/bash", Noise: "Welcome!\n"},
+		hosttest.Options{Shell: "/usr/bin/tcsh", Noise: "hello from tcsh\n"},
+		hosttest.Options{Shell: "/bin/dash"})
+	config, ports := l.sshd[0].ConfigFile, []string{fmt.Sprint(l.sshd[0].Port), fmt.Sprint(l.sshd[1].Port), fmt.Sprint(l.sshd[2].Port)}
+	master := l.path("master")
+	ssh := func(args ...string) {
+		t.Helper()
+		if out, err := exec.Command("ssh", append([]string{"-F", config, "-S", master, "-p", ports[2]}, args...)...).CombinedOutput(); err != nil {
+			t.Fatalf("ssh %v: %v: %s", args, err, out)
+		}
+	}
+	ssh("-M", "-N", "-f", "127.0.0.1")
+	t.Cleanup(func() { ssh("-O", "exit", "127.0.0.1") })
+	var b strings.Builder
+	for i, options := range []string{"", "-J 127.0.0.1:" + ports[0], "-S " + master + " -o PubkeyAuthentication=no"} {
+		fmt.Fprintf(&b, "[[host]]\nname = \"ws%d\"\nlink = \"ssh -F %s -p %s %s 127.0.0.1\"\nslots = 2\nyield = false\nnice = 0\nwork_dir = %q\n\n",
+			i+1, config, ports[i], options, l.work(i))
+	}
+	l.file("own.toml", b.String())
+	if err := os.Mkdir(l.path("ran"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	jobs := strings.Repeat("echo $DCS_ATTEMPT >> ran/$DCS_JOB_ID; echo \"out of $DCS_JOB_ID\"; while [ ! -e gate ]; do sleep 0.05; done\n", n)
+	l.file("jobs.txt", jobs)
+	l.file("long.txt", strings.Repeat("echo here; exec sleep 1000\n", 6))
+	p := l.apart(`
+$DCS hosts check --hosts own.toml > check.out
+$DCS run --no-tui --hosts own.toml --run-dir apart/run --tries 1 jobs.txt & pid=$!
+until [ $(ls ran | wc -l) -ge 6 ]; do sleep 0.02; done
+kill -9 $pid; wait $pid || true
+: > gate
+$DCS resume --no-tui --json apart/run > result.jsonl
+for id in 1 2 3 4 5 6; do $DCS logs apart/run $id; done > logs.out
+$DCS fetch apart/run
+cat apart/run/attempts/000/*.out | sort -u > fetched.out
+$DCS run --no-tui --hosts own.toml --run-dir apart/long long.txt & pid=$!
+until [ "$($DCS status apart/long --json | grep -o '"running": *[0-9]*' | head -1 | grep -o '[0-9]*$')" = 6 ]; do sleep 0.1; done
+$DCS cancel apart/long --yes
+wait $pid || [ $? = 130 ]`)
+	if p.code != 0 {
+		t.Fatalf("exit %d\n%s", p.code, p.err)
+	}
+	if s := l.read(l.path("check.out")); !strings.Contains(s, "3 of 3 hosts usable") {
+		t.Errorf("hosts check:\n%s", s)
+	}
+	l.ranOnce(n)
+	used := map[string]int{}
+	for _, x := range jsonLines(t, l.read(l.path("result.jsonl"))) {
+		used[x.Host]++
+	}
+	if len(used) != 3 {
+		t.Errorf("hosts used: %v", used)
+	}
+	want := ""
+	for id := 1; id <= 6; id++ {
+		want += fmt.Sprintf("out of %d\n", id)
+	}
+	if got := l.read(l.path("logs.out")); got != want {
+		t.Errorf("logs:\n%s", got)
+	}
+	if got := strings.Count(l.read(l.path("fetched.out")), "\n"); got != n {
+		t.Errorf("%d outputs were fetched, want %d", got, n)
+	}
+}
