@@ -3,6 +3,8 @@ package sshconf
 import (
 	"fmt"
 	"strings"
+
+	"dcs-tui/hosts"
 )
 
 // Each directive of ssh_config(5) is in one of three sets: honoured, without
@@ -32,11 +34,11 @@ var meaningless = words(`addkeystoagent batchmode canonicaldomains canonicalizef
 	versionaddendum visualhostkey warnweakcrypto xauthlocation`)
 
 // beyond says of each other directive which values harm somebody when they are
-// not honoured, and what to tell the user.
+// not supported, and what happens instead.
 var beyond = map[string]struct {
 	display string
 	harm    func(value string) bool
-	advice  string
+	instead string
 }{
 	"gssapiauthentication":             {"GSSAPIAuthentication", isOn, "Kerberos tickets are not used; log in with a key"},
 	"hostbasedauthentication":          {"HostbasedAuthentication", isOn, "log in with a key"},
@@ -79,7 +81,7 @@ func (c *Config) complaints(s *settings) []string {
 		switch {
 		case keyword == "canonicalizehostname": // which ssh does
 			if c.openssh == nil && isOn(value) && notNone(value) {
-				out = append(out, fmt.Sprintf("CanonicalizeHostname %s in the ssh configuration is not honoured: write the full name as address in the inventory", value))
+				out = append(out, fmt.Sprintf("CanonicalizeHostname %s in the ssh configuration is not supported without an ssh program: write the full name as address in the inventory", value))
 			}
 		case honoured[keyword] || meaningless[keyword]:
 		case !known:
@@ -88,7 +90,7 @@ func (c *Config) complaints(s *settings) []string {
 		case keyword == "gssapiauthentication" && c.source.forEverybody(keyword, value):
 			// Debian's /etc/ssh/ssh_config says yes for everybody
 		default:
-			out = append(out, fmt.Sprintf("%s %s in the ssh configuration is not honoured: %s", b.display, strings.Join(s.list(keyword), " "), b.advice))
+			out = append(out, fmt.Sprintf("%s %s in the ssh configuration is not supported: %s, or %s", b.display, strings.Join(s.list(keyword), " "), b.instead, hosts.UseSSH))
 		}
 	}
 	return out

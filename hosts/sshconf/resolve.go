@@ -177,8 +177,7 @@ func (r *resolution) jumpSpecs(t *Target, s *settings, g given, about string) ([
 	value := s.text("proxyjump")
 	if command := s.text("proxycommand"); value == "" && command != "" && !isNone(command) {
 		if value = asJump(strings.Fields(command)); value == "" {
-			r.warn(about + "ProxyCommand in the ssh configuration is not honoured, the host is dialled directly: use ProxyJump, or jump in the inventory")
-			return nil, nil
+			return nil, fmt.Errorf("ProxyCommand in the ssh configuration is not supported, and without it the host may not be the one that is meant; %s", hosts.UseSSH)
 		}
 	}
 	if value == "" || isNone(value) {
@@ -222,7 +221,7 @@ func (r *resolution) fill(t *Target, s *settings, g given, about string) error {
 	if strict := s.text("stricthostkeychecking"); strings.EqualFold(strict, "accept-new") {
 		t.Strict = AcceptNew
 	} else if strict != "" && isOff(strict) {
-		r.warn(about + "StrictHostKeyChecking no in the ssh configuration is not honoured, host keys are always checked: use accept-new")
+		r.warn(about + "StrictHostKeyChecking no in the ssh configuration is not supported: host keys are always checked; use accept-new, or " + hosts.UseSSH)
 	}
 	switch strings.ToLower(s.text("addressfamily")) {
 	case "inet":

@@ -11,17 +11,16 @@ import (
 // one that means nothing here is not, nor is any for other hosts.
 func TestWarnings(t *testing.T) {
 	for text, want := range map[string]string{
-		"ProxyCommand corkscrew proxy 80 %h %p": "ProxyCommand in the ssh configuration is not honoured",
-		"GSSAPIAuthentication yes":              "GSSAPIAuthentication yes in the ssh configuration is not honoured",
-		"StrictHostKeyChecking no":              "StrictHostKeyChecking no in the ssh configuration is not honoured",
-		"StrictHostKeyChecking off":             "StrictHostKeyChecking no",
-		"BindAddress 10.0.0.1":                  "BindAddress 10.0.0.1",
-		"PKCS11Provider /usr/lib/x.so":          "PKCS11Provider",
-		"RevokedHostKeys /etc/revoked":          "RevokedHostKeys",
-		"VerifyHostKeyDNS ask":                  "VerifyHostKeyDNS ask",
-		"CASignatureAlgorithms ssh-ed25519":     "CASignatureAlgorithms ssh-ed25519",
-		"SetEnv A=1":                            "SetEnv A=1",
-		"PubkeyAuthentication no":               "PubkeyAuthentication ",
+		"GSSAPIAuthentication yes":          "GSSAPIAuthentication yes in the ssh configuration is not supported",
+		"StrictHostKeyChecking no":          "StrictHostKeyChecking no in the ssh configuration is not supported",
+		"StrictHostKeyChecking off":         "StrictHostKeyChecking no",
+		"BindAddress 10.0.0.1":              "BindAddress 10.0.0.1",
+		"PKCS11Provider /usr/lib/x.so":      "PKCS11Provider",
+		"RevokedHostKeys /etc/revoked":      "RevokedHostKeys",
+		"VerifyHostKeyDNS ask":              "VerifyHostKeyDNS ask",
+		"CASignatureAlgorithms ssh-ed25519": "CASignatureAlgorithms ssh-ed25519",
+		"SetEnv A=1":                        "SetEnv A=1",
+		"PubkeyAuthentication no":           "PubkeyAuthentication ",
 
 		"ControlMaster auto":                "",
 		"ControlPath ~/.ssh/cm-%C":          "",
@@ -47,7 +46,7 @@ func TestWarnings(t *testing.T) {
 			if err != nil {
 				t.Errorf("%q: %v", text, err)
 			}
-			if want == "" && len(warnings) > 0 || want != "" && (len(warnings) != 1 || !strings.HasPrefix(warnings[0], "m: "+want)) {
+			if want == "" && len(warnings) > 0 || want != "" && (len(warnings) != 1 || !strings.HasPrefix(warnings[0], "m: "+want) || !strings.Contains(warnings[0], hosts.UseSSH)) {
 				t.Errorf("%q: warnings %q, want %q", text, warnings, want)
 			}
 			if _, warnings, err = c.Resolve(&hosts.Host{Name: "o"}, "other"); err != nil || len(warnings) > 0 {
@@ -55,6 +54,26 @@ func TestWarnings(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A host that is reached by a command of the user's is not dialed past it: it is
+// refused, and so is a host behind such a gateway, with the way in that works.
+func TestProxyCommandIsRefused(t *testing.T) {
+	bothWays(t, func(t *testing.T, config func(*testing.T, string) *Config) {
+		c := config(t, "Host melon4 gate\nProxyCommand corkscrew proxy 80 %h %p\nHost plum\nProxyJump gate\n")
+		for name, about := range map[string]string{"melon4": "m: ", "plum": "m: gateway gate: "} {
+			target, _, err := c.Resolve(&hosts.Host{Name: "m"}, name)
+			if want := about + "ProxyCommand in the ssh configuration is not supported"; err == nil ||
+				!strings.HasPrefix(err.Error(), want) || !strings.HasSuffix(err.Error(), hosts.UseSSH) {
+				t.Errorf("%s: %v, %v; want %s", name, target, err, want)
+			}
+		}
+		for _, jump := range [][]string{{}, {"other"}} { // the inventory comes first
+			if _, _, err := c.Resolve(&hosts.Host{Name: "m", Jump: jump}, "melon4"); err != nil {
+				t.Errorf("jump %q: %v", jump, err)
+			}
+		}
+	})
 }
 
 func TestWarningsOfAGatewayNameBoth(t *testing.T) {

@@ -120,12 +120,12 @@ func (a *attempt) refused(err error) bool {
 func (a *attempt) denied() error {
 	who := fmt.Sprintf("%s at %s%s", a.t.User, a.t.Address(), via(a.jumps))
 	if len(a.login.partial) > 0 {
-		return a.fail(hosts.Denied, "use a key that is enough by itself",
+		return a.fail(hosts.Denied, "use a key that is enough by itself, or "+hosts.UseSharedSSH,
 			"%s: the server accepts %s and then wants %s, which needs a person", who,
 			strings.Join(a.login.partial, ", "), strings.Join(a.login.allowed, " or "))
 	}
 	if !a.login.asked {
-		return a.fail(hosts.Denied, "ask for PubkeyAuthentication to be switched on there",
+		return a.fail(hosts.Denied, a.login.otherWays("ask for PubkeyAuthentication to be switched on there"),
 			"the server takes no keys for %s, only %s", who, strings.Join(a.login.allowed, ", "))
 	}
 	var tried []string
@@ -145,5 +145,21 @@ func (a *attempt) denied() error {
 	if len(tried) >= 6 {
 		advice = "that is more keys than most servers look at: name the right one (identity, IdentitiesOnly)"
 	}
-	return &hosts.Error{Host: a.host, Class: hosts.Denied, Err: errors.New(text), Advice: advice}
+	return &hosts.Error{Host: a.host, Class: hosts.Denied, Err: errors.New(text), Advice: a.login.otherWays(advice)}
+}
+
+// otherWays adds to advice what else the server offers and only the user's own ssh
+// can do.
+func (l *loginState) otherWays(advice string) string {
+	for _, method := range l.allowed {
+		switch method {
+		case "password", "keyboard-interactive":
+			return advice + "; or, to log in by " + method + ", " + hosts.UseSharedSSH
+		case "gssapi-with-mic", "gssapi-keyex":
+			return advice + "; or, to log in by Kerberos, " + hosts.UseSSH
+		case "hostbased":
+			return advice + "; or, to log in by hostbased, " + hosts.UseSSH
+		}
+	}
+	return advice
 }

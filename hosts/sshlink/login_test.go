@@ -47,16 +47,28 @@ func TestWrongKey(t *testing.T) {
 	mustRun(t, New(Options{}), tg, "true")
 }
 
-// A server that looks at no key at all says so.
-func TestNoPublicKeys(t *testing.T) {
-	s := hosttest.StartSSHD(t, hosttest.Options{Config: []string{"PubkeyAuthentication no", "PasswordAuthentication yes"}})
-	mustFail(t, New(Options{}), target(s), hosts.Denied, "takes no keys", "password")
-}
-
-// A key alone may not be enough.
-func TestPartialSuccess(t *testing.T) {
-	s := hosttest.StartSSHD(t, hosttest.Options{Config: []string{"PasswordAuthentication yes", "AuthenticationMethods publickey,password"}})
-	mustFail(t, New(Options{}), target(s), hosts.Denied, "accepts publickey", "password", "person")
+// A server that looks at no key, or at more than a key, says so. The advice names the
+// way in that works, and that a person must open it where something must be typed.
+func TestLoginsThatNeedMoreThanAKey(t *testing.T) {
+	const first = "over a shared connection (ControlMaster) that you open beforehand, because the dispatcher has no terminal"
+	for name, c := range map[string]struct {
+		config []string
+		want   []string
+	}{
+		"password": {[]string{"PubkeyAuthentication no", "PasswordAuthentication yes"},
+			[]string{"takes no keys", "only password", "to log in by password", hosts.UseSSH, first}},
+		"keyboard-interactive": {[]string{"PubkeyAuthentication no", "KbdInteractiveAuthentication yes", "UsePAM yes"},
+			[]string{"takes no keys", "only keyboard-interactive", "to log in by keyboard-interactive", hosts.UseSSH, first}},
+		"Kerberos": {[]string{"PubkeyAuthentication no", "GSSAPIAuthentication yes"},
+			[]string{"takes no keys", "gssapi-with-mic", "to log in by Kerberos", hosts.UseSSH}},
+		"second factor": {[]string{"PasswordAuthentication yes", "AuthenticationMethods publickey,password"},
+			[]string{"accepts publickey", "wants password", "needs a person", hosts.UseSSH, first}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := hosttest.StartSSHD(t, hosttest.Options{Config: c.config})
+			mustFail(t, New(Options{}), target(s), hosts.Denied, c.want...)
+		})
+	}
 }
 
 // More keys than the server looks at end in one clear line.
