@@ -81,7 +81,9 @@ type Table struct {
 	// which those began, as long as that result may not have reached the consumer.
 	Past []Job
 	// Cancels are the jobs that a person wants ended and whose attempts have not all
-	// ended yet: why. Requests are the names of the requests that were taken in.
+	// ended yet: why. Requests are the names of the requests that were taken in, 32 bytes
+	// each. None is ever forgotten: a file server may lose the removal of a request's file,
+	// and the file that is back must not be taken for a new request.
 	Cancels  map[ID]string
 	Requests map[string]bool
 	// Late are the jobs of which was told that they cannot meet their deadlines, and in which

@@ -41,8 +41,8 @@ type Core struct {
 
 	flights  map[jobs.AttemptID]*flight // every open attempt; the order is in each host's list
 	astray   map[jobs.AttemptID]bool    // given up as lost, and no word of it since; see host.missing
-	unwanted map[jobs.AttemptID]bool    // came back and are being ended; said
-	outlived map[jobs.AttemptID]bool    // given up as lost, and its host came back and knew it (lost.go)
+	unwanted map[jobs.AttemptID]bool    // came back and are being ended; said; until their end is heard
+	outlived map[jobs.AttemptID]bool    // lost, of jobs that are not over, and its host came back and knew it (lost.go)
 	queue    queue
 	hard     tuples
 	after    dependencies
@@ -272,6 +272,7 @@ func (c *Core) emit(r jobs.Record) bool {
 		return err == nil
 	}
 	c.countWaiting(j, 1)
+	c.forgetOutlived(j)
 	c.hardnessMoves(r.Job, j, was, err == nil && r.Kind == jobs.KindEdited)
 	switch {
 	case j.State == jobs.Queued && c.holding:

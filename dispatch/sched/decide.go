@@ -39,6 +39,7 @@ func (c *Core) ended(id jobs.AttemptID, slot int, o *jobs.Outcome) {
 	a := c.table.Attempt(id)
 	f := c.flights[id]
 	slot = boundedSlot(slot)
+	delete(c.unwanted, id)
 	switch {
 	case a == nil:
 	case f != nil:

@@ -103,6 +103,7 @@ func (c *Core) outlasts(id jobs.AttemptID, j *jobs.Job, at jobs.Stamp) bool {
 
 // forget drops a lost attempt whose fate is settled from the list of those to ask about.
 func (c *Core) forget(id jobs.AttemptID) {
+	delete(c.unwanted, id)
 	if !c.astray[id] {
 		return
 	}

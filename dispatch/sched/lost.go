@@ -149,6 +149,24 @@ func (c *Core) lose(f *flight, why string) {
 	c.emit(r)
 }
 
+// forgetOutlived forgets what deaths has no use for any more: of attempts that are not
+// lost, of earlier rounds, and of jobs that are over.
+func (c *Core) forgetOutlived(j *jobs.Job) {
+	if len(c.outlived) == 0 {
+		return
+	}
+	for _, a := range j.Attempts {
+		if !mayHaveDied(j, a) {
+			delete(c.outlived, a.ID)
+		}
+	}
+}
+
+// mayHaveDied reports whether deaths asks if the attempt has outlived its loss.
+func mayHaveDied(j *jobs.Job, a *jobs.Attempt) bool {
+	return a.Round == j.Round && a.State == jobs.AttemptLost && !j.State.Terminal()
+}
+
 // deaths counts the attempts of this round that had started and may have died.
 func (c *Core) deaths(j *jobs.Job) int {
 	n := 0

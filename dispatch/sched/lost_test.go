@@ -270,6 +270,70 @@ func TestGivenUpThreeTimes(t *testing.T) {
 	}
 }
 
+// TestLostAgainIsADeath: that a host came back with an attempt once says nothing of the
+// next time that it goes away under it (B2).
+func TestLostAgainIsADeath(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 1), box("b", 1), box("c", 1), box("d", 1), box("e", 1), box("f", 1), box("g", 1))
+	names := []string{"a", "b", "c", "d", "e", "f", "g"}
+	s.up(names...)
+	s.plain(1)
+	silence := func(id string) {
+		name := s.c.table.Attempt(attemptIDs(id)[0]).Host
+		s.started(name, id)
+		names = slices.DeleteFunc(names, func(h string) bool { return h == name })
+		s.step(down(name, hosts.Unreachable, "gone"))
+		s.wait(61*time.Second, names...)
+	}
+	s.c.paused = true // so that it is not launched elsewhere meanwhile
+	silence("1.1")
+	s.up("a")
+	s.probedAs("a", "1.1", hosts.IsRunning, nil)
+	s.wantState(1, jobs.Running)
+	s.c.paused = false
+	silence("1.1")
+	silence("1.2")
+	silence("1.3")
+	if s.wantState(1, jobs.Failed); len(s.job(1).Attempts) != 3 {
+		t.Errorf("%d attempts", len(s.job(1).Attempts))
+	}
+}
+
+// TestReturnedAttemptsAreForgotten: what is remembered of attempts that came back does not
+// grow with the run.
+func TestReturnedAttemptsAreForgotten(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 1), box("b", 1), box("c", 1))
+	s.up("a", "b", "c")
+	for n := range jobs.ID(20) {
+		s.submit(n == 19, jobs.NoOptions)
+		id := jobs.AttemptID{Job: n + 1, N: 1}.String()
+		s.started("a", id)
+		s.step(down("a", hosts.Unreachable, "gone"))
+		s.wait(2*time.Minute, "b", "c")
+		name := s.job(n + 1).Last().Host
+		again := jobs.AttemptID{Job: n + 1, N: 2}.String()
+		s.started(name, again)
+		s.up("a")
+		s.probedAs("a", id, hosts.IsRunning, nil) // younger than the other: it is ended
+		if len(s.c.unwanted) != 1 || len(s.c.outlived) != 1 {
+			t.Fatalf("job %d came back: %d are being ended, %d were only away", n+1, len(s.c.unwanted), len(s.c.outlived))
+		}
+		switch n % 3 {
+		case 0:
+			s.ended("a", id, jobs.Outcome{Stopped: true})
+		case 1:
+			s.probedAs("a", id, hosts.Dead, nil)
+		}
+		s.ended(name, again, okay)
+		if n%3 == 2 { // it ends when its job is over
+			s.ended("a", id, okay)
+		}
+		s.wantState(n+1, jobs.Succeeded)
+		if len(s.c.unwanted) != 0 || len(s.c.outlived) != 0 {
+			t.Fatalf("job %d is over: %d are being ended, %d were only away", n+1, len(s.c.unwanted), len(s.c.outlived))
+		}
+	}
+}
+
 // TestHostNotInInventory: attempts on a host that left the inventory are given up
 // after lost_after, not at once.
 func TestHostNotInInventory(t *testing.T) {

@@ -62,7 +62,7 @@ func (c *Core) probed(e AttemptsProbed) {
 // probedOne takes in what became of an attempt of the host's.
 func (c *Core) probedOne(h *host, p *hosts.ProbedJob) {
 	a, f := c.table.Attempt(p.Attempt), c.flights[p.Attempt]
-	if f == nil && a.State == jobs.AttemptLost && (p.Answer == hosts.IsRunning || p.Answer == hosts.HasExited) {
+	if mayHaveDied(c.table.Job(p.Attempt.Job), a) && (p.Answer == hosts.IsRunning || p.Answer == hosts.HasExited) {
 		c.outlived[p.Attempt] = true
 	}
 	switch p.Answer {
