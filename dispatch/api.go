@@ -64,6 +64,7 @@ type Snapshot struct {
 	At       time.Time
 	Counts   [jobs.Skipped + 1]int // jobs by state
 	Total    int                   // accepted jobs
+	Retries  int                   // failed attempts of this dispatcher whose jobs are tried again
 	More     bool                  // more jobs may come (standard input is open)
 	Hosts    []sched.HostView
 	Rate     float64       // finished jobs a second, smoothed over the last minute

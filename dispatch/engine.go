@@ -40,6 +40,7 @@ type engine struct {
 	finish   *sched.Finish
 	more     bool // Submit.Last has not been seen
 	fencedBy int
+	retries  int       // for snapshot
 	beatAt   time.Time // last beat of the owner file
 	ownedAt  time.Time // when the run was last seen to be ours
 	leaving  bool

@@ -33,25 +33,9 @@ func (e *engine) see(r *jobs.Record) {
 			Text: fmt.Sprintf("attempt %s lost: %s; the job is %s", r.Attempt(), r.Reason, r.Next)})
 	case jobs.KindExited:
 		if r.Next == jobs.Queued {
-			e.tell(e.retryNotice(r))
+			e.retries++
 		}
 	}
-}
-
-func (e *engine) retryNotice(r *jobs.Record) Notice {
-	j := e.core.Table().Job(r.Job)
-	why := r.Reason
-	if why == "" && r.Outcome != nil {
-		why = results.Cause(jobs.Failed, "", r.Outcome)
-	}
-	tries := cmp.Or(j.Spec.Tries, e.cfg.Sched.Tries, sched.DefaultTries)
-	text := fmt.Sprintf("attempt %s failed (%s), %d of %d tries used, next", r.Attempt(), why, j.Failures, tries)
-	if wait := r.Retry.Sub(r.At); r.Retry > 0 && wait > 0 {
-		text += fmt.Sprintf(" in %s", results.HumanDuration(wait))
-	} else {
-		text += " as soon as a slot is free"
-	}
-	return Notice{At: r.At.Time(), Host: e.hostOf(r), Job: r.Job, Text: text}
 }
 
 func (e *engine) hostOf(r *jobs.Record) string {

@@ -12,7 +12,7 @@ func (e *engine) snapshot() *Snapshot {
 	t := e.core.Table()
 	now := e.now()
 	s := &Snapshot{
-		At: now.Wall.Time(), Counts: t.Counts, Total: len(t.Jobs), More: e.more,
+		At: now.Wall.Time(), Counts: t.Counts, Total: len(t.Jobs), Retries: e.retries, More: e.more,
 		Hosts: e.core.Hosts(), Rate: e.rate.perSecond(now.Mono), Paused: e.ring.Paused(),
 		Finished: e.finish != nil,
 	}

@@ -13,7 +13,7 @@ import (
 
 // Progress says in one line how the run stands:
 //
-//	[######....] 61/100  16 running  2 failed  8.4/s  ETA 4s
+//	[######....] 61/100  16 running  2 failed  5 tried again  8.4/s  ETA 4s
 //
 // It is plain ASCII, so that its length is its width.
 func Progress(s *dispatch.Snapshot) string {
@@ -35,6 +35,9 @@ func Progress(s *dispatch.Snapshot) string {
 	fmt.Fprintf(&b, "  %d running", running)
 	if n := s.Counts[jobs.Failed] + s.Counts[jobs.TimedOut]; n > 0 {
 		fmt.Fprintf(&b, "  %d failed", n)
+	}
+	if s.Retries > 0 {
+		fmt.Fprintf(&b, "  %d tried again", s.Retries)
 	}
 	if n := s.Counts[jobs.Cancelled] + s.Counts[jobs.Skipped]; n > 0 {
 		fmt.Fprintf(&b, "  %d cancelled", n)

@@ -11,10 +11,10 @@ import (
 )
 
 func TestProgressLine(t *testing.T) {
-	s := &dispatch.Snapshot{Total: 100, Rate: 8.4, ETA: 4400 * time.Millisecond,
+	s := &dispatch.Snapshot{Total: 100, Retries: 5, Rate: 8.4, ETA: 4400 * time.Millisecond,
 		Hosts: []sched.HostView{{State: sched.Up, Running: 12}, {State: sched.Lost}}}
 	s.Counts[jobs.Succeeded], s.Counts[jobs.Failed], s.Counts[jobs.Running], s.Counts[jobs.Queued] = 50, 2, 16, 32
-	want := "[##########..........] 52/100  12 running  2 failed  8.4/s  ETA 4 s  1 of 2 hosts up"
+	want := "[##########..........] 52/100  12 running  2 failed  5 tried again  8.4/s  ETA 4 s  1 of 2 hosts up"
 	if got := Progress(s); got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
