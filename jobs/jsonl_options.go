@@ -38,6 +38,10 @@ func appendOptions(b []byte, o *Options) []byte {
 	text("queue", o.Queue)
 	number("priority", int64(o.Priority))
 	number("tries", int64(o.Tries))
+	if o.RetryDelay != nil {
+		key("retry_delay_ns")
+		b = strconv.AppendInt(b, int64(*o.RetryDelay), 10)
+	}
 	number("timeout_ns", int64(o.Timeout))
 	if !o.Deadline.IsZero() {
 		text("deadline", storable(o.Deadline).Format(time.RFC3339Nano))
@@ -123,6 +127,11 @@ func (d *specDecoder) decodeOptions() (*Options, error) {
 	text("queue", &o.Queue)
 	o.Priority = int(number("priority"))
 	o.Tries = int(number("tries"))
+	if key("retry_delay_ns") {
+		var n int64
+		n, err = d.integer()
+		o.RetryDelay = new(max(0, time.Duration(n)))
+	}
 	o.Timeout = time.Duration(number("timeout_ns"))
 	deadline := ""
 	if text("deadline", &deadline); err == nil && deadline != "" {

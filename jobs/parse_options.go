@@ -5,11 +5,12 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 )
 
 // optionKeys are the keys of #DCS lines and of JSON job files.
-var optionKeys = []string{"name", "queue", "priority", "tries", "timeout", "deadline", "est", "tags", "gpus", "mem",
+var optionKeys = []string{"name", "queue", "priority", "tries", "retry_delay", "timeout", "deadline", "est", "tags", "gpus", "mem",
 	"slots", "after", "env.NAME", "cwd", "setup", "on_lost", "hardness", "share", "queue_priority"}
 
 // settings are the options of one job while its file is read.
@@ -61,6 +62,11 @@ func (s *settings) setScalar(key, v string) (err error) {
 		s.Priority, err = optional(v, count(math.MinInt32, math.MaxInt32))
 	case "tries":
 		s.Tries, err = optional(v, count(1, MaxTries))
+	case "retry_delay":
+		s.RetryDelay, err = optional(v, func(v string) (*time.Duration, error) {
+			d, err := ParseDelay(v)
+			return &d, err
+		})
 	case "timeout":
 		s.Timeout, err = optional(v, ParseDuration)
 	case "deadline":

@@ -66,9 +66,20 @@ func TestParseLines(t *testing.T) {
 	}
 }
 
+// TestParseRetryDelay: 0 is a delay, no value is the run's default.
+func TestParseRetryDelay(t *testing.T) {
+	specs := parseText(t, "#DCS default retry_delay=0\na\n#DCS retry_delay=\nb\n")
+	if d := specs[0].RetryDelay; d == nil || *d != 0 {
+		t.Errorf("got %v, want 0", d)
+	}
+	if d := specs[1].RetryDelay; d != nil {
+		t.Errorf("got %v, want none", *d)
+	}
+}
+
 func TestParseOptions(t *testing.T) {
 	specs := parseText(t, `#DCS default queue=sweep tries=5 env.A=1 tags=big,fast
-#DCS name='first one' priority=-2 timeout=1d12h est=90 deadline=2026-11-20T18:00Z
+#DCS name='first one' retry_delay=2m priority=-2 timeout=1d12h est=90 deadline=2026-11-20T18:00Z
 #DCS	gpus=2 mem=8G slots=4 env.B="two \"2\" \\n" env.A= cwd='/a b' on_lost=wait hardness=10,x
 #DCS setup="source ~/v/bin/activate" tags=gpu,a,a
 one
@@ -81,7 +92,7 @@ three
 four
 `)
 	want := Options{
-		File: "j.txt", Queue: "sweep", Tries: 5, Priority: -2, Timeout: 36 * time.Hour, Estimate: 90 * time.Second,
+		File: "j.txt", Queue: "sweep", Tries: 5, RetryDelay: new(2 * time.Minute), Priority: -2, Timeout: 36 * time.Hour, Estimate: 90 * time.Second,
 		Deadline: time.Date(2026, 11, 20, 18, 0, 0, 0, time.UTC), GPUs: 2, MemBytes: 8 << 30, Slots: 4,
 		Env: []EnvVar{{"A", ""}, {"B", `two "2" \n`}}, Cwd: "/a b", OnLost: OnLostWait, Hardness: []string{"10", "x"},
 		Setup: "source ~/v/bin/activate", Tags: []string{"a", "gpu"},
@@ -168,6 +179,7 @@ func TestParseErrors(t *testing.T) {
 		{"#DCS timeout=0\na\n", "more than nothing"},
 		{"#DCS est=-5m\na\n", "is not a duration"},
 		{"#DCS mem=8X\na\n", `mem: "8X" is not a size`},
+		{"#DCS retry_delay=-1s\na\n", "retry_delay: \"-1s\" is not a duration"},
 		{"#DCS tries=0\na\n", "tries: 0 is not between 1"},
 		{"#DCS tries=many\na\n", `"many" is not a whole number`},
 		{"#DCS priority=3000000000\na\n", "is not between"},

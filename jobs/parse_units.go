@@ -40,6 +40,14 @@ func ParseDuration(s string) (time.Duration, error) {
 	return time.Duration(math.Round(total)), nil
 }
 
+// ParseDelay is ParseDuration that also takes 0.
+func ParseDelay(s string) (time.Duration, error) {
+	if d, err := time.ParseDuration(s); err == nil && d == 0 {
+		return 0, nil
+	}
+	return ParseDuration(s)
+}
+
 // ParseSize reads a positive number of bytes: 512M, 8G, 1.5T or plain bytes.
 // K, M, G, T and P are powers of 1024, in either case; a following B, i or iB
 // changes nothing. A number without a unit below a MiB is refused: who writes 16

@@ -26,12 +26,6 @@ func (c *Core) pause(n int, away time.Duration) time.Duration {
 	return c.jitter(min(doubling(n), limit))
 }
 
-// retryPause returns how long a job waits after its nth failure, n >= 1:
-// random(0.5, 1) x 2^(n-1) s, at most a minute (DESIGN 7).
-func (c *Core) retryPause(n int) time.Duration {
-	return c.jitter(min(doubling(n-1), time.Minute))
-}
-
 // doubling returns 2^n s, without overflow.
 func doubling(n int) time.Duration {
 	if n < 0 {

@@ -45,7 +45,21 @@ type class struct {
 // plain says that its jobs may share a buffer (B3).
 func (k classKey) plain() bool { return k.slots == 1 && k.gpus == 0 && k.mem == 0 }
 
+// classOf returns the class that a queued job waits in.
 func (c *Core) classOf(j *jobs.Job) *class {
+	q := &c.queue
+	cl := q.classes[c.keyOf(j)]
+	if cl == nil {
+		cl = c.newClass(j)
+		q.classes[cl.key] = cl
+	}
+	if cl.epoch != q.epoch {
+		c.fit(cl)
+	}
+	return cl
+}
+
+func (c *Core) keyOf(j *jobs.Job) classKey {
 	q := &c.queue
 	if q.lastOpts != j.Spec.Options {
 		q.lastOpts = j.Spec.Options
@@ -56,22 +70,21 @@ func (c *Core) classOf(j *jobs.Job) *class {
 	}
 	key := q.lastKey
 	key.avoid, key.taboo = c.pastOf(j)
-	cl := q.classes[key]
-	if cl == nil {
-		cl = &class{key: key, stats: c.statsOf(j.Spec), tags: j.Spec.Tags, ranks: make(map[rank]*bucket), pos: -1, epoch: -1}
-		if key.avoid != "" {
-			cl.avoid = make([]bool, len(c.hosts))
-			for name := range strings.SplitSeq(key.avoid, "\n") {
-				if h := c.inInventory(name); h != nil {
-					cl.avoid[h.idx] = true
-				}
+	return key
+}
+
+// newClass returns an empty class for the job, which is not in the queue.
+func (c *Core) newClass(j *jobs.Job) *class {
+	key := c.keyOf(j)
+	cl := &class{key: key, stats: c.statsOf(j.Spec), tags: j.Spec.Tags, ranks: make(map[rank]*bucket), pos: -1, epoch: -1}
+	if key.avoid != "" {
+		cl.avoid = make([]bool, len(c.hosts))
+		for name := range strings.SplitSeq(key.avoid, "\n") {
+			if h := c.inInventory(name); h != nil {
+				cl.avoid[h.idx] = true
 			}
-			cl.since = make(map[jobs.ID]time.Duration)
 		}
-		q.classes[key] = cl
-	}
-	if cl.epoch != q.epoch {
-		c.fit(cl)
+		cl.since = make(map[jobs.ID]time.Duration)
 	}
 	return cl
 }

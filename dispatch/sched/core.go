@@ -11,19 +11,20 @@ import (
 
 // Config holds the choices of a run that the core needs.
 type Config struct {
-	Seed          uint64        // of the jitter
-	Tries         int           // attempts in all of a job that says nothing; 0: 3
-	Timeout       time.Duration // of a job that says nothing; 0: none
-	RetryTimeouts bool          // a timeout is not final
-	OnLost        jobs.OnLost   // of a job that says nothing; default: requeue
-	MaxSlots      int           // busy at once over all hosts; 0: no limit
-	Buffer        time.Duration // how long hosts must stay busy without us (B3); 0: short
-	HaltFailures  int           // drain after so many failed jobs; 0: never
-	HaltPercent   float64       // … or after this share of failed among finished ones, 0 to 100; 0: never
-	GiveUp        time.Duration // finish when no host could be used for so long; 0: 10 min
-	Found         []Found       // what the run directory's files tell of attempts; only after damage to the journal
-	HalfLife      time.Duration // after which slot time that a queue has used counts half (B4); 0: 1 h
-	BackoffCap    time.Duration // longest pause between connection attempts (B1); 0: 1 min
+	Seed          uint64         // of the jitter
+	Tries         int            // attempts in all of a job that says nothing; 0: 3
+	Timeout       time.Duration  // of a job that says nothing; 0: none
+	RetryDelay    *time.Duration // before a retry on a host where the job failed; nil: by the run time (retry.go)
+	RetryTimeouts bool           // a timeout is not final
+	OnLost        jobs.OnLost    // of a job that says nothing; default: requeue
+	MaxSlots      int            // busy at once over all hosts; 0: no limit
+	Buffer        time.Duration  // how long hosts must stay busy without us (B3); 0: short
+	HaltFailures  int            // drain after so many failed jobs; 0: never
+	HaltPercent   float64        // … or after this share of failed among finished ones, 0 to 100; 0: never
+	GiveUp        time.Duration  // finish when no host could be used for so long; 0: 10 min
+	Found         []Found        // what the run directory's files tell of attempts; only after damage to the journal
+	HalfLife      time.Duration  // after which slot time that a queue has used counts half (B4); 0: 1 h
+	BackoffCap    time.Duration  // longest pause between connection attempts (B1); 0: 1 min
 }
 
 // DefaultTries is how often a job is tried in all when nothing else is said (D2).

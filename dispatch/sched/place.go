@@ -193,10 +193,13 @@ func (cl *class) picky(c *Core, id jobs.ID) bool {
 	if cl.avoid == nil || c.now.Mono-cl.since[id] >= otherHostPatience {
 		return false
 	}
-	for _, h := range c.hosts {
-		if h.takes() && h.limit > 0 && cl.fits[h.idx] && !cl.avoid[h.idx] {
-			return true
-		}
-	}
-	return false
+	return cl.hasOtherHost(c, "")
+}
+
+// hasOtherHost reports whether a host that takes work could run the class and none of
+// its jobs has failed there; the named one does not count.
+func (cl *class) hasOtherHost(c *Core, but string) bool {
+	return slices.ContainsFunc(c.hosts, func(h *host) bool {
+		return h.takes() && h.limit > 0 && cl.fits[h.idx] && !(cl.avoid != nil && cl.avoid[h.idx]) && h.spec.Name != but
+	})
 }

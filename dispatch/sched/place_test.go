@@ -82,8 +82,7 @@ func TestRetryElsewhere(t *testing.T) {
 	s = newStage(t, Config{}, box("a", 2), box("b", 1))
 	s.up("a", "b")
 	s.plain(1)
-	s.ended("a", "1.1", exit1)
-	want(t, "b is free", on(s.wait(3*time.Second, "a", "b"), "b"), "1.2")
+	want(t, "b is free", on(s.ended("a", "1.1", exit1), "b"), "1.2")
 	s.ended("b", "1.2", exit1)
 	want(t, "failed on both", on(s.wait(3*time.Second, "a", "b"), "a"), "1.3")
 

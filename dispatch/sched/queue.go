@@ -81,7 +81,7 @@ func (c *Core) enqueue(id jobs.ID) {
 	}
 	if wait := j.Retry.Sub(c.now.Wall); j.Retry != 0 && wait > 0 {
 		q.spots[id-1] = retrying
-		q.due[id] = c.now.Mono + min(wait, time.Minute)
+		q.due[id] = c.now.Mono + min(wait, c.longestDelay(j))
 		heap.Push(&q.timers, timer{q.due[id], id})
 		return
 	}

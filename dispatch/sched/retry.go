@@ -1,6 +1,11 @@
 package sched
 
-import "dcs-tui/jobs"
+import (
+	"cmp"
+	"time"
+
+	"dcs-tui/jobs"
+)
 
 // tries returns how many attempts a job has in all (D2).
 func (c *Core) tries(j *jobs.Job) int {
@@ -33,11 +38,55 @@ func (c *Core) fail(r *jobs.Record, j *jobs.Job, charged bool) {
 	default:
 		r.Next = jobs.Queued
 		if charged {
-			r.Retry = c.now.Wall + jobs.Stamp(c.retryPause(n))
+			if d := c.retryDelay(j, o, n); d > 0 && !c.hasOtherHost(j, r.Host) {
+				r.Retry = c.now.Wall + jobs.Stamp(d)
+			}
 		} else if o.DiskFull {
 			r.Reason = "its disk was full"
 		} else {
 			r.Reason = "it failed on a host where jobs fail fast that succeed elsewhere"
 		}
 	}
+}
+
+const (
+	maxRunCounted = time.Second // of a failed attempt, for the delay before the next one
+	maxRetryDelay = time.Minute // by the run time
+)
+
+// retryDelay returns how long a job waits after its nth failure, n >= 1, before it is
+// tried again on a host where it failed. Unless a delay was asked for it is
+// random(0.5, 1) x 2^(n-1) x the run time of the attempt, which counts as a second if
+// it was longer or is not known: waiting never costs much more than trying.
+func (c *Core) retryDelay(j *jobs.Job, o *jobs.Outcome, n int) time.Duration {
+	if d := c.askedDelay(j); d != nil {
+		return *d
+	}
+	ran := maxRunCounted
+	if o.Error == "" && o.Started != 0 {
+		ran = min(ran, o.Elapsed())
+	}
+	return c.jitter(min(ran<<min(n-1, 30), maxRetryDelay))
+}
+
+// askedDelay returns the delay that the job or the run asks for, nil if neither does.
+func (c *Core) askedDelay(j *jobs.Job) *time.Duration {
+	return cmp.Or(j.Spec.RetryDelay, c.cfg.RetryDelay)
+}
+
+// longestDelay bounds how long the job may still have to wait, whatever the clock
+// says: it may have been set back since the delay began.
+func (c *Core) longestDelay(j *jobs.Job) time.Duration {
+	if d := c.askedDelay(j); d != nil {
+		return *d
+	}
+	return maxRetryDelay
+}
+
+// hasOtherHost reports whether a job that has just failed on a host can be tried on
+// another one, where it has not failed in this round.
+func (c *Core) hasOtherHost(j *jobs.Job, failedOn string) bool {
+	cl := c.newClass(j)
+	c.fit(cl)
+	return cl.hasOtherHost(c, failedOn)
 }

@@ -2,6 +2,7 @@ package sched
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -40,12 +41,108 @@ func TestTries(t *testing.T) {
 	}
 }
 
-func TestRetryPauseIsBounded(t *testing.T) {
-	c := New(Config{}, &jobs.Table{}, nil)
-	for n := 1; n < 100; n++ {
-		if p := c.retryPause(n); p < time.Second/2 || p > time.Minute {
-			t.Errorf("pause after failure %d is %v", n, p)
+// TestRetryDelay: what a failure costs in waiting depends on what it cost in running, so
+// that waiting never takes much longer than trying; or it is what was asked for.
+func TestRetryDelay(t *testing.T) {
+	ran := func(d time.Duration) jobs.Outcome {
+		return jobs.Outcome{Exit: 1, Started: wallStart, Ended: wallStart + jobs.Stamp(d)}
+	}
+	unstarted := jobs.Outcome{Error: "no such directory"}
+	for _, tt := range []struct {
+		name     string
+		run, job *time.Duration
+		o        jobs.Outcome
+		n        int
+		want     time.Duration // at most; by the run time at least half of it
+	}{
+		{"short", nil, nil, ran(4 * time.Millisecond), 1, 4 * time.Millisecond},
+		{"short, third failure", nil, nil, ran(4 * time.Millisecond), 3, 16 * time.Millisecond},
+		{"long", nil, nil, ran(time.Hour), 1, time.Second},
+		{"long, third failure", nil, nil, ran(time.Hour), 3, 4 * time.Second},
+		{"at most a minute", nil, nil, ran(time.Hour), 7, time.Minute},
+		{"at most a minute after very many", nil, nil, ran(time.Hour), 99, time.Minute},
+		{"run time not known", nil, nil, exit1, 1, time.Second},
+		{"not started", nil, nil, unstarted, 2, 2 * time.Second},
+		{"clock of the host set back", nil, nil, ran(-time.Hour), 1, 0},
+		{"asked of the run", new(5 * time.Minute), nil, exit1, 3, 5 * time.Minute},
+		{"asked of the job", new(5 * time.Minute), new(time.Minute), exit1, 3, time.Minute},
+		{"none", new(time.Duration(0)), nil, unstarted, 3, 0},
+		{"none for the job", new(time.Hour), new(time.Duration(0)), unstarted, 3, 0},
+	} {
+		c := New(Config{RetryDelay: tt.run}, &jobs.Table{}, nil)
+		j := &jobs.Job{Spec: &jobs.Spec{Options: &jobs.Options{RetryDelay: tt.job}}}
+		least := tt.want
+		if tt.run == nil {
+			least /= 2
 		}
+		if got := c.retryDelay(j, &tt.o, tt.n); got < least || got > tt.want {
+			t.Errorf("%s: got %v, want %v to %v", tt.name, got, least, tt.want)
+		}
+	}
+}
+
+// TestRetryElsewhereIsNotDelayed: a job that failed goes to another host at once. The
+// same host it gets again only after a delay (D2).
+func TestRetryElsewhereIsNotDelayed(t *testing.T) {
+	s := newStage(t, Config{Tries: 5, RetryDelay: new(2 * time.Minute)}, box("a", 1), box("b", 1))
+	s.up("a", "b")
+	s.plain(1)
+	want(t, "elsewhere, at once", on(s.ended("a", "1.1", exit1), "b"), "1.2")
+	want(t, "no other host is up", on(s.ended("b", "1.2", exit1), "a")+on(s.orders, "b"), "")
+	if got := s.job(1).Retry.Sub(s.now().Wall); got != 2*time.Minute {
+		t.Errorf("waits for %v, want 2m", got)
+	}
+	want(t, "too early", launchesOf(s, 119*time.Second, "a", "b"), "")
+	want(t, "after the delay", launchesOf(s, 2*time.Second, "a", "b"), "1.3")
+}
+
+// launchesOf lets time pass and returns what is launched meanwhile.
+func launchesOf(s *stage, d time.Duration, beating ...string) string {
+	o := s.wait(d, beating...)
+	var got string
+	for _, name := range beating {
+		got += on(o, name)
+	}
+	return got
+}
+
+// TestADelayLeavesNoSlotIdle: while a job waits for its next try others run.
+func TestADelayLeavesNoSlotIdle(t *testing.T) {
+	s := newStage(t, Config{RetryDelay: new(time.Minute)}, box("a", 1))
+	s.up("a")
+	s.plain(2)
+	want(t, "the next job", on(s.ended("a", "1.1", exit1), "a"), "2.1")
+}
+
+// TestRetriesOfShortJobs: four tries of very short jobs that fail half of the time take
+// little longer than the attempts themselves: 1.9 times those of a single try.
+func TestRetriesOfShortJobs(t *testing.T) {
+	const run = 3 * time.Millisecond
+	took := func(tries int) time.Duration {
+		s := newStage(t, Config{Tries: tries, Seed: 3}, box("a", 1))
+		r := rand.New(rand.NewPCG(1, 2))
+		s.up("a")
+		s.plain(500)
+		begun := s.at
+		for s.c.table.Unfinished() > 0 {
+			h := s.c.hosts[0]
+			if h.head == nil {
+				next, _ := s.c.Next()
+				s.at = next
+				s.step(Tick{})
+				continue
+			}
+			id, started := h.head.id.String(), s.now().Wall
+			s.at += run
+			s.ended("a", id, jobs.Outcome{Exit: r.IntN(2), Started: started, Ended: s.now().Wall})
+			if s.at%BeatEvery < run {
+				s.step(HostBeat{"a", &hosts.Beat{}})
+			}
+		}
+		return s.at - begun
+	}
+	if one, four := took(1), took(4); float64(four) > 2.2*float64(one) {
+		t.Errorf("%v with 4 tries, %v with 1: %.1f times as long", four, one, float64(four)/float64(one))
 	}
 }
 

@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -69,9 +70,15 @@ func TestVictimsAreForgiven(t *testing.T) {
 		s.ended("a", s.c.hosts[0].head.id.String(), fastFail)
 	}
 	for i := range s.c.table.Jobs {
-		if j := &s.c.table.Jobs[i]; j.Failures != 0 {
+		if j := &s.c.table.Jobs[i]; j.Failures != 0 && !j.State.Terminal() {
 			t.Errorf("job %d: %d failures", i+1, j.Failures)
 		}
+	}
+	if j := s.job(1); j.State != jobs.Succeeded || j.Last().Host != "b" {
+		t.Errorf("job 1, which failed on a first, is %s on %s", j.State, j.Last().Host)
+	}
+	if !slices.ContainsFunc(s.journal, func(r jobs.Record) bool { return r.Kind == jobs.KindForgiven }) {
+		t.Error("nothing was forgiven")
 	}
 	restart(s, box("a", 8), box("b", 2)) // the records fold
 }

@@ -81,7 +81,7 @@ var wounds = []wound{
 	{name: "a damaged end of the journal is taken for a line that was never completed", file: "jobs/journal/torn.go", edits: []edit{
 		{"	return beginsLine(b), nil", "	return true, nil"}}, far: true},
 	{name: "an attempt without the record of its launch has no host", file: "jobs/fold.go", edits: []edit{
-		{"	if a.Host == \"\" {\n		a.Host = r.Host\n	}\n", ""}}, far: true},
+		{"	if a.Host == \"\" {\n		a.Host = r.Host\n	}\n", ""}}, seeds: 3000, far: true},
 	{name: "an edit is forgotten in the journal", file: "jobs/journal/encode.go", edits: []edit{
 		{"	if r.Spec != nil {", "	if r.Spec != nil && r.Spec.Timeout == 0 {"}}},
 

@@ -128,6 +128,9 @@ func optionsText(f *runFlags, s *jobs.Spec) string {
 	add("queue", s.Queue)
 	number("priority", s.Priority)
 	number("tries", s.Tries)
+	if s.RetryDelay != nil {
+		add("retry_delay", s.RetryDelay.String())
+	}
 	if s.Timeout > 0 {
 		add("timeout", s.Timeout.String())
 	} else if f.Timeout > 0 {

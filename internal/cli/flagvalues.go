@@ -29,6 +29,24 @@ func (v *spanValue) Set(s string) error {
 	return err
 }
 
+// delayValue is a duration, or 0; nil while nothing was given.
+type delayValue struct{ to **time.Duration }
+
+func (v delayValue) String() string {
+	if v.to == nil || *v.to == nil {
+		return ""
+	}
+	return (*v.to).String()
+}
+func (v delayValue) Type() string { return "duration" }
+func (v delayValue) Set(s string) error {
+	d, err := jobs.ParseDelay(s)
+	if err == nil {
+		*v.to = &d
+	}
+	return err
+}
+
 // ageValue is a duration with a unit: who writes 30 for an age means days, and what is
 // older goes.
 type ageValue time.Duration

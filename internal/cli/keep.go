@@ -13,7 +13,7 @@ import (
 // keptFlags are the flags of run that resume takes over when it is not told
 // otherwise. What a run has beyond them stands in run.toml by itself.
 var keptFlags = []string{
-	"tries", "timeout", "retry-timeouts", "on-lost", "keep-children", "half-life", "max-slots", "give-up",
+	"tries", "retry-delay", "timeout", "retry-timeouts", "on-lost", "keep-children", "half-life", "max-slots", "give-up",
 	"buffer", "halt", "on-interrupt", "on-done", "ssh-config", "accept-new", "joblog",
 }
 

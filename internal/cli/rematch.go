@@ -178,6 +178,7 @@ func optionsChanged(old, now *jobs.Spec) (c jobs.Change, kept []string) {
 		key  string
 		same bool
 	}{
+		{"retry_delay", old.RetryDelay == now.RetryDelay || old.RetryDelay != nil && now.RetryDelay != nil && *old.RetryDelay == *now.RetryDelay},
 		{"deadline", old.Deadline.Equal(now.Deadline)}, {"est", old.Estimate == now.Estimate},
 		{"env", slices.Equal(old.Env, now.Env)}, {"cwd", old.Cwd == now.Cwd}, {"setup", old.Setup == now.Setup},
 		{"on_lost", old.OnLost == now.OnLost}, {"hardness", slices.Equal(old.Hardness, now.Hardness)},

@@ -164,7 +164,7 @@ func (s *session) takeRequests(stored map[string]requests.Stored) *requests.Take
 // schedConfig hands the choices of the run to the core.
 func (f *runFlags) schedConfig() sched.Config {
 	c := sched.Config{
-		Seed: f.seed, Tries: f.Tries, Timeout: f.Timeout, RetryTimeouts: f.RetryTimeouts,
+		Seed: f.seed, Tries: f.Tries, RetryDelay: f.RetryDelay, Timeout: f.Timeout, RetryTimeouts: f.RetryTimeouts,
 		MaxSlots: f.MaxSlots, Buffer: f.Buffer, GiveUp: f.GiveUp, HalfLife: f.HalfLife,
 	}
 	if f.OnLost == "wait" {
