@@ -90,7 +90,11 @@ func readPiece(path string, offset int64, limit int) ([]byte, int64, error) {
 }
 
 // openRegular opens for reading without waiting, should a job have put a pipe there;
-// a terminal does not become ours.
+// a terminal does not become ours. No link is followed: it may lead to any file.
 func openRegular(path string) (*os.File, error) {
-	return os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY|syscall.O_NOFOLLOW, 0)
+	if errors.Is(err, syscall.ELOOP) {
+		return nil, fmt.Errorf("%s is a symbolic link, which we have not made: it is not read", path)
+	}
+	return f, err
 }

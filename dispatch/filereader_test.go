@@ -39,6 +39,13 @@ func TestReadPiece(t *testing.T) {
 	if _, _, err := readPiece(pipe, 0, 10); err == nil {
 		t.Error("a pipe was read")
 	}
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink(path, link); err != nil {
+		t.Fatal(err)
+	}
+	if data, _, err := readPiece(link, 0, 10); err == nil {
+		t.Errorf("%q was read behind a link", data)
+	}
 	if _, _, err := readPiece(filepath.Join(dir, "none"), 0, 10); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
 	}

@@ -38,9 +38,14 @@ func call(op, path string, do func() error) error {
 	}
 }
 
-// openat opens with close-on-exec.
+// openat opens with close-on-exec. It follows no symbolic link in the last place but to
+// a directory: we make none, and somebody else's may lead to any file of the user.
 func openat(dirfd int, path string, flags int, mode uint32) (int, error) {
 	fd, op := -1, "open"
+	flags |= unix.O_CLOEXEC
+	if flags&unix.O_DIRECTORY == 0 {
+		flags |= unix.O_NOFOLLOW
+	}
 	if flags&unix.O_CREAT != 0 {
 		op = "create"
 	}
@@ -48,7 +53,7 @@ func openat(dirfd int, path string, flags int, mode uint32) (int, error) {
 		if fd >= 0 {
 			unix.Close(fd)
 		}
-		fd, err = unix.Openat(dirfd, path, flags|unix.O_CLOEXEC, mode)
+		fd, err = unix.Openat(dirfd, path, flags, mode)
 		return err
 	})
 	if err != nil && fd >= 0 {

@@ -160,7 +160,7 @@ func openOwnLock(dirfd int, dir string, device int) (name string, fd int, err er
 	if err != nil {
 		return "", -1, err
 	}
-	const flags = unix.O_RDWR | unix.O_NONBLOCK | unix.O_NOFOLLOW
+	const flags = unix.O_RDWR | unix.O_NONBLOCK
 	for _, n := range names {
 		// Without O_CREAT, which fs.protected_regular forbids for others' files.
 		fd, err := openat(dirfd, n, flags, 0)
@@ -215,7 +215,7 @@ func lockedByOthers(dirfd int, dir string, device int, ours *unix.Stat_t) error 
 // isLocked reports whether somebody holds a write lock on an ordinary file other than
 // ours (nil: any file). What is no such file, or cannot be opened by us, is nobody's lock.
 func isLocked(dirfd int, name string, ours *unix.Stat_t) (bool, error) {
-	fd, err := openat(dirfd, name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
+	fd, err := openat(dirfd, name, unix.O_RDONLY|unix.O_NONBLOCK, 0)
 	for _, harmless := range []error{fs.ErrNotExist, unix.EACCES, unix.EPERM, unix.ELOOP, unix.ENXIO, unix.ENODEV, unix.EAGAIN} {
 		if errors.Is(err, harmless) {
 			return false, nil

@@ -178,6 +178,9 @@ func (h *helper) findDirs(hello *hosts.Hello) error {
 	if err := makeDirs(work); err != nil {
 		return fmt.Errorf("work_dir cannot be used: %w; set work_dir for this host", err)
 	}
+	if err := notOthers(work); err != nil {
+		return fmt.Errorf("work_dir cannot be used: %w", err)
+	}
 	if err := ownDir(h.workDir); err != nil {
 		return fmt.Errorf("work_dir cannot be used: %w; set work_dir for this host", err)
 	}

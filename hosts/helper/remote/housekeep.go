@@ -114,7 +114,6 @@ func (h *helper) readProgress() {
 		return
 	}
 	said := map[string]string{}
-	var buf [maxProgress]byte
 	for _, n := range names {
 		id, err := jobs.ParseAttemptID(n)
 		h.mu.Lock()
@@ -124,8 +123,8 @@ func (h *helper) readProgress() {
 			remove(h.spool.path(dirProgress, n))
 			continue
 		}
-		if k, err := readInto(-1, h.spool.path(dirProgress, n), buf[:]); err == nil {
-			said[n] = strings.TrimSpace(string(buf[:k]))
+		if b, err := readPlain(h.spool.path(dirProgress, n), maxProgress); err == nil {
+			said[n] = strings.TrimSpace(string(b))
 		}
 	}
 	h.progress.Store(&said)

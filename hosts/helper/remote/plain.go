@@ -15,7 +15,7 @@ import (
 
 // openPlain opens a file for reading, if it is an ordinary one.
 func openPlain(path string) (int, error) {
-	fd, err := openat(unix.AT_FDCWD, path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
+	fd, err := openat(unix.AT_FDCWD, path, unix.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return -1, err
 	}

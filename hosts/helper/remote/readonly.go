@@ -97,6 +97,9 @@ func (h *helper) findOutputs() error {
 		return err
 	}
 	h.dir = filepath.Join(work, o.Run)
+	if err := notOthers(work); err != nil && !absent(err) {
+		return fmt.Errorf("work_dir cannot be used: %w", err)
+	}
 	_, err = list(h.dir)
 	if absent(err) {
 		return fmt.Errorf("nothing of the run is in %s: %w; it was removed, or work_dir was another", work, err)

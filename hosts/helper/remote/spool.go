@@ -90,6 +90,16 @@ func isOurs(dir string) (mode uint32, err error) {
 	return st.Mode, nil
 }
 
+// notOthers refuses a directory, perhaps behind a link, that belongs to another user
+// than us or root: he could put anything in the place of what we make there.
+func notOthers(dir string) error {
+	st, err := stat(dir)
+	if err == nil && st.Uid != 0 && int(st.Uid) != os.Getuid() {
+		err = fmt.Errorf("%s belongs to user %d, not to us; set another work_dir for this host", dir, st.Uid)
+	}
+	return err
+}
+
 // specName is the name of a waiting spec. The generation is in it so that a
 // new helper, by renaming, takes it away from the tickets of the old one.
 func specName(generation int64, id jobs.AttemptID) string {
