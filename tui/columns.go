@@ -15,6 +15,7 @@ type column struct {
 	rank  int       // 0 is always there
 	w     int       // cells it needs
 	more  int       // cells beyond w that it can use
+	first int       // how many of those come before columns of luxury
 	right bool
 	bar   bool                                              // it may draw one
 	cell  func(m *model, r *view.Row, w int) (string, *ink) // nil: the terminal's own
@@ -51,9 +52,9 @@ func fitColumns(all []column, w int) []column {
 // fitting says which columns fit into w cells, and how many cells are left. Between two
 // columns is one cell. Of the least important ones as many stay as there is room for.
 func fitting(all []column, w int) (keep []bool, room int) {
-	worst := 0
+	worst, spare := 0, spare
 	for _, c := range all {
-		worst = max(worst, c.rank)
+		worst, spare = max(worst, c.rank), max(spare, c.first)
 	}
 	keep, room = make([]bool, len(all)), w+1
 	for rank, left := 0, false; rank <= worst && !left; rank++ {
@@ -70,7 +71,7 @@ func fitting(all []column, w int) (keep []bool, room int) {
 	return keep, room
 }
 
-// Columns from rank luxury on are shown only where spare cells are left for names.
+// Columns from rank luxury on are shown only where at least spare cells are left for names.
 const (
 	luxury = 5
 	spare  = 20
@@ -80,10 +81,15 @@ const (
 // so that no column comes and goes while a list scrolls.
 type seen struct {
 	id, host, try, queue int // cells
+	title                int // cells, at most maxTitle
 	priority, untold     bool
+	progress             bool // a job says how far it is, or why it has failed
 	cpu, memory          bool
 	params               []string // names, in the order in which they came
 }
+
+// maxTitle is the most room that names are given before other columns are widened.
+const maxTitle = 80
 
 // maxParams bounds the parameters that have a column or are completed.
 const maxParams = 32
@@ -97,6 +103,8 @@ func (s *seen) look(m *model, rows []view.Row) {
 		if r.Queue != "" {
 			s.queue = max(s.queue, min(12, width(m.cellText(r.Queue, 12))))
 		}
+		s.title = max(s.title, min(maxTitle, width(m.cellText(r.Title, maxTitle))))
+		s.progress = s.progress || r.Progress >= 0 || r.Said != "" || r.Cause != ""
 		s.priority = s.priority || r.Priority != 0
 		s.cpu, s.memory = s.cpu || r.CPU > 0, s.memory || r.MaxRSS > 0
 		for _, p := range r.Params {

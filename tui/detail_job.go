@@ -19,18 +19,18 @@ func (p *detailPane) lines(m *model, w int) []string {
 	if d.Row.Straggler {
 		add("", styleWarn.Render(m.g.warn+" runs much longer than others of its queue"))
 	}
-	for i, l := range strings.Split(strings.TrimRight(clip(d.Command, maxCommand), "\n"), "\n") {
-		label := "command"
-		if i > 0 {
+	whole := func(label, text string) { // however long it is
+		for l := range strings.SplitSeq(strings.TrimRight(clip(text, maxCommand), "\n"), "\n") {
+			if l := m.wholeLine(l); l != "" {
+				out = append(out, beside(label, wrapped(l, max(8, w-labelColumn-1)))...)
+			}
 			label = ""
-		}
-		if l := m.line([]byte(l)); l != "" {
-			out = append(out, beside(label, wrapped(l, max(8, w-labelColumn-1)))...)
 		}
 	}
 	if d.Row.Title != d.Command {
-		clean("name", d.Row.Title)
+		whole("name", d.Row.Title)
 	}
+	whole("command", d.Command)
 	clean("params", paramText(d.Row.Params))
 	add("state", m.stateLine(&d.Row))
 	add("asks for", m.clean(needs(d)))

@@ -19,9 +19,11 @@ func (p *jobsPane) columns(m *model, w int) []column {
 		{head: "HOST", sort: view.SortHost, rank: 2, w: max(4, s.host), cell: hostCell},
 		{head: "TRY", sort: view.SortTry, rank: 4, w: max(3, s.try), cell: tryCell},
 		{head: "TIME", sort: view.SortTime, rank: 1, w: timeWidth, cell: timeCell},
-		{head: "PROGRESS", sort: view.SortProgress, rank: 3, w: 10, more: 8, bar: true, cell: progressCell},
-		{head: "NAME", sort: view.SortName, w: 12, more: 32, cell: nameCell},
 	}
+	if s.progress || p.sort == view.SortProgress {
+		all = append(all, column{head: "PROGRESS", sort: view.SortProgress, rank: 3, w: 10, more: 8, bar: true, cell: progressCell})
+	}
+	all = append(all, column{head: "NAME", sort: view.SortName, w: 12, more: max(32, s.title-12), first: min(s.title, 60) - 12, cell: nameCell})
 	if s.untold {
 		all = append(all, column{head: "PARAMETERS", sort: view.Sorts, rank: 5, w: 16, more: 60, cell: paramsCell})
 	}

@@ -48,8 +48,12 @@ func (m *model) general() []binding {
 		{keys: []string{"shift+tab"}, show: "shift+tab", group: "Views", help: "the one before", do: func(m *model) tea.Cmd { return m.turn(-1) }},
 	}...)
 	for i := range tabs {
-		all = append(all, binding{keys: []string{string('1' + rune(i))}, show: string('1' + rune(i)), group: "Views", help: tabNames[i] + "; again: with the whole width",
-			do: func(m *model) tea.Cmd { m.open(i); return nil }})
+		help := tabNames[i]
+		if m.hasSides() {
+			help += "; again: with the whole width, and back"
+		}
+		all = append(all, binding{keys: []string{string('1' + rune(i))}, show: string('1' + rune(i)), group: "Views", help: help,
+			do: func(m *model) tea.Cmd { m.openAgain(i); return nil }})
 	}
 	all = append(all, m.lifeKeys()...)
 	return append(all,

@@ -79,7 +79,7 @@ func (m *model) small() bool { return m.w < smallW || m.h < smallH }
 // place divides the rows y … y+h-1 among the panes, in the order in which tab goes
 // through them.
 func (m *model) place(y, h int) {
-	wide := m.w >= wideW && m.h >= smallH
+	wide := m.hasSides()
 	tall := m.h >= tallH && !m.small()
 	main := m.panes[m.tab]
 	put := func(p pane, x, y, w, h int) { m.placed = append(m.placed, placed{p, x, y, w, h, wide}) }
@@ -101,7 +101,7 @@ func (m *model) place(y, h int) {
 		share = 58
 	}
 	left := m.w
-	if wide && m.tab != tabHosts {
+	if wide && !m.hasWhole() {
 		left = m.w * share / 100
 	}
 	put(main, 0, y, left, h-low)

@@ -41,6 +41,8 @@ type model struct {
 	extra    pane    // the job's details or its output, under the view; nil: closed
 	onExtra  bool    // the focus is there, or on the output that stands in its place
 	side     tab     // with several panes on the screen: the one with the focus
+	whole    bool    // the view has the whole width
+	from     tab     // the view before that
 	modal    modal   // takes all keys; nil: none
 
 	message message
@@ -141,15 +143,42 @@ func (m *model) shown(p pane) bool {
 	return false
 }
 
-// open shows a view, or moves the focus to it when it is on the screen; when the
-// focus is there already the view becomes the main one.
+// open shows a view, or moves the focus to it when it is on the screen.
 func (m *model) open(t tab) {
-	again := m.focus() == m.panes[t]
-	m.onExtra = false
-	if m.side = t; again || !m.shown(m.panes[t]) {
+	m.onExtra, m.side = false, t
+	if m.shown(m.panes[t]) {
+		return
+	}
+	if m.tab != tabHosts {
+		m.from = m.tab
+	}
+	m.tab, m.whole = t, false
+}
+
+// openAgain is what the key of a view does: it opens the view. Where panes stand beside
+// it, the key of the view that has the focus gives it the whole width, and takes it back.
+func (m *model) openAgain(t tab) {
+	if m.focus() != m.panes[t] {
+		m.open(t)
+		return
+	}
+	m.onExtra, m.side = false, t
+	switch {
+	case !m.hasSides():
 		m.tab = t
+	case m.tab == t && m.hasWhole():
+		m.tab, m.whole = m.from, false
+	default:
+		m.from, m.tab, m.whole = m.tab, t, true
 	}
 }
+
+// hasSides reports whether the screen is wide enough for panes beside the view.
+func (m *model) hasSides() bool { return m.w >= wideW && m.h >= smallH }
+
+// hasWhole reports whether the view has the whole width of a wide screen. Hosts always
+// has it: it is what stands beside the others.
+func (m *model) hasWhole() bool { return m.whole || m.tab == tabHosts }
 
 // turn moves the focus to the next pane on the screen, or to the next view when
 // there is only one.
@@ -180,6 +209,8 @@ func (m *model) back() tea.Cmd {
 	case m.extra != nil:
 		m.extra, m.onExtra, m.full = nil, false, false
 	case m.clear():
+	case m.whole && m.hasSides():
+		m.tab, m.whole = m.from, false
 	case m.focus() != m.panes[m.tab]: // the same keys mean something else from here on
 		m.side, m.onExtra = m.tab, false
 		m.say("the keys are about " + tabNames[m.tab] + " now")

@@ -124,13 +124,18 @@ func (e *excerpt) find(offset int64) int {
 
 // line makes a row of output fit to be shown: tabs expanded, what only sets colours or
 // moves the cursor dropped, everything else that is no text made visible.
-func (m *model) line(b []byte) string {
+func (m *model) line(b []byte) string { return expanded(b, m.clean) }
+
+// wholeLine is line for a text of any length.
+func (m *model) wholeLine(s string) string { return expanded([]byte(s), m.cleanWhole) }
+
+func expanded(b []byte, clean func(string) string) string {
 	var out strings.Builder
 	for i, part := range bytes.Split(dropCSI(b), []byte{'\t'}) {
 		if i > 0 {
 			out.WriteString(strings.Repeat(" ", tabStop-width(out.String())%tabStop))
 		}
-		out.WriteString(m.clean(string(part)))
+		out.WriteString(clean(string(part)))
 	}
 	return out.String()
 }

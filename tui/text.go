@@ -13,6 +13,11 @@ func (m *model) clean(s string) string {
 	if len(s) > maxShown { // no line of the screen is that long
 		s = s[:maxShown]
 	}
+	return m.cleanWhole(s)
+}
+
+// cleanWhole is clean for a text of any length.
+func (m *model) cleanWhole(s string) string {
 	s = jobs.Clean(s, 0)
 	if !m.opt.ASCII {
 		return strings.Map(apart, s)
