@@ -18,7 +18,7 @@ func (p *resultsPane) columns(m *model, w int) []column {
 	all = append(all, column{head: "STATE", sort: view.SortState, w: stateWidth, cell: stateCell})
 	fixed := len(all)
 	all = append(append(append(all, p.paramColumns(m)...), p.figureColumns(m)...),
-		column{head: "ENDED", sort: view.Sorts, rank: 2, w: 9, more: 8, cell: endedCell},
+		column{head: "CAUSE", sort: view.Sorts, rank: 2, w: 9, more: 8, cell: endedCell},
 		column{head: "TIME", sort: view.SortTime, rank: 1, w: timeWidth, right: true, cell: durationCell},
 		column{head: "CPU", sort: view.Sorts, rank: 4, w: timeWidth, right: true, cell: cpuCell},
 		column{head: "MEM", sort: view.SortMemory, rank: 4, w: 5, right: true, cell: memoryCell},
@@ -180,7 +180,7 @@ func (p *resultsPane) bestCell(m *model, r *view.Row, w int) (string, *ink) {
 
 // factColumns are the names of the sheet for the columns that the screen always has.
 var factColumns = map[string]string{"ID": "job", "STATE": "state", "TIME": "time", "CPU": "cpu_seconds", "MEM": "max_rss_bytes", "HOST": "host",
-	"TRY": "attempts", "NAME": "name", "ENDED": "cause"}
+	"TRY": "try", "NAME": "name", "CAUSE": "cause"}
 
 // markOrder gives the column that orders the rows an arrow, and keeps it.
 func (p *resultsPane) markOrder(m *model, all []column) {

@@ -28,7 +28,7 @@ func TestSideways(t *testing.T) {
 		fmt.Fprintf(&text, "fig%02d=%d\n", k, k)
 	}
 	src := gridSource(t, rows, func(int) string { return text.String() }, names...)
-	all := append([]string{"ENDED", "TIME", "CPU", "MEM", "HOST", "TRY", "NAME"}, names...)
+	all := append([]string{"CAUSE", "TIME", "CPU", "MEM", "HOST", "TRY", "NAME"}, names...)
 	for k := range params {
 		all = append(all, fmt.Sprintf("p%02d", k))
 	}

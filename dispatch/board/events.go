@@ -161,7 +161,7 @@ func parseEvents(s string) (func(*eventLine) bool, error) {
 
 func eventWord(w sheet.Word) (func(*eventLine) bool, error) {
 	key, value, ok := strings.Cut(w.Text, ":")
-	switch {
+	switch key = strings.ToLower(key); {
 	case ok && !w.Quoted && key == "host":
 		g, err := newGlob("host", value)
 		return func(l *eventLine) bool { return g.fits(l.rec.Host) }, err
@@ -178,7 +178,7 @@ func eventWord(w sheet.Word) (func(*eventLine) bool, error) {
 
 func eventCells(name string) (sheet.Cells[*eventLine], error) {
 	c := sheet.Cells[*eventLine]{Column: sheet.Column{Name: name, Role: sheet.Fact}}
-	switch name {
+	switch strings.ToLower(name) {
 	case "host":
 		c.Value = func(l *eventLine) sheet.Value { return sheet.TextValue(l.rec.Host) }
 	case "job", "id":

@@ -14,10 +14,12 @@ const Help = `A filter is comparisons, as --where has them, and words; a job mus
 
 text              name, command or parameters contain it, in capitals or not
 "two words"       quotes hold blanks together
-C=0.1  C>=1       a parameter, or state host queue exit signal time name command
-                  max_rss_bytes failures job; also != < <= >; numbers compare as
-                  numbers, * and ? stand for other characters with = and !=;
-                  ~ and !~ are regular expressions; C="0.10" is exactly that text
+C=0.1  mem>1.5G   a parameter, or a column as the list shows it, in capitals or not:
+                  id state host try time progress name parameters queue prio cpu
+                  mem; also command exit signal failures. Also != < <= >=; numbers
+                  compare as numbers, * and ? stand for other characters with =
+                  and !=; ~ and !~ are regular expressions; C="0.10" is exactly
+                  that text
 or  not  ( )      as in: state=failed (host=ws1 or host=ws2)
 state:fail        also run, away, handed, retry, timeout, queue, waits, ok, cancel,
                   skip, ending, the words of the journal (succeeded, timed_out …), and
@@ -108,8 +110,8 @@ func wordMatch(w sheet.Word) (match, error) {
 		return func(_ *list, _ uint32, r *row) bool { return r.flags&straggler != 0 }, nil
 	}
 	if key, value, ok := strings.Cut(w.Text, ":"); ok {
-		if make := keys[key]; make != nil {
-			if value == "" {
+		if make := keys[strings.ToLower(key)]; make != nil {
+			if key = strings.ToLower(key); value == "" {
 				return nil, fmt.Errorf("%s: wants a value, such as %s", key, examples[key])
 			}
 			return make(value)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"dcs-tui/dispatch/view"
 	"dcs-tui/jobs"
@@ -21,6 +22,9 @@ type vocabulary struct {
 func (v vocabulary) cells(name string) (sheet.Cells[candidate], error) {
 	none := sheet.New(sheet.Input{Params: v.params})
 	at, err := none.Column(name)
+	if value := onlyOfRows[strings.ToLower(name)]; err != nil && value != nil {
+		return sheet.Cells[candidate]{Column: sheet.Column{Name: strings.ToLower(name), Role: sheet.Fact}, Value: value}, nil
+	}
 	if err != nil {
 		return sheet.Cells[candidate]{}, v.unknown(name, none)
 	}
@@ -120,7 +124,35 @@ var factsOfRows = map[string]func(candidate) sheet.Value{
 		}
 		return sheet.NumberValue(float64(c.r.mem) * 1024)
 	},
+	"cpu_seconds": func(c candidate) sheet.Value {
+		if !c.r.phase.Terminal() || c.r.exit == 0 && c.r.took == 0 {
+			return sheet.Value{}
+		}
+		return sheet.NumberValue(time.Duration(c.r.when).Seconds())
+	},
 	"failures": func(c candidate) sheet.Value { return sheet.NumberValue(float64(c.r.failures)) },
+	"try":      func(c candidate) sheet.Value { return sheet.NumberValue(float64(c.r.try())) },
+}
+
+// onlyOfRows are what the list of jobs shows beside facts.
+var onlyOfRows = map[string]func(candidate) sheet.Value{
+	"prio": func(c candidate) sheet.Value { return sheet.NumberValue(float64(c.r.priority)) },
+	"progress": func(c candidate) sheet.Value {
+		if c.r.progress == noProgress {
+			return sheet.Value{}
+		}
+		return sheet.NumberValue(float64(c.r.progress) / 10_000)
+	},
+	"parameters": func(c candidate) sheet.Value {
+		var b strings.Builder
+		for i, p := range c.r.spec.Params {
+			if i > 0 {
+				b.WriteByte(' ')
+			}
+			b.WriteString(p.Name + "=" + p.Value)
+		}
+		return sheet.TextValue(b.String())
+	},
 }
 
 // statesOfPhases are the states of jobs, as the journal has them.

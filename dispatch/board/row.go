@@ -14,14 +14,13 @@ import (
 // be a million.
 type row struct {
 	spec     *jobs.Spec
-	when     jobs.Stamp // it runs: since when (handed: was handed over); Retry: until when
+	when     jobs.Stamp // it runs: since when (handed: was handed over); Retry: until when; it is over: its CPU time
 	took     float32    // it is over: seconds that the attempt that counts has run
 	seq      uint32     // number of its result, 0: none
 	mem      uint32     // peak, KiB
 	priority int32
 	attempts uint16
 	failures uint16
-	tries    uint16
 	host     uint16 // index into names
 	group    uint16 // index into groups; 0: none
 	exit     uint16 // 0: not known, 1 + code, or bySignal + number
@@ -173,7 +172,7 @@ func (k *desk) change(id jobs.ID) change {
 	p, a := k.phase(id, j)
 	c := change{id: id, state: j.State, reason: j.Reason, row: row{
 		spec: j.Spec, phase: p, priority: j.Priority, seq: uint32(min(j.Seq, math.MaxUint32)),
-		attempts: clip(len(j.Attempts)), failures: clip(int(j.Failures)), tries: clip(k.triesOf(j)), progress: noProgress,
+		attempts: clip(len(j.Attempts)), failures: clip(int(j.Failures)), progress: noProgress,
 	}}
 	if k.core != nil && k.core.Straggler(id) {
 		c.row.flags |= straggler
@@ -198,6 +197,7 @@ func (k *desk) change(id jobs.ID) change {
 			c.row.mem = uint32(min(o.MaxRSSBytes>>10, math.MaxUint32))
 			if p.Terminal() && o.Started != 0 {
 				c.row.took = float32(o.Elapsed().Seconds())
+				c.row.when = jobs.Stamp(o.CPU)
 			}
 		}
 	}

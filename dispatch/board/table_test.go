@@ -82,7 +82,7 @@ func small() tab {
 	t.add(jobs.Spec{Command: "sleep 8"}, jobs.Queued, ran("ws03", jobs.Outcome{Signal: "SIGKILL"}, time.Second), func(j *jobs.Job) { j.Retry = jobs.StampOf(time.Now().Add(time.Hour)) })
 	t.add(jobs.Spec{Command: "sleep 7", Options: &jobs.Options{After: []jobs.ID{3}}}, jobs.Queued)
 	t.add(jobs.Spec{Command: "sleep 6"}, jobs.Cancelled)
-	t.add(jobs.Spec{Command: "a \"quoted\" word"}, jobs.TimedOut, ran("ws02", jobs.Outcome{Signal: "SIGTERM", TimedOut: true}, time.Minute))
+	t.add(jobs.Spec{Command: "a \"quoted\" word"}, jobs.TimedOut, ran("ws02", jobs.Outcome{Signal: "SIGTERM", TimedOut: true, CPU: 2 * time.Second}, time.Minute))
 	t.add(jobs.Spec{Command: "sleep 5", Options: &jobs.Options{Priority: -1}}, jobs.Queued)
 	t.add(jobs.Spec{Command: "sleep 4"}, jobs.Running, handed("ws02"))
 	t.add(jobs.Spec{Command: "sleep 3"}, jobs.Skipped)

@@ -62,6 +62,7 @@ func comparing[R any](c *comparison, rows Rows[R]) (func(R) bool, error) {
 	if err != nil {
 		return nil, err
 	}
+	c = c.measured(cells.Column.Unit)
 	if why := c.impossible(&cells.Column); why != "" {
 		return nil, errors.New(why)
 	}

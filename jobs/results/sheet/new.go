@@ -152,6 +152,12 @@ func facts(list []results.Result) []Column {
 			return TextValue(results.Cause(r.State, r.Reason, r.Outcome))
 		}),
 		number("attempts", None, func(r *results.Result) Value { return countValue(int64(r.Attempts)) }),
+		number("try", None, func(r *results.Result) Value {
+			if r.State == jobs.Succeeded || r.State == jobs.Running {
+				return countValue(int64(r.Failures) + 1)
+			}
+			return countValue(int64(r.Failures))
+		}),
 		number("failures", None, func(r *results.Result) Value { return countValue(int64(r.Failures)) }),
 		number("slot", None, func(r *results.Result) Value {
 			if r.Slot == 0 {

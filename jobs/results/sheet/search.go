@@ -158,8 +158,8 @@ func instead(t *token) string {
 			here = strings.Replace(here, "=", "=SIG", 1)
 		}
 	case "try":
-		if here = number("attempts"); value == "retried" {
-			here = "attempts>1"
+		if here = number("try"); value == "retried" {
+			here = "try>1"
 		}
 	case "id":
 		var parts []string

@@ -20,9 +20,9 @@ func TestWhatToTypeInstead(t *testing.T) {
 		"exit:!0":                `here it is "exit!=0"`,
 		"exit:SIGKILL":           `here it is "signal=SIGKILL"`,
 		"exit:TERM":              `here it is "signal=SIGTERM"`,
-		"try:>1":                 `here it is "attempts>1"`,
-		"try:retried":            `here it is "attempts>1"`,
-		"try:2":                  `here it is "attempts=2"`,
+		"try:>1":                 `here it is "try>1"`,
+		"try:retried":            `here it is "try>1"`,
+		"try:2":                  `here it is "try=2"`,
 		"id:3-9,12":              `here it is "job>=3 and job<=9 or job=12"`,
 		"tag:gpu":                "only for the screen's filter",
 		"prio:<0":                "only for the screen's filter",
@@ -45,7 +45,7 @@ func TestWhatToTypeInstead(t *testing.T) {
 // What is said to be typed instead is taken.
 func TestWhatIsTypedInsteadIsTaken(t *testing.T) {
 	s := grid()
-	for typed, want := range map[string]string{"state:bad": "6 7", "state:open": "", "exit:!0": "6 7", "exit:TERM": "", "try:<1": "1 2 3 4 5 6 7", "id:2-3,7": "2 3 7"} {
+	for typed, want := range map[string]string{"state:bad": "6 7", "state:open": "", "exit:!0": "6 7", "exit:TERM": "", "try:<1": "6 7", "id:2-3,7": "2 3 7"} {
 		_, err := ParseFilter(typed)
 		if err == nil {
 			t.Fatalf("%s is a filter", typed)

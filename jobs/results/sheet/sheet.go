@@ -73,22 +73,29 @@ func (s *Sheet) Shown() []int { return slices.Clone(s.shown) }
 // Unit says what a row is: job, group or value.
 func (s *Sheet) Unit() string { return s.unit }
 
-// Column finds a column by its name. "time" is elapsed_seconds unless another is
-// called so, and acc of groups is acc_mean; a parameter may be written in brackets, as
-// in a template.
+// Column finds a column by its name, in capitals or not. "time" is elapsed_seconds
+// unless another is called so, as are the other names that the screen writes over
+// facts, and acc of groups is acc_mean; a parameter may be written in brackets, as in a
+// template.
 func (s *Sheet) Column(name string) (int, error) {
 	name = strings.TrimSpace(name)
 	meant := []string{name}
 	if inner, ok := strings.CutPrefix(name, "["); ok {
 		meant = append(meant, strings.TrimSuffix(inner, "]"))
 	}
-	if rest, ok := strings.CutPrefix(name, "time"); ok && (rest == "" || rest[0] == '_') {
-		meant = append(meant, elapsed+rest)
+	first, measure, of := strings.Cut(strings.ToLower(name), "_")
+	if fact := onScreen[first]; fact != "" {
+		if of {
+			fact += "_" + measure
+		}
+		meant = append(meant, fact)
 	}
-	for _, suffix := range []string{"", "_" + Mean.String()} {
-		for _, m := range meant {
-			if i := s.find(m + suffix); i >= 0 && (suffix == "" || s.unit == "group") {
-				return i, nil
+	for _, find := range []func(string) int{s.find, s.findFold} {
+		for _, suffix := range []string{"", "_" + Mean.String()} {
+			for _, m := range meant {
+				if i := find(m + suffix); i >= 0 && (suffix == "" || s.unit == "group") {
+					return i, nil
+				}
 			}
 		}
 	}
@@ -116,6 +123,22 @@ func (s *Sheet) Heading(column int) string {
 func (s *Sheet) find(name string) int {
 	return slices.IndexFunc(s.Columns, func(c Column) bool { return c.Name == name })
 }
+
+// findFold is find for a name in other capitals. The screen writes the names of facts
+// in capitals, so of two columns it is the fact.
+func (s *Sheet) findFold(name string) int {
+	fits := func(c Column) bool { return strings.EqualFold(c.Name, name) }
+	if i := slices.IndexFunc(s.Columns, func(c Column) bool {
+		c.Name = strings.TrimPrefix(c.Name, "dcs.")
+		return c.Role == Fact && fits(c)
+	}); i >= 0 {
+		return i
+	}
+	return slices.IndexFunc(s.Columns, fits)
+}
+
+// onScreen has the facts that the screen gives shorter names.
+var onScreen = map[string]string{"id": "job", "time": elapsed, "cpu": "cpu_seconds", "mem": "max_rss_bytes"}
 
 func (s *Sheet) names() []string {
 	names := make([]string, len(s.Columns))

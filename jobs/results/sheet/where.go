@@ -5,6 +5,7 @@ import (
 	"math"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"dcs-tui/jobs"
@@ -94,6 +95,25 @@ func (s *Sheet) getter(at int) func(row int) Value {
 		}
 		return v
 	}
+}
+
+// measured returns the comparison with its value as a number where that is a size or a
+// duration as people write them, and the column has such: 1.5G, 2h.
+func (c *comparison) measured(unit Unit) *comparison {
+	if unit == None || c.quoted || c.numeric || c.glob != "" || c.expr != nil {
+		return c
+	}
+	var number float64
+	if size, err := jobs.ParseSize(c.value); unit == Bytes && err == nil {
+		number = float64(size)
+	} else if d, err := jobs.ParseDuration(c.value); unit == Seconds && err == nil {
+		number = d.Seconds()
+	} else {
+		return c
+	}
+	of := *c
+	of.number, of.numeric, of.value = number, true, strconv.FormatFloat(number, 'f', -1, 64)
+	return &of
 }
 
 // impossible says why no job can ever be what a comparison wants of a fact, such as a

@@ -64,6 +64,15 @@ var whereCases = map[string]string{
 	"C=1 and(gamma=0)or(gamma=1)":      "2 3 4 6 7",
 	"state=*ed and elapsed_seconds=6":  "6",
 	"C=0.1 or C=1 or C=10 and gamma=2": "1 2 3 4",
+	"ID=1 or Id=2":                     "1 2", // in capitals or not, and as the screen calls them
+	"STATE=failed":                     "6",
+	"GAMMA=0 and c>1":                  "5",
+	"TIME>4s":                          "5 6",
+	"time>=0.1m":                       "6",
+	"TRY=1 and Acc>0.5":                "2",
+	"CPU<1s MEM<1.5G":                  "1 2 3 4 5 6",
+	"NAME='job 3' or HOST=''":          "3 7",
+	"CAUSE~'exit 3'":                   "6",
 	"C=1 gamma=0":                      "3", // a blank is `and`
 	"C=1 gamma=0 or job=7":             "3 7",
 	"C=1 not gamma=0":                  "4",
@@ -144,7 +153,8 @@ func TestBadFilters(t *testing.T) {
 		"exit>=256":                        "no exit code is \"256\"",
 		"exit!='-1'":                       "no exit code is \"-1\"",
 		"C=1 and attempts=many":            "character 9: attempts is a number, and \"many\" is none",
-		"time>1m":                          "elapsed_seconds is a number, and \"1m\" is none",
+		"time>1x":                          "elapsed_seconds is a number, and \"1x\" is none",
+		"exit>1K":                          "no exit code is \"1K\"",
 	} {
 		f, err := ParseFilter(text)
 		if err != nil {
