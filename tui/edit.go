@@ -51,7 +51,7 @@ func (m *model) edit(id jobs.ID) tea.Cmd {
 			left: func(m *model) tea.Cmd { m.say("nothing was changed"); return nil },
 			note: func(m *model, w int) []string {
 				if d.Row.Phase.Terminal() {
-					return []string{styleFaint.Render(" " + jobName(id) + " " + stands(d.Row.Phase) + "; it is queued again with the new command")}
+					return []string{styleFaint.Render(" " + jobName(id) + " " + stands(d.Row.Phase) + "; enter queues it again with the new command")}
 				}
 				return nil
 			},
