@@ -56,10 +56,10 @@ func TestFirstBeat(t *testing.T) {
 	f.bye()
 }
 
-// hang makes one call of the next helper hang, until the function that it returns
+// hang makes one call of the next helper or its supervisors (role) hang, until the function that it returns
 // is called.
-func hang(t *testing.T, w *world, op, path string) (release func()) {
-	p := &plan{Dir: t.TempDir(), Root: filepath.Dir(w.base), Call: callKey{"host0", op, path}, Nth: 1, How: howHang}
+func hang(t *testing.T, w *world, role, op, path string) (release func()) {
+	p := &plan{Dir: t.TempDir(), Root: filepath.Dir(w.base), Call: callKey{role, op, path}, Nth: 1, How: howHang}
 	_, value, _ := strings.Cut(p.env(), "=")
 	t.Setenv(planEnv, value)
 	return func() { write(t, filepath.Join(p.Dir, "go"), "") }
@@ -71,7 +71,7 @@ func TestBeatsWhileTheSpoolHangs(t *testing.T) {
 	t.Setenv(beatEnv, "100ms")
 	t.Setenv(silenceEnv, "2s")
 	w := newWorld(t)
-	release := hang(t, w, "create", "#-#.#")
+	release := hang(t, w, "host0", "create", "#-#.#")
 	f := w.start(w.open())
 	first := await(f, func(b *hosts.Beat) bool { return !b.Early })
 	f.launch(job("1.1", "exit 9"))
@@ -90,7 +90,7 @@ func TestBeatsWhileTheSpoolHangs(t *testing.T) {
 func TestHungSpoolIsReported(t *testing.T) {
 	t.Setenv(beatEnv, "100ms")
 	w := newWorld(t)
-	release := hang(t, w, "open", "/base/runs/r#/melon#")
+	release := hang(t, w, "host0", "open", "/base/runs/r#/melon#")
 	f := w.start(w.open())
 	await(f, func(b *hosts.Beat) bool { return b.FSDelay > time.Second })
 	release()

@@ -142,7 +142,7 @@ func (h *helper) setConfig(hello *hosts.Hello) {
 	}
 	h.cfg = slotConfig{
 		Run: o.Run, RunName: o.RunName, Host: o.Host, Dir: h.dir, Boot: hello.BootID, Network: onNetwork(filepath.Join(h.dir, "attempts")),
-		Cwd: cwd, Shell: shell, Setup: o.Setup, Env: o.Env, Nice: o.Nice, Grace: grace, ShareDir: h.shareDir(),
+		Cwd: cwd, Shell: shell, Setup: o.Setup, Env: o.Env, Nice: o.Nice, Grace: grace, ShareDir: h.shareDir(), RunDir: h.runDir,
 	}
 }
 

@@ -33,6 +33,7 @@ type helper struct {
 	open       *hosts.Open
 	dir        string // holds attempts/
 	workDir    string // of this run: epoch files, attempts unless shared
+	runDir     string // "" if it is not seen from here
 	spool      spool
 	ctl        *control
 	cfg        slotConfig

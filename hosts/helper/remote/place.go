@@ -42,6 +42,9 @@ func (h *helper) findPlace(hello *hosts.Hello) error {
 		return fmt.Errorf("work_dir cannot be used: %w", err)
 	}
 	sees, err := seesNonce(h.open.RunDir, h.open.Nonce)
+	if sees {
+		h.runDir = h.open.RunDir
+	}
 	switch place := strings.TrimSpace(string(was)); {
 	case place == placeOwn:
 		if sees {

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -52,6 +53,7 @@ type slot struct {
 	disks   fullDisks
 	nowhere time.Duration // how long an outcome without a place is kept
 	cut     bool          // spool and attempts are gone, and with them our work
+	looking atomic.Bool   // the run directory is being listed; NFS may hang
 }
 
 // slotMain is `__slot SPOOL INDEX GENERATION`. It returns when there is nothing
@@ -154,6 +156,9 @@ func (s *slot) loop() {
 			// The ticket was for somebody; the spec stays where it is.
 			s.report(&report{kind: repTrouble, attempt: id, why: ticketReturned})
 			break
+		}
+		if s.stopAsked() {
+			break // the spec stays where it is, for the next helper
 		}
 		before := s.debt.await(s)
 		s.run(generation, id)

@@ -30,6 +30,7 @@ type slotConfig struct {
 	Grace   time.Duration
 
 	ShareDir string // holds the locks of GPUs
+	RunDir   string // "" if this host does not see it
 }
 
 // configMagic names kind and version of the file; it is sealed like a spec, so
@@ -39,7 +40,7 @@ const configMagic = "DCG2"
 func (c *slotConfig) append(b []byte) []byte {
 	start := len(b)
 	b = beginSeal(b, configMagic)
-	for _, s := range []string{c.Run, c.RunName, c.Host, c.Dir, c.Boot, c.Cwd, c.Setup, c.ShareDir} {
+	for _, s := range []string{c.Run, c.RunName, c.Host, c.Dir, c.Boot, c.Cwd, c.Setup, c.ShareDir, c.RunDir} {
 		b = appendText(b, s)
 	}
 	network := int64(0)
@@ -64,7 +65,7 @@ func parseConfig(b []byte) (*slotConfig, error) {
 		return nil, err
 	}
 	c := &slotConfig{}
-	for _, s := range []*string{&c.Run, &c.RunName, &c.Host, &c.Dir, &c.Boot, &c.Cwd, &c.Setup, &c.ShareDir} {
+	for _, s := range []*string{&c.Run, &c.RunName, &c.Host, &c.Dir, &c.Boot, &c.Cwd, &c.Setup, &c.ShareDir, &c.RunDir} {
 		*s = r.text()
 	}
 	c.Network, c.Nice, c.Grace = r.int() != 0, int(r.int()), time.Duration(r.int())
