@@ -78,7 +78,7 @@ func (a *app) runPrune(args []string, p *pruneOptions) error {
 			runs = append(runs, run)
 			count += len(table.Jobs)
 		case !errors.Is(err, errTooYoung):
-			a.con.Line("kept: " + console.CleanLine(filepath.Base(dir)) + ": " + console.CleanLine(err.Error()))
+			a.con.Line("kept: " + console.CleanLine(filepath.Base(dir)) + ": " + console.CleanLine(firstLine(err.Error())))
 		}
 	}
 	if len(runs) == 0 {

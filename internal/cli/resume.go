@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -130,6 +131,10 @@ func (o *owned) whole() error {
 	have := len(o.table.Specs) + len(o.waiting)
 	if !ok || have >= int(want) {
 		return nil
+	}
+	if o.run.HasAttempts() || slices.ContainsFunc(o.table.Jobs, func(j jobs.Job) bool { return len(j.Attempts) > 0 }) {
+		return exit.Usagef("%s of the run %s has lost jobs: it has %d of %d, and some were started", rundir.SpecsFile, o.run.Name(), have, want).
+			WithAdvice("keep %s; restore %s from a backup, or run again what is missing", console.ShellWord(standing.Dir(o.run)), rundir.SpecsFile)
 	}
 	return exit.Usagef("the run %s was cut off while its jobs were being stored (%d of %d); none of them was started",
 		o.run.Name(), have, want).WithAdvice("run %s again, and remove %s", console.ShellWord(o.run.Asked.JobsFile), console.ShellWord(standing.Dir(o.run)))

@@ -75,7 +75,7 @@ func (a *app) runRunsList(limit int) error {
 			}
 		}
 		if err != nil {
-			counts = console.CleanLine(err.Error())
+			counts = console.CleanLine(firstLine(err.Error()))
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", console.CleanLine(e.Name), e.Made.Local().Format("2006-01-02 15:04"), dispatched, counts)
 	}

@@ -16,10 +16,11 @@ type Entry struct {
 	Name string // of its directory
 	Dir  string
 	Made time.Time // when run.toml was written, by the file server's clock
+	Lost error     // a *LostError: it cannot be opened; nil otherwise
 }
 
-// List returns the runs below base, newest first. A base that does not exist
-// has none.
+// List returns the runs below base, newest first, with those that have lost their
+// run.toml. A base that does not exist has none.
 func List(base string) ([]Entry, error) { return list(OS, base) }
 
 func list(d Disk, base string) ([]Entry, error) {
@@ -34,7 +35,9 @@ func list(d Disk, base string) ([]Entry, error) {
 	for _, name := range names {
 		dir := filepath.Join(base, name)
 		if made, ok := isRun(d, dir); ok {
-			found = append(found, Entry{name, dir, made})
+			found = append(found, Entry{Name: name, Dir: dir, Made: made})
+		} else if err := lost(d, dir); err != nil && !strings.HasPrefix(name, ".") { // else it is being removed
+			found = append(found, Entry{Name: name, Dir: dir, Made: madeAt(d, dir, NonceFile, JournalDir, AttemptsDir), Lost: err})
 		}
 	}
 	slices.SortFunc(found, func(a, b Entry) int {
@@ -66,11 +69,18 @@ func isRun(d Disk, dir string) (made time.Time, ok bool) {
 	if err != nil || !slices.Contains(names, AskedFile) {
 		return made, false
 	}
-	info, err := d.Stat(filepath.Join(dir, AskedFile))
-	if err != nil {
-		return made, false
+	made = madeAt(d, dir, AskedFile)
+	return made, !made.IsZero()
+}
+
+// madeAt returns the time of the first of these names that is there.
+func madeAt(d Disk, dir string, names ...string) time.Time {
+	for _, name := range names {
+		if info, err := d.Stat(filepath.Join(dir, name)); err == nil {
+			return info.ModTime()
+		}
 	}
-	return info.ModTime(), true
+	return time.Time{}
 }
 
 // Find returns the directory of a run: a name below base, or a run directory;
@@ -84,12 +94,12 @@ func Find(base, run string) (dir string, err error) {
 		if len(found) == 0 {
 			return "", fmt.Errorf("there is no run in %s: start one with `dcs-tui run`, or name a run directory", base)
 		}
-		return found[0].Dir, nil
+		return found[0].Dir, found[0].Lost // an older one is not meant
 	}
 	if !strings.ContainsRune(run, '/') {
 		for _, e := range found {
 			if e.Name == run {
-				return e.Dir, nil
+				return e.Dir, e.Lost
 			}
 		}
 	}
@@ -97,6 +107,9 @@ func Find(base, run string) (dir string, err error) {
 		return filepath.Clean(run), nil
 	}
 	for _, dir := range []string{filepath.Join(base, run), run} {
+		if err := lost(OS, dir); err != nil {
+			return "", err
+		}
 		if names, err := OS.Names(dir); err == nil && slices.Contains(names, NonceFile) {
 			return "", halfMade(dir)
 		}
@@ -129,6 +142,9 @@ func open(d Disk, dir string) (*Run, error) {
 		return nil, fmt.Errorf("cannot list the run directory: %w", err)
 	}
 	for _, need := range []string{AskedFile, NonceFile, SpecsFile, JournalDir} {
+		if err := lost(d, dir); need == AskedFile && err != nil {
+			return nil, err
+		}
 		if !slices.Contains(names, need) {
 			return nil, fmt.Errorf("%s is not a whole run directory: it has no %s", dir, need)
 		}

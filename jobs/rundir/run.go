@@ -162,6 +162,9 @@ func createIn(d Disk, dir string, a *Asked, random io.Reader) (*Run, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot list the run directory: %w", err)
 	}
+	if err := lostAmong(d, dir, names); err != nil {
+		return nil, fmt.Errorf("%w: %w", err, fs.ErrExist)
+	}
 	if len(names) > 0 {
 		return nil, taken(dir, names)
 	}

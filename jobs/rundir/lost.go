@@ -1,0 +1,58 @@
+package rundir
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+)
+
+// LostError says that a run has been started in a directory that has no run.toml any
+// more. Its first line says what is wrong, the others what can be done.
+type LostError struct{ Dir string }
+
+func (e *LostError) Error() string {
+	return fmt.Sprintf(`the run in %[1]s has lost its file %[2]s; keep the directory, it has what its jobs have done
+no command can open the run without that file: restore it from a backup (it is never changed after the start), then resume, cancel and results work again
+the outputs are in %[3]s, the jobs in %[4]s, what happened in %[5]s
+a dispatcher that is alive goes on without it: a file %[6]s in the directory drains the run, %[7]s cancels it`,
+		e.Dir, AskedFile, filepath.Join(e.Dir, AttemptsDir, "*", "JOB.ATTEMPT.out and .err"), SpecsFile, JournalDir, StopFile, StopNowFile)
+}
+
+// lost returns a *LostError if dir has no run.toml and something shows that a run was
+// started there, else nil. What cannot be listed counts as showing it: nobody is to
+// remove a directory because it could not be read.
+func lost(d Disk, dir string) error {
+	names, err := namesOf(d, dir)
+	if err != nil {
+		return nil
+	}
+	return lostAmong(d, dir, names)
+}
+
+// lostAmong is lost for a directory that lists these names.
+func lostAmong(d Disk, dir string, names []string) error {
+	if slices.Contains(names, AskedFile) {
+		return nil
+	}
+	begun := slices.Contains(names, OwnerFile) && slices.Contains(names, JournalDir)
+	for _, sub := range []string{JournalDir, AttemptsDir} {
+		if !slices.Contains(names, sub) || !slices.Contains(names, NonceFile) && !slices.Contains(names, SpecsFile) {
+			continue // a directory of that name may be anybody's
+		}
+		list, err := d.Names(filepath.Join(dir, sub))
+		begun = begun || len(list) > 0 || err != nil && !errors.Is(err, fs.ErrNotExist)
+	}
+	if !begun {
+		return nil
+	}
+	return &LostError{Dir: dir}
+}
+
+// HasAttempts reports whether a host has left anything of an attempt in the run
+// directory. One that cannot be listed counts as if one had.
+func (r *Run) HasAttempts() bool {
+	list, err := r.Disk.Names(r.Path(AttemptsDir))
+	return len(list) > 0 || err != nil && !errors.Is(err, fs.ErrNotExist)
+}
