@@ -37,6 +37,9 @@ type Config struct {
 	// Look says what the run directory, as this machine sees it, shows of another
 	// host's attempts (X2). It may hang as long as the mount does. nil: nothing can be seen.
 	Look func(host string, attempts []jobs.AttemptID) *hosts.Looked
+	// Deleted reports whether the run directory was deleted, which is asked when the
+	// journal cannot be found. It may hang as long as the mount does. nil: never.
+	Deleted func() bool
 	// Open is sent to each helper, with Host, Slots, Less, Nice, WorkDir, Setup
 	// and Epoch filled in for it.
 	Open hosts.Open
@@ -71,5 +74,6 @@ type Snapshot struct {
 	ETA      time.Duration // until the queue is done at this rate; 0: not known
 	Paused   bool
 	Problem  string // the journal cannot be written, …: "" if all is well
+	Deleted  bool   // the run directory was deleted: nothing can be recorded
 	Finished bool
 }

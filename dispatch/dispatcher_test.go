@@ -19,6 +19,7 @@ type rig struct {
 	t       *testing.T
 	journal *fakeJournal
 	on      Journal // what the dispatcher gets; nil: journal
+	deleted func() bool
 	hosts   *fakeHosts
 	d       *Dispatcher
 	notices []string
@@ -41,7 +42,7 @@ func (r *rig) start(table *jobs.Table, names ...string) *rig {
 	}
 	d, err := Start(Config{
 		RunUID: "u1", RunName: "test", RunDir: "/run", Sched: sched.Config{Seed: 1}, Hosts: hs,
-		Connector: r.hosts, Journal: j, Table: table,
+		Connector: r.hosts, Journal: j, Table: table, Deleted: r.deleted,
 		StoreSpecs: func(s []*jobs.Spec) error { table.Specs = append(table.Specs, s...); return nil },
 		Open:       hosts.Open{Run: "u1", Epoch: 1},
 		Notify:     func(n Notice) { r.notices = append(r.notices, n.Text) },

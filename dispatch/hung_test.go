@@ -16,14 +16,18 @@ type slowJournal struct {
 	*fakeJournal
 	gate chan struct{} // Sync waits until it can take something from it; nil: never
 	gone error
+	fail error // of Sync
 }
 
 func (j *slowJournal) Sync() error {
 	j.mu.Lock()
-	gate := j.gate
+	gate, fail := j.gate, j.fail
 	j.mu.Unlock()
 	if gate != nil {
 		<-gate
+	}
+	if fail != nil {
+		return fail
 	}
 	return j.fakeJournal.Sync()
 }
@@ -47,6 +51,12 @@ func (j *slowJournal) hang(gate chan struct{}) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.gate = gate
+}
+
+func (j *slowJournal) refuse(err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.fail = err
 }
 
 func (j *slowJournal) vanish(err error) {

@@ -111,7 +111,7 @@ func (in *Inside) Status() Status {
 	if eta, spread, ok := in.Core.ETA(in.Now); ok {
 		s.ETA, s.Spread = eta, spread
 	}
-	if err := e.ring.Problem(in.Now); err != nil {
+	if err := e.problem(in.Now); err != nil {
 		s.Problem = err.Error()
 	}
 	if e.finish != nil {

@@ -161,7 +161,11 @@ func (e *engine) housekeeping() {
 		if beat && err == nil && by == 0 {
 			unbeaten = e.cfg.Journal.Beat()
 		}
-		e.d.send(input{call: func(e *engine) { e.kept(by, err, unbeaten) }})
+		deleted := err != nil && e.cfg.Deleted != nil && e.cfg.Deleted()
+		e.d.send(input{call: func(e *engine) {
+			e.kept(by, err, unbeaten)
+			e.lookedFor(deleted)
+		}})
 	}()
 }
 
@@ -182,4 +186,39 @@ func (e *engine) kept(by int, err, unbeaten error) {
 	if unbeaten != nil && e.ring.Problem(e.now()) == nil {
 		e.tell(Notice{At: time.Now(), Text: fmt.Sprintf("the owner file cannot be written: %v", unbeaten)})
 	}
+}
+
+// deletedAfter is how many looks in a row must find the run directory deleted before
+// that is believed: a person may be moving it.
+const deletedAfter = 2
+
+// lookedFor takes in whether the run directory was found deleted. The dispatcher stays:
+// a directory that was moved can be put back, and running jobs are not ended without a
+// person's word.
+func (e *engine) lookedFor(deleted bool) {
+	if e.fencedBy > 0 {
+		return
+	}
+	if !deleted {
+		e.missed = 0
+		if e.deleted {
+			e.deleted = false
+			e.tell(Notice{At: time.Now(), Text: "the run directory is there again"})
+		}
+		return
+	}
+	if e.missed++; e.missed == deletedAfter {
+		e.deleted = true
+		e.tell(Notice{At: time.Now(), Text: fmt.Sprintf("the run directory %s was deleted or moved: nothing is launched or recorded any more; "+
+			"running jobs go on, and their results are lost unless the directory is put back; Ctrl-C or SIGTERM ends this dispatcher", e.cfg.RunDir)})
+		e.touched()
+	}
+}
+
+// problem returns why nothing is launched, nil if all is well.
+func (e *engine) problem(now sched.Time) error {
+	if e.deleted {
+		return fmt.Errorf("the run directory %s was deleted or moved", e.cfg.RunDir)
+	}
+	return e.ring.Problem(now)
 }

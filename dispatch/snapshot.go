@@ -14,9 +14,9 @@ func (e *engine) snapshot() *Snapshot {
 	s := &Snapshot{
 		At: now.Wall.Time(), Counts: t.Counts, Total: len(t.Jobs), Retries: e.retries, More: e.more,
 		Hosts: e.core.Hosts(), Rate: e.rate.perSecond(now.Mono), Paused: e.ring.Paused(),
-		Finished: e.finish != nil,
+		Finished: e.finish != nil, Deleted: e.deleted,
 	}
-	if err := e.ring.Problem(now); err != nil {
+	if err := e.problem(now); err != nil {
 		s.Problem = err.Error()
 	}
 	if s.Rate > 0 {

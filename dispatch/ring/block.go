@@ -70,18 +70,19 @@ func (r *Ring) takeBack(now sched.Time, orders []sched.Order) []sched.Order {
 }
 
 // harmless lets go what starts nothing and ends nothing: a launch and the end of
-// the run wait until the journal has their records.
+// the run wait until the journal has their records. That a person has stopped the
+// dispatcher claims nothing about jobs, and waits for no journal.
 func (r *Ring) harmless() Out {
 	r.out = r.out[:0]
 	for _, list := range []*[]sched.Order{&r.waiting, &r.held} {
 		kept := (*list)[:0]
 		for _, o := range *list {
-			switch o.(type) {
-			case sched.Launch, sched.Finish:
+			f, end := o.(sched.Finish)
+			if _, launch := o.(sched.Launch); launch || end && f.How != sched.Stopped {
 				kept = append(kept, o)
-			default:
-				r.out = append(r.out, o)
+				continue
 			}
+			r.out = append(r.out, o)
 		}
 		clear((*list)[len(kept):])
 		*list = kept

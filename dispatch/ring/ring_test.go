@@ -297,3 +297,21 @@ func TestOneTroubleOneLine(t *testing.T) {
 		t.Errorf("told %q, orders %s", d.told, got)
 	}
 }
+
+// A person who stops the dispatcher is not kept waiting by a journal that cannot be
+// written; an end that claims something about jobs is.
+func TestAStopNeedsNoJournal(t *testing.T) {
+	for _, c := range []struct {
+		ev   sched.Event
+		goes bool
+	}{{sched.Stop{Why: "SIGTERM"}, true}, {sched.Drain{Why: "Ctrl-C"}, false}} {
+		d := newDesk(t)
+		d.step(sched.HostUp{Host: "a", Hello: &hosts.Hello{Slots: 2, MemBytes: 1 << 30}})
+		d.commit()
+		d.paper.err = errors.New("no such file or directory")
+		d.step(c.ev)
+		if got := d.commit(); strings.Contains(got, "Finish") != c.goes {
+			t.Errorf("%T: orders %q", c.ev, got)
+		}
+	}
+}

@@ -239,6 +239,9 @@ func (s *session) drainText() string {
 	if snap == nil {
 		return "" // it is over
 	}
+	if snap.Deleted {
+		return "the run directory was deleted: dispatching stops, running jobs go on"
+	}
 	if snap.Problem != "" {
 		return "waiting to write down what has happened: " + console.CleanLine(snap.Problem) + "; Ctrl-C again and again leaves at once, resume carries the run on"
 	}

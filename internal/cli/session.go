@@ -133,11 +133,11 @@ func (s *session) drive(opening string, feed func(ctx context.Context) error) in
 		s.flushNotices()
 		s.logs.Close()
 		for _, l := range s.joblogs {
-			if err := l.Close(); err != nil {
+			if err := l.Close(); err != nil && !s.deleted() {
 				s.app.warn("%v", err)
 			}
 		}
-		if err != nil {
+		if err != nil && !s.deleted() {
 			s.app.warn("the journal could not be written to the end: %v; `resume` asks the hosts for what it lacks", err)
 		}
 		s.conclude(finish, code)

@@ -101,6 +101,10 @@ func (a *app) leaveOnQuit() {
 // leftAtOnce says that a person did not want to wait any more, and what that leaves.
 func (s *session) leftAtOnce(why string) {
 	s.con.Status("")
+	if s.deleted() {
+		s.con.Line("dcs-tui: left at once by " + why + "; what runs goes on, and as the run directory was deleted nobody can adopt it")
+		return
+	}
 	s.con.Line("dcs-tui: left at once by " + why + "; what runs goes on, `dcs-tui resume " + console.ShellWord(console.CleanLine(standing.Ref(s.run))) + "` adopts it")
 }
 

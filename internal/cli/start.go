@@ -110,7 +110,7 @@ func (a *app) start(o *owned, f *runFlags, inv *loadedInventory, env []jobs.EnvV
 	}
 	cfg := dispatch.Config{
 		RunUID: o.run.UID(), RunName: o.run.Name(), RunDir: o.run.Dir, Created: jobs.StampOf(asked.Created),
-		Sched: policy, Look: o.look, Hosts: inv.Hosts, Connector: places.Connector{Connector: connector, Known: &s.places}, Journal: s.noted, Table: o.table,
+		Sched: policy, Look: o.look, Deleted: o.run.Locate().Deleted, Hosts: inv.Hosts, Connector: places.Connector{Connector: connector, Known: &s.places}, Journal: s.noted, Table: o.table,
 		StoreSpecs: o.storeSpecs(len(o.table.Specs) + len(o.waiting)),
 		Open: hosts.Open{
 			Version: hosts.ProtocolVersion, Run: o.run.UID(), RunName: o.run.Name(), RunDir: o.run.Dir,

@@ -19,6 +19,9 @@ import (
 func (s *session) exitCode(finish sched.Finish) int {
 	s.countWaiting()
 	code := exit.OfRun(finish.How, s.table.Counts, s.cancelled.Load(), s.unread)
+	if s.deleted() && finish.How != sched.Fenced { // whatever became of its jobs, nothing shows it
+		return exit.Left
+	}
 	if s.untaken && (code == exit.OK || code == exit.Failed) {
 		code = exit.Left
 	}
@@ -60,6 +63,9 @@ func (s *session) summary(finish sched.Finish, code int) []string {
 		lines = append(lines, text)
 	}
 	lines = append(lines, standing.HostTrouble(s.table, s.words)...)
+	if s.deleted() {
+		return append(lines, s.deletedAdvice()...)
+	}
 	if finish.How == sched.AllDone && finish.Why != "" {
 		lines = append(lines, console.CleanLine(finish.Why))
 	}

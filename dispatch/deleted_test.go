@@ -1,0 +1,91 @@
+package dispatch
+
+import (
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/jobs"
+)
+
+var errNoJournal = errors.New("journal: no such file or directory")
+
+// goneRig is a dispatcher with a job that runs, whose journal has vanished.
+func goneRig(t *testing.T, deleted *atomic.Bool) (*rig, *slowJournal) {
+	r := &rig{t: t, journal: &fakeJournal{t: t}, deleted: deleted.Load}
+	slow := &slowJournal{fakeJournal: r.journal}
+	r.hosts = newFakeHosts(t, r.journal, time.Hour)
+	r.on = slow
+	r.start(&jobs.Table{}, "a")
+	r.submit(1)
+	time.Sleep(10 * time.Second)
+	slow.vanish(errNoJournal)
+	slow.refuse(errNoJournal)
+	return r, slow
+}
+
+// endsPromptly stops the dispatcher, which has nothing to wait for.
+func (r *rig) endsPromptly(ev sched.Event) {
+	r.t.Helper()
+	began := time.Now()
+	r.d.Do(ev)
+	<-r.d.Finished()
+	r.drain()
+	finish, err := r.d.Close()
+	if finish.How != sched.Stopped || err == nil || time.Since(began) > 2*time.Second {
+		r.t.Errorf("%+v, %v, after %s", finish, err, time.Since(began))
+	}
+	time.Sleep(time.Hour) // the job of the fake host ends
+}
+
+// Promise 5: a run directory that was deleted is named as that, once, and a stop ends the
+// dispatcher, though nothing can be recorded any more.
+func TestADeletedRunDirectoryIsSaid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		deleted := new(atomic.Bool)
+		deleted.Store(true)
+		r, _ := goneRig(t, deleted)
+		time.Sleep(time.Minute)
+		if s := r.d.Snapshot(); !s.Deleted || !strings.Contains(s.Problem, "/run was deleted") || r.told("/run was deleted") != 1 {
+			t.Errorf("deleted %v, problem %q, told %d times", s.Deleted, s.Problem, r.told("/run was deleted"))
+		}
+		r.endsPromptly(sched.Drain{Why: "Ctrl-C"}) // waits for no job either
+	})
+}
+
+// One that was moved and is put back is used again.
+func TestADeletedRunDirectoryComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		deleted := new(atomic.Bool)
+		deleted.Store(true)
+		r, slow := goneRig(t, deleted)
+		time.Sleep(time.Minute)
+		deleted.Store(false)
+		slow.vanish(nil)
+		slow.refuse(nil)
+		time.Sleep(time.Minute)
+		if s := r.d.Snapshot(); s.Deleted || s.Problem != "" || r.told("is there again") == 0 {
+			t.Errorf("deleted %v, problem %q", s.Deleted, s.Problem)
+		}
+		if res := r.drain(); len(res) != 1 || res[0].State != jobs.Succeeded {
+			t.Errorf("%d results", len(res))
+		}
+		r.close(sched.AllDone)
+	})
+}
+
+// One that only cannot be seen is waited for, and a stop ends the dispatcher all the same.
+func TestAMissingRunDirectoryIsNotCalledDeleted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, _ := goneRig(t, new(atomic.Bool))
+		time.Sleep(time.Minute)
+		if s := r.d.Snapshot(); s.Deleted || s.Problem == "" || r.told("deleted") > 0 {
+			t.Errorf("deleted %v, problem %q", s.Deleted, s.Problem)
+		}
+		r.endsPromptly(sched.Stop{Why: "SIGTERM"})
+	})
+}

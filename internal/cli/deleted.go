@@ -1,0 +1,46 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+
+	"dcs-tui/internal/cli/console"
+	"dcs-tui/internal/cli/standing"
+	"dcs-tui/jobs"
+)
+
+// deleted reports whether the run directory was deleted, as far as is known by now.
+func (s *session) deleted() bool {
+	last := s.last.Load()
+	return last != nil && last.Deleted
+}
+
+// deletedAdvice says what can be done about a run whose directory was deleted: no
+// command knows it any more.
+func (s *session) deletedAdvice() []string {
+	dir := console.CleanLine(s.run.Dir)
+	ref := console.ShellWord(console.CleanLine(standing.Ref(s.run)))
+	lines := []string{dir + " was deleted or moved, and with it the journal and the outputs: no command can resume or cancel this run",
+		"  if it was moved, put it back; then dcs-tui resume " + ref + " adopts what runs and carries the run on"}
+	running := map[string]int{}
+	n := 0
+	for i := range s.table.Jobs {
+		if j := &s.table.Jobs[i]; j.State == jobs.Running {
+			for _, a := range j.Open() {
+				running[a.Host]++
+				n++
+			}
+		}
+	}
+	if n == 0 {
+		return lines
+	}
+	var hosts []string
+	for host, n := range running {
+		hosts = append(hosts, fmt.Sprintf("%s (%d)", console.CleanLine(host), n))
+	}
+	slices.Sort(hosts)
+	// Each process of the run carries the run's random name in its environment.
+	return append(lines, jobs.Plural(n, "job")+" may still run, on "+someNames(hosts)+"; nobody collects the results. On such a host this ends all jobs of the run:",
+		"  kill $(grep -lsz '^DCS_COOKIE="+s.run.UID()+"/' /proc/[0-9]*/environ | cut -d/ -f3)")
+}
