@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"dcs-tui/hosts"
@@ -29,6 +30,7 @@ type Options struct {
 type Connector struct {
 	opt      Options
 	binaries *binaries
+	unsent   atomic.Int64 // bytes that wait in the mailboxes of all hosts
 }
 
 var _ hosts.Connector = (*Connector)(nil)

@@ -5,30 +5,32 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 )
 
-// maxUnsent is how many bytes may wait to be taken by the host: room for the
-// longest commands on all its slots. It bounds memory, not time; a host that takes
-// nothing is found out by its silence.
-const maxUnsent = 256 << 20
-
-var (
-	errFull   = fmt.Errorf("the host does not take what is sent: %d MiB are waiting", maxUnsent>>20)
-	errClosed = errors.New("the link was closed")
+// The bytes that may wait to be taken by hosts. They bound memory, not time: a host
+// that takes nothing is found out by its silence.
+const (
+	maxUnsent     = 256 << 20 // for all hosts together: the longest commands on the slots of some
+	maxUnsentSure = 1 << 20   // that each host may have, and one message of any size, whatever the others have
 )
+
+var errClosed = errors.New("the link was closed")
 
 // mailbox is the io.Writer between Send, which must not block, and the stream,
 // which may: bytes wait here, up to a limit. One goroutine runs it.
 type mailbox struct {
 	wake chan struct{} // room for one: there are bytes
+	all  *atomic.Int64 // bytes that wait in the mailboxes of all hosts
 
-	mu    sync.Mutex
-	buf   []byte
-	spare []byte // the buffer that was written last, for reuse
-	err   error  // set by close
+	mu      sync.Mutex
+	buf     []byte
+	writing int    // bytes that are being written
+	spare   []byte // the buffer that was written last, for reuse
+	err     error  // set by close
 }
 
-func newMailbox() *mailbox { return &mailbox{wake: make(chan struct{}, 1)} }
+func newMailbox(all *atomic.Int64) *mailbox { return &mailbox{wake: make(chan struct{}, 1), all: all} }
 
 // Write takes p or none of it.
 func (b *mailbox) Write(p []byte) (int, error) {
@@ -37,8 +39,11 @@ func (b *mailbox) Write(p []byte) (int, error) {
 	if b.err != nil {
 		return 0, b.err
 	}
-	if len(b.buf)+len(p) > maxUnsent {
-		return 0, errFull
+	have := len(b.buf) + b.writing
+	all := b.all.Add(int64(len(p)))
+	if have > 0 && have+len(p) > maxUnsentSure && all > maxUnsent {
+		b.all.Add(-int64(len(p)))
+		return 0, fmt.Errorf("the host does not take what is sent: %d MiB are waiting, %d MiB for all hosts together", have>>20, all>>20)
 	}
 	b.buf = append(b.buf, p...)
 	select {
@@ -55,6 +60,7 @@ func (b *mailbox) close(err error) {
 	if b.err == nil {
 		b.err = err
 	}
+	b.all.Add(-int64(len(b.buf)))
 	b.buf, b.spare = nil, nil
 }
 
@@ -63,12 +69,15 @@ func (b *mailbox) flush(w io.Writer) error {
 	b.mu.Lock()
 	p := b.buf
 	b.buf, b.spare = b.spare[:0], nil
+	b.writing = len(p)
 	b.mu.Unlock()
 	if len(p) == 0 {
 		return nil
 	}
 	_, err := w.Write(p)
+	b.all.Add(-int64(len(p)))
 	b.mu.Lock()
+	b.writing = 0
 	if cap(p) <= 1<<20 && b.err == nil {
 		b.spare = p
 	}

@@ -42,7 +42,7 @@ var _ hosts.Worker = (*worker)(nil)
 func newWorker(s *session) *worker {
 	w := &worker{
 		host: s.host.Name, link: s.link, stream: s.stream, words: s.words,
-		in: wire.NewReader(s.answers.r), box: newMailbox(),
+		in: wire.NewReader(s.answers.r), box: newMailbox(&s.c.unsent),
 		reports: make(chan hosts.Message, maxReports), stop: make(chan struct{}),
 	}
 	w.out = wire.NewWriter(w.box)
