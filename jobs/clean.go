@@ -9,7 +9,8 @@ import (
 // Clean makes text of a job, a host or a user safe to print as a part of one
 // terminal line, and keeps it readable: control characters become their
 // pictures (␊ for a newline, ␛ for escape), a tab and other blanks a space, and
-// what is invisible, changes the direction of writing or is not UTF-8 becomes �.
+// what is invisible, changes the direction of writing or is not UTF-8 becomes �. What
+// joins the characters of an emoji stays.
 // The result has at most limit runes and ends in … when something was cut off;
 // limit <= 0 means all. Everything from outside passes through here, once, on
 // its way to a screen; files and JSON keep the text itself.
@@ -21,11 +22,16 @@ func Clean(s string, limit int) string {
 		return s
 	}
 	var b strings.Builder
+	var e emoji
 	n, marks, last := 0, 0, 0 // last: length before the newest rune
 	for i := 0; i < len(s); {
 		r, size := utf8.DecodeRuneInString(s[i:])
 		i += size
-		if r = visible(r); unicode.IsMark(r) {
+		next, _ := utf8.DecodeRuneInString(s[i:])
+		if !e.keeps(r, next) {
+			r = visible(r)
+		}
+		if unicode.IsMark(r) {
 			// A few accents on a letter are writing, hundreds paint over other lines.
 			if marks++; marks > 4 || n == 0 {
 				r = utf8.RuneError
@@ -34,7 +40,7 @@ func Clean(s string, limit int) string {
 			marks = 0
 		}
 		if n == limit {
-			return b.String()[:last] + "…"
+			return strings.TrimRight(b.String()[:last], string(zeroWidthJoiner)) + "…"
 		}
 		last = b.Len()
 		b.WriteRune(r)
@@ -52,10 +58,10 @@ func visible(r rune) rune {
 		return '␀' + r
 	case r == 0x7f:
 		return '␡'
-	case unicode.IsPrint(r):
+	case unicode.IsPrint(r) && !unicode.In(r, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point):
 		return r
 	}
-	return utf8.RuneError // C1, format characters (bidi, zero width), line separators, private, unassigned
+	return utf8.RuneError // C1, format characters (bidi, zero width), line separators, fillers, private, unassigned
 }
 
 func plainASCII(s string) bool {

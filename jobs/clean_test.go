@@ -28,6 +28,14 @@ func TestClean(t *testing.T) {
 		{"日本語 ok", 4, "日本語…"},
 		{"e\u0301" + strings.Repeat("\u0335", 9), 0, "e\u0301\u0335\u0335\u0335������"},
 		{"\u0301x", 0, "�x"},
+		{"👩‍💻 👨‍👩‍👧‍👦 🏳️‍🌈 👩🏽‍🚀 ❤️‍🔥", 0, "👩‍💻 👨‍👩‍👧‍👦 🏳️‍🌈 👩🏽‍🚀 ❤️‍🔥"},
+		{"☺️ ☺︎ 1️⃣ #️⃣ 葛\U000e0100", 0, "☺️ ☺︎ 1️⃣ #️⃣ 葛\U000e0100"},
+		{"a\u200db 👩\u200d 👩\u200dx \u200d👩", 0, "a�b 👩� 👩�x �👩"},
+		{"a\ufe0fb 1\ufe0f ☺\ufe0f\ufe0f 葛\ufe0f \U000e0100", 0, "a�b 1� ☺\ufe0f� 葛� �"},
+		{"👩\u200d\u202e👩 👩\u202e\u200d👩 👩\u200d\u200d👩", 0, "👩��👩 👩��👩 👩��👩"},
+		{strings.Repeat("👩\u200d", 9) + "x", 0, strings.Repeat("👩\u200d", 6) + strings.Repeat("👩�", 1) + strings.Repeat("👩\u200d", 1) + "👩�x"},
+		{"cgj a\u034fb filler \u3164\u115f\uffa0 tag \U000e0061", 0, "cgj a�b filler ��� tag �"},
+		{"👩\u200d💻x", 2, "👩…"},
 		{"x", 1, "x"},
 		{"xy", 1, "…"},
 	} {
@@ -41,12 +49,24 @@ func TestClean(t *testing.T) {
 func FuzzClean(f *testing.F) {
 	f.Add("a\x1b[2J\u202e\xff\n日本", 4)
 	f.Add(strings.Repeat("\u0301", 20)+"\u009b", 0)
+	f.Add("👩🏽\u200d🚀 ❤\ufe0f\u200d🔥 a\u200db 1\ufe0f\u20e3", 5)
 	f.Fuzz(func(t *testing.T, in string, limit int) {
 		got := Clean(in, limit)
 		n := 0
-		for _, r := range got {
+		all := []rune(got)
+		for i, r := range all {
 			n++
-			if !unicode.IsPrint(r) {
+			hidden := unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
+			switch {
+			case r == zeroWidthJoiner:
+				if i == 0 || i == len(all)-1 || !unicode.Is(pictographs, all[i+1]) || all[i-1] < 0xa9 {
+					t.Fatalf("a joiner that joins no emoji is left in %q", got)
+				}
+			case unicode.Is(unicode.Variation_Selector, r):
+				if i == 0 || unicode.In(all[i-1], unicode.Variation_Selector, unicode.Cf) {
+					t.Fatalf("%U that selects nothing is left in %q", r, got)
+				}
+			case hidden || !unicode.IsPrint(r):
 				t.Fatalf("%U is left in %q", r, got)
 			}
 		}

@@ -313,3 +313,25 @@ func TestKeysWhenNobodyDispatches(t *testing.T) {
 			Edit: &view.Change{Command: "python train.py --C 0.1 --gamma 0.5x"}}, view.Action{Do: view.Resume})
 	}
 }
+
+// While a job that is over is edited, nothing says that it is queued already.
+func TestTheEditOfAJobThatIsOverSaysWhatEnterDoes(t *testing.T) {
+	src := &fakeSource{picture: func(ask view.Ask) (*view.Picture, error) {
+		p := samplePicture(ask)
+		if ask.Focus != 0 {
+			r := sampleRow(1)
+			r.ID, r.Phase = ask.Focus, view.Failed
+			p.Detail = &view.Detail{Row: r, Command: "false"}
+			if p.Jobs != nil {
+				p.Jobs.Rows = []view.Row{r}
+			}
+		}
+		return p, nil
+	}}
+	m := newScreen(t, src, 80, 24)
+	finish(t, m, m.edit(50120))
+	text := plain(m)
+	if !strings.Contains(text, "enter queues it again") || strings.Contains(text, "it is queued again") {
+		t.Errorf("the screen says:\n%s", text)
+	}
+}

@@ -38,10 +38,11 @@ func apart(r rune) rune {
 		return r
 	case r >= 0x1f1e6 && r <= 0x1f1ff: // halves of flags
 		return 'A' + r - 0x1f1e6
-	case r >= 0xfe00 && r <= 0xfe0f, r >= 0xe0100 && r <= 0xe01ef: // variations
+	case r == '\u200d', // the parts of an emoji stand beside each other
+		r >= 0xfe00 && r <= 0xfe0f, r >= 0xe0100 && r <= 0xe01ef, // variations
+		r >= 0x1f3fb && r <= 0x1f3ff: // skins
 		return -1
-	case r >= 0x1f3fb && r <= 0x1f3ff, // skins
-		r >= 0x1160 && r <= 0x11ff, r >= 0xd7b0 && r <= 0xd7ff, // parts of a Hangul syllable
+	case r >= 0x1160 && r <= 0x11ff, r >= 0xd7b0 && r <= 0xd7ff, // parts of a Hangul syllable
 		r == 0x3164, r == 0xffa0, r == 0x115f: // fillers
 		return '\ufffd'
 	}

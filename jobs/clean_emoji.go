@@ -1,0 +1,85 @@
+package jobs
+
+import "unicode"
+
+// Emoji of several characters are joined by characters that cannot be seen: U+200D
+// joins pictographs, and a variation selector chooses how the one before it is drawn.
+// Where they do that, they are writing; anywhere else they would make two texts look
+// the same, and Clean replaces them.
+
+const zeroWidthJoiner = '\u200d'
+
+// maxJoins bounds the joiners of one emoji. Unicode's longest has four.
+const maxJoins = 6
+
+// emoji tells which invisible characters belong to an emoji, from the characters before
+// and after them.
+type emoji struct {
+	base   rune // the newest character that is none of those below
+	open   bool // a pictograph, perhaps with a selector and a skin color: one more may be joined
+	chosen bool // a selector followed base
+	joins  int  // in this emoji
+	joined bool // the newest character is a joiner
+}
+
+// keeps reports whether r, which cannot be seen by itself, belongs to the writing between
+// the characters before it and next. Any other character must be given to it as well.
+func (e *emoji) keeps(r, next rune) bool {
+	switch {
+	case r == zeroWidthJoiner:
+		e.joined = e.open && e.joins < maxJoins && isPictograph(next)
+		e.open = false
+		if e.joined {
+			e.joins++
+		}
+		return e.joined
+	case unicode.Is(unicode.Variation_Selector, r):
+		keep := !e.chosen && e.selects(r, next)
+		e.chosen, e.open = true, e.open && keep
+		return keep
+	case r >= 0x1f3fb && r <= 0x1f3ff && e.open: // a skin color; it is seen
+		return true
+	}
+	e.base, e.chosen, e.open = r, false, isPictograph(r)
+	if !e.joined || !e.open {
+		e.joins = 0
+	}
+	e.joined = false
+	return false
+}
+
+func isPictograph(r rune) bool { return unicode.Is(pictographs, r) && unicode.IsPrint(r) }
+
+// selects reports whether a variation selector has a meaning after base.
+func (e *emoji) selects(r, next rune) bool {
+	switch r {
+	case '\ufe0e', '\ufe0f': // as text, as a picture
+		keycap := e.base >= '0' && e.base <= '9' || e.base == '#' || e.base == '*'
+		return e.open || keycap && next == '\u20e3'
+	}
+	return unicode.Is(unicode.Han, e.base) && (r >= 0xfe00 && r <= 0xfe02 || r >= 0xe0100)
+}
+
+// pictographs are the characters with the property Extended_Pictographic (Unicode TR 51),
+// which package unicode does not have. Some are reserved.
+var pictographs = &unicode.RangeTable{
+	R16: []unicode.Range16{
+		{0x00a9, 0x00ae, 5}, {0x203c, 0x2049, 13}, {0x2122, 0x2139, 23}, {0x2194, 0x2199, 1}, {0x21a9, 0x21aa, 1},
+		{0x231a, 0x231b, 1}, {0x2328, 0x2388, 96}, {0x23cf, 0x23cf, 1}, {0x23e9, 0x23f3, 1}, {0x23f8, 0x23fa, 1},
+		{0x24c2, 0x24c2, 1}, {0x25aa, 0x25ab, 1}, {0x25b6, 0x25c0, 10}, {0x25fb, 0x25fe, 1}, {0x2600, 0x2605, 1},
+		{0x2607, 0x2612, 1}, {0x2614, 0x2685, 1}, {0x2690, 0x2705, 1}, {0x2708, 0x2712, 1}, {0x2714, 0x2716, 2},
+		{0x271d, 0x2721, 4}, {0x2728, 0x2728, 1}, {0x2733, 0x2734, 1}, {0x2744, 0x2747, 3}, {0x274c, 0x274e, 2},
+		{0x2753, 0x2755, 1}, {0x2757, 0x2757, 1}, {0x2763, 0x2767, 1}, {0x2795, 0x2797, 1}, {0x27a1, 0x27b0, 15},
+		{0x27bf, 0x27bf, 1}, {0x2934, 0x2935, 1}, {0x2b05, 0x2b07, 1}, {0x2b1b, 0x2b1c, 1}, {0x2b50, 0x2b55, 5},
+		{0x3030, 0x303d, 13}, {0x3297, 0x3299, 2},
+	},
+	R32: []unicode.Range32{
+		{0x1f000, 0x1f0ff, 1}, {0x1f10d, 0x1f10f, 1}, {0x1f12f, 0x1f12f, 1}, {0x1f16c, 0x1f171, 1}, {0x1f17e, 0x1f17f, 1},
+		{0x1f18e, 0x1f18e, 1}, {0x1f191, 0x1f19a, 1}, {0x1f1ad, 0x1f1e5, 1}, {0x1f201, 0x1f20f, 1}, {0x1f21a, 0x1f21a, 1},
+		{0x1f22f, 0x1f22f, 1}, {0x1f232, 0x1f23a, 1}, {0x1f23c, 0x1f23f, 1}, {0x1f249, 0x1f3fa, 1}, {0x1f400, 0x1f53d, 1},
+		{0x1f546, 0x1f64f, 1}, {0x1f680, 0x1f6ff, 1}, {0x1f774, 0x1f77f, 1}, {0x1f7d5, 0x1f7ff, 1}, {0x1f80c, 0x1f80f, 1},
+		{0x1f848, 0x1f84f, 1}, {0x1f85a, 0x1f85f, 1}, {0x1f888, 0x1f88f, 1}, {0x1f8ae, 0x1f8ff, 1}, {0x1f90c, 0x1f93a, 1},
+		{0x1f93c, 0x1f945, 1}, {0x1f947, 0x1faff, 1}, {0x1fc00, 0x1fffd, 1},
+	},
+	LatinOffset: 1,
+}

@@ -1,0 +1,31 @@
+package tui
+
+import (
+	"strings"
+	"testing"
+
+	"dcs-tui/dispatch/view"
+)
+
+// Emoji that are joined of several are shown as these, beside each other: no terminal
+// counts their cells otherwise, and every row has the width of the screen.
+func TestJoinedEmoji(t *testing.T) {
+	src := &fakeSource{picture: func(ask view.Ask) (*view.Picture, error) {
+		p := samplePicture(ask)
+		if p.Jobs != nil {
+			for i := range p.Jobs.Rows {
+				p.Jobs.Rows[i].Title = "👩🏽‍🚀 lands 🏳️‍🌈 ❤️‍🔥 1️⃣ ok"
+			}
+		}
+		return p, nil
+	}}
+	for _, s := range sizes {
+		m := newScreen(t, src, s[0], s[1])
+		checkSize(t, m, "emoji")
+		if text := plain(m); strings.ContainsAny(text, "\u200d\ufe0f�") {
+			t.Errorf("at %v:\n%s", s, text)
+		}
+	}
+	m := newScreen(t, src, 160, 48)
+	shows(t, m, "👩🚀 lands 🏳🌈 ❤🔥 1\u20e3 ok")
+}
