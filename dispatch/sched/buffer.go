@@ -114,7 +114,7 @@ func (l line) firstFor(c *Core, h *host) int {
 		before = (*waiting).shorter
 	}
 	for i := range l {
-		if (best < 0 || before(&l[i], &l[best])) && c.mayGo(h, l[i].class, l[i].class.picky(c, l[i].id)) {
+		if (best < 0 || before(&l[i], &l[best])) && c.mayGo(h, l[i].class, l[i].class.picky(c)) {
 			best = i
 		}
 	}

@@ -38,8 +38,7 @@ type class struct {
 	avoid []bool // by host index; nil: none
 	never string // why no host of the inventory can ever run it
 
-	since   map[jobs.ID]time.Duration // of jobs that avoid hosts: when they became ready
-	stuckAt time.Duration             // since when its head fits on no host; 0: it is not stuck
+	stuckAt time.Duration // since when its head fits on no host; 0: it is not stuck
 }
 
 // plain says that its jobs may share a buffer (B3).
@@ -70,6 +69,9 @@ func (c *Core) keyOf(j *jobs.Job) classKey {
 	}
 	key := q.lastKey
 	key.avoid, key.taboo = c.pastOf(j)
+	if q.anywhere[j.Spec.ID] {
+		key.avoid = ""
+	}
 	return key
 }
 
@@ -84,7 +86,6 @@ func (c *Core) newClass(j *jobs.Job) *class {
 				cl.avoid[h.idx] = true
 			}
 		}
-		cl.since = make(map[jobs.ID]time.Duration)
 	}
 	return cl
 }
@@ -130,16 +131,12 @@ func (cl *class) add(c *Core, id jobs.ID, j *jobs.Job) {
 		cl.pos = len(c.queue.list)
 		c.queue.list = append(c.queue.list, cl)
 	}
-	if cl.since != nil {
-		cl.since[id] = c.now.Mono
-	}
 }
 
 // remove takes a job out; its entry in a bucket stays until it comes up. An
 // empty class is forgotten, with all its entries.
 func (cl *class) remove(c *Core, id jobs.ID) {
 	q := &c.queue
-	delete(cl.since, id)
 	if cl.n--; cl.n > 0 {
 		return
 	}

@@ -92,5 +92,5 @@ func (c *Core) launchShort(l *line) {
 func (c *Core) fitsNow(h *host, w *waiting) bool {
 	slots := w.class.key.slots
 	return h.free() >= slots && (c.cfg.MaxSlots == 0 || c.busy+slots <= c.cfg.MaxSlots) &&
-		c.mayGo(h, w.class, w.class.picky(c, w.id)) && h.holds(w.class)
+		c.mayGo(h, w.class, w.class.picky(c)) && h.holds(w.class)
 }

@@ -36,7 +36,7 @@ func (w *world) check() {
 	if w.steps%16 != 0 {
 		return
 	}
-	readyJobs := 0
+	readyJobs, avoiding := 0, 0
 	for i := range c.table.Jobs {
 		j := &c.table.Jobs[i]
 		if (c.queue.spots[i] != noSpot) != (j.State == jobs.Queued) {
@@ -44,6 +44,9 @@ func (w *world) check() {
 		}
 		if c.queue.spots[i] == ready {
 			readyJobs++
+			if c.classOf(j).avoid != nil {
+				avoiding++
+			}
 		}
 	}
 	inClasses := 0
@@ -59,8 +62,11 @@ func (w *world) check() {
 			blocked++
 		}
 	}
-	if retries != len(c.queue.due) || blocked != len(c.after.waits) {
-		w.fatalf("%d jobs wait for a try, %d entries; %d for others, %d entries", retries, len(c.queue.due), blocked, len(c.after.waits))
+	if retries+avoiding != len(c.queue.due) || blocked != len(c.after.waits) {
+		w.fatalf("%d jobs wait for a try or another host, %d entries; %d for others, %d entries", retries+avoiding, len(c.queue.due), blocked, len(c.after.waits))
+	}
+	if len(c.queue.anywhere) > readyJobs {
+		w.fatalf("%d jobs may go anywhere, and %d are ready", len(c.queue.anywhere), readyJobs)
 	}
 	if readyJobs != c.queue.ready || readyJobs != inClasses {
 		w.fatalf("%d jobs are ready, counted %d, in classes %d", readyJobs, c.queue.ready, inClasses)

@@ -2,14 +2,9 @@ package sched
 
 import (
 	"slices"
-	"time"
 
 	"dcs-tui/jobs"
 )
-
-// otherHostPatience is how long a job that failed waits for another host to have
-// room before it goes back to one where it failed (D2).
-const otherHostPatience = 10 * time.Second
 
 // place launches what can be launched now: the most urgent job first, each on the
 // host with the most free slots, then some ahead of need (buffer.go).
@@ -39,7 +34,7 @@ func (c *Core) launchFrom(l *line) (stuck []*class) {
 	for len(*l) > 0 && c.roomLeft() {
 		i := l.first()
 		w := &(*l)[i]
-		h := c.choose(w.class, w.id)
+		h := c.choose(w.class)
 		if h == nil {
 			stuck = append(stuck, w.class)
 			l.take(i)
@@ -147,11 +142,11 @@ func (c *Core) line() line {
 
 // choose returns the host for a class's next job, nil if none has room now. Most
 // free slots, weighted, win; among equals the first of the inventory.
-func (c *Core) choose(cl *class, id jobs.ID) *host {
+func (c *Core) choose(cl *class) *host {
 	if c.cfg.MaxSlots > 0 && c.busy+cl.key.slots > c.cfg.MaxSlots {
 		return nil
 	}
-	picky := cl.picky(c, id)
+	picky := cl.picky(c)
 	var best *host
 	var score float64
 	for _, h := range c.hosts {
@@ -187,14 +182,10 @@ func (h *host) holds(cl *class) bool {
 	return k.mem == 0 || h.hello.MemBytes <= 0 || h.mem+k.mem <= h.hello.MemBytes
 }
 
-// picky says whether a job keeps away from the hosts where it failed: while some
-// other host is there that could run it, and for at most otherHostPatience.
-func (cl *class) picky(c *Core, id jobs.ID) bool {
-	if cl.avoid == nil || c.now.Mono-cl.since[id] >= otherHostPatience {
-		return false
-	}
-	return cl.hasOtherHost(c, "")
-}
+// picky reports whether jobs of the class keep away from the hosts where they failed:
+// while some other host is there that could run them. Those that have waited for one
+// longer than their patience are in another class.
+func (cl *class) picky(c *Core) bool { return cl.avoid != nil && cl.hasOtherHost(c, "") }
 
 // hasOtherHost reports whether a host that takes work could run the class and none of
 // its jobs has failed there; the named one does not count.

@@ -79,6 +79,20 @@ func TestRetryElsewhere(t *testing.T) {
 	contains(t, "why", s.c.Why(s.now(), 1), "waits for another host")
 	want(t, "after ten seconds", on(s.wait(7*time.Second, "a", "b"), "a"), "1.2")
 
+	// A job that fails soon does not wait for long, unless that was asked for.
+	for _, tt := range []struct {
+		delay       *time.Duration
+		kept, until time.Duration
+	}{{nil, 49 * time.Millisecond, 2 * time.Millisecond}, {new(time.Minute), 59 * time.Second, 2 * time.Second}} {
+		s = newStage(t, Config{RetryDelay: tt.delay}, box("a", 1), box("b", 1))
+		s.up("a", "b")
+		s.plain(2)
+		s.started("b", "2.1")
+		s.ended("a", "1.1", fastFail) // after 10 ms
+		want(t, "kept from a", on(s.wait(tt.kept, "a", "b"), "a"), "")
+		want(t, "after its patience", on(s.wait(tt.until, "a", "b"), "a"), "1.2")
+	}
+
 	s = newStage(t, Config{}, box("a", 2), box("b", 1))
 	s.up("a", "b")
 	s.plain(1)
@@ -98,6 +112,21 @@ func TestRetryElsewhere(t *testing.T) {
 	s.plain(1)
 	s.ended("a", "1.1", exit1)
 	want(t, "the only host", on(s.wait(3*time.Second, "a"), "a"), "1.2")
+}
+
+// TestPatienceIsEachJobsOwn: a job that waits for another host does not keep those behind
+// it waiting, whose wait is over.
+func TestPatienceIsEachJobsOwn(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 2), box("b", 1))
+	s.up("a", "b")
+	s.plain(3)
+	want(t, "b is full", on(s.orders, "b"), "3.1")
+	s.started("b", "3.1")
+	s.ended("a", "2.1", exit1)
+	s.wait(6*time.Second, "a", "b")
+	s.ended("a", "1.1", exit1)
+	want(t, "job 2 goes back to a", on(s.wait(5*time.Second, "a", "b"), "a"), "2.2")
+	want(t, "so does job 1, later", on(s.wait(5*time.Second, "a", "b"), "a"), "1.2")
 }
 
 // TestKeptSlots: slots that are kept for a job of several are not free for jobs behind

@@ -24,9 +24,10 @@ type queue struct {
 	spots    []spot // job id - 1
 	ready    int    // jobs at ready
 	classes  map[classKey]*class
-	list     []*class // those with ready jobs, in no meaningful order
-	epoch    int      // of the hosts' capacities; a class works out anew where it fits
-	due      map[jobs.ID]time.Duration
+	list     []*class                  // those with ready jobs, in no meaningful order
+	epoch    int                       // of the hosts' capacities; a class works out anew where it fits
+	due      map[jobs.ID]time.Duration // when a timer takes effect on a job: it ends the wait for the next try, or for another host
+	anywhere map[jobs.ID]bool          // ready jobs that have waited long enough for a host where they have not failed
 	timers   timers
 	lastOpts *jobs.Options // the class of the last job asked about: neighbours mostly share it
 	lastKey  classKey
@@ -34,7 +35,7 @@ type queue struct {
 }
 
 func newQueue() queue {
-	return queue{classes: make(map[classKey]*class), due: make(map[jobs.ID]time.Duration)}
+	return queue{classes: make(map[classKey]*class), due: make(map[jobs.ID]time.Duration), anywhere: make(map[jobs.ID]bool)}
 }
 
 func (q *queue) grow(n int) {
@@ -81,13 +82,27 @@ func (c *Core) enqueue(id jobs.ID) {
 	}
 	if wait := j.Retry.Sub(c.now.Wall); j.Retry != 0 && wait > 0 {
 		q.spots[id-1] = retrying
-		q.due[id] = c.now.Mono + min(wait, c.longestDelay(j))
-		heap.Push(&q.timers, timer{q.due[id], id})
+		q.setTimer(id, c.now.Mono+min(wait, c.longestDelay(j)))
 		return
 	}
+	c.makeReady(id, j)
+}
+
+// makeReady puts a job that stands nowhere where it can be launched.
+func (c *Core) makeReady(id jobs.ID, j *jobs.Job) {
+	q := &c.queue
 	q.spots[id-1] = ready
 	q.ready++
+	cl := c.classOf(j)
 	cl.add(c, id, j)
+	if cl.avoid != nil {
+		q.setTimer(id, c.now.Mono+c.patience(j))
+	}
+}
+
+func (q *queue) setTimer(id jobs.ID, at time.Duration) {
+	q.due[id] = at
+	heap.Push(&q.timers, timer{at, id})
 }
 
 // leave takes a job from its spot. What it leaves behind in heaps and runs is
@@ -101,6 +116,8 @@ func (c *Core) leave(id jobs.ID) {
 	case ready:
 		q.ready--
 		c.classOf(c.table.Job(id)).remove(c, id)
+		delete(q.due, id)
+		delete(q.anywhere, id)
 	case retrying:
 		delete(q.due, id)
 	case afterOthers:
@@ -109,26 +126,29 @@ func (c *Core) leave(id jobs.ID) {
 	q.spots[id-1] = noSpot
 }
 
-// wake moves jobs whose wait is over to where they can be launched.
+// wake moves jobs whose wait is over to where they can be launched, or launched on any
+// host.
 func (c *Core) wake() {
 	q := &c.queue
 	for len(q.timers) > 0 && q.timers[0].at <= c.now.Mono {
 		t := heap.Pop(&q.timers).(timer)
 		if at, ok := q.due[t.id]; ok && at == t.at {
+			waited := q.spots[t.id-1] == ready // for another host
 			c.leave(t.id)
+			if waited {
+				q.anywhere[t.id] = true
+			}
 			j := c.table.Job(t.id)
 			if cl := c.classOf(j); cl.never != "" {
 				c.emit(jobs.Record{Kind: jobs.KindJob, Job: t.id, Next: jobs.Failed, Reason: cl.never})
 				continue
 			}
-			q.spots[t.id-1] = ready
-			q.ready++
-			c.classOf(j).add(c, t.id, j)
+			c.makeReady(t.id, j)
 		}
 	}
 }
 
-// timer is a job that waits until at.
+// timer is a job whose wait ends at an instant.
 type timer struct {
 	at time.Duration
 	id jobs.ID

@@ -2,6 +2,7 @@ package sched
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"dcs-tui/jobs"
@@ -52,6 +53,7 @@ func (c *Core) fail(r *jobs.Record, j *jobs.Job, charged bool) {
 const (
 	maxRunCounted = time.Second // of a failed attempt, for the delay before the next one
 	maxRetryDelay = time.Minute // by the run time
+	maxPatience   = 10 * time.Second
 )
 
 // retryDelay returns how long a job waits after its nth failure, n >= 1, before it is
@@ -62,11 +64,36 @@ func (c *Core) retryDelay(j *jobs.Job, o *jobs.Outcome, n int) time.Duration {
 	if d := c.askedDelay(j); d != nil {
 		return *d
 	}
-	ran := maxRunCounted
-	if o.Error == "" && o.Started != 0 {
-		ran = min(ran, o.Elapsed())
-	}
+	ran := min(ranFor(o), maxRunCounted)
 	return c.jitter(min(ran<<min(n-1, 30), maxRetryDelay))
+}
+
+// ranFor returns how long a failed attempt ran; an hour if that is not known.
+func ranFor(o *jobs.Outcome) time.Duration {
+	if o == nil || o.Error != "" || o.Started == 0 {
+		return time.Hour
+	}
+	return o.Elapsed()
+}
+
+// patience returns how long a job that failed, or was lost, waits for another host to
+// have room before it may go back to where that happened (D2): five times the run time
+// of the attempt, 10 s at most, but not less than the delay that was asked for.
+func (c *Core) patience(j *jobs.Job) time.Duration {
+	for _, a := range slices.Backward(j.Attempts) {
+		switch {
+		case a.Round != j.Round:
+		case a.State == jobs.AttemptLost:
+			return maxPatience
+		case a.State == jobs.AttemptExited:
+			wait := 5 * min(ranFor(a.Outcome), maxPatience/5)
+			if d := c.askedDelay(j); d != nil {
+				wait = max(wait, *d)
+			}
+			return wait
+		}
+	}
+	return maxPatience
 }
 
 // askedDelay returns the delay that the job or the run asks for, nil if neither does.

@@ -93,11 +93,6 @@ func (c *Core) Next() (time.Duration, bool) {
 	}
 	if !c.closed() {
 		for _, cl := range c.queue.list {
-			if cl.avoid != nil {
-				if id, _ := cl.head(c); id != 0 {
-					soon(cl.since[id] + otherHostPatience)
-				}
-			}
 			if cl.stuckAt > 0 {
 				soon(cl.stuckAt + reserveAfter)
 			}

@@ -163,7 +163,7 @@ func (c *Core) whyReady(id jobs.ID, j *jobs.Job) string {
 		return "the GPUs it needs are in use"
 	case gpus+mem == up:
 		return "the memory it needs is in use by other jobs"
-	case cl.picky(c, id):
+	case cl.picky(c):
 		return "it failed where there is room and waits for another host"
 	case room > 0:
 		return "it is next"
