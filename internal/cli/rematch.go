@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -24,8 +25,12 @@ type rematch struct {
 	changes   []changed         // of queued jobs and those that run again
 	ranked    map[int][]jobs.ID // the same: their priorities from now on
 	kept      map[string]int
-	running   int // jobs whose options are others now, and that run
-	left      int // jobs that what was asked has left alone, as something else had become of them
+	renamed   string    // the file of the run that this one is, which has another name now; "": of the same name
+	others    []jobs.ID // of other files of the run, and not in this one: they stay
+	// otherFiles are the names of those files.
+	otherFiles []string
+	running    int // jobs whose options are others now, and that run
+	left       int // jobs that what was asked has left alone, as something else had become of them
 }
 
 // changed are jobs that get the same change.
@@ -113,9 +118,9 @@ func (m *rematch) rounds(t *jobs.Table) []jobs.ID {
 	return ids
 }
 
-// missing finds the jobs of these files that are in them no more. A run that was made of one
-// file of another name is taken for one of that file; of one of several such files nobody
-// knows which it was, and nothing is missing.
+// missing finds the jobs of these files that are in them no more, and those of the run's
+// other files, which stay. A run that was made of one file of another name is taken for
+// one of that file; of one of several such files nobody knows which it was.
 func (m *rematch) missing(t *jobs.Table, files map[string]bool, found map[jobs.ID]bool) {
 	of := map[string]bool{}
 	known := false
@@ -124,12 +129,22 @@ func (m *rematch) missing(t *jobs.Table, files map[string]bool, found map[jobs.I
 		of[name] = true
 		known = known || files[name]
 	}
-	if !known && len(of) > 1 {
-		return
+	if !known && len(of) == 1 {
+		files = of
+		for name := range of {
+			m.renamed = name
+		}
 	}
+	others := map[string]bool{}
 	for i := range t.Jobs {
 		j, id := &t.Jobs[i], jobs.ID(i+1)
-		if found[id] || known && !files[filepath.Base(j.Spec.File)] {
+		name := filepath.Base(j.Spec.File)
+		switch {
+		case found[id]:
+			continue
+		case !files[name]:
+			m.others = append(m.others, id)
+			others[name] = true
 			continue
 		}
 		m.gone = append(m.gone, id)
@@ -137,6 +152,7 @@ func (m *rematch) missing(t *jobs.Table, files map[string]bool, found map[jobs.I
 			m.queued = append(m.queued, id) // or handed to a host, and not known to have started
 		}
 	}
+	m.otherFiles = slices.Sorted(maps.Keys(others))
 }
 
 // matchKey is what makes two jobs the same to a person.

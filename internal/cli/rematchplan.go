@@ -20,6 +20,9 @@ func (m *rematch) plan(t *jobs.Table, files []string) []string {
 		}
 	}
 	lines := []string{console.CleanLine(strings.Join(names, ", ")) + ": " + jobs.Plural(m.total, "job")}
+	if m.renamed != "" {
+		lines[0] += "; compared with those of " + console.CleanLine(m.renamed) + ", which the run was made of"
+	}
 	say := func(n int, format string, args ...any) {
 		if n > 0 {
 			lines = append(lines, fmt.Sprintf("  %6d ", n)+fmt.Sprintf(format, args...))
@@ -36,6 +39,8 @@ func (m *rematch) plan(t *jobs.Table, files []string) []string {
 	})
 	say(len(left), "of the run %s not in the file any more: left as %s (%s)", jobs.Verb(len(left), "is", "are"), jobs.Verb(len(left), "it is", "they are"), shortRanges(left))
 	say(len(m.queued), "of the run %s not in the file any more and still queued: cancelled (%s)", jobs.Verb(len(m.queued), "is", "are"), shortRanges(m.queued))
+	say(len(m.others), "of the run %s of %s and not in this file: left as %s (%s)", jobs.Verb(len(m.others), "is", "are"),
+		console.CleanLine(someNames(m.otherFiles)), jobs.Verb(len(m.others), "it is", "they are"), shortRanges(m.others))
 	for _, c := range m.changes {
 		say(len(c.ids), "with other options from now on: %s", console.CleanLine(c.String()))
 	}

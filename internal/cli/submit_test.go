@@ -227,8 +227,8 @@ func TestMatchJobs(t *testing.T) {
 			t.Errorf("priority %d in the file: %v", p, m.ranked)
 		}
 	}
-	if m := matchJobs(t1, []*jobs.Spec{spec("a", "renamed", jobs.Options{})}); len(m.gone) > 0 {
-		t.Errorf("of a run of two files the jobs %v of another one are gone", m.gone)
+	if m := matchJobs(t1, []*jobs.Spec{spec("a", "renamed", jobs.Options{})}); len(m.gone) > 0 || !slices.Equal(m.others, []jobs.ID{2, 3, 4, 5, 6, 7}) {
+		t.Errorf("of a run of two files the jobs %v of another one are gone, %v are said to stay", m.gone, m.others)
 	}
 	t1.Jobs = t1.Jobs[:6]
 	if m := matchJobs(t1, []*jobs.Spec{spec("a", "renamed", jobs.Options{})}); !slices.Equal(m.gone, []jobs.ID{2, 3, 4, 5, 6}) {
