@@ -36,7 +36,7 @@ func inBackground(t *testing.T, jobLines string, flags ...string) *follower {
 	}
 	ready, err := p.ready(t.Context())
 	if err != nil || ready == nil {
-		t.Fatal(ready, err, said.text(""))
+		t.Fatal(ready, err, said.problem(""))
 	}
 	run, err := rundir.Open(ready.Dir)
 	if err != nil {
@@ -195,12 +195,12 @@ func TestCancelWhatADeadDispatcherLeft(t *testing.T) {
 	f.until(t, "a job runs", func(p *view.Picture) bool { return p.Phases[view.Running] > 0 })
 	syscall.Kill(f.process.Load().cmd.Process.Pid, syscall.SIGKILL)
 	f.until(t, "it is dead", func(p *view.Picture) bool { return p.Life == view.Dead })
-	if _, err := f.Do(t.Context(), view.Cancel.Jobs(2)); err != nil {
-		t.Fatal(err)
+	if a, err := f.Do(t.Context(), view.Cancel.Jobs(2)); err != nil || a.Done != 1 || a.Text != "1 job cancelled" {
+		t.Fatal(a, err)
 	}
 	f.until(t, "job 2 is cancelled", func(p *view.Picture) bool { return p.Life != view.Live && p.Phases[view.Cancelled] == 1 })
-	if _, err := f.Do(t.Context(), view.Action{Do: view.CancelRun}); err != nil {
-		t.Fatal(err)
+	if a, err := f.Do(t.Context(), view.Action{Do: view.CancelRun}); err != nil || a.Done != 2 || a.Text != "2 jobs cancelled" {
+		t.Fatal(a, err)
 	}
 	pic := f.until(t, "all is over", func(p *view.Picture) bool { return p.Life == view.Ended && p.Phases[view.Cancelled] >= 2 })
 	if !f.cancelled.Load() || pic.Phases[view.Running]+pic.Phases[view.Queued] != 0 {
@@ -285,5 +285,25 @@ func TestNoSocket(t *testing.T) {
 	var p *exit.Problem
 	if err := s.listenControl(""); !errors.As(err, &p) || !strings.Contains(p.Advice, "resume --no-tui") {
 		t.Errorf("%v", err)
+	}
+}
+
+// What a screen shows of a command that it has started is what is wrong, not all that the
+// command prints.
+func TestProblemOfACommand(t *testing.T) {
+	for said, want := range map[string]string{
+		"warning: not static\nthe inventory has changed: added b\ndcs-tui: the run r is dispatched by x\n  dcs-tui attach r shows its screen\n": "the run r is dispatched by x",
+		"panic: x\n": "panic: x", "": "it could not",
+	} {
+		var w words
+		w.Write([]byte(said))
+		if got := w.problem("it could not"); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	after := &jobs.Table{}
+	after.Counts[jobs.Cancelled], after.Counts[jobs.Running] = 3, 2
+	if a := cancelAnswer(&jobs.Table{}, after, true); a.Done != 3 || a.Text != "3 jobs cancelled, 2 have not ended yet: they are ended as soon as their hosts can be reached" {
+		t.Errorf("%+v", a)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"dcs-tui/dispatch/view"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
+	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
@@ -134,7 +135,7 @@ func (f *follower) resume(ctx context.Context) error {
 		if p.death != "" {
 			otherwise += ": the dispatcher was ended (" + p.death + ") before it had begun"
 		}
-		return &view.Refused{Why: said.text(otherwise)}
+		return &view.Refused{Why: said.problem(otherwise)}
 	}
 	f.process.Store(p)
 	f.stage().lose()
@@ -157,18 +158,21 @@ func (f *follower) cancelJobs(ctx context.Context, which view.Ranges) (*view.Ans
 	return f.runCancel(ctx, args...)
 }
 
-func (f *follower) runCancel(ctx context.Context, args ...string) (*view.Answer, error) {
+func (f *follower) runCancel(ctx context.Context, ids ...string) (*view.Answer, error) {
+	before, err := standing.WholeTable(f.run)
+	if err != nil {
+		return nil, err
+	}
 	var said words
 	// It goes on when the screen is left: what was asked for is done to its end. In a
 	// session of its own it asks nothing on the terminal that the screen is on.
-	cmd := exec.Command("/proc/self/exe", append([]string{"cancel", "--yes", f.run.Dir}, args...)...)
+	cmd := exec.Command("/proc/self/exe", append([]string{"cancel", "--yes", f.run.Dir}, ids...)...)
 	cmd.Args[0] = programName
-	cmd.Stdout, cmd.Stderr = &said, &said
+	cmd.Stderr = &said
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.WaitDelay = writePatience
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Run() }()
-	var err error
 	select {
 	case err = <-ended:
 	case <-ctx.Done():
@@ -180,9 +184,28 @@ func (f *follower) runCancel(ctx context.Context, args ...string) (*view.Answer,
 		return nil, err
 	}
 	if failed != nil && failed.ExitCode() == exit.Usage {
-		return nil, &view.Refused{Why: said.text("it could not be cancelled")}
+		return nil, &view.Refused{Why: said.problem("it could not be cancelled")}
 	}
-	return &view.Answer{Done: 1, Text: said.text("cancelled")}, nil
+	after, err := standing.WholeTable(f.run)
+	if err != nil {
+		return nil, err
+	}
+	return cancelAnswer(before, after, failed != nil), nil
+}
+
+// cancelAnswer says what became of a cancel, from the run before and after it: what the
+// command printed is for a terminal.
+func cancelAnswer(before, after *jobs.Table, failed bool) *view.Answer {
+	n := after.Counts[jobs.Cancelled] - before.Counts[jobs.Cancelled]
+	a := &view.Answer{Done: n, Text: jobs.Plural(n, "job") + " cancelled"}
+	if n == 0 {
+		a.Text = "no job was cancelled"
+	}
+	if running := after.Counts[jobs.Running]; failed && running > 0 {
+		a.Text += fmt.Sprintf(", %s not ended yet: %s ended as soon as %s can be reached", jobs.Verb(running, "1 has", fmt.Sprintf("%d have", running)),
+			jobs.Verb(running, "it is", "they are"), jobs.Verb(running, "its host", "their hosts"))
+	}
+	return a
 }
 
 // words keeps what a program that we have started says, up to a bound. exec writes to it from
@@ -194,11 +217,16 @@ func (w *words) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// text is what was said, on one line.
-func (w *words) text(otherwise string) string {
-	text := strings.TrimPrefix(console.CleanLine(strings.TrimSpace(w.b.String())), "dcs-tui: ")
-	if text == "" {
-		return otherwise
+// problem is the error that was said, on one line and without the advice for a command
+// line, or all that was said if there is none.
+func (w *words) problem(otherwise string) string {
+	for line := range strings.Lines(w.b.String()) {
+		if text, ok := strings.CutPrefix(line, "dcs-tui: "); ok {
+			return console.CleanLine(strings.TrimSpace(text))
+		}
 	}
-	return text
+	if text := console.CleanLine(strings.TrimSpace(w.b.String())); text != "" {
+		return text
+	}
+	return otherwise
 }
