@@ -36,14 +36,13 @@ func (h *helper) launch(m *hosts.Launch) {
 	h.extend(m.ExpireUptime)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	refused := &hosts.Refused{}
+	var refused refusals
 	known := &hosts.Probed{}
 	var buf []byte
 	for i := range m.Jobs {
 		job := &m.Jobs[i]
 		if job.Attempt.Job < 1 || job.Attempt.N < 1 {
-			refused.Attempts = append(refused.Attempts, job.Attempt)
-			refused.Why = fmt.Sprintf("%s is not an attempt", job.Attempt)
+			refused.add(job.Attempt, fmt.Sprintf("%s is not an attempt", job.Attempt))
 			continue
 		}
 		if p, ok := h.knownLocked(job.Attempt); ok {
@@ -52,8 +51,7 @@ func (h *helper) launch(m *hosts.Launch) {
 		}
 		buf = appendSpec(buf[:0], job)
 		if err := h.spoolSpec(job.Attempt, buf); err != nil && h.unspool(job.Attempt) {
-			refused.Attempts = append(refused.Attempts, job.Attempt)
-			refused.Why = fmt.Sprintf("the spool %s could not take it: %v", h.spool.dir, err)
+			refused.add(job.Attempt, fmt.Sprintf("the spool %s could not take it: %v", h.spool.dir, err))
 			continue
 		}
 		h.waiting[job.Attempt] = true
@@ -66,12 +64,25 @@ func (h *helper) launch(m *hosts.Launch) {
 	}
 	h.staffLocked()
 	h.ringer.ring()
-	if len(refused.Attempts) > 0 {
-		h.out.send(refused)
+	for _, m := range refused {
+		h.out.send(m)
 	}
 	if len(known.Jobs) > 0 {
 		h.out.send(known)
 	}
+}
+
+// refusals are what is refused of a launch: a message for each reason.
+type refusals []*hosts.Refused
+
+func (r *refusals) add(id jobs.AttemptID, why string) {
+	for _, m := range *r {
+		if m.Why == why {
+			m.Attempts = append(m.Attempts, id)
+			return
+		}
+	}
+	*r = append(*r, &hosts.Refused{Attempts: []jobs.AttemptID{id}, Why: why})
 }
 
 // refuseLate refuses what came too late. Of a repeat, which came in time once, it says

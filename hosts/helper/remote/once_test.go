@@ -71,6 +71,24 @@ func TestExpiredRepeat(t *testing.T) {
 	f.bye()
 }
 
+// Each attempt of a launch is refused for its own reason.
+func TestEachRefusalHasItsReason(t *testing.T) {
+	w := newWorld(t)
+	f := w.start(w.open())
+	bad := hosts.LaunchJob{Attempt: jobs.AttemptID{Job: 0, N: 1}, Command: "true"}
+	worse := hosts.LaunchJob{Attempt: jobs.AttemptID{Job: 3, N: 0}, Command: "true"}
+	f.launch(bad, job("2.1", "true"), worse)
+	for _, j := range []hosts.LaunchJob{bad, worse} {
+		if m := f.refused(j.Attempt.String()); !strings.Contains(m.Why, j.Attempt.String()+" is not an attempt") {
+			t.Errorf("%s is refused: %s", j.Attempt, m.Why)
+		}
+	}
+	if o := f.exit("2.1"); !o.OK() {
+		t.Errorf("%+v", o)
+	}
+	f.bye()
+}
+
 // DESIGN 5: a launch that was held up on its way is refused.
 func TestExpiredLaunchRefused(t *testing.T) {
 	w := newWorld(t)
