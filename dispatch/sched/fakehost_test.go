@@ -27,6 +27,7 @@ type fakeHost struct {
 	busy      int
 	zone      int // seconds east of UTC
 	load      float64
+	foreign   time.Duration // until when another run has device 0
 }
 
 type fakeState int
@@ -92,7 +93,7 @@ func (h *fakeHost) connect() {
 		}
 		h.cutLink()
 		h.linked = true
-		h.w.step(HostUp{h.spec.Name, &hosts.Hello{Cores: h.slots + 1, Slots: h.slots, MemBytes: 8 << 30, GPUs: max(0, h.spec.GPUs), Uptime: h.w.now, ZoneSeconds: h.zone}})
+		h.w.step(HostUp{h.spec.Name, &hosts.Hello{Cores: h.slots + 1, Slots: h.slots, MemBytes: 8 << 30, GPUs: max(0, h.spec.GPUs), Uptime: h.w.now, ZoneSeconds: h.zone, LockedGPUs: h.locked()}})
 		h.early(h.gen)
 		h.beats(h.gen)
 	})
@@ -129,7 +130,7 @@ func (h *fakeHost) beats(gen int) {
 			others = 2 * h.w.rng.Float64()
 		}
 		h.report(HostBeat{h.spec.Name, &hosts.Beat{Load: h.draw(), Busy: float64(h.busy) + others, Ours: float64(h.busy), MemFree: 4 << 30, DiskFree: -1,
-			Running: h.count(fakeRunning), Buffered: len(h.spool), Uptime: h.w.now}})
+			Running: h.count(fakeRunning), Buffered: len(h.spool), Uptime: h.w.now, LockedGPUs: h.locked()}})
 		h.beats(gen)
 	})
 }
@@ -155,6 +156,11 @@ func (h *fakeHost) launch(ps []Placed) {
 			refused = append(refused, p.Attempt)
 			continue
 		}
+		if len(p.GPUs) > 0 && h.gpuTaken() {
+			h.attempts[p.Attempt] = &fakeAttempt{id: p.Attempt, state: fakeTombstone}
+			h.report(HostRefused{h.spec.Name, &hosts.Refused{Attempts: []jobs.AttemptID{p.Attempt}, Why: "GPU 0 is in use", GPUs: h.locked()}})
+			continue
+		}
 		a := &fakeAttempt{id: p.Attempt, spec: p.Spec}
 		h.attempts[p.Attempt] = a
 		h.spool = append(h.spool, a)
@@ -163,6 +169,22 @@ func (h *fakeHost) launch(ps []Placed) {
 		h.report(HostRefused{h.spec.Name, &hosts.Refused{Attempts: refused, Why: "too late"}})
 	}
 	h.fill()
+}
+
+// gpuTaken reports whether another run has the device; it may have taken it just now.
+func (h *fakeHost) gpuTaken() bool {
+	if h.w.now >= h.foreign && h.w.gpus.IntN(4) == 0 {
+		h.foreign = h.w.now + time.Duration(h.w.gpus.Int64N(int64(2*time.Minute)))
+	}
+	return h.w.now < h.foreign
+}
+
+// locked are the devices that another run has.
+func (h *fakeHost) locked() []int {
+	if h.w.now < h.foreign {
+		return []int{0}
+	}
+	return nil
 }
 
 // fill starts what the limit and the lease allow.

@@ -20,6 +20,7 @@ type world struct {
 	seed  uint64
 	rng   *rand.Rand
 	more  *rand.Rand // of load and quiet hours: the schedules that rng draws stay as they are
+	gpus  *rand.Rand // of other runs that use GPUs
 	cfg   Config
 	specs []*jobs.Spec
 	inv   []*hosts.Host
@@ -99,7 +100,7 @@ func (w *world) logf(format string, args ...any) {
 
 // newWorld draws a world from a seed.
 func newWorld(t testing.TB, seed uint64, nHosts, nJobs int) *world {
-	w := &world{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 1)), more: rand.New(rand.NewPCG(seed, 2)), hosts: make(map[string]*fakeHost),
+	w := &world{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 1)), more: rand.New(rand.NewPCG(seed, 2)), gpus: rand.New(rand.NewPCG(seed, 3)), hosts: make(map[string]*fakeHost),
 		launched: make(map[jobs.AttemptID]bool), recorded: make(map[jobs.AttemptID]bool), givenUp: make(map[jobs.AttemptID]bool), perFail: 6}
 	w.cfg = Config{Seed: seed, Tries: 1 + w.rng.IntN(3), GiveUp: 2 * time.Hour}
 	for i := range nHosts {
