@@ -28,7 +28,8 @@ func (a *app) hostsCheckCmd() *cobra.Command {
 		Use:   "check [flags] [HOST...]",
 		Short: "Connect to the hosts and say what is wrong with them",
 		Long: `Connect to the hosts, all at once, and say of each in a line what it has, or what is
-wrong with it and how to mend it. Nothing is left running there.
+wrong with it and how to correct it. Nothing is left there but the copy of the program
+that the next run needs.
 
 Exit code 0 when all are usable, 1 when one is not.`,
 		ValidArgsFunction: completeHosts,
@@ -144,7 +145,6 @@ func firstSignal(signals <-chan os.Signal, first chan<- os.Signal, quit func()) 
 // sharedProbe is a directory here that the hosts are asked to look for.
 type sharedProbe struct {
 	dir, nonce, cwd string
-	uid             string // in the place of a run's; the same each time, because hosts keep a trace of it
 }
 
 func newSharedProbe() (*sharedProbe, error) {
@@ -152,11 +152,7 @@ func newSharedProbe() (*sharedProbe, error) {
 	if err != nil {
 		return nil, err
 	}
-	name, err := os.Hostname()
-	if err != nil {
-		return nil, exit.Usagef("this machine's name: %w", err)
-	}
-	p := &sharedProbe{nonce: rand.Text(), cwd: cwd, uid: "check-" + hashOf(name)[:8]}
+	p := &sharedProbe{nonce: rand.Text(), cwd: cwd}
 	if p.dir, err = os.MkdirTemp(cwd, ".dcs-check-"); err != nil {
 		p.dir = "" // not writable here: then it cannot be found out
 		return p, nil
@@ -179,8 +175,11 @@ func (p *sharedProbe) remove() {
 func check(ctx context.Context, connector hosts.Connector, h *hosts.Host, p *sharedProbe, found chan<- *checked) {
 	c := &checked{host: h}
 	began := time.Now()
+	// In the place of a run's: the host removes what bears this name, so no other check
+	// and no other host with the same work_dir may have it.
+	uid := "check-" + rand.Text()
 	w, err := connector.Connect(ctx, h, &hosts.Open{
-		Version: hosts.ProtocolVersion, Run: p.uid, RunName: p.uid, Host: h.Name, Epoch: 1, RunDir: p.dir, Nonce: p.nonce,
+		Version: hosts.ProtocolVersion, Run: uid, RunName: uid, Host: h.Name, Epoch: 1, RunDir: p.dir, Nonce: p.nonce,
 		WorkDir: h.WorkDir, ShareDir: h.ShareDir, Cwd: p.cwd, Nice: h.Nice, Slots: h.Slots.Fixed, Less: h.Slots.Less, Check: true,
 	})
 	if err != nil {

@@ -43,6 +43,7 @@ func TestHostsBehindTheUsersOwnSSH(t *testing.T) {
 	l.file("long.txt", strings.Repeat("echo here; exec sleep 1000\n", 6))
 	p := l.apart(`
 $DCS hosts check --hosts own.toml > check.out
+[ ! -e ` + l.work(0) + ` ] && [ ! -e ` + l.work(1) + ` ] && [ ! -e ` + l.work(2) + ` ]
 $DCS run --no-tui --hosts own.toml --run-dir apart/run --tries 1 jobs.txt & pid=$!
 until [ $(ls ran | wc -l) -ge 6 ]; do sleep 0.02; done
 kill -9 $pid; wait $pid || true

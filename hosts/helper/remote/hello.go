@@ -49,6 +49,7 @@ func newHelper(o *hosts.Open) (*helper, *hosts.Hello) {
 		endDone:  make(chan struct{}),
 	}
 	if err := h.prepare(hello); err != nil {
+		h.removeTraces()
 		hello.Error, hello.Passing = err.Error(), passing(err)
 		return nil, hello
 	}
@@ -175,6 +176,10 @@ func (h *helper) findDirs(hello *hosts.Hello) error {
 		return err
 	}
 	h.workDir = filepath.Join(work, h.open.Run)
+	if h.open.Check {
+		h.workDir, h.checked = checkedDir(work, h.open.Run)
+		work = filepath.Dir(h.workDir)
+	}
 	if err := makeDirs(work); err != nil {
 		return fmt.Errorf("work_dir cannot be used: %w; set work_dir for this host", err)
 	}

@@ -34,6 +34,7 @@ type helper struct {
 	dir        string // holds attempts/
 	workDir    string // of this run: epoch files, attempts unless shared
 	runDir     string // "" if it is not seen from here
+	checked    string // what a check removes in the end, "" for a run
 	spool      spool
 	ctl        *control
 	cfg        slotConfig
@@ -107,6 +108,7 @@ func hostMain(stdin io.Reader, stdout io.Writer, lim limits) error {
 		return nil
 	}
 	h.out, h.lim = out, lim
+	defer h.removeTraces()
 	h.adoptOrphans() // before the first supervisor is started
 	// Before the hello: what is over by then is asked for, what ends later is reported.
 	reports, err := h.openReports()

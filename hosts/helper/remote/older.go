@@ -4,7 +4,9 @@ package remote
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -84,7 +86,11 @@ const maxTries = 5
 // It returns a higher epoch that has it already, else 0.
 func (h *helper) takeSpool(base string) (fencedBy int, warning string, err error) {
 	for range maxTries {
-		if h.spool, err = makeSpool(base, h.open.Run, h.open.Host); err != nil {
+		h.spool, err = makeSpool(base, h.open.Run, h.open.Host)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // whoever leaves has removed a directory above it
+		}
+		if err != nil {
 			return 0, "", fmt.Errorf("making the spool: %w", err)
 		}
 		if h.ctl, err = openControl(h.spool.dir); err != nil {

@@ -3,9 +3,13 @@
 package remote
 
 import (
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -86,6 +90,102 @@ func TestCheckNotesNoPlace(t *testing.T) {
 		}
 		f.bye()
 	}
+}
+
+// A check leaves nothing on a host but the program, however it ends, and takes away
+// nothing that was there.
+func TestCheckLeavesNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		before func(w *world, open *hosts.Open)
+		end    func(f *far)
+	}{
+		"shared directory": {func(*world, *hosts.Open) {}, (*far).bye},
+		"own directory":    {func(w *world, open *hosts.Open) { open.Nonce = "another" }, (*far).bye},
+		"the link breaks":  {func(w *world, open *hosts.Open) { open.Nonce = "another" }, breakLink},
+		"work_dir is there": {func(w *world, open *hosts.Open) {
+			open.Nonce, open.WorkDir = "another", filepath.Join(w.runDir, "a", "work")
+			if err := os.MkdirAll(filepath.Join(open.WorkDir, "a run"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}, (*far).bye},
+		"several levels of work_dir": {func(w *world, open *hosts.Open) {
+			open.Nonce, open.WorkDir = "another", filepath.Join(w.workDir, "a", "b")
+		}, (*far).bye},
+		"work_dir cannot be used": {func(w *world, open *hosts.Open) {
+			write(t, filepath.Join(w.runDir, "file"), "")
+			open.WorkDir = filepath.Join(w.runDir, "file", "work")
+		}, func(f *far) {
+			if !strings.Contains(f.hello.Error, "work_dir cannot be used") {
+				t.Errorf("hello %+v", f.hello)
+			}
+			breakLink(f)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			open := w.open()
+			open.Check = true
+			c.before(w, open)
+			if open.Nonce != "another" { // in the shared directory the dispatcher cleans up
+				if err := os.Mkdir(filepath.Join(w.runDir, "attempts"), 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			before := tree(t, filepath.Dir(w.base))
+			c.end(w.start(open))
+			if after := tree(t, filepath.Dir(w.base)); !slices.Equal(before, after) {
+				t.Errorf("before\n%s\nafter\n%s", strings.Join(before, "\n"), strings.Join(after, "\n"))
+			}
+		})
+	}
+}
+
+// breakLink breaks the channel and waits for the helper's end.
+func breakLink(f *far) {
+	f.in.Close()
+	f.wait()
+}
+
+// Checks of several hosts that have the same work_dir, which does not exist yet, do
+// not disturb each other.
+func TestChecksWithOneWorkDir(t *testing.T) {
+	w := newWorld(t)
+	before := tree(t, filepath.Dir(w.base))
+	var all sync.WaitGroup
+	for i := range 8 {
+		open := w.open()
+		open.Check, open.Nonce, open.Run = true, "another", fmt.Sprintf("%s-%d", w.run, i)
+		all.Go(func() {
+			for range 20 {
+				h := &helper{open: open}
+				h.self, _ = readProc(os.Getpid())
+				if err := h.findDirs(&hosts.Hello{}); err != nil {
+					t.Errorf("%s: %v", open.Run, err)
+				}
+				if _, _, err := h.takeSpool(w.base); err != nil {
+					t.Errorf("%s: %v", open.Run, err)
+				}
+				h.removeTraces()
+			}
+		})
+	}
+	all.Wait()
+	if after := tree(t, filepath.Dir(w.base)); !slices.Equal(before, after) {
+		t.Errorf("before\n%s\nafter\n%s", strings.Join(before, "\n"), strings.Join(after, "\n"))
+	}
+}
+
+// tree lists everything below dir.
+func tree(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		names = append(names, path)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
 }
 
 // Promise 2: "never started" is said of an attempt that could not be started only if
