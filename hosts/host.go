@@ -67,5 +67,6 @@ func (h *Host) LostAfterOrDefault() time.Duration {
 // Inventory is a hosts.toml as read.
 type Inventory struct {
 	File  string // "" when there is none: this machine alone
+	Text  string // what the file holds; a pipe cannot be read again
 	Hosts []*Host
 }

@@ -3,6 +3,7 @@ package hosts
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -54,19 +55,21 @@ func configDir() string {
 // Load reads an inventory file. The warnings are lines for people. An error
 // about what is in the file is of type Problems.
 func Load(path string) (*Inventory, []string, error) {
-	info, err := os.Stat(path)
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, nil, fmt.Errorf("inventory file: %w", err)
 	}
-	if info.IsDir() {
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.IsDir() {
 		return nil, nil, fmt.Errorf("inventory file: %s is a directory", path)
 	}
-	if info.Size() > maxInventory {
-		return nil, nil, fmt.Errorf("inventory file: %s has %d MB; that is no inventory", path, info.Size()>>20)
-	}
-	data, err := os.ReadFile(path)
+	// It may be a pipe, and a device has no size.
+	data, err := io.ReadAll(io.LimitReader(f, maxInventory+1))
 	if err != nil {
 		return nil, nil, fmt.Errorf("inventory file: %w", err)
+	}
+	if len(data) > maxInventory {
+		return nil, nil, fmt.Errorf("inventory file: %s is longer than %d MiB; that is no inventory", path, maxInventory>>20)
 	}
 	return Parse(data, path)
 }

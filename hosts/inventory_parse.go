@@ -40,7 +40,7 @@ func Parse(data []byte, file string) (*Inventory, []string, error) {
 	if err := n.err(); err != nil {
 		return nil, n.warningLines(), err
 	}
-	return &Inventory{File: file, Hosts: r.hosts}, n.warningLines(), nil
+	return &Inventory{File: file, Text: string(data), Hosts: r.hosts}, n.warningLines(), nil
 }
 
 // reader turns the tables of one file into hosts.

@@ -2,6 +2,7 @@ package hosts
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -230,7 +231,28 @@ func TestLoad(t *testing.T) {
 	if err := os.Truncate(file, maxInventory+1); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := Load(file); err == nil || !strings.Contains(err.Error(), "no inventory") {
-		t.Errorf("a huge file: %v", err)
+	for _, endless := range []string{file, "/dev/zero"} {
+		if _, _, err := Load(endless); err == nil || !strings.Contains(err.Error(), endless+" is longer than 8 MiB; that is no inventory") {
+			t.Errorf("%s: %v", endless, err)
+		}
+	}
+}
+
+// An inventory may come from a pipe, as <(…) of a shell makes one, and its text is
+// kept, because it cannot be read again.
+func TestLoadFromAPipe(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	const text = "[[host]]\nname = 'a'\n"
+	if _, err := w.WriteString(text); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	inv, _, err := Load(fmt.Sprintf("/dev/fd/%d", r.Fd()))
+	if err != nil || len(inv.Hosts) != 1 || inv.Text != text {
+		t.Errorf("%+v, %v", inv, err)
 	}
 }

@@ -97,12 +97,14 @@ func TestWithoutSSH(t *testing.T) {
 	}
 }
 
-// What is not a file is refused before anything is asked.
+// What is not a file is refused before anything is asked, and so is a device that has
+// no end.
 func TestUnreadableFiles(t *testing.T) {
-	dir := t.TempDir()
-	for _, program := range []string{"", "/nonexistent/ssh"} {
-		if _, err := load(dir, lab(t), "", program); err == nil || !strings.Contains(err.Error(), "is not an ssh configuration file") {
-			t.Error(err)
+	for _, file := range []string{t.TempDir(), "/dev/zero"} {
+		for _, program := range []string{"", "/nonexistent/ssh"} {
+			if _, err := load(file, lab(t), "", program); err == nil || !strings.Contains(err.Error(), file+" is not an ssh configuration file") {
+				t.Errorf("%s: %v", file, err)
+			}
 		}
 	}
 }

@@ -89,8 +89,8 @@ func load(path string, env *environment, system, program string) (*Config, error
 }
 
 // readable returns the absolute path (ssh takes a file named "none" for no file
-// at all) of what can be read again and again: `ssh -F` takes a directory, and
-// each question would drain a pipe.
+// at all) of what can be read again and again: `ssh -F` takes a directory, each
+// question would drain a pipe, and ssh reads /dev/zero until memory is used up.
 func readable(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -101,7 +101,8 @@ func readable(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if !info.Mode().IsRegular() && info.Mode()&fs.ModeCharDevice == 0 {
+	null, err := os.Stat(os.DevNull)
+	if !info.Mode().IsRegular() && (err != nil || !os.SameFile(info, null)) {
 		return "", fmt.Errorf("%s is not an ssh configuration file", path)
 	}
 	return filepath.Abs(path)

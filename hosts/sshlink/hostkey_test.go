@@ -206,3 +206,13 @@ func TestAcceptNewCannotWrite(t *testing.T) {
 	tg.KnownHosts = []string{filepath.Join(writeFile(t, filepath.Join(t.TempDir(), "a file"), ""), "known_hosts")}
 	mustFail(t, New(Options{AcceptNew: true}), tg, hosts.Misconfigured, "a file")
 }
+
+// A file of host keys that may have no end is refused; /dev/null holds none.
+func TestKnownHostsIsAFile(t *testing.T) {
+	s := hosttest.StartSSHD(t, hosttest.Options{})
+	tg := target(s)
+	tg.KnownHosts = []string{s.KnownHosts, "/dev/zero"}
+	mustFail(t, New(Options{}), tg, hosts.Misconfigured, "/dev/zero is not a regular file")
+	tg.KnownHosts = []string{"/dev/null", s.KnownHosts}
+	mustRun(t, New(Options{}), tg, "true")
+}

@@ -60,10 +60,15 @@ func (k *knownFiles) load(files []string) (*known, error) {
 func readKnown(files []string) (*known, error) {
 	set := &known{names: map[string]string{}}
 	for _, name := range files {
-		if _, err := os.Stat(name); err == nil {
-			set.files = append(set.files, name)
-		} else if !errors.Is(err, os.ErrNotExist) {
+		info, err := os.Stat(name)
+		switch {
+		case errors.Is(err, os.ErrNotExist), name == os.DevNull:
+		case err != nil:
 			return nil, fmt.Errorf("known host keys cannot be read: %w", err)
+		case !info.Mode().IsRegular(): // a pipe or a device may have no end
+			return nil, fmt.Errorf("known host keys cannot be read: %s is not a regular file", name)
+		default:
+			set.files = append(set.files, name)
 		}
 	}
 	var err error

@@ -130,14 +130,15 @@ func (a *app) readFile(f *gridFlags, file string) ([]*jobs.Spec, []string, error
 	return specs, nil, err
 }
 
-// readStdin reads standard input to its end: a list of commands, or a template.
+// readStdin reads standard input: a list of commands, or a template.
 func (a *app) readStdin(f *gridFlags) ([]*jobs.Spec, []string, error) {
-	text, err := io.ReadAll(a.stdin)
-	if err != nil {
+	r := bufio.NewReaderSize(a.stdin, maxPeek)
+	head, err := r.Peek(maxPeek)
+	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, nil, fmt.Errorf("standard input: %w", err)
 	}
-	a.stdin = bytes.NewReader(text)
-	if hasParameterLine(bytes.NewReader(text)) {
+	a.stdin = r
+	if hasParameterLine(bytes.NewReader(head)) {
 		return a.readTemplate(f, stdinFile)
 	}
 	specs, err := jobs.Parse(a.stdin, "standard input", false, 1)

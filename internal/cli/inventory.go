@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"os"
 	"strconv"
 
 	"dcs-tui/hosts"
@@ -34,11 +33,7 @@ func (a *app) loadInventory(flag string) (*loadedInventory, error) {
 	for _, w := range warnings {
 		a.warn("%s", w)
 	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return nil, exit.Usagef("inventory file: %w", err)
-	}
-	return &loadedInventory{inv, string(text)}, nil
+	return &loadedInventory{inv, inv.Text}, nil
 }
 
 // storedInventory is the run's own inventory: that of its start, or of the last resume.
