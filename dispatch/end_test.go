@@ -112,7 +112,7 @@ func TestInsaneNumbersAreBounded(t *testing.T) {
 	}
 	h := &hosts.Hello{Cores: -1, Slots: 1 << 40, GPUs: 1 << 40, Warnings: []string{strings.Repeat("w", 1<<20)}}
 	saneHello(h)
-	if h.Cores != 1 || h.Slots > maxSlots || h.GPUs > maxGPUs || len(h.Warnings[0]) > maxText {
+	if h.Cores != 1 || h.Slots > jobs.MaxSlots || h.GPUs > jobs.MaxGPUs || len(h.Warnings[0]) > maxText {
 		t.Errorf("%d cores, %d slots, %d GPUs", h.Cores, h.Slots, h.GPUs)
 	}
 	o := jobs.Outcome{Exit: 1 << 40, Started: 5, Ended: 1, CPU: -1, MaxRSSBytes: -1, Error: strings.Repeat("e", 1<<20)}

@@ -84,17 +84,13 @@ func (a *agent) saneFence(err error) error {
 	return err
 }
 
-// The bounds of what a host may say.
-const (
-	maxSlots = 4096
-	maxGPUs  = 256
-	maxText  = 1000 // bytes
-)
+// maxText bounds each text that a host may say, in bytes.
+const maxText = 1000
 
 func saneHello(h *hosts.Hello) {
-	h.Cores = min(max(1, h.Cores), 1<<16)
-	h.Slots = min(max(1, h.Slots), maxSlots)
-	h.GPUs = min(max(0, h.GPUs), maxGPUs)
+	h.Cores = min(max(1, h.Cores), jobs.MaxSlots)
+	h.Slots = min(max(1, h.Slots), jobs.MaxSlots)
+	h.GPUs = min(max(0, h.GPUs), jobs.MaxGPUs)
 	h.LockedGPUs = saneGPUs(h.LockedGPUs)
 	h.MemBytes = max(0, h.MemBytes)
 	h.Warnings = h.Warnings[:min(len(h.Warnings), 20)]
@@ -108,7 +104,7 @@ func saneBeat(b *hosts.Beat) {
 		if !(*f >= 0) || math.IsInf(*f, 0) { // also NaN
 			*f = 0
 		}
-		*f = min(*f, 1<<16)
+		*f = min(*f, jobs.MaxSlots)
 	}
 	b.LockedGPUs = saneGPUs(b.LockedGPUs)
 	b.MemFree, b.DiskFree = max(-1, b.MemFree), max(-1, b.DiskFree)
@@ -116,10 +112,10 @@ func saneBeat(b *hosts.Beat) {
 }
 
 // saneGPUs bounds a list of devices.
-func saneGPUs(list []int) []int { return list[:min(len(list), maxGPUs)] }
+func saneGPUs(list []int) []int { return list[:min(len(list), jobs.MaxGPUs)] }
 
 func saneSlot(n int) int {
-	if n < 0 || n > maxSlots {
+	if n < 0 || n > jobs.MaxSlots {
 		return 0
 	}
 	return n

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"dcs-tui/jobs"
 )
 
 // draft is a table of the inventory on its way to become hosts: the values of
@@ -40,7 +42,7 @@ var inventoryKeys = map[string]inventoryKey{
 	"identity":      {set: text(setIdentity)},
 	"jump":          {set: list(setJump)},
 	"slots":         {set: setSlots},
-	"reserve":       {set: number(0, 4096, func(d *draft, n int) { d.reserve = &n })},
+	"reserve":       {set: number(0, jobs.MaxSlots, func(d *draft, n int) { d.reserve = &n })},
 	"yield":         {set: boolean(func(d *draft, b bool) { d.host.Yield = b })},
 	"max_load":      {set: decimal(true, func(d *draft, f float64) { d.host.MaxLoad = f })},
 	"min_mem_free":  {set: size(func(d *draft, n int64) { d.host.MinMemFree = n })},
@@ -48,12 +50,12 @@ var inventoryKeys = map[string]inventoryKey{
 	"quiet":         {set: list(setQuiet)},
 	"nice":          {set: number(0, 19, func(d *draft, n int) { d.host.Nice = n })},
 	"tags":          {set: list(setTags)},
-	"gpus":          {set: number(-1, 1024, func(d *draft, n int) { d.host.GPUs = n })},
+	"gpus":          {set: number(-1, jobs.MaxGPUs, func(d *draft, n int) { d.host.GPUs = n })},
 	"weight":        {set: decimal(false, func(d *draft, f float64) { d.host.Weight = f })},
 	"work_dir":      {set: text(setWorkDir)},
 	"share_dir":     {set: text(setShareDir)},
 	"setup":         {set: setSetup},
-	"lost_after":    {set: text(setLostAfter)},
+	"lost_after":    {set: span(setLostAfter)},
 	"link":          {set: setLink},
 }
 
@@ -171,13 +173,9 @@ func setTags(d *draft, items []string) error {
 	return nil
 }
 
-func setLostAfter(d *draft, s string) error {
-	t, err := time.ParseDuration(strings.ReplaceAll(s, " ", ""))
-	if err != nil {
-		return fmt.Errorf(`%q is not a time such as "60s" or "5m"`, s)
-	}
+func setLostAfter(d *draft, t time.Duration) error {
 	if t < time.Second {
-		return fmt.Errorf("must be at least 1s, not %s", s)
+		return fmt.Errorf("must be at least 1s, not %s", t)
 	}
 	d.host.LostAfter = t
 	return nil

@@ -3,7 +3,11 @@ package hosts
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
+	"time"
+
+	"dcs-tui/jobs"
 )
 
 // kind names the type of a TOML value for people.
@@ -124,22 +128,46 @@ func boolean(set func(*draft, bool)) func(*draft, any) error {
 	}
 }
 
+// size takes a number of bytes as the jobs file does, and 0 for none.
 func size(set func(*draft, int64)) func(*draft, any) error {
 	return func(d *draft, v any) error {
-		switch v := v.(type) {
-		case int64:
-			if v < 0 {
-				return fmt.Errorf("must not be negative")
-			}
-			set(d, v)
-			return nil
-		case string:
-			n, err := parseSize(v)
-			if err == nil {
-				set(d, n)
-			}
+		s, err := quantity(v, `a size such as "2G"`)
+		if err != nil {
 			return err
 		}
-		return wrongKind(v, `a size such as "2G"`)
+		n := int64(0)
+		if s != "0" {
+			n, err = jobs.ParseSize(s)
+		}
+		if err == nil {
+			set(d, n)
+		}
+		return err
 	}
+}
+
+// span takes a duration as the jobs file does.
+func span(set func(*draft, time.Duration) error) func(*draft, any) error {
+	return func(d *draft, v any) error {
+		s, err := quantity(v, `a duration such as "60s"`)
+		if err != nil {
+			return err
+		}
+		t, err := jobs.ParseDuration(s)
+		if err != nil {
+			return err
+		}
+		return set(d, t)
+	}
+}
+
+// quantity returns the text of a number, with or without a unit.
+func quantity(v any, want string) (string, error) {
+	switch v := v.(type) {
+	case int64:
+		return strconv.FormatInt(v, 10), nil
+	case string:
+		return v, nil
+	}
+	return "", wrongKind(v, want)
 }

@@ -1,9 +1,12 @@
 package hosts
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
+
+	"dcs-tui/jobs"
 )
 
 // setSlots takes 8, "8", "cores" or "cores-1".
@@ -22,18 +25,18 @@ func setSlots(d *draft, v any) error {
 		return nil
 	}
 	digits, less := strings.CutPrefix(s, "cores-")
-	n, err := strconv.ParseUint(digits, 10, 16)
+	n, err := strconv.Atoi(digits)
 	switch {
-	case err != nil:
+	case err != nil && !errors.Is(err, strconv.ErrRange), less && n < 0:
 		return fmt.Errorf(`must be a whole number, "cores" or "cores-1", not %q`, s)
+	case n > jobs.MaxSlots:
+		return fmt.Errorf("must be at most %d, not %s", jobs.MaxSlots, digits)
 	case less:
-		d.slots = &slotsWord{less: int(n)}
-	case n == 0:
+		d.slots = &slotsWord{less: n}
+	case n < 1:
 		return fmt.Errorf("must be at least 1; to leave a host out, take it out of the file")
-	case n > 4096:
-		return fmt.Errorf("must be at most 4096, not %d", n)
 	default:
-		d.slots = &slotsWord{fixed: int(n)}
+		d.slots = &slotsWord{fixed: n}
 	}
 	return nil
 }

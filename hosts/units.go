@@ -2,32 +2,10 @@ package hosts
 
 import (
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 	"time"
 )
-
-// parseSize reads a number of bytes with an optional unit: 512M, 2G, 1.5GiB,
-// 1T. Units are powers of 1024, whichever way they are written.
-func parseSize(s string) (int64, error) {
-	number := strings.TrimRight(s, "KMGTPkmgtpiIbB ")
-	unit := strings.ToUpper(strings.TrimSpace(s[len(number):]))
-	shift := map[string]int{"": 0, "B": 0, "K": 10, "M": 20, "G": 30, "T": 40, "P": 50}
-	base := strings.TrimSuffix(unit, "B")
-	if base != unit { // KB and KiB, but not Ki alone or iB
-		base = strings.TrimSuffix(base, "I")
-	}
-	bits, ok := shift[base]
-	f, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
-	if !ok || err != nil || f < 0 || math.IsNaN(f) || strings.ContainsAny(number, "xXeEpP_nN+") || unit == "IB" {
-		return 0, fmt.Errorf("%q is not a size such as 512M or 2G", s)
-	}
-	if f *= float64(int64(1) << bits); f >= math.MaxInt64 {
-		return 0, fmt.Errorf("the size %q is too large", s)
-	}
-	return int64(f), nil
-}
 
 // parseQuiet reads a daily time of rest: 22:00-06:00.
 func parseQuiet(s string) (Quiet, error) {

@@ -6,22 +6,6 @@ import (
 	"time"
 )
 
-func TestParseSize(t *testing.T) {
-	for s, want := range map[string]int64{
-		"0": 0, "4096": 4096, "512K": 512 << 10, "512k": 512 << 10, "2G": 2 << 30, "2GB": 2 << 30,
-		"2GiB": 2 << 30, "2 G": 2 << 30, "1.5G": 3 << 29, "1T": 1 << 40, "7B": 7,
-	} {
-		if got, err := parseSize(s); err != nil || got != want {
-			t.Errorf("parseSize(%q) = %d, %v; want %d", s, got, err, want)
-		}
-	}
-	for _, s := range []string{"", "G", "2X", "-1G", "2GG", "2iB", "2Gi", "0x10", "1e3G", "9999999P", "NaN", "Inf", "+1G", "1,5G"} {
-		if got, err := parseSize(s); err == nil {
-			t.Errorf("parseSize(%q) = %d; want an error", s, got)
-		}
-	}
-}
-
 func TestParseQuiet(t *testing.T) {
 	for s, want := range map[string]Quiet{
 		"22:00-06:00":   {22 * time.Hour, 6 * time.Hour},

@@ -55,7 +55,7 @@ func (c *Change) Check() error {
 		key   string
 		value *int
 		most  int
-	}{{"tries", c.Tries, MaxTries}, {"gpus", c.GPUs, maxGPUs}, {"slots", c.Slots, MaxSlots}} {
+	}{{"tries", c.Tries, MaxTries}, {"gpus", c.GPUs, MaxGPUs}, {"slots", c.Slots, MaxSlots}} {
 		if n.value != nil && (*n.value < 0 || *n.value > n.most) {
 			return fmt.Errorf("%s: %d is not between 0 (the default) and %d", n.key, *n.value, n.most)
 		}

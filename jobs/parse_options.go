@@ -74,7 +74,7 @@ func (s *settings) setScalar(key, v string) (err error) {
 	case "est":
 		s.Estimate, err = optional(v, ParseDuration)
 	case "gpus":
-		s.GPUs, err = optional(v, count(0, maxGPUs))
+		s.GPUs, err = optional(v, count(0, MaxGPUs))
 	case "mem":
 		s.MemBytes, err = optional(v, ParseSize)
 	case "slots":
@@ -91,14 +91,6 @@ func (s *settings) setScalar(key, v string) (err error) {
 	}
 	return err
 }
-
-// The largest numbers that options take.
-const (
-	MaxShare = 1_000_000 // share of a queue
-	MaxTries = 1_000_000 // attempts of a job
-	MaxSlots = 65536     // cores of a job
-	maxGPUs  = 1024
-)
 
 // optional gives the zero value, the run's default, for the empty text.
 func optional[T any](v string, parse func(string) (T, error)) (t T, err error) {

@@ -221,9 +221,6 @@ func pause(ctx context.Context, l *live, a view.Action) (*view.Answer, error) {
 	return &view.Answer{Done: 1, Text: text}, nil
 }
 
-// maxSlots is as many as a host may be given.
-const maxSlots = 4096
-
 // doHost carries out what is asked for a host.
 func doHost(ctx context.Context, l *live, a view.Action) (*view.Answer, error) {
 	var names []string
@@ -264,7 +261,7 @@ func doHost(ctx context.Context, l *live, a view.Action) (*view.Answer, error) {
 		case n < 1 && (a.Relative || n < 0):
 			return nil, refuse("%s has at least 1 slot; drain it to have nothing started there", a.Host)
 		}
-		n = min(n, maxSlots)
+		n = min(n, jobs.MaxSlots)
 		ev, text = sched.SetSlots{Host: a.Host, Slots: n, By: who(a.Why)}, "has "+jobs.Plural(n, "slot")+" now"
 		if n == 0 {
 			text = "has as many slots as its rule gives"

@@ -11,8 +11,6 @@ import (
 // Hosts are believed within bounds: a broken or hostile one must cost only
 // itself (promise 5). Its numbers reach the books through these functions only.
 const (
-	mostSlots    = 4096
-	mostGPUs     = 64      // where the inventory does not say
 	mostMem      = 1 << 50 // bytes
 	mostAttempts = 1 << 30
 )
@@ -20,13 +18,13 @@ const (
 // boundedHello returns a copy of what a host says of itself.
 func boundedHello(spec *hosts.Host, m *hosts.Hello) *hosts.Hello {
 	b := *m
-	most := mostSlots
+	most := jobs.MaxSlots
 	if spec.Slots.Fixed > 0 {
 		most = spec.Slots.Fixed
 	}
 	b.Slots = min(max(b.Slots, 0), most)
-	b.Cores = min(max(b.Cores, 0), mostSlots)
-	b.GPUs = min(max(b.GPUs, 0), mostGPUs)
+	b.Cores = min(max(b.Cores, 0), jobs.MaxSlots)
+	b.GPUs = min(max(b.GPUs, 0), jobs.MaxGPUs)
 	b.ZoneSeconds = min(max(b.ZoneSeconds, -mostZone), mostZone)
 	b.MemBytes = min(max(b.MemBytes, 0), mostMem)
 	return &b
@@ -51,7 +49,7 @@ func boundedCores(f float64) float64 {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return 0
 	}
-	return min(max(f, 0), mostSlots)
+	return min(max(f, 0), jobs.MaxSlots)
 }
 
 // mostElapsed is how long an attempt of the job can have run, give or take a day of
@@ -62,7 +60,7 @@ func (c *Core) mostElapsed(j *jobs.Job) time.Duration {
 
 // boundedSlot gives 0, not known, for what is no slot.
 func boundedSlot(n int) int {
-	if n < 0 || n > mostSlots {
+	if n < 0 || n > jobs.MaxSlots {
 		return 0
 	}
 	return n

@@ -45,17 +45,17 @@ func TestWildHello(t *testing.T) {
 		slots int
 		gpus  int
 	}{
-		{box("a", 4), hosts.Hello{Slots: math.MaxInt, Cores: 1, GPUs: math.MaxInt}, 4, mostGPUs},
+		{box("a", 4), hosts.Hello{Slots: math.MaxInt, Cores: 1, GPUs: math.MaxInt}, 4, jobs.MaxGPUs},
 		{box("a", 4), hosts.Hello{Slots: -7, Cores: -7, GPUs: -7, MemBytes: math.MinInt64}, 4, 0},
 		{box("a", 4), hosts.Hello{Slots: 2}, 2, 0},
-		{rule, hosts.Hello{Slots: math.MaxInt}, mostSlots, 0},
-		{rule, hosts.Hello{Cores: math.MaxInt}, mostSlots - 1, 0},
+		{rule, hosts.Hello{Slots: math.MaxInt}, jobs.MaxSlots, 0},
+		{rule, hosts.Hello{Cores: math.MaxInt}, jobs.MaxSlots - 1, 0},
 		{rule, hosts.Hello{Cores: math.MinInt}, 1, 0},
 		{rule, hosts.Hello{Cores: 8, Slots: 7, GPUs: 2}, 7, 2},
 	} {
 		s := newStage(t, Config{}, tt.spec)
 		s.step(HostUp{"a", &tt.hello})
-		s.plain(3 * mostSlots)
+		s.plain(3 * jobs.MaxSlots)
 		h := s.c.hosts[0]
 		if h.slots() != tt.slots || h.limit != tt.slots || h.occupied > tt.slots || len(h.gpuBusy) != tt.gpus {
 			t.Errorf("%+v: %d slots, limit %d, %d in use, %d GPUs; want %d and %d", tt.hello, h.slots(), h.limit, h.occupied, len(h.gpuBusy), tt.slots, tt.gpus)

@@ -15,7 +15,7 @@ func (SetSlots) event() {}
 
 func (c *Core) setSlots(e SetSlots) {
 	h := c.inInventory(e.Host)
-	n := min(max(e.Slots, 0), mostSlots)
+	n := min(max(e.Slots, 0), jobs.MaxSlots)
 	if h == nil || n == h.given {
 		return
 	}

@@ -45,7 +45,7 @@ func TestSetSlotsBounds(t *testing.T) {
 	}
 	s.step(SetSlots{Host: "a", Slots: math.MaxInt})
 	s.step(SetSlots{Host: "b", Slots: 5})
-	if a, b := s.c.hosts[0].slots(), s.c.hosts[1].slots(); a != mostSlots || b != 5 {
+	if a, b := s.c.hosts[0].slots(), s.c.hosts[1].slots(); a != jobs.MaxSlots || b != 5 {
 		t.Errorf("%d, %d slots", a, b)
 	}
 	s.step(SetSlots{Host: "b", Slots: 0}) // not known yet

@@ -33,7 +33,7 @@ func (c *Core) keepWish(h *host) {
 func (c *Core) heedWishes() {
 	for _, h := range c.hosts {
 		w := c.table.Hosts[h.spec.Name]
-		h.draining, h.stopped, h.given = w.Use != jobs.HostUsed, w.Use == jobs.HostStopped, min(int(w.Slots), mostSlots)
+		h.draining, h.stopped, h.given = w.Use != jobs.HostUsed, w.Use == jobs.HostStopped, min(int(w.Slots), jobs.MaxSlots)
 		var still []string
 		switch w.Use {
 		case jobs.HostDrained:

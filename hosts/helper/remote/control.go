@@ -10,6 +10,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"dcs-tui/jobs"
 )
 
 // control is a page of memory that helpers and supervisors of one spool share: a
@@ -39,8 +41,10 @@ const (
 	ctlServing    = 16 // one word a slot: pid of the supervisor that takes tickets in it
 )
 
-// maxSlots is how many slots the page has room for.
+// maxSlots is how many slots the page has room for, at least jobs.MaxSlots.
 const maxSlots = controlBytes/8 - ctlServing - 1
+
+const _ = uint(maxSlots - jobs.MaxSlots) // does not compile if it has not
 
 // openControl maps the spool's page, making it when there is none.
 func openControl(dir string) (*control, error) {

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"dcs-tui/jobs"
 )
 
 // GPUs are shared with other runs and other users of the host. Who uses one holds an
@@ -29,9 +31,6 @@ import (
 
 // defaultShareDir is where hosts without share_dir keep these files.
 const defaultShareDir = "/var/tmp/dcs-share"
-
-// maxDevice bounds the device numbers that are looked at.
-const maxDevice = 1024
 
 // jobLockFD is the first descriptor under which a job finds its locks: above those
 // that shell scripts choose for themselves.
@@ -261,7 +260,7 @@ func lockedGPUs(dir string) (devices []int) {
 		number, ok := strings.CutPrefix(name, "gpu")
 		number, _, dot := strings.Cut(number, ".")
 		n, err := strconv.Atoi(number)
-		if !ok || !dot || err != nil || n < 0 || n >= maxDevice || slices.Contains(devices, n) {
+		if !ok || !dot || err != nil || n < 0 || n >= jobs.MaxGPUs || slices.Contains(devices, n) {
 			continue
 		}
 		if locked, err := isLocked(dirfd, name, nil); err == nil && locked {
