@@ -152,8 +152,7 @@ func (c *Core) brake(h *host) {
 		return
 	}
 	for _, o := range c.hosts {
-		firstDial := o.dialing && !o.known && o.failures == 0
-		if o != h && (o.answers() && o.open > 0 || firstDial) {
+		if o != h && (o.answers() && o.open > 0 || o.onFirstDial()) {
 			c.restHost(h, r.fast/fastInARow-1, "its first jobs failed at once; it waits for how jobs fare on other hosts")
 			c.say(h.spec.Name, 0, "%s pauses: its first %d jobs failed at once, and none has ended on another host yet", h.spec.Name, r.fast)
 			return

@@ -120,6 +120,10 @@ func (h *host) takes() bool {
 	return h.answers() && h.state == Up && !h.draining && !h.rest.resting && !h.quiet
 }
 
+// onFirstDial reports whether the host has yet to answer for the first time: it may be
+// up at any moment.
+func (h *host) onFirstDial() bool { return h.dialing && !h.known && h.failures == 0 }
+
 // free returns the whole slots that nothing of ours occupies.
 func (h *host) free() int { return h.limit - h.occupied }
 

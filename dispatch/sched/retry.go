@@ -58,13 +58,17 @@ const (
 
 // retryDelay returns how long a job waits after its nth failure, n >= 1, before it is
 // tried again on a host where it failed. Unless a delay was asked for it is
-// random(0.5, 1) x 2^(n-1) x the run time of the attempt, which counts as a second if
-// it was longer or is not known: waiting never costs much more than trying.
+// random(0.5, 1) x 2^(n-1) x the run time of the attempt, so that waiting never costs
+// much more than trying. The run time counts as a second if it was longer or is not
+// known, and while another host is dialed for the first time.
 func (c *Core) retryDelay(j *jobs.Job, o *jobs.Outcome, n int) time.Duration {
 	if d := c.askedDelay(j); d != nil {
 		return *d
 	}
 	ran := min(ranFor(o), maxRunCounted)
+	if slices.ContainsFunc(c.hosts, (*host).onFirstDial) {
+		ran = maxRunCounted // all tries would be over before another host is there
+	}
 	return c.jitter(min(ran<<min(n-1, 30), maxRetryDelay))
 }
 

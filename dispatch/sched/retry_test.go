@@ -96,6 +96,18 @@ func TestRetryElsewhereIsNotDelayed(t *testing.T) {
 	want(t, "after the delay", launchesOf(s, 2*time.Second, "a", "b"), "1.3")
 }
 
+// TestRetryWaitsForTheFirstDial: short jobs do not use up their tries on the host that
+// was up first while others are being dialed (D2).
+func TestRetryWaitsForTheFirstDial(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 1), box("b", 1))
+	s.up("a")
+	s.plain(1)
+	s.ended("a", "1.1", fastFail)
+	want(t, "while b is dialed", launchesOf(s, 400*time.Millisecond, "a"), "")
+	s.up("b")
+	want(t, "when b is up", on(s.wait(time.Second, "a", "b"), "b"), "1.2")
+}
+
 // launchesOf lets time pass and returns what is launched meanwhile.
 func launchesOf(s *stage, d time.Duration, beating ...string) string {
 	o := s.wait(d, beating...)
