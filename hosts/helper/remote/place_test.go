@@ -111,6 +111,26 @@ func TestCheckLeavesNothing(t *testing.T) {
 		"several levels of work_dir": {func(w *world, open *hosts.Open) {
 			open.Nonce, open.WorkDir = "another", filepath.Join(w.workDir, "a", "b")
 		}, (*far).bye},
+		"below a directory of another user": {func(w *world, open *hosts.Open) {
+			scratch := filepath.Join(w.runDir, "scratch")
+			open.Nonce, open.WorkDir = "another", filepath.Join(scratch, "work")
+			if err := os.Mkdir(scratch, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Chmod(scratch, 0o777|os.ModeSticky); err != nil {
+				t.Fatal(err)
+			}
+			if os.Getuid() == 0 {
+				if err := os.Chown(scratch, 12345, 12345); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}, func(f *far) {
+			if f.hello.Error != "" {
+				t.Errorf("hello %+v", f.hello)
+			}
+			breakLink(f)
+		}},
 		"work_dir cannot be used": {func(w *world, open *hosts.Open) {
 			write(t, filepath.Join(w.runDir, "file"), "")
 			open.WorkDir = filepath.Join(w.runDir, "file", "work")

@@ -12,8 +12,8 @@ import (
 // A check looks at a host and leaves nothing there but the program. The name that
 // it gives in the place of a run's is its own, so everything below that name is too.
 
-// checkedDir returns the directory that a check makes in the place of dir/uid, and
-// what it must remove in the end. What does not exist yet gets a name of its own:
+// checkedDir returns the directory that a check makes below dir, and what it must
+// remove in the end. What does not exist yet gets a name of its own:
 // another host that has the same work_dir, or a run that begins there, could not tell
 // who must remove it.
 func checkedDir(dir, uid string) (own, remove string) {
@@ -29,7 +29,7 @@ func checkedDir(dir, uid string) (own, remove string) {
 		return own, own
 	}
 	remove = missing + "." + uid
-	return remove + strings.TrimPrefix(dir, missing), remove
+	return filepath.Join(remove+strings.TrimPrefix(dir, missing), uid), remove
 }
 
 // removeTraces removes what a check has made.
