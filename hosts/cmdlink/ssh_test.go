@@ -195,6 +195,37 @@ func TestExitStatusOfTheCommand(t *testing.T) {
 	}
 }
 
+// What a program of the far end says of its own logins is not taken for ssh's words.
+func TestWordsOfTheFarEnd(t *testing.T) {
+	s := hosttest.StartSSHD(t, hosttest.Options{})
+	_, err := through(t, sshTo(t, s, nil, nil), "echo 'git@example.org: Permission denied (publickey).' >&2; echo ready; exit 255")
+	if want := (&hosts.ExitError{Code: 255}); err == nil || err.Error() != want.Error() {
+		t.Errorf("got %v, want %v", err, want)
+	}
+}
+
+// A connection that breaks later is a host out of reach.
+func TestSSHConnectionBreaks(t *testing.T) {
+	s := hosttest.StartSSHD(t, hosttest.Options{})
+	l, err := cmdlink.Opener{}.Open(t.Context(), sshTo(t, s, nil, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	st, err := l.Start(t.Context(), "echo ready; exec cat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go io.Copy(io.Discard, st.Stderr())
+	if _, err := io.ReadFull(st, make([]byte, len("ready\n"))); err != nil {
+		t.Fatal(err)
+	}
+	s.Drop()
+	if err := st.Wait(); hosts.ClassOf(err) != hosts.Unreachable || !strings.Contains(err.Error(), "ws1: ssh says: ") {
+		t.Errorf("%v (%v)", err, hosts.ClassOf(err))
+	}
+}
+
 // ssh can ask nobody: not on a terminal, and not by a program that opens a window.
 func TestSSHAsksNobody(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{Passphrase: "secret"})

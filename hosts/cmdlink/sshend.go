@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"dcs-tui/hosts"
@@ -28,6 +29,15 @@ type stream struct {
 	hosts.Stream
 	host  *hosts.Host
 	words *words
+	heard atomic.Bool // something came from the far end, so ssh has logged in
+}
+
+func (s *stream) Read(p []byte) (int, error) {
+	n, err := s.Stream.Read(p)
+	if n > 0 {
+		s.heard.Store(true)
+	}
+	return n, err
 }
 
 func (s *stream) Stderr() io.Reader { return s.words }
@@ -45,7 +55,7 @@ func (s *stream) Wait() error {
 	case <-s.words.ended:
 	case <-late.C:
 	}
-	if why := explain(s.host, s.words.lines()); why != nil {
+	if why := explain(s.host, s.words.lines(), s.heard.Load()); why != nil {
 		return why
 	}
 	return err
@@ -116,9 +126,14 @@ var sshEnds = []struct {
 		`^(Connection (to|closed|reset|timed out)|Received disconnect|Disconnected|Timeout, server|Control socket|stdio forwarding failed)`), hosts.Unreachable, ""},
 }
 
-// explain finds the line that says why ssh failed; nil when there is none.
-func explain(h *hosts.Host, lines []string) error {
+// explain finds the line that says why ssh failed; nil when there is none. What
+// programs of the far end say comes the same way, so once ssh has logged in, no line
+// is taken for a login that failed.
+func explain(h *hosts.Host, lines []string, loggedIn bool) error {
 	for _, end := range sshEnds {
+		if loggedIn && end.class != hosts.Unreachable {
+			continue
+		}
 		for _, line := range lines {
 			if !end.line.MatchString(line) {
 				continue

@@ -155,6 +155,9 @@ func (s *session) finish(err error) error {
 		cause, advice := context.Cause(s.ctx), ""
 		if late := (*errLate)(nil); errors.As(cause, &late) && late.step == stepShell {
 			advice = "a startup file there, such as .bashrc, may read standard input, ask something or hang; let it do so in interactive shells only"
+			if s.host.Link == "command" { // which may still be on its way there
+				advice = "the host may be out of reach, or " + advice
+			}
 		}
 		err = &hosts.Error{Host: s.host.Name, Class: hosts.Unreachable,
 			Err: fmt.Errorf("gave up connecting: %w%s", cause, s.said()), Advice: advice}
