@@ -161,8 +161,8 @@ func TestWarnings(t *testing.T) {
 		"[[host]]\nname='a'\nslots=4\nreserve=2\n":           "f:4: reserve does nothing here",
 		"[defaults]\nslots=4\nreserve=2\n[[host]]\nname='a'": "f:3: reserve does nothing here",
 		"[[host]]\nname='a[1-2]'\naddress='b'\n":             "f:3: all 2 hosts of a[1-2] have the same address b",
-		"[[host]]\nname='a'\nlink='local'\naddress='b'\n":    "f:4: address does nothing here",
-		"[[host]]\nname='a'\nlink=['x']\n\nuser='b'\n":       "f:5: user does nothing here",
+		"[[host]]\nname='a'\nlink='local'\naddress='b'\n":    "f:4: address does nothing here: link is local",
+		"[[host]]\nname='a'\nlink=['x']\n\nuser='b'\n":       "f:5: user does nothing here: link is a command, whose words must say how",
 		"[[host]]\nname='a'\nlost_after='5s'\n":              "f:3: lost_after under 15s",
 	} {
 		_, warnings, err := Parse([]byte(text), "f")

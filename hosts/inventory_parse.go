@@ -141,6 +141,9 @@ func (r *reader) apply(d *draft, table string, n int, values map[string]any) {
 	}
 }
 
+// linkText says in warnings what kind of link makes other keys useless.
+var linkText = map[string]string{"local": "local", "command": "a command, whose words must say how to reach the host"}
+
 // host reads the n-th [[host]] and adds the hosts that it stands for.
 func (r *reader) host(def *draft, n int, values map[string]any) {
 	line := r.at.table("host", n)
@@ -164,7 +167,7 @@ func (r *reader) host(def *draft, n int, values map[string]any) {
 	if h.Link != "ssh" {
 		for _, key := range []string{"address", "port", "user", "identity", "jump"} {
 			if _, said := values[key]; said {
-				r.warn(r.at.line("host", n, key), "%s does nothing here: link is not ssh", key)
+				r.warn(r.at.line("host", n, key), "%s does nothing here: link is %s", key, linkText[h.Link])
 			}
 		}
 	}
