@@ -35,7 +35,13 @@ type Attempt struct {
 // to a host ahead of time and then needed elsewhere, for example), or is nothing but
 // a number that was left free after damage to the journal.
 func (a *Attempt) NeverRan() bool {
-	return a.Started == 0 && a.Outcome == nil && (a.State == AttemptSuperseded || a.State == AttemptLost && a.Host == "")
+	return a.Started == 0 && a.Outcome == nil && (a.State == AttemptSuperseded || a.State == AttemptCancelled || a.State == AttemptLost && a.Host == "")
+}
+
+// Failed reports whether the attempt ended without success by itself: it was not ended on
+// request, and its result was not too late to count.
+func (a *Attempt) Failed() bool {
+	return a.State == AttemptExited && a.Outcome != nil && !a.Outcome.OK()
 }
 
 // Ran returns how many attempts of the job have run, or may have.

@@ -36,7 +36,7 @@ func (m *model) hostColumns(w int) []hostColumn {
 		{head: "DISK", w: 5, rank: 9, cell: fixed(func(h *view.Host) string { return known(h.DiskFree >= 0, size(h.DiskFree)) })},
 		{head: "LINK", w: 6, rank: 6, cell: fixed(func(h *view.Host) string { return delay(h.Delay) })},
 		{head: "FILES", w: 6, rank: 13, cell: fixed(func(h *view.Host) string { return delay(h.FSDelay) })},
-		{head: "DONE", w: 7, rank: 10, cell: fixed(func(h *view.Host) string { return short(h.Done) })},
+		{head: "OK", w: 7, rank: 10, cell: fixed(func(h *view.Host) string { return short(h.Done) })},
 		{head: "FAIL", w: 5, rank: 11, cell: fixed(func(h *view.Host) string { return short(h.Failed) })},
 		{head: "5 MIN", w: 12, rank: 3, cell: (*model).history, drawn: true},
 	}

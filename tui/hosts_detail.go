@@ -75,7 +75,7 @@ func (p *hostModal) text(m *model, w int) []string {
 	if h.Beat > 0 {
 		add("last sign", span(h.Beat+m.since())+" ago")
 	}
-	add("jobs", fmt.Sprintf("%s succeeded or ended there, %s failed", thousands(h.Done), thousands(h.Failed)))
+	add("attempts", fmt.Sprintf("%s succeeded there, %s failed; canceled ones count as neither", thousands(h.Done), thousands(h.Failed)))
 	out = append(out, "", styleBold.Render("What happened there"))
 	if m.pic.Events == nil || len(m.pic.Events.Lines) == 0 {
 		return append(out, styleFaint.Render("nothing that is still known"))

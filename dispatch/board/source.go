@@ -117,10 +117,10 @@ func (r *replayed) count() {
 			case a.Host == "":
 			case a.State == jobs.AttemptRunning:
 				of(a.Host).Running += r.table.Jobs[i].Spec.SlotCount()
-			case a.State == jobs.AttemptExited && a.Outcome.OK():
-				of(a.Host).Done++
-			case a.State == jobs.AttemptExited:
+			case a.Failed():
 				of(a.Host).Failed++
+			case a.State == jobs.AttemptExited:
+				of(a.Host).Done++
 			}
 		}
 	}

@@ -148,7 +148,7 @@ func (c *Core) blames(h *host, j *jobs.Job, id jobs.AttemptID, o *jobs.Outcome) 
 // queue would be through before the first job on another host has ended.
 func (c *Core) brake(h *host) {
 	r := &h.rest
-	if r.resting || r.fast%fastInARow != 0 || h.done > h.failed || r.since.ok+r.since.bad >= minElsewhere {
+	if r.resting || r.fast%fastInARow != 0 || h.succeeded > 0 || r.since.ok+r.since.bad >= minElsewhere {
 		return
 	}
 	for _, o := range c.hosts {

@@ -113,15 +113,14 @@ func (c *Core) close(r jobs.Record, h *host, o *jobs.Outcome) bool {
 	}
 	if r.Kind == jobs.KindExited {
 		c.observe(h, j, o)
+		if h != nil && o.OK() {
+			h.succeeded++
+		} else if h != nil {
+			h.failed++
+		}
 	}
 	if was || !j.State.Terminal() {
 		return true
-	}
-	if h != nil {
-		h.done++
-		if j.State != jobs.Succeeded {
-			h.failed++
-		}
 	}
 	for _, a := range j.Attempts {
 		if f := c.flights[a.ID]; f != nil && a.State.Open() {

@@ -82,9 +82,9 @@ type host struct {
 
 	reserved *class // kept free for it (reserve.go)
 	rest     rest   // blackhole.go
-	done     int
-	failed   int
 	out      outbox
+
+	succeeded, failed int // attempts that ended there; those that were ended on request are neither
 }
 
 func newHost(s *hosts.Host, idx int) *host {

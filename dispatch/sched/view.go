@@ -42,8 +42,8 @@ type HostView struct {
 	Beat     hosts.Beat
 	Hello    *hosts.Hello // nil before the first connection
 	Reason   string       // without the name: why it is not up, or why it starts nothing though it is
-	Done     int          // jobs finished there
-	Failed   int
+	Done     int          // attempts that succeeded there
+	Failed   int          // attempts that failed there, not those that were ended on request
 
 	Draining bool          // a person took it out of use, whatever State is
 	Stopped  bool          // … and had ended what ran there: State is then Disabled
@@ -60,7 +60,7 @@ func (c *Core) Hosts() []HostView {
 			Name: h.spec.Name, State: state, Reason: withoutName(reason, h.spec.Name),
 			Slots: h.slots(), Usable: h.usableNow(), Running: h.running, Buffered: h.buffered(),
 			Failures: h.failures, RetryAt: h.retryAt, LastBeat: h.beatAt, Beat: h.beat, Hello: h.hello,
-			Done: h.done, Failed: h.failed, Given: h.given, Draining: h.draining, Stopped: h.stopped,
+			Done: h.succeeded, Failed: h.failed, Given: h.given, Draining: h.draining, Stopped: h.stopped,
 			Paused: h.linked && (h.hold != notHeld || !h.takes()), Down: h.downAt,
 		})
 	}

@@ -65,3 +65,22 @@ func TestWhyOneHost(t *testing.T) {
 	s.started("a", "1.1")
 	want(t, "why", s.c.Why(s.now(), 2), "Job 2 waits: every usable slot of the only host that can run it now is busy.")
 }
+
+// Hosts count attempts: each that fails, also when its job is tried again, and none that a
+// person has canceled.
+func TestHostsCountAttempts(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 3))
+	s.up("a")
+	s.plain(3)
+	for _, id := range []string{"1.1", "2.1", "3.1"} {
+		s.started("a", id)
+	}
+	s.ended("a", "1.1", okay)
+	s.ended("a", "2.1", exit1) // is tried again
+	s.step(Cancel{Jobs: []jobs.ID{3}})
+	s.ended("a", "3.1", jobs.Outcome{Signal: "SIGTERM", Stopped: true})
+	s.wantState(3, jobs.Cancelled)
+	if h := s.c.Hosts()[0]; h.Done != 1 || h.Failed != 1 {
+		t.Errorf("%d succeeded, %d failed", h.Done, h.Failed)
+	}
+}

@@ -120,8 +120,8 @@ type Host struct {
 	Usable   float64 // less what others use; 0: it takes no new jobs
 	Running  int     // slots in use
 	Buffered int
-	Done     int
-	Failed   int
+	Done     int // attempts that succeeded there
+	Failed   int // attempts that failed there, not those that were ended on request
 
 	Cores    int // 0: not known
 	GPUs     int

@@ -33,11 +33,11 @@ type Summary struct {
 
 // HostSum is what one host did.
 type HostSum struct {
-	Host      string
-	Succeeded int // jobs
-	Failed    int // attempts that ended without success
-	Lost      int // attempts
-	Busy      time.Duration
+	Host     string
+	Attempts int // that ran there
+	Failed   int // of them; one that was ended on request did not fail
+	Lost     int // of them
+	Busy     time.Duration
 }
 
 // Wall returns the time from the first start to the last end.
@@ -62,7 +62,7 @@ func Summarize(t *jobs.Table) *Summary {
 				h = &HostSum{Host: a.Host}
 				hosts[a.Host] = h
 			}
-			s.attempt(j, a, a == counted, h)
+			s.attempt(a, a == counted, h)
 		}
 		if ran > 1 {
 			s.Retried++
@@ -82,8 +82,9 @@ func Summarize(t *jobs.Table) *Summary {
 	return s
 }
 
-func (s *Summary) attempt(j *jobs.Job, a *jobs.Attempt, counted bool, h *HostSum) {
+func (s *Summary) attempt(a *jobs.Attempt, counted bool, h *HostSum) {
 	s.Attempts++
+	h.Attempts++
 	if a.State == jobs.AttemptLost {
 		s.Lost++
 		h.Lost++
@@ -92,9 +93,7 @@ func (s *Summary) attempt(j *jobs.Job, a *jobs.Attempt, counted bool, h *HostSum
 	if o == nil {
 		return
 	}
-	if counted && j.State == jobs.Succeeded {
-		h.Succeeded++
-	} else if !o.OK() && a.State == jobs.AttemptExited {
+	if a.Failed() {
 		h.Failed++
 	}
 	s.CPU += o.CPU

@@ -56,7 +56,7 @@ func TestSummarize(t *testing.T) {
 		Attempts: 8, Retried: 1, Lost: 1, First: 50 * second, Last: 103 * second,
 		Busy: 28 * time.Second, Wasted: 3 * time.Second, CPU: 10 * time.Second,
 		MaxRSSBytes: 2 << 30, MaxRSSJob: 1, Longest: 10 * time.Second, LongestJob: 1,
-		Hosts: []HostSum{{"a", 1, 2, 0, 16 * time.Second}, {"b", 1, 3, 1, 12 * time.Second}},
+		Hosts: []HostSum{{"a", 3, 2, 0, 16 * time.Second}, {"b", 5, 3, 1, 12 * time.Second}},
 		Failures: []Group{
 			{"exit 1", "boom", 2, []jobs.ID{3, 4}, jobs.AttemptID{Job: 3, N: 1}, "a"},
 			{"exit 1", "other", 1, []jobs.ID{5}, jobs.AttemptID{Job: 5, N: 1}, "b"},
@@ -78,9 +78,9 @@ func TestSummarize(t *testing.T) {
 run time 28.0 s, CPU time 10.0 s; longest job 1 with 10.0 s, largest job 1 with 2.0 GiB
 8 attempts in all; 1 job more than once, 1 attempt lost with a host; 3.00 s of known run time did not count
 
-host  jobs  failed  run time
-a        1       2    16.0 s
-b        1       3    12.0 s
+host  attempts  failed  run time
+a            3       2    16.0 s
+b            5       3    12.0 s
 
 jobs  failed with              for example  last line of stderr
    2  exit 1                   3.1 on a     boom
@@ -90,6 +90,18 @@ jobs  failed with              for example  last line of stderr
 `
 	if b.String() != text {
 		t.Errorf("got:\n%s", b.String())
+	}
+}
+
+// The table of hosts counts attempts. One that a person canceled is no failure of its host,
+// and one that was taken back before it had started is none at all.
+func TestCanceledAttemptsAreNoFailures(t *testing.T) {
+	canceled := exited("a", jobs.Outcome{Signal: "SIGTERM", Stopped: true})
+	canceled.State = jobs.AttemptCancelled
+	s := Summarize(table(one(jobs.Cancelled, canceled), one(jobs.Succeeded, exited("a", jobs.Outcome{Exit: 1}), exited("a", jobs.Outcome{})),
+		one(jobs.Cancelled, &jobs.Attempt{Host: "a", State: jobs.AttemptCancelled})))
+	if h := s.Hosts[0]; h.Attempts != 3 || h.Failed != 1 || s.Attempts != 3 {
+		t.Errorf("%+v, %d attempts in all", h, s.Attempts)
 	}
 }
 

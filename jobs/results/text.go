@@ -77,9 +77,9 @@ func (s *Summary) largest() string {
 }
 
 func (s *Summary) writeHosts(b *strings.Builder) {
-	rows := [][]string{{"host", "jobs", "failed", "run time"}}
+	rows := [][]string{{"host", "attempts", "failed", "run time"}}
 	for _, h := range s.Hosts {
-		rows = append(rows, []string{jobs.Clean(h.Host, 30), strconv.Itoa(h.Succeeded), strconv.Itoa(h.Failed), HumanDuration(h.Busy)})
+		rows = append(rows, []string{jobs.Clean(h.Host, 30), strconv.Itoa(h.Attempts), strconv.Itoa(h.Failed), HumanDuration(h.Busy)})
 	}
 	b.WriteByte('\n')
 	writeTable(b, rows, "lrrr")

@@ -14,8 +14,8 @@ type hostCount struct {
 	Name    string `json:"name"`
 	Running int    `json:"running"`     // open attempts
 	Handed  int    `json:"handed_over"` // those of them that are not known to have started
-	Ended   int    `json:"ended"`
-	Failed  int    `json:"failed"`
+	Ended   int    `json:"ended"`       // attempts with an outcome
+	Failed  int    `json:"failed"`      // those of them that failed; one that was ended on request did not
 
 	Last   string     `json:"last_event,omitempty"` // what its dispatcher said last of it, while it is dispatched
 	LastAt *time.Time `json:"last_event_at,omitempty"`
@@ -42,7 +42,7 @@ func countHosts(t *jobs.Table) map[string]*hostCount {
 				}
 			case a.Outcome != nil:
 				h.Ended++
-				if !a.Outcome.OK() {
+				if a.Failed() {
 					h.Failed++
 				}
 			}

@@ -51,6 +51,16 @@ func TestHostTrouble(t *testing.T) {
 	}
 }
 
+// An attempt that a person canceled is no failure of its host.
+func TestCanceledAttemptsAreNoFailures(t *testing.T) {
+	stopped := &jobs.Outcome{Signal: "SIGTERM", Stopped: true}
+	table := &jobs.Table{Jobs: []jobs.Job{{Attempts: []*jobs.Attempt{
+		{Host: "a", State: jobs.AttemptCancelled, Outcome: stopped}, {Host: "a", State: jobs.AttemptExited, Outcome: &jobs.Outcome{Exit: 1}}}}}}
+	if h := countHosts(table)["a"]; h.Ended != 2 || h.Failed != 1 {
+		t.Errorf("%+v", h)
+	}
+}
+
 // What a record says of a host is its word, until another dispatcher begins.
 func TestHear(t *testing.T) {
 	words := map[string]HostWord{}
