@@ -30,6 +30,12 @@ func Fold(t *Table, r *Record) error {
 		return nil
 	case KindHost:
 		return t.wish(r)
+	case KindPause:
+		if r.Count != 0 && r.Count != 1 {
+			return fmt.Errorf("nobody can ask for pause %d", r.Count)
+		}
+		t.Paused = r.Count == 1
+		return nil
 	case KindEnded:
 		t.Ended = true
 		return nil

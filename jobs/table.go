@@ -99,6 +99,8 @@ type Table struct {
 	// Hosts is what people asked of hosts and have not taken back (D7), by name.
 	Hosts map[string]HostWish
 
+	Paused bool // a person has paused launching, and has not continued it
+
 	Ended bool // the last record of the run was written; cleared by new work
 
 	// Damaged is set by replay when a line of the journal was lost, never live.

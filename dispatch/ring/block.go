@@ -28,8 +28,8 @@ func (r *Ring) Obstruct(now sched.Time, err error) {
 	r.block(now, was)
 }
 
-// Paused says that a person has paused launching.
-func (r *Ring) Paused() bool { return r.paused }
+// Paused reports whether a person has paused launching.
+func (r *Ring) Paused() bool { return r.core.Table().Paused }
 
 func (r *Ring) blocked() bool { return r.failure != nil || r.hung || r.obstacle != nil }
 
@@ -38,14 +38,14 @@ func (r *Ring) blocked() bool { return r.failure != nil || r.hung || r.obstacle 
 func (r *Ring) block(now sched.Time, was bool) {
 	switch is := r.blocked(); {
 	case is && !was:
-		r.step(now, sched.Pause{On: true})
+		r.step(now, sched.Hold{By: sched.HoldJournal, On: true})
 		waiting, held := r.waiting, r.held
 		r.waiting, r.held = nil, nil
 		r.waiting = r.takeBack(now, waiting)
 		held = r.takeBack(now, held)
 		r.held = append(held, r.held...)
 	case was && !is:
-		r.step(now, sched.Pause{On: r.paused})
+		r.step(now, sched.Hold{By: sched.HoldJournal})
 	}
 }
 

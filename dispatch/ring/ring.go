@@ -48,7 +48,6 @@ type Ring struct {
 
 	out      []sched.Order // of the last turn, used again
 	ended    *jobs.Record  // that the run is over; End writes it
-	paused   bool          // by a person
 	failure  error         // why the journal cannot be written, nil if it can
 	retryAt  time.Duration // Time.Mono: when to try it again
 	hung     bool          // the journal has not answered for HungAfter
@@ -72,10 +71,6 @@ func New(core *sched.Core, j Journal) *Ring {
 func (r *Ring) Step(now sched.Time, ev sched.Event) {
 	if r.fenced { // nothing that this dispatcher decides counts any more
 		return
-	}
-	if p, ok := ev.(sched.Pause); ok {
-		r.paused = p.On
-		ev = sched.Pause{On: p.On || r.blocked()}
 	}
 	r.step(now, ev)
 }

@@ -66,8 +66,8 @@ type Core struct {
 
 	begun       bool
 	beganAt     jobs.Stamp
-	last        bool // no more jobs will be submitted
-	paused      bool
+	last        bool   // no more jobs will be submitted
+	holds       Holder // why the program itself launches nothing
 	drain       string // why nothing more is launched; "": not draining
 	stopped     bool
 	finished    bool
@@ -219,7 +219,11 @@ func (c *Core) handle(ev Event) {
 	case SetPriority:
 		c.setPriority(e)
 	case Pause:
-		c.paused = e.On
+		c.pauseRun(e.On)
+	case Hold:
+		if c.holds &^= e.By; e.On {
+			c.holds |= e.By
+		}
 	case Drain:
 		c.startDrain(e.Why)
 	case EndDrain:

@@ -284,12 +284,12 @@ func TestLostAgainIsADeath(t *testing.T) {
 		s.step(down(name, hosts.Unreachable, "gone"))
 		s.wait(61*time.Second, names...)
 	}
-	s.c.paused = true // so that it is not launched elsewhere meanwhile
+	s.c.holds = HoldJournal // so that it is not launched elsewhere meanwhile
 	silence("1.1")
 	s.up("a")
 	s.probedAs("a", "1.1", hosts.IsRunning, nil)
 	s.wantState(1, jobs.Running)
-	s.c.paused = false
+	s.c.holds = 0
 	silence("1.1")
 	silence("1.2")
 	silence("1.3")

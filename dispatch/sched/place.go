@@ -62,7 +62,7 @@ func (c *Core) launchAt(l *line, i int, h *host) {
 
 // closed says that nothing more may be launched.
 func (c *Core) closed() bool {
-	return c.paused || c.drain != "" || c.stopped || c.fenced || c.finished || c.sweep.pending() || c.reconcileBy > 0 || len(c.asked) > 0 ||
+	return c.Paused() || c.drain != "" || c.stopped || c.fenced || c.finished || c.sweep.pending() || c.reconcileBy > 0 || len(c.asked) > 0 ||
 		c.hardnessPending()
 }
 

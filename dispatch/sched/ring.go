@@ -105,8 +105,24 @@ type SetPriority struct {
 	Relative bool
 }
 
-// Pause stops (or continues) launching; what runs goes on.
+// Pause stops (or continues) launching, as a person asked; what runs goes on. It is
+// recorded: it holds until it is taken back, also for the next dispatcher.
 type Pause struct{ On bool }
+
+// Hold stops (or continues) launching for a reason of the program's own. Holds and Pause
+// do not end each other: nothing is launched while there is any.
+type Hold struct {
+	By Holder
+	On bool
+}
+
+// Holder is why the program itself launches nothing.
+type Holder uint8
+
+const (
+	HoldJournal  Holder = 1 << iota // the journal cannot be written
+	HoldRequests                    // requests that wait are to be carried out first, or nothing else
+)
 
 // Drain stops launching, withdraws what is buffered, and finishes when nothing runs
 // any more. Stop finishes at once and leaves running jobs running.
@@ -153,6 +169,7 @@ func (Cancel) event()            {}
 func (Requeue) event()           {}
 func (SetPriority) event()       {}
 func (Pause) event()             {}
+func (Hold) event()              {}
 func (EndDrain) event()          {}
 func (Drain) event()             {}
 func (Stop) event()              {}

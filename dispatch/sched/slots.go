@@ -91,7 +91,7 @@ func (c *Core) limits() {
 		if alone && h.special > 0 {
 			n = max(n, h.occupied) // what the empty machine was given may run
 		}
-		if c.paused || c.drain != "" || !h.takes() {
+		if c.Paused() || c.drain != "" || !h.takes() {
 			n = 0
 		}
 		if h.limit = n; n != h.told {

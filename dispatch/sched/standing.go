@@ -69,8 +69,9 @@ func (f *flight) standing() Standing {
 	return Handed
 }
 
-// Paused says that nothing is launched because a person, or the journal, asked for it.
-func (c *Core) Paused() bool { return c.paused }
+// Paused reports whether nothing is launched because a person has paused it, or because
+// of a Hold.
+func (c *Core) Paused() bool { return c.table.Paused || c.holds != 0 }
 
 // Draining returns why nothing more is launched until a person continues, "" if that is not so.
 func (c *Core) Draining() string { return c.drain }

@@ -29,26 +29,33 @@ func (w *world) meddle() {
 			w.step(SetPriority{Jobs: some, Priority: w.rng.IntN(3)})
 		case 4:
 			w.step(Pause{true})
-			w.after(w.between(0, time.Minute), func() {
-				if !w.dead {
-					w.step(Pause{false})
-				}
-			})
+			w.after(w.between(0, time.Minute), w.continues)
 		case 5:
 			w.step(DrainHost{Host: h, On: true, Now: w.chance(2)})
-			w.after(w.between(0, 2*time.Minute), func() { w.giveBack(h) })
+			w.after(w.between(0, 2*time.Minute), func() { w.takeBack(DrainHost{Host: h}) })
 		}
 	})
 }
 
-// giveBack lets a host be used again, by the next dispatcher if there is none now: what a
-// person said of a host outlives a dispatcher.
-func (w *world) giveBack(name string) {
+// takeBack takes back what a person asked for, with the next dispatcher if there is none
+// now: what a person said outlives a dispatcher.
+func (w *world) takeBack(ev Event) {
 	if w.dead {
-		w.after(time.Second, func() { w.giveBack(name) })
+		w.after(time.Second, func() { w.takeBack(ev) })
 		return
 	}
-	w.step(DrainHost{Host: name})
+	w.step(ev)
+}
+
+// continues ends a pause. The person looks again: a dispatcher may have died before that
+// was recorded.
+func (w *world) continues() {
+	w.takeBack(Pause{false})
+	w.after(time.Minute, func() {
+		if w.dead || w.core.table.Paused {
+			w.continues()
+		}
+	})
 }
 
 // unrest schedules the faults of a world.

@@ -78,7 +78,7 @@ func (c *Core) whyOpen(now Time, id jobs.ID, j *jobs.Job) string {
 			return fmt.Sprintf("Job %d runs on %s.", id, name)
 		case f.h.hold != notHeld:
 			return fmt.Sprintf("Job %d is handed to %s, which %s.", id, name, f.h.holdWhy())
-		case c.paused:
+		case c.Paused():
 			return fmt.Sprintf("Job %d is handed to %s and does not start there: launching is paused.", id, name)
 		default:
 			return fmt.Sprintf("Job %d is handed to %s and starts there when a slot is free.", id, name)
@@ -106,7 +106,7 @@ func (c *Core) unmet(j *jobs.Job) string {
 // whyReady says what keeps a ready job: the run, its hosts, or the jobs before it.
 func (c *Core) whyReady(id jobs.ID, j *jobs.Job) string {
 	switch {
-	case c.paused:
+	case c.Paused():
 		return "launching is paused"
 	case c.drain != "":
 		return "nothing more is launched (" + c.drain + ")"

@@ -6,7 +6,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// What people ask of hosts holds until they take it back (D7): it is a record, and the
+// What people ask of hosts, and of the whole run, holds until they take it back (D7): it is a record, and the
 // next dispatcher begins with it.
 
 // wish is what a person asked of the host.
@@ -28,9 +28,24 @@ func (c *Core) keepWish(h *host) {
 	}
 }
 
+// pauseRun records that a person pauses launching, or continues it.
+func (c *Core) pauseRun(on bool) {
+	if on == c.table.Paused {
+		return
+	}
+	r := jobs.Record{Kind: jobs.KindPause}
+	if on {
+		r.Count = 1
+	}
+	c.emit(r)
+}
+
 // heedWishes begins with what was asked of an earlier dispatcher, and says so: nobody
 // wonders at a host that is up and takes nothing.
 func (c *Core) heedWishes() {
+	if c.table.Paused {
+		c.say("", 0, "launching is still paused, as a person asked: p on the screen (dcs-tui attach) continues it")
+	}
 	for _, h := range c.hosts {
 		w := c.table.Hosts[h.spec.Name]
 		h.draining, h.stopped, h.given = w.Use != jobs.HostUsed, w.Use == jobs.HostStopped, min(int(w.Slots), jobs.MaxSlots)

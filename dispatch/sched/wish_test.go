@@ -65,3 +65,34 @@ func TestWishesOnce(t *testing.T) {
 		t.Errorf("%d records", wishes)
 	}
 }
+
+// TestPauseSurvives: a pause holds for the next dispatcher, which says so, until a person
+// continues; no hold of the program's own ends it, and it ends none of them.
+func TestPauseSurvives(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 1))
+	s.submit(false)
+	s.step(Pause{On: true})
+	s.step(Pause{On: true})
+	s.step(Hold{By: HoldRequests, On: true})
+	s.step(Hold{By: HoldRequests})
+	s.plain(1)
+	want(t, "launched after a hold", on(s.up("a"), "a"), "")
+
+	table := s.c.Table()
+	s.c = New(Config{}, table, []*hosts.Host{box("a", 1)})
+	s.step(Tick{})
+	told := ""
+	for _, r := range s.records {
+		told += r.Reason
+	}
+	contains(t, "told", told, "launching is still paused, as a person asked")
+	want(t, "launched by the next one", on(s.up("a"), "a"), "")
+	s.step(Hold{By: HoldJournal, On: true})
+	want(t, "launched while the journal cannot be written", on(s.step(Pause{}), "a"), "")
+	if table.Paused {
+		t.Error("it is still paused")
+	}
+	if got := on(s.step(Hold{By: HoldJournal}), "a"); got == "" {
+		t.Error("nothing is launched")
+	}
+}

@@ -48,6 +48,8 @@ func (w *World) enter(r *jobs.Record) {
 	case jobs.KindEvent, jobs.KindEpoch, jobs.KindPriority:
 	case jobs.KindHost:
 		w.enterWish(r)
+	case jobs.KindPause:
+		g.paused = r.Count == 1
 	case jobs.KindRequest:
 		if g.requests[r.Reason]++; g.requests[r.Reason] > 1 {
 			w.broken(RequestsOnce, "%s is taken in again", r.Reason)

@@ -18,7 +18,6 @@ import (
 func (w *World) checkTake(l *life, t *jobs.Table, report *journal.Report) {
 	g := &w.ledger
 	l.heard, l.listed = map[string]time.Duration{}, map[*host]time.Duration{}
-	w.people.pauses++ // nobody is paused any more
 	if w.unread {
 		w.unread = false
 		g.renew(w, t)
@@ -28,7 +27,7 @@ func (w *World) checkTake(l *life, t *jobs.Table, report *journal.Report) {
 		w.broken(ReplayIsState, "the journal of epoch %d is taken for damaged: %v", l.epoch, report.Warnings)
 	}
 	s := g.table
-	if t.Seq != s.Seq || t.Acked != s.Acked || t.Epoch != s.Epoch || t.Ended != s.Ended || t.Counts != s.Counts ||
+	if t.Seq != s.Seq || t.Acked != s.Acked || t.Epoch != s.Epoch || t.Ended != s.Ended || t.Paused != s.Paused || t.Counts != s.Counts ||
 		!same(t.Cancels, s.Cancels) || !same(t.Requests, s.Requests) || !same(t.Hosts, s.Hosts) {
 		w.broken(ReplayIsState, "epoch %d: %+v, and the journal says %+v", l.epoch, brief(t), brief(s))
 	}

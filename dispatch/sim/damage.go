@@ -133,6 +133,7 @@ func (g *ledger) renew(w *World, t *jobs.Table) {
 		}
 	}
 	g.seqs, g.seq, g.acked, g.ended = seqs, t.Seq, t.Acked, t.Ended
+	g.paused = t.Paused
 	g.wishes = map[string]jobs.HostWish{}
 	for name, wish := range t.Hosts {
 		g.wishes[name] = wish

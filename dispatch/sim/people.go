@@ -12,7 +12,6 @@ func ackOf(seq int64) sched.Event { return sched.Acked{Seq: seq} }
 
 // people are those who submit jobs and change their minds.
 type people struct {
-	pauses    int
 	edits     int
 	cancelled map[jobs.ID]bool // those that somebody once wanted cancelled
 	requests  []sched.Request  // left in the run directory
@@ -166,17 +165,10 @@ func (w *World) someChange() jobs.Change {
 }
 
 func askPause(w *World) bool {
-	l := w.life
 	if !w.ask(func(l *life) sched.Event { return sched.Pause{On: true} }) {
 		return false
 	}
-	w.people.pauses++
-	n := w.people.pauses
-	w.after(w.between(time.Second, 40*time.Second), func() {
-		if w.people.pauses == n {
-			l.tell(sched.Pause{})
-		}
-	})
+	w.takeBack(w.between(time.Second, 40*time.Second), sched.Pause{}, func(t *jobs.Table) bool { return !t.Paused })
 	return true
 }
 

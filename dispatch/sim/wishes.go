@@ -61,6 +61,7 @@ func (l *life) inherits() {
 			l.given[name] = int(wish.Slots)
 		}
 	}
+	l.asked = l.w.ledger.paused
 	l.w.ledger.wished = true
 }
 

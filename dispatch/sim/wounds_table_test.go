@@ -12,7 +12,7 @@ var wounds = []wound{
 	{name: "results are called durable when they are not", file: "dispatch/ring/block.go", edits: []edit{
 		{"	return Out{Orders: r.out}\n}", "	return Out{Orders: r.out, Durable: true}\n}"}}},
 	{name: "a pause ends when the journal works again", file: "dispatch/ring/block.go", edits: []edit{
-		{"		r.step(now, sched.Pause{On: r.paused})", "		r.step(now, sched.Pause{})"}}},
+		{"		r.step(now, sched.Hold{By: sched.HoldJournal})", "		r.step(now, sched.Hold{By: sched.HoldJournal})\n		r.step(now, sched.Pause{})"}}},
 
 	// jobs/journal and jobs/rundir: what is durable, and whose it is.
 	{name: "no fsync", file: "jobs/journal/journal.go", edits: []edit{
@@ -53,7 +53,7 @@ var wounds = []wound{
 	{name: "a job is stopped on a drained host and never runs again", file: "dispatch/sched/decide.go", edits: []edit{
 		{"r.Kind, r.Next, r.Reason = jobs.KindCancelled, c.without(j, a), \"stopped there, and nobody has asked for its end\"", "r.Kind, r.Next = jobs.KindCancelled, jobs.Cancelled"}}},
 	{name: "a pause is not heard", file: "dispatch/sched/core.go", edits: []edit{
-		{"		c.paused = e.On\n", "		c.paused = false\n"}}},
+		{"		c.pauseRun(e.On)\n", "		c.pauseRun(false)\n"}}},
 	{name: "what people asked of hosts is forgotten by the next dispatcher", file: "dispatch/sched/begin.go", edits: []edit{
 		{"	c.heedWishes()\n", ""}}},
 	{name: "a drained host gets jobs", file: "dispatch/sched/host.go", edits: []edit{

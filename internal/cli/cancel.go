@@ -181,7 +181,7 @@ func (a *app) cancelInventory(f *runFlags, run *rundir.Run) (*loadedInventory, e
 // startNothing makes this a session that ends jobs and starts none.
 func (s *session) startNothing() {
 	s.endsOnly = true
-	s.d.Do(sched.Pause{On: true})
+	s.d.Do(sched.Hold{By: sched.HoldRequests, On: true})
 }
 
 // cancelOurselves takes the run over, ends all that is open, and leaves.

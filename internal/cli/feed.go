@@ -31,8 +31,8 @@ func (s *session) submitStored(ctx context.Context) bool {
 	if names, _, _ := s.run.RequestNames(); len(names) > 0 && !s.endsOnly {
 		// A requeue that an earlier dispatcher carried out in part, when it died, is carried
 		// out anew: nothing of it may have run meanwhile, or that would run once more.
-		s.d.Do(sched.Pause{On: true})
-		defer s.d.Do(sched.Pause{On: false})
+		s.d.Do(sched.Hold{By: sched.HoldRequests, On: true})
+		defer s.d.Do(sched.Hold{By: sched.HoldRequests})
 	}
 	if len(s.waiting) > 0 && !submitAll(ctx, s.d, s.waiting, false, s.warnStore) {
 		return false

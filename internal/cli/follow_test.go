@@ -12,6 +12,8 @@ import (
 
 	"dcs-tui/dispatch/view"
 	"dcs-tui/internal/cli/exit"
+	"dcs-tui/internal/cli/standing"
+	"dcs-tui/internal/polltest"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
@@ -286,6 +288,36 @@ func TestNoSocket(t *testing.T) {
 	if err := s.listenControl(""); !errors.As(err, &p) || !strings.Contains(p.Advice, "resume --no-tui") {
 		t.Errorf("%v", err)
 	}
+}
+
+// D7: a pause by a person is recorded. The dispatcher that resumes the run knows of it, and
+// what it holds back by itself, until requests are carried out, does not end it.
+func TestPauseOutlivesItsDispatcher(t *testing.T) {
+	f := inBackground(t, gated+gated+gated)
+	f.until(t, "a job runs", func(p *view.Picture) bool { return p.Phases[view.Running] > 0 })
+	if a, err := f.Do(t.Context(), view.Action{Do: view.Pause}); err != nil || a.Done != 1 {
+		t.Fatal(a, err)
+	}
+	polltest.Until(t, patience, "it is recorded", func() bool {
+		table, err := standing.WholeTable(f.run)
+		return err == nil && table.Paused
+	})
+	syscall.Kill(f.process.Load().cmd.Process.Pid, syscall.SIGKILL)
+	f.until(t, "it is dead", func(p *view.Picture) bool { return p.Life == view.Dead })
+	if _, err := ask(f.run, rundir.DoCancel, []jobs.ID{3}); err != nil {
+		t.Fatal(err)
+	}
+	if a, err := f.Do(t.Context(), view.Action{Do: view.Resume}); err != nil || a.Done != 1 {
+		t.Fatal(a, err)
+	}
+	f.until(t, "the request is carried out, and it is paused", func(p *view.Picture) bool {
+		return p.Life == view.Live && p.Phases[view.Cancelled] == 1 && p.Paused
+	})
+	if a, err := f.Do(t.Context(), view.Action{Do: view.Continue}); err != nil || a.Done != 1 {
+		t.Fatal(a, err)
+	}
+	writeFile(t, ".", "gate", "")
+	f.until(t, "it is over", func(p *view.Picture) bool { return p.Life == view.Ended && p.Phases[view.Succeeded] == 2 })
 }
 
 // What a screen shows of a command that it has started is what is wrong, not all that the

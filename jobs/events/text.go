@@ -65,6 +65,11 @@ func Text(r *jobs.Record) string {
 		return r.Reason
 	case jobs.KindHost:
 		return hostText(r)
+	case jobs.KindPause:
+		if r.Count == 0 {
+			return "launching continues"
+		}
+		return "launching is paused until a person continues it"
 	case jobs.KindEnded:
 		return "the run is over" + because(r.Reason)
 	case jobs.KindAcked:

@@ -80,6 +80,8 @@ func (h *history) step() {
 			h.emit(jobs.Record{Kind: jobs.KindCancelling, Job: id, Reason: "cancelled by a person"})
 		case p < -46:
 			h.emit(jobs.Record{Kind: jobs.KindHost, Host: fmt.Sprintf("melon%d", -p%2), Count: -p % 3, Slot: -p % 4})
+		case p < -44:
+			h.emit(jobs.Record{Kind: jobs.KindPause, Count: -p % 2})
 		case p < -40:
 			h.emit(jobs.Record{Kind: jobs.KindRequest, Reason: fmt.Sprintf("requeue-%d", p)})
 		default:

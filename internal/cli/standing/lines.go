@@ -29,6 +29,9 @@ func (l *Look) Lines(c *console.Console) []string {
 	case l.Table.Unfinished() > 0:
 		lines = append(lines, "dispatched  by nobody")
 	}
+	if l.Table.Paused && l.Table.Unfinished() > 0 {
+		lines = append(lines, c.Paint(console.Yellow, "paused      ")+"by a person: nothing is launched until p on the screen (dcs-tui attach) continues it")
+	}
 	lines = append(lines, Summary(c, l.Table, l.Alive())...)
 	if l.Alive() {
 		lines = append(lines, l.hostLines()...)
