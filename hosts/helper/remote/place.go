@@ -18,13 +18,25 @@ import (
 )
 
 // Where a host's attempts live is decided once in a run, and noted in work_dir: a
-// helper that for a moment does not see the shared directory, and looked elsewhere,
+// helper that for a moment does not see the shared directory, or sees a copy of it,
 // would find none of the claims there and take what has run for never started.
 const (
 	filePlace   = "place." // and the host's name
 	placeShared = "run directory"
 	placeOwn    = "work_dir"
 )
+
+// sharedPlace is the note of a host whose attempts are in a run directory.
+func sharedPlace(dir string) string { return placeShared + " " + dir }
+
+// cutPlace splits a note into the place and, of a run directory, its path.
+func cutPlace(note []byte) (place, dir string) {
+	text := strings.TrimSuffix(string(note), "\n")
+	if dir, ok := strings.CutPrefix(text, placeShared+" "); ok {
+		return placeShared, dir
+	}
+	return text, ""
+}
 
 // errUnseen may heal by itself: file servers come back, automounters are slow.
 var errUnseen = errors.New("the run directory")
@@ -45,12 +57,17 @@ func (h *helper) findPlace(hello *hosts.Hello) error {
 	if sees {
 		h.runDir = h.open.RunDir
 	}
-	switch place := strings.TrimSpace(string(was)); {
+	place, noted := cutPlace(was)
+	other := false // the attempts are in the directory of which RunDir is a copy
+	if err == nil && sees && place == placeShared && noted != h.open.RunDir {
+		other, err = h.isOther(noted)
+	}
+	switch {
 	case place == placeOwn:
 		if sees {
 			hello.Warnings = append(hello.Warnings, fmt.Sprintf("%s, which this host did not see before, is there now; the run's files stay in %s", h.open.RunDir, h.workDir))
 		}
-		sees = false
+		sees, err = false, nil
 	case err != nil:
 		return fmt.Errorf("whether this host shares the run directory cannot be seen: %w", err)
 	case place == placeShared && !sees:
@@ -58,17 +75,36 @@ func (h *helper) findPlace(hello *hosts.Hello) error {
 	case h.open.Check:
 	case place == "" && !sees:
 		err = h.notePlace(note, placeOwn)
-	case place == "":
-		err = h.notePlace(note, placeShared)
+	case other:
+		hello.Warnings = append(hello.Warnings, fmt.Sprintf("%s is a copy of %s; this host's files of the run stay in %s", h.open.RunDir, noted, noted))
+	case place == "" || noted != h.open.RunDir:
+		err = h.notePlace(note, sharedPlace(h.open.RunDir))
 	}
-	if err != nil && len(was) == 0 {
+	if err != nil {
 		return fmt.Errorf("work_dir cannot be used: %w", err)
 	}
 	h.dir = h.workDir
-	if hello.Shared = sees; sees {
-		h.dir = h.open.RunDir
+	switch {
+	case other:
+		h.dir = noted
+	case sees:
+		h.dir, hello.Shared = h.open.RunDir, true
 	}
 	return nil
+}
+
+// isOther reports whether the run directory that was noted is still there, as another
+// directory than RunDir. One that was moved is not.
+func (h *helper) isOther(noted string) (bool, error) {
+	sees, err := seesNonce(noted, h.open.Nonce)
+	if err != nil || !sees {
+		return false, err
+	}
+	var a, b unix.Stat_t
+	if err := errors.Join(unix.Stat(noted, &a), unix.Stat(h.open.RunDir, &b)); err != nil {
+		return false, err
+	}
+	return a.Dev != b.Dev || a.Ino != b.Ino, nil
 }
 
 func (h *helper) notePlace(note, place string) error {

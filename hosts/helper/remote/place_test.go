@@ -265,3 +265,48 @@ func TestLogsAreHeard(t *testing.T) {
 	})
 	g.bye()
 }
+
+// Promise 2: a copy of the run directory has not the claims that were made since. While
+// the original is there, a host keeps its attempts in it; a directory that was moved is
+// found under its new name.
+func TestCopyOfTheRunDirectory(t *testing.T) {
+	w := newWorld(t)
+	copied := w.runDir + ".copy"
+	if err := os.CopyFS(copied, os.DirFS(w.runDir)); err != nil {
+		t.Fatal(err)
+	}
+	f := w.start(w.open())
+	f.launch(job("1.1", "exit 3"))
+	f.exit("1.1")
+	f.kill9()
+
+	open := w.open()
+	open.RunDir = copied
+	g := w.start(open)
+	if g.hello.Shared || g.hello.Dir != w.runDir || len(g.hello.Warnings) != 1 || !strings.Contains(g.hello.Warnings[0], "is a copy of "+w.runDir) {
+		t.Errorf("hello %+v, want a warning and not shared", g.hello)
+	}
+	if p := g.probe("1.1"); p.Answer != hosts.HasExited || p.Outcome.Exit != 3 {
+		t.Errorf("in the copy: %+v, want exit 3", p)
+	}
+	g.kill9()
+
+	moved := w.runDir + ".moved"
+	if err := os.Rename(w.runDir, moved); err != nil {
+		t.Fatal(err)
+	}
+	open = w.open()
+	open.RunDir = moved
+	for range 2 {
+		g = w.start(open)
+		if !g.hello.Shared || g.hello.Dir != moved || len(g.hello.Warnings) != 0 {
+			t.Errorf("hello %+v, want shared", g.hello)
+		}
+		if p := g.probe("1.1"); p.Answer != hosts.HasExited || p.Outcome.Exit != 3 {
+			t.Errorf("where it was moved: %+v, want exit 3", p)
+		}
+		g.kill9()
+	}
+	w.runDir = moved
+	w.start(w.open()).bye()
+}

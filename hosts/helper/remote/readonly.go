@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -110,9 +109,9 @@ func (h *helper) findOutputs() error {
 	if err != nil {
 		return err
 	}
-	place, err := readFile(filepath.Join(h.dir, filePlace+o.Host))
-	if err == nil && strings.TrimSpace(string(place)) == placeShared {
-		return errors.New("it keeps its outputs in the run directory, not in " + h.dir)
+	note, err := readFile(filepath.Join(h.dir, filePlace+o.Host))
+	if place, dir := cutPlace(note); err == nil && place == placeShared {
+		return errors.New("it keeps its outputs in the run directory " + dir)
 	}
 	if err != nil && !errors.Is(err, unix.ENOENT) {
 		return err
