@@ -15,9 +15,9 @@ import (
 // the rules are to be met both.
 type selection struct {
 	named  jobs.Ranges // nil: all
-	all    bool          // --all
-	failed bool          // --failed
-	where  []string      // filters, as results --where has them
+	all    bool        // --all
+	failed bool        // --failed
+	where  []string    // filters, as results --where has them
 }
 
 const whereHelp = "only jobs for which this holds, such as: exit=137 and host=ws*, or: state=timed_out or state=skipped; as results --where finds them"
