@@ -187,7 +187,7 @@ func (a *agent) obey(o any) {
 	case sched.Probe:
 		a.say(&hosts.Probe{Epoch: a.epoch(), Attempts: o.Attempts})
 	case sched.List:
-		a.say(&hosts.List{Epoch: a.epoch()})
+		a.say(&hosts.List{Epoch: a.epoch(), Jobs: o.Jobs})
 	case sched.Look:
 		a.say(&hosts.Look{Host: o.Host, Attempts: o.Attempts})
 	case readRequest:

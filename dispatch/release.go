@@ -105,8 +105,8 @@ func (e *engine) release(out ring.Out) {
 
 // end notes that the core has nothing left to do.
 func (e *engine) end(f sched.Finish) {
-	if f.How == sched.AllDone && e.finish == nil && e.core.Draining() == "" && e.core.Table().Unfinished() > 0 {
-		return // more was asked for while this waited for the journal: the core says it again
+	if e.finish == nil && e.core.Outdated(f) {
+		return
 	}
 	if e.finish == nil {
 		close(e.d.finished)
@@ -131,7 +131,7 @@ func (e *engine) fenced(by int) {
 		close(a.answer)
 	}
 	e.asked = nil
-	e.end(sched.Finish{How: sched.Fenced, Why: why})
+	e.end(sched.Finish{How: sched.Fenced, Why: why, Epoch: by})
 }
 
 // ownerEvery is how often the owner file gets a sign of life.

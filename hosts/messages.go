@@ -103,10 +103,14 @@ type Look struct {
 	Attempts []jobs.AttemptID
 }
 
-// List asks for every attempt of the run that this host has anything of: after
-// damage to the journal nothing else tells of those whose records are lost.
+// List asks for every attempt of the run that this host has anything of: when
+// records of the journal are missing, nothing else tells of theirs. With Jobs it
+// asks for attempts of these jobs, and for all that have a place in the spool.
 // Answered by Listed, in pieces.
-type List struct{ Epoch int }
+type List struct {
+	Epoch int
+	Jobs  jobs.Ranges // none: all
+}
 
 // Read asks for a piece of an attempt's output file. Answered by Chunk.
 type Read struct {
@@ -258,6 +262,7 @@ type Looked struct {
 type Listed struct {
 	Jobs []ProbedJob
 	Last bool   // no further piece follows
+	All  bool   // on the last piece: it lists every job
 	Why  string // why the list may not be whole; "" if it is
 }
 

@@ -39,6 +39,9 @@ func Fold(t *Table, r *Record) error {
 	case KindEnded:
 		t.Ended = true
 		return nil
+	case KindDamaged:
+		t.Damaged = true
+		return nil
 	case KindAcked:
 		if r.Seq > t.Seq {
 			if !t.Damaged {

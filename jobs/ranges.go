@@ -91,6 +91,12 @@ func (l Ranges) Has(id ID) bool {
 	return found || i > 0 && id <= l[i-1].Last
 }
 
+// Overlaps reports whether one of the jobs first to last is among them.
+func (l Ranges) Overlaps(first, last ID) bool {
+	i, _ := slices.BinarySearchFunc(l, first, func(r Range, id ID) int { return cmp.Compare(r.Last, id) })
+	return i < len(l) && l[i].First <= last
+}
+
 // IDs returns the jobs one by one, those above most left out, so that a range
 // which somebody wrote by hand cannot fill the memory.
 func (l Ranges) IDs(most ID) []ID {

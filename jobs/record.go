@@ -25,6 +25,7 @@ const (
 	KindPause      Kind = "pause"      // what a person asked of the whole run holds until it is taken back: nothing is launched while Count is 1, 0 continues
 	KindAcked      Kind = "acked"      // every result up to and including Seq has reached the consumer
 	KindEvent      Kind = "event"      // something a person may want to read, about Host or Job; changes no state. Count > 0: that the job cannot meet its deadline, told once in round Count
+	KindDamaged    Kind = "damaged"    // earlier records may be missing, Reason; holds for every later dispatcher
 	KindEnded      Kind = "ended"      // every job is terminal and the hosts are cleaned up; Reason empty if all is well
 )
 

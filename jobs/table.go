@@ -103,8 +103,9 @@ type Table struct {
 
 	Ended bool // the last record of the run was written; cleared by new work
 
-	// Damaged is set by replay when a line of the journal was lost, never live.
-	// Result numbers may then jump forward; they still never repeat.
+	// Damaged reports that records of the journal may be missing. Replay sets it
+	// when a line was lost, and Fold for a KindDamaged record. Result numbers may
+	// then jump forward; they still never repeat.
 	Damaged bool
 }
 

@@ -16,7 +16,17 @@ func (c *Core) begin() {
 		c.connect(h)
 	}
 	c.heedWishes()
+	if n := len(c.table.Specs) - len(c.table.Jobs); n > 0 && c.table.Epoch > 1 {
+		// Stored by a dispatcher that died before it accepted them. If it is the record
+		// of that which is missing, hosts have attempts of them.
+		c.emit(jobs.Record{Kind: jobs.KindAccepted, Job: jobs.ID(len(c.table.Jobs) + 1), Count: n})
+	}
 	c.queue.grow(len(c.table.Jobs))
+	for i := range c.cfg.Found {
+		if f := &c.cfg.Found[i]; !c.table.Damaged && c.unrecorded(f.ProbedJob) {
+			c.recordMissing(f.Host, f.Attempt)
+		}
+	}
 	c.leaveSeqsFree()
 	c.learnTimes()
 	c.learnUse()

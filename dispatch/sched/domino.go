@@ -95,7 +95,9 @@ func (c *Core) whyTooHard(j *jobs.Job) string {
 
 // skipsWait says that jobs must not be skipped yet: people are just changing which of
 // them begin again, or what the hosts have may count for more.
-func (c *Core) skipsWait() bool { return len(c.asked) > 0 || c.sweep.pending() || c.reconcileBy > 0 }
+func (c *Core) skipsWait() bool {
+	return len(c.asked) > 0 || c.sweep.pending() || c.reconcileBy > 0 && c.table.Damaged
+}
 
 // hardnessPending says that jobs are still to be skipped. Nothing is launched until then.
 func (c *Core) hardnessPending() bool { return c.hard.stale || c.hard.done < len(c.hard.todo) }

@@ -42,7 +42,7 @@ func (c *Core) editJob(id jobs.ID, change *jobs.Change, by *jobs.Changer) (bool,
 	case j == nil || !c.editable(j):
 		return false, nil
 	case c.reconcileBy > 0: // what is found would count, whatever it ran
-		return false, errors.New("the hosts have not said yet what they have of this run, whose journal is damaged")
+		return false, errors.New("the hosts have not listed their attempts of this run yet; try again in a moment")
 	}
 	s, err := by.Apply(change, j.Spec)
 	if err != nil {

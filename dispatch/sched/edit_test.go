@@ -206,7 +206,7 @@ func TestRelativePriority(t *testing.T) {
 func TestEditAfterDamage(t *testing.T) {
 	s := damaged(t, Config{}, 2, box("a", 2))
 	s.edit(jobs.Change{Command: new("new")}, 1)
-	contains(t, "said", s.records[0].Reason, "have not said yet")
+	contains(t, "said", s.records[0].Reason, "have not listed their attempts")
 	s.step(Request{Name: "r", Do: []Event{Edit{[]jobs.ID{1, 2}, jobs.Change{Command: new("new")}}}})
 	if at, ok := s.c.Next(); !ok || at < s.at+time.Second {
 		t.Errorf("a tick is wanted at %s, it is %s", at, s.at)

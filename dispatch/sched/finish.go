@@ -55,10 +55,16 @@ func (c *Core) clearing() bool {
 	return false
 }
 
+// Outdated reports whether more work came after f was given, while it waited for the
+// journal. The core gives another one when that work is done.
+func (c *Core) Outdated(f Finish) bool {
+	return f.How == AllDone && c.drain == "" && c.table.Unfinished() > 0
+}
+
 func (c *Core) conclude(how Finished, why string) {
 	if !c.finished {
 		c.finished = true
-		c.finish = append(c.finish, Finish{how, why})
+		c.finish = append(c.finish, Finish{How: how, Why: why})
 	}
 }
 

@@ -43,7 +43,7 @@ type host struct {
 	missing []jobs.AttemptID // given up as lost; the host may know better
 	again   []jobs.AttemptID // answered "unknown"
 	probeAt time.Duration
-	listed  bool          // it has said all that it has of the run (reconcile.go)
+	listed  bool          // it has listed the attempts that it was asked for (reconcile.go)
 	listBy  time.Duration // until when launching waits for that
 	listAt  time.Duration // when to ask for that again; 0: not
 	downAt  time.Duration // since when it has not been usable, as its State tells; 0: it is

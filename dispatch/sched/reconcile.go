@@ -1,7 +1,9 @@
 package sched
 
 import (
+	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -9,14 +11,26 @@ import (
 	"dcs-tui/jobs"
 )
 
-// After damage to the journal (Table.Damaged) there may be attempts that no record
-// tells of. Claims and sentinels do: every host is asked for all that it has of the
-// run before anything is launched, or a job whose record is lost would run twice.
+// Before a dispatcher that continues a run launches anything, its hosts list their
+// attempts. A journal that has lost its end looks like one whose dispatcher was killed
+// there, and its jobs would run twice.
+//
+// Usually every attempt on the list has a record. Then launching begins as soon as the
+// hosts that are up have answered, and only attempts of unfinished jobs are listed.
+// One without a record shows damage (Table.Damaged): now everything is listed, and every
+// host is waited for.
 
-// reconcileTime is how long launching waits for the hosts' lists, or longer, until what a
-// host was handed cannot start there any more. A host that has not answered by then is
-// treated as one that is lost: its attempts may turn up later.
+// reconcileTime is how long launching waits for a host's list after damage, or longer,
+// until what the host was handed cannot start there any more. A host that has not
+// answered by then is treated as one that is lost: its attempts may turn up later.
 const reconcileTime = 90 * time.Second
+
+// Without damage launching waits for a host that is up, and for one that may be: its
+// first connection attempt is under way, and the last host came up a moment ago.
+const (
+	listTime    = 30 * time.Second
+	listUpAfter = 5 * time.Second
+)
 
 // numberGap is left free in the numbers of a job's attempts where a host with attempts of
 // unknown numbers has not answered, so that a number is never used twice; and each epoch
@@ -50,6 +64,7 @@ type Found struct {
 type reconciling struct {
 	reconcileBy time.Duration    // until when launching waits for the hosts' lists; 0: it does not
 	strangersBy time.Duration    // … and because of hosts that the inventory lacks; 0: there are none
+	lastUp      time.Duration    // when a host came up, or the core began
 	gap         bool             // attempts of unknown numbers may be about
 	numbered    map[jobs.ID]bool // … and of these jobs numbers have been left free for them
 	usedUp      map[jobs.ID]int  // numbers up to this one are not free, where the table does not say so
@@ -63,15 +78,25 @@ func (c *Core) leaveSeqsFree() {
 	}
 }
 
-// startReconciling is called at the beginning of a run whose journal was damaged.
+// startReconciling is called at the beginning of a run that is continued.
 func (c *Core) startReconciling() {
-	if !c.table.Damaged {
-		return
+	switch {
+	case c.table.Damaged:
+		for i := range c.cfg.Found {
+			c.foundOnFile(&c.cfg.Found[i])
+		}
+		c.awaitEveryHost()
+	case c.table.Epoch > 1:
+		c.lastUp = c.now.Mono
+		c.reconcileBy = c.now.Mono + listUpAfter
 	}
-	for i := range c.cfg.Found {
-		c.foundOnFile(&c.cfg.Found[i])
-	}
+}
+
+// awaitEveryHost keeps launching back until every host has listed all that it has.
+func (c *Core) awaitEveryHost() {
+	c.reconcileBy = 0
 	for _, h := range c.hosts {
+		h.listed = false
 		h.listBy = c.listBy(h)
 		c.reconcileBy = max(c.reconcileBy, h.listBy)
 	}
@@ -83,6 +108,33 @@ func (c *Core) startReconciling() {
 	c.reconcileBy = max(c.reconcileBy, c.strangersBy, c.now.Mono+1)
 	c.say("", 0, "the journal is damaged: nothing is launched until the hosts have said what they have of this run, for %s at most%s", short(c.reconcileBy-c.now.Mono), stranger)
 }
+
+// recordMissing notes that an attempt has no record, for every later dispatcher too.
+func (c *Core) recordMissing(host string, id jobs.AttemptID) {
+	c.emit(jobs.Record{Kind: jobs.KindDamaged, Host: host, Reason: fmt.Sprintf("%s has attempt %s, and the journal does not", host, id)})
+}
+
+// Unfinished returns the jobs whose attempts are compared with the journal: after
+// damage all, which is nil; else those that are not finished, and any beyond the last.
+func Unfinished(t *jobs.Table) jobs.Ranges {
+	if t.Damaged {
+		return nil
+	}
+	var list jobs.Ranges
+	for i := range t.Jobs {
+		if id := jobs.ID(i + 1); t.Jobs[i].State.Terminal() {
+			continue
+		} else if n := len(list); n > 0 && id-list[n-1].Last <= listGap {
+			list[n-1].Last = id
+		} else {
+			list = append(list, jobs.Range{First: id, Last: id})
+		}
+	}
+	return append(list, jobs.Range{First: jobs.ID(len(t.Jobs) + 1), Last: math.MaxInt32})
+}
+
+// listGap joins ranges that so few finished jobs keep apart, which bounds the message.
+const listGap = 64
 
 // listBy is until when launching waits for a host's list: what was handed to it cannot
 // start any more by then.
@@ -107,6 +159,10 @@ func (c *Core) reconcile() {
 	if c.reconcileBy == 0 {
 		return
 	}
+	if !c.table.Damaged {
+		c.reconcileBy = c.listsDue()
+		return
+	}
 	all, by := c.strangersBy == 0, c.strangersBy
 	for _, h := range c.hosts {
 		if !h.listed {
@@ -129,6 +185,25 @@ func (c *Core) reconcile() {
 	c.say("", 0, "%s; launching begins", word)
 }
 
+// listsDue returns until when launching waits for the lists of hosts that are up or may
+// be, 0 if it does not.
+func (c *Core) listsDue() time.Duration {
+	by := time.Duration(0)
+	for _, h := range c.hosts {
+		switch {
+		case h.listed:
+		case h.linked:
+			by = max(by, h.listBy)
+		case h.dialing && h.failures == 0:
+			by = max(by, c.lastUp+listUpAfter)
+		}
+	}
+	if c.now.Mono >= by {
+		return 0
+	}
+	return by
+}
+
 // cancelLeft ends jobs that a person wanted ended and of which nothing was found.
 func (c *Core) cancelLeft() {
 	for _, id := range slices.Sorted(maps.Keys(c.table.Cancels)) {
@@ -138,10 +213,14 @@ func (c *Core) cancelLeft() {
 	}
 }
 
-// list asks a host that has just answered for its list.
+// list asks a host that has just answered for its list: after damage every time, else
+// until it has given one.
 func (c *Core) list(h *host) {
-	if c.table.Damaged {
+	switch {
+	case c.table.Damaged:
 		h.listed, h.out.list = false, true
+	case c.table.Epoch > 1 && !h.listed:
+		c.lastUp, h.listBy, h.out.list = c.now.Mono, c.now.Mono+listTime, true
 	}
 }
 
@@ -151,16 +230,45 @@ func (c *Core) listed(e HostListed) {
 	if h == nil || h.idx < 0 || !h.linked {
 		return
 	}
-	for i := range e.Msg.Jobs {
-		c.found(h, &e.Msg.Jobs[i])
+	why := e.Msg.Why
+	if !c.table.Damaged {
+		if slices.ContainsFunc(e.Msg.Jobs, c.unclear) && why == "" {
+			why = "the files of an attempt that has no record cannot be read"
+		}
+		if i := slices.IndexFunc(e.Msg.Jobs, c.unrecorded); i >= 0 {
+			c.recordMissing(h.spec.Name, e.Msg.Jobs[i].Attempt)
+			c.leaveSeqsFree()
+			c.awaitEveryHost()
+			for _, other := range c.hosts {
+				other.out.list = other.linked
+			}
+			return
+		}
+	} else {
+		for i := range e.Msg.Jobs {
+			c.found(h, &e.Msg.Jobs[i])
+		}
 	}
-	if !e.Msg.Last {
+	if !e.Msg.Last || c.table.Damaged && !e.Msg.All {
 		return
 	}
-	if h.listed = e.Msg.Why == ""; !h.listed {
-		c.say(h.spec.Name, 0, "%s could not say all that it has of this run: %s", h.spec.Name, e.Msg.Why)
+	if h.listed = why == ""; !h.listed {
+		c.say(h.spec.Name, 0, "%s could not say all that it has of this run: %s", h.spec.Name, why)
 		h.listAt = c.now.Mono + probeEvery
 	}
+}
+
+// unrecorded reports whether a host has an attempt that no record tells of. A tombstone
+// proves nothing: one is made for a launch that was taken back before its record was
+// durable.
+func (c *Core) unrecorded(p hosts.ProbedJob) bool {
+	return p.Answer != hosts.NeverStarted && p.Answer != hosts.Unknown && c.table.Attempt(p.Attempt) == nil
+}
+
+// unclear reports whether a host has something of an attempt without a record, and
+// cannot say what: it may be a tombstone.
+func (c *Core) unclear(p hosts.ProbedJob) bool {
+	return p.Answer == hosts.Unknown && c.table.Attempt(p.Attempt) == nil
 }
 
 // relist asks again hosts whose list was not whole.
@@ -193,7 +301,12 @@ func (c *Core) found(h *host, p *hosts.ProbedJob) {
 	case a != nil && a.Host == h.spec.Name:
 		c.probedOne(h, p)
 		return
-	case j == nil || id.N < 1 || id.N > len(j.Attempts)+mostNumbers:
+	case j == nil:
+		if id.N > 0 && id.N <= mostNumbers && len(c.usedUp) < mostFree {
+			c.useUp(id) // the job may be submitted again, and is not to be taken for this attempt
+		}
+		return
+	case id.N < 1 || id.N > len(j.Attempts)+mostNumbers:
 		return // not of this run as far as it is known, and a host's word does not change that
 	case p.Answer == hosts.NeverStarted:
 		return

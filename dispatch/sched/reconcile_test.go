@@ -8,10 +8,13 @@ import (
 	"dcs-tui/jobs"
 )
 
-// damaged begins with a table from which records are missing: n jobs, none launched
-// as far as it tells.
+// damaged begins with a table from which records are missing.
 func damaged(t *testing.T, cfg Config, n int, hs ...*hosts.Host) *stage {
-	table := &jobs.Table{Damaged: true}
+	return continued(t, &jobs.Table{Damaged: true}, cfg, n, hs...)
+}
+
+// continued begins with a table of n jobs, none launched as far as it tells.
+func continued(t *testing.T, table *jobs.Table, cfg Config, n int, hs ...*hosts.Host) *stage {
 	for i := range n {
 		table.Specs = append(table.Specs, &jobs.Spec{ID: jobs.ID(i + 1), Command: "true", Options: jobs.NoOptions})
 	}
@@ -31,7 +34,7 @@ func damaged(t *testing.T, cfg Config, n int, hs ...*hosts.Host) *stage {
 }
 
 func (s *stage) lists(name, attempts string, a hosts.Answer, o *jobs.Outcome, last bool) []Order {
-	m := &hosts.Listed{Last: last}
+	m := &hosts.Listed{Last: last, All: true}
 	for _, id := range attemptIDs(attempts) {
 		m.Jobs = append(m.Jobs, hosts.ProbedJob{Attempt: id, Answer: a, Outcome: o, Started: s.now().Wall})
 	}
@@ -43,7 +46,7 @@ func (s *stage) lists(name, attempts string, a hosts.Answer, o *jobs.Outcome, la
 func TestReconcile(t *testing.T) {
 	s := damaged(t, Config{}, 4, box("a", 2), box("b", 2))
 	o := s.up("a", "b")
-	want(t, "lists", said[List](o), "{a} {b}")
+	want(t, "lists", said[List](o), "{a } {b }")
 	want(t, "launched", on(o, "a")+on(o, "b"), "")
 	s.lists("a", "1.1", hosts.IsRunning, nil, false)
 	s.lists("a", "2.3", hosts.HasExited, &okay, true)
@@ -112,9 +115,9 @@ func TestFoundThatNobodyWaitsFor(t *testing.T) {
 func TestListNotWhole(t *testing.T) {
 	s := damaged(t, Config{}, 1, box("a", 1))
 	s.up("a")
-	s.step(HostListed{"a", &hosts.Listed{Last: true, Why: "input/output error"}})
+	s.step(HostListed{"a", &hosts.Listed{Last: true, All: true, Why: "input/output error"}})
 	s.wantState(1, jobs.Queued)
-	want(t, "again", said[List](s.wait(6*time.Second, "a")), "{a}")
+	want(t, "again", said[List](s.wait(6*time.Second, "a")), "{a }")
 	want(t, "then", on(s.lists("a", "", hosts.Dead, nil, true), "a"), "1.1")
 }
 
@@ -204,5 +207,77 @@ func TestResultNumbersOfEachEpoch(t *testing.T) {
 			t.Errorf("epoch %d gives %d and %d; so far: %v", epoch+1, a, b, given)
 		}
 		given[a], given[b] = epoch+1, epoch+1
+	}
+}
+
+// Promises 1 and 2: whoever continues a run launches nothing before the hosts that are up
+// have listed their attempts. One that has failed to answer is not waited for, and one
+// whose first connection takes long only for some seconds.
+func TestHostsListFirst(t *testing.T) {
+	begin := func(t *testing.T) *stage {
+		s := continued(t, &jobs.Table{Epoch: 2}, Config{}, 4, box("a", 1), box("b", 1))
+		want(t, "asked", said[List](s.up("a")), "{a 1-4,5-2147483647}")
+		return s
+	}
+	for name, c := range map[string]struct {
+		then func(s *stage) []Order
+		want string
+	}{
+		"one has not listed": {func(s *stage) []Order { return s.wait(4*time.Second, "a") }, ""},
+		"both have listed":   {func(s *stage) []Order { s.up("b"); return s.lists("b", "", hosts.Dead, nil, true) }, "1.1"},
+		"the other is not up": {func(s *stage) []Order {
+			return s.step(HostDown{"b", &hosts.Error{Host: "b", Class: hosts.Unreachable}})
+		}, "1.1"},
+		"the other takes long": {func(s *stage) []Order { return s.wait(6*time.Second, "a") }, "1.1"},
+		"a list in two pieces": {func(s *stage) []Order {
+			s.up("b")
+			return s.lists("b", "", hosts.Dead, nil, false)
+		}, ""},
+		"a list that is not whole": {func(s *stage) []Order {
+			s.up("b")
+			return s.step(HostListed{"b", &hosts.Listed{Last: true, Why: "input/output error"}})
+		}, ""},
+		"a tombstone": {func(s *stage) []Order { s.up("b"); return s.lists("b", "3.1", hosts.NeverStarted, nil, true) }, "1.1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := begin(t)
+			want(t, "too early", on(s.lists("a", "", hosts.Dead, nil, true), "a"), "")
+			want(t, "launched on a", on(c.then(s), "a"), c.want)
+			if s.c.table.Damaged {
+				t.Error("it is taken for damage")
+			}
+		})
+	}
+}
+
+// An attempt that no record tells of shows that records are missing: all hosts are asked
+// for everything, also one that comes up when launching has begun, and later dispatchers
+// know of it.
+func TestUnrecordedAttempt(t *testing.T) {
+	s := continued(t, &jobs.Table{Epoch: 2}, Config{}, 4, box("a", 1), box("b", 1))
+	s.up("a")
+	s.step(HostDown{"b", &hosts.Error{Host: "b", Class: hosts.Unreachable}})
+	want(t, "launched on a", on(s.lists("a", "", hosts.Dead, nil, true), "a"), "1.1")
+	want(t, "launched on b", on(s.up("b"), "b"), "2.1")
+	want(t, "asked again", said[List](s.lists("b", "3.1", hosts.HasExited, &okay, true)), "{a } {b }")
+	if !s.c.table.Damaged {
+		t.Error("it is not taken for damage")
+	}
+	want(t, "too early", on(s.ended("a", "1.1", okay), "a"), "")
+	s.lists("a", "1.1", hosts.HasExited, &okay, true)
+	o := s.lists("b", "3.1", hosts.HasExited, &okay, true)
+	s.wantState(3, jobs.Succeeded)
+	want(t, "launched then", on(o, "a"), "4.1")
+	if seq := s.job(3).Seq; seq < 2*seqBase {
+		t.Errorf("result number %d may have been given before", seq)
+	}
+	table := &jobs.Table{Specs: s.c.table.Specs}
+	for i := range s.journal {
+		if err := jobs.Fold(table, &s.journal[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !table.Damaged {
+		t.Error("the next dispatcher does not know")
 	}
 }

@@ -234,14 +234,19 @@ type Look struct {
 	Attempts []jobs.AttemptID
 }
 
-// List asks a host for everything that it knows of the run. Answered by HostListed.
-type List struct{ Host string }
+// List asks a host for its attempts of these jobs, or for everything that it knows of
+// the run if there are none. Answered by HostListed.
+type List struct {
+	Host string
+	Jobs jobs.Ranges
+}
 
 // Finish says that the core has nothing left to do, and why. It is given once;
 // new work (Submit, Requeue) before the engine has stopped takes it back.
 type Finish struct {
-	How Finished
-	Why string
+	How   Finished
+	Why   string
+	Epoch int // Fenced: of the dispatcher that owns the run
 }
 
 // Finished is how a run came to its end.

@@ -112,6 +112,8 @@ func (c *Core) whyReady(id jobs.ID, j *jobs.Job) string {
 		return "nothing more is launched (" + c.drain + ")"
 	case c.stopped || c.fenced || c.finished:
 		return "this dispatcher has stopped"
+	case c.reconcileBy > 0 && !c.table.Damaged:
+		return "the hosts first list the attempts that they have of this run"
 	case c.reconcileBy > 0:
 		return "the hosts are first asked what they know of earlier attempts, because a part of the journal is lost"
 	case len(c.hosts) == 0:
@@ -137,7 +139,7 @@ func (c *Core) whyReady(id jobs.ID, j *jobs.Job) string {
 		k := cl.key
 		if k.gpus > h.freeGPUs() {
 			gpus++
-			foreign = foreign || h.hasForeignGPUs()
+			foreign = foreign || len(h.foreign.list) > 0
 		} else if !h.holds(cl) {
 			mem++
 		} else if h.free() >= k.slots {

@@ -59,6 +59,10 @@ func (w *World) enter(r *jobs.Record) {
 			w.broken(ResultsShown, "result %d is recorded as acknowledged, and %d is the newest that was shown", r.Seq, w.consumer.most)
 		}
 		g.acked = max(g.acked, r.Seq)
+	case jobs.KindDamaged:
+		if !w.damaged {
+			w.broken(ReplayIsState, "records are taken for missing: %s", r.Reason)
+		}
 	case jobs.KindEnded:
 		g.ended = true
 	case jobs.KindAccepted:

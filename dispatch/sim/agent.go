@@ -60,7 +60,7 @@ func (a *agent) obey(o sched.Order) {
 	case sched.Probe:
 		k.toHost(func(p *helper) { p.probe(epoch, o.Attempts) })
 	case sched.List:
-		k.toHost(func(p *helper) { p.list(epoch) })
+		k.toHost(func(p *helper) { p.list(epoch, o.Jobs) })
 	case sched.Look:
 		k.toHost(func(p *helper) { p.look(o.Host, o.Attempts) })
 	}

@@ -169,13 +169,13 @@ func (h *host) stop(r *run, grace time.Duration) {
 }
 
 // list says everything that this host has anything of.
-func (p *helper) list(epoch int) {
+func (p *helper) list(epoch int, only jobs.Ranges) {
 	if by := p.fenced(epoch); by != 0 {
 		p.refuse(nil, by)
 		return
 	}
 	h := p.h
-	m := &hosts.Listed{Last: true}
+	m := &hosts.Listed{Last: true, All: len(only) == 0}
 	if !h.answers() {
 		m.Why = "the file system does not answer"
 	} else {
@@ -186,7 +186,7 @@ func (p *helper) list(epoch int) {
 		for _, r := range h.runs { // those that are taken
 			ids.add(r.s.id)
 		}
-		err := attempts.Each(h.disk, h.dir, runUID, h.spec.Name, func(f attempts.Fate) error {
+		err := attempts.Each(h.disk, h.dir, runUID, h.spec.Name, only, func(f attempts.Fate) error {
 			if f.Host == h.spec.Name {
 				ids.add(f.Attempt)
 			}

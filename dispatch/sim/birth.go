@@ -102,8 +102,8 @@ func (l *life) take() error {
 	}
 	cfg := w.cfg
 	cfg.Seed = uint64(l.n)
-	if t.Damaged {
-		cfg.Found = l.found()
+	if t.Epoch > 1 {
+		cfg.Found = l.found(t)
 	}
 	l.core = sched.New(cfg, t, inv)
 	l.ring = ring.New(l.core, j)

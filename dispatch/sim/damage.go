@@ -76,9 +76,13 @@ func (w *World) spoil(n int) bool {
 	return true
 }
 
-// found is what the shared directory's claims and sentinels tell of (X1).
-func (l *life) found() (all []sched.Found) {
-	_ = attempts.Each(l.share, "/share", runUID, "", func(f attempts.Fate) error {
+// found is what the shared directory's claims and sentinels tell of attempts without a
+// record (X1).
+func (l *life) found(t *jobs.Table) (all []sched.Found) {
+	_ = attempts.Each(l.share, "/share", runUID, "", sched.Unfinished(t), func(f attempts.Fate) error {
+		if a := t.Attempt(f.Attempt); a != nil && !t.Damaged {
+			return nil
+		}
 		if p, ok := onfile.Probed(f); ok {
 			all = append(all, sched.Found{Host: f.Host, ProbedJob: p})
 		}
@@ -87,21 +91,19 @@ func (l *life) found() (all []sched.Found) {
 	return all
 }
 
-// entered says that the record of a launch is none of a new one: the attempt has started
-// on its host, is in its hands or has its claim or tombstone there, and damage had taken what
-// told of it.
+// entered reports whether the record of a launch is none of a new one: the attempt was in
+// the hands of its host, or has its claim or tombstone there, and the record was lost.
 func (w *World) entered(r *jobs.Record) bool {
 	h, id := w.byName[r.Host], r.Attempt()
-	if !w.damaged || h == nil {
-		return false
-	}
-	f := w.truth.of(id)
-	return f != nil && f.host == h || h.claimed(id) || h.run(id) != nil || slices.ContainsFunc(h.in, func(s spooled) bool { return s.id == id })
+	return w.damaged && h != nil && (h.took[id] || h.claimed(id))
 }
 
 // renew begins the ledger anew with what recovery has made of a damaged journal.
 func (g *ledger) renew(w *World, t *jobs.Table) {
 	old := g.jobs
+	if w.cuts && !t.Damaged { // an end that nobody misses: the numbers in it are given again
+		maps.DeleteFunc(w.consumer.got, func(seq int64, _ shown) bool { return seq > t.Seq })
+	}
 	g.table, g.jobs, g.touched = clone(t), make([]account, len(t.Jobs)), g.touched[:0]
 	seqs := map[int64]jobs.ID{}
 	for seq, id := range g.seqs {

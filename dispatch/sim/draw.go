@@ -27,8 +27,9 @@ func newWorld(t *Tape, verbose bool) *World {
 	w.truth.init()
 	w.ledger.init()
 	w.consumer.init()
-	w.fragile = t.OneIn(8) || batterAll
-	w.battered = w.fragile && t.OneIn(2) || batterAll
+	w.cuts = cutAll
+	w.fragile = t.OneIn(8) || batterAll || cutAll
+	w.battered = !cutAll && w.fragile && t.OneIn(2) || batterAll
 	w.budget = leastFaults + t.Draw(mostFaults-leastFaults+1)
 	w.cfg = sched.Config{Tries: 1 + t.Draw(3), GiveUp: 100 * time.Hour}
 	if t.OneIn(6) {

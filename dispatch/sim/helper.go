@@ -218,6 +218,10 @@ func (p *helper) launch(m *hosts.Launch, placed []sched.Placed) {
 			ids = append(ids, j.Attempt)
 			continue
 		}
+		if h.took == nil {
+			h.took = map[jobs.AttemptID]bool{}
+		}
+		h.took[j.Attempt] = true
 		h.in = append(h.in, spooled{j.Attempt, j.Spec, j.Timeout})
 		p.waiting.add(j.Attempt)
 	}

@@ -44,8 +44,9 @@ type host struct {
 	limit      int
 	generation int
 	in         []spooled
-	runs       []*run // held by supervisors, also dead ones
-	done       []done // sentinels that could not be written yet
+	took       map[jobs.AttemptID]bool // whatever was in it
+	runs       []*run                  // held by supervisors, also dead ones
+	done       []done                  // sentinels that could not be written yet
 	helper     *helper
 	beat       time.Duration // when its beat file was last written
 }

@@ -253,6 +253,9 @@ func (l *life) release(orders []sched.Order) {
 func (l *life) carryOut(o sched.Order) {
 	switch o := o.(type) {
 	case sched.Finish:
+		if l.finish == nil && l.core.Outdated(o) {
+			return
+		}
 		l.finish = &o
 		l.w.logf("%s finishes: %v %s", l.m.name, o.How, o.Why)
 		l.leave(o.How != sched.Stopped)

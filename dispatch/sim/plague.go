@@ -1,6 +1,9 @@
 package sim
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // plague is a kind of fault.
 type plague struct {
@@ -39,6 +42,9 @@ func init() {
 		{"journal's disk full", 5, fullDisk},
 		{"run directory hangs", 3, hangDisk},
 		{"a bit of the journal turns over", 8, damageJournal},
+		{"the journal loses its end", 8, cutJournal},
+		{"the run directory is copied", 2, copyRunDir},
+		{"the run goes on in the copy", 8, useCopy},
 		{"network of a host cut", 8, cutOne},
 		{"network between a host and a dispatcher's machine cut", 4, cutSome},
 		{"two dispatchers that see neither each other nor the same hosts", 3, splitBrain},
@@ -87,11 +93,11 @@ func (w *World) plague() {
 		}
 		sum := 0
 		for i := range plagues {
-			sum += plagues[i].weight
+			sum += w.weight(&plagues[i])
 		}
 		n := w.tape.Draw(sum)
 		for i := range plagues {
-			if n -= plagues[i].weight; n < 0 {
+			if n -= w.weight(&plagues[i]); n < 0 {
 				at := len(w.log)
 				if plagues[i].strike(w) {
 					w.hit(i)
@@ -105,6 +111,21 @@ func (w *World) plague() {
 		}
 		w.plague()
 	})
+}
+
+// weight is how often a fault comes, in relation to the others.
+func (w *World) weight(p *plague) int {
+	if w.cuts && !slices.Contains(ofCuts, p.name) {
+		return 0
+	}
+	return p.weight
+}
+
+// ofCuts are the faults of a world of cuts.
+var ofCuts = []string{
+	"dispatcher killed", "dispatcher killed before a disk operation", "dispatcher killed in the middle of a write",
+	"dispatcher killed between fsync and orders", "dispatcher killed between two orders",
+	"the journal loses its end", "the run directory is copied", "the run goes on in the copy",
 }
 
 // heal ends what would otherwise go on for ever.

@@ -11,6 +11,8 @@ type truth struct {
 	facts   map[jobs.AttemptID]*fact
 	live    map[jobs.ID][]jobs.AttemptID
 	records int // durable ones so far
+
+	finished map[jobs.ID]bool // an attempt has succeeded, whoever knows of it
 }
 
 // fact is what happened to an attempt.
@@ -28,6 +30,7 @@ type fact struct {
 func (t *truth) init() {
 	t.facts = map[jobs.AttemptID]*fact{}
 	t.live = map[jobs.ID][]jobs.AttemptID{}
+	t.finished = map[jobs.ID]bool{}
 }
 
 func (t *truth) of(id jobs.AttemptID) *fact { return t.facts[id] }
@@ -45,6 +48,9 @@ func (t *truth) starts(w *World, r *run) {
 	// can know of it.
 	if f.starts++; f.starts > 1 && !(w.damaged && f.forgotten) {
 		w.broken(StartsOnce, "%s starts again, on %s", id, h.spec.Name)
+	}
+	if w.cuts && t.finished[id.Job] {
+		w.broken(OneResult, "%s starts on %s, and its job has succeeded", id, h.spec.Name)
 	}
 	f.alive, f.host, f.boot, f.since = true, h, h.boot, w.now
 	e := w.ledger.entry(id)
@@ -94,6 +100,7 @@ func (t *truth) dies(r *run) {
 func (t *truth) sawEnd(r *run) {
 	o := *r.outcome
 	t.facts[r.s.id].ended = &o
+	t.finished[r.s.id.Job] = t.finished[r.s.id.Job] || o.OK()
 }
 
 // forget notes that a host may not know any more what it has claimed.

@@ -39,6 +39,8 @@ type World struct {
 
 	fragile  bool // its journal may be damaged
 	battered bool // and is, again and again
+	cuts     bool // nothing happens but that dispatchers die and journals end early
+	copied   *copied
 	damaged  bool // it was
 	unread   bool // and no dispatcher has seen that yet
 
@@ -90,7 +92,7 @@ func (w *World) calm() bool { return w.budget <= 0 }
 
 // noise says yes once in n times while there are faults: for the small things that
 // go wrong all the time.
-func (w *World) noise(n int) bool { return !w.calm() && w.tape.OneIn(n) }
+func (w *World) noise(n int) bool { return !w.calm() && !w.cuts && w.tape.OneIn(n) }
 
 // Result is what became of a world.
 type Result struct {

@@ -26,6 +26,7 @@ type wound struct {
 	edits []edit
 	seeds int  // worlds to try; 0: 600
 	far   bool // in worlds that are all battered (damage.go)
+	cuts  bool // in worlds in which journals end early (cuts.go)
 }
 
 type edit struct{ old, new string }
@@ -105,6 +106,9 @@ func (wd *wound) try(t *testing.T, root, dir string) string {
 	run := exec.Command(bin, "-test.run", "^TestSeeds$", "-test.timeout", "10m", "-seeds", fmt.Sprint(seeds), "-most", "1")
 	if wd.far {
 		run.Args = append(run.Args, "-battered")
+	}
+	if wd.cuts {
+		run.Args = append(run.Args, "-cuts")
 	}
 	run.Env = append(os.Environ(), "GOMAXPROCS=1")
 	run.Dir = filepath.Join(root, "dispatch/sim")

@@ -38,8 +38,7 @@ func TestHostChangeKnowsEveryField(t *testing.T) {
 			t.Fatalf("%s: of a type that this test does not know", name)
 		}
 		said := hostChange(old, now) != ""
-		notSaid := name == "Name" || name == "File" || name == "Line" || name == "Shells" // Shells follows from Command
-		if said == notSaid {
+		if where := name == "Name" || name == "File" || name == "Line"; said == where {
 			t.Errorf("%s: said %v", name, said)
 		}
 	}

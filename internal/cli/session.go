@@ -38,6 +38,7 @@ type session struct {
 	journal *journal.Journal
 	noted   *requests.Journal // the same, as the dispatcher has it
 	waiting []*jobs.Spec      // stored, to be submitted
+	older   bool              // the hosts know a later dispatcher than the run directory
 
 	guard   *guard
 	sayings chan func() string // lines for the reporter
@@ -113,6 +114,9 @@ func (s *session) drive(opening string, feed func(ctx context.Context) error) in
 			s.last.Store(last)
 		}
 		finish, err = s.d.Close()
+		if finish.How == sched.Fenced {
+			s.older, _ = s.journal.SkipTo(finish.Epoch)
+		}
 		if cerr := s.journal.Close(); err == nil && finish.How != sched.Fenced {
 			err = cerr
 		}

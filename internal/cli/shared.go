@@ -19,14 +19,16 @@ func (o *owned) look(host string, ids []jobs.AttemptID) *hosts.Looked {
 	return onfile.Look(o.run.Disk, o.run.Dir, o.run.UID(), host, ids)
 }
 
-// found reads every claim and sentinel of the run directory when records of the
-// journal are missing: they tell of attempts that nothing else tells of.
+// found reads the claims and sentinels of the run directory that tell of attempts
+// without a record. After damage to the journal these are all that no record has
+// settled; otherwise it looks at unfinished jobs alone, and finds some only if records
+// are missing.
 func (o *owned) found() (all []sched.Found, err error) {
-	if !o.table.Damaged {
+	if o.table.Epoch < 2 {
 		return nil, nil
 	}
 	alive := time.Now()
-	err = attempts.Each(o.run.Disk, o.run.Dir, o.run.UID(), "", func(f attempts.Fate) error {
+	err = attempts.Each(o.run.Disk, o.run.Dir, o.run.UID(), "", sched.Unfinished(o.table), func(f attempts.Fate) error {
 		// There may be a million: nobody is to take us for dead meanwhile.
 		if time.Since(alive) >= journal.BeatEvery {
 			alive = time.Now()
@@ -34,7 +36,8 @@ func (o *owned) found() (all []sched.Found, err error) {
 				return err
 			}
 		}
-		if a := o.table.Attempt(f.Attempt); a != nil && !a.State.Open() && a.State != jobs.AttemptLost {
+		a := o.table.Attempt(f.Attempt)
+		if a != nil && (!o.table.Damaged || !a.State.Open() && a.State != jobs.AttemptLost) {
 			return nil // it has its record
 		}
 		if p, ok := onfile.Probed(f); ok {

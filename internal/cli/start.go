@@ -47,10 +47,10 @@ func (a *app) own(run *rundir.Run, force bool) (*owned, error) {
 		a.warn("and %d further warnings about the journal", report.More)
 	}
 	o := &owned{run: run, journal: j, table: table}
-	// The dispatcher is to hear of them again: it was told, or about to be told,
-	// when it died.
-	o.waiting = append(o.waiting, table.Specs[len(table.Jobs):]...)
-	table.Specs = table.Specs[:len(table.Jobs):len(table.Jobs)]
+	if j.Epoch() == 1 { // a later dispatcher accepts what is stored at its start
+		o.waiting = append(o.waiting, table.Specs[len(table.Jobs):]...)
+		table.Specs = table.Specs[:len(table.Jobs):len(table.Jobs)]
+	}
 	return o, nil
 }
 

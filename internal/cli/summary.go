@@ -79,6 +79,9 @@ func (s *session) summary(finish sched.Finish, code int) []string {
 func (s *session) headline(finish sched.Finish, code int) string {
 	color, mark, text := console.Red, s.con.Glyph("✗", "x"), "some jobs did not succeed"
 	switch {
+	case s.older:
+		color, mark, text = console.Yellow, s.con.Glyph("…", "~"), fmt.Sprintf("the hosts have served dispatcher %d of this run, which %s does not know: it is a copy, or was restored as it was earlier",
+			finish.Epoch, console.CleanLine(s.run.Dir))
 	case finish.How == sched.Fenced:
 		color, mark, text = console.Yellow, s.con.Glyph("…", "~"), finish.Why
 	case finish.How == sched.NoHosts:
@@ -131,6 +134,9 @@ func (s *session) advice(finish sched.Finish) []string {
 	}
 	running, queued := s.table.Counts[jobs.Running], s.table.Counts[jobs.Queued]
 	switch {
+	case s.older:
+		next("resume "+ref, "continues the run here all the same; another dispatcher of it is then shut out")
+		return lines
 	case finish.How == sched.Fenced:
 		next("status "+ref, "shows how the run stands")
 		return lines

@@ -237,7 +237,7 @@ func TestEach(t *testing.T) {
 	}
 	var got []string
 	d := &disk{Disk: rundir.OS}
-	err := attempts.Each(d, p.dir, run, "", func(f attempts.Fate) error {
+	err := attempts.Each(d, p.dir, run, "", nil, func(f attempts.Fate) error {
 		got = append(got, fmt.Sprintf("%s %d %s", f.Attempt, f.State, f.Host))
 		if f.Attempt == at(3, 1) && (f.Claim != mine || f.Outcome.Exit != 7 || f.Slot != 2) {
 			t.Errorf("%+v", f)
@@ -255,7 +255,7 @@ func TestEach(t *testing.T) {
 	}
 	got = nil
 	d.opened = nil
-	err = attempts.Each(d, p.dir, run, "melon1", func(f attempts.Fate) error {
+	err = attempts.Each(d, p.dir, run, "melon1", nil, func(f attempts.Fate) error {
 		got = append(got, f.Attempt.String())
 		return nil
 	})
@@ -269,7 +269,7 @@ func TestEach(t *testing.T) {
 		t.Errorf("of none: %+v, %v", f, err)
 	}
 	stop, calls := errors.New("enough"), 0
-	err = attempts.Each(rundir.OS, p.dir, run, "", func(attempts.Fate) error {
+	err = attempts.Each(rundir.OS, p.dir, run, "", nil, func(attempts.Fate) error {
 		calls++
 		return stop
 	})

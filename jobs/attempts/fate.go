@@ -31,12 +31,20 @@ type Fate struct {
 // Each calls each for every attempt that has a claim or a sentinel below dir,
 // shard by shard, in order: all that is needed to rebuild the outcome of a run
 // whose journal is lost. With a host it is those of that host alone: what others
-// claimed is not read any further. It stops at an error of each, which it returns;
-// else the error says why something may have been missed.
-func Each(d rundir.Disk, dir, run, host string, each func(Fate) error) error {
+// claimed is not read any further. With ranges it is attempts of these jobs alone:
+// nothing of others is opened, and shards without one are not listed. It stops at an
+// error of each, which it returns; else the error says why something may have been
+// missed.
+func Each(d rundir.Disk, dir, run, host string, only jobs.Ranges, each func(Fate) error) error {
 	l := list(d, dir)
 	for _, shard := range l.allShards() {
+		if len(only) > 0 && !touches(only, shard) {
+			continue
+		}
 		for _, id := range l.with(shard, jobs.FileClaim, jobs.FileExit) {
+			if len(only) > 0 && !only.Has(id.Job) {
+				continue
+			}
 			f := Fate{Attempt: id}
 			if l.shows(id, jobs.FileClaim) {
 				f = l.claim(run, id)

@@ -71,6 +71,13 @@ func (l *listing) allShards() []string {
 	return out
 }
 
+// touches reports whether a shard may hold attempts of one of these jobs.
+func touches(only jobs.Ranges, shard string) bool {
+	n, err := strconv.Atoi(shard)
+	first := jobs.ID(n * 1000)
+	return err != nil || only.Overlaps(first, first+999)
+}
+
 // with returns the attempts of a shard of which it showed a file of one of these
 // kinds, in order.
 func (l *listing) with(shard string, kinds ...jobs.File) []jobs.AttemptID {

@@ -8,7 +8,7 @@ import "dcs-tui/jobs"
 // request was carried out, which an event announced in words.
 func Notable(r *jobs.Record) bool {
 	switch r.Kind {
-	case jobs.KindEpoch, jobs.KindEnded, jobs.KindLost, jobs.KindForgiven:
+	case jobs.KindEpoch, jobs.KindEnded, jobs.KindDamaged, jobs.KindLost, jobs.KindForgiven:
 		return true
 	case jobs.KindEvent:
 		return r.Reason != ""
@@ -25,7 +25,7 @@ func Notable(r *jobs.Record) bool {
 // Bad says whether a record is of a failure or a loss: worth a warning sign.
 func Bad(r *jobs.Record) bool {
 	switch r.Kind {
-	case jobs.KindLost:
+	case jobs.KindLost, jobs.KindDamaged:
 		return true
 	case jobs.KindExited:
 		return r.Outcome != nil && !r.Outcome.OK() && !r.Outcome.Stopped

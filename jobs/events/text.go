@@ -72,6 +72,8 @@ func Text(r *jobs.Record) string {
 		return "launching is paused until a person continues it"
 	case jobs.KindEnded:
 		return "the run is over" + because(r.Reason)
+	case jobs.KindDamaged:
+		return "records of the journal are missing" + because(r.Reason)
 	case jobs.KindAcked:
 		return ""
 	}

@@ -139,10 +139,3 @@ func (b *beats) reopen() error {
 	b.f, err = b.run.Disk.OpenFile(b.run.Path(rundir.OwnerFile), os.O_RDWR, 0)
 	return err
 }
-
-func (b *beats) leave() error {
-	err := b.beat(func(o *Owner) { o.Left = true })
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return errors.Join(err, b.close())
-}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"dcs-tui/jobs"
@@ -40,9 +41,12 @@ type Journal struct {
 	beats beats
 	now   func() time.Time
 
+	synced atomic.Pointer[extent] // what the last Sync made durable; nil: nothing yet
+
 	mu      sync.Mutex
 	f       rundir.File // nil after a failure: to be opened again
 	durable int64       // length of the file that is known to be on disk
+	sum     uint32      // CRC-32C of these bytes
 	pending []byte      // what follows it
 	written int         // how much of pending has been written since the last failure
 	closed  bool
@@ -95,6 +99,8 @@ func (j *Journal) sync() error {
 		return j.failed(err)
 	}
 	j.durable += int64(len(j.pending))
+	j.sum = crc32Update(j.sum, j.pending)
+	j.synced.Store(&extent{j.durable, j.sum})
 	j.written = 0
 	if j.pending = j.pending[:0]; cap(j.pending) > 4*flushAt {
 		j.pending = nil
@@ -203,11 +209,29 @@ func (j *Journal) SetProblem(text string) error {
 	return j.change(func(o *Owner) { o.Problem = jobs.Clean(text, maxProblem) })
 }
 
+// beat writes the owner file with what is durable now.
+func (j *Journal) beat(change func(*Owner)) error {
+	return j.beats.beat(func(o *Owner) {
+		if e := j.synced.Load(); e != nil {
+			o.File, o.Bytes, o.Sum = j.file.epoch, e.length, e.sum
+		}
+		change(o)
+	})
+}
+
+// leave marks the owner file as left and closes it.
+func (j *Journal) leave() error {
+	err := j.beat(func(o *Owner) { o.Left = true })
+	j.beats.mu.Lock()
+	defer j.beats.mu.Unlock()
+	return errors.Join(err, j.beats.close())
+}
+
 func (j *Journal) change(change func(*Owner)) error {
 	if err := j.fencedError(); err != nil {
 		return err
 	}
-	err := j.beats.beat(change)
+	err := j.beat(change)
 	if err != nil { // perhaps because somebody has taken the run meanwhile
 		if fenced := j.fencedError(); errors.Is(fenced, ErrFenced) {
 			return fenced
@@ -215,6 +239,19 @@ func (j *Journal) change(change func(*Owner)) error {
 	}
 	return err
 }
+
+// SkipTo notes that hosts know a later epoch of the run than the run directory, which
+// is a copy then, or was restored as it was earlier: the next Take begins behind it.
+// It reports false when the directory has such an epoch, too.
+func (j *Journal) SkipTo(epoch int) (skipped bool, err error) {
+	if by, err := j.Fenced(); err != nil || by > 0 || epoch-j.file.epoch > maxSkip {
+		return false, err
+	}
+	return true, j.change(func(o *Owner) { o.Known = epoch })
+}
+
+// maxSkip bounds the epochs that a host can make a run leave out.
+const maxSkip = 1 << 20
 
 // Close makes what is pending durable and says in the file owner that nobody
 // dispatches the run now. After an error records may be missing; a Journal that
@@ -236,5 +273,5 @@ func (j *Journal) Close() error {
 		defer j.beats.mu.Unlock()
 		return errors.Join(err, fenced, j.beats.close())
 	}
-	return errors.Join(err, j.beats.leave())
+	return errors.Join(err, j.leave())
 }

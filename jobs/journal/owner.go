@@ -34,13 +34,23 @@ type Owner struct {
 	Beat    int64     `json:"beat"`              // counts up
 	Left    bool      `json:"left,omitempty"`    // it has gone of its own will
 	Problem string    `json:"problem,omitempty"` // what keeps it from launching, for people; "": nothing
+
+	Known int `json:"known,omitempty"` // a later epoch that a host has told of (see SkipTo)
+
+	// What was durable at this beat, and where. A successor that finds less, or
+	// another directory, knows that records may be missing (see checkOwner).
+	File   int    `json:"file,omitempty"`   // the epoch whose file this is about: before the first sync an earlier one
+	Bytes  int64  `json:"bytes,omitempty"`  // its length
+	Sum    uint32 `json:"sum,omitempty"`    // CRC-32C of these bytes
+	Inode  uint64 `json:"inode,omitempty"`  // of the run directory; 0: not known
+	Device uint64 `json:"device,omitempty"` // of the run directory, within this boot
 }
 
 // maxProblem bounds Owner.Problem, in characters.
 const maxProblem = 300
 
 // ownerBytes is the exact size of the file, so that a beat overwrites it in place.
-const ownerBytes = 1024
+const ownerBytes = 1536
 
 // Life says whether the owner's process lives, as far as this machine can prove.
 func (o *Owner) Life() Life {

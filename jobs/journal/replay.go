@@ -241,6 +241,9 @@ func (p *replayer) one(e epochFile, no int, text []byte) {
 	if r.Kind == jobs.KindAccepted {
 		p.missingSpecs(e, no, r)
 	}
+	if r.Kind == jobs.KindDamaged {
+		p.damage("%s", r.Reason)
+	}
 	err := p.fold(r)
 	if err != nil && !p.table.Damaged {
 		// A file that nobody knew of is gone, or this program is at fault.

@@ -84,9 +84,13 @@ func take(ctx context.Context, r *rundir.Run, opt TakeOptions) (_ *Journal, _ *j
 	if err := admit(ctx, r, newest(files), opt); err != nil {
 		return nil, nil, nil, err
 	}
-	j := &Journal{run: r, file: fileOf(max(newest(files), had) + 1), beats: beats{run: r}, now: opt.now()}
+	j := &Journal{run: r, file: fileOf(max(newest(files), had.Epoch, had.Known) + 1), beats: beats{run: r}, now: opt.now()}
 	owner, err := opt.owner(j.file.epoch)
 	if err != nil {
+		return nil, nil, nil, err
+	}
+	owner.File, owner.Bytes, owner.Sum = had.File, had.Bytes, had.Sum
+	if err = owner.identify(r); err != nil {
 		return nil, nil, nil, err
 	}
 	j.beats.owner = *owner
@@ -130,22 +134,29 @@ func take(ctx context.Context, r *rundir.Run, opt TakeOptions) (_ *Journal, _ *j
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	if had > newest(files) {
-		report.warn("%s is missing", fileOf(had).label())
-		report.Damaged, t.Damaged = true, true
-		marks = append(marks, jobs.FileMark{Name: fileOf(had).name}) // later replays are to know of it, too
+	missing, err := checkOwner(r, files, &had, owner)
+	if err != nil {
+		return nil, nil, nil, err
 	}
 	if err = makeDurable(r, files, t.Epoch); err != nil {
 		return nil, nil, nil, err
 	}
-	first := jobs.Record{Kind: jobs.KindEpoch, At: jobs.StampOf(j.now()), Epoch: j.file.epoch, Owner: owner.String(), Files: marks}
-	if err = jobs.Fold(t, &first); err != nil {
+	at := jobs.StampOf(j.now())
+	begin := []jobs.Record{{Kind: jobs.KindEpoch, At: at, Epoch: j.file.epoch, Owner: owner.String(), Files: marks}}
+	for _, why := range missing {
+		report.warn("%s", why)
+		report.Damaged = true
+		begin = append(begin, jobs.Record{Kind: jobs.KindDamaged, At: at, Reason: why})
+	}
+	for i := range begin {
+		if err = jobs.Fold(t, &begin[i]); err != nil {
+			return nil, nil, nil, err
+		}
+	}
+	if err = j.keepMarks(&begin[0]); err != nil {
 		return nil, nil, nil, err
 	}
-	if err = j.keepMarks(&first); err != nil {
-		return nil, nil, nil, err
-	}
-	if err = j.Append([]jobs.Record{first}); err != nil {
+	if err = j.Append(begin); err != nil {
 		return nil, nil, nil, err
 	}
 	if err = j.Sync(); err != nil {
@@ -155,16 +166,13 @@ func take(ctx context.Context, r *rundir.Run, opt TakeOptions) (_ *Journal, _ *j
 	return j, t, report, nil
 }
 
-// lastOwner returns the epoch of the file owner, 0 if that does not say it. When the
-// journal's newest file was lost it alone tells which epochs are used up: the hosts
-// know them, and would take a dispatcher that began again with a lower one for an old
-// one, and one with the same for that which has left.
-func lastOwner(r *rundir.Run) (int, error) {
+// lastOwner returns what the file owner says, the zero Owner if that is nothing.
+func lastOwner(r *rundir.Run) (Owner, error) {
 	now, err := look(r)
 	if err != nil || now.owner == nil {
-		return 0, err
+		return Owner{}, err
 	}
-	return now.owner.Epoch, nil
+	return *now.owner, nil
 }
 
 // makeDurable syncs what was just read and no earlier Take has fixed: from epoch on. Its
@@ -209,7 +217,7 @@ func (j *Journal) pulse(ctx context.Context) func() error {
 func (j *Journal) abandon(tmp string, opened bool) error {
 	err := j.closeFile()
 	if opened {
-		return errors.Join(err, j.beats.leave())
+		return errors.Join(err, j.leave())
 	}
 	if rmErr := j.run.Disk.Remove(tmp); !errors.Is(rmErr, fs.ErrNotExist) {
 		err = errors.Join(err, rmErr)

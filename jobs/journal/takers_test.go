@@ -108,13 +108,13 @@ func TestInstalledTooLate(t *testing.T) {
 	r := newRun(t)
 	j, _, _ := take1(t, r, TakeOptions{})
 	defer crash(t, j)
-	late := &beats{run: r, owner: *machine("melon2")}
-	late.owner.V, late.owner.Token = 1, "late"
-	tmp, err := late.prepare()
+	late := &Journal{beats: beats{run: r, owner: *machine("melon2")}}
+	late.beats.owner.V, late.beats.owner.Token = 1, "late"
+	tmp, err := late.beats.prepare()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := late.install(tmp); err != nil {
+	if err := late.beats.install(tmp); err != nil {
 		t.Fatal(err)
 	}
 	if o, err := ReadOwner(r); err != nil || o.Token != "late" {

@@ -17,7 +17,10 @@ const listPiece = 500
 
 // lister makes lists, one at a time. What is asked meanwhile is answered by one
 // more.
-type lister struct{ asked atomic.Int32 }
+type lister struct {
+	asked atomic.Int32
+	last  atomic.Pointer[hosts.List] // the newest of those asked for
+}
 
 // list answers with every attempt that this host has anything of: after damage
 // to the journal the dispatcher knows of some by nothing else (DESIGN 6).
@@ -26,13 +29,14 @@ func (h *helper) list(m *hosts.List) {
 		h.refuseFenced(nil, by)
 		return
 	}
+	h.lists.last.Store(m)
 	if h.lists.asked.Add(1) > 1 {
 		return // made once more when the present one is done
 	}
 	go func() {
 		for {
 			n := h.lists.asked.Load()
-			h.listAll(m.Epoch)
+			h.listAll(h.lists.last.Load())
 			if h.lists.asked.Add(-n) == 0 {
 				return
 			}
@@ -43,7 +47,7 @@ func (h *helper) list(m *hosts.List) {
 var errListFenced = errors.New("a newer dispatcher owns this run")
 
 // listAll sends one list, in pieces.
-func (h *helper) listAll(epoch int) {
+func (h *helper) listAll(m *hosts.List) {
 	piece := &hosts.Listed{}
 	add := func(p hosts.ProbedJob) {
 		if piece.Jobs = append(piece.Jobs, p); len(piece.Jobs) == listPiece {
@@ -65,8 +69,8 @@ func (h *helper) listAll(epoch int) {
 	for _, id := range ids {
 		told[id] = true
 	}
-	err2 := attempts.Each(onlyRead, h.dir, h.cfg.Run, h.cfg.Host, func(f attempts.Fate) error {
-		if h.fence(epoch) != 0 {
+	err2 := attempts.Each(onlyRead, h.dir, h.cfg.Run, h.cfg.Host, m.Jobs, func(f attempts.Fate) error {
+		if h.fence(m.Epoch) != 0 {
 			return errListFenced
 		}
 		if !told[f.Attempt] {
@@ -80,7 +84,7 @@ func (h *helper) listAll(epoch int) {
 	if err != nil {
 		piece.Why = err.Error()
 	}
-	piece.Last = true
+	piece.Last, piece.All = true, len(m.Jobs) == 0
 	h.out.send(piece)
 }
 

@@ -55,6 +55,16 @@ func (m *Mount) WriteBack() {
 	m.server.root.loseAll(m, func(l Loss) Fate { return Fate{Keep: l.Len} }, map[*node]bool{})
 }
 
+// WriteBack makes durable what all machines did.
+func (s *Server) WriteBack() {
+	s.mu.Lock()
+	mounts := slices.Clone(s.mounts)
+	s.mu.Unlock()
+	for _, m := range mounts {
+		m.WriteBack()
+	}
+}
+
 // Undone returns the changes of the machine that are not durable, in the order
 // in which PowerLoss would ask about them.
 func (m *Mount) Undone() []Loss {

@@ -1,0 +1,106 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+// Promises 1 and 2: a journal that ends early, however it came to that, makes no finished
+// job run again and starts no attempt id twice. The two hosts share no directory with the
+// dispatcher, so that they alone know what ran; both answer.
+func TestJournalsThatEndEarly(t *testing.T) {
+	t.Parallel()
+	const n = 12
+	rounds := pick(50, 400)
+	r := seed(t)
+	l := newLab(t, 2)
+	var script strings.Builder
+	script.WriteString(`
+newest() { ls apart/$1/journal/*.jsonl | tail -n 1; }
+begin() {
+	mkdir -p ran/$1
+	sed "s/RUN/$1/" jobs.txt > $1.txt
+	$DCS run --no-tui --ssh-config $SSH --hosts $HOSTS --run-dir apart/$1 $1.txt 2>> said & pid=$!
+	until [ $(ls ran/$1 | wc -l) -ge $2 ] || ! kill -0 $pid; do sleep 0.02; done
+}
+again() { $DCS resume --no-tui apart/$1 2>> said; }
+`)
+	for i := range rounds {
+		run := fmt.Sprintf("run%d", i)
+		fmt.Fprintf(&script, "begin %s %d\n", run, 1+r.IntN(n))
+		damage := map[string]string{
+			"empty": fmt.Sprintf(": > $(newest %s)\n", run),
+			"cut":   fmt.Sprintf("f=$(newest %s); truncate -s $(($(stat -c %%s $f) * %d / 100)) $f\n", run, r.IntN(100)),
+			"lines": fmt.Sprintf("f=$(newest %s); head -n %d $f > kept; cat kept > $f\n", run, 1+r.IntN(60)),
+		}
+		kind := []string{"copy", "snapshot", "empty", "cut", "cut", "lines", "lines"}[r.IntN(7)]
+		switch kind {
+		case "copy": // of a live run; the original goes on to its end
+			fmt.Fprintf(&script, "cp -a apart/%s apart/copy; wait $pid; rm -r apart/%s; mv apart/copy apart/%s\n", run, run, run)
+		case "snapshot": // the journal as it was; the directory is the same
+			fmt.Fprintf(&script, "cp -a apart/%s apart/old; wait $pid; for f in journal owner; do rm -r apart/%s/$f; mv apart/old/$f apart/%s; done; rm -r apart/old\n", run, run, run)
+		default:
+			if r.IntN(2) == 0 {
+				script.WriteString("kill -9 $pid || true\n")
+			}
+			script.WriteString("wait $pid || true\n" + damage[kind])
+		}
+		fmt.Fprintf(&script, "again %s\n", run)
+		if again := damage[kind]; again != "" && r.IntN(2) == 0 {
+			script.WriteString(again + "again " + run + "\n")
+		}
+	}
+	var text strings.Builder
+	for range n {
+		fmt.Fprintf(&text, "echo $DCS_ATTEMPT >> %s/$DCS_JOB_ID; sleep 0.%d\n", l.path("ran/RUN"), r.IntN(4))
+	}
+	l.file("jobs.txt", text.String())
+	if p := l.apart(script.String()); p.code != 0 {
+		t.Fatalf("exit %d\n%s\n%s", p.code, p.err, l.read(l.path("said")))
+	}
+	for i := range rounds {
+		for job := 1; job <= n; job++ {
+			b, err := os.ReadFile(l.path(fmt.Sprintf("ran/run%d/%d", i, job)))
+			if ran := strings.Fields(string(b)); err != nil || len(ran) != 1 {
+				t.Errorf("job %d of run %d ran as attempts %v, want one (%v)", job, i, ran, err)
+			}
+		}
+	}
+	if t.Failed() {
+		t.Logf("the script was\n%s", script.String())
+	}
+}
+
+// Promises 1 and 2: the hosts know later dispatchers than an old copy of the run directory.
+// Its first resume says so; the second one continues the run, and nothing runs again.
+func TestOldCopyOfARun(t *testing.T) {
+	t.Parallel()
+	const n = 24
+	l := newLab(t, 2)
+	jobs := l.tagged(n, "sleep 0.1")
+	p := l.apart(`
+$DCS run --no-tui --ssh-config $SSH --hosts $HOSTS --run-dir apart/run ` + jobs + ` & pid=$!
+until [ $(ls ran | wc -l) -ge 2 ]; do sleep 0.02; done
+cp -a apart/run apart/copy
+kill -9 $pid; wait $pid || true
+$DCS resume --no-tui apart/run & pid=$!
+until [ $(ls ran | wc -l) -ge 6 ]; do sleep 0.02; done
+kill -9 $pid; wait $pid || true
+$DCS resume --no-tui apart/run
+code=0; $DCS resume --no-tui apart/copy 2> first || code=$?
+[ $code -ne 0 ]
+$DCS resume --no-tui apart/copy 2> second
+$DCS results --json apart/copy > results`)
+	if p.code != 0 {
+		t.Fatalf("exit %d\n%s", p.code, p.err)
+	}
+	if text := l.read(l.path("first")); !strings.Contains(text, "is a copy, or was restored") || !strings.Contains(text, "dcs-tui resume") {
+		t.Errorf("the first resume of the copy says\n%s", text)
+	}
+	l.ranRight(n, nil)
+	if got := strings.Count(l.read(l.path("results")), `"succeeded"`); got != n {
+		t.Errorf("%d jobs of the copy have succeeded, want %d\n%s", got, n, l.read(l.path("second")))
+	}
+}

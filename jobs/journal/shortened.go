@@ -1,0 +1,106 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"dcs-tui/jobs/rundir"
+)
+
+// A journal that ends early reads as one whose dispatcher was killed there: every line
+// is whole. So the file owner says at each beat how much is durable. A restored
+// snapshot, a copy of the run directory and a file server that forgets what it has
+// synced are found by comparing.
+
+// extent is a length of a file and the checksum of so many bytes.
+type extent struct {
+	length int64
+	sum    uint32
+}
+
+// identify notes which directory the run directory is, so that a copy of it is told
+// from the original. That is not known where inode numbers change with every mount.
+func (o *Owner) identify(r *rundir.Run) error {
+	info, err := r.Disk.Stat(r.Dir)
+	if err != nil {
+		return fmt.Errorf("cannot look at the run directory: %w", err)
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	var kind unix.Statfs_t
+	if !ok || unix.Statfs(r.Dir, &kind) == nil && slices.Contains(unstableInodes, uint32(kind.Type)) {
+		return nil
+	}
+	o.Inode, o.Device = st.Ino, st.Dev
+	return nil
+}
+
+var unstableInodes = []uint32{unix.FUSE_SUPER_MAGIC, unix.SMB_SUPER_MAGIC, unix.SMB2_SUPER_MAGIC, unix.CIFS_SUPER_MAGIC}
+
+// elsewhere reports whether two owners are known to have had different directories.
+// Device numbers are compared within one boot only.
+func (o *Owner) elsewhere(had *Owner) bool {
+	if o.Inode == 0 || had.Inode == 0 {
+		return false
+	}
+	return o.Inode != had.Inode || o.Boot == had.Boot && o.Device != had.Device
+}
+
+// checkOwner compares the journal and the run directory with what the last owner
+// said of them, and returns why records may be missing, each reason a sentence.
+func checkOwner(r *rundir.Run, files []epochFile, had, now *Owner) (missing []string, err error) {
+	if had.Epoch == 0 {
+		return nil, nil
+	}
+	if now.elsewhere(had) {
+		missing = append(missing, fmt.Sprintf("%s is a copy of the directory in which the run was dispatched", r.Dir))
+	}
+	if had.Epoch > newest(files) {
+		missing = append(missing, fileOf(had.Epoch).label()+" is missing")
+	}
+	e := fileOf(had.File)
+	if !slices.Contains(files, e) {
+		return missing, nil // one that later ones count is missed by replay
+	}
+	length, sum, err := sumOf(r, e, had.Bytes)
+	switch {
+	case err != nil:
+		return nil, err
+	case length < had.Bytes:
+		missing = append(missing, fmt.Sprintf("%s has lost its end: %d bytes of %d are there", e.label(), length, had.Bytes))
+	case sum != had.Sum:
+		missing = append(missing, fmt.Sprintf("%s is not what its dispatcher wrote: the checksum of its first %d bytes differs", e.label(), had.Bytes))
+	}
+	return missing, nil
+}
+
+// sumOf returns the CRC-32C of the first limit bytes of a file, or of all if it is
+// shorter, and how many they were.
+func sumOf(r *rundir.Run, e epochFile, limit int64) (n int64, sum uint32, err error) {
+	f, err := r.Disk.OpenFile(e.path(r), os.O_RDONLY, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, 0, nil
+	}
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	buf := make([]byte, min(limit, 1<<20))
+	for n < limit {
+		k, err := f.ReadAt(buf[:min(int64(len(buf)), limit-n)], n)
+		sum, n = crc32Update(sum, buf[:k]), n+int64(k)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return n, sum, err
+		}
+		if k == 0 {
+			break
+		}
+	}
+	return n, sum, nil
+}

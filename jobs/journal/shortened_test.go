@@ -1,0 +1,164 @@
+package journal
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/rundir"
+)
+
+// Promises 1 and 2: a journal from which whole lines are gone is damaged if a beat had
+// counted them, for the next dispatcher and for every later one; what was written after
+// the last beat may be missing, as after a death in between.
+func TestShortenedJournal(t *testing.T) {
+	for name, c := range map[string]struct {
+		keep    func(text []byte) []byte
+		damaged bool
+	}{
+		"whole":                   {func(b []byte) []byte { return b }, false},
+		"without what came later": {func(b []byte) []byte { return lines(b, 3) }, false},
+		"a line less":             {func(b []byte) []byte { return lines(b, 2) }, true},
+		"the first line":          {func(b []byte) []byte { return lines(b, 1) }, true},
+		"empty":                   {func([]byte) []byte { return nil }, true},
+		"half a line":             {func(b []byte) []byte { return lines(b, 3)[:len(lines(b, 3))-9] }, true},
+		"a line is another": {func(b []byte) []byte {
+			other := jobs.Record{Kind: jobs.KindEvent, Reason: "another"}
+			return append(slices.Clone(lines(b, 2)), appendLine(nil, &other)...)
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRun(t)
+			j, _, _ := take1(t, r, force)
+			write := func(text string) {
+				t.Helper()
+				if err := j.Append([]jobs.Record{{Kind: jobs.KindEvent, Reason: text}}); err != nil {
+					t.Fatal(err)
+				}
+				if err := j.Sync(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			write("one")
+			write("two")
+			if err := j.Beat(); err != nil {
+				t.Fatal(err)
+			}
+			write("three")
+			crash(t, j)
+			path := fileOf(1).path(r)
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, c.keep(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			for epoch := 2; epoch <= 3; epoch++ {
+				j, table, report := take1(t, r, force)
+				if report.Damaged != c.damaged || table.Damaged != c.damaged || (len(report.Warnings) > 0) != c.damaged {
+					t.Errorf("epoch %d: damaged %v, table %v, want %v; warnings %q", epoch, report.Damaged, table.Damaged, c.damaged, report.Warnings)
+				}
+				crash(t, j)
+			}
+		})
+	}
+}
+
+// lines returns the first n lines.
+func lines(b []byte, n int) []byte {
+	end := 0
+	for range n {
+		end += slices.Index(b[end:], '\n') + 1
+	}
+	return b[:end]
+}
+
+// A dispatcher that died before its first record says of its predecessor's file what that
+// one's last beat had said.
+func TestShortenedBeforeTheFirstRecord(t *testing.T) {
+	r := newRun(t)
+	j, _, _ := take1(t, r, force)
+	if err := j.Beat(); err != nil {
+		t.Fatal(err)
+	}
+	crash(t, j)
+	second, _, _ := take1(t, r, force)
+	crash(t, second)
+	owner, err := ReadOwner(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner.File, owner.Bytes, owner.Sum = 1, j.durable, j.sum // as its Take installs it
+	content, err := owner.encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, b := range map[string][]byte{r.Path(rundir.OwnerFile): content, fileOf(2).path(r): nil, fileOf(1).path(r): nil} {
+		if err := os.WriteFile(path, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Remove(r.Path(rundir.JournalDir, fileOf(2).marks())); err != nil {
+		t.Fatal(err)
+	}
+	third, _, report := take1(t, r, force)
+	defer crash(t, third)
+	if !report.Damaged {
+		t.Errorf("the emptied file of epoch 1 is taken for whole: %+v", report)
+	}
+}
+
+// A copy of a run directory is damaged, and one that was moved is not.
+func TestCopiedRunDirectory(t *testing.T) {
+	for _, copied := range []bool{false, true} {
+		t.Run(fmt.Sprintf("copied %v", copied), func(t *testing.T) {
+			r := newRun(t)
+			j, _, _ := take1(t, r, force)
+			if err := j.Close(); err != nil {
+				t.Fatal(err)
+			}
+			to := filepath.Join(t.TempDir(), "elsewhere")
+			err := os.Rename(r.Dir, to)
+			if copied {
+				err = os.CopyFS(r.Dir, os.DirFS(to))
+				to = r.Dir
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			other := &rundir.Run{Dir: to, Nonce: r.Nonce, Asked: r.Asked, Disk: r.Disk}
+			k, _, report := take1(t, other, force)
+			defer crash(t, k)
+			if report.Damaged != copied || copied && !strings.Contains(strings.Join(report.Warnings, "\n"), "is a copy of") {
+				t.Errorf("damaged %v, want %v: %q", report.Damaged, copied, report.Warnings)
+			}
+		})
+	}
+}
+
+// Hosts may know later epochs than a directory that was restored: the next Take begins
+// behind what was told, within bounds, unless the directory has a newer epoch itself.
+func TestSkipTo(t *testing.T) {
+	r := newRun(t)
+	j, _, _ := take1(t, r, force)
+	if ok, err := j.SkipTo(maxSkip + 2); ok || err != nil {
+		t.Errorf("too far: %v, %v", ok, err)
+	}
+	if ok, err := j.SkipTo(7); !ok || err != nil {
+		t.Errorf("to 7: %v, %v", ok, err)
+	}
+	crash(t, j)
+	k, _, report := take1(t, r, force)
+	if k.Epoch() != 8 || report.Damaged {
+		t.Errorf("epoch %d, want 8; %+v", k.Epoch(), report)
+	}
+	if ok, err := j.SkipTo(9); ok || err != nil {
+		t.Errorf("by a dispatcher that was overtaken: %v, %v", ok, err)
+	}
+	crash(t, k)
+}
