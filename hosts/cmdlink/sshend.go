@@ -123,7 +123,7 @@ var sshEnds = []struct {
 		`Cannot execute command-line and remote command|^command-line(:| line) |no argument after keyword`), hosts.Misconfigured,
 		"correct the link in the inventory, or the ssh configuration, until `%s` works"},
 	{regexp.MustCompile(`^(ssh|kex_exchange_identification|ssh_exchange_identification|banner exchange|client_loop|mux_client_\w+|channel \d+): |` +
-		`^(Connection (to|closed|reset|timed out)|Received disconnect|Disconnected|Timeout, server|Control socket|stdio forwarding failed)`), hosts.Unreachable, ""},
+		`^(Connection (to|closed|reset|timed out)|Shared connection to|Received disconnect|Disconnected|Timeout, server|Control socket|stdio forwarding failed)`), hosts.Unreachable, ""},
 }
 
 // explain finds the line that says why ssh failed; nil when there is none. What

@@ -16,6 +16,10 @@ const maxNoise = 64 << 10
 // errNoise says that the far end prints without end.
 var errNoise = errors.New("prints without end")
 
+// errTerminal says that there is a terminal on the way, which would change our
+// bytes.
+var errTerminal = errors.New("the command runs on a terminal of the far end")
+
 // answers reads the lines of the bootstrap out of whatever else comes.
 type answers struct {
 	r     *bufio.Reader // at least maxNoise, so that wire.NewReader goes on with it
@@ -42,7 +46,10 @@ func (a *answers) next() (word, rest string, err error) {
 			return "", "", err
 		}
 		if _, after, ok := bytes.Cut(line, a.nonce); ok {
-			word, rest, _ = strings.Cut(strings.TrimRight(string(after), "\r\n"), " ")
+			if bytes.HasSuffix(after, []byte("\r\n")) {
+				return "", "", errTerminal
+			}
+			word, rest, _ = strings.Cut(strings.TrimRight(string(after), "\n"), " ")
 			return word, rest, nil
 		}
 		a.keep(line)

@@ -42,6 +42,9 @@ func (s *session) ended(err error) error {
 		return s.fail(hosts.Broken, "its login shell should print nothing when it is not interactive",
 			fmt.Errorf("the login shell %w, more than %d KiB%s", err, maxNoise>>10, s.answers.said()))
 	}
+	if errors.Is(err, errTerminal) {
+		return s.fail(hosts.Misconfigured, "take -t out of the link, and RequestTTY out of the ssh configuration", err)
+	}
 	how := howEnded(s.host.Name, "the login shell", s.stream, s.words, err)
 	if e := (*hosts.Error)(nil); errors.As(how, &e) && e.Class == hosts.Broken {
 		e.Err = fmt.Errorf("%w%s", e.Err, s.answers.said())

@@ -71,6 +71,16 @@ func TestStartupFileThatWaitsForInput(t *testing.T) {
 	}
 }
 
+// A terminal on the way would change our bytes, and is told by its line ends.
+func TestTerminalOnTheWay(t *testing.T) {
+	f := newFar(t)
+	f.shell = `printf '%s sys Linux x86_64\r\n' "${3##* }"; exec cat`
+	_, err := f.connect(f.connector())
+	if hosts.ClassOf(err) != hosts.Misconfigured || !strings.Contains(err.Error(), "runs on a terminal of the far end (take -t out of the link") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // Where uname is not in PATH, the error shows PATH and says what must be in it.
 func TestUnameIsNotInPath(t *testing.T) {
 	f := newFar(t)
