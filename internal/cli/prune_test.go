@@ -18,9 +18,9 @@ func TestPruneCommandsForHosts(t *testing.T) {
 		t.Fatal(err)
 	}
 	for host, c := range map[string]struct{ dir, want string }{
-		"ws01": {"/home/me/.dcs-tui/abcdefghjkmn", `ssh ws01 'rm -r /home/me/.dcs-tui/abcdefghjkmn'`},
+		"ws01": {"/home/me/.dcs-tui/abcdefghjkmn", `ssh ws01 rm -r /home/me/.dcs-tui/abcdefghjkmn`},
 		// ssh makes one text of its words: unquoted over there it would be two directories.
-		"ws02": {"/data/my runs/abcdefghjkmn", `ssh ws02 'rm -r '\''/data/my runs/abcdefghjkmn'\'''`},
+		"ws02": {"/data/my runs/abcdefghjkmn", `ssh ws02 rm -r ''\''/data/my runs/abcdefghjkmn'\'''`},
 		"ws03": {"/home/me", ""},
 		"ws04": {"/home/me/x/../abcdefghjkmn", ""},
 		"ws05": {"abcdefghjkmn", ""},

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"syscall"
 
-	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/places"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
@@ -133,8 +132,7 @@ func leftOnHosts(run *rundir.Run) []string {
 			lines = append(lines, host+" keeps the outputs of its jobs, in "+dir+" as it says; look there yourself")
 			continue
 		}
-		// Quoted twice: ssh hands its words to a shell over there as one text.
-		lines = append(lines, host+" keeps the outputs of its jobs: "+sshTo(sshConfigOf(run), host)+" "+console.ShellWord("rm -r "+console.ShellWord(dir)))
+		lines = append(lines, host+" keeps the outputs of its jobs: "+onHost(run, host, "rm", "-r", dir))
 	}
 	slices.Sort(lines)
 	return lines

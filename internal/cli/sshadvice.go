@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"dcs-tui/hosts"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/jobs/rundir"
 )
@@ -18,11 +19,37 @@ func sshTo(config, host string, flags ...string) string {
 	return strings.Join(append(words, console.ShellWord(console.CleanLine(host))), " ")
 }
 
-// catOn is the command that shows a file of the run that only a host has.
-func catOn(run *rundir.Run, host, path string) string {
-	// Quoted twice: ssh hands its words to a shell over there as one text.
-	return sshTo(sshConfigOf(run), host) + " cat " + console.ShellWord(console.ShellWord(console.CleanLine(path)))
+// onHost is what a person types to run a command on a host of the run, reached as we
+// reach it.
+func onHost(run *rundir.Run, host string, words ...string) string {
+	way, shells := sshTo(sshConfigOf(run), host), 1 // ssh hands its words to a shell over there as one text
+	if text, file, err := run.Inventory(); err == nil {
+		if inv, _, err := hosts.Parse([]byte(text), file); err == nil {
+			if h := inv.Find(host); h != nil && h.Link == "command" {
+				way, shells = shellWords(h.Command), h.Shells
+			}
+		}
+	}
+	for i, w := range words {
+		words[i] = console.CleanLine(w)
+		for range shells {
+			words[i] = console.ShellWord(words[i])
+		}
+	}
+	return way + " " + shellWords(words)
 }
+
+// shellWords writes words so that a shell reads them as they are.
+func shellWords(words []string) string {
+	var quoted []string
+	for _, w := range words {
+		quoted = append(quoted, console.ShellWord(console.CleanLine(w)))
+	}
+	return strings.Join(quoted, " ")
+}
+
+// catOn is the command that shows a file of the run that only a host has.
+func catOn(run *rundir.Run, host, path string) string { return onHost(run, host, "cat", path) }
 
 // sshConfigOf is the ssh configuration that a run was made with, "" the user's own.
 func sshConfigOf(run *rundir.Run) string {

@@ -41,13 +41,31 @@ func TestAdviceNamesTheSSHConfig(t *testing.T) {
 		if err := os.WriteFile(run.Path(rundir.HostsDir, "ws2"+places.Suffix), []byte("ws2:/far/abcdefghjkmn\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if left := leftOnHosts(run); len(left) != 1 || !strings.HasSuffix(left[0], ": "+c.want+"'rm -r /far/abcdefghjkmn'") {
+		if left := leftOnHosts(run); len(left) != 1 || !strings.HasSuffix(left[0], ": "+c.want+"rm -r /far/abcdefghjkmn") {
 			t.Errorf("%q", left)
 		}
 		var p *exit.Problem
 		err = farError(run, &journal.Owner{Host: "ws2"}, sshConfigOf(run), "ws2", errors.New("no route to host"))
 		if want := strings.Replace(c.want, "ssh ", "ssh -t ", 1); !errors.As(err, &p) || !strings.Contains(p.Advice, "instead: "+want) {
 			t.Errorf("%+v, want %s", p, want)
+		}
+	}
+}
+
+// A host that is reached by a command is looked at by that command, quoted for the
+// shells on the way.
+func TestAdviceUsesTheLink(t *testing.T) {
+	run, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "r", rundir.Asked{UID: "abcdefghjkmn", Options: map[string]any{}, InventoryFile: "hosts.toml",
+		InventoryText: "[[host]]\nname = 'box'\nlink = 'docker exec -i {name}'\n[[host]]\nname = 'ws'\nlink = \"ssh -o 'A=b c' {name}\"\n"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for host, want := range map[string]string{
+		"box": `docker exec -i box cat '/far off/1.1.out'`,
+		"ws":  `ssh -o 'A=b c' ws cat ''\''/far off/1.1.out'\'''`,
+	} {
+		if got := catOn(run, host, "/far off/1.1.out"); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
 		}
 	}
 }
