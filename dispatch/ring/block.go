@@ -77,8 +77,16 @@ func (r *Ring) harmless() Out {
 	for _, list := range []*[]sched.Order{&r.waiting, &r.held} {
 		kept := (*list)[:0]
 		for _, o := range *list {
-			f, end := o.(sched.Finish)
-			if _, launch := o.(sched.Launch); launch || end && f.How != sched.Stopped {
+			switch o.(type) {
+			case sched.Finish:
+				if r.stop == nil {
+					kept = append(kept, o)
+					continue
+				}
+				// Also in place of an end that was to be recorded first: the next dispatcher
+				// comes to that again.
+				o, r.ended = sched.Finish{How: sched.Stopped, Why: r.stop.Why}, nil
+			case sched.Launch:
 				kept = append(kept, o)
 				continue
 			}

@@ -48,6 +48,7 @@ type Ring struct {
 
 	out      []sched.Order // of the last turn, used again
 	ended    *jobs.Record  // that the run is over; End writes it
+	stop     *sched.Stop   // a person has stopped the dispatcher
 	failure  error         // why the journal cannot be written, nil if it can
 	retryAt  time.Duration // Time.Mono: when to try it again
 	hung     bool          // the journal has not answered for HungAfter
@@ -71,6 +72,9 @@ func New(core *sched.Core, j Journal) *Ring {
 func (r *Ring) Step(now sched.Time, ev sched.Event) {
 	if r.fenced { // nothing that this dispatcher decides counts any more
 		return
+	}
+	if s, ok := ev.(sched.Stop); ok {
+		r.stop = &s
 	}
 	r.step(now, ev)
 }

@@ -302,14 +302,17 @@ func TestOneTroubleOneLine(t *testing.T) {
 // written; an end that claims something about jobs is.
 func TestAStopNeedsNoJournal(t *testing.T) {
 	for _, c := range []struct {
-		ev   sched.Event
-		goes bool
-	}{{sched.Stop{Why: "SIGTERM"}, true}, {sched.Drain{Why: "Ctrl-C"}, false}} {
+		ev         sched.Event
+		over, goes bool
+	}{{sched.Stop{Why: "SIGTERM"}, false, true}, {sched.Drain{Why: "Ctrl-C"}, false, false}, {sched.Submit{Last: true}, true, true}} {
 		d := newDesk(t)
 		d.step(sched.HostUp{Host: "a", Hello: &hosts.Hello{Slots: 2, MemBytes: 1 << 30}})
 		d.commit()
 		d.paper.err = errors.New("no such file or directory")
 		d.step(c.ev)
+		if c.over { // the core has concluded by then
+			d.step(sched.Stop{Why: "SIGTERM"})
+		}
 		if got := d.commit(); strings.Contains(got, "Finish") != c.goes {
 			t.Errorf("%T: orders %q", c.ev, got)
 		}
