@@ -35,7 +35,7 @@ const maxCrashes = 3
 // staffLocked starts supervisors until there is one for each job that waits or
 // runs, within the limit. Those of earlier helpers count while they are busy.
 func (h *helper) staffLocked() {
-	if h.closing || h.superseded() {
+	if h.closing || h.open.Check || h.superseded() { // a check is given no job
 		return
 	}
 	serving, used := 0, map[int]bool{}
