@@ -57,11 +57,11 @@ func (p *hostsPane) order(m *model) []int {
 			order[i] = i
 		}
 	}
-	if p.filter == "" {
+	fits, err := m.hostFilter(p.filter)
+	if err != nil { // it is being typed
 		return order
 	}
-	words := strings.Fields(strings.ToLower(p.filter))
-	return slices.DeleteFunc(order, func(i int) bool { return !p.matches(m, &m.pic.Hosts[i], words) })
+	return slices.DeleteFunc(order, func(i int) bool { return !fits(&m.pic.Hosts[i]) })
 }
 
 // see notes when the host under the cursor has gone, from the run or from the filter.

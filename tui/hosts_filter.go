@@ -1,23 +1,86 @@
 package tui
 
 import (
+	"fmt"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
 
 	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs/results/sheet"
 )
 
-// matches says whether every word of the filter stands in the host's name, its state or
-// the reason for it.
-func (p *hostsPane) matches(m *model, h *view.Host, words []string) bool {
-	text := strings.ToLower(strings.Join([]string{h.Name, hostWord(h), m.clean(h.Reason)}, "\n"))
-	for _, w := range words {
-		if !strings.Contains(text, w) {
-			return false
+// hostFilter makes a test of a host from a filter in the language of the list of jobs: a
+// word stands in its name, its state or the reason for it, and a comparison names a
+// column of the list. What is empty matches every host.
+func (m *model) hostFilter(text string) (func(*view.Host) bool, error) {
+	f, err := sheet.ParseSearch(text)
+	if f == nil || err != nil {
+		return func(*view.Host) bool { return true }, err
+	}
+	return sheet.Compile(f, sheet.Rows[*view.Host]{Cells: hostCells, Word: func(w sheet.Word) (func(*view.Host) bool, error) {
+		word := strings.ToLower(w.Text)
+		return func(h *view.Host) bool {
+			return strings.Contains(strings.ToLower(strings.Join([]string{h.Name, hostWord(h), m.clean(h.Reason)}, "\n")), word)
+		}, nil
+	}})
+}
+
+// hostCells finds a column of the list by its heading, in capitals or not.
+func hostCells(name string) (sheet.Cells[*view.Host], error) {
+	c := sheet.Cells[*view.Host]{Column: sheet.Column{Name: strings.ToLower(name), Role: sheet.Stat}}
+	number := func(f func(h *view.Host) float64) { // below 0: not known
+		c.Value = func(h *view.Host) sheet.Value {
+			if n := f(h); n >= 0 {
+				return sheet.NumberValue(n)
+			}
+			return sheet.Value{}
 		}
 	}
-	return true
+	switch c.Column.Name {
+	case "host":
+		c.Value = func(h *view.Host) sheet.Value { return sheet.TextValue(h.Name) }
+	case "state":
+		c.Value = func(h *view.Host) sheet.Value { return sheet.TextValue(hostWord(h)) }
+	case "note":
+		c.Value = func(h *view.Host) sheet.Value { return sheet.TextValue(h.Note) }
+	case "used":
+		number(func(h *view.Host) float64 { return float64(h.Running) })
+	case "slots":
+		number(func(h *view.Host) float64 { return float64(h.Slots) })
+	case "load":
+		number(func(h *view.Host) float64 { return h.Load[0] })
+	case "busy":
+		number(func(h *view.Host) float64 { return h.Busy })
+	case "ours":
+		number(func(h *view.Host) float64 { return h.Ours })
+	case "cores":
+		number(func(h *view.Host) float64 { return float64(h.Cores) })
+	case "mem":
+		c.Column.Unit = sheet.Bytes
+		number(func(h *view.Host) float64 {
+			if h.MemBytes <= 0 || h.MemFree < 0 {
+				return -1
+			}
+			return float64(max(0, h.MemBytes-h.MemFree))
+		})
+	case "disk":
+		c.Column.Unit = sheet.Bytes
+		number(func(h *view.Host) float64 { return float64(h.DiskFree) })
+	case "link":
+		c.Column.Unit = sheet.Seconds
+		number(func(h *view.Host) float64 { return h.Delay.Seconds() })
+	case "files":
+		c.Column.Unit = sheet.Seconds
+		number(func(h *view.Host) float64 { return h.FSDelay.Seconds() })
+	case "ok":
+		number(func(h *view.Host) float64 { return float64(h.Done) })
+	case "fail":
+		number(func(h *view.Host) float64 { return float64(h.Failed) })
+	default:
+		return c, fmt.Errorf("hosts have no column %s to compare; quotes make it text", quoted(name))
+	}
+	return c, nil
 }
 
 // show puts the cursor on a host, whatever the filter is.
@@ -34,7 +97,10 @@ func (p *hostsPane) clear() bool {
 func (p *hostsPane) openFilter(m *model) tea.Cmd {
 	set := func(_ *model, s string) tea.Cmd { p.filter = strings.TrimSpace(s); return nil }
 	m.modal = &input{prompt: "filter hosts: /", text: newEdited(p.filter), changed: set,
-		done: func(m *model, s string) (tea.Cmd, error) { return set(m, s), nil },
+		done: func(m *model, s string) (tea.Cmd, error) {
+			_, err := m.hostFilter(s)
+			return set(m, s), err
+		},
 		left: func(m *model) tea.Cmd { return set(m, "") }}
 	return nil
 }

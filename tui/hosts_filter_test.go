@@ -28,6 +28,31 @@ func TestFilterHosts(t *testing.T) {
 	shows(t, m, "ws01")
 }
 
+// Every column of the list of hosts can be compared by its heading, as in the list of jobs.
+func TestHostsAreFilteredByTheirColumns(t *testing.T) {
+	m := newScreen(t, sample(), 160, 48)
+	for _, c := range m.hostColumns(200) {
+		if c.head == "5 MIN" { // a picture
+			continue
+		}
+		if _, err := m.hostFilter(c.head + "='x'"); err != nil {
+			t.Errorf("%s: %v", c.head, err)
+		}
+	}
+	for filter, want := range map[string]int{"HOST=ws03": 1, "host=ws0* state=up": 8, "State=draining": 1, "ok>=1007": 5, "Mem<1G": 0, "disk>1G load>1": 12,
+		"link<1s": 12, "ws1 -ws12": 2, "lost or draining": 2, "": 12} {
+		m.hosts.filter = filter
+		if got := len(m.hosts.order(m)); got != want {
+			t.Errorf("%s: %d hosts, want %d", filter, got, want)
+		}
+	}
+	m.hosts.filter = ""
+	press(t, m, "2", "2", "/")
+	typeText(t, m, "lod>3")
+	press(t, m, "enter")
+	shows(t, m, `hosts have no column "lod" to compare`)
+}
+
 // In Failed / goes on in the list of jobs, with what failed.
 func TestFilterFailed(t *testing.T) {
 	m := newScreen(t, sample(), 80, 24)
