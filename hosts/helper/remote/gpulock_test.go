@@ -7,8 +7,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -270,5 +273,37 @@ func TestShareDirIsSticky(t *testing.T) {
 	f.bye()
 	if b, err := os.ReadFile(jobs.AttemptFile(w.runDir, attemptID(t, "2.1"), jobs.FileErr)); err != nil || len(b) > 0 {
 		t.Errorf("the job said %q, %v", b, err)
+	}
+}
+
+// However many want a device at once, one at a time gets it, and all of them in the end.
+func TestGPULockExcludes(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "share")
+	first, err := lockGPUs(dir, []int{0, 1}) // makes the files
+	must(t, err)
+	unlockGPUs(first)
+	var holders, most atomic.Int32
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for got := 0; got < 20; {
+				locks, err := lockGPUs(dir, []int{1, 0})
+				switch {
+				case err == nil:
+					most.Store(max(most.Load(), holders.Add(1)))
+					got++
+					runtime.Gosched()
+					holders.Add(-1)
+					unlockGPUs(locks)
+				case !isTaken(err, 0) && !isTaken(err, 1) && !isTaken(err, 0, 1):
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	if n := most.Load(); n != 1 {
+		t.Errorf("%d had the devices at once", n)
 	}
 }
