@@ -128,8 +128,8 @@ func TestLockFilesAreForAll(t *testing.T) {
 	}
 }
 
-// What others put into the shared directory neither hangs nor fools us, and none of
-// our files elsewhere is touched.
+// What others put into the shared directory neither hangs nor fools us: it is not used
+// as a lock, and no file of ours elsewhere is.
 func TestForgedLockFiles(t *testing.T) {
 	usual := fmt.Sprintf("gpu0.%d", os.Getuid())
 	for name, forge := range map[string]func(t *testing.T, path string){
@@ -160,6 +160,12 @@ func TestForgedLockFiles(t *testing.T) {
 			}
 			if got := lockedGPUs(dir); !slices.Equal(got, []int{0}) {
 				t.Errorf("in use: %v", got)
+			}
+			if fd, err := os.OpenFile(filepath.Join(dir, usual), os.O_RDONLY|unix.O_NONBLOCK, 0); err == nil {
+				if locked, _ := writeLocked(int(fd.Fd()), usual); locked {
+					t.Error("the forged file is locked")
+				}
+				fd.Close()
 			}
 			if _, err := lockGPUs(dir, []int{0, 1}); !isTaken(err, 0) {
 				t.Errorf("a second time: %v", err)
@@ -225,19 +231,20 @@ func TestLocksOfOtherUsers(t *testing.T) {
 
 // A lock on a file that a cleaner has removed protects nothing: it is taken anew.
 func TestLockedFileIsRemoved(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "share")
-	path := filepath.Join(dir, fmt.Sprintf("gpu0.%d", os.Getuid()))
 	defer func() { fault = nil }()
-	for n, how := range []func() error{
-		func() error { return os.Remove(path) },
-		func() error { return os.RemoveAll(dir) },
-		func() error { return os.Rename(path, path+".x") },
+	for n, how := range []func(path string) error{
+		os.Remove,
+		func(path string) error { return os.RemoveAll(filepath.Dir(path)) },
+		func(path string) error { return os.Rename(path, path+".x") },
+		func(path string) error { return errors.Join(os.Remove(path), os.WriteFile(path, nil, 0o644)) },
 	} {
+		dir := filepath.Join(t.TempDir(), "share")
+		path := filepath.Join(dir, fmt.Sprintf("gpu0.%d", os.Getuid()))
 		once := true
 		fault = func(op, p string, done bool) error {
 			if op == "lock" && done && once {
 				once = false
-				return how()
+				return how(path)
 			}
 			return nil
 		}
