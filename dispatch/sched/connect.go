@@ -68,7 +68,7 @@ func (c *Core) hostUp(e HostUp) {
 	h.beat = hosts.Beat{MemFree: -1, DiskFree: -1}
 	h.measured, h.diskFree, h.holdSaid = false, -1, notHeld
 	h.learn(e.Hello)
-	if h.foreign.reset(e.Hello.LockedGPUs, h.gpuBusy, c.now.Mono); len(h.foreign.list) > 0 {
+	if h.foreign.reset(e.Hello.LockedGPUs, h.gpuBusy, c.now.Mono); h.hasForeignGPUs() {
 		c.sayForeign(h, "some of its GPUs are in use by other runs or users")
 	}
 	if h.barred = ""; e.Hello.CwdError != "" {

@@ -48,6 +48,10 @@ func (g *foreignGPUs) update(locked []int, now time.Duration) {
 	})
 }
 
+// hasForeignGPUs reports whether others hold devices for certain: while an attempt of
+// ours holds some that the journal does not name, they may be those.
+func (h *host) hasForeignGPUs() bool { return len(h.foreign.list) > 0 && h.vagueGPUs == 0 }
+
 // avoidGPUs notes that devices of an attempt which was refused are used by others. It
 // reports whether that is why: then the host itself is well, and goes on with other
 // jobs and devices.

@@ -2,6 +2,7 @@ package sched
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -131,4 +132,24 @@ func TestGPUInUseAtHello(t *testing.T) {
 	if n := s.c.hosts[0].freeGPUs(); n != 1 { // the other one has job 2
 		t.Errorf("%d devices are free", n)
 	}
+}
+
+// TestOwnGPUsAreNotForeign: after a takeover a locked device may be that of an attempt of
+// an earlier dispatcher. It is not said to be another run's.
+func TestOwnGPUsAreNotForeign(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 4))
+	s.up("a")
+	s.submit(true, &jobs.Options{GPUs: 1}, &jobs.Options{GPUs: 2})
+	s.started("a", "1.1")
+	s.c = New(Config{}, s.c.table, []*hosts.Host{box("a", 4)})
+	s.step(Tick{})
+	s.step(HostUp{"a", &hosts.Hello{Cores: 5, Slots: 4, MemBytes: 16 << 30, GPUs: 2, LockedGPUs: []int{0}}})
+	s.probedAs("a", "1.1", hosts.IsRunning, nil)
+	s.locked("a", 0)
+	if text := events(s.journal); strings.Contains(text, "other runs") {
+		t.Errorf("said: %s", text)
+	}
+	want(t, "why", s.c.Why(s.now(), 2), "Job 2 waits: the GPUs it needs are in use.")
+	s.ended("a", "1.1", okay)
+	want(t, "when it has ended", on(s.locked("a"), "a"), "2.1")
 }

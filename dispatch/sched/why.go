@@ -139,7 +139,7 @@ func (c *Core) whyReady(id jobs.ID, j *jobs.Job) string {
 		k := cl.key
 		if k.gpus > h.freeGPUs() {
 			gpus++
-			foreign = foreign || len(h.foreign.list) > 0
+			foreign = foreign || h.hasForeignGPUs()
 		} else if !h.holds(cl) {
 			mem++
 		} else if h.free() >= k.slots {
