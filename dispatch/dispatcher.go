@@ -43,7 +43,7 @@ func Start(cfg Config) (*Dispatcher, error) {
 		finished:  make(chan struct{}),
 		results:   newCompletions(),
 		here:      NewFileReader(),
-		submitted: len(cfg.Table.Jobs),
+		submitted: len(cfg.Table.Specs), // the core accepts what is stored
 	}
 	e := newEngine(d)
 	go e.run()

@@ -81,8 +81,8 @@ func TestJobsOfADeadDispatcher(t *testing.T) {
 		if o, err = a.own(run, false); err != nil {
 			t.Fatal(err)
 		}
-		if len(o.waiting) != test.stored-test.accepted || len(o.table.Specs) != test.accepted {
-			t.Errorf("%+v: %d waiting, %d in the table", test, len(o.waiting), len(o.table.Specs))
+		if len(o.table.Specs) != test.stored || len(o.table.Jobs) != test.accepted {
+			t.Errorf("%+v: %d jobs are stored, %d accepted", test, len(o.table.Specs), len(o.table.Jobs))
 		}
 		err = o.whole()
 		if (err != nil) != test.refused || err != nil && !strings.Contains(err.Error(), "none of them was started") {

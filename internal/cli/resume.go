@@ -91,6 +91,7 @@ func (a *app) runResume(cmd *cobra.Command, f *runFlags, args []string) error {
 		a.warn("%s", text)
 	}
 	before, have, asked := o.table.Counts, o.fromSource(), standing.Requests(run, o.table, a.warn)
+	stored := len(o.table.Specs) - len(o.table.Jobs) + len(o.waiting) // and not accepted yet
 	had, err := standing.ReadInput(run)
 	if err != nil {
 		a.warn("%v", err)
@@ -105,7 +106,7 @@ func (a *app) runResume(cmd *cobra.Command, f *runFlags, args []string) error {
 	if next := s.rest(have); next != nil {
 		feed = func(ctx context.Context) error { return s.stream(ctx, next) }
 	}
-	a.code = s.drive(s.recovered(before, len(o.waiting), asked), feed)
+	a.code = s.drive(s.recovered(before, stored, asked), feed)
 	return nil
 }
 

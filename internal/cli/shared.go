@@ -53,9 +53,9 @@ func (o *owned) found() (all []sched.Found, err error) {
 func (o *owned) fromSource() int {
 	n := 0
 	if o.run.Asked.Options[standing.OptionSource] == nil {
-		return len(o.table.Jobs) + len(o.waiting) // nobody asks
+		return len(o.table.Specs) + len(o.waiting) // nobody asks
 	}
-	for _, list := range [][]*jobs.Spec{o.table.Specs[:len(o.table.Jobs)], o.waiting} {
+	for _, list := range [][]*jobs.Spec{o.table.Specs, o.waiting} {
 		for _, s := range list {
 			if s == nil || s.Options == nil || s.Request == "" {
 				n++

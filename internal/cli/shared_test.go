@@ -13,7 +13,7 @@ import (
 // or that are open; those whose end is recorded are not gone through again (X1).
 func TestFoundAfterDamage(t *testing.T) {
 	run := emptyRun(t)
-	table := &jobs.Table{Damaged: true, Specs: []*jobs.Spec{{ID: 1, Options: jobs.NoOptions}, {ID: 2, Options: jobs.NoOptions}}}
+	table := &jobs.Table{Damaged: true, Epoch: 2, Specs: []*jobs.Spec{{ID: 1, Options: jobs.NoOptions}, {ID: 2, Options: jobs.NoOptions}}}
 	for _, r := range []jobs.Record{
 		{Kind: jobs.KindAccepted, Job: 1, Count: 2},
 		{Kind: jobs.KindLaunching, Job: 1, N: 1, Host: "a"},
@@ -40,7 +40,7 @@ func TestFoundAfterDamage(t *testing.T) {
 		t.Errorf("%+v, %v", found, err)
 	}
 	table.Damaged = false
-	if found, _ := o.found(); found != nil {
-		t.Errorf("without damage: %+v", found)
+	if found, _ := o.found(); len(found) != 1 || found[0].Attempt.String() != "2.1" {
+		t.Errorf("without damage: %+v, want the attempt that has no record", found)
 	}
 }
