@@ -29,7 +29,7 @@ type Host struct {
 
 	Link    string   // "ssh", "local" or "command"
 	Command []string // argv of a "command" link
-	Shells  int      // of a "command" link: how many shells at the far end split the words again (see RemoteShells)
+	Shells  int      // number of shells at the far end that split the words of a "command" link again (see RemoteShells)
 
 	File string // where it was read from, for messages
 	Line int
@@ -67,6 +67,6 @@ func (h *Host) LostAfterOrDefault() time.Duration {
 // Inventory is a hosts.toml as read.
 type Inventory struct {
 	File  string // "" when there is none: this machine alone
-	Text  string // what the file holds; a pipe cannot be read again
+	Text  string // content of the file, kept because a pipe cannot be read again
 	Hosts []*Host
 }

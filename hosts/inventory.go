@@ -63,7 +63,7 @@ func Load(path string) (*Inventory, []string, error) {
 	if info, err := f.Stat(); err == nil && info.IsDir() {
 		return nil, nil, fmt.Errorf("inventory file: %s is a directory", path)
 	}
-	// It may be a pipe, and a device has no size.
+	// The size is not checked first: the file may be a pipe, and a device has no size.
 	data, err := io.ReadAll(io.LimitReader(f, maxInventory+1))
 	if err != nil {
 		return nil, nil, fmt.Errorf("inventory file: %w", err)

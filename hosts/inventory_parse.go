@@ -141,7 +141,8 @@ func (r *reader) apply(d *draft, table string, n int, values map[string]any) {
 	}
 }
 
-// linkText says in warnings what kind of link makes other keys useless.
+// linkText describes, for warnings, the kind of link with which other keys have no
+// effect.
 var linkText = map[string]string{"local": "local", "command": "a command, whose words must say how to reach the host"}
 
 // host reads the n-th [[host]] and adds the hosts that it stands for.

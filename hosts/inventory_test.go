@@ -238,8 +238,8 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// An inventory may come from a pipe, as <(…) of a shell makes one, and its text is
-// kept, because it cannot be read again.
+// An inventory may be a pipe, such as <(…) of a shell. Its text is kept, because a pipe
+// cannot be read again.
 func TestLoadFromAPipe(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {

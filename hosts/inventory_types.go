@@ -128,7 +128,7 @@ func boolean(set func(*draft, bool)) func(*draft, any) error {
 	}
 }
 
-// size takes a number of bytes as the jobs file does, and 0 for none.
+// size parses a number of bytes as in a jobs file, and 0 for none.
 func size(set func(*draft, int64)) func(*draft, any) error {
 	return func(d *draft, v any) error {
 		s, err := quantity(v, `a size such as "2G"`)
@@ -146,7 +146,7 @@ func size(set func(*draft, int64)) func(*draft, any) error {
 	}
 }
 
-// span takes a duration as the jobs file does.
+// span parses a duration as in a jobs file.
 func span(set func(*draft, time.Duration) error) func(*draft, any) error {
 	return func(d *draft, v any) error {
 		s, err := quantity(v, `a duration such as "60s"`)
@@ -161,7 +161,8 @@ func span(set func(*draft, time.Duration) error) func(*draft, any) error {
 	}
 }
 
-// quantity returns the text of a number, with or without a unit.
+// quantity returns the text of a number, with or without a unit. want describes what is
+// expected, for the error.
 func quantity(v any, want string) (string, error) {
 	switch v := v.(type) {
 	case int64:

@@ -26,7 +26,7 @@ type Stream interface {
 	io.Reader              // its standard output
 	Stdin() io.WriteCloser // its standard input
 	Stderr() io.Reader     // its standard error
-	Wait() error           // until it has ended; nil if it exited 0; an *Error if the link knows what went wrong
+	Wait() error           // waits until the command has ended; nil if it exited 0; an *Error if the link knows the cause
 	Close() error          // end it and release the channel
 }
 

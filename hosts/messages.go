@@ -103,10 +103,10 @@ type Look struct {
 	Attempts []jobs.AttemptID
 }
 
-// List asks for every attempt of the run that this host has anything of: when
-// records of the journal are missing, nothing else tells of theirs. With Jobs it
-// asks for attempts of these jobs, and for all that have a place in the spool.
-// Answered by Listed, in pieces.
+// List asks for the attempts that this host has of the given jobs, and for all that are
+// in its spool. Without Jobs it asks for every attempt of the run that the host has
+// anything of: if records of the journal are missing, only the hosts know of those
+// attempts.
 type List struct {
 	Epoch int
 	Jobs  jobs.Ranges // none: all
@@ -145,7 +145,7 @@ type Hello struct {
 	Shared     bool
 	Dir        string // directory that holds attempts/: the run directory, or below work_dir
 	Spool      string
-	FencedBy   int      // a higher epoch that this host knows; 0: none. The helper then does nothing.
+	FencedBy   int      // a higher epoch that this host knows; 0: none. If set, the helper does nothing.
 	Warnings   []string // one line each
 	PID        int
 	CwdError   string // Open.Cwd does not exist here
@@ -166,7 +166,7 @@ type Beat struct {
 	Load     [3]float64
 	Busy     float64 // cores busy, all users, since the last beat
 	Ours     float64 // cores busy with our jobs, since the last beat
-	MemFree  int64   // bytes available; -1: not known
+	MemFree  int64   // bytes available; -1: unknown
 	DiskFree int64   // bytes, where attempts are written; -1: not known in time
 	FSDelay  time.Duration
 	Running  int
@@ -212,7 +212,7 @@ type Refused struct {
 	Attempts []jobs.AttemptID
 	Why      string
 	FencedBy int // the higher epoch, 0 if that is not the reason
-	// GPUs are the devices that other runs or users hold, if that is the reason.
+	// GPUs are the devices of the attempts that other runs or users hold, if that is the reason.
 	GPUs []int
 }
 

@@ -2,8 +2,8 @@ package hosts
 
 import "testing"
 
-// What joins its words is known by the name of the program, wherever it stands in the
-// command, and never by a host's name.
+// A program that joins its words is recognized by its name, wherever it stands in the
+// command. A host of that name does not count.
 func TestRemoteShells(t *testing.T) {
 	for link, want := range map[string]int{
 		`"ssh {name}"`: 1,

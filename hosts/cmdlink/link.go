@@ -49,9 +49,9 @@ func (Opener) Open(ctx context.Context, h *hosts.Host) (hosts.Link, error) {
 	return &link{Link: inner, host: h}, nil
 }
 
-// withoutAskpass returns the environment in which ssh asks for nothing. With 100
-// hosts it would open 100 windows, and again at each attempt. Older versions of ssh
-// know only the first of the two variables.
+// withoutAskpass returns env without the variables that make ssh start an askpass
+// program. With 100 hosts it would open 100 windows, and again at each attempt. Older
+// versions of ssh know only the first of the two variables.
 func withoutAskpass(env []string) []string {
 	env = slices.DeleteFunc(slices.Clone(env), func(v string) bool {
 		return strings.HasPrefix(v, "SSH_ASKPASS=") || strings.HasPrefix(v, "SSH_ASKPASS_REQUIRE=")
@@ -59,7 +59,7 @@ func withoutAskpass(env []string) []string {
 	return append(env, "SSH_ASKPASS_REQUIRE=never")
 }
 
-// link is the link over a command that joins its arguments.
+// link is the Link of a command that joins its arguments.
 type link struct {
 	hosts.Link
 	host *hosts.Host
@@ -77,7 +77,6 @@ func (l *link) Start(ctx context.Context, command string) (hosts.Stream, error) 
 	return &stream{Stream: s, host: l.host, words: newWords(s.Stderr())}, nil
 }
 
-// quote makes one word of s for a POSIX shell, csh, or fish. A backslash before a
-// quote would mean something else to fish, so the quote itself is put in double
-// quotes.
+// quote quotes s as one word for a POSIX shell, csh, or fish. A backslash before a
+// quote has another meaning in fish, so a quote in s is put in double quotes.
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'"'"'`) + "'" }

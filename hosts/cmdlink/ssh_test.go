@@ -14,7 +14,8 @@ import (
 	"dcs-tui/hosts/hosttest"
 )
 
-// sshTo is a host that is reached by OpenSSH's client: ssh, options, 127.0.0.1, more.
+// sshTo returns a host that is reached by OpenSSH's client: ssh, options, 127.0.0.1,
+// more.
 func sshTo(t testing.TB, s *hosttest.SSHD, options, more []string) *hosts.Host {
 	t.Helper()
 	if _, err := exec.LookPath("ssh"); err != nil {
@@ -29,7 +30,8 @@ func commandTo(argv ...string) *hosts.Host {
 	return &hosts.Host{Name: "ws1", Link: "command", Command: argv, Shells: hosts.RemoteShells(argv)}
 }
 
-// through starts command over a new link to h, and returns its output and its end.
+// through runs command over a new link to h, and returns its output and the error of
+// Wait.
 func through(t *testing.T, h *hosts.Host, command string) (string, error) {
 	t.Helper()
 	l, err := cmdlink.Opener{}.Open(t.Context(), h)
@@ -55,14 +57,14 @@ func TestConformanceOfSSH(t *testing.T) {
 	hosttest.Conform(t, func(t testing.TB) (hosts.Opener, *hosts.Host) { return cmdlink.Opener{}, sshTo(t, s, nil, nil) })
 }
 
-// special is a command in which every character that means something to a shell
-// must arrive: quotes, blanks, a backslash, variables, patterns.
+// special is a command with every character that has a meaning to a shell. Each of them
+// must arrive unchanged.
 const special = `exec /bin/sh -c 'printf "%s|" "$1" "a  b" "\$x" "*" "#" "~" ";" "a\\nb" "(" "\"" "{1,2}"' sh 0123abcd`
 
 const specialOut = `0123abcd|a  b|$x|*|#|~|;|a\nb|(|"|{1,2}|`
 
-// Our command survives the shells at the far end, whichever they are and however
-// many there are on the way.
+// Our command arrives unchanged, whichever shells run at the far end, and however many
+// split it.
 func TestCommandSurvivesRemoteShells(t *testing.T) {
 	for _, shell := range []string{"/bin/sh", "/bin/bash", "/bin/tcsh", "/bin/zsh", "/usr/bin/fish"} {
 		t.Run(filepath.Base(shell), func(t *testing.T) {
@@ -103,8 +105,8 @@ func lookPath(t *testing.T, name string) string {
 	return path
 }
 
-// openMaster opens a shared connection, as a person does who has a second factor to
-// type, and closes it at the end of the test.
+// openMaster opens a shared connection, as a person with a second factor does. It
+// closes the connection at the end of the test.
 func openMaster(t *testing.T, s *hosttest.SSHD, socket string) {
 	t.Helper()
 	ssh := func(args ...string) {
@@ -117,7 +119,7 @@ func openMaster(t *testing.T, s *hosttest.SSHD, socket string) {
 	t.Cleanup(func() { ssh("-O", "exit") })
 }
 
-// A gateway that only forwards (-J) needs nothing more.
+// A jump host only forwards (-J), so the command needs no second quoting.
 func TestSSHThroughAJumpHost(t *testing.T) {
 	gate := hosttest.StartSSHD(t, hosttest.Options{})
 	s := hosttest.StartSSHD(t, hosttest.Options{With: gate, Shell: "/bin/tcsh"})
@@ -127,7 +129,7 @@ func TestSSHThroughAJumpHost(t *testing.T) {
 	}
 }
 
-// Why ssh failed is an error of the right class, in ssh's own words, with what to do.
+// An error of ssh has the right class, quotes ssh, and gives advice.
 func TestWhySSHFailed(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{Config: []string{"Banner " + banner(t)}})
 	gate := hosttest.StartSSHD(t, hosttest.Options{})
@@ -184,7 +186,7 @@ func banner(t *testing.T) string {
 	return file
 }
 
-// A command that fails by itself is told apart from ssh.
+// The exit status of the command is distinguished from a failure of ssh.
 func TestExitStatusOfTheCommand(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{})
 	for _, code := range []int{1, 8, 126, 255} {
@@ -195,7 +197,7 @@ func TestExitStatusOfTheCommand(t *testing.T) {
 	}
 }
 
-// What a program of the far end says of its own logins is not taken for ssh's words.
+// After login, a message of a program at the far end is not taken for a message of ssh.
 func TestWordsOfTheFarEnd(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{})
 	_, err := through(t, sshTo(t, s, nil, nil), "echo 'git@example.org: Permission denied (publickey).' >&2; echo ready; exit 255")
@@ -204,7 +206,7 @@ func TestWordsOfTheFarEnd(t *testing.T) {
 	}
 }
 
-// A connection that breaks later is a host out of reach.
+// A connection that breaks after login makes the host unreachable.
 func TestSSHConnectionBreaks(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{})
 	l, err := cmdlink.Opener{}.Open(t.Context(), sshTo(t, s, nil, nil))
@@ -226,7 +228,7 @@ func TestSSHConnectionBreaks(t *testing.T) {
 	}
 }
 
-// ssh can ask nobody: not on a terminal, and not by a program that opens a window.
+// ssh can neither ask on a terminal nor start an askpass program.
 func TestSSHAsksNobody(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{Passphrase: "secret"})
 	asked := filepath.Join(t.TempDir(), "asked")

@@ -16,20 +16,20 @@ import (
 	"dcs-tui/jobs"
 )
 
-// failed is the exit status with which ssh says that it could not run the command,
-// or that the connection broke.
+// failed is the exit status of ssh when it could not run the command, or when the
+// connection broke.
 const failed = 255
 
-// stderrDelay bounds how long Wait waits for the end of standard error once ssh has
+// stderrDelay bounds how long Wait waits for the end of standard error after ssh has
 // ended. A shared connection that ssh left in the background may hold it open.
 const stderrDelay = time.Second
 
-// stream is a command behind ssh, which says on standard error why it failed.
+// stream is a command that ssh runs. ssh reports on standard error why it failed.
 type stream struct {
 	hosts.Stream
 	host  *hosts.Host
 	words *words
-	heard atomic.Bool // something came from the far end, so ssh has logged in
+	heard atomic.Bool // output came from the far end, so ssh has logged in
 }
 
 func (s *stream) Read(p []byte) (int, error) {
@@ -42,7 +42,8 @@ func (s *stream) Read(p []byte) (int, error) {
 
 func (s *stream) Stderr() io.Reader { return s.words }
 
-// Wait returns an error of the right class, in ssh's own words, when ssh failed.
+// Wait returns an *Error that quotes ssh if ssh failed, and otherwise the error of the
+// command.
 func (s *stream) Wait() error {
 	err := s.Stream.Wait()
 	var exit *hosts.ExitError
@@ -61,13 +62,13 @@ func (s *stream) Wait() error {
 	return err
 }
 
-// maxLine is how many bytes of a line are quoted.
+// maxLine is the maximum length of a quoted line, in bytes.
 const maxLine = 400
 
-// maxKept is how many bytes of standard error are kept, the last ones.
+// maxKept is how many bytes at the end of standard error are kept.
 const maxKept = 16 << 10
 
-// words passes on a command's standard error and keeps the end of it.
+// words passes on the standard error of a command and keeps its last bytes.
 type words struct {
 	r     io.Reader
 	ended chan struct{} // closed at the end of r
@@ -104,21 +105,21 @@ func (w *words) lines() (lines []string) {
 	return lines
 }
 
-// sshEnds are the reasons for which OpenSSH's client fails. The first row that
-// matches a line counts: what a gateway refused is followed by a line that only
-// says that the connection was closed.
+// sshEnds lists the reasons for which OpenSSH's client fails. The first row that
+// matches a line applies: a refusal by a gateway is followed by a line that says only
+// that the connection was closed.
 var sshEnds = []struct {
 	line   *regexp.Regexp
 	class  hosts.Class
-	advice string // %s is the command by hand
+	advice string // %s is the command to type by hand
 }{
 	{regexp.MustCompile(`REMOTE HOST IDENTIFICATION HAS CHANGED`), hosts.HostKey,
-		"somebody may be listening in, or the machine was set up anew: ask who runs it; `%s` shows which line of known_hosts is meant"},
+		"the connection may be intercepted, or the machine was reinstalled: ask who runs it; `%s` shows the line of known_hosts"},
 	{regexp.MustCompile(`^No .*host key is known for|^Host key verification failed|^Host key for .* has changed`), hosts.HostKey,
 		"run `%s` in a terminal once, compare the fingerprint, and answer yes"},
 	{regexp.MustCompile(`Permission denied \(|Too many authentication failures|^No more authentication methods|^Authentication failed`), hosts.Denied,
 		"`%s` must log in without a question, because ssh has no terminal here: add the key to ssh-agent, get a Kerberos ticket, " +
-			"or open a shared connection first (ControlMaster), as a password or a second factor needs it"},
+			"or, for a password or a second factor, open a shared connection first (ControlMaster)"},
 	{regexp.MustCompile(`Bad configuration option|terminating, \d+ bad|Bad owner or permissions|^usage: |^unknown option|^Missing argument|` +
 		`Cannot execute command-line and remote command|^command-line(:| line) |no argument after keyword`), hosts.Misconfigured,
 		"correct the link in the inventory, or the ssh configuration, until `%s` works"},
@@ -126,9 +127,9 @@ var sshEnds = []struct {
 		`^(Connection (to|closed|reset|timed out)|Shared connection to|Received disconnect|Disconnected|Timeout, server|Control socket|stdio forwarding failed)`), hosts.Unreachable, ""},
 }
 
-// explain finds the line that says why ssh failed; nil when there is none. What
-// programs of the far end say comes the same way, so once ssh has logged in, no line
-// is taken for a login that failed.
+// explain returns an error that quotes the line with which ssh explains its failure, or
+// nil if there is none. Programs at the far end write to the same stream, so once ssh
+// has logged in, no line is taken for a failed login.
 func explain(h *hosts.Host, lines []string, loggedIn bool) error {
 	for _, end := range sshEnds {
 		if loggedIn && end.class != hosts.Unreachable {
@@ -148,7 +149,7 @@ func explain(h *hosts.Host, lines []string, loggedIn bool) error {
 	return nil
 }
 
-// byHand is the command as a person types it to see whether it works.
+// byHand returns the command that a person types to see whether ssh works.
 func byHand(argv []string) string {
 	var text []string
 	for _, word := range argv {

@@ -54,7 +54,7 @@ func start(argv, env []string, forget func(*stream)) (_ *stream, err error) {
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = files[0], files[3], files[5]
 	cmd.Env = env
-	// A session of its own has no terminal, so the command cannot ask anything there.
+	// A session of its own has no terminal, so the command cannot ask anything.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err = cmd.Start(); err != nil {
 		return nil, err

@@ -97,8 +97,8 @@ func TestWithoutSSH(t *testing.T) {
 	}
 }
 
-// What is not a file is refused before anything is asked, and so is a device that has
-// no end.
+// A path that is not a file is refused before ssh is asked, and so is a device without
+// an end.
 func TestUnreadableFiles(t *testing.T) {
 	for _, file := range []string{t.TempDir(), "/dev/zero"} {
 		for _, program := range []string{"", "/nonexistent/ssh"} {

@@ -88,9 +88,10 @@ func load(path string, env *environment, system, program string) (*Config, error
 	return c, nil
 }
 
-// readable returns the absolute path (ssh takes a file named "none" for no file
-// at all) of what can be read again and again: `ssh -F` takes a directory, each
-// question would drain a pipe, and ssh reads /dev/zero until memory is used up.
+// readable returns the absolute path, because ssh takes a file named "none" for no file
+// at all. It refuses everything that cannot be read again and again: `ssh -F` accepts a
+// directory, each question would drain a pipe, and ssh reads /dev/zero until memory is
+// used up.
 func readable(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -33,8 +33,8 @@ var meaningless = words(`addkeystoagent batchmode canonicaldomains canonicalizef
 	tcpkeepalive tunnel tunneldevice updatehostkeys useprivilegedport userknownhostsfile2 globalknownhostsfile2 usersh
 	versionaddendum visualhostkey warnweakcrypto xauthlocation`)
 
-// beyond says of each other directive which values harm somebody when they are
-// not supported, and what happens instead.
+// beyond says, for each other directive, which of its values matter if they are not
+// supported, and what to do instead.
 var beyond = map[string]struct {
 	display string
 	harm    func(value string) bool

@@ -5,9 +5,9 @@
 // says is handed over as ssh's options, and so comes first. Where there is no ssh program
 // the library kevinburke/ssh_config reads the files (see library.go for its limits).
 //
-// A directive in effect for a host in use that is not supported is named in a
-// warning, and a host with a ProxyCommand is refused; those that mean nothing to a program without terminal, forwarding
-// and multiplexing are left aside silently (see directives.go).
+// A warning names each directive that applies to a host in use and is not supported. A
+// host with a ProxyCommand is refused. Directives that have no meaning without a terminal,
+// forwarding and multiplexing are ignored silently (see directives.go).
 //
 // The package opens no connection and reads no key; that is sshlink.
 package sshconf

@@ -56,8 +56,8 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// A host that is reached by a command of the user's is not dialed past it: it is
-// refused, and so is a host behind such a gateway, with the way in that works.
+// A host with a ProxyCommand is refused rather than dialed directly, and so is a host
+// behind such a gateway. The error names the way in that works.
 func TestProxyCommandIsRefused(t *testing.T) {
 	bothWays(t, func(t *testing.T, config func(*testing.T, string) *Config) {
 		c := config(t, "Host melon4 gate\nProxyCommand corkscrew proxy 80 %h %p\nHost plum\nProxyJump gate\n")

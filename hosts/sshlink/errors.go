@@ -148,8 +148,8 @@ func (a *attempt) denied() error {
 	return &hosts.Error{Host: a.host, Class: hosts.Denied, Err: errors.New(text), Advice: a.login.otherWays(advice)}
 }
 
-// otherWays adds to advice what else the server offers and only the user's own ssh
-// can do.
+// otherWays appends to advice the login methods that the server offers and that only
+// the user's own ssh supports.
 func (l *loginState) otherWays(advice string) string {
 	for _, method := range l.allowed {
 		switch method {

@@ -200,7 +200,7 @@ func (c *hostKeyCheck) changed(key ssh.PublicKey, want []xknownhosts.KnownKey) e
 	place := c.files.place(want[i].Filename, want[i].Line)
 	file := c.files.own(want[i].Filename)
 	return c.fail(fmt.Errorf("its host key has CHANGED: it shows %s, but %s says %s", fingerprint(key), place, fingerprint(want[i].Key)),
-		fmt.Sprintf("somebody may be listening in, or the machine was set up anew: ask who runs it, and only then: ssh-keygen -R %s -f %s",
+		fmt.Sprintf("the connection may be intercepted, or the machine was reinstalled: ask who runs it, and only then: ssh-keygen -R %s -f %s",
 			shellWord(knownhosts.Normalize(c.name())), shellWord(file)))
 }
 
@@ -217,7 +217,7 @@ func (c *hostKeyCheck) unknown(key ssh.PublicKey) error {
 // cannot be compared with what is known.
 func (c *hostKeyCheck) missingKind(offered []string) error {
 	return c.fail(fmt.Errorf("it offers host keys of the kinds %s, but is known by others", strings.Join(offered, ", ")),
-		fmt.Sprintf("somebody may be listening in, or its keys were made anew: ask who runs it; `ssh-keygen -F %s` shows what is known",
+		fmt.Sprintf("the connection may be intercepted, or the host keys were replaced: ask who runs it; `ssh-keygen -F %s` shows what is known",
 			shellWord(knownhosts.Normalize(c.name()))))
 }
 

@@ -207,7 +207,7 @@ func TestAcceptNewCannotWrite(t *testing.T) {
 	mustFail(t, New(Options{AcceptNew: true}), tg, hosts.Misconfigured, "a file")
 }
 
-// A file of host keys that may have no end is refused; /dev/null holds none.
+// A file of host keys that may have no end is refused. /dev/null holds no keys.
 func TestKnownHostsIsAFile(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{})
 	tg := target(s)

@@ -47,8 +47,9 @@ func TestWrongKey(t *testing.T) {
 	mustRun(t, New(Options{}), tg, "true")
 }
 
-// A server that looks at no key, or at more than a key, says so. The advice names the
-// way in that works, and that a person must open it where something must be typed.
+// A server that accepts no key, or requires more than a key, reports that. The advice
+// names the way in that works, and says that a person must open the connection if
+// something must be typed.
 func TestLoginsThatNeedMoreThanAKey(t *testing.T) {
 	const first = "over a shared connection (ControlMaster) that you open beforehand, because the dispatcher has no terminal"
 	for name, c := range map[string]struct {

@@ -16,8 +16,7 @@ const maxNoise = 64 << 10
 // errNoise says that the far end prints without end.
 var errNoise = errors.New("prints without end")
 
-// errTerminal says that there is a terminal on the way, which would change our
-// bytes.
+// errTerminal is returned when a terminal on the way would change our bytes.
 var errTerminal = errors.New("the command runs on a terminal of the far end")
 
 // answers reads the lines of the bootstrap out of whatever else comes.

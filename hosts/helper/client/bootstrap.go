@@ -2,12 +2,12 @@ package client
 
 // bootstrapText is the script of the only command line that is ever sent to a host.
 // Its argument is the nonce. Everything else that varies follows as lines on its
-// standard input: sha256 of the program, its size in bytes, work_dir ("":
-// ~/.dcs-tui), RUN/HOST (the name of the spool), and places to try before work_dir
-// ("": the usual two), joined by colons.
+// standard input: sha256 of the program; its size in bytes; work_dir (empty:
+// ~/.dcs-tui); RUN/HOST, the name of the spool; and the directories to try before
+// work_dir, joined by colons (empty: the usual two).
 //
 // The lines are sent only after the script's first answer. A startup file that
-// reads standard input finds nothing there: it can neither swallow nor execute
+// reads standard input finds nothing there, so it can neither swallow nor execute
 // what is meant for the script.
 //
 // Login shells: bash, dash, ash, zsh, ksh, fish, tcsh. So the text has no
@@ -18,11 +18,11 @@ package client
 // It needs sh, uname, id, mkdir, chmod, wc, rm, find, touch, head, cat, dd and
 // mv, and uses gzip and timeout when they are there.
 //
-// Every answer is a line "NONCE word …". A shell that echoes its command line does
-// not look like one, because a newline follows the nonce there.
+// Every answer is a line "NONCE word …". An echo of the command line is not taken
+// for an answer, because a newline follows the nonce there.
 //
 //	path PATH             uname was not found there, so nothing can be done
-//	sys KERNEL MACHINE    what uname says: now send the lines
+//	sys KERNEL MACHINE    the output of uname; the lines may be sent now
 //	have DIR              the binary is in DIR/bin
 //	need gzip|plain DIR   it is not: send "gzip N" or "plain N", a newline, and N bytes
 //	ok                    it arrived, ran, and gave the right checksum of itself
@@ -58,7 +58,7 @@ const bootstrapText = `d_n=$1; ` +
 	// What senders that were cut off left behind, and versions that nobody has used for a month.
 	`find bin -name ".new-*" -mmin +60 -exec rm -f {} + 2>/dev/null; ` +
 	`find bin -name "dcs-tui-*" -mtime +30 -exec rm -f {} + 2>/dev/null; ` +
-	// A link that was cut in silence leaves whoever reads from it waiting for hours.
+	// If a link is cut silently, a read from it blocks for hours.
 	`d_g=; timeout 9 true 2>/dev/null && d_g="timeout 90"; ` +
 	`d_m=plain; command -v gzip >/dev/null 2>&1 && d_m=gzip; say need $d_m "$d_b"; ` +
 	`read -r d_m d_k || { rm -f "$d_x"; exit 9; }; ` +
@@ -80,7 +80,7 @@ const bootstrapText = `d_n=$1; ` +
 	`[ $d_a = $d_p ] && try "$d_t"; done; done; ` +
 	`say none; exit 8`
 
-// bootstrap returns the command line that brings the helper to a host; nonce is
+// bootstrap returns the command line that starts the helper on a host. The nonce is
 // hexadecimal.
 func bootstrap(nonce string) string {
 	return "exec /bin/sh -c '" + bootstrapText + "' dcs-tui " + nonce

@@ -95,8 +95,8 @@ func TestLastWordsAreBounded(t *testing.T) {
 	}
 }
 
-// The first line of a crash is quoted, however long the stacks and registers are
-// that follow it.
+// The first line of a crash is quoted, however long the stacks and registers are that
+// follow it.
 func TestCrashIsQuotedByItsFirstLine(t *testing.T) {
 	stacks := "\n" + strings.Repeat("goroutine 7 [select]:\nmain.wait(0xc0000b2000)\n\t/src/wait.go:17 +0x4f\n", 3000)
 	registers := "rax    0x0\nrip    0x46e2a1\nfs     0x0\ngs     0x0\n"

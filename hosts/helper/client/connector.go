@@ -30,7 +30,7 @@ type Options struct {
 type Connector struct {
 	opt      Options
 	binaries *binaries
-	unsent   atomic.Int64 // bytes that wait in the mailboxes of all hosts
+	unsent   atomic.Int64 // bytes queued in the mailboxes of all hosts
 }
 
 var _ hosts.Connector = (*Connector)(nil)

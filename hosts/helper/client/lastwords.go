@@ -40,8 +40,8 @@ func (l *lastWords) run(r io.Reader) {
 	}
 }
 
-// crashLine matches the line with which the Go runtime begins to say why it ends a
-// program. Stacks and registers follow it, and can be longer than all else.
+// crashLine matches the first line that the Go runtime prints when it ends a program.
+// Stacks and registers follow, and can be longer than everything else.
 var crashLine = regexp.MustCompile(`^(panic: |fatal error: |runtime: |unexpected fault address |SIG[A-Z0-9]+: )`)
 
 func (l *lastWords) add(s string) {
@@ -56,7 +56,8 @@ func (l *lastWords) add(s string) {
 	}
 }
 
-// said quotes the line that explains an end best, for an error; "" if there is none.
+// said returns a quotation of the line that best explains the end of the helper, for an
+// error. It is empty if there is none.
 func (l *lastWords) said() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -8,11 +8,11 @@ import (
 	"sync/atomic"
 )
 
-// The bytes that may wait to be taken by hosts. They bound memory, not time: a host
-// that takes nothing is found out by its silence.
+// Limits on the bytes queued for hosts. They bound memory, not time: a host that reads
+// nothing is detected by its silence.
 const (
-	maxUnsent     = 256 << 20 // for all hosts together: the longest commands on the slots of some
-	maxUnsentSure = 1 << 20   // that each host may have, and one message of any size, whatever the others have
+	maxUnsent     = 256 << 20 // for all hosts together; enough for the longest commands on all slots of some hosts
+	maxUnsentSure = 1 << 20   // guaranteed to each host, and one message of any size, whatever the others use
 )
 
 var errClosed = errors.New("the link was closed")
@@ -21,7 +21,7 @@ var errClosed = errors.New("the link was closed")
 // which may: bytes wait here, up to a limit. One goroutine runs it.
 type mailbox struct {
 	wake chan struct{} // room for one: there are bytes
-	all  *atomic.Int64 // bytes that wait in the mailboxes of all hosts
+	all  *atomic.Int64 // bytes queued in the mailboxes of all hosts
 
 	mu      sync.Mutex
 	buf     []byte
@@ -43,7 +43,7 @@ func (b *mailbox) Write(p []byte) (int, error) {
 	all := b.all.Add(int64(len(p)))
 	if have > 0 && have+len(p) > maxUnsentSure && all > maxUnsent {
 		b.all.Add(-int64(len(p)))
-		return 0, fmt.Errorf("the host does not take what is sent: %d MiB are waiting, %d MiB for all hosts together", have>>20, all>>20)
+		return 0, fmt.Errorf("the host does not read what is sent: %d MiB are waiting, %d MiB for all hosts together", have>>20, all>>20)
 	}
 	b.buf = append(b.buf, p...)
 	select {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Hosts that take nothing cost a bounded amount of memory, however many they are; a
-// host can always be sent one message, and what has been taken makes room.
+// Hosts that read nothing cost a bounded amount of memory, however many there are. A
+// host can always be sent one message, and bytes that were read make room for others.
 func TestMailboxesShareTheirRoom(t *testing.T) {
 	var all atomic.Int64
 	piece := make([]byte, 4<<20)

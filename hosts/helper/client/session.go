@@ -49,7 +49,7 @@ func newSession(ctx context.Context, c *Connector, h *hosts.Host, open *hosts.Op
 	return s
 }
 
-// stepShell ends with the bootstrap's first answer.
+// stepShell lasts until the first answer of the bootstrap.
 const stepShell = "waiting for the login shell"
 
 // at notes what we are waiting for, for the error when it does not come.
@@ -72,8 +72,8 @@ func (s *session) connect() (*worker, error) {
 	return s.hello()
 }
 
-// begin starts the bootstrap and hands over what it needs. Nothing is sent before
-// its first answer: until then a startup file may be reading.
+// begin starts the bootstrap and sends it what it needs. It sends nothing before the
+// first answer: until then a startup file may be reading.
 func (s *session) begin() error {
 	var random [16]byte
 	rand.Read(random[:]) // never fails
@@ -111,7 +111,7 @@ func (s *session) begin() error {
 	return nil
 }
 
-// system reads the first answer: what the host's uname says.
+// system reads the first answer, which is the output of uname on the host.
 func (s *session) system() (kernel, machine string, err error) {
 	word, rest, err := s.answers.next()
 	if err != nil {
@@ -155,7 +155,7 @@ func (s *session) finish(err error) error {
 		cause, advice := context.Cause(s.ctx), ""
 		if late := (*errLate)(nil); errors.As(cause, &late) && late.step == stepShell {
 			advice = "a startup file there, such as .bashrc, may read standard input, ask something or hang; let it do so in interactive shells only"
-			if s.host.Link == "command" { // which may still be on its way there
+			if s.host.Link == "command" { // the command may not have reached the host
 				advice = "the host may be out of reach, or " + advice
 			}
 		}

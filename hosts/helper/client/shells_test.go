@@ -224,7 +224,7 @@ func TestHelpersThatCannotServe(t *testing.T) {
 	}
 }
 
-// A helper that crashes later ends the reports, and Err quotes the first line of
+// A helper that crashes after hello ends the reports, and Err quotes the first line of
 // the crash.
 func TestHelperCrashes(t *testing.T) {
 	for how, want := range map[string]string{"panics": "panic: the helper is broken", "aborts": "SIGABRT: abort"} {

@@ -11,8 +11,8 @@ import (
 	"dcs-tui/hosts"
 )
 
-// startingWith makes a host whose bash reads rc as its startup file, and counts
-// what is sent to it.
+// startingWith returns a host whose bash reads rc as its startup file, and a counter of
+// the bytes sent to it.
 func startingWith(t *testing.T, rc string) (*far, *counter) {
 	t.Helper()
 	if _, err := exec.LookPath("bash"); err != nil {
@@ -28,7 +28,7 @@ func startingWith(t *testing.T, rc string) (*far, *counter) {
 }
 
 // A startup file that reads standard input takes nothing that is meant for the
-// bootstrap: nothing has been sent yet.
+// bootstrap, because nothing has been sent yet.
 func TestStartupFileThatLooksAtItsInput(t *testing.T) {
 	for name, rc := range map[string]string{
 		"a line":     "read -r -t 0.3 x && echo \"$x\" > \"$HOME/taken\"",
@@ -45,7 +45,7 @@ func TestStartupFileThatLooksAtItsInput(t *testing.T) {
 	}
 }
 
-// One that waits for input gets none, and the error says what to look for.
+// A startup file that waits for input gets none, and the error names the cause.
 func TestStartupFileThatWaitsForInput(t *testing.T) {
 	for name, rc := range map[string]string{
 		"asks":      `printf 'Which project? '; read -r x`,
@@ -71,7 +71,7 @@ func TestStartupFileThatWaitsForInput(t *testing.T) {
 	}
 }
 
-// A terminal on the way would change our bytes, and is told by its line ends.
+// A terminal on the way would change our bytes. It is recognized by its line endings.
 func TestTerminalOnTheWay(t *testing.T) {
 	f := newFar(t)
 	f.shell = `printf '%s sys Linux x86_64\r\n' "${3##* }"; exec cat`
@@ -81,7 +81,7 @@ func TestTerminalOnTheWay(t *testing.T) {
 	}
 }
 
-// Where uname is not in PATH, the error shows PATH and says what must be in it.
+// If uname is not in PATH, the error shows PATH and says what it must contain.
 func TestUnameIsNotInPath(t *testing.T) {
 	f := newFar(t)
 	f.shell = `PATH=/opt/none:/opt/nothing; export PATH; exec "$@"`

@@ -48,7 +48,7 @@ func TestFullMailboxCloses(t *testing.T) {
 		for ; err == nil && sent < 100; sent++ {
 			err = w.Send(launch(4 << 20))
 		}
-		if err == nil || !strings.Contains(err.Error(), "does not take what is sent") || sent < 7 {
+		if err == nil || !strings.Contains(err.Error(), "does not read what is sent") || sent < 7 {
 			t.Errorf("%d sends, then %v", sent, err)
 		}
 		if time.Since(start) != 0 {

@@ -15,9 +15,9 @@ import (
 // (max_load, min_mem_free, min_disk_free) starts nothing before it.
 const firstBeat = 150 * time.Millisecond
 
-// beats sends a sign of life with measurements every lim.beat, the first one at
-// once. It touches no file system but /proc, and waits for no lock that is held while
-// another is used: a hung NFS must not look like a dead host.
+// beats sends a heartbeat with measurements every lim.beat, the first one at once. It
+// touches no file system but /proc, and waits for no lock that is held across other
+// file I/O: a hung NFS must not make the host look dead.
 func (h *helper) beats() {
 	m := &meter{}
 	m.measure(nil)
@@ -31,18 +31,19 @@ func (h *helper) beats() {
 	}
 }
 
-// census is what a beat says of attempts and supervisors.
+// census is what a heartbeat reports of attempts and supervisors.
 type census struct {
 	running, buffered int
 	lockedGPUs        []int
 	roots             map[int]bool // pids of supervisors
 }
 
-// censusPatience is how long a beat waits for the helper's lock. It is held across
-// the spool's I/O, which hangs where the spool is below a hung work_dir.
+// censusPatience is how long a heartbeat waits for the helper's lock. The lock is held
+// across I/O in the spool, which hangs if the spool is below a hung work_dir.
 const censusPatience = 100 * time.Millisecond
 
-// update counts anew, or leaves c as it was if that would take too long.
+// update counts again. It leaves c unchanged if the lock is not free within
+// censusPatience.
 func (c *census) update(h *helper) {
 	for until := uptime() + censusPatience; !h.mu.TryLock(); time.Sleep(time.Millisecond) {
 		if uptime() > until {
@@ -92,9 +93,9 @@ func (f *fsState) now() (free int64, delay time.Duration) {
 	return free, delay
 }
 
-// watchFiles asks the file systems of the attempts, of work_dir and of the spool for
-// a sign of life, and work_dir for newer epochs. It may hang; the beats say so. It returns when a
-// newer dispatcher owns the run.
+// watchFiles checks that the file systems of the attempts, of work_dir and of the spool
+// respond, and looks for newer epochs in work_dir. It may hang; heartbeats report that.
+// It returns when a newer dispatcher owns the run.
 func (h *helper) watchFiles() error {
 	h.fs.free.Store(-1)
 	for {

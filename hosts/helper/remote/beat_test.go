@@ -56,8 +56,8 @@ func TestFirstBeat(t *testing.T) {
 	f.bye()
 }
 
-// hang makes one call of the next helper or its supervisors (role) hang, until the function that it returns
-// is called.
+// hang makes one call of the next helper or its supervisors (role) hang until the
+// returned function is called.
 func hang(t *testing.T, w *world, role, op, path string) (release func()) {
 	p := &plan{Dir: t.TempDir(), Root: filepath.Dir(w.base), Call: callKey{role, op, path}, Nth: 1, How: howHang}
 	_, value, _ := strings.Cut(p.env(), "=")
@@ -65,8 +65,8 @@ func hang(t *testing.T, w *world, role, op, path string) (release func()) {
 	return func() { write(t, filepath.Join(p.Dir, "go"), "") }
 }
 
-// Promise 5: a spool on a file system that hangs does not make the host look dead: the
-// helper gives beats and hears the dispatcher, and goes on where it was.
+// Promise 5: a spool on a hung file system does not make the host look dead. The helper
+// sends heartbeats and handles messages, and continues where it was.
 func TestBeatsWhileTheSpoolHangs(t *testing.T) {
 	t.Setenv(beatEnv, "100ms")
 	t.Setenv(silenceEnv, "2s")
@@ -86,7 +86,8 @@ func TestBeatsWhileTheSpoolHangs(t *testing.T) {
 	f.bye()
 }
 
-// Such a host says that a file system does not answer, so that it is given nothing more.
+// Such a host reports that a file system does not respond, so that no more jobs are
+// sent to it.
 func TestHungSpoolIsReported(t *testing.T) {
 	t.Setenv(beatEnv, "100ms")
 	w := newWorld(t)

@@ -38,8 +38,9 @@ func call(op, path string, do func() error) error {
 	}
 }
 
-// openat opens with close-on-exec. It follows no symbolic link in the last place but to
-// a directory: we make none, and somebody else's may lead to any file of the user.
+// openat opens with close-on-exec. It does not follow a symbolic link in the last
+// element of the path, except to a directory: we create no links, and a link of
+// somebody else may lead to any file of the user.
 func openat(dirfd int, path string, flags int, mode uint32) (int, error) {
 	fd, op := -1, "open"
 	flags |= unix.O_CLOEXEC
@@ -168,7 +169,7 @@ func statfs(path string, st *unix.Statfs_t) error {
 	return call("statfs", path, func() error { return unix.Statfs(path, st) })
 }
 
-// rewind makes the next readdir begin with the first name.
+// rewind makes the next readdir start at the first name.
 func rewind(fd int, path string) error {
 	return call("seek", path, func() error {
 		_, err := unix.Seek(fd, 0, 0)
@@ -192,24 +193,27 @@ func mapFile(fd int, path string, bytes int) (mem []byte, err error) {
 	return mem, err
 }
 
-// lockFile takes an OFD write lock on the whole file without waiting. EAGAIN says that
-// another open file has a lock on it.
+// lockFile takes an OFD write lock on the whole file without waiting. It returns EAGAIN
+// if another open file holds a lock on it.
 func lockFile(fd int, path string) error {
 	return call("lock", path, func() error {
 		return unix.FcntlFlock(uintptr(fd), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK})
 	})
 }
 
-// unlockFile gives such a lock back, whoever else has inherited the open file.
+// unlockFile releases such a lock, even if other processes have inherited the open
+// file.
 func unlockFile(fd int, path string) error {
 	return call("unlock", path, func() error {
 		return unix.FcntlFlock(uintptr(fd), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_UNLCK})
 	})
 }
 
-// writeLocked reports whether another open file has a write lock on it. It takes none.
+// writeLocked reports whether another open file holds a write lock on the file. It
+// takes no lock.
 func writeLocked(fd int, path string) (bool, error) {
-	// Asked as if for a read lock: those of others are no obstacle to it.
+	// The query is for a read lock, because read locks of others do not conflict with
+	// it.
 	l := unix.Flock_t{Type: unix.F_RDLCK}
 	err := call("lock", path, func() error { return unix.FcntlFlock(uintptr(fd), unix.F_OFD_GETLK, &l) })
 	return err == nil && l.Type != unix.F_UNLCK, err

@@ -108,7 +108,7 @@ func (h *helper) reportLocked(r *report, b *batch) {
 		b.lapsed = append(b.lapsed, id)
 	case repRefused:
 		h.overLocked(id)
-		h.lockedGPUs = union(h.lockedGPUs, r.gpus) // before the next look at the locks
+		h.lockedGPUs = union(h.lockedGPUs, r.gpus) // until watchGPUs looks at the locks again
 		b.other = append(b.other, &hosts.Refused{Attempts: []jobs.AttemptID{id}, Why: r.why, GPUs: r.gpus})
 	case repKnown:
 		delete(h.waiting, id)
@@ -124,7 +124,7 @@ func (h *helper) reportLocked(r *report, b *batch) {
 	}
 }
 
-// union returns the numbers that are in either list, in order.
+// union returns the numbers that are in either list, sorted.
 func union(a, b []int) []int {
 	all := slices.Concat(a, b)
 	slices.Sort(all)

@@ -44,7 +44,7 @@ const (
 // maxSlots is how many slots the page has room for, at least jobs.MaxSlots.
 const maxSlots = controlBytes/8 - ctlServing - 1
 
-const _ = uint(maxSlots - jobs.MaxSlots) // does not compile if it has not
+const _ = uint(maxSlots - jobs.MaxSlots) // does not compile if maxSlots is smaller
 
 // openControl maps the spool's page, making it when there is none.
 func openControl(dir string) (*control, error) {

@@ -93,7 +93,7 @@ func list(dir string) ([]string, error) {
 	return listOpen(fd, dir)
 }
 
-// listOpen reads the names that are left in an open directory.
+// listOpen reads the remaining names of an open directory.
 func listOpen(fd int, dir string) ([]string, error) {
 	var names []string
 	buf := make([]byte, 8<<10)

@@ -18,31 +18,32 @@ import (
 	"dcs-tui/jobs"
 )
 
-// GPUs are shared with other runs and other users of the host. Who uses one holds an
-// OFD write lock on a file of his own, gpu<DEVICE>.<UID>, in a sticky directory on the
-// host's local disk. A device is taken if any of its files is locked: a supervisor
-// first locks its own file, then looks at the others, and gives way when one of them
-// is locked. Of two users who do that at the same instant both may give way; they
-// try again at different times, because the dispatcher's pauses are random.
+// GPUs are shared with other runs and other users of the host. For each device, every
+// user has a file gpu<DEVICE>.<UID> in a sticky directory on the host's local disk.
+// Whoever uses the device holds an OFD write lock on his own file. A device is taken if
+// any of its files is locked. A supervisor first locks its own file, then looks at the
+// others, and gives way if one of them is locked. If two users do that at the same
+// instant, both may give way. They try again at different times, because the
+// dispatcher's delays are random.
 //
 // The job inherits the descriptor, so the lock lasts as long as the job even if the
 // supervisor is killed. Nobody can write-lock a file that he cannot open for writing,
-// and F_OFD_GETLK needs no more than to open it for reading.
+// and F_OFD_GETLK needs only a file that is open for reading.
 
-// defaultShareDir is where hosts without share_dir keep these files.
+// defaultShareDir is the directory of these files on hosts without share_dir.
 const defaultShareDir = "/var/tmp/dcs-share"
 
-// jobLockFD is the first descriptor under which a job finds its locks: above those
+// jobLockFD is the first descriptor of the locks that a job inherits. It is above those
 // that shell scripts choose for themselves.
 const jobLockFD = 30
 
-// gpuLock is a device that is ours.
+// gpuLock is a device that we have locked.
 type gpuLock struct {
 	fd   int
 	path string
 }
 
-// takenError says which devices of an attempt are used by others.
+// takenError lists the devices of an attempt that others use.
 type takenError struct{ devices []int }
 
 func (e *takenError) Error() string {
@@ -63,8 +64,8 @@ func joinInts(list []int) string {
 	return string(b)
 }
 
-// lockGPUs locks all of the devices or none. The error is a *takenError when others
-// use some of them.
+// lockGPUs locks all of the devices or none. The error is a *takenError if others use
+// some of them.
 func lockGPUs(dir string, devices []int) (locks []gpuLock, err error) {
 	devices = slices.Compact(slices.Sorted(slices.Values(devices)))
 	taken := &takenError{}
@@ -89,8 +90,8 @@ func lockGPUs(dir string, devices []int) (locks []gpuLock, err error) {
 	return locks, nil
 }
 
-// unlockGPUs lets the devices go, also where processes that a job has left behind
-// still have the descriptors: the job is over when its shell is.
+// unlockGPUs releases the devices, even if processes that a job has left behind still
+// have the descriptors: the job is over when its shell has exited.
 func unlockGPUs(locks []gpuLock) {
 	for _, l := range locks {
 		unlockFile(l.fd, l.path)
@@ -98,10 +99,10 @@ func unlockGPUs(locks []gpuLock) {
 	}
 }
 
-// lockTries bounds how often a file is opened anew that was removed meanwhile.
+// lockTries is how often lockGPU opens the file again if it was removed meanwhile.
 const lockTries = 5
 
-// lockGPU locks one device. EAGAIN says that somebody else uses it.
+// lockGPU locks one device. It returns EAGAIN if somebody else uses it.
 func lockGPU(dir string, device int) (gpuLock, error) {
 	for range lockTries {
 		dirfd, err := openShare(dir, true)
@@ -129,8 +130,8 @@ func lockIn(dirfd int, dir string, device int) (gpuLock, error) {
 		closeFile(fd, l.path)
 		return gpuLock{}, err
 	}
-	// The path must still lead to the file: cleaners of temporary directories, and
-	// their owners, remove files and directories at any time.
+	// The path must still lead to the locked file: cleaners of temporary directories,
+	// and owners, may remove files and directories at any time.
 	var ours, there unix.Stat_t
 	err = fstat(fd, l.path, &ours)
 	if err == nil {
@@ -140,7 +141,7 @@ func lockIn(dirfd int, dir string, device int) (gpuLock, error) {
 	case errors.Is(err, fs.ErrNotExist) || err == nil && (ours.Ino != there.Ino || ours.Dev != there.Dev):
 		err = errMoved
 	case err == nil:
-		touchFile(fd) // for the cleaners
+		touchFile(fd) // so that cleaners keep the file
 		err = lockedByOthers(dirfd, dir, device, &ours)
 	}
 	if err != nil {
@@ -152,8 +153,8 @@ func lockIn(dirfd int, dir string, device int) (gpuLock, error) {
 
 func lockPrefix(device int) string { return "gpu" + strconv.Itoa(device) + "." }
 
-// openOwnLock opens our file for a device, making it if there is none. Somebody else
-// may have put something under its usual name; then ours has another.
+// openOwnLock opens our file for a device, and creates it if there is none. If somebody
+// else has put something under its usual name, our file has another name.
 func openOwnLock(dirfd int, dir string, device int) (name string, fd int, err error) {
 	names, err := lockNames(dirfd, dir, device)
 	if err != nil {
@@ -161,7 +162,7 @@ func openOwnLock(dirfd int, dir string, device int) (name string, fd int, err er
 	}
 	const flags = unix.O_RDWR | unix.O_NONBLOCK
 	for _, n := range names {
-		// Without O_CREAT, which fs.protected_regular forbids for others' files.
+		// Without O_CREAT, because fs.protected_regular forbids it for files of others.
 		fd, err := openat(dirfd, n, flags, 0)
 		if err != nil {
 			continue
@@ -180,13 +181,13 @@ func openOwnLock(dirfd int, dir string, device int) (name string, fd int, err er
 		return err
 	})
 	if errors.Is(err, fs.ErrExist) {
-		err = errMoved // another of our supervisors was faster
+		err = errMoved // another of our supervisors created it first
 	}
 	return name, fd, err
 }
 
-// isOwnLock reports whether an open file is an ordinary one that only we can write
-// and that has no other name: then it was made by openOwnLock.
+// isOwnLock reports whether an open file is a regular file that only we can write and
+// that has no other name. Such a file was created by openOwnLock.
 func isOwnLock(fd int, name string) bool {
 	var st unix.Stat_t
 	return fstat(fd, name, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG &&
@@ -211,8 +212,9 @@ func lockedByOthers(dirfd int, dir string, device int, ours *unix.Stat_t) error 
 	return nil
 }
 
-// isLocked reports whether somebody holds a write lock on an ordinary file other than
-// ours (nil: any file). What is no such file, or cannot be opened by us, is nobody's lock.
+// isLocked reports whether somebody holds a write lock on a regular file other than
+// ours (nil: on any file). Anything else, and a file that we cannot open, holds no
+// lock.
 func isLocked(dirfd int, name string, ours *unix.Stat_t) (bool, error) {
 	fd, err := openat(dirfd, name, unix.O_RDONLY|unix.O_NONBLOCK, 0)
 	for _, harmless := range []error{fs.ErrNotExist, unix.EACCES, unix.EPERM, unix.ELOOP, unix.ENXIO, unix.ENODEV, unix.EAGAIN} {
@@ -234,7 +236,7 @@ func isLocked(dirfd int, name string, ours *unix.Stat_t) (bool, error) {
 	return writeLocked(fd, name)
 }
 
-// lockNames lists the files of a device, in a fixed order.
+// lockNames lists the files of a device in a fixed order.
 func lockNames(dirfd int, dir string, device int) ([]string, error) {
 	if err := rewind(dirfd, dir); err != nil {
 		return nil, err
@@ -248,7 +250,7 @@ func lockNames(dirfd int, dir string, device int) ([]string, error) {
 	return names, nil
 }
 
-// lockedGPUs returns the devices that anybody uses, ours included.
+// lockedGPUs returns the devices that are in use, by us or by others.
 func lockedGPUs(dir string) (devices []int) {
 	dirfd, err := openShare(dir, false)
 	if err != nil {
@@ -271,8 +273,8 @@ func lockedGPUs(dir string) (devices []int) {
 	return devices
 }
 
-// openShare opens the shared directory, making it if asked to. One in which others
-// may remove our files is refused.
+// openShare opens the shared directory, and creates it if create is set. It refuses a
+// directory in which others may remove our files.
 func openShare(dir string, create bool) (int, error) {
 	const flags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW
 	fd, err := openat(unix.AT_FDCWD, dir, flags, 0)
@@ -296,15 +298,15 @@ func openShare(dir string, create bool) (int, error) {
 	return fd, nil
 }
 
-// withoutUmask makes files with exactly the mode that they are given: others must be
-// able to look at them from the first instant. Only the goroutine that starts jobs
-// calls it, so that no job inherits what is set here.
+// withoutUmask calls f with the umask 0, so that files get exactly the mode that they
+// are given: others must be able to read them from the first instant. Only the
+// goroutine that starts jobs calls it, so no job inherits this umask.
 func withoutUmask(f func() error) error {
 	defer unix.Umask(unix.Umask(0))
 	return f()
 }
 
-// touchFile sets the times of a file to now. An error is of no consequence.
+// touchFile sets the times of a file to now. Errors are ignored.
 func touchFile(fd int) {
 	tv := unix.NsecToTimeval(time.Now().UnixNano())
 	unix.Futimes(fd, []unix.Timeval{tv, tv})

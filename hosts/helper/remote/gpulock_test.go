@@ -27,7 +27,7 @@ func gpuJob(id, command string, devices ...int) hosts.LaunchJob {
 	return j
 }
 
-// sameHost returns a world of another run on the same machine.
+// sameHost returns the world of another run on the same machine.
 func (w *world) sameHost(t testing.TB) (*world, *hosts.Open) {
 	other := newWorld(t)
 	o := other.open()
@@ -35,9 +35,9 @@ func (w *world) sameHost(t testing.TB) (*world, *hosts.Open) {
 	return other, o
 }
 
-// A GPU is never given to two runs: the second is refused, told which device is in
-// use, and may use another one. The device is free when the job has ended, also
-// when it has left a process behind.
+// A GPU is never given to two runs. The second run is refused, is told which device is
+// in use, and may use another one. The device is free when the job has ended, even if
+// the job has left a process behind.
 func TestGPUIsGivenToOneRun(t *testing.T) {
 	t.Setenv(beatEnv, "50ms")
 	w := newWorld(t)
@@ -112,7 +112,8 @@ func TestJobKeepsItsGPU(t *testing.T) {
 	f.bye()
 }
 
-// Others can look at our files whatever our umask is, and only we can write them.
+// Others can open our files for reading whatever our umask is, and only we can write
+// them.
 func TestLockFilesAreForAll(t *testing.T) {
 	defer unix.Umask(unix.Umask(0o077))
 	dir := filepath.Join(t.TempDir(), "share")
@@ -128,8 +129,8 @@ func TestLockFilesAreForAll(t *testing.T) {
 	}
 }
 
-// What others put into the shared directory neither hangs nor fools us: it is not used
-// as a lock, and no file of ours elsewhere is.
+// Files that others put into the shared directory neither block nor mislead us: none of
+// them is used as our lock, and no file of ours elsewhere is changed.
 func TestForgedLockFiles(t *testing.T) {
 	usual := fmt.Sprintf("gpu0.%d", os.Getuid())
 	for name, forge := range map[string]func(t *testing.T, path string){
@@ -197,8 +198,9 @@ func isTaken(err error, devices ...int) bool {
 	return errors.As(err, &taken) && slices.Equal(taken.devices, devices)
 }
 
-// Another user's lock counts, whatever his file is called; a file of his that is not
-// locked does not, nor does a lock that anybody can take on a file he can only read.
+// A write lock of another user counts, whatever his file is called. A file of his that
+// is not locked does not count, nor does a read lock, which anybody can take on a file
+// that he can only read.
 func TestLocksOfOtherUsers(t *testing.T) {
 	dir := t.TempDir()
 	theirs, err := os.OpenFile(filepath.Join(dir, "gpu0.4711"), os.O_RDWR|os.O_CREATE, 0o644)
@@ -229,7 +231,8 @@ func TestLocksOfOtherUsers(t *testing.T) {
 	free()
 }
 
-// A lock on a file that a cleaner has removed protects nothing: it is taken anew.
+// A lock on a file that a cleaner has removed protects nothing, so the file is created
+// and locked again.
 func TestLockedFileIsRemoved(t *testing.T) {
 	defer func() { fault = nil }()
 	for n, how := range []func(path string) error{
@@ -260,8 +263,8 @@ func TestLockedFileIsRemoved(t *testing.T) {
 	}
 }
 
-// A directory in which others could remove our files is refused, with advice. It says
-// so to the dispatcher, and names no device.
+// A directory in which others could remove our files is refused, with advice. The
+// refusal names no device.
 func TestShareDirIsSticky(t *testing.T) {
 	w := newWorld(t)
 	o := w.open()
@@ -283,7 +286,8 @@ func TestShareDirIsSticky(t *testing.T) {
 	}
 }
 
-// However many want a device at once, one at a time gets it, and all of them in the end.
+// However many processes want a device at once, one at a time gets it, and each gets it
+// in the end.
 func TestGPULockExcludes(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "share")
 	first, err := lockGPUs(dir, []int{0, 1}) // makes the files

@@ -147,7 +147,7 @@ func (h *helper) setConfig(hello *hosts.Hello) {
 	}
 }
 
-// shareDir is where the locks of this host's GPUs are.
+// shareDir returns the directory of the locks of this host's GPUs.
 func (h *helper) shareDir() string { return cmp.Or(h.open.ShareDir, defaultShareDir) }
 
 // workPath is where work_dir is on this host; "" is the default.

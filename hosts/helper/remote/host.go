@@ -33,8 +33,8 @@ type helper struct {
 	open       *hosts.Open
 	dir        string // holds attempts/
 	workDir    string // of this run: epoch files, attempts unless shared
-	runDir     string // "" if it is not seen from here
-	checked    string // what a check removes in the end, "" for a run
+	runDir     string // "" if this host does not see it
+	checked    string // what a check removes at its end, "" for a run
 	spool      spool
 	ctl        *control
 	cfg        slotConfig
@@ -70,7 +70,7 @@ type helper struct {
 	unfed    bool     // specs that an earlier helper left are still to be taken over
 	lapsed   bool     // and they must not start any more
 
-	lockedGPUs []int // devices that somebody uses, as of the last look
+	lockedGPUs []int // devices in use by anybody, when last checked
 }
 
 // run is an attempt that a supervisor holds.
@@ -182,11 +182,12 @@ func (h *helper) serve(in *wire.Reader, reports *os.File) error {
 	return h.untilEnd(ended)
 }
 
-// maxOrders is how many messages may wait to be handled.
+// maxOrders is the maximum number of messages that wait to be handled.
 const maxOrders = 256
 
-// hear reads messages until the channel ends or a Bye comes. It handles none: one
-// whose file system hangs must not make the dispatcher's signs of life go unheard.
+// hear reads messages until the channel ends or a Bye comes. It handles none itself:
+// while the handling of a message hangs on a file system, heartbeats of the dispatcher
+// must still be received.
 func (h *helper) hear(in *wire.Reader, orders chan<- hosts.Message, silence *time.Timer, ended chan<- error) error {
 	for {
 		m, err := in.Read()

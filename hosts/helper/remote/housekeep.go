@@ -36,7 +36,8 @@ func (h *helper) housekeep() error {
 	return nil
 }
 
-// watchGPUs looks which devices are in use, by whomever. Beats carry it.
+// watchGPUs updates the list of devices that are in use by anybody. Heartbeats carry
+// it.
 func (h *helper) watchGPUs() {
 	locked := lockedGPUs(h.cfg.ShareDir)
 	h.mu.Lock()

@@ -72,7 +72,7 @@ func (h *helper) launch(m *hosts.Launch) {
 	}
 }
 
-// refusals are what is refused of a launch: a message for each reason.
+// refusals collects what is refused of a launch: one message for each reason.
 type refusals []*hosts.Refused
 
 func (r *refusals) add(id jobs.AttemptID, why string) {

@@ -13,8 +13,8 @@ import (
 	"dcs-tui/jobs"
 )
 
-// What somebody has linked into the place of an attempt's file is not written through
-// the link.
+// If somebody has put a symbolic link in the place of an attempt's file, nothing is
+// written through it.
 func TestLinksAreNotFollowed(t *testing.T) {
 	w := newWorld(t)
 	f := w.start(w.open())
@@ -35,7 +35,7 @@ func TestLinksAreNotFollowed(t *testing.T) {
 	f.bye()
 }
 
-// A pipe that a job has made in the place of its progress file keeps nobody.
+// A pipe that a job has put in the place of its progress file blocks nobody.
 func TestProgressIsNoPipe(t *testing.T) {
 	t.Setenv(beatEnv, "50ms")
 	w := newWorld(t)

@@ -104,10 +104,10 @@ func loadAverages() (l [3]float64) {
 	return l
 }
 
-// memInfo is in bytes.
+// memInfo holds amounts of memory, in bytes.
 type memInfo struct {
-	total     int64 // 0: not known
-	available int64 // -1: not known
+	total     int64 // 0: unknown
+	available int64 // -1: unknown
 }
 
 // memory reads /proc/meminfo.
@@ -116,7 +116,7 @@ func memory() memInfo {
 	return parseMemory(b)
 }
 
-// parseMemory reads the text of /proc/meminfo, of which a container may show nothing.
+// parseMemory parses the text of /proc/meminfo. In a container it may be empty.
 func parseMemory(b []byte) memInfo {
 	m := memInfo{available: -1}
 	for line := range bytes.Lines(b) {

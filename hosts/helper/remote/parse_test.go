@@ -113,8 +113,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// Memory that cannot be read is not known, rather than none: none would hold back
-// for ever a host that has min_mem_free.
+// Memory that cannot be read counts as unknown, not as none: none would hold a host
+// with min_mem_free back forever.
 func TestMemoryIsNotKnown(t *testing.T) {
 	for text, want := range map[string]memInfo{
 		"":                                      {0, -1},

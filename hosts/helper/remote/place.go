@@ -17,19 +17,19 @@ import (
 	"dcs-tui/jobs"
 )
 
-// Where a host's attempts live is decided once in a run, and noted in work_dir: a
-// helper that for a moment does not see the shared directory, or sees a copy of it,
-// would find none of the claims there and take what has run for never started.
+// The place of a host's attempts is decided once in a run, and noted in work_dir. A
+// helper that cannot see the shared directory for a moment, or sees a copy of it, would
+// not find the claims there, and would take attempts that have run for never started.
 const (
 	filePlace   = "place." // and the host's name
 	placeShared = "run directory"
 	placeOwn    = "work_dir"
 )
 
-// sharedPlace is the note of a host whose attempts are in a run directory.
+// sharedPlace returns the note of a host whose attempts are in the run directory dir.
 func sharedPlace(dir string) string { return placeShared + " " + dir }
 
-// cutPlace splits a note into the place and, of a run directory, its path.
+// cutPlace splits a note into the place and, for a run directory, its path.
 func cutPlace(note []byte) (place, dir string) {
 	text := strings.TrimSuffix(string(note), "\n")
 	if dir, ok := strings.CutPrefix(text, placeShared+" "); ok {
@@ -58,7 +58,7 @@ func (h *helper) findPlace(hello *hosts.Hello) error {
 		h.runDir = h.open.RunDir
 	}
 	place, noted := cutPlace(was)
-	other := false // the attempts are in the directory of which RunDir is a copy
+	other := false // the attempts are in the directory that RunDir is a copy of
 	if err == nil && sees && place == placeShared && noted != h.open.RunDir {
 		other, err = h.isOther(noted)
 	}
@@ -93,8 +93,8 @@ func (h *helper) findPlace(hello *hosts.Hello) error {
 	return nil
 }
 
-// isOther reports whether the run directory that was noted is still there, as another
-// directory than RunDir. One that was moved is not.
+// isOther reports whether the noted run directory still exists and is another directory
+// than RunDir. A run directory that was moved is not another one.
 func (h *helper) isOther(noted string) (bool, error) {
 	sees, err := seesNonce(noted, h.open.Nonce)
 	if err != nil || !sees {

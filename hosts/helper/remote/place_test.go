@@ -92,8 +92,8 @@ func TestCheckNotesNoPlace(t *testing.T) {
 	}
 }
 
-// A check leaves nothing on a host but the program, however it ends, and takes away
-// nothing that was there.
+// A check leaves nothing on a host but the program, however it ends, and removes
+// nothing that was there before.
 func TestCheckLeavesNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		before func(w *world, open *hosts.Open)
@@ -160,14 +160,14 @@ func TestCheckLeavesNothing(t *testing.T) {
 	}
 }
 
-// breakLink breaks the channel and waits for the helper's end.
+// breakLink breaks the channel and waits until the helper has ended.
 func breakLink(f *far) {
 	f.in.Close()
 	f.wait()
 }
 
-// Checks of several hosts that have the same work_dir, which does not exist yet, do
-// not disturb each other.
+// Checks of several hosts with the same work_dir, which does not exist yet, do not
+// disturb each other.
 func TestChecksWithOneWorkDir(t *testing.T) {
 	w := newWorld(t)
 	before := tree(t, filepath.Dir(w.base))
@@ -195,7 +195,7 @@ func TestChecksWithOneWorkDir(t *testing.T) {
 	}
 }
 
-// tree lists everything below dir.
+// tree lists all files below dir.
 func tree(t *testing.T, dir string) (names []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
@@ -266,9 +266,9 @@ func TestLogsAreHeard(t *testing.T) {
 	g.bye()
 }
 
-// Promise 2: a copy of the run directory has not the claims that were made since. While
-// the original is there, a host keeps its attempts in it; a directory that was moved is
-// found under its new name.
+// Promise 2: a copy of the run directory lacks the claims that were made since it was
+// copied. While the original exists, a host keeps its attempts there. A directory that
+// was moved is found under its new name.
 func TestCopyOfTheRunDirectory(t *testing.T) {
 	w := newWorld(t)
 	copied := w.runDir + ".copy"

@@ -17,7 +17,7 @@ const (
 	repStarted = 'S' // the attempt runs: holder, pid of the job, time
 	repExited  = 'E' // it is over: outcome
 	repLapsed  = 'L' // it never started: the lease had run out
-	repRefused = 'R' // it never started and never will: why, GPUs that others use
+	repRefused = 'R' // it never started and never will; carries why, and the GPUs that others use
 	repKnown   = 'K' // it was claimed before: not run again
 	repTrouble = 'T' // something a person should know: why
 )
@@ -31,7 +31,7 @@ type report struct {
 	at      jobs.Stamp
 	outcome jobs.Outcome
 	why     string
-	gpus    []int // why it was refused: others use these of its devices
+	gpus    []int // devices of the refused attempt that others use
 }
 
 // maxReport keeps a line below PIPE_BUF, so that it is written whole or not at all.

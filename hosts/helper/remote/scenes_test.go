@@ -42,7 +42,7 @@ var scenes = []scene{
 		})
 		d.end()
 	}},
-	// Both want the same device, one after the other.
+	// Two jobs need the same device, so they run one after the other.
 	{"gpu", func(d *driver) {
 		d.add("exit 0", exits(0)).gpus = []int{0}
 		d.add("exit 2", exits(2)).gpus = []int{0}

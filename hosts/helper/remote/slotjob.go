@@ -52,7 +52,7 @@ func (s *slot) run(generation int64, id jobs.AttemptID) {
 		s.refuse(a, err)
 		return
 	}
-	// Before the claim: a device that is taken is the usual case, and costs little.
+	// Before the claim, because a device in use is common, and a refusal here costs little.
 	if a.gpus, err = lockGPUs(s.cfg.ShareDir, job.GPUs); err != nil {
 		s.refuse(a, err)
 		return
@@ -210,10 +210,10 @@ func (s *slot) execute(a *attempt, dir int, job *hosts.LaunchJob) {
 // kernel's limit is 128 KiB); longer ones go through a script.
 const maxArgument = 100 << 10
 
-// start runs the shell in a process group of its own, with no descriptor but the
-// three and those that lock its GPUs. Not in a session of its own: the supervisor has no terminal to be cut off
-// from, and the kernel makes a scheduling group for each session, at the cost of
-// the whole rest of what we do for a job.
+// start runs the shell in a process group of its own. The shell gets standard input,
+// output and error, and the descriptors that lock its GPUs. It does not get a session
+// of its own: the supervisor has no terminal, and the kernel makes a scheduling group
+// for each session, which costs as much as everything else that we do for a job.
 func (s *slot) start(a *attempt, job *hosts.LaunchJob, id string, o *jobs.Outcome) (int, error) {
 	setup := job.Setup
 	if setup == "" {
@@ -241,7 +241,7 @@ func (s *slot) start(a *attempt, job *hosts.LaunchJob, id string, o *jobs.Outcom
 	})
 }
 
-// files are the descriptors of the job.
+// files returns the descriptors that the job gets.
 func (a *attempt) files() []uintptr {
 	files := []uintptr{0, uintptr(a.out), uintptr(a.err)}
 	if len(a.gpus) == 0 {

@@ -9,13 +9,14 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// stopLookTime bounds how long a supervisor waits for the listing of the run directory.
+// stopLookTime is how long a supervisor waits for the listing of the run directory.
 const stopLookTime = 2 * time.Second
 
-// stopAsked reports whether a person has asked, by a stop file in the run directory,
-// that nothing more is started. While a helper is there the dispatcher sees to that. A
-// directory that does not answer in time asks for nothing: the claim waits for it, too,
-// unless the attempts of this host are elsewhere.
+// stopAsked reports whether a stop file in the run directory asks that nothing more is
+// started. While there is a helper, the dispatcher handles stop files, and stopAsked
+// does not look. A directory that does not respond within stopLookTime counts as having
+// none: the claim waits for that directory, too, unless the attempts of this host are
+// elsewhere.
 func (s *slot) stopAsked() bool {
 	if s.cfg.RunDir == "" || !s.alone() || !s.looking.CompareAndSwap(false, true) {
 		return false

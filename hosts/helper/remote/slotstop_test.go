@@ -13,9 +13,10 @@ import (
 	"dcs-tui/internal/polltest"
 )
 
-// alone plays a host whose helper dies while one job runs and one waits in the spool:
-// before the first ends, prepare changes the run directory. ran reports whether the
-// second has started; idle whether no supervisor is left.
+// alone simulates a host whose helper dies while one job runs and another waits in the
+// spool. It calls prepare, which changes the run directory, before the first job ends.
+// ran reports whether the second job has started, and idle whether no supervisor is
+// left.
 func alone(t *testing.T, w *world, prepare func()) (ran, idle func() bool) {
 	gate, ready := w.fifo("gate"), w.fifo("ready")
 	mark := filepath.Join(w.base, "ran")
@@ -45,7 +46,7 @@ func alone(t *testing.T, w *world, prepare func()) (ran, idle func() bool) {
 }
 
 // With no dispatcher alive, STOP and STOP.now keep a host that sees the run directory
-// from starting what waits there. The next helper finds it.
+// from starting waiting jobs. The next helper finds these jobs.
 func TestStopWithoutADispatcher(t *testing.T) {
 	for _, name := range []string{"STOP", "STOP.now"} {
 		w := newWorld(t)
@@ -61,7 +62,7 @@ func TestStopWithoutADispatcher(t *testing.T) {
 	}
 }
 
-// Nothing else keeps it: not a link, not another user's file.
+// A symbolic link and a file of another user do not stop the host.
 func TestStopFilesThatDoNotCount(t *testing.T) {
 	for name, prepare := range map[string]func(stop string) error{
 		"none":   func(stop string) error { return nil },
@@ -84,8 +85,8 @@ func TestStopFilesThatDoNotCount(t *testing.T) {
 	}
 }
 
-// A run directory that does not answer when it is listed holds up no supervisor for
-// longer than stopLookTime.
+// A run directory that hangs when it is listed delays a supervisor by no more than
+// stopLookTime.
 func TestStopOnAHungDirectory(t *testing.T) {
 	w := newWorld(t)
 	release := hang(t, w, "slot0", "open", "/run")
@@ -100,7 +101,7 @@ func TestStopOnAHungDirectory(t *testing.T) {
 	w.start(w.open()).bye()
 }
 
-// While a helper is there the run directory is none of the supervisors' business.
+// While there is a helper, supervisors do not look for stop files.
 func TestStopIsTheDispatchersBusiness(t *testing.T) {
 	w := newWorld(t)
 	write(t, filepath.Join(w.runDir, "STOP"), "")

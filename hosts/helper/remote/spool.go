@@ -90,8 +90,8 @@ func isOurs(dir string) (mode uint32, err error) {
 	return st.Mode, nil
 }
 
-// notOthers refuses a directory, perhaps behind a link, that belongs to another user
-// than us or root: he could put anything in the place of what we make there.
+// notOthers returns an error if a directory, possibly behind a symbolic link, belongs
+// to another user than us or root: that user could replace what we create there.
 func notOthers(dir string) error {
 	st, err := stat(dir)
 	if err == nil && st.Uid != 0 && int(st.Uid) != os.Getuid() {

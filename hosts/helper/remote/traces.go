@@ -9,13 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A check looks at a host and leaves nothing there but the program. The name that
-// it gives in the place of a run's is its own, so everything below that name is too.
+// A check leaves nothing on a host but the program. The uid that it sends in place of
+// that of a run is unique, so everything below a directory of that name is its own.
 
-// checkedDir returns the directory that a check makes below dir, and what it must
-// remove in the end. What does not exist yet gets a name of its own:
-// another host that has the same work_dir, or a run that begins there, could not tell
-// who must remove it.
+// checkedDir returns the directory that a check creates below dir, and the path that it
+// must remove at its end. If dir does not exist yet, the check uses a directory of its
+// own in its place: another host with the same work_dir, or a run that begins there,
+// could not tell who must remove dir.
 func checkedDir(dir, uid string) (own, remove string) {
 	missing := ""
 	for d := dir; filepath.Dir(d) != d; d = filepath.Dir(d) {
@@ -32,7 +32,7 @@ func checkedDir(dir, uid string) (own, remove string) {
 	return filepath.Join(remove+strings.TrimPrefix(dir, missing), uid), remove
 }
 
-// removeTraces removes what a check has made.
+// removeTraces removes what a check has created.
 func (h *helper) removeTraces() {
 	if !h.open.Check {
 		return
@@ -42,7 +42,7 @@ func (h *helper) removeTraces() {
 			removeTree(h.spool.dir)
 			run := filepath.Dir(h.spool.dir)
 			for _, dir := range []string{run, filepath.Dir(run)} {
-				unlinkat(unix.AT_FDCWD, dir, unix.AT_REMOVEDIR) // fails while others use it
+				unlinkat(unix.AT_FDCWD, dir, unix.AT_REMOVEDIR) // fails while it is in use by others
 			}
 		}
 		if h.checked != "" {
