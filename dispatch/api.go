@@ -37,8 +37,8 @@ type Config struct {
 	// Look says what the run directory, as this machine sees it, shows of another
 	// host's attempts (X2). It may hang as long as the mount does. nil: nothing can be seen.
 	Look func(host string, attempts []jobs.AttemptID) *hosts.Looked
-	// Deleted reports whether the run directory was deleted, which is asked when the
-	// journal cannot be found. It may hang as long as the mount does. nil: never.
+	// Deleted reports whether the run directory was deleted. It is called when the
+	// journal cannot be found, and may block as long as the mount does. nil: never deleted.
 	Deleted func() bool
 	// Open is sent to each helper, with Host, Slots, Less, Nice, WorkDir, Setup
 	// and Epoch filled in for it.
@@ -67,7 +67,7 @@ type Snapshot struct {
 	At       time.Time
 	Counts   [jobs.Skipped + 1]int // jobs by state
 	Total    int                   // accepted jobs
-	Retries  int                   // failed attempts of this dispatcher whose jobs are tried again
+	Retries  int                   // failed attempts of this dispatcher whose jobs were retried
 	More     bool                  // more jobs may come (standard input is open)
 	Hosts    []sched.HostView
 	Rate     float64       // finished jobs a second, smoothed over the last minute

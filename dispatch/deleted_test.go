@@ -14,7 +14,7 @@ import (
 
 var errNoJournal = errors.New("journal: no such file or directory")
 
-// goneRig is a dispatcher with a job that runs, whose journal has vanished.
+// goneRig returns a dispatcher with a running job, whose journal has vanished.
 func goneRig(t *testing.T, deleted *atomic.Bool) (*rig, *slowJournal) {
 	r := &rig{t: t, journal: &fakeJournal{t: t}, deleted: deleted.Load}
 	slow := &slowJournal{fakeJournal: r.journal}
@@ -28,7 +28,7 @@ func goneRig(t *testing.T, deleted *atomic.Bool) (*rig, *slowJournal) {
 	return r, slow
 }
 
-// endsPromptly stops the dispatcher, which has nothing to wait for.
+// endsPromptly stops the dispatcher, which must end without waiting.
 func (r *rig) endsPromptly(ev sched.Event) {
 	r.t.Helper()
 	began := time.Now()
@@ -42,8 +42,8 @@ func (r *rig) endsPromptly(ev sched.Event) {
 	time.Sleep(time.Hour) // the job of the fake host ends
 }
 
-// Promise 5: a run directory that was deleted is named as that, once, and a stop ends the
-// dispatcher, though nothing can be recorded any more.
+// Promise 5: a deleted run directory is reported, once, and a stop ends the dispatcher
+// although nothing can be recorded any more.
 func TestADeletedRunDirectoryIsSaid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		deleted := new(atomic.Bool)
@@ -53,11 +53,11 @@ func TestADeletedRunDirectoryIsSaid(t *testing.T) {
 		if s := r.d.Snapshot(); !s.Deleted || !strings.Contains(s.Problem, "/run was deleted") || r.told("/run was deleted") != 1 {
 			t.Errorf("deleted %v, problem %q, told %d times", s.Deleted, s.Problem, r.told("/run was deleted"))
 		}
-		r.endsPromptly(sched.Drain{Why: "Ctrl-C"}) // waits for no job either
+		r.endsPromptly(sched.Drain{Why: "Ctrl-C"}) // a drain does not wait for jobs either
 	})
 }
 
-// One that was moved and is put back is used again.
+// A run directory that was moved away and put back is used again.
 func TestADeletedRunDirectoryComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		deleted := new(atomic.Bool)
@@ -78,7 +78,8 @@ func TestADeletedRunDirectoryComesBack(t *testing.T) {
 	})
 }
 
-// One that only cannot be seen is waited for, and a stop ends the dispatcher all the same.
+// A run directory that merely cannot be seen is waited for, and a stop still ends the
+// dispatcher.
 func TestAMissingRunDirectoryIsNotCalledDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, _ := goneRig(t, new(atomic.Bool))

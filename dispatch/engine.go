@@ -41,8 +41,8 @@ type engine struct {
 	more     bool // Submit.Last has not been seen
 	fencedBy int
 	retries  int       // for snapshot
-	missed   int       // looks in a row that found the run directory deleted
-	deleted  bool      // it is, as far as people were told
+	missed   int       // consecutive checks that found the run directory deleted
+	deleted  bool      // the run directory is reported as deleted
 	beatAt   time.Time // last beat of the owner file
 	ownedAt  time.Time // when the run was last seen to be ours
 	leaving  bool
@@ -155,7 +155,7 @@ func (e *engine) step(ev sched.Event) {
 			e.ahead[ev.Host] = at.Sub(e.now().Wall)
 		}
 	case sched.Drain:
-		if e.deleted { // what ends cannot be recorded: there is nothing to wait for
+		if e.deleted { // ends of jobs cannot be recorded, so there is nothing to wait for
 			e.step(sched.Stop{Why: ev.Why})
 			return
 		}

@@ -94,7 +94,7 @@ func readPiece(path string, offset int64, limit int) ([]byte, int64, error) {
 func openRegular(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY|syscall.O_NOFOLLOW, 0)
 	if errors.Is(err, syscall.ELOOP) {
-		return nil, fmt.Errorf("%s is a symbolic link, which we have not made: it is not read", path)
+		return nil, fmt.Errorf("%s is a symbolic link that dcs-tui did not create: not read", path)
 	}
 	return f, err
 }

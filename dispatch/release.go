@@ -188,13 +188,13 @@ func (e *engine) kept(by int, err, unbeaten error) {
 	}
 }
 
-// deletedAfter is how many looks in a row must find the run directory deleted before
-// that is believed: a person may be moving it.
+// deletedAfter is how many consecutive checks must find the run directory deleted
+// before that is reported: a person may be moving it.
 const deletedAfter = 2
 
-// lookedFor takes in whether the run directory was found deleted. The dispatcher stays:
-// a directory that was moved can be put back, and running jobs are not ended without a
-// person's word.
+// lookedFor handles the result of a check for the run directory. The dispatcher does
+// not end by itself: a directory that was moved can be put back, and running jobs are
+// ended only when a person asks.
 func (e *engine) lookedFor(deleted bool) {
 	if e.fencedBy > 0 {
 		return
@@ -215,7 +215,7 @@ func (e *engine) lookedFor(deleted bool) {
 	}
 }
 
-// problem returns why nothing is launched, nil if all is well.
+// problem returns why nothing is launched, or nil.
 func (e *engine) problem(now sched.Time) error {
 	if e.deleted {
 		return fmt.Errorf("the run directory %s was deleted or moved", e.cfg.RunDir)

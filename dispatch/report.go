@@ -84,7 +84,7 @@ func (a *agent) saneFence(err error) error {
 	return err
 }
 
-// maxText bounds each text that a host may say, in bytes.
+// maxText is the maximum length of each text in a host report, in bytes.
 const maxText = 1000
 
 func saneHello(h *hosts.Hello) {
@@ -111,7 +111,7 @@ func saneBeat(b *hosts.Beat) {
 	b.Running, b.Buffered = max(0, b.Running), max(0, b.Buffered)
 }
 
-// saneGPUs bounds a list of devices.
+// saneGPUs bounds the length of a list of devices.
 func saneGPUs(list []int) []int { return list[:min(len(list), jobs.MaxGPUs)] }
 
 func saneSlot(n int) int {

@@ -81,7 +81,7 @@ func TestActions(t *testing.T) {
 	})
 }
 
-// Continue ends a drain, with a pause or without, and the run ends with its last job.
+// Continue ends a drain, paused or not, and the run ends with its last job.
 func TestContinueEndsADrain(t *testing.T) {
 	for _, paused := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

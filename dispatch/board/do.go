@@ -178,7 +178,7 @@ func jobsText(which view.Ranges, ids []jobs.ID) string {
 	return jobs.Plural(len(ids), "job")
 }
 
-// pause stops launching, or continues it. A drain ends with the pause.
+// pause stops launching, or continues it. Continuing also ends a drain.
 func pause(ctx context.Context, l *live, a view.Action) (*view.Answer, error) {
 	on := a.Do == view.Pause
 	var paused, draining bool
@@ -204,7 +204,7 @@ func pause(ctx context.Context, l *live, a view.Action) (*view.Answer, error) {
 	}
 	if !on && draining {
 		do = append(do, sched.EndDrain{Why: why})
-		notice.Text = "" // the core says it
+		notice.Text = "" // the core reports it
 	}
 	if err := l.d.Order(ctx, notice, do...); err != nil {
 		return nil, gone(ctx, err)
@@ -269,7 +269,7 @@ func doHost(ctx context.Context, l *live, a view.Action) (*view.Answer, error) {
 	}
 	notice := dispatch.Notice{Host: a.Host, Text: a.Host + " " + text + ": asked for by " + who(a.Why)}
 	if a.Do == view.Slots {
-		notice = dispatch.Notice{} // the core says it
+		notice = dispatch.Notice{} // the core reports it
 	}
 	if err := l.d.Order(ctx, notice, ev); err != nil {
 		return nil, gone(ctx, err)

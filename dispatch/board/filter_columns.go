@@ -134,7 +134,7 @@ var factsOfRows = map[string]func(candidate) sheet.Value{
 	"try":      func(c candidate) sheet.Value { return sheet.NumberValue(float64(c.r.try())) },
 }
 
-// onlyOfRows are what the list of jobs shows beside facts.
+// onlyOfRows holds the columns that the list of jobs has in addition to facts.
 var onlyOfRows = map[string]func(candidate) sheet.Value{
 	"prio": func(c candidate) sheet.Value { return sheet.NumberValue(float64(c.r.priority)) },
 	"progress": func(c candidate) sheet.Value {

@@ -14,7 +14,7 @@ import (
 // be a million.
 type row struct {
 	spec     *jobs.Spec
-	when     jobs.Stamp // it runs: since when (handed: was handed over); Retry: until when; it is over: its CPU time
+	when     jobs.Stamp // running: since when (sent: when it was sent); Retry: until when; finished: its CPU time
 	took     float32    // it is over: seconds that the attempt that counts has run
 	seq      uint32     // number of its result, 0: none
 	mem      uint32     // peak, KiB

@@ -69,9 +69,9 @@ func (r *Ring) takeBack(now sched.Time, orders []sched.Order) []sched.Order {
 	return kept
 }
 
-// harmless lets go what starts nothing and ends nothing: a launch and the end of
-// the run wait until the journal has their records. That a person has stopped the
-// dispatcher claims nothing about jobs, and waits for no journal.
+// harmless releases the orders that start nothing and end nothing. A launch and the end
+// of the run wait until the journal has their records. A stop by a person claims
+// nothing about jobs, so it does not wait for the journal.
 func (r *Ring) harmless() Out {
 	r.out = r.out[:0]
 	for _, list := range []*[]sched.Order{&r.waiting, &r.held} {
@@ -83,8 +83,8 @@ func (r *Ring) harmless() Out {
 					kept = append(kept, o)
 					continue
 				}
-				// Also in place of an end that was to be recorded first: the next dispatcher
-				// comes to that again.
+				// The stop also replaces an end that had to be recorded first: the next
+				// dispatcher reaches that end again.
 				o, r.ended = sched.Finish{How: sched.Stopped, Why: r.stop.Why}, nil
 			case sched.Launch:
 				kept = append(kept, o)

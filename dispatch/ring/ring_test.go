@@ -298,8 +298,8 @@ func TestOneTroubleOneLine(t *testing.T) {
 	}
 }
 
-// A person who stops the dispatcher is not kept waiting by a journal that cannot be
-// written; an end that claims something about jobs is.
+// A journal that cannot be written does not delay a stop by a person. It does delay an
+// end that claims something about jobs.
 func TestAStopNeedsNoJournal(t *testing.T) {
 	for _, c := range []struct {
 		ev         sched.Event

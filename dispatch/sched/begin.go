@@ -17,8 +17,9 @@ func (c *Core) begin() {
 	}
 	c.heedWishes()
 	if n := len(c.table.Specs) - len(c.table.Jobs); n > 0 && c.table.Epoch > 1 {
-		// Stored by a dispatcher that died before it accepted them. If it is the record
-		// of that which is missing, hosts have attempts of them.
+		// These jobs were stored by a dispatcher that died before it accepted them. If
+		// only the record of their acceptance is missing, hosts may have attempts of
+		// them.
 		c.emit(jobs.Record{Kind: jobs.KindAccepted, Job: jobs.ID(len(c.table.Jobs) + 1), Count: n})
 	}
 	c.queue.grow(len(c.table.Jobs))

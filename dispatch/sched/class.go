@@ -38,13 +38,13 @@ type class struct {
 	avoid []bool // by host index; nil: none
 	never string // why no host of the inventory can ever run it
 
-	stuckAt time.Duration // since when its head fits on no host; 0: it is not stuck
+	stuckAt time.Duration // since when its first job fits on no host; 0: it is not stuck
 }
 
 // plain says that its jobs may share a buffer (B3).
 func (k classKey) plain() bool { return k.slots == 1 && k.gpus == 0 && k.mem == 0 }
 
-// classOf returns the class that a queued job waits in.
+// classOf returns the class of a queued job.
 func (c *Core) classOf(j *jobs.Job) *class {
 	q := &c.queue
 	cl := q.classes[c.keyOf(j)]
@@ -75,7 +75,7 @@ func (c *Core) keyOf(j *jobs.Job) classKey {
 	return key
 }
 
-// newClass returns an empty class for the job, which is not in the queue.
+// newClass returns an empty class for the job. It does not add the class to the queue.
 func (c *Core) newClass(j *jobs.Job) *class {
 	key := c.keyOf(j)
 	cl := &class{key: key, stats: c.statsOf(j.Spec), tags: j.Spec.Tags, ranks: make(map[rank]*bucket), pos: -1, epoch: -1}

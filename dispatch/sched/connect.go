@@ -92,7 +92,7 @@ func (c *Core) hostBeat(e HostBeat) {
 	h.take(&b)
 	if b.MemFree < 0 && h.spec.MinMemFree > 0 && !h.blind {
 		h.blind = true
-		c.say(h.spec.Name, 0, "%s: its free memory cannot be read, so min_mem_free holds nothing back there", h.spec.Name)
+		c.say(h.spec.Name, 0, "%s: free memory cannot be read, so min_mem_free has no effect there", h.spec.Name)
 	}
 	h.hear(&b, c.now.Mono)
 	h.foreign.update(b.LockedGPUs, c.now.Mono)
@@ -235,13 +235,13 @@ func (c *Core) refused(e HostRefused) {
 		c.fence(h, e.Msg.FencedBy)
 		return
 	}
-	news := false // about the host, not just about some of its GPUs
+	news := false // something is wrong with the host, not only with some of its GPUs
 	for _, id := range e.Msg.Attempts {
 		if !c.mayTell(e.Host, id) {
 			continue
 		}
 		if f := c.flights[id]; f != nil && !c.avoidGPUs(f, e.Msg) {
-			news = true // not a repeat, nor a launch that came after all was settled
+			news = true // neither a repeat nor a launch whose attempt is settled
 		}
 		c.neverStarted(id, e.Msg.Why)
 	}

@@ -14,7 +14,7 @@ type Config struct {
 	Seed          uint64         // of the jitter
 	Tries         int            // attempts in all of a job that says nothing; 0: 3
 	Timeout       time.Duration  // of a job that says nothing; 0: none
-	RetryDelay    *time.Duration // before a retry on a host where the job failed; nil: by the run time (retry.go)
+	RetryDelay    *time.Duration // delay before a retry on a host where the job failed; nil: derived from the run time (retry.go)
 	RetryTimeouts bool           // a timeout is not final
 	OnLost        jobs.OnLost    // of a job that says nothing; default: requeue
 	MaxSlots      int            // busy at once over all hosts; 0: no limit
@@ -22,7 +22,7 @@ type Config struct {
 	HaltFailures  int            // drain after so many failed jobs; 0: never
 	HaltPercent   float64        // … or after this share of failed among finished ones, 0 to 100; 0: never
 	GiveUp        time.Duration  // finish when no host could be used for so long; 0: 10 min
-	Found         []Found        // what the run directory's files tell of attempts; only after damage to the journal
+	Found         []Found        // attempts found in the files of the run directory; used only after damage to the journal
 	HalfLife      time.Duration  // after which slot time that a queue has used counts half (B4); 0: 1 h
 	BackoffCap    time.Duration  // longest pause between connection attempts (B1); 0: 1 min
 }
@@ -43,7 +43,7 @@ type Core struct {
 	flights  map[jobs.AttemptID]*flight // every open attempt; the order is in each host's list
 	astray   map[jobs.AttemptID]bool    // given up as lost, and no word of it since; see host.missing
 	unwanted map[jobs.AttemptID]bool    // came back and are being ended; said; until their end is heard
-	outlived map[jobs.AttemptID]bool    // lost, of jobs that are not over, and its host came back and knew it (lost.go)
+	outlived map[jobs.AttemptID]bool    // lost attempts of unfinished jobs whose host came back with the attempt still known (lost.go)
 	queue    queue
 	hard     tuples
 	after    dependencies

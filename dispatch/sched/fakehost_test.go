@@ -171,7 +171,8 @@ func (h *fakeHost) launch(ps []Placed) {
 	h.fill()
 }
 
-// gpuTaken reports whether another run has the device; it may have taken it just now.
+// gpuTaken reports whether another run has the device. Another run may also take it at
+// this instant.
 func (h *fakeHost) gpuTaken() bool {
 	if h.w.now >= h.foreign && h.w.gpus.IntN(4) == 0 {
 		h.foreign = h.w.now + time.Duration(h.w.gpus.Int64N(int64(2*time.Minute)))
@@ -179,7 +180,7 @@ func (h *fakeHost) gpuTaken() bool {
 	return h.w.now < h.foreign
 }
 
-// locked are the devices that another run has.
+// locked returns the devices that another run holds.
 func (h *fakeHost) locked() []int {
 	if h.w.now < h.foreign {
 		return []int{0}

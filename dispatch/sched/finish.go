@@ -55,8 +55,8 @@ func (c *Core) clearing() bool {
 	return false
 }
 
-// Outdated reports whether more work came after f was given, while it waited for the
-// journal. The core gives another one when that work is done.
+// Outdated reports whether more work was added while f waited for the journal. The core
+// returns another Finish when that work is done.
 func (c *Core) Outdated(f Finish) bool {
 	return f.How == AllDone && c.drain == "" && c.table.Unfinished() > 0
 }

@@ -7,31 +7,31 @@ import (
 	"dcs-tui/hosts"
 )
 
-// foreignGPUs are the devices of a host that other runs or users hold. The host
-// refuses a job that would use one; the device is given out again when a beat
-// shows that it is free. Beats never add devices: one may have been composed just
-// before a job of ours released its device.
+// foreignGPUs holds the devices of a host that other runs or users use. The host
+// refuses a job that would use one of them. A device is used again when a heartbeat
+// shows that it is free. Heartbeats never add devices: a heartbeat may have been
+// composed just before a job of ours released its device.
 type foreignGPUs struct {
 	list     []foreignGPU
-	refusals int           // in a row; the next job with a GPU that starts ends the row
-	saidAt   time.Duration // when people were last told; 0: never
+	refusals int           // consecutive refusals; reset when a job with a GPU starts
+	saidAt   time.Duration // when this was last reported; 0: never
 }
 
 type foreignGPU struct {
 	device int
-	until  time.Duration // Time.Mono before which it is not tried again
+	until  time.Duration // Time.Mono before which the device is not tried again
 }
 
-// maxGPURefusals bounds how far the delay after a refusal grows: jobs of others end
-// at any time.
+// maxGPURefusals bounds the growth of the delay after refusals, because jobs of others
+// may end at any time.
 const maxGPURefusals = 5
 
 func (g *foreignGPUs) has(device int) bool {
 	return slices.ContainsFunc(g.list, func(f foreignGPU) bool { return f.device == device })
 }
 
-// reset replaces what is known by what a hello says: of the locked devices those are
-// foreign that no attempt of ours has.
+// reset sets the list from a hello: a locked device is foreign unless an attempt of
+// ours has it.
 func (g *foreignGPUs) reset(locked []int, ours []bool, now time.Duration) {
 	g.list = nil
 	for _, d := range locked {
@@ -41,20 +41,20 @@ func (g *foreignGPUs) reset(locked []int, ours []bool, now time.Duration) {
 	}
 }
 
-// update gives devices out again that are not locked any more.
+// update removes the devices that are not locked any more.
 func (g *foreignGPUs) update(locked []int, now time.Duration) {
 	g.list = slices.DeleteFunc(g.list, func(f foreignGPU) bool {
 		return now >= f.until && !slices.Contains(locked, f.device)
 	})
 }
 
-// hasForeignGPUs reports whether others hold devices for certain: while an attempt of
-// ours holds some that the journal does not name, they may be those.
+// hasForeignGPUs reports whether others certainly hold devices. While an attempt of
+// ours holds devices that the journal does not name, the locked devices may be those.
 func (h *host) hasForeignGPUs() bool { return len(h.foreign.list) > 0 && h.vagueGPUs == 0 }
 
-// avoidGPUs notes that devices of an attempt which was refused are used by others. It
-// reports whether that is why: then the host itself is well, and goes on with other
-// jobs and devices.
+// avoidGPUs notes that others use devices of a refused attempt. It reports whether that
+// is the reason for the refusal: then the host itself is well and gets other jobs, and
+// the job gets other devices.
 func (c *Core) avoidGPUs(f *flight, m *hosts.Refused) bool {
 	g := &f.h.foreign
 	why := false
@@ -74,7 +74,7 @@ func (c *Core) avoidGPUs(f *flight, m *hosts.Refused) bool {
 	return why
 }
 
-// sayForeign tells people that GPUs of a host are in use, once in holdEvery.
+// sayForeign reports that GPUs of a host are in use, at most once per holdEvery.
 func (c *Core) sayForeign(h *host, what string) {
 	if g := &h.foreign; g.saidAt == 0 || c.now.Mono-g.saidAt >= holdEvery {
 		g.saidAt = max(c.now.Mono, 1)

@@ -10,7 +10,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// locked gives a beat of a host on which somebody holds these devices.
+// locked steps a heartbeat of a host on which these devices are locked.
 func (s *stage) locked(name string, devices ...int) []Order {
 	return s.step(HostBeat{name, &hosts.Beat{MemFree: -1, DiskFree: -1, Running: s.c.byName[name].open, LockedGPUs: devices}})
 }
@@ -30,9 +30,10 @@ func gpuRefusal(name, attempt string, devices ...int) HostRefused {
 	return HostRefused{name, &hosts.Refused{Attempts: attemptIDs(attempt), Why: "GPU in use", GPUs: devices}}
 }
 
-// TestGPUInUseElsewhere: an attempt refused because another run holds its device
-// moves to a free device of the same host, costs no try, and the host goes on with
-// other jobs. The device is not tried again before a beat shows that it is free.
+// TestGPUInUseElsewhere: an attempt that is refused because another run holds its
+// device moves to a free device of the same host and costs no try. The host continues
+// with other jobs. The device is not tried again before a heartbeat shows that it is
+// free.
 func TestGPUInUseElsewhere(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 4))
 	s.up("a")
@@ -61,8 +62,8 @@ func TestGPUInUseElsewhere(t *testing.T) {
 	}
 }
 
-// TestGPURefusalNeedsADevice: a host that refuses an attempt because of a device which
-// the attempt was not given rests like any host that refuses.
+// TestGPURefusalNeedsADevice: a host goes on probation if it refuses an attempt because
+// of a device that the attempt was not given.
 func TestGPURefusalNeedsADevice(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 4))
 	s.up("a")
@@ -78,8 +79,8 @@ func TestGPURefusalNeedsADevice(t *testing.T) {
 	}
 }
 
-// TestGPURefusalsAddUp: a host that refuses a device and says that it is free is
-// asked less and less often.
+// TestGPURefusalsAddUp: a host that refuses a device and then reports it as free is
+// tried less and less often.
 func TestGPURefusalsAddUp(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 4))
 	s.up("a")
@@ -112,8 +113,8 @@ func TestGPURefusalsAddUp(t *testing.T) {
 	}
 }
 
-// TestGPUInUseAtHello: a device that a hello shows to be in use is not tried at all;
-// one that an attempt of ours has is still ours.
+// TestGPUInUseAtHello: a device that is in use according to a hello is not tried at
+// all, and a device that an attempt of ours has is still ours.
 func TestGPUInUseAtHello(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 4))
 	hello := func() []Order {
@@ -134,8 +135,8 @@ func TestGPUInUseAtHello(t *testing.T) {
 	}
 }
 
-// TestOwnGPUsAreNotForeign: after a takeover a locked device may be that of an attempt of
-// an earlier dispatcher. It is not said to be another run's.
+// TestOwnGPUsAreNotForeign: after a takeover a locked device may belong to an attempt
+// of an earlier dispatcher. It is not reported as used by another run.
 func TestOwnGPUsAreNotForeign(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 4))
 	s.up("a")

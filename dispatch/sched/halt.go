@@ -64,7 +64,7 @@ func (c *Core) nearHalt() bool {
 	return n > 0 && c.halt.bad+1 >= n || c.tooMany(c.halt.bad+1, c.halt.ok+c.halt.bad+1)
 }
 
-// startDrain launches nothing more until endDrain; what waits on hosts comes back.
+// startDrain stops launching until endDrain, and takes back what waits on hosts.
 func (c *Core) startDrain(why string) {
 	if c.drain != "" {
 		return
@@ -76,8 +76,8 @@ func (c *Core) startDrain(why string) {
 	}
 }
 
-// endDrain continues launching, unless the drain has finished already. Failures count
-// afresh for --halt, or the run would drain again at once.
+// endDrain continues launching, unless the drain has finished. The failures for --halt
+// are counted from zero again; otherwise the run would drain again at once.
 func (c *Core) endDrain(e EndDrain) {
 	if c.drain == "" || c.finished || c.stopped || e.Of != "" && e.Of != c.drain {
 		return

@@ -45,8 +45,8 @@ func TestFloors(t *testing.T) {
 	}
 }
 
-// TestMemoryNotKnown: a host whose free memory cannot be read is used though it has
-// min_mem_free, and people are told once.
+// TestMemoryNotKnown: a host with min_mem_free whose free memory cannot be read is
+// used, and that is reported once.
 func TestMemoryNotKnown(t *testing.T) {
 	h := box("a", 1)
 	h.MinMemFree = 2 << 30
@@ -57,7 +57,7 @@ func TestMemoryNotKnown(t *testing.T) {
 	}
 	s.plain(1)
 	want(t, "launched", on(s.orders, "a"), "1.1")
-	want(t, "said", events(s.journal), "a is up\na: its free memory cannot be read, so min_mem_free holds nothing back there")
+	want(t, "said", events(s.journal), "a is up\na: free memory cannot be read, so min_mem_free has no effect there")
 }
 
 // TestDiskNotKnownForAWhile: an answer that does not come in time changes nothing.

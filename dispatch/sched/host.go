@@ -43,7 +43,7 @@ type host struct {
 	missing []jobs.AttemptID // given up as lost; the host may know better
 	again   []jobs.AttemptID // answered "unknown"
 	probeAt time.Duration
-	listed  bool          // it has listed the attempts that it was asked for (reconcile.go)
+	listed  bool          // it has listed the attempts that were asked for (reconcile.go)
 	listBy  time.Duration // until when launching waits for that
 	listAt  time.Duration // when to ask for that again; 0: not
 	downAt  time.Duration // since when it has not been usable, as its State tells; 0: it is
@@ -61,7 +61,7 @@ type host struct {
 	// Why nothing may start there (hold.go, quiet.go).
 	measured  bool  // a beat came over the present link, be it the early one
 	diskFree  int64 // bytes, last known over the present link; -1: not known
-	blind     bool  // min_mem_free, and its free memory is not known: said once
+	blind     bool  // it has min_mem_free and its free memory is unknown; reported once
 	hold      hold
 	holdSaid  hold          // as it was last told
 	holdAt    time.Duration // when; 0: never
@@ -84,7 +84,7 @@ type host struct {
 	rest     rest   // blackhole.go
 	out      outbox
 
-	succeeded, failed int // attempts that ended there; those that were ended on request are neither
+	succeeded, failed int // attempts that ended there; those that were ended on request count as neither
 }
 
 func newHost(s *hosts.Host, idx int) *host {
@@ -120,8 +120,8 @@ func (h *host) takes() bool {
 	return h.answers() && h.state == Up && !h.draining && !h.rest.resting && !h.quiet
 }
 
-// onFirstDial reports whether the host has yet to answer for the first time: it may be
-// up at any moment.
+// onFirstDial reports whether the first connection attempt to the host is under way: it
+// may come up at any moment.
 func (h *host) onFirstDial() bool { return h.dialing && !h.known && h.failures == 0 }
 
 // free returns the whole slots that nothing of ours occupies.

@@ -149,8 +149,8 @@ func (c *Core) lose(f *flight, why string) {
 	c.emit(r)
 }
 
-// forgetOutlived forgets what deaths has no use for any more: of attempts that are not
-// lost, of earlier rounds, and of jobs that are over.
+// forgetOutlived forgets the attempts of j that deaths no longer needs: those that are
+// not lost, those of earlier rounds, and all if the job has finished.
 func (c *Core) forgetOutlived(j *jobs.Job) {
 	if len(c.outlived) == 0 {
 		return
@@ -162,7 +162,7 @@ func (c *Core) forgetOutlived(j *jobs.Job) {
 	}
 }
 
-// mayHaveDied reports whether deaths asks if the attempt has outlived its loss.
+// mayHaveDied reports whether a counts for deaths unless it is in c.outlived.
 func mayHaveDied(j *jobs.Job, a *jobs.Attempt) bool {
 	return a.Round == j.Round && a.State == jobs.AttemptLost && !j.State.Terminal()
 }

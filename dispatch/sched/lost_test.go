@@ -270,8 +270,8 @@ func TestGivenUpThreeTimes(t *testing.T) {
 	}
 }
 
-// TestLostAgainIsADeath: that a host came back with an attempt once says nothing of the
-// next time that it goes away under it (B2).
+// TestLostAgainIsADeath: if a host came back with an attempt once, the next loss of
+// that attempt still counts (B2).
 func TestLostAgainIsADeath(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1), box("b", 1), box("c", 1), box("d", 1), box("e", 1), box("f", 1), box("g", 1))
 	names := []string{"a", "b", "c", "d", "e", "f", "g"}
@@ -298,8 +298,8 @@ func TestLostAgainIsADeath(t *testing.T) {
 	}
 }
 
-// TestReturnedAttemptsAreForgotten: what is remembered of attempts that came back does not
-// grow with the run.
+// TestReturnedAttemptsAreForgotten: the memory used for attempts that came back does
+// not grow with the run.
 func TestReturnedAttemptsAreForgotten(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1), box("b", 1), box("c", 1))
 	s.up("a", "b", "c")

@@ -182,13 +182,13 @@ func (h *host) holds(cl *class) bool {
 	return k.mem == 0 || h.hello.MemBytes <= 0 || h.mem+k.mem <= h.hello.MemBytes
 }
 
-// picky reports whether jobs of the class keep away from the hosts where they failed:
-// while some other host is there that could run them. Those that have waited for one
-// longer than their patience are in another class.
+// picky reports whether jobs of the class avoid the hosts where they failed. They do
+// while some other host could run them. Jobs that have waited for another host longer
+// than their patience are in another class.
 func (cl *class) picky(c *Core) bool { return cl.avoid != nil && cl.hasOtherHost(c, "") }
 
-// hasOtherHost reports whether a host that takes work could run the class and none of
-// its jobs has failed there; the named one does not count.
+// hasOtherHost reports whether a host other than but takes work, could run the class,
+// and has not failed any of its jobs.
 func (cl *class) hasOtherHost(c *Core, but string) bool {
 	return slices.ContainsFunc(c.hosts, func(h *host) bool {
 		return h.takes() && h.limit > 0 && cl.fits[h.idx] && !(cl.avoid != nil && cl.avoid[h.idx]) && h.spec.Name != but

@@ -79,7 +79,7 @@ func TestRetryElsewhere(t *testing.T) {
 	contains(t, "why", s.c.Why(s.now(), 1), "waits for another host")
 	want(t, "after ten seconds", on(s.wait(7*time.Second, "a", "b"), "a"), "1.2")
 
-	// A job that fails soon does not wait for long, unless that was asked for.
+	// A job that fails soon does not wait for long, unless a delay was asked for.
 	for _, tt := range []struct {
 		delay       *time.Duration
 		kept, until time.Duration
@@ -114,8 +114,8 @@ func TestRetryElsewhere(t *testing.T) {
 	want(t, "the only host", on(s.wait(3*time.Second, "a"), "a"), "1.2")
 }
 
-// TestPatienceIsEachJobsOwn: a job that waits for another host does not keep those behind
-// it waiting, whose wait is over.
+// TestPatienceIsEachJobsOwn: a job that waits for another host does not delay the jobs
+// behind it whose wait is over.
 func TestPatienceIsEachJobsOwn(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 2), box("b", 1))
 	s.up("a", "b")

@@ -25,8 +25,8 @@ type queue struct {
 	ready    int    // jobs at ready
 	classes  map[classKey]*class
 	list     []*class                  // those with ready jobs, in no meaningful order
-	epoch    int                       // of the hosts' capacities; a class works out anew where it fits
-	due      map[jobs.ID]time.Duration // when a timer takes effect on a job: it ends the wait for the next try, or for another host
+	epoch    int                       // of the hosts' capacities; a class then computes again where it fits
+	due      map[jobs.ID]time.Duration // when the timer of a job fires: it ends the wait for the next try, or for another host
 	anywhere map[jobs.ID]bool          // ready jobs that have waited long enough for a host where they have not failed
 	timers   timers
 	lastOpts *jobs.Options // the class of the last job asked about: neighbours mostly share it
@@ -88,7 +88,7 @@ func (c *Core) enqueue(id jobs.ID) {
 	c.makeReady(id, j)
 }
 
-// makeReady puts a job that stands nowhere where it can be launched.
+// makeReady puts a job that has no spot into the ready queue.
 func (c *Core) makeReady(id jobs.ID, j *jobs.Job) {
 	q := &c.queue
 	q.spots[id-1] = ready
@@ -126,8 +126,8 @@ func (c *Core) leave(id jobs.ID) {
 	q.spots[id-1] = noSpot
 }
 
-// wake moves jobs whose wait is over to where they can be launched, or launched on any
-// host.
+// wake moves jobs whose wait is over to the ready queue, or lets them be launched on
+// any host.
 func (c *Core) wake() {
 	q := &c.queue
 	for len(q.timers) > 0 && q.timers[0].at <= c.now.Mono {
@@ -148,7 +148,7 @@ func (c *Core) wake() {
 	}
 }
 
-// timer is a job whose wait ends at an instant.
+// timer ends the wait of a job at an instant.
 type timer struct {
 	at time.Duration
 	id jobs.ID

@@ -11,22 +11,24 @@ import (
 	"dcs-tui/jobs"
 )
 
-// Before a dispatcher that continues a run launches anything, its hosts list their
+// Before a dispatcher that continues a run launches anything, the hosts list their
 // attempts. A journal that has lost its end looks like one whose dispatcher was killed
-// there, and its jobs would run twice.
+// there, and without the lists its jobs would run twice.
 //
-// Usually every attempt on the list has a record. Then launching begins as soon as the
-// hosts that are up have answered, and only attempts of unfinished jobs are listed.
-// One without a record shows damage (Table.Damaged): now everything is listed, and every
-// host is waited for.
+// Usually every listed attempt has a record. Then only attempts of unfinished jobs are
+// listed, and launching begins as soon as the hosts that are up have answered. An
+// attempt without a record shows damage (Table.Damaged). Then everything is listed, and
+// every host is waited for.
 
-// reconcileTime is how long launching waits for a host's list after damage, or longer,
-// until what the host was handed cannot start there any more. A host that has not
-// answered by then is treated as one that is lost: its attempts may turn up later.
+// reconcileTime is how long launching waits for the list of a host after damage. It
+// waits longer if what was sent to the host can still start there after that time. A
+// host that has not answered by then is treated as lost: its attempts may turn up
+// later.
 const reconcileTime = 90 * time.Second
 
-// Without damage launching waits for a host that is up, and for one that may be: its
-// first connection attempt is under way, and the last host came up a moment ago.
+// Without damage launching waits for hosts that are up, for listTime. For hosts whose
+// first connection attempt is under way it waits until listUpAfter after the last host
+// came up.
 const (
 	listTime    = 30 * time.Second
 	listUpAfter = 5 * time.Second
@@ -64,7 +66,7 @@ type Found struct {
 type reconciling struct {
 	reconcileBy time.Duration    // until when launching waits for the hosts' lists; 0: it does not
 	strangersBy time.Duration    // … and because of hosts that the inventory lacks; 0: there are none
-	lastUp      time.Duration    // when a host came up, or the core began
+	lastUp      time.Duration    // when the last host came up, or the core began
 	gap         bool             // attempts of unknown numbers may be about
 	numbered    map[jobs.ID]bool // … and of these jobs numbers have been left free for them
 	usedUp      map[jobs.ID]int  // numbers up to this one are not free, where the table does not say so
@@ -78,7 +80,7 @@ func (c *Core) leaveSeqsFree() {
 	}
 }
 
-// startReconciling is called at the beginning of a run that is continued.
+// startReconciling is called when a dispatcher continues a run.
 func (c *Core) startReconciling() {
 	switch {
 	case c.table.Damaged:
@@ -92,7 +94,7 @@ func (c *Core) startReconciling() {
 	}
 }
 
-// awaitEveryHost keeps launching back until every host has listed all that it has.
+// awaitEveryHost stops launching until every host has listed everything that it has.
 func (c *Core) awaitEveryHost() {
 	c.reconcileBy = 0
 	for _, h := range c.hosts {
@@ -106,16 +108,17 @@ func (c *Core) awaitEveryHost() {
 		stranger = "; " + stranger + " is not in the inventory and cannot be asked"
 	}
 	c.reconcileBy = max(c.reconcileBy, c.strangersBy, c.now.Mono+1)
-	c.say("", 0, "the journal is damaged: nothing is launched until the hosts have said what they have of this run, for %s at most%s", short(c.reconcileBy-c.now.Mono), stranger)
+	c.say("", 0, "the journal is damaged: nothing is launched until the hosts have listed their attempts of this run, for at most %s%s", short(c.reconcileBy-c.now.Mono), stranger)
 }
 
-// recordMissing notes that an attempt has no record, for every later dispatcher too.
+// recordMissing records, also for later dispatchers, that an attempt has no record.
 func (c *Core) recordMissing(host string, id jobs.AttemptID) {
 	c.emit(jobs.Record{Kind: jobs.KindDamaged, Host: host, Reason: fmt.Sprintf("%s has attempt %s, and the journal does not", host, id)})
 }
 
 // Unfinished returns the jobs whose attempts are compared with the journal: after
-// damage all, which is nil; else those that are not finished, and any beyond the last.
+// damage all jobs, which is nil; otherwise the unfinished jobs, and any beyond the last
+// one.
 func Unfinished(t *jobs.Table) jobs.Ranges {
 	if t.Damaged {
 		return nil
@@ -133,7 +136,8 @@ func Unfinished(t *jobs.Table) jobs.Ranges {
 	return append(list, jobs.Range{First: jobs.ID(len(t.Jobs) + 1), Last: math.MaxInt32})
 }
 
-// listGap joins ranges that so few finished jobs keep apart, which bounds the message.
+// listGap is the largest number of finished jobs between two ranges that are joined. It
+// bounds the size of the message.
 const listGap = 64
 
 // listBy is until when launching waits for a host's list: what was handed to it cannot
@@ -185,8 +189,8 @@ func (c *Core) reconcile() {
 	c.say("", 0, "%s; launching begins", word)
 }
 
-// listsDue returns until when launching waits for the lists of hosts that are up or may
-// be, 0 if it does not.
+// listsDue returns until when launching waits for the lists of hosts that are up, or
+// may come up. It is 0 if launching does not wait.
 func (c *Core) listsDue() time.Duration {
 	by := time.Duration(0)
 	for _, h := range c.hosts {
@@ -213,8 +217,8 @@ func (c *Core) cancelLeft() {
 	}
 }
 
-// list asks a host that has just answered for its list: after damage every time, else
-// until it has given one.
+// list asks a host that has just come up for its list: after damage every time,
+// otherwise until the host has given one.
 func (c *Core) list(h *host) {
 	switch {
 	case c.table.Damaged:
@@ -253,20 +257,20 @@ func (c *Core) listed(e HostListed) {
 		return
 	}
 	if h.listed = why == ""; !h.listed {
-		c.say(h.spec.Name, 0, "%s could not say all that it has of this run: %s", h.spec.Name, why)
+		c.say(h.spec.Name, 0, "%s could not list all its attempts of this run: %s", h.spec.Name, why)
 		h.listAt = c.now.Mono + probeEvery
 	}
 }
 
-// unrecorded reports whether a host has an attempt that no record tells of. A tombstone
-// proves nothing: one is made for a launch that was taken back before its record was
+// unrecorded reports whether a host has an attempt that no record mentions. A tombstone
+// does not count: it may come from a launch that was taken back before its record was
 // durable.
 func (c *Core) unrecorded(p hosts.ProbedJob) bool {
 	return p.Answer != hosts.NeverStarted && p.Answer != hosts.Unknown && c.table.Attempt(p.Attempt) == nil
 }
 
-// unclear reports whether a host has something of an attempt without a record, and
-// cannot say what: it may be a tombstone.
+// unclear reports whether a host has something of an attempt without a record and
+// cannot say what. It may be a tombstone.
 func (c *Core) unclear(p hosts.ProbedJob) bool {
 	return p.Answer == hosts.Unknown && c.table.Attempt(p.Attempt) == nil
 }
@@ -303,7 +307,7 @@ func (c *Core) found(h *host, p *hosts.ProbedJob) {
 		return
 	case j == nil:
 		if id.N > 0 && id.N <= mostNumbers && len(c.usedUp) < mostFree {
-			c.useUp(id) // the job may be submitted again, and is not to be taken for this attempt
+			c.useUp(id) // the job may be submitted again, and must not be taken for this attempt
 		}
 		return
 	case id.N < 1 || id.N > len(j.Attempts)+mostNumbers:

@@ -52,7 +52,7 @@ func TestStrangerIsWaitedFor(t *testing.T) {
 	s := damaged(t, Config{Found: []Found{ended}}, 2, box("a", 1))
 	s.wantState(1, jobs.Succeeded)
 	if !slices.ContainsFunc(s.journal, func(r jobs.Record) bool {
-		return strings.HasSuffix(r.Reason, "for 90 s at most; gone is not in the inventory and cannot be asked")
+		return strings.HasSuffix(r.Reason, "for at most 90 s; gone is not in the inventory and cannot be asked")
 	}) {
 		t.Error("nobody said what is waited for")
 	}

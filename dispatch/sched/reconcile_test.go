@@ -8,12 +8,13 @@ import (
 	"dcs-tui/jobs"
 )
 
-// damaged begins with a table from which records are missing.
+// damaged starts a core with a table from which records are missing.
 func damaged(t *testing.T, cfg Config, n int, hs ...*hosts.Host) *stage {
 	return continued(t, &jobs.Table{Damaged: true}, cfg, n, hs...)
 }
 
-// continued begins with a table of n jobs, none launched as far as it tells.
+// continued starts a core with a table of n jobs, none of which was launched according
+// to the table.
 func continued(t *testing.T, table *jobs.Table, cfg Config, n int, hs ...*hosts.Host) *stage {
 	for i := range n {
 		table.Specs = append(table.Specs, &jobs.Spec{ID: jobs.ID(i + 1), Command: "true", Options: jobs.NoOptions})
@@ -210,9 +211,9 @@ func TestResultNumbersOfEachEpoch(t *testing.T) {
 	}
 }
 
-// Promises 1 and 2: whoever continues a run launches nothing before the hosts that are up
-// have listed their attempts. One that has failed to answer is not waited for, and one
-// whose first connection takes long only for some seconds.
+// Promises 1 and 2: a dispatcher that continues a run launches nothing before the hosts
+// that are up have listed their attempts. It does not wait for a host that has failed
+// to answer, and waits only some seconds for one whose first connection takes long.
 func TestHostsListFirst(t *testing.T) {
 	begin := func(t *testing.T) *stage {
 		s := continued(t, &jobs.Table{Epoch: 2}, Config{}, 4, box("a", 1), box("b", 1))
@@ -250,9 +251,9 @@ func TestHostsListFirst(t *testing.T) {
 	}
 }
 
-// An attempt that no record tells of shows that records are missing: all hosts are asked
-// for everything, also one that comes up when launching has begun, and later dispatchers
-// know of it.
+// An attempt without a record shows that records are missing. All hosts are asked for
+// everything, also a host that comes up after launching has begun, and later
+// dispatchers know of the damage.
 func TestUnrecordedAttempt(t *testing.T) {
 	s := continued(t, &jobs.Table{Epoch: 2}, Config{}, 4, box("a", 1), box("b", 1))
 	s.up("a")

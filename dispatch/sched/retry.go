@@ -51,28 +51,28 @@ func (c *Core) fail(r *jobs.Record, j *jobs.Job, charged bool) {
 }
 
 const (
-	maxRunCounted = time.Second // of a failed attempt, for the delay before the next one
-	maxRetryDelay = time.Minute // by the run time
+	maxRunCounted = time.Second // of the run time of a failed attempt, for the delay before the next one
+	maxRetryDelay = time.Minute // of a delay derived from the run time
 	maxPatience   = 10 * time.Second
 )
 
 // retryDelay returns how long a job waits after its nth failure, n >= 1, before it is
-// tried again on a host where it failed. Unless a delay was asked for it is
-// random(0.5, 1) x 2^(n-1) x the run time of the attempt, so that waiting never costs
-// much more than trying. The run time counts as a second if it was longer or is not
-// known, and while another host is dialed for the first time.
+// tried again on a host where it failed. Unless a delay was asked for, it is
+// random(0.5, 1) x 2^(n-1) x the run time of the attempt, so waiting never costs much
+// more than trying. The run time counts as a second if it was longer or is unknown, and
+// while another host is being dialed for the first time.
 func (c *Core) retryDelay(j *jobs.Job, o *jobs.Outcome, n int) time.Duration {
 	if d := c.askedDelay(j); d != nil {
 		return *d
 	}
 	ran := min(ranFor(o), maxRunCounted)
 	if slices.ContainsFunc(c.hosts, (*host).onFirstDial) {
-		ran = maxRunCounted // all tries would be over before another host is there
+		ran = maxRunCounted // otherwise all tries would be used up before another host is there
 	}
 	return c.jitter(min(ran<<min(n-1, 30), maxRetryDelay))
 }
 
-// ranFor returns how long a failed attempt ran; an hour if that is not known.
+// ranFor returns how long a failed attempt ran, or an hour if that is unknown.
 func ranFor(o *jobs.Outcome) time.Duration {
 	if o == nil || o.Error != "" || o.Started == 0 {
 		return time.Hour
@@ -80,9 +80,9 @@ func ranFor(o *jobs.Outcome) time.Duration {
 	return o.Elapsed()
 }
 
-// patience returns how long a job that failed, or was lost, waits for another host to
-// have room before it may go back to where that happened (D2): five times the run time
-// of the attempt, 10 s at most, but not less than the delay that was asked for.
+// patience returns how long a job that failed or was lost waits for a slot on another
+// host before it may return to a host where that happened (D2). It is five times the
+// run time of the attempt, at most 10 s, and not less than a delay that was asked for.
 func (c *Core) patience(j *jobs.Job) time.Duration {
 	for _, a := range slices.Backward(j.Attempts) {
 		switch {
@@ -100,13 +100,14 @@ func (c *Core) patience(j *jobs.Job) time.Duration {
 	return maxPatience
 }
 
-// askedDelay returns the delay that the job or the run asks for, nil if neither does.
+// askedDelay returns the delay that the job or the run asks for, or nil.
 func (c *Core) askedDelay(j *jobs.Job) *time.Duration {
 	return cmp.Or(j.Spec.RetryDelay, c.cfg.RetryDelay)
 }
 
-// longestDelay bounds how long the job may still have to wait, whatever the clock
-// says: it may have been set back since the delay began.
+// longestDelay returns the longest time that the job may still have to wait. It bounds
+// a wait that the clock makes longer: the clock may have been set back since the delay
+// began.
 func (c *Core) longestDelay(j *jobs.Job) time.Duration {
 	if d := c.askedDelay(j); d != nil {
 		return *d
@@ -115,7 +116,7 @@ func (c *Core) longestDelay(j *jobs.Job) time.Duration {
 }
 
 // hasOtherHost reports whether a job that has just failed on a host can be tried on
-// another one, where it has not failed in this round.
+// another host, where it has not failed in this round.
 func (c *Core) hasOtherHost(j *jobs.Job, failedOn string) bool {
 	cl := c.newClass(j)
 	c.fit(cl)

@@ -41,8 +41,9 @@ func TestTries(t *testing.T) {
 	}
 }
 
-// TestRetryDelay: what a failure costs in waiting depends on what it cost in running, so
-// that waiting never takes much longer than trying; or it is what was asked for.
+// TestRetryDelay: the delay after a failure depends on the run time of the attempt, so
+// that waiting never takes much longer than trying. A delay that was asked for is used
+// as it is.
 func TestRetryDelay(t *testing.T) {
 	ran := func(d time.Duration) jobs.Outcome {
 		return jobs.Outcome{Exit: 1, Started: wallStart, Ended: wallStart + jobs.Stamp(d)}
@@ -81,8 +82,8 @@ func TestRetryDelay(t *testing.T) {
 	}
 }
 
-// TestRetryElsewhereIsNotDelayed: a job that failed goes to another host at once. The
-// same host it gets again only after a delay (D2).
+// TestRetryElsewhereIsNotDelayed: a job that failed goes to another host at once. It
+// returns to the same host only after a delay (D2).
 func TestRetryElsewhereIsNotDelayed(t *testing.T) {
 	s := newStage(t, Config{Tries: 5, RetryDelay: new(2 * time.Minute)}, box("a", 1), box("b", 1))
 	s.up("a", "b")
@@ -96,8 +97,8 @@ func TestRetryElsewhereIsNotDelayed(t *testing.T) {
 	want(t, "after the delay", launchesOf(s, 2*time.Second, "a", "b"), "1.3")
 }
 
-// TestRetryWaitsForTheFirstDial: short jobs do not use up their tries on the host that
-// was up first while others are being dialed (D2).
+// TestRetryWaitsForTheFirstDial: short jobs do not use up their tries on the first host
+// that is up while others are being dialed (D2).
 func TestRetryWaitsForTheFirstDial(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1), box("b", 1))
 	s.up("a")
@@ -108,7 +109,7 @@ func TestRetryWaitsForTheFirstDial(t *testing.T) {
 	want(t, "when b is up", on(s.wait(time.Second, "a", "b"), "b"), "1.2")
 }
 
-// launchesOf lets time pass and returns what is launched meanwhile.
+// launchesOf lets time pass and returns what was launched meanwhile.
 func launchesOf(s *stage, d time.Duration, beating ...string) string {
 	o := s.wait(d, beating...)
 	var got string
@@ -118,7 +119,7 @@ func launchesOf(s *stage, d time.Duration, beating ...string) string {
 	return got
 }
 
-// TestADelayLeavesNoSlotIdle: while a job waits for its next try others run.
+// TestADelayLeavesNoSlotIdle: while a job waits for its next try, other jobs run.
 func TestADelayLeavesNoSlotIdle(t *testing.T) {
 	s := newStage(t, Config{RetryDelay: new(time.Minute)}, box("a", 1))
 	s.up("a")
@@ -126,8 +127,8 @@ func TestADelayLeavesNoSlotIdle(t *testing.T) {
 	want(t, "the next job", on(s.ended("a", "1.1", exit1), "a"), "2.1")
 }
 
-// TestRetriesOfShortJobs: four tries of very short jobs that fail half of the time take
-// little longer than the attempts themselves: 1.9 times those of a single try.
+// TestRetriesOfShortJobs: very short jobs that fail half of the time, with four tries
+// each, take little longer than their attempts: 1.9 times as long as with a single try.
 func TestRetriesOfShortJobs(t *testing.T) {
 	const run = 3 * time.Millisecond
 	took := func(tries int) time.Duration {

@@ -105,23 +105,23 @@ type SetPriority struct {
 	Relative bool
 }
 
-// Pause stops (or continues) launching, as a person asked; what runs goes on. It is
-// recorded: it holds until it is taken back, also for the next dispatcher.
+// Pause stops or continues launching at the request of a person; running jobs go on. A
+// pause is recorded, and holds for the next dispatcher, too, until a person continues.
 type Pause struct{ On bool }
 
-// Hold stops (or continues) launching for a reason of the program's own. Holds and Pause
-// do not end each other: nothing is launched while there is any.
+// Hold stops or continues launching for a reason of the program itself. A Hold does not
+// end a Pause, nor a Pause a Hold; nothing is launched while there is any.
 type Hold struct {
 	By Holder
 	On bool
 }
 
-// Holder is why the program itself launches nothing.
+// Holder is the reason of a Hold.
 type Holder uint8
 
 const (
 	HoldJournal  Holder = 1 << iota // the journal cannot be written
-	HoldRequests                    // requests that wait are to be carried out first, or nothing else
+	HoldRequests                    // waiting requests are carried out first, or are all that is done
 )
 
 // Drain stops launching, withdraws what is buffered, and finishes when nothing runs
@@ -131,7 +131,7 @@ type (
 	Stop  struct{ Why string }
 )
 
-// EndDrain ends a drain that has not finished yet: launching continues.
+// EndDrain ends a drain that has not finished yet, so launching continues.
 type EndDrain struct {
 	Of  string // ends only a drain for this reason; "": any drain
 	Why string // for the event log
@@ -234,8 +234,8 @@ type Look struct {
 	Attempts []jobs.AttemptID
 }
 
-// List asks a host for its attempts of these jobs, or for everything that it knows of
-// the run if there are none. Answered by HostListed.
+// List asks a host for its attempts of these jobs, or, without Jobs, for everything
+// that it has of the run. HostListed is the answer.
 type List struct {
 	Host string
 	Jobs jobs.Ranges

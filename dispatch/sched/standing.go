@@ -69,9 +69,10 @@ func (f *flight) standing() Standing {
 	return Handed
 }
 
-// Paused reports whether nothing is launched because a person has paused it, or because
-// of a Hold.
+// Paused reports whether nothing is launched because a person has paused the run, or
+// because of a Hold.
 func (c *Core) Paused() bool { return c.table.Paused || c.holds != 0 }
 
-// Draining returns why nothing more is launched until a person continues, "" if that is not so.
+// Draining returns why nothing more is launched until a person continues, or "" if the
+// run does not drain.
 func (c *Core) Draining() string { return c.drain }

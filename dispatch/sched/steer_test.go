@@ -170,8 +170,8 @@ func TestDrain(t *testing.T) {
 	s.wantState(3, jobs.Queued)
 }
 
-// TestEndDrain: launching continues as before the drain. A drain for another reason stays,
-// and one that has finished.
+// TestEndDrain: launching continues as before the drain. A drain for another reason
+// does not end, nor does one that has finished.
 func TestEndDrain(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1))
 	s.up("a")

@@ -37,8 +37,8 @@ func (w *world) meddle() {
 	})
 }
 
-// takeBack takes back what a person asked for, with the next dispatcher if there is none
-// now: what a person said outlives a dispatcher.
+// takeBack takes back a request of a person, with the next dispatcher if there is none
+// now: the request outlives a dispatcher.
 func (w *world) takeBack(ev Event) {
 	if w.dead {
 		w.after(time.Second, func() { w.takeBack(ev) })
@@ -47,8 +47,8 @@ func (w *world) takeBack(ev Event) {
 	w.step(ev)
 }
 
-// continues ends a pause. The person looks again: a dispatcher may have died before that
-// was recorded.
+// continues ends a pause. It tries again, because a dispatcher may have died before the
+// end of the pause was recorded.
 func (w *world) continues() {
 	w.takeBack(Pause{false})
 	w.after(time.Minute, func() {

@@ -43,7 +43,7 @@ type HostView struct {
 	Hello    *hosts.Hello // nil before the first connection
 	Reason   string       // without the name: why it is not up, or why it starts nothing though it is
 	Done     int          // attempts that succeeded there
-	Failed   int          // attempts that failed there, not those that were ended on request
+	Failed   int          // attempts that failed there, without those that were ended on request
 
 	Draining bool          // a person took it out of use, whatever State is
 	Stopped  bool          // … and had ended what ran there: State is then Disabled

@@ -66,8 +66,8 @@ func TestWhyOneHost(t *testing.T) {
 	want(t, "why", s.c.Why(s.now(), 2), "Job 2 waits: every usable slot of the only host that can run it now is busy.")
 }
 
-// Hosts count attempts: each that fails, also when its job is tried again, and none that a
-// person has canceled.
+// Hosts count attempts: each one that fails, even if its job is retried, and none that
+// a person has canceled.
 func TestHostsCountAttempts(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 3))
 	s.up("a")

@@ -113,7 +113,7 @@ func (c *Core) whyReady(id jobs.ID, j *jobs.Job) string {
 	case c.stopped || c.fenced || c.finished:
 		return "this dispatcher has stopped"
 	case c.reconcileBy > 0 && !c.table.Damaged:
-		return "the hosts first list the attempts that they have of this run"
+		return "the hosts must first list their attempts of this run"
 	case c.reconcileBy > 0:
 		return "the hosts are first asked what they know of earlier attempts, because a part of the journal is lost"
 	case len(c.hosts) == 0:

@@ -6,8 +6,8 @@ import (
 	"dcs-tui/jobs"
 )
 
-// What people ask of hosts, and of the whole run, holds until they take it back (D7): it is a record, and the
-// next dispatcher begins with it.
+// What people ask of hosts, and of the whole run, holds until they take it back (D7).
+// It is recorded, and the next dispatcher begins with it.
 
 // wish is what a person asked of the host.
 func (h *host) wish() jobs.HostWish {
@@ -28,7 +28,7 @@ func (c *Core) keepWish(h *host) {
 	}
 }
 
-// pauseRun records that a person pauses launching, or continues it.
+// pauseRun records that a person pauses or continues launching.
 func (c *Core) pauseRun(on bool) {
 	if on == c.table.Paused {
 		return
@@ -40,11 +40,11 @@ func (c *Core) pauseRun(on bool) {
 	c.emit(r)
 }
 
-// heedWishes begins with what was asked of an earlier dispatcher, and says so: nobody
-// wonders at a host that is up and takes nothing.
+// heedWishes applies the recorded requests when a dispatcher begins. It reports them,
+// so that a host that is up and takes no jobs is no surprise.
 func (c *Core) heedWishes() {
 	if c.table.Paused {
-		c.say("", 0, "launching is still paused, as a person asked: p on the screen (dcs-tui attach) continues it")
+		c.say("", 0, "launching is still paused, as a person asked; p on the screen (dcs-tui attach) continues it")
 	}
 	for _, h := range c.hosts {
 		w := c.table.Hosts[h.spec.Name]

@@ -66,8 +66,8 @@ func TestWishesOnce(t *testing.T) {
 	}
 }
 
-// TestPauseSurvives: a pause holds for the next dispatcher, which says so, until a person
-// continues; no hold of the program's own ends it, and it ends none of them.
+// TestPauseSurvives: a pause holds for the next dispatcher, which reports it, until a
+// person continues. A Hold does not end it, and it does not end a Hold.
 func TestPauseSurvives(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1))
 	s.submit(false)

@@ -121,7 +121,7 @@ type Host struct {
 	Running  int     // slots in use
 	Buffered int
 	Done     int // attempts that succeeded there
-	Failed   int // attempts that failed there, not those that were ended on request
+	Failed   int // attempts that failed there, without those that were ended on request
 
 	Cores    int // 0: not known
 	GPUs     int

@@ -28,7 +28,7 @@ type opened struct {
 func openFile(d rundir.Disk, path string, flag int) (opened, error) {
 	f, err := d.OpenFile(path, flag|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0o600)
 	if errors.Is(err, syscall.ELOOP) {
-		return opened{}, fmt.Errorf("%s is a symbolic link, which we have not made: it is not read", path)
+		return opened{}, fmt.Errorf("%s is a symbolic link that dcs-tui did not create: not read", path)
 	}
 	if err != nil {
 		return opened{}, err
