@@ -8,18 +8,22 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// Journals that end early: one that was cut, a run directory that is a copy, and one
-// that was restored as it was earlier. Every line that is left is whole.
+// The faults in this file make a journal end early: it is cut, or the run goes on in a
+// copy of the run directory, or in an earlier snapshot of it. Every line that is left
+// is whole.
 //
-// What the owner's last beat had counted, or another directory, is damage. An end that
-// no beat has counted looks like that of a dispatcher that was killed there; then the
-// hosts that are up must tell. In a world of cuts all are up, and nothing else happens
-// to it but deaths of dispatchers: no attempt starts twice, and no finished job again.
+// If the last heartbeat of the owner had counted the lost end, or the directory is
+// another one, that is damage. An end that no heartbeat has counted looks like that of
+// a dispatcher that was killed there, and only the hosts that are up can show that it
+// is lost. In a world of cuts all hosts are up, and nothing happens but these faults
+// and deaths of dispatchers. No attempt starts twice there, and no finished job runs
+// again.
 
-// cutAll makes every world one of cuts.
+// cutAll makes every world a world of cuts.
 var cutAll bool
 
-// endsEarly reports whether the journal can be made to end early now: nobody writes it.
+// endsEarly reports whether the journal can be made to end early now, because nobody
+// writes it.
 func (w *World) endsEarly() bool {
 	if !w.fragile || w.life != nil || w.ledger.epoch == 0 {
 		return false
@@ -32,7 +36,7 @@ func (w *World) endsEarly() bool {
 	return true
 }
 
-// cutJournal takes away the end of the newest journal file that counts.
+// cutJournal removes the end of the newest journal file that counts.
 func cutJournal(w *World) bool {
 	g := &w.ledger
 	if !w.endsEarly() {
@@ -41,7 +45,7 @@ func cutJournal(w *World) bool {
 	w.server.WriteBack()
 	size := int64(len(w.readJournal(g.epoch)))
 	if !w.cuts {
-		// What no beat has counted is found only where all hosts answer.
+		// A lost end that no heartbeat had counted is found only if all hosts answer.
 		o, err := journal.ReadOwner(&rundir.Run{Dir: runDir, Disk: g.observer})
 		if err != nil || o == nil || o.File != g.epoch {
 			return false
@@ -55,7 +59,7 @@ func cutJournal(w *World) bool {
 	switch text := w.readJournal(g.epoch); w.tape.Draw(4) {
 	case 0:
 		at = 0
-	case 1, 2: // behind a line
+	case 1, 2: // after a line
 		for at > 0 && text[at-1] != '\n' {
 			at--
 		}
@@ -69,7 +73,7 @@ func cutJournal(w *World) bool {
 	return true
 }
 
-// copyRunDir keeps the run directory as it is, for a copy or a snapshot.
+// copyRunDir keeps the present state of the run directory, for a copy or a snapshot.
 func copyRunDir(w *World) bool {
 	if !w.fragile || w.life == nil || w.ledger.epoch == 0 || w.life.epoch != w.ledger.epoch {
 		return false
@@ -82,16 +86,17 @@ func copyRunDir(w *World) bool {
 	return true
 }
 
-// copied is a run directory as it was.
+// copied is an earlier state of the run directory.
 type copied struct {
 	restore func(anew bool)
-	files   int // of the journal, then
-	fed     int // jobs that were stored
+	files   int // number of journal files at that time
+	fed     int // number of jobs stored at that time
 }
 
-// useCopy lets the run go on in a copy of its directory, once nobody else has it. Hosts
-// refuse epochs that are older than what they know, and jobs that were stored since are
-// others: both are left out.
+// useCopy lets the run go on in a copy of its directory when no dispatcher has it. It
+// does nothing if a later epoch began or jobs were stored since the copy was made:
+// hosts would refuse the older epoch, and the numbers of those jobs would be given to
+// other jobs.
 func useCopy(w *World) bool {
 	c := w.copied
 	if c == nil || !w.endsEarly() || c.files != len(w.ledger.files) || c.fed != w.fed {
@@ -104,7 +109,7 @@ func useCopy(w *World) bool {
 	return true
 }
 
-// endedEarly lets the ledger read the journal anew.
+// endedEarly makes the ledger read the journal again.
 func (w *World) endedEarly() {
 	g := &w.ledger
 	w.damaged, w.unread = true, true

@@ -76,8 +76,8 @@ func (w *World) spoil(n int) bool {
 	return true
 }
 
-// found is what the shared directory's claims and sentinels tell of attempts without a
-// record (X1).
+// found returns what claims and sentinels in the shared directory show of attempts
+// without a record (X1).
 func (l *life) found(t *jobs.Table) (all []sched.Found) {
 	_ = attempts.Each(l.share, "/share", runUID, "", sched.Unfinished(t), func(f attempts.Fate) error {
 		if a := t.Attempt(f.Attempt); a != nil && !t.Damaged {
@@ -91,8 +91,8 @@ func (l *life) found(t *jobs.Table) (all []sched.Found) {
 	return all
 }
 
-// entered reports whether the record of a launch is none of a new one: the attempt was in
-// the hands of its host, or has its claim or tombstone there, and the record was lost.
+// entered reports whether the record of a launch is not that of a new one: the host
+// already had the attempt, or its claim or tombstone, and the earlier record was lost.
 func (w *World) entered(r *jobs.Record) bool {
 	h, id := w.byName[r.Host], r.Attempt()
 	return w.damaged && h != nil && (h.took[id] || h.claimed(id))
@@ -101,7 +101,7 @@ func (w *World) entered(r *jobs.Record) bool {
 // renew begins the ledger anew with what recovery has made of a damaged journal.
 func (g *ledger) renew(w *World, t *jobs.Table) {
 	old := g.jobs
-	if w.cuts && !t.Damaged { // an end that nobody misses: the numbers in it are given again
+	if w.cuts && !t.Damaged { // the lost end was not noticed, so its result numbers are given again
 		maps.DeleteFunc(w.consumer.got, func(seq int64, _ shown) bool { return seq > t.Seq })
 	}
 	g.table, g.jobs, g.touched = clone(t), make([]account, len(t.Jobs)), g.touched[:0]

@@ -45,7 +45,7 @@ type host struct {
 	generation int
 	in         []spooled
 	took       map[jobs.AttemptID]bool // whatever was in it
-	runs       []*run                  // held by supervisors, also dead ones
+	runs       []*run                  // held by supervisors, including dead ones
 	done       []done                  // sentinels that could not be written yet
 	helper     *helper
 	beat       time.Duration // when its beat file was last written

@@ -30,7 +30,7 @@ type ledger struct {
 	acked    int64
 	requests map[string]int           // how often each was taken in
 	wishes   map[string]jobs.HostWish // what people asked of hosts, as recorded last
-	paused   bool                     // people asked to launch nothing, as recorded last
+	paused   bool                     // launching is paused by a person, according to the newest record
 	wished   bool                     // and that is to be compared with what the core makes of it
 	ended    bool
 }

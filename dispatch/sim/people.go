@@ -209,8 +209,8 @@ func (w *World) readRequests(l *life) {
 	}
 }
 
-// askDrain drains the run. Every second time a person ends the drain later, when the run
-// has not ended by it.
+// askDrain drains the run. Every second time a person ends the drain later, unless the
+// run has ended by then.
 func askDrain(w *World) bool {
 	l := w.life
 	if !w.ask(func(*life) sched.Event { return sched.Drain{Why: "by a person"} }) {

@@ -113,7 +113,7 @@ func (w *World) plague() {
 	})
 }
 
-// weight is how often a fault comes, in relation to the others.
+// weight returns how often a fault occurs, relative to the others.
 func (w *World) weight(p *plague) int {
 	if w.cuts && !slices.Contains(ofCuts, p.name) {
 		return 0
@@ -121,7 +121,7 @@ func (w *World) weight(p *plague) int {
 	return p.weight
 }
 
-// ofCuts are the faults of a world of cuts.
+// ofCuts lists the faults of a world of cuts.
 var ofCuts = []string{
 	"dispatcher killed", "dispatcher killed before a disk operation", "dispatcher killed in the middle of a write",
 	"dispatcher killed between fsync and orders", "dispatcher killed between two orders",

@@ -19,7 +19,7 @@ var (
 )
 
 func init() {
-	flag.BoolVar(&cutAll, "cuts", false, "in TestSeeds do nothing to the worlds but kill dispatchers and let journals end early")
+	flag.BoolVar(&cutAll, "cuts", false, "in TestSeeds inject only deaths of dispatchers and journals that end early")
 	flag.BoolVar(&batterAll, "battered", false, "damage the journal of every world again and again")
 }
 
@@ -42,9 +42,9 @@ func TestSeeds(t *testing.T) {
 	holdInWorlds(t, n)
 }
 
-// TestCuts holds that no attempt id starts twice, and no finished job runs again, in worlds
-// in which nothing happens but that dispatchers die and that journals are cut, copied, and
-// put back as they were earlier (promises 1 and 2). Each world has some 15 of these.
+// TestCuts checks promises 1 and 2: no attempt id starts twice, and no finished job runs
+// again. The only faults in its worlds are deaths of dispatchers and journals that are
+// cut, copied, or restored. Each world has about 15 of these.
 //
 //	go test ./dispatch/sim -run TestCuts -seeds 10000    # 2,000 worlds
 func TestCuts(t *testing.T) {
@@ -62,7 +62,7 @@ func TestCuts(t *testing.T) {
 	holdInWorlds(t, n)
 }
 
-// holdInWorlds runs n worlds and reports those in which an invariant is broken.
+// holdInWorlds runs n worlds and reports those in which an invariant is violated.
 func holdInWorlds(t *testing.T, n int) {
 	t.Helper()
 	var (

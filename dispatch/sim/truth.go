@@ -12,7 +12,7 @@ type truth struct {
 	live    map[jobs.ID][]jobs.AttemptID
 	records int // durable ones so far
 
-	finished map[jobs.ID]bool // an attempt has succeeded, whoever knows of it
+	finished map[jobs.ID]bool // jobs with an attempt that succeeded, whether or not a dispatcher knows it
 }
 
 // fact is what happened to an attempt.

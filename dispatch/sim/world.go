@@ -39,7 +39,7 @@ type World struct {
 
 	fragile  bool // its journal may be damaged
 	battered bool // and is, again and again
-	cuts     bool // nothing happens but that dispatchers die and journals end early
+	cuts     bool // the only faults are deaths of dispatchers and journals that end early
 	copied   *copied
 	damaged  bool // it was
 	unread   bool // and no dispatcher has seen that yet
