@@ -7,13 +7,15 @@ import (
 )
 
 // Clean makes text of a job, a host or a user safe to print as a part of one
-// terminal line, and keeps it readable: control characters become their
-// pictures (␊ for a newline, ␛ for escape), a tab and other blanks a space, and
-// what is invisible, changes the direction of writing or is not UTF-8 becomes �. What
-// joins the characters of an emoji stays.
-// The result has at most limit runes and ends in … when something was cut off;
-// limit <= 0 means all. Everything from outside passes through here, once, on
-// its way to a screen; files and JSON keep the text itself.
+// terminal line, and keeps it readable. Control characters become their
+// pictures (␊ for a newline, ␛ for escape). A tab and other blanks become a
+// space. Invisible characters, characters that change the direction of writing,
+// and bytes that are not UTF-8 become �. Characters that join the parts of an
+// emoji stay.
+//
+// The result has at most limit runes and ends in … if something was cut off;
+// limit <= 0 means no limit. All text from outside passes through Clean once,
+// on its way to a screen. Files and JSON keep the text itself.
 func Clean(s string, limit int) string {
 	if limit <= 0 {
 		limit = len(s)

@@ -2,28 +2,29 @@ package jobs
 
 import "unicode"
 
-// Emoji of several characters are joined by characters that cannot be seen: U+200D
-// joins pictographs, and a variation selector chooses how the one before it is drawn.
-// Where they do that, they are writing; anywhere else they would make two texts look
-// the same, and Clean replaces them.
+// An emoji of several characters is joined by invisible characters: U+200D joins
+// pictographs, and a variation selector chooses how the character before it is drawn.
+// In an emoji they are part of the text. Anywhere else they could make two different
+// texts look the same, and Clean replaces them.
 
 const zeroWidthJoiner = '\u200d'
 
-// maxJoins bounds the joiners of one emoji. Unicode's longest has four.
+// maxJoins is the maximum number of joiners in one emoji. Unicode's longest emoji has
+// four.
 const maxJoins = 6
 
-// emoji tells which invisible characters belong to an emoji, from the characters before
-// and after them.
+// emoji decides which invisible characters belong to an emoji, from the characters
+// before and after them.
 type emoji struct {
-	base   rune // the newest character that is none of those below
-	open   bool // a pictograph, perhaps with a selector and a skin color: one more may be joined
+	base   rune // the newest character that is not a joiner, selector or skin color
+	open   bool // base is a pictograph, perhaps with selector and skin color, so another may be joined
 	chosen bool // a selector followed base
-	joins  int  // in this emoji
+	joins  int  // joiners in this emoji
 	joined bool // the newest character is a joiner
 }
 
-// keeps reports whether r, which cannot be seen by itself, belongs to the writing between
-// the characters before it and next. Any other character must be given to it as well.
+// keeps reports whether the invisible character r, between the earlier characters and
+// next, is part of an emoji. It must also be called for every other character.
 func (e *emoji) keeps(r, next rune) bool {
 	switch {
 	case r == zeroWidthJoiner:
@@ -37,7 +38,7 @@ func (e *emoji) keeps(r, next rune) bool {
 		keep := !e.chosen && e.selects(r, next)
 		e.chosen, e.open = true, e.open && keep
 		return keep
-	case r >= 0x1f3fb && r <= 0x1f3ff && e.open: // a skin color; it is seen
+	case r >= 0x1f3fb && r <= 0x1f3ff && e.open: // a skin color, which is visible
 		return true
 	}
 	e.base, e.chosen, e.open = r, false, isPictograph(r)
@@ -53,15 +54,15 @@ func isPictograph(r rune) bool { return unicode.Is(pictographs, r) && unicode.Is
 // selects reports whether a variation selector has a meaning after base.
 func (e *emoji) selects(r, next rune) bool {
 	switch r {
-	case '\ufe0e', '\ufe0f': // as text, as a picture
+	case '\ufe0e', '\ufe0f': // draw as text, draw as a picture
 		keycap := e.base >= '0' && e.base <= '9' || e.base == '#' || e.base == '*'
 		return e.open || keycap && next == '\u20e3'
 	}
 	return unicode.Is(unicode.Han, e.base) && (r >= 0xfe00 && r <= 0xfe02 || r >= 0xe0100)
 }
 
-// pictographs are the characters with the property Extended_Pictographic (Unicode TR 51),
-// which package unicode does not have. Some are reserved.
+// pictographs holds the characters with the property Extended_Pictographic (Unicode TR
+// 51), which package unicode does not have. Some of them are reserved.
 var pictographs = &unicode.RangeTable{
 	R16: []unicode.Range16{
 		{0x00a9, 0x00ae, 5}, {0x203c, 0x2049, 13}, {0x2122, 0x2139, 23}, {0x2194, 0x2199, 1}, {0x21a9, 0x21aa, 1},

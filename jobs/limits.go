@@ -1,8 +1,7 @@
 package jobs
 
-// The largest numbers that a jobs file, the command line, the inventory, and what a
-// host says of itself may hold. Each is in one place, so that no layer takes what
-// another cuts down.
+// These limits apply to the jobs file, the command line, the inventory, and host
+// reports. Each is defined once, so that no layer accepts what another one truncates.
 const (
 	MaxSlots = 4096      // slots and cores of a host, and therefore slots of a job
 	MaxGPUs  = 1024      // of a host, and therefore of a job

@@ -66,7 +66,7 @@ func TestParseLines(t *testing.T) {
 	}
 }
 
-// TestParseRetryDelay: 0 is a delay, no value is the run's default.
+// TestParseRetryDelay: 0 is a delay; without a value the default of the run applies.
 func TestParseRetryDelay(t *testing.T) {
 	specs := parseText(t, "#DCS default retry_delay=0\na\n#DCS retry_delay=\nb\n")
 	if d := specs[0].RetryDelay; d == nil || *d != 0 {

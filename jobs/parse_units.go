@@ -40,7 +40,7 @@ func ParseDuration(s string) (time.Duration, error) {
 	return time.Duration(math.Round(total)), nil
 }
 
-// ParseDelay is ParseDuration that also takes 0.
+// ParseDelay is like ParseDuration, but also accepts 0.
 func ParseDelay(s string) (time.Duration, error) {
 	if d, err := time.ParseDuration(s); err == nil && d == 0 {
 		return 0, nil

@@ -85,13 +85,13 @@ func (l Ranges) Last() ID {
 	return l[len(l)-1].Last
 }
 
-// Has reports whether a job is among them.
+// Has reports whether the job is in the ranges.
 func (l Ranges) Has(id ID) bool {
 	i, found := slices.BinarySearchFunc(l, id, func(r Range, id ID) int { return cmp.Compare(r.First, id) })
 	return found || i > 0 && id <= l[i-1].Last
 }
 
-// Overlaps reports whether one of the jobs first to last is among them.
+// Overlaps reports whether any job from first to last is in the ranges.
 func (l Ranges) Overlaps(first, last ID) bool {
 	i, _ := slices.BinarySearchFunc(l, first, func(r Range, id ID) int { return cmp.Compare(r.Last, id) })
 	return i < len(l) && l[i].First <= last

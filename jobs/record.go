@@ -22,10 +22,10 @@ const (
 	KindEdited     Kind = "edited"     // the job is from now on as Spec says; one that was over begins a new round; Count is the round it is in then, Reason
 	KindPriority   Kind = "priority"   // the job's priority is now Priority
 	KindHost       Kind = "host"       // what a person asked of Host holds until it is taken back: Count is a HostUse, Slot how many it was given, 0: by its rule
-	KindPause      Kind = "pause"      // what a person asked of the whole run holds until it is taken back: nothing is launched while Count is 1, 0 continues
+	KindPause      Kind = "pause"      // a person paused launching (Count 1) or continued it (0); holds until changed
 	KindAcked      Kind = "acked"      // every result up to and including Seq has reached the consumer
 	KindEvent      Kind = "event"      // something a person may want to read, about Host or Job; changes no state. Count > 0: that the job cannot meet its deadline, told once in round Count
-	KindDamaged    Kind = "damaged"    // earlier records may be missing, Reason; holds for every later dispatcher
+	KindDamaged    Kind = "damaged"    // earlier records may be missing, and Reason says why; holds for every later dispatcher
 	KindEnded      Kind = "ended"      // every job is terminal and the hosts are cleaned up; Reason empty if all is well
 )
 

@@ -52,8 +52,8 @@ type Options struct {
 	// Share and QueuePriority are those of the job's queue, as the newest job of it says
 	// that says anything (dispatch/sched).
 	Share         int            // at least 1; 0: says nothing
-	QueuePriority *int           // smaller is more urgent, and 0 takes back what was said before; nil: says nothing
-	RetryDelay    *time.Duration // before a retry on a host where it failed, at least 0; nil: default
+	QueuePriority *int           // smaller is more urgent; 0 resets it; nil: not given
+	RetryDelay    *time.Duration // delay before a retry on a host where it failed, at least 0; nil: default
 	Request       string         // the request (jobs/rundir) that the job was submitted with; "": it is of the run from the start
 	File          string         // where the job was read from, for messages
 

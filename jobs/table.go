@@ -38,8 +38,8 @@ func (a *Attempt) NeverRan() bool {
 	return a.Started == 0 && a.Outcome == nil && (a.State == AttemptSuperseded || a.State == AttemptCancelled || a.State == AttemptLost && a.Host == "")
 }
 
-// Failed reports whether the attempt ended without success by itself: it was not ended on
-// request, and its result was not too late to count.
+// Failed reports whether the attempt ended without success by itself. An attempt that
+// was ended on request did not fail, nor did one whose result came too late to count.
 func (a *Attempt) Failed() bool {
 	return a.State == AttemptExited && a.Outcome != nil && !a.Outcome.OK()
 }

@@ -28,13 +28,13 @@ type Fate struct {
 	Outcome jobs.Outcome
 }
 
-// Each calls each for every attempt that has a claim or a sentinel below dir,
-// shard by shard, in order: all that is needed to rebuild the outcome of a run
-// whose journal is lost. With a host it is those of that host alone: what others
-// claimed is not read any further. With ranges it is attempts of these jobs alone:
-// nothing of others is opened, and shards without one are not listed. It stops at an
-// error of each, which it returns; else the error says why something may have been
-// missed.
+// Each calls each for every attempt that has a claim or a sentinel below dir, shard by
+// shard, in order. That is enough to rebuild the outcome of a run whose journal is
+// lost. If host is not empty, only attempts of that host are reported; claims of other
+// hosts are not read further. If only is not empty, only attempts of these jobs are
+// reported: no files of other jobs are opened, and shards without one of these jobs are
+// not listed. Each stops at the first error of each and returns it. Otherwise the error
+// says why attempts may have been missed.
 func Each(d rundir.Disk, dir, run, host string, only jobs.Ranges, each func(Fate) error) error {
 	l := list(d, dir)
 	for _, shard := range l.allShards() {

@@ -41,7 +41,7 @@ type Journal struct {
 	beats beats
 	now   func() time.Time
 
-	synced atomic.Pointer[extent] // what the last Sync made durable; nil: nothing yet
+	synced atomic.Pointer[extent] // what the last Sync made durable; nil before the first Sync
 
 	mu      sync.Mutex
 	f       rundir.File // nil after a failure: to be opened again
@@ -240,9 +240,9 @@ func (j *Journal) change(change func(*Owner)) error {
 	return err
 }
 
-// SkipTo notes that hosts know a later epoch of the run than the run directory, which
-// is a copy then, or was restored as it was earlier: the next Take begins behind it.
-// It reports false when the directory has such an epoch, too.
+// SkipTo notes that hosts know a later epoch of the run than the run directory does,
+// because the directory is a copy or was restored. The next Take begins after that
+// epoch. SkipTo returns false if the directory has such an epoch itself.
 func (j *Journal) SkipTo(epoch int) (skipped bool, err error) {
 	if by, err := j.Fenced(); err != nil || by > 0 || epoch-j.file.epoch > maxSkip {
 		return false, err
@@ -250,7 +250,7 @@ func (j *Journal) SkipTo(epoch int) (skipped bool, err error) {
 	return true, j.change(func(o *Owner) { o.Known = epoch })
 }
 
-// maxSkip bounds the epochs that a host can make a run leave out.
+// maxSkip is the maximum number of epochs that a host can make a run skip.
 const maxSkip = 1 << 20
 
 // Close makes what is pending durable and says in the file owner that nobody

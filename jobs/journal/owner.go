@@ -35,14 +35,15 @@ type Owner struct {
 	Left    bool      `json:"left,omitempty"`    // it has gone of its own will
 	Problem string    `json:"problem,omitempty"` // what keeps it from launching, for people; "": nothing
 
-	Known int `json:"known,omitempty"` // a later epoch that a host has told of (see SkipTo)
+	Known int `json:"known,omitempty"` // a later epoch that a host has reported (see SkipTo)
 
-	// What was durable at this beat, and where. A successor that finds less, or
-	// another directory, knows that records may be missing (see checkOwner).
-	File   int    `json:"file,omitempty"`   // the epoch whose file this is about: before the first sync an earlier one
+	// The fields below say what was durable at this heartbeat, and where. A successor
+	// that finds less, or another directory, knows that records may be missing (see
+	// checkOwner).
+	File   int    `json:"file,omitempty"`   // the epoch of the journal file; before the first sync an earlier one
 	Bytes  int64  `json:"bytes,omitempty"`  // its length
 	Sum    uint32 `json:"sum,omitempty"`    // CRC-32C of these bytes
-	Inode  uint64 `json:"inode,omitempty"`  // of the run directory; 0: not known
+	Inode  uint64 `json:"inode,omitempty"`  // of the run directory; 0: unknown
 	Device uint64 `json:"device,omitempty"` // of the run directory, within this boot
 }
 

@@ -14,19 +14,19 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// A journal that ends early reads as one whose dispatcher was killed there: every line
-// is whole. So the file owner says at each beat how much is durable. A restored
-// snapshot, a copy of the run directory and a file server that forgets what it has
-// synced are found by comparing.
+// A journal that ends early after a whole line looks like one whose dispatcher was
+// killed there. So each heartbeat records in the owner file how much of the journal is
+// durable. Comparing the two finds a restored snapshot, a copy of the run directory,
+// and a file server that lost data it had synced.
 
-// extent is a length of a file and the checksum of so many bytes.
+// extent is a length of a file and the checksum of its bytes up to there.
 type extent struct {
 	length int64
 	sum    uint32
 }
 
-// identify notes which directory the run directory is, so that a copy of it is told
-// from the original. That is not known where inode numbers change with every mount.
+// identify notes which directory the run directory is, so that a copy can be told from
+// the original. It notes nothing where inode numbers change with every mount.
 func (o *Owner) identify(r *rundir.Run) error {
 	info, err := r.Disk.Stat(r.Dir)
 	if err != nil {
@@ -43,8 +43,8 @@ func (o *Owner) identify(r *rundir.Run) error {
 
 var unstableInodes = []uint32{unix.FUSE_SUPER_MAGIC, unix.SMB_SUPER_MAGIC, unix.SMB2_SUPER_MAGIC, unix.CIFS_SUPER_MAGIC}
 
-// elsewhere reports whether two owners are known to have had different directories.
-// Device numbers are compared within one boot only.
+// elsewhere reports whether two owners certainly had different directories. Device
+// numbers are compared only within one boot.
 func (o *Owner) elsewhere(had *Owner) bool {
 	if o.Inode == 0 || had.Inode == 0 {
 		return false
@@ -53,7 +53,7 @@ func (o *Owner) elsewhere(had *Owner) bool {
 }
 
 // checkOwner compares the journal and the run directory with what the last owner
-// said of them, and returns why records may be missing, each reason a sentence.
+// recorded. It returns the reasons why records may be missing, each a sentence.
 func checkOwner(r *rundir.Run, files []epochFile, had, now *Owner) (missing []string, err error) {
 	if had.Epoch == 0 {
 		return nil, nil
@@ -66,7 +66,7 @@ func checkOwner(r *rundir.Run, files []epochFile, had, now *Owner) (missing []st
 	}
 	e := fileOf(had.File)
 	if !slices.Contains(files, e) {
-		return missing, nil // one that later ones count is missed by replay
+		return missing, nil // replay reports a missing file that later files count
 	}
 	length, sum, err := sumOf(r, e, had.Bytes)
 	switch {
@@ -80,8 +80,8 @@ func checkOwner(r *rundir.Run, files []epochFile, had, now *Owner) (missing []st
 	return missing, nil
 }
 
-// sumOf returns the CRC-32C of the first limit bytes of a file, or of all if it is
-// shorter, and how many they were.
+// sumOf returns the CRC-32C of the first limit bytes of a file, or of the whole file if
+// it is shorter, and how many bytes that were.
 func sumOf(r *rundir.Run, e epochFile, limit int64) (n int64, sum uint32, err error) {
 	f, err := r.Disk.OpenFile(e.path(r), os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -12,9 +12,10 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// Promises 1 and 2: a journal from which whole lines are gone is damaged if a beat had
-// counted them, for the next dispatcher and for every later one; what was written after
-// the last beat may be missing, as after a death in between.
+// Promises 1 and 2: a journal from which whole lines are missing is damaged if a
+// heartbeat had counted them. The next dispatcher and every later one know that. Lines
+// that were written after the last heartbeat may be missing, as after a death in
+// between.
 func TestShortenedJournal(t *testing.T) {
 	for name, c := range map[string]struct {
 		keep    func(text []byte) []byte
@@ -78,8 +79,8 @@ func lines(b []byte, n int) []byte {
 	return b[:end]
 }
 
-// A dispatcher that died before its first record says of its predecessor's file what that
-// one's last beat had said.
+// A dispatcher that dies before its first record passes on what the last heartbeat of
+// its predecessor said of the predecessor's file.
 func TestShortenedBeforeTheFirstRecord(t *testing.T) {
 	r := newRun(t)
 	j, _, _ := take1(t, r, force)
@@ -93,7 +94,7 @@ func TestShortenedBeforeTheFirstRecord(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	owner.File, owner.Bytes, owner.Sum = 1, j.durable, j.sum // as its Take installs it
+	owner.File, owner.Bytes, owner.Sum = 1, j.durable, j.sum // as Take writes it
 	content, err := owner.encode()
 	if err != nil {
 		t.Fatal(err)
@@ -113,7 +114,7 @@ func TestShortenedBeforeTheFirstRecord(t *testing.T) {
 	}
 }
 
-// A copy of a run directory is damaged, and one that was moved is not.
+// A copy of a run directory counts as damaged. A run directory that was moved does not.
 func TestCopiedRunDirectory(t *testing.T) {
 	for _, copied := range []bool{false, true} {
 		t.Run(fmt.Sprintf("copied %v", copied), func(t *testing.T) {
@@ -141,8 +142,9 @@ func TestCopiedRunDirectory(t *testing.T) {
 	}
 }
 
-// Hosts may know later epochs than a directory that was restored: the next Take begins
-// behind what was told, within bounds, unless the directory has a newer epoch itself.
+// Hosts may know later epochs than a directory that was restored. The next Take begins
+// after the reported epoch, within bounds, unless the directory has a newer epoch
+// itself.
 func TestSkipTo(t *testing.T) {
 	r := newRun(t)
 	j, _, _ := take1(t, r, force)

@@ -166,7 +166,8 @@ func take(ctx context.Context, r *rundir.Run, opt TakeOptions) (_ *Journal, _ *j
 	return j, t, report, nil
 }
 
-// lastOwner returns what the file owner says, the zero Owner if that is nothing.
+// lastOwner returns the content of the owner file, or the zero Owner if there is none
+// that can be used.
 func lastOwner(r *rundir.Run) (Owner, error) {
 	now, err := look(r)
 	if err != nil || now.owner == nil {

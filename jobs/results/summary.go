@@ -35,8 +35,8 @@ type Summary struct {
 type HostSum struct {
 	Host     string
 	Attempts int // that ran there
-	Failed   int // of them; one that was ended on request did not fail
-	Lost     int // of them
+	Failed   int // of Attempts; one that was ended on request did not fail
+	Lost     int // of Attempts
 	Busy     time.Duration
 }
 

@@ -93,8 +93,8 @@ jobs  failed with              for example  last line of stderr
 	}
 }
 
-// The table of hosts counts attempts. One that a person canceled is no failure of its host,
-// and one that was taken back before it had started is none at all.
+// The table of hosts counts attempts. An attempt that a person canceled is not a
+// failure of its host. An attempt that was taken back before it started does not count.
 func TestCanceledAttemptsAreNoFailures(t *testing.T) {
 	canceled := exited("a", jobs.Outcome{Signal: "SIGTERM", Stopped: true})
 	canceled.State = jobs.AttemptCancelled

@@ -21,7 +21,7 @@ type Disk interface {
 	// another machine made: nothing may be looked for that it did not show.
 	Names(dir string) ([]string, error)
 	Stat(path string) (fs.FileInfo, error)
-	Lstat(path string) (fs.FileInfo, error) // Stat that does not follow a symbolic link
+	Lstat(path string) (fs.FileInfo, error) // like Stat, but does not follow a symbolic link
 	Rename(from, to string) error
 	Remove(path string) error
 	SyncDir(dir string) error // makes creations and renames in dir durable

@@ -16,11 +16,11 @@ type Entry struct {
 	Name string // of its directory
 	Dir  string
 	Made time.Time // when run.toml was written, by the file server's clock
-	Lost error     // a *LostError: it cannot be opened; nil otherwise
+	Lost error     // a *LostError if the run cannot be opened, otherwise nil
 }
 
-// List returns the runs below base, newest first, with those that have lost their
-// run.toml. A base that does not exist has none.
+// List returns the runs below base, newest first, including those that have lost their
+// run.toml. If base does not exist, there are none.
 func List(base string) ([]Entry, error) { return list(OS, base) }
 
 func list(d Disk, base string) ([]Entry, error) {
@@ -36,7 +36,7 @@ func list(d Disk, base string) ([]Entry, error) {
 		dir := filepath.Join(base, name)
 		if made, ok := isRun(d, dir); ok {
 			found = append(found, Entry{Name: name, Dir: dir, Made: made})
-		} else if err := lost(d, dir); err != nil && !strings.HasPrefix(name, ".") { // else it is being removed
+		} else if err := lost(d, dir); err != nil && !strings.HasPrefix(name, ".") { // otherwise it is being removed
 			found = append(found, Entry{Name: name, Dir: dir, Made: madeAt(d, dir, NonceFile, JournalDir, AttemptsDir), Lost: err})
 		}
 	}
@@ -73,7 +73,7 @@ func isRun(d Disk, dir string) (made time.Time, ok bool) {
 	return made, !made.IsZero()
 }
 
-// madeAt returns the time of the first of these names that is there.
+// madeAt returns the modification time of the first of these names that exists.
 func madeAt(d Disk, dir string, names ...string) time.Time {
 	for _, name := range names {
 		if info, err := d.Stat(filepath.Join(dir, name)); err == nil {
@@ -94,7 +94,7 @@ func Find(base, run string) (dir string, err error) {
 		if len(found) == 0 {
 			return "", fmt.Errorf("there is no run in %s: start one with `dcs-tui run`, or name a run directory", base)
 		}
-		return found[0].Dir, found[0].Lost // an older one is not meant
+		return found[0].Dir, found[0].Lost // the newest run is meant, even if it is lost
 	}
 	if !strings.ContainsRune(run, '/') {
 		for _, e := range found {

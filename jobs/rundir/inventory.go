@@ -8,11 +8,12 @@ import (
 	"slices"
 )
 
-// InventoryFile holds the inventory of the last resume, as read, if that is not the one
-// of run.toml: commands that reach hosts later must know those that were added.
+// InventoryFile holds the inventory of the last resume, as read, if it differs from
+// that of run.toml. Later commands that reach hosts need the hosts that were added.
 const InventoryFile = "inventory.toml"
 
-// KeepInventory makes text the inventory of the run. "" stands for this machine alone.
+// KeepInventory makes text the inventory of the run. An empty text means this machine
+// alone.
 func (r *Run) KeepInventory(text string) error {
 	b := fmt.Appendf(nil, "%s%08x%s%s", sumPrefix, crc32.Checksum([]byte(text), castagnoli), sumSuffix, text)
 	if err := Replace(r.Disk, r.Path(InventoryFile), b); err != nil {
@@ -21,8 +22,8 @@ func (r *Run) KeepInventory(text string) error {
 	return nil
 }
 
-// Inventory returns the text of the run's inventory, and the name of the file that it
-// is read from in messages. The text is "" for this machine alone.
+// Inventory returns the text of the run's inventory, and the file name to use in
+// messages. The text is empty for this machine alone.
 func (r *Run) Inventory() (text, file string, err error) {
 	names, err := r.Disk.Names(r.Dir)
 	if err != nil {

@@ -8,11 +8,11 @@ import (
 	"syscall"
 )
 
-// Location is where a run directory was when it was located. It tells a directory that
-// was deleted from one that cannot be seen for the moment.
+// Location records where a run directory was. It tells a directory that was deleted
+// from one that cannot be seen at the moment.
 type Location struct {
 	disk Disk
-	dirs []located // the run directory, then each directory above it
+	dirs []located // the run directory, then each of its parents
 }
 
 // located identifies a directory.
@@ -22,7 +22,7 @@ type located struct {
 	ok       bool // dev and ino are known
 }
 
-// Locate notes which directory the run directory is, and which ones are above it.
+// Locate records the identity of the run directory and of each of its parents.
 func (r *Run) Locate() *Location {
 	l := &Location{disk: r.Disk}
 	for dir := r.Dir; ; dir = filepath.Dir(dir) {
@@ -48,9 +48,9 @@ func (l *Location) identity(dir string) (dev, ino uint64, ok bool) {
 }
 
 // Deleted reports whether the run directory was deleted, moved away, replaced, or
-// emptied. It is false while that is not certain: for a file system that is not mounted,
-// or a server that does not answer or knows the directory no more for the moment. The
-// proof is a directory that is still the one that it was and lists without what it held.
+// emptied. It returns false while that is not certain: the file system may not be
+// mounted, and a server may not answer or may not know the directory at the moment. The
+// proof is a directory that is still the same one and lists without what it held.
 func (l *Location) Deleted() bool {
 	dir := l.dirs[0]
 	_, err := l.disk.Stat(dir.path)
@@ -60,7 +60,7 @@ func (l *Location) Deleted() bool {
 	case ok && dev == dir.dev && ino == dir.ino:
 		names, err := l.disk.Names(dir.path)
 		return err == nil && !slices.Contains(names, JournalDir)
-	case ok: // another: it was replaced, or another file system is mounted there
+	case ok: // another directory: replaced, or another file system is mounted there
 		return dev == dir.dev
 	case !errors.Is(err, fs.ErrNotExist):
 		return false

@@ -9,13 +9,13 @@ import (
 	"testing"
 )
 
-// elsewhereDisk shows what is below top as a client sees it while its server, or its
+// elsewhereDisk shows the tree below top as a client sees it while its server, or its
 // mount, is gone.
 type elsewhereDisk struct {
 	Disk
 	top       string
-	unmounted bool          // top is there, another directory of another file system, and empty
-	err       syscall.Errno // of everything at and below top
+	unmounted bool          // top is an empty directory of another file system
+	err       syscall.Errno // error of every call at and below top
 }
 
 func (d *elsewhereDisk) below(path string) bool {

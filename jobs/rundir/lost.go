@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// LostError says that a run has been started in a directory that has no run.toml any
-// more. Its first line says what is wrong, the others what can be done.
+// LostError is the error of a run that was started in Dir and has lost its run.toml.
+// The first line of its message says what is wrong, the others what can be done.
 type LostError struct{ Dir string }
 
 func (e *LostError) Error() string {
@@ -21,8 +21,8 @@ a dispatcher that is alive goes on without it: a file %[6]s in the directory dra
 }
 
 // lost returns a *LostError if dir has no run.toml and something shows that a run was
-// started there, else nil. What cannot be listed counts as showing it: nobody is to
-// remove a directory because it could not be read.
+// started there, otherwise nil. A directory that cannot be listed counts as showing it:
+// nobody should remove a directory because it could not be read.
 func lost(d Disk, dir string) error {
 	names, err := namesOf(d, dir)
 	if err != nil {
@@ -31,7 +31,7 @@ func lost(d Disk, dir string) error {
 	return lostAmong(d, dir, names)
 }
 
-// lostAmong is lost for a directory that lists these names.
+// lostAmong is lost for a directory that contains these names.
 func lostAmong(d Disk, dir string, names []string) error {
 	if slices.Contains(names, AskedFile) {
 		return nil
@@ -39,7 +39,7 @@ func lostAmong(d Disk, dir string, names []string) error {
 	begun := slices.Contains(names, OwnerFile) && slices.Contains(names, JournalDir)
 	for _, sub := range []string{JournalDir, AttemptsDir} {
 		if !slices.Contains(names, sub) || !slices.Contains(names, NonceFile) && !slices.Contains(names, SpecsFile) {
-			continue // a directory of that name may be anybody's
+			continue // a directory of that name may belong to anything
 		}
 		list, err := d.Names(filepath.Join(dir, sub))
 		begun = begun || len(list) > 0 || err != nil && !errors.Is(err, fs.ErrNotExist)
@@ -50,8 +50,8 @@ func lostAmong(d Disk, dir string, names []string) error {
 	return &LostError{Dir: dir}
 }
 
-// HasAttempts reports whether a host has left anything of an attempt in the run
-// directory. One that cannot be listed counts as if one had.
+// HasAttempts reports whether the run directory has files of any attempt. If it cannot
+// be listed, HasAttempts returns true.
 func (r *Run) HasAttempts() bool {
 	list, err := r.Disk.Names(r.Path(AttemptsDir))
 	return len(list) > 0 || err != nil && !errors.Is(err, fs.ErrNotExist)

@@ -9,8 +9,9 @@ import (
 	"testing"
 )
 
-// A directory without run.toml in which anything was started is never one that may be
-// removed, whatever else of it is gone; one in which nothing was started is half made.
+// A directory without run.toml in which anything was started may never be removed,
+// whatever else of it is gone. A directory in which nothing was started is a run that
+// was not completely created.
 func TestARunWithoutAskedIsKept(t *testing.T) {
 	file := func(r *Run, elem ...string) {
 		t.Helper()
@@ -77,7 +78,8 @@ func TestARunWithoutAskedIsKept(t *testing.T) {
 	}
 }
 
-// A directory of somebody else's that has a journal in it is no run that has lost something.
+// A directory that is not a run, but has a journal in it, is not a run that has lost
+// its run.toml.
 func TestNoRunIsNotLost(t *testing.T) {
 	dir := t.TempDir()
 	if err := errors.Join(os.Mkdir(filepath.Join(dir, JournalDir), 0o700), os.WriteFile(filepath.Join(dir, JournalDir, "diary"), nil, 0o600)); err != nil {

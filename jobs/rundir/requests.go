@@ -47,12 +47,12 @@ const (
 type Request struct {
 	V        int         `json:"v"` // 1
 	Do       string      `json:"do"`
-	Jobs     jobs.Ranges `json:"jobs,omitempty"` // those that the run does not have count for nothing
+	Jobs     jobs.Ranges `json:"jobs,omitempty"` // jobs that the run does not have are ignored
 	All      bool        `json:"all,omitempty"`  // cancel only
 	Priority int         `json:"priority,omitempty"`
 	Why      string      `json:"why,omitempty"`
 	By       string      `json:"by,omitempty"` // user and machine, for people
-	At       time.Time   `json:"at"`           // by that machine's clock, for people
+	At       time.Time   `json:"at"`           // by the clock of that machine, for people
 
 	Spare string       `json:"spare,omitempty"` // those to leave alone by then: SpareSucceeded or SpareStarted
 	Edit  *jobs.Change `json:"edit,omitempty"`  // edit only

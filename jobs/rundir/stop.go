@@ -9,9 +9,10 @@ import (
 	"syscall"
 )
 
-// StopFiles returns the stop files that the user of the run has made, and for each other
-// file of such a name why it is not obeyed. It lists the directory: over NFS a name made
-// by another client may stay invisible to stat for half a minute.
+// StopFiles returns the stop files that the user of the run has created, and an error
+// for each other file of such a name that says why it is ignored. It lists the
+// directory: over NFS a name that another client has created may be invisible to stat
+// for half a minute.
 func (r *Run) StopFiles() (names []string, refused []error, err error) {
 	list, err := r.Disk.Names(r.Dir)
 	if err != nil {
@@ -23,7 +24,7 @@ func (r *Run) StopFiles() (names []string, refused []error, err error) {
 		}
 		info, err := r.Disk.Lstat(r.Path(name))
 		switch {
-		case errors.Is(err, fs.ErrNotExist): // removed meanwhile
+		case errors.Is(err, fs.ErrNotExist): // it was removed meanwhile
 			continue
 		case err != nil:
 			return nil, nil, err
@@ -37,8 +38,8 @@ func (r *Run) StopFiles() (names []string, refused []error, err error) {
 	return names, refused, nil
 }
 
-// notOurs returns why a file that asks for something is not obeyed, "" if its owner is
-// the user of the run. info must be of Lstat.
+// notOurs returns why a stop file is ignored, or "" if it is a regular file of the user
+// of the run. info must come from Lstat.
 func notOurs(info fs.FileInfo) string {
 	switch st, ok := info.Sys().(*syscall.Stat_t); {
 	case info.Mode()&fs.ModeSymlink != 0:

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// strangersDisk shows the files of these names as somebody else's.
+// strangersDisk shows the files of these names as files of another user.
 type strangersDisk struct {
 	Disk
 	names []string
@@ -24,8 +24,8 @@ func (d strangersDisk) Lstat(path string) (fs.FileInfo, error) {
 	return info, err
 }
 
-// A stop file counts if the user of the run has made it: not another user's file, not a
-// link, not a directory.
+// A stop file counts if the user of the run has created it. A file of another user, a
+// symbolic link and a directory do not count.
 func TestStopFilesOfOthersAreIgnored(t *testing.T) {
 	for _, c := range []struct {
 		what     string

@@ -73,10 +73,10 @@ func (s *Sheet) Shown() []int { return slices.Clone(s.shown) }
 // Unit says what a row is: job, group or value.
 func (s *Sheet) Unit() string { return s.unit }
 
-// Column finds a column by its name, in capitals or not. "time" is elapsed_seconds
-// unless another is called so, as are the other names that the screen writes over
-// facts, and acc of groups is acc_mean; a parameter may be written in brackets, as in a
-// template.
+// Column finds a column by its name, which is not case-sensitive. Unless another column
+// has that name, "time" means elapsed_seconds, other names that the screen shows for
+// facts work in the same way, and acc of groups means acc_mean. A parameter may be in
+// brackets, as in a template.
 func (s *Sheet) Column(name string) (int, error) {
 	name = strings.TrimSpace(name)
 	meant := []string{name}
@@ -124,8 +124,8 @@ func (s *Sheet) find(name string) int {
 	return slices.IndexFunc(s.Columns, func(c Column) bool { return c.Name == name })
 }
 
-// findFold is find for a name in other capitals. The screen writes the names of facts
-// in capitals, so of two columns it is the fact.
+// findFold is find without regard to case. The screen writes the names of facts in
+// capitals, so if two columns match, it finds the fact.
 func (s *Sheet) findFold(name string) int {
 	fits := func(c Column) bool { return strings.EqualFold(c.Name, name) }
 	if i := slices.IndexFunc(s.Columns, func(c Column) bool {
@@ -137,7 +137,7 @@ func (s *Sheet) findFold(name string) int {
 	return slices.IndexFunc(s.Columns, fits)
 }
 
-// onScreen has the facts that the screen gives shorter names.
+// onScreen maps the shorter names that the screen shows to facts.
 var onScreen = map[string]string{"id": "job", "time": elapsed, "cpu": "cpu_seconds", "mem": "max_rss_bytes"}
 
 func (s *Sheet) names() []string {

@@ -97,8 +97,8 @@ func (s *Sheet) getter(at int) func(row int) Value {
 	}
 }
 
-// measured returns the comparison with its value as a number where that is a size or a
-// duration as people write them, and the column has such: 1.5G, 2h.
+// measured returns the comparison with its value converted to a number, if the value is
+// a size or a duration such as 1.5G or 2h and the column holds such values.
 func (c *comparison) measured(unit Unit) *comparison {
 	if unit == None || c.quoted || c.numeric || c.glob != "" || c.expr != nil {
 		return c

@@ -64,7 +64,7 @@ var whereCases = map[string]string{
 	"C=1 and(gamma=0)or(gamma=1)":      "2 3 4 6 7",
 	"state=*ed and elapsed_seconds=6":  "6",
 	"C=0.1 or C=1 or C=10 and gamma=2": "1 2 3 4",
-	"ID=1 or Id=2":                     "1 2", // in capitals or not, and as the screen calls them
+	"ID=1 or Id=2":                     "1 2", // names are not case-sensitive, and those of the screen work
 	"STATE=failed":                     "6",
 	"GAMMA=0 and c>1":                  "5",
 	"TIME>4s":                          "5 6",

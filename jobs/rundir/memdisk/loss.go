@@ -55,7 +55,7 @@ func (m *Mount) WriteBack() {
 	m.server.root.loseAll(m, func(l Loss) Fate { return Fate{Keep: l.Len} }, map[*node]bool{})
 }
 
-// WriteBack makes durable what all machines did.
+// WriteBack makes the writes of all machines durable.
 func (s *Server) WriteBack() {
 	s.mu.Lock()
 	mounts := slices.Clone(s.mounts)

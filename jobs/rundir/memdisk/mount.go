@@ -140,7 +140,7 @@ func (m *Mount) Stat(path string) (fs.FileInfo, error) {
 	return info, err
 }
 
-// Lstat is Stat: there are no symbolic links.
+// Lstat is Stat, because there are no symbolic links.
 func (m *Mount) Lstat(path string) (fs.FileInfo, error) { return m.Stat(path) }
 
 // Rename moves a name within its directory, over another file if there is one.

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Snapshot keeps a directory as it is now and returns what puts it back, durably:
-// with the same inode numbers, as a restored snapshot, or with new ones, as a copy.
-// Files that are open stay what they were, without a name.
+// Snapshot keeps the present state of a directory and returns a function that restores
+// it, durably: with the same inode numbers, like a restored snapshot, or with new ones,
+// like a copy. Open files keep their content and lose their names.
 func (s *Server) Snapshot(dir string) (restore func(copied bool), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -31,7 +31,7 @@ func (s *Server) Snapshot(dir string) (restore func(copied bool), err error) {
 	}, nil
 }
 
-// clone copies a tree; what it holds is durable.
+// clone copies a tree. The content of the copy is durable.
 func (s *Server) clone(n *node, anew bool) *node {
 	c := &node{ino: n.ino, path: n.path, dir: n.dir, perm: n.perm, mod: n.mod, data: slices.Clone(n.data), onDisk: slices.Clone(n.data)}
 	if anew {
