@@ -314,7 +314,7 @@ func TestKeysWhenNobodyDispatches(t *testing.T) {
 	}
 }
 
-// While a job that is over is edited, nothing says that it is queued already.
+// While a finished job is edited, the screen does not say that it is already queued.
 func TestTheEditOfAJobThatIsOverSaysWhatEnterDoes(t *testing.T) {
 	src := &fakeSource{picture: func(ask view.Ask) (*view.Picture, error) {
 		p := samplePicture(ask)

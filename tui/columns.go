@@ -15,7 +15,7 @@ type column struct {
 	rank  int       // 0 is always there
 	w     int       // cells it needs
 	more  int       // cells beyond w that it can use
-	first int       // how many of those come before columns of luxury
+	first int       // number of kept columns before those of rank luxury
 	right bool
 	bar   bool                                              // it may draw one
 	cell  func(m *model, r *view.Row, w int) (string, *ink) // nil: the terminal's own
@@ -83,12 +83,13 @@ type seen struct {
 	id, host, try, queue int // cells
 	title                int // cells, at most maxTitle
 	priority, untold     bool
-	progress             bool // a job says how far it is, or why it has failed
+	progress             bool // a job reports progress or the cause of its failure
 	cpu, memory          bool
 	params               []string // names, in the order in which they came
 }
 
-// maxTitle is the most room that names are given before other columns are widened.
+// maxTitle is the maximum width, in cells, that names are given before other columns
+// are widened.
 const maxTitle = 80
 
 // maxParams bounds the parameters that have a column or are completed.

@@ -19,7 +19,7 @@ func (p *detailPane) lines(m *model, w int) []string {
 	if d.Row.Straggler {
 		add("", styleWarn.Render(m.g.warn+" runs much longer than others of its queue"))
 	}
-	whole := func(label, text string) { // however long it is
+	whole := func(label, text string) { // shows a text in full
 		for l := range strings.SplitSeq(strings.TrimRight(clip(text, maxCommand), "\n"), "\n") {
 			if l := m.wholeLine(l); l != "" {
 				out = append(out, beside(label, wrapped(l, max(8, w-labelColumn-1)))...)

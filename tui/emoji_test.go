@@ -7,8 +7,8 @@ import (
 	"dcs-tui/dispatch/view"
 )
 
-// Emoji that are joined of several are shown as these, beside each other: no terminal
-// counts their cells otherwise, and every row has the width of the screen.
+// The parts of a joined emoji are shown beside each other. All terminals agree on the
+// width of the parts, so every row has the width of the screen.
 func TestJoinedEmoji(t *testing.T) {
 	src := &fakeSource{picture: func(ask view.Ask) (*view.Picture, error) {
 		p := samplePicture(ask)

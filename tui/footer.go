@@ -73,7 +73,7 @@ func (m *model) hintsRow() string {
 			help = "  " + hint
 			continue
 		}
-		// Nothing matters more than these, where they get the run going again.
+		// These hints come first when they get the run going again.
 		if hints = append(hints, hint); b.show == resumeKey || b.show == pauseKey && m.launchesNothing() {
 			hints = append([]string{hint}, hints[:len(hints)-1]...)
 		}

@@ -58,7 +58,7 @@ func (p *hostsPane) order(m *model) []int {
 		}
 	}
 	fits, err := m.hostFilter(p.filter)
-	if err != nil { // it is being typed
+	if err != nil { // the filter is still being typed
 		return order
 	}
 	return slices.DeleteFunc(order, func(i int) bool { return !fits(&m.pic.Hosts[i]) })

@@ -10,9 +10,9 @@ import (
 	"dcs-tui/jobs/results/sheet"
 )
 
-// hostFilter makes a test of a host from a filter in the language of the list of jobs: a
-// word stands in its name, its state or the reason for it, and a comparison names a
-// column of the list. What is empty matches every host.
+// hostFilter returns a predicate for a filter in the language of the list of jobs. A
+// word must occur in the name, the state, or the reason for the state; a comparison
+// names a column of the list of hosts. An empty filter matches every host.
 func (m *model) hostFilter(text string) (func(*view.Host) bool, error) {
 	f, err := sheet.ParseSearch(text)
 	if f == nil || err != nil {
@@ -26,10 +26,10 @@ func (m *model) hostFilter(text string) (func(*view.Host) bool, error) {
 	}})
 }
 
-// hostCells finds a column of the list by its heading, in capitals or not.
+// hostCells finds a column of the list by its heading, which is not case-sensitive.
 func hostCells(name string) (sheet.Cells[*view.Host], error) {
 	c := sheet.Cells[*view.Host]{Column: sheet.Column{Name: strings.ToLower(name), Role: sheet.Stat}}
-	number := func(f func(h *view.Host) float64) { // below 0: not known
+	number := func(f func(h *view.Host) float64) { // a negative value is unknown
 		c.Value = func(h *view.Host) sheet.Value {
 			if n := f(h); n >= 0 {
 				return sheet.NumberValue(n)

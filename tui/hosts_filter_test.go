@@ -28,11 +28,12 @@ func TestFilterHosts(t *testing.T) {
 	shows(t, m, "ws01")
 }
 
-// Every column of the list of hosts can be compared by its heading, as in the list of jobs.
+// Every column of the list of hosts can be compared by its heading, as in the list of
+// jobs.
 func TestHostsAreFilteredByTheirColumns(t *testing.T) {
 	m := newScreen(t, sample(), 160, 48)
 	for _, c := range m.hostColumns(200) {
-		if c.head == "5 MIN" { // a picture
+		if c.head == "5 MIN" { // it has no value to compare
 			continue
 		}
 		if _, err := m.hostFilter(c.head + "='x'"); err != nil {

@@ -73,7 +73,7 @@ func (l *leaveModal) draw(m *model, w, h int) []string {
 		if b.word == "detach" {
 			help += "; dcs-tui attach " + name + " comes back"
 		}
-		if width(help) > w-7-wide { // its sense in few words
+		if width(help) > w-7-wide { // too long: use the short form
 			help = leaveShort[b.word]
 		}
 		out = append(out, "  "+styleBold.Render(m.fit(b.show, 4))+m.fit(b.word, wide)+" "+help)

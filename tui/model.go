@@ -41,8 +41,8 @@ type model struct {
 	extra    pane    // the job's details or its output, under the view; nil: closed
 	onExtra  bool    // the focus is there, or on the output that stands in its place
 	side     tab     // with several panes on the screen: the one with the focus
-	whole    bool    // the view has the whole width
-	from     tab     // the view before that
+	whole    bool    // the view has the full width
+	from     tab     // the view before the present one
 	modal    modal   // takes all keys; nil: none
 
 	message message
@@ -143,7 +143,7 @@ func (m *model) shown(p pane) bool {
 	return false
 }
 
-// open shows a view, or moves the focus to it when it is on the screen.
+// open shows a view, or moves the focus to it if it is on the screen.
 func (m *model) open(t tab) {
 	m.onExtra, m.side = false, t
 	if m.shown(m.panes[t]) {
@@ -155,8 +155,8 @@ func (m *model) open(t tab) {
 	m.tab, m.whole = t, false
 }
 
-// openAgain is what the key of a view does: it opens the view. Where panes stand beside
-// it, the key of the view that has the focus gives it the whole width, and takes it back.
+// openAgain is the action of the key of a view: it opens the view. If panes are shown
+// beside the view that has the focus, its key switches it to full width and back.
 func (m *model) openAgain(t tab) {
 	if m.focus() != m.panes[t] {
 		m.open(t)
@@ -176,8 +176,8 @@ func (m *model) openAgain(t tab) {
 // hasSides reports whether the screen is wide enough for panes beside the view.
 func (m *model) hasSides() bool { return m.w >= wideW && m.h >= smallH }
 
-// hasWhole reports whether the view has the whole width of a wide screen. Hosts always
-// has it: it is what stands beside the others.
+// hasWhole reports whether the view has the full width of a wide screen. The hosts view
+// always has it, because it is the pane that is shown beside the others.
 func (m *model) hasWhole() bool { return m.whole || m.tab == tabHosts }
 
 // turn moves the focus to the next pane on the screen, or to the next view when

@@ -30,17 +30,17 @@ func (m *model) cleanWhole(s string) string {
 	}, s)
 }
 
-// apart keeps characters from joining into one: some terminals draw them so and others
-// do not, and columns would be where only one of them thinks.
+// apart keeps characters from joining into one. Some terminals join them and others do
+// not, so columns would be misaligned on one of them.
 func apart(r rune) rune {
 	switch {
 	case r < 0x1100:
 		return r
 	case r >= 0x1f1e6 && r <= 0x1f1ff: // halves of flags
 		return 'A' + r - 0x1f1e6
-	case r == '\u200d', // the parts of an emoji stand beside each other
+	case r == '\u200d', // the parts of an emoji are shown beside each other
 		r >= 0xfe00 && r <= 0xfe0f, r >= 0xe0100 && r <= 0xe01ef, // variations
-		r >= 0x1f3fb && r <= 0x1f3ff: // skins
+		r >= 0x1f3fb && r <= 0x1f3ff: // skin colors
 		return -1
 	case r >= 0x1160 && r <= 0x11ff, r >= 0xd7b0 && r <= 0xd7ff, // parts of a Hangul syllable
 		r == 0x3164, r == 0xffa0, r == 0x115f: // fillers

@@ -8,8 +8,8 @@ import (
 	"dcs-tui/dispatch/view"
 )
 
-// The help promises it of the key of each view: again gives the view the whole width,
-// and once more takes it back.
+// As the help says, pressing the key of the current view gives it the full width, and
+// pressing it once more undoes that.
 func TestAViewsKeyAgainGivesItTheWholeWidth(t *testing.T) {
 	for _, s := range [][2]int{{120, 30}, {120, 40}, {160, 48}} {
 		for v := range tabs {
@@ -24,7 +24,7 @@ func TestAViewsKeyAgainGivesItTheWholeWidth(t *testing.T) {
 				return 0
 			}
 			press(t, m, key)
-			if m.tab != v { // it stands beside another view
+			if m.tab != v { // it is a pane beside another view
 				press(t, m, key)
 				if got := widthOf(); got != s[0] || m.focus() != m.panes[v] {
 					t.Errorf("%v: %s: %d cells", s, tabNames[v], got)
@@ -35,7 +35,7 @@ func TestAViewsKeyAgainGivesItTheWholeWidth(t *testing.T) {
 				}
 				continue
 			}
-			if v == tabJobs { // had the focus from the start
+			if v == tabJobs { // it has the focus from the start
 				if got := widthOf(); got != s[0] {
 					t.Errorf("%v: %s: %d cells", s, tabNames[v], got)
 				}
@@ -63,10 +63,10 @@ func TestAViewsKeyAgainGivesItTheWholeWidth(t *testing.T) {
 	}
 }
 
-// Names have the room that no other column needs, before columns that say less, and the
-// details show all of a name and a command.
+// Names get the width that no other column needs, before less important columns do. The
+// details show a name and a command in full.
 func TestNamesAreShownWhole(t *testing.T) {
-	name := "calibrate-detector-module-" + strings.Repeat("north-", 3) + "b" // with its number 48 cells
+	name := "calibrate-detector-module-" + strings.Repeat("north-", 3) + "b" // 48 cells with its number
 	command := "python3 calibrate.py " + strings.Repeat("--verbose ", 900) + "--last"
 	src := &fakeSource{picture: func(ask view.Ask) (*view.Picture, error) {
 		p := samplePicture(view.Ask{})
