@@ -12,7 +12,7 @@ import (
 // deleted reports whether the run directory was deleted, as far as is known by now.
 func (s *session) deleted() bool {
 	last := s.last.Load()
-	return last != nil && last.Deleted
+	return s.gone.Load() || last != nil && last.Deleted
 }
 
 // deletedAdvice says what can be done about a run whose directory was deleted: no

@@ -58,6 +58,8 @@ type session struct {
 	began   time.Time // of this session
 	places  places.Known
 	last    atomic.Pointer[dispatch.Snapshot] // the newest looked at
+	located *rundir.Location                  // of the run directory when the session began
+	gone    atomic.Bool                       // the run directory was found deleted at the end
 	used    usage
 
 	cancelled atomic.Bool     // a person cancelled the run
@@ -119,6 +121,10 @@ func (s *session) drive(opening string, feed func(ctx context.Context) error) in
 		}
 		if cerr := s.journal.Close(); err == nil && finish.How != sched.Fenced {
 			err = cerr
+		}
+		// The directory may have been deleted since the dispatcher last looked for it.
+		if (err != nil || finish.How != sched.AllDone) && s.located.Deleted() {
+			s.gone.Store(true)
 		}
 	}) {
 		s.guard.within(writePatience, nil, func() {

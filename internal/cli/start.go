@@ -78,7 +78,7 @@ func (o *owned) storeSpecs(stored int) func([]*jobs.Spec) error {
 // start begins to dispatch and returns the session to drive.
 func (a *app) start(o *owned, f *runFlags, inv *loadedInventory, env []jobs.EnvVar) (*session, error) {
 	asked := o.run.Asked
-	s := &session{app: a, con: a.con, run: o.run, flags: f, table: o.table, journal: o.journal, waiting: o.waiting,
+	s := &session{app: a, con: a.con, run: o.run, located: o.run.Locate(), flags: f, table: o.table, journal: o.journal, waiting: o.waiting,
 		guard: newGuard(), sayings: make(chan func() string, 16), notices: newNoticeQueue(), words: map[string]standing.HostWord{}, logs: newHostLogs(o.run), earlier: o.table.Seq, began: time.Now()}
 	s.guard.last = s.leftAtOnce
 	s.noted = requests.NoteJournal(o.journal, o.table)
@@ -110,7 +110,7 @@ func (a *app) start(o *owned, f *runFlags, inv *loadedInventory, env []jobs.EnvV
 	}
 	cfg := dispatch.Config{
 		RunUID: o.run.UID(), RunName: o.run.Name(), RunDir: o.run.Dir, Created: jobs.StampOf(asked.Created),
-		Sched: policy, Look: o.look, Deleted: o.run.Locate().Deleted, Hosts: inv.Hosts, Connector: places.Connector{Connector: connector, Known: &s.places}, Journal: s.noted, Table: o.table,
+		Sched: policy, Look: o.look, Deleted: s.located.Deleted, Hosts: inv.Hosts, Connector: places.Connector{Connector: connector, Known: &s.places}, Journal: s.noted, Table: o.table,
 		StoreSpecs: o.storeSpecs(len(o.table.Specs) + len(o.waiting)),
 		Open: hosts.Open{
 			Version: hosts.ProtocolVersion, Run: o.run.UID(), RunName: o.run.Name(), RunDir: o.run.Dir,
