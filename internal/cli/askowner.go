@@ -36,9 +36,10 @@ func inUse(run *rundir.Run, owner *journal.Owner) error {
 // it has been carried out. gone means that the dispatcher is dead and has left
 // jobs: they are ours to end.
 func (a *app) askOwner(run *rundir.Run, owner *journal.Owner) (gone bool, err error) {
-	// In place of what may be there: the dispatcher does not obey a file of somebody else.
+	// This replaces a file of that name that may exist: the dispatcher ignores a stop
+	// file of another user.
 	if err := rundir.Replace(run.Disk, run.Path(rundir.StopNowFile), nil); err != nil {
-		return false, exit.Usagef("%s cannot be made: %w", rundir.StopNowFile, err)
+		return false, exit.Usagef("cannot create %s: %w", rundir.StopNowFile, err)
 	}
 	a.con.Line("asked " + console.CleanLine(owner.String()) + " to cancel; waiting until it has")
 	if owner.Life() == journal.Unsure {

@@ -8,7 +8,7 @@ import (
 	"dcs-tui/internal/cli/console"
 )
 
-// endless gives the same byte for ever, and counts how many were taken.
+// endless is a reader without an end. It counts the bytes that were read.
 type endless struct{ n int }
 
 func (e *endless) Read(p []byte) (int, error) {
@@ -17,15 +17,16 @@ func (e *endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Standard input is not kept as a whole to find out whether it is a template: one
-// without an end is refused at its first line, and what was looked at is read again.
+// Standard input is not read to its end to find out whether it is a template. Input
+// without an end is refused at its first line, and the bytes that were read for the
+// test are read again.
 func TestStandardInputIsBounded(t *testing.T) {
 	in := &endless{}
 	a := &app{con: console.To(io.Discard), stdin: in}
 	if _, _, err := a.readStdin(&gridFlags{}); err == nil || !strings.Contains(err.Error(), "the line is longer than 4 MiB") || in.n > 32<<20 {
 		t.Errorf("%v after %d bytes", err, in.n)
 	}
-	const n = 400_000 // longer than what is looked at
+	const n = 400_000 // longer than the part that is examined
 	a.stdin = strings.NewReader(strings.Repeat("true\n", n))
 	if specs, _, err := a.readStdin(&gridFlags{}); err != nil || len(specs) != n {
 		t.Errorf("%d jobs, %v", len(specs), err)

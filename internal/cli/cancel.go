@@ -165,8 +165,8 @@ func (a *app) takeOver(cmd *cobra.Command, f *runFlags, run *rundir.Run) (*sessi
 	return s, nil
 }
 
-// cancelInventory is the one given, or the run's own: the hosts that its jobs run on,
-// also those that the inventory file has no more.
+// cancelInventory returns the inventory that was given, or that of the run, which
+// includes hosts that the inventory file no longer has.
 func (a *app) cancelInventory(f *runFlags, run *rundir.Run) (*loadedInventory, error) {
 	inv, err := a.storedInventory(run)
 	if f.hosts != "" {

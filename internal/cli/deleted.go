@@ -9,19 +9,19 @@ import (
 	"dcs-tui/jobs"
 )
 
-// deleted reports whether the run directory was deleted, as far as is known by now.
+// deleted reports whether the run directory was deleted, as of the last snapshot.
 func (s *session) deleted() bool {
 	last := s.last.Load()
 	return s.gone.Load() || last != nil && last.Deleted
 }
 
-// deletedAdvice says what can be done about a run whose directory was deleted: no
-// command knows it any more.
+// deletedAdvice returns lines that say what can be done about a run whose directory was
+// deleted. No command can open that run.
 func (s *session) deletedAdvice() []string {
 	dir := console.CleanLine(s.run.Dir)
 	ref := console.ShellWord(console.CleanLine(standing.Ref(s.run)))
 	lines := []string{dir + " was deleted or moved, and with it the journal and the outputs: no command can resume or cancel this run",
-		"  if it was moved, put it back; then dcs-tui resume " + ref + " adopts what runs and carries the run on"}
+		"  if it was moved, put it back; then dcs-tui resume " + ref + " adopts the running jobs and continues the run"}
 	running := map[string]int{}
 	n := 0
 	for i := range s.table.Jobs {
@@ -40,7 +40,7 @@ func (s *session) deletedAdvice() []string {
 		hosts = append(hosts, fmt.Sprintf("%s (%d)", console.CleanLine(host), n))
 	}
 	slices.Sort(hosts)
-	// Each process of the run carries the run's random name in its environment.
+	// Each process of the run has the run's random name in its environment.
 	return append(lines, jobs.Plural(n, "job")+" may still run, on "+someNames(hosts)+"; nobody collects the results. On such a host this ends all jobs of the run:",
 		"  kill $(grep -lsz '^DCS_COOKIE="+s.run.UID()+"/' /proc/[0-9]*/environ | cut -d/ -f3)")
 }

@@ -10,8 +10,8 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// Continue on a screen ends the drain that the file STOP has asked for, and removes the
-// file: it would say something that is not so any more.
+// Continue on a screen ends the drain that the file STOP asked for. It also removes the
+// file, which would otherwise say that the run drains.
 func TestContinueRemovesTheStopFile(t *testing.T) {
 	f := inBackground(t, gated)
 	f.until(t, "a job runs", func(p *view.Picture) bool { return p.Phases[view.Running] > 0 })

@@ -107,7 +107,7 @@ func (f *runFlags) jobFlags(fs *pflag.FlagSet) {
 func (f *runFlags) policyFlags(fs *pflag.FlagSet) {
 	f.Tries = 3
 	fs.Var(countUpTo{(*countValue)(&f.Tries), jobs.MaxTries}, "tries", "at most N attempts of a job in all")
-	fs.Var(delayValue{&f.RetryDelay}, "retry-delay", "wait this TIME before a retry on the same host; 0: not at all (by the run time, 1m at most)")
+	fs.Var(delayValue{&f.RetryDelay}, "retry-delay", "wait this TIME before a retry on the same host; 0 turns it off (default: from the run time, at most 1m)")
 	fs.Var((*spanValue)(&f.Timeout), "timeout", "end a job after this TIME, such as 90s, 30m, 2h")
 	fs.BoolVar(&f.RetryTimeouts, "retry-timeouts", false, "try a job again that ran into its timeout")
 	fs.Var((*choiceValue)(&f.OnLost).of("requeue", "wait"), "on-lost", "jobs of a host given up as lost: requeue, or wait for the host")
@@ -119,7 +119,7 @@ func (f *runFlags) policyFlags(fs *pflag.FlagSet) {
 type options struct {
 	Setup, Cwd, Shell string
 	Tries             int
-	RetryDelay        *time.Duration // nil: by the run time
+	RetryDelay        *time.Duration // nil: derived from the run time
 	Timeout           time.Duration
 	RetryTimeouts     bool
 	OnLost            string

@@ -29,7 +29,7 @@ func (v *spanValue) Set(s string) error {
 	return err
 }
 
-// delayValue is a duration, or 0; nil while nothing was given.
+// delayValue is a duration, or 0. It stays nil if the flag was not given.
 type delayValue struct{ to **time.Duration }
 
 func (v delayValue) String() string {

@@ -290,8 +290,9 @@ func TestNoSocket(t *testing.T) {
 	}
 }
 
-// D7: a pause by a person is recorded. The dispatcher that resumes the run knows of it, and
-// what it holds back by itself, until requests are carried out, does not end it.
+// D7: a pause by a person is recorded, and the dispatcher that resumes the run keeps
+// it. The end of a Hold, which lasts until requests are carried out, does not end the
+// pause.
 func TestPauseOutlivesItsDispatcher(t *testing.T) {
 	f := inBackground(t, gated+gated+gated)
 	f.until(t, "a job runs", func(p *view.Picture) bool { return p.Phases[view.Running] > 0 })
@@ -320,7 +321,7 @@ func TestPauseOutlivesItsDispatcher(t *testing.T) {
 	f.until(t, "it is over", func(p *view.Picture) bool { return p.Life == view.Ended && p.Phases[view.Succeeded] == 2 })
 }
 
-// What a screen shows of a command that it has started is what is wrong, not all that the
+// A screen shows the error of a command that it has started, not everything that the
 // command prints.
 func TestProblemOfACommand(t *testing.T) {
 	for said, want := range map[string]string{

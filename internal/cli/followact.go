@@ -193,8 +193,8 @@ func (f *follower) runCancel(ctx context.Context, ids ...string) (*view.Answer, 
 	return cancelAnswer(before, after, failed != nil), nil
 }
 
-// cancelAnswer says what became of a cancel, from the run before and after it: what the
-// command printed is for a terminal.
+// cancelAnswer returns the result of a cancel, from the run before and after it. It
+// does not use the output of the command, which is written for a terminal.
 func cancelAnswer(before, after *jobs.Table, failed bool) *view.Answer {
 	n := after.Counts[jobs.Cancelled] - before.Counts[jobs.Cancelled]
 	a := &view.Answer{Done: n, Text: jobs.Plural(n, "job") + " cancelled"}
@@ -217,8 +217,8 @@ func (w *words) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// problem is the error that was said, on one line and without the advice for a command
-// line, or all that was said if there is none.
+// problem returns the error that the program printed, on one line and without advice
+// for a command line. If there is no error, it returns everything that was printed.
 func (w *words) problem(otherwise string) string {
 	for line := range strings.Lines(w.b.String()) {
 		if text, ok := strings.CutPrefix(line, "dcs-tui: "); ok {

@@ -14,18 +14,18 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// guard is who hears the signals of a session. It waits for nothing but the next
-// signal: whatever else hangs (a terminal that was stopped, a reader that does
-// not read, a file server, the dispatcher itself), what a person asks is heard,
-// and a third Ctrl-C or a second SIGTERM leaves there and then.
+// guard handles the signals of a session. It waits for nothing but the next signal.
+// Whatever else hangs (a stopped terminal, a blocked reader, a file server, the
+// dispatcher itself), requests of a person are received, and a third Ctrl-C or a second
+// SIGTERM exits at once.
 type guard struct {
-	wishes chan request  // what others are to carry out; what does not fit is dropped
-	hurry  chan struct{} // closed when a person has asked to stop: nothing is waited for without end any more
+	wishes chan request  // requests for others to carry out; requests that do not fit are dropped
+	hurry  chan struct{} // closed when a person has asked to stop; no wait is unbounded after that
 	once   sync.Once
 
-	continued atomic.Bool // a drain was ended: the next Ctrl-C drains again
+	continued atomic.Bool // a drain was ended, so the next Ctrl-C drains again
 
-	last func(why string) // says that it leaves at once; nil: nothing is said
+	last func(why string) // reports the immediate exit; nil: no report
 	quit func(code int)
 }
 
@@ -132,9 +132,9 @@ const (
 	whyStopNowFile = "the file " + rundir.StopNowFile
 )
 
-// watchFiles asks for what the stop files of the run ask for, each once, and for an end
-// of the drain when STOP has been removed. say is told once why a file of such a name is
-// not obeyed.
+// watchFiles requests what the stop files of the run ask for, each once. It requests
+// the end of the drain when STOP was removed. It calls say once for each stop file that
+// is ignored, with the reason.
 func (g *guard) watchFiles(run *rundir.Run, over <-chan struct{}, say func(text string)) {
 	every := time.NewTicker(2 * time.Second)
 	defer every.Stop()
@@ -148,7 +148,7 @@ func (g *guard) watchFiles(run *rundir.Run, over <-chan struct{}, say func(text 
 		}
 		names, refused, err := run.StopFiles()
 		if err != nil {
-			continue // the engine says that the run directory does not answer
+			continue // the engine reports that the run directory does not respond
 		}
 		for _, r := range refused {
 			if text := r.Error(); !said[text] {
@@ -180,7 +180,7 @@ func (g *guard) watchFiles(run *rundir.Run, over <-chan struct{}, say func(text 
 	}
 }
 
-// stopWish returns what stop files ask for, the stronger of two.
+// stopWish returns the strongest request of the stop files.
 func stopWish(names []string) wish {
 	switch {
 	case slices.Contains(names, rundir.StopNowFile):
@@ -191,7 +191,7 @@ func stopWish(names []string) wish {
 	return wishNothing
 }
 
-// serve carries out what the guard has heard.
+// serve carries out the requests that the guard has received.
 func (s *session) serve(over <-chan struct{}) {
 	for {
 		select {
@@ -203,8 +203,8 @@ func (s *session) serve(over <-chan struct{}) {
 	}
 }
 
-// obey carries a wish out. What there is to say is left to the reporter: a
-// console that does not move must not keep the next wish waiting.
+// obey carries out a request. It leaves messages to the reporter: a blocked console
+// must not delay the next request.
 func (s *session) obey(w wish, why string) {
 	switch w {
 	case wishDrain:
@@ -225,15 +225,16 @@ func (s *session) obey(w wish, why string) {
 	}
 }
 
-// say gives the reporter a line to write, which may need a look at the run.
+// say gives the reporter a line to write. text may look at the run.
 func (s *session) say(text func() string) {
 	select {
 	case s.sayings <- text:
-	default: // the console has not moved for long: one line more would not be read
+	default: // the console has been blocked for long, so the line would not be read
 	}
 }
 
-// drainText says what a drain waits for; the dispatcher itself says that it drains.
+// drainText returns what a drain waits for. The dispatcher itself reports that it
+// drains.
 func (s *session) drainText() string {
 	snap := s.d.Snapshot()
 	if snap == nil {
@@ -243,7 +244,7 @@ func (s *session) drainText() string {
 		return "the run directory was deleted: dispatching stops, running jobs go on"
 	}
 	if snap.Problem != "" {
-		return "waiting to write down what has happened: " + console.CleanLine(snap.Problem) + "; Ctrl-C again and again leaves at once, resume carries the run on"
+		return "waiting to record what has happened: " + console.CleanLine(snap.Problem) + "; repeated Ctrl-C exits at once, resume continues the run"
 	}
 	running := console.Running(snap)
 	if running == 0 {

@@ -126,7 +126,7 @@ func TestStopFiles(t *testing.T) {
 	})
 }
 
-// Removing STOP ends its drain, and one that is made again drains again.
+// Removing STOP ends its drain, and creating STOP again drains again.
 func TestRemovingTheStopFileEndsItsDrain(t *testing.T) {
 	run := emptyRun(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -169,7 +169,8 @@ func TestCtrlCDrainsAgainAfterContinue(t *testing.T) {
 	close(signals)
 }
 
-// A stop file that the user of the run has not made changes nothing, and that is said once.
+// A stop file that the user of the run has not created has no effect, and that is
+// reported once.
 func TestStopFilesOfOthersAreSaidOnce(t *testing.T) {
 	run := emptyRun(t)
 	synctest.Test(t, func(t *testing.T) {

@@ -175,8 +175,9 @@ func (p *sharedProbe) remove() {
 func check(ctx context.Context, connector hosts.Connector, h *hosts.Host, p *sharedProbe, found chan<- *checked) {
 	c := &checked{host: h}
 	began := time.Now()
-	// In the place of a run's: the host removes what bears this name, so no other check
-	// and no other host with the same work_dir may have it.
+	// This name takes the place of that of a run. It must be unique, because the host
+	// removes everything of that name: no other check, and no other host with the same
+	// work_dir, may use it.
 	uid := "check-" + rand.Text()
 	w, err := connector.Connect(ctx, h, &hosts.Open{
 		Version: hosts.ProtocolVersion, Run: uid, RunName: uid, Host: h.Name, Epoch: 1, RunDir: p.dir, Nonce: p.nonce,

@@ -36,7 +36,8 @@ func (a *app) loadInventory(flag string) (*loadedInventory, error) {
 	return &loadedInventory{inv, inv.Text}, nil
 }
 
-// storedInventory is the run's own inventory: that of its start, or of the last resume.
+// storedInventory returns the inventory of the run: that of its start, or of the last
+// resume.
 func (a *app) storedInventory(run *rundir.Run) (*loadedInventory, error) {
 	text, file, err := run.Inventory()
 	if err != nil {

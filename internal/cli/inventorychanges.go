@@ -12,14 +12,14 @@ import (
 	"dcs-tui/jobs"
 )
 
-// What a line about changes of an inventory shows.
+// Limits of a line that reports changes of an inventory.
 const (
-	maxNamedHosts  = 4 // of each kind
-	maxHostChanges = 4 // different ones
+	maxNamedHosts  = 4 // hosts of each kind of change
+	maxHostChanges = 4 // different changes
 )
 
-// inventoryChanges says in a line which hosts were added, removed and changed; "" when
-// none was. Hosts with the same change are said together.
+// inventoryChanges describes in one line which hosts were added, removed and changed.
+// It returns "" if none was. Hosts with the same change are grouped.
 func inventoryChanges(old, now []*hosts.Host) string {
 	before := map[string]*hosts.Host{}
 	for _, h := range old {
@@ -68,7 +68,7 @@ func inventoryChanges(old, now []*hosts.Host) string {
 	return strings.Join(parts, "; ")
 }
 
-// someNames lists the first of many names.
+// someNames returns a list of names, shortened if there are many.
 func someNames(names []string) string {
 	if more := len(names) - maxNamedHosts; more > 1 {
 		names = append(slices.Clone(names[:maxNamedHosts]), fmt.Sprintf("%d more", more))
@@ -76,7 +76,7 @@ func someNames(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// hostChange says what of a host is different, "" when nothing is.
+// hostChange describes how a host has changed. It returns "" if it has not.
 func hostChange(old, now *hosts.Host) string {
 	var parts []string
 	value := func(key, was, is string) {
@@ -110,7 +110,7 @@ func hostChange(old, now *hosts.Host) string {
 	return strings.Join(parts, ", ")
 }
 
-// slotsValue is the rule for slots as the inventory has it.
+// slotsValue returns the rule for slots as it is written in the inventory.
 func slotsValue(r hosts.SlotRule) string {
 	if r.Fixed > 0 {
 		return strconv.Itoa(r.Fixed)

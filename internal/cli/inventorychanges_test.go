@@ -9,7 +9,8 @@ import (
 	"dcs-tui/hosts"
 )
 
-// Whatever is different of a host is said, also what the inventory learns later.
+// Every changed field of a host is reported, also fields that are added to hosts.Host
+// later.
 func TestHostChangeKnowsEveryField(t *testing.T) {
 	for i := range reflect.TypeFor[hosts.Host]().NumField() {
 		old, now := new(hosts.Host), new(hosts.Host)
@@ -45,7 +46,7 @@ func TestHostChangeKnowsEveryField(t *testing.T) {
 	}
 }
 
-// A change of a whole lab is one short line.
+// A change of a whole lab is reported in one short line.
 func TestInventoryChangesAreGrouped(t *testing.T) {
 	lab := func(n, slots int, names ...string) (list []*hosts.Host) {
 		for i := range n {

@@ -28,15 +28,15 @@ func manCmd() *cobra.Command {
 	}
 }
 
-// manual is a roff document whose header fits into a line, and in which the first of
-// several options stands by itself as the others do.
+// manual is a roff document whose header fits on one line. It puts the first of several
+// options on a line of its own, like the others.
 type manual struct {
 	*roff.Document
-	indented bool // nothing has followed the indentation yet
+	indented bool // nothing was written since the indentation
 }
 
-// Heading names the manual, where mango has the whole description: man writes it into
-// the middle of the first line, over the names on both sides.
+// Heading writes a short name of the manual. mango passes the whole description, which
+// man would print in the middle of the header, over the names on both sides.
 func (m *manual) Heading(section uint, title, _ string, ts time.Time) {
 	m.Document.Heading(section, title, "User Commands", ts)
 }

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// The header of the manual page fits: the name on both sides, a few words between.
+// The header of the manual page fits on one line: the name on both sides, and a few
+// words in between.
 func TestManualPageHeader(t *testing.T) {
 	root := newApp().root()
 	var page bytes.Buffer

@@ -25,12 +25,12 @@ type rematch struct {
 	changes   []changed         // of queued jobs and those that run again
 	ranked    map[int][]jobs.ID // the same: their priorities from now on
 	kept      map[string]int
-	renamed   string    // the file of the run that this one is, which has another name now; "": of the same name
-	others    []jobs.ID // of other files of the run, and not in this one: they stay
-	// otherFiles are the names of those files.
+	renamed   string    // former name of the file in the run; "": the name has not changed
+	others    []jobs.ID // jobs of other files of the run that are not in this file; they stay
+	// otherFiles holds the names of those files.
 	otherFiles []string
-	running    int // jobs whose options are others now, and that run
-	left       int // jobs that what was asked has left alone, as something else had become of them
+	running    int // running jobs whose options have changed
+	left       int // jobs that the requests left alone, because their state had changed
 }
 
 // changed are jobs that get the same change.
@@ -118,9 +118,10 @@ func (m *rematch) rounds(t *jobs.Table) []jobs.ID {
 	return ids
 }
 
-// missing finds the jobs of these files that are in them no more, and those of the run's
-// other files, which stay. A run that was made of one file of another name is taken for
-// one of that file; of one of several such files nobody knows which it was.
+// missing finds the jobs of these files that the files no longer contain, and the jobs
+// of the run's other files, which stay. If the run was made of a single file, that file
+// may have been renamed. If it was made of several files, nothing shows which of them
+// was renamed.
 func (m *rematch) missing(t *jobs.Table, files map[string]bool, found map[jobs.ID]bool) {
 	of := map[string]bool{}
 	known := false

@@ -21,7 +21,7 @@ func (m *rematch) plan(t *jobs.Table, files []string) []string {
 	}
 	lines := []string{console.CleanLine(strings.Join(names, ", ")) + ": " + jobs.Plural(m.total, "job")}
 	if m.renamed != "" {
-		lines[0] += "; compared with those of " + console.CleanLine(m.renamed) + ", which the run was made of"
+		lines[0] += "; compared with those of " + console.CleanLine(m.renamed) + ", from which the run was made"
 	}
 	say := func(n int, format string, args ...any) {
 		if n > 0 {

@@ -12,9 +12,9 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// resumeInventory reads the inventory again, from --hosts or the file that the run was
-// started with, and says what has changed. A file that cannot be read, or has an error,
-// leaves the run with the inventory that it had: hosts of running jobs must be reached.
+// resumeInventory reads the inventory again, from --hosts or from the file that the run
+// was started with, and reports what has changed. If that file cannot be read or has an
+// error, the run keeps its inventory, because hosts of running jobs must be reachable.
 func (a *app) resumeInventory(f *runFlags, run *rundir.Run) (*loadedInventory, error) {
 	had, noOld := a.storedInventory(run)
 	inv, err := had, noOld
@@ -23,7 +23,7 @@ func (a *app) resumeInventory(f *runFlags, run *rundir.Run) (*loadedInventory, e
 		inv, err = a.loadInventory(f.hosts)
 	case file == "":
 		inv, err = &loadedInventory{Inventory: hosts.Local()}, nil
-	case filepath.IsAbs(file): // else an older program has made the run, somewhere
+	case filepath.IsAbs(file): // otherwise an older program created the run, and the directory is unknown
 		now, why := a.reloadInventory(standing.Path(file))
 		switch {
 		case why == nil:
@@ -37,7 +37,7 @@ func (a *app) resumeInventory(f *runFlags, run *rundir.Run) (*loadedInventory, e
 		return nil, err
 	}
 	if noOld != nil {
-		a.warn("what has changed in the inventory is not known: %v", noOld)
+		a.warn("cannot tell what has changed in the inventory: %v", noOld)
 	} else if text := inventoryChanges(had.Hosts, inv.Hosts); text != "" {
 		from := "this machine alone"
 		if inv.File != "" {
@@ -48,8 +48,8 @@ func (a *app) resumeInventory(f *runFlags, run *rundir.Run) (*loadedInventory, e
 	return inv, a.checkSSH(&f.options, inv.Hosts)
 }
 
-// reloadInventory is loadInventory for a file that was there when the run was started;
-// a pipe gives nothing twice.
+// reloadInventory is loadInventory for the file that the run was started with. It
+// refuses a pipe, which cannot be read twice.
 func (a *app) reloadInventory(file string) (*loadedInventory, error) {
 	if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("inventory file: %s is not a regular file", file)
@@ -57,7 +57,7 @@ func (a *app) reloadInventory(file string) (*loadedInventory, error) {
 	return a.loadInventory(file)
 }
 
-// firstProblem is the first line of what is wrong with a file.
+// firstProblem returns the first line of an error, and whether there are more.
 func firstProblem(err error) string {
 	text, more, _ := strings.Cut(err.Error(), "\n")
 	if more != "" {
@@ -66,7 +66,7 @@ func firstProblem(err error) string {
 	return text
 }
 
-// keepInventory lets later commands know the hosts that this resume uses.
+// keepInventory stores the inventory of this resume for later commands.
 func (a *app) keepInventory(run *rundir.Run, inv *loadedInventory) {
 	if text, _, err := run.Inventory(); err == nil && text == inv.text {
 		return

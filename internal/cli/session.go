@@ -38,7 +38,7 @@ type session struct {
 	journal *journal.Journal
 	noted   *requests.Journal // the same, as the dispatcher has it
 	waiting []*jobs.Spec      // stored, to be submitted
-	older   bool              // the hosts know a later dispatcher than the run directory
+	older   bool              // the hosts know a later dispatcher than the run directory does
 
 	guard   *guard
 	sayings chan func() string // lines for the reporter
@@ -128,7 +128,7 @@ func (s *session) drive(opening string, feed func(ctx context.Context) error) in
 		}
 	}) {
 		s.guard.within(writePatience, nil, func() {
-			s.app.warn("the run directory or a host did not answer for %s; leaving nevertheless, `resume` carries the run on",
+			s.app.warn("the run directory or a host did not answer for %s; leaving nevertheless, `resume` continues the run",
 				results.HumanDuration(closePatience))
 		})
 		s.closeControl()

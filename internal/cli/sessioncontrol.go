@@ -129,7 +129,7 @@ func (b *servedBoard) Do(ctx context.Context, a view.Action) (*view.Answer, erro
 	return ans, err
 }
 
-// continued forgets what has asked for a drain that a person has ended: the next Ctrl-C
+// continued removes the causes of a drain that a person has ended: the next Ctrl-C
 // drains again, and the file STOP is removed, as by resume.
 func (s *session) continued() {
 	s.guard.continued.Store(true)

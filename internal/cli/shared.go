@@ -19,10 +19,10 @@ func (o *owned) look(host string, ids []jobs.AttemptID) *hosts.Looked {
 	return onfile.Look(o.run.Disk, o.run.Dir, o.run.UID(), host, ids)
 }
 
-// found reads the claims and sentinels of the run directory that tell of attempts
-// without a record. After damage to the journal these are all that no record has
-// settled; otherwise it looks at unfinished jobs alone, and finds some only if records
-// are missing.
+// found reads the claims and sentinels in the run directory of attempts without a
+// record. After damage to the journal it returns all that no record has settled.
+// Otherwise it reads those of unfinished jobs only, and finds some only if records are
+// missing.
 func (o *owned) found() (all []sched.Found, err error) {
 	if o.table.Epoch < 2 {
 		return nil, nil

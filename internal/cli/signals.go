@@ -20,7 +20,7 @@ type wish int
 const (
 	wishNothing  wish = iota
 	wishDrain         // finish what runs, start nothing more
-	wishContinue      // end the drain that the file STOP has asked for
+	wishContinue      // end the drain that the file STOP asked for
 	wishStop          // stop dispatching; what runs goes on
 	wishCancel        // end everything that runs
 	wishDetach        // the terminal is gone: go on without it
@@ -98,14 +98,14 @@ func (a *app) leaveOnQuit() {
 	}()
 }
 
-// leftAtOnce says that a person did not want to wait any more, and what that leaves.
+// leftAtOnce reports that a person asked to exit at once, and what is left running.
 func (s *session) leftAtOnce(why string) {
 	s.con.Status("")
 	if s.deleted() {
-		s.con.Line("dcs-tui: left at once by " + why + "; what runs goes on, and as the run directory was deleted nobody can adopt it")
+		s.con.Line("dcs-tui: left at once by " + why + "; running jobs go on, and cannot be adopted because the run directory was deleted")
 		return
 	}
-	s.con.Line("dcs-tui: left at once by " + why + "; what runs goes on, `dcs-tui resume " + console.ShellWord(console.CleanLine(standing.Ref(s.run))) + "` adopts it")
+	s.con.Line("dcs-tui: left at once by " + why + "; running jobs go on, `dcs-tui resume " + console.ShellWord(console.CleanLine(standing.Ref(s.run))) + "` adopts them")
 }
 
 // leaveTerminal points those of our standard streams that are a terminal to the

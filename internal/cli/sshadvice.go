@@ -19,10 +19,10 @@ func sshTo(config, host string, flags ...string) string {
 	return strings.Join(append(words, console.ShellWord(console.CleanLine(host))), " ")
 }
 
-// onHost is what a person types to run a command on a host of the run, reached as we
-// reach it.
+// onHost returns the command line that a person types to run a command on a host of the
+// run. It reaches the host in the same way as the run does.
 func onHost(run *rundir.Run, host string, words ...string) string {
-	way, shells := sshTo(sshConfigOf(run), host), 1 // ssh hands its words to a shell over there as one text
+	way, shells := sshTo(sshConfigOf(run), host), 1 // ssh passes its words to a shell on the host as one text
 	if text, file, err := run.Inventory(); err == nil {
 		if inv, _, err := hosts.Parse([]byte(text), file); err == nil {
 			if h := inv.Find(host); h != nil && h.Link == "command" {
@@ -39,7 +39,7 @@ func onHost(run *rundir.Run, host string, words ...string) string {
 	return way + " " + shellWords(words)
 }
 
-// shellWords writes words so that a shell reads them as they are.
+// shellWords quotes words for a shell and joins them with spaces.
 func shellWords(words []string) string {
 	var quoted []string
 	for _, w := range words {
@@ -48,7 +48,7 @@ func shellWords(words []string) string {
 	return strings.Join(quoted, " ")
 }
 
-// catOn is the command that shows a file of the run that only a host has.
+// catOn returns the command line that shows a file of the run that only a host has.
 func catOn(run *rundir.Run, host, path string) string { return onHost(run, host, "cat", path) }
 
 // sshConfigOf is the ssh configuration that a run was made with, "" the user's own.

@@ -52,7 +52,7 @@ func TestAdviceNamesTheSSHConfig(t *testing.T) {
 	}
 }
 
-// A host that is reached by a command is looked at by that command, quoted for the
+// For a host that is reached by a command, the advice uses that command, quoted for the
 // shells on the way.
 func TestAdviceUsesTheLink(t *testing.T) {
 	run, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "r", rundir.Asked{UID: "abcdefghjkmn", Options: map[string]any{}, InventoryFile: "hosts.toml",

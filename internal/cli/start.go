@@ -47,7 +47,7 @@ func (a *app) own(run *rundir.Run, force bool) (*owned, error) {
 		a.warn("and %d further warnings about the journal", report.More)
 	}
 	o := &owned{run: run, journal: j, table: table}
-	if j.Epoch() == 1 { // a later dispatcher accepts what is stored at its start
+	if j.Epoch() == 1 { // a later dispatcher accepts the stored jobs at its start
 		o.waiting = append(o.waiting, table.Specs[len(table.Jobs):]...)
 		table.Specs = table.Specs[:len(table.Jobs):len(table.Jobs)]
 	}

@@ -19,7 +19,7 @@ import (
 func (s *session) exitCode(finish sched.Finish) int {
 	s.countWaiting()
 	code := exit.OfRun(finish.How, s.table.Counts, s.cancelled.Load(), s.unread)
-	if s.deleted() && finish.How != sched.Fenced { // whatever became of its jobs, nothing shows it
+	if s.deleted() && finish.How != sched.Fenced { // nothing is left that shows what became of its jobs
 		return exit.Left
 	}
 	if s.untaken && (code == exit.OK || code == exit.Failed) {
@@ -80,7 +80,7 @@ func (s *session) headline(finish sched.Finish, code int) string {
 	color, mark, text := console.Red, s.con.Glyph("✗", "x"), "some jobs did not succeed"
 	switch {
 	case s.older:
-		color, mark, text = console.Yellow, s.con.Glyph("…", "~"), fmt.Sprintf("the hosts have served dispatcher %d of this run, which %s does not know: it is a copy, or was restored as it was earlier",
+		color, mark, text = console.Yellow, s.con.Glyph("…", "~"), fmt.Sprintf("the hosts have served dispatcher %d of this run, which %s does not know: the directory is a copy, or was restored from an earlier state",
 			finish.Epoch, console.CleanLine(s.run.Dir))
 	case finish.How == sched.Fenced:
 		color, mark, text = console.Yellow, s.con.Glyph("…", "~"), finish.Why
@@ -135,7 +135,7 @@ func (s *session) advice(finish sched.Finish) []string {
 	running, queued := s.table.Counts[jobs.Running], s.table.Counts[jobs.Queued]
 	switch {
 	case s.older:
-		next("resume "+ref, "continues the run here all the same; another dispatcher of it is then shut out")
+		next("resume "+ref, "continues the run from this directory; any other dispatcher of the run is then fenced off")
 		return lines
 	case finish.How == sched.Fenced:
 		next("status "+ref, "shows how the run stands")
@@ -150,10 +150,10 @@ func (s *session) advice(finish sched.Finish) []string {
 	switch {
 	case running > 0:
 		lines = append(lines, jobs.Plural(running, "job")+" may still run, without a dispatcher:")
-		next("resume "+ref, "adopts what runs and carries the run on")
+		next("resume "+ref, "adopts the running jobs and continues the run")
 		next("cancel "+ref, "ends what runs")
 	case queued > 0:
-		next("resume "+ref, "carries the run on")
+		next("resume "+ref, "continues the run")
 	case s.untaken && s.flags.json:
 		next("resume --json "+ref, "prints the results that were not taken")
 	}

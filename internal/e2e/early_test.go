@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// Promises 1 and 2: a journal that ends early, however it came to that, makes no finished
-// job run again and starts no attempt id twice. The two hosts share no directory with the
-// dispatcher, so that they alone know what ran; both answer.
+// Promises 1 and 2: if a journal ends early, for whatever reason, no finished job runs
+// again and no attempt id starts twice. The two hosts share no directory with the
+// dispatcher, so only they know what ran. Both answer.
 func TestJournalsThatEndEarly(t *testing.T) {
 	t.Parallel()
 	const n = 12
@@ -37,9 +37,9 @@ again() { $DCS resume --no-tui apart/$1 2>> said; }
 		}
 		kind := []string{"copy", "snapshot", "empty", "cut", "cut", "lines", "lines"}[r.IntN(7)]
 		switch kind {
-		case "copy": // of a live run; the original goes on to its end
+		case "copy": // a copy of a live run; the original runs to its end
 			fmt.Fprintf(&script, "cp -a apart/%s apart/copy; wait $pid; rm -r apart/%s; mv apart/copy apart/%s\n", run, run, run)
-		case "snapshot": // the journal as it was; the directory is the same
+		case "snapshot": // an earlier journal in the same directory
 			fmt.Fprintf(&script, "cp -a apart/%s apart/old; wait $pid; for f in journal owner; do rm -r apart/%s/$f; mv apart/old/$f apart/%s; done; rm -r apart/old\n", run, run, run)
 		default:
 			if r.IntN(2) == 0 {
@@ -73,8 +73,9 @@ again() { $DCS resume --no-tui apart/$1 2>> said; }
 	}
 }
 
-// Promises 1 and 2: the hosts know later dispatchers than an old copy of the run directory.
-// Its first resume says so; the second one continues the run, and nothing runs again.
+// Promises 1 and 2: the hosts know later dispatchers than an old copy of the run
+// directory does. The first resume of the copy reports that. The second one continues
+// the run, and no job runs again.
 func TestOldCopyOfARun(t *testing.T) {
 	t.Parallel()
 	const n = 24

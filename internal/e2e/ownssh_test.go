@@ -10,9 +10,9 @@ import (
 	"dcs-tui/hosts/hosttest"
 )
 
-// A host behind the user's own ssh, with a gateway or over a shared connection, does
-// all that any host does: check, run, logs, resume after a kill, fetch, cancel. The
-// hosts share no directory with the dispatcher.
+// Hosts that are reached by the user's own ssh, also with a gateway or over a shared
+// connection, support every command: check, run, logs, resume after a kill, fetch,
+// cancel. The hosts share no directory with the dispatcher.
 func TestHostsBehindTheUsersOwnSSH(t *testing.T) {
 	const n = 30
 	l := newLab(t, 3,

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// What a test starts on a terminal ends with the terminal's signals, also where the test
-// itself was started under nohup.
+// A program that a test starts on a terminal is ended by the signals of the terminal,
+// even if the test itself was started under nohup.
 func TestIgnoredSignalsAreNotInherited(t *testing.T) {
 	for name, sig := range map[string]syscall.Signal{"HUP": syscall.SIGHUP, "INT": syscall.SIGINT, "QUIT": syscall.SIGQUIT} {
 		signal.Ignore(sig)

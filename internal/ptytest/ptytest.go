@@ -87,13 +87,14 @@ func Attach(cmd *exec.Cmd, program *os.File) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 }
 
-// HeedSignals lets the signals of a terminal end the programs that are started from now
-// on. They inherit what this process ignores: SIGHUP under nohup, SIGINT and SIGQUIT
-// where a shell without job control has started it in the background.
+// HeedSignals makes programs that are started from now on end on the signals of a
+// terminal. They inherit the signals that this process ignores: SIGHUP under nohup, and
+// SIGINT and SIGQUIT if a shell without job control started it in the background.
 func HeedSignals() {
 	for _, sig := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
 		if signal.Ignored(sig) {
-			// One that is caught, and then dropped here, has its default in what is started.
+			// A signal that this process catches has its default action in programs
+			// that it starts. The channel is never read.
 			signal.Notify(make(chan os.Signal, 1), sig)
 		}
 	}

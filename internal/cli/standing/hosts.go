@@ -15,7 +15,7 @@ type hostCount struct {
 	Running int    `json:"running"`     // open attempts
 	Handed  int    `json:"handed_over"` // those of them that are not known to have started
 	Ended   int    `json:"ended"`       // attempts with an outcome
-	Failed  int    `json:"failed"`      // those of them that failed; one that was ended on request did not
+	Failed  int    `json:"failed"`      // those of Ended that failed; one that was ended on request did not fail
 
 	Last   string     `json:"last_event,omitempty"` // what its dispatcher said last of it, while it is dispatched
 	LastAt *time.Time `json:"last_event_at,omitempty"`

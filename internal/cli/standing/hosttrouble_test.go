@@ -51,7 +51,7 @@ func TestHostTrouble(t *testing.T) {
 	}
 }
 
-// An attempt that a person canceled is no failure of its host.
+// An attempt that a person canceled is not a failure of its host.
 func TestCanceledAttemptsAreNoFailures(t *testing.T) {
 	stopped := &jobs.Outcome{Signal: "SIGTERM", Stopped: true}
 	table := &jobs.Table{Jobs: []jobs.Job{{Attempts: []*jobs.Attempt{

@@ -20,7 +20,7 @@ func Ref(run *rundir.Run) string {
 // Dir is the run directory, relative where that is shorter.
 func Dir(run *rundir.Run) string { return Path(run.Dir) }
 
-// Path is a file or directory, relative where it is below the present directory.
+// Path returns a path for messages: relative if it is below the current directory.
 func Path(path string) string {
 	if wd, err := os.Getwd(); err == nil {
 		if rel, err := filepath.Rel(wd, path); err == nil && !strings.HasPrefix(rel, "..") {
