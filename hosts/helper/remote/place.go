@@ -100,8 +100,9 @@ func (h *helper) isOther(noted string) (bool, error) {
 	if err != nil || !sees {
 		return false, err
 	}
-	var a, b unix.Stat_t
-	if err := errors.Join(unix.Stat(noted, &a), unix.Stat(h.open.RunDir, &b)); err != nil {
+	a, err1 := stat(noted)
+	b, err2 := stat(h.open.RunDir)
+	if err := errors.Join(err1, err2); err != nil {
 		return false, err
 	}
 	return a.Dev != b.Dev || a.Ino != b.Ino, nil

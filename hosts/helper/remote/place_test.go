@@ -131,6 +131,17 @@ func TestCheckLeavesNothing(t *testing.T) {
 			}
 			breakLink(f)
 		}},
+		"work_dir is a link to nothing": {func(w *world, open *hosts.Open) {
+			open.Nonce, open.WorkDir = "another", filepath.Join(w.runDir, "link")
+			if err := os.Symlink(filepath.Join(w.runDir, "nothing"), open.WorkDir); err != nil {
+				t.Fatal(err)
+			}
+		}, func(f *far) {
+			if !strings.Contains(f.hello.Error, "work_dir cannot be used") {
+				t.Errorf("hello %+v", f.hello)
+			}
+			breakLink(f)
+		}},
 		"work_dir cannot be used": {func(w *world, open *hosts.Open) {
 			write(t, filepath.Join(w.runDir, "file"), "")
 			open.WorkDir = filepath.Join(w.runDir, "file", "work")
@@ -157,6 +168,25 @@ func TestCheckLeavesNothing(t *testing.T) {
 				t.Errorf("before\n%s\nafter\n%s", strings.Join(before, "\n"), strings.Join(after, "\n"))
 			}
 		})
+	}
+}
+
+// A check uses work_dir itself, and no directory beside it, unless it is certain that
+// there is none: a file server that does not know the directory for the moment would
+// pass for one that works.
+func TestCheckOfUnknownWorkDir(t *testing.T) {
+	defer func() { fault = nil }()
+	dir := filepath.Join(t.TempDir(), "work")
+	for _, err := range []error{unix.ESTALE, unix.EIO, unix.EACCES} {
+		fault = func(op, path string, _ bool) error {
+			if op == "stat" && path == dir {
+				return err
+			}
+			return nil
+		}
+		if own, remove := checkedDir(dir, "check-1"); own != filepath.Join(dir, "check-1") || remove != own {
+			t.Errorf("%v: it uses %s and removes %s", err, own, remove)
+		}
 	}
 }
 

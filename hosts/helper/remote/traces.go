@@ -3,6 +3,8 @@
 package remote
 
 import (
+	"errors"
+	"io/fs"
 	"path/filepath"
 	"strings"
 
@@ -19,7 +21,10 @@ import (
 func checkedDir(dir, uid string) (own, remove string) {
 	missing := ""
 	for d := dir; filepath.Dir(d) != d; d = filepath.Dir(d) {
-		if _, err := stat(d); err == nil {
+		var st unix.Stat_t
+		// What is not known counts as existing, and a link to nothing does exist: a run
+		// would fail there, so the check must not try another directory.
+		if err := statat(unix.AT_FDCWD, d, &st, unix.AT_SYMLINK_NOFOLLOW); !errors.Is(err, fs.ErrNotExist) {
 			break
 		}
 		missing = d
