@@ -141,10 +141,10 @@ func open(d Disk, dir string) (*Run, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot list the run directory: %w", err)
 	}
+	if err := lostAmong(d, dir, names); err != nil {
+		return nil, err
+	}
 	for _, need := range []string{AskedFile, NonceFile, SpecsFile, JournalDir} {
-		if err := lost(d, dir); need == AskedFile && err != nil {
-			return nil, err
-		}
 		if !slices.Contains(names, need) {
 			return nil, fmt.Errorf("%s is not a whole run directory: it has no %s", dir, need)
 		}

@@ -15,36 +15,38 @@ type Location struct {
 	dirs []located // the run directory, then each of its parents
 }
 
-// located identifies a directory.
+// located is a directory and what it was.
 type located struct {
-	path     string
-	dev, ino uint64
-	ok       bool // dev and ino are known
+	path string
+	id   dirID
+	err  error // id is not known
 }
+
+// dirID identifies a directory on this machine.
+type dirID struct{ dev, ino uint64 }
 
 // Locate records the identity of the run directory and of each of its parents.
 func (r *Run) Locate() *Location {
 	l := &Location{disk: r.Disk}
 	for dir := r.Dir; ; dir = filepath.Dir(dir) {
-		at := located{path: dir}
-		at.dev, at.ino, at.ok = l.identity(dir)
-		l.dirs = append(l.dirs, at)
+		id, err := l.identify(dir)
+		l.dirs = append(l.dirs, located{dir, id, err})
 		if dir == filepath.Dir(dir) {
 			return l
 		}
 	}
 }
 
-func (l *Location) identity(dir string) (dev, ino uint64, ok bool) {
+func (l *Location) identify(dir string) (dirID, error) {
 	info, err := l.disk.Stat(dir)
 	if err != nil {
-		return 0, 0, false
+		return dirID{}, err
 	}
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
-		return 0, 0, false
+		return dirID{}, errors.ErrUnsupported
 	}
-	return uint64(st.Dev), st.Ino, true
+	return dirID{uint64(st.Dev), st.Ino}, nil
 }
 
 // Deleted reports whether the run directory was deleted, moved away, replaced, or
@@ -52,32 +54,30 @@ func (l *Location) identity(dir string) (dev, ino uint64, ok bool) {
 // mounted, and a server may not answer or may not know the directory at the moment. The
 // proof is a directory that is still the same one and lists without what it held.
 func (l *Location) Deleted() bool {
-	dir := l.dirs[0]
-	_, err := l.disk.Stat(dir.path)
-	switch dev, ino, ok := l.identity(dir.path); {
-	case !dir.ok:
+	run := l.dirs[0]
+	switch id, err := l.identify(run.path); {
+	case run.err != nil:
 		return false
-	case ok && dev == dir.dev && ino == dir.ino:
-		names, err := l.disk.Names(dir.path)
-		return err == nil && !slices.Contains(names, JournalDir)
-	case ok: // another directory: replaced, or another file system is mounted there
-		return dev == dir.dev
+	case err == nil && id == run.id:
+		return l.lacks(run.path, JournalDir)
+	case err == nil: // another directory: replaced, or another file system is mounted there
+		return id.dev == run.id.dev
 	case !errors.Is(err, fs.ErrNotExist):
 		return false
 	}
 	for i, above := range l.dirs[1:] {
-		dev, ino, ok := l.identity(above.path)
-		if !ok {
-			if _, err := l.disk.Stat(above.path); !errors.Is(err, fs.ErrNotExist) {
-				return false
-			}
-			continue // look further up
-		}
-		if !above.ok || dev != above.dev || ino != above.ino {
+		switch id, err := l.identify(above.path); {
+		case err == nil:
+			return above.err == nil && id == above.id && l.lacks(above.path, filepath.Base(l.dirs[i].path))
+		case !errors.Is(err, fs.ErrNotExist):
 			return false
 		}
-		names, err := l.disk.Names(above.path)
-		return err == nil && !slices.Contains(names, filepath.Base(l.dirs[i].path))
 	}
 	return false
+}
+
+// lacks reports whether a directory lists without a name.
+func (l *Location) lacks(dir, name string) bool {
+	names, err := l.disk.Names(dir)
+	return err == nil && !slices.Contains(names, name)
 }

@@ -20,9 +20,9 @@ a dispatcher that is alive goes on without it: a file %[6]s in the directory dra
 		e.Dir, AskedFile, filepath.Join(e.Dir, AttemptsDir, "*", "JOB.ATTEMPT.out and .err"), SpecsFile, JournalDir, StopFile, StopNowFile)
 }
 
-// lost returns a *LostError if dir has no run.toml and something shows that a run was
-// started there, otherwise nil. A directory that cannot be listed counts as showing it:
-// nobody should remove a directory because it could not be read.
+// lost returns a *LostError if dir lists no run.toml and something shows that a run was
+// started there, otherwise nil. A journal or attempts that cannot be listed count as
+// showing it: nobody should remove a directory because it could not be read.
 func lost(d Disk, dir string) error {
 	names, err := namesOf(d, dir)
 	if err != nil {
