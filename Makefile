@@ -33,7 +33,7 @@ lint: ## gofmt, go vet, staticcheck
 	go vet ./...
 	go run $(STATICCHECK) ./...
 
-sim: ## simulated worlds with some 50 faults each, and a fifth as many whose journals end early: make sim SEEDS=100000 FIRST=1
+sim: ## simulate worlds with about 50 faults each, and a fifth as many whose journals end early: make sim SEEDS=100000 FIRST=1
 	go test ./dispatch/sim -run 'TestSeeds|TestCuts' -v -timeout 0 -seeds $(SEEDS) -first $(FIRST)
 
 wounds: ## deliberate defects, which the simulator must find; docs/wounds.md is the table

@@ -12,22 +12,22 @@ import (
 // Config holds the choices of a run that the core needs.
 type Config struct {
 	Seed          uint64         // of the jitter
-	Tries         int            // attempts in all of a job that says nothing; 0: 3
-	Timeout       time.Duration  // of a job that says nothing; 0: none
+	Tries         int            // default attempts per job, in all; 0: 3
+	Timeout       time.Duration  // default timeout of a job; 0: none
 	RetryDelay    *time.Duration // delay before a retry on a host where the job failed; nil: derived from the run time (retry.go)
 	RetryTimeouts bool           // a timeout is not final
-	OnLost        jobs.OnLost    // of a job that says nothing; default: requeue
-	MaxSlots      int            // busy at once over all hosts; 0: no limit
+	OnLost        jobs.OnLost    // default for jobs; zero value: requeue
+	MaxSlots      int            // maximum number of busy slots over all hosts; 0: no limit
 	Buffer        time.Duration  // how long hosts must stay busy without us (B3); 0: short
-	HaltFailures  int            // drain after so many failed jobs; 0: never
+	HaltFailures  int            // drain after this many failed jobs; 0: never
 	HaltPercent   float64        // … or after this share of failed among finished ones, 0 to 100; 0: never
-	GiveUp        time.Duration  // finish when no host could be used for so long; 0: 10 min
+	GiveUp        time.Duration  // finish when no host could be used for this long; 0: 10 min
 	Found         []Found        // attempts found in the files of the run directory; used only after damage to the journal
-	HalfLife      time.Duration  // after which slot time that a queue has used counts half (B4); 0: 1 h
-	BackoffCap    time.Duration  // longest pause between connection attempts (B1); 0: 1 min
+	HalfLife      time.Duration  // half-life of fair-share usage (B4); 0: 1 h
+	BackoffCap    time.Duration  // maximum delay between connection attempts (B1); 0: 1 min
 }
 
-// DefaultTries is how often a job is tried in all when nothing else is said (D2).
+// DefaultTries is the default number of attempts per job, in all (D2).
 const DefaultTries = 3
 
 // Core is the state machine. It is not safe for concurrent use: one goroutine
@@ -41,8 +41,8 @@ type Core struct {
 	byName map[string]*host
 
 	flights  map[jobs.AttemptID]*flight // every open attempt; the order is in each host's list
-	astray   map[jobs.AttemptID]bool    // given up as lost, and no word of it since; see host.missing
-	unwanted map[jobs.AttemptID]bool    // came back and are being ended; said; until their end is heard
+	astray   map[jobs.AttemptID]bool    // lost, and no report of it since; see host.missing
+	unwanted map[jobs.AttemptID]bool    // came back, were reported, and are being ended; until their end is reported
 	outlived map[jobs.AttemptID]bool    // lost attempts of unfinished jobs whose host came back with the attempt still known (lost.go)
 	queue    queue
 	hard     tuples

@@ -64,7 +64,7 @@ func (c *Core) nearHalt() bool {
 	return n > 0 && c.halt.bad+1 >= n || c.tooMany(c.halt.bad+1, c.halt.ok+c.halt.bad+1)
 }
 
-// startDrain stops launching until endDrain, and takes back what waits on hosts.
+// startDrain stops launching until endDrain, and withdraws what is buffered on hosts.
 func (c *Core) startDrain(why string) {
 	if c.drain != "" {
 		return

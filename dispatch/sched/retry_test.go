@@ -54,7 +54,7 @@ func TestRetryDelay(t *testing.T) {
 		run, job *time.Duration
 		o        jobs.Outcome
 		n        int
-		want     time.Duration // at most; by the run time at least half of it
+		want     time.Duration // upper limit; a delay derived from the run time is at least half of it
 	}{
 		{"short", nil, nil, ran(4 * time.Millisecond), 1, 4 * time.Millisecond},
 		{"short, third failure", nil, nil, ran(4 * time.Millisecond), 3, 16 * time.Millisecond},

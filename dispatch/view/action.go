@@ -23,7 +23,7 @@ const (
 	UseHost   Verb = "use-host"   // Host is used again
 	Slots     Verb = "slots"      // Host gets Number slots, or so many more with Relative
 
-	DrainRun  Verb = "drain-run"  // what runs finishes, nothing starts, the dispatcher ends; Continue takes it back
+	DrainRun  Verb = "drain-run"  // running jobs finish, nothing starts, then the dispatcher ends; Continue undoes it
 	StopRun   Verb = "stop-run"   // the dispatcher ends; what runs goes on, resume adopts it
 	CancelRun Verb = "cancel-run" // everything is ended
 	Resume    Verb = "resume"     // a dispatcher is started for a run that has none

@@ -4,12 +4,11 @@
 // fixed text.
 //
 // A command such as ssh joins its arguments with spaces, and a shell at the far end
-// splits them again. For those the text is quoted (hosts.Host.Shells).
+// splits them again. For such a command the text is quoted (hosts.Host.Shells).
 //
-// The command runs without a terminal and without an askpass program, so it can ask
-// nobody anything. It is not known what the command does: there is no sign of life
-// other than the stream itself, and ending a stream ends the command on this side
-// only.
+// The command runs without a terminal and without an askpass program, so it cannot
+// ask questions. The package does not know what the command does. The only sign of
+// life is the stream itself, and ending a stream ends the command on this side only.
 package cmdlink
 
 import (

@@ -19,12 +19,12 @@ type wish int
 
 const (
 	wishNothing  wish = iota
-	wishDrain         // finish what runs, start nothing more
+	wishDrain         // finish running jobs, start nothing more
 	wishContinue      // end the drain that the file STOP asked for
-	wishStop          // stop dispatching; what runs goes on
+	wishStop          // stop dispatching; running jobs go on
 	wishCancel        // end everything that runs
 	wishDetach        // the terminal is gone: go on without it
-	wishQuit          // asked a third time: leave at once
+	wishQuit          // asked a third time: exit at once
 )
 
 // interrupts counts how often a person has asked, because each further Ctrl-C

@@ -13,10 +13,10 @@ import (
 type LostError struct{ Dir string }
 
 func (e *LostError) Error() string {
-	return fmt.Sprintf(`the run in %[1]s has lost its file %[2]s; keep the directory, it has what its jobs have done
+	return fmt.Sprintf(`the run in %[1]s has lost its file %[2]s; keep the directory: it holds the results of its jobs
 no command can open the run without that file: restore it from a backup (it is never changed after the start), then resume, cancel and results work again
-the outputs are in %[3]s, the jobs in %[4]s, what happened in %[5]s
-a dispatcher that is alive goes on without it: a file %[6]s in the directory drains the run, %[7]s cancels it`,
+outputs are in %[3]s, jobs in %[4]s, the journal in %[5]s
+a live dispatcher goes on without it: create a file %[6]s in the directory to drain the run, or %[7]s to cancel it`,
 		e.Dir, AskedFile, filepath.Join(e.Dir, AttemptsDir, "*", "JOB.ATTEMPT.out and .err"), SpecsFile, JournalDir, StopFile, StopNowFile)
 }
 
