@@ -5,13 +5,14 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 )
 
 // Location records where a run directory was. It tells a directory that was deleted
 // from one that cannot be seen at the moment.
 type Location struct {
-	disk Disk
+	run  *Run
 	dirs []located // the run directory, then each of its parents
 }
 
@@ -27,7 +28,7 @@ type dirID struct{ dev, ino uint64 }
 
 // Locate records the identity of the run directory and of each of its parents.
 func (r *Run) Locate() *Location {
-	l := &Location{disk: r.Disk}
+	l := &Location{run: r}
 	for dir := r.Dir; ; dir = filepath.Dir(dir) {
 		id, err := l.identify(dir)
 		l.dirs = append(l.dirs, located{dir, id, err})
@@ -38,7 +39,7 @@ func (r *Run) Locate() *Location {
 }
 
 func (l *Location) identify(dir string) (dirID, error) {
-	info, err := l.disk.Stat(dir)
+	info, err := l.run.Disk.Stat(dir)
 	if err != nil {
 		return dirID{}, err
 	}
@@ -60,8 +61,10 @@ func (l *Location) Deleted() bool {
 		return false
 	case err == nil && id == run.id:
 		return l.lacks(run.path, JournalDir)
-	case err == nil: // another directory: replaced, or another file system is mounted there
-		return id.dev == run.id.dev
+	case err == nil && id.dev != run.id.dev: // another file system is mounted there
+		return false
+	case err == nil:
+		return l.isOtherRun()
 	case !errors.Is(err, fs.ErrNotExist):
 		return false
 	}
@@ -76,8 +79,18 @@ func (l *Location) Deleted() bool {
 	return false
 }
 
+// isOtherRun reports whether the directory in place of the run directory certainly does
+// not hold the run. Its inode number alone does not show that: on FUSE it changes.
+func (l *Location) isOtherRun() bool {
+	if l.lacks(l.run.Dir, NonceFile) {
+		return true
+	}
+	nonce, err := ReadFile(l.run.Disk, l.run.Path(NonceFile))
+	return err == nil && strings.TrimSpace(string(nonce)) != l.run.Nonce
+}
+
 // lacks reports whether a directory lists without a name.
 func (l *Location) lacks(dir, name string) bool {
-	names, err := l.disk.Names(dir)
+	names, err := l.run.Disk.Names(dir)
 	return err == nil && !slices.Contains(names, name)
 }

@@ -10,12 +10,13 @@ import (
 )
 
 // elsewhereDisk shows the tree below top as a client sees it while its server, or its
-// mount, is gone.
+// mount, is gone, or as FUSE shows it after a while.
 type elsewhereDisk struct {
 	Disk
-	top       string
-	unmounted bool          // top is an empty directory of another file system
-	err       syscall.Errno // error of every call at and below top
+	top        string
+	unmounted  bool          // top is an empty directory of another file system
+	renumbered bool          // every inode number at and below top is another one
+	err        syscall.Errno // error of every call at and below top
 }
 
 func (d *elsewhereDisk) below(path string) bool {
@@ -36,6 +37,12 @@ func (d *elsewhereDisk) Stat(path string) (fs.FileInfo, error) {
 		return info, err
 	case d.unmounted && d.below(path):
 		return nil, fs.ErrNotExist
+	case d.renumbered && d.below(path):
+		info, err := d.Disk.Stat(path)
+		if err == nil {
+			info.Sys().(*syscall.Stat_t).Ino++
+		}
+		return info, err
 	}
 	return d.Disk.Stat(path)
 }
@@ -72,6 +79,17 @@ func TestDeletedIsNotUnreachable(t *testing.T) {
 		{"replaced", func(r *Run, top string, _ *elsewhereDisk) error {
 			return errors.Join(os.Rename(r.Dir, filepath.Join(top, "x")), os.MkdirAll(r.Path(JournalDir), 0o700))
 		}, true},
+		{"replaced by another run", func(r *Run, top string, d *elsewhereDisk) error {
+			if err := os.Rename(r.Dir, filepath.Join(top, "x")); err != nil {
+				return err
+			}
+			_, err := CreateOn(d, filepath.Dir(r.Dir), "r", Asked{Cwd: "/"}, nil)
+			return err
+		}, true},
+		{"under another inode number, as FUSE gives when it has forgotten the first", func(_ *Run, _ string, d *elsewhereDisk) error {
+			d.renumbered = true
+			return nil
+		}, false},
 		{"lost its run.toml only", func(r *Run, _ string, _ *elsewhereDisk) error { return os.Remove(r.Path(AskedFile)) }, false},
 		{"unmounted", func(_ *Run, _ string, d *elsewhereDisk) error { d.unmounted = true; return nil }, false},
 		{"unmounted, the run is the mount", func(r *Run, _ string, d *elsewhereDisk) error {
