@@ -3,6 +3,7 @@ package hosts
 import (
 	"path"
 	"slices"
+	"strings"
 )
 
 // joiningPrograms lists programs that join the words of their command with spaces. A
@@ -28,3 +29,8 @@ func RemoteShells(argv []string) (n int) {
 	}
 	return n
 }
+
+// ShellQuote quotes s as one word for a POSIX shell, csh, or fish. A backslash before a
+// quote has another meaning in fish, so a quote in s is put in double quotes. In csh a
+// newline ends the word.
+func ShellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'"'"'`) + "'" }

@@ -67,7 +67,7 @@ type link struct {
 // Start runs command, quoted once for each shell that will split it.
 func (l *link) Start(ctx context.Context, command string) (hosts.Stream, error) {
 	for range l.host.Shells {
-		command = quote(command)
+		command = hosts.ShellQuote(command)
 	}
 	s, err := l.Link.Start(ctx, command)
 	if err != nil {
@@ -75,7 +75,3 @@ func (l *link) Start(ctx context.Context, command string) (hosts.Stream, error) 
 	}
 	return &stream{Stream: s, host: l.host, words: newWords(s.Stderr())}, nil
 }
-
-// quote quotes s as one word for a POSIX shell, csh, or fish. A backslash before a
-// quote has another meaning in fish, so a quote in s is put in double quotes.
-func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'"'"'`) + "'" }

@@ -156,7 +156,7 @@ func byHand(argv []string) string {
 		if plainWord.MatchString(word) {
 			text = append(text, word)
 		} else {
-			text = append(text, quote(word))
+			text = append(text, hosts.ShellQuote(word))
 		}
 	}
 	return strings.Join(append(text, "true"), " ")

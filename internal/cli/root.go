@@ -54,7 +54,7 @@ func (a *app) main(args []string) int {
 	root.SetArgs(args)
 	reflow(root)
 	fitHelp(root, args)
-	failed := keepErrors(root)
+	failed := a.keepErrors(root)
 	err := fang.Execute(context.Background(), root, fang.WithVersion(version()), fang.WithoutManpage(),
 		fang.WithErrorHandler(func(_ io.Writer, _ fang.Styles, err error) { a.complain(err) }))
 	if err != nil {
@@ -83,13 +83,15 @@ func reflow(cmd *cobra.Command) {
 // keepErrors takes the errors of all commands past fang, which would ask the
 // terminal for its colours before it passes one on: a question that is answered
 // late ends up in the user's next command line.
-func keepErrors(root *cobra.Command) *error {
+func (a *app) keepErrors(root *cobra.Command) *error {
 	var failed error
 	var wrap func(*cobra.Command)
 	wrap = func(cmd *cobra.Command) {
 		if run := cmd.RunE; run != nil {
 			cmd.RunE = func(cmd *cobra.Command, args []string) error {
-				failed = run(cmd, args)
+				if failed = a.elsewhere(cmd, args); failed == nil {
+					failed = run(cmd, args)
+				}
 				return nil
 			}
 		}

@@ -11,7 +11,7 @@ import (
 )
 
 // runHelp says what RUN means to a command for which it is optional.
-const runHelp = "RUN is a name in ./dcs-runs or a run directory; without it the newest run is meant."
+const runHelp = "RUN is a name in ./dcs-runs or a run directory; without it the newest run is meant. HOST:RUN is one on another machine, where the command then runs, through your ssh."
 
 // openRun finds the run that the arguments name, or the newest. While its directory does
 // not answer that is said, also of what is read there later.

@@ -81,3 +81,48 @@ wait $pid || [ $? = 130 ]`)
 		t.Errorf("%d outputs were fetched, want %d", got, n)
 	}
 }
+
+// A run on another machine is HOST:RUN to every command that takes a RUN, whatever the
+// login shell there is. Names and values reach it as they were typed.
+func TestRunOnAnotherMachine(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, 3, hosttest.Options{Shell: "/bin/bash"}, hosttest.Options{Shell: "/usr/bin/tcsh"}, hosttest.Options{Shell: "/bin/dash"})
+	run := l.path("it's a $(run) of 50%; ls!")
+	if e := l.do("run", "--no-tui", "--run-dir", run, l.file("jobs.txt", "echo one\necho 'two words'\n")); e.code != 0 {
+		t.Fatalf("exit %d\n%s", e.code, e.err)
+	}
+	var config strings.Builder
+	for i, s := range l.sshd {
+		fmt.Fprintf(&config, "Host ws%d\n  HostName 127.0.0.1\n  Port %d\n", i+1, s.Port)
+	}
+	config.WriteString("Match all\n  Include " + l.sshd[0].ConfigFile + "\n")
+	l.file("config", config.String())
+	ssh, err := exec.LookPath("ssh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(l.path("bin"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(l.path("bin/ssh"), []byte("#!/bin/sh\nexec "+ssh+" -F "+l.path("config")+" \"$@\"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for i := range l.sshd {
+		there := func(args ...string) ended {
+			t.Helper()
+			cmd := exec.Command(program, args...)
+			cmd.Env = append(os.Environ(), "PATH="+l.path("bin")+":"+os.Getenv("PATH"))
+			return l.begin(cmd).wait()
+		}
+		ref := fmt.Sprintf("ws%d:%s", i+1, run)
+		if e := there("logs", ref, "2"); e.code != 0 || !strings.HasSuffix(e.out, "two words\n") {
+			t.Errorf("%s: exit %d, %q\n%s", ref, e.code, e.out, e.err)
+		}
+		if e := there("results", "--where", `name!="it's" and state=succeeded`, "--format", "jsonl", ref); e.code != 0 || strings.Count(e.out, "\n") != 2 {
+			t.Errorf("%s: exit %d, %q\n%s", ref, e.code, e.out, e.err)
+		}
+		if e := there("status", fmt.Sprintf("ws%d:none", i+1)); e.code != 2 || !strings.Contains(e.err, "not in PATH on this machine") {
+			t.Errorf("without a run: exit %d, %q", e.code, e.err)
+		}
+	}
+}

@@ -30,6 +30,7 @@ type Owner struct {
 	Epoch   int       `json:"epoch"`
 	Since   time.Time `json:"since"`
 	Address string    `json:"address,omitempty"` // control socket, on Host
+	Program string    `json:"program,omitempty"` // the path of its executable, on Host
 	Token   string    `json:"token"`             // random, one for each Take
 	Beat    int64     `json:"beat"`              // counts up
 	Left    bool      `json:"left,omitempty"`    // it has gone of its own will
@@ -80,7 +81,8 @@ func thisProcess() (*Owner, error) {
 	if u, err := user.Current(); err == nil {
 		name = u.Username
 	}
-	return &Owner{Host: host, User: name, process: me}, nil
+	program, _ := os.Executable() // without it the one in PATH is taken
+	return &Owner{Host: host, User: name, Program: program, process: me}, nil
 }
 
 func (o *Owner) encode() ([]byte, error) {
@@ -89,9 +91,11 @@ func (o *Owner) encode() ([]byte, error) {
 		return nil, err
 	}
 	room := ownerBytes - len(b) - 10
-	if room < 0 && o.Problem != "" {
+	if room < 0 && (o.Problem != "" || o.Program != "") {
 		short := *o
-		short.Problem = ""
+		if short.Problem = ""; o.Problem == "" {
+			short.Program = ""
+		}
 		return short.encode()
 	}
 	if room < 0 {

@@ -50,7 +50,7 @@ func (o *TakeOptions) owner(epoch int) (*Owner, error) {
 	if token == "" {
 		token = rand.Text()
 	}
-	return &Owner{V: 1, Host: who.Host, User: who.User, process: who.process, Epoch: epoch,
+	return &Owner{V: 1, Host: who.Host, User: who.User, Program: who.Program, process: who.process, Epoch: epoch,
 		Since: o.now()().Truncate(time.Second), Address: o.Address, Token: token}, nil
 }
 
