@@ -3,6 +3,7 @@
 package remote
 
 import (
+	"errors"
 	"io/fs"
 
 	"golang.org/x/sys/unix"
@@ -61,8 +62,18 @@ func openat(dirfd int, path string, flags int, mode uint32) (int, error) {
 		unix.Close(fd)
 		fd = -1
 	}
+	if failed, ok := errors.AsType[*fs.PathError](err); ok && failed.Err == unix.ELOOP && flags&unix.O_NOFOLLOW != 0 {
+		failed.Err = linkError{}
+	}
 	return fd, err
 }
+
+// linkError is the error for a symbolic link that is not followed. The text of ELOOP
+// says something else.
+type linkError struct{}
+
+func (linkError) Error() string { return "it is a symbolic link, which is not followed" }
+func (linkError) Unwrap() error { return unix.ELOOP }
 
 // closeFile closes fd, whatever it returns: on a network file system an error
 // says that what was written is not there. It is never repeated.

@@ -25,7 +25,7 @@ func TestLinksAreNotFollowed(t *testing.T) {
 		must(t, os.MkdirAll(filepath.Dir(w.file(id, file)), 0o700))
 		must(t, os.Symlink(secret, w.file(id, file)))
 		f.launch(job(id, "echo out; echo err >&2"))
-		if r := f.refused(id); !strings.Contains(r.Why, id+"."+string(file)) {
+		if r := f.refused(id); !strings.Contains(r.Why, id+"."+string(file)+": it is a symbolic link, which is not followed") {
 			t.Errorf("%s: refused: %s", file, r.Why)
 		}
 		if b, err := os.ReadFile(secret); string(b) != "secret" {
