@@ -146,7 +146,11 @@ func open(d Disk, dir string) (*Run, error) {
 	}
 	for _, need := range []string{AskedFile, NonceFile, SpecsFile, JournalDir} {
 		if !slices.Contains(names, need) {
-			return nil, fmt.Errorf("%s is not a whole run directory: it has no %s", dir, need)
+			advice := ""
+			if (&Run{Disk: d, Dir: dir}).HasAttempts() {
+				advice = fmt.Sprintf("; keep it, it has what the run's jobs have printed, and restore %s from a backup", need)
+			}
+			return nil, fmt.Errorf("%s is not a whole run directory: it has no %s%s", dir, need, advice)
 		}
 	}
 	text, err := ReadFile(d, filepath.Join(dir, AskedFile))

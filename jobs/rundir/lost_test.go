@@ -78,6 +78,21 @@ func TestARunWithoutAskedIsKept(t *testing.T) {
 	}
 }
 
+// A run with attempts that has lost its journal is kept as well.
+func TestARunWithoutJournalIsKept(t *testing.T) {
+	r, err := Create(filepath.Join(t.TempDir(), Base), "sweep", Asked{Cwd: "/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = errors.Join(os.Remove(r.Path(JournalDir)), os.MkdirAll(r.Path(AttemptsDir, "000"), 0o700))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(r.Dir); err == nil || !strings.Contains(err.Error(), "has no journal; keep it") || !strings.Contains(err.Error(), "restore journal from a backup") {
+		t.Error(err)
+	}
+}
+
 // A directory that is not a run, but has a journal in it, is not a run that has lost
 // its run.toml.
 func TestNoRunIsNotLost(t *testing.T) {
