@@ -156,7 +156,7 @@ func (e *engine) step(ev sched.Event) {
 		}
 	case sched.Drain:
 		if e.deleted { // ends of jobs cannot be recorded, so there is nothing to wait for
-			e.step(sched.Stop{Why: ev.Why})
+			e.step(sched.Stop(ev))
 			return
 		}
 	case sched.Submit:
