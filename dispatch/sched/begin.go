@@ -24,7 +24,7 @@ func (c *Core) begin() {
 	}
 	c.queue.grow(len(c.table.Jobs))
 	for i := range c.cfg.Found {
-		if f := &c.cfg.Found[i]; !c.table.Damaged && c.unrecorded(f.ProbedJob) {
+		if f := &c.cfg.Found[i]; !c.table.Damaged && c.unrecorded(f.Host, f.ProbedJob) {
 			c.recordMissing(f.Host, f.Attempt)
 		}
 	}

@@ -46,6 +46,8 @@ type host struct {
 	listed  bool          // it has listed the attempts that were asked for (reconcile.go)
 	listBy  time.Duration // until when launching waits for that
 	listAt  time.Duration // when to ask for that again; 0: not
+	listWhy string        // why its last list was not whole; "": it was
+	unclear bool          // a piece of the list under way has an attempt that cannot be read
 	downAt  time.Duration // since when it has not been usable, as its State tells; 0: it is
 	oddAt   time.Duration // since when it says that it has fewer attempts than we think; 0: it does not
 

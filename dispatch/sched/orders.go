@@ -34,7 +34,7 @@ func (c *Core) collect() []Order {
 				orders = append(orders, SetLimit{h.spec.Name, 0})
 			}
 			if o.list {
-				orders = append(orders, List{h.spec.Name, Unfinished(c.table)})
+				orders = append(orders, List{h.spec.Name, c.toList()})
 			}
 			if len(o.probe) > 0 {
 				orders = append(orders, Probe{h.spec.Name, o.probe})

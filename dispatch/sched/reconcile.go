@@ -26,9 +26,8 @@ import (
 // later.
 const reconcileTime = 90 * time.Second
 
-// Without damage launching waits for hosts that are up, for listTime. For hosts whose
-// first connection attempt is under way it waits until listUpAfter after the last host
-// came up.
+// Without damage launching waits for hosts that are up, for listTime. For hosts that are
+// being connected to it waits until listUpAfter after a host first came up.
 const (
 	listTime    = 30 * time.Second
 	listUpAfter = 5 * time.Second
@@ -66,7 +65,8 @@ type Found struct {
 type reconciling struct {
 	reconcileBy time.Duration    // until when launching waits for the hosts' lists; 0: it does not
 	strangersBy time.Duration    // … and because of hosts that the inventory lacks; 0: there are none
-	lastUp      time.Duration    // when the last host came up, or the core began
+	unfinished  jobs.Ranges      // jobs whose attempts are listed, as long as there is no damage
+	lastUp      time.Duration    // when the last new host came up, or the core began
 	gap         bool             // attempts of unknown numbers may be about
 	numbered    map[jobs.ID]bool // … and of these jobs numbers have been left free for them
 	usedUp      map[jobs.ID]int  // numbers up to this one are not free, where the table does not say so
@@ -89,6 +89,7 @@ func (c *Core) startReconciling() {
 		}
 		c.awaitEveryHost()
 	case c.table.Epoch > 1:
+		c.unfinished = Unfinished(c.table)
 		c.lastUp = c.now.Mono
 		c.reconcileBy = c.now.Mono + listUpAfter
 	}
@@ -109,6 +110,15 @@ func (c *Core) awaitEveryHost() {
 	}
 	c.reconcileBy = max(c.reconcileBy, c.strangersBy, c.now.Mono+1)
 	c.say("", 0, "the journal is damaged: nothing is launched until the hosts have listed their attempts of this run, for at most %s%s", short(c.reconcileBy-c.now.Mono), stranger)
+}
+
+// toList returns the jobs whose attempts a host is asked for. Those that finish meanwhile
+// remain among them: a host that comes up late may have had them before.
+func (c *Core) toList() jobs.Ranges {
+	if c.table.Damaged {
+		return nil
+	}
+	return c.unfinished
 }
 
 // recordMissing records, also for later dispatchers, that an attempt has no record.
@@ -198,7 +208,7 @@ func (c *Core) listsDue() time.Duration {
 		case h.listed:
 		case h.linked:
 			by = max(by, h.listBy)
-		case h.dialing && h.failures == 0:
+		case h.dialing:
 			by = max(by, c.lastUp+listUpAfter)
 		}
 	}
@@ -220,11 +230,20 @@ func (c *Core) cancelLeft() {
 // list asks a host that has just come up for its list: after damage every time,
 // otherwise until the host has given one.
 func (c *Core) list(h *host) {
-	switch {
-	case c.table.Damaged:
+	if c.table.Damaged {
 		h.listed, h.out.list = false, true
-	case c.table.Epoch > 1 && !h.listed:
-		c.lastUp, h.listBy, h.out.list = c.now.Mono, c.now.Mono+listTime, true
+		return
+	}
+	if c.table.Epoch < 2 || h.listed {
+		return
+	}
+	h.out.list = true
+	if h.listBy > 0 {
+		return // a host that comes and goes is waited for once
+	}
+	c.lastUp, h.listBy = c.now.Mono, c.now.Mono+listTime
+	if !slices.ContainsFunc(c.hosts, func(o *host) bool { return o != h && o.linked }) {
+		c.reconcileBy = h.listBy // nothing could be launched until now
 	}
 }
 
@@ -236,10 +255,11 @@ func (c *Core) listed(e HostListed) {
 	}
 	why := e.Msg.Why
 	if !c.table.Damaged {
-		if slices.ContainsFunc(e.Msg.Jobs, c.unclear) && why == "" {
+		h.unclear = h.unclear || slices.ContainsFunc(e.Msg.Jobs, c.unclear)
+		if h.unclear && why == "" {
 			why = "the files of an attempt that has no record cannot be read"
 		}
-		if i := slices.IndexFunc(e.Msg.Jobs, c.unrecorded); i >= 0 {
+		if i := slices.IndexFunc(e.Msg.Jobs, func(p hosts.ProbedJob) bool { return c.unrecorded(h.spec.Name, p) }); i >= 0 {
 			c.recordMissing(h.spec.Name, e.Msg.Jobs[i].Attempt)
 			c.leaveSeqsFree()
 			c.awaitEveryHost()
@@ -257,16 +277,20 @@ func (c *Core) listed(e HostListed) {
 		return
 	}
 	if h.listed = why == ""; !h.listed {
-		c.say(h.spec.Name, 0, "%s could not list all its attempts of this run: %s", h.spec.Name, why)
+		if h.listWhy != why {
+			c.say(h.spec.Name, 0, "%s could not list all its attempts of this run: %s", h.spec.Name, why)
+		}
 		h.listAt = c.now.Mono + probeEvery
 	}
+	h.listWhy, h.unclear = why, false
 }
 
-// unrecorded reports whether a host has an attempt that no record mentions. A tombstone
-// does not count: it may come from a launch that was taken back before its record was
-// durable.
-func (c *Core) unrecorded(p hosts.ProbedJob) bool {
-	return p.Answer != hosts.NeverStarted && p.Answer != hosts.Unknown && c.table.Attempt(p.Attempt) == nil
+// unrecorded reports whether a host has an attempt that no record mentions, or whose record
+// names another host because the number was given again. A tombstone does not count: it
+// may come from a launch that was taken back before its record was durable.
+func (c *Core) unrecorded(host string, p hosts.ProbedJob) bool {
+	a := c.table.Attempt(p.Attempt)
+	return p.Answer != hosts.NeverStarted && p.Answer != hosts.Unknown && (a == nil || a.Host != host)
 }
 
 // unclear reports whether a host has something of an attempt without a record and

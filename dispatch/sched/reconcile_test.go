@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -280,5 +281,150 @@ func TestUnrecordedAttempt(t *testing.T) {
 	}
 	if !table.Damaged {
 		t.Error("the next dispatcher does not know")
+	}
+}
+
+// Promises 1 and 2: hosts that all come up late are waited for like others, and one that
+// comes and goes without a list is waited for once.
+func TestHostsThatListLate(t *testing.T) {
+	begin := func(t *testing.T) *stage {
+		return continued(t, &jobs.Table{Epoch: 2}, Config{}, 4, box("a", 1), box("b", 1))
+	}
+	t.Run("slow", func(t *testing.T) {
+		s := begin(t)
+		s.wait(20 * time.Second)
+		want(t, "before any list", on(s.up("a"), "a"), "")
+		want(t, "before the other is up", on(s.lists("a", "", hosts.Dead, nil, true), "a"), "")
+		want(t, "before the other's list", on(s.up("b"), "a"), "")
+		s.lists("b", "1.1", hosts.HasExited, &okay, true)
+		s.lists("b", "1.1", hosts.HasExited, &okay, true) // of all jobs
+		want(t, "launched", on(s.lists("a", "", hosts.Dead, nil, true), "a"), "2.1")
+		s.wantState(1, jobs.Succeeded)
+	})
+	t.Run("not reached at first", func(t *testing.T) {
+		s := begin(t)
+		for _, name := range []string{"a", "b"} {
+			s.step(HostDown{name, &hosts.Error{Host: name, Class: hosts.Unreachable}})
+		}
+		s.wait(20 * time.Second)
+		want(t, "before any list", on(s.up("a"), "a"), "")
+	})
+	t.Run("comes and goes", func(t *testing.T) {
+		s := begin(t)
+		s.up("a")
+		want(t, "too early", on(s.lists("a", "", hosts.Dead, nil, true), "a"), "")
+		var o []Order
+		for range 20 {
+			o = append(o, s.up("b")...)
+			o = append(o, s.wait(time.Second, "a", "b")...)
+			o = append(o, s.step(HostDown{"b", &hosts.Error{Host: "b", Class: hosts.Unreachable}})...)
+			o = append(o, s.wait(time.Second, "a")...)
+		}
+		want(t, "launched", on(o, "a"), "1.1")
+	})
+}
+
+// Promise 2: an attempt of which the record names another host shows that its number was
+// given again, also if its job has finished meanwhile.
+func TestNumberGivenAgain(t *testing.T) {
+	s := continued(t, &jobs.Table{Epoch: 2}, Config{}, 1, box("a", 1), box("b", 1))
+	s.step(HostDown{"b", &hosts.Error{Host: "b", Class: hosts.Unreachable}})
+	s.up("a")
+	want(t, "launched", on(s.lists("a", "", hosts.Dead, nil, true), "a"), "1.1")
+	s.ended("a", "1.1", okay)
+	s.wantState(1, jobs.Succeeded)
+	want(t, "asked", said[List](s.up("b")), "{b 1,2-2147483647}")
+	want(t, "asked again", said[List](s.lists("b", "1.1", hosts.IsRunning, nil, true)), "{a } {b }")
+	want(t, "ended", said[Kill](s.lists("b", "1.1", hosts.IsRunning, nil, true)), "{b [1.1] its job has a result or another attempt}")
+}
+
+// A piece of a list that has an attempt which cannot be read makes the list less than
+// whole; that is said once.
+func TestUnclearAttempt(t *testing.T) {
+	s := continued(t, &jobs.Table{Epoch: 2}, Config{}, 1, box("a", 1))
+	s.up("a")
+	for range 3 {
+		s.lists("a", "1.1", hosts.Unknown, nil, false)
+		want(t, "launched", on(s.lists("a", "", hosts.Dead, nil, true), "a"), "")
+		want(t, "asked again", said[List](s.wait(probeEvery, "a")), "{a 1,2-2147483647}")
+	}
+	n := 0
+	for _, r := range s.journal {
+		if strings.Contains(r.Reason, "could not list all") {
+			n++
+		}
+	}
+	if n != 1 {
+		t.Errorf("said %d times", n)
+	}
+}
+
+// After an unrecorded attempt only a list of everything counts, whole or not: one that was
+// under way does not. A host that is down is asked when it comes up.
+func TestListUnderWay(t *testing.T) {
+	s := continued(t, &jobs.Table{Epoch: 2}, Config{}, 2, box("a", 1), box("b", 1))
+	s.up("a", "b")
+	s.step(HostDown{"b", &hosts.Error{Host: "b", Class: hosts.Unreachable}})
+	s.lists("a", "1.1", hosts.HasExited, &okay, false)
+	if s.c.byName["b"].out.list {
+		t.Error("a host that is down is asked")
+	}
+	s.up("b")
+	s.lists("b", "", hosts.Dead, nil, true)
+	want(t, "after the rest of the first list", on(s.step(HostListed{"a", &hosts.Listed{Last: true}}), "a"), "")
+	want(t, "after all", on(s.lists("a", "1.1", hosts.HasExited, &okay, true), "a"), "2.1")
+}
+
+// A list of unfinished jobs is enough where nothing is missing, is asked for once, and may
+// have attempts with records that cannot be read.
+func TestListOfUnfinishedJobs(t *testing.T) {
+	table := &jobs.Table{Epoch: 2, Specs: []*jobs.Spec{{ID: 1, Command: "true", Options: jobs.NoOptions}, {ID: 2, Command: "true", Options: jobs.NoOptions}}}
+	for _, r := range []jobs.Record{
+		{Kind: jobs.KindAccepted, Job: 1, Count: 2},
+		{Kind: jobs.KindLaunching, Job: 1, N: 1, Host: "a"},
+	} {
+		if err := jobs.Fold(table, &r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := &stage{t: t, c: New(Config{}, table, []*hosts.Host{box("a", 2)}), at: time.Minute}
+	s.step(Submit{Last: true})
+	s.up("a")
+	m := &hosts.Listed{Last: true, Jobs: []hosts.ProbedJob{{Attempt: jobs.AttemptID{Job: 1, N: 1}, Answer: hosts.Unknown}}}
+	want(t, "launched", on(s.step(HostListed{"a", m}), "a"), "2.1")
+	s.step(HostDown{"a", &hosts.Error{Host: "a", Class: hosts.Unreachable}})
+	want(t, "asked again", said[List](s.up("a")), "")
+}
+
+// The jobs to list are few ranges, also if most jobs have finished; after damage all are.
+func TestUnfinished(t *testing.T) {
+	table := &jobs.Table{Jobs: make([]jobs.Job, 1000)}
+	for i := range table.Jobs {
+		table.Jobs[i].State = jobs.Succeeded
+	}
+	for _, id := range []jobs.ID{2, 3, 60, 500} {
+		table.Jobs[id-1].State = jobs.Queued
+	}
+	want(t, "unfinished", Unfinished(table).String(), "2-60,500,1001-2147483647")
+	table.Damaged = true
+	if list := Unfinished(table); list != nil {
+		t.Errorf("after damage: %v", list)
+	}
+}
+
+// Jobs that a dispatcher stored and died before it accepted them are part of the run, and a
+// claim of one without a record is damage.
+func TestStoredJobs(t *testing.T) {
+	for name, found := range map[string][]Found{
+		"nothing": nil,
+		"a claim": {{"a", hosts.ProbedJob{Attempt: jobs.AttemptID{Job: 1, N: 1}, Answer: hosts.HasExited, Outcome: &okay}}},
+	} {
+		table := &jobs.Table{Epoch: 2, Specs: []*jobs.Spec{{ID: 1, Command: "true", Options: jobs.NoOptions}}}
+		s := &stage{t: t, c: New(Config{Found: found}, table, []*hosts.Host{box("a", 1)}), at: time.Minute}
+		s.step(Submit{Last: true})
+		if len(table.Jobs) != 1 || table.Damaged != (found != nil) {
+			t.Errorf("%s: %d jobs, damaged %v", name, len(table.Jobs), table.Damaged)
+		}
+		want(t, name, s.job(1).State.String(), map[bool]string{false: "queued", true: "succeeded"}[found != nil])
 	}
 }

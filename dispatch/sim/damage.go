@@ -80,7 +80,7 @@ func (w *World) spoil(n int) bool {
 // without a record (X1).
 func (l *life) found(t *jobs.Table) (all []sched.Found) {
 	_ = attempts.Each(l.share, "/share", runUID, "", sched.Unfinished(t), func(f attempts.Fate) error {
-		if a := t.Attempt(f.Attempt); a != nil && !t.Damaged {
+		if a := t.Attempt(f.Attempt); a != nil && a.Host == f.Host && !t.Damaged {
 			return nil
 		}
 		if p, ok := onfile.Probed(f); ok {

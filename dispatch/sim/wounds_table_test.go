@@ -85,7 +85,7 @@ var wounds = []wound{
 	{name: "a journal that has lost its end is taken for whole", file: "jobs/journal/take.go", edits: []edit{
 		{"	missing, err := checkOwner(r, files, &had, owner)", "	_, err = checkOwner(r, files, &had, owner)\n	var missing []string"}}, seeds: 3000},
 	{name: "launching begins before the hosts have listed their attempts", file: "dispatch/sched/reconcile.go", edits: []edit{
-		{"		c.reconcileBy = c.now.Mono + listUpAfter\n", ""}}, cuts: true},
+		{"		c.reconcileBy = c.listsDue()\n", "		c.reconcileBy = 0\n"}}, cuts: true},
 	{name: "an edit is forgotten in the journal", file: "jobs/journal/encode.go", edits: []edit{
 		{"	if r.Spec != nil {", "	if r.Spec != nil && r.Spec.Timeout == 0 {"}}},
 

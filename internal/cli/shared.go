@@ -37,8 +37,12 @@ func (o *owned) found() (all []sched.Found, err error) {
 			}
 		}
 		a := o.table.Attempt(f.Attempt)
-		if a != nil && (!o.table.Damaged || !a.State.Open() && a.State != jobs.AttemptLost) {
-			return nil // it has its record
+		known := a != nil && a.Host == f.Host
+		if o.table.Damaged {
+			known = a != nil && !a.State.Open() && a.State != jobs.AttemptLost
+		}
+		if known {
+			return nil
 		}
 		if p, ok := onfile.Probed(f); ok {
 			all = append(all, sched.Found{Host: f.Host, ProbedJob: p})

@@ -24,15 +24,19 @@ func TestFoundAfterDamage(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, id := range []jobs.AttemptID{{Job: 1, N: 1}, {Job: 1, N: 2}, {Job: 2, N: 1}} {
+	claim := func(id jobs.AttemptID, host string) {
+		t.Helper()
 		path := jobs.AttemptFile(run.Dir, id, jobs.FileClaim)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		c := attempts.Claim{Run: run.UID(), Attempt: id, Host: "a", By: "1.2.3", Boot: "x", At: 1}
+		c := attempts.Claim{Run: run.UID(), Attempt: id, Host: host, By: "1.2.3", Boot: "x", At: 1}
 		if err := os.WriteFile(path, c.Append(nil), 0o600); err != nil {
 			t.Fatal(err)
 		}
+	}
+	for _, id := range []jobs.AttemptID{{Job: 1, N: 1}, {Job: 1, N: 2}, {Job: 2, N: 1}} {
+		claim(id, "a")
 	}
 	o := &owned{run: run, table: table}
 	found, err := o.found()
@@ -42,5 +46,9 @@ func TestFoundAfterDamage(t *testing.T) {
 	table.Damaged = false
 	if found, _ := o.found(); len(found) != 1 || found[0].Attempt.String() != "2.1" {
 		t.Errorf("without damage: %+v, want the attempt that has no record", found)
+	}
+	claim(jobs.AttemptID{Job: 1, N: 2}, "b")
+	if found, _ := o.found(); len(found) != 2 || found[0].Host != "b" {
+		t.Errorf("with a claim of another host than the record names: %+v", found)
 	}
 }

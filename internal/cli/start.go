@@ -106,7 +106,7 @@ func (a *app) start(o *owned, f *runFlags, inv *loadedInventory, env []jobs.EnvV
 	o.table.Specs = slices.Grow(o.table.Specs, len(o.waiting))
 	policy := f.schedConfig()
 	if policy.Found, err = o.found(); err != nil {
-		a.warn("after the damage to the journal not all of the run's files could be read: %v", err)
+		a.warn("not all of the run's claims and sentinels could be read: %v", err)
 	}
 	cfg := dispatch.Config{
 		RunUID: o.run.UID(), RunName: o.run.Name(), RunDir: o.run.Dir, Created: jobs.StampOf(asked.Created),
