@@ -45,14 +45,18 @@ type Owner struct {
 	Bytes  int64  `json:"bytes,omitempty"`  // its length
 	Sum    uint32 `json:"sum,omitempty"`    // CRC-32C of these bytes
 	Inode  uint64 `json:"inode,omitempty"`  // of the run directory; 0: unknown
-	Device uint64 `json:"device,omitempty"` // of the run directory, within this boot
+	Device uint64 `json:"device,omitempty"` // of the run directory, within this boot; 0: unknown
 }
 
 // maxProblem bounds Owner.Problem, in characters.
 const maxProblem = 300
 
 // ownerBytes is the exact size of the file, so that a beat overwrites it in place.
-const ownerBytes = 1536
+// Older programs wrote olderBytes.
+const (
+	ownerBytes = 1536
+	olderBytes = 1024
+)
 
 // Life says whether the owner's process lives, as far as this machine can prove.
 func (o *Owner) Life() Life {
@@ -108,10 +112,10 @@ func (o *Owner) encode() ([]byte, error) {
 var errOwnerTorn = errors.New("not a whole owner file")
 
 func decodeOwner(b []byte) (*Owner, error) {
-	if len(b) != ownerBytes {
+	if len(b) != ownerBytes && len(b) != olderBytes {
 		return nil, fmt.Errorf("%w: %d bytes", errOwnerTorn, len(b))
 	}
-	text, sum := b[:ownerBytes-9], b[ownerBytes-9:]
+	text, sum := b[:len(b)-9], b[len(b)-9:]
 	if string(sum) != fmt.Sprintf("%08x\n", crc32.Checksum(text, castagnoli)) {
 		return nil, fmt.Errorf("%w: wrong checksum", errOwnerTorn)
 	}

@@ -37,7 +37,10 @@ func (o *Owner) identify(r *rundir.Run) error {
 	if !ok || unix.Statfs(r.Dir, &kind) == nil && slices.Contains(unstableInodes, uint32(kind.Type)) {
 		return nil
 	}
-	o.Inode, o.Device = st.Ino, st.Dev
+	o.Inode = st.Ino
+	if unix.Major(st.Dev) != 0 { // others get a new number with every mount, as NFS does
+		o.Device = st.Dev
+	}
 	return nil
 }
 
@@ -49,7 +52,7 @@ func (o *Owner) elsewhere(had *Owner) bool {
 	if o.Inode == 0 || had.Inode == 0 {
 		return false
 	}
-	return o.Inode != had.Inode || o.Boot == had.Boot && o.Device != had.Device
+	return o.Inode != had.Inode || o.Boot == had.Boot && o.Device != had.Device && o.Device != 0 && had.Device != 0
 }
 
 // checkOwner compares the journal and the run directory with what the last owner
@@ -61,12 +64,14 @@ func checkOwner(r *rundir.Run, files []epochFile, had, now *Owner) (missing []st
 	if now.elsewhere(had) {
 		missing = append(missing, fmt.Sprintf("%s is a copy of the directory in which the run was dispatched", r.Dir))
 	}
-	if had.Epoch > newest(files) {
-		missing = append(missing, fileOf(had.Epoch).label()+" is missing")
+	for _, epoch := range slices.Compact([]int{had.Epoch, had.File}) {
+		if e := fileOf(epoch); epoch > 0 && !slices.Contains(files, e) {
+			missing = append(missing, e.label()+" is missing")
+		}
 	}
 	e := fileOf(had.File)
 	if !slices.Contains(files, e) {
-		return missing, nil // replay reports a missing file that later files count
+		return missing, nil
 	}
 	length, sum, err := sumOf(r, e, had.Bytes)
 	switch {

@@ -1,15 +1,20 @@
 package journal
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/rundir/disktest"
 )
 
 // Promises 1 and 2: a journal from which whole lines are missing is damaged if a
@@ -139,6 +144,81 @@ func TestCopiedRunDirectory(t *testing.T) {
 				t.Errorf("damaged %v, want %v: %q", report.Damaged, copied, report.Warnings)
 			}
 		})
+	}
+}
+
+// A Take that fails or dies anywhere forgets neither that the directory is a copy nor
+// that a file of the journal is gone: the next one says so.
+func TestTakesThatFailForgetNoDamage(t *testing.T) {
+	for name, damage := range map[string]func(t *testing.T, r *rundir.Run) error{
+		"a copy": func(t *testing.T, r *rundir.Run) error {
+			moved := filepath.Join(t.TempDir(), "moved")
+			return errors.Join(os.Rename(r.Dir, moved), os.CopyFS(r.Dir, os.DirFS(moved)))
+		},
+		"a file that is gone": func(_ *testing.T, r *rundir.Run) error { return os.Remove(fileOf(1).path(r)) },
+		"an empty file":       func(_ *testing.T, r *rundir.Run) error { return os.Truncate(fileOf(1).path(r), 0) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			failures := 0
+			for n := 1; ; n++ {
+				r := newRun(t)
+				j, _, _ := take1(t, r, force)
+				if err := j.Close(); err != nil {
+					t.Fatal(err)
+				}
+				if err := damage(t, r); err != nil {
+					t.Fatal(err)
+				}
+				d := &disktest.Disk{}
+				d.FailAt(n, syscall.EIO, false)
+				k, _, _, err := Take(t.Context(), &rundir.Run{Dir: r.Dir, Nonce: r.Nonce, Asked: r.Asked, Disk: d}, force)
+				failed := d.Failed
+				d.FailAt(0, nil, false)
+				if err == nil {
+					crash(t, k)
+				}
+				if failed == "" {
+					break
+				}
+				failures++
+				k, table, report := take1(t, r, force)
+				if !report.Damaged || !table.Damaged {
+					t.Errorf("after %s failed: it is taken for whole", failed)
+				}
+				crash(t, k)
+			}
+			if failures < 10 {
+				t.Errorf("only %d operations failed", failures)
+			}
+		})
+	}
+}
+
+// Device numbers of file systems without a device of their own, as NFS, change with every
+// mount; others do so with every boot.
+func TestElsewhere(t *testing.T) {
+	had := &Owner{process: process{Boot: "b"}, Inode: 7, Device: unix.Mkdev(8, 1)}
+	for name, c := range map[string]struct {
+		now  Owner
+		want bool
+	}{
+		"the same":               {Owner{process: process{Boot: "b"}, Inode: 7, Device: unix.Mkdev(8, 1)}, false},
+		"another inode":          {Owner{process: process{Boot: "b"}, Inode: 8, Device: unix.Mkdev(8, 1)}, true},
+		"another device":         {Owner{process: process{Boot: "b"}, Inode: 7, Device: unix.Mkdev(8, 2)}, true},
+		"another boot":           {Owner{process: process{Boot: "c"}, Inode: 7, Device: unix.Mkdev(8, 2)}, false},
+		"no device of its own":   {Owner{process: process{Boot: "b"}, Inode: 7}, false},
+		"an inode without sense": {Owner{process: process{Boot: "b"}, Device: unix.Mkdev(8, 2)}, false},
+	} {
+		if got := c.now.elsewhere(had); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+		if got := had.elsewhere(&c.now); got != c.want {
+			t.Errorf("%s, before: %v", name, got)
+		}
+	}
+	o := new(Owner)
+	if err := o.identify(&rundir.Run{Dir: "/proc", Disk: rundir.OS}); err != nil || o.Device != 0 || o.Inode == 0 {
+		t.Errorf("a file system without a device: %+v, %v", o, err)
 	}
 }
 

@@ -94,6 +94,9 @@ func take(ctx context.Context, r *rundir.Run, opt TakeOptions) (_ *Journal, _ *j
 		return nil, nil, nil, err
 	}
 	j.beats.owner = *owner
+	if owner.elsewhere(&had) { // who takes over from us before that is recorded is to see it, too
+		j.beats.owner.Inode, j.beats.owner.Device = had.Inode, had.Device
+	}
 	tmp, err := j.beats.prepare()
 	if err != nil {
 		return nil, nil, nil, err
@@ -162,6 +165,7 @@ func take(ctx context.Context, r *rundir.Run, opt TakeOptions) (_ *Journal, _ *j
 	if err = j.Sync(); err != nil {
 		return nil, nil, nil, err
 	}
+	j.beats.owner.Inode, j.beats.owner.Device = owner.Inode, owner.Device
 	r.Guard(j.file.epoch, j.fencedError)
 	return j, t, report, nil
 }
