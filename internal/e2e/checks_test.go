@@ -54,6 +54,36 @@ func (l *lab) accounted(run string, n int, shown ...string) {
 // attempts, because they fail once.
 func (l *lab) accountedBut(twice map[int]bool, run string, n int, shown ...string) {
 	l.t.Helper()
+	final := l.succeeded(run, n)
+	for i, r := range final {
+		if r.Seq != i+1 {
+			l.t.Errorf("result %d has number %d", i+1, r.Seq)
+		}
+	}
+	if len(shown) > 0 {
+		l.shownRight(final, shown)
+	}
+	l.ranRight(n, twice)
+	l.over(run)
+}
+
+// accountedAfterDamage is accounted for a run whose journal was damaged: the numbers of
+// results go up and may jump.
+func (l *lab) accountedAfterDamage(run string, n int) {
+	l.t.Helper()
+	for i, r := range l.succeeded(run, n) {
+		if r.Seq <= i {
+			l.t.Errorf("result %d has number %d", i+1, r.Seq)
+		}
+	}
+	l.ranRight(n, nil)
+	l.over(run)
+}
+
+// succeeded returns the results of a run, by number, and checks that each of its n jobs
+// has one and has succeeded.
+func (l *lab) succeeded(run string, n int) []result {
+	l.t.Helper()
 	e := l.do("results", "--json", run)
 	if e.code != 0 {
 		l.t.Fatalf("results: exit %d\n%s", e.code, e.err)
@@ -62,23 +92,22 @@ func (l *lab) accountedBut(twice map[int]bool, run string, n int, shown ...strin
 	if len(final) != n {
 		l.t.Errorf("%d results of %d jobs", len(final), n)
 	}
-	jobs := map[int]bool{}
-	for i, r := range final {
-		if r.Seq != i+1 {
-			l.t.Errorf("result %d has number %d", i+1, r.Seq)
+	jobs, numbers := map[int]bool{}, map[int]bool{}
+	for _, r := range final {
+		if jobs[r.Job] || numbers[r.Seq] {
+			l.t.Errorf("job %d or number %d has two results", r.Job, r.Seq)
 		}
-		if jobs[r.Job] {
-			l.t.Errorf("job %d has two results", r.Job)
-		}
-		jobs[r.Job] = true
+		jobs[r.Job], numbers[r.Seq] = true, true
 		if r.State != "succeeded" {
 			l.t.Errorf("job %d: %s", r.Job, r.State)
 		}
 	}
-	if len(shown) > 0 {
-		l.shownRight(final, shown)
-	}
-	l.ranRight(n, twice)
+	return final
+}
+
+// over checks that a run is recorded as ended and has no dispatcher.
+func (l *lab) over(run string) {
+	l.t.Helper()
 	status := l.do("status", "--json", run)
 	var s struct {
 		Ended bool

@@ -69,9 +69,10 @@ func TestFullWhileJobsEnd(t *testing.T) {
 			}
 			l.exits(n, e)
 			// What failed because its disk was full runs again, each said; nothing else does.
-			more := strings.Count(e.err, "failed (its disk was full)")
+			events := l.dcs(0, "events", l.run()).wait()
+			more := strings.Count(events.out, "queued again: its disk was full")
 			if got := l.ranOnce(n); got != n+more || errno != 0 && more > 0 {
-				t.Errorf("%d attempts for %d jobs\n%s", got, n, e.err)
+				t.Errorf("%d attempts for %d jobs, %d said\n%s\n%s%s", got, n, more, e.err, events.out, events.err)
 			}
 			if k := strings.Count(e.err, "nothing is launched"); k > 2 {
 				t.Errorf("said %d times:\n%s", k, e.err)
