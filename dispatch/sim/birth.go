@@ -42,8 +42,8 @@ func (w *World) beginOver(m *machine, old *life, wake int) {
 	w.batter()
 	l := &life{w: w, n: len(w.lives) + 1, m: m, born: w.now, ownedAt: w.now}
 	l.doom.l = l
-	if len(w.lives) > mostLives {
-		w.broken(RunEnds, "after %d dispatchers the run has not ended", len(w.lives))
+	if w.takes > mostLives {
+		w.broken(RunEnds, "after %d dispatchers the run has not ended", w.takes)
 	}
 	w.lives = append(w.lives, l)
 	l.mount = w.server.Mount(fmt.Sprintf("%s.%d", m.name, l.n))
@@ -93,6 +93,7 @@ func (l *life) take() error {
 		return err
 	}
 	l.journal, l.epoch = j, j.Epoch()
+	w.takes++
 	w.logf("%s has epoch %d: %d records, %d torn, %d ignored", l.mount.Name, l.epoch, report.Records, report.Torn, report.Ignored)
 	w.checkTake(l, t, report)
 	l.inherits()

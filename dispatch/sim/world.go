@@ -30,6 +30,7 @@ type World struct {
 	byName   map[string]*host
 	life     *life // the dispatcher that runs; nil while there is none
 	lives    []*life
+	takes    int  // how many of them took the run over; a full disk keeps many from it
 	coming   bool // a dispatcher is going to start
 
 	people   people
