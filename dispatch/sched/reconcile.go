@@ -54,8 +54,8 @@ const (
 // mostNumbers bounds the attempts of one job that a host may tell of.
 const mostNumbers = 1000
 
-// Found is an attempt that the files of the run directory tell of (X1): given to New
-// when records may be missing.
+// Found is an attempt that has files in the run directory. New gets those that the
+// journal may not know.
 type Found struct {
 	Host string
 	hosts.ProbedJob

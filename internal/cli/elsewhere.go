@@ -42,7 +42,7 @@ func cutHost(arg string) (host, run string, ok bool) {
 }
 
 // localFileFlags are the options that name files of this machine.
-var localFileFlags = []string{"hosts", "ssh-config", "joblog", "file", "on-done"}
+var localFileFlags = []string{"hosts", "ssh-config", "joblog", "file"}
 
 // elsewhere runs a command whose RUN is on another machine there, in place of this
 // process, and returns only an error. It does nothing for a run of this machine.
@@ -97,18 +97,18 @@ func (a *app) atTerminal() bool {
 	return ok && term.IsTerminal(int(stdin.Fd())) && term.IsTerminal(int(a.stdout.Fd()))
 }
 
-// findProgram starts the program that dispatches the run $1, as its owner file names it, or
-// else the one in PATH, with the arguments that follow. It is one line, because csh takes
-// no newline between quotes.
+// findProgram is a script for host $0. It starts the program that dispatches the run $1, as
+// the run's owner file names it, or else the one in PATH, with the arguments that follow.
+// It is one line, because csh takes no newline between quotes.
 const findProgram = `p=; for d in "$1" "dcs-runs/$1"; do if [ -O "$d/owner" ]; then ` +
 	`p=$(sed -n 's/.*"program":"\([^"\\]*\)".*/\1/p' "$d/owner"); break; fi; done; ` +
-	`[ -x "$p" ] || p=$(command -v dcs-tui) || { echo "dcs-tui is not in PATH on this machine, and no run names one: $1" >&2; exit 2; }; ` +
+	`[ -x "$p" ] || p=$(command -v dcs-tui) || { echo "dcs-tui: found no run $1 on $0, and dcs-tui is not in PATH there" >&2; exit 2; }; ` +
 	`shift; exec "$p" "$@"`
 
 // sshArgs returns the command line that runs the program on a host with these arguments.
 // The login shell there reads the last word.
 func sshArgs(host, run string, args []string, terminal bool) []string {
-	words := []string{"exec", "/bin/sh", "-c", hosts.ShellQuote(findProgram), "dcs-tui", hosts.ShellQuote(run)}
+	words := []string{"exec", "/bin/sh", "-c", hosts.ShellQuote(findProgram), hosts.ShellQuote(host), hosts.ShellQuote(run)}
 	for _, arg := range args {
 		words = append(words, hosts.ShellQuote(arg))
 	}

@@ -121,7 +121,7 @@ func TestRunOnAnotherMachine(t *testing.T) {
 		if e := there("results", "--where", `name!="it's" and state=succeeded`, "--format", "jsonl", ref); e.code != 0 || strings.Count(e.out, "\n") != 2 {
 			t.Errorf("%s: exit %d, %q\n%s", ref, e.code, e.out, e.err)
 		}
-		if e := there("status", fmt.Sprintf("ws%d:none", i+1)); e.code != 2 || !strings.Contains(e.err, "not in PATH on this machine") {
+		if e := there("status", fmt.Sprintf("ws%d:none", i+1)); e.code != 2 || !strings.Contains(e.err, fmt.Sprintf("found no run none on ws%d, and dcs-tui is not in PATH there", i+1)) {
 			t.Errorf("without a run: exit %d, %q", e.code, e.err)
 		}
 	}

@@ -52,11 +52,7 @@ type Owner struct {
 const maxProblem = 300
 
 // ownerBytes is the exact size of the file, so that a beat overwrites it in place.
-// Older programs wrote olderBytes.
-const (
-	ownerBytes = 1536
-	olderBytes = 1024
-)
+const ownerBytes = 1536
 
 // Life says whether the owner's process lives, as far as this machine can prove.
 func (o *Owner) Life() Life {
@@ -112,7 +108,7 @@ func (o *Owner) encode() ([]byte, error) {
 var errOwnerTorn = errors.New("not a whole owner file")
 
 func decodeOwner(b []byte) (*Owner, error) {
-	if len(b) != ownerBytes && len(b) != olderBytes {
+	if len(b) != ownerBytes {
 		return nil, fmt.Errorf("%w: %d bytes", errOwnerTorn, len(b))
 	}
 	text, sum := b[:len(b)-9], b[len(b)-9:]

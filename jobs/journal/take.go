@@ -84,6 +84,8 @@ func take(ctx context.Context, r *rundir.Run, opt TakeOptions) (_ *Journal, _ *j
 	if err := admit(ctx, r, newest(files), opt); err != nil {
 		return nil, nil, nil, err
 	}
+	// The owner file alone may know which epochs are used up, if the newest files of the
+	// journal were lost. Hosts take a dispatcher with a lower epoch for an old one.
 	j := &Journal{run: r, file: fileOf(max(newest(files), had.Epoch, had.Known) + 1), beats: beats{run: r}, now: opt.now()}
 	owner, err := opt.owner(j.file.epoch)
 	if err != nil {
