@@ -47,6 +47,7 @@ func list(t *testing.T) []pkg {
 var rooms = map[string][]string{
 	"jobs":                 {},
 	"jobs/journal":         {"jobs", "jobs/rundir"},
+	"jobs/live":            {"jobs", "jobs/rundir"},
 	"jobs/rundir":          {"jobs"},
 	"jobs/rundir/memdisk":  {"jobs/rundir"},
 	"jobs/results":         {"jobs"},

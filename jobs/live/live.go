@@ -1,0 +1,120 @@
+// Package live defines live.json, which holds what a dispatcher knows of its run beside
+// the journal: host reports, rates, why launching is held back, progress of running
+// jobs. docs/formats.md documents the file for scripts.
+//
+// The file describes the moment State.At. Ages and delays in it are relative to that
+// moment, so a reader need not compare clocks. It is never fsynced: after a crash the
+// journal is what counts.
+package live
+
+import (
+	"time"
+
+	"dcs-tui/jobs"
+)
+
+// Version is the version of the format. A reader ignores a file of another version.
+const Version = 1
+
+// MaxBytes bounds the file. Readers refuse a larger one.
+const MaxBytes = 4 << 20
+
+// MaxProgress bounds State.Progress. The attempts that reported last are kept.
+const MaxProgress = 4096
+
+// State is the content of live.json.
+type State struct {
+	V     int       `json:"v"`
+	Run   string    `json:"run"`   // uid of the run
+	Epoch int       `json:"epoch"` // of the dispatcher that wrote it
+	Token string    `json:"token"` // of its owner file
+	At    time.Time `json:"at"`    // dispatcher's clock
+
+	Durable Durable `json:"durable"`
+
+	More     bool    `json:"more,omitempty"`     // more jobs may come: the input is open
+	Held     bool    `json:"held,omitempty"`     // nothing is launched, for a reason of the dispatcher or a person
+	Draining string  `json:"draining,omitempty"` // why the run drains; "": it does not
+	Stuck    string  `json:"stuck,omitempty"`    // why no host starts a job though jobs are ready; follows "nothing can start: "
+	Problem  string  `json:"problem,omitempty"`  // why nothing can be recorded; "": all is well
+	Deleted  bool    `json:"deleted,omitempty"`  // the run directory was deleted or moved
+	Finish   *Finish `json:"finish,omitempty"`   // the dispatcher is ending; nil: it goes on
+	Tries    int     `json:"tries"`              // attempts of a job that sets no number itself
+	Hybrid   bool    `json:"hybrid,omitempty"`   // slots of this machine take the shortest job first
+
+	Rate   float64       `json:"rate"`                // finished jobs a second, over the last minute
+	Rates  []float64     `json:"rates,omitempty"`     // the same for each ten seconds of the last ten minutes, oldest first
+	ETA    time.Duration `json:"eta_ns,omitempty"`    // until the queue is done; 0: unknown
+	Spread time.Duration `json:"spread_ns,omitempty"` // it is done within ETA ± Spread about two times in three; 0: unknown
+
+	Question *Question `json:"question,omitempty"`
+
+	Hosts      []Host            `json:"hosts"` // in inventory order
+	Queues     []Queue           `json:"queues,omitempty"`
+	Stragglers jobs.Ranges       `json:"stragglers,omitempty"`
+	Ending     jobs.Ranges       `json:"ending,omitempty"`   // running jobs that are being ended
+	Progress   map[string]string `json:"progress,omitempty"` // DCS_PROGRESS of running attempts, by attempt id
+}
+
+// Durable is how much of the journal is durable and not fenced off. Readers fold no
+// further while the dispatcher is alive.
+type Durable struct {
+	Epoch int   `json:"epoch"` // of the journal file
+	Bytes int64 `json:"bytes"`
+}
+
+// Finish is how a dispatcher ends.
+type Finish struct {
+	How string `json:"how"` // done, drained, stopped, no_hosts, fenced
+	Why string `json:"why,omitempty"`
+}
+
+// Question is what the dispatcher asks a person, such as the passphrase of a key. The
+// answer goes through the socket, never through a file.
+type Question struct {
+	ID     int64  `json:"id"`
+	Text   string `json:"text"`
+	Secret bool   `json:"secret,omitempty"` // the answer is not echoed
+}
+
+// Queue is how long the jobs of a queue have taken.
+type Queue struct {
+	Name      string        `json:"name"`
+	Mean      time.Duration `json:"mean_ns"`
+	Deviation time.Duration `json:"deviation_ns"`
+}
+
+// Host is a host as the dispatcher sees it. Ages and waits are as of State.At.
+type Host struct {
+	Name     string  `json:"name"`
+	State    string  `json:"state"`            // connecting, up, suspect, lost, backing_off, draining, disabled
+	Reason   string  `json:"reason,omitempty"` // follows the name: why it is not up, or why it starts nothing
+	Linked   bool    `json:"linked,omitempty"` // its helper answers
+	Stopped  bool    `json:"stopped,omitempty"`
+	Note     string  `json:"note,omitempty"` // the last message about it
+	Slots    int     `json:"slots"`
+	Given    int     `json:"given,omitempty"` // slots that a person set; 0: its rule applies
+	Usable   float64 `json:"usable"`          // slots less other users' load; 0: it takes no new jobs
+	Running  int     `json:"running"`         // slots in use
+	Buffered int     `json:"buffered,omitempty"`
+	Done     int     `json:"done,omitempty"`   // attempts that succeeded there
+	Failed   int     `json:"failed,omitempty"` // attempts that failed there, without those that were ended on request
+
+	Cores    int           `json:"cores,omitempty"` // 0: unknown
+	GPUs     int           `json:"gpus,omitempty"`
+	Load     [3]float64    `json:"load"`
+	Busy     float64       `json:"busy"` // cores, of all users
+	Ours     float64       `json:"ours"` // cores, of our jobs
+	MemBytes int64         `json:"mem,omitempty"`
+	MemFree  int64         `json:"mem_free,omitempty"`
+	DiskFree int64         `json:"disk_free"`             // -1: unknown
+	FSDelay  time.Duration `json:"fs_delay_ns,omitempty"` // of the file system that holds the attempts
+	Delay    time.Duration `json:"delay_ns,omitempty"`    // round trip of the link; 0: not measured
+
+	Beat    time.Duration `json:"beat_ns,omitempty"`     // age of the last heartbeat; 0: never
+	Down    time.Duration `json:"down_ns,omitempty"`     // how long it has not been up; 0: it is
+	RetryIn time.Duration `json:"retry_in_ns,omitempty"` // until the next connection attempt; 0: none is planned
+	// History is the share of slots in use over the last five minutes, 0 to 100, one
+	// sample every five seconds, oldest first; 255: it was not up. JSON has it in base64.
+	History []uint8 `json:"history,omitempty"`
+}
