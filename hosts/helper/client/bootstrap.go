@@ -34,7 +34,12 @@ const bootstrapText = `d_n=$1; ` +
 	`say() { printf "%s %s\n" "$d_n" "$*"; }; ` +
 	`d_e=$(uname -sm) || { say path "$PATH"; exit 8; }; ` +
 	`say sys $d_e; ` +
-	`IFS= read -r d_h && IFS= read -r d_z && IFS= read -r d_w && IFS= read -r d_r && IFS= read -r d_c || exit 9; ` +
+	// If a link is cut silently, a read from it blocks for hours.
+	`d_g=; timeout 9 true 2>/dev/null && d_g="timeout 90"; ` +
+	// hear N: reads so many lines into d_l, each with "=" in front.
+	`hear() { d_l=$($d_g /bin/sh -c "d_k=$1; while [ \$d_k -gt 0 ]; do IFS= read -r d_l || exit 9; printf \"=%s\n\" \"\$d_l\"; d_k=\$((d_k-1)); done") || { rm -f "$d_x"; exit 9; }; }; ` +
+	`d_x=; hear 5; d_k=$(printf "\n."); IFS=${d_k%.}; set -f; set -- $d_l; set +f; unset IFS; ` +
+	`d_h=${1#=} d_z=${2#=} d_w=${3#=} d_r=${4#=} d_c=${5#=}; ` +
 	`d_u=$(umask); umask 077; ` +
 	`case "$d_w" in "") d_w="$HOME/.dcs-tui";; "~") d_w="$HOME";; "~/"*) d_w="$HOME/${d_w#??}";; esac; ` +
 	`d_i=$(id -u); [ -n "$d_c" ] || d_c="/var/tmp/dcs-$d_i:/tmp/dcs-$d_i"; ` +
@@ -58,10 +63,8 @@ const bootstrapText = `d_n=$1; ` +
 	// What senders that were cut off left behind, and versions that nobody has used for a month.
 	`find bin -name ".new-*" -mmin +60 -exec rm -f {} + 2>/dev/null; ` +
 	`find bin -name "dcs-tui-*" -mtime +30 -exec rm -f {} + 2>/dev/null; ` +
-	// If a link is cut silently, a read from it blocks for hours.
-	`d_g=; timeout 9 true 2>/dev/null && d_g="timeout 90"; ` +
 	`d_m=plain; command -v gzip >/dev/null 2>&1 && d_m=gzip; say need $d_m "$d_b"; ` +
-	`read -r d_m d_k || { rm -f "$d_x"; exit 9; }; ` +
+	`hear 1; d_m=${d_l#=}; d_k=${d_m#* }; d_m=${d_m%% *}; ` +
 	// The second cat takes what is left when the disk is full, so that the stream stays in step.
 	`d_e=$({ while [ "$d_k" -gt 0 ]; do d_s=65536; [ "$d_k" -ge $d_s ] || d_s=$d_k; ` +
 	`$d_g head -c $d_s || { kill -9 $$; exit; }; d_k=$((d_k-d_s)); done; } | { if [ "$d_m" = gzip ]; then gzip -dc; else cat; fi 2>&1 >"$d_x"; d_s=$?; cat >/dev/null; exit $d_s; }) ` +
