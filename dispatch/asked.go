@@ -117,7 +117,7 @@ func (d *Dispatcher) ask(ctx context.Context, text string, do func(*engine) []sc
 func (e *engine) hear(r *jobs.Record) {
 	for _, a := range e.asked {
 		switch {
-		case r.Kind == jobs.KindRequest && r.Reason == a.name:
+		case r.Kind == jobs.KindRequest && r.Request == a.name:
 			a.is.Did, a.is.Left, a.done = r.Count, r.N, true
 		case r.Kind == jobs.KindRequest && !a.done:
 			a.effect = sched.Effect{}

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 )
@@ -61,7 +62,10 @@ func Fold(t *Table, r *Record) error {
 		if t.Requests == nil {
 			t.Requests = map[string]bool{}
 		}
-		t.Requests[r.Reason] = true
+		t.Requests[r.Request] = true
+		return nil
+	case KindClosed:
+		t.Closed = Closing{t.Epoch, r.How, r.Reason}
 		return nil
 	}
 	j := t.Job(r.Job)
@@ -103,9 +107,9 @@ func Fold(t *Table, r *Record) error {
 			return fmt.Errorf("job %d is %s: there is nothing to end", r.Job, j.State)
 		}
 		if t.Cancels == nil {
-			t.Cancels = map[ID]string{}
+			t.Cancels = map[ID]Cancel{}
 		}
-		t.Cancels[r.Job] = r.Reason
+		t.Cancels[r.Job] = Cancel{r.Reason, r.Request}
 		return nil
 	case KindPriority:
 		j.Priority = int32(r.Priority)
@@ -124,6 +128,10 @@ func sound(r *Record) error {
 		return fmt.Errorf("%s: priority %d or slot %d is out of range", r.Kind, r.Priority, r.Slot)
 	case r.Kind == KindExited && r.Outcome == nil:
 		return fmt.Errorf("attempt %s exited without an outcome", r.Attempt())
+	case r.Kind == KindRequest && r.Request == "":
+		return errors.New("the answer to a request does not name it")
+	case r.Kind == KindClosed && !slices.Contains([]string{ClosedDone, ClosedDrained, ClosedStopped, ClosedNoHosts}, r.How):
+		return fmt.Errorf("no dispatcher ends as %q", r.How)
 	case r.Seq != 0 && r.Next == Succeeded && (r.Kind != KindExited || !r.Outcome.OK()):
 		return fmt.Errorf("%s: job %d cannot succeed without a successful outcome", r.Kind, r.Job)
 	}

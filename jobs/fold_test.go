@@ -270,8 +270,8 @@ func FuzzFold(f *testing.F) {
 // done (K9), and a request is done once.
 func TestFoldWishes(t *testing.T) {
 	table := fold(t, []jobs.Record{accepted(2), launching(1, 1), {Kind: jobs.KindCancelling, Job: 1, Reason: "asked"},
-		{Kind: jobs.KindRequest, Reason: "r1"}})
-	if table.Cancels[1] != "asked" || !table.Requests["r1"] || table.Requests["r2"] {
+		{Kind: jobs.KindRequest, Request: "r1"}})
+	if table.Cancels[1].Reason != "asked" || !table.Requests["r1"] || table.Requests["r2"] {
 		t.Errorf("cancels %v, requests %v", table.Cancels, table.Requests)
 	}
 	end := over(jobs.KindCancelled, 1, 1, jobs.Cancelled, 1)

@@ -17,7 +17,7 @@ const (
 	KindJob        Kind = "job"        // the job becomes Next without an attempt: cancelled, skipped, failed for a reason
 	KindForgiven   Kind = "forgiven"   // the attempt uses up no try after all: its host was to blame, Reason
 	KindCancelling Kind = "cancelling" // a person wants the job ended; its open attempts are being ended, Reason
-	KindRequest    Kind = "request"    // what people asked for under the name Reason has been taken in: not to be done twice
+	KindRequest    Kind = "request"    // the answer to Request, which is never carried out again: done for Count, N left alone, Job is the first submitted one. Reason: why it was refused
 	KindRound      Kind = "round"      // requeued by a person: a new round, queued, tries counted afresh
 	KindEdited     Kind = "edited"     // the job is from now on as Spec says; one that was over begins a new round; Count is the round it is in then, Reason
 	KindPriority   Kind = "priority"   // the job's priority is now Priority
@@ -27,6 +27,7 @@ const (
 	KindEvent      Kind = "event"      // something a person may want to read, about Host or Job; changes no state. Count > 0: that the job cannot meet its deadline, told once in round Count
 	KindDamaged    Kind = "damaged"    // earlier records may be missing, and Reason says why; holds for every later dispatcher
 	KindEnded      Kind = "ended"      // every job is terminal and the hosts are cleaned up; Reason empty if all is well
+	KindClosed     Kind = "closed"     // the dispatcher of this epoch has ended: How, Reason. Its last record; there is none after a crash
 )
 
 // Record is one fact of the journal. Which fields count depends on Kind.
@@ -49,6 +50,8 @@ type Record struct {
 	Epoch    int        `json:"epoch,omitempty"`
 	Owner    string     `json:"owner,omitempty"`
 	Files    []FileMark `json:"files,omitempty"`
+	How      string     `json:"how,omitempty"`  // one of the Closed constants
+	Request  string     `json:"req,omitempty"`  // name of the request that caused the record; "": none did
 	Spec     *Spec      `json:"spec,omitempty"` // the last field, also of the line
 }
 
@@ -59,6 +62,14 @@ type FileMark struct {
 	Length int64  `json:"len"`
 	CRC    uint32 `json:"crc"` // CRC-32C of the first Length bytes
 }
+
+// The ways in which a dispatcher ends, in Record.How.
+const (
+	ClosedDone    = "done"     // every job is terminal
+	ClosedDrained = "drained"  // asked to drain, or too many failures
+	ClosedStopped = "stopped"  // asked to stop; attempts may be running
+	ClosedNoHosts = "no_hosts" // no host could be used
+)
 
 // Attempt returns the attempt a record is about.
 func (r *Record) Attempt() AttemptID { return AttemptID{r.Job, r.N} }

@@ -87,10 +87,10 @@ type Table struct {
 	// which those began, as long as that result may not have reached the consumer.
 	Past []Job
 	// Cancels are the jobs that a person wants ended and whose attempts have not all
-	// ended yet: why. Requests are the names of the requests that were taken in, 32 bytes
+	// ended yet. Requests are the names of the requests that were taken in, 32 bytes
 	// each. None is ever forgotten: a file server may lose the removal of a request's file,
 	// and the file that is back must not be taken for a new request.
-	Cancels  map[ID]string
+	Cancels  map[ID]Cancel
 	Requests map[string]bool
 	// Late are the jobs of which was told that they cannot meet their deadlines, and in which
 	// round that was (B6): a later dispatcher does not tell of them again.
@@ -102,6 +102,10 @@ type Table struct {
 	Paused bool // a person has paused launching, and has not continued it
 
 	Ended bool // the last record of the run was written; cleared by new work
+
+	// Closed is how the last dispatcher that recorded its end ended. If its epoch is not
+	// Epoch, the dispatcher of Epoch goes on or has crashed.
+	Closed Closing
 
 	// Damaged reports that records of the journal may be missing. Replay sets it
 	// when a line was lost, and Fold for a KindDamaged record. Result numbers may
@@ -128,6 +132,16 @@ func (t *Table) Attempt(id AttemptID) *Attempt {
 
 // Unfinished returns how many jobs are not terminal.
 func (t *Table) Unfinished() int { return t.Counts[Queued] + t.Counts[Running] }
+
+// Cancel is why a job is being ended, and the request that asked for it.
+type Cancel struct{ Reason, Request string }
+
+// Closing is how a dispatcher ended.
+type Closing struct {
+	Epoch  int
+	How    string // one of the Closed constants
+	Reason string
+}
 
 // HostWish is what a person asked of a host; the zero value is nothing.
 type HostWish struct {

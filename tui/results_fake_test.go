@@ -34,7 +34,7 @@ func gridSource(t *testing.T, params [][]jobs.Param, print func(i int) string, c
 	o.Outputs = func(c []*figure.Column) *outputs.Reader {
 		return outputs.New(&rundir.Run{Dir: dir, Disk: rundir.OS, Asked: &rundir.Asked{Cwd: dir}}, c)
 	}
-	table := &jobs.Table{Cancels: map[jobs.ID]string{}}
+	table := &jobs.Table{Cancels: map[jobs.ID]jobs.Cancel{}}
 	for i, p := range params {
 		s := &jobs.Spec{ID: jobs.ID(i + 1), Command: "train", Params: p, Options: jobs.NoOptions}
 		at := jobs.AttemptID{Job: s.ID, N: 1}

@@ -18,7 +18,7 @@ import (
 // tab makes tables by hand.
 type tab struct{ *jobs.Table }
 
-func newTab() tab { return tab{&jobs.Table{Cancels: map[jobs.ID]string{}}} }
+func newTab() tab { return tab{&jobs.Table{Cancels: map[jobs.ID]jobs.Cancel{}}} }
 
 // add adds a job; change may alter its row.
 func (t tab) add(s jobs.Spec, state jobs.JobState, change ...func(*jobs.Job)) {
@@ -87,7 +87,7 @@ func small() tab {
 	t.add(jobs.Spec{Command: "sleep 4"}, jobs.Running, handed("ws02"))
 	t.add(jobs.Spec{Command: "sleep 3"}, jobs.Skipped)
 	t.add(jobs.Spec{Command: "ends"}, jobs.Running, running("ws02", time.Minute))
-	t.Cancels[12] = "by a person"
+	t.Cancels[12] = jobs.Cancel{Reason: "by a person"}
 	return t
 }
 

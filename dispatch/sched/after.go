@@ -62,12 +62,21 @@ func (c *Core) blocked(id jobs.ID) (blocked bool, state jobs.JobState, reason st
 	return true, 0, ""
 }
 
-// settle passes the end of jobs on to those that wait for them.
+// ended is a job that has just become terminal, and the request that caused it.
+type ended struct {
+	id      jobs.ID
+	request string
+}
+
+// settle passes the end of jobs on to those that wait for them. What follows from a
+// request carries its name.
 func (c *Core) settle() {
 	for len(c.settled) > 0 {
 		ended := c.settled
 		c.settled = nil
-		for _, id := range ended {
+		for _, e := range ended {
+			id := e.id
+			c.cause = e.request
 			if c.revives(id) {
 				continue
 			}
@@ -85,6 +94,7 @@ func (c *Core) settle() {
 			}
 		}
 	}
+	c.cause = ""
 }
 
 func (c *Core) parentEnded(k child, parent jobs.ID, state jobs.JobState) {

@@ -62,7 +62,7 @@ func (c *Core) begin() {
 		c.knowsHardness(id)
 		switch {
 		case j.State == jobs.Running && !open && c.cancelled(id):
-			c.emit(jobs.Record{Kind: jobs.KindJob, Job: id, Next: jobs.Cancelled, Reason: c.table.Cancels[id]})
+			c.emit(jobs.Record{Kind: jobs.KindJob, Job: id, Next: jobs.Cancelled, Reason: c.table.Cancels[id].Reason})
 		case j.State == jobs.Running && !open:
 			c.emit(jobs.Record{Kind: jobs.KindJob, Job: id, Next: jobs.Queued, Reason: "no attempt of it is open any more"})
 		case j.State == jobs.Queued:

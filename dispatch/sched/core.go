@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -95,9 +96,10 @@ type Core struct {
 	now     Time
 	records []jobs.Record
 	finish  []Order
-	looking []Order   // looks at the shared directory
-	settled []jobs.ID // became terminal, their dependents not yet looked at
-	holding bool      // emit leaves queued jobs in held until release
+	looking []Order // looks at the shared directory
+	settled []ended // became terminal, their dependents not yet looked at
+	cause   string  // name of the request that is being carried out, or whose consequences are; "": none
+	holding bool    // emit leaves queued jobs in held until release
 	held    []jobs.ID
 }
 
@@ -245,7 +247,7 @@ func (c *Core) handle(ev Event) {
 // a job, the queue follows here and nowhere else. False: the record did not fit the
 // facts, nothing has changed, and the defect is recorded instead.
 func (c *Core) emit(r jobs.Record) bool {
-	r.At = c.now.Wall
+	r.At, r.Request = c.now.Wall, c.causeOf(&r)
 	moves := false
 	switch r.Kind {
 	case jobs.KindLaunching, jobs.KindRunning, jobs.KindExited, jobs.KindLost, jobs.KindSuperseded,
@@ -286,9 +288,17 @@ func (c *Core) emit(r jobs.Record) bool {
 		c.enqueue(r.Job)
 	case open && j.State.Terminal():
 		c.halt.count(j.State)
-		c.settled = append(c.settled, r.Job)
+		c.settled = append(c.settled, ended{r.Job, r.Request})
 	}
 	return err == nil
+}
+
+// causeOf returns the name of the request that caused a record; "": none did.
+func (c *Core) causeOf(r *jobs.Record) string {
+	if cancel, ok := c.table.Cancels[r.Job]; ok && r.Next == jobs.Cancelled {
+		return cancel.Request
+	}
+	return cmp.Or(r.Request, c.cause)
 }
 
 // say records something a person may want to read.

@@ -62,7 +62,7 @@ func (c *Core) closeEnded(f *flight, a *jobs.Attempt, slot int, o *jobs.Outcome)
 	case o.OK():
 		r.Next = jobs.Succeeded
 	case c.cancelled(r.Job):
-		r.Kind, r.Next, r.Reason = jobs.KindCancelled, jobs.Cancelled, c.table.Cancels[r.Job]
+		r.Kind, r.Next, r.Reason = jobs.KindCancelled, jobs.Cancelled, c.table.Cancels[r.Job].Reason
 		if others {
 			r.Next = jobs.Running
 		}
@@ -142,7 +142,7 @@ func (c *Core) neverStarted(id jobs.AttemptID, why string) {
 	r := jobs.Record{Kind: jobs.KindSuperseded, Job: id.Job, N: id.N, Host: f.h.spec.Name, Reason: why}
 	r.Next = c.without(j, j.Attempts[id.N-1])
 	if r.Next == jobs.Cancelled {
-		r.Kind, r.Reason = jobs.KindCancelled, c.table.Cancels[id.Job]
+		r.Kind, r.Reason = jobs.KindCancelled, c.table.Cancels[id.Job].Reason
 	}
 	c.land(f)
 	c.emit(r)

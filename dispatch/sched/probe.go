@@ -112,7 +112,7 @@ func (c *Core) killIfUnwanted(f *flight) {
 	a := j.Attempts[f.id.N-1]
 	switch {
 	case c.cancelled(f.id.Job):
-		c.killFlight(f, c.table.Cancels[f.id.Job])
+		c.killFlight(f, c.table.Cancels[f.id.Job].Reason)
 	case j.State.Terminal() || a.Round != j.Round:
 		c.killFlight(f, "its job had its result already")
 	case f.killed:

@@ -222,7 +222,7 @@ func (c *Core) listsDue() time.Duration {
 func (c *Core) cancelLeft() {
 	for _, id := range slices.Sorted(maps.Keys(c.table.Cancels)) {
 		if c.table.Job(id).State == jobs.Queued {
-			c.emit(jobs.Record{Kind: jobs.KindJob, Job: id, Next: jobs.Cancelled, Reason: c.table.Cancels[id]})
+			c.emit(jobs.Record{Kind: jobs.KindJob, Job: id, Next: jobs.Cancelled, Reason: c.table.Cancels[id].Reason})
 		}
 	}
 }

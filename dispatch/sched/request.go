@@ -59,21 +59,23 @@ func (c *Core) ask(r Request) {
 func (c *Core) carryOut() {
 	for budget := mostAStep; len(c.asked) > 0 && budget > 0; {
 		a := c.asked[0]
+		c.cause = a.Name
 		if !a.begun && a.Text != "" {
 			c.say("", 0, "%s", a.Text)
 		}
 		a.begun = true
 		for a.at < len(a.Do) && budget > 0 {
 			if c.editWaits() {
+				c.cause = ""
 				return
 			}
 			budget -= c.advance(a, budget)
 		}
-		if a.at < len(a.Do) {
-			return
+		if a.at == len(a.Do) {
+			c.asked = c.asked[1:]
+			c.emit(jobs.Record{Kind: jobs.KindRequest, Job: a.First, Request: a.Name, Count: a.did + a.Count, N: a.left})
 		}
-		c.asked = c.asked[1:]
-		c.emit(jobs.Record{Kind: jobs.KindRequest, Job: a.First, Reason: a.Name, Count: a.did + a.Count, N: a.left})
+		c.cause = ""
 	}
 }
 

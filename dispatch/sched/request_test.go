@@ -13,7 +13,7 @@ func (s *stage) asks() string {
 	text := ""
 	for i, r := range s.records {
 		if r.Kind == jobs.KindRequest {
-			text += fmt.Sprintf("%s: %d done, %d left", r.Reason, r.Count, r.N)
+			text += fmt.Sprintf("%s: %d done, %d left", r.Request, r.Count, r.N)
 			if i != len(s.records)-1 {
 				text += ", not last"
 			}

@@ -62,7 +62,7 @@ func (c *Core) whyOpen(now Time, id jobs.ID, j *jobs.Job) string {
 		name := f.h.spec.Name
 		switch {
 		case c.cancelled(id) && f.h.linked:
-			return fmt.Sprintf("Job %d is being ended on %s: %s.", id, name, c.table.Cancels[id])
+			return fmt.Sprintf("Job %d is being ended on %s: %s.", id, name, c.table.Cancels[id].Reason)
 		case c.cancelled(id):
 			return fmt.Sprintf("Job %d is cancelled as soon as %s can be reached or is given up.", id, name)
 		case f.killed && c.tooHard(j):

@@ -45,14 +45,14 @@ func (w *World) enter(r *jobs.Record) {
 	g := &w.ledger
 	w.truth.records++
 	switch r.Kind {
-	case jobs.KindEvent, jobs.KindEpoch, jobs.KindPriority:
+	case jobs.KindEvent, jobs.KindEpoch, jobs.KindPriority, jobs.KindClosed:
 	case jobs.KindHost:
 		w.enterWish(r)
 	case jobs.KindPause:
 		g.paused = r.Count == 1
 	case jobs.KindRequest:
-		if g.requests[r.Reason]++; g.requests[r.Reason] > 1 {
-			w.broken(RequestsOnce, "%s is taken in again", r.Reason)
+		if g.requests[r.Request]++; g.requests[r.Request] > 1 {
+			w.broken(RequestsOnce, "%s is taken in again", r.Request)
 		}
 	case jobs.KindAcked:
 		if r.Seq > w.consumer.most {

@@ -78,7 +78,7 @@ func (w *World) checkStopped(l *life, t *jobs.Table) {
 			continue
 		}
 		why := l.core.Why(l.now(), j.Spec.ID)
-		if t.Cancels[j.Spec.ID] == "" && !strings.Contains(why, "is being stopped") {
+		if t.Cancels[j.Spec.ID].Reason == "" && !strings.Contains(why, "is being stopped") {
 			w.broken(HarderStopped, "job %d (hardness %v): %s", i+1, j.Spec.Hardness, why)
 		}
 	}

@@ -70,7 +70,7 @@ func leave(run *rundir.Run, q *rundir.Request) (*errand, error) {
 func (e *errand) read() {
 	e.fault = e.reader.Read(func(_ int, r *jobs.Record) error {
 		switch {
-		case r.Kind == jobs.KindRequest && r.Reason == e.name:
+		case r.Kind == jobs.KindRequest && r.Request == e.name:
 			e.taken, e.did, e.left, e.first = true, r.Count, r.N, r.Job
 		case r.Kind == jobs.KindEvent && strings.HasPrefix(r.Reason, "the request "+e.name+" "):
 			e.refused = r.Reason

@@ -76,7 +76,7 @@ func TestAwaitAnswer(t *testing.T) {
 							}
 							for _, r := range m.recs {
 								if r.Kind == jobs.KindRequest {
-									r.Reason = e.name
+									r.Request = e.name
 								}
 								j.Append([]jobs.Record{r})
 							}

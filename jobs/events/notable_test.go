@@ -24,7 +24,11 @@ func TestNotable(t *testing.T) {
 		{jobs.Record{Kind: jobs.KindJob, Next: jobs.Cancelled}, false, false},
 		{jobs.Record{Kind: jobs.KindJob, Next: jobs.Failed}, true, true},
 		{jobs.Record{Kind: jobs.KindEvent, Host: "a", Reason: "a is up"}, true, false},
-		{jobs.Record{Kind: jobs.KindRequest, Reason: "x", Count: 2}, false, false}, // the event before it says who asked what
+		{jobs.Record{Kind: jobs.KindRequest, Request: "x", Count: 2}, false, false}, // the event before it says who asked what
+		{jobs.Record{Kind: jobs.KindRequest, Request: "x", Reason: "there is no host b"}, true, true},
+		{jobs.Record{Kind: jobs.KindClosed, How: jobs.ClosedDone}, false, false},
+		{jobs.Record{Kind: jobs.KindClosed, How: jobs.ClosedStopped, Reason: "Ctrl-C"}, true, false},
+		{jobs.Record{Kind: jobs.KindClosed, How: jobs.ClosedNoHosts}, true, true},
 		{jobs.Record{Kind: jobs.KindCancelling, Job: 1, Reason: "by a person"}, false, false},
 		{jobs.Record{Kind: jobs.KindAcked}, false, false},
 		{jobs.Record{Kind: jobs.KindEnded}, true, false},

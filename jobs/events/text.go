@@ -45,10 +45,7 @@ func Text(r *jobs.Record) string {
 	case jobs.KindCancelling:
 		return fmt.Sprintf("job %d is being ended%s", r.Job, because(r.Reason))
 	case jobs.KindRequest:
-		if r.Count == 0 && r.N == 0 {
-			return "the request " + r.Reason + " is answered"
-		}
-		return fmt.Sprintf("the request %s is carried out: %s, %d left alone", r.Reason, jobs.Plural(r.Count, "job"), r.N)
+		return requestText(r)
 	case jobs.KindRound:
 		return fmt.Sprintf("job %d begins a new round%s", r.Job, because(r.Reason))
 	case jobs.KindEdited:
@@ -72,12 +69,38 @@ func Text(r *jobs.Record) string {
 		return "launching is paused until a person continues it"
 	case jobs.KindEnded:
 		return "the run is over" + because(r.Reason)
+	case jobs.KindClosed:
+		return "the dispatcher " + closedText(r.How) + because(r.Reason)
 	case jobs.KindDamaged:
 		return "records of the journal are missing" + because(r.Reason)
 	case jobs.KindAcked:
 		return ""
 	}
 	return string(r.Kind) + because(r.Reason)
+}
+
+// requestText returns what came of a request.
+func requestText(r *jobs.Record) string {
+	switch {
+	case r.Reason != "":
+		return fmt.Sprintf("the request %s is refused: %s", r.Request, r.Reason)
+	case r.Count == 0 && r.N == 0:
+		return "the request " + r.Request + " is carried out"
+	}
+	return fmt.Sprintf("the request %s is carried out: %s, %d left alone", r.Request, jobs.Plural(r.Count, "job"), r.N)
+}
+
+// closedText returns how a dispatcher ended, to follow "the dispatcher".
+func closedText(how string) string {
+	switch how {
+	case jobs.ClosedDrained:
+		return "has drained the run and ended"
+	case jobs.ClosedStopped:
+		return "was stopped"
+	case jobs.ClosedNoHosts:
+		return "gave up because no host could be used"
+	}
+	return "has ended"
 }
 
 // hostText says what a person asked of a host.

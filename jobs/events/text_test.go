@@ -47,7 +47,7 @@ func TestText(t *testing.T) {
 		{jobs.Record{Kind: jobs.KindForgiven, Job: 17, N: 2, Host: "melon4", Reason: "jobs fail at once on melon4"},
 			"17.2 uses up no try after all: jobs fail at once on melon4"},
 		{jobs.Record{Kind: "later", Reason: "of a newer version"}, "later: of a newer version"},
-		{jobs.Record{Kind: jobs.KindRequest, Reason: "x", Count: 3, N: 1}, "the request x is carried out: 3 jobs, 1 left alone"},
+		{jobs.Record{Kind: jobs.KindRequest, Request: "x", Count: 3, N: 1}, "the request x is carried out: 3 jobs, 1 left alone"},
 		{jobs.Record{Kind: jobs.KindRound, Job: 17, Reason: "requeued"}, "job 17 begins a new round: requeued"},
 		{jobs.Record{Kind: jobs.KindEdited, Job: 17, Spec: &jobs.Spec{Command: "sleep 1"}, Reason: "edited"}, "job 17 is changed: sleep 1"},
 		{jobs.Record{Kind: jobs.KindPriority, Job: 17, Priority: -3}, "job 17 has priority -3"},
@@ -62,7 +62,7 @@ func TestText(t *testing.T) {
 			t.Errorf("%s:\n got %s\nwant %s", c.r.Kind, got, c.want)
 		}
 	}
-	if text := Text(&jobs.Record{Kind: jobs.KindRequest, Reason: "x"}); text != "the request x is answered" {
+	if text := Text(&jobs.Record{Kind: jobs.KindRequest, Request: "x"}); text != "the request x is carried out" {
 		t.Error(text)
 	}
 	_, recs := jobstest.History(1, 50, 5000)

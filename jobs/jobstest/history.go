@@ -77,13 +77,17 @@ func (h *history) step() {
 	case 0:
 		switch p := h.rng.IntN(100) - 50; {
 		case p > 10 && j.State == jobs.Running:
-			h.emit(jobs.Record{Kind: jobs.KindCancelling, Job: id, Reason: "cancelled by a person"})
+			h.emit(jobs.Record{Kind: jobs.KindCancelling, Job: id, Reason: "cancelled by a person", Request: "cancel-1"})
 		case p < -46:
 			h.emit(jobs.Record{Kind: jobs.KindHost, Host: fmt.Sprintf("melon%d", -p%2), Count: -p % 3, Slot: -p % 4})
 		case p < -44:
 			h.emit(jobs.Record{Kind: jobs.KindPause, Count: -p % 2})
 		case p < -40:
-			h.emit(jobs.Record{Kind: jobs.KindRequest, Reason: fmt.Sprintf("requeue-%d", p)})
+			r := jobs.Record{Kind: jobs.KindRequest, Request: fmt.Sprintf("requeue-%d", p), Count: 1}
+			if p%2 == 0 {
+				r.Count, r.Reason = 0, "there is no such job"
+			}
+			h.emit(r)
 		default:
 			h.emit(jobs.Record{Kind: jobs.KindPriority, Job: id, Priority: p})
 		}
@@ -110,6 +114,7 @@ func (h *history) step() {
 	}
 	if t.Unfinished() == 0 && h.chance(30) {
 		h.emit(jobs.Record{Kind: jobs.KindEnded})
+		h.emit(jobs.Record{Kind: jobs.KindClosed, How: jobs.ClosedDone})
 	}
 }
 

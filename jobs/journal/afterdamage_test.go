@@ -118,7 +118,7 @@ func TestWishesAfterDamage(t *testing.T) {
 		{Kind: jobs.KindRound, Job: 1},
 		{Kind: jobs.KindLaunching, Job: 1, N: 1, Host: "a"},
 		{Kind: jobs.KindCancelling, Job: 1, Reason: "enough"},
-		{Kind: jobs.KindRequest, Reason: "requeue-7"},
+		{Kind: jobs.KindRequest, Request: "requeue-7"},
 		{Kind: jobs.KindLaunching, Job: 2, N: 1, Host: "a"},
 	}
 	for lost := range 4 {
@@ -137,7 +137,7 @@ func TestWishesAfterDamage(t *testing.T) {
 			}
 		}
 		table, report := replay1(t, e.r)
-		if !report.Damaged || table.Cancels[1] != "enough" || !table.Requests["requeue-7"] || table.Job(1).State.Terminal() || table.Job(2).State != jobs.Running {
+		if !report.Damaged || table.Cancels[1].Reason != "enough" || !table.Requests["requeue-7"] || table.Job(1).State.Terminal() || table.Job(2).State != jobs.Running {
 			t.Errorf("%s lost: %v, %v, job 1 is %s; %q", lines[lost].Kind, table.Cancels, table.Requests, table.Job(1).State, report.Warnings)
 		}
 	}

@@ -114,6 +114,10 @@ func (s *scan) record(r *jobs.Record) bool {
 			return intTo(s, &r.Started)
 		case "epoch":
 			return intTo(s, &r.Epoch)
+		case "how":
+			return s.textTo(&r.How)
+		case "req":
+			return s.textTo(&r.Request)
 		case "spec":
 			return s.specTo(&r.Spec)
 		}

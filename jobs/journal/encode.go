@@ -47,6 +47,8 @@ func AppendRecord(b []byte, r *jobs.Record) []byte {
 		}
 		b = append(b, ']')
 	}
+	b = optString(b, `,"how":`, r.How)
+	b = optString(b, `,"req":`, r.Request)
 	if r.Spec != nil { // last: the decoder counts on it
 		b = jobs.AppendSpecJSON(append(b, `,"spec":`...), r.Spec)
 	}

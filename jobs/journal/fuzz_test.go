@@ -99,7 +99,7 @@ func FuzzJournal(f *testing.F) {
 		if table.Epoch = next.Epoch(); !same(table, taken) || epoch >= table.Epoch {
 			t.Fatalf("taken over in epoch %d as another state than is shown", next.Epoch())
 		}
-		ev := jobs.Record{Kind: jobs.KindRequest, Reason: "mine"}
+		ev := jobs.Record{Kind: jobs.KindRequest, Request: "mine"}
 		record(t, next, ev)
 		if err := jobs.Fold(taken, &ev); err != nil {
 			t.Fatal(err)

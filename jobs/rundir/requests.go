@@ -25,17 +25,8 @@ const RequestsDir = "requests"
 // MaxRequest bounds a request's file, in bytes.
 const MaxRequest = 16 << 20
 
-// maxWords bounds the texts in a request, in bytes.
-const maxWords = 1000
-
-// The things that can be asked for.
-const (
-	DoCancel   = "cancel"   // end jobs, whatever open state they are in
-	DoRequeue  = "requeue"  // a new round for jobs that are over
-	DoPriority = "priority" // change the priority of jobs
-	DoSubmit   = "submit"   // add jobs to the run
-	DoEdit     = "edit"     // change jobs that are queued or over; those that are over get a new round
-)
+// maxText bounds each of the texts in a request, in bytes.
+const maxText = 1000
 
 // The jobs that a request may leave alone, as they stand when it is carried out.
 const (
@@ -43,20 +34,24 @@ const (
 	SpareStarted   = "started"   // cancel of single jobs: those that run are not ended
 )
 
-// Request is what a person asks of the dispatcher. Jobs and All exclude each other.
+// Request is what a person asks of the dispatcher.
 type Request struct {
 	V        int         `json:"v"` // 1
 	Do       string      `json:"do"`
 	Jobs     jobs.Ranges `json:"jobs,omitempty"` // jobs that the run does not have are ignored
-	All      bool        `json:"all,omitempty"`  // cancel only
+	All      bool        `json:"all,omitempty"`  // cancel: every job, instead of Jobs
 	Priority int         `json:"priority,omitempty"`
-	Why      string      `json:"why,omitempty"`
-	By       string      `json:"by,omitempty"` // user and machine, for people
-	At       time.Time   `json:"at"`           // by the clock of that machine, for people
+	Why      string      `json:"why,omitempty"` // for people
+	By       string      `json:"by,omitempty"`  // user and machine, for people
+	At       time.Time   `json:"at"`            // by the clock of that machine, for people
 
-	Spare string       `json:"spare,omitempty"` // those to leave alone by then: SpareSucceeded or SpareStarted
-	Edit  *jobs.Change `json:"edit,omitempty"`  // edit only
-	Specs string       `json:"specs,omitempty"` // submit only: JobsText
+	Spare string       `json:"spare,omitempty"` // cancel, requeue, edit: SpareSucceeded or SpareStarted
+	Edit  *jobs.Change `json:"edit,omitempty"`  // edit
+	Specs string       `json:"specs,omitempty"` // submit: JobsText
+
+	Host   string `json:"host,omitempty"`   // drain-host, stop-host, use-host, slots
+	Number int    `json:"number,omitempty"` // slots
+	Epoch  int    `json:"epoch,omitempty"`  // drain, stop: of the dispatcher that is asked; another one refuses
 }
 
 // RefusedError says that a request will never be carried out as it stands.
@@ -75,32 +70,61 @@ const (
 	requestLayout = "20060102T150405.000000Z"
 )
 
-// FileRequest leaves a request for the dispatcher, durably, and returns its name:
-// the time in UTC and something random.
+// NewRequestName returns a unique name for a request: the time in UTC, which orders
+// requests, and a random part.
+func NewRequestName(at time.Time) string {
+	return at.UTC().Format(requestLayout) + "-" + strings.ToLower(rand.Text()[:8])
+}
+
+// FileRequest leaves a request for the dispatcher, durably, under a new name.
 func (r *Run) FileRequest(q *Request) (name string, err error) {
-	sent := *q
-	sent.V = 1
-	sent.Why, sent.By = words(q.Why), words(q.By)
-	if why := sent.wrong(); why != "" {
-		return "", fmt.Errorf("the request cannot be left: %s", why)
-	}
-	text, err := json.Marshal(&sent)
+	name = NewRequestName(q.At)
+	return name, r.FileRequestAs(name, q)
+}
+
+// FileRequestAs is FileRequest under a name that NewRequestName has returned. A request
+// that may already have reached the dispatcher otherwise is carried out once.
+func (r *Run) FileRequestAs(name string, q *Request) error {
+	text, err := q.Encode()
 	if err != nil {
-		return "", err
-	}
-	if len(text) >= MaxRequest {
-		return "", errors.New("the request cannot be left: it names too many single jobs; ask for ranges of them, or in parts")
+		return err
 	}
 	if err := r.MakeRequestsDir(); err != nil {
-		return "", err
+		return err
 	}
-	name = q.At.UTC().Format(requestLayout) + "-" + strings.ToLower(rand.Text()[:8])
 	path := r.Path(RequestsDir, name+requestSuffix)
 	if err := Replace(r.Disk, path, append(text, '\n')); err != nil {
 		// It may be there, and not durable: what was not promised is not asked for.
-		return "", fmt.Errorf("the request cannot be left in the run directory: %w", errors.Join(err, removeIfThere(r.Disk, path)))
+		return fmt.Errorf("the request cannot be left in the run directory: %w", errors.Join(err, removeIfThere(r.Disk, path)))
 	}
-	return name, nil
+	return nil
+}
+
+// Encode returns the JSON of a request, or an error if no dispatcher could carry it out.
+func (q *Request) Encode() ([]byte, error) {
+	sent := *q
+	sent.V = 1
+	sent.Why, sent.By = shorten(q.Why), shorten(q.By)
+	if why := sent.problem(); why != "" {
+		return nil, fmt.Errorf("the request cannot be left: %s", why)
+	}
+	text, err := json.Marshal(&sent)
+	if err != nil {
+		return nil, err
+	}
+	if len(text) >= MaxRequest {
+		return nil, errors.New("the request cannot be left: it names too many single jobs; ask for ranges of them, or in parts")
+	}
+	return text, nil
+}
+
+// DecodeRequest reads what Encode has returned. The error is a *RefusedError.
+func DecodeRequest(name string, text []byte) (*Request, error) {
+	q, why := decodeRequest(text)
+	if why != "" {
+		return nil, &RefusedError{name, shorten(why)}
+	}
+	return q, nil
 }
 
 // MakeRequestsDir makes the directory if it is not there. A dispatcher does so
@@ -133,7 +157,7 @@ func (r *Run) RequestNames() (names, strangers []string, err error) {
 		name, ok := strings.CutSuffix(e, requestSuffix)
 		switch {
 		case strings.HasPrefix(e, ".") || strings.HasSuffix(e, refusedSuffix): // being written; set aside
-		case ok && requestName(name):
+		case ok && IsRequestName(name):
 			names = append(names, name)
 		default:
 			strangers = append(strangers, e)
@@ -143,8 +167,8 @@ func (r *Run) RequestNames() (names, strangers []string, err error) {
 	return names, strangers, nil
 }
 
-// requestName says whether a name is one that FileRequest gives.
-func requestName(name string) bool {
+// IsRequestName reports whether a name is one that NewRequestName returns.
+func IsRequestName(name string) bool {
 	stamp, random, ok := strings.Cut(name, "-")
 	if !ok || len(random) != 8 || strings.Trim(random, "abcdefghijklmnopqrstuvwxyz234567") != "" {
 		return false
@@ -157,7 +181,7 @@ func requestName(name string) bool {
 // says that it has been taken back, other errors may pass.
 func (r *Run) ReadRequest(name string) (_ *Request, err error) {
 	refused := func(format string, args ...any) (*Request, error) { // bounded: it goes into the journal
-		return nil, &RefusedError{name, words(fmt.Sprintf(format, args...))}
+		return nil, &RefusedError{name, shorten(fmt.Sprintf(format, args...))}
 	}
 	path := r.Path(RequestsDir, name+requestSuffix)
 	info, err := r.Disk.Lstat(path)
@@ -185,14 +209,10 @@ func (r *Run) ReadRequest(name string) (_ *Request, err error) {
 	if err != nil {
 		return nil, err
 	}
-	q, why := decodeRequest(text)
-	if why != "" {
-		return refused("%s", why)
-	}
-	return q, nil
+	return DecodeRequest(name, text)
 }
 
-// decodeRequest returns what is wrong with it in words.
+// decodeRequest returns what is wrong with a request in words.
 func decodeRequest(text []byte) (q *Request, why string) {
 	if len(text) > MaxRequest {
 		return nil, "its file is too long"
@@ -212,7 +232,7 @@ func decodeRequest(text []byte) (q *Request, why string) {
 	if err := dec.Decode(q); err != nil {
 		return nil, err.Error()
 	}
-	return q, q.wrong()
+	return q, q.problem()
 }
 
 // RemoveRequest takes a request away that has been carried out.

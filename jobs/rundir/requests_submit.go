@@ -49,15 +49,12 @@ func (q *Request) NewJobs() ([]*jobs.Spec, error) {
 	return specs, nil
 }
 
-// wrongSubmit says what no dispatcher could submit.
-func (q *Request) wrongSubmit() string {
-	if q.All || len(q.Jobs) > 0 || q.Edit != nil || q.Spare != "" {
-		return "what submits jobs is not about jobs of the run"
-	}
+// checkSubmit returns why no dispatcher could submit the jobs.
+func checkSubmit(q *Request) string {
 	specs, err := q.NewJobs()
 	switch {
 	case err != nil:
-		return words(err.Error())
+		return shorten(err.Error())
 	case len(specs) == 0:
 		return "it has no jobs"
 	}

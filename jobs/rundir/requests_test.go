@@ -118,6 +118,48 @@ func TestRequestsNotLeft(t *testing.T) {
 	}
 }
 
+// Every kind of request says in words what is asked for, takes its own fields and no
+// others.
+func TestRequestKinds(t *testing.T) {
+	for _, c := range []struct {
+		q     rundir.Request
+		text  string
+		wrong string // must be in the error; "": it is accepted
+	}{
+		{rundir.Request{Do: rundir.DoPause}, "pause launching", ""},
+		{rundir.Request{Do: rundir.DoPause, Host: "a"}, "pause launching", `"pause" does not take host`},
+		{rundir.Request{Do: rundir.DoContinue, Epoch: 2}, "continue launching", "does not take epoch"},
+		{rundir.Request{Do: rundir.DoDrainHost, Host: "a"}, "drain host a", ""},
+		{rundir.Request{Do: rundir.DoDrainHost}, "drain host ", "needs host"},
+		{rundir.Request{Do: rundir.DoStopHost, Host: "a", Jobs: ranges(t, "1")}, "stop host a", "does not take jobs"},
+		{rundir.Request{Do: rundir.DoUseHost, Host: "a"}, "use host a again", ""},
+		{rundir.Request{Do: rundir.DoSlots, Host: "a", Number: 3}, "give host a 3 slots", ""},
+		{rundir.Request{Do: rundir.DoSlots, Host: "a"}, "give host a the slots of its rule again", ""},
+		{rundir.Request{Do: rundir.DoSlots, Host: "a", Number: -1}, "give host a -1 slots", "1 to"},
+		{rundir.Request{Do: rundir.DoDrain, Epoch: 3}, "drain the run", ""},
+		{rundir.Request{Do: rundir.DoDrain}, "drain the run", "needs epoch"},
+		{rundir.Request{Do: rundir.DoStop, Epoch: 3, Why: "enough", By: "ada"}, "ada asked: stop the dispatcher (enough)", ""},
+		{rundir.Request{Do: rundir.DoStop, Epoch: -3}, "stop the dispatcher", "epoch"},
+		{rundir.Request{Do: rundir.DoCancel}, "cancel jobs ", "needs jobs or all"},
+		{rundir.Request{Do: rundir.DoCancel, All: true}, "cancel all jobs", ""},
+	} {
+		if got := c.q.Text(); got != c.text {
+			t.Errorf("%+v: %q, want %q", c.q, got, c.text)
+		}
+		text, err := c.q.Encode()
+		if (err == nil) != (c.wrong == "") || err != nil && !strings.Contains(err.Error(), c.wrong) {
+			t.Errorf("%s: %v, want %q", c.text, err, c.wrong)
+		}
+		if err != nil {
+			continue
+		}
+		q, err := rundir.DecodeRequest("x", text)
+		if err != nil || q.Text() != c.text {
+			t.Errorf("%s: read again: %+v, %v", text, q, err)
+		}
+	}
+}
+
 // A file that is not a request of ours is refused with what is wrong, by name, and
 // is never obeyed: an unknown version, one of another's making, a link, a pipe.
 func TestRequestsRefused(t *testing.T) {
@@ -149,7 +191,7 @@ func TestRequestsRefused(t *testing.T) {
 		{"long field", put(`{"v":1,"do":"cancel","jobs":"1","`+strings.Repeat("x", 1<<20)+`":true}`, 0o600), "xxx"},
 		{"verb", put(`{"v":1,"do":"rm","jobs":"1"}`, 0o600), `"rm"`},
 		{"jobs", put(`{"v":1,"do":"cancel","jobs":"0-3"}`, 0o600), "0-3"},
-		{"no jobs", put(`{"v":1,"do":"requeue"}`, 0o600), "no jobs"},
+		{"no jobs", put(`{"v":1,"do":"requeue"}`, 0o600), "needs jobs"},
 		{"huge number", put(`{"v":1,"do":"cancel","jobs":"1-99999999999"}`, 0o600), "99999999999"},
 		{"open to others", put(good, 0o622), "others may write"},
 		{"directory", func(*testing.T) { os.Mkdir(path, 0o700) }, "not a file"},

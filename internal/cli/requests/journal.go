@@ -39,7 +39,7 @@ func (n *Journal) Append(recs []jobs.Record) error {
 	for i := range recs {
 		switch r := &recs[i]; {
 		case r.Kind == jobs.KindRequest:
-			n.fresh = append(n.fresh, r.Reason)
+			n.fresh = append(n.fresh, r.Request)
 		case r.Seq != 0 && r.Kind != jobs.KindAcked && n.open[r.Job]:
 			n.ended = append(n.ended, r.Job)
 		}

@@ -62,7 +62,7 @@ func TestTakenWhenDurable(t *testing.T) {
 		t.Error("nobody is told of it")
 	}
 	disk.FailAt(1, syscall.ENOSPC, false)
-	n.Append([]jobs.Record{{Kind: jobs.KindRequest, Reason: "new"}, {Kind: jobs.KindJob, Job: 2, Next: jobs.Cancelled, Seq: 1},
+	n.Append([]jobs.Record{{Kind: jobs.KindRequest, Request: "new"}, {Kind: jobs.KindJob, Job: 2, Next: jobs.Cancelled, Seq: 1},
 		{Kind: jobs.KindAcked, Seq: 1}})
 	for step, want := range []bool{false, true} {
 		if n.Taken("new") || isHeard() || !slices.Equal(n.Left(), []jobs.ID{1, 2}) {
@@ -110,7 +110,7 @@ func TestBell(t *testing.T) {
 		go func() { answer <- taker.TakeIn(t.Context(), "a", nil) }()
 	}
 	<-taker.bell
-	n.Append([]jobs.Record{{Kind: jobs.KindRequest, Reason: "a"}})
+	n.Append([]jobs.Record{{Kind: jobs.KindRequest, Request: "a"}})
 	if err := n.Sync(); err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,233 @@
+package rundir
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"dcs-tui/jobs"
+)
+
+// The things that can be asked for. kinds says what each takes.
+const (
+	DoCancel   = "cancel"   // end jobs, whatever open state they are in
+	DoRequeue  = "requeue"  // a new round for jobs that are over
+	DoPriority = "priority" // change the priority of jobs
+	DoSubmit   = "submit"   // add jobs to the run
+	DoEdit     = "edit"     // change jobs that are queued or over; those that are over get a new round
+
+	DoPause     = "pause"      // launch nothing
+	DoContinue  = "continue"   // end a pause and a drain of the run
+	DoDrainHost = "drain-host" // let the attempts on Host finish and launch nothing more there
+	DoStopHost  = "stop-host"  // end the attempts on Host, queue their jobs again, and launch nothing more there
+	DoUseHost   = "use-host"   // end drain-host or stop-host
+	DoSlots     = "slots"      // give Host Number slots; 0 gives it those of its rule again
+
+	DoDrain = "drain" // let running attempts finish, launch nothing more, then end the dispatcher
+	DoStop  = "stop"  // end the dispatcher; attempts go on, and the next dispatcher adopts them
+)
+
+// field is a set of fields of a Request.
+type field uint
+
+const (
+	fieldJobs field = 1 << iota
+	fieldAll
+	fieldPriority
+	fieldSpare
+	fieldEdit
+	fieldSpecs
+	fieldHost
+	fieldNumber
+	fieldEpoch
+)
+
+var fieldNames = []string{"jobs", "all", "priority", "spare", "edit", "specs", "host", "number", "epoch"}
+
+// kind describes a kind of request. dispatch/inbox maps it to an event of the core.
+type kind struct {
+	takes field                   // fields that it may have, beside those for people
+	needs field                   // one of these must be there
+	check func(q *Request) string // what else is wrong with the fields; nil: nothing can be
+	text  func(q *Request) string // what is asked for, in words
+}
+
+var kinds = map[string]kind{
+	DoCancel:    {fieldJobs | fieldAll | fieldSpare, fieldJobs | fieldAll, checkCancel, textJobs("cancel")},
+	DoRequeue:   {fieldJobs | fieldSpare, fieldJobs, checkSpareSucceeded, textJobs("requeue")},
+	DoEdit:      {fieldJobs | fieldSpare | fieldEdit, fieldJobs, checkEdit, textEdit},
+	DoPriority:  {fieldJobs | fieldPriority, fieldJobs, checkPriority, textPriority},
+	DoSubmit:    {fieldSpecs, 0, checkSubmit, textSubmit},
+	DoPause:     {0, 0, nil, text("pause launching")},
+	DoContinue:  {0, 0, nil, text("continue launching")},
+	DoDrainHost: {fieldHost, fieldHost, checkHost, textHost("drain host %s")},
+	DoStopHost:  {fieldHost, fieldHost, checkHost, textHost("stop host %s")},
+	DoUseHost:   {fieldHost, fieldHost, checkHost, textHost("use host %s again")},
+	DoSlots:     {fieldHost | fieldNumber, fieldHost, checkSlots, textSlots},
+	DoDrain:     {fieldEpoch, fieldEpoch, checkEpoch, text("drain the run")},
+	DoStop:      {fieldEpoch, fieldEpoch, checkEpoch, text("stop the dispatcher")},
+}
+
+// has returns the fields that are set.
+func (q *Request) has() (set field) {
+	for i, is := range []bool{len(q.Jobs) > 0, q.All, q.Priority != 0, q.Spare != "", q.Edit != nil, q.Specs != "",
+		q.Host != "", q.Number != 0, q.Epoch != 0} {
+		if is {
+			set |= 1 << i
+		}
+	}
+	return set
+}
+
+func (f field) String() string {
+	var names []string
+	for i, name := range fieldNames {
+		if f&(1<<i) != 0 {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// problem returns why no dispatcher can carry the request out; "" if one can.
+func (q *Request) problem() string {
+	k, ok := kinds[q.Do]
+	if !ok {
+		return fmt.Sprintf("it asks for %q, which is unknown", cut(q.Do))
+	}
+	set := q.has()
+	switch extra := set &^ k.takes; {
+	case extra != 0:
+		return fmt.Sprintf("%q does not take %s", q.Do, extra)
+	case k.needs != 0 && set&k.needs == 0:
+		return fmt.Sprintf("%q needs %s", q.Do, strings.Replace(k.needs.String(), ", ", " or ", 1))
+	case len(q.Why) > maxText || len(q.By) > maxText:
+		return "its texts are too long"
+	case k.check != nil:
+		return k.check(q)
+	}
+	return ""
+}
+
+func checkCancel(q *Request) string {
+	switch {
+	case q.All && len(q.Jobs) > 0:
+		return "a cancel of all jobs names none"
+	case q.Spare != "" && (q.Spare != SpareStarted || q.All):
+		return fmt.Sprintf("a cancel cannot spare %q", cut(q.Spare))
+	}
+	return ""
+}
+
+func checkSpareSucceeded(q *Request) string {
+	if q.Spare != "" && q.Spare != SpareSucceeded {
+		return fmt.Sprintf("%q cannot spare %q", q.Do, cut(q.Spare))
+	}
+	return ""
+}
+
+func checkEdit(q *Request) string {
+	c := q.Edit
+	if c == nil || c.Empty() {
+		return "it does not say what is to be changed"
+	}
+	if err := c.Check(); err != nil {
+		return shorten(err.Error())
+	}
+	for _, s := range []*string{c.Command, c.Name} {
+		if s != nil && !utf8.ValidString(*s) {
+			return "it has a text that is not valid UTF-8, which a request cannot hold"
+		}
+	}
+	return checkSpareSucceeded(q)
+}
+
+func checkPriority(q *Request) string {
+	if int(int32(q.Priority)) != q.Priority {
+		return "its priority is out of range"
+	}
+	return ""
+}
+
+func checkHost(q *Request) string {
+	if len(q.Host) > maxText {
+		return "the name of its host is too long"
+	}
+	return ""
+}
+
+func checkSlots(q *Request) string {
+	if q.Number < 0 || q.Number > jobs.MaxSlots {
+		return fmt.Sprintf("a host has 1 to %d slots, or 0 for those of its rule", jobs.MaxSlots)
+	}
+	return checkHost(q)
+}
+
+func checkEpoch(q *Request) string {
+	if q.Epoch < 0 {
+		return "its epoch is out of range"
+	}
+	return ""
+}
+
+// Text returns what is asked for and by whom, for people. It is not clean yet.
+func (q *Request) Text() string {
+	what := q.Do
+	if k, ok := kinds[q.Do]; ok {
+		what = k.text(q)
+	}
+	if q.By != "" {
+		what = q.By + " asked: " + what
+	}
+	if q.Why != "" {
+		what += " (" + q.Why + ")"
+	}
+	return what
+}
+
+func text(what string) func(*Request) string { return func(*Request) string { return what } }
+
+func textHost(format string) func(*Request) string {
+	return func(q *Request) string { return fmt.Sprintf(format, q.Host) }
+}
+
+// textJobs returns the text of what is asked for jobs: "cancel job 3".
+func textJobs(what string) func(*Request) string {
+	return func(q *Request) string {
+		switch {
+		case q.All:
+			return what + " all jobs"
+		case q.Jobs.Count() == 1:
+			return what + " job " + q.Jobs.String()
+		}
+		return what + " jobs " + cut(q.Jobs.String())
+	}
+}
+
+func textPriority(q *Request) string {
+	return textJobs(fmt.Sprintf("priority %d for", q.Priority))(q)
+}
+
+func textEdit(q *Request) string {
+	what := textJobs("edit")(q)
+	if q.Edit != nil {
+		what += ": " + cut(q.Edit.String())
+	}
+	return what
+}
+
+func textSubmit(q *Request) string {
+	return "submit " + jobs.Plural(strings.Count(q.Specs, "\n"), "job")
+}
+
+func textSlots(q *Request) string {
+	if q.Number == 0 {
+		return "give host " + q.Host + " the slots of its rule again"
+	}
+	return "give host " + q.Host + " " + jobs.Plural(q.Number, "slot")
+}
+
+// shorten cuts a text to maxText and makes it valid UTF-8.
+func shorten(s string) string {
+	return strings.ToValidUTF8(s[:min(len(s), maxText-2*utf8.UTFMax)], "?")
+}
