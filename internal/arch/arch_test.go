@@ -79,6 +79,7 @@ var rooms = map[string][]string{
 	"dispatch":         {"dispatch/ring", "dispatch/sched", "jobs", "jobs/results", "hosts"},
 	"dispatch/view":    {"jobs"},
 	"dispatch/control": {"dispatch/view", "jobs"},
+	"dispatch/socket":  {"jobs", "jobs/live"},
 	"tui":              {"dispatch/view", "jobs", "jobs/results", "jobs/results/sheet"},
 	"internal/cli/standing": {"dispatch/board", "dispatch/sched", "hosts", "internal/cli/console", "internal/cli/exit", "jobs", "jobs/journal",
 		"jobs/results", "jobs/rundir"},

@@ -1,0 +1,154 @@
+package socket
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Only the owner can connect: the directory is 0700 and the socket 0600, whatever the umask.
+// Names are random, and nothing is left behind.
+func TestPermissions(t *testing.T) {
+	defer syscall.Umask(syscall.Umask(0))
+	s := serving(t, &fake{})
+	for path, want := range map[string]os.FileMode{s.Address(): 0o600, filepath.Dir(s.Address()): 0o700} {
+		if info, err := os.Lstat(path); err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s: got %v, %v; want mode %v", path, info.Mode(), err, want)
+		}
+	}
+	if s.Address() == serving(t, &fake{}).Address() {
+		t.Error("two servers have the same address")
+	}
+	s.Close()
+	if _, err := os.Lstat(s.Address()); !os.IsNotExist(err) {
+		t.Errorf("after Close: got %v, want no socket", err)
+	}
+}
+
+// Both sides refuse a directory that somebody else could have prepared, and put nothing there.
+func TestPreparedDirectories(t *testing.T) {
+	for _, c := range []struct {
+		name, want string
+		prepare    func(dir string) error
+	}{
+		{"symlink", "not a directory", func(dir string) error { return os.Symlink(t.TempDir(), dir) }},
+		{"file", "not a directory", func(dir string) error { return os.WriteFile(dir, nil, 0o600) }},
+		{"open to others", "open to others", func(dir string) error { return errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, 0o755)) }},
+		{"of another user", "belongs to user 12345", func(dir string) error { return errors.Join(os.Mkdir(dir, 0o700), os.Chown(dir, 12345, 12345)) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			base := shortDir(t)
+			dir := dirOf(base, os.Geteuid())
+			if err := c.prepare(dir); err != nil {
+				t.Skip(err) // only root can change the owner
+			}
+			s, err := Listen(Options{Base: base})
+			if err == nil {
+				s.Close()
+			}
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("Listen: got %v, want %q", err, c.want)
+			}
+			if entries, _ := os.ReadDir(dir); len(entries) > 0 {
+				t.Errorf("%v was put there", entries)
+			}
+			if c.name == "of another user" {
+				return // root may connect to the sockets of others
+			}
+			if _, err := Dial(t.Context(), filepath.Join(dir, "x.sock"), ""); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("Dial: got %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+// Another user who can reach the socket all the same is refused.
+func TestAnotherUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	s := serving(t, &fake{})
+	for path, mode := range map[string]os.FileMode{s.Address(): 0o777, filepath.Dir(s.Address()): 0o755, s.opt.Base: 0o755} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	program := filepath.Join(s.opt.Base, "connect") // others may not read the directory of the test binary
+	b, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(program, b, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program)
+	cmd.Env = []string{"TEST_CONNECT=" + s.Address()}
+	cmd.Dir = "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 12345, Gid: 12345}}
+	out, err := cmd.CombinedOutput()
+	if want := "user 12345 is at the other end"; err != nil || !strings.Contains(string(out), want) {
+		t.Errorf("got %s, %v; want %q", out, err, want)
+	}
+}
+
+// connect is the program of another user: it prints the first line of the server.
+func connect(address string) int {
+	conn, err := net.Dial("unix", address)
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	line, err := bufio.NewReader(conn).ReadString('\n')
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	fmt.Println(line)
+	return 0
+}
+
+// The next dispatcher removes the sockets of killed ones. Those in use, young ones, and other
+// files stay.
+func TestStaleSockets(t *testing.T) {
+	live := serving(t, &fake{})
+	dir := filepath.Dir(live.Address())
+	dead := func(name string) string {
+		l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(dir, name), Net: "unix"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.SetUnlinkOnClose(false)
+		l.Close()
+		return filepath.Join(dir, name)
+	}
+	old, young := dead("old.sock"), dead("young.sock")
+	file := filepath.Join(dir, "file.sock")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	past := time.Now().Add(-2 * staleAge)
+	for _, path := range []string{old, file, live.Address()} {
+		if err := os.Chtimes(path, past, past); err != nil {
+			t.Fatal(err)
+		}
+	}
+	next, err := Listen(Options{Base: live.opt.Base})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer next.Close()
+	for path, want := range map[string]bool{old: false, young: true, file: true, live.Address(): true} {
+		if _, err := os.Lstat(path); (err == nil) != want {
+			t.Errorf("%s: got %v, want it to exist: %v", filepath.Base(path), err, want)
+		}
+	}
+	dial(t, live)
+}

@@ -1,0 +1,719 @@
+package socket
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"reflect"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"dcs-tui/internal/polltest"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/live"
+)
+
+func TestMain(m *testing.M) {
+	if address := os.Getenv("TEST_CONNECT"); address != "" {
+		os.Exit(connect(address))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// fake is a Handler.
+type fake struct {
+	wake    func(ctx context.Context, name string) error
+	read    func(ctx context.Context, r Read) (*Piece, error)
+	waiting atomic.Int32 // calls of Wake and Why that wait
+
+	mu   sync.Mutex
+	done []string // requests
+}
+
+func (f *fake) Wake(ctx context.Context, name string) error {
+	if f.wake != nil {
+		return f.wake(ctx, name)
+	}
+	f.waiting.Add(1)
+	defer f.waiting.Add(-1)
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (f *fake) Request(ctx context.Context, name string, body json.RawMessage) error {
+	if ctx.Err() != nil {
+		return ErrNotTaken
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.done = append(f.done, name+" "+string(body))
+	return nil
+}
+
+func (f *fake) Why(_ context.Context, job jobs.ID) (string, error) {
+	if job == 99 {
+		return "", Refusef("the run has no job 99")
+	}
+	return fmt.Sprintf("Job %d waits: <the> host is\xff busy.", job), nil
+}
+
+func (f *fake) Read(ctx context.Context, r Read) (*Piece, error) {
+	if f.read != nil {
+		return f.read(ctx, r)
+	}
+	return &Piece{Offset: r.Offset, Data: []byte("a\xff\x00"), Size: int64(r.Limit), Over: true}, nil
+}
+
+func (f *fake) Reply(question int64, text string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.done = append(f.done, fmt.Sprint(question, " ", text))
+	return nil
+}
+
+func options(h Handler) Options {
+	return Options{Run: "run1", Epoch: 3, Token: "t", Release: "v1", Handler: h}
+}
+
+// shortDir is a temporary directory: the path of t.TempDir is too long for a socket.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "dcs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+// serving serves the handler in a directory of its own.
+func serving(t *testing.T, h Handler, change ...func(*Options)) *Server {
+	t.Helper()
+	opt := options(h)
+	opt.Base = shortDir(t)
+	for _, c := range change {
+		c(&opt)
+	}
+	s, err := Listen(opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+func dial(t *testing.T, s *Server) *Client {
+	t.Helper()
+	c, err := Dial(t.Context(), s.Address(), "run1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// raw is a client that speaks the protocol by hand. It has read the hello.
+type raw struct {
+	net.Conn
+	r *bufio.Reader
+}
+
+func connected(t *testing.T, s *Server) *raw {
+	t.Helper()
+	conn, err := net.Dial("unix", s.Address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return greeted(t, conn)
+}
+
+// piped connects to a server without a socket, in a bubble of synctest.
+func piped(t *testing.T, s *Server) *raw {
+	t.Helper()
+	ours, theirs := net.Pipe()
+	s.serve(theirs)
+	return greeted(t, ours)
+}
+
+func greeted(t *testing.T, conn net.Conn) *raw {
+	t.Helper()
+	r := &raw{conn, bufio.NewReader(conn)}
+	if line := r.line(t); !strings.HasPrefix(line, `{"dcs":2,"run":"run1","epoch":3,"token":"t","pid":`) {
+		t.Fatalf("hello: got %q", line)
+	}
+	return r
+}
+
+func (r *raw) line(t *testing.T) string {
+	t.Helper()
+	line, err := r.r.ReadString('\n')
+	if err != nil {
+		t.Fatalf("got %q, %v; want a line", line, err)
+	}
+	return line
+}
+
+// ends checks that the server closes the connection.
+func (r *raw) ends(t *testing.T, what string) {
+	t.Helper()
+	r.SetReadDeadline(time.Now().Add(time.Hour))
+	if _, err := io.Copy(io.Discard, r.r); errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("%s: the connection stays open", what)
+	}
+}
+
+// Every call arrives as it was made, and so does every answer, with odd values too.
+func TestCalls(t *testing.T) {
+	f := &fake{wake: func(_ context.Context, name string) error {
+		if name == "late" {
+			return fmt.Errorf("too late: %w", ErrNotTaken)
+		}
+		return nil
+	}}
+	c := dial(t, serving(t, f))
+	ctx := t.Context()
+	if h := c.Hello(); h.Run != "run1" || h.Epoch != 3 || h.Token != "t" || h.PID != os.Getpid() || h.Program == "" || h.Release != "v1" {
+		t.Errorf("hello: got %+v", h)
+	}
+	if err := c.Wake(ctx, "a"); err != nil {
+		t.Error(err)
+	}
+	if err := c.Wake(ctx, "late"); !errors.Is(err, ErrNotTaken) || err.Error() != "too late: the dispatcher did not take the request" {
+		t.Errorf("wake: got %v", err)
+	}
+	if err := c.Request(ctx, "r1", json.RawMessage(`{"do":"<cancel>"}`)); err != nil {
+		t.Error(err)
+	}
+	if err := c.Reply(ctx, 7, "secret\n\"<é"); err != nil {
+		t.Error(err)
+	}
+	if want := []string{`r1 {"do":"<cancel>"}`, "7 secret\n\"<é"}; !reflect.DeepEqual(f.done, want) {
+		t.Errorf("got %q, want %q", f.done, want)
+	}
+	if text, err := c.Why(ctx, 17); err != nil || text != "Job 17 waits: <the> host is\ufffd busy." {
+		t.Errorf("why: got %q, %v", text, err)
+	}
+	var refused *RefusedError
+	if _, err := c.Why(ctx, 99); !errors.As(err, &refused) || refused.Why != "the run has no job 99" {
+		t.Errorf("why: got %v", err)
+	}
+	id := jobs.AttemptID{Job: 17, N: 2}
+	p, err := c.Read(ctx, Read{id, jobs.FileErr, -9, 1 << 30})
+	if want := (&Piece{Offset: -9, Data: []byte("a\xff\x00"), Size: MaxPiece, Over: true}); err != nil || !reflect.DeepEqual(p, want) {
+		t.Errorf("read: got %+v, %v; want %+v", p, err, want)
+	}
+	f.read = func(_ context.Context, r Read) (*Piece, error) {
+		if want := (Read{id, jobs.FileOut, 5, 6}); r != want {
+			t.Errorf("read: got %+v, want %+v", r, want)
+		}
+		return nil, &fs.PathError{Op: "open", Path: "out", Err: fs.ErrNotExist}
+	}
+	if _, err := c.Read(ctx, Read{id, jobs.FileOut, 5, 6}); !errors.Is(err, fs.ErrNotExist) || err.Error() != "open out: file does not exist" {
+		t.Errorf("read: got %v", err)
+	}
+	for body, want := range map[string]string{`{`: "not valid JSON", `"` + strings.Repeat("x", maxRequest) + `"`: "send it in parts"} {
+		if err := c.Request(ctx, "r2", json.RawMessage(body)); !errors.As(err, &refused) || !strings.Contains(err.Error(), want) {
+			t.Errorf("a bad request: got %v, want %q", err, want)
+		}
+	}
+	if err := c.Request(ctx, "r2", json.RawMessage(`"`+strings.Repeat("<", maxRequest-2000)+`"`)); err != nil {
+		t.Errorf("a long request: %v", err)
+	}
+}
+
+// The lines are those that docs/formats.md shows.
+func TestProtocol(t *testing.T) {
+	s := serving(t, &fake{wake: func(context.Context, string) error { return nil }})
+	s.Publish(&live.Durable{Epoch: 3, Bytes: 77}, nil)
+	c := connected(t, s)
+	for _, call := range []struct{ send, want string }{
+		{`{"id":1,"do":"wake","name":"n"}`, `{"id":1}`},
+		{`{"id":2,"do":"request","name":"n","request":{"do":"pause"}}`, `{"id":2}`},
+		{`{"id":4,"do":"why","job":1}`, `{"id":4,"text":"Job 1 waits: <the> host is\ufffd busy."}`},
+		{`{"id":4,"do":"why","job":99}`, `{"id":4,"error":"the run has no job 99","code":"refused"}`},
+		{`{"id":5,"do":"read","attempt":"17.2","file":"out","offset":-4096,"limit":65536}`, `{"id":5,"piece":{"offset":-4096,"data":"Yf8A","size":65536,"over":true}}`},
+		{`{"id":6,"do":"reply","question":3,"text":"x"}`, `{"id":6}`},
+		{`{"id":3,"do":"follow"}`, `{"id":3}`},
+		{"", `{"durable":{"epoch":3,"bytes":77}}`},
+	} {
+		if call.send != "" {
+			fmt.Fprintln(c, call.send)
+		}
+		got := c.line(t)
+		if call.send == `{"id":3,"do":"follow"}` && strings.HasPrefix(got, `{"durable"`) { // they may come in either order
+			got, call.want = got+c.line(t), `{"durable":{"epoch":3,"bytes":77}}`+"\n"+call.want
+			if got != call.want+"\n" {
+				t.Errorf("got %s, want %s", got, call.want)
+			}
+			break
+		}
+		if got != call.want+"\n" {
+			t.Errorf("%s: got %s, want %s", call.send, got, call.want)
+		}
+	}
+	fmt.Fprintln(c, `{"id":7,"do":"fly"}`)
+	if got := c.line(t); !strings.Contains(got, `"code":"refused"`) || !strings.Contains(got, "dcs-tui v1") {
+		t.Errorf("an unknown call: got %s", got)
+	}
+	go s.Close()
+	if got := c.line(t); got != `{"goodbye":true}`+"\n" {
+		t.Errorf("got %s, want the goodbye", got)
+	}
+	c.ends(t, "after the goodbye")
+}
+
+// A server of another version names the program to use. The socket of another run counts as
+// none, and another program is not taken for a dispatcher.
+func TestHello(t *testing.T) {
+	s := serving(t, &fake{})
+	if _, err := Dial(t.Context(), s.Address(), "run2"); !errors.Is(err, ErrGone) {
+		t.Errorf("another run: got %v, want ErrGone", err)
+	}
+	for _, c := range []struct{ line, want string }{
+		{`{"dcs":7,"run":"run1","release":"v9","program":"/opt/dcs-tui","error":"x"}` + "\n", "version 2; use /opt/dcs-tui"},
+		{"SSH-2.0-OpenSSH\n", "is not dcs-tui"},
+		{"{}\n", "is not dcs-tui"},
+		{strings.Repeat("x", 2*maxHello), "is not dcs-tui"},
+		{`{"dcs":2,"run":"run1","error":"full"}` + "\n", "full"},
+		{"", "has ended"},
+		{`{"dcs":2,`, "has ended"},
+	} {
+		ours, theirs := net.Pipe()
+		go func() {
+			io.WriteString(theirs, c.line)
+			theirs.Close()
+		}()
+		_, err := newClient(t.Context(), ours, "run1")
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q: got %v, want %q", c.line, err, c.want)
+		}
+		var version *VersionError
+		if errors.As(err, &version) != strings.Contains(c.want, "use ") {
+			t.Errorf("%q: got %T", c.line, err)
+		}
+	}
+}
+
+// A dispatcher that is stopped says nothing: Dial and calls end in time.
+func TestUnresponsive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ours, theirs := net.Pipe()
+		defer theirs.Close()
+		if _, err := newClient(t.Context(), ours, "run1"); !errors.Is(err, ErrUnresponsive) {
+			t.Errorf("dial: got %v", err)
+		}
+	})
+	for _, reads := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			ours, theirs := net.Pipe()
+			defer theirs.Close()
+			go func() {
+				io.WriteString(theirs, `{"dcs":2,"run":"run1"}`+"\n")
+				if reads {
+					io.Copy(io.Discard, theirs)
+				}
+			}()
+			c, err := newClient(t.Context(), ours, "run1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			began := time.Now()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if _, err := c.Why(ctx, 1); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrNotTaken) == reads {
+				t.Errorf("reads=%v: got %v", reads, err)
+			}
+			if waited := time.Since(began); waited > time.Second+byeTimeout {
+				t.Errorf("the call took %v", waited)
+			}
+			_, err = c.Why(t.Context(), 1)
+			if !errors.Is(err, ErrUnresponsive) || time.Since(began) > 2*callTimeout {
+				t.Errorf("reads=%v: got %v after %v", reads, err, time.Since(began))
+			}
+		})
+	}
+}
+
+// Follow begins with what was published last and gives what comes later. A client that is
+// slow skips old states and gets the newest, and everybody gets the last one before the
+// goodbye.
+func TestFollow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(options(&fake{}))
+		defer s.Close()
+		s.Publish(&live.Durable{Epoch: 3, Bytes: 10}, &live.State{Tries: 1})
+		var durable []int64
+		var tries []int
+		ours, theirs := net.Pipe()
+		s.serve(theirs)
+		c, err := newClient(t.Context(), ours, "run1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if s.Following() != 0 {
+			t.Errorf("got %d following, want 0", s.Following())
+		}
+		err = c.Follow(t.Context(), func(d live.Durable) { durable = append(durable, d.Bytes) }, func(s *live.State) { tries = append(tries, s.Tries) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		slow := piped(t, s)
+		io.WriteString(slow, `{"id":1,"do":"follow"}`+"\n")
+		synctest.Wait()
+		if s.Following() != 2 {
+			t.Errorf("got %d following, want 2", s.Following())
+		}
+		for i := range 100 {
+			s.Publish(&live.Durable{Epoch: 3, Bytes: int64(20 + i)}, &live.State{Tries: 2 + i})
+			if i%50 == 49 {
+				synctest.Wait()
+			}
+		}
+		s.Publish(nil, nil)
+		synctest.Wait()
+		if n := len(durable); n < 3 || durable[0] != 10 || durable[n-1] != 119 {
+			t.Errorf("durable: got %v", durable)
+		}
+		if n := len(tries); n < 3 || tries[0] != 1 || tries[n-1] != 101 {
+			t.Errorf("states: got %v", tries)
+		}
+		all := make(chan string)
+		go func() {
+			b, _ := io.ReadAll(slow.r)
+			all <- string(b)
+		}()
+		s.Publish(nil, &live.State{Tries: 500})
+		s.Close()
+		text := <-all
+		last := strings.Index(text, `"tries":500`)
+		if last < 0 || !strings.HasSuffix(text, `{"goodbye":true}`+"\n") || strings.Count(text, `"tries"`) > 4 {
+			t.Errorf("the slow client got %s", text)
+		}
+		if s.Following() != 0 || tries[len(tries)-1] != 500 {
+			t.Errorf("got %d following, %v", s.Following(), tries)
+		}
+		if <-c.Done(); !errors.Is(c.Err(), ErrGone) {
+			t.Errorf("got %v, want ErrGone", c.Err())
+		}
+	})
+}
+
+// Clients that are silent, stall in a line, or do not read are disconnected in time, and
+// delay nobody else. A client that follows or waits for an answer may be silent.
+func TestSlowClients(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		do   func(*raw)
+		cut  time.Duration // 0: never
+	}{
+		{"silent", func(*raw) {}, idleTimeout},
+		{"silent after a call", func(r *raw) {
+			fmt.Fprintln(r, `{"id":1,"do":"why","job":1}`)
+			r.r.ReadString('\n')
+		}, idleTimeout},
+		{"stalls in a line", func(r *raw) { io.WriteString(r, `{"id":1,`) }, lineTimeout},
+		{"does not read", func(r *raw) {
+			for i := range 3 {
+				fmt.Fprintf(r, `{"id":%d,"do":"why","job":1}`+"\n", i+1)
+			}
+		}, writeTimeout},
+		{"does not read what it follows", func(r *raw) { fmt.Fprintln(r, `{"id":1,"do":"follow"}`) }, writeTimeout},
+		{"waits for an answer", func(r *raw) { fmt.Fprintln(r, `{"id":1,"do":"wake","name":"n"}`) }, 0},
+		{"follows", func(r *raw) {
+			fmt.Fprintln(r, `{"id":1,"do":"follow"}`)
+			r.r.ReadString('\n')
+			r.r.ReadString('\n')
+		}, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newServer(options(&fake{}))
+				defer s.Close()
+				s.Publish(&live.Durable{Epoch: 1, Bytes: 1}, nil)
+				r := piped(t, s)
+				defer r.Close()
+				began := time.Now()
+				c.do(r)
+				open := func() bool { s.mu.Lock(); defer s.mu.Unlock(); return len(s.conns) == 1 }
+				other := time.Duration(0)
+				for ; open() && other < 3*time.Minute/2; other += time.Second / 2 {
+					if c.cut == 0 && other == callTimeout-time.Second {
+						return // its call ends soon
+					}
+					time.Sleep(time.Second / 2)
+				}
+				if waited := time.Since(began); waited < c.cut || waited > c.cut+time.Second {
+					t.Errorf("disconnected after %v, want %v", waited, c.cut)
+				}
+			})
+		})
+	}
+}
+
+// A client that sends calls without end has few in flight and delays nobody.
+func TestGreedyClient(t *testing.T) {
+	f := &fake{}
+	s := serving(t, f)
+	greedy := connected(t, s)
+	sent := 0
+	for greedy.SetWriteDeadline(time.Now().Add(300*time.Millisecond)) == nil {
+		if _, err := fmt.Fprintf(greedy, `{"id":%d,"do":"wake","name":%q}`+"\n", sent+1, strings.Repeat("x", 1000)); err != nil {
+			break
+		}
+		sent++
+	}
+	if n := int(f.waiting.Load()); n != maxCalls || sent < maxCalls {
+		t.Errorf("got %d calls in flight of %d, want %d", n, sent, maxCalls)
+	}
+	c := dial(t, s)
+	for range 100 {
+		if _, err := c.Why(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Calls beyond a burst are paced.
+func TestPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(options(&fake{}))
+		defer s.Close()
+		r := piped(t, s)
+		defer r.Close()
+		began := time.Now()
+		for i := range 2 * maxBurst {
+			fmt.Fprintln(r, `{"id":1,"do":"why","job":1}`)
+			r.line(t)
+			if i == maxBurst-1 && time.Since(began) != 0 {
+				t.Errorf("the burst took %v", time.Since(began))
+			}
+		}
+		if got, want := time.Since(began), maxBurst*callInterval; got < want*9/10 || got > want*11/10 {
+			t.Errorf("got %v, want %v", got, want)
+		}
+	})
+}
+
+// Lines that are too long or not calls end that connection and nothing else.
+func TestGarbage(t *testing.T) {
+	s := serving(t, &fake{})
+	for name, in := range map[string]io.Reader{
+		"zeros":      strings.NewReader("\x00\n"),
+		"HTTP":       strings.NewReader("GET / HTTP/1.1\r\n\r\n"),
+		"wrong type": strings.NewReader(`{"id":"x"}` + "\n"),
+		"array":      strings.NewReader("[]\n"),
+		"same id":    strings.NewReader(strings.Repeat(`{"id":1,"do":"wake"}`+"\n", 2)),
+		"too long":   io.MultiReader(strings.NewReader(`{"id":1,"text":"`), zeros{}),
+		"nested":     strings.NewReader(strings.Repeat("[", 1<<20) + "\n"),
+	} {
+		c := connected(t, s)
+		go io.Copy(c, in)
+		c.ends(t, name)
+		c.Close()
+	}
+	if len(s.large) != 0 {
+		t.Errorf("%d places for long lines are still held", len(s.large))
+	}
+	if _, err := dial(t, s).Why(t.Context(), 1); err != nil {
+		t.Error(err)
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+// Few long lines are in memory at once. The others wait their turn.
+func TestLongLines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(options(&fake{}))
+		defer s.Close()
+		long := strings.Repeat("x", 2*smallLine)
+		var all sync.WaitGroup
+		for range 2 * maxLarge {
+			r := piped(t, s)
+			defer r.Close()
+			all.Go(func() { fmt.Fprintf(r, `{"id":1,"do":"wake","name":%q}`+"\n", long) })
+		}
+		synctest.Wait()
+		if got := len(s.large); got != maxLarge {
+			t.Errorf("got %d long lines, want %d", got, maxLarge)
+		}
+		s.Close()
+		all.Wait()
+		if got := len(s.large); got != 0 {
+			t.Errorf("got %d long lines after Close, want 0", got)
+		}
+	})
+}
+
+// The number of connections is bounded, and the next client is told so.
+func TestTooManyConnections(t *testing.T) {
+	s := serving(t, &fake{})
+	for range maxConns {
+		dial(t, s)
+	}
+	if _, err := Dial(t.Context(), s.Address(), "run1"); err == nil || !strings.Contains(err.Error(), "connected to the dispatcher already") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A panic in the handler costs that call only. It is reported, not too often.
+func TestPanic(t *testing.T) {
+	f := &fake{read: func(context.Context, Read) (*Piece, error) { panic("a slip\nof the pen") }}
+	faults := make(chan string, 2*maxFaults)
+	c := dial(t, serving(t, f, func(o *Options) { o.Fault = func(text string) { faults <- text } }))
+	for range maxFaults + 5 {
+		if _, err := c.Read(t.Context(), Read{}); err == nil || !strings.Contains(err.Error(), "a slip; the run goes on") {
+			t.Errorf("got %v", err)
+		}
+	}
+	if text := <-faults; len(faults) != maxFaults-1 || !strings.Contains(text, "socket_test.go") {
+		t.Errorf("got %d faults; the first is %s", len(faults)+1, text)
+	}
+	if _, err := c.Why(t.Context(), 1); err != nil {
+		t.Error(err)
+	}
+}
+
+// A call that its caller has abandoned ends at the dispatcher too and frees its slot.
+func TestAbandon(t *testing.T) {
+	f := &fake{}
+	c := dial(t, serving(t, f))
+	for range 3 * maxCalls {
+		ctx, cancel := context.WithCancel(t.Context())
+		go cancel()
+		if err := c.Wake(ctx, "x"); !errors.Is(err, context.Canceled) {
+			t.Fatalf("got %v", err)
+		}
+	}
+	polltest.Until(t, time.Minute, "no call waits at the dispatcher", func() bool { return f.waiting.Load() == 0 })
+	if _, err := c.Why(t.Context(), 1); err != nil {
+		t.Error(err)
+	}
+}
+
+// When a dispatcher ends, each request was either carried out and answered, or not taken and
+// reported so. None is undecided.
+func TestClose(t *testing.T) {
+	for range 20 {
+		f := &fake{}
+		s := serving(t, f)
+		var all sync.WaitGroup
+		var done, left atomic.Int64
+		for range 3 {
+			c := dial(t, s)
+			for range 4 {
+				all.Go(func() {
+					for {
+						if err := c.Request(t.Context(), "r", json.RawMessage("{}")); err != nil {
+							if left.Add(1); !errors.Is(err, ErrNotTaken) {
+								t.Errorf("got %v, want ErrNotTaken", err)
+							}
+							return
+						}
+						done.Add(1)
+					}
+				})
+			}
+		}
+		polltest.Until(t, time.Minute, "some requests are done", func() bool { return done.Load() > 20 })
+		s.Close()
+		all.Wait()
+		if n := len(f.done); int64(n) != done.Load() || left.Load() != 12 {
+			t.Errorf("%d were carried out and %d answered; %d failed, want 12", n, done.Load(), left.Load())
+		}
+	}
+}
+
+// A call in flight ends with the dispatcher, and later ones say that it is gone.
+func TestGone(t *testing.T) {
+	f := &fake{}
+	s := serving(t, f)
+	c := dial(t, s)
+	failed := make(chan error)
+	go func() { failed <- c.Wake(t.Context(), "x") }()
+	polltest.Until(t, time.Minute, "the call waits", func() bool { return f.waiting.Load() == 1 })
+	s.Close()
+	if err := <-failed; !errors.Is(err, ErrGone) || errors.Is(err, ErrNotTaken) {
+		t.Errorf("got %v, want ErrGone", err)
+	}
+	<-c.Done()
+	if err := c.Wake(t.Context(), "x"); !errors.Is(err, ErrGone) || !errors.Is(err, ErrNotTaken) {
+		t.Errorf("got %v, want ErrGone and ErrNotTaken", err)
+	}
+	if _, err := Dial(t.Context(), s.Address(), "run1"); !errors.Is(err, ErrGone) {
+		t.Errorf("dial: got %v, want ErrGone", err)
+	}
+}
+
+// A dispatcher that was killed may have carried out what it was sent.
+func TestDeath(t *testing.T) {
+	ours, theirs := net.Pipe()
+	go func() {
+		defer theirs.Close()
+		io.WriteString(theirs, `{"dcs":2,"run":"run1"}`+"\n")
+		bufio.NewReader(theirs).ReadString('\n')
+	}()
+	c, err := newClient(t.Context(), ours, "run1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.Request(t.Context(), "r", json.RawMessage("{}")); !errors.Is(err, ErrGone) || errors.Is(err, ErrNotTaken) {
+		t.Errorf("got %v, want ErrGone", err)
+	}
+	if err := c.Request(t.Context(), "r", json.RawMessage("{}")); !errors.Is(err, ErrGone) || !errors.Is(err, ErrNotTaken) {
+		t.Errorf("got %v, want ErrGone and ErrNotTaken", err)
+	}
+}
+
+// readLine returns every line that is short enough and nothing else.
+func FuzzReadLine(f *testing.F) {
+	f.Add([]byte("{}\n{\"id\":1}\n"), 16, 100)
+	f.Add([]byte("a\n\n"+strings.Repeat("x", 99)), 16, 10)
+	f.Add(bytes.Repeat([]byte("x"), 5000), 32, 4999)
+	f.Fuzz(func(t *testing.T, in []byte, buffer, limit int) {
+		if limit < 0 || limit > 1<<16 || buffer > 1<<16 {
+			t.Skip()
+		}
+		r := bufio.NewReaderSize(bytes.NewReader(in), buffer)
+		for rest := in; ; {
+			line, err := readLine(r, limit, nil)
+			want, after, whole := bytes.Cut(rest, []byte("\n"))
+			switch {
+			case err == nil && whole && len(want) <= limit && bytes.Equal(line, want):
+				rest = after
+				var q request
+				if json.Unmarshal(line, &q) == nil {
+					if b, err := encode(&q); err != nil || bytes.Count(b, []byte("\n")) != 1 {
+						t.Errorf("%q: encoded as %q, %v", line, b, err)
+					}
+				}
+				continue
+			case err == io.EOF && len(rest) == 0:
+			case err == io.ErrUnexpectedEOF && !whole && len(rest) > 0:
+			case err == errTooLong && len(want) > limit:
+			default:
+				t.Errorf("%q: got %q, %v", rest, line, err)
+			}
+			return
+		}
+	})
+}
