@@ -6,6 +6,7 @@
 //	jobs.jsonl   accepted specifications, appended in blocks, a checksum a line
 //	jobs-000002.jsonl …  those that a later epoch's dispatcher has added
 //	owner        who dispatches (package jobs/journal)
+//	live.json    what the dispatcher knows beside the journal (package jobs/live)
 //	journal/     facts, one file an epoch (package jobs/journal)
 //	attempts/    claims, outputs and sentinels, written by the hosts
 //	hosts/       what each host's helper said

@@ -21,6 +21,7 @@ const (
 	AskedFile    = "run.toml"
 	SpecsFile    = "jobs.jsonl"
 	OwnerFile    = "owner"
+	LiveFile     = "live.json" // package jobs/live
 	JournalDir   = "journal"
 	AttemptsDir  = "attempts"
 	HostsDir     = "hosts"
