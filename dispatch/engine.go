@@ -165,6 +165,11 @@ func (e *engine) step(ev sched.Event) {
 		if e.closedTo() != nil { // it stays where it was left, for the next dispatcher
 			return
 		}
+		for i, do := range ev.Do {
+			if drain, ok := do.(sched.Drain); ok && e.deleted { // as above
+				ev.Do[i] = sched.Stop(drain)
+			}
+		}
 	}
 	if by := sched.FencedBy(ev); by > 0 {
 		e.fenced(by)

@@ -83,16 +83,21 @@ func (e *engine) close() {
 			"%s could not be reached at the end: processes that jobs left behind there may still be alive; resume the run when it is back to end them",
 			strings.Join(e.unclean, ", "))})
 	}
-	out, err := e.ring.End(e.now(), len(e.unclean) == 0)
+	out, err := e.ring.End(e.now(), len(e.unclean) == 0, e.howEnded())
 	if out.FencedBy > 0 {
 		e.fenced(out.FencedBy)
 	} else if out.Durable {
 		e.d.results.put(append(e.showing, e.shown...))
 	}
 	e.release(out)
-	e.d.finish = sched.Finish{How: sched.Stopped}
-	if e.finish != nil {
-		e.d.finish = *e.finish
-	}
+	e.d.finish = e.howEnded()
 	e.d.finishErr = err
+}
+
+func (e *engine) howEnded() sched.Finish {
+	if e.finish != nil {
+		return *e.finish
+	}
+	why, _ := e.core.Stopped()
+	return sched.Finish{How: sched.Stopped, Why: why}
 }

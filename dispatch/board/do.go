@@ -62,6 +62,17 @@ func doJobs(ctx context.Context, l *live, a view.Action) (*view.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
+	events := []sched.Event{v.event}
+	if a.Do == view.Priority && a.Relative {
+		events = nil
+		if err := l.visit(ctx, func(k *desk) {
+			for _, id := range ids {
+				events = append(events, sched.SetPriority{Jobs: []jobs.ID{id}, Priority: int(k.table.Job(id).Priority) + a.Number})
+			}
+		}); err != nil {
+			return nil, err
+		}
+	}
 	text := asker() + " asked: " + fmt.Sprintf(v.asked, jobsText(a.Jobs, ids))
 	if a.Why != "" {
 		text += " (" + a.Why + ")"
@@ -71,7 +82,7 @@ func doJobs(ctx context.Context, l *live, a view.Action) (*view.Answer, error) {
 		v.none = "nothing was cancelled: what waited has started or ended meanwhile"
 		is, err = l.d.CancelWaiting(ctx, text, by(a.Why), ids)
 	} else {
-		is, err = l.d.Ask(ctx, text, v.event)
+		is, err = l.d.Ask(ctx, text, events...)
 	}
 	if err != nil {
 		return nil, gone(ctx, err)
@@ -119,7 +130,7 @@ func verbOf(a view.Action, ids []jobs.ID) (verb, error) {
 	case view.Requeue:
 		return verb{sched.Requeue{Jobs: ids}, "run %s again", "%s queued again", "nothing to run again: it is not over yet"}, nil
 	case view.Priority:
-		v := verb{sched.SetPriority{Jobs: ids, Priority: a.Number, Relative: a.Relative}, fmt.Sprintf("priority %d for %%s", a.Number),
+		v := verb{sched.SetPriority{Jobs: ids, Priority: a.Number}, fmt.Sprintf("priority %d for %%s", a.Number),
 			fmt.Sprintf("%%s with priority %d", a.Number), "the priority of what is over does not matter any more"}
 		if a.Relative {
 			v.asked = fmt.Sprintf("priority %+d for %%s", a.Number)

@@ -79,13 +79,14 @@ func (r *Ring) harmless() Out {
 		for _, o := range *list {
 			switch o.(type) {
 			case sched.Finish:
-				if r.stop == nil {
+				why, stopped := r.core.Stopped()
+				if !stopped {
 					kept = append(kept, o)
 					continue
 				}
 				// The stop also replaces an end that had to be recorded first: the next
 				// dispatcher reaches that end again.
-				o, r.ended = sched.Finish{How: sched.Stopped, Why: r.stop.Why}, nil
+				o, r.ended = sched.Finish{How: sched.Stopped, Why: why}, nil
 			case sched.Launch:
 				kept = append(kept, o)
 				continue

@@ -48,7 +48,6 @@ type Ring struct {
 
 	out      []sched.Order // of the last turn, used again
 	ended    *jobs.Record  // that the run is over; End writes it
-	stop     *sched.Stop   // a person has stopped the dispatcher
 	failure  error         // why the journal cannot be written, nil if it can
 	retryAt  time.Duration // Time.Mono: when to try it again
 	hung     bool          // the journal has not answered for HungAfter
@@ -72,9 +71,6 @@ func New(core *sched.Core, j Journal) *Ring {
 func (r *Ring) Step(now sched.Time, ev sched.Event) {
 	if r.fenced { // nothing that this dispatcher decides counts any more
 		return
-	}
-	if s, ok := ev.(sched.Stop); ok {
-		r.stop = &s
 	}
 	r.step(now, ev)
 }
@@ -247,13 +243,17 @@ func (r *Ring) Fence() {
 // has come since; the record waits for End.
 func (r *Ring) Ended() bool { return r.ended != nil && r.core.Table().Ended }
 
-// End gives the journal its last chance to be written and, when the hosts were left
-// clean, adds the record that the run is over. No batch may be under way.
-func (r *Ring) End(now sched.Time, clean bool) (Out, error) {
+// End gives the journal its last chance to be written. When the hosts were left clean
+// and the run is over, it adds the record that says so. The last record is how the
+// dispatcher ended. No batch may be under way.
+func (r *Ring) End(now sched.Time, clean bool, f sched.Finish) (Out, error) {
 	if r.Ended() && clean {
 		r.ended.At = now.Wall
 		r.pending = append(r.pending, *r.ended)
 		r.ended = nil
+	}
+	if !r.fenced && f.How != sched.Fenced {
+		r.pending = append(r.pending, jobs.Record{Kind: jobs.KindClosed, At: now.Wall, How: f.How.String(), Reason: f.Why})
 	}
 	r.retryAt = 0
 	out := r.Commit(now)

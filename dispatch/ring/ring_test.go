@@ -206,7 +206,7 @@ func TestFence(t *testing.T) {
 	if out := d.r.Commit(d.now()); len(out.Orders) > 0 || out.Durable || len(d.paper.durable) > 0 {
 		t.Errorf("after the fence: %v, %v", out, d.paper.durable)
 	}
-	if _, err := d.r.End(d.now(), true); err != nil || len(d.paper.durable) > 0 {
+	if _, err := d.r.End(d.now(), true, sched.Finish{}); err != nil || len(d.paper.durable) > 0 {
 		t.Errorf("the end: %v, %v", err, d.paper.durable)
 	}
 }
@@ -251,7 +251,7 @@ func TestEndIsTakenBack(t *testing.T) {
 	if d.r.Ended() {
 		t.Error("the run has ended, with a job queued")
 	}
-	if _, err := d.r.End(d.now(), true); err != nil || d.paper.has(jobs.KindEnded) {
+	if _, err := d.r.End(d.now(), true, sched.Finish{How: sched.Stopped, Why: "asked"}); err != nil || d.paper.has(jobs.KindEnded) || !d.paper.has(jobs.KindClosed) {
 		t.Errorf("the end was written (%v)", err)
 	}
 }

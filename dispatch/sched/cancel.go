@@ -84,16 +84,11 @@ func (c *Core) requeue(ids []jobs.ID) {
 }
 
 func (c *Core) setPriority(e SetPriority) {
-	asked := boundedPriority(e.Priority)
+	p := min(max(e.Priority, math.MinInt32), math.MaxInt32)
 	for _, id := range e.Jobs {
-		j, p := c.table.Job(id), asked
-		if j != nil && e.Relative {
-			p = boundedPriority(int(j.Priority) + asked)
-		}
+		j := c.table.Job(id)
 		if j != nil && int(j.Priority) != p {
 			c.emit(jobs.Record{Kind: jobs.KindPriority, Job: id, Priority: p})
 		}
 	}
 }
-
-func boundedPriority(p int) int { return min(max(p, math.MinInt32), math.MaxInt32) }

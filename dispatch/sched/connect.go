@@ -185,20 +185,28 @@ func (c *Core) watchLinks() {
 	}
 }
 
-func (c *Core) drainHost(e DrainHost) {
+// drainHost returns why it does nothing, "" if it does.
+func (c *Core) drainHost(e DrainHost) (refused string) {
 	h := c.inInventory(e.Host)
-	if h == nil {
-		return
+	switch {
+	case h == nil:
+		return c.noHost(e.Host)
+	case !e.On && !h.draining:
+		return e.Host + " is in use already"
+	case e.On && e.Now && h.stopped:
+		return e.Host + " is stopped already"
+	case e.On && !e.Now && h.draining:
+		return e.Host + " starts nothing already"
 	}
 	h.draining, h.stopped = e.On, e.On && (e.Now || h.stopped)
 	c.keepWish(h)
 	if !e.On {
-		return
+		return ""
 	}
 	h.reserved = nil
 	h.withdrawAll()
 	if !e.Now {
-		return
+		return ""
 	}
 	for f := h.head; f != nil; f = f.next {
 		if !f.killed && !f.withdrawn {
@@ -206,6 +214,20 @@ func (c *Core) drainHost(e DrainHost) {
 			c.killFlight(f, "the host is being drained")
 		}
 	}
+	return ""
+}
+
+// noHost returns that the inventory has no host of this name.
+func (c *Core) noHost(name string) string {
+	names := make([]string, len(c.hosts))
+	for i, h := range c.hosts {
+		names[i] = h.spec.Name
+	}
+	why := "there is no host " + name
+	if near := jobs.Nearest(name, names); near != "" {
+		why += "; did you mean " + near + "?"
+	}
+	return why
 }
 
 // fence stops everything: another dispatcher owns the run now.

@@ -71,6 +71,7 @@ type Core struct {
 	holds       Holder // why the program itself launches nothing
 	drain       string // why nothing more is launched; "": not draining
 	stopped     bool
+	stopWhy     string
 	finished    bool
 	fenced      bool
 	busy        int           // slots of all open attempts, for MaxSlots

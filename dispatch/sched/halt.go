@@ -64,29 +64,55 @@ func (c *Core) nearHalt() bool {
 	return n > 0 && c.halt.bad+1 >= n || c.tooMany(c.halt.bad+1, c.halt.ok+c.halt.bad+1)
 }
 
-// startDrain stops launching until endDrain, and withdraws what is buffered on hosts.
-func (c *Core) startDrain(why string) {
-	if c.drain != "" {
-		return
+// startDrain stops launching until endDrain, and withdraws what is buffered on hosts. It
+// returns why it does nothing, "" if it does.
+func (c *Core) startDrain(why string) (refused string) {
+	switch {
+	case c.drain != "":
+		return "the run drains already: " + c.drain
+	case c.stopped:
+		return stoppedAlready
 	}
 	c.drain = reasonOr(why, "asked to drain")
 	c.say("", 0, "draining: %s", c.drain)
 	for _, h := range c.hosts {
 		h.withdrawAll()
 	}
+	return ""
 }
 
+// Reasons to refuse what people ask for.
+const (
+	notHeldBack    = "nothing holds launching back"
+	drainIsOver    = "the drain is over and the dispatcher is ending; resume the run to continue it"
+	pausedAlready  = "launching is paused already"
+	stoppedAlready = "the dispatcher is being stopped already"
+)
+
 // endDrain continues launching, unless the drain has finished. The failures for --halt
-// are counted from zero again; otherwise the run would drain again at once.
-func (c *Core) endDrain(e EndDrain) {
-	if c.drain == "" || c.finished || c.stopped || e.Of != "" && e.Of != c.drain {
-		return
+// are counted from zero again; otherwise the run would drain again at once. It returns
+// why it does nothing.
+func (c *Core) endDrain(e EndDrain) (refused string) {
+	switch {
+	case c.drain == "" || e.Of != "" && e.Of != c.drain:
+		return notHeldBack
+	case c.finished || c.stopped:
+		return drainIsOver
 	}
 	c.drain, c.halt = "", halt{}
 	c.say("", 0, "launching continues: %s", reasonOr(e.Why, "asked to continue"))
+	return ""
 }
 
-func (c *Core) stop(why string) {
-	c.stopped = true
-	c.conclude(Stopped, reasonOr(why, "asked to stop"))
+// stop ends the dispatcher and leaves what runs running. It returns why it does nothing.
+func (c *Core) stop(why string) (refused string) {
+	if c.stopped {
+		return stoppedAlready
+	}
+	c.stopped, c.stopWhy = true, reasonOr(why, "asked to stop")
+	c.conclude(Stopped, c.stopWhy)
+	return ""
 }
+
+// Stopped returns why a person has stopped the dispatcher, false if none has.
+func (c *Core) Stopped() (why string, stopped bool) { return c.stopWhy, c.stopped }

@@ -2,6 +2,7 @@ package sched
 
 import (
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
@@ -44,7 +45,7 @@ func TestRequest(t *testing.T) {
 		{"back", []Event{Requeue{[]jobs.ID{2, 4, 5}}}, "back: 2 done, 1 left",
 			map[jobs.ID]jobs.JobState{2: jobs.Queued, 4: jobs.Queued}},
 		{"back", []Event{Requeue{[]jobs.ID{2}}}, "", nil},
-		{"both", []Event{SetPriority{Jobs: []jobs.ID{4, 5}, Priority: -3}, Drain{Why: "x"}}, "both: 2 done, 0 left", nil},
+		{"both", []Event{SetPriority{Jobs: []jobs.ID{4, 5}, Priority: -3}, Drain{Why: "x"}}, "both: 3 done, 0 left", nil},
 		{"refused", nil, "refused: 0 done, 0 left", nil},
 		{"", []Event{Cancel{All: true}}, "", nil},
 	} {
@@ -59,6 +60,87 @@ func TestRequest(t *testing.T) {
 	}
 	s.step(Request{Name: "all", Do: []Event{Cancel{All: true}}})
 	want(t, "all", s.asks(), "all: 6 done, 0 left") // those in a new round as well
+}
+
+// TestControlRequest: what is not about jobs is carried out in the same Step, also while a
+// request of many jobs is under way, and what changes nothing is refused with the reason.
+func TestControlRequest(t *testing.T) {
+	s := newStage(t, Config{Tries: 1}, box("alpha", 2), box("beta", 2))
+	s.c.table.Epoch = 3
+	s.up("alpha", "beta")
+	s.plain(1) // it is launched, so that a drain does not end at once
+	for _, c := range []struct {
+		name  string
+		epoch int
+		do    Event
+		why   string // refused; "": carried out
+		kind  jobs.Kind
+	}{
+		{"pause", 0, Pause{On: true}, "", jobs.KindPause},
+		{"pause again", 0, Pause{On: true}, "launching is paused already", ""},
+		{"continue", 0, Pause{}, "", jobs.KindPause},
+		{"continue again", 0, EndDrain{}, "nothing holds launching back", ""},
+		{"drain host", 0, DrainHost{Host: "alpha", On: true}, "", jobs.KindHost},
+		{"drain host again", 0, DrainHost{Host: "alpha", On: true}, "alpha starts nothing already", ""},
+		{"stop host", 0, DrainHost{Host: "alpha", On: true, Now: true}, "", jobs.KindHost},
+		{"use host", 0, DrainHost{Host: "alpha"}, "", jobs.KindHost},
+		{"use host again", 0, DrainHost{Host: "alpha"}, "alpha is in use already", ""},
+		{"no host", 0, DrainHost{Host: "alhpa", On: true}, "there is no host alhpa; did you mean alpha?", ""},
+		{"slots", 0, SetSlots{Host: "beta", Slots: 5}, "", jobs.KindHost},
+		{"slots again", 0, SetSlots{Host: "beta", Slots: 5}, "beta has 5 slots already", ""},
+		{"late drain", 2, Drain{Why: "x"}, "it is for the dispatcher of epoch 2, and this is epoch 3", ""},
+		{"drain", 3, Drain{Why: "x"}, "", jobs.KindEvent},
+		{"drain again", 3, Drain{Why: "y"}, "the run drains already: x", ""},
+		{"late stop", 4, Stop{Why: "x"}, "it is for the dispatcher of epoch 4, and this is epoch 3", ""},
+		{"end of drain", 0, EndDrain{}, "", jobs.KindEvent},
+		{"submit", 0, Submit{}, "sched.Submit cannot be asked for", ""},
+		{"stop", 3, Stop{Why: "x"}, "", ""},
+		{"stop again", 3, Stop{Why: "x"}, "the dispatcher is being stopped already", ""},
+	} {
+		for range 2 { // given again, it does nothing
+			s.step(Request{Name: c.name, Text: "asked", Do: []Event{c.do}, Epoch: c.epoch})
+		}
+		if len(s.records) > 0 {
+			t.Errorf("%s is carried out twice: %+v", c.name, s.records)
+		}
+		answer, caused := jobs.Record{}, false
+		for _, r := range s.journal {
+			if r.Request != c.name {
+				continue
+			}
+			caused = caused || r.Kind == c.kind && r.Reason != "asked"
+			if r.Kind == jobs.KindRequest {
+				answer = r
+			}
+		}
+		if answer.Reason != c.why || (answer.Count == 1) != (c.why == "") || caused != (c.kind != "") {
+			t.Errorf("%s: count %d, %q, want %q; a record %s: %v", c.name, answer.Count, answer.Reason, c.why, c.kind, caused)
+		}
+	}
+	if why, stopped := s.c.Stopped(); !stopped || why != "x" {
+		t.Errorf("stopped: %v, %q", stopped, why)
+	}
+}
+
+// TestRequestNamesWhatItCauses: the records of a request carry its name, also the end of
+// an attempt that comes later and the jobs that are skipped because of it, and no others.
+func TestRequestNamesWhatItCauses(t *testing.T) {
+	s := newStage(t, Config{Tries: 1}, box("a", 2))
+	s.up("a")
+	s.submit(true, jobs.NoOptions, jobs.NoOptions, &jobs.Options{After: []jobs.ID{1}}, &jobs.Options{After: []jobs.ID{3}}, jobs.NoOptions)
+	s.started("a", "1.1 2.1")
+	s.step(Request{Name: "r", Do: []Event{Cancel{Jobs: []jobs.ID{1, 5}}}})
+	s.ended("a", "2.1", okay)
+	s.ended("a", "1.1", jobs.Outcome{Signal: "SIGTERM", Stopped: true})
+	of := map[jobs.ID]string{}
+	for _, r := range s.journal {
+		if r.Seq > 0 {
+			of[r.Job] = r.Request
+		}
+	}
+	if want := map[jobs.ID]string{1: "r", 2: "", 3: "r", 4: "r", 5: "r"}; !maps.Equal(of, want) {
+		t.Errorf("requests of the ends: %v, want %v", of, want)
+	}
 }
 
 // TestRequestSpares: what became of a job after somebody had looked and before what he asked

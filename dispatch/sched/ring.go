@@ -97,12 +97,10 @@ type Cancel struct {
 // soon as they are over; other open ones are left alone.
 type Requeue struct{ Jobs []jobs.ID }
 
-// SetPriority changes the priority of jobs. Relative adds to what each has; in a Request
-// that is cut off by a crash some may get it twice.
+// SetPriority changes the priority of jobs.
 type SetPriority struct {
 	Jobs     []jobs.ID
 	Priority int
-	Relative bool
 }
 
 // Pause stops or continues launching at the request of a person; running jobs go on. A
@@ -260,6 +258,11 @@ const (
 	NoHosts          // no host could be used for --give-up
 	Fenced           // another dispatcher owns the run now
 )
+
+// String returns the word for it in the journal (jobs.ClosedDone …) and in live.json.
+func (f Finished) String() string {
+	return [...]string{jobs.ClosedDone, jobs.ClosedDrained, jobs.ClosedStopped, jobs.ClosedNoHosts, "fenced"}[f]
+}
 
 // To says who is to carry the order out.
 func (o Connect) To() string    { return o.Host }

@@ -13,11 +13,17 @@ type SetSlots struct {
 
 func (SetSlots) event() {}
 
-func (c *Core) setSlots(e SetSlots) {
+// setSlots returns why it does nothing, "" if it does.
+func (c *Core) setSlots(e SetSlots) (refused string) {
 	h := c.inInventory(e.Host)
 	n := min(max(e.Slots, 0), jobs.MaxSlots)
-	if h == nil || n == h.given {
-		return
+	switch {
+	case h == nil:
+		return c.noHost(e.Host)
+	case n == h.given && n == 0:
+		return e.Host + " has the slots of its rule already"
+	case n == h.given:
+		return e.Host + " has " + jobs.Plural(n, "slot") + " already"
 	}
 	was := h.slots()
 	h.given = n
@@ -37,6 +43,7 @@ func (c *Core) setSlots(e SetSlots) {
 	}
 	c.keepWish(h)
 	c.queue.capacityChanged()
+	return ""
 }
 
 // most is how many slots the host has at most, by its rule or as it was given: a job that

@@ -28,16 +28,20 @@ func (c *Core) keepWish(h *host) {
 	}
 }
 
-// pauseRun records that a person pauses or continues launching.
-func (c *Core) pauseRun(on bool) {
-	if on == c.table.Paused {
-		return
-	}
+// pauseRun records that a person pauses or continues launching. It returns why it does
+// nothing.
+func (c *Core) pauseRun(on bool) (refused string) {
 	r := jobs.Record{Kind: jobs.KindPause}
-	if on {
+	switch {
+	case on && c.table.Paused:
+		return pausedAlready
+	case on:
 		r.Count = 1
+	case !c.table.Paused:
+		return notHeldBack
 	}
 	c.emit(r)
+	return ""
 }
 
 // heedWishes applies the recorded requests when a dispatcher begins. It reports them,

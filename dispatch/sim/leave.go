@@ -97,7 +97,7 @@ func (l *life) close() {
 				unclean++
 			}
 		}
-		out, err := l.ring.End(l.now(), unclean == 0)
+		out, err := l.ring.End(l.now(), unclean == 0, *l.finish)
 		if out.FencedBy > 0 {
 			l.fence(out.FencedBy)
 			return

@@ -128,7 +128,7 @@ func askRequeue(w *World) bool {
 
 func askPriority(w *World) bool {
 	return w.ask(func(l *life) sched.Event {
-		return sched.SetPriority{Jobs: w.someJobs(l), Priority: w.tape.Draw(5) - 2, Relative: w.tape.Draw(2) == 1}
+		return sched.SetPriority{Jobs: w.someJobs(l), Priority: w.tape.Draw(5) - 2}
 	})
 }
 
