@@ -66,9 +66,9 @@ func TestRequest(t *testing.T) {
 // request of many jobs is under way, and what changes nothing is refused with the reason.
 func TestControlRequest(t *testing.T) {
 	s := newStage(t, Config{Tries: 1}, box("alpha", 2), box("beta", 2))
-	s.c.table.Epoch = 3
 	s.up("alpha", "beta")
 	s.plain(1) // it is launched, so that a drain does not end at once
+	s.c.table.Epoch = 3
 	for _, c := range []struct {
 		name  string
 		epoch int
