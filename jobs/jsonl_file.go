@@ -21,6 +21,18 @@ func SpecsHeaderAfter(n int) string {
 	return string(append(AppendLineSum(strconv.AppendInt([]byte(specsHeaderAfter), int64(n), 10), 0), '\n'))
 }
 
+// SpecsAfter returns after how many specifications of earlier files a file goes on, given
+// its first line without the newline. ok is false if that line is damaged.
+func SpecsAfter(line []byte) (n int, ok bool) {
+	if string(line) == SpecsHeader[:len(SpecsHeader)-1] {
+		return 0, true
+	}
+	body, sum := lineText(line)
+	digits, ok := bytes.CutPrefix(body, []byte(specsHeaderAfter))
+	n, err := strconv.Atoi(string(digits))
+	return n, ok && sum == sumRight && err == nil && n > 0
+}
+
 const (
 	specsHeaderBody  = `{"v":2,"holds":"jobs"`
 	specsHeaderAfter = specsHeaderBody + `,"after":`
@@ -30,7 +42,8 @@ const (
 // StoredSpecs is what a jobs.jsonl holds.
 type StoredSpecs struct {
 	Specs []*Spec // Specs[i].ID == i+1; a damaged one has Options.Damage
-	Good  int64   // length of what is whole: a last line that a crash cut off is not
+	Good  int64   // length of what is whole in the last file: a last line that a crash cut off is not
+	Size  int64   // length of the last file; set by rundir.Run.ReadSpecs
 
 	// Damage names what could not be read, a line each: "jobs.jsonl:7: …".
 	Damage []string

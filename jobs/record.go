@@ -30,6 +30,18 @@ const (
 	KindClosed     Kind = "closed"     // the dispatcher of this epoch has ended: How, Reason. Its last record; there is none after a crash
 )
 
+// Known reports whether this program knows the kind. A record of another kind is from a
+// newer version.
+func (k Kind) Known() bool {
+	switch k {
+	case KindEpoch, KindAccepted, KindLaunching, KindRunning, KindExited, KindLost, KindSuperseded, KindCancelled, KindJob,
+		KindForgiven, KindCancelling, KindRequest, KindRound, KindEdited, KindPriority, KindHost, KindPause, KindAcked,
+		KindEvent, KindDamaged, KindEnded, KindClosed:
+		return true
+	}
+	return false
+}
+
 // Record is one fact of the journal. Which fields count depends on Kind.
 type Record struct {
 	Kind     Kind       `json:"k"`

@@ -10,13 +10,27 @@ type SpecReader struct{ d specDecoder }
 
 // Read reads b, which holds nothing else.
 func (r *SpecReader) Read(b []byte) (*Spec, error) {
-	if r.d.options == nil {
-		r.d.options = map[string]*Options{}
-	}
 	if len(b) == 0 || b[len(b)-1] != '}' {
 		return nil, errJSONEnd
 	}
-	return r.d.decode(b[:len(b)-1])
+	return r.decode(b[:len(b)-1])
+}
+
+// ReadLine reads a line of AppendSpec without its newline. ok is false if it is damaged.
+func (r *SpecReader) ReadLine(line []byte) (s *Spec, ok bool) {
+	body, sum := lineText(line)
+	if sum != sumRight {
+		return nil, false
+	}
+	s, err := r.decode(body)
+	return s, err == nil
+}
+
+func (r *SpecReader) decode(body []byte) (*Spec, error) {
+	if r.d.options == nil {
+		r.d.options = map[string]*Options{}
+	}
+	return r.d.decode(body)
 }
 
 // MarshalJSON writes the form of AppendSpecJSON.

@@ -20,8 +20,6 @@ const (
 	answerAway  = 45 * time.Second // more than journal.StaleAfter: by then it is known to be dead or alive
 	endPatience = 30 * time.Second // with jobs that are being ended
 	answerEvery = 200 * time.Millisecond
-	// looks at a line of the journal that is not whole yet
-	linePatience = 25
 	// One that somebody has stopped does not answer before it is let go on.
 	stoppedPatience = 3 * time.Second
 )
@@ -31,7 +29,7 @@ type errand struct {
 	run    *rundir.Run
 	name   string
 	jobs   jobs.Ranges
-	reader *journal.Reader
+	reader *journal.Follower
 
 	taken     bool
 	refused   string
@@ -53,10 +51,9 @@ func ask(run *rundir.Run, do string, ids []jobs.ID) (*errand, error) {
 // was asked, is carried out once by its name whoever dispatches by then, and is the
 // same on every machine. The socket is the bell: see ring.
 func leave(run *rundir.Run, q *rundir.Request) (*errand, error) {
-	e := &errand{run: run, jobs: q.Jobs, reader: journal.NewReader(run), open: map[jobs.ID]bool{}}
-	e.reader.Patience = linePatience
-	if err := e.reader.Skip(); err != nil {
-		return nil, exit.Usagef("%w", err)
+	e := &errand{run: run, jobs: q.Jobs, reader: journal.Tail(run), open: map[jobs.ID]bool{}}
+	if e.read(); e.fault != nil {
+		return nil, exit.Usagef("%w", e.fault)
 	}
 	var err error
 	e.name, err = run.FileRequest(q)
@@ -68,7 +65,8 @@ func leave(run *rundir.Run, q *rundir.Request) (*errand, error) {
 
 // read takes from the journal what has come since.
 func (e *errand) read() {
-	e.fault = e.reader.Read(func(_ int, r *jobs.Record) error {
+	limit, _, _, _ := journal.Observe(e.run)
+	_, e.fault = e.reader.Poll(limit, func(_ int, r *jobs.Record) {
 		switch {
 		case r.Kind == jobs.KindRequest && r.Request == e.name:
 			e.taken, e.did, e.left, e.first = true, r.Count, r.N, r.Job
@@ -82,7 +80,6 @@ func (e *errand) read() {
 				e.otherwise++
 			}
 		}
-		return nil
 	})
 }
 
@@ -115,8 +112,7 @@ func (e *errand) await(owner *journal.Owner) (gone bool) {
 		switch {
 		case err != nil || now == nil: // torn, gone, or not to be read: that proves nothing
 		case now.Life() == journal.Dead:
-			e.reader.Patience = 0 // nobody writes any more
-			e.read()              // its last words
+			e.read() // its last words
 			return !e.over()
 		case !e.taken && time.Since(asked) >= stoppedPatience && standing.Stopped(now):
 			return false

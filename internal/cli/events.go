@@ -118,37 +118,31 @@ func (a *app) runEvents(args []string, f *eventFilter, asJSON, follow bool) erro
 	if err != nil {
 		return err
 	}
-	reader := journal.NewReader(run)
+	reader := journal.Follow(run)
 	out := bufio.NewWriterSize(a.stdout, 64<<10)
 	style := console.New(a.stdout)
 	shown := 0
-	show := func(epoch int, r *jobs.Record) error {
+	show := func(epoch int, r *jobs.Record) {
+		if reader.Report().Records == 1 && shown > 0 {
+			a.warn("some of these events did not become part of the run: whoever took it over did not have them. All events follow again")
+		}
 		text := events.Text(r)
 		if text == "" || !f.wants(r) {
-			return nil
+			return
 		}
 		var line []byte
 		if asJSON {
-			if line, err = json.Marshal(eventJSON(epoch, r, text)); err != nil {
-				return err
-			}
+			line, _ = json.Marshal(eventJSON(epoch, r, text)) // it has only plain fields
 		} else {
 			line = append(line, style.Paint(console.Dim, r.At.Time().Local().Format("2006-01-02 15:04:05"))+"  "+style.PlainQuotes(console.CleanLine(text))...)
 		}
 		shown++
-		_, err := out.Write(append(line, '\n'))
-		return err
+		out.Write(append(line, '\n')) // Flush returns the error
 	}
 	for warned := 0; ; time.Sleep(followEvery) {
-		nobody := true
-		if follow { // looked at first, so that its last words are read after it
-			owner, err := journal.ReadOwner(run)
-			nobody = err == nil && (owner == nil || owner.Life() == journal.Dead)
-		}
-		if reader.Patience = linePatience; nobody {
-			reader.Patience = 0 // what is not whole now never will be
-		}
-		err := reader.Read(show)
+		limit, _, _, err := journal.Observe(run)
+		nobody := !follow || err == nil && limit.End // found out before its last records are read
+		restarted, err := reader.Poll(limit, show)
 		if err == nil {
 			err = out.Flush()
 		}
@@ -158,14 +152,18 @@ func (a *app) runEvents(args []string, f *eventFilter, asJSON, follow bool) erro
 		if err != nil {
 			return exit.Usagef("%w", err)
 		}
-		for _, w := range reader.Report.Warnings[warned:] {
+		report := reader.Report()
+		if restarted {
+			warned = 0
+		}
+		for _, w := range report.Warnings[warned:] {
 			a.warn("%s", w)
 		}
-		warned = len(reader.Report.Warnings)
+		warned = len(report.Warnings)
 		if !nobody {
 			continue
 		}
-		if n := reader.Report.Ignored; n > 0 {
+		if n := report.Ignored; n > 0 {
 			a.con.Line(fmt.Sprintf("%d bytes are left out: dispatchers wrote them after the run had been taken over from them", n))
 		}
 		if shown == 0 {

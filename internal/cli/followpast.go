@@ -30,13 +30,17 @@ func (f *follower) past(owner *journal.Owner, unasked string) *stage {
 func (a *app) pastBoard(run *rundir.Run, owner *journal.Owner, unasked string, act actor, far farReader) (*board.Board, error) {
 	var past board.Earlier
 	words := map[string]standing.HostWord{}
-	table, _, err := journal.ReplayEvents(run, func(r *jobs.Record) {
+	reader := journal.Follow(run)
+	limit, _, _, _ := journal.Observe(run)
+	if _, err := reader.Poll(limit, func(_ int, r *jobs.Record) {
 		standing.Hear(words, r)
-		past.Add(r)
-	})
-	if err != nil {
+		if r.Kind != jobs.KindAcked {
+			past.Add(r)
+		}
+	}); err != nil {
 		return nil, err
 	}
+	table := reader.Table()
 	standing.AcceptRest(table)
 	at := places.Of(run)
 	p := board.Past{

@@ -140,27 +140,16 @@ func (s *session) continued() {
 	}
 }
 
-// pastPatience bounds reading the journal for a screen that has just come.
-const pastPatience = 2 * time.Second
-
-// addPast gives a board what happened before anybody looked, as far as it can be read
-// in a moment.
+// addPast gives a board what happened before anybody looked.
 func (s *session) addPast(b *board.Board) {
 	began := time.Now()
 	var past board.Earlier
-	_ = journal.NewReader(s.run).Read(func(_ int, r *jobs.Record) error {
-		switch {
-		case r.At >= jobs.StampOf(began):
-			return errEnoughPast // the board hears of it itself
-		case time.Since(began) > pastPatience:
-			past.Forget() // what is long ago, with a gap after it, would mislead
-			return errEnoughPast
-		}
-		if r.Kind != jobs.KindAcked {
+	// What cannot be read is only missing among the events.
+	_, _ = journal.Follow(s.run).Poll(journal.Limit{Durable: s.journal.Durable()}, func(_ int, r *jobs.Record) {
+		if r.At < jobs.StampOf(began) && r.Kind != jobs.KindAcked { // the board hears of later ones itself
 			past.Add(r)
 		}
-		return nil
-	}) // what cannot be read is only missing among the events
+	})
 	b.AddEarlier(&past)
 }
 

@@ -54,7 +54,7 @@ func TestEditAfterLostRecords(t *testing.T) {
 		return &jobs.Spec{ID: 1, Line: 1, Command: command, Options: jobs.NoOptions}
 	}
 	table := &jobs.Table{Specs: []*jobs.Spec{spec("old")}, Damaged: true}
-	p := &replayer{table: table, report: &Report{Damaged: true}}
+	p := &Follower{table: table, report: &Report{Damaged: true}}
 	for _, r := range []jobs.Record{
 		{Kind: jobs.KindLaunching, Job: 1, N: 1, Host: "a"}, // its acceptance and its end are lost
 		{Kind: jobs.KindEdited, Job: 1, Spec: spec("new")},

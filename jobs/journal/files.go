@@ -58,62 +58,73 @@ func newest(files []epochFile) int {
 	return files[len(files)-1].epoch
 }
 
-// eachLine calls line for every whole line within the first limit bytes, with
-// its number and without its newline, unless that is damaged (see pieces). whole
-// is the length of all whole lines,
-// rest what follows the last newline, sum the CRC-32C of the whole lines. A last
-// line that is whole but for its newline, which is another byte, is whole: one
-// that was cut off ends earlier.
-func eachLine(r *rundir.Run, e epochFile, limit int64, line func(no int, text []byte) error) (whole, rest int64, sum uint32, err error) {
-	return eachLineFrom(r, e, 0, limit, line)
+// position is how far a file has been read.
+type position struct {
+	length int64  // of the lines so far
+	lines  int    // how many
+	sum    uint32 // CRC-32C of these bytes
 }
 
-// eachLineFrom is eachLine from an offset on at which a line begins; whole counts
-// from the beginning of the file all the same, numbers and sum from there.
-func eachLineFrom(r *rundir.Run, e epochFile, from, limit int64, line func(no int, text []byte) error) (whole, rest int64, sum uint32, err error) {
-	if whole = from; from > limit {
-		return whole, 0, 0, nil
+// eachLine calls line for every whole line between at, where a line begins, and limit,
+// with its number and without its newline, unless that is damaged (see pieces). It moves
+// at behind each line for which line returned nil. rest is what follows the last newline.
+// A last line that is whole but for its newline, which is another byte, is whole: one
+// that was cut off ends earlier.
+func eachLine(r *rundir.Run, e epochFile, at *position, limit int64, line func(no int, text []byte) error) (rest int64, err error) {
+	if at.length >= limit {
+		return 0, nil
 	}
 	f, err := r.Disk.OpenFile(e.path(r), os.O_RDONLY, 0)
 	if err != nil {
-		return whole, 0, 0, err
+		return 0, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	buf := make([]byte, 0, max(512, min(limit-from, 1<<20)))
-	for no := 1; ; {
+	buf := make([]byte, 0, max(512, min(limit-at.length, 1<<20)))
+	for {
 		if len(buf) == cap(buf) {
 			buf = slices.Grow(buf, cap(buf))
 		}
-		room := min(int64(cap(buf)-len(buf)), limit-whole-int64(len(buf)))
-		n, err := f.ReadAt(buf[len(buf):len(buf)+int(room)], whole+int64(len(buf)))
+		room := min(int64(cap(buf)-len(buf)), limit-at.length-int64(len(buf)))
+		n, err := f.ReadAt(buf[len(buf):len(buf)+int(room)], at.length+int64(len(buf)))
 		if err != nil && !errors.Is(err, io.EOF) {
-			return whole, 0, sum, err
+			return 0, err
 		}
 		buf = buf[:len(buf)+n]
 		used := 0
-		for {
+		for err = nil; err == nil; {
 			k := bytes.IndexByte(buf[used:], '\n')
 			if k < 0 {
 				break
 			}
-			if err := line(no, buf[used:used+k]); err != nil {
-				return whole, 0, sum, err
+			if err = line(at.lines+1, buf[used:used+k]); err == nil {
+				used += k + 1
+				at.lines++
 			}
-			used += k + 1
-			no++
 		}
-		sum = crc32Update(sum, buf[:used])
-		whole += int64(used)
+		at.add(buf[:used])
+		if err != nil {
+			return 0, err
+		}
 		buf = buf[:copy(buf, buf[used:])]
 		if n < int(room) || room == 0 {
 			if end := len(buf) - 1; end > prefix {
 				if _, ok := lineBody(buf[:end]); ok {
-					return whole + int64(len(buf)), 0, crc32Update(sum, buf), line(no, buf)
+					if err := line(at.lines+1, buf); err != nil {
+						return 0, err
+					}
+					at.lines++
+					at.add(buf)
+					return 0, nil
 				}
 			}
-			return whole, int64(len(buf)), sum, nil
+			return int64(len(buf)), nil
 		}
 	}
+}
+
+func (p *position) add(b []byte) {
+	p.length += int64(len(b))
+	p.sum = crc32Update(p.sum, b)
 }
 
 // errEnough stops eachLine.
@@ -122,7 +133,7 @@ var errEnough = errors.New("enough")
 // firstRecord reads the KindEpoch record of a file of the journal: its first line or,
 // when that is not whole or damaged, what stands beside the file; nil if neither is good.
 func firstRecord(r *rundir.Run, e epochFile, size int64) (first *jobs.Record, err error) {
-	_, _, _, err = eachLine(r, e, size, func(_ int, text []byte) error {
+	_, err = eachLine(r, e, new(position), size, func(_ int, text []byte) error {
 		text, _ = pieces(text)
 		first = epochRecord(e, text)
 		return errEnough
@@ -134,19 +145,6 @@ func firstRecord(r *rundir.Run, e epochFile, size int64) (first *jobs.Record, er
 		return first, nil
 	}
 	return keptMarks(r, e)
-}
-
-// sizesOf returns the lengths of the files. The newest is looked at first: what its
-// first record fixes then has its full length here, also while others write.
-func sizesOf(r *rundir.Run, files []epochFile) ([]int64, error) {
-	sizes := make([]int64, len(files))
-	for i := len(files) - 1; i >= 0; i-- {
-		var err error
-		if sizes[i], err = sizeOf(r, files[i]); err != nil {
-			return nil, err
-		}
-	}
-	return sizes, nil
 }
 
 func sizeOf(r *rundir.Run, e epochFile) (size int64, err error) {

@@ -244,7 +244,7 @@ func (c *race) facts(view *memdisk.Mount, at string) {
 		c.t.Errorf("%s: %v", at, err)
 		return
 	}
-	table, report, err := Replay(r)
+	table, report, err := replay(r, Limit{End: true})
 	if err != nil || report.Damaged {
 		c.t.Errorf("%s: %+v, %v", at, report, err)
 		return
@@ -255,13 +255,12 @@ func (c *race) facts(view *memdisk.Mount, at string) {
 		}
 	}
 	told, last := map[string]int{}, 0
-	if err := NewReader(r).Read(func(epoch int, rec *jobs.Record) error {
+	if _, err := Follow(r).Poll(Limit{End: true}, func(epoch int, rec *jobs.Record) {
 		told[rec.Reason]++
 		if epoch < last {
 			c.t.Errorf("%s: epoch %d after %d", at, epoch, last)
 		}
 		last = epoch
-		return nil
 	}); err != nil {
 		c.t.Errorf("%s: %v", at, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -41,7 +42,8 @@ type Journal struct {
 	beats beats
 	now   func() time.Time
 
-	synced atomic.Pointer[extent] // what the last Sync made durable; nil before the first Sync
+	synced  atomic.Pointer[extent] // what the last fsync made durable; nil before the first
+	settled atomic.Int64           // what Durable returns
 
 	mu      sync.Mutex
 	f       rundir.File // nil after a failure: to be opened again
@@ -81,11 +83,23 @@ func (j *Journal) Append(recs []jobs.Record) error {
 func (j *Journal) Sync() error {
 	j.mu.Lock()
 	err := j.sync()
+	length := j.durable
 	j.mu.Unlock()
 	if err != nil {
 		return err
 	}
-	return j.fencedError()
+	if err := j.fencedError(); err != nil {
+		return err
+	}
+	j.settled.Store(length)
+	return nil
+}
+
+// Durable returns how much of the journal is durable and known to count for good, whoever
+// takes the run over: the last Sync that returned nil wrote it. Readers fold no further.
+// It may be called from any goroutine.
+func (j *Journal) Durable() live.Durable {
+	return live.Durable{Epoch: j.file.epoch, Bytes: j.settled.Load()}
 }
 
 func (j *Journal) sync() error {

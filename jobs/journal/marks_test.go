@@ -67,11 +67,10 @@ func (o *overtaken) check(t *testing.T, what string, kept bool) {
 	}
 	table, report := replay1(t, o.r)
 	right("to who looks", table, report)
-	if err := NewReader(o.r).Read(func(_ int, r *jobs.Record) error {
+	if _, err := Follow(o.r).Poll(Limit{End: true}, func(_ int, r *jobs.Record) {
 		if r.Job == 1 && r.Kind == jobs.KindJob {
 			t.Fatalf("%s: the late line is read", what)
 		}
-		return nil
 	}); err != nil {
 		t.Fatal(err)
 	}

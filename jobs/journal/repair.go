@@ -9,18 +9,18 @@ import (
 // is tried again after the facts that it proves: a job that was launched had been
 // accepted, an attempt that exited had been launched. Nothing else is made up,
 // least of all the end of a job.
-func (p *replayer) fold(r *jobs.Record) error {
-	err := jobs.Fold(p.table, r)
-	if err == nil || !p.report.Damaged {
+func (f *Follower) fold(r *jobs.Record) error {
+	err := jobs.Fold(f.table, r)
+	if err == nil || !f.report.Damaged {
 		return err
 	}
-	for _, m := range implied(p.table, r) {
-		if jobs.Fold(p.table, &m) != nil {
+	for _, m := range implied(f.table, r) {
+		if jobs.Fold(f.table, &m) != nil {
 			return err
 		}
-		p.report.warn("assumed, because a later record needs it: %s of job %d (attempt %d)", m.Kind, m.Job, m.N)
+		f.report.warn("assumed, because a later record needs it: %s of job %d (attempt %d)", m.Kind, m.Job, m.N)
 	}
-	return jobs.Fold(p.table, r)
+	return jobs.Fold(f.table, r)
 }
 
 // mostLost bounds what a record may prove to be lost: jobs of jobs.jsonl, and
@@ -32,16 +32,16 @@ const (
 
 // missingSpecs puts jobs that were accepted and whose specifications are gone
 // into their places: their attempts and results stand, but they cannot be run.
-func (p *replayer) missingSpecs(e epochFile, no int, r *jobs.Record) {
-	have, last := len(p.table.Specs), int(r.Job)-1+r.Count
+func (f *Follower) missingSpecs(e epochFile, no int, r *jobs.Record) {
+	have, last := len(f.table.Specs), int(r.Job)-1+r.Count
 	if r.Job < 1 || r.Count < 1 || last < int(r.Job) || last <= have || last-have > mostLostJobs {
 		return
 	}
-	p.damage("%s has lost jobs %d to %d, which %s:%d says are part of the run", rundir.SpecsFile, have+1, last, e.label(), no)
+	f.damage("%s has lost jobs %d to %d, which %s:%d says are part of the run", rundir.SpecsFile, have+1, last, e.label(), no)
 	for id := have + 1; id <= last; id++ {
-		p.table.Specs = append(p.table.Specs, jobs.LostSpec(jobs.ID(id), rundir.SpecsFile+": the line is missing"))
+		f.table.Specs = append(f.table.Specs, jobs.LostSpec(jobs.ID(id), rundir.SpecsFile+": the line is missing"))
 	}
-	p.run.MissingSpecs(last)
+	f.run.MissingSpecs(last)
 }
 
 // implied returns the records that must have stood before r and are not in t.

@@ -135,10 +135,12 @@ func take(ctx context.Context, r *rundir.Run, opt TakeOptions) (_ *Journal, _ *j
 
 	// From here on an older dispatcher can see that it is fenced off. What it
 	// still writes after this reading is not part of the run.
-	t, report, marks, err := replay(r, files, j.pulse(ctx))
-	if err != nil {
+	f := Follow(r)
+	f.pulse = j.pulse(ctx)
+	if _, err = f.poll(files, Limit{End: true}); err != nil {
 		return nil, nil, nil, err
 	}
+	t, report := f.table, f.report
 	missing, err := checkOwner(r, files, &had, owner)
 	if err != nil {
 		return nil, nil, nil, err
@@ -147,7 +149,7 @@ func take(ctx context.Context, r *rundir.Run, opt TakeOptions) (_ *Journal, _ *j
 		return nil, nil, nil, err
 	}
 	at := jobs.StampOf(j.now())
-	begin := []jobs.Record{{Kind: jobs.KindEpoch, At: at, Epoch: j.file.epoch, Owner: owner.String(), Files: marks}}
+	begin := []jobs.Record{{Kind: jobs.KindEpoch, At: at, Epoch: j.file.epoch, Owner: owner.String(), Files: f.fixed()}}
 	for _, why := range missing {
 		report.warn("%s", why)
 		report.Damaged = true

@@ -67,6 +67,7 @@ func (r *Run) readSpecs() (all jobs.StoredSpecs, err error) {
 		if err != nil {
 			return all, fmt.Errorf("cannot read the jobs of the run %s: %w", r.Name(), err)
 		}
+		all.Size, all.Good = int64(len(data)), 0
 		if len(data) == 0 {
 			continue
 		}
@@ -78,7 +79,7 @@ func (r *Run) readSpecs() (all jobs.StoredSpecs, err error) {
 		if err != nil {
 			return all, fmt.Errorf("the jobs of the run %s cannot be read: %w", r.Name(), err)
 		}
-		all.Specs, all.Damage = stored.Specs, append(all.Damage, stored.Damage...)
+		all.Specs, all.Damage, all.Good = stored.Specs, append(all.Damage, stored.Damage...), stored.Good
 		if name == specsFile(l.epoch) {
 			ours.end, ours.unended, ours.dirty = stored.Good, stored.Unended, stored.Good < int64(len(data))
 		}

@@ -42,19 +42,18 @@ func Hear(words map[string]HostWord, r *jobs.Record) {
 // Read reads a run without owning it. warn is told what could not be read.
 func Read(run *rundir.Run, warn func(format string, args ...any)) (*Look, error) {
 	words := map[string]HostWord{}
-	table, report, err := journal.ReplayEvents(run, func(r *jobs.Record) {
-		Hear(words, r)
-	})
-	if err != nil {
-		return nil, exit.Usagef("%w", err)
-	}
-	for _, w := range report.Warnings {
-		warn("%s", w)
-	}
-	owner, err := journal.ReadOwner(run)
+	limit, owner, _, err := journal.Observe(run)
 	if err != nil {
 		warn("%v", err)
 	}
+	reader := journal.Follow(run)
+	if _, err := reader.Poll(limit, func(_ int, r *jobs.Record) { Hear(words, r) }); err != nil {
+		return nil, exit.Usagef("%w", err)
+	}
+	for _, w := range reader.Report().Warnings {
+		warn("%s", w)
+	}
+	table := reader.Table()
 	AcceptRest(table)
 	had, err := ReadInput(run)
 	if err != nil {

@@ -1,0 +1,540 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math"
+	"slices"
+	"syscall"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/live"
+	"dcs-tui/jobs/rundir"
+)
+
+// Report describes what a Follower found in the journal.
+type Report struct {
+	Records int   // folded
+	Torn    int64 // bytes of a last line that was never completed: no damage
+	Ignored int64 // bytes that fenced-off dispatchers wrote too late, as far as they had when their files were fixed
+
+	// Damaged reports that facts are missing: a line could not be read or did not
+	// fit. The caller must reconcile every job that is not terminal with claims
+	// and sentinels, not only open attempts.
+	Damaged  bool
+	Warnings []string // for people, at most maxWarnings
+	More     int      // warnings left out
+}
+
+const maxWarnings = 20
+
+func (p *Report) warn(format string, args ...any) {
+	if len(p.Warnings) == maxWarnings {
+		p.More++
+		return
+	}
+	p.Warnings = append(p.Warnings, fmt.Sprintf(format, args...))
+}
+
+// Limit is how far a Poll may read the newest file of the journal. Files of earlier
+// epochs are read up to where a later epoch fixed them.
+type Limit struct {
+	live.Durable // what is known to be durable
+	// End reports that nobody dispatches the run: files are read to their ends, and a
+	// last line that is not whole never will be.
+	End bool
+}
+
+// LimitOf returns the Limit for a reader that does not dispatch the run. owner is what
+// ReadOwner returned and state is the content of live.json; both may be nil. The caller
+// sets End itself when an owner on another machine has given no sign for StaleAfter.
+func LimitOf(owner *Owner, state *live.State) Limit {
+	switch {
+	case owner == nil || owner.Life() == Dead:
+		return Limit{End: true}
+	case state != nil && state.Epoch == owner.Epoch && state.Token == owner.Token && state.Durable.Epoch == owner.Epoch:
+		return Limit{Durable: state.Durable}
+	}
+	// Its heartbeats say what is durable, too, but only every BeatEvery.
+	return Limit{Durable: live.Durable{Epoch: owner.Epoch, Bytes: math.MaxInt64}}
+}
+
+// Observe returns the Limit for a reader that does not dispatch the run, the owner and the
+// content of live.json. owner and state are nil when there is none. err says what could
+// not be read; the Limit is usable all the same.
+func Observe(r *rundir.Run) (limit Limit, owner *Owner, state *live.State, err error) {
+	owner, err = ReadOwner(r)
+	state, stateErr := live.Read(r)
+	return LimitOf(owner, state), owner, state, errors.Join(err, stateErr)
+}
+
+// UnknownKindError reports a record of a kind that this program does not know.
+type UnknownKindError struct {
+	Place string // file and line
+	Kind  jobs.Kind
+	Ref   string // what to type as RUN
+}
+
+// Error says what to do.
+func (e *UnknownKindError) Error() string {
+	return fmt.Sprintf("%s: a newer dcs-tui wrote a record of kind %.40q, which this one does not know: use that version (`dcs-tui status %s` there)", e.Place, e.Kind, e.Ref)
+}
+
+// Follower replays the journal of a run and then follows it. It writes nothing and is for
+// one goroutine.
+//
+// It folds only what cannot be taken back: older files up to the length that a later
+// epoch fixed, the newest one up to a Limit. Should a later epoch fix less than what has
+// been folded, or a file not be what it was, it starts anew.
+type Follower struct {
+	run    *rundir.Run
+	table  *jobs.Table
+	report *Report
+	dec    Decoder
+	rec    jobs.Record
+	see    func(epoch int, r *jobs.Record) // may be nil
+	pulse  func() error                    // of Take, called now and then; may be nil
+
+	specs   *rundir.SpecTail
+	files   []*followedFile          // those of the last Poll; nil: before the first
+	base    int                      // the newest epoch with a whole first record; 0: none
+	marks   map[string]jobs.FileMark // in that record, by name
+	missing []jobs.FileMark          // of files that are gone
+
+	tail     bool // records are not folded
+	skipping bool // … nor decoded
+
+	building bool // since a restart in this Poll
+	waits    int  // Polls that have waited for a damaged line
+}
+
+// followedFile is a file of the journal and what of it has been folded.
+type followedFile struct {
+	epochFile
+	position                // of what has been folded
+	limit    int64          // up to where it was looked at
+	final    bool           // no rest of a line can be completed any more
+	torn     int64          // bytes of a last line that was never completed
+	damaged  int64          // bytes of a last line that was damaged
+	mark     *jobs.FileMark // what fixed the file and has been checked; nil: nothing
+}
+
+// target is up to where a Poll folds a file.
+type target struct {
+	limit int64
+	final bool           // as in followedFile
+	mark  *jobs.FileMark // what fixed the file; nil: nothing
+}
+
+// maxWaits is how many Polls wait for a damaged line that was added to the newest file:
+// over NFS a page that is being written may show before an earlier one.
+const maxWaits = 3
+
+// errWait ends a Poll before a line that may become whole.
+var errWait = errors.New("the line may not be whole yet")
+
+// Follow returns a Follower at the beginning of the run's journal.
+func Follow(r *rundir.Run) *Follower {
+	return &Follower{run: r, table: &jobs.Table{}, report: new(Report)}
+}
+
+// Tail returns a Follower that keeps no table. Its first Poll goes to the present end of
+// the journal without calling see, in a fraction of the time that folding takes.
+func Tail(r *rundir.Run) *Follower {
+	f := Follow(r)
+	f.tail, f.skipping = true, true
+	return f
+}
+
+// Table returns the state of the run after the last Poll. The next Poll changes it, and
+// a restart replaces it.
+func (f *Follower) Table() *jobs.Table { return f.table }
+
+// Report returns what has been found since the last restart. The next Poll changes it.
+func (f *Follower) Report() *Report { return f.report }
+
+// Replay folds the journal of a run that the caller need not own, as far as it is durable.
+func Replay(r *rundir.Run) (*jobs.Table, *Report, error) {
+	limit, _, _, _ := Observe(r)
+	return replay(r, limit)
+}
+
+// replay is one Poll, or two where the first one finds damage: over NFS a page that is
+// being written may show before an earlier one.
+func replay(r *rundir.Run, limit Limit) (*jobs.Table, *Report, error) {
+	for try := 1; ; try++ {
+		f := Follow(r)
+		if _, err := f.Poll(limit, nil); err != nil {
+			return nil, nil, err
+		}
+		if !f.report.Damaged || try == 2 {
+			return f.table, f.report, nil
+		}
+	}
+}
+
+// Poll folds the records that were added since the last Poll. It calls see, unless that
+// is nil, for each record after folding it, with the epoch whose dispatcher wrote it and
+// with the host of its attempt; the record is valid until see returns. restarted reports
+// that the table was built anew, as at the first Poll, and see was called for all records
+// from the first one on; it is valid with an error, too. The next Poll continues after an
+// error.
+func (f *Follower) Poll(limit Limit, see func(epoch int, r *jobs.Record)) (restarted bool, err error) {
+	f.see = see
+	for try := 1; ; try++ {
+		var again bool
+		files, err := listFiles(f.run)
+		if err == nil {
+			again, err = f.poll(files, limit)
+			restarted = restarted || again
+		}
+		if try == 2 || !errors.Is(err, syscall.ESTALE) {
+			return restarted, err
+		}
+	}
+}
+
+// poll is Poll for a listing of the files.
+func (f *Follower) poll(files []epochFile, limit Limit) (restarted bool, err error) {
+	fail := func(err error) (bool, error) {
+		var unknown *UnknownKindError
+		switch {
+		case errors.As(err, &unknown):
+			return restarted, err
+		case errors.Is(err, fs.ErrNotExist):
+			err = fmt.Errorf("%w (was the run removed meanwhile?)", err)
+		}
+		return restarted, fmt.Errorf("cannot read the journal of the run %s: %w", f.run.Name(), err)
+	}
+	targets, err := f.plan(files, limit)
+	if err != nil {
+		return fail(err)
+	}
+	missing := missingFiles(files, f.marks)
+	if restarted = !f.continues(files, targets) || !slices.Equal(missing, f.missing); restarted {
+		f.restart(missing)
+	}
+	f.building = restarted
+	for _, e := range files[len(f.files):] {
+		f.files = append(f.files, &followedFile{epochFile: e})
+	}
+	if !f.tail && (restarted || limit.End) {
+		// Specifications are stored before the record that accepts them, so what is read
+		// now covers all records within the targets. When nobody dispatches the run,
+		// those that no record accepts are of interest, too.
+		if err := f.moreSpecs(); err != nil {
+			return restarted, err
+		}
+	}
+	f.report.Torn = 0
+	for i, st := range f.files {
+		if t := targets[i]; t.mark != nil {
+			err = f.fixedFile(st, t)
+		} else {
+			err = f.openFile(st, t)
+		}
+		if err == errWait {
+			break // later files follow it
+		}
+		if err != nil {
+			return fail(err)
+		}
+		f.report.Torn += st.torn
+	}
+	f.skipping = false
+	return restarted, nil
+}
+
+// plan returns the targets of the files. The newest is looked at first: what its first
+// record fixes then has its full length here, also while others write.
+func (f *Follower) plan(files []epochFile, limit Limit) ([]target, error) {
+	targets := make([]target, len(files))
+	base, begun := 0, false // begun: a later file is not empty
+	for i := len(files) - 1; i >= 0; i-- {
+		e, t := files[i], &targets[i]
+		if base > 0 {
+			m := f.marks[e.name] // if it has none, nobody who counted had seen it
+			m.Name = e.name
+			*t = target{m.Length, true, &m}
+			continue
+		}
+		size, err := sizeOf(f.run, e)
+		if err != nil {
+			return nil, err
+		}
+		if base, err = f.isBase(e, size); err != nil {
+			return nil, err
+		}
+		t.final = limit.End || begun
+		switch {
+		case limit.End || e.epoch < limit.Epoch:
+			t.limit = size
+		case e.epoch == limit.Epoch:
+			t.limit = min(size, limit.Bytes)
+		}
+		if i < len(f.files) { // a lower limit is older news, a shorter file is not
+			t.limit = max(t.limit, min(size, f.files[i].length))
+		}
+		begun = begun || size > 0
+	}
+	if f.base = base; base == 0 {
+		f.marks = nil
+	}
+	return targets, nil
+}
+
+// isBase returns the epoch of a file and keeps its marks if its first record is whole.
+// Otherwise it returns 0.
+func (f *Follower) isBase(e epochFile, size int64) (int, error) {
+	if e.epoch == f.base {
+		return e.epoch, nil
+	}
+	first, err := firstRecord(f.run, e, size)
+	if err != nil || first == nil {
+		return 0, err
+	}
+	f.marks = map[string]jobs.FileMark{}
+	for _, m := range first.Files {
+		f.marks[m.Name] = m
+	}
+	return e.epoch, nil
+}
+
+// missingFiles returns the marks of files that are not in the directory.
+func missingFiles(files []epochFile, marks map[string]jobs.FileMark) (missing []jobs.FileMark) {
+	for _, name := range slices.Sorted(maps.Keys(marks)) {
+		if !slices.ContainsFunc(files, func(e epochFile) bool { return e.name == name }) {
+			missing = append(missing, marks[name])
+		}
+	}
+	return missing
+}
+
+// continues reports whether the targets only add to what has been folded.
+func (f *Follower) continues(files []epochFile, targets []target) bool {
+	if f.files == nil || len(files) < len(f.files) {
+		return false
+	}
+	later := false // a later file has been folded
+	for i := len(f.files) - 1; i >= 0; i-- {
+		st, t := f.files[i], targets[i]
+		switch {
+		case st.epochFile != files[i], t.limit < st.length:
+			return false
+		case st.mark != nil:
+			if t.mark == nil || *t.mark != *st.mark {
+				return false
+			}
+		case later && t.limit > st.length && (t.mark != nil || t.limit != st.limit):
+			return false
+		}
+		later = later || st.length > 0
+	}
+	return true
+}
+
+// restart forgets what has been folded.
+func (f *Follower) restart(missing []jobs.FileMark) {
+	f.table, f.report, f.specs = &jobs.Table{}, new(Report), f.run.SpecTail()
+	f.files, f.waits = []*followedFile{}, 0
+	f.missing = missing
+	for _, m := range missing {
+		f.damage("%s/%s is missing", rundir.JournalDir, m.Name)
+	}
+}
+
+// moreSpecs reads the specifications that were added.
+func (f *Follower) moreSpecs() error {
+	specs, damage, err := f.table.Specs, []string(nil), error(nil)
+	if f.pulse != nil { // a Take: the run directory is to know what it appends to
+		var stored jobs.StoredSpecs
+		stored, err = f.run.ReadSpecs()
+		specs, damage = stored.Specs, stored.Damage
+	} else {
+		specs, damage, err = f.specs.More(specs)
+	}
+	if err != nil {
+		return err
+	}
+	// Those of accepted jobs stay as they are: they may have been edited, or be lost.
+	if n := len(f.table.Jobs); len(specs) < n || n > 0 && specs[0] != f.table.Specs[0] {
+		specs = append(slices.Clip(f.table.Specs[:n]), specs[min(n, len(specs)):]...)
+	}
+	f.table.Specs = specs
+	for _, text := range damage {
+		f.report.warn("%s", text)
+	}
+	return nil
+}
+
+// fixed returns the marks that fix what has been folded.
+func (f *Follower) fixed() []jobs.FileMark {
+	marks := slices.Clone(f.missing) // later epochs are to know of that damage, too
+	for _, st := range f.files {
+		if st.mark != nil {
+			marks = append(marks, *st.mark)
+		} else {
+			marks = append(marks, jobs.FileMark{Name: st.name, Length: st.length + st.damaged, CRC: st.sum})
+		}
+	}
+	return marks
+}
+
+func (f *Follower) damage(format string, args ...any) {
+	f.report.Damaged = true
+	f.table.Damaged = true
+	f.report.warn(format, args...)
+}
+
+// fixedFile folds an older file up to its mark.
+func (f *Follower) fixedFile(st *followedFile, t target) error {
+	if st.mark != nil {
+		return nil
+	}
+	size, err := sizeOf(f.run, st.epochFile)
+	if err != nil {
+		return err
+	}
+	rest, err := f.lines(st, t)
+	if err != nil {
+		return err
+	}
+	m := *t.mark
+	if f.report.Ignored += max(0, size-m.Length); size < m.Length {
+		f.damage("%s has lost its end: %d bytes of %d are there", st.label(), size, m.Length)
+	} else if rest > 0 || st.length != m.Length || st.sum != m.CRC {
+		f.damage("%s is not what it was when epoch %d ended: its checksum differs", st.label(), st.epoch)
+	}
+	st.mark, st.torn = &m, 0
+	return nil
+}
+
+// openFile folds a file that nothing has fixed yet.
+func (f *Follower) openFile(st *followedFile, t target) error {
+	if st.limit == t.limit && st.final == t.final {
+		return nil
+	}
+	rest, err := f.lines(st, t)
+	if err != nil {
+		return err
+	}
+	st.limit, st.final, st.torn, st.damaged = t.limit, t.final, 0, 0
+	if !t.final || rest == 0 {
+		return nil
+	}
+	torn, err := isTorn(f.run, st.epochFile, st.length, rest)
+	if err != nil {
+		return err
+	}
+	if torn {
+		st.torn = rest
+		return nil
+	}
+	// With the mark behind it later epochs know of that, too.
+	st.damaged = rest
+	f.damage("%s: its end is damaged", st.label())
+	return nil
+}
+
+// lines folds the lines up to the target.
+func (f *Follower) lines(st *followedFile, t target) (rest int64, err error) {
+	return eachLine(f.run, st.epochFile, &st.position, t.limit, func(no int, text []byte) error {
+		if f.skipping {
+			return nil
+		}
+		if err := f.line(st.epochFile, no, text, t.final); err != nil {
+			return err
+		}
+		if f.pulse != nil && no%(1<<14) == 0 {
+			return f.pulse()
+		}
+		return nil
+	})
+}
+
+// line folds the text between two newlines: a line, or, where a newline is
+// damaged, several, which costs nothing.
+func (f *Follower) line(e epochFile, no int, text []byte, final bool) error {
+	for part := 0; part == 0 || len(text) > 0; part++ {
+		first, rest := pieces(text)
+		body, ok := lineBody(first)
+		if !ok && part == 0 && !final && !f.building && f.waits < maxWaits {
+			f.waits++
+			return errWait
+		}
+		if f.waits = 0; !ok {
+			f.damage("%s:%d: the line is damaged (its checksum does not fit)", e.label(), no)
+		} else if err := f.one(e, no, body); err != nil {
+			return err
+		}
+		if len(first) < len(text) {
+			f.report.warn("%s:%d: the end of a line is damaged, which costs nothing", e.label(), no)
+		}
+		text = rest
+	}
+	return nil
+}
+
+// one folds a line whose checksum is right.
+func (f *Follower) one(e epochFile, no int, body []byte) error {
+	r := &f.rec
+	if err := f.dec.Decode(body, r); err != nil {
+		f.damage("%s:%d: the line cannot be read: %v", e.label(), no, err)
+		return nil
+	}
+	if !r.Kind.Known() {
+		return &UnknownKindError{Place: fmt.Sprintf("%s:%d", e.label(), no), Kind: r.Kind, Ref: f.run.Ref()}
+	}
+	if f.tail {
+		f.report.Records++
+		if f.see != nil {
+			f.see(e.epoch, r)
+		}
+		return nil
+	}
+	isEpoch := r.Kind == jobs.KindEpoch
+	if isEpoch && r.Epoch != e.epoch {
+		f.damage("%s:%d: a record of epoch %d does not belong here", e.label(), no, r.Epoch)
+		return nil
+	}
+	if !isEpoch && f.table.Epoch != e.epoch {
+		// Its first line was lost; what follows counts.
+		if err := jobs.Fold(f.table, &jobs.Record{Kind: jobs.KindEpoch, Epoch: e.epoch}); err != nil {
+			f.damage("%s:%d: %v", e.label(), no, err)
+		}
+	}
+	if r.Kind == jobs.KindAccepted {
+		if int(r.Job)-1+r.Count > len(f.table.Specs) && f.pulse == nil {
+			if err := f.moreSpecs(); err != nil {
+				return err
+			}
+		}
+		f.missingSpecs(e, no, r)
+	}
+	if r.Kind == jobs.KindDamaged {
+		f.damage("%s", r.Reason)
+	}
+	err := f.fold(r)
+	if err != nil && !f.table.Damaged {
+		// A file that nobody knew of is gone, or this program is at fault.
+		f.damage("%s:%d: records are missing before this one: %v", e.label(), no, err)
+		err = f.fold(r)
+	}
+	if err != nil {
+		f.damage("%s:%d: the record does not fit: %v", e.label(), no, err)
+		return nil
+	}
+	f.report.Records++
+	if f.see == nil {
+		return nil
+	}
+	if r.Host == "" && r.N > 0 && r.Kind != jobs.KindRequest {
+		if a := f.table.Attempt(r.Attempt()); a != nil {
+			r.Host = a.Host
+		}
+	}
+	f.see(e.epoch, r)
+	return nil
+}
