@@ -143,6 +143,7 @@ func (e *epochs) check(t *testing.T, what string, lost []jobs.Record, whole bool
 	if e.checks++; e.checks%7 != 0 {
 		return
 	}
+	e.follow(t, what)
 	next, taken, _ := take1(t, e.r, TakeOptions{Force: true, Who: machine("melon2")})
 	if next.Epoch() != 4 {
 		t.Fatalf("%s: epoch %d", what, next.Epoch())

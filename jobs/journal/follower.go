@@ -235,7 +235,7 @@ func (f *Follower) poll(files []epochFile, limit Limit) (restarted bool, err err
 		} else {
 			err = f.openFile(st, t)
 		}
-		if err == errWait {
+		if errors.Is(err, errWait) {
 			break // later files follow it
 		}
 		if err != nil {

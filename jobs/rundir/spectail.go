@@ -38,9 +38,10 @@ func (t *SpecTail) More(have []*jobs.Spec) (specs []*jobs.Spec, damage []string,
 			t.file, t.size, t.end = name, 0, 0
 		}
 		if specs, err = t.read(specs); errors.Is(err, errSpecTail) {
-			return t.again(files)
+			return t.again(files, have)
 		}
 		if err != nil {
+			t.file = "" // from the beginning again
 			return have, nil, fmt.Errorf("cannot read the jobs of the run %s: %w", t.run.Name(), err)
 		}
 	}
@@ -110,11 +111,11 @@ func (t *SpecTail) line(line []byte, specs []*jobs.Spec) ([]*jobs.Spec, bool) {
 }
 
 // again reads everything.
-func (t *SpecTail) again(files []string) (specs []*jobs.Spec, damage []string, err error) {
+func (t *SpecTail) again(files []string, have []*jobs.Spec) (specs []*jobs.Spec, damage []string, err error) {
 	t.file = ""
 	all, err := t.run.ReadSpecs()
 	if err != nil {
-		return nil, nil, err
+		return have, nil, err
 	}
 	t.file, t.size, t.end = files[len(files)-1], all.Size, all.Good
 	return all.Specs, all.Damage, nil

@@ -1,0 +1,719 @@
+package journal
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"os"
+	"reflect"
+	"strings"
+	"syscall"
+	"testing"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/jobstest"
+	"dcs-tui/jobs/live"
+	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/rundir/memdisk"
+)
+
+// atEnd is the Limit of a run that nobody dispatches.
+var atEnd = Limit{End: true}
+
+// upTo is the Limit of a run whose dispatcher has published this position.
+func upTo(epoch int, bytes int64) Limit {
+	return Limit{Durable: live.Durable{Epoch: epoch, Bytes: bytes}}
+}
+
+// poll1 returns the records of a Poll as "epoch:kind:reason".
+func poll1(t testing.TB, f *Follower, limit Limit) (recs []jobs.Record, words string, restarted bool) {
+	t.Helper()
+	restarted, err := f.Poll(limit, func(epoch int, r *jobs.Record) {
+		recs = append(recs, *r)
+		words += fmt.Sprintf("%d:%s:%s ", epoch, r.Kind, r.Reason)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return recs, words, restarted
+}
+
+// wantPoll polls and compares the records and whether the Follower started anew.
+func wantPoll(t testing.TB, f *Follower, limit Limit, want string, again bool) {
+	t.Helper()
+	if _, words, restarted := poll1(t, f, limit); words != want || restarted != again {
+		t.Errorf("got %q, restarted %v; want %q, %v", words, restarted, want, again)
+	}
+}
+
+func event(text string) jobs.Record { return jobs.Record{Kind: jobs.KindEvent, Reason: text} }
+
+// A Follower gives every record of a run, whole, in order, and with the host of its
+// attempt, and later those that were added; half a line only when it is whole. Its table is
+// what a replay gives.
+func TestFollower(t *testing.T) {
+	r, _, recs, content := written(t, 1, 50, 1000)
+	hosts := map[jobs.AttemptID]string{}
+	for i := range recs {
+		if w := &recs[i]; w.N > 0 && w.Kind != jobs.KindRequest {
+			if w.Kind == jobs.KindLaunching {
+				hosts[w.Attempt()] = w.Host
+			}
+			w.Host = hosts[w.Attempt()]
+		}
+	}
+	f := Follow(r)
+	var all []jobs.Record
+	for _, cut := range []int{0, 5, len(content) / 3, len(content)/3 + 40, len(content) - 1, len(content)} {
+		put(t, r, 1, content[:cut])
+		got, _, restarted := poll1(t, f, upTo(1, math.MaxInt64))
+		if all = append(all, got...); len(all) != strings.Count(string(content[:cut]), "\n") || restarted != (cut == 0) {
+			t.Fatalf("%d records in %d bytes, restarted %v", len(all), cut, restarted)
+		}
+		if table, _ := replay1(t, r); !same(f.Table(), table) {
+			t.Fatalf("after %d bytes the table is another than a replay's", cut)
+		}
+	}
+	if !reflect.DeepEqual(all[1:], recs) || all[0].Kind != jobs.KindEpoch || len(hosts) == 0 {
+		t.Fatalf("%d records, want %d and the epoch", len(all), len(recs))
+	}
+	if f.Report().Records != len(all) || f.Report().Damaged {
+		t.Errorf("%+v", f.Report())
+	}
+}
+
+// A Follower folds the newest epoch up to the published position and earlier ones up to
+// where they were fixed. What an old dispatcher writes after a takeover is not folded.
+func TestFollowerTakeover(t *testing.T) {
+	r := newRun(t)
+	first, _, _ := take1(t, r, force)
+	record(t, first, event("a"))
+	f, tail := Follow(r), Tail(r)
+	published := Limit{Durable: first.Durable()}
+	wantPoll(t, f, published, "1:epoch: 1:event:a ", true)
+	wantPoll(t, tail, published, "", true)
+	record(t, first, event("b"))
+	wantPoll(t, f, published, "", false)
+	second, _, _ := take1(t, r, force)
+	tooLate(t, first, event("too late"))
+	record(t, second, event("c"))
+	// The old position limits the new epoch, whose first record fixes the old one.
+	wantPoll(t, f, published, "1:event:b ", false)
+	wantPoll(t, f, Limit{Durable: second.Durable()}, "2:epoch: 2:event:c ", false)
+	wantPoll(t, f, published, "", false) // older news
+	wantPoll(t, f, atEnd, "", false)
+	wantPoll(t, tail, atEnd, "1:event:b 2:epoch: 2:event:c ", false)
+	for _, f := range []*Follower{f, tail} {
+		if p := f.Report(); p.Ignored == 0 || p.Damaged {
+			t.Errorf("%+v", p)
+		}
+	}
+	crash(t, first)
+	crash(t, second)
+}
+
+// Records that a Follower folded beyond the durable position, because it took the run for
+// one that nobody dispatches, and that the next epoch does not count make it start anew.
+func TestFollowerFoldedTooMuch(t *testing.T) {
+	r := newRun(t)
+	first, _, _ := take1(t, r, force)
+	record(t, first, event("a"))
+	second, _, _ := take1(t, r, force)
+	begun, err := os.ReadFile(fileOf(2).path(r))
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, r, 2, nil) // its first record is not written yet
+	marks, err := os.ReadFile(r.Path(rundir.JournalDir, fileOf(2).marks()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(r.Path(rundir.JournalDir, fileOf(2).marks())); err != nil {
+		t.Fatal(err)
+	}
+	tooLate(t, first, event("too late"))
+	f := Follow(r)
+	wantPoll(t, f, upTo(2, math.MaxInt64), "1:epoch: 1:event:a 1:event:too late ", true) // an empty screen would be worse
+	put(t, r, 2, begun)
+	if err := os.WriteFile(r.Path(rundir.JournalDir, fileOf(2).marks()), marks, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	wantPoll(t, f, upTo(2, math.MaxInt64), "1:epoch: 1:event:a 2:epoch: ", true)
+	wantPoll(t, f, upTo(2, math.MaxInt64), "", false)
+	crash(t, first)
+	crash(t, second)
+}
+
+// A line that was cut off is no damage and is not folded, and its successor cuts it.
+func TestFollowerTornTail(t *testing.T) {
+	r := newRun(t)
+	first, _, _ := take1(t, r, force)
+	record(t, first, event("a"))
+	crash(t, first)
+	b, err := os.ReadFile(fileOf(1).path(r))
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, r, 1, append(b, "0badcafe {\"k\":\"la"...))
+	f := Follow(r)
+	wantPoll(t, f, upTo(1, math.MaxInt64), "1:epoch: 1:event:a ", true)
+	wantPoll(t, f, atEnd, "", false)
+	if p := f.Report(); p.Torn != 17 || p.Damaged {
+		t.Errorf("%+v", p)
+	}
+	second, _, _ := take1(t, r, force)
+	wantPoll(t, f, Limit{Durable: second.Durable()}, "2:epoch: ", false)
+	if p := f.Report(); p.Torn != 0 || p.Ignored != 17 || p.Damaged {
+		t.Errorf("%+v", p)
+	}
+	crash(t, second)
+}
+
+// A file that shrinks below what was folded, or that is gone, makes a Follower start anew.
+// A removed run directory is an error that says so, and no reason to forget the table.
+func TestFollowerFilesChange(t *testing.T) {
+	r := newRun(t)
+	first, _, _ := take1(t, r, force)
+	record(t, first, event("a"), event("b"))
+	crash(t, first)
+	second, _, _ := take1(t, r, force)
+	record(t, second, event("c"))
+	f := Follow(r)
+	wantPoll(t, f, atEnd, "1:epoch: 1:event:a 1:event:b 2:epoch: 2:event:c ", true)
+	b, err := os.ReadFile(fileOf(2).path(r))
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, r, 2, lines(b, 1))
+	wantPoll(t, f, atEnd, "1:epoch: 1:event:a 1:event:b 2:epoch: ", true)
+	put(t, r, 2, b)
+	wantPoll(t, f, atEnd, "2:event:c ", false)
+	if err := os.Remove(fileOf(1).path(r)); err != nil {
+		t.Fatal(err)
+	}
+	wantPoll(t, f, atEnd, "2:epoch: 2:event:c ", true)
+	if !f.Report().Damaged {
+		t.Error("a lost file is no damage")
+	}
+	if err := os.Rename(r.Dir, r.Dir+".away"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Poll(atEnd, nil); err == nil || !strings.Contains(err.Error(), "was it removed?") || f.Table().Epoch != 2 {
+		t.Errorf("the directory is gone: %v, epoch %d", err, f.Table().Epoch)
+	}
+	if err := os.Rename(r.Dir+".away", r.Dir); err != nil {
+		t.Fatal(err)
+	}
+	wantPoll(t, f, atEnd, "", false)
+	crash(t, second)
+}
+
+// A damaged line is named and costs only itself. One that was added to the newest file is
+// waited for: over NFS a page that is being written may show before an earlier one.
+func TestFollowerDamage(t *testing.T) {
+	r, _, recs, content := written(t, 2, 20, 100)
+	damaged := bytes.Clone(content)
+	at := len(lines(content, 10)) + 20
+	damaged[at] ^= 1
+	f := Follow(r)
+	put(t, r, 1, damaged)
+	got, _, _ := poll1(t, f, upTo(1, math.MaxInt64))
+	if p := f.Report(); len(got) != len(recs) || !p.Damaged || !strings.Contains(p.Warnings[0], "journal/000001.jsonl:11: the line is damaged") {
+		t.Errorf("%d records of %d, %+v", len(got), len(recs)+1, p)
+	}
+	for _, healed := range []bool{true, false} {
+		put(t, r, 1, lines(content, 5))
+		f := Follow(r)
+		poll1(t, f, upTo(1, math.MaxInt64))
+		put(t, r, 1, damaged)
+		for n := range maxWaits {
+			if got, _, _ := poll1(t, f, upTo(1, math.MaxInt64)); n == 0 && len(got) != 5 || n > 0 && len(got) > 0 || f.Report().Damaged {
+				t.Fatalf("Poll %d: %d records, %+v", n, len(got), f.Report())
+			}
+		}
+		if healed {
+			put(t, r, 1, content)
+		}
+		poll1(t, f, upTo(1, math.MaxInt64))
+		if table, _ := replay1(t, r); f.Report().Damaged == healed || !same(f.Table(), table) {
+			t.Errorf("healed %v: %+v", healed, f.Report())
+		}
+	}
+}
+
+// A damaged newline costs neither a record nor a Poll.
+func TestFollowerDamagedNewline(t *testing.T) {
+	r := newRun(t)
+	j, _, _ := take1(t, r, force)
+	record(t, j, event("a"), event("b"))
+	f := Follow(r)
+	wantPoll(t, f, Limit{Durable: j.Durable()}, "1:epoch: 1:event:a 1:event:b ", true)
+	record(t, j, event("c"), event("d"))
+	crash(t, j)
+	b, err := os.ReadFile(fileOf(1).path(r))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[len(lines(b, 4))-1] = '*'
+	put(t, r, 1, b)
+	wantPoll(t, f, Limit{Durable: j.Durable()}, "1:event:c 1:event:d ", false)
+}
+
+// A record of an unknown kind stops readers and takers with advice, and is not damage.
+func TestUnknownKind(t *testing.T) {
+	r := newRun(t)
+	j, _, _ := take1(t, r, force)
+	record(t, j, event("a"), jobs.Record{Kind: "teleported", Job: 1}, event("b"))
+	crash(t, j)
+	f := Follow(r)
+	for range 2 {
+		_, err := f.Poll(atEnd, nil)
+		var unknown *UnknownKindError
+		if !errors.As(err, &unknown) || unknown.Kind != "teleported" || !strings.Contains(err.Error(), "journal/000001.jsonl:3: a newer dcs-tui wrote") {
+			t.Fatalf("%v", err)
+		}
+	}
+	if f.Report().Records != 2 || f.Report().Damaged {
+		t.Errorf("%+v", f.Report())
+	}
+	if _, _, _, err := Take(t.Context(), r, force); !errors.As(err, new(*UnknownKindError)) {
+		t.Errorf("taken over: %v", err)
+	}
+}
+
+// Whatever file operation of a Poll fails once: the Poll returns the error, unless it was a
+// stale handle, and the next one continues.
+func TestFollowerReadFaults(t *testing.T) {
+	for _, cause := range []error{syscall.EIO, syscall.ESTALE} {
+		for n := 1; ; n++ {
+			e := threeEpochs(t)
+			f := Follow(e.r)
+			if n%2 == 0 { // in the middle of the newest file
+				poll1(t, f, upTo(3, int64(len(lines(e.files[2], 7)))))
+			}
+			left, failed := n/2+1, ""
+			e.m.Fault = func(op, _ string) error {
+				if left--; left == 0 {
+					failed = op
+					return cause
+				}
+				return nil
+			}
+			_, err := f.Poll(atEnd, nil)
+			e.m.Fault = nil
+			if left > 0 {
+				if n%2 == 0 {
+					break
+				}
+				continue
+			}
+			if stale := cause == syscall.ESTALE; failed != "close" && (stale != (err == nil) || !stale && !errors.Is(err, cause)) {
+				t.Fatalf("operation %d (%s) failed with %v: %v", n, failed, cause, err)
+			}
+			poll1(t, f, atEnd)
+			if !same(f.Table(), e.live) || f.Report().Damaged {
+				t.Fatalf("operation %d failed with %v: the table is another; %+v", n, cause, f.Report())
+			}
+		}
+	}
+}
+
+// A Poll that finds nothing new lists the journal and looks at the newest file. At the end
+// of a run it looks for new specifications, too.
+func TestFollowerIdle(t *testing.T) {
+	e := threeEpochs(t)
+	f := Follow(e.r)
+	for _, c := range []struct {
+		limit Limit
+		want  string
+	}{
+		{upTo(3, int64(len(e.files[2]))), "list open stat close"},
+		{atEnd, "list open stat close list open stat close"},
+	} {
+		poll1(t, f, c.limit)
+		var ops []string
+		e.m.Fault = func(op, path string) error { ops = append(ops, op); return nil }
+		_, words, restarted := poll1(t, f, c.limit)
+		e.m.Fault = nil
+		if words != "" || restarted || len(ops) > len(strings.Fields(c.want)) {
+			t.Errorf("%q, restarted %v: %v, want %s", words, restarted, ops, c.want)
+		}
+	}
+}
+
+// A damaged journal is followed to the table that a replay gives.
+func (e *epochs) follow(t *testing.T, what string) {
+	t.Helper()
+	f := Follow(e.r)
+	newest := e.read(t, 3)
+	for _, cut := range []int{0, len(newest) / 3, len(newest)} {
+		if _, err := f.Poll(upTo(3, int64(cut)), nil); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+	}
+	for range maxWaits {
+		if _, err := f.Poll(atEnd, nil); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+	}
+	if table, report := replay1(t, e.r); !same(table, f.Table()) || report.Damaged != f.Report().Damaged || report.Torn != f.Report().Torn {
+		t.Fatalf("%s: followed to another table than a replay gives; replay %+v, follower %+v", what, report, f.Report())
+	}
+}
+
+// LimitOf trusts live.json of the owner alone, and reads to the end when it is gone.
+func TestLimitOf(t *testing.T) {
+	here, err := thisProcess()
+	if err != nil {
+		t.Fatal(err)
+	}
+	here.Epoch, here.Token = 3, "token"
+	gone, other := *here, *machine("melon1")
+	gone.Left = true
+	other.Epoch, other.Token = 3, "token"
+	state := func(epoch int, token string) *live.State {
+		return &live.State{Epoch: epoch, Token: token, Durable: live.Durable{Epoch: epoch, Bytes: 77}}
+	}
+	for name, c := range map[string]struct {
+		owner *Owner
+		state *live.State
+		want  Limit
+	}{
+		"nobody ever":       {nil, nil, atEnd},
+		"left":              {&gone, state(3, "token"), atEnd},
+		"here":              {here, state(3, "token"), upTo(3, 77)},
+		"elsewhere":         {&other, state(3, "token"), upTo(3, 77)},
+		"of another epoch":  {here, state(2, "token"), upTo(3, math.MaxInt64)},
+		"of another taker":  {here, state(3, "another"), upTo(3, math.MaxInt64)},
+		"nothing published": {here, nil, upTo(3, math.MaxInt64)},
+	} {
+		if got := LimitOf(c.owner, c.state); got != c.want {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
+	}
+}
+
+// Durable moves only when a Sync has returned nil.
+func TestDurablePosition(t *testing.T) {
+	m := memdisk.New().Mount("a")
+	r := simulated(t, m)
+	j, _, _ := take1(t, r, TakeOptions{Force: true, Who: machine("melon1")})
+	size := func() int64 {
+		n, err := sizeOf(r, fileOf(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	began := live.Durable{Epoch: 1, Bytes: size()}
+	if got := j.Durable(); got != began {
+		t.Fatalf("after Take: %+v, want %+v", got, began)
+	}
+	_ = j.Append([]jobs.Record{event("a")})
+	for _, op := range []string{"write", "sync", "readdir"} { // the last is the fence check
+		m.Fault = func(o, path string) error {
+			if o == op {
+				return io.ErrUnexpectedEOF
+			}
+			return nil
+		}
+		if err := j.Sync(); err == nil || j.Durable() != began {
+			t.Errorf("%s failed: %v, %+v", op, err, j.Durable())
+		}
+		m.Fault = nil
+	}
+	if err := j.Sync(); err != nil || j.Durable().Bytes != size() || j.Durable() == began {
+		t.Fatalf("%v, %+v of %d", err, j.Durable(), size())
+	}
+	before := j.Durable()
+	next, _, _ := take1(t, r, TakeOptions{Force: true, Who: machine("melon2")})
+	tooLate(t, j, event("too late"))
+	if j.Durable() != before || next.Durable().Epoch != 2 {
+		t.Errorf("fenced: %+v, %+v", j.Durable(), next.Durable())
+	}
+}
+
+// followed is a run that dispatchers write, crash in, and take from each other while
+// Followers poll.
+type followed struct {
+	t      *testing.T
+	rng    *rand.Rand
+	r      *rundir.Run // as the observer sees it
+	server *memdisk.Server
+	n      int
+
+	j        *Journal // the present dispatcher; nil: it crashed
+	view     *memdisk.Mount
+	table    *jobs.Table
+	sleepers []*Journal
+	limit    Limit           // as published
+	sure     map[string]bool // reasons of events that a Sync had acknowledged when it was published
+	acked    []string        // by a Sync
+}
+
+// next returns a record that fits the table of the dispatcher.
+func (w *followed) next() jobs.Record {
+	w.n++
+	at := jobs.Stamp(w.n)
+	if w.rng.IntN(3) == 0 || len(w.table.Jobs) == 0 {
+		return jobs.Record{Kind: jobs.KindEvent, At: at, Reason: fmt.Sprint("event ", w.n)}
+	}
+	j := &w.table.Jobs[w.rng.IntN(len(w.table.Jobs))]
+	id, n := j.Spec.ID, len(j.Attempts)
+	switch {
+	case j.State == jobs.Queued:
+		return jobs.Record{Kind: jobs.KindLaunching, At: at, Job: id, N: n + 1, Host: "melon1"}
+	case j.State.Terminal():
+		return jobs.Record{Kind: jobs.KindRound, At: at, Job: id}
+	case w.rng.IntN(4) == 0:
+		return jobs.Record{Kind: jobs.KindLost, At: at, Job: id, N: n, Next: jobs.Queued}
+	}
+	return jobs.Record{Kind: jobs.KindExited, At: at, Job: id, N: n, Next: jobs.Succeeded, Seq: w.table.Seq + 1, Outcome: &jobs.Outcome{Ended: at}}
+}
+
+// write appends records of the dispatcher, perhaps new jobs, without a Sync.
+func (w *followed) write() {
+	if w.rng.IntN(8) == 0 {
+		from := len(w.table.Specs)
+		specs := jobstest.Specs(from + 1 + w.rng.IntN(3))[from:]
+		if err := w.j.run.AppendSpecs(specs); err != nil {
+			return // fenced
+		}
+		w.table.Specs = append(w.table.Specs, specs...)
+	}
+	for range 1 + w.rng.IntN(4) {
+		rec := w.next()
+		if left := len(w.table.Specs) - len(w.table.Jobs); left > 0 {
+			rec = jobs.Record{Kind: jobs.KindAccepted, At: rec.At, Job: jobs.ID(len(w.table.Jobs) + 1), Count: left}
+		}
+		if err := jobs.Fold(w.table, &rec); err != nil {
+			w.t.Fatal(err)
+		}
+		if rec.Kind == jobs.KindEvent {
+			w.acked = append(w.acked, rec.Reason)
+		}
+		_ = w.j.Append([]jobs.Record{rec})
+	}
+}
+
+// fold is the table of the records that count, read in the plainest way.
+func (w *followed) fold(limit Limit) *jobs.Table {
+	w.t.Helper()
+	files, err := listFiles(w.r)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	lengths, base := map[string]int{}, len(files)-1
+	content := map[string][]byte{}
+	for _, e := range files {
+		if content[e.name], err = rundir.ReadFile(w.r.Disk, e.path(w.r)); err != nil {
+			w.t.Fatal(err)
+		}
+		switch {
+		case limit.End || e.epoch < limit.Epoch:
+			lengths[e.name] = len(content[e.name])
+		case e.epoch == limit.Epoch:
+			lengths[e.name] = min(len(content[e.name]), int(limit.Bytes))
+		}
+	}
+	for ; base >= 0; base-- {
+		first, err := firstRecord(w.r, files[base], int64(len(content[files[base].name])))
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if first == nil {
+			continue
+		}
+		for _, e := range files[:base] {
+			lengths[e.name] = 0
+		}
+		for _, m := range first.Files {
+			lengths[m.Name] = int(m.Length)
+		}
+		break
+	}
+	table := &jobs.Table{Specs: w.table.Specs}
+	for _, e := range files {
+		for _, line := range bytes.SplitAfter(content[e.name][:lengths[e.name]], []byte{'\n'}) {
+			if !bytes.HasSuffix(line, []byte{'\n'}) {
+				continue // torn
+			}
+			var d Decoder
+			rec := new(jobs.Record)
+			if err := d.Decode(line[prefix:len(line)-1], rec); err != nil {
+				w.t.Fatal(err)
+			}
+			if err := jobs.Fold(table, rec); err != nil {
+				w.t.Fatal(err)
+			}
+		}
+	}
+	return table
+}
+
+// TestFollowerRandom lets dispatchers write, sync, publish what is durable, crash in the
+// middle of a line, lose what was not durable, take the run from each other, and write
+// after that, while a Follower polls at random moments. At each Poll its table is exactly
+// what is durable, with every record that was acknowledged, and at the end what a fresh
+// replay gives.
+func TestFollowerRandom(t *testing.T) {
+	seeds := uint64(400)
+	if testing.Short() || raceDetector {
+		seeds = 60
+	}
+	polls, restarts, takes := 0, 0, 0
+	for seed := range seeds {
+		server := memdisk.New()
+		server.NamesDurable = true
+		w := &followed{t: t, rng: rand.New(rand.NewPCG(seed, 23)), server: server, r: simulated(t, server.Mount("observer")), sure: map[string]bool{}}
+		f := Follow(w.r)
+		seen := map[string]int{}
+		see := func(_ int, r *jobs.Record) {
+			if f.Report().Records == 1 {
+				clear(seen)
+			}
+			if r.Kind == jobs.KindEvent {
+				seen[r.Reason]++
+			}
+		}
+		poll := func(limit Limit) {
+			t.Helper()
+			before := f.Table()
+			restarted, err := f.Poll(limit, see)
+			if err != nil || f.Report().Damaged {
+				t.Fatalf("seed %d: %v, %+v", seed, err, f.Report())
+			}
+			if restarted && polls > 0 && before.Epoch > 0 {
+				restarts++
+			}
+			polls++
+			got, want := *f.Table(), w.fold(limit)
+			got.Specs, want.Specs = nil, nil // those that no record accepts may be read or not
+			if !same(&got, want) {
+				t.Fatalf("seed %d, limit %+v: the table is not what is durable\ngot  %+v\nwant %+v", seed, limit, &got, want)
+			}
+			for reason := range w.sure {
+				if seen[reason] != 1 {
+					t.Fatalf("seed %d, limit %+v: %q was acknowledged and is seen %d times", seed, limit, reason, seen[reason])
+				}
+			}
+		}
+		publish := func() {
+			w.limit = Limit{Durable: w.j.Durable()}
+			for _, reason := range w.acked {
+				w.sure[reason] = true
+			}
+		}
+		for step := range 150 {
+			if w.j == nil {
+				if step > 0 && w.rng.IntN(3) == 0 {
+					poll(atEnd)
+				}
+				name := fmt.Sprint("melon", step)
+				w.view = server.Mount(name)
+				r, err := rundir.OpenOn(w.view, w.r.Dir)
+				if err != nil {
+					t.Fatal(err)
+				}
+				left := 1 << 30
+				if w.rng.IntN(3) == 0 {
+					left = w.rng.IntN(60)
+				}
+				w.view.Fault = func(string, string) error {
+					if left--; left < 0 {
+						return errGone
+					}
+					return nil
+				}
+				j, table, report, err := Take(t.Context(), r, TakeOptions{Force: true, Who: machine(name)})
+				w.view.Fault = nil
+				if err != nil {
+					if w.table == nil {
+						w.table = &jobs.Table{}
+					}
+					continue // it died on the way
+				}
+				if report.Damaged {
+					t.Fatalf("seed %d: %+v", seed, report)
+				}
+				takes++
+				w.j, w.table, w.acked = j, table, nil
+				if w.rng.IntN(2) == 0 {
+					publish()
+				}
+			}
+			switch w.rng.IntN(12) {
+			case 0, 1, 2, 3:
+				w.write()
+			case 4, 5:
+				if err := w.j.Sync(); err != nil {
+					t.Fatal(err)
+				}
+				publish()
+			case 6: // it has written more than is durable
+				w.write()
+				w.view.Fault = func(op, _ string) error {
+					if op == "sync" {
+						return syscall.EIO
+					}
+					return nil
+				}
+				if err := w.j.Sync(); err == nil {
+					t.Fatalf("seed %d: nothing was to be written", seed)
+				}
+				w.view.Fault = nil
+			case 7: // it dies, in the middle of a line or not, with the power or without
+				if w.write(); w.rng.IntN(2) == 0 {
+					w.view.Fault = func(op, _ string) error {
+						if op == "write" {
+							return memdisk.Short{N: w.rng.IntN(len(w.j.pending))}
+						}
+						return nil
+					}
+				} else {
+					w.view.Fault = func(op, _ string) error {
+						if op == "sync" {
+							return syscall.EIO
+						}
+						return nil
+					}
+				}
+				_ = w.j.Sync()
+				if w.view.Fault = nil; w.rng.IntN(4) == 0 {
+					poll(atEnd) // what is lost next has been seen
+				}
+				if w.rng.IntN(2) == 0 {
+					w.view.PowerLoss(func(l memdisk.Loss) memdisk.Fate { return memdisk.Fate{Keep: w.rng.IntN(l.Len + 1)} })
+				}
+				w.j, w.acked = nil, nil
+			case 8: // another takes the run, and it does not know yet
+				if w.rng.IntN(2) == 0 {
+					w.write()
+				}
+				w.sleepers = append(w.sleepers, w.j)
+				w.j, w.acked = nil, nil
+			case 9: // a dispatcher that was taken over wakes up
+				if n := len(w.sleepers); n > 0 {
+					late := w.sleepers[w.rng.IntN(n)]
+					_ = late.Append([]jobs.Record{event("too late")})
+					_ = late.Sync()
+				}
+			default:
+				if w.limit.Epoch > 0 {
+					poll(w.limit)
+				}
+			}
+		}
+		poll(atEnd)
+		if table, report := replay1(t, w.r); !same(table, f.Table()) || report.Damaged {
+			t.Fatalf("seed %d: a fresh replay gives another table", seed)
+		}
+	}
+	t.Logf("%d seeds: %d polls, %d restarts, %d takeovers", seeds, polls, restarts, takes)
+	if polls < int(seeds)*10 || restarts == 0 || takes < int(seeds)*3 {
+		t.Error("too little has happened")
+	}
+}
