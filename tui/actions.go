@@ -5,7 +5,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"dcs-tui/jobs/runview"
+	"dcs-tui/dispatch/view"
 )
 
 // jobKeys are what can be done with jobs. They work in each pane that has a job under
@@ -55,18 +55,16 @@ func (m *model) onJobs() bool {
 	if p, is := m.focus().(*resultsPane); is {
 		return p.rows()
 	}
-	_, ok := m.focus().(interface {
-		current(*model) (runview.Row, bool)
-	})
+	_, ok := m.focus().(interface{ current(*model) (view.Row, bool) })
 	return ok
 }
 
 // targets are the jobs that a key is about. The cursor's is held from then on.
-func (m *model) targets() runview.Ranges {
+func (m *model) targets() view.Ranges {
 	if l, ok := m.focus().(interface{ hold() }); ok {
 		l.hold()
 	}
-	if p, ok := m.focus().(interface{ picked() runview.Ranges }); (!ok || len(p.picked()) == 0) && m.slid() {
+	if p, ok := m.focus().(interface{ picked() view.Ranges }); (!ok || len(p.picked()) == 0) && m.slid() {
 		return nil
 	}
 	which := m.selection()
@@ -87,7 +85,7 @@ func (m *model) dispatched(what string) bool {
 		return false
 	}
 	why := "the run is over"
-	if m.pic.Life == runview.Dead {
+	if m.pic.Life == view.Dead {
 		why = "the run's dispatcher is gone"
 	}
 	m.complain(fmt.Sprintf("cannot %s: %s and nobody dispatches it; :resume starts a dispatcher, r and e work", what, why))
@@ -95,28 +93,28 @@ func (m *model) dispatched(what string) bool {
 }
 
 // single is the row of a target that is one job, when it is known.
-func (m *model) single(which runview.Ranges) (runview.Row, bool) {
+func (m *model) single(which view.Ranges) (view.Row, bool) {
 	r, ok := m.job()
-	return r, ok && equal(which, runview.One(r.ID))
+	return r, ok && equal(which, view.One(r.ID))
 }
 
 func (m *model) cancelSelected() tea.Cmd { return m.cancelJobs(m.targets()) }
 
 // cancelJobs ends jobs: one that is queued at once, with an undo, everything else
 // after a question that says what is lost (rule 9).
-func (m *model) cancelJobs(which runview.Ranges) tea.Cmd {
+func (m *model) cancelJobs(which view.Ranges) tea.Cmd {
 	if len(which) == 0 || !m.dispatched("cancel") {
 		return nil
 	}
-	if r, ok := m.single(which); ok && (r.Phase.Terminal() || r.Phase == runview.Ending) {
+	if r, ok := m.single(which); ok && (r.Phase.Terminal() || r.Phase == view.Ending) {
 		m.complain(fmt.Sprintf("nothing to cancel: %s %s", jobName(r.ID), stands(r.Phase)))
 		return nil
 	}
-	return m.weigh(which, func(m *model, w runview.Weight) tea.Cmd {
+	return m.weigh(which, func(m *model, w view.Weight) tea.Cmd {
 		n := w.Queued + w.Handed + w.Running
 		// Who is told that nothing that runs is lost ends nothing that starts meanwhile.
 		do := func(m *model) tea.Cmd {
-			return m.act(runview.Action{Do: runview.Cancel, Jobs: which, Waiting: w.Running+w.Handed == 0})
+			return m.act(view.Action{Do: view.Cancel, Jobs: which, Waiting: w.Running+w.Handed == 0})
 		}
 		switch {
 		case n == 0:
@@ -135,7 +133,7 @@ func (m *model) cancelJobs(which runview.Ranges) tea.Cmd {
 }
 
 // named is "job 17 is", "these 12 jobs are".
-func (m *model) named(which runview.Ranges) string {
+func (m *model) named(which view.Ranges) string {
 	if which.Len() == 1 {
 		return jobName(which[0].First) + " is"
 	}
@@ -143,31 +141,31 @@ func (m *model) named(which runview.Ranges) string {
 }
 
 // stands says in words how a job stands.
-func stands(p runview.Phase) string {
+func stands(p view.Phase) string {
 	switch p {
-	case runview.Ending:
+	case view.Ending:
 		return "is being cancelled already"
-	case runview.Running:
+	case view.Running:
 		return "runs"
-	case runview.Away:
+	case view.Away:
 		return "runs on a host that cannot be reached now"
-	case runview.Handed:
+	case view.Handed:
 		return "has been handed to a host"
-	case runview.Retry:
+	case view.Retry:
 		return "waits for its next try"
-	case runview.Failed:
+	case view.Failed:
 		return "has failed"
-	case runview.TimedOut:
+	case view.TimedOut:
 		return "has timed out"
-	case runview.Queued:
+	case view.Queued:
 		return "is queued"
-	case runview.Waits:
+	case view.Waits:
 		return "waits for other jobs"
-	case runview.Succeeded:
+	case view.Succeeded:
 		return "has succeeded"
-	case runview.Cancelled:
+	case view.Cancelled:
 		return "is cancelled"
-	case runview.Skipped:
+	case view.Skipped:
 		return "was skipped"
 	}
 	return "is in a state that this screen does not know"
@@ -177,7 +175,7 @@ func (m *model) requeueSelected() tea.Cmd { return m.requeueJobs(m.targets()) }
 
 // requeueJobs runs jobs again that are over. Many at once are asked about: what they
 // have done is done anew.
-func (m *model) requeueJobs(which runview.Ranges) tea.Cmd {
+func (m *model) requeueJobs(which view.Ranges) tea.Cmd {
 	if len(which) == 0 {
 		return nil
 	}
@@ -185,11 +183,11 @@ func (m *model) requeueJobs(which runview.Ranges) tea.Cmd {
 		m.complain(fmt.Sprintf("nothing to requeue: %s %s", jobName(r.ID), stands(r.Phase)))
 		return nil
 	}
-	do := func(m *model) tea.Cmd { return m.act(runview.Action{Do: runview.Requeue, Jobs: which}) }
+	do := func(m *model) tea.Cmd { return m.act(view.Action{Do: view.Requeue, Jobs: which}) }
 	if which.Len() <= manyJobs {
 		return do(m)
 	}
-	return m.weigh(which, func(m *model, w runview.Weight) tea.Cmd {
+	return m.weigh(which, func(m *model, w view.Weight) tea.Cmd {
 		if w.Over == 0 {
 			m.complain("nothing to requeue: none of these jobs is over")
 			return nil
@@ -212,7 +210,7 @@ func (m *model) prioritise(n int, relative bool) tea.Cmd {
 		m.complain(fmt.Sprintf("its priority changes nothing: %s %s", jobName(r.ID), stands(r.Phase)))
 		return nil
 	}
-	return m.act(runview.Action{Do: runview.Priority, Jobs: which, Number: n, Relative: relative})
+	return m.act(view.Action{Do: view.Priority, Jobs: which, Number: n, Relative: relative})
 }
 
 // launchesNothing reports whether the run is paused or drains.
@@ -222,18 +220,18 @@ func (m *model) launchesNothing() bool {
 
 // pause stops launching, or continues it.
 func (m *model) pause() tea.Cmd {
-	verb := runview.Pause
+	verb := view.Pause
 	if m.launchesNothing() {
-		verb = runview.Continue
+		verb = view.Continue
 	}
 	return m.pauseWith(verb)
 }
 
-func (m *model) pauseWith(verb runview.Verb) tea.Cmd {
+func (m *model) pauseWith(verb view.Verb) tea.Cmd {
 	if m.pic == nil || !m.dispatched(string(verb)) {
 		return nil
 	}
-	return m.act(runview.Action{Do: verb})
+	return m.act(view.Action{Do: verb})
 }
 
 // undoable says that there is something to undo, and time left for it.
@@ -243,13 +241,13 @@ func (m *model) undoable() bool { return m.undo != nil && !m.now().After(m.undo.
 func (m *model) takeBack() tea.Cmd {
 	which := m.undo.jobs
 	m.undo = nil // a second u undoes nothing
-	return m.act(runview.Action{Do: runview.Requeue, Jobs: which, Why: "undo"})
+	return m.act(view.Action{Do: view.Requeue, Jobs: which, Why: "undo"})
 }
 
 // acted empties the selection when what was wanted of it has been done.
-func (m *model) acted(a runview.Action) {
+func (m *model) acted(a view.Action) {
 	switch a.Do {
-	case runview.Cancel, runview.Requeue, runview.Edit:
+	case view.Cancel, view.Requeue, view.Edit:
 		if equal(a.Jobs, m.jobs.sel.which) {
 			m.jobs.sel.set(nil)
 		}

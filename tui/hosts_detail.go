@@ -3,7 +3,7 @@ package tui
 import (
 	"fmt"
 
-	"dcs-tui/jobs/runview"
+	"dcs-tui/dispatch/view"
 )
 
 // hostModal shows all that is known of one host, over the whole screen.
@@ -12,8 +12,8 @@ type hostModal struct {
 	page
 }
 
-func (p *hostModal) ask(m *model, ask *runview.Ask) {
-	ask.Events = &runview.EventsWindow{Filter: "host:" + p.name, All: true, Rows: 200}
+func (p *hostModal) ask(m *model, ask *view.Ask) {
+	ask.Events = &view.EventsWindow{Filter: "host:" + p.name, All: true, Rows: 200}
 }
 
 func (p *hostModal) screen(m *model, w, h int) []string {
@@ -22,7 +22,7 @@ func (p *hostModal) screen(m *model, w, h int) []string {
 }
 
 func (p *hostModal) text(m *model, w int) []string {
-	var h *runview.Host
+	var h *view.Host
 	for i := range m.pic.Hosts {
 		if m.pic.Hosts[i].Name == p.name {
 			h = &m.pic.Hosts[i]

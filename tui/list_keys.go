@@ -5,7 +5,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"dcs-tui/jobs/runview"
+	"dcs-tui/dispatch/view"
 )
 
 // listKeys are the keys of a list of jobs.
@@ -57,7 +57,7 @@ func (m *model) pick(l *list) tea.Cmd {
 // matchedAll is what a filter matches.
 type matchedAll struct {
 	filter string
-	which  runview.Ranges
+	which  view.Ranges
 	err    error
 }
 

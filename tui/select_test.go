@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"testing"
 
+	"dcs-tui/dispatch/view"
 	"dcs-tui/jobs"
-	"dcs-tui/jobs/runview"
 )
 
 func TestSelection(t *testing.T) {
@@ -17,7 +17,7 @@ func TestSelection(t *testing.T) {
 		id := jobs.ID(seed>>16)%200 + 1
 		if seed%7 == 0 {
 			last := id + jobs.ID(seed%13)
-			s.add(runview.Ranges{{First: id, Last: last}, {First: last + 2, Last: last + 3}})
+			s.add(view.Ranges{{First: id, Last: last}, {First: last + 2, Last: last + 3}})
 			for x := id; x <= last+3; x++ {
 				want[x] = want[x] || x != last+1
 			}
@@ -48,7 +48,7 @@ func TestSelection(t *testing.T) {
 // An action that is under way keeps its jobs whatever is selected meanwhile.
 func TestSelectionsAreNotChangedInPlace(t *testing.T) {
 	var s selection
-	s.add(runview.Ranges{{First: 1, Last: 9}, {First: 20, Last: 20}})
+	s.add(view.Ranges{{First: 1, Last: 9}, {First: 20, Last: 20}})
 	held, before := s.which, fmt.Sprint(s.which)
 	s.toggle(5)
 	s.toggle(20)

@@ -6,14 +6,15 @@ import (
 	"io/fs"
 	"time"
 
+	"dcs-tui/dispatch/board"
 	"dcs-tui/dispatch/control"
+	"dcs-tui/dispatch/view"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
-	"dcs-tui/jobs/runview"
 )
 
 // controlBase is where the directories of control sockets lie; tests change it.
@@ -29,7 +30,7 @@ func (s *session) listenControl(inventory string) error {
 	}
 	server, err := control.Listen(control.Options{
 		Base: controlBase, Program: version(), Run: s.run.UID(), Epoch: s.table.Epoch, Secret: secret,
-		Open:   func() (runview.Source, func(), error) { return s.openBoard(inventory) },
+		Open:   func() (view.Source, func(), error) { return s.openBoard(inventory) },
 		TakeIn: func(ctx context.Context, name string) error { return s.requests.TakeIn(ctx, name, s.d.Finished()) },
 		Fault:  func(text string) { s.say(func() string { return console.CleanLine(text) }) },
 	})
@@ -86,12 +87,12 @@ func (s *session) closeControl() {
 
 // openBoard makes what attached screens look at. Nothing of it is there while nobody
 // is attached.
-func (s *session) openBoard(inventory string) (runview.Source, func(), error) {
+func (s *session) openBoard(inventory string) (view.Source, func(), error) {
 	owner, err := journal.ReadOwner(s.run)
 	if err != nil {
 		owner = nil // only its name is missing on the screen
 	}
-	b := runview.OverDispatcher(s.d, boardOptions(s.run, runView(s.run, labOf(inventory), owner), s.act))
+	b := board.Live(s.d, boardOptions(s.run, runView(s.run, labOf(inventory), owner), s.act))
 	s.addPast(b)
 	q, _ := s.app.asker.(*questions)
 	if q != nil {
@@ -108,21 +109,21 @@ func (s *session) openBoard(inventory string) (runview.Source, func(), error) {
 // servedBoard is a board to which nothing can be asked any more when the run is over
 // and its dispatcher takes leave of the hosts: what it took in then would be left.
 type servedBoard struct {
-	*runview.Board
+	*board.Board
 	s *session
 }
 
-// Do is runview.Source's.
-func (b *servedBoard) Do(ctx context.Context, a runview.Action) (*runview.Answer, error) {
+// Do is view.Source's.
+func (b *servedBoard) Do(ctx context.Context, a view.Action) (*view.Answer, error) {
 	select {
 	case <-b.s.d.Finished():
-		if a.Do != runview.Reply {
+		if a.Do != view.Reply {
 			return nil, control.ErrLeaving
 		}
 	default:
 	}
 	ans, err := b.Board.Do(ctx, a)
-	if err == nil && a.Do == runview.Continue {
+	if err == nil && a.Do == view.Continue {
 		b.s.continued()
 	}
 	return ans, err
@@ -140,9 +141,9 @@ func (s *session) continued() {
 }
 
 // addPast gives a board what happened before anybody looked.
-func (s *session) addPast(b *runview.Board) {
+func (s *session) addPast(b *board.Board) {
 	began := time.Now()
-	var past runview.Earlier
+	var past board.Earlier
 	// What cannot be read is only missing among the events.
 	_, _ = journal.Follow(s.run).Poll(journal.Limit{Durable: s.journal.Durable()}, func(_ int, r *jobs.Record) {
 		if r.At < jobs.StampOf(began) && r.Kind != jobs.KindAcked { // the board hears of later ones itself
@@ -153,25 +154,25 @@ func (s *session) addPast(b *runview.Board) {
 }
 
 // act carries out what a board cannot.
-func (s *session) act(_ context.Context, a runview.Action) (*runview.Answer, error) {
+func (s *session) act(_ context.Context, a view.Action) (*view.Answer, error) {
 	by := console.CleanLine(a.Why)
 	if by == "" {
 		by = "asked for on the screen"
 	}
 	switch a.Do {
-	case runview.DrainRun:
+	case view.DrainRun:
 		s.obey(wishDrain, by)
-		return &runview.Answer{Done: 1, Text: "no more jobs are started; the dispatcher ends when the running ones have, unless continue comes first"}, nil
-	case runview.StopRun:
+		return &view.Answer{Done: 1, Text: "no more jobs are started; the dispatcher ends when the running ones have, unless continue comes first"}, nil
+	case view.StopRun:
 		s.obey(wishStop, by)
-		return &runview.Answer{Done: 1, Text: "dispatching stops; running jobs go on"}, nil
-	case runview.CancelRun:
+		return &view.Answer{Done: 1, Text: "dispatching stops; running jobs go on"}, nil
+	case view.CancelRun:
 		s.obey(wishCancel, by)
-		return &runview.Answer{Done: 1, Text: "every job is cancelled; the running ones are being ended"}, nil
-	case runview.Reply:
+		return &view.Answer{Done: 1, Text: "every job is cancelled; the running ones are being ended"}, nil
+	case view.Reply:
 		if q, ok := s.app.asker.(*questions); ok {
 			return q.answer(int64(a.Number), a.Text)
 		}
 	}
-	return nil, &runview.Refused{Why: "the dispatcher cannot do that: " + string(a.Do)}
+	return nil, &view.Refused{Why: "the dispatcher cannot do that: " + string(a.Do)}
 }
