@@ -15,7 +15,7 @@ import (
 func completeFlags(cmd *cobra.Command) {
 	shared := map[string]cobra.CompletionFunc{"hosts": tomlFiles, "cwd": dirsOnly, "run-dir": dirsOnly, "env": completeEnv}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if c, ok := f.Value.(*choice); ok {
+		if c, ok := f.Value.(*choiceFlag); ok {
 			cmd.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(c.words, cobra.ShellCompDirectiveNoFileComp))
 		} else if complete := shared[f.Name]; complete != nil {
 			cmd.RegisterFlagCompletionFunc(f.Name, complete)

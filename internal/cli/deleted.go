@@ -41,6 +41,6 @@ func (s *session) deletedAdvice() []string {
 	}
 	slices.Sort(hosts)
 	// Each process of the run has the run's random name in its environment.
-	return append(lines, jobs.Plural(n, "job")+" may still run, on "+someNames(hosts)+"; nobody collects the results. On such a host this ends all jobs of the run:",
+	return append(lines, jobs.Plural(n, "job")+" may still run, on "+someNames(hosts, 4)+"; nobody collects the results. On such a host this ends all jobs of the run:",
 		"  kill $(grep -lsz '^DCS_COOKIE="+s.run.UID()+"/' /proc/[0-9]*/environ | cut -d/ -f3)")
 }

@@ -42,7 +42,7 @@ func (a *app) dryRun(f *runFlags, specs []*jobs.Spec, inv *loadedInventory, cwd 
 				first = s
 			}
 		case len(fit) < len(inv.Hosts):
-			text += "  on " + nameList(fit, 4)
+			text += "  on " + hostNames(fit)
 		}
 		fmt.Fprintln(w, text)
 	}
@@ -81,16 +81,13 @@ func fitting(s *jobs.Spec, hs []*hosts.Host) []*hosts.Host {
 	return fit
 }
 
-func nameList(hs []*hosts.Host, limit int) string {
+// hostNames returns the names of some of the hosts.
+func hostNames(hs []*hosts.Host) string {
 	var names []string
-	for i, h := range hs {
-		if i == limit {
-			names = append(names, fmt.Sprintf("%d more", len(hs)-limit))
-			break
-		}
+	for _, h := range hs {
 		names = append(names, console.CleanLine(h.Name))
 	}
-	return strings.Join(names, ", ")
+	return someNames(names, maxNamedHosts)
 }
 
 // needsText is what a job asks of a host.

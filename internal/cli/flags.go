@@ -1,21 +1,26 @@
 package cli
 
 import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
+	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
 )
 
-// runFlags are the options of run and resume.
+// runFlags holds the flags of run, grid and resume.
 type runFlags struct {
 	options // kept in run.toml
 
-	// Of this invocation only.
+	// The rest holds for this invocation only.
 	noTUI  bool
 	screen screenOptions
 	json   bool
@@ -31,7 +36,7 @@ type runFlags struct {
 	queues queueFlags
 }
 
-// screenFlags say what this invocation shows, for run and resume alike.
+// screenFlags adds the flags that control what this invocation shows.
 func (f *runFlags) screenFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.noTUI, "no-tui", false, "lines instead of the screen, and this process dispatches")
 	fs.BoolVar(&f.json, "json", false, "one JSON object a finished job on stdout, in completion order")
@@ -42,7 +47,7 @@ func (f *runFlags) screenFlags(fs *pflag.FlagSet) {
 	fs.MarkHidden("seed")
 }
 
-// newRunFlags are those of the commands that make a run of a file, beside hostFlags.
+// newRunFlags adds the flags of the commands that make a run, except hostFlags.
 func (f *runFlags) newRunFlags(fs *pflag.FlagSet, file string) {
 	f.jobFlags(fs)
 	f.policyFlags(fs)
@@ -52,7 +57,7 @@ func (f *runFlags) newRunFlags(fs *pflag.FlagSet, file string) {
 	fs.StringVar(&f.runDir, "run-dir", "", "keep the run in DIRECTORY instead of dcs-runs/NAME")
 }
 
-// checkNewRun finds what is wrong with them before anything is read.
+// checkNewRun checks the flags before anything is read.
 func (f *runFlags) checkNewRun() error {
 	if err := f.check(); err != nil {
 		return err
@@ -68,54 +73,54 @@ func (f *runFlags) checkNewRun() error {
 	return nil
 }
 
-// hostFlags say which hosts are used and how.
+// hostFlags adds the flags that select hosts and how they are used.
 func (f *runFlags) hostFlags(fs *pflag.FlagSet) {
 	hostsFlag(fs, &f.hosts)
 	sshFlags(fs, &f.SSHConfig, &f.AcceptNew)
-	fs.Var((*countValue)(&f.MaxSlots), "max-slots", "at most N busy slots at once, over all hosts (no limit)")
-	fs.Var((*spanValue)(&f.GiveUp), "give-up", "end when no host could be used for this TIME (10m)")
-	fs.Var((*spanValue)(&f.Buffer), "buffer", "keep hosts supplied for this TIME without this machine, such as 30m for a laptop that will sleep")
+	fs.Var(countFlag(&f.MaxSlots), "max-slots", "at most N busy slots at once, over all hosts (no limit)")
+	fs.Var(durationFlag(&f.GiveUp), "give-up", "end when no host could be used for this TIME (10m)")
+	fs.Var(durationFlag(&f.Buffer), "buffer", "keep hosts supplied for this TIME without this machine, such as 30m for a laptop that will sleep")
 }
 
-// hostsFlag names the inventory.
+// hostsFlag adds the flag that names the inventory.
 func hostsFlag(fs *pflag.FlagSet, file *string) {
 	fs.StringVar(file, "hosts", "", "inventory FILE (else ./hosts.toml, else ~/.config/dcs-tui/hosts.toml, else this machine)")
 }
 
-// sshFlags are those of every command that connects.
+// sshFlags adds the flags of every command that connects to hosts.
 func sshFlags(fs *pflag.FlagSet, config *string, acceptNew *bool) {
 	fs.StringVar(config, "ssh-config", "", "read FILE instead of ~/.ssh/config")
 	fs.BoolVar(acceptNew, "accept-new", false, "remember the key of a host that is not known yet (a changed key always stops)")
 }
 
-// endFlags say when and how the run ends.
+// endFlags adds the flags that control when and how the run ends.
 func (f *runFlags) endFlags(fs *pflag.FlagSet) {
-	fs.Var((*haltValue)(&f.Halt), "halt", "start no more jobs after N or N% have failed (with --buffer hosts may start what they were handed)")
-	fs.Var((*choiceValue)(&f.OnInterrupt).of("drain", "cancel"), "on-interrupt", "what Ctrl-C does: drain (finish what runs) or cancel")
+	fs.Var(haltFlag(&f.Halt), "halt", "start no more jobs after N or N% have failed (with --buffer hosts may start what they were handed)")
+	fs.Var(newChoice(&f.OnInterrupt, "drain", "cancel"), "on-interrupt", "what Ctrl-C does: drain (finish what runs) or cancel")
 	fs.StringVar(&f.OnDone, "on-done", "", "shell COMMAND to run when the run ends; sees DCS_RUN, DCS_RUN_DIR, DCS_STATE and counts such as DCS_FAILED")
 }
 
-// jobFlags are what the jobs find, fixed when the run is made.
+// jobFlags adds the flags for the environment of jobs, which is fixed when the run is made.
 func (f *runFlags) jobFlags(fs *pflag.FlagSet) {
-	fs.StringArrayVar(&f.env, "env", nil, "set NAME=VALUE for the jobs; NAME alone hands the present value on and stores only its hash")
+	fs.StringArrayVar(&f.env, "env", nil, "set NAME=VALUE for the jobs; NAME alone passes the current value and stores only its hash")
 	fs.StringVar(&f.Setup, "setup", "", "LINE of shell before each job, in the same shell, such as: module load cuda")
 	fs.StringVar(&f.Cwd, "cwd", "", "DIRECTORY that the jobs run in (this one)")
 	fs.StringVar(&f.Shell, "shell", "", "SHELL that runs the jobs (/bin/sh)")
 }
 
-// policyFlags are what happens to jobs that say nothing themselves.
+// policyFlags adds the flags that hold for jobs without options of their own.
 func (f *runFlags) policyFlags(fs *pflag.FlagSet) {
 	f.Tries = 3
-	fs.Var(countUpTo{(*countValue)(&f.Tries), jobs.MaxTries}, "tries", "at most N attempts of a job in all")
-	fs.Var(delayValue{&f.RetryDelay}, "retry-delay", "wait this TIME before a retry on the same host; 0 turns it off (default: from the run time, at most 1m)")
-	fs.Var((*spanValue)(&f.Timeout), "timeout", "end a job after this TIME, such as 90s, 30m, 2h")
+	fs.Var(triesFlag(&f.Tries), "tries", "at most N attempts of a job in all")
+	fs.Var(delayFlag(&f.RetryDelay), "retry-delay", "wait this TIME before a retry on the same host; 0 turns it off (default: from the run time, at most 1m)")
+	fs.Var(durationFlag(&f.Timeout), "timeout", "end a job after this TIME, such as 90s, 30m, 2h")
 	fs.BoolVar(&f.RetryTimeouts, "retry-timeouts", false, "try a job again that ran into its timeout")
-	fs.Var((*choiceValue)(&f.OnLost).of("requeue", "wait"), "on-lost", "jobs of a host given up as lost: requeue, or wait for the host")
-	fs.Var((*spanValue)(&f.HalfLife), "half-life", "slot time that a queue has used counts half after this TIME (1h)")
+	fs.Var(newChoice(&f.OnLost, "requeue", "wait"), "on-lost", "jobs of a host given up as lost: requeue, or wait for the host")
+	fs.Var(durationFlag(&f.HalfLife), "half-life", "half-life of fair-share usage: slot time that a queue has used counts half after this TIME (1h)")
 	fs.BoolVar(&f.KeepChildren, "keep-children", false, "leave processes alive that jobs left behind")
 }
 
-// options are what the run was asked to do; run.toml keeps those that were given.
+// options are the settings of a run. run.toml keeps those that were given.
 type options struct {
 	Setup, Cwd, Shell string
 	Tries             int
@@ -134,7 +139,7 @@ type options struct {
 	AcceptNew         bool
 }
 
-// check finds what no single flag can know.
+// check refuses texts that no shell can take.
 func (o *options) check() error {
 	for flag, text := range map[string]string{"--setup": o.Setup, "--cwd": o.Cwd, "--shell": o.Shell} {
 		if strings.ContainsRune(text, 0) {
@@ -142,4 +147,80 @@ func (o *options) check() error {
 		}
 	}
 	return nil
+}
+
+// queueFlags are the settings of queues on the command line. They go into the options
+// of the jobs, as if they stood in the files, and are kept with them.
+type queueFlags struct {
+	share    perQueue
+	priority perQueue
+}
+
+func (q *queueFlags) flags(fs *pflag.FlagSet) {
+	q.share, q.priority = perQueue{low: 1, high: jobs.MaxShare}, perQueue{low: math.MinInt32, high: math.MaxInt32}
+	fs.Var(&q.share, "share", "QUEUE=N: the queue gets slot time in proportion to N (1); a file of several is a queue of its name")
+	fs.Var(&q.priority, "queue-priority", "QUEUE=N: queues with a smaller N go first, whatever the shares are (0)")
+}
+
+func (q *queueFlags) empty() bool { return len(q.share.of)+len(q.priority.of) == 0 }
+
+// apply sets the options of jobs in these queues.
+func (q *queueFlags) apply(specs []*jobs.Spec) {
+	if q.empty() {
+		return
+	}
+	changeOptions(specs, func(o *jobs.Options) {
+		if n, ok := q.share.of[o.Queue]; ok {
+			o.Share = n
+		}
+		if n, ok := q.priority.of[o.Queue]; ok {
+			o.QueuePriority = &n
+		}
+	})
+}
+
+// applying returns next with apply called for every job.
+func (q *queueFlags) applying(next func() (*jobs.Spec, error)) func() (*jobs.Spec, error) {
+	return func() (*jobs.Spec, error) {
+		s, err := next()
+		if err == nil {
+			q.apply([]*jobs.Spec{s})
+		}
+		return s, err
+	}
+}
+
+// check refuses flags for queues that no job is in.
+func (q *queueFlags) check(queues []string) error {
+	check := func(flag string, names []string) error {
+		for _, name := range names {
+			if slices.Contains(queues, name) {
+				continue
+			}
+			p := exit.Usagef("--%s %s: no job is in a queue of that name", flag, console.Shorten(name))
+			if near := jobs.Nearest(name, queues); near != "" {
+				return p.WithAdvice("did you mean %s?", console.ShellWord(near))
+			}
+			return p.WithAdvice("the queues are: %s", queueList(queues))
+		}
+		return nil
+	}
+	return cmp.Or(check("share", q.share.names), check("queue-priority", q.priority.names))
+}
+
+// queueList names queues for people.
+func queueList(queues []string) string {
+	names := slices.Clone(queues)
+	for i, q := range names {
+		names[i] = console.CleanLine(cmp.Or(q, "one without a name"))
+	}
+	return someNames(names, 10)
+}
+
+// someNames joins names. It shortens a list of more than limit+1 names.
+func someNames(names []string, limit int) string {
+	if more := len(names) - limit; more > 1 {
+		names = append(slices.Clone(names[:limit]), fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(names, ", ")
 }

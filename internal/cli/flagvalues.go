@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -11,58 +13,56 @@ import (
 	"dcs-tui/jobs/results"
 )
 
-// spanValue is a flag that takes a duration as the jobs file does: 90s, 30m, 1d.
-type spanValue time.Duration
+// flagValue is a pflag.Value that parse reads into to.
+type flagValue[T comparable] struct {
+	to    *T
+	kind  string // the name of the type in the help
+	parse func(string) (T, error)
+	text  func(T) string
+}
 
-func (v *spanValue) String() string {
-	if *v == 0 {
+// String returns "" for the zero value, which stands for "not given".
+func (v *flagValue[T]) String() string {
+	var zero T
+	if v.to == nil || *v.to == zero {
 		return ""
 	}
-	return time.Duration(*v).String()
+	return v.text(*v.to)
 }
-func (v *spanValue) Type() string { return "duration" }
-func (v *spanValue) Set(s string) error {
-	d, err := jobs.ParseDuration(s)
+func (v *flagValue[T]) Type() string { return v.kind }
+func (v *flagValue[T]) Set(s string) error {
+	t, err := v.parse(s)
 	if err == nil {
-		*v = spanValue(d)
+		*v.to = t
 	}
 	return err
 }
 
-// delayValue is a duration, or 0. It stays nil if the flag was not given.
-type delayValue struct{ to **time.Duration }
-
-func (v delayValue) String() string {
-	if v.to == nil || *v.to == nil {
-		return ""
-	}
-	return (*v.to).String()
-}
-func (v delayValue) Type() string { return "duration" }
-func (v delayValue) Set(s string) error {
-	d, err := jobs.ParseDelay(s)
-	if err == nil {
-		*v.to = &d
-	}
-	return err
+// durationFlag takes a duration as the jobs file does: 90s, 30m, 1d.
+func durationFlag(to *time.Duration) *flagValue[time.Duration] {
+	return &flagValue[time.Duration]{to, "duration", jobs.ParseDuration, time.Duration.String}
 }
 
-// ageValue is a duration with a unit: who writes 30 for an age means days, and what is
-// older goes.
-type ageValue time.Duration
-
-func (v *ageValue) String() string { return (*spanValue)(v).String() }
-func (v *ageValue) Type() string   { return "duration" }
-func (v *ageValue) Set(s string) error {
-	if _, err := strconv.ParseFloat(s, 64); err == nil {
-		return exit.Usagef("%s of what? Write a unit: %[1]sd for days, %[1]sh for hours", console.Shorten(s))
-	}
-	return (*spanValue)(v).Set(s)
+// delayFlag takes a duration, or 0. The pointer stays nil if the flag is not given.
+func delayFlag(to **time.Duration) *flagValue[*time.Duration] {
+	parse := func(s string) (*time.Duration, error) { d, err := jobs.ParseDelay(s); return &d, err }
+	return &flagValue[*time.Duration]{to, "duration", parse, (*time.Duration).String}
 }
 
-// text says it in words: "30 days", "36 hours".
-func (v ageValue) text() string {
-	d := time.Duration(v)
+// ageFlag takes a duration that has a unit: 30 alone could mean days, and prune removes
+// what is older.
+func ageFlag(to *time.Duration) *flagValue[time.Duration] {
+	parse := func(s string) (time.Duration, error) {
+		if _, err := strconv.ParseFloat(s, 64); err == nil {
+			return 0, exit.Usagef("%s has no unit: write %[1]sd for days or %[1]sh for hours", console.Shorten(s))
+		}
+		return jobs.ParseDuration(s)
+	}
+	return &flagValue[time.Duration]{to, "duration", parse, time.Duration.String}
+}
+
+// ageText returns an age in words: "30 days", "36 hours".
+func ageText(d time.Duration) string {
 	for _, u := range []struct {
 		name string
 		long time.Duration
@@ -74,75 +74,49 @@ func (v ageValue) text() string {
 	return results.HumanDuration(d)
 }
 
-// countValue is a whole number from 1; 0, which means none, only by default.
-type countValue int
-
-func (v *countValue) String() string { return strconv.Itoa(int(*v)) }
-func (v *countValue) Type() string   { return "n" }
-func (v *countValue) Set(s string) error {
-	n, err := strconv.Atoi(s)
-	if err != nil || n < 1 {
-		return exit.Usagef("%q is not a whole number from 1", console.Shorten(s))
+// countFlag takes a whole number of at least 1.
+func countFlag(to *int) *flagValue[int] {
+	parse := func(s string) (int, error) {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < 1 {
+			return 0, exit.Usagef("%q is not a whole number from 1", console.Shorten(s))
+		}
+		return n, nil
 	}
-	*v = countValue(n)
-	return nil
+	return &flagValue[int]{to, "n", parse, strconv.Itoa}
 }
 
-// countUpTo is a countValue with an end, that of the option in a jobs file.
-type countUpTo struct {
-	*countValue
-	most int
+// triesFlag takes as many tries as the option of a jobs file does.
+func triesFlag(to *int) *flagValue[int] {
+	v := countFlag(to)
+	count := v.parse
+	v.parse = func(s string) (int, error) {
+		n, err := count(s)
+		if n > jobs.MaxTries {
+			return 0, exit.Usagef("%d is more than %d", n, jobs.MaxTries)
+		}
+		return n, err
+	}
+	return v
 }
 
-func (c countUpTo) Set(s string) error {
-	var n countValue
-	if err := n.Set(s); err != nil {
-		return err
-	}
-	if int(n) > c.most {
-		return exit.Usagef("%d is more than %d", int(n), c.most)
-	}
-	*c.countValue = n
-	return nil
+// sizeFlag takes a size in bytes as the jobs file does: 500M, 8G.
+func sizeFlag(to *int64) *flagValue[int64] {
+	return &flagValue[int64]{to, "size", jobs.ParseSize, jobs.FormatSize}
 }
 
-// sizeValue is a size as the jobs file has it: 500M, 8G; in bytes.
-type sizeValue int64
-
-func (v *sizeValue) String() string {
-	if *v == 0 {
-		return ""
-	}
-	return jobs.FormatSize(int64(*v))
-}
-func (v *sizeValue) Type() string { return "size" }
-func (v *sizeValue) Set(s string) error {
-	n, err := jobs.ParseSize(s)
-	if err == nil {
-		*v = sizeValue(n)
-	}
-	return err
+// haltFlag takes what parseHalt reads.
+func haltFlag(to *string) *flagValue[string] {
+	parse := func(s string) (string, error) { _, _, err := parseHalt(s); return s, err }
+	return &flagValue[string]{to, "n|n%", parse, func(s string) string { return s }}
 }
 
-// haltValue is n or n%.
-type haltValue string
-
-func (v *haltValue) String() string { return string(*v) }
-func (v *haltValue) Type() string   { return "n|n%" }
-func (v *haltValue) Set(s string) error {
-	if _, _, err := parseHalt(s); err != nil {
-		return err
-	}
-	*v = haltValue(s)
-	return nil
-}
-
-// parseHalt reads --halt; "" means never.
+// parseHalt reads --halt: a number of failed jobs or a share of them; "" means never.
 func parseHalt(s string) (failures int, percent float64, err error) {
 	if s == "" {
 		return 0, 0, nil
 	}
-	if number, is := strings.CutSuffix(s, "%"); is {
+	if number, ok := strings.CutSuffix(s, "%"); ok {
 		percent, err = strconv.ParseFloat(number, 64)
 		if err != nil || !(percent > 0 && percent <= 100) {
 			return 0, 0, exit.Usagef("%q is not a share of failed jobs: more than 0%%, at most 100%%", console.Shorten(s))
@@ -156,29 +130,52 @@ func parseHalt(s string) (failures int, percent float64, err error) {
 	return failures, 0, nil
 }
 
-// choiceValue is one of some words.
-type choiceValue string
-
-type choice struct {
-	to    *choiceValue
+// choiceFlag takes one of some words. completeFlags offers them.
+type choiceFlag struct {
+	flagValue[string]
 	words []string
 }
 
-func (v *choiceValue) of(words ...string) *choice { return &choice{v, words} }
-
-func (c *choice) String() string {
-	if c.to == nil {
-		return ""
-	}
-	return string(*c.to)
-}
-func (c *choice) Type() string { return strings.Join(c.words, "|") }
-func (c *choice) Set(s string) error {
-	for _, w := range c.words {
-		if s == w {
-			*c.to = choiceValue(s)
-			return nil
+func newChoice(to *string, words ...string) *choiceFlag {
+	parse := func(s string) (string, error) {
+		if !slices.Contains(words, s) {
+			return "", exit.Usagef("%q is not one of %s", console.Shorten(s), strings.Join(words, ", "))
 		}
+		return s, nil
 	}
-	return exit.Usagef("%q is not one of %s", console.Shorten(s), strings.Join(c.words, ", "))
+	return &choiceFlag{flagValue[string]{to, strings.Join(words, "|"), parse, func(s string) string { return s }}, words}
+}
+
+// perQueue is a flag QUEUE=N that may be given several times.
+type perQueue struct {
+	low, high int
+	names     []string // in the order in which they were given
+	of        map[string]int
+}
+
+func (v *perQueue) String() string {
+	var parts []string
+	for _, name := range v.names {
+		parts = append(parts, fmt.Sprintf("%s=%d", name, v.of[name]))
+	}
+	return strings.Join(parts, ",")
+}
+func (v *perQueue) Type() string { return "queue=n" }
+func (v *perQueue) Set(s string) error {
+	i := strings.LastIndexByte(s, '=')
+	if i < 0 {
+		return exit.Usagef("%s: QUEUE=N is wanted", console.Shorten(s))
+	}
+	n, err := strconv.Atoi(s[i+1:])
+	if err != nil || n < v.low || n > v.high {
+		return exit.Usagef("%q is not a whole number from %d to %d", console.Shorten(s[i+1:]), v.low, v.high)
+	}
+	if v.of == nil {
+		v.of = map[string]int{}
+	}
+	if _, twice := v.of[s[:i]]; !twice {
+		v.names = append(v.names, s[:i])
+	}
+	v.of[s[:i]] = n
+	return nil
 }

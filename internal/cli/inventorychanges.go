@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"fmt"
 	"reflect"
 	"slices"
 	"strconv"
@@ -48,10 +47,10 @@ func inventoryChanges(old, now []*hosts.Host) string {
 	}
 	var parts []string
 	if len(added) > 0 {
-		parts = append(parts, "added "+someNames(added))
+		parts = append(parts, "added "+someNames(added, maxNamedHosts))
 	}
 	if len(removed) > 0 {
-		parts = append(parts, "removed "+someNames(removed))
+		parts = append(parts, "removed "+someNames(removed, maxNamedHosts))
 	}
 	slices.SortStableFunc(changes, func(a, b string) int { return cmp.Compare(len(changed[b]), len(changed[a])) })
 	rest := 0
@@ -60,20 +59,12 @@ func inventoryChanges(old, now []*hosts.Host) string {
 			rest += len(changed[text])
 			continue
 		}
-		parts = append(parts, someNames(changed[text])+": "+text)
+		parts = append(parts, someNames(changed[text], maxNamedHosts)+": "+text)
 	}
 	if rest > 0 {
 		parts = append(parts, jobs.Plural(rest, "other host")+" changed")
 	}
 	return strings.Join(parts, "; ")
-}
-
-// someNames returns a list of names, shortened if there are many.
-func someNames(names []string) string {
-	if more := len(names) - maxNamedHosts; more > 1 {
-		names = append(slices.Clone(names[:maxNamedHosts]), fmt.Sprintf("%d more", more))
-	}
-	return strings.Join(names, ", ")
 }
 
 // hostChange describes how a host has changed. It returns "" if it has not.

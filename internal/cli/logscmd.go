@@ -53,7 +53,7 @@ dcs-tui logs --err --follow sweep-20260314-1502 17`,
 	fs.SortFlags = false
 	fs.BoolVar(&f.err, "err", false, "standard error instead of standard output")
 	fs.BoolVarP(&f.follow, "follow", "f", false, "go on until the job is over, with its later attempts")
-	fs.Var((*countValue)(&f.attempt), "attempt", "attempt N instead of the newest")
+	fs.Var(countFlag(&f.attempt), "attempt", "attempt N instead of the newest")
 	fs.BoolVar(&f.json, "json", false, "one JSON object a line of it")
 	return cmd
 }

@@ -18,7 +18,7 @@ import (
 
 // pruneOptions say which runs are removed.
 type pruneOptions struct {
-	older      ageValue
+	older      time.Duration
 	keep       int
 	unfinished bool
 	yes        bool
@@ -49,8 +49,8 @@ dcs-tui runs prune --unfinished sweep-20260314-1502`,
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	fs.Var(&p.older, "older", "only runs in which nothing was recorded for this TIME, with a unit, such as 30d")
-	fs.Var((*countValue)(&p.keep), "keep", "leave the newest N")
+	fs.Var(ageFlag(&p.older), "older", "only runs in which nothing was recorded for this TIME, with a unit, such as 30d")
+	fs.Var(countFlag(&p.keep), "keep", "leave the newest N")
 	fs.BoolVar(&p.unfinished, "unfinished", false, "also runs with jobs left; those that still run are left alone and lose their output")
 	fs.BoolVar(&p.yes, "yes", false, "do not ask")
 	return cmd
@@ -90,7 +90,7 @@ func (a *app) runPrune(args []string, p *pruneOptions) error {
 		what = "the run " + console.CleanLine(runs[0].Name())
 	}
 	if p.older > 0 {
-		what += " older than " + p.older.text()
+		what += " older than " + ageText(p.older)
 	}
 	if err := a.agree(p.yes, "prune", "remove "+what+" with the outputs of "+jobs.Plural(count, "job")); err != nil {
 		return err
@@ -149,7 +149,7 @@ func (p *pruneOptions) mayGo(run *rundir.Run) (*jobs.Table, error) {
 		if err != nil {
 			return nil, err
 		}
-		if time.Since(last) < time.Duration(p.older) {
+		if time.Since(last) < p.older {
 			return nil, errTooYoung
 		}
 	}

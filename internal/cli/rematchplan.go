@@ -40,7 +40,7 @@ func (m *rematch) plan(t *jobs.Table, files []string) []string {
 	say(len(left), "of the run %s not in the file any more: left as %s (%s)", jobs.Verb(len(left), "is", "are"), jobs.Verb(len(left), "it is", "they are"), shortRanges(left))
 	say(len(m.queued), "of the run %s not in the file any more and still queued: cancelled (%s)", jobs.Verb(len(m.queued), "is", "are"), shortRanges(m.queued))
 	say(len(m.others), "of the run %s of %s and not in this file: left as %s (%s)", jobs.Verb(len(m.others), "is", "are"),
-		console.CleanLine(someNames(m.otherFiles)), jobs.Verb(len(m.others), "it is", "they are"), shortRanges(m.others))
+		console.CleanLine(someNames(m.otherFiles, 4)), jobs.Verb(len(m.others), "it is", "they are"), shortRanges(m.others))
 	for _, c := range m.changes {
 		say(len(c.ids), "with other options from now on: %s", console.CleanLine(c.String()))
 	}

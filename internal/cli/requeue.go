@@ -80,15 +80,15 @@ dcs-tui requeue sweep-20260314-1502 --file jobs.txt`,
 // changeFlags are what jobs shall ask for from now on; what was not given stays.
 type changeFlags struct {
 	timeout      time.Duration
-	mem          sizeValue
+	mem          int64
 	tries, slots int
 }
 
 func (c *changeFlags) flags(fs *pflag.FlagSet) {
-	fs.Var((*spanValue)(&c.timeout), "timeout", "end them after this TIME from now on, such as 90s, 30m, 2h")
-	fs.Var(&c.mem, "mem", "their hosts must have SIZE of memory free from now on, such as 8G")
-	fs.Var((*countValue)(&c.tries), "tries", "at most N attempts of each in all from now on")
-	fs.Var((*countValue)(&c.slots), "slots", "they use N cores from now on")
+	fs.Var(durationFlag(&c.timeout), "timeout", "end them after this TIME from now on, such as 90s, 30m, 2h")
+	fs.Var(sizeFlag(&c.mem), "mem", "their hosts must have SIZE of memory free from now on, such as 8G")
+	fs.Var(countFlag(&c.tries), "tries", "at most N attempts of each in all from now on")
+	fs.Var(countFlag(&c.slots), "slots", "they use N cores from now on")
 }
 
 // change is nil when nothing is to be changed.
@@ -98,7 +98,7 @@ func (c *changeFlags) change() *jobs.Change {
 		j.Timeout = &c.timeout
 	}
 	if c.mem != 0 {
-		j.MemBytes = (*int64)(&c.mem)
+		j.MemBytes = &c.mem
 	}
 	if c.tries != 0 {
 		j.Tries = &c.tries

@@ -100,7 +100,7 @@ func (f *tableFlags) add(cmd *cobra.Command) {
 	fs.IntVar(&f.minSize, "min-group-size", 0, "leave out groups with fewer than N jobs that succeeded")
 	fs.Var(&f.pivot, "pivot", "a figure over two columns: ROWS COLUMNS FIGURE, or ROWS,COLUMNS,FIGURE:MEASURE (mean)")
 	fs.BoolVar(&f.heat, "heat", false, "show the pivot as a heat map")
-	fs.Var((*choiceValue)(&f.format).of(export.Formats...), "format", "how to write the table: table, csv, tsv, jsonl, markdown or latex")
+	fs.Var(newChoice(&f.format, export.Formats...), "format", "how to write the table: table, csv, tsv, jsonl, markdown or latex")
 	fs.BoolVar(&f.all, "all", false, "also jobs that are not over")
 	for _, name := range []string{"result", "where", "columns", "sort", "best", "group", "min-group-size"} {
 		cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)

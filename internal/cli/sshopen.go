@@ -57,7 +57,7 @@ func (a *app) checkSSH(o *options, hs []*hosts.Host) error {
 		}
 	}
 	for _, text := range texts {
-		a.warn("%s: %s", nameList(concerned[text], 4), text)
+		a.warn("%s: %s", hostNames(concerned[text]), text)
 	}
 	return nil
 }
