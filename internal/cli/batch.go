@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -18,22 +19,22 @@ import (
 	"dcs-tui/jobs"
 )
 
-// batch is what several files of jobs, or templates, give together (K3).
+// batch holds the jobs of several files or templates.
 type batch struct {
 	specs   []*jobs.Spec // numbered 1, 2, 3 …
-	columns []string     // of the templates' @result lines
-	queues  []string     // that the jobs are in, in the order in which they come
+	columns []string     // the @result lines of the templates
+	queues  []string     // of the jobs, in the order of their first jobs
 }
 
-// parameterLine is a line that gives a parameter's values: what tells a template from
-// a list of commands, none of which is called [C].
+// parameterLine matches a line with the values of a parameter. It tells a template from
+// a list of commands.
 var parameterLine = regexp.MustCompile(`^[ \t]*\[[A-Za-z0-9_]+\][ \t]+[^ \t]`)
 
-// maxPeek is how far, in bytes, a file is looked through for such a line.
+// maxPeek is the number of bytes that are searched for such a line.
 const maxPeek = 1 << 20
 
-// isTemplate says whether a file is a template. One that cannot be read is none:
-// whoever reads it says why.
+// isTemplate reports whether a file is a template. It returns false for a file that it
+// cannot read; the error is reported when the file is parsed.
 func isTemplate(file string) bool {
 	if jobs.IsJSONLines(file) {
 		return false
@@ -63,8 +64,8 @@ func hasParameterLine(text io.Reader) bool {
 	}
 }
 
-// readBatch reads files of jobs and templates. With named each is a queue of its own,
-// named after its file, unless its jobs say otherwise.
+// readBatch reads files of jobs and templates. If named is set, the jobs of each file
+// without a queue of their own are in a queue that is named after the file.
 func (a *app) readBatch(f *gridFlags, files []string, named bool) (*batch, error) {
 	b := &batch{}
 	names := queueNames(files)
@@ -100,8 +101,8 @@ func (a *app) readBatch(f *gridFlags, files []string, named bool) (*batch, error
 	return b, nil
 }
 
-// addColumns adds the @result lines of a template: several may have the same, but no two
-// of a name that say something else.
+// addColumns adds the @result lines of a template. It refuses two different ones of the
+// same name.
 func (b *batch) addColumns(file string, columns []string) error {
 	for _, c := range columns {
 		if slices.Contains(b.columns, c) {
@@ -118,7 +119,7 @@ func (b *batch) addColumns(file string, columns []string) error {
 	return nil
 }
 
-// readFile reads one of them; its jobs count from 1.
+// readFile reads one file. The numbers of its jobs begin at 1.
 func (a *app) readFile(f *gridFlags, file string) ([]*jobs.Spec, []string, error) {
 	switch {
 	case file == stdinFile:
@@ -153,43 +154,31 @@ func (a *app) readTemplate(f *gridFlags, file string) ([]*jobs.Spec, []string, e
 	if t.Most() > grid.DefaultLimit {
 		return nil, nil, fmt.Errorf("%s: a template of so many jobs runs alone: dcs-tui grid %s", file, console.ShellWord(file))
 	}
-	var specs []*jobs.Spec
-	for s, err := range t.Jobs() {
-		if err != nil {
-			return nil, nil, err
-		}
-		specs = append(specs, s)
-	}
-	if len(specs) == 0 {
-		return nil, nil, noJobs(t, io.EOF)
-	}
-	return specs, columnsOf(t), nil
+	specs, err := allJobs(t)
+	return specs, columnsOf(t), err
 }
 
-// queueNames names a queue after each file: its name without what is behind the dot,
-// or as it was given where two would be alike.
+// queueNames returns the names of queues for files: the base name without its extension,
+// or the path where two names would be the same. Standard input has no name.
 func queueNames(files []string) []string {
 	names := make([]string, len(files))
 	count := map[string]int{}
 	for i, file := range files {
 		if file != stdinFile {
 			base := filepath.Base(file)
-			names[i] = console.CleanLine(strings.TrimSuffix(base, filepath.Ext(base)))
+			names[i] = console.CleanLine(cmp.Or(strings.TrimSuffix(base, filepath.Ext(base)), base))
+			count[names[i]]++
 		}
-		if names[i] == "" && file != stdinFile { // .jobs
-			names[i] = console.CleanLine(filepath.Base(file))
-		}
-		count[names[i]]++
 	}
 	for i, file := range files {
-		if count[names[i]] > 1 && file != stdinFile {
+		if count[names[i]] > 1 {
 			names[i] = console.CleanLine(file)
 		}
 	}
 	return names
 }
 
-// changeOptions changes the options of jobs; those that are shared are copied once.
+// changeOptions changes the options of jobs. Options that jobs share stay shared.
 func changeOptions(specs []*jobs.Spec, change func(*jobs.Options)) {
 	done := map[*jobs.Options]*jobs.Options{}
 	for _, s := range specs {
@@ -204,16 +193,12 @@ func changeOptions(specs []*jobs.Spec, change func(*jobs.Options)) {
 	}
 }
 
-// queuesOf returns the queues of jobs, in the order in which they come.
+// queuesOf returns the queues of jobs, in the order of their first jobs.
 func queuesOf(specs []*jobs.Spec) []string {
 	var names []string
 	seen := map[string]bool{}
-	var last *jobs.Options
 	for _, s := range specs {
-		if s.Options == last {
-			continue
-		}
-		if last = s.Options; !seen[s.Queue] {
+		if !seen[s.Queue] {
 			seen[s.Queue] = true
 			names = append(names, s.Queue)
 		}

@@ -37,7 +37,8 @@ func TestTemplateIsKept(t *testing.T) {
 		if run, err = rundir.Open(run.Dir); err != nil {
 			t.Fatal(err)
 		}
-		again, err := templateOf(run)
+		kept, _ := run.Asked.Options[standing.OptionSource].(string)
+		again, err := readSource(kept)
 		if err != nil || again.Text() != first.Text() || len(again.Results) != 1 || again.Results[0] != first.Results[0] {
 			t.Errorf("%q: %v", text, err)
 			continue

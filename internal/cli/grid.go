@@ -3,14 +3,17 @@ package cli
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"iter"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -23,7 +26,7 @@ import (
 	"dcs-tui/jobs/results/outputs"
 )
 
-// gridFlags are those of grid beside run's.
+// gridFlags holds the flags of grid. They include those of run.
 type gridFlags struct {
 	runFlags
 	count bool
@@ -92,23 +95,11 @@ func (a *app) runGrid(cmd *cobra.Command, f *gridFlags, args []string) error {
 		return err
 	}
 	t, err := a.template(f, args[0])
-	if err != nil {
-		return err
-	}
 	switch {
+	case err != nil:
+		return err
 	case f.count:
-		if t.Filtered() && t.Points() > longCount {
-			a.con.Line("looking through " + jobs.Plural(t.Points(), "point") + "; Ctrl-C ends it")
-		}
-		n, err := t.Count()
-		if err != nil {
-			return exit.Usagef("%w", err)
-		}
-		if n == 0 {
-			a.warn("%v", noJobs(t, io.EOF))
-		}
-		fmt.Fprintln(a.stdout, n)
-		return nil
+		return a.printCount(t)
 	case f.dryRun:
 		return a.printCommands(t)
 	}
@@ -119,10 +110,7 @@ func (a *app) runGrid(cmd *cobra.Command, f *gridFlags, args []string) error {
 	return a.runJobs(cmd, &f.runFlags, src)
 }
 
-// longCount is how many points take some seconds to look through.
-const longCount = 50_000_000
-
-// checkGrid finds what is wrong with the command line before anything is read.
+// checkGrid checks the command line before anything is read.
 func (f *gridFlags) checkGrid(args []string) error {
 	if err := f.checkNewRun(); err != nil {
 		return err
@@ -139,22 +127,18 @@ func (f *gridFlags) checkGrid(args []string) error {
 	return nil
 }
 
-// maxWarnings is how many warnings about a template are shown.
+// maxWarnings is the number of warnings about a template that are shown.
 const maxWarnings = 10
 
-// template reads a template and shows what is doubtful in it. A signal ends the
-// commands that it takes values from.
+// template reads a template and shows its warnings. A signal ends the commands that it
+// takes values from.
 func (a *app) template(f *gridFlags, file string) (*grid.Template, error) {
 	cwd, err := workDir(f.Cwd)
 	if err != nil {
 		return nil, err
 	}
 	in, name := a.stdin, "standard input"
-	if file == stdinFile {
-		if term.IsTerminal(int(os.Stdin.Fd())) {
-			a.con.Line("reading the template from the terminal; Ctrl-D ends it")
-		}
-	} else {
+	if file != stdinFile {
 		r, err := os.Open(file)
 		if err != nil {
 			return nil, exit.Usagef("cannot read the template: %w", err)
@@ -164,10 +148,13 @@ func (a *app) template(f *gridFlags, file string) (*grid.Template, error) {
 			return nil, exit.Usagef("%s is a directory, not a template", console.Shorten(file))
 		}
 		in, name = r, file
+	} else if term.IsTerminal(int(os.Stdin.Fd())) {
+		a.con.Line("reading the template from the terminal; Ctrl-D ends it")
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	config := grid.Config{Dir: cwd, Limit: f.limit, OtherShell: !quotesLikeSh(f.Shell), CheckResult: checkColumn}
+	checkResult := func(name, from string) error { _, err := column.New(name, from); return err }
+	config := grid.Config{Dir: cwd, Limit: f.limit, OtherShell: !quotesLikeSh(f.Shell), CheckResult: checkResult}
 	t, err := config.Parse(ctx, in, name)
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -185,23 +172,31 @@ func (a *app) template(f *gridFlags, file string) (*grid.Template, error) {
 	return t, nil
 }
 
-// checkColumn says what is wrong with an @result line.
-func checkColumn(name, from string) error {
-	_, err := column.New(name, from)
-	return err
-}
-
-// quotesLikeSh says whether quotes mean to a shell what they mean to /bin/sh.
+// quotesLikeSh reports whether a shell quotes like /bin/sh.
 func quotesLikeSh(shell string) bool {
 	program, _, _ := strings.Cut(shell, " ")
-	switch filepath.Base(program) {
-	case ".", "sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "busybox":
-		return true
-	}
-	return false
+	return slices.Contains([]string{".", "sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "busybox"}, filepath.Base(program))
 }
 
-// printCommands writes the commands, one a line, each as soon as it is made.
+// longCount is the number of points whose filter takes some seconds.
+const longCount = 50_000_000
+
+func (a *app) printCount(t *grid.Template) error {
+	if t.Filtered() && t.Points() > longCount {
+		a.con.Line("looking through " + jobs.Plural(t.Points(), "point") + "; Ctrl-C ends it")
+	}
+	n, err := t.Count()
+	if err != nil {
+		return exit.Usagef("%w", err)
+	}
+	if n == 0 {
+		a.warn("%v", noJobs(t))
+	}
+	fmt.Fprintln(a.stdout, n)
+	return nil
+}
+
+// printCommands prints the commands, one a line, each as soon as it is made.
 func (a *app) printCommands(t *grid.Template) error {
 	toTerminal := term.IsTerminal(int(a.stdout.Fd()))
 	w := bufio.NewWriter(a.stdout)
@@ -216,63 +211,74 @@ func (a *app) printCommands(t *grid.Template) error {
 		if toTerminal {
 			text = jobs.Clean(text, 0)
 		}
-		if _, err := io.WriteString(w, text+"\n"); err != nil {
+		if _, err := w.WriteString(text + "\n"); err != nil {
 			return exit.Usagef("%w", err)
 		}
+	}
+	if none {
+		return noJobs(t)
 	}
 	if err := w.Flush(); err != nil {
 		return exit.Usagef("%w", err)
 	}
-	if none {
-		return noJobs(t, io.EOF)
-	}
 	return nil
 }
 
-// gridSource yields the jobs of a template to a new run. Usually they are all made
-// and stored before the first starts; of a product that is too large for that each is
-// made while those before it run, and resume goes on where it was cut off.
+// gridSource returns the jobs of a template for a new run. Usually all jobs are made and
+// stored before the first one starts. A large product is made while its first jobs run,
+// and resume continues where that was interrupted.
 func gridSource(t *grid.Template, file string, limit int) (jobSource, error) {
 	if file == stdinFile {
-		file = "grid" // was read whole; nothing comes from there any more
+		file = "grid" // has been read to its end
 	}
-	src := jobSource{files: []string{file}, source: sourceText(t, limit)}
+	src := jobSource{files: []string{file}}
 	if columns := columnsOf(t); len(columns) > 0 {
 		src.keep = map[string]any{outputs.Option: columns}
 	}
+	var err error
+	large := t.Most() > grid.DefaultLimit
+	if source := sourceText(t, limit); large || len(source) <= maxKeptTemplate && !t.Compared() {
+		src.source = source
+	}
+	if !large {
+		src.known, err = allJobs(t)
+		return src, err
+	}
+	src.what = "jobs of " + console.CleanLine(file)
 	next := pulling(t.Jobs())
-	large := t.Most() > grid.DefaultLimit // to look through, or to store
-	if large {
-		first, err := next()
-		if err != nil {
-			return src, noJobs(t, err)
-		}
-		src.what = "jobs of " + console.CleanLine(file)
-		src.next = func() (*jobs.Spec, error) {
-			if s := first; s != nil {
-				first = nil
-				return s, nil
-			}
-			return next()
-		}
-		return src, nil
+	first, err := next()
+	switch {
+	case err == io.EOF:
+		return src, noJobs(t)
+	case err != nil:
+		return src, exit.Usagef("%w", err)
 	}
-	if len(src.source) > maxKeptTemplate || t.Compared() {
-		src.source = "" // nothing needs it
-	}
-	for {
-		s, err := next()
-		switch {
-		case err == io.EOF && len(src.known) > 0:
-			return src, nil
-		case err != nil:
-			return src, noJobs(t, err)
+	src.next = func() (*jobs.Spec, error) {
+		if s := first; s != nil {
+			first = nil
+			return s, nil
 		}
-		src.known = append(src.known, s)
+		return next()
 	}
+	return src, nil
 }
 
-// columnsOf are the @result lines, as `results` reads them from run.toml.
+// allJobs returns all jobs of a template. It is an error if there are none.
+func allJobs(t *grid.Template) ([]*jobs.Spec, error) {
+	var specs []*jobs.Spec
+	for s, err := range t.Jobs() {
+		if err != nil {
+			return nil, exit.Usagef("%w", err)
+		}
+		specs = append(specs, s)
+	}
+	if len(specs) == 0 {
+		return nil, noJobs(t)
+	}
+	return specs, nil
+}
+
+// columnsOf returns the @result lines, as results reads them from run.toml.
 func columnsOf(t *grid.Template) []string {
 	var columns []string
 	for _, r := range t.Results {
@@ -283,22 +289,75 @@ func columnsOf(t *grid.Template) []string {
 	return columns
 }
 
-// noJobs is the error of a grid without any job.
-func noJobs(t *grid.Template, err error) error {
-	if err != io.EOF {
-		return exit.Usagef("%w", err)
-	}
+// noJobs returns the error for a grid without any job.
+func noJobs(t *grid.Template) error {
 	return exit.Usagef("%s: its filter leaves none of %s", t.File, jobs.Plural(t.Points(), "point")).WithAdvice("look at the @where lines")
 }
 
-// pulling yields what a sequence has, io.EOF after the last.
+// pulling returns a function that yields the elements of a sequence, and then io.EOF.
 func pulling(seq iter.Seq2[*jobs.Spec, error]) func() (*jobs.Spec, error) {
-	next, _ := iter.Pull2(seq) // left where it is when the run ends before
+	next, _ := iter.Pull2(seq) // not stopped when the run ends before it
 	return func() (*jobs.Spec, error) {
 		s, err, ok := next()
 		if !ok {
 			return nil, io.EOF
 		}
 		return s, err
+	}
+}
+
+// keptTemplate is a template in run.toml (standing.OptionSource). It includes the values
+// that files and commands gave, so that resume makes the same jobs on any machine, and
+// the @result and @hardness lines.
+type keptTemplate struct {
+	V     int    `json:"v"`
+	File  string `json:"file"`
+	Limit int    `json:"limit"`
+	Text  string `json:"text,omitempty"`
+	Bytes []byte `json:"bytes,omitempty"` // in the place of Text if that is not UTF-8
+}
+
+// maxKeptTemplate is the maximum size, in bytes, of a template that is kept although all
+// of its jobs are stored.
+const maxKeptTemplate = 1 << 20
+
+// sourceText returns a template as run.toml keeps it.
+func sourceText(t *grid.Template, limit int) string {
+	k := keptTemplate{V: 1, File: t.File, Limit: limit, Text: t.Text()}
+	if !utf8.ValidString(k.Text) {
+		k.Text, k.Bytes = "", []byte(t.Text())
+	}
+	b, _ := json.Marshal(k) // texts and numbers: it cannot fail
+	return string(b)
+}
+
+// readSource reads what sourceText has written.
+func readSource(source string) (*grid.Template, error) {
+	var k keptTemplate
+	if err := json.Unmarshal([]byte(source), &k); err != nil || k.V != 1 {
+		return nil, fmt.Errorf("run.toml holds no template that this version of dcs-tui reads")
+	}
+	if k.Bytes != nil {
+		k.Text = string(k.Bytes)
+	}
+	// The shell is not known here, so its quotes are not checked again.
+	return grid.Config{Limit: k.Limit, OtherShell: true, Again: true}.Parse(context.Background(), strings.NewReader(k.Text), k.File)
+}
+
+func init() {
+	restJobs = func(source string, have int) (func() (*jobs.Spec, error), error) {
+		t, err := readSource(source)
+		if err != nil {
+			return nil, err
+		}
+		next := pulling(t.Jobs())
+		return func() (*jobs.Spec, error) {
+			for ; have > 0; have-- {
+				if _, err := next(); err != nil {
+					return nil, err
+				}
+			}
+			return next()
+		}, nil
 	}
 }
