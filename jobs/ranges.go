@@ -41,6 +41,18 @@ func jobNumber(s string) (ID, error) {
 	return ID(n), err
 }
 
+// One returns the ranges of a single job.
+func One(id ID) Ranges { return Ranges{{id, id}} }
+
+// Add appends a job that is higher than all in the ranges.
+func (l *Ranges) Add(id ID) {
+	if n := len(*l); n > 0 && (*l)[n-1].Last == id-1 {
+		(*l)[n-1].Last = id
+		return
+	}
+	*l = append(*l, Range{id, id})
+}
+
 // RangesOf gathers job numbers.
 func RangesOf(ids []ID) Ranges {
 	list := make(Ranges, 0, 16)

@@ -5,7 +5,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/runview"
 )
 
 // jobKeys are what can be done with jobs. They work in each pane that has a job under
@@ -55,16 +56,18 @@ func (m *model) onJobs() bool {
 	if p, is := m.focus().(*resultsPane); is {
 		return p.rows()
 	}
-	_, ok := m.focus().(interface{ current(*model) (view.Row, bool) })
+	_, ok := m.focus().(interface {
+		current(*model) (runview.Row, bool)
+	})
 	return ok
 }
 
 // targets are the jobs that a key is about. The cursor's is held from then on.
-func (m *model) targets() view.Ranges {
+func (m *model) targets() jobs.Ranges {
 	if l, ok := m.focus().(interface{ hold() }); ok {
 		l.hold()
 	}
-	if p, ok := m.focus().(interface{ picked() view.Ranges }); (!ok || len(p.picked()) == 0) && m.slid() {
+	if p, ok := m.focus().(interface{ picked() jobs.Ranges }); (!ok || len(p.picked()) == 0) && m.slid() {
 		return nil
 	}
 	which := m.selection()
@@ -85,7 +88,7 @@ func (m *model) dispatched(what string) bool {
 		return false
 	}
 	why := "the run is over"
-	if m.pic.Life == view.Dead {
+	if m.pic.Life == runview.Dead {
 		why = "the run's dispatcher is gone"
 	}
 	m.complain(fmt.Sprintf("cannot %s: %s and nobody dispatches it; :resume starts a dispatcher, r and e work", what, why))
@@ -93,38 +96,38 @@ func (m *model) dispatched(what string) bool {
 }
 
 // single is the row of a target that is one job, when it is known.
-func (m *model) single(which view.Ranges) (view.Row, bool) {
+func (m *model) single(which jobs.Ranges) (runview.Row, bool) {
 	r, ok := m.job()
-	return r, ok && equal(which, view.One(r.ID))
+	return r, ok && equal(which, jobs.One(r.ID))
 }
 
 func (m *model) cancelSelected() tea.Cmd { return m.cancelJobs(m.targets()) }
 
 // cancelJobs ends jobs: one that is queued at once, with an undo, everything else
 // after a question that says what is lost (rule 9).
-func (m *model) cancelJobs(which view.Ranges) tea.Cmd {
+func (m *model) cancelJobs(which jobs.Ranges) tea.Cmd {
 	if len(which) == 0 || !m.dispatched("cancel") {
 		return nil
 	}
-	if r, ok := m.single(which); ok && (r.Phase.Terminal() || r.Phase == view.Ending) {
+	if r, ok := m.single(which); ok && (r.Phase.Terminal() || r.Phase == runview.Ending) {
 		m.complain(fmt.Sprintf("nothing to cancel: %s %s", jobName(r.ID), stands(r.Phase)))
 		return nil
 	}
-	return m.weigh(which, func(m *model, w view.Weight) tea.Cmd {
+	return m.weigh(which, func(m *model, w runview.Weight) tea.Cmd {
 		n := w.Queued + w.Handed + w.Running
 		// Who is told that nothing that runs is lost ends nothing that starts meanwhile.
 		do := func(m *model) tea.Cmd {
-			return m.act(view.Action{Do: view.Cancel, Jobs: which, Waiting: w.Running+w.Handed == 0})
+			return m.act(runview.Action{Do: runview.Cancel, Jobs: which, Waiting: w.Running+w.Handed == 0})
 		}
 		switch {
 		case n == 0:
 			m.complain("nothing to cancel: " + m.named(which) + " over already")
 			return nil
-		case which.Len() == 1 && w.Running+w.Handed == 0:
+		case which.Count() == 1 && w.Running+w.Handed == 0:
 			return do(m)
 		}
 		what := plural(n, "job")
-		if which.Len() == 1 {
+		if which.Count() == 1 {
 			what = jobName(which[0].First)
 		}
 		m.modal = newConfirmation("Cancel "+what+"?", loss(w), n, do)
@@ -133,39 +136,39 @@ func (m *model) cancelJobs(which view.Ranges) tea.Cmd {
 }
 
 // named is "job 17 is", "these 12 jobs are".
-func (m *model) named(which view.Ranges) string {
-	if which.Len() == 1 {
+func (m *model) named(which jobs.Ranges) string {
+	if which.Count() == 1 {
 		return jobName(which[0].First) + " is"
 	}
-	return "these " + plural(which.Len(), "job") + " are"
+	return "these " + plural(which.Count(), "job") + " are"
 }
 
 // stands says in words how a job stands.
-func stands(p view.Phase) string {
+func stands(p runview.Phase) string {
 	switch p {
-	case view.Ending:
+	case runview.Ending:
 		return "is being cancelled already"
-	case view.Running:
+	case runview.Running:
 		return "runs"
-	case view.Away:
+	case runview.Away:
 		return "runs on a host that cannot be reached now"
-	case view.Handed:
+	case runview.Handed:
 		return "has been handed to a host"
-	case view.Retry:
+	case runview.Retry:
 		return "waits for its next try"
-	case view.Failed:
+	case runview.Failed:
 		return "has failed"
-	case view.TimedOut:
+	case runview.TimedOut:
 		return "has timed out"
-	case view.Queued:
+	case runview.Queued:
 		return "is queued"
-	case view.Waits:
+	case runview.Waits:
 		return "waits for other jobs"
-	case view.Succeeded:
+	case runview.Succeeded:
 		return "has succeeded"
-	case view.Cancelled:
+	case runview.Cancelled:
 		return "is cancelled"
-	case view.Skipped:
+	case runview.Skipped:
 		return "was skipped"
 	}
 	return "is in a state that this screen does not know"
@@ -175,7 +178,7 @@ func (m *model) requeueSelected() tea.Cmd { return m.requeueJobs(m.targets()) }
 
 // requeueJobs runs jobs again that are over. Many at once are asked about: what they
 // have done is done anew.
-func (m *model) requeueJobs(which view.Ranges) tea.Cmd {
+func (m *model) requeueJobs(which jobs.Ranges) tea.Cmd {
 	if len(which) == 0 {
 		return nil
 	}
@@ -183,11 +186,11 @@ func (m *model) requeueJobs(which view.Ranges) tea.Cmd {
 		m.complain(fmt.Sprintf("nothing to requeue: %s %s", jobName(r.ID), stands(r.Phase)))
 		return nil
 	}
-	do := func(m *model) tea.Cmd { return m.act(view.Action{Do: view.Requeue, Jobs: which}) }
-	if which.Len() <= manyJobs {
+	do := func(m *model) tea.Cmd { return m.act(runview.Action{Do: runview.Requeue, Jobs: which}) }
+	if which.Count() <= manyJobs {
 		return do(m)
 	}
-	return m.weigh(which, func(m *model, w view.Weight) tea.Cmd {
+	return m.weigh(which, func(m *model, w runview.Weight) tea.Cmd {
 		if w.Over == 0 {
 			m.complain("nothing to requeue: none of these jobs is over")
 			return nil
@@ -210,7 +213,7 @@ func (m *model) prioritise(n int, relative bool) tea.Cmd {
 		m.complain(fmt.Sprintf("its priority changes nothing: %s %s", jobName(r.ID), stands(r.Phase)))
 		return nil
 	}
-	return m.act(view.Action{Do: view.Priority, Jobs: which, Number: n, Relative: relative})
+	return m.act(runview.Action{Do: runview.Priority, Jobs: which, Number: n, Relative: relative})
 }
 
 // launchesNothing reports whether the run is paused or drains.
@@ -220,18 +223,18 @@ func (m *model) launchesNothing() bool {
 
 // pause stops launching, or continues it.
 func (m *model) pause() tea.Cmd {
-	verb := view.Pause
+	verb := runview.Pause
 	if m.launchesNothing() {
-		verb = view.Continue
+		verb = runview.Continue
 	}
 	return m.pauseWith(verb)
 }
 
-func (m *model) pauseWith(verb view.Verb) tea.Cmd {
+func (m *model) pauseWith(verb runview.Verb) tea.Cmd {
 	if m.pic == nil || !m.dispatched(string(verb)) {
 		return nil
 	}
-	return m.act(view.Action{Do: verb})
+	return m.act(runview.Action{Do: verb})
 }
 
 // undoable says that there is something to undo, and time left for it.
@@ -241,13 +244,13 @@ func (m *model) undoable() bool { return m.undo != nil && !m.now().After(m.undo.
 func (m *model) takeBack() tea.Cmd {
 	which := m.undo.jobs
 	m.undo = nil // a second u undoes nothing
-	return m.act(view.Action{Do: view.Requeue, Jobs: which, Why: "undo"})
+	return m.act(runview.Action{Do: runview.Requeue, Jobs: which, Why: "undo"})
 }
 
 // acted empties the selection when what was wanted of it has been done.
-func (m *model) acted(a view.Action) {
+func (m *model) acted(a runview.Action) {
 	switch a.Do {
-	case view.Cancel, view.Requeue, view.Edit:
+	case runview.Cancel, runview.Requeue, runview.Edit:
 		if equal(a.Jobs, m.jobs.sel.which) {
 			m.jobs.sel.set(nil)
 		}

@@ -8,8 +8,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"dcs-tui/dispatch/view"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/runview"
 )
 
 // Jobs of the sample, by how they stand.
@@ -56,7 +56,7 @@ func finish(t *testing.T, m *model, cmd tea.Cmd) {
 }
 
 // same compares what was done with what should have been.
-func same(t *testing.T, src *fakeSource, want ...view.Action) {
+func same(t *testing.T, src *fakeSource, want ...runview.Action) {
 	t.Helper()
 	got := src.done()
 	if len(got) != len(want) {
@@ -86,40 +86,40 @@ func shows(t *testing.T, m *model, texts ...string) {
 // TUI.md's table of keys, those about jobs: what each does with a job as it stands, and
 // what it says where it makes no sense (K9, X7).
 func TestKeysOnAJob(t *testing.T) {
-	one := func(v view.Verb, id jobs.ID) []view.Action { return []view.Action{v.Jobs(id)} }
-	prio := func(n int, id jobs.ID) []view.Action {
-		return []view.Action{{Do: view.Priority, Jobs: view.One(id), Number: n, Relative: true}}
+	one := func(v runview.Verb, id jobs.ID) []runview.Action { return []runview.Action{v.Jobs(id)} }
+	prio := func(n int, id jobs.ID) []runview.Action {
+		return []runview.Action{{Do: runview.Priority, Jobs: jobs.One(id), Number: n, Relative: true}}
 	}
-	running := view.Weight{Running: 1, Lost: 72 * time.Minute}
-	queued := view.Weight{Queued: 1}
+	running := runview.Weight{Running: 1, Lost: 72 * time.Minute}
+	queued := runview.Weight{Queued: 1}
 	for _, c := range []struct {
 		name   string
 		on     jobs.ID
-		weight view.Weight
+		weight runview.Weight
 		keys   string
-		want   []view.Action
+		want   []runview.Action
 		shows  string
 	}{
-		{"cancel queued: at once", aQueued, queued, "c", one(view.Cancel, aQueued), "undo 10s"},
+		{"cancel queued: at once", aQueued, queued, "c", one(runview.Cancel, aQueued), "undo 10s"},
 		{"cancel queued by its row, running by now: asks", aQueued, running, "c", nil, "Cancel job 50137?"},
-		{"cancel retrying", aRetry, queued, "c", one(view.Cancel, aRetry), ""},
+		{"cancel retrying", aRetry, queued, "c", one(runview.Cancel, aRetry), ""},
 		{"cancel running asks", aRunning, running, "c", nil, "1 running, 1 h 12 of run time lost"},
-		{"cancel running, y", aRunning, running, "c y", one(view.Cancel, aRunning), ""},
+		{"cancel running, y", aRunning, running, "c y", one(runview.Cancel, aRunning), ""},
 		{"cancel running, n", aRunning, running, "c n", nil, "nothing was done"},
 		{"cancel running, enter", aRunning, running, "c enter", nil, "nothing was done"},
 		{"cancel running, esc", aRunning, running, "c esc", nil, "nothing was done"},
 		{"cancel running, Y is not y", aRunning, running, "c Y", nil, "nothing was done"},
 		{"cancel running twice is no yes", aRunning, running, "c c", nil, "nothing was done"},
-		{"cancel failed", aFailed, view.Weight{Over: 1}, "c", nil, "nothing to cancel: job 50120 has failed"},
-		{"cancel, over by now", aQueued, view.Weight{Over: 1}, "c", nil, "nothing to cancel: job 50137 is over already"},
-		{"requeue failed", aFailed, queued, "r", one(view.Requeue, aFailed), ""},
+		{"cancel failed", aFailed, runview.Weight{Over: 1}, "c", nil, "nothing to cancel: job 50120 has failed"},
+		{"cancel, over by now", aQueued, runview.Weight{Over: 1}, "c", nil, "nothing to cancel: job 50137 is over already"},
+		{"requeue failed", aFailed, queued, "r", one(runview.Requeue, aFailed), ""},
 		{"requeue running", aRunning, queued, "r", nil, "nothing to requeue: job 50117 runs"},
 		{"requeue queued", aQueued, queued, "r", nil, "nothing to requeue: job 50137 is queued"},
 		{"more urgent", aQueued, queued, "+", prio(-1, aQueued), ""},
 		{"more urgent without shift", aQueued, queued, "=", prio(-1, aQueued), ""},
 		{"less urgent, twice", aQueued, queued, "- -", append(prio(1, aQueued), prio(1, aQueued)...), ""},
 		{"priority of what is over", aFailed, queued, "+", nil, "its priority changes nothing: job 50120 has failed"},
-		{"pause", aQueued, queued, "p", []view.Action{{Do: view.Pause}}, ""},
+		{"pause", aQueued, queued, "p", []runview.Action{{Do: runview.Pause}}, ""},
 		{"why", aRunning, queued, "w", nil, "Job 50117 runs on ws02."},
 		{"why, closed", aRunning, queued, "w enter", nil, "detail"},
 		{"edit running", aRunning, queued, "e", nil, "cannot edit: job 50117 runs"},
@@ -127,10 +127,10 @@ func TestKeysOnAJob(t *testing.T) {
 		{"edit, esc", aFailed, queued, "e x esc", nil, "nothing was changed"},
 		{"edit, as it was", aFailed, queued, "e enter", nil, "the command is as it was"},
 		{"edit, emptied", aFailed, queued, "e ctrl+u enter", nil, "the command is empty"},
-		{"edit", aQueued, queued, "e x enter", []view.Action{{Do: view.Edit, Jobs: view.One(aQueued), Edit: &view.Change{Command: "python train.py --C 0.1 --gamma 0.5x"}}}, ""},
+		{"edit", aQueued, queued, "e x enter", []runview.Action{{Do: runview.Edit, Jobs: jobs.One(aQueued), Edit: &runview.Change{Command: "python train.py --C 0.1 --gamma 0.5x"}}}, ""},
 		{"undo of nothing", aQueued, queued, "u", nil, "there is nothing to undo"},
-		{"undo", aQueued, queued, "c u", append(one(view.Cancel, aQueued), view.Requeue.Jobs(aQueued)), ""},
-		{"undo twice", aQueued, queued, "c u u", append(one(view.Cancel, aQueued), view.Requeue.Jobs(aQueued)), "nothing to undo"},
+		{"undo", aQueued, queued, "c u", append(one(runview.Cancel, aQueued), runview.Requeue.Jobs(aQueued)), ""},
+		{"undo twice", aQueued, queued, "c u u", append(one(runview.Cancel, aQueued), runview.Requeue.Jobs(aQueued)), "nothing to undo"},
 		{"details", aFailed, queued, "enter", nil, "python train.py"},
 		{"output", aFailed, queued, "l", nil, "stdout"},
 	} {
@@ -153,29 +153,29 @@ func TestKeysOnAJob(t *testing.T) {
 // Rule 9: a selection is never ended without a question, which says what is lost; more
 // than a hundred jobs need their number.
 func TestCancelOfASelection(t *testing.T) {
-	which := view.Ranges{{First: 50117, Last: 50118}}
-	many := view.Ranges{{First: 1, Last: 1234}}
+	which := jobs.Ranges{{First: 50117, Last: 50118}}
+	many := jobs.Ranges{{First: 1, Last: 1234}}
 	for _, c := range []struct {
 		name   string
-		which  view.Ranges
-		weight view.Weight
+		which  jobs.Ranges
+		weight runview.Weight
 		keys   string
 		did    bool
 		shows  []string
 	}{
-		{"loss", which, view.Weight{Running: 3, Queued: 2, Over: 1, Lost: 14*time.Hour + 32*time.Minute}, "c", false, []string{"Cancel 5 jobs?", "3 running, 14 h 32 of run time lost", "2 queued", "1 over already"}},
-		{"handed over", which, view.Weight{Handed: 2}, "c", false, []string{"Cancel 2 jobs?", "nothing running is touched; 2 handed over, not known to have started"}},
-		{"nothing running", which, view.Weight{Queued: 2}, "c", false, []string{"nothing running is touched"}},
-		{"y", which, view.Weight{Queued: 2}, "c y", true, nil},
-		{"n", which, view.Weight{Queued: 2}, "c n", false, nil},
-		{"enter", which, view.Weight{Queued: 2}, "c enter", false, nil},
-		{"a hundred: y", which, view.Weight{Queued: 100}, "c y", true, nil},
-		{"many", many, view.Weight{Queued: 1234}, "c", false, []string{"type 1,234"}},
-		{"many: y is no answer", many, view.Weight{Queued: 1234}, "c y", false, []string{"nothing was done"}},
-		{"many: a wrong number", many, view.Weight{Queued: 1234}, "c 1 2 3 enter", false, []string{"nothing was done"}},
-		{"many: the number", many, view.Weight{Queued: 1234}, "c 1 2 3 5 backspace 4 enter", true, nil},
-		{"many: the number as it is shown", many, view.Weight{Queued: 1234}, "c 1 , 2 3 4 enter", true, nil},
-		{"all over", which, view.Weight{Over: 2}, "c y", false, []string{"these 2 jobs are over already"}},
+		{"loss", which, runview.Weight{Running: 3, Queued: 2, Over: 1, Lost: 14*time.Hour + 32*time.Minute}, "c", false, []string{"Cancel 5 jobs?", "3 running, 14 h 32 of run time lost", "2 queued", "1 over already"}},
+		{"handed over", which, runview.Weight{Handed: 2}, "c", false, []string{"Cancel 2 jobs?", "nothing running is touched; 2 handed over, not known to have started"}},
+		{"nothing running", which, runview.Weight{Queued: 2}, "c", false, []string{"nothing running is touched"}},
+		{"y", which, runview.Weight{Queued: 2}, "c y", true, nil},
+		{"n", which, runview.Weight{Queued: 2}, "c n", false, nil},
+		{"enter", which, runview.Weight{Queued: 2}, "c enter", false, nil},
+		{"a hundred: y", which, runview.Weight{Queued: 100}, "c y", true, nil},
+		{"many", many, runview.Weight{Queued: 1234}, "c", false, []string{"type 1,234"}},
+		{"many: y is no answer", many, runview.Weight{Queued: 1234}, "c y", false, []string{"nothing was done"}},
+		{"many: a wrong number", many, runview.Weight{Queued: 1234}, "c 1 2 3 enter", false, []string{"nothing was done"}},
+		{"many: the number", many, runview.Weight{Queued: 1234}, "c 1 2 3 5 backspace 4 enter", true, nil},
+		{"many: the number as it is shown", many, runview.Weight{Queued: 1234}, "c 1 , 2 3 4 enter", true, nil},
+		{"all over", which, runview.Weight{Over: 2}, "c y", false, []string{"these 2 jobs are over already"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			src := sample()
@@ -184,7 +184,7 @@ func TestCancelOfASelection(t *testing.T) {
 			m.jobs.sel.set(c.which)
 			do(t, m, strings.Fields(c.keys)...)
 			if c.did {
-				same(t, src, view.Action{Do: view.Cancel, Jobs: c.which})
+				same(t, src, runview.Action{Do: runview.Cancel, Jobs: c.which})
 				if m.jobs.sel.n != 0 {
 					t.Error("what has been cancelled is still selected")
 				}
@@ -199,22 +199,22 @@ func TestCancelOfASelection(t *testing.T) {
 // Many jobs are not run again by a slip either.
 func TestRequeueOfMany(t *testing.T) {
 	src := sample()
-	src.weight = view.Weight{Over: 120, Queued: 3}
+	src.weight = runview.Weight{Over: 120, Queued: 3}
 	m, _ := screenOn(t, src, aFailed, 80, 24)
-	which := view.Ranges{{First: 1, Last: 123}}
+	which := jobs.Ranges{{First: 1, Last: 123}}
 	m.jobs.sel.set(which)
 	do(t, m, "r")
 	same(t, src)
 	shows(t, m, "Run 120 jobs again?", "3 that are queued or run")
 	do(t, m, "1", "2", "0", "enter")
-	same(t, src, view.Action{Do: view.Requeue, Jobs: which})
+	same(t, src, runview.Action{Do: runview.Requeue, Jobs: which})
 }
 
 // Two quick keys do not do two things: nothing that is typed before the question is
 // seen answers it, and nothing is asked twice.
 func TestKeysBeforeTheQuestion(t *testing.T) {
 	src := sample()
-	src.weight = view.Weight{Running: 1}
+	src.weight = runview.Weight{Running: 1}
 	m, _ := screenOn(t, src, aRunning, 80, 24)
 	_, weigh := m.Update(keyMsg("c"))
 	for _, k := range []string{"y", "c", "r", "enter"} {
@@ -240,7 +240,7 @@ func TestKeysBeforeTheQuestion(t *testing.T) {
 // Rule 9: `u` works for ten seconds and says how many are left.
 func TestUndoTime(t *testing.T) {
 	src := sample()
-	src.weight = view.Weight{Queued: 1}
+	src.weight = runview.Weight{Queued: 1}
 	m, now := screenOn(t, src, aQueued, 80, 24)
 	do(t, m, "c")
 	for _, s := range []struct {
@@ -253,7 +253,7 @@ func TestUndoTime(t *testing.T) {
 	}
 	*now = noon.Add(10*time.Second + time.Millisecond)
 	do(t, m, "u")
-	same(t, src, view.Cancel.Jobs(aQueued))
+	same(t, src, runview.Cancel.Jobs(aQueued))
 	m.Update(second{})
 	if m.undo != nil || strings.Contains(plain(m), "undo ") {
 		t.Error("the undo is still offered")
@@ -263,12 +263,12 @@ func TestUndoTime(t *testing.T) {
 // What the source refuses is said, and what it cannot do now as well.
 func TestRefusals(t *testing.T) {
 	src := sample()
-	src.weight = view.Weight{Queued: 1}
+	src.weight = runview.Weight{Queued: 1}
 	for err, want := range map[error]string{
-		&view.Refused{Why: "job 50137 has just started"}: "job 50137 has just started",
-		errors.New("connection reset"):                   "connection reset",
+		&runview.Refused{Why: "job 50137 has just started"}: "job 50137 has just started",
+		errors.New("connection reset"):                      "connection reset",
 	} {
-		src.answer = func(view.Action) (*view.Answer, error) { return nil, err }
+		src.answer = func(runview.Action) (*runview.Answer, error) { return nil, err }
 		m, _ := screenOn(t, src, aQueued, 80, 24)
 		m.jobs.sel.toggle(aQueued)
 		do(t, m, "c")
@@ -285,8 +285,8 @@ func TestRefusals(t *testing.T) {
 // When nobody dispatches the run, what needs a dispatcher says so; requeue, edit and
 // resume work.
 func TestKeysWhenNobodyDispatches(t *testing.T) {
-	for _, life := range []view.Life{view.Ended, view.Dead} {
-		src := &fakeSource{picture: func(ask view.Ask) (*view.Picture, error) {
+	for _, life := range []runview.Life{runview.Ended, runview.Dead} {
+		src := &fakeSource{picture: func(ask runview.Ask) (*runview.Picture, error) {
 			p := samplePicture(ask)
 			p.Life, p.Over = life, "stopped"
 			return p, nil
@@ -309,21 +309,21 @@ func TestKeysWhenNobodyDispatches(t *testing.T) {
 		do(t, m, "e", "x", "enter")
 		typeText(t, m, ":resume")
 		do(t, m, "enter")
-		same(t, src, view.Requeue.Jobs(aFailed), view.Action{Do: view.Edit, Jobs: view.One(aFailed),
-			Edit: &view.Change{Command: "python train.py --C 0.1 --gamma 0.5x"}}, view.Action{Do: view.Resume})
+		same(t, src, runview.Requeue.Jobs(aFailed), runview.Action{Do: runview.Edit, Jobs: jobs.One(aFailed),
+			Edit: &runview.Change{Command: "python train.py --C 0.1 --gamma 0.5x"}}, runview.Action{Do: runview.Resume})
 	}
 }
 
 // While a finished job is edited, the screen does not say that it is already queued.
 func TestTheEditOfAJobThatIsOverSaysWhatEnterDoes(t *testing.T) {
-	src := &fakeSource{picture: func(ask view.Ask) (*view.Picture, error) {
+	src := &fakeSource{picture: func(ask runview.Ask) (*runview.Picture, error) {
 		p := samplePicture(ask)
 		if ask.Focus != 0 {
 			r := sampleRow(1)
-			r.ID, r.Phase = ask.Focus, view.Failed
-			p.Detail = &view.Detail{Row: r, Command: "false"}
+			r.ID, r.Phase = ask.Focus, runview.Failed
+			p.Detail = &runview.Detail{Row: r, Command: "false"}
 			if p.Jobs != nil {
-				p.Jobs.Rows = []view.Row{r}
+				p.Jobs.Rows = []runview.Row{r}
 			}
 		}
 		return p, nil

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"strings"
 
-	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs/runview"
 )
 
 // banner says what stands in the way of the run, the worst first, in one row; none
@@ -17,7 +17,7 @@ func (m *model) banner() []string {
 	}
 	if m.lookErr != nil {
 		text := m.clean(m.lookErr.Error())
-		if errors.Is(m.lookErr, view.ErrGone) {
+		if errors.Is(m.lookErr, runview.ErrGone) {
 			text = "the dispatcher has gone; looking for what it left"
 		}
 		add(styleBad, "NOT LIVE", text)
@@ -25,15 +25,15 @@ func (m *model) banner() []string {
 	if p := m.pic; p != nil {
 		t := counts(p)
 		switch {
-		case p.Life == view.Dead:
+		case p.Life == runview.Dead:
 			add(styleBad, "DISPATCHER DIED", thousands(max(0, p.Total-t.over))+" jobs are left, what ran may still run: "+resumeKey+" carries on")
-		case p.Life == view.Taken:
+		case p.Life == runview.Taken:
 			add(styleWarn, "TAKEN OVER", m.clean(p.Over)+": dcs-tui attach shows it")
-		case p.Life == view.Ended && p.Total > t.over:
+		case p.Life == runview.Ended && p.Total > t.over:
 			add(styleWarn, "STOPPED", thousands(p.Total-t.over)+" jobs are left: "+resumeKey+" carries on")
-		case p.Life == view.Ended && t.done < p.Total:
+		case p.Life == runview.Ended && t.done < p.Total:
 			add(styleWarn, "ENDED", m.clean(p.Over))
-		case p.Life == view.Ended:
+		case p.Life == runview.Ended:
 			add(styleGood, "ENDED", m.clean(p.Over))
 		}
 		if p.Problem != "" {

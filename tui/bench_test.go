@@ -9,9 +9,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"dcs-tui/dispatch/board"
-	"dcs-tui/dispatch/view"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/runview"
 )
 
 // millionJobs is the table of a run that was stopped with half of its million jobs over.
@@ -39,7 +38,7 @@ func millionJobs() *jobs.Table {
 // BenchmarkScreen is TUI.md's budget: from a key press to the frame with what it asked
 // for, over a board of a million jobs. A fixed number of presses, whatever b.N is.
 func BenchmarkScreen(b *testing.B) {
-	src := board.FromTable(millionJobs(), board.Past{})
+	src := runview.FromTable(millionJobs(), runview.Past{})
 	defer src.Close()
 	m := newModel(Options{Source: src}, time.Now)
 	m.Update(tea.WindowSizeMsg{Width: 160, Height: 48})
@@ -80,4 +79,4 @@ func BenchmarkScreen(b *testing.B) {
 	b.ReportMetric(in(whole[199]), "look-worst-ms")
 }
 
-var _ view.Source = (*board.Board)(nil)
+var _ runview.Source = (*runview.Board)(nil)

@@ -3,22 +3,22 @@ package tui
 import (
 	"strings"
 
-	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs/runview"
 )
 
 // column is one of a list's columns. Which are shown, and how wide, depends on the
 // room: those of a high rank go first.
 type column struct {
 	head  string
-	name  string    // in the table of results; "": it has no other
-	sort  view.Sort // that orders by it; Sorts: none does
-	rank  int       // 0 is always there
-	w     int       // cells it needs
-	more  int       // cells beyond w that it can use
-	first int       // number of kept columns before those of rank luxury
+	name  string       // in the table of results; "": it has no other
+	sort  runview.Sort // that orders by it; Sorts: none does
+	rank  int          // 0 is always there
+	w     int          // cells it needs
+	more  int          // cells beyond w that it can use
+	first int          // number of kept columns before those of rank luxury
 	right bool
-	bar   bool                                              // it may draw one
-	cell  func(m *model, r *view.Row, w int) (string, *ink) // nil: the terminal's own
+	bar   bool                                                 // it may draw one
+	cell  func(m *model, r *runview.Row, w int) (string, *ink) // nil: the terminal's own
 }
 
 // fitColumns chooses the columns that fit into w cells, and widens them.
@@ -95,7 +95,7 @@ const maxTitle = 80
 // maxParams bounds the parameters that have a column or are completed.
 const maxParams = 32
 
-func (s *seen) look(m *model, rows []view.Row) {
+func (s *seen) look(m *model, rows []runview.Row) {
 	for i := range rows {
 		r := &rows[i]
 		s.id = max(s.id, len(itoa(int(r.ID))))
@@ -128,7 +128,7 @@ func has(words []string, w string) bool {
 }
 
 // heading is the line over the rows. The column that orders them has an arrow.
-func (m *model) heading(cols []column, by view.Sort, reverse bool, w int) string {
+func (m *model) heading(cols []column, by runview.Sort, reverse bool, w int) string {
 	var b strings.Builder
 	b.WriteString("  ")
 	for i, c := range cols {
@@ -146,7 +146,7 @@ func (m *model) heading(cols []column, by view.Sort, reverse bool, w int) string
 }
 
 // rowLine draws one row: marks for cursor and selection, then its cells.
-func (m *model) rowLine(cols []column, r *view.Row, cursor, picked, focused bool, w int) string {
+func (m *model) rowLine(cols []column, r *runview.Row, cursor, picked, focused bool, w int) string {
 	l := cursorLine{here: cursor && focused}
 	l.mark(cursor, m.g.cursor, &styleBold)
 	l.mark(picked, m.g.picked, &stylePick)

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs/runview"
 )
 
 // TUI.md: columns by importance, from 40 to 300 cells, never wider than the room.
@@ -44,7 +44,7 @@ func TestColumnsFit(t *testing.T) {
 			before = len(cols)
 		}
 	}
-	m.jobs.sort = view.SortMemory
+	m.jobs.sort = runview.SortMemory
 	if cols := m.jobs.columns(m, 60); !has(cols, "MEM") {
 		t.Error("the column that orders the list is not shown")
 	}

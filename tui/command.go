@@ -7,8 +7,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"dcs-tui/dispatch/view"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/runview"
 )
 
 // command is one of the command line's. The table of commands is the only place where
@@ -161,7 +161,7 @@ func (m *model) hostNamed(name string) error {
 
 var sortNames = func() []string {
 	var names []string
-	for s := range view.Sorts {
+	for s := range runview.Sorts {
 		names = append(names, s.String())
 	}
 	return names

@@ -6,13 +6,13 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"dcs-tui/dispatch/view"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/runview"
 )
 
 // drainRun lets what runs finish and then ends the dispatcher.
 func (m *model) drainRun() tea.Cmd {
-	return m.endRun(view.DrainRun, "drain the run", func(t tally) string {
+	return m.endRun(runview.DrainRun, "drain the run", func(t tally) string {
 		return fmt.Sprintf("%s finish, nothing more starts, then the dispatcher ends; %s wait for resume.",
 			plural(t.running+t.handed, "running job"), plural(t.queued, "queued job"))
 	})
@@ -20,17 +20,17 @@ func (m *model) drainRun() tea.Cmd {
 
 // stopRun ends the dispatcher alone.
 func (m *model) stopRun() tea.Cmd {
-	return m.endRun(view.StopRun, "stop the run", func(t tally) string {
+	return m.endRun(runview.StopRun, "stop the run", func(t tally) string {
 		return fmt.Sprintf("%s go on without us and are adopted by resume; %s wait for it.",
 			plural(t.running+t.handed, "running job"), plural(t.queued, "queued job"))
 	})
 }
 
-func (m *model) endRun(verb view.Verb, what string, text func(tally) string) tea.Cmd {
+func (m *model) endRun(verb runview.Verb, what string, text func(tally) string) tea.Cmd {
 	if m.pic == nil || !m.dispatched(what) {
 		return nil
 	}
-	m.modal = newConfirmation(strings.ToUpper(what[:1])+what[1:]+"?", text(counts(m.pic)), 0, func(m *model) tea.Cmd { return m.act(view.Action{Do: verb}) })
+	m.modal = newConfirmation(strings.ToUpper(what[:1])+what[1:]+"?", text(counts(m.pic)), 0, func(m *model) tea.Cmd { return m.act(runview.Action{Do: verb}) })
 	return nil
 }
 
@@ -39,9 +39,9 @@ func (m *model) cancelRun() tea.Cmd {
 	if m.pic == nil || !m.dispatched("cancel the run") {
 		return nil
 	}
-	all := view.Ranges{{First: 1, Last: jobs.ID(max(1, m.pic.Total))}}
-	return m.weigh(all, func(m *model, w view.Weight) tea.Cmd {
-		m.modal = newConfirmation("Cancel the whole run?", loss(w), w.Queued+w.Running, func(m *model) tea.Cmd { return m.act(view.Action{Do: view.CancelRun}) })
+	all := jobs.Ranges{{First: 1, Last: jobs.ID(max(1, m.pic.Total))}}
+	return m.weigh(all, func(m *model, w runview.Weight) tea.Cmd {
+		m.modal = newConfirmation("Cancel the whole run?", loss(w), w.Queued+w.Running, func(m *model) tea.Cmd { return m.act(runview.Action{Do: runview.CancelRun}) })
 		return nil
 	})
 }

@@ -9,8 +9,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"dcs-tui/dispatch/view"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/runview"
 )
 
 func commandTable() []command {
@@ -32,10 +32,10 @@ func commandTable() []command {
 		{name: "select", args: "[FILTER]", help: "select all jobs that match", do: (*model).commandSelect},
 		{name: "sort", args: "COLUMN [asc|desc]", help: "sort by " + strings.Join(sortNames, ", "), words: (*model).sortWords, do: (*model).commandSort},
 		{name: "view", args: "NAME", help: "show jobs, hosts, failed, results or events", words: func(*model) []string { return viewNames() }, do: (*model).commandView},
-		{name: "pause", help: "launch nothing more; what runs goes on", do: simple(func(m *model) tea.Cmd { return m.pauseWith(view.Pause) })},
-		{name: "continue", help: "launch again: ends a pause and a drain", do: simple(func(m *model) tea.Cmd { return m.pauseWith(view.Continue) })},
-		{name: "drain", args: "HOST", help: "what runs on the host finishes, nothing more starts there", words: (*model).hostNames, do: onHost(view.DrainHost)},
-		{name: "use", args: "HOST", help: "use a host again", words: (*model).hostNames, do: onHost(view.UseHost)},
+		{name: "pause", help: "launch nothing more; what runs goes on", do: simple(func(m *model) tea.Cmd { return m.pauseWith(runview.Pause) })},
+		{name: "continue", help: "launch again: ends a pause and a drain", do: simple(func(m *model) tea.Cmd { return m.pauseWith(runview.Continue) })},
+		{name: "drain", args: "HOST", help: "what runs on the host finishes, nothing more starts there", words: (*model).hostNames, do: onHost(runview.DrainHost)},
+		{name: "use", args: "HOST", help: "use a host again", words: (*model).hostNames, do: onHost(runview.UseHost)},
 		{name: "stop", args: "HOST", help: "end the host's jobs and queue them again (asks)", words: (*model).hostNames, do: (*model).commandStop},
 		{name: "slots", args: "HOST N", help: "how many jobs run there at once; +N more, -N fewer", words: (*model).hostNames, do: (*model).commandSlots},
 		{name: "drain-run", help: "what runs finishes, nothing more starts, then the dispatcher ends (asks); continue takes it back", do: simple((*model).drainRun)},
@@ -48,7 +48,7 @@ func commandTable() []command {
 }
 
 // onIDs is a command on jobs: those named, else those that keys would be about.
-func onIDs(do func(*model, view.Ranges) tea.Cmd) func(*model, string) (tea.Cmd, error) {
+func onIDs(do func(*model, jobs.Ranges) tea.Cmd) func(*model, string) (tea.Cmd, error) {
 	return func(m *model, arg string) (tea.Cmd, error) {
 		if arg == "" {
 			return do(m, m.targets()), nil
@@ -75,7 +75,7 @@ func onJob(do func(*model, jobs.ID) tea.Cmd) func(*model, string) (tea.Cmd, erro
 		if err != nil {
 			return nil, err
 		}
-		if which.Len() != 1 {
+		if which.Count() != 1 {
 			return nil, errors.New("one job at a time")
 		}
 		return do(m, which[0].First), nil
@@ -83,7 +83,7 @@ func onJob(do func(*model, jobs.ID) tea.Cmd) func(*model, string) (tea.Cmd, erro
 }
 
 // parseIDs reads "17 20-30,40".
-func (m *model) parseIDs(s string) (view.Ranges, error) {
+func (m *model) parseIDs(s string) (jobs.Ranges, error) {
 	last := jobs.ID(1)
 	if m.pic != nil {
 		last = jobs.ID(m.pic.Total)
@@ -104,7 +104,7 @@ func (m *model) parseIDs(s string) (view.Ranges, error) {
 		case jobs.ID(b) > last:
 			return nil, fmt.Errorf("there is no job %d; the last is %d", b, last)
 		}
-		sel.add(view.Ranges{{First: jobs.ID(a), Last: jobs.ID(b)}})
+		sel.add(jobs.Ranges{{First: jobs.ID(a), Last: jobs.ID(b)}})
 	}
 	if sel.n == 0 {
 		return nil, errors.New("which jobs? 17 20-30")
@@ -112,7 +112,7 @@ func (m *model) parseIDs(s string) (view.Ranges, error) {
 	return sel.which, nil
 }
 
-func onHost(verb view.Verb) func(*model, string) (tea.Cmd, error) {
+func onHost(verb runview.Verb) func(*model, string) (tea.Cmd, error) {
 	return func(m *model, arg string) (tea.Cmd, error) {
 		if err := m.hostNamed(arg); err != nil {
 			return nil, err
@@ -120,7 +120,7 @@ func onHost(verb view.Verb) func(*model, string) (tea.Cmd, error) {
 		if !m.dispatched(strings.ReplaceAll(string(verb), "-", " a ")) {
 			return nil, nil
 		}
-		return m.act(view.Action{Do: verb, Host: arg}), nil
+		return m.act(runview.Action{Do: verb, Host: arg}), nil
 	}
 }
 
@@ -150,7 +150,7 @@ func (m *model) commandSlots(arg string) (tea.Cmd, error) {
 	if !m.dispatched("change slots") {
 		return nil, nil
 	}
-	return m.act(view.Action{Do: view.Slots, Host: f[0], Number: n, Relative: relative}), nil
+	return m.act(runview.Action{Do: runview.Slots, Host: f[0], Number: n, Relative: relative}), nil
 }
 
 // number reads 8, +2, -2; those with a sign are relative.
@@ -214,7 +214,7 @@ func (m *model) commandSort(arg string) (tea.Cmd, error) {
 	if p := m.result; m.focus() == pane(p) && p.tabular {
 		return nil, p.commandSort(f[0], len(f) == 2 && f[1] == "desc")
 	}
-	for s := range view.Sorts {
+	for s := range runview.Sorts {
 		if s.String() == f[0] {
 			reverse := len(f) == 2 && (f[1] == "desc") != highestFirst(s)
 			m.listNow().sortBy(s, reverse)
@@ -258,5 +258,5 @@ func (m *model) commandResume(string) (tea.Cmd, error) {
 	if !m.over() {
 		return nil, errors.New("the run has a dispatcher already")
 	}
-	return m.act(view.Action{Do: view.Resume}), nil
+	return m.act(runview.Action{Do: runview.Resume}), nil
 }

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"dcs-tui/dispatch/view"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/runview"
 )
 
 // enter types a line into the command line and carries it out.
@@ -25,46 +25,46 @@ func enter(t *testing.T, m *model, line string) {
 
 // Each command of the command line: what it does, what it says when it cannot.
 func TestCommands(t *testing.T) {
-	act := func(a ...view.Action) []view.Action { return a }
-	host := func(v view.Verb, h string) []view.Action { return act(view.Action{Do: v, Host: h}) }
-	slots := func(n int, rel bool) []view.Action {
-		return act(view.Action{Do: view.Slots, Host: "ws02", Number: n, Relative: rel})
+	act := func(a ...runview.Action) []runview.Action { return a }
+	host := func(v runview.Verb, h string) []runview.Action { return act(runview.Action{Do: v, Host: h}) }
+	slots := func(n int, rel bool) []runview.Action {
+		return act(runview.Action{Do: runview.Slots, Host: "ws02", Number: n, Relative: rel})
 	}
-	prio := func(n int, rel bool) []view.Action {
-		return act(view.Action{Do: view.Priority, Jobs: view.One(aQueued), Number: n, Relative: rel})
+	prio := func(n int, rel bool) []runview.Action {
+		return act(runview.Action{Do: runview.Priority, Jobs: jobs.One(aQueued), Number: n, Relative: rel})
 	}
 	for _, c := range []struct {
 		line  string
 		then  string // keys
-		want  []view.Action
+		want  []runview.Action
 		shows string
 	}{
-		{line: "cancel", want: act(view.Cancel.Jobs(aQueued))},
-		{line: "cancel 17", want: act(view.Cancel.Jobs(17))},
+		{line: "cancel", want: act(runview.Cancel.Jobs(aQueued))},
+		{line: "cancel 17", want: act(runview.Cancel.Jobs(17))},
 		{line: "cancel 17 20-30,31", shows: "Cancel 1 job?"},
-		{line: "cancel 17 20-30,31", then: "y", want: act(view.Action{Do: view.Cancel, Jobs: view.Ranges{{First: 17, Last: 17}, {First: 20, Last: 31}}})},
+		{line: "cancel 17 20-30,31", then: "y", want: act(runview.Action{Do: runview.Cancel, Jobs: jobs.Ranges{{First: 17, Last: 17}, {First: 20, Last: 31}}})},
 		{line: "cancel 99999999", shows: "there is no job 99999999; the last is 96859"},
 		{line: "cancel x", shows: `"x" is no job`},
 		{line: "cancel 9-3", shows: `"9-3" is no range of jobs`},
-		{line: "requeue 50120", want: act(view.Requeue.Jobs(aFailed))},
+		{line: "requeue 50120", want: act(runview.Requeue.Jobs(aFailed))},
 		{line: "requeue", shows: "nothing to requeue: job 50137 is queued"},
 		{line: "prio 5", want: prio(5, false)},
 		{line: "priority -2", want: prio(-2, true)},
 		{line: "prio =-2", want: prio(-2, false)},
 		{line: "prio +1", want: prio(1, true)},
 		{line: "prio high", shows: `"high" is no priority`},
-		{line: "edit sleep 5; echo done", want: act(view.Action{Do: view.Edit, Jobs: view.One(aQueued), Edit: &view.Change{Command: "sleep 5; echo done"}})},
+		{line: "edit sleep 5; echo done", want: act(runview.Action{Do: runview.Edit, Jobs: jobs.One(aQueued), Edit: &runview.Change{Command: "sleep 5; echo done"}})},
 		{line: "edit", shows: "command of 50137"},
 		{line: "undo", shows: "there is nothing to undo"},
-		{line: "pause", want: act(view.Action{Do: view.Pause})},
-		{line: "continue", want: act(view.Action{Do: view.Continue})},
-		{line: "drain ws02", want: host(view.DrainHost, "ws02")},
-		{line: "use ws02", want: host(view.UseHost, "ws02")},
+		{line: "pause", want: act(runview.Action{Do: runview.Pause})},
+		{line: "continue", want: act(runview.Action{Do: runview.Continue})},
+		{line: "drain ws02", want: host(runview.DrainHost, "ws02")},
+		{line: "use ws02", want: host(runview.UseHost, "ws02")},
 		{line: "drain", shows: "which host? ws01, ws02"},
 		{line: "drain ws99", shows: "did you mean ws"},
 		{line: "stop ws02", shows: "11 jobs"},
 		{line: "stop ws02", then: "enter"},
-		{line: "stop ws02", then: "y", want: host(view.StopHost, "ws02")},
+		{line: "stop ws02", then: "y", want: host(runview.StopHost, "ws02")},
 		{line: "slots ws02 8", want: slots(8, false)},
 		{line: "slots ws02 +2", want: slots(2, true)},
 		{line: "slots ws02 -2", want: slots(-2, true)},
@@ -91,15 +91,15 @@ func TestCommands(t *testing.T) {
 		{line: "view hots", shows: "did you mean hosts?"},
 		{line: "drain-run", shows: "Drain the run?"},
 		{line: "drain-run", then: "n"},
-		{line: "drain-run", then: "y", want: act(view.Action{Do: view.DrainRun})},
-		{line: "stop-run", then: "y", want: act(view.Action{Do: view.StopRun})},
+		{line: "drain-run", then: "y", want: act(runview.Action{Do: runview.DrainRun})},
+		{line: "stop-run", then: "y", want: act(runview.Action{Do: runview.StopRun})},
 		{line: "cancel-run", shows: "type 84,639"},
 		{line: "cancel-run", then: "y"},
-		{line: "cancel-run", then: "8 4 6 3 9 enter", want: act(view.Action{Do: view.CancelRun})},
+		{line: "cancel-run", then: "8 4 6 3 9 enter", want: act(runview.Action{Do: runview.CancelRun})},
 		{line: "resume", shows: "the run has a dispatcher already"},
 		{line: "help", shows: "cancel"},
 		{line: "", shows: "50137"},
-		{line: "  :pause  ", want: act(view.Action{Do: view.Pause})},
+		{line: "  :pause  ", want: act(runview.Action{Do: runview.Pause})},
 		{line: "canel", shows: `there is no command "canel"; did you mean cancel?`},
 		{line: "frobnicate", shows: "there are cancel, requeue"},
 		{line: "pause now", shows: "pause takes nothing after it"},
@@ -107,11 +107,11 @@ func TestCommands(t *testing.T) {
 	} {
 		t.Run(c.line+" "+c.then, func(t *testing.T) {
 			src := sample()
-			src.matches = view.Ranges{{First: 1, Last: 17}}
-			src.weight = view.Weight{Queued: 1}
+			src.matches = jobs.Ranges{{First: 1, Last: 17}}
+			src.weight = runview.Weight{Queued: 1}
 			switch {
 			case strings.HasPrefix(c.line, "cancel-run"):
-				src.weight = view.Weight{Queued: 84_513, Running: 126, Lost: time.Hour}
+				src.weight = runview.Weight{Queued: 84_513, Running: 126, Lost: time.Hour}
 			}
 			m, _ := screenOn(t, src, aQueued, 100, 30)
 			enter(t, m, c.line)
@@ -198,7 +198,7 @@ func FuzzCommand(f *testing.F) {
 	f.Add("filter \"\\")
 	f.Add(": :\t cancel\x00")
 	src := sample()
-	src.weight = view.Weight{Running: 3, Queued: 2}
+	src.weight = runview.Weight{Running: 3, Queued: 2}
 	m := newModel(Options{Source: src}, func() time.Time { return noon })
 	m.w, m.h = 80, 24
 	f.Fuzz(func(t *testing.T, line string) {
@@ -218,7 +218,7 @@ func FuzzCommand(f *testing.F) {
 		}
 		for _, a := range src.did {
 			switch a.Do {
-			case view.Cancel, view.CancelRun, view.StopHost, view.DrainRun, view.StopRun:
+			case runview.Cancel, runview.CancelRun, runview.StopHost, runview.DrainRun, runview.StopRun:
 				t.Errorf("%q did %+v at once", line, a)
 			}
 		}

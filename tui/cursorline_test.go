@@ -7,7 +7,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs/runview"
 )
 
 // reversed are the cells of a line that are drawn reversed, as a text with ^ under them.
@@ -41,10 +41,10 @@ func reversed(line string) (text, marks string) {
 // would say the opposite: with colours, without, and in ASCII.
 func TestTheCursorTurnsNoBarRound(t *testing.T) {
 	for _, o := range []Options{{}, {NoColor: true}, {ASCII: true}} {
-		o.Source = change(func(p *view.Picture) {
+		o.Source = change(func(p *runview.Picture) {
 			if p.Jobs != nil {
 				for i := range p.Jobs.Rows {
-					p.Jobs.Rows[i].Phase, p.Jobs.Rows[i].Progress = view.Running, []float64{0, 0.5, 1}[i%3]
+					p.Jobs.Rows[i].Phase, p.Jobs.Rows[i].Progress = runview.Running, []float64{0, 0.5, 1}[i%3]
 				}
 			}
 		})

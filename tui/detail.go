@@ -6,16 +6,16 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"dcs-tui/dispatch/view"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/runview"
 )
 
 // detailPane shows all that is known of one job: what it runs and needs, why it is
 // where it is, and each attempt.
 type detailPane struct {
 	job  jobs.ID
-	row  view.Row // the newest known
-	all  *view.Detail
+	row  runview.Row // the newest known
+	all  *runview.Detail
 	top  int // first line shown
 	h, n int // lines on the screen, in all
 }
@@ -41,7 +41,7 @@ func (p *detailPane) see(m *model) {
 func (p *detailPane) title(m *model) string {
 	s := fmt.Sprintf("job %d", p.job)
 	if p.row.ID == p.job {
-		s += " " + m.g.dot + " " + m.g.phase[min(p.row.Phase, view.Phases-1)] + " " + p.row.Phase.String()
+		s += " " + m.g.dot + " " + m.g.phase[min(p.row.Phase, runview.Phases-1)] + " " + p.row.Phase.String()
 	}
 	if p.n > p.h && p.h > 0 {
 		s += fmt.Sprintf(" %s line %d of %d", m.g.dot, p.top+1, p.n)
@@ -49,9 +49,9 @@ func (p *detailPane) title(m *model) string {
 	return s + m.beside(p.job)
 }
 
-func (p *detailPane) ask(m *model, ask *view.Ask) { ask.Focus = p.job }
+func (p *detailPane) ask(m *model, ask *runview.Ask) { ask.Focus = p.job }
 
-func (p *detailPane) current(*model) (view.Row, bool) { return p.row, p.row.ID == p.job }
+func (p *detailPane) current(*model) (runview.Row, bool) { return p.row, p.row.ID == p.job }
 
 func (p *detailPane) keys() []binding {
 	const group = "Details"

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"time"
 
-	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs/runview"
 )
 
 // attempt are the lines of one execution.
-func (m *model) attempt(a *view.Attempt, w int) []string {
+func (m *model) attempt(a *runview.Attempt, w int) []string {
 	style := styleFaint
 	switch {
 	case a.State == "running" || a.State == "launching":
@@ -46,7 +46,7 @@ func (m *model) attempt(a *view.Attempt, w int) []string {
 }
 
 // times says when an attempt was, and how long it took.
-func (m *model) times(a *view.Attempt) string {
+func (m *model) times(a *runview.Attempt) string {
 	switch {
 	case a.Started.IsZero() && a.Launched.IsZero():
 		return ""

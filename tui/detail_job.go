@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"dcs-tui/dispatch/view"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/runview"
 )
 
 // lines are all lines for a width.
@@ -53,8 +53,8 @@ func (p *detailPane) lines(m *model, w int) []string {
 const maxCommand = 64 << 10
 
 // stateLine says where the job stands, with its tries.
-func (m *model) stateLine(r *view.Row) string {
-	s := phaseStyle(r.Phase).Render(m.g.phase[min(r.Phase, view.Phases-1)] + " " + r.Phase.String())
+func (m *model) stateLine(r *runview.Row) string {
+	s := phaseStyle(r.Phase).Render(m.g.phase[min(r.Phase, runview.Phases-1)] + " " + r.Phase.String())
 	if r.Host != "" {
 		s += " on " + m.clean(r.Host)
 	}
@@ -63,9 +63,9 @@ func (m *model) stateLine(r *view.Row) string {
 		s += fmt.Sprintf(" (%s in all: those that a host gave back, or lost, and those of rounds before use up no try)", plural(r.Attempt, "attempt"))
 	}
 	switch {
-	case r.Phase == view.Retry && !r.Retry.IsZero():
+	case r.Phase == runview.Retry && !r.Retry.IsZero():
 		s += ", next one in " + clock(r.Retry.Sub(m.instant()))
-	case r.Phase == view.Queued && r.Place >= 0:
+	case r.Phase == runview.Queued && r.Place >= 0:
 		s += fmt.Sprintf(", %s before it in the queue", thousands(r.Place))
 	}
 	if r.Round > 1 {
@@ -80,7 +80,7 @@ func (m *model) stateLine(r *view.Row) string {
 }
 
 // needs is what a host must offer.
-func needs(d *view.Detail) string {
+func needs(d *runview.Detail) string {
 	s := []string{plural(d.Slots, "slot")}
 	if d.GPUs > 0 {
 		s = append(s, plural(d.GPUs, "GPU"))
@@ -95,7 +95,7 @@ func needs(d *view.Detail) string {
 }
 
 // limits are its queue, priority and times.
-func (m *model) limits(d *view.Detail) string {
+func (m *model) limits(d *runview.Detail) string {
 	var s []string
 	if d.Row.Queue != "" {
 		s = append(s, "queue "+d.Row.Queue)

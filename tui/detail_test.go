@@ -6,13 +6,13 @@ import (
 	"testing"
 	"time"
 
-	"dcs-tui/dispatch/view"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/runview"
 )
 
 // detailed is a source whose job 50120 has all that a job can have.
 func detailed() *fakeSource {
-	return change(func(p *view.Picture) {
+	return change(func(p *runview.Picture) {
 		d := p.Detail
 		if d == nil {
 			return
@@ -27,7 +27,7 @@ func detailed() *fakeSource {
 		d.Why = "Job 50120 has failed: it used up its 3 tries, the last one on ws03 ended with exit 137."
 		d.Attempts = nil
 		for n := range 3 {
-			a := view.Attempt{ID: jobs.AttemptID{Job: 50120, N: n + 1}, Host: fmt.Sprintf("ws0%d", n+1), Slot: n + 1, Round: 1 + n/2, State: "exited", Result: "exit 137",
+			a := runview.Attempt{ID: jobs.AttemptID{Job: 50120, N: n + 1}, Host: fmt.Sprintf("ws0%d", n+1), Slot: n + 1, Round: 1 + n/2, State: "exited", Result: "exit 137",
 				Launched: at(-600 + 100*n), Started: at(-599 + 100*n), Ended: at(-592 + 100*n), CPU: 6 * time.Second, MaxRSS: 3 << 30, Last: "Killed", Charged: true,
 				Out: fmt.Sprintf("/nfs/data/proj/dcs-runs/sweep/attempts/050/50120.%d.out", n+1), Err: fmt.Sprintf("/nfs/data/proj/dcs-runs/sweep/attempts/050/50120.%d.err", n+1)}
 			if n == 0 {
@@ -57,7 +57,7 @@ func TestKeysInDetails(t *testing.T) {
 	m := newScreen(t, detailed(), 80, 24)
 	m.openDetail(50120)
 	refresh(t, m)
-	if got := m.selection(); fmt.Sprint(got) != fmt.Sprint(view.One(50120)) {
+	if got := m.selection(); fmt.Sprint(got) != fmt.Sprint(jobs.One(50120)) {
 		t.Errorf("keys are about %v", got)
 	}
 	press(t, m, "l")
@@ -69,7 +69,7 @@ func TestKeysInDetails(t *testing.T) {
 		t.Fatalf("enter opens %T", m.extra)
 	}
 	press(t, m, "r")
-	if did := m.src.(*fakeSource).done(); len(did) != 1 || did[0].Do != view.Requeue || fmt.Sprint(did[0].Jobs) != fmt.Sprint(view.One(50120)) {
+	if did := m.src.(*fakeSource).done(); len(did) != 1 || did[0].Do != runview.Requeue || fmt.Sprint(did[0].Jobs) != fmt.Sprint(jobs.One(50120)) {
 		t.Errorf("r did %+v", did)
 	}
 	press(t, m, "esc")
@@ -80,7 +80,7 @@ func TestKeysInDetails(t *testing.T) {
 
 // A command of a megabyte, and a hundred attempts, cost what is on the screen.
 func TestBigDetails(t *testing.T) {
-	m := newScreen(t, change(func(p *view.Picture) {
+	m := newScreen(t, change(func(p *runview.Picture) {
 		if p.Detail != nil {
 			p.Detail.Command = strings.Repeat("x", 1<<20)
 			for len(p.Detail.Attempts) < 100 {
@@ -98,10 +98,10 @@ func TestBigDetails(t *testing.T) {
 func TestMemoryThatCannotBeToldApart(t *testing.T) {
 	m := newScreen(t, sample(), 80, 24)
 	for bytes, want := range map[int64]string{0: "-", 1: "<16M", 13 << 20: "<16M", jobs.MemoryFloor: "<16M", jobs.MemoryFloor + 1<<20: "17M", 3 << 30: "3G"} {
-		if got, _ := memoryCell(m, &view.Row{MaxRSS: bytes}, 5); got != want {
+		if got, _ := memoryCell(m, &runview.Row{MaxRSS: bytes}, 5); got != want {
 			t.Errorf("the cell of %d bytes is %q, not %q", bytes, got, want)
 		}
-		lines := plainText(strings.Join(m.attempt(&view.Attempt{MaxRSS: bytes}, 80), "\n"))
+		lines := plainText(strings.Join(m.attempt(&runview.Attempt{MaxRSS: bytes}, 80), "\n"))
 		if bytes > 0 && !strings.Contains(lines, " "+want+" of memory at most") || bytes == 0 && strings.Contains(lines, "memory") {
 			t.Errorf("of %d bytes the details say %q", bytes, lines)
 		}

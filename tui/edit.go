@@ -7,8 +7,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"dcs-tui/dispatch/view"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/runview"
 )
 
 func (m *model) editCurrent() tea.Cmd {
@@ -23,7 +23,7 @@ func (m *model) editCurrent() tea.Cmd {
 	if m.slid() {
 		return nil
 	}
-	if m.jobs.sel.n > 0 && !equal(m.jobs.sel.which, view.One(r.ID)) {
+	if m.jobs.sel.n > 0 && !equal(m.jobs.sel.which, jobs.One(r.ID)) {
 		m.complain("only one job can be edited at a time: esc clears the selection")
 		return nil
 	}
@@ -34,13 +34,13 @@ func (m *model) editCurrent() tea.Cmd {
 	return m.edit(r.ID)
 }
 
-func editable(p view.Phase) bool {
-	return p.Terminal() || p == view.Queued || p == view.Waits || p == view.Retry
+func editable(p runview.Phase) bool {
+	return p.Terminal() || p == runview.Queued || p == runview.Waits || p == runview.Retry
 }
 
 // edit opens a line with the command of a job. A changed job is queued again.
 func (m *model) edit(id jobs.ID) tea.Cmd {
-	return m.detailFor(&waiting{keeps: true}, id, func(m *model, d *view.Detail) tea.Cmd {
+	return m.detailFor(&waiting{keeps: true}, id, func(m *model, d *runview.Detail) tea.Cmd {
 		if !editable(d.Row.Phase) {
 			m.complain(fmt.Sprintf("cannot edit: %s %s by now", jobName(id), stands(d.Row.Phase)))
 			return nil
@@ -69,5 +69,5 @@ func (m *model) edited(id jobs.ID, old, command string) (tea.Cmd, error) {
 		m.say("the command is as it was: nothing was changed; r requeues")
 		return nil, nil
 	}
-	return m.act(view.Action{Do: view.Edit, Jobs: view.One(id), Edit: &view.Change{Command: command}}), nil
+	return m.act(runview.Action{Do: runview.Edit, Jobs: jobs.One(id), Edit: &runview.Change{Command: command}}), nil
 }

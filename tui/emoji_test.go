@@ -4,13 +4,13 @@ import (
 	"strings"
 	"testing"
 
-	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs/runview"
 )
 
 // The parts of a joined emoji are shown beside each other. All terminals agree on the
 // width of the parts, so every row has the width of the screen.
 func TestJoinedEmoji(t *testing.T) {
-	src := &fakeSource{picture: func(ask view.Ask) (*view.Picture, error) {
+	src := &fakeSource{picture: func(ask runview.Ask) (*runview.Picture, error) {
 		p := samplePicture(ask)
 		if p.Jobs != nil {
 			for i := range p.Jobs.Rows {

@@ -7,7 +7,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs/runview"
 )
 
 // spareEvents are asked for beyond both ends of what is shown, so that moving needs no
@@ -25,7 +25,7 @@ type eventsPane struct {
 	row    int    // of the cursor on the screen, from the top
 	h      int
 
-	bad view.Event // the newest that wants attention, for the footer
+	bad runview.Event // the newest that wants attention, for the footer
 }
 
 func newEventsPane() *eventsPane { return &eventsPane{} }
@@ -60,10 +60,10 @@ func (p *eventsPane) older(m *model) []string {
 	return []string{" older ones: dcs-tui events " + m.clean(m.pic.Run.Name)}
 }
 
-func (p *eventsPane) ask(m *model, ask *view.Ask) {
-	w := view.EventsWindow{Filter: p.filter, All: p.all, Rows: min(view.MaxRows, 2*max(10, p.h))} // a page beyond what is shown
+func (p *eventsPane) ask(m *model, ask *runview.Ask) {
+	w := runview.EventsWindow{Filter: p.filter, All: p.all, Rows: min(runview.MaxRows, 2*max(10, p.h))} // a page beyond what is shown
 	if p.cursor != 0 {
-		w.Rows = min(view.MaxRows, max(1, p.h)+2*spareEvents)
+		w.Rows = min(runview.MaxRows, max(1, p.h)+2*spareEvents)
 		// Steps, so that not every move is a new wish.
 		w.Back = max(0, p.back-(p.h-p.row)-spareEvents/2) / spareEvents * spareEvents
 	}
@@ -102,7 +102,7 @@ func (p *eventsPane) see(m *model) {
 	case p.cursor > last:
 		p.back = max(0, e.Back-steps(p.cursor-last))
 	default: // the filter leaves it out now: the nearest one
-		at, _ := slices.BinarySearchFunc(e.Lines, p.cursor, func(l view.Event, seq uint64) int {
+		at, _ := slices.BinarySearchFunc(e.Lines, p.cursor, func(l runview.Event, seq uint64) int {
 			if l.Seq < seq {
 				return -1
 			}
@@ -113,15 +113,15 @@ func (p *eventsPane) see(m *model) {
 }
 
 // find is the cursor's place among the lines that are here, -1 when it is not.
-func (p *eventsPane) find(e *view.Events) int {
+func (p *eventsPane) find(e *runview.Events) int {
 	if p.cursor == 0 {
 		return len(e.Lines) - 1
 	}
-	return slices.IndexFunc(e.Lines, func(l view.Event) bool { return l.Seq == p.cursor })
+	return slices.IndexFunc(e.Lines, func(l runview.Event) bool { return l.Seq == p.cursor })
 }
 
 // put sets the cursor on a line that is here.
-func (p *eventsPane) put(e *view.Events, at int) {
+func (p *eventsPane) put(e *runview.Events, at int) {
 	if p.cursor = e.Lines[at].Seq; e.Back == 0 && at == len(e.Lines)-1 {
 		p.cursor = 0
 	}
@@ -129,7 +129,7 @@ func (p *eventsPane) put(e *view.Events, at int) {
 }
 
 // lines are the events that are here; nil: none yet.
-func (p *eventsPane) lines(m *model) *view.Events {
+func (p *eventsPane) lines(m *model) *runview.Events {
 	if m.pic == nil || m.pic.Events == nil || len(m.pic.Events.Lines) == 0 {
 		return nil
 	}
@@ -137,7 +137,7 @@ func (p *eventsPane) lines(m *model) *view.Events {
 }
 
 // event is the one under the cursor.
-func (p *eventsPane) event(m *model) *view.Event {
+func (p *eventsPane) event(m *model) *runview.Event {
 	if e := p.lines(m); e != nil {
 		if at := p.find(e); at >= 0 {
 			return &e.Lines[at]
@@ -206,7 +206,7 @@ func (p *eventsPane) draw(m *model, w, h int, focused bool) []string {
 }
 
 // eventLine is an event in w cells: sign, time, and what happened.
-func (m *model) eventLine(e *view.Event, w int) string {
+func (m *model) eventLine(e *runview.Event, w int) string {
 	sign := " "
 	if e.Bad {
 		sign = styleWarn.Render(m.g.warn)
@@ -219,7 +219,7 @@ func (m *model) eventLine(e *view.Event, w int) string {
 }
 
 // when is the time of an event, with its day when that is not today's.
-func (m *model) when(e *view.Event) string {
+func (m *model) when(e *runview.Event) string {
 	at, today := e.At, m.instant()
 	if at.YearDay() != today.YearDay() || at.Year() != today.Year() {
 		return at.Format("Jan 02 15:04")

@@ -3,14 +3,14 @@ package tui
 import (
 	"testing"
 
-	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs/runview"
 )
 
 // E8: where older events are not kept, the pane says so and names what shows them, also where
 // none of those that are kept matches.
 func TestEventsThatAreCutSaySo(t *testing.T) {
 	cut, none := true, false
-	m := newScreen(t, change(func(p *view.Picture) {
+	m := newScreen(t, change(func(p *runview.Picture) {
 		if p.Events != nil {
 			if p.Events.Cut = cut; none {
 				p.Events.Total, p.Events.Lines = 0, nil
@@ -35,7 +35,7 @@ func TestEventsThatAreCutSaySo(t *testing.T) {
 func TestEventsAfterTheDispatcherHasGone(t *testing.T) {
 	const live = 1 << 32
 	own := uint64(live)
-	m := newScreen(t, change(func(p *view.Picture) {
+	m := newScreen(t, change(func(p *runview.Picture) {
 		if p.Events != nil {
 			for i := range p.Events.Lines {
 				p.Events.Lines[i].Seq += own

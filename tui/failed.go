@@ -7,8 +7,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"dcs-tui/dispatch/view"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/runview"
 )
 
 // failedPane shows what failed, by cause (X7, rule 7): groups, and under those that are
@@ -36,22 +36,22 @@ func (p *failedPane) state(m *model) string {
 	if m.pic == nil || len(m.pic.Groups) == 0 {
 		return ""
 	}
-	if n := len(m.pic.Groups); n < view.MaxGroups {
+	if n := len(m.pic.Groups); n < runview.MaxGroups {
 		return plural(n, "cause")
 	}
-	return thousands(view.MaxGroups-1) + " causes and others"
+	return thousands(runview.MaxGroups-1) + " causes and others"
 }
 
-func (p *failedPane) ask(_ *model, ask *view.Ask) { ask.Groups = true }
+func (p *failedPane) ask(_ *model, ask *runview.Ask) { ask.Groups = true }
 
 // failedLine is a line of the view: a group, or a job of it.
 type failedLine struct {
-	group *view.Group
-	row   *view.Row // nil: the group itself
-	rest  int       // this many jobs of the group are not listed; nothing else then
+	group *runview.Group
+	row   *runview.Row // nil: the group itself
+	rest  int          // this many jobs of the group are not listed; nothing else then
 }
 
-func key(g *view.Group) [2]string { return [2]string{g.Cause, g.Last} }
+func key(g *runview.Group) [2]string { return [2]string{g.Cause, g.Last} }
 
 func (p *failedPane) lines(m *model) []failedLine {
 	if m.pic == nil {
@@ -84,17 +84,17 @@ func (p *failedPane) line(m *model) (failedLine, bool) {
 }
 
 // current is the job under the cursor; of a group its newest.
-func (p *failedPane) current(m *model) (view.Row, bool) {
+func (p *failedPane) current(m *model) (runview.Row, bool) {
 	l, ok := p.line(m)
 	switch {
 	case !ok:
-		return view.Row{}, false
+		return runview.Row{}, false
 	case l.row != nil:
 		return *l.row, true
 	case len(l.group.Jobs) > 0:
 		return l.group.Jobs[0], true
 	}
-	return view.Row{}, false
+	return runview.Row{}, false
 }
 
 // click puts the cursor on a row of the screen, of which 0 is the heading.
@@ -143,7 +143,7 @@ func (p *failedPane) text(m *model, l failedLine, w int) string {
 		if !r.Ended.IsZero() {
 			when = span(m.instant().Sub(r.Ended)) + " ago"
 		}
-		return m.cut(fmt.Sprintf("%12d %s %s  %d/%d  %-8s %s", r.ID, phaseStyle(r.Phase).Render(m.g.phase[min(r.Phase, view.Phases-1)]),
+		return m.cut(fmt.Sprintf("%12d %s %s  %d/%d  %-8s %s", r.ID, phaseStyle(r.Phase).Render(m.g.phase[min(r.Phase, runview.Phases-1)]),
 			m.fit(m.clean(r.Host), 8), r.Failures, r.Tries, when, m.clean(r.Title)), w)
 	}
 	sign := "+"
@@ -153,7 +153,7 @@ func (p *failedPane) text(m *model, l failedLine, w int) string {
 	left := sign + " " + styleBad.Render(fmt.Sprintf("%8s", thousands(g.Count))) + "  "
 	var right []string
 	if g.Tries > 0 {
-		right = append(right, styleWarn.Render(m.g.phase[view.Retry]+" "+thousands(g.Tries)+" retrying"))
+		right = append(right, styleWarn.Render(m.g.phase[runview.Retry]+" "+thousands(g.Tries)+" retrying"))
 	}
 	if len(g.Hosts) > 0 {
 		right = append(right, "on "+m.cut(m.clean(strings.Join(g.Hosts, " ")), max(8, w/4)))
@@ -224,7 +224,7 @@ func (p *failedPane) requeue(m *model) tea.Cmd {
 	}
 	l, _ := p.line(m)
 	if l.row != nil {
-		return m.requeueJobs(view.One(l.row.ID))
+		return m.requeueJobs(jobs.One(l.row.ID))
 	}
 	return m.requeueJobs(l.group.Which)
 }

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs/runview"
 )
 
 // Rule 7: a cause without a last line of stderr (no host can run the job, say) is read
@@ -15,14 +15,14 @@ func TestFailedCauses(t *testing.T) {
 	p := newFailedPane()
 	for _, c := range []struct {
 		name  string
-		group view.Group
+		group runview.Group
 		w     int
 		want  string
 	}{
-		{"nothing ran", view.Group{Cause: why, Count: 1}, 78, "1  " + why},
-		{"nothing ran, few columns", view.Group{Cause: why, Count: 1}, 30, "1  no host has 100…"},
-		{"something ran", view.Group{Cause: "exit 137", Last: "out of memory", Count: 2}, 78, "2  exit 137     out of memory"},
-		{"a long cause of what ran", view.Group{Cause: "exit 126 or so", Last: "x", Count: 2}, 78, "2  exit 126 or… x"},
+		{"nothing ran", runview.Group{Cause: why, Count: 1}, 78, "1  " + why},
+		{"nothing ran, few columns", runview.Group{Cause: why, Count: 1}, 30, "1  no host has 100…"},
+		{"something ran", runview.Group{Cause: "exit 137", Last: "out of memory", Count: 2}, 78, "2  exit 137     out of memory"},
+		{"a long cause of what ran", runview.Group{Cause: "exit 126 or so", Last: "x", Count: 2}, 78, "2  exit 126 or… x"},
 	} {
 		got := plainText(p.text(m, failedLine{group: &c.group}, c.w))
 		if width(got) > c.w || !strings.Contains(got, c.want) {

@@ -16,8 +16,9 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 
-	"dcs-tui/dispatch/view"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/live"
+	"dcs-tui/jobs/runview"
 )
 
 var update = flag.Bool("update", false, "write the golden screens anew")
@@ -25,16 +26,16 @@ var update = flag.Bool("update", false, "write the golden screens anew")
 // fakeSource shows what a test gives it and remembers what it was asked to do.
 type fakeSource struct {
 	mu      sync.Mutex
-	picture func(view.Ask) (*view.Picture, error)
-	weight  view.Weight
-	matches view.Ranges
-	read    func(view.Read) (*view.Piece, error)
-	answer  func(view.Action) (*view.Answer, error)
-	asks    []view.Ask
-	did     []view.Action
+	picture func(runview.Ask) (*runview.Picture, error)
+	weight  runview.Weight
+	matches jobs.Ranges
+	read    func(runview.Read) (*runview.Piece, error)
+	answer  func(runview.Action) (*runview.Answer, error)
+	asks    []runview.Ask
+	did     []runview.Action
 }
 
-func (f *fakeSource) Look(ctx context.Context, ask view.Ask) (*view.Picture, error) {
+func (f *fakeSource) Look(ctx context.Context, ask runview.Ask) (*runview.Picture, error) {
 	f.mu.Lock()
 	f.asks = append(f.asks, ask)
 	f.mu.Unlock()
@@ -46,32 +47,34 @@ func (f *fakeSource) Look(ctx context.Context, ask view.Ask) (*view.Picture, err
 	return pic, err
 }
 
-func (f *fakeSource) Match(context.Context, string) (view.Ranges, view.Weight, error) {
+func (f *fakeSource) Match(context.Context, string) (jobs.Ranges, runview.Weight, error) {
 	return f.matches, f.weight, nil
 }
-func (f *fakeSource) Weigh(context.Context, view.Ranges) (view.Weight, error) { return f.weight, nil }
-func (f *fakeSource) Read(_ context.Context, r view.Read) (*view.Piece, error) {
+func (f *fakeSource) Weigh(context.Context, jobs.Ranges) (runview.Weight, error) {
+	return f.weight, nil
+}
+func (f *fakeSource) Read(_ context.Context, r runview.Read) (*runview.Piece, error) {
 	if f.read == nil {
-		return &view.Piece{Over: true}, nil
+		return &runview.Piece{Over: true}, nil
 	}
 	return f.read(r)
 }
 
-func (f *fakeSource) Do(_ context.Context, a view.Action) (*view.Answer, error) {
+func (f *fakeSource) Do(_ context.Context, a runview.Action) (*runview.Answer, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.did = append(f.did, a)
 	if f.answer != nil {
 		return f.answer(a)
 	}
-	return &view.Answer{Done: a.Jobs.Len(), Text: string(a.Do), Changed: a.Jobs}, nil
+	return &runview.Answer{Done: a.Jobs.Count(), Text: string(a.Do), Changed: a.Jobs}, nil
 }
 
 // done returns the actions so far.
-func (f *fakeSource) done() []view.Action {
+func (f *fakeSource) done() []runview.Action {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return append([]view.Action(nil), f.did...)
+	return append([]runview.Action(nil), f.did...)
 }
 
 // noon is the instant of all sample pictures.
@@ -240,18 +243,18 @@ func checkSize(t *testing.T, m *model, name string) {
 
 // sample is a source like the picture in TUI.md: a hundred thousand jobs, twelve hosts.
 func sample() *fakeSource {
-	return &fakeSource{picture: func(ask view.Ask) (*view.Picture, error) { return samplePicture(ask), nil }}
+	return &fakeSource{picture: func(ask runview.Ask) (*runview.Picture, error) { return samplePicture(ask), nil }}
 }
 
-func samplePicture(ask view.Ask) *view.Picture {
-	p := &view.Picture{
+func samplePicture(ask runview.Ask) *runview.Picture {
+	p := &runview.Picture{
 		Version: 7, At: noon, Total: 96_859, Tries: 3, SlotsBusy: 126, Slots: 136, Usable: 131.5, Stragglers: 1,
-		Run:  view.Run{Name: "sweep-20260314", UID: "01abc", Dir: "/nfs/data/proj/dcs-runs/sweep-20260314", Lab: "lab", Owner: "ada on desk (pid 4711)", Machine: "desk", Epoch: 1},
+		Run:  runview.Run{Name: "sweep-20260314", UID: "01abc", Dir: "/nfs/data/proj/dcs-runs/sweep-20260314", Lab: "lab", Owner: "ada on desk (pid 4711)", Machine: "desk", Epoch: 1},
 		Rate: 41.0 / 60, Rates: []float64{.2, .3, .6, .8, .9, .7, .7, .8}, ETA: 34*time.Hour + 10*time.Minute, Spread: 2 * time.Hour,
 	}
-	p.Phases[view.Running], p.Phases[view.Queued], p.Phases[view.Succeeded], p.Phases[view.Failed], p.Phases[view.Retry] = 126, 84_512, 12_204, 17, 1
+	p.Phases[runview.Running], p.Phases[runview.Queued], p.Phases[runview.Succeeded], p.Phases[runview.Failed], p.Phases[runview.Retry] = 126, 84_512, 12_204, 17, 1
 	for i := range 12 {
-		h := view.Host{Name: fmt.Sprintf("ws%02d", i+1), State: "up", Slots: 12, Usable: 11.5, Running: 11, Done: 1000 + i, Cores: 12,
+		h := live.Host{Name: fmt.Sprintf("ws%02d", i+1), State: "up", Slots: 12, Usable: 11.5, Running: 11, Done: 1000 + i, Cores: 12,
 			Load: [3]float64{11.2, 10.8, 9.9}, Busy: 11.4, Ours: 10.9, MemBytes: 64 << 30, MemFree: 40 << 30, DiskFree: 800 << 30,
 			Delay: 700 * time.Microsecond, Beat: time.Second}
 		for k := range 60 {
@@ -269,13 +272,13 @@ func samplePicture(ask view.Ask) *view.Picture {
 		p.Jobs = samplePage(w)
 	}
 	if ask.Groups {
-		p.Groups = []view.Group{
-			{Cause: "exit 137", Last: "Killed", Count: 14, Tries: 2, Hosts: []string{"ws03", "ws05"}, Jobs: []view.Row{sampleRow(50120)}, Which: view.Ranges{{First: 50120, Last: 50133}}},
-			{Cause: "exit 1", Last: "ValueError: gamma must be positive", Count: 3, Hosts: []string{"ws01"}, Jobs: []view.Row{sampleRow(50140)}, Which: view.Ranges{{First: 50140, Last: 50142}}},
+		p.Groups = []runview.Group{
+			{Cause: "exit 137", Last: "Killed", Count: 14, Tries: 2, Hosts: []string{"ws03", "ws05"}, Jobs: []runview.Row{sampleRow(50120)}, Which: jobs.Ranges{{First: 50120, Last: 50133}}},
+			{Cause: "exit 1", Last: "ValueError: gamma must be positive", Count: 3, Hosts: []string{"ws01"}, Jobs: []runview.Row{sampleRow(50140)}, Which: jobs.Ranges{{First: 50140, Last: 50142}}},
 		}
 	}
 	if ask.Events != nil {
-		p.Events = &view.Events{Total: 3, Lines: []view.Event{
+		p.Events = &runview.Events{Total: 3, Lines: []runview.Event{
 			{Seq: 1, At: noon.Add(-time.Minute), Host: "ws05", Text: "link lost, 8 jobs requeued (attempt 2/3)", Bad: true},
 			{Seq: 2, At: noon.Add(-30 * time.Second), Job: 50120, Host: "ws03", Text: "50120.3 has ended on ws03: exit 137; job 50120 has failed", Bad: true},
 			{Seq: 3, At: noon, Host: "ws12", Text: "is being drained"},
@@ -283,9 +286,9 @@ func samplePicture(ask view.Ask) *view.Picture {
 	}
 	if ask.Focus != 0 {
 		r := sampleRow(ask.Focus)
-		p.Detail = &view.Detail{Row: r, Command: "python train.py --C 0.1 --gamma 0.5", Cwd: "/nfs/data/proj", Slots: 1, File: "jobs.txt", Line: int(r.ID),
+		p.Detail = &runview.Detail{Row: r, Command: "python train.py --C 0.1 --gamma 0.5", Cwd: "/nfs/data/proj", Slots: 1, File: "jobs.txt", Line: int(r.ID),
 			Why: fmt.Sprintf("Job %d runs on ws02.", r.ID), Estimate: 2 * time.Hour,
-			Attempts: []view.Attempt{{ID: jobs.AttemptID{Job: r.ID, N: 1}, Host: "ws02", Slot: 3, Round: 1, State: "running", Started: r.Started,
+			Attempts: []runview.Attempt{{ID: jobs.AttemptID{Job: r.ID, N: 1}, Host: "ws02", Slot: 3, Round: 1, State: "running", Started: r.Started,
 				Out: fmt.Sprintf("/nfs/data/proj/dcs-runs/sweep-20260314/attempts/050/%d.1.out", r.ID)}}}
 	}
 	return p
@@ -295,7 +298,7 @@ func samplePicture(ask view.Ask) *view.Picture {
 const sampleTotal = 96_859
 
 // samplePage shows jobs 50117, 50118 … in this order, whatever the order asked for.
-func samplePage(w *view.JobsWindow) *view.Page {
+func samplePage(w *runview.JobsWindow) *runview.Page {
 	const first = 50117
 	cursor := -1
 	start := max(0, w.At-w.Above)
@@ -303,27 +306,27 @@ func samplePage(w *view.JobsWindow) *view.Page {
 		cursor = int(w.Cursor) - first
 		start = max(0, cursor-w.Above)
 	}
-	p := &view.Page{Filter: w.Filter, Sort: w.Sort, Reverse: w.Reverse, Matched: sampleTotal, First: start, Cursor: cursor}
+	p := &runview.Page{Filter: w.Filter, Sort: w.Sort, Reverse: w.Reverse, Matched: sampleTotal, First: start, Cursor: cursor}
 	for i := start; i < min(sampleTotal, start+w.Rows); i++ {
 		p.Rows = append(p.Rows, sampleRow(jobs.ID(first+i)))
 	}
 	return p
 }
 
-func sampleRow(id jobs.ID) view.Row {
-	r := view.Row{ID: id, Title: fmt.Sprintf("sweep C=%g gamma=%g", 0.1*float64(1+id%7), 0.25*float64(id%5)), Tries: 3, Round: 1, Progress: -1, Place: -1,
+func sampleRow(id jobs.ID) runview.Row {
+	r := runview.Row{ID: id, Title: fmt.Sprintf("sweep C=%g gamma=%g", 0.1*float64(1+id%7), 0.25*float64(id%5)), Tries: 3, Round: 1, Progress: -1, Place: -1,
 		Params: []jobs.Param{{Name: "C", Value: fmt.Sprint(0.1 * float64(1+id%7))}, {Name: "gamma", Value: fmt.Sprint(0.25 * float64(id%5))}}}
 	switch {
 	case id < 50119:
-		r.Phase, r.Host, r.Slot, r.Attempt, r.Started, r.Progress = view.Running, fmt.Sprintf("ws%02d", id-50116), 3, 1, noon.Add(-72*time.Minute), 0.78
+		r.Phase, r.Host, r.Slot, r.Attempt, r.Started, r.Progress = runview.Running, fmt.Sprintf("ws%02d", id-50116), 3, 1, noon.Add(-72*time.Minute), 0.78
 		r.Straggler = id == 50118
 	case id == 50119:
-		r.Phase, r.Host, r.Attempt, r.Failures, r.Retry, r.Cause = view.Retry, "ws05", 1, 1, noon.Add(42*time.Second), "lost with ws05"
+		r.Phase, r.Host, r.Attempt, r.Failures, r.Retry, r.Cause = runview.Retry, "ws05", 1, 1, noon.Add(42*time.Second), "lost with ws05"
 	case id < 50137:
-		r.Phase, r.Host, r.Attempt, r.Failures, r.Cause, r.Last = view.Failed, "ws03", 3, 3, "exit 137", "Killed"
+		r.Phase, r.Host, r.Attempt, r.Failures, r.Cause, r.Last = runview.Failed, "ws03", 3, 3, "exit 137", "Killed"
 		r.Started, r.Ended = noon.Add(-10*time.Minute), noon.Add(-10*time.Minute+7*time.Second)
 	default:
-		r.Phase, r.Place = view.Queued, int(id)-50137
+		r.Phase, r.Place = runview.Queued, int(id)-50137
 	}
 	return r
 }

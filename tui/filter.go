@@ -8,7 +8,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs/runview"
 )
 
 // filterDelay is how long after a key the list is asked for anew: whoever types fast
@@ -88,7 +88,7 @@ func (m *model) filterNote(l *list, text string, w int) []string {
 	}
 	if wrong != "" {
 		var out []string
-		for _, line := range m.wrap(m.g.phase[view.Failed]+" "+m.clean(wrong), w-2) {
+		for _, line := range m.wrap(m.g.phase[runview.Failed]+" "+m.clean(wrong), w-2) {
 			out = append(out, " "+styleBad.Render(line))
 		}
 		return out
@@ -113,7 +113,7 @@ func (m *model) filterWords(before string) (int, []string) {
 		known = append(known, p+"=")
 	}
 	if m.focus() == pane(m.result) {
-		for _, name := range m.result.named(view.Figure) {
+		for _, name := range m.result.named(runview.Figure) {
 			known = append(known, name+">", name+"<")
 		}
 	}
@@ -130,7 +130,7 @@ func (m *model) filterWords(before string) (int, []string) {
 	return start, startingWith(known, word)
 }
 
-// filterKeys and stateWords are of the filter language (dispatch/board).
+// filterKeys and stateWords are of the filter language (jobs/runview).
 var (
 	filterKeys    = []string{"state:", "host:", "queue:", "tag:", "exit:", "try:", "prio:", "id:", "straggler"}
 	journalStates = []string{"queued", "running", "succeeded", "failed", "timed_out", "cancelled", "skipped"}

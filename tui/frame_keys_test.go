@@ -9,61 +9,62 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"dcs-tui/dispatch/view"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/live"
+	"dcs-tui/jobs/runview"
 )
 
 // TUI.md, D7: each key of hosts, failures, leaving, the dispatcher's question and a run
 // that is over asks for exactly this.
 func TestKeysAskFor(t *testing.T) {
-	asks := func(id int64, secret bool) func(*view.Picture) {
-		return func(p *view.Picture) { p.Question = &view.Question{ID: id, Text: "Passphrase?", Secret: secret} }
+	asks := func(id int64, secret bool) func(*runview.Picture) {
+		return func(p *runview.Picture) { p.Question = &live.Question{ID: id, Text: "Passphrase?", Secret: secret} }
 	}
-	heavy := view.Weight{Queued: 84_513, Running: 126, Lost: 90 * time.Hour}
+	heavy := runview.Weight{Queued: 84_513, Running: 126, Lost: 90 * time.Hour}
 	for _, c := range []struct {
 		what   string
-		change func(*view.Picture)
-		weight view.Weight
+		change func(*runview.Picture)
+		weight runview.Weight
 		keys   string // after the number of the view
-		want   []view.Action
+		want   []runview.Action
 	}{
-		{"drain a host", nil, heavy, "2 j d", []view.Action{{Do: view.DrainHost, Host: "ws02"}}},
-		{"use a draining one again", nil, heavy, "2 G d", []view.Action{{Do: view.UseHost, Host: "ws12"}}},
-		{"stop one, confirmed", nil, heavy, "2 x y", []view.Action{{Do: view.StopHost, Host: "ws01"}}},
+		{"drain a host", nil, heavy, "2 j d", []runview.Action{{Do: runview.DrainHost, Host: "ws02"}}},
+		{"use a draining one again", nil, heavy, "2 G d", []runview.Action{{Do: runview.UseHost, Host: "ws12"}}},
+		{"stop one, confirmed", nil, heavy, "2 x y", []runview.Action{{Do: runview.StopHost, Host: "ws01"}}},
 		{"stop one: No is the default", nil, heavy, "2 x enter", nil},
 		{"stop one: esc", nil, heavy, "2 x esc", nil},
-		{"a slot more", nil, heavy, "2 +", []view.Action{{Do: view.Slots, Host: "ws01", Number: 1, Relative: true}}},
-		{"a slot less", nil, heavy, "2 j j -", []view.Action{{Do: view.Slots, Host: "ws03", Number: -1, Relative: true}}},
-		{"no slot below none", func(p *view.Picture) { p.Hosts[0].Slots = 0 }, heavy, "2 -", nil},
-		{"trouble first, then its first", nil, heavy, "2 s g d", []view.Action{{Do: view.DrainHost, Host: "ws05"}}},
-		{"a group again", nil, view.Weight{Over: 14}, "3 r", []view.Action{{Do: view.Requeue, Jobs: view.Ranges{{First: 50120, Last: 50133}}}}},
-		{"the second group", nil, view.Weight{Over: 3}, "3 j r", []view.Action{{Do: view.Requeue, Jobs: view.Ranges{{First: 50140, Last: 50142}}}}},
-		{"one job of a group", nil, view.Weight{Over: 1}, "3 enter j r", []view.Action{{Do: view.Requeue, Jobs: view.One(50120)}}},
-		{"a large group: y is not enough", func(p *view.Picture) {
-			p.Groups = []view.Group{{Cause: "exit 1", Count: 500, Which: view.Ranges{{First: 1, Last: 500}}}}
-		}, view.Weight{Over: 500}, "3 r y y", nil},
-		{"a large group: its number", func(p *view.Picture) {
-			p.Groups = []view.Group{{Cause: "exit 1", Count: 500, Which: view.Ranges{{First: 1, Last: 500}}}}
-		}, view.Weight{Over: 500}, "3 r 5 0 0 enter", []view.Action{{Do: view.Requeue, Jobs: view.Ranges{{First: 1, Last: 500}}}}},
-		{"drain the run", nil, heavy, "q r", []view.Action{{Do: view.DrainRun}}},
+		{"a slot more", nil, heavy, "2 +", []runview.Action{{Do: runview.Slots, Host: "ws01", Number: 1, Relative: true}}},
+		{"a slot less", nil, heavy, "2 j j -", []runview.Action{{Do: runview.Slots, Host: "ws03", Number: -1, Relative: true}}},
+		{"no slot below none", func(p *runview.Picture) { p.Hosts[0].Slots = 0 }, heavy, "2 -", nil},
+		{"trouble first, then its first", nil, heavy, "2 s g d", []runview.Action{{Do: runview.DrainHost, Host: "ws05"}}},
+		{"a group again", nil, runview.Weight{Over: 14}, "3 r", []runview.Action{{Do: runview.Requeue, Jobs: jobs.Ranges{{First: 50120, Last: 50133}}}}},
+		{"the second group", nil, runview.Weight{Over: 3}, "3 j r", []runview.Action{{Do: runview.Requeue, Jobs: jobs.Ranges{{First: 50140, Last: 50142}}}}},
+		{"one job of a group", nil, runview.Weight{Over: 1}, "3 enter j r", []runview.Action{{Do: runview.Requeue, Jobs: jobs.One(50120)}}},
+		{"a large group: y is not enough", func(p *runview.Picture) {
+			p.Groups = []runview.Group{{Cause: "exit 1", Count: 500, Which: jobs.Ranges{{First: 1, Last: 500}}}}
+		}, runview.Weight{Over: 500}, "3 r y y", nil},
+		{"a large group: its number", func(p *runview.Picture) {
+			p.Groups = []runview.Group{{Cause: "exit 1", Count: 500, Which: jobs.Ranges{{First: 1, Last: 500}}}}
+		}, runview.Weight{Over: 500}, "3 r 5 0 0 enter", []runview.Action{{Do: runview.Requeue, Jobs: jobs.Ranges{{First: 1, Last: 500}}}}},
+		{"drain the run", nil, heavy, "q r", []runview.Action{{Do: runview.DrainRun}}},
 		{"stay", nil, heavy, "q esc", nil},
 		{"cancel the run: y is not enough", nil, heavy, "q c y y", nil},
 		{"cancel the run: another number", nil, heavy, "q c 1 2 6 enter", nil},
-		{"cancel the run: its number", nil, heavy, "q c 8 4 6 3 9 enter", []view.Action{{Do: view.CancelRun}}},
-		{"cancel a small run", nil, view.Weight{Running: 2}, "q c y", []view.Action{{Do: view.CancelRun}}},
-		{"answer", asks(3, true), heavy, "h u n t e r enter", []view.Action{{Do: view.Reply, Number: 3, Text: "hunter"}}},
-		{"answer: corrected", asks(4, false), heavy, "h i backspace o enter", []view.Action{{Do: view.Reply, Number: 4, Text: "ho"}}},
-		{"refuse", asks(5, true), heavy, "h u esc", []view.Action{{Do: view.Reply, Number: 5}}},
+		{"cancel the run: its number", nil, heavy, "q c 8 4 6 3 9 enter", []runview.Action{{Do: runview.CancelRun}}},
+		{"cancel a small run", nil, runview.Weight{Running: 2}, "q c y", []runview.Action{{Do: runview.CancelRun}}},
+		{"answer", asks(3, true), heavy, "h u n t e r enter", []runview.Action{{Do: runview.Reply, Number: 3, Text: "hunter"}}},
+		{"answer: corrected", asks(4, false), heavy, "h i backspace o enter", []runview.Action{{Do: runview.Reply, Number: 4, Text: "ho"}}},
+		{"refuse", asks(5, true), heavy, "h u esc", []runview.Action{{Do: runview.Reply, Number: 5}}},
 		{"an empty answer is none", asks(6, true), heavy, "enter", nil},
-		{"answered once", asks(7, true), heavy, "a enter q esc", []view.Action{{Do: view.Reply, Number: 7, Text: "a"}}},
-		{"resume a dead run", states["dead"], heavy, "R", []view.Action{{Do: view.Resume}}},
-		{"resume a stopped run", states["stopped"], heavy, "5 R", []view.Action{{Do: view.Resume}}},
-		{"again what has failed", states["ended"], view.Weight{Over: 17}, "2 R", []view.Action{{Do: view.Requeue, Jobs: view.Ranges{{First: 50120, Last: 50133}, {First: 50140, Last: 50142}}}}},
+		{"answered once", asks(7, true), heavy, "a enter q esc", []runview.Action{{Do: runview.Reply, Number: 7, Text: "a"}}},
+		{"resume a dead run", states["dead"], heavy, "R", []runview.Action{{Do: runview.Resume}}},
+		{"resume a stopped run", states["stopped"], heavy, "5 R", []runview.Action{{Do: runview.Resume}}},
+		{"again what has failed", states["ended"], runview.Weight{Over: 17}, "2 R", []runview.Action{{Do: runview.Requeue, Jobs: jobs.Ranges{{First: 50120, Last: 50133}, {First: 50140, Last: 50142}}}}},
 		{"nobody drains hosts of a dead run", states["dead"], heavy, "2 d x + -", nil},
 		{"nothing to resume while it lives", nil, heavy, "2 R", nil},
 	} {
 		if c.change == nil {
-			c.change = func(*view.Picture) {}
+			c.change = func(*runview.Picture) {}
 		}
 		src := change(c.change)
 		src.weight = c.weight
@@ -88,7 +89,7 @@ func quits(m *model, key string) bool {
 func TestLeaving(t *testing.T) {
 	for _, c := range []struct {
 		what   string
-		change func(*view.Picture)
+		change func(*runview.Picture)
 		keys   []string // all but the last do not end the screen
 		ends   bool
 	}{
@@ -105,7 +106,7 @@ func TestLeaving(t *testing.T) {
 		{"dead", states["dead"], []string{"q"}, true},
 	} {
 		if c.change == nil {
-			c.change = func(*view.Picture) {}
+			c.change = func(*runview.Picture) {}
 		}
 		src := change(c.change)
 		m := newScreen(t, src, 80, 24)
@@ -115,7 +116,7 @@ func TestLeaving(t *testing.T) {
 			t.Errorf("%s: %v ends the screen: %v", c.what, c.keys, got)
 		}
 		for _, a := range src.done() {
-			if a.Do != view.DrainRun {
+			if a.Do != runview.DrainRun {
 				t.Errorf("%s: leaving asked for %s", c.what, a.Do)
 			}
 		}
@@ -162,13 +163,13 @@ func TestSecretsAreNotShown(t *testing.T) {
 // the question here.
 func TestQuestionsUntilTheyAreAnswered(t *testing.T) {
 	asked := true
-	src := change(func(p *view.Picture) {
+	src := change(func(p *runview.Picture) {
 		if asked {
 			states["question"](p)
 		}
 	})
 	m := newScreen(t, src, 80, 24)
-	src.answer = func(view.Action) (*view.Answer, error) { return nil, fmt.Errorf("connection reset") }
+	src.answer = func(runview.Action) (*runview.Answer, error) { return nil, fmt.Errorf("connection reset") }
 	run(t, m, m.question())
 	press(t, m, "a", "enter")
 	run(t, m, m.question())
@@ -262,12 +263,12 @@ func TestHintsDoSomething(t *testing.T) {
 func TestTheHeaderNamesRealKeys(t *testing.T) {
 	m := newScreen(t, change(states["paused"]), 80, 24)
 	press(t, m, pauseKey)
-	if got := m.src.(*fakeSource).done(); len(got) != 1 || got[0].Do != view.Continue {
+	if got := m.src.(*fakeSource).done(); len(got) != 1 || got[0].Do != runview.Continue {
 		t.Errorf("%s asked for %+v", pauseKey, got)
 	}
 	m = newScreen(t, change(states["draining"]), 80, 24)
 	press(t, m, "q", "esc", pauseKey, "q", pauseKey)
-	if got := m.src.(*fakeSource).done(); len(got) != 2 || got[0].Do != view.Continue || got[1].Do != view.Continue {
+	if got := m.src.(*fakeSource).done(); len(got) != 2 || got[0].Do != runview.Continue || got[1].Do != runview.Continue {
 		t.Errorf("%s while draining asked for %+v", pauseKey, got)
 	}
 	for _, b := range m.lifeKeys() {
@@ -280,7 +281,7 @@ func TestTheHeaderNamesRealKeys(t *testing.T) {
 // Cursors stick to what they are on (rule 4): to a host's name, to a cause, to a job.
 func TestCursorsStick(t *testing.T) {
 	turned := false
-	m := newScreen(t, change(func(p *view.Picture) {
+	m := newScreen(t, change(func(p *runview.Picture) {
 		if turned {
 			slices.Reverse(p.Hosts)
 			slices.Reverse(p.Groups)
@@ -305,9 +306,9 @@ func TestCursorsStick(t *testing.T) {
 // never moved, and when its job is no longer among those listed.
 func TestKeysAreAboutWhatWasSeen(t *testing.T) {
 	turned := false
-	src := change(func(p *view.Picture) {
+	src := change(func(p *runview.Picture) {
 		if turned && len(p.Groups) > 0 {
-			p.Groups[0].Jobs = []view.Row{sampleRow(50121), sampleRow(50122)}
+			p.Groups[0].Jobs = []runview.Row{sampleRow(50121), sampleRow(50122)}
 			slices.Reverse(p.Groups)
 			p.Hosts[0].State = hostUp
 			p.Hosts[3].State = hostLost
@@ -325,7 +326,7 @@ func TestKeysAreAboutWhatWasSeen(t *testing.T) {
 	refresh(t, m)
 	press(t, m, "r") // says that the job has gone, and does nothing
 	press(t, m, "r")
-	want := []view.Action{{Do: view.Requeue, Jobs: view.Ranges{{First: 50120, Last: 50133}}}, {Do: view.Requeue, Jobs: view.One(50121)}}
+	want := []runview.Action{{Do: runview.Requeue, Jobs: jobs.Ranges{{First: 50120, Last: 50133}}}, {Do: runview.Requeue, Jobs: jobs.One(50121)}}
 	if got := src.done(); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("asked for %+v\nwant %+v", got, want)
 	}

@@ -9,7 +9,8 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
-	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs/live"
+	"dcs-tui/jobs/runview"
 )
 
 // Durations, sizes and numbers, at their edges.
@@ -75,7 +76,7 @@ func TestSparklines(t *testing.T) {
 	if got[0] != 2 || got[1] != 5 || !math.IsNaN(got[2]) {
 		t.Errorf("pooled %v", got)
 	}
-	h := &view.Host{History: []uint8{0, 100, 255, 50}}
+	h := &live.Host{History: []uint8{0, 100, 255, 50}}
 	if got := ansi.Strip(m.history(h, 4)); got != "▁█ ▅" {
 		t.Errorf("history %q", got)
 	}
@@ -92,7 +93,7 @@ func TestSlotsOfAHost(t *testing.T) {
 		{0, 10, 10, "··········"}, {1, 10, 10, "█·········"}, {11, 12, 12, "█████████·"}, {12, 12, 12, "██████████"},
 		{3, 10, 5, "███··░░░░░"}, {5, 10, 3, "█████░░░░░"}, {0, 10, 0, "░░░░░░░░░░"}, {1, 1000, 1000, "█·········"}, {0, 0, 0, ""}, {20, 10, 10, "██████████"},
 	} {
-		if got := ansi.Strip(m.slotsBar(&view.Host{Running: c.used, Slots: c.slots, Usable: c.usable}, 10)); got != c.want {
+		if got := ansi.Strip(m.slotsBar(&live.Host{Running: c.used, Slots: c.slots, Usable: c.usable}, 10)); got != c.want {
 			t.Errorf("%d of %d, %v usable: %q, want %q", c.used, c.slots, c.usable, got, c.want)
 		}
 	}
@@ -112,9 +113,9 @@ func TestShortNamesOfHosts(t *testing.T) {
 		{"ws01 ws02 ws03 ws12", "01 02 03 12"}, {"n101 n102 n201 n202", "101 102 201 202"}, {"ws01 gpu01 ws02 gpu02", "w01 g01 w02 g02"},
 		{"melon pear fig apple", "melon pear fig apple"}, {"desk laptop", "desk  laptop "}, {"a1 b1 aa1 bb1", "a1 b1 aa1 bb1"},
 	} {
-		m := &model{g: &utf8Glyphs, pic: &view.Picture{}}
+		m := &model{g: &utf8Glyphs, pic: &runview.Picture{}}
 		for _, n := range strings.Fields(c[0]) {
-			m.pic.Hosts = append(m.pic.Hosts, view.Host{Name: n})
+			m.pic.Hosts = append(m.pic.Hosts, live.Host{Name: n})
 		}
 		if got := strings.Join(m.shortNames(), " "); got != c[1] {
 			t.Errorf("%s: %q, want %q", c[0], got, c[1])
@@ -138,7 +139,7 @@ func TestLiveness(t *testing.T) {
 		}
 	}
 	now = noon
-	m.Update(looked{err: view.ErrGone, at: noon})
+	m.Update(looked{err: runview.ErrGone, at: noon})
 	if !strings.Contains(row(), "not live") || !strings.Contains(plain(m), "dispatcher has gone") {
 		t.Errorf("a dispatcher that has gone: %s", row())
 	}
@@ -154,7 +155,7 @@ func TestETA(t *testing.T) {
 		{34*time.Hour + 10*time.Minute, 2 * time.Hour, false, "ETA 34h10 ±2h"}, {time.Minute, 0, false, "ETA 1m"},
 		{time.Minute, 0, true, "ETA 1m, more may come"}, {0, 0, true, "more may come"}, {0, 0, false, "ETA not known yet"},
 	} {
-		m := &model{g: &utf8Glyphs, pic: &view.Picture{ETA: c.eta, Spread: c.spread, More: c.more}}
+		m := &model{g: &utf8Glyphs, pic: &runview.Picture{ETA: c.eta, Spread: c.spread, More: c.more}}
 		if got := m.eta(); got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)
 		}
@@ -164,7 +165,7 @@ func TestETA(t *testing.T) {
 // Long waits are told, also where there is no room for the hosts: none is up yet.
 func TestConnectingIsTold(t *testing.T) {
 	for _, s := range sizes {
-		m := newFrame(t, change(func(p *view.Picture) {
+		m := newFrame(t, change(func(p *runview.Picture) {
 			for i := range p.Hosts {
 				p.Hosts[i].State = hostConnecting
 			}
@@ -176,15 +177,15 @@ func TestConnectingIsTold(t *testing.T) {
 }
 
 // log is a source of events that grows.
-func log(n *int, p *view.Picture, w *view.EventsWindow) {
+func log(n *int, p *runview.Picture, w *runview.EventsWindow) {
 	if w == nil {
 		return
 	}
 	total := *n
 	back := max(0, min(w.Back, total-w.Rows))
-	e := &view.Events{Total: total, Back: back}
+	e := &runview.Events{Total: total, Back: back}
 	for i := max(0, total-back-w.Rows); i < total-back; i++ {
-		e.Lines = append(e.Lines, view.Event{Seq: uint64(10 + i), At: noon, Text: fmt.Sprintf("event %d", i), Bad: i == 70})
+		e.Lines = append(e.Lines, runview.Event{Seq: uint64(10 + i), At: noon, Text: fmt.Sprintf("event %d", i), Bad: i == 70})
 	}
 	p.Events = e
 }
@@ -194,7 +195,7 @@ func log(n *int, p *view.Picture, w *view.EventsWindow) {
 func TestEventsKeepTheirPlace(t *testing.T) {
 	n := 1000
 	src := &fakeSource{}
-	src.picture = func(ask view.Ask) (*view.Picture, error) {
+	src.picture = func(ask runview.Ask) (*runview.Picture, error) {
 		p := samplePicture(ask)
 		log(&n, p, ask.Events)
 		return p, nil
@@ -251,7 +252,7 @@ func TestEventsKeepTheirPlace(t *testing.T) {
 // E8: what matters or everything, and a filter, reach the source; esc takes it away.
 func TestEventsAreFiltered(t *testing.T) {
 	m := newScreen(t, sample(), 80, 24)
-	want := func(what string, w view.EventsWindow) {
+	want := func(what string, w runview.EventsWindow) {
 		t.Helper()
 		ask := m.ask()
 		if ask.Events == nil || ask.Events.Filter != w.Filter || ask.Events.All != w.All {
@@ -259,15 +260,15 @@ func TestEventsAreFiltered(t *testing.T) {
 		}
 	}
 	press(t, m, "5")
-	want("at first", view.EventsWindow{})
+	want("at first", runview.EventsWindow{})
 	press(t, m, "a")
-	want("a", view.EventsWindow{All: true})
+	want("a", runview.EventsWindow{All: true})
 	press(t, m, "/")
 	typeText(t, m, "host:ws05")
 	press(t, m, "enter")
-	want("/", view.EventsWindow{All: true, Filter: "host:ws05"})
+	want("/", runview.EventsWindow{All: true, Filter: "host:ws05"})
 	press(t, m, "esc", "a")
-	want("esc a", view.EventsWindow{})
+	want("esc a", runview.EventsWindow{})
 }
 
 // Rule 12: the help has the keys of the view, the commands and the filter language, and

@@ -8,7 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs/live"
+	"dcs-tui/jobs/runview"
 )
 
 // sizes are those at which the screen changes, and both ends.
@@ -21,12 +22,12 @@ func (p *blankPane) title(*model) string { return p.name }
 func (p *blankPane) draw(m *model, w, h int, focused bool) []string {
 	return []string{fmt.Sprintf("(%s, %d x %d)", p.name, w, h)}
 }
-func (p *blankPane) ask(*model, *view.Ask) {}
-func (p *blankPane) keys() []binding       { return nil }
+func (p *blankPane) ask(*model, *runview.Ask) {}
+func (p *blankPane) keys() []binding          { return nil }
 
 // change is a source like sample, whose pictures are changed by f.
-func change(f func(*view.Picture)) *fakeSource {
-	return &fakeSource{picture: func(ask view.Ask) (*view.Picture, error) {
+func change(f func(*runview.Picture)) *fakeSource {
+	return &fakeSource{picture: func(ask runview.Ask) (*runview.Picture, error) {
 		p := samplePicture(ask)
 		f(p)
 		return p, nil
@@ -55,52 +56,52 @@ func TestViewsAtEachSize(t *testing.T) {
 }
 
 // The states in which a run may be: rule 5, and what stands in the way, in words.
-var states = map[string]func(*view.Picture){
-	"dead": func(p *view.Picture) { p.Life, p.Over = view.Dead, "its dispatcher on desk has died" },
-	"ended": func(p *view.Picture) {
-		p.Life, p.Over, p.Total = view.Ended, "All jobs are over; 17 have failed.", 12_221
-		p.Phases[view.Queued], p.Phases[view.Running], p.Phases[view.Retry] = 0, 0, 0
+var states = map[string]func(*runview.Picture){
+	"dead": func(p *runview.Picture) { p.Life, p.Over = runview.Dead, "its dispatcher on desk has died" },
+	"ended": func(p *runview.Picture) {
+		p.Life, p.Over, p.Total = runview.Ended, "All jobs are over; 17 have failed.", 12_221
+		p.Phases[runview.Queued], p.Phases[runview.Running], p.Phases[runview.Retry] = 0, 0, 0
 		p.Run.Created = noon.Add(-3 * time.Hour)
 	},
-	"stopped":  func(p *view.Picture) { p.Life, p.Over = view.Ended, "It was stopped." },
-	"paused":   func(p *view.Picture) { p.Paused = true },
-	"draining": func(p *view.Picture) { p.Draining = "asked for by ada" },
-	"problem":  func(p *view.Picture) { p.Problem = "the journal cannot be written: no space left on device" },
-	"question": func(p *view.Picture) {
-		p.Question = &view.Question{ID: 3, Text: "Passphrase of ~/.ssh/id_ed25519:", Secret: true}
+	"stopped":  func(p *runview.Picture) { p.Life, p.Over = runview.Ended, "It was stopped." },
+	"paused":   func(p *runview.Picture) { p.Paused = true },
+	"draining": func(p *runview.Picture) { p.Draining = "asked for by ada" },
+	"problem":  func(p *runview.Picture) { p.Problem = "the journal cannot be written: no space left on device" },
+	"question": func(p *runview.Picture) {
+		p.Question = &live.Question{ID: 3, Text: "Passphrase of ~/.ssh/id_ed25519:", Secret: true}
 	},
-	"nohost": func(p *view.Picture) {
+	"nohost": func(p *runview.Picture) {
 		for i := range p.Hosts {
 			h := &p.Hosts[i]
 			h.State, h.Reason, h.Running, h.RetryIn, h.Down = "backing_off", "connection refused", 0, 12*time.Second, time.Minute
 		}
 	},
-	"connecting": func(p *view.Picture) {
+	"connecting": func(p *runview.Picture) {
 		for i := range p.Hosts {
 			if p.Hosts[i].State = "up"; i > 2 {
-				p.Hosts[i] = view.Host{Name: p.Hosts[i].Name, State: "connecting", Slots: 12, DiskFree: -1}
+				p.Hosts[i] = live.Host{Name: p.Hosts[i].Name, State: "connecting", Slots: 12, DiskFree: -1}
 			}
 		}
 	},
-	"onehost": func(p *view.Picture) {
+	"onehost": func(p *runview.Picture) {
 		p.Run.Lab, p.Hosts = "this machine", p.Hosts[:1]
 		p.Hosts[0].Name, p.Hosts[0].Delay, p.SlotsBusy, p.Slots = "localhost", 0, 11, 12
 	},
-	"hosts200": func(p *view.Picture) {
+	"hosts200": func(p *runview.Picture) {
 		for i := len(p.Hosts); i < 200; i++ {
 			h := p.Hosts[0]
 			h.Name = fmt.Sprintf("ws%03d", i+1)
 			p.Hosts = append(p.Hosts, h)
 		}
 	},
-	"huge": func(p *view.Picture) {
-		p.Total, p.Phases[view.Queued], p.Phases[view.Succeeded], p.Phases[view.Failed] = 987_654_321, 900_000_000, 87_000_000, 654_195
+	"huge": func(p *runview.Picture) {
+		p.Total, p.Phases[runview.Queued], p.Phases[runview.Succeeded], p.Phases[runview.Failed] = 987_654_321, 900_000_000, 87_000_000, 654_195
 		p.Rate, p.ETA, p.Spread, p.SlotsBusy, p.Slots = 12_345, 400*24*time.Hour, 100*24*time.Hour, 123_456, 234_567
 		h := &p.Hosts[0]
 		h.Done, h.Failed, h.Slots, h.Running, h.Buffered, h.Load, h.Busy = 123_456_789, 98_765, 4096, 4095, 9999, [3]float64{99999.5}, 4096
 		h.MemBytes, h.MemFree, h.DiskFree, h.Delay, h.FSDelay = 24<<40, 1<<40, 1<<60, 90*time.Second, time.Hour
 	},
-	"hostile": func(p *view.Picture) {
+	"hostile": func(p *runview.Picture) {
 		evil := "\x1b]52;c;cHduZWQ=\x07\x1b[2J\r\nd\u202eesrever\xff 世界世界世界 \x1b]0;title\x07"
 		p.Run.Name, p.Run.Lab, p.Problem = evil, evil, evil
 		for i := range p.Hosts {
@@ -116,8 +117,8 @@ var states = map[string]func(*view.Picture){
 			}
 		}
 	},
-	"empty":   func(p *view.Picture) { *p = view.Picture{Version: 7, At: noon, More: true} },
-	"notlive": func(*view.Picture) {},
+	"empty":   func(p *runview.Picture) { *p = runview.Picture{Version: 7, At: noon, More: true} },
+	"notlive": func(*runview.Picture) {},
 }
 
 // Each state at three sizes on the hosts view, which has all parts of the frame.
@@ -147,7 +148,7 @@ func TestNoStateBreaksTheLayout(t *testing.T) {
 			if ascii {
 				m.opt.ASCII, m.g = true, &asciiGlyphs
 			}
-			m.see(looked{pic: samplePicture(view.Ask{Groups: true, Events: &view.EventsWindow{Rows: 9}}), at: noon})
+			m.see(looked{pic: samplePicture(runview.Ask{Groups: true, Events: &runview.EventsWindow{Rows: 9}}), at: noon})
 			f(m.pic)
 			all := append(sizes[:len(sizes):len(sizes)], [2]int{39, 9}, [2]int{1, 1}, [2]int{80, 15}, [2]int{80, 60}, [2]int{119, 12}, [2]int{300, 10})
 			if ascii {
@@ -191,7 +192,7 @@ func TestStatesOfHostsDifferWithoutColour(t *testing.T) {
 		m.g = g
 		seen := map[string]string{}
 		for _, s := range []string{hostUp, hostSuspect, hostLost, hostConnecting, hostBackingOff, hostDraining, hostDisabled} {
-			h := &view.Host{State: s}
+			h := &live.Host{State: s}
 			if other, ok := seen[m.hostGlyph(h)]; ok {
 				t.Errorf("%s and %s have the same glyph", s, other)
 			}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs/runview"
 )
 
 // stale is the age from which a picture is no longer called live: looks come every
@@ -26,16 +26,16 @@ func (m *model) header() []string {
 // tally are the jobs of a picture as a person counts them.
 type tally struct{ running, handed, queued, retry, done, failed, over, other int }
 
-func counts(p *view.Picture) tally {
+func counts(p *runview.Picture) tally {
 	n := p.Phases
 	t := tally{
-		running: n[view.Running] + n[view.Ending] + n[view.Away],
-		handed:  n[view.Handed],
-		queued:  n[view.Queued] + n[view.Waits] + n[view.Retry],
-		retry:   n[view.Retry],
-		done:    n[view.Succeeded],
-		failed:  n[view.Failed] + n[view.TimedOut],
-		other:   n[view.Cancelled] + n[view.Skipped],
+		running: n[runview.Running] + n[runview.Ending] + n[runview.Away],
+		handed:  n[runview.Handed],
+		queued:  n[runview.Queued] + n[runview.Waits] + n[runview.Retry],
+		retry:   n[runview.Retry],
+		done:    n[runview.Succeeded],
+		failed:  n[runview.Failed] + n[runview.TimedOut],
+		other:   n[runview.Cancelled] + n[runview.Skipped],
 	}
 	t.over = t.done + t.failed + t.other
 	return t
@@ -65,16 +65,16 @@ func (m *model) runRow() string {
 		styleGood.Render("done " + thousands(t.done)), m.failures(t.failed),
 	}
 	if t.retry > 0 {
-		numbers = append(numbers, styleWarn.Render(p[view.Retry]+" "+thousands(t.retry)))
+		numbers = append(numbers, styleWarn.Render(p[runview.Retry]+" "+thousands(t.retry)))
 	}
 	if m.pic.Stragglers > 0 && !m.over() {
 		numbers = append(numbers, styleWarn.Render(m.g.warn+" "+thousands(m.pic.Stragglers)+" slow"))
 	}
-	if n := m.pic.Phases[view.Away]; n > 0 && !m.over() {
-		numbers = append(numbers, styleWarn.Render(p[view.Away]+" "+thousands(n)+" away"))
+	if n := m.pic.Phases[runview.Away]; n > 0 && !m.over() {
+		numbers = append(numbers, styleWarn.Render(p[runview.Away]+" "+thousands(n)+" away"))
 	}
 	if t.other > 0 {
-		numbers = append(numbers, styleFaint.Render(p[view.Cancelled]+" "+thousands(t.other)))
+		numbers = append(numbers, styleFaint.Render(p[runview.Cancelled]+" "+thousands(t.other)))
 	}
 	// What there is no room for goes: first the laboratory, then wide gaps, the name, what is done.
 	name, lab := m.clean(m.pic.Run.Name), m.cut(m.clean(m.pic.Run.Lab), max(8, m.w/6))
@@ -100,7 +100,7 @@ func (m *model) runRow() string {
 
 // failures counts what failed, in red when there is any.
 func (m *model) failures(n int) string {
-	s := m.g.phase[view.Failed] + " " + thousands(n)
+	s := m.g.phase[runview.Failed] + " " + thousands(n)
 	if n > 0 {
 		return styleBad.Render(s)
 	}
@@ -115,13 +115,13 @@ func (m *model) liveness() (string, ink) {
 		return m.g.gone + " no answer", styleBad
 	case m.pic == nil:
 		return m.g.gone + " looking for the dispatcher", styleWarn
-	case m.pic.Life == view.Dead:
-		return m.g.phase[view.Failed] + " dispatcher died", styleBad
-	case m.pic.Life == view.Taken:
+	case m.pic.Life == runview.Dead:
+		return m.g.phase[runview.Failed] + " dispatcher died", styleBad
+	case m.pic.Life == runview.Taken:
 		return m.g.gone + " taken over", styleWarn
-	case m.pic.Life == view.Ended && m.pic.Total > counts(m.pic).over:
+	case m.pic.Life == runview.Ended && m.pic.Total > counts(m.pic).over:
 		return m.g.gone + " stopped", styleWarn
-	case m.pic.Life == view.Ended:
+	case m.pic.Life == runview.Ended:
 		return m.g.gone + " ended", styleBold
 	case m.lookErr != nil || age >= stale:
 		return m.g.gone + " not live, " + span(age) + " old", styleBad

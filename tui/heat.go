@@ -8,7 +8,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"charm.land/lipgloss/v2"
 
-	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs/runview"
 )
 
 // heatView is a figure over two columns. Each cell has a shade and its number, where
@@ -25,9 +25,9 @@ type heatView struct {
 
 // The shades from the smallest number to the largest, and their colours.
 var (
-	heatShades = [view.HeatLevels]string{"··", "░░", "▒▒", "▓▓", "██"}
-	heatASCII  = [view.HeatLevels]string{"..", "::", "++", "##", "@@"}
-	heatStyles = [view.HeatLevels]ink{
+	heatShades = [runview.HeatLevels]string{"··", "░░", "▒▒", "▓▓", "██"}
+	heatASCII  = [runview.HeatLevels]string{"..", "::", "++", "##", "@@"}
+	heatStyles = [runview.HeatLevels]ink{
 		inkOf(lipgloss.NewStyle().Foreground(lipgloss.Blue)), inkOf(lipgloss.NewStyle().Foreground(lipgloss.Cyan)), inkOf(lipgloss.NewStyle().Foreground(lipgloss.Green)),
 		inkOf(lipgloss.NewStyle().Foreground(lipgloss.Yellow)), inkOf(lipgloss.NewStyle().Foreground(lipgloss.Red)),
 	}
@@ -36,7 +36,7 @@ var (
 // shade is that of a level, two cells; "--" where there is no number.
 func (m *model) shade(level int8) string {
 	switch {
-	case level < 0 || level >= view.HeatLevels:
+	case level < 0 || level >= runview.HeatLevels:
 		return "--"
 	case m.opt.ASCII:
 		return heatASCII[level]
@@ -45,7 +45,7 @@ func (m *model) shade(level int8) string {
 }
 
 func heatStyle(level int8) *ink {
-	if level < 0 || level >= view.HeatLevels {
+	if level < 0 || level >= runview.HeatLevels {
 		return &styleFaint
 	}
 	return &heatStyles[level]
@@ -128,7 +128,7 @@ func (p *resultsPane) heatText(m *model, row, col int) string {
 }
 
 // see keeps the cursor on its values, and measures the numbers, once for all frames.
-func (v *heatView) see(m *model, x *view.Heat) {
+func (v *heatView) see(m *model, x *runview.Heat) {
 	row, col := slices.Index(x.Rows, v.at[0]), slices.Index(x.Columns, v.at[1])
 	if row < 0 {
 		row = v.row
@@ -149,7 +149,7 @@ func (v *heatView) see(m *model, x *view.Heat) {
 }
 
 // put sets the cursor on a cell, the nearest there is.
-func (v *heatView) put(x *view.Heat, row, col int) {
+func (v *heatView) put(x *runview.Heat, row, col int) {
 	if x == nil || len(x.Rows) == 0 || len(x.Columns) == 0 {
 		return
 	}
@@ -179,7 +179,7 @@ func (p *resultsPane) heatTitle(m *model, w int) string {
 		return m.cut(left, w)
 	}
 	var scale strings.Builder
-	for level := range int8(view.HeatLevels) {
+	for level := range int8(runview.HeatLevels) {
 		scale.WriteString(heatStyle(level).Render(m.shade(level)))
 	}
 	return m.sides(left, "  "+m.cut(m.cellText(x.Min, heatNumber), heatNumber)+" "+scale.String()+" "+m.cut(m.cellText(x.Max, heatNumber), heatNumber)+" ", w)

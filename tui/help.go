@@ -4,7 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs/live"
+	"dcs-tui/jobs/runview"
 )
 
 // helpModal shows, over the whole screen, the keys that work where the focus was, the
@@ -101,7 +102,7 @@ func helpCommands() []helpRow {
 	return out
 }
 
-// helpFilter is what can be typed after `/`; dispatch/board has its meaning.
+// helpFilter is what can be typed after `/`; jobs/runview has its meaning.
 var helpFilter = []helpRow{
 	{name: "Filter"},
 	{"words", "a job must fit all of them, in the language of --where and beyond"},
@@ -125,12 +126,12 @@ var helpFilter = []helpRow{
 // helpSigns says what the signs in the lists mean.
 func (m *model) helpSigns() []helpRow {
 	out := []helpRow{{name: "Signs"}}
-	for p := range view.Phases {
+	for p := range runview.Phases {
 		out = append(out, helpRow{m.g.phase[p] + " " + p.String(), phaseHelp[p]})
 	}
 	out = append(out, helpRow{name: "Signs of hosts"})
 	for _, s := range hostHelp {
-		h := view.Host{State: s[0]}
+		h := live.Host{State: s[0]}
 		out = append(out, helpRow{m.hostGlyph(&h) + " " + hostWord(&h), s[1]})
 	}
 	full := m.g.bar[len(m.g.bar)-1]
@@ -154,17 +155,17 @@ var hostHelp = [][2]string{
 	{hostDisabled, "stopped by a person, or of no use: the row says why"},
 }
 
-var phaseHelp = [view.Phases]string{
-	view.Ending:    "runs, and is being cancelled",
-	view.Running:   "runs",
-	view.Away:      "runs on a host that cannot be reached now",
-	view.Handed:    "handed to a host, not known to have started",
-	view.Retry:     "failed or lost, waits for its next try",
-	view.Failed:    "failed, and has no try left",
-	view.TimedOut:  "ended because it ran longer than it may",
-	view.Queued:    "waits for a slot",
-	view.Waits:     "waits for other jobs",
-	view.Succeeded: "succeeded",
-	view.Cancelled: "cancelled by a person",
-	view.Skipped:   "skipped: as hard as one that timed out, or what it waits for failed",
+var phaseHelp = [runview.Phases]string{
+	runview.Ending:    "runs, and is being cancelled",
+	runview.Running:   "runs",
+	runview.Away:      "runs on a host that cannot be reached now",
+	runview.Handed:    "handed to a host, not known to have started",
+	runview.Retry:     "failed or lost, waits for its next try",
+	runview.Failed:    "failed, and has no try left",
+	runview.TimedOut:  "ended because it ran longer than it may",
+	runview.Queued:    "waits for a slot",
+	runview.Waits:     "waits for other jobs",
+	runview.Succeeded: "succeeded",
+	runview.Cancelled: "cancelled by a person",
+	runview.Skipped:   "skipped: as hard as one that timed out, or what it waits for failed",
 }

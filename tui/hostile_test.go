@@ -8,8 +8,8 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
-	"dcs-tui/dispatch/view"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/runview"
 )
 
 // hostile are texts that would move the cursor, set the title, write the clipboard,
@@ -58,9 +58,9 @@ func TestHostileTexts(t *testing.T) {
 				continue // nothing here runs at once: each text in one size is enough
 			}
 			ascii := (i+k)%2 == 1
-			src := &fakeSource{picture: func(ask view.Ask) (*view.Picture, error) { return poison(samplePicture(ask), evil), nil }}
-			src.read = func(view.Read) (*view.Piece, error) {
-				return &view.Piece{Data: []byte(evil + "\n" + evil), Size: int64(2*len(evil) + 1), Over: true}, nil
+			src := &fakeSource{picture: func(ask runview.Ask) (*runview.Picture, error) { return poison(samplePicture(ask), evil), nil }}
+			src.read = func(runview.Read) (*runview.Piece, error) {
+				return &runview.Piece{Data: []byte(evil + "\n" + evil), Size: int64(2*len(evil) + 1), Over: true}, nil
 			}
 			m := newScreen(t, src, size[0], size[1])
 			if m.opt.ASCII = ascii; ascii {
@@ -97,7 +97,7 @@ func TestHostileTexts(t *testing.T) {
 }
 
 // poison puts a text into everything that others have written.
-func poison(p *view.Picture, evil string) *view.Picture {
+func poison(p *runview.Picture, evil string) *runview.Picture {
 	for _, s := range []*string{&p.Over, &p.Run.Name, &p.Run.Dir, &p.Run.Lab, &p.Run.Owner, &p.Run.Machine, &p.Draining, &p.Problem} {
 		*s = evil
 	}
@@ -108,7 +108,7 @@ func poison(p *view.Picture, evil string) *view.Picture {
 			h.State = evil
 		}
 	}
-	row := func(r *view.Row) {
+	row := func(r *runview.Row) {
 		r.Title, r.Queue, r.Host, r.Said, r.Cause, r.Last = evil, evil, evil, evil, evil, evil
 		r.Params = []jobs.Param{{Name: evil, Value: evil}}
 	}

@@ -4,7 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs/live"
+	"dcs-tui/jobs/runview"
 )
 
 // hostsPane is the list of hosts. Its cursor sticks to a host's name.
@@ -41,7 +42,7 @@ func (p *hostsPane) state(m *model) string {
 	return s
 }
 
-func (p *hostsPane) ask(*model, *view.Ask) {}
+func (p *hostsPane) ask(*model, *runview.Ask) {}
 
 // order are the positions of the hosts in the order in which they are shown.
 func (p *hostsPane) order(m *model) []int {
@@ -97,7 +98,7 @@ func (p *hostsPane) at(m *model, order []int) int {
 }
 
 // host is the one under the cursor.
-func (p *hostsPane) host(m *model) *view.Host {
+func (p *hostsPane) host(m *model) *live.Host {
 	order := p.order(m)
 	if len(order) == 0 {
 		return nil
@@ -178,7 +179,7 @@ func (p *hostsPane) head(m *model, name, state int, columns []hostColumn) string
 
 // row draws one host. Of one that is not up it says why and until when, in place of
 // measurements.
-func (p *hostsPane) row(m *model, l *cursorLine, h *view.Host, w, name, state int, columns []hostColumn) {
+func (p *hostsPane) row(m *model, l *cursorLine, h *live.Host, w, name, state int, columns []hostColumn) {
 	style := hostStyle(h)
 	word := m.fit(m.hostGlyph(h)+" "+m.clean(hostWord(h)), max(state, 2+min(10, len(hostWord(h)))))
 	l.text(m.fit(m.clean(h.Name), name)+" ", nil)
@@ -206,7 +207,7 @@ func (p *hostsPane) row(m *model, l *cursorLine, h *view.Host, w, name, state in
 
 // downText says why a host is not up, for how long, and when it is tried again; when w
 // cells are not enough for that, the last before the first.
-func (m *model) downText(h *view.Host, w int) string {
+func (m *model) downText(h *live.Host, w int) string {
 	var parts []string
 	if r := m.clean(h.Reason); r != "" {
 		parts = append(parts, r)

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs/live"
 )
 
 // hostColumn is a column of the list of hosts.
@@ -15,29 +15,29 @@ type hostColumn struct {
 	head  string
 	w     int
 	rank  int // columns with a low one stay when there is little room
-	cell  func(m *model, h *view.Host, w int) string
+	cell  func(m *model, h *live.Host, w int) string
 	drawn bool // of blocks: not reversed under the cursor
 }
 
 // hostColumns are those for which w cells have room, in order; room that is left goes
 // to the history, then to the last note.
 func (m *model) hostColumns(w int) []hostColumn {
-	fixed := func(f func(h *view.Host) string) func(*model, *view.Host, int) string {
-		return func(_ *model, h *view.Host, _ int) string { return f(h) }
+	fixed := func(f func(h *live.Host) string) func(*model, *live.Host, int) string {
+		return func(_ *model, h *live.Host, _ int) string { return f(h) }
 	}
 	all := []hostColumn{
 		{head: "USED", w: usedWidth, rank: 1, cell: fixed(slotsUsed)},
 		{head: "SLOTS", w: 10, rank: 2, cell: (*model).slotsBar, drawn: true},
-		{head: "LOAD", w: 5, rank: 4, cell: fixed(func(h *view.Host) string { return oneDigit(h.Load[0]) })},
-		{head: "BUSY", w: 5, rank: 7, cell: fixed(func(h *view.Host) string { return oneDigit(h.Busy) })},
-		{head: "OURS", w: 5, rank: 8, cell: fixed(func(h *view.Host) string { return oneDigit(h.Ours) })},
-		{head: "CORES", w: 5, rank: 12, cell: fixed(func(h *view.Host) string { return known(h.Cores > 0, strconv.Itoa(h.Cores)) })},
+		{head: "LOAD", w: 5, rank: 4, cell: fixed(func(h *live.Host) string { return oneDigit(h.Load[0]) })},
+		{head: "BUSY", w: 5, rank: 7, cell: fixed(func(h *live.Host) string { return oneDigit(h.Busy) })},
+		{head: "OURS", w: 5, rank: 8, cell: fixed(func(h *live.Host) string { return oneDigit(h.Ours) })},
+		{head: "CORES", w: 5, rank: 12, cell: fixed(func(h *live.Host) string { return known(h.Cores > 0, strconv.Itoa(h.Cores)) })},
 		{head: "MEM", w: 9, rank: 5, cell: fixed(memory)},
-		{head: "DISK", w: 5, rank: 9, cell: fixed(func(h *view.Host) string { return known(h.DiskFree >= 0, size(h.DiskFree)) })},
-		{head: "LINK", w: 6, rank: 6, cell: fixed(func(h *view.Host) string { return delay(h.Delay) })},
-		{head: "FILES", w: 6, rank: 13, cell: fixed(func(h *view.Host) string { return delay(h.FSDelay) })},
-		{head: "OK", w: 7, rank: 10, cell: fixed(func(h *view.Host) string { return short(h.Done) })},
-		{head: "FAIL", w: 5, rank: 11, cell: fixed(func(h *view.Host) string { return short(h.Failed) })},
+		{head: "DISK", w: 5, rank: 9, cell: fixed(func(h *live.Host) string { return known(h.DiskFree >= 0, size(h.DiskFree)) })},
+		{head: "LINK", w: 6, rank: 6, cell: fixed(func(h *live.Host) string { return delay(h.Delay) })},
+		{head: "FILES", w: 6, rank: 13, cell: fixed(func(h *live.Host) string { return delay(h.FSDelay) })},
+		{head: "OK", w: 7, rank: 10, cell: fixed(func(h *live.Host) string { return short(h.Done) })},
+		{head: "FAIL", w: 5, rank: 11, cell: fixed(func(h *live.Host) string { return short(h.Failed) })},
 		{head: "5 MIN", w: 12, rank: 3, cell: (*model).history, drawn: true},
 	}
 	ranks := make([]int, 0, len(all))
@@ -56,7 +56,7 @@ func (m *model) hostColumns(w int) []hostColumn {
 		w -= grow
 	}
 	if w > 20 {
-		some = append(some, hostColumn{head: "NOTE", w: w - 1, rank: 99, cell: func(m *model, h *view.Host, w int) string { return m.fit(m.clean(h.Note), w) }})
+		some = append(some, hostColumn{head: "NOTE", w: w - 1, rank: 99, cell: func(m *model, h *live.Host, w int) string { return m.fit(m.clean(h.Note), w) }})
 	}
 	return some
 }
@@ -64,7 +64,7 @@ func (m *model) hostColumns(w int) []hostColumn {
 const usedWidth = 7
 
 // slotsUsed are the slots in use of all, and the jobs that wait on the host.
-func slotsUsed(h *view.Host) string {
+func slotsUsed(h *live.Host) string {
 	s := fmt.Sprintf("%d/%d", h.Running, h.Slots)
 	if more := fmt.Sprintf("+%d", h.Buffered); h.Buffered > 0 && len(s+more) <= usedWidth {
 		return s + more
@@ -73,7 +73,7 @@ func slotsUsed(h *view.Host) string {
 }
 
 // slotsBar shows slots in use, free ones, and those that others' work takes.
-func (m *model) slotsBar(h *view.Host, w int) string {
+func (m *model) slotsBar(h *live.Host, w int) string {
 	if h.Slots <= 0 {
 		return ""
 	}
@@ -94,7 +94,7 @@ func (m *model) slotsBar(h *view.Host, w int) string {
 }
 
 // history is the use of the slots over the last five minutes.
-func (m *model) history(h *view.Host, w int) string {
+func (m *model) history(h *live.Host, w int) string {
 	values := make([]float64, len(h.History))
 	for i, v := range h.History {
 		if values[i] = float64(v); v > 100 {
@@ -104,7 +104,7 @@ func (m *model) history(h *view.Host, w int) string {
 	return styleBusy.Render(m.spark(pool(values, w), 100, w))
 }
 
-func memory(h *view.Host) string {
+func memory(h *live.Host) string {
 	return known(h.MemBytes > 0 && h.MemFree >= 0, size(max(0, h.MemBytes-h.MemFree))+"/"+size(h.MemBytes))
 }
 

@@ -3,7 +3,8 @@ package tui
 import (
 	"fmt"
 
-	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs/live"
+	"dcs-tui/jobs/runview"
 )
 
 // hostModal shows all that is known of one host, over the whole screen.
@@ -12,8 +13,8 @@ type hostModal struct {
 	page
 }
 
-func (p *hostModal) ask(m *model, ask *view.Ask) {
-	ask.Events = &view.EventsWindow{Filter: "host:" + p.name, All: true, Rows: 200}
+func (p *hostModal) ask(m *model, ask *runview.Ask) {
+	ask.Events = &runview.EventsWindow{Filter: "host:" + p.name, All: true, Rows: 200}
 }
 
 func (p *hostModal) screen(m *model, w, h int) []string {
@@ -22,7 +23,7 @@ func (p *hostModal) screen(m *model, w, h int) []string {
 }
 
 func (p *hostModal) text(m *model, w int) []string {
-	var h *view.Host
+	var h *live.Host
 	for i := range m.pic.Hosts {
 		if m.pic.Hosts[i].Name == p.name {
 			h = &m.pic.Hosts[i]

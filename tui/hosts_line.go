@@ -7,7 +7,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
-	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs/live"
 )
 
 // slotsRow tells slots and hosts in one row, however many hosts there are: each with
@@ -57,7 +57,7 @@ func (m *model) slotsWords() (slots, where string) {
 
 // worst says what troubles the host that is worst off, and how many others there are.
 func (m *model) worst() (long, short string) {
-	var worst *view.Host
+	var worst *live.Host
 	bad := 0
 	up, connecting := m.usable()
 	for i := range m.pic.Hosts {
@@ -163,7 +163,7 @@ func lastDigits(s string, n int) string {
 }
 
 // byTrouble are the hosts' positions, those that want to be looked at first.
-func byTrouble(hosts []view.Host) []int {
+func byTrouble(hosts []live.Host) []int {
 	order := make([]int, len(hosts))
 	for i := range order {
 		order[i] = i

@@ -3,10 +3,10 @@ package tui
 import (
 	"strings"
 
-	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs/live"
 )
 
-// The states of a host as view.Host has them (DESIGN 2).
+// The states of a host as live.Host has them (DESIGN 2).
 const (
 	hostUp         = "up"
 	hostSuspect    = "suspect"
@@ -18,13 +18,13 @@ const (
 )
 
 // works says that jobs can run on a host.
-func works(h *view.Host) bool { return h.State == hostUp || h.State == hostDraining }
+func works(h *live.Host) bool { return h.State == hostUp || h.State == hostDraining }
 
 // takes says that a host starts jobs.
-func takes(h *view.Host) bool { return h.State == hostUp && h.Reason == "" }
+func takes(h *live.Host) bool { return h.State == hostUp && h.Reason == "" }
 
 // worry orders hosts by how much they want to be looked at: 0 is all well.
-func worry(h *view.Host) int {
+func worry(h *live.Host) int {
 	switch h.State {
 	case hostLost:
 		return 6
@@ -51,7 +51,7 @@ func worry(h *view.Host) int {
 }
 
 // hostWord is the state in a word of at most ten letters.
-func hostWord(h *view.Host) string {
+func hostWord(h *live.Host) string {
 	switch {
 	case h.State == hostBackingOff:
 		return "waits"
@@ -63,7 +63,7 @@ func hostWord(h *view.Host) string {
 
 // hostGlyph is the mark of a host's state; hosts that are up show their load in its
 // place where there is only one cell.
-func (m *model) hostGlyph(h *view.Host) string {
+func (m *model) hostGlyph(h *live.Host) string {
 	g := m.g.host
 	switch h.State {
 	case hostUp:
@@ -84,7 +84,7 @@ func (m *model) hostGlyph(h *view.Host) string {
 	return m.g.question
 }
 
-func hostStyle(h *view.Host) ink {
+func hostStyle(h *live.Host) ink {
 	switch h.State {
 	case hostUp:
 		if h.Reason != "" {
@@ -100,7 +100,7 @@ func hostStyle(h *view.Host) ink {
 }
 
 // loadGlyph shows how busy a host is, by everybody; its state where that is not up.
-func (m *model) loadGlyph(h *view.Host) string {
+func (m *model) loadGlyph(h *live.Host) string {
 	if h.State != hostUp {
 		return hostStyle(h).with(styleBold).Render(m.hostGlyph(h))
 	}
@@ -109,7 +109,7 @@ func (m *model) loadGlyph(h *view.Host) string {
 
 // busyShare is the share of a host's cores that are busy; of its slots where it has
 // not said how many cores it has.
-func busyShare(h *view.Host) float64 {
+func busyShare(h *live.Host) float64 {
 	switch {
 	case h.Cores > 0:
 		return h.Busy / float64(h.Cores)
@@ -121,7 +121,7 @@ func busyShare(h *view.Host) float64 {
 
 // trouble says in words what is the matter with a host, at length and in short; "" when
 // it is nothing.
-func (m *model) trouble(h *view.Host) (long, short string) {
+func (m *model) trouble(h *live.Host) (long, short string) {
 	if worry(h) == 0 {
 		return "", ""
 	}
@@ -139,7 +139,7 @@ func (m *model) trouble(h *view.Host) (long, short string) {
 }
 
 // again says when a host that is away is tried again.
-func (m *model) again(h *view.Host) string {
+func (m *model) again(h *live.Host) string {
 	if h.RetryIn <= 0 || works(h) || m.over() {
 		return ""
 	}

@@ -6,7 +6,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs/runview"
 )
 
 // input is a line to type: a filter, a command, a job's command. enter takes it, esc
@@ -179,7 +179,7 @@ func (p *input) draw(m *model, w, h int) []string {
 	out := []string{styleBold.Render(p.prompt) + p.text.view(m, w-width(p.prompt))}
 	switch {
 	case p.wrong != "":
-		for _, l := range m.wrap(m.g.phase[view.Failed]+" "+m.clean(p.wrong), w-2) {
+		for _, l := range m.wrap(m.g.phase[runview.Failed]+" "+m.clean(p.wrong), w-2) {
 			out = append(out, " "+styleBad.Render(l))
 		}
 	default:

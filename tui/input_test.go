@@ -4,7 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/runview"
 )
 
 // up and down go through what was typed before; a line with an error stays to be mended.
@@ -17,7 +18,7 @@ func TestHistoryAndErrors(t *testing.T) {
 		t.Fatal("a line with an error is gone")
 	}
 	do(t, m, "left", "left", "a", "enter")
-	if m.jobs.sort != view.SortName {
+	if m.jobs.sort != runview.SortName {
 		t.Errorf("sorted by %v", m.jobs.sort)
 	}
 	do(t, m, ":", "d", "up", "up", "up", "up", "down")
@@ -34,7 +35,7 @@ func TestHistoryAndErrors(t *testing.T) {
 // terminal must not see are kept, and shown as pictures.
 func TestEditKeepsEveryCharacter(t *testing.T) {
 	const command = "for i in 1 2\ndo\techo \"$i \x1b[31m\" 日本\ndone"
-	src := &fakeSource{picture: func(ask view.Ask) (*view.Picture, error) {
+	src := &fakeSource{picture: func(ask runview.Ask) (*runview.Picture, error) {
 		p := samplePicture(ask)
 		if p.Detail != nil {
 			p.Detail.Command = command
@@ -47,7 +48,7 @@ func TestEditKeepsEveryCharacter(t *testing.T) {
 	harmless(t, m, "edit")
 	m.Update(pasteMsg(" # more\r\nlines\r\n"))
 	do(t, m, "enter")
-	same(t, src, view.Action{Do: view.Edit, Jobs: view.One(aFailed), Edit: &view.Change{Command: command + " # more\nlines"}})
+	same(t, src, runview.Action{Do: runview.Edit, Jobs: jobs.One(aFailed), Edit: &runview.Change{Command: command + " # more\nlines"}})
 }
 
 // The line stays within its cells wherever the cursor is, and the cursor is on it.

@@ -1,7 +1,8 @@
 package tui
 
 import (
-	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/runview"
 )
 
 // jobsPane is the list of jobs.
@@ -28,7 +29,7 @@ func (p *jobsPane) draw(m *model, w, h int, focused bool) []string {
 	return m.drawList(&p.list, p.columns(m, w-2), w, h, focused)
 }
 
-func (p *jobsPane) ask(m *model, ask *view.Ask) { ask.Jobs = p.window() }
+func (p *jobsPane) ask(m *model, ask *runview.Ask) { ask.Jobs = p.window() }
 
 func (p *jobsPane) keys() []binding { return listKeys(&p.list) }
 
@@ -41,10 +42,10 @@ func (p *jobsPane) see(m *model) {
 	}
 }
 
-func (p *jobsPane) current(m *model) (view.Row, bool) { return p.list.current() }
+func (p *jobsPane) current(m *model) (runview.Row, bool) { return p.list.current() }
 
 // picked are the selected jobs.
-func (p *jobsPane) picked() view.Ranges { return p.sel.which }
+func (p *jobsPane) picked() jobs.Ranges { return p.sel.which }
 
 // clear empties the selection, or else the filter; false: both are empty.
 func (p *jobsPane) clear() bool { return p.list.clear(&p.sel) }

@@ -7,37 +7,37 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
-	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs/runview"
 )
 
 // columns are those of the list of jobs for w cells, marks aside.
 func (p *jobsPane) columns(m *model, w int) []column {
 	s := &p.seen
 	all := []column{
-		{head: "ID", sort: view.SortID, w: s.idWidth(m), right: true, cell: idCell},
-		{head: "STATE", sort: view.SortState, w: stateWidth, cell: stateCell},
-		{head: "HOST", sort: view.SortHost, rank: 2, w: max(4, s.host), cell: hostCell},
-		{head: "TRY", sort: view.SortTry, rank: 4, w: max(3, s.try), cell: tryCell},
-		{head: "TIME", sort: view.SortTime, rank: 1, w: timeWidth, cell: timeCell},
+		{head: "ID", sort: runview.SortID, w: s.idWidth(m), right: true, cell: idCell},
+		{head: "STATE", sort: runview.SortState, w: stateWidth, cell: stateCell},
+		{head: "HOST", sort: runview.SortHost, rank: 2, w: max(4, s.host), cell: hostCell},
+		{head: "TRY", sort: runview.SortTry, rank: 4, w: max(3, s.try), cell: tryCell},
+		{head: "TIME", sort: runview.SortTime, rank: 1, w: timeWidth, cell: timeCell},
 	}
-	if s.progress || p.sort == view.SortProgress {
-		all = append(all, column{head: "PROGRESS", sort: view.SortProgress, rank: 3, w: 10, more: 8, bar: true, cell: progressCell})
+	if s.progress || p.sort == runview.SortProgress {
+		all = append(all, column{head: "PROGRESS", sort: runview.SortProgress, rank: 3, w: 10, more: 8, bar: true, cell: progressCell})
 	}
-	all = append(all, column{head: "NAME", sort: view.SortName, w: 12, more: max(32, s.title-12), first: min(s.title, 60) - 12, cell: nameCell})
+	all = append(all, column{head: "NAME", sort: runview.SortName, w: 12, more: max(32, s.title-12), first: min(s.title, 60) - 12, cell: nameCell})
 	if s.untold {
-		all = append(all, column{head: "PARAMETERS", sort: view.Sorts, rank: 5, w: 16, more: 60, cell: paramsCell})
+		all = append(all, column{head: "PARAMETERS", sort: runview.Sorts, rank: 5, w: 16, more: 60, cell: paramsCell})
 	}
 	if s.queue > 0 {
-		all = append(all, column{head: "QUEUE", sort: view.SortQueue, rank: 6, w: max(6, s.queue), cell: queueCell})
+		all = append(all, column{head: "QUEUE", sort: runview.SortQueue, rank: 6, w: max(6, s.queue), cell: queueCell})
 	}
-	if s.priority || p.sort == view.SortPriority {
-		all = append(all, column{head: "PRIO", sort: view.SortPriority, rank: 6, w: 5, right: true, cell: priorityCell})
+	if s.priority || p.sort == runview.SortPriority {
+		all = append(all, column{head: "PRIO", sort: runview.SortPriority, rank: 6, w: 5, right: true, cell: priorityCell})
 	}
 	if s.cpu {
-		all = append(all, column{head: "CPU", sort: view.Sorts, rank: 8, w: 9, right: true, cell: cpuCell})
+		all = append(all, column{head: "CPU", sort: runview.Sorts, rank: 8, w: 9, right: true, cell: cpuCell})
 	}
-	if s.memory || p.sort == view.SortMemory {
-		all = append(all, column{head: "MEM", sort: view.SortMemory, rank: 7, w: 5, right: true, cell: memoryCell})
+	if s.memory || p.sort == runview.SortMemory {
+		all = append(all, column{head: "MEM", sort: runview.SortMemory, rank: 7, w: 5, right: true, cell: memoryCell})
 	}
 	return p.arrange(all, w)
 }
@@ -66,22 +66,22 @@ func (s *seen) idWidth(m *model) int {
 	return max(5, s.id)
 }
 
-func idCell(m *model, r *view.Row, w int) (string, *ink) { return itoa(int(r.ID)), nil }
+func idCell(m *model, r *runview.Row, w int) (string, *ink) { return itoa(int(r.ID)), nil }
 
 // stateCell is the phase as glyph, word and colour (rule 8). A straggler is called
 // slow (D4).
-func stateCell(m *model, r *view.Row, w int) (string, *ink) {
+func stateCell(m *model, r *runview.Row, w int) (string, *ink) {
 	glyph, word, style := m.g.dot, r.Phase.String(), phaseStyle(r.Phase)
-	if r.Phase < view.Phases {
+	if r.Phase < runview.Phases {
 		glyph = m.g.phase[r.Phase]
 	}
-	if r.Straggler && r.Phase == view.Running {
+	if r.Straggler && r.Phase == runview.Running {
 		glyph, word, style = m.g.warn, "slow", styleWarn
 	}
 	return glyph + " " + word, &style
 }
 
-func hostCell(m *model, r *view.Row, w int) (string, *ink) {
+func hostCell(m *model, r *runview.Row, w int) (string, *ink) {
 	if r.Host == "" {
 		return "-", &styleFaint
 	}
@@ -89,20 +89,20 @@ func hostCell(m *model, r *view.Row, w int) (string, *ink) {
 }
 
 // tryCell says which try it is, of how many (rule 6).
-func tryCell(m *model, r *view.Row, w int) (string, *ink) {
+func tryCell(m *model, r *runview.Row, w int) (string, *ink) {
 	if r.Failures > 0 && !r.Phase.Terminal() {
 		return tries(m, r), &styleWarn
 	}
 	return tries(m, r), nil
 }
 
-func tries(m *model, r *view.Row) string {
+func tries(m *model, r *runview.Row) string {
 	n, most := r.Failures, r.Tries
 	if most == 0 && m.pic != nil {
 		most = m.pic.Tries
 	}
 	switch r.Phase {
-	case view.Ending, view.Running, view.Away, view.Handed, view.Succeeded, view.Retry:
+	case runview.Ending, runview.Running, runview.Away, runview.Handed, runview.Succeeded, runview.Retry:
 		n++ // the one that runs, that went well, or that comes
 	}
 	return fmt.Sprintf("%d/%d", min(n, most), most)
@@ -110,12 +110,12 @@ func tries(m *model, r *view.Row) string {
 
 // timeCell says how long a job runs or has run, when it is tried again, or how many
 // start before it.
-func timeCell(m *model, r *view.Row, w int) (string, *ink) {
+func timeCell(m *model, r *runview.Row, w int) (string, *ink) {
 	switch r.Phase {
-	case view.Retry:
+	case runview.Retry:
 		return "in " + clock(r.Retry.Sub(m.instant())+time.Second-1), &styleWarn
-	case view.Queued, view.Waits, view.Handed:
-		if r.Place >= 0 && r.Phase == view.Queued {
+	case runview.Queued, runview.Waits, runview.Handed:
+		if r.Place >= 0 && r.Phase == runview.Queued {
 			return "#" + itoa(r.Place+1), &styleFaint
 		}
 		return "-", &styleFaint
@@ -123,7 +123,7 @@ func timeCell(m *model, r *view.Row, w int) (string, *ink) {
 	return elapsed(m, r)
 }
 
-func elapsed(m *model, r *view.Row) (string, *ink) {
+func elapsed(m *model, r *runview.Row) (string, *ink) {
 	end := r.Ended
 	if !r.Phase.Terminal() {
 		end = m.instant()
@@ -131,7 +131,7 @@ func elapsed(m *model, r *view.Row) (string, *ink) {
 	if r.Started.IsZero() || end.IsZero() {
 		return "-", &styleFaint
 	}
-	if r.Phase == view.Away || m.over() && !r.Phase.Terminal() {
+	if r.Phase == runview.Away || m.over() && !r.Phase.Terminal() {
 		return clock(end.Sub(r.Started)) + "?", &styleFaint // if it still runs
 	}
 	if r.Straggler {
@@ -144,11 +144,11 @@ func elapsed(m *model, r *view.Row) (string, *ink) {
 }
 
 // progressCell is what the job says of itself, or why it failed.
-func progressCell(m *model, r *view.Row, w int) (string, *ink) {
+func progressCell(m *model, r *runview.Row, w int) (string, *ink) {
 	switch {
-	case r.Phase == view.Succeeded, r.Phase.Terminal() && r.Cause == "":
+	case r.Phase == runview.Succeeded, r.Phase.Terminal() && r.Cause == "":
 		return "", nil
-	case r.Cause != "" && (r.Phase.Terminal() || r.Phase == view.Retry):
+	case r.Cause != "" && (r.Phase.Terminal() || r.Phase == runview.Retry):
 		style := phaseStyle(r.Phase)
 		return m.cellText(r.Cause, w), &style
 	case r.Progress >= 0 && w >= 15:
@@ -161,7 +161,7 @@ func progressCell(m *model, r *view.Row, w int) (string, *ink) {
 	return m.bar(0, w), &styleFaint
 }
 
-func nameCell(m *model, r *view.Row, w int) (string, *ink) {
+func nameCell(m *model, r *runview.Row, w int) (string, *ink) {
 	if n := len(m.alike); 4*n >= 3*w && len(r.Title) > n {
 		if name := []rune(m.clean(r.Title)); len(name) > w && width(string(name)) > w {
 			head := max(4, w/3) // what all have in common tells nothing: more of the end
@@ -171,7 +171,7 @@ func nameCell(m *model, r *view.Row, w int) (string, *ink) {
 	return m.cellText(r.Title, w), nil
 }
 
-func paramsCell(m *model, r *view.Row, w int) (string, *ink) {
+func paramsCell(m *model, r *runview.Row, w int) (string, *ink) {
 	var b strings.Builder
 	for _, p := range r.Params {
 		if b.Len() > 8*w { // enough, whatever the width of its characters
@@ -185,22 +185,22 @@ func paramsCell(m *model, r *view.Row, w int) (string, *ink) {
 	return b.String(), &styleFaint
 }
 
-func queueCell(m *model, r *view.Row, w int) (string, *ink) {
+func queueCell(m *model, r *runview.Row, w int) (string, *ink) {
 	return m.cellText(r.Queue, w), nil
 }
 
-func priorityCell(m *model, r *view.Row, w int) (string, *ink) {
+func priorityCell(m *model, r *runview.Row, w int) (string, *ink) {
 	return itoa(r.Priority), nil
 }
 
-func cpuCell(m *model, r *view.Row, w int) (string, *ink) {
+func cpuCell(m *model, r *runview.Row, w int) (string, *ink) {
 	if r.CPU <= 0 {
 		return "-", &styleFaint
 	}
 	return took(r.CPU), nil
 }
 
-func memoryCell(m *model, r *view.Row, w int) (string, *ink) {
+func memoryCell(m *model, r *runview.Row, w int) (string, *ink) {
 	if r.MaxRSS <= 0 {
 		return "-", &styleFaint
 	}

@@ -11,8 +11,8 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 
-	"dcs-tui/dispatch/view"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/runview"
 )
 
 // goldenPane compares what a pane draws in w times h cells, without colours, with a
@@ -22,7 +22,7 @@ func goldenPane(t *testing.T, m *model, p pane, w, h int, name string) {
 	var b strings.Builder
 	for range 3 { // what it asks for depends on its size
 		p.draw(m, w, h, true)
-		var ask view.Ask
+		var ask runview.Ask
 		p.ask(m, &ask)
 		pic, err := m.src.(*fakeSource).picture(ask)
 		if err != nil {
@@ -56,39 +56,39 @@ func goldenPane(t *testing.T, m *model, p pane, w, h int, name string) {
 // allPhases is a source whose list has a job in each phase, with the things that rows
 // can have.
 func allPhases() *fakeSource {
-	return &fakeSource{picture: func(ask view.Ask) (*view.Picture, error) {
+	return &fakeSource{picture: func(ask runview.Ask) (*runview.Picture, error) {
 		p := samplePicture(ask)
 		if p.Jobs == nil {
 			return p, nil
 		}
 		p.Jobs.Rows, p.Jobs.First, p.Jobs.Cursor = nil, 0, -1
-		for i := range int(view.Phases) + 2 {
-			r := view.Row{ID: jobs.ID(i + 1), Title: fmt.Sprintf("train --fold %d", i), Phase: view.Phase(i), Tries: 3, Round: 1, Progress: -1, Place: -1,
+		for i := range int(runview.Phases) + 2 {
+			r := runview.Row{ID: jobs.ID(i + 1), Title: fmt.Sprintf("train --fold %d", i), Phase: runview.Phase(i), Tries: 3, Round: 1, Progress: -1, Place: -1,
 				Params: []jobs.Param{{Name: "C", Value: fmt.Sprint(i)}, {Name: "kernel", Value: "rbf"}}}
 			ran := func(host string, d time.Duration) {
 				r.Host, r.Attempt, r.Started = host, 1, noon.Add(-d)
 			}
 			switch r.Phase {
-			case view.Ending, view.Running, view.Away:
+			case runview.Ending, runview.Running, runview.Away:
 				ran("ws01", time.Duration(i+1)*37*time.Minute)
 				r.Progress = float64(i) / 2.5
-			case view.Handed:
+			case runview.Handed:
 				r.Host, r.Attempt = "gpu-node-17", 1
-			case view.Retry:
+			case runview.Retry:
 				ran("ws05", time.Minute)
 				r.Failures, r.Cause, r.Retry = 1, "exit 137", noon.Add(42*time.Second)
-			case view.Failed, view.TimedOut:
+			case runview.Failed, runview.TimedOut:
 				ran("ws03", time.Hour)
-				r.Ended, r.Failures, r.Cause, r.CPU, r.MaxRSS = noon.Add(-59*time.Minute), 3, map[view.Phase]string{view.Failed: "SIGKILL", view.TimedOut: "timeout"}[r.Phase], time.Minute, 3<<30
-			case view.Queued:
+				r.Ended, r.Failures, r.Cause, r.CPU, r.MaxRSS = noon.Add(-59*time.Minute), 3, map[runview.Phase]string{runview.Failed: "SIGKILL", runview.TimedOut: "timeout"}[r.Phase], time.Minute, 3<<30
+			case runview.Queued:
 				r.Place, r.Priority = 0, -2
-			case view.Succeeded:
+			case runview.Succeeded:
 				ran("ws02", 5*24*time.Hour)
 				r.Ended, r.CPU, r.MaxRSS = noon, 115*time.Hour, 900<<20
-			case view.Phases: // a straggler that says something of its own
+			case runview.Phases: // a straggler that says something of its own
 				ran("ws04", 30*time.Hour)
-				r.Phase, r.Straggler, r.Said = view.Running, true, "epoch 38"
-			case view.Phases + 1: // of a version to come
+				r.Phase, r.Straggler, r.Said = runview.Running, true, "epoch 38"
+			case runview.Phases + 1: // of a version to come
 				r.Phase = 77
 			}
 			p.Jobs.Rows = append(p.Jobs.Rows, r)
@@ -118,9 +118,9 @@ func TestGoldenJobs(t *testing.T) {
 
 // What stands where there are no rows.
 func TestEmptyLists(t *testing.T) {
-	page := &view.Page{Cursor: -1}
-	src := &fakeSource{picture: func(ask view.Ask) (*view.Picture, error) {
-		p := samplePicture(view.Ask{})
+	page := &runview.Page{Cursor: -1}
+	src := &fakeSource{picture: func(ask runview.Ask) (*runview.Picture, error) {
+		p := samplePicture(runview.Ask{})
 		if ask.Jobs != nil {
 			q := *page
 			q.Filter, q.Sort, q.Reverse = ask.Jobs.Filter, ask.Jobs.Sort, ask.Jobs.Reverse
@@ -175,8 +175,8 @@ func BenchmarkKeyToFrame(b *testing.B) {
 	c := newCrowd(1_000_000)
 	for _, size := range [][2]int{{80, 24}, {160, 48}, {300, 100}} {
 		b.Run(fmt.Sprintf("%dx%d", size[0], size[1]), func(b *testing.B) {
-			src := &fakeSource{picture: func(ask view.Ask) (*view.Picture, error) {
-				p := samplePicture(view.Ask{})
+			src := &fakeSource{picture: func(ask runview.Ask) (*runview.Picture, error) {
+				p := samplePicture(runview.Ask{})
 				p.Total = len(c.order)
 				if ask.Jobs != nil {
 					p.Jobs = c.page(ask.Jobs)
@@ -191,7 +191,7 @@ func BenchmarkKeyToFrame(b *testing.B) {
 			}}
 			m := newModel(Options{Source: src}, func() time.Time { return noon })
 			m.Update(tea.WindowSizeMsg{Width: size[0], Height: size[1]})
-			var which view.Ranges
+			var which jobs.Ranges
 			for i := jobs.ID(1); i < 1_000_000; i += 2 {
 				which.Add(i)
 			}

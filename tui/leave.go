@@ -5,8 +5,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"dcs-tui/dispatch/view"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/runview"
 )
 
 // leave ends the screen; while the run goes on it asks what is to become of it.
@@ -25,12 +25,12 @@ type leaveModal struct{}
 func (l *leaveModal) keys(m *model) []binding {
 	drain := binding{keys: []string{"r"}, show: "r", word: "drain", help: "what runs finishes, nothing more starts, then the run ends", do: func(m *model) tea.Cmd {
 		m.modal = nil
-		return m.act(view.Action{Do: view.DrainRun})
+		return m.act(runview.Action{Do: runview.DrainRun})
 	}}
 	if m.pic.Draining != "" {
 		drain = binding{keys: []string{pauseKey}, show: pauseKey, word: "continue", help: "launch again: the drain is over, the run is not", do: func(m *model) tea.Cmd {
 			m.modal = nil
-			return m.pauseWith(view.Continue)
+			return m.pauseWith(runview.Continue)
 		}}
 	}
 	return []binding{
@@ -104,10 +104,10 @@ func going(t tally) string {
 
 // cancelRun says what would be lost, and asks (rule 9).
 func cancelRun(m *model) tea.Cmd {
-	all := view.Ranges{{First: 1, Last: jobs.ID(max(1, m.pic.Total))}}
-	return m.weigh(all, func(m *model, w view.Weight) tea.Cmd {
+	all := jobs.Ranges{{First: 1, Last: jobs.ID(max(1, m.pic.Total))}}
+	return m.weigh(all, func(m *model, w runview.Weight) tea.Cmd {
 		m.modal = newConfirmation("Cancel the whole run?", loss(w), w.Running+w.Handed+w.Queued, func(m *model) tea.Cmd {
-			return m.act(view.Action{Do: view.CancelRun})
+			return m.act(runview.Action{Do: runview.CancelRun})
 		})
 		return nil
 	})

@@ -3,8 +3,8 @@ package tui
 import (
 	"strings"
 
-	"dcs-tui/dispatch/view"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/runview"
 )
 
 // list is a cursor over the rows of a list that only partly are here: some screens
@@ -13,21 +13,21 @@ import (
 type list struct {
 	base    string // part of the filter that is always there
 	filter  string // a person's part
-	sort    view.Sort
+	sort    runview.Sort
 	reverse bool
 
-	page   *view.Page // the newest that fits; of an older filter or order until it has come
-	cursor jobs.ID    // 0: whichever is at position at, as soon as that is known
-	held   bool       // a person has put the cursor somewhere
-	at     int        // position of the cursor
-	top    int        // position of the first row on the screen
-	h      int        // rows on the screen
+	page   *runview.Page // the newest that fits; of an older filter or order until it has come
+	cursor jobs.ID       // 0: whichever is at position at, as soon as that is known
+	held   bool          // a person has put the cursor somewhere
+	at     int           // position of the cursor
+	top    int           // position of the first row on the screen
+	h      int           // rows on the screen
 
-	win      view.JobsWindow // the newest wish
-	first    int             // where it begins, as far as can be said before its answer
-	waits    bool            // for its answer
-	outdated bool            // it does not have the cursor's job any more
-	missed   bool            // one page did not have the cursor's job: the next one decides
+	win      runview.JobsWindow // the newest wish
+	first    int                // where it begins, as far as can be said before its answer
+	waits    bool               // for its answer
+	outdated bool               // it does not have the cursor's job any more
+	missed   bool               // one page did not have the cursor's job: the next one decides
 	slip     slip
 
 	wrong, wrongOf string // what is wrong with a filter, and which; its page was not taken
@@ -42,7 +42,7 @@ func (l *list) query() string {
 }
 
 // fits says whether a page shows what is wanted.
-func (l *list) fits(p *view.Page) bool {
+func (l *list) fits(p *runview.Page) bool {
 	return p.Filter == l.query() && p.Sort == l.sort && p.Reverse == l.reverse
 }
 
@@ -54,7 +54,7 @@ func (l *list) matched() int {
 }
 
 // row returns the row at a position, if it is here.
-func (l *list) row(pos int) (*view.Row, bool) {
+func (l *list) row(pos int) (*runview.Row, bool) {
 	if l.page == nil || pos < l.page.First || pos >= l.page.First+len(l.page.Rows) {
 		return nil, false
 	}
@@ -62,7 +62,7 @@ func (l *list) row(pos int) (*view.Row, bool) {
 }
 
 // find returns the position of a job among the rows here, or -1.
-func find(p *view.Page, id jobs.ID) int {
+func find(p *runview.Page, id jobs.ID) int {
 	for i := range p.Rows {
 		if p.Rows[i].ID == id {
 			return p.First + i
@@ -72,16 +72,16 @@ func find(p *view.Page, id jobs.ID) int {
 }
 
 // current is the job under the cursor; there is none while its row is not here.
-func (l *list) current() (view.Row, bool) {
+func (l *list) current() (runview.Row, bool) {
 	r, ok := l.row(l.at)
 	if !ok || r.ID != l.cursor {
-		return view.Row{}, false
+		return runview.Row{}, false
 	}
 	return *r, true
 }
 
 // see takes a page in; false: the cursor's job is not in the list any more.
-func (l *list) see(p *view.Page) bool {
+func (l *list) see(p *runview.Page) bool {
 	if p == nil || !l.fits(p) {
 		return true
 	}
@@ -166,11 +166,11 @@ func (l *list) resize(h int) {
 
 // window is what the source is asked for. It stays the same while what is here is
 // enough: each change costs a round trip, and ends the look under way.
-func (l *list) window() *view.JobsWindow {
+func (l *list) window() *runview.JobsWindow {
 	w := &l.win
 	switch {
 	case w.Rows == 0 || w.Filter != l.query() || w.Sort != l.sort || w.Reverse != l.reverse:
-	case w.Rows < min(view.MaxRows, 2*l.h): // the screen has grown
+	case w.Rows < min(runview.MaxRows, 2*l.h): // the screen has grown
 	case l.outdated:
 	case l.waits:
 		if l.top >= l.first && l.top+l.h <= l.first+w.Rows {
@@ -179,7 +179,7 @@ func (l *list) window() *view.JobsWindow {
 	case l.page != nil && l.enough(l.page):
 		return l.wish()
 	}
-	*w = view.JobsWindow{Filter: l.query(), Sort: l.sort, Reverse: l.reverse, At: l.at, Rows: min(view.MaxRows, max(40, 4*l.h))}
+	*w = runview.JobsWindow{Filter: l.query(), Sort: l.sort, Reverse: l.reverse, At: l.at, Rows: min(runview.MaxRows, max(40, 4*l.h))}
 	if w.Above = l.at - l.top + l.h*3/2; !l.held {
 		w.Above = 0
 	}
@@ -190,13 +190,13 @@ func (l *list) window() *view.JobsWindow {
 	return l.wish()
 }
 
-func (l *list) wish() *view.JobsWindow {
+func (l *list) wish() *runview.JobsWindow {
 	w := l.win
 	return &w
 }
 
 // enough says whether a page has the rows on the screen and some more on both sides.
-func (l *list) enough(p *view.Page) bool {
+func (l *list) enough(p *runview.Page) bool {
 	more := l.h / 2
 	return p.First <= max(0, l.top-more) && p.First+len(p.Rows) >= min(p.Matched, l.top+l.h+more)
 }

@@ -5,7 +5,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs"
 )
 
 // listKeys are the keys of a list of jobs.
@@ -57,7 +57,7 @@ func (m *model) pick(l *list) tea.Cmd {
 // matchedAll is what a filter matches.
 type matchedAll struct {
 	filter string
-	which  view.Ranges
+	which  jobs.Ranges
 	err    error
 }
 
@@ -75,7 +75,7 @@ func (m *model) pickFilter(filter string) tea.Cmd {
 }
 
 func (a matchedAll) apply(m *model) tea.Cmd {
-	switch n := a.which.Len(); {
+	switch n := a.which.Count(); {
 	case a.err != nil:
 		m.complain("nothing was selected: " + a.err.Error())
 	case n == 0:

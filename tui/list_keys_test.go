@@ -6,14 +6,14 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"dcs-tui/dispatch/view"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/runview"
 )
 
 // space selects, a selects all that match, esc clears: selection first, then filter.
 func TestSelecting(t *testing.T) {
 	src := sample()
-	src.matches = view.Ranges{{First: 1, Last: 40_000}, {First: 50_000, Last: 90_000}}
+	src.matches = jobs.Ranges{{First: 1, Last: 40_000}, {First: 50_000, Last: 90_000}}
 	m, _ := screenOn(t, src, aFailed, 80, 24)
 	do(t, m, "space", "space", "k", "space")
 	shows(t, m, "1 selected")
@@ -39,7 +39,7 @@ func TestSelecting(t *testing.T) {
 
 // `/` filters while it is typed, after a pause; what is wrong is said in place.
 func TestFilterLine(t *testing.T) {
-	src := &fakeSource{picture: func(ask view.Ask) (*view.Picture, error) {
+	src := &fakeSource{picture: func(ask runview.Ask) (*runview.Picture, error) {
 		p := samplePicture(ask)
 		if p.Jobs != nil && strings.Contains(p.Jobs.Filter, "stat:") {
 			p.Jobs.Wrong, p.Jobs.Rows, p.Jobs.Matched, p.Jobs.Cursor = "there is no stat:; did you mean state?", nil, 0, -1
@@ -95,7 +95,7 @@ func TestSorting(t *testing.T) {
 	shows(t, m, "sort:id ▲", "ID▲")
 	do(t, m, "S")
 	shows(t, m, "sort:id ▼", "ID▼")
-	for range view.Sorts - 1 {
+	for range runview.Sorts - 1 {
 		do(t, m, "s")
 	}
 	shows(t, m, "sort:age ▼")

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"testing"
 
-	"dcs-tui/dispatch/view"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/runview"
 )
 
 // crowd is a source's list in an order that a test changes.
@@ -19,9 +19,9 @@ func newCrowd(n int) *crowd {
 	return c
 }
 
-// page answers a wish as view.JobsWindow says.
-func (c *crowd) page(w *view.JobsWindow) *view.Page {
-	p := &view.Page{Filter: w.Filter, Sort: w.Sort, Reverse: w.Reverse, Matched: len(c.order), Cursor: -1}
+// page answers a wish as runview.JobsWindow says.
+func (c *crowd) page(w *runview.JobsWindow) *runview.Page {
+	p := &runview.Page{Filter: w.Filter, Sort: w.Sort, Reverse: w.Reverse, Matched: len(c.order), Cursor: -1}
 	at := min(w.At, len(c.order)-1)
 	if w.Cursor != 0 {
 		if p.Cursor = slices.Index(c.order, w.Cursor); p.Cursor >= 0 {
@@ -30,7 +30,7 @@ func (c *crowd) page(w *view.JobsWindow) *view.Page {
 	}
 	p.First = max(0, at-w.Above)
 	for _, id := range c.order[p.First:min(len(c.order), p.First+w.Rows)] {
-		p.Rows = append(p.Rows, view.Row{ID: id})
+		p.Rows = append(p.Rows, runview.Row{ID: id})
 	}
 	return p
 }
@@ -60,7 +60,7 @@ func (l *list) shown() (ids []jobs.ID) {
 	for i := range min(l.h, l.matched()-l.top) {
 		r, ok := l.row(l.top + i)
 		if !ok {
-			r = &view.Row{}
+			r = &runview.Row{}
 		}
 		ids = append(ids, r.ID)
 	}
@@ -184,7 +184,7 @@ func TestAJumpIsDrawnAtOnce(t *testing.T) {
 func TestALateAnswerChangesNothing(t *testing.T) {
 	c := newCrowd(10_000)
 	l := newList(c, 10)
-	late := c.page(&view.JobsWindow{Cursor: 9000, Rows: 40, Above: 20})
+	late := c.page(&runview.JobsWindow{Cursor: 9000, Rows: 40, Above: 20})
 	l.move(5)
 	before := l.shown()
 	l.see(late)
@@ -198,7 +198,7 @@ func TestALateAnswerChangesNothing(t *testing.T) {
 
 	l.follow(6)
 	l.window()
-	late = c.page(&view.JobsWindow{At: 9000, Rows: 40}) // asked for a position, not for the job
+	late = c.page(&runview.JobsWindow{At: 9000, Rows: 40}) // asked for a position, not for the job
 	if l.see(late); here(l) != 6 {
 		t.Errorf("one late answer has taken the cursor to %d", here(l))
 	}
@@ -256,10 +256,10 @@ func TestAFilterAndTheCursor(t *testing.T) {
 	if here(l) != 777 || slices.Contains(l.shown(), 0) {
 		t.Errorf("the cursor is on %d, %v", here(l), l.shown())
 	}
-	l.sortBy(view.SortName, true)
+	l.sortBy(runview.SortName, true)
 	slices.Reverse(all.order)
 	all.look(l)
-	if here(l) != 777 || l.window().Sort != view.SortName {
+	if here(l) != 777 || l.window().Sort != runview.SortName {
 		t.Errorf("sorted anew the cursor is on %d", here(l))
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs/runview"
 )
 
 const (
@@ -21,7 +21,7 @@ const (
 
 // looked is a picture, or why there is none.
 type looked struct {
-	pic *view.Picture
+	pic *runview.Picture
 	err error
 	at  time.Time // the picture is of this instant or a later one, by our clock
 	// Nothing has changed since the picture before, and no more was asked for.
@@ -33,11 +33,11 @@ type looked struct {
 type looker struct {
 	ctx    context.Context
 	cancel context.CancelFunc
-	src    view.Source
+	src    runview.Source
 	wake   chan struct{} // room for one: the wish has changed
 
 	mu   sync.Mutex
-	wish view.Ask
+	wish runview.Ask
 	drop context.CancelFunc // ends the look under way
 
 	version uint64 // of the newest picture; of the one command that runs, as what follows
@@ -46,7 +46,7 @@ type looker struct {
 	clocks  clocks
 }
 
-func newLooker(ctx context.Context, src view.Source) *looker {
+func newLooker(ctx context.Context, src runview.Source) *looker {
 	ctx, cancel := context.WithCancel(ctx)
 	return &looker{ctx: ctx, cancel: cancel, src: src, wake: make(chan struct{}, 1)}
 }
@@ -54,7 +54,7 @@ func newLooker(ctx context.Context, src view.Source) *looker {
 func (l *looker) end() { l.cancel() }
 
 // want changes what is asked for. Called by the model, after each update.
-func (l *looker) want(ask view.Ask) {
+func (l *looker) want(ask runview.Ask) {
 	l.mu.Lock()
 	l.wish = ask
 	drop := l.drop

@@ -9,21 +9,21 @@ import (
 	"testing/synctest"
 	"time"
 
-	"dcs-tui/dispatch/view"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/runview"
 )
 
 // slowSource answers a look as a test says, and counts how many are under way.
 type slowSource struct {
 	fakeSource
-	look func(ctx context.Context, ask view.Ask) (*view.Picture, error)
+	look func(ctx context.Context, ask runview.Ask) (*runview.Picture, error)
 
 	count sync.Mutex
 	now   int
 	most  int
 }
 
-func (s *slowSource) Look(ctx context.Context, ask view.Ask) (*view.Picture, error) {
+func (s *slowSource) Look(ctx context.Context, ask runview.Ask) (*runview.Picture, error) {
 	s.count.Lock()
 	s.now++
 	s.most = max(s.most, s.now)
@@ -39,7 +39,7 @@ func (s *slowSource) Look(ctx context.Context, ask view.Ask) (*view.Picture, err
 
 // looking runs a looker as Bubble Tea does: the next look is begun when a picture was
 // taken in. What it brings goes to seen.
-func looking(t *testing.T, src view.Source, seen func(looked)) (l *looker, end func()) {
+func looking(t *testing.T, src runview.Source, seen func(looked)) (l *looker, end func()) {
 	t.Helper()
 	l = newLooker(t.Context(), src)
 	done := make(chan struct{})
@@ -61,9 +61,9 @@ func looking(t *testing.T, src view.Source, seen func(looked)) (l *looker, end f
 func TestLooksAreNeverTwoAndNeverTooMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		version := uint64(0)
-		src := &slowSource{look: func(ctx context.Context, ask view.Ask) (*view.Picture, error) {
+		src := &slowSource{look: func(ctx context.Context, ask runview.Ask) (*runview.Picture, error) {
 			version++ // a busy run changes all the time
-			return &view.Picture{Version: version, At: time.Now()}, nil
+			return &runview.Picture{Version: version, At: time.Now()}, nil
 		}}
 		l, end := looking(t, src, func(looked) {})
 		time.Sleep(10 * time.Second)
@@ -72,7 +72,7 @@ func TestLooksAreNeverTwoAndNeverTooMany(t *testing.T) {
 			t.Errorf("%d looks in 10 s", n)
 		}
 		before := len(src.asks)
-		l.want(view.Ask{Focus: 7})
+		l.want(runview.Ask{Focus: 7})
 		synctest.Wait()
 		if n := len(src.asks); n != before+1 || src.asks[n-1].Focus != 7 || src.asks[n-1].After != 0 {
 			t.Errorf("a new wish waits: %+v", src.asks[before:])
@@ -90,17 +90,17 @@ func TestLooksAreNeverTwoAndNeverTooMany(t *testing.T) {
 // A new wish ends the look that is under way; its answer is the next that is seen.
 func TestANewWishDoesNotWaitForTheOldAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		src := &slowSource{look: func(ctx context.Context, ask view.Ask) (*view.Picture, error) {
+		src := &slowSource{look: func(ctx context.Context, ask runview.Ask) (*runview.Picture, error) {
 			if ask.Focus == 0 {
 				<-ctx.Done()
 				return nil, ctx.Err()
 			}
-			return &view.Picture{Version: 1, At: time.Now()}, nil
+			return &runview.Picture{Version: 1, At: time.Now()}, nil
 		}}
 		var seen []looked
 		l, end := looking(t, src, func(s looked) { seen = append(seen, s) })
 		time.Sleep(time.Second)
-		l.want(view.Ask{Focus: 7})
+		l.want(runview.Ask{Focus: 7})
 		synctest.Wait()
 		if len(seen) != 1 || seen[0].err != nil {
 			t.Errorf("seen %+v", seen)
@@ -113,10 +113,10 @@ func TestANewWishDoesNotWaitForTheOldAnswer(t *testing.T) {
 // all the same.
 func TestAHeldKeyStillGetsPictures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		src := &slowSource{look: func(ctx context.Context, ask view.Ask) (*view.Picture, error) {
+		src := &slowSource{look: func(ctx context.Context, ask runview.Ask) (*runview.Picture, error) {
 			select {
 			case <-time.After(100 * time.Millisecond):
-				return &view.Picture{Version: 1}, nil
+				return &runview.Picture{Version: 1}, nil
 			case <-ctx.Done():
 				return nil, ctx.Err()
 			}
@@ -126,7 +126,7 @@ func TestAHeldKeyStillGetsPictures(t *testing.T) {
 		l, end := looking(t, src, func(looked) { mu.Lock(); n++; mu.Unlock() })
 		defer end()
 		for i := range 60 {
-			l.want(view.Ask{Focus: jobs.ID(i + 1)})
+			l.want(runview.Ask{Focus: jobs.ID(i + 1)})
 			time.Sleep(33 * time.Millisecond)
 		}
 		mu.Lock()
@@ -141,7 +141,7 @@ func TestAHeldKeyStillGetsPictures(t *testing.T) {
 // second, and nothing stays behind.
 func TestASourceThatHangsOrFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		src := &slowSource{look: func(ctx context.Context, ask view.Ask) (*view.Picture, error) {
+		src := &slowSource{look: func(ctx context.Context, ask runview.Ask) (*runview.Picture, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}}
@@ -154,7 +154,7 @@ func TestASourceThatHangsOrFails(t *testing.T) {
 		}
 		end()
 
-		failing := &slowSource{look: func(context.Context, view.Ask) (*view.Picture, error) { return nil, errors.New("no") }}
+		failing := &slowSource{look: func(context.Context, runview.Ask) (*runview.Picture, error) { return nil, errors.New("no") }}
 		_, end = looking(t, failing, func(looked) {})
 		time.Sleep(20 * time.Second)
 		synctest.Wait()
@@ -163,7 +163,7 @@ func TestASourceThatHangsOrFails(t *testing.T) {
 		}
 		end()
 
-		empty := &slowSource{look: func(context.Context, view.Ask) (*view.Picture, error) { return nil, nil }}
+		empty := &slowSource{look: func(context.Context, runview.Ask) (*runview.Picture, error) { return nil, nil }}
 		seen = nil
 		_, end = looking(t, empty, func(s looked) { seen = append(seen, s) })
 		synctest.Wait()

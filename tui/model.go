@@ -5,14 +5,14 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"dcs-tui/dispatch/view"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/runview"
 )
 
 // model is the state of the screen. Bubble Tea's goroutine owns it.
 type model struct {
 	opt  Options
-	src  view.Source
+	src  runview.Source
 	look *looker
 	now  func() time.Time
 	g    *glyphs
@@ -21,10 +21,10 @@ type model struct {
 	frame string // what View gives; "" when it must be drawn anew
 	asked string // key of the wish that was given to the looker
 
-	pic     *view.Picture // the newest; nil before the first
-	gotAt   time.Time     // when it came
-	drawnAt time.Time     // when the screen was last drawn anew
-	lookErr error         // why there is no newer one
+	pic     *runview.Picture // the newest; nil before the first
+	gotAt   time.Time        // when it came
+	drawnAt time.Time        // when the screen was last drawn anew
+	lookErr error            // why there is no newer one
 
 	tab      tab
 	panes    [tabs]pane
@@ -56,12 +56,12 @@ type message struct {
 	text string
 	bad  bool
 	till time.Time
-	of   view.Verb // that it is the answer to; "": of none
+	of   runview.Verb // that it is the answer to; "": of none
 }
 
 // undo brings jobs back that the last action has ended.
 type undo struct {
-	jobs view.Ranges
+	jobs jobs.Ranges
 	till time.Time
 	what string
 }
@@ -84,10 +84,10 @@ func newModel(o Options, now func() time.Time) *model {
 }
 
 // over says that nobody dispatches the run now.
-func (m *model) over() bool { return m.pic != nil && m.pic.Life != view.Live }
+func (m *model) over() bool { return m.pic != nil && m.pic.Life != runview.Live }
 
 // taken says that another dispatcher has the run: nothing can be asked of this one.
-func (m *model) taken() bool { return m.pic != nil && m.pic.Life == view.Taken }
+func (m *model) taken() bool { return m.pic != nil && m.pic.Life == runview.Taken }
 
 // takenText says where the run is then.
 const takenText = "another dispatcher has the run now: dcs-tui attach shows it"
@@ -115,8 +115,10 @@ func (m *model) complain(text string) {
 }
 
 // job returns the job that keys on jobs are about: the cursor's of the focused pane.
-func (m *model) job() (view.Row, bool) {
-	if p, ok := m.focus().(interface{ current(*model) (view.Row, bool) }); ok {
+func (m *model) job() (runview.Row, bool) {
+	if p, ok := m.focus().(interface {
+		current(*model) (runview.Row, bool)
+	}); ok {
 		return p.current(m)
 	}
 	return m.jobs.current(m)
@@ -229,31 +231,31 @@ func (m *model) clear() bool {
 }
 
 // ask gathers what the panes on the screen want to see.
-func (m *model) ask() view.Ask {
-	var ask view.Ask
+func (m *model) ask() runview.Ask {
+	var ask runview.Ask
 	for _, x := range m.placed {
 		x.pane.ask(m, &ask)
 	}
-	if p, ok := m.modal.(interface{ ask(*model, *view.Ask) }); ok {
+	if p, ok := m.modal.(interface{ ask(*model, *runview.Ask) }); ok {
 		p.ask(m, &ask)
 	}
 	if m.over() {
 		ask.Groups = true // for the summary
 	}
 	if ask.Events == nil {
-		ask.Events = &view.EventsWindow{Rows: 20} // for the newest bad one, in the footer
+		ask.Events = &runview.EventsWindow{Rows: 20} // for the newest bad one, in the footer
 	}
 	return ask
 }
 
 // selection returns the jobs that an action is about: in a list of jobs those
 // selected, else the one under the cursor.
-func (m *model) selection() view.Ranges {
-	if p, ok := m.focus().(interface{ picked() view.Ranges }); ok && len(p.picked()) > 0 {
+func (m *model) selection() jobs.Ranges {
+	if p, ok := m.focus().(interface{ picked() jobs.Ranges }); ok && len(p.picked()) > 0 {
 		return p.picked()
 	}
 	if r, ok := m.job(); ok {
-		return view.One(r.ID)
+		return jobs.One(r.ID)
 	}
 	return nil
 }

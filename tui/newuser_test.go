@@ -8,8 +8,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"dcs-tui/dispatch/view"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/runview"
 )
 
 // lastRow is the row of the hints.
@@ -58,7 +58,7 @@ func TestKeysThatMeanNothingSaySo(t *testing.T) {
 }
 
 // inTrouble is a run of three hosts none of which starts anything.
-func inTrouble(p *view.Picture) {
+func inTrouble(p *runview.Picture) {
 	p.Hosts = p.Hosts[:3]
 	for i := range p.Hosts {
 		h := &p.Hosts[i]
@@ -67,7 +67,7 @@ func inTrouble(p *view.Picture) {
 	p.Hosts[0].State, p.Hosts[0].Reason = hostDraining, "draining"
 	p.Hosts[1].Reason = "box2: its host key has changed"
 	p.SlotsBusy, p.Slots = 0, 6
-	p.Phases[view.Running] = 0
+	p.Phases[runview.Running] = 0
 }
 
 // What cannot start anything is neither up nor a free slot; that nothing can start is
@@ -76,9 +76,9 @@ func TestNothingCanStartIsSaid(t *testing.T) {
 	m := newScreen(t, change(inTrouble), 160, 24)
 	shows(t, m, "slots 0/0 on 0 of 3 hosts", "2 Hosts 0/3", "NOTHING CAN START", "box2 its host key has changed")
 	hides(t, m, "box2 box2")
-	m = newScreen(t, change(func(p *view.Picture) { inTrouble(p); p.Stuck = "box2 is disabled" }), 80, 24)
+	m = newScreen(t, change(func(p *runview.Picture) { inTrouble(p); p.Stuck = "box2 is disabled" }), 80, 24)
 	shows(t, m, "NOTHING CAN START  box2 is disabled")
-	m = newScreen(t, change(func(p *view.Picture) {
+	m = newScreen(t, change(func(p *runview.Picture) {
 		inTrouble(p)
 		p.Hosts[2].State, p.Hosts[2].Reason, p.Hosts[2].Running, p.SlotsBusy = hostUp, "", 2, 2
 	}), 160, 24)
@@ -89,14 +89,14 @@ func TestNothingCanStartIsSaid(t *testing.T) {
 // What was handed to a host does not run yet; of a run that nobody dispatches nobody
 // knows what runs.
 func TestOnlyWhatRunsIsCountedSo(t *testing.T) {
-	handed := func(p *view.Picture) { p.Phases[view.Running], p.Phases[view.Handed] = 6, 5 }
+	handed := func(p *runview.Picture) { p.Phases[runview.Running], p.Phases[runview.Handed] = 6, 5 }
 	m := newScreen(t, change(handed), 120, 24)
 	shows(t, m, "run 6 +5 handed")
 	press(t, m, "q")
 	shows(t, m, "6 running, 5 handed, 84,513 queued")
-	m = newScreen(t, change(func(p *view.Picture) { handed(p); p.Life = view.Dead }), 120, 24)
+	m = newScreen(t, change(func(p *runview.Picture) { handed(p); p.Life = runview.Dead }), 120, 24)
 	shows(t, m, "may run 11")
-	m = newScreen(t, change(func(p *view.Picture) { handed(p); p.Life = view.Ended }), 120, 24)
+	m = newScreen(t, change(func(p *runview.Picture) { handed(p); p.Life = runview.Ended }), 120, 24)
 	shows(t, m, "○ stopped", "may run 11")
 	hides(t, m, "○ ended")
 }
@@ -104,8 +104,8 @@ func TestOnlyWhatRunsIsCountedSo(t *testing.T) {
 // X1: a dispatcher that another has taken the run over from says that, and where the
 // run is: nothing can be asked of it, and nothing has to be resumed.
 func TestTakenOver(t *testing.T) {
-	src := change(func(p *view.Picture) {
-		p.Life, p.Over = view.Taken, "another dispatcher has taken this run over (epoch 2)"
+	src := change(func(p *runview.Picture) {
+		p.Life, p.Over = runview.Taken, "another dispatcher has taken this run over (epoch 2)"
 	})
 	m := newScreen(t, src, 120, 30)
 	shows(t, m, "○ taken over", "TAKEN OVER  another dispatcher has taken this run over (epoch 2): dcs-tui attach shows it")
@@ -125,10 +125,10 @@ func TestTakenOver(t *testing.T) {
 // The summary of a run that is over takes a third of the screen at most, makes way for
 // what was opened with the whole screen, and goes with esc.
 func TestTheSummaryMakesWay(t *testing.T) {
-	m := newScreen(t, change(func(p *view.Picture) {
+	m := newScreen(t, change(func(p *runview.Picture) {
 		states["ended"](p)
 		for i := range 5 {
-			p.Groups = append(p.Groups, view.Group{Cause: fmt.Sprintf("exit %d", i+2), Count: 1})
+			p.Groups = append(p.Groups, runview.Group{Cause: fmt.Sprintf("exit %d", i+2), Count: 1})
 		}
 	}), 80, 24)
 	if n := len(m.summary()); n == 0 || n > 8 {
@@ -146,7 +146,7 @@ func TestTheSummaryMakesWay(t *testing.T) {
 // printed has it; of hostile texts too, and never more than a third of the screen.
 func TestTheSummarySaysWhichHostsWereOfNoUse(t *testing.T) {
 	trouble := []string{"processes that jobs left behind may still be alive on ws02: resume ends them", "ws09 ran nothing: \x1b[2Jno route to host"}
-	m := newScreen(t, change(func(p *view.Picture) {
+	m := newScreen(t, change(func(p *runview.Picture) {
 		states["ended"](p)
 		p.Trouble = trouble
 	}), 100, 30)
@@ -155,7 +155,7 @@ func TestTheSummarySaysWhichHostsWereOfNoUse(t *testing.T) {
 	for i := range 20 {
 		trouble = append(trouble, fmt.Sprintf("ws%d ran nothing: no route to host", 10+i))
 	}
-	m = newScreen(t, change(func(p *view.Picture) {
+	m = newScreen(t, change(func(p *runview.Picture) {
 		states["ended"](p)
 		p.Trouble = trouble
 	}), 80, 24)
@@ -167,7 +167,7 @@ func TestTheSummarySaysWhichHostsWereOfNoUse(t *testing.T) {
 
 // The number of jobs beside the view's name does not change with the view.
 func TestTheCountOfJobsIsThatOfTheirList(t *testing.T) {
-	m := newScreen(t, change(func(p *view.Picture) {
+	m := newScreen(t, change(func(p *runview.Picture) {
 		if p.Jobs != nil && p.Jobs.Filter != "" {
 			p.Jobs.Matched = 11
 		}
@@ -199,10 +199,10 @@ func TestKeysBeforeTheLineAreNotLost(t *testing.T) {
 // A message that another screen has made untrue goes.
 func TestNoStaleMessageOfPausing(t *testing.T) {
 	paused := false
-	m := newScreen(t, change(func(p *view.Picture) { p.Paused = paused }), 80, 24)
-	m.src.(*fakeSource).answer = func(view.Action) (*view.Answer, error) {
+	m := newScreen(t, change(func(p *runview.Picture) { p.Paused = paused }), 80, 24)
+	m.src.(*fakeSource).answer = func(runview.Action) (*runview.Answer, error) {
 		paused = true
-		return &view.Answer{Text: "launching is paused"}, nil
+		return &runview.Answer{Text: "launching is paused"}, nil
 	}
 	press(t, m, "p")
 	shows(t, m, "launching is paused")
@@ -213,7 +213,7 @@ func TestNoStaleMessageOfPausing(t *testing.T) {
 
 // A job that failed without a word on stdout points to stderr; so does why.
 func TestWhatFailedPointsToStderr(t *testing.T) {
-	m, _ := screenOn(t, change(func(p *view.Picture) {
+	m, _ := screenOn(t, change(func(p *runview.Picture) {
 		if p.Detail != nil {
 			p.Detail.Why = "Job 50120 is over (failed): exit 137."
 		}
@@ -228,7 +228,7 @@ func TestWhatFailedPointsToStderr(t *testing.T) {
 // says so, and the next one counts. An answer about one job names it.
 func TestTheCursorSlides(t *testing.T) {
 	gone := false
-	src := change(func(p *view.Picture) {
+	src := change(func(p *runview.Picture) {
 		if gone && p.Jobs != nil {
 			for i := range p.Jobs.Rows {
 				p.Jobs.Rows[i].ID++
@@ -236,14 +236,14 @@ func TestTheCursorSlides(t *testing.T) {
 			p.Jobs.Cursor = -1
 		}
 	})
-	src.answer = func(a view.Action) (*view.Answer, error) {
-		return &view.Answer{Done: 1, Text: "priority -1 for 1 job"}, nil
+	src.answer = func(a runview.Action) (*runview.Answer, error) {
+		return &runview.Answer{Done: 1, Text: "priority -1 for 1 job"}, nil
 	}
 	m, now := screenOn(t, src, aQueued, 80, 24)
 	gone = true
 	m.jobs.list.cursor = aQueued
 	// The page comes without the job, twice, as from a dispatcher.
-	page := &view.Page{Matched: sampleTotal, First: 20, Cursor: -1}
+	page := &runview.Page{Matched: sampleTotal, First: 20, Cursor: -1}
 	for i := range 20 {
 		page.Rows = append(page.Rows, sampleRow(aQueued+1+jobs.ID(i)))
 	}
@@ -272,7 +272,7 @@ func TestTheCursorSlides(t *testing.T) {
 		t.Error("after a while it still counts as sudden")
 	}
 	for text, want := range map[string]string{"1 job cancelled": "job 7 cancelled", "priority -1 for 1 job": "priority -1 for job 7", "11 jobs": "11 jobs", "21 job": "21 job"} {
-		if got := naming(text, view.One(7)); got != want {
+		if got := naming(text, jobs.One(7)); got != want {
 			t.Errorf("%q becomes %q", text, got)
 		}
 	}
@@ -292,9 +292,9 @@ func TestAPaneSaysThatTheCursorIsElsewhere(t *testing.T) {
 // time is marked.
 func TestAwayJobsKeepTheirProgress(t *testing.T) {
 	away := false
-	m := newScreen(t, change(func(p *view.Picture) {
+	m := newScreen(t, change(func(p *runview.Picture) {
 		if away {
-			p.Life = view.Dead
+			p.Life = runview.Dead
 			if p.Jobs != nil {
 				for i := range p.Jobs.Rows {
 					p.Jobs.Rows[i].Progress = -1
@@ -351,14 +351,14 @@ func TestCompletionShowsWhatIsChosen(t *testing.T) {
 // The heading of the column that orders the list is whole; names that begin alike are
 // cut where they are alike.
 func TestHeadingsAndNamesAreTold(t *testing.T) {
-	m := newScreen(t, change(func(p *view.Picture) {
+	m := newScreen(t, change(func(p *runview.Picture) {
 		if p.Jobs != nil {
 			for i := range p.Jobs.Rows {
 				p.Jobs.Rows[i].Title = fmt.Sprintf("n=12; for i in $(seq 1 $n); do sleep 1; echo $i; done; result %do", p.Jobs.Rows[i].ID)
 			}
 		}
 	}), 80, 24)
-	m.jobs.sortBy(view.SortHost, false)
+	m.jobs.sortBy(runview.SortHost, false)
 	refresh(t, m)
 	shows(t, m, "HOST▲", "50117o", "50125o")
 }

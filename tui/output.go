@@ -7,8 +7,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"dcs-tui/dispatch/view"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/runview"
 )
 
 // outputPane follows what a job prints, on one of its two streams. It keeps only an
@@ -16,8 +16,8 @@ import (
 type outputPane struct {
 	fixed bool // opened for one job; else it follows the cursor of the list
 	job   jobs.ID
-	row   view.Row // the newest known of the job
-	pick  int      // number of the attempt that was chosen; 0: the newest
+	row   runview.Row // the newest known of the job
+	pick  int         // number of the attempt that was chosen; 0: the newest
 	file  jobs.File
 
 	shown  source // where the excerpt is from
@@ -115,10 +115,12 @@ func (p *outputPane) state() string {
 }
 
 // ask wants the details of the job: its attempts, and why it has none.
-func (p *outputPane) ask(m *model, ask *view.Ask) { ask.Focus = p.job }
+func (p *outputPane) ask(m *model, ask *runview.Ask) { ask.Focus = p.job }
 
 // current makes the keys of jobs work here.
-func (p *outputPane) current(*model) (view.Row, bool) { return p.row, p.job != 0 && p.row.ID == p.job }
+func (p *outputPane) current(*model) (runview.Row, bool) {
+	return p.row, p.job != 0 && p.row.ID == p.job
+}
 
 func (p *outputPane) keys() []binding {
 	move := func(by func() int) func(*model) tea.Cmd {

@@ -10,8 +10,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"dcs-tui/dispatch/view"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/runview"
 )
 
 // fakeFile is what an attempt has printed so far.
@@ -21,12 +21,12 @@ type fakeFile struct {
 	at    func(offset int64) byte
 	over  bool
 	err   error
-	reads []view.Read
+	reads []runview.Read
 	given int64 // bytes
 	most  int   // bytes in one piece, as a source may give less; 0: what was asked for
 }
 
-func (f *fakeFile) read(r view.Read) (*view.Piece, error) {
+func (f *fakeFile) read(r runview.Read) (*runview.Piece, error) {
 	f.reads = append(f.reads, r)
 	if f.err != nil {
 		return nil, f.err
@@ -44,7 +44,7 @@ func (f *fakeFile) read(r view.Read) (*view.Piece, error) {
 		limit = min(limit, f.most)
 	}
 	end := min(n, offset+int64(limit))
-	p := &view.Piece{Offset: offset, Size: n, Over: f.over}
+	p := &runview.Piece{Offset: offset, Size: n, Over: f.over}
 	switch {
 	case offset >= n:
 	case f.at != nil:
@@ -70,7 +70,7 @@ type outScreen struct {
 func showOutput(t *testing.T, f *fakeFile, w, h int) *outScreen {
 	t.Helper()
 	src := sample()
-	src.read = func(r view.Read) (*view.Piece, error) { return f.read(r) }
+	src.read = func(r runview.Read) (*runview.Piece, error) { return f.read(r) }
 	s := &outScreen{t: t, f: f, now: noon}
 	s.model = newScreen(t, src, w, h)
 	s.model.now = func() time.Time { return s.now }
@@ -376,9 +376,9 @@ func TestOutputThatShrinks(t *testing.T) {
 // Both streams, and each attempt of a job that ran several times.
 func TestStreamsAndAttempts(t *testing.T) {
 	src := sample()
-	src.read = func(r view.Read) (*view.Piece, error) {
+	src.read = func(r runview.Read) (*runview.Piece, error) {
 		text := fmt.Sprintf("%s of %s\n", r.File, r.Attempt)
-		return &view.Piece{Data: []byte(text), Size: int64(len(text)), Over: true}, nil
+		return &runview.Piece{Data: []byte(text), Size: int64(len(text)), Over: true}, nil
 	}
 	m := newScreen(t, src, 80, 24)
 	m.openOutput(50120) // three tries
@@ -457,7 +457,7 @@ func TestAReadOfSomethingElseIsGivenUp(t *testing.T) {
 	if s.p.serial == serial {
 		t.Error("an answer to the old read would be taken for the new file")
 	}
-	s.model.Update(pieceRead{pane: s.p, serial: serial, piece: &view.Piece{Data: []byte("of stdout"), Size: 9}})
+	s.model.Update(pieceRead{pane: s.p, serial: serial, piece: &runview.Piece{Data: []byte("of stdout"), Size: 9}})
 	if strings.Contains(strings.Join(s.lines(), ""), "of stdout") {
 		t.Error("it was")
 	}

@@ -6,8 +6,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"dcs-tui/dispatch/view"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/runview"
 )
 
 const (
@@ -21,8 +21,8 @@ const (
 type pieceRead struct {
 	pane   *outputPane
 	serial int
-	ask    view.Read
-	piece  *view.Piece
+	ask    runview.Read
+	piece  *runview.Piece
 	err    error
 }
 
@@ -75,8 +75,10 @@ func (p *outputPane) pump(m *model) tea.Cmd {
 // aim finds out which file is to be shown, and begins anew when it is another one.
 func (p *outputPane) aim(m *model) {
 	if !p.fixed {
-		var r view.Row
-		if list, ok := m.panes[m.tab].(interface{ current(*model) (view.Row, bool) }); ok {
+		var r runview.Row
+		if list, ok := m.panes[m.tab].(interface {
+			current(*model) (runview.Row, bool)
+		}); ok {
 			r, _ = list.current(m)
 		} else {
 			r, _ = m.jobs.current(m)
@@ -113,8 +115,8 @@ func (p *outputPane) aim(m *model) {
 }
 
 // next is the read that is wanted; false: none.
-func (p *outputPane) next() (view.Read, bool) {
-	ask := view.Read{Attempt: p.shown.id, File: p.shown.file, Limit: pieceSize}
+func (p *outputPane) next() (runview.Read, bool) {
+	ask := runview.Read{Attempt: p.shown.id, File: p.shown.file, Limit: pieceSize}
 	e := &p.text
 	switch {
 	case p.hunt != nil:
@@ -180,7 +182,7 @@ func (r pieceRead) apply(m *model) tea.Cmd {
 }
 
 // take puts a piece into the excerpt and moves to what was waiting for it.
-func (p *outputPane) take(m *model, ask view.Read, piece *view.Piece) {
+func (p *outputPane) take(m *model, ask runview.Read, piece *runview.Piece) {
 	e := &p.text
 	if p.read && piece.Size < e.end() { // the job has cut its own output off: what was kept is of another file
 		p.text, p.read = excerpt{size: piece.Size}, false

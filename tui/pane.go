@@ -1,7 +1,7 @@
 package tui
 
 import (
-	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs/runview"
 )
 
 // pane is a part of the screen. All methods are called by the goroutine that owns
@@ -13,7 +13,7 @@ type pane interface {
 	// outside have passed clean or fit.
 	draw(m *model, w, h int, focused bool) []string
 	// ask adds what the pane wants to see, for the size it was last drawn in.
-	ask(m *model, ask *view.Ask)
+	ask(m *model, ask *runview.Ask)
 	// keys are the pane's own; they come before those of all panes.
 	keys() []binding
 }

@@ -5,15 +5,16 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs/live"
+	"dcs-tui/jobs/runview"
 )
 
-// question puts the dispatcher's question to the person, once (view.Question). It
+// question puts the dispatcher's question to the person, once (live.Question). It
 // does not take the place of what a person is typing or answering.
 func (m *model) question() tea.Cmd {
 	asked, open := m.modal.(*questionModal)
-	q := (*view.Question)(nil)
-	if m.pic != nil && m.pic.Life == view.Live {
+	q := (*live.Question)(nil)
+	if m.pic != nil && m.pic.Life == runview.Live {
 		q = m.pic.Question
 	}
 	switch {
@@ -31,7 +32,7 @@ func (m *model) question() tea.Cmd {
 // questionModal is a line to answer the dispatcher in. A secret is not shown, not
 // even how long it is.
 type questionModal struct {
-	q    view.Question
+	q    live.Question
 	text edited
 }
 
@@ -64,7 +65,7 @@ func (p *questionModal) paste(_ *model, s string) tea.Cmd {
 func (p *questionModal) reply(m *model, text string) tea.Cmd {
 	m.modal, m.replied = nil, p.q.ID
 	clear(p.text.text) // a secret stays in memory no longer than it must
-	do := m.act(view.Action{Do: view.Reply, Number: int(p.q.ID), Text: text})
+	do := m.act(runview.Action{Do: runview.Reply, Number: int(p.q.ID), Text: text})
 	return func() tea.Msg { return replied{do()} }
 }
 

@@ -11,8 +11,9 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 
-	"dcs-tui/dispatch/view"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/live"
+	"dcs-tui/jobs/runview"
 )
 
 // idleScreen is a screen that has seen all that it asked for, with the output of the job
@@ -36,7 +37,7 @@ func idleScreen(t *testing.T) (m *model, under *outputPane, now *time.Time) {
 
 // silent is what a read of a job brings that has printed no more.
 func silent(p *outputPane) pieceRead {
-	return pieceRead{pane: p, serial: p.serial, piece: &view.Piece{Offset: p.text.end(), Size: p.text.size}}
+	return pieceRead{pane: p, serial: p.serial, piece: &runview.Piece{Offset: p.text.end(), Size: p.text.size}}
 }
 
 // Rule 3: what changes nothing is not drawn; what does is drawn at once.
@@ -50,7 +51,7 @@ func TestOnlyNewsIsDrawn(t *testing.T) {
 		{"a picture", true, func(m *model, p *outputPane) tea.Msg { return looked{pic: m.pic, at: m.now()} }},
 		{"no answer", true, func(m *model, p *outputPane) tea.Msg { return looked{err: errors.New("no"), at: m.now()} }},
 		{"a question that had to wait", true, func(m *model, p *outputPane) tea.Msg {
-			m.pic.Question = &view.Question{ID: 1, Text: "passphrase"}
+			m.pic.Question = &live.Question{ID: 1, Text: "passphrase"}
 			return looked{pic: m.pic, at: m.now(), same: true}
 		}},
 		{"a second, when all was just drawn", false, func(m *model, p *outputPane) tea.Msg { return second{} }},
@@ -153,8 +154,8 @@ func TestClocksOfAnIdleScreenRun(t *testing.T) {
 // new wish, which may be of the same version.
 func TestAnUnchangedPictureIsKnown(t *testing.T) {
 	version := uint64(1)
-	src := &slowSource{look: func(_ context.Context, _ view.Ask) (*view.Picture, error) {
-		return &view.Picture{Version: version}, nil
+	src := &slowSource{look: func(_ context.Context, _ runview.Ask) (*runview.Picture, error) {
+		return &runview.Picture{Version: version}, nil
 	}}
 	l := newLooker(t.Context(), src)
 	defer l.end()
@@ -166,7 +167,7 @@ func TestAnUnchangedPictureIsKnown(t *testing.T) {
 	}
 	next()
 	next()
-	l.want(view.Ask{Focus: jobs.ID(7)})
+	l.want(runview.Ask{Focus: jobs.ID(7)})
 	next()
 	next()
 	version++

@@ -1,8 +1,8 @@
 package tui
 
 import (
-	"dcs-tui/dispatch/view"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/runview"
 )
 
 // resultsPane is the table of what finished jobs gave: parameters, figures, how the job
@@ -13,7 +13,7 @@ type resultsPane struct {
 	seen seen
 	sel  *selection // that of the list of jobs
 
-	table   *view.Table          // the newest that is ready; nil: none yet, or the run has none
+	table   *runview.Table       // the newest that is ready; nil: none yet, or the run has none
 	read    [2]int               // jobs whose figures are known, of how many, as of the newest
 	cells   map[jobs.ID][]string // figures of the rows of the page
 	widths  map[string]int       // of parameters, and with = before it of figures; they only grow
@@ -70,9 +70,9 @@ func (p *resultsPane) keys() []binding {
 // rows says that the view shows rows of jobs, and keys on jobs mean something.
 func (p *resultsPane) rows() bool { return !p.heat.on && !p.groups.on }
 
-func (p *resultsPane) current(m *model) (view.Row, bool) {
+func (p *resultsPane) current(m *model) (runview.Row, bool) {
 	if !p.rows() {
-		return view.Row{}, false
+		return runview.Row{}, false
 	}
 	return p.list.current()
 }
@@ -86,7 +86,7 @@ func (p *resultsPane) slipped(m *model) (*slip, string) {
 }
 
 // picked are the selected jobs.
-func (p *resultsPane) picked() view.Ranges {
+func (p *resultsPane) picked() jobs.Ranges {
 	if p.sel == nil || !p.rows() {
 		return nil
 	}

@@ -5,27 +5,27 @@ import (
 	"strconv"
 	"strings"
 
-	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs/runview"
 )
 
 // columns are those of the table for w cells, marks aside.
 func (p *resultsPane) columns(m *model, w int) []column {
 	s := &p.seen
-	all := []column{{head: "ID", sort: view.SortID, w: s.idWidth(m), right: true, cell: idCell}}
+	all := []column{{head: "ID", sort: runview.SortID, w: s.idWidth(m), right: true, cell: idCell}}
 	if p.tabular && p.best != "" {
-		all = append(all, column{head: "BEST", sort: view.Sorts, w: 4, cell: p.bestCell})
+		all = append(all, column{head: "BEST", sort: runview.Sorts, w: 4, cell: p.bestCell})
 	}
-	all = append(all, column{head: "STATE", sort: view.SortState, w: stateWidth, cell: stateCell})
+	all = append(all, column{head: "STATE", sort: runview.SortState, w: stateWidth, cell: stateCell})
 	fixed := len(all)
 	all = append(append(append(all, p.paramColumns(m)...), p.figureColumns(m)...),
-		column{head: "CAUSE", sort: view.Sorts, rank: 2, w: 9, more: 8, cell: endedCell},
-		column{head: "TIME", sort: view.SortTime, rank: 1, w: timeWidth, right: true, cell: durationCell},
-		column{head: "CPU", sort: view.Sorts, rank: 4, w: timeWidth, right: true, cell: cpuCell},
-		column{head: "MEM", sort: view.SortMemory, rank: 4, w: 5, right: true, cell: memoryCell},
-		column{head: "HOST", sort: view.SortHost, rank: 5, w: max(4, s.host), cell: hostCell},
-		column{head: "TRY", sort: view.SortTry, rank: 7, w: max(3, s.try), cell: tryCell},
+		column{head: "CAUSE", sort: runview.Sorts, rank: 2, w: 9, more: 8, cell: endedCell},
+		column{head: "TIME", sort: runview.SortTime, rank: 1, w: timeWidth, right: true, cell: durationCell},
+		column{head: "CPU", sort: runview.Sorts, rank: 4, w: timeWidth, right: true, cell: cpuCell},
+		column{head: "MEM", sort: runview.SortMemory, rank: 4, w: 5, right: true, cell: memoryCell},
+		column{head: "HOST", sort: runview.SortHost, rank: 5, w: max(4, s.host), cell: hostCell},
+		column{head: "TRY", sort: runview.SortTry, rank: 7, w: max(3, s.try), cell: tryCell},
 	)
-	name := column{head: "NAME", sort: view.SortName, rank: 3, w: 12, more: 60, cell: nameCell}
+	name := column{head: "NAME", sort: runview.SortName, rank: 3, w: 12, more: 60, cell: nameCell}
 	if len(s.params) > 0 {
 		name.rank = 8
 	}
@@ -43,7 +43,7 @@ func (p *resultsPane) paramColumns(m *model) []column {
 	var all []column
 	if !p.tabular {
 		for i, name := range p.seen.params {
-			all = append(all, column{head: m.cut(m.cellText(name, paramWidth), paramWidth), name: name, sort: view.Sorts, rank: min(1+i, 6),
+			all = append(all, column{head: m.cut(m.cellText(name, paramWidth), paramWidth), name: name, sort: runview.Sorts, rank: min(1+i, 6),
 				w: max(6, min(12, width(m.cellText(name, paramWidth)))), cell: paramCell(name)})
 		}
 		return all
@@ -53,10 +53,10 @@ func (p *resultsPane) paramColumns(m *model) []column {
 	}
 	some := 0 // parameters with several values
 	for _, c := range p.table.Columns {
-		if c.Role != view.Param {
+		if c.Role != runview.Param {
 			continue
 		}
-		col := column{head: m.cut(m.cellText(c.Name, paramWidth), paramWidth), name: c.Name, sort: view.Sorts, rank: luxury, w: max(3, p.widths[c.Name]), cell: paramCell(c.Name)}
+		col := column{head: m.cut(m.cellText(c.Name, paramWidth), paramWidth), name: c.Name, sort: runview.Sorts, rank: luxury, w: max(3, p.widths[c.Name]), cell: paramCell(c.Name)}
 		if p.varied[c.Name] || len(p.varied) == 0 {
 			some++
 			col.rank = min(some, luxury-1)
@@ -67,8 +67,8 @@ func (p *resultsPane) paramColumns(m *model) []column {
 }
 
 // paramCell is the value of one parameter.
-func paramCell(name string) func(*model, *view.Row, int) (string, *ink) {
-	return func(m *model, r *view.Row, w int) (string, *ink) {
+func paramCell(name string) func(*model, *runview.Row, int) (string, *ink) {
+	return func(m *model, r *runview.Row, w int) (string, *ink) {
 		for i := range r.Params {
 			if r.Params[i].Name == name {
 				return m.cellText(r.Params[i].Value, w), nil
@@ -79,25 +79,25 @@ func paramCell(name string) func(*model, *view.Row, int) (string, *ink) {
 }
 
 // endedCell says how a job ended.
-func endedCell(m *model, r *view.Row, w int) (string, *ink) {
+func endedCell(m *model, r *runview.Row, w int) (string, *ink) {
 	if r.Cause != "" {
 		style := phaseStyle(r.Phase)
 		return m.cellText(r.Cause, w), &style
 	}
-	if r.Phase == view.Succeeded {
+	if r.Phase == runview.Succeeded {
 		return "exit 0", nil
 	}
 	return "-", &styleFaint
 }
 
-func durationCell(m *model, r *view.Row, w int) (string, *ink) { return elapsed(m, r) }
+func durationCell(m *model, r *runview.Row, w int) (string, *ink) { return elapsed(m, r) }
 
 // The most that a column of figures takes, with room to spare, and one of a parameter.
 const figureWidth, wideFigure, paramWidth = 14, 24, 16
 
 // measure widens the columns of parameters and figures for what is in them, and notes
 // which parameters have several values. Both only grow.
-func (p *resultsPane) measure(m *model, rows []view.Row) {
+func (p *resultsPane) measure(m *model, rows []runview.Row) {
 	wider := func(key string, most int, texts ...string) {
 		for _, text := range texts {
 			p.widths[key] = max(p.widths[key], min(most, width(m.cellText(text, most))))
@@ -107,7 +107,7 @@ func (p *resultsPane) measure(m *model, rows []view.Row) {
 		if c.Vary {
 			p.varied[c.Name] = true
 		}
-		if c.Role == view.Param {
+		if c.Role == runview.Param {
 			wider(c.Name, paramWidth, c.Name+" ") // and an arrow
 		}
 	}
@@ -118,7 +118,7 @@ func (p *resultsPane) measure(m *model, rows []view.Row) {
 			}
 		}
 	}
-	for i, name := range p.named(view.Figure) {
+	for i, name := range p.named(runview.Figure) {
 		wider("="+name, wideFigure, name+" ")
 		for _, cells := range p.cells {
 			wider("="+name, wideFigure, at(cells, i))
@@ -133,13 +133,13 @@ func (p *resultsPane) figureColumns(m *model) []column {
 	if !p.tabular {
 		return nil
 	}
-	for i, name := range p.named(view.Figure) {
+	for i, name := range p.named(runview.Figure) {
 		w := p.widths["="+name]
-		col := column{head: m.cut(m.cellText(name, figureWidth-1), figureWidth-1), name: name, sort: view.Sorts, rank: min(i, luxury-1), w: min(w, figureWidth), more: max(0, w-figureWidth), right: true}
+		col := column{head: m.cut(m.cellText(name, figureWidth-1), figureWidth-1), name: name, sort: runview.Sorts, rank: min(i, luxury-1), w: min(w, figureWidth), more: max(0, w-figureWidth), right: true}
 		if slices.ContainsFunc(p.figures, func(f string) bool { own, _, _ := strings.Cut(f, "="); return strings.TrimSpace(own) == name }) {
 			col.rank = min(col.rank, 1)
 		}
-		col.cell = func(m *model, r *view.Row, w int) (string, *ink) {
+		col.cell = func(m *model, r *runview.Row, w int) (string, *ink) {
 			text := at(p.cells[r.ID], i)
 			switch {
 			case text == "":
@@ -171,7 +171,7 @@ func (m *model) figure(text string, w int) string {
 }
 
 // bestCell marks the best row.
-func (p *resultsPane) bestCell(m *model, r *view.Row, w int) (string, *ink) {
+func (p *resultsPane) bestCell(m *model, r *runview.Row, w int) (string, *ink) {
 	if p.table != nil && r.ID == p.table.Best {
 		return "best", &styleGood
 	}
@@ -186,7 +186,7 @@ var factColumns = map[string]string{"ID": "job", "STATE": "state", "TIME": "time
 func (p *resultsPane) markOrder(m *model, all []column) {
 	for i := range all {
 		c := &all[i]
-		c.sort = view.Sorts
+		c.sort = runview.Sorts
 		name := c.name
 		if name == "" {
 			name = factColumns[c.head]

@@ -9,7 +9,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs/runview"
 )
 
 // resultCommands are those of the table of results; each shows the view.
@@ -46,7 +46,7 @@ func (p *resultsPane) columnNames() []string {
 
 func (m *model) bestWords() []string {
 	var words []string
-	for _, name := range append(m.result.named(view.Figure), "time") {
+	for _, name := range append(m.result.named(runview.Figure), "time") {
 		words = append(words, name+":max", name+":min")
 	}
 	return words
@@ -69,8 +69,8 @@ func (p *resultsPane) commandResult(_ *model, arg string) error {
 		}
 		return nil
 	}
-	if len(p.figures) == view.MaxTableNames {
-		return fmt.Errorf("%d columns are enough for anybody", view.MaxTableNames)
+	if len(p.figures) == runview.MaxTableNames {
+		return fmt.Errorf("%d columns are enough for anybody", runview.MaxTableNames)
 	}
 	p.figures = append(p.figures, arg)
 	return nil

@@ -10,12 +10,11 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"dcs-tui/dispatch/board"
-	"dcs-tui/dispatch/view"
 	"dcs-tui/jobs"
 	figure "dcs-tui/jobs/results/column"
 	"dcs-tui/jobs/results/outputs"
 	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/runview"
 )
 
 // gridSource shows the sample run with the table of a real board over a grid: params are
@@ -23,7 +22,7 @@ import (
 func gridSource(t *testing.T, params [][]jobs.Param, print func(i int) string, columns ...string) *fakeSource {
 	t.Helper()
 	dir := t.TempDir()
-	o := board.Options{Run: view.Run{Dir: dir}}
+	o := runview.Options{Run: runview.Run{Dir: dir}}
 	for _, text := range columns {
 		c, err := figure.Parse(text)
 		if err != nil {
@@ -54,14 +53,14 @@ func gridSource(t *testing.T, params [][]jobs.Param, print func(i int) string, c
 			t.Fatal(err)
 		}
 	}
-	b := board.FromTable(table, board.Past{Options: o})
+	b := runview.FromTable(table, runview.Past{Options: o})
 	t.Cleanup(b.Close)
-	return &fakeSource{picture: func(ask view.Ask) (*view.Picture, error) {
+	return &fakeSource{picture: func(ask runview.Ask) (*runview.Picture, error) {
 		p := samplePicture(ask)
 		if ask.Table == nil {
 			return p, nil
 		}
-		for a := (view.Ask{Table: ask.Table}); ; {
+		for a := (runview.Ask{Table: ask.Table}); ; {
 			q, err := b.Look(context.Background(), a)
 			if err != nil {
 				return nil, err

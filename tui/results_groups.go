@@ -6,8 +6,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"dcs-tui/dispatch/view"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/runview"
 )
 
 // groupsView are groups of jobs, a row each, with what is computed of their figures. The
@@ -56,12 +56,12 @@ func (p *resultsPane) defaultGroup() []string {
 }
 
 // common is what a group has in common, as one text.
-func (g *groupsView) common(t *view.Table, row int) string {
+func (g *groupsView) common(t *runview.Table, row int) string {
 	return strings.Join(t.Groups.Rows[row][:min(len(g.by), len(t.Groups.Rows[row]))], "\x00")
 }
 
 // see measures the columns, once for all frames, and keeps the cursor on its group.
-func (g *groupsView) see(m *model, t *view.Table) {
+func (g *groupsView) see(m *model, t *runview.Table) {
 	g.widths = make([]int, len(t.Groups.Columns))
 	for _, row := range t.Groups.Rows {
 		for i := range min(len(row), len(g.widths)) {
@@ -79,7 +79,7 @@ func (g *groupsView) see(m *model, t *view.Table) {
 }
 
 // put sets the cursor on a row.
-func (g *groupsView) put(t *view.Table, at int) {
+func (g *groupsView) put(t *runview.Table, at int) {
 	if t == nil || t.Groups == nil {
 		return
 	}
@@ -107,9 +107,9 @@ func (p *resultsPane) drawGroups(m *model, w, h int, focused bool) []string {
 	}
 	g.top = window(g.top, g.at, len(t.Groups.Rows), g.h)
 	cols := p.groupColumns(m, w-2)
-	out := []string{m.heading(cols, view.SortAge, false, w)}
+	out := []string{m.heading(cols, runview.SortAge, false, w)}
 	for i := g.top; i < min(len(t.Groups.Rows), g.top+g.h); i++ {
-		r := view.Row{ID: jobs.ID(i)} // only its number is used
+		r := runview.Row{ID: jobs.ID(i)} // only its number is used
 		out = append(out, m.rowLine(cols, &r, i == g.at, false, focused, w))
 	}
 	if t.Groups.More > 0 && len(out) <= g.h {
@@ -124,7 +124,7 @@ func (p *resultsPane) groupColumns(m *model, w int) []column {
 	var all []column
 	stay, used := 0, 0 // columns, and their cells, that stay when others are moved to
 	if t.Best >= 0 {
-		all = append(all, column{head: "BEST", sort: view.Sorts, w: 4, cell: func(_ *model, r *view.Row, _ int) (string, *ink) {
+		all = append(all, column{head: "BEST", sort: runview.Sorts, w: 4, cell: func(_ *model, r *runview.Row, _ int) (string, *ink) {
 			if int(r.ID) == t.Best {
 				return "best", &styleGood
 			}
@@ -133,7 +133,7 @@ func (p *resultsPane) groupColumns(m *model, w int) []column {
 	}
 	for i, c := range t.Columns {
 		head := m.cut(m.cellText(c.Name, 20), 20)
-		col := column{sort: view.Sorts, right: i >= len(g.by), w: width(head), cell: func(m *model, r *view.Row, w int) (string, *ink) {
+		col := column{sort: runview.Sorts, right: i >= len(g.by), w: width(head), cell: func(m *model, r *runview.Row, w int) (string, *ink) {
 			var style *ink
 			if int(r.ID) == t.Best {
 				style = &styleGood

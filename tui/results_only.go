@@ -7,7 +7,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs/runview"
 )
 
 // From a group, or a cell of the heat map, to its jobs: a filter that finds no others.
@@ -49,7 +49,7 @@ func (p *resultsPane) only(m *model, names, values []string) tea.Cmd {
 		words = slices.DeleteFunc(words, func(w string) bool { return aboutGroups(p.table.Groups, w) })
 	}
 	for i, name := range names {
-		known := has(p.named(view.Param), name) || has(p.named(view.Figure), name) || has(filterableFacts, name)
+		known := has(p.named(runview.Param), name) || has(p.named(runview.Figure), name) || has(filterableFacts, name)
 		value := at(values, i)
 		if !known || i >= len(values) || strings.ContainsAny(name, " ]") || strings.ContainsFunc(name+value, unicode.IsControl) || strings.ContainsRune(value, '"') && strings.ContainsRune(value, '\'') {
 			m.complain("a filter cannot say " + m.clean(name) + "=" + m.clean(value) + "; / narrows the jobs down")
@@ -67,9 +67,9 @@ func (p *resultsPane) only(m *model, names, values []string) tea.Cmd {
 }
 
 // aboutGroups says that a word of a filter names what is computed of groups.
-func aboutGroups(g *view.TableGroups, word string) bool {
-	return slices.ContainsFunc(g.Columns, func(c view.TableColumn) bool {
+func aboutGroups(g *runview.TableGroups, word string) bool {
+	return slices.ContainsFunc(g.Columns, func(c runview.TableColumn) bool {
 		i := strings.Index(word, c.Name)
-		return c.Role == view.Statistic && i >= 0 && strings.ContainsAny(word[i+len(c.Name):][:min(1, len(word)-i-len(c.Name))], "=<>!~ ")
+		return c.Role == runview.Statistic && i >= 0 && strings.ContainsAny(word[i+len(c.Name):][:min(1, len(word)-i-len(c.Name))], "=<>!~ ")
 	})
 }

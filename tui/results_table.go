@@ -4,18 +4,18 @@ import (
 	"slices"
 	"strings"
 
-	"dcs-tui/dispatch/view"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/runview"
 )
 
 // ask wants the window of rows, and what a person has chosen of the table. Until it is
 // known that there is one, the list of jobs is asked for, too.
-func (p *resultsPane) ask(m *model, ask *view.Ask) {
+func (p *resultsPane) ask(m *model, ask *runview.Ask) {
 	w := p.window()
 	if !p.tabular {
 		ask.Jobs = w
 	}
-	t := &view.TableAsk{JobsWindow: *w, Figures: p.figures, Best: p.best, By: p.by}
+	t := &runview.TableAsk{JobsWindow: *w, Figures: p.figures, Best: p.best, By: p.by}
 	switch {
 	case p.heat.on:
 		t.Heat, t.Pivot, t.By, t.Best, t.Reverse = true, p.pivot(), "", "", false
@@ -60,7 +60,7 @@ func (p *resultsPane) see(m *model) {
 }
 
 // named are the columns of a role.
-func (p *resultsPane) named(role view.TableRole) []string {
+func (p *resultsPane) named(role runview.TableRole) []string {
 	if p.table == nil {
 		return nil
 	}
@@ -89,7 +89,7 @@ func (p *resultsPane) orders() []string {
 	}
 	for _, c := range p.table.Columns {
 		plain := strings.TrimPrefix(c.Name, "dcs.")
-		if c.Role != view.Fact || has([]string{"state", "time", "elapsed_seconds", "cpu_seconds", "max_rss_bytes", "host"}, plain) {
+		if c.Role != runview.Fact || has([]string{"state", "time", "elapsed_seconds", "cpu_seconds", "max_rss_bytes", "host"}, plain) {
 			names = append(names, c.Name)
 		}
 	}
@@ -154,7 +154,7 @@ func (p *resultsPane) said(m *model, w int) []string {
 		wrong = t.Page.Wrong
 	}
 	if wrong != "" {
-		for _, l := range m.wrap(m.g.phase[view.Failed]+" "+m.clean(wrong), w-2) {
+		for _, l := range m.wrap(m.g.phase[runview.Failed]+" "+m.clean(wrong), w-2) {
 			out = append(out, " "+styleBad.Render(l))
 		}
 	}

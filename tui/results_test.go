@@ -9,8 +9,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"dcs-tui/dispatch/view"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/runview"
 )
 
 // TUI.md: the table, its groups, the best of both, and the heat map, with and without
@@ -55,38 +55,38 @@ func TestGoldenResults(t *testing.T) {
 func TestResultsAsk(t *testing.T) {
 	src := sweep(t)
 	m := newResults(t, src, 100, 30, false)
-	asked := func() *view.TableAsk { a := m.ask(); return a.Table }
+	asked := func() *runview.TableAsk { a := m.ask(); return a.Table }
 	if a := asked(); a == nil || a.Filter != "state:done" || a.Rows == 0 || a.By != "" || m.ask().Jobs != nil {
 		t.Errorf("%+v", a)
 	}
 	for _, c := range []struct {
 		keys string // a command begins with :
-		want func(*view.TableAsk) bool
+		want func(*runview.TableAsk) bool
 	}{
-		{"s", func(a *view.TableAsk) bool { return a.By == "C" && !a.Reverse }},
-		{"S", func(a *view.TableAsk) bool { return a.By == "C" && a.Reverse }},
-		{":sort acc desc", func(a *view.TableAsk) bool { return a.By == "acc" && a.Reverse }},
-		{":best acc:max", func(a *view.TableAsk) bool { return a.Best == "acc:max" }},
-		{":result l=key:loss", func(a *view.TableAsk) bool { return slices.Equal(a.Figures, []string{"l=key:loss"}) }},
-		{":result l=re:loss=(.)", func(a *view.TableAsk) bool { return slices.Equal(a.Figures, []string{"l=re:loss=(.)"}) }},
-		{":result -l", func(a *view.TableAsk) bool { return len(a.Figures) == 0 }},
-		{":filter C=1 acc>0.5", func(a *view.TableAsk) bool { return a.Filter == "state:done C=1 acc>0.5" }},
-		{"esc", func(a *view.TableAsk) bool { return a.Filter == "state:done" }},
-		{"m", func(a *view.TableAsk) bool { return slices.Equal(a.Group, []string{"C", "gamma"}) && a.By == "" }},
-		{"s", func(a *view.TableAsk) bool { return a.By == "C" }},
-		{":sort acc_mean desc", func(a *view.TableAsk) bool { return a.By == "acc_mean" && a.Reverse && a.Best == "acc:max" }},
-		{":group gamma min 3", func(a *view.TableAsk) bool { return slices.Equal(a.Group, []string{"gamma"}) && a.MinSize == 3 }},
-		{"h", func(a *view.TableAsk) bool { return a.Heat && a.Pivot == nil && a.Group == nil }},
-		{"h", func(a *view.TableAsk) bool { return !a.Heat && len(a.Group) == 1 }},
-		{":group gamma C", func(a *view.TableAsk) bool { return slices.Equal(a.Group, []string{"gamma", "C"}) }},
-		{"h", func(a *view.TableAsk) bool { return a.Heat && slices.Equal(a.Pivot, []string{"gamma", "C"}) }},
-		{":pivot C,gamma acc:median", func(a *view.TableAsk) bool {
+		{"s", func(a *runview.TableAsk) bool { return a.By == "C" && !a.Reverse }},
+		{"S", func(a *runview.TableAsk) bool { return a.By == "C" && a.Reverse }},
+		{":sort acc desc", func(a *runview.TableAsk) bool { return a.By == "acc" && a.Reverse }},
+		{":best acc:max", func(a *runview.TableAsk) bool { return a.Best == "acc:max" }},
+		{":result l=key:loss", func(a *runview.TableAsk) bool { return slices.Equal(a.Figures, []string{"l=key:loss"}) }},
+		{":result l=re:loss=(.)", func(a *runview.TableAsk) bool { return slices.Equal(a.Figures, []string{"l=re:loss=(.)"}) }},
+		{":result -l", func(a *runview.TableAsk) bool { return len(a.Figures) == 0 }},
+		{":filter C=1 acc>0.5", func(a *runview.TableAsk) bool { return a.Filter == "state:done C=1 acc>0.5" }},
+		{"esc", func(a *runview.TableAsk) bool { return a.Filter == "state:done" }},
+		{"m", func(a *runview.TableAsk) bool { return slices.Equal(a.Group, []string{"C", "gamma"}) && a.By == "" }},
+		{"s", func(a *runview.TableAsk) bool { return a.By == "C" }},
+		{":sort acc_mean desc", func(a *runview.TableAsk) bool { return a.By == "acc_mean" && a.Reverse && a.Best == "acc:max" }},
+		{":group gamma min 3", func(a *runview.TableAsk) bool { return slices.Equal(a.Group, []string{"gamma"}) && a.MinSize == 3 }},
+		{"h", func(a *runview.TableAsk) bool { return a.Heat && a.Pivot == nil && a.Group == nil }},
+		{"h", func(a *runview.TableAsk) bool { return !a.Heat && len(a.Group) == 1 }},
+		{":group gamma C", func(a *runview.TableAsk) bool { return slices.Equal(a.Group, []string{"gamma", "C"}) }},
+		{"h", func(a *runview.TableAsk) bool { return a.Heat && slices.Equal(a.Pivot, []string{"gamma", "C"}) }},
+		{":pivot C,gamma acc:median", func(a *runview.TableAsk) bool {
 			return a.Heat && slices.Equal(a.Pivot, []string{"C", "gamma", "acc:median"})
 		}},
-		{":best loss:min", func(a *view.TableAsk) bool { return !a.Heat && len(a.Group) == 2 && a.Best == "loss:min" }}, // where it is marked
-		{"esc", func(a *view.TableAsk) bool { return !a.Heat && a.Group == nil && a.By == "acc" }},
-		{":group", func(a *view.TableAsk) bool { return a.Group == nil }},
-		{":best", func(a *view.TableAsk) bool { return a.Best == "" }},
+		{":best loss:min", func(a *runview.TableAsk) bool { return !a.Heat && len(a.Group) == 2 && a.Best == "loss:min" }}, // where it is marked
+		{"esc", func(a *runview.TableAsk) bool { return !a.Heat && a.Group == nil && a.By == "acc" }},
+		{":group", func(a *runview.TableAsk) bool { return a.Group == nil }},
+		{":best", func(a *runview.TableAsk) bool { return a.Best == "" }},
 	} {
 		if line, is := strings.CutPrefix(c.keys, ":"); is {
 			if err := typed(t, m, line); err != nil {
@@ -191,11 +191,11 @@ func TestFilterOfGroups(t *testing.T) {
 	src := sweep(t)
 	whole := src.picture
 	wrong := ""
-	src.picture = func(ask view.Ask) (*view.Picture, error) {
+	src.picture = func(ask runview.Ask) (*runview.Picture, error) {
 		p, err := whole(ask)
 		if p.Table != nil && p.Table.Groups != nil {
 			copied := *p.Table
-			copied.Page = view.Page{Filter: ask.Table.Filter, Matched: 7, Wrong: wrong}
+			copied.Page = runview.Page{Filter: ask.Table.Filter, Matched: 7, Wrong: wrong}
 			p.Table = &copied
 		}
 		return p, err
@@ -236,13 +236,13 @@ func TestResultsBeingRead(t *testing.T) {
 	src := sweep(t)
 	whole := src.picture
 	pending := false
-	src.picture = func(ask view.Ask) (*view.Picture, error) {
+	src.picture = func(ask runview.Ask) (*runview.Picture, error) {
 		p, err := whole(ask)
 		if p.Table != nil {
 			copied := *p.Table
 			copied.Read, copied.Jobs = 12_000, 100_000
 			if pending {
-				copied = view.Table{Page: view.Page{Filter: ask.Table.Filter}}
+				copied = runview.Table{Page: runview.Page{Filter: ask.Table.Filter}}
 			}
 			p.Table = &copied
 		}
@@ -294,8 +294,8 @@ func TestHostileResults(t *testing.T) {
 
 // BenchmarkResults is a frame of the largest table: 300 groups, a heat map of 64 x 64.
 func BenchmarkResults(b *testing.B) {
-	t := &view.Table{Ready: true, Groups: &view.TableGroups{Best: 7}, Heat: &view.Heat{Down: "C", Across: "gamma", Min: "0", Max: "1"}}
-	for i := range view.MaxTableGroups {
+	t := &runview.Table{Ready: true, Groups: &runview.TableGroups{Best: 7}, Heat: &runview.Heat{Down: "C", Across: "gamma", Min: "0", Max: "1"}}
+	for i := range runview.MaxTableGroups {
 		row := []string{fmt.Sprint(i)}
 		for k := range 26 {
 			row = append(row, fmt.Sprintf("0.%06d", i*k))
@@ -303,12 +303,12 @@ func BenchmarkResults(b *testing.B) {
 		t.Groups.Rows = append(t.Groups.Rows, row)
 	}
 	for i := range 27 {
-		t.Groups.Columns = append(t.Groups.Columns, view.TableColumn{Name: fmt.Sprintf("f%d_mean", i)})
+		t.Groups.Columns = append(t.Groups.Columns, runview.TableColumn{Name: fmt.Sprintf("f%d_mean", i)})
 	}
-	for i := range view.MaxHeat {
+	for i := range runview.MaxHeat {
 		t.Heat.Rows, t.Heat.Columns = append(t.Heat.Rows, fmt.Sprint(i)), append(t.Heat.Columns, fmt.Sprint(i))
-		t.Heat.Cells, t.Heat.Levels = append(t.Heat.Cells, make([]string, view.MaxHeat)), append(t.Heat.Levels, make([]int8, view.MaxHeat))
-		for k := range view.MaxHeat {
+		t.Heat.Cells, t.Heat.Levels = append(t.Heat.Cells, make([]string, runview.MaxHeat)), append(t.Heat.Levels, make([]int8, runview.MaxHeat))
+		for k := range runview.MaxHeat {
 			t.Heat.Cells[i][k] = fmt.Sprintf("0.%06d", i*k)
 		}
 	}
@@ -317,7 +317,7 @@ func BenchmarkResults(b *testing.B) {
 	m.open(tabResults)
 	p := m.result
 	p.groups.by = []string{"f0_mean"}
-	m.pic = samplePicture(view.Ask{})
+	m.pic = samplePicture(runview.Ask{})
 	m.pic.Table = t
 	for _, heat := range []bool{false, true} {
 		b.Run(map[bool]string{false: "groups", true: "heat"}[heat], func(b *testing.B) {

@@ -1,7 +1,7 @@
 package tui
 
 import (
-	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs/runview"
 )
 
 // drawList draws the heading and the rows of a list: only those on the screen.
@@ -23,7 +23,7 @@ func (m *model) drawList(l *list, cols []column, w, h int, focused bool) []strin
 		wrong = l.wrongNow()
 	}
 	if wrong != "" {
-		return append(out, "  "+styleBad.Render(m.g.phase[view.Failed]+" "+m.clean(wrong)), "  esc clears the filter")
+		return append(out, "  "+styleBad.Render(m.g.phase[runview.Failed]+" "+m.clean(wrong)), "  esc clears the filter")
 	}
 	if l.page.Matched == 0 {
 		return append(out, styleFaint.Render("  "+m.empty(l)))

@@ -16,12 +16,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs/runview"
 )
 
 // Options say what is shown and where.
 type Options struct {
-	Source  view.Source
+	Source  runview.Source
 	In, Out *os.File // the terminal; nil: standard input and output
 	ASCII   bool     // the terminal has no UTF-8
 	NoColor bool
@@ -36,9 +36,9 @@ type Options struct {
 
 // Left is how a person left the screen.
 type Left struct {
-	Over   bool          // the run was over, or nobody dispatched it
-	Signal os.Signal     // that ended the screen; nil: a person did
-	Last   *view.Picture // the newest seen; may be nil
+	Over   bool             // the run was over, or nobody dispatched it
+	Signal os.Signal        // that ended the screen; nil: a person did
+	Last   *runview.Picture // the newest seen; may be nil
 }
 
 // ErrTerminal is returned when the terminal cannot show the screen.

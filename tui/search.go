@@ -8,7 +8,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs/runview"
 )
 
 // huntPiece is what a search reads at once. Of a file only one such piece is in memory.
@@ -99,7 +99,7 @@ func (p *outputPane) endHunt() {
 }
 
 // hunted looks through a piece.
-func (p *outputPane) hunted(m *model, ask view.Read, piece *view.Piece) tea.Cmd {
+func (p *outputPane) hunted(m *model, ask runview.Read, piece *runview.Piece) tea.Cmd {
 	h := p.hunt
 	p.text.size, p.text.over = max(p.text.size, piece.Size), piece.Over
 	data, overlap := piece.Data, int64(len(h.find)-1)

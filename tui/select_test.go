@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"testing"
 
-	"dcs-tui/dispatch/view"
 	"dcs-tui/jobs"
 )
 
@@ -17,7 +16,7 @@ func TestSelection(t *testing.T) {
 		id := jobs.ID(seed>>16)%200 + 1
 		if seed%7 == 0 {
 			last := id + jobs.ID(seed%13)
-			s.add(view.Ranges{{First: id, Last: last}, {First: last + 2, Last: last + 3}})
+			s.add(jobs.Ranges{{First: id, Last: last}, {First: last + 2, Last: last + 3}})
 			for x := id; x <= last+3; x++ {
 				want[x] = want[x] || x != last+1
 			}
@@ -35,8 +34,8 @@ func TestSelection(t *testing.T) {
 			n++
 		}
 	}
-	if s.n != n || s.which.Len() != n {
-		t.Errorf("%d, %d selected, not %d", s.n, s.which.Len(), n)
+	if s.n != n || s.which.Count() != n {
+		t.Errorf("%d, %d selected, not %d", s.n, s.which.Count(), n)
 	}
 	for i := 1; i < len(s.which); i++ {
 		if s.which[i].First <= s.which[i-1].Last+1 {
@@ -48,7 +47,7 @@ func TestSelection(t *testing.T) {
 // An action that is under way keeps its jobs whatever is selected meanwhile.
 func TestSelectionsAreNotChangedInPlace(t *testing.T) {
 	var s selection
-	s.add(view.Ranges{{First: 1, Last: 9}, {First: 20, Last: 20}})
+	s.add(jobs.Ranges{{First: 1, Last: 9}, {First: 20, Last: 20}})
 	held, before := s.which, fmt.Sprint(s.which)
 	s.toggle(5)
 	s.toggle(20)

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"dcs-tui/dispatch/view"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/runview"
 )
 
 // TUI.md, view 4: every column of a table that is wider than the screen can be moved to,
@@ -128,7 +128,7 @@ func TestTheCursorOfAHeatMapSticks(t *testing.T) {
 		x.Cells, x.Levels = append(x.Cells, append([]string{""}, row...)), append(x.Levels, make([]int8, len(x.Columns)))
 	}
 	p := *m.pic
-	p.Table = &view.Table{Ready: true, Heat: &x, Columns: m.result.table.Columns}
+	p.Table = &runview.Table{Ready: true, Heat: &x, Columns: m.result.table.Columns}
 	m.take(looked{pic: &p, at: noon})
 	m.frame = ""
 	shows(t, m, "C=0.1 gamma=0.5: 0.2955")

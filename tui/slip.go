@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"dcs-tui/dispatch/view"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/runview"
 )
 
 // slipTime is how long a person has to see that the cursor has gone to another job by
@@ -26,7 +26,7 @@ type slippery interface {
 }
 
 // watch has a list see a page and notes whether that moves its cursor.
-func (l *list) watch(m *model, p *view.Page) {
+func (l *list) watch(m *model, p *runview.Page) {
 	if line, typing := m.modal.(*input); typing && line.filters == l && p.Wrong != "" && l.page != nil { // it is being typed: what it was stays
 		l.wrong, l.wrongOf, l.waits, l.outdated = p.Wrong, p.Filter, false, false
 		return
@@ -90,7 +90,7 @@ type told map[jobs.AttemptID]float64
 const maxTold = 4096
 
 // keep notes what rows say, and gives those that do not know it what they last said.
-func (t *told) keep(rows []view.Row) {
+func (t *told) keep(rows []runview.Row) {
 	if *t == nil || len(*t) > maxTold {
 		*t = told{}
 	}
@@ -98,7 +98,7 @@ func (t *told) keep(rows []view.Row) {
 		r := &rows[i]
 		id := jobs.AttemptID{Job: r.ID, N: r.Attempt}
 		switch {
-		case r.Phase != view.Running && r.Phase != view.Away && r.Phase != view.Ending:
+		case r.Phase != runview.Running && r.Phase != runview.Away && r.Phase != runview.Ending:
 		case r.Progress >= 0:
 			(*t)[id] = r.Progress
 		default:

@@ -4,7 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/runview"
 )
 
 // Rule 4, in each view with a cursor: what was under it goes, and the key that was meant
@@ -12,30 +13,30 @@ import (
 func TestKeysDoNothingWhereTheCursorSlid(t *testing.T) {
 	for _, c := range []struct {
 		name, keys string
-		change     func(*view.Picture)
+		change     func(*runview.Picture)
 		key, says  string
-		does       view.Action
+		does       runview.Action
 	}{
-		{"a host", "2 j", func(p *view.Picture) { p.Hosts = append(p.Hosts[:1:1], p.Hosts[2:]...) },
-			"d", "ws02 has left the list; the cursor is on ws03 now: press again", view.Action{Do: view.DrainHost, Host: "ws03"}},
-		{"the last host", "2 G", func(p *view.Picture) { p.Hosts = p.Hosts[:len(p.Hosts)-1] },
-			"+", "ws12 has left the list; the cursor is on ws11 now: press again", view.Action{Do: view.Slots, Host: "ws11", Number: 1, Relative: true}},
-		{"a cause", "3", func(p *view.Picture) { p.Groups = p.Groups[min(1, len(p.Groups)):] },
+		{"a host", "2 j", func(p *runview.Picture) { p.Hosts = append(p.Hosts[:1:1], p.Hosts[2:]...) },
+			"d", "ws02 has left the list; the cursor is on ws03 now: press again", runview.Action{Do: runview.DrainHost, Host: "ws03"}},
+		{"the last host", "2 G", func(p *runview.Picture) { p.Hosts = p.Hosts[:len(p.Hosts)-1] },
+			"+", "ws12 has left the list; the cursor is on ws11 now: press again", runview.Action{Do: runview.Slots, Host: "ws11", Number: 1, Relative: true}},
+		{"a cause", "3", func(p *runview.Picture) { p.Groups = p.Groups[min(1, len(p.Groups)):] },
 			"r", "exit 137 Killed has left the list; the cursor is on exit 1 ValueError: gamma must be positi… now: press again",
-			view.Action{Do: view.Requeue, Jobs: view.Ranges{{First: 50140, Last: 50142}}}},
-		{"a job of a cause", "3 enter j", func(p *view.Picture) {
+			runview.Action{Do: runview.Requeue, Jobs: jobs.Ranges{{First: 50140, Last: 50142}}}},
+		{"a job of a cause", "3 enter j", func(p *runview.Picture) {
 			for i := range p.Groups {
-				p.Groups[i].Jobs = []view.Row{sampleRow(50122 + 10)}
+				p.Groups[i].Jobs = []runview.Row{sampleRow(50122 + 10)}
 			}
-		}, "r", "job 50120 has left the list; the cursor is on job 50132 now: press again", view.Action{Do: view.Requeue, Jobs: view.One(50132)}},
-		{"a job that is over", "4", func(p *view.Picture) {
+		}, "r", "job 50120 has left the list; the cursor is on job 50132 now: press again", runview.Action{Do: runview.Requeue, Jobs: jobs.One(50132)}},
+		{"a job that is over", "4", func(p *runview.Picture) {
 			if p.Jobs != nil {
 				p.Jobs.Rows[0] = sampleRow(50120)
 			}
-		}, "r", "has left the list; the cursor is on job 50120 now: press again", view.Action{Do: view.Requeue, Jobs: view.One(50120)}},
+		}, "r", "has left the list; the cursor is on job 50120 now: press again", runview.Action{Do: runview.Requeue, Jobs: jobs.One(50120)}},
 	} {
 		gone := false
-		src := change(func(p *view.Picture) {
+		src := change(func(p *runview.Picture) {
 			if gone {
 				c.change(p)
 			}

@@ -3,27 +3,27 @@ package tui
 import (
 	"time"
 
-	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs/runview"
 )
 
 // sortBy orders a list anew. The cursor stays on its job.
-func (l *list) sortBy(s view.Sort, reverse bool) { l.sort, l.reverse = s, reverse }
+func (l *list) sortBy(s runview.Sort, reverse bool) { l.sort, l.reverse = s, reverse }
 
 // nextSort goes through the columns.
-func (l *list) nextSort() { l.sortBy((l.sort+1)%view.Sorts, false) }
+func (l *list) nextSort() { l.sortBy((l.sort+1)%runview.Sorts, false) }
 
 // highestFirst says of a column that not reversed it begins with the highest: those
 // that are about amounts, and the order at first.
-func highestFirst(s view.Sort) bool {
+func highestFirst(s runview.Sort) bool {
 	switch s {
-	case view.SortAge, view.SortTry, view.SortTime, view.SortProgress, view.SortMemory:
+	case runview.SortAge, runview.SortTry, runview.SortTime, runview.SortProgress, runview.SortMemory:
 		return true
 	}
 	return false
 }
 
 // arrow points down when the highest comes first.
-func (m *model) arrow(s view.Sort, reverse bool) string {
+func (m *model) arrow(s runview.Sort, reverse bool) string {
 	if highestFirst(s) != reverse {
 		return m.g.down
 	}

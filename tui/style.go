@@ -5,7 +5,7 @@ import (
 
 	"charm.land/lipgloss/v2"
 
-	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs/runview"
 )
 
 // The styles: the 16 ANSI colours, bold, faint and reverse on the terminal's own
@@ -44,7 +44,7 @@ func (i ink) Render(s string) string {
 
 // glyphs are the marks of the screen, in UTF-8 and in ASCII.
 type glyphs struct {
-	phase                                [view.Phases]string
+	phase                                [runview.Phases]string
 	live, gone, question, warn, cut      string
 	bar                                  []string // empty, then eighths of a cell up to full
 	badBar, othersBar                    string   // a cell of what failed, of what others use
@@ -61,9 +61,9 @@ type glyphs struct {
 type hostGlyphs struct{ up, suspect, lost, connecting, waits, draining, disabled string }
 
 var utf8Glyphs = glyphs{
-	phase: [view.Phases]string{
-		view.Ending: "◍", view.Running: "●", view.Away: "◌", view.Handed: "◐", view.Retry: "↻", view.Failed: "✗", view.TimedOut: "⧖",
-		view.Queued: "○", view.Waits: "◇", view.Succeeded: "✓", view.Cancelled: "–", view.Skipped: "»",
+	phase: [runview.Phases]string{
+		runview.Ending: "◍", runview.Running: "●", runview.Away: "◌", runview.Handed: "◐", runview.Retry: "↻", runview.Failed: "✗", runview.TimedOut: "⧖",
+		runview.Queued: "○", runview.Waits: "◇", runview.Succeeded: "✓", runview.Cancelled: "–", runview.Skipped: "»",
 	},
 	live: "●", gone: "○", question: "?", warn: "⚠", cut: "…",
 	bar: []string{"·", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"}, badBar: "▒", othersBar: "░",
@@ -75,9 +75,9 @@ var utf8Glyphs = glyphs{
 }
 
 var asciiGlyphs = glyphs{
-	phase: [view.Phases]string{
-		view.Ending: "!", view.Running: "@", view.Away: "?", view.Handed: "h", view.Retry: "r", view.Failed: "x", view.TimedOut: "t",
-		view.Queued: "o", view.Waits: "w", view.Succeeded: "+", view.Cancelled: "-", view.Skipped: "s",
+	phase: [runview.Phases]string{
+		runview.Ending: "!", runview.Running: "@", runview.Away: "?", runview.Handed: "h", runview.Retry: "r", runview.Failed: "x", runview.TimedOut: "t",
+		runview.Queued: "o", runview.Waits: "w", runview.Succeeded: "+", runview.Cancelled: "-", runview.Skipped: "s",
 	},
 	live: "*", gone: "o", question: "?", warn: "!", cut: "~",
 	bar: []string{".", "#"}, badBar: "x", othersBar: "o",
@@ -89,15 +89,15 @@ var asciiGlyphs = glyphs{
 }
 
 // phaseStyle is the colour of a phase; the glyph and the word say the same.
-func phaseStyle(p view.Phase) ink {
+func phaseStyle(p runview.Phase) ink {
 	switch p {
-	case view.Running, view.Handed:
+	case runview.Running, runview.Handed:
 		return styleBusy
-	case view.Retry, view.Away, view.Ending, view.Waits:
+	case runview.Retry, runview.Away, runview.Ending, runview.Waits:
 		return styleWarn
-	case view.Failed, view.TimedOut:
+	case runview.Failed, runview.TimedOut:
 		return styleBad
-	case view.Succeeded:
+	case runview.Succeeded:
 		return styleGood
 	}
 	return styleFaint

@@ -7,7 +7,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/runview"
 )
 
 // summaryH is the height from which there is room for the summary over a view.
@@ -22,13 +23,13 @@ func (m *model) summary() []string {
 	n := m.pic.Phases
 	t := counts(m.pic)
 	var parts []string
-	for _, p := range []view.Phase{view.Succeeded, view.Failed, view.TimedOut, view.Cancelled, view.Skipped} {
+	for _, p := range []runview.Phase{runview.Succeeded, runview.Failed, runview.TimedOut, runview.Cancelled, runview.Skipped} {
 		if n[p] > 0 {
 			parts = append(parts, phaseStyle(p).Render(m.g.phase[p]+" "+thousands(n[p])+" "+phasePast[p]))
 		}
 	}
 	if left := m.pic.Total - t.over; left > 0 {
-		parts = append(parts, styleWarn.Render(m.g.phase[view.Queued]+" "+thousands(left)+" left"))
+		parts = append(parts, styleWarn.Render(m.g.phase[runview.Queued]+" "+thousands(left)+" left"))
 	}
 	if len(parts) == 0 {
 		parts = append(parts, "there were no jobs")
@@ -84,8 +85,8 @@ func (m *model) ofNoUse(n int) []string {
 	return out
 }
 
-var phasePast = [view.Phases]string{
-	view.Succeeded: "succeeded", view.Failed: "failed", view.TimedOut: "timed out", view.Cancelled: "cancelled", view.Skipped: "skipped",
+var phasePast = [runview.Phases]string{
+	runview.Succeeded: "succeeded", runview.Failed: "failed", runview.TimedOut: "timed out", runview.Cancelled: "cancelled", runview.Skipped: "skipped",
 }
 
 // day is an instant as people write it.
@@ -96,15 +97,15 @@ func (m *model) lifeKeys() []binding {
 	left := func(m *model) bool { return m.pic.Total > counts(m.pic).over }
 	return []binding{
 		{keys: []string{resumeKey}, show: resumeKey, word: "resume", group: "Run", help: "carry the run on: a dispatcher is started, what still runs is adopted",
-			when: func(m *model) bool { return m.over() && !m.taken() && left(m) }, do: func(m *model) tea.Cmd { return m.act(view.Action{Do: view.Resume}) }},
+			when: func(m *model) bool { return m.over() && !m.taken() && left(m) }, do: func(m *model) tea.Cmd { return m.act(runview.Action{Do: runview.Resume}) }},
 		{keys: []string{resumeKey}, show: resumeKey, word: "requeue what failed", group: "Run", help: "when the run is over: run again what has failed",
 			when: func(m *model) bool { return m.over() && !m.taken() && !left(m) && counts(m.pic).failed > 0 }, do: func(m *model) tea.Cmd { return m.requeueJobs(m.allFailed()) }},
 	}
 }
 
 // allFailed are the jobs of all causes.
-func (m *model) allFailed() view.Ranges {
-	var which view.Ranges
+func (m *model) allFailed() jobs.Ranges {
+	var which jobs.Ranges
 	for i := range m.pic.Groups {
 		which = union(which, m.pic.Groups[i].Which)
 	}

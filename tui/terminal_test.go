@@ -16,9 +16,9 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"golang.org/x/sys/unix"
 
-	"dcs-tui/dispatch/view"
 	"dcs-tui/internal/ptytest"
 	"dcs-tui/internal/ttyguard"
+	"dcs-tui/jobs/runview"
 )
 
 // The test binary is also the guard of its own screens, and the program that has a
@@ -39,7 +39,7 @@ func onTerminal(how string) int {
 	src := sample()
 	good := src.picture
 	looks := 0
-	src.picture = func(ask view.Ask) (*view.Picture, error) {
+	src.picture = func(ask runview.Ask) (*runview.Picture, error) {
 		pic, err := good(ask)
 		if looks++; looks > 1 {
 			switch how {

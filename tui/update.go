@@ -10,13 +10,14 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/runview"
 )
 
 // answered is what came of an action.
 type answered struct {
-	action view.Action
-	answer *view.Answer
+	action runview.Action
+	answer *runview.Answer
 	err    error
 }
 
@@ -103,7 +104,7 @@ func (m *model) see(l looked) {
 		m.lookErr = l.err
 		return
 	}
-	if was := m.pic; was != nil && was.Paused != l.pic.Paused && m.message.of == map[bool]view.Verb{true: view.Continue, false: view.Pause}[l.pic.Paused] {
+	if was := m.pic; was != nil && was.Paused != l.pic.Paused && m.message.of == map[bool]runview.Verb{true: runview.Continue, false: runview.Pause}[l.pic.Paused] {
 		m.message = message{} // another screen has turned it round
 	}
 	m.pic, m.gotAt, m.lookErr = l.pic, l.at, nil
@@ -137,7 +138,7 @@ func (m *model) wish() {
 const doTimeout = 30 * time.Second
 
 // act carries out an action and brings the answer.
-func (m *model) act(a view.Action) tea.Cmd {
+func (m *model) act(a runview.Action) tea.Cmd {
 	if m.taken() {
 		m.complain(takenText)
 		return nil
@@ -153,14 +154,14 @@ func (m *model) act(a view.Action) tea.Cmd {
 
 // heard shows what came of an action, and keeps what an undo needs.
 func (m *model) heard(a answered) {
-	var refused *view.Refused
+	var refused *runview.Refused
 	switch {
 	case errors.As(a.err, &refused):
 		m.complain(refused.Why)
 	case a.err != nil:
 		m.complain(string(a.action.Do) + ": " + a.err.Error())
 	default:
-		if len(a.answer.Changed) > 0 && a.action.Do == view.Cancel {
+		if len(a.answer.Changed) > 0 && a.action.Do == runview.Cancel {
 			m.undo = &undo{jobs: a.answer.Changed, till: m.now().Add(undoTime), what: a.answer.Text}
 		}
 		m.acted(a.action)
@@ -170,8 +171,8 @@ func (m *model) heard(a answered) {
 }
 
 // naming puts the number of a single job in the place of "1 job".
-func naming(text string, which view.Ranges) string {
-	if which.Len() != 1 {
+func naming(text string, which jobs.Ranges) string {
+	if which.Count() != 1 {
 		return text
 	}
 	before, after, is := strings.Cut(text, "1 job")

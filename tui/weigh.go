@@ -7,7 +7,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/runview"
 )
 
 // waiting takes the keys while an answer is under way that a key has asked for.
@@ -76,15 +77,15 @@ const lookTimeout = 10 * time.Second
 // weighed is what it would cost to end some jobs.
 type weighed struct {
 	box    *waiting // for it
-	weight view.Weight
+	weight runview.Weight
 	err    error
-	then   func(m *model, w view.Weight) tea.Cmd
+	then   func(m *model, w runview.Weight) tea.Cmd
 }
 
 // weigh asks what it would cost to end jobs, and goes on with the answer. Until it is
 // there no key does anything but esc: two quick keys do not do two things, and a y
 // that was typed before the question was there confirms nothing.
-func (m *model) weigh(which view.Ranges, then func(*model, view.Weight) tea.Cmd) tea.Cmd {
+func (m *model) weigh(which jobs.Ranges, then func(*model, runview.Weight) tea.Cmd) tea.Cmd {
 	box := &waiting{}
 	m.modal = box
 	src := m.src
@@ -109,7 +110,7 @@ func (w weighed) apply(m *model) tea.Cmd {
 }
 
 // loss says what ending jobs would cost: "3 running, 14 h 32 of run time lost; 5 queued".
-func loss(w view.Weight) string {
+func loss(w runview.Weight) string {
 	s := "nothing running is touched"
 	if w.Running > 0 {
 		s = fmt.Sprintf("%s running, %s of run time lost", thousands(w.Running), cpuTime(w.Lost))

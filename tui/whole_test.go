@@ -5,7 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/runview"
 )
 
 // As the help says, pressing the key of the current view gives it the full width, and
@@ -68,21 +69,21 @@ func TestAViewsKeyAgainGivesItTheWholeWidth(t *testing.T) {
 func TestNamesAreShownWhole(t *testing.T) {
 	name := "calibrate-detector-module-" + strings.Repeat("north-", 3) + "b" // 48 cells with its number
 	command := "python3 calibrate.py " + strings.Repeat("--verbose ", 900) + "--last"
-	src := &fakeSource{picture: func(ask view.Ask) (*view.Picture, error) {
-		p := samplePicture(view.Ask{})
+	src := &fakeSource{picture: func(ask runview.Ask) (*runview.Picture, error) {
+		p := samplePicture(runview.Ask{})
 		if w := ask.Jobs; w != nil {
-			p.Jobs = &view.Page{Filter: w.Filter, Sort: w.Sort, Reverse: w.Reverse, Matched: 20, Cursor: -1}
+			p.Jobs = &runview.Page{Filter: w.Filter, Sort: w.Sort, Reverse: w.Reverse, Matched: 20, Cursor: -1}
 			for i := range 20 {
 				r := sampleRow(1)
-				r.Phase, r.Progress, r.Said, r.Cause = view.Queued, -1, "", ""
-				r.ID, r.Title = view.One(1)[0].First, fmt.Sprintf("%02d-%s", i, name)
+				r.Phase, r.Progress, r.Said, r.Cause = runview.Queued, -1, "", ""
+				r.ID, r.Title = jobs.One(1)[0].First, fmt.Sprintf("%02d-%s", i, name)
 				p.Jobs.Rows = append(p.Jobs.Rows, r)
 			}
 		}
 		if ask.Focus != 0 {
 			r := sampleRow(1)
 			r.ID, r.Title = ask.Focus, name
-			p.Detail = &view.Detail{Row: r, Command: command}
+			p.Detail = &runview.Detail{Row: r, Command: command}
 		}
 		return p, nil
 	}}

@@ -8,31 +8,31 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"dcs-tui/dispatch/view"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/runview"
 )
 
 // details is what was asked about one job, out of turn.
 type details struct {
 	id     jobs.ID
-	detail *view.Detail
+	detail *runview.Detail
 	err    error
-	then   func(*model, *view.Detail) tea.Cmd
+	then   func(*model, *runview.Detail) tea.Cmd
 	box    *waiting
 }
 
 // detail asks for the details of a job and goes on with them. Keys wait meanwhile.
-func (m *model) detail(id jobs.ID, then func(*model, *view.Detail) tea.Cmd) tea.Cmd {
+func (m *model) detail(id jobs.ID, then func(*model, *runview.Detail) tea.Cmd) tea.Cmd {
 	return m.detailFor(&waiting{}, id, then)
 }
 
-func (m *model) detailFor(box *waiting, id jobs.ID, then func(*model, *view.Detail) tea.Cmd) tea.Cmd {
+func (m *model) detailFor(box *waiting, id jobs.ID, then func(*model, *runview.Detail) tea.Cmd) tea.Cmd {
 	m.modal = box
 	src := m.src
 	return func() tea.Msg {
 		ctx, cancel := context.WithTimeout(context.Background(), lookTimeout)
 		defer cancel()
-		pic, err := src.Look(ctx, view.Ask{Focus: id})
+		pic, err := src.Look(ctx, runview.Ask{Focus: id})
 		d := details{id: id, err: err, then: then, box: box}
 		switch {
 		case err != nil:
@@ -72,7 +72,7 @@ func (m *model) whyCurrent() tea.Cmd {
 
 // why shows why a job is not running, in the dispatcher's own words (X7).
 func (m *model) why(id jobs.ID) tea.Cmd {
-	return m.detail(id, func(m *model, d *view.Detail) tea.Cmd {
+	return m.detail(id, func(m *model, d *runview.Detail) tea.Cmd {
 		text := d.Why
 		if text == "" {
 			text = fmt.Sprintf("%s %s.", jobName(id), stands(d.Row.Phase))
@@ -86,8 +86,8 @@ func (m *model) why(id jobs.ID) tea.Cmd {
 }
 
 // lastWords is the last line of stderr of the newest try that failed; "" if it wrote none.
-func lastWords(d *view.Detail) string {
-	if d.Row.Phase == view.Succeeded {
+func lastWords(d *runview.Detail) string {
+	if d.Row.Phase == runview.Succeeded {
 		return ""
 	}
 	if d.Row.Last != "" {

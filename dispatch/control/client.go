@@ -10,7 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/runview"
 )
 
 // How long a call may take, beyond what it was asked to wait. The remedy is closing
@@ -29,7 +30,7 @@ var ErrDeaf = errors.New("the dispatcher does not answer")
 var errClosed = errors.New("the connection to the dispatcher was closed")
 
 // Client is the source at the other end of a connection. When that has ended, every
-// call returns view.ErrGone, or ErrDeaf.
+// call returns runview.ErrGone, or ErrDeaf.
 type Client struct {
 	conn  net.Conn
 	hello Hello
@@ -170,7 +171,7 @@ func (c *Client) call(ctx context.Context, req *request, within time.Duration) (
 
 // notSent says of a call that was never sent that nothing can have been done.
 func notSent(err error) error {
-	if errors.Is(err, view.ErrGone) && !errors.Is(err, ErrLeaving) {
+	if errors.Is(err, runview.ErrGone) && !errors.Is(err, ErrLeaving) {
 		err = fmt.Errorf("%w: %w", ErrLeaving, err)
 	}
 	return err
@@ -197,8 +198,8 @@ func (c *Client) watch(id uint64) {
 	})
 }
 
-// Look is view.Source's.
-func (c *Client) Look(ctx context.Context, ask view.Ask) (*view.Picture, error) {
+// Look is runview.Source's.
+func (c *Client) Look(ctx context.Context, ask runview.Ask) (*runview.Picture, error) {
 	r, err := c.call(ctx, &request{Op: opLook, Ask: ask}, min(ask.Wait, maxWait)+lookWithin)
 	if err != nil {
 		return nil, err
@@ -209,29 +210,29 @@ func (c *Client) Look(ctx context.Context, ask view.Ask) (*view.Picture, error) 
 	return r.Picture, nil
 }
 
-// Match is view.Source's.
-func (c *Client) Match(ctx context.Context, filter string) (view.Ranges, view.Weight, error) {
+// Match is runview.Source's.
+func (c *Client) Match(ctx context.Context, filter string) (jobs.Ranges, runview.Weight, error) {
 	r, err := c.call(ctx, &request{Op: opMatch, Filter: filter}, matchWithin)
 	if err != nil {
-		return nil, view.Weight{}, err
+		return nil, runview.Weight{}, err
 	}
 	return r.Which, r.Weight, nil
 }
 
-// Weigh is view.Source's.
-func (c *Client) Weigh(ctx context.Context, which view.Ranges) (view.Weight, error) {
+// Weigh is runview.Source's.
+func (c *Client) Weigh(ctx context.Context, which jobs.Ranges) (runview.Weight, error) {
 	if len(which) > maxRanges {
-		return view.Weight{}, errTooMany
+		return runview.Weight{}, errTooMany
 	}
 	r, err := c.call(ctx, &request{Op: opWeigh, Which: which}, matchWithin)
 	if err != nil {
-		return view.Weight{}, err
+		return runview.Weight{}, err
 	}
 	return r.Weight, nil
 }
 
-// Read is view.Source's.
-func (c *Client) Read(ctx context.Context, read view.Read) (*view.Piece, error) {
+// Read is runview.Source's.
+func (c *Client) Read(ctx context.Context, read runview.Read) (*runview.Piece, error) {
 	r, err := c.call(ctx, &request{Op: opRead, Read: read}, readWithin)
 	if err != nil {
 		return nil, err
@@ -242,8 +243,8 @@ func (c *Client) Read(ctx context.Context, read view.Read) (*view.Piece, error) 
 	return r.Piece, nil
 }
 
-// Do is view.Source's.
-func (c *Client) Do(ctx context.Context, a view.Action) (*view.Answer, error) {
+// Do is runview.Source's.
+func (c *Client) Do(ctx context.Context, a runview.Action) (*runview.Answer, error) {
 	if len(a.Jobs) > maxRanges {
 		return nil, errTooMany
 	}
@@ -260,8 +261,8 @@ func (c *Client) Do(ctx context.Context, a view.Action) (*view.Answer, error) {
 // maxRanges keeps a request below maxRequest: a range is at most 20 bytes.
 const maxRanges = maxRequest / 32
 
-var errTooMany = &view.Refused{Why: "those are too many single jobs at once: do it in parts, or by ranges"}
+var errTooMany = &runview.Refused{Why: "those are too many single jobs at once: do it in parts, or by ranges"}
 
 var errEmpty = errors.New("the dispatcher's answer is empty")
 
-var _ view.Source = (*Client)(nil)
+var _ runview.Source = (*Client)(nil)

@@ -14,32 +14,33 @@ import (
 	"testing/synctest"
 	"time"
 
-	"dcs-tui/dispatch/view"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/live"
+	"dcs-tui/jobs/runview"
 )
 
 // What a source says arrives as it was said, zero and odd values too: bytes that are
 // no UTF-8, numbers that are none, pointers to nothing.
 func TestNothingIsLostOnTheWay(t *testing.T) {
 	f := newFake()
-	f.picture = view.Picture{
-		At: time.Unix(1, 2).UTC(), Run: view.Run{Name: "r\xff\x1b"}, Rate: math.Inf(1), Over: "x",
-		Jobs: nil, Events: &view.Events{}, Detail: &view.Detail{}, Question: &view.Question{},
-		Groups: []view.Group{{Which: view.One(3), Jobs: []view.Row{{ID: 7, Progress: -1}}}},
+	f.picture = runview.Picture{
+		At: time.Unix(1, 2).UTC(), Run: runview.Run{Name: "r\xff\x1b"}, Rate: math.Inf(1), Over: "x",
+		Jobs: nil, Events: &runview.Events{}, Detail: &runview.Detail{}, Question: &live.Question{},
+		Groups: []runview.Group{{Which: jobs.One(3), Jobs: []runview.Row{{ID: 7, Progress: -1}}}},
 	}
-	f.which = view.Ranges{{First: 1, Last: 5}, {First: 9, Last: 9}}
-	f.read = func(r view.Read) (*view.Piece, error) {
-		return &view.Piece{Offset: r.Offset, Size: int64(r.Limit)}, nil
+	f.which = jobs.Ranges{{First: 1, Last: 5}, {First: 9, Last: 9}}
+	f.read = func(r runview.Read) (*runview.Piece, error) {
+		return &runview.Piece{Offset: r.Offset, Size: int64(r.Limit)}, nil
 	}
 	c := dial(t, serving(t, f))
 	ctx := t.Context()
-	got, err := c.Look(ctx, view.Ask{})
+	got, err := c.Look(ctx, runview.Ask{})
 	want := f.picture
 	want.Version = 1
 	if err != nil || !reflect.DeepEqual(*got, want) {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if got, err := c.Look(ctx, view.Ask{Jobs: &view.JobsWindow{}}); err != nil || got.Jobs == nil {
+	if got, err := c.Look(ctx, runview.Ask{Jobs: &runview.JobsWindow{}}); err != nil || got.Jobs == nil {
 		t.Errorf("an empty window was not asked for: %+v, %v", got, err)
 	}
 	if which, weight, err := c.Match(ctx, "x"); err != nil || !reflect.DeepEqual(which, f.which) || weight.Queued != 6 {
@@ -48,13 +49,13 @@ func TestNothingIsLostOnTheWay(t *testing.T) {
 	if weight, err := c.Weigh(ctx, f.which); err != nil || weight.Running != 6 {
 		t.Error(weight, err)
 	}
-	if p, err := c.Read(ctx, view.Read{Offset: -9, Limit: 1 << 30}); err != nil || p.Offset != -9 || p.Size != maxPiece {
+	if p, err := c.Read(ctx, runview.Read{Offset: -9, Limit: 1 << 30}); err != nil || p.Offset != -9 || p.Size != maxPiece {
 		t.Errorf("%+v, %v", p, err)
 	}
 	zero, none, no, tags := 0, time.Duration(0), "", []string{}
 	command := "echo \xff"
-	action := view.Action{Do: view.Edit, Jobs: view.One(2), Number: -1,
-		Edit: &view.Change{Name: &no, Timeout: &none, Tries: &zero, Tags: &tags}}
+	action := runview.Action{Do: runview.Edit, Jobs: jobs.One(2), Number: -1,
+		Edit: &runview.Change{Name: &no, Timeout: &none, Tries: &zero, Tags: &tags}}
 	reflect.ValueOf(&action.Edit.Command).Elem().Set(valueOf(command, reflect.TypeOf(action.Edit.Command)))
 	if _, err := c.Do(ctx, action); err != nil {
 		t.Fatal(err)
@@ -79,18 +80,18 @@ func valueOf(s string, typ reflect.Type) reflect.Value {
 func TestErrorsTravel(t *testing.T) {
 	f := newFake()
 	c := dial(t, serving(t, f))
-	var refused *view.Refused
-	if _, err := c.Do(t.Context(), view.Action{Do: view.UseHost, Host: "ws9"}); !errors.As(err, &refused) || refused.Why != "there is no host ws9" {
+	var refused *runview.Refused
+	if _, err := c.Do(t.Context(), runview.Action{Do: runview.UseHost, Host: "ws9"}); !errors.As(err, &refused) || refused.Why != "there is no host ws9" {
 		t.Error(err)
 	}
-	if _, err := c.Read(t.Context(), view.Read{}); err == nil || err.Error() != "no such file\x1b[31m" {
+	if _, err := c.Read(t.Context(), runview.Read{}); err == nil || err.Error() != "no such file\x1b[31m" {
 		t.Error(err)
 	}
-	if _, err := c.Do(t.Context(), view.Action{Do: view.Continue}); !errors.Is(err, ErrLeaving) {
+	if _, err := c.Do(t.Context(), runview.Action{Do: runview.Continue}); !errors.Is(err, ErrLeaving) {
 		t.Error(err)
 	}
 	f.gone.Store(true)
-	if _, err := c.Look(t.Context(), view.Ask{}); !errors.Is(err, view.ErrGone) {
+	if _, err := c.Look(t.Context(), runview.Ask{}); !errors.Is(err, runview.ErrGone) {
 		t.Error(err)
 	}
 }
@@ -105,14 +106,14 @@ func TestTwoScreensAgree(t *testing.T) {
 	var all sync.WaitGroup
 	for _, c := range []*Client{a, b} {
 		all.Go(func() {
-			p, err := c.Look(t.Context(), view.Ask{After: 1, Wait: time.Minute})
+			p, err := c.Look(t.Context(), runview.Ask{After: 1, Wait: time.Minute})
 			if err != nil || p.Total != 1 {
 				t.Errorf("%+v, %v", p, err)
 			}
 		})
 	}
 	soon(t, "both wait", func() bool { return f.waiting.Load() == 2 })
-	if _, err := a.Do(t.Context(), view.Cancel.Jobs(3)); err != nil {
+	if _, err := a.Do(t.Context(), runview.Cancel.Jobs(3)); err != nil {
 		t.Fatal(err)
 	}
 	all.Wait()
@@ -131,12 +132,12 @@ func TestTakenBack(t *testing.T) {
 	for range 20 * maxCalls {
 		ctx, cancel := context.WithCancel(t.Context())
 		go cancel()
-		if _, err := c.Look(ctx, view.Ask{After: 1, Wait: time.Minute}); !errors.Is(err, context.Canceled) {
+		if _, err := c.Look(ctx, runview.Ask{After: 1, Wait: time.Minute}); !errors.Is(err, context.Canceled) {
 			t.Fatal(err)
 		}
 	}
 	soon(t, "none waits at the dispatcher", func() bool { return f.waiting.Load() == 0 })
-	if _, err := c.Look(t.Context(), view.Ask{}); err != nil {
+	if _, err := c.Look(t.Context(), runview.Ask{}); err != nil {
 		t.Error(err)
 	}
 }
@@ -148,22 +149,22 @@ func TestGone(t *testing.T) {
 	c := dial(t, s)
 	failed := make(chan error)
 	go func() {
-		_, err := c.Look(t.Context(), view.Ask{After: 1, Wait: time.Minute})
+		_, err := c.Look(t.Context(), runview.Ask{After: 1, Wait: time.Minute})
 		failed <- err
 	}()
 	soon(t, "it waits", func() bool { return f.waiting.Load() == 1 })
 	s.Close()
-	if err := <-failed; !errors.Is(err, view.ErrGone) {
+	if err := <-failed; !errors.Is(err, runview.ErrGone) {
 		t.Error(err)
 	}
 	<-c.Done()
-	if _, _, err := c.Match(t.Context(), ""); !errors.Is(err, view.ErrGone) {
+	if _, _, err := c.Match(t.Context(), ""); !errors.Is(err, runview.ErrGone) {
 		t.Error(err)
 	}
 	if !f.closed.Load() {
 		t.Error("the source was not closed")
 	}
-	if _, err := Dial(t.Context(), s.Address(), "run1", "v1"); !errors.Is(err, view.ErrGone) {
+	if _, err := Dial(t.Context(), s.Address(), "run1", "v1"); !errors.Is(err, runview.ErrGone) {
 		t.Error(err)
 	}
 }
@@ -173,7 +174,7 @@ func TestGone(t *testing.T) {
 func TestSourceOnlyWhileSomebodyLooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var made []*fake
-		l := lazySource{open: func() (view.Source, func(), error) {
+		l := lazySource{open: func() (runview.Source, func(), error) {
 			f := newFake()
 			made = append(made, f)
 			return f, f.let, nil
@@ -206,7 +207,7 @@ func TestSourceOnlyWhileSomebodyLooks(t *testing.T) {
 			t.Error("not closed at the end")
 		}
 		l.release()
-		if _, err := l.acquire(); !errors.Is(err, view.ErrGone) {
+		if _, err := l.acquire(); !errors.Is(err, runview.ErrGone) {
 			t.Error(err)
 		}
 	})
@@ -216,22 +217,22 @@ func TestSourceOnlyWhileSomebodyLooks(t *testing.T) {
 // dispatcher lives.
 func TestFaultsOfTheSource(t *testing.T) {
 	bad := serving(t, nil, func(o *Options) {
-		o.Open = func() (view.Source, func(), error) { return nil, nil, errors.New("no memory") }
+		o.Open = func() (runview.Source, func(), error) { return nil, nil, errors.New("no memory") }
 	})
-	if _, err := dial(t, bad).Look(t.Context(), view.Ask{}); err == nil || err.Error() != "no memory" {
+	if _, err := dial(t, bad).Look(t.Context(), runview.Ask{}); err == nil || err.Error() != "no memory" {
 		t.Error(err)
 	}
 	f := newFake()
-	f.read = func(view.Read) (*view.Piece, error) { panic("a slip") }
+	f.read = func(runview.Read) (*runview.Piece, error) { panic("a slip") }
 	said := make(chan string, 1)
 	c := dial(t, serving(t, f, func(o *Options) { o.Fault = func(text string) { said <- text } }))
-	if _, err := c.Read(t.Context(), view.Read{}); err == nil || !strings.Contains(err.Error(), "a slip") {
+	if _, err := c.Read(t.Context(), runview.Read{}); err == nil || !strings.Contains(err.Error(), "a slip") {
 		t.Error(err)
 	}
 	if text := <-said; !strings.Contains(text, "fake_test.go") {
 		t.Errorf("the log does not say where: %s", text)
 	}
-	if _, err := c.Look(t.Context(), view.Ask{Focus: jobs.ID(1)}); err != nil {
+	if _, err := c.Look(t.Context(), runview.Ask{Focus: jobs.ID(1)}); err != nil {
 		t.Error(err)
 	}
 }
@@ -249,7 +250,7 @@ func TestNothingIsLeftUndecided(t *testing.T) {
 			for range 4 {
 				all.Go(func() {
 					for {
-						_, err := c.Do(t.Context(), view.Action{Do: view.DrainRun})
+						_, err := c.Do(t.Context(), runview.Action{Do: runview.DrainRun})
 						if err != nil {
 							if left.Add(1); !errors.Is(err, ErrLeaving) {
 								t.Error(err)
@@ -292,10 +293,10 @@ func TestDeathLeavesItOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if _, err := c.Do(t.Context(), view.Action{Do: view.DrainRun}); !errors.Is(err, view.ErrGone) || errors.Is(err, ErrLeaving) {
+	if _, err := c.Do(t.Context(), runview.Action{Do: runview.DrainRun}); !errors.Is(err, runview.ErrGone) || errors.Is(err, ErrLeaving) {
 		t.Error(err)
 	}
-	if _, err := c.Do(t.Context(), view.Action{Do: view.DrainRun}); !errors.Is(err, view.ErrGone) || !errors.Is(err, ErrLeaving) {
+	if _, err := c.Do(t.Context(), runview.Action{Do: runview.DrainRun}); !errors.Is(err, runview.ErrGone) || !errors.Is(err, ErrLeaving) {
 		t.Error(err)
 	}
 }

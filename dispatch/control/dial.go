@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs/runview"
 )
 
 // Dial connects to the socket of a dispatcher on this machine. run is the uid of the
@@ -46,7 +46,7 @@ func Dial(ctx context.Context, address, run, program string) (*Client, error) {
 }
 
 // gone says of an error in connecting that nobody is there.
-func gone(err error) error { return fmt.Errorf("%w: %w", view.ErrGone, err) }
+func gone(err error) error { return fmt.Errorf("%w: %w", runview.ErrGone, err) }
 
 // NewClient begins to talk on a connection, which is the client's from now on. What
 // ctx bounds is the beginning.

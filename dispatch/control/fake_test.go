@@ -9,8 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"dcs-tui/dispatch/view"
 	"dcs-tui/internal/polltest"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/runview"
 )
 
 // fake is a source with one number that actions count up.
@@ -19,21 +20,21 @@ type fake struct {
 	version uint64
 	changed chan struct{}
 	waiting atomic.Int32 // looks that wait
-	did     []view.Action
+	did     []runview.Action
 	closed  atomic.Bool
 	gone    atomic.Bool
-	picture view.Picture
-	which   view.Ranges
-	read    func(view.Read) (*view.Piece, error)
+	picture runview.Picture
+	which   jobs.Ranges
+	read    func(runview.Read) (*runview.Piece, error)
 }
 
 func newFake() *fake { return &fake{version: 1, changed: make(chan struct{})} }
 
 func (f *fake) let() { f.closed.Store(true) }
 
-func (f *fake) Look(ctx context.Context, ask view.Ask) (*view.Picture, error) {
+func (f *fake) Look(ctx context.Context, ask runview.Ask) (*runview.Picture, error) {
 	if f.gone.Load() {
-		return nil, view.ErrGone
+		return nil, runview.ErrGone
 	}
 	f.mu.Lock()
 	changed := f.changed
@@ -54,31 +55,31 @@ func (f *fake) Look(ctx context.Context, ask view.Ask) (*view.Picture, error) {
 	p := f.picture
 	p.Version, p.Total = f.version, len(f.did)
 	if ask.Jobs != nil {
-		p.Jobs = &view.Page{Rows: make([]view.Row, ask.Jobs.Rows)}
+		p.Jobs = &runview.Page{Rows: make([]runview.Row, ask.Jobs.Rows)}
 	}
 	return &p, nil
 }
 
-func (f *fake) Match(context.Context, string) (view.Ranges, view.Weight, error) {
-	return f.which, view.Weight{Queued: f.which.Len()}, nil
+func (f *fake) Match(context.Context, string) (jobs.Ranges, runview.Weight, error) {
+	return f.which, runview.Weight{Queued: f.which.Count()}, nil
 }
 
-func (f *fake) Weigh(_ context.Context, which view.Ranges) (view.Weight, error) {
-	return view.Weight{Running: which.Len()}, nil
+func (f *fake) Weigh(_ context.Context, which jobs.Ranges) (runview.Weight, error) {
+	return runview.Weight{Running: which.Count()}, nil
 }
 
-func (f *fake) Read(_ context.Context, r view.Read) (*view.Piece, error) {
+func (f *fake) Read(_ context.Context, r runview.Read) (*runview.Piece, error) {
 	if f.read != nil {
 		return f.read(r)
 	}
 	return nil, errors.New("no such file\x1b[31m")
 }
 
-func (f *fake) Do(_ context.Context, a view.Action) (*view.Answer, error) {
-	if a.Do == view.UseHost {
-		return nil, &view.Refused{Why: "there is no host " + a.Host}
+func (f *fake) Do(_ context.Context, a runview.Action) (*runview.Answer, error) {
+	if a.Do == runview.UseHost {
+		return nil, &runview.Refused{Why: "there is no host " + a.Host}
 	}
-	if a.Do == view.Continue {
+	if a.Do == runview.Continue {
 		return nil, ErrLeaving
 	}
 	f.mu.Lock()
@@ -87,7 +88,7 @@ func (f *fake) Do(_ context.Context, a view.Action) (*view.Answer, error) {
 	f.version++
 	close(f.changed)
 	f.changed = make(chan struct{})
-	return &view.Answer{}, nil
+	return &runview.Answer{}, nil
 }
 
 // serving serves the source in a directory of its own.
@@ -98,7 +99,7 @@ func serving(t *testing.T, source *fake, change ...func(*Options)) *Server {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(base) })
-	opt := Options{Base: base, Program: "v1", Run: "run1", Epoch: 3, Open: func() (view.Source, func(), error) { return source, source.let, nil }}
+	opt := Options{Base: base, Program: "v1", Run: "run1", Epoch: 3, Open: func() (runview.Source, func(), error) { return source, source.let, nil }}
 	for _, c := range change {
 		c(&opt)
 	}

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs/runview"
 )
 
 // A dispatcher on another machine proves that it is the one of this run: what else may
@@ -28,7 +28,7 @@ func TestAFarDispatcherProvesItself(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := c.Look(t.Context(), view.Ask{}); err != nil {
+			if _, err := c.Look(t.Context(), runview.Ask{}); err != nil {
 				t.Error(err)
 			}
 			c.Close()
@@ -74,7 +74,7 @@ func TestAnAnswerThatIsNotUnderstood(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Look(t.Context(), view.Ask{}); err == nil || errors.Is(err, view.ErrGone) || !strings.Contains(err.Error(), "not understood") {
+	if _, err := c.Look(t.Context(), runview.Ask{}); err == nil || errors.Is(err, runview.ErrGone) || !strings.Contains(err.Error(), "not understood") {
 		t.Error(err)
 	}
 	c.Close()
@@ -85,11 +85,11 @@ func TestAnAnswerThatIsNotUnderstood(t *testing.T) {
 func TestASourceThatCannotBeMade(t *testing.T) {
 	told := make(chan string, 2*maxFaults)
 	s := serving(t, newFake(), func(o *Options) {
-		o.Open = func() (view.Source, func(), error) { panic("odd data\nwhere it was") }
+		o.Open = func() (runview.Source, func(), error) { panic("odd data\nwhere it was") }
 		o.Fault = func(text string) { told <- text }
 	})
 	for range 2 * maxFaults { // as a screen would
-		if _, err := dial(t, s).Look(t.Context(), view.Ask{}); err == nil || !strings.Contains(err.Error(), "odd data;") {
+		if _, err := dial(t, s).Look(t.Context(), runview.Ask{}); err == nil || !strings.Contains(err.Error(), "odd data;") {
 			t.Error(err)
 		}
 	}
@@ -133,12 +133,12 @@ func TestACallAtTheEnd(t *testing.T) {
 		c := dial(t, s)
 		failed := make(chan error)
 		go func() {
-			_, err := c.Look(t.Context(), view.Ask{After: 1, Wait: time.Minute})
+			_, err := c.Look(t.Context(), runview.Ask{After: 1, Wait: time.Minute})
 			failed <- err
 		}()
 		soon(t, "it waits", func() bool { return f.waiting.Load() == 1 })
 		go s.Close()
-		if err := <-failed; !errors.Is(err, view.ErrGone) {
+		if err := <-failed; !errors.Is(err, runview.ErrGone) {
 			t.Fatal(err)
 		}
 		c.Close()

@@ -17,7 +17,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/runview"
 )
 
 // Owner only: the directory is 0700 and the socket 0600, whatever the umask; names
@@ -174,7 +175,7 @@ func TestHellos(t *testing.T) {
 	if c := dial(t, s); c.Hello().Epoch != 3 || c.Hello().PID != os.Getpid() || c.Hello().Path == "" {
 		t.Errorf("%+v", c.Hello())
 	}
-	if _, err := Dial(t.Context(), s.Address(), "run2", "v1"); !errors.Is(err, view.ErrGone) {
+	if _, err := Dial(t.Context(), s.Address(), "run2", "v1"); !errors.Is(err, runview.ErrGone) {
 		t.Error(err)
 	}
 	for answer, want := range map[string]string{
@@ -233,11 +234,11 @@ func TestDeaf(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := c.Look(ctx, view.Ask{Wait: time.Minute}); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := c.Look(ctx, runview.Ask{Wait: time.Minute}); !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
 		begun := time.Now()
-		if _, err := c.Look(t.Context(), view.Ask{Wait: time.Minute}); !errors.Is(err, ErrDeaf) || time.Since(begun) > lookWithin {
+		if _, err := c.Look(t.Context(), runview.Ask{Wait: time.Minute}); !errors.Is(err, ErrDeaf) || time.Since(begun) > lookWithin {
 			t.Error(err, time.Since(begun)) // the call taken back was not answered either
 		}
 		c.Close()
@@ -267,7 +268,7 @@ func TestStuckClient(t *testing.T) {
 	}
 	c := dial(t, s)
 	for range 100 {
-		if _, err := c.Weigh(t.Context(), view.One(1)); err != nil {
+		if _, err := c.Weigh(t.Context(), jobs.One(1)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -316,7 +317,7 @@ func TestGarbage(t *testing.T) {
 		}
 		conn.Close()
 	}
-	if _, err := dial(t, s).Look(t.Context(), view.Ask{}); err != nil {
+	if _, err := dial(t, s).Look(t.Context(), runview.Ask{}); err != nil {
 		t.Error(err)
 	}
 }

@@ -4,16 +4,16 @@ import (
 	"sync"
 	"time"
 
-	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs/runview"
 )
 
 // lazySource is a source that is there while somebody looks, and for a moment
 // afterwards: who types two commands in a row does not pay twice.
 type lazySource struct {
-	open func() (source view.Source, let func(), err error)
+	open func() (source runview.Source, let func(), err error)
 
 	mu     sync.Mutex
-	source view.Source
+	source runview.Source
 	let    func() // lets go of it
 	users  int
 	linger *time.Timer
@@ -21,12 +21,12 @@ type lazySource struct {
 }
 
 // acquire gives the source to one more user, who calls release once.
-func (l *lazySource) acquire() (view.Source, error) {
+func (l *lazySource) acquire() (runview.Source, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
 	case l.closed:
-		return nil, view.ErrGone
+		return nil, runview.ErrGone
 	case l.source == nil:
 		source, let, err := l.open()
 		if err != nil {

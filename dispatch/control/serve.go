@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs/runview"
 )
 
 // serve serves one connection to its end.
@@ -77,7 +77,7 @@ func (c *caller) serve(in *messages) {
 		close(c.replies)
 		writer.Wait()
 	}()
-	var source view.Source
+	var source runview.Source
 	var broken error
 	defer func() {
 		if source != nil {
@@ -116,7 +116,7 @@ func (c *caller) serve(in *messages) {
 				out.fail(broken)
 			} else if err := c.s.answer(ctx, source, req, out); err != nil {
 				if c.s.ctx.Err() != nil && errors.Is(err, context.Canceled) {
-					err = view.ErrGone // it is we who have ended the call
+					err = runview.ErrGone // it is we who have ended the call
 				}
 				*out = reply{ID: req.ID}
 				out.fail(err)
@@ -156,7 +156,7 @@ func (c *caller) write() {
 }
 
 // answer makes one call.
-func (s *Server) answer(ctx context.Context, source view.Source, req *request, out *reply) (err error) {
+func (s *Server) answer(ctx context.Context, source runview.Source, req *request, out *reply) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = s.fault(p)
@@ -178,7 +178,7 @@ func (s *Server) answer(ctx context.Context, source view.Source, req *request, o
 	case opTakeIn:
 		err = s.takeIn(ctx, req.Name)
 	default:
-		err = &view.Refused{Why: "the dispatcher does not know this question"}
+		err = &runview.Refused{Why: "the dispatcher does not know this question"}
 	}
 	return err
 }

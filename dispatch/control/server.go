@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs/runview"
 )
 
 // The bounds of a server.
@@ -38,7 +38,7 @@ type Options struct {
 	Secret string
 	// Open makes the source when somebody attaches and there is none; let is called some
 	// time after the last has left.
-	Open func() (source view.Source, let func(), err error)
+	Open func() (source runview.Source, let func(), err error)
 	// TakeIn looks at the requests in the run directory and returns when that of this name
 	// is in the journal for good. May be nil.
 	TakeIn func(ctx context.Context, name string) error
@@ -170,7 +170,7 @@ func refuse(conn net.Conn, h Hello, why string) {
 }
 
 // attach gives the source to one more connection.
-func (s *Server) attach() (source view.Source, err error) {
+func (s *Server) attach() (source runview.Source, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = s.fault(p)

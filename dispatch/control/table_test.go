@@ -5,17 +5,17 @@ import (
 	"reflect"
 	"testing"
 
-	"dcs-tui/dispatch/view"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/runview"
 )
 
 // asking remembers the newest ask.
 type asking struct {
 	*fake
-	ask view.Ask
+	ask runview.Ask
 }
 
-func (a *asking) Look(ctx context.Context, ask view.Ask) (*view.Picture, error) {
+func (a *asking) Look(ctx context.Context, ask runview.Ask) (*runview.Picture, error) {
 	a.ask = ask
 	return a.fake.Look(ctx, ask)
 }
@@ -24,16 +24,16 @@ func (a *asking) Look(ctx context.Context, ask view.Ask) (*view.Picture, error) 
 // included.
 func TestATableOnTheWay(t *testing.T) {
 	f := &asking{fake: newFake()}
-	f.picture = view.Picture{Table: &view.Table{
+	f.picture = runview.Picture{Table: &runview.Table{
 		Ready: true, Wrong: "\xff", Notes: []string{""}, Read: 1, Jobs: 2, Best: 3, Value: "nan",
-		Columns: []view.TableColumn{{Name: "C", Role: view.Param, Vary: true}, {}},
-		Page:    view.Page{Cursor: -1, Rows: []view.Row{{ID: 1, Params: []jobs.Param{{Name: "C"}}}}},
+		Columns: []runview.TableColumn{{Name: "C", Role: runview.Param, Vary: true}, {}},
+		Page:    runview.Page{Cursor: -1, Rows: []runview.Row{{ID: 1, Params: []jobs.Param{{Name: "C"}}}}},
 		Figures: [][]string{{"", "0.5"}, {""}},
-		Groups:  &view.TableGroups{Rows: [][]string{{""}}, Best: 0},
-		Heat:    &view.Heat{Rows: []string{""}, Cells: [][]string{{"", "x"}}, Levels: [][]int8{{0, -1}, {0}}},
+		Groups:  &runview.TableGroups{Rows: [][]string{{""}}, Best: 0},
+		Heat:    &runview.Heat{Rows: []string{""}, Cells: [][]string{{"", "x"}}, Levels: [][]int8{{0, -1}, {0}}},
 	}}
-	c := dial(t, serving(t, f.fake, func(o *Options) { o.Open = func() (view.Source, func(), error) { return f, f.let, nil } }))
-	ask := view.Ask{Table: &view.TableAsk{JobsWindow: view.JobsWindow{Filter: "C=1", Rows: 3, Above: 1}, Figures: []string{"acc=re:(\xff)"}, By: "acc",
+	c := dial(t, serving(t, f.fake, func(o *Options) { o.Open = func() (runview.Source, func(), error) { return f, f.let, nil } }))
+	ask := runview.Ask{Table: &runview.TableAsk{JobsWindow: runview.JobsWindow{Filter: "C=1", Rows: 3, Above: 1}, Figures: []string{"acc=re:(\xff)"}, By: "acc",
 		Group: []string{"C"}, MinSize: 2, Heat: true, Pivot: []string{"a", "b", "c"}, Best: "acc:max"}}
 	got, err := c.Look(t.Context(), ask)
 	if err != nil || !reflect.DeepEqual(got.Table, f.picture.Table) {
@@ -42,8 +42,8 @@ func TestATableOnTheWay(t *testing.T) {
 	if !reflect.DeepEqual(f.ask.Table, ask.Table) {
 		t.Errorf("%+v", f.ask.Table)
 	}
-	f.picture.Table = &view.Table{}
-	if got, err := c.Look(t.Context(), view.Ask{Table: &view.TableAsk{}}); err != nil || got.Table == nil || f.ask.Table == nil {
+	f.picture.Table = &runview.Table{}
+	if got, err := c.Look(t.Context(), runview.Ask{Table: &runview.TableAsk{}}); err != nil || got.Table == nil || f.ask.Table == nil {
 		t.Errorf("an empty ask or table is lost: %+v, %v", f.ask.Table, err)
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs/runview"
 )
 
 // takeInWithin bounds a call of TakeIn: with a disk that stands still nothing is taken in.
@@ -21,7 +21,7 @@ func (c *Client) TakeIn(ctx context.Context, name string) error {
 
 func (s *Server) takeIn(ctx context.Context, name string) error {
 	if s.opt.TakeIn == nil {
-		return &view.Refused{Why: "the dispatcher takes nothing in"}
+		return &runview.Refused{Why: "the dispatcher takes nothing in"}
 	}
 	return s.opt.TakeIn(ctx, name)
 }

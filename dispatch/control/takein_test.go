@@ -5,7 +5,7 @@ import (
 	"errors"
 	"testing"
 
-	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs/runview"
 )
 
 // Issue 5.4: who has left a request rings, and hears when it is in the journal for good,
@@ -15,7 +15,7 @@ func TestTakeIn(t *testing.T) {
 	var rung []string
 	s := serving(t, newFake(), func(o *Options) {
 		open := o.Open
-		o.Open = func() (view.Source, func(), error) {
+		o.Open = func() (runview.Source, func(), error) {
 			opened++
 			return open()
 		}
@@ -37,10 +37,10 @@ func TestTakeIn(t *testing.T) {
 	if opened != 0 {
 		t.Error("a source was made for nobody who looks")
 	}
-	if _, err := c.Look(t.Context(), view.Ask{}); err != nil || opened != 1 {
+	if _, err := c.Look(t.Context(), runview.Ask{}); err != nil || opened != 1 {
 		t.Error(opened, err)
 	}
-	var refused *view.Refused
+	var refused *runview.Refused
 	if err := dial(t, serving(t, newFake())).TakeIn(t.Context(), "a"); !errors.As(err, &refused) {
 		t.Error(err)
 	}

@@ -9,7 +9,8 @@ import (
 	"reflect"
 	"time"
 
-	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/runview"
 )
 
 // The bounds of a connection.
@@ -39,17 +40,17 @@ const (
 type request struct {
 	ID     uint64
 	Op     op
-	Ask    view.Ask
+	Ask    runview.Ask
 	Filter string
-	Which  view.Ranges
-	Read   view.Read
-	Action view.Action
+	Which  jobs.Ranges
+	Read   runview.Read
+	Action runview.Action
 	Zeros  []string // see zeros
 	Name   string   // of opTakeIn
 }
 
-// ErrLeaving is view.ErrLeaving.
-var ErrLeaving = view.ErrLeaving
+// ErrLeaving is runview.ErrLeaving.
+var ErrLeaving = runview.ErrLeaving
 
 // fault is what kind of error an answer is.
 type fault uint8
@@ -67,22 +68,22 @@ type reply struct {
 	ID      uint64
 	Fault   fault
 	Text    string
-	Picture *view.Picture
-	Which   view.Ranges
-	Weight  view.Weight
-	Piece   *view.Piece
-	Answer  *view.Answer
+	Picture *runview.Picture
+	Which   jobs.Ranges
+	Weight  runview.Weight
+	Piece   *runview.Piece
+	Answer  *runview.Answer
 }
 
 // fail makes the reply that of an error.
 func (r *reply) fail(err error) {
-	var refused *view.Refused
+	var refused *runview.Refused
 	switch {
 	case errors.As(err, &refused):
 		r.Fault, r.Text = faultRefused, refused.Why
 	case errors.Is(err, ErrLeaving):
 		r.Fault = faultLeaving
-	case errors.Is(err, view.ErrGone):
+	case errors.Is(err, runview.ErrGone):
 		r.Fault = faultGone
 	default:
 		r.Fault, r.Text = faultOther, err.Error()
@@ -95,9 +96,9 @@ func (r *reply) err() error {
 	case noFault:
 		return nil
 	case faultRefused:
-		return &view.Refused{Why: r.Text}
+		return &runview.Refused{Why: r.Text}
 	case faultGone:
-		return view.ErrGone
+		return runview.ErrGone
 	case faultLeaving:
 		return ErrLeaving
 	}
@@ -111,11 +112,11 @@ func goodbye() *reply { return &reply{Fault: faultLeaving} }
 func (r *reply) isGoodbye() bool { return r.ID == 0 && r.Fault == faultLeaving }
 
 // errLeft is what is left of a connection after a goodbye.
-var errLeft = fmt.Errorf("%w: %w", view.ErrGone, ErrLeaving)
+var errLeft = fmt.Errorf("%w: %w", runview.ErrGone, ErrLeaving)
 
 // zeros names the fields of a change that are set to zero: gob leaves out what is
 // zero, also behind a pointer, where it means something.
-func zeros(c *view.Change) (names []string) {
+func zeros(c *runview.Change) (names []string) {
 	if c == nil {
 		return nil
 	}
@@ -130,7 +131,7 @@ func zeros(c *view.Change) (names []string) {
 }
 
 // restore sets the fields that zeros named.
-func restore(c *view.Change, names []string) {
+func restore(c *runview.Change, names []string) {
 	for _, name := range names {
 		if c == nil {
 			return
@@ -146,10 +147,10 @@ func restore(c *view.Change, names []string) {
 func (r *request) bound() {
 	r.Ask.Wait = min(max(0, r.Ask.Wait), maxWait)
 	if w := r.Ask.Jobs; w != nil {
-		w.Rows = min(max(0, w.Rows), view.MaxRows)
+		w.Rows = min(max(0, w.Rows), runview.MaxRows)
 	}
 	if w := r.Ask.Events; w != nil {
-		w.Rows = min(max(0, w.Rows), view.MaxRows)
+		w.Rows = min(max(0, w.Rows), runview.MaxRows)
 	}
 	r.Read.Limit = min(max(0, r.Read.Limit), maxPiece)
 	r.Action.Why = r.Action.Why[:min(len(r.Action.Why), maxWhy)] // it is kept in the journal

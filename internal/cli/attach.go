@@ -11,7 +11,6 @@ import (
 	"golang.org/x/term"
 
 	"dcs-tui/dispatch/control"
-	"dcs-tui/dispatch/view"
 	"dcs-tui/hosts"
 	"dcs-tui/hosts/sshlink"
 	"dcs-tui/internal/cli/console"
@@ -19,6 +18,7 @@ import (
 	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/runview"
 )
 
 // attachFlags are the options of attach.
@@ -111,7 +111,7 @@ func (a *app) reachAnywhere(run *rundir.Run, f *attachFlags) reacher {
 		}
 		if name, err := os.Hostname(); err == nil && name == owner.Host && f.via == "" {
 			client, err := here(ctx, owner) // another container of this machine, perhaps
-			if !errors.Is(err, view.ErrGone) {
+			if !errors.Is(err, runview.ErrGone) {
 				return client, err
 			}
 		}

@@ -11,10 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"dcs-tui/dispatch/view"
 	"dcs-tui/internal/cli/exit"
+	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/runview"
 )
 
 // What is printed to be typed means the same to both shells that read it: the one here
@@ -47,8 +48,8 @@ func TestAdviceForTwoShells(t *testing.T) {
 // Rule 9: who was told that nothing that runs is touched does not have the run taken
 // over, and what runs ended, because its dispatcher has died meanwhile.
 func TestCancelOfWhatWaitsNeedsADispatcher(t *testing.T) {
-	var refused *view.Refused
-	if _, err := new(follower).act(t.Context(), view.Action{Do: view.Cancel, Jobs: view.One(1), Waiting: true}); !errors.As(err, &refused) {
+	var refused *runview.Refused
+	if _, err := new(follower).act(t.Context(), runview.Action{Do: runview.Cancel, Jobs: jobs.One(1), Waiting: true}); !errors.As(err, &refused) {
 		t.Error(err)
 	}
 }
@@ -64,14 +65,14 @@ func writeScript(t *testing.T, dir, name, text string) {
 // was said to end does.
 func TestACancelOutlivesItsScreen(t *testing.T) {
 	f := inBackground(t, gated+gated)
-	f.until(t, "a job runs", func(p *view.Picture) bool { return p.Phases[view.Running] > 0 })
+	f.until(t, "a job runs", func(p *runview.Picture) bool { return p.Phases[runview.Running] > 0 })
 	syscall.Kill(f.process.Load().cmd.Process.Pid, syscall.SIGKILL)
-	f.until(t, "it is dead", func(p *view.Picture) bool { return p.Life == view.Dead })
+	f.until(t, "it is dead", func(p *runview.Picture) bool { return p.Life == runview.Dead })
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := f.Do(ctx, view.Action{Do: view.CancelRun}); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := f.Do(ctx, runview.Action{Do: runview.CancelRun}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
-	f.until(t, "all are cancelled", func(p *view.Picture) bool { return p.Phases[view.Cancelled] == 2 })
+	f.until(t, "all are cancelled", func(p *runview.Picture) bool { return p.Phases[runview.Cancelled] == 2 })
 	gone(t, f.run, false) // it takes leave of its host yet, in a directory that is about to be removed
 }

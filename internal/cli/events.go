@@ -14,8 +14,8 @@ import (
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
-	"dcs-tui/jobs/events"
 	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/runview"
 )
 
 // followEvery is how often --follow looks for what is new.
@@ -126,7 +126,7 @@ func (a *app) runEvents(args []string, f *eventFilter, asJSON, follow bool) erro
 		if reader.Report().Records == 1 && shown > 0 {
 			a.warn("some of these events did not become part of the run: whoever took it over did not have them. All events follow again")
 		}
-		text := events.Text(r)
+		text := runview.Text(r)
 		if text == "" || !f.wants(r) {
 			return
 		}

@@ -12,12 +12,13 @@ import (
 	"testing"
 
 	"dcs-tui/dispatch/control"
-	"dcs-tui/dispatch/view"
 	"dcs-tui/hosts/hosttest"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs/jobstest"
 	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/live"
+	"dcs-tui/jobs/runview"
 )
 
 // Issue 4.3: a dispatcher on another machine is reached through that machine's sshd,
@@ -26,7 +27,7 @@ import (
 func TestAttachThroughSSH(t *testing.T) {
 	sshd := hosttest.StartSSHD(t, hosttest.Options{})
 	f := inBackground(t, gated)
-	f.until(t, "a job runs", func(p *view.Picture) bool { return p.Phases[view.Running] > 0 })
+	f.until(t, "a job runs", func(p *runview.Picture) bool { return p.Phases[runview.Running] > 0 })
 	owner, err := journal.ReadOwner(f.run)
 	if err != nil {
 		t.Fatal(err)
@@ -48,15 +49,15 @@ func TestAttachThroughSSH(t *testing.T) {
 		if err := far.first(); err != nil {
 			t.Fatal(err)
 		}
-		pic := far.until(t, "it is live", func(p *view.Picture) bool { return p.Life == view.Live && p.Phases[view.Running] == 1 })
+		pic := far.until(t, "it is live", func(p *runview.Picture) bool { return p.Life == runview.Live && p.Phases[runview.Running] == 1 })
 		if pic.Run.UID != f.run.UID() {
 			t.Errorf("%+v", pic.Run)
 		}
 		if via == "gate" {
-			if _, err := far.Do(t.Context(), view.Action{Do: view.Pause}); err != nil {
+			if _, err := far.Do(t.Context(), runview.Action{Do: runview.Pause}); err != nil {
 				t.Error(err)
 			}
-			f.until(t, "the other screen sees it", func(p *view.Picture) bool { return p.Paused })
+			f.until(t, "the other screen sees it", func(p *runview.Picture) bool { return p.Paused })
 		}
 		far.Close()
 	}
@@ -67,7 +68,7 @@ func TestAttachThroughSSH(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer asked.Close()
-	if pic, d, err := detail(asked, f.run, 1); err != nil || pic.Life != view.Live || !strings.Contains(d.Why, "runs on") {
+	if pic, d, err := detail(asked, f.run, 1); err != nil || pic.Life != runview.Live || !strings.Contains(d.Why, "runs on") {
 		t.Errorf("%v, %+v", err, d)
 	}
 	sshd.Stop()
@@ -131,24 +132,24 @@ func TestPassphraseThroughTheScreen(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := inBackground(t, "true\n", "--hosts", inventory, "--ssh-config", sshd.ConfigFile)
-	wrong := f.until(t, "it is asked for", func(p *view.Picture) bool { return p.Question != nil }).Question
+	wrong := f.until(t, "it is asked for", func(p *runview.Picture) bool { return p.Question != nil }).Question
 	if !wrong.Secret || !strings.Contains(wrong.Text, sshd.Identity) {
 		t.Errorf("%+v", wrong)
 	}
-	reply := func(q *view.Question, text string) {
+	reply := func(q *live.Question, text string) {
 		t.Helper()
-		if _, err := f.Do(t.Context(), view.Action{Do: view.Reply, Number: int(q.ID), Text: text}); err != nil {
+		if _, err := f.Do(t.Context(), runview.Action{Do: runview.Reply, Number: int(q.ID), Text: text}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	reply(wrong, "no")
-	q := f.until(t, "it is asked for again", func(p *view.Picture) bool { return p.Question != nil && p.Question.ID != wrong.ID }).Question
-	var refused *view.Refused
-	if _, err := f.Do(t.Context(), view.Action{Do: view.Reply, Number: int(wrong.ID), Text: secret}); !errors.As(err, &refused) {
+	q := f.until(t, "it is asked for again", func(p *runview.Picture) bool { return p.Question != nil && p.Question.ID != wrong.ID }).Question
+	var refused *runview.Refused
+	if _, err := f.Do(t.Context(), runview.Action{Do: runview.Reply, Number: int(wrong.ID), Text: secret}); !errors.As(err, &refused) {
 		t.Error(err)
 	}
 	reply(q, secret)
-	f.until(t, "the host works", func(p *view.Picture) bool { return p.Phases[view.Succeeded] == 1 && p.Question == nil })
+	f.until(t, "the host works", func(p *runview.Picture) bool { return p.Phases[runview.Succeeded] == 1 && p.Question == nil })
 	filepath.WalkDir(f.run.Dir, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() {
 			if b, _ := os.ReadFile(path); bytes.Contains(b, []byte(secret)) {

@@ -6,14 +6,13 @@ import (
 	"strings"
 	"time"
 
-	"dcs-tui/dispatch/board"
 	"dcs-tui/dispatch/sched"
-	"dcs-tui/dispatch/view"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/runview"
 )
 
 // endWithin is how long a dispatcher whose jobs are all over may take to go: it asks
@@ -29,7 +28,7 @@ func (a *app) farewell(f *follower, left screenLeft) error {
 		return err
 	}
 	over := l.Table.Unfinished() == 0 && l.Asked == 0 && l.Input.State != standing.InputOpen ||
-		left.last != nil && left.last.Life == view.Ended // drained, say: its dispatcher is taking leave
+		left.last != nil && left.last.Life == runview.Ended // drained, say: its dispatcher is taking leave
 	for end := time.Now().Add(endWithin); over && l.Alive() && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		if owner, err := journal.ReadOwner(f.run); err == nil {
 			l.Owner = owner
@@ -41,7 +40,7 @@ func (a *app) farewell(f *follower, left screenLeft) error {
 		a.goesOn(f, l, left, another)
 		return nil
 	}
-	finish := sched.Finish{How: sched.AllDone, Why: board.LeftBehind(l.Table)}
+	finish := sched.Finish{How: sched.AllDone, Why: runview.LeftBehind(l.Table)}
 	code := exit.OfRun(finish.How, l.Table.Counts, f.cancelled.Load(), l.Input.Cut())
 	if p != nil && !another && !l.Alive() {
 		select {

@@ -6,14 +6,14 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"dcs-tui/dispatch/view"
 	"dcs-tui/hosts/fetch"
 	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/runview"
 )
 
 // farReader reads a piece of what an attempt printed on its host, and the size of all
 // of it.
-type farReader = func(ctx context.Context, host string, r view.Read) (data []byte, size int64, err error)
+type farReader = func(ctx context.Context, host string, r runview.Read) (data []byte, size int64, err error)
 
 // farOutputs is a farReader that connects to a host when it is first asked, as the run
 // did.
@@ -25,7 +25,7 @@ type farOutputs struct {
 	readers map[string]*fetch.Reader // by host
 }
 
-func (f *farOutputs) read(ctx context.Context, host string, r view.Read) ([]byte, int64, error) {
+func (f *farOutputs) read(ctx context.Context, host string, r runview.Read) ([]byte, int64, error) {
 	reader, err := f.reader(host)
 	if err != nil {
 		return nil, 0, err

@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"dcs-tui/dispatch/control"
-	"dcs-tui/dispatch/view"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/runview"
 )
 
 // How often a follower looks whether somebody dispatches the run.
@@ -56,7 +56,7 @@ type follower struct {
 // stage is what a follower shows for a while.
 type stage struct {
 	number uint64
-	source view.Source // nil: there is nothing to show, because of err
+	source runview.Source // nil: there is nothing to show, because of err
 	live   bool
 	err    error
 	owner  *journal.Owner // as it was; nil: there was none
@@ -108,7 +108,7 @@ func (f *follower) first() error {
 func (f *follower) Close() {
 	f.cancel()
 	f.watcher.Wait()
-	f.enter(newStage(view.ErrGone, nil))
+	f.enter(newStage(runview.ErrGone, nil))
 	f.all.Wait()
 }
 

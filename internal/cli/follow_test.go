@@ -10,13 +10,13 @@ import (
 	"testing"
 	"time"
 
-	"dcs-tui/dispatch/view"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/internal/cli/standing"
 	"dcs-tui/internal/polltest"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/runview"
 )
 
 // inBackground starts the program in the background in a directory of its own, with
@@ -74,13 +74,13 @@ func endRun(t *testing.T, run *rundir.Run, last interface{ Load() *dispatcherPro
 }
 
 // until looks at the run until it is so.
-func (f *follower) until(t *testing.T, what string, is func(*view.Picture) bool) *view.Picture {
+func (f *follower) until(t *testing.T, what string, is func(*runview.Picture) bool) *runview.Picture {
 	t.Helper()
-	var pic *view.Picture
+	var pic *runview.Picture
 	var err error
-	ask := view.Ask{Wait: time.Second, Jobs: &view.JobsWindow{Rows: 10}}
+	ask := runview.Ask{Wait: time.Second, Jobs: &runview.JobsWindow{Rows: 10}}
 	for end := time.Now().Add(patience); time.Now().Before(end); {
-		var next *view.Picture
+		var next *runview.Picture
 		if next, err = f.Look(t.Context(), ask); err == nil {
 			if ask.After != 0 && next.Version < ask.After {
 				t.Fatalf("the version fell from %x to %x", ask.After, next.Version)
@@ -103,31 +103,31 @@ const gated = "while [ -e jobs.txt -a ! -e gate ]; do sleep 0.02; done; echo $DC
 // is adopted: nothing runs twice. When the run is over, the screen goes on showing it.
 func TestScreenOutlivesItsDispatcher(t *testing.T) {
 	f := inBackground(t, gated+gated)
-	pic := f.until(t, "a job runs", func(p *view.Picture) bool { return p.Phases[view.Running] > 0 })
-	if pic.Life != view.Live || pic.Run.Name != "r" || pic.Run.Owner == "" || len(pic.Jobs.Rows) != 2 {
+	pic := f.until(t, "a job runs", func(p *runview.Picture) bool { return p.Phases[runview.Running] > 0 })
+	if pic.Life != runview.Live || pic.Run.Name != "r" || pic.Run.Owner == "" || len(pic.Jobs.Rows) != 2 {
 		t.Errorf("%+v", pic)
 	}
 	first := f.process.Load()
 	syscall.Kill(first.cmd.Process.Pid, syscall.SIGKILL)
 	killed := time.Now()
-	pic = f.until(t, "it is dead", func(p *view.Picture) bool { return p.Life == view.Dead })
+	pic = f.until(t, "it is dead", func(p *runview.Picture) bool { return p.Life == runview.Dead })
 	if d := time.Since(killed); d > 10*time.Second || !strings.Contains(pic.Over, "has died") || pic.Total != 2 || pic.Run.Owner != "" {
 		t.Errorf("after %v: %+v", d, pic)
 	}
-	var refused *view.Refused
-	if _, err := f.Do(t.Context(), view.Action{Do: view.Pause}); !errors.As(err, &refused) {
+	var refused *runview.Refused
+	if _, err := f.Do(t.Context(), runview.Action{Do: runview.Pause}); !errors.As(err, &refused) {
 		t.Error(err)
 	}
-	if a, err := f.Do(t.Context(), view.Action{Do: view.Resume}); err != nil || a.Done != 1 {
+	if a, err := f.Do(t.Context(), runview.Action{Do: runview.Resume}); err != nil || a.Done != 1 {
 		t.Fatal(a, err)
 	}
-	f.until(t, "it is live again", func(p *view.Picture) bool { return p.Life == view.Live && p.Phases[view.Running] > 0 })
-	if _, err := f.Do(t.Context(), view.Action{Do: view.Resume}); !errors.As(err, &refused) {
+	f.until(t, "it is live again", func(p *runview.Picture) bool { return p.Life == runview.Live && p.Phases[runview.Running] > 0 })
+	if _, err := f.Do(t.Context(), runview.Action{Do: runview.Resume}); !errors.As(err, &refused) {
 		t.Error(err)
 	}
 	writeFile(t, ".", "gate", "")
-	pic = f.until(t, "it is over", func(p *view.Picture) bool { return p.Life == view.Ended && p.Run.Owner == "" })
-	if pic.Phases[view.Succeeded] != 2 || pic.Over != "all jobs succeeded" {
+	pic = f.until(t, "it is over", func(p *runview.Picture) bool { return p.Life == runview.Ended && p.Run.Owner == "" })
+	if pic.Phases[runview.Succeeded] != 2 || pic.Over != "all jobs succeeded" {
 		t.Errorf("%+v", pic)
 	}
 	if ran, _ := os.ReadFile("ran"); len(strings.Fields(string(ran))) != 2 {
@@ -155,30 +155,30 @@ func (f *follower) address(t *testing.T) string {
 // starts a dispatcher for that; another screen that looks on sees it go live as well.
 func TestRunAgainFromTheScreen(t *testing.T) {
 	f := inBackground(t, "exit 3\ntrue\n")
-	f.until(t, "it is over", func(p *view.Picture) bool { return p.Life == view.Ended && p.Phases[view.Failed] == 1 })
+	f.until(t, "it is over", func(p *runview.Picture) bool { return p.Life == runview.Ended && p.Phases[runview.Failed] == 1 })
 	other := newApp().follow(f.run, reachHere(f.run))
 	defer other.Close()
-	other.until(t, "the other sees it", func(p *view.Picture) bool { return p.Life == view.Ended })
-	a, err := f.Do(t.Context(), view.Action{Do: view.Edit, Jobs: view.One(1), Edit: &view.Change{Command: strings.TrimSpace(gated)}})
+	other.until(t, "the other sees it", func(p *runview.Picture) bool { return p.Life == runview.Ended })
+	a, err := f.Do(t.Context(), runview.Action{Do: runview.Edit, Jobs: jobs.One(1), Edit: &runview.Change{Command: strings.TrimSpace(gated)}})
 	if err != nil || a.Done != 1 {
 		t.Fatal(a, err)
 	}
 	for _, s := range []*follower{f, other} {
-		s.until(t, "it is live", func(p *view.Picture) bool { return p.Life == view.Live && p.Phases[view.Running] == 1 })
+		s.until(t, "it is live", func(p *runview.Picture) bool { return p.Life == runview.Live && p.Phases[runview.Running] == 1 })
 	}
 	writeFile(t, ".", "gate", "")
-	f.until(t, "it has succeeded", func(p *view.Picture) bool { return p.Life == view.Ended && p.Phases[view.Succeeded] == 2 })
+	f.until(t, "it has succeeded", func(p *runview.Picture) bool { return p.Life == runview.Ended && p.Phases[runview.Succeeded] == 2 })
 
-	if a, err := f.Do(t.Context(), view.Action{Do: view.Requeue, Jobs: view.One(2)}); err != nil || a.Done != 1 {
+	if a, err := f.Do(t.Context(), runview.Action{Do: runview.Requeue, Jobs: jobs.One(2)}); err != nil || a.Done != 1 {
 		t.Fatal(a, err)
 	}
-	f.until(t, "again", func(p *view.Picture) bool { return p.Life == view.Ended })
+	f.until(t, "again", func(p *runview.Picture) bool { return p.Life == runview.Ended })
 	if table, _, err := journal.Replay(f.run); err != nil || table.Job(jobs.ID(2)).Round != 2 {
 		t.Error(err)
 	}
-	var refused *view.Refused
+	var refused *runview.Refused
 	none := ""
-	if _, err := f.Do(t.Context(), view.Action{Do: view.Edit, Jobs: view.One(1), Edit: &view.Change{Command: " ", Name: &none}}); !errors.As(err, &refused) {
+	if _, err := f.Do(t.Context(), runview.Action{Do: runview.Edit, Jobs: jobs.One(1), Edit: &runview.Change{Command: " ", Name: &none}}); !errors.As(err, &refused) {
 		t.Error(err)
 	}
 	table, _, err := journal.Replay(f.run)
@@ -194,18 +194,18 @@ func TestRunAgainFromTheScreen(t *testing.T) {
 // on, and does not start the rest of the run.
 func TestCancelWhatADeadDispatcherLeft(t *testing.T) {
 	f := inBackground(t, gated+gated+"#DCS after=1\necho 3 >> ran\n")
-	f.until(t, "a job runs", func(p *view.Picture) bool { return p.Phases[view.Running] > 0 })
+	f.until(t, "a job runs", func(p *runview.Picture) bool { return p.Phases[runview.Running] > 0 })
 	syscall.Kill(f.process.Load().cmd.Process.Pid, syscall.SIGKILL)
-	f.until(t, "it is dead", func(p *view.Picture) bool { return p.Life == view.Dead })
-	if a, err := f.Do(t.Context(), view.Cancel.Jobs(2)); err != nil || a.Done != 1 || a.Text != "1 job cancelled" {
+	f.until(t, "it is dead", func(p *runview.Picture) bool { return p.Life == runview.Dead })
+	if a, err := f.Do(t.Context(), runview.Cancel.Jobs(2)); err != nil || a.Done != 1 || a.Text != "1 job cancelled" {
 		t.Fatal(a, err)
 	}
-	f.until(t, "job 2 is cancelled", func(p *view.Picture) bool { return p.Life != view.Live && p.Phases[view.Cancelled] == 1 })
-	if a, err := f.Do(t.Context(), view.Action{Do: view.CancelRun}); err != nil || a.Done != 2 || a.Text != "2 jobs cancelled" {
+	f.until(t, "job 2 is cancelled", func(p *runview.Picture) bool { return p.Life != runview.Live && p.Phases[runview.Cancelled] == 1 })
+	if a, err := f.Do(t.Context(), runview.Action{Do: runview.CancelRun}); err != nil || a.Done != 2 || a.Text != "2 jobs cancelled" {
 		t.Fatal(a, err)
 	}
-	pic := f.until(t, "all is over", func(p *view.Picture) bool { return p.Life == view.Ended && p.Phases[view.Cancelled] >= 2 })
-	if !f.cancelled.Load() || pic.Phases[view.Running]+pic.Phases[view.Queued] != 0 {
+	pic := f.until(t, "all is over", func(p *runview.Picture) bool { return p.Life == runview.Ended && p.Phases[runview.Cancelled] >= 2 })
+	if !f.cancelled.Load() || pic.Phases[runview.Running]+pic.Phases[runview.Queued] != 0 {
 		t.Errorf("%+v", pic)
 	}
 	if ran, err := os.ReadFile("ran"); err == nil {
@@ -216,19 +216,19 @@ func TestCancelWhatADeadDispatcherLeft(t *testing.T) {
 // Leaving asks: drain and stop reach the dispatcher, which ends as after Ctrl-C.
 func TestStopFromTheScreen(t *testing.T) {
 	f := inBackground(t, gated+gated+gated)
-	f.until(t, "a job runs", func(p *view.Picture) bool { return p.Phases[view.Running] > 0 })
-	if _, err := f.Do(t.Context(), view.Action{Do: view.DrainRun}); err != nil {
+	f.until(t, "a job runs", func(p *runview.Picture) bool { return p.Phases[runview.Running] > 0 })
+	if _, err := f.Do(t.Context(), runview.Action{Do: runview.DrainRun}); err != nil {
 		t.Fatal(err)
 	}
-	f.until(t, "it drains", func(p *view.Picture) bool {
+	f.until(t, "it drains", func(p *runview.Picture) bool {
 		log, err := os.ReadFile(f.run.Path(dispatcherLogFile))
 		return err == nil && strings.Contains(string(log), "draining: asked for on the screen")
 	})
-	if _, err := f.Do(t.Context(), view.Action{Do: view.StopRun}); err != nil {
+	if _, err := f.Do(t.Context(), runview.Action{Do: runview.StopRun}); err != nil {
 		t.Fatal(err)
 	}
-	pic := f.until(t, "it has stopped", func(p *view.Picture) bool { return p.Life != view.Live && p.Run.Owner == "" })
-	if pic.Life != view.Ended || !strings.Contains(pic.Over, "left") {
+	pic := f.until(t, "it has stopped", func(p *runview.Picture) bool { return p.Life != runview.Live && p.Run.Owner == "" })
+	if pic.Life != runview.Ended || !strings.Contains(pic.Over, "left") {
 		t.Errorf("%+v", pic)
 	}
 	p := f.process.Load()
@@ -242,13 +242,13 @@ func TestStopFromTheScreen(t *testing.T) {
 // go on it is live again.
 func TestStoppedDispatcher(t *testing.T) {
 	f := inBackground(t, gated)
-	f.until(t, "a job runs", func(p *view.Picture) bool { return p.Phases[view.Running] > 0 })
+	f.until(t, "a job runs", func(p *runview.Picture) bool { return p.Phases[runview.Running] > 0 })
 	pid := f.process.Load().cmd.Process.Pid
 	syscall.Kill(pid, syscall.SIGSTOP)
 	defer syscall.Kill(pid, syscall.SIGCONT)
 	var err error
 	for end := time.Now().Add(patience); time.Now().Before(end); {
-		if _, err = f.Look(t.Context(), view.Ask{}); err != nil && strings.Contains(err.Error(), "kill -CONT") {
+		if _, err = f.Look(t.Context(), runview.Ask{}); err != nil && strings.Contains(err.Error(), "kill -CONT") {
 			break
 		}
 	}
@@ -256,9 +256,9 @@ func TestStoppedDispatcher(t *testing.T) {
 		t.Error(err)
 	}
 	syscall.Kill(pid, syscall.SIGCONT)
-	f.until(t, "it is live again", func(p *view.Picture) bool { return p.Life == view.Live })
+	f.until(t, "it is live again", func(p *runview.Picture) bool { return p.Life == runview.Live })
 	writeFile(t, ".", "gate", "")
-	f.until(t, "it is over", func(p *view.Picture) bool { return p.Life == view.Ended })
+	f.until(t, "it is over", func(p *runview.Picture) bool { return p.Life == runview.Ended })
 }
 
 // Without a control socket a run behind a screen does not begin, and says what does; a
@@ -295,8 +295,8 @@ func TestNoSocket(t *testing.T) {
 // pause.
 func TestPauseOutlivesItsDispatcher(t *testing.T) {
 	f := inBackground(t, gated+gated+gated)
-	f.until(t, "a job runs", func(p *view.Picture) bool { return p.Phases[view.Running] > 0 })
-	if a, err := f.Do(t.Context(), view.Action{Do: view.Pause}); err != nil || a.Done != 1 {
+	f.until(t, "a job runs", func(p *runview.Picture) bool { return p.Phases[runview.Running] > 0 })
+	if a, err := f.Do(t.Context(), runview.Action{Do: runview.Pause}); err != nil || a.Done != 1 {
 		t.Fatal(a, err)
 	}
 	polltest.Until(t, patience, "it is recorded", func() bool {
@@ -304,21 +304,21 @@ func TestPauseOutlivesItsDispatcher(t *testing.T) {
 		return err == nil && table.Paused
 	})
 	syscall.Kill(f.process.Load().cmd.Process.Pid, syscall.SIGKILL)
-	f.until(t, "it is dead", func(p *view.Picture) bool { return p.Life == view.Dead })
+	f.until(t, "it is dead", func(p *runview.Picture) bool { return p.Life == runview.Dead })
 	if _, err := ask(f.run, rundir.DoCancel, []jobs.ID{3}); err != nil {
 		t.Fatal(err)
 	}
-	if a, err := f.Do(t.Context(), view.Action{Do: view.Resume}); err != nil || a.Done != 1 {
+	if a, err := f.Do(t.Context(), runview.Action{Do: runview.Resume}); err != nil || a.Done != 1 {
 		t.Fatal(a, err)
 	}
-	f.until(t, "the request is carried out, and it is paused", func(p *view.Picture) bool {
-		return p.Life == view.Live && p.Phases[view.Cancelled] == 1 && p.Paused
+	f.until(t, "the request is carried out, and it is paused", func(p *runview.Picture) bool {
+		return p.Life == runview.Live && p.Phases[runview.Cancelled] == 1 && p.Paused
 	})
-	if a, err := f.Do(t.Context(), view.Action{Do: view.Continue}); err != nil || a.Done != 1 {
+	if a, err := f.Do(t.Context(), runview.Action{Do: runview.Continue}); err != nil || a.Done != 1 {
 		t.Fatal(a, err)
 	}
 	writeFile(t, ".", "gate", "")
-	f.until(t, "it is over", func(p *view.Picture) bool { return p.Life == view.Ended && p.Phases[view.Succeeded] == 2 })
+	f.until(t, "it is over", func(p *runview.Picture) bool { return p.Life == runview.Ended && p.Phases[runview.Succeeded] == 2 })
 }
 
 // A screen shows the error of a command that it has started, not everything that the

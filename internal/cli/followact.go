@@ -12,66 +12,66 @@ import (
 	"time"
 
 	"dcs-tui/dispatch"
-	"dcs-tui/dispatch/view"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/runview"
 )
 
 // actor carries out what a person asks for on a screen.
-type actor = func(context.Context, view.Action) (*view.Answer, error)
+type actor = func(context.Context, runview.Action) (*runview.Answer, error)
 
 // act carries out what a person asks of a run that nobody dispatches. What only a
 // dispatcher can do waits in the run directory as a request, and one is started.
-func (f *follower) act(ctx context.Context, a view.Action) (*view.Answer, error) {
+func (f *follower) act(ctx context.Context, a runview.Action) (*runview.Answer, error) {
 	switch a.Do {
-	case view.Resume:
+	case runview.Resume:
 		if err := f.resume(ctx); err != nil {
 			return nil, err
 		}
-		return &view.Answer{Done: 1, Text: "the run goes on"}, nil
-	case view.Requeue, view.Edit:
+		return &runview.Answer{Done: 1, Text: "the run goes on"}, nil
+	case runview.Requeue, runview.Edit:
 		return f.again(ctx, a)
-	case view.Priority:
+	case runview.Priority:
 		return f.prioritise(&a)
-	case view.Cancel:
+	case runview.Cancel:
 		if a.Waiting { // what of them runs is not known here, and would be ended
-			return nil, &view.Refused{Why: "the dispatcher has gone meanwhile; resume the run first"}
+			return nil, &runview.Refused{Why: "the dispatcher has gone meanwhile; resume the run first"}
 		}
 		return f.cancelJobs(ctx, a.Jobs)
-	case view.CancelRun:
+	case runview.CancelRun:
 		f.cancelled.Store(true)
 		return f.runCancel(ctx)
-	case view.DrainRun, view.StopRun:
-		return nil, &view.Refused{Why: "nobody dispatches the run"}
+	case runview.DrainRun, runview.StopRun:
+		return nil, &runview.Refused{Why: "nobody dispatches the run"}
 	}
-	return nil, &view.Refused{Why: "nobody dispatches the run; resume it first"}
+	return nil, &runview.Refused{Why: "nobody dispatches the run; resume it first"}
 }
 
 // requestOf is an action as a request in the run directory.
-func requestOf(a *view.Action) *rundir.Request {
+func requestOf(a *runview.Action) *rundir.Request {
 	q := &rundir.Request{By: dispatch.Asker(), At: time.Now(), Why: a.Why, Priority: a.Number}
 	for _, r := range a.Jobs {
 		q.Jobs = append(q.Jobs, jobs.Range{First: r.First, Last: r.Last})
 	}
 	switch a.Do {
-	case view.Requeue:
+	case runview.Requeue:
 		q.Do = rundir.DoRequeue
-	case view.Edit:
+	case runview.Edit:
 		q.Do, q.Edit = rundir.DoEdit, changeOf(a.Edit)
-	case view.Priority:
+	case runview.Priority:
 		q.Do = rundir.DoPriority
-	case view.Cancel:
+	case runview.Cancel:
 		q.Do = rundir.DoCancel
 	}
 	return q
 }
 
 // changeOf is a change as jobs are given it.
-func changeOf(c *view.Change) *jobs.Change {
+func changeOf(c *runview.Change) *jobs.Change {
 	j := &jobs.Change{Name: c.Name, Timeout: c.Timeout, MemBytes: c.MemBytes, Tries: c.Tries, Slots: c.Slots, GPUs: c.GPUs, Tags: c.Tags}
 	if c.Command != "" {
 		j.Command = &c.Command
@@ -81,13 +81,13 @@ func changeOf(c *view.Change) *jobs.Change {
 
 // again leaves the request, then starts a dispatcher, which takes it in before it
 // starts anything.
-func (f *follower) again(ctx context.Context, a view.Action) (*view.Answer, error) {
-	if a.Do == view.Edit {
+func (f *follower) again(ctx context.Context, a runview.Action) (*runview.Answer, error) {
+	if a.Do == runview.Edit {
 		if a.Edit == nil {
-			return nil, &view.Refused{Why: "nothing is to be changed"}
+			return nil, &runview.Refused{Why: "nothing is to be changed"}
 		}
 		if err := changeOf(a.Edit).Check(); err != nil {
-			return nil, &view.Refused{Why: err.Error()}
+			return nil, &runview.Refused{Why: err.Error()}
 		}
 	}
 	e, err := leave(f.run, requestOf(&a))
@@ -107,11 +107,11 @@ func (f *follower) again(ctx context.Context, a view.Action) (*view.Answer, erro
 	}
 	switch {
 	case e.refused != "":
-		return nil, &view.Refused{Why: e.refused}
+		return nil, &runview.Refused{Why: e.refused}
 	case !e.taken:
-		return &view.Answer{Text: "asked; the dispatcher has not taken it in yet"}, nil
+		return &runview.Answer{Text: "asked; the dispatcher has not taken it in yet"}, nil
 	}
-	return &view.Answer{Done: e.did, Left: e.left, Text: jobs.Plural(e.did, "job") + " queued again; the run goes on"}, nil
+	return &runview.Answer{Done: e.did, Left: e.left, Text: jobs.Plural(e.did, "job") + " queued again; the run goes on"}, nil
 }
 
 // resume starts a dispatcher in the background and waits until it dispatches.
@@ -135,7 +135,7 @@ func (f *follower) resume(ctx context.Context) error {
 		if p.death != "" {
 			otherwise += ": the dispatcher was ended (" + p.death + ") before it had begun"
 		}
-		return &view.Refused{Why: said.problem(otherwise)}
+		return &runview.Refused{Why: said.problem(otherwise)}
 	}
 	f.process.Store(p)
 	f.stage().lose()
@@ -143,22 +143,22 @@ func (f *follower) resume(ctx context.Context) error {
 }
 
 // cancelJobs and runCancel have `cancel` take the run over, end them, and leave.
-func (f *follower) cancelJobs(ctx context.Context, which view.Ranges) (*view.Answer, error) {
+func (f *follower) cancelJobs(ctx context.Context, which jobs.Ranges) (*runview.Answer, error) {
 	const most = 2000 // ranges that fit on a command line
 	if len(which) > most {
-		return nil, &view.Refused{Why: "nobody dispatches the run, and those are too many single jobs to end without: resume it first"}
+		return nil, &runview.Refused{Why: "nobody dispatches the run, and those are too many single jobs to end without: resume it first"}
 	}
 	var args []string
 	for _, r := range which {
 		args = append(args, fmt.Sprintf("%d-%d", r.First, r.Last))
 	}
 	if len(args) == 0 {
-		return &view.Answer{}, nil
+		return &runview.Answer{}, nil
 	}
 	return f.runCancel(ctx, args...)
 }
 
-func (f *follower) runCancel(ctx context.Context, ids ...string) (*view.Answer, error) {
+func (f *follower) runCancel(ctx context.Context, ids ...string) (*runview.Answer, error) {
 	before, err := standing.WholeTable(f.run)
 	if err != nil {
 		return nil, err
@@ -184,7 +184,7 @@ func (f *follower) runCancel(ctx context.Context, ids ...string) (*view.Answer, 
 		return nil, err
 	}
 	if failed != nil && failed.ExitCode() == exit.Usage {
-		return nil, &view.Refused{Why: said.problem("it could not be cancelled")}
+		return nil, &runview.Refused{Why: said.problem("it could not be cancelled")}
 	}
 	after, err := standing.WholeTable(f.run)
 	if err != nil {
@@ -195,9 +195,9 @@ func (f *follower) runCancel(ctx context.Context, ids ...string) (*view.Answer, 
 
 // cancelAnswer returns the result of a cancel, from the run before and after it. It
 // does not use the output of the command, which is written for a terminal.
-func cancelAnswer(before, after *jobs.Table, failed bool) *view.Answer {
+func cancelAnswer(before, after *jobs.Table, failed bool) *runview.Answer {
 	n := after.Counts[jobs.Cancelled] - before.Counts[jobs.Cancelled]
-	a := &view.Answer{Done: n, Text: jobs.Plural(n, "job") + " cancelled"}
+	a := &runview.Answer{Done: n, Text: jobs.Plural(n, "job") + " cancelled"}
 	if n == 0 {
 		a.Text = "no job was cancelled"
 	}

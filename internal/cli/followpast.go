@@ -3,8 +3,6 @@ package cli
 import (
 	"fmt"
 
-	"dcs-tui/dispatch/board"
-	"dcs-tui/dispatch/view"
 	"dcs-tui/internal/cli/places"
 	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
@@ -12,6 +10,7 @@ import (
 	"dcs-tui/jobs/results/column"
 	"dcs-tui/jobs/results/outputs"
 	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/runview"
 )
 
 // past is the stage of a run that nobody dispatches; owner did last, nil: nobody ever.
@@ -27,8 +26,8 @@ func (f *follower) past(owner *journal.Owner, unasked string) *stage {
 }
 
 // pastBoard makes a board of what the run directory shows.
-func (a *app) pastBoard(run *rundir.Run, owner *journal.Owner, unasked string, act actor, far farReader) (*board.Board, error) {
-	var past board.Earlier
+func (a *app) pastBoard(run *rundir.Run, owner *journal.Owner, unasked string, act actor, far farReader) (*runview.Board, error) {
+	var past runview.Earlier
 	words := map[string]standing.HostWord{}
 	reader := journal.Follow(run)
 	limit, _, _, _ := journal.Observe(run)
@@ -43,7 +42,7 @@ func (a *app) pastBoard(run *rundir.Run, owner *journal.Owner, unasked string, a
 	table := reader.Table()
 	standing.AcceptRest(table)
 	at := places.Of(run)
-	p := board.Past{
+	p := runview.Past{
 		Options:  boardOptions(run, runView(run, a.labName(run), nil), act),
 		HostDirs: at.HostDirs, Here: at.Here, Far: far, Tries: triesOf(run),
 	}
@@ -57,40 +56,40 @@ func (a *app) pastBoard(run *rundir.Run, owner *journal.Owner, unasked string, a
 	if inv, err := a.storedInventory(run); err == nil {
 		p.Hosts = inv.Hosts
 	}
-	b := board.FromTable(table, p)
+	b := runview.FromTable(table, p)
 	b.AddEarlier(&past)
 	return b, nil
 }
 
 // boardOptions are those of a board of a run; figures that run.toml declares wrongly
 // are left out, `results` says which.
-func boardOptions(run *rundir.Run, v view.Run, act actor) board.Options {
+func boardOptions(run *rundir.Run, v runview.Run, act actor) runview.Options {
 	figures, _ := outputs.Declared(run.Asked)
-	return board.Options{Run: v, Act: act, Figures: figures,
+	return runview.Options{Run: v, Act: act, Figures: figures,
 		Outputs: func(columns []*column.Column) *outputs.Reader { return outputs.New(run, columns) }}
 }
 
 // howOver says how a run that nobody dispatches came to that.
-func howOver(t *jobs.Table, owner *journal.Owner) (view.Life, string) {
+func howOver(t *jobs.Table, owner *journal.Owner) (runview.Life, string) {
 	left := t.Unfinished()
 	switch {
 	case left == 0 && len(t.Jobs) == 0:
-		return view.Ended, "no job came"
+		return runview.Ended, "no job came"
 	case left == 0 && standing.AllSucceeded(t):
-		return view.Ended, "all jobs succeeded"
+		return runview.Ended, "all jobs succeeded"
 	case left == 0 && t.Counts[jobs.Cancelled] > 0:
-		return view.Ended, "over: " + standing.Counts(t, false)
+		return runview.Ended, "over: " + standing.Counts(t, false)
 	case left == 0:
-		return view.Ended, "some jobs did not succeed"
+		return runview.Ended, "some jobs did not succeed"
 	case owner == nil || owner.Left:
-		return view.Ended, "stopped with " + jobs.Plural(left, "job") + " left"
+		return runview.Ended, "stopped with " + jobs.Plural(left, "job") + " left"
 	}
-	return view.Dead, fmt.Sprintf("%s has died or cannot be seen any more; what it started runs on", owner)
+	return runview.Dead, fmt.Sprintf("%s has died or cannot be seen any more; what it started runs on", owner)
 }
 
 // runView names a run to a screen; owner nil: nobody dispatches it.
-func runView(run *rundir.Run, lab string, owner *journal.Owner) view.Run {
-	v := view.Run{Name: run.Name(), UID: run.UID(), Dir: run.Dir, Lab: lab, Created: run.Asked.Created}
+func runView(run *rundir.Run, lab string, owner *journal.Owner) runview.Run {
+	v := runview.Run{Name: run.Name(), UID: run.UID(), Dir: run.Dir, Lab: lab, Created: run.Asked.Created}
 	if owner != nil {
 		v.Owner, v.Machine, v.Epoch = owner.String(), owner.Host, owner.Epoch
 	}

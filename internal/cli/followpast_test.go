@@ -4,9 +4,9 @@ import (
 	"context"
 	"testing"
 
-	"dcs-tui/dispatch/view"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/runview"
 )
 
 // E8: the screen of a run that nobody dispatches has the records of its journal.
@@ -37,7 +37,7 @@ func TestThePastHasItsEvents(t *testing.T) {
 	}
 	defer b.Close()
 	for filter, want := range map[string]int{"host=ws1": 3, "job:1": 3, "": 5} {
-		p, err := b.Look(t.Context(), view.Ask{Events: &view.EventsWindow{All: true, Filter: filter, Rows: 9}})
+		p, err := b.Look(t.Context(), runview.Ask{Events: &runview.EventsWindow{All: true, Filter: filter, Rows: 9}})
 		if err != nil || p.Events.Total != want || p.Events.Cut {
 			t.Errorf("%q: %+v, %v", filter, p.Events, err)
 		}

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"dcs-tui/dispatch"
-	"dcs-tui/dispatch/view"
 	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/runview"
 )
 
 // mostPriorities is how many requests a relative change of priorities may become.
@@ -20,7 +20,7 @@ const mostPriorities = 100
 // prioritise leaves a change of priorities for the next resume. A relative one is left as
 // what it comes to: a request that was carried out in part when its dispatcher died is
 // carried out anew, and must come to the same then.
-func (f *follower) prioritise(a *view.Action) (*view.Answer, error) {
+func (f *follower) prioritise(a *runview.Action) (*runview.Answer, error) {
 	requests := []*rundir.Request{requestOf(a)}
 	if a.Relative {
 		table, err := standing.WholeTable(f.run)
@@ -32,7 +32,7 @@ func (f *follower) prioritise(a *view.Action) (*view.Answer, error) {
 			return nil, err
 		}
 		if requests = absolute(table, waiting, a); len(requests) > mostPriorities {
-			return nil, &view.Refused{Why: "nobody dispatches the run, and those jobs have too many different priorities; resume it first, or say which priority"}
+			return nil, &runview.Refused{Why: "nobody dispatches the run, and those jobs have too many different priorities; resume it first, or say which priority"}
 		}
 	}
 	n := 0
@@ -43,9 +43,9 @@ func (f *follower) prioritise(a *view.Action) (*view.Answer, error) {
 		n += q.Jobs.Count()
 	}
 	if n == 0 {
-		return &view.Answer{Text: "the priority of what is over does not matter any more"}, nil
+		return &runview.Answer{Text: "the priority of what is over does not matter any more"}, nil
 	}
-	return &view.Answer{Done: n, Text: "noted for the next resume"}, nil
+	return &runview.Answer{Done: n, Text: "noted for the next resume"}, nil
 }
 
 // waitingRequests reads what has been asked for and not been taken in, in its order.
@@ -73,7 +73,7 @@ func waitingRequests(run *rundir.Run, t *jobs.Table) (waiting []*rundir.Request,
 
 // absolute returns what a relative change of priorities comes to, once what waits has
 // been carried out: a request for each priority.
-func absolute(t *jobs.Table, waiting []*rundir.Request, a *view.Action) []*rundir.Request {
+func absolute(t *jobs.Table, waiting []*rundir.Request, a *runview.Action) []*rundir.Request {
 	of := map[int][]jobs.ID{}
 	for _, id := range a.Jobs.IDs(jobs.ID(len(t.Jobs))) {
 		j := t.Job(id)

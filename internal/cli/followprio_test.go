@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"dcs-tui/dispatch/view"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/runview"
 )
 
 // K2: a relative priority asked of a run that nobody dispatches comes to the same
@@ -20,7 +20,7 @@ func TestAbsolutePriorities(t *testing.T) {
 	}
 	table.Jobs[4].State = jobs.Succeeded
 	ask := func(by int, waiting []*rundir.Request) ([]*rundir.Request, string) {
-		list := absolute(table, waiting, &view.Action{Do: view.Priority, Jobs: view.Ranges{{First: 1, Last: 9}}, Number: by, Relative: true})
+		list := absolute(table, waiting, &runview.Action{Do: runview.Priority, Jobs: jobs.Ranges{{First: 1, Last: 9}}, Number: by, Relative: true})
 		var said []string
 		for _, q := range list {
 			said = append(said, fmt.Sprintf("%s: %d", q.Jobs, q.Priority))

@@ -6,14 +6,15 @@ import (
 	"time"
 
 	"dcs-tui/dispatch/control"
-	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/runview"
 )
 
 // stageShift: the upper bits of a picture's version are the number of its stage.
 const stageShift = 40
 
-// Look is view.Source's. Between two stages it waits for the next, as long as it may.
-func (f *follower) Look(ctx context.Context, ask view.Ask) (*view.Picture, error) {
+// Look is runview.Source's. Between two stages it waits for the next, as long as it may.
+func (f *follower) Look(ctx context.Context, ask runview.Ask) (*runview.Picture, error) {
 	until := time.Now().Add(max(ask.Wait, time.Second))
 	for {
 		st := f.stage()
@@ -27,7 +28,7 @@ func (f *follower) Look(ctx context.Context, ask view.Ask) (*view.Picture, error
 		if inner.After = 0; ask.After>>stageShift == st.number {
 			inner.After = ask.After & (1<<stageShift - 1)
 		}
-		pic, err := with(ctx, st, func(ctx context.Context) (*view.Picture, error) { return st.source.Look(ctx, inner) })
+		pic, err := with(ctx, st, func(ctx context.Context) (*runview.Picture, error) { return st.source.Look(ctx, inner) })
 		switch {
 		case err == nil:
 			p := *pic
@@ -80,7 +81,7 @@ func (f *follower) passes(ctx context.Context, st *stage, err error) bool {
 		return f.ctx.Err() == nil
 	default:
 	}
-	if st.live && (errors.Is(err, view.ErrGone) || errors.Is(err, control.ErrDeaf)) {
+	if st.live && (errors.Is(err, runview.ErrGone) || errors.Is(err, control.ErrDeaf)) {
 		st.lose()
 		select {
 		case <-st.ended:
@@ -95,7 +96,7 @@ func (f *follower) passes(ctx context.Context, st *stage, err error) bool {
 const askPatience = 5 * time.Second
 
 // retry makes a call that changes nothing, again where it passes.
-func retry[T any](ctx context.Context, f *follower, call func(context.Context, view.Source) (T, error)) (T, error) {
+func retry[T any](ctx context.Context, f *follower, call func(context.Context, runview.Source) (T, error)) (T, error) {
 	until := time.Now().Add(askPatience)
 	for {
 		st := f.stage()
@@ -113,35 +114,35 @@ func retry[T any](ctx context.Context, f *follower, call func(context.Context, v
 	}
 }
 
-// Match is view.Source's.
-func (f *follower) Match(ctx context.Context, filter string) (view.Ranges, view.Weight, error) {
+// Match is runview.Source's.
+func (f *follower) Match(ctx context.Context, filter string) (jobs.Ranges, runview.Weight, error) {
 	type matched struct {
-		which  view.Ranges
-		weight view.Weight
+		which  jobs.Ranges
+		weight runview.Weight
 	}
-	m, err := retry(ctx, f, func(ctx context.Context, s view.Source) (m matched, err error) {
+	m, err := retry(ctx, f, func(ctx context.Context, s runview.Source) (m matched, err error) {
 		m.which, m.weight, err = s.Match(ctx, filter)
 		return m, err
 	})
 	return m.which, m.weight, err
 }
 
-// Weigh is view.Source's.
-func (f *follower) Weigh(ctx context.Context, which view.Ranges) (view.Weight, error) {
-	return retry(ctx, f, func(ctx context.Context, s view.Source) (view.Weight, error) { return s.Weigh(ctx, which) })
+// Weigh is runview.Source's.
+func (f *follower) Weigh(ctx context.Context, which jobs.Ranges) (runview.Weight, error) {
+	return retry(ctx, f, func(ctx context.Context, s runview.Source) (runview.Weight, error) { return s.Weigh(ctx, which) })
 }
 
-// Read is view.Source's.
-func (f *follower) Read(ctx context.Context, r view.Read) (*view.Piece, error) {
-	return retry(ctx, f, func(ctx context.Context, s view.Source) (*view.Piece, error) { return s.Read(ctx, r) })
+// Read is runview.Source's.
+func (f *follower) Read(ctx context.Context, r runview.Read) (*runview.Piece, error) {
+	return retry(ctx, f, func(ctx context.Context, s runview.Source) (*runview.Piece, error) { return s.Read(ctx, r) })
 }
 
 // leavePatience is how long an action waits for a dispatcher that is just ending.
 const leavePatience = 40 * time.Second
 
-// Do is view.Source's. What was sent and not answered is not sent again: it may have
+// Do is runview.Source's. What was sent and not answered is not sent again: it may have
 // been carried out.
-func (f *follower) Do(ctx context.Context, a view.Action) (*view.Answer, error) {
+func (f *follower) Do(ctx context.Context, a runview.Action) (*runview.Answer, error) {
 	until := time.Now().Add(askPatience)
 	for end := time.Now().Add(leavePatience); ; {
 		st := f.stage()
@@ -156,7 +157,7 @@ func (f *follower) Do(ctx context.Context, a view.Action) (*view.Answer, error) 
 		}
 		answer, err := st.source.Do(ctx, a)
 		switch {
-		case err == nil && a.Do == view.CancelRun:
+		case err == nil && a.Do == runview.CancelRun:
 			f.cancelled.Store(true)
 		case errors.Is(err, control.ErrLeaving) && time.Now().Before(end):
 			st.lose()
@@ -167,7 +168,7 @@ func (f *follower) Do(ctx context.Context, a view.Action) (*view.Answer, error) 
 			}
 			until = end
 			continue
-		case errors.Is(err, view.ErrGone):
+		case errors.Is(err, runview.ErrGone):
 			st.lose()
 			return nil, errors.New("the dispatcher has ended; it may have done it before")
 		}
@@ -175,4 +176,4 @@ func (f *follower) Do(ctx context.Context, a view.Action) (*view.Answer, error) 
 	}
 }
 
-var _ view.Source = (*follower)(nil)
+var _ runview.Source = (*follower)(nil)

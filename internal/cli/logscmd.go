@@ -13,12 +13,12 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"dcs-tui/dispatch/view"
 	"dcs-tui/hosts"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/runview"
 )
 
 // logsFlags are the options of logs.
@@ -113,7 +113,7 @@ func (a *app) runLogs(args []string, f *logsFlags) error {
 }
 
 // choose picks the attempt to print; nil: there is none yet.
-func (f *logsFlags) choose(d *view.Detail) (*view.Attempt, error) {
+func (f *logsFlags) choose(d *runview.Detail) (*runview.Attempt, error) {
 	for i := len(d.Attempts) - 1; i >= 0; i-- {
 		if at := &d.Attempts[i]; f.attempt == 0 || int(at.ID.N) == f.attempt {
 			return at, nil
@@ -126,15 +126,15 @@ func (f *logsFlags) choose(d *view.Detail) (*view.Attempt, error) {
 }
 
 // copyLog copies what an attempt has printed, to its end when it is followed.
-func (a *app) copyLog(src view.Source, run *rundir.Run, at *view.Attempt, file jobs.File, follow bool, w *logWriter) error {
+func (a *app) copyLog(src runview.Source, run *rundir.Run, at *runview.Attempt, file jobs.File, follow bool, w *logWriter) error {
 	w.line.Attempt, w.line.Offset = at.ID.String(), 0
 	for offset := int64(0); ; {
 		ctx, cancel := context.WithTimeout(context.Background(), outputTimeout)
-		piece, err := src.Read(ctx, view.Read{Attempt: at.ID, File: file, Offset: offset, Limit: hosts.MaxChunk})
+		piece, err := src.Read(ctx, runview.Read{Attempt: at.ID, File: file, Offset: offset, Limit: hosts.MaxChunk})
 		cancel()
 		switch { // through a socket an error is only its text
 		case errors.Is(err, os.ErrNotExist) || err != nil && strings.Contains(err.Error(), "no such file"):
-			if piece = (&view.Piece{Over: !at.Ended.IsZero()}); !piece.Over && !follow {
+			if piece = (&runview.Piece{Over: !at.Ended.IsZero()}); !piece.Over && !follow {
 				return nil // handed over, and not started
 			}
 		case err != nil:
@@ -176,7 +176,7 @@ func (a *app) copyLog(src view.Source, run *rundir.Run, at *view.Attempt, file j
 	}
 }
 
-func attemptOf(d *view.Detail, id jobs.AttemptID) *view.Attempt {
+func attemptOf(d *runview.Detail, id jobs.AttemptID) *runview.Attempt {
 	for i := range d.Attempts {
 		if d.Attempts[i].ID == id {
 			return &d.Attempts[i]

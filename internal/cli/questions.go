@@ -4,7 +4,8 @@ import (
 	"errors"
 	"sync"
 
-	"dcs-tui/dispatch/view"
+	"dcs-tui/jobs/live"
+	"dcs-tui/jobs/runview"
 )
 
 // asker asks a person for something secret.
@@ -28,9 +29,9 @@ type questions struct {
 
 	mu    sync.Mutex
 	last  int64
-	open  *view.Question
+	open  *live.Question
 	given chan string
-	shown interface{ SetQuestion(*view.Question) } // nil: nobody looks
+	shown interface{ SetQuestion(*live.Question) } // nil: nobody looks
 }
 
 var errUnanswered = errors.New("it was not answered")
@@ -43,7 +44,7 @@ func (q *questions) ask(text string) ([]byte, error) {
 	q.mu.Lock()
 	q.last++
 	q.given = given
-	q.put(&view.Question{ID: q.last, Text: text, Secret: true})
+	q.put(&live.Question{ID: q.last, Text: text, Secret: true})
 	q.mu.Unlock()
 	secret := <-given
 	if secret == "" {
@@ -53,7 +54,7 @@ func (q *questions) ask(text string) ([]byte, error) {
 }
 
 // put changes what is asked. mu is held.
-func (q *questions) put(open *view.Question) {
+func (q *questions) put(open *live.Question) {
 	q.open = open
 	if q.shown != nil {
 		q.shown.SetQuestion(open)
@@ -61,7 +62,7 @@ func (q *questions) put(open *view.Question) {
 }
 
 // show asks on a board from now on; nil: on none.
-func (q *questions) show(b interface{ SetQuestion(*view.Question) }) {
+func (q *questions) show(b interface{ SetQuestion(*live.Question) }) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.shown = b
@@ -71,13 +72,13 @@ func (q *questions) show(b interface{ SetQuestion(*view.Question) }) {
 }
 
 // answer answers a question; "" refuses it.
-func (q *questions) answer(id int64, text string) (*view.Answer, error) {
+func (q *questions) answer(id int64, text string) (*runview.Answer, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.open == nil || q.open.ID != id {
-		return nil, &view.Refused{Why: "that was answered already"}
+		return nil, &runview.Refused{Why: "that was answered already"}
 	}
 	q.given <- text // has room
 	q.put(nil)
-	return &view.Answer{Done: 1}, nil
+	return &runview.Answer{Done: 1}, nil
 }

@@ -6,15 +6,14 @@ import (
 	"io/fs"
 	"time"
 
-	"dcs-tui/dispatch/board"
 	"dcs-tui/dispatch/control"
-	"dcs-tui/dispatch/view"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/runview"
 )
 
 // controlBase is where the directories of control sockets lie; tests change it.
@@ -30,7 +29,7 @@ func (s *session) listenControl(inventory string) error {
 	}
 	server, err := control.Listen(control.Options{
 		Base: controlBase, Program: version(), Run: s.run.UID(), Epoch: s.table.Epoch, Secret: secret,
-		Open:   func() (view.Source, func(), error) { return s.openBoard(inventory) },
+		Open:   func() (runview.Source, func(), error) { return s.openBoard(inventory) },
 		TakeIn: func(ctx context.Context, name string) error { return s.requests.TakeIn(ctx, name, s.d.Finished()) },
 		Fault:  func(text string) { s.say(func() string { return console.CleanLine(text) }) },
 	})
@@ -87,12 +86,12 @@ func (s *session) closeControl() {
 
 // openBoard makes what attached screens look at. Nothing of it is there while nobody
 // is attached.
-func (s *session) openBoard(inventory string) (view.Source, func(), error) {
+func (s *session) openBoard(inventory string) (runview.Source, func(), error) {
 	owner, err := journal.ReadOwner(s.run)
 	if err != nil {
 		owner = nil // only its name is missing on the screen
 	}
-	b := board.Live(s.d, boardOptions(s.run, runView(s.run, labOf(inventory), owner), s.act))
+	b := runview.FromDispatcher(s.d, boardOptions(s.run, runView(s.run, labOf(inventory), owner), s.act))
 	s.addPast(b)
 	q, _ := s.app.asker.(*questions)
 	if q != nil {
@@ -109,21 +108,21 @@ func (s *session) openBoard(inventory string) (view.Source, func(), error) {
 // servedBoard is a board to which nothing can be asked any more when the run is over
 // and its dispatcher takes leave of the hosts: what it took in then would be left.
 type servedBoard struct {
-	*board.Board
+	*runview.Board
 	s *session
 }
 
-// Do is view.Source's.
-func (b *servedBoard) Do(ctx context.Context, a view.Action) (*view.Answer, error) {
+// Do is runview.Source's.
+func (b *servedBoard) Do(ctx context.Context, a runview.Action) (*runview.Answer, error) {
 	select {
 	case <-b.s.d.Finished():
-		if a.Do != view.Reply {
+		if a.Do != runview.Reply {
 			return nil, control.ErrLeaving
 		}
 	default:
 	}
 	ans, err := b.Board.Do(ctx, a)
-	if err == nil && a.Do == view.Continue {
+	if err == nil && a.Do == runview.Continue {
 		b.s.continued()
 	}
 	return ans, err
@@ -141,9 +140,9 @@ func (s *session) continued() {
 }
 
 // addPast gives a board what happened before anybody looked.
-func (s *session) addPast(b *board.Board) {
+func (s *session) addPast(b *runview.Board) {
 	began := time.Now()
-	var past board.Earlier
+	var past runview.Earlier
 	// What cannot be read is only missing among the events.
 	_, _ = journal.Follow(s.run).Poll(journal.Limit{Durable: s.journal.Durable()}, func(_ int, r *jobs.Record) {
 		if r.At < jobs.StampOf(began) && r.Kind != jobs.KindAcked { // the board hears of later ones itself
@@ -154,25 +153,25 @@ func (s *session) addPast(b *board.Board) {
 }
 
 // act carries out what a board cannot.
-func (s *session) act(_ context.Context, a view.Action) (*view.Answer, error) {
+func (s *session) act(_ context.Context, a runview.Action) (*runview.Answer, error) {
 	by := console.CleanLine(a.Why)
 	if by == "" {
 		by = "asked for on the screen"
 	}
 	switch a.Do {
-	case view.DrainRun:
+	case runview.DrainRun:
 		s.obey(wishDrain, by)
-		return &view.Answer{Done: 1, Text: "no more jobs are started; the dispatcher ends when the running ones have, unless continue comes first"}, nil
-	case view.StopRun:
+		return &runview.Answer{Done: 1, Text: "no more jobs are started; the dispatcher ends when the running ones have, unless continue comes first"}, nil
+	case runview.StopRun:
 		s.obey(wishStop, by)
-		return &view.Answer{Done: 1, Text: "dispatching stops; running jobs go on"}, nil
-	case view.CancelRun:
+		return &runview.Answer{Done: 1, Text: "dispatching stops; running jobs go on"}, nil
+	case runview.CancelRun:
 		s.obey(wishCancel, by)
-		return &view.Answer{Done: 1, Text: "every job is cancelled; the running ones are being ended"}, nil
-	case view.Reply:
+		return &runview.Answer{Done: 1, Text: "every job is cancelled; the running ones are being ended"}, nil
+	case runview.Reply:
 		if q, ok := s.app.asker.(*questions); ok {
 			return q.answer(int64(a.Number), a.Text)
 		}
 	}
-	return nil, &view.Refused{Why: "the dispatcher cannot do that: " + string(a.Do)}
+	return nil, &runview.Refused{Why: "the dispatcher cannot do that: " + string(a.Do)}
 }

@@ -8,24 +8,23 @@ import (
 	"strings"
 	"testing"
 
-	"dcs-tui/dispatch/board"
 	"dcs-tui/dispatch/control"
 	"dcs-tui/dispatch/sched"
-	"dcs-tui/dispatch/view"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/runview"
 )
 
 // served takes the run over as a dispatcher on that machine whose screen can be attached to.
 func served(t *testing.T, run *rundir.Run, machine string) *journal.Journal {
 	t.Helper()
-	b := board.FromTable(&jobs.Table{}, board.Past{Options: board.Options{Run: view.Run{Machine: machine}}})
+	b := runview.FromTable(&jobs.Table{}, runview.Past{Options: runview.Options{Run: runview.Run{Machine: machine}}})
 	t.Cleanup(b.Close)
 	s, err := control.Listen(control.Options{Program: version(), Run: run.UID(),
-		Open: func() (view.Source, func(), error) { return b, func() {}, nil }})
+		Open: func() (runview.Source, func(), error) { return b, func() {}, nil }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,9 +43,9 @@ func TestAScreenGoesToTheNewOwner(t *testing.T) {
 	defer served(t, run, "oak").Close()
 	f := newApp().follow(run, reachHere(run))
 	defer f.Close()
-	f.until(t, "the first is shown", func(p *view.Picture) bool { return p.Run.Machine == "oak" })
+	f.until(t, "the first is shown", func(p *runview.Picture) bool { return p.Run.Machine == "oak" })
 	defer served(t, run, "elm").Close()
-	f.until(t, "the new owner is shown", func(p *view.Picture) bool { return p.Run.Machine == "elm" })
+	f.until(t, "the new owner is shown", func(p *runview.Picture) bool { return p.Run.Machine == "elm" })
 }
 
 // over is a run of one job that has succeeded; this process dispatched it last.

@@ -6,19 +6,19 @@ import (
 	"os"
 	"strings"
 
-	"dcs-tui/dispatch/view"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/ttyguard"
+	"dcs-tui/jobs/runview"
 	"dcs-tui/tui"
 )
 
 // screenLeft is how a screen was left.
 type screenLeft struct {
-	last *view.Picture // the newest that was seen; may be nil
+	last *runview.Picture // the newest that was seen; may be nil
 }
 
 // drawScreen draws the screen until it is left; the terminal is then as it was.
-func (a *app) drawScreen(src view.Source, keys *os.File, o screenOptions) (screenLeft, error) {
+func (a *app) drawScreen(src runview.Source, keys *os.File, o screenOptions) (screenLeft, error) {
 	given, err := ttyguard.Start(keys, a.stdout)
 	if err != nil { // then only we ourselves give the terminal back
 		given = func() {}

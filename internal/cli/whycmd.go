@@ -8,12 +8,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"dcs-tui/dispatch/control"
-	"dcs-tui/dispatch/view"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/runview"
 )
 
 func (a *app) whyCmd() *cobra.Command {
@@ -99,10 +99,10 @@ func within(d time.Duration, reach reacher) reacher {
 }
 
 // detail looks a job up.
-func detail(src view.Source, run *rundir.Run, id jobs.ID) (*view.Picture, *view.Detail, error) {
+func detail(src runview.Source, run *rundir.Run, id jobs.ID) (*runview.Picture, *runview.Detail, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), commandPatience)
 	defer cancel()
-	pic, err := src.Look(ctx, view.Ask{Focus: id})
+	pic, err := src.Look(ctx, runview.Ask{Focus: id})
 	if err != nil {
 		return nil, nil, exit.Usagef("%w", err)
 	}
@@ -141,7 +141,7 @@ func (a *app) runWhy(args []string, asJSON bool) error {
 	}
 	if asJSON {
 		j := whyJSON{V: 1, Run: run.Name(), UID: run.UID(), Job: id, Phase: d.Row.Phase.String(), Why: d.Why,
-			Live: pic.Life == view.Live, Attempt: d.Row.Attempt}
+			Live: pic.Life == runview.Live, Attempt: d.Row.Attempt}
 		if d.Row.Host != "" {
 			j.Host = &d.Row.Host
 		}

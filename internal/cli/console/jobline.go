@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 
 	"dcs-tui/jobs"
-	"dcs-tui/jobs/events"
 	"dcs-tui/jobs/results"
+	"dcs-tui/jobs/runview"
 )
 
 // maxTitle is how much of a job's name or command a line shows where nobody knows
@@ -95,5 +95,5 @@ func (c *Console) stateMark(s jobs.JobState) (color, mark, word string) {
 
 // causeText is why a job did not succeed, with what the shell's numbers mean.
 func causeText(r *results.Result) string {
-	return jobs.Clean(results.Cause(r.State, r.Reason, r.Outcome), maxTitle) + events.ExitMeaning(r.Outcome)
+	return jobs.Clean(results.Cause(r.State, r.Reason, r.Outcome), maxTitle) + runview.ExitMeaning(r.Outcome)
 }

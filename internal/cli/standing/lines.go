@@ -5,10 +5,10 @@ import (
 	"strings"
 	"time"
 
-	"dcs-tui/dispatch/board"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
+	"dcs-tui/jobs/runview"
 )
 
 // Lines is what `status` says of it.
@@ -37,7 +37,7 @@ func (l *Look) Lines(c *console.Console) []string {
 		lines = append(lines, l.hostLines()...)
 	} else {
 		lines = append(lines, HostTrouble(l.Table, l.Words)...)
-		if text := board.LeftBehind(l.Table); text != "" {
+		if text := runview.LeftBehind(l.Table); text != "" {
 			lines = append(lines, text)
 		}
 	}

@@ -1,0 +1,232 @@
+package runview
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/jobs"
+)
+
+// Actions are carried out when Do returns, and an undo knows what to bring back.
+func TestActions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t, "a")
+		specs := plain(6)
+		specs[5].Options = &jobs.Options{After: []jobs.ID{5}}
+		l.submit(specs...)
+		time.Sleep(5 * time.Second)
+		ans := l.do(Action{Do: Cancel, Jobs: jobs.Ranges{{First: 4, Last: 5}, {First: 9, Last: 9}}})
+		if ans.Done != 2 || ans.Left != 1 || len(ans.Changed) != 1 || ans.Changed[0] != (jobs.Range{First: 4, Last: 6}) {
+			t.Errorf("%+v: job 6, which comes after 5, is skipped with it", ans)
+		}
+		if got := phasesOf(l.look(Ask{Jobs: &JobsWindow{Rows: 9, Sort: SortID}})); got != "run run queue cancel cancel skip" {
+			t.Error(got)
+		}
+		if ans = l.do(Action{Do: Requeue, Jobs: ans.Changed}); ans.Done != 3 {
+			t.Errorf("%+v", ans)
+		}
+		if ans = l.do(Action{Do: Priority, Jobs: jobs.One(5), Number: -2, Relative: true}); ans.Done != 1 {
+			t.Errorf("%+v", ans)
+		}
+		p := l.look(Ask{Jobs: page(9)})
+		if r := p.Jobs.Rows[2]; r.ID != 5 || r.Priority != -2 || r.Place != 0 {
+			t.Errorf("%+v: it is the next to start", r)
+		}
+		name := "other"
+		if ans = l.do(Action{Do: Edit, Jobs: jobs.One(3), Edit: &Change{Command: "true", Name: &name}}); ans.Done != 1 {
+			t.Errorf("%+v", ans)
+		}
+		if ans = l.do(Action{Do: Edit, Jobs: jobs.One(1), Edit: &Change{Command: "true"}}); ans.Done != 0 || ans.Left != 1 || ans.Text == "" {
+			t.Errorf("%+v", ans)
+		}
+		if r := l.look(Ask{Jobs: &JobsWindow{Filter: "other", Rows: 5}}).Jobs; r.Matched != 1 || r.Rows[0].Title != "other" {
+			t.Errorf("%+v", r)
+		}
+		if ans = l.do(Cancel.Jobs(1)); ans.Done != 1 || ans.Changed.Count() != 1 {
+			t.Errorf("%+v", ans)
+		}
+		l.do(Action{Do: Pause})
+		if p := l.look(Ask{Focus: 3}); !p.Paused || !strings.Contains(p.Detail.Why, "paused") {
+			t.Errorf("%v %q", p.Paused, p.Detail.Why)
+		}
+		l.do(Action{Do: Continue})
+		l.do(Action{Do: DrainHost, Host: "a"})
+		if h := l.look(Ask{}).Hosts[0]; h.State != "draining" {
+			t.Error(h.State)
+		}
+		l.do(Action{Do: UseHost, Host: "a"})
+		l.do(Action{Do: StopRun})
+		if len(l.acts) != 1 || l.acts[0].Do != StopRun {
+			t.Errorf("%v", l.acts)
+		}
+		for _, a := range []Action{{Do: Resume}, {Do: "dance"}, {Do: Cancel}, {Do: Cancel, Jobs: jobs.One(77)},
+			{Do: DrainHost, Host: "b"}, {Do: Edit, Jobs: jobs.One(1)}, {Do: Edit, Jobs: jobs.One(1), Edit: &Change{Command: " "}}} {
+			_, err := l.b.Do(t.Context(), a)
+			if r := (*Refused)(nil); !errors.As(err, &r) {
+				t.Errorf("%+v: %v", a, err)
+			}
+		}
+		w, err := l.b.Weigh(t.Context(), jobs.Ranges{{First: 1, Last: 6}})
+		if err != nil || w.Running+w.Handed+w.Queued+w.Over != 6 || w.Lost <= 0 {
+			t.Errorf("%+v %v", w, err)
+		}
+		l.end()
+	})
+}
+
+// Continue ends a drain, paused or not, and the run ends with its last job.
+func TestContinueEndsADrain(t *testing.T) {
+	for _, paused := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			l := newLab(t, "a")
+			l.run = func(jobs.AttemptID) (time.Duration, jobs.Outcome) { return 10 * time.Second, jobs.Outcome{} }
+			l.submit(plain(6)...)
+			time.Sleep(2 * time.Second)
+			if paused {
+				l.do(Action{Do: Pause})
+			}
+			l.d.Do(sched.Drain{Why: "asked"})
+			time.Sleep(2 * time.Second)
+			if ans := l.do(Action{Do: Continue}); ans.Done != 1 || ans.Text != "launching continues" {
+				t.Errorf("%+v", ans)
+			}
+			if p := l.look(Ask{}); p.Draining != "" || p.Paused {
+				t.Errorf("draining %q, paused %v", p.Draining, p.Paused)
+			}
+			if ans := l.do(Action{Do: Continue}); ans.Done != 0 || !strings.Contains(ans.Text, "already") {
+				t.Errorf("%+v", ans)
+			}
+			time.Sleep(time.Minute)
+			if p := l.look(Ask{}); p.Phases[Succeeded] != 6 {
+				t.Errorf("%d of 6 jobs have succeeded", p.Phases[Succeeded])
+			}
+			l.end()
+		})
+	}
+}
+
+// E8: what happens is in the log: the notable apart from everything, older records first.
+func TestEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t, "a")
+		l.run = func(id jobs.AttemptID) (time.Duration, jobs.Outcome) {
+			return time.Second, jobs.Outcome{Exit: int(id.Job) - 1}
+		}
+		var past Earlier
+		past.Add(&jobs.Record{Kind: jobs.KindEvent, At: 1, Host: "a", Reason: "long ago"})
+		l.b.AddEarlier(&past)
+		l.submit(plain(2)...)
+		time.Sleep(20 * time.Second)
+		all := l.look(Ask{Events: &EventsWindow{All: true, Rows: 100}}).Events
+		some := l.look(Ask{Events: &EventsWindow{Rows: 100}}).Events
+		if all.Lines[0].Text != "long ago" || some.Lines[0].Text != "long ago" || len(all.Lines) <= len(some.Lines) || all.Total != len(all.Lines) {
+			t.Errorf("%d of %d", len(some.Lines), len(all.Lines))
+		}
+		texts := ""
+		for i, e := range some.Lines {
+			texts += e.Text + "\n"
+			if i > 0 && e.Seq <= some.Lines[i-1].Seq {
+				t.Error("the numbers do not grow")
+			}
+		}
+		if !strings.Contains(texts, "2.1 has ended") || !strings.Contains(texts, "2.2 has ended") || strings.Contains(texts, "1.1 has started") {
+			t.Errorf("%s", texts)
+		}
+		last := l.look(Ask{Events: &EventsWindow{All: true, Rows: 2, Back: 1}}).Events
+		if n := all.Total; len(last.Lines) != 2 || last.Back != 1 || last.Lines[1].Seq != all.Lines[n-2].Seq {
+			t.Errorf("%+v", last)
+		}
+		one := l.look(Ask{Events: &EventsWindow{All: true, Rows: 50, Filter: "job:2 host:a -started"}}).Events
+		for _, e := range one.Lines {
+			if e.Job != 2 || e.Host != "a" || strings.Contains(e.Text, "started") {
+				t.Errorf("%+v", e)
+			}
+		}
+		if e := l.look(Ask{Events: &EventsWindow{Filter: "job:x", Rows: 5}}).Events; len(one.Lines) == 0 || e.Wrong == "" {
+			t.Errorf("%d lines; %+v", len(one.Lines), e)
+		}
+		if e := l.look(Ask{Events: &EventsWindow{All: true, Rows: 3, Back: 1000}}).Events; e.Lines[0].Text != "long ago" {
+			t.Errorf("%+v", e.Lines)
+		}
+		l.end()
+	})
+}
+
+// One event per action of a person, in words, under what matters; how a request fared
+// is for those who want every record (E8).
+func TestOneEventAnAction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t, "a")
+		l.submit(plain(6)...)
+		time.Sleep(5 * time.Second)
+		lines := func(all bool) (texts []string) {
+			for _, e := range l.look(Ask{Events: &EventsWindow{All: all, Rows: 100}}).Events.Lines {
+				texts = append(texts, e.Text)
+			}
+			return texts
+		}
+		for _, c := range []struct {
+			a    Action
+			want string
+		}{
+			{Action{Do: Cancel, Jobs: jobs.Ranges{{First: 1, Last: 3}}}, asker() + " asked: cancel jobs 1-3"},
+			{Action{Do: Priority, Jobs: jobs.One(5), Number: -1, Relative: true}, asker() + " asked: priority -1 for job 5"},
+			{Action{Do: Slots, Host: "a", Number: 1, Relative: true}, "a gets 3 slots instead of 2: asked for by " + asker()},
+			{Action{Do: Pause}, "launching is paused: asked for by " + asker()},
+			{Action{Do: StopHost, Host: "a"}, "a is stopped: what ran there is ended and queued again: asked for by " + asker()},
+		} {
+			some, all := lines(false), lines(true)
+			l.do(c.a)
+			if got := lines(false)[len(some):]; len(got) != 1 || got[0] != c.want {
+				t.Errorf("%s: %q, want %q", c.a.Do, got, c.want)
+			}
+			if len(lines(true)) <= len(all) {
+				t.Errorf("%s left no record", c.a.Do)
+			}
+		}
+		l.end()
+	})
+}
+
+// A job's own progress, and its output while it runs and afterwards.
+func TestProgressAndOutput(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t, "a")
+		l.say = map[string]string{"1.1": "21/50\n", "2.1": "warming up"}
+		l.submit(plain(3)...)
+		path := jobs.AttemptFile(l.dir, jobs.AttemptID{Job: 1, N: 1}, jobs.FileOut)
+		os.MkdirAll(filepath.Dir(path), 0o700)
+		if err := os.WriteFile(path, []byte("one\ntwo\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Second)
+		p := l.look(Ask{Jobs: &JobsWindow{Rows: 5, Sort: SortProgress}})
+		if r := p.Jobs.Rows[0]; r.ID != 1 || r.Progress != 0.42 || p.Jobs.Rows[1].Said != "warming up" {
+			t.Errorf("%+v", p.Jobs.Rows)
+		}
+		x, err := l.b.Read(t.Context(), Read{Attempt: jobs.AttemptID{Job: 1, N: 1}, File: jobs.FileOut, Offset: -4, Limit: 100})
+		if err != nil || string(x.Data) != "two\n" || x.Offset != 4 || x.Size != 8 || x.Over {
+			t.Errorf("%+v %v", x, err)
+		}
+		for _, r := range []Read{{Attempt: jobs.AttemptID{Job: 9, N: 1}, File: jobs.FileOut}, {Attempt: jobs.AttemptID{Job: 1, N: 1}, File: jobs.FileExit}} {
+			if _, err := l.b.Read(t.Context(), r); err == nil {
+				t.Errorf("%+v was read", r)
+			}
+		}
+		if x, err := l.b.Read(t.Context(), Read{Attempt: jobs.AttemptID{Job: 2, N: 1}, File: jobs.FileErr}); err != nil || len(x.Data) > 0 || x.Over {
+			t.Errorf("%+v %v", x, err)
+		}
+		time.Sleep(time.Minute)
+		x, err = l.b.Read(t.Context(), Read{Attempt: jobs.AttemptID{Job: 1, N: 1}, File: jobs.FileOut, Limit: 3})
+		if err != nil || string(x.Data) != "one" || !x.Over {
+			t.Errorf("%+v %v", x, err)
+		}
+		l.end()
+	})
+}

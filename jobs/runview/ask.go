@@ -1,0 +1,116 @@
+package runview
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"dcs-tui/jobs"
+)
+
+// Source is a run to look at. Its methods may be called from any goroutine; each
+// returns when ctx ends.
+type Source interface {
+	// Look returns a picture of the run with what was asked for, all of one instant.
+	// When nothing has changed since Ask.After it waits for that, at most Ask.Wait.
+	Look(ctx context.Context, ask Ask) (*Picture, error)
+	// Match returns all jobs that a filter matches, and what it would cost to end them.
+	Match(ctx context.Context, filter string) (jobs.Ranges, Weight, error)
+	// Weigh says what it would cost to end these jobs.
+	Weigh(ctx context.Context, which jobs.Ranges) (Weight, error)
+	// Read returns a piece of what an attempt has printed.
+	Read(ctx context.Context, r Read) (*Piece, error)
+	// Do asks for an action and returns when it is carried out, or refused.
+	Do(ctx context.Context, a Action) (*Answer, error)
+}
+
+// ErrGone is returned by a Source whose dispatcher is not there any more: it has
+// ended, or it has died. A source of the run directory shows what is left.
+var ErrGone = errors.New("the dispatcher of the run has gone")
+
+// ErrLeaving is returned for an action that its dispatcher did not take any more: the
+// run is over and it takes leave of the hosts, or it had gone before it was asked.
+// Nothing was done, and whoever dispatches next can be asked.
+var ErrLeaving = errors.New("the dispatcher is just ending")
+
+// Ask says what a screen wants to see. What is nil or zero is not looked up.
+type Ask struct {
+	After  uint64        // Picture.Version that the screen has; 0: any picture will do, at once
+	Wait   time.Duration // how long to wait for a newer one
+	Jobs   *JobsWindow
+	Table  *TableAsk
+	Groups bool // the failures by cause
+	Events *EventsWindow
+	Focus  jobs.ID // the job whose Detail is wanted
+}
+
+// JobsWindow is a piece of the list of jobs: those that Filter matches, in the order
+// of Sort. The window follows the job Cursor, with Above rows before it; when that
+// is 0, or not in the list, it is placed round position At.
+type JobsWindow struct {
+	Filter  string // filter.go of jobs/runview has its language; "" matches all
+	Sort    Sort
+	Reverse bool
+	Cursor  jobs.ID
+	At      int // position in the list, 0 is the first; beyond the end is the last
+	Above   int
+	Rows    int // at most MaxRows
+}
+
+// MaxRows bounds a window.
+const MaxRows = 1000
+
+// Sort is a column to sort by.
+type Sort uint8
+
+// The columns. SortAge is the order at first: running, waiting to retry, failed,
+// queued, then finished, newest first.
+const (
+	SortAge Sort = iota
+	SortID
+	SortState
+	SortHost
+	SortTry
+	SortTime
+	SortProgress
+	SortName
+	SortPriority
+	SortQueue
+	SortMemory
+	Sorts // how many there are
+)
+
+var sortNames = [...]string{"age", "id", "state", "host", "try", "time", "progress", "name", "priority", "queue", "memory"}
+
+// String is the word in the head of the list and in `:sort`.
+func (s Sort) String() string {
+	if int(s) < len(sortNames) {
+		return sortNames[s]
+	}
+	return "?"
+}
+
+// EventsWindow is a piece of what has happened, oldest first. It ends Back lines
+// before the newest line that matches.
+type EventsWindow struct {
+	Filter string // text, host:ws01, job:17
+	All    bool   // every record; else what a person wants to know: hosts, failures, retries, requests
+	Back   int
+	Rows   int // at most MaxRows
+}
+
+// Read asks for a piece of an attempt's output.
+type Read struct {
+	Attempt jobs.AttemptID
+	File    jobs.File // FileOut or FileErr
+	Offset  int64     // negative: counted from the end
+	Limit   int       // bytes; a source may return fewer
+}
+
+// Piece is what a Read found.
+type Piece struct {
+	Offset int64
+	Data   []byte // as the job wrote it
+	Size   int64  // of the file now
+	Over   bool   // the attempt has ended: nothing will be added
+}

@@ -1,0 +1,193 @@
+package runview
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"dcs-tui/dispatch"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/results/sheet"
+)
+
+// maxLines bounds the events of each kind that are shown; twice as many are kept.
+const maxLines = 5000
+
+// eventLog keeps the newest records, and apart from them the newest notable ones.
+type eventLog struct {
+	all, notable eventList
+}
+
+// eventList is the newest of some records.
+type eventList struct {
+	lines []eventLine
+	cut   bool // there were more
+}
+
+type eventLine struct {
+	seq  uint64
+	rec  jobs.Record
+	text string // made when it is first needed
+}
+
+// ownFrom is above every number of an older record.
+const ownFrom = 1 << 32
+
+func (e *eventLog) add(older *Earlier, all, notable []dispatch.Seen) {
+	if older != nil {
+		e.all.before(&older.all)
+		e.notable.before(&older.notable)
+	}
+	for _, s := range all {
+		e.all.add(eventLine{seq: ownFrom + s.N, rec: s.Record})
+	}
+	for _, s := range notable {
+		e.notable.add(eventLine{seq: ownFrom + s.N, rec: s.Record})
+	}
+}
+
+func (e *eventList) add(l eventLine) {
+	if len(e.lines) == 2*maxLines {
+		e.lines, e.cut = append(e.lines[:0], e.lines[maxLines:]...), true
+	}
+	e.lines = append(e.lines, l)
+}
+
+// before puts older lines in front.
+func (e *eventList) before(older *eventList) {
+	lines := append(append(make([]eventLine, 0, len(older.lines)+len(e.lines)), older.lines...), e.lines...)
+	e.cut = e.cut || older.cut || len(lines) > 2*maxLines
+	e.lines = lines[max(0, len(lines)-2*maxLines):]
+}
+
+// newest are those that are shown; cut: there were more.
+func (e *eventList) newest() (lines []eventLine, cut bool) {
+	over := max(0, len(e.lines)-maxLines)
+	return e.lines[over:], e.cut || over > 0
+}
+
+// Earlier is what was recorded before a board is made: of all records, and of the
+// notable ones, as many as a board keeps.
+type Earlier struct {
+	all, notable eventList
+	n            uint64
+	epoch        int
+}
+
+// Add takes in the next record; those of a journal that is read once more from the
+// first take the place of what it gave before.
+func (e *Earlier) Add(r *jobs.Record) {
+	if r.Kind == jobs.KindEpoch {
+		if r.Epoch <= e.epoch {
+			*e = Earlier{}
+		}
+		e.epoch = r.Epoch
+	}
+	e.n++
+	l := eventLine{seq: e.n, rec: *r}
+	e.all.add(l)
+	if Notable(r) {
+		e.notable.add(l)
+	}
+}
+
+// Forget lets go of all of it: what comes next would have a gap before it.
+func (e *Earlier) Forget() {
+	e.all, e.notable = eventList{cut: true}, eventList{cut: true}
+}
+
+func (l *eventLine) say() string {
+	if l.text == "" {
+		l.text = Text(&l.rec)
+	}
+	return l.text
+}
+
+// window returns a piece of the log.
+func (e *eventLog) window(w *EventsWindow) *Events {
+	v := new(Events)
+	fits, err := parseEvents(w.Filter)
+	if err != nil {
+		v.Wrong = err.Error()
+		return v
+	}
+	of := &e.notable
+	if w.All {
+		of = &e.all
+	}
+	list, cut := of.newest()
+	v.Cut = cut
+	rows := min(max(w.Rows, 0), MaxRows)
+	back := max(w.Back, 0)
+	var lines []Event
+	for i := len(list) - 1; i >= 0; i-- {
+		l := &list[i]
+		if !fits(l) || l.say() == "" {
+			continue
+		}
+		if v.Total++; v.Total > back && len(lines) < rows {
+			lines = append(lines, Event{Seq: l.seq, At: l.rec.At.Time(), Host: l.rec.Host, Job: jobOf(&l.rec), Text: l.text, Bad: Bad(&l.rec)})
+		}
+	}
+	if v.Total < back+rows && v.Total > rows { // Back goes beyond the oldest: the oldest are shown
+		return e.window(&EventsWindow{Filter: w.Filter, All: w.All, Back: v.Total - rows, Rows: rows})
+	}
+	v.Back = min(back, max(0, v.Total-len(lines)))
+	for i := range lines {
+		v.Lines = append(v.Lines, lines[len(lines)-1-i])
+	}
+	return v
+}
+
+// jobOf is the job that a record is about, 0 when it is about several or none.
+func jobOf(r *jobs.Record) jobs.ID {
+	if r.Kind == jobs.KindAccepted {
+		return 0
+	}
+	return r.Job
+}
+
+// parseEvents reads the filter of the event log, in the language of that of jobs: text,
+// host:ws01, job:17, and comparisons of host and job.
+func parseEvents(s string) (func(*eventLine) bool, error) {
+	f, err := parseSearch(s)
+	if err != nil || f == nil {
+		return func(*eventLine) bool { return true }, err
+	}
+	return sheet.Compile(f, sheet.Rows[*eventLine]{Word: eventWord, Cells: eventCells})
+}
+
+func eventWord(w sheet.Word) (func(*eventLine) bool, error) {
+	key, value, ok := strings.Cut(w.Text, ":")
+	switch key = strings.ToLower(key); {
+	case ok && !w.Quoted && key == "host":
+		g, err := newGlob("host", value)
+		return func(l *eventLine) bool { return g.fits(l.rec.Host) }, err
+	case ok && !w.Quoted && (key == "job" || key == "id"):
+		n, err := strconv.Atoi(value)
+		if err != nil || n < 1 {
+			return nil, fmt.Errorf("job:%s: the number of a job is wanted, such as job:17", jobs.Clean(value, 40))
+		}
+		return func(l *eventLine) bool { return jobOf(&l.rec) == jobs.ID(n) }, nil
+	}
+	n := newNeedle(w.Text)
+	return func(l *eventLine) bool { return n.in(l.say()) || n.in(l.rec.Host) }, nil
+}
+
+func eventCells(name string) (sheet.Cells[*eventLine], error) {
+	c := sheet.Cells[*eventLine]{Column: sheet.Column{Name: name, Role: sheet.Fact}}
+	switch strings.ToLower(name) {
+	case "host":
+		c.Value = func(l *eventLine) sheet.Value { return sheet.TextValue(l.rec.Host) }
+	case "job", "id":
+		c.Value = func(l *eventLine) sheet.Value {
+			if id := jobOf(&l.rec); id != 0 {
+				return sheet.NumberValue(float64(id))
+			}
+			return sheet.Value{}
+		}
+	default:
+		return c, fmt.Errorf("events have host and job to compare, not %s; quotes make it text", jobs.Clean(name, 40))
+	}
+	return c, nil
+}

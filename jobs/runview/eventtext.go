@@ -1,0 +1,197 @@
+package runview
+
+import (
+	"fmt"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/results"
+)
+
+// Text says in a sentence what a record says, for people: not yet clean. "" are the
+// records that are none of their business.
+func Text(r *jobs.Record) string {
+	switch r.Kind {
+	case jobs.KindEpoch:
+		return fmt.Sprintf("%s dispatches the run (epoch %d)", unknown(r.Owner, "a dispatcher"), r.Epoch)
+	case jobs.KindAccepted:
+		if r.Count == 1 {
+			return fmt.Sprintf("job %d is part of the run", r.Job)
+		}
+		return fmt.Sprintf("%d jobs are part of the run: %s", r.Count, acceptedJobs(r))
+	case jobs.KindLaunching:
+		return fmt.Sprintf("%s is handed to %s", r.Attempt(), r.Host)
+	case jobs.KindRunning:
+		text := fmt.Sprintf("%s has started on %s", r.Attempt(), unknown(r.Host, "its host"))
+		if r.Slot != 0 {
+			text += fmt.Sprintf(", slot %d", r.Slot)
+		}
+		return text + because(r.Reason)
+	case jobs.KindExited:
+		return endText(r, "has ended") + becameText(r)
+	case jobs.KindLost:
+		return fmt.Sprintf("%s is lost%s", r.Attempt(), because(r.Reason)) + becameText(r)
+	case jobs.KindSuperseded:
+		if r.Outcome == nil {
+			return fmt.Sprintf("%s does not run%s", r.Attempt(), because(r.Reason)) + becameText(r)
+		}
+		return endText(r, "has ended, too late to count") + becameText(r)
+	case jobs.KindCancelled:
+		if r.Outcome == nil {
+			return fmt.Sprintf("%s was taken back%s", r.Attempt(), because(r.Reason)) + becameText(r)
+		}
+		return endText(r, "was ended") + becameText(r)
+	case jobs.KindJob:
+		return fmt.Sprintf("job %d %s%s", r.Job, stateText(r.Next), because(r.Reason))
+	case jobs.KindCancelling:
+		return fmt.Sprintf("job %d is being ended%s", r.Job, because(r.Reason))
+	case jobs.KindRequest:
+		return requestText(r)
+	case jobs.KindRound:
+		return fmt.Sprintf("job %d begins a new round%s", r.Job, because(r.Reason))
+	case jobs.KindEdited:
+		text := fmt.Sprintf("job %d is changed", r.Job)
+		if r.Spec != nil {
+			text += ": " + r.Spec.Title()
+		}
+		return text
+	case jobs.KindPriority:
+		return fmt.Sprintf("job %d has priority %d", r.Job, r.Priority)
+	case jobs.KindForgiven:
+		return fmt.Sprintf("%s uses up no try after all%s", r.Attempt(), because(r.Reason))
+	case jobs.KindEvent:
+		return r.Reason
+	case jobs.KindHost:
+		return hostText(r)
+	case jobs.KindPause:
+		if r.Count == 0 {
+			return "launching continues"
+		}
+		return "launching is paused until a person continues it"
+	case jobs.KindEnded:
+		return "the run is over" + because(r.Reason)
+	case jobs.KindClosed:
+		return "the dispatcher " + closedText(r.How) + because(r.Reason)
+	case jobs.KindDamaged:
+		return "records of the journal are missing" + because(r.Reason)
+	case jobs.KindAcked:
+		return ""
+	}
+	return string(r.Kind) + because(r.Reason)
+}
+
+// requestText returns what came of a request.
+func requestText(r *jobs.Record) string {
+	switch {
+	case r.Reason != "":
+		return fmt.Sprintf("the request %s is refused: %s", r.Request, r.Reason)
+	case r.Count == 0 && r.N == 0:
+		return "the request " + r.Request + " is carried out"
+	}
+	return fmt.Sprintf("the request %s is carried out: %s, %d left alone", r.Request, jobs.Plural(r.Count, "job"), r.N)
+}
+
+// closedText returns how a dispatcher ended, to follow "the dispatcher".
+func closedText(how string) string {
+	switch how {
+	case jobs.ClosedDrained:
+		return "has drained the run and ended"
+	case jobs.ClosedStopped:
+		return "was stopped"
+	case jobs.ClosedNoHosts:
+		return "gave up because no host could be used"
+	}
+	return "has ended"
+}
+
+// hostText says what a person asked of a host.
+func hostText(r *jobs.Record) string {
+	text := "is in use"
+	switch jobs.HostUse(r.Count) {
+	case jobs.HostDrained:
+		text = "is drained"
+	case jobs.HostStopped:
+		text = "is stopped"
+	}
+	if r.Slot > 0 {
+		text += ", with " + jobs.Plural(r.Slot, "slot")
+	}
+	return fmt.Sprintf("%s %s from now on, as a person asked", r.Host, text)
+}
+
+// endText says how an attempt with an outcome ended.
+func endText(r *jobs.Record, verb string) string {
+	text := fmt.Sprintf("%s %s on %s", r.Attempt(), verb, unknown(r.Host, "its host"))
+	o := r.Outcome
+	if o == nil {
+		return text + because(r.Reason)
+	}
+	if o.Started != 0 {
+		text += " after " + results.HumanDuration(o.Elapsed())
+	}
+	text += ": " + results.Cause(jobs.Failed, "", o) + ExitMeaning(o)
+	if o.LastLine != "" {
+		text += ", “" + o.LastLine + "”"
+	}
+	if o.LeftChildren > 0 {
+		text += fmt.Sprintf(", %s left behind", jobs.Plural(o.LeftChildren, "process"+map[bool]string{true: "e"}[o.LeftChildren > 1]))
+	}
+	return text
+}
+
+// becameText says what the end of an attempt made of its job.
+func becameText(r *jobs.Record) string {
+	why := ""
+	if r.Outcome != nil {
+		why = because(r.Reason) // otherwise it was said
+	}
+	switch {
+	case r.Seq != 0:
+		return fmt.Sprintf("; job %d %s%s", r.Job, stateText(r.Next), why)
+	case r.Next == jobs.Running:
+		return "; another attempt of the job goes on" + why
+	case r.Next != jobs.Queued:
+		return why // its job was over before
+	}
+	text := "; the job is queued again" + why
+	if r.Charged {
+		text += ", a try is used up"
+	}
+	if wait := r.Retry.Sub(r.At); r.Retry > 0 && wait > 0 {
+		text += ", next in " + results.HumanDuration(wait)
+	}
+	return text
+}
+
+// stateText says what has become of a job, to follow its name.
+func stateText(s jobs.JobState) string {
+	switch s {
+	case jobs.Succeeded, jobs.Failed:
+		return "has " + s.String()
+	case jobs.TimedOut:
+		return "has timed out"
+	case jobs.Queued:
+		return "is queued again"
+	case jobs.Running:
+		return "runs"
+	}
+	return "is " + s.String()
+}
+
+func because(why string) string {
+	if why == "" {
+		return ""
+	}
+	return ": " + why
+}
+
+func unknown(text, instead string) string {
+	if text == "" {
+		return instead
+	}
+	return text
+}
+
+// acceptedJobs names the jobs that a record accepts: "3-6".
+func acceptedJobs(r *jobs.Record) string {
+	return fmt.Sprintf("%d-%d", r.Job, r.Job+jobs.ID(r.Count)-1)
+}

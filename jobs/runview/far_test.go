@@ -1,0 +1,57 @@
+package runview
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"dcs-tui/jobs"
+)
+
+// X2: what an ended run's host keeps to itself is read there, if somebody can; once it was
+// brought here its path is here, and it is read from here, also by who looked before.
+func TestOutputsOfAHostThatKeepsThem(t *testing.T) {
+	x := small()
+	here := map[jobs.AttemptID]bool{}
+	asked := ""
+	b := FromTable(x.Table, Past{Options: Options{Run: Run{Dir: t.TempDir()}}, Life: Ended, HostDirs: map[string]string{"ws01": "ws01:/far"},
+		Here: func(id jobs.AttemptID) bool { return here[id] },
+		Far: func(_ context.Context, host string, r Read) ([]byte, int64, error) {
+			asked += host + " " + r.Attempt.String() + ";"
+			if r.File == jobs.FileErr {
+				return nil, 0, errors.New("no route")
+			}
+			return []byte("there"), 5, nil
+		}})
+	id := jobs.AttemptID{Job: 2, N: 2}
+	read := func(want string) {
+		t.Helper()
+		if p, err := b.Read(t.Context(), Read{Attempt: id, File: jobs.FileOut}); err != nil || string(p.Data) != want || !p.Over {
+			t.Errorf("%+v, %v; want %q", p, err, want)
+		}
+	}
+	path := jobs.AttemptFile(b.opt.Run.Dir, id, jobs.FileOut)
+	shown := func() string { return ask(t, b, Ask{Focus: 2}).Detail.Attempts[1].Out }
+	read("there")
+	if _, err := b.Read(t.Context(), Read{Attempt: id, File: jobs.FileErr}); err == nil || err.Error() != "the output of 2.2 is only on its host: no route" {
+		t.Errorf("%v", err)
+	}
+	if asked != "ws01 2.2;ws01 2.2;" || !strings.HasPrefix(shown(), "ws01:/far/") {
+		t.Errorf("asked %q, shown %q", asked, shown())
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte("brought"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	read("brought")
+	here[id] = true
+	read("brought")
+	if asked != "ws01 2.2;ws01 2.2;" || shown() != path {
+		t.Errorf("asked %q, shown %q", asked, shown())
+	}
+}

@@ -1,0 +1,194 @@
+package runview
+
+import (
+	"strings"
+	"testing"
+
+	"dcs-tui/jobs"
+)
+
+// TUI.md, key /: the filter language, word by word; its comparisons are those of --where.
+func TestFilters(t *testing.T) {
+	b := boardOf(t, small())
+	b.known.figures = []string{"acc"} // declared
+	for _, c := range []struct{ filter, want string }{
+		{"", "1 2 3 4 5 6 7 8 9 10 11 12"},
+		{"TRAIN", "1 2"},
+		{"alpha", "1"},
+		{"train alpha", "1"},
+		{"STRASSE", ""},
+		{"STRAße", "3"},
+		{"rbf", "4"},
+		{`"quoted"`, "8"},
+		{`"lr 0.5"`, "2"},
+		{`"a \"quoted\""`, "8"},
+		{"-sleep", "1 2 3 8 12"},
+		{"!sleep -train", "3 8 12"},
+		{"state:fail", "2"},
+		{"state:failed,timeout", "2 8"},
+		{"state:bad", "2 8 11"},
+		{"state:open", "3 4 5 6 9 10 12"},
+		{"state:done", "1 2 7 8 11"},
+		{"state:running", "3 10 12"},
+		{"state:ENDING", "12"},
+		{"state:retry,waits", "5 6"},
+		{"host:ws01", "1 2 3"},
+		{"host:ws0[12]", "1 2 3 8 10 12"},
+		{"-host:*", "4 6 7 9 11"},
+		{"queue:night", "2 4"},
+		{"queue:n*t", "2 4"},
+		{"tag:gpu", "2 4"},
+		{"exit:137", "2 5"}, // 5 by SIGKILL, as --where exit=137 finds it
+		{"exit:!137", "1 8"},
+		{"exit:143", "8"},
+		{"exit:!0", "2 5 8"},
+		{"exit:0", "1"},
+		{"exit:SIGKILL", "5"},
+		{"exit:term", "8"},
+		{"C=0.1", "1 2"},
+		{"C>=0.1 C<5", "1 2"},
+		{"C!=0.1", "3 4 5 6 7 8 9 10 11 12"}, // also those that have none, as with --where
+		{"C!=0.1 C=*", "3"},
+		{"C=0.1 -C=0.1", ""},
+		{`C="0.1"`, "1"},
+		{`C=0.10`, "1 2"},
+		{`C="1e-1"`, "2"},
+		{`C!="1e-1" C=*`, "1 3"},
+		{`C="0.1*"`, ""},
+		{`C>"0.2"`, "2 3"}, // by the text: 2 has 1e-1
+		{"C=1?", "3"},
+		{"kernel=r*", "4"},
+		{"kernel!=rbf kernel=*", ""},
+		{"try:2", "2 5"},
+		{"try:>1", "2 5"},
+		{"try:retried", "2 5"},
+		{"prio:5", "2 4"},
+		{"prio:<0", "9"},
+		{"prio:!0 -prio:5", "9"},
+		{"id:3-5,12", "3 4 5 12"},
+		{"straggler", ""},
+		{"-straggler id:1", "1"},
+		{`"state:x"`, ""},
+		{"http://x", ""},
+		{"-", "1 2"},
+		// what --where takes
+		{"state=failed", "2"},
+		{"state=failed or state=timed_out", "2 8"},
+		{"state=running", "3 10 12"},
+		{"state=queued", "4 5 6 9"},
+		{"host=ws01", "1 2 3"},
+		{"host=ws* state=succeeded", "1"},
+		{"host=''", "4 6 7 9 11"},
+		{"exit=137", "2 5"},
+		{"exit!=0 and state=failed", "2"},
+		{"signal=SIGKILL", "5"},
+		{"queue=night", "2 4"},
+		{"job>=11", "11 12"},
+		{"name~^train", "2"},
+		{"command ~ 'rain'", "1 2"},
+		{"C>=0.1 and C<5, not C=0.1", ""},
+		{"C > 1", "3"},
+		{"[C]>1", "3"},
+		{"failures>0 state=queued", "5"},
+		// as the screen calls them
+		{"id=1", "1"},
+		{"ID=1 or Id=3", "1 3"},
+		{"STATE=failed", "2"},
+		{"State:FAIL", "2"},
+		{"HOST=ws01 TRY=2", "2"},
+		{"TIME>=1m", "1 8"},
+		{"PROGRESS=''", "1 2 3 4 5 6 7 8 9 10 11 12"},
+		{"NAME=Alpha", "1"},
+		{"PARAMETERS~lr", ""},
+		{"Parameters~kernel=r", "4"},
+		{"QUEUE=night", "2 4"},
+		{"PRIO>0", "2 4"},
+		{"CPU>=1.5s", "8"},
+		{"MEM>8M mem<1G", "1"},
+		{"kernel=rbf KERNEL=rbf", "4"},
+		// both
+		{"train (C=0.1 or state:bad)", "1 2"},
+		{"-(state:open or state:done)", ""},
+		{"! state=failed state:bad", "8 11"}, // as --where has it: a blank does not make it a text
+		{"!", ""},
+		{"(state:failed,timeout)", "2 8"},
+		{"state:failed, host=ws*", "2"},
+		{"train or sleep", "1 2 4 5 6 7 9 10 11"},
+		{`"or" "C=0.1"`, ""},
+		{"--train=1 id:1", ""}, // an option of a command is text
+		{"a:b", ""},
+	} {
+		p := ask(t, b, Ask{Jobs: &JobsWindow{Filter: c.filter, Sort: SortID, Rows: 50}})
+		if got := idsOf(p); got != c.want || p.Jobs.Wrong != "" {
+			t.Errorf("%s: %s, want %s %s", c.filter, got, c.want, p.Jobs.Wrong)
+		}
+		which, w, err := b.Match(t.Context(), c.filter)
+		if err != nil || which.Count() != len(p.Jobs.Rows) || w.Queued+w.Running+w.Handed+w.Over != which.Count() {
+			t.Errorf("%s: %v %+v %v", c.filter, which, w, err)
+		}
+	}
+	for filter, want := range map[string]string{
+		"state:odd":               "there are ending, run",
+		"state:":                  "state:failed",
+		"exit:300":                "0 to 255",
+		"exit:x":                  "SIGKILL",
+		"id:x":                    "id:3-9,12",
+		"id:9-3":                  "id:3-9,12",
+		"try:x":                   "try:5",
+		"C>x":                     "a number is wanted",
+		"C>":                      "a value is wanted after >",
+		"D=1":                     "no job has a parameter D; quotes make it text",
+		"loss=40":                 "no job has a parameter loss; quotes make it text", // nothing is near it: not host
+		"hots=ws1":                "did you mean host?",
+		"kernl=1":                 "did you mean kernel?",
+		"state=fail":              "the states are",
+		"exit=300":                "0 to 255",
+		"started>1":               "cannot be filtered by started; the Results view can",
+		"acc>0.9":                 "acc is found in outputs: the Results view",
+		"(train":                  "a ) is wanted",
+		"train or":                "is wanted, not its end",
+		"C=[12]":                  "C~'^[12]$' finds one of several",
+		"host:[":                  "pattern",
+		`"open`:                   "quote is open",
+		"sate:failed":             "did you mean state:",
+		strings.Repeat("x ", 4e3): "at most",
+	} {
+		p := ask(t, b, Ask{Jobs: &JobsWindow{Filter: filter, Rows: 50}})
+		if !strings.Contains(p.Jobs.Wrong, want) || p.Jobs.Matched != 0 || len(p.Jobs.Rows) != 0 {
+			t.Errorf("%s: %q, want %q", filter, p.Jobs.Wrong, want)
+		}
+		if _, _, err := b.Match(t.Context(), filter); err == nil {
+			t.Errorf("%s: a wrong filter matches", filter)
+		}
+	}
+}
+
+// No filter makes the parser fail, and what it takes it can apply.
+func FuzzFilter(f *testing.F) {
+	for _, s := range []string{"", `-a "b c" !d`, "state:failed,open", "C>=0.1", "exit:!SIGKILL", `"\\`, "id:1-,", "host:[", "try:>", "=", "a!b", "-\"", "\xff:\x00"} {
+		f.Add(s)
+	}
+	l := new(list)
+	l.init()
+	k := &desk{table: small().Table, tries: 3, linked: func(string) bool { return false }}
+	for id := jobs.ID(1); id <= 12; id++ {
+		c := k.change(id)
+		l.put(&c)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		x, err := parseFilter(s, l.known)
+		if err != nil {
+			if x != nil || err.Error() == "" || strings.ContainsAny(err.Error(), "\x1b\n") {
+				t.Errorf("%q: %v, %q", s, x, err)
+			}
+			return
+		}
+		n := len(l.matching(x))
+		if again, err := parseFilter(s+" ", l.known); err != nil || len(l.matching(again)) != n {
+			t.Errorf("%q: %v, with a blank behind it", s, err)
+		}
+		if _, err := parseEvents(s); err != nil && strings.ContainsAny(err.Error(), "\x1b\n") {
+			t.Errorf("%q: %v", s, err)
+		}
+	})
+}

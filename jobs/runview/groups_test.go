@@ -1,0 +1,78 @@
+package runview
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"dcs-tui/jobs"
+)
+
+// X7: failures by cause, kept as rows change.
+func TestGroups(t *testing.T) {
+	x := newTab()
+	for i := range 60 {
+		switch {
+		case i%2 == 0:
+			x.add(jobs.Spec{Command: "c"}, jobs.Failed, ran(fmt.Sprintf("ws%02d", i%7), jobs.Outcome{Exit: 1, LastLine: "no file"}, time.Second))
+		case i%3 == 0:
+			x.add(jobs.Spec{Command: "c"}, jobs.TimedOut, ran("ws09", jobs.Outcome{TimedOut: true, Signal: "SIGTERM"}, time.Second))
+		default:
+			x.add(jobs.Spec{Command: "c"}, jobs.Queued, ran("ws09", jobs.Outcome{TimedOut: true, Signal: "SIGTERM"}, time.Second))
+		}
+	}
+	b := boardOf(t, x)
+	g := ask(t, b, Ask{Groups: true}).Groups
+	if len(g) != 2 || g[0].Cause != "exit 1" || g[0].Last != "no file" || g[0].Count != 30 || len(g[0].Hosts) != 5 ||
+		len(g[0].Jobs) != MaxGroupRows || g[0].Which.Count() != 30 || g[0].Jobs[0].ID != 59 || g[1].Count != 10 || g[1].Tries != 20 {
+		t.Errorf("%+v", g)
+	}
+	k := &desk{table: x.Table, tries: 3, linked: func(string) bool { return false }, now: jobs.StampOf(time.Now())}
+	for id := jobs.ID(1); id <= 60; id++ { // all are run again
+		j := x.Job(id)
+		j.State, j.Round, j.Failures = jobs.Queued, 2, 0
+		c := k.change(id)
+		b.put(&c)
+	}
+	if g := b.groups.top(b.rows, time.Now()); len(g) != 0 || len(b.groups.byKey) != 0 {
+		t.Errorf("%d groups are left", len(g))
+	}
+	for id := jobs.ID(1); id <= 60; id++ {
+		j := x.Job(id)
+		j.State = jobs.Failed
+		ran("h", jobs.Outcome{Exit: 2, LastLine: fmt.Sprint("line ", id%3)}, time.Second)(j)
+		c := k.change(id)
+		b.put(&c)
+	}
+	sum := 0
+	for _, x := range b.groups.top(b.rows, time.Now().Add(time.Hour)) {
+		v := x.view()
+		sum += v.Which.Count()
+		if v.Count != 20 || v.Which.Count() != 20 {
+			t.Errorf("%+v", v)
+		}
+	}
+	if sum != 60 {
+		t.Errorf("%d of 60 are in a group", sum)
+	}
+}
+
+// Very many causes do not make a picture grow without end.
+func TestManyCauses(t *testing.T) {
+	x := newTab()
+	for i := range 3000 {
+		x.add(jobs.Spec{Command: "c"}, jobs.Failed, ran("h", jobs.Outcome{Exit: 1, LastLine: fmt.Sprint("at ", i)}, time.Second))
+	}
+	b := boardOf(t, x)
+	g := ask(t, b, Ask{Groups: true}).Groups
+	sum := 0
+	for _, x := range g {
+		sum += x.Count
+		if x.Which.Count() != x.Count {
+			t.Errorf("%s: %d of %d are named", x.Last, x.Which.Count(), x.Count)
+		}
+	}
+	if len(g) != MaxGroups || sum != 3000 {
+		t.Errorf("%d groups of %d jobs", len(g), sum)
+	}
+}

@@ -1,0 +1,262 @@
+package runview
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/live"
+)
+
+func page(n int) *JobsWindow { return &JobsWindow{Rows: n} }
+
+func phasesOf(p *Picture) (s string) {
+	var words []string
+	for _, r := range p.Jobs.Rows {
+		words = append(words, r.Phase.String())
+	}
+	return strings.Join(words, " ")
+}
+
+// TUI.md: the first order; counts, rows and hosts of one picture agree.
+func TestAPictureOfARun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t, "a", "b")
+		l.submit(plain(7)...)
+		time.Sleep(10 * time.Second)
+		p := l.look(Ask{Jobs: page(10), Focus: 6})
+		if got, want := phasesOf(p), "run run run run queue queue queue"; got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+		if p.Phases[Running] != 4 || p.Phases[Queued] != 3 || p.Total != 7 || p.More || p.Life != Live {
+			t.Errorf("%+v", p)
+		}
+		if p.SlotsBusy != 4 || p.Slots != 4 || len(p.Hosts) != 2 {
+			t.Errorf("%d of %d slots on %d hosts", p.SlotsBusy, p.Slots, len(p.Hosts))
+		}
+		for i, r := range p.Jobs.Rows[4:] {
+			if r.Place != i || r.ID != jobs.ID(5+i) {
+				t.Errorf("job %d starts behind %d others, want %d", r.ID, r.Place, i)
+			}
+		}
+		if r := p.Jobs.Rows[0]; r.Tries != 2 || r.Attempt != 1 || r.Host == "" || p.At.Sub(r.Started) < 9*time.Second || r.Progress != -1 {
+			t.Errorf("%+v", r)
+		}
+		if d := p.Detail; d == nil || d.Row.ID != 6 || !strings.HasPrefix(d.Why, "Job 6 waits: ") || d.Command != "sleep 60" {
+			t.Errorf("%+v", p.Detail)
+		}
+		if p.Run.Name != "test" || p.Run.UID != "u1" || p.Run.Lab != "lab" || p.Run.Epoch != 1 {
+			t.Errorf("%+v", p.Run)
+		}
+		h := p.Hosts[0]
+		if h.State != "up" || h.Delay < 20*time.Millisecond || h.Delay > 30*time.Millisecond || h.Down != 0 || h.Beat == 0 || len(h.History) == 0 {
+			t.Errorf("%+v", h)
+		}
+		time.Sleep(2 * time.Minute)
+		p = l.look(Ask{Jobs: page(10)})
+		if p.Phases[Succeeded] != 7 || p.Life != Ended || p.Over == "" {
+			t.Errorf("%v, %v %q", p.Phases, p.Life, p.Over)
+		}
+		if first := p.Jobs.Rows[0]; first.ID < 5 {
+			t.Errorf("job %d comes first of those that are over, and is not the newest", first.ID)
+		}
+		if len(p.Rates) == 0 {
+			t.Error("no rates for the sparkline")
+		}
+		l.end()
+	})
+}
+
+// X1: a dispatcher that hosts tell of a newer one, while its own run directory hangs,
+// shows that it was taken over: neither that the run was stopped nor trouble that is not its own any more.
+func TestTakenOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hangs := make(chan struct{})
+		l := newLabWith(t, noJournal{hangs}, &jobs.Table{}, "a")
+		l.submit(plain(4)...)
+		time.Sleep(10 * time.Second)
+		if p := l.look(Ask{}); p.Life != Live || !strings.Contains(p.Problem, "has not answered") {
+			t.Errorf("%v %q", p.Life, p.Problem)
+		}
+		l.workers["a"].Say(&hosts.Refused{FencedBy: 3, Why: "a newer dispatcher owns this run"})
+		time.Sleep(2 * time.Second)
+		if p := l.look(Ask{}); p.Life != Taken || p.Over != "another dispatcher has taken this run over (epoch 3)" || p.Problem != "" {
+			t.Errorf("%v %q %q", p.Life, p.Over, p.Problem)
+		}
+		close(hangs)
+		l.end()
+	})
+}
+
+// A Look waits for what it has not seen, is woken at most every 100 ms, and not at all
+// by a run that stands still, except for what ages.
+func TestALookWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t, "a")
+		l.submit(plain(2)...)
+		time.Sleep(5 * time.Second)
+		p := l.look(Ask{})
+		was, woken := time.Now(), 0
+		for time.Since(was) < 30*time.Second {
+			p = l.look(Ask{After: p.Version, Wait: 30*time.Second - time.Since(was)})
+			woken++
+		}
+		if woken > 13 { // ten beats of the only host, and the wait
+			t.Errorf("a run that stands still woke %d times in 30 s", woken)
+		}
+		p = l.look(Ask{}) // everything seen
+		start := time.Now()
+		go func() {
+			time.Sleep(300 * time.Millisecond)
+			l.b.Do(context.Background(), Cancel.Jobs(1))
+		}()
+		q := l.look(Ask{After: p.Version, Wait: time.Minute})
+		if d := time.Since(start); d < 300*time.Millisecond && q.Version == p.Version || d > 3*time.Second {
+			t.Errorf("woken after %v", d)
+		}
+		version, start := q.Version, time.Now()
+		for i := range 20 {
+			go func() {
+				time.Sleep(time.Duration(i) * 10 * time.Millisecond)
+				l.b.SetQuestion(&live.Question{ID: int64(i)})
+			}()
+		}
+		woken = 0
+		for time.Since(start) < 200*time.Millisecond {
+			p := l.look(Ask{After: version, Wait: 200*time.Millisecond - time.Since(start)})
+			version = p.Version
+			woken++
+		}
+		if woken > 4 {
+			t.Errorf("20 changes in 200 ms woke %d times", woken)
+		}
+		time.Sleep(time.Second)
+		l.end()
+	})
+}
+
+// A Look, a Match and a Do return when ctx ends; when the dispatcher ends they say
+// that it has gone.
+func TestALookEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t, "a")
+		l.submit(plain(1)...)
+		time.Sleep(3100 * time.Millisecond)
+		p := l.look(Ask{})
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		defer cancel()
+		start := time.Now()
+		if _, err := l.b.Look(ctx, Ask{After: p.Version + 100, Wait: time.Hour}); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != 500*time.Millisecond {
+			t.Errorf("%v after %v", err, time.Since(start))
+		}
+		if _, _, err := l.b.Match(ctx, ""); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		gone := make(chan error, 1)
+		go func() {
+			_, err := l.b.Look(context.Background(), Ask{After: 1 << 60, Wait: time.Hour})
+			gone <- err
+		}()
+		synctest.Wait()
+		l.end()
+		if err := <-gone; !errors.Is(err, ErrGone) {
+			t.Error(err)
+		}
+		if _, err := l.b.Do(context.Background(), Cancel.Jobs(1)); !errors.Is(err, ErrGone) {
+			t.Error(err)
+		}
+		if _, err := l.b.Look(context.Background(), Ask{}); !errors.Is(err, ErrGone) {
+			t.Error(err)
+		}
+	})
+}
+
+// Two screens that look at once see the same.
+func TestTwoLooksAgree(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t, "a", "b")
+		l.submit(plain(40)...)
+		got := make(chan *Picture, 2)
+		version := uint64(0)
+		for range 30 {
+			for range 2 {
+				go func() {
+					p, err := l.b.Look(t.Context(), Ask{After: version, Wait: time.Minute, Jobs: page(50)})
+					if err != nil {
+						t.Error(err)
+					}
+					got <- p
+				}()
+			}
+			a, b := <-got, <-got
+			if a.Version == b.Version && (phasesOf(a) != phasesOf(b) || a.Phases != b.Phases) {
+				t.Errorf("two pictures:\n%d %s\n%d %s", a.Version, phasesOf(a), b.Version, phasesOf(b))
+			}
+			sum := [Phases]int{}
+			for _, r := range a.Jobs.Rows {
+				sum[r.Phase]++
+			}
+			if sum != a.Phases {
+				t.Errorf("the rows have %v and the counts say %v", sum, a.Phases)
+			}
+			version = max(a.Version, b.Version)
+		}
+		l.end()
+	})
+}
+
+// Phases that no record tells of: a link that is lost, a wait that is over, a job that
+// another one waits for.
+func TestPhasesWithoutARecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t, "a")
+		l.run = func(id jobs.AttemptID) (time.Duration, jobs.Outcome) {
+			if id.Job == 1 && id.N == 1 {
+				return time.Second, jobs.Outcome{Exit: 3, LastLine: "no luck"}
+			}
+			return 30 * time.Second, jobs.Outcome{}
+		}
+		specs := plain(3)
+		specs[1].Options = &jobs.Options{After: []jobs.ID{1}}
+		specs[2].Options = &jobs.Options{Deadline: time.Now().Add(time.Hour)}
+		l.submit(specs...)
+		time.Sleep(100 * time.Millisecond)
+		if got := phasesOf(l.look(Ask{Jobs: page(9)})); got != "run run waits" {
+			t.Error(got)
+		}
+		time.Sleep(1100 * time.Millisecond)
+		p := l.look(Ask{Jobs: page(9), Groups: true})
+		if got := phasesOf(p); got != "run retry waits" {
+			t.Error(got)
+		}
+		if r := p.Jobs.Rows[1]; r.Cause != "exit 3" || r.Last != "no luck" || r.Failures != 1 || r.Retry.IsZero() || r.Host != "a" {
+			t.Errorf("%+v", r)
+		}
+		if len(p.Groups) != 1 || p.Groups[0].Count != 0 || p.Groups[0].Tries != 1 {
+			t.Errorf("%+v", p.Groups)
+		}
+		for phasesOf(p) != "run run waits" {
+			q := l.look(Ask{Jobs: page(9), After: p.Version, Wait: 5 * time.Second})
+			if q.Version == p.Version {
+				t.Fatalf("nobody was woken when the wait was over: %s", phasesOf(q))
+			}
+			p = q
+		}
+		time.Sleep(35 * time.Second)
+		if got := phasesOf(l.look(Ask{Jobs: page(9)})); got != "run ok ok" {
+			t.Error(got)
+		}
+		l.cut("a")
+		time.Sleep(time.Second)
+		p = l.look(Ask{Jobs: page(9)})
+		if got := phasesOf(p); got != "away ok ok" || p.Hosts[0].Down == 0 || p.Hosts[0].Note == "" {
+			t.Error(got, p.Hosts[0])
+		}
+		l.end()
+	})
+}

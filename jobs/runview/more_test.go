@@ -1,0 +1,214 @@
+package runview
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+	"unsafe"
+
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/jobs"
+)
+
+// TUI.md rule 3: a million jobs are to cost a screen no more than 64 bytes each.
+func TestRowsAreSmall(t *testing.T) {
+	if n := unsafe.Sizeof(row{}); n > 48 {
+		t.Errorf("a row has %d bytes; with one order and the line it is 56", n)
+	}
+}
+
+// D4: stragglers are flagged, counted and found.
+func TestStragglers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t, "a", "b")
+		l.run = func(id jobs.AttemptID) (time.Duration, jobs.Outcome) {
+			if id.Job == 12 {
+				return time.Hour, jobs.Outcome{}
+			}
+			return time.Duration(50+id.Job) * time.Second, jobs.Outcome{}
+		}
+		l.submit(plain(12)...)
+		time.Sleep(10 * time.Minute)
+		p := l.look(Ask{Jobs: &JobsWindow{Filter: "straggler", Rows: 5}, Focus: 12})
+		if p.Stragglers != 1 || p.Jobs.Matched != 1 || p.Jobs.Rows[0].ID != 12 || !p.Jobs.Rows[0].Straggler || p.Detail.Estimate == 0 {
+			t.Errorf("%d stragglers, %+v, %+v", p.Stragglers, p.Jobs, p.Detail)
+		}
+		l.do(Cancel.Jobs(12))
+		time.Sleep(time.Second)
+		if p := l.look(Ask{}); p.Stragglers != 0 {
+			t.Errorf("%d stragglers when nothing runs", p.Stragglers)
+		}
+		l.end()
+	})
+}
+
+// D7: slots of a host, absolutely and by so many more.
+func TestSlots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t, "a")
+		l.submit(plain(20)...)
+		time.Sleep(5 * time.Second)
+		for _, c := range []struct {
+			n        int
+			relative bool
+			want     int
+		}{{5, false, 5}, {1, true, 6}, {-3, true, 3}, {0, false, 2}} {
+			l.do(Action{Do: Slots, Host: "a", Number: c.n, Relative: c.relative})
+			if h := l.look(Ask{}).Hosts[0]; h.Slots != c.want {
+				t.Errorf("%+v: %d slots", c, h.Slots)
+			}
+		}
+		l.d.Do(sched.Drain{Why: "asked"})
+		if p := l.look(Ask{}); p.Draining != "asked" || p.Paused {
+			t.Errorf("%q, %v", p.Draining, p.Paused)
+		}
+		if _, err := l.b.Do(t.Context(), Action{Do: Slots, Host: "a", Number: -9, Relative: true}); !errors.As(err, new(*Refused)) {
+			t.Error(err)
+		}
+		l.end()
+	})
+}
+
+// A long list is sorted so seldom that it costs little, its page says how old the
+// order is, and whoever waits is woken when it has been made anew.
+func TestALongListIsSortedSeldom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t, "a")
+		l.submit(plain(5)...)
+		time.Sleep(3100 * time.Millisecond)
+		w := &JobsWindow{Rows: 9}
+		p := l.look(Ask{Jobs: w})
+		if p.Jobs.Settled != 0 {
+			t.Errorf("settled %v", p.Jobs.Settled)
+		}
+		x := l.b.page.of(w)
+		x.took, x.made = 100*time.Millisecond, time.Now() // as of a million jobs
+		l.do(Cancel.Jobs(3))
+		p = l.look(Ask{Jobs: w})
+		if got := phasesOf(p); got != "run run cancel queue queue" || p.Phases[Cancelled] != 1 {
+			t.Errorf("%s: the row is as it is, its place as it was", got)
+		}
+		time.Sleep(2 * time.Second)
+		if p = l.look(Ask{Jobs: w}); p.Jobs.Settled < 2*time.Second || phasesOf(p) != "run run cancel queue queue" {
+			t.Errorf("settled %v, %s", p.Jobs.Settled, phasesOf(p))
+		}
+		for start := time.Now(); p.Jobs.Settled > 0; {
+			p = l.look(Ask{Jobs: w, After: p.Version, Wait: 10 * time.Second})
+			if time.Since(start) > 4*time.Second {
+				t.Fatalf("not settled after %v", time.Since(start))
+			}
+		}
+		if got := phasesOf(p); got != "run run queue queue cancel" {
+			t.Error(got)
+		}
+		l.end()
+	})
+}
+
+// A selection of very many jobs is cancelled by one action, and undone by one.
+func TestManyAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n = 30_000
+		l := newLab(t, "a")
+		l.submit(plain(n)...)
+		time.Sleep(5 * time.Second)
+		which, w, err := l.b.Match(t.Context(), "state:queue")
+		if err != nil || which.Count() != n-w.Running-2 || w.Queued != which.Count() {
+			t.Errorf("%d of %+v, %v", which.Count(), w, err)
+		}
+		ans := l.do(Action{Do: Cancel, Jobs: which})
+		if ans.Done != w.Queued || len(ans.Changed) != 1 || ans.Changed.Count() != ans.Done {
+			t.Errorf("%d done, %d changed in %d ranges", ans.Done, ans.Changed.Count(), len(ans.Changed))
+		}
+		for p := l.look(Ask{}); p.Phases[Cancelled] != ans.Done; {
+			q := l.look(Ask{After: p.Version, Wait: time.Second})
+			if q.Version == p.Version {
+				t.Fatalf("%d of %d are cancelled, and nothing more comes", q.Phases[Cancelled], ans.Done)
+			}
+			p = q
+		}
+		if undone := l.do(Action{Do: Requeue, Jobs: ans.Changed}); undone.Done != ans.Done || undone.Left != 0 {
+			t.Errorf("%+v", undone)
+		}
+		l.do(Action{Do: Cancel, Jobs: jobs.Ranges{{First: 1, Last: n}}})
+		l.end()
+	})
+}
+
+// A resumed run: what was in the table is there, and nobody is asked twice.
+func TestALiveBoardOverATableThatWas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := small()
+		l := newLabOn(t, x.Table, "ws01", "ws02", "ws03")
+		time.Sleep(time.Second)
+		p := l.look(Ask{Jobs: &JobsWindow{Rows: 20, Sort: SortID}, Groups: true})
+		words := strings.Split(phasesOf(p), " ")
+		if len(words) != 12 || words[0] != "ok" || words[1] != "fail" || words[4] != "retry" || !slices.Contains([]string{"ending", "cancel"}, words[11]) {
+			t.Errorf("%v", words)
+		}
+		if len(p.Groups) < 2 {
+			t.Errorf("%+v", p.Groups)
+		}
+		l.end()
+	})
+}
+
+// Promise 5: a host is heard on its own jobs only, and cannot say more than fits.
+func TestProgressOfOthersIsNotHeard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t, "a", "b")
+		l.submit(plain(4)...)
+		time.Sleep(time.Second)
+		host := map[jobs.ID]string{}
+		for _, r := range l.look(Ask{Jobs: page(9)}).Jobs.Rows {
+			host[r.ID] = r.Host
+		}
+		other := map[string]string{"a": "b", "b": "a"}
+		l.mu.Lock()
+		l.say = map[string]string{other[host[1]] + " 1.1": "0.9", host[2] + " 2.1": "0.3", host[3] + " 3.1": strings.Repeat("9", 10_000), host[4] + " 4.7": "0.5"}
+		l.mu.Unlock()
+		time.Sleep(4 * time.Second)
+		for _, r := range l.look(Ask{Jobs: &JobsWindow{Rows: 9, Sort: SortProgress}}).Jobs.Rows {
+			if r.ID == 2 && r.Progress != 0.3 || r.ID != 2 && r.Progress != -1 || len(r.Said) > 64 {
+				t.Errorf("%+v", r)
+			}
+		}
+		l.end()
+	})
+}
+
+// TUI.md: what a job said of its progress stands while its host is away, and until the
+// first beat of a host that is back.
+func TestProgressOfAwayJobsStands(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t, "a")
+		l.say = map[string]string{"1.1": "0.95"}
+		l.run = func(jobs.AttemptID) (time.Duration, jobs.Outcome) { return time.Hour, jobs.Outcome{} }
+		l.submit(plain(1)...)
+		time.Sleep(10 * time.Second)
+		wants := func(what string, phase Phase) {
+			t.Helper()
+			if r := l.look(Ask{Jobs: page(1)}).Jobs.Rows[0]; r.Phase != phase || r.Progress != 0.95 {
+				t.Errorf("%s: %s, progress %v", what, r.Phase, r.Progress)
+			}
+		}
+		wants("up", Running)
+		l.cut("a")
+		time.Sleep(time.Second)
+		wants("away", Away)
+		l.mu.Lock()
+		l.refuse = nil
+		l.mu.Unlock()
+		for range 100 {
+			time.Sleep(100 * time.Millisecond)
+			if p := l.look(Ask{Jobs: page(1)}); p.Hosts[0].State == "up" {
+				break
+			}
+		}
+		wants("back, and not a beat yet", Running)
+		l.end()
+	})
+}

@@ -1,0 +1,62 @@
+package runview
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"dcs-tui/jobs"
+)
+
+// TUI.md: #N of a queued job is how many start before it, also where the easiest goes
+// first (E2), and rows stand in that order; where turns of several queues decide (B4) no
+// number is made up.
+func TestPlaces(t *testing.T) {
+	hard := func(n string) *jobs.Spec {
+		return &jobs.Spec{Command: "sleep 60", Options: &jobs.Options{Hardness: []string{n}}}
+	}
+	of := func(queue string) *jobs.Spec {
+		return &jobs.Spec{Command: "sleep 60", Options: &jobs.Options{Queue: queue}}
+	}
+	in := func(priority int, hours time.Duration) *jobs.Spec {
+		s := of("")
+		if s.Priority = priority; hours > 0 {
+			s.Deadline = time.Now().Add(hours * time.Hour)
+		}
+		return s
+	}
+	var many []*jobs.Spec
+	for i := range mostHardnesses + 1 {
+		many = append(many, hard(fmt.Sprint(i)))
+	}
+	for _, tt := range []struct {
+		name  string
+		specs []*jobs.Spec
+		want  string // ids and places of what is queued, in the order shown
+	}{
+		{"in their order", []*jobs.Spec{of("a"), of("a"), of("a"), of("a")}, "3#0 4#1"},
+		{"priorities and deadlines", []*jobs.Spec{in(0, 9), in(0, 9), in(0, 9), in(1, 1), in(0, 5), in(-1, 0)}, "1#0 2#1 3#2 4#3"},
+		{"the easiest first", []*jobs.Spec{hard("9"), hard("3"), hard("5"), hard("4"), hard("10"), hard("4")}, "6#0 3#1 1#2 5#3"},
+		{"two queues", []*jobs.Spec{of("a"), of("b"), of("a"), of("b")}, "3#-1 4#-1"},
+		{"too many to put in order", many, "3#-1 4#-1 5#-1 6#-1 7#-1 8#-1 9#-1 10#-1"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newLab(t, "a")
+				l.submit(tt.specs...)
+				time.Sleep(10 * time.Second)
+				got := ""
+				for _, r := range l.look(Ask{Jobs: page(10)}).Jobs.Rows {
+					if r.Phase == Queued {
+						got += fmt.Sprintf(" %d#%d", r.ID, r.Place)
+					}
+				}
+				if got != " "+tt.want {
+					t.Errorf("%s, want %s", got, tt.want)
+				}
+				l.end()
+			})
+		})
+	}
+}

@@ -1,0 +1,138 @@
+package runview
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/results/column"
+	"dcs-tui/jobs/results/outputs"
+)
+
+// Rule 3: whatever is asked for, a table is bounded.
+func TestTableIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x, dir, _ := gridRun(t, 400, 1, 1)
+		long := strings.Repeat("x", 10_000)
+		write(t, dir, jobs.AttemptID{Job: 1, N: 1}, "word="+long[:900]+"\n")
+		b := gridBoard(t, x, dir, "word", "loss")
+		var many []string
+		for i := range 500 {
+			many = append(many, fmt.Sprintf("f%d", i))
+		}
+		tb := tableOf(t, b, TableAsk{JobsWindow: JobsWindow{Rows: 1e9}, Figures: many, Group: many, Pivot: many})
+		if len(tb.Page.Rows) > MaxRows || len(tb.Figures) > MaxRows || len(tb.Columns) > 200 {
+			t.Errorf("%d rows, %d columns", len(tb.Page.Rows), len(tb.Columns))
+		}
+		tb = tableOf(t, b, TableAsk{JobsWindow: JobsWindow{Rows: 1}})
+		if n := len(tb.Figures[0][0]); n != MaxTableCell {
+			t.Errorf("a cell of %d bytes", n)
+		}
+		if tb = tableOf(t, b, TableAsk{Group: []string{"C"}}); len(tb.Groups.Rows) != MaxTableGroups || tb.Groups.More != 100 {
+			t.Errorf("%d groups and %d more", len(tb.Groups.Rows), tb.Groups.More)
+		}
+		tb = tableOf(t, b, TableAsk{Heat: true, Pivot: []string{"C", "job", "loss"}})
+		if h := tb.Heat; h == nil || len(h.Rows) != MaxHeat || len(h.Columns) != MaxHeat || h.MoreRows != 400-MaxHeat || h.MoreColumns != 400-MaxHeat {
+			t.Errorf("%+v", tb.Wrong)
+		}
+		b.Close()
+		synctest.Wait() // what follows is the goroutine's alone while it works
+		if len(b.tables.wishes) > maxWishes || len(b.tables.sets) > maxWishes {
+			t.Errorf("%d wishes and %d sets of figures are kept", len(b.tables.wishes), len(b.tables.sets))
+		}
+	})
+}
+
+// A table has so many jobs and no more, and says so.
+func TestTableHasRoomForSome(t *testing.T) {
+	maxFinished = 10
+	t.Cleanup(func() { maxFinished = 250_000 })
+	x, dir, _ := gridRun(t, 12, 1, 1)
+	tb := tableOf(t, gridBoard(t, x, dir, "acc"), TableAsk{JobsWindow: JobsWindow{Rows: 50}})
+	if len(tb.Page.Rows) != 10 || len(tb.Notes) != 1 || !strings.Contains(tb.Notes[0], "2 more") {
+		t.Errorf("%d rows, %q", len(tb.Page.Rows), tb.Notes)
+	}
+}
+
+// A defect in a table is told; it neither ends the dispatcher nor the board.
+func TestTableThatPanics(t *testing.T) {
+	x, dir, _ := gridRun(t, 2, 2, 1)
+	o := reading(t, dir, "acc")
+	o.Outputs = func([]*column.Column) *outputs.Reader { panic("a test") }
+	b := FromTable(x.Table, Past{Options: o})
+	t.Cleanup(b.Close)
+	for a := (Ask{Jobs: page(9), Table: &TableAsk{}}); ; {
+		p, err := b.Look(t.Context(), a)
+		if err != nil || len(p.Jobs.Rows) != 4 {
+			t.Fatal(p, err)
+		}
+		if strings.Contains(p.Table.Wrong, "a test") {
+			return
+		}
+		a.After, a.Wait = p.Version, time.Minute
+	}
+}
+
+// BenchmarkTable is the table of 100,000 finished jobs: the time until it is whole, and
+// how long a Look waits meanwhile, at most.
+func BenchmarkTable(b *testing.B) {
+	x, dir, _ := gridRun(b, 100, 100, 10)
+	for b.Loop() {
+		board := FromTable(x.Table, Past{Options: reading(b, dir, "acc", "loss")})
+		ask := Ask{Jobs: page(50), Table: &TableAsk{JobsWindow: JobsWindow{Rows: 200}, Best: "acc:max", Group: []string{"C"}}}
+		start, worst := time.Now(), time.Duration(0)
+		if _, err := board.Look(b.Context(), Ask{Jobs: page(50)}); err != nil {
+			b.Fatal(err)
+		}
+		filled := time.Since(start)
+		for {
+			asked := time.Now()
+			p, err := board.Look(b.Context(), ask)
+			if err != nil {
+				b.Fatal(err)
+			}
+			worst = max(worst, time.Since(asked))
+			if p.Table.Ready && p.Table.Read == p.Table.Jobs {
+				break
+			}
+			next := ask // the sooner of something new and a moment
+			next.After, next.Wait = p.Version, 50*time.Millisecond
+			if _, err := board.Look(b.Context(), next); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.ReportMetric(time.Since(start).Seconds(), "whole-s")
+		b.ReportMetric(filled.Seconds(), "list-s")
+		b.ReportMetric(float64(worst.Microseconds())/1000, "look-worst-ms")
+		sorted := time.Now()
+		ask.Table.Group, ask.Table.By = nil, "acc"
+		if p, err := board.Look(b.Context(), ask); err != nil || p.Table == nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(float64(time.Since(sorted).Microseconds())/1000, "look-sorted-ms")
+		board.Close()
+	}
+}
+
+// X5: of very many parameters the last have no room; that is said, and what came of the
+// jobs is there all the same.
+func TestTableOfManyParameters(t *testing.T) {
+	x, dir := newTab(), t.TempDir()
+	s := jobs.Spec{Command: "train"}
+	for i := range MaxTableNames + 10 {
+		s.Params = append(s.Params, jobs.Param{Name: fmt.Sprintf("p%d", i), Value: "1"})
+	}
+	x.add(s, jobs.Succeeded, ran("ws01", jobs.Outcome{}, time.Second))
+	write(t, dir, jobs.AttemptID{Job: 1, N: 1}, "acc=1\n")
+	tb := tableOf(t, gridBoard(t, x, dir, "acc"), TableAsk{JobsWindow: JobsWindow{Rows: 9}})
+	has := map[string]bool{}
+	for _, c := range tb.Columns {
+		has[c.Name] = true
+	}
+	if !has["acc"] || !has["time"] || !has["p49"] || has["p50"] || len(tb.Notes) != 1 || tb.Notes[0] != "there is room for 50 parameters: 10 more, p50 and what follows, have no column" {
+		t.Errorf("%v %q", tb.Columns, tb.Notes)
+	}
+}

@@ -1,0 +1,203 @@
+package runview
+
+import (
+	"slices"
+	"time"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/results"
+	"dcs-tui/jobs/results/sheet"
+)
+
+// finished are the jobs that are over, as tables need them. What is in list does not
+// change, so that tables may go on using what they have of it.
+type finished struct {
+	list    []results.Result
+	rows    []row    // of each, for filters
+	cwds    []string // of each
+	place   []int32  // job id - 1: 1 + index into list; 0: it is not in it
+	names   []string // of hosts, for filters
+	known   vocabulary
+	edition uint64 // of the board's list, when it was last looked through
+	changes int    // grows with each change
+	at      time.Time
+	took    time.Duration
+	behind  bool // some have not been taken in
+	left    int  // that there is no room for
+}
+
+// maxFinished bounds the jobs of a table: half a kilobyte each. Tests change it.
+var maxFinished = 250_000
+
+const (
+	resultsPiece = 500                    // results that are made in one visit to the engine
+	gatherWait   = 200 * time.Millisecond // the list is looked through no more often
+)
+
+// gather takes in what has changed since, if it is time to. It returns when it will be,
+// should something have changed by then.
+func (t *tables) gather() (next time.Duration, err error) {
+	d := &t.done
+	if next := time.Until(d.at.Add(max(gatherWait, pace(d.took)))); next > 0 {
+		return next, nil
+	}
+	if !t.b.take(t.ctx) {
+		return 0, t.ctx.Err()
+	}
+	if d.edition == t.b.edition && !d.behind {
+		t.b.give()
+		return wanted, nil
+	}
+	start := time.Now()
+	fresh, gone := d.scan(&t.b.list)
+	t.b.give()
+	d.at, d.took, d.behind = start, time.Since(start), false
+	if gone {
+		t.compact()
+	}
+	for len(fresh) > 0 {
+		n := min(len(fresh), resultsPiece)
+		if err := t.fetch(fresh[:n]); err != nil {
+			return 0, err
+		}
+		fresh = fresh[n:]
+	}
+	return wanted, nil
+}
+
+// scan finds the jobs that are over and not in the list as they are now. gone says
+// that some in it have left it.
+func (d *finished) scan(l *list) (fresh []jobs.ID, gone bool) {
+	for len(d.place) < len(l.rows) {
+		d.place = append(d.place, 0)
+	}
+	d.left = 0
+	for i := range l.rows {
+		r, at := &l.rows[i], d.place[i]-1
+		over := r.phase.Terminal()
+		switch {
+		case at >= 0 && over && uint32(d.list[at].Seq) == r.seq:
+			if d.rows[at] != *r {
+				d.rows[at] = *r
+				d.changes++
+			}
+			continue
+		case at >= 0:
+			d.place[i], gone = 0, true
+		}
+		switch {
+		case over && len(d.list)+len(fresh) >= maxFinished:
+			d.left++
+		case over:
+			fresh = append(fresh, jobs.ID(i+1))
+		}
+	}
+	d.edition = l.edition
+	d.names, d.known.params = slices.Clone(l.names), l.known.params
+	return fresh, gone
+}
+
+// compact leaves out what is in the list no more: another list, for tables have the old.
+func (t *tables) compact() {
+	d := &t.done
+	old := *d
+	d.list, d.rows, d.cwds = nil, nil, nil
+	values := make([][][]string, len(t.sets))
+	for at := range old.list {
+		id := old.list[at].Job
+		if int(old.place[id-1])-1 != at {
+			continue
+		}
+		d.list, d.rows, d.cwds = append(d.list, old.list[at]), append(d.rows, old.rows[at]), append(d.cwds, old.cwds[at])
+		d.place[id-1] = int32(len(d.list))
+		for k, f := range t.sets {
+			values[k] = append(values[k], f.at(at))
+		}
+	}
+	for k, f := range t.sets {
+		f.replace(values[k])
+	}
+	d.changes++
+}
+
+// fetch makes the results of some jobs, where the desk stands.
+func (t *tables) fetch(ids []jobs.ID) error {
+	type fetched struct {
+		result results.Result
+		cwd    string
+		row    row
+		host   string
+	}
+	run := &t.b.opt.Run
+	answer := make(chan []fetched, 1)
+	ids = slices.Clone(ids)
+	err := t.b.from.visit(t.ctx, func(k *desk) {
+		made := make([]fetched, 0, len(ids))
+		for _, id := range ids {
+			j := k.table.Job(id)
+			if j == nil || !j.State.Terminal() {
+				continue // its row will say so
+			}
+			dir, apart := run.Dir, false
+			if a := results.Counted(j); a != nil {
+				dir, apart = k.dir(a)
+			}
+			f := fetched{result: results.FromJob(run.UID, run.Name, jobs.StampOf(run.Created), dir, j)}
+			f.result.Apart = apart
+			if j.Spec.Options != nil {
+				f.cwd = j.Spec.Cwd
+			}
+			c := k.change(id)
+			f.row, f.host = c.row, c.host
+			made = append(made, f)
+		}
+		answer <- made
+	})
+	if err != nil {
+		return err
+	}
+	d := &t.done
+	made := <-answer
+	for i := range made {
+		f := &made[i]
+		f.row.host = d.name(f.host)
+		d.list, d.rows, d.cwds = append(d.list, f.result), append(d.rows, f.row), append(d.cwds, f.cwd)
+		d.place[f.result.Job-1] = int32(len(d.list))
+	}
+	d.changes++
+	d.behind = d.behind || len(made) < len(ids)
+	return nil
+}
+
+// name is the number of a host; the board gives the same one, when it knows the host.
+func (d *finished) name(s string) uint16 {
+	i := slices.Index(d.names, s)
+	if i < 0 {
+		d.names = append(d.names, s)
+		i = len(d.names) - 1
+	}
+	return uint16(i)
+}
+
+// fitting turns a word of a search into a test of the rows of s.
+func (d *finished) fitting(s *sheet.Sheet) func(sheet.Word) (func(row int) bool, error) {
+	l := &list{names: d.names}
+	return func(w sheet.Word) (func(row int) bool, error) {
+		m, err := wordMatch(w)
+		return func(row int) bool {
+			id := s.Job(row)
+			return m(l, uint32(id), &d.rows[d.place[id-1]-1])
+		}, err
+	}
+}
+
+// plain says that no job has a parameter and no figure is wanted. It has the turn.
+func (t *tables) plain(ask *TableAsk) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.tabular = t.tabular || len(t.b.opt.Figures) > 0
+	for rows := t.b.rows; !t.tabular && t.scanned < len(rows); t.scanned++ {
+		t.tabular = len(rows[t.scanned].spec.Params) > 0
+	}
+	return !t.tabular && len(ask.Figures) == 0
+}

@@ -1,0 +1,196 @@
+package runview
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"dcs-tui/jobs"
+)
+
+// newTableLab is a lab whose jobs run for a second each and print acc, ten times their
+// number plus that of the attempt. One more goes on and on, and so does the run.
+func newTableLab(t *testing.T, n int) *lab {
+	l := newReadingLab(t)
+	l.run = func(id jobs.AttemptID) (time.Duration, jobs.Outcome) {
+		if int(id.Job) > n {
+			return 100 * time.Hour, jobs.Outcome{}
+		}
+		write(t, l.dir, id, fmt.Sprintf("acc=%d\n", 10*int(id.Job)+id.N))
+		return time.Second, jobs.Outcome{}
+	}
+	specs := plain(n + 1)
+	for i := range specs {
+		specs[i].Params = param("C", fmt.Sprint(i))
+	}
+	l.submit(specs...)
+	return l
+}
+
+// newReadingLab is a lab whose tables have acc; what its jobs do is to be said before
+// they are submitted.
+func newReadingLab(t *testing.T) *lab {
+	l := newLab(t, "a")
+	o := reading(t, l.dir, "acc")
+	l.b.opt.Figures, l.b.opt.Outputs = o.Figures, o.Outputs
+	return l
+}
+
+func figuresOf(tb *Table) string {
+	var all []string
+	for _, f := range tb.Figures {
+		all = append(all, strings.Join(f, "/"))
+	}
+	return strings.Join(all, " ")
+}
+
+// X5: the table grows while the run goes on, and a Look that waits is woken by it; a
+// job that is run again leaves it and comes back with what it then printed.
+func TestTableIsLive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newTableLab(t, 6)
+		ask := TableAsk{JobsWindow: JobsWindow{Rows: 10}}
+		a, seen := Ask{Table: &ask}, map[int]bool{}
+		for start := time.Now(); time.Since(start) < 20*time.Second; {
+			p := l.look(a)
+			if n := len(p.Table.Figures); p.Table.Ready && p.Table.Read == p.Table.Jobs && !seen[n] {
+				seen[n] = true
+				if p.Table.Jobs != n || p.Table.Page.Matched != n {
+					t.Errorf("%d rows of %d", n, p.Table.Jobs)
+				}
+			}
+			a.After, a.Wait = p.Version, 5*time.Second
+		}
+		if len(seen) < 3 || !seen[6] {
+			t.Errorf("the table was seen with so many rows: %v", seen)
+		}
+		if got := figuresOf(tableOf(t, l.b, ask)); got != "11 21 31 41 51 61" {
+			t.Error(got)
+		}
+		l.do(Requeue.Jobs(3))
+		time.Sleep(500 * time.Millisecond)
+		l.look(Ask{Table: &ask})
+		time.Sleep(300 * time.Millisecond)
+		if got := figuresOf(tableOf(t, l.b, ask)); got != "11 21 41 51 61" {
+			t.Error(got)
+		}
+		time.Sleep(3 * time.Second)
+		l.look(Ask{Table: &ask})
+		time.Sleep(2 * time.Second)
+		if got := figuresOf(tableOf(t, l.b, ask)); got != "11 21 32 41 51 61" {
+			t.Error(got)
+		}
+		l.end()
+	})
+}
+
+// What is not there when it is looked for is looked for again; a note says so meanwhile.
+func TestTableOfLateOutput(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newReadingLab(t)
+		l.run = func(id jobs.AttemptID) (time.Duration, jobs.Outcome) {
+			switch id.Job {
+			case 1:
+				write(t, l.dir, id, "acc=1")
+			case 3:
+				return 100 * time.Hour, jobs.Outcome{}
+			}
+			return time.Second, jobs.Outcome{}
+		}
+		l.submit(plain(3)...)
+		time.Sleep(5 * time.Second)
+		ask := TableAsk{JobsWindow: JobsWindow{Rows: 10}}
+		tb := tableOf(t, l.b, ask)
+		if got := figuresOf(tb); got != "1 " || len(tb.Notes) != 1 || !strings.Contains(tb.Notes[0], "1 job wrote no such file") {
+			t.Errorf("%q %q", got, tb.Notes)
+		}
+		write(t, l.dir, jobs.AttemptID{Job: 2, N: 1}, "acc=2")
+		for range 60 { // somebody looks on
+			time.Sleep(time.Second)
+			l.look(Ask{Table: &ask})
+		}
+		if tb = tableOf(t, l.b, ask); figuresOf(tb) != "1 2" || len(tb.Notes) != 0 {
+			t.Errorf("%q %q", figuresOf(tb), tb.Notes)
+		}
+		l.end()
+	})
+}
+
+// Outputs that only their host has come through the dispatcher.
+func TestTableOfHostsApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t, apart)
+		o := reading(t, t.TempDir(), "acc")
+		l.b.opt.Figures, l.b.opt.Outputs = o.Figures, o.Outputs
+		l.run = func(id jobs.AttemptID) (time.Duration, jobs.Outcome) {
+			write(t, l.dir, id, fmt.Sprintf("acc=%d\n", id.Job))
+			return time.Second, jobs.Outcome{}
+		}
+		l.submit(plain(4)...)
+		time.Sleep(10 * time.Second)
+		tb := tableOf(t, l.b, TableAsk{JobsWindow: JobsWindow{Rows: 10}})
+		if got := figuresOf(tb); got != "1 2 3 4" {
+			t.Errorf("%s, %q", got, tb.Notes)
+		}
+		l.end()
+	})
+}
+
+// Nothing is read when nobody looks any more, and nothing is left when the board closes,
+// also in the middle of reading (TestMain looks for goroutines).
+func TestTableEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newTableLab(t, 3)
+		ask := TableAsk{JobsWindow: JobsWindow{Rows: 10}}
+		l.look(Ask{Table: &ask})
+		working := func() bool {
+			l.b.tables.mu.Lock()
+			defer l.b.tables.mu.Unlock()
+			return l.b.tables.working
+		}
+		if !working() {
+			t.Error("nobody makes the table that was asked for")
+		}
+		time.Sleep(10 * time.Second)
+		if working() {
+			t.Error("the table is being made though nobody asks for it any more")
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := l.b.Look(ctx, Ask{Table: &ask}); !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		l.look(Ask{Table: &ask})
+		l.end()
+		if _, err := l.b.Look(t.Context(), Ask{Table: &ask}); !errors.Is(err, ErrGone) {
+			t.Error(err)
+		}
+	})
+	x, dir, _ := gridRun(t, 50, 10, 5)
+	b := FromTable(x.Table, Past{Options: reading(t, dir, "acc")})
+	if _, err := b.Look(t.Context(), Ask{Table: &TableAsk{}}); err != nil {
+		t.Error(err)
+	}
+	b.Close()
+}
+
+// A table is not called old because of jobs that are not in it.
+func TestTableIsNotOldForOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newTableLab(t, 3)
+		defer l.end()
+		ask := TableAsk{JobsWindow: JobsWindow{Rows: 10}}
+		for i := range 40 {
+			time.Sleep(time.Second) // of the bubble
+			l.submit(plain(1)...)   // it waits, or runs on and on
+			p := l.look(Ask{Jobs: page(50), Table: &ask})
+			if page := p.Table.Page; i > 20 && (p.Jobs.Matched < 20 || page.Matched != 3 || page.Settled > 2*time.Second) {
+				t.Errorf("second %d: %d rows of %d jobs, %s old", i, page.Matched, p.Jobs.Matched, page.Settled)
+			}
+		}
+	})
+}

@@ -1,0 +1,320 @@
+package runview
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/results/column"
+	"dcs-tui/jobs/results/outputs"
+	"dcs-tui/jobs/rundir"
+)
+
+// reading are the options of a board that finds figures in a run directory.
+func reading(t testing.TB, dir string, columns ...string) Options {
+	o := Options{Run: Run{Name: "r", UID: "u", Dir: dir}}
+	for _, text := range columns {
+		c, err := column.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Figures = append(o.Figures, c)
+	}
+	run := &rundir.Run{Dir: dir, Disk: rundir.OS, Asked: &rundir.Asked{Cwd: dir}}
+	o.Outputs = func(columns []*column.Column) *outputs.Reader { return outputs.New(run, columns) }
+	return o
+}
+
+// write is what an attempt has printed.
+func write(t testing.TB, dir string, id jobs.AttemptID, text string) {
+	t.Helper()
+	path := jobs.AttemptFile(dir, id, jobs.FileOut)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// gridRun is a grid of C, gamma and seed, each job with acc and loss in its output.
+func gridRun(t testing.TB, cs, gammas, seeds int) (tab, string, func(c, g, s int) float64) {
+	x, dir := newTab(), t.TempDir()
+	acc := func(c, g, s int) float64 { return math.Round(1000*math.Sin(float64(1+c*7+g*13+s*29))) / 1000 }
+	for c := range cs {
+		for g := range gammas {
+			for s := range seeds {
+				x.add(jobs.Spec{Command: "train", Params: []jobs.Param{{Name: "C", Value: fmt.Sprint(c)}, {Name: "gamma", Value: fmt.Sprint(g)}, {Name: "seed", Value: fmt.Sprint(s)}}},
+					jobs.Succeeded, ran("ws01", jobs.Outcome{}, time.Duration(1+s)*time.Second))
+				write(t, dir, jobs.AttemptID{Job: jobs.ID(len(x.Jobs)), N: 1}, fmt.Sprintf("epoch 1\nacc=%g\nloss: %d\n", acc(c, g, s), c))
+			}
+		}
+	}
+	return x, dir, acc
+}
+
+func gridBoard(t testing.TB, x tab, dir string, columns ...string) *Board {
+	b := FromTable(x.Table, Past{Options: reading(t, dir, columns...), Life: Ended})
+	t.Cleanup(b.Close)
+	return b
+}
+
+// tableOf looks until the whole table is there.
+func tableOf(t testing.TB, b *Board, ask TableAsk) *Table {
+	t.Helper()
+	a := Ask{Table: &ask}
+	for range 1000 {
+		p, err := b.Look(t.Context(), a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Table.Plain || p.Table.Ready && p.Table.Read == p.Table.Jobs {
+			return p.Table
+		}
+		a.After, a.Wait = p.Version, time.Minute
+	}
+	t.Fatal("the table never came")
+	return nil
+}
+
+func rowsOf(tb *Table) (ids []int) {
+	for _, r := range tb.Page.Rows {
+		ids = append(ids, int(r.ID))
+	}
+	return ids
+}
+
+// E3, X5: rows with their figures, in the order asked for, filtered as the list of jobs
+// is and by figures, the best marked.
+func TestTableRows(t *testing.T) {
+	x, dir, acc := gridRun(t, 4, 3, 2)
+	x.add(jobs.Spec{Command: "train", Params: param("C", "9")}, jobs.Failed, ran("ws02", jobs.Outcome{Exit: 1}, time.Second))
+	x.add(jobs.Spec{Command: "train", Params: param("C", "9")}, jobs.Queued)
+	b := gridBoard(t, x, dir, "acc")
+	rows := JobsWindow{Rows: 100}
+	tb := tableOf(t, b, TableAsk{JobsWindow: rows, Best: "acc:max"})
+	if tb.Plain || tb.Wrong != "" || tb.Jobs != 25 || tb.Page.Matched != 25 || len(tb.Page.Rows) != 25 || len(tb.Figures) != 25 {
+		t.Fatalf("%+v", tb)
+	}
+	best, most := 0, -2.0
+	for i := range 24 {
+		v := acc(i/6, i/2%3, i%2)
+		if got := strings.Join(tb.Figures[i], ","); got != fmt.Sprint(v) {
+			t.Errorf("job %d has %s, want %g", i+1, got, v)
+		}
+		if v > most {
+			best, most = i+1, v
+		}
+	}
+	if int(tb.Best) != best || tb.Value != fmt.Sprint(most) || tb.Ties != 0 {
+		t.Errorf("best: job %d %s, want %d %g", tb.Best, tb.Value, best, most)
+	}
+	if r := tb.Page.Rows[24]; r.Phase != Failed || r.Cause != "exit 1" {
+		t.Errorf("%+v", r)
+	}
+	var names []string
+	for _, c := range tb.Columns[:8] {
+		names = append(names, fmt.Sprintf("%s %d %v", c.Name, c.Role, c.Vary))
+	}
+	if got := strings.Join(names, ", "); got != "job 0 false, C 1 true, gamma 1 true, seed 1 true, acc 2 false, state 0 false, time 0 false, host 0 false" {
+		t.Error(got)
+	}
+
+	tb = tableOf(t, b, TableAsk{JobsWindow: JobsWindow{Rows: 4, Reverse: true}, By: "acc"})
+	if int(tb.Page.Rows[0].ID) != best {
+		t.Errorf("sorted by acc, the first is job %d", tb.Page.Rows[0].ID)
+	}
+	tb = tableOf(t, b, TableAsk{JobsWindow: JobsWindow{Filter: "state:done acc>=0.5 C=1", Rows: 100}})
+	n := 0
+	for i := 6; i < 12; i++ {
+		if acc(1, i/2%3, i%2) >= 0.5 {
+			n++
+		}
+	}
+	if tb.Page.Matched != n || n == 0 || !tb.Figured {
+		t.Errorf("%d match, want %d; figured %v", tb.Page.Matched, n, tb.Figured)
+	}
+	tb = tableOf(t, b, TableAsk{JobsWindow: JobsWindow{Filter: "host:ws02", Rows: 9}})
+	if got := rowsOf(tb); len(got) != 1 || got[0] != 25 || tb.Figured {
+		t.Error(got)
+	}
+	tb = tableOf(t, b, TableAsk{JobsWindow: JobsWindow{Rows: 5, Cursor: 12, Above: 2}})
+	if tb.Page.First != 9 || tb.Page.Cursor != 11 || fmt.Sprint(rowsOf(tb)) != "[10 11 12 13 14]" {
+		t.Errorf("first %d, cursor %d: %v", tb.Page.First, tb.Page.Cursor, rowsOf(tb))
+	}
+	tb = tableOf(t, b, TableAsk{JobsWindow: rows, Figures: []string{"l=key:loss", "acc=key:loss"}})
+	if got := strings.Join(tb.Figures[23], ","); got != "3,3" {
+		t.Errorf("columns added on the screen: %s", got)
+	}
+}
+
+// E3: groups, against a computation of their own.
+func TestTableGroups(t *testing.T) {
+	x, dir, acc := gridRun(t, 3, 2, 5)
+	b := gridBoard(t, x, dir, "acc")
+	tb := tableOf(t, b, TableAsk{Group: []string{"C", "gamma"}, Best: "acc:min"})
+	g := tb.Groups
+	if g == nil || len(g.Rows) != 6 || g.More != 0 || tb.Wrong != "" {
+		t.Fatalf("%+v", tb)
+	}
+	var heads []string
+	for _, c := range g.Columns {
+		heads = append(heads, c.Name)
+	}
+	if got := strings.Join(heads, " "); got != "C gamma jobs solved acc_count acc_mean acc_sd acc_min acc_max acc_median" {
+		t.Fatal(got)
+	}
+	least, at := 2.0, 0
+	for i, row := range g.Rows {
+		var sum, squares float64
+		for s := range 5 {
+			sum += acc(i/2, i%2, s)
+		}
+		mean := sum / 5
+		for s := range 5 {
+			squares += math.Pow(acc(i/2, i%2, s)-mean, 2)
+		}
+		if mean < least {
+			least, at = mean, i
+		}
+		near := func(text string, want float64) bool {
+			var v float64
+			fmt.Sscan(text, &v)
+			return math.Abs(v-want) < 1e-5
+		}
+		if row[2] != "5" || row[3] != "5" || row[4] != "5" || !near(row[5], mean) || !near(row[6], math.Sqrt(squares/4)) {
+			t.Errorf("%v: mean %g, deviation %g", row, mean, math.Sqrt(squares/4))
+		}
+	}
+	if g.Best != at {
+		t.Errorf("the best is %d, want %d", g.Best, at)
+	}
+	tb = tableOf(t, b, TableAsk{Group: []string{"C", "gamma"}, By: "acc_mean"})
+	if tb.Groups.Rows[0][0] != fmt.Sprint(at/2) || tb.Groups.Rows[0][1] != fmt.Sprint(at%2) {
+		t.Errorf("%v", tb.Groups.Rows[0])
+	}
+	// A filter of groups: what names their statistics is asked of them, all else of the jobs.
+	tb = tableOf(t, b, TableAsk{JobsWindow: JobsWindow{Filter: fmt.Sprintf("state:done (C>=1 or gamma=1) acc_mean>%g", least)}, Group: []string{"C", "gamma"}})
+	for _, row := range tb.Groups.Rows {
+		if row[0] == "0" && row[1] == "0" || row[0] == fmt.Sprint(at/2) && row[1] == fmt.Sprint(at%2) {
+			t.Errorf("the filter leaves %v", row)
+		}
+	}
+	if len(tb.Groups.Rows) < 4 || tb.Page.Wrong != "" || tb.Page.Matched != 25 {
+		t.Errorf("%+v", tb)
+	}
+	tb = tableOf(t, b, TableAsk{JobsWindow: JobsWindow{Filter: "state:done acc_means>1"}, Group: []string{"C"}})
+	if len(tb.Groups.Rows) != 0 || !strings.Contains(tb.Page.Wrong, "did you mean acc_mean?") {
+		t.Errorf("%q %+v", tb.Page.Wrong, tb.Groups)
+	}
+	for filter, want := range map[string]string{"acc_mean>1": "acc_mean is of groups alone: m shows them", "solved>1 C=1": "solved is of groups alone", "C_maen>1": "there is no column"} {
+		if tb = tableOf(t, b, TableAsk{JobsWindow: JobsWindow{Filter: filter, Rows: 9}}); !strings.Contains(tb.Page.Wrong, want) || len(tb.Page.Rows) > 0 {
+			t.Errorf("%s: %q", filter, tb.Page.Wrong)
+		}
+	}
+	if tb = tableOf(t, b, TableAsk{Group: []string{"C"}, MinSize: 11}); len(tb.Groups.Rows) != 0 || len(tb.Notes) == 0 {
+		t.Errorf("%+v", tb)
+	}
+}
+
+// X5: the heat map of the two parameters that vary, or of those chosen.
+func TestTableHeat(t *testing.T) {
+	x, dir, acc := gridRun(t, 4, 3, 2)
+	b := gridBoard(t, x, dir, "acc", "loss")
+	tb := tableOf(t, b, TableAsk{Heat: true})
+	if h := tb.Heat; h == nil || h.Down != "C" || h.Across != "gamma" || h.Figure != "acc, mean" {
+		t.Errorf("seeds are averaged over: %+v", tb)
+	}
+	y, other := newTab(), t.TempDir()
+	for i := range 8 {
+		y.add(jobs.Spec{Command: "train", Params: []jobs.Param{{Name: "C", Value: fmt.Sprint(i / 4)}, {Name: "gamma", Value: fmt.Sprint(i / 2 % 2)}, {Name: "degree", Value: fmt.Sprint(i % 2)}}},
+			jobs.Succeeded, ran("ws01", jobs.Outcome{}, time.Second))
+	}
+	tb = tableOf(t, gridBoard(t, y, other), TableAsk{Heat: true})
+	if tb.Heat != nil || !strings.Contains(tb.Wrong, "3 parameters have several values (C, gamma, degree)") {
+		t.Errorf("%+v", tb)
+	}
+	tb = tableOf(t, b, TableAsk{Heat: true, Pivot: []string{"C", "gamma", "acc:max"}})
+	h := tb.Heat
+	if h == nil || len(h.Rows) != 4 || len(h.Columns) != 3 || h.Figure != "acc, max" {
+		t.Fatalf("%+v", tb)
+	}
+	for c := range 4 {
+		for g := range 3 {
+			if want := fmt.Sprint(max(acc(c, g, 0), acc(c, g, 1))); h.Cells[c][g] != want {
+				t.Errorf("C=%d gamma=%d: %s, want %s", c, g, h.Cells[c][g], want)
+			}
+			if l := h.Levels[c][g]; l < 0 || l >= HeatLevels {
+				t.Errorf("level %d", l)
+			}
+		}
+	}
+	tb = tableOf(t, b, TableAsk{JobsWindow: JobsWindow{Filter: "seed=1"}, Heat: true})
+	if tb.Heat == nil || tb.Heat.Down != "C" || tb.Heat.Across != "gamma" || tb.Heat.Cells[1][2] != fmt.Sprint(acc(1, 2, 1)) {
+		t.Errorf("two parameters vary, the first figure is shown: %+v", tb)
+	}
+}
+
+// A figure that jobs have not printed is told, as `results` tells it.
+func TestTableSaysWhatIsMissing(t *testing.T) {
+	x, dir, _ := gridRun(t, 2, 2, 1)
+	b := gridBoard(t, x, dir, "acc", "none")
+	tb := tableOf(t, b, TableAsk{JobsWindow: JobsWindow{Rows: 9}})
+	if len(tb.Notes) != 2 || tb.Notes[0] != "no job printed none=…; seen: acc, loss" || tb.Notes[1] != "4 solved jobs have no none (job 1)" {
+		t.Errorf("%q", tb.Notes)
+	}
+}
+
+// What is wrong with an ask is said, and what is right is shown.
+func TestTableOfAWrongAsk(t *testing.T) {
+	x, dir, _ := gridRun(t, 2, 2, 1)
+	b := gridBoard(t, x, dir, "acc")
+	for _, c := range []struct {
+		ask  TableAsk
+		want string
+	}{
+		{TableAsk{By: "nonsense"}, "there is no column"},
+		{TableAsk{Best: "acc"}, "acc:max or acc:min"},
+		{TableAsk{Best: "ac:max"}, "did you mean acc"},
+		{TableAsk{Group: []string{"D"}}, "there is no column"},
+		{TableAsk{Figures: []string{"x=re:("}}, "the result column x"},
+		{TableAsk{Heat: true, JobsWindow: JobsWindow{Filter: "C=7"}}, "no job that is over matches the filter"},
+		{TableAsk{Heat: true, Pivot: []string{"C"}}, "two columns and a figure"},
+		{TableAsk{Heat: true, Pivot: []string{"C", "C", "acc"}}, "two different columns"},
+		{TableAsk{Heat: true, Pivot: []string{"C", "gamma", "acc:most"}}, "there is no measure"},
+	} {
+		c.ask.Rows = 10
+		tb := tableOf(t, b, c.ask)
+		if !strings.Contains(tb.Wrong, c.want) {
+			t.Errorf("%+v: %q", c.ask, tb.Wrong)
+		}
+		if !c.ask.Heat && len(tb.Page.Rows) != 4 {
+			t.Errorf("%+v: %d rows", c.ask, len(tb.Page.Rows))
+		}
+	}
+	if tb := tableOf(t, b, TableAsk{JobsWindow: JobsWindow{Filter: "C>=x", Rows: 9}}); tb.Page.Matched != 0 || len(tb.Notes) != 1 || !strings.HasPrefix(tb.Notes[0], "C of 4 jobs is a number and left out") {
+		t.Errorf("%q %+v", tb.Notes, tb.Page)
+	}
+	if tb := tableOf(t, b, TableAsk{JobsWindow: JobsWindow{Filter: "state:nonsense", Rows: 9}}); tb.Page.Wrong == "" || tb.Page.Matched != 0 {
+		t.Errorf("%+v", tb.Page)
+	}
+}
+
+// A run with neither parameters nor figures has no table, until a figure is asked for.
+func TestPlainTable(t *testing.T) {
+	x, dir := newTab(), t.TempDir()
+	x.add(jobs.Spec{Command: "c"}, jobs.Succeeded, ran("ws01", jobs.Outcome{}, time.Second))
+	write(t, dir, jobs.AttemptID{Job: 1, N: 1}, "acc=1\n")
+	b := gridBoard(t, x, dir)
+	if tb := tableOf(t, b, TableAsk{JobsWindow: JobsWindow{Rows: 9}}); !tb.Plain {
+		t.Errorf("%+v", tb)
+	}
+	if tb := tableOf(t, b, TableAsk{JobsWindow: JobsWindow{Rows: 9}, Figures: []string{"acc"}}); tb.Plain || tb.Figures[0][0] != "1" {
+		t.Errorf("%+v", tb)
+	}
+}

@@ -1,0 +1,218 @@
+package runview
+
+import (
+	"context"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/results"
+	"dcs-tui/jobs/results/column"
+	"dcs-tui/jobs/results/outputs"
+)
+
+// figures are what is found in the outputs of the finished jobs, for one choice of
+// columns.
+type figures struct {
+	asked   string // the choice
+	columns []*column.Column
+	names   []string
+	wrong   string // what is wrong with the choice
+	reader  *outputs.Reader
+
+	values  [][]string // of each of finished.list; nil: not read yet
+	known   int        // that are not nil
+	next    int        // before this one all are known
+	changes int        // grows with each change
+	notes   []string   // what could not be read
+	lacking []jobs.ID  // of which something could not be read
+	retry   time.Time  // when they are tried again; zero: when all others are read
+	wait    time.Duration
+	took    time.Duration // when they were tried last
+	hints   []string      // of columns that nobody printed, …
+	hinted  int           // … as of so many changes
+}
+
+const (
+	outputsPiece = 1000 // outputs that are read before anything else is looked at: those of one directory
+	retryFirst   = 10 * time.Second
+	retryMost    = 10 * time.Minute
+)
+
+// nothing are the values of a job of which nothing is to be read.
+var nothing = []string{}
+
+// figures returns those of a choice of columns: the declared ones, and those asked for.
+func (t *tables) figures(asked []string) *figures {
+	key := strings.Join(asked, "\x00")
+	for _, f := range t.sets {
+		if f.asked == key {
+			return f
+		}
+	}
+	f := &figures{asked: key, columns: slices.Clone(t.b.opt.Figures)}
+	for _, text := range asked {
+		c, err := column.Parse(text)
+		if err != nil {
+			f.wrong = err.Error()
+			continue
+		}
+		if i := slices.IndexFunc(f.columns, func(o *column.Column) bool { return o.Name == c.Name }); i >= 0 {
+			f.columns[i] = c
+		} else {
+			f.columns = append(f.columns, c)
+		}
+	}
+	for _, c := range f.columns {
+		f.names = append(f.names, c.Name)
+	}
+	if t.b.opt.Outputs != nil && len(f.columns) > 0 {
+		f.reader = t.b.opt.Outputs(f.columns)
+		if l, ok := t.b.from.(*liveSource); ok {
+			f.reader.Fetch = outputs.Fetching(hosts.MaxChunk, func(ctx context.Context, id jobs.AttemptID, n int) ([]byte, int64, error) {
+				return l.output(ctx, Read{Attempt: id, File: jobs.FileOut, Offset: -int64(n), Limit: n}, "", "")
+			})
+		}
+	}
+	t.sets = append(t.sets, f)
+	return f
+}
+
+// hint says what stands in outputs in place of a column that was found in none.
+func (f *figures) hint(d *finished) []string {
+	if f.reader != nil && len(d.list) > 0 && f.hinted != f.changes {
+		f.hints, f.hinted = f.reader.Hints(d.list, f.values), f.changes
+	}
+	return f.hints
+}
+
+// drop forgets the figures that no wish needs.
+func (t *tables) drop(list []*wish) {
+	t.sets = slices.DeleteFunc(t.sets, func(f *figures) bool {
+		return !slices.ContainsFunc(list, func(w *wish) bool { return strings.Join(w.ask.Figures, "\x00") == f.asked })
+	})
+}
+
+// unread counts the outputs that are to be read.
+func (f *figures) unread(d *finished) int {
+	if f.reader == nil {
+		return 0
+	}
+	return len(d.list) - f.known
+}
+
+// read reads a piece of what is not known yet. It returns when there is more to do.
+func (f *figures) read(t *tables) (next time.Duration, err error) {
+	d := &t.done
+	for len(f.values) < len(d.list) {
+		f.values = append(f.values, nil)
+	}
+	if f.reader == nil {
+		f.known = len(d.list)
+		return math.MaxInt64, nil
+	}
+	var piece []int
+	for at := f.next; at < len(f.values) && len(piece) < outputsPiece; at++ {
+		if f.values[at] == nil {
+			piece = append(piece, at)
+		} else if len(piece) == 0 {
+			f.next = at + 1
+		}
+	}
+	if len(piece) > 0 {
+		notes, err := f.take(t, piece)
+		if err != nil {
+			return 0, err
+		}
+		if len(notes) > 0 {
+			if f.retry.IsZero() || len(f.notes) == 0 { // else those of all are there, or come soon
+				f.notes = notes
+			}
+			for _, at := range piece {
+				if slices.Contains(f.values[at], "") {
+					f.lacking = append(f.lacking, d.list[at].Job)
+				}
+			}
+			if f.wait = max(retryFirst, remakePart*f.took); !f.retry.IsZero() && time.Until(f.retry) > f.wait {
+				f.retry = time.Now().Add(f.wait)
+			}
+		}
+		return 0, nil
+	}
+	if len(f.lacking) == 0 {
+		return math.MaxInt64, nil
+	}
+	if wait := time.Until(f.retry); wait > 0 {
+		return wait, nil
+	}
+	return 0, f.again(t)
+}
+
+// again reads what could not be read: a file may show up late, a host come back. What
+// is then said is of all such jobs.
+func (f *figures) again(t *tables) error {
+	start := time.Now()
+	slices.Sort(f.lacking)
+	f.lacking = slices.DeleteFunc(slices.Compact(f.lacking), func(id jobs.ID) bool { return t.done.place[id-1] == 0 })
+	var piece []int
+	for _, id := range f.lacking {
+		piece = append(piece, int(t.done.place[id-1])-1)
+	}
+	notes, err := f.take(t, piece)
+	if err != nil {
+		return err
+	}
+	f.lacking = slices.DeleteFunc(f.lacking, func(id jobs.ID) bool { return !slices.Contains(f.values[t.done.place[id-1]-1], "") })
+	if f.notes = notes; len(notes) == 0 {
+		f.lacking = nil
+	}
+	f.took = time.Since(start)
+	f.wait = max(f.wait, remakePart*f.took)
+	f.retry, f.wait = time.Now().Add(f.wait), min(2*f.wait, retryMost)
+	return nil
+}
+
+// take reads the figures of some jobs.
+func (f *figures) take(t *tables, piece []int) ([]string, error) {
+	d := &t.done
+	list := make([]results.Result, len(piece))
+	for i, at := range piece {
+		list[i] = d.list[at]
+	}
+	got, err := f.reader.Read(t.ctx, list, func(i int) string { return d.cwds[piece[i]] })
+	if err != nil {
+		return nil, err
+	}
+	for i, at := range piece {
+		if f.values[at] == nil {
+			f.known++
+		}
+		if f.values[at] = got.Values[i]; f.values[at] == nil {
+			f.values[at] = nothing
+		}
+	}
+	f.changes++
+	return got.Notes, nil
+}
+
+// at are the values of a job, by its place in the list.
+func (f *figures) at(i int) []string {
+	if i < len(f.values) {
+		return f.values[i]
+	}
+	return nil
+}
+
+// replace sets the values anew, when the list has become another.
+func (f *figures) replace(values [][]string) {
+	f.values, f.known, f.next = values, 0, 0
+	for _, v := range values {
+		if v != nil {
+			f.known++
+		}
+	}
+	f.changes++
+}

@@ -1,0 +1,296 @@
+package runview
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"dcs-tui/jobs"
+)
+
+// tab makes tables by hand.
+type tab struct{ *jobs.Table }
+
+func newTab() tab { return tab{&jobs.Table{Cancels: map[jobs.ID]jobs.Cancel{}}} }
+
+// add adds a job; change may alter its row.
+func (t tab) add(s jobs.Spec, state jobs.JobState, change ...func(*jobs.Job)) {
+	s.ID = jobs.ID(len(t.Jobs) + 1)
+	if s.Options == nil {
+		s.Options = jobs.NoOptions
+	}
+	t.Specs = append(t.Specs, &s)
+	j := jobs.Job{Spec: &s, Round: 1, State: state, Priority: int32(s.Priority)}
+	if state.Terminal() {
+		t.Seq++
+		j.Seq = t.Seq
+	}
+	t.Jobs = append(t.Jobs, j)
+	for _, f := range change {
+		f(&t.Jobs[len(t.Jobs)-1])
+	}
+	t.Counts[state]++
+}
+
+// ran adds an attempt that is over.
+func ran(host string, o jobs.Outcome, took time.Duration) func(*jobs.Job) {
+	return func(j *jobs.Job) {
+		start := jobs.StampOf(time.Now().Add(-time.Hour))
+		o.Started, o.Ended = start, start+jobs.Stamp(took)
+		charged := !o.OK()
+		j.Attempts = append(j.Attempts, &jobs.Attempt{ID: jobs.AttemptID{Job: j.Spec.ID, N: len(j.Attempts) + 1}, Host: host,
+			Launched: start, Started: start, State: jobs.AttemptExited, Round: j.Round, Outcome: &o, Charged: charged})
+		if charged {
+			j.Failures++
+		}
+	}
+}
+
+// running adds an attempt that runs.
+func running(host string, since time.Duration) func(*jobs.Job) {
+	return func(j *jobs.Job) {
+		at := jobs.StampOf(time.Now().Add(-since))
+		j.Attempts = append(j.Attempts, &jobs.Attempt{ID: jobs.AttemptID{Job: j.Spec.ID, N: len(j.Attempts) + 1}, Host: host,
+			Launched: at, Started: at, State: jobs.AttemptRunning, Round: j.Round})
+	}
+}
+
+func handed(host string) func(*jobs.Job) {
+	return func(j *jobs.Job) {
+		j.Attempts = append(j.Attempts, &jobs.Attempt{ID: jobs.AttemptID{Job: j.Spec.ID, N: len(j.Attempts) + 1}, Host: host,
+			Launched: jobs.StampOf(time.Now()), Round: j.Round})
+	}
+}
+
+func param(name, value string) []jobs.Param { return []jobs.Param{{Name: name, Value: value}} }
+
+// small is a run with a job of each kind, by id.
+func small() tab {
+	t := newTab()
+	gpu := &jobs.Options{Queue: "night", Tags: []string{"gpu"}, Priority: 5}
+	t.add(jobs.Spec{Command: "train --lr 0.1", Name: "Alpha", Params: param("C", "0.1")}, jobs.Succeeded, ran("ws01", jobs.Outcome{MaxRSSBytes: 9 << 20}, time.Minute))
+	t.add(jobs.Spec{Command: "train --lr 0.5", Params: param("C", "1e-1"), Options: gpu}, jobs.Failed, ran("ws02", jobs.Outcome{Exit: 1}, time.Second), ran("ws01", jobs.Outcome{Exit: 137, LastLine: "Killed"}, 3*time.Second))
+	t.add(jobs.Spec{Command: "echo Straße", Params: param("C", "10")}, jobs.Running, running("ws01", time.Hour))
+	t.add(jobs.Spec{Command: "sleep 9", Params: param("kernel", "rbf"), Options: gpu}, jobs.Queued)
+	t.add(jobs.Spec{Command: "sleep 8"}, jobs.Queued, ran("ws03", jobs.Outcome{Signal: "SIGKILL"}, time.Second), func(j *jobs.Job) { j.Retry = jobs.StampOf(time.Now().Add(time.Hour)) })
+	t.add(jobs.Spec{Command: "sleep 7", Options: &jobs.Options{After: []jobs.ID{3}}}, jobs.Queued)
+	t.add(jobs.Spec{Command: "sleep 6"}, jobs.Cancelled)
+	t.add(jobs.Spec{Command: "a \"quoted\" word"}, jobs.TimedOut, ran("ws02", jobs.Outcome{Signal: "SIGTERM", TimedOut: true, CPU: 2 * time.Second}, time.Minute))
+	t.add(jobs.Spec{Command: "sleep 5", Options: &jobs.Options{Priority: -1}}, jobs.Queued)
+	t.add(jobs.Spec{Command: "sleep 4"}, jobs.Running, handed("ws02"))
+	t.add(jobs.Spec{Command: "sleep 3"}, jobs.Skipped)
+	t.add(jobs.Spec{Command: "ends"}, jobs.Running, running("ws02", time.Minute))
+	t.Cancels[12] = jobs.Cancel{Reason: "by a person"}
+	return t
+}
+
+func boardOf(t testing.TB, x tab) *Board {
+	b := FromTable(x.Table, Past{Options: Options{Run: Run{Name: "r", Dir: t.TempDir()}}, Life: Ended, Over: "all jobs are over"})
+	t.Cleanup(b.Close)
+	return b
+}
+
+func ask(t testing.TB, b *Board, a Ask) *Picture {
+	t.Helper()
+	p, err := b.Look(t.Context(), a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func idsOf(p *Picture) string {
+	var ids []string
+	for _, r := range p.Jobs.Rows {
+		ids = append(ids, fmt.Sprint(r.ID))
+	}
+	return strings.Join(ids, " ")
+}
+
+// TUI.md, key s: the orders, equal ones by id in both directions. Nobody dispatches
+// the table: what runs is away.
+func TestOrders(t *testing.T) {
+	b := boardOf(t, small())
+	for _, c := range []struct {
+		by      Sort
+		reverse bool
+		want    string
+	}{
+		{SortAge, false, "12 3 10 5 8 2 9 4 6 11 7 1"},
+		{SortID, false, "1 2 3 4 5 6 7 8 9 10 11 12"},
+		{SortID, true, "12 11 10 9 8 7 6 5 4 3 2 1"},
+		{SortState, false, "12 3 10 5 2 8 4 9 6 1 7 11"},
+		{SortState, true, "11 7 1 6 4 9 8 2 5 10 3 12"},
+		{SortHost, false, "1 2 3 8 10 12 5 4 6 7 9 11"},
+		{SortHost, true, "5 8 10 12 1 2 3 4 6 7 9 11"},
+		{SortTry, false, "2 5 1 3 8 10 12 4 6 7 9 11"},
+		{SortTime, false, "3 1 8 12 2 4 5 6 7 9 10 11"},
+		{SortName, false, "1 8 3 12 11 10 9 7 6 5 4 2"},
+		{SortName, true, "2 4 5 6 7 9 10 11 12 3 8 1"},
+		{SortPriority, false, "9 1 3 5 6 7 8 10 11 12 2 4"},
+		{SortQueue, true, "2 4 1 3 5 6 7 8 9 10 11 12"},
+		{SortMemory, false, "1 2 3 4 5 6 7 8 9 10 11 12"},
+		{SortProgress, true, "1 2 3 4 5 6 7 8 9 10 11 12"},
+		{Sorts, false, "12 3 10 5 8 2 9 4 6 11 7 1"},
+	} {
+		p := ask(t, b, Ask{Jobs: &JobsWindow{Sort: c.by, Reverse: c.reverse, Rows: 50}})
+		if c.by == SortTime { // 12 and the others of a minute differ by what the test takes
+			if got := idsOf(p); !strings.HasPrefix(got, "3 ") || !strings.HasSuffix(got, " 2 4 5 6 7 9 10 11") {
+				t.Errorf("%s: %s", c.by, got)
+			}
+			continue
+		}
+		if got := idsOf(p); got != c.want {
+			t.Errorf("%s, reverse %v:\n %s, want\n %s", c.by, c.reverse, got, c.want)
+		}
+	}
+	p := ask(t, b, Ask{Jobs: &JobsWindow{Rows: 50}})
+	if got, want := phasesOf(p), "ending away handed retry timeout fail queue queue waits skip cancel ok"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if p.Jobs.Rows[6].Place != -1 || p.Jobs.Rows[7].Place != -1 || p.Jobs.Rows[0].Place != -1 {
+		t.Errorf("places %+v", p.Jobs.Rows[6:8])
+	}
+	if p.Life != Ended || p.Over == "" || p.Total != 12 || len(p.Hosts) != 3 {
+		t.Errorf("%+v", p)
+	}
+}
+
+// TUI.md rule 4: the window follows the job under the cursor.
+func TestWindow(t *testing.T) {
+	x := newTab()
+	for range 100 {
+		x.add(jobs.Spec{Command: "c"}, jobs.Queued)
+	}
+	b := boardOf(t, x)
+	for _, c := range []struct {
+		w                   JobsWindow
+		first, rows, cursor int
+	}{
+		{JobsWindow{Rows: 10}, 0, 10, -1},
+		{JobsWindow{Rows: 10, Cursor: 50, Above: 4}, 45, 10, 49},
+		{JobsWindow{Rows: 10, Cursor: 51, Above: 4}, 46, 10, 50},
+		{JobsWindow{Rows: 10, Cursor: 2, Above: 4}, 0, 10, 1},
+		{JobsWindow{Rows: 10, Cursor: 100, Above: 4}, 90, 10, 99},
+		{JobsWindow{Rows: 10, Cursor: 50, Above: 99}, 40, 10, 49},
+		{JobsWindow{Rows: 10, Cursor: 999, At: 30, Above: 5}, 25, 10, -1},
+		{JobsWindow{Rows: 10, At: 1e9, Above: 5}, 90, 10, -1},
+		{JobsWindow{Rows: 10, At: -5, Above: -5, Cursor: -1}, 0, 10, -1},
+		{JobsWindow{Rows: 1e6}, 0, 100, -1},
+		{JobsWindow{Rows: -1, Cursor: 7}, 6, 0, 6},
+		{JobsWindow{Rows: 10, Cursor: 1, Reverse: true, Sort: SortID}, 90, 10, 99},
+		{JobsWindow{Rows: 10, Cursor: 3, Filter: "id:50-54"}, 0, 5, -1},
+		{JobsWindow{Rows: 10, Cursor: 52, Filter: "id:50-54"}, 0, 5, 2},
+		{JobsWindow{Rows: 10, Cursor: 52, Filter: "nothing"}, 0, 0, -1},
+	} {
+		p := ask(t, b, Ask{Jobs: &c.w}).Jobs
+		if p.First != c.first || len(p.Rows) != c.rows || p.Cursor != c.cursor {
+			t.Errorf("%+v: first %d, %d rows, cursor %d; want %d, %d, %d", c.w, p.First, len(p.Rows), p.Cursor, c.first, c.rows, c.cursor)
+		}
+		if p.Cursor >= 0 && len(p.Rows) > 0 && p.Rows[p.Cursor-p.First].ID != c.w.Cursor {
+			t.Errorf("%+v: the row of the cursor is that of job %d", c.w, p.Rows[p.Cursor-p.First].ID)
+		}
+	}
+}
+
+// What nobody dispatches can be looked at, and acted on only through its owner.
+func TestATableIsReadOnly(t *testing.T) {
+	x := small()
+	b := FromTable(x.Table, Past{Options: Options{Run: Run{Dir: t.TempDir()}}, Life: Dead, HostDirs: map[string]string{"ws01": "ws01:/far"}})
+	if _, err := b.Do(t.Context(), Requeue.Jobs(2)); err == nil || !strings.Contains(err.Error(), "nobody dispatches") {
+		t.Error(err)
+	}
+	for id, want := range map[jobs.ID]string{3: "was handed to ws01", 4: "nobody dispatches", 2: "exit 137", 7: "cancelled"} {
+		d := ask(t, b, Ask{Focus: id}).Detail
+		if d == nil || !strings.Contains(d.Why, want) {
+			t.Errorf("%d: %+v", id, d)
+		}
+	}
+	// A dispatcher that was not asked is not said to be none (X7).
+	unasked := FromTable(small().Table, Past{Options: Options{Run: Run{Dir: t.TempDir()}}, Life: Dead, Unasked: "melon4"})
+	defer unasked.Close()
+	for id, want := range map[jobs.ID]string{3: "was handed to ws01; the run's dispatcher on melon4 knows", 4: "waits; the run's dispatcher on melon4 knows why"} {
+		if d := ask(t, unasked, Ask{Focus: id}).Detail; !strings.Contains(d.Why, want) || strings.Contains(d.Why, "nobody") {
+			t.Errorf("%d: %s", id, d.Why)
+		}
+	}
+	if d := ask(t, b, Ask{Focus: 99}).Detail; d != nil {
+		t.Error("a job that does not exist has details")
+	}
+	d := ask(t, b, Ask{Focus: 2}).Detail
+	if len(d.Attempts) != 2 || d.Attempts[1].Result != "exit 137" || !strings.HasPrefix(d.Attempts[1].Out, "ws01:/far/attempts") || !d.Attempts[0].Charged {
+		t.Errorf("%+v", d.Attempts)
+	}
+	if _, err := b.Read(t.Context(), Read{Attempt: d.Attempts[1].ID, File: jobs.FileErr}); err == nil || !strings.Contains(err.Error(), "ws01:/far/attempts/000/2.2.err") {
+		t.Errorf("%v", err)
+	}
+	mine := jobs.AttemptID{Job: 8, N: 1} // on ws02, which shares the run directory
+	path := jobs.AttemptFile(b.opt.Run.Dir, mine, jobs.FileOut)
+	os.MkdirAll(filepath.Dir(path), 0o700)
+	if err := os.WriteFile(path, []byte("0123456789"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	x8, err := b.Read(t.Context(), Read{Attempt: mine, File: jobs.FileOut, Offset: 3, Limit: 4})
+	if err != nil || string(x8.Data) != "3456" || x8.Size != 10 || x8.Offset != 3 || !x8.Over {
+		t.Errorf("%+v %v", x8, err)
+	}
+	if _, err := b.Read(t.Context(), Read{Attempt: mine, File: jobs.FileErr}); err == nil || !strings.Contains(err.Error(), "ws02") {
+		t.Errorf("a file that is gone: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := b.Look(ctx, Ask{}); err == nil {
+		t.Error("a Look outlives its context")
+	}
+	b.Close()
+	b.Close()
+	if _, err := b.Look(t.Context(), Ask{}); err != ErrGone {
+		t.Error(err)
+	}
+}
+
+// Sorting by name gives what comparing gives, whatever the names have in common.
+func TestSortByName(t *testing.T) {
+	x := newTab()
+	var names []string
+	for i := range 5000 {
+		n := fmt.Sprintf("python train.py --seed %d --out r%d", i*7919%5000, i%3)
+		switch i % 5 {
+		case 1:
+			n = strings.Repeat("ab", i%40)
+		case 2:
+			n = strings.Repeat("ab", i%40) + "\x00"
+		case 3:
+			n = "same"
+		}
+		names = append(names, n)
+		x.add(jobs.Spec{Command: n}, jobs.Queued)
+	}
+	b := boardOf(t, x)
+	ask(t, b, Ask{})
+	want := make([]int, len(names))
+	for i := range want {
+		want[i] = i
+	}
+	for _, reverse := range []bool{false, true} {
+		slices.SortFunc(want, func(a, b int) int {
+			c := strings.Compare(names[a], names[b])
+			if reverse {
+				c = -c
+			}
+			return cmp.Or(c, a-b)
+		})
+		got := sortIDs(&b.list, b.matching(nil), SortName, reverse, time.Now())
+		for i := range got {
+			if int(got[i])-1 != want[i] {
+				t.Fatalf("reverse %v, %d: %q, want %q", reverse, i, names[got[i]-1], names[want[i]])
+			}
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package runview
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"dcs-tui/jobs"
+)
+
+// A look that fails over odd data costs that look: others are still answered.
+func TestALookThatFailsKeepsNobodyFromLooking(t *testing.T) {
+	b := FromTable(&jobs.Table{}, Past{})
+	defer b.Close()
+	b.from = &oddly{source: b.from}
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("nothing failed")
+			}
+		}()
+		b.Look(t.Context(), Ask{})
+	}()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if _, err := b.Look(ctx, Ask{}); err != nil {
+		t.Error(err)
+	}
+}
+
+// oddly is a source over which the first visit fails.
+type oddly struct {
+	source
+	visited bool
+}
+
+func (o *oddly) visit(ctx context.Context, f func(*desk)) error {
+	if !o.visited {
+		o.visited = true
+		panic("odd data")
+	}
+	return o.source.visit(ctx, f)
+}
+
+// Rule 9: a cancel of jobs that waited when it was asked about ends nothing that has
+// started meanwhile, and says how many it has left alone.
+func TestCancelOfWhatStillWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t, "a")
+		l.submit(plain(5)...)
+		time.Sleep(5 * time.Second)
+		ans := l.do(Action{Do: Cancel, Waiting: true, Jobs: jobs.Ranges{{First: 1, Last: 4}}})
+		p := l.look(Ask{})
+		if ans.Done+ans.Left != 4 || ans.Left < 2 || p.Phases[Running] != 2 || p.Phases[Ending] != 0 || p.Phases[Cancelled] != ans.Done || ans.Changed.Count() != ans.Done {
+			t.Errorf("%+v, %v", ans, p.Phases)
+		}
+		if ans = l.do(Action{Do: Cancel, Waiting: true, Jobs: jobs.One(1)}); ans.Done != 0 || ans.Left != 1 || ans.Text == "" {
+			t.Errorf("%+v", ans)
+		}
+		l.end()
+	})
+}
+
+// Counts of one picture agree, also of the picture in which new jobs are first seen.
+func TestCountsAgreeWhileJobsCome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t, "a")
+		var version uint64
+		for i := range 10 {
+			if err := l.d.Submit(plain(3), i == 9); err != nil {
+				t.Fatal(err)
+			}
+			for range 3 {
+				p := l.look(Ask{After: version, Wait: time.Second, Jobs: page(5)})
+				if i%2 > 0 {
+					version = p.Version
+				}
+				sum := 0
+				for _, n := range p.Phases {
+					sum += n
+				}
+				if sum != p.Total || p.Jobs.Matched > p.Total {
+					t.Errorf("%d jobs: %d in phases, %d in the list", p.Total, sum, p.Jobs.Matched)
+				}
+			}
+		}
+		time.Sleep(time.Second)
+		if p := l.look(Ask{}); p.Total != 30 {
+			t.Error(p.Total)
+		}
+		l.end()
+	})
+}
+
+// A filter that fails over odd data, in whichever goroutine, costs the one who looks.
+func TestAFilterThatFailsIsCaught(t *testing.T) {
+	l := new(list)
+	l.init()
+	l.rows = make([]row, 100_000)
+	defer func() {
+		if p := recover(); p != "odd data" {
+			t.Errorf("it failed with %v", p)
+		}
+	}()
+	l.matching(&filter{func(candidate) bool { panic("odd data") }})
+	t.Error("nothing failed")
+}
