@@ -63,6 +63,39 @@ func (d *Dispatcher) Output(ctx context.Context, id jobs.AttemptID, f jobs.File,
 	return data, size, err
 }
 
+// Attempt returns a copy of an attempt; nil: there is none. It must not be changed.
+func (d *Dispatcher) Attempt(ctx context.Context, id jobs.AttemptID) (*jobs.Attempt, error) {
+	found := make(chan *jobs.Attempt, 1)
+	if err := d.Inspect(ctx, func(in *Inside) {
+		a := in.Table.Attempt(id)
+		if a != nil {
+			is := *a
+			a = &is
+		}
+		found <- a
+	}); err != nil {
+		return nil, err
+	}
+	return <-found, nil
+}
+
+// Why says in a sentence why a job is not running, or what it is doing. known reports
+// whether the run has that job.
+func (d *Dispatcher) Why(ctx context.Context, id jobs.ID) (text string, known bool, err error) {
+	said := make(chan string, 1)
+	if err := d.Inspect(ctx, func(in *Inside) {
+		if in.Table.Job(id) == nil {
+			close(said)
+			return
+		}
+		said <- in.Core.Why(in.Now, id)
+	}); err != nil {
+		return "", false, err
+	}
+	text, known = <-said
+	return text, known, nil
+}
+
 // output asks the host for a piece of a file.
 func (a *agent) output(ctx context.Context, m hosts.Read) ([]byte, int64, error) {
 	req := readRequest{msg: m, answer: make(chan readAnswer, 1)}

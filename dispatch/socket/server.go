@@ -105,6 +105,13 @@ func (s *Server) Following() (n int) {
 	return n
 }
 
+// Connected returns the number of connections.
+func (s *Server) Connected() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.conns)
+}
+
 // Publish sends the durable position and the state to the clients that follow; nil: it has
 // not changed. It does not block. The state must not be changed afterwards. A client that
 // is slow skips older ones.

@@ -13,9 +13,7 @@ import (
 
 	"dcs-tui/dispatch/control"
 	"dcs-tui/hosts/hosttest"
-	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
-	"dcs-tui/jobs/jobstest"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/runview"
@@ -61,16 +59,6 @@ func TestAttachThroughSSH(t *testing.T) {
 		}
 		far.Close()
 	}
-	// X7: so is it asked why a job is not running.
-	elsewhere(t, f.run, func(o map[string]any) { o["host"] = "melon4" })
-	asked, err := a.followAnywhere(f.run, &attachFlags{sshConfig: config})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer asked.Close()
-	if pic, d, err := detail(asked, f.run, 1); err != nil || pic.Life != runview.Live || !strings.Contains(d.Why, "runs on") {
-		t.Errorf("%v, %+v", err, d)
-	}
 	sshd.Stop()
 	_, err = a.reachAnywhere(f.run, &attachFlags{sshConfig: config})(t.Context(), foreign(t, owner))
 	var p *exit.Problem
@@ -79,45 +67,6 @@ func TestAttachThroughSSH(t *testing.T) {
 		t.Errorf("%v\n%+v", err, p)
 	}
 	writeFile(t, ".", "gate", "")
-}
-
-// X7: of a dispatcher on another machine that cannot be asked `why` says where it is,
-// and never that nobody dispatches the run.
-func TestWhyOfADispatcherThatCannotBeAsked(t *testing.T) {
-	config := filepath.Join(t.TempDir(), "config")
-	if err := os.WriteFile(config, []byte("Host melon4\n\tHostName 127.0.0.1\n\tPort 1\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for address, warned := range map[string]string{
-		"":                "",
-		"/tmp/dcs-0/none": "on melon4 (pid", // refused
-	} {
-		run := emptyRun(t)
-		if err := run.AppendSpecs(jobstest.Specs(2)); err != nil {
-			t.Fatal(err)
-		}
-		j, _, _, err := journal.Take(t.Context(), run, journal.TakeOptions{Address: address})
-		if err != nil {
-			t.Fatal(err)
-		}
-		j.Close()
-		elsewhere(t, run, func(o map[string]any) { o["host"] = "melon4" })
-		var said bytes.Buffer
-		a := newApp()
-		a.con = console.To(&said)
-		f, err := a.followAnywhere(run, &attachFlags{sshConfig: config})
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, d, err := detail(f, run, 2)
-		f.Close()
-		if err != nil || d.Why != "Job 2 waits; the run's dispatcher on melon4 knows why: dcs-tui why, typed there, says it." {
-			t.Errorf("%q: %v, %+v", address, err, d)
-		}
-		if text := said.String(); strings.Count(text, "on melon4 (pid") != strings.Count(warned, "pid") || !strings.Contains(text, warned) {
-			t.Errorf("%q: %s", address, text)
-		}
-	}
 }
 
 // A passphrase that a background dispatcher needs is asked for on the screen, and

@@ -36,10 +36,9 @@ type follower struct {
 	run   *rundir.Run
 	reach reacher
 	// A dispatcher that cannot be reached is left alone, and what the run directory shows
-	// is shown: for commands, which do not wait. Only with abroad one on another machine is
-	// asked at all.
-	files, abroad bool
-	far           farReader // of what only a host of such a run has; nil: it is not read
+	// is shown: for commands, which do not wait. One on another machine is not asked at all.
+	files bool
+	far   farReader // of what only a host of such a run has; nil: it is not read
 
 	ctx          context.Context
 	cancel       context.CancelFunc
@@ -212,7 +211,7 @@ func (f *follower) find(ctx context.Context) *stage {
 	}
 	st := newStage(nil, owner)
 	switch {
-	case f.files && (owner.Address == "" || owner.Life() != journal.Alive && !f.abroad):
+	case f.files && (owner.Address == "" || owner.Life() != journal.Alive):
 		return f.past(owner, owner.Host)
 	case owner.Address == "" && time.Since(owner.Since) < time.Minute:
 		st.err = errors.New("the dispatcher is just beginning")

@@ -7,24 +7,24 @@ import (
 	"dcs-tui/jobs/journal"
 )
 
-// ring tells a dispatcher on this machine, at its socket, that there is a request. What
-// is returned first is closed when it is in the journal for good, or nobody has heard
-// the bell: then the dispatcher finds the request when it looks next. From another
-// machine nobody rings: to connect takes longer than that. hush ends it.
+// ring notifies a dispatcher on this machine of the request. heard is closed when the
+// request is recorded or the dispatcher cannot be notified; it finds the request then when it
+// polls next. Nobody notifies a dispatcher on another machine, since connecting takes longer
+// than a poll. hush ends the notification.
 func (e *errand) ring(owner *journal.Owner) (heard <-chan struct{}, hush func()) {
-	if owner.Address == "" || owner.Life() != journal.Alive {
+	if owner.Socket == "" || owner.Life() != journal.Alive {
 		return nil, func() {}
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithTimeout(context.Background(), answerHere)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		client, err := reachHere(e.run)(ctx, owner)
+		client, err := dialSocket(ctx, e.run, owner)
 		if err != nil {
 			return
 		}
 		defer client.Close()
-		_ = client.TakeIn(ctx, e.name)
+		_ = client.Wake(ctx, e.name)
 	}()
 	return done, func() {
 		cancel()

@@ -9,6 +9,7 @@ import (
 	"dcs-tui/dispatch"
 	"dcs-tui/dispatch/control"
 	"dcs-tui/dispatch/sched"
+	"dcs-tui/dispatch/socket"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/internal/cli/places"
@@ -52,6 +53,7 @@ type session struct {
 
 	requests *requests.Taker
 	control  *control.Server // nil: nobody can attach
+	socket   *socket.Server  // nil: no command can ask the dispatcher
 
 	typed   bool      // standard input is a terminal and has the jobs
 	earlier int64     // results up to this number are of earlier sessions

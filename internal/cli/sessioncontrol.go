@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"dcs-tui/dispatch/control"
+	"dcs-tui/dispatch/run"
+	"dcs-tui/dispatch/socket"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/internal/cli/standing"
@@ -44,14 +46,55 @@ func (s *session) listenControl(inventory string) error {
 	return nil
 }
 
-// showControl says in the file owner where the socket is.
+// calls carries out what is asked at the socket.
+func (s *session) calls() *run.Calls {
+	c := &run.Calls{Dispatcher: s.d, Poll: func(ctx context.Context, name string) error {
+		err := s.requests.TakeIn(ctx, name, s.d.Finished())
+		if errors.Is(err, control.ErrLeaving) {
+			return socket.ErrGone
+		}
+		return err
+	}}
+	if q, ok := s.app.asker.(*questions); ok {
+		c.Answer = func(id int64, text string) error {
+			_, err := q.answer(id, text)
+			var refused *runview.Refused
+			if errors.As(err, &refused) {
+				return socket.Refusef("%s", refused.Why)
+			}
+			return err
+		}
+	}
+	return c
+}
+
+// showControl says in the file owner where the sockets are. The dispatcher has started.
 func (s *session) showControl() {
 	if s.control == nil {
 		return
 	}
-	if err := s.journal.SetAddress(s.control.Address()); err != nil {
+	err := s.journal.SetAddress(s.control.Address())
+	if err == nil {
+		err = s.listenSocket()
+	}
+	if err != nil {
 		s.app.warn("nobody can attach to this run: %v", err)
 	}
+}
+
+// listenSocket creates the dispatcher's socket.
+func (s *session) listenSocket() (err error) {
+	opt := socket.Options{
+		Base: controlBase, Run: s.run.UID(), Epoch: s.journal.Epoch(), Release: version(), Handler: s.calls(),
+		Fault: func(text string) { s.say(func() string { return console.CleanLine(text) }) },
+	}
+	if owner, err := journal.ReadOwner(s.run); err == nil && owner != nil {
+		opt.Token = owner.Token // for people; not needed
+	}
+	if s.socket, err = socket.Listen(opt); err != nil {
+		return err
+	}
+	return s.journal.SetSocket(s.socket.Address())
 }
 
 // lastLookWithin is for those who follow an output that only its host has: when its link
@@ -60,7 +103,7 @@ const lastLookWithin = 2 * time.Second
 
 // lastLook gives those who are attached that moment.
 func (s *session) lastLook() {
-	if s.control == nil || s.control.Attached() == 0 || len(s.places.Names()) == 0 {
+	if s.control == nil || s.control.Attached() == 0 && (s.socket == nil || s.socket.Connected() == 0) || len(s.places.Names()) == 0 {
 		return
 	}
 	select {
@@ -76,6 +119,9 @@ func (s *session) closeControl() {
 	closed := make(chan struct{})
 	go func() {
 		s.control.Close()
+		if s.socket != nil {
+			s.socket.Close()
+		}
 		close(closed)
 	}()
 	select {

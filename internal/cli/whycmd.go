@@ -1,15 +1,24 @@
 package cli
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"dcs-tui/dispatch/control"
+	"dcs-tui/dispatch/socket"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
+	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
@@ -17,14 +26,14 @@ import (
 )
 
 func (a *app) whyCmd() *cobra.Command {
-	var asJSON bool
+	var f whyFlags
 	cmd := &cobra.Command{
 		Use:     "why [flags] [RUN] JOB",
 		GroupID: groupLook,
 		Short:   "Why a job is not running, or what it is doing",
-		Long: `Say in a sentence why a job is not running, or what it is doing. The run's dispatcher is
-asked, on another machine through ssh, with your ssh configuration; without one, and when
-it cannot be asked, it is what the run directory shows.
+		Long: `Say in a sentence why a job is not running, or what it is doing. The dispatcher of the run
+knows best. If it is on another machine, ssh runs dcs-tui why there. If it cannot be asked,
+the answer is what the run directory shows.
 
 ` + runHelp,
 		Example: `dcs-tui why 17
@@ -32,10 +41,12 @@ dcs-tui why sweep-20260314-1502 17`,
 		Args:              jobOfRun,
 		ValidArgsFunction: completeRuns,
 		RunE: func(_ *cobra.Command, args []string) error {
-			return a.runWhy(args, asJSON)
+			return a.runWhy(args, &f)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
+	cmd.Flags().BoolVar(&f.json, "json", false, "one JSON object")
+	cmd.Flags().BoolVar(&f.local, "local", false, "ask no other machine")
+	_ = cmd.Flags().MarkHidden("local")
 	return cmd
 }
 
@@ -71,12 +82,6 @@ func (a *app) followHere(run *rundir.Run, far farReader) (*follower, error) {
 	return (&follower{app: a, run: run, reach: reachHere(run), files: true, far: far}).forCommand()
 }
 
-// followAnywhere is followHere for what only the dispatcher knows: on another machine it
-// is asked, too.
-func (a *app) followAnywhere(run *rundir.Run, f *attachFlags) (*follower, error) {
-	return (&follower{app: a, run: run, reach: within(askFarWithin, a.reachAnywhere(run, f)), files: true, abroad: true}).forCommand()
-}
-
 func (f *follower) forCommand() (*follower, error) {
 	f.begin()
 	if err := f.first(); err != nil {
@@ -84,18 +89,6 @@ func (f *follower) forCommand() (*follower, error) {
 		return nil, exit.Usagef("%w", err)
 	}
 	return f, nil
-}
-
-// askFarWithin bounds reaching a dispatcher on another machine for a command that can do
-// without.
-const askFarWithin = 15 * time.Second
-
-func within(d time.Duration, reach reacher) reacher {
-	return func(ctx context.Context, owner *journal.Owner) (*control.Client, error) {
-		ctx, cancel := context.WithTimeout(ctx, d)
-		defer cancel()
-		return reach(ctx, owner)
-	}
 }
 
 // detail looks a job up.
@@ -120,34 +113,138 @@ type whyJSON struct {
 	Job     jobs.ID `json:"job"`
 	Phase   string  `json:"phase"` // the word of the screen's list: run, queue, retry, waits, …
 	Why     string  `json:"why"`
-	Live    bool    `json:"live"` // a dispatcher said so
+	Live    bool    `json:"live"` // the dispatcher said so
 	Host    *string `json:"host"`
 	Attempt int     `json:"attempt"` // number of the newest; 0: none
 }
 
-func (a *app) runWhy(args []string, asJSON bool) error {
+// whyFlags are the options of why.
+type whyFlags struct {
+	json  bool
+	local bool // ask no other machine; set by the why that runs this one through ssh
+}
+
+func (a *app) runWhy(args []string, f *whyFlags) error {
 	run, id, err := a.openJob(args)
 	if err != nil {
 		return err
 	}
-	f, err := a.followAnywhere(run, new(attachFlags))
+	owner, err := journal.ReadOwner(run)
+	if err != nil {
+		return exit.Usagef("%w", err)
+	}
+	unasked := ""
+	if owner != nil && owner.Life() != journal.Dead {
+		unasked = owner.Host
+	}
+	answer, err := a.askWhy(run, owner, id, f.local)
+	if err != nil {
+		a.warn("%s cannot be asked, so this is what the run directory shows: %v", console.CleanLine(owner.String()), err)
+	}
+	b, err := a.pastBoard(run, owner, unasked, nil, nil)
+	if err != nil {
+		return exit.Usagef("%w", err)
+	}
+	defer b.Close()
+	_, d, err := detail(b, run, id)
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	pic, d, err := detail(f, run, id)
-	if err != nil {
-		return err
+	j := whyJSON{V: 1, Run: run.Name(), UID: run.UID(), Job: id, Phase: d.Row.Phase.String(), Why: d.Why, Attempt: d.Row.Attempt}
+	if d.Row.Host != "" {
+		j.Host = &d.Row.Host
 	}
-	if asJSON {
-		j := whyJSON{V: 1, Run: run.Name(), UID: run.UID(), Job: id, Phase: d.Row.Phase.String(), Why: d.Why,
-			Live: pic.Life == runview.Live, Attempt: d.Row.Attempt}
-		if d.Row.Host != "" {
-			j.Host = &d.Row.Host
-		}
+	if answer != nil {
+		j.Why, j.Live = answer.Why, answer.Live
+	}
+	if f.json {
 		return a.printJSON(j)
 	}
 	out := console.New(a.stdout)
-	out.Line(out.Paint(console.Bold, "job "+strconv.Itoa(int(id)))+"  "+console.Shorten(console.CleanLine(d.Row.Title)), console.CleanLine(d.Why))
+	out.Line(out.Paint(console.Bold, "job "+strconv.Itoa(int(id)))+"  "+console.Shorten(console.CleanLine(d.Row.Title)), console.CleanLine(j.Why))
 	return nil
+}
+
+// askWhy asks the dispatcher why a job waits; nil: there is none to ask. local keeps it from
+// asking another machine.
+func (a *app) askWhy(run *rundir.Run, owner *journal.Owner, id jobs.ID, local bool) (*whyJSON, error) {
+	if owner == nil || owner.Life() == journal.Dead || owner.Socket == "" {
+		return nil, nil
+	}
+	name, err := os.Hostname()
+	here := owner.Life() == journal.Alive || err == nil && name == owner.Host // in another container, perhaps
+	switch {
+	case here && standing.Stopped(owner):
+		return nil, errors.New(standing.StoppedText(owner))
+	case here:
+		ctx, cancel := context.WithTimeout(context.Background(), commandPatience)
+		defer cancel()
+		client, err := dialSocket(ctx, run, owner)
+		if err != nil {
+			return nil, err
+		}
+		defer client.Close()
+		text, err := client.Why(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		return &whyJSON{Why: text, Live: true}, nil
+	case local:
+		return nil, nil
+	}
+	return a.askWhyThere(run, owner, id)
+}
+
+// dialSocket connects to the socket of a dispatcher on this machine.
+func dialSocket(ctx context.Context, run *rundir.Run, owner *journal.Owner) (*socket.Client, error) {
+	return socket.Dial(ctx, owner.Socket, run.UID())
+}
+
+// farTimeout bounds running a command on another machine. It includes a passphrase that
+// ssh asks for.
+const farTimeout = time.Minute
+
+// askWhyThere runs why on the owner's machine. The run directory may be another one there,
+// so the answer must name the same run.
+func (a *app) askWhyThere(run *rundir.Run, owner *journal.Owner, id jobs.ID) (*whyJSON, error) {
+	if !hostName.MatchString(owner.Host) {
+		return nil, fmt.Errorf("its owner file names the machine %q, which is not the name of a host", console.Shorten(console.CleanLine(owner.Host)))
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), farTimeout)
+	defer cancel()
+	args := sshArgs(owner.Host, run.Dir, []string{"why", "--json", "--local", run.Dir, strconv.Itoa(int(id))}, false)
+	options := []string{"-o", "ConnectTimeout=10"}
+	if !a.atTerminal() {
+		options = append(options, "-o", "BatchMode=yes") // ask nobody
+	}
+	cmd := exec.CommandContext(ctx, "ssh", append(options, args[1:]...)...)
+	cmd.WaitDelay = time.Second
+	var out, said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &said
+	err := cmd.Run()
+	switch last := lastLine(said.String()); {
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("ssh %s has not answered within %v", owner.Host, farTimeout)
+	case err != nil && last != "":
+		return nil, fmt.Errorf("ssh %s: %s", owner.Host, last)
+	case err != nil:
+		return nil, fmt.Errorf("ssh %s: %w", owner.Host, err)
+	}
+	answer := new(whyJSON)
+	if err := json.Unmarshal(out.Bytes(), answer); err != nil || answer.V != 1 || answer.Job != id {
+		return nil, fmt.Errorf("ssh %s: the answer of dcs-tui why there is not understood; use the program that dispatches the run", owner.Host)
+	}
+	if answer.UID != run.UID() {
+		return nil, fmt.Errorf("%s is another run on %s", run.Dir, owner.Host)
+	}
+	return answer, nil
+}
+
+// hostName matches what may be given to ssh as the name of a machine.
+var hostName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+
+// lastLine returns the last line of a text that is not empty, for people.
+func lastLine(text string) string {
+	text = strings.TrimSpace(text)
+	return console.Shorten(console.CleanLine(text[strings.LastIndexByte(text, '\n')+1:]))
 }

@@ -217,6 +217,11 @@ func (j *Journal) SetAddress(address string) error {
 	return j.change(func(o *Owner) { o.Address = address })
 }
 
+// SetSocket puts the path of the dispatcher's socket into the file owner.
+func (j *Journal) SetSocket(path string) error {
+	return j.change(func(o *Owner) { o.Socket = path })
+}
+
 // SetProblem puts into the file owner what keeps this dispatcher from launching, for
 // those who look at the run while its journal cannot say so; "": nothing does.
 func (j *Journal) SetProblem(text string) error {

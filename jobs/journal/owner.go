@@ -29,7 +29,8 @@ type Owner struct {
 	process
 	Epoch   int       `json:"epoch"`
 	Since   time.Time `json:"since"`
-	Address string    `json:"address,omitempty"` // control socket, on Host
+	Address string    `json:"address,omitempty"` // control socket, on Host; it goes away for Socket
+	Socket  string    `json:"socket,omitempty"`  // path of the socket (see dispatch/socket), on Host
 	Program string    `json:"program,omitempty"` // the path of its executable, on Host
 	Token   string    `json:"token"`             // random, one for each Take
 	Beat    int64     `json:"beat"`              // counts up

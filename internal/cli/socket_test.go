@@ -1,0 +1,71 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"dcs-tui/dispatch/socket"
+	"dcs-tui/internal/polltest"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/runview"
+)
+
+// A dispatcher names its socket in the owner file and answers there.
+func TestSocketOfADispatcher(t *testing.T) {
+	f := inBackground(t, "echo begun; while [ -e jobs.txt -a ! -e gate ]; do sleep 0.02; done\n", "--max-slots", "1")
+	f.until(t, "a job runs", func(p *runview.Picture) bool { return p.Phases[runview.Running] > 0 })
+	owner, err := journal.ReadOwner(f.run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := dialSocket(t.Context(), f.run, owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if h := c.Hello(); h.Run != f.run.UID() || h.Epoch != owner.Epoch || h.Token != owner.Token || h.PID != owner.PID {
+		t.Errorf("got %+v, want that of %+v", h, owner)
+	}
+	if text, err := c.Why(t.Context(), 1); err != nil || !strings.Contains(text, "Job 1 runs on") {
+		t.Errorf("got %q, %v", text, err)
+	}
+	first := jobs.AttemptID{Job: 1, N: 1}
+	polltest.Until(t, patience, "the output is read", func() bool {
+		p, err := c.Read(t.Context(), socket.Read{Attempt: first, File: jobs.FileOut, Offset: -4, Limit: 3})
+		return err == nil && string(p.Data) == "gun" && p.Offset == 2 && p.Size == 6 && !p.Over
+	})
+	name, err := f.run.FileRequest(&rundir.Request{Do: rundir.DoPriority, Jobs: jobs.RangesOf([]jobs.ID{1}), Priority: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Wake(t.Context(), name); err != nil {
+		t.Error(err)
+	}
+	if table, _, err := journal.Replay(f.run); err != nil || !table.Requests[name] {
+		t.Errorf("got %v, %v; want the request recorded", table.Requests, err)
+	}
+	_, unknownJob := c.Why(t.Context(), 99)
+	_, unknownAttempt := c.Read(t.Context(), socket.Read{Attempt: jobs.AttemptID{Job: 1, N: 9}, File: jobs.FileOut})
+	_, unknownFile := c.Read(t.Context(), socket.Read{Attempt: first, File: "../owner"})
+	for want, err := range map[string]error{
+		"the run has no job 99":     unknownJob,
+		"there is no attempt 1.9":   unknownAttempt,
+		`no output file "../owner"`: unknownFile,
+		"only as files":             c.Request(t.Context(), "n", json.RawMessage("{}")),
+		"answered already":          c.Reply(t.Context(), 7, "x"),
+	} {
+		var refused *socket.RefusedError
+		if !errors.As(err, &refused) || !strings.Contains(refused.Why, want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+	writeFile(t, ".", "gate", "")
+	<-c.Done()
+	if !errors.Is(c.Err(), socket.ErrNotTaken) {
+		t.Errorf("got %v, want a goodbye", c.Err())
+	}
+}
