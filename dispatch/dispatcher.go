@@ -18,6 +18,8 @@ type Dispatcher struct {
 	finished chan struct{} // closed when the core has finished for the first time
 	results  *completions
 	here     *FileReader
+	signals  signals
+	last     liveView // at the end; written by the engine before done is closed
 
 	submit    sync.Mutex // one submitter at a time: ids follow each other
 	submitted int        // jobs handed to the core, guarded by submit
@@ -43,6 +45,7 @@ func Start(cfg Config) (*Dispatcher, error) {
 		finished:  make(chan struct{}),
 		results:   newCompletions(),
 		here:      NewFileReader(),
+		signals:   newSignals(),
 		submitted: len(cfg.Table.Specs), // the core accepts what is stored
 	}
 	e := newEngine(d)
@@ -118,20 +121,37 @@ func (d *Dispatcher) send(in input) bool {
 
 // call runs f in the engine's goroutine and waits for it; false means that the
 // engine has ended and f has not run.
-func (d *Dispatcher) call(f func(*engine)) bool {
+func (d *Dispatcher) call(f func(*engine)) bool { return d.within(context.Background(), f) == nil }
+
+// within runs f in the engine's goroutine and waits for it. It returns errEnded if the
+// engine has ended and f has not run, and the error of ctx if that ends first: f may
+// still run later.
+func (d *Dispatcher) within(ctx context.Context, f func(*engine)) error {
 	ran := make(chan struct{})
-	if !d.send(input{call: func(e *engine) { f(e); close(ran) }}) {
-		return false
+	in := input{call: func(e *engine) { f(e); close(ran) }}
+	select {
+	case <-d.done:
+		return errEnded
+	default:
+	}
+	select {
+	case d.inputs <- in:
+	case <-d.done:
+		return errEnded
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 	select {
 	case <-ran:
-		return true
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	case <-d.done:
 		select {
 		case <-ran:
-			return true
+			return nil
 		default:
-			return false
+			return errEnded
 		}
 	}
 }

@@ -85,6 +85,7 @@ func (e *engine) now() sched.Time {
 // let results and orders go.
 func (e *engine) run() {
 	defer func() {
+		e.d.last = e.liveView()
 		e.d.results.end()
 		close(e.d.done)
 	}()
@@ -182,6 +183,7 @@ func (e *engine) step(ev sched.Event) {
 	switch ev.(type) {
 	case sched.Tick, sched.Acked:
 	case sched.HostBeat:
+		signal(e.d.signals.reported)
 		for _, w := range e.watches {
 			w.age()
 		}
@@ -217,6 +219,7 @@ func (e *engine) note(n Notice) {
 	e.ring.Note(*r)
 	e.past.told(n.Host, n.Text)
 	e.watch(r)
+	signal(e.d.signals.changed)
 	e.tell(n)
 }
 
@@ -246,6 +249,7 @@ func (e *engine) written(err error) {
 		return
 	}
 	out := e.ring.Flushed(e.now(), err)
+	signal(e.d.signals.durable)
 	if out.FencedBy > 0 {
 		e.fenced(out.FencedBy)
 		return

@@ -45,36 +45,7 @@ func (d *Dispatcher) Inspect(ctx context.Context, f func(*Inside)) error {
 // inside is Inspect for what changes something: a panic there ends the dispatcher,
 // whose state could be anything then; the next one carries on from the journal.
 func (d *Dispatcher) inside(ctx context.Context, f func(*Inside)) error {
-	ran := make(chan struct{})
-	in := input{call: func(e *engine) {
-		f(&Inside{Now: e.now(), Core: e.core, Table: e.core.Table(), e: e})
-		close(ran)
-	}}
-	select {
-	case <-d.done:
-		return errEnded
-	default:
-	}
-	select {
-	case d.inputs <- in:
-	case <-d.done:
-		return errEnded
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	select {
-	case <-ran:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-d.done:
-		select {
-		case <-ran:
-			return nil
-		default:
-			return errEnded
-		}
-	}
+	return d.within(ctx, func(e *engine) { f(&Inside{Now: e.now(), Core: e.core, Table: e.core.Table(), e: e}) })
 }
 
 // Ended is closed when the dispatcher has ended: nothing can be asked of it any more.
@@ -121,29 +92,8 @@ func (in *Inside) Status() Status {
 	return s
 }
 
-// Host is a host as the core sees it, with what the engine keeps of its past.
-type Host struct {
-	sched.HostView
-	Linked  bool          // a helper answers
-	Delay   time.Duration // the newest round trip over its link; 0: not measured
-	Note    string        // the last that was said of it
-	History []uint8       // view.Host has what it is
-}
-
 // Hosts returns every host of the inventory.
-func (in *Inside) Hosts() []Host {
-	in.e.past.look(in.e, in.Now)
-	views := in.Core.Hosts()
-	list := make([]Host, len(views))
-	for i, v := range views {
-		list[i] = in.e.past.host(v)
-		list[i].Linked = in.Core.Linked(v.Name)
-		if a := in.e.agents[v.Name]; a != nil {
-			list[i].Delay = time.Duration(a.delay.Load())
-		}
-	}
-	return list
-}
+func (in *Inside) Hosts() []Host { return in.e.hosts(in.Now) }
 
 // FilesDir returns the directory that holds attempts/ of a host's attempts: the run
 // directory, or "host:dir" when the host does not share it.
@@ -158,9 +108,4 @@ func (in *Inside) FilesDir(host string) string {
 }
 
 // Tries is how many tries a job has that says nothing itself.
-func (in *Inside) Tries() int {
-	if n := in.e.cfg.Sched.Tries; n > 0 {
-		return n
-	}
-	return sched.DefaultTries
-}
+func (in *Inside) Tries() int { return in.e.tries() }

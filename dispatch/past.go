@@ -12,6 +12,15 @@ const (
 	notUp       = 255
 )
 
+// Host is a host as the core sees it, with what the engine keeps of its past.
+type Host struct {
+	sched.HostView
+	Linked  bool          // a helper answers
+	Delay   time.Duration // the newest round trip over its link; 0: not measured
+	Note    string        // the last message about it
+	History []uint8       // as of live.Host
+}
+
 // past is what the engine keeps of its hosts' last minutes: a few bytes each.
 type past struct {
 	hosts map[string]*hostPast
@@ -67,18 +76,29 @@ func (p *past) told(host, text string) {
 	}
 }
 
-// host adds the past to a view.
-func (p *past) host(v sched.HostView) Host {
-	out := Host{HostView: v}
-	h := p.hosts[v.Name]
-	if h == nil {
-		return out
+// hosts returns every host of the inventory.
+func (e *engine) hosts(now sched.Time) []Host {
+	e.past.look(e, now)
+	views := e.core.Hosts()
+	list := make([]Host, len(views))
+	for i, v := range views {
+		list[i] = Host{HostView: v, Linked: e.core.Linked(v.Name)}
+		if a := e.agents[v.Name]; a != nil {
+			list[i].Delay = time.Duration(a.delay.Load())
+		}
+		if h := e.past.hosts[v.Name]; h != nil {
+			list[i].Note, list[i].History = h.note, h.samples()
+		}
 	}
-	out.Note = h.note
+	return list
+}
+
+// samples returns the history, oldest first.
+func (h *hostPast) samples() []uint8 {
 	n := min(h.n, samples)
-	out.History = make([]uint8, n)
-	for i := range n {
-		out.History[i] = h.history[(h.n-n+i)%samples]
+	list := make([]uint8, n)
+	for i := range list {
+		list[i] = h.history[(h.n-n+i)%samples]
 	}
-	return out
+	return list
 }

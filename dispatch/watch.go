@@ -142,6 +142,7 @@ func (e *engine) watch(r *jobs.Record) {
 
 // touched tells those who gather that something else has changed.
 func (e *engine) touched() {
+	signal(e.d.signals.changed)
 	for _, w := range e.watches {
 		w.touch()
 	}

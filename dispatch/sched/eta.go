@@ -58,7 +58,7 @@ func (c *Core) ETA(now Time) (eta, spread time.Duration, ok bool) {
 
 // workLeft gathers what is left; false when too little is known of it.
 func (c *Core) workLeft(now Time) (*work, bool) {
-	w := &work{}
+	w := &work{running: make([]runs, 0, len(c.flights))}
 	for _, st := range c.queues {
 		st.handed, st.handedSlots = 0, 0
 	}

@@ -2,6 +2,7 @@ package sched
 
 import (
 	"reflect"
+	"slices"
 
 	"dcs-tui/jobs"
 )
@@ -47,6 +48,16 @@ func (w *world) check() {
 			if c.classOf(j).avoid != nil {
 				avoiding++
 			}
+		}
+	}
+	running := c.Running()
+	for id := jobs.ID(1); int(id) <= len(c.table.Jobs); id++ {
+		isEnding := c.table.Job(id).State == jobs.Running && c.Standing(id) == Ending
+		if got := slices.Contains(running.Ending, id); got != isEnding {
+			w.fatalf("Running lists job %d as being ended: %v, want %v", id, got, isEnding)
+		}
+		if got, want := slices.Contains(running.Stragglers, id), c.Straggler(id); got != want {
+			w.fatalf("Running lists job %d as a straggler: %v, want %v", id, got, want)
 		}
 	}
 	inClasses := 0

@@ -2,11 +2,13 @@ package sched
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"dcs-tui/hosts"
+	"dcs-tui/jobs"
 )
 
 // TestReadProgress: DCS_PROGRESS is a share, or text that is shown as it is (TUI.md: progress).
@@ -53,6 +55,45 @@ func TestETAOfProgress(t *testing.T) {
 	says("99/100")
 	if eta, _, ok := s.c.ETA(s.now()); !ok || eta < time.Second {
 		t.Errorf("overdue: %s, %v", eta, ok)
+	}
+}
+
+// Running lists the newest progress of each attempt that runs and when it was new; Queues
+// lists the queues whose run times are known, those that wait first.
+func TestRunningAndQueues(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 3))
+	s.up("a")
+	p, q := &jobs.Options{Queue: "p"}, &jobs.Options{Queue: "q"}
+	s.submit(true, append(slices.Repeat([]*jobs.Options{p}, 5), slices.Repeat([]*jobs.Options{q}, 12)...)...)
+	open := func() []jobs.AttemptID {
+		var list []jobs.AttemptID
+		for f := s.c.hosts[0].head; f != nil; f = f.next {
+			list = append(list, f.id)
+		}
+		return list
+	}
+	for range 13 {
+		s.ranFor("a", open()[0].String(), 2*time.Second)
+	}
+	if got := fmt.Sprint(s.c.Queues(10)); got != "[{q 2s 0s} {p 2s 0s}]" {
+		t.Errorf("Queues = %s", got)
+	}
+	if got := fmt.Sprint(s.c.Queues(1)); got != "[{q 2s 0s}]" {
+		t.Errorf("Queues(1) = %s", got)
+	}
+	first, second := open()[0], open()[1]
+	s.started("a", first.String())
+	s.started("a", second.String())
+	beat := func(progress map[string]string) {
+		s.at += 3 * time.Second
+		s.step(HostBeat{"a", &hosts.Beat{MemFree: -1, DiskFree: -1, Uptime: s.at, Progress: progress}})
+	}
+	beat(map[string]string{first.String(): "1/3", second.String(): "a", "99.1": "x"})
+	at := s.at
+	beat(map[string]string{first.String(): "1/3", second.String(): "b"})
+	want := fmt.Sprint([]ProgressView{{first, "1/3", at}, {second, "b", s.at}})
+	if got := fmt.Sprint(s.c.Running().Progress); got != want {
+		t.Errorf("Progress = %s, want %s", got, want)
 	}
 }
 

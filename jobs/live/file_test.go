@@ -91,6 +91,61 @@ func TestWriteRead(t *testing.T) {
 	}
 }
 
+// docs/formats.md lists each field, and no other.
+func TestFieldsAreDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../docs/formats.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, ok := strings.Cut(string(text), "\n## The state of a run: `live.json`\n")
+	if !ok {
+		t.Fatal("docs/formats.md has no section about live.json")
+	}
+	section, _, _ = strings.Cut(section, "\n## ")
+	documented := map[string]bool{}
+	for line := range strings.Lines(section) {
+		cells := strings.Split(line, "|")
+		if len(cells) < 3 {
+			continue
+		}
+		for i, word := range strings.Split(cells[1], "`") {
+			if i%2 == 1 {
+				documented[word] = true
+			}
+		}
+	}
+	want := map[string]bool{}
+	addFields(want, "", reflect.TypeFor[State]())
+	for name := range want {
+		if !documented[name] {
+			t.Errorf("docs/formats.md does not document the field %s", name)
+		}
+	}
+	for name := range documented {
+		if !want[name] {
+			t.Errorf("docs/formats.md documents %s, which is not a field", name)
+		}
+	}
+}
+
+// addFields adds the names of the fields of a struct as the documentation writes them:
+// "hosts.name".
+func addFields(names map[string]bool, prefix string, typ reflect.Type) {
+	for field := range typ.Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		name = prefix + name
+		inner := field.Type
+		for inner.Kind() == reflect.Pointer || inner.Kind() == reflect.Slice {
+			inner = inner.Elem()
+		}
+		if inner.PkgPath() == typ.PkgPath() && inner.Kind() == reflect.Struct {
+			addFields(names, name+".", inner)
+		} else {
+			names[name] = true
+		}
+	}
+}
+
 func TestReadRefuses(t *testing.T) {
 	r := newRun(t)
 	path := r.Path(rundir.LiveFile)

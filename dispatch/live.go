@@ -1,0 +1,182 @@
+package dispatch
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/live"
+)
+
+const (
+	maxLiveText   = 300  // of each text of a host in live.State, in bytes
+	maxLiveQueues = 1000 // in live.State
+)
+
+// Signals tell when what Live returns may have changed. Each channel holds at most one
+// signal and is for one receiver.
+type Signals struct {
+	Changed  <-chan struct{} // something other than host reports
+	Reported <-chan struct{} // a host report has come
+	Durable  <-chan struct{} // records have become durable
+}
+
+// signals are the sending ends of Signals.
+type signals struct{ changed, reported, durable chan struct{} }
+
+func newSignals() signals {
+	return signals{make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{}, 1)}
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default: // the receiver has yet to take the one before
+	}
+}
+
+// Signals returns the channels on which the engine tells of changes.
+func (d *Dispatcher) Signals() Signals {
+	return Signals{d.signals.changed, d.signals.reported, d.signals.durable}
+}
+
+// Live returns the state of the run beside the journal. It leaves Token, Durable, and
+// Question empty. After the dispatcher has ended, it returns the last
+// state. The error is that of ctx.
+func (d *Dispatcher) Live(ctx context.Context) (*live.State, error) {
+	var v liveView
+	err := d.within(ctx, func(e *engine) { v = e.liveView() })
+	if errors.Is(err, errEnded) {
+		v, err = d.last, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return v.state(), nil
+}
+
+// liveView is what the engine copies for a live.State: texts are made of it in the
+// goroutine of the caller.
+type liveView struct {
+	s       live.State
+	now     time.Duration // Time.Mono
+	hosts   []Host
+	running sched.RunningView
+}
+
+func (e *engine) liveView() liveView {
+	now := e.now()
+	v := liveView{now: now.Mono, hosts: e.hosts(now), running: e.core.Running()}
+	v.s = live.State{
+		V: live.Version, Run: e.cfg.RunUID, Epoch: e.cfg.Open.Epoch, At: now.Wall.Time(), More: e.more, Held: e.core.Paused(), Draining: e.core.Draining(), Stuck: e.core.Stuck(),
+		Deleted: e.deleted, Tries: e.tries(), Hybrid: e.core.Hybrid(), Rate: e.rate.perSecond(now.Mono), Rates: e.rate.history(now.Mono),
+	}
+	if err := e.problem(now); err != nil {
+		v.s.Problem = err.Error()
+	}
+	if e.finish != nil {
+		v.s.Finish = &live.Finish{How: e.finish.How.String(), Why: e.finish.Why}
+		if e.finish.How == sched.Fenced { // it writes no journal any more
+			v.s.Problem = ""
+		}
+	}
+	if eta, spread, ok := e.core.ETA(now); ok {
+		v.s.ETA, v.s.Spread = eta.Round(time.Millisecond), spread.Round(time.Millisecond)
+	}
+	for _, q := range e.core.Queues(maxLiveQueues) {
+		v.s.Queues = append(v.s.Queues, live.Queue{Name: q.Name, Mean: q.Mean, Deviation: q.Deviation})
+	}
+	return v
+}
+
+func (v *liveView) state() *live.State {
+	s := v.s
+	s.Hosts = make([]live.Host, len(v.hosts))
+	for i := range v.hosts {
+		s.Hosts[i] = liveHost(&v.hosts[i], v.now)
+	}
+	s.Stragglers, s.Ending = jobs.RangesOf(v.running.Stragglers), jobs.RangesOf(v.running.Ending)
+	s.Progress = progress(v.running.Progress, s.Hosts)
+	return &s
+}
+
+// progress returns the latest reports, at most live.MaxProgress. In a large fleet it
+// returns fewer, to keep live.json below half a megabyte.
+func progress(reports []sched.ProgressView, hosts []live.Host) map[string]string {
+	const maxBytes, hostBytes, minBytes, reportBytes = 480_000, 370, 32_000, 90
+	left := maxBytes
+	for i := range hosts {
+		left -= hostBytes + len(hosts[i].Note) + len(hosts[i].Reason)
+	}
+	left = max(left, minBytes)
+	if len(reports) > live.MaxProgress || len(reports)*reportBytes > left {
+		slices.SortFunc(reports, func(a, b sched.ProgressView) int { return cmp.Compare(b.At, a.At) })
+	}
+	var list map[string]string
+	for _, r := range reports {
+		id := r.Attempt.String()
+		if left -= len(id) + len(r.Text) + len(`"":"",`); left < 0 || len(list) == live.MaxProgress {
+			break
+		}
+		if list == nil {
+			list = make(map[string]string, min(len(reports), live.MaxProgress))
+		}
+		list[id] = r.Text
+	}
+	return list
+}
+
+// liveHost converts a view of a host. Numbers that people cannot tell apart are rounded,
+// which makes the file a quarter smaller.
+func liveHost(h *Host, now time.Duration) live.Host {
+	b := &h.Beat
+	v := live.Host{
+		Name: h.Name, State: h.State.String(), Reason: shorten(h.Reason), Linked: h.Linked, Stopped: h.Stopped, Note: shorten(h.Note),
+		Slots: h.Slots, Given: h.Given, Usable: round(h.Usable), Running: h.Running, Buffered: h.Buffered, Done: h.Done, Failed: h.Failed,
+		Load: [3]float64{round(b.Load[0]), round(b.Load[1]), round(b.Load[2])}, Busy: round(b.Busy), Ours: round(b.Ours),
+		MemFree: b.MemFree, DiskFree: b.DiskFree, FSDelay: b.FSDelay.Round(time.Microsecond), Delay: h.Delay.Round(time.Microsecond),
+		History: h.History,
+	}
+	if m := h.Hello; m != nil {
+		v.Cores, v.GPUs, v.MemBytes = m.Cores, m.GPUs, m.MemBytes
+	}
+	since := func(at time.Duration) time.Duration {
+		return max(time.Millisecond, (now - at).Round(time.Millisecond))
+	}
+	if h.LastBeat > 0 {
+		v.Beat = since(h.LastBeat)
+	} else {
+		v.DiskFree = -1
+	}
+	if h.Down > 0 {
+		v.Down = since(h.Down)
+	}
+	if h.RetryAt > now {
+		v.RetryIn = max(time.Millisecond, (h.RetryAt - now).Round(time.Millisecond))
+	}
+	return v
+}
+
+func round(x float64) float64 { return math.Round(x*100) / 100 }
+
+// shorten cuts a text to maxLiveText.
+func shorten(s string) string {
+	if len(s) <= maxLiveText {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxLiveText-len("…")], "") + "…" // also of a character that was cut
+}
+
+// tries returns the number of attempts of a job that sets none itself.
+func (e *engine) tries() int {
+	if n := e.cfg.Sched.Tries; n > 0 {
+		return n
+	}
+	return sched.DefaultTries
+}

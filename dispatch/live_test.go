@@ -1,0 +1,216 @@
+package dispatch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/live"
+	"dcs-tui/jobs/rundir"
+)
+
+func liveState(t *testing.T, d *Dispatcher) *live.State {
+	t.Helper()
+	s, err := d.Live(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func signaled(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+func TestLive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, 10*time.Second, "a", "b")
+		r.submit(20)
+		time.Sleep(15 * time.Second)
+		s := liveState(t, r.d)
+		if s.V != live.Version || s.Run != "u1" || s.Epoch != 1 || !s.At.Equal(time.Now()) || s.More || s.Held || s.Tries != sched.DefaultTries || s.Finish != nil {
+			t.Errorf("%+v", s)
+		}
+		if len(s.Hosts) != 2 {
+			t.Fatalf("%d hosts", len(s.Hosts))
+		}
+		if h := s.Hosts[1]; h.Name != "b" || h.State != "up" || !h.Linked || h.Slots != 4 || h.Usable != 4 || h.Running < 4 || h.Done != 4 || h.Cores != 4 ||
+			h.MemBytes != 1<<33 || h.Beat == 0 || h.Down != 0 || len(h.History) == 0 {
+			t.Errorf("%+v", h)
+		}
+		if s.Rate == 0 || s.ETA == 0 || len(s.Queues) != 1 || s.Queues[0].Mean != 10*time.Second {
+			t.Errorf("rate %v, ETA %v, queues %+v", s.Rate, s.ETA, s.Queues)
+		}
+
+		r.d.Do(sched.Pause{On: true})
+		r.hosts.cut("b", "no route to host")
+		time.Sleep(time.Minute)
+		s = liveState(t, r.d)
+		if !s.Held || !s.Hosts[0].Linked {
+			t.Errorf("a paused run: %+v", s)
+		}
+		if h := s.Hosts[1]; h.State != "lost" || h.Linked || h.Usable != 0 || h.Down == 0 || h.Reason == "" || h.Note == "" {
+			t.Errorf("a lost host: %+v", h)
+		}
+		r.d.Do(sched.Pause{})
+		r.drain()
+		r.close(sched.AllDone)
+		if s = liveState(t, r.d); s.Finish == nil || s.Finish.How != "done" || len(s.Hosts) != 2 {
+			t.Errorf("after the end: %+v", s)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := r.d.Live(ctx); err != nil && !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		r.hosts.forget()
+	})
+}
+
+func TestSignals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, time.Minute, "a")
+		r.submit(1)
+		time.Sleep(5 * time.Second)
+		g := r.d.Signals()
+		if !signaled(g.Changed) || !signaled(g.Durable) || !signaled(g.Reported) {
+			t.Error("the start was not signaled")
+		}
+		time.Sleep(5 * time.Second)
+		if signaled(g.Changed) || signaled(g.Durable) || !signaled(g.Reported) {
+			t.Error("a host report is not signaled as such")
+		}
+		r.journal.set(errors.New("no space left on device"), 0)
+		r.d.Do(sched.Pause{On: true})
+		time.Sleep(time.Second)
+		if !signaled(g.Changed) || liveState(t, r.d).Problem == "" {
+			t.Error("a problem is not signaled")
+		}
+		r.journal.set(nil, 0)
+		r.d.Do(sched.Pause{})
+		r.drain()
+		r.close(sched.AllDone)
+		r.hosts.forget()
+	})
+}
+
+// fleet returns an engine, which does not run, with this number of hosts of 16 slots, all
+// busy with jobs that report progress, and a run of this number of jobs.
+func fleet(tb testing.TB, numHosts, numJobs int) *engine {
+	tb.Helper()
+	table := &jobs.Table{Jobs: make([]jobs.Job, 0, numJobs)}
+	options := make([]*jobs.Options, 50)
+	for i := range options {
+		options[i] = &jobs.Options{Queue: fmt.Sprintf("experiment-%d", i)}
+	}
+	for i := range numJobs {
+		table.Specs = append(table.Specs, &jobs.Spec{ID: jobs.ID(i + 1), Command: "true", Options: options[i%len(options)]})
+	}
+	d := &Dispatcher{signals: newSignals(), inputs: make(chan input, 1), done: make(chan struct{}), finished: make(chan struct{}), results: newCompletions(),
+		cfg: Config{RunUID: "abcdefghjkmn", Table: table, Open: hosts.Open{Epoch: 1}}}
+	for i := range numHosts {
+		d.cfg.Hosts = append(d.cfg.Hosts, &hosts.Host{Name: fmt.Sprintf("compute-node-%d", i+1), Slots: hosts.SlotRule{Fixed: 16}})
+	}
+	e := newEngine(d)
+	e.start = time.Now().Add(-time.Hour)
+	e.past.next = e.now().Mono
+	e.step(sched.Submit{Specs: table.Specs, Last: true})
+	for _, h := range d.cfg.Hosts {
+		e.step(sched.HostUp{Host: h.Name, Hello: &hosts.Hello{Slots: 16, Cores: 16, MemBytes: 1 << 36}})
+	}
+	running := map[string]*hosts.Started{}
+	beats := map[string]*hosts.Beat{}
+	for i := range table.Jobs {
+		for _, a := range table.Jobs[i].Attempts {
+			if running[a.Host] == nil {
+				running[a.Host] = &hosts.Started{}
+				beats[a.Host] = &hosts.Beat{Load: [3]float64{15.871234, 14.2, 13.991}, Busy: 15.9712, Ours: 15.51234, MemFree: 31234567890, DiskFree: 1234567890123,
+					FSDelay: 1234567, Progress: map[string]string{}}
+			}
+			running[a.Host].Jobs = append(running[a.Host].Jobs, hosts.StartedJob{Attempt: a.ID, Slot: 1})
+			beats[a.Host].Progress[a.ID.String()] = "epoch 17 of 50"
+		}
+	}
+	for _, h := range d.cfg.Hosts {
+		if m := running[h.Name]; m != nil {
+			e.step(sched.AttemptsStarted{Host: h.Name, Msg: m})
+			e.step(sched.HostBeat{Host: h.Name, Beat: beats[h.Name]})
+		}
+		past := e.past.hosts[h.Name]
+		past.note = h.Name + " is up: 16 slots, 16 cores, 64 GiB of memory"
+		for i := range past.history {
+			past.history[i] = uint8(i)
+		}
+		past.n = samples
+	}
+	if e.core.Defects != 0 {
+		tb.Fatal("defects")
+	}
+	return e
+}
+
+// The size that docs/formats.md promises, of a fleet in which each host has a note and
+// each job reports progress.
+func TestLiveSize(t *testing.T) {
+	e := fleet(t, 1000, 100_000)
+	v := e.liveView()
+	s := v.state()
+	b, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	progress, _ := json.Marshal(s.Progress)
+	t.Logf("%d bytes, %d of them progress of %d attempts; a host: %+v", len(b), len(progress), len(s.Progress), s.Hosts[0])
+	if len(b) > 500_000 {
+		t.Errorf("%d bytes with 1,000 hosts, want 500,000 at most", len(b))
+	}
+	if len(s.Progress) < 1000 || len(s.Hosts[0].History) != samples || s.Hosts[0].Note == "" {
+		t.Errorf("progress of %d attempts, host %+v", len(s.Progress), s.Hosts[0])
+	}
+	// Texts cannot make it too large to be read.
+	for i := range v.hosts {
+		v.hosts[i].Note, v.hosts[i].Reason = strings.Repeat("ü", 500), strings.Repeat("ü", 500)
+	}
+	if b, err = json.Marshal(v.state()); err != nil || len(b) > live.MaxBytes/2 {
+		t.Errorf("%d bytes, %v", len(b), err)
+	}
+}
+
+// BenchmarkLive reports what a state costs the engine, and what it costs to publish.
+func BenchmarkLive(b *testing.B) {
+	e := fleet(b, 1000, 1_000_000)
+	b.Run("engine", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			e.start = e.start.Add(-time.Second) // as once a second
+			e.liveView()
+		}
+	})
+	b.Run("publish", func(b *testing.B) {
+		r, err := rundir.Create(filepath.Join(b.TempDir(), "runs"), "x", rundir.Asked{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		v := e.liveView()
+		b.ReportAllocs()
+		for b.Loop() {
+			if err := live.Write(r, v.state()); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

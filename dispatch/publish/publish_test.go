@@ -1,0 +1,353 @@
+package publish
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"dcs-tui/dispatch"
+	"dcs-tui/jobs/live"
+	"dcs-tui/jobs/rundir"
+)
+
+// source is a dispatcher, a journal, and a socket.
+type source struct {
+	changed, reported, durable chan struct{}
+
+	position atomic.Int64
+	fenced   atomic.Int64
+	lives    atomic.Int64 // calls of Live
+	problem  atomic.Pointer[string]
+
+	mu     sync.Mutex
+	pushes []push
+}
+
+type push struct {
+	at      time.Time
+	durable *live.Durable
+	state   *live.State
+}
+
+func (s *source) Signals() dispatch.Signals {
+	return dispatch.Signals{Changed: s.changed, Reported: s.reported, Durable: s.durable}
+}
+
+func (s *source) Live(ctx context.Context) (*live.State, error) {
+	st := &live.State{V: live.Version, Run: "r", Epoch: 3, At: time.Now(), Tries: int(s.lives.Add(1))}
+	if p := s.problem.Load(); p != nil {
+		st.Problem = *p
+	}
+	return st, nil
+}
+
+func (s *source) Durable() live.Durable { return live.Durable{Epoch: 3, Bytes: s.position.Load()} }
+
+func (s *source) Fenced() (int, error) { return int(s.fenced.Load()), nil }
+
+func (s *source) Publish(d *live.Durable, st *live.State) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pushes = append(s.pushes, push{time.Now(), d, st})
+}
+
+// taken returns how many states and durable positions were pushed since the last call.
+func (s *source) taken() (states, positions int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.pushes {
+		if p.state != nil {
+			states++
+		} else {
+			positions++
+		}
+	}
+	s.pushes = nil
+	return states, positions
+}
+
+func tell(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// disk hangs or fails in OpenFile when it is told to, and counts renames.
+type disk struct {
+	rundir.Disk
+	hang    atomic.Pointer[chan struct{}]
+	fail    atomic.Bool
+	renames atomic.Int64
+}
+
+func (d *disk) OpenFile(path string, flag int, perm os.FileMode) (rundir.File, error) {
+	if c := d.hang.Load(); c != nil {
+		<-*c
+	}
+	if d.fail.Load() {
+		return nil, &os.PathError{Op: "open", Path: path, Err: syscall.ENOSPC}
+	}
+	return d.Disk.OpenFile(path, flag, perm)
+}
+
+func (d *disk) Rename(from, to string) error {
+	d.renames.Add(1)
+	return d.Disk.Rename(from, to)
+}
+
+type fixture struct {
+	*source
+	*Publisher
+	run    *rundir.Run
+	disk   *disk
+	warned atomic.Int64
+}
+
+func start(t *testing.T) *fixture {
+	t.Helper()
+	r, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "x", rundir.Asked{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fixture{source: &source{changed: make(chan struct{}, 1), reported: make(chan struct{}, 1), durable: make(chan struct{}, 1)},
+		run: r, disk: &disk{Disk: rundir.OS}}
+	r.Disk = f.disk
+	f.Publisher = Start(Options{Run: r, Token: "t", Dispatcher: f.source, Journal: f.source, Socket: f.source,
+		Warn: func(error) { f.warned.Add(1) }})
+	synctest.Wait()
+	return f
+}
+
+// read returns live.json as an observer finds it.
+func (f *fixture) read(t *testing.T) *live.State {
+	t.Helper()
+	other := &rundir.Run{Dir: f.run.Dir, Asked: f.run.Asked, Disk: rundir.OS}
+	s, err := live.Read(other)
+	if err != nil || s == nil {
+		t.Fatalf("live.Read = %v, %v", s, err)
+	}
+	return s
+}
+
+func (f *fixture) close(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := f.Publisher.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wait advances the time in small steps while each of tells is signaled in each.
+func wait(d time.Duration, tells ...chan struct{}) {
+	const step = 5 * time.Millisecond
+	for ; d > 0; d -= step {
+		for _, c := range tells {
+			tell(c)
+		}
+		time.Sleep(step)
+	}
+	synctest.Wait()
+}
+
+func TestPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := start(t)
+		defer f.close(t)
+		wait(10 * time.Millisecond)
+		if n := f.disk.renames.Load(); n != 1 {
+			t.Errorf("%d writes at the start, want 1", n)
+		}
+		f.taken()
+		for _, c := range []struct {
+			name              string
+			tells             []chan struct{}
+			least, most       int // states in a minute
+			leastPos, mostPos int
+		}{
+			{"nothing", nil, 5, 7, 0, 0},
+			{"host reports", []chan struct{}{f.reported}, 18, 21, 0, 0},
+			{"changes", []chan struct{}{f.changed}, 58, 61, 0, 0},
+			{"changes and reports", []chan struct{}{f.changed, f.reported}, 58, 61, 0, 0},
+			{"nothing again", nil, 5, 8, 0, 0},
+			{"records", []chan struct{}{f.durable}, 58, 61, 1000, 1201},
+		} {
+			stop := make(chan struct{})
+			go func() { // the durable position moves all the time
+				for {
+					select {
+					case <-stop:
+						return
+					case <-time.After(time.Millisecond):
+						f.position.Add(1)
+					}
+				}
+			}()
+			writes := f.disk.renames.Load()
+			wait(time.Minute, c.tells...)
+			close(stop)
+			states, positions := f.taken()
+			if states < c.least || states > c.most || positions < c.leastPos || positions > c.mostPos {
+				t.Errorf("%s: %d states and %d positions in a minute, want %d to %d and %d to %d", c.name, states, positions, c.least, c.most, c.leastPos, c.mostPos)
+			}
+			if n := f.disk.renames.Load() - writes; int(n) != states {
+				t.Errorf("%s: %d writes for %d states", c.name, n, states)
+			}
+		}
+	})
+}
+
+// A change after a quiet time is published at once, as are records.
+func TestFirstChangeIsImmediate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := start(t)
+		defer f.close(t)
+		wait(4 * time.Second)
+		f.taken()
+		f.position.Store(77)
+		tell(f.durable)
+		synctest.Wait()
+		if states, positions := f.taken(); states != 1 || positions != 1 {
+			t.Errorf("%d states and %d positions, want 1 and 1", states, positions)
+		}
+		if s := f.read(t); s.Durable != (live.Durable{Epoch: 3, Bytes: 77}) || s.Token != "t" || s.Epoch != 3 {
+			t.Errorf("live.json has %+v", s)
+		}
+	})
+}
+
+func TestQuestion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := start(t)
+		defer f.close(t)
+		f.SetQuestion(&live.Question{ID: 1, Text: "Passphrase", Secret: true})
+		wait(time.Second)
+		if q := f.read(t).Question; q == nil || q.ID != 1 || !q.Secret {
+			t.Errorf("question %+v", q)
+		}
+		f.SetQuestion(nil)
+		wait(time.Second)
+		if q := f.read(t).Question; q != nil {
+			t.Errorf("question %+v after its answer", q)
+		}
+	})
+}
+
+// While the disk hangs, the socket gets what it always gets. The newest state is written
+// when the disk answers again.
+func TestHungDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := start(t)
+		defer f.close(t)
+		wait(2 * time.Second)
+		release := make(chan struct{})
+		f.disk.hang.Store(&release)
+		f.taken()
+		writes := f.disk.renames.Load()
+		wait(time.Minute, f.changed, f.durable)
+		if states, _ := f.taken(); states < 58 {
+			t.Errorf("%d states were pushed in a minute", states)
+		}
+		if n := f.disk.renames.Load() - writes; n != 0 {
+			t.Errorf("%d writes on a hung disk", n)
+		}
+		f.disk.hang.Store(nil)
+		close(release)
+		synctest.Wait()
+		if got, want := int64(f.read(t).Tries), f.lives.Load(); got != want {
+			t.Errorf("state %d is written, want the newest, %d", got, want)
+		}
+		if n := f.disk.renames.Load() - writes; n != 2 { // the one that hung, and the newest
+			t.Errorf("%d writes after the hang, want 2", n)
+		}
+	})
+}
+
+func TestFullDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := start(t)
+		defer f.close(t)
+		for range 2 {
+			f.disk.fail.Store(true)
+			wait(5*time.Second, f.changed)
+			f.disk.fail.Store(false)
+			wait(2*time.Second, f.changed)
+			if got, want := int64(f.read(t).Tries), f.lives.Load(); got != want {
+				t.Errorf("state %d is written, want %d", got, want)
+			}
+		}
+		if n := f.warned.Load(); n != 2 {
+			t.Errorf("%d warnings, want one for each failure", n)
+		}
+		problem := "the journal cannot be written"
+		f.problem.Store(&problem)
+		f.disk.fail.Store(true)
+		wait(5*time.Second, f.changed)
+		if n := f.warned.Load(); n != 2 {
+			t.Error("warned of what the state reports")
+		}
+		f.disk.fail.Store(false)
+	})
+}
+
+// A dispatcher that has been fenced off writes nothing more, not even after a hang.
+func TestFenced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := start(t)
+		release := make(chan struct{})
+		f.disk.hang.Store(&release)
+		wait(5*time.Second, f.changed)
+		f.fenced.Store(4)
+		theirs := &live.State{V: live.Version, Epoch: 4, Token: "u"}
+		if err := live.Write(&rundir.Run{Dir: f.run.Dir, Asked: f.run.Asked, Disk: rundir.OS}, theirs); err != nil {
+			t.Fatal(err)
+		}
+		f.disk.hang.Store(nil)
+		close(release)
+		wait(5*time.Second, f.changed)
+		f.fenced.Store(0) // once is enough
+		wait(5*time.Second, f.changed)
+		f.close(t)
+		if s := f.read(t); s.Epoch != 4 {
+			t.Errorf("live.json is of epoch %d, want 4", s.Epoch)
+		}
+		names, err := rundir.OS.Names(f.run.Dir)
+		if err != nil || strings.Contains(strings.Join(names, " "), "."+rundir.LiveFile) {
+			t.Errorf("temporary files are left: %v, %v", names, err)
+		}
+		if f.warned.Load() != 0 {
+			t.Error("warned of a takeover")
+		}
+	})
+}
+
+func TestClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := start(t)
+		wait(100 * time.Millisecond)
+		f.close(t)
+		if n := f.read(t).Tries; n != 2 {
+			t.Errorf("state %d is written, want the last, 2", n)
+		}
+
+		f = start(t)
+		release := make(chan struct{})
+		f.disk.hang.Store(&release)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := f.Publisher.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Close on a hung disk = %v", err)
+		}
+		close(release)
+		synctest.Wait()
+	})
+}
