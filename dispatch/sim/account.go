@@ -48,12 +48,12 @@ func (w *World) enter(r *jobs.Record) {
 	case jobs.KindEvent, jobs.KindEpoch, jobs.KindPriority, jobs.KindClosed:
 	case jobs.KindHost:
 		w.enterWish(r)
+		w.enterCaused(r)
 	case jobs.KindPause:
+		w.enterCaused(r)
 		g.paused = r.Count == 1
 	case jobs.KindRequest:
-		if g.requests[r.Request]++; g.requests[r.Request] > 1 {
-			w.broken(RequestsOnce, "%s is taken in again", r.Request)
-		}
+		w.enterAnswer(r)
 	case jobs.KindAcked:
 		if r.Seq > w.consumer.most {
 			w.broken(ResultsShown, "result %d is recorded as acknowledged, and %d is the newest that was shown", r.Seq, w.consumer.most)

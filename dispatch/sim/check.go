@@ -154,10 +154,11 @@ func (w *World) heardBy(l *life, ev sched.Event) {
 	case sched.Cancel:
 		w.people.cancels(l, ev)
 	case sched.Request:
+		if l.core.Table().Requests[ev.Name] || ev.Epoch != 0 && ev.Epoch != l.epoch {
+			return // it is not carried out
+		}
 		for _, do := range ev.Do {
-			if c, ok := do.(sched.Cancel); ok {
-				w.people.cancels(l, c)
-			}
+			w.heardBy(l, do)
 		}
 	case sched.SetSlots, sched.DrainHost:
 		l.wished(ev)

@@ -35,7 +35,8 @@ const (
 	PauseHolds         = "nothing is launched while paused"
 	DrainedHolds       = "nothing is launched on a drained host"
 	WishesHold         = "what people asked of a host holds until they take it back"
-	RequestsOnce       = "a request of people is taken in once"
+	RequestsOnce       = "a request of people is carried out once"
+	RequestsExpire     = "a request for another dispatcher is refused"
 	OwnFailuresOnly    = "only its own failures use up a job's tries"
 	TriesHold          = "a job fails no more often than it may"
 	RunsAsEdited       = "a job runs, and has its result, as it was last edited"
@@ -50,6 +51,6 @@ var Invariants = []string{
 	OneResult, SeqWithoutGaps, SuccessIsProved, TrueOutcome, StartsOnce, RecordBeforeStart, RecordBeforeOrder, LaunchedOnce,
 	OneLiveAttempt, NoStartAfterEnd, NoStartAfterLease, SlotsHold, UnknownNotRerun, NotLostEarly, NeverStartedIsTrue,
 	FencedChanges, FenceIsTrue, DurableFactsKept, ResultsDurable, ResultsSame, ResultsShown, JournalIsState, ReplayIsState,
-	JournalFolds, CoreHasNoDefects, CancelledStays, CancelledByPeople, HarderSkipped, HarderStopped, SkippedForCause, PauseHolds, DrainedHolds, WishesHold, RequestsOnce, OwnFailuresOnly, TriesHold, RunsAsEdited, TimeGoesOn, RunEnds,
+	JournalFolds, CoreHasNoDefects, CancelledStays, CancelledByPeople, HarderSkipped, HarderStopped, SkippedForCause, PauseHolds, DrainedHolds, WishesHold, RequestsOnce, RequestsExpire, OwnFailuresOnly, TriesHold, RunsAsEdited, TimeGoesOn, RunEnds,
 	NothingLeft, CleanEnd,
 }

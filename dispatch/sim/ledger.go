@@ -28,7 +28,8 @@ type ledger struct {
 	byExit   map[int64]bool    // by result number: an attempt's own end gave it
 	seq      int64             // the newest of them
 	acked    int64
-	requests map[string]int           // how often each was taken in
+	requests map[string]int           // how often each was answered
+	caused   map[string]int           // how many records of each say what it asked of hosts or launching
 	wishes   map[string]jobs.HostWish // what people asked of hosts, as recorded last
 	paused   bool                     // launching is paused by a person, according to the newest record
 	wished   bool                     // and that is to be compared with what the core makes of it
@@ -46,6 +47,7 @@ type journalBytes struct {
 
 func (g *ledger) init() {
 	g.table, g.requests, g.wishes, g.seqs = &jobs.Table{}, map[string]int{}, map[string]jobs.HostWish{}, map[int64]jobs.ID{}
+	g.caused = map[string]int{}
 	g.byExit = map[int64]bool{}
 }
 

@@ -195,9 +195,87 @@ func askByFile(w *World) bool {
 		}
 	}
 	r.Spare = spares[len(w.people.requests)%len(spares)]
+	w.leaveRequest(l, r)
+	return true
+}
+
+func (w *World) leaveRequest(l *life, r sched.Request) {
 	w.people.requests = append(w.people.requests, r)
 	w.readRequests(l)
+}
+
+// askControlByFile leaves a request about a host or about the run as a whole. What holds
+// until it is taken back is taken back later. A drain or a stop names the dispatcher that
+// is there, or an earlier one.
+func askControlByFile(w *World) bool {
+	l := w.up()
+	if l == nil {
+		return false
+	}
+	r := sched.Request{Name: fmt.Sprintf("request%d", len(w.people.requests)+1), Text: "asked for"}
+	h := w.hosts[w.tape.Draw(len(w.hosts))]
+	name := h.spec.Name
+	back := func(ev sched.Event, gone func(t *jobs.Table) bool) {
+		w.takeBack(w.between(time.Second, 60*time.Second), ev, gone)
+	}
+	switch w.tape.Draw(7) {
+	case 0:
+		r.Do = []sched.Event{sched.Pause{On: true}}
+		back(sched.Pause{}, func(t *jobs.Table) bool { return !t.Paused })
+	case 1:
+		r.Do = []sched.Event{sched.EndDrain{Why: "by a request"}, sched.Pause{}}
+	case 2:
+		r.Do = []sched.Event{sched.DrainHost{Host: name, On: true, Now: w.tape.Draw(2) == 1}}
+		back(sched.DrainHost{Host: name}, func(t *jobs.Table) bool { return t.Hosts[name].Use == jobs.HostUsed })
+	case 3:
+		r.Do = []sched.Event{sched.DrainHost{Host: name}}
+	case 4:
+		r.Do = []sched.Event{sched.SetSlots{Host: name, Slots: 1 + w.tape.Draw(8)}}
+		back(sched.SetSlots{Host: name}, func(t *jobs.Table) bool { return t.Hosts[name].Slots == 0 })
+	case 5:
+		r.Do, r.Epoch = []sched.Event{sched.Drain{Why: "by a request"}}, max(1, l.epoch-w.tape.Draw(2))
+	case 6:
+		r.Do, r.Epoch = []sched.Event{sched.Stop{Why: "by a request"}}, max(1, l.epoch-w.tape.Draw(2))
+	}
+	w.leaveRequest(l, r)
 	return true
+}
+
+// enterAnswer takes the durable answer to a request in. There is one, and a request for
+// another dispatcher is refused.
+func (w *World) enterAnswer(r *jobs.Record) {
+	g := &w.ledger
+	if g.requests[r.Request]++; g.requests[r.Request] > 1 {
+		w.broken(RequestsOnce, "%s is taken in again", r.Request)
+	}
+	for _, q := range w.people.requests {
+		if q.Name == r.Request && q.Epoch != 0 && q.Epoch != g.epoch && (r.Count > 0 || r.Reason == "") {
+			w.broken(RequestsExpire, "%s is for epoch %d and is carried out in epoch %d", r.Request, q.Epoch, g.epoch)
+		}
+		if q.Name == r.Request && q.Epoch == 0 && r.Count > 0 && w.lasts(&q) && g.caused[r.Request] != 1 && !w.damaged {
+			w.broken(RequestsOnce, "%s is carried out, and %d records say what it did", r.Request, g.caused[r.Request])
+		}
+	}
+}
+
+// enterCaused counts the records by which a request changes what lasts.
+func (w *World) enterCaused(r *jobs.Record) {
+	if r.Request == "" {
+		return
+	}
+	g := &w.ledger
+	if g.caused[r.Request]++; g.caused[r.Request] > 1 && !w.damaged {
+		w.broken(RequestsOnce, "%s changes twice what it asks for: %s", r.Request, r.Kind)
+	}
+}
+
+// lasts reports whether a request is about a host or a pause, which the journal keeps.
+func (w *World) lasts(q *sched.Request) bool {
+	switch q.Do[0].(type) {
+	case sched.Pause, sched.DrainHost, sched.SetSlots:
+		return true
+	}
+	return false
 }
 
 // readRequests gives a dispatcher what is in the run directory and not yet taken in.

@@ -71,6 +71,7 @@ func init() {
 		{"host drained", 3, askDrainHost},
 		{"slots of a host changed", 4, askSlots},
 		{"request in the run directory", 3, askByFile},
+		{"request about a host or the run in the run directory", 4, askControlByFile},
 		{"run drained", 1, askDrain},
 		{"dispatcher asked to stop", 2, askStop},
 	}
