@@ -17,6 +17,7 @@ type Dispatcher struct {
 	done     chan struct{} // closed when the engine goroutine has ended
 	finished chan struct{} // closed when the core has finished for the first time
 	results  *completions
+	answers  *answers
 	here     *FileReader
 	signals  signals
 	last     liveView // at the end; written by the engine before done is closed
@@ -44,6 +45,7 @@ func Start(cfg Config) (*Dispatcher, error) {
 		done:      make(chan struct{}),
 		finished:  make(chan struct{}),
 		results:   newCompletions(),
+		answers:   newAnswers(cfg.Table.Requests),
 		here:      NewFileReader(),
 		signals:   newSignals(),
 		submitted: len(cfg.Table.Specs), // the core accepts what is stored
@@ -81,7 +83,10 @@ func (d *Dispatcher) Next(ctx context.Context) (*Result, error) { return d.resul
 // Ack says that the consumer has every result up to seq.
 func (d *Dispatcher) Ack(seq int64) { d.send(input{ev: sched.Acked{Seq: seq}}) }
 
-// Do hands an action to the core: Cancel, Requeue, Pause, Drain, Stop …
+// Epoch returns the epoch of this dispatcher.
+func (d *Dispatcher) Epoch() int { return d.cfg.Open.Epoch }
+
+// Do hands an event to the core: a Request, or what the program itself decides.
 func (d *Dispatcher) Do(ev sched.Event) {
 	d.send(input{ev: ev})
 }

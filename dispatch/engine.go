@@ -35,6 +35,8 @@ type engine struct {
 
 	shown    []*Result // results whose records wait to be written
 	showing  []*Result // results whose records are with the journal
+	answers  []string  // requests whose answers wait to be written
+	answered []string  // requests whose answers are with the journal
 	writer   writer
 	keeping  time.Time // since when the owner file and the fence are being looked after; zero: they are not
 	finish   *sched.Finish
@@ -236,7 +238,8 @@ func (e *engine) commit() {
 	now := e.now()
 	if batch, ok := e.ring.Flush(now); ok {
 		e.showing = append(e.showing, e.shown...)
-		e.shown = nil
+		e.answered = append(e.answered, e.answers...)
+		e.shown, e.answers = nil, nil
 		e.writer.write(batch)
 	}
 	e.release(e.ring.Idle(now))
@@ -254,9 +257,9 @@ func (e *engine) written(err error) {
 		e.fenced(out.FencedBy)
 		return
 	}
-	if out.Durable && len(e.showing) > 0 {
-		e.d.results.put(e.showing)
-		e.showing = nil
+	if out.Durable {
+		e.durable(e.showing, e.answered)
+		e.showing, e.answered = nil, nil
 	}
 	e.release(out)
 }

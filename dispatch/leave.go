@@ -87,7 +87,7 @@ func (e *engine) close() {
 	if out.FencedBy > 0 {
 		e.fenced(out.FencedBy)
 	} else if out.Durable {
-		e.d.results.put(append(e.showing, e.shown...))
+		e.durable(append(e.showing, e.shown...), append(e.answered, e.answers...))
 	}
 	e.release(out)
 	e.d.finish = e.howEnded()

@@ -26,6 +26,11 @@ func (e *engine) see(r *jobs.Record) {
 	case jobs.KindEvent:
 		e.past.told(r.Host, r.Reason)
 		e.tell(Notice{At: r.At.Time(), Host: r.Host, Job: r.Job, Text: r.Reason})
+	case jobs.KindRequest:
+		e.answers = append(e.answers, r.Request)
+		if r.Reason != "" {
+			e.tell(Notice{At: r.At.Time(), Text: fmt.Sprintf("the request %s is refused: %s", r.Request, r.Reason)})
+		}
 	case jobs.KindCancelling:
 		e.tell(Notice{At: r.At.Time(), Job: r.Job, Text: "being cancelled: " + r.Reason})
 	case jobs.KindLost:

@@ -82,11 +82,11 @@ var rooms = map[string][]string{
 	"tui":              {"jobs", "jobs/live", "jobs/runview", "jobs/results", "jobs/results/sheet"},
 	"internal/cli/standing": {"dispatch/sched", "hosts", "internal/cli/console", "internal/cli/exit", "jobs", "jobs/journal",
 		"jobs/results", "jobs/rundir", "jobs/runview"},
-	"internal/cli/console":  {"dispatch", "dispatch/sched", "jobs", "jobs/results", "jobs/runview"},
-	"internal/cli/exit":     {"dispatch/sched", "jobs"},
-	"internal/cli/places":   {"dispatch", "hosts", "jobs", "jobs/attempts", "jobs/results", "jobs/rundir"},
-	"internal/cli/requests": {"dispatch", "dispatch/control", "dispatch/sched", "internal/cli/console", "jobs", "jobs/journal", "jobs/rundir"},
-	"jobs/runview":          {"dispatch", "dispatch/sched", "hosts", "jobs", "jobs/live", "jobs/results", "jobs/results/column", "jobs/results/export", "jobs/results/outputs", "jobs/results/sheet"},
+	"internal/cli/console": {"dispatch", "dispatch/sched", "jobs", "jobs/results", "jobs/runview"},
+	"internal/cli/exit":    {"dispatch/sched", "jobs"},
+	"internal/cli/places":  {"dispatch", "hosts", "jobs", "jobs/attempts", "jobs/results", "jobs/rundir"},
+	"jobs/runview":         {"dispatch", "dispatch/sched", "hosts", "jobs", "jobs/live", "jobs/results", "jobs/results/column", "jobs/results/export", "jobs/results/outputs", "jobs/results/sheet"},
+	"dispatch/inbox":       {"dispatch", "dispatch/sched", "dispatch/socket", "internal/cli/console", "jobs", "jobs/rundir"},
 }
 
 // DESIGN 4: the import rules are tests.

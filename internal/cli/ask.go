@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"strings"
 	"time"
 
 	"dcs-tui/dispatch"
@@ -37,6 +36,7 @@ type errand struct {
 	first     jobs.ID          // of the jobs that were submitted
 	before    int              // jobs left alone already when it was asked
 	open      map[jobs.ID]bool // being ended
+	awaited   map[jobs.ID]bool // open jobs whose end is awaited, whoever asked for it
 	otherwise int              // ended of themselves meanwhile
 	fault     error            // why the journal could not be read the last time
 }
@@ -67,12 +67,16 @@ func leave(run *rundir.Run, q *rundir.Request) (*errand, error) {
 func (e *errand) read() {
 	limit, _, _, _ := journal.Observe(e.run)
 	_, e.fault = e.reader.Poll(limit, func(_ int, r *jobs.Record) {
+		if r.Seq != 0 && r.Kind != jobs.KindAcked {
+			delete(e.awaited, r.Job)
+		}
 		switch {
 		case r.Kind == jobs.KindRequest && r.Request == e.name:
 			e.taken, e.did, e.left, e.first = true, r.Count, r.N, r.Job
-		case r.Kind == jobs.KindEvent && strings.HasPrefix(r.Reason, "the request "+e.name+" "):
-			e.refused = r.Reason
-		case r.Kind == jobs.KindCancelling && !e.taken && e.jobs.Has(r.Job):
+			if r.Reason != "" {
+				e.refused = "the request " + e.name + " is refused: " + r.Reason
+			}
+		case r.Kind == jobs.KindCancelling && r.Request == e.name:
 			e.open[r.Job] = true
 		case r.Seq != 0 && r.Kind != jobs.KindAcked && e.open[r.Job]:
 			delete(e.open, r.Job)

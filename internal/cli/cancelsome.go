@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -87,13 +88,11 @@ func (a *app) cancelSomeOurselves(cmd *cobra.Command, f *runFlags, run *rundir.R
 	}
 	s.startNothing() // the rest of the run is none of our business
 	s.brief, s.flags.OnDone = true, ""
-	var open []jobs.ID
+	e.awaited = map[jobs.ID]bool{}
 	for _, id := range e.jobs.IDs(jobs.ID(len(table.Jobs))) {
-		if !table.Job(id).State.Terminal() {
-			open = append(open, id)
-		}
+		e.awaited[id] = !table.Job(id).State.Terminal()
 	}
-	s.noted.Await(open)
+	maps.DeleteFunc(e.awaited, func(_ jobs.ID, open bool) bool { return !open })
 	a.code = s.drive(console.CleanLine(run.Name())+": nobody dispatches it; ending what was asked", func(ctx context.Context) error {
 		if err := s.submitWaiting(ctx); err != nil {
 			return err
@@ -101,7 +100,7 @@ func (a *app) cancelSomeOurselves(cmd *cobra.Command, f *runFlags, run *rundir.R
 		late := time.After(cancelWait)
 		every := time.NewTicker(50 * time.Millisecond)
 		defer every.Stop()
-		for !s.noted.Taken(e.name) || len(s.noted.Left()) > 0 {
+		for e.read(); !e.over() || len(e.awaited) > 0; e.read() {
 			select {
 			case <-ctx.Done():
 				return nil

@@ -37,7 +37,7 @@ func (s *session) submitStored(ctx context.Context) bool {
 	if len(s.waiting) > 0 && !submitAll(ctx, s.d, s.waiting, false, s.warnStore) {
 		return false
 	}
-	s.requests.TakeWaiting()
+	s.inbox.TakeWaiting()
 	return true
 }
 

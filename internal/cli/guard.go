@@ -2,12 +2,10 @@ package cli
 
 import (
 	"os"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"dcs-tui/dispatch/sched"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
@@ -126,71 +124,6 @@ func (g *guard) within(patience time.Duration, begun <-chan struct{}, f func()) 
 	}
 }
 
-// The reasons of requests that come from stop files.
-const (
-	whyStopFile    = "the file " + rundir.StopFile
-	whyStopNowFile = "the file " + rundir.StopNowFile
-)
-
-// watchFiles requests what the stop files of the run ask for, each once. It requests
-// the end of the drain when STOP was removed. It calls say once for each stop file that
-// is ignored, with the reason.
-func (g *guard) watchFiles(run *rundir.Run, over <-chan struct{}, say func(text string)) {
-	every := time.NewTicker(2 * time.Second)
-	defer every.Stop()
-	seen := wishNothing
-	said := map[string]bool{}
-	for {
-		select {
-		case <-over:
-			return
-		case <-every.C:
-		}
-		names, refused, err := run.StopFiles()
-		if err != nil {
-			continue // the engine reports that the run directory does not respond
-		}
-		for _, r := range refused {
-			if text := r.Error(); !said[text] {
-				said[text] = true
-				say(text)
-			}
-		}
-		w := stopWish(names)
-		if w == seen {
-			continue
-		}
-		var r request
-		switch {
-		case w == wishDrain:
-			r = request{w, whyStopFile}
-		case w == wishCancel:
-			r = request{w, whyStopNowFile}
-		case seen == wishDrain:
-			r = request{wishContinue, whyStopFile + " was removed"}
-		}
-		if seen = w; r.wish == wishNothing {
-			continue
-		}
-		select {
-		case g.wishes <- r:
-		case <-over:
-			return
-		}
-	}
-}
-
-// stopWish returns the strongest request of the stop files.
-func stopWish(names []string) wish {
-	switch {
-	case slices.Contains(names, rundir.StopNowFile):
-		return wishCancel
-	case slices.Contains(names, rundir.StopFile):
-		return wishDrain
-	}
-	return wishNothing
-}
-
 // serve carries out the requests that the guard has received.
 func (s *session) serve(over <-chan struct{}) {
 	for {
@@ -208,18 +141,11 @@ func (s *session) serve(over <-chan struct{}) {
 func (s *session) obey(w wish, why string) {
 	switch w {
 	case wishDrain:
-		s.d.Do(sched.Drain{Why: why})
-		s.say(s.drainText)
-	case wishContinue:
-		s.d.Do(sched.EndDrain{Of: whyStopFile, Why: why})
+		s.inbox.Ask("signal", &rundir.Request{Do: rundir.DoDrain, Why: why})
 	case wishStop:
-		s.d.Do(sched.Stop{Why: why})
-		s.say(func() string { return why + ": dispatching stops, running jobs go on" })
+		s.inbox.Ask("signal", &rundir.Request{Do: rundir.DoStop, Why: why})
 	case wishCancel:
-		s.cancelled.Store(true)
-		s.endInput()
-		s.d.Do(sched.Cancel{All: true, Why: why})
-		s.say(func() string { return why + ": every job is cancelled; waiting for the running ones to end" })
+		s.inbox.Ask("signal", &rundir.Request{Do: rundir.DoCancel, All: true, Why: why})
 	case wishDetach:
 		s.detach()
 	}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"dcs-tui/internal/cli/exit"
-	"dcs-tui/jobs/rundir"
 )
 
 // DESIGN 8: a third Ctrl-C and a second SIGTERM leave there and then, though
@@ -104,54 +103,6 @@ func TestWithin(t *testing.T) {
 	})
 }
 
-// Each stop file is obeyed once (D7), the stronger one also after the weaker.
-func TestStopFiles(t *testing.T) {
-	run := emptyRun(t)
-	synctest.Test(t, func(t *testing.T) {
-		g, over := newGuard(), make(chan struct{})
-		go g.watchFiles(run, over, func(text string) { t.Errorf("said: %s", text) })
-		defer close(over)
-		for _, step := range []struct {
-			file string
-			want wish
-		}{{rundir.StopFile, wishDrain}, {rundir.StopNowFile, wishCancel}} {
-			if err := os.WriteFile(run.Path(step.file), nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(time.Minute)
-			if got := <-g.wishes; got.wish != step.want || len(g.wishes) > 0 {
-				t.Errorf("%s: %v and %d more", step.file, got, len(g.wishes))
-			}
-		}
-	})
-}
-
-// Removing STOP ends its drain, and creating STOP again drains again.
-func TestRemovingTheStopFileEndsItsDrain(t *testing.T) {
-	run := emptyRun(t)
-	synctest.Test(t, func(t *testing.T) {
-		g, over := newGuard(), make(chan struct{})
-		go g.watchFiles(run, over, func(text string) { t.Errorf("said: %s", text) })
-		defer close(over)
-		for range 2 {
-			if err := os.WriteFile(run.Path(rundir.StopFile), nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(time.Minute)
-			if err := os.Remove(run.Path(rundir.StopFile)); err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(time.Minute)
-			if len(g.wishes) != 2 {
-				t.Fatalf("%d requests, want a drain and its end", len(g.wishes))
-			}
-			if drain, end := <-g.wishes, <-g.wishes; drain.wish != wishDrain || end.wish != wishContinue {
-				t.Errorf("%v, %v", drain, end)
-			}
-		}
-	})
-}
-
 // After a drain was ended, Ctrl-C drains again instead of stopping.
 func TestCtrlCDrainsAgainAfterContinue(t *testing.T) {
 	g := newGuard()
@@ -167,32 +118,6 @@ func TestCtrlCDrainsAgainAfterContinue(t *testing.T) {
 		t.Errorf("%v, %v, %v", first, second, third)
 	}
 	close(signals)
-}
-
-// A stop file that the user of the run has not created has no effect, and that is
-// reported once.
-func TestStopFilesOfOthersAreSaidOnce(t *testing.T) {
-	run := emptyRun(t)
-	synctest.Test(t, func(t *testing.T) {
-		g, over := newGuard(), make(chan struct{})
-		said := make(chan string, 100)
-		go g.watchFiles(run, over, func(text string) { said <- text })
-		defer close(over)
-		if err := os.Symlink(rundir.AskedFile, run.Path(rundir.StopNowFile)); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Minute)
-		if len(g.wishes) > 0 || len(said) != 1 {
-			t.Errorf("asked for %d things, said %d times", len(g.wishes), len(said))
-		}
-		if err := os.WriteFile(run.Path(rundir.StopFile), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Minute)
-		if len(g.wishes) != 1 || (<-g.wishes).wish != wishDrain {
-			t.Error("the user's own file beside it is not obeyed")
-		}
-	})
 }
 
 // hosts check: a second Ctrl-C ends a check whose output nobody reads.

@@ -8,12 +8,12 @@ import (
 
 	"dcs-tui/dispatch"
 	"dcs-tui/dispatch/control"
+	"dcs-tui/dispatch/inbox"
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/dispatch/socket"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/internal/cli/places"
-	"dcs-tui/internal/cli/requests"
 	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
@@ -37,9 +37,8 @@ type session struct {
 	d       *dispatch.Dispatcher
 	table   *jobs.Table // the dispatcher's until Close has returned
 	journal *journal.Journal
-	noted   *requests.Journal // the same, as the dispatcher has it
-	waiting []*jobs.Spec      // stored, to be submitted
-	older   bool              // the hosts know a later dispatcher than the run directory does
+	waiting []*jobs.Spec // stored, to be submitted
+	older   bool         // the hosts know a later dispatcher than the run directory does
 
 	guard   *guard
 	sayings chan func() string // lines for the reporter
@@ -51,9 +50,9 @@ type session struct {
 	ack     acker
 	out     *resultPrinter
 
-	requests *requests.Taker
-	control  *control.Server // nil: nobody can attach
-	socket   *socket.Server  // nil: no command can ask the dispatcher
+	inbox   *inbox.Inbox
+	control *control.Server // nil: nobody can attach
+	socket  *socket.Server  // nil: no command can ask the dispatcher
 
 	typed   bool      // standard input is a terminal and has the jobs
 	earlier int64     // results up to this number are of earlier sessions
@@ -89,8 +88,7 @@ func (s *session) drive(opening string, feed func(ctx context.Context) error) in
 		}
 	})
 	go s.serve(over)
-	go s.guard.watchFiles(s.run, over, func(text string) { s.say(func() string { return console.CleanLine(text) }) })
-	go s.requests.Serve(over)
+	go s.inbox.Serve(over)
 	go s.showProblem(over)
 	go s.keepJobLogs(over)
 	// An end that came before all jobs were submitted ends the feeder as well.

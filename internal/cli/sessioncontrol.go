@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"dcs-tui/dispatch/control"
+	"dcs-tui/dispatch/inbox"
 	"dcs-tui/dispatch/run"
 	"dcs-tui/dispatch/socket"
 	"dcs-tui/internal/cli/console"
@@ -31,9 +32,15 @@ func (s *session) listenControl(inventory string) error {
 	}
 	server, err := control.Listen(control.Options{
 		Base: controlBase, Program: version(), Run: s.run.UID(), Epoch: s.table.Epoch, Secret: secret,
-		Open:   func() (runview.Source, func(), error) { return s.openBoard(inventory) },
-		TakeIn: func(ctx context.Context, name string) error { return s.requests.TakeIn(ctx, name, s.d.Finished()) },
-		Fault:  func(text string) { s.say(func() string { return console.CleanLine(text) }) },
+		Open: func() (runview.Source, func(), error) { return s.openBoard(inventory) },
+		TakeIn: func(ctx context.Context, name string) error {
+			err := s.inbox.Wake(ctx, name)
+			if errors.Is(err, inbox.ErrLeaving) {
+				return control.ErrLeaving
+			}
+			return err
+		},
+		Fault: func(text string) { s.say(func() string { return console.CleanLine(text) }) },
 	})
 	switch {
 	case err == nil:
@@ -48,13 +55,7 @@ func (s *session) listenControl(inventory string) error {
 
 // calls carries out what is asked at the socket.
 func (s *session) calls() *run.Calls {
-	c := &run.Calls{Dispatcher: s.d, Poll: func(ctx context.Context, name string) error {
-		err := s.requests.TakeIn(ctx, name, s.d.Finished())
-		if errors.Is(err, control.ErrLeaving) {
-			return socket.ErrGone
-		}
-		return err
-	}}
+	c := &run.Calls{Dispatcher: s.d, Poll: s.inbox.Wake, Accept: s.inbox.Request}
 	if q, ok := s.app.asker.(*questions); ok {
 		c.Answer = func(id int64, text string) error {
 			_, err := q.answer(id, text)

@@ -18,13 +18,12 @@ import (
 type wish int
 
 const (
-	wishNothing  wish = iota
-	wishDrain         // finish running jobs, start nothing more
-	wishContinue      // end the drain that the file STOP asked for
-	wishStop          // stop dispatching; running jobs go on
-	wishCancel        // end everything that runs
-	wishDetach        // the terminal is gone: go on without it
-	wishQuit          // asked a third time: exit at once
+	wishNothing wish = iota
+	wishDrain        // finish running jobs, start nothing more
+	wishStop         // stop dispatching; running jobs go on
+	wishCancel       // end everything that runs
+	wishDetach       // the terminal is gone: go on without it
+	wishQuit         // asked a third time: exit at once
 )
 
 // interrupts counts how often a person has asked, because each further Ctrl-C

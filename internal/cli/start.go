@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"dcs-tui/dispatch"
+	"dcs-tui/dispatch/inbox"
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/hosts"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/internal/cli/places"
-	"dcs-tui/internal/cli/requests"
 	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
@@ -81,8 +81,7 @@ func (a *app) start(o *owned, f *runFlags, inv *loadedInventory, env []jobs.EnvV
 	s := &session{app: a, con: a.con, run: o.run, located: o.run.Locate(), flags: f, table: o.table, journal: o.journal, waiting: o.waiting,
 		guard: newGuard(), sayings: make(chan func() string, 16), notices: newNoticeQueue(), words: map[string]standing.HostWord{}, logs: newHostLogs(o.run), earlier: o.table.Seq, began: time.Now()}
 	s.guard.last = s.leftAtOnce
-	s.noted = requests.NoteJournal(o.journal, o.table)
-	stored := requests.FindStored(o.run, o.table.Specs, o.waiting)
+	stored := inbox.FindStored(o.table, o.waiting)
 	_ = o.run.MakeRequestsDir() // or whoever has a request makes it; it may only be seen later
 	s.used.last = s.began
 	s.places.Run = o.run
@@ -110,7 +109,7 @@ func (a *app) start(o *owned, f *runFlags, inv *loadedInventory, env []jobs.EnvV
 	}
 	cfg := dispatch.Config{
 		RunUID: o.run.UID(), RunName: o.run.Name(), RunDir: o.run.Dir, Created: jobs.StampOf(asked.Created),
-		Sched: policy, Look: o.look, Deleted: s.located.Deleted, Hosts: inv.Hosts, Connector: places.Connector{Connector: connector, Known: &s.places}, Journal: s.noted, Table: o.table,
+		Sched: policy, Look: o.look, Deleted: s.located.Deleted, Hosts: inv.Hosts, Connector: places.Connector{Connector: connector, Known: &s.places}, Journal: o.journal, Table: o.table,
 		StoreSpecs: o.storeSpecs(len(o.table.Specs) + len(o.waiting)),
 		Open: hosts.Open{
 			Version: hosts.ProtocolVersion, Run: o.run.UID(), RunName: o.run.Name(), RunDir: o.run.Dir,
@@ -129,7 +128,7 @@ func (a *app) start(o *owned, f *runFlags, inv *loadedInventory, env []jobs.EnvV
 		s.closeControl()
 		return nil, exit.Usagef("%w", err)
 	}
-	s.requests = s.takeRequests(stored)
+	s.inbox = s.newInbox(stored)
 	s.ack.d, s.figures = s.d, figureKeeper(o.run, s.d)
 	for i := range earlier {
 		s.figures.Add(&earlier[i])
@@ -142,11 +141,11 @@ func (a *app) start(o *owned, f *runFlags, inv *loadedInventory, env []jobs.EnvV
 	return s, nil
 }
 
-// takeRequests makes what takes in what people leave in the run directory.
-func (s *session) takeRequests(stored map[string]requests.Stored) *requests.Taker {
-	return requests.New(requests.Options{
-		Run: s.run, Dispatcher: s.d, Journal: s.noted, Stored: stored, Say: s.say,
-		Cancelled: s.cancelled.Load,
+// newInbox makes what takes in what people ask for.
+func (s *session) newInbox(stored map[string]inbox.Stored) *inbox.Inbox {
+	return inbox.New(inbox.Options{
+		Run: s.run, Dispatcher: s.d, Stored: stored, Say: s.say,
+		Canceled: s.cancelled.Load, Continued: s.continued, DrainText: s.drainText,
 		Cancel: func() {
 			s.cancelled.Store(true)
 			s.endInput()

@@ -1,0 +1,382 @@
+package inbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"sync"
+	"time"
+
+	"dcs-tui/dispatch"
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/dispatch/socket"
+	"dcs-tui/internal/cli/console"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/rundir"
+)
+
+const (
+	// pollInterval is how often the run directory is listed.
+	pollInterval = time.Second
+	// earlyTimeout is how long a request may name jobs that are not part of the run yet:
+	// stored ones are just being submitted. It is time, not polls, because every Wake polls.
+	earlyTimeout = 10 * time.Second
+)
+
+// ErrLeaving is the error of a request that the dispatcher has not recorded because it is
+// ending. Unless the journal has the answer, the request is to be left for the next one.
+var ErrLeaving = fmt.Errorf("the dispatcher is ending: %w", socket.ErrGone)
+
+// Options are what an Inbox needs of a dispatcher.
+type Options struct {
+	Run        *rundir.Run
+	Dispatcher *dispatch.Dispatcher
+	Say        func(text func() string) // tells people; does not wait
+
+	Canceled  func() bool        // a person has canceled the run: no job is added any more
+	Cancel    func()             // called before every job is canceled
+	Continued func()             // called before a person ends a pause or a drain
+	DrainText func() string      // what a drain waits for
+	EndsOnly  func() bool        // no jobs are started: those submitted wait for the next dispatcher
+	Place     func([]*jobs.Spec) // makes the directories of jobs that are submitted absolute
+
+	Stored map[string]Stored // see FindStored
+}
+
+// Inbox takes requests in. TakeWaiting and Serve are for one goroutine each; the other
+// methods are safe for concurrent use.
+type Inbox struct {
+	Options
+	first chan struct{} // closed when TakeWaiting is through
+	wake  chan struct{} // has room for one
+
+	mu     sync.Mutex
+	given  map[string]bool // to the core, and not yet durable
+	asked  int             // by Ask
+	said   string          // the problem that was reported last
+	failed bool            // in this poll
+
+	// Of the goroutine that polls.
+	whole bool   // all stored jobs are part of the run: none is on its way
+	early string // the request whose jobs were not there when it was first read
+	since time.Time
+	stop  stopFiles
+}
+
+// New returns the inbox of a dispatcher.
+func New(o Options) *Inbox {
+	return &Inbox{Options: o, first: make(chan struct{}), wake: make(chan struct{}, 1), given: map[string]bool{}}
+}
+
+// Serve polls the run directory until the run is over (K9, D7). Only this goroutine waits
+// for the file server.
+func (b *Inbox) Serve(over <-chan struct{}) {
+	every := time.NewTicker(pollInterval)
+	defer every.Stop()
+	for !isClosed(b.first) {
+		select {
+		case <-over:
+			return
+		case <-b.first:
+		case <-every.C: // stored jobs may be submitted for long, if the disk is full
+			b.pollStopFiles()
+		}
+	}
+	for {
+		select {
+		case <-over:
+			return
+		case <-b.Dispatcher.Finished():
+			b.clear() // what comes now waits for the next dispatcher
+			<-over
+			b.clear() // of a short run not all was durable
+			return
+		case <-every.C:
+		case <-b.wake:
+		}
+		b.pollStopFiles()
+		b.poll()
+	}
+}
+
+// TakeWaiting takes in what was left while nobody dispatched. It is called once, when all
+// stored jobs are part of the run and before it is said that no more will come: a run
+// without a job to do would end before it had heard of a requeue.
+func (b *Inbox) TakeWaiting() {
+	b.whole = true
+	b.poll()
+	b.whole = false
+	close(b.first)
+}
+
+// Wake has the run directory polled now and returns when the answer to the request of
+// this name is durable.
+func (b *Inbox) Wake(ctx context.Context, name string) error {
+	select {
+	case b.wake <- struct{}{}:
+	default: // it is awake already
+	}
+	return b.await(ctx, name)
+}
+
+// Request takes in a request that came through the socket, without the disk: it is
+// carried out though the disk is full or hangs. It returns when the answer is durable. A
+// file or another call of the same name is the same request.
+func (b *Inbox) Request(ctx context.Context, name string, body json.RawMessage) error {
+	if !rundir.IsRequestName(name) {
+		return socket.Refusef("%q is not the name of a request", name)
+	}
+	q, err := rundir.DecodeRequest(name, body)
+	if err != nil {
+		return socket.Refusef("%v", err)
+	}
+	if answered, _ := b.Dispatcher.Answered(name); answered {
+		return nil
+	}
+	if q.Do == rundir.DoSubmit && b.EndsOnly() {
+		return fmt.Errorf("%w: it starts no jobs", socket.ErrNotTaken)
+	}
+	if err := b.awaitJobs(ctx, q); err != nil {
+		return err
+	}
+	if !b.give(name, q) {
+		return fmt.Errorf("%w: the jobs cannot be stored now", socket.ErrNotTaken)
+	}
+	return b.await(ctx, name)
+}
+
+// awaitJobs waits a moment for the jobs that a request names and the run does not have.
+func (b *Inbox) awaitJobs(ctx context.Context, q *rundir.Request) error {
+	began := time.Now()
+	for {
+		n, err := b.total()
+		switch {
+		case err != nil:
+			return fmt.Errorf("%w: %w", socket.ErrNotTaken, err)
+		case q.Jobs.Last() <= n || time.Since(began) >= earlyTimeout:
+			return nil
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-b.first:
+			if began = began.Add(-earlyTimeout); time.Since(began) < 2*earlyTimeout {
+				continue // all stored jobs are there: look once more
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// total returns how many jobs the run has.
+func (b *Inbox) total() (jobs.ID, error) {
+	snap := b.Dispatcher.Snapshot()
+	if snap == nil || isClosed(b.Dispatcher.Finished()) {
+		return 0, ErrLeaving
+	}
+	return jobs.ID(snap.Total), nil
+}
+
+// await waits until the answer to a request is durable.
+func (b *Inbox) await(ctx context.Context, name string) error {
+	for {
+		answered, more := b.Dispatcher.Answered(name)
+		switch {
+		case answered:
+			return nil
+		case isClosed(b.Dispatcher.Finished()):
+			return ErrLeaving
+		}
+		select {
+		case <-more:
+		case <-b.Dispatcher.Finished(): // what was durable before is known by now
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// Ask makes a request of this program itself. Its name begins with the source, such as a
+// signal. It does not wait. A cancel must be of all jobs.
+func (b *Inbox) Ask(source string, q *rundir.Request) {
+	b.prepare(q)
+	b.ask(source, events[q.Do](q, 0)...)
+}
+
+func (b *Inbox) ask(source string, do ...sched.Event) {
+	b.mu.Lock()
+	b.asked++
+	name := fmt.Sprintf("%s.%d.%d", source, b.Dispatcher.Epoch(), b.asked)
+	b.mu.Unlock()
+	b.Dispatcher.Do(sched.Request{Name: name, Do: do})
+}
+
+// prepare does what a request asks of the program around the core, and tells people what
+// happens next.
+func (b *Inbox) prepare(q *rundir.Request) {
+	why := console.CleanLine(reason(q, byPerson))
+	switch {
+	case q.Epoch != 0 && q.Epoch != b.Dispatcher.Epoch(): // it is refused
+	case q.Do == rundir.DoContinue:
+		b.Continued()
+	case q.Do == rundir.DoDrain:
+		b.Say(b.DrainText)
+	case q.Do == rundir.DoStop:
+		b.Say(func() string { return why + ": dispatching stops, running jobs go on" })
+	case q.Do == rundir.DoCancel && q.All:
+		b.Cancel()
+		b.Say(func() string { return why + ": every job is canceled; waiting for the running ones to end" })
+	}
+}
+
+// poll takes new requests in and removes those whose answers are durable.
+func (b *Inbox) poll() {
+	b.mu.Lock()
+	b.failed = false
+	b.mu.Unlock()
+	b.clear()
+	names, strangers, err := b.Run.RequestNames()
+	b.problem(err)
+	for _, name := range strangers {
+		b.Say(func() string {
+			return "in " + rundir.RequestsDir + ": " + console.Shorten(console.CleanLine(name)) + " is not a request; it is set aside"
+		})
+		b.problem(b.Run.SetStrangerAside(name))
+	}
+	for _, name := range names {
+		if answered, _ := b.Dispatcher.Answered(name); answered { // the file was not removed, or came twice
+			b.problem(b.Run.RemoveRequest(name))
+		} else if !b.isGiven(name) && !b.take(name) {
+			return // those behind it wait for it
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.failed {
+		b.said = ""
+	}
+}
+
+func (b *Inbox) isGiven(name string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.given[name]
+}
+
+// take gives the request of a file to the core; false when that is to be tried again.
+func (b *Inbox) take(name string) bool {
+	q, err := b.Run.ReadRequest(name)
+	var refused *rundir.RefusedError
+	switch {
+	case errors.As(err, &refused):
+		b.refuse(name, nil, refused.Why)
+		return true
+	case errors.Is(err, fs.ErrNotExist):
+		return true // taken back
+	case err != nil:
+		b.problem(err)
+		return false
+	}
+	n, err := b.total()
+	if err != nil || q.Jobs.Last() > n && b.mayCome(name) {
+		return false
+	}
+	return b.give(name, q)
+}
+
+// give gives a request to the core, once; false when it is to be tried again.
+func (b *Inbox) give(name string, q *rundir.Request) bool {
+	b.mu.Lock()
+	was := b.given[name]
+	b.given[name] = true
+	b.mu.Unlock()
+	switch {
+	case was:
+		return true
+	case q.Do == rundir.DoSubmit:
+		if b.submit(name, q) {
+			return true
+		}
+		b.forget(name)
+		return false
+	}
+	n, err := b.total()
+	if err != nil {
+		b.forget(name)
+		return false
+	}
+	b.prepare(q)
+	b.Dispatcher.Do(sched.Request{Name: name, Text: q.Text(), Do: events[q.Do](q, n), Spare: sched.Spare(q.Spare), Epoch: q.Epoch})
+	return true
+}
+
+func (b *Inbox) forget(name string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.given, name)
+}
+
+// refuse answers a request that cannot be carried out. Its file is set aside.
+func (b *Inbox) refuse(name string, q *rundir.Request, why string) {
+	text := ""
+	if q != nil {
+		text = q.Text()
+	}
+	b.Dispatcher.Do(sched.Request{Name: name, Text: text, Refused: why})
+	b.problem(b.Run.SetRequestAside(name))
+}
+
+// mayCome reports whether the jobs of this request that are not part of the run may yet be.
+func (b *Inbox) mayCome(name string) bool {
+	if b.early != name {
+		b.early, b.since = name, time.Now()
+	}
+	return !b.whole && time.Since(b.since) < earlyTimeout
+}
+
+// clear removes the files of the requests whose answers are durable.
+func (b *Inbox) clear() {
+	b.mu.Lock()
+	var names []string
+	for name := range b.given {
+		names = append(names, name)
+	}
+	b.mu.Unlock()
+	for _, name := range names {
+		if answered, _ := b.Dispatcher.Answered(name); !answered {
+			continue
+		}
+		if err := b.Run.RemoveRequest(name); err != nil {
+			b.problem(err)
+			continue
+		}
+		b.forget(name)
+	}
+}
+
+// problem reports what keeps the inbox from working, once.
+func (b *Inbox) problem(err error) {
+	if err == nil {
+		return
+	}
+	b.mu.Lock()
+	b.failed = true
+	text := err.Error()
+	known := text == b.said
+	b.said = text
+	b.mu.Unlock()
+	if !known {
+		b.Say(func() string { return console.CleanLine(text) })
+	}
+}

@@ -1,0 +1,417 @@
+package inbox
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"dcs-tui/dispatch"
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/dispatch/socket"
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/jobstest"
+	"dcs-tui/jobs/rundir"
+)
+
+// nobody is a connector to hosts that never answer.
+type nobody struct{}
+
+func (nobody) Connect(ctx context.Context, _ *hosts.Host, _ *hosts.Open) (hosts.Worker, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// paper is a journal in memory. While full, nothing becomes durable.
+type paper struct {
+	mu      sync.Mutex
+	full    bool
+	pending []jobs.Record // of the writer
+	durable []jobs.Record
+}
+
+func (p *paper) setFull(is bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.full = is
+}
+
+func (p *paper) records() []jobs.Record {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.durable)
+}
+
+func (p *paper) Append(rs []jobs.Record) error {
+	p.pending = append(p.pending, slices.Clone(rs)...)
+	return nil
+}
+
+func (p *paper) Sync() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.full {
+		return errors.New("no space left on device")
+	}
+	p.durable = append(p.durable, p.pending...)
+	p.pending = nil
+	return nil
+}
+
+func (p *paper) Fenced() (int, error) { return 0, nil }
+func (p *paper) Beat() error          { return nil }
+
+// stage is an inbox of a dispatcher of a run with three queued jobs and one host, which
+// never answers.
+type stage struct {
+	*Inbox
+	t     *testing.T
+	run   *rundir.Run
+	paper *paper
+	mu    sync.Mutex
+	said  []string
+	calls []string // of the options
+}
+
+func (s *stage) notes() (said, calls []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.said), slices.Clone(s.calls)
+}
+
+func newStage(t *testing.T) *stage {
+	t.Helper()
+	run, err := rundir.CreateAt(filepath.Join(t.TempDir(), "r"), "r", rundir.Asked{Version: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := run.MakeRequestsDir(); err != nil {
+		t.Fatal(err)
+	}
+	s := &stage{t: t, run: run, paper: new(paper)}
+	table := &jobs.Table{Requests: map[string]bool{oldName: true}, Epoch: 2}
+	d, err := dispatch.Start(dispatch.Config{RunUID: run.UID(), RunDir: run.Dir, Hosts: []*hosts.Host{{Name: "a", Link: "ssh"}},
+		Connector: nobody{}, Journal: s.paper, Table: table, StoreSpecs: run.AppendSpecs, Open: hosts.Open{Epoch: 2}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Submit(jobstest.Specs(3), false); err != nil {
+		t.Fatal(err)
+	}
+	s.Inbox = New(Options{Run: run, Dispatcher: d, Say: func(text func() string) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.said = append(s.said, text())
+	},
+		Canceled: func() bool { return false }, Cancel: s.called("cancel"), Continued: s.called("continue"),
+		DrainText: func() string { return "draining" }, EndsOnly: func() bool { return false }, Place: func([]*jobs.Spec) {}})
+	return s
+}
+
+// end must be called inside the bubble of the test.
+func (s *stage) end() {
+	s.paper.setFull(false)
+	s.Dispatcher.Close()
+}
+
+func (s *stage) called(what string) func() {
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.calls = append(s.calls, what)
+	}
+}
+
+// wait lets time pass and everybody else come to rest.
+func (s *stage) wait(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// answer returns what the journal says of a request.
+func (s *stage) answer(name string) string {
+	synctest.Wait()
+	for _, r := range s.paper.records() {
+		if r.Kind == jobs.KindRequest && r.Request == name {
+			return fmt.Sprintf("%d done, %d left %s", r.Count, r.N, r.Reason)
+		}
+	}
+	return ""
+}
+
+func (s *stage) request(name string, q *rundir.Request) error {
+	body, err := q.Encode()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return s.Request(s.t.Context(), name, body)
+}
+
+const (
+	oldName = "20260314T150200.000000Z-aaaaaaaa"
+	name1   = "20260314T150200.000001Z-aaaaaaaa"
+	name2   = "20260314T150200.000002Z-aaaaaaaa"
+	name3   = "20260314T150200.000003Z-aaaaaaaa"
+)
+
+func (s *stage) files() string {
+	list, err := os.ReadDir(s.run.Path(rundir.RequestsDir))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var names []string
+	for _, e := range list {
+		names = append(names, e.Name())
+	}
+	return strings.Join(names, " ")
+}
+
+// Every kind of request has events of the core, and no other has.
+func TestEveryKindHasEvents(t *testing.T) {
+	for do := range events {
+		if text := (&rundir.Request{Do: do}).Text(); text == do && do != rundir.DoPause {
+			t.Errorf("%q is not in the table of kinds", do)
+		}
+	}
+	for _, do := range []string{rundir.DoCancel, rundir.DoRequeue, rundir.DoEdit, rundir.DoPriority, rundir.DoSubmit, rundir.DoPause, rundir.DoContinue,
+		rundir.DoDrainHost, rundir.DoStopHost, rundir.DoUseHost, rundir.DoSlots, rundir.DoDrain, rundir.DoStop} {
+		if events[do] == nil {
+			t.Errorf("%q has no events", do)
+		}
+	}
+}
+
+// Files are taken in once, in order, and removed when the answer is durable; what cannot
+// be carried out is answered and set aside; strangers are set aside.
+func TestFiles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		defer s.end()
+		over := make(chan struct{})
+		defer close(over)
+		s.paper.setFull(true)
+		put := func(name, text string) {
+			if err := os.WriteFile(s.run.Path(rundir.RequestsDir, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		put(oldName+".json", `{"v":1,"do":"cancel","all":true}`) // its removal was lost
+		put(name1+".json", `{"v":1,"do":"cancel","jobs":"2-9"}`)
+		put(name2+".json", `{"v":1,"do":"pause","host":"a"}`)
+		put(name3+".json", `{"v":1,"do":"drain","epoch":1}`)
+		put("notes", "")
+		s.TakeWaiting()
+		go s.Serve(over)
+		s.wait(10 * time.Second)
+		if got, want := s.files(), name1+".json "+name2+".json.refused "+name3+".json notes.refused"; got != want {
+			t.Errorf("files while nothing is durable: %s, want %s", got, want)
+		}
+		s.paper.setFull(false)
+		s.wait(10 * time.Second)
+		if got, want := s.files(), name2+".json.refused notes.refused"; got != want {
+			t.Errorf("files: %s, want %s", got, want)
+		}
+		for name, want := range map[string]string{
+			oldName: "",
+			name1:   "2 done, 0 left ",
+			name2:   `0 done, 0 left "pause" does not take host`,
+			name3:   "0 done, 0 left it is for the dispatcher of epoch 1, and this is epoch 2",
+		} {
+			if got := s.answer(name); got != want {
+				t.Errorf("%s: %q, want %q", name, got, want)
+			}
+		}
+		if _, calls := s.notes(); len(calls) > 0 {
+			t.Errorf("called %v", calls)
+		}
+	})
+}
+
+// A request through the socket is carried out while the disk is full, once under its
+// name, and the call returns when the answer is durable.
+func TestRequestOnAFullDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		defer s.end()
+		s.paper.setFull(true)
+		answer := make(chan error, 2)
+		for range 2 {
+			go func() { answer <- s.request(name1, &rundir.Request{Do: rundir.DoPause}) }()
+		}
+		s.wait(time.Minute)
+		if snap := s.Dispatcher.Snapshot(); !snap.Paused || len(answer) > 0 {
+			t.Errorf("paused: %v, %d answers", snap.Paused, len(answer))
+		}
+		s.paper.setFull(false)
+		s.wait(time.Minute)
+		if err := errors.Join(<-answer, <-answer); err != nil || s.answer(name1) != "1 done, 0 left " {
+			t.Errorf("%v, %q", err, s.answer(name1))
+		}
+		if err := s.request(oldName, &rundir.Request{Do: rundir.DoCancel, All: true}); err != nil {
+			t.Errorf("what an earlier dispatcher answered: %v", err)
+		}
+		// The same request may come as a file, too.
+		if err := s.run.FileRequestAs(name1, &rundir.Request{Do: rundir.DoPause}); err != nil {
+			t.Fatal(err)
+		}
+		s.TakeWaiting()
+		if got := s.files(); got != "" {
+			t.Errorf("files: %s", got)
+		}
+	})
+}
+
+// What is no request is refused, and what comes while the dispatcher ends is not taken.
+func TestRequestRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		var refused *socket.RefusedError
+		for name, body := range map[string]string{"x": `{"v":1,"do":"pause"}`, name1: `{"v":1,"do":"rm"}`, name2: `{"v":2,"do":"pause"}`} {
+			if err := s.Request(t.Context(), name, json.RawMessage(body)); !errors.As(err, &refused) {
+				t.Errorf("%s %s: %v", name, body, err)
+			}
+		}
+		s.end()
+		if err := s.request(name1, &rundir.Request{Do: rundir.DoPause}); !errors.Is(err, socket.ErrNotTaken) {
+			t.Errorf("after the end: %v", err)
+		}
+		if err := s.Wake(t.Context(), name1); !errors.Is(err, ErrLeaving) {
+			t.Errorf("woken after the end: %v", err)
+		}
+	})
+}
+
+// A stop is answered although the dispatcher ends because of it.
+func TestStopIsAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		defer s.end()
+		if err := s.request(name1, &rundir.Request{Do: rundir.DoStop, Epoch: 2}); err != nil {
+			t.Error(err)
+		}
+		<-s.Dispatcher.Finished()
+	})
+}
+
+// Jobs come once, through the socket and as a file of the same name.
+func TestSubmitOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		defer s.end()
+		q := &rundir.Request{Do: rundir.DoSubmit, Specs: rundir.JobsText(jobstest.Specs(2))}
+		if err := s.request(name1, q); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.run.FileRequestAs(name1, q); err != nil {
+			t.Fatal(err)
+		}
+		s.TakeWaiting()
+		if n := s.Dispatcher.Snapshot().Total; n != 5 || s.answer(name1) != "2 done, 0 left " || s.files() != "" {
+			t.Errorf("%d jobs, %q, files %q", n, s.answer(name1), s.files())
+		}
+	})
+}
+
+// FindStored finds the jobs of requests that were stored and not answered.
+func TestFindStored(t *testing.T) {
+	specs := jobstest.Specs(4)
+	specs[1].Options = &jobs.Options{Request: oldName}
+	specs[2].Options = &jobs.Options{Request: name1}
+	specs[3].Options = &jobs.Options{Request: name1}
+	got := FindStored(&jobs.Table{Specs: specs[:3], Requests: map[string]bool{oldName: true}}, specs[3:])
+	if len(got) != 1 || got[name1] != (Stored{3, 2}) {
+		t.Errorf("%v", got)
+	}
+}
+
+// A request may name jobs that are just being submitted. How often others wake the inbox
+// meanwhile does not shorten its time; when all stored jobs are there it needs none, nor
+// does the next one (K9: none is left out without a word).
+func TestEarlyRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := new(Inbox)
+		for i := range 100 {
+			if !b.mayCome("a") {
+				t.Fatalf("its time is over after %d polls in %s", i, time.Since(b.since))
+			}
+			time.Sleep(earlyTimeout / 100)
+		}
+		if b.mayCome("a") || !b.mayCome("b") {
+			t.Errorf("a request holds those behind it for ever, or they have no time of their own")
+		}
+		b.whole = true
+		if b.mayCome("b") || b.mayCome("c") {
+			t.Error("what no job will come for waits")
+		}
+	})
+}
+
+// Each STOP file becomes a request once (D7), the stronger one also after the weaker.
+// Removing STOP ends its drain, and creating it again drains again. One that the user of
+// the run has not created has no effect, and that is reported once.
+func TestStopFiles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		defer s.end()
+		over := make(chan struct{})
+		defer close(over)
+		s.Dispatcher.Do(sched.Pause{On: true})
+		s.Dispatcher.Do(sched.Hold{By: sched.HoldRequests, On: true})
+		go s.Serve(over) // stored jobs are still being submitted
+		asked := func() string {
+			var b bytes.Buffer
+			for _, r := range s.paper.records() {
+				if strings.HasPrefix(r.Request, stopSource) && r.Kind == jobs.KindRequest {
+					fmt.Fprintf(&b, "%s:%d ", r.Request, r.Count)
+				}
+			}
+			return strings.TrimSpace(b.String())
+		}
+		if err := os.Symlink(rundir.AskedFile, s.run.Path(rundir.StopNowFile)); err != nil {
+			t.Fatal(err)
+		}
+		s.wait(time.Minute)
+		if said, _ := s.notes(); asked() != "" || len(said) != 1 {
+			t.Errorf("a link asks for %q, said %q", asked(), said)
+		}
+		if err := os.Remove(s.run.Path(rundir.StopNowFile)); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(s.run.Path(rundir.StopNowFile), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s.wait(time.Minute)
+		if _, calls := s.notes(); asked() != "stop-file.2.1:3" || !slices.Equal(calls, []string{"cancel"}) {
+			t.Errorf("STOP.now: %q, called %v", asked(), calls)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		defer s.end()
+		for range 2 {
+			if err := os.WriteFile(s.run.Path(rundir.StopFile), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			s.pollStopFiles()
+			s.pollStopFiles()
+			if err := os.Remove(s.run.Path(rundir.StopFile)); err != nil {
+				t.Fatal(err)
+			}
+			s.pollStopFiles()
+			s.pollStopFiles()
+		}
+		if s.asked != 4 {
+			t.Errorf("%d requests, want two drains and their ends", s.asked)
+		}
+	})
+}

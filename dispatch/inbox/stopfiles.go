@@ -1,0 +1,61 @@
+package inbox
+
+import (
+	"slices"
+
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/internal/cli/console"
+	"dcs-tui/jobs/rundir"
+)
+
+// Reasons of what STOP files ask for.
+const (
+	whyStop    = "the file " + rundir.StopFile
+	whyStopNow = "the file " + rundir.StopNowFile
+)
+
+// stopSource begins the names of the requests that STOP files become.
+const stopSource = "stop-file"
+
+// stopFiles is what was found at the last poll.
+type stopFiles struct {
+	asks string          // the stronger of the two files, "" if there is none
+	said map[string]bool // reports of files that are ignored
+}
+
+// pollStopFiles turns what the STOP files ask for into requests, each once. It ends the
+// drain that STOP asked for when that was removed.
+func (b *Inbox) pollStopFiles() {
+	names, refused, err := b.Run.StopFiles()
+	if err != nil {
+		return // the engine reports that the run directory does not respond
+	}
+	for _, r := range refused {
+		text := r.Error()
+		if b.stop.said == nil {
+			b.stop.said = map[string]bool{}
+		}
+		if !b.stop.said[text] {
+			b.stop.said[text] = true
+			b.Say(func() string { return console.CleanLine(text) })
+		}
+	}
+	asks := ""
+	for _, name := range []string{rundir.StopFile, rundir.StopNowFile} {
+		if slices.Contains(names, name) {
+			asks = name
+		}
+	}
+	was := b.stop.asks
+	if b.stop.asks = asks; asks == was {
+		return
+	}
+	switch {
+	case asks == rundir.StopFile:
+		b.Ask(stopSource, &rundir.Request{Do: rundir.DoDrain, Why: whyStop})
+	case asks == rundir.StopNowFile:
+		b.Ask(stopSource, &rundir.Request{Do: rundir.DoCancel, All: true, Why: whyStopNow})
+	case was == rundir.StopFile:
+		b.ask(stopSource, sched.EndDrain{Of: whyStop, Why: whyStop + " was removed"})
+	}
+}

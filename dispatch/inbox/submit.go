@@ -1,0 +1,78 @@
+package inbox
+
+import (
+	"errors"
+
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/rundir"
+)
+
+// Stored is how many jobs of a request the run has, and which is the first: a dispatcher
+// may have died after it had stored them and before it had answered.
+type Stored struct {
+	first jobs.ID
+	n     int
+}
+
+// FindStored looks for jobs of requests without an answer among those of a run. waiting
+// are the specifications that are not part of the table yet. It must be called before the
+// dispatcher owns the table.
+func FindStored(t *jobs.Table, waiting []*jobs.Spec) map[string]Stored {
+	found := map[string]Stored{}
+	for _, list := range [][]*jobs.Spec{t.Specs, waiting} {
+		for _, s := range list {
+			if s == nil || s.Options == nil || s.Request == "" || t.Requests[s.Request] {
+				continue
+			}
+			of := found[s.Request]
+			if of.n++; of.first == 0 {
+				of.first = s.ID
+			}
+			found[s.Request] = of
+		}
+	}
+	return found
+}
+
+// submit adds the jobs of a request to the run, each once; false when that is to be tried
+// again.
+func (b *Inbox) submit(name string, q *rundir.Request) bool {
+	if b.EndsOnly() {
+		return true // it waits for the next dispatcher
+	}
+	refuse := func(why string) bool {
+		b.refuse(name, q, why)
+		return true
+	}
+	specs, err := q.NewJobs()
+	if err != nil {
+		return refuse(err.Error())
+	}
+	if b.Canceled() {
+		return refuse("the run was canceled")
+	}
+	r := sched.Request{Name: name, Text: q.Text()}
+	if had := b.Stored[name]; had.n > 0 {
+		r.First, r.Count = had.first, min(had.n, len(specs))
+		if specs = specs[r.Count:]; len(specs) == 0 {
+			b.Dispatcher.Do(r)
+			return true
+		}
+		for i, s := range specs { // the rest of a block that was cut off, numbered anew
+			if len(s.After) > 0 {
+				return refuse("its jobs were stored in part, and the rest come after some of those: submit them again")
+			}
+			s.ID = jobs.ID(i + 1)
+		}
+	}
+	if isClosed(b.Dispatcher.Finished()) {
+		return false // they wait for the next dispatcher
+	}
+	b.Place(specs)
+	if err := b.Dispatcher.SubmitRequested(r, specs); err != nil {
+		b.problem(errors.Join(errors.New("the jobs of a request cannot be stored; they wait"), err))
+		return false
+	}
+	return true
+}
