@@ -72,6 +72,9 @@ func Fold(t *Table, r *Record) error {
 	if j == nil {
 		return fmt.Errorf("%s: there is no job %d", r.Kind, r.Job)
 	}
+	if j.packed != "" {
+		j.unpack()
+	}
 	switch r.Kind {
 	case KindLaunching:
 		return t.launch(j, r)

@@ -6,7 +6,8 @@ import "fmt"
 // Only Fold writes it.
 type Job struct {
 	Spec     *Spec
-	Attempts []*Attempt // every one it ever had, oldest first; N is index + 1
+	Attempts []*Attempt // every one it ever had, oldest first; N is index + 1. nil while they are packed: see History
+	packed   string     // by a Packer; "": they are not
 	Retry    Stamp      // queued, but not before this instant; 0: at once
 	Seq      int64      // result number of the last terminal state, 0: none
 	Reason   string     // why it is in this state, "" when that is obvious
@@ -47,7 +48,7 @@ func (a *Attempt) Failed() bool {
 // Ran returns how many attempts of the job have run, or may have.
 func (j *Job) Ran() int {
 	n := 0
-	for _, a := range j.Attempts {
+	for _, a := range j.History() {
 		if !a.NeverRan() {
 			n++
 		}
@@ -68,10 +69,11 @@ func (j *Job) Open() []*Attempt {
 
 // Last returns the newest attempt, nil if there was none.
 func (j *Job) Last() *Attempt {
-	if len(j.Attempts) == 0 {
+	all := j.History()
+	if len(all) == 0 {
 		return nil
 	}
-	return j.Attempts[len(j.Attempts)-1]
+	return all[len(all)-1]
 }
 
 // Table is the state of a run: what folding its journal gives. It is not safe
@@ -124,10 +126,14 @@ func (t *Table) Job(id ID) *Job {
 // Attempt returns one attempt, nil if there is none.
 func (t *Table) Attempt(id AttemptID) *Attempt {
 	j := t.Job(id.Job)
-	if j == nil || id.N < 1 || id.N > len(j.Attempts) {
+	if j == nil {
 		return nil
 	}
-	return j.Attempts[id.N-1]
+	all := j.History()
+	if id.N < 1 || id.N > len(all) {
+		return nil
+	}
+	return all[id.N-1]
 }
 
 // Unfinished returns how many jobs are not terminal.
