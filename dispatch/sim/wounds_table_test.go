@@ -18,13 +18,13 @@ var wounds = []wound{
 	{name: "no fsync", file: "jobs/journal/journal.go", edits: []edit{
 		{"	if err := j.f.Sync(); err != nil {\n		return j.failed(err)\n	}\n", ""}}},
 	{name: "a dispatcher that was taken over may act upon its records", file: "jobs/journal/journal.go", edits: []edit{
-		{"	if err != nil {\n		return err\n	}\n	return j.fencedError()\n", "	return err\n"}}},
+		{"	if err := j.fencedError(); err != nil {\n		return err\n	}\n	j.settled", "	j.settled"}}},
 	{name: "the owner does not look for newer ones", file: "jobs/journal/journal.go", edits: []edit{
 		{"	case n > j.file.epoch:\n		return n, nil\n", ""}}},
 	{name: "a write that failed is gone on with, not repeated", file: "jobs/journal/journal.go", edits: []edit{
 		{"	j.written = 0\n	return fmt.Errorf(\"cannot write", "	return fmt.Errorf(\"cannot write"}}},
-	{name: "what a fenced dispatcher wrote counts", file: "jobs/journal/replay.go", edits: []edit{
-		{"	whole, rest, sum, err := p.lines(e, m.Length)", "	whole, rest, sum, err := p.lines(e, size)"}}},
+	{name: "what a fenced dispatcher wrote counts", file: "jobs/journal/follower.go", edits: []edit{
+		{"	rest, err := f.lines(st, t)\n	if err != nil {\n		return err\n	}\n	m := *t.mark", "	rest, err := f.lines(st, target{limit: size, final: true})\n	if err != nil {\n		return err\n	}\n	m := *t.mark"}}},
 	{name: "records are read without their checksum", file: "jobs/journal/line.go", edits: []edit{
 		{"	return body, sum == crc32.Checksum(body, castagnoli)", "	return body, sum == sum"}}, seeds: 3000},
 	{name: "a takeover builds upon what is not durable", file: "jobs/journal/take.go", edits: []edit{

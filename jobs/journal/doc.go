@@ -5,7 +5,8 @@
 // ones wrote, and then, again and again, Append, Sync, and only after Sync has
 // returned nil acts on what it recorded. Beat is called every BeatEvery and
 // Fenced every few seconds; after ErrFenced nothing more may be done to the run.
-// Replay is for those who only look: status, results.
+// Follower is for readers: it replays the journal and follows it, as far as Observe says
+// that it is durable. Replay is one Poll of it.
 //
 //	j, table, report, err := journal.Take(ctx, run, journal.TakeOptions{Address: socket})
 //	if report.Damaged { ask every host about every job, whatever the table says }
