@@ -94,7 +94,7 @@ func newClient(ctx context.Context, conn net.Conn, run string) (*Client, error) 
 }
 
 func readHello(r *bufio.Reader, run string) (*Hello, error) {
-	line, err := readLine(r, maxHello, nil)
+	line, err := readLine(r, maxHello)
 	h := new(Hello)
 	switch {
 	case err != nil && !errors.Is(err, errTooLong):
@@ -148,7 +148,7 @@ func (c *Client) end(err error) {
 // read hands out answers and pushes until the connection ends.
 func (c *Client) read(r *bufio.Reader) {
 	for {
-		line, err := readLine(r, maxReply, nil)
+		line, err := readLine(r, maxReply)
 		if err != nil {
 			c.end(gone(err))
 			return

@@ -199,33 +199,24 @@ func (e *VersionError) Error() string {
 var errTooLong = errors.New("line is too long")
 
 // readLine reads a line of at most limit bytes, without its end. The result is valid until
-// the next read. A non-nil enlarge is called once when the line exceeds smallLine.
-func readLine(r *bufio.Reader, limit int, enlarge func() error) ([]byte, error) {
+// the next read.
+func readLine(r *bufio.Reader, limit int) ([]byte, error) {
 	line, err := r.ReadSlice('\n')
 	var whole []byte
-	for enlarged := false; errors.Is(err, bufio.ErrBufferFull); {
+	for errors.Is(err, bufio.ErrBufferFull) && len(whole) <= limit {
 		whole = append(whole, line...)
-		if len(whole) > limit {
-			return nil, errTooLong
-		}
-		if !enlarged && enlarge != nil && len(whole) > smallLine {
-			if err := enlarge(); err != nil {
-				return nil, err
-			}
-			enlarged = true
-		}
 		line, err = r.ReadSlice('\n')
 	}
 	if whole != nil {
 		line = append(whole, line...)
 	}
 	switch {
+	case len(bytes.TrimSuffix(line, []byte("\n"))) > limit:
+		return nil, errTooLong
 	case errors.Is(err, io.EOF) && len(line) > 0:
 		return nil, io.ErrUnexpectedEOF
 	case err != nil:
 		return nil, err
-	case len(line)-1 > limit:
-		return nil, errTooLong
 	}
 	return line[:len(line)-1], nil
 }

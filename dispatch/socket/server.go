@@ -21,8 +21,6 @@ import (
 // Limits of a server.
 const (
 	maxConns     = 64
-	smallLine    = 64 << 10         // bytes
-	maxLarge     = 4                // longer lines in memory at once, of all connections
 	idleTimeout  = time.Minute      // of a client that neither follows nor has a call in flight
 	lineTimeout  = 30 * time.Second // from the first byte of a line to its last
 	writeTimeout = 20 * time.Second // of one line
@@ -56,7 +54,6 @@ type Server struct {
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 	all    sync.WaitGroup
-	large  chan struct{} // one is held for each line longer than smallLine
 	faults atomic.Int64
 
 	mu      sync.Mutex
@@ -83,7 +80,7 @@ func Listen(opt Options) (*Server, error) {
 }
 
 func newServer(opt Options) *Server {
-	s := &Server{opt: opt, conns: map[*conn]bool{}, large: make(chan struct{}, maxLarge),
+	s := &Server{opt: opt, conns: map[*conn]bool{},
 		hello: Hello{V: Version, Run: opt.Run, Epoch: opt.Epoch, Token: opt.Token, PID: os.Getpid(), Release: opt.Release}}
 	s.hello.Program, _ = os.Executable() // for people; not needed
 	s.ctx, s.cancel = context.WithCancel(context.Background())
@@ -222,6 +219,7 @@ type conn struct {
 	slots   chan struct{} // one is held from the arrival of a call until its answer is written
 	answers chan []byte   // has room for one per slot, so that no call waits for the client
 	woken   chan struct{} // there is something to push
+	last    *message      // line after all answers; nil: none. Set before answers is closed
 
 	mu    sync.Mutex
 	calls map[int64]context.CancelFunc // in flight
@@ -240,31 +238,36 @@ func (c *conn) serve() {
 	defer stop()
 	var calls, writer sync.WaitGroup
 	writer.Go(c.write)
-	c.read(&calls)
+	err := c.read(&calls)
+	ended := c.s.ctx.Err() != nil
 	c.cancel()
 	calls.Wait()
+	var network net.Error
+	switch {
+	case ended || c.s.ctx.Err() != nil:
+		c.last = &message{Goodbye: true}
+	case !errors.Is(err, io.EOF) && !errors.As(err, &network): // it does not follow the protocol
+		c.last = new(message)
+		c.last.fail(&RefusedError{err.Error()})
+	}
 	close(c.answers)
 	writer.Wait()
 }
 
 // read starts calls until the connection ends.
-func (c *conn) read(calls *sync.WaitGroup) {
+func (c *conn) read(calls *sync.WaitGroup) error {
 	var paced time.Time // when the calls so far would be over if each took callInterval
 	for {
-		line, release, err := c.next()
-		if err != nil {
-			c.reject(err)
-			return
-		}
 		var q request
-		if err := json.Unmarshal(line, &q); err != nil {
-			release()
-			c.reject(fmt.Errorf("the line is not a call: %w", err))
-			return
+		line, err := c.next()
+		if err == nil {
+			err = json.Unmarshal(line, &q)
+		}
+		if err != nil {
+			return err
 		}
 		if q.Do == doAbandon {
 			c.end(q.ID)
-			release()
 			continue
 		}
 		now := time.Now()
@@ -272,52 +275,40 @@ func (c *conn) read(calls *sync.WaitGroup) {
 			paced = now
 		}
 		paced = paced.Add(callInterval)
-		if ahead := paced.Sub(now) - maxBurst*callInterval; ahead > 0 {
-			select {
-			case <-time.After(ahead):
-			case <-c.ctx.Done():
-			}
+		select {
+		case <-time.After(paced.Sub(now) - maxBurst*callInterval):
+		case <-c.ctx.Done():
+			return c.ctx.Err()
 		}
 		select {
 		case c.slots <- struct{}{}:
 		case <-c.ctx.Done():
-			release()
-			return
+			return c.ctx.Err()
 		}
 		ctx, cancel := context.WithTimeout(c.ctx, callTimeout)
 		c.mu.Lock()
 		_, duplicate := c.calls[q.ID]
-		if !duplicate {
-			c.calls[q.ID] = cancel
-		}
+		c.calls[q.ID] = cancel
 		c.mu.Unlock()
 		if duplicate {
 			cancel()
-			release()
-			<-c.slots
-			c.reject(fmt.Errorf("a call with the id %d is in flight already", q.ID))
-			return
+			return fmt.Errorf("a call with the id %d is in flight already", q.ID)
 		}
 		calls.Go(func() {
 			defer cancel()
-			defer release()
 			answer := message{ID: q.ID}
 			if err := c.call(ctx, &q, &answer); err != nil {
 				answer.fail(c.explain(err))
 			}
-			b, err := encode(&answer)
-			if err != nil {
-				answer.fail(err)
-				b, _ = encode(&answer)
-			}
+			b, _ := encode(&answer)
 			c.end(q.ID)
 			c.answers <- b
 		})
 	}
 }
 
-// next reads a line. release must be called when the line is not used any more.
-func (c *conn) next() (line []byte, release func(), err error) {
+// next reads a line. It is valid until the next read.
+func (c *conn) next() ([]byte, error) {
 	for {
 		c.deadline(idleTimeout)
 		_, err := c.r.Peek(1)
@@ -325,25 +316,11 @@ func (c *conn) next() (line []byte, release func(), err error) {
 			break
 		}
 		if !errors.Is(err, os.ErrDeadlineExceeded) || c.ctx.Err() != nil || !c.busy() {
-			return nil, nil, err
+			return nil, err
 		}
 	}
 	c.deadline(lineTimeout)
-	release = func() {}
-	line, err = readLine(c.r, maxRequest, func() error {
-		select {
-		case c.s.large <- struct{}{}:
-			release = sync.OnceFunc(func() { <-c.s.large })
-			c.deadline(lineTimeout)
-			return nil
-		case <-c.ctx.Done():
-			return c.ctx.Err()
-		}
-	})
-	if err != nil {
-		release()
-	}
-	return line, release, err
+	return readLine(c.r, maxRequest)
 }
 
 // deadline bounds reading, and ends it when the connection is to end.
@@ -362,23 +339,6 @@ func (c *conn) busy() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return follows || len(c.calls) > 0
-}
-
-// reject tells a client that does not follow the protocol why its connection ends.
-func (c *conn) reject(err error) {
-	var network net.Error
-	if c.ctx.Err() != nil || errors.Is(err, io.EOF) || errors.As(err, &network) {
-		return
-	}
-	m := message{}
-	m.fail(&RefusedError{err.Error()})
-	if b, err := encode(&m); err == nil {
-		select {
-		case c.slots <- struct{}{}:
-			c.answers <- b
-		default: // it has calls in flight and need not know
-		}
-	}
 }
 
 // end ends a call, if it is in flight.
@@ -471,16 +431,13 @@ func (c *conn) write() {
 		select {
 		case b, ok := <-c.answers:
 			if !ok {
-				if c.s.ctx.Err() == nil {
-					return
-				}
 				select { // what was published last
 				case <-c.woken:
 					push()
 				default:
 				}
-				if !failed {
-					c.send(encode(&message{Goodbye: true}))
+				if !failed && c.last != nil {
+					c.send(encode(c.last))
 				}
 				return
 			}
