@@ -15,26 +15,18 @@ import (
 	"dcs-tui/jobs"
 )
 
-// Calls carries out the calls of dispatch/socket for a dispatcher.
-type Calls struct {
-	Dispatcher *dispatch.Dispatcher
-	// Poll has the inbox polled now and returns when the request of this name is recorded.
-	Poll func(ctx context.Context, name string) error
-	// Accept accepts a request and returns when it is recorded; nil: requests must be files.
-	Accept func(ctx context.Context, name string, body json.RawMessage) error
-	// Answer answers a question; nil: none is ever asked.
-	Answer func(question int64, text string) error
+// Inbox accepts requests. inbox.Inbox implements it; see socket.Handler.
+type Inbox interface {
+	Wake(ctx context.Context, name string) error
+	Request(ctx context.Context, name string, body json.RawMessage) error
 }
 
-// Wake is of socket.Handler.
-func (c *Calls) Wake(ctx context.Context, name string) error { return c.Poll(ctx, name) }
-
-// Request is of socket.Handler.
-func (c *Calls) Request(ctx context.Context, name string, body json.RawMessage) error {
-	if c.Accept == nil {
-		return socket.Refusef("this dispatcher accepts requests only as files of the run directory")
-	}
-	return c.Accept(ctx, name, body)
+// Calls carries out the calls of dispatch/socket for a dispatcher. It is a socket.Handler.
+type Calls struct {
+	Inbox
+	Dispatcher *dispatch.Dispatcher
+	// Answer answers a question; nil: none is ever asked.
+	Answer func(question int64, text string) error
 }
 
 // Why is of socket.Handler.

@@ -55,7 +55,7 @@ func (s *session) listenControl(inventory string) error {
 
 // calls carries out what is asked at the socket.
 func (s *session) calls() *run.Calls {
-	c := &run.Calls{Dispatcher: s.d, Poll: s.inbox.Wake, Accept: s.inbox.Request}
+	c := &run.Calls{Dispatcher: s.d, Inbox: s.inbox}
 	if q, ok := s.app.asker.(*questions); ok {
 		c.Answer = func(id int64, text string) error {
 			_, err := q.answer(id, text)

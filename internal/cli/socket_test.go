@@ -45,8 +45,12 @@ func TestSocketOfADispatcher(t *testing.T) {
 	if err := c.Wake(t.Context(), name); err != nil {
 		t.Error(err)
 	}
-	if table, _, err := journal.Replay(f.run); err != nil || !table.Requests[name] {
-		t.Errorf("got %v, %v; want the request recorded", table.Requests, err)
+	const sent = "20260314T150200.000000Z-abcdefgh" // a name as those of files have
+	if err := c.Request(t.Context(), sent, json.RawMessage(`{"v":1,"do":"pause","by":"ada"}`)); err != nil {
+		t.Error(err)
+	}
+	if table, _, err := journal.Replay(f.run); err != nil || !table.Requests[name] || !table.Requests[sent] {
+		t.Errorf("got %v, %v; want both requests recorded", table.Requests, err)
 	}
 	_, unknownJob := c.Why(t.Context(), 99)
 	_, unknownAttempt := c.Read(t.Context(), socket.Read{Attempt: jobs.AttemptID{Job: 1, N: 9}, File: jobs.FileOut})
@@ -55,7 +59,7 @@ func TestSocketOfADispatcher(t *testing.T) {
 		"the run has no job 99":     unknownJob,
 		"there is no attempt 1.9":   unknownAttempt,
 		`no output file "../owner"`: unknownFile,
-		"only as files":             c.Request(t.Context(), "n", json.RawMessage("{}")),
+		"not the name of a request": c.Request(t.Context(), "n", json.RawMessage("{}")),
 		"answered already":          c.Reply(t.Context(), 7, "x"),
 	} {
 		var refused *socket.RefusedError
