@@ -142,6 +142,9 @@ type RefusedError struct{ Why string }
 
 func (e *RefusedError) Error() string { return e.Why }
 
+// Refused marks the error for packages that know the socket as an interface only.
+func (e *RefusedError) Refused() bool { return true }
+
 // Refusef returns a *RefusedError.
 func Refusef(format string, args ...any) error { return &RefusedError{fmt.Sprintf(format, args...)} }
 

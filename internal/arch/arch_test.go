@@ -86,6 +86,7 @@ var rooms = map[string][]string{
 	"internal/cli/exit":    {"dispatch/sched", "jobs"},
 	"internal/cli/places":  {"dispatch", "hosts", "jobs", "jobs/attempts", "jobs/results", "jobs/rundir"},
 	"jobs/runview":         {"dispatch", "dispatch/sched", "hosts", "jobs", "jobs/live", "jobs/results", "jobs/results/column", "jobs/results/export", "jobs/results/outputs", "jobs/results/sheet"},
+	"jobs/ask":             {"jobs", "jobs/journal", "jobs/live", "jobs/rundir"},
 	"dispatch/inbox":       {"dispatch", "dispatch/sched", "dispatch/socket", "internal/cli/console", "jobs", "jobs/rundir"},
 }
 

@@ -26,7 +26,7 @@ func forceText(run *rundir.Run) string {
 // inUse refuses a run that somebody else dispatches.
 func inUse(run *rundir.Run, owner *journal.Owner) error {
 	p := exit.Usagef("the run %s is dispatched by %s", run.Name(), ownerText(owner))
-	if owner != nil && standing.Stopped(owner) {
+	if owner != nil && owner.Stopped() {
 		return p.WithAdvice("%s; --force takes the run over from it", standing.StoppedText(owner))
 	}
 	return p.WithAdvice("dcs-tui attach %s shows its screen; if that dcs-tui hangs, --force takes the run over", console.ShellWord(standing.Ref(run)))
@@ -46,7 +46,7 @@ func (a *app) askOwner(run *rundir.Run, owner *journal.Owner) (gone bool, err er
 		a.con.Line(fmt.Sprintf("this machine cannot see whether it is alive: without a sign of it for %.0f s the run is taken over",
 			journal.StaleAfter.Seconds()))
 	}
-	if standing.Stopped(owner) {
+	if owner.Stopped() {
 		a.con.Line(standing.StoppedText(owner), "  "+forceText(run))
 	}
 	slow := time.AfterFunc(forceAfter, func() { a.con.Line("still waiting; if that dcs-tui hangs:", "  "+forceText(run)) })

@@ -3,18 +3,19 @@ package cli
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"dcs-tui/dispatch"
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/ask"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
 )
@@ -46,7 +47,7 @@ func (a *app) cancelSome(cmd *cobra.Command, f *runFlags, run *rundir.Run, sel *
 		}
 	}
 	if len(ids) == 0 || running+queued == 0 && len(waiting) == 0 { // a requeue that waits would come after us
-		return a.tellCancelled(run, &errand{taken: true, left: over}, opt.json)
+		return a.tellCancelled(run, &ask.Request{Answered: true, Left: over}, opt.json)
 	}
 	what := jobs.Plural(running, "job") + " that are running or handed over and " + jobs.Plural(queued, "queued job")
 	if running == 1 {
@@ -55,23 +56,29 @@ func (a *app) cancelSome(cmd *cobra.Command, f *runFlags, run *rundir.Run, sel *
 	if err := a.agree(opt.yes, "cancel", "end "+what+" of "+console.CleanLine(run.Name())); err != nil {
 		return err
 	}
-	e, err := ask(run, rundir.DoCancel, ids)
-	if err != nil {
-		return err
-	}
+	q := &rundir.Request{Do: rundir.DoCancel, Jobs: jobs.RangesOf(ids)}
 	owner, err := journal.ReadOwner(run)
 	if err != nil {
 		return exit.Usagef("%w", err)
 	}
-	if owner != nil && owner.Life() != journal.Dead && !f.force {
-		if gone := e.await(owner); !gone {
-			if !e.taken && e.refused == "" {
-				a.unanswered(e, owner)
+	var e *ask.Request
+	if f.force {
+		q.By, q.At = dispatch.Asker(), time.Now()
+		if e, err = ask.Leave(run, q); err != nil {
+			return exit.Usagef("%w", err)
+		}
+	} else {
+		waits := false
+		if e, waits, err = a.ask(cmd.Context(), run, q); err != nil {
+			return err
+		}
+		if !waits {
+			if !e.Answered && e.Refused == "" {
 				a.con.Line("  " + forceText(run))
 			}
 			return a.tellCancelled(run, e, opt.json)
 		}
-		f.force = true // we have seen for ourselves that it is gone
+		f.force = owner != nil && owner.Life() != journal.Dead // we have seen for ourselves that it is gone
 	}
 	if err := a.cancelSomeOurselves(cmd, f, run, e, table); err != nil {
 		return err
@@ -81,18 +88,18 @@ func (a *app) cancelSome(cmd *cobra.Command, f *runFlags, run *rundir.Run, sel *
 
 // cancelSomeOurselves takes the run over for as long as it takes to carry the
 // requests out that wait, ours with them, and to end those jobs.
-func (a *app) cancelSomeOurselves(cmd *cobra.Command, f *runFlags, run *rundir.Run, e *errand, table *jobs.Table) error {
+func (a *app) cancelSomeOurselves(cmd *cobra.Command, f *runFlags, run *rundir.Run, e *ask.Request, table *jobs.Table) error {
 	s, err := a.takeOver(cmd, f, run)
 	if err != nil {
 		return err
 	}
 	s.startNothing() // the rest of the run is none of our business
 	s.brief, s.flags.OnDone = true, ""
-	e.awaited = map[jobs.ID]bool{}
-	for _, id := range e.jobs.IDs(jobs.ID(len(table.Jobs))) {
-		e.awaited[id] = !table.Job(id).State.Terminal()
+	for _, id := range e.Jobs().IDs(jobs.ID(len(table.Jobs))) {
+		if !table.Job(id).State.Terminal() {
+			e.Await(id) // also of those that were being ended before
+		}
 	}
-	maps.DeleteFunc(e.awaited, func(_ jobs.ID, open bool) bool { return !open })
 	a.code = s.drive(console.CleanLine(run.Name())+": nobody dispatches it; ending what was asked", func(ctx context.Context) error {
 		if err := s.submitWaiting(ctx); err != nil {
 			return err
@@ -100,7 +107,7 @@ func (a *app) cancelSomeOurselves(cmd *cobra.Command, f *runFlags, run *rundir.R
 		late := time.After(cancelWait)
 		every := time.NewTicker(50 * time.Millisecond)
 		defer every.Stop()
-		for e.read(); !e.over() || len(e.awaited) > 0; e.read() {
+		for e.Poll(); !e.Over() || e.Awaits(); e.Poll() {
 			select {
 			case <-ctx.Done():
 				return nil
@@ -113,41 +120,41 @@ func (a *app) cancelSomeOurselves(cmd *cobra.Command, f *runFlags, run *rundir.R
 		s.d.Do(sched.Stop{Why: "what was asked is done"})
 		return nil
 	})
-	if e.read(); e.taken && a.code != exit.NoHosts {
+	if e.Poll(); e.Answered && a.code != exit.NoHosts {
 		a.code = exit.OK
 	}
 	return nil
 }
 
 // tellCancelled says what became of a cancel.
-func (a *app) tellCancelled(run *rundir.Run, e *errand, asJSON bool) error {
-	if e.refused != "" {
-		return exit.Usagef("%s", console.CleanLine(e.refused))
+func (a *app) tellCancelled(run *rundir.Run, e *ask.Request, asJSON bool) error {
+	if e.Refused != "" {
+		return exit.Usagef("%s", console.CleanLine(e.Refused))
 	}
-	still := make([]jobs.ID, 0, len(e.open))
-	for id := range e.open {
+	still := make([]jobs.ID, 0, len(e.Ending))
+	for id := range e.Ending {
 		still = append(still, id)
 	}
 	slices.Sort(still)
 	if len(still) > 0 {
 		a.code = exit.Left
 	}
-	done := e.did - e.otherwise - len(still)
+	done := e.Done - e.EndedItself - len(still)
 	if asJSON {
 		return a.printJSON(askedJSON(run, rundir.DoCancel, e, done, still))
 	}
-	if !e.taken {
+	if !e.Answered {
 		return nil // was said
 	}
 	text := jobs.Plural(done, "job") + " cancelled"
-	if e.did == 0 {
+	if e.Done == 0 {
 		text = "nothing to cancel"
 	}
-	if e.otherwise > 0 {
-		text += fmt.Sprintf(", %d ended before that", e.otherwise)
+	if e.EndedItself > 0 {
+		text += fmt.Sprintf(", %d ended before that", e.EndedItself)
 	}
-	if e.left > 0 {
-		text += fmt.Sprintf(", %d %s already over", e.left, were(e.left))
+	if e.Left > 0 {
+		text += fmt.Sprintf(", %d %s already over", e.Left, were(e.Left))
 	}
 	lines := []string{text}
 	if n := len(still); n > 0 {
@@ -176,11 +183,11 @@ func jobsText(ids []jobs.ID) string {
 	return "jobs " + jobs.RangesOf(ids).String()
 }
 
-func askedJSON(run *rundir.Run, do string, e *errand, done int, still []jobs.ID) asked {
-	j := asked{V: 1, Run: run.Name(), UID: run.UID(), Do: do, Answered: e.taken, Jobs: done, Left: e.left + e.before,
-		Ended: e.otherwise, Ending: still}
-	if e.name != "" {
-		j.Request = &e.name
+func askedJSON(run *rundir.Run, do string, e *ask.Request, done int, still []jobs.ID) asked {
+	j := asked{V: 1, Run: run.Name(), UID: run.UID(), Do: do, Answered: e.Answered, Jobs: done, Left: e.Left + e.LeftOut,
+		Ended: e.EndedItself, Ending: still}
+	if e.Name != "" {
+		j.Request = &e.Name
 	}
 	return j
 }

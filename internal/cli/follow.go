@@ -161,7 +161,7 @@ func (f *follower) watch() {
 				switch {
 				case !st.live:
 					stays = st.source != nil && !f.taken(st)
-				case standing.Stopped(st.owner):
+				case st.owner.Stopped():
 					stays = false
 				case looking == nil: // the run directory may hang: the stage is live all the same
 					looking = make(chan bool, 1)
@@ -219,7 +219,7 @@ func (f *follower) find(ctx context.Context) *stage {
 	case owner.Address == "":
 		st.err = fmt.Errorf("%s has no control socket", owner)
 		return st
-	case standing.Stopped(owner):
+	case owner.Stopped():
 		st.err = fmt.Errorf("%s does not answer: %s", owner, standing.StoppedText(owner))
 		return st
 	}

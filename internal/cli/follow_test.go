@@ -305,7 +305,7 @@ func TestPauseOutlivesItsDispatcher(t *testing.T) {
 	})
 	syscall.Kill(f.process.Load().cmd.Process.Pid, syscall.SIGKILL)
 	f.until(t, "it is dead", func(p *runview.Picture) bool { return p.Life == runview.Dead })
-	if _, err := ask(f.run, rundir.DoCancel, []jobs.ID{3}); err != nil {
+	if _, err := f.run.FileRequest(&rundir.Request{Do: rundir.DoCancel, Jobs: jobs.RangesOf([]jobs.ID{3}), At: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	if a, err := f.Do(t.Context(), runview.Action{Do: runview.Resume}); err != nil || a.Done != 1 {

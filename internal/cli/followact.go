@@ -16,6 +16,7 @@ import (
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/ask"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
 	"dcs-tui/jobs/runview"
@@ -90,12 +91,12 @@ func (f *follower) again(ctx context.Context, a runview.Action) (*runview.Answer
 			return nil, &runview.Refused{Why: err.Error()}
 		}
 	}
-	e, err := leave(f.run, requestOf(&a))
+	e, err := ask.Leave(f.run, requestOf(&a))
 	if err != nil {
 		return nil, err
 	}
 	if err := f.resume(ctx); err != nil {
-		f.run.RemoveRequest(e.name) // nobody would expect it to come into effect later
+		f.run.RemoveRequest(e.Name) // nobody would expect it to come into effect later
 		return nil, err
 	}
 	owner, err := journal.ReadOwner(f.run)
@@ -103,15 +104,15 @@ func (f *follower) again(ctx context.Context, a runview.Action) (*runview.Answer
 		return nil, err
 	}
 	if owner != nil {
-		e.await(owner)
+		e.Wait(ctx, owner, dialRun)
 	}
 	switch {
-	case e.refused != "":
-		return nil, &runview.Refused{Why: e.refused}
-	case !e.taken:
+	case e.Refused != "":
+		return nil, &runview.Refused{Why: e.Refused}
+	case !e.Answered:
 		return &runview.Answer{Text: "asked; the dispatcher has not taken it in yet"}, nil
 	}
-	return &runview.Answer{Done: e.did, Left: e.left, Text: jobs.Plural(e.did, "job") + " queued again; the run goes on"}, nil
+	return &runview.Answer{Done: e.Done, Left: e.Left, Text: jobs.Plural(e.Done, "job") + " queued again; the run goes on"}, nil
 }
 
 // resume starts a dispatcher in the background and waits until it dispatches.

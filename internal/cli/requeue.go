@@ -9,12 +9,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"dcs-tui/dispatch"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
-	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/ask"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -161,14 +160,14 @@ func (a *app) runRequeue(ctx context.Context, args []string, sel *selection, opt
 	}
 	over := len(ended)
 	if over == 0 {
-		return a.tellRequeued(run, &errand{taken: true, left: len(ids)}, len(ids), true, opt.json)
+		return a.tellRequeued(run, &ask.Request{Answered: true, Left: len(ids)}, len(ids), true, opt.json)
 	}
 	if sel.named == nil { // who has typed the numbers has made up his mind
 		if err := a.agree(opt.yes, "requeue", "run "+jobs.Plural(over, "job")+" of "+console.CleanLine(run.Name())+" again"); err != nil {
 			return err
 		}
 	}
-	q := &rundir.Request{Do: rundir.DoRequeue, Jobs: jobs.RangesOf(ids), Spare: spared(table, ended), By: dispatch.Asker(), At: time.Now()}
+	q := &rundir.Request{Do: rundir.DoRequeue, Jobs: jobs.RangesOf(ids), Spare: spared(table, ended)}
 	if change := flags.change(); change != nil {
 		if err := change.Check(); err != nil {
 			return exit.Usagef("%w", err)
@@ -176,22 +175,11 @@ func (a *app) runRequeue(ctx context.Context, args []string, sel *selection, opt
 		q.Do, q.Edit = rundir.DoEdit, change
 		q.Jobs = jobs.RangesOf(ended) // an edit would change queued ones as well
 	}
-	e, err := leave(run, q)
+	e, waits, err := a.ask(ctx, run, q)
 	if err != nil {
 		return err
 	}
-	e.before = len(ids) - q.Jobs.Count()
-	owner, err := journal.ReadOwner(run)
-	if err != nil {
-		return exit.Usagef("%w", err)
-	}
-	waits := owner == nil || owner.Life() == journal.Dead
-	if !waits {
-		waits = e.await(owner)
-		if !waits && !e.taken && e.refused == "" {
-			a.unanswered(e, owner)
-		}
-	}
+	e.LeftOut = len(ids) - q.Jobs.Count()
 	return a.tellRequeued(run, e, len(ids)-over, !waits, opt.json)
 }
 
@@ -206,27 +194,27 @@ func spared(t *jobs.Table, over []jobs.ID) string {
 
 // tellRequeued says what became of a requeue; so many of its jobs were open when it was
 // asked for; alive: a dispatcher was asked.
-func (a *app) tellRequeued(run *rundir.Run, e *errand, open int, alive, asJSON bool) error {
-	if e.refused != "" {
-		return exit.Usagef("%s", console.CleanLine(e.refused))
+func (a *app) tellRequeued(run *rundir.Run, e *ask.Request, open int, alive, asJSON bool) error {
+	if e.Refused != "" {
+		return exit.Usagef("%s", console.CleanLine(e.Refused))
 	}
 	if asJSON {
-		return a.printJSON(askedJSON(run, rundir.DoRequeue, e, e.did, []jobs.ID{}))
+		return a.printJSON(askedJSON(run, rundir.DoRequeue, e, e.Done, []jobs.ID{}))
 	}
 	resume := "  dcs-tui resume " + console.ShellWord(console.CleanLine(standing.Ref(run)))
 	switch {
-	case !e.taken && !alive:
-		n := e.jobs.Count()
+	case !e.Answered && !alive:
+		n := e.Jobs().Count()
 		a.con.Line("nobody dispatches the run: the request for "+jobs.Plural(n, "job")+" waits for", resume)
 		return nil
-	case !e.taken:
+	case !e.Answered:
 		return nil // was said
 	}
-	text := jobs.Plural(e.did, "job") + " queued again"
-	if e.did == 0 {
+	text := jobs.Plural(e.Done, "job") + " queued again"
+	if e.Done == 0 {
 		text = "nothing to requeue"
 	}
-	left := e.left + e.before
+	left := e.Left + e.LeftOut
 	if n := min(left, open); n > 0 {
 		text += fmt.Sprintf(", %d %s not over", n, were(n))
 	}
@@ -234,7 +222,7 @@ func (a *app) tellRequeued(run *rundir.Run, e *errand, open int, alive, asJSON b
 		text += fmt.Sprintf(", %d left alone: begun again or succeeded meanwhile", n)
 	}
 	a.con.Line(text)
-	if !alive && e.did > 0 { // it died just after
+	if !alive && e.Done > 0 { // it died just after
 		a.con.Line("nobody dispatches the run now:", resume)
 	}
 	return nil

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/ask"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
 )
@@ -429,7 +431,7 @@ func (a *app) askUpdate(run *rundir.Run, m *jobsDiff) (*submission, error) {
 	asks := m.requests()
 	for i, q := range asks {
 		q.By, q.At = dispatch.Asker(), time.Now()
-		e, err := leave(run, q)
+		e, err := ask.Leave(run, q)
 		if err != nil {
 			if i > 0 {
 				a.warn("%d of %d requests were left for the dispatcher before that", i, len(asks))
@@ -455,24 +457,22 @@ func (a *app) askUpdate(run *rundir.Run, m *jobsDiff) (*submission, error) {
 	for _, e := range all.parts {
 		gone := owner == nil || owner.Life() == journal.Dead
 		if gone {
-			e.read()
-		} else if !e.over() {
-			gone = e.await(owner)
+			e.Poll()
+		} else if !e.Over() {
+			gone = a.await(context.Background(), e, owner)
 		}
 		switch {
-		case e.refused != "":
-			return nil, exit.Usagef("%s", console.CleanLine(e.refused))
-		case e.taken:
+		case e.Refused != "":
+			return nil, exit.Usagef("%s", console.CleanLine(e.Refused))
+		case e.Answered:
 			continue
-		case !gone:
-			a.unanswered(e, owner)
 		}
 		all.waits = true
 		return all, nil // the rest waits, too
 	}
 	for i, q := range asks {
 		if q.Do != rundir.DoPriority { // their jobs are counted with the other requests
-			m.left += all.parts[i].left
+			m.left += all.parts[i].Left
 		}
 	}
 	return all, nil

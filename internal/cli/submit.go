@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/ask"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/results/column"
 	"dcs-tui/jobs/results/outputs"
@@ -135,7 +137,7 @@ func (a *app) tellColumns(run *rundir.Run, columns []string) {
 // submission is what became of jobs that were to be added.
 type submission struct {
 	run   *rundir.Run
-	parts []*errand
+	parts []*ask.Request
 	waits bool // no dispatcher has answered
 }
 
@@ -157,7 +159,7 @@ func (a *app) submitTo(run *rundir.Run, specs []*jobs.Spec) (*submission, error)
 	at := time.Now()
 	for i, block := range blocks {
 		q := &rundir.Request{Do: rundir.DoSubmit, Specs: rundir.JobsText(block), By: dispatch.Asker(), At: at.Add(time.Duration(i) * time.Microsecond)}
-		e, err := leave(run, q)
+		e, err := ask.Leave(run, q)
 		if err != nil {
 			if i > 0 {
 				a.warn("%d of %d jobs were left for the dispatcher before that", countOf(blocks[:i]), len(specs))
@@ -174,15 +176,14 @@ func (a *app) submitTo(run *rundir.Run, specs []*jobs.Spec) (*submission, error)
 		return s, nil
 	}
 	for _, e := range s.parts {
-		s.waits = e.await(owner)
+		s.waits = a.await(context.Background(), e, owner)
 		switch {
-		case e.refused != "":
-			return nil, exit.Usagef("%s", console.CleanLine(e.refused))
+		case e.Refused != "":
+			return nil, exit.Usagef("%s", console.CleanLine(e.Refused))
 		case s.waits:
 			return s, nil // the rest waits as well
-		case !e.taken:
+		case !e.Answered:
 			s.waits = true
-			a.unanswered(e, owner)
 			return s, nil
 		}
 	}
@@ -220,9 +221,9 @@ func submitBlocks(specs []*jobs.Spec) (blocks [][]*jobs.Spec) {
 // added returns how many jobs are part of the run now, and which.
 func (s *submission) added() (n int, which jobs.Ranges) {
 	for _, e := range s.parts {
-		if e.taken && e.did > 0 {
-			n += e.did
-			which = append(which, jobs.Range{First: e.first, Last: e.first + jobs.ID(e.did) - 1})
+		if e.Answered && e.Done > 0 {
+			n += e.Done
+			which = append(which, jobs.Range{First: e.First, Last: e.First + jobs.ID(e.Done) - 1})
 		}
 	}
 	return n, which
@@ -265,7 +266,7 @@ func (s *submission) json(b *batch) *submittedJSON {
 	j := &submittedJSON{V: 1, Run: s.run.Name(), UID: s.run.UID(), Do: rundir.DoSubmit, Requests: []string{}, Answered: !s.waits,
 		Jobs: n, Which: which.String(), Waiting: len(b.specs) - n, Queues: b.queues}
 	for _, e := range s.parts {
-		j.Requests = append(j.Requests, e.name)
+		j.Requests = append(j.Requests, e.Name)
 	}
 	return j
 }

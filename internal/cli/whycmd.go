@@ -174,7 +174,7 @@ func (a *app) askWhy(run *rundir.Run, owner *journal.Owner, id jobs.ID, local bo
 	name, err := os.Hostname()
 	here := owner.Life() == journal.Alive || err == nil && name == owner.Host // in another container, perhaps
 	switch {
-	case here && standing.Stopped(owner):
+	case here && owner.Stopped():
 		return nil, errors.New(standing.StoppedText(owner))
 	case here:
 		ctx, cancel := context.WithTimeout(context.Background(), commandPatience)

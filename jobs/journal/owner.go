@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/user"
 	"slices"
+	"strings"
 	"time"
 
 	"dcs-tui/jobs/rundir"
@@ -153,4 +154,18 @@ func ownerContent(r *rundir.Run) ([]byte, error) {
 		return nil, fmt.Errorf("cannot read who owns the run %s: %w", r.Name(), err)
 	}
 	return b, nil
+}
+
+// Stopped reports whether the owner is a process of this machine that is stopped (Ctrl-Z,
+// SIGSTOP): it does nothing until SIGCONT.
+func (o *Owner) Stopped() bool {
+	if o.Life() != Alive {
+		return false
+	}
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", o.PID))
+	if err != nil {
+		return false
+	}
+	_, rest, _ := strings.Cut(string(b[max(0, strings.LastIndexByte(string(b), ')')):]), " ")
+	return strings.HasPrefix(rest, "T")
 }

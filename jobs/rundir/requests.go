@@ -61,7 +61,7 @@ type RefusedError struct {
 }
 
 func (e *RefusedError) Error() string {
-	return fmt.Sprintf("the request %s is not carried out: %s", e.Name, e.Why)
+	return fmt.Sprintf("the request %s is refused: %s", e.Name, e.Why)
 }
 
 const (

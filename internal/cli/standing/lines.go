@@ -23,7 +23,7 @@ func (l *Look) Lines(c *console.Console) []string {
 		if l.Owner.Problem != "" {
 			lines = append(lines, c.Paint(console.Yellow, "trouble     ")+console.CleanLine(l.Owner.Problem))
 		}
-		if Stopped(l.Owner) {
+		if l.Owner.Stopped() {
 			lines = append(lines, c.Paint(console.Yellow, "trouble     ")+fmt.Sprintf("it is stopped (Ctrl-Z, SIGSTOP): kill -CONT %d lets it go on", l.Owner.PID))
 		}
 	case l.Table.Unfinished() > 0:

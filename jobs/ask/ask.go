@@ -1,0 +1,291 @@
+// Package ask asks for something at a run: it hands a request to whoever dispatches the
+// run, through the socket or as a file, and waits for the answer in the journal. The same
+// code serves commands and screens, with and without a dispatcher.
+package ask
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/live"
+	"dcs-tui/jobs/rundir"
+)
+
+// How long Wait waits. A dispatcher polls every second, but its disk or ours may be slow,
+// and what another machine writes is seen late.
+const (
+	AnswerTimeout    = 15 * time.Second // for the answer of a dispatcher on this machine
+	AnswerTimeoutFar = 45 * time.Second // more than journal.StaleAfter: by then it is known to be dead or alive
+	EndTimeout       = 30 * time.Second // for the end of jobs that are being ended
+	stoppedTimeout   = 3 * time.Second  // for a process that is stopped by SIGSTOP
+	// socketTimeout is how long the socket may take before the request is left as a file,
+	// too: its dispatcher may be stopped, or die before it can record the request.
+	socketTimeout = 2 * time.Second
+	pollInterval  = 200 * time.Millisecond
+)
+
+// Conn is a connection to the socket of a dispatcher. *socket.Client is one.
+type Conn interface {
+	Wake(ctx context.Context, name string) error
+	Request(ctx context.Context, name string, body json.RawMessage) error
+	Close()
+}
+
+// Dial connects to the dispatcher on this machine.
+type Dial func(context.Context, *rundir.Run, *journal.Owner) (Conn, error)
+
+// Request is a request that somebody asks for, and what has become of it. It is for one
+// goroutine.
+type Request struct {
+	Name string // unique
+
+	Answered    bool
+	Refused     string           // why it is not carried out; "": it is, or has no answer yet
+	Done, Left  int              // jobs that it was carried out for, and that it left alone
+	First       jobs.ID          // of the jobs that were submitted
+	Ending      map[jobs.ID]bool // jobs that are being ended
+	EndedItself int              // jobs that were to be ended and have ended in another way
+	Affected    []jobs.ID        // jobs that it has canceled, is ending, or that are skipped because of it; see Undo
+	LeftOut     int              // jobs that whoever asks has left alone already
+	Problem     error            // why the journal could not be read the last time, or the file not be left
+
+	awaited map[jobs.ID]bool // see Await
+
+	run    *rundir.Run
+	body   *rundir.Request
+	reader *journal.Follower
+	sure   bool // the dispatcher has said that the answer is durable
+	filed  bool
+}
+
+// Leave leaves a request as a file in the run directory. It is durable when Leave returns.
+func Leave(run *rundir.Run, q *rundir.Request) (*Request, error) {
+	r, err := prepare(run, q)
+	if err != nil {
+		return nil, err
+	}
+	return r, r.file()
+}
+
+// Prepare makes a request that Wait sends through the socket, or leaves as a file when
+// that is not possible. Nothing is asked before Wait.
+func Prepare(run *rundir.Run, q *rundir.Request) (*Request, error) { return prepare(run, q) }
+
+func prepare(run *rundir.Run, q *rundir.Request) (*Request, error) {
+	if _, err := q.Encode(); err != nil {
+		return nil, err
+	}
+	r := &Request{Name: rundir.NewRequestName(q.At), run: run, body: q, reader: journal.Tail(run), Ending: map[jobs.ID]bool{}}
+	r.Poll()
+	return r, r.Problem
+}
+
+// file leaves the request in the run directory, once.
+func (r *Request) file() error {
+	if r.filed {
+		return nil
+	}
+	err := r.run.FileRequestAs(r.Name, r.body)
+	r.filed = err == nil
+	return err
+}
+
+// Poll reads what the journal has of the request since the last Poll.
+func (r *Request) Poll() {
+	limit, _, _, _ := journal.Observe(r.run)
+	if r.sure && !r.Answered && !limit.End { // live.json may be a second old
+		limit.Durable = live.Durable{Epoch: limit.Epoch, Bytes: math.MaxInt64}
+	}
+	_, r.Problem = r.reader.Poll(limit, func(_ int, rec *jobs.Record) { r.see(rec) })
+}
+
+// Jobs returns the jobs that it names.
+func (r *Request) Jobs() jobs.Ranges { return r.body.Jobs }
+
+func (r *Request) see(rec *jobs.Record) {
+	ended := rec.Seq != 0 && rec.Kind != jobs.KindAcked
+	if ended {
+		delete(r.awaited, rec.Job)
+	}
+	if ended && r.Ending[rec.Job] {
+		delete(r.Ending, rec.Job)
+		if rec.Next != jobs.Cancelled {
+			r.EndedItself++
+		}
+	}
+	if rec.Request != r.Name {
+		return
+	}
+	switch {
+	case rec.Kind == jobs.KindRequest:
+		r.Answered, r.Done, r.Left, r.First = true, rec.Count, rec.N, rec.Job
+		if rec.Reason != "" {
+			r.Refused = fmt.Sprintf("the request %s is refused: %s", r.Name, rec.Reason)
+		}
+	case rec.Kind == jobs.KindCancelling:
+		r.Ending[rec.Job] = true
+		r.Affected = append(r.Affected, rec.Job)
+	case ended && rec.Kind == jobs.KindJob:
+		r.Affected = append(r.Affected, rec.Job)
+	}
+}
+
+// Await makes Awaits report whether this job, which is open, has ended since.
+func (r *Request) Await(id jobs.ID) {
+	if r.awaited == nil {
+		r.awaited = map[jobs.ID]bool{}
+	}
+	r.awaited[id] = true
+}
+
+// Awaits reports whether a job of Await has not ended yet.
+func (r *Request) Awaits() bool { return len(r.awaited) > 0 }
+
+// Over reports whether nothing is left to wait for.
+func (r *Request) Over() bool { return r.Refused != "" || r.Answered && len(r.Ending) == 0 }
+
+// Wait has the request carried out and waits for the answer, and for the end of jobs that
+// are being ended, as far as that takes moments. owner is who dispatches the run; dial may
+// be nil. gone reports that the dispatcher is dead and has not answered, or not ended what
+// it was to end: then the request is in the run directory for the next one.
+func (r *Request) Wait(ctx context.Context, owner *journal.Owner, dial Dial) (gone bool) {
+	answerTimeout := AnswerTimeout
+	if owner.Life() != journal.Alive {
+		answerTimeout = AnswerTimeoutFar
+	}
+	asked, sign, answered := time.Now(), time.Now(), time.Time{}
+	token, beat := owner.Token, owner.Beat
+	sent, hangUp := r.send(ctx, owner, dial)
+	defer hangUp()
+	filing := time.After(socketTimeout)
+	if sent == nil {
+		r.Problem = r.file()
+		if r.Problem != nil {
+			return false
+		}
+	}
+	for {
+		r.Poll()
+		if r.Answered && answered.IsZero() {
+			answered = time.Now()
+		}
+		switch {
+		case r.Over():
+			return false
+		case r.Answered && time.Since(answered) >= EndTimeout, !r.Answered && time.Since(asked) >= answerTimeout:
+			return false
+		}
+		now, err := journal.ReadOwner(r.run)
+		switch {
+		case err != nil || now == nil: // torn, gone, or not to be read: that proves nothing
+		case now.Life() == journal.Dead:
+			r.Poll() // its last records
+			return !r.Over() && r.leaveFor()
+		case !r.Answered && time.Since(asked) >= stoppedTimeout && now.Stopped():
+			return false
+		case now.Token != token || now.Beat != beat || now.Life() == journal.Alive:
+			sign, token, beat = time.Now(), now.Token, now.Beat
+		case time.Since(sign) >= journal.StaleAfter:
+			return r.leaveFor()
+		}
+		select {
+		case err := <-sent:
+			sent = nil // it says so once
+			if r.sure = err == nil; !r.sure && !r.refusedBy(err) {
+				r.Problem = r.file()
+			}
+		case <-filing:
+			if r.Problem = r.file(); r.Problem != nil {
+				filing = time.After(socketTimeout)
+			}
+		case <-time.After(pollInterval):
+		case <-ctx.Done():
+			r.Problem = r.file()
+			return false
+		}
+	}
+}
+
+// leaveFor leaves the request for the next dispatcher, unless it is answered.
+func (r *Request) leaveFor() (gone bool) {
+	if !r.Answered {
+		r.Problem = r.file()
+	}
+	return true
+}
+
+// refusedBy notes that the dispatcher refused the request itself.
+func (r *Request) refusedBy(err error) bool {
+	refused, ok := err.(interface{ Refused() bool })
+	if ok && refused.Refused() {
+		r.Refused = err.Error()
+		return true
+	}
+	return false
+}
+
+// send hands the request to the dispatcher through its socket, or tells it of the file. The
+// result comes through sent, nil when the answer is durable. sent is nil when there is no
+// way to the dispatcher.
+func (r *Request) send(ctx context.Context, owner *journal.Owner, dial Dial) (sent <-chan error, hangUp func()) {
+	if dial == nil || owner.Socket == "" || owner.Life() != journal.Alive {
+		return nil, func() {}
+	}
+	ctx, cancel := context.WithTimeout(ctx, AnswerTimeout)
+	result, done := make(chan error, 1), make(chan struct{})
+	filed := r.filed
+	go func() {
+		defer close(done)
+		conn, err := dial(ctx, r.run, owner)
+		if err != nil {
+			result <- err
+			return
+		}
+		defer conn.Close()
+		if filed {
+			err = conn.Wake(ctx, r.Name)
+		} else if text, bad := r.body.Encode(); bad != nil {
+			err = bad
+		} else {
+			err = conn.Request(ctx, r.Name, text)
+		}
+		result <- err
+	}()
+	return result, func() {
+		cancel()
+		<-done
+	}
+}
+
+// Undo returns the jobs that a requeue must name to bring back everything that a cancel
+// has ended, is ending, or will have skipped: affected, and the jobs that wait for those.
+func Undo(t *jobs.Table, affected []jobs.ID) []jobs.ID {
+	children := map[jobs.ID][]jobs.ID{}
+	for i := range t.Jobs {
+		if j := &t.Jobs[i]; j.State == jobs.Queued {
+			for _, parent := range j.Spec.After {
+				children[parent] = append(children[parent], jobs.ID(i+1))
+			}
+		}
+	}
+	all, seen := slices.Clone(affected), map[jobs.ID]bool{}
+	for _, id := range all {
+		seen[id] = true
+	}
+	for i := 0; i < len(all); i++ {
+		for _, child := range children[all[i]] {
+			if !seen[child] {
+				seen[child] = true
+				all = append(all, child)
+			}
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}

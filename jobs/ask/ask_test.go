@@ -1,0 +1,263 @@
+package ask
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/jobstest"
+	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/rundir"
+)
+
+// newRun is a run of three jobs.
+func newRun(t *testing.T) *rundir.Run {
+	t.Helper()
+	run, err := rundir.CreateAt(filepath.Join(t.TempDir(), "r"), "r", rundir.Asked{Version: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(run.AppendSpecs(jobstest.Specs(3)), run.MakeRequestsDir()); err != nil {
+		t.Fatal(err)
+	}
+	return run
+}
+
+func cancelTwo() *rundir.Request {
+	return &rundir.Request{Do: rundir.DoCancel, Jobs: jobs.RangesOf([]jobs.ID{1, 2}), At: time.Unix(1e9, 0)}
+}
+
+// elsewhere changes the owner file to that of a process on another machine.
+func elsewhere(t *testing.T, run *rundir.Run, change func(owner map[string]any)) {
+	t.Helper()
+	b, err := os.ReadFile(run.Path(rundir.OwnerFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := len(b)
+	var owner map[string]any
+	if err := json.Unmarshal(b[:size-9], &owner); err != nil {
+		t.Fatal(err)
+	}
+	owner["boot"], owner["host"], owner["left"] = "that of another machine", "elsewhere", false
+	if change != nil {
+		change(owner)
+	}
+	if b, err = json.Marshal(owner); err != nil {
+		t.Fatal(err)
+	}
+	b = append(b, bytes.Repeat([]byte{' '}, size-9-len(b))...)
+	b = fmt.Appendf(b, "%08x\n", crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)))
+	if err := os.WriteFile(run.Path(rundir.OwnerFile), b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func beats(owner map[string]any) { owner["beat"] = owner["beat"].(float64) + 1 }
+
+// conn is a connection to a dispatcher that does what a test says.
+type conn struct {
+	request func(ctx context.Context, name string) error
+}
+
+func (c *conn) Wake(context.Context, string) error { return errors.New("not expected") }
+func (c *conn) Close()                             {}
+func (c *conn) Request(ctx context.Context, name string, _ json.RawMessage) error {
+	return c.request(ctx, name)
+}
+
+type refusal struct{}
+
+func (refusal) Error() string { return "it makes no sense" }
+func (refusal) Refused() bool { return true }
+
+// A request goes through the socket, and becomes a file of the same name when that fails
+// or takes long.
+func TestSocket(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		err    error // of the dispatcher; nil: it carries the request out
+		hangs  bool
+		dial   error
+		filed  bool
+		answer bool
+		after  time.Duration
+	}{
+		{name: "carried out", answer: true},
+		{name: "refused", err: refusal{}},
+		{name: "the connection ends", err: errors.New("gone"), filed: true, after: AnswerTimeout},
+		{name: "no connection", dial: errors.New("nobody listens"), filed: true, after: AnswerTimeout},
+		{name: "it hangs", hangs: true, filed: true, after: AnswerTimeout},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			run := newRun(t)
+			j, _, _, err := journal.Take(context.Background(), run, journal.TakeOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer j.Close()
+			synctest.Test(t, func(t *testing.T) {
+				owner, err := journal.ReadOwner(run)
+				if err != nil {
+					t.Fatal(err)
+				}
+				owner.Socket = "a socket"
+				r, err := Prepare(run, cancelTwo())
+				if err != nil {
+					t.Fatal(err)
+				}
+				began := time.Now()
+				gone := r.Wait(t.Context(), owner, func(context.Context, *rundir.Run, *journal.Owner) (Conn, error) {
+					return &conn{func(ctx context.Context, name string) error {
+						switch {
+						case c.hangs:
+							<-ctx.Done()
+							return ctx.Err()
+						case c.err != nil:
+							return c.err
+						}
+						recs := []jobs.Record{{Kind: jobs.KindAccepted, Job: 1, Count: 3},
+							{Kind: jobs.KindJob, Job: 1, Next: jobs.Cancelled, Seq: 1, Request: name},
+							{Kind: jobs.KindJob, Job: 3, Next: jobs.Skipped, Seq: 2, Request: name},
+							{Kind: jobs.KindRequest, Count: 1, N: 1, Request: name}}
+						return errors.Join(j.Append(recs), j.Sync())
+					}}, c.dial
+				})
+				took := time.Since(began)
+				names, _, err := run.RequestNames()
+				if filed := slices.Equal(names, []string{r.Name}); gone || err != nil || filed != c.filed || r.Answered != c.answer {
+					t.Errorf("gone %v, filed %v, answered %v, %v", gone, filed, r.Answered, err)
+				}
+				if took < c.after || took > c.after+time.Second {
+					t.Errorf("it took %s, want %s", took, c.after)
+				}
+				if refused := strings.Contains(r.Refused, "no sense"); refused != errors.Is(c.err, refusal{}) {
+					t.Errorf("refused: %q", r.Refused)
+				}
+				if c.answer && (r.Done != 1 || r.Left != 1 || !slices.Equal(r.Affected, []jobs.ID{1, 3})) {
+					t.Errorf("%+v", r)
+				}
+			})
+		})
+	}
+}
+
+// A requeue of what Undo returns brings everything back that a cancel has ended, is ending,
+// or will have skipped.
+func TestUndo(t *testing.T) {
+	specs := jobstest.Specs(6)
+	for id, after := range map[jobs.ID][]jobs.ID{3: {1}, 4: {3, 2}, 6: {5}} {
+		specs[id-1].Options = &jobs.Options{After: after}
+	}
+	table := &jobs.Table{Specs: specs}
+	if err := jobs.Fold(table, &jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: 6}); err != nil {
+		t.Fatal(err)
+	}
+	if got := Undo(table, []jobs.ID{1}); !slices.Equal(got, []jobs.ID{1, 3, 4}) {
+		t.Errorf("%v", got)
+	}
+}
+
+// A command waits for the answer of a dispatcher on another machine as long as that one
+// gives signs of life, bounded, and finds out that it is dead (K9, DESIGN 8).
+func TestAwaitAnswer(t *testing.T) {
+	cancelling := []jobs.Record{{Kind: jobs.KindCancelling, Job: 1, Reason: "x"}, {Kind: jobs.KindCancelling, Job: 2, Reason: "x"}}
+	over := func(id jobs.ID, seq int64, next jobs.JobState) jobs.Record {
+		return jobs.Record{Kind: jobs.KindJob, Job: id, Next: next, Seq: seq}
+	}
+	type moment struct {
+		at   time.Duration
+		recs []jobs.Record
+		left bool
+	}
+	for _, c := range []struct {
+		name   string
+		beats  time.Duration // for how long it gives signs of life
+		does   []moment
+		gone   bool
+		taken  bool
+		still  int
+		others int
+		after  time.Duration // from when it was asked, at least; a second of polls on top
+	}{
+		{name: "answered", beats: time.Hour, taken: true, others: 1, after: 8 * time.Second, does: []moment{
+			{at: 3 * time.Second, recs: append(cancelling, jobs.Record{Kind: jobs.KindRequest, Count: 2})},
+			{at: 5 * time.Second, recs: []jobs.Record{over(1, 1, jobs.Cancelled)}},
+			{at: 8 * time.Second, recs: []jobs.Record{over(2, 2, jobs.Skipped)}}}},
+		{name: "one does not end", beats: time.Hour, taken: true, still: 1, after: 3*time.Second + EndTimeout, does: []moment{
+			{at: 3 * time.Second, recs: append(cancelling, jobs.Record{Kind: jobs.KindRequest, Count: 2}, over(1, 1, jobs.Cancelled))}}},
+		{name: "no answer", beats: time.Hour, after: AnswerTimeoutFar},
+		{name: "dead", gone: true, after: journal.StaleAfter},
+		{name: "it leaves without an answer", beats: time.Hour, gone: true, after: 4 * time.Second, does: []moment{{at: 4 * time.Second, left: true}}},
+		{name: "it leaves with its last words", beats: time.Hour, taken: true, after: 4 * time.Second, does: []moment{
+			{at: 4 * time.Second, recs: []jobs.Record{{Kind: jobs.KindRequest, Count: 2}}, left: true}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			run := newRun(t)
+			j, _, _, err := journal.Take(context.Background(), run, journal.TakeOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer j.Close()
+			elsewhere(t, run, nil)
+			synctest.Test(t, func(t *testing.T) {
+				owner, err := journal.ReadOwner(run)
+				if err != nil {
+					t.Fatal(err)
+				}
+				e, err := Prepare(run, cancelTwo())
+				if err != nil {
+					t.Fatal(err)
+				}
+				over := make(chan struct{})
+				go func() { // that dispatcher
+					left := false
+					for at := time.Duration(0); ; at += time.Second {
+						for _, m := range c.does {
+							if m.at != at {
+								continue
+							}
+							for _, r := range m.recs {
+								if r.Kind != jobs.KindJob {
+									r.Request = e.Name
+								}
+								j.Append([]jobs.Record{r})
+							}
+							j.Sync()
+							left = left || m.left
+						}
+						if at <= c.beats {
+							elsewhere(t, run, func(o map[string]any) { beats(o); o["left"] = left })
+						}
+						select {
+						case <-over:
+							return
+						case <-time.After(time.Second):
+						}
+					}
+				}()
+				began := time.Now()
+				gone := e.Wait(t.Context(), owner, nil)
+				took := time.Since(began)
+				close(over)
+				if gone != c.gone || e.Answered != c.taken || len(e.Ending) != c.still || e.EndedItself != c.others {
+					t.Errorf("gone %v, %+v", gone, e)
+				}
+				if took < c.after || took > c.after+time.Second {
+					t.Errorf("it took %s, want %s", took, c.after)
+				}
+			})
+		})
+	}
+}
