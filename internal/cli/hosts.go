@@ -1,0 +1,402 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"dcs-tui/hosts"
+	"dcs-tui/internal/cli/console"
+	"dcs-tui/internal/cli/exit"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/results"
+	"dcs-tui/jobs/rundir"
+)
+
+func (a *app) hostsCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "hosts",
+		GroupID: groupHost,
+		Short:   "The machines of the inventory",
+		Args:    cobra.ArbitraryArgs,
+		RunE:    needsCommand,
+	}
+	cmd.AddCommand(a.hostsListCmd(), a.hostsCheckCmd())
+	return cmd
+}
+
+func (a *app) hostsListCmd() *cobra.Command {
+	var file string
+	cmd := &cobra.Command{
+		Use:               "list [flags] [HOST...]",
+		Short:             "List the hosts of the inventory, without connecting",
+		ValidArgsFunction: completeHosts,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			list, err := a.chosenHosts(file, args)
+			if err != nil {
+				return err
+			}
+			w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+			for _, h := range list {
+				fmt.Fprintf(w, "%s\t%s\t%s\n", console.CleanLine(h.Name), wayText(h), hostText(h))
+			}
+			return w.Flush()
+		},
+	}
+	hostsFlag(cmd.Flags(), &file)
+	return cmd
+}
+
+// chosenHosts reads the inventory and returns the named hosts, or all.
+func (a *app) chosenHosts(file string, names []string) ([]*hosts.Host, error) {
+	inv, err := a.loadInventory(file)
+	if err != nil {
+		return nil, err
+	}
+	if len(names) == 0 {
+		return inv.Hosts, nil
+	}
+	var list []*hosts.Host
+	for _, name := range names {
+		h := inv.Find(name)
+		if h == nil {
+			return nil, exit.Usagef("there is no host %q in the inventory %s", console.Shorten(name), inv.File).
+				WithAdvice("dcs-tui hosts list shows them")
+		}
+		list = append(list, h)
+	}
+	return list, nil
+}
+
+// wayText describes how a host is reached.
+func wayText(h *hosts.Host) string {
+	switch h.Link {
+	case "local":
+		return "this machine"
+	case "command":
+		return console.CleanLine(strings.Join(h.Command, " "))
+	}
+	text := strings.Join(h.Addresses, ", ")
+	if h.User != "" {
+		text = h.User + "@" + text
+	}
+	if h.Port != 0 {
+		text += " port " + strconv.Itoa(h.Port)
+	}
+	if len(h.Jump) > 0 {
+		text += " through " + strings.Join(h.Jump, ", ")
+	}
+	return "ssh " + console.CleanLine(text)
+}
+
+// hostText describes the slots and limits that the inventory gives a host.
+func hostText(h *hosts.Host) string {
+	var parts []string
+	add := func(given bool, format string, args ...any) {
+		if given {
+			parts = append(parts, fmt.Sprintf(format, args...))
+		}
+	}
+	switch r := h.Slots; {
+	case r.Fixed > 0:
+		add(true, "%s", jobs.Plural(r.Fixed, "slot"))
+	case r.Less > 0:
+		add(true, "cores-%d slots", r.Less)
+	default:
+		add(true, "a slot a core")
+	}
+	add(len(h.Tags) > 0, "tags %s", console.CleanLine(strings.Join(h.Tags, ",")))
+	add(h.GPUs > 0, "%s", jobs.Plural(h.GPUs, "GPU"))
+	add(h.Weight != 1, "weight %g", h.Weight)
+	add(!h.Yield, "does not yield")
+	add(h.MaxLoad > 0, "load at most %g", h.MaxLoad)
+	add(h.MinMemFree > 0, "%s of memory left free", results.HumanBytes(h.MinMemFree))
+	add(h.MinDiskFree > 0, "%s of disk left free", results.HumanBytes(h.MinDiskFree))
+	for _, q := range h.Quiet {
+		add(true, "quiet %02d:%02d-%02d:%02d", int(q.From.Hours()), int(q.From.Minutes())%60, int(q.To.Hours()), int(q.To.Minutes())%60)
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (a *app) hostsCheckCmd() *cobra.Command {
+	var o options
+	var file string
+	cmd := &cobra.Command{
+		Use:   "check [flags] [HOST...]",
+		Short: "Connect to the hosts and say what is wrong with them",
+		Long: `Connect to the hosts, all at once, and say of each in a line what it has, or what is
+wrong with it and how to correct it. Nothing is left there but the copy of the program
+that the next run needs.
+
+Exit code 0 when all are usable, 1 when one is not.`,
+		ValidArgsFunction: completeHosts,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.runHostsCheck(&o, file, args)
+		},
+	}
+	hostsFlag(cmd.Flags(), &file)
+	sshFlags(cmd.Flags(), &o.SSHConfig, &o.AcceptNew)
+	return cmd
+}
+
+// checkTimeout bounds the check of all hosts.
+const checkTimeout = 90 * time.Second
+
+// checked is the result of the check of one host.
+type checked struct {
+	host    *hosts.Host
+	hello   *hosts.Hello
+	beat    *hosts.Beat   // the first heartbeat
+	connect time.Duration // until the helper answered
+	err     error
+}
+
+func (a *app) runHostsCheck(o *options, file string, names []string) error {
+	list, err := a.chosenHosts(file, names)
+	if err != nil {
+		return err
+	}
+	connector, err := a.connector(o, list, func(string, string) {})
+	if err != nil {
+		return err
+	}
+	probe, err := newSharedProbe()
+	if err != nil {
+		return err
+	}
+	defer probe.remove()
+	ctx, cancel := context.WithTimeout(context.Background(), checkTimeout)
+	defer cancel()
+	a.listen() // so that an interrupt removes what was made here
+	interrupted := make(chan os.Signal, 1)
+	go firstSignal(a.signals, interrupted, func() {
+		probe.remove()
+		os.Exit(exit.Cancelled)
+	})
+	found := make(chan *checked, len(list))
+	var leaving sync.WaitGroup
+	for _, h := range list {
+		leaving.Go(func() { check(ctx, connector, h, probe, found) })
+	}
+	width := 0
+	for _, h := range list {
+		width = min(max(width, len(h.Name)), 30)
+	}
+	out := console.New(a.stdout)
+	bad, shared, own := 0, false, false
+	for i := range list {
+		if left := len(list) - i; left > 1 {
+			a.con.Status(fmt.Sprintf("%d of %d hosts have answered", i, len(list)))
+		}
+		var c *checked
+		select {
+		case c = <-found:
+		case sig := <-interrupted:
+			return &exit.Problem{Err: fmt.Errorf("%s: the check was not finished", signalWord(sig)), Code: exit.Cancelled}
+		}
+		a.con.Status("")
+		switch {
+		case c.err != nil || c.hello.CwdError != "":
+			bad++
+		case c.hello.Shared:
+			shared = true
+		default:
+			own = true
+		}
+		out.Line(c.lines(out, width)...)
+	}
+	if shared {
+		out.Line("shared directory: the host sees this directory, and outputs are written here")
+	}
+	if own {
+		out.Line("own directory: outputs stay on the host, below its work_dir, and are read through the link")
+	}
+	if len(list) > 1 {
+		out.Line(fmt.Sprintf("%d of %s usable", len(list)-bad, jobs.Plural(len(list), "host")))
+	}
+	left := make(chan struct{})
+	go func() {
+		leaving.Wait()
+		close(left)
+	}()
+	select {
+	case <-left: // the helpers have exited
+	case sig := <-interrupted:
+		return &exit.Problem{Err: fmt.Errorf("%s: the check was not finished", signalWord(sig)), Code: exit.Cancelled}
+	}
+	if bad > 0 {
+		a.code = exit.Failed
+	}
+	return nil
+}
+
+// firstSignal passes the first signal on. If a second one comes before the first was
+// received, the output hangs, and quit ends the program.
+func firstSignal(signals <-chan os.Signal, first chan<- os.Signal, quit func()) {
+	for sig := range signals {
+		select {
+		case first <- sig:
+		default:
+			quit()
+			return
+		}
+	}
+}
+
+// sharedProbe is a directory that the hosts look for, to find out what they share.
+type sharedProbe struct {
+	dir, nonce, cwd string
+}
+
+func newSharedProbe() (*sharedProbe, error) {
+	cwd, err := workDir("")
+	if err != nil {
+		return nil, err
+	}
+	p := &sharedProbe{nonce: rand.Text(), cwd: cwd}
+	if p.dir, err = os.MkdirTemp(cwd, ".dcs-check-"); err != nil {
+		p.dir = "" // not writable: sharing cannot be detected
+		return p, nil
+	}
+	if err := os.WriteFile(filepath.Join(p.dir, rundir.NonceFile), []byte(p.nonce+"\n"), 0o600); err != nil {
+		p.remove()
+		p.dir = ""
+	}
+	return p, nil
+}
+
+func (p *sharedProbe) remove() {
+	if p.dir != "" {
+		os.RemoveAll(p.dir)
+	}
+}
+
+// check connects to one host, waits for its first heartbeat, sends the result to found,
+// and then cleans up on the host.
+func check(ctx context.Context, connector hosts.Connector, h *hosts.Host, p *sharedProbe, found chan<- *checked) {
+	c := &checked{host: h}
+	began := time.Now()
+	// The name of the run must be unique, because the host removes everything of that
+	// name: no other check, and no other host with the same work_dir, may use it.
+	uid := "check-" + rand.Text()
+	w, err := connector.Connect(ctx, h, &hosts.Open{
+		Version: hosts.ProtocolVersion, Run: uid, RunName: uid, Host: h.Name, Epoch: 1, RunDir: p.dir, Nonce: p.nonce,
+		WorkDir: h.WorkDir, ShareDir: h.ShareDir, Cwd: p.cwd, Nice: h.Nice, Slots: h.Slots.Fixed, Less: h.Slots.Less, Check: true,
+	})
+	if err != nil {
+		c.err = err
+		found <- c
+		return
+	}
+	defer w.Close()
+	c.hello, c.connect = w.Hello(), time.Since(began)
+	c.err = c.firstBeat(ctx, w)
+	usable := c.err == nil
+	found <- c // now owned by the receiver
+	if usable && w.Send(&hosts.Bye{End: true}) == nil {
+		for drained := false; !drained; { // until the host has cleaned up
+			select {
+			case _, ok := <-w.Reports():
+				drained = !ok
+			case <-ctx.Done():
+				drained = true
+			}
+		}
+	}
+}
+
+func (c *checked) firstBeat(ctx context.Context, w hosts.Worker) error {
+	for {
+		select {
+		case m, ok := <-w.Reports():
+			if !ok {
+				return w.Err()
+			}
+			switch m := m.(type) {
+			case *hosts.Beat:
+				c.beat = m
+				return nil
+			case *hosts.Trouble:
+				if m.Fatal {
+					return errors.New(m.Text)
+				}
+				c.hello.Warnings = append(c.hello.Warnings, m.Text)
+			}
+		case <-ctx.Done():
+			return fmt.Errorf("%s: connected, but no sign of life within %s", c.host.Name, results.HumanDuration(checkTimeout))
+		}
+	}
+}
+
+// lines describes the result. The first line says whether the host can be used.
+func (c *checked) lines(out *console.Console, width int) []string {
+	name := fmt.Sprintf("%-*s", width, console.CleanLine(c.host.Name))
+	good := func(rows ...string) []string {
+		return append([]string{out.Paint(console.Green, out.Glyph("✓", "+")+" "+name+"  up ") + "  " + rows[0]}, rows[1:]...)
+	}
+	bad := func(problem, advice string) []string {
+		rows := []string{out.Paint(console.Red, out.Glyph("✗", "x")+" "+name+"  BAD") + "  " + console.CleanLine(problem)}
+		if advice != "" {
+			rows = append(rows, console.CleanLine(advice))
+		}
+		return rows
+	}
+	var lines []string
+	switch h, b := c.hello, c.beat; {
+	case c.err != nil:
+		advice := ""
+		if e := (*hosts.Error)(nil); errors.As(c.err, &e) {
+			advice = e.Advice
+		}
+		lines = bad(withoutName(c.err, c.host.Name), advice)
+	case h.CwdError != "":
+		lines = bad(h.CwdError, "start dcs-tui in a directory that the host has too, or use --cwd")
+	default:
+		text := fmt.Sprintf("%s of %s, %.1f busy, load %.2f", jobs.Plural(h.Slots, "slot"), jobs.Plural(h.Cores, "core"), b.Busy, b.Load[0])
+		if b.MemFree >= 0 {
+			text += fmt.Sprintf(", memory %s of %s free", results.HumanBytes(b.MemFree), results.HumanBytes(h.MemBytes))
+		}
+		if b.DiskFree >= 0 {
+			text += ", disk " + results.HumanBytes(b.DiskFree) + " free"
+		}
+		if h.Shared {
+			text += ", shared directory"
+		} else {
+			text += ", own directory"
+		}
+		text += ", answered in " + results.HumanDuration(c.connect)
+		if h.GPUs > 0 {
+			text += ", " + jobs.Plural(h.GPUs, "GPU")
+		}
+		lines = good(out.Fill(text, ", ", width+9)...)
+	}
+	if c.err == nil {
+		for _, w := range c.hello.Warnings {
+			lines = append(lines, console.CleanLine(w))
+		}
+	}
+	for i := range lines[1:] {
+		lines[i+1] = strings.Repeat(" ", width+9) + lines[i+1]
+	}
+	return lines
+}
+
+// withoutName returns the text of an error without the host's name and the advice, which
+// are printed in their own places.
+func withoutName(err error, name string) string {
+	var e *hosts.Error
+	if errors.As(err, &e) && e.Err != nil {
+		return e.Err.Error()
+	}
+	return strings.TrimPrefix(err.Error(), name+": ")
+}
