@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -17,80 +18,66 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// question is what is asked of a table, read before the run is: a slip costs no time.
-type question struct {
+// query is a table that the flags ask for. It is read before the run is, so that an error
+// costs no time.
+type query struct {
 	*tableFlags
 	columns  []*column.Column
 	filters  []*sheet.Filter // all must hold
-	having   []*sheet.Filter // of them, what names statistics of groups
+	having   []*sheet.Filter // those of filters that name statistics of groups
 	order    []sheet.Order
-	best     *sheet.Order // nil: all
+	best     []sheet.Order // at most one
 	measures []sheet.Measure
 	measure  sheet.Measure // of the pivot
 }
 
-func (f *tableFlags) question() (*question, error) {
-	q := &question{tableFlags: f, measures: sheet.AllMeasures(), measure: sheet.Mean}
-	for _, text := range f.results {
-		c, err := column.Parse(text)
-		if err != nil {
-			return nil, exit.Usagef("--result: %w", err)
-		}
-		if slices.ContainsFunc(q.columns, func(o *column.Column) bool { return o.Name == c.Name }) {
-			return nil, exit.Usagef("--result: %s is given twice", c.Name)
-		}
-		q.columns = append(q.columns, c)
+func (f *tableFlags) query() (*query, error) {
+	q := &query{tableFlags: f, measure: sheet.Mean}
+	var errs [5]error
+	q.columns, errs[0] = parseEach("result", f.results, column.Parse)
+	q.filters, errs[1] = parseEach("where", f.where, sheet.ParseFilter)
+	q.order, errs[2] = parseEach("sort", f.sort, sheet.ParseSort)
+	if f.best != "" {
+		q.best, errs[3] = parseEach("best", []string{f.best}, sheet.ParseBest)
 	}
-	var err error
-	if q.filters, err = parseWhere(f.where); err != nil {
+	if q.measures, errs[4] = parseEach("stats", f.stats, sheet.ParseMeasure); len(q.measures) == 0 {
+		q.measures = sheet.AllMeasures()
+	}
+	if err := cmp.Or(errs[:]...); err != nil {
 		return nil, err
 	}
-	for _, text := range f.sort {
-		o, err := sheet.ParseSort(text)
-		if err != nil {
-			return nil, exit.Usagef("--sort: %w", err)
-		}
-		q.order = append(q.order, o)
-	}
-	if f.best != "" {
-		o, err := sheet.ParseBest(f.best)
-		if err != nil {
-			return nil, exit.Usagef("--best: %w", err)
-		}
-		q.best = &o
-	}
-	if len(f.stats) > 0 {
-		q.measures = nil
-		for _, word := range f.stats {
-			m, err := sheet.ParseMeasure(word)
-			if err != nil {
-				return nil, exit.Usagef("--stats: %w", err)
-			}
-			q.measures = append(q.measures, m)
+	for i, c := range q.columns {
+		if slices.ContainsFunc(q.columns[:i], func(o *column.Column) bool { return o.Name == c.Name }) {
+			return nil, exit.Usagef("--result: %s is given twice", c.Name)
 		}
 	}
 	if len(f.pivotOf) == 3 {
-		if figure, word, ok := cutMeasure(f.pivotOf[2]); ok {
-			m, err := sheet.ParseMeasure(word)
+		if i := strings.LastIndexByte(f.pivotOf[2], ':'); i >= 0 {
+			m, err := sheet.ParseMeasure(f.pivotOf[2][i+1:])
 			if err != nil {
 				return nil, exit.Usagef("--pivot: %w", err)
 			}
-			f.pivotOf[2], q.measure = figure, m
+			f.pivotOf[2], q.measure = f.pivotOf[2][:i], m
 		}
 	}
 	return q, nil
 }
 
-func cutMeasure(word string) (figure, measure string, ok bool) {
-	i := strings.LastIndexByte(word, ':')
-	if i < 0 {
-		return word, "", false
+// parseEach parses the values of a flag.
+func parseEach[T any](flag string, texts []string, parse func(string) (T, error)) ([]T, error) {
+	var list []T
+	for _, text := range texts {
+		t, err := parse(text)
+		if err != nil {
+			return nil, exit.Usagef("--%s: %w", flag, err)
+		}
+		list = append(list, t)
 	}
-	return word[:i], word[i+1:], true
+	return list, nil
 }
 
-// resultColumns are those that were declared when the run was made, and those asked
-// for now; of two with one name the latter.
+// resultColumns returns the columns that the run declares and those asked for, which
+// replace declared ones of the same name.
 func (a *app) resultColumns(run *rundir.Run, asked []*column.Column) []*column.Column {
 	columns, err := outputs.Declared(run.Asked)
 	if err != nil {
@@ -106,9 +93,8 @@ func (a *app) resultColumns(run *rundir.Run, asked []*column.Column) []*column.C
 	return columns
 }
 
-// runTable prints the table that was asked for. What it lacks is said on standard
-// error, so that standard output is the table alone.
-func (a *app) runTable(ctx context.Context, l *standing.Look, list []results.Result, columns []*column.Column, q *question) error {
+// runTable prints the table. Notes about it go to standard error.
+func (a *app) runTable(ctx context.Context, l *standing.Look, list []results.Result, columns []*column.Column, q *query) error {
 	reader := outputs.New(l.Run, columns)
 	reader.Remember()
 	found, err := reader.Read(ctx, list, cwdsOf(l.Table, list))
@@ -117,7 +103,17 @@ func (a *app) runTable(ctx context.Context, l *standing.Look, list []results.Res
 	}
 	whole := sheet.New(sheet.Input{Jobs: list, Params: paramNames(l.Table), Names: columnNames(columns), Figures: found.Values})
 	if len(q.group) > 0 {
-		q.filters, q.having = splitFilters(whole, q.filters)
+		filters := q.filters
+		q.filters = nil
+		for _, f := range filters {
+			jobs, groups := f.Split(whole)
+			if jobs != nil {
+				q.filters = append(q.filters, jobs)
+			}
+			if groups != nil {
+				q.having = append(q.having, groups)
+			}
+		}
 	}
 	s, odd, err := whole.WhereAll(q.filters)
 	if err != nil {
@@ -130,19 +126,12 @@ func (a *app) runTable(ctx context.Context, l *standing.Look, list []results.Res
 		err = a.printSheet(s, q, notes)
 	}
 	if left := l.Table.Unfinished(); err == nil && left > 0 && !q.all {
-		a.note(jobs.Plural(left, "job") + notOver(left))
+		a.note(jobs.Plural(left, "job") + jobs.Verb(left, " is not over and has no row; --all shows it", " are not over and have no row; --all shows them"))
 	}
 	return err
 }
 
-func notOver(n int) string {
-	if n == 1 {
-		return " is not over and has no row; --all shows it"
-	}
-	return " are not over and have no row; --all shows them"
-}
-
-// note says on standard error what a table lacks.
+// note prints notes about a table on standard error.
 func (a *app) note(lines ...string) {
 	for _, l := range lines {
 		a.con.Line(a.con.Paint(console.Dim, "note: ") + console.CleanLine(l))
@@ -150,7 +139,7 @@ func (a *app) note(lines ...string) {
 }
 
 // printSheet prints jobs or groups.
-func (a *app) printSheet(s *sheet.Sheet, q *question, notes []string) error {
+func (a *app) printSheet(s *sheet.Sheet, q *query, notes []string) error {
 	var odd []string
 	var err error
 	if len(q.group) > 0 {
@@ -164,7 +153,7 @@ func (a *app) printSheet(s *sheet.Sheet, q *question, notes []string) error {
 				return exit.Usagef("--columns: %w", err)
 			}
 			s = s.Show(shown)
-		} else if q.format == string(export.JSONL) { // programs want to know why, too
+		} else if q.format == string(export.JSONL) { // for programs
 			s = s.AlsoShow("exit", "signal", "reason")
 		}
 		odd = s.Missing(s.Figures())
@@ -176,8 +165,8 @@ func (a *app) printSheet(s *sheet.Sheet, q *question, notes []string) error {
 		}
 		s = s.Sort(at, o.Desc)
 	}
-	if q.best != nil {
-		if s, odd, err = best(s, *q.best); err != nil {
+	if len(q.best) > 0 {
+		if s, odd, err = best(s, q.best[0]); err != nil {
 			return err
 		}
 	}
@@ -188,16 +177,16 @@ func (a *app) printSheet(s *sheet.Sheet, q *question, notes []string) error {
 	return nil
 }
 
-// formulas are told of where a spreadsheet may come upon them.
-func (q *question) formulas(s *sheet.Sheet) []string {
+// formulas returns notes about values that a spreadsheet would take for formulas.
+func (q *query) formulas(s *sheet.Sheet) []string {
 	if f := export.Format(q.format); f != export.CSV && f != export.TSV {
 		return nil
 	}
 	return s.Formulas()
 }
 
-// group puts jobs together by --group; with no figures there is still the time.
-func group(s *sheet.Sheet, q *question) (*sheet.Sheet, []string, error) {
+// group groups jobs by --group. Without figures it groups their run times.
+func group(s *sheet.Sheet, q *query) (*sheet.Sheet, []string, error) {
 	by, err := s.Find(q.group)
 	if err != nil {
 		return nil, nil, exit.Usagef("--group: %w", err)
@@ -220,21 +209,7 @@ func group(s *sheet.Sheet, q *question) (*sheet.Sheet, []string, error) {
 	return grouped, append(notes, odd...), nil
 }
 
-// splitFilters parts what is asked of jobs from what is asked of their groups.
-func splitFilters(s *sheet.Sheet, filters []*sheet.Filter) (rows, groups []*sheet.Filter) {
-	for _, f := range filters {
-		of, others := f.Split(s)
-		if of != nil {
-			rows = append(rows, of)
-		}
-		if others != nil {
-			groups = append(groups, others)
-		}
-	}
-	return rows, groups
-}
-
-// best keeps the best row alone.
+// best keeps only the best row.
 func best(s *sheet.Sheet, o sheet.Order) (*sheet.Sheet, []string, error) {
 	at, err := s.Column(o.Column)
 	if err != nil {
@@ -254,7 +229,7 @@ func best(s *sheet.Sheet, o sheet.Order) (*sheet.Sheet, []string, error) {
 	return s.Keep(func(r int) bool { return r == row }), notes, nil
 }
 
-func (a *app) printPivot(s *sheet.Sheet, q *question, notes []string) error {
+func (a *app) printPivot(s *sheet.Sheet, q *query, notes []string) error {
 	at, err := s.Find(q.pivotOf)
 	if err != nil {
 		return exit.Usagef("--pivot: %w", err)
@@ -278,15 +253,50 @@ func (a *app) printPivot(s *sheet.Sheet, q *question, notes []string) error {
 	return err
 }
 
-func (a *app) writeSheet(s *sheet.Sheet, q *question) error {
+func (a *app) writeSheet(s *sheet.Sheet, q *query) error {
 	out := console.New(a.stdout)
 	return export.Write(a.stdout, s, export.Options{Format: export.Format(q.format), Terminal: out.Live(), Color: out.Colored(), Width: terminalWidth(out)})
 }
 
-// terminalWidth is how wide a table may be; 0: as wide as it is, for what is no terminal.
+// terminalWidth is the maximum width of a table; 0, which means no limit, if out is not a terminal.
 func terminalWidth(out *console.Console) int {
 	if !out.Live() {
 		return 0
 	}
 	return out.Width()
+}
+
+func columnNames(columns []*column.Column) []string {
+	names := make([]string, len(columns))
+	for i, c := range columns {
+		names[i] = c.Name
+	}
+	return names
+}
+
+// paramNames returns the parameters of all jobs, also of those without a row, so that a
+// table has the same columns from the beginning of a run to its end.
+func paramNames(t *jobs.Table) []string {
+	var names []string
+	had := map[string]bool{}
+	for i := range t.Jobs {
+		for k, p := range t.Jobs[i].Spec.Params {
+			if k < len(names) && names[k] == p.Name || had[p.Name] {
+				continue // the usual case
+			}
+			had[p.Name] = true
+			names = append(names, p.Name)
+		}
+	}
+	return names
+}
+
+// cwdsOf returns a function for outputs.Reader: the directory of a job that has its own.
+func cwdsOf(t *jobs.Table, list []results.Result) func(i int) string {
+	return func(i int) string {
+		if s := t.Job(list[i].Job).Spec; s.Options != nil {
+			return s.Cwd
+		}
+		return ""
+	}
 }

@@ -19,13 +19,13 @@ import (
 	"dcs-tui/jobs/results/export"
 )
 
-// resultsFlags are what `results` can be asked.
+// resultsFlags holds the flags of results.
 type resultsFlags struct {
 	json, failed bool
 	table        tableFlags
 }
 
-// tableFlags say which table is wanted of a grid's results.
+// tableFlags holds the flags that ask for a table.
 type tableFlags struct {
 	results []string // NAME or NAME=HOW
 	where   []string
@@ -36,7 +36,7 @@ type tableFlags struct {
 	stats   []string
 	minSize int
 	pivot   pivotValue
-	pivotOf []string // its three words, nil: no pivot
+	pivotOf []string // its three names; nil: no pivot
 	heat    bool
 	format  string
 	all     bool
@@ -107,20 +107,17 @@ func (f *tableFlags) add(cmd *cobra.Command) {
 	}
 }
 
-// tableFlagNames are the flags that ask for a table.
-var tableFlagNames = []string{"result", "where", "columns", "sort", "best", "group", "stats", "min-group-size", "pivot", "heat", "format", "all"}
-
-// given returns the first flag that asks for a table, "" when there is none.
-func (f *tableFlags) given(fs *pflag.FlagSet) string {
-	for _, name := range tableFlagNames {
-		if fs.Changed(name) {
-			return name
+// given returns the first flag that asks for a table, or "".
+func (f *tableFlags) given(fs *pflag.FlagSet) (name string) {
+	fs.Visit(func(g *pflag.Flag) {
+		if name == "" && g.Name != "json" && g.Name != "failed" {
+			name = g.Name
 		}
-	}
-	return ""
+	})
+	return name
 }
 
-// check finds flags that do not go together.
+// check refuses flags that cannot be combined.
 func (f *tableFlags) check(fs *pflag.FlagSet) error {
 	has := fs.Changed
 	for _, pair := range [][2]string{{"pivot", "group"}, {"pivot", "sort"}, {"pivot", "best"}, {"pivot", "stats"}, {"pivot", "columns"}, {"best", "sort"}} {
@@ -151,7 +148,7 @@ func (a *app) runResults(cmd *cobra.Command, args []string, f *resultsFlags) err
 	if err := f.table.check(cmd.Flags()); err != nil {
 		return err
 	}
-	q, err := f.table.question()
+	q, err := f.table.query()
 	if err != nil {
 		return err
 	}
@@ -167,7 +164,7 @@ func (a *app) runResults(cmd *cobra.Command, args []string, f *resultsFlags) err
 	if f.failed {
 		list = slices.DeleteFunc(list, func(r results.Result) bool { return r.State != jobs.Failed && r.State != jobs.TimedOut })
 	}
-	if f.json { // in the order in which they ended; the others in that of the jobs
+	if f.json { // by end; otherwise by job number
 		slices.SortStableFunc(list, func(a, b results.Result) int { return cmp.Compare(a.Seq, b.Seq) })
 	}
 	columns := a.resultColumns(l.Run, q.columns)
@@ -177,14 +174,10 @@ func (a *app) runResults(cmd *cobra.Command, args []string, f *resultsFlags) err
 	} else {
 		err = a.writeResults(list, f.json)
 	}
-	var p *exit.Problem
-	switch {
-	case err == nil, errors.Is(err, syscall.EPIPE):
+	if errors.Is(err, syscall.EPIPE) {
 		return nil
-	case errors.As(err, &p):
-		return err
 	}
-	return exit.Usagef("%w", err)
+	return err
 }
 
 func (a *app) writeResults(list []results.Result, asJSON bool) error {
@@ -205,34 +198,31 @@ func (a *app) writeResults(list []results.Result, asJSON bool) error {
 	return w.Flush()
 }
 
-// pivotValue is --pivot ROWS COLUMNS FIGURE, of which a flag can take only the first
-// word: the other two are the arguments that follow it. One word with commas will do,
-// too.
+// pivotValue is --pivot ROWS COLUMNS FIGURE. pflag takes only the first word as the value;
+// the other two are the arguments that follow. One word with commas is allowed, too.
 type pivotValue struct {
 	flags *pflag.FlagSet
-	names []string // as given in one word, or ROWS alone
-	at    int      // how many arguments stood before the flag
+	names []string // all three, or ROWS alone
+	at    int      // number of arguments before the flag
 }
 
 func (v *pivotValue) String() string { return strings.Join(v.names, ",") }
 func (v *pivotValue) Type() string   { return "rows columns figure" }
 func (v *pivotValue) Set(s string) error {
-	v.names = strings.Split(s, ",")
+	v.names, v.at = strings.Split(s, ","), v.flags.NArg()
 	if len(v.names) != 1 && len(v.names) != 3 {
 		return exit.Usagef("%q does not name rows, columns and a figure, such as C,gamma,acc", console.Shorten(s))
 	}
-	v.at = v.flags.NArg()
 	return nil
 }
 
-// split takes the flag's three words from the arguments; the others are left.
-func (v *pivotValue) split(args []string) (words, rest []string, err error) {
+// split returns the three names, and the arguments that are not part of the flag.
+func (v *pivotValue) split(args []string) (names, rest []string, err error) {
 	switch {
 	case len(v.names) != 1:
 		return v.names, args, nil
 	case len(args) < v.at+2:
 		return nil, nil, exit.Usagef("--pivot wants rows, columns and a figure: --pivot C gamma acc")
 	}
-	words = []string{v.names[0], args[v.at], args[v.at+1]}
-	return words, slices.Concat(args[:v.at], args[v.at+2:]), nil
+	return append(v.names[:1:1], args[v.at:v.at+2]...), slices.Concat(args[:v.at], args[v.at+2:]), nil
 }

@@ -10,6 +10,7 @@ import (
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/results/sheet"
 )
 
 // X7: --where means the same wherever it is given: parameters, facts and figures of jobs,
@@ -30,7 +31,7 @@ func TestJobsWhere(t *testing.T) {
 	over(table.Job(6), jobs.Queued, &jobs.Outcome{Started: 1, Exit: 3})
 	a := &app{con: console.New(os.Stderr)}
 	which := func(where []string) string {
-		filters, err := parseWhere(where)
+		filters, err := parseEach("where", where, sheet.ParseFilter)
 		if err != nil {
 			return err.Error()
 		}

@@ -1,0 +1,159 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"dcs-tui/internal/cli/exit"
+	"dcs-tui/internal/cli/places"
+	"dcs-tui/internal/cli/standing"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/results/column"
+	"dcs-tui/jobs/results/outputs"
+	"dcs-tui/jobs/results/sheet"
+	"dcs-tui/jobs/rundir"
+)
+
+// selection selects jobs of a run. A job must meet all conditions.
+type selection struct {
+	named  jobs.Ranges // nil: all
+	all    bool        // --all
+	failed bool        // --failed
+	where  []string    // filters of results --where
+}
+
+const whereHelp = "only jobs for which this holds, such as: exit=137 and host=ws*, or: state=timed_out or state=skipped; as results --where finds them"
+
+// parseNamed reads the arguments after RUN: "3", "3-17", "3,9-12".
+func (s *selection) parseNamed(args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	named, err := jobs.ParseRanges(strings.Join(args, ","))
+	if err != nil {
+		return exit.Usagef("%w", err)
+	}
+	s.named = named
+	return nil
+}
+
+// pick returns the selected jobs. Jobs that are named by number alone are selected in any
+// state: the dispatcher counts those that it leaves alone. Others must satisfy fit.
+func (a *app) pick(ctx context.Context, run *rundir.Run, t *jobs.Table, s *selection, fit func(jobs.JobState) bool) ([]jobs.ID, error) {
+	filters, err := parseEach("where", s.where, sheet.ParseFilter)
+	if err != nil {
+		return nil, err
+	}
+	if last := s.named.Last(); int(last) > len(t.Jobs) {
+		return nil, exit.Usagef("there is no job %d: the run has %s", last, jobs.Plural(len(t.Jobs), "job"))
+	}
+	if s.named != nil && len(filters) == 0 && !s.failed {
+		return s.named.IDs(jobs.ID(len(t.Jobs))), nil
+	}
+	var which map[jobs.ID]bool
+	if len(filters) > 0 {
+		if which, err = a.jobsWhere(ctx, run, t, filters); err != nil {
+			return nil, err
+		}
+	}
+	var ids []jobs.ID
+	for i := range t.Jobs {
+		j, id := &t.Jobs[i], jobs.ID(i+1)
+		switch {
+		case s.named != nil && !s.named.Has(id), !fit(j.State):
+		case s.failed && j.State != jobs.Failed && j.State != jobs.TimedOut:
+		case which == nil || which[id]:
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
+}
+
+// jobsWhere returns the jobs that match the filters. They are the jobs that results --all
+// --where shows. Host, exit, and signal of a job that is not over are those of its last
+// attempt. Outputs are read only if a filter names a declared figure.
+func (a *app) jobsWhere(ctx context.Context, run *rundir.Run, t *jobs.Table, filters []*sheet.Filter) (map[jobs.ID]bool, error) {
+	at := places.Of(run)
+	in := sheet.Input{Jobs: append(at.Since(t, 0), at.Unfinished(t)...), Params: paramNames(t)}
+	for i := range in.Jobs {
+		r := &in.Jobs[i]
+		if j := t.Job(r.Job); !j.State.Terminal() {
+			if last := j.Last(); last != nil {
+				r.Host = cmp.Or(r.Host, last.Host)
+			}
+			r.Outcome = standing.LastOutcome(j)
+		}
+	}
+	columns := a.resultColumns(run, nil)
+	in.Names = columnNames(columns)
+	named, others := namedFigures(sheet.New(in), columns, filters)
+	if len(named) > 0 {
+		found, err := outputs.New(run, named).Read(ctx, in.Jobs, cwdsOf(t, in.Jobs))
+		if err != nil {
+			return nil, err
+		}
+		a.note(found.Notes...)
+		in.Figures = found.Values
+	}
+	in.Names = columnNames(slices.Concat(named, others)) // the others have no values, and no filter names them
+	s, odd, err := sheet.New(in).WhereAll(filters)
+	if err != nil {
+		return nil, exit.Usagef("--where: %w", err)
+	}
+	a.note(odd...)
+	which := make(map[jobs.ID]bool, s.Len())
+	for row := range s.Len() {
+		which[s.Job(row)] = true
+	}
+	return which, nil
+}
+
+// namedFigures returns the columns that a filter names, and the others. s has all columns.
+func namedFigures(s *sheet.Sheet, columns []*column.Column, filters []*sheet.Filter) (named, others []*column.Column) {
+	meant := map[int]bool{}
+	for _, f := range filters {
+		for _, name := range f.Columns() {
+			if at, err := s.Column(name); err == nil { // otherwise WhereAll returns the error
+				meant[at] = true
+			}
+		}
+	}
+	for k, at := range s.Figures() {
+		if meant[at] {
+			named = append(named, columns[k])
+		} else {
+			others = append(others, columns[k])
+		}
+	}
+	return named, others
+}
+
+// whereWords are columns that completion offers for --where.
+var whereWords = []string{"state", "exit", "signal", "host", "name", "queue"}
+
+// completeWhere completes some columns, and the states.
+func completeWhere(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	i := strings.LastIndexAny(prefix, ", (") + 1
+	before, last := prefix[:i], prefix[i:]
+	var words []string
+	for _, w := range whereWords {
+		if w != "state" || !strings.HasPrefix(last, "state=") {
+			words = append(words, w+"=")
+			continue
+		}
+		for st := jobs.Queued; st <= jobs.Skipped; st++ {
+			words = append(words, "state="+st.String())
+		}
+	}
+	var fit []string
+	for _, w := range words {
+		if strings.HasPrefix(w, last) {
+			fit = append(fit, before+w)
+		}
+	}
+	return fit, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+}
