@@ -2,6 +2,7 @@ package cli
 
 import (
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -10,10 +11,12 @@ import (
 	"dcs-tui/hosts"
 )
 
-// completeFlags has the shell complete the values of the flags of a command and those
-// below it: where there is a fixed set of them, and of flags that several commands have.
+// completeFlags adds completions to the flags of a command and its subcommands: to those
+// with a fixed set of values, and to those that several commands have.
 func completeFlags(cmd *cobra.Command) {
-	shared := map[string]cobra.CompletionFunc{"hosts": tomlFiles, "cwd": dirsOnly, "run-dir": dirsOnly, "env": completeEnv}
+	dirs := cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs)
+	toml := cobra.FixedCompletions([]string{"toml"}, cobra.ShellCompDirectiveFilterFileExt)
+	shared := map[string]cobra.CompletionFunc{"hosts": toml, "cwd": dirs, "run-dir": dirs, "env": completeEnv}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if c, ok := f.Value.(*choiceFlag); ok {
 			cmd.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(c.words, cobra.ShellCompDirectiveNoFileComp))
@@ -26,15 +29,7 @@ func completeFlags(cmd *cobra.Command) {
 	}
 }
 
-func dirsOnly(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return nil, cobra.ShellCompDirectiveFilterDirs
-}
-
-func tomlFiles(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return []string{"toml"}, cobra.ShellCompDirectiveFilterFileExt
-}
-
-// completeEnv completes the names of the present environment.
+// completeEnv completes the names of environment variables.
 func completeEnv(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	var names []string
 	for _, kv := range os.Environ() {
@@ -46,8 +41,8 @@ func completeEnv(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.S
 	return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
-// completeHosts completes the names of the inventory's hosts that are not there yet.
-func completeHosts(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+// completeHosts completes the names of the inventory's hosts.
+func completeHosts(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	flag, _ := cmd.Flags().GetString("hosts")
 	file, err := hosts.FindInventory(flag)
 	inv := hosts.Local()
@@ -59,13 +54,18 @@ func completeHosts(cmd *cobra.Command, args []string, prefix string) ([]string, 
 	}
 	var names []string
 	for _, h := range inv.Hosts {
-		taken := false
-		for _, arg := range args {
-			taken = taken || arg == h.Name
-		}
-		if !taken && strings.HasPrefix(h.Name, prefix) {
+		if strings.HasPrefix(h.Name, prefix) {
 			names = append(names, h.Name)
 		}
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeMany completes every argument with what complete offers for the first one,
+// except names that are given already.
+func completeMany(complete cobra.CompletionFunc) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		names, how := complete(cmd, nil, prefix)
+		return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(args, name) }), how
+	}
 }

@@ -40,7 +40,7 @@ func (a *app) hostsListCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "list [flags] [HOST...]",
 		Short:             "List the hosts of the inventory, without connecting",
-		ValidArgsFunction: completeHosts,
+		ValidArgsFunction: completeMany(completeHosts),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			list, err := a.chosenHosts(file, args)
 			if err != nil {
@@ -139,7 +139,7 @@ wrong with it and how to correct it. Nothing is left there but the copy of the p
 that the next run needs.
 
 Exit code 0 when all are usable, 1 when one is not.`,
-		ValidArgsFunction: completeHosts,
+		ValidArgsFunction: completeMany(completeHosts),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.runHostsCheck(&o, file, args)
 		},

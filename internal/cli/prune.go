@@ -1,22 +1,28 @@
 package cli
 
 import (
+	"crypto/rand"
 	"errors"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
+	"dcs-tui/internal/cli/places"
 	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
 )
 
-// pruneOptions say which runs are removed.
+// pruneOptions holds the flags of runs prune.
 type pruneOptions struct {
 	older      time.Duration
 	keep       int
@@ -42,7 +48,7 @@ outputs of what ran there. The commands that remove those are printed.`,
 		Example: `dcs-tui runs prune --older 30d
 dcs-tui runs prune --keep 10 --yes
 dcs-tui runs prune --unfinished sweep-20260314-1502`,
-		ValidArgsFunction: completeManyRuns,
+		ValidArgsFunction: completeMany(completeRuns),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return a.runPrune(args, &p)
 		},
@@ -64,14 +70,14 @@ func (a *app) runPrune(args []string, p *pruneOptions) error {
 	if err != nil {
 		return err
 	}
-	a.sweepPruned()
+	a.removePruned()
 	var runs []*rundir.Run
 	count := 0
 	for _, dir := range dirs {
 		run, err := rundir.Open(dir)
 		var table *jobs.Table
 		if err == nil {
-			table, err = p.mayGo(run)
+			table, err = p.check(run)
 		}
 		switch {
 		case err == nil:
@@ -112,38 +118,36 @@ func (a *app) runPrune(args []string, p *pruneOptions) error {
 	return nil
 }
 
-// candidates are the run directories that are meant.
-func (p *pruneOptions) candidates(args []string) ([]string, error) {
-	var dirs []string
-	for _, name := range args {
-		dir, err := rundir.Find(rundir.Base, name)
+// candidates returns the run directories that the arguments or --keep select.
+func (p *pruneOptions) candidates(args []string) (dirs []string, err error) {
+	if len(args) == 0 {
+		found, err := rundir.List(rundir.Base)
 		if err != nil {
 			return nil, exit.Usagef("%w", err)
 		}
-		if dir, err = filepath.Abs(dir); err != nil {
+		for _, e := range found[min(p.keep, len(found)):] {
+			dirs = append(dirs, e.Dir)
+		}
+	}
+	for _, name := range args {
+		dir, err := rundir.Find(rundir.Base, name)
+		if err == nil {
+			dir, err = filepath.Abs(dir)
+		}
+		if err != nil {
 			return nil, exit.Usagef("%w", err)
 		}
 		if !slices.Contains(dirs, dir) {
 			dirs = append(dirs, dir)
 		}
 	}
-	if len(args) > 0 {
-		return dirs, nil
-	}
-	found, err := rundir.List(rundir.Base)
-	if err != nil {
-		return nil, exit.Usagef("%w", err)
-	}
-	for _, e := range found[min(p.keep, len(found)):] {
-		dirs = append(dirs, e.Dir)
-	}
 	return dirs, nil
 }
 
 var errTooYoung = errors.New("it is too young")
 
-// mayGo says why a run must stay, nil if nothing speaks for it.
-func (p *pruneOptions) mayGo(run *rundir.Run) (*jobs.Table, error) {
+// check returns an error if a run must stay.
+func (p *pruneOptions) check(run *rundir.Run) (*jobs.Table, error) {
 	if p.older > 0 {
 		last, err := lastRecorded(run)
 		if err != nil {
@@ -185,7 +189,7 @@ func (p *pruneOptions) mayGo(run *rundir.Run) (*jobs.Table, error) {
 	return table, nil
 }
 
-// lastRecorded is when something was last written down in a run.
+// lastRecorded returns the time of the last record of a run.
 func lastRecorded(run *rundir.Run) (time.Time, error) {
 	names, err := run.Disk.Names(run.Path(rundir.JournalDir))
 	if err != nil {
@@ -204,18 +208,114 @@ func lastRecorded(run *rundir.Run) (time.Time, error) {
 	return last, nil
 }
 
-// completeManyRuns completes runs that are not named yet.
-func completeManyRuns(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-	names, how := completeRuns(cmd, nil, prefix)
-	kept := names[:0]
-	for _, n := range names {
-		taken := false
-		for _, arg := range args {
-			taken = taken || arg == n
-		}
-		if !taken {
-			kept = append(kept, n)
+// prunedPrefix begins the name of a run directory that is being removed. What is left of it
+// when this process is killed is not a run any more.
+const prunedPrefix = ".pruned."
+
+// prune removes a run. It renames the directory and checks the owner again before it
+// removes files, so that nobody dispatches half a run. left describes what hosts keep.
+func prune(run *rundir.Run) (left []string, err error) {
+	if info, err := os.Lstat(run.Dir); err != nil {
+		return nil, err
+	} else if info.Mode()&fs.ModeSymlink != 0 { // only the link would be removed
+		return nil, errors.New("it is a symbolic link: name the directory that it leads to")
+	}
+	before, _ := journal.ReadOwner(run)
+	left = leftOnHosts(run)
+	hidden := filepath.Join(filepath.Dir(run.Dir), prunedPrefix+filepath.Base(run.Dir)+"."+strings.ToLower(rand.Text()[:8]))
+	if err := os.Rename(run.Dir, hidden); err != nil {
+		return nil, err
+	}
+	moved := &rundir.Run{Dir: hidden, Nonce: run.Nonce, Asked: run.Asked, Disk: run.Disk}
+	if after, _ := journal.ReadOwner(moved); after != nil && (before == nil || after.Token != before.Token || after.Beat != before.Beat) {
+		return nil, errors.Join(errors.New("somebody has just begun to dispatch it; it stays"), os.Rename(hidden, run.Dir))
+	}
+	if err := os.RemoveAll(hidden); err != nil {
+		return nil, err
+	}
+	return left, removeWork(run)
+}
+
+// removePruned removes what interrupted prunes have left.
+func (a *app) removePruned() {
+	names, _ := rundir.OS.Names(rundir.Base)
+	for _, name := range names {
+		if strings.HasPrefix(name, prunedPrefix) {
+			if err := os.RemoveAll(filepath.Join(rundir.Base, name)); err != nil {
+				a.warn("%v", err)
+			}
 		}
 	}
-	return kept, how
+}
+
+// workDirs returns the directories of the run in the work_dir of its hosts. A leading ~ is
+// the home directory on the host.
+func workDirs(run *rundir.Run) []string {
+	uid := run.UID()
+	if uid == "" || strings.Trim(uid, "abcdefghijklmnopqrstuvwxyz0123456789") != "" {
+		return nil // not made by dcs-tui: it could be any path
+	}
+	dirs := []string{"~/.dcs-tui/" + uid}
+	if inv, err := new(app).storedInventory(run); err == nil {
+		for _, h := range inv.Hosts {
+			if dir := strings.TrimSuffix(h.WorkDir, "/") + "/" + uid; h.WorkDir != "" && !slices.Contains(dirs, dir) {
+				dirs = append(dirs, dir)
+			}
+		}
+	}
+	return dirs
+}
+
+// removeWork removes the directories of the run in a work_dir on this machine.
+func removeWork(run *rundir.Run) error {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return nil
+	}
+	var errs []error
+	for _, dir := range workDirs(run) {
+		if rest, ok := strings.CutPrefix(dir, "~/"); ok {
+			dir = filepath.Join(home, rest)
+		}
+		if !filepath.IsAbs(dir) || !usedByHost(dir) {
+			continue
+		}
+		if err := os.RemoveAll(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// usedByHost reports whether a directory is ours and a host has used it for a run: the
+// path comes from run.toml and could be any.
+func usedByHost(dir string) bool {
+	info, err := os.Lstat(dir)
+	if err != nil || !info.IsDir() {
+		return false
+	}
+	if st, ok := info.Sys().(*syscall.Stat_t); !ok || int(st.Uid) != os.Geteuid() {
+		return false
+	}
+	names, err := rundir.OS.Names(dir)
+	return err == nil && slices.ContainsFunc(names, func(n string) bool {
+		return strings.HasPrefix(n, "epoch.") || strings.HasPrefix(n, "place.")
+	})
+}
+
+// leftOnHosts returns a line for each host that keeps outputs of the run, with the command
+// that removes them. The host has reported the path, so only a directory with the run's own
+// name gets into the command.
+func leftOnHosts(run *rundir.Run) []string {
+	var lines []string
+	for host, place := range places.Read(run) {
+		dir := strings.TrimPrefix(place, host+":")
+		if !filepath.IsAbs(dir) || filepath.Clean(dir) != dir || filepath.Base(dir) != run.UID() {
+			lines = append(lines, host+" keeps the outputs of its jobs, in "+dir+" as it says; look there yourself")
+			continue
+		}
+		lines = append(lines, host+" keeps the outputs of its jobs: "+onHost(run, host, "rm", "-r", dir))
+	}
+	slices.Sort(lines)
+	return lines
 }
