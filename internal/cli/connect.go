@@ -1,0 +1,174 @@
+package cli
+
+import (
+	"debug/elf"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+
+	"dcs-tui/hosts"
+	"dcs-tui/hosts/cmdlink"
+	"dcs-tui/hosts/helper/client"
+	"dcs-tui/hosts/locallink"
+	"dcs-tui/hosts/sshconf"
+	"dcs-tui/hosts/sshlink"
+	"dcs-tui/internal/cli/console"
+	"dcs-tui/internal/cli/exit"
+	"dcs-tui/jobs/rundir"
+)
+
+// connector returns a connector for all kinds of links. log receives the messages of
+// helpers.
+func (a *app) connector(o *options, hs []*hosts.Host, log func(host, line string)) (hosts.Connector, error) {
+	if err := a.checkSSH(o, hs); err != nil {
+		return nil, err
+	}
+	a.checkBinary(hs)
+	router := hosts.Router{"local": locallink.Opener{}, "command": cmdlink.Opener{}}
+	if a.ssh != nil {
+		router["ssh"] = a.sshOpener(o)
+	}
+	return client.New(client.Options{Opener: router, Log: log, Bases: a.bases}), nil
+}
+
+// sshSetup is the user's ssh configuration.
+type sshSetup struct {
+	config *sshconf.Config
+
+	mu     sync.Mutex
+	warned map[string]bool // by host and text
+}
+
+// checkSSH reads the ssh configuration, and warns about directives that cannot be
+// honored. An error in the part of one host concerns only that host, which fails when it
+// is connected to.
+func (a *app) checkSSH(o *options, hs []*hosts.Host) error {
+	hs = slices.DeleteFunc(slices.Clone(hs), func(h *hosts.Host) bool { return h.Link != "ssh" })
+	if a.ssh != nil || len(hs) == 0 {
+		return nil
+	}
+	config, err := sshconf.Load(o.SSHConfig)
+	if err != nil {
+		return exit.Usagef("%w", err)
+	}
+	a.ssh = &sshSetup{config: config, warned: map[string]bool{}}
+	var all sync.WaitGroup
+	for _, h := range hs {
+		for _, address := range h.Addresses {
+			all.Go(func() { config.Resolve(h, address) }) // config keeps the answer
+		}
+	}
+	all.Wait()
+	// Hosts often have the same problem, so each text is printed once.
+	var texts []string
+	concerned := map[string][]*hosts.Host{}
+	for _, h := range hs {
+		for _, address := range h.Addresses {
+			_, warnings, err := config.Resolve(h, address)
+			if err != nil {
+				warnings = append(warnings, err.Error())
+			}
+			for _, text := range warnings {
+				text = strings.TrimPrefix(text, h.Name+": ")
+				if len(concerned[text]) == 0 {
+					texts = append(texts, text)
+				}
+				concerned[text] = append(concerned[text], h)
+				a.ssh.warned[h.Name+": "+text] = true
+			}
+		}
+	}
+	for _, text := range texts {
+		a.warn("%s: %s", hostNames(concerned[text]), text)
+	}
+	return nil
+}
+
+// sshOpener opens links over ssh. checkSSH must have been called.
+func (a *app) sshOpener(o *options) hosts.Opener {
+	warnOnce := func(host, text string) {
+		text = host + ": " + strings.TrimPrefix(text, host+": ")
+		a.ssh.mu.Lock()
+		warned := a.ssh.warned[text]
+		a.ssh.warned[text] = true
+		a.ssh.mu.Unlock()
+		if !warned {
+			a.warn("%s", text)
+		}
+	}
+	return sshlink.New(sshlink.Options{Config: a.ssh.config, AcceptNew: o.AcceptNew, Prompt: a.askSecret, Warn: warnOnce})
+}
+
+// checkBinary warns if this program, which is copied to hosts, is linked dynamically: a
+// host with an older C library cannot start it. go build links it so where a C compiler
+// is installed.
+func (a *app) checkBinary(hs []*hosts.Host) {
+	if !slices.ContainsFunc(hs, func(h *hosts.Host) bool { return h.Link != "local" }) {
+		return
+	}
+	f, err := os.Open("/proc/self/exe")
+	if err != nil {
+		return // copying it fails, too, and is reported for each host
+	}
+	defer f.Close()
+	if needsLibraries(f) {
+		a.warn("this dcs-tui is not a static program and may not start on hosts with another C library: `make build` makes one that does")
+	}
+}
+
+// needsLibraries reports whether an ELF program needs a dynamic linker (elf(5), PT_INTERP).
+func needsLibraries(program io.ReaderAt) bool {
+	f, err := elf.NewFile(program)
+	return err == nil && slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP })
+}
+
+// sshTo returns the beginning of a command that reaches a host with an ssh configuration;
+// "" is the user's own.
+func sshTo(config, host string, flags ...string) string {
+	words := append([]string{"ssh"}, flags...)
+	if config != "" {
+		words = append(words, "-F", config)
+	}
+	return shellWords(append(words, host))
+}
+
+// onHost returns the command that a person types to run a command on a host of the run.
+// It reaches the host in the same way as the run does.
+func onHost(run *rundir.Run, host string, words ...string) string {
+	prefix, shells := sshTo(sshConfigOf(run), host), 1 // ssh passes its words to a shell on the host as one text
+	if inv, err := new(app).storedInventory(run); err == nil {
+		if h := inv.Find(host); h != nil && h.Link == "command" {
+			prefix, shells = shellWords(h.Command), h.Shells
+		}
+	}
+	for i, w := range words {
+		words[i] = console.CleanLine(w)
+		for range shells {
+			words[i] = console.ShellWord(words[i])
+		}
+	}
+	return prefix + " " + shellWords(words)
+}
+
+// shellWords quotes words for a shell and joins them with spaces.
+func shellWords(words []string) string {
+	var quoted []string
+	for _, w := range words {
+		quoted = append(quoted, console.ShellWord(console.CleanLine(w)))
+	}
+	return strings.Join(quoted, " ")
+}
+
+// catOn returns the command that shows a file of the run that only a host has.
+func catOn(run *rundir.Run, host, path string) string { return onHost(run, host, "cat", path) }
+
+// sshConfigOf returns the ssh configuration that the run was made with; "" is the user's own.
+func sshConfigOf(run *rundir.Run) string {
+	if kept, ok := run.Asked.Options["ssh-config"]; ok {
+		return fmt.Sprint(kept)
+	}
+	return ""
+}
