@@ -1,33 +1,39 @@
 package cli
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"sort"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
+	"dcs-tui/hosts"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
 )
 
-// parseEnv reads the --env flags. The last setting of a name wins, as in a shell.
+// parseEnv reads the --env flags. The last one of a name wins, as in a shell.
 func parseEnv(flags []string, lookup func(string) (string, bool)) ([]rundir.EnvRef, []jobs.EnvVar, error) {
 	settings := map[string]rundir.EnvRef{}
 	for _, f := range flags {
 		name, value, given := strings.Cut(f, "=")
 		if !envName(name) {
 			return nil, nil, exit.Usagef("--env %s: %q is not a variable name", console.Shorten(f), console.Shorten(name)).
-				WithAdvice("write --env NAME=VALUE, or --env NAME to hand the present value on")
+				WithAdvice("write --env NAME=VALUE, or --env NAME to pass the current value")
 		}
 		if strings.HasPrefix(name, "DCS_") {
 			return nil, nil, exit.Usagef("--env %s: names that begin with DCS_ are set by dcs-tui itself", name)
 		}
 		if !utf8.ValidString(value) {
 			return nil, nil, exit.Usagef("--env %s: the value is not valid UTF-8 and cannot be stored", name).
-				WithAdvice("export it and hand it on with --env %s", name)
+				WithAdvice("export it and pass it with --env %s", name)
 		}
 		s := rundir.EnvRef{Name: name, Value: value, Stored: given}
 		if !given {
@@ -40,18 +46,13 @@ func parseEnv(flags []string, lookup func(string) (string, bool)) ([]rundir.EnvR
 		}
 		settings[name] = s
 	}
-	list := make([]rundir.EnvRef, 0, len(settings))
-	for _, s := range settings {
-		list = append(list, s)
-	}
-	sort.Slice(list, func(i, j int) bool { return list[i].Name < list[j].Name })
+	list := slices.SortedFunc(maps.Values(settings), func(a, b rundir.EnvRef) int { return cmp.Compare(a.Name, b.Name) })
 	vars, err := resolveEnv(list, lookup)
 	return list, vars, err
 }
 
-// resolveEnv gives each setting its value. One that was stored as a hash takes
-// the value of today's environment, which must still be the same: half of a run
-// with another token or path would be worse than no run.
+// resolveEnv returns the variables of the settings. A setting that is stored as a hash
+// takes its value from the environment, which must not have changed.
 func resolveEnv(settings []rundir.EnvRef, lookup func(string) (string, bool)) ([]jobs.EnvVar, error) {
 	vars := make([]jobs.EnvVar, 0, len(settings))
 	for _, s := range settings {
@@ -78,13 +79,65 @@ func hashOf(value string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// envName says whether a shell would take it as a variable's name.
-func envName(s string) bool {
-	for i, c := range []byte(s) {
-		letter := c == '_' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
-		if !letter && (i == 0 || c < '0' || c > '9') {
-			return false
+var envNamePattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// envName reports whether s can be the name of a variable in a shell.
+func envName(s string) bool { return envNamePattern.MatchString(s) }
+
+// workDir returns the absolute directory in which jobs run: the flag, or else the current
+// directory. os.Getwd prefers $PWD, which on an automounted home is the path that other
+// machines have.
+func workDir(flag string) (string, error) {
+	if flag == "" {
+		wd, err := os.Getwd()
+		if err != nil {
+			return "", exit.Usagef("cannot determine the current directory: %w", err).WithAdvice("--cwd names another")
 		}
+		return wd, nil
 	}
-	return s != ""
+	path, err := filepath.Abs(flag)
+	if err != nil {
+		return "", exit.Usagef("--cwd %s: %w", console.Shorten(flag), err)
+	}
+	return path, nil
+}
+
+// checkCwd refuses a directory that does not exist if only this machine uses it. Other
+// hosts report what they do not have.
+func checkCwd(cwd string, hs []*hosts.Host) error {
+	if slices.ContainsFunc(hs, func(h *hosts.Host) bool { return h.Link != "local" }) {
+		return nil
+	}
+	info, err := os.Stat(cwd)
+	if err != nil {
+		return exit.Usagef("the directory of the jobs: %w", err).WithAdvice("--cwd names another")
+	}
+	if !info.IsDir() {
+		return exit.Usagef("%s is not a directory; the jobs cannot run in it", console.Shorten(cwd))
+	}
+	return nil
+}
+
+// cwdResolver makes the relative directories of jobs absolute, below the directory of the
+// run. Options that jobs share stay shared.
+type cwdResolver struct {
+	cwd  string
+	done map[*jobs.Options]*jobs.Options
+}
+
+func (c *cwdResolver) resolve(s *jobs.Spec) {
+	if s.Options == nil || s.Cwd == "" || filepath.IsAbs(s.Cwd) {
+		return
+	}
+	o := c.done[s.Options]
+	if o == nil {
+		copied := *s.Options
+		copied.Cwd = filepath.Join(c.cwd, s.Cwd)
+		o = &copied
+		if c.done == nil {
+			c.done = map[*jobs.Options]*jobs.Options{}
+		}
+		c.done[s.Options] = o
+	}
+	s.Options = o
 }

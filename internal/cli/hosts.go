@@ -128,6 +128,15 @@ func hostText(h *hosts.Host) string {
 	return strings.Join(parts, ", ")
 }
 
+// hostNames returns the names of some of the hosts.
+func hostNames(hs []*hosts.Host) string {
+	var names []string
+	for _, h := range hs {
+		names = append(names, console.CleanLine(h.Name))
+	}
+	return someNames(names, maxNamedHosts)
+}
+
 func (a *app) hostsCheckCmd() *cobra.Command {
 	var o options
 	var file string
