@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"dcs-tui/hosts"
 	"dcs-tui/hosts/fetch"
@@ -22,9 +22,10 @@ import (
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/runview"
 )
 
-// fetchFlags are what `fetch` can be asked.
+// fetchFlags holds the flags of fetch.
 type fetchFlags struct {
 	sel   selection
 	hosts string
@@ -37,20 +38,21 @@ func (a *app) fetchCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "fetch [flags] [RUN] [JOBS...]",
 		GroupID: groupLook,
-		Short:   "Bring outputs here that only their hosts have",
-		Long: `Bring what jobs have printed, and how their attempts ended, from hosts that do not see
+		Short:   "Copy outputs here that only their hosts have",
+		Long: `Copy what jobs have printed, and how their attempts ended, from hosts that do not see
 the run directory into that directory, through their links. Then logs, results --result
-and every other reader have it, whatever becomes of those hosts. Other files that jobs
+and every other reader have it, whatever happens to those hosts. Other files that jobs
 wrote stay where they are.
 
 JOBS are numbers and ranges, such as 3 9-17; without them, and without --failed and
---where, all that is over is brought. It may be done while the run goes on. Nothing is
-started or removed on a host. What is here is not brought again: an interrupted fetch is
-carried on by the same command. A host that cannot be reached costs only itself.
+--where, the outputs of all attempts that are over are copied. The run may go on
+meanwhile. Nothing is started or removed on a host. What is here is not copied again, so
+the same command continues an interrupted fetch. A host that cannot be reached does not
+delay the others.
 
 ` + runHelp + `
 
-Exit code 0 when all that there still is of it is here, 1 when something is not.`,
+Exit code 0 when all outputs that still exist are here, 1 when one is not.`,
 		Example: `dcs-tui fetch
 dcs-tui fetch sweep-20260314-1502 --failed
 dcs-tui fetch sweep-20260314-1502 3 9-17
@@ -66,12 +68,13 @@ dcs-tui fetch sweep-20260314-1502 --where 'host=ws*' --json`,
 	fs.StringArrayVar(&f.sel.where, "where", nil, whereHelp)
 	fs.StringVar(&f.hosts, "hosts", "", "inventory FILE that says how to reach the hosts (else as the run read it)")
 	sshFlags(fs, &o.SSHConfig, &o.AcceptNew)
-	fs.BoolVar(&f.json, "json", false, "say what was brought as one JSON object on stdout")
+	fs.BoolVar(&f.json, "json", false, "one JSON object on stdout that says what was copied")
 	cmd.RegisterFlagCompletionFunc("where", completeWhere)
 	return cmd
 }
 
-// fetchRun tells the run from the jobs: who names jobs alone means those of the newest run.
+// fetchRun splits the arguments into RUN and JOBS. Jobs without a run are those of the
+// newest run.
 func fetchRun(args []string) (run, named []string) {
 	if len(args) == 0 {
 		return nil, nil
@@ -112,7 +115,7 @@ func (a *app) runFetch(cmd *cobra.Command, args []string, f *fetchFlags, o *opti
 			return err
 		}
 		defer reader.Close()
-		a.bring(cmd.Context(), l.Run, plan, reader, got)
+		a.copyOutputs(cmd.Context(), l.Run, plan, reader, got)
 	}
 	if got.Left > 0 || got.Error != "" {
 		a.code = exit.Failed
@@ -124,18 +127,14 @@ func (a *app) runFetch(cmd *cobra.Command, args []string, f *fetchFlags, o *opti
 		a.con.Line(got.lines(l.Run)...)
 		return nil
 	}
-	b, err := json.Marshal(got)
-	if err == nil {
-		_, err = fmt.Fprintf(a.stdout, "%s\n", b)
-	}
-	if err != nil && !errors.Is(err, syscall.EPIPE) {
+	if err := a.printJSON(got); err != nil && !errors.Is(err, syscall.EPIPE) {
 		return exit.Usagef("%w", err)
 	}
 	return nil
 }
 
-// outputsReader reads outputs on these hosts, which the inventory FILE says how to reach,
-// or the run's own.
+// outputsReader returns a reader of outputs on these hosts. The inventory is that of a file,
+// or the run's own if there is none.
 func (a *app) outputsReader(run *rundir.Run, o *options, file string, names ...string) (*fetch.Reader, error) {
 	inv, err := a.storedInventory(run)
 	if file != "" {
@@ -152,48 +151,41 @@ func (a *app) outputsReader(run *rundir.Run, o *options, file string, names ...s
 	return fetch.NewReader(connector, run.UID(), list), nil
 }
 
-// bring carries a plan out, with a progress line, until it is done or interrupted.
-func (a *app) bring(ctx context.Context, run *rundir.Run, plan *fetch.Plan, reader *fetch.Reader, got *fetched) {
+// copyOutputs carries a plan out, with a progress line, until it is done or interrupted.
+func (a *app) copyOutputs(ctx context.Context, run *rundir.Run, plan *fetch.Plan, reader *fetch.Reader, got *fetched) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	a.listen()
-	over := make(chan struct{})
-	var tasks sync.WaitGroup
-	tasks.Go(func() {
-		for asked := 0; ; {
-			select {
-			case sig := <-a.signals:
-				if sig == syscall.SIGPIPE { // the write that failed says so itself
-					continue
-				}
-				if asked++; asked > 1 { // what was brought stays; a later fetch sweeps what was under way
-					os.Exit(exit.Cancelled)
-				}
-				cancel()
-			case <-over:
-				return
-			}
-		}
-	})
 	b := &fetch.Bringer{Run: run, Read: reader.Read}
-	tasks.Go(func() {
+	over := make(chan struct{})
+	var task sync.WaitGroup
+	task.Go(func() {
 		every := time.NewTicker(500 * time.Millisecond)
 		defer every.Stop()
-		for {
+		for interrupted := false; ; {
 			select {
+			case sig := <-a.signals:
+				switch {
+				case sig == syscall.SIGPIPE: // the write that failed returns an error
+				case interrupted: // what was copied stays; a later fetch removes partial files
+					os.Exit(exit.Cancelled)
+				default:
+					interrupted = true
+					cancel()
+				}
+			case <-every.C:
+				if n, _, bytes := b.Done(); a.con.Live() {
+					a.con.Status(fmt.Sprintf("%d of %s copied, %s", n, jobs.Plural(plan.Attempts(), "output"), results.HumanBytes(bytes)))
+				}
 			case <-over:
 				return
-			case <-every.C:
-			}
-			if n, _, bytes := b.Done(); a.con.Live() {
-				a.con.Status(fmt.Sprintf("%d of %s brought, %s", n, jobs.Plural(plan.Attempts(), "output"), results.HumanBytes(bytes)))
 			}
 		}
 	})
 	list, err := b.Bring(ctx, plan)
 	close(over)
-	tasks.Wait() // else a progress line comes behind the last
-	got.take(list, err)
+	task.Wait() // otherwise a progress line could follow the last line
+	got.add(list, err)
 	_, got.Files, got.Bytes = b.Done()
 	a.con.Status("")
 }
@@ -203,7 +195,7 @@ type fetched struct {
 	V           int           `json:"v"`
 	Run         string        `json:"run"`
 	UID         string        `json:"uid"`
-	Brought     int           `json:"brought"` // attempts
+	Brought     int           `json:"brought"` // attempts copied
 	Here        int           `json:"here"`    // attempts that were here before
 	Left        int           `json:"left"`    // attempts that lack something
 	Open        int           `json:"open"`    // attempts that may still run
@@ -213,7 +205,7 @@ type fetched struct {
 	Error       string        `json:"error,omitempty"` // of the run directory
 	Interrupted bool          `json:"interrupted"`
 
-	none bool // of the jobs is selected
+	none bool // no job is selected
 }
 
 type fetchedHost struct {
@@ -224,7 +216,8 @@ type fetchedHost struct {
 	Error   string `json:"error,omitempty"`
 }
 
-func (f *fetched) take(list []fetch.HostResult, err error) {
+// add adds the results of hosts. err is that of the run directory or of an interrupt.
+func (f *fetched) add(list []fetch.HostResult, err error) {
 	for _, h := range list {
 		is := fetchedHost{Host: h.Host, Brought: h.Brought, Left: h.Left, Removed: h.None}
 		if h.Err != nil {
@@ -240,47 +233,103 @@ func (f *fetched) take(list []fetch.HostResult, err error) {
 	}
 }
 
-// lines say it to people, and what to type next.
+// lines describes the result for people, and what to type next.
 func (f *fetched) lines(run *rundir.Run) (lines []string) {
 	ref := console.ShellWord(console.CleanLine(standing.Ref(run)))
 	dir := console.CleanLine(standing.Dir(run))
+	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
+	removed := slices.ContainsFunc(f.Hosts, func(h fetchedHost) bool { return h.Removed > 0 })
 	switch {
 	case f.Brought > 0:
-		lines = append(lines, fmt.Sprintf("outputs of %s brought into %s: %s, %s", jobs.Plural(f.Brought, "attempt"), dir, jobs.Plural(f.Files, "file"), results.HumanBytes(f.Bytes)))
+		say("outputs of %s copied into %s: %s, %s", jobs.Plural(f.Brought, "attempt"), dir, jobs.Plural(f.Files, "file"), results.HumanBytes(f.Bytes))
 	case f.none:
-		lines = append(lines, "nothing is to be brought: no job is selected")
+		say("nothing to copy: no job is selected")
 	case f.Left == 0 && f.Here == 0:
-		lines = append(lines, "nothing is to be brought: no attempt of these jobs is over that printed anything")
-	case f.Left == 0 && !slices.ContainsFunc(f.Hosts, func(h fetchedHost) bool { return h.Removed > 0 }):
-		lines = append(lines, fmt.Sprintf("nothing is to be brought: what these jobs printed is in %s", dir))
+		say("nothing to copy: no attempt of these jobs is over and has printed anything")
+	case f.Left == 0 && !removed:
+		say("nothing to copy: what these jobs printed is in %s", dir)
 	default:
-		lines = append(lines, "nothing was brought")
+		say("nothing was copied")
 	}
 	if f.Here > 0 && f.Brought+f.Left > 0 {
-		lines = append(lines, fmt.Sprintf("those of %s were here before", jobs.Plural(f.Here, "attempt")))
+		say("those of %s were here before", jobs.Plural(f.Here, "attempt"))
 	}
 	if f.Open > 0 {
-		lines = append(lines, jobs.Plural(f.Open, "attempt")+" may still run: what they print is brought when they are over")
+		say("%s may still run: fetch again when they are over", jobs.Plural(f.Open, "attempt"))
 	}
 	for _, h := range f.Hosts {
 		if h.Removed > 0 {
-			lines = append(lines, fmt.Sprintf("%s does not have %s any more", console.CleanLine(h.Host), jobs.Plural(h.Removed, "output")))
+			say("%s does not have %s any more", console.CleanLine(h.Host), jobs.Plural(h.Removed, "output"))
 		}
 		if h.Left > 0 && h.Error != "" {
-			lines = append(lines, fmt.Sprintf("%s still has those of %s: %s", console.CleanLine(h.Host), jobs.Plural(h.Left, "attempt"),
-				console.CleanLine(console.WithoutSubject(h.Error, h.Host))))
+			say("%s still has those of %s: %s", console.CleanLine(h.Host), jobs.Plural(h.Left, "attempt"), console.CleanLine(console.WithoutSubject(h.Error, h.Host)))
 		}
 	}
 	switch {
 	case f.Error != "":
-		lines = append(lines, console.CleanLine(f.Error), "make room, then: dcs-tui fetch "+ref)
+		say("%s", console.CleanLine(f.Error))
+		say("free some space, then: dcs-tui fetch %s", ref)
 	case f.Interrupted:
-		lines = append(lines, "interrupted: dcs-tui fetch "+ref+" carries it on")
+		say("interrupted: dcs-tui fetch %s continues", ref)
 	case f.Left > 0:
-		lines = append(lines, "dcs-tui fetch "+ref+" brings what is left")
+		say("dcs-tui fetch %s copies what is left", ref)
 	}
 	if f.Brought > 0 {
-		lines = append(lines, "dcs-tui results "+ref+" and dcs-tui logs "+ref+" JOB show them")
+		say("dcs-tui results %s and dcs-tui logs %s JOB show them", ref, ref)
 	}
 	return lines
+}
+
+// farReader reads a piece of an output on its host. It returns the size of the whole
+// output, too.
+type farReader = func(ctx context.Context, host string, r runview.Read) (data []byte, size int64, err error)
+
+// farOutputs is a farReader that connects to a host when it is first asked, with the
+// settings of the run.
+type farOutputs struct {
+	app *app
+	run *rundir.Run
+
+	mu      sync.Mutex
+	readers map[string]*fetch.Reader // by host
+}
+
+func (f *farOutputs) read(ctx context.Context, host string, r runview.Read) ([]byte, int64, error) {
+	reader, err := f.reader(host)
+	if err != nil {
+		return nil, 0, err
+	}
+	// Read has deadlines of its own. ctx may not leave enough time for a connection.
+	return reader.Read(context.WithoutCancel(ctx), fetch.Piece{Host: host, Attempt: r.Attempt, File: r.File, Offset: r.Offset, Limit: r.Limit})
+}
+
+func (f *farOutputs) reader(host string) (*fetch.Reader, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if r := f.readers[host]; r != nil {
+		return r, nil
+	}
+	var o options
+	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+	sshFlags(fs, &o.SSHConfig, &o.AcceptNew)
+	if err := restoreFlags(fs, f.run.Asked.Options); err != nil {
+		return nil, err
+	}
+	r, err := f.app.outputsReader(f.run, &o, "", host)
+	if err != nil {
+		return nil, err
+	}
+	if f.readers == nil {
+		f.readers = map[string]*fetch.Reader{}
+	}
+	f.readers[host] = r
+	return r, nil
+}
+
+func (f *farOutputs) close() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, r := range f.readers {
+		r.Close()
+	}
 }
