@@ -181,3 +181,11 @@ func (t *Table) wish(r *Record) error {
 	t.Hosts[r.Host] = w
 	return nil
 }
+
+// AcceptStored adds jobs that are stored and not part of the run yet to the table, as
+// queued jobs, which is what they are to a person.
+func (t *Table) AcceptStored() {
+	if n := len(t.Specs) - len(t.Jobs); n > 0 {
+		_ = Fold(t, &Record{Kind: KindAccepted, Job: ID(len(t.Jobs) + 1), Count: n})
+	}
+}

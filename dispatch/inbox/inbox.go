@@ -12,7 +12,7 @@ import (
 	"dcs-tui/dispatch"
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/dispatch/socket"
-	"dcs-tui/internal/cli/console"
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
 )
@@ -225,7 +225,7 @@ func (b *Inbox) ask(source string, do ...sched.Event) {
 // prepare does what a request asks of the program around the core, and tells people what
 // happens next.
 func (b *Inbox) prepare(q *rundir.Request) {
-	why := console.CleanLine(reason(q, byPerson))
+	why := text.Line(reason(q, byPerson))
 	switch {
 	case q.Epoch != 0 && q.Epoch != b.Dispatcher.Epoch(): // it is refused
 	case q.Do == rundir.DoContinue:
@@ -250,7 +250,7 @@ func (b *Inbox) poll() {
 	b.problem(err)
 	for _, name := range strangers {
 		b.Say(func() string {
-			return "in " + rundir.RequestsDir + ": " + console.Shorten(console.CleanLine(name)) + " is not a request; it is set aside"
+			return "in " + rundir.RequestsDir + ": " + text.Shorten(name) + " is not a request; it is set aside"
 		})
 		b.problem(b.Run.SetStrangerAside(name))
 	}
@@ -377,6 +377,6 @@ func (b *Inbox) problem(err error) {
 	b.said = text
 	b.mu.Unlock()
 	if !known {
-		b.Say(func() string { return console.CleanLine(text) })
+		b.Say(func() string { return text })
 	}
 }

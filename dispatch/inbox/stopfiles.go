@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"dcs-tui/dispatch/sched"
-	"dcs-tui/internal/cli/console"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -37,7 +36,7 @@ func (b *Inbox) pollStopFiles() {
 		}
 		if !b.stop.said[text] {
 			b.stop.said[text] = true
-			b.Say(func() string { return console.CleanLine(text) })
+			b.Say(func() string { return text })
 		}
 	}
 	asks := ""

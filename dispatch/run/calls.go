@@ -1,5 +1,3 @@
-// Package run owns a run from its start to its end. So far it has the calls that screens and
-// commands make at the socket of a dispatcher. It parses no command line and prints nothing.
 package run
 
 import (
@@ -9,29 +7,26 @@ import (
 	"fmt"
 	"io/fs"
 
-	"dcs-tui/dispatch"
 	"dcs-tui/dispatch/socket"
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/runview"
 )
 
-// Inbox accepts requests. inbox.Inbox implements it; see socket.Handler.
-type Inbox interface {
-	Wake(ctx context.Context, name string) error
-	Request(ctx context.Context, name string, body json.RawMessage) error
-}
+// calls implements socket.Handler: the calls of screens and commands.
+type calls struct{ *Run }
 
-// Calls carries out the calls of dispatch/socket for a dispatcher. It is a socket.Handler.
-type Calls struct {
-	Inbox
-	Dispatcher *dispatch.Dispatcher
-	// Answer answers a question; nil: none is ever asked.
-	Answer func(question int64, text string) error
+// Wake is of socket.Handler.
+func (c calls) Wake(ctx context.Context, name string) error { return c.inbox.Wake(ctx, name) }
+
+// Request is of socket.Handler.
+func (c calls) Request(ctx context.Context, name string, body json.RawMessage) error {
+	return c.inbox.Request(ctx, name, body)
 }
 
 // Why is of socket.Handler.
-func (c *Calls) Why(ctx context.Context, job jobs.ID) (string, error) {
-	text, known, err := c.Dispatcher.Why(ctx, job)
+func (c calls) Why(ctx context.Context, job jobs.ID) (string, error) {
+	text, known, err := c.d.Why(ctx, job)
 	if err == nil && !known {
 		err = socket.Refusef("the run has no job %d", job)
 	}
@@ -39,21 +34,26 @@ func (c *Calls) Why(ctx context.Context, job jobs.ID) (string, error) {
 }
 
 // Reply is of socket.Handler.
-func (c *Calls) Reply(question int64, text string) error {
-	if c.Answer == nil {
+func (c calls) Reply(question int64, text string) error {
+	if c.opts.Questions == nil {
 		return socket.Refusef("the dispatcher has asked nothing")
 	}
-	return c.Answer(question, text)
+	_, err := c.opts.Questions.Answer(question, text)
+	var refused *runview.Refused
+	if errors.As(err, &refused) {
+		return socket.Refusef("%s", refused.Why)
+	}
+	return err
 }
 
 // Read is of socket.Handler. A piece has at most hosts.MaxChunk bytes.
-func (c *Calls) Read(ctx context.Context, r socket.Read) (*socket.Piece, error) {
+func (c calls) Read(ctx context.Context, r socket.Read) (*socket.Piece, error) {
 	if r.File != jobs.FileOut && r.File != jobs.FileErr {
 		return nil, socket.Refusef("an attempt has no output file %q; the files are %q and %q", string(r.File), jobs.FileOut, jobs.FileErr)
 	}
 	// The state is taken before the output is read: if the attempt is over by then, the
 	// output is complete.
-	a, err := c.Dispatcher.Attempt(ctx, r.Attempt)
+	a, err := c.d.Attempt(ctx, r.Attempt)
 	switch {
 	case err != nil:
 		return nil, c.ended(err)
@@ -64,7 +64,7 @@ func (c *Calls) Read(ctx context.Context, r socket.Read) (*socket.Piece, error) 
 	if over && a.Started == 0 && a.Outcome == nil {
 		return nil, socket.Refusef("attempt %s has never started, so it has printed nothing", r.Attempt)
 	}
-	data, size, err := c.Dispatcher.Output(ctx, r.Attempt, r.File, r.Offset, min(r.Limit, hosts.MaxChunk))
+	data, size, err := c.d.Output(ctx, r.Attempt, r.File, r.Offset, min(r.Limit, hosts.MaxChunk))
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && !over: // it may be about to start
 		return &socket.Piece{}, nil
@@ -81,10 +81,10 @@ func (c *Calls) Read(ctx context.Context, r socket.Read) (*socket.Piece, error) 
 }
 
 // ended returns socket.ErrGone for an error of a dispatcher that has ended.
-func (c *Calls) ended(err error) error {
+func (c calls) ended(err error) error {
 	if err != nil {
 		select {
-		case <-c.Dispatcher.Ended():
+		case <-c.d.Ended():
 			return socket.ErrGone
 		default:
 		}

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"dcs-tui/dispatch/run"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
@@ -74,7 +75,7 @@ func startDispatcher(args []string, stdin *os.File, errs io.Writer) (*dispatcher
 	cmd.ExtraFiles = []*os.File{theirs}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, errs, errs
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	cmd.WaitDelay = writePatience // errs may be kept open by what it has started
+	cmd.WaitDelay = run.WriteTimeout // errs may be kept open by what it has started
 	if err := cmd.Start(); err != nil {
 		line.Close()
 		return nil, fmt.Errorf("a background dispatcher cannot be started: %w", err)
@@ -175,4 +176,17 @@ func (a *app) begun(run *rundir.Run) {
 		a.warn("the screen could not be told that the run has begun: %v", err)
 	}
 	a.starter.line.Close()
+}
+
+// dispatcherLogFile holds what a dispatcher without a terminal says.
+const dispatcherLogFile = "dispatcher.log"
+
+// dispatcherLog opens dispatcher.log of the run, which takes over when the
+// terminal is gone.
+func dispatcherLog(run *rundir.Run) (*os.File, error) {
+	f, err := os.OpenFile(run.Path(dispatcherLogFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("the terminal is gone and the log cannot be opened: %w", err)
+	}
+	return f, nil
 }

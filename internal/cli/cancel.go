@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"dcs-tui/dispatch/sched"
+	"dcs-tui/dispatch/run"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/internal/cli/standing"
@@ -140,29 +140,26 @@ func (a *app) agree(yes bool, command, what string) error {
 	return exit.Usagef("nothing was done")
 }
 
-// takeOver makes this command the run's dispatcher, for a cancel.
-func (a *app) takeOver(cmd *cobra.Command, f *runFlags, run *rundir.Run) (*session, error) {
+// takeOver takes the run over, for a dispatcher that ends jobs and starts none.
+func (a *app) takeOver(cmd *cobra.Command, f *runFlags, run *rundir.Run) (*dispatching, *run.Owned, error) {
 	if err := absoluteFlags(cmd.Flags()); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := restoreFlags(cmd.Flags(), run.Asked.Options); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	inv, err := a.cancelInventory(f, run)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	o, err := a.own(run, f.force)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	a.removeStopFiles(run, func(string) {})
-	s, err := a.start(o, f, inv, nil)
-	if err != nil {
-		o.journal.Close()
-		return nil, err
-	}
-	return s, nil
+	d := a.dispatching(f, inv, nil)
+	d.opts.EndOnly = true
+	return d, o, nil
 }
 
 // cancelInventory returns the inventory that was given, or that of the run, which
@@ -178,22 +175,18 @@ func (a *app) cancelInventory(f *runFlags, run *rundir.Run) (*loadedInventory, e
 	return inv, a.checkSSH(&f.options, inv.Hosts)
 }
 
-// startNothing makes this a session that ends jobs and starts none.
-func (s *session) startNothing() {
-	s.endsOnly = true
-	s.d.Do(sched.Hold{By: sched.HoldRequests, On: true})
-}
-
 // cancelOurselves takes the run over, ends all that is open, and leaves.
 func (a *app) cancelOurselves(cmd *cobra.Command, f *runFlags, run *rundir.Run) error {
-	s, err := a.takeOver(cmd, f, run)
+	d, o, err := a.takeOver(cmd, f, run)
 	if err != nil {
 		return err
 	}
-	s.cancelled.Store(true)
-	s.startNothing() // nor what a waiting requeue opens again
-	s.d.Do(sched.Cancel{All: true, Why: "cancelled by a person"})
-	code := s.drive(console.CleanLine(run.Name())+": ending every job", s.submitWaiting)
+	d.opts.CancelAll = "cancelled by a person"
+	d.opening = "ending every job"
+	code, err := d.drive(o)
+	if err != nil {
+		return err
+	}
 	if code == exit.Cancelled || code == exit.OK || code == exit.Failed {
 		code = exit.OK // it did what it was asked
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"dcs-tui/dispatch"
-	"dcs-tui/dispatch/sched"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/internal/cli/standing"
@@ -88,38 +87,36 @@ func (a *app) cancelSome(cmd *cobra.Command, f *runFlags, run *rundir.Run, sel *
 
 // cancelSomeOurselves takes the run over for as long as it takes to carry the
 // requests out that wait, ours with them, and to end those jobs.
-func (a *app) cancelSomeOurselves(cmd *cobra.Command, f *runFlags, run *rundir.Run, e *ask.Request, table *jobs.Table) error {
-	s, err := a.takeOver(cmd, f, run)
+func (a *app) cancelSomeOurselves(cmd *cobra.Command, f *runFlags, dir *rundir.Run, e *ask.Request, table *jobs.Table) error {
+	d, o, err := a.takeOver(cmd, f, dir)
 	if err != nil {
 		return err
 	}
-	s.startNothing() // the rest of the run is none of our business
-	s.brief, s.flags.OnDone = true, ""
+	d.opening = "nobody dispatches it; ending what was asked"
+	d.brief, f.OnDone = true, ""
 	for _, id := range e.Jobs().IDs(jobs.ID(len(table.Jobs))) {
 		if !table.Job(id).State.Terminal() {
 			e.Await(id) // also of those that were being ended before
 		}
 	}
-	a.code = s.drive(console.CleanLine(run.Name())+": nobody dispatches it; ending what was asked", func(ctx context.Context) error {
-		if err := s.submitWaiting(ctx); err != nil {
-			return err
-		}
+	d.opts.StopWhen = func(ctx context.Context) string {
 		late := time.After(cancelWait)
 		every := time.NewTicker(50 * time.Millisecond)
 		defer every.Stop()
 		for e.Poll(); !e.Over() || e.Awaits(); e.Poll() {
 			select {
 			case <-ctx.Done():
-				return nil
+				return "the run is over"
 			case <-late:
-				s.d.Do(sched.Stop{Why: "not everything has ended in time"})
-				return nil
+				return "not everything has ended in time"
 			case <-every.C:
 			}
 		}
-		s.d.Do(sched.Stop{Why: "what was asked is done"})
-		return nil
-	})
+		return "what was asked is done"
+	}
+	if a.code, err = d.drive(o); err != nil {
+		return err
+	}
 	if e.Poll(); e.Answered && a.code != exit.NoHosts {
 		a.code = exit.OK
 	}

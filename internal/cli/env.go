@@ -117,27 +117,3 @@ func checkCwd(cwd string, hs []*hosts.Host) error {
 	}
 	return nil
 }
-
-// cwdResolver makes the relative directories of jobs absolute, below the directory of the
-// run. Options that jobs share stay shared.
-type cwdResolver struct {
-	cwd  string
-	done map[*jobs.Options]*jobs.Options
-}
-
-func (c *cwdResolver) resolve(s *jobs.Spec) {
-	if s.Options == nil || s.Cwd == "" || filepath.IsAbs(s.Cwd) {
-		return
-	}
-	o := c.done[s.Options]
-	if o == nil {
-		copied := *s.Options
-		copied.Cwd = filepath.Join(c.cwd, s.Cwd)
-		o = &copied
-		if c.done == nil {
-			c.done = map[*jobs.Options]*jobs.Options{}
-		}
-		c.done[s.Options] = o
-	}
-	s.Options = o
-}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"dcs-tui/dispatch/run"
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
@@ -27,7 +28,7 @@ func (a *app) farewell(f *follower, left screenLeft) error {
 	if err != nil {
 		return err
 	}
-	over := l.Table.Unfinished() == 0 && l.Asked == 0 && l.Input.State != standing.InputOpen ||
+	over := l.Table.Unfinished() == 0 && l.Asked == 0 && l.Input.State != rundir.InputOpen ||
 		left.last != nil && left.last.Life == runview.Ended // drained, say: its dispatcher is taking leave
 	for end := time.Now().Add(endWithin); over && l.Alive() && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		if owner, err := journal.ReadOwner(f.run); err == nil {
@@ -41,7 +42,8 @@ func (a *app) farewell(f *follower, left screenLeft) error {
 		return nil
 	}
 	finish := sched.Finish{How: sched.AllDone, Why: runview.LeftBehind(l.Table)}
-	code := exit.OfRun(finish.How, l.Table.Counts, f.cancelled.Load(), l.Input.Cut())
+	state := run.StateOf(finish.How, l.Table.Counts, f.cancelled.Load(), l.Input.Cut())
+	code := exit.Of(state)
 	if p != nil && !another && !l.Alive() {
 		select {
 		case <-p.ended:
@@ -53,8 +55,9 @@ func (a *app) farewell(f *follower, left screenLeft) error {
 		finish = sched.Finish{How: sched.NoHosts, Why: "for as long as --give-up says"}
 	}
 	a.code = code
-	s := &session{app: a, con: a.con, run: f.run, table: l.Table, words: l.Words, intake: l.Input, flags: new(runFlags)}
-	lines := s.summary(finish, code)
+	s := &summary{app: a, words: l.Words, flags: new(runFlags),
+		Outcome: &run.Outcome{State: state, Run: f.run, Table: l.Table, Input: l.Input, Finish: finish}}
+	lines := s.lines(code)
 	if another && !f.cancelled.Load() { // who cancels here takes it over for that
 		lines = slices.Insert(lines, 2, "  dispatched last by "+console.CleanLine(l.Owner.String())+", after the one that began here")
 	}

@@ -17,10 +17,10 @@ import (
 	"dcs-tui/hosts/fetch"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
-	"dcs-tui/internal/cli/places"
 	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
+	"dcs-tui/jobs/results/outputs"
 	"dcs-tui/jobs/rundir"
 	"dcs-tui/jobs/runview"
 )
@@ -100,7 +100,7 @@ func (a *app) runFetch(cmd *cobra.Command, args []string, f *fetchFlags, o *opti
 	if err != nil {
 		return err
 	}
-	at := places.Of(l.Run)
+	at := outputs.Locations(l.Run)
 	plan := fetch.Make(l.Table, ids, func(host string) bool { return at.HostDirs[host] != "" }, at.Here)
 	got := &fetched{V: 1, Run: l.Run.Name(), UID: l.Run.UID(), Here: plan.Here, Open: plan.Open, Hosts: []fetchedHost{}, none: len(ids) == 0 && len(l.Table.Jobs) > 0}
 	if len(at.HostDirs) > 0 {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"dcs-tui/hosts"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/internal/cli/standing"
 	"dcs-tui/internal/polltest"
@@ -275,18 +276,21 @@ func TestNoSocket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer o.journal.Close()
-	s := &session{app: a, con: a.con, run: run, table: o.table, guard: newGuard()}
-	old := controlBase
-	controlBase = filepath.Join(base, "none")
-	defer func() { controlBase = old }()
-	if err := s.listenControl(""); err != nil || s.control != nil {
-		t.Error(err)
-	}
+	old := socketBase
+	socketBase = filepath.Join(base, "none")
+	defer func() { socketBase = old }()
+	inv := &loadedInventory{Inventory: hosts.Local()}
 	a.starter = new(starter)
 	var p *exit.Problem
-	if err := s.listenControl(""); !errors.As(err, &p) || !strings.Contains(p.Advice, "resume --no-tui") {
+	if _, err := a.dispatching(new(runFlags), inv, nil).drive(o); !errors.As(err, &p) || !strings.Contains(p.Advice, "resume --no-tui") {
 		t.Errorf("%v", err)
+	}
+	a.starter = nil
+	if o, err = a.own(run, false); err != nil {
+		t.Fatal(err)
+	}
+	if code, err := a.dispatching(new(runFlags), inv, nil).drive(o); err != nil || code != exit.OK {
+		t.Errorf("exit %d, %v", code, err)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"dcs-tui/dispatch"
+	"dcs-tui/dispatch/run"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/internal/cli/standing"
@@ -171,7 +172,7 @@ func (f *follower) runCancel(ctx context.Context, ids ...string) (*runview.Answe
 	cmd.Args[0] = programName
 	cmd.Stderr = &said
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	cmd.WaitDelay = writePatience
+	cmd.WaitDelay = run.WriteTimeout
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Run() }()
 	select {

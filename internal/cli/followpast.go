@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 
-	"dcs-tui/internal/cli/places"
 	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
@@ -40,8 +39,8 @@ func (a *app) pastBoard(run *rundir.Run, owner *journal.Owner, unasked string, a
 		return nil, err
 	}
 	table := reader.Table()
-	standing.AcceptRest(table)
-	at := places.Of(run)
+	table.AcceptStored()
+	at := outputs.Locations(run)
 	p := runview.Past{
 		Options:  boardOptions(run, runView(run, a.labName(run), nil), act),
 		HostDirs: at.HostDirs, Here: at.Here, Far: far, Tries: triesOf(run),
@@ -50,8 +49,8 @@ func (a *app) pastBoard(run *rundir.Run, owner *journal.Owner, unasked string, a
 	p.Life, p.Over = howOver(table, owner)
 	p.Unasked = unasked
 	p.Trouble = standing.HostsOfNoUse(table, words)
-	if had, err := standing.ReadInput(run); err == nil && had.Cut() {
-		p.Over += "; " + had.Text(table)
+	if had, err := run.ReadInput(); err == nil && had.Cut() {
+		p.Over += "; " + standing.InputText(had, table)
 	}
 	if inv, err := a.storedInventory(run); err == nil {
 		p.Hosts = inv.Hosts

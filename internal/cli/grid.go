@@ -158,7 +158,7 @@ func (a *app) template(f *gridFlags, file string) (*grid.Template, error) {
 	t, err := config.Parse(ctx, in, name)
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return nil, &exit.Problem{Err: fmt.Errorf("stopped while the template was read; nothing was started"), Code: exit.Cancelled}
+		return nil, exit.WithCode(exit.Cancelled, fmt.Errorf("stopped while the template was read; nothing was started"))
 	case err != nil:
 		return nil, exit.Usagef("%w", err)
 	}
@@ -306,7 +306,7 @@ func pulling(seq iter.Seq2[*jobs.Spec, error]) func() (*jobs.Spec, error) {
 	}
 }
 
-// keptTemplate is a template in run.toml (standing.OptionSource). It includes the values
+// keptTemplate is a template in run.toml (rundir.OptionSource). It includes the values
 // that files and commands gave, so that resume makes the same jobs on any machine, and
 // the @result and @hardness lines.
 type keptTemplate struct {

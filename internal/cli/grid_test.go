@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"dcs-tui/grid"
-	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
 )
@@ -30,14 +29,14 @@ func TestTemplateIsKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		source := sourceText(first, 10)
-		run, err := rundir.Create(base, "r"+strconv.Itoa(i), rundir.Asked{Options: map[string]any{standing.OptionSource: source}})
+		run, err := rundir.Create(base, "r"+strconv.Itoa(i), rundir.Asked{Options: map[string]any{rundir.OptionSource: source}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if run, err = rundir.Open(run.Dir); err != nil {
 			t.Fatal(err)
 		}
-		kept, _ := run.Asked.Options[standing.OptionSource].(string)
+		kept, _ := run.Asked.Options[rundir.OptionSource].(string)
 		again, err := readSource(kept)
 		if err != nil || again.Text() != first.Text() || len(again.Results) != 1 || again.Results[0] != first.Results[0] {
 			t.Errorf("%q: %v", text, err)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"dcs-tui/dispatch/run"
 	"dcs-tui/hosts"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
@@ -211,7 +212,7 @@ func (a *app) runHostsCheck(o *options, file string, names []string) error {
 		select {
 		case c = <-found:
 		case sig := <-interrupted:
-			return &exit.Problem{Err: fmt.Errorf("%s: the check was not finished", signalWord(sig)), Code: exit.Cancelled}
+			return exit.WithCode(exit.Cancelled, fmt.Errorf("%s: the check was not finished", run.SignalName(sig)))
 		}
 		a.con.Status("")
 		switch {
@@ -241,7 +242,7 @@ func (a *app) runHostsCheck(o *options, file string, names []string) error {
 	select {
 	case <-left: // the helpers have exited
 	case sig := <-interrupted:
-		return &exit.Problem{Err: fmt.Errorf("%s: the check was not finished", signalWord(sig)), Code: exit.Cancelled}
+		return exit.WithCode(exit.Cancelled, fmt.Errorf("%s: the check was not finished", run.SignalName(sig)))
 	}
 	if bad > 0 {
 		a.code = exit.Failed

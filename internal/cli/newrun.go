@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -32,7 +31,7 @@ type jobSource struct {
 	next func() (*jobs.Spec, error)
 	// what names jobs that next yields in the first line: "jobs from standard input".
 	what string
-	// source is kept in run.toml (standing.OptionSource): what restJobs needs to yield the jobs again
+	// source is kept in run.toml (rundir.OptionSource): what restJobs needs to yield the jobs again
 	// that were not stored when the dispatcher ended. "": they cannot be had again.
 	source string
 	keep   map[string]any // more options for run.toml
@@ -61,9 +60,9 @@ func (a *app) runJobs(cmd *cobra.Command, f *runFlags, src jobSource) error {
 	if err != nil {
 		return err
 	}
-	relative := cwdResolver{cwd: cwd}
+	relative := jobs.AbsoluteCwd{Base: cwd}
 	for _, spec := range src.known {
-		relative.resolve(spec)
+		relative.Resolve(spec)
 	}
 	inv, err := a.loadInventory(f.hosts)
 	if err != nil {
@@ -90,10 +89,10 @@ func (a *app) runJobs(cmd *cobra.Command, f *runFlags, src jobSource) error {
 	}
 	maps.Copy(asked.Options, src.keep)
 	if src.source != "" {
-		asked.Options[standing.OptionSource] = src.source
+		asked.Options[rundir.OptionSource] = src.source
 	}
 	if !src.lazy() {
-		asked.Options[optionJobs] = int64(len(src.known))
+		asked.Options[rundir.OptionJobs] = int64(len(src.known))
 		asked.JobsFile = src.files[0]
 	}
 	run, err := a.newRun(f, asked)
@@ -101,7 +100,7 @@ func (a *app) runJobs(cmd *cobra.Command, f *runFlags, src jobSource) error {
 		return err
 	}
 	if src.lazy() {
-		if err := standing.WriteInput(run, standing.Input{State: standing.InputOpen}); err != nil {
+		if err := run.WriteInput(rundir.Input{State: rundir.InputOpen}); err != nil {
 			return exit.Usagef("%w", err)
 		}
 	}
@@ -109,31 +108,22 @@ func (a *app) runJobs(cmd *cobra.Command, f *runFlags, src jobSource) error {
 	if err != nil {
 		return err
 	}
-	if err := o.storeAll(src.known); err != nil {
+	if err := o.Store(src.known); err != nil {
+		o.Release()
 		return err
 	}
-	s, err := a.start(o, f, inv, env)
-	if err != nil {
-		o.journal.Close()
-		return err
+	d := a.dispatching(f, inv, env)
+	d.opening = opening(run, &src, inv)
+	d.typed = src.fromStdin() && term.IsTerminal(int(os.Stdin.Fd()))
+	if d.opts.Next = src.next; src.lazy() {
+		d.opts.Input = rundir.Input{State: rundir.InputOpen, Again: src.source != ""}
 	}
-	s.intake.Again = src.source != ""
-	s.typed = src.fromStdin() && term.IsTerminal(int(os.Stdin.Fd()))
-	a.code = s.drive(s.opening(&src, inv), func(ctx context.Context) error {
-		if src.lazy() {
-			return s.stream(ctx, src.next)
-		}
-		return s.submitWaiting(ctx)
-	})
-	if src.fromStdin() && a.code != exit.OK && a.code != exit.Failed {
+	a.code, err = d.drive(o)
+	if err == nil && src.fromStdin() && a.code != exit.OK && a.code != exit.Failed {
 		a.flushTyped()
 	}
-	return nil
+	return err
 }
-
-// optionJobs is how many jobs the files held; a run directory with fewer was cut
-// off before anything had started.
-const optionJobs = "jobs"
 
 // newRun makes the run directory.
 func (a *app) newRun(f *runFlags, asked rundir.Asked) (*rundir.Run, error) {
@@ -173,22 +163,8 @@ func ownerOf(dir, name string) string {
 		run.Name(), dir, owner, console.ShellWord(run.Ref()))
 }
 
-// storeAll makes all jobs durable before the first starts, so that a run that is
-// killed while it submits them loses none.
-func (o *owned) storeAll(specs []*jobs.Spec) error {
-	for i, spec := range specs {
-		spec.ID = jobs.ID(i + 1)
-	}
-	if err := o.run.AppendSpecs(specs); err != nil {
-		o.journal.Close()
-		return exit.Usagef("%w; nothing was started", err).WithAdvice("remove %s and start again", console.ShellWord(standing.Dir(o.run)))
-	}
-	o.waiting = specs
-	return nil
-}
-
-// opening is the first line: what is run where.
-func (s *session) opening(src *jobSource, inv *loadedInventory) string {
+// opening returns the first line without the name of the run: what is run where.
+func opening(run *rundir.Run, src *jobSource, inv *loadedInventory) string {
 	what := jobs.Plural(len(src.known), "job")
 	if src.lazy() {
 		what = src.what
@@ -197,15 +173,5 @@ func (s *session) opening(src *jobSource, inv *loadedInventory) string {
 	if inv.File != "" {
 		where = jobs.Plural(len(inv.Hosts), "host") + " of " + console.CleanLine(inv.File)
 	}
-	return s.con.Paint(console.Bold, console.CleanLine(s.run.Name())) + ": " + what + " on " + where + ", kept in " + console.CleanLine(standing.Dir(s.run))
-}
-
-func (s *session) warnStore(err error) {
-	if err == nil {
-		s.say(func() string { return "jobs are stored again; the run goes on" })
-		return
-	}
-	s.say(func() string {
-		return "no more jobs are taken until they can be stored: " + console.CleanLine(err.Error())
-	})
+	return what + " on " + where + ", kept in " + console.CleanLine(standing.Dir(run))
 }

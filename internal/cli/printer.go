@@ -3,13 +3,15 @@ package cli
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"syscall"
 	"time"
 
 	"golang.org/x/term"
 
-	"dcs-tui/dispatch"
+	"dcs-tui/dispatch/run"
 	"dcs-tui/hosts"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/jobs"
@@ -26,18 +28,16 @@ type resultPrinter struct {
 	con  *console.Console // to be moved out of the way when out is a terminal
 	tty  bool
 	json bool
-	d    *dispatch.Dispatcher
+	run  *run.Run
 	buf  []byte
-
-	hurry <-chan struct{} // closed when a person has asked to stop
 }
 
-func newResultPrinter(a *app, asJSON bool, d *dispatch.Dispatcher, hurry <-chan struct{}) *resultPrinter {
-	return &resultPrinter{hurry: hurry, out: a.stdout, con: a.con, tty: term.IsTerminal(int(a.stdout.Fd())), json: asJSON, d: d}
+func newResultPrinter(a *app, asJSON bool, r *run.Run) *resultPrinter {
+	return &resultPrinter{out: a.stdout, con: a.con, tty: term.IsTerminal(int(a.stdout.Fd())), json: asJSON, run: r}
 }
 
 // Print writes one result whole. After an error part of it may have been written.
-func (p *resultPrinter) Print(r *dispatch.Result) error {
+func (p *resultPrinter) Print(r *results.Result) error {
 	if p.json {
 		p.buf = r.AppendJSON(p.buf[:0])
 		return p.write(p.buf)
@@ -53,7 +53,7 @@ func (p *resultPrinter) output(r *results.Result) error {
 	var clean lineCleaner
 	for at := int64(0); ; {
 		ctx, cancel := context.WithTimeout(context.Background(), outputTimeout)
-		piece, size, err := p.d.Output(ctx, r.Attempt, jobs.FileOut, at, hosts.MaxChunk)
+		piece, size, err := p.run.Output(ctx, r.Attempt, jobs.FileOut, at, hosts.MaxChunk)
 		cancel()
 		if err != nil {
 			return fmt.Errorf("its output cannot be read: %w", err)
@@ -84,7 +84,7 @@ func (p *resultPrinter) write(b []byte) error {
 			}
 			return nil
 		}
-		if !full(err) {
+		if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) {
 			return err
 		}
 		if !waited {
@@ -92,9 +92,9 @@ func (p *resultPrinter) write(b []byte) error {
 			p.con.Line("results wait until standard output has room: " + console.CleanLine(err.Error()))
 		}
 		select {
-		case <-p.hurry:
+		case <-p.run.Stopping():
 			return err
-		case <-time.After(retryEvery):
+		case <-time.After(time.Second):
 		}
 	}
 	return nil

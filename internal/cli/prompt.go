@@ -100,3 +100,12 @@ func readSecret(tty *os.File) ([]byte, error) {
 	}
 	return nil, errors.New("what was typed is too long for a passphrase")
 }
+
+// askSecret asks a person for a passphrase: on the attached screens of a background
+// dispatcher, else on the terminal.
+func (a *app) askSecret(what string) ([]byte, error) {
+	if a.questions != nil {
+		return a.questions.Ask(what)
+	}
+	return a.askPassphrase(what)
+}

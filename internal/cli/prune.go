@@ -15,7 +15,6 @@ import (
 
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
-	"dcs-tui/internal/cli/places"
 	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
@@ -170,7 +169,7 @@ func (p *pruneOptions) check(run *rundir.Run) (*jobs.Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	standing.AcceptRest(table)
+	table.AcceptStored()
 	waiting, _, err := run.RequestNames()
 	switch {
 	case p.unfinished:
@@ -308,7 +307,7 @@ func usedByHost(dir string) bool {
 // name gets into the command.
 func leftOnHosts(run *rundir.Run) []string {
 	var lines []string
-	for host, place := range places.Read(run) {
+	for host, place := range run.HostDirs() {
 		dir := strings.TrimPrefix(place, host+":")
 		if !filepath.IsAbs(dir) || filepath.Clean(dir) != dir || filepath.Base(dir) != run.UID() {
 			lines = append(lines, host+" keeps the outputs of its jobs, in "+dir+" as it says; look there yourself")

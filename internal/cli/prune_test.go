@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"dcs-tui/internal/cli/places"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -26,7 +25,7 @@ func TestPruneCommandsForHosts(t *testing.T) {
 		"ws05": {"abcdefghjkmn", ""},
 		"ws06": {"/", ""},
 	} {
-		if err := os.WriteFile(run.Path(rundir.HostsDir, host+places.Suffix), []byte(host+":"+c.dir+"\n"), 0o600); err != nil {
+		if err := os.WriteFile(run.Path(rundir.HostsDir, host+rundir.HostDirSuffix), []byte(host+":"+c.dir+"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		lines := leftOnHosts(run)
@@ -34,7 +33,7 @@ func TestPruneCommandsForHosts(t *testing.T) {
 		if !strings.HasPrefix(line, host) || !strings.HasSuffix(line, c.want) || c.want == "" && strings.Contains(line, "rm ") {
 			t.Errorf("%s in %q: %s", host, c.dir, line)
 		}
-		os.Remove(run.Path(rundir.HostsDir, host+places.Suffix))
+		os.Remove(run.Path(rundir.HostsDir, host+rundir.HostDirSuffix))
 	}
 }
 

@@ -35,9 +35,9 @@ func (a *app) requeueFiles(args, files []string, opt askOptions) error {
 	if err != nil {
 		return err
 	}
-	relative := cwdResolver{cwd: run.Asked.Cwd}
+	relative := jobs.AbsoluteCwd{Base: run.Asked.Cwd}
 	for _, s := range b.specs {
-		relative.resolve(s)
+		relative.Resolve(s)
 	}
 	m := diffJobs(table, b.specs)
 	if err := m.remapDependencies(table); err != nil {
@@ -85,16 +85,16 @@ func settledTable(run *rundir.Run) (*jobs.Table, error) {
 		}
 		return nil, p.WithAdvice("dcs-tui resume %s does; then compare again", console.ShellWord(standing.Ref(run)))
 	}
-	had, err := standing.ReadInput(run)
+	had, err := run.ReadInput()
 	if err != nil {
 		return nil, exit.Usagef("%w", err)
 	}
 	storing := false
-	if want, ok := run.Asked.Options[optionJobs].(int64); ok {
+	if want, ok := run.Asked.Options[rundir.OptionJobs].(int64); ok {
 		storing = alive && len(table.Jobs) < int(want)
 	}
 	reading := alive && owner.Epoch <= 1 // later dispatchers do not read the pipe
-	if storing || had.State == standing.InputOpen && (had.Again || reading) {
+	if storing || had.State == rundir.InputOpen && (had.Again || reading) {
 		p := exit.Usagef("not all jobs of the run were made yet: %s", standing.Came(table))
 		if alive {
 			return nil, p.WithAdvice("compare again when they were")

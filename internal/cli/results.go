@@ -13,10 +13,10 @@ import (
 
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
-	"dcs-tui/internal/cli/places"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/results/export"
+	"dcs-tui/jobs/results/outputs"
 )
 
 // resultsFlags holds the flags of results.
@@ -156,7 +156,7 @@ func (a *app) runResults(cmd *cobra.Command, args []string, f *resultsFlags) err
 	if err != nil {
 		return err
 	}
-	at := places.Of(l.Run)
+	at := outputs.Locations(l.Run)
 	list := at.Since(l.Table, 0)
 	if f.table.all {
 		list = append(list, at.Unfinished(l.Table)...)

@@ -1,17 +1,14 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"io/fs"
 	"os"
-	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
-	"dcs-tui/internal/cli/console"
-	"dcs-tui/internal/cli/exit"
+	"dcs-tui/dispatch/run"
 	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
@@ -79,66 +76,41 @@ func (a *app) runResume(cmd *cobra.Command, f *runFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := o.whole(); err != nil {
-		o.journal.Close()
+	if err := o.CheckComplete(); err != nil {
+		o.Release()
 		return err
 	}
 	a.keepInventory(run, inv)
 	a.removeStopFiles(run, func(name string) {
 		a.con.Line("the file " + name + " of the run is removed: the run goes on")
 	})
-	for _, text := range standing.Absent(o.table, inv.Hosts, f.Buffer) {
+	for _, text := range standing.Absent(o.Table, inv.Hosts, f.Buffer) {
 		a.warn("%s", text)
 	}
-	before, have, asked := o.table.Counts, o.fromSource(), standing.Requests(run, o.table, a.warn)
-	stored := len(o.table.Specs) - len(o.table.Jobs) + len(o.waiting) // and not accepted yet
-	had, err := standing.ReadInput(run)
+	had, err := run.ReadInput()
 	if err != nil {
 		a.warn("%v", err)
 	}
-	s, err := a.start(o, f, inv, env)
-	if err != nil {
-		o.journal.Close()
-		return err
-	}
-	s.intake = had
-	feed := s.submitWaiting
-	if next := s.rest(have); next != nil {
-		feed = func(ctx context.Context) error { return s.stream(ctx, next) }
-	}
-	a.code = s.drive(s.recovered(before, stored, asked), feed)
-	return nil
+	d := a.dispatching(f, inv, env)
+	d.opening = recovered(o, standing.Requests(run, o.Table, a.warn))
+	d.opts.Input, d.opts.Next = had, a.restOfInput(run, had, o.NumFromSource())
+	a.code, err = d.drive(o)
+	return err
 }
 
-// rest yields the jobs that were not made yet when the last dispatcher ended, nil
-// when there are none that can be had again.
-func (s *session) rest(have int) func() (*jobs.Spec, error) {
-	source, _ := s.run.Asked.Options[standing.OptionSource].(string)
-	if !s.intake.Again || s.intake.State != standing.InputOpen || restJobs == nil {
+// restOfInput yields the jobs that were not made yet when the last dispatcher ended. It is
+// nil if there are none that can be made again.
+func (a *app) restOfInput(run *rundir.Run, had rundir.Input, have int) func() (*jobs.Spec, error) {
+	source, _ := run.Asked.Options[rundir.OptionSource].(string)
+	if !had.Again || had.State != rundir.InputOpen || restJobs == nil {
 		return nil
 	}
 	next, err := restJobs(source, have)
 	if err != nil {
-		s.app.warn("the jobs that were not made yet cannot be made now: %v", err)
+		a.warn("the jobs that were not made yet cannot be made now: %v", err)
 		return nil
 	}
 	return next
-}
-
-// whole refuses a run whose jobs were never all stored: it was cut off before
-// anything had started, and what is missing only the jobs file knows.
-func (o *owned) whole() error {
-	want, ok := o.run.Asked.Options[optionJobs].(int64)
-	have := len(o.table.Specs) + len(o.waiting)
-	if !ok || have >= int(want) {
-		return nil
-	}
-	if o.run.HasAttempts() || slices.ContainsFunc(o.table.Jobs, func(j jobs.Job) bool { return len(j.Attempts) > 0 }) {
-		return exit.Usagef("%s of the run %s has lost jobs: it has %d of %d, and some were started", rundir.SpecsFile, o.run.Name(), have, want).
-			WithAdvice("keep %s; restore %s from a backup, or run again what is missing", console.ShellWord(standing.Dir(o.run)), rundir.SpecsFile)
-	}
-	return exit.Usagef("the run %s was cut off while its jobs were being stored (%d of %d); none of them was started",
-		o.run.Name(), have, want).WithAdvice("run %s again, and remove %s", console.ShellWord(o.run.Asked.JobsFile), console.ShellWord(standing.Dir(o.run)))
 }
 
 // removeStopFiles takes away what an earlier stop left: whoever says resume wants
@@ -155,14 +127,16 @@ func (a *app) removeStopFiles(run *rundir.Run, removed func(name string)) {
 	}
 }
 
-// recovered is the first line of a resumed run.
-func (s *session) recovered(c [jobs.Skipped + 1]int, waiting, asked int) string {
+// recovered returns the first line of a resumed run without its name. asked is the number of requests that
+// wait.
+func recovered(o *run.Owned, asked int) string {
+	c := o.Table.Counts
 	done := 0
 	for st := jobs.Succeeded; st <= jobs.Skipped; st++ {
 		done += c[st]
 	}
-	text := s.con.Paint(console.Bold, console.CleanLine(s.run.Name())) + ": " + jobs.Plural(done, "job") + " done, " +
-		strconv.Itoa(c[jobs.Running]) + " to adopt, " + strconv.Itoa(c[jobs.Queued]+waiting) + " to run"
+	text := jobs.Plural(done, "job") + " done, " +
+		strconv.Itoa(c[jobs.Running]) + " to adopt, " + strconv.Itoa(c[jobs.Queued]+o.NumStored()) + " to run"
 	if asked > 0 { // what they bring back is still among those that are done
 		text += ", " + jobs.Plural(asked, "request") + " to carry out"
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
+	"dcs-tui/dispatch/run"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 )
@@ -30,7 +31,7 @@ type app struct {
 	bases      string           // see client.Options; tests set it
 	args       []string         // of the command line
 	starter    *starter         // the screen that waits for us to dispatch; nil: there is none
-	asker      asker            // answers what is to be asked of a person; nil: the terminal does
+	questions  *run.Questions   // asks attached screens for secrets; nil: the terminal is asked
 	code       int              // what the program exits with when no error says otherwise
 }
 
@@ -42,7 +43,7 @@ func newApp() *app {
 	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, con: console.New(os.Stderr),
 		onTerminal: term.IsTerminal(int(os.Stderr.Fd())), starter: theStarter()}
 	if a.starter != nil {
-		a.asker = new(questions)
+		a.questions = new(run.Questions)
 	}
 	return a
 }
@@ -203,6 +204,15 @@ func (a *app) complain(err error) {
 	}
 	a.con.Status("")
 	a.con.Line(lines...)
+}
+
+// message writes a message that may begin with "warning: ".
+func (a *app) message(text string) {
+	if warning, ok := strings.CutPrefix(text, "warning: "); ok {
+		a.warn("%s", warning)
+		return
+	}
+	a.con.Line(console.CleanLine(text))
 }
 
 // warn writes a line that does not stop anything.

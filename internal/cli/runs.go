@@ -67,7 +67,7 @@ func (a *app) runRunsList(limit int) error {
 			}
 			if t, rerr := standing.WholeTable(run); rerr == nil {
 				counts = standing.Counts(t, dispatched != "")
-				if had, herr := standing.ReadInput(run); herr == nil && had.Cut() {
+				if had, herr := run.ReadInput(); herr == nil && had.Cut() {
 					counts += ", input not read to its end"
 				}
 			} else {

@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"dcs-tui/internal/cli/exit"
-	"dcs-tui/internal/cli/places"
 	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results/column"
@@ -77,7 +76,7 @@ func (a *app) pick(ctx context.Context, run *rundir.Run, t *jobs.Table, s *selec
 // --where shows. Host, exit, and signal of a job that is not over are those of its last
 // attempt. Outputs are read only if a filter names a declared figure.
 func (a *app) jobsWhere(ctx context.Context, run *rundir.Run, t *jobs.Table, filters []*sheet.Filter) (map[jobs.ID]bool, error) {
-	at := places.Of(run)
+	at := outputs.Locations(run)
 	in := sheet.Input{Jobs: append(at.Since(t, 0), at.Unfinished(t)...), Params: paramNames(t)}
 	for i := range in.Jobs {
 		r := &in.Jobs[i]

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"dcs-tui/internal/cli/exit"
-	"dcs-tui/internal/cli/places"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
 )
@@ -38,7 +37,7 @@ func TestAdviceNamesTheSSHConfig(t *testing.T) {
 		if got := catOn(run, "ws2", "/far off/1.1.out"); !strings.HasSuffix(got, ` cat ''\''/far off/1.1.out'\'''`) {
 			t.Error(got)
 		}
-		if err := os.WriteFile(run.Path(rundir.HostsDir, "ws2"+places.Suffix), []byte("ws2:/far/abcdefghjkmn\n"), 0o600); err != nil {
+		if err := os.WriteFile(run.Path(rundir.HostsDir, "ws2"+rundir.HostDirSuffix), []byte("ws2:/far/abcdefghjkmn\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if left := leftOnHosts(run); len(left) != 1 || !strings.HasSuffix(left[0], ": "+c.want+"rm -r /far/abcdefghjkmn") {

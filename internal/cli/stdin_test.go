@@ -1,29 +1,18 @@
 package cli
 
 import (
-	"context"
+	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 )
 
-// K3: a product without end is not made faster than it is used up, and whoever waits
-// for that ends with the run.
-func TestJobsAreMadeWhenTheyAreWanted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		began := time.Now()
-		waits := []int{enoughWaiting + 1, enoughWaiting, enoughWaiting - 1}
-		if !wanted(t.Context(), t.Context(), func() int { n := waits[0]; waits = waits[1:]; return n }) || time.Since(began) != 2*wantedEvery {
-			t.Errorf("after %v, %d not looked at", time.Since(began), len(waits))
-		}
-		full := func() int { return enoughWaiting }
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		defer cancel()
-		if wanted(ctx, t.Context(), full) {
-			t.Error("the run was over")
-		}
-		if !wanted(t.Context(), ctx, full) {
-			t.Error("the end of the input must be seen by whoever reads it")
-		}
-	})
+// K4: a template on standard input is no list of commands: what gives a parameter its
+// values is not run, and what does run it is named.
+func TestStreamedTemplate(t *testing.T) {
+	next := readingJobs(strings.NewReader("[ -e x ] && echo [x]\n[x] 1 2\n"))
+	if s, err := next(); err != nil || s.Command != "[ -e x ] && echo [x]" {
+		t.Fatal(s, err)
+	}
+	if _, err := next(); err == nil || !strings.Contains(err.Error(), "standard input:2: this is a template, which dcs-tui grid - reads") {
+		t.Error(err)
+	}
 }

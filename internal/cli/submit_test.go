@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"dcs-tui/internal/cli/console"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/jobstest"
 	"dcs-tui/jobs/journal"
@@ -52,7 +51,7 @@ func TestSubmittedOnceAfterDeath(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				dying, err := (&app{con: console.New(os.Stderr)}).own(run, false)
+				dying, _, _, err := journal.Take(t.Context(), run, journal.TakeOptions{Notify: func(string) {}})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -67,14 +66,14 @@ func TestSubmittedOnceAfterDeath(t *testing.T) {
 				}
 				if accepted && stored > 0 {
 					r := jobs.Record{Kind: jobs.KindAccepted, At: jobs.StampOf(time.Now()), Job: 2, Count: stored}
-					if err := dying.journal.Append([]jobs.Record{r}); err != nil {
+					if err := dying.Append([]jobs.Record{r}); err != nil {
 						t.Fatal(err)
 					}
-					if err := dying.journal.Sync(); err != nil {
+					if err := dying.Sync(); err != nil {
 						t.Fatal(err)
 					}
 				}
-				dying.journal.Close()
+				dying.Close()
 				for range 2 {
 					said := asUser(t, "resume", "--no-tui", "r")
 					if !strings.Contains(said, "4 succeeded") {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"dcs-tui/dispatch/run"
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
@@ -15,99 +16,90 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// exitCode says how the run exits.
-func (s *session) exitCode(finish sched.Finish) int {
-	s.countWaiting()
-	code := exit.OfRun(finish.How, s.table.Counts, s.cancelled.Load(), s.unread)
-	if s.deleted() && finish.How != sched.Fenced { // nothing is left that shows what became of its jobs
-		return exit.Left
-	}
-	if s.untaken && (code == exit.OK || code == exit.Failed) {
-		code = exit.Left
-	}
-	if s.inputErr != nil && (code == exit.OK || code == exit.Failed) {
-		code = exit.Usage
-	}
-	return code
+// summary describes how a run has ended.
+type summary struct {
+	*run.Outcome
+	app     *app
+	words   map[string]standing.HostWord // the last event of each host
+	flags   *runFlags
+	untaken bool // not all results were printed
 }
 
-// conclude writes the summary.
-func (s *session) conclude(finish sched.Finish, code int) {
-	if s.brief {
-		return
+// exitCode returns the exit code of the run, and makes the state of the outcome agree.
+func (s *summary) exitCode() int {
+	if s.untaken && (s.State == run.Succeeded || s.State == run.Failed) {
+		s.State = run.Stopped
 	}
-	if s.inputErr != nil {
-		s.app.complain(exit.Usagef("%w", s.inputErr).WithAdvice("the input was read no further: %s; feed the rest to a new run", standing.Came(s.table)))
+	if s.InputErr != nil && (s.State == run.Succeeded || s.State == run.Failed) {
+		s.State = run.Stopped
+		return exit.Usage
 	}
-	s.con.Line(s.summary(finish, code)...)
+	return exit.Of(s.State)
 }
 
-// afterwards runs --on-done.
-func (s *session) afterwards(code int) {
-	if s.flags.OnDone == "" {
-		return
+// print prints the summary.
+func (s *summary) print(code int) {
+	if s.InputErr != nil {
+		s.app.complain(exit.Usagef("%w", s.InputErr).WithAdvice("the input was read no further: %s; feed the rest to a new run", standing.Came(s.Table)))
 	}
-	err := onDone(s.flags.OnDone, s.run.Name(), s.run.Dir, stateOf(code), s.table.Counts, code, s.app.stderr)
-	if err != nil {
-		s.app.warn("%v", err)
-	}
+	s.app.con.Line(s.lines(code)...)
 }
 
-// summary says what became of the run, why jobs failed, and what to type next.
-func (s *session) summary(finish sched.Finish, code int) []string {
-	if finish.How == sched.Fenced { // what has become of the jobs since is not known here
-		return append([]string{"", s.headline(finish, code)}, s.advice(finish)...)
+// lines say what became of the run, why jobs failed, and what to type next.
+func (s *summary) lines(code int) []string {
+	if s.Finish.How == sched.Fenced { // what has become of the jobs since is not known here
+		return append([]string{"", s.headline(code)}, s.advice()...)
 	}
-	lines := append([]string{"", s.headline(finish, code)}, standing.Summary(s.con, s.table, false)...)
+	lines := append([]string{"", s.headline(code)}, standing.Summary(s.app.con, s.Table, false)...)
 	if text := s.efficiency(); text != "" {
 		lines = append(lines, text)
 	}
-	lines = append(lines, standing.HostTrouble(s.table, s.words)...)
-	if s.deleted() {
+	lines = append(lines, standing.HostTrouble(s.Table, s.words)...)
+	if s.Deleted {
 		return append(lines, s.deletedAdvice()...)
 	}
-	if finish.How == sched.AllDone && finish.Why != "" {
-		lines = append(lines, console.CleanLine(finish.Why))
+	if s.Finish.How == sched.AllDone && s.Finish.Why != "" {
+		lines = append(lines, console.CleanLine(s.Finish.Why))
 	}
-	lines = append(lines, "logs: "+console.ShellWord(console.CleanLine(filepath.Join(standing.Dir(s.run), rundir.AttemptsDir)))+"/*/JOB.ATTEMPT.out and .err")
-	if n := len(s.places.Names()); n > 0 {
-		lines = append(lines, "      "+jobs.Plural(n, "host")+" without that directory kept them: dcs-tui fetch "+console.ShellWord(console.CleanLine(standing.Ref(s.run)))+" brings them")
+	lines = append(lines, "logs: "+console.ShellWord(console.CleanLine(filepath.Join(standing.Dir(s.Run), rundir.AttemptsDir)))+"/*/JOB.ATTEMPT.out and .err")
+	if n := s.Keeping; n > 0 {
+		lines = append(lines, "      "+jobs.Plural(n, "host")+" without that directory kept them: dcs-tui fetch "+console.ShellWord(console.CleanLine(standing.Ref(s.Run)))+" brings them")
 	}
-	return append(lines, s.advice(finish)...)
+	return append(lines, s.advice()...)
 }
 
-func (s *session) headline(finish sched.Finish, code int) string {
-	color, mark, text := console.Red, s.con.Glyph("✗", "x"), "some jobs did not succeed"
+func (s *summary) headline(code int) string {
+	color, mark, text := console.Red, s.app.con.Glyph("✗", "x"), "some jobs did not succeed"
 	switch {
-	case s.older:
-		color, mark, text = console.Yellow, s.con.Glyph("…", "~"), fmt.Sprintf("the hosts have served dispatcher %d of this run, which %s does not know: the directory is a copy, or was restored from an earlier state",
-			finish.Epoch, console.CleanLine(s.run.Dir))
-	case finish.How == sched.Fenced:
-		color, mark, text = console.Yellow, s.con.Glyph("…", "~"), finish.Why
-	case finish.How == sched.NoHosts:
-		text = "no host could be used: " + strings.TrimPrefix(finish.Why, "no host could be used: ")
-		if last := s.last.Load(); last != nil {
-			text = standing.NoHosts(last.Hosts)
+	case s.Copied:
+		color, mark, text = console.Yellow, s.app.con.Glyph("…", "~"), fmt.Sprintf("the hosts have served dispatcher %d of this run, which %s does not know: the directory is a copy, or was restored from an earlier state",
+			s.Finish.Epoch, console.CleanLine(s.Run.Dir))
+	case s.Finish.How == sched.Fenced:
+		color, mark, text = console.Yellow, s.app.con.Glyph("…", "~"), s.Finish.Why
+	case s.Finish.How == sched.NoHosts:
+		text = "no host could be used: " + strings.TrimPrefix(s.Finish.Why, "no host could be used: ")
+		if s.Hosts != nil {
+			text = standing.NoHosts(s.Hosts)
 		}
 	case code == exit.OK:
-		color, mark, text = console.Green, s.con.Glyph("✓", "+"), "all jobs succeeded"
-		if s.intake.Cut() {
-			text = cameHeadline(s.table)
+		color, mark, text = console.Green, s.app.con.Glyph("✓", "+"), "all jobs succeeded"
+		if s.Input.Cut() {
+			text = cameHeadline(s.Table)
 		}
 	case code == exit.Cancelled:
-		color, mark, text = console.Yellow, s.con.Glyph("–", "-"), "cancelled"
-	case s.untaken && s.table.Unfinished() == 0:
-		color, mark, text = console.Yellow, s.con.Glyph("…", "~"), "all jobs have ended, but nobody took all of the results"
-	case code == exit.Left || code == exit.Usage && standing.AllSucceeded(s.table):
-		color, mark, text = console.Yellow, s.con.Glyph("…", "~"), "stopped with jobs left"
-		if s.table.Unfinished() == 0 && s.intake.Cut() {
-			text = cameHeadline(s.table)
+		color, mark, text = console.Yellow, s.app.con.Glyph("–", "-"), "cancelled"
+	case s.untaken && s.Table.Unfinished() == 0:
+		color, mark, text = console.Yellow, s.app.con.Glyph("…", "~"), "all jobs have ended, but nobody took all of the results"
+	case code == exit.Left || code == exit.Usage && standing.AllSucceeded(s.Table):
+		color, mark, text = console.Yellow, s.app.con.Glyph("…", "~"), "stopped with jobs left"
+		if s.Table.Unfinished() == 0 && s.Input.Cut() {
+			text = cameHeadline(s.Table)
 		}
-		if finish.Why != "" {
-			text += " (" + finish.Why + ")"
+		if s.Finish.Why != "" {
+			text += " (" + s.Finish.Why + ")"
 		}
 	}
-	return s.con.Paint(color, mark+" "+console.CleanLine(s.run.Name())+": "+console.CleanLine(text))
+	return s.app.con.Paint(color, mark+" "+console.CleanLine(s.Run.Name())+": "+console.CleanLine(text))
 }
 
 // cameHeadline is the headline of a run whose input was cut off and whose jobs are
@@ -123,24 +115,24 @@ func cameHeadline(t *jobs.Table) string {
 }
 
 // advice is what to type next.
-func (s *session) advice(finish sched.Finish) []string {
+func (s *summary) advice() []string {
 	var lines []string
-	if s.intake.Cut() && s.inputErr == nil && finish.How != sched.Fenced { // a fault of the input was just said
-		lines = append(lines, s.intake.Text(s.table))
+	if s.Input.Cut() && s.InputErr == nil && s.Finish.How != sched.Fenced { // a fault of the input was just said
+		lines = append(lines, standing.InputText(s.Input, s.Table))
 	}
-	ref := console.ShellWord(console.CleanLine(standing.Ref(s.run)))
+	ref := console.ShellWord(console.CleanLine(standing.Ref(s.Run)))
 	next := func(command, text string) {
-		lines = append(lines, "  "+s.con.Paint(console.Bold, "dcs-tui "+command)+"  "+text)
+		lines = append(lines, "  "+s.app.con.Paint(console.Bold, "dcs-tui "+command)+"  "+text)
 	}
-	running, queued := s.table.Counts[jobs.Running], s.table.Counts[jobs.Queued]
+	running, queued := s.Table.Counts[jobs.Running], s.Table.Counts[jobs.Queued]
 	switch {
-	case s.older:
+	case s.Copied:
 		next("resume "+ref, "continues the run from this directory; any other dispatcher of the run is then fenced off")
 		return lines
-	case finish.How == sched.Fenced:
+	case s.Finish.How == sched.Fenced:
 		next("status "+ref, "shows how the run stands")
 		return lines
-	case finish.How == sched.NoHosts:
+	case s.Finish.How == sched.NoHosts:
 		check := "hosts check"
 		if s.flags.hosts != "" {
 			check += " --hosts " + console.ShellWord(console.CleanLine(s.flags.hosts))
@@ -157,11 +149,11 @@ func (s *session) advice(finish sched.Finish) []string {
 	case s.untaken && s.flags.json:
 		next("resume --json "+ref, "prints the results that were not taken")
 	}
-	if s.table.Counts[jobs.Failed]+s.table.Counts[jobs.TimedOut] > 0 {
+	if s.Table.Counts[jobs.Failed]+s.Table.Counts[jobs.TimedOut] > 0 {
 		next("results --failed "+ref, "lists the jobs that failed")
 		next("requeue "+ref+" --failed", "runs them again")
 	}
-	if s.table.Counts[jobs.TimedOut] > 0 && s.table.Counts[jobs.Skipped] > 0 { // most are skipped because easier ones timed out
+	if s.Table.Counts[jobs.TimedOut] > 0 && s.Table.Counts[jobs.Skipped] > 0 { // most are skipped because easier ones timed out
 		next("requeue "+ref+" --where 'state=timed_out or state=skipped' --timeout TIME", "gives them more time")
 	}
 	return lines
@@ -172,11 +164,11 @@ const shortSession = 5 * time.Second
 
 // efficiency says how well the slots of this session were used: the run time of
 // jobs, in slots, over the slots that there were.
-func (s *session) efficiency() string {
+func (s *summary) efficiency() string {
 	var busy time.Duration
-	since := jobs.StampOf(s.began)
-	for i := range s.table.Jobs {
-		j := &s.table.Jobs[i]
+	since := jobs.StampOf(s.Began)
+	for i := range s.Table.Jobs {
+		j := &s.Table.Jobs[i]
 		for _, a := range j.Attempts {
 			if a.Outcome == nil || a.Outcome.Ended < since {
 				continue
@@ -188,10 +180,9 @@ func (s *session) efficiency() string {
 			busy += run * time.Duration(j.Spec.SlotCount())
 		}
 	}
-	avail, most := s.used.total()
-	if time.Since(s.began) < shortSession || busy == 0 || avail <= 0 || most == 0 {
+	if time.Since(s.Began) < shortSession || busy == 0 || s.SlotTime <= 0 || s.MostSlots == 0 {
 		return ""
 	}
 	return fmt.Sprintf("efficiency %.0f%%: %s of run time on %s in %s",
-		min(100, 100*busy.Seconds()/avail), results.HumanDuration(busy), jobs.Plural(most, "slot"), results.HumanDuration(time.Since(s.began)))
+		min(100, 100*busy.Seconds()/s.SlotTime.Seconds()), results.HumanDuration(busy), jobs.Plural(s.MostSlots, "slot"), results.HumanDuration(time.Since(s.Began)))
 }

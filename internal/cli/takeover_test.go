@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"dcs-tui/dispatch/control"
+	"dcs-tui/dispatch/run"
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
@@ -115,10 +116,11 @@ func TestLastWordsOfAnOvertakenDispatcher(t *testing.T) {
 	table.Counts[jobs.Running] = 1
 	a := newApp()
 	a.con = console.To(new(bytes.Buffer))
-	s := &session{app: a, con: a.con, run: emptyRun(t), table: table, flags: new(runFlags)}
 	finish := sched.Finish{How: sched.Fenced, Why: "another dispatcher has taken this run over (epoch 2)"}
-	code := exit.OfRun(finish.How, table.Counts, false, false)
-	text := strings.Join(s.summary(finish, code), "\n")
+	s := &summary{app: a, flags: new(runFlags), Outcome: &run.Outcome{State: run.StateOf(finish.How, table.Counts, false, false),
+		Run: emptyRun(t), Table: table, Finish: finish}}
+	code := s.exitCode()
+	text := strings.Join(s.lines(code), "\n")
 	if !strings.Contains(text, finish.Why) || !strings.Contains(text, "dcs-tui status") || strings.Contains(text, "1 job") || code != exit.Left {
 		t.Errorf("exit %d\n%s", code, text)
 	}

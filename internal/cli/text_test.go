@@ -8,7 +8,6 @@ import (
 
 	"dcs-tui/hosts"
 	"dcs-tui/internal/cli/console"
-	"dcs-tui/jobs"
 )
 
 func FuzzHalt(f *testing.F) {
@@ -87,20 +86,6 @@ func FuzzLineCleaner(f *testing.F) {
 			t.Errorf("%q: %q", text, got)
 		}
 	})
-}
-
-// Equal options stay shared when their cwd is made absolute; others are not touched.
-func TestRelativeCwd(t *testing.T) {
-	shared, absolute := &jobs.Options{Cwd: "sub", Queue: "q"}, &jobs.Options{Cwd: "/data"}
-	a, b := &jobs.Spec{Options: shared}, &jobs.Spec{Options: shared}
-	c, d, e := &jobs.Spec{Options: absolute}, &jobs.Spec{Options: jobs.NoOptions}, &jobs.Spec{}
-	r := cwdResolver{cwd: "/home/me"}
-	for _, s := range []*jobs.Spec{a, b, c, d, e} {
-		r.resolve(s)
-	}
-	if a.Cwd != "/home/me/sub" || a.Queue != "q" || a.Options != b.Options || shared.Cwd != "sub" || c.Options != absolute || d.Options != jobs.NoOptions || e.Options != nil {
-		t.Errorf("%+v %+v %+v", a.Options, c.Options, shared)
-	}
 }
 
 func TestHostTexts(t *testing.T) {

@@ -8,6 +8,8 @@ import (
 
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
+
+	"dcs-tui/internal/text"
 )
 
 // Console writes lines for people to stderr. On a terminal it keeps one more
@@ -163,7 +165,7 @@ func (c *Console) draw(b *strings.Builder) {
 	if !c.tty || c.status == "" {
 		return
 	}
-	s := cut(c.status, c.Width()-1)
+	s := text.Cut(c.status, c.Width()-1)
 	b.WriteString(s)
 	c.shown = len(s)
 }
@@ -197,21 +199,6 @@ func (c *Console) Fill(text, sep string, indent int) []string {
 		}
 	}
 	return append(rows, row)
-}
-
-// cut shortens s to n runes.
-func cut(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	i := 0
-	for pos := range s {
-		if i == n {
-			return s[:pos]
-		}
-		i++
-	}
-	return s
 }
 
 // The colours of the console: the terminal's own first eight, so that they fit

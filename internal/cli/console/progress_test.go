@@ -39,3 +39,11 @@ func TestNoETAWhileNothingRuns(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+func TestRateText(t *testing.T) {
+	for rate, want := range map[float64]string{1234: "1234/s", 12.34: "12.3/s", 0.99: "1.0/s", 0.5: "30.0/min", 0.001: "3.6/h"} {
+		if got := rateText(rate); got != want {
+			t.Errorf("%v: %s, want %s", rate, got, want)
+		}
+	}
+}

@@ -6,10 +6,9 @@ package exit
 
 import (
 	"errors"
-	"fmt"
 
-	"dcs-tui/dispatch/sched"
-	"dcs-tui/jobs"
+	"dcs-tui/dispatch/run"
+	"dcs-tui/internal/advice"
 )
 
 // The exit codes. This is the only place that gives them their meaning.
@@ -27,58 +26,44 @@ const Help = `Exit codes: 0 all jobs succeeded, 1 some did not, 2 usage or confi
 3 no host could be used for --give-up, 4 stopped with jobs left (resume continues) or
 left the screen while the run goes on, 130 cancelled.`
 
-// OfRun says how a run that came to its end exits. cancelled means that a
-// person cancelled it in this session, more that jobs were still to be read.
-func OfRun(how sched.Finished, counts [jobs.Skipped + 1]int, cancelled, more bool) int {
-	open := counts[jobs.Queued] + counts[jobs.Running]
-	total := 0
-	for _, n := range counts {
-		total += n
-	}
-	switch {
-	case how == sched.NoHosts:
-		return NoHosts
-	case how == sched.Fenced:
-		return Left // another dispatcher carries it on
-	case open > 0:
-		return Left
-	case cancelled:
-		return Cancelled
-	case more:
-		return Left
-	case counts[jobs.Succeeded] == total:
+// Of returns the exit code of a run.
+func Of(s run.State) int {
+	switch s {
+	case run.Succeeded:
 		return OK
+	case run.Failed:
+		return Failed
+	case run.NoHosts:
+		return NoHosts
+	case run.Canceled:
+		return Cancelled
 	}
-	return Failed
+	return Left
 }
 
-// Problem is an error for people: what is wrong, what to do, and the exit code.
-type Problem struct {
-	Err    error
-	Advice string
-	Code   int
-}
-
-func (p *Problem) Error() string { return p.Err.Error() }
-func (p *Problem) Unwrap() error { return p.Err }
+// Problem is an error that tells a person what to do.
+type Problem = advice.Error
 
 // Usagef makes an error of usage or configuration.
-func Usagef(format string, args ...any) *Problem {
-	return &Problem{Err: fmt.Errorf(format, args...), Code: Usage}
+func Usagef(format string, args ...any) *Problem { return advice.Errorf(format, args...) }
+
+// codeError is an error with an exit code of its own.
+type codeError struct {
+	error
+	code int
 }
 
-// WithAdvice adds what a person can do.
-func (p *Problem) WithAdvice(format string, args ...any) *Problem {
-	p.Advice = fmt.Sprintf(format, args...)
-	return p
-}
+func (e *codeError) Unwrap() error { return e.error }
 
-// CodeOf returns the exit code of an error; what is not a problem of ours was
-// found before anything started.
+// WithCode makes the program exit with this code because of err.
+func WithCode(code int, err error) error { return &codeError{err, code} }
+
+// CodeOf returns the exit code of an error. An error without one was found before
+// anything was started.
 func CodeOf(err error) int {
-	var p *Problem
-	if errors.As(err, &p) {
-		return p.Code
+	var c *codeError
+	if errors.As(err, &c) {
+		return c.code
 	}
 	return Usage
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"dcs-tui/dispatch/run"
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/jobs"
 )
@@ -44,7 +45,7 @@ func TestExitCodes(t *testing.T) {
 		{"cancelled, and stopped before it was done", sched.Stopped, running, true, false, Left},
 		{"cancelled by somebody else before", sched.AllDone, gone, false, false, Failed},
 	} {
-		if got := OfRun(test.how, test.counts, test.cancelled, test.more); got != test.want {
+		if got := Of(run.StateOf(test.how, test.counts, test.cancelled, test.more)); got != test.want {
 			t.Errorf("%s: %d, want %d", test.name, got, test.want)
 		}
 	}

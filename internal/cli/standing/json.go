@@ -4,26 +4,27 @@ import (
 	"time"
 
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/rundir"
 )
 
 // statusJSON is what `status --json` prints.
 type statusJSON struct {
-	V       int            `json:"v"`
-	Run     string         `json:"run"`
-	UID     string         `json:"uid"`
-	Dir     string         `json:"dir"`
-	Created time.Time      `json:"created"`
-	Owner   *string        `json:"owner"` // null when nobody dispatches it
-	Epoch   int            `json:"epoch"`
-	Jobs    map[string]int `json:"jobs"` // by state
-	Total   int            `json:"total"`
-	Handed  int            `json:"handed_over"` // of the running ones, those not known to have started
-	Hosts   []hostCount    `json:"hosts"`
-	Queues  []*queueCount  `json:"queues"`
-	Ended   bool           `json:"ended"`
-	Problem string         `json:"problem,omitempty"`  // what keeps its dispatcher from launching
-	Asked   int            `json:"requests,omitempty"` // that wait for a dispatcher
-	Input   InputState     `json:"input,omitempty"`    // open, done or bad; of a run whose jobs come from standard input
+	V       int               `json:"v"`
+	Run     string            `json:"run"`
+	UID     string            `json:"uid"`
+	Dir     string            `json:"dir"`
+	Created time.Time         `json:"created"`
+	Owner   *string           `json:"owner"` // null when nobody dispatches it
+	Epoch   int               `json:"epoch"`
+	Jobs    map[string]int    `json:"jobs"` // by state
+	Total   int               `json:"total"`
+	Handed  int               `json:"handed_over"` // of the running ones, those not known to have started
+	Hosts   []hostCount       `json:"hosts"`
+	Queues  []*queueCount     `json:"queues"`
+	Ended   bool              `json:"ended"`
+	Problem string            `json:"problem,omitempty"`  // what keeps its dispatcher from launching
+	Asked   int               `json:"requests,omitempty"` // that wait for a dispatcher
+	Input   rundir.InputState `json:"input,omitempty"`    // open, done or bad; of a run whose jobs come from standard input
 }
 
 // JSON is what `status --json` prints of it.

@@ -8,6 +8,7 @@ import (
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
+	"dcs-tui/jobs/rundir"
 	"dcs-tui/jobs/runview"
 )
 
@@ -51,10 +52,10 @@ func (l *Look) Lines(c *console.Console) []string {
 	}
 	switch {
 	case !l.Input.Cut():
-	case l.Alive() && l.Input.State == InputOpen && l.Owner.Epoch <= 1: // later dispatchers read none
+	case l.Alive() && l.Input.State == rundir.InputOpen && l.Owner.Epoch <= 1: // later dispatchers read none
 		lines = append(lines, "its input is still being read: more jobs may come")
 	default:
-		lines = append(lines, l.Input.Text(l.Table))
+		lines = append(lines, InputText(l.Input, l.Table))
 	}
 	if (l.Table.Unfinished() > 0 || l.Asked > 0) && !l.Alive() {
 		lines = append(lines, "  dcs-tui resume "+console.ShellWord(console.CleanLine(Ref(l.Run)))+"  carries it on")

@@ -1,10 +1,9 @@
 package standing
 
 import (
-	"os"
 	"path/filepath"
-	"strings"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -21,11 +20,4 @@ func Ref(run *rundir.Run) string {
 func Dir(run *rundir.Run) string { return Path(run.Dir) }
 
 // Path returns a path for messages: relative if it is below the current directory.
-func Path(path string) string {
-	if wd, err := os.Getwd(); err == nil {
-		if rel, err := filepath.Rel(wd, path); err == nil && !strings.HasPrefix(rel, "..") {
-			return rel
-		}
-	}
-	return path
-}
+func Path(path string) string { return text.Path(path) }

@@ -12,7 +12,7 @@ type Look struct {
 	Run   *rundir.Run
 	Table *jobs.Table
 	Owner *journal.Owner
-	Input Input
+	Input rundir.Input
 	Words map[string]HostWord // what the present dispatcher said last of each host
 	Asked int                 // requests that wait
 }
@@ -54,8 +54,8 @@ func Read(run *rundir.Run, warn func(format string, args ...any)) (*Look, error)
 		warn("%s", w)
 	}
 	table := reader.Table()
-	AcceptRest(table)
-	had, err := ReadInput(run)
+	table.AcceptStored()
+	had, err := run.ReadInput()
 	if err != nil {
 		warn("%v", err)
 	}
@@ -77,22 +77,14 @@ func Requests(run *rundir.Run, t *jobs.Table, warn func(format string, args ...a
 }
 
 // WholeTable is what the journal of a run says, with jobs that are stored and not yet
-// part of it as AcceptRest shows them.
+// part of it as AcceptStored shows them.
 func WholeTable(run *rundir.Run) (*jobs.Table, error) {
 	t, _, err := journal.Replay(run)
 	if err != nil {
 		return nil, exit.Usagef("%w", err)
 	}
-	AcceptRest(t)
+	t.AcceptStored()
 	return t, nil
-}
-
-// AcceptRest shows jobs that are stored and not yet part of the run as what they
-// are to a person: queued.
-func AcceptRest(t *jobs.Table) {
-	if n := len(t.Specs) - len(t.Jobs); n > 0 {
-		_ = jobs.Fold(t, &jobs.Record{Kind: jobs.KindAccepted, Job: jobs.ID(len(t.Jobs) + 1), Count: n})
-	}
 }
 
 // Alive says whether somebody dispatches the run, as far as this machine can tell.

@@ -1,0 +1,216 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"dcs-tui/dispatch"
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/results"
+	"dcs-tui/jobs/rundir"
+)
+
+// State is how a run has ended.
+type State string
+
+const (
+	Succeeded State = "succeeded" // every job did
+	Failed    State = "failed"    // all jobs have ended, and some did not succeed
+	NoHosts   State = "no_hosts"  // no host could be used
+	Canceled  State = "cancelled"
+	Stopped   State = "stopped" // jobs are left, or another dispatcher has the run
+)
+
+// StateOf returns the state of a run. canceled: this dispatcher was asked to cancel it.
+// unread: not all jobs of its input were read and submitted.
+func StateOf(how sched.Finished, counts [jobs.Skipped + 1]int, canceled, unread bool) State {
+	open := counts[jobs.Queued] + counts[jobs.Running]
+	total := 0
+	for _, n := range counts {
+		total += n
+	}
+	switch {
+	case how == sched.NoHosts:
+		return NoHosts
+	case how == sched.Fenced, open > 0:
+		return Stopped
+	case canceled:
+		return Canceled
+	case unread:
+		return Stopped
+	case counts[jobs.Succeeded] == total:
+		return Succeeded
+	}
+	return Failed
+}
+
+// Outcome is how a run has ended.
+type Outcome struct {
+	State State
+	Run   *rundir.Run
+	// Table is the final state of all jobs. Jobs that were not submitted are in it as
+	// queued.
+	Table    *jobs.Table
+	Finish   sched.Finish
+	Input    rundir.Input
+	InputErr error // what was wrong with the input; State is then that of the jobs before it
+	Canceled bool
+	Deleted  bool // the run directory was deleted
+	// Copied: the hosts know a later dispatcher than the run directory does, which is a
+	// copy or was restored from an earlier state.
+	Copied   bool
+	Hosts    []sched.HostView // as they were seen last
+	Keeping  int              // hosts that keep the outputs of their jobs themselves
+	Warnings []string         // about what could not be stored
+
+	Began     time.Time     // when this dispatcher did
+	SlotTime  time.Duration // that was available to it
+	MostSlots int           // that were available at once
+}
+
+// ErrOver is returned after the run has ended.
+var ErrOver = errors.New("the run has ended")
+
+// errHung says that something did not answer when the run was closed.
+var errHung = fmt.Errorf("the run directory or a host did not answer for %s; leaving nevertheless, `resume` continues the run",
+	results.HumanDuration(CloseTimeout))
+
+// Close ends the run. If it is not over, Close stops it: running jobs go on, and a later
+// dispatcher adopts them. Close returns an error without an outcome only if the run
+// directory or a host hangs after a person has asked to stop.
+func (r *Run) Close() (*Outcome, error) {
+	r.end()
+	r.signals.withTimeout(keepFiguresTimeout, nil, r.keepFigures) // while the hosts are there
+	r.lastLook()
+	var finish sched.Finish
+	var err error
+	if !r.signals.withTimeout(CloseTimeout, nil, func() { finish, err = r.closeDispatcher() }) {
+		r.closeSocket()
+		return nil, errHung
+	}
+	close(r.over)
+	r.closeSocket()
+	o := r.outcome(finish)
+	r.signals.withTimeout(WriteTimeout, nil, func() {
+		r.reporter.Wait()
+		r.hostLogs.Close()
+	})
+	if !o.Deleted {
+		r.signals.withTimeout(WriteTimeout, nil, func() { o.Warnings = append(o.Warnings, r.closeJobLogs()...) })
+		if err != nil {
+			o.Warnings = append(o.Warnings, fmt.Sprintf("the journal could not be written to the end: %v; `resume` asks the hosts for what it lacks", err))
+		}
+	}
+	return o, nil
+}
+
+// keepFigures waits until the declared metrics are stored, and reports those that are not.
+func (r *Run) keepFigures() {
+	ctx, cancel := context.WithTimeout(context.Background(), keepFiguresTimeout)
+	defer cancel()
+	for _, note := range r.figures.Close(ctx) {
+		r.sayText("warning: " + note)
+	}
+}
+
+func (r *Run) closeDispatcher() (sched.Finish, error) {
+	r.feeder.Wait()
+	if last := r.sample(); last != nil { // a short run has no other sample
+		r.hostDirs.retry(last.Hosts)
+	}
+	finish, err := r.d.Close()
+	if finish.How == sched.Fenced {
+		r.copied, _ = r.journal.SkipTo(finish.Epoch)
+	}
+	if cerr := r.journal.Close(); err == nil && finish.How != sched.Fenced {
+		err = cerr
+	}
+	// The directory may have been deleted since the dispatcher last looked for it.
+	if (err != nil || finish.How != sched.AllDone) && r.location.Deleted() {
+		r.deleted.Store(true)
+	}
+	return finish, err
+}
+
+func (r *Run) closeJobLogs() (warnings []string) {
+	for _, l := range r.jobLogs {
+		if err := l.Close(); err != nil {
+			warnings = append(warnings, err.Error())
+		}
+	}
+	return warnings
+}
+
+// outcome describes the end. The table belongs to r again.
+func (r *Run) outcome(finish sched.Finish) *Outcome {
+	r.addUnsubmitted()
+	o := &Outcome{
+		Run: r.dir, Table: r.table, Finish: finish, Input: r.input, InputErr: r.inputErr,
+		Canceled: r.canceled.Load(), Deleted: r.Deleted(), Copied: r.copied, Keeping: r.hostDirs.num(), Began: r.began,
+	}
+	if last := r.last.Load(); last != nil {
+		o.Hosts = last.Hosts
+	}
+	o.SlotTime, o.MostSlots = r.slots.total()
+	o.State = StateOf(finish.How, r.table.Counts, o.Canceled, r.unread)
+	if o.Deleted && finish.How != sched.Fenced {
+		o.State = Stopped // nothing is left that shows what became of the jobs
+	}
+	return o
+}
+
+// addUnsubmitted adds the jobs that an early end kept from being submitted to the table:
+// to a person they are queued.
+func (r *Run) addUnsubmitted() {
+	for len(r.stored) > 0 && int(r.stored[0].ID) <= len(r.table.Jobs) {
+		r.stored = r.stored[1:]
+	}
+	r.table.Specs = append(r.table.Specs[:len(r.table.Jobs)], r.stored...)
+	r.table.AcceptStored()
+}
+
+// Deleted reports whether the run directory was deleted, as far as it is known.
+func (r *Run) Deleted() bool {
+	last := r.last.Load()
+	return r.deleted.Load() || last != nil && last.Deleted
+}
+
+// slotTime adds up how many slots were available, for the efficiency in the summary. Each
+// sample counts for the time since the one before. Safe for concurrent use.
+type slotTime struct {
+	mu    sync.Mutex
+	last  time.Time
+	slots int // at the last sample
+	most  int // ever
+	sum   time.Duration
+}
+
+// add takes a sample. limit is --max-slots, 0 for none.
+func (u *slotTime) add(at time.Time, s *dispatch.Snapshot, limit int) {
+	slots := 0
+	for _, h := range s.Hosts {
+		switch h.State {
+		case sched.Up, sched.Suspect, sched.Draining:
+			slots += h.Slots
+		}
+	}
+	if limit > 0 {
+		slots = min(slots, limit)
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if !u.last.IsZero() {
+		u.sum += at.Sub(u.last) * time.Duration(max(u.slots, slots))
+	}
+	u.last, u.slots, u.most = at, slots, max(u.most, slots)
+}
+
+func (u *slotTime) total() (sum time.Duration, most int) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.sum, u.most
+}

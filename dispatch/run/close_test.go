@@ -1,0 +1,63 @@
+package run
+
+import (
+	"testing"
+	"time"
+
+	"dcs-tui/dispatch"
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/jobs"
+)
+
+// A run that was drained or stopped before all its jobs were submitted has jobs
+// left
+// is stopped, whatever became of those that were.
+func TestUnsubmittedJobsAreLeft(t *testing.T) {
+	var specs []*jobs.Spec
+	for id := jobs.ID(1); id <= 5; id++ {
+		specs = append(specs, &jobs.Spec{ID: id, Command: "true", Options: jobs.NoOptions})
+	}
+	for accepted := range 6 {
+		table := &jobs.Table{Specs: specs[:accepted:accepted]}
+		if err := jobs.Fold(table, &jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: accepted}); err != nil {
+			t.Fatal(err)
+		}
+		for i := range accepted {
+			if err := jobs.Fold(table, &jobs.Record{Kind: jobs.KindJob, Job: jobs.ID(i + 1), Next: jobs.Cancelled, Seq: int64(i + 1)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r := &Run{table: table, stored: specs}
+		r.addUnsubmitted()
+		if len(table.Jobs) != 5 || table.Counts[jobs.Queued] != 5-accepted {
+			t.Errorf("%d accepted: %d jobs, %d queued", accepted, len(table.Jobs), table.Counts[jobs.Queued])
+		}
+		want := Stopped
+		if accepted == 5 {
+			want = Failed
+		}
+		if got := StateOf(sched.Drained, table.Counts, false, false); got != want {
+			t.Errorf("%d accepted: %s, want %s", accepted, got, want)
+		}
+	}
+}
+
+// Efficiency counts the slots that were there, from when they were there.
+func TestSlotTime(t *testing.T) {
+	at := time.Unix(1000, 0)
+	u := slotTime{last: at}
+	view := func(slots ...int) *dispatch.Snapshot {
+		s := &dispatch.Snapshot{}
+		for _, n := range slots {
+			s.Hosts = append(s.Hosts, sched.HostView{State: sched.Up, Slots: n})
+		}
+		s.Hosts = append(s.Hosts, sched.HostView{State: sched.BackingOff, Slots: 99})
+		return s
+	}
+	u.add(at.Add(2*time.Second), view(4), 0)
+	u.add(at.Add(3*time.Second), view(4, 4), 0)
+	u.add(at.Add(5*time.Second), view(4, 4), 6)
+	if got, most := u.total(); got != (2*4+1*8+2*8)*time.Second || most != 8 {
+		t.Errorf("%v of slot time, at most %d", got, most)
+	}
+}

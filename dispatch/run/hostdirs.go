@@ -1,0 +1,73 @@
+package run
+
+import (
+	"context"
+	"sync"
+
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/hosts"
+	"dcs-tui/jobs/rundir"
+)
+
+// hostDirs stores where the hosts that do not share the run directory keep their attempts.
+// Safe for concurrent use.
+type hostDirs struct {
+	run *rundir.Run
+
+	mu     sync.Mutex
+	stored map[string]bool // by host that does not share the run directory: its directory is stored
+}
+
+// storingConnector stores the directory of each host that says hello, before anything is
+// started there. A dispatcher that dies right afterwards leaves it known.
+type storingConnector struct {
+	hosts.Connector
+	dirs *hostDirs
+}
+
+func (c storingConnector) Connect(ctx context.Context, h *hosts.Host, open *hosts.Open) (hosts.Worker, error) {
+	w, err := c.Connector.Connect(ctx, h, open)
+	if err == nil {
+		c.dirs.store(h.Name, w.Hello())
+	}
+	return w, err
+}
+
+// retry stores what could not be stored before.
+func (d *hostDirs) retry(views []sched.HostView) {
+	for _, h := range views {
+		d.store(h.Name, h.Hello)
+	}
+}
+
+func (d *hostDirs) store(host string, h *hosts.Hello) {
+	if h == nil || h.Shared || h.Error != "" || h.Dir == "" || d.isStored(host) {
+		return
+	}
+	// mu is not held while the run directory may hang. Two callers may write the same text.
+	// An error is ignored: without the file only the paths that are shown later lack the host.
+	err := d.run.WriteHostDir(host, h.Dir)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.stored[host] = d.stored[host] || err == nil
+}
+
+// isStored notes that a host keeps its attempts itself, and reports whether its directory
+// is stored.
+func (d *hostDirs) isStored(host string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.stored == nil {
+		d.stored = map[string]bool{}
+	}
+	done := d.stored[host]
+	d.stored[host] = done
+	return done
+}
+
+// num returns the number of hosts that do not share the run directory.
+func (d *hostDirs) num() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.stored)
+}

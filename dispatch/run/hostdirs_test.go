@@ -1,0 +1,51 @@
+package run
+
+import (
+	"os"
+	"testing"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs/rundir"
+)
+
+// stuckDisk hangs where a file is to be made.
+type stuckDisk struct {
+	rundir.Disk
+	asked, free chan struct{}
+}
+
+func (d stuckDisk) OpenFile(path string, flag int, mode os.FileMode) (rundir.File, error) {
+	if flag&os.O_CREATE != 0 {
+		close(d.asked)
+		<-d.free
+	}
+	return d.Disk.OpenFile(path, flag, mode)
+}
+
+// A run directory that hangs while a host's place is written down holds up nobody who
+// asks for the places: a dispatcher that ends does. A host that failed has no place.
+func TestHostDirsDoNotHang(t *testing.T) {
+	run, err := rundir.Create(t.TempDir(), "r", rundir.Asked{Version: "test", Cwd: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	disk := stuckDisk{run.Disk, make(chan struct{}), make(chan struct{})}
+	run.Disk = disk
+	p := &hostDirs{run: run}
+	p.store("ws00", &hosts.Hello{Error: "work_dir is full"})
+	p.store("ws01", &hosts.Hello{Dir: "/run", Shared: true})
+	done := make(chan struct{})
+	go func() {
+		p.store("ws02", &hosts.Hello{Dir: "/own"})
+		close(done)
+	}()
+	<-disk.asked
+	if n := p.num(); n != 1 {
+		t.Errorf("%d hosts keep their attempts, want 1", n)
+	}
+	close(disk.free)
+	<-done
+	if got := run.HostDirs(); len(got) != 1 || got["ws02"] != "ws02:/own" {
+		t.Errorf("%q", got)
+	}
+}

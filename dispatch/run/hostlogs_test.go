@@ -1,0 +1,69 @@
+package run
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"dcs-tui/jobs/rundir"
+)
+
+// D9, issue 3.6: what is said of hosts stands in their logs in order, and a log that
+// hangs (here a pipe that nobody reads) holds up neither who says it nor other
+// hosts' lines; more than can wait is dropped.
+func TestHostLogsDoNotWait(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, rundir.HostsDir), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	path := func(host string) string { return filepath.Join(dir, rundir.HostsDir, host+".log") }
+	l := newHostLogs(&rundir.Run{Dir: dir})
+	var all sync.WaitGroup
+	for i := range 4 {
+		all.Go(func() { l.Write("a", fmt.Sprintf("first %d\nsecond %d\n", i, i)) })
+	}
+	all.Wait()
+	l.Close()
+	l.Write("a", "after the end")
+	l.Close()
+	b, err := os.ReadFile(path("a"))
+	if text := string(b); err != nil || strings.Count(text, "\n") != 8 || strings.Count(text, "first") != 4 || strings.Contains(text, "after") {
+		t.Errorf("%v\n%s", err, text)
+	}
+
+	if err := syscall.Mkfifo(path("hung"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l = newHostLogs(&rundir.Run{Dir: dir})
+	for range 2 * maxHostTexts { // opening the pipe waits for a reader
+		l.Write("hung", "nobody reads it")
+	}
+	r, err := os.Open(path("hung"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	ended := make(chan struct{})
+	go func() { l.Close(); close(ended) }()
+	b, err = io.ReadAll(r)
+	if n := strings.Count(string(b), "\n"); err != nil || n < maxHostTexts || n > maxHostTexts+1 {
+		t.Errorf("%d lines: %v", n, err)
+	}
+	<-ended
+}
+
+// Logs in which nothing was written leave nothing behind.
+func TestHostLogsUnused(t *testing.T) {
+	dir := t.TempDir()
+	l := newHostLogs(&rundir.Run{Dir: dir})
+	l.Close()
+	l.Write("a", "late")
+	if names, _ := os.ReadDir(dir); len(names) != 0 {
+		t.Errorf("%v", names)
+	}
+}

@@ -1,0 +1,58 @@
+package run
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"dcs-tui/dispatch"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/results"
+	"dcs-tui/jobs/rundir"
+)
+
+// A job log whose disk is full keeps its lines until there is room: then it is whole.
+func TestJobLogWaits(t *testing.T) {
+	if _, err := os.Stat("/dev/full"); err != nil {
+		t.Skip("there is no /dev/full")
+	}
+	dir := t.TempDir()
+	run, err := rundir.Create(filepath.Join(dir, "runs"), "r", rundir.Asked{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, real := filepath.Join(dir, "log"), filepath.Join(dir, "real")
+	if err := os.Symlink("/dev/full", path); err != nil {
+		t.Fatal(err)
+	}
+	l, err := openJobLog(path, run, &jobs.Table{}, func(error) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		l.Add(&dispatch.Result{Job: jobs.ID(i + 1), Command: "true", Attempts: 1})
+		if l.retry(); !errors.Is(l.failure, syscall.ENOSPC) {
+			t.Fatalf("%v", l.failure)
+		}
+		if i == 1 {
+			if err := errors.Join(os.Remove(path), os.WriteFile(real, nil, 0o600), os.Symlink(real, path)); err != nil {
+				t.Fatal(err)
+			}
+			if l.retry(); l.failure != nil {
+				t.Fatal(l.failure)
+			}
+			break
+		}
+	}
+	l.Add(&dispatch.Result{Job: 3, Command: "true", Attempts: 1})
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	b, err := os.ReadFile(real)
+	if err != nil || !strings.HasPrefix(string(b), results.JobLogHeader) || strings.Count(string(b), "\n") != 4 {
+		t.Errorf("%q, %v", b, err)
+	}
+}

@@ -1,0 +1,18 @@
+package run
+
+import (
+	"path/filepath"
+	"testing"
+
+	"dcs-tui/jobs/rundir"
+)
+
+// emptyRun returns a run without jobs.
+func emptyRun(t *testing.T) *rundir.Run {
+	t.Helper()
+	run, err := rundir.CreateAt(filepath.Join(t.TempDir(), "r"), "r", rundir.Asked{Version: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run
+}

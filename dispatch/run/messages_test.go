@@ -1,0 +1,23 @@
+package run
+
+import (
+	"strings"
+	"testing"
+
+	"dcs-tui/dispatch"
+)
+
+// Notices wait in bounded room, and what did not fit is counted.
+func TestMessagesAreBounded(t *testing.T) {
+	q := newMessages()
+	for range maxMessages + 5 {
+		q.notice(dispatch.Notice{Text: "x"})
+	}
+	list := q.take()
+	if len(list) != maxMessages+1 || !strings.HasPrefix(list[maxMessages].notice.Text, "5 further") {
+		t.Errorf("%d notices, the last %q", len(list), list[len(list)-1].notice.Text)
+	}
+	if len(q.take()) != 0 {
+		t.Error("they were taken twice")
+	}
+}

@@ -1,0 +1,157 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/hosts"
+	"dcs-tui/hosts/onfile"
+	"dcs-tui/internal/advice"
+	"dcs-tui/internal/text"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/attempts"
+	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/rundir"
+)
+
+// Owned is a run that this process may write to. Start takes it over; until then the
+// caller must Release it.
+type Owned struct {
+	Run      *rundir.Run
+	Table    *jobs.Table // the folded journal
+	Warnings []string    // about the journal
+
+	journal *journal.Journal
+	stored  []*jobs.Spec // stored, but not part of the run yet
+}
+
+// Take takes a run over. If another dispatcher owns it, the error is a
+// *journal.OwnedError. notify is told what Take waits for; nil: nobody is.
+func Take(ctx context.Context, dir *rundir.Run, force bool, notify func(text string)) (*Owned, error) {
+	if notify == nil {
+		notify = func(string) {}
+	}
+	j, table, report, err := journal.Take(ctx, dir, journal.TakeOptions{Force: force, Notify: notify})
+	if err != nil {
+		return nil, err
+	}
+	o := &Owned{Run: dir, Table: table, journal: j, Warnings: report.Warnings}
+	if report.More > 0 {
+		o.Warnings = append(o.Warnings, "and "+jobs.Plural(report.More, "further warning")+" about the journal")
+	}
+	if j.Epoch() == 1 { // a later dispatcher accepts the stored jobs at its start
+		o.stored = append(o.stored, table.Specs[len(table.Jobs):]...)
+		table.Specs = table.Specs[:len(table.Jobs):len(table.Jobs)]
+	}
+	return o, nil
+}
+
+// Release gives the run back without dispatching it.
+func (o *Owned) Release() error { return o.journal.Close() }
+
+// NumStored returns the number of jobs that are stored and not part of the run yet.
+func (o *Owned) NumStored() int { return len(o.Table.Specs) - len(o.Table.Jobs) + len(o.stored) }
+
+// Store makes the jobs of a new run durable before the first of them starts, so that a
+// run that is killed while it submits them loses none. It numbers them.
+func (o *Owned) Store(specs []*jobs.Spec) error {
+	for i, spec := range specs {
+		spec.ID = jobs.ID(i + 1)
+	}
+	if err := o.Run.AppendSpecs(specs); err != nil {
+		return advice.Errorf("%w; nothing was started", err).WithAdvice("remove %s and start again", text.ShellWord(text.Path(o.Run.Dir)))
+	}
+	o.stored = specs
+	return nil
+}
+
+// CheckComplete returns an error if the jobs of the run were never all stored: it was cut
+// off before anything was started, and only the jobs file has the missing ones.
+func (o *Owned) CheckComplete() error {
+	want, ok := o.Run.Asked.Options[rundir.OptionJobs].(int64)
+	have := len(o.Table.Specs) + len(o.stored)
+	if !ok || have >= int(want) {
+		return nil
+	}
+	dir := text.ShellWord(text.Path(o.Run.Dir))
+	if o.Run.HasAttempts() || slices.ContainsFunc(o.Table.Jobs, func(j jobs.Job) bool { return len(j.Attempts) > 0 }) {
+		return advice.Errorf("%s of the run %s has lost jobs: it has %d of %d, and some were started", rundir.SpecsFile, o.Run.Name(), have, want).
+			WithAdvice("keep %s; restore %s from a backup, or run again what is missing", dir, rundir.SpecsFile)
+	}
+	return advice.Errorf("the run %s was cut off while its jobs were being stored (%d of %d); none of them was started",
+		o.Run.Name(), have, want).WithAdvice("run %s again, and remove %s", text.ShellWord(o.Run.Asked.JobsFile), dir)
+}
+
+// NumFromSource returns the number of jobs that come from the run's own source, without
+// those that were submitted later. If the run has no source that can be read again, it
+// returns the number of all jobs.
+func (o *Owned) NumFromSource() int {
+	if o.Run.Asked.Options[rundir.OptionSource] == nil {
+		return len(o.Table.Specs) + len(o.stored)
+	}
+	n := 0
+	for _, list := range [][]*jobs.Spec{o.Table.Specs, o.stored} {
+		for _, s := range list {
+			if s == nil || s.Options == nil || s.Request == "" {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// storeSpecs returns a function that stores the jobs that jobs.jsonl does not hold yet.
+func (o *Owned) storeSpecs() func([]*jobs.Spec) error {
+	stored := len(o.Table.Specs) + len(o.stored)
+	return func(specs []*jobs.Spec) error {
+		for len(specs) > 0 && int(specs[0].ID) <= stored {
+			specs = specs[1:]
+		}
+		if err := o.Run.AppendSpecs(specs); err != nil {
+			return err
+		}
+		stored += len(specs)
+		return nil
+	}
+}
+
+// look reads what the run directory, as this machine sees it, shows of the attempts of a
+// host that cannot be asked.
+func (o *Owned) look(host string, ids []jobs.AttemptID) *hosts.Looked {
+	return onfile.Look(o.Run.Disk, o.Run.Dir, o.Run.UID(), host, ids)
+}
+
+// found reads the claims and sentinels in the run directory of attempts without a record.
+// After damage to the journal it returns all that no record has settled. Otherwise it reads
+// those of unfinished jobs only, and finds some only if records are missing.
+func (o *Owned) found() (all []sched.Found, err error) {
+	if o.Table.Epoch < 2 {
+		return nil, nil
+	}
+	alive := time.Now()
+	err = attempts.Each(o.Run.Disk, o.Run.Dir, o.Run.UID(), "", sched.Unfinished(o.Table), func(f attempts.Fate) error {
+		// There may be a million. Other dispatchers must not take this one for dead meanwhile.
+		if time.Since(alive) >= journal.BeatEvery {
+			alive = time.Now()
+			if err := o.journal.Beat(); errors.Is(err, journal.ErrFenced) {
+				return err
+			}
+		}
+		a := o.Table.Attempt(f.Attempt)
+		known := a != nil && a.Host == f.Host
+		if o.Table.Damaged {
+			known = a != nil && !a.State.Open() && a.State != jobs.AttemptLost
+		}
+		if known {
+			return nil
+		}
+		if p, ok := onfile.Probed(f); ok {
+			all = append(all, sched.Found{Host: f.Host, ProbedJob: p})
+		}
+		return nil
+	})
+	return all, err
+}

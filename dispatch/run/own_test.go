@@ -1,0 +1,104 @@
+package run
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/attempts"
+	"dcs-tui/jobs/rundir"
+)
+
+// After damage to the journal the files tell of attempts that have no record any more
+// or that are open; those whose end is recorded are not gone through again (X1).
+func TestFoundAfterDamage(t *testing.T) {
+	run := emptyRun(t)
+	table := &jobs.Table{Damaged: true, Epoch: 2, Specs: []*jobs.Spec{{ID: 1, Options: jobs.NoOptions}, {ID: 2, Options: jobs.NoOptions}}}
+	for _, r := range []jobs.Record{
+		{Kind: jobs.KindAccepted, Job: 1, Count: 2},
+		{Kind: jobs.KindLaunching, Job: 1, N: 1, Host: "a"},
+		{Kind: jobs.KindExited, Job: 1, N: 1, Host: "a", Outcome: &jobs.Outcome{Exit: 1}},
+		{Kind: jobs.KindLaunching, Job: 1, N: 2, Host: "a"},
+	} {
+		if err := jobs.Fold(table, &r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	claim := func(id jobs.AttemptID, host string) {
+		t.Helper()
+		path := jobs.AttemptFile(run.Dir, id, jobs.FileClaim)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		c := attempts.Claim{Run: run.UID(), Attempt: id, Host: host, By: "1.2.3", Boot: "x", At: 1}
+		if err := os.WriteFile(path, c.Append(nil), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, id := range []jobs.AttemptID{{Job: 1, N: 1}, {Job: 1, N: 2}, {Job: 2, N: 1}} {
+		claim(id, "a")
+	}
+	o := &Owned{Run: run, Table: table}
+	found, err := o.found()
+	if err != nil || len(found) != 2 || found[0].Attempt.String() != "1.2" || found[1].Attempt.String() != "2.1" {
+		t.Errorf("%+v, %v", found, err)
+	}
+	table.Damaged = false
+	if found, _ := o.found(); len(found) != 1 || found[0].Attempt.String() != "2.1" {
+		t.Errorf("without damage: %+v, want the attempt that has no record", found)
+	}
+	claim(jobs.AttemptID{Job: 1, N: 2}, "b")
+	if found, _ := o.found(); len(found) != 2 || found[0].Host != "b" {
+		t.Errorf("with a claim of another host than the record names: %+v", found)
+	}
+}
+
+// A dispatcher may die at any instant: jobs that it had stored and not submitted
+// are submitted by resume; a run whose jobs were not all stored is refused.
+func TestJobsOfADeadDispatcher(t *testing.T) {
+	for _, test := range []struct {
+		asked, stored, accepted int
+		refused                 bool
+	}{{3, 3, 0, false}, {3, 3, 2, false}, {3, 2, 0, true}, {3, 0, 0, true}} {
+		run, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "r", rundir.Asked{
+			Cwd: "/", JobsFile: "jobs.txt", Options: map[string]any{rundir.OptionJobs: int64(test.asked)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o, err := Take(t.Context(), run, false, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for id := 1; id <= test.stored; id++ {
+			if err := run.AppendSpecs([]*jobs.Spec{{ID: jobs.ID(id), Command: "true", Options: jobs.NoOptions}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if test.accepted > 0 {
+			if err := o.journal.Append([]jobs.Record{{Kind: jobs.KindAccepted, Job: 1, Count: test.accepted}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := o.journal.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if run, err = rundir.Open(run.Dir); err != nil {
+			t.Fatal(err)
+		}
+		if o, err = Take(t.Context(), run, false, nil); err != nil {
+			t.Fatal(err)
+		}
+		if len(o.Table.Specs) != test.stored || len(o.Table.Jobs) != test.accepted {
+			t.Errorf("%+v: %d jobs are stored, %d accepted", test, len(o.Table.Specs), len(o.Table.Jobs))
+		}
+		err = o.CheckComplete()
+		if (err != nil) != test.refused || err != nil && !strings.Contains(err.Error(), "none of them was started") {
+			t.Errorf("%+v: %v", test, err)
+		}
+		if err := o.journal.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

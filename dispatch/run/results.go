@@ -1,0 +1,181 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"dcs-tui/dispatch"
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/hosts"
+	"dcs-tui/internal/text"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/results"
+	"dcs-tui/jobs/results/outputs"
+	"dcs-tui/jobs/rundir"
+)
+
+// Next returns the next result in completion order. It blocks until there is one, ctx is
+// done, or the run is over and all results were returned (io.EOF). Results that an earlier
+// dispatcher returned and nobody acknowledged come first; IsRepeated recognizes them.
+func (r *Run) Next(ctx context.Context) (*results.Result, error) {
+	result, err := r.d.Next(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r.figures.Add(result)
+	if !r.IsRepeated(result) {
+		for _, l := range r.jobLogs {
+			l.Add(result)
+		}
+	}
+	return result, nil
+}
+
+// IsRepeated reports whether an earlier dispatcher has returned this result.
+func (r *Run) IsRepeated(result *results.Result) bool { return result.Seq <= r.earlier }
+
+// Consume calls handle for each result until the run is over. It reports whether all
+// results were handled: a handle that blocks does not delay shutdown.
+func (r *Run) Consume(handle func(*results.Result)) (all bool, err error) {
+	var failed error
+	all = r.signals.withTimeout(WriteTimeout, r.d.Finished(), func() {
+		for {
+			result, err := r.Next(context.Background())
+			if err != nil {
+				if !errors.Is(err, io.EOF) {
+					failed = err
+				}
+				break
+			}
+			handle(result)
+		}
+		r.acks.flush()
+	})
+	if !all {
+		return false, nil
+	}
+	return true, failed
+}
+
+// Ack says that the consumer has all results up to the one with this Seq. A later
+// dispatcher does not return them again.
+func (r *Run) Ack(seq int64) { r.acks.add(seq) }
+
+// Output reads up to limit bytes of the output of an attempt, from offset on. It returns
+// the size of the whole output, too.
+func (r *Run) Output(ctx context.Context, id jobs.AttemptID, f jobs.File, offset int64, limit int) ([]byte, int64, error) {
+	return r.d.Output(ctx, id, f, offset, limit)
+}
+
+// acks passes acknowledgements to the dispatcher, some results at a time, because each
+// costs a record in the journal. A result that was printed and not acknowledged before a
+// crash comes again, which "at least once" allows.
+type acks struct {
+	mu   sync.Mutex
+	d    *dispatch.Dispatcher
+	seq  int64
+	sent int64
+	at   time.Time
+}
+
+// ackInterval bounds how long results stay unacknowledged while more come.
+const ackInterval = 50 * time.Millisecond
+
+func (a *acks) add(seq int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.seq = max(a.seq, seq)
+	if now := time.Now(); now.Sub(a.at) >= ackInterval {
+		a.at = now
+		a.send()
+	}
+}
+
+func (a *acks) flush() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.send()
+}
+
+func (a *acks) send() {
+	if a.seq > a.sent {
+		a.sent = a.seq
+		a.d.Ack(a.seq)
+	}
+}
+
+// keepFiguresTimeout is for all declared metrics that are not stored yet at the end.
+const keepFiguresTimeout = 15 * time.Second
+
+// newKeeper returns what stores the declared metrics of outputs that only their host has:
+// after the run nobody asks that host. It is nil if none are declared.
+func newKeeper(run *rundir.Run, d *dispatch.Dispatcher) *outputs.Keeper {
+	columns, _ := outputs.Declared(run.Asked) // `results` reports a wrong declaration
+	if len(columns) == 0 {
+		return nil
+	}
+	r := outputs.New(run, columns)
+	r.Fetch = outputs.Fetching(hosts.MaxChunk, func(ctx context.Context, id jobs.AttemptID, n int) ([]byte, int64, error) {
+		return d.Output(ctx, id, jobs.FileOut, -int64(n), n)
+	})
+	return outputs.NewKeeper(r)
+}
+
+// onHosts returns the results whose outputs only these hosts have, as far as the run
+// directory shows: an earlier dispatcher may have died before it stored their metrics.
+func (o *Owned) onHosts(hs []*hosts.Host) (list []results.Result) {
+	at, known := outputs.Locations(o.Run), map[string]bool{}
+	for _, h := range hs {
+		known[h.Name] = true
+	}
+	for i := range o.Table.Jobs {
+		j := &o.Table.Jobs[i]
+		if a := results.Counted(j); j.State.Terminal() && a != nil && at.HostDirs[a.Host] != "" && known[a.Host] {
+			list = append(list, at.Result(j))
+		}
+	}
+	return list
+}
+
+// awaitFiguresTimeout bounds how long a run is held open for hosts that have what an
+// earlier dispatcher has not stored: it may have nothing else to do.
+const awaitFiguresTimeout = 30 * time.Second
+
+// awaitFigures waits until the hosts that have such outputs are up and were asked.
+func (r *Run) awaitFigures(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, awaitFiguresTimeout)
+	defer cancel()
+	said := false
+	for names := r.figures.Lacking(ctx); len(names) > 0 && ctx.Err() == nil; {
+		if snap := r.d.Snapshot(); snap != nil && canBeAsked(snap.Hosts, names) {
+			r.figures.Again()
+			r.figures.Lacking(ctx)
+			return
+		}
+		if !said {
+			said = true
+			r.sayText("waiting for " + text.Shorten(strings.Join(names, ", ")) + ": figures of earlier jobs are not kept yet")
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// canBeAsked reports whether all of these hosts have come up. A link to them is not enough:
+// before the dispatcher has taken it over, it answers that there is none.
+func canBeAsked(views []sched.HostView, names []string) bool {
+	up := 0
+	for _, v := range views {
+		if v.Hello != nil && v.Hello.Error == "" && slices.Contains(names, v.Name) {
+			up++
+		}
+	}
+	return up == len(names)
+}

@@ -1,0 +1,382 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"dcs-tui/dispatch"
+	"dcs-tui/dispatch/control"
+	"dcs-tui/dispatch/inbox"
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/dispatch/socket"
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/live"
+	"dcs-tui/jobs/results/outputs"
+	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/runview"
+)
+
+// Options are what Start needs. Only Hosts and Connector must be set.
+type Options struct {
+	Hosts []*hosts.Host
+	// Connector makes what connects to the hosts. log takes the output of their helpers.
+	Connector    func(log func(host, line string)) (hosts.Connector, error)
+	Policy       sched.Config // Start fills in Found and, if it is 0, Seed
+	Env          []jobs.EnvVar
+	KeepChildren bool // leave processes alive that jobs left behind
+
+	// Next yields the jobs of the input one after another, io.EOF after the last. Any other
+	// error ends the input there. It is called by one goroutine and may be left waiting in
+	// Next when the run ends. nil: the run has no input.
+	Next  func() (*jobs.Spec, error)
+	Input rundir.Input // how far an earlier dispatcher has read the input
+	// AcceptJobs lets Submit add jobs until CloseInput. Without it and without Next, the run
+	// ends with the jobs that are stored.
+	AcceptJobs bool
+
+	CancelAll string // cancel all jobs, for this reason; "": do not
+	EndOnly   bool   // start no jobs: only end what is asked, such as for a cancel
+	// StopWhen is called when the stored jobs are submitted. When it returns, the run is
+	// stopped for the reason that it returns. nil: the run ends with its last job.
+	StopWhen func(ctx context.Context) (why string)
+
+	Printer Printer // nil: messages are discarded
+	JobLog  string  // path of another job log; "": only the one in the run directory
+
+	// Signals returns the signals of the process. Start calls it when it begins to dispatch.
+	// nil: signals are left alone.
+	Signals          func() <-chan os.Signal
+	InterruptCancels bool                     // the first Ctrl-C cancels instead of draining
+	Interactive      bool                     // a person types on the terminal of this process
+	Detach           func(*Run)               // continues without the terminal, which is gone
+	LastWords        func(r *Run, why string) // reports an exit at the third Ctrl-C
+	Exit             func()                   // exits at the third Ctrl-C
+
+	// Board opens what attached screens look at. nil: nobody can attach.
+	Board      func(*Run) (runview.Source, func(), error)
+	Questions  *Questions // asks attached screens; nil: they are asked nothing
+	SocketBase string     // directory of the socket directories; "": the default
+	NeedSocket bool       // fail if nobody could attach
+	Program    string     // version of this program
+
+	// Started is called when the run is dispatched, before the first message is printed.
+	Started func(*Run)
+}
+
+// Run is a run that this process dispatches. Its methods are safe for concurrent use,
+// except Close, which is called once.
+//
+// These goroutines share it. The signal handler never waits. obeyRequests carries out
+// what signals and stop files request. The feeder submits jobs. The inbox takes requests
+// in. storeStatus writes to the run directory. The reporter prints, and only it waits for
+// whoever reads that.
+type Run struct {
+	opts    Options
+	dir     *rundir.Run
+	d       *dispatch.Dispatcher
+	table   *jobs.Table // the dispatcher's until Close
+	journal *journal.Journal
+	printer Printer
+	began   time.Time
+	earlier int64 // results up to this number are of earlier dispatchers
+
+	signals  *signalHandler
+	inbox    *inbox.Inbox
+	server   *control.Server // nil: no screen can attach
+	socket   *socket.Server  // nil: no command can ask the dispatcher
+	messages *messages
+	hostLogs *hostLogs
+	jobLogs  []*jobLog
+	figures  *outputs.Keeper // of outputs that only their host has
+	hostDirs hostDirs
+	acks     acks
+	location *rundir.Location
+	last     atomic.Pointer[dispatch.Snapshot] // the newest
+	slots    slotTime
+
+	ctx      context.Context // ends when the run is over, or is being closed
+	end      context.CancelFunc
+	over     chan struct{} // closed when the dispatcher and the journal are closed
+	feeder   sync.WaitGroup
+	reporter sync.WaitGroup
+
+	stored      []*jobs.Spec  // to be submitted first
+	storedDone  chan struct{} // closed when they are
+	submitting  sync.Mutex
+	closeInput  sync.Once
+	inputClosed chan struct{}
+	inputCtx    context.Context // ends when no more input is wanted
+	endInput    context.CancelFunc
+
+	// Written by the feeder, then read by Close.
+	input    rundir.Input
+	inputErr error
+	unread   bool // not all jobs were read and submitted
+
+	canceled atomic.Bool // a person canceled the run
+	deleted  atomic.Bool // the run directory was found deleted at the end
+	copied   bool        // the hosts know a later dispatcher than the run directory does
+}
+
+// Start begins to dispatch a run. It owns o from then on if it returns no error; else the
+// caller must release o. ctx ends the input and the waiting of the run, not its jobs: a
+// caller that wants to leave calls Close.
+func Start(ctx context.Context, o *Owned, opts Options) (*Run, error) {
+	r := &Run{
+		opts: opts, dir: o.Run, table: o.Table, stored: o.stored, printer: opts.Printer, location: o.Run.Locate(),
+		signals: newSignalHandler(), messages: newMessages(), hostLogs: newHostLogs(o.Run), hostDirs: hostDirs{run: o.Run},
+		earlier: o.Table.Seq, began: time.Now(), over: make(chan struct{}), input: opts.Input, unread: true,
+		storedDone: make(chan struct{}), inputClosed: make(chan struct{}),
+	}
+	if r.printer == nil {
+		r.printer = noPrinter{}
+	}
+	r.slots.last = r.began
+	r.signals.exit = opts.Exit
+	if opts.LastWords != nil {
+		r.signals.lastWords = func(why string) { opts.LastWords(r, why) }
+	}
+	r.ctx, r.end = context.WithCancel(ctx)
+	r.inputCtx, r.endInput = context.WithCancel(context.Background())
+	if opts.Next != nil || opts.AcceptJobs {
+		if r.input.State = rundir.InputOpen; opts.Input.State != rundir.InputOpen {
+			if err := r.dir.WriteInput(r.input); err != nil {
+				return nil, err
+			}
+		}
+	}
+	r.journal = o.journal
+	stored := inbox.FindStored(o.Table, o.stored)
+	_ = o.Run.MakeRequestsDir() // whoever has a request makes it otherwise; it may be seen later then
+	if err := r.openJobLogs(); err != nil {
+		return nil, err
+	}
+	cfg, err := r.config(o)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.listen(); err != nil {
+		return nil, err
+	}
+	if opts.Signals != nil {
+		go r.signals.listen(opts.Signals(), interrupts{cancel: opts.InterruptCancels})
+	}
+	earlier := o.onHosts(opts.Hosts) // the table is the dispatcher's from Start on
+	if r.d, err = dispatch.Start(cfg); err != nil {
+		r.closeSocket()
+		return nil, err
+	}
+	r.inbox = r.newInbox(stored)
+	r.acks.d, r.figures = r.d, newKeeper(o.Run, r.d)
+	for i := range earlier {
+		r.figures.Add(&earlier[i])
+	}
+	r.announce()
+	r.begin()
+	return r, nil
+}
+
+// config makes the configuration of the dispatcher.
+func (r *Run) config(o *Owned) (cfg dispatch.Config, err error) {
+	opts, asked := &r.opts, r.dir.Asked
+	connector, err := opts.Connector(r.hostLogs.Write)
+	if err != nil {
+		return cfg, err
+	}
+	// Room for a million jobs at once, not by doubling and copying.
+	o.Table.Jobs = slices.Grow(o.Table.Jobs, len(o.stored))
+	o.Table.Specs = slices.Grow(o.Table.Specs, len(o.stored))
+	policy := opts.Policy
+	if policy.Seed == 0 {
+		policy.Seed = uint64(time.Now().UnixNano())
+	}
+	if policy.Found, err = o.found(); err != nil {
+		r.sayText("warning: not all of the run's claims and sentinels could be read: " + err.Error())
+	}
+	return dispatch.Config{
+		RunUID: r.dir.UID(), RunName: r.dir.Name(), RunDir: r.dir.Dir, Created: jobs.StampOf(asked.Created),
+		Sched: policy, Look: o.look, Deleted: r.location.Deleted, Hosts: opts.Hosts,
+		Connector: storingConnector{connector, &r.hostDirs}, Journal: r.journal, Table: o.Table,
+		StoreSpecs: o.storeSpecs(),
+		Open: hosts.Open{
+			Version: hosts.ProtocolVersion, Run: r.dir.UID(), RunName: r.dir.Name(), RunDir: r.dir.Dir,
+			Nonce: r.dir.Nonce, Cwd: asked.Cwd, Shell: asked.Shell, Setup: asked.Setup, Env: opts.Env,
+			KeepChildren: opts.KeepChildren, Buffer: policy.Buffer, Epoch: o.Table.Epoch,
+		},
+		HostDirs: r.dir.HostDirs(), Notify: r.messages.notice,
+	}, nil
+}
+
+// newInbox makes what takes requests in.
+func (r *Run) newInbox(stored map[string]inbox.Stored) *inbox.Inbox {
+	return inbox.New(inbox.Options{
+		Run: r.dir, Dispatcher: r.d, Stored: stored, Say: r.say,
+		Canceled: r.canceled.Load, Continued: r.DrainEnded, DrainText: r.drainText,
+		Cancel: func() {
+			r.canceled.Store(true)
+			r.endInput()
+		},
+		EndsOnly: func() bool { return r.opts.EndOnly },
+		Place: func(specs []*jobs.Spec) {
+			paths := jobs.AbsoluteCwd{Base: r.dir.Asked.Cwd}
+			for _, spec := range specs {
+				paths.Resolve(spec)
+			}
+		},
+	})
+}
+
+// begin starts the goroutines of the run.
+func (r *Run) begin() {
+	if r.opts.CancelAll != "" {
+		r.canceled.Store(true)
+	}
+	if r.opts.EndOnly {
+		r.d.Do(sched.Hold{By: sched.HoldRequests, On: true})
+	}
+	if r.opts.CancelAll != "" {
+		r.d.Do(sched.Cancel{All: true, Why: r.opts.CancelAll})
+	}
+	r.feeder.Go(func() { r.feed(r.ctx) })
+	go r.obeyRequests()
+	go r.inbox.Serve(r.over)
+	go r.storeStatus()
+	// An end that comes before all jobs are submitted ends the feeder as well.
+	go func() {
+		select {
+		case <-r.d.Finished():
+			r.end()
+		case <-r.ctx.Done():
+		}
+	}()
+	if r.opts.Started != nil {
+		r.opts.Started(r)
+	}
+	r.reporter.Go(r.report)
+}
+
+// WithTimeout runs f, which may hang, and reports whether it has returned. It waits
+// without end until a person asks to stop, and then for at most WriteTimeout.
+func (r *Run) WithTimeout(f func()) bool { return r.signals.withTimeout(WriteTimeout, nil, f) }
+
+// Stopping is closed when a person has asked to stop.
+func (r *Run) Stopping() <-chan struct{} { return r.signals.stopping }
+
+// Over is closed when no job will run any more; results may remain to be taken.
+func (r *Run) Over() <-chan struct{} { return r.d.Finished() }
+
+// Dir returns the run directory.
+func (r *Run) Dir() *rundir.Run { return r.dir }
+
+// Durable returns how much of the journal is durable.
+func (r *Run) Durable() live.Durable { return r.journal.Durable() }
+
+// Dispatcher returns the dispatcher, for the board of attached screens.
+func (r *Run) Dispatcher() *dispatch.Dispatcher { return r.d }
+
+// Do carries out a request of this program. source, a short word, says where it comes from.
+func (r *Run) Do(source string, q *rundir.Request) { r.inbox.Ask(source, q) }
+
+// DrainEnded removes the causes of a drain that a person has ended: the next Ctrl-C drains
+// again, and the file STOP is removed.
+func (r *Run) DrainEnded() {
+	r.signals.drainEnded.Store(true)
+	if err := r.dir.Disk.Remove(r.dir.Path(rundir.StopFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		r.sayText("the file " + rundir.StopFile + " cannot be removed: " + err.Error())
+	}
+}
+
+// obeyRequests carries out the requests that the signal handler has received.
+func (r *Run) obeyRequests() {
+	for {
+		select {
+		case <-r.over:
+			return
+		case q := <-r.signals.requests:
+			r.obey(q)
+		}
+	}
+}
+
+// obey carries out what a signal requests.
+func (r *Run) obey(q request) {
+	switch q.action {
+	case actDrain:
+		r.Do("signal", &rundir.Request{Do: rundir.DoDrain, Why: q.why})
+	case actStop:
+		r.Do("signal", &rundir.Request{Do: rundir.DoStop, Why: q.why})
+	case actCancel:
+		r.Do("signal", &rundir.Request{Do: rundir.DoCancel, All: true, Why: q.why})
+	case actDetach:
+		if r.opts.Detach != nil {
+			r.opts.Detach(r)
+		}
+	}
+}
+
+// drainText returns what a drain waits for. The dispatcher itself reports that it drains.
+func (r *Run) drainText() string {
+	snap := r.d.Snapshot()
+	switch {
+	case snap == nil:
+		return "" // it is over
+	case snap.Deleted:
+		return "the run directory was deleted: dispatching stops, running jobs go on"
+	case snap.Problem != "":
+		return "waiting to record what has happened: " + snap.Problem + "; repeated Ctrl-C exits at once, resume continues the run"
+	}
+	running := 0
+	for _, h := range snap.Hosts {
+		running += h.Running
+	}
+	if running = min(running, snap.Counts[jobs.Running]); running == 0 {
+		running = snap.Counts[jobs.Running] // submitted to a host: it may have started by now
+	}
+	switch {
+	case running == 0:
+		return "no job is running"
+	case !r.opts.Interactive:
+		return "waiting for " + jobs.Plural(running, "running job")
+	case running == 1:
+		return "waiting for 1 running job; Ctrl-C again stops dispatching and leaves it running"
+	default:
+		return "waiting for " + jobs.Plural(running, "running job") + "; Ctrl-C again stops dispatching and leaves them running"
+	}
+}
+
+// statusInterval is how often storeStatus looks for changes.
+const statusInterval = time.Second
+
+// storeStatus keeps in the run directory what the journal does not hold: why the dispatcher
+// launches nothing (in the file owner, so that status on any machine can show it), and the
+// directories of hosts. Only this goroutine waits for these files.
+func (r *Run) storeStatus() {
+	every := time.NewTicker(statusInterval)
+	defer every.Stop()
+	stored := ""
+	for {
+		select {
+		case <-r.over:
+			return
+		case <-r.d.Finished():
+			return
+		case <-every.C:
+		}
+		last := r.last.Load()
+		if last == nil {
+			continue
+		}
+		r.hostDirs.retry(last.Hosts)
+		if last.Problem != stored && r.journal.SetProblem(last.Problem) == nil {
+			stored = last.Problem
+		}
+	}
+}

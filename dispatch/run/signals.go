@@ -1,0 +1,179 @@
+package run
+
+import (
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// action is what a signal requests.
+type action int
+
+const (
+	actNothing action = iota
+	actDrain          // finish running jobs, start nothing more
+	actStop           // stop dispatching; running jobs go on
+	actCancel         // end everything that runs
+	actDetach         // the terminal is gone: go on without it
+	actExit           // requested a third time: exit at once
+)
+
+// interrupts counts how often a person has asked, because each further Ctrl-C requests
+// more.
+type interrupts struct {
+	cancel bool // --on-interrupt=cancel
+	asked  int
+}
+
+// action returns what one signal requests. Nothing but a confirmed cancel ends a running
+// job, so SIGTERM only stops dispatching.
+func (i *interrupts) action(s os.Signal) action {
+	switch s {
+	case syscall.SIGHUP:
+		return actDetach
+	case syscall.SIGTERM, syscall.SIGQUIT: // by default Go answers SIGQUIT with a stack dump
+		if i.asked = max(i.asked+1, 2); i.asked > 2 {
+			return actExit
+		}
+		return actStop
+	case syscall.SIGINT:
+		i.asked++
+		switch {
+		case i.asked == 1 && i.cancel:
+			return actCancel
+		case i.asked == 1:
+			return actDrain
+		case i.asked == 2:
+			return actStop
+		}
+		return actExit
+	}
+	return actNothing // SIGPIPE: the failed write returns an error
+}
+
+// SignalName names a signal as the person who sent it would.
+func SignalName(s os.Signal) string {
+	switch s {
+	case syscall.SIGINT:
+		return "Ctrl-C"
+	case syscall.SIGTERM:
+		return "SIGTERM"
+	case syscall.SIGQUIT:
+		return "Ctrl-\\"
+	}
+	return s.String()
+}
+
+// request is an action and the signal that requested it.
+type request struct {
+	action action
+	why    string
+}
+
+// signalHandler receives the signals of a run. It waits for nothing but the next signal:
+// whatever else hangs (a stopped terminal, a blocked reader, a file server, the dispatcher
+// itself), a third Ctrl-C or a second SIGTERM exits at once.
+type signalHandler struct {
+	requests chan request  // for others to carry out; requests that do not fit are dropped
+	stopping chan struct{} // closed when a person has asked to stop; no wait is unbounded after that
+	once     sync.Once
+
+	drainEnded atomic.Bool // the next Ctrl-C drains again
+
+	lastWords func(why string) // reports the immediate exit; may be nil
+	exit      func()           // exits; nil: signals never exit
+}
+
+func newSignalHandler() *signalHandler {
+	return &signalHandler{requests: make(chan request, 16), stopping: make(chan struct{})}
+}
+
+// listen handles signals until the channel is closed.
+func (h *signalHandler) listen(signals <-chan os.Signal, asked interrupts) {
+	detached := false
+	for sig := range signals {
+		if h.drainEnded.Swap(false) && asked.asked == 1 && !asked.cancel {
+			asked.asked = 0
+		}
+		a := asked.action(sig)
+		switch a {
+		case actNothing:
+			continue
+		case actDetach:
+			if detached {
+				continue
+			}
+			detached = true
+		case actStop:
+			h.once.Do(func() { close(h.stopping) })
+		case actExit:
+			h.exitNow(SignalName(sig))
+		}
+		select {
+		case h.requests <- request{a, SignalName(sig)}:
+		default:
+		}
+	}
+}
+
+// exitNow ends the program. It waits only a moment for the last words.
+func (h *signalHandler) exitNow(why string) {
+	if h.lastWords != nil {
+		said := make(chan struct{})
+		go func() {
+			defer close(said)
+			h.lastWords(why)
+		}()
+		select {
+		case <-said:
+		case <-time.After(lastWordsTimeout):
+		}
+	}
+	if h.exit != nil {
+		h.exit()
+	}
+}
+
+// Timeouts of what may hang. They count from when a person has asked to stop.
+const (
+	WriteTimeout     = 3 * time.Second        // whoever reads what is printed
+	CloseTimeout     = 30 * time.Second       // the hosts and the journal
+	lastWordsTimeout = 300 * time.Millisecond // a terminal, when a person has asked for the third time
+)
+
+// withTimeout runs f, which may hang, and reports whether it has returned. It waits
+// without end until a person asks to stop. Then it waits for begun (nil: for nothing),
+// and from then on for at most timeout.
+func (h *signalHandler) withTimeout(timeout time.Duration, begun <-chan struct{}, f func()) bool {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f()
+	}()
+	if begun == nil {
+		begun = h.stopping
+	}
+	for _, step := range []struct {
+		ready   <-chan struct{}
+		timeout time.Duration // 0: none
+	}{{h.stopping, 0}, {begun, CloseTimeout}, {nil, timeout}} {
+		var late <-chan time.Time
+		if step.timeout > 0 {
+			late = time.After(step.timeout)
+		}
+		select {
+		case <-done:
+			return true
+		case <-step.ready:
+		case <-late:
+		}
+	}
+	select {
+	case <-done:
+		return true
+	default:
+		return false
+	}
+}

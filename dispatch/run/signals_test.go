@@ -1,0 +1,150 @@
+package run
+
+import (
+	"os"
+	"slices"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// DESIGN 8: a third Ctrl-C and a second SIGTERM leave there and then, though
+// nobody carries out what was asked before.
+func TestSignalHandlerWaitsForNothing(t *testing.T) {
+	ctrlC, term, hup, pipe := syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE
+	for name, sent := range map[string][]os.Signal{
+		"Ctrl-C thrice":               {ctrlC, ctrlC, ctrlC},
+		"SIGTERM twice":               {term, term},
+		"after many that ask nothing": {pipe, pipe, hup, hup, hup, hup, hup, hup, hup, hup, hup, hup, hup, hup, hup, hup, hup, hup, ctrlC, term, term},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			h := newSignalHandler()
+			left := make(chan bool, len(sent))
+			h.exit = func() { left <- true }
+			signals := make(chan os.Signal, len(sent))
+			for _, s := range sent {
+				signals <- s
+			}
+			close(signals)
+			go h.listen(signals, interrupts{})
+			synctest.Wait()
+			if len(left) != 1 {
+				t.Errorf("%s: it does not leave", name)
+			}
+			select {
+			case <-h.stopping:
+			default:
+				t.Errorf("%s: nobody hurries", name)
+			}
+		})
+	}
+}
+
+// Who leaves by a third Ctrl-C is told so, and what goes on; a terminal that takes no
+// line keeps nobody.
+func TestLastWords(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		never := make(chan struct{})
+		defer close(never)
+		for name, hangs := range map[string]bool{"a terminal": false, "one that hangs": true} {
+			h := newSignalHandler()
+			said := make(chan string, 1)
+			h.lastWords = func(why string) {
+				if said <- why; hangs {
+					<-never
+				}
+			}
+			left := make(chan bool, 1)
+			h.exit = func() { left <- true }
+			signals := make(chan os.Signal, 2)
+			signals <- syscall.SIGTERM
+			signals <- syscall.SIGINT
+			close(signals)
+			start := time.Now()
+			h.listen(signals, interrupts{})
+			late := time.Duration(0)
+			if hangs {
+				late = lastWordsTimeout
+			}
+			if why := <-said; len(left) != 1 || why != "Ctrl-C" || time.Since(start) != late {
+				t.Errorf("%s: left %d times after %s, %q was said", name, len(left), time.Since(start), why)
+			}
+		}
+	})
+}
+
+// What may hang is waited for without end, until a person asks to stop: then for
+// as long as was said, counted from when it had all that it needs.
+func TestWithTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, begun, never := newSignalHandler(), make(chan struct{}), make(chan struct{})
+		defer close(never)
+		time.AfterFunc(time.Hour, func() { close(h.stopping) })
+		time.AfterFunc(time.Hour+10*time.Second, func() { close(begun) })
+		start := time.Now()
+		if !h.withTimeout(time.Second, nil, func() { time.Sleep(time.Minute) }) {
+			t.Error("nobody had asked to stop")
+		}
+		if h.withTimeout(3*time.Second, begun, func() { <-never }) {
+			t.Error("it has returned")
+		}
+		if got, want := time.Since(start), time.Hour+13*time.Second; got != want {
+			t.Errorf("left after %s, want %s", got, want)
+		}
+		if !h.withTimeout(3*time.Second, nil, func() { time.Sleep(time.Second) }) {
+			t.Error("not waited for, though it was in time")
+		}
+		start = time.Now()
+		if h.withTimeout(3*time.Second, never, func() { <-never }) || time.Since(start) != CloseTimeout+3*time.Second {
+			t.Errorf("left after %s", time.Since(start))
+		}
+	})
+}
+
+// After a drain was ended, Ctrl-C drains again instead of stopping.
+func TestCtrlCDrainsAgainAfterContinue(t *testing.T) {
+	h := newSignalHandler()
+	signals := make(chan os.Signal)
+	go h.listen(signals, interrupts{})
+	signals <- syscall.SIGINT
+	first := <-h.requests
+	h.drainEnded.Store(true)
+	signals <- syscall.SIGINT
+	second := <-h.requests
+	signals <- syscall.SIGINT
+	if third := <-h.requests; first.action != actDrain || second.action != actDrain || third.action != actStop {
+		t.Errorf("%v, %v, %v", first, second, third)
+	}
+	close(signals)
+}
+
+// DESIGN 8: each further Ctrl-C asks for more; SIGTERM stops dispatching; the end
+// of the terminal stops nothing; only --on-interrupt=cancel ends running jobs.
+func TestInterrupts(t *testing.T) {
+	ctrlC, term, hup, pipe := syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE
+	for _, test := range []struct {
+		name   string
+		cancel bool
+		sent   []os.Signal
+		want   []action
+	}{
+		{"Ctrl-C thrice", false, []os.Signal{ctrlC, ctrlC, ctrlC}, []action{actDrain, actStop, actExit}},
+		{"cancel by choice", true, []os.Signal{ctrlC, ctrlC}, []action{actCancel, actStop}},
+		{"SIGTERM at once", false, []os.Signal{term, ctrlC}, []action{actStop, actExit}},
+		{"SIGTERM twice", false, []os.Signal{term, term}, []action{actStop, actExit}},
+		{"Ctrl-C and SIGTERM", false, []os.Signal{ctrlC, term, term}, []action{actDrain, actStop, actExit}},
+		{"SIGTERM never cancels", true, []os.Signal{term}, []action{actStop}},
+		{"the terminal closes", false, []os.Signal{hup, ctrlC}, []action{actDetach, actDrain}},
+		{"a pipe breaks", false, []os.Signal{pipe, ctrlC}, []action{actNothing, actDrain}},
+	} {
+		i := interrupts{cancel: test.cancel}
+		var got []action
+		for _, s := range test.sent {
+			got = append(got, i.action(s))
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s: %v, want %v", test.name, got, test.want)
+		}
+	}
+}

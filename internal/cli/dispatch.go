@@ -1,0 +1,233 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"os"
+	"syscall"
+	"time"
+
+	"dcs-tui/dispatch"
+	"dcs-tui/dispatch/run"
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/hosts"
+	"dcs-tui/internal/cli/console"
+	"dcs-tui/internal/cli/exit"
+	"dcs-tui/internal/cli/standing"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/results"
+	"dcs-tui/jobs/rundir"
+)
+
+// own takes the run over. A run that another dispatcher owns is refused with the owner's
+// name.
+func (a *app) own(dir *rundir.Run, force bool) (*run.Owned, error) {
+	o, err := run.Take(context.Background(), dir, force, func(text string) { a.con.Line(console.CleanLine(text)) })
+	var taken *journal.OwnedError
+	if errors.As(err, &taken) {
+		return nil, inUse(dir, taken.Owner)
+	}
+	if err != nil {
+		return nil, exit.Usagef("%w", err)
+	}
+	for _, w := range o.Warnings {
+		a.warn("%s", w)
+	}
+	return o, nil
+}
+
+func ownerText(o *journal.Owner) string {
+	if o == nil {
+		return "another dcs-tui that is just starting"
+	}
+	return o.String()
+}
+
+// dispatching is a run that this process dispatches, and what it prints of it.
+type dispatching struct {
+	app   *app
+	flags *runFlags
+	inv   *loadedInventory
+	opts  run.Options
+
+	opening string // the first line, without the name of the run
+	typed   bool   // the jobs are typed on the terminal
+	brief   bool   // no summary: the caller reports what was done
+
+	run        *run.Run // set by start
+	out        *resultPrinter
+	unprinted  bool // results could not be printed
+	words      map[string]standing.HostWord
+	progressAt time.Time // of the last progress that was printed as a line
+}
+
+// dispatching prepares the dispatching of a run.
+func (a *app) dispatching(f *runFlags, inv *loadedInventory, env []jobs.EnvVar) *dispatching {
+	d := &dispatching{app: a, flags: f, inv: inv, words: map[string]standing.HostWord{}, progressAt: time.Now()}
+	d.opts = run.Options{
+		Hosts: inv.Hosts,
+		Connector: func(log func(host, line string)) (hosts.Connector, error) {
+			return a.connector(&f.options, inv.Hosts, log)
+		},
+		Policy: f.schedConfig(), Env: env, KeepChildren: f.KeepChildren,
+		Printer: d, JobLog: f.joblog,
+		Signals: a.listen, InterruptCancels: f.OnInterrupt == "cancel", Interactive: a.starter == nil,
+		Detach: d.detach, LastWords: d.leftAtOnce, Exit: func() { os.Exit(exit.Left) },
+		Board: d.openBoard, Questions: a.questions, SocketBase: socketBase, NeedSocket: a.starter != nil, Program: version(),
+		Started: d.started,
+	}
+	return d
+}
+
+// schedConfig returns the policy of the run.
+func (f *runFlags) schedConfig() sched.Config {
+	c := sched.Config{
+		Seed: f.seed, Tries: f.Tries, RetryDelay: f.RetryDelay, Timeout: f.Timeout, RetryTimeouts: f.RetryTimeouts,
+		MaxSlots: f.MaxSlots, Buffer: f.Buffer, GiveUp: f.GiveUp, HalfLife: f.HalfLife,
+	}
+	if f.OnLost == "wait" {
+		c.OnLost = jobs.OnLostWait
+	}
+	c.HaltFailures, c.HaltPercent, _ = parseHalt(f.Halt) // was checked when the flag was read
+	return c
+}
+
+// drive dispatches a run to its end and returns the exit code. It releases the run if
+// dispatching cannot begin.
+func (d *dispatching) drive(o *run.Owned) (code int, err error) {
+	if _, err := run.Start(context.Background(), o, d.opts); err != nil {
+		o.Release()
+		return 0, err
+	}
+	if d.flags.json || d.flags.output {
+		d.out = newResultPrinter(d.app, d.flags.json, d.run)
+	}
+	taken, err := d.run.Consume(d.show)
+	if err != nil {
+		d.app.warn("results end early: %v", err)
+	}
+	outcome, err := d.run.Close()
+	if err != nil {
+		d.run.WithTimeout(func() { d.app.warn("%v", err) })
+		return exit.Left, nil
+	}
+	s := &summary{
+		app: d.app, Outcome: outcome, words: d.words, flags: d.flags, untaken: !taken || d.unprinted,
+	}
+	code = s.exitCode()
+	d.run.WithTimeout(func() {
+		d.app.con.Status("")
+		for _, w := range outcome.Warnings {
+			d.app.warn("%s", w)
+		}
+		if !d.brief {
+			s.print(code)
+		}
+	})
+	if d.flags.OnDone != "" {
+		if err := outcome.RunHook(d.flags.OnDone, code, d.app.stderr); err != nil {
+			d.app.warn("%v", err)
+		}
+	}
+	return code, nil
+}
+
+// started runs when the run is dispatched.
+func (d *dispatching) started(r *run.Run) {
+	d.run = r
+	con := d.app.con
+	d.app.begun(r.Dir())
+	r.WithTimeout(func() { con.Line(con.Paint(console.Bold, console.CleanLine(r.Dir().Name())) + ": " + d.opening) })
+}
+
+// Line implements run.Printer.
+func (d *dispatching) Line(text string) { d.app.message(text) }
+
+// Notice implements run.Printer.
+func (d *dispatching) Notice(n dispatch.Notice) {
+	d.app.con.Line(d.app.con.NoticeLine(n))
+	if n.Host != "" && n.Job == 0 {
+		d.words[n.Host] = d.words[n.Host].After(n.Host, jobs.StampOf(n.At), n.Text)
+	}
+}
+
+// Interval implements run.Printer.
+func (d *dispatching) Interval() time.Duration {
+	if d.app.con.Live() {
+		return 500 * time.Millisecond
+	}
+	return 2 * time.Second
+}
+
+// Progress implements run.Printer.
+func (d *dispatching) Progress(snap *dispatch.Snapshot) {
+	switch con := d.app.con; {
+	case snap.Finished:
+		con.Status("")
+	case d.typed && snap.More: // it would appear in the line that is being typed
+	case con.Live():
+		con.Status(console.Progress(snap))
+	case time.Since(d.progressAt) >= time.Minute:
+		d.progressAt = time.Now()
+		con.Line(console.Progress(snap))
+	}
+}
+
+// show prints one result. Results of earlier dispatchers are printed again only for
+// --json, which acknowledges them.
+func (d *dispatching) show(r *results.Result) {
+	if !d.run.IsRepeated(r) {
+		d.app.con.Line(d.app.con.JobLine(r))
+	} else if !d.flags.json {
+		return
+	}
+	if d.out == nil {
+		return
+	}
+	err := d.out.Print(r)
+	switch {
+	case err == nil:
+		if d.flags.json {
+			d.run.Ack(r.Seq)
+		}
+	case errors.Is(err, syscall.EPIPE):
+		d.out = nil
+		d.run.Do("stdout", &rundir.Request{Do: rundir.DoStop, Why: "standard output was closed"})
+	default:
+		if d.flags.json { // the run goes on; the next resume --json prints the rest
+			d.out, d.unprinted = nil, true
+			d.app.warn("no more results are printed: %v", err)
+			return
+		}
+		d.app.warn("job %d: %v", r.Job, err)
+	}
+}
+
+// detach goes on without the terminal.
+func (d *dispatching) detach(r *run.Run) {
+	a := d.app
+	if !a.onTerminal {
+		return // nothing of ours is on it
+	}
+	log, err := dispatcherLog(r.Dir())
+	if err != nil {
+		return // nobody is left to read the error; the journal has everything
+	}
+	defer log.Close()
+	leaveTerminal(log)
+	a.con.Detach(a.stderr)
+	a.con.Line(time.Now().Format("2006-01-02 15:04:05") + "  the terminal is gone; the run goes on")
+}
+
+// leftAtOnce reports that a person asked to exit at once, and what is left running.
+func (d *dispatching) leftAtOnce(r *run.Run, why string) {
+	con := d.app.con
+	con.Status("")
+	switch {
+	case r.Deleted():
+		con.Line("dcs-tui: left at once by " + why + "; running jobs go on, and cannot be adopted because the run directory was deleted")
+	default:
+		con.Line("dcs-tui: left at once by " + why + "; running jobs go on, `dcs-tui resume " + console.ShellWord(console.CleanLine(standing.Ref(r.Dir()))) + "` adopts them")
+	}
+}

@@ -1,0 +1,69 @@
+// Package text prepares words of users and of programs for messages: it makes them fit
+// on one line of a terminal, shortens them, and quotes them for a shell.
+//
+// It decides nothing about what is said; jobs.Clean knows which characters are safe.
+package text
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"dcs-tui/jobs"
+)
+
+// Line makes any text safe to print as one line on a terminal.
+func Line(s string) string {
+	return jobs.Clean(strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' }), "; "), 0)
+}
+
+// Shorten cuts s to 100 runes.
+func Shorten(s string) string { return ShortenTo(s, 100) }
+
+// ShortenTo cuts s to n runes. A text that was cut ends in ….
+func ShortenTo(s string, n int) string {
+	if c := Cut(s, n); c != s {
+		return Cut(s, n-1) + "…"
+	}
+	return s
+}
+
+// Cut returns the first n runes of s.
+func Cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	i := 0
+	for pos := range s {
+		if i == n {
+			return s[:pos]
+		}
+		i++
+	}
+	return s
+}
+
+// ShellWord quotes s so that a shell reads it as one word. Plain words stay as they are.
+// Use it for commands that a message suggests.
+func ShellWord(s string) string {
+	plain := s != ""
+	for _, c := range []byte(s) {
+		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("_-./,:=@%+", c) >= 0) {
+			plain = false
+		}
+	}
+	if plain {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// Path returns a path for messages: relative if it is below the current directory.
+func Path(path string) string {
+	if wd, err := os.Getwd(); err == nil {
+		if rel, err := filepath.Rel(wd, path); err == nil && !strings.HasPrefix(rel, "..") {
+			return rel
+		}
+	}
+	return path
+}
