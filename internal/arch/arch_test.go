@@ -89,7 +89,7 @@ var rooms = map[string][]string{
 	"dispatch/inbox":        {"dispatch", "dispatch/sched", "dispatch/socket", "internal/text", "jobs", "jobs/rundir"},
 	"dispatch/run": {"dispatch", "dispatch/control", "dispatch/inbox", "dispatch/publish", "dispatch/sched", "dispatch/socket", "hosts", "hosts/onfile", "internal/advice", "internal/text",
 		"jobs", "jobs/attempts", "jobs/journal", "jobs/live", "jobs/results", "jobs/results/outputs", "jobs/rundir", "jobs/runview"},
-	"jobs/runview": {"dispatch", "dispatch/sched", "hosts", "jobs", "jobs/live", "jobs/results", "jobs/results/column", "jobs/results/export", "jobs/results/outputs", "jobs/results/sheet"},
+	"jobs/runview": {"dispatch", "dispatch/sched", "hosts", "jobs", "jobs/ask", "jobs/live", "jobs/results", "jobs/results/column", "jobs/results/export", "jobs/results/outputs", "jobs/results/sheet", "jobs/rundir"},
 }
 
 // DESIGN 4: the import rules are tests.

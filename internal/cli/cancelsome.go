@@ -46,7 +46,7 @@ func (a *app) cancelSome(cmd *cobra.Command, f *runFlags, run *rundir.Run, sel *
 		}
 	}
 	if len(ids) == 0 || running+queued == 0 && len(waiting) == 0 { // a requeue that waits would come after us
-		return a.tellCancelled(run, &ask.Request{Answered: true, Left: over}, opt.json)
+		return a.tellCancelled(run, &ask.Request{Trace: ask.Trace{Answered: true, Left: over}}, opt.json)
 	}
 	what := jobs.Plural(running, "job") + " that are running or handed over and " + jobs.Plural(queued, "queued job")
 	if running == 1 {

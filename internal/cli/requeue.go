@@ -160,7 +160,7 @@ func (a *app) runRequeue(ctx context.Context, args []string, sel *selection, opt
 	}
 	over := len(ended)
 	if over == 0 {
-		return a.tellRequeued(run, &ask.Request{Answered: true, Left: len(ids)}, len(ids), true, opt.json)
+		return a.tellRequeued(run, &ask.Request{Trace: ask.Trace{Answered: true, Left: len(ids)}}, len(ids), true, opt.json)
 	}
 	if sel.named == nil { // who has typed the numbers has made up his mind
 		if err := a.agree(opt.yes, "requeue", "run "+jobs.Plural(over, "job")+" of "+console.CleanLine(run.Name())+" again"); err != nil {

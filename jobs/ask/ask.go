@@ -6,9 +6,7 @@ package ask
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"dcs-tui/jobs"
@@ -43,17 +41,9 @@ type Dial func(context.Context, *rundir.Run, *journal.Owner) (Conn, error)
 // Request is a request that somebody asks for, and what has become of it. It is for one
 // goroutine.
 type Request struct {
-	Name string // unique
-
-	Answered    bool
-	Refused     string           // why it is not carried out; "": it is, or has no answer yet
-	Done, Left  int              // jobs that it was carried out for, and that it left alone
-	First       jobs.ID          // of the jobs that were submitted
-	Ending      map[jobs.ID]bool // jobs that are being ended
-	EndedItself int              // jobs that were to be ended and have ended in another way
-	Affected    []jobs.ID        // jobs that it has canceled, is ending, or that are skipped because of it; see Undo
-	LeftOut     int              // jobs that whoever asks has left alone already
-	Problem     error            // why the journal could not be read the last time, or the file not be left
+	Trace
+	LeftOut int   // jobs that whoever asks has left alone already
+	Problem error // why the journal could not be read the last time, or the file not be left
 
 	awaited map[jobs.ID]bool // see Await
 
@@ -81,7 +71,7 @@ func prepare(run *rundir.Run, q *rundir.Request) (*Request, error) {
 	if _, err := q.Encode(); err != nil {
 		return nil, err
 	}
-	r := &Request{Name: rundir.NewRequestName(q.At), run: run, body: q, reader: journal.Tail(run), Ending: map[jobs.ID]bool{}}
+	r := &Request{Trace: Trace{Name: rundir.NewRequestName(q.At)}, run: run, body: q, reader: journal.Tail(run)}
 	r.Poll()
 	return r, r.Problem
 }
@@ -102,39 +92,16 @@ func (r *Request) Poll() {
 	if r.sure && !r.Answered && !limit.End { // live.json may be a second old
 		limit.Durable = live.Durable{Epoch: limit.Epoch, Bytes: math.MaxInt64}
 	}
-	_, r.Problem = r.reader.Poll(limit, func(_ int, rec *jobs.Record) { r.see(rec) })
+	_, r.Problem = r.reader.Poll(limit, func(_ int, rec *jobs.Record) {
+		if rec.Seq != 0 && rec.Kind != jobs.KindAcked {
+			delete(r.awaited, rec.Job)
+		}
+		r.See(rec)
+	})
 }
 
 // Jobs returns the jobs that it names.
 func (r *Request) Jobs() jobs.Ranges { return r.body.Jobs }
-
-func (r *Request) see(rec *jobs.Record) {
-	ended := rec.Seq != 0 && rec.Kind != jobs.KindAcked
-	if ended {
-		delete(r.awaited, rec.Job)
-	}
-	if ended && r.Ending[rec.Job] {
-		delete(r.Ending, rec.Job)
-		if rec.Next != jobs.Cancelled {
-			r.EndedItself++
-		}
-	}
-	if rec.Request != r.Name {
-		return
-	}
-	switch {
-	case rec.Kind == jobs.KindRequest:
-		r.Answered, r.Done, r.Left, r.First = true, rec.Count, rec.N, rec.Job
-		if rec.Reason != "" {
-			r.Refused = fmt.Sprintf("the request %s is refused: %s", r.Name, rec.Reason)
-		}
-	case rec.Kind == jobs.KindCancelling:
-		r.Ending[rec.Job] = true
-		r.Affected = append(r.Affected, rec.Job)
-	case ended && rec.Kind == jobs.KindJob:
-		r.Affected = append(r.Affected, rec.Job)
-	}
-}
 
 // Await makes Awaits report whether this job, which is open, has ended since.
 func (r *Request) Await(id jobs.ID) {
@@ -146,9 +113,6 @@ func (r *Request) Await(id jobs.ID) {
 
 // Awaits reports whether a job of Await has not ended yet.
 func (r *Request) Awaits() bool { return len(r.awaited) > 0 }
-
-// Over reports whether nothing is left to wait for.
-func (r *Request) Over() bool { return r.Refused != "" || r.Answered && len(r.Ending) == 0 }
 
 // Wait has the request carried out and waits for the answer, and for the end of jobs that
 // are being ended, as far as that takes moments. owner is who dispatches the run; dial may
@@ -261,31 +225,4 @@ func (r *Request) send(ctx context.Context, owner *journal.Owner, dial Dial) (se
 		cancel()
 		<-done
 	}
-}
-
-// Undo returns the jobs that a requeue must name to bring back everything that a cancel
-// has ended, is ending, or will have skipped: affected, and the jobs that wait for those.
-func Undo(t *jobs.Table, affected []jobs.ID) []jobs.ID {
-	children := map[jobs.ID][]jobs.ID{}
-	for i := range t.Jobs {
-		if j := &t.Jobs[i]; j.State == jobs.Queued {
-			for _, parent := range j.Spec.After {
-				children[parent] = append(children[parent], jobs.ID(i+1))
-			}
-		}
-	}
-	all, seen := slices.Clone(affected), map[jobs.ID]bool{}
-	for _, id := range all {
-		seen[id] = true
-	}
-	for i := 0; i < len(all); i++ {
-		for _, child := range children[all[i]] {
-			if !seen[child] {
-				seen[child] = true
-				all = append(all, child)
-			}
-		}
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
 }

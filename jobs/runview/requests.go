@@ -1,0 +1,222 @@
+package runview
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"dcs-tui/jobs"
+	requests "dcs-tui/jobs/ask"
+	"dcs-tui/jobs/live"
+	"dcs-tui/jobs/rundir"
+)
+
+// requestVerb is how an action becomes requests.
+type requestVerb struct {
+	do   string                                                                // kind of request
+	fill func(q *rundir.Request, a Action, t *jobs.Table, s *live.State) error // nil: it has no more fields
+	done string                                                                // the answer; of actions on jobs with a place for their number
+	none string                                                                // the answer if there was nothing to do, for actions on jobs
+}
+
+// requestVerbs are the actions that are requests. Resume and Reply are not.
+var requestVerbs = map[Verb]requestVerb{
+	Cancel:    {rundir.DoCancel, fillCancel, "%s canceled", "nothing to cancel: it is over already"},
+	Requeue:   {rundir.DoRequeue, nil, "%s queued again", "nothing to run again: it is not over yet"},
+	Edit:      {rundir.DoEdit, fillEdit, "%s changed", "not changed: a running job cannot be edited"},
+	Priority:  {rundir.DoPriority, nil, "priority of %s changed", "the priority of what is over does not matter any more"},
+	Pause:     {do: rundir.DoPause, done: "launching is paused"},
+	Continue:  {do: rundir.DoContinue, done: "launching continues"},
+	DrainHost: {rundir.DoDrainHost, fillHost, "%s finishes what runs there and starts nothing more", ""},
+	StopHost:  {rundir.DoStopHost, fillHost, "%s is stopped: what ran there is ended and queued again", ""},
+	UseHost:   {rundir.DoUseHost, fillHost, "%s is used again", ""},
+	Slots:     {rundir.DoSlots, fillSlots, "the slots of %s are changed", ""},
+	DrainRun: {rundir.DoDrain, fillEpoch,
+		"no more jobs are started; the dispatcher ends when the running ones have, unless continue comes first", ""},
+	StopRun:   {rundir.DoStop, fillEpoch, "dispatching stops; running jobs go on", ""},
+	CancelRun: {rundir.DoCancel, fillAll, "every job is canceled; the running ones are being ended", ""},
+}
+
+// maxPriorityRequests is how many requests a relative change of priorities may become.
+const maxPriorityRequests = 100
+
+// Requests returns an action as requests, in the order in which they are to be asked for.
+// What is relative becomes absolute, by the table and by what the dispatcher publishes: a
+// crash must not apply it twice. s may be nil. At and By are for the caller to set. The
+// error is a *Refused.
+func Requests(a Action, t *jobs.Table, s *live.State) ([]*rundir.Request, error) {
+	v, ok := requestVerbs[a.Do]
+	switch {
+	case !ok:
+		return nil, refusef("%s is not a request", a.Do)
+	case !sound(a.Jobs):
+		return nil, refusef("%v", errRanges)
+	}
+	q := &rundir.Request{Do: v.do, Why: a.Why}
+	switch a.Do {
+	case Cancel, Requeue, Edit, Priority:
+		q.Jobs = jobs.RangesOf(a.Jobs.IDs(jobs.ID(len(t.Jobs))))
+		if len(q.Jobs) == 0 {
+			return nil, refusef("the run has no such job")
+		}
+	}
+	if a.Do == Priority {
+		return priorityRequests(q, a, t)
+	}
+	if v.fill != nil {
+		if err := v.fill(q, a, t, s); err != nil {
+			return nil, err
+		}
+	}
+	return []*rundir.Request{q}, nil
+}
+
+// priorityRequests returns a request for each priority that results.
+func priorityRequests(q *rundir.Request, a Action, t *jobs.Table) ([]*rundir.Request, error) {
+	if !a.Relative {
+		q.Priority = min(max(a.Number, math.MinInt32), math.MaxInt32)
+		return []*rundir.Request{q}, nil
+	}
+	byPriority := map[int][]jobs.ID{}
+	for _, id := range q.Jobs.IDs(jobs.ID(len(t.Jobs))) {
+		if j := t.Job(id); !j.State.Terminal() {
+			p := min(max(int(j.Priority)+a.Number, math.MinInt32), math.MaxInt32)
+			byPriority[p] = append(byPriority[p], id)
+		}
+	}
+	switch {
+	case len(byPriority) == 0:
+		return nil, refusef("%s", requestVerbs[Priority].none)
+	case len(byPriority) > maxPriorityRequests:
+		return nil, refusef("those jobs have too many different priorities; say which priority")
+	}
+	var all []*rundir.Request
+	for _, p := range slices.Sorted(maps.Keys(byPriority)) {
+		all = append(all, &rundir.Request{Do: q.Do, Why: q.Why, Jobs: jobs.RangesOf(byPriority[p]), Priority: p})
+	}
+	return all, nil
+}
+
+func fillCancel(q *rundir.Request, a Action, _ *jobs.Table, _ *live.State) error {
+	if a.Waiting {
+		q.Spare = rundir.SpareStarted
+	}
+	return nil
+}
+
+func fillAll(q *rundir.Request, _ Action, _ *jobs.Table, _ *live.State) error {
+	q.All = true
+	return nil
+}
+
+func fillEpoch(q *rundir.Request, _ Action, t *jobs.Table, _ *live.State) error {
+	q.Epoch = t.Epoch
+	return nil
+}
+
+func fillEdit(q *rundir.Request, a Action, _ *jobs.Table, _ *live.State) error {
+	e := cmp.Or(a.Edit, new(Change))
+	q.Edit = &jobs.Change{Name: e.Name, Timeout: e.Timeout, MemBytes: e.MemBytes, Tries: e.Tries, Slots: e.Slots, GPUs: e.GPUs, Tags: e.Tags}
+	if e.Command != "" {
+		q.Edit.Command = &e.Command
+	}
+	if q.Edit.Empty() {
+		return refusef("nothing is to be changed")
+	}
+	if err := q.Edit.Check(); err != nil {
+		return refusef("%v", err)
+	}
+	return nil
+}
+
+func fillHost(q *rundir.Request, a Action, _ *jobs.Table, s *live.State) error {
+	q.Host = a.Host
+	if s == nil {
+		return nil // the dispatcher will say if there is no such host
+	}
+	_, err := liveHost(s, a.Host)
+	return err
+}
+
+func fillSlots(q *rundir.Request, a Action, _ *jobs.Table, s *live.State) error {
+	q.Host, q.Number = a.Host, a.Number
+	if a.Relative {
+		if s == nil {
+			return refusef("the slots of %s are not known now; say how many it shall have", a.Host)
+		}
+		h, err := liveHost(s, a.Host)
+		if err != nil {
+			return err
+		}
+		if h.Slots == 0 && h.Given == 0 {
+			return refusef("%s has not said yet how many slots it has", a.Host)
+		}
+		q.Number += h.Slots
+	}
+	if q.Number < 1 && (a.Relative || q.Number < 0) {
+		return refusef("%s has at least 1 slot; drain it to have nothing started there", a.Host)
+	}
+	q.Number = min(q.Number, jobs.MaxSlots)
+	return nil
+}
+
+func liveHost(s *live.State, name string) (*live.Host, error) {
+	var names []string
+	for i := range s.Hosts {
+		if h := &s.Hosts[i]; h.Name == name {
+			return h, nil
+		}
+		names = append(names, s.Hosts[i].Name)
+	}
+	if near := jobs.Nearest(name, names); near != "" {
+		return nil, refusef("there is no host %s; did you mean %s?", name, near)
+	}
+	return nil, refusef("there is no host %s", name)
+}
+
+// AnswerTo returns the answer to an action from what became of its requests, which are all
+// answered. The error is a *Refused when none was carried out.
+func AnswerTo(a Action, traces []*requests.Trace, t *jobs.Table) (*Answer, error) {
+	v, ans := requestVerbs[a.Do], new(Answer)
+	refused := ""
+	var affected []jobs.ID
+	for _, trace := range traces {
+		ans.Done, ans.Left = ans.Done+trace.Done, ans.Left+trace.Left
+		affected = append(affected, trace.Affected...)
+		refused = cmp.Or(refused, trace.Why)
+	}
+	switch a.Do {
+	case Cancel, Requeue, Edit, Priority:
+	case DrainHost, StopHost, UseHost, Slots:
+		if refused != "" {
+			return nil, &Refused{Why: refused}
+		}
+		ans.Done, ans.Left, ans.Text = 1, 0, fmt.Sprintf(v.done, a.Host)
+		return ans, nil
+	default:
+		if refused != "" {
+			return nil, &Refused{Why: refused}
+		}
+		ans.Text = v.done
+		return ans, nil
+	}
+	ans.Left += max(0, a.Jobs.Count()-ans.Done-ans.Left) // jobs that the run does not have, or that were over
+	switch {
+	case ans.Done == 0 && refused != "":
+		return nil, &Refused{Why: refused}
+	case ans.Done == 0:
+		ans.Text = v.none
+	case ans.Left == 0:
+		ans.Text = fmt.Sprintf(v.done, jobs.Plural(ans.Done, "job"))
+	default:
+		ans.Text = fmt.Sprintf(v.done, jobs.Plural(ans.Done, "job")) + fmt.Sprintf("; %d left alone", ans.Left)
+	}
+	if a.Do == Cancel {
+		ans.Changed = jobs.RangesOf(requests.Undo(t, affected))
+	}
+	return ans, nil
+}
+
+func refusef(format string, args ...any) error { return &Refused{Why: fmt.Sprintf(format, args...)} }
