@@ -186,13 +186,18 @@ type eventLine struct {
 	Job     jobs.ID        `json:"job,omitempty"`
 	Attempt string         `json:"attempt,omitempty"`
 	Host    string         `json:"host,omitempty"`
-	State   *jobs.JobState `json:"state,omitempty"` // what the job became
-	Count   int            `json:"count,omitempty"` // jobs, of kinds accepted and request
+	State   *jobs.JobState `json:"state,omitempty"`   // what the job became
+	Count   int            `json:"count,omitempty"`   // jobs, of kinds accepted and request
+	Request string         `json:"request,omitempty"` // name of the request that caused it
+	Refused string         `json:"refused,omitempty"` // why that request was not carried out
 	Text    string         `json:"text"`
 }
 
 func eventJSON(epoch int, r *jobs.Record, text string) eventLine {
-	e := eventLine{V: 1, At: r.At.Time().UTC(), Epoch: epoch, Kind: r.Kind, Job: r.Job, Host: r.Host, Count: r.Count, Text: text}
+	e := eventLine{V: 1, At: r.At.Time().UTC(), Epoch: epoch, Kind: r.Kind, Job: r.Job, Host: r.Host, Count: r.Count, Request: r.Request, Text: text}
+	if r.Kind == jobs.KindRequest {
+		e.Refused = r.Reason
+	}
 	switch r.Kind {
 	case jobs.KindLaunching, jobs.KindRunning:
 		state := jobs.Running
