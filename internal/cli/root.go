@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
 	"strings"
 
 	"charm.land/fang/v2"
@@ -24,15 +25,15 @@ type app struct {
 	stdout     *os.File
 	stderr     *os.File
 	con        *console.Console
-	signals    <-chan os.Signal // nil until listen
+	signals    <-chan os.Signal // nil before listen
 	early      chan os.Signal   // see leaveOnQuit
 	onTerminal bool             // standard error is a terminal
-	ssh        *sshSetup        // nil until a host in use needs it
+	ssh        *sshSetup        // nil before checkSSH has found a host that needs it
 	bases      string           // see client.Options; tests set it
 	args       []string         // of the command line
-	starter    *starter         // the screen that waits for us to dispatch; nil: there is none
+	starter    *starter         // the screen that has started this process in the background; nil: none
 	questions  *run.Questions   // asks attached screens for secrets; nil: the terminal is asked
-	code       int              // what the program exits with when no error says otherwise
+	code       int              // exit code if no error has one
 }
 
 // Main runs the program with the arguments after its name and returns its exit
@@ -68,22 +69,9 @@ func (a *app) main(args []string) int {
 	return a.code
 }
 
-// reflow makes one line of each paragraph of the help: whoever shows it, on a
-// terminal or in a man page, fills lines of its own width.
-func reflow(cmd *cobra.Command) {
-	paragraphs := strings.Split(cmd.Long, "\n\n")
-	for i, p := range paragraphs {
-		paragraphs[i] = strings.ReplaceAll(p, "\n", " ")
-	}
-	cmd.Long = strings.Join(paragraphs, "\n\n")
-	for _, sub := range cmd.Commands() {
-		reflow(sub)
-	}
-}
-
-// keepErrors takes the errors of all commands past fang, which would ask the
-// terminal for its colours before it passes one on: a question that is answered
-// late ends up in the user's next command line.
+// keepErrors hides the errors of all commands from fang, which would ask the terminal for
+// its colors before it passes one on. A late answer would end up in the user's next
+// command line.
 func (a *app) keepErrors(root *cobra.Command) *error {
 	var failed error
 	var wrap func(*cobra.Command)
@@ -164,7 +152,7 @@ dcs-tui resume`,
 	return root
 }
 
-// unknownCommand says what was probably meant.
+// unknownCommand returns an error that suggests similar commands.
 func unknownCommand(cmd *cobra.Command, word string) error {
 	p := exit.Usagef("there is no command %q", console.Shorten(word)).WithAdvice("%s --help lists the commands", cmd.CommandPath())
 	if cmd.SuggestionsMinimumDistance <= 0 {
@@ -179,7 +167,7 @@ func unknownCommand(cmd *cobra.Command, word string) error {
 	return p
 }
 
-// needsCommand is the RunE of a command that only holds others.
+// needsCommand is the RunE of a command that only has subcommands.
 func needsCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return cmd.Help()
@@ -187,8 +175,7 @@ func needsCommand(cmd *cobra.Command, args []string) error {
 	return unknownCommand(cmd, args[0])
 }
 
-// complain writes an error: one line (one for each fault of a file) and a line of
-// advice.
+// complain prints an error, which has a line for each problem in a file, and its advice.
 func (a *app) complain(err error) {
 	var lines []string
 	for l := range strings.Lines(err.Error()) {
@@ -215,7 +202,7 @@ func (a *app) message(text string) {
 	a.con.Line(console.CleanLine(text))
 }
 
-// warn writes a line that does not stop anything.
+// warn prints a warning.
 func (a *app) warn(format string, args ...any) {
 	a.con.Line(a.con.Paint(console.Yellow, "warning: ") + console.CleanLine(fmt.Sprintf(format, args...)))
 }
@@ -223,4 +210,34 @@ func (a *app) warn(format string, args ...any) {
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(s, "\n")
 	return line
+}
+
+// version describes the program for --version and run.toml: its module version, and the
+// commit unless the version names it.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	return versionOf(info)
+}
+
+func versionOf(info *debug.BuildInfo) string {
+	v := info.Main.Version
+	if v == "" || v == "(devel)" {
+		v = "built from source"
+	}
+	commit, changed := "", ""
+	for _, kv := range info.Settings {
+		switch {
+		case kv.Key == "vcs.revision":
+			commit = kv.Value[:min(12, len(kv.Value))]
+		case kv.Key == "vcs.modified" && kv.Value == "true":
+			changed = ", changed"
+		}
+	}
+	if commit != "" && !strings.Contains(v, commit) {
+		v += ", commit " + commit + changed
+	}
+	return v
 }
