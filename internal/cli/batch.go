@@ -28,7 +28,7 @@ type batch struct {
 
 // parameterLine matches a line with the values of a parameter. It tells a template from
 // a list of commands.
-var parameterLine = regexp.MustCompile(`^[ \t]*\[[A-Za-z0-9_]+\][ \t]+[^ \t]`)
+var parameterLine = regexp.MustCompile(`(?m)^[ \t]*\[[A-Za-z0-9_]+\][ \t]+[^ \t\r\n]`)
 
 // maxPeek is the number of bytes that are searched for such a line.
 const maxPeek = 1 << 20
@@ -51,17 +51,7 @@ func isTemplate(file string) bool {
 }
 
 func hasParameterLine(text io.Reader) bool {
-	r := bufio.NewReaderSize(io.LimitReader(text, maxPeek), 64<<10)
-	for whole := true; ; {
-		line, more, err := r.ReadLine()
-		if err != nil {
-			return false
-		}
-		if whole && parameterLine.Match(line) {
-			return true
-		}
-		whole = !more
-	}
+	return parameterLine.MatchReader(bufio.NewReaderSize(io.LimitReader(text, maxPeek), 64<<10))
 }
 
 // readBatch reads files of jobs and templates. If named is set, the jobs of each file

@@ -180,33 +180,35 @@ func (a *app) runHostsCheck(o *options, file string, names []string) error {
 	if err != nil {
 		return err
 	}
-	probe, err := newSharedProbe()
+	cwd, err := workDir("")
 	if err != nil {
 		return err
 	}
-	defer probe.remove()
+	dir, nonce := makeProbe(cwd)
+	defer os.RemoveAll(dir)
 	ctx, cancel := context.WithTimeout(context.Background(), checkTimeout)
 	defer cancel()
-	a.listen() // so that an interrupt removes what was made here
 	interrupted := make(chan os.Signal, 1)
-	go firstSignal(a.signals, interrupted, func() {
-		probe.remove()
+	go firstSignal(a.listen(), interrupted, func() {
+		os.RemoveAll(dir)
 		os.Exit(exit.Cancelled)
 	})
-	found := make(chan *checked, len(list))
-	var leaving sync.WaitGroup
-	for _, h := range list {
-		leaving.Go(func() { check(ctx, connector, h, probe, found) })
-	}
+	found := make(chan *checked, len(list)) // closed when the hosts were left clean
+	var checks sync.WaitGroup
 	width := 0
 	for _, h := range list {
 		width = min(max(width, len(h.Name)), 30)
+		checks.Go(func() { check(ctx, connector, h, hosts.Open{RunDir: dir, Nonce: nonce, Cwd: cwd}, found) })
 	}
+	go func() {
+		checks.Wait()
+		close(found)
+	}()
 	out := console.New(a.stdout)
-	bad, shared, own := 0, false, false
-	for i := range list {
-		if left := len(list) - i; left > 1 {
-			a.con.Status(fmt.Sprintf("%d of %d hosts have answered", i, len(list)))
+	n, bad, shared, own := 0, 0, false, false
+	for {
+		if len(list)-n > 1 {
+			a.con.Status(fmt.Sprintf("%d of %d hosts have answered", n, len(list)))
 		}
 		var c *checked
 		select {
@@ -216,6 +218,11 @@ func (a *app) runHostsCheck(o *options, file string, names []string) error {
 		}
 		a.con.Status("")
 		switch {
+		case c == nil:
+			if bad > 0 {
+				a.code = exit.Failed
+			}
+			return nil
 		case c.err != nil || c.hello.CwdError != "":
 			bad++
 		case c.hello.Shared:
@@ -224,30 +231,19 @@ func (a *app) runHostsCheck(o *options, file string, names []string) error {
 			own = true
 		}
 		out.Line(c.lines(out, width)...)
+		if n++; n < len(list) {
+			continue
+		}
+		if shared {
+			out.Line("shared directory: the host sees this directory, and outputs are written here")
+		}
+		if own {
+			out.Line("own directory: outputs stay on the host, below its work_dir, and are read through the link")
+		}
+		if n > 1 {
+			out.Line(fmt.Sprintf("%d of %s usable", n-bad, jobs.Plural(n, "host")))
+		}
 	}
-	if shared {
-		out.Line("shared directory: the host sees this directory, and outputs are written here")
-	}
-	if own {
-		out.Line("own directory: outputs stay on the host, below its work_dir, and are read through the link")
-	}
-	if len(list) > 1 {
-		out.Line(fmt.Sprintf("%d of %s usable", len(list)-bad, jobs.Plural(len(list), "host")))
-	}
-	left := make(chan struct{})
-	go func() {
-		leaving.Wait()
-		close(left)
-	}()
-	select {
-	case <-left: // the helpers have exited
-	case sig := <-interrupted:
-		return exit.WithCode(exit.Cancelled, fmt.Errorf("%s: the check was not finished", run.SignalName(sig)))
-	}
-	if bad > 0 {
-		a.code = exit.Failed
-	}
-	return nil
 }
 
 // firstSignal passes the first signal on. If a second one comes before the first was
@@ -263,46 +259,32 @@ func firstSignal(signals <-chan os.Signal, first chan<- os.Signal, quit func()) 
 	}
 }
 
-// sharedProbe is a directory that the hosts look for, to find out what they share.
-type sharedProbe struct {
-	dir, nonce, cwd string
-}
-
-func newSharedProbe() (*sharedProbe, error) {
-	cwd, err := workDir("")
+// makeProbe makes a directory that the hosts look for, to find out whether they share cwd.
+// dir is "" if cwd is not writable.
+func makeProbe(cwd string) (dir, nonce string) {
+	nonce = rand.Text()
+	dir, err := os.MkdirTemp(cwd, ".dcs-check-")
 	if err != nil {
-		return nil, err
+		return "", nonce
 	}
-	p := &sharedProbe{nonce: rand.Text(), cwd: cwd}
-	if p.dir, err = os.MkdirTemp(cwd, ".dcs-check-"); err != nil {
-		p.dir = "" // not writable: sharing cannot be detected
-		return p, nil
+	if err := os.WriteFile(filepath.Join(dir, rundir.NonceFile), []byte(nonce+"\n"), 0o600); err != nil {
+		os.RemoveAll(dir)
+		return "", nonce
 	}
-	if err := os.WriteFile(filepath.Join(p.dir, rundir.NonceFile), []byte(p.nonce+"\n"), 0o600); err != nil {
-		p.remove()
-		p.dir = ""
-	}
-	return p, nil
-}
-
-func (p *sharedProbe) remove() {
-	if p.dir != "" {
-		os.RemoveAll(p.dir)
-	}
+	return dir, nonce
 }
 
 // check connects to one host, waits for its first heartbeat, sends the result to found,
 // and then cleans up on the host.
-func check(ctx context.Context, connector hosts.Connector, h *hosts.Host, p *sharedProbe, found chan<- *checked) {
+func check(ctx context.Context, connector hosts.Connector, h *hosts.Host, open hosts.Open, found chan<- *checked) {
 	c := &checked{host: h}
 	began := time.Now()
 	// The name of the run must be unique, because the host removes everything of that
 	// name: no other check, and no other host with the same work_dir, may use it.
 	uid := "check-" + rand.Text()
-	w, err := connector.Connect(ctx, h, &hosts.Open{
-		Version: hosts.ProtocolVersion, Run: uid, RunName: uid, Host: h.Name, Epoch: 1, RunDir: p.dir, Nonce: p.nonce,
-		WorkDir: h.WorkDir, ShareDir: h.ShareDir, Cwd: p.cwd, Nice: h.Nice, Slots: h.Slots.Fixed, Less: h.Slots.Less, Check: true,
-	})
+	open.Version, open.Run, open.RunName, open.Host, open.Epoch, open.Check = hosts.ProtocolVersion, uid, uid, h.Name, 1, true
+	open.WorkDir, open.ShareDir, open.Nice, open.Slots, open.Less = h.WorkDir, h.ShareDir, h.Nice, h.Slots.Fixed, h.Slots.Less
+	w, err := connector.Connect(ctx, h, &open)
 	if err != nil {
 		c.err = err
 		found <- c
@@ -313,14 +295,17 @@ func check(ctx context.Context, connector hosts.Connector, h *hosts.Host, p *sha
 	c.err = c.firstBeat(ctx, w)
 	usable := c.err == nil
 	found <- c // now owned by the receiver
-	if usable && w.Send(&hosts.Bye{End: true}) == nil {
-		for drained := false; !drained; { // until the host has cleaned up
-			select {
-			case _, ok := <-w.Reports():
-				drained = !ok
-			case <-ctx.Done():
-				drained = true
+	if !usable || w.Send(&hosts.Bye{End: true}) != nil {
+		return
+	}
+	for { // until the host has cleaned up
+		select {
+		case _, ok := <-w.Reports():
+			if !ok {
+				return
 			}
+		case <-ctx.Done():
+			return
 		}
 	}
 }
