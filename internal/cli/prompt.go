@@ -15,21 +15,20 @@ import (
 	"dcs-tui/jobs"
 )
 
-// maxSecret bounds a typed passphrase.
+// maxSecret is the maximum length of a typed line, in bytes.
 const maxSecret = 4096
 
-// askPassphrase reads a passphrase from the terminal, whatever standard input
-// and output are. sshlink asks once a key.
+// askPassphrase reads a passphrase from /dev/tty.
 //
-// term.ReadPassword is not used: it cannot be interrupted, and a terminal left
-// without echo after Ctrl-C is a nuisance.
+// It does not use term.ReadPassword, which cannot be interrupted and leaves the terminal
+// without echo after Ctrl-C.
 func (a *app) askPassphrase(what string) (secret []byte, err error) {
 	if a.con.Held() {
-		return nil, errors.New("it has a passphrase, and the screen is up: run ssh-add for the key first")
+		return nil, errors.New("the key has a passphrase, and the screen is open: run ssh-add for the key first")
 	}
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {
-		return nil, errors.New("there is no terminal to ask for it: run ssh-add for the key first")
+		return nil, errors.New("no terminal to ask for the passphrase: run ssh-add for the key first")
 	}
 	defer tty.Close()
 	interrupted := make(chan os.Signal, 1)
@@ -51,13 +50,13 @@ func (a *app) askPassphrase(what string) (secret []byte, err error) {
 		return err
 	})
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		if a.signals == nil { // nobody else listens: the signal means what it always means
+		if a.signals == nil { // no signal handler is installed
 			os.Exit(exit.Cancelled)
 		}
 		return nil, errors.New("interrupted")
 	}
 	if err == nil && len(secret) == 0 {
-		return nil, errors.New("none was typed")
+		return nil, errors.New("no passphrase was typed")
 	}
 	return secret, err
 }
@@ -76,14 +75,14 @@ func readSecret(tty *os.File) ([]byte, error) {
 	}
 	err = conn.Control(func(fd uintptr) { before, ioctl = unix.IoctlGetTermios(int(fd), unix.TCGETS) })
 	if err := errors.Join(err, ioctl); err != nil {
-		return nil, fmt.Errorf("the terminal: %w", err)
+		return nil, fmt.Errorf("terminal: %w", err)
 	}
 	silent := *before
 	silent.Lflag &^= unix.ECHO
 	silent.Lflag |= unix.ICANON | unix.ISIG
 	silent.Iflag |= unix.ICRNL
 	if err := set(&silent); err != nil {
-		return nil, fmt.Errorf("the terminal: %w", err)
+		return nil, fmt.Errorf("terminal: %w", err)
 	}
 	defer set(before)
 	var line [maxSecret]byte
@@ -98,7 +97,7 @@ func readSecret(tty *os.File) ([]byte, error) {
 			return nil, err
 		}
 	}
-	return nil, errors.New("what was typed is too long for a passphrase")
+	return nil, errors.New("the passphrase is too long")
 }
 
 // askSecret asks a person for a passphrase: on the attached screens of a background
