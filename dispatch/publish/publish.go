@@ -181,6 +181,9 @@ func (p *Publisher) write() {
 	defer close(p.writer)
 	warned := false
 	for s := range p.states {
+		if s.Deleted { // the path may be that of another run by now
+			continue
+		}
 		var fenced error
 		err := live.WriteIf(p.o.Run, s, func() error {
 			by, err := p.o.Journal.Fenced()

@@ -126,6 +126,7 @@ func (r *Run) closeDispatcher() (sched.Finish, error) {
 	if finish.How == sched.Fenced {
 		r.copied, _ = r.journal.SkipTo(finish.Epoch)
 	}
+	r.closePublisher()
 	if cerr := r.journal.Close(); err == nil && finish.How != sched.Fenced {
 		err = cerr
 	}

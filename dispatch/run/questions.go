@@ -17,8 +17,10 @@ type Questions struct {
 	last   int64
 	open   *live.Question
 	answer chan string
-	shown  interface{ SetQuestion(*live.Question) } // nil: no screen is attached
+	shown  [2]questionSetter // the publisher, and a board; nil: there is none
 }
+
+type questionSetter interface{ SetQuestion(*live.Question) }
 
 var errUnanswered = errors.New("it was not answered")
 
@@ -42,16 +44,23 @@ func (q *Questions) Ask(text string) ([]byte, error) {
 // set changes the open question. mu is held.
 func (q *Questions) set(open *live.Question) {
 	q.open = open
-	if q.shown != nil {
-		q.shown.SetQuestion(open)
+	for _, s := range q.shown {
+		if s != nil {
+			s.SetQuestion(open)
+		}
 	}
 }
 
 // Show shows questions on a board from now on; nil: on none.
-func (q *Questions) Show(b interface{ SetQuestion(*live.Question) }) {
+func (q *Questions) Show(b questionSetter) { q.showOn(1, b) }
+
+// publish shows questions in live.json and at the socket from now on.
+func (q *Questions) publish(p questionSetter) { q.showOn(0, p) }
+
+func (q *Questions) showOn(i int, b questionSetter) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.shown = b
+	q.shown[i] = b
 	if b != nil && q.open != nil {
 		b.SetQuestion(q.open)
 	}

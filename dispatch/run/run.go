@@ -13,6 +13,7 @@ import (
 	"dcs-tui/dispatch"
 	"dcs-tui/dispatch/control"
 	"dcs-tui/dispatch/inbox"
+	"dcs-tui/dispatch/publish"
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/dispatch/socket"
 	"dcs-tui/hosts"
@@ -88,19 +89,20 @@ type Run struct {
 	began   time.Time
 	earlier int64 // results up to this number are of earlier dispatchers
 
-	signals  *signalHandler
-	inbox    *inbox.Inbox
-	server   *control.Server // nil: no screen can attach
-	socket   *socket.Server  // nil: no command can ask the dispatcher
-	messages *messages
-	hostLogs *hostLogs
-	jobLogs  []*jobLog
-	figures  *outputs.Keeper // of outputs that only their host has
-	hostDirs hostDirs
-	acks     acks
-	location *rundir.Location
-	last     atomic.Pointer[dispatch.Snapshot] // the newest
-	slots    slotTime
+	signals   *signalHandler
+	inbox     *inbox.Inbox
+	server    *control.Server // nil: no screen can attach
+	socket    *socket.Server  // nil: no command can ask the dispatcher
+	publisher *publish.Publisher
+	messages  *messages
+	hostLogs  *hostLogs
+	jobLogs   []*jobLog
+	figures   *outputs.Keeper // of outputs that only their host has
+	hostDirs  hostDirs
+	acks      acks
+	location  *rundir.Location
+	last      atomic.Pointer[dispatch.Snapshot] // the newest
+	slots     slotTime
 
 	ctx      context.Context // ends when the run is over, or is being closed
 	end      context.CancelFunc
@@ -179,6 +181,7 @@ func Start(ctx context.Context, o *Owned, opts Options) (*Run, error) {
 	for i := range earlier {
 		r.figures.Add(&earlier[i])
 	}
+	r.publish()
 	r.announce()
 	r.begin()
 	return r, nil

@@ -7,24 +7,20 @@ import (
 
 	"dcs-tui/dispatch/control"
 	"dcs-tui/dispatch/inbox"
+	"dcs-tui/dispatch/publish"
 	"dcs-tui/dispatch/socket"
 	"dcs-tui/internal/advice"
 	"dcs-tui/internal/text"
-	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/runview"
 )
 
 // listen makes the sockets at which screens and commands attach. Nobody knows of them
 // before announce.
 func (r *Run) listen() error {
-	token := ""
-	if owner, err := journal.ReadOwner(r.dir); err == nil && owner != nil {
-		token = owner.Token // without it only this machine can attach
-	}
 	var err error
 	if r.opts.Board != nil {
 		r.server, err = control.Listen(control.Options{
-			Base: r.opts.SocketBase, Program: r.opts.Program, Run: r.dir.UID(), Epoch: r.table.Epoch, Secret: token,
+			Base: r.opts.SocketBase, Program: r.opts.Program, Run: r.dir.UID(), Epoch: r.table.Epoch, Secret: r.journal.Token(),
 			Open: func() (runview.Source, func(), error) { return r.opts.Board(r) },
 			TakeIn: func(ctx context.Context, name string) error {
 				err := r.inbox.Wake(ctx, name)
@@ -38,7 +34,7 @@ func (r *Run) listen() error {
 	}
 	if err == nil {
 		r.socket, err = socket.Listen(socket.Options{
-			Base: r.opts.SocketBase, Run: r.dir.UID(), Epoch: r.table.Epoch, Release: r.opts.Program, Token: token,
+			Base: r.opts.SocketBase, Run: r.dir.UID(), Epoch: r.table.Epoch, Release: r.opts.Program, Token: r.journal.Token(),
 			Handler: calls{r}, Fault: r.sayText,
 		})
 	}
@@ -63,6 +59,31 @@ func (r *Run) announce() {
 	}
 	if err != nil {
 		r.sayText("warning: nobody can attach to this run: " + err.Error())
+	}
+}
+
+// publish begins to tell observers how the run stands.
+func (r *Run) publish() {
+	o := publish.Options{Run: r.dir, Token: r.journal.Token(), Dispatcher: r.d, Journal: r.journal,
+		Warn: func(err error) { r.sayText("warning: " + err.Error()) }}
+	if r.socket != nil {
+		o.Socket = r.socket
+	}
+	r.publisher = publish.Start(o)
+	if r.opts.Questions != nil {
+		r.opts.Questions.publish(r.publisher)
+	}
+}
+
+// lastStateTimeout bounds how long the end of a run waits for the last live.json.
+const lastStateTimeout = 5 * time.Second
+
+// closePublisher publishes the last state. The dispatcher has ended.
+func (r *Run) closePublisher() {
+	ctx, cancel := context.WithTimeout(context.Background(), lastStateTimeout)
+	defer cancel()
+	if err := r.publisher.Close(ctx); err != nil {
+		r.sayText("warning: " + err.Error())
 	}
 }
 

@@ -18,6 +18,8 @@ import (
 	"dcs-tui/internal/polltest"
 	"dcs-tui/internal/progtest"
 	"dcs-tui/internal/ttyguard"
+	"dcs-tui/jobs/live"
+	"dcs-tui/jobs/rundir"
 )
 
 // The program under test is the test binary itself: as dcs-tui it is main, and on
@@ -86,6 +88,7 @@ func isBelow(p progtest.Process, dir string) bool {
 var commands = map[string]func(ts *testscript.TestScript, neg bool, args []string){
 	"exits": exits,
 	"until": until,
+	"seen":  seen,
 	"start": start,
 	"send":  send,
 	"ends":  ends,
@@ -184,5 +187,25 @@ func until(ts *testscript.TestScript, neg bool, args []string) {
 		return err == nil && pattern.Match(text)
 	}) {
 		ts.Fatalf("%s has no match for %s within %v:\n%s", args[1], args[0], patience, text)
+	}
+}
+
+// seen RUN waits until observers of a dispatched run read all that its journal has.
+func seen(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: seen RUN")
+	}
+	run, err := rundir.Open(ts.MkAbs("dcs-runs/" + args[0]))
+	ts.Check(err)
+	if !polltest.Within(patience, func() bool {
+		s, err := live.Read(run)
+		ts.Check(err)
+		if s == nil {
+			return false
+		}
+		info, err := os.Stat(run.Path(rundir.JournalDir, fmt.Sprintf("%06d.jsonl", s.Durable.Epoch)))
+		return err == nil && info.Size() == s.Durable.Bytes
+	}) {
+		ts.Fatalf("live.json lags behind the journal for %v", patience)
 	}
 }

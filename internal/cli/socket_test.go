@@ -4,12 +4,14 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"dcs-tui/dispatch/socket"
 	"dcs-tui/internal/polltest"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/rundir"
 	"dcs-tui/jobs/runview"
 )
@@ -33,6 +35,22 @@ func TestSocketOfADispatcher(t *testing.T) {
 	if text, err := c.Why(t.Context(), 1); err != nil || !strings.Contains(text, "Job 1 runs on") {
 		t.Errorf("got %q, %v", text, err)
 	}
+	var pushed atomic.Pointer[live.State]
+	if err := c.Follow(t.Context(), func(live.Durable) {}, func(s *live.State) { pushed.Store(s) }); err != nil {
+		t.Error(err)
+	}
+	polltest.Until(t, patience, "the state is pushed and written", func() bool {
+		written, err := live.Read(f.run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range []*live.State{pushed.Load(), written} {
+			if s == nil || s.Token != owner.Token || s.Epoch != owner.Epoch || s.Durable.Bytes == 0 || len(s.Hosts) != 1 || s.Hosts[0].Running != 1 {
+				return false
+			}
+		}
+		return true
+	})
 	first := jobs.AttemptID{Job: 1, N: 1}
 	polltest.Until(t, patience, "the output is read", func() bool {
 		p, err := c.Read(t.Context(), socket.Read{Attempt: first, File: jobs.FileOut, Offset: -4, Limit: 3})
@@ -49,9 +67,10 @@ func TestSocketOfADispatcher(t *testing.T) {
 	if err := c.Request(t.Context(), sent, json.RawMessage(`{"v":1,"do":"pause","by":"ada"}`)); err != nil {
 		t.Error(err)
 	}
-	if table, _, err := journal.Replay(f.run); err != nil || !table.Requests[name] || !table.Requests[sent] {
-		t.Errorf("got %v, %v; want both requests recorded", table.Requests, err)
-	}
+	polltest.Until(t, patience, "both requests are recorded, and observers see it", func() bool {
+		table, _, err := journal.Replay(f.run)
+		return err == nil && table.Requests[name] && table.Requests[sent]
+	})
 	_, unknownJob := c.Why(t.Context(), 99)
 	_, unknownAttempt := c.Read(t.Context(), socket.Read{Attempt: jobs.AttemptID{Job: 1, N: 9}, File: jobs.FileOut})
 	_, unknownFile := c.Read(t.Context(), socket.Read{Attempt: first, File: "../owner"})
@@ -72,4 +91,8 @@ func TestSocketOfADispatcher(t *testing.T) {
 	if !errors.Is(c.Err(), socket.ErrNotTaken) {
 		t.Errorf("got %v, want a goodbye", c.Err())
 	}
+	polltest.Until(t, patience, "the last state tells the end", func() bool {
+		s, err := live.Read(f.run)
+		return err == nil && s.Finish != nil && s.Finish.How == jobs.ClosedDone
+	})
 }

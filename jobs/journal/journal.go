@@ -40,6 +40,7 @@ type Journal struct {
 	run   *rundir.Run
 	file  epochFile
 	beats beats
+	token string // Owner.Token
 	now   func() time.Time
 
 	synced  atomic.Pointer[extent] // what the last fsync made durable; nil before the first
@@ -56,6 +57,9 @@ type Journal struct {
 
 // Epoch returns the epoch that Take opened.
 func (j *Journal) Epoch() int { return j.file.epoch }
+
+// Token returns what tells this Take from every other; the file owner has it.
+func (j *Journal) Token() string { return j.token }
 
 // Append adds records, in order. They are durable only once Sync has returned
 // nil. An error means that the disk refuses them: they are kept, and the next

@@ -95,7 +95,7 @@ func take(ctx context.Context, r *rundir.Run, opt TakeOptions) (_ *Journal, _ *j
 	if err = owner.identify(r); err != nil {
 		return nil, nil, nil, err
 	}
-	j.beats.owner = *owner
+	j.beats.owner, j.token = *owner, owner.Token
 	if owner.elsewhere(&had) { // who takes over from us before that is recorded is to see it, too
 		j.beats.owner.Inode, j.beats.owner.Device = had.Inode, had.Device
 	}
