@@ -1,21 +1,17 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
-	"dcs-tui/dispatch"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
-	"dcs-tui/jobs/ask"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
 )
@@ -56,9 +52,23 @@ func (a *app) requeueFiles(args, files []string, opt askOptions) error {
 	if err := stillSettled(run, table); err != nil { // reading and answering take time
 		return err
 	}
-	s, err := a.askUpdate(run, m)
+	requests := m.requests()
+	edits := len(requests)
+	if len(m.fresh) > 0 {
+		added, err := submitRequests(m.fresh)
+		if err != nil {
+			return err
+		}
+		requests = append(requests, added...)
+	}
+	s, err := a.askAll(run, requests)
 	if err != nil {
 		return err
+	}
+	for i, q := range requests[:edits] {
+		if q.Do != rundir.DoPriority && !s.waits { // the jobs of priorities are in the other requests
+			m.left += s.parts[i].Left
+		}
 	}
 	return a.tellUpdated(run, m, s, opt)
 }
@@ -423,59 +433,6 @@ func (m *jobsDiff) requests() []*rundir.Request {
 		list = append(list, &rundir.Request{Do: rundir.DoPriority, Jobs: jobs.RangesOf(m.ranked[p]), Priority: p})
 	}
 	return list
-}
-
-// askUpdate leaves the requests, and waits until a dispatcher has carried them out.
-func (a *app) askUpdate(run *rundir.Run, m *jobsDiff) (*submission, error) {
-	all := &submission{run: run}
-	asks := m.requests()
-	for i, q := range asks {
-		q.By, q.At = dispatch.Asker(), time.Now()
-		e, err := ask.Leave(run, q)
-		if err != nil {
-			if i > 0 {
-				a.warn("%d of %d requests were left for the dispatcher before that", i, len(asks))
-			}
-			return nil, err
-		}
-		all.parts = append(all.parts, e)
-	}
-	if len(m.fresh) > 0 {
-		s, err := a.submitTo(run, m.fresh)
-		if err != nil {
-			return nil, err
-		}
-		all.parts, all.waits = append(all.parts, s.parts...), s.waits
-		if all.waits {
-			return all, nil
-		}
-	}
-	owner, err := journal.ReadOwner(run)
-	if err != nil {
-		return nil, exit.Usagef("%w", err)
-	}
-	for _, e := range all.parts {
-		gone := owner == nil || owner.Life() == journal.Dead
-		if gone {
-			e.Poll()
-		} else if !e.Over() {
-			gone = a.await(context.Background(), e, owner)
-		}
-		switch {
-		case e.Refused != "":
-			return nil, exit.Usagef("%s", console.CleanLine(e.Refused))
-		case e.Answered:
-			continue
-		}
-		all.waits = true
-		return all, nil // the rest waits, too
-	}
-	for i, q := range asks {
-		if q.Do != rundir.DoPriority { // their jobs are counted with the other requests
-			m.left += all.parts[i].Left
-		}
-	}
-	return all, nil
 }
 
 // updatedJSON is what requeue --file --json prints.

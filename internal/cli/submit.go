@@ -100,7 +100,11 @@ func (a *app) runSubmit(f *submitFlags, args []string) error {
 	}
 	f.apply(b.specs)
 	a.tellColumns(run, b.columns)
-	s, err := a.submitTo(run, b.specs)
+	requests, err := submitRequests(b.specs)
+	if err != nil {
+		return err
+	}
+	s, err := a.askAll(run, requests)
 	if err != nil {
 		return err
 	}
@@ -134,35 +138,25 @@ func (a *app) tellColumns(run *rundir.Run, columns []string) {
 	}
 }
 
-// submission is what became of jobs that were to be added.
+// submission holds requests, and what became of them.
 type submission struct {
 	run   *rundir.Run
 	parts []*ask.Request
-	waits bool // no dispatcher has answered
+	waits bool // no dispatcher has answered all of them
 }
 
-// submitTo leaves the jobs for the run's dispatcher and waits until it has them. Like
-// every request they go through the run directory: they are durable before anybody is
-// told that they were asked for, and are taken in once by the name of the request,
-// whoever dispatches by then, on whatever machine.
-func (a *app) submitTo(run *rundir.Run, specs []*jobs.Spec) (*submission, error) {
-	blocks := submitBlocks(specs)
-	if len(blocks) > 1 {
-		for _, s := range specs {
-			if len(s.After) > 0 {
-				return nil, exit.Usagef("jobs that come after others must be submitted in one piece, of at most %d MiB", rundir.MaxSubmit>>20).
-					WithAdvice("give them in several files, each with the jobs that belong together")
-			}
-		}
-	}
+// askAll leaves requests for the run's dispatcher and waits for the answers. Requests go
+// through the run directory: they are durable, and their names make them idempotent,
+// whichever dispatcher carries them out.
+func (a *app) askAll(run *rundir.Run, requests []*rundir.Request) (*submission, error) {
 	s := &submission{run: run}
 	at := time.Now()
-	for i, block := range blocks {
-		q := &rundir.Request{Do: rundir.DoSubmit, Specs: rundir.JobsText(block), By: dispatch.Asker(), At: at.Add(time.Duration(i) * time.Microsecond)}
+	for i, q := range requests {
+		q.By, q.At = dispatch.Asker(), at.Add(time.Duration(i)*time.Microsecond) // names keep their order
 		e, err := ask.Leave(run, q)
 		if err != nil {
 			if i > 0 {
-				a.warn("%d of %d jobs were left for the dispatcher before that", countOf(blocks[:i]), len(specs))
+				a.warn("%d of %d requests were left for the dispatcher before that", i, len(requests))
 			}
 			return nil, err
 		}
@@ -172,33 +166,40 @@ func (a *app) submitTo(run *rundir.Run, specs []*jobs.Spec) (*submission, error)
 	if err != nil {
 		return nil, exit.Usagef("%w", err)
 	}
-	if s.waits = owner == nil || owner.Life() == journal.Dead; s.waits {
-		return s, nil
-	}
 	for _, e := range s.parts {
-		s.waits = a.await(context.Background(), e, owner)
+		if owner == nil || owner.Life() == journal.Dead {
+			e.Poll()
+		} else if !e.Over() && a.await(context.Background(), e, owner) {
+			owner = nil // gone
+		}
 		switch {
 		case e.Refused != "":
 			return nil, exit.Usagef("%s", console.CleanLine(e.Refused))
-		case s.waits:
-			return s, nil // the rest waits as well
 		case !e.Answered:
 			s.waits = true
-			return s, nil
+			return s, nil // the others wait, too
 		}
 	}
 	return s, nil
 }
 
-func countOf(blocks [][]*jobs.Spec) int {
-	n := 0
-	for _, b := range blocks {
-		n += len(b)
+// submitRequests returns requests that add jobs to a run, each at most as large as a
+// request may be.
+func submitRequests(specs []*jobs.Spec) ([]*rundir.Request, error) {
+	blocks := submitBlocks(specs)
+	if len(blocks) > 1 && slices.ContainsFunc(specs, func(s *jobs.Spec) bool { return len(s.After) > 0 }) {
+		return nil, exit.Usagef("jobs that come after others must be submitted in one piece, of at most %d MiB", rundir.MaxSubmit>>20).
+			WithAdvice("give them in several files, each with the jobs that belong together")
 	}
-	return n
+	var requests []*rundir.Request
+	for _, block := range blocks {
+		requests = append(requests, &rundir.Request{Do: rundir.DoSubmit, Specs: rundir.JobsText(block)})
+	}
+	return requests, nil
 }
 
-// submitBlocks parts jobs so that each part fits into a request, and numbers each from 1.
+// submitBlocks splits jobs so that each block fits into a request, and numbers the jobs
+// of each block from 1.
 func submitBlocks(specs []*jobs.Spec) (blocks [][]*jobs.Spec) {
 	size, from := 0, 0
 	var text []byte
