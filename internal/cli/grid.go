@@ -87,12 +87,13 @@ func (a *app) runGrid(cmd *cobra.Command, f *gridFlags, args []string) error {
 		return err
 	}
 	if !f.count && !f.dryRun {
-		if done, err := a.onScreen(&f.runFlags, args[0] == stdinFile && term.IsTerminal(int(os.Stdin.Fd()))); done {
-			return err
-		}
-	}
-	if err := absoluteFlags(cmd.Flags()); err != nil {
-		return err
+		return a.startRun(cmd, &f.runFlags, args[0] == stdinFile, func() (jobSource, error) {
+			t, err := a.template(f, args[0])
+			if err != nil {
+				return jobSource{}, err
+			}
+			return gridSource(t, args[0], f.limit)
+		})
 	}
 	t, err := a.template(f, args[0])
 	switch {
@@ -100,14 +101,8 @@ func (a *app) runGrid(cmd *cobra.Command, f *gridFlags, args []string) error {
 		return err
 	case f.count:
 		return a.printCount(t)
-	case f.dryRun:
-		return a.printCommands(t)
 	}
-	src, err := gridSource(t, args[0], f.limit)
-	if err != nil {
-		return err
-	}
-	return a.runJobs(cmd, &f.runFlags, src)
+	return a.printCommands(t)
 }
 
 // checkGrid checks the command line before anything is read.
@@ -344,20 +339,19 @@ func readSource(source string) (*grid.Template, error) {
 	return grid.Config{Limit: k.Limit, OtherShell: true, Again: true}.Parse(context.Background(), strings.NewReader(k.Text), k.File)
 }
 
-func init() {
-	restJobs = func(source string, have int) (func() (*jobs.Spec, error), error) {
-		t, err := readSource(source)
-		if err != nil {
-			return nil, err
-		}
-		next := pulling(t.Jobs())
-		return func() (*jobs.Spec, error) {
-			for ; have > 0; have-- {
-				if _, err := next(); err != nil {
-					return nil, err
-				}
-			}
-			return next()
-		}, nil
+// restJobs returns a function that yields the jobs of a source, after the first have ones.
+func restJobs(source string, have int) (func() (*jobs.Spec, error), error) {
+	t, err := readSource(source)
+	if err != nil {
+		return nil, err
 	}
+	next := pulling(t.Jobs())
+	return func() (*jobs.Spec, error) {
+		for ; have > 0; have-- {
+			if _, err := next(); err != nil {
+				return nil, err
+			}
+		}
+		return next()
+	}, nil
 }

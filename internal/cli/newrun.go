@@ -37,10 +37,6 @@ type jobSource struct {
 	keep   map[string]any // more options for run.toml
 }
 
-// restJobs yields, for resume, the jobs of a run with a source from number have+1 on,
-// as jobSource.next does. The command that makes such runs sets it.
-var restJobs func(source string, have int) (next func() (*jobs.Spec, error), err error)
-
 // stdinFile is what stands for standard input among files.
 const stdinFile = "-"
 

@@ -102,7 +102,7 @@ func (a *app) runResume(cmd *cobra.Command, f *runFlags, args []string) error {
 // nil if there are none that can be made again.
 func (a *app) restOfInput(run *rundir.Run, had rundir.Input, have int) func() (*jobs.Spec, error) {
 	source, _ := run.Asked.Options[rundir.OptionSource].(string)
-	if !had.Again || had.State != rundir.InputOpen || restJobs == nil {
+	if !had.Again || had.State != rundir.InputOpen {
 		return nil
 	}
 	next, err := restJobs(source, have)

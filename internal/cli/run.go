@@ -2,6 +2,7 @@ package cli
 
 import (
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -67,26 +68,32 @@ func (a *app) runRun(cmd *cobra.Command, f *runFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	if done, err := a.onScreen(f, streaming && term.IsTerminal(int(os.Stdin.Fd()))); done {
+	return a.startRun(cmd, f, streaming, func() (jobSource, error) {
+		if streaming {
+			return jobSource{files: args, what: "jobs from standard input", next: f.queues.applying(readingJobs(a.stdin))}, nil
+		}
+		return a.filesSource(f, args)
+	})
+}
+
+// startRun makes and dispatches a run: from a screen if this is a terminal, otherwise in
+// this process. stdin reports whether source reads standard input.
+func (a *app) startRun(cmd *cobra.Command, f *runFlags, stdin bool, source func() (jobSource, error)) error {
+	if done, err := a.onScreen(f, stdin && term.IsTerminal(int(os.Stdin.Fd()))); done {
 		return err
 	}
 	if err := absoluteFlags(cmd.Flags()); err != nil {
 		return err
 	}
-	src := jobSource{files: args}
-	switch {
-	case streaming:
-		src.what, src.next = "jobs from standard input", f.queues.applying(readingJobs(a.stdin))
-	default:
-		if src, err = a.filesSource(f, args); err != nil {
-			return err
-		}
+	src, err := source()
+	if err != nil {
+		return err
 	}
 	return a.runJobs(cmd, f, src)
 }
 
-// filesSource yields the jobs of files and templates to a new run; each of several is
-// a queue of its own (K3). A single template makes a grid, as the command of that name.
+// filesSource returns the jobs of files and templates for a new run. Each of several files
+// is a queue of its own. A single template makes a grid.
 func (a *app) filesSource(f *runFlags, files []string) (jobSource, error) {
 	g := &gridFlags{runFlags: *f, limit: grid.DefaultLimit}
 	if len(files) == 1 && isTemplate(files[0]) && f.queues.empty() {
@@ -112,7 +119,7 @@ func (a *app) filesSource(f *runFlags, files []string) (jobSource, error) {
 	return src, nil
 }
 
-// checkRun finds what is wrong with the command line before anything is read.
+// checkRun checks the command line before anything is read.
 func (f *runFlags) checkRun(a *app, args []string) (streaming bool, err error) {
 	if err := f.checkNewRun(); err != nil {
 		return false, err
@@ -120,16 +127,13 @@ func (f *runFlags) checkRun(a *app, args []string) (streaming bool, err error) {
 	if len(args) == 0 {
 		return false, exit.Usagef("which jobs?").WithAdvice("dcs-tui run FILE, one shell command a line; - reads them from standard input")
 	}
-	for _, arg := range args {
-		streaming = streaming || arg == stdinFile
-	}
-	if streaming && len(args) > 1 {
+	streaming = slices.Contains(args, stdinFile)
+	switch {
+	case streaming && len(args) > 1:
 		return false, exit.Usagef("- cannot be mixed with files").WithAdvice("cat FILE... | dcs-tui run -")
-	}
-	if streaming && f.dryRun {
+	case streaming && f.dryRun:
 		return false, exit.Usagef("--dry-run needs a file: jobs on standard input are not known before they come")
-	}
-	if streaming && term.IsTerminal(int(os.Stdin.Fd())) {
+	case streaming && term.IsTerminal(int(os.Stdin.Fd())):
 		a.con.Line("reading jobs from the terminal, one command a line; Ctrl-D ends them")
 	}
 	return streaming, nil
