@@ -72,6 +72,10 @@ var wounds = []wound{
 		{"		c.hard.stale, c.tupleOf(j.Spec).f.stale = true, true\n", ""}}},
 	{name: "a requeue opens two rounds", file: "dispatch/sched/request.go", edits: []edit{
 		{"	if r.Name == \"\" || c.table.Requests[r.Name] ||", "	if r.Name == \"\" ||"}}, seeds: 3000},
+	{name: "a request for an earlier dispatcher is carried out", file: "dispatch/sched/request.go", edits: []edit{
+		{"	if r.Epoch != 0 && r.Epoch != c.table.Epoch {", "	if r.Epoch < 0 {"}}},
+	{name: "a pause is recorded without the request that asked for it", file: "dispatch/sched/core.go", edits: []edit{
+		{"	return cmp.Or(r.Request, c.cause)", "	if r.Kind == jobs.KindPause {\n		return r.Request\n	}\n	return cmp.Or(r.Request, c.cause)"}}},
 	{name: "an edit leaves what ran by the old command in its round", file: "jobs/fold_edit.go", edits: []edit{
 		{"				a.Round = 0\n", "				_ = a\n"}}, seeds: 3000},
 	{name: "an edited job is launched as one of its old class", file: "dispatch/sched/class.go", edits: []edit{
