@@ -149,8 +149,7 @@ func (b *Inbox) Request(ctx context.Context, name string, body json.RawMessage) 
 
 // awaitJobs waits a moment for the jobs that a request names and the run does not have.
 func (b *Inbox) awaitJobs(ctx context.Context, q *rundir.Request) error {
-	began := time.Now()
-	for {
+	for began := time.Now(); ; {
 		n, err := b.total()
 		switch {
 		case err != nil:
@@ -159,13 +158,9 @@ func (b *Inbox) awaitJobs(ctx context.Context, q *rundir.Request) error {
 			return nil
 		}
 		select {
-		case <-time.After(100 * time.Millisecond):
-		case <-b.first:
-			if began = began.Add(-earlyTimeout); time.Since(began) < 2*earlyTimeout {
-				continue // all stored jobs are there: look once more
-			}
+		case <-time.After(earlyTimeout / 100):
 		case <-ctx.Done():
-			return ctx.Err()
+			return fmt.Errorf("%w: %w", socket.ErrNotTaken, ctx.Err())
 		}
 	}
 }

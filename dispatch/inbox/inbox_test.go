@@ -291,6 +291,31 @@ func TestRequestRefused(t *testing.T) {
 	})
 }
 
+// A request through the socket may name jobs that are just being submitted, too.
+func TestEarlyRequestThroughTheSocket(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		defer s.end()
+		answer := make(chan error)
+		go func() {
+			answer <- s.request(name1, &rundir.Request{Do: rundir.DoCancel, Jobs: jobs.Ranges{{First: 3, Last: 4}}})
+		}()
+		s.wait(earlyTimeout / 2)
+		if got := s.answer(name1); got != "" {
+			t.Errorf("job 4 is not waited for: %s", got)
+		}
+		if err := s.Dispatcher.Submit(jobstest.Specs(1), false); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-answer; err != nil || s.answer(name1) != "2 done, 0 left " {
+			t.Errorf("%v, %s", err, s.answer(name1))
+		}
+		if err := s.request(name2, &rundir.Request{Do: rundir.DoCancel, Jobs: jobs.One(99)}); err != nil || s.answer(name2) != "0 done, 0 left " {
+			t.Errorf("a job that never comes: %v, %s", err, s.answer(name2))
+		}
+	})
+}
+
 // A stop is answered although the dispatcher ends because of it.
 func TestStopIsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

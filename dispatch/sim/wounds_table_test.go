@@ -37,7 +37,7 @@ var wounds = []wound{
 		{"	if len(b) != SentinelBytes || b[len(b)-1] != '\\n' {", "	if len(b) != SentinelBytes {"},
 		{"castagnoli)) != string(b[SentinelBytes-9:]) {\n		return o, \"\", 0, fmt.Errorf(\"%w: wrong checksum\", ErrSentinel)\n	}", "castagnoli)) != string(b[SentinelBytes-9:]) {\n		return o, \"\", 0, nil\n	}"}}, seeds: 3000},
 	{name: "the wish to end a job is forgotten", file: "jobs/fold.go", edits: []edit{
-		{"		t.Cancels[r.Job] = r.Reason\n", ""}}},
+		{"		t.Cancels[r.Job] = Cancel{r.Reason, r.Request}\n", ""}}},
 
 	// dispatch/sched: what is decided.
 	{name: "a suspect host is forgotten at once", file: "dispatch/sched/lost.go", edits: []edit{
