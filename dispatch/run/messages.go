@@ -13,8 +13,8 @@ import (
 type Printer interface {
 	Line(text string)              // a message; it may contain text of other programs
 	Notice(n dispatch.Notice)      // an event of a host or a job
-	Progress(s *dispatch.Snapshot) // how the run stands, every ProgressInterval
-	Interval() time.Duration       // how often Progress is wanted
+	Progress(s *dispatch.Snapshot) // how the run stands, every Interval
+	Interval() time.Duration       // between two calls of Progress
 }
 
 // maxMessages bounds the messages that wait to be printed. A terminal that somebody has
