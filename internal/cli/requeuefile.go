@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"maps"
+	"math"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -74,18 +76,25 @@ func (a *app) requeueFiles(args, files []string, opt askOptions) error {
 }
 
 // settledTable returns the jobs of a run. It is an error if more jobs are being added:
-// they would be compared as missing, and added again.
+// they would be compared as missing, and added again. For the same reason it reads the
+// whole journal, also what the dispatcher has not published yet.
 func settledTable(run *rundir.Run) (*jobs.Table, error) {
 	names, _, err := run.RequestNames()
 	if err != nil {
 		return nil, exit.Usagef("%w", err)
 	}
-	table, err := standing.WholeTable(run)
-	if err != nil {
-		return nil, err
-	}
 	owner, err := journal.ReadOwner(run)
 	alive := err == nil && owner != nil && owner.Life() != journal.Dead
+	limit := journal.Limit{End: true}
+	if alive {
+		limit = journal.Limit{Durable: live.Durable{Epoch: owner.Epoch, Bytes: math.MaxInt64}}
+	}
+	reader := journal.Follow(run)
+	if _, err := reader.Poll(limit, nil); err != nil {
+		return nil, exit.Usagef("%w", err)
+	}
+	table := reader.Table()
+	table.AcceptStored()
 	// A request that was carried out only has to be removed.
 	names = slices.DeleteFunc(names, func(name string) bool { return table.Requests[name] })
 	if len(names) > 0 {
