@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"math"
 	"slices"
 	"syscall"
 
@@ -48,17 +47,20 @@ type Limit struct {
 }
 
 // LimitOf returns the Limit for a reader that does not dispatch the run. owner is what
-// ReadOwner returned and state is the content of live.json; both may be nil. The caller
-// sets End itself when an owner on another machine has given no sign for StaleAfter.
+// ReadOwner returned and state is the content of live.json; both may be nil. Both say what
+// is durable: live.json each second, and the owner file, which can be written on a full
+// disk, at each heartbeat. The caller sets End itself when an owner on another machine
+// has given no sign for StaleAfter.
 func LimitOf(owner *Owner, state *live.State) Limit {
-	switch {
-	case owner == nil || owner.Life() == Dead:
+	if owner == nil || owner.Life() == Dead {
 		return Limit{End: true}
-	case state != nil && state.Epoch == owner.Epoch && state.Token == owner.Token && state.Durable.Epoch == owner.Epoch:
-		return Limit{Durable: state.Durable}
 	}
-	// Its heartbeats say what is durable, too, but only every BeatEvery.
-	return Limit{Durable: live.Durable{Epoch: owner.Epoch, Bytes: math.MaxInt64}}
+	durable := live.Durable{Epoch: owner.File, Bytes: owner.Bytes}
+	if state != nil && state.Epoch == owner.Epoch && state.Token == owner.Token &&
+		(state.Durable.Epoch > durable.Epoch || state.Durable.Epoch == durable.Epoch && state.Durable.Bytes > durable.Bytes) {
+		durable = state.Durable
+	}
+	return Limit{Durable: durable}
 }
 
 // Observe returns the Limit for a reader that does not dispatch the run, the owner and the

@@ -364,15 +364,18 @@ func (e *epochs) follow(t *testing.T, what string) {
 	}
 }
 
-// LimitOf trusts live.json of the owner alone, and reads to the end when it is gone.
+// LimitOf trusts the owner file and the live.json of that owner alone, and reads to the
+// end when the owner is gone.
 func TestLimitOf(t *testing.T) {
 	here, err := thisProcess()
 	if err != nil {
 		t.Fatal(err)
 	}
-	here.Epoch, here.Token = 3, "token"
-	gone, other := *here, *machine("melon1")
+	here.Epoch, here.Token, here.File, here.Bytes = 3, "token", 3, 70
+	gone, begins, ahead, other := *here, *here, *here, *machine("melon1")
 	gone.Left = true
+	begins.File, begins.Bytes = 2, 50
+	ahead.Bytes = 80
 	other.Epoch, other.Token = 3, "token"
 	state := func(epoch int, token string) *live.State {
 		return &live.State{Epoch: epoch, Token: token, Durable: live.Durable{Epoch: epoch, Bytes: 77}}
@@ -386,9 +389,12 @@ func TestLimitOf(t *testing.T) {
 		"left":              {&gone, state(3, "token"), atEnd},
 		"here":              {here, state(3, "token"), upTo(3, 77)},
 		"elsewhere":         {&other, state(3, "token"), upTo(3, 77)},
-		"of another epoch":  {here, state(2, "token"), upTo(3, math.MaxInt64)},
-		"of another taker":  {here, state(3, "another"), upTo(3, math.MaxInt64)},
-		"nothing published": {here, nil, upTo(3, math.MaxInt64)},
+		"of another epoch":  {here, state(2, "token"), upTo(3, 70)},
+		"of another taker":  {here, state(3, "another"), upTo(3, 70)},
+		"nothing published": {here, nil, upTo(3, 70)},
+		"older state":       {&ahead, state(3, "token"), upTo(3, 80)},
+		"begins":            {&begins, nil, upTo(2, 50)},
+		"begins, published": {&begins, state(3, "token"), upTo(3, 77)},
 	} {
 		if got := LimitOf(c.owner, c.state); got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
