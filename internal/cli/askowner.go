@@ -1,18 +1,21 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"time"
 
+	"dcs-tui/dispatch"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/internal/cli/standing"
+	"dcs-tui/jobs/ask"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
 )
 
 // cancelWait is how long a dispatcher that is alive has to cancel and leave: jobs
-// have 5 s between TERM and KILL, and it looks for the file every 2 s.
+// have 5 s between TERM and KILL.
 const cancelWait = 60 * time.Second
 
 // forceAfter is when a person who waits is told what else there is.
@@ -32,14 +35,12 @@ func inUse(run *rundir.Run, owner *journal.Owner) error {
 	return p.WithAdvice("dcs-tui attach %s shows its screen; if that dcs-tui hangs, --force takes the run over", console.ShellWord(standing.Ref(run)))
 }
 
-// askOwner leaves the request where the dispatcher looks for it, and waits until
-// it has been carried out. gone means that the dispatcher is dead and has left
-// jobs: they are ours to end.
-func (a *app) askOwner(run *rundir.Run, owner *journal.Owner) (gone bool, err error) {
-	// This replaces a file of that name that may exist: the dispatcher ignores a stop
-	// file of another user.
-	if err := rundir.Replace(run.Disk, run.Path(rundir.StopNowFile), nil); err != nil {
-		return false, exit.Usagef("cannot create %s: %w", rundir.StopNowFile, err)
+// askOwner asks the dispatcher to cancel every job and waits until it has left. gone
+// reports that the dispatcher is dead and has left jobs, which the caller has to end.
+func (a *app) askOwner(ctx context.Context, run *rundir.Run, owner *journal.Owner) (gone bool, err error) {
+	r, err := ask.Prepare(run, &rundir.Request{Do: rundir.DoCancel, All: true, By: dispatch.Asker(), At: time.Now()})
+	if err != nil {
+		return false, exit.Usagef("%w", err)
 	}
 	a.con.Line("asked " + console.CleanLine(owner.String()) + " to cancel; waiting until it has")
 	if owner.Life() == journal.Unsure {
@@ -50,8 +51,11 @@ func (a *app) askOwner(run *rundir.Run, owner *journal.Owner) (gone bool, err er
 		a.con.Line(standing.StoppedText(owner), "  "+forceText(run))
 	}
 	slow := time.AfterFunc(forceAfter, func() { a.con.Line("still waiting; if that dcs-tui hangs:", "  "+forceText(run)) })
-	gone = awaitOwner(run, owner)
-	slow.Stop()
+	defer slow.Stop()
+	if gone = r.Wait(ctx, owner, dialRun); r.Refused != "" {
+		return false, exit.Usagef("%s", console.CleanLine(r.Refused))
+	}
+	gone = gone || awaitOwner(run, owner)
 	if !gone {
 		a.code = exit.Left
 		a.warn("it is alive and has not ended yet; dcs-tui status %s shows how it stands", console.ShellWord(standing.Ref(run)))

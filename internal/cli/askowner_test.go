@@ -134,8 +134,8 @@ func TestCancelOfARunWhoseDispatcherDiedElsewhere(t *testing.T) {
 			t.Errorf("%q is missing:\n%s", want, out)
 		}
 	}
-	if _, err := os.Stat(run.Path(rundir.StopNowFile)); err == nil {
-		t.Error("STOP.now is left: the next resume would heed it")
+	if names, _, err := run.RequestNames(); err != nil || len(names) > 0 {
+		t.Errorf("requests are left, which the next resume would carry out: %v, %v", names, err)
 	}
 	pid, _ := os.ReadFile(filepath.Join(dir, "ran"))
 	if _, err := os.Stat("/proc/" + strings.TrimSpace(string(pid))); err == nil {

@@ -32,8 +32,7 @@ processes. Jobs that are over are left alone and counted.
 JOBS are numbers and ranges, such as 3 9-17; with --where those that are not over and
 have what it says. Without either every job is meant, and the dispatcher ends with them.
 
-A dispatcher that is alive is told through the run directory, on whatever machine it
-is; without one this command takes the run over, ends what was asked, and leaves. A
+A dispatcher that is alive is asked, on whatever machine it is; without one this command takes the run over, ends what was asked, and leaves. A
 dispatcher of another machine counts as dead when its sign of life in the run directory
 has not changed for half a minute. --force takes the run over from one that hangs.
 
@@ -104,7 +103,7 @@ func (a *app) runCancel(cmd *cobra.Command, f *runFlags, args []string, sel *sel
 		return exit.Usagef("%w", err)
 	}
 	if owner != nil && owner.Life() != journal.Dead && !f.force {
-		gone, err := a.askOwner(run, owner)
+		gone, err := a.askOwner(cmd.Context(), run, owner)
 		if err != nil || !gone {
 			return err
 		}

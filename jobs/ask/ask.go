@@ -88,9 +88,9 @@ func (r *Request) file() error {
 
 // Poll reads what the journal has of the request since the last Poll.
 func (r *Request) Poll() {
-	limit, _, _, _ := journal.Observe(r.run)
+	limit, owner, _, _ := journal.Observe(r.run)
 	if r.sure && !r.Answered && !limit.End { // live.json may be a second old
-		limit.Durable = live.Durable{Epoch: limit.Epoch, Bytes: math.MaxInt64}
+		limit.Durable = live.Durable{Epoch: owner.Epoch, Bytes: math.MaxInt64}
 	}
 	_, r.Problem = r.reader.Poll(limit, func(_ int, rec *jobs.Record) {
 		if rec.Seq != 0 && rec.Kind != jobs.KindAcked {

@@ -238,7 +238,11 @@ func TestAwaitAnswer(t *testing.T) {
 							left = left || m.left
 						}
 						if at <= c.beats {
-							elsewhere(t, run, func(o map[string]any) { beats(o); o["left"] = left })
+							durable := j.Durable()
+							elsewhere(t, run, func(o map[string]any) {
+								beats(o)
+								o["left"], o["file"], o["bytes"] = left, durable.Epoch, durable.Bytes
+							})
 						}
 						select {
 						case <-over:
