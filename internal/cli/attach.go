@@ -56,7 +56,6 @@ dcs-tui attach --via ws03.lab.example.org /nfs/ada/dcs-runs/sweep`,
 		},
 	}
 	fs := cmd.Flags()
-	fs.SortFlags = false
 	fs.StringVar(&f.via, "via", "", "reach the dispatcher's machine as ssh HOST (its own name)")
 	sshFlags(fs, &f.sshConfig, &f.acceptNew)
 	f.screen.flags(fs)

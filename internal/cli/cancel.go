@@ -47,7 +47,6 @@ dcs-tui cancel sweep-20260314-1502 --where state=queued,name='big*'`,
 		},
 	}
 	fs := cmd.Flags()
-	fs.SortFlags = false
 	fs.BoolVar(&sel.all, "all", false, "every job, as without JOBS")
 	selectFlags(cmd, &sel, &opt)
 	fs.StringVar(&f.hosts, "hosts", "", "inventory FILE to use instead of the run's own")

@@ -11,12 +11,14 @@ import (
 	"dcs-tui/hosts"
 )
 
-// completeFlags adds completions to the flags of a command and its subcommands: to those
-// with a fixed set of values, and to those that several commands have.
-func completeFlags(cmd *cobra.Command) {
+// setUpFlags has the flags of a command and its subcommands listed in the order of their
+// definition. It adds completions to those with a fixed set of values, and to those that
+// several commands have.
+func setUpFlags(cmd *cobra.Command) {
+	cmd.Flags().SortFlags = false
 	dirs := cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs)
 	toml := cobra.FixedCompletions([]string{"toml"}, cobra.ShellCompDirectiveFilterFileExt)
-	shared := map[string]cobra.CompletionFunc{"hosts": toml, "cwd": dirs, "run-dir": dirs, "env": completeEnv}
+	shared := map[string]cobra.CompletionFunc{"hosts": toml, "cwd": dirs, "run-dir": dirs, "env": completeEnv, "where": completeWhere}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if c, ok := f.Value.(*choiceFlag); ok {
 			cmd.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(c.words, cobra.ShellCompDirectiveNoFileComp))
@@ -25,7 +27,7 @@ func completeFlags(cmd *cobra.Command) {
 		}
 	})
 	for _, c := range cmd.Commands() {
-		completeFlags(c)
+		setUpFlags(c)
 	}
 }
 

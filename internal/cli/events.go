@@ -56,7 +56,6 @@ dcs-tui events --follow --json | jq -r .text`,
 		},
 	}
 	fs := cmd.Flags()
-	fs.SortFlags = false
 	fs.StringVar(&f.jobs, "job", "", "only of these JOBS, such as 17 or 3,9-17")
 	fs.StringVar(&f.host, "host", "", "only of the host NAME, and of what ran there")
 	fs.StringVar(&f.since, "since", "", "only from TIME on: as long ago as 30m or 2h, or a date and time")

@@ -63,13 +63,11 @@ dcs-tui fetch sweep-20260314-1502 --where 'host=ws*' --json`,
 		},
 	}
 	fs := cmd.Flags()
-	fs.SortFlags = false
 	fs.BoolVar(&f.sel.failed, "failed", false, "only of jobs that failed or timed out")
 	fs.StringArrayVar(&f.sel.where, "where", nil, whereHelp)
 	fs.StringVar(&f.hosts, "hosts", "", "inventory FILE that says how to reach the hosts (else as the run read it)")
 	sshFlags(fs, &o.SSHConfig, &o.AcceptNew)
 	fs.BoolVar(&f.json, "json", false, "one JSON object on stdout that says what was copied")
-	cmd.RegisterFlagCompletionFunc("where", completeWhere)
 	return cmd
 }
 

@@ -130,7 +130,7 @@ func parseHalt(s string) (failures int, percent float64, err error) {
 	return failures, 0, nil
 }
 
-// choiceFlag takes one of some words. completeFlags offers them.
+// choiceFlag takes one of some words. setUpFlags completes them.
 type choiceFlag struct {
 	flagValue[string]
 	words []string

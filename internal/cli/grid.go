@@ -73,7 +73,6 @@ dcs-tui grid --hosts hosts.toml --timeout 2h --tries 1 svm.txt`,
 		},
 	}
 	fs := cmd.Flags()
-	fs.SortFlags = false
 	fs.BoolVar(&f.dryRun, "dry-run", false, "print the commands, one a line, and start nothing")
 	fs.BoolVar(&f.count, "count", false, "print the number of jobs, and start nothing")
 	fs.Var(countFlag(&f.limit), "limit", "refuse a product of more than N jobs without @where or @sample")

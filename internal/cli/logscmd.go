@@ -50,7 +50,6 @@ dcs-tui logs --err --follow sweep-20260314-1502 17`,
 		},
 	}
 	fs := cmd.Flags()
-	fs.SortFlags = false
 	fs.BoolVar(&f.err, "err", false, "standard error instead of standard output")
 	fs.BoolVarP(&f.follow, "follow", "f", false, "go on until the job is over, with its later attempts")
 	fs.Var(countFlag(&f.attempt), "attempt", "attempt N instead of the newest")

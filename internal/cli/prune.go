@@ -53,7 +53,6 @@ dcs-tui runs prune --unfinished sweep-20260314-1502`,
 		},
 	}
 	fs := cmd.Flags()
-	fs.SortFlags = false
 	fs.Var(ageFlag(&p.older), "older", "only runs in which nothing was recorded for this TIME, with a unit, such as 30d")
 	fs.Var(countFlag(&p.keep), "keep", "leave the newest N")
 	fs.BoolVar(&p.unfinished, "unfinished", false, "also runs with jobs left; those that still run are left alone and lose their output")

@@ -67,7 +67,6 @@ dcs-tui requeue sweep-20260314-1502 --file jobs.txt`,
 		},
 	}
 	fs := cmd.Flags()
-	fs.SortFlags = false
 	fs.BoolVar(&sel.failed, "failed", false, "the jobs that failed or timed out")
 	fs.BoolVar(&sel.all, "all", false, "every job that is over and did not succeed")
 	selectFlags(cmd, &sel, &opt)
@@ -125,7 +124,6 @@ func selectFlags(cmd *cobra.Command, sel *selection, opt *askOptions) {
 	fs.StringArrayVar(&sel.where, "where", nil, whereHelp)
 	fs.BoolVar(&opt.yes, "yes", false, "do not ask")
 	fs.BoolVar(&opt.json, "json", false, "say what became of it as one JSON object on stdout")
-	cmd.RegisterFlagCompletionFunc("where", completeWhere)
 }
 
 func (a *app) runRequeue(ctx context.Context, args []string, sel *selection, opt askOptions, flags *changeFlags) error {

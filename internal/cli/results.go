@@ -102,7 +102,7 @@ func (f *tableFlags) add(cmd *cobra.Command) {
 	fs.BoolVar(&f.heat, "heat", false, "show the pivot as a heat map")
 	fs.Var(newChoice(&f.format, export.Formats...), "format", "how to write the table: table, csv, tsv, jsonl, markdown or latex")
 	fs.BoolVar(&f.all, "all", false, "also jobs that are not over")
-	for _, name := range []string{"result", "where", "columns", "sort", "best", "group", "min-group-size"} {
+	for _, name := range []string{"result", "columns", "sort", "best", "group", "min-group-size"} {
 		cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
 	}
 }

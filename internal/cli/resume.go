@@ -38,7 +38,6 @@ dcs-tui resume sweep-20260314-1502 --hosts more-hosts.toml`,
 		},
 	}
 	fs := cmd.Flags()
-	fs.SortFlags = false
 	f.hostFlags(fs)
 	f.policyFlags(fs)
 	f.endFlags(fs)

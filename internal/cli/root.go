@@ -148,7 +148,7 @@ dcs-tui resume`,
 	})
 	root.AddCommand(a.runCmd(), a.gridCmd(), a.resumeCmd(), a.submitCmd(), a.cancelCmd(), a.requeueCmd(),
 		a.attachCmd(), a.statusCmd(), a.whyCmd(), a.logsCmd(), a.fetchCmd(), a.resultsCmd(), a.eventsCmd(), a.runsCmd(), a.hostsCmd(), manCmd())
-	completeFlags(root)
+	setUpFlags(root)
 	return root
 }
 

@@ -55,7 +55,6 @@ generate-jobs | dcs-tui run --json - | jq -r .state`,
 		},
 	}
 	fs := cmd.Flags()
-	fs.SortFlags = false
 	f.hostFlags(fs)
 	f.queues.flags(fs)
 	f.newRunFlags(fs, "file")

@@ -56,7 +56,6 @@ generate-jobs | dcs-tui submit sweep-20260314-1502 - --queue late --share late=2
 		},
 	}
 	fs := cmd.Flags()
-	fs.SortFlags = false
 	fs.StringVar(&f.queue, "queue", "", "NAME of the queue of the jobs that name none themselves")
 	f.queueFlags.flags(fs)
 	fs.BoolVar(&f.json, "json", false, "say what became of it as one JSON object on stdout")
