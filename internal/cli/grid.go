@@ -47,9 +47,9 @@ parameter runs fastest; several commands of one combination follow one another.
 finds it in DCS_PARAM_C too. Values are texts, in quotes if they have blanks or
 commas, and 1..10, 0..1 step 0.1, log 1e-3..1e2 x6, lin 0..1 x5, file: list.txt,
 command: ls *.csv. Lines with @ choose: @where C < gamma, @zip a, b,
-@sample 50 latin seed 7 of C, gamma. @result acc declares a figure of the output, and
+@sample 50 latin seed 7 of C, gamma. @result acc declares a metric of the output, and
 @hardness variant:quick<slow, n says what is harder: a timeout skips what is at least as
-hard. A line #DCS sets options as in a jobs file. docs/grid.md explains it all.
+hard. A line #DCS sets options as in a jobs file. docs/grid.md explains everything.
 
 - reads the template from standard input. Everything else is as with run.
 
@@ -60,7 +60,7 @@ hard. A line #DCS sets options as in a jobs file. docs/grid.md explains it all.
 #   [2] 0 0.25 0.5 0.75 1
 dcs-tui grid svm.txt
 
-# look before you leap
+# print the first commands, and the number of jobs
 dcs-tui grid --dry-run svm.txt | head
 dcs-tui grid --count svm.txt
 

@@ -52,11 +52,12 @@ func (a *app) resultsCmd() *cobra.Command {
 file; with --json an object a job in the order in which they ended, those that were
 acknowledged before included. No dispatcher is needed, none is disturbed.
 
-A run with parameters, or any flag but --json and --failed, gives a table: parameters, figures found in what the jobs printed, state, time and host. A figure is
-NAME (the last NAME=VALUE or NAME: VALUE that a job printed), NAME=json:PATH (of its last
-line of JSON), NAME='re:EXPR' (the last match, one group), or NAME=file:PATH:HOW (in a
-file that it wrote). Groups, pivots and --best are over jobs that succeeded.
-docs/results.md explains it all.
+A run with parameters, or any flag but --json and --failed, gives a table: parameters,
+metrics found in what the jobs printed, state, time and host. A metric is NAME (the last
+NAME=VALUE or NAME: VALUE that a job printed), NAME=json:PATH (of its last line of JSON),
+NAME='re:EXPR' (the last match, one group), or NAME=file:PATH:HOW (in a file that it
+wrote). Groups, pivots and --best are over jobs that succeeded. docs/results.md explains
+everything.
 
 ` + runHelp,
 		Example: `dcs-tui results --failed
@@ -90,17 +91,17 @@ dcs-tui results --result acc --where 'C>=0.1 and host=ws*' --format latex`,
 func (f *tableFlags) add(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	f.pivot.flags = fs
-	fs.StringArrayVar(&f.results, "result", nil, "a figure: NAME, NAME=json:PATH, NAME=re:EXPR, NAME=key:OTHER or NAME=file:PATH:HOW; may be given several times")
-	fs.StringArrayVar(&f.where, "where", nil, "only jobs for which this holds, such as: C>=0.1 and state=succeeded; all of several count")
-	fs.StringSliceVar(&f.columns, "columns", nil, "which COLUMNS to show; of groups: which figures to compute with")
-	fs.StringSliceVar(&f.sort, "sort", nil, "by this COLUMN; COLUMN:desc turns it round")
+	fs.StringArrayVar(&f.results, "result", nil, "metric to show: NAME, NAME=json:PATH, NAME=re:EXPR, NAME=key:OTHER or NAME=file:PATH:HOW; may be given several times")
+	fs.StringArrayVar(&f.where, "where", nil, "only jobs that match this filter, such as: C>=0.1 and state=succeeded; may be given several times")
+	fs.StringSliceVar(&f.columns, "columns", nil, "COLUMNS to show; with --group: the metrics to summarize")
+	fs.StringSliceVar(&f.sort, "sort", nil, "sort by COLUMN, or by COLUMN:desc in descending order")
 	fs.StringVar(&f.best, "best", "", "only the best job, or group: COLUMN:max or COLUMN:min")
-	fs.StringSliceVar(&f.group, "group", nil, "a row for all jobs that have the same in these COLUMNS, with measures of each figure")
-	fs.StringSliceVar(&f.stats, "stats", nil, "which measures of a group: count,mean,sd,min,max,median (all)")
+	fs.StringSliceVar(&f.group, "group", nil, "one row for all jobs with the same values in these COLUMNS, with measures of each metric")
+	fs.StringSliceVar(&f.stats, "stats", nil, "measures of a group: count,mean,sd,min,max,median (all)")
 	fs.IntVar(&f.minSize, "min-group-size", 0, "leave out groups with fewer than N jobs that succeeded")
-	fs.Var(&f.pivot, "pivot", "a figure over two columns: ROWS COLUMNS FIGURE, or ROWS,COLUMNS,FIGURE:MEASURE (mean)")
+	fs.Var(&f.pivot, "pivot", "table of a metric over two columns: ROWS COLUMNS METRIC, or ROWS,COLUMNS,METRIC:MEASURE (mean)")
 	fs.BoolVar(&f.heat, "heat", false, "show the pivot as a heat map")
-	fs.Var(newChoice(&f.format, export.Formats...), "format", "how to write the table: table, csv, tsv, jsonl, markdown or latex")
+	fs.Var(newChoice(&f.format, export.Formats...), "format", "format of the table: table, csv, tsv, jsonl, markdown or latex")
 	fs.BoolVar(&f.all, "all", false, "also jobs that are not over")
 	for _, name := range []string{"result", "columns", "sort", "best", "group", "min-group-size"} {
 		cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
@@ -127,7 +128,7 @@ func (f *tableFlags) check(fs *pflag.FlagSet) error {
 	}
 	switch {
 	case f.heat && !has("pivot"):
-		return exit.Usagef("--heat shows a pivot: --pivot ROWS COLUMNS FIGURE says which")
+		return exit.Usagef("--heat shows a pivot: --pivot ROWS COLUMNS METRIC says which")
 	case f.heat && f.format != string(export.Table):
 		return exit.Usagef("--heat is for people: it does not go with --format %s", f.format)
 	case has("stats") && !has("group"):
@@ -198,7 +199,7 @@ func (a *app) writeResults(list []results.Result, asJSON bool) error {
 	return w.Flush()
 }
 
-// pivotValue is --pivot ROWS COLUMNS FIGURE. pflag takes only the first word as the value;
+// pivotValue is --pivot ROWS COLUMNS METRIC. pflag takes only the first word as the value;
 // the other two are the arguments that follow. One word with commas is allowed, too.
 type pivotValue struct {
 	flags *pflag.FlagSet
@@ -207,11 +208,11 @@ type pivotValue struct {
 }
 
 func (v *pivotValue) String() string { return strings.Join(v.names, ",") }
-func (v *pivotValue) Type() string   { return "rows columns figure" }
+func (v *pivotValue) Type() string   { return "rows columns metric" }
 func (v *pivotValue) Set(s string) error {
 	v.names, v.at = strings.Split(s, ","), v.flags.NArg()
 	if len(v.names) != 1 && len(v.names) != 3 {
-		return exit.Usagef("%q does not name rows, columns and a figure, such as C,gamma,acc", console.Shorten(s))
+		return exit.Usagef("%q does not name rows, columns and a metric, such as C,gamma,acc", console.Shorten(s))
 	}
 	return nil
 }
@@ -222,7 +223,7 @@ func (v *pivotValue) split(args []string) (names, rest []string, err error) {
 	case len(v.names) != 1:
 		return v.names, args, nil
 	case len(args) < v.at+2:
-		return nil, nil, exit.Usagef("--pivot wants rows, columns and a figure: --pivot C gamma acc")
+		return nil, nil, exit.Usagef("--pivot wants rows, columns and a metric: --pivot C gamma acc")
 	}
 	return append(v.names[:1:1], args[v.at:v.at+2]...), slices.Concat(args[:v.at], args[v.at+2:]), nil
 }

@@ -58,7 +58,7 @@ generate-jobs | dcs-tui run --json - | jq -r .state`,
 	f.hostFlags(fs)
 	f.queues.flags(fs)
 	f.newRunFlags(fs, "file")
-	fs.BoolVar(&f.dryRun, "dry-run", false, "say what would run where, and start nothing")
+	fs.BoolVar(&f.dryRun, "dry-run", false, "print what would run where, and start nothing")
 	return cmd
 }
 

@@ -25,7 +25,7 @@ type selection struct {
 	where  []string    // filters of results --where
 }
 
-const whereHelp = "only jobs for which this holds, such as: exit=137 and host=ws*, or: state=timed_out or state=skipped; as results --where finds them"
+const whereHelp = "only jobs that match this filter, such as: exit=137 and host=ws*, or: state=timed_out or state=skipped; see results --where"
 
 // parseNamed reads the arguments after RUN: "3", "3-17", "3,9-12".
 func (s *selection) parseNamed(args []string) error {
