@@ -2,18 +2,25 @@ package cli
 
 import (
 	"bufio"
+	"context"
+	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"dcs-tui/dispatch"
 	"dcs-tui/dispatch/run"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/ask"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
 )
@@ -55,7 +62,7 @@ dcs-tui cancel sweep-20260314-1502 --where state=queued,name='big*'`,
 	return cmd
 }
 
-// exactlyOneRun: what ends jobs takes no default.
+// exactlyOneRun requires RUN: commands that end jobs have no default.
 func exactlyOneRun(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
 		return exit.Usagef("%s needs the run: a name in ./dcs-runs or a run directory", cmd.CommandPath()).
@@ -90,7 +97,7 @@ func (a *app) runCancel(cmd *cobra.Command, f *runFlags, args []string, sel *sel
 		return exit.Usagef("%w", err)
 	}
 	stored := len(table.Specs) - len(table.Jobs)
-	if table.Unfinished()+stored+len(waiting) == 0 { // a requeue that waits would open jobs again
+	if table.Unfinished()+stored+len(waiting) == 0 { // a waiting requeue would open jobs again
 		a.con.Line("nothing to cancel: all jobs of " + console.CleanLine(run.Name()) + " are done")
 		return nil
 	}
@@ -106,12 +113,12 @@ func (a *app) runCancel(cmd *cobra.Command, f *runFlags, args []string, sel *sel
 		if err != nil || !gone {
 			return err
 		}
-		f.force = true // we have seen for ourselves that it is gone
+		f.force = true // its heartbeats have stopped
 	}
 	return a.cancelOurselves(cmd, f, run)
 }
 
-// allOpenText says what a cancel of all would end.
+// allOpenText describes what a cancel of all jobs would end.
 func allOpenText(run *rundir.Run, t *jobs.Table, stored int) string {
 	handed := standing.HandedOver(t)
 	what := "end " + jobs.Plural(t.Counts[jobs.Running]-handed, "running job")
@@ -121,7 +128,7 @@ func allOpenText(run *rundir.Run, t *jobs.Table, stored int) string {
 	return what + " and " + jobs.Plural(t.Counts[jobs.Queued]+stored, "queued job") + " of " + console.CleanLine(run.Name())
 }
 
-// agree asks whether to do what the command is about to, unless told not to.
+// agree asks a person for confirmation, unless yes is set.
 func (a *app) agree(yes bool, command, what string) error {
 	if yes {
 		return nil
@@ -138,7 +145,7 @@ func (a *app) agree(yes bool, command, what string) error {
 	return exit.Usagef("nothing was done")
 }
 
-// takeOver takes the run over, for a dispatcher that ends jobs and starts none.
+// takeOver takes the run over to end jobs. It starts none.
 func (a *app) takeOver(cmd *cobra.Command, f *runFlags, run *rundir.Run) (*dispatching, *run.Owned, error) {
 	if err := absoluteFlags(cmd.Flags()); err != nil {
 		return nil, nil, err
@@ -173,7 +180,7 @@ func (a *app) cancelInventory(f *runFlags, run *rundir.Run) (*loadedInventory, e
 	return inv, a.checkSSH(&f.options, inv.Hosts)
 }
 
-// cancelOurselves takes the run over, ends all that is open, and leaves.
+// cancelOurselves takes the run over and ends all jobs.
 func (a *app) cancelOurselves(cmd *cobra.Command, f *runFlags, run *rundir.Run) error {
 	d, o, err := a.takeOver(cmd, f, run)
 	if err != nil {
@@ -181,13 +188,163 @@ func (a *app) cancelOurselves(cmd *cobra.Command, f *runFlags, run *rundir.Run) 
 	}
 	d.opts.CancelAll = "cancelled by a person"
 	d.opening = "ending every job"
-	code, err := d.drive(o)
+	a.code, err = d.drive(o)
+	if a.code == exit.Cancelled || a.code == exit.Failed {
+		a.code = exit.OK // the jobs have ended, as requested
+	}
+	return err
+}
+
+// cancelSome ends some jobs of a run. It asks the dispatcher or, if there is none, takes
+// the run over, ends the jobs, and starts none.
+func (a *app) cancelSome(cmd *cobra.Command, f *runFlags, run *rundir.Run, sel *selection, opt askOptions) error {
+	table, err := standing.WholeTable(run)
 	if err != nil {
 		return err
 	}
-	if code == exit.Cancelled || code == exit.OK || code == exit.Failed {
-		code = exit.OK // it did what it was asked
+	ids, err := a.pick(cmd.Context(), run, table, sel, func(st jobs.JobState) bool { return !st.Terminal() })
+	if err != nil {
+		return err
 	}
-	a.code = code
+	waiting, _, err := run.RequestNames()
+	if err != nil {
+		return exit.Usagef("%w", err)
+	}
+	running, queued, over := 0, 0, 0
+	for _, id := range ids {
+		switch st := table.Job(id).State; {
+		case st == jobs.Running:
+			running++
+		case st == jobs.Queued:
+			queued++
+		default:
+			over++
+		}
+	}
+	if len(ids) == 0 || running+queued == 0 && len(waiting) == 0 { // a waiting requeue would be carried out after this
+		return a.tellCancelled(run, &ask.Request{Trace: ask.Trace{Answered: true, Left: over}}, opt.json)
+	}
+	what := jobs.Plural(running, "job") + " that " + jobs.Verb(running, "is", "are") + " running or handed over and " + jobs.Plural(queued, "queued job")
+	if err := a.agree(opt.yes, "cancel", "end "+what+" of "+console.CleanLine(run.Name())); err != nil {
+		return err
+	}
+	q := &rundir.Request{Do: rundir.DoCancel, Jobs: jobs.RangesOf(ids)}
+	owner, err := journal.ReadOwner(run)
+	if err != nil {
+		return exit.Usagef("%w", err)
+	}
+	var e *ask.Request
+	if f.force {
+		q.By, q.At = dispatch.Asker(), time.Now()
+		if e, err = ask.Leave(run, q); err != nil {
+			return exit.Usagef("%w", err)
+		}
+	} else {
+		waits := false
+		if e, waits, err = a.ask(cmd.Context(), run, q); err != nil {
+			return err
+		}
+		if !waits {
+			if !e.Answered && e.Refused == "" {
+				a.con.Line("  " + forceText(run))
+			}
+			return a.tellCancelled(run, e, opt.json)
+		}
+		f.force = owner != nil && owner.Life() != journal.Dead // its heartbeats have stopped
+	}
+	if err := a.cancelSomeOurselves(cmd, f, run, e, table); err != nil {
+		return err
+	}
+	return a.tellCancelled(run, e, opt.json)
+}
+
+// cancelSomeOurselves takes the run over until the waiting requests are carried out and
+// the jobs of this one have ended.
+func (a *app) cancelSomeOurselves(cmd *cobra.Command, f *runFlags, dir *rundir.Run, e *ask.Request, table *jobs.Table) error {
+	d, o, err := a.takeOver(cmd, f, dir)
+	if err != nil {
+		return err
+	}
+	d.opening = "nobody dispatches it; ending what was asked"
+	d.brief, f.OnDone = true, ""
+	for _, id := range e.Jobs().IDs(jobs.ID(len(table.Jobs))) {
+		if !table.Job(id).State.Terminal() {
+			e.Await(id) // includes jobs that were being ended before
+		}
+	}
+	d.opts.StopWhen = func(ctx context.Context) string {
+		late := time.After(cancelWait)
+		every := time.NewTicker(50 * time.Millisecond)
+		defer every.Stop()
+		for e.Poll(); !e.Over() || e.Awaits(); e.Poll() {
+			select {
+			case <-ctx.Done():
+				return "the run is over"
+			case <-late:
+				return "not everything has ended in time"
+			case <-every.C:
+			}
+		}
+		return "what was asked is done"
+	}
+	if a.code, err = d.drive(o); err != nil {
+		return err
+	}
+	if e.Poll(); e.Answered && a.code != exit.NoHosts {
+		a.code = exit.OK
+	}
 	return nil
+}
+
+// tellCancelled reports the result of a cancel.
+func (a *app) tellCancelled(run *rundir.Run, e *ask.Request, asJSON bool) error {
+	if e.Refused != "" {
+		return exit.Usagef("%s", console.CleanLine(e.Refused))
+	}
+	still := append([]jobs.ID{}, slices.Sorted(maps.Keys(e.Ending))...) // not nil: JSON has a list
+	if len(still) > 0 {
+		a.code = exit.Left
+	}
+	done := e.Done - e.EndedItself - len(still)
+	if asJSON {
+		return a.printJSON(askedJSON(run, rundir.DoCancel, e, done, still))
+	}
+	if !e.Answered {
+		return nil // has been reported
+	}
+	text := jobs.Plural(done, "job") + " cancelled"
+	if e.Done == 0 {
+		text = "nothing to cancel"
+	}
+	if e.EndedItself > 0 {
+		text += fmt.Sprintf(", %d ended before that", e.EndedItself)
+	}
+	if e.Left > 0 {
+		text += fmt.Sprintf(", %d %s already over", e.Left, jobs.Verb(e.Left, "was", "were"))
+	}
+	lines := []string{text}
+	if n := len(still); n > 0 {
+		lines = append(lines, console.Shorten(jobsText(still))+": "+jobs.Verb(n,
+			"its processes have not ended yet, or its host cannot be reached; it stays marked, and is ended as soon as that is possible",
+			"their processes have not ended yet, or their hosts cannot be reached; they stay marked, and are ended as soon as that is possible"))
+	}
+	a.con.Line(lines...)
+	return nil
+}
+
+// jobsText is "job 3" or "jobs 3-5,9".
+func jobsText(ids []jobs.ID) string {
+	if len(ids) == 1 {
+		return "job " + strconv.Itoa(int(ids[0]))
+	}
+	return "jobs " + jobs.RangesOf(ids).String()
+}
+
+func askedJSON(run *rundir.Run, do string, e *ask.Request, done int, still []jobs.ID) asked {
+	j := asked{V: 1, Run: run.Name(), UID: run.UID(), Do: do, Answered: e.Answered, Jobs: done, Left: e.Left + e.LeftOut,
+		Ended: e.EndedItself, Ending: still}
+	if e.Name != "" {
+		j.Request = &e.Name
+	}
+	return j
 }

@@ -214,7 +214,7 @@ func (a *app) tellRequeued(run *rundir.Run, e *ask.Request, open int, alive, asJ
 	}
 	left := e.Left + e.LeftOut
 	if n := min(left, open); n > 0 {
-		text += fmt.Sprintf(", %d %s not over", n, were(n))
+		text += fmt.Sprintf(", %d %s not over", n, jobs.Verb(n, "was", "were"))
 	}
 	if n := left - open; n > 0 {
 		text += fmt.Sprintf(", %d left alone: begun again or succeeded meanwhile", n)

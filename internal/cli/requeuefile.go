@@ -130,7 +130,7 @@ func stillSettled(run *rundir.Run, compared *jobs.Table) error {
 		return err
 	}
 	if n := len(now.Jobs) - len(compared.Jobs); n != 0 {
-		return exit.Usagef("nothing was done: %s %s added to the run meanwhile", jobs.Plural(n, "job"), were(n)).WithAdvice("compare again")
+		return exit.Usagef("nothing was done: %s %s added to the run meanwhile", jobs.Plural(n, "job"), jobs.Verb(n, "was", "were")).WithAdvice("compare again")
 	}
 	return nil
 }
@@ -473,7 +473,7 @@ func (a *app) tellUpdated(run *rundir.Run, m *jobsDiff, s *submission, opt askOp
 	default:
 		text := "done: " + m.summary()
 		if m.left > 0 {
-			text += fmt.Sprintf("; %s %s left alone: changed since the comparison", jobs.Plural(m.left, "job"), were(m.left))
+			text += fmt.Sprintf("; %s %s left alone: changed since the comparison", jobs.Plural(m.left, "job"), jobs.Verb(m.left, "was", "were"))
 		}
 		a.con.Line(text)
 	}
