@@ -17,7 +17,7 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// askOptions are those of every command that asks the dispatcher for something.
+// askOptions holds the flags of the commands that send requests to the dispatcher.
 type askOptions struct {
 	yes, json bool
 }
@@ -75,7 +75,7 @@ dcs-tui requeue sweep-20260314-1502 --file jobs.txt`,
 	return cmd
 }
 
-// changeFlags are what jobs shall ask for from now on; what was not given stays.
+// changeFlags holds the flags that change options of jobs.
 type changeFlags struct {
 	timeout      time.Duration
 	mem          int64
@@ -89,7 +89,7 @@ func (c *changeFlags) flags(fs *pflag.FlagSet) {
 	fs.Var(countFlag(&c.slots), "slots", "they use N cores from now on")
 }
 
-// change is nil when nothing is to be changed.
+// change returns nil if no flag was given.
 func (c *changeFlags) change() *jobs.Change {
 	j := new(jobs.Change)
 	if c.timeout != 0 {
@@ -110,7 +110,7 @@ func (c *changeFlags) change() *jobs.Change {
 	return j
 }
 
-// runAndJobs: what changes jobs takes no default run.
+// runAndJobs requires RUN: commands that change jobs have no default.
 func runAndJobs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return exactlyOneRun(cmd, args)
@@ -118,12 +118,12 @@ func runAndJobs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// selectFlags are those of every command that is about some jobs of a run.
+// selectFlags adds the flags of the commands that change some jobs of a run.
 func selectFlags(cmd *cobra.Command, sel *selection, opt *askOptions) {
 	fs := cmd.Flags()
 	fs.StringArrayVar(&sel.where, "where", nil, whereHelp)
 	fs.BoolVar(&opt.yes, "yes", false, "do not ask")
-	fs.BoolVar(&opt.json, "json", false, "say what became of it as one JSON object on stdout")
+	fs.BoolVar(&opt.json, "json", false, "print the result as one JSON object on stdout")
 }
 
 func (a *app) runRequeue(ctx context.Context, args []string, sel *selection, opt askOptions, flags *changeFlags) error {
@@ -160,7 +160,7 @@ func (a *app) runRequeue(ctx context.Context, args []string, sel *selection, opt
 	if over == 0 {
 		return a.tellRequeued(run, &ask.Request{Trace: ask.Trace{Answered: true, Left: len(ids)}}, len(ids), true, opt.json)
 	}
-	if sel.named == nil { // who has typed the numbers has made up his mind
+	if sel.named == nil { // job numbers need no confirmation
 		if err := a.agree(opt.yes, "requeue", "run "+jobs.Plural(over, "job")+" of "+console.CleanLine(run.Name())+" again"); err != nil {
 			return err
 		}
@@ -181,8 +181,8 @@ func (a *app) runRequeue(ctx context.Context, args []string, sel *selection, opt
 	return a.tellRequeued(run, e, len(ids)-over, !waits, opt.json)
 }
 
-// spared: whoever runs jobs again of which none has succeeded does not mean one that has
-// by the time that he is heard.
+// spared returns SpareSucceeded if none of the jobs has succeeded: then the request leaves
+// alone those that have succeeded when it is carried out.
 func spared(t *jobs.Table, over []jobs.ID) string {
 	if slices.ContainsFunc(over, func(id jobs.ID) bool { return t.Job(id).State == jobs.Succeeded }) {
 		return ""
@@ -190,8 +190,8 @@ func spared(t *jobs.Table, over []jobs.ID) string {
 	return rundir.SpareSucceeded
 }
 
-// tellRequeued says what became of a requeue; so many of its jobs were open when it was
-// asked for; alive: a dispatcher was asked.
+// tellRequeued reports the result of a requeue. open is the number of its jobs that were
+// not over before. alive reports whether a dispatcher was asked.
 func (a *app) tellRequeued(run *rundir.Run, e *ask.Request, open int, alive, asJSON bool) error {
 	if e.Refused != "" {
 		return exit.Usagef("%s", console.CleanLine(e.Refused))
@@ -206,7 +206,7 @@ func (a *app) tellRequeued(run *rundir.Run, e *ask.Request, open int, alive, asJ
 		a.con.Line("nobody dispatches the run: the request for "+jobs.Plural(n, "job")+" waits for", resume)
 		return nil
 	case !e.Answered:
-		return nil // was said
+		return nil // has been reported
 	}
 	text := jobs.Plural(e.Done, "job") + " queued again"
 	if e.Done == 0 {

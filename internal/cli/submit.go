@@ -21,7 +21,7 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// submitFlags are those of submit.
+// submitFlags holds the flags of submit.
 type submitFlags struct {
 	queueFlags
 	queue string
@@ -58,11 +58,11 @@ generate-jobs | dcs-tui submit sweep-20260314-1502 - --queue late --share late=2
 	fs := cmd.Flags()
 	fs.StringVar(&f.queue, "queue", "", "NAME of the queue of the jobs that name none themselves")
 	f.queueFlags.flags(fs)
-	fs.BoolVar(&f.json, "json", false, "say what became of it as one JSON object on stdout")
+	fs.BoolVar(&f.json, "json", false, "print the result as one JSON object on stdout")
 	return cmd
 }
 
-// completeRunThenFiles completes the run first and files behind it.
+// completeRunThenFiles completes RUN, and then files.
 func completeRunThenFiles(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveDefault
@@ -114,18 +114,18 @@ func (a *app) runSubmit(f *submitFlags, args []string) error {
 	return nil
 }
 
-// likeRun has templates read as those that the run was made of: for its shell, and with
-// the values of files and commands as they are in its directory.
+// likeRun returns flags that read templates as when the run was made: for its shell and in
+// its directory.
 func likeRun(run *rundir.Run) *gridFlags {
 	g := &gridFlags{limit: grid.DefaultLimit}
 	g.Shell, g.Cwd = run.Asked.Shell, run.Asked.Cwd
 	return g
 }
 
-// tellColumns says which @result lines of what is submitted the run does not have: what
-// it declares is what it was made with.
+// tellColumns warns about @result lines that the run does not have. A run has only those
+// that it was made with.
 func (a *app) tellColumns(run *rundir.Run, columns []string) {
-	declared, _ := outputs.Declared(run.Asked) // of what is declared wrongly `results` tells
+	declared, _ := outputs.Declared(run.Asked) // results reports what is wrong with a declaration
 	var flags []string
 	for _, c := range columns {
 		if !slices.ContainsFunc(declared, func(d *column.Column) bool { return d.String() == c }) {
