@@ -7,6 +7,7 @@ import (
 
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/rundir"
 )
 
 // Dispatcher is a running dispatcher. Its methods may be called from any
@@ -18,7 +19,7 @@ type Dispatcher struct {
 	finished chan struct{} // closed when the core has finished for the first time
 	results  *completions
 	answers  *answers
-	here     *FileReader
+	here     *rundir.FileReader
 	signals  signals
 	last     liveView // at the end; written by the engine before done is closed
 
@@ -46,7 +47,7 @@ func Start(cfg Config) (*Dispatcher, error) {
 		finished:  make(chan struct{}),
 		results:   newCompletions(),
 		answers:   newAnswers(cfg.Table.Requests),
-		here:      NewFileReader(),
+		here:      rundir.NewFileReader(),
 		signals:   newSignals(),
 		submitted: len(cfg.Table.Specs), // the core accepts what is stored
 	}
@@ -127,6 +128,9 @@ func (d *Dispatcher) send(in input) bool {
 // call runs f in the engine's goroutine and waits for it; false means that the
 // engine has ended and f has not run.
 func (d *Dispatcher) call(f func(*engine)) bool { return d.within(context.Background(), f) == nil }
+
+// Ended is closed when the dispatcher has ended: nothing can be asked of it any more.
+func (d *Dispatcher) Ended() <-chan struct{} { return d.done }
 
 // within runs f in the engine's goroutine and waits for it. It returns errEnded if the
 // engine has ended and f has not run, and the error of ctx if that ends first: f may

@@ -29,10 +29,6 @@ type engine struct {
 	past   past
 	ahead  map[string]time.Duration // by host: what its clock is ahead of ours, as it came up
 
-	watches    []*Watch
-	asked      []*asked // requests whose record is awaited
-	askedSoFar int
-
 	shown    []*Result // results whose records wait to be written
 	showing  []*Result // results whose records are with the journal
 	answers  []string  // requests whose answers wait to be written
@@ -63,9 +59,7 @@ func newEngine(d *Dispatcher) *engine {
 	e.writer = newWriter(d)
 	e.ring.See = e.see
 	e.ring.Tell = func(text string) {
-		n := Notice{At: time.Now(), Text: text}
-		e.watch(n.record())
-		e.tell(n)
+		e.tell(Notice{At: time.Now(), Text: text})
 	}
 	e.mount = newMount(d)
 	var names []string
@@ -165,7 +159,7 @@ func (e *engine) step(ev sched.Event) {
 	case sched.Submit:
 		e.more = e.more && !ev.Last
 	case sched.Request:
-		if e.closedTo() != nil { // it stays where it was left, for the next dispatcher
+		if e.finish != nil || e.leaving || e.fencedBy > 0 { // it stays where it was left, for the next dispatcher
 			return
 		}
 		for i, do := range ev.Do {
@@ -181,16 +175,12 @@ func (e *engine) step(ev sched.Event) {
 		return
 	}
 	e.ring.Step(e.now(), ev)
-	e.answer()
 	switch ev.(type) {
 	case sched.Tick, sched.Acked:
 	case sched.HostBeat:
 		signal(e.d.signals.reported)
-		for _, w := range e.watches {
-			w.age()
-		}
 	default:
-		e.touched()
+		signal(e.d.signals.changed)
 	}
 	switch ev := ev.(type) {
 	case sched.HostUp:
@@ -217,16 +207,10 @@ func (e *engine) note(n Notice) {
 	if n.At.IsZero() {
 		n.At = time.Now()
 	}
-	r := n.record()
-	e.ring.Note(*r)
+	e.ring.Note(jobs.Record{Kind: jobs.KindEvent, At: jobs.StampOf(n.At), Host: n.Host, Job: n.Job, Reason: n.Text})
 	e.past.told(n.Host, n.Text)
-	e.watch(r)
 	signal(e.d.signals.changed)
 	e.tell(n)
-}
-
-func (n *Notice) record() *jobs.Record {
-	return &jobs.Record{Kind: jobs.KindEvent, At: jobs.StampOf(n.At), Host: n.Host, Job: n.Job, Reason: n.Text}
 }
 
 // commit ends a turn: what was decided goes to the journal, results and orders go

@@ -178,5 +178,5 @@ func (e *engine) tries() int {
 	if n := e.cfg.Sched.Tries; n > 0 {
 		return n
 	}
-	return sched.DefaultTries
+	return jobs.DefaultTries
 }

@@ -42,7 +42,7 @@ func TestLive(t *testing.T) {
 		r.submit(20)
 		time.Sleep(15 * time.Second)
 		s := liveState(t, r.d)
-		if s.V != live.Version || s.Run != "u1" || s.Epoch != 1 || !s.At.Equal(time.Now()) || s.More || s.Held || s.Tries != sched.DefaultTries || s.Finish != nil {
+		if s.V != live.Version || s.Run != "u1" || s.Epoch != 1 || !s.At.Equal(time.Now()) || s.More || s.Held || s.Tries != jobs.DefaultTries || s.Finish != nil {
 			t.Errorf("%+v", s)
 		}
 		if len(s.Hosts) != 2 {

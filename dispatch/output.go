@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
@@ -30,15 +31,15 @@ func (d *Dispatcher) Output(ctx context.Context, id jobs.AttemptID, f jobs.File,
 	var remote *agent
 	var known, shared bool
 	var dir string
-	if err := d.Inspect(ctx, func(in *Inside) {
-		a := in.Table.Attempt(id)
+	if err := d.look(ctx, func(e *engine) {
+		a := e.core.Table().Attempt(id)
 		if known = a != nil; !known {
 			return
 		}
-		dir = in.FilesDir(a.Host)
+		dir = e.filesDir(a.Host)
 		shared = dir == d.cfg.RunDir
-		ag := in.e.agents[a.Host]
-		if ag != nil && (!shared || a.State.Open() && ag.host.Link != "local" && in.Core.Linked(a.Host)) {
+		ag := e.agents[a.Host]
+		if ag != nil && (!shared || a.State.Open() && ag.host.Link != "local" && e.core.Linked(a.Host)) {
 			remote = ag
 		}
 	}); err != nil {
@@ -66,8 +67,8 @@ func (d *Dispatcher) Output(ctx context.Context, id jobs.AttemptID, f jobs.File,
 // Attempt returns a copy of an attempt; nil: there is none. It must not be changed.
 func (d *Dispatcher) Attempt(ctx context.Context, id jobs.AttemptID) (*jobs.Attempt, error) {
 	found := make(chan *jobs.Attempt, 1)
-	if err := d.Inspect(ctx, func(in *Inside) {
-		a := in.Table.Attempt(id)
+	if err := d.look(ctx, func(e *engine) {
+		a := e.core.Table().Attempt(id)
 		if a != nil {
 			is := *a
 			a = &is
@@ -83,17 +84,50 @@ func (d *Dispatcher) Attempt(ctx context.Context, id jobs.AttemptID) (*jobs.Atte
 // whether the run has that job.
 func (d *Dispatcher) Why(ctx context.Context, id jobs.ID) (text string, known bool, err error) {
 	said := make(chan string, 1)
-	if err := d.Inspect(ctx, func(in *Inside) {
-		if in.Table.Job(id) == nil {
+	if err := d.look(ctx, func(e *engine) {
+		if e.core.Table().Job(id) == nil {
 			close(said)
 			return
 		}
-		said <- in.Core.Why(in.Now, id)
+		said <- e.core.Why(e.now(), id)
 	}); err != nil {
 		return "", false, err
 	}
 	text, known = <-said
 	return text, known, nil
+}
+
+// look runs f in the engine's goroutine and waits for it, no longer than ctx; f may then
+// still run later. It changes nothing and takes no more than about a millisecond. A panic
+// of f is the caller's: whoever looks must not end the run.
+func (d *Dispatcher) look(ctx context.Context, f func(*engine)) error {
+	fault := make(chan any, 1)
+	err := d.within(ctx, func(e *engine) {
+		defer func() {
+			if p := recover(); p != nil {
+				fault <- fmt.Sprintf("%v (in the engine)\n%s", p, debug.Stack())
+			}
+		}()
+		f(e)
+	})
+	select {
+	case p := <-fault:
+		panic(p)
+	default:
+		return err
+	}
+}
+
+// filesDir returns the directory that holds attempts/ of a host's attempts: the run
+// directory, or "host:dir" when the host does not share it.
+func (e *engine) filesDir(host string) string {
+	if a := e.agents[host]; a != nil {
+		return a.filesDir(e.cfg.RunDir)
+	}
+	if dir := e.cfg.HostDirs[host]; dir != "" {
+		return dir
+	}
+	return e.cfg.RunDir
 }
 
 // output asks the host for a piece of a file.

@@ -7,6 +7,7 @@ import (
 
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/live"
 )
 
 // The rate counts a job when it ended: what a resumed dispatcher, or one whose host was
@@ -20,8 +21,9 @@ func TestTheRateCountsWhenJobsEnded(t *testing.T) {
 		time.Sleep(5 * time.Minute) // four end meanwhile
 		r.start(r.replayed(), "a")
 		r.submit(0)
-		rate := func() (s Status) {
-			if err := r.d.Inspect(t.Context(), func(in *Inside) { s = in.Status() }); err != nil {
+		rate := func() *live.State {
+			s, err := r.d.Live(t.Context())
+			if err != nil {
 				t.Fatal(err)
 			}
 			return s

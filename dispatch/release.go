@@ -16,8 +16,6 @@ import (
 // see takes from a record what consumers and people are to be shown. It is
 // called while the job still is as the record left it.
 func (e *engine) see(r *jobs.Record) {
-	e.watch(r)
-	e.hear(r)
 	if r.Seq > 0 && r.Kind != jobs.KindAcked {
 		e.rate.add(e.now().Mono, e.endedAt(r))
 		e.shown = append(e.shown, e.result(r.Job))
@@ -118,7 +116,7 @@ func (e *engine) end(f sched.Finish) {
 	}
 	e.finish = &f
 	e.d.results.end()
-	e.touched()
+	signal(e.d.signals.changed)
 }
 
 // fenced stops everything: another dispatcher owns the run. Nothing more is
@@ -132,10 +130,6 @@ func (e *engine) fenced(by int) {
 	e.tell(Notice{At: time.Now(), Text: why})
 	e.ring.Fence()
 	e.shown, e.showing = nil, nil
-	for _, a := range e.asked {
-		close(a.answer)
-	}
-	e.asked = nil
 	e.end(sched.Finish{How: sched.Fenced, Why: why, Epoch: by})
 }
 
@@ -216,7 +210,7 @@ func (e *engine) lookedFor(deleted bool) {
 		e.deleted = true
 		e.tell(Notice{At: time.Now(), Text: fmt.Sprintf("the run directory %s was deleted or moved: nothing is launched or recorded any more; "+
 			"running jobs go on, and their results are lost unless the directory is put back; Ctrl-C or SIGTERM ends this dispatcher", e.cfg.RunDir)})
-		e.touched()
+		signal(e.d.signals.changed)
 	}
 }
 

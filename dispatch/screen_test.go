@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,9 +24,7 @@ func TestWhatIsAskedAtTheVeryEnd(t *testing.T) {
 			time.Sleep(5 * time.Second)
 			r.journal.set(errors.New("no space left on device"), 0)
 			time.Sleep(time.Minute)
-			if is, err := r.d.Ask(t.Context(), "", sched.Requeue{Jobs: []jobs.ID{1}}); err != nil || is.Did != 1 {
-				t.Fatalf("%+v, %v", is, err)
-			}
+			r.d.Do(sched.Request{Name: "again", Do: []sched.Event{sched.Requeue{Jobs: []jobs.ID{1}}}})
 			r.journal.set(nil, 0)
 			time.Sleep(5 * time.Second)
 			select {
@@ -47,13 +44,7 @@ func TestWhatIsAskedAtTheVeryEnd(t *testing.T) {
 			r.submit(1)
 			r.drain()
 			<-r.d.Finished()
-			if _, err := r.d.Ask(t.Context(), "", sched.Requeue{Jobs: []jobs.ID{1}}); !errors.Is(err, ErrLeaving) {
-				t.Error(err)
-			}
-			if err := r.d.Order(t.Context(), Notice{Text: "slots"}, sched.SetSlots{Host: "a", Slots: 2}); !errors.Is(err, ErrLeaving) {
-				t.Error(err)
-			}
-			// One from a file stays there for the next dispatcher.
+			// The request stays there for the next dispatcher.
 			r.d.Do(sched.Request{Name: "late", Do: []sched.Event{sched.Requeue{Jobs: []jobs.ID{1}}}})
 			if snap := r.d.Snapshot(); snap == nil || snap.Counts[jobs.Succeeded] != 1 {
 				t.Error("something was done")
@@ -73,7 +64,7 @@ func TestAPanicOfAVisitorIsHisOwn(t *testing.T) {
 					t.Errorf("whoever looked was given %v", p)
 				}
 			}()
-			r.d.Inspect(t.Context(), func(*Inside) { panic("odd data") })
+			r.d.look(t.Context(), func(*engine) { panic("odd data") })
 		}()
 		r.submit(2)
 		r.drain()
@@ -111,74 +102,6 @@ func TestReadsOfAHostAreFew(t *testing.T) {
 		}
 		if data, _, err := r.d.Output(t.Context(), id, jobs.FileOut, 0, 100); err != nil || string(data) != "hello" {
 			t.Errorf("%q, %v", data, err)
-		}
-		r.d.Close()
-		r.hosts.wg.Wait()
-	})
-}
-
-// An undo names what its own cancel has ended, also while another, of very many jobs,
-// is under way.
-func TestUndoesAreKeptApart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, time.Hour, "a")
-		const n = 50_000
-		if err := r.d.Submit(specs(n), true); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(5 * time.Second)
-		var many []jobs.ID
-		for id := jobs.ID(1001); id <= n; id++ {
-			many = append(many, id)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		var first, second, third Asked
-		var errs [3]error
-		var all sync.WaitGroup
-		r.d.call(func(*engine) { // what is asked meanwhile comes in one turn
-			all.Go(func() { first, errs[0] = r.d.Ask(ctx, "", sched.Cancel{Jobs: many}) })
-			time.Sleep(time.Millisecond)
-			all.Go(func() { second, errs[1] = r.d.Ask(ctx, "", sched.Cancel{Jobs: []jobs.ID{500}}) })
-			time.Sleep(time.Millisecond)
-			all.Go(func() { third, errs[2] = r.d.Ask(ctx, "", sched.Cancel{Jobs: []jobs.ID{501, 2000}}) })
-			time.Sleep(time.Millisecond)
-		})
-		all.Wait()
-		cancel()
-		if err := errors.Join(errs[:]...); err != nil {
-			t.Fatal(err)
-		}
-		if len(first.Ended) != len(many) || len(second.Ended) != 1 || second.Ended[0] != 500 || len(third.Ended) != 1 || third.Ended[0] != 501 {
-			t.Errorf("%d, %d and %d jobs", len(first.Ended), len(second.Ended), len(third.Ended))
-		}
-		r.d.Close()
-		r.hosts.wg.Wait()
-	})
-}
-
-// K9, rule 9: who was told that nothing running is touched ends nothing that has started
-// or was handed over meanwhile, however many jobs he named.
-func TestCancelWaitingLeavesAloneWhatHasStarted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, time.Hour, "a")
-		const n = waitingAtOnce + 50
-		list := specs(n)
-		list[n-1].Options = &jobs.Options{After: []jobs.ID{10}}
-		if err := r.d.Submit(list, true); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(5 * time.Second)
-		var ids []jobs.ID
-		for id := jobs.ID(1); id < n; id++ {
-			ids = append(ids, id)
-		}
-		before := r.d.Snapshot()
-		is, err := r.d.CancelWaiting(t.Context(), "asked", "test", ids)
-		after := r.d.Snapshot()
-		running := before.Counts[jobs.Running]
-		if err != nil || is.Left != running || is.Did != n-1-running || len(is.Ended) != is.Did+1 || running == 0 || after.Counts[jobs.Running] != running {
-			t.Errorf("%d of %d cancelled, %d ended, %d left alone of %d that run, %d run now, %v",
-				is.Did, n-1, len(is.Ended), is.Left, running, after.Counts[jobs.Running], err)
 		}
 		r.d.Close()
 		r.hosts.wg.Wait()

@@ -1,10 +1,51 @@
 package jobs
 
 import (
+	"cmp"
 	"fmt"
+	"math"
+	"strconv"
 	"strings"
 	"time"
 )
+
+// Hardness is a component of how hard a job is (Options.Hardness): a number, or a text
+// that is neither less nor more than any other.
+type Hardness struct {
+	Num   float64
+	Text  string // if it is no number
+	IsNum bool
+}
+
+// ParseHardness reads a component.
+func ParseHardness(s string) Hardness {
+	if x, err := strconv.ParseFloat(s, 64); err == nil && !math.IsNaN(x) {
+		return Hardness{Num: x + 0, IsNum: true} // -0 is 0
+	}
+	return Hardness{Text: s}
+}
+
+// AtMost reports whether a is at most as hard as b. It is a partial order: texts compare
+// with themselves only.
+func (a Hardness) AtMost(b Hardness) bool {
+	if a.IsNum && b.IsNum {
+		return a.Num <= b.Num
+	}
+	return a == b
+}
+
+// Compare is a total order that includes the partial one: numbers, then texts.
+func (a Hardness) Compare(b Hardness) int {
+	switch {
+	case a.IsNum && b.IsNum:
+		return cmp.Compare(a.Num, b.Num)
+	case a.IsNum:
+		return -1
+	case b.IsNum:
+		return 1
+	}
+	return cmp.Compare(a.Text, b.Text)
+}
 
 // tooHard begins the reason of every job that a timeout has avoided.
 const tooHard = "it is at least as hard as job "

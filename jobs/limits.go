@@ -8,3 +8,6 @@ const (
 	MaxShare = 1_000_000 // share of a queue
 	MaxTries = 1_000_000 // attempts of a job
 )
+
+// DefaultTries is the number of attempts of a job, in all, if nothing sets another (D2).
+const DefaultTries = 3

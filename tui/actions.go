@@ -83,12 +83,8 @@ func (m *model) dispatched(what string) bool {
 	if !m.over() {
 		return true
 	}
-	if m.taken() {
-		m.complain(fmt.Sprintf("cannot %s: %s", what, takenText))
-		return false
-	}
 	why := "the run is over"
-	if m.pic.Life == runview.Dead {
+	if m.crashed() {
 		why = "the run's dispatcher is gone"
 	}
 	m.complain(fmt.Sprintf("cannot %s: %s and nobody dispatches it; :resume starts a dispatcher, r and e work", what, why))

@@ -285,10 +285,10 @@ func TestRefusals(t *testing.T) {
 // When nobody dispatches the run, what needs a dispatcher says so; requeue, edit and
 // resume work.
 func TestKeysWhenNobodyDispatches(t *testing.T) {
-	for _, life := range []runview.Life{runview.Ended, runview.Dead} {
+	for _, life := range []runview.RunStatus{runview.StatusStopped, runview.StatusCrashed} {
 		src := &fakeSource{picture: func(ask runview.Ask) (*runview.Picture, error) {
 			p := samplePicture(ask)
-			p.Life, p.Over = life, "stopped"
+			p.Status, p.Over = life, "stopped"
 			return p, nil
 		}}
 		m, _ := screenOn(t, src, aQueued, 100, 40)

@@ -1,7 +1,6 @@
 package tui
 
 import (
-	"errors"
 	"strings"
 
 	"dcs-tui/jobs/runview"
@@ -16,24 +15,20 @@ func (m *model) banner() []string {
 		said = append(said, words[len(words)-1]+" "+text)
 	}
 	if m.lookErr != nil {
-		text := m.clean(m.lookErr.Error())
-		if errors.Is(m.lookErr, runview.ErrGone) {
-			text = "the dispatcher has gone; looking for what it left"
-		}
-		add(styleBad, "NOT LIVE", text)
+		add(styleBad, "NOT LIVE", m.clean(m.lookErr.Error()))
 	}
 	if p := m.pic; p != nil {
 		t := counts(p)
 		switch {
-		case p.Life == runview.Dead:
+		case p.Status == runview.StatusSilent:
+			add(styleBad, "NO SIGN OF LIFE", "of the dispatcher; "+thousands(max(0, p.Total-t.over))+" jobs are left: "+resumeKey+" carries on")
+		case m.crashed():
 			add(styleBad, "DISPATCHER DIED", thousands(max(0, p.Total-t.over))+" jobs are left, what ran may still run: "+resumeKey+" carries on")
-		case p.Life == runview.Taken:
-			add(styleWarn, "TAKEN OVER", m.clean(p.Over)+": dcs-tui attach shows it")
-		case p.Life == runview.Ended && p.Total > t.over:
+		case m.over() && p.Total > t.over:
 			add(styleWarn, "STOPPED", thousands(p.Total-t.over)+" jobs are left: "+resumeKey+" carries on")
-		case p.Life == runview.Ended && t.done < p.Total:
+		case m.over() && t.done < p.Total:
 			add(styleWarn, "ENDED", m.clean(p.Over))
-		case p.Life == runview.Ended:
+		case m.over():
 			add(styleGood, "ENDED", m.clean(p.Over))
 		}
 		if p.Problem != "" {

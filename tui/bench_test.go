@@ -10,6 +10,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/rundir"
 	"dcs-tui/jobs/runview"
 )
 
@@ -38,7 +39,7 @@ func millionJobs() *jobs.Table {
 // BenchmarkScreen is TUI.md's budget: from a key press to the frame with what it asked
 // for, over a board of a million jobs. A fixed number of presses, whatever b.N is.
 func BenchmarkScreen(b *testing.B) {
-	src := runview.FromTable(millionJobs(), runview.Past{})
+	src := runview.FromTable(&rundir.Run{Dir: b.TempDir()}, millionJobs(), runview.Options{})
 	defer src.Close()
 	m := newModel(Options{Source: src}, time.Now)
 	m.Update(tea.WindowSizeMsg{Width: 160, Height: 48})
@@ -79,4 +80,4 @@ func BenchmarkScreen(b *testing.B) {
 	b.ReportMetric(in(whole[199]), "look-worst-ms")
 }
 
-var _ runview.Source = (*runview.Board)(nil)
+var _ runview.Source = (*runview.View)(nil)

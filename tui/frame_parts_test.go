@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -139,9 +140,9 @@ func TestLiveness(t *testing.T) {
 		}
 	}
 	now = noon
-	m.Update(looked{err: runview.ErrGone, at: noon})
-	if !strings.Contains(row(), "not live") || !strings.Contains(plain(m), "dispatcher has gone") {
-		t.Errorf("a dispatcher that has gone: %s", row())
+	m.Update(looked{err: errors.New("the run directory does not answer"), at: noon})
+	if !strings.Contains(row(), "not live") || !strings.Contains(plain(m), "does not answer") {
+		t.Errorf("a run that cannot be read: %s", row())
 	}
 }
 

@@ -57,13 +57,13 @@ func TestViewsAtEachSize(t *testing.T) {
 
 // The states in which a run may be: rule 5, and what stands in the way, in words.
 var states = map[string]func(*runview.Picture){
-	"dead": func(p *runview.Picture) { p.Life, p.Over = runview.Dead, "its dispatcher on desk has died" },
+	"dead": func(p *runview.Picture) { p.Status, p.Over = runview.StatusCrashed, "its dispatcher on desk has died" },
 	"ended": func(p *runview.Picture) {
-		p.Life, p.Over, p.Total = runview.Ended, "All jobs are over; 17 have failed.", 12_221
+		p.Status, p.Over, p.Total = runview.StatusFinished, "All jobs are over; 17 have failed.", 12_221
 		p.Phases[runview.Queued], p.Phases[runview.Running], p.Phases[runview.Retry] = 0, 0, 0
 		p.Run.Created = noon.Add(-3 * time.Hour)
 	},
-	"stopped":  func(p *runview.Picture) { p.Life, p.Over = runview.Ended, "It was stopped." },
+	"stopped":  func(p *runview.Picture) { p.Status, p.Over = runview.StatusFinished, "It was stopped." },
 	"paused":   func(p *runview.Picture) { p.Paused = true },
 	"draining": func(p *runview.Picture) { p.Draining = "asked for by ada" },
 	"problem":  func(p *runview.Picture) { p.Problem = "the journal cannot be written: no space left on device" },
@@ -210,7 +210,7 @@ func TestWaitingIsTold(t *testing.T) {
 	for _, s := range sizes {
 		m.w, m.h = s[0], s[1]
 		checkSize(t, m, "before the first picture")
-		if text := plain(m); !strings.Contains(text, "looking for the dispatcher") {
+		if text := plain(m); !strings.Contains(text, "reading the run") {
 			t.Errorf("%v: nothing says what is waited for:\n%s", s, text)
 		}
 	}

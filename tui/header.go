@@ -114,14 +114,14 @@ func (m *model) liveness() (string, ink) {
 	case m.pic == nil && m.lookErr != nil:
 		return m.g.gone + " no answer", styleBad
 	case m.pic == nil:
-		return m.g.gone + " looking for the dispatcher", styleWarn
-	case m.pic.Life == runview.Dead:
+		return m.g.gone + " reading the run", styleWarn
+	case m.pic.Status == runview.StatusSilent:
+		return m.g.phase[runview.Failed] + " dispatcher silent", styleBad
+	case m.crashed():
 		return m.g.phase[runview.Failed] + " dispatcher died", styleBad
-	case m.pic.Life == runview.Taken:
-		return m.g.gone + " taken over", styleWarn
-	case m.pic.Life == runview.Ended && m.pic.Total > counts(m.pic).over:
+	case m.over() && m.pic.Total > counts(m.pic).over:
 		return m.g.gone + " stopped", styleWarn
-	case m.pic.Life == runview.Ended:
+	case m.over():
 		return m.g.gone + " ended", styleBold
 	case m.lookErr != nil || age >= stale:
 		return m.g.gone + " not live, " + span(age) + " old", styleBad

@@ -84,13 +84,12 @@ func newModel(o Options, now func() time.Time) *model {
 }
 
 // over says that nobody dispatches the run now.
-func (m *model) over() bool { return m.pic != nil && m.pic.Life != runview.Live }
+func (m *model) over() bool { return m.pic != nil && m.pic.Status != runview.StatusRunning }
 
-// taken says that another dispatcher has the run: nothing can be asked of this one.
-func (m *model) taken() bool { return m.pic != nil && m.pic.Life == runview.Taken }
-
-// takenText says where the run is then.
-const takenText = "another dispatcher has the run now: dcs-tui attach shows it"
+// crashed reports whether jobs are left and their dispatcher is gone without a word.
+func (m *model) crashed() bool {
+	return m.pic != nil && (m.pic.Status == runview.StatusCrashed || m.pic.Status == runview.StatusSilent)
+}
 
 // since is the age of the picture, by which waits in it have become shorter.
 func (m *model) since() time.Duration {

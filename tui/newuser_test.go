@@ -94,32 +94,11 @@ func TestOnlyWhatRunsIsCountedSo(t *testing.T) {
 	shows(t, m, "run 6 +5 handed")
 	press(t, m, "q")
 	shows(t, m, "6 running, 5 handed, 84,513 queued")
-	m = newScreen(t, change(func(p *runview.Picture) { handed(p); p.Life = runview.Dead }), 120, 24)
+	m = newScreen(t, change(func(p *runview.Picture) { handed(p); p.Status = runview.StatusCrashed }), 120, 24)
 	shows(t, m, "may run 11")
-	m = newScreen(t, change(func(p *runview.Picture) { handed(p); p.Life = runview.Ended }), 120, 24)
+	m = newScreen(t, change(func(p *runview.Picture) { handed(p); p.Status = runview.StatusStopped }), 120, 24)
 	shows(t, m, "○ stopped", "may run 11")
 	hides(t, m, "○ ended")
-}
-
-// X1: a dispatcher that another has taken the run over from says that, and where the
-// run is: nothing can be asked of it, and nothing has to be resumed.
-func TestTakenOver(t *testing.T) {
-	src := change(func(p *runview.Picture) {
-		p.Life, p.Over = runview.Taken, "another dispatcher has taken this run over (epoch 2)"
-	})
-	m := newScreen(t, src, 120, 30)
-	shows(t, m, "○ taken over", "TAKEN OVER  another dispatcher has taken this run over (epoch 2): dcs-tui attach shows it")
-	hides(t, m, "STOPPED", "R carries on", "R resume", "○ ended")
-	for _, keys := range []string{"R", "p", ": r e s u m e enter", "3 r"} {
-		m.message = message{}
-		press(t, m, strings.Fields(keys)...)
-		if len(src.done()) > 0 || keys != "R" && !strings.Contains(m.message.text, takenText) {
-			t.Errorf("%s: %q, %+v", keys, m.message.text, src.done())
-		}
-	}
-	if !quits(m, "q") {
-		t.Error("q does not leave")
-	}
 }
 
 // The summary of a run that is over takes a third of the screen at most, makes way for
@@ -294,7 +273,7 @@ func TestAwayJobsKeepTheirProgress(t *testing.T) {
 	away := false
 	m := newScreen(t, change(func(p *runview.Picture) {
 		if away {
-			p.Life = runview.Dead
+			p.Status = runview.StatusCrashed
 			if p.Jobs != nil {
 				for i := range p.Jobs.Rows {
 					p.Jobs.Rows[i].Progress = -1

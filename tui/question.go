@@ -14,7 +14,7 @@ import (
 func (m *model) question() tea.Cmd {
 	asked, open := m.modal.(*questionModal)
 	q := (*live.Question)(nil)
-	if m.pic != nil && m.pic.Life == runview.Live {
+	if m.pic != nil && !m.over() {
 		q = m.pic.Question
 	}
 	switch {

@@ -22,7 +22,7 @@ import (
 func gridSource(t *testing.T, params [][]jobs.Param, print func(i int) string, columns ...string) *fakeSource {
 	t.Helper()
 	dir := t.TempDir()
-	o := runview.Options{Run: runview.Run{Dir: dir}}
+	o := runview.Options{}
 	for _, text := range columns {
 		c, err := figure.Parse(text)
 		if err != nil {
@@ -53,7 +53,7 @@ func gridSource(t *testing.T, params [][]jobs.Param, print func(i int) string, c
 			t.Fatal(err)
 		}
 	}
-	b := runview.FromTable(table, runview.Past{Options: o})
+	b := runview.FromTable(&rundir.Run{Dir: dir, Disk: rundir.OS, Asked: &rundir.Asked{Cwd: dir}}, table, o)
 	t.Cleanup(b.Close)
 	return &fakeSource{picture: func(ask runview.Ask) (*runview.Picture, error) {
 		p := samplePicture(ask)

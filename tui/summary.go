@@ -97,9 +97,9 @@ func (m *model) lifeKeys() []binding {
 	left := func(m *model) bool { return m.pic.Total > counts(m.pic).over }
 	return []binding{
 		{keys: []string{resumeKey}, show: resumeKey, word: "resume", group: "Run", help: "carry the run on: a dispatcher is started, what still runs is adopted",
-			when: func(m *model) bool { return m.over() && !m.taken() && left(m) }, do: func(m *model) tea.Cmd { return m.act(runview.Action{Do: runview.Resume}) }},
+			when: func(m *model) bool { return m.over() && left(m) }, do: func(m *model) tea.Cmd { return m.act(runview.Action{Do: runview.Resume}) }},
 		{keys: []string{resumeKey}, show: resumeKey, word: "requeue what failed", group: "Run", help: "when the run is over: run again what has failed",
-			when: func(m *model) bool { return m.over() && !m.taken() && !left(m) && counts(m.pic).failed > 0 }, do: func(m *model) tea.Cmd { return m.requeueJobs(m.allFailed()) }},
+			when: func(m *model) bool { return m.over() && !left(m) && counts(m.pic).failed > 0 }, do: func(m *model) tea.Cmd { return m.requeueJobs(m.allFailed()) }},
 	}
 }
 

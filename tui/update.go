@@ -139,10 +139,6 @@ const doTimeout = 30 * time.Second
 
 // act carries out an action and brings the answer.
 func (m *model) act(a runview.Action) tea.Cmd {
-	if m.taken() {
-		m.complain(takenText)
-		return nil
-	}
 	src := m.src
 	return func() tea.Msg {
 		ctx, cancel := context.WithTimeout(context.Background(), doTimeout)

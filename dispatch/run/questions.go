@@ -4,8 +4,8 @@ import (
 	"errors"
 	"sync"
 
+	"dcs-tui/dispatch/socket"
 	"dcs-tui/jobs/live"
-	"dcs-tui/jobs/runview"
 )
 
 // Questions asks people on attached screens for secrets. A question stands until somebody
@@ -17,7 +17,7 @@ type Questions struct {
 	last   int64
 	open   *live.Question
 	answer chan string
-	shown  [2]questionSetter // the publisher, and a board; nil: there is none
+	shown  questionSetter // the publisher; nil: there is none yet
 }
 
 type questionSetter interface{ SetQuestion(*live.Question) }
@@ -44,36 +44,30 @@ func (q *Questions) Ask(text string) ([]byte, error) {
 // set changes the open question. mu is held.
 func (q *Questions) set(open *live.Question) {
 	q.open = open
-	for _, s := range q.shown {
-		if s != nil {
-			s.SetQuestion(open)
-		}
+	if q.shown != nil {
+		q.shown.SetQuestion(open)
 	}
 }
-
-// Show shows questions on a board from now on; nil: on none.
-func (q *Questions) Show(b questionSetter) { q.showOn(1, b) }
 
 // publish shows questions in live.json and at the socket from now on.
-func (q *Questions) publish(p questionSetter) { q.showOn(0, p) }
-
-func (q *Questions) showOn(i int, b questionSetter) {
+func (q *Questions) publish(p questionSetter) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.shown[i] = b
-	if b != nil && q.open != nil {
-		b.SetQuestion(q.open)
+	q.shown = p
+	if q.open != nil {
+		p.SetQuestion(q.open)
 	}
 }
 
-// Answer answers a question; "" refuses it.
-func (q *Questions) Answer(id int64, text string) (*runview.Answer, error) {
+// Answer answers a question; "" declines to answer. The error is a *socket.RefusedError
+// when the question is not asked any more.
+func (q *Questions) Answer(id int64, text string) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.open == nil || q.open.ID != id {
-		return nil, &runview.Refused{Why: "that was answered already"}
+		return socket.Refusef("that was answered already")
 	}
 	q.answer <- text // has room
 	q.set(nil)
-	return &runview.Answer{Done: 1}, nil
+	return nil
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"dcs-tui/dispatch"
-	"dcs-tui/dispatch/control"
 	"dcs-tui/dispatch/inbox"
 	"dcs-tui/dispatch/publish"
 	"dcs-tui/dispatch/sched"
@@ -22,7 +21,6 @@ import (
 	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/results/outputs"
 	"dcs-tui/jobs/rundir"
-	"dcs-tui/jobs/runview"
 )
 
 // Options are what Start needs. Only Hosts and Connector must be set.
@@ -61,8 +59,6 @@ type Options struct {
 	LastWords        func(r *Run, why string) // reports an exit at the third Ctrl-C
 	Exit             func()                   // exits at the third Ctrl-C
 
-	// Board opens what attached screens look at. nil: nobody can attach.
-	Board      func(*Run) (runview.Source, func(), error)
 	Questions  *Questions // asks attached screens; nil: they are asked nothing
 	SocketBase string     // directory of the socket directories; "": the default
 	NeedSocket bool       // fail if nobody could attach
@@ -91,8 +87,7 @@ type Run struct {
 
 	signals   *signalHandler
 	inbox     *inbox.Inbox
-	server    *control.Server // nil: no screen can attach
-	socket    *socket.Server  // nil: no command can ask the dispatcher
+	socket    *socket.Server // nil: no command can ask the dispatcher
 	publisher *publish.Publisher
 	messages  *messages
 	hostLogs  *hostLogs

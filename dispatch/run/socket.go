@@ -8,62 +8,39 @@ import (
 	"io/fs"
 	"time"
 
-	"dcs-tui/dispatch/control"
-	"dcs-tui/dispatch/inbox"
 	"dcs-tui/dispatch/publish"
 	"dcs-tui/dispatch/socket"
 	"dcs-tui/hosts"
 	"dcs-tui/internal/advice"
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
-	"dcs-tui/jobs/runview"
 )
 
-// listen makes the sockets at which screens and commands attach. Nobody knows of them
-// before announce.
+// listen makes the socket at which screens and commands connect. Nobody knows of it before
+// announce.
 func (r *Run) listen() error {
 	var err error
-	if r.opts.Board != nil {
-		r.server, err = control.Listen(control.Options{
-			Base: r.opts.SocketBase, Program: r.opts.Program, Run: r.dir.UID(), Epoch: r.table.Epoch, Secret: r.journal.Token(),
-			Open: func() (runview.Source, func(), error) { return r.opts.Board(r) },
-			TakeIn: func(ctx context.Context, name string) error {
-				err := r.inbox.Wake(ctx, name)
-				if errors.Is(err, inbox.ErrLeaving) {
-					return control.ErrLeaving
-				}
-				return err
-			},
-			Fault: r.sayText,
-		})
-	}
-	if err == nil {
-		r.socket, err = socket.Listen(socket.Options{
-			Base: r.opts.SocketBase, Run: r.dir.UID(), Epoch: r.table.Epoch, Release: r.opts.Program, Token: r.journal.Token(),
-			Handler: calls{r}, Fault: r.sayText,
-		})
-	}
+	r.socket, err = socket.Listen(socket.Options{
+		Base: r.opts.SocketBase, Run: r.dir.UID(), Epoch: r.table.Epoch, Release: r.opts.Program, Token: r.journal.Token(),
+		Handler: calls{r}, Fault: r.sayText,
+	})
 	switch {
 	case err == nil:
 	case r.opts.NeedSocket:
 		return advice.Errorf("%w", err).WithAdvice("dcs-tui resume --no-tui %s runs it without a screen", text.ShellWord(text.Line(r.dir.Ref())))
 	default:
-		r.sayText("warning: nobody can attach to this run: " + err.Error())
+		r.sayText("warning: screens will show this run a second late: " + err.Error())
 	}
 	return nil
 }
 
-// announce writes the addresses of the sockets into the file owner.
+// announce writes the address of the socket into the file owner.
 func (r *Run) announce() {
-	var err error
-	if r.server != nil {
-		err = r.journal.SetAddress(r.server.Address())
+	if r.socket == nil {
+		return
 	}
-	if r.socket != nil && err == nil {
-		err = r.journal.SetSocket(r.socket.Address())
-	}
-	if err != nil {
-		r.sayText("warning: nobody can attach to this run: " + err.Error())
+	if err := r.journal.SetSocket(r.socket.Address()); err != nil {
+		r.sayText("warning: screens will show this run a second late: " + err.Error())
 	}
 }
 
@@ -92,24 +69,13 @@ func (r *Run) closePublisher() {
 	}
 }
 
-// numConnected returns the number of screens and commands that are connected.
-func (r *Run) numConnected() (n int) {
-	if r.server != nil {
-		n += r.server.Attached()
-	}
-	if r.socket != nil {
-		n += r.socket.Connected()
-	}
-	return n
-}
-
 // lastLookDelay is for those who follow an output that only its host has: when its link is
 // closed, nobody can read the end of it.
 const lastLookDelay = 2 * time.Second
 
 // lastLook gives attached screens that time.
 func (r *Run) lastLook() {
-	if r.numConnected() == 0 || r.hostDirs.num() == 0 {
+	if r.socket == nil || r.socket.Connected() == 0 || r.hostDirs.num() == 0 {
 		return
 	}
 	select {
@@ -122,9 +88,6 @@ func (r *Run) closeSocket() {
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)
-		if r.server != nil {
-			r.server.Close()
-		}
 		if r.socket != nil {
 			r.socket.Close()
 		}
@@ -160,12 +123,7 @@ func (c calls) Reply(question int64, text string) error {
 	if c.opts.Questions == nil {
 		return socket.Refusef("the dispatcher has asked nothing")
 	}
-	_, err := c.opts.Questions.Answer(question, text)
-	var refused *runview.Refused
-	if errors.As(err, &refused) {
-		return socket.Refusef("%s", refused.Why)
-	}
-	return err
+	return c.opts.Questions.Answer(question, text)
 }
 
 // Read is of socket.Handler. A piece has at most hosts.MaxChunk bytes.

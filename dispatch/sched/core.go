@@ -28,9 +28,6 @@ type Config struct {
 	BackoffCap    time.Duration  // maximum delay between connection attempts (B1); 0: 1 min
 }
 
-// DefaultTries is the default number of attempts per job, in all (D2).
-const DefaultTries = 3
-
 // Core is the state machine. It is not safe for concurrent use: one goroutine
 // owns it and the table in it.
 type Core struct {
@@ -127,7 +124,7 @@ func New(cfg Config, t *jobs.Table, hs []*hosts.Host) *Core {
 		again:    make(map[jobs.ID]bool),
 	}
 	if c.cfg.Tries <= 0 {
-		c.cfg.Tries = DefaultTries
+		c.cfg.Tries = jobs.DefaultTries
 	}
 	if c.cfg.GiveUp <= 0 {
 		c.cfg.GiveUp = 10 * time.Minute

@@ -21,7 +21,7 @@ import (
 // tuple is a hardness that some jobs have. Equal ones are one value.
 type tuple struct {
 	f     *family
-	at    []component
+	at    []jobs.Hardness
 	limit time.Duration // of its jobs; 0: none
 	jobs  []uint32      // those that have it, or had it before they were edited
 	by    jobs.ID       // a job that is no harder and has timed out; 0: none
@@ -45,53 +45,18 @@ type familyKey struct {
 
 // bar is a timeout: what is at least as hard and has no more time is not tried.
 type bar struct {
-	at    []component
+	at    []jobs.Hardness
 	limit time.Duration
 	by    jobs.ID
 }
 
-// component is a number, or a text that has no place among others.
-type component struct {
-	num   float64
-	text  string
-	isNum bool
-}
-
-func newComponent(s string) component {
-	if x, err := strconv.ParseFloat(s, 64); err == nil && !math.IsNaN(x) {
-		return component{num: x + 0, isNum: true} // -0 is 0
-	}
-	return component{text: s}
-}
-
-// atMost is the partial order: texts compare with themselves only.
-func (a component) atMost(b component) bool {
-	if a.isNum && b.isNum {
-		return a.num <= b.num
-	}
-	return a == b
-}
-
-// compare is a total order that holds the partial one: numbers, then texts.
-func (a component) compare(b component) int {
-	switch {
-	case a.isNum && b.isNum:
-		return cmp.Compare(a.num, b.num)
-	case a.isNum:
-		return -1
-	case b.isNum:
-		return 1
-	}
-	return cmp.Compare(a.text, b.text)
-}
-
 // blocks says that what has this hardness and this time is not tried.
-func (b *bar) blocks(at []component, limit time.Duration) bool {
+func (b *bar) blocks(at []jobs.Hardness, limit time.Duration) bool {
 	if limit == 0 || limit > b.limit {
 		return false
 	}
 	for i, x := range b.at {
-		if !x.atMost(at[i]) {
+		if !x.AtMost(at[i]) {
 			return false
 		}
 	}
@@ -115,7 +80,7 @@ func (t *tuple) compare(o *tuple) int {
 		return cmp.Compare(t.f.number, o.f.number)
 	}
 	for i, x := range t.at {
-		if d := x.compare(o.at[i]); d != 0 {
+		if d := x.Compare(o.at[i]); d != 0 {
 			return d
 		}
 	}
@@ -166,12 +131,12 @@ func (h *tuples) intern(o *jobs.Options, limit time.Duration) *tuple {
 		h.families[fk] = f
 		h.list = append(h.list, f)
 	}
-	at := make([]component, len(o.Hardness))
+	at := make([]jobs.Hardness, len(o.Hardness))
 	key := strconv.AppendInt(nil, int64(limit), 10)
 	for i, s := range o.Hardness {
-		at[i] = newComponent(s)
-		if at[i].isNum {
-			key = strconv.AppendUint(append(key, 'n'), math.Float64bits(at[i].num), 16)
+		at[i] = jobs.ParseHardness(s)
+		if at[i].IsNum {
+			key = strconv.AppendUint(append(key, 'n'), math.Float64bits(at[i].Num), 16)
 		} else {
 			key = strconv.AppendQuote(append(key, 't'), s)
 		}

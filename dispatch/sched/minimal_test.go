@@ -72,9 +72,9 @@ func TestMinimalTimeouts(t *testing.T) {
 }
 
 // naive says that b is at least as hard as a, as E2 has it.
-func naive(a, b []component) bool {
+func naive(a, b []jobs.Hardness) bool {
 	for i := range a {
-		if a[i].isNum != b[i].isNum || a[i].isNum && a[i].num > b[i].num || !a[i].isNum && a[i].text != b[i].text {
+		if a[i].IsNum != b[i].IsNum || a[i].IsNum && a[i].Num > b[i].Num || !a[i].IsNum && a[i].Text != b[i].Text {
 			return false
 		}
 	}

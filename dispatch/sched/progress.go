@@ -1,41 +1,11 @@
 package sched
 
 import (
-	"strconv"
-	"strings"
 	"time"
 
 	"dcs-tui/hosts"
+	"dcs-tui/jobs"
 )
-
-// ReadProgress reads DCS_PROGRESS: "0.42", "42%" or "21/50". What is none of these has
-// the share -1 and is shown as it is.
-func ReadProgress(text string) (share float64, said string) {
-	const longest = 64
-	text = strings.TrimSpace(text[:min(len(text), longest)])
-	number := func(s string) (float64, bool) {
-		f, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
-		return f, err == nil
-	}
-	share = -1
-	if s, ok := strings.CutSuffix(text, "%"); ok {
-		if f, ok := number(s); ok {
-			share = f / 100
-		}
-	} else if s, of, ok := strings.Cut(text, "/"); ok {
-		a, ok1 := number(s)
-		n, ok2 := number(of)
-		if ok1 && ok2 && n > 0 {
-			share = a / n
-		}
-	} else if f, ok := number(text); ok {
-		share = f
-	}
-	if share >= 0 && share <= 1 {
-		return share, ""
-	}
-	return -1, text
-}
 
 // progress is what a running job last said of itself, as a beat brought it.
 type progress struct {
@@ -54,7 +24,7 @@ func (h *host) hear(b *hosts.Beat, now time.Duration) {
 			continue
 		}
 		if text, ok := b.Progress[f.id.String()]; ok && text != f.said.text {
-			share, _ := ReadProgress(text)
+			share, _ := jobs.ReadProgress(text)
 			f.said = progress{text, max(0, share), f.age(now)}
 		}
 	}

@@ -15,12 +15,12 @@ import (
 func TestReadProgress(t *testing.T) {
 	for text, want := range map[string]float64{"0.5": 0.5, " 42% \n": 0.42, "21/50": 0.42, "1": 1, "0": 0, "3 / 4": 0.75,
 		"": -1, "x": -1, "120%": -1, "5/0": -1, "NaN": -1, "-1": -1, "epoch 3": -1} {
-		got, said := ReadProgress(text)
+		got, said := jobs.ReadProgress(text)
 		if got != want || (got < 0) != (said != "") && text != "" {
 			t.Errorf("%q: %v %q", text, got, said)
 		}
 	}
-	if _, said := ReadProgress(strings.Repeat("x", 1000)); len(said) > 64 {
+	if _, said := jobs.ReadProgress(strings.Repeat("x", 1000)); len(said) > 64 {
 		t.Errorf("%d bytes", len(said))
 	}
 }

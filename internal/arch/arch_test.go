@@ -75,9 +75,8 @@ var rooms = map[string][]string{
 	"dispatch/ring":        {"dispatch/sched", "hosts", "jobs"},
 	"dispatch/sim": {"dispatch/ring", "dispatch/sched", "hosts", "hosts/onfile", "jobs", "jobs/attempts", "jobs/journal", "jobs/rundir",
 		"jobs/rundir/memdisk"},
-	"dispatch":              {"dispatch/ring", "dispatch/sched", "jobs", "jobs/live", "jobs/results", "hosts"},
+	"dispatch":              {"dispatch/ring", "dispatch/sched", "jobs", "jobs/live", "jobs/results", "jobs/rundir", "hosts"},
 	"dispatch/publish":      {"dispatch", "jobs/live", "jobs/rundir"},
-	"dispatch/control":      {"jobs", "jobs/live", "jobs/runview"},
 	"dispatch/socket":       {"jobs", "jobs/live"},
 	"tui":                   {"jobs", "jobs/live", "jobs/runview", "jobs/results", "jobs/results/sheet"},
 	"internal/cli/standing": {"dispatch/sched", "hosts", "internal/cli/console", "internal/cli/exit", "internal/text", "jobs", "jobs/journal", "jobs/results", "jobs/rundir", "jobs/runview"},
@@ -87,9 +86,9 @@ var rooms = map[string][]string{
 	"internal/text":         {"jobs"},
 	"jobs/ask":              {"jobs", "jobs/journal", "jobs/live", "jobs/rundir"},
 	"dispatch/inbox":        {"dispatch", "dispatch/sched", "dispatch/socket", "internal/text", "jobs", "jobs/rundir"},
-	"dispatch/run": {"dispatch", "dispatch/control", "dispatch/inbox", "dispatch/publish", "dispatch/sched", "dispatch/socket", "hosts", "hosts/onfile", "internal/advice", "internal/text",
-		"jobs", "jobs/attempts", "jobs/journal", "jobs/live", "jobs/results", "jobs/results/outputs", "jobs/rundir", "jobs/runview"},
-	"jobs/runview": {"dispatch", "dispatch/sched", "hosts", "jobs", "jobs/ask", "jobs/live", "jobs/results", "jobs/results/column", "jobs/results/export", "jobs/results/outputs", "jobs/results/sheet", "jobs/rundir"},
+	"dispatch/run": {"dispatch", "dispatch/inbox", "dispatch/publish", "dispatch/sched", "dispatch/socket", "hosts", "hosts/onfile", "internal/advice", "internal/text",
+		"jobs", "jobs/attempts", "jobs/journal", "jobs/live", "jobs/results", "jobs/results/outputs", "jobs/rundir"},
+	"jobs/runview": {"dispatch/socket", "hosts", "jobs", "jobs/ask", "jobs/journal", "jobs/live", "jobs/results", "jobs/results/column", "jobs/results/export", "jobs/results/outputs", "jobs/results/sheet", "jobs/rundir"},
 }
 
 // DESIGN 4: the import rules are tests.

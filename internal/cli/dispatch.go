@@ -74,11 +74,15 @@ func (a *app) dispatching(f *runFlags, inv *loadedInventory, env []jobs.EnvVar) 
 		Printer: d, JobLog: f.joblog,
 		Signals: a.listen, InterruptCancels: f.OnInterrupt == "cancel", Interactive: a.starter == nil,
 		Detach: d.detach, LastWords: d.leftAtOnce, Exit: func() { os.Exit(exit.Left) },
-		Board: d.openBoard, Questions: a.questions, SocketBase: socketBase, NeedSocket: a.starter != nil, Program: version(),
+		Questions: a.questions, SocketBase: socketBase, NeedSocket: a.starter != nil, Program: version(),
 		Started: d.started,
 	}
 	return d
 }
+
+// socketBase is where the directories of sockets are; "": where dispatch/socket puts them.
+// Tests change it.
+var socketBase = ""
 
 // schedConfig returns the policy of the run.
 func (f *runFlags) schedConfig() sched.Config {

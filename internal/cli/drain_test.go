@@ -23,6 +23,6 @@ func TestContinueRemovesTheStopFile(t *testing.T) {
 	if _, err := os.Stat(f.run.Path(rundir.StopFile)); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the file STOP is still there: %v", err)
 	}
-	f.until(t, "it drains no longer", func(p *runview.Picture) bool { return p.Draining == "" && p.Life == runview.Live })
+	f.until(t, "it drains no longer", func(p *runview.Picture) bool { return p.Draining == "" && p.Status == runview.StatusRunning })
 	writeFile(t, ".", "gate", "")
 }

@@ -22,14 +22,14 @@ const endWithin = 5 * time.Second
 
 // farewell says how a run stands whose screen was left, where its logs are, what can
 // be typed next, and sets the exit code.
-func (a *app) farewell(f *follower, left screenLeft) error {
+func (a *app) farewell(f *runScreen, last *runview.Picture) error {
 	f.Close()
 	l, err := standing.Read(f.run, a.warn)
 	if err != nil {
 		return err
 	}
 	over := l.Table.Unfinished() == 0 && l.Asked == 0 && l.Input.State != rundir.InputOpen ||
-		left.last != nil && left.last.Life == runview.Ended // drained, say: its dispatcher is taking leave
+		last != nil && (last.Status == runview.StatusFinished || last.Status == runview.StatusStopped) // drained, say: its dispatcher is taking leave
 	for end := time.Now().Add(endWithin); over && l.Alive() && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		if owner, err := journal.ReadOwner(f.run); err == nil {
 			l.Owner = owner
@@ -38,7 +38,7 @@ func (a *app) farewell(f *follower, left screenLeft) error {
 	p := f.process.Load()
 	another := p != nil && l.Owner != nil && !p.is(l.Owner) // has the run, or had it last
 	if !over && l.Alive() {
-		a.goesOn(f, l, left, another)
+		a.goesOn(f, l, last, another)
 		return nil
 	}
 	finish := sched.Finish{How: sched.AllDone, Why: runview.LeftBehind(l.Table)}
@@ -70,7 +70,7 @@ func (a *app) farewell(f *follower, left screenLeft) error {
 
 // goesOn says of a run that somebody dispatches how to come back to it; another: not the
 // dispatcher that was started here.
-func (a *app) goesOn(f *follower, l *standing.Look, left screenLeft, another bool) {
+func (a *app) goesOn(f *runScreen, l *standing.Look, last *runview.Picture, another bool) {
 	ref := console.ShellWord(console.CleanLine(standing.Ref(f.run)))
 	name := a.con.Paint(console.Bold, console.CleanLine(f.run.Name()))
 	a.code = exit.Left
@@ -81,7 +81,7 @@ func (a *app) goesOn(f *follower, l *standing.Look, left screenLeft, another boo
 	case f.cancelled.Load():
 		a.code = exit.Cancelled
 		what = name + " is being cancelled in the background"
-	case left.last != nil && left.last.Draining != "":
+	case last != nil && last.Draining != "":
 		what = name + ": what runs is finished in the background, nothing more is started"
 	}
 	lines := []string{"", what + ": " + standing.Counts(l.Table, true), "  dispatched by " + console.CleanLine(l.Owner.String()) + ", until it is done"}

@@ -1,10 +1,8 @@
 package cli
 
 import (
-	"fmt"
-	"math"
-	"strings"
 	"testing"
+	"time"
 
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
@@ -13,29 +11,17 @@ import (
 
 // K2: a relative priority asked of a run that nobody dispatches comes to the same
 // however often it is carried out, and adds to what was asked before it.
-func TestAbsolutePriorities(t *testing.T) {
-	table := &jobs.Table{}
-	for _, p := range []int32{0, 0, 5, math.MinInt32, 0} {
-		table.Jobs = append(table.Jobs, jobs.Job{Priority: p, State: jobs.Queued})
+func TestRelativePrioritiesWithoutADispatcher(t *testing.T) {
+	s := &runScreen{app: newApp(), run: over(t)}
+	if _, err := s.run.FileRequest(&rundir.Request{Do: rundir.DoPriority, Jobs: jobs.One(1), Priority: 7, At: time.Now()}); err != nil {
+		t.Fatal(err)
 	}
-	table.Jobs[4].State = jobs.Succeeded
-	ask := func(by int, waiting []*rundir.Request) ([]*rundir.Request, string) {
-		list := absolute(table, waiting, &runview.Action{Do: runview.Priority, Jobs: jobs.Ranges{{First: 1, Last: 9}}, Number: by, Relative: true})
-		var said []string
-		for _, q := range list {
-			said = append(said, fmt.Sprintf("%s: %d", q.Jobs, q.Priority))
-		}
-		return list, strings.Join(said, "; ")
+	table := &jobs.Table{Jobs: []jobs.Job{{State: jobs.Queued}}}
+	if err := applyWaiting(s.run, table); err != nil {
+		t.Fatal(err)
 	}
-	first, said := ask(-1, nil)
-	if want := "4: -2147483648; 1-2: -1; 3: 4"; said != want {
-		t.Errorf("got %s, want %s", said, want)
-	}
-	second, said := ask(-1, first)
-	if want := "4: -2147483648; 1-2: -2; 3: 3"; said != want {
-		t.Errorf("once more: got %s, want %s", said, want)
-	}
-	if _, said = ask(1, append(first, second...)); said != "4: -2147483647; 1-2: -1; 3: 4" {
-		t.Errorf("and back: %s", said)
+	list, err := runview.Requests(runview.Action{Do: runview.Priority, Jobs: jobs.One(1), Number: -1, Relative: true}, table, nil)
+	if err != nil || len(list) != 1 || list[0].Priority != 6 {
+		t.Errorf("%+v, %v; want one request with priority 6", list, err)
 	}
 }

@@ -67,7 +67,9 @@ func (a *app) runLogs(args []string, f *logsFlags) error {
 	}
 	far := &farOutputs{app: a, run: run}
 	defer far.close()
-	src, err := a.followHere(run, far.read)
+	o := a.viewOptions(run)
+	o.Far = far.read
+	src, err := a.openView(run, o)
 	if err != nil {
 		return err
 	}
@@ -80,7 +82,7 @@ func (a *app) runLogs(args []string, f *logsFlags) error {
 	}
 	said := ""
 	for last := 0; ; {
-		_, d, err := detail(src, run, id)
+		d, err := detail(src, run, id)
 		if err != nil {
 			return err
 		}
@@ -162,7 +164,7 @@ func (a *app) copyLog(src runview.Source, run *rundir.Run, at *runview.Attempt, 
 			continue
 		case offset >= piece.Size && follow && !piece.Over && at.Ended.IsZero():
 			time.Sleep(logEvery)
-			if _, d, err := detail(src, run, at.ID.Job); err == nil {
+			if d, err := detail(src, run, at.ID.Job); err == nil {
 				if now := attemptOf(d, at.ID); now != nil {
 					at = now
 				}

@@ -104,7 +104,7 @@ func TestScreenAndDispatcherAreTwo(t *testing.T) {
 	if sid, err := unix.Getsid(owner.PID); err != nil || owner.PID == cmd.Process.Pid || sid != owner.PID {
 		t.Errorf("dispatcher %d of session %d, screen %d: %v", owner.PID, sid, cmd.Process.Pid, err)
 	}
-	if owner.Address == "" {
+	if owner.Socket == "" {
 		t.Error("no address")
 	}
 	person.WriteString("q")

@@ -1,14 +1,11 @@
 package cli
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"dcs-tui/internal/cli/exit"
-	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -42,11 +39,6 @@ func TestAdviceNamesTheSSHConfig(t *testing.T) {
 		}
 		if left := leftOnHosts(run); len(left) != 1 || !strings.HasSuffix(left[0], ": "+c.want+"rm -r /far/abcdefghjkmn") {
 			t.Errorf("%q", left)
-		}
-		var p *exit.Problem
-		err = farError(run, &journal.Owner{Host: "ws2"}, sshConfigOf(run), "ws2", errors.New("no route to host"))
-		if want := strings.Replace(c.want, "ssh ", "ssh -t ", 1); !errors.As(err, &p) || !strings.Contains(p.Advice, "instead: "+want) {
-			t.Errorf("%+v, want %s", p, want)
 		}
 	}
 }

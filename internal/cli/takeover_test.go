@@ -2,13 +2,11 @@ package cli
 
 import (
 	"bytes"
-	"context"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
 
-	"dcs-tui/dispatch/control"
 	"dcs-tui/dispatch/run"
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/internal/cli/console"
@@ -16,38 +14,7 @@ import (
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
-	"dcs-tui/jobs/runview"
 )
-
-// served takes the run over as a dispatcher on that machine whose screen can be attached to.
-func served(t *testing.T, run *rundir.Run, machine string) *journal.Journal {
-	t.Helper()
-	b := runview.FromTable(&jobs.Table{}, runview.Past{Options: runview.Options{Run: runview.Run{Machine: machine}}})
-	t.Cleanup(b.Close)
-	s, err := control.Listen(control.Options{Program: version(), Run: run.UID(),
-		Open: func() (runview.Source, func(), error) { return b, func() {}, nil }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	j, _, _, err := journal.Take(context.Background(), run, journal.TakeOptions{Address: s.Address(), Force: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return j
-}
-
-// X1: a screen leaves a dispatcher that still answers for the one that has taken the run
-// over: the old one may not know of it yet, or knows only that.
-func TestAScreenGoesToTheNewOwner(t *testing.T) {
-	run := emptyRun(t)
-	defer served(t, run, "oak").Close()
-	f := newApp().follow(run, reachHere(run))
-	defer f.Close()
-	f.until(t, "the first is shown", func(p *runview.Picture) bool { return p.Run.Machine == "oak" })
-	defer served(t, run, "elm").Close()
-	f.until(t, "the new owner is shown", func(p *runview.Picture) bool { return p.Run.Machine == "elm" })
-}
 
 // over is a run of one job that has succeeded; this process dispatched it last.
 func over(t *testing.T) *rundir.Run {
@@ -98,9 +65,9 @@ func TestLastWordsAfterATakeover(t *testing.T) {
 		a := newApp()
 		a.con = console.To(&said)
 		run := over(t)
-		f := a.follow(run, reachHere(run))
+		f := a.openScreen(run)
 		f.process.Store(p)
-		if err := a.farewell(f, screenLeft{}); err != nil {
+		if err := a.farewell(f, nil); err != nil {
 			t.Fatal(err)
 		}
 		if text := said.String(); a.code != c.code || !strings.Contains(text, c.dated) || strings.Contains(text, c.absent) || !strings.Contains(text, "1 succeeded") {

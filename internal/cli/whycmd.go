@@ -76,33 +76,31 @@ func (a *app) openJob(args []string) (*rundir.Run, jobs.ID, error) {
 // commandPatience bounds what a command asks of a dispatcher.
 const commandPatience = 30 * time.Second
 
-// followHere follows a run for a command: through the dispatcher when it is on this
-// machine and answers, else through the run directory.
-func (a *app) followHere(run *rundir.Run, far farReader) (*follower, error) {
-	return (&follower{app: a, run: run, reach: reachHere(run), files: true, far: far}).forCommand()
-}
-
-func (f *follower) forCommand() (*follower, error) {
-	f.begin()
-	if err := f.first(); err != nil {
-		f.Close()
+// openView opens a view of a run for a command.
+func (a *app) openView(run *rundir.Run, o runview.Options) (*runview.View, error) {
+	v := runview.Open(run, o)
+	ctx, cancel := context.WithTimeout(context.Background(), commandPatience)
+	defer cancel()
+	if err := v.Ready(ctx); err != nil {
+		v.Close()
 		return nil, exit.Usagef("%w", err)
 	}
-	return f, nil
+	v.Connect(ctx)
+	return v, nil
 }
 
 // detail looks a job up.
-func detail(src runview.Source, run *rundir.Run, id jobs.ID) (*runview.Picture, *runview.Detail, error) {
+func detail(src runview.Source, run *rundir.Run, id jobs.ID) (*runview.Detail, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), commandPatience)
 	defer cancel()
 	pic, err := src.Look(ctx, runview.Ask{Focus: id})
 	if err != nil {
-		return nil, nil, exit.Usagef("%w", err)
+		return nil, exit.Usagef("%w", err)
 	}
 	if pic.Detail == nil {
-		return nil, nil, exit.Usagef("the run %s has no job %d; it has %s", run.Name(), id, jobs.Plural(pic.Total, "job"))
+		return nil, exit.Usagef("the run %s has no job %d; it has %s", run.Name(), id, jobs.Plural(pic.Total, "job"))
 	}
-	return pic, pic.Detail, nil
+	return pic.Detail, nil
 }
 
 // whyJSON is what `why --json` prints.
@@ -133,20 +131,16 @@ func (a *app) runWhy(args []string, f *whyFlags) error {
 	if err != nil {
 		return exit.Usagef("%w", err)
 	}
-	unasked := ""
-	if owner != nil && owner.Life() != journal.Dead {
-		unasked = owner.Host
-	}
 	answer, err := a.askWhy(run, owner, id, f.local)
 	if err != nil {
 		a.warn("%s cannot be asked, so this is what the run directory shows: %v", console.CleanLine(owner.String()), err)
 	}
-	b, err := a.pastBoard(run, owner, unasked, nil, nil)
+	v, err := a.openView(run, a.viewOptions(run))
 	if err != nil {
-		return exit.Usagef("%w", err)
+		return err
 	}
-	defer b.Close()
-	_, d, err := detail(b, run, id)
+	defer v.Close()
+	d, err := detail(v, run, id)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"maps"
 	"slices"
+	"sync"
 	"syscall"
 
 	"dcs-tui/jobs"
@@ -105,6 +106,7 @@ type Follower struct {
 	marks   map[string]jobs.FileMark // in that record, by name
 	missing []jobs.FileMark          // of files that are gone
 
+	guard    sync.Locker  // see Guard; may be nil
 	packer   *jobs.Packer // of a lean Follower; nil: attempts are not packed
 	tail     bool         // records are not folded
 	skipping bool         // … nor decoded
@@ -156,6 +158,23 @@ func Tail(r *rundir.Run) *Follower {
 func (f *Follower) Lean() *Follower {
 	f.packer = new(jobs.Packer)
 	return f
+}
+
+// Guard makes the Follower hold l while it changes the Table that the last Poll left and
+// while it calls see. l is not held while the Follower reads the disk, nor while it builds
+// a table anew. Call it before the first Poll.
+func (f *Follower) Guard(l sync.Locker) *Follower {
+	f.guard = l
+	return f
+}
+
+// guarded locks the guard if the table may be in use, and returns what unlocks it.
+func (f *Follower) guarded() (unlock func()) {
+	if f.guard == nil || f.building {
+		return func() {}
+	}
+	f.guard.Lock()
+	return f.guard.Unlock
 }
 
 // Table returns the state of the run after the last Poll. The next Poll changes it, and
@@ -369,6 +388,7 @@ func (f *Follower) moreSpecs() error {
 		return err
 	}
 	// Those of accepted jobs stay as they are: they may have been edited, or be lost.
+	defer f.guarded()()
 	if n := len(f.table.Jobs); len(specs) < n || n > 0 && specs[0] != f.table.Specs[0] {
 		specs = append(slices.Clip(f.table.Specs[:n]), specs[min(n, len(specs)):]...)
 	}
@@ -504,6 +524,12 @@ func (f *Follower) one(e epochFile, no int, body []byte) error {
 		}
 		return nil
 	}
+	if r.Kind == jobs.KindAccepted && int(r.Job)-1+r.Count > len(f.table.Specs) && f.pulse == nil {
+		if err := f.moreSpecs(); err != nil {
+			return err
+		}
+	}
+	defer f.guarded()()
 	isEpoch := r.Kind == jobs.KindEpoch
 	if isEpoch && r.Epoch != e.epoch {
 		f.damage("%s:%d: a record of epoch %d does not belong here", e.label(), no, r.Epoch)
@@ -516,11 +542,6 @@ func (f *Follower) one(e epochFile, no int, body []byte) error {
 		}
 	}
 	if r.Kind == jobs.KindAccepted {
-		if int(r.Job)-1+r.Count > len(f.table.Specs) && f.pulse == nil {
-			if err := f.moreSpecs(); err != nil {
-				return err
-			}
-		}
 		f.missingSpecs(e, no, r)
 	}
 	if r.Kind == jobs.KindDamaged {

@@ -24,14 +24,8 @@ type Source interface {
 	Do(ctx context.Context, a Action) (*Answer, error)
 }
 
-// ErrGone is returned by a Source whose dispatcher is not there any more: it has
-// ended, or it has died. A source of the run directory shows what is left.
-var ErrGone = errors.New("the dispatcher of the run has gone")
-
-// ErrLeaving is returned for an action that its dispatcher did not take any more: the
-// run is over and it takes leave of the hosts, or it had gone before it was asked.
-// Nothing was done, and whoever dispatches next can be asked.
-var ErrLeaving = errors.New("the dispatcher is just ending")
+// ErrGone is returned by a Source that was closed.
+var ErrGone = errors.New("the view of the run was closed")
 
 // Ask says what a screen wants to see. What is nil or zero is not looked up.
 type Ask struct {

@@ -2,14 +2,11 @@ package runview
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"syscall"
 	"testing"
 	"time"
 
-	"dcs-tui/dispatch"
-	"dcs-tui/hosts"
 	"dcs-tui/jobs"
 )
 
@@ -49,7 +46,7 @@ func million() tab {
 	return t
 }
 
-func look(b *testing.B, x *Board, a Ask) *Picture {
+func look(b *testing.B, x *View, a Ask) *Picture {
 	p, err := x.Look(context.Background(), a)
 	if err != nil {
 		b.Fatal(err)
@@ -73,13 +70,13 @@ func cpu(b *testing.B) func() {
 // look at another order or filter.
 func BenchmarkMillion(b *testing.B) {
 	t := million()
-	x := FromTable(t.Table, Past{})
+	x := FromTable(runAt(b.TempDir()), t.Table, Options{})
 	defer x.Close()
 	window := JobsWindow{Rows: 50, Cursor: 500_001, Above: 20}
 	b.Run("fill", func(b *testing.B) {
 		defer cpu(b)()
 		for b.Loop() {
-			y := FromTable(t.Table, Past{})
+			y := FromTable(runAt(b.TempDir()), t.Table, Options{})
 			look(b, y, Ask{})
 			y.Close()
 		}
@@ -131,72 +128,4 @@ func BenchmarkMillion(b *testing.B) {
 			}
 		})
 	}
-	b.Run("visit", func(b *testing.B) { // rows made in one visit to the engine
-		ids := make([]jobs.ID, piece)
-		for i := range ids {
-			ids[i] = jobs.ID(1 + i*331)
-		}
-		var k *desk
-		x.from.visit(context.Background(), func(d *desk) { k = d })
-		defer cpu(b)()
-		for b.Loop() {
-			x.pull(k, ids)
-			x.mu.Lock()
-			x.inbox.changes = nil
-			x.mu.Unlock()
-		}
-	})
-}
-
-// nowhere is a Connector that reaches no host.
-type nowhere struct{}
-
-func (nowhere) Connect(context.Context, *hosts.Host, *hosts.Open) (hosts.Worker, error) {
-	return nil, &hosts.Error{Host: "a", Class: hosts.Unreachable, Err: errors.New("refused")}
-}
-
-// BenchmarkEngine: what a board asks of the engine's goroutine with a million jobs:
-// the first look, a key press, and what gathering costs it for each record.
-func BenchmarkEngine(b *testing.B) {
-	t := million()
-	for i := range t.Jobs { // nothing is to be asked of a host
-		if j := &t.Jobs[i]; j.State == jobs.Running {
-			j.State, j.Attempts = jobs.Queued, nil
-		}
-	}
-	d, err := dispatch.Start(dispatch.Config{RunUID: "u", RunDir: b.TempDir(), Hosts: []*hosts.Host{{Name: "a"}}, Connector: nowhere{},
-		Journal: noJournal{}, Table: t.Table, StoreSpecs: func([]*jobs.Spec) error { return nil }})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer d.Close()
-	d.Snapshot() // it has begun
-	b.Run("fill", func(b *testing.B) {
-		defer cpu(b)()
-		for b.Loop() {
-			x := FromDispatcher(d, Options{})
-			look(b, x, Ask{})
-			x.Close()
-		}
-	})
-	x := FromDispatcher(d, Options{})
-	defer x.Close()
-	w := JobsWindow{Rows: 50, Cursor: 500_001, Above: 20}
-	look(b, x, Ask{Jobs: &w})
-	b.Run("key", func(b *testing.B) {
-		i := 0
-		defer cpu(b)()
-		for b.Loop() {
-			w.Cursor = jobs.ID(500_001 + i%40)
-			i++
-			look(b, x, Ask{Jobs: &w, Focus: w.Cursor})
-		}
-	})
-	b.Run("idle", func(b *testing.B) { // 100 ms of a screen that waits
-		v := look(b, x, Ask{}).Version
-		defer cpu(b)()
-		for b.Loop() {
-			v = look(b, x, Ask{Jobs: &w, After: v, Wait: 100 * time.Millisecond}).Version
-		}
-	})
 }

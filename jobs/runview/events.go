@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 
-	"dcs-tui/dispatch"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results/sheet"
 )
@@ -16,6 +15,7 @@ const maxLines = 5000
 // eventLog keeps the newest records, and apart from them the newest notable ones.
 type eventLog struct {
 	all, notable eventList
+	n            uint64 // records
 }
 
 // eventList is the newest of some records.
@@ -30,70 +30,25 @@ type eventLine struct {
 	text string // made when it is first needed
 }
 
-// ownFrom is above every number of an older record.
-const ownFrom = 1 << 32
-
-func (e *eventLog) add(older *Earlier, all, notable []dispatch.Seen) {
-	if older != nil {
-		e.all.before(&older.all)
-		e.notable.before(&older.notable)
-	}
-	for _, s := range all {
-		e.all.add(eventLine{seq: ownFrom + s.N, rec: s.Record})
-	}
-	for _, s := range notable {
-		e.notable.add(eventLine{seq: ownFrom + s.N, rec: s.Record})
+func (e *eventLog) add(r *jobs.Record) {
+	e.n++
+	e.all.add(e.n, r)
+	if Notable(r) {
+		e.notable.add(e.n, r)
 	}
 }
 
-func (e *eventList) add(l eventLine) {
+func (e *eventList) add(n uint64, r *jobs.Record) {
 	if len(e.lines) == 2*maxLines {
 		e.lines, e.cut = append(e.lines[:0], e.lines[maxLines:]...), true
 	}
-	e.lines = append(e.lines, l)
-}
-
-// before puts older lines in front.
-func (e *eventList) before(older *eventList) {
-	lines := append(append(make([]eventLine, 0, len(older.lines)+len(e.lines)), older.lines...), e.lines...)
-	e.cut = e.cut || older.cut || len(lines) > 2*maxLines
-	e.lines = lines[max(0, len(lines)-2*maxLines):]
+	e.lines = append(e.lines, eventLine{seq: n, rec: *r})
 }
 
 // newest are those that are shown; cut: there were more.
 func (e *eventList) newest() (lines []eventLine, cut bool) {
 	over := max(0, len(e.lines)-maxLines)
 	return e.lines[over:], e.cut || over > 0
-}
-
-// Earlier is what was recorded before a board is made: of all records, and of the
-// notable ones, as many as a board keeps.
-type Earlier struct {
-	all, notable eventList
-	n            uint64
-	epoch        int
-}
-
-// Add takes in the next record; those of a journal that is read once more from the
-// first take the place of what it gave before.
-func (e *Earlier) Add(r *jobs.Record) {
-	if r.Kind == jobs.KindEpoch {
-		if r.Epoch <= e.epoch {
-			*e = Earlier{}
-		}
-		e.epoch = r.Epoch
-	}
-	e.n++
-	l := eventLine{seq: e.n, rec: *r}
-	e.all.add(l)
-	if Notable(r) {
-		e.notable.add(l)
-	}
-}
-
-// Forget lets go of all of it: what comes next would have a gap before it.
-func (e *Earlier) Forget() {
-	e.all, e.notable = eventList{cut: true}, eventList{cut: true}
 }
 
 func (l *eventLine) say() string {

@@ -2,8 +2,10 @@ package runview
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -12,24 +14,36 @@ import (
 	"go.uber.org/goleak"
 
 	"dcs-tui/dispatch"
+	"dcs-tui/dispatch/inbox"
+	"dcs-tui/dispatch/publish"
 	"dcs-tui/dispatch/sched"
+	"dcs-tui/dispatch/socket"
 	"dcs-tui/hosts"
 	"dcs-tui/hosts/hosttest"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/live"
+	"dcs-tui/jobs/rundir"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// lab is a dispatcher over hosts that need no machine, in virtual time.
+// lab is a dispatcher over hosts that need no machine, in virtual time, with a run
+// directory, an inbox, and a View.
 type lab struct {
-	t    *testing.T
-	d    *dispatch.Dispatcher
-	b    *Board
-	dir  string
-	acts []Action
+	t       *testing.T
+	run     *rundir.Run
+	journal *journal.Journal
+	d       *dispatch.Dispatcher
+	conn    *fakeConn
+	pub     *publish.Publisher
+	over    chan struct{}
+	v       *View
+	dir     string // of the run
+	acts    []Action
 
 	mu      sync.Mutex
-	run     func(jobs.AttemptID) (time.Duration, jobs.Outcome)
+	runs    func(jobs.AttemptID) (time.Duration, jobs.Outcome)
 	say     map[string]string // DCS_PROGRESS
 	refuse  error
 	workers map[string]*worker
@@ -39,51 +53,197 @@ type lab struct {
 // apart is a host that does not share the run directory.
 const apart = "apart"
 
-// noJournal keeps nothing. Its run directory hangs until hangs is closed.
-type noJournal struct{ hangs <-chan struct{} }
+// newLab starts a dispatcher with these hosts of two slots each, and a View.
+func newLab(t *testing.T, names ...string) *lab { return newLabWith(t, nil, names...) }
 
-func (noJournal) Append([]jobs.Record) error { return nil }
-func (noJournal) Sync() error                { return nil }
-func (noJournal) Beat() error                { return nil }
-func (j noJournal) Fenced() (int, error) {
-	if j.hangs != nil {
-		<-j.hangs
+// newLabWith is newLab for a run whose journal has these records already.
+func newLabWith(t *testing.T, before func(*rundir.Run), names ...string) *lab {
+	t.Helper()
+	run, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "test", rundir.Asked{Created: time.Now()})
+	if err != nil {
+		t.Fatal(err)
 	}
-	return 0, nil
+	if before != nil {
+		before(run)
+	}
+	l := &lab{t: t, run: run, dir: run.Dir, workers: map[string]*worker{}}
+	l.runs = func(jobs.AttemptID) (time.Duration, jobs.Outcome) { return time.Minute, jobs.Outcome{} }
+	l.start(names...)
+	l.v = l.open(Options{Lab: "lab", By: "user", Socket: l.dial})
+	return l
 }
 
-// newLab starts a dispatcher with these hosts of two slots each, and a board.
-func newLab(t *testing.T, names ...string) *lab {
-	return newLabOn(t, &jobs.Table{}, names...)
+func (l *lab) open(o Options) *View {
+	o.Act = func(_ context.Context, a Action) (*Answer, error) {
+		l.acts = append(l.acts, a)
+		return &Answer{Done: 1}, nil
+	}
+	v := Open(l.run, o)
+	if err := v.Ready(l.t.Context()); err != nil {
+		l.t.Fatal(err)
+	}
+	v.Connect(l.t.Context())
+	return v
 }
 
-func newLabOn(t *testing.T, table *jobs.Table, names ...string) *lab {
-	return newLabWith(t, noJournal{}, table, names...)
+func (l *lab) dial(_ context.Context, o *journal.Owner) (Conn, error) {
+	if l.conn == nil || l.conn.gone() {
+		return nil, socket.ErrGone
+	}
+	return &caller{fakeConn: l.conn, done: make(chan struct{})}, nil
 }
 
-func newLabWith(t *testing.T, journal dispatch.Journal, table *jobs.Table, names ...string) *lab {
-	l := &lab{t: t, dir: t.TempDir(), workers: map[string]*worker{}}
-	l.run = func(jobs.AttemptID) (time.Duration, jobs.Outcome) { return time.Minute, jobs.Outcome{} }
+// start takes the run over and dispatches it.
+func (l *lab) start(names ...string) {
+	l.t.Helper()
+	j, table, _, err := journal.Take(l.t.Context(), l.run, journal.TakeOptions{Force: true})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	if err := j.SetSocket("/fake"); err != nil {
+		l.t.Fatal(err)
+	}
 	var hs []*hosts.Host
 	for _, n := range names {
 		hs = append(hs, &hosts.Host{Name: n, Link: "ssh", Addresses: []string{n}, Slots: hosts.SlotRule{Fixed: 2}, Weight: 1})
 	}
 	d, err := dispatch.Start(dispatch.Config{
-		RunUID: "u1", RunName: "test", RunDir: l.dir, Created: jobs.StampOf(time.Now()), Sched: sched.Config{Seed: 1, Tries: 2},
-		Hosts: hs, Connector: l, Journal: journal, Table: table,
-		StoreSpecs: func(s []*jobs.Spec) error { table.Specs = append(table.Specs, s...); return nil },
-		Open:       hosts.Open{Run: "u1", Epoch: 1},
+		RunUID: l.run.UID(), RunName: l.run.Name(), RunDir: l.run.Dir, Created: jobs.StampOf(time.Now()), Sched: sched.Config{Seed: 1, Tries: 2},
+		Hosts: hs, Connector: l, Journal: j, Table: table,
+		StoreSpecs: func(s []*jobs.Spec) error {
+			if err := l.run.AppendSpecs(s); err != nil {
+				return err
+			}
+			table.Specs = append(table.Specs, s...)
+			return nil
+		},
+		Open: hosts.Open{Run: l.run.UID(), Epoch: table.Epoch},
 	})
 	if err != nil {
-		t.Fatal(err)
+		l.t.Fatal(err)
 	}
-	l.d = d
-	l.b = FromDispatcher(d, Options{Run: Run{Lab: "lab"}, Act: func(_ context.Context, a Action) (*Answer, error) {
-		l.acts = append(l.acts, a)
-		return &Answer{Done: 1}, nil
-	}})
-	return l
+	l.d, l.journal, l.over = d, j, make(chan struct{})
+	in := inbox.New(inbox.Options{Run: l.run, Dispatcher: d, Say: func(func() string) {}, Canceled: func() bool { return false }, Cancel: func() {},
+		Continued: func() {}, DrainText: func() string { return "" }, EndsOnly: func() bool { return false }, Place: func([]*jobs.Spec) {}})
+	in.TakeWaiting()
+	l.conn = &fakeConn{d: d, in: in, ended: make(chan struct{}), followers: map[*caller]bool{}}
+	l.pub = publish.Start(publish.Options{Run: l.run, Token: j.Token(), Dispatcher: d, Journal: j, Socket: l.conn})
+	over := l.over
+	l.wg.Go(func() { in.Serve(over) })
 }
+
+// kill ends the dispatcher without a word; its process lives on, so the owner file says
+// that it has left.
+func (l *lab) stop() {
+	l.t.Helper()
+	if _, err := l.d.Close(); err != nil {
+		l.t.Error(err)
+	}
+	l.pub.Close(l.t.Context())
+	close(l.over)
+	l.conn.end()
+	if err := l.journal.Close(); err != nil {
+		l.t.Error(err)
+	}
+	l.wg.Wait()
+}
+
+// fakeConn is the dispatcher's end of its socket.
+type fakeConn struct {
+	d  *dispatch.Dispatcher
+	in *inbox.Inbox
+
+	mu        sync.Mutex
+	ended     chan struct{}
+	followers map[*caller]bool
+	durable   *live.Durable
+	state     *live.State
+	replies   []string
+}
+
+// caller is a connection to it.
+type caller struct {
+	*fakeConn
+	onDurable func(live.Durable)
+	onState   func(*live.State)
+	once      sync.Once
+	done      chan struct{}
+}
+
+func (c *fakeConn) gone() bool {
+	select {
+	case <-c.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+func (c *fakeConn) end() {
+	close(c.ended)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for f := range c.followers {
+		f.Close()
+	}
+}
+
+func (c *fakeConn) Publish(d *live.Durable, s *live.State) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if d != nil {
+		c.durable = d
+	}
+	if s != nil {
+		c.state = s
+	}
+	for f := range c.followers {
+		if d != nil {
+			f.onDurable(*d)
+		}
+		if s != nil {
+			f.onState(s)
+		}
+	}
+}
+
+func (c *caller) Follow(_ context.Context, durable func(live.Durable), state func(*live.State)) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.onDurable, c.onState = durable, state
+	c.followers[c] = true
+	if c.durable != nil {
+		durable(*c.durable)
+	}
+	if c.state != nil {
+		state(c.state)
+	}
+	return nil
+}
+
+func (c *caller) Why(ctx context.Context, id jobs.ID) (string, error) {
+	why, _, err := c.d.Why(ctx, id)
+	return why, err
+}
+
+func (c *caller) Read(ctx context.Context, r socket.Read) (*socket.Piece, error) {
+	data, size, err := c.d.Output(ctx, r.Attempt, r.File, r.Offset, r.Limit)
+	return &socket.Piece{Data: data, Size: size}, err
+}
+
+func (c *caller) Reply(_ context.Context, n int64, text string) error {
+	if n != 1 {
+		return socket.Refusef("that was answered already")
+	}
+	c.replies = append(c.replies, text)
+	return nil
+}
+
+func (c *caller) Request(ctx context.Context, name string, body json.RawMessage) error {
+	return c.in.Request(ctx, name, body)
+}
+func (c *caller) Done() <-chan struct{} { return c.done }
+func (c *caller) Close()                { c.once.Do(func() { close(c.done) }) }
 
 func (l *lab) submit(specs ...*jobs.Spec) {
 	l.t.Helper()
@@ -103,17 +263,33 @@ func plain(n int) []*jobs.Spec {
 // end closes everything and waits for it.
 func (l *lab) end() {
 	l.t.Helper()
-	l.b.Close()
-	if _, err := l.d.Close(); err != nil {
-		l.t.Error(err)
-	}
-	l.wg.Wait()
+	l.v.Close()
+	l.stop()
 }
 
-// look asks and fails the test on an error.
+// sync has the View know what the dispatcher knows.
+func (l *lab) sync() {
+	l.t.Helper()
+	if l.conn.gone() {
+		l.v.refresh(l.t.Context())
+		return
+	}
+	s, err := l.d.Live(l.t.Context())
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	s.Token, s.Durable = l.journal.Token(), l.journal.Durable()
+	l.conn.Publish(&s.Durable, s)
+	l.v.refresh(l.t.Context())
+}
+
+// look asks for a picture of the run as it is now and fails the test on an error.
 func (l *lab) look(ask Ask) *Picture {
 	l.t.Helper()
-	p, err := l.b.Look(l.t.Context(), ask)
+	if ask.After == 0 {
+		l.sync()
+	}
+	p, err := l.v.Look(l.t.Context(), ask)
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -122,7 +298,7 @@ func (l *lab) look(ask Ask) *Picture {
 
 func (l *lab) do(a Action) *Answer {
 	l.t.Helper()
-	ans, err := l.b.Do(l.t.Context(), a)
+	ans, err := l.v.Do(l.t.Context(), a)
 	if err != nil {
 		l.t.Fatalf("%s: %v", a.Do, err)
 	}
@@ -192,7 +368,7 @@ func (w *worker) Send(ms ...hosts.Message) error {
 		case *hosts.Withdraw:
 			w.Say(&hosts.Withdrawn{Attempts: m.Attempts})
 		case *hosts.Read:
-			data, size, err := dispatch.NewFileReader().Read(context.Background(), jobs.AttemptFile(w.lab.dir, m.Attempt, m.File), m.Offset, m.Limit)
+			data, size, err := rundir.NewFileReader().Read(context.Background(), jobs.AttemptFile(w.lab.dir, m.Attempt, m.File), m.Offset, m.Limit)
 			if errors.Is(err, os.ErrNotExist) {
 				size, err = 0, nil
 			}
@@ -208,7 +384,7 @@ func (w *worker) launch(id jobs.AttemptID) {
 	at := jobs.StampOf(time.Now())
 	w.Say(&hosts.Started{Jobs: []hosts.StartedJob{{Attempt: id, Slot: 1, At: at}}})
 	w.lab.mu.Lock()
-	took, o := w.lab.run(id)
+	took, o := w.lab.runs(id)
 	w.lab.mu.Unlock()
 	w.lab.wg.Go(func() {
 		select {

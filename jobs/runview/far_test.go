@@ -15,10 +15,8 @@ import (
 // brought here its path is here, and it is read from here, also by who looked before.
 func TestOutputsOfAHostThatKeepsThem(t *testing.T) {
 	x := small()
-	here := map[jobs.AttemptID]bool{}
 	asked := ""
-	b := FromTable(x.Table, Past{Options: Options{Run: Run{Dir: t.TempDir()}}, Life: Ended, HostDirs: map[string]string{"ws01": "ws01:/far"},
-		Here: func(id jobs.AttemptID) bool { return here[id] },
+	b := FromTable(runAt(t.TempDir()), x.Table, Options{
 		Far: func(_ context.Context, host string, r Read) ([]byte, int64, error) {
 			asked += host + " " + r.Attempt.String() + ";"
 			if r.File == jobs.FileErr {
@@ -26,6 +24,7 @@ func TestOutputsOfAHostThatKeepsThem(t *testing.T) {
 			}
 			return []byte("there"), 5, nil
 		}})
+	apartAt(b, nil)
 	id := jobs.AttemptID{Job: 2, N: 2}
 	read := func(want string) {
 		t.Helper()
@@ -33,8 +32,8 @@ func TestOutputsOfAHostThatKeepsThem(t *testing.T) {
 			t.Errorf("%+v, %v; want %q", p, err, want)
 		}
 	}
-	path := jobs.AttemptFile(b.opt.Run.Dir, id, jobs.FileOut)
-	shown := func() string { return ask(t, b, Ask{Focus: 2}).Detail.Attempts[1].Out }
+	path := jobs.AttemptFile(b.run.Dir, id, jobs.FileOut)
+	shown := func() string { return lookAt(t, b, Ask{Focus: 2}).Detail.Attempts[1].Out }
 	read("there")
 	if _, err := b.Read(t.Context(), Read{Attempt: id, File: jobs.FileErr}); err == nil || err.Error() != "the output of 2.2 is only on its host: no route" {
 		t.Errorf("%v", err)
@@ -49,7 +48,7 @@ func TestOutputsOfAHostThatKeepsThem(t *testing.T) {
 		t.Fatal(err)
 	}
 	read("brought")
-	here[id] = true
+	b.brought[id] = true
 	read("brought")
 	if asked != "ws01 2.2;ws01 2.2;" || shown() != path {
 		t.Errorf("asked %q, shown %q", asked, shown())

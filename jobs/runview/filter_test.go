@@ -118,7 +118,7 @@ func TestFilters(t *testing.T) {
 		{"--train=1 id:1", ""}, // an option of a command is text
 		{"a:b", ""},
 	} {
-		p := ask(t, b, Ask{Jobs: &JobsWindow{Filter: c.filter, Sort: SortID, Rows: 50}})
+		p := lookAt(t, b, Ask{Jobs: &JobsWindow{Filter: c.filter, Sort: SortID, Rows: 50}})
 		if got := idsOf(p); got != c.want || p.Jobs.Wrong != "" {
 			t.Errorf("%s: %s, want %s %s", c.filter, got, c.want, p.Jobs.Wrong)
 		}
@@ -153,7 +153,7 @@ func TestFilters(t *testing.T) {
 		"sate:failed":             "did you mean state:",
 		strings.Repeat("x ", 4e3): "at most",
 	} {
-		p := ask(t, b, Ask{Jobs: &JobsWindow{Filter: filter, Rows: 50}})
+		p := lookAt(t, b, Ask{Jobs: &JobsWindow{Filter: filter, Rows: 50}})
 		if !strings.Contains(p.Jobs.Wrong, want) || p.Jobs.Matched != 0 || len(p.Jobs.Rows) != 0 {
 			t.Errorf("%s: %q, want %q", filter, p.Jobs.Wrong, want)
 		}
@@ -169,11 +169,10 @@ func FuzzFilter(f *testing.F) {
 		f.Add(s)
 	}
 	l := new(list)
-	l.init()
-	k := &desk{table: small().Table, tries: 3, linked: func(string) bool { return false }}
+	l.init(nil)
+	k := FromTable(runAt(""), small().Table, Options{})
 	for id := jobs.ID(1); id <= 12; id++ {
-		c := k.change(id)
-		l.put(&c)
+		l.put(k.change(id))
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		x, err := parseFilter(s, l.known)

@@ -22,17 +22,16 @@ func TestGroups(t *testing.T) {
 		}
 	}
 	b := boardOf(t, x)
-	g := ask(t, b, Ask{Groups: true}).Groups
+	g := lookAt(t, b, Ask{Groups: true}).Groups
 	if len(g) != 2 || g[0].Cause != "exit 1" || g[0].Last != "no file" || g[0].Count != 30 || len(g[0].Hosts) != 5 ||
 		len(g[0].Jobs) != MaxGroupRows || g[0].Which.Count() != 30 || g[0].Jobs[0].ID != 59 || g[1].Count != 10 || g[1].Tries != 20 {
 		t.Errorf("%+v", g)
 	}
-	k := &desk{table: x.Table, tries: 3, linked: func(string) bool { return false }, now: jobs.StampOf(time.Now())}
+	k := b
 	for id := jobs.ID(1); id <= 60; id++ { // all are run again
 		j := x.Job(id)
 		j.State, j.Round, j.Failures = jobs.Queued, 2, 0
-		c := k.change(id)
-		b.put(&c)
+		b.put(k.change(id))
 	}
 	if g := b.groups.top(b.rows, time.Now()); len(g) != 0 || len(b.groups.byKey) != 0 {
 		t.Errorf("%d groups are left", len(g))
@@ -41,8 +40,7 @@ func TestGroups(t *testing.T) {
 		j := x.Job(id)
 		j.State = jobs.Failed
 		ran("h", jobs.Outcome{Exit: 2, LastLine: fmt.Sprint("line ", id%3)}, time.Second)(j)
-		c := k.change(id)
-		b.put(&c)
+		b.put(k.change(id))
 	}
 	sum := 0
 	for _, x := range b.groups.top(b.rows, time.Now().Add(time.Hour)) {
@@ -64,7 +62,7 @@ func TestManyCauses(t *testing.T) {
 		x.add(jobs.Spec{Command: "c"}, jobs.Failed, ran("h", jobs.Outcome{Exit: 1, LastLine: fmt.Sprint("at ", i)}, time.Second))
 	}
 	b := boardOf(t, x)
-	g := ask(t, b, Ask{Groups: true}).Groups
+	g := lookAt(t, b, Ask{Groups: true}).Groups
 	sum := 0
 	for _, x := range g {
 		sum += x.Count

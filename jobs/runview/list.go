@@ -5,10 +5,10 @@ import (
 
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
+	"dcs-tui/jobs/results/column"
 )
 
-// list holds the short rows of all jobs and what is counted of them. Whoever has the
-// board's turn owns it.
+// list holds the short rows of all jobs and what is counted of them. View.mu guards it.
 type list struct {
 	rows       []row // job id - 1
 	names      []string
@@ -16,25 +16,31 @@ type list struct {
 	phases     [Phases]int
 	stragglers int
 	edition    uint64 // grows with each change of a row
+	generation int    // of the rows: grows when all are made anew
 
 	runs     map[uint32]struct{}  // jobs that run or are handed over
 	retries  retries              // jobs that wait for their next try
 	ripened  jobs.Stamp           // when retries were last looked through
 	children map[uint32][]uint32  // by the job that they come after
 	again    map[jobs.ID]struct{} // rows to make anew though no record named them
+	links    map[string]bool      // hosts that can be reached
 	groups   groups
 	dated    bool // some job has a deadline
 	hard     hardness
 	known    vocabulary
 }
 
-func (l *list) init() {
+func (l *list) init(figures []*column.Column) {
 	l.names = []string{""}
 	l.nameOf = map[string]uint16{"": 0}
 	l.runs = map[uint32]struct{}{}
 	l.children = map[uint32][]uint32{}
 	l.again = map[jobs.ID]struct{}{}
 	l.groups.init()
+	l.known.figures = nil
+	for _, c := range figures {
+		l.known.figures = append(l.known.figures, c.Name)
+	}
 }
 
 // name gives a host a number.
@@ -61,6 +67,7 @@ func (l *list) put(c *change) {
 	if fresh {
 		l.rows = append(l.rows, row{phase: Phases})
 		l.known.learn(c.row.spec)
+		l.hard.learn(c.row.spec.Options)
 		l.depends(c)
 	}
 	old := l.rows[i]
@@ -146,30 +153,6 @@ func (l *list) rerun() {
 	for id := range l.runs {
 		l.again[jobs.ID(id)] = struct{}{}
 	}
-}
-
-// ripe has the rows made anew whose wait for the next try is over.
-func (l *list) ripe(now jobs.Stamp) {
-	l.ripened = now
-	for len(l.retries) > 0 && l.retries[0].at <= now {
-		r := heap.Pop(&l.retries).(retry)
-		if x := &l.rows[r.id-1]; x.phase == Retry && x.when == r.at {
-			l.again[jobs.ID(r.id)] = struct{}{}
-		}
-	}
-}
-
-// takeAgain takes at most n of the rows that are to be made anew.
-func (l *list) takeAgain(n int) []jobs.ID {
-	var ids []jobs.ID
-	for id := range l.again {
-		if len(ids) == n {
-			break
-		}
-		ids = append(ids, id)
-		delete(l.again, id)
-	}
-	return ids
 }
 
 // retry is a job that waits for its next try until at.

@@ -1,255 +1,78 @@
 package runview
 
 import (
+	"container/heap"
 	"context"
 	"slices"
 	"time"
 
-	"dcs-tui/dispatch"
 	"dcs-tui/jobs"
 )
 
-const (
-	piece     = 2000                   // rows that are made in one visit to the engine
-	wakeEvery = 100 * time.Millisecond // what changes wakes no more often
-	ageEvery  = time.Second            // nor what only ages
-	patience  = 50 * time.Millisecond  // for which one Look takes in changes
-)
-
-// inbox is what came from the engine and has not been taken in: a visit that nobody
-// waited for any longer leaves it there. Guarded by Board.mu.
-type inbox struct {
-	changes []change
-	status  *status
-	records []dispatch.Seen
-	told    []dispatch.Seen
-	wake    <-chan struct{}
-	aging   <-chan struct{}
-	more    bool
-	any     bool
-	aged    bool
-	older   *Earlier
-}
-
-// waits says that something has not been taken in.
-func (in *inbox) waits() bool { return len(in.changes) > 0 || in.more || in.any }
-
-// pull makes the rows of what has changed, and of ids, at the desk.
-func (b *Board) pull(k *desk, ids []jobs.ID) {
-	c := k.changes(piece)
-	made := make([]change, 0, len(c.Jobs)+len(ids))
-	for _, list := range [][]jobs.ID{c.Jobs, ids} {
-		for _, id := range list {
-			if k.table.Job(id) != nil {
-				made = append(made, k.change(id))
-			}
-		}
-	}
-	s := k.status()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	in := &b.inbox
-	in.changes = append(in.changes, made...)
-	in.status = s
-	in.records = append(in.records, c.Records...)
-	in.told = append(in.told, c.Told...)
-	in.wake, in.aging, in.more = c.Wake, c.Aging, c.More
-	in.any, in.aged = in.any || c.Any, in.aged || c.Aged
-}
-
-// takeIn enters what is in the inbox and says whether the engine has more. Whoever
-// calls it has the turn.
-//
-// What only ages makes no new version unless aged is set, which is at most once a second.
-func (b *Board) takeIn(aged bool) (more bool) {
-	b.mu.Lock()
-	in := b.inbox
-	told := b.told
-	b.inbox = inbox{wake: in.wake, aging: in.aging}
-	b.told = false
-	b.mu.Unlock()
-
-	before := b.edition
-	for i := range in.changes {
-		b.put(&in.changes[i])
-	}
-	b.events.add(in.older, in.records, in.told)
-	if s := in.status; s != nil {
-		if relinked(&b.status, s) || aged && s.stragglers != b.stragglers {
-			b.rerun()
-		}
-		keepSaid(&b.status, s)
-		b.progressed(&b.status, s)
-		b.status = *s
-	}
-	stale := b.stale || in.aged
-	b.stale = stale && !aged
-	if in.any || stale && aged || told || b.edition != before {
-		b.version++
-		close(b.changed)
-		b.changed = make(chan struct{})
-	}
-	return in.more || len(b.again) > 0
-}
-
-// relinked says whether a link was made or lost, which moves jobs from one phase to
-// another though no record says so.
-func relinked(old, s *status) bool {
-	if len(old.links) != len(s.links) {
-		return true
-	}
-	for i := range s.links {
-		if old.links[i] != s.links[i] {
-			return true
-		}
-	}
-	return false
-}
-
-// refresh takes in what has changed, as far as patience lasts, if it is time to.
-func (b *Board) refresh(ctx context.Context, now bool) error {
-	if err := b.fillUp(ctx); err != nil {
-		return err
-	}
-	at := time.Now()
-	b.ripe(jobs.StampOf(at))
-	b.mu.Lock()
-	wake, aging := b.inbox.wake, b.inbox.aging
-	waiting := b.inbox.waits() || b.told
-	b.mu.Unlock()
-	paced := now || at.Sub(b.takenAt) >= wakeEvery
-	switch {
-	case paced && (now || waiting || isClosed(wake) || len(b.again) > 0):
-	case (b.stale || isClosed(aging)) && at.Sub(b.agedAt) >= ageEvery:
-	default:
-		return nil
-	}
-	b.takenAt = at
-	aged := at.Sub(b.agedAt) >= ageEvery
-	if aged {
-		b.agedAt = at
-	}
-	for {
-		ids := b.takeAgain(piece)
-		if err := b.from.visit(ctx, func(k *desk) { b.pull(k, ids) }); err != nil {
-			for _, id := range ids {
-				b.again[id] = struct{}{}
-			}
-			return err
-		}
-		if more := b.takeIn(aged); !more || time.Since(at) >= patience {
-			return b.fillUp(ctx)
-		}
-	}
-}
-
-// fillUp makes the rows of jobs that there are none of yet.
-func (b *Board) fillUp(ctx context.Context) error {
-	for b.version == 1 || len(b.rows) < b.status.total {
-		first := jobs.ID(len(b.rows) + 1)
-		err := b.from.visit(ctx, func(k *desk) {
-			var ids []jobs.ID
-			for id := first; id < first+piece && int(id) <= len(k.table.Jobs); id++ {
-				ids = append(ids, id)
-			}
-			b.pull(k, ids)
-		})
-		if err != nil {
-			return err
-		}
-		if b.takeIn(false); b.version == 1 {
-			b.version++
-			b.rows = slices.Grow(b.rows, max(0, b.status.total-len(b.rows)))
-		}
-	}
-	return nil
-}
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}
-
 // Look returns a picture of the run with what was asked for.
-func (b *Board) Look(ctx context.Context, ask Ask) (*Picture, error) {
+func (v *View) Look(ctx context.Context, ask Ask) (*Picture, error) {
 	until := time.Now().Add(ask.Wait)
-	if ask.Table != nil && ask.After == 0 {
-		b.tables.await(ctx, ask.Table)
+	if err := v.Ready(ctx); err != nil {
+		return nil, err
 	}
-	for {
-		if !b.take(ctx) {
-			return nil, ctx.Err()
-		}
-		p, wait, err := func() (*Picture, *wait, error) {
-			defer b.give() // also after a panic: others look as well
-			return b.tryLook(ctx, &ask, until)
-		}()
-		if p != nil || err != nil {
-			return p, err
-		}
-		wait.timer = time.NewTimer(time.Until(wait.due))
-		err = wait.wait(ctx, b.from.ended())
-		wait.timer.Stop()
+	if ask.Table != nil && ask.After == 0 {
+		v.tables.await(ctx, ask.Table)
+	}
+	for ctx.Err() == nil {
+		p, news, due, err := v.tryLook(&ask, until)
 		if err != nil {
 			return nil, err
 		}
+		if p != nil {
+			v.explain(ctx, p)
+			return p, nil
+		}
+		timer := time.NewTimer(time.Until(due))
+		select {
+		case <-news:
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		timer.Stop()
 	}
+	return nil, ctx.Err()
 }
 
-// tryLook makes the picture, or says what to wait for. It has the turn.
-func (b *Board) tryLook(ctx context.Context, ask *Ask, until time.Time) (*Picture, *wait, error) {
-	late := !time.Now().Before(until)
-	if b.over() {
-		return nil, nil, ErrGone
+// tryLook makes the picture, or says what to wait for.
+func (v *View) tryLook(ask *Ask, until time.Time) (p *Picture, news <-chan struct{}, due time.Time, err error) {
+	v.mu.Lock()
+	defer v.mu.Unlock() // also after a panic: others look as well
+	if v.closed {
+		return nil, nil, due, ErrGone
 	}
-	if err := b.refresh(ctx, ask.After == 0); err != nil {
-		return nil, nil, err
+	now := time.Now()
+	if v.pending() && (ask.After == 0 || now.Sub(v.madeAt) >= wakeInterval) {
+		v.take(now)
 	}
-	b.resort(ask.Jobs)
-	if ask.After == 0 || b.version > ask.After || late {
-		p, err := b.picture(ctx, ask)
-		return p, nil, err
+	if x := v.page.of(ask.Jobs); x != nil && x.edition != v.edition && !now.Before(x.due()) {
+		x.make(&v.list, v.now())
+		v.version++
 	}
-	b.mu.Lock()
-	w := &wait{wake: b.inbox.wake, aging: b.inbox.aging, asked: b.asked, changed: b.changed, due: until}
-	waiting := b.inbox.waits() || b.told
-	b.mu.Unlock()
+	if ask.After == 0 || v.version > ask.After || !now.Before(until) {
+		return v.picture(ask), nil, due, nil
+	}
+	due, news = until, v.news
 	soon := func(t time.Time) {
-		if t.Before(w.due) {
-			w.due = t
+		if t.Before(due) {
+			due = t
 		}
 	}
-	if waiting || isClosed(w.wake) || len(b.again) > 0 {
-		w.wake = nil
-		soon(b.takenAt.Add(wakeEvery))
+	if v.pending() {
+		news = nil
+		soon(v.madeAt.Add(wakeInterval))
 	}
-	if b.stale || isClosed(w.aging) {
-		w.aging = nil
-		soon(b.agedAt.Add(ageEvery))
+	if len(v.retries) > 0 {
+		soon(later(now.Add(v.retries[0].at.Time().Sub(v.now())), v.madeAt.Add(wakeInterval)))
 	}
-	if len(b.retries) > 0 {
-		soon(later(b.retries[0].at.Time(), b.takenAt.Add(wakeEvery)))
-	}
-	if x := b.page.of(ask.Jobs); x != nil && x.edition != b.edition {
+	if x := v.page.of(ask.Jobs); x != nil && x.edition != v.edition {
 		soon(x.due())
 	}
-	return nil, w, nil
-}
-
-// resort makes the order of a window anew when that is due: a new version.
-func (b *Board) resort(w *JobsWindow) {
-	x := b.page.of(w)
-	if x == nil || x.edition == b.edition || time.Now().Before(x.due()) {
-		return
-	}
-	x.make(&b.list, time.Now())
-	b.version++
-	close(b.changed)
-	b.changed = make(chan struct{})
+	return nil, news, due, nil
 }
 
 func later(a, b time.Time) time.Time {
@@ -259,23 +82,121 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// wait is what a Look waits for.
-type wait struct {
-	wake, aging, asked, changed <-chan struct{}
-	due                         time.Time
-	timer                       *time.Timer
+// pending reports whether there is something that the rows do not show yet.
+func (v *View) pending() bool {
+	return v.dirty || v.version == 0 || len(v.again) > 0 || len(v.retries) > 0 && v.retries[0].at <= jobs.StampOf(v.now())
 }
 
-func (w *wait) wait(ctx context.Context, ended <-chan struct{}) error {
-	select {
-	case <-w.wake:
-	case <-w.aging:
-	case <-w.asked:
-	case <-w.changed:
-	case <-w.timer.C:
-	case <-ended:
-	case <-ctx.Done():
-		return ctx.Err()
+// take makes the rows of what has changed anew: a new version.
+func (v *View) take(now time.Time) {
+	if len(v.rows) > v.total() { // specifications that were shown are gone
+		v.restart(v.table, &harvest{events: v.events})
 	}
-	return nil
+	ids := v.marks.take()
+	v.ripe(jobs.StampOf(v.now()))
+	if n := v.total() - len(v.rows); n > 0 {
+		v.rows = slices.Grow(v.rows, n)
+	}
+	for {
+		for _, id := range ids {
+			if int(id) <= v.total() {
+				v.put(v.change(id))
+			}
+		}
+		for len(v.rows) < v.total() {
+			v.put(v.change(jobs.ID(len(v.rows) + 1)))
+		}
+		if ids = ids[:0]; len(v.again) == 0 {
+			break
+		}
+		for id := range v.again {
+			ids = append(ids, id)
+		}
+		clear(v.again)
+	}
+	v.version, v.dirty, v.madeAt = v.version+1, false, now
+}
+
+// total is how many jobs are shown.
+func (v *View) total() int { return max(len(v.table.Jobs), min(v.stored, len(v.table.Specs))) }
+
+// job returns a job with all its attempts; nil if there is none. One that is stored and
+// not accepted yet is queued. mu is held.
+func (v *View) job(id jobs.ID) *jobs.Job {
+	if j := v.table.Job(id); j != nil {
+		if j.Attempts == nil && j.Seq > 0 {
+			copied := *j
+			copied.Attempts = j.History()
+			return &copied
+		}
+		return j
+	}
+	if id < 1 || int(id) > v.total() {
+		return nil
+	}
+	s := v.table.Specs[id-1]
+	return &jobs.Job{Spec: s, Round: 1, Priority: int32(s.Priority)}
+}
+
+// ripe has the rows made anew whose wait for the next try is over.
+func (v *View) ripe(now jobs.Stamp) {
+	v.ripened = now
+	for len(v.retries) > 0 && v.retries[0].at <= now {
+		r := heap.Pop(&v.retries).(retry)
+		if x := &v.rows[r.id-1]; x.phase == Retry && x.when == r.at {
+			v.again[jobs.ID(r.id)] = struct{}{}
+		}
+	}
+}
+
+// picture makes what was asked for. mu is held.
+func (v *View) picture(ask *Ask) *Picture {
+	now := v.now()
+	p := &Picture{Version: v.version}
+	v.fill(p)
+	if w := ask.Jobs; w != nil {
+		v.learnHardness(now)
+		x := v.page.get(&v.list, keyOf(w), now)
+		first, n, cursor := window(x, w)
+		p.Jobs = &Page{Filter: w.Filter, Wrong: x.wrong, Sort: w.Sort, Reverse: w.Reverse, Matched: len(x.ids), First: first, Cursor: cursor,
+			Rows: make([]Row, 0, n)}
+		for _, id := range x.ids[first : first+n] {
+			p.Jobs.Rows = append(p.Jobs.Rows, v.row(jobs.ID(id)))
+		}
+		v.placeRows(p.Jobs.Rows)
+		if x.edition != v.edition {
+			p.Jobs.Settled = now.Sub(x.made)
+		}
+	}
+	if v.focus = ask.Focus; v.focus != 0 {
+		p.Detail = v.detail(v.focus)
+	}
+	if ask.Groups {
+		for _, g := range v.groups.top(v.list.rows, now) {
+			if g.rows == nil {
+				for _, id := range g.newest {
+					g.rows = append(g.rows, v.row(id))
+				}
+			}
+			p.Groups = append(p.Groups, g.view())
+		}
+	}
+	if ask.Table != nil {
+		p.Table = v.tableOf(ask.Table)
+	}
+	if ask.Events != nil {
+		p.Events = v.events.window(ask.Events)
+	}
+	return p
+}
+
+// explain asks the dispatcher why the job in the focus stands as it does.
+func (v *View) explain(ctx context.Context, p *Picture) {
+	if p.Detail == nil || p.Detail.Row.Phase.Terminal() || p.Status != StatusRunning {
+		return
+	}
+	why, ok := call(ctx, v.dispatcher(), func(ctx context.Context, c Conn) (string, error) { return c.Why(ctx, p.Detail.Row.ID) })
+	if ok {
+		p.Detail.Why, p.Detail.Asked = why, true
+	}
 }

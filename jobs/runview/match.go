@@ -9,38 +9,36 @@ import (
 )
 
 // Match returns all jobs that a filter matches, and what it would cost to end them.
-func (b *Board) Match(ctx context.Context, text string) (jobs.Ranges, Weight, error) {
-	if !b.take(ctx) {
-		return nil, Weight{}, ctx.Err()
-	}
-	defer b.give()
-	if err := b.refresh(ctx, true); err != nil {
+func (v *View) Match(ctx context.Context, text string) (jobs.Ranges, Weight, error) {
+	if err := v.Ready(ctx); err != nil {
 		return nil, Weight{}, err
 	}
-	f, err := parseFilter(text, b.known)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.take(time.Now())
+	f, err := parseFilter(text, v.known)
 	if err != nil {
 		return nil, Weight{}, &Refused{Why: err.Error()}
 	}
 	which := jobs.Ranges{}
-	for _, id := range b.matching(f) {
+	for _, id := range v.matching(f) {
 		which.Add(jobs.ID(id))
 	}
-	return which, b.weight(which), nil
+	return which, v.weight(which), nil
 }
 
 // Weigh says what it would cost to end these jobs.
-func (b *Board) Weigh(ctx context.Context, which jobs.Ranges) (Weight, error) {
-	if !b.take(ctx) {
-		return Weight{}, ctx.Err()
-	}
-	defer b.give()
-	if err := b.refresh(ctx, true); err != nil {
+func (v *View) Weigh(ctx context.Context, which jobs.Ranges) (Weight, error) {
+	if err := v.Ready(ctx); err != nil {
 		return Weight{}, err
 	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.take(time.Now())
 	if !sound(which) {
 		return Weight{}, errRanges
 	}
-	return b.weight(which), nil
+	return v.weight(which), nil
 }
 
 // errRanges is for callers who give jobs out of order.
@@ -58,12 +56,12 @@ func sound(which jobs.Ranges) bool {
 	return true
 }
 
-func (b *Board) weight(which jobs.Ranges) Weight {
+func (v *View) weight(which jobs.Ranges) Weight {
 	var w Weight
-	now := jobs.StampOf(time.Now())
+	now := jobs.StampOf(v.now())
 	for _, x := range which {
-		for id := max(1, x.First); id <= x.Last && int(id) <= len(b.rows); id++ {
-			switch r := &b.rows[id-1]; {
+		for id := max(1, x.First); id <= x.Last && int(id) <= len(v.rows); id++ {
+			switch r := &v.rows[id-1]; {
 			case r.phase.Terminal():
 				w.Over++
 			case r.phase == Handed:

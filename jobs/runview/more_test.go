@@ -2,7 +2,6 @@ package runview
 
 import (
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -24,7 +23,7 @@ func TestRowsAreSmall(t *testing.T) {
 func TestStragglers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t, "a", "b")
-		l.run = func(id jobs.AttemptID) (time.Duration, jobs.Outcome) {
+		l.runs = func(id jobs.AttemptID) (time.Duration, jobs.Outcome) {
 			if id.Job == 12 {
 				return time.Hour, jobs.Outcome{}
 			}
@@ -65,7 +64,7 @@ func TestSlots(t *testing.T) {
 		if p := l.look(Ask{}); p.Draining != "asked" || p.Paused {
 			t.Errorf("%q, %v", p.Draining, p.Paused)
 		}
-		if _, err := l.b.Do(t.Context(), Action{Do: Slots, Host: "a", Number: -9, Relative: true}); !errors.As(err, new(*Refused)) {
+		if _, err := l.v.Do(t.Context(), Action{Do: Slots, Host: "a", Number: -9, Relative: true}); !errors.As(err, new(*Refused)) {
 			t.Error(err)
 		}
 		l.end()
@@ -84,7 +83,7 @@ func TestALongListIsSortedSeldom(t *testing.T) {
 		if p.Jobs.Settled != 0 {
 			t.Errorf("settled %v", p.Jobs.Settled)
 		}
-		x := l.b.page.of(w)
+		x := l.v.page.of(w)
 		x.took, x.made = 100*time.Millisecond, time.Now() // as of a million jobs
 		l.do(Cancel.Jobs(3))
 		p = l.look(Ask{Jobs: w})
@@ -115,7 +114,7 @@ func TestManyAtOnce(t *testing.T) {
 		l := newLab(t, "a")
 		l.submit(plain(n)...)
 		time.Sleep(5 * time.Second)
-		which, w, err := l.b.Match(t.Context(), "state:queue")
+		which, w, err := l.v.Match(t.Context(), "state:queue")
 		if err != nil || which.Count() != n-w.Running-2 || w.Queued != which.Count() {
 			t.Errorf("%d of %+v, %v", which.Count(), w, err)
 		}
@@ -134,24 +133,6 @@ func TestManyAtOnce(t *testing.T) {
 			t.Errorf("%+v", undone)
 		}
 		l.do(Action{Do: Cancel, Jobs: jobs.Ranges{{First: 1, Last: n}}})
-		l.end()
-	})
-}
-
-// A resumed run: what was in the table is there, and nobody is asked twice.
-func TestALiveBoardOverATableThatWas(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		x := small()
-		l := newLabOn(t, x.Table, "ws01", "ws02", "ws03")
-		time.Sleep(time.Second)
-		p := l.look(Ask{Jobs: &JobsWindow{Rows: 20, Sort: SortID}, Groups: true})
-		words := strings.Split(phasesOf(p), " ")
-		if len(words) != 12 || words[0] != "ok" || words[1] != "fail" || words[4] != "retry" || !slices.Contains([]string{"ending", "cancel"}, words[11]) {
-			t.Errorf("%v", words)
-		}
-		if len(p.Groups) < 2 {
-			t.Errorf("%+v", p.Groups)
-		}
 		l.end()
 	})
 }
@@ -186,7 +167,7 @@ func TestProgressOfAwayJobsStands(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t, "a")
 		l.say = map[string]string{"1.1": "0.95"}
-		l.run = func(jobs.AttemptID) (time.Duration, jobs.Outcome) { return time.Hour, jobs.Outcome{} }
+		l.runs = func(jobs.AttemptID) (time.Duration, jobs.Outcome) { return time.Hour, jobs.Outcome{} }
 		l.submit(plain(1)...)
 		time.Sleep(10 * time.Second)
 		wants := func(what string, phase Phase) {

@@ -2,7 +2,6 @@ package runview
 
 import (
 	"cmp"
-	"context"
 	"slices"
 	"time"
 
@@ -22,9 +21,23 @@ type line struct {
 // hardness is the order of jobs that run from the easiest to the hardest (E2).
 type hardness struct {
 	order map[*jobs.Options]uint32
-	known int // of sched.Core.Hardnesses it was made
+	all   []*jobs.Options // of jobs that have a hardness, in the order of their first jobs
+	had   map[*jobs.Options]bool
+	known int // of all: those that are in order
 	made  time.Time
 	took  time.Duration
+}
+
+// learn takes in the options of a job.
+func (h *hardness) learn(o *jobs.Options) {
+	if o == nil || len(o.Hardness) == 0 || h.had[o] {
+		return
+	}
+	if h.had == nil {
+		h.had = map[*jobs.Options]bool{}
+	}
+	h.had[o] = true
+	h.all = append(h.all, o)
 }
 
 // of is where a queued job stands among those that nothing else tells apart.
@@ -35,81 +48,117 @@ func (h *hardness) of(r *row) uint32 {
 	return h.order[r.spec.Options]
 }
 
-// mostHardnesses bounds how many are put in order, in the engine's goroutine, where 10,000
-// were measured to take 6 ms. With more nobody is told a place.
-const mostHardnesses = 20_000
+// maxHardnesses bounds how many are put in order. With more nobody is told a place.
+const maxHardnesses = 20_000
 
-// learnHardness has the order of hardness brought up to date, as seldom as an order.
-func (b *Board) learnHardness(ctx context.Context) error {
-	now := time.Now()
+// sort numbers the options from 1 for the easiest, batch by batch, as sched starts their
+// jobs; those that are as hard as each other have one number.
+func (h *hardness) sort() {
+	type batch struct {
+		queue, file string
+		n           int
+	}
+	type tuple struct {
+		o     *jobs.Options
+		batch int
+		at    []jobs.Hardness
+	}
+	batches := map[batch]int{}
+	list := make([]tuple, len(h.all))
+	for i, o := range h.all {
+		b := batch{o.Queue, o.File, len(o.Hardness)}
+		if _, ok := batches[b]; !ok {
+			batches[b] = len(batches)
+		}
+		list[i] = tuple{o: o, batch: batches[b]}
+		for _, s := range o.Hardness {
+			list[i].at = append(list[i].at, jobs.ParseHardness(s))
+		}
+	}
+	compare := func(a, b tuple) int {
+		if c := cmp.Compare(a.batch, b.batch); c != 0 {
+			return c
+		}
+		if c := slices.CompareFunc(a.at, b.at, jobs.Hardness.Compare); c != 0 {
+			return c
+		}
+		return cmp.Compare(uint64(b.o.Timeout-1), uint64(a.o.Timeout-1)) // none is the most
+	}
+	slices.SortStableFunc(list, compare)
+	h.order = make(map[*jobs.Options]uint32, len(list))
+	n := uint32(0)
+	for i, t := range list {
+		if i == 0 || compare(list[i-1], t) != 0 {
+			n++
+		}
+		h.order[t.o] = n
+	}
+}
+
+// learnHardness brings the order of hardness up to date, as seldom as an order.
+func (v *View) learnHardness(now time.Time) {
+	h := &v.hard
 	switch {
-	case b.status.hardnesses > mostHardnesses:
-		b.hard.order = nil
-		return nil
-	case b.status.hardnesses == b.hard.known, now.Sub(b.hard.made) < pace(b.hard.took):
-		return nil
+	case len(h.all) > maxHardnesses:
+		h.order = nil
+		return
+	case len(h.all) == h.known, now.Sub(h.made) < pace(h.took):
+		return
 	}
-	type learnt struct {
-		order map[*jobs.Options]uint32
-		known int
-	}
-	answer := make(chan learnt, 1)
-	if err := b.from.visit(ctx, func(k *desk) { answer <- learnt{k.core.HardnessOrder(), k.core.Hardnesses()} }); err != nil {
-		return err
-	}
-	l := <-answer
-	b.hard = hardness{l.order, l.known, now, time.Since(now)}
-	b.edition++ // orders are to be made anew
-	return nil
+	start := time.Now()
+	h.sort()
+	h.known, h.made, h.took = len(h.all), now, time.Since(start)
+	v.edition++ // orders are to be made anew
 }
 
 // stand makes the line.
-func (b *Board) stand(l *line, now time.Time) {
+func (v *View) stand(l *line, now time.Time) {
+	start := time.Now()
 	ids := l.ids[:0]
 	var queue string
 	var last *jobs.Options
-	l.mixed = b.status.hardnesses > mostHardnesses
-	for i := range b.rows {
-		r := &b.rows[i]
+	l.mixed = len(v.hard.all) > maxHardnesses
+	for i := range v.rows {
+		r := &v.rows[i]
 		if r.phase != Queued {
 			continue
 		}
 		if o := r.spec.Options; o != nil && (o != last || len(ids) == 0) {
 			// Whose turn it is among queues changes with what they use, and who takes a short job with where a slot is free.
-			l.mixed = l.mixed || len(ids) > 0 && o.Queue != queue || b.status.hybrid && o.Estimate > 0
+			l.mixed = l.mixed || len(ids) > 0 && o.Queue != queue || v.state != nil && v.state.Hybrid && o.Estimate > 0
 			queue, last = o.Queue, o
 		}
 		ids = append(ids, uint32(i+1))
 	}
-	l.ids = sortIDs(&b.list, ids, SortAge, false, now)
-	l.edition, l.made, l.took = b.edition, now, time.Since(now)
+	l.ids = sortIDs(&v.list, ids, SortAge, false, now)
+	l.edition, l.made, l.took = v.edition, now, time.Since(start)
 }
 
-// place says of queued rows how many start before them, where that is known.
-func (b *Board) place(rows []Row) {
+// placeRows says of queued rows how many start before them, where that is known.
+func (v *View) placeRows(rows []Row) {
 	queued := func(r Row) bool { return r.Phase == Queued }
 	if !slices.ContainsFunc(rows, queued) {
 		return
 	}
-	l := &b.queue
-	if now := time.Now(); l.ids == nil || l.edition != b.edition && now.Sub(l.made) >= pace(l.took) {
-		b.stand(l, now)
+	l := &v.queue
+	if now := v.now(); l.ids == nil || l.edition != v.edition && now.Sub(l.made) >= pace(l.took) {
+		v.stand(l, now)
 	}
 	if l.mixed {
 		return
 	}
-	for len(l.ids) > 0 && b.rows[l.ids[0]-1].phase != Queued {
+	for len(l.ids) > 0 && v.rows[l.ids[0]-1].phase != Queued {
 		l.ids = l.ids[1:]
 	}
 	for i := range rows {
 		r := &rows[i]
-		if !queued(*r) || int(r.ID) > len(b.rows) {
+		if !queued(*r) || int(r.ID) > len(v.rows) {
 			continue
 		}
-		mine := &b.rows[r.ID-1]
+		mine := &v.rows[r.ID-1]
 		r.Place, _ = slices.BinarySearchFunc(l.ids, uint32(r.ID), func(id, me uint32) int {
-			other := &b.rows[id-1]
-			return cmp.Or(cmp.Compare(startKey(other), startKey(mine)), cmp.Compare(b.hard.of(other), b.hard.of(mine)), cmp.Compare(id, me))
+			other := &v.rows[id-1]
+			return cmp.Or(cmp.Compare(startKey(other), startKey(mine)), cmp.Compare(v.hard.of(other), v.hard.of(mine)), cmp.Compare(id, me))
 		})
 	}
 }

@@ -27,7 +27,7 @@ func TestPlaces(t *testing.T) {
 		return s
 	}
 	var many []*jobs.Spec
-	for i := range mostHardnesses + 1 {
+	for i := range maxHardnesses + 1 {
 		many = append(many, hard(fmt.Sprint(i)))
 	}
 	for _, tt := range []struct {

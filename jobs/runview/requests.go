@@ -8,12 +8,12 @@ import (
 	"slices"
 
 	"dcs-tui/jobs"
-	requests "dcs-tui/jobs/ask"
+	"dcs-tui/jobs/ask"
 	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/rundir"
 )
 
-// requestVerb is how an action becomes requests.
+// requestVerb is how an action becomes ask.
 type requestVerb struct {
 	do   string                                                                // kind of request
 	fill func(q *rundir.Request, a Action, t *jobs.Table, s *live.State) error // nil: it has no more fields
@@ -21,7 +21,7 @@ type requestVerb struct {
 	none string                                                                // the answer if there was nothing to do, for actions on jobs
 }
 
-// requestVerbs are the actions that are requests. Resume and Reply are not.
+// requestVerbs are the actions that are ask. Resume and Reply are not.
 var requestVerbs = map[Verb]requestVerb{
 	Cancel:    {rundir.DoCancel, fillCancel, "%s canceled", "nothing to cancel: it is over already"},
 	Requeue:   {rundir.DoRequeue, nil, "%s queued again", "nothing to run again: it is not over yet"},
@@ -50,16 +50,16 @@ func Requests(a Action, t *jobs.Table, s *live.State) ([]*rundir.Request, error)
 	v, ok := requestVerbs[a.Do]
 	switch {
 	case !ok:
-		return nil, refusef("%s is not a request", a.Do)
+		return nil, refuse("%s is not a request", a.Do)
 	case !sound(a.Jobs):
-		return nil, refusef("%v", errRanges)
+		return nil, refuse("%v", errRanges)
 	}
 	q := &rundir.Request{Do: v.do, Why: a.Why}
 	switch a.Do {
 	case Cancel, Requeue, Edit, Priority:
 		q.Jobs = jobs.RangesOf(a.Jobs.IDs(jobs.ID(len(t.Jobs))))
 		if len(q.Jobs) == 0 {
-			return nil, refusef("the run has no such job")
+			return nil, refuse("the run has no such job")
 		}
 	}
 	if a.Do == Priority {
@@ -88,9 +88,9 @@ func priorityRequests(q *rundir.Request, a Action, t *jobs.Table) ([]*rundir.Req
 	}
 	switch {
 	case len(byPriority) == 0:
-		return nil, refusef("%s", requestVerbs[Priority].none)
+		return nil, refuse("%s", requestVerbs[Priority].none)
 	case len(byPriority) > maxPriorityRequests:
-		return nil, refusef("those jobs have too many different priorities; say which priority")
+		return nil, refuse("those jobs have too many different priorities; say which priority")
 	}
 	var all []*rundir.Request
 	for _, p := range slices.Sorted(maps.Keys(byPriority)) {
@@ -123,10 +123,10 @@ func fillEdit(q *rundir.Request, a Action, _ *jobs.Table, _ *live.State) error {
 		q.Edit.Command = &e.Command
 	}
 	if q.Edit.Empty() {
-		return refusef("nothing is to be changed")
+		return refuse("nothing is to be changed")
 	}
 	if err := q.Edit.Check(); err != nil {
-		return refusef("%v", err)
+		return refuse("%v", err)
 	}
 	return nil
 }
@@ -144,19 +144,19 @@ func fillSlots(q *rundir.Request, a Action, _ *jobs.Table, s *live.State) error 
 	q.Host, q.Number = a.Host, a.Number
 	if a.Relative {
 		if s == nil {
-			return refusef("the slots of %s are not known now; say how many it shall have", a.Host)
+			return refuse("the slots of %s are not known now; say how many it shall have", a.Host)
 		}
 		h, err := liveHost(s, a.Host)
 		if err != nil {
 			return err
 		}
 		if h.Slots == 0 && h.Given == 0 {
-			return refusef("%s has not said yet how many slots it has", a.Host)
+			return refuse("%s has not said yet how many slots it has", a.Host)
 		}
 		q.Number += h.Slots
 	}
 	if q.Number < 1 && (a.Relative || q.Number < 0) {
-		return refusef("%s has at least 1 slot; drain it to have nothing started there", a.Host)
+		return refuse("%s has at least 1 slot; drain it to have nothing started there", a.Host)
 	}
 	q.Number = min(q.Number, jobs.MaxSlots)
 	return nil
@@ -171,14 +171,14 @@ func liveHost(s *live.State, name string) (*live.Host, error) {
 		names = append(names, s.Hosts[i].Name)
 	}
 	if near := jobs.Nearest(name, names); near != "" {
-		return nil, refusef("there is no host %s; did you mean %s?", name, near)
+		return nil, refuse("there is no host %s; did you mean %s?", name, near)
 	}
-	return nil, refusef("there is no host %s", name)
+	return nil, refuse("there is no host %s", name)
 }
 
 // AnswerTo returns the answer to an action from what became of its requests, which are all
 // answered. The error is a *Refused when none was carried out.
-func AnswerTo(a Action, traces []*requests.Trace, t *jobs.Table) (*Answer, error) {
+func AnswerTo(a Action, traces []*ask.Trace, t *jobs.Table) (*Answer, error) {
 	v, ans := requestVerbs[a.Do], new(Answer)
 	refused := ""
 	var affected []jobs.ID
@@ -214,9 +214,7 @@ func AnswerTo(a Action, traces []*requests.Trace, t *jobs.Table) (*Answer, error
 		ans.Text = fmt.Sprintf(v.done, jobs.Plural(ans.Done, "job")) + fmt.Sprintf("; %d left alone", ans.Left)
 	}
 	if a.Do == Cancel {
-		ans.Changed = jobs.RangesOf(requests.Undo(t, affected))
+		ans.Changed = jobs.RangesOf(ask.Undo(t, affected))
 	}
 	return ans, nil
 }
-
-func refusef(format string, args ...any) error { return &Refused{Why: fmt.Sprintf(format, args...)} }

@@ -3,8 +3,6 @@ package runview
 import (
 	"math"
 
-	"dcs-tui/dispatch"
-	"dcs-tui/dispatch/sched"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
 )
@@ -50,40 +48,24 @@ type change struct {
 	outcome *jobs.Outcome
 }
 
-// desk is where rows are made: over a dispatcher, in its engine's goroutine; or over
-// a table.
-type desk struct {
-	table  *jobs.Table
-	core   *sched.Core // nil: nobody dispatches
-	now    jobs.Stamp
-	mono   sched.Time
-	tries  int
-	linked func(host string) bool
-	// dir is where the files of an attempt are, and whether its host keeps its own.
-	dir func(a *jobs.Attempt) (dir string, apart bool)
-
-	in    *dispatch.Inside // live
-	watch *dispatch.Watch
-	past  *replayed // not
-}
-
 // phase says where a job stands, and which attempt that rests on, nil if none.
-func (k *desk) phase(id jobs.ID, j *jobs.Job) (Phase, *jobs.Attempt) {
+func (v *View) phase(id jobs.ID, j *jobs.Job) (Phase, *jobs.Attempt) {
+	_, ending := v.table.Cancels[id]
 	switch j.State {
 	case jobs.Running:
-		p, a := k.open(id, j)
-		if k.core != nil {
-			p = standing[k.core.Standing(id)]
+		p, a := v.open(j)
+		if ending || v.state != nil && v.state.Ending.Has(id) {
+			p = Ending
 		}
 		return p, a
 	case jobs.Queued:
 		last := lastTry(j)
 		switch {
-		case k.core != nil:
-			return standing[k.core.Standing(id)], last
-		case j.Retry > k.now:
+		case ending:
+			return Ending, last
+		case j.Retry > jobs.StampOf(v.now()):
 			return Retry, last
-		case k.waits(j):
+		case v.waits(j) || len(j.Open()) > 0: // for other jobs, or until an attempt of an earlier round is over
 			return Waits, last
 		}
 		return Queued, last
@@ -99,40 +81,36 @@ func (k *desk) phase(id jobs.ID, j *jobs.Job) (Phase, *jobs.Attempt) {
 	return Skipped, nil
 }
 
-// standing says which phase the core's own words are.
-var standing = [sched.Standings]Phase{
-	sched.IsReady: Queued, sched.Retrying: Retry, sched.Waits: Waits, sched.Overtaken: Waits,
-	sched.Handed: Handed, sched.Runs: Running, sched.Away: Away, sched.Ending: Ending,
-}
-
 // open is phase for a job with an attempt that may be alive: the newest that has
 // started, or else the newest.
-func (k *desk) open(id jobs.ID, j *jobs.Job) (Phase, *jobs.Attempt) {
+func (v *View) open(j *jobs.Job) (Phase, *jobs.Attempt) {
 	var at *jobs.Attempt
+	best := Handed
 	for _, a := range j.Attempts {
-		if a.State.Open() && (at == nil || at.State == jobs.AttemptLaunching || a.State == jobs.AttemptRunning) {
+		if !a.State.Open() {
+			continue
+		}
+		if at == nil || at.State == jobs.AttemptLaunching || a.State == jobs.AttemptRunning {
 			at = a
 		}
+		started, known := a.State == jobs.AttemptRunning, v.state != nil
+		switch {
+		case known && v.links[a.Host] && started:
+			best = Running
+		case best == Handed && (known && !v.links[a.Host] || !known && started):
+			best = Away
+		}
 	}
-	_, ending := k.table.Cancels[id]
-	switch {
-	case ending:
-		return Ending, at
-	case at == nil || at.State == jobs.AttemptLaunching:
-		return Handed, at
-	case !k.linked(at.Host):
-		return Away, at
-	}
-	return Running, at
+	return best, at
 }
 
 // waits says whether a queued job waits for others.
-func (k *desk) waits(j *jobs.Job) bool {
+func (v *View) waits(j *jobs.Job) bool {
 	if j.Spec.Options == nil {
 		return false
 	}
 	for _, dep := range j.Spec.After {
-		if p := k.table.Job(dep); p == nil || p.State != jobs.Succeeded {
+		if p := v.table.Job(dep); p == nil || p.State != jobs.Succeeded {
 			return true
 		}
 	}
@@ -150,30 +128,30 @@ func lastTry(j *jobs.Job) *jobs.Attempt {
 }
 
 // triesOf is how many tries a job may have in all.
-func (k *desk) triesOf(j *jobs.Job) int {
+func (v *View) triesOf(j *jobs.Job) int {
 	if j.Spec.Options != nil && j.Spec.Tries > 0 {
 		return j.Spec.Tries
 	}
-	return k.tries
+	return v.tries()
 }
 
-// began is when an attempt started, on its host's clock as far as that can be right.
-func (k *desk) began(a *jobs.Attempt) jobs.Stamp {
+// startOf is when an attempt started, on its host's clock as far as that can be right.
+func (v *View) startOf(a *jobs.Attempt) jobs.Stamp {
 	if a.Started == 0 {
 		return 0
 	}
-	return min(max(a.Started, a.Launched), max(k.now, a.Launched))
+	return min(max(a.Started, a.Launched), max(jobs.StampOf(v.now()), a.Launched))
 }
 
 // change makes the short row of a job.
-func (k *desk) change(id jobs.ID) change {
-	j := k.table.Job(id)
-	p, a := k.phase(id, j)
-	c := change{id: id, state: j.State, reason: j.Reason, row: row{
+func (v *View) change(id jobs.ID) *change {
+	j := v.job(id)
+	p, a := v.phase(id, j)
+	c := &change{id: id, state: j.State, reason: j.Reason, row: row{
 		spec: j.Spec, phase: p, priority: j.Priority, seq: uint32(min(j.Seq, math.MaxUint32)),
 		attempts: clip(len(j.Attempts)), failures: clip(int(j.Failures)), progress: noProgress,
 	}}
-	if k.core != nil && k.core.Straggler(id) {
+	if v.straggles(id, p) {
 		c.row.flags |= straggler
 	}
 	if j.Urgent {
@@ -186,7 +164,7 @@ func (k *desk) change(id jobs.ID) change {
 		c.host = a.Host
 		switch p {
 		case Ending, Running, Away:
-			c.row.when = k.began(a)
+			c.row.when = v.startOf(a)
 		case Handed:
 			c.row.when = a.Launched
 		}
@@ -209,6 +187,11 @@ func (k *desk) change(id jobs.ID) change {
 		}
 	}
 	return c
+}
+
+// straggles reports whether a job runs far longer than others of its queue.
+func (v *View) straggles(id jobs.ID, p Phase) bool {
+	return v.state != nil && runs(p) && v.state.Stragglers.Has(id)
 }
 
 func clip(n int) uint16 { return uint16(min(max(n, 0), math.MaxUint16)) }

@@ -1,81 +1,156 @@
 package runview
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
 	"strings"
 	"time"
 
-	"dcs-tui/dispatch"
-	"dcs-tui/dispatch/sched"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/live"
 )
 
-// status is what is known of the run as a whole.
-type status struct {
-	run     dispatch.Status
-	total   int
-	life    Life
-	over    string
-	trouble []string
-	hosts   []live.Host
-	links   []bool // of hosts: a helper answers
-	// stragglers are as many as the core has: rows may be a moment behind.
-	stragglers int
-	hardnesses int              // that HardnessOrder knows
-	hybrid     bool             // local slots take the shortest job first
-	progress   map[string]*said // by host
-	beats      []time.Duration  // of hosts: the newest
+// RunStatus is how a run stands.
+type RunStatus uint8
+
+// The statuses.
+const (
+	StatusRunning  RunStatus = iota // somebody dispatches it, as far as this machine can tell
+	StatusFinished                  // every job is over
+	StatusStopped                   // jobs are left, and its dispatcher has ended or is ending
+	StatusCrashed                   // jobs are left, and its dispatcher died
+	StatusSilent                    // jobs are left, and its dispatcher on another machine gives no sign of life
+)
+
+// Live reports whether somebody dispatches the run and is not ending.
+func (s RunStatus) Live() bool { return s == StatusRunning }
+
+// facts are what a poll found of the run as a whole.
+type facts struct {
+	err        error          // why nothing can be shown
+	owner      *journal.Owner // nil: nobody ever dispatched the run
+	dispatched bool
+	problem    string   // what keeps the dispatcher or this program from its work
+	missing    string   // what is missing of the input
+	left       string   // see LeftBehind
+	trouble    []string // see HostsOfNoUse
+	records    int      // that these three are made of; they are empty while somebody dispatches the run
 }
 
-// said is what the jobs of a host said of themselves (DCS_PROGRESS) by its newest beat.
-type said struct {
-	beat time.Duration
-	text map[string]string // by attempt; never changed
+// same reports whether nobody can tell the two apart.
+func (f *facts) same(o *facts) bool {
+	return f.err == nil && o.err == nil && f.dispatched == o.dispatched && f.problem == o.problem && f.missing == o.missing &&
+		(f.owner == nil) == (o.owner == nil) && (f.owner == nil || f.owner.Token == o.owner.Token) && slices.Equal(f.trouble, o.trouble)
 }
 
-// status copies what is known of the run.
-func (k *desk) status() *status {
-	s := &status{total: len(k.table.Jobs)}
-	if k.in == nil {
-		s.run = dispatch.Status{At: time.Now(), Tries: k.tries, More: k.past.past.More}
-		s.life, s.over, s.trouble, s.hosts = k.past.past.Life, k.past.over, k.past.trouble, k.past.hosts
-		return s
-	}
-	s.run = k.in.Status()
-	if f := s.run.Finish; f != nil {
-		s.life, s.over = Ended, overText(f)
-		if f.How == sched.Fenced {
-			s.life, s.run.Problem = Taken, "" // it writes no journal any more
+// facts returns what the last poll found. before are those of the poll before, and err is
+// what it failed with.
+func (f *follower) facts(err error, before facts) facts {
+	records := f.Report().Records
+	n := facts{owner: f.Owner, dispatched: f.Dispatched(), records: records}
+	switch {
+	case err == nil && n.dispatched:
+		n.problem = f.Owner.Problem
+		if f.Owner.Stopped() {
+			n.problem = StoppedText(f.Owner)
 		}
+	case err != nil && records == 0 && before.records == 0:
+		n.err = err
+	case err != nil:
+		n.problem = err.Error()
 	}
-	s.stragglers, s.hardnesses, s.hybrid = k.core.Stragglers(), k.core.Hardnesses(), k.core.Hybrid()
-	mono := k.mono.Mono
-	for _, h := range k.in.Hosts() {
-		s.hosts = append(s.hosts, hostOf(&h, mono))
-		s.links = append(s.links, h.Linked)
-		s.beats = append(s.beats, h.LastBeat)
-		if len(h.Beat.Progress) > 0 {
-			if s.progress == nil {
-				s.progress = map[string]*said{}
-			}
-			s.progress[h.Name] = &said{h.LastBeat, h.Beat.Progress}
+	if n.dispatched {
+		return n
+	}
+	if before.dispatched || before.records != records || before.err != nil || f.read == 0 {
+		n.left, n.trouble = LeftBehind(f.Table()), HostsOfNoUse(f.Table(), f.words)
+		if n.left != "" {
+			n.trouble = append([]string{n.left}, n.trouble...)
 		}
+		if input, err := f.Run.ReadInput(); err == nil && input.Cut() {
+			n.missing = InputText(input, f.Table())
+		}
+	} else {
+		n.missing, n.left, n.trouble = before.missing, before.left, before.trouble
 	}
-	return s
+	f.read = max(1, records)
+	return n
 }
 
-func overText(f *sched.Finish) string {
-	switch f.How {
-	case sched.AllDone:
-		return "all jobs are over" + andLeft(f.Why)
-	case sched.Drained:
-		return "drained" + because(f.Why)
-	case sched.Stopped:
-		return "stopped" + because(f.Why)
-	case sched.Fenced:
-		who, _, _ := strings.Cut(f.Why, ";") // after it: what becomes of the old one
-		return who
+// removed replaces the error of a poll if the run directory is not there any more.
+func (v *View) removed(err error) error {
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
-	return f.Why
+	if _, statErr := v.run.Disk.Lstat(v.run.Dir); errors.Is(statErr, fs.ErrNotExist) {
+		return fmt.Errorf("the run directory %s was removed or moved; this is how it was", v.run.Dir)
+	}
+	return err
+}
+
+// status returns how the run stands and, unless it goes on, a sentence that says so. mu is
+// held.
+func (v *View) status() (RunStatus, string) {
+	f, t := &v.facts, v.table
+	left := t.Unfinished() + max(0, v.stored-len(t.Jobs))
+	closed := t.Closed
+	if closed.Epoch != t.Epoch {
+		closed = jobs.Closing{}
+	}
+	if f.dispatched {
+		if s := v.state; closed.How == "" && s != nil && s.Finish != nil && s.Finish.How != "fenced" {
+			closed = jobs.Closing{How: s.Finish.How, Reason: s.Finish.Why}
+		}
+		switch {
+		case closed.How == "":
+			return StatusRunning, ""
+		case closed.How == jobs.ClosedDone:
+			return StatusFinished, "all jobs are over" + andLeft(closed.Reason)
+		case left == 0:
+			return StatusFinished, overText(closed)
+		}
+		return StatusStopped, overText(closed)
+	}
+	status, over := StatusFinished, ""
+	switch {
+	case left == 0 && v.total() == 0:
+		over = "no job came"
+	case left == 0 && t.Counts[jobs.Succeeded] == v.total():
+		over = "all jobs succeeded"
+	case left == 0 && t.Counts[jobs.Cancelled] > 0:
+		over = "over: " + Counts(t, false)
+	case left == 0:
+		over = "some jobs did not succeed"
+	case f.owner == nil || f.owner.Left || closed.How != "":
+		status, over = StatusStopped, "stopped with "+jobs.Plural(left, "job")+" left"
+		if closed.How == jobs.ClosedDrained || closed.How == jobs.ClosedNoHosts {
+			over = overText(closed) + "; " + jobs.Plural(left, "job") + " left"
+		}
+	case f.owner.Life() == journal.Dead:
+		status, over = StatusCrashed, f.owner.String()+" has died; what it started runs on"
+	default:
+		status, over = StatusSilent, f.owner.String()+" gives no sign of life any more; what it started runs on"
+	}
+	if f.left != "" {
+		over += "; " + f.left
+	}
+	if f.missing != "" {
+		over += "; " + f.missing
+	}
+	return status, over
+}
+
+func overText(c jobs.Closing) string {
+	switch c.How {
+	case jobs.ClosedDrained:
+		return "drained" + because(c.Reason)
+	case jobs.ClosedStopped:
+		return "stopped" + because(c.Reason)
+	}
+	return c.Reason
 }
 
 func andLeft(why string) string {
@@ -85,72 +160,212 @@ func andLeft(why string) string {
 	return "; " + why
 }
 
-func hostOf(h *dispatch.Host, mono time.Duration) live.Host {
-	b := &h.Beat
-	v := live.Host{
-		Name: h.Name, State: h.State.String(), Reason: h.Reason, Stopped: h.Stopped, Note: h.Note, Slots: h.Slots, Usable: h.Usable,
-		Running: h.Running, Buffered: h.Buffered, Done: h.Done, Failed: h.Failed,
-		Load: b.Load, Busy: b.Busy, Ours: b.Ours, MemFree: b.MemFree, DiskFree: b.DiskFree, FSDelay: b.FSDelay,
-		Delay: h.Delay, History: h.History,
+// LeftBehind says of a run whose jobs are all over, and which nobody dispatches any
+// more, what its journal does not show to have been ended: a run ends only when every
+// host has been left clean. "" if it has ended, or goes on.
+func LeftBehind(t *jobs.Table) string {
+	if t.Ended || len(t.Jobs) == 0 || t.Unfinished() > 0 {
+		return ""
 	}
-	if m := h.Hello; m != nil {
-		v.Cores, v.GPUs, v.MemBytes = m.Cores, m.GPUs, m.MemBytes
+	var lost []string // hosts that were given up with something on them
+	for i := range t.Jobs {
+		for _, a := range t.Jobs[i].History() {
+			if a.State == jobs.AttemptLost && a.Host != "" && !slices.Contains(lost, a.Host) {
+				lost = append(lost, a.Host)
+			}
+		}
 	}
-	if h.LastBeat > 0 {
-		v.Beat = max(1, mono-h.LastBeat)
+	const limit = 5
+	slices.Sort(lost)
+	where := "hosts"
+	if n := len(lost); n > limit {
+		where = strings.Join(lost[:limit], ", ") + fmt.Sprintf(" and %d more", n-limit)
+	} else if n > 0 {
+		where = strings.Join(lost, ", ")
+	}
+	return "processes that jobs left behind may still be alive on " + where + ": resume ends them"
+}
+
+// StoppedText says how a stopped owner is continued.
+func StoppedText(o *journal.Owner) string {
+	return fmt.Sprintf("it is stopped (Ctrl-Z, SIGSTOP): kill -CONT %d lets it go on", o.PID)
+}
+
+// now is the dispatcher's clock, as far as that is known. mu is held.
+func (v *View) now() time.Time { return time.Now().Add(v.ahead) }
+
+// setState takes in what the dispatcher published; nil: nobody dispatches the run. mu is held.
+func (v *View) setState(s *live.State) {
+	old := v.state
+	if old == s {
+		return
+	}
+	v.state, v.seenAt = s, time.Now()
+	if s == nil {
+		v.ahead = 0
+		v.rerun()
+		return
+	}
+	switch ahead := s.At.Sub(v.seenAt); {
+	case v.facts.owner == nil || v.facts.owner.Life() == journal.Alive:
+		v.ahead = 0
+	case old == nil || old.Token != s.Token || ahead > v.ahead: // the state that was under way for the shortest time
+		v.ahead = ahead
+	}
+	if old == nil || !sameLinks(old.Hosts, s.Hosts) {
+		v.rerun()
 	} else {
-		v.DiskFree = -1
+		for _, r := range []jobs.Ranges{old.Stragglers, s.Stragglers, old.Ending, s.Ending} {
+			for _, id := range r.IDs(jobs.ID(len(v.rows))) {
+				v.again[id] = struct{}{}
+			}
+		}
 	}
-	if h.Down > 0 {
-		v.Down = max(1, mono-h.Down)
+	v.links = map[string]bool{}
+	for i := range s.Hosts {
+		v.links[s.Hosts[i].Name] = s.Hosts[i].Linked
 	}
-	if h.RetryAt > mono {
-		v.RetryIn = h.RetryAt - mono
-	}
-	return v
+	v.progressed(s.Progress)
 }
 
-// fill puts it into a picture.
-func (s *status) fill(p *Picture) {
-	r := &s.run
-	p.Life, p.Over, p.Trouble, p.More, p.Tries = s.life, s.over, s.trouble, r.More, r.Tries
-	p.Rate, p.Rates, p.ETA, p.Spread = r.Rate, r.Rates, r.ETA, r.Spread
-	p.Paused, p.Draining, p.Problem, p.Hosts = r.Paused, r.Drain, r.Problem, s.hosts
-	p.Stuck = r.Stuck
-	for i := range s.hosts {
-		p.SlotsBusy += s.hosts[i].Running
-		p.Slots += s.hosts[i].Slots
-		p.Usable += s.hosts[i].Usable
+// sameLinks reports whether the same hosts can be reached.
+func sameLinks(a, b []live.Host) bool {
+	return slices.EqualFunc(a, b, func(a, b live.Host) bool { return a.Name == b.Name && a.Linked == b.Linked })
+}
+
+// progressed enters what running jobs say of themselves.
+func (v *View) progressed(progress map[string]string) {
+	for name, text := range progress {
+		id, err := jobs.ParseAttemptID(name)
+		if err != nil || id.Job < 1 || int(id.Job) > len(v.rows) {
+			continue
+		}
+		r := &v.rows[id.Job-1]
+		share, _ := jobs.ReadProgress(text)
+		if n := uint16(share * 10_000); share >= 0 && runs(r.phase) && int(r.attempts) == id.N && n != r.progress {
+			r.progress = n
+			v.edition++
+		}
 	}
 }
 
-// aged adds the time since s was taken to the ages of the hosts.
-func (s *status) aged(now time.Time) []live.Host {
-	d := now.Sub(s.run.At)
-	if d <= 0 || len(s.hosts) == 0 {
-		return s.hosts
+// hosts returns the hosts as they are now. mu is held.
+func (v *View) hosts() []live.Host {
+	if v.state == nil {
+		if v.facts.dispatched {
+			return v.inventory("nothing is known of it yet")
+		}
+		return v.pastHosts()
 	}
-	list := make([]live.Host, len(s.hosts))
-	copy(list, s.hosts)
+	list := slices.Clone(v.state.Hosts)
+	since := max(0, v.now().Sub(v.state.At))
 	for i := range list {
 		h := &list[i]
 		if h.Beat > 0 {
-			h.Beat += d
+			h.Beat += since
 		}
 		if h.Down > 0 {
-			h.Down += d
+			h.Down += since
 		}
 		if h.RetryIn > 0 {
-			h.RetryIn = max(0, h.RetryIn-d)
+			h.RetryIn = max(0, h.RetryIn-since)
 		}
 	}
 	return list
 }
 
-// changes takes what the engine has gathered; of a table there is nothing.
-func (k *desk) changes(most int) dispatch.Changes {
-	if k.in == nil {
-		return dispatch.Changes{}
+func (v *View) inventory(reason string) []live.Host {
+	list := make([]live.Host, len(v.opt.Hosts))
+	for i, h := range v.opt.Hosts {
+		list[i] = live.Host{Name: h.Name, State: "unknown", Reason: reason, Slots: max(0, h.Slots.Fixed), GPUs: max(0, h.GPUs), DiskFree: -1}
 	}
-	return k.in.Changes(k.watch, most)
+	return list
+}
+
+// pastHosts counts what hosts have had of a run that nobody dispatches.
+func (v *View) pastHosts() []live.Host {
+	if v.past != nil && v.pastAt == v.edition {
+		return slices.Clone(v.past)
+	}
+	const reason = "nobody dispatches the run"
+	list := v.inventory(reason)
+	at := map[string]int{}
+	for i := range list {
+		at[list[i].Name] = i
+	}
+	for i := range v.table.Jobs {
+		j := &v.table.Jobs[i]
+		for _, a := range j.History() {
+			k, ok := at[a.Host]
+			if !ok && a.Host != "" {
+				k = len(list)
+				at[a.Host] = k
+				list = append(list, live.Host{Name: a.Host, State: "unknown", Reason: reason, DiskFree: -1})
+			}
+			switch {
+			case a.Host == "":
+			case a.State == jobs.AttemptRunning:
+				list[k].Running += j.Spec.SlotCount()
+			case a.Failed():
+				list[k].Failed++
+			case a.State == jobs.AttemptExited:
+				list[k].Done++
+			}
+		}
+	}
+	v.past, v.pastAt = list, v.edition
+	return slices.Clone(list)
+}
+
+// fill puts the run as a whole into a picture. mu is held.
+func (v *View) fill(p *Picture) {
+	f := &v.facts
+	p.At = v.now()
+	p.Run = Run{Name: v.run.Name(), UID: v.run.UID(), Dir: v.run.Dir, Lab: v.opt.Lab, Created: v.run.Asked.Created, Epoch: v.table.Epoch}
+	if f.dispatched {
+		p.Run.Owner, p.Run.Machine = f.owner.String(), f.owner.Host
+	}
+	p.Status, p.Over = v.status()
+	p.Trouble, p.Problem, p.Paused, p.Tries = f.trouble, f.problem, v.table.Paused, v.tries()
+	p.Hosts = v.hosts()
+	for i := range p.Hosts {
+		p.SlotsBusy += p.Hosts[i].Running
+		p.Slots += p.Hosts[i].Slots
+		p.Usable += p.Hosts[i].Usable
+	}
+	p.Total, p.Phases, p.Stragglers = len(v.rows), v.phases, v.stragglers // which agree
+	if s := v.state; s != nil {
+		p.More, p.Draining, p.Stuck = s.More, s.Draining, s.Stuck
+		p.Rate, p.Rates, p.ETA, p.Spread = s.Rate, s.Rates, s.ETA, s.Spread
+		p.Paused = p.Paused || s.Held && s.Problem != "" // a pause that cannot be recorded
+		if s.Problem != "" {
+			p.Problem = s.Problem
+		}
+		switch q := s.Question; {
+		case q != nil && v.link.conn != nil:
+			p.Question = q
+		case q != nil && p.Problem == "": // only a person on that machine can answer
+			p.Problem = fmt.Sprintf("the dispatcher asks on %s: %s (dcs-tui attach, typed there, shows the question)", p.Run.Machine, q.Text)
+		}
+	} else {
+		p.More = !f.dispatched && f.missing != ""
+	}
+	if !v.began.IsZero() && time.Since(v.began) > hungAfter && p.Problem == "" {
+		p.Problem = fmt.Sprintf("the run directory %s does not answer", v.run.Dir)
+	}
+}
+
+// tries returns the number of attempts of a job that sets none itself.
+func (v *View) tries() int {
+	if v.state != nil && v.state.Tries > 0 {
+		return v.state.Tries
+	}
+	n := 0
+	if text, ok := v.run.Asked.Options["tries"].(string); ok {
+		fmt.Sscan(text, &n)
+	}
+	if n > 0 {
+		return n
+	}
+	return jobs.DefaultTries
 }

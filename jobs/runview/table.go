@@ -22,11 +22,10 @@ const (
 
 // tables are those that somebody has asked for lately.
 type tables struct {
-	b       *Board
+	v       *View
 	ctx     context.Context
-	stop    context.CancelFunc
 	poke    chan struct{} // room for one: there may be something to do
-	scanned int           // rows looked through for parameters; whoever has the turn owns it
+	scanned int           // rows looked through for parameters; View.mu guards it
 
 	mu      sync.Mutex
 	tabular bool // there is something to tabulate beyond the jobs themselves
@@ -48,9 +47,9 @@ type wish struct {
 	ready chan struct{} // closed then
 }
 
-func (t *tables) init(b *Board) {
-	t.b = b
-	t.ctx, t.stop = context.WithCancel(context.Background())
+func (t *tables) init(v *View) {
+	t.v = v
+	t.ctx = v.ctx
 	t.poke = make(chan struct{}, 1)
 }
 
@@ -169,8 +168,8 @@ func (t *tables) work() {
 // step takes in what has changed, reads a piece of what is to be read and makes the
 // tables that are due. It returns when there is more to do.
 func (t *tables) step(list []*wish) (next time.Duration, err error) {
-	if next, err = t.gather(); err != nil {
-		return 0, err
+	if next = t.gather(); t.ctx.Err() != nil {
+		return 0, t.ctx.Err()
 	}
 	soon := func(d time.Duration) { next = min(next, d) }
 	t.drop(list)
@@ -238,8 +237,7 @@ func (t *tables) publish(w *wish, tell bool) {
 
 // tell wakes those who look.
 func (t *tables) tell() {
-	t.b.mu.Lock()
-	defer t.b.mu.Unlock()
-	t.b.told = true
-	t.b.rouse()
+	t.v.mu.Lock()
+	defer t.v.mu.Unlock()
+	t.v.changed()
 }

@@ -62,7 +62,7 @@ func TestTableThatPanics(t *testing.T) {
 	x, dir, _ := gridRun(t, 2, 2, 1)
 	o := reading(t, dir, "acc")
 	o.Outputs = func([]*column.Column) *outputs.Reader { panic("a test") }
-	b := FromTable(x.Table, Past{Options: o})
+	b := FromTable(runAt(dir), x.Table, o)
 	t.Cleanup(b.Close)
 	for a := (Ask{Jobs: page(9), Table: &TableAsk{}}); ; {
 		p, err := b.Look(t.Context(), a)
@@ -81,7 +81,7 @@ func TestTableThatPanics(t *testing.T) {
 func BenchmarkTable(b *testing.B) {
 	x, dir, _ := gridRun(b, 100, 100, 10)
 	for b.Loop() {
-		board := FromTable(x.Table, Past{Options: reading(b, dir, "acc", "loss")})
+		board := FromTable(runAt(dir), x.Table, reading(b, dir, "acc", "loss"))
 		ask := Ask{Jobs: page(50), Table: &TableAsk{JobsWindow: JobsWindow{Rows: 200}, Best: "acc:max", Group: []string{"C"}}}
 		start, worst := time.Now(), time.Duration(0)
 		if _, err := board.Look(b.Context(), Ask{Jobs: page(50)}); err != nil {

@@ -12,18 +12,19 @@ import (
 // finished are the jobs that are over, as tables need them. What is in list does not
 // change, so that tables may go on using what they have of it.
 type finished struct {
-	list    []results.Result
-	rows    []row    // of each, for filters
-	cwds    []string // of each
-	place   []int32  // job id - 1: 1 + index into list; 0: it is not in it
-	names   []string // of hosts, for filters
-	known   vocabulary
-	edition uint64 // of the board's list, when it was last looked through
-	changes int    // grows with each change
-	at      time.Time
-	took    time.Duration
-	behind  bool // some have not been taken in
-	left    int  // that there is no room for
+	list       []results.Result
+	rows       []row    // of each, for filters
+	cwds       []string // of each
+	place      []int32  // job id - 1: 1 + index into list; 0: it is not in it
+	names      []string // of hosts, for filters
+	known      vocabulary
+	generation int    // of the View's list, as edition
+	edition    uint64 // of the View's list, when it was last looked through
+	changes    int    // grows with each change
+	at         time.Time
+	took       time.Duration
+	behind     bool // some have not been taken in
+	left       int  // that there is no room for
 }
 
 // maxFinished bounds the jobs of a table: half a kilobyte each. Tests change it.
@@ -36,33 +37,34 @@ const (
 
 // gather takes in what has changed since, if it is time to. It returns when it will be,
 // should something have changed by then.
-func (t *tables) gather() (next time.Duration, err error) {
+func (t *tables) gather() time.Duration {
 	d := &t.done
 	if next := time.Until(d.at.Add(max(gatherWait, pace(d.took)))); next > 0 {
-		return next, nil
+		return next
 	}
-	if !t.b.take(t.ctx) {
-		return 0, t.ctx.Err()
-	}
-	if d.edition == t.b.edition && !d.behind {
-		t.b.give()
-		return wanted, nil
+	t.v.mu.Lock()
+	if d.generation != t.v.generation {
+		*d = finished{generation: t.v.generation, changes: d.changes + 1}
+		t.sets = nil
 	}
 	start := time.Now()
-	fresh, gone := d.scan(&t.b.list)
-	t.b.give()
+	if d.edition == t.v.edition && !d.behind {
+		t.v.mu.Unlock()
+		d.at = start
+		return wanted
+	}
+	fresh, gone := d.scan(&t.v.list)
+	t.v.mu.Unlock()
 	d.at, d.took, d.behind = start, time.Since(start), false
 	if gone {
 		t.compact()
 	}
 	for len(fresh) > 0 {
 		n := min(len(fresh), resultsPiece)
-		if err := t.fetch(fresh[:n]); err != nil {
-			return 0, err
-		}
+		t.fetch(fresh[:n])
 		fresh = fresh[n:]
 	}
-	return wanted, nil
+	return wanted
 }
 
 // scan finds the jobs that are over and not in the list as they are now. gone says
@@ -120,53 +122,47 @@ func (t *tables) compact() {
 	d.changes++
 }
 
-// fetch makes the results of some jobs, where the desk stands.
-func (t *tables) fetch(ids []jobs.ID) error {
+// fetch makes the results of some jobs.
+func (t *tables) fetch(ids []jobs.ID) {
 	type fetched struct {
-		result results.Result
-		cwd    string
-		row    row
-		host   string
+		job  jobs.Job
+		row  row
+		host string
 	}
-	run := &t.b.opt.Run
-	answer := make(chan []fetched, 1)
-	ids = slices.Clone(ids)
-	err := t.b.from.visit(t.ctx, func(k *desk) {
-		made := make([]fetched, 0, len(ids))
-		for _, id := range ids {
-			j := k.table.Job(id)
-			if j == nil || !j.State.Terminal() {
-				continue // its row will say so
-			}
-			dir, apart := run.Dir, false
-			if a := results.Counted(j); a != nil {
-				dir, apart = k.dir(a)
-			}
-			f := fetched{result: results.FromJob(run.UID, run.Name, jobs.StampOf(run.Created), dir, j)}
-			f.result.Apart = apart
-			if j.Spec.Options != nil {
-				f.cwd = j.Spec.Cwd
-			}
-			c := k.change(id)
-			f.row, f.host = c.row, c.host
-			made = append(made, f)
+	var made []fetched
+	v := t.v
+	v.mu.Lock()
+	place := v.place
+	for _, id := range ids {
+		j := v.job(id)
+		if j == nil || !j.State.Terminal() {
+			continue // its row will say so
 		}
-		answer <- made
-	})
-	if err != nil {
-		return err
+		f := fetched{job: *j}
+		f.job.Attempts = slices.Clone(j.Attempts)
+		for i, a := range f.job.Attempts {
+			copied := *a
+			f.job.Attempts[i] = &copied
+		}
+		c := v.change(id)
+		f.row, f.host = c.row, c.host
+		made = append(made, f)
 	}
+	v.mu.Unlock()
 	d := &t.done
-	made := <-answer
 	for i := range made {
 		f := &made[i]
 		f.row.host = d.name(f.host)
-		d.list, d.rows, d.cwds = append(d.list, f.result), append(d.rows, f.row), append(d.cwds, f.cwd)
-		d.place[f.result.Job-1] = int32(len(d.list))
+		result := place.Result(&f.job) // may read the disk
+		cwd := ""
+		if f.job.Spec.Options != nil {
+			cwd = f.job.Spec.Cwd
+		}
+		d.list, d.rows, d.cwds = append(d.list, result), append(d.rows, f.row), append(d.cwds, cwd)
+		d.place[result.Job-1] = int32(len(d.list))
 	}
 	d.changes++
 	d.behind = d.behind || len(made) < len(ids)
-	return nil
 }
 
 // name is the number of a host; the board gives the same one, when it knows the host.
@@ -191,12 +187,12 @@ func (d *finished) fitting(s *sheet.Sheet) func(sheet.Word) (func(row int) bool,
 	}
 }
 
-// plain says that no job has a parameter and no figure is wanted. It has the turn.
+// plain says that no job has a parameter and no figure is wanted. View.mu is held.
 func (t *tables) plain(ask *TableAsk) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.tabular = t.tabular || len(t.b.opt.Figures) > 0
-	for rows := t.b.rows; !t.tabular && t.scanned < len(rows); t.scanned++ {
+	t.tabular = t.tabular || len(t.v.opt.Figures) > 0
+	for rows := t.v.rows; !t.tabular && t.scanned < len(rows); t.scanned++ {
 		t.tabular = len(rows[t.scanned].spec.Params) > 0
 	}
 	return !t.tabular && len(ask.Figures) == 0

@@ -16,7 +16,7 @@ import (
 // number plus that of the attempt. One more goes on and on, and so does the run.
 func newTableLab(t *testing.T, n int) *lab {
 	l := newReadingLab(t)
-	l.run = func(id jobs.AttemptID) (time.Duration, jobs.Outcome) {
+	l.runs = func(id jobs.AttemptID) (time.Duration, jobs.Outcome) {
 		if int(id.Job) > n {
 			return 100 * time.Hour, jobs.Outcome{}
 		}
@@ -36,7 +36,7 @@ func newTableLab(t *testing.T, n int) *lab {
 func newReadingLab(t *testing.T) *lab {
 	l := newLab(t, "a")
 	o := reading(t, l.dir, "acc")
-	l.b.opt.Figures, l.b.opt.Outputs = o.Figures, o.Outputs
+	l.v.opt.Figures, l.v.opt.Outputs = o.Figures, o.Outputs
 	return l
 }
 
@@ -68,20 +68,20 @@ func TestTableIsLive(t *testing.T) {
 		if len(seen) < 3 || !seen[6] {
 			t.Errorf("the table was seen with so many rows: %v", seen)
 		}
-		if got := figuresOf(tableOf(t, l.b, ask)); got != "11 21 31 41 51 61" {
+		if got := figuresOf(tableOf(t, l.v, ask)); got != "11 21 31 41 51 61" {
 			t.Error(got)
 		}
 		l.do(Requeue.Jobs(3))
 		time.Sleep(500 * time.Millisecond)
 		l.look(Ask{Table: &ask})
 		time.Sleep(300 * time.Millisecond)
-		if got := figuresOf(tableOf(t, l.b, ask)); got != "11 21 41 51 61" {
+		if got := figuresOf(tableOf(t, l.v, ask)); got != "11 21 41 51 61" {
 			t.Error(got)
 		}
 		time.Sleep(3 * time.Second)
 		l.look(Ask{Table: &ask})
 		time.Sleep(2 * time.Second)
-		if got := figuresOf(tableOf(t, l.b, ask)); got != "11 21 32 41 51 61" {
+		if got := figuresOf(tableOf(t, l.v, ask)); got != "11 21 32 41 51 61" {
 			t.Error(got)
 		}
 		l.end()
@@ -92,7 +92,7 @@ func TestTableIsLive(t *testing.T) {
 func TestTableOfLateOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newReadingLab(t)
-		l.run = func(id jobs.AttemptID) (time.Duration, jobs.Outcome) {
+		l.runs = func(id jobs.AttemptID) (time.Duration, jobs.Outcome) {
 			switch id.Job {
 			case 1:
 				write(t, l.dir, id, "acc=1")
@@ -104,7 +104,7 @@ func TestTableOfLateOutput(t *testing.T) {
 		l.submit(plain(3)...)
 		time.Sleep(5 * time.Second)
 		ask := TableAsk{JobsWindow: JobsWindow{Rows: 10}}
-		tb := tableOf(t, l.b, ask)
+		tb := tableOf(t, l.v, ask)
 		if got := figuresOf(tb); got != "1 " || len(tb.Notes) != 1 || !strings.Contains(tb.Notes[0], "1 job wrote no such file") {
 			t.Errorf("%q %q", got, tb.Notes)
 		}
@@ -113,7 +113,7 @@ func TestTableOfLateOutput(t *testing.T) {
 			time.Sleep(time.Second)
 			l.look(Ask{Table: &ask})
 		}
-		if tb = tableOf(t, l.b, ask); figuresOf(tb) != "1 2" || len(tb.Notes) != 0 {
+		if tb = tableOf(t, l.v, ask); figuresOf(tb) != "1 2" || len(tb.Notes) != 0 {
 			t.Errorf("%q %q", figuresOf(tb), tb.Notes)
 		}
 		l.end()
@@ -125,14 +125,14 @@ func TestTableOfHostsApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t, apart)
 		o := reading(t, t.TempDir(), "acc")
-		l.b.opt.Figures, l.b.opt.Outputs = o.Figures, o.Outputs
-		l.run = func(id jobs.AttemptID) (time.Duration, jobs.Outcome) {
+		l.v.opt.Figures, l.v.opt.Outputs = o.Figures, o.Outputs
+		l.runs = func(id jobs.AttemptID) (time.Duration, jobs.Outcome) {
 			write(t, l.dir, id, fmt.Sprintf("acc=%d\n", id.Job))
 			return time.Second, jobs.Outcome{}
 		}
 		l.submit(plain(4)...)
 		time.Sleep(10 * time.Second)
-		tb := tableOf(t, l.b, TableAsk{JobsWindow: JobsWindow{Rows: 10}})
+		tb := tableOf(t, l.v, TableAsk{JobsWindow: JobsWindow{Rows: 10}})
 		if got := figuresOf(tb); got != "1 2 3 4" {
 			t.Errorf("%s, %q", got, tb.Notes)
 		}
@@ -148,9 +148,9 @@ func TestTableEnds(t *testing.T) {
 		ask := TableAsk{JobsWindow: JobsWindow{Rows: 10}}
 		l.look(Ask{Table: &ask})
 		working := func() bool {
-			l.b.tables.mu.Lock()
-			defer l.b.tables.mu.Unlock()
-			return l.b.tables.working
+			l.v.tables.mu.Lock()
+			defer l.v.tables.mu.Unlock()
+			return l.v.tables.working
 		}
 		if !working() {
 			t.Error("nobody makes the table that was asked for")
@@ -161,17 +161,17 @@ func TestTableEnds(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := l.b.Look(ctx, Ask{Table: &ask}); !errors.Is(err, context.Canceled) {
+		if _, err := l.v.Look(ctx, Ask{Table: &ask}); !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
 		l.look(Ask{Table: &ask})
 		l.end()
-		if _, err := l.b.Look(t.Context(), Ask{Table: &ask}); !errors.Is(err, ErrGone) {
+		if _, err := l.v.Look(t.Context(), Ask{Table: &ask}); !errors.Is(err, ErrGone) {
 			t.Error(err)
 		}
 	})
 	x, dir, _ := gridRun(t, 50, 10, 5)
-	b := FromTable(x.Table, Past{Options: reading(t, dir, "acc")})
+	b := FromTable(runAt(dir), x.Table, reading(t, dir, "acc"))
 	if _, err := b.Look(t.Context(), Ask{Table: &TableAsk{}}); err != nil {
 		t.Error(err)
 	}

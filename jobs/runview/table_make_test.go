@@ -17,7 +17,7 @@ import (
 
 // reading are the options of a board that finds figures in a run directory.
 func reading(t testing.TB, dir string, columns ...string) Options {
-	o := Options{Run: Run{Name: "r", UID: "u", Dir: dir}}
+	o := Options{}
 	for _, text := range columns {
 		c, err := column.Parse(text)
 		if err != nil {
@@ -58,14 +58,14 @@ func gridRun(t testing.TB, cs, gammas, seeds int) (tab, string, func(c, g, s int
 	return x, dir, acc
 }
 
-func gridBoard(t testing.TB, x tab, dir string, columns ...string) *Board {
-	b := FromTable(x.Table, Past{Options: reading(t, dir, columns...), Life: Ended})
+func gridBoard(t testing.TB, x tab, dir string, columns ...string) *View {
+	b := FromTable(runAt(dir), x.Table, reading(t, dir, columns...))
 	t.Cleanup(b.Close)
 	return b
 }
 
 // tableOf looks until the whole table is there.
-func tableOf(t testing.TB, b *Board, ask TableAsk) *Table {
+func tableOf(t testing.TB, b *View, ask TableAsk) *Table {
 	t.Helper()
 	a := Ask{Table: &ask}
 	for range 1000 {

@@ -53,7 +53,7 @@ func (t *tables) figures(asked []string) *figures {
 			return f
 		}
 	}
-	f := &figures{asked: key, columns: slices.Clone(t.b.opt.Figures)}
+	f := &figures{asked: key, columns: slices.Clone(t.v.opt.Figures)}
 	for _, text := range asked {
 		c, err := column.Parse(text)
 		if err != nil {
@@ -69,13 +69,15 @@ func (t *tables) figures(asked []string) *figures {
 	for _, c := range f.columns {
 		f.names = append(f.names, c.Name)
 	}
-	if t.b.opt.Outputs != nil && len(f.columns) > 0 {
-		f.reader = t.b.opt.Outputs(f.columns)
-		if l, ok := t.b.from.(*liveSource); ok {
-			f.reader.Fetch = outputs.Fetching(hosts.MaxChunk, func(ctx context.Context, id jobs.AttemptID, n int) ([]byte, int64, error) {
-				return l.output(ctx, Read{Attempt: id, File: jobs.FileOut, Offset: -int64(n), Limit: n}, "", "")
-			})
-		}
+	if t.v.opt.Outputs != nil && len(f.columns) > 0 {
+		f.reader = t.v.opt.Outputs(f.columns)
+		f.reader.Fetch = outputs.Fetching(hosts.MaxChunk, func(ctx context.Context, id jobs.AttemptID, n int) ([]byte, int64, error) {
+			p, err := t.v.Read(ctx, Read{Attempt: id, File: jobs.FileOut, Offset: -int64(n), Limit: n})
+			if err != nil {
+				return nil, 0, err
+			}
+			return p.Data, p.Size, nil
+		})
 	}
 	t.sets = append(t.sets, f)
 	return f

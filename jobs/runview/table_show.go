@@ -1,19 +1,18 @@
 package runview
 
 import (
-	"context"
 	"time"
 
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results/sheet"
 )
 
-// table shows the newest table of an ask, the rows in its window as they are now. It
-// has the turn.
-func (b *Board) table(ctx context.Context, ask *TableAsk) (*Table, error) {
-	t := &b.tables
+// tableOf shows the newest table of an ask, the rows in its window as they are now. mu is
+// held.
+func (v *View) tableOf(ask *TableAsk) *Table {
+	t := &v.tables
 	if t.plain(ask) {
-		return &Table{Plain: true}, nil
+		return &Table{Plain: true}
 	}
 	w := t.want(ask)
 	t.mu.Lock()
@@ -21,19 +20,19 @@ func (b *Board) table(ctx context.Context, ask *TableAsk) (*Table, error) {
 	t.mu.Unlock()
 	page := Page{Filter: ask.Filter, Sort: ask.Sort, Reverse: ask.Reverse, Cursor: -1}
 	if m == nil {
-		return &Table{Page: page, Wrong: broken}, nil
+		return &Table{Page: page, Wrong: broken}
 	}
 	out := m.table
 	if broken != "" {
 		out.Wrong = broken
 	}
 	page.Wrong, page.Matched = m.table.Page.Wrong, m.matched
-	if m.edition != b.edition {
+	if m.edition != v.edition {
 		page.Settled = time.Since(m.current)
 	}
 	out.Page = page
 	if out.Groups != nil || out.Heat != nil {
-		return &out, nil
+		return &out
 	}
 	first, n, cursor := tableWindow(m.sheet, &ask.JobsWindow)
 	out.Page.First, out.Page.Cursor = first, cursor
@@ -45,18 +44,10 @@ func (b *Board) table(ctx context.Context, ask *TableAsk) (*Table, error) {
 			out.Figures[i] = append(out.Figures[i], cell(m.sheet, first+i, c))
 		}
 	}
-	answer := make(chan []Row, 1)
-	if err := b.from.visit(ctx, func(k *desk) {
-		rows := make([]Row, len(ids))
-		for i, id := range ids {
-			rows[i] = k.row(id)
-		}
-		answer <- rows
-	}); err != nil {
-		return nil, err
+	for _, id := range ids {
+		out.Page.Rows = append(out.Page.Rows, v.row(id))
 	}
-	out.Page.Rows = <-answer
-	return &out, nil
+	return &out
 }
 
 // tableWindow is window of a sheet.

@@ -12,6 +12,9 @@ import (
 	"time"
 
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/results"
+	"dcs-tui/jobs/rundir"
 )
 
 // tab makes tables by hand.
@@ -90,13 +93,23 @@ func small() tab {
 	return t
 }
 
-func boardOf(t testing.TB, x tab) *Board {
-	b := FromTable(x.Table, Past{Options: Options{Run: Run{Name: "r", Dir: t.TempDir()}}, Life: Ended, Over: "all jobs are over"})
+// runAt is a run in a directory.
+func runAt(dir string) *rundir.Run {
+	return &rundir.Run{Dir: dir, Disk: rundir.OS, Asked: &rundir.Asked{UID: "u1", Name: "r"}}
+}
+
+// apartAt has ws01 keep its files to itself; here are those of its attempts that were brought.
+func apartAt(v *View, here map[jobs.AttemptID]bool) {
+	v.place = &results.Place{Dir: v.run.Dir, HostDirs: map[string]string{"ws01": "ws01:/far"}, Here: func(id jobs.AttemptID) bool { return here[id] }}
+}
+
+func boardOf(t testing.TB, x tab) *View {
+	b := FromTable(runAt(t.TempDir()), x.Table, Options{})
 	t.Cleanup(b.Close)
 	return b
 }
 
-func ask(t testing.TB, b *Board, a Ask) *Picture {
+func lookAt(t testing.TB, b *View, a Ask) *Picture {
 	t.Helper()
 	p, err := b.Look(t.Context(), a)
 	if err != nil {
@@ -139,7 +152,7 @@ func TestOrders(t *testing.T) {
 		{SortProgress, true, "1 2 3 4 5 6 7 8 9 10 11 12"},
 		{Sorts, false, "12 3 10 5 8 2 9 4 6 11 7 1"},
 	} {
-		p := ask(t, b, Ask{Jobs: &JobsWindow{Sort: c.by, Reverse: c.reverse, Rows: 50}})
+		p := lookAt(t, b, Ask{Jobs: &JobsWindow{Sort: c.by, Reverse: c.reverse, Rows: 50}})
 		if c.by == SortTime { // 12 and the others of a minute differ by what the test takes
 			if got := idsOf(p); !strings.HasPrefix(got, "3 ") || !strings.HasSuffix(got, " 2 4 5 6 7 9 10 11") {
 				t.Errorf("%s: %s", c.by, got)
@@ -150,14 +163,14 @@ func TestOrders(t *testing.T) {
 			t.Errorf("%s, reverse %v:\n %s, want\n %s", c.by, c.reverse, got, c.want)
 		}
 	}
-	p := ask(t, b, Ask{Jobs: &JobsWindow{Rows: 50}})
+	p := lookAt(t, b, Ask{Jobs: &JobsWindow{Rows: 50}})
 	if got, want := phasesOf(p), "ending away handed retry timeout fail queue queue waits skip cancel ok"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	if p.Jobs.Rows[6].Place != -1 || p.Jobs.Rows[7].Place != -1 || p.Jobs.Rows[0].Place != -1 {
 		t.Errorf("places %+v", p.Jobs.Rows[6:8])
 	}
-	if p.Life != Ended || p.Over == "" || p.Total != 12 || len(p.Hosts) != 3 {
+	if p.Status != StatusStopped || p.Over == "" || p.Total != 12 || len(p.Hosts) != 3 {
 		t.Errorf("%+v", p)
 	}
 }
@@ -189,7 +202,7 @@ func TestWindow(t *testing.T) {
 		{JobsWindow{Rows: 10, Cursor: 52, Filter: "id:50-54"}, 0, 5, 2},
 		{JobsWindow{Rows: 10, Cursor: 52, Filter: "nothing"}, 0, 0, -1},
 	} {
-		p := ask(t, b, Ask{Jobs: &c.w}).Jobs
+		p := lookAt(t, b, Ask{Jobs: &c.w}).Jobs
 		if p.First != c.first || len(p.Rows) != c.rows || p.Cursor != c.cursor {
 			t.Errorf("%+v: first %d, %d rows, cursor %d; want %d, %d, %d", c.w, p.First, len(p.Rows), p.Cursor, c.first, c.rows, c.cursor)
 		}
@@ -202,28 +215,29 @@ func TestWindow(t *testing.T) {
 // What nobody dispatches can be looked at, and acted on only through its owner.
 func TestATableIsReadOnly(t *testing.T) {
 	x := small()
-	b := FromTable(x.Table, Past{Options: Options{Run: Run{Dir: t.TempDir()}}, Life: Dead, HostDirs: map[string]string{"ws01": "ws01:/far"}})
-	if _, err := b.Do(t.Context(), Requeue.Jobs(2)); err == nil || !strings.Contains(err.Error(), "nobody dispatches") {
+	b := boardOf(t, x)
+	apartAt(b, nil)
+	if _, err := b.Do(t.Context(), Requeue.Jobs(2)); err == nil || !strings.Contains(err.Error(), "looked at") {
 		t.Error(err)
 	}
 	for id, want := range map[jobs.ID]string{3: "was handed to ws01", 4: "nobody dispatches", 2: "exit 137", 7: "cancelled"} {
-		d := ask(t, b, Ask{Focus: id}).Detail
+		d := lookAt(t, b, Ask{Focus: id}).Detail
 		if d == nil || !strings.Contains(d.Why, want) {
 			t.Errorf("%d: %+v", id, d)
 		}
 	}
 	// A dispatcher that was not asked is not said to be none (X7).
-	unasked := FromTable(small().Table, Past{Options: Options{Run: Run{Dir: t.TempDir()}}, Life: Dead, Unasked: "melon4"})
-	defer unasked.Close()
+	unasked := boardOf(t, small())
+	unasked.facts.dispatched, unasked.facts.owner = true, &journal.Owner{Host: "melon4"}
 	for id, want := range map[jobs.ID]string{3: "was handed to ws01; the run's dispatcher on melon4 knows", 4: "waits; the run's dispatcher on melon4 knows why"} {
-		if d := ask(t, unasked, Ask{Focus: id}).Detail; !strings.Contains(d.Why, want) || strings.Contains(d.Why, "nobody") {
+		if d := lookAt(t, unasked, Ask{Focus: id}).Detail; !strings.Contains(d.Why, want) || strings.Contains(d.Why, "nobody") {
 			t.Errorf("%d: %s", id, d.Why)
 		}
 	}
-	if d := ask(t, b, Ask{Focus: 99}).Detail; d != nil {
+	if d := lookAt(t, b, Ask{Focus: 99}).Detail; d != nil {
 		t.Error("a job that does not exist has details")
 	}
-	d := ask(t, b, Ask{Focus: 2}).Detail
+	d := lookAt(t, b, Ask{Focus: 2}).Detail
 	if len(d.Attempts) != 2 || d.Attempts[1].Result != "exit 137" || !strings.HasPrefix(d.Attempts[1].Out, "ws01:/far/attempts") || !d.Attempts[0].Charged {
 		t.Errorf("%+v", d.Attempts)
 	}
@@ -231,7 +245,7 @@ func TestATableIsReadOnly(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	mine := jobs.AttemptID{Job: 8, N: 1} // on ws02, which shares the run directory
-	path := jobs.AttemptFile(b.opt.Run.Dir, mine, jobs.FileOut)
+	path := jobs.AttemptFile(b.run.Dir, mine, jobs.FileOut)
 	os.MkdirAll(filepath.Dir(path), 0o700)
 	if err := os.WriteFile(path, []byte("0123456789"), 0o600); err != nil {
 		t.Fatal(err)
@@ -273,7 +287,7 @@ func TestSortByName(t *testing.T) {
 		x.add(jobs.Spec{Command: n}, jobs.Queued)
 	}
 	b := boardOf(t, x)
-	ask(t, b, Ask{})
+	lookAt(t, b, Ask{})
 	want := make([]int, len(names))
 	for i := range want {
 		want[i] = i

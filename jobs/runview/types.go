@@ -40,23 +40,12 @@ func (p Phase) String() string {
 // Terminal says that the job is over.
 func (p Phase) Terminal() bool { return p == Failed || p == TimedOut || p >= Succeeded }
 
-// Life is whether what a picture shows is live.
-type Life uint8
-
-// The lives.
-const (
-	Live  Life = iota
-	Ended      // the run is over, or it was stopped: nobody dispatches it
-	Dead       // there are jobs left and its dispatcher is gone without a word
-	Taken      // another dispatcher has the run; what is shown is what the old one knew last
-)
-
 // Picture is the run at one instant.
 type Picture struct {
 	Version uint64 // grows with each change
 	At      time.Time
 	Run     Run
-	Life    Life
+	Status  RunStatus
 	Over    string // how it ended, in a sentence; "" while it lasts
 	// Trouble is what hosts were to a run that nobody dispatches: of no use, and where
 	// something may still be alive; a sentence each, not cleaned.
@@ -193,6 +182,7 @@ type Detail struct {
 	File     string // where it was read from
 	Line     int
 	Why      string // one sentence: why it is not running, or what it is doing (X7)
+	Asked    bool   // the dispatcher said so
 	Attempts []Attempt
 }
 

@@ -1,47 +1,12 @@
 package runview
 
 import (
-	"context"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"dcs-tui/jobs"
 )
-
-// A look that fails over odd data costs that look: others are still answered.
-func TestALookThatFailsKeepsNobodyFromLooking(t *testing.T) {
-	b := FromTable(&jobs.Table{}, Past{})
-	defer b.Close()
-	b.from = &oddly{source: b.from}
-	func() {
-		defer func() {
-			if recover() == nil {
-				t.Error("nothing failed")
-			}
-		}()
-		b.Look(t.Context(), Ask{})
-	}()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	if _, err := b.Look(ctx, Ask{}); err != nil {
-		t.Error(err)
-	}
-}
-
-// oddly is a source over which the first visit fails.
-type oddly struct {
-	source
-	visited bool
-}
-
-func (o *oddly) visit(ctx context.Context, f func(*desk)) error {
-	if !o.visited {
-		o.visited = true
-		panic("odd data")
-	}
-	return o.source.visit(ctx, f)
-}
 
 // Rule 9: a cancel of jobs that waited when it was asked about ends nothing that has
 // started meanwhile, and says how many it has left alone.
@@ -96,7 +61,7 @@ func TestCountsAgreeWhileJobsCome(t *testing.T) {
 // A filter that fails over odd data, in whichever goroutine, costs the one who looks.
 func TestAFilterThatFailsIsCaught(t *testing.T) {
 	l := new(list)
-	l.init()
+	l.init(nil)
 	l.rows = make([]row, 100_000)
 	defer func() {
 		if p := recover(); p != "odd data" {

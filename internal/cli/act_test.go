@@ -23,7 +23,7 @@ import (
 
 // inBackground starts the program in the background in a directory of its own, with
 // these jobs, and follows the run.
-func inBackground(t *testing.T, jobLines string, flags ...string) *follower {
+func inBackground(t *testing.T, jobLines string, flags ...string) *runScreen {
 	t.Helper()
 	dir := t.TempDir()
 	t.Chdir(dir)
@@ -33,7 +33,7 @@ func inBackground(t *testing.T, jobLines string, flags ...string) *follower {
 	programName = "dcs-tui" // testscript knows the program by it
 	t.Cleanup(func() { programName = name })
 	writeFile(t, dir, "jobs.txt", jobLines)
-	var said words
+	var said output
 	p, err := startDispatcher(append([]string{"run", "--name", "r", "jobs.txt"}, flags...), nil, &said)
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +46,7 @@ func inBackground(t *testing.T, jobLines string, flags ...string) *follower {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := newApp().follow(run, reachHere(run))
+	f := newApp().openScreen(run)
 	f.process.Store(p)
 	t.Cleanup(func() {
 		f.Close()
@@ -61,9 +61,7 @@ func endRun(t *testing.T, run *rundir.Run, last interface{ Load() *dispatcherPro
 	if err == nil && owner.Life() == journal.Alive {
 		writeFile(t, run.Dir, rundir.StopNowFile, "")
 	} else if table, _, err := journal.Replay(run); err == nil && table.Unfinished() > 0 {
-		f := &follower{app: newApp(), run: run}
-		f.enter(newStage(nil, nil))
-		f.runCancel(context.Background())
+		(&runScreen{app: newApp(), run: run}).cancel(context.Background())
 	}
 	if p := last.Load(); p != nil {
 		select {
@@ -76,7 +74,7 @@ func endRun(t *testing.T, run *rundir.Run, last interface{ Load() *dispatcherPro
 }
 
 // until looks at the run until it is so.
-func (f *follower) until(t *testing.T, what string, is func(*runview.Picture) bool) *runview.Picture {
+func (f *runScreen) until(t *testing.T, what string, is func(*runview.Picture) bool) *runview.Picture {
 	t.Helper()
 	var pic *runview.Picture
 	var err error
@@ -106,13 +104,13 @@ const gated = "while [ -e jobs.txt -a ! -e gate ]; do sleep 0.02; done; echo $DC
 func TestScreenOutlivesItsDispatcher(t *testing.T) {
 	f := inBackground(t, gated+gated)
 	pic := f.until(t, "a job runs", func(p *runview.Picture) bool { return p.Phases[runview.Running] > 0 })
-	if pic.Life != runview.Live || pic.Run.Name != "r" || pic.Run.Owner == "" || len(pic.Jobs.Rows) != 2 {
+	if pic.Status != runview.StatusRunning || pic.Run.Name != "r" || pic.Run.Owner == "" || len(pic.Jobs.Rows) != 2 {
 		t.Errorf("%+v", pic)
 	}
 	first := f.process.Load()
 	syscall.Kill(first.cmd.Process.Pid, syscall.SIGKILL)
 	killed := time.Now()
-	pic = f.until(t, "it is dead", func(p *runview.Picture) bool { return p.Life == runview.Dead })
+	pic = f.until(t, "it is dead", func(p *runview.Picture) bool { return p.Status == runview.StatusCrashed })
 	if d := time.Since(killed); d > 10*time.Second || !strings.Contains(pic.Over, "has died") || pic.Total != 2 || pic.Run.Owner != "" {
 		t.Errorf("after %v: %+v", d, pic)
 	}
@@ -123,12 +121,14 @@ func TestScreenOutlivesItsDispatcher(t *testing.T) {
 	if a, err := f.Do(t.Context(), runview.Action{Do: runview.Resume}); err != nil || a.Done != 1 {
 		t.Fatal(a, err)
 	}
-	f.until(t, "it is live again", func(p *runview.Picture) bool { return p.Life == runview.Live && p.Phases[runview.Running] > 0 })
+	f.until(t, "it is live again", func(p *runview.Picture) bool {
+		return p.Status == runview.StatusRunning && p.Phases[runview.Running] > 0
+	})
 	if _, err := f.Do(t.Context(), runview.Action{Do: runview.Resume}); !errors.As(err, &refused) {
 		t.Error(err)
 	}
 	writeFile(t, ".", "gate", "")
-	pic = f.until(t, "it is over", func(p *runview.Picture) bool { return p.Life == runview.Ended && p.Run.Owner == "" })
+	pic = f.until(t, "it is over", func(p *runview.Picture) bool { return p.Status == runview.StatusFinished && p.Run.Owner == "" })
 	if pic.Phases[runview.Succeeded] != 2 || pic.Over != "all jobs succeeded" {
 		t.Errorf("%+v", pic)
 	}
@@ -145,36 +145,42 @@ func TestScreenOutlivesItsDispatcher(t *testing.T) {
 	}
 }
 
-func (f *follower) address(t *testing.T) string {
+func (f *runScreen) address(t *testing.T) string {
 	owner, err := journal.ReadOwner(f.run)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return owner.Address
+	return owner.Socket
 }
 
 // Issue 4: jobs of a run that is over are changed and run again from the screen, which
 // starts a dispatcher for that; another screen that looks on sees it go live as well.
 func TestRunAgainFromTheScreen(t *testing.T) {
 	f := inBackground(t, "exit 3\ntrue\n")
-	f.until(t, "it is over", func(p *runview.Picture) bool { return p.Life == runview.Ended && p.Phases[runview.Failed] == 1 })
-	other := newApp().follow(f.run, reachHere(f.run))
+	f.until(t, "it is over", func(p *runview.Picture) bool {
+		return p.Status == runview.StatusFinished && p.Phases[runview.Failed] == 1
+	})
+	other := newApp().openScreen(f.run)
 	defer other.Close()
-	other.until(t, "the other sees it", func(p *runview.Picture) bool { return p.Life == runview.Ended })
+	other.until(t, "the other sees it", func(p *runview.Picture) bool { return p.Status == runview.StatusFinished })
 	a, err := f.Do(t.Context(), runview.Action{Do: runview.Edit, Jobs: jobs.One(1), Edit: &runview.Change{Command: strings.TrimSpace(gated)}})
 	if err != nil || a.Done != 1 {
 		t.Fatal(a, err)
 	}
-	for _, s := range []*follower{f, other} {
-		s.until(t, "it is live", func(p *runview.Picture) bool { return p.Life == runview.Live && p.Phases[runview.Running] == 1 })
+	for _, s := range []*runScreen{f, other} {
+		s.until(t, "it is live", func(p *runview.Picture) bool {
+			return p.Status == runview.StatusRunning && p.Phases[runview.Running] == 1
+		})
 	}
 	writeFile(t, ".", "gate", "")
-	f.until(t, "it has succeeded", func(p *runview.Picture) bool { return p.Life == runview.Ended && p.Phases[runview.Succeeded] == 2 })
+	f.until(t, "it has succeeded", func(p *runview.Picture) bool {
+		return p.Status == runview.StatusFinished && p.Phases[runview.Succeeded] == 2
+	})
 
 	if a, err := f.Do(t.Context(), runview.Action{Do: runview.Requeue, Jobs: jobs.One(2)}); err != nil || a.Done != 1 {
 		t.Fatal(a, err)
 	}
-	f.until(t, "again", func(p *runview.Picture) bool { return p.Life == runview.Ended })
+	f.until(t, "again", func(p *runview.Picture) bool { return p.Status == runview.StatusFinished })
 	polltest.Until(t, patience, "the new round and its requests are published", func() bool {
 		table, _, err := journal.Replay(f.run)
 		names, _, _ := f.run.RequestNames()
@@ -193,15 +199,19 @@ func TestCancelWhatADeadDispatcherLeft(t *testing.T) {
 	f := inBackground(t, gated+gated+"#DCS after=1\necho 3 >> ran\n")
 	f.until(t, "a job runs", func(p *runview.Picture) bool { return p.Phases[runview.Running] > 0 })
 	syscall.Kill(f.process.Load().cmd.Process.Pid, syscall.SIGKILL)
-	f.until(t, "it is dead", func(p *runview.Picture) bool { return p.Life == runview.Dead })
+	f.until(t, "it is dead", func(p *runview.Picture) bool { return p.Status == runview.StatusCrashed })
 	if a, err := f.Do(t.Context(), runview.Cancel.Jobs(2)); err != nil || a.Done != 1 || a.Text != "1 job cancelled" {
 		t.Fatal(a, err)
 	}
-	f.until(t, "job 2 is cancelled", func(p *runview.Picture) bool { return p.Life != runview.Live && p.Phases[runview.Cancelled] == 1 })
+	f.until(t, "job 2 is cancelled", func(p *runview.Picture) bool {
+		return p.Status != runview.StatusRunning && p.Phases[runview.Cancelled] == 1
+	})
 	if a, err := f.Do(t.Context(), runview.Action{Do: runview.CancelRun}); err != nil || a.Done != 2 || a.Text != "2 jobs cancelled" {
 		t.Fatal(a, err)
 	}
-	pic := f.until(t, "all is over", func(p *runview.Picture) bool { return p.Life == runview.Ended && p.Phases[runview.Cancelled] >= 2 })
+	pic := f.until(t, "all is over", func(p *runview.Picture) bool {
+		return p.Status == runview.StatusFinished && p.Phases[runview.Cancelled] >= 2
+	})
 	if !f.cancelled.Load() || pic.Phases[runview.Running]+pic.Phases[runview.Queued] != 0 {
 		t.Errorf("%+v", pic)
 	}
@@ -217,15 +227,12 @@ func TestStopFromTheScreen(t *testing.T) {
 	if _, err := f.Do(t.Context(), runview.Action{Do: runview.DrainRun}); err != nil {
 		t.Fatal(err)
 	}
-	f.until(t, "it drains", func(p *runview.Picture) bool {
-		log, err := os.ReadFile(f.run.Path(dispatcherLogFile))
-		return err == nil && strings.Contains(string(log), "draining: asked for on the screen")
-	})
+	f.until(t, "it drains", func(p *runview.Picture) bool { return p.Draining != "" })
 	if _, err := f.Do(t.Context(), runview.Action{Do: runview.StopRun}); err != nil {
 		t.Fatal(err)
 	}
-	pic := f.until(t, "it has stopped", func(p *runview.Picture) bool { return p.Life != runview.Live && p.Run.Owner == "" })
-	if pic.Life != runview.Ended || !strings.Contains(pic.Over, "left") {
+	pic := f.until(t, "it has stopped", func(p *runview.Picture) bool { return p.Status != runview.StatusRunning && p.Run.Owner == "" })
+	if pic.Status != runview.StatusStopped || !strings.Contains(pic.Over, "left") {
 		t.Errorf("%+v", pic)
 	}
 	p := f.process.Load()
@@ -243,19 +250,11 @@ func TestStoppedDispatcher(t *testing.T) {
 	pid := f.process.Load().cmd.Process.Pid
 	syscall.Kill(pid, syscall.SIGSTOP)
 	defer syscall.Kill(pid, syscall.SIGCONT)
-	var err error
-	for end := time.Now().Add(patience); time.Now().Before(end); {
-		if _, err = f.Look(t.Context(), runview.Ask{}); err != nil && strings.Contains(err.Error(), "kill -CONT") {
-			break
-		}
-	}
-	if err == nil || !strings.Contains(err.Error(), "kill -CONT") {
-		t.Error(err)
-	}
+	f.until(t, "it is named as stopped", func(p *runview.Picture) bool { return strings.Contains(p.Problem, "kill -CONT") })
 	syscall.Kill(pid, syscall.SIGCONT)
-	f.until(t, "it is live again", func(p *runview.Picture) bool { return p.Life == runview.Live })
+	f.until(t, "it is live again", func(p *runview.Picture) bool { return p.Problem == "" && p.Status == runview.StatusRunning })
 	writeFile(t, ".", "gate", "")
-	f.until(t, "it is over", func(p *runview.Picture) bool { return p.Life == runview.Ended })
+	f.until(t, "it is over", func(p *runview.Picture) bool { return p.Status == runview.StatusFinished })
 }
 
 // Without a control socket a run behind a screen does not begin, and says what does; a
@@ -304,7 +303,7 @@ func TestPauseOutlivesItsDispatcher(t *testing.T) {
 		return err == nil && table.Paused
 	})
 	syscall.Kill(f.process.Load().cmd.Process.Pid, syscall.SIGKILL)
-	f.until(t, "it is dead", func(p *runview.Picture) bool { return p.Life == runview.Dead })
+	f.until(t, "it is dead", func(p *runview.Picture) bool { return p.Status == runview.StatusCrashed })
 	if _, err := f.run.FileRequest(&rundir.Request{Do: rundir.DoCancel, Jobs: jobs.RangesOf([]jobs.ID{3}), At: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
@@ -312,13 +311,15 @@ func TestPauseOutlivesItsDispatcher(t *testing.T) {
 		t.Fatal(a, err)
 	}
 	f.until(t, "the request is carried out, and it is paused", func(p *runview.Picture) bool {
-		return p.Life == runview.Live && p.Phases[runview.Cancelled] == 1 && p.Paused
+		return p.Status == runview.StatusRunning && p.Phases[runview.Cancelled] == 1 && p.Paused
 	})
 	if a, err := f.Do(t.Context(), runview.Action{Do: runview.Continue}); err != nil || a.Done != 1 {
 		t.Fatal(a, err)
 	}
 	writeFile(t, ".", "gate", "")
-	f.until(t, "it is over", func(p *runview.Picture) bool { return p.Life == runview.Ended && p.Phases[runview.Succeeded] == 2 })
+	f.until(t, "it is over", func(p *runview.Picture) bool {
+		return p.Status == runview.StatusFinished && p.Phases[runview.Succeeded] == 2
+	})
 }
 
 // A screen shows the error of a command that it has started, not everything that the
@@ -328,7 +329,7 @@ func TestProblemOfACommand(t *testing.T) {
 		"warning: not static\nthe inventory has changed: added b\ndcs-tui: the run r is dispatched by x\n  dcs-tui attach r shows its screen\n": "the run r is dispatched by x",
 		"panic: x\n": "panic: x", "": "it could not",
 	} {
-		var w words
+		var w output
 		w.Write([]byte(said))
 		if got := w.problem("it could not"); got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"strings"
@@ -23,108 +24,136 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// actor carries out what a person asks for on a screen.
-type actor = func(context.Context, runview.Action) (*runview.Answer, error)
+// Do is runview.Source's.
+func (s *runScreen) Do(ctx context.Context, a runview.Action) (*runview.Answer, error) {
+	ans, err := s.View.Do(ctx, a)
+	if err == nil && a.Do == runview.CancelRun {
+		s.cancelled.Store(true)
+	}
+	return ans, err
+}
 
 // act carries out what a person asks of a run that nobody dispatches. What only a
 // dispatcher can do waits in the run directory as a request, and one is started.
-func (f *follower) act(ctx context.Context, a runview.Action) (*runview.Answer, error) {
+func (s *runScreen) act(ctx context.Context, a runview.Action) (*runview.Answer, error) {
 	switch a.Do {
 	case runview.Resume:
-		if err := f.resume(ctx); err != nil {
+		if err := s.resume(ctx); err != nil {
 			return nil, err
 		}
 		return &runview.Answer{Done: 1, Text: "the run goes on"}, nil
 	case runview.Requeue, runview.Edit:
-		return f.again(ctx, a)
+		return s.again(ctx, a)
 	case runview.Priority:
-		return f.prioritise(&a)
+		return s.prioritize(a)
 	case runview.Cancel:
 		if a.Waiting { // what of them runs is not known here, and would be ended
 			return nil, &runview.Refused{Why: "the dispatcher has gone meanwhile; resume the run first"}
 		}
-		return f.cancelJobs(ctx, a.Jobs)
+		return s.cancelJobs(ctx, a.Jobs)
 	case runview.CancelRun:
-		f.cancelled.Store(true)
-		return f.runCancel(ctx)
+		return s.cancel(ctx)
 	case runview.DrainRun, runview.StopRun:
 		return nil, &runview.Refused{Why: "nobody dispatches the run"}
 	}
 	return nil, &runview.Refused{Why: "nobody dispatches the run; resume it first"}
 }
 
-// requestOf is an action as a request in the run directory.
-func requestOf(a *runview.Action) *rundir.Request {
-	q := &rundir.Request{By: dispatch.Asker(), At: time.Now(), Why: a.Why, Priority: a.Number}
-	for _, r := range a.Jobs {
-		q.Jobs = append(q.Jobs, jobs.Range{First: r.First, Last: r.Last})
+// requests returns an action as requests.
+func (s *runScreen) requests(a runview.Action) ([]*rundir.Request, error) {
+	table, err := standing.WholeTable(s.run)
+	if err != nil {
+		return nil, err
 	}
-	switch a.Do {
-	case runview.Requeue:
-		q.Do = rundir.DoRequeue
-	case runview.Edit:
-		q.Do, q.Edit = rundir.DoEdit, changeOf(a.Edit)
-	case runview.Priority:
-		q.Do = rundir.DoPriority
-	case runview.Cancel:
-		q.Do = rundir.DoCancel
+	if err := applyWaiting(s.run, table); err != nil {
+		return nil, err
 	}
-	return q
+	list, err := runview.Requests(a, table, nil)
+	for _, q := range list {
+		q.By, q.At = dispatch.Asker(), time.Now()
+	}
+	return list, err
 }
 
-// changeOf is a change as jobs are given it.
-func changeOf(c *runview.Change) *jobs.Change {
-	j := &jobs.Change{Name: c.Name, Timeout: c.Timeout, MemBytes: c.MemBytes, Tries: c.Tries, Slots: c.Slots, GPUs: c.GPUs, Tags: c.Tags}
-	if c.Command != "" {
-		j.Command = &c.Command
+// applyWaiting gives jobs the priorities that requests ask for that wait for a dispatcher:
+// a relative change adds to those.
+func applyWaiting(run *rundir.Run, t *jobs.Table) error {
+	names, _, err := run.RequestNames()
+	for _, name := range names {
+		if t.Requests[name] {
+			continue
+		}
+		q, readErr := run.ReadRequest(name)
+		var refused *rundir.RefusedError
+		switch {
+		case errors.As(readErr, &refused), errors.Is(readErr, fs.ErrNotExist): // comes to nothing
+		case readErr != nil:
+			return readErr
+		case q.Do == rundir.DoPriority:
+			for _, id := range q.Jobs.IDs(jobs.ID(len(t.Jobs))) {
+				t.Job(id).Priority = int32(q.Priority)
+			}
+		}
 	}
-	return j
+	return err
+}
+
+// prioritize leaves a change of priorities for the next resume.
+func (s *runScreen) prioritize(a runview.Action) (*runview.Answer, error) {
+	list, err := s.requests(a)
+	if err != nil {
+		return nil, err
+	}
+	n := 0
+	for _, q := range list {
+		if _, err := s.run.FileRequest(q); err != nil {
+			return nil, err
+		}
+		n += q.Jobs.Count()
+	}
+	return &runview.Answer{Done: n, Text: "noted for the next resume"}, nil
 }
 
 // again leaves the request, then starts a dispatcher, which takes it in before it
 // starts anything.
-func (f *follower) again(ctx context.Context, a runview.Action) (*runview.Answer, error) {
-	if a.Do == runview.Edit {
-		if a.Edit == nil {
-			return nil, &runview.Refused{Why: "nothing is to be changed"}
-		}
-		if err := changeOf(a.Edit).Check(); err != nil {
-			return nil, &runview.Refused{Why: err.Error()}
-		}
-	}
-	e, err := ask.Leave(f.run, requestOf(&a))
+func (s *runScreen) again(ctx context.Context, a runview.Action) (*runview.Answer, error) {
+	list, err := s.requests(a)
 	if err != nil {
 		return nil, err
 	}
-	if err := f.resume(ctx); err != nil {
-		f.run.RemoveRequest(e.Name) // nobody would expect it to come into effect later
+	q, err := ask.Leave(s.run, list[0])
+	if err != nil {
 		return nil, err
 	}
-	owner, err := journal.ReadOwner(f.run)
+	if err := s.resume(ctx); err != nil {
+		s.run.RemoveRequest(q.Name) // nobody would expect it to come into effect later
+		return nil, err
+	}
+	owner, err := journal.ReadOwner(s.run)
 	if err != nil {
 		return nil, err
 	}
 	if owner != nil {
-		e.Wait(ctx, owner, dialRun)
+		q.Wait(ctx, owner, dialRun)
 	}
 	switch {
-	case e.Refused != "":
-		return nil, &runview.Refused{Why: e.Refused}
-	case !e.Answered:
+	case q.Refused != "":
+		return nil, &runview.Refused{Why: q.Refused}
+	case !q.Answered:
 		return &runview.Answer{Text: "asked; the dispatcher has not taken it in yet"}, nil
 	}
-	return &runview.Answer{Done: e.Done, Left: e.Left, Text: jobs.Plural(e.Done, "job") + " queued again; the run goes on"}, nil
+	return &runview.Answer{Done: q.Done, Left: q.Left, Text: jobs.Plural(q.Done, "job") + " queued again; the run goes on"}, nil
 }
 
 // resume starts a dispatcher in the background and waits until it dispatches.
-func (f *follower) resume(ctx context.Context) error {
+func (s *runScreen) resume(ctx context.Context) error {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		return err
 	}
 	defer null.Close()
-	var said words
-	p, err := startDispatcher([]string{"resume", f.run.Dir}, null, &said)
+	var said output
+	p, err := startDispatcher([]string{"resume", s.run.Dir}, null, &said)
 	if err != nil {
 		return err
 	}
@@ -139,15 +168,14 @@ func (f *follower) resume(ctx context.Context) error {
 		}
 		return &runview.Refused{Why: said.problem(otherwise)}
 	}
-	f.process.Store(p)
-	f.stage().lose()
+	s.process.Store(p)
 	return nil
 }
 
-// cancelJobs and runCancel have `cancel` take the run over, end them, and leave.
-func (f *follower) cancelJobs(ctx context.Context, which jobs.Ranges) (*runview.Answer, error) {
-	const most = 2000 // ranges that fit on a command line
-	if len(which) > most {
+// cancelJobs and cancel have `cancel` take the run over, end them, and leave.
+func (s *runScreen) cancelJobs(ctx context.Context, which jobs.Ranges) (*runview.Answer, error) {
+	const limit = 2000 // ranges that fit on a command line
+	if len(which) > limit {
 		return nil, &runview.Refused{Why: "nobody dispatches the run, and those are too many single jobs to end without: resume it first"}
 	}
 	var args []string
@@ -157,18 +185,18 @@ func (f *follower) cancelJobs(ctx context.Context, which jobs.Ranges) (*runview.
 	if len(args) == 0 {
 		return &runview.Answer{}, nil
 	}
-	return f.runCancel(ctx, args...)
+	return s.cancel(ctx, args...)
 }
 
-func (f *follower) runCancel(ctx context.Context, ids ...string) (*runview.Answer, error) {
-	before, err := standing.WholeTable(f.run)
+func (s *runScreen) cancel(ctx context.Context, ids ...string) (*runview.Answer, error) {
+	before, err := standing.WholeTable(s.run)
 	if err != nil {
 		return nil, err
 	}
-	var said words
+	var said output
 	// It goes on when the screen is left: what was asked for is done to its end. In a
 	// session of its own it asks nothing on the terminal that the screen is on.
-	cmd := exec.Command("/proc/self/exe", append([]string{"cancel", "--yes", f.run.Dir}, ids...)...)
+	cmd := exec.Command("/proc/self/exe", append([]string{"cancel", "--yes", s.run.Dir}, ids...)...)
 	cmd.Args[0] = programName
 	cmd.Stderr = &said
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -180,7 +208,6 @@ func (f *follower) runCancel(ctx context.Context, ids ...string) (*runview.Answe
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	f.stage().lose()
 	var failed *exec.ExitError
 	if err != nil && !errors.As(err, &failed) {
 		return nil, err
@@ -188,7 +215,7 @@ func (f *follower) runCancel(ctx context.Context, ids ...string) (*runview.Answe
 	if failed != nil && failed.ExitCode() == exit.Usage {
 		return nil, &runview.Refused{Why: said.problem("it could not be cancelled")}
 	}
-	after, err := standing.WholeTable(f.run)
+	after, err := standing.WholeTable(s.run)
 	if err != nil {
 		return nil, err
 	}
@@ -210,18 +237,18 @@ func cancelAnswer(before, after *jobs.Table, failed bool) *runview.Answer {
 	return a
 }
 
-// words keeps what a program that we have started says, up to a bound. exec writes to it from
-// one goroutine and waits for that before it tells that the program has ended.
-type words struct{ b bytes.Buffer }
+// output keeps what a program that we have started prints, up to a bound. exec writes to it
+// from one goroutine and waits for that before it tells that the program has ended.
+type output struct{ b bytes.Buffer }
 
-func (w *words) Write(p []byte) (int, error) {
+func (w *output) Write(p []byte) (int, error) {
 	w.b.Write(p[:min(len(p), max(0, 8192-w.b.Len()))])
 	return len(p), nil
 }
 
 // problem returns the error that the program printed, on one line and without advice
 // for a command line. If there is no error, it returns everything that was printed.
-func (w *words) problem(otherwise string) string {
+func (w *output) problem(otherwise string) string {
 	for line := range strings.Lines(w.b.String()) {
 		if text, ok := strings.CutPrefix(line, "dcs-tui: "); ok {
 			return console.CleanLine(strings.TrimSpace(text))

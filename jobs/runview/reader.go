@@ -1,0 +1,102 @@
+package runview
+
+import (
+	"errors"
+	"time"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/live"
+	"dcs-tui/jobs/rundir"
+)
+
+// Reader follows a run as its directory shows it: the records that are durable, who
+// dispatches the run, and live.json. It writes nothing and is for one goroutine.
+type Reader struct {
+	Run   *rundir.Run
+	Owner *journal.Owner // who dispatches the run, or did last; nil: nobody ever did
+	Live  *live.State    // what the dispatcher published last; nil: nothing, or nobody dispatches the run
+	// Silent reports that the owner is on another machine and has given no sign of life for
+	// journal.StaleAfter.
+	Silent bool
+
+	follower *journal.Follower
+	sign     sign
+}
+
+// NewReader returns a Reader for f, which follows the journal of the run.
+func NewReader(run *rundir.Run, f *journal.Follower) *Reader { return &Reader{Run: run, follower: f} }
+
+// Table returns the state of the run after the last Poll.
+func (r *Reader) Table() *jobs.Table { return r.follower.Table() }
+
+// Report returns what has been found in the journal.
+func (r *Reader) Report() *journal.Report { return r.follower.Report() }
+
+// Poll reads what has come since the last Poll. see and restarted are those of
+// journal.Follower.Poll. The Reader is usable after an error.
+func (r *Reader) Poll(see func(epoch int, rec *jobs.Record)) (restarted bool, err error) {
+	watchErr := r.Watch(true)
+	restarted, err = r.Follow(live.Durable{}, see)
+	return restarted, errors.Join(err, watchErr)
+}
+
+// Watch reads who dispatches the run and, with state, live.json.
+func (r *Reader) Watch(state bool) error {
+	owner, err := journal.ReadOwner(r.Run)
+	if err == nil { // else the file may be torn for a moment
+		r.Owner = owner
+	}
+	r.Silent = r.sign.silent(r.Owner, time.Now())
+	if !state {
+		return err
+	}
+	s, stateErr := live.Read(r.Run)
+	if stateErr == nil {
+		r.Live = s
+	}
+	return errors.Join(err, stateErr)
+}
+
+// Dispatched reports whether somebody dispatches the run, as far as this machine can tell.
+func (r *Reader) Dispatched() bool {
+	return r.Owner != nil && r.Owner.Life() != journal.Dead && !r.Silent
+}
+
+// State returns what the present dispatcher published last; nil: nothing, or there is none.
+func (r *Reader) State() *live.State {
+	if s := r.Live; s != nil && r.Dispatched() && s.Epoch == r.Owner.Epoch && s.Token == r.Owner.Token {
+		return s
+	}
+	return nil
+}
+
+// Follow reads the journal. pushed is what the dispatcher has pushed of its durable
+// position; the zero value is nothing.
+func (r *Reader) Follow(pushed live.Durable, see func(epoch int, rec *jobs.Record)) (restarted bool, err error) {
+	limit := journal.LimitOf(r.Owner, r.Live)
+	if limit.Epoch == pushed.Epoch {
+		limit.Bytes = max(limit.Bytes, pushed.Bytes)
+	}
+	limit.End = limit.End || r.Silent
+	return r.follower.Poll(limit, see)
+}
+
+// sign is the newest sign of life of a dispatcher on another machine, whose process cannot
+// be looked at. Clocks of two machines are never compared.
+type sign struct {
+	token string
+	beat  int64
+	at    time.Time // our clock
+}
+
+func (s *sign) silent(o *journal.Owner, now time.Time) bool {
+	if o == nil || o.Life() != journal.Unsure || o.Token != s.token || o.Beat != s.beat {
+		s.at = now
+		if o != nil {
+			s.token, s.beat = o.Token, o.Beat
+		}
+		return false
+	}
+	return now.Sub(s.at) >= journal.StaleAfter
+}

@@ -1,0 +1,374 @@
+package runview
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"dcs-tui/dispatch/socket"
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/ask"
+	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/live"
+	"dcs-tui/jobs/results"
+	"dcs-tui/jobs/results/column"
+	"dcs-tui/jobs/results/outputs"
+	"dcs-tui/jobs/rundir"
+)
+
+// Options are what a View cannot read from the run directory. All may be left out.
+type Options struct {
+	Lab   string        // the inventory's name for people
+	Hosts []*hosts.Host // of the inventory; nil: only those that have had attempts are shown
+	By    string        // who asks, for the dispatcher's records
+
+	// Figures are the columns of results that were declared when the run was made, and
+	// Outputs makes what reads any columns; nil: no figures are read.
+	Figures []*column.Column
+	Outputs func([]*column.Column) *outputs.Reader
+
+	// Socket connects to the dispatcher that owner names; nil: only files are read.
+	Socket func(ctx context.Context, owner *journal.Owner) (Conn, error)
+	// Far reads a piece of a file that only its host has, and the size of all of it; nil:
+	// nobody can.
+	Far func(ctx context.Context, host string, r Read) (data []byte, size int64, err error)
+	// Act carries out actions other than Reply; nil: they are refused. Its error is
+	// returned to the caller. *Refused says that the action makes no sense.
+	Act func(context.Context, Action) (*Answer, error)
+}
+
+// Conn is a connection to a dispatcher; *socket.Client implements it.
+type Conn interface {
+	Follow(ctx context.Context, durable func(live.Durable), state func(*live.State)) error
+	Why(ctx context.Context, job jobs.ID) (string, error)
+	Read(ctx context.Context, r socket.Read) (*socket.Piece, error)
+	Reply(ctx context.Context, question int64, text string) error
+	Request(ctx context.Context, name string, body json.RawMessage) error
+	Done() <-chan struct{}
+	Close()
+}
+
+// View follows a run and is a Source. Its methods may be called from any goroutine.
+//
+// Only its own goroutines read the run directory and wait for the dispatcher, and they
+// hold no lock meanwhile: a Look is answered also while the disk hangs.
+type View struct {
+	run   *rundir.Run
+	opt   Options
+	files *rundir.FileReader
+
+	ctx    context.Context
+	cancel context.CancelFunc
+	all    sync.WaitGroup
+	wake   chan struct{} // holds a signal: there is something to read
+	ready  chan struct{} // closed when the run has been read for the first time
+
+	follower follower // of the goroutine follow
+
+	mu sync.Mutex // guards what follows; not held while the disk or a connection is waited for
+	list
+	table   *jobs.Table // changes only while mu is held
+	stored  int         // specifications that are shown, also those that no record accepts yet
+	facts   facts
+	state   *live.State    // of the present dispatcher; nil: nobody dispatches the run, or nothing is known
+	seenAt  time.Time      // of state, by our clock
+	ahead   time.Duration  // the dispatcher's clock less ours; 0: on this machine
+	past    []live.Host    // while nobody dispatches the run, as of pastAt
+	pastAt  uint64         // edition
+	place   *results.Place // where files of attempts are
+	marks   marks          // jobs whose rows are to be made anew
+	events  eventLog
+	page    orders
+	queue   line
+	tables  tables
+	version uint64
+	news    chan struct{} // closed and replaced when something has changed
+	dirty   bool          // something has changed since version
+	polls   int           // that have ended and read everything
+	madeAt  time.Time     // of version
+	began   time.Time     // when the read that is under way began; zero: there is none
+	closed  bool
+	link    link
+	focus   jobs.ID                 // whose detail was asked for last
+	brought map[jobs.AttemptID]bool // of its attempts, those whose files were brought from their hosts
+	traces  map[string]*ask.Trace   // by request
+}
+
+var _ Source = (*View)(nil)
+
+const (
+	pollInterval = time.Second            // between reads of the run directory
+	wakeInterval = 100 * time.Millisecond // at least, between versions
+	hungAfter    = 5 * time.Second        // a read that takes longer is a problem
+)
+
+// Open begins to follow a run.
+func Open(run *rundir.Run, o Options) *View {
+	v := newView(run, o)
+	v.follower.Reader = NewReader(run, journal.Follow(run).Lean().Guard(&v.mu))
+	v.all.Go(v.follow)
+	return v
+}
+
+// FromTable returns a View of a table that nobody changes, for tests and benchmarks.
+func FromTable(run *rundir.Run, t *jobs.Table, o Options) *View {
+	v := newView(run, o)
+	v.table, v.stored, v.facts.left = t, len(t.Specs), LeftBehind(t)
+	close(v.ready)
+	return v
+}
+
+func newView(run *rundir.Run, o Options) *View {
+	v := &View{run: run, opt: o, files: rundir.NewFileReader(), wake: make(chan struct{}, 1), ready: make(chan struct{}),
+		news: make(chan struct{}), table: &jobs.Table{}, brought: map[jobs.AttemptID]bool{}, traces: map[string]*ask.Trace{}}
+	v.ctx, v.cancel = context.WithCancel(context.Background())
+	v.list.init(o.Figures)
+	v.place = &results.Place{Dir: run.Dir, Here: func(jobs.AttemptID) bool { return false }}
+	v.follower.hosts = map[string]bool{}
+	v.tables.init(v)
+	return v
+}
+
+// Ready waits until the run has been read for the first time, and returns what keeps it
+// from being shown.
+func (v *View) Ready(ctx context.Context) error {
+	select {
+	case <-v.ready:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.facts.err
+}
+
+// Close ends the View. It does not wait for a disk that hangs.
+func (v *View) Close() {
+	v.mu.Lock()
+	v.closed = true
+	v.changed()
+	v.mu.Unlock()
+	v.cancel()
+	ended := make(chan struct{})
+	go func() {
+		v.all.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(time.Second):
+	}
+}
+
+// changed notes that something has changed. mu is held.
+func (v *View) changed() {
+	v.dirty = true
+	v.notify()
+}
+
+// notify wakes those who wait. mu is held.
+func (v *View) notify() {
+	close(v.news)
+	v.news = make(chan struct{})
+}
+
+// poke has the run directory read now.
+func (v *View) poke() {
+	select {
+	case v.wake <- struct{}{}:
+	default:
+	}
+}
+
+// follower is what the goroutine of a View keeps.
+type follower struct {
+	*Reader
+	words map[string]HostWord // what the present dispatcher said last of each host
+	hosts map[string]bool     // those that have had attempts
+	read  int                 // records that facts were made of
+}
+
+// follow reads the run directory until Close.
+func (v *View) follow() {
+	tick := time.NewTicker(pollInterval)
+	defer tick.Stop()
+	for first, full := true, true; ; first = false {
+		v.poll(full)
+		if first {
+			close(v.ready)
+			debug.FreeOSMemory() // reading everything takes much more than keeping it
+		}
+		full = false
+		select {
+		case <-v.ctx.Done():
+			return
+		case <-tick.C:
+			full = true
+		case <-v.wake:
+			v.mu.Lock()
+			full = v.link.lost
+			v.link.lost = false
+			v.mu.Unlock()
+		}
+	}
+}
+
+// poll reads what has come. Unless full is set, that is only the journal.
+func (v *View) poll(full bool) {
+	f := &v.follower
+	v.mu.Lock()
+	v.began = time.Now()
+	pushed, state := v.link.durable, v.link.state
+	ids := v.farAttempts()
+	v.mu.Unlock()
+
+	var watchErr error
+	if full {
+		watchErr = f.Watch(state == nil)
+	}
+	if state != nil && (f.Live == nil || f.Live.Token != state.Token || f.Live.At.Before(state.At)) {
+		f.Live = state
+	}
+	h := &harvest{v: v, newHost: f.read == 0}
+	restarted, err := f.Follow(pushed, h.see)
+	var place *results.Place
+	if h.newHost { // which may keep its files to itself
+		place = outputs.Locations(v.run)
+	}
+	brought := map[jobs.AttemptID]bool{}
+	for _, id := range ids {
+		brought[id] = v.place.Here(id)
+	}
+	now := f.facts(v.removed(cmp.Or(err, watchErr)), v.facts)
+	state = f.State()
+
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.began = time.Time{}
+	before := v.facts
+	if place != nil {
+		v.place = place
+	}
+	for id, is := range brought {
+		v.brought[id] = is
+	}
+	if restarted && v.table != f.Table() {
+		v.restart(f.Table(), h)
+	}
+	v.facts = now
+	if !now.dispatched {
+		v.setState(nil)
+	} else if state != nil && (v.state == nil || v.state.Token != state.Token || v.state.At.Before(state.At)) {
+		v.setState(state)
+	}
+	if v.state == nil {
+		v.stored = len(v.table.Specs)
+	}
+	if now.dispatched != before.dispatched {
+		v.rerun()
+	}
+	if full {
+		v.polls++
+		v.notify()
+	}
+	if h.any || restarted || !now.same(&before) {
+		v.changed()
+	}
+	v.keepLink()
+}
+
+// harvest is what a poll sees.
+type harvest struct {
+	v       *View
+	any     bool // a record
+	rebuilt bool // the table is built anew and not shown yet, so mu is not held
+	events  eventLog
+	newHost bool // one has its first attempt
+}
+
+func (h *harvest) see(_ int, r *jobs.Record) {
+	v := h.v
+	f := &v.follower
+	events := &v.events
+	if f.Report().Records == 1 {
+		h.rebuilt, h.events, f.words = true, eventLog{}, map[string]HostWord{}
+	}
+	if h.rebuilt {
+		events = &h.events
+	}
+	if r.Kind == jobs.KindAcked {
+		return
+	}
+	h.any = true
+	hear(f.words, r)
+	if r.Kind == jobs.KindLaunching && !f.hosts[r.Host] {
+		f.hosts[r.Host], h.newHost = true, true
+	}
+	events.add(r)
+	if h.rebuilt {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+	}
+	for _, t := range v.traces {
+		t.See(r)
+	}
+	if !h.rebuilt && r.Job > 0 && r.Kind != jobs.KindAccepted && r.Kind != jobs.KindRequest {
+		v.marks.add(r.Job)
+	}
+}
+
+// restart shows a table that was built anew. mu is held.
+func (v *View) restart(t *jobs.Table, h *harvest) {
+	v.table, v.events, v.marks, v.stored = t, h.events, marks{}, 0
+	edition := v.edition
+	v.list = list{}
+	v.list.init(v.opt.Figures)
+	v.edition = edition + 1
+	v.generation++
+	v.page, v.queue = orders{}, line{}
+}
+
+// farAttempts returns the attempts in the focus whose files may have been brought from
+// their hosts. mu is held.
+func (v *View) farAttempts() (ids []jobs.AttemptID) {
+	j := v.job(v.focus)
+	if j == nil {
+		return nil
+	}
+	for _, a := range lastAttempts(j) {
+		if v.place.HostDirs[a.Host] != "" && !a.State.Open() && !v.brought[a.ID] {
+			ids = append(ids, a.ID)
+		}
+	}
+	return ids
+}
+
+// marks are jobs, each once.
+type marks struct {
+	bits []uint64
+	ids  []jobs.ID
+}
+
+func (m *marks) add(id jobs.ID) {
+	if n := int(id/64) + 1; n > len(m.bits) {
+		m.bits = append(m.bits, make([]uint64, n-len(m.bits)+len(m.bits)/4)...)
+	}
+	if bit := uint64(1) << (id % 64); m.bits[id/64]&bit == 0 {
+		m.bits[id/64] |= bit
+		m.ids = append(m.ids, id)
+	}
+}
+
+// take returns the jobs and forgets them.
+func (m *marks) take() []jobs.ID {
+	ids := m.ids
+	for _, id := range ids {
+		m.bits[id/64] &^= 1 << (id % 64)
+	}
+	m.ids = nil
+	return ids
+}
