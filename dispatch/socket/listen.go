@@ -26,14 +26,6 @@ const (
 	staleAge = time.Minute
 )
 
-// bases returns the directories to try.
-func bases() []string {
-	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
-		return []string{defaultBase, dir}
-	}
-	return []string{defaultBase}
-}
-
 // dirOf returns the directory of a user's sockets.
 func dirOf(base string, uid int) string { return filepath.Join(base, fmt.Sprint(dirPrefix, uid)) }
 
@@ -55,18 +47,18 @@ func checkDir(dir string, uid int) error {
 	return nil
 }
 
-// listen creates a socket in the first base where it can. The error is that of the first.
-func listen(bases ...string) (l *net.UnixListener, first error) {
-	for _, base := range bases {
-		l, err := listenIn(base)
-		if err == nil {
+// listen creates a socket in base, or in the first default base where it can.
+func listen(base string) (*net.UnixListener, error) {
+	if base != "" {
+		return listenIn(base)
+	}
+	l, err := listenIn(defaultBase)
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); err != nil && filepath.IsAbs(dir) {
+		if l, err := listenIn(dir); err == nil {
 			return l, nil
 		}
-		if first == nil {
-			first = err
-		}
 	}
-	return nil, first
+	return l, err
 }
 
 // listenIn creates a socket with a random name in our directory, and creates or checks that

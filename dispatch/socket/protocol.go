@@ -5,22 +5,22 @@
 // Everything else is in the run directory.
 //
 // Both sides send lines of JSON of bounded length, and docs/formats.md documents them for
-// people who write tools. The server sends a Hello first. A client that sends too much,
-// reads too little, or stays silent delays nobody else and is disconnected. The last line
-// of a server that ends is its goodbye: calls that have no answer by then had no effect.
+// people who write tools. The server sends a Hello first. A client that sends too much or
+// reads too little delays nobody else and is disconnected. The last line of a server that
+// ends is its goodbye: calls that have no answer by then had no effect.
 //
 // The package knows nothing of runs and terminals. A Handler carries the calls out.
 package socket
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
+	"time"
 
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/live"
@@ -30,9 +30,7 @@ import (
 // other. New fields and new calls do not need that: a server refuses unknown calls.
 const Version = 2
 
-// Limits of a connection.
 const (
-	maxCalls   = 16       // calls in flight
 	maxRequest = 32 << 20 // bytes of a line from a client; half a million job ids fit
 	maxReply   = 8 << 20  // bytes of a line from a server
 	maxHello   = 4096     // bytes of a Hello
@@ -60,10 +58,10 @@ type Handler interface {
 
 // Read asks for a piece of an attempt's output file.
 type Read struct {
-	Attempt jobs.AttemptID
-	File    jobs.File // jobs.FileOut or jobs.FileErr
-	Offset  int64     // negative: from the end
-	Limit   int       // bytes, at most MaxPiece
+	Attempt jobs.AttemptID `json:"attempt,omitzero"`
+	File    jobs.File      `json:"file,omitempty"`   // jobs.FileOut or jobs.FileErr
+	Offset  int64          `json:"offset,omitempty"` // negative: from the end
+	Limit   int            `json:"limit,omitempty"`  // bytes, at most MaxPiece
 }
 
 // Piece is part of an output file.
@@ -86,40 +84,26 @@ type Hello struct {
 	Error   string `json:"error,omitempty"`   // why the server closes the connection now
 }
 
-// request is a line from a client.
+// request is a line from a client. Do is wake, request, why, read, reply, follow, or
+// abandon, which takes back the call of the same id and has no answer of its own.
 type request struct {
-	ID       int64           `json:"id"`
-	Do       string          `json:"do"`
-	Name     string          `json:"name,omitempty"`
-	Request  json.RawMessage `json:"request,omitempty"`
-	Job      jobs.ID         `json:"job,omitempty"`
-	Attempt  jobs.AttemptID  `json:"attempt,omitzero"`
-	File     jobs.File       `json:"file,omitempty"`
-	Offset   int64           `json:"offset,omitempty"`
-	Limit    int             `json:"limit,omitempty"`
-	Question int64           `json:"question,omitempty"`
-	Text     string          `json:"text,omitempty"`
+	ID      int64           `json:"id"`
+	Do      string          `json:"do"`
+	Name    string          `json:"name,omitempty"`
+	Request json.RawMessage `json:"request,omitempty"`
+	Job     jobs.ID         `json:"job,omitempty"`
+	Read
+	Question int64  `json:"question,omitempty"`
+	Text     string `json:"text,omitempty"`
 }
 
-// Values of request.Do. The call with the id of an abandon is not wanted any more. An
-// abandon has no answer of its own.
-const (
-	doWake    = "wake"
-	doRequest = "request"
-	doFollow  = "follow"
-	doWhy     = "why"
-	doRead    = "read"
-	doReply   = "reply"
-	doAbandon = "abandon"
-)
-
-// message is a line from a server after its Hello: an answer, a push, or the goodbye.
-type message struct {
+// reply is a line from a server after its Hello: an answer, a push, or the goodbye.
+type reply struct {
 	ID      int64         `json:"id,omitempty"`
 	Text    string        `json:"text,omitempty"`  // of why
 	Piece   *Piece        `json:"piece,omitempty"` // of read
 	Error   string        `json:"error,omitempty"`
-	Code    string        `json:"code,omitempty"` // of Error; see errorCodes
+	Code    string        `json:"code,omitempty"` // the kind of Error; see errorCodes
 	Durable *live.Durable `json:"durable,omitempty"`
 	Live    *live.State   `json:"live,omitempty"`
 	Goodbye bool          `json:"goodbye,omitempty"`
@@ -148,87 +132,83 @@ func (e *RefusedError) Refused() bool { return true }
 // Refusef returns a *RefusedError.
 func Refusef(format string, args ...any) error { return &RefusedError{fmt.Sprintf(format, args...)} }
 
-const codeRefused = "refused"
-
 // errorCodes are the kinds of errors that keep their identity on the way.
 var errorCodes = map[string]error{"gone": ErrGone, "not_taken": ErrNotTaken, "not_exist": fs.ErrNotExist}
 
 // remoteError is an error of the other side.
-type remoteError struct{ code, text string }
+type remoteError struct {
+	text string
+	kind error
+}
 
-func (e *remoteError) Error() string   { return e.text }
-func (e *remoteError) Is(t error) bool { return errorCodes[e.code] == t }
+func (e *remoteError) Error() string { return e.text }
+func (e *remoteError) Unwrap() error { return e.kind }
 
-// fail makes the message the answer of a call that failed.
-func (m *message) fail(err error) {
-	*m = message{ID: m.ID, Error: err.Error()}
-	var refused *RefusedError
-	if errors.As(err, &refused) {
-		m.Error, m.Code = refused.Why, codeRefused
+// failed returns the answer of a call that failed.
+func failed(err error) *reply {
+	r := &reply{Error: err.Error()}
+	if _, ok := errors.AsType[*RefusedError](err); ok {
+		r.Code = "refused"
 	}
-	for code, is := range errorCodes {
-		if errors.Is(err, is) {
-			m.Code = code
+	for code, kind := range errorCodes {
+		if errors.Is(err, kind) {
+			r.Code = code
 		}
 	}
-	if m.Error == "" {
-		m.Error = "unknown error"
-	}
+	return r
 }
 
-// err returns the error that fail was given.
-func (m *message) err() error {
+// err returns the error that failed was given.
+func (r *reply) err() error {
 	switch {
-	case m.Error == "" && m.Code == "":
+	case r.Error == "" && r.Code == "":
 		return nil
-	case m.Code == codeRefused:
-		return &RefusedError{m.Error}
+	case r.Code == "refused":
+		return &RefusedError{r.Error}
 	}
-	return &remoteError{m.Code, m.Error}
+	return &remoteError{r.Error, errorCodes[r.Code]}
 }
 
-// VersionError says that the dispatcher speaks another version of the protocol.
-type VersionError struct{ Theirs Hello }
-
-func (e *VersionError) Error() string {
-	program := e.Theirs.Program
-	if program == "" {
-		program = "the program that dispatches the run"
-	}
-	return fmt.Sprintf("the dispatcher of this run is dcs-tui %s, which speaks version %d of the socket protocol, and this program speaks version %d; use %s",
-		e.Theirs.Release, e.Theirs.V, Version, program)
+// lines sends and receives the lines of a connection. One goroutine may receive.
+type lines struct {
+	net.Conn
+	rest    io.LimitedReader // of the line that is being received
+	decoder *json.Decoder
+	sending chan struct{} // holds a value while a line is sent
+	encoder *json.Encoder
 }
 
-var errTooLong = errors.New("line is too long")
-
-// readLine reads a line of at most limit bytes, without its end. The result is valid until
-// the next read.
-func readLine(r *bufio.Reader, limit int) ([]byte, error) {
-	line, err := r.ReadSlice('\n')
-	var whole []byte
-	for errors.Is(err, bufio.ErrBufferFull) && len(whole) <= limit {
-		whole = append(whole, line...)
-		line, err = r.ReadSlice('\n')
-	}
-	if whole != nil {
-		line = append(whole, line...)
-	}
-	switch {
-	case len(bytes.TrimSuffix(line, []byte("\n"))) > limit:
-		return nil, errTooLong
-	case errors.Is(err, io.EOF) && len(line) > 0:
-		return nil, io.ErrUnexpectedEOF
-	case err != nil:
-		return nil, err
-	}
-	return line[:len(line)-1], nil
+func newLines(c net.Conn) *lines {
+	l := &lines{Conn: c, rest: io.LimitedReader{R: c}, sending: make(chan struct{}, 1), encoder: json.NewEncoder(c)}
+	l.decoder = json.NewDecoder(&l.rest)
+	l.encoder.SetEscapeHTML(false) // it would make requests longer
+	return l
 }
 
-// encode returns v as a line.
-func encode(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false) // it would make requests longer
-	err := e.Encode(v)
-	return b.Bytes(), err
+// receive decodes the next line, of which at most limit bytes are read.
+func (l *lines) receive(v any, limit int64) error {
+	l.rest.N = limit
+	err := l.decoder.Decode(v)
+	if errors.Is(err, io.ErrUnexpectedEOF) && l.rest.N <= 0 {
+		return errors.New("the line is too long")
+	}
+	return err
+}
+
+// send sends a line. After an error, part of the line may have been sent, so the connection
+// must be closed.
+func (l *lines) send(ctx context.Context, v any) error {
+	l.sending <- struct{}{} // whoever sends is bounded by its own ctx
+	defer func() { <-l.sending }()
+	l.SetWriteDeadline(time.Time{})
+	expired := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		l.SetWriteDeadline(time.Unix(1, 0))
+		close(expired)
+	})
+	err := l.encoder.Encode(v)
+	if !stop() {
+		<-expired
+	}
+	return err
 }

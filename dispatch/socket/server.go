@@ -1,9 +1,7 @@
 package socket
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -21,16 +19,11 @@ import (
 // Limits of a server.
 const (
 	maxConns     = 64
-	idleTimeout  = time.Minute      // of a client that neither follows nor has a call in flight
-	lineTimeout  = 30 * time.Second // from the first byte of a line to its last
-	writeTimeout = 20 * time.Second // of one line
-	callTimeout  = time.Minute
-	byeTimeout   = time.Second // for all clients to take the goodbye at Close
-	maxFaults    = 20          // panics that are reported
-	// A connection may make maxBurst calls at once and then one each callInterval, so that
-	// a client in a loop does not keep the engine busy.
-	callInterval = 5 * time.Millisecond
-	maxBurst     = 200
+	maxCalls     = 32                   // in flight per connection
+	callInterval = 5 * time.Millisecond // minimum between calls of a connection: a client in a loop must not keep the engine busy
+	writeTimeout = 20 * time.Second     // of one line
+	byeTimeout   = time.Second          // for all clients to take the goodbye at Close
+	maxFaults    = 20                   // panics that are reported
 )
 
 // Options say what a server serves.
@@ -51,25 +44,24 @@ type Server struct {
 	l     *net.UnixListener
 	hello Hello
 
-	ctx    context.Context // ends with Close
-	cancel context.CancelFunc
-	all    sync.WaitGroup
-	faults atomic.Int64
+	ctx       context.Context // ends with Close
+	cancel    context.CancelFunc
+	writing   context.Context // ends a little later
+	cutOff    context.CancelFunc
+	all       sync.WaitGroup
+	connected atomic.Int64
+	following atomic.Int64
+	faults    atomic.Int64
 
-	mu      sync.Mutex
-	conns   map[*conn]bool // true: it follows
-	durable live.Durable   // published last
-	state   *live.State    // published last; never changed
-	line    []byte         // state as a push; nil: not encoded yet
+	mu        sync.Mutex
+	durable   live.Durable  // published last
+	state     *live.State   // published last; never changed
+	published chan struct{} // closed at the next Publish
 }
 
 // Listen creates a socket and serves it until Close.
 func Listen(opt Options) (*Server, error) {
-	where := []string{opt.Base}
-	if opt.Base == "" {
-		where = bases()
-	}
-	l, err := listen(where...)
+	l, err := listen(opt.Base)
 	if err != nil {
 		return nil, fmt.Errorf("create the dispatcher's socket: %w", err)
 	}
@@ -80,10 +72,11 @@ func Listen(opt Options) (*Server, error) {
 }
 
 func newServer(opt Options) *Server {
-	s := &Server{opt: opt, conns: map[*conn]bool{},
+	s := &Server{opt: opt, published: make(chan struct{}),
 		hello: Hello{V: Version, Run: opt.Run, Epoch: opt.Epoch, Token: opt.Token, PID: os.Getpid(), Release: opt.Release}}
 	s.hello.Program, _ = os.Executable() // for people; not needed
 	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.writing, s.cutOff = context.WithCancel(context.Background())
 	return s
 }
 
@@ -91,23 +84,10 @@ func newServer(opt Options) *Server {
 func (s *Server) Address() string { return s.l.Addr().String() }
 
 // Following returns the number of clients that follow the run.
-func (s *Server) Following() (n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, follows := range s.conns {
-		if follows {
-			n++
-		}
-	}
-	return n
-}
+func (s *Server) Following() int { return int(s.following.Load()) }
 
 // Connected returns the number of connections.
-func (s *Server) Connected() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.conns)
-}
+func (s *Server) Connected() int { return int(s.connected.Load()) }
 
 // Publish sends the durable position and the state to the clients that follow; nil: it has
 // not changed. It does not block. The state must not be changed afterwards. A client that
@@ -119,241 +99,135 @@ func (s *Server) Publish(durable *live.Durable, state *live.State) {
 		s.durable = *durable
 	}
 	if state != nil {
-		s.state, s.line = state, nil
+		s.state = state
 	}
-	for c, follows := range s.conns {
-		if follows {
-			c.wake()
-		}
-	}
+	close(s.published)
+	s.published = make(chan struct{})
 }
 
 // Close removes the socket and ends all connections with a goodbye. It waits for the calls
 // in flight, whose contexts it ends.
 func (s *Server) Close() {
-	s.cancel() // connections stop reading
+	s.cancel()
 	if s.l != nil {
 		s.l.Close()
 	}
-	late := time.AfterFunc(byeTimeout, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		for c := range s.conns {
-			c.c.Close()
-		}
-	})
-	defer late.Stop()
+	late := time.AfterFunc(byeTimeout, s.cutOff)
 	s.all.Wait()
+	late.Stop()
+	s.cutOff()
 }
 
 func (s *Server) accept() {
-	for delay := time.Duration(0); ; {
+	for {
 		nc, err := s.l.AcceptUnix()
 		switch {
 		case err == nil:
-			delay = 0
-			if err := checkPeer(nc, os.Geteuid()); err != nil {
-				s.refuse(nc, err.Error())
-				continue
-			}
-			s.serve(nc)
-			continue
+			s.serve(nc, checkPeer(nc, os.Geteuid()))
 		case errors.Is(err, net.ErrClosed):
 			return
-		}
-		delay = min(max(2*delay, 5*time.Millisecond), time.Second) // no file descriptors are left for now
-		select {
-		case <-time.After(delay):
-		case <-s.ctx.Done():
-			return
+		default:
+			time.Sleep(50 * time.Millisecond) // no file descriptors are left for now
 		}
 	}
 }
 
-// refuse says why a connection is not served, and closes it.
-func (s *Server) refuse(nc net.Conn, why string) {
-	h := s.hello
-	h.Error = why
-	if line, err := encode(h); err == nil {
-		nc.SetWriteDeadline(time.Now().Add(byeTimeout)) // it fits into the buffer of the socket
-		nc.Write(line)
+// serve serves a connection in goroutines of its own, or says why it is refused.
+func (s *Server) serve(nc net.Conn, refused error) {
+	if refused == nil && s.connected.Load() >= maxConns {
+		refused = fmt.Errorf("%d screens and commands are connected to the dispatcher already; close one", maxConns)
 	}
-	nc.Close()
-}
-
-// serve serves a connection in goroutines of its own.
-func (s *Server) serve(nc net.Conn) {
-	c := &conn{s: s, c: nc, r: bufio.NewReader(nc), slots: make(chan struct{}, maxCalls),
-		answers: make(chan []byte, maxCalls), woken: make(chan struct{}, 1), calls: map[int64]context.CancelFunc{}}
-	s.mu.Lock()
-	full := len(s.conns) >= maxConns
-	if !full {
-		s.conns[c] = false
-	}
-	s.mu.Unlock()
-	if full {
-		s.refuse(nc, fmt.Sprintf("%d screens and commands are connected to the dispatcher already; close one", maxConns))
+	c := &conn{lines: newLines(nc), s: s, hello: s.hello}
+	if refused != nil {
+		c.hello.Error = refused.Error()
+		c.send(&c.hello) // it fits into the buffer of the socket
+		c.Close()
 		return
 	}
+	s.connected.Add(1)
 	s.all.Go(func() {
-		defer func() {
-			nc.Close()
-			s.mu.Lock()
-			delete(s.conns, c)
-			s.mu.Unlock()
-		}()
+		defer s.connected.Add(-1)
+		defer c.Close()
 		c.serve()
 	})
 }
 
-// conn is a connection. One goroutine reads calls, one writes, and each call in flight has
-// one.
+// conn is a connection. One goroutine reads calls, each call in flight has one, and one
+// pushes if the client follows.
 type conn struct {
-	s *Server
-	c net.Conn
-	r *bufio.Reader
+	*lines
+	s       *Server
+	hello   Hello
+	ctx     context.Context // ends with the connection, and at Server.Close
+	all     sync.WaitGroup
+	follows sync.Once
 
-	ctx    context.Context
-	cancel context.CancelFunc
-
-	slots   chan struct{} // one is held from the arrival of a call until its answer is written
-	answers chan []byte   // has room for one per slot, so that no call waits for the client
-	woken   chan struct{} // there is something to push
-	last    *message      // line after all answers; nil: none. Set before answers is closed
-
-	mu    sync.Mutex
-	calls map[int64]context.CancelFunc // in flight
-}
-
-func (c *conn) wake() {
-	select {
-	case c.woken <- struct{}{}:
-	default:
-	}
+	calls    sync.Map     // of the CancelFuncs of calls, by id
+	numCalls atomic.Int64 // whose answers are not sent
 }
 
 func (c *conn) serve() {
-	c.ctx, c.cancel = context.WithCancel(c.s.ctx)
-	stop := context.AfterFunc(c.ctx, func() { c.c.SetReadDeadline(time.Unix(1, 0)) })
-	defer stop()
-	var calls, writer sync.WaitGroup
-	writer.Go(c.write)
-	err := c.read(&calls)
-	ended := c.s.ctx.Err() != nil
-	c.cancel()
-	calls.Wait()
-	var network net.Error
+	ctx, cancel := context.WithCancel(c.s.ctx)
+	c.ctx = ctx
+	defer context.AfterFunc(ctx, func() { c.SetReadDeadline(time.Unix(1, 0)) })()
+	c.send(&c.hello)
+	err := c.read()
+	cancel()
+	c.all.Wait()
+	_, network := errors.AsType[net.Error](err)
 	switch {
-	case ended || c.s.ctx.Err() != nil:
-		c.last = &message{Goodbye: true}
-	case !errors.Is(err, io.EOF) && !errors.As(err, &network): // it does not follow the protocol
-		c.last = new(message)
-		c.last.fail(&RefusedError{err.Error()})
+	case c.s.ctx.Err() != nil:
+		c.send(&reply{Goodbye: true})
+	case !network && !errors.Is(err, io.EOF): // it does not follow the protocol
+		c.send(failed(&RefusedError{err.Error()}))
 	}
-	close(c.answers)
-	writer.Wait()
 }
 
 // read starts calls until the connection ends.
-func (c *conn) read(calls *sync.WaitGroup) error {
-	var paced time.Time // when the calls so far would be over if each took callInterval
-	for {
+func (c *conn) read() error {
+	for ; ; time.Sleep(callInterval) {
 		var q request
-		line, err := c.next()
-		if err == nil {
-			err = json.Unmarshal(line, &q)
-		}
-		if err != nil {
+		if err := c.receive(&q, maxRequest); err != nil {
 			return err
 		}
-		if q.Do == doAbandon {
-			c.end(q.ID)
+		if q.Do == "abandon" {
+			if cancel, ok := c.calls.Load(q.ID); ok {
+				cancel.(context.CancelFunc)()
+			}
 			continue
 		}
-		now := time.Now()
-		if paced.Before(now) {
-			paced = now
-		}
-		paced = paced.Add(callInterval)
-		select {
-		case <-time.After(paced.Sub(now) - maxBurst*callInterval):
-		case <-c.ctx.Done():
-			return c.ctx.Err()
-		}
-		select {
-		case c.slots <- struct{}{}:
-		case <-c.ctx.Done():
-			return c.ctx.Err()
-		}
-		ctx, cancel := context.WithTimeout(c.ctx, callTimeout)
-		c.mu.Lock()
-		_, duplicate := c.calls[q.ID]
-		c.calls[q.ID] = cancel
-		c.mu.Unlock()
-		if duplicate {
+		ctx, cancel := context.WithCancel(c.ctx)
+		if c.numCalls.Add(1) > maxCalls {
 			cancel()
-			return fmt.Errorf("a call with the id %d is in flight already", q.ID)
+			c.answer(&q, nil, fmt.Errorf("%w: too many calls of this connection are in flight", ErrNotTaken))
+			continue
 		}
-		calls.Go(func() {
-			defer cancel()
-			answer := message{ID: q.ID}
-			if err := c.call(ctx, &q, &answer); err != nil {
-				answer.fail(c.explain(err))
-			}
-			b, _ := encode(&answer)
-			c.end(q.ID)
-			c.answers <- b
+		c.calls.Store(q.ID, cancel)
+		c.all.Go(func() {
+			answer := new(reply)
+			err := c.call(ctx, &q, answer)
+			cancel()
+			c.calls.Delete(q.ID)
+			c.answer(&q, answer, err)
 		})
 	}
 }
 
-// next reads a line. It is valid until the next read.
-func (c *conn) next() ([]byte, error) {
-	for {
-		c.deadline(idleTimeout)
-		_, err := c.r.Peek(1)
-		if err == nil {
-			break
-		}
-		if !errors.Is(err, os.ErrDeadlineExceeded) || c.ctx.Err() != nil || !c.busy() {
-			return nil, err
-		}
+// answer sends the answer of a call.
+func (c *conn) answer(q *request, answer *reply, err error) {
+	if errors.Is(err, context.Canceled) && c.s.ctx.Err() != nil {
+		err = ErrGone
 	}
-	c.deadline(lineTimeout)
-	return readLine(c.r, maxRequest)
-}
-
-// deadline bounds reading, and ends it when the connection is to end.
-func (c *conn) deadline(d time.Duration) {
-	c.c.SetReadDeadline(time.Now().Add(d))
-	if c.ctx.Err() != nil {
-		c.c.SetReadDeadline(time.Unix(1, 0)) // the context may have ended before the line above
+	if err != nil {
+		answer = failed(err)
 	}
-}
-
-// busy reports whether the client follows or has a call in flight.
-func (c *conn) busy() bool {
-	c.s.mu.Lock()
-	follows := c.s.conns[c]
-	c.s.mu.Unlock()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return follows || len(c.calls) > 0
-}
-
-// end ends a call, if it is in flight.
-func (c *conn) end(id int64) {
-	c.mu.Lock()
-	cancel := c.calls[id]
-	delete(c.calls, id)
-	c.mu.Unlock()
-	if cancel != nil {
-		cancel()
-	}
+	answer.ID = q.ID
+	c.send(answer)
+	c.numCalls.Add(-1)
 }
 
 // call carries out a call. A panic costs that call only.
-func (c *conn) call(ctx context.Context, q *request, answer *message) (err error) {
+func (c *conn) call(ctx context.Context, q *request, answer *reply) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			if c.s.opt.Fault != nil && c.s.faults.Add(1) <= maxFaults {
@@ -365,102 +239,61 @@ func (c *conn) call(ctx context.Context, q *request, answer *message) (err error
 	}()
 	h := c.s.opt.Handler
 	switch q.Do {
-	case doWake:
+	case "wake":
 		return h.Wake(ctx, q.Name)
-	case doRequest:
+	case "request":
 		return h.Request(ctx, q.Name, q.Request)
-	case doWhy:
+	case "why":
 		answer.Text, err = h.Why(ctx, q.Job)
-	case doRead:
-		limit := q.Limit
-		if limit <= 0 || limit > MaxPiece {
-			limit = MaxPiece
+	case "read":
+		if q.Limit <= 0 || q.Limit > MaxPiece {
+			q.Limit = MaxPiece
 		}
-		answer.Piece, err = h.Read(ctx, Read{q.Attempt, q.File, q.Offset, limit})
-	case doReply:
+		answer.Piece, err = h.Read(ctx, q.Read)
+	case "reply":
 		return h.Reply(q.Question, q.Text)
-	case doFollow:
-		c.s.mu.Lock()
-		c.s.conns[c] = true
-		c.s.mu.Unlock()
-		c.wake()
+	case "follow":
+		c.follows.Do(func() { c.all.Go(c.push) })
 	default:
-		return Refusef("the dispatcher does not know the call %q; it is dcs-tui %s: %s", q.Do, c.s.hello.Release, c.s.hello.Program)
+		return Refusef("the dispatcher does not know the call %q; it is dcs-tui %s: %s", q.Do, c.hello.Release, c.hello.Program)
 	}
 	return err
 }
 
-// explain replaces the errors of contexts that the server has ended.
-func (c *conn) explain(err error) error {
-	switch {
-	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("the dispatcher did not finish the call within %v", callTimeout)
-	case errors.Is(err, context.Canceled) && c.s.ctx.Err() != nil:
-		return ErrGone
-	}
-	return err
-}
-
-// write sends the hello, answers, pushes, and at Server.Close the goodbye. A client that
-// does not take a line in time is disconnected.
-func (c *conn) write() {
-	failed := !c.send(encode(c.s.hello))
+// push sends what is published, the newest only, until the connection ends.
+func (c *conn) push() {
+	c.s.following.Add(1)
+	defer c.s.following.Add(-1)
 	var durable live.Durable
 	var state *live.State
-	push := func() {
+	for ended := false; ; {
 		c.s.mu.Lock()
-		newest, next := c.s.durable, c.s.state
-		var line []byte
-		if next != nil && next != state {
-			if c.s.line == nil {
-				c.s.line, _ = encode(&message{Live: next})
-			}
-			line = c.s.line
-		}
+		newest, next, published := c.s.durable, c.s.state, c.s.published
 		c.s.mu.Unlock()
-		if newest != durable && !failed {
+		if newest != durable {
 			durable = newest
-			failed = !c.send(encode(&message{Durable: &durable}))
+			c.send(&reply{Durable: &durable})
 		}
-		if len(line) > 1 && len(line) <= maxReply && !failed {
+		if next != state {
 			state = next
-			failed = !c.send(line, nil)
+			c.send(&reply{Live: state})
 		}
-	}
-	for {
+		if ended {
+			return
+		}
 		select {
-		case b, ok := <-c.answers:
-			if !ok {
-				select { // what was published last
-				case <-c.woken:
-					push()
-				default:
-				}
-				if !failed && c.last != nil {
-					c.send(encode(c.last))
-				}
-				return
-			}
-			if !failed {
-				failed = !c.send(b, nil)
-			}
-			<-c.slots
-		case <-c.woken:
-			push()
+		case <-published:
+		case <-c.ctx.Done():
+			ended = true // after what was published last
 		}
 	}
 }
 
-// send writes a line. When that fails the connection ends, and what is left to be written
-// is dropped, so that nothing waits for this client.
-func (c *conn) send(line []byte, err error) bool {
-	if err == nil {
-		c.c.SetWriteDeadline(time.Now().Add(writeTimeout))
-		_, err = c.c.Write(line)
+// send sends a line. A client that does not take it in time is disconnected.
+func (c *conn) send(v any) {
+	ctx, cancel := context.WithTimeout(c.s.writing, writeTimeout)
+	defer cancel()
+	if c.lines.send(ctx, v) != nil {
+		c.Close()
 	}
-	if err != nil {
-		c.cancel()
-		c.c.Close()
-	}
-	return err == nil
 }
