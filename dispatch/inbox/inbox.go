@@ -52,11 +52,12 @@ type Inbox struct {
 	first chan struct{} // closed when TakeWaiting is through
 	wake  chan struct{} // has room for one
 
+	given sync.Map // names of requests that the core has and whose answers are not durable
+
 	mu     sync.Mutex
-	given  map[string]bool // to the core, and not yet durable
-	asked  int             // by Ask
-	said   string          // the problem that was reported last
-	failed bool            // in this poll
+	asked  int    // by Ask
+	said   string // the problem that was reported last
+	failed bool   // in this poll
 
 	// Of the goroutine that polls.
 	whole bool   // all stored jobs are part of the run: none is on its way
@@ -67,7 +68,7 @@ type Inbox struct {
 
 // New returns the inbox of a dispatcher.
 func New(o Options) *Inbox {
-	return &Inbox{Options: o, first: make(chan struct{}), wake: make(chan struct{}, 1), given: map[string]bool{}}
+	return &Inbox{Options: o, first: make(chan struct{}), wake: make(chan struct{}, 1)}
 }
 
 // Serve polls the run directory until the run is over (K9, D7). Only this goroutine waits
@@ -252,7 +253,7 @@ func (b *Inbox) poll() {
 	for _, name := range names {
 		if answered, _ := b.Dispatcher.Answered(name); answered { // the file was not removed, or came twice
 			b.problem(b.Run.RemoveRequest(name))
-		} else if !b.isGiven(name) && !b.take(name) {
+		} else if _, given := b.given.Load(name); !given && !b.take(name) {
 			return // those behind it wait for it
 		}
 	}
@@ -261,12 +262,6 @@ func (b *Inbox) poll() {
 	if !b.failed {
 		b.said = ""
 	}
-}
-
-func (b *Inbox) isGiven(name string) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.given[name]
 }
 
 // take gives the request of a file to the core; false when that is to be tried again.
@@ -291,35 +286,21 @@ func (b *Inbox) take(name string) bool {
 }
 
 // give gives a request to the core, once; false when it is to be tried again.
-func (b *Inbox) give(name string, q *rundir.Request) bool {
-	b.mu.Lock()
-	was := b.given[name]
-	b.given[name] = true
-	b.mu.Unlock()
-	switch {
-	case was:
+func (b *Inbox) give(name string, q *rundir.Request) (given bool) {
+	if _, had := b.given.LoadOrStore(name, nil); had {
 		return true
-	case q.Do == rundir.DoSubmit:
-		if b.submit(name, q) {
-			return true
-		}
-		b.forget(name)
-		return false
 	}
-	n, err := b.total()
-	if err != nil {
-		b.forget(name)
-		return false
+	if q.Do == rundir.DoSubmit {
+		given = b.submit(name, q)
+	} else if n, err := b.total(); err == nil {
+		b.prepare(q)
+		b.Dispatcher.Do(sched.Request{Name: name, Text: q.Text(), Do: events[q.Do](q, n), Spare: sched.Spare(q.Spare), Epoch: q.Epoch})
+		given = true
 	}
-	b.prepare(q)
-	b.Dispatcher.Do(sched.Request{Name: name, Text: q.Text(), Do: events[q.Do](q, n), Spare: sched.Spare(q.Spare), Epoch: q.Epoch})
-	return true
-}
-
-func (b *Inbox) forget(name string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.given, name)
+	if !given {
+		b.given.Delete(name)
+	}
+	return given
 }
 
 // refuse answers a request that cannot be carried out. Its file is set aside.
@@ -342,13 +323,8 @@ func (b *Inbox) mayCome(name string) bool {
 
 // clear removes the files of the requests whose answers are durable.
 func (b *Inbox) clear() {
-	b.mu.Lock()
-	var names []string
-	for name := range b.given {
-		names = append(names, name)
-	}
-	b.mu.Unlock()
-	for _, name := range names {
+	for name := range b.given.Range {
+		name := name.(string)
 		if answered, _ := b.Dispatcher.Answered(name); !answered {
 			continue
 		}
@@ -356,7 +332,7 @@ func (b *Inbox) clear() {
 			b.problem(err)
 			continue
 		}
-		b.forget(name)
+		b.given.Delete(name)
 	}
 }
 
