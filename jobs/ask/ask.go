@@ -56,7 +56,7 @@ type Request struct {
 
 // Leave leaves a request as a file in the run directory. It is durable when Leave returns.
 func Leave(run *rundir.Run, q *rundir.Request) (*Request, error) {
-	r, err := prepare(run, q)
+	r, err := Prepare(run, q)
 	if err != nil {
 		return nil, err
 	}
@@ -65,9 +65,7 @@ func Leave(run *rundir.Run, q *rundir.Request) (*Request, error) {
 
 // Prepare makes a request that Wait sends through the socket, or leaves as a file when
 // that is not possible. Nothing is asked before Wait.
-func Prepare(run *rundir.Run, q *rundir.Request) (*Request, error) { return prepare(run, q) }
-
-func prepare(run *rundir.Run, q *rundir.Request) (*Request, error) {
+func Prepare(run *rundir.Run, q *rundir.Request) (*Request, error) {
 	if _, err := q.Encode(); err != nil {
 		return nil, err
 	}
