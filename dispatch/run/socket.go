@@ -85,12 +85,13 @@ func (r *Run) lastLook() {
 }
 
 func (r *Run) closeSocket() {
+	if r.socket == nil {
+		return
+	}
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)
-		if r.socket != nil {
-			r.socket.Close()
-		}
+		r.socket.Close()
 	}()
 	select {
 	case <-closed:
