@@ -3,8 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"os"
-	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -19,13 +17,6 @@ func TestCancelOfWhatWaitsNeedsADispatcher(t *testing.T) {
 	var refused *runview.Refused
 	if _, err := new(runScreen).act(t.Context(), runview.Action{Do: runview.Cancel, Jobs: jobs.One(1), Waiting: true}); !errors.As(err, &refused) {
 		t.Error(err)
-	}
-}
-
-func writeScript(t *testing.T, dir, name, text string) {
-	t.Helper()
-	if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+text+"\n"), 0o700); err != nil {
-		t.Fatal(err)
 	}
 }
 

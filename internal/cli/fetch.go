@@ -278,12 +278,8 @@ func (f *fetched) lines(run *rundir.Run) (lines []string) {
 	return lines
 }
 
-// farReader reads a piece of an output on its host. It returns the size of the whole
-// output, too.
-type farReader = func(ctx context.Context, host string, r runview.Read) (data []byte, size int64, err error)
-
-// farOutputs is a farReader that connects to a host when it is first asked, with the
-// settings of the run.
+// farOutputs reads pieces of outputs on their hosts. It connects to a host when it is
+// first asked, with the settings of the run.
 type farOutputs struct {
 	app *app
 	run *rundir.Run

@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -301,29 +299,4 @@ func TestNobodyIsADispatcherByAccident(t *testing.T) {
 	if n, err := theirs.Read(b); err != nil || string(b[:n]) != "something of theirs" {
 		t.Errorf("%q, %v: what was on the descriptor is gone", b[:n], err)
 	}
-}
-
-// foreign is the owner as it would be if it were on another machine.
-func foreign(t *testing.T, o *journal.Owner) *journal.Owner {
-	t.Helper()
-	b, err := json.Marshal(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var fields map[string]any
-	if err := json.Unmarshal(b, &fields); err != nil {
-		t.Fatal(err)
-	}
-	fields["host"], fields["boot"] = "melon4", "00000000-0000-0000-0000-000000000000"
-	if b, err = json.Marshal(fields); err != nil {
-		t.Fatal(err)
-	}
-	other := new(journal.Owner)
-	if err := json.Unmarshal(b, other); err != nil {
-		t.Fatal(err)
-	}
-	if other.Life() != journal.Unsure {
-		t.Fatal(fmt.Sprint("it is ", other.Life()))
-	}
-	return other
 }
