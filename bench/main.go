@@ -31,6 +31,7 @@ var experiments = []experiment{
 	{"queue", "the dispatcher with many queued jobs", queued},
 	{"replay", "parse, fold and replay of a million jobs", replay},
 	{"idle", "100 long jobs on 4 hosts", idle},
+	{"observe", "attaching to a run, and what observers cost", observe},
 	{"screen", "the screen: keys, idling, bytes to the terminal", screen},
 }
 

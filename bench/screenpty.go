@@ -31,6 +31,11 @@ type watched struct {
 
 // watch runs the program with a screen of a size.
 func (l *lab) watch(w, h int, dir string, args ...string) (*watched, error) {
+	return l.open(w, h, dir, append([]string{"run", "--run-dir", dir}, args...)...)
+}
+
+// open runs a command line that shows the screen of the run in dir.
+func (l *lab) open(w, h int, dir string, args ...string) (*watched, error) {
 	person, program, err := ptytest.New()
 	if err != nil {
 		return nil, err
@@ -38,7 +43,7 @@ func (l *lab) watch(w, h int, dir string, args ...string) (*watched, error) {
 	defer program.Close()
 	s := &watched{person: person, dir: dir, ended: make(chan struct{})}
 	unix.IoctlSetWinsize(int(person.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: uint16(h), Col: uint16(w)})
-	s.cmd = exec.Command(l.bin, append([]string{"run", "--run-dir", dir}, args...)...)
+	s.cmd = exec.Command(l.bin, args...)
 	s.cmd.Dir, s.cmd.Env = l.dir, append(os.Environ(), "TERM=xterm-256color", "LANG=C.UTF-8", "SSH_TTY=/dev/pts/0", "TERM_PROGRAM=")
 	ptytest.Attach(s.cmd, program)
 	if err := s.cmd.Start(); err != nil {
@@ -122,6 +127,12 @@ func (s *watched) end(l *lab) {
 	s.cmd.Process.Signal(syscall.SIGTERM)
 	cancel := exec.Command(l.bin, "cancel", "--all", "--yes", s.dir)
 	cancel.Run()
+	s.leave()
+}
+
+// leave leaves the screen.
+func (s *watched) leave() {
+	s.cmd.Process.Signal(syscall.SIGTERM)
 	kill := time.AfterFunc(10*time.Second, func() { s.cmd.Process.Kill() })
 	s.cmd.Wait()
 	kill.Stop()

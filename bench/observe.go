@@ -1,0 +1,223 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"dcs-tui/dispatch/socket"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/runview"
+)
+
+// observe measures what it takes to look at a run (TUI.md, rule 3).
+func observe(l *lab, r *report) error {
+	r.table("measure", "goal", "measured")
+	dir := l.runDir()
+	if err := finishedRun(dir, 1_000_000); err != nil {
+		return err
+	}
+	if err := l.observeMillion(r, dir); err != nil {
+		return err
+	}
+	delays, err := l.delays()
+	if err != nil {
+		return err
+	}
+	r.row("end of a job to its row, at the pace of a screen, median of "+strconv.Itoa(len(delays)), "300 ms", ms(median(delays)))
+	r.row("the same, 90 % of them", "", ms(quantile(delays, 0.9)))
+	var shares []float64
+	for range l.rounds {
+		alone, err := l.throughputWith(0)
+		if err != nil {
+			return err
+		}
+		watched, err := l.throughputWith(3)
+		if err != nil {
+			return err
+		}
+		shares = append(shares, watched/alone)
+	}
+	r.row("throughput with three screens attached, relative to none", "0.93", fmt.Sprintf("%.2f", median(shares)))
+	return nil
+}
+
+// finishedRun makes a run of n jobs that have succeeded and one that is left.
+func finishedRun(dir string, n int) error {
+	run, err := rundir.CreateAt(dir, "million", rundir.Asked{Created: time.Now(), Cwd: filepath.Dir(dir)})
+	if err != nil {
+		return err
+	}
+	specs := make([]*jobs.Spec, n+1)
+	for i := range specs {
+		specs[i] = &jobs.Spec{ID: jobs.ID(i + 1), Command: fmt.Sprintf("python train.py --C %d --gamma %d --seed %d", i/1000, i%1000, i%7), Options: jobs.NoOptions}
+	}
+	specs[n].Command = "sleep 100000"
+	if err := run.AppendSpecs(specs); err != nil {
+		return err
+	}
+	j, _, _, err := journal.Take(context.Background(), run, journal.TakeOptions{})
+	if err != nil {
+		return err
+	}
+	defer j.Close()
+	batch := []jobs.Record{{Kind: jobs.KindAccepted, At: 1, Job: 1, Count: n + 1}}
+	at := jobs.StampOf(time.Now().Add(-time.Hour))
+	for i := 1; i <= n; i++ {
+		id, host := jobs.ID(i), fmt.Sprintf("ws%02d", i%40)
+		out := &jobs.Outcome{Started: at, Ended: at + 12e9, CPU: 11 * time.Second, MaxRSSBytes: int64(i%1000) << 20}
+		batch = append(batch, jobs.Record{Kind: jobs.KindLaunching, At: at, Job: id, N: 1, Host: host},
+			jobs.Record{Kind: jobs.KindRunning, At: at, Job: id, N: 1, Slot: 1 + i%16, Started: at},
+			jobs.Record{Kind: jobs.KindExited, At: at + 12e9, Job: id, N: 1, Slot: 1 + i%16, Next: jobs.Succeeded, Seq: int64(i), Outcome: out})
+		if len(batch) > 1000 || i == n {
+			if err := j.Append(batch); err != nil {
+				return err
+			}
+			batch = batch[:0]
+		}
+	}
+	return j.Sync()
+}
+
+// observeMillion measures a screen that is attached to a run of a million finished jobs,
+// while its last job runs.
+func (l *lab) observeMillion(r *report, dir string) error {
+	resume := exec.Command(l.bin, "resume", "--no-tui", dir)
+	resume.Dir = l.dir
+	if err := resume.Start(); err != nil {
+		return err
+	}
+	defer func() {
+		exec.Command(l.bin, "cancel", "--all", "--yes", dir).Run()
+		resume.Wait()
+	}()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+		if table, _, err := journal.Replay(&rundir.Run{Dir: dir, Disk: rundir.OS, Asked: new(rundir.Asked)}); err == nil && table.Counts[jobs.Running] == 1 {
+			break
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("the last job of %s does not run", dir)
+		}
+	}
+	var times []time.Duration
+	for range l.rounds {
+		start := time.Now()
+		s, err := l.open(160, 48, dir, "attach", dir)
+		if err != nil {
+			return err
+		}
+		for !s.has("1,000,000") {
+			time.Sleep(2 * time.Millisecond)
+		}
+		times = append(times, time.Since(start))
+		s.leave()
+	}
+	r.row("attach to a million finished jobs: right counts and the first page", "3 s", ms(median(times)))
+	s, err := l.open(160, 48, dir, "attach", dir)
+	if err != nil {
+		return err
+	}
+	defer s.leave()
+	s.quiet(time.Second)
+	time.Sleep(10 * time.Second)
+	const span = 30 * time.Second
+	before, _ := readProc(s.cmd.Process.Pid)
+	time.Sleep(span)
+	after, err := readProc(s.cmd.Process.Pid)
+	if err != nil {
+		return err
+	}
+	r.row("memory of that screen", "300 MiB", mib(after.rss)+", at most "+mib(after.peak))
+	r.row("CPU of that screen, idle", "0.8 % of a core", fmt.Sprintf("%.2f %%", 100*(after.cpu-before.cpu).Seconds()/span.Seconds()))
+	return nil
+}
+
+// delays returns how long after the end of each job a View shows it, that is asked at the
+// pace of a screen.
+func (l *lab) delays() ([]time.Duration, error) {
+	const n = 60
+	ends := filepath.Join(l.dir, "ends")
+	if err := os.MkdirAll(ends, 0o700); err != nil {
+		return nil, err
+	}
+	file := l.file("ends.txt", strings.Repeat("sleep 0.37; date +%s%N > "+ends+"/$DCS_JOB_ID\n", n))
+	dir := l.runDir()
+	cmd := l.dcs(1, 1, dir, file)
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	defer cmd.Wait()
+	var run *rundir.Run
+	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		var err error
+		if run, err = rundir.Open(dir); err == nil {
+			break
+		}
+		if time.Now().After(end) {
+			return nil, err
+		}
+	}
+	v := runview.Open(run, runview.Options{Socket: func(ctx context.Context, o *journal.Owner) (runview.Conn, error) {
+		return socket.Dial(ctx, o.Socket, run.UID())
+	}})
+	defer v.Close()
+	var delays []time.Duration
+	seen := map[jobs.ID]bool{}
+	ask := runview.Ask{Wait: time.Second, Jobs: &runview.JobsWindow{Rows: n, Sort: runview.SortID}}
+	for end := time.Now().Add(2 * time.Minute); len(seen) < n && time.Now().Before(end); time.Sleep(250 * time.Millisecond) {
+		p, err := v.Look(context.Background(), ask)
+		if err != nil {
+			return nil, err
+		}
+		now := time.Now()
+		ask.After = p.Version
+		for _, row := range p.Jobs.Rows {
+			if row.Phase != runview.Succeeded || seen[row.ID] {
+				continue
+			}
+			seen[row.ID] = true
+			b, err := os.ReadFile(filepath.Join(ends, fmt.Sprint(row.ID)))
+			if ns, err2 := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64); err == nil && err2 == nil {
+				delays = append(delays, now.Sub(time.Unix(0, ns)))
+			}
+		}
+	}
+	if len(delays) == 0 {
+		return nil, fmt.Errorf("no job of %s was seen to end", dir)
+	}
+	return delays, nil
+}
+
+// throughputWith returns jobs per second while so many screens look at the run.
+func (l *lab) throughputWith(screens int) (float64, error) {
+	dir := l.runDir()
+	cmd := l.dcs(1, 2, dir, l.file("zero.txt", strings.Repeat("sleep 0\n", l.jobs)))
+	start := time.Now()
+	if err := cmd.Start(); err != nil {
+		return 0, err
+	}
+	for range screens {
+		for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+			if o, err := os.ReadFile(filepath.Join(dir, rundir.OwnerFile)); err == nil && strings.Contains(string(o), `"socket"`) {
+				break
+			}
+		}
+		s, err := l.open(160, 48, dir, "attach", dir)
+		if err != nil {
+			cmd.Wait()
+			return 0, err
+		}
+		defer s.leave()
+	}
+	if err := cmd.Wait(); err != nil {
+		return 0, err
+	}
+	return float64(l.jobs) / time.Since(start).Seconds(), nil
+}
