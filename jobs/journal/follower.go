@@ -168,6 +168,10 @@ func (f *Follower) Guard(l sync.Locker) *Follower {
 	return f
 }
 
+// Building reports, to see, that the Poll under way builds a table that Table did not return
+// before.
+func (f *Follower) Building() bool { return f.building }
+
 // guarded locks the guard if the table may be in use, and returns what unlocks it.
 func (f *Follower) guarded() (unlock func()) {
 	if f.guard == nil || f.building {

@@ -50,26 +50,22 @@ func (v *View) refresh(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	v.mu.Lock()
-	v.link.lost = true
 	until := v.polls + 1
 	if !v.began.IsZero() {
 		until++ // what the one under way has read may be older
 	}
-	v.mu.Unlock()
-	v.poke()
-	for {
-		v.mu.Lock()
-		done, news := v.polls >= until, v.news
+	for v.polls < until && ctx.Err() == nil {
+		news := v.news
+		v.link.lost = true
+		v.poke()
 		v.mu.Unlock()
-		if done {
-			return
-		}
 		select {
 		case <-news:
 		case <-ctx.Done():
-			return
 		}
+		v.mu.Lock()
 	}
+	v.mu.Unlock()
 }
 
 // awaitEnd waits for a dispatcher that is ending, which takes no requests any more. It

@@ -1,6 +1,7 @@
 package runview
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -41,6 +42,7 @@ type lab struct {
 	v       *View
 	dir     string // of the run
 	acts    []Action
+	far     string // what the host apart reads; "": dir
 
 	mu      sync.Mutex
 	runs    func(jobs.AttemptID) (time.Duration, jobs.Outcome)
@@ -139,7 +141,9 @@ func (l *lab) stop() {
 	if _, err := l.d.Close(); err != nil {
 		l.t.Error(err)
 	}
-	l.pub.Close(l.t.Context())
+	if l.pub != nil {
+		l.pub.Close(l.t.Context())
+	}
 	close(l.over)
 	l.conn.end()
 	if err := l.journal.Close(); err != nil {
@@ -177,6 +181,13 @@ func (c *fakeConn) gone() bool {
 	default:
 		return false
 	}
+}
+
+// last returns a copy of the state that was published last.
+func (c *fakeConn) last() live.State {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return *c.state
 }
 
 func (c *fakeConn) end() {
@@ -368,7 +379,7 @@ func (w *worker) Send(ms ...hosts.Message) error {
 		case *hosts.Withdraw:
 			w.Say(&hosts.Withdrawn{Attempts: m.Attempts})
 		case *hosts.Read:
-			data, size, err := rundir.NewFileReader().Read(context.Background(), jobs.AttemptFile(w.lab.dir, m.Attempt, m.File), m.Offset, m.Limit)
+			data, size, err := rundir.NewFileReader().Read(context.Background(), jobs.AttemptFile(cmp.Or(w.lab.far, w.lab.dir), m.Attempt, m.File), m.Offset, m.Limit)
 			if errors.Is(err, os.ErrNotExist) {
 				size, err = 0, nil
 			}

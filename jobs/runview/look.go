@@ -46,7 +46,7 @@ func (v *View) tryLook(ask *Ask, until time.Time) (p *Picture, news <-chan struc
 		return nil, nil, due, ErrGone
 	}
 	now := time.Now()
-	if v.pending() && (ask.After == 0 || now.Sub(v.madeAt) >= wakeInterval) {
+	if v.pending() && now.Sub(v.madeAt) >= wakeInterval {
 		v.take(now)
 	}
 	if x := v.page.of(ask.Jobs); x != nil && x.edition != v.edition && !now.Before(x.due()) {
@@ -54,6 +54,9 @@ func (v *View) tryLook(ask *Ask, until time.Time) (p *Picture, news <-chan struc
 		v.version++
 	}
 	if ask.After == 0 || v.version > ask.After || !now.Before(until) {
+		if v.pending() { // counts and rows are to agree
+			v.take(now)
+		}
 		return v.picture(ask), nil, due, nil
 	}
 	due, news = until, v.news
@@ -84,7 +87,7 @@ func later(a, b time.Time) time.Time {
 
 // pending reports whether there is something that the rows do not show yet.
 func (v *View) pending() bool {
-	return v.dirty || v.version == 0 || len(v.again) > 0 || len(v.retries) > 0 && v.retries[0].at <= jobs.StampOf(v.now())
+	return v.dirty || v.version == 0 || len(v.again) > 0 || len(v.marks.ids) > 0 || v.total() != len(v.rows) || len(v.retries) > 0 && v.retries[0].at <= jobs.StampOf(v.now())
 }
 
 // take makes the rows of what has changed anew: a new version.

@@ -44,7 +44,11 @@ func (r *Reader) Poll(see func(epoch int, rec *jobs.Record)) (restarted bool, er
 // Watch reads who dispatches the run and, with state, live.json.
 func (r *Reader) Watch(state bool) error {
 	owner, err := journal.ReadOwner(r.Run)
-	if err == nil { // else the file may be torn for a moment
+	for try := 0; err != nil && r.Owner == nil && try < 3; try++ { // the file may be torn for a moment
+		time.Sleep(20 * time.Millisecond)
+		owner, err = journal.ReadOwner(r.Run)
+	}
+	if err == nil {
 		r.Owner = owner
 	}
 	r.Silent = r.sign.silent(r.Owner, time.Now())

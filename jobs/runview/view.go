@@ -128,7 +128,7 @@ func newView(run *rundir.Run, o Options) *View {
 	v.ctx, v.cancel = context.WithCancel(context.Background())
 	v.list.init(o.Figures)
 	v.place = &results.Place{Dir: run.Dir, Here: func(jobs.AttemptID) bool { return false }}
-	v.follower.hosts = map[string]bool{}
+	v.follower.words, v.follower.hosts = map[string]HostWord{}, map[string]bool{}
 	v.tables.init(v)
 	return v
 }
@@ -294,8 +294,8 @@ func (h *harvest) see(_ int, r *jobs.Record) {
 	v := h.v
 	f := &v.follower
 	events := &v.events
-	if f.Report().Records == 1 {
-		h.rebuilt, h.events, f.words = true, eventLog{}, map[string]HostWord{}
+	if f.follower.Building() && !h.rebuilt {
+		h.rebuilt, f.words = true, map[string]HostWord{}
 	}
 	if h.rebuilt {
 		events = &h.events

@@ -1,0 +1,391 @@
+package runview
+
+import (
+	"encoding/json"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/live"
+	"dcs-tui/jobs/rundir"
+)
+
+// Two screens look at a run while one dispatcher after another has it. They have nothing to
+// reconnect: what comes is only more records. One of them reads only files.
+func TestTwoViewsAndATakeover(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t, "a")
+		files := l.open(Options{})
+		defer files.Close()
+		l.submit(plain(6)...)
+		time.Sleep(10 * time.Second)
+		last := map[*View]uint64{}
+		both := func(what string, is func(*Picture) bool) {
+			t.Helper()
+			l.sync()
+			time.Sleep(3 * time.Second)
+			for _, v := range []*View{l.v, files} {
+				p, err := v.Look(t.Context(), Ask{Jobs: page(10)})
+				if err != nil || !is(p) {
+					t.Errorf("%s, files %v: status %v, epoch %d, %v, %q, %v", what, v == files, p.Status, p.Run.Epoch, p.Phases, p.Over, err)
+				}
+				if p.Version < last[v] {
+					t.Errorf("%s: the version fell from %d to %d", what, last[v], p.Version)
+				}
+				last[v] = p.Version
+			}
+		}
+		both("first", func(p *Picture) bool { return p.Status == StatusRunning && p.Run.Epoch == 1 && p.Phases[Running] == 2 })
+		l.stop()
+		both("stopped", func(p *Picture) bool {
+			return p.Status == StatusStopped && p.Run.Owner == "" && strings.HasPrefix(p.Over, "stopped with 6 jobs left") && p.Phases[Away] == 2
+		})
+		l.start("a")
+		l.submit()
+		both("second", func(p *Picture) bool {
+			return p.Status == StatusRunning && p.Run.Epoch == 2 && p.Run.Owner != "" && p.Phases[Running] == 2 && p.Over == ""
+		})
+		if ans, err := files.Do(t.Context(), Cancel.Jobs(6)); err != nil || ans.Done != 1 || ans.Changed.Count() != 1 {
+			t.Errorf("a cancel through a file: %+v, %v", ans, err)
+		}
+		if l.v.dispatcher() == nil || files.dispatcher() != nil {
+			t.Error("the wrong view is connected")
+		}
+		l.end()
+	})
+}
+
+// A run directory that is removed is said to be. What was seen stays.
+func TestRemovedRunDirectory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t, "a")
+		l.submit(plain(2)...)
+		time.Sleep(5 * time.Second)
+		l.look(Ask{})
+		l.v.Close()
+		l.stop()
+		v := Open(l.run, Options{})
+		defer v.Close()
+		if p := lookAt(t, v, Ask{}); p.Total != 2 || p.Problem != "" {
+			t.Fatalf("%d jobs, problem %q", p.Total, p.Problem)
+		}
+		if err := os.Rename(l.dir, l.dir+".gone"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(3 * time.Second)
+		p := lookAt(t, v, Ask{Jobs: page(5)})
+		if p.Total != 2 || len(p.Jobs.Rows) != 2 || !strings.Contains(p.Problem, "was removed or moved") {
+			t.Errorf("%d jobs, problem %q", p.Total, p.Problem)
+		}
+		if err := os.Rename(l.dir+".gone", l.dir); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(3 * time.Second)
+		if p := lookAt(t, v, Ask{}); p.Problem != "" || p.Total != 2 {
+			t.Errorf("it is back, and the problem is %q", p.Problem)
+		}
+	})
+}
+
+// disk is a disk that can hang, and that can hide files.
+type disk struct {
+	rundir.Disk
+	hang atomic.Pointer[chan struct{}]
+	mu   sync.Mutex
+	hide string
+}
+
+func (d *disk) wait() {
+	if c := d.hang.Load(); c != nil {
+		<-*c
+	}
+}
+
+func (d *disk) Names(dir string) ([]string, error) {
+	d.wait()
+	names, err := d.Disk.Names(dir)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.DeleteFunc(names, func(n string) bool { return n == d.hide }), err
+}
+
+func (d *disk) OpenFile(path string, flag int, perm os.FileMode) (rundir.File, error) {
+	d.wait()
+	return d.Disk.OpenFile(path, flag, perm)
+}
+
+// While the disk hangs, keys and drawing work, what the socket pushes is shown, and the
+// screen says that the run directory does not answer.
+func TestHungDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t, "a")
+		defer l.end()
+		l.submit(plain(5)...)
+		time.Sleep(5 * time.Second)
+		d := &disk{Disk: rundir.OS}
+		v := Open(&rundir.Run{Dir: l.dir, Asked: l.run.Asked, Nonce: l.run.Nonce, Disk: d}, Options{Socket: l.dial})
+		defer v.Close()
+		v.Connect(t.Context())
+		if p := lookAt(t, v, Ask{}); p.Phases[Running] != 2 {
+			t.Fatalf("%v", p.Phases)
+		}
+		free := make(chan struct{})
+		d.hang.Store(&free)
+		time.Sleep(10 * time.Second)
+		state := l.conn.last()
+		state.Stuck = "pushed meanwhile"
+		state.At = time.Now()
+		l.conn.Publish(nil, &state)
+		began := time.Now()
+		p := lookAt(t, v, Ask{Jobs: &JobsWindow{Rows: 5, Filter: "state:queue"}, Focus: 4})
+		if took := time.Since(began); took > time.Second || p.Jobs.Matched != 3 || p.Stuck != "pushed meanwhile" || !strings.Contains(p.Problem, "does not answer") {
+			t.Errorf("after %v: %d jobs match, stuck %q, problem %q", took, p.Jobs.Matched, p.Stuck, p.Problem)
+		}
+		if _, _, err := v.Match(t.Context(), "sleep"); err != nil {
+			t.Error(err)
+		}
+		d.hang.Store(nil)
+		close(free)
+		time.Sleep(3 * time.Second)
+		if p := lookAt(t, v, Ask{}); p.Problem != "" {
+			t.Errorf("the disk answers, and the problem is %q", p.Problem)
+		}
+	})
+}
+
+// Trouble of the dispatcher, such as a full disk, is shown as it is pushed, and from the
+// owner file where nothing is pushed.
+func TestTroubleOfTheDispatcher(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t, "a")
+		defer l.end()
+		files := l.open(Options{})
+		defer files.Close()
+		if err := l.journal.SetProblem("the disk is full"); err != nil {
+			t.Fatal(err)
+		}
+		l.pub.Close(t.Context())
+		if err := os.Remove(l.run.Path(rundir.LiveFile)); err != nil {
+			t.Fatal(err)
+		}
+		other := l.open(Options{})
+		defer other.Close()
+		state := l.conn.last()
+		state.Problem, state.At = "the disk is full: no space left on device", time.Now()
+		l.conn.Publish(nil, &state)
+		time.Sleep(2 * time.Second)
+		for _, c := range []struct {
+			v    *View
+			want string
+		}{{l.v, state.Problem}, {other, "the disk is full"}} {
+			if p := lookAt(t, c.v, Ask{}); p.Problem != c.want || p.Status != StatusRunning {
+				t.Errorf("problem %q, want %q", p.Problem, c.want)
+			}
+		}
+		l.pub = nil
+	})
+}
+
+// A dispatcher's question is shown where it can be answered; elsewhere it is said where.
+func TestQuestions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t, "a")
+		defer l.end()
+		files := l.open(Options{})
+		defer files.Close()
+		l.pub.SetQuestion(&live.Question{ID: 1, Text: "Passphrase of k", Secret: true})
+		time.Sleep(3 * time.Second)
+		if p := lookAt(t, l.v, Ask{}); p.Question == nil || p.Question.ID != 1 {
+			t.Errorf("the question is %+v", p.Question)
+		}
+		if p := lookAt(t, files, Ask{}); p.Question != nil || !strings.Contains(p.Problem, "Passphrase of k") {
+			t.Errorf("%+v, %q", p.Question, p.Problem)
+		}
+		for n, fine := range map[int]bool{1: true, 2: false} {
+			_, err := l.v.Do(t.Context(), Action{Do: Reply, Number: n, Text: "x"})
+			if (err == nil) != fine {
+				t.Errorf("reply to question %d: %v", n, err)
+			}
+		}
+	})
+}
+
+// Output of a running job on a host that shares nothing comes through the dispatcher.
+func TestOutputOfAHostApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t, apart)
+		defer l.end()
+		l.submit(plain(1)...)
+		time.Sleep(5 * time.Second)
+		there := t.TempDir() // what the host reads
+		l.far = there
+		id := jobs.AttemptID{Job: 1, N: 1}
+		write(t, there, id, "far away")
+		x, err := l.v.Read(t.Context(), Read{Attempt: id, File: jobs.FileOut})
+		if err != nil || string(x.Data) != "far away" || x.Over {
+			t.Errorf("%+v, %v", x, err)
+		}
+	})
+}
+
+// elsewhere makes the owner of a run one on another machine.
+func elsewhere(t *testing.T, run *rundir.Run, change func(owner map[string]any)) {
+	t.Helper()
+	b, err := os.ReadFile(run.Path(rundir.OwnerFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner := map[string]any{}
+	if err := json.Unmarshal(b[:len(b)-9], &owner); err != nil {
+		t.Fatal(err)
+	}
+	owner["host"], owner["boot"] = "melon4", "00000000-0000-0000-0000-000000000000"
+	change(owner)
+	text, err := json.Marshal(owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = append(text, strings.Repeat(" ", len(b)-9-len(text))...)
+	sum := crc32.Checksum(text, crc32.MakeTable(crc32.Castagnoli))
+	f, err := os.OpenFile(run.Path(rundir.OwnerFile), os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteAt(fmt.Appendf(text, "%08x\n", sum), 0); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A dispatcher on another machine is alive as long as its heartbeat moves by our clock.
+func TestSilentOwner(t *testing.T) {
+	run, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "r", rundir.Asked{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := run.AppendSpecs([]*jobs.Spec{{ID: 1, Command: "c", Options: jobs.NoOptions}}); err != nil {
+		t.Fatal(err)
+	}
+	j, _, _, err := journal.Take(t.Context(), run, journal.TakeOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	beat := 1000
+	beats := func() {
+		beat++
+		elsewhere(t, run, func(o map[string]any) { o["beat"] = beat })
+	}
+	beats()
+	synctest.Test(t, func(t *testing.T) {
+		v := Open(run, Options{})
+		defer v.Close()
+		for range 5 {
+			time.Sleep(20 * time.Second)
+			beats()
+			if p := lookAt(t, v, Ask{}); p.Status != StatusRunning || p.Run.Machine != "melon4" {
+				t.Errorf("status %v, %q", p.Status, p.Over)
+			}
+		}
+		time.Sleep(journal.StaleAfter + 3*time.Second)
+		if p := lookAt(t, v, Ask{}); p.Status != StatusSilent || !strings.Contains(p.Over, "no sign of life") || p.Total != 1 {
+			t.Errorf("status %v, %q, %d jobs", p.Status, p.Over, p.Total)
+		}
+		beats()
+		time.Sleep(3 * time.Second)
+		if p := lookAt(t, v, Ask{}); p.Status != StatusRunning {
+			t.Errorf("status %v after a heartbeat", p.Status)
+		}
+	})
+}
+
+// What a fenced dispatcher wrote too late disappears when the record that fixes its file
+// shows: everything is built anew.
+func TestRestart(t *testing.T) {
+	d := &disk{Disk: rundir.OS, hide: "000002.jsonl"}
+	run, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "r", rundir.Asked{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var specs []*jobs.Spec
+	for i := range 3 {
+		specs = append(specs, &jobs.Spec{ID: jobs.ID(i + 1), Command: "c", Options: jobs.NoOptions})
+	}
+	if err := run.AppendSpecs(specs); err != nil {
+		t.Fatal(err)
+	}
+	write := func(j *journal.Journal, recs ...jobs.Record) {
+		t.Helper()
+		if err := j.Append(recs); err != nil {
+			t.Fatal(err)
+		}
+		if err := j.Sync(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	old, _, _, err := journal.Take(t.Context(), run, journal.TakeOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(old, jobs.Record{Kind: jobs.KindAccepted, At: 1, Job: 1, Count: 3})
+	file := run.Path(rundir.JournalDir, "000001.jsonl")
+	before, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(old, jobs.Record{Kind: jobs.KindJob, At: 2, Job: 1, Next: jobs.Cancelled, Seq: 1, Reason: "too late"})
+	after, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := old.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, before, 0o600); err != nil { // its successor found so much
+		t.Fatal(err)
+	}
+	next, _, _, err := journal.Take(t.Context(), run, journal.TakeOptions{Force: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(next, jobs.Record{Kind: jobs.KindJob, At: 3, Job: 2, Next: jobs.Cancelled, Seq: 1, Reason: "in time"})
+	if err := next.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, after, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run.Disk = d
+	synctest.Test(t, func(t *testing.T) {
+		v := Open(run, Options{})
+		defer v.Close()
+		states := func() string { return phasesOf(lookAt(t, v, Ask{Jobs: &JobsWindow{Rows: 5, Sort: SortID}})) }
+		if got := states(); got != "cancel queue queue" {
+			t.Errorf("%s before the takeover shows", got)
+		}
+		version := lookAt(t, v, Ask{}).Version
+		d.mu.Lock()
+		d.hide = ""
+		d.mu.Unlock()
+		time.Sleep(3 * time.Second)
+		p := lookAt(t, v, Ask{Jobs: page(5), Events: &EventsWindow{All: true, Rows: 50}})
+		if got := states(); got != "queue cancel queue" || p.Phases[Cancelled] != 1 || p.Version <= version || p.Run.Epoch != 2 {
+			t.Errorf("%s, %v, version %d after %d", got, p.Phases, p.Version, version)
+		}
+		for _, e := range p.Events.Lines {
+			if strings.Contains(e.Text, "too late") {
+				t.Errorf("the log has %q", e.Text)
+			}
+		}
+	})
+}
