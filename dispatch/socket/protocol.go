@@ -195,15 +195,16 @@ func (l *lines) receive(v any, limit int64) error {
 	return err
 }
 
-// send sends a line. After an error, part of the line may have been sent, so the connection
-// must be closed.
+// send sends a line. When ctx ends, the other side has byeTimeout to take the rest, because
+// a line that is cut off costs the connection. After an error, part of the line may have
+// been sent, so the connection must be closed.
 func (l *lines) send(ctx context.Context, v any) error {
 	l.sending <- struct{}{} // whoever sends is bounded by its own ctx
 	defer func() { <-l.sending }()
 	l.SetWriteDeadline(time.Time{})
 	expired := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
-		l.SetWriteDeadline(time.Unix(1, 0))
+		l.SetWriteDeadline(time.Now().Add(byeTimeout))
 		close(expired)
 	})
 	err := l.encoder.Encode(v)

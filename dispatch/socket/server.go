@@ -291,7 +291,7 @@ func (c *conn) push() {
 
 // send sends a line. A client that does not take it in time is disconnected.
 func (c *conn) send(v any) {
-	ctx, cancel := context.WithTimeout(c.s.writing, writeTimeout)
+	ctx, cancel := context.WithTimeout(c.s.writing, writeTimeout-byeTimeout)
 	defer cancel()
 	if c.lines.send(ctx, v) != nil {
 		c.Close()
