@@ -6,15 +6,16 @@ import (
 
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/ask"
 )
 
-// effect is what a cancel does, as an engine gathers it.
+// effect carries out a cancel and returns what must be requeued to undo it.
 func (s *stage) effect(ev Event) []jobs.ID {
-	var e Effect
-	s.c.See = e.See
-	s.step(ev)
+	trace := ask.Trace{Name: "cancel"}
+	s.c.See = trace.See
+	s.step(Request{Name: trace.Name, Do: []Event{ev}})
 	s.c.See = nil
-	return s.c.Undo(&e)
+	return ask.Undo(s.c.table, trace.Affected)
 }
 
 // TestUndoCancel: a requeue of what a cancel ended brings everything back, also what was
@@ -114,42 +115,5 @@ func TestStanding(t *testing.T) {
 	s.step(Drain{Why: "asked"})
 	if s.c.Draining() != "asked" || s.c.Paused() {
 		t.Error("draining is not told")
-	}
-}
-
-// BenchmarkUndo works out what an undo of a cancel of a million jobs has to name, a tenth
-// of them skipped with those that they come after, and of a cancel of one of a million: so
-// long the engine does nothing else.
-func BenchmarkUndo(b *testing.B) {
-	const n = 1_000_000
-	specs := make([]*jobs.Spec, n)
-	for i := range specs {
-		o := jobs.NoOptions
-		if i%10 == 9 {
-			o = &jobs.Options{After: []jobs.ID{jobs.ID(i)}}
-		}
-		specs[i] = &jobs.Spec{ID: jobs.ID(i + 1), Command: "true", Options: o}
-	}
-	for _, all := range []bool{true, false} {
-		b.Run(fmt.Sprint("all=", all), func(b *testing.B) {
-			c := New(Config{}, &jobs.Table{Specs: specs}, nil)
-			c.Step(Time{Wall: wallStart}, Submit{Specs: specs})
-			var e Effect
-			c.See = e.See
-			cancel, want := Cancel{All: true}, n
-			if !all {
-				cancel, want = Cancel{Jobs: []jobs.ID{n / 2}}, 1
-			}
-			for c.Step(Time{Wall: wallStart}, cancel); all && c.table.Unfinished() > 0; {
-				c.Step(Time{Wall: wallStart}, Tick{})
-			}
-			c.See = nil
-			b.ReportAllocs()
-			for b.Loop() {
-				if got := c.Undo(&e); len(got) < want {
-					b.Fatalf("%d jobs", len(got))
-				}
-			}
-		})
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"dcs-tui/jobs/ask"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/runview"
 )
 
 // cancelWait is how long a dispatcher that is alive has to cancel and leave: jobs
@@ -30,7 +31,7 @@ func forceText(run *rundir.Run) string {
 func inUse(run *rundir.Run, owner *journal.Owner) error {
 	p := exit.Usagef("the run %s is dispatched by %s", run.Name(), ownerText(owner))
 	if owner != nil && owner.Stopped() {
-		return p.WithAdvice("%s; --force takes the run over from it", standing.StoppedText(owner))
+		return p.WithAdvice("%s; --force takes the run over from it", runview.StoppedText(owner))
 	}
 	return p.WithAdvice("dcs-tui attach %s shows its screen; if that dcs-tui hangs, --force takes the run over", console.ShellWord(standing.Ref(run)))
 }
@@ -48,7 +49,7 @@ func (a *app) askOwner(ctx context.Context, run *rundir.Run, owner *journal.Owne
 			journal.StaleAfter.Seconds()))
 	}
 	if owner.Stopped() {
-		a.con.Line(standing.StoppedText(owner), "  "+forceText(run))
+		a.con.Line(runview.StoppedText(owner), "  "+forceText(run))
 	}
 	slow := time.AfterFunc(forceAfter, func() { a.con.Line("still waiting; if that dcs-tui hangs:", "  "+forceText(run)) })
 	defer slow.Stop()
@@ -69,7 +70,7 @@ func (a *app) askOwner(ctx context.Context, run *rundir.Run, owner *journal.Owne
 	if table.Unfinished() > 0 {
 		return true, nil
 	}
-	a.con.Line(standing.Counts(table, false))
+	a.con.Line(runview.Counts(table, false))
 	return false, nil
 }
 

@@ -23,6 +23,7 @@ import (
 	"dcs-tui/jobs/ask"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/runview"
 )
 
 func (a *app) cancelCmd() *cobra.Command {
@@ -120,7 +121,7 @@ func (a *app) runCancel(cmd *cobra.Command, f *runFlags, args []string, sel *sel
 
 // allOpenText describes what a cancel of all jobs would end.
 func allOpenText(run *rundir.Run, t *jobs.Table, stored int) string {
-	handed := standing.HandedOver(t)
+	handed := runview.HandedOver(t)
 	what := "end " + jobs.Plural(t.Counts[jobs.Running]-handed, "running job")
 	if handed > 0 {
 		what += ", " + strconv.Itoa(handed) + " handed over"

@@ -18,6 +18,7 @@ import (
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/runview"
 )
 
 // own takes the run over. A run that another dispatcher owns is refused with the owner's
@@ -58,13 +59,13 @@ type dispatching struct {
 	run        *run.Run // set by start
 	out        *resultPrinter
 	unprinted  bool // results could not be printed
-	words      map[string]standing.HostWord
+	words      map[string]runview.HostWord
 	progressAt time.Time // of the last progress that was printed as a line
 }
 
 // dispatching prepares the dispatching of a run.
 func (a *app) dispatching(f *runFlags, inv *loadedInventory, env []jobs.EnvVar) *dispatching {
-	d := &dispatching{app: a, flags: f, inv: inv, words: map[string]standing.HostWord{}, progressAt: time.Now()}
+	d := &dispatching{app: a, flags: f, inv: inv, words: map[string]runview.HostWord{}, progressAt: time.Now()}
 	d.opts = run.Options{
 		Hosts: inv.Hosts,
 		Connector: func(log func(host, line string)) (hosts.Connector, error) {

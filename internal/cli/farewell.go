@@ -84,7 +84,7 @@ func (a *app) goesOn(f *runScreen, l *standing.Look, last *runview.Picture, anot
 	case last != nil && last.Draining != "":
 		what = name + ": what runs is finished in the background, nothing more is started"
 	}
-	lines := []string{"", what + ": " + standing.Counts(l.Table, true), "  dispatched by " + console.CleanLine(l.Owner.String()) + ", until it is done"}
+	lines := []string{"", what + ": " + runview.Counts(l.Table, true), "  dispatched by " + console.CleanLine(l.Owner.String()) + ", until it is done"}
 	next := func(command, text string) {
 		lines = append(lines, "  "+a.con.Paint(console.Bold, "dcs-tui "+command+" "+ref)+"  "+text)
 	}

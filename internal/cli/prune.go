@@ -15,10 +15,10 @@ import (
 
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
-	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/runview"
 )
 
 // pruneOptions holds the flags of runs prune.
@@ -176,7 +176,7 @@ func (p *pruneOptions) check(run *rundir.Run) (*jobs.Table, error) {
 	case err != nil:
 		return nil, err
 	case table.Unfinished() > 0:
-		return nil, errors.New("jobs are left: " + standing.Counts(table, false) + "; cancel ends those that run, --unfinished removes it all the same")
+		return nil, errors.New("jobs are left: " + runview.Counts(table, false) + "; cancel ends those that run, --unfinished removes it all the same")
 	case len(waiting) > 0:
 		return nil, errors.New("requests wait for its next resume (--unfinished removes it all the same)")
 	case report.Damaged:

@@ -16,6 +16,7 @@ import (
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/runview"
 )
 
 // requeueFiles updates a run to jobs files that were changed after the run was made:
@@ -114,7 +115,7 @@ func settledTable(run *rundir.Run) (*jobs.Table, error) {
 	}
 	reading := alive && owner.Epoch <= 1 // later dispatchers do not read the pipe
 	if storing || had.State == rundir.InputOpen && (had.Again || reading) {
-		p := exit.Usagef("not all jobs of the run were made yet: %s", standing.Came(table))
+		p := exit.Usagef("not all jobs of the run were made yet: %s", runview.Came(table))
 		if alive {
 			return nil, p.WithAdvice("compare again when they were")
 		}
@@ -263,7 +264,7 @@ func (m *jobsDiff) missing(t *jobs.Table, files map[string]bool, found map[jobs.
 			continue
 		}
 		m.gone = append(m.gone, id)
-		if j.State == jobs.Queued || j.State == jobs.Running && standing.OpenAttempt(j).State == jobs.AttemptLaunching {
+		if j.State == jobs.Queued || j.State == jobs.Running && runview.OpenAttempt(j).State == jobs.AttemptLaunching {
 			m.queued = append(m.queued, id) // or sent to a host, and not known to have started
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/runview"
 )
 
 func (a *app) runsCmd() *cobra.Command {
@@ -66,7 +67,7 @@ func (a *app) runRunsList(limit int) error {
 				dispatched = "on " + console.CleanLine(o.Host)
 			}
 			if t, rerr := standing.WholeTable(run); rerr == nil {
-				counts = standing.Counts(t, dispatched != "")
+				counts = runview.Counts(t, dispatched != "")
 				if had, herr := run.ReadInput(); herr == nil && had.Cut() {
 					counts += ", input not read to its end"
 				}

@@ -14,13 +14,14 @@ import (
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/runview"
 )
 
 // summary describes how a run has ended.
 type summary struct {
 	*run.Outcome
 	app     *app
-	words   map[string]standing.HostWord // the last event of each host
+	words   map[string]runview.HostWord // the last event of each host
 	flags   *runFlags
 	untaken bool // not all results were printed
 }
@@ -40,7 +41,7 @@ func (s *summary) exitCode() int {
 // print prints the summary.
 func (s *summary) print(code int) {
 	if s.InputErr != nil {
-		s.app.complain(exit.Usagef("%w", s.InputErr).WithAdvice("the input was read no further: %s; feed the rest to a new run", standing.Came(s.Table)))
+		s.app.complain(exit.Usagef("%w", s.InputErr).WithAdvice("the input was read no further: %s; feed the rest to a new run", runview.Came(s.Table)))
 	}
 	s.app.con.Line(s.lines(code)...)
 }
@@ -90,7 +91,7 @@ func (s *summary) headline(code int) string {
 		color, mark, text = console.Yellow, s.app.con.Glyph("–", "-"), "cancelled"
 	case s.untaken && s.Table.Unfinished() == 0:
 		color, mark, text = console.Yellow, s.app.con.Glyph("…", "~"), "all jobs have ended, but nobody took all of the results"
-	case code == exit.Left || code == exit.Usage && standing.AllSucceeded(s.Table):
+	case code == exit.Left || code == exit.Usage && s.Table.Counts[jobs.Succeeded] == len(s.Table.Jobs):
 		color, mark, text = console.Yellow, s.app.con.Glyph("…", "~"), "stopped with jobs left"
 		if s.Table.Unfinished() == 0 && s.Input.Cut() {
 			text = cameHeadline(s.Table)
@@ -108,7 +109,7 @@ func cameHeadline(t *jobs.Table) string {
 	switch {
 	case len(t.Jobs) == 0:
 		return "no job came"
-	case standing.AllSucceeded(t):
+	case t.Counts[jobs.Succeeded] == len(t.Jobs):
 		return "all jobs that came succeeded"
 	}
 	return "all jobs that came have ended"
@@ -118,7 +119,7 @@ func cameHeadline(t *jobs.Table) string {
 func (s *summary) advice() []string {
 	var lines []string
 	if s.Input.Cut() && s.InputErr == nil && s.Finish.How != sched.Fenced { // a fault of the input was just said
-		lines = append(lines, standing.InputText(s.Input, s.Table))
+		lines = append(lines, runview.InputText(s.Input, s.Table))
 	}
 	ref := console.ShellWord(console.CleanLine(standing.Ref(s.Run)))
 	next := func(command, text string) {

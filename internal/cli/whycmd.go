@@ -18,7 +18,6 @@ import (
 	"dcs-tui/dispatch/socket"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
-	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
@@ -169,7 +168,7 @@ func (a *app) askWhy(run *rundir.Run, owner *journal.Owner, id jobs.ID, local bo
 	here := owner.Life() == journal.Alive || err == nil && name == owner.Host // in another container, perhaps
 	switch {
 	case here && owner.Stopped():
-		return nil, errors.New(standing.StoppedText(owner))
+		return nil, errors.New(runview.StoppedText(owner))
 	case here:
 		ctx, cancel := context.WithTimeout(context.Background(), commandPatience)
 		defer cancel()

@@ -8,7 +8,7 @@
 // Follower is for readers: it replays the journal and follows it, as far as Observe says
 // that it is durable. Replay is one Poll of it.
 //
-//	j, table, report, err := journal.Take(ctx, run, journal.TakeOptions{Address: socket})
+//	j, table, report, err := journal.Take(ctx, run, journal.TakeOptions{})
 //	if report.Damaged { ask every host about every job, whatever the table says }
 //	err = j.Append(records); err = j.Sync()
 //	err = j.Close()

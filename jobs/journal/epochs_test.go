@@ -56,12 +56,15 @@ func TestOldEpochIsFencedOff(t *testing.T) {
 	if err := r.AppendSpecs(jobstest.Specs(2)); err != nil {
 		t.Fatal(err)
 	}
-	old, _, _ := take1(t, r, TakeOptions{Address: "old"})
+	old, _, _ := take1(t, r, TakeOptions{})
 	record(t, old, jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: 2})
 	if n, err := old.Fenced(); n != 0 || err != nil {
 		t.Fatal(n, err)
 	}
-	next, live, _ := take1(t, r, TakeOptions{Address: "new", Force: true})
+	next, live, _ := take1(t, r, TakeOptions{Force: true})
+	if err := next.SetSocket("new"); err != nil {
+		t.Fatal(err)
+	}
 	late := jobs.Record{Kind: jobs.KindJob, Job: 1, Next: jobs.Cancelled, Seq: 1}
 	tooLate(t, old, late) // the sleeper wakes up
 	truth := jobs.Record{Kind: jobs.KindJob, Job: 2, Next: jobs.Skipped, Seq: 1}
@@ -76,13 +79,13 @@ func TestOldEpochIsFencedOff(t *testing.T) {
 	if n, err := old.Fenced(); n != 2 || err != nil {
 		t.Errorf("Fenced says %d, %v", n, err)
 	}
-	for what, err := range map[string]error{"beat": old.Beat(), "address": old.SetAddress("old"), "close": old.Close()} {
+	for what, err := range map[string]error{"beat": old.Beat(), "address": old.SetSocket("old"), "close": old.Close()} {
 		if !errors.Is(err, ErrFenced) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
 	o, err := ReadOwner(r)
-	if err != nil || o.Address != "new" || o.Left || o.Epoch != 2 {
+	if err != nil || o.Socket != "new" || o.Left || o.Epoch != 2 {
 		t.Errorf("the owner file says %+v, %v", o, err)
 	}
 	// Even a beat that was under way when the run was taken changes nothing.

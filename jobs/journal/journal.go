@@ -34,7 +34,7 @@ func (e *fencedError) FencedBy() int { return e.by }
 const flushAt = 1 << 20
 
 // Journal is the writing end of a run's journal, owned by one dispatcher for one
-// epoch. Append, Sync and Close are for one goroutine; Beat, SetAddress and
+// epoch. Append, Sync and Close are for one goroutine; Beat, SetSocket and
 // Fenced may be called from another, so that a slow disk does not hold them up.
 type Journal struct {
 	run   *rundir.Run
@@ -215,11 +215,6 @@ func (j *Journal) fencedError() error {
 // Beat writes a sign of life into the file owner; call it every BeatEvery. It
 // returns ErrFenced when another dispatcher has the run; other errors may pass.
 func (j *Journal) Beat() error { return j.change(func(*Owner) {}) }
-
-// SetAddress puts another control socket into the file owner.
-func (j *Journal) SetAddress(address string) error {
-	return j.change(func(o *Owner) { o.Address = address })
-}
 
 // SetSocket puts the path of the dispatcher's socket into the file owner.
 func (j *Journal) SetSocket(path string) error {

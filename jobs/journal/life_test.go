@@ -107,7 +107,7 @@ func (l *life) live(t *testing.T) bool {
 				return false
 			}
 			l.acked = n
-			if !l.do(t, "the sign of life", l.j.Beat) || !l.do(t, "the address", func() error { return l.j.SetAddress("s") }) {
+			if !l.do(t, "the sign of life", l.j.Beat) || !l.do(t, "the address", func() error { return l.j.SetSocket("s") }) {
 				return false
 			}
 		}

@@ -30,7 +30,6 @@ type Owner struct {
 	process
 	Epoch   int       `json:"epoch"`
 	Since   time.Time `json:"since"`
-	Address string    `json:"address,omitempty"` // control socket, on Host; it goes away for Socket
 	Socket  string    `json:"socket,omitempty"`  // path of the socket (see dispatch/socket), on Host
 	Program string    `json:"program,omitempty"` // the path of its executable, on Host
 	Token   string    `json:"token"`             // random, one for each Take
@@ -101,7 +100,7 @@ func (o *Owner) encode() ([]byte, error) {
 		return short.encode()
 	}
 	if room < 0 {
-		return nil, errors.New("the names of machine, user and control socket are too long for the file owner")
+		return nil, errors.New("the names of machine, user and socket are too long for the file owner")
 	}
 	b = append(b, bytes.Repeat([]byte{' '}, room+1)...)
 	return fmt.Appendf(b, "%08x\n", crc32.Checksum(b, castagnoli)), nil

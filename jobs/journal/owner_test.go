@@ -22,10 +22,10 @@ func TestBeatSurvivesRemovedFile(t *testing.T) {
 	if err := j.beats.close(); err != nil { // as after a stale handle
 		t.Fatal(err)
 	}
-	if err := j.SetAddress("/tmp/elsewhere"); err != nil {
+	if err := j.SetSocket("/tmp/elsewhere"); err != nil {
 		t.Fatal(err)
 	}
-	if o, err := ReadOwner(r); err != nil || o == nil || o.Address != "/tmp/elsewhere" {
+	if o, err := ReadOwner(r); err != nil || o == nil || o.Socket != "/tmp/elsewhere" {
 		t.Errorf("%v, %v", o, err)
 	}
 	if err := j.Close(); err != nil {
@@ -37,7 +37,7 @@ func TestBeatSurvivesRemovedFile(t *testing.T) {
 }
 
 func TestOwnerFile(t *testing.T) {
-	o, err := (&TakeOptions{Address: "/tmp/dcs-1000/x.sock", Token: "token",
+	o, err := (&TakeOptions{Token: "token",
 		Now: func() time.Time { return time.Date(2026, 3, 14, 15, 2, 0, 0, time.UTC) }}).owner(3)
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +63,7 @@ func TestOwnerFile(t *testing.T) {
 			t.Errorf("byte %d changed: %v", i, err)
 		}
 	}
-	o.Address = strings.Repeat("x", ownerBytes)
+	o.Socket = strings.Repeat("x", ownerBytes)
 	if _, err := o.encode(); err == nil {
 		t.Error("a name that does not fit was written")
 	}
@@ -100,7 +100,10 @@ func FuzzParseStat(f *testing.F) {
 // is gone when it is over; a text that does not fit costs the text, not the beat.
 func TestOwnerProblem(t *testing.T) {
 	r := newRun(t)
-	j, _, _ := take1(t, r, TakeOptions{Address: strings.Repeat("a", 100)})
+	j, _, _ := take1(t, r, TakeOptions{})
+	if err := j.SetSocket(strings.Repeat("a", 100)); err != nil {
+		t.Fatal(err)
+	}
 	defer crash(t, j)
 	for _, c := range []struct{ text, want string }{
 		{"no space left on device\x1b[31m", "no space left on device␛[31m"}, {strings.Repeat("ä", 500), strings.Repeat("ä", maxProblem-1) + "…"},

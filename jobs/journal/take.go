@@ -17,9 +17,8 @@ import (
 
 // TakeOptions say how to take a run.
 type TakeOptions struct {
-	Address string       // of the control socket, for the file owner
-	Force   bool         // do not wait until the present owner is proved dead
-	Notify  func(string) // told once, in a line, when there is something to wait for; may be nil
+	Force  bool         // do not wait until the present owner is proved dead
+	Notify func(string) // told once, in a line, when there is something to wait for; may be nil
 
 	// For simulations and tests: with Force, Now, Token and Who a Take neither
 	// waits nor reads a clock, a process or chance, and writes the same bytes
@@ -51,7 +50,7 @@ func (o *TakeOptions) owner(epoch int) (*Owner, error) {
 		token = rand.Text()
 	}
 	return &Owner{V: 1, Host: who.Host, User: who.User, Program: who.Program, process: who.process, Epoch: epoch,
-		Since: o.now()().Truncate(time.Second), Address: o.Address, Token: token}, nil
+		Since: o.now()().Truncate(time.Second), Token: token}, nil
 }
 
 // Take makes the caller the run's dispatcher: it refuses with *OwnedError while

@@ -23,8 +23,8 @@ func (w HostWord) After(host string, at jobs.Stamp, text string) HostWord {
 	return HostWord{at, text, w.Up || text == host+" is up"}
 }
 
-// hear enters what a record says of a host.
-func hear(words map[string]HostWord, r *jobs.Record) {
+// Hear enters what a record says of a host.
+func Hear(words map[string]HostWord, r *jobs.Record) {
 	switch {
 	case r.Kind == jobs.KindEpoch:
 		clear(words) // what an earlier dispatcher knew of hosts is past
@@ -69,7 +69,7 @@ func HostsOfNoUse(t *jobs.Table, words map[string]HostWord) []string {
 	var lines []string
 	for name, w := range words {
 		if had[name] == nil && w.Text != "" && !w.Up { // one that was up was not needed
-			lines = append(lines, name+" ran nothing: "+withoutSubject(w.Text, name))
+			lines = append(lines, name+" ran nothing: "+jobs.Clean(withoutSubject(w.Text, name), 100))
 		}
 	}
 	for name, c := range had {

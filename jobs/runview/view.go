@@ -304,7 +304,7 @@ func (h *harvest) see(_ int, r *jobs.Record) {
 		return
 	}
 	h.any = true
-	hear(f.words, r)
+	Hear(f.words, r)
 	if r.Kind == jobs.KindLaunching && !f.hosts[r.Host] {
 		f.hosts[r.Host], h.newHost = true, true
 	}

@@ -3,70 +3,13 @@ package standing
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
+	"dcs-tui/jobs/runview"
 )
-
-// HandedOver counts the jobs that count as running, and of which no attempt is
-// known to have started: they wait on a host for a slot.
-func HandedOver(t *jobs.Table) int {
-	n := 0
-	for i := range t.Jobs {
-		if j := &t.Jobs[i]; j.State == jobs.Running && OpenAttempt(j).State == jobs.AttemptLaunching {
-			n++
-		}
-	}
-	return n
-}
-
-// OpenAttempt is the attempt of a running job to show: one that has started, else
-// the newest.
-func OpenAttempt(j *jobs.Job) *jobs.Attempt {
-	a := j.Last()
-	for _, open := range j.Open() {
-		if a = open; a.State == jobs.AttemptRunning {
-			break
-		}
-	}
-	if a == nil { // of a damaged journal
-		a = &jobs.Attempt{}
-	}
-	return a
-}
-
-// runningText says how many jobs run and how many are only handed over. Of a run that
-// nobody dispatches nobody knows.
-func runningText(running, handed int, dispatched bool) string {
-	switch {
-	case !dispatched:
-		return fmt.Sprintf("%d may run", running)
-	case handed == 0:
-		return fmt.Sprintf("%d running", running)
-	case handed >= running:
-		return fmt.Sprintf("%d handed over", handed)
-	}
-	return fmt.Sprintf("%d running, %d handed over", running-handed, handed)
-}
-
-// Counts says how many jobs are in each state, of a run that somebody dispatches or
-// nobody.
-func Counts(t *jobs.Table, dispatched bool) string {
-	parts := []string{fmt.Sprintf("%d of %d ok", t.Counts[jobs.Succeeded], len(t.Jobs))}
-	for _, st := range []jobs.JobState{jobs.Failed, jobs.TimedOut, jobs.Cancelled, jobs.Skipped, jobs.Running, jobs.Queued} {
-		switch n := t.Counts[st]; {
-		case n == 0:
-		case st == jobs.Running:
-			parts = append(parts, runningText(n, HandedOver(t), dispatched))
-		default:
-			parts = append(parts, fmt.Sprintf("%d %s", n, strings.ReplaceAll(st.String(), "_", " ")))
-		}
-	}
-	return strings.Join(parts, ", ")
-}
 
 // maxOpen bounds the list of running jobs.
 const maxOpen = 20
@@ -86,7 +29,7 @@ func openLines(t *jobs.Table, dispatched bool) []string {
 			if j.State != jobs.Running {
 				continue
 			}
-			a := OpenAttempt(j)
+			a := runview.OpenAttempt(j)
 			if (a.State == jobs.AttemptLaunching) != (state == jobs.AttemptLaunching) {
 				continue
 			}
@@ -121,5 +64,3 @@ func LastOutcome(j *jobs.Job) *jobs.Outcome {
 	}
 	return nil
 }
-
-func AllSucceeded(t *jobs.Table) bool { return t.Counts[jobs.Succeeded] == len(t.Jobs) }

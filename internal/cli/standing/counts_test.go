@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/runview"
 )
 
 // Of a run that nobody dispatches nobody knows what runs, nor for how long: no clock goes
@@ -30,10 +31,10 @@ func TestWhatMayRun(t *testing.T) {
 			t.Errorf("left: %q is missing in\n%s", want, left)
 		}
 	}
-	if got := Counts(table, false); got != "0 of 2 ok, 2 may run" {
+	if got := runview.Counts(table, false); got != "0 of 2 ok, 2 may run" {
 		t.Error(got)
 	}
-	if got := Counts(table, true); got != "0 of 2 ok, 1 running, 1 handed over" {
+	if got := runview.Counts(table, true); got != "0 of 2 ok, 1 running, 1 handed over" {
 		t.Error(got)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/runview"
 )
 
 // hostCount is what a run has had of one host.
@@ -61,8 +62,8 @@ func (l *Look) hosts() []hostCount {
 				h = &hostCount{Name: name}
 				counts[name] = h
 			}
-			at := w.at.Time().UTC()
-			h.Last, h.LastAt = w.text, &at
+			at := w.At.Time().UTC()
+			h.Last, h.LastAt = w.Text, &at
 		}
 	}
 	list := make([]hostCount, 0, len(counts))
@@ -95,7 +96,7 @@ func (l *Look) hostLines() []string {
 		if i == maxHosts {
 			return append(lines, fmt.Sprintf("  and %d more", len(list)-maxHosts))
 		}
-		text := fmt.Sprintf("  %-*s  %s, %d ended", width, console.CleanLine(h.Name), runningText(h.Running, h.Handed, true), h.Ended)
+		text := fmt.Sprintf("  %-*s  %s, %d ended", width, console.CleanLine(h.Name), runview.RunningText(h.Running, h.Handed, true), h.Ended)
 		if h.Failed > 0 {
 			text += fmt.Sprintf(" (%d failed)", h.Failed)
 		}

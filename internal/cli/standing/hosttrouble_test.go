@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/runview"
 )
 
 // A run that went well in the end says which hosts were of no use to it: nobody looks
@@ -24,11 +25,11 @@ func TestHostTrouble(t *testing.T) {
 	ended("ws02", 0, 22)
 	ended("ws04", 0, 2) // too few to say anything
 	ended("ws05", 9, 3)
-	words := map[string]HostWord{
-		"ws01": {text: "ws01: it is slow"}, // it has run jobs
-		"ws03": {text: "ws03: cannot be reached: connection refused\x1b[2J"},
-		"ws06": HostWord{}.After("ws06", 1, "ws06 is up").After("ws06", 2, "ws06: its clock is 5 s off"), // there was nothing left for it
-		"ws07": HostWord{}.After("ws06", 1, ""),
+	words := map[string]runview.HostWord{
+		"ws01": {Text: "ws01: it is slow"}, // it has run jobs
+		"ws03": {Text: "ws03: cannot be reached: connection refused\x1b[2J"},
+		"ws06": runview.HostWord{}.After("ws06", 1, "ws06 is up").After("ws06", 2, "ws06: its clock is 5 s off"), // there was nothing left for it
+		"ws07": runview.HostWord{}.After("ws06", 1, ""),
 	}
 	want := []string{
 		"hosts: ws02 failed 22 of 22 attempts, the others 6 of 75: is what the jobs need there?",
@@ -44,9 +45,9 @@ func TestHostTrouble(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g"} {
-		words[name] = HostWord{text: name + ": gone"}
+		words[name] = runview.HostWord{Text: name + ": gone"}
 	}
-	if got := HostTrouble(table, words); len(got) != maxTrouble+1 {
+	if got := HostTrouble(table, words); len(got) != 6 {
 		t.Errorf("%q", got)
 	}
 }
@@ -63,7 +64,7 @@ func TestCanceledAttemptsAreNoFailures(t *testing.T) {
 
 // What a record says of a host is its word, until another dispatcher begins.
 func TestHear(t *testing.T) {
-	words := map[string]HostWord{}
+	words := map[string]runview.HostWord{}
 	for _, r := range []jobs.Record{
 		{Kind: jobs.KindEpoch},
 		{Kind: jobs.KindHost, Host: "ws01", Reason: "ws01: no route to host"},
@@ -72,9 +73,9 @@ func TestHear(t *testing.T) {
 		{Kind: jobs.KindLaunching, Host: "ws03", Job: 1},
 		{Kind: jobs.KindHost, Host: "ws02", Count: 1}, // what people ask of a host is no word of it
 	} {
-		Hear(words, &r)
+		runview.Hear(words, &r)
 	}
-	if got := HostsOfNoUse(new(jobs.Table), words); !slices.Equal(got, []string{"ws02 ran nothing: connection refused"}) {
+	if got := runview.HostsOfNoUse(new(jobs.Table), words); !slices.Equal(got, []string{"ws02 ran nothing: connection refused"}) {
 		t.Errorf("%q", got)
 	}
 }

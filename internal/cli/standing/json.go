@@ -5,6 +5,7 @@ import (
 
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/runview"
 )
 
 // statusJSON is what `status --json` prints.
@@ -31,7 +32,7 @@ type statusJSON struct {
 func (l *Look) JSON() statusJSON {
 	s := statusJSON{
 		V: 1, Run: l.Run.Name(), UID: l.Run.UID(), Dir: l.Run.Dir, Created: l.Run.Asked.Created, Epoch: l.Table.Epoch,
-		Jobs: map[string]int{}, Total: len(l.Table.Jobs), Handed: HandedOver(l.Table), Hosts: l.hosts(), Queues: queuesIn(l.Table), Ended: l.Table.Ended,
+		Jobs: map[string]int{}, Total: len(l.Table.Jobs), Handed: runview.HandedOver(l.Table), Hosts: l.hosts(), Queues: queuesIn(l.Table), Ended: l.Table.Ended,
 		Input: l.Input.State, Asked: l.Asked,
 	}
 	for st, n := range l.Table.Counts {

@@ -55,7 +55,7 @@ func (l *Look) Lines(c *console.Console) []string {
 	case l.Alive() && l.Input.State == rundir.InputOpen && l.Owner.Epoch <= 1: // later dispatchers read none
 		lines = append(lines, "its input is still being read: more jobs may come")
 	default:
-		lines = append(lines, InputText(l.Input, l.Table))
+		lines = append(lines, runview.InputText(l.Input, l.Table))
 	}
 	if (l.Table.Unfinished() > 0 || l.Asked > 0) && !l.Alive() {
 		lines = append(lines, "  dcs-tui resume "+console.ShellWord(console.CleanLine(Ref(l.Run)))+"  carries it on")
@@ -70,7 +70,7 @@ func Summary(c *console.Console, t *jobs.Table, dispatched bool) []string {
 	lines := strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
 	// The summary counts what a host holds as running; people ask what runs.
 	running := t.Counts[jobs.Running]
-	lines[0] = strings.Replace(lines[0], " "+runningText(running, 0, true), " "+runningText(running, HandedOver(t), dispatched), 1)
+	lines[0] = strings.Replace(lines[0], " "+runview.RunningText(running, 0, true), " "+runview.RunningText(running, runview.HandedOver(t), dispatched), 1)
 	lines = append(lines, queueLines(t, dispatched)...)
 	if text := deadlinesText(t, time.Now()); text != "" {
 		lines = append(lines, text)

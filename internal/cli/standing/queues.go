@@ -9,6 +9,7 @@ import (
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
+	"dcs-tui/jobs/runview"
 )
 
 // queueCount is how a queue of a run stands (K3).
@@ -106,7 +107,7 @@ func (q *queueCount) text(dispatched bool) string {
 		switch {
 		case n == 0:
 		case st == jobs.Running:
-			parts = append(parts, runningText(n, 0, dispatched))
+			parts = append(parts, runview.RunningText(n, 0, dispatched))
 		default:
 			parts = append(parts, fmt.Sprintf("%d %s", n, strings.ReplaceAll(st.String(), "_", " ")))
 		}

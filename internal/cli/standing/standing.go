@@ -5,6 +5,7 @@ import (
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/runview"
 )
 
 // Look is a run as its files show it.
@@ -13,41 +14,19 @@ type Look struct {
 	Table *jobs.Table
 	Owner *journal.Owner
 	Input rundir.Input
-	Words map[string]HostWord // what the present dispatcher said last of each host
-	Asked int                 // requests that wait
-}
-
-// HostWord is the last event of a host.
-type HostWord struct {
-	at   jobs.Stamp
-	text string // not clean
-	up   bool   // it has been up
-}
-
-// After is the word that follows.
-func (w HostWord) After(host string, at jobs.Stamp, text string) HostWord {
-	return HostWord{at, text, w.up || text == host+" is up"}
-}
-
-// Hear takes in a record: what it says of a host is that host's word from now on.
-func Hear(words map[string]HostWord, r *jobs.Record) {
-	switch {
-	case r.Kind == jobs.KindEpoch:
-		clear(words) // what an earlier dispatcher knew of hosts is past
-	case r.Host != "" && r.Job == 0 && r.Reason != "":
-		words[r.Host] = words[r.Host].After(r.Host, r.At, r.Reason)
-	}
+	Words map[string]runview.HostWord // what the present dispatcher said last of each host
+	Asked int                         // requests that wait
 }
 
 // Read reads a run without owning it. warn is told what could not be read.
 func Read(run *rundir.Run, warn func(format string, args ...any)) (*Look, error) {
-	words := map[string]HostWord{}
+	words := map[string]runview.HostWord{}
 	limit, owner, _, err := journal.Observe(run)
 	if err != nil {
 		warn("%v", err)
 	}
 	reader := journal.Follow(run)
-	if _, err := reader.Poll(limit, func(_ int, r *jobs.Record) { Hear(words, r) }); err != nil {
+	if _, err := reader.Poll(limit, func(_ int, r *jobs.Record) { runview.Hear(words, r) }); err != nil {
 		return nil, exit.Usagef("%w", err)
 	}
 	for _, w := range reader.Report().Warnings {
