@@ -65,9 +65,9 @@ var wounds = []wound{
 	{name: "a new dispatcher knows of no timeout", file: "dispatch/sched/domino.go", edits: []edit{
 		{"	if j.State == jobs.TimedOut {\n		c.timedOut(id, j)\n	}\n", ""}}},
 	{name: "a harder job may have what one component says", file: "dispatch/sched/hardness.go", edits: []edit{
-		{"	for i, x := range b.at {\n		if !x.atMost(at[i]) {", "	for i, x := range b.at[:1] {\n		if !x.atMost(at[i]) {"}}},
-	{name: "hardness of one text is compared with that of another", file: "dispatch/sched/hardness.go", edits: []edit{
-		{"	return a == b\n}", "	return a.isNum == b.isNum\n}"}}},
+		{"	for i, x := range b.at {\n		if !x.AtMost(at[i]) {", "	for i, x := range b.at[:1] {\n		if !x.AtMost(at[i]) {"}}},
+	{name: "hardness of one text is compared with that of another", file: "jobs/hardness.go", edits: []edit{
+		{"	return a == b\n}", "	return a.IsNum == b.IsNum\n}"}}},
 	{name: "a timeout counts though its job runs again", file: "dispatch/sched/domino.go", edits: []edit{
 		{"		c.hard.stale, c.tupleOf(j.Spec).f.stale = true, true\n", ""}}},
 	{name: "a requeue opens two rounds", file: "dispatch/sched/request.go", edits: []edit{

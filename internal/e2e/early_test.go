@@ -87,7 +87,7 @@ until [ $(ls ran | wc -l) -ge 2 ]; do sleep 0.02; done
 cp -a apart/run apart/copy
 kill -9 $pid; wait $pid || true
 $DCS resume --no-tui apart/run & pid=$!
-until [ $(ls ran | wc -l) -ge 6 ]; do sleep 0.02; done
+until [ -s apart/run/journal/000002.jsonl ] && [ $(ls ran | wc -l) -ge 6 ]; do sleep 0.02; done
 kill -9 $pid; wait $pid || true
 $DCS resume --no-tui apart/run
 code=0; $DCS resume --no-tui apart/copy 2> first || code=$?
