@@ -2,6 +2,7 @@ package journal
 
 import (
 	"bytes"
+	"errors"
 	"testing"
 
 	"dcs-tui/jobs"
@@ -52,9 +53,10 @@ func successes(files ...[]byte) int {
 	return n
 }
 
-// FuzzJournal: whatever three epochs' files hold, replay neither fails nor panics,
-// no job succeeds without a line that says so, and the run can be taken over: its
-// next dispatcher begins with what everybody sees, and its records count.
+// FuzzJournal: whatever three epochs' files hold, replay does not panic and fails only on
+// a kind of record that it does not know, as a Take does then. No job succeeds without a
+// line that says so, and the run can be taken over: its next dispatcher begins with what
+// everybody sees, and its records count.
 func FuzzJournal(f *testing.F) {
 	e := threeEpochs(f)
 	f.Add(false, e.files[0], e.files[1], e.files[2])
@@ -74,6 +76,13 @@ func FuzzJournal(f *testing.F) {
 			if err := rundir.WriteNew(m, fileOf(i+1).path(r), content); err != nil {
 				t.Fatal(err)
 			}
+		}
+		var unknown *UnknownKindError
+		if _, _, err := Replay(r); errors.As(err, &unknown) {
+			if _, _, _, err := Take(t.Context(), r, TakeOptions{Force: true, Who: machine("melon1")}); !errors.As(err, &unknown) {
+				t.Fatalf("readers do not know a kind of record, and a Take: %v", err)
+			}
+			return
 		}
 		table, report := replay1(t, r)
 		if table.Damaged != report.Damaged || report.Damaged && len(report.Warnings) == 0 {
