@@ -578,7 +578,7 @@ func unpacked(t *jobs.Table) *jobs.Table {
 // what is durable, with every record that was acknowledged, and at the end what a fresh
 // replay gives.
 func TestFollowerRandom(t *testing.T) {
-	seeds := uint64(400)
+	seeds := uint64(150)
 	if testing.Short() || raceDetector {
 		seeds = 60
 	}
