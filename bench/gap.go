@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// stamp is a job that notes its slot, its first and its last instant without a
+// stamp is a job that notes its host and slot, its first and its last instant without a
 // process more than its own sleep.
-const stamp = `a=$EPOCHREALTIME; sleep 0.05; echo "$DCS_SLOT $a $EPOCHREALTIME"`
+const stamp = `a=$EPOCHREALTIME; sleep 0.05; echo "${DCS_HOST-}/$DCS_SLOT $a $EPOCHREALTIME"`
 
 // gaps measures, in each slot, from one job's last instruction to the next
 // one's first: the end of one bash and the start of another are inside, alike
@@ -20,12 +20,13 @@ const stamp = `a=$EPOCHREALTIME; sleep 0.05; echo "$DCS_SLOT $a $EPOCHREALTIME"`
 func gaps(l *lab, r *report) error {
 	const jobs = 400
 	file := l.file("gap.txt", strings.Repeat(stamp+"\n", jobs))
-	r.table("slots", "xargs -P median", "p95", "dcs-tui median", "p95")
-	for _, slots := range []int{4, 16} {
+	r.table("hosts", "slots", "xargs -P median", "p95", "dcs-tui median", "p95")
+	for _, c := range []struct{ hosts, slots int }{{1, 4}, {1, 16}, {4, 16}} {
+		slots := c.slots
 		var ours, theirs []time.Duration
 		for range l.rounds {
 			dir := l.runDir()
-			if _, err := timed(l.dcs(1, slots, dir, "--shell", "/bin/bash", file)); err != nil {
+			if _, err := timed(l.spread(c.hosts, slots, dir, "--shell", "/bin/bash", file)); err != nil {
 				return err
 			}
 			outs, err := filepath.Glob(filepath.Join(dir, "attempts", "*", "*.out"))
@@ -60,7 +61,7 @@ func gaps(l *lab, r *report) error {
 			}
 			theirs = append(theirs, gapsOf(string(b))...)
 		}
-		r.row(fmt.Sprint(slots), ms(quantile(theirs, 0.5)), ms(quantile(theirs, 0.95)),
+		r.row(fmt.Sprint(c.hosts), fmt.Sprint(slots), ms(quantile(theirs, 0.5)), ms(quantile(theirs, 0.95)),
 			ms(quantile(ours, 0.5)), ms(quantile(ours, 0.95)))
 	}
 	return nil

@@ -42,7 +42,7 @@ func idle(l *lab, r *report) error {
 	h1, hrss := sum(helpers)
 	s1, srss := sum(slots)
 	share := func(d time.Duration, n int) string {
-		return fmt.Sprintf("%.2f %%", 100*d.Seconds()/span.Seconds()/float64(max(1, n)))
+		return fmt.Sprintf("%.3f %%", 100*d.Seconds()/span.Seconds()/float64(max(1, n)))
 	}
 	r.table("process", "number", "CPU of a core, each", "resident, largest")
 	r.row("dispatcher", "1", share(d1.cpu-d0.cpu, 1), mib(d1.rss))

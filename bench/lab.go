@@ -14,21 +14,24 @@ import (
 
 // lab is four sshd servers on loopback with sshd's default limits, standing for
 // four workstations, and a directory that all of them see.
+//
+// Nothing in it is deleted before the end: ext4 creates files several times as slowly
+// for some minutes after many were deleted.
 type lab struct {
-	bin    string
-	dir    string
-	rounds int
-	jobs   int
-	sshd   []*hosttest.SSHD
-	serial int
+	options
+	dir        string
+	fileSystem string
+	sshd       []*hosttest.SSHD
+	daemons    []int // their processes
+	serial     int
 }
 
-func newLab(bin string, rounds, jobs int) (*lab, error) {
+func newLab(o options) (*lab, error) {
 	dir, err := os.MkdirTemp("", "dcs-bench-")
 	if err != nil {
 		return nil, err
 	}
-	l := &lab{bin: bin, dir: dir, rounds: rounds, jobs: jobs}
+	l := &lab{options: o, dir: dir, fileSystem: fileSystem(dir)}
 	for i := range 4 {
 		var o hosttest.Options
 		if i > 0 {
@@ -45,7 +48,17 @@ func newLab(bin string, rounds, jobs int) (*lab, error) {
 		}
 		l.sshd = append(l.sshd, s)
 	}
+	l.daemons = children(os.Getpid())
 	return l, nil
+}
+
+// fileSystem returns the type and the device of the file system that dir is on.
+func fileSystem(dir string) string {
+	out, err := exec.Command("df", "--output=fstype,source", dir).Output()
+	if f := strings.Fields(string(out)); err == nil && len(f) >= 4 {
+		return f[2] + " (" + f[3] + ")"
+	}
+	return "an unknown file system"
 }
 
 func (l *lab) close() {
@@ -88,7 +101,16 @@ func (l *lab) dcs(hosts, slots int, runDir string, extra ...string) *exec.Cmd {
 		"--hosts", l.inventory(hosts, slots), "--run-dir", runDir}, extra...)
 	cmd := exec.Command(l.bin, args...)
 	cmd.Dir = l.dir
+	if l.profile != "" {
+		cmd.Env = append(os.Environ(), "DCS_PROFILE="+l.profile)
+	}
 	return cmd
+}
+
+// spread prepares a run of slots in all over at most so many hosts.
+func (l *lab) spread(hosts, slots int, runDir string, extra ...string) *exec.Cmd {
+	hosts = min(hosts, slots)
+	return l.dcs(hosts, slots/hosts, runDir, extra...)
 }
 
 // cost is what a finished command took, as the kernel counted it.

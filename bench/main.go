@@ -3,15 +3,22 @@
 // bench/results.md. It is for figures, not for passing or failing: the tests
 // know no times. See bench/README.md for what each figure means.
 //
-//	go run ./bench                  everything, three rounds
-//	go run ./bench -only gap,idle   some of it
+//	go run ./bench                  everything
+//	go run ./bench -only gap,idle   some of it, printed only
+//	go run ./bench -only throughput -hosts 4 -slots 16 -jobs 3000 -rounds 3
+//	                                one figure, in less than a minute
+//	go run ./bench -only idle -o bench/results.md
+//	                                measure one section of the report again
 package main
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -24,40 +31,86 @@ type experiment struct {
 }
 
 var experiments = []experiment{
-	{"throughput", "jobs of `sleep 0` a second (P6, K15)", throughput},
+	{"throughput", "jobs of `sleep 0` a second", throughput},
 	{"gap", "between a job's end and its successor's start in the same slot", gaps},
 	{"latency", "from submission to the job's first instruction", latency},
+	{"exit", "from the end of the last job to the exit of the program", exits},
 	{"efficiency", "of `sleep 1`, 16 s a slot, over 4 hosts", efficiency},
 	{"queue", "the dispatcher with many queued jobs", queued},
 	{"replay", "parse, fold and replay of a million jobs", replay},
 	{"idle", "100 long jobs on 4 hosts", idle},
+	{"fleet", "1,000 hosts without machines, 128 slots each, jobs of 60 s", fleet},
 	{"observe", "attaching to a run, and what observers cost", observe},
 	{"screen", "the screen: keys, idling, bytes to the terminal", screen},
 }
 
+// options are what the command line sets.
+type options struct {
+	bin     string
+	rounds  int
+	jobs    int
+	hosts   []int
+	slots   []int
+	profile string
+}
+
 func main() {
+	var o options
 	only := flag.String("only", "", "comma-separated experiments; all when empty")
-	rounds := flag.Int("rounds", 3, "rounds of each comparison; the median is quoted")
-	jobs := flag.Int("jobs", 10000, "jobs of the throughput experiment")
-	out := flag.String("o", "bench/results.md", "where the report goes")
-	bin := flag.String("bin", "./dcs-tui", "the program to measure")
+	flag.IntVar(&o.rounds, "rounds", 5, "rounds of each comparison; the median is quoted")
+	flag.IntVar(&o.jobs, "jobs", 10000, "jobs of the throughput experiment")
+	hosts := flag.String("hosts", "1,4", "numbers of hosts of the throughput experiment, at most 4 each")
+	slots := flag.String("slots", "1,4,16", "numbers of slots in all of the throughput experiment")
+	out := flag.String("o", "", "file of the report, whose other sections are kept (default bench/results.md with all experiments, none with -only)")
+	flag.StringVar(&o.bin, "bin", "./dcs-tui", "the program to measure")
+	flag.StringVar(&o.profile, "profile", "", "directory for CPU and heap profiles of each dispatcher, for go tool pprof")
 	flag.Parse()
-	if err := run(*only, *rounds, *jobs, *out, *bin); err != nil {
+	var err error
+	if o.hosts, err = numbers(*hosts, 4); err == nil {
+		o.slots, err = numbers(*slots, 1024)
+	}
+	if err == nil {
+		if *only == "" {
+			*out = cmp.Or(*out, "bench/results.md")
+		}
+		err = measure(o, *only, *out)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func run(only string, rounds, jobs int, out, bin string) error {
-	bin, err := filepath.Abs(bin)
-	if err != nil {
+// numbers reads a list such as 1,4,16.
+func numbers(list string, most int) (all []int, err error) {
+	for word := range strings.SplitSeq(list, ",") {
+		n, err := strconv.Atoi(word)
+		if err != nil || n < 1 || n > most {
+			return nil, fmt.Errorf("%q is not a list of numbers from 1 to %d", list, most)
+		}
+		all = append(all, n)
+	}
+	return all, nil
+}
+
+func measure(o options, only, out string) (err error) {
+	if o.bin, err = filepath.Abs(o.bin); err != nil {
 		return err
 	}
-	l, err := newLab(bin, rounds, jobs)
+	l, err := newLab(o)
 	if err != nil {
 		return err
 	}
 	defer l.close()
+	if o.profile != "" {
+		if err := l.buildProfiled(); err != nil {
+			return err
+		}
+	}
+	// The first connection to a host brings the program there.
+	if _, err := timed(l.dcs(len(l.sshd), 1, l.runDir(), l.file("first.txt", strings.Repeat("true\n", len(l.sshd))))); err != nil {
+		return err
+	}
 	r := newReport()
 	for _, e := range experiments {
 		if only != "" && !strings.Contains(","+only+",", ","+e.name+",") {
@@ -71,5 +124,23 @@ func run(only string, rounds, jobs int, out, bin string) error {
 		}
 		fmt.Fprintf(os.Stderr, "   %.0f s\n", time.Since(start).Seconds())
 	}
+	if out == "" {
+		return nil
+	}
 	return r.write(out)
+}
+
+// buildProfiled replaces the program by one that also writes profiles.
+func (l *lab) buildProfiled() (err error) {
+	if l.profile, err = filepath.Abs(l.profile); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(l.profile, 0o755); err != nil {
+		return err
+	}
+	l.bin = filepath.Join(l.dir, "profiled")
+	if said, err := exec.Command("go", "build", "-o", l.bin, "./bench/profiled").CombinedOutput(); err != nil {
+		return fmt.Errorf("%w: %s", err, said)
+	}
+	return nil
 }

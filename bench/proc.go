@@ -13,6 +13,7 @@ import (
 // proc is what /proc says of one process.
 type proc struct {
 	cpu       time.Duration // user and system
+	childCPU  time.Duration // of the children that it has waited for, and theirs
 	rss, peak int64         // bytes
 }
 
@@ -23,9 +24,14 @@ func readProc(pid int) (proc, error) {
 		return p, err
 	}
 	f := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
-	user, _ := strconv.ParseInt(f[11], 10, 64)
-	sys, _ := strconv.ParseInt(f[12], 10, 64)
-	p.cpu = time.Duration(user+sys) * 10 * time.Millisecond // USER_HZ is 100 on Linux
+	ticks := func(i int) time.Duration {
+		n, _ := strconv.ParseInt(f[i], 10, 64)
+		return time.Duration(n) * 10 * time.Millisecond // USER_HZ is 100 on Linux
+	}
+	p.cpu, p.childCPU = ticks(11)+ticks(12), ticks(13)+ticks(14)
+	if exact := threadCPU(pid); exact > 0 {
+		p.cpu = exact
+	}
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return p, err
@@ -44,6 +50,34 @@ func readProc(pid int) (proc, error) {
 		}
 	}
 	return p, nil
+}
+
+// threadCPU returns the CPU time of the threads that a process has, which is all of it
+// as long as none has ended, in nanoseconds rather than in ticks of the clock.
+func threadCPU(pid int) (sum time.Duration) {
+	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
+	for _, f := range files {
+		b, _ := os.ReadFile(f)
+		if f := strings.Fields(string(b)); len(f) > 0 {
+			n, _ := strconv.ParseInt(f[0], 10, 64)
+			sum += time.Duration(n)
+		}
+	}
+	return sum
+}
+
+// children lists the children of a process.
+func children(pid int) (pids []int) {
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, file := range stats {
+		b, _ := os.ReadFile(file)
+		f := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
+		if len(f) > 1 && f[1] == strconv.Itoa(pid) {
+			child, _ := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+			pids = append(pids, child)
+		}
+	}
+	return pids
 }
 
 // withArg lists the processes whose second argument is arg: helpers or

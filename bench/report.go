@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"runtime"
@@ -11,21 +13,38 @@ import (
 	"time"
 )
 
-// report gathers tables in Markdown and shows them as they come.
-type report struct{ b bytes.Buffer }
-
-func newReport() *report {
-	r := &report{}
-	commit, _ := exec.Command("git", "rev-parse", "--short", "HEAD").Output()
-	kernel, _ := exec.Command("uname", "-sr").Output()
-	fmt.Fprintf(&r.b, "# Results\n\nWritten by `make bench` on %s at commit %s; %s, %d cores, %s. "+
-		"The machine is shared: look at the ratios, which are of one run.\n",
-		time.Now().UTC().Format("2006-01-02"), strings.TrimSpace(string(commit)),
-		strings.TrimSpace(string(kernel)), runtime.NumCPU(), runtime.Version())
-	return r
+// report gathers sections in Markdown and shows them as they come.
+type report struct {
+	b        bytes.Buffer // the section that is being written
+	sections []section
 }
 
-func (r *report) section(name, what string) { fmt.Fprintf(&r.b, "\n## %s: %s\n\n", name, what) }
+// section is a part of the report, with its heading and where it was measured.
+type section struct{ name, text string }
+
+func newReport() *report { return &report{} }
+
+// measured says when, of what, and where.
+func measured() string {
+	commit, _ := exec.Command("git", "rev-parse", "--short", "HEAD").Output()
+	kernel, _ := exec.Command("uname", "-sr").Output()
+	return fmt.Sprintf("Measured on %s at commit %s; %s, %d cores, %s.", time.Now().UTC().Format("2006-01-02"),
+		strings.TrimSpace(string(commit)), strings.TrimSpace(string(kernel)), runtime.NumCPU(), runtime.Version())
+}
+
+func (r *report) section(name, what string) {
+	r.end()
+	r.sections = append(r.sections, section{name: name})
+	fmt.Fprintf(&r.b, "## %s: %s\n\n%s\n\n", name, what, measured())
+}
+
+// end completes the section that is being written.
+func (r *report) end() {
+	if n := len(r.sections); n > 0 {
+		r.sections[n-1].text = strings.TrimSpace(r.b.String())
+	}
+	r.b.Reset()
+}
 
 // table writes a header; rows follow with row.
 func (r *report) table(columns ...string) {
@@ -41,9 +60,32 @@ func (r *report) row(cells ...string) {
 
 func (r *report) say(format string, args ...any) { fmt.Fprintf(&r.b, "\n"+format+"\n", args...) }
 
-func (r *report) write(path string) error { return os.WriteFile(path, r.b.Bytes(), 0o644) }
+// write puts the sections into the file, in the place of those of the same name. The
+// others of the file are kept.
+func (r *report) write(path string) error {
+	r.end()
+	old, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	kept := map[string]string{}
+	for _, text := range strings.Split("\n"+string(old), "\n## ")[1:] {
+		name, _, _ := strings.Cut(text, ":")
+		kept[name] = "## " + strings.TrimSpace(text)
+	}
+	for _, s := range r.sections {
+		kept[s.name] = s.text
+	}
+	text := "# Results\n\nWritten by `make bench`. The machine is shared: look at the ratios, which are of one run.\n"
+	for _, e := range experiments {
+		if kept[e.name] != "" {
+			text += "\n" + kept[e.name] + "\n"
+		}
+	}
+	return os.WriteFile(path, []byte(text), 0o644)
+}
 
-// median of values; they are sorted in place.
+// median of values.
 func median[T int64 | float64 | time.Duration](v []T) T { return quantile(v, 0.5) }
 
 // quantile by nearest rank.
@@ -51,8 +93,21 @@ func quantile[T int64 | float64 | time.Duration](v []T, q float64) T {
 	if len(v) == 0 {
 		return 0
 	}
-	slices.Sort(v)
+	v = slices.Sorted(slices.Values(v))
 	return v[min(len(v)-1, int(q*float64(len(v))))]
+}
+
+// all shows each repetition, in the order in which they were made.
+func all[T float64 | time.Duration](format string, v []T) string {
+	words := make([]string, len(v))
+	for i := range v {
+		if d, ok := any(v[i]).(time.Duration); ok {
+			words[i] = fmt.Sprintf(format, float64(d)/1e6)
+		} else {
+			words[i] = fmt.Sprintf(format, v[i])
+		}
+	}
+	return strings.Join(words, " ")
 }
 
 func ms(d time.Duration) string { return fmt.Sprintf("%.2f ms", float64(d)/1e6) }

@@ -1,0 +1,204 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime/pprof"
+	"sync"
+	"syscall"
+	"time"
+
+	"dcs-tui/dispatch/run"
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/hosts"
+	"dcs-tui/hosts/hosttest"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/rundir"
+)
+
+const (
+	fleetHosts = 1000
+	fleetSlots = 128
+	fleetJob   = 60 * time.Second
+)
+
+// fleet measures a dispatcher of many hosts. The hosts are simulated in this process, so
+// that its CPU and memory are those of the dispatcher and of all simulated hosts. What is
+// left out: encoding and decoding of messages, and ssh.
+func fleet(l *lab, r *report) error {
+	const warmUp, span = 20 * time.Second, 30 * time.Second
+	const numJobs = fleetHosts*fleetSlots + int((warmUp+2*span)/fleetJob+1)*fleetHosts*fleetSlots
+	made, err := rundir.CreateAt(l.runDir(), "fleet", rundir.Asked{Created: time.Now(), Cwd: l.dir})
+	if err != nil {
+		return err
+	}
+	owned, err := run.Take(context.Background(), made, false, nil)
+	if err != nil {
+		return err
+	}
+	list := make([]*hosts.Host, fleetHosts)
+	for i := range list {
+		list[i] = &hosts.Host{Name: fmt.Sprintf("node%04d", i), Link: "local", Slots: hosts.SlotRule{Fixed: fleetSlots}, Weight: 1, GPUs: -1}
+	}
+	next := 0
+	running, err := run.Start(context.Background(), owned, run.Options{
+		Hosts: list, Policy: sched.Config{},
+		Connector: func(func(host, line string)) (hosts.Connector, error) { return fleetConnector{}, nil },
+		Next: func() (*jobs.Spec, error) {
+			if next == numJobs {
+				return nil, io.EOF
+			}
+			next++
+			return &jobs.Spec{Command: fmt.Sprintf("python train.py --C %d --gamma %d --seed %d", next/1000, next%1000, next%7), Options: jobs.NoOptions}, nil
+		},
+		SocketBase: filepath.Join(l.dir, "sockets"),
+	})
+	if err != nil {
+		owned.Release()
+		return err
+	}
+	var mu sync.Mutex
+	results := 0
+	go func() {
+		for {
+			result, err := running.Next(context.Background())
+			if err != nil {
+				return
+			}
+			running.Ack(result.Seq)
+			mu.Lock()
+			results++
+			mu.Unlock()
+		}
+	}()
+	sample := func() (cpu time.Duration, n int) {
+		var u syscall.Rusage
+		syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+		mu.Lock()
+		defer mu.Unlock()
+		return time.Duration(u.Utime.Nano() + u.Stime.Nano()), results
+	}
+	begin, _ := sample()
+	time.Sleep(warmUp)
+	if l.profile != "" {
+		f, err := os.Create(filepath.Join(l.profile, "fleet.cpu.pprof"))
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if err := pprof.StartCPUProfile(f); err != nil {
+			return err
+		}
+		defer pprof.StopCPUProfile()
+	}
+	before, done := sample()
+	time.Sleep(span)
+	after, all := sample()
+	pprof.StopCPUProfile()
+	p, err := readProc(os.Getpid())
+	if err != nil {
+		return err
+	}
+	r.table("measure", "goal", "measured")
+	r.row("results a second", fmt.Sprintf("%.0f", fleetHosts*fleetSlots/fleetJob.Seconds()), fmt.Sprintf("%.0f", float64(all-done)/span.Seconds()))
+	r.row("CPU, simulated hosts included", "below 1 core", fmt.Sprintf("%.2f cores", (after-before).Seconds()/span.Seconds()))
+	r.row(fmt.Sprintf("CPU of the first %.0f s, in which all slots are filled", warmUp.Seconds()), "", fmt.Sprintf("%.1f s", (before-begin).Seconds()))
+	r.row("resident memory, simulated hosts included", "below 500 MiB", mib(p.rss)+", at most "+mib(p.peak))
+	_, err = running.Close() // it leaves the jobs running, of which there are none
+	return err
+}
+
+// fleetConnector connects to simulated hosts.
+type fleetConnector struct{}
+
+func (fleetConnector) Connect(_ context.Context, h *hosts.Host, _ *hosts.Open) (hosts.Worker, error) {
+	return &fleetWorker{first: fleetSlots, Worker: hosttest.NewWorker(hosts.Hello{Version: hosts.ProtocolVersion, BootID: h.Name, OS: "linux",
+		Cores: fleetSlots, Slots: fleetSlots, MemBytes: 1 << 38, Shared: true, Dir: "/run", WallClock: jobs.StampOf(time.Now())}, 0, nil)}, nil
+}
+
+// fleetWorker runs nothing and says that each job took fleetJob, of which the first ones
+// have a random part behind them, so that jobs end evenly from the start on.
+type fleetWorker struct {
+	*hosttest.Worker
+
+	mu      sync.Mutex
+	queue   []jobs.AttemptID
+	running int
+	first   int // jobs to be shortened
+	slot    int
+}
+
+func (w *fleetWorker) Send(ms ...hosts.Message) error {
+	for _, m := range ms {
+		switch m := m.(type) {
+		case *hosts.Launch:
+			w.mu.Lock()
+			for i := range m.Jobs {
+				w.queue = append(w.queue, m.Jobs[i].Attempt)
+			}
+			started := w.fill()
+			w.mu.Unlock()
+			if len(started) > 0 {
+				w.Say(&hosts.Started{Jobs: started})
+			}
+		case *hosts.Withdraw:
+			w.Say(&hosts.Withdrawn{Attempts: w.withdraw(m.Attempts)})
+		case *hosts.Bye:
+			w.Cut(nil)
+		}
+	}
+	return nil
+}
+
+// fill starts queued jobs on the free slots; w.mu is held.
+func (w *fleetWorker) fill() (started []hosts.StartedJob) {
+	for ; len(w.queue) > 0 && w.running < fleetSlots; w.running++ {
+		id, took := w.queue[0], fleetJob
+		w.queue = w.queue[1:]
+		if w.first > 0 {
+			w.first--
+			took = rand.N(fleetJob)
+		}
+		w.slot = w.slot%fleetSlots + 1
+		job := hosts.StartedJob{Attempt: id, Slot: w.slot, At: jobs.StampOf(time.Now())}
+		started = append(started, job)
+		time.AfterFunc(took, func() { w.end(job) })
+	}
+	return started
+}
+
+func (w *fleetWorker) end(job hosts.StartedJob) {
+	w.mu.Lock()
+	w.running--
+	started := w.fill()
+	w.mu.Unlock()
+	w.Say(&hosts.Exits{Jobs: []hosts.ExitedJob{{Attempt: job.Attempt, Slot: job.Slot,
+		Outcome: jobs.Outcome{Started: job.At, Ended: jobs.StampOf(time.Now()), CPU: fleetJob, MaxRSSBytes: 1 << 28}}}})
+	if len(started) > 0 {
+		w.Say(&hosts.Started{Jobs: started})
+	}
+}
+
+// withdraw takes back what has not started.
+func (w *fleetWorker) withdraw(ids []jobs.AttemptID) (taken []jobs.AttemptID) {
+	asked := map[jobs.AttemptID]bool{}
+	for _, id := range ids {
+		asked[id] = true
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	kept := w.queue[:0]
+	for _, id := range w.queue {
+		if asked[id] {
+			taken = append(taken, id)
+		} else {
+			kept = append(kept, id)
+		}
+	}
+	w.queue = kept
+	return taken
+}
