@@ -16,7 +16,6 @@ import (
 	"dcs-tui/dispatch/run"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
-	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/ask"
 	"dcs-tui/jobs/journal"
@@ -61,7 +60,7 @@ func (s *runScreen) act(ctx context.Context, a runview.Action) (*runview.Answer,
 
 // requests returns an action as requests.
 func (s *runScreen) requests(a runview.Action) ([]*rundir.Request, error) {
-	table, err := standing.WholeTable(s.run)
+	table, err := wholeTable(s.run)
 	if err != nil {
 		return nil, err
 	}
@@ -189,7 +188,7 @@ func (s *runScreen) cancelJobs(ctx context.Context, which jobs.Ranges) (*runview
 }
 
 func (s *runScreen) cancel(ctx context.Context, ids ...string) (*runview.Answer, error) {
-	before, err := standing.WholeTable(s.run)
+	before, err := wholeTable(s.run)
 	if err != nil {
 		return nil, err
 	}
@@ -215,7 +214,7 @@ func (s *runScreen) cancel(ctx context.Context, ids ...string) (*runview.Answer,
 	if failed != nil && failed.ExitCode() == exit.Usage {
 		return nil, &runview.Refused{Why: said.problem("it could not be cancelled")}
 	}
-	after, err := standing.WholeTable(s.run)
+	after, err := wholeTable(s.run)
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,6 @@ import (
 
 	"dcs-tui/hosts"
 	"dcs-tui/internal/cli/exit"
-	"dcs-tui/internal/cli/standing"
 	"dcs-tui/internal/polltest"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
@@ -299,7 +298,7 @@ func TestPauseOutlivesItsDispatcher(t *testing.T) {
 		t.Fatal(a, err)
 	}
 	polltest.Until(t, patience, "it is recorded", func() bool {
-		table, err := standing.WholeTable(f.run)
+		table, err := wholeTable(f.run)
 		return err == nil && table.Paused
 	})
 	syscall.Kill(f.process.Load().cmd.Process.Pid, syscall.SIGKILL)

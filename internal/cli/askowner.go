@@ -8,7 +8,6 @@ import (
 	"dcs-tui/dispatch"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
-	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs/ask"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
@@ -24,7 +23,7 @@ const forceAfter = 15 * time.Second
 
 // forceText is how to end a run whose dispatcher hangs.
 func forceText(run *rundir.Run) string {
-	return "dcs-tui cancel --force " + console.ShellWord(console.CleanLine(standing.Ref(run))) + "  takes the run over from it and ends every job"
+	return "dcs-tui cancel --force " + refTo(run) + "  takes the run over from it and ends every job"
 }
 
 // inUse refuses a run that somebody else dispatches.
@@ -33,7 +32,7 @@ func inUse(run *rundir.Run, owner *journal.Owner) error {
 	if owner != nil && owner.Stopped() {
 		return p.WithAdvice("%s; --force takes the run over from it", runview.StoppedText(owner))
 	}
-	return p.WithAdvice("dcs-tui attach %s shows its screen; if that dcs-tui hangs, --force takes the run over", console.ShellWord(standing.Ref(run)))
+	return p.WithAdvice("dcs-tui attach %s shows its screen; if that dcs-tui hangs, --force takes the run over", refTo(run))
 }
 
 // askOwner asks the dispatcher to cancel every job and waits until it has left. gone
@@ -59,11 +58,11 @@ func (a *app) askOwner(ctx context.Context, run *rundir.Run, owner *journal.Owne
 	gone = gone || awaitOwner(run, owner)
 	if !gone {
 		a.code = exit.Left
-		a.warn("it is alive and has not ended yet; dcs-tui status %s shows how it stands", console.ShellWord(standing.Ref(run)))
+		a.warn("it is alive and has not ended yet; dcs-tui status %s shows how it stands", refTo(run))
 		a.con.Line("  " + forceText(run))
 		return false, nil
 	}
-	table, err := standing.WholeTable(run)
+	table, err := wholeTable(run)
 	if err != nil {
 		return false, err
 	}

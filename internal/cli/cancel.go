@@ -18,7 +18,6 @@ import (
 	"dcs-tui/dispatch/run"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
-	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/ask"
 	"dcs-tui/jobs/journal"
@@ -199,7 +198,7 @@ func (a *app) cancelOurselves(cmd *cobra.Command, f *runFlags, run *rundir.Run) 
 // cancelSome ends some jobs of a run. It asks the dispatcher or, if there is none, takes
 // the run over, ends the jobs, and starts none.
 func (a *app) cancelSome(cmd *cobra.Command, f *runFlags, run *rundir.Run, sel *selection, opt askOptions) error {
-	table, err := standing.WholeTable(run)
+	table, err := wholeTable(run)
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,6 @@ import (
 	"dcs-tui/hosts"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
-	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/results"
@@ -233,6 +232,6 @@ func (d *dispatching) leftAtOnce(r *run.Run, why string) {
 	case r.Deleted():
 		con.Line("dcs-tui: left at once by " + why + "; running jobs go on, and cannot be adopted because the run directory was deleted")
 	default:
-		con.Line("dcs-tui: left at once by " + why + "; running jobs go on, `dcs-tui resume " + console.ShellWord(console.CleanLine(standing.Ref(r.Dir()))) + "` adopts them")
+		con.Line("dcs-tui: left at once by " + why + "; running jobs go on, `dcs-tui resume " + refTo(r.Dir()) + "` adopts them")
 	}
 }

@@ -17,7 +17,6 @@ import (
 	"dcs-tui/hosts/fetch"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
-	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/results/outputs"
@@ -233,8 +232,8 @@ func (f *fetched) add(list []fetch.HostResult, err error) {
 
 // lines describes the result for people, and what to type next.
 func (f *fetched) lines(run *rundir.Run) (lines []string) {
-	ref := console.ShellWord(console.CleanLine(standing.Ref(run)))
-	dir := console.CleanLine(standing.Dir(run))
+	ref := refTo(run)
+	dir := dirOf(run)
 	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	removed := slices.ContainsFunc(f.Hosts, func(h fetchedHost) bool { return h.Removed > 0 })
 	switch {

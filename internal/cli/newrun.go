@@ -13,7 +13,6 @@ import (
 
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
-	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
@@ -169,5 +168,5 @@ func opening(run *rundir.Run, src *jobSource, inv *loadedInventory) string {
 	if inv.File != "" {
 		where = jobs.Plural(len(inv.Hosts), "host") + " of " + console.CleanLine(inv.File)
 	}
-	return what + " on " + where + ", kept in " + console.CleanLine(standing.Dir(run))
+	return what + " on " + where + ", kept in " + dirOf(run)
 }

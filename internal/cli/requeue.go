@@ -11,7 +11,6 @@ import (
 
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
-	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/ask"
 	"dcs-tui/jobs/rundir"
@@ -140,7 +139,7 @@ func (a *app) runRequeue(ctx context.Context, args []string, sel *selection, opt
 	if err != nil {
 		return err
 	}
-	table, err := standing.WholeTable(run)
+	table, err := wholeTable(run)
 	if err != nil {
 		return err
 	}
@@ -199,7 +198,7 @@ func (a *app) tellRequeued(run *rundir.Run, e *ask.Request, open int, alive, asJ
 	if asJSON {
 		return a.printJSON(askedJSON(run, rundir.DoRequeue, e, e.Done, []jobs.ID{}))
 	}
-	resume := "  dcs-tui resume " + console.ShellWord(console.CleanLine(standing.Ref(run)))
+	resume := "  dcs-tui resume " + refTo(run)
 	switch {
 	case !e.Answered && !alive:
 		n := e.Jobs().Count()

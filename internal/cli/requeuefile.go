@@ -11,7 +11,6 @@ import (
 
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
-	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/live"
@@ -103,7 +102,7 @@ func settledTable(run *rundir.Run) (*jobs.Table, error) {
 		if alive {
 			return nil, p.WithAdvice("its dispatcher does in a moment; then compare again")
 		}
-		return nil, p.WithAdvice("dcs-tui resume %s does; then compare again", console.ShellWord(standing.Ref(run)))
+		return nil, p.WithAdvice("dcs-tui resume %s does; then compare again", refTo(run))
 	}
 	had, err := run.ReadInput()
 	if err != nil {
@@ -119,7 +118,7 @@ func settledTable(run *rundir.Run) (*jobs.Table, error) {
 		if alive {
 			return nil, p.WithAdvice("compare again when they were")
 		}
-		return nil, p.WithAdvice("dcs-tui resume %s makes the rest; then compare again", console.ShellWord(standing.Ref(run)))
+		return nil, p.WithAdvice("dcs-tui resume %s makes the rest; then compare again", refTo(run))
 	}
 	return table, nil
 }
@@ -470,7 +469,7 @@ func (a *app) tellUpdated(run *rundir.Run, m *jobsDiff, s *submission, opt askOp
 			Again: len(m.rounds), Open: m.open, New: len(m.fresh), Gone: len(m.gone), Cancelled: len(m.queued), Changed: m.changed, Left: m.left})
 	case s == nil, s.waits && a.code != 0: // has been reported
 	case s.waits:
-		a.con.Line("nobody dispatches the run: it waits for", "  dcs-tui resume "+console.ShellWord(console.CleanLine(standing.Ref(run))))
+		a.con.Line("nobody dispatches the run: it waits for", "  dcs-tui resume "+refTo(run))
 	default:
 		text := "done: " + m.summary()
 		if m.left > 0 {

@@ -8,7 +8,6 @@ import (
 
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
-	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/results/column"
@@ -94,7 +93,7 @@ func (a *app) resultColumns(run *rundir.Run, asked []*column.Column) []*column.C
 }
 
 // runTable prints the table. Notes about it go to standard error.
-func (a *app) runTable(ctx context.Context, l *standing.Look, list []results.Result, columns []*column.Column, q *query) error {
+func (a *app) runTable(ctx context.Context, l *look, list []results.Result, columns []*column.Column, q *query) error {
 	reader := outputs.New(l.Run, columns)
 	reader.Remember()
 	found, err := reader.Read(ctx, list, cwdsOf(l.Table, list))

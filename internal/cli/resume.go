@@ -2,15 +2,24 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
+	"maps"
 	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"dcs-tui/dispatch/run"
-	"dcs-tui/internal/cli/standing"
+	"dcs-tui/hosts"
+	"dcs-tui/internal/cli/console"
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -83,7 +92,7 @@ func (a *app) runResume(cmd *cobra.Command, f *runFlags, args []string) error {
 	a.removeStopFiles(run, func(name string) {
 		a.con.Line("the file " + name + " of the run is removed: the run goes on")
 	})
-	for _, text := range standing.Absent(o.Table, inv.Hosts, f.Buffer) {
+	for _, text := range absentHosts(o.Table, inv.Hosts, f.Buffer) {
 		a.warn("%s", text)
 	}
 	had, err := run.ReadInput()
@@ -91,7 +100,7 @@ func (a *app) runResume(cmd *cobra.Command, f *runFlags, args []string) error {
 		a.warn("%v", err)
 	}
 	d := a.dispatching(f, inv, env)
-	d.opening = recovered(o, standing.Requests(run, o.Table, a.warn))
+	d.opening = recovered(o, a.numRequests(run, o.Table))
 	d.opts.Input, d.opts.Next = had, a.restOfInput(run, had, o.NumFromSource())
 	a.code, err = d.drive(o)
 	return err
@@ -110,6 +119,100 @@ func (a *app) restOfInput(run *rundir.Run, had rundir.Input, have int) func() (*
 		return nil
 	}
 	return next
+}
+
+// resumeInventory reads the inventory again, from --hosts or from the file that the run
+// was started with, and reports what has changed. If that file cannot be read or has an
+// error, the run keeps its inventory, because hosts of running jobs must be reachable.
+func (a *app) resumeInventory(f *runFlags, run *rundir.Run) (*loadedInventory, error) {
+	had, noOld := a.storedInventory(run)
+	inv, err := had, noOld
+	switch file := run.Asked.InventoryFile; {
+	case f.hosts != "":
+		inv, err = a.loadInventory(f.hosts)
+	case file == "":
+		inv, err = &loadedInventory{Inventory: hosts.Local()}, nil
+	case filepath.IsAbs(file): // otherwise an older program created the run, and the directory is unknown
+		file = text.Path(file)
+		info, why := os.Stat(file)
+		if why == nil && !info.Mode().IsRegular() {
+			why = fmt.Errorf("inventory file: %s is not a regular file", file) // a pipe cannot be read twice
+		} else {
+			var now *loadedInventory
+			if now, why = a.loadInventory(file); why == nil {
+				inv, err = now, nil
+			}
+		}
+		if why != nil && noOld == nil {
+			problem, more, _ := strings.Cut(why.Error(), "\n")
+			if more != "" {
+				problem += " (and more)"
+			}
+			a.warn("the inventory has not been read again, the run keeps the one that it had: %s; correct %s and resume again, or use --hosts FILE", problem, console.CleanLine(file))
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if noOld != nil {
+		a.warn("cannot tell what has changed in the inventory: %v", noOld)
+	} else if changes := inventoryChanges(had.Hosts, inv.Hosts); changes != "" {
+		from := "this machine alone"
+		if inv.File != "" {
+			from = text.Path(inv.File)
+		}
+		a.con.Line(console.CleanLine("the inventory (" + from + ") has changed: " + changes))
+	}
+	return inv, a.checkSSH(&f.options, inv.Hosts)
+}
+
+// keepInventory stores the inventory of this resume for later commands.
+func (a *app) keepInventory(run *rundir.Run, inv *loadedInventory) {
+	if text, _, err := run.Inventory(); err == nil && text == inv.text {
+		return
+	}
+	if err := run.KeepInventory(inv.text); err != nil {
+		a.warn("%v", err)
+	}
+}
+
+// absentHosts describes each host that is not in the inventory although attempts may still
+// run there: which they are, and how long they are waited for. As the host cannot be asked,
+// the default lost_after applies, and the lease of what is only handed over, which --buffer
+// makes longer.
+func absentHosts(t *jobs.Table, hs []*hosts.Host, buffer time.Duration) []string {
+	const maxNamed = 5 // attempts of a host
+	attempts, waits := map[string][]string{}, map[string]time.Duration{}
+	for i := range t.Jobs {
+		if t.Jobs[i].State != jobs.Running {
+			continue
+		}
+		for _, a := range t.Jobs[i].Open() {
+			wait := hosts.DefaultLostAfter
+			if a.State == jobs.AttemptLaunching {
+				wait = max(wait, buffer)
+			}
+			attempts[a.Host] = append(attempts[a.Host], a.ID.String())
+			waits[a.Host] = max(waits[a.Host], wait)
+		}
+	}
+	for _, h := range hs {
+		delete(attempts, h.Name)
+	}
+	var lines []string
+	for _, name := range slices.Sorted(maps.Keys(attempts)) {
+		ids := attempts[name]
+		what, they := "attempts ", "unless the run directory shows how they end, or that the host goes on, they are given up and their jobs run"
+		if len(ids) == 1 {
+			what, they = "attempt ", "unless the run directory shows how it ends, or that the host goes on, it is given up and its job runs"
+		}
+		if more := len(ids) - maxNamed; more > 0 {
+			ids = append(ids[:maxNamed:maxNamed], fmt.Sprintf("%d more", more))
+		}
+		lines = append(lines, fmt.Sprintf("%s is not in the inventory, %s%s may still run there: %s again elsewhere in %s; an inventory that has the host (--hosts) lets it be asked instead",
+			name, what, strings.Join(ids, ", "), they, results.HumanDuration(waits[name])))
+	}
+	return lines
 }
 
 // removeStopFiles takes away what an earlier stop left: whoever says resume wants

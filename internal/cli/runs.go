@@ -8,7 +8,6 @@ import (
 
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
-	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
 	"dcs-tui/jobs/runview"
@@ -66,7 +65,7 @@ func (a *app) runRunsList(limit int) error {
 			if o, oerr := journal.ReadOwner(run); oerr == nil && o != nil && o.Life() != journal.Dead {
 				dispatched = "on " + console.CleanLine(o.Host)
 			}
-			if t, rerr := standing.WholeTable(run); rerr == nil {
+			if t, rerr := wholeTable(run); rerr == nil {
 				counts = runview.Counts(t, dispatched != "")
 				if had, herr := run.ReadInput(); herr == nil && had.Cut() {
 					counts += ", input not read to its end"

@@ -17,7 +17,7 @@ import (
 	"dcs-tui/internal/advice"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
-	"dcs-tui/internal/cli/standing"
+	"dcs-tui/internal/text"
 	"dcs-tui/internal/ttyguard"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/results/column"
@@ -70,7 +70,7 @@ func (a *app) runAttach(args []string, o screenOptions) error {
 	if err != nil {
 		return err
 	}
-	ref := console.ShellWord(console.CleanLine(standing.Ref(run)))
+	ref := refTo(run)
 	const instead = "dcs-tui status %s shows how the run stands, dcs-tui events --follow %s what happens"
 	if plainTerminal() || !term.IsTerminal(int(a.stdout.Fd())) {
 		return exit.Usagef("this terminal cannot show the screen").WithAdvice(instead, ref, ref)
@@ -237,7 +237,7 @@ func labOf(file string) string {
 	if file == "" {
 		return "this machine"
 	}
-	return standing.Path(file)
+	return text.Path(file)
 }
 
 // screen shows a run until its person leaves, and says then how it stands.

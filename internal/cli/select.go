@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"dcs-tui/internal/cli/exit"
-	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results/column"
 	"dcs-tui/jobs/results/outputs"
@@ -84,7 +83,7 @@ func (a *app) jobsWhere(ctx context.Context, run *rundir.Run, t *jobs.Table, fil
 			if last := j.Last(); last != nil {
 				r.Host = cmp.Or(r.Host, last.Host)
 			}
-			r.Outcome = standing.LastOutcome(j)
+			r.Outcome = lastOutcome(j)
 		}
 	}
 	columns := a.resultColumns(run, nil)

@@ -2,11 +2,25 @@ package cli
 
 import (
 	"encoding/json"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
 	"dcs-tui/internal/cli/console"
-	"dcs-tui/internal/cli/standing"
+	"dcs-tui/internal/cli/exit"
+	"dcs-tui/internal/text"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/live"
+	"dcs-tui/jobs/results"
+	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/runview"
 )
 
 func (a *app) statusCmd() *cobra.Command {
@@ -21,24 +35,20 @@ func (a *app) statusCmd() *cobra.Command {
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completeRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.runStatus(args, asJSON)
+			l, err := a.look(args)
+			switch {
+			case err != nil:
+				return err
+			case asJSON:
+				return a.printJSON(l.json())
+			}
+			out := console.New(a.stdout)
+			out.Line(l.lines(out)...)
+			return nil
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
 	return cmd
-}
-
-func (a *app) runStatus(args []string, asJSON bool) error {
-	l, err := a.look(args)
-	if err != nil {
-		return err
-	}
-	if asJSON {
-		return a.printJSON(l.JSON())
-	}
-	out := console.New(a.stdout)
-	out.Line(l.Lines(out)...)
-	return nil
 }
 
 // printJSON writes one object on a line of standard output.
@@ -51,11 +61,452 @@ func (a *app) printJSON(v any) error {
 	return err
 }
 
+// look is a run as its directory shows it.
+type look struct {
+	*runview.Reader
+	Table    *jobs.Table
+	Input    rundir.Input
+	Words    map[string]runview.HostWord // what the present dispatcher said last of each host
+	Requests int                         // that wait
+}
+
 // look reads the run that the arguments name without owning it.
-func (a *app) look(args []string) (*standing.Look, error) {
+func (a *app) look(args []string) (*look, error) {
 	run, err := a.openRun(args)
 	if err != nil {
 		return nil, err
 	}
-	return standing.Read(run, a.warn)
+	return a.read(run)
+}
+
+// read reads a run without owning it, and warns about what it cannot read.
+func (a *app) read(run *rundir.Run) (*look, error) {
+	l := &look{Reader: runview.NewReader(run, journal.Follow(run)), Words: map[string]runview.HostWord{}}
+	if err := l.Watch(true); err != nil {
+		a.warn("%v", err)
+	}
+	if _, err := l.Follow(live.Durable{}, func(_ int, r *jobs.Record) { runview.Hear(l.Words, r) }); err != nil {
+		return nil, exit.Usagef("%w", err)
+	}
+	for _, w := range l.Report().Warnings {
+		a.warn("%s", w)
+	}
+	l.Table = l.Reader.Table()
+	l.Table.AcceptStored()
+	var err error
+	if l.Input, err = run.ReadInput(); err != nil {
+		a.warn("%v", err)
+	}
+	l.Requests = a.numRequests(run, l.Table)
+	return l, nil
+}
+
+// numRequests returns the number of requests that wait in the run directory.
+func (a *app) numRequests(run *rundir.Run, t *jobs.Table) (n int) {
+	names, _, err := run.RequestNames()
+	if err != nil {
+		a.warn("%v", err)
+	}
+	for _, name := range names {
+		if !t.Requests[name] { // one that was carried out only has to be removed
+			n++
+		}
+	}
+	return n
+}
+
+// wholeTable returns what the whole journal of a run shows, with the jobs that are stored
+// and not part of the run yet.
+func wholeTable(run *rundir.Run) (*jobs.Table, error) {
+	t, _, err := journal.Replay(run)
+	if err != nil {
+		return nil, exit.Usagef("%w", err)
+	}
+	t.AcceptStored()
+	return t, nil
+}
+
+// refTo returns the word that names the run in the next command: its name if it is in
+// ./dcs-runs, otherwise its directory.
+func refTo(run *rundir.Run) string {
+	ref := text.Path(run.Dir)
+	if base, err := filepath.Abs(rundir.Base); err == nil && filepath.Dir(run.Dir) == base {
+		ref = filepath.Base(run.Dir)
+	}
+	return console.ShellWord(console.CleanLine(ref))
+}
+
+// dirOf returns the path of the run directory, or of something in it, for messages.
+func dirOf(run *rundir.Run, names ...string) string {
+	return console.CleanLine(text.Path(run.Path(names...)))
+}
+
+// runJSON begins the JSON of everything that is about a run.
+type runJSON struct {
+	V   int    `json:"v"`
+	Run string `json:"run"`
+	UID string `json:"uid"`
+}
+
+func jsonOf(run *rundir.Run) runJSON { return runJSON{1, run.Name(), run.UID()} }
+
+// statusJSON is what `status --json` prints.
+type statusJSON struct {
+	runJSON
+	Dir      string            `json:"dir"`
+	Created  time.Time         `json:"created"`
+	Owner    *string           `json:"owner"` // null if nobody dispatches the run
+	Epoch    int               `json:"epoch"`
+	Jobs     map[string]int    `json:"jobs"` // by state
+	Total    int               `json:"total"`
+	Handed   int               `json:"handed_over"` // of the running ones, those not known to have started
+	Hosts    []hostStatus      `json:"hosts"`
+	Queues   []*queueStatus    `json:"queues"`
+	Ended    bool              `json:"ended"`
+	Problem  string            `json:"problem,omitempty"`  // what keeps the dispatcher from launching
+	Requests int               `json:"requests,omitempty"` // that wait for a dispatcher
+	Input    rundir.InputState `json:"input,omitempty"`    // open, done or bad; of a run whose jobs come from standard input
+}
+
+func (l *look) json() *statusJSON {
+	s := &statusJSON{
+		runJSON: jsonOf(l.Run), Dir: l.Run.Dir, Created: l.Run.Asked.Created, Epoch: l.Table.Epoch,
+		Jobs: map[string]int{}, Total: len(l.Table.Jobs), Handed: runview.HandedOver(l.Table), Hosts: l.hosts(), Queues: queuesOfTable(l.Table),
+		Ended: l.Table.Ended, Input: l.Input.State, Requests: l.Requests,
+	}
+	for st, n := range l.Table.Counts {
+		s.Jobs[jobs.JobState(st).String()] = n
+	}
+	if l.Dispatched() {
+		owner := l.Owner.String()
+		s.Owner, s.Problem = &owner, l.Owner.Problem
+	}
+	return s
+}
+
+// lines returns what status prints for people.
+func (l *look) lines(c *console.Console) []string {
+	live, run, t := l.Dispatched(), l.Run, l.Table
+	trouble := c.Paint(console.Yellow, "trouble     ")
+	lines := []string{
+		c.Paint(console.Bold, console.CleanLine(run.Name())) + "  " + dirOf(run),
+		"made        " + run.Asked.Created.Local().Format("2006-01-02 15:04"),
+	}
+	switch {
+	case live:
+		lines = append(lines, "dispatched  by "+console.CleanLine(l.Owner.String()))
+		if l.Owner.Problem != "" {
+			lines = append(lines, trouble+console.CleanLine(l.Owner.Problem))
+		}
+		if l.Owner.Stopped() {
+			lines = append(lines, trouble+runview.StoppedText(l.Owner))
+		}
+	case t.Unfinished() > 0:
+		lines = append(lines, "dispatched  by nobody")
+	}
+	if t.Paused && t.Unfinished() > 0 {
+		lines = append(lines, c.Paint(console.Yellow, "paused      ")+"by a person: nothing is launched until dcs-tui continue "+refTo(run))
+	}
+	lines = append(lines, summaryLines(c, t, live)...)
+	if live {
+		lines = append(lines, hostLines(l.hosts())...)
+	} else {
+		lines = append(lines, hostTrouble(t, l.Words)...)
+		if left := runview.LeftBehind(t); left != "" {
+			lines = append(lines, left)
+		}
+	}
+	lines = append(lines, openLines(t, live)...)
+	switch requests := jobs.Plural(l.Requests, "request"); {
+	case l.Requests == 0:
+	case live:
+		lines = append(lines, requests+" not carried out yet")
+	default:
+		lines = append(lines, requests+" for the next resume")
+	}
+	switch {
+	case !l.Input.Cut():
+	case live && l.Input.State == rundir.InputOpen && l.Owner.Epoch <= 1: // later dispatchers read none
+		lines = append(lines, "its input is still being read: more jobs may come")
+	default:
+		lines = append(lines, runview.InputText(l.Input, t))
+	}
+	if (t.Unfinished() > 0 || l.Requests > 0) && !live {
+		lines = append(lines, "  dcs-tui resume "+refTo(run)+"  carries it on")
+	}
+	return lines
+}
+
+// summaryLines returns the summary of the jobs, queues, and deadlines of a run.
+func summaryLines(c *console.Console, t *jobs.Table, dispatched bool) []string {
+	var b strings.Builder
+	_ = results.Summarize(t).WriteText(&b, c.Width()) // a strings.Builder takes everything
+	lines := strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
+	// The summary counts what a host holds as running; people ask what runs.
+	running := t.Counts[jobs.Running]
+	lines[0] = strings.Replace(lines[0], " "+runview.RunningText(running, 0, true), " "+runview.RunningText(running, runview.HandedOver(t), dispatched), 1)
+	lines = append(lines, queueLines(t, dispatched)...)
+	if line := deadlinesText(t, time.Now()); line != "" {
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// hostTrouble reports which hosts were of no use to a run; see runview.HostsOfNoUse.
+func hostTrouble(t *jobs.Table, words map[string]runview.HostWord) []string {
+	lines := runview.HostsOfNoUse(t, words)
+	for i := range lines {
+		lines[i] = [2]string{"hosts: ", "       "}[min(i, 1)] + console.CleanLine(lines[i])
+	}
+	return lines
+}
+
+// hostStatus is what a run has had of one host, and the last event of the host while the
+// run is dispatched.
+type hostStatus struct {
+	Name string `json:"name"`
+	runview.HostCount
+	Last   string     `json:"last_event,omitempty"`
+	LastAt *time.Time `json:"last_event_at,omitempty"`
+}
+
+func (l *look) hosts() []hostStatus {
+	counts := runview.CountHosts(l.Table)
+	if l.Dispatched() {
+		for name := range l.Words {
+			if counts[name] == nil {
+				counts[name] = new(runview.HostCount)
+			}
+		}
+	}
+	list := make([]hostStatus, 0, len(counts))
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		h := hostStatus{Name: name, HostCount: *counts[name]}
+		if w, ok := l.Words[name]; ok && l.Dispatched() {
+			at := w.At.Time().UTC()
+			h.Last, h.LastAt = w.Text, &at
+		}
+		list = append(list, h)
+	}
+	return list
+}
+
+// Bounds of the lists of status.
+const (
+	maxOpenJobs    = 20
+	maxListHosts   = 100
+	maxListQueues  = 20
+	maxQueueLength = 40 // runes of the name of a queue
+)
+
+// listed returns a title and the first max lines of a list. It returns nil for an empty list.
+func listed(title string, lines []string, n, max int) []string {
+	if len(lines) == 0 {
+		return nil
+	}
+	lines = append([]string{title}, lines[:min(len(lines), max)]...)
+	if n > max {
+		lines = append(lines, fmt.Sprintf("  and %d more", n-max))
+	}
+	return lines
+}
+
+// padded returns the texts, cleaned and padded to the same width.
+func padded(texts []string) []string {
+	width := 0
+	for i := range texts {
+		texts[i] = console.CleanLine(texts[i])
+		width = max(width, utf8.RuneCountInString(texts[i]))
+	}
+	for i, s := range texts {
+		texts[i] = s + strings.Repeat(" ", width-utf8.RuneCountInString(s))
+	}
+	return texts
+}
+
+// hostLines describes each host while the run is dispatched.
+func hostLines(list []hostStatus) []string {
+	var names, lines []string
+	for _, h := range list {
+		names = append(names, h.Name)
+	}
+	for i, name := range padded(names) {
+		h := &list[i]
+		line := fmt.Sprintf("  %s  %s, %d ended", name, runview.RunningText(h.Running, h.Handed, true), h.Ended)
+		if h.Failed > 0 {
+			line += fmt.Sprintf(" (%d failed)", h.Failed)
+		}
+		if h.LastAt != nil {
+			line += "; " + h.LastAt.Local().Format("15:04") + " " + console.CleanLine(console.WithoutSubject(h.Last, h.Name))
+		}
+		lines = append(lines, line)
+	}
+	return listed("hosts", lines, len(list), maxListHosts)
+}
+
+// openLines lists the jobs that run, and then those that are handed over. Of a run that
+// nobody dispatches it lists those that may run, with the time when they began: no clock of
+// this machine tells how long they ran.
+func openLines(t *jobs.Table, dispatched bool) []string {
+	title, handed, running := "running", "handed over", "running"
+	if !dispatched {
+		title, handed, running = "may run: nobody watches them", "may have begun", "has begun"
+	}
+	var lines, waiting []string
+	for i := range t.Jobs {
+		j := &t.Jobs[i]
+		if j.State != jobs.Running || len(lines) == maxOpenJobs {
+			continue
+		}
+		a := runview.OpenAttempt(j)
+		since, list := running, &lines
+		switch {
+		case a.State == jobs.AttemptLaunching:
+			since, list = handed, &waiting
+		case a.Started == 0:
+		case dispatched:
+			since = results.HumanDuration(time.Since(a.Started.Time()))
+		default:
+			since = "since " + a.Started.Time().Local().Format("2006-01-02 15:04:05")
+		}
+		if len(*list) < maxOpenJobs {
+			*list = append(*list, fmt.Sprintf("  %-6s  %s  %s  %s", a.ID, console.CleanLine(a.Host), since, console.Shorten(console.CleanLine(j.Spec.Title()))))
+		}
+	}
+	return listed(title, append(lines, waiting...), t.Counts[jobs.Running], maxOpenJobs)
+}
+
+// queueStatus describes a queue of a run.
+type queueStatus struct {
+	Name     string         `json:"name"` // "": the queue of jobs that name none
+	Jobs     map[string]int `json:"jobs"` // by state, those that there are
+	Total    int            `json:"total"`
+	Seconds  float64        `json:"run_seconds"` // of all finished attempts, times their slots
+	Share    int            `json:"share"`
+	Priority int            `json:"priority"`
+
+	counts [jobs.Skipped + 1]int
+	busy   time.Duration
+}
+
+// queuesOfTable counts the queues of a run, in the order of their first jobs.
+func queuesOfTable(t *jobs.Table) []*queueStatus {
+	list := []*queueStatus{}
+	byName := map[string]*queueStatus{}
+	var last *jobs.Options
+	var q *queueStatus
+	for i := range t.Jobs {
+		j := &t.Jobs[i]
+		o := j.Spec.Options
+		if o == nil {
+			o = jobs.NoOptions
+		}
+		if o != last {
+			if last, q = o, byName[o.Queue]; q == nil {
+				q = &queueStatus{Name: o.Queue, Share: 1, Jobs: map[string]int{}}
+				byName[o.Queue], list = q, append(list, q)
+			}
+			if o.Share > 0 { // the newest job counts, as when they are dispatched
+				q.Share = o.Share
+			}
+			if o.QueuePriority != nil {
+				q.Priority = *o.QueuePriority
+			}
+		}
+		q.Total++
+		q.counts[j.State]++
+		for _, a := range j.Attempts {
+			if a.Outcome != nil && a.Outcome.Started != 0 {
+				q.busy += a.Outcome.Elapsed() * time.Duration(j.Spec.SlotCount())
+			}
+		}
+	}
+	for _, q := range list {
+		q.Seconds = q.busy.Seconds()
+		for st, n := range q.counts {
+			if n > 0 {
+				q.Jobs[jobs.JobState(st).String()] = n
+			}
+		}
+	}
+	return list
+}
+
+// queueLines describes each queue, if there are several:
+//
+//	late  12 jobs: 10 succeeded, 2 queued; 3m 20s of run time; share 2
+func queueLines(t *jobs.Table, dispatched bool) []string {
+	list := queuesOfTable(t)
+	if len(list) < 2 {
+		return nil
+	}
+	var names, lines []string
+	for _, q := range list[:min(len(list), maxListQueues)] {
+		name := "(no name)"
+		if q.Name != "" {
+			name = console.ShortenTo(console.CleanLine(q.Name), maxQueueLength)
+		}
+		names = append(names, name)
+	}
+	for i, name := range padded(names) {
+		q := list[i]
+		line := "  " + name + "  " + jobs.Plural(q.Total, "job") + ": " + strings.Join(runview.StateCounts(q.counts, 0, dispatched), ", ")
+		if q.busy > 0 {
+			line += "; " + results.HumanDuration(q.busy) + " of run time"
+		}
+		if q.Share != 1 {
+			line += fmt.Sprintf("; share %d", q.Share)
+		}
+		if q.Priority != 0 {
+			line += fmt.Sprintf("; priority %d", q.Priority)
+		}
+		lines = append(lines, line)
+	}
+	return listed("queues", lines, len(list), maxListQueues)
+}
+
+// deadlinesText counts what became of deadlines. It returns "" if no job has one.
+func deadlinesText(t *jobs.Table, now time.Time) string {
+	var counts [4]int
+	const met, missed, tight, open = 0, 1, 2, 3
+	for i := range t.Jobs {
+		j := &t.Jobs[i]
+		if j.Spec.Options == nil || j.Spec.Deadline.IsZero() {
+			continue
+		}
+		left, ran := j.Spec.Deadline.Sub(now), time.Duration(0)
+		if a := j.Last(); a != nil && a.State == jobs.AttemptRunning {
+			ran = max(0, now.Sub(a.Launched.Time()))
+		}
+		switch o := lastOutcome(j); {
+		case j.State == jobs.Succeeded && (o == nil || !o.Ended.Time().After(j.Spec.Deadline)):
+			counts[met]++
+		case j.State.Terminal() || left <= 0:
+			counts[missed]++ // too late, or without success
+		case j.Spec.Estimate-ran > left:
+			counts[tight]++
+		default:
+			counts[open]++
+		}
+	}
+	var parts []string
+	for k, what := range []string{"met", "missed", "cannot be met any more", "to come"} {
+		if counts[k] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", counts[k], what))
+		}
+	}
+	if parts == nil {
+		return ""
+	}
+	return "deadlines: " + strings.Join(parts, ", ")
+}
+
+// lastOutcome returns the newest outcome of a job; nil if there is none.
+func lastOutcome(j *jobs.Job) *jobs.Outcome {
+	for _, a := range slices.Backward(j.Attempts) {
+		if a.Outcome != nil {
+			return a.Outcome
+		}
+	}
+	return nil
 }

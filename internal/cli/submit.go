@@ -12,7 +12,6 @@ import (
 	"dcs-tui/grid"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
-	"dcs-tui/internal/cli/standing"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/ask"
 	"dcs-tui/jobs/journal"
@@ -133,7 +132,7 @@ func (a *app) tellColumns(run *rundir.Run, columns []string) {
 		}
 	}
 	if len(flags) > 0 {
-		a.warn("the table of the run has only the @result lines that it was made with; dcs-tui results %s %s shows these figures", console.ShellWord(console.CleanLine(standing.Ref(run))), strings.Join(flags, " "))
+		a.warn("the table of the run has only the @result lines that it was made with; dcs-tui results %s %s shows these figures", refTo(run), strings.Join(flags, " "))
 	}
 }
 
@@ -231,7 +230,7 @@ func (s *submission) added() (n int, which jobs.Ranges) {
 
 func (a *app) tellSubmitted(s *submission, b *batch) {
 	n, which := s.added()
-	ref := console.ShellWord(console.CleanLine(standing.Ref(s.run)))
+	ref := refTo(s.run)
 	if n > 0 {
 		text := jobs.Plural(n, "job") + " added to " + console.CleanLine(s.run.Name()) + ": " + which.String()
 		if len(b.queues) > 1 || b.queues[0] != "" {

@@ -44,27 +44,9 @@ const minFailures = 3
 // were never up, and those where attempts failed much more often than on the others. A
 // run that went well in the end hides both, and took longer. Texts are not cleaned.
 func HostsOfNoUse(t *jobs.Table, words map[string]HostWord) []string {
-	type count struct{ ended, failed int }
-	had := map[string]*count{}
-	var all count
-	for i := range t.Jobs {
-		for _, a := range t.Jobs[i].History() {
-			if a.Host == "" {
-				continue // a number left free after damage to the journal
-			}
-			c := had[a.Host]
-			if c == nil {
-				c = new(count)
-				had[a.Host] = c
-			}
-			if a.State.Open() || a.Outcome == nil {
-				continue
-			}
-			c.ended, all.ended = c.ended+1, all.ended+1
-			if a.Failed() {
-				c.failed, all.failed = c.failed+1, all.failed+1
-			}
-		}
+	had, all := CountHosts(t), HostCount{}
+	for _, c := range had {
+		all.Ended, all.Failed = all.Ended+c.Ended, all.Failed+c.Failed
 	}
 	var lines []string
 	for name, w := range words {
@@ -73,10 +55,10 @@ func HostsOfNoUse(t *jobs.Table, words map[string]HostWord) []string {
 		}
 	}
 	for name, c := range had {
-		others := count{all.ended - c.ended, all.failed - c.failed}
-		if c.failed >= minFailures && 2*c.failed > c.ended && 4*others.failed < others.ended {
+		ended, failed := all.Ended-c.Ended, all.Failed-c.Failed // of the others
+		if c.Failed >= minFailures && 2*c.Failed > c.Ended && 4*failed < ended {
 			lines = append(lines, fmt.Sprintf("%s failed %d of %s, the others %d of %d: is what the jobs need there?",
-				name, c.failed, jobs.Plural(c.ended, "attempt"), others.failed, others.ended))
+				name, c.Failed, jobs.Plural(c.Ended, "attempt"), failed, ended))
 		}
 	}
 	sort.Strings(lines)
@@ -84,6 +66,44 @@ func HostsOfNoUse(t *jobs.Table, words map[string]HostWord) []string {
 		lines = append(lines[:maxTrouble], fmt.Sprintf("%s more like these", jobs.Plural(more, "host")))
 	}
 	return lines
+}
+
+// HostCount is what a host has had of a run.
+type HostCount struct {
+	Running int `json:"running"`     // open attempts
+	Handed  int `json:"handed_over"` // of Running, those that are not known to have started
+	Ended   int `json:"ended"`       // attempts with an outcome
+	Failed  int `json:"failed"`      // of Ended, those that failed; one that was ended on request did not fail
+}
+
+// CountHosts returns what each host has had of a run, by its name.
+func CountHosts(t *jobs.Table) map[string]*HostCount {
+	counts := map[string]*HostCount{}
+	for i := range t.Jobs {
+		for _, a := range t.Jobs[i].History() {
+			if a.Host == "" {
+				continue // a number left free after damage to the journal
+			}
+			h := counts[a.Host]
+			if h == nil {
+				h = new(HostCount)
+				counts[a.Host] = h
+			}
+			switch {
+			case a.State.Open():
+				h.Running++
+				if a.State == jobs.AttemptLaunching {
+					h.Handed++
+				}
+			case a.Outcome != nil:
+				h.Ended++
+				if a.Failed() {
+					h.Failed++
+				}
+			}
+		}
+	}
+	return counts
 }
 
 // withoutSubject cuts the name of a host off the beginning of what was said of it.
@@ -167,17 +187,25 @@ func RunningText(running, handed int, dispatched bool) string {
 // Counts says how many jobs are in each state, of a run that somebody dispatches or
 // nobody.
 func Counts(t *jobs.Table, dispatched bool) string {
+	rest := t.Counts
+	rest[jobs.Succeeded] = 0
 	parts := []string{fmt.Sprintf("%d of %d ok", t.Counts[jobs.Succeeded], len(t.Jobs))}
-	for _, st := range []jobs.JobState{jobs.Failed, jobs.TimedOut, jobs.Cancelled, jobs.Skipped, jobs.Running, jobs.Queued} {
-		switch n := t.Counts[st]; {
+	return strings.Join(append(parts, StateCounts(rest, HandedOver(t), dispatched)...), ", ")
+}
+
+// StateCounts describes counts of jobs by state: "10 succeeded", "2 running". States that no
+// job is in are left out.
+func StateCounts(counts [jobs.Skipped + 1]int, handed int, dispatched bool) (parts []string) {
+	for _, st := range []jobs.JobState{jobs.Succeeded, jobs.Failed, jobs.TimedOut, jobs.Cancelled, jobs.Skipped, jobs.Running, jobs.Queued} {
+		switch n := counts[st]; {
 		case n == 0:
 		case st == jobs.Running:
-			parts = append(parts, RunningText(n, HandedOver(t), dispatched))
+			parts = append(parts, RunningText(n, handed, dispatched))
 		default:
 			parts = append(parts, fmt.Sprintf("%d %s", n, strings.ReplaceAll(st.String(), "_", " ")))
 		}
 	}
-	return strings.Join(parts, ", ")
+	return parts
 }
 
 // lastAttempts returns the newest attempts of a job, at most maxAttempts.

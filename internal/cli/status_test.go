@@ -1,0 +1,219 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/runview"
+)
+
+// Of a run that nobody dispatches nobody knows what runs, nor for how long: no clock goes
+// on, and a job that was handed over may have begun.
+func TestWhatMayRun(t *testing.T) {
+	spec := func(id jobs.ID, command string) *jobs.Spec { return &jobs.Spec{ID: id, Command: command} }
+	table := &jobs.Table{Jobs: []jobs.Job{
+		{Spec: spec(1, "one"), State: jobs.Running, Attempts: []*jobs.Attempt{{ID: jobs.AttemptID{Job: 1, N: 1}, Host: "a", State: jobs.AttemptRunning,
+			Started: jobs.StampOf(time.Now().Add(-time.Hour))}}},
+		{Spec: spec(2, "two"), State: jobs.Running, Attempts: []*jobs.Attempt{{ID: jobs.AttemptID{Job: 2, N: 1}, Host: "a", State: jobs.AttemptLaunching}}},
+	}}
+	table.Counts[jobs.Running] = 2
+	live, left := strings.Join(openLines(table, true), "\n"), strings.Join(openLines(table, false), "\n")
+	for _, want := range []string{"running\n", "1.1     a  1h 00m  one", "2.1     a  handed over  two"} {
+		if !strings.Contains(live, want) {
+			t.Errorf("dispatched: %q is missing in\n%s", want, live)
+		}
+	}
+	began := table.Jobs[0].Attempts[0].Started.Time().Local().Format("2006-01-02 15:04:05")
+	for _, want := range []string{"may run: nobody watches them\n", "1.1     a  since " + began + "  one", "2.1     a  may have begun  two"} {
+		if !strings.Contains(left, want) {
+			t.Errorf("left: %q is missing in\n%s", want, left)
+		}
+	}
+	if got := runview.Counts(table, false); got != "0 of 2 ok, 2 may run" {
+		t.Error(got)
+	}
+	if got := runview.Counts(table, true); got != "0 of 2 ok, 1 running, 1 handed over" {
+		t.Error(got)
+	}
+}
+
+// K3: the summary says how each of several queues stands, with the share and the
+// priority that its newest job gave it; of one queue it says nothing.
+func TestQueueLines(t *testing.T) {
+	ran := func(d time.Duration) []*jobs.Attempt {
+		return []*jobs.Attempt{{State: jobs.AttemptExited, Outcome: &jobs.Outcome{Started: 1, Ended: 1 + jobs.Stamp(d)}}}
+	}
+	job := func(st jobs.JobState, o jobs.Options, a []*jobs.Attempt) jobs.Job {
+		return jobs.Job{Spec: &jobs.Spec{Options: &o}, State: st, Attempts: a}
+	}
+	table := &jobs.Table{Jobs: []jobs.Job{
+		job(jobs.Succeeded, jobs.Options{Queue: "a", QueuePriority: new(-1), Slots: 2}, ran(30*time.Second)),
+		job(jobs.TimedOut, jobs.Options{Queue: "a", Share: 2}, ran(time.Minute)),
+	}}
+	if lines := queueLines(table, true); lines != nil {
+		t.Errorf("of a single queue: %q", lines)
+	}
+	table.Jobs = append(table.Jobs,
+		job(jobs.Queued, jobs.Options{}, nil),
+		job(jobs.Running, jobs.Options{Queue: "late\x1b[31m"}, nil),
+		job(jobs.Queued, jobs.Options{Queue: "a", QueuePriority: new(0)}, nil))
+	want := []string{
+		"queues",
+		"  a          3 jobs: 1 succeeded, 1 timed out, 1 queued; 2m 00s of run time; share 2",
+		"  (no name)  1 job: 1 queued",
+	}
+	lines := queueLines(table, true)
+	if got := strings.Join(lines[:3], "\n"); got != strings.Join(want, "\n") || strings.Contains(lines[3], "\x1b") || !strings.HasSuffix(lines[3], "1 job: 1 running") {
+		t.Errorf("%s\n%q", got, lines[3])
+	}
+	if lines := queueLines(table, false); !strings.HasSuffix(lines[3], "1 job: 1 may run") {
+		t.Errorf("%q", lines)
+	}
+}
+
+// B6: deadlines that were missed are counted, and those that cannot be met are shown.
+func TestDeadlinesText(t *testing.T) {
+	now := time.Date(2026, 3, 14, 15, 0, 0, 0, time.UTC)
+	at := func(d time.Duration) jobs.Stamp { return jobs.StampOf(now.Add(d)) }
+	job := func(state jobs.JobState, deadline, est time.Duration, ended jobs.Stamp) jobs.Job {
+		j := jobs.Job{State: state, Spec: &jobs.Spec{Options: &jobs.Options{Estimate: est}}}
+		if deadline != 0 {
+			j.Spec.Deadline = now.Add(deadline)
+		}
+		if ended != 0 {
+			j.Attempts = []*jobs.Attempt{{State: jobs.AttemptExited, Outcome: &jobs.Outcome{Started: ended - 1, Ended: ended}}}
+		}
+		return j
+	}
+	since := func(d time.Duration, j jobs.Job) jobs.Job {
+		j.Attempts = []*jobs.Attempt{{State: jobs.AttemptRunning, Launched: at(-d)}}
+		return j
+	}
+	h := time.Hour
+	for _, c := range []struct {
+		want string
+		jobs []jobs.Job
+	}{
+		{"", []jobs.Job{job(jobs.Succeeded, 0, 0, at(-h)), job(jobs.Queued, 0, h, 0)}},
+		{"deadlines: 1 met", []jobs.Job{job(jobs.Succeeded, -h, 0, at(-2*h))}},
+		{"deadlines: 1 missed", []jobs.Job{job(jobs.Succeeded, -h, 0, at(-h/2))}},
+		{"deadlines: 3 missed", []jobs.Job{job(jobs.Failed, h, 0, at(-h)), job(jobs.Queued, -h, 0, 0), job(jobs.Running, -1, 0, 0)}},
+		{"deadlines: 1 met, 2 cannot be met any more, 2 to come", []jobs.Job{job(jobs.Queued, h, 2*h, 0), since(h/2, job(jobs.Running, h, 2*h, 0)),
+			since(3*h/2, job(jobs.Running, h, 2*h, 0)), job(jobs.Queued, h, 0, 0), job(jobs.Succeeded, h, 0, at(-h))}},
+	} {
+		if got := deadlinesText(&jobs.Table{Jobs: c.jobs}, now); got != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
+		}
+	}
+}
+
+// A run that went well in the end says which hosts were of no use to it: nobody looks
+// for them otherwise.
+func TestHostTrouble(t *testing.T) {
+	table := new(jobs.Table)
+	ended := func(host string, good, bad int) {
+		for i := range good + bad {
+			o := &jobs.Outcome{}
+			if i >= good {
+				o.Exit = 2
+			}
+			table.Jobs = append(table.Jobs, jobs.Job{Attempts: []*jobs.Attempt{{Host: host, State: jobs.AttemptExited, Outcome: o}}})
+		}
+	}
+	ended("ws01", 60, 1)
+	ended("ws02", 0, 22)
+	ended("ws04", 0, 2) // too few to say anything
+	ended("ws05", 9, 3)
+	words := map[string]runview.HostWord{
+		"ws01": {Text: "ws01: it is slow"}, // it has run jobs
+		"ws03": {Text: "ws03: cannot be reached: connection refused\x1b[2J"},
+		"ws06": runview.HostWord{}.After("ws06", 1, "ws06 is up").After("ws06", 2, "ws06: its clock is 5 s off"), // there was nothing left for it
+		"ws07": runview.HostWord{}.After("ws06", 1, ""),
+	}
+	want := []string{
+		"hosts: ws02 failed 22 of 22 attempts, the others 6 of 75: is what the jobs need there?",
+		"       ws03 ran nothing: cannot be reached: connection refused␛[2J",
+	}
+	if got := hostTrouble(table, words); !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+	table = new(jobs.Table)
+	ended("ws01", 1, 9)
+	ended("ws02", 1, 9) // it is the jobs
+	if got := hostTrouble(table, nil); got != nil {
+		t.Errorf("%q", got)
+	}
+	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g"} {
+		words[name] = runview.HostWord{Text: name + ": gone"}
+	}
+	if got := hostTrouble(table, words); len(got) != 6 {
+		t.Errorf("%q", got)
+	}
+}
+
+// An attempt that a person canceled is not a failure of its host.
+func TestCanceledAttemptsAreNoFailures(t *testing.T) {
+	stopped := &jobs.Outcome{Signal: "SIGTERM", Stopped: true}
+	table := &jobs.Table{Jobs: []jobs.Job{{Attempts: []*jobs.Attempt{
+		{Host: "a", State: jobs.AttemptCancelled, Outcome: stopped}, {Host: "a", State: jobs.AttemptExited, Outcome: &jobs.Outcome{Exit: 1}}}}}}
+	if h := runview.CountHosts(table)["a"]; h.Ended != 2 || h.Failed != 1 {
+		t.Errorf("%+v", h)
+	}
+}
+
+// What a record says of a host is its word, until another dispatcher begins.
+func TestHear(t *testing.T) {
+	words := map[string]runview.HostWord{}
+	for _, r := range []jobs.Record{
+		{Kind: jobs.KindEpoch},
+		{Kind: jobs.KindHost, Host: "ws01", Reason: "ws01: no route to host"},
+		{Kind: jobs.KindEpoch},
+		{Kind: jobs.KindHost, Host: "ws02", Reason: "ws02: connection refused"},
+		{Kind: jobs.KindLaunching, Host: "ws03", Job: 1},
+		{Kind: jobs.KindHost, Host: "ws02", Count: 1}, // what people ask of a host is no word of it
+	} {
+		runview.Hear(words, &r)
+	}
+	if got := runview.HostsOfNoUse(new(jobs.Table), words); !slices.Equal(got, []string{"ws02 ran nothing: connection refused"}) {
+		t.Errorf("%q", got)
+	}
+}
+
+// The last line names hosts and short reasons; the whole messages stand above it.
+func TestNoHostsText(t *testing.T) {
+	long := "ws01: the host key of ws01 is not known: ssh-ed25519 SHA256:abc (connect once by hand; or use --accept-new)"
+	hs := []sched.HostView{{Name: "ws01", Reason: long}, {Name: "ws02", Reason: "ws02: 10.0.0.2:22 refuses connections: connection refused"},
+		{Name: "ws03", Reason: strings.ReplaceAll(long, "ws01", "ws03")}, {Name: "ws04", Reason: long}, {Name: "ws05", Reason: long}}
+	want := "no host could be used: ws01 (the host key of ws01 is not known), ws02 (10.0.0.2:22 refuses connections), " +
+		"ws03 (the host key of ws03 is not known), 2 more; see above"
+	if got := noHostsText(hs); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := noHostsText(nil); got != "there is no host" {
+		t.Errorf("%q", got)
+	}
+}
+
+// resume names the attempts that nobody can be asked about, and how long they hold
+// their jobs.
+func TestAbsentHosts(t *testing.T) {
+	table := &jobs.Table{}
+	attempt := func(id jobs.ID, host string, st jobs.AttemptState) {
+		a := &jobs.Attempt{ID: jobs.AttemptID{Job: id, N: 1}, Host: host, State: st}
+		table.Jobs = append(table.Jobs, jobs.Job{State: jobs.Running, Attempts: []*jobs.Attempt{a}})
+	}
+	attempt(1, "here", jobs.AttemptRunning)
+	attempt(2, "gone", jobs.AttemptRunning)
+	attempt(3, "gone", jobs.AttemptRunning)
+	attempt(4, "away", jobs.AttemptLaunching)
+	got := absentHosts(table, []*hosts.Host{{Name: "here"}}, time.Hour)
+	if len(got) != 2 || !strings.HasPrefix(got[0], "away is not in the inventory, attempt 4.1 may still run there: unless the run directory shows how it ends, or that the host goes on, it is given up and its job runs again elsewhere in 1h 00m;") ||
+		!strings.HasPrefix(got[1], "gone is not in the inventory, attempts 2.1, 3.1 may still run there: unless the run directory shows how they end, or that the host goes on, they are given up and their jobs run again elsewhere in 1m 00s;") {
+		t.Errorf("%q", got)
+	}
+}
