@@ -15,6 +15,7 @@ import (
 	"golang.org/x/term"
 
 	"dcs-tui/dispatch/run"
+	"dcs-tui/grid"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 )
@@ -31,6 +32,7 @@ type app struct {
 	ssh        *sshSetup        // nil before checkSSH has found a host that needs it
 	bases      string           // see client.Options; tests set it
 	args       []string         // of the command line
+	arguments  []string         // those of run from the first separator such as ::: on
 	starter    *starter         // the screen that has started this process in the background; nil: none
 	questions  *run.Questions   // asks attached screens for secrets; nil: the terminal is asked
 	code       int              // exit code if no error has one
@@ -52,6 +54,9 @@ func newApp() *app {
 func (a *app) main(args []string) int {
 	a.args = args
 	a.leaveOnQuit()
+	if len(args) > 0 && args[0] == "run" {
+		args, a.arguments = grid.CutArguments(args) // values may begin with -
+	}
 	root := a.root()
 	root.SetArgs(args)
 	reflow(root)

@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -16,7 +18,7 @@ import (
 func (a *app) runCmd() *cobra.Command {
 	var f runFlags
 	cmd := &cobra.Command{
-		Use:     "run [flags] FILE...|-",
+		Use:     "run [flags] FILE...|-|COMMAND ::: VALUE...",
 		GroupID: groupRun,
 		Short:   "Run the jobs of a file",
 		Long: `Run the jobs of a file: one shell command a line, blank lines and # comments left
@@ -27,6 +29,12 @@ cwd, setup, on_lost, hardness, queue, share, queue_priority. docs/formats.md exp
 A file that ends in .jsonl holds one JSON object a line; one with lines of values such as
 "[C] 0.1 1 10" is a template (see grid). - reads jobs from standard input and starts each
 as it comes.
+
+COMMAND ::: VALUE... runs the command for each value, as GNU parallel does: {} stands for the
+value, {.} {/} {//} {/.} for parts of it, {#} for the job's number, {2} {2/.} for values of
+the second list. Several ::: give all combinations, :::+ goes along with the list before,
+:::: takes the lines of files. Values are quoted for the shell and are the jobs' parameters.
+Options stand before the command.
 
 Each of several files is a queue of its own, named after it. Queues get slot time in
 proportion to their shares; docs/queues.md explains it. submit adds jobs to a run.
@@ -47,6 +55,7 @@ A file STOP in the run directory drains as Ctrl-C does, until it is removed; STO
 		Example: `dcs-tui run jobs.txt
 dcs-tui run --hosts hosts.toml --tries 1 --timeout 2h sweep.txt
 dcs-tui run --dry-run jobs.txt
+dcs-tui run 'gzip -9 {}' ::: *.log
 generate-jobs | dcs-tui run --json - | jq -r .state`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
@@ -55,6 +64,7 @@ generate-jobs | dcs-tui run --json - | jq -r .state`,
 		},
 	}
 	fs := cmd.Flags()
+	fs.SetInterspersed(a.arguments == nil) // gzip -9 {} ::: *.log
 	f.hostFlags(fs)
 	f.queues.flags(fs)
 	f.newRunFlags(fs, "file")
@@ -68,7 +78,10 @@ func (a *app) runRun(cmd *cobra.Command, f *runFlags, args []string) error {
 		return err
 	}
 	return a.startRun(cmd, f, streaming, func() (jobSource, error) {
-		if streaming {
+		switch {
+		case a.arguments != nil:
+			return a.argumentsSource(f, strings.Join(args, " "))
+		case streaming:
 			return jobSource{files: args, what: "jobs from standard input", next: f.queues.applying(readingJobs(a.stdin))}, nil
 		}
 		return a.filesSource(f, args)
@@ -89,6 +102,21 @@ func (a *app) startRun(cmd *cobra.Command, f *runFlags, stdin bool, source func(
 		return err
 	}
 	return a.runJobs(cmd, f, src)
+}
+
+// argumentsSource returns the jobs of a command and the values behind the first :::.
+func (a *app) argumentsSource(f *runFlags, command string) (jobSource, error) {
+	arguments, err := grid.ParseArguments(command, a.arguments, a.stdin)
+	if err != nil {
+		return jobSource{}, exit.Usagef("%w", err)
+	}
+	specs, err := arguments.Jobs(grid.DefaultLimit)
+	if err != nil {
+		return jobSource{}, exit.Usagef("%w", err)
+	}
+	f.queues.apply(specs)
+	name, _, _ := strings.Cut(strings.TrimSpace(command), " ")
+	return jobSource{files: []string{cmp.Or(name, "commands")}, known: specs}, f.queues.check(queuesOf(specs))
 }
 
 // filesSource returns the jobs of files and templates for a new run. Each of several files
@@ -122,6 +150,9 @@ func (a *app) filesSource(f *runFlags, files []string) (jobSource, error) {
 func (f *runFlags) checkRun(a *app, args []string) (streaming bool, err error) {
 	if err := f.checkNewRun(); err != nil {
 		return false, err
+	}
+	if a.arguments != nil {
+		return false, nil
 	}
 	if len(args) == 0 {
 		return false, exit.Usagef("which jobs?").WithAdvice("dcs-tui run FILE, one shell command a line; - reads them from standard input")

@@ -1,0 +1,209 @@
+package grid
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"dcs-tui/jobs"
+)
+
+// Arguments is a command with the values for its placeholders, as GNU parallel writes them:
+// gzip -{1} {2} ::: 1 9 ::: a.log b.log.
+type Arguments struct {
+	command string
+	raw     bool // the values are commands themselves and are not quoted
+	sources []inputSource
+}
+
+// inputSource is the values that follow one separator.
+type inputSource struct {
+	values []string
+	linked bool // each value belongs to that of the same position in the source before
+}
+
+// The separators before values, and before names of files with a value a line. One with +
+// is linked to the source before it.
+var separators = []string{":::", ":::+", "::::", "::::+"}
+
+// CutArguments cuts the words of a command line before the first separator. rest is nil if
+// there is none.
+func CutArguments(words []string) (before, rest []string) {
+	if i := slices.IndexFunc(words, func(w string) bool { return slices.Contains(separators, w) }); i >= 0 {
+		return words[:i], words[i:]
+	}
+	return words, nil
+}
+
+// ParseArguments returns the Arguments of a command and the words that follow it, the first
+// of which is a separator. It reads the files that are named there, "-" from stdin. Without
+// a command the values are the commands.
+func ParseArguments(command string, words []string, stdin io.Reader) (*Arguments, error) {
+	a := &Arguments{command: command, raw: strings.TrimSpace(command) == ""}
+	for len(words) > 0 {
+		separator := words[0]
+		values, rest := CutArguments(words[1:])
+		words = rest
+		s := inputSource{linked: strings.HasSuffix(separator, "+")}
+		switch {
+		case s.linked && len(a.sources) == 0:
+			return nil, fmt.Errorf("%s links values to those before it, but there are none: begin with %s", separator, strings.TrimSuffix(separator, "+"))
+		case len(values) == 0:
+			return nil, fmt.Errorf("no values after %s", separator)
+		}
+		if s.values = values; strings.HasPrefix(separator, "::::") {
+			s.values = nil
+			for _, file := range values {
+				lines, err := readValueLines(file, stdin)
+				if err != nil {
+					return nil, err
+				}
+				s.values = append(s.values, lines...)
+			}
+		}
+		a.sources = append(a.sources, s)
+	}
+	if err := a.check(); err != nil {
+		return nil, err
+	}
+	switch {
+	case a.raw:
+		a.command = "{}"
+	case !placeholder.MatchString(command):
+		a.command += " {}"
+	}
+	return a, nil
+}
+
+// readValueLines reads a file with a value a line.
+func readValueLines(file string, stdin io.Reader) ([]string, error) {
+	if file != "-" {
+		f, err := os.Open(file)
+		if err != nil {
+			return nil, fmt.Errorf("read values: %w", err)
+		}
+		defer f.Close()
+		stdin = f
+	}
+	var values []string
+	sc := bufio.NewScanner(stdin)
+	sc.Buffer(nil, maxValue)
+	for sc.Scan() {
+		if strings.ContainsRune(sc.Text(), 0) {
+			return nil, fmt.Errorf("read values: %s:%d: the line contains a NUL byte", file, len(values)+1)
+		}
+		values = append(values, sc.Text())
+	}
+	if err := sc.Err(); err != nil {
+		return nil, fmt.Errorf("read values: %s:%d: %w", file, len(values)+1, err)
+	}
+	return values, nil
+}
+
+// placeholder matches {}, {.}, {/}, {//}, {/.}, {#}, and {2}, {2.}, {2/} and so on.
+var placeholder = regexp.MustCompile(`\{(?:(\d*)(\.|/|//|/\.)?|(#))\}`)
+
+// check refuses a placeholder of a source that is not there.
+func (a *Arguments) check() error {
+	for _, m := range placeholder.FindAllStringSubmatch(a.command, -1) {
+		if m[1] == "" {
+			continue
+		}
+		if n, err := strconv.Atoi(m[1]); err != nil || n < 1 || n > len(a.sources) {
+			return fmt.Errorf("%s in the command: there %s", m[0], jobs.Verb(len(a.sources), "is one source of values", fmt.Sprintf("are %d sources of values", len(a.sources))))
+		}
+	}
+	return nil
+}
+
+// Jobs returns a job for each combination of values, those of the last source changing
+// fastest. Linked sources go together, as far as the shortest of them. More than limit
+// combinations are an error.
+func (a *Arguments) Jobs(limit int) ([]*jobs.Spec, error) {
+	var groups [][]inputSource
+	for _, s := range a.sources {
+		if s.linked {
+			groups[len(groups)-1] = append(groups[len(groups)-1], s)
+		} else {
+			groups = append(groups, []inputSource{s})
+		}
+	}
+	lengths, n := make([]int, len(groups)), 1
+	for i, g := range groups {
+		lengths[i] = len(g[0].values)
+		for _, s := range g {
+			lengths[i] = min(lengths[i], len(s.values))
+		}
+		if n *= lengths[i]; n > limit {
+			return nil, fmt.Errorf("the values have more than %d combinations", limit)
+		}
+	}
+	specs, options := make([]*jobs.Spec, n), new(jobs.Options)
+	values := make([]string, 0, len(a.sources))
+	for k := range specs {
+		values = values[:0]
+		rest, at := k, make([]int, len(groups))
+		for i := len(groups) - 1; i >= 0; i-- {
+			at[i], rest = rest%lengths[i], rest/lengths[i]
+		}
+		for i, g := range groups {
+			for _, s := range g {
+				values = append(values, s.values[at[i]])
+			}
+		}
+		specs[k] = a.job(k+1, values)
+		specs[k].Options = options
+	}
+	return specs, nil
+}
+
+// job returns the job of number n with these values.
+func (a *Arguments) job(n int, values []string) *jobs.Spec {
+	spec := &jobs.Spec{ID: jobs.ID(n)}
+	for i, v := range values {
+		spec.Params = append(spec.Params, jobs.Param{Name: strconv.Itoa(i + 1), Value: v})
+	}
+	spec.Command = placeholder.ReplaceAllStringFunc(a.command, func(p string) string {
+		m := placeholder.FindStringSubmatch(p)
+		if m[3] == "#" {
+			return strconv.Itoa(n)
+		}
+		chosen := values
+		if m[1] != "" {
+			i, _ := strconv.Atoi(m[1])
+			chosen = values[i-1 : i]
+		}
+		words := make([]string, len(chosen))
+		for i, v := range chosen {
+			if words[i] = pathPart(v, m[2]); !a.raw {
+				words[i] = quoteForShell(words[i])
+			}
+		}
+		return strings.Join(words, " ")
+	})
+	return spec
+}
+
+// extension is what {.} removes.
+var extension = regexp.MustCompile(`\.[^/.]+$`)
+
+// pathPart returns the part of a value that a placeholder's letters stand for.
+func pathPart(v, letters string) string {
+	switch letters {
+	case ".":
+		return extension.ReplaceAllString(v, "")
+	case "/":
+		return v[strings.LastIndexByte(v, '/')+1:]
+	case "//":
+		return path.Dir(v)
+	case "/.":
+		return extension.ReplaceAllString(v[strings.LastIndexByte(v, '/')+1:], "")
+	}
+	return v
+}
