@@ -21,12 +21,7 @@ func (p *parser) directives() {
 		from := 1 + len(name)
 		switch name {
 		case "where":
-			n, at, err := readWhere(l.text, from, p.known, p.names)
-			if err != nil {
-				p.wrong.at(l, at, "%v", err)
-			} else {
-				p.filters = append(p.filters, filter{l, n})
-			}
+			p.where(l, from)
 		case "sample":
 			p.sampleLine(l, from)
 		case "zip":

@@ -2,6 +2,8 @@ package grid
 
 import (
 	"strconv"
+
+	"dcs-tui/jobs/query"
 )
 
 // Param is a parameter and its values.
@@ -10,11 +12,20 @@ type Param struct {
 	Line, Column int
 
 	values  values
-	axis    int // zipped parameters share one
-	example string
+	axis    int    // zipped parameters share one
+	example string // a value that is not a number
 	kind    what
-	known   []operand // of a parameter in a filter that has few enough
+	known   []query.Value // of a parameter in a filter that has few enough
 }
+
+// what the values of a parameter are.
+type what byte
+
+const (
+	number what = iota
+	text
+	mixed
+)
 
 // Len is how many values there are, at least 1.
 func (p *Param) Len() int { return p.values.count() }
@@ -75,33 +86,27 @@ func (p *Param) look() {
 	}
 }
 
-// know keeps the values for filters.
+// know keeps the values for filters, unless there are too many.
 func (p *Param) know() {
 	if p.known != nil || p.Len() > maxKnown {
 		return
 	}
-	known := make([]operand, p.Len())
+	known := make([]query.Value, p.Len())
 	for k := range known {
-		known[k] = newOperand(p.Value(k))
+		known[k] = query.ValueOf(p.Value(k))
 	}
 	p.known = known
 }
 
-func newOperand(s string) operand {
-	if isNumber(s) {
-		return operand{num: written(s), isNum: true}
-	}
-	return operand{text: s}
-}
-
-func (p *Param) operand(k int) operand {
+// value is the value number k for a filter. A number of a long range has no text.
+func (p *Param) value(k int) query.Value {
 	if p.known != nil {
 		return p.known[k]
 	}
 	if s, ok := p.values.parts[0].(steps); ok && len(p.values.parts) == 1 {
-		return operand{num: s.number(k), isNum: true} // of a long range, without its text
+		return query.NumberValue(s.number(k))
 	}
-	return newOperand(p.Value(k))
+	return query.ValueOf(p.Value(k))
 }
 
 func toFloat(s string) float64 {

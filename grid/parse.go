@@ -114,11 +114,6 @@ type parser struct {
 	unnamed bool  // no command names a parameter
 }
 
-type filter struct {
-	line *line
-	node *node
-}
-
 // text refuses what is no text, and cuts it into lines.
 func (p *parser) text(s string) bool {
 	switch {

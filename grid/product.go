@@ -13,7 +13,7 @@ func (p *parser) product() {
 	for _, h := range t.Hardness {
 		p.order(h)
 	}
-	t.filter = make([][]*node, len(t.axes))
+	t.filter = make([][]condition, len(t.axes))
 	if len(p.filters) > 0 && len(t.axes) == 0 {
 		p.wrong.at(p.filters[0].line, 0, "there is no parameter to filter by: add a line such as [C] 0.1, 1, 10")
 		return
@@ -22,14 +22,7 @@ func (p *parser) product() {
 		t.filter = nil
 	}
 	for _, f := range p.filters {
-		f.node.know(t)
-		c := checker{t: t, line: f.line, wrong: &p.wrong, doubt: &p.doubt}
-		c.whole(f.node)
-		p.tears(f)
-		for _, n := range f.node.conjuncts() {
-			axis := max(0, n.lastAxis(t))
-			t.filter[axis] = append(t.filter[axis], n)
-		}
+		p.compile(f)
 	}
 	if len(p.wrong.list) > 0 {
 		return
@@ -144,13 +137,9 @@ func (p *parser) draw() {
 	}
 }
 
-// tears refuses a filter that leaves out points of a Latin hypercube.
-func (p *parser) tears(f filter) {
-	s, torn := p.t.sample, false
-	if s == nil || !s.latin {
-		return
-	}
-	if f.node.eachAxis(p.t, func(axis int) { torn = torn || axis < s.axes }); torn {
+// tears refuses a filter by a parameter of a Latin hypercube.
+func (p *parser) tears(f filter, param *Param) {
+	if s := p.t.sample; s != nil && s.latin && param.axis < s.axes {
 		p.wrong.at(p.sampled, 0, "a Latin hypercube and a filter of its parameters do not go together: the filter would tear holes into the strata; leave out latin, or the @where in line %d", f.line.no)
 	}
 }

@@ -42,12 +42,12 @@ func (s steps) at(k int) string {
 }
 
 // number is the value number k for filters.
-func (s steps) number(k int) num {
+func (s steps) number(k int) float64 {
 	m := s.from + int64(k)*s.step
 	if s.e == 0 && m > -1<<53 && m < 1<<53 {
-		return num{float64(m), 0}
+		return float64(m)
 	}
-	return inexact(decimal{m, s.e}.float())
+	return decimal{m, s.e}.float()
 }
 
 // even is n values from a to b, at equal distances.

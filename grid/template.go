@@ -19,9 +19,9 @@ type Template struct {
 	Warnings []*Fault   // what is doubtful, in the order of the lines
 
 	commands   []*command
-	comparison *comparison // of an @hardness line with a command
-	axes       []int       // how many steps each axis of the product has, those of a sample first; the last runs fastest
-	filter     [][]*node
+	comparison *comparison   // of an @hardness line with a command
+	axes       []int         // how many steps each axis of the product has, those of a sample first; the last runs fastest
+	filter     [][]condition // by the fastest axis that each needs
 	sample     *sample
 	points     int
 	text       func() string
@@ -134,8 +134,8 @@ func (t *Template) place(k int, ix []int) {
 // keeps says whether the conditions hold that the first axes decide.
 func (t *Template) keeps(ix []int, axes int) bool {
 	for _, conditions := range t.filter[:min(axes, len(t.filter))] {
-		for _, n := range conditions {
-			if !n.holds(t, ix) {
+		for _, holds := range conditions {
+			if !holds(ix) {
 				return false
 			}
 		}
@@ -164,8 +164,8 @@ next:
 	for k := range t.axes[axis] {
 		ix[axis] = k
 		if t.Filtered() {
-			for _, n := range t.filter[axis] {
-				if !n.holds(t, ix) {
+			for _, holds := range t.filter[axis] {
+				if !holds(ix) {
 					continue next
 				}
 			}

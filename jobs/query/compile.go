@@ -1,0 +1,313 @@
+package query
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Search returns the function that finds a word of a search.
+type Search[R any] func(text string, quoted bool) (func(R) bool, error)
+
+// Compile returns the function that reports whether a row matches a query. search is nil
+// for queries of Parse. An error is an *Error.
+func Compile[R any](q *Query, fields Fields[R], search Search[R]) (func(R) bool, error) {
+	c := compiler[R]{q, fields, search}
+	return c.condition(q.root)
+}
+
+type compiler[R any] struct {
+	q      *Query
+	fields Fields[R]
+	search Search[R]
+}
+
+func (c *compiler[R]) fail(pos int, err error) error {
+	return &Error{c.q.text, pos, err.Error()}
+}
+
+func (c *compiler[R]) condition(n *node) (func(R) bool, error) {
+	switch n.kind {
+	case searchNode:
+		if c.search == nil {
+			return nil, c.fail(n.pos, errors.New("words cannot be searched for here"))
+		}
+		f, err := c.search(n.text, n.op == `"`)
+		if err != nil {
+			err = c.fail(n.pos, err)
+		}
+		return f, err
+	case compareNode:
+		return c.comparison(n)
+	}
+	var parts []func(R) bool
+	for _, part := range n.parts {
+		f, err := c.condition(part)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, f)
+	}
+	first := parts[0]
+	switch n.kind {
+	case notNode:
+		return func(r R) bool { return !first(r) }, nil
+	case andNode:
+		return func(r R) bool {
+			for _, f := range parts {
+				if !f(r) {
+					return false
+				}
+			}
+			return true
+		}, nil
+	}
+	return func(r R) bool {
+		for _, f := range parts {
+			if f(r) {
+				return true
+			}
+		}
+		return false
+	}, nil
+}
+
+// operand is one side of a comparison: a field, a literal, or a calculation.
+type operand[R any] struct {
+	node  *node
+	field *Field[R]
+	value func(R) (Value, float64) // of a calculation, with its rounding error
+}
+
+func (o *operand[R]) isLiteral() bool { return o.field == nil && o.value == nil }
+
+// comparison compiles a comparison of two operands, or of one and an expression.
+func (c *compiler[R]) comparison(n *node) (func(R) bool, error) {
+	a, err := c.operand(n.parts[0], nil)
+	if err != nil {
+		return nil, err
+	}
+	if n.expr != nil {
+		if a.field == nil {
+			return nil, c.fail(n.parts[0].pos, fmt.Errorf("%s compares a field with a regular expression", n.op))
+		}
+		text, expr, not := a.field.text(), n.expr, n.op == "!~"
+		return func(r R) bool { return expr.MatchString(text(r)) != not }, nil
+	}
+	b, err := c.operand(n.parts[1], &a)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case a.field != nil && b.isLiteral():
+		return c.literal(a.field, n.op, b.node)
+	case b.field != nil && a.isLiteral():
+		return c.literal(b.field, mirrored(n.op), a.node)
+	}
+	x, err := c.number(a, b)
+	if err != nil {
+		return nil, err
+	}
+	y, err := c.number(b, a)
+	if err != nil {
+		return nil, err
+	}
+	op := n.op
+	return func(r R) bool {
+		v, off1 := x(r)
+		w, off2 := y(r)
+		return holds(op, v, w, off1+off2)
+	}, nil
+}
+
+// mirrored returns the sign of a comparison with its sides exchanged.
+func mirrored(op string) string {
+	return strings.Map(func(r rune) rune {
+		switch r {
+		case '<':
+			return '>'
+		case '>':
+			return '<'
+		}
+		return r
+	}, op)
+}
+
+// operand finds out what one side of a comparison is. left is the other side, nil for the
+// left one.
+func (c *compiler[R]) operand(n *node, left *operand[R]) (operand[R], error) {
+	o := operand[R]{node: n}
+	switch {
+	case n.isLiteral():
+		return o, nil
+	case n.kind == calcNode || n.kind == negNode:
+		var err error
+		o.value, err = c.calculation(n)
+		return o, err
+	case n.kind == wordNode && left != nil && left.field != nil && left.field.Fact:
+		return o, nil
+	}
+	f, err := c.fields.Field(n.text)
+	if n.kind == wordNode && left != nil && !left.isLiteral() && (err != nil || f.Fact || f.Name != n.text) {
+		return o, nil // a text
+	}
+	if err != nil {
+		return o, c.fail(n.pos, fmt.Errorf("%w%s", err, calculationHint(n.text)))
+	}
+	o.field = f
+	return o, nil
+}
+
+// calculation compiles arithmetic, which gives nothing for rows without a number.
+func (c *compiler[R]) calculation(n *node) (func(R) (Value, float64), error) {
+	if n.kind != calcNode && n.kind != negNode {
+		o, err := c.operand(n, nil)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case o.field != nil && (o.field.Type == TextType || o.field.Type == TimeType):
+			return nil, c.fail(n.pos, fmt.Errorf("%s is a text and cannot be calculated with", o.field.Name))
+		case o.field != nil && o.field.NotNumber != "":
+			return nil, c.fail(n.pos, fmt.Errorf("%s cannot be calculated with: its value %s is not a number", o.field.Name, quote(o.field.NotNumber)))
+		case o.isLiteral() && (n.kind == quotedNode || !isNumeric(n.text)):
+			return nil, c.fail(n.pos, fmt.Errorf("the text %s cannot be calculated with", quote(n.text)))
+		}
+		return c.number(o, operand[R]{})
+	}
+	a, err := c.calculation(n.parts[0])
+	if err != nil {
+		return nil, err
+	}
+	if n.kind == negNode {
+		return func(r R) (Value, float64) {
+			v, off := a(r)
+			return Value{Number: -v.Number, Kind: v.Kind}, off
+		}, nil
+	}
+	b, err := c.calculation(n.parts[1])
+	if err != nil {
+		return nil, err
+	}
+	op := n.op
+	return func(r R) (Value, float64) {
+		v, off1 := a(r)
+		w, off2 := b(r)
+		if v.Kind != Number || w.Kind != Number {
+			return Value{}, 0
+		}
+		d := calculate(op, decimal{v.Number, off1}, decimal{w.Number, off2})
+		return NumberValue(d.v), d.off
+	}, nil
+}
+
+// number returns the value of an operand and its rounding error. other is what it is
+// compared with.
+func (c *compiler[R]) number(o, other operand[R]) (func(R) (Value, float64), error) {
+	switch {
+	case o.value != nil:
+		return o.value, nil
+	case o.field != nil:
+		value := o.field.Value
+		return func(r R) (Value, float64) {
+			v := value(r)
+			return v, written(v.Number).off
+		}, nil
+	}
+	v := TextValue(o.node.text)
+	if o.node.kind != quotedNode {
+		v = ValueOf(o.node.text)
+	}
+	if v.Kind != Number && other.value != nil {
+		return nil, c.fail(o.node.pos, fmt.Errorf("a number is expected, not %s", quote(o.node.text)))
+	}
+	off := written(v.Number).off
+	return func(R) (Value, float64) { return v, off }, nil
+}
+
+// literal compiles the comparison of a field with a literal.
+func (c *compiler[R]) literal(f *Field[R], op string, n *node) (func(R) bool, error) {
+	match, err := f.compare(op, n)
+	if err != nil {
+		return nil, c.fail(n.pos, err)
+	}
+	return match, nil
+}
+
+func (f *Field[R]) compare(op string, n *node) (func(R) bool, error) {
+	equality, quoted := op == "=" || op == "!=", n.kind == quotedNode
+	not := op == "!="
+	if equality && !quoted {
+		g, ok, err := newGlob(n.text)
+		if err != nil {
+			return nil, err
+		}
+		text := f.text()
+		if ok {
+			return func(r R) bool { return g.matches(text(r)) != not }, nil
+		}
+		if f.Word != nil {
+			find, err := f.Word(n.text)
+			if err != nil {
+				return nil, err
+			}
+			return func(r R) bool { return find(r) != not }, nil
+		}
+	}
+	l, err := f.literal(n, op)
+	if err == nil && f.Check != nil && n.text != "" {
+		err = f.Check(l)
+	}
+	if err != nil {
+		return nil, err
+	}
+	v, value, off := l.Value, f.Value, written(l.Value.Number).off
+	switch {
+	case quoted && equality, equality && v.Kind == Text:
+		text := f.text()
+		return func(r R) bool { return (text(r) == v.Text) != not }, nil
+	case quoted:
+		text := f.text()
+		return func(r R) bool {
+			t := text(r)
+			return t != "" && ordered(op, strings.Compare(t, v.Text))
+		}, nil
+	}
+	return func(r R) bool {
+		w := value(r)
+		if !equality && w.Kind != Absent && w.Kind != v.Kind && f.Mismatch != nil {
+			f.Mismatch(r, w)
+		}
+		return holds(op, w, v, written(w.Number).off+off)
+	}, nil
+}
+
+// holds compares two values: numbers as numbers, and others as texts. A number and a text
+// have no order, and nothing has none with anything.
+func holds(op string, v, w Value, off float64) bool {
+	switch {
+	case v.Kind == Number && w.Kind == Number:
+		return ordered(op, decimal{v.Number, off}.compare(decimal{w.Number, 0}))
+	case op == "=":
+		return v.String() == w.String()
+	case op == "!=":
+		return v.String() != w.String()
+	}
+	return v.Kind == Text && w.Kind == Text && ordered(op, strings.Compare(v.Text, w.Text))
+}
+
+func ordered(op string, c int) bool {
+	switch op {
+	case "=":
+		return c == 0
+	case "!=":
+		return c != 0
+	case "<":
+		return c == -1
+	case "<=":
+		return c == -1 || c == 0
+	case ">":
+		return c == 1
+	}
+	return c == 1 || c == 0
+}
