@@ -86,6 +86,7 @@ type run struct {
 // the run ends here, or nothing was heard for too long.
 func hostMain(stdin io.Reader, stdout io.Writer, lim limits) error {
 	keepDescriptors()
+	relaxTimers(helperSlack)
 	// A link that breaks shall be seen as an error, not kill us with a signal.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE, unix.SIGHUP)
 	in := wire.NewReader(stdin)
