@@ -208,13 +208,19 @@ func (c *Core) drainHost(e DrainHost) (refused string) {
 	if !e.Now {
 		return ""
 	}
+	c.endAttempts(h, "the host is being drained")
+	return ""
+}
+
+// endAttempts ends the running attempts of a host and queues their jobs again, without
+// charging a try.
+func (c *Core) endAttempts(h *host, why string) {
 	for f := h.head; f != nil; f = f.next {
 		if !f.killed && !f.withdrawn {
 			f.requeue = true
-			c.killFlight(f, "the host is being drained")
+			c.killFlight(f, why)
 		}
 	}
-	return ""
 }
 
 // noHost returns that the inventory has no host of this name.

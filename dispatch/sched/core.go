@@ -20,8 +20,7 @@ type Config struct {
 	OnLost        jobs.OnLost    // default for jobs; zero value: requeue
 	MaxSlots      int            // maximum number of busy slots over all hosts; 0: no limit
 	Buffer        time.Duration  // how long hosts must stay busy without us (B3); 0: short
-	HaltFailures  int            // drain after this many failed jobs; 0: never
-	HaltPercent   float64        // … or after this share of failed among finished ones, 0 to 100; 0: never
+	Halt          Halt           // when to drain because of results
 	GiveUp        time.Duration  // finish when no host could be used for this long; 0: 10 min
 	Found         []Found        // attempts found in the files of the run directory; used only after damage to the journal
 	HalfLife      time.Duration  // half-life of fair-share usage (B4); 0: 1 h

@@ -6,14 +6,31 @@ import (
 	"dcs-tui/jobs"
 )
 
-// haltLeast is how many jobs must have ended before a share of failures counts.
+// Halt says when the run starts no more jobs because of its results. The zero value says never.
+type Halt struct {
+	Of      HaltOf
+	Jobs    int     // after so many results that count; 0: after a share of them
+	Percent float64 // after this share of results that count among all results, 0 to 100
+	Now     bool    // running attempts are ended, too; their jobs are queued again
+}
+
+// HaltOf says which results count for a Halt.
+type HaltOf uint8
+
+const (
+	HaltOfFailures  HaltOf = iota // failed and timed-out jobs
+	HaltOfSuccesses               // succeeded jobs
+	HaltOfAll                     // all of these
+)
+
+// haltLeast is the number of results from which on a share of them counts.
 const haltLeast = 10
 
-// halt counts the results of this dispatcher, for --halt. A resumed run counts
-// afresh, or it would stop at once again.
+// halt counts the results of this dispatcher for Halt. A resumed run counts
+// from zero, or it would halt at once again.
 type halt struct {
 	ok, bad int
-	near    bool // see nearHalt, at the last look
+	near    bool // nearHalt after the last event
 }
 
 func (h *halt) count(s jobs.JobState) {
@@ -25,18 +42,34 @@ func (h *halt) count(s jobs.JobState) {
 	}
 }
 
-// checkHalt drains the run when too many jobs have failed: before the slot of the
-// one that failed is given to another.
+// counted returns the number of results that count, and what is said of them.
+func (h *halt) counted(of HaltOf) (n int, what string) {
+	switch of {
+	case HaltOfSuccesses:
+		return h.ok, "succeeded"
+	case HaltOfAll:
+		return h.ok + h.bad, "ended"
+	}
+	return h.bad, "failed"
+}
+
+// checkHalt drains the run when its Halt is reached: before the slot of the job that
+// has just ended is given to another.
 func (c *Core) checkHalt() {
 	if c.drain != "" {
 		return
 	}
-	if n := c.cfg.HaltFailures; n > 0 && c.halt.bad >= n {
-		c.startDrain(fmt.Sprintf("%s %s failed", jobs.Plural(c.halt.bad, "job"), jobs.Verb(c.halt.bad, "has", "have")))
-		return
-	}
-	if all := c.halt.ok + c.halt.bad; c.tooMany(c.halt.bad, all) {
-		c.startDrain(fmt.Sprintf("%d of %d jobs %s failed", c.halt.bad, all, jobs.Verb(c.halt.bad, "has", "have")))
+	if n, what := c.halt.counted(c.cfg.Halt.Of); c.reached(n, c.halt.ok+c.halt.bad) {
+		why := fmt.Sprintf("%s %s %s", jobs.Plural(n, "job"), jobs.Verb(n, "has", "have"), what)
+		if c.cfg.Halt.Jobs == 0 {
+			why = fmt.Sprintf("%d of %d jobs %s %s", n, c.halt.ok+c.halt.bad, jobs.Verb(n, "has", "have"), what)
+		}
+		c.startDrain(why)
+		if c.cfg.Halt.Now {
+			for _, h := range c.hosts {
+				c.endAttempts(h, "the run was halted")
+			}
+		}
 		return
 	}
 	if was := c.halt.near; !was && c.nearHalt() {
@@ -47,21 +80,21 @@ func (c *Core) checkHalt() {
 	c.halt.near = c.nearHalt()
 }
 
-// tooMany says that a share of failures halts the run.
-func (c *Core) tooMany(bad, all int) bool {
-	p := c.cfg.HaltPercent
-	return p > 0 && all >= haltLeast && float64(bad)*100 >= p*float64(all)
+// reached reports whether n results that count, of all, halt the run.
+func (c *Core) reached(n, all int) bool {
+	h := &c.cfg.Halt
+	return h.Jobs > 0 && n >= h.Jobs || h.Percent > 0 && all >= haltLeast && float64(n)*100 >= h.Percent*float64(all)
 }
 
-// nearHalt says that one more failure halts the run. Then hosts hold nothing ahead of
-// need: they would start the next job before we have heard of the failure. Who asked
+// nearHalt reports whether one more result halts the run. Then hosts hold nothing ahead of
+// need: they would start the next job before we have heard of the result. Who asked
 // for --buffer wants them supplied all the same.
 func (c *Core) nearHalt() bool {
 	if c.cfg.Buffer > 0 || c.drain != "" {
 		return false
 	}
-	n := c.cfg.HaltFailures
-	return n > 0 && c.halt.bad+1 >= n || c.tooMany(c.halt.bad+1, c.halt.ok+c.halt.bad+1)
+	n, _ := c.halt.counted(c.cfg.Halt.Of)
+	return c.reached(n+1, c.halt.ok+c.halt.bad+1)
 }
 
 // startDrain stops launching until endDrain, and withdraws what is buffered on hosts. It

@@ -137,7 +137,7 @@ func TestInventoryOfOne(t *testing.T) {
 // TestHaltTakesBack: the slot of the job whose failure halts the run is not given
 // to another, and what was handed over comes back, the limit first (K9).
 func TestHaltTakesBack(t *testing.T) {
-	s := newStage(t, Config{HaltFailures: 1, Tries: 1, Buffer: time.Minute}, box("a", 1))
+	s := newStage(t, Config{Halt: Halt{Jobs: 1}, Tries: 1, Buffer: time.Minute}, box("a", 1))
 	s.up("a")
 	s.submit(true, &jobs.Options{Estimate: 20 * time.Second}, &jobs.Options{Estimate: 20 * time.Second}, jobs.NoOptions, jobs.NoOptions)
 	if s.c.hosts[0].buffered() < 2 {
@@ -157,7 +157,7 @@ func TestHaltTakesBack(t *testing.T) {
 // TestHaltHoldsNothingBack: when one more failure halts the run, hosts have nothing that
 // they could start before it is heard of.
 func TestHaltHoldsNothingBack(t *testing.T) {
-	for _, cfg := range []Config{{HaltFailures: 1}, {HaltFailures: 2}, {HaltPercent: 10}, {}} {
+	for _, cfg := range []Config{{Halt: Halt{Jobs: 1}}, {Halt: Halt{Jobs: 2}}, {Halt: Halt{Percent: 10}}, {}} {
 		cfg.Tries = 1
 		s := newStage(t, cfg, box("a", 1))
 		s.up("a")
@@ -166,7 +166,7 @@ func TestHaltHoldsNothingBack(t *testing.T) {
 		for range 12 {
 			next(s.quick())
 		}
-		if ahead := s.c.hosts[0].buffered() > 1; ahead != (cfg.HaltFailures != 1) {
+		if ahead := s.c.hosts[0].buffered() > 1; ahead != (cfg.Halt.Jobs != 1) {
 			t.Errorf("%+v: %d handed over", cfg, s.c.hosts[0].buffered())
 		}
 		next(exit1)
@@ -176,7 +176,7 @@ func TestHaltHoldsNothingBack(t *testing.T) {
 				held++
 			}
 		}
-		if near := cfg.HaltFailures == 2 || cfg.HaltPercent > 0; near && held > 1 || !near && cfg.HaltFailures == 0 && held < 2 {
+		if near := cfg.Halt.Jobs == 2 || cfg.Halt.Percent > 0; near && held > 1 || !near && cfg.Halt.Jobs == 0 && held < 2 {
 			t.Errorf("%+v: %d are held ahead, near the halt", cfg, held)
 		}
 	}

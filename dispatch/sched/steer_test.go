@@ -2,6 +2,7 @@ package sched
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -196,7 +197,7 @@ func TestEndDrain(t *testing.T) {
 
 // TestEndDrainOfHalt: failures from before the end of a drain do not count again.
 func TestEndDrainOfHalt(t *testing.T) {
-	s := newStage(t, Config{HaltFailures: 1, Tries: 1}, box("a", 2))
+	s := newStage(t, Config{Halt: Halt{Jobs: 1}, Tries: 1}, box("a", 2))
 	s.up("a")
 	s.plain(20)
 	s.started("a", "2.1")
@@ -249,6 +250,24 @@ func TestDrainHost(t *testing.T) {
 	want(t, "used again", on(s.step(DrainHost{Host: "a"}), "a"), "3.1")
 }
 
+// TestHaltNow ends the running attempts, too, and charges their jobs nothing.
+func TestHaltNow(t *testing.T) {
+	s := newStage(t, Config{Halt: Halt{Of: HaltOfSuccesses, Jobs: 1, Now: true}, Tries: 1}, box("a", 2))
+	s.up("a")
+	s.plain(5)
+	s.started("a", "1.1")
+	s.started("a", "2.1")
+	o := s.ended("a", "1.1", okay)
+	want(t, "launched", on(o, "a"), "")
+	if got := said[Kill](o); !strings.Contains(got, "2.1") || s.c.Draining() != "1 job has succeeded" {
+		t.Errorf("killed %q, draining %q", got, s.c.Draining())
+	}
+	s.ended("a", "2.1", jobs.Outcome{Signal: "SIGTERM", Stopped: true})
+	if j := s.c.table.Job(2); j.State != jobs.Queued || s.finish == nil || s.finish.How != Drained {
+		t.Errorf("job 2 is %s, finish %+v", j.State, s.finish)
+	}
+}
+
 // TestHalt stops launching after so many failures, or after such a share of them.
 func TestHalt(t *testing.T) {
 	for _, tt := range []struct {
@@ -256,10 +275,13 @@ func TestHalt(t *testing.T) {
 		fail func(i int) bool
 		want int // jobs ended when it drains; 0: never
 	}{
-		{Config{HaltFailures: 3}, func(i int) bool { return i%2 == 1 }, 5},
-		{Config{HaltPercent: 50}, func(i int) bool { return i < 6 }, 10},
-		{Config{HaltPercent: 50}, func(i int) bool { return i%3 == 0 }, 0},
-		{Config{HaltFailures: 30}, func(i int) bool { return true }, 0},
+		{Config{Halt: Halt{Jobs: 3}}, func(i int) bool { return i%2 == 1 }, 5},
+		{Config{Halt: Halt{Percent: 50}}, func(i int) bool { return i < 6 }, 10},
+		{Config{Halt: Halt{Percent: 50}}, func(i int) bool { return i%3 == 0 }, 0},
+		{Config{Halt: Halt{Jobs: 30}}, func(i int) bool { return true }, 0},
+		{Config{Halt: Halt{Of: HaltOfSuccesses, Jobs: 2}}, func(i int) bool { return i != 4 && i != 7 }, 7},
+		{Config{Halt: Halt{Of: HaltOfSuccesses, Percent: 20}}, func(i int) bool { return i < 11 }, 13},
+		{Config{Halt: Halt{Of: HaltOfAll, Jobs: 6}}, func(i int) bool { return i%2 == 1 }, 6},
 	} {
 		tt.cfg.Tries = 1
 		s := newStage(t, tt.cfg, box("a", 1))

@@ -40,7 +40,8 @@ func newWorld(t *Tape, verbose bool) *World {
 	}
 	w.cfg.RetryTimeouts = t.OneIn(3)
 	if t.OneIn(12) {
-		w.cfg.HaltFailures = 4 + t.Draw(4)
+		n := 4 + t.Draw(4)
+		w.cfg.Halt = sched.Halt{Jobs: n, Now: n%2 == 1}
 	}
 	for i := range 3 {
 		w.machines = append(w.machines, &machine{name: fmt.Sprintf("desk%d", i+1)})

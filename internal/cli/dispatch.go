@@ -93,7 +93,7 @@ func (f *runFlags) schedConfig() sched.Config {
 	if f.OnLost == "wait" {
 		c.OnLost = jobs.OnLostWait
 	}
-	c.HaltFailures, c.HaltPercent, _ = parseHalt(f.Halt) // was checked when the flag was read
+	c.Halt, _ = parseHalt(f.Halt) // was checked when the flag was read
 	return c
 }
 

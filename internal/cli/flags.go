@@ -95,7 +95,7 @@ func sshFlags(fs *pflag.FlagSet, config *string, acceptNew *bool) {
 
 // endFlags adds the flags that control when and how the run ends.
 func (f *runFlags) endFlags(fs *pflag.FlagSet) {
-	fs.Var(haltFlag(&f.Halt), "halt", "start no more jobs after N or N% have failed (with --buffer hosts may start what they were handed)")
+	fs.Var(haltFlag(&f.Halt), "halt", "start no more jobs after N or N% have failed; now,fail=1 also ends running ones, soon,success=1 and soon,done=N count others")
 	fs.Var(newChoice(&f.OnInterrupt, "drain", "cancel"), "on-interrupt", "what Ctrl-C does: drain (finish what runs) or cancel")
 	fs.StringVar(&f.OnDone, "on-done", "", "shell COMMAND to run when the run ends; sees DCS_RUN, DCS_RUN_DIR, DCS_STATE and counts such as DCS_FAILED")
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"dcs-tui/dispatch/sched"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
@@ -107,27 +108,37 @@ func sizeFlag(to *int64) *flagValue[int64] {
 
 // haltFlag takes what parseHalt reads.
 func haltFlag(to *string) *flagValue[string] {
-	parse := func(s string) (string, error) { _, _, err := parseHalt(s); return s, err }
-	return &flagValue[string]{to, "n|n%", parse, func(s string) string { return s }}
+	parse := func(s string) (string, error) { _, err := parseHalt(s); return s, err }
+	return &flagValue[string]{to, "n|n%|when,what=n", parse, func(s string) string { return s }}
 }
 
-// parseHalt reads --halt: a number of failed jobs or a share of them; "" means never.
-func parseHalt(s string) (failures int, percent float64, err error) {
-	if s == "" {
-		return 0, 0, nil
+// parseHalt reads --halt: a number of failed jobs or a share of them, or GNU parallel's form
+// of it, such as now,fail=1 or soon,success=10%. "" and never mean never.
+func parseHalt(s string) (h sched.Halt, err error) {
+	if s == "" || s == "never" {
+		return h, nil
 	}
-	if number, ok := strings.CutSuffix(s, "%"); ok {
-		percent, err = strconv.ParseFloat(number, 64)
-		if err != nil || !(percent > 0 && percent <= 100) {
-			return 0, 0, exit.Usagef("%q is not a share of failed jobs: more than 0%%, at most 100%%", console.Shorten(s))
+	number := s
+	if when, rest, ok := strings.Cut(s, ","); ok {
+		what, n, _ := strings.Cut(rest, "=")
+		of, known := map[string]sched.HaltOf{"fail": sched.HaltOfFailures, "success": sched.HaltOfSuccesses, "done": sched.HaltOfAll}[what]
+		if !known || when != "now" && when != "soon" {
+			return h, exit.Usagef("%q is not WHEN,WHAT=N: WHEN is now or soon, WHAT is fail, success or done, such as now,fail=1", console.Shorten(s))
 		}
-		return 0, percent, nil
+		h.Now, h.Of, number = when == "now", of, n
 	}
-	failures, err = strconv.Atoi(s)
-	if err != nil || failures < 1 {
-		return 0, 0, exit.Usagef("%q is neither a number of failed jobs such as 5, nor a share such as 10%%", console.Shorten(s))
+	if share, ok := strings.CutSuffix(number, "%"); ok {
+		h.Percent, err = strconv.ParseFloat(share, 64)
+		if err != nil || !(h.Percent > 0 && h.Percent <= 100) {
+			return sched.Halt{}, exit.Usagef("%q is not a share of jobs: more than 0%%, at most 100%%", console.Shorten(number))
+		}
+		return h, nil
 	}
-	return failures, 0, nil
+	h.Jobs, err = strconv.Atoi(number)
+	if err != nil || h.Jobs < 1 {
+		return sched.Halt{}, exit.Usagef("%q is neither a number of jobs such as 5, nor a share such as 10%%", console.Shorten(number))
+	}
+	return h, nil
 }
 
 // choiceFlag takes one of some words. setUpFlags completes them.

@@ -6,23 +6,42 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"dcs-tui/dispatch/sched"
 	"dcs-tui/hosts"
 	"dcs-tui/internal/cli/console"
 )
 
 func FuzzHalt(f *testing.F) {
-	for _, s := range []string{"", "1", "5", "10%", "0.5%", "100%", "0", "-1", "101%", "%", "NaN%", "1e3", "x"} {
+	for _, s := range []string{"", "1", "5", "10%", "0.5%", "100%", "0", "-1", "101%", "%", "NaN%", "1e3", "x", "never", "now,fail=1", "soon,success=3%", "later,done=1"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		n, percent, err := parseHalt(s)
+		h, err := parseHalt(s)
 		switch {
-		case err != nil && (n != 0 || percent != 0):
-			t.Errorf("%q: %d, %v with %v", s, n, percent, err)
-		case err == nil && s != "" && (n < 1) == (percent <= 0 || percent > 100):
-			t.Errorf("%q: %d, %v", s, n, percent)
+		case err != nil && h != sched.Halt{}:
+			t.Errorf("parseHalt(%q) = %+v with the error %v", s, h, err)
+		case err == nil && s != "" && s != "never" && (h.Jobs < 1) == (h.Percent <= 0 || h.Percent > 100):
+			t.Errorf("parseHalt(%q) = %+v", s, h)
 		}
 	})
+}
+
+// GNU parallel's forms of --halt mean what they mean there.
+func TestHaltForms(t *testing.T) {
+	for in, want := range map[string]sched.Halt{
+		"3":                {Jobs: 3},
+		"10%":              {Percent: 10},
+		"never":            {},
+		"now,fail=1":       {Jobs: 1, Now: true},
+		"soon,fail=10%":    {Percent: 10},
+		"now,success=1":    {Of: sched.HaltOfSuccesses, Jobs: 1, Now: true},
+		"soon,done=20":     {Of: sched.HaltOfAll, Jobs: 20},
+		"now,success=2.5%": {Of: sched.HaltOfSuccesses, Percent: 2.5, Now: true},
+	} {
+		if got, err := parseHalt(in); got != want || err != nil {
+			t.Errorf("parseHalt(%q) = %+v, %v; want %+v", in, got, err, want)
+		}
+	}
 }
 
 // --env: what is handed on is stored as a hash, and found again only when it is
