@@ -41,8 +41,7 @@ type Options struct {
 	// ends with the jobs that are stored.
 	AcceptJobs bool
 
-	CancelAll string // cancel all jobs, for this reason; "": do not
-	EndOnly   bool   // start no jobs: only end what is asked, such as for a cancel
+	EndOnly bool // start no jobs: only end what is asked, such as for a cancel
 	// StopWhen is called when the stored jobs are submitted. When it returns, the run is
 	// stopped for the reason that it returns. nil: the run ends with its last job.
 	StopWhen func(ctx context.Context) (why string)
@@ -234,14 +233,8 @@ func (r *Run) newInbox(stored map[string]inbox.Stored) *inbox.Inbox {
 
 // begin starts the goroutines of the run.
 func (r *Run) begin() {
-	if r.opts.CancelAll != "" {
-		r.canceled.Store(true)
-	}
 	if r.opts.EndOnly {
 		r.d.Do(sched.Hold{By: sched.HoldRequests, On: true})
-	}
-	if r.opts.CancelAll != "" {
-		r.d.Do(sched.Cancel{All: true, Why: r.opts.CancelAll})
 	}
 	r.feeder.Go(func() { r.feed(r.ctx) })
 	go r.obeyRequests()

@@ -41,15 +41,24 @@ func (s *runScreen) act(ctx context.Context, a runview.Action) (*runview.Answer,
 			return nil, err
 		}
 		return &runview.Answer{Done: 1, Text: "the run goes on"}, nil
-	case runview.Requeue, runview.Edit:
-		return s.again(ctx, a)
-	case runview.Priority:
-		return s.prioritize(a)
+	case runview.Requeue, runview.Edit, runview.Priority:
+		return s.request(ctx, a)
 	case runview.Cancel:
 		if a.Waiting { // what of them runs is not known here, and would be ended
 			return nil, &runview.Refused{Why: "the dispatcher has gone meanwhile; resume the run first"}
 		}
-		return s.cancelJobs(ctx, a.Jobs)
+		const limit = 2000 // ranges that fit on a command line
+		var ids []string
+		for _, r := range a.Jobs {
+			ids = append(ids, fmt.Sprintf("%d-%d", r.First, r.Last))
+		}
+		switch {
+		case len(ids) > limit:
+			return nil, &runview.Refused{Why: "nobody dispatches the run, and those are too many single jobs to end without: resume it first"}
+		case len(ids) == 0:
+			return &runview.Answer{}, nil
+		}
+		return s.cancel(ctx, ids...)
 	case runview.CancelRun:
 		return s.cancel(ctx)
 	case runview.DrainRun, runview.StopRun:
@@ -97,32 +106,23 @@ func applyWaiting(run *rundir.Run, t *jobs.Table) error {
 	return err
 }
 
-// prioritize leaves a change of priorities for the next resume.
-func (s *runScreen) prioritize(a runview.Action) (*runview.Answer, error) {
+// request leaves an action as requests. A change of priorities waits for the next resume.
+// For others it starts a dispatcher, which carries them out before it launches anything.
+func (s *runScreen) request(ctx context.Context, a runview.Action) (*runview.Answer, error) {
 	list, err := s.requests(a)
 	if err != nil {
 		return nil, err
 	}
+	var q *ask.Request
 	n := 0
-	for _, q := range list {
-		if _, err := s.run.FileRequest(q); err != nil {
+	for _, r := range list {
+		if q, err = ask.Leave(s.run, r); err != nil {
 			return nil, err
 		}
-		n += q.Jobs.Count()
+		n += r.Jobs.Count()
 	}
-	return &runview.Answer{Done: n, Text: "noted for the next resume"}, nil
-}
-
-// again leaves the request, then starts a dispatcher, which takes it in before it
-// starts anything.
-func (s *runScreen) again(ctx context.Context, a runview.Action) (*runview.Answer, error) {
-	list, err := s.requests(a)
-	if err != nil {
-		return nil, err
-	}
-	q, err := ask.Leave(s.run, list[0])
-	if err != nil {
-		return nil, err
+	if a.Do == runview.Priority {
+		return &runview.Answer{Done: n, Text: "noted for the next resume"}, nil
 	}
 	if err := s.resume(ctx); err != nil {
 		s.run.RemoveRequest(q.Name) // nobody would expect it to come into effect later
@@ -171,22 +171,7 @@ func (s *runScreen) resume(ctx context.Context) error {
 	return nil
 }
 
-// cancelJobs and cancel have `cancel` take the run over, end them, and leave.
-func (s *runScreen) cancelJobs(ctx context.Context, which jobs.Ranges) (*runview.Answer, error) {
-	const limit = 2000 // ranges that fit on a command line
-	if len(which) > limit {
-		return nil, &runview.Refused{Why: "nobody dispatches the run, and those are too many single jobs to end without: resume it first"}
-	}
-	var args []string
-	for _, r := range which {
-		args = append(args, fmt.Sprintf("%d-%d", r.First, r.Last))
-	}
-	if len(args) == 0 {
-		return &runview.Answer{}, nil
-	}
-	return s.cancel(ctx, args...)
-}
-
+// cancel has the cancel command take the run over, end jobs, and leave.
 func (s *runScreen) cancel(ctx context.Context, ids ...string) (*runview.Answer, error) {
 	before, err := wholeTable(s.run)
 	if err != nil {

@@ -1,18 +1,14 @@
 package cli
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"dcs-tui/dispatch"
 	"dcs-tui/dispatch/run"
@@ -55,20 +51,12 @@ dcs-tui cancel sweep-20260314-1502 --where state=queued,name='big*'`,
 	}
 	fs := cmd.Flags()
 	fs.BoolVar(&sel.all, "all", false, "every job, as without JOBS")
-	selectFlags(cmd, &sel, &opt)
+	fs.StringArrayVar(&sel.where, "where", nil, whereHelp)
+	opt.flags(cmd)
 	fs.StringVar(&f.hosts, "hosts", "", "inventory FILE to use instead of the run's own")
 	sshFlags(fs, &f.SSHConfig, &f.AcceptNew)
 	fs.BoolVar(&f.force, "force", false, "take the run over though its dispatcher may be alive; that one can then do no harm")
 	return cmd
-}
-
-// exactlyOneRun requires RUN: commands that end jobs have no default.
-func exactlyOneRun(cmd *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return exit.Usagef("%s needs the run: a name in ./dcs-runs or a run directory", cmd.CommandPath()).
-			WithAdvice("dcs-tui runs list shows them")
-	}
-	return nil
 }
 
 func (a *app) runCancel(cmd *cobra.Command, f *runFlags, args []string, sel *selection, opt askOptions) error {
@@ -83,66 +71,157 @@ func (a *app) runCancel(cmd *cobra.Command, f *runFlags, args []string, sel *sel
 	switch {
 	case some && sel.all:
 		return exit.Usagef("--all says everything: leave the rest out")
-	case some:
-		return a.cancelSome(cmd, f, run, sel, opt)
-	case opt.json:
+	case !some && opt.json:
 		return exit.Usagef("--json says what became of some jobs: of all of them status --json does")
 	}
-	table, _, err := journal.Replay(run)
+	table, err := wholeTable(run)
 	if err != nil {
-		return exit.Usagef("%w", err)
+		return err
 	}
 	waiting, _, err := run.RequestNames()
 	if err != nil {
 		return exit.Usagef("%w", err)
 	}
-	stored := len(table.Specs) - len(table.Jobs)
-	if table.Unfinished()+stored+len(waiting) == 0 { // a waiting requeue would open jobs again
+	q, left, what := &rundir.Request{Do: rundir.DoCancel, All: true}, 0, allOpenText(table)
+	if some {
+		ids, err := a.pick(cmd.Context(), run, table, sel, func(st jobs.JobState) bool { return !st.Terminal() })
+		if err != nil {
+			return err
+		}
+		q = &rundir.Request{Do: rundir.DoCancel, Jobs: jobs.RangesOf(ids)}
+		left, what = openText(table, ids)
+		if len(ids) == 0 || left == len(ids) && len(waiting) == 0 {
+			return a.tellCancelled(run, &ask.Request{Trace: ask.Trace{Answered: true, Left: left}}, opt.json)
+		}
+	} else if table.Unfinished()+len(waiting) == 0 { // a waiting requeue would open jobs again
 		a.con.Line("nothing to cancel: all jobs of " + console.CleanLine(run.Name()) + " are done")
 		return nil
 	}
-	if err := a.agree(opt.yes, "cancel", allOpenText(run, table, stored)); err != nil {
+	if err := a.agree(opt.yes, "cancel", "end "+what+" of "+console.CleanLine(run.Name())); err != nil {
 		return err
 	}
 	owner, err := journal.ReadOwner(run)
 	if err != nil {
 		return exit.Usagef("%w", err)
 	}
-	if owner != nil && owner.Life() != journal.Dead && !f.force {
-		gone, err := a.askOwner(cmd.Context(), run, owner)
-		if err != nil || !gone {
+	var e *ask.Request
+	switch alive := owner != nil && owner.Life() != journal.Dead; {
+	case !alive || f.force:
+		q.By, q.At = dispatch.Asker(), time.Now()
+		if e, err = ask.Leave(run, q); err != nil {
+			return exit.Usagef("%w", err)
+		}
+	case q.All:
+		if e, err = a.askOwner(cmd.Context(), run, q, owner); e == nil {
 			return err
 		}
 		f.force = true // its heartbeats have stopped
+	default:
+		s, err := a.ask(cmd.Context(), run, q)
+		if err != nil {
+			return err
+		}
+		if e = s.parts[0]; s.alive {
+			if !e.Answered {
+				a.con.Line("  " + forceText(run))
+			}
+			return a.tellCancelled(run, e, opt.json)
+		}
+		f.force = true
 	}
-	return a.cancelOurselves(cmd, f, run)
+	if err := a.cancelOurselves(cmd, f, run, e, table); err != nil || q.All {
+		return err
+	}
+	return a.tellCancelled(run, e, opt.json)
 }
 
-// allOpenText describes what a cancel of all jobs would end.
-func allOpenText(run *rundir.Run, t *jobs.Table, stored int) string {
+// allOpenText describes all jobs that are not over.
+func allOpenText(t *jobs.Table) string {
 	handed := runview.HandedOver(t)
-	what := "end " + jobs.Plural(t.Counts[jobs.Running]-handed, "running job")
+	what := jobs.Plural(t.Counts[jobs.Running]-handed, "running job")
 	if handed > 0 {
 		what += ", " + strconv.Itoa(handed) + " handed over"
 	}
-	return what + " and " + jobs.Plural(t.Counts[jobs.Queued]+stored, "queued job") + " of " + console.CleanLine(run.Name())
+	return what + " and " + jobs.Plural(t.Counts[jobs.Queued], "queued job")
 }
 
-// agree asks a person for confirmation, unless yes is set.
-func (a *app) agree(yes bool, command, what string) error {
-	if yes {
-		return nil
+// openText describes those of some jobs that are not over. It returns the number of the others.
+func openText(t *jobs.Table, ids []jobs.ID) (over int, what string) {
+	var n [jobs.Skipped + 1]int
+	for _, id := range ids {
+		n[t.Job(id).State]++
 	}
-	if !term.IsTerminal(int(os.Stdin.Fd())) {
-		return exit.Usagef("%s would %s; it asks first", command, what).WithAdvice("--yes answers for you")
+	running, queued := n[jobs.Running], n[jobs.Queued]
+	return len(ids) - running - queued, jobs.Plural(running, "job") + " that " + jobs.Verb(running, "is", "are") +
+		" running or handed over and " + jobs.Plural(queued, "queued job")
+}
+
+// cancelWait is how long a dispatcher that is alive has to cancel all jobs and end: jobs
+// have 5 s between TERM and KILL.
+const cancelWait = 60 * time.Second
+
+// forceDelay is when a person who waits is told about --force.
+const forceDelay = 15 * time.Second
+
+// forceText says how to end a run whose dispatcher hangs.
+func forceText(run *rundir.Run) string {
+	return "dcs-tui cancel --force " + refTo(run) + "  takes the run over from it and ends every job"
+}
+
+// askOwner asks the dispatcher to cancel every job and waits until it has ended. It returns
+// the request if the dispatcher is dead and has left jobs, which the caller has to end.
+func (a *app) askOwner(ctx context.Context, run *rundir.Run, q *rundir.Request, owner *journal.Owner) (*ask.Request, error) {
+	q.By, q.At = dispatch.Asker(), time.Now()
+	e, err := ask.Prepare(run, q)
+	if err != nil {
+		return nil, exit.Usagef("%w", err)
 	}
-	a.con.Line(what + "? (y/n)")
-	line, _ := bufio.NewReader(a.stdin).ReadString('\n')
-	switch strings.ToLower(strings.TrimSpace(line)) {
-	case "y", "yes":
-		return nil
+	a.con.Line("asked " + console.CleanLine(owner.String()) + " to cancel; waiting until it has")
+	if owner.Life() == journal.Unsure {
+		a.con.Line(fmt.Sprintf("this machine cannot see whether it is alive: without a sign of it for %.0f s the run is taken over",
+			journal.StaleAfter.Seconds()))
 	}
-	return exit.Usagef("nothing was done")
+	if owner.Stopped() {
+		a.con.Line(runview.StoppedText(owner), "  "+forceText(run))
+	}
+	slow := time.AfterFunc(forceDelay, func() { a.con.Line("still waiting; if that dcs-tui hangs:", "  "+forceText(run)) })
+	defer slow.Stop()
+	gone := e.Wait(ctx, owner, dialRun)
+	if e.Refused != "" {
+		return nil, exit.Usagef("%s", console.CleanLine(e.Refused))
+	}
+	if !gone && !awaitOwner(run, owner) {
+		a.code = exit.Left
+		a.warn("it is alive and has not ended yet; dcs-tui status %s shows how it stands", refTo(run))
+		a.con.Line("  " + forceText(run))
+		return nil, nil
+	}
+	table, err := wholeTable(run)
+	if err != nil {
+		return nil, err
+	}
+	if table.Unfinished() > 0 {
+		return e, nil
+	}
+	a.con.Line(runview.Counts(table, false))
+	return nil, nil
+}
+
+// awaitOwner waits until the owner has ended, is dead, or has given no sign of life for
+// StaleAfter. It returns false if the owner is alive and has not ended in time.
+func awaitOwner(run *rundir.Run, owner *journal.Owner) (gone bool) {
+	r := runview.NewReader(run, nil)
+	r.Owner = owner
+	for until := time.Now().Add(cancelWait); ; time.Sleep(200 * time.Millisecond) {
+		err := r.Watch(false)
+		switch {
+		case err == nil && r.Owner != nil && !r.Dispatched(): // what cannot be read proves nothing
+			return true
+		case time.Now().Before(until):
+		case r.Quiet() < 2*journal.BeatEvery || time.Now().After(until.Add(cancelWait)):
+			return false
+		}
+	}
 }
 
 // takeOver takes the run over to end jobs. It starts none.
@@ -180,134 +259,61 @@ func (a *app) cancelInventory(f *runFlags, run *rundir.Run) (*loadedInventory, e
 	return inv, a.checkSSH(&f.options, inv.Hosts)
 }
 
-// cancelOurselves takes the run over and ends all jobs.
-func (a *app) cancelOurselves(cmd *cobra.Command, f *runFlags, run *rundir.Run) error {
-	d, o, err := a.takeOver(cmd, f, run)
-	if err != nil {
-		return err
-	}
-	d.opts.CancelAll = "cancelled by a person"
-	d.opening = "ending every job"
-	a.code, err = d.drive(o)
-	if a.code == exit.Cancelled || a.code == exit.Failed {
-		a.code = exit.OK // the jobs have ended, as requested
-	}
-	return err
-}
-
-// cancelSome ends some jobs of a run. It asks the dispatcher or, if there is none, takes
-// the run over, ends the jobs, and starts none.
-func (a *app) cancelSome(cmd *cobra.Command, f *runFlags, run *rundir.Run, sel *selection, opt askOptions) error {
-	table, err := wholeTable(run)
-	if err != nil {
-		return err
-	}
-	ids, err := a.pick(cmd.Context(), run, table, sel, func(st jobs.JobState) bool { return !st.Terminal() })
-	if err != nil {
-		return err
-	}
-	waiting, _, err := run.RequestNames()
-	if err != nil {
-		return exit.Usagef("%w", err)
-	}
-	running, queued, over := 0, 0, 0
-	for _, id := range ids {
-		switch st := table.Job(id).State; {
-		case st == jobs.Running:
-			running++
-		case st == jobs.Queued:
-			queued++
-		default:
-			over++
-		}
-	}
-	if len(ids) == 0 || running+queued == 0 && len(waiting) == 0 { // a waiting requeue would be carried out after this
-		return a.tellCancelled(run, &ask.Request{Trace: ask.Trace{Answered: true, Left: over}}, opt.json)
-	}
-	what := jobs.Plural(running, "job") + " that " + jobs.Verb(running, "is", "are") + " running or handed over and " + jobs.Plural(queued, "queued job")
-	if err := a.agree(opt.yes, "cancel", "end "+what+" of "+console.CleanLine(run.Name())); err != nil {
-		return err
-	}
-	q := &rundir.Request{Do: rundir.DoCancel, Jobs: jobs.RangesOf(ids)}
-	owner, err := journal.ReadOwner(run)
-	if err != nil {
-		return exit.Usagef("%w", err)
-	}
-	var e *ask.Request
-	if f.force {
-		q.By, q.At = dispatch.Asker(), time.Now()
-		if e, err = ask.Leave(run, q); err != nil {
-			return exit.Usagef("%w", err)
-		}
-	} else {
-		waits := false
-		if e, waits, err = a.ask(cmd.Context(), run, q); err != nil {
-			return err
-		}
-		if !waits {
-			if !e.Answered && e.Refused == "" {
-				a.con.Line("  " + forceText(run))
-			}
-			return a.tellCancelled(run, e, opt.json)
-		}
-		f.force = owner != nil && owner.Life() != journal.Dead // its heartbeats have stopped
-	}
-	if err := a.cancelSomeOurselves(cmd, f, run, e, table); err != nil {
-		return err
-	}
-	return a.tellCancelled(run, e, opt.json)
-}
-
-// cancelSomeOurselves takes the run over until the waiting requests are carried out and
-// the jobs of this one have ended.
-func (a *app) cancelSomeOurselves(cmd *cobra.Command, f *runFlags, dir *rundir.Run, e *ask.Request, table *jobs.Table) error {
+// cancelOurselves takes the run over, carries out the requests that wait, and ends when the
+// jobs of this one have. It starts no jobs.
+func (a *app) cancelOurselves(cmd *cobra.Command, f *runFlags, dir *rundir.Run, e *ask.Request, table *jobs.Table) error {
 	d, o, err := a.takeOver(cmd, f, dir)
 	if err != nil {
+		dir.RemoveRequest(e.Name) // nobody would expect it to come into effect later
 		return err
 	}
-	d.opening = "nobody dispatches it; ending what was asked"
-	d.brief, f.OnDone = true, ""
-	for _, id := range e.Jobs().IDs(jobs.ID(len(table.Jobs))) {
-		if !table.Job(id).State.Terminal() {
-			e.Await(id) // includes jobs that were being ended before
-		}
-	}
-	d.opts.StopWhen = func(ctx context.Context) string {
-		late := time.After(cancelWait)
-		every := time.NewTicker(50 * time.Millisecond)
-		defer every.Stop()
-		for e.Poll(); !e.Over() || e.Awaits(); e.Poll() {
-			select {
-			case <-ctx.Done():
-				return "the run is over"
-			case <-late:
-				return "not everything has ended in time"
-			case <-every.C:
+	d.opening = "ending every job"
+	if ids := e.Jobs().IDs(jobs.ID(len(table.Jobs))); len(ids) > 0 {
+		d.opening = "nobody dispatches it; ending what was asked"
+		d.brief, f.OnDone = true, ""
+		for _, id := range ids {
+			if !table.Job(id).State.Terminal() {
+				e.Await(id) // includes jobs that were being ended before
 			}
 		}
-		return "what was asked is done"
+		d.opts.StopWhen = func(ctx context.Context) string { return awaitCancel(ctx, e) }
 	}
 	if a.code, err = d.drive(o); err != nil {
 		return err
 	}
-	if e.Poll(); e.Answered && a.code != exit.NoHosts {
-		a.code = exit.OK
+	if e.Poll(); e.Answered && (d.brief && a.code != exit.NoHosts || a.code == exit.Cancelled || a.code == exit.Failed) {
+		a.code = exit.OK // the jobs have ended, as requested
 	}
 	return nil
 }
 
+// awaitCancel waits until a request has been answered and its jobs have ended. It returns
+// why it does not wait any longer.
+func awaitCancel(ctx context.Context, e *ask.Request) string {
+	late := time.After(cancelWait)
+	every := time.NewTicker(50 * time.Millisecond)
+	defer every.Stop()
+	for e.Poll(); !e.Over() || e.Awaits(); e.Poll() {
+		select {
+		case <-ctx.Done():
+			return "the run is over"
+		case <-late:
+			return "not everything has ended in time"
+		case <-every.C:
+		}
+	}
+	return "what was asked is done"
+}
+
 // tellCancelled reports the result of a cancel.
 func (a *app) tellCancelled(run *rundir.Run, e *ask.Request, asJSON bool) error {
-	if e.Refused != "" {
-		return exit.Usagef("%s", console.CleanLine(e.Refused))
-	}
-	still := append([]jobs.ID{}, slices.Sorted(maps.Keys(e.Ending))...) // not nil: JSON has a list
+	still := slices.Sorted(maps.Keys(e.Ending))
 	if len(still) > 0 {
 		a.code = exit.Left
 	}
 	done := e.Done - e.EndedItself - len(still)
 	if asJSON {
-		return a.printJSON(askedJSON(run, rundir.DoCancel, e, done, still))
+		return a.printAsked(run, rundir.DoCancel, e, done, still)
 	}
 	if !e.Answered {
 		return nil // has been reported
@@ -338,13 +344,4 @@ func jobsText(ids []jobs.ID) string {
 		return "job " + strconv.Itoa(int(ids[0]))
 	}
 	return "jobs " + jobs.RangesOf(ids).String()
-}
-
-func askedJSON(run *rundir.Run, do string, e *ask.Request, done int, still []jobs.ID) asked {
-	j := asked{V: 1, Run: run.Name(), UID: run.UID(), Do: do, Answered: e.Answered, Jobs: done, Left: e.Left + e.LeftOut,
-		Ended: e.EndedItself, Ending: still}
-	if e.Name != "" {
-		j.Request = &e.Name
-	}
-	return j
 }

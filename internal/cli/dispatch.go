@@ -37,11 +37,17 @@ func (a *app) own(dir *rundir.Run, force bool) (*run.Owned, error) {
 	return o, nil
 }
 
-func ownerText(o *journal.Owner) string {
-	if o == nil {
-		return "another dcs-tui that is just starting"
+// inUse refuses a run that another process dispatches.
+func inUse(run *rundir.Run, owner *journal.Owner) error {
+	who := "another dcs-tui that is just starting"
+	if owner != nil {
+		who = owner.String()
 	}
-	return o.String()
+	p := exit.Usagef("the run %s is dispatched by %s", run.Name(), who)
+	if owner != nil && owner.Stopped() {
+		return p.WithAdvice("%s; --force takes the run over from it", runview.StoppedText(owner))
+	}
+	return p.WithAdvice("dcs-tui attach %s shows its screen; if that dcs-tui hangs, --force takes the run over", refTo(run))
 }
 
 // dispatching is a run that this process dispatches, and what it prints of it.

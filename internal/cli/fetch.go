@@ -99,7 +99,7 @@ func (a *app) runFetch(cmd *cobra.Command, args []string, f *fetchFlags, o *opti
 	}
 	at := outputs.Locations(l.Run)
 	plan := fetch.Make(l.Table, ids, func(host string) bool { return at.HostDirs[host] != "" }, at.Here)
-	got := &fetched{V: 1, Run: l.Run.Name(), UID: l.Run.UID(), Here: plan.Here, Open: plan.Open, Hosts: []fetchedHost{}, none: len(ids) == 0 && len(l.Table.Jobs) > 0}
+	got := &fetched{runJSON: jsonOf(l.Run), Here: plan.Here, Open: plan.Open, Hosts: []fetchedHost{}, none: len(ids) == 0 && len(l.Table.Jobs) > 0}
 	if len(at.HostDirs) > 0 {
 		fetch.Sweep(l.Run)
 	}
@@ -189,9 +189,7 @@ func (a *app) copyOutputs(ctx context.Context, run *rundir.Run, plan *fetch.Plan
 
 // fetched is what `fetch --json` prints.
 type fetched struct {
-	V           int           `json:"v"`
-	Run         string        `json:"run"`
-	UID         string        `json:"uid"`
+	runJSON
 	Brought     int           `json:"brought"` // attempts copied
 	Here        int           `json:"here"`    // attempts that were here before
 	Left        int           `json:"left"`    // attempts that lack something

@@ -28,11 +28,14 @@ func (a *app) hostsCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "hosts",
 		GroupID: groupHost,
-		Short:   "The machines of the inventory",
+		Short:   "The machines of the inventory, and of a run",
 		Args:    cobra.ArbitraryArgs,
 		RunE:    needsCommand,
 	}
 	cmd.AddCommand(a.hostsListCmd(), a.hostsCheckCmd())
+	for _, c := range hostRequestCommands {
+		cmd.AddCommand(a.requestCmd(c))
+	}
 	return cmd
 }
 

@@ -75,7 +75,7 @@ func (a *app) runLogs(args []string, f *logsFlags) error {
 	}
 	defer src.Close()
 	w := &logWriter{out: a.stdout, json: f.json, tty: term.IsTerminal(int(a.stdout.Fd())),
-		line: logLine{V: 1, Run: run.Name(), UID: run.UID(), Job: id, Stream: "stdout"}}
+		line: logLine{runJSON: jsonOf(run), Job: id, Stream: "stdout"}}
 	file := jobs.FileOut
 	if f.err {
 		file, w.line.Stream = jobs.FileErr, "stderr"
@@ -188,9 +188,7 @@ func attemptOf(d *runview.Detail, id jobs.AttemptID) *runview.Attempt {
 
 // logLine is what `logs --json` prints of a line.
 type logLine struct {
-	V       int     `json:"v"`
-	Run     string  `json:"run"`
-	UID     string  `json:"uid"`
+	runJSON
 	Job     jobs.ID `json:"job"`
 	Attempt string  `json:"attempt"`
 	Stream  string  `json:"stream"` // stdout or stderr

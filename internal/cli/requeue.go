@@ -16,11 +16,6 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// askOptions holds the flags of the commands that send requests to the dispatcher.
-type askOptions struct {
-	yes, json bool
-}
-
 func (a *app) requeueCmd() *cobra.Command {
 	var sel selection
 	var opt askOptions
@@ -68,7 +63,8 @@ dcs-tui requeue sweep-20260314-1502 --file jobs.txt`,
 	fs := cmd.Flags()
 	fs.BoolVar(&sel.failed, "failed", false, "the jobs that failed or timed out")
 	fs.BoolVar(&sel.all, "all", false, "every job that is over and did not succeed")
-	selectFlags(cmd, &sel, &opt)
+	fs.StringArrayVar(&sel.where, "where", nil, whereHelp)
+	opt.flags(cmd)
 	change.flags(fs)
 	fs.StringArrayVar(&files, "file", nil, "bring the run up to date with its jobs FILE or template (several: once for each)")
 	return cmd
@@ -109,22 +105,6 @@ func (c *changeFlags) change() *jobs.Change {
 	return j
 }
 
-// runAndJobs requires RUN: commands that change jobs have no default.
-func runAndJobs(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return exactlyOneRun(cmd, args)
-	}
-	return nil
-}
-
-// selectFlags adds the flags of the commands that change some jobs of a run.
-func selectFlags(cmd *cobra.Command, sel *selection, opt *askOptions) {
-	fs := cmd.Flags()
-	fs.StringArrayVar(&sel.where, "where", nil, whereHelp)
-	fs.BoolVar(&opt.yes, "yes", false, "do not ask")
-	fs.BoolVar(&opt.json, "json", false, "print the result as one JSON object on stdout")
-}
-
 func (a *app) runRequeue(ctx context.Context, args []string, sel *selection, opt askOptions, flags *changeFlags) error {
 	if err := sel.parseNamed(args[1:]); err != nil {
 		return err
@@ -157,7 +137,7 @@ func (a *app) runRequeue(ctx context.Context, args []string, sel *selection, opt
 	}
 	over := len(ended)
 	if over == 0 {
-		return a.tellRequeued(run, &ask.Request{Trace: ask.Trace{Answered: true, Left: len(ids)}}, len(ids), true, opt.json)
+		return a.tellRequeued(&answers{run: run, alive: true, parts: []*ask.Request{{Trace: ask.Trace{Answered: true, Left: len(ids)}}}}, len(ids), opt.json)
 	}
 	if sel.named == nil { // job numbers need no confirmation
 		if err := a.agree(opt.yes, "requeue", "run "+jobs.Plural(over, "job")+" of "+console.CleanLine(run.Name())+" again"); err != nil {
@@ -172,12 +152,12 @@ func (a *app) runRequeue(ctx context.Context, args []string, sel *selection, opt
 		q.Do, q.Edit = rundir.DoEdit, change
 		q.Jobs = jobs.RangesOf(ended) // an edit would change queued ones as well
 	}
-	e, waits, err := a.ask(ctx, run, q)
+	s, err := a.ask(ctx, run, q)
 	if err != nil {
 		return err
 	}
-	e.LeftOut = len(ids) - q.Jobs.Count()
-	return a.tellRequeued(run, e, len(ids)-over, !waits, opt.json)
+	s.parts[0].LeftOut = len(ids) - q.Jobs.Count()
+	return a.tellRequeued(s, len(ids)-over, opt.json)
 }
 
 // spared returns SpareSucceeded if none of the jobs has succeeded: then the request leaves
@@ -190,22 +170,15 @@ func spared(t *jobs.Table, over []jobs.ID) string {
 }
 
 // tellRequeued reports the result of a requeue. open is the number of its jobs that were
-// not over before. alive reports whether a dispatcher was asked.
-func (a *app) tellRequeued(run *rundir.Run, e *ask.Request, open int, alive, asJSON bool) error {
-	if e.Refused != "" {
-		return exit.Usagef("%s", console.CleanLine(e.Refused))
-	}
-	if asJSON {
-		return a.printJSON(askedJSON(run, rundir.DoRequeue, e, e.Done, []jobs.ID{}))
-	}
-	resume := "  dcs-tui resume " + refTo(run)
+// not over before.
+func (a *app) tellRequeued(s *answers, open int, asJSON bool) error {
+	e := s.parts[0]
 	switch {
-	case !e.Answered && !alive:
-		n := e.Jobs().Count()
-		a.con.Line("nobody dispatches the run: the request for "+jobs.Plural(n, "job")+" waits for", resume)
-		return nil
+	case asJSON:
+		return a.printAsked(s.run, rundir.DoRequeue, e, e.Done, nil)
 	case !e.Answered:
-		return nil // has been reported
+		a.tellWaits(s, "the request for "+jobs.Plural(e.Jobs().Count(), "job")+" waits")
+		return nil
 	}
 	text := jobs.Plural(e.Done, "job") + " queued again"
 	if e.Done == 0 {
@@ -219,8 +192,8 @@ func (a *app) tellRequeued(run *rundir.Run, e *ask.Request, open int, alive, asJ
 		text += fmt.Sprintf(", %d left alone: begun again or succeeded meanwhile", n)
 	}
 	a.con.Line(text)
-	if !alive && e.Done > 0 { // it died just after
-		a.con.Line("nobody dispatches the run now:", resume)
+	if !s.alive && e.Done > 0 { // it died just after
+		a.con.Line("nobody dispatches the run now:", "  dcs-tui resume "+refTo(s.run))
 	}
 	return nil
 }

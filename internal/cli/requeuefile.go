@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"math"
@@ -63,7 +64,7 @@ func (a *app) requeueFiles(args, files []string, opt askOptions) error {
 		}
 		requests = append(requests, added...)
 	}
-	s, err := a.askAll(run, requests)
+	s, err := a.ask(context.Background(), run, requests...)
 	if err != nil {
 		return err
 	}
@@ -446,9 +447,7 @@ func (m *jobsDiff) requests() []*rundir.Request {
 
 // updatedJSON is what requeue --file --json prints.
 type updatedJSON struct {
-	V         int    `json:"v"`
-	Run       string `json:"run"`
-	UID       string `json:"uid"`
+	runJSON
 	Do        string `json:"do"`
 	Answered  bool   `json:"answered"`
 	Succeeded int    `json:"succeeded"` // not run again
@@ -462,14 +461,14 @@ type updatedJSON struct {
 }
 
 // tellUpdated reports what was done. s is nil if there was nothing to do.
-func (a *app) tellUpdated(run *rundir.Run, m *jobsDiff, s *submission, opt askOptions) error {
+func (a *app) tellUpdated(run *rundir.Run, m *jobsDiff, s *answers, opt askOptions) error {
 	switch {
 	case opt.json:
-		return a.printJSON(&updatedJSON{V: 1, Run: run.Name(), UID: run.UID(), Do: rundir.DoRequeue, Answered: s == nil || !s.waits, Succeeded: m.succeeded,
+		return a.printJSON(&updatedJSON{runJSON: jsonOf(run), Do: rundir.DoRequeue, Answered: s == nil || !s.waits, Succeeded: m.succeeded,
 			Again: len(m.rounds), Open: m.open, New: len(m.fresh), Gone: len(m.gone), Cancelled: len(m.queued), Changed: m.changed, Left: m.left})
-	case s == nil, s.waits && a.code != 0: // has been reported
+	case s == nil: // was reported
 	case s.waits:
-		a.con.Line("nobody dispatches the run: it waits for", "  dcs-tui resume "+refTo(run))
+		a.tellWaits(s, "it waits")
 	default:
 		text := "done: " + m.summary()
 		if m.left > 0 {

@@ -149,10 +149,19 @@ dcs-tui resume`,
 		if errors.As(err, &bad) {
 			err = fmt.Errorf("--%s: %w", bad.GetFlag().Name, bad.Unwrap())
 		}
-		return exit.Usagef("%s", firstLine(err.Error())).WithAdvice("%s --help lists the options", cmd.CommandPath())
+		p := exit.Usagef("%s", firstLine(err.Error()))
+		if cmd.Name() == "priority" && strings.Contains(err.Error(), "shorthand") {
+			return p.WithAdvice("put -- before a negative number: dcs-tui priority RUN -- -1 JOBS")
+		}
+		return p.WithAdvice("%s --help lists the options", cmd.CommandPath())
 	})
 	root.AddCommand(a.runCmd(), a.gridCmd(), a.resumeCmd(), a.submitCmd(), a.cancelCmd(), a.requeueCmd(),
 		a.attachCmd(), a.statusCmd(), a.whyCmd(), a.logsCmd(), a.fetchCmd(), a.resultsCmd(), a.eventsCmd(), a.runsCmd(), a.hostsCmd(), manCmd())
+	for _, c := range requestCommands {
+		cmd := a.requestCmd(c)
+		cmd.GroupID = groupRun
+		root.AddCommand(cmd)
+	}
 	setUpFlags(root)
 	return root
 }

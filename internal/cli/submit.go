@@ -4,16 +4,13 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"dcs-tui/dispatch"
 	"dcs-tui/grid"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
-	"dcs-tui/jobs/ask"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/results/column"
 	"dcs-tui/jobs/results/outputs"
@@ -102,7 +99,7 @@ func (a *app) runSubmit(f *submitFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	s, err := a.askAll(run, requests)
+	s, err := a.ask(context.Background(), run, requests...)
 	if err != nil {
 		return err
 	}
@@ -134,51 +131,6 @@ func (a *app) tellColumns(run *rundir.Run, columns []string) {
 	if len(flags) > 0 {
 		a.warn("the table of the run has only the @result lines that it was made with; dcs-tui results %s %s shows these figures", refTo(run), strings.Join(flags, " "))
 	}
-}
-
-// submission holds requests, and what became of them.
-type submission struct {
-	run   *rundir.Run
-	parts []*ask.Request
-	waits bool // no dispatcher has answered all of them
-}
-
-// askAll leaves requests for the run's dispatcher and waits for the answers. Requests go
-// through the run directory: they are durable, and their names make them idempotent,
-// whichever dispatcher carries them out.
-func (a *app) askAll(run *rundir.Run, requests []*rundir.Request) (*submission, error) {
-	s := &submission{run: run}
-	at := time.Now()
-	for i, q := range requests {
-		q.By, q.At = dispatch.Asker(), at.Add(time.Duration(i)*time.Microsecond) // names keep their order
-		e, err := ask.Leave(run, q)
-		if err != nil {
-			if i > 0 {
-				a.warn("%d of %d requests were left for the dispatcher before that", i, len(requests))
-			}
-			return nil, err
-		}
-		s.parts = append(s.parts, e)
-	}
-	owner, err := journal.ReadOwner(run)
-	if err != nil {
-		return nil, exit.Usagef("%w", err)
-	}
-	for _, e := range s.parts {
-		if owner == nil || owner.Life() == journal.Dead {
-			e.Poll()
-		} else if !e.Over() && a.await(context.Background(), e, owner) {
-			owner = nil // gone
-		}
-		switch {
-		case e.Refused != "":
-			return nil, exit.Usagef("%s", console.CleanLine(e.Refused))
-		case !e.Answered:
-			s.waits = true
-			return s, nil // the others wait, too
-		}
-	}
-	return s, nil
 }
 
 // submitRequests returns requests that add jobs to a run, each at most as large as a
@@ -218,7 +170,7 @@ func submitBlocks(specs []*jobs.Spec) (blocks [][]*jobs.Spec) {
 }
 
 // added returns how many jobs are part of the run now, and which.
-func (s *submission) added() (n int, which jobs.Ranges) {
+func (s *answers) added() (n int, which jobs.Ranges) {
 	for _, e := range s.parts {
 		if e.Answered && e.Done > 0 {
 			n += e.Done
@@ -228,9 +180,8 @@ func (s *submission) added() (n int, which jobs.Ranges) {
 	return n, which
 }
 
-func (a *app) tellSubmitted(s *submission, b *batch) {
+func (a *app) tellSubmitted(s *answers, b *batch) {
 	n, which := s.added()
-	ref := refTo(s.run)
 	if n > 0 {
 		text := jobs.Plural(n, "job") + " added to " + console.CleanLine(s.run.Name()) + ": " + which.String()
 		if len(b.queues) > 1 || b.queues[0] != "" {
@@ -238,19 +189,17 @@ func (a *app) tellSubmitted(s *submission, b *batch) {
 		}
 		a.con.Line(text)
 		if owner, err := journal.ReadOwner(s.run); err == nil && !s.waits && (owner == nil || owner.Life() == journal.Dead) {
-			a.con.Line("its dispatcher has left meanwhile; what has not run yet waits for", "  dcs-tui resume "+ref)
+			a.con.Line("its dispatcher has left meanwhile; what has not run yet waits for", "  dcs-tui resume "+refTo(s.run))
 		}
 	}
-	if rest := len(b.specs) - n; s.waits && rest > 0 && a.code == 0 {
-		a.con.Line("nobody dispatches the run: "+jobs.Plural(rest, "job")+" "+jobs.Verb(rest, "waits", "wait")+" for", "  dcs-tui resume "+ref)
+	if rest := len(b.specs) - n; s.waits && rest > 0 {
+		a.tellWaits(s, jobs.Plural(rest, "job")+" "+jobs.Verb(rest, "waits", "wait"))
 	}
 }
 
 // submittedJSON is what submit --json prints.
 type submittedJSON struct {
-	V        int      `json:"v"`
-	Run      string   `json:"run"`
-	UID      string   `json:"uid"`
+	runJSON
 	Do       string   `json:"do"`
 	Requests []string `json:"requests"`
 	Answered bool     `json:"answered"`
@@ -260,9 +209,9 @@ type submittedJSON struct {
 	Queues   []string `json:"queues"`
 }
 
-func (s *submission) json(b *batch) *submittedJSON {
+func (s *answers) json(b *batch) *submittedJSON {
 	n, which := s.added()
-	j := &submittedJSON{V: 1, Run: s.run.Name(), UID: s.run.UID(), Do: rundir.DoSubmit, Requests: []string{}, Answered: !s.waits,
+	j := &submittedJSON{runJSON: jsonOf(s.run), Do: rundir.DoSubmit, Requests: []string{}, Answered: !s.waits,
 		Jobs: n, Which: which.String(), Waiting: len(b.specs) - n, Queues: b.queues}
 	for _, e := range s.parts {
 		j.Requests = append(j.Requests, e.Name)

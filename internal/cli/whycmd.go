@@ -104,9 +104,7 @@ func detail(src runview.Source, run *rundir.Run, id jobs.ID) (*runview.Detail, e
 
 // whyJSON is what `why --json` prints.
 type whyJSON struct {
-	V       int     `json:"v"`
-	Run     string  `json:"run"`
-	UID     string  `json:"uid"`
+	runJSON
 	Job     jobs.ID `json:"job"`
 	Phase   string  `json:"phase"` // the word of the screen's list: run, queue, retry, waits, …
 	Why     string  `json:"why"`
@@ -143,7 +141,7 @@ func (a *app) runWhy(args []string, f *whyFlags) error {
 	if err != nil {
 		return err
 	}
-	j := whyJSON{V: 1, Run: run.Name(), UID: run.UID(), Job: id, Phase: d.Row.Phase.String(), Why: d.Why, Attempt: d.Row.Attempt}
+	j := whyJSON{runJSON: jsonOf(run), Job: id, Phase: d.Row.Phase.String(), Why: d.Why, Attempt: d.Row.Attempt}
 	if d.Row.Host != "" {
 		j.Host = &d.Row.Host
 	}

@@ -67,6 +67,10 @@ func (r *Reader) Dispatched() bool {
 	return r.Owner != nil && r.Owner.Life() != journal.Dead && !r.Silent
 }
 
+// Quiet returns for how long the owner has given no sign of life. It is 0 if the owner is
+// alive on this machine.
+func (r *Reader) Quiet() time.Duration { return time.Since(r.sign.at) }
+
 // State returns what the present dispatcher published last; nil: nothing, or there is none.
 func (r *Reader) State() *live.State {
 	if s := r.Live; s != nil && r.Dispatched() && s.Epoch == r.Owner.Epoch && s.Token == r.Owner.Token {

@@ -1,0 +1,350 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"dcs-tui/dispatch"
+	"dcs-tui/internal/cli/console"
+	"dcs-tui/internal/cli/exit"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/ask"
+	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/runview"
+)
+
+// Commands that change a run send requests to its dispatcher. All of them go this way:
+// choose jobs (select.go), agree, ask, print the answer. The commands for what the screen
+// does with a single key are in a table, requestCommands.
+
+// askOptions holds the flags of the commands that send requests.
+type askOptions struct {
+	yes, json bool
+}
+
+func (o *askOptions) flags(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&o.yes, "yes", false, "do not ask")
+	cmd.Flags().BoolVar(&o.json, "json", false, "print the result as one JSON object on stdout")
+}
+
+// answers holds requests, and what has become of them.
+type answers struct {
+	run   *rundir.Run
+	parts []*ask.Request
+	alive bool // there is a dispatcher
+	waits bool // not all are answered
+}
+
+// ask has the dispatcher of a run carry out requests, in their order, and waits for the
+// answers. Without a dispatcher the requests wait in the run directory. A request that a
+// dispatcher does not answer has been reported. A refused request is an error.
+func (a *app) ask(ctx context.Context, run *rundir.Run, requests ...*rundir.Request) (*answers, error) {
+	owner, err := journal.ReadOwner(run)
+	if err != nil {
+		return nil, exit.Usagef("%w", err)
+	}
+	s := &answers{run: run, alive: owner != nil && owner.Life() != journal.Dead}
+	prepare := ask.Leave // several requests are all durable before the first is waited for
+	if s.alive && len(requests) == 1 && requests[0].Do != rundir.DoSubmit {
+		prepare = ask.Prepare
+	}
+	at := time.Now()
+	for i, q := range requests {
+		q.By, q.At = dispatch.Asker(), at.Add(time.Duration(i)*time.Microsecond) // names keep their order
+		e, err := prepare(run, q)
+		if err != nil {
+			if i > 0 {
+				a.warn("%d of %d requests were left for the dispatcher before that", i, len(requests))
+			}
+			return nil, exit.Usagef("%w", err)
+		}
+		s.parts = append(s.parts, e)
+	}
+	for _, e := range s.parts {
+		switch {
+		case !s.alive:
+			e.Poll()
+		case e.Over():
+		case e.Wait(ctx, owner, dialRun):
+			s.alive = false
+		case !e.Answered && e.Refused == "":
+			a.unanswered(e, owner)
+		}
+		switch {
+		case e.Refused != "":
+			return nil, exit.Usagef("%s", console.CleanLine(e.Refused))
+		case !e.Answered:
+			s.waits = true
+			return s, nil // the others wait, too
+		}
+	}
+	return s, nil
+}
+
+// dialRun is an ask.Dial.
+func dialRun(ctx context.Context, run *rundir.Run, owner *journal.Owner) (ask.Conn, error) {
+	return dialSocket(ctx, run, owner)
+}
+
+// unanswered reports that the dispatcher is alive and has not answered.
+func (a *app) unanswered(e *ask.Request, owner *journal.Owner) {
+	a.code = exit.Left
+	who := console.CleanLine(owner.String())
+	switch {
+	case owner.Stopped():
+		a.warn("%s is stopped (Ctrl-Z, SIGSTOP); the request waits: kill -CONT %d lets it go on", who, owner.PID)
+	case owner.Problem != "":
+		a.warn("%s has not taken it in yet; the request waits: %s", who, owner.Problem)
+	default:
+		a.warn("%s has not answered yet; the request waits until it does, or for the next resume", who)
+	}
+	if e.Problem != nil {
+		a.warn("%v", e.Problem)
+	}
+}
+
+// tellWaits reports that something waits for the next dispatcher, unless it was reported
+// that a dispatcher does not answer.
+func (a *app) tellWaits(s *answers, what string) {
+	if !s.alive {
+		a.con.Line("nobody dispatches the run: "+what+" for", "  dcs-tui resume "+refTo(s.run))
+	}
+}
+
+// askedJSON is what --json prints of a request on jobs or hosts.
+type askedJSON struct {
+	runJSON
+	Do       string    `json:"do"`
+	Request  *string   `json:"request"` // its name; null if there was nothing to ask for
+	Answered bool      `json:"answered"`
+	Jobs     int       `json:"jobs"`        // that it was carried out for
+	Left     int       `json:"left_alone"`  // that were over (cancel, priority) or not over (requeue)
+	Ended    int       `json:"ended"`       // of the jobs to cancel, those that ended of themselves meanwhile
+	Ending   []jobs.ID `json:"still_alive"` // of the jobs to cancel, those that have not ended yet
+}
+
+func (a *app) printAsked(run *rundir.Run, do string, e *ask.Request, done int, ending []jobs.ID) error {
+	j := &askedJSON{runJSON: jsonOf(run), Do: do, Answered: e.Answered, Jobs: done, Left: e.Left + e.LeftOut, Ended: e.EndedItself,
+		Ending: append([]jobs.ID{}, ending...)} // not nil: JSON has a list
+	if e.Name != "" {
+		j.Request = &e.Name
+	}
+	return a.printJSON(j)
+}
+
+// agree asks a person for confirmation, unless yes is set.
+func (a *app) agree(yes bool, command, what string) error {
+	if yes {
+		return nil
+	}
+	if !term.IsTerminal(int(os.Stdin.Fd())) {
+		return exit.Usagef("%s would %s; it asks first", command, what).WithAdvice("--yes answers for you")
+	}
+	a.con.Line(what + "? (y/n)")
+	line, _ := bufio.NewReader(a.stdin).ReadString('\n')
+	switch strings.ToLower(strings.TrimSpace(line)) {
+	case "y", "yes":
+		return nil
+	}
+	return exit.Usagef("nothing was done")
+}
+
+// runAndJobs requires RUN: commands that change a run have no default.
+func runAndJobs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return exit.Usagef("%s needs the run: a name in ./dcs-runs or a run directory", cmd.CommandPath()).
+			WithAdvice("dcs-tui runs list shows them")
+	}
+	return nil
+}
+
+// requestCommand is a command for an action that the screen has a key for.
+type requestCommand struct {
+	verb                      runview.Verb
+	use, short, long, example string
+	selects                   bool   // it has --where
+	question                  string // what it would do, with a place for the hosts; "": it does not ask
+	// actions reads the arguments after RUN. nil: there are none.
+	actions func(a *app, ctx context.Context, l *look, args []string, sel *selection) ([]runview.Action, error)
+}
+
+const requestHelp = `
+Without a dispatcher the request waits in the run directory, and the next resume carries it
+out.
+
+RUN is a name in ./dcs-runs or a run directory, and must be given.`
+
+// requestCommands are the commands below the root, and those of hosts.
+var requestCommands = []requestCommand{
+	{verb: runview.Pause, use: "pause [flags] RUN", short: "Launch no more jobs of a run for now",
+		long: `Launch no more jobs until continue. Running jobs go on. A pause is part of the run: it
+outlives the dispatcher.
+`, example: "dcs-tui pause sweep-20260314-1502"},
+	{verb: runview.Continue, use: "continue [flags] RUN", short: "Launch jobs again after a pause or a drain",
+		long: `Launch jobs again: end a pause, and a drain that has not ended the dispatcher yet.
+`, example: "dcs-tui continue sweep-20260314-1502"},
+	{verb: runview.Priority, use: "priority [flags] RUN N [JOBS...]", short: "Set the priority of jobs", selects: true,
+		long: `Set the priority of jobs that are not over to N. Jobs with a smaller N start first; jobs
+without a priority have 0. Put -- before a negative N.
+
+JOBS are numbers and ranges, such as 3 9-17; with --where those that are not over and match
+the filter.
+`, example: `dcs-tui priority sweep-20260314-1502 10 3 9-17
+dcs-tui priority --where 'name=big*' sweep-20260314-1502 -- -1`, actions: priorityActions},
+}
+
+var hostRequestCommands = []requestCommand{
+	{verb: runview.DrainHost, use: "drain [flags] RUN HOST...", short: "Start nothing more on hosts of a run",
+		long: `Start no more jobs of the run on the hosts. What runs there is finished.
+`, example: "dcs-tui hosts drain sweep-20260314-1502 ws03 ws04", actions: hostActions(runview.DrainHost)},
+	{verb: runview.UseHost, use: "use [flags] RUN HOST...", short: "Use hosts of a run again after drain or stop",
+		long: `Start jobs of the run on the hosts again, after hosts drain or hosts stop.
+`, example: "dcs-tui hosts use sweep-20260314-1502 ws03", actions: hostActions(runview.UseHost)},
+	{verb: runview.StopHost, use: "stop [flags] RUN HOST...", short: "End what runs on hosts of a run, and queue it again", question: "end what runs on %s and queue it again",
+		long: `End the jobs of the run that run on the hosts, queue them again for other hosts, and start
+nothing more there.
+`, example: "dcs-tui hosts stop --yes sweep-20260314-1502 ws03", actions: hostActions(runview.StopHost)},
+	{verb: runview.Slots, use: "slots [flags] RUN HOST N", short: "Set the number of slots of a host",
+		long: `Have the host of a run execute at most N jobs at once. 0 gives it the number of the inventory
+again. If more are running, they are finished.
+`, example: "dcs-tui hosts slots sweep-20260314-1502 ws03 4", actions: slotsActions},
+}
+
+// requestCmd makes the command of an entry of the tables.
+func (a *app) requestCmd(c requestCommand) *cobra.Command {
+	var sel selection
+	var opt askOptions
+	cmd := &cobra.Command{
+		Use: c.use, Short: c.short, Long: c.long + requestHelp, Example: c.example, Args: runAndJobs,
+		ValidArgsFunction: completeRuns,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.runRequest(cmd.Context(), &c, args, &sel, opt)
+		},
+	}
+	if strings.Contains(c.use, "HOST") {
+		cmd.ValidArgsFunction = completeRunThenHosts
+	}
+	if c.selects {
+		cmd.Flags().StringArrayVar(&sel.where, "where", nil, whereHelp)
+	}
+	opt.flags(cmd)
+	if c.question == "" {
+		cmd.Flags().Lookup("yes").Hidden = true // it never asks, and a script may say so
+	}
+	return cmd
+}
+
+func (a *app) runRequest(ctx context.Context, c *requestCommand, args []string, sel *selection, opt askOptions) error {
+	l, err := a.look(args[:1])
+	if err != nil {
+		return err
+	}
+	actions := []runview.Action{{Do: c.verb}}
+	if c.actions != nil {
+		if actions, err = c.actions(a, ctx, l, args[1:], sel); err != nil {
+			return err
+		}
+	} else if len(args) > 1 {
+		return exit.Usagef("only the run is wanted, not %s", console.Shorten(args[1]))
+	}
+	var requests []*rundir.Request
+	var hosts []string
+	for _, action := range actions {
+		list, err := runview.Requests(action, l.Table, l.State())
+		if err != nil {
+			return exit.Usagef("%w", err)
+		}
+		requests, hosts = append(requests, list...), append(hosts, console.CleanLine(action.Host))
+	}
+	if c.question != "" {
+		question := strings.Replace(c.question, "%s", someNames(hosts, maxNamedHosts), 1)
+		if err := a.agree(opt.yes, "hosts "+strings.Fields(c.use)[0], question); err != nil {
+			return err
+		}
+	}
+	s, err := a.ask(ctx, l.Run, requests...)
+	if err != nil {
+		return err
+	}
+	if s.waits && !opt.json {
+		a.tellWaits(s, "the request waits")
+		return nil
+	}
+	for i, e := range s.parts {
+		if opt.json {
+			if err := a.printAsked(l.Run, requests[i].Do, e, e.Done, nil); err != nil {
+				return err
+			}
+			continue
+		}
+		answer, err := runview.AnswerTo(actions[i], []*ask.Trace{&e.Trace}, l.Table)
+		if err != nil {
+			return exit.Usagef("%w", err)
+		}
+		a.con.Line(console.CleanLine(answer.Text))
+	}
+	return nil
+}
+
+func priorityActions(a *app, ctx context.Context, l *look, args []string, sel *selection) ([]runview.Action, error) {
+	if len(args) == 0 {
+		return nil, exit.Usagef("which priority?").WithAdvice("dcs-tui priority RUN N JOBS, such as 10 3-17")
+	}
+	n, err := strconv.ParseInt(args[0], 10, 32)
+	if err != nil {
+		return nil, exit.Usagef("%q is not a priority: a whole number is wanted", console.Shorten(args[0]))
+	}
+	if err := sel.parseNamed(args[1:]); err != nil {
+		return nil, err
+	}
+	if sel.named == nil && len(sel.where) == 0 {
+		return nil, exit.Usagef("which jobs?").WithAdvice("their numbers, or --where 'name=big*'")
+	}
+	ids, err := a.pick(ctx, l.Run, l.Table, sel, func(st jobs.JobState) bool { return !st.Terminal() })
+	if err == nil && len(ids) == 0 {
+		err = exit.Usagef("no job is selected")
+	}
+	return []runview.Action{{Do: runview.Priority, Jobs: jobs.RangesOf(ids), Number: int(n)}}, err
+}
+
+// hostActions reads the names of hosts.
+func hostActions(verb runview.Verb) func(*app, context.Context, *look, []string, *selection) ([]runview.Action, error) {
+	return func(_ *app, _ context.Context, _ *look, args []string, _ *selection) (actions []runview.Action, err error) {
+		if len(args) == 0 {
+			return nil, exit.Usagef("which hosts?").WithAdvice("dcs-tui status RUN lists them")
+		}
+		for _, name := range args {
+			actions = append(actions, runview.Action{Do: verb, Host: name})
+		}
+		return actions, nil
+	}
+}
+
+func slotsActions(_ *app, _ context.Context, _ *look, args []string, _ *selection) ([]runview.Action, error) {
+	if len(args) != 2 {
+		return nil, exit.Usagef("a host and its number of slots are wanted").WithAdvice("dcs-tui hosts slots RUN HOST N")
+	}
+	n, err := strconv.Atoi(args[1])
+	if err != nil || n < 0 || n > jobs.MaxSlots {
+		return nil, exit.Usagef("%q is not a whole number from 0 to %d", console.Shorten(args[1]), jobs.MaxSlots)
+	}
+	return []runview.Action{{Do: runview.Slots, Host: args[0], Number: n}}, nil
+}
+
+// completeRunThenHosts completes RUN, and then hosts of its inventory.
+func completeRunThenHosts(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		return completeRuns(cmd, args, prefix)
+	}
+	names, how := completeRunHosts(cmd, args[:1], prefix)
+	return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(args, name) }), how
+}
