@@ -154,7 +154,7 @@ func newChoice(to *string, words ...string) *choiceFlag {
 		}
 		return s, nil
 	}
-	return &choiceFlag{flagValue[string]{to, strings.Join(words, "|"), parse, func(s string) string { return s }}, words}
+	return &choiceFlag{flagValue[string]{to, "word", parse, func(s string) string { return s }}, words}
 }
 
 // perQueue is a flag QUEUE=N that may be given several times.

@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -16,105 +15,38 @@ import (
 	"dcs-tui/internal/cli/console"
 )
 
-// reflow joins the lines of each paragraph of the help. fang and man break lines at their
-// own width.
-func reflow(cmd *cobra.Command) {
-	paragraphs := strings.Split(cmd.Long, "\n\n")
-	for i, p := range paragraphs {
-		paragraphs[i] = strings.ReplaceAll(p, "\n", " ")
-	}
-	cmd.Long = strings.Join(paragraphs, "\n\n")
-	for _, sub := range cmd.Commands() {
-		reflow(sub)
-	}
-}
+// maxHelpWidth is the maximum width of the help, in columns.
+const maxHelpWidth = 120
 
-// maxHelp is the maximum width of fang's help.
-const maxHelp = 120
-
-// fitHelp wraps the descriptions of flags and subcommands, in the help of the command that
-// args name, at the width of the terminal. fang does not wrap them. If the output is not a
-// terminal, each stays one line, for grep.
-func fitHelp(root *cobra.Command, args []string) {
+// helpWidth returns the width of the help. It is 0, which means that nothing is wrapped, if
+// the output is not a terminal.
+func helpWidth() int {
 	width, _, err := term.GetSize(int(os.Stdout.Fd()))
-	if err != nil || width <= 0 || len(args) > 0 && strings.HasPrefix(args[0], "__") { // completion needs single lines
-		return
-	}
-	if len(args) > 0 && args[0] == "help" {
-		args = args[1:]
-	}
-	root.InitDefaultHelpCmd()
-	root.InitDefaultCompletionCmd()
-	cmd, _, err := root.Find(args)
 	if err != nil {
-		return
+		return 0
 	}
-	fitCommand(cmd, min(width, maxHelp))
+	return min(width, maxHelpWidth)
 }
 
-// fitCommand fits the help of a command into width columns.
-func fitCommand(cmd *cobra.Command, width int) {
-	cmd.InitDefaultHelpFlag()
-	cmd.InitDefaultVersionFlag()
-	const indent, between = 4, 2
-	keys := 8
-	for _, sub := range cmd.Commands() {
-		keys = max(keys, len(sub.Use)+len("  [--flags]")-len("[flags] "))
-	}
-	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if !f.Hidden {
-			keys = max(keys, len("--")+len(f.Name))
-		}
-	})
-	room := max(width-indent-keys-between, 20)
-	for _, sub := range cmd.Commands() {
-		sub.Short = console.WrapTo(sub.Short, room, 0)
-	}
-	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		preset := "(" + f.DefValue + ")"
-		if slices.Contains([]string{"", "false", "0", "[]"}, f.DefValue) {
-			preset = ""
-		}
-		f.Usage = strings.TrimSuffix(console.WrapTo(strings.TrimSpace(f.Usage+" "+preset), room, 0), preset) // fang adds it
-		f.Usage = strings.TrimSuffix(f.Usage, " ")
-	})
-	const margins = 8 // of fang's block of examples
-	var lines []string
-	for l := range strings.SplitSeq(cmd.Example, "\n") {
-		lines = append(lines, breakCommand(l, width-margins))
-	}
-	cmd.Example = strings.Join(lines, "\n")
+// setUpHelp makes the help of all commands fit into width columns.
+func setUpHelp(root *cobra.Command, width int) {
+	cobra.AddTemplateFunc("wrapFlags", func(fs *pflag.FlagSet) string { return fs.FlagUsagesWrapped(width) })
+	cobra.AddTemplateFunc("wrapText", func(long string) string { return wrapParagraphs(long, width) })
+	root.SetHelpTemplate(strings.Replace(root.HelpTemplate(), "trimTrailingWhitespaces", "wrapText", 1))
+	root.SetUsageTemplate(strings.NewReplacer(".LocalFlags.FlagUsages", "wrapFlags .LocalFlags",
+		".InheritedFlags.FlagUsages", "wrapFlags .InheritedFlags").Replace(root.UsageTemplate()))
 }
 
-// breakCommand breaks a shell command into rows at spaces outside of quotes. The shell
-// reads the same command.
-func breakCommand(line string, width int) string {
-	if len(line) <= width || strings.HasPrefix(line, "#") {
-		return line
-	}
-	var rows []string
-	from, last, quote := 0, 0, byte(0)
-	for i := 0; i <= len(line); i++ {
-		if i == len(line) || line[i] == ' ' && quote == 0 {
-			room := width - len(` \`)
-			if len(rows) > 0 {
-				room -= 2
-			}
-			if i-from > room && last > from {
-				rows = append(rows, line[from:last]+` \`)
-				from = last + 1
-			}
-			last = i
-			continue
+// wrapParagraphs joins the lines of each paragraph and, unless width is 0, wraps them.
+func wrapParagraphs(long string, width int) string {
+	paragraphs := strings.Split(strings.TrimSpace(long), "\n\n")
+	for i, p := range paragraphs {
+		if p = strings.ReplaceAll(p, "\n", " "); width > 0 {
+			p = console.WrapTo(p, width, 0)
 		}
-		switch {
-		case quote == line[i]:
-			quote = 0
-		case quote == 0 && (line[i] == '\'' || line[i] == '"'):
-			quote = line[i]
-		}
+		paragraphs[i] = p
 	}
-	return strings.Join(append(rows, line[from:]), "\n")
+	return strings.Join(paragraphs, "\n\n")
 }
 
 // manCmd prints the manual page.
@@ -126,6 +58,9 @@ func manCmd() *cobra.Command {
 		Hidden:                true,
 		Args:                  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			for _, c := range append(cmd.Root().Commands(), cmd.Root()) {
+				c.Long = wrapParagraphs(c.Long, 0) // man breaks lines itself
+			}
 			page, err := mango.NewManPage(1, cmd.Root())
 			if err != nil {
 				return err

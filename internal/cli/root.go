@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,7 +8,6 @@ import (
 	"runtime/debug"
 	"strings"
 
-	"charm.land/fang/v2"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
@@ -59,42 +57,12 @@ func (a *app) main(args []string) int {
 	}
 	root := a.root()
 	root.SetArgs(args)
-	reflow(root)
-	fitHelp(root, args)
-	failed := a.keepErrors(root)
-	err := fang.Execute(context.Background(), root, fang.WithVersion(version()), fang.WithoutManpage(),
-		fang.WithErrorHandler(func(_ io.Writer, _ fang.Styles, err error) { a.complain(err) }))
-	if err != nil {
+	setUpHelp(root, helpWidth())
+	if err := root.Execute(); err != nil {
+		a.complain(err)
 		return exit.CodeOf(err)
 	}
-	if *failed != nil {
-		a.complain(*failed)
-		return exit.CodeOf(*failed)
-	}
 	return a.code
-}
-
-// keepErrors hides the errors of all commands from fang, which would ask the terminal for
-// its colors before it passes one on. A late answer would end up in the user's next
-// command line.
-func (a *app) keepErrors(root *cobra.Command) *error {
-	var failed error
-	var wrap func(*cobra.Command)
-	wrap = func(cmd *cobra.Command) {
-		if run := cmd.RunE; run != nil {
-			cmd.RunE = func(cmd *cobra.Command, args []string) error {
-				if failed = a.elsewhere(cmd, args); failed == nil {
-					failed = run(cmd, args)
-				}
-				return nil
-			}
-		}
-		for _, sub := range cmd.Commands() {
-			wrap(sub)
-		}
-	}
-	wrap(root)
-	return &failed
 }
 
 // The groups of commands in the help.
@@ -128,13 +96,12 @@ dcs-tui attach
 
 # carry on what was stopped
 dcs-tui resume`,
-		Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return cmd.Help()
-			}
-			return unknownCommand(cmd, args[0])
-		},
+		Args:              cobra.ArbitraryArgs,
+		RunE:              needsCommand,
+		PersistentPreRunE: a.elsewhere,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		Version:           version(),
 	}
 	root.AddGroup(
 		&cobra.Group{ID: groupRun, Title: "run jobs"},
