@@ -69,4 +69,6 @@ type Inventory struct {
 	File  string // "" when there is none: this machine alone
 	Text  string // content of the file, kept because a pipe cannot be read again
 	Hosts []*Host
+
+	Providers []*Provider
 }

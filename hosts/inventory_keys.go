@@ -10,10 +10,12 @@ import (
 	"dcs-tui/jobs"
 )
 
-// draft is a table of the inventory on its way to become hosts: the values of
-// [defaults] first, those of the [[host]] over them.
+// draft is a table of the inventory on its way to become hosts or a provider: the values
+// of [defaults] first, those of the [[host]] or [[provider]] over them.
 type draft struct {
+	table     string // "host" or "provider"; "" for [defaults]
 	host      Host
+	provider  Provider
 	name      string
 	addresses []string
 	slots     *slotsWord
@@ -27,16 +29,17 @@ type slotsWord struct {
 	bare  bool // "cores": reserve says how many less
 }
 
-// inventoryKey is one key of [defaults] and [[host]].
+// inventoryKey is one key of [defaults], [[host]] and [[provider]].
 type inventoryKey struct {
 	set      func(d *draft, v any) error // the error is for people and does not name the key
-	hostOnly bool
+	own      bool                        // belongs to one [[host]] or [[provider]], not in [defaults]
+	provider bool                        // belongs in a [[provider]] only
 }
 
 // inventoryKeys is every key there is; hosts.toml.example documents them.
 var inventoryKeys = map[string]inventoryKey{
-	"name":          {set: text(func(d *draft, s string) error { d.name = s; return nil }), hostOnly: true},
-	"address":       {set: list(setAddress), hostOnly: true},
+	"name":          {set: text(func(d *draft, s string) error { d.name = s; return nil }), own: true},
+	"address":       {set: list(setAddress), own: true},
 	"port":          {set: number(1, 65535, func(d *draft, n int) { d.host.Port = n })},
 	"user":          {set: text(setUser)},
 	"identity":      {set: text(setIdentity)},
@@ -57,16 +60,58 @@ var inventoryKeys = map[string]inventoryKey{
 	"setup":         {set: setSetup},
 	"lost_after":    {set: span(setLostAfter)},
 	"link":          {set: setLink},
+	"create":        {set: command(func(p *Provider, s string) { p.Create = s }), own: true, provider: true},
+	"list":          {set: command(func(p *Provider, s string) { p.List = s }), own: true, provider: true},
+	"terminate":     {set: command(func(p *Provider, s string) { p.Terminate = s }), own: true, provider: true},
+	"max":           {set: number(1, MaxInstances, func(d *draft, n int) { d.provider.Max = n }), own: true, provider: true},
+	"startup":       {set: span(setStartup), own: true, provider: true},
+	"idle":          {set: span(setIdle), own: true, provider: true},
+	"price":         {set: decimal(true, func(d *draft, f float64) { d.provider.Price = f }), own: true, provider: true},
 }
 
-// inventoryKeyNames returns the known keys in alphabetical order.
-func inventoryKeyNames() []string {
+// inventoryKeyNames returns the keys that a table may have, in alphabetical order.
+func inventoryKeyNames(table string) []string {
 	names := make([]string, 0, len(inventoryKeys))
-	for k := range inventoryKeys {
-		names = append(names, k)
+	for name, k := range inventoryKeys {
+		if table == "provider" || !k.provider {
+			names = append(names, name)
+		}
 	}
 	slices.Sort(names)
 	return names
+}
+
+// command takes shell text, of several lines too.
+func command(set func(*Provider, string)) func(*draft, any) error {
+	return func(d *draft, v any) error {
+		s, ok := v.(string)
+		switch {
+		case !ok:
+			return wrongKind(v, "a command in quotes")
+		case strings.TrimSpace(s) == "":
+			return fmt.Errorf("must not be empty")
+		case strings.ContainsRune(s, 0):
+			return fmt.Errorf("contains a NUL byte")
+		}
+		set(&d.provider, strings.TrimSpace(s))
+		return nil
+	}
+}
+
+func setStartup(d *draft, t time.Duration) error {
+	if t < time.Second || t > 24*time.Hour {
+		return fmt.Errorf("must be from 1s to 24h, not %s", t)
+	}
+	d.provider.Startup = t
+	return nil
+}
+
+func setIdle(d *draft, t time.Duration) error {
+	if t < time.Second {
+		return fmt.Errorf("must be at least 1s, not %s", t)
+	}
+	d.provider.Idle = t
+	return nil
 }
 
 func setUser(d *draft, s string) error {

@@ -40,24 +40,23 @@ func Parse(data []byte, file string) (*Inventory, []string, error) {
 	if err := n.err(); err != nil {
 		return nil, n.warningLines(), err
 	}
-	return &Inventory{File: file, Text: string(data), Hosts: r.hosts}, n.warningLines(), nil
+	return &Inventory{File: file, Text: string(data), Hosts: r.hosts, Providers: r.providers}, n.warningLines(), nil
 }
 
-// reader turns the tables of one file into hosts.
+// reader turns the tables of one file into hosts and providers.
 type reader struct {
 	*notes
-	at    *places
-	hosts []*Host
-	seen  map[string]int // host name to the line that gave it
-	full  bool           // MaxHosts was reached and said
+	at        *places
+	hosts     []*Host
+	providers []*Provider
+	seen      map[string]int // host name to the line that gave it
+	full      bool           // MaxHosts was reached and said
 }
 
 func (r *reader) root(root map[string]any) {
 	for _, key := range sortedKeys(root) {
 		switch line := r.at.line("", 0, key); key {
-		case "defaults", "host":
-		case "provider":
-			r.bad(r.at.table("provider", 0), "providers are not available yet; take the [[provider]] tables out")
+		case "defaults", "host", "provider":
 		default:
 			if _, known := inventoryKeys[key]; known {
 				r.bad(line, "%q stands outside any table; put it under [defaults] or a [[host]]", key)
@@ -66,7 +65,7 @@ func (r *reader) root(root map[string]any) {
 			if _, isTable := root[key].(map[string]any); isTable || len(r.at.tables[key]) > 0 {
 				line = r.at.table(key, 0)
 			}
-			r.bad(line, "unknown table or key %q; there are [defaults] and [[host]]", key)
+			r.bad(line, "unknown table or key %q; there are [defaults], [[host]] and [[provider]]", key)
 		}
 	}
 
@@ -84,20 +83,26 @@ func (r *reader) root(root map[string]any) {
 		r.bad(r.at.table("defaults", 0), "defaults must be a table, written [defaults] once")
 	}
 
-	tables, ok := hostTables(root["host"])
+	tables, ok := tablesOf(root["host"])
+	providers, ok2 := tablesOf(root["provider"])
 	switch {
 	case !ok:
 		r.bad(r.at.table("host", 0), "write [[host]] with double brackets before each host")
-	case len(tables) == 0:
+	case !ok2:
+		r.bad(r.at.table("provider", 0), "write [[provider]] with double brackets before each provider")
+	case len(tables)+len(providers) == 0:
 		r.bad(0, "no [[host]] in it; without an inventory file this machine is used")
 	}
 	for i, t := range tables {
 		r.host(def, i, t)
 	}
+	for i, t := range providers {
+		r.provider(def, i, t)
+	}
 }
 
-// hostTables accepts [[host]] and host = [{…}].
-func hostTables(v any) ([]map[string]any, bool) {
+// tablesOf accepts [[host]] and host = [{…}].
+func tablesOf(v any) ([]map[string]any, bool) {
 	switch v := v.(type) {
 	case nil:
 		return nil, true
@@ -125,11 +130,13 @@ func (r *reader) apply(d *draft, table string, n int, values map[string]any) {
 		switch {
 		case !known:
 			hint := ""
-			if near := jobs.Nearest(key, inventoryKeyNames()); near != "" {
+			if near := jobs.Nearest(key, inventoryKeyNames(table)); near != "" {
 				hint = fmt.Sprintf("; did you mean %q?", near)
 			}
 			r.bad(line, "unknown key %q%s", key, hint)
-		case k.hostOnly && table == "defaults":
+		case k.provider && table != "provider":
+			r.bad(line, "%s belongs in a [[provider]]", key)
+		case k.own && table == "defaults":
 			r.bad(line, "%s belongs in a [[host]], not in [defaults]", key)
 		default:
 			if err := k.set(d, values[key]); err != nil {
@@ -147,32 +154,46 @@ var linkText = map[string]string{"local": "local", "command": "a command, whose 
 
 // host reads the n-th [[host]] and adds the hosts that it stands for.
 func (r *reader) host(def *draft, n int, values map[string]any) {
-	line := r.at.table("host", n)
+	if own := r.draft(def, "host", n, values, "name"); own != nil {
+		r.expand(own.host, own, n)
+	}
+}
+
+// draft reads the n-th table of a kind, which must have the keys of required. It returns
+// nil if something is wrong with it.
+func (r *reader) draft(def *draft, table string, n int, values map[string]any, required ...string) *draft {
+	line := r.at.table(table, n)
 	before := len(r.problems)
-	own := &draft{host: def.host}
-	r.apply(own, "host", n, values)
+	own := &draft{table: table, host: def.host}
+	r.apply(own, table, n, values)
 	rule, warning, err := slotRule(def, own)
 	if err != nil {
-		r.bad(r.at.line("host", n, "reserve"), "%v", err)
+		r.bad(r.at.line(table, n, "reserve"), "%v", err)
 	} else if warning != "" {
-		r.warn(r.at.line("host", n, "reserve"), "%s", warning)
+		r.warn(r.at.line(table, n, "reserve"), "%s", warning)
 	}
-	if _, given := values["name"]; !given {
-		r.bad(line, "a [[host]] without a name")
+	var missing []string
+	for _, key := range required {
+		if _, given := values[key]; !given {
+			missing = append(missing, key)
+		}
+	}
+	if missing != nil && len(r.problems) == before {
+		r.bad(line, "a [[%s]] without a %s", table, strings.Join(missing, ", "))
 	}
 	if len(r.problems) > before {
-		return
+		return nil
 	}
-	h := own.host
+	h := &own.host
 	h.Slots, h.File, h.Line = rule, r.file, line
 	if h.Link != "ssh" {
 		for _, key := range []string{"address", "port", "user", "identity", "jump"} {
 			if _, said := values[key]; said {
-				r.warn(r.at.line("host", n, key), "%s does nothing here: link is %s", key, linkText[h.Link])
+				r.warn(r.at.line(table, n, key), "%s does nothing here: link is %s", key, linkText[h.Link])
 			}
 		}
 	}
-	r.expand(h, own, n)
+	return own
 }
 
 func (r *reader) expand(h Host, own *draft, n int) {
@@ -218,7 +239,7 @@ func (r *reader) expand(h Host, own *draft, n int) {
 // name itself when an ssh host has none.
 func (r *reader) addresses(h Host, own *draft, names []string, n int) ([][]string, bool) {
 	out := make([][]string, len(names))
-	line := r.at.line("host", n, "address")
+	line := r.at.line(own.table, n, "address")
 	if len(own.addresses) == 0 {
 		if h.Link == "ssh" {
 			for i, name := range names {

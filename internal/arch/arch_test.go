@@ -63,6 +63,7 @@ var rooms = map[string][]string{
 	"hosts/locallink":      {"hosts"},
 	"hosts/cmdlink":        {"hosts", "hosts/locallink", "jobs"},
 	"hosts/onfile":         {"hosts", "jobs", "jobs/attempts", "jobs/rundir"},
+	"hosts/provider":       {"hosts", "jobs"},
 	"hosts/fetch":          {"hosts", "jobs", "jobs/journal", "jobs/results", "jobs/rundir"},
 	"hosts/helper/wire":    {"hosts", "jobs"},
 	"hosts/helper/client":  {"hosts", "jobs", "hosts/helper/wire"},

@@ -1,0 +1,119 @@
+package hosts
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// MaxInstances bounds `max` of a provider.
+const MaxInstances = 1000
+
+// Provider is one [[provider]] of the inventory: commands that create, list and terminate
+// instances, which are hosts for a time.
+type Provider struct {
+	Name      string
+	Create    string // shell text; see Command for what is replaced in it
+	List      string
+	Terminate string
+	Max       int           // instances at a time
+	Startup   time.Duration // how long an instance takes until it answers, an estimate
+	Idle      time.Duration // an instance without work is terminated after this time
+	Price     float64       // of an instance and hour; 0: not given
+	Host      Host          // template of an instance; its name is empty
+}
+
+// Defaults of a provider.
+const (
+	defaultStartup = 2 * time.Minute
+	defaultIdle    = 5 * time.Minute
+)
+
+// provider reads the n-th [[provider]].
+func (r *reader) provider(def *draft, n int, values map[string]any) {
+	own := r.draft(def, "provider", n, values, "name", "create", "list", "terminate", "max")
+	if own == nil {
+		return
+	}
+	line := r.at.line("provider", n, "name")
+	if p := nameProblem(own.name); p != "" {
+		r.bad(line, "name: %s", p)
+		return
+	}
+	for _, p := range r.providers {
+		if p.Name == own.name {
+			r.bad(line, "the provider %s is there twice, first on line %d", p.Name, p.Host.Line)
+			return
+		}
+	}
+	p := own.provider
+	p.Name, p.Host = own.name, own.host
+	if p.Startup == 0 {
+		p.Startup = defaultStartup
+	}
+	if p.Idle == 0 {
+		p.Idle = defaultIdle
+	}
+	if p.Host.Link == "local" {
+		r.bad(r.at.line("provider", n, "link"), `link: an instance is another machine, so it cannot be "local"`)
+		return
+	}
+	addresses, ok := r.addresses(p.Host, own, []string{own.name}, n)
+	if !ok {
+		return
+	}
+	if p.Host.Link == "ssh" && own.addresses == nil {
+		addresses[0] = []string{"{name}"}
+	}
+	p.Host.Addresses = addresses[0]
+	r.providers = append(r.providers, &p)
+}
+
+// Instance returns an instance as a host. address and port are what the list command
+// printed, "" and 0 if it did not; they come before those of the template.
+func (p *Provider) Instance(name, address string, port int) (*Host, error) {
+	if problem := nameProblem(name); problem != "" {
+		return nil, fmt.Errorf("%s", problem)
+	}
+	h := p.Host
+	h.Name = name
+	h.Jump, h.Tags, h.Quiet = slices.Clone(h.Jump), slices.Clone(h.Tags), slices.Clone(h.Quiet)
+	h.Addresses, h.Command = slices.Clone(h.Addresses), slices.Clone(h.Command)
+	if address != "" {
+		expanded, err := expandAddress(address)
+		if err != nil {
+			return nil, err
+		}
+		address = expanded[0]
+		if h.Link == "ssh" {
+			h.Addresses = []string{address}
+		}
+	}
+	if port != 0 {
+		h.Port = port
+	}
+	for _, list := range [][]string{h.Addresses, h.Command} {
+		for i, word := range list {
+			list[i] = strings.NewReplacer("{name}", name, "{address}", cmp.Or(address, name), "{port}", strconv.Itoa(cmp.Or(h.Port, 22))).Replace(word)
+		}
+	}
+	return &h, nil
+}
+
+// InstancePrefix returns what the names of a run's instances begin with, without the dash
+// before their number.
+func InstancePrefix(runUID string) string { return "dcs-" + runUID[:min(8, len(runUID))] }
+
+// InstanceName returns the name of the n-th instance of a run.
+func InstanceName(prefix string, n int) string { return prefix + "-" + strconv.Itoa(n) }
+
+// InstanceNumber returns the number in the name of an instance with this prefix; false:
+// it is no such name.
+func InstanceNumber(prefix, name string) (int, bool) {
+	digits, ok := strings.CutPrefix(name, prefix+"-")
+	n, err := strconv.Atoi(digits)
+	return n, ok && err == nil && n > 0 && strconv.Itoa(n) == digits
+}

@@ -1,0 +1,89 @@
+package hosts
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+const cloud = `
+[defaults]
+user = "bob"
+nice = 5
+[[provider]]
+name = "cloud"
+create = "make {name}"
+list = """
+first {run}
+second"""
+terminate = "end {name}"
+max = 3
+`
+
+func TestProviderKeys(t *testing.T) {
+	inv, warnings := parse(t, cloud)
+	host := defaultHost()
+	host.User, host.Nice, host.Addresses, host.Slots, host.File, host.Line = "bob", 5, []string{"{name}"}, SlotRule{Less: 1}, "hosts.toml", 5
+	want := &Provider{Name: "cloud", Create: "make {name}", List: "first {run}\nsecond", Terminate: "end {name}", Max: 3,
+		Startup: 2 * time.Minute, Idle: 5 * time.Minute, Host: host}
+	if len(warnings) > 0 || len(inv.Hosts) != 0 || len(inv.Providers) != 1 || !reflect.DeepEqual(inv.Providers[0], want) {
+		t.Fatalf("got  %+v, %v\nwant %+v", inv.Providers[0], warnings, want)
+	}
+	inv, _ = parse(t, cloud+"startup = '40s'\nidle = '1m'\nprice = 0.5\nslots = 4\ntags = 'big'\nport = 2200\naddress = '{name}.cloud.example.org'\n")
+	if p := inv.Providers[0]; p.Startup != 40*time.Second || p.Idle != time.Minute || p.Price != 0.5 || p.Host.Slots.Fixed != 4 ||
+		!reflect.DeepEqual(p.Host.Tags, []string{"big"}) || p.Host.Port != 2200 || p.Host.Addresses[0] != "{name}.cloud.example.org" {
+		t.Errorf("got %+v", p)
+	}
+}
+
+// What the list command prints comes before the template; names and addresses are checked
+// as those of a [[host]] are.
+func TestProviderInstance(t *testing.T) {
+	for _, c := range []struct {
+		keys, address string
+		port          int
+		want          string // addresses, port, command; or an error
+	}{
+		{"", "", 0, "[dcs-a-1] 0 []"},
+		{"", "10.0.0.1", 0, "[10.0.0.1] 0 []"},
+		{"", "10.0.0.1", 2222, "[10.0.0.1] 2222 []"},
+		{"", "[fe80::1]", 0, "[fe80::1] 0 []"},
+		{"address = '{name}.lan'", "", 0, "[dcs-a-1.lan] 0 []"},
+		{"address = '{name}.lan'", "x", 0, "[x] 0 []"},
+		{"link = 'ssh -p {port} {address}'", "10.0.0.1", 22022, "[] 22022 [ssh -p 22022 10.0.0.1]"},
+		{"link = 'docker exec -i {name}'", "", 0, "[] 0 [docker exec -i dcs-a-1]"},
+		{"", "-oProxyCommand=x", 0, "error"},
+		{"", "a;b", 0, "error"},
+	} {
+		inv, _ := parse(t, cloud+c.keys)
+		h, err := inv.Providers[0].Instance("dcs-a-1", c.address, c.port)
+		got := "error"
+		if err == nil {
+			got = strings.Join([]string{fmt.Sprint(h.Addresses), fmt.Sprint(h.Port), fmt.Sprint(h.Command)}, " ")
+		}
+		if got != c.want {
+			t.Errorf("%q, %q, %d: got %s, %v; want %s", c.keys, c.address, c.port, got, err, c.want)
+		}
+	}
+	inv, _ := parse(t, cloud)
+	for _, name := range []string{"", "a b", "-x", "../x", "a\x1b[2J", strings.Repeat("x", 64)} {
+		if h, err := inv.Providers[0].Instance(name, "", 0); err == nil {
+			t.Errorf("the name %q gives %+v, want an error", name, h)
+		}
+	}
+}
+
+func TestInstanceNames(t *testing.T) {
+	prefix := InstancePrefix("abcdefgh2345")
+	if got := InstanceName(prefix, 12); got != "dcs-abcdefgh-12" {
+		t.Errorf("got %s", got)
+	}
+	for name, want := range map[string]int{"dcs-abcdefgh-12": 12, "dcs-abcdefgh-012": 0, "dcs-abcdefgh-0": 0, "dcs-abcdefgh-": 0,
+		"dcs-abcdefgh--1": 0, "dcs-abcdefgh-+1": 0, "dcs-abcdefg-1": 0, "dcs-abcdefgh-1x": 0, "melon": 0} {
+		if n, ok := InstanceNumber(prefix, name); ok != (want > 0) || ok && n != want {
+			t.Errorf("%s: got %d, %v; want %d", name, n, ok, want)
+		}
+	}
+}
