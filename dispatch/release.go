@@ -29,6 +29,9 @@ func (e *engine) see(r *jobs.Record) {
 		if r.Reason != "" {
 			e.tell(Notice{At: r.At.Time(), Text: fmt.Sprintf("the request %s is refused: %s", r.Request, r.Reason)})
 		}
+	case jobs.KindInstance:
+		e.past.told(r.Host, r.InstanceText())
+		e.tell(Notice{At: r.At.Time(), Host: r.Host, Text: r.InstanceText()})
 	case jobs.KindCancelling:
 		e.tell(Notice{At: r.At.Time(), Job: r.Job, Text: "being cancelled: " + r.Reason})
 	case jobs.KindLost:

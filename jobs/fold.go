@@ -31,6 +31,8 @@ func Fold(t *Table, r *Record) error {
 		return nil
 	case KindHost:
 		return t.wish(r)
+	case KindInstance:
+		return t.instance(r)
 	case KindPause:
 		if r.Count != 0 && r.Count != 1 {
 			return fmt.Errorf("nobody can ask for pause %d", r.Count)

@@ -23,6 +23,7 @@ const (
 	KindPriority   Kind = "priority"   // the job's priority is now Priority
 	KindHost       Kind = "host"       // what a person asked of Host holds until it is taken back: Count is a HostUse, Slot how many it was given, 0: by its rule
 	KindPause      Kind = "pause"      // a person paused launching (Count 1) or continued it (0); holds until changed
+	KindInstance   Kind = "instance"   // How (an InstanceState) the instance Host of a provider is; Reason: the provider of one that is being created, else why
 	KindAcked      Kind = "acked"      // every result up to and including Seq has reached the consumer
 	KindEvent      Kind = "event"      // something a person may want to read, about Host or Job; changes no state. Count > 0: that the job cannot meet its deadline, told once in round Count
 	KindDamaged    Kind = "damaged"    // earlier records may be missing, and Reason says why; holds for every later dispatcher
@@ -35,7 +36,7 @@ const (
 func (k Kind) Known() bool {
 	switch k {
 	case KindEpoch, KindAccepted, KindLaunching, KindRunning, KindExited, KindLost, KindSuperseded, KindCancelled, KindJob,
-		KindForgiven, KindCancelling, KindRequest, KindRound, KindEdited, KindPriority, KindHost, KindPause, KindAcked,
+		KindForgiven, KindCancelling, KindRequest, KindRound, KindEdited, KindPriority, KindHost, KindPause, KindInstance, KindAcked,
 		KindEvent, KindDamaged, KindEnded, KindClosed:
 		return true
 	}
@@ -62,7 +63,7 @@ type Record struct {
 	Epoch    int        `json:"epoch,omitempty"`
 	Owner    string     `json:"owner,omitempty"`
 	Files    []FileMark `json:"files,omitempty"`
-	How      string     `json:"how,omitempty"`  // one of the Closed constants
+	How      string     `json:"how,omitempty"`  // one of the Closed constants, or an InstanceState
 	Request  string     `json:"req,omitempty"`  // name of the request that caused the record; "": none did
 	Spec     *Spec      `json:"spec,omitempty"` // the last field, also of the line
 }

@@ -101,6 +101,9 @@ type Table struct {
 	// Hosts is what people asked of hosts and have not taken back (D7), by name.
 	Hosts map[string]HostWish
 
+	// Instances are all instances that the run has had, by name.
+	Instances map[string]Instance
+
 	Paused bool // a person has paused launching, and has not continued it
 
 	Ended bool // the last record of the run was written; cleared by new work

@@ -87,7 +87,7 @@ func (r *Ring) harmless() Out {
 				// The stop also replaces an end that had to be recorded first: the next
 				// dispatcher reaches that end again.
 				o, r.ended = sched.Finish{How: sched.Stopped, Why: why}, nil
-			case sched.Launch:
+			case sched.Launch, sched.CreateInstance, sched.TerminateInstance:
 				kept = append(kept, o)
 				continue
 			}

@@ -15,6 +15,7 @@ func (c *Core) begin() {
 		h.seen, h.heard, h.cutAt, h.away, h.inherited = c.now.Mono, c.now.Mono, c.now.Mono, c.now.Mono, true
 		c.connect(h)
 	}
+	c.beginProviding()
 	c.heedWishes()
 	if n := len(c.table.Specs) - len(c.table.Jobs); n > 0 && c.table.Epoch > 1 {
 		// These jobs were stored by a dispatcher that died before it accepted them. If
@@ -37,6 +38,9 @@ func (c *Core) begin() {
 		c.hasDeadline(jobs.ID(i+1), j)
 		open := false
 		for _, a := range j.Attempts {
+			if a.Outcome != nil {
+				c.keepsOutput(a.Host, a.ID)
+			}
 			switch {
 			case a.State.Open():
 				open = true

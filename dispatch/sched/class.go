@@ -193,7 +193,7 @@ func (c *Core) fit(cl *class) {
 	switch {
 	case c.cfg.MaxSlots > 0 && cl.key.slots > c.cfg.MaxSlots:
 		cl.never = fmt.Sprintf("it needs %d slots and --max-slots allows %d", cl.key.slots, c.cfg.MaxSlots)
-	case any || len(c.hosts) == 0:
+	case any || len(c.hosts) == 0 || c.anyProviderCouldRun(cl):
 	case len(c.hosts) == 1:
 		cl.never = why
 	default:

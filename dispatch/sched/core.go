@@ -25,6 +25,9 @@ type Config struct {
 	Found         []Found        // attempts found in the files of the run directory; used only after damage to the journal
 	HalfLife      time.Duration  // half-life of fair-share usage (B4); 0: 1 h
 	BackoffCap    time.Duration  // maximum delay between connection attempts (B1); 0: 1 min
+
+	Providers      []*hosts.Provider // of hosts on demand
+	InstancePrefix string            // of the names of the run's instances, without the dash; see hosts.InstancePrefix
 }
 
 // Core is the state machine. It is not safe for concurrent use: one goroutine
@@ -60,6 +63,7 @@ type Core struct {
 	hybrid     bool          // local slots take the shortest job first (hybrid.go)
 	lastETA    lastETA       // eta.go
 	deadlines  deadlines
+	provisions provisions // provide.go
 
 	begun       bool
 	beganAt     jobs.Stamp
@@ -152,7 +156,7 @@ func (c *Core) Table() *jobs.Table { return c.table }
 func (c *Core) Step(now Time, ev Event) (records []jobs.Record, orders []Order) {
 	now.Mono = max(now.Mono, c.now.Mono) // time never goes back in here
 	gap := now.Mono - c.now.Mono
-	c.now, c.records, c.finish, c.looking = now, nil, nil, nil
+	c.now, c.records, c.finish, c.looking, c.provisions.orders = now, nil, nil, nil, nil
 	switch {
 	case !c.begun:
 		c.begin()
@@ -166,8 +170,9 @@ func (c *Core) Step(now Time, ev Event) (records []jobs.Record, orders []Order) 
 	c.checkHalt()
 	c.place()
 	c.settle()
+	c.provide()
 	c.end()
-	return c.records, append(append(c.collect(), c.looking...), c.finish...)
+	return c.records, append(append(append(c.collect(), c.looking...), c.provisions.orders...), c.finish...)
 }
 
 func (c *Core) handle(ev Event) {
@@ -233,6 +238,14 @@ func (c *Core) handle(ev Event) {
 		c.drainHost(e)
 	case SetSlots:
 		c.setSlots(e)
+	case InstanceCreated:
+		c.instanceCreated(e)
+	case InstanceTerminated:
+		c.instanceTerminated(e)
+	case InstanceFetched:
+		c.instanceFetched(e)
+	case InstancesListed:
+		c.instancesListed(e)
 	case Acked:
 		if e.Seq > c.table.Acked && e.Seq <= c.table.Seq {
 			c.emit(jobs.Record{Kind: jobs.KindAcked, Seq: e.Seq})

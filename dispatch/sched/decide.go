@@ -111,6 +111,7 @@ func (c *Core) close(r jobs.Record, h *host, o *jobs.Outcome) bool {
 	if !c.emit(r) {
 		return false
 	}
+	c.keepsOutput(r.Host, r.Attempt())
 	if r.Kind == jobs.KindExited {
 		c.observe(h, j, o)
 		if h != nil && o.OK() {

@@ -21,18 +21,23 @@ func (c *Core) end() {
 	if left > 0 {
 		c.clearUntil = 0
 	}
+	if left > 0 && c.drain == "" {
+		c.provisions.endBy = 0
+	}
 	switch {
 	case c.last && left == 0 && len(c.flights) == 0:
-		if c.clearing() {
+		if c.clearing() || c.instancesGo() {
 			return
 		}
-		left := c.leftBehind()
+		left := joined(c.leftBehind(), c.instancesLeft())
 		if !c.table.Ended {
 			c.emit(jobs.Record{Kind: jobs.KindEnded, Reason: left})
 		}
 		c.conclude(AllDone, left)
 	case c.drain != "" && len(c.flights) == 0:
-		c.conclude(Drained, c.drain)
+		if !c.instancesGo() {
+			c.conclude(Drained, joined(c.drain, c.instancesLeft()))
+		}
 	case left > 0 && c.unusable():
 		c.conclude(NoHosts, c.whyNoHosts())
 	}
@@ -71,10 +76,14 @@ func (c *Core) conclude(how Finished, why string) {
 // unusable says that no host could be used for as long as the run puts up with
 // that; at once when each waits for a person and nothing of ours is out there.
 func (c *Core) unusable() bool {
-	if len(c.hosts) == 0 {
+	switch {
+	case c.instancesMayCome():
+		c.anyUp = c.now.Mono
+		return false
+	case len(c.hosts) == 0 && len(c.provisions.providers) == 0:
 		return true
 	}
-	hopeless := true
+	hopeless := len(c.provisions.providers) == 0
 	for _, h := range c.hosts {
 		if h.answers() {
 			c.anyUp = c.now.Mono
@@ -86,16 +95,21 @@ func (c *Core) unusable() bool {
 }
 
 func (c *Core) whyNoHosts() string {
-	if len(c.hosts) == 0 {
+	var why []string
+	for _, p := range c.provisions.providers {
+		if p.problem != "" {
+			why = append(why, p.problem)
+		}
+	}
+	if len(c.hosts) == 0 && why == nil {
 		return "there is no host"
 	}
-	var why []string
 	for _, h := range c.hosts {
 		if h.reason != "" && len(why) < 3 {
 			why = append(why, h.reason)
 		}
 	}
-	if more := len(c.hosts) - len(why); more > 0 && len(why) > 0 {
+	if more := len(c.hosts) + len(c.provisions.providers) - len(why); more > 0 && len(why) > 0 {
 		why = append(why, fmt.Sprintf("and %d more", more))
 	}
 	return "no host could be used: " + strings.Join(why, "; ")
@@ -123,4 +137,12 @@ func (c *Core) leftBehind() string {
 		return ""
 	}
 	return "processes of lost attempts may still be alive: " + strings.Join(parts, "; ")
+}
+
+// joined puts two texts after each other.
+func joined(a, b string) string {
+	if a != "" && b != "" {
+		a += "; "
+	}
+	return a + b
 }

@@ -34,10 +34,12 @@ type host struct {
 	looks     looks         // what the shared directory shows of it while it is away (look.go)
 	hello     *hosts.Hello
 	beat      hosts.Beat
-	lied      bool   // it spoke of another host's attempts; said once
-	barred    string // the helper answers, but jobs cannot run there: why
-	draining  bool   // a person took it out of use …
-	stopped   bool   // … and had ended what ran there
+	lied      bool      // it spoke of another host's attempts; said once
+	barred    string    // the helper answers, but jobs cannot run there: why
+	draining  bool      // a person took it out of use …
+	stopped   bool      // … and had ended what ran there
+	inst      *instance // of a provider; nil: it is no instance
+	leaving   bool      // the instance gets no more jobs
 
 	// Probing (probe.go).
 	missing []jobs.AttemptID // given up as lost; the host may know better
@@ -119,7 +121,7 @@ func (h *host) rule() int {
 
 // takes says whether new work may go to the host at all now.
 func (h *host) takes() bool {
-	return h.answers() && h.state == Up && !h.draining && !h.rest.resting && !h.quiet
+	return h.answers() && h.state == Up && !h.draining && !h.leaving && !h.rest.resting && !h.quiet
 }
 
 // onFirstDial reports whether the first connection attempt to the host is under way: it

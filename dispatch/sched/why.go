@@ -116,6 +116,8 @@ func (c *Core) whyReady(id jobs.ID, j *jobs.Job) string {
 		return "the hosts must first list their attempts of this run"
 	case c.reconcileBy > 0:
 		return "the hosts are first asked what they know of earlier attempts, because a part of the journal is lost"
+	case len(c.hosts) == 0 && c.instancesMayCome():
+		return "there is no host yet; an instance of a provider is starting"
 	case len(c.hosts) == 0:
 		return "there is no host"
 	}

@@ -92,6 +92,10 @@ func (h *history) step() {
 			h.emit(jobs.Record{Kind: jobs.KindPriority, Job: id, Priority: p})
 		}
 	case 1:
+		if h.chance(30) {
+			h.instance()
+			return
+		}
 		h.emit(jobs.Record{Kind: jobs.KindEvent, Job: id, Host: "melon1", Reason: "said \"something\"\nin two lines, ünïcode \u2028 and \x01"})
 	case 2:
 		h.emit(jobs.Record{Kind: jobs.KindAcked, Seq: h.rng.Int64N(t.Seq + 1)})
@@ -192,4 +196,12 @@ func (h *history) next(r jobs.Record, to jobs.JobState) jobs.Record {
 		r.Seq = h.table.Seq + 1
 	}
 	return r
+}
+
+// instance creates an instance or moves one on.
+func (h *history) instance() {
+	name := fmt.Sprintf("dcs-history-%d", h.rng.IntN(3))
+	next := map[jobs.InstanceState]jobs.InstanceState{"": jobs.InstanceCreating, jobs.InstanceCreating: jobs.InstanceUp,
+		jobs.InstanceUp: jobs.InstanceTerminating, jobs.InstanceTerminating: jobs.InstanceGone, jobs.InstanceGone: jobs.InstanceTerminating}
+	h.emit(jobs.Record{Kind: jobs.KindInstance, Host: name, How: string(next[h.table.Instances[name].State]), Reason: "cloud"})
 }

@@ -33,7 +33,7 @@ search:
 	for seed := uint64(0); ; seed++ {
 		specs, recs := jobstest.History(seed, n, steps)
 		for _, k := range []jobs.Kind{jobs.KindAccepted, jobs.KindLaunching, jobs.KindRunning, jobs.KindExited, jobs.KindLost, jobs.KindSuperseded, jobs.KindCancelled,
-			jobs.KindJob, jobs.KindCancelling, jobs.KindRequest, jobs.KindRound, jobs.KindEdited, jobs.KindPriority, jobs.KindAcked, jobs.KindHost, jobs.KindPause, jobs.KindEvent, jobs.KindEnded, jobs.KindClosed} {
+			jobs.KindJob, jobs.KindCancelling, jobs.KindRequest, jobs.KindRound, jobs.KindEdited, jobs.KindPriority, jobs.KindAcked, jobs.KindHost, jobs.KindPause, jobs.KindInstance, jobs.KindEvent, jobs.KindEnded, jobs.KindClosed} {
 			if !slices.ContainsFunc(recs, func(r jobs.Record) bool { return r.Kind == k }) {
 				continue search
 			}

@@ -67,6 +67,8 @@ func Text(r *jobs.Record) string {
 			return "launching continues"
 		}
 		return "launching is paused until a person continues it"
+	case jobs.KindInstance:
+		return r.InstanceText()
 	case jobs.KindEnded:
 		return "the run is over" + because(r.Reason)
 	case jobs.KindClosed:

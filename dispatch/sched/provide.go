@@ -1,0 +1,635 @@
+package sched
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
+
+// Hosts on demand. Providers create instances, which become hosts of the run, when the
+// queue cannot be consumed soon enough without them, and terminate them when they are idle.
+// Each creation and termination is recorded before its command runs. What exists is known
+// from the provider's list alone: a command that failed may have had its effect.
+
+const (
+	provideEvery     = time.Second
+	listSoon         = 5 * time.Second  // between lists while something is under way
+	listLater        = time.Minute      // … and otherwise, while there are instances
+	maxCommandDelay  = 5 * time.Minute  // between tries of a command that fails
+	goneWithin       = 30 * time.Second // an instance that is still listed so long after its termination is terminated again
+	startupLimit     = 3                // an instance that has not answered after so many startup times is terminated
+	minStartupLimit  = 30 * time.Second
+	firstDialTime    = 15 * time.Second // how long hosts that are dialed for the first time count as capacity
+	instancesEndTime = 10 * time.Minute // how long the end of a run waits for its instances to go
+)
+
+// Orders about instances. All are carried out apart from the engine.
+type (
+	// CreateInstance runs the create command; answered by InstanceCreated.
+	CreateInstance struct{ Provider, Name string }
+	// TerminateInstance runs the terminate command; answered by InstanceTerminated.
+	TerminateInstance struct{ Provider, Name string }
+	// ListInstances runs the list command; answered by InstancesListed.
+	ListInstances struct{ Provider string }
+	// FetchInstance copies the outputs of attempts of an instance that keeps them to itself
+	// into the run directory; answered by InstanceFetched.
+	FetchInstance struct {
+		Name     string
+		Attempts []jobs.AttemptID
+	}
+	// UseInstances gives the instances that are to be hosts of the run, besides the other hosts.
+	UseInstances struct{ Names []string }
+)
+
+// Events about instances. Err is for people; "": all is well.
+type (
+	InstanceCreated    struct{ Name, Err string }
+	InstanceTerminated struct{ Name, Err string }
+	InstanceFetched    struct{ Name, Err string }
+	InstancesListed    struct {
+		Provider string
+		Names    []string // those of this run
+		Err      string   // Names mean nothing then
+	}
+)
+
+func (InstanceCreated) event()    {}
+func (InstanceTerminated) event() {}
+func (InstanceFetched) event()    {}
+func (InstancesListed) event()    {}
+
+// To returns "": the dispatcher itself carries these orders out.
+func (CreateInstance) To() string    { return "" }
+func (TerminateInstance) To() string { return "" }
+func (ListInstances) To() string     { return "" }
+func (FetchInstance) To() string     { return "" }
+func (UseInstances) To() string      { return "" }
+
+// provisions is what the core knows of providers and instances.
+type provisions struct {
+	providers []*provider
+	instances []*instance // that are not gone, in the order of their numbers
+	byName    map[string]*instance
+	highest   int      // number of the newest instance
+	used      []string // as the last UseInstances said
+	nextAt    time.Duration
+	endBy     time.Duration // the end of the run waits for instances; 0: it is not near
+	orders    []Order       // only while a Step lasts
+}
+
+type provider struct {
+	spec     *hosts.Provider
+	startup  time.Duration // how long an instance takes to answer, from experience
+	learned  bool          // … and no longer as the inventory says
+	slots    int           // of an instance, as far as is known
+	listed   bool          // the list was read by this dispatcher
+	listing  bool          // a list command is under way …
+	listFrom time.Duration // … since
+	listAt   time.Duration // no list before
+	failures int           // creations that failed in a row
+	createAt time.Duration // no creation before
+	lists    int           // lists that failed in a row
+	problem  string        // as it was last told
+}
+
+type instance struct {
+	name      string
+	p         *provider
+	busy      bool          // a command about it is under way
+	since     time.Duration // its creation, or when this dispatcher began
+	inherited bool
+	up        bool // it has answered, maybe to an earlier dispatcher
+	answered  bool // … to this one
+	listed    bool // the newest list has it
+	seen      bool // a list had it
+	absent    int  // lists in a row that did not have it
+	failed    bool // its creation failed
+	leaving   bool // it gets no more jobs: its outputs are fetched, then it is terminated
+	ending    bool // its termination is recorded
+	why       string
+	settled   time.Duration // when its last command ended: only later lists count
+	idleAt    time.Duration // since when nothing of ours is there; 0: it is busy, or not up
+	outputs   []jobs.AttemptID
+	failures  int // commands about it that failed in a row
+	tryAt     time.Duration
+}
+
+// beginProviding takes over what the table says of instances.
+func (c *Core) beginProviding() {
+	v := &c.provisions
+	for _, spec := range c.cfg.Providers {
+		v.providers = append(v.providers, &provider{spec: spec, startup: spec.Startup, slots: max(1, spec.Host.Slots.Fixed)})
+	}
+	names := slices.SortedFunc(maps.Keys(c.table.Instances), func(a, b string) int {
+		n, _ := hosts.InstanceNumber(c.cfg.InstancePrefix, a)
+		m, _ := hosts.InstanceNumber(c.cfg.InstancePrefix, b)
+		return n - m
+	})
+	for _, name := range names {
+		is := c.table.Instances[name]
+		n, _ := hosts.InstanceNumber(c.cfg.InstancePrefix, name)
+		v.highest = max(v.highest, n)
+		p := c.provider(is.Provider)
+		if p != nil && is.Up != 0 {
+			p.learn(is.Up.Sub(is.Created))
+		}
+		switch {
+		case is.State == jobs.InstanceGone:
+		case p == nil:
+			c.say(name, 0, "the instance %s cannot be terminated, because there is no provider %s any more: add it to the inventory and resume the run", name, is.Provider)
+		default:
+			in := c.addInstance(p, name, n)
+			in.inherited, in.up, in.ending = true, is.Up != 0, is.State == jobs.InstanceTerminating
+			in.leaving, in.why = in.ending, "an earlier dispatcher had begun to"
+		}
+	}
+}
+
+func (c *Core) provider(name string) *provider {
+	for _, p := range c.provisions.providers {
+		if p.spec.Name == name {
+			return p
+		}
+	}
+	return nil
+}
+
+func (c *Core) addInstance(p *provider, name string, n int) *instance {
+	v := &c.provisions
+	in := &instance{name: name, p: p, since: c.now.Mono}
+	if v.byName == nil {
+		v.byName = map[string]*instance{}
+	}
+	v.instances, v.byName[name], v.highest = append(v.instances, in), in, max(v.highest, n)
+	return in
+}
+
+// learn takes in how long an instance took to answer.
+func (p *provider) learn(took time.Duration) {
+	took = min(max(took, time.Second), 24*time.Hour)
+	if !p.learned {
+		p.startup, p.learned = took, true
+	}
+	p.startup += (took - p.startup) / 2
+}
+
+// limit is how long an instance may take to answer.
+func (p *provider) limit() time.Duration {
+	return max(minStartupLimit, startupLimit*max(p.startup, p.spec.Startup))
+}
+
+// trouble reports a problem with a provider, once.
+func (c *Core) trouble(p *provider, host, text string) {
+	if p.problem != text {
+		c.say(host, 0, "%s", text)
+	}
+	p.problem = text
+}
+
+// after returns how long to wait after so many failures in a row.
+func (c *Core) afterFailures(n int) time.Duration {
+	return c.jitter(min(4*doubling(n), maxCommandDelay))
+}
+
+// commandEnded takes in the end of a command about an instance. It returns nil for an
+// instance that nothing was asked about.
+func (c *Core) commandEnded(name, err string) *instance {
+	in := c.provisions.byName[name]
+	if in == nil || !in.busy {
+		return nil
+	}
+	in.busy, in.settled = false, c.now.Mono
+	in.p.listAt = min(in.p.listAt, c.now.Mono)
+	if err == "" {
+		in.failures, in.tryAt = 0, 0
+		return in
+	}
+	in.failures++
+	in.tryAt = c.now.Mono + c.afterFailures(in.failures)
+	return in
+}
+
+func (c *Core) instanceCreated(e InstanceCreated) {
+	in := c.commandEnded(e.Name, e.Err)
+	if in == nil {
+		return
+	}
+	p := in.p
+	if e.Err == "" {
+		p.failures, p.createAt, p.problem = 0, 0, ""
+		return
+	}
+	in.failed, in.why = true, "its creation failed"
+	p.failures++
+	p.createAt = c.now.Mono + c.afterFailures(p.failures)
+	c.trouble(p, in.name, e.Err+"; another instance is tried after a delay that grows")
+}
+
+func (c *Core) instanceTerminated(e InstanceTerminated) {
+	switch in := c.commandEnded(e.Name, e.Err); {
+	case in == nil:
+	case e.Err == "":
+		in.tryAt = c.now.Mono + goneWithin
+	default:
+		c.trouble(in.p, in.name, e.Err+"; it is tried again until the instance is not listed any more")
+	}
+}
+
+func (c *Core) instanceFetched(e InstanceFetched) {
+	in := c.commandEnded(e.Name, e.Err)
+	switch {
+	case in == nil:
+	case e.Err == "":
+		in.outputs = nil
+	default:
+		in.leaving = false // it may get jobs meanwhile
+		c.trouble(in.p, in.name, fmt.Sprintf("%s is not terminated, because outputs that only it has could not be fetched: %s", in.name, e.Err))
+	}
+}
+
+// instancesListed learns which instances exist. A list counts for an instance only if it
+// was asked for after the last command about the instance had ended.
+func (c *Core) instancesListed(e InstancesListed) {
+	p := c.provider(e.Provider)
+	if p == nil || !p.listing {
+		return
+	}
+	p.listing = false
+	if e.Err != "" {
+		p.lists++
+		p.listAt = c.now.Mono + c.afterFailures(p.lists)
+		c.trouble(p, "", e.Err+"; nothing is created or given up until the list can be read")
+		return
+	}
+	if p.lists > 0 {
+		p.problem = ""
+	}
+	p.listed, p.lists, p.listAt = true, 0, c.now.Mono+listSoon
+	c.provisions.nextAt = 0
+	listed := map[string]bool{}
+	for _, name := range e.Names {
+		listed[name] = true
+	}
+	for _, in := range c.provisions.instances {
+		if in.p != p || in.busy || in.settled > p.listFrom {
+			continue
+		}
+		if in.listed = listed[in.name]; in.listed {
+			in.seen, in.absent = true, 0
+			continue
+		}
+		in.absent++
+		h := c.byName[in.name]
+		switch {
+		case in.ending || in.failed:
+			c.instanceGone(in, in.why)
+		case (in.seen || in.up) && in.absent > 1 && (h == nil || !h.linked):
+			c.instanceGone(in, fmt.Sprintf("provider %s does not list it any more", p.spec.Name))
+		}
+	}
+	c.provisions.instances = slices.DeleteFunc(c.provisions.instances, func(in *instance) bool {
+		return c.table.Instances[in.name].State == jobs.InstanceGone
+	})
+	for _, name := range e.Names {
+		if n, ok := hosts.InstanceNumber(c.cfg.InstancePrefix, name); ok && c.provisions.byName[name] == nil {
+			c.foundInstance(p, name, n)
+		}
+	}
+}
+
+// foundInstance takes in an instance that no record says exists: the create command of an
+// earlier dispatcher ended late, or records were lost.
+func (c *Core) foundInstance(p *provider, name string, n int) {
+	was, known := c.table.Instances[name]
+	if known && was.Provider != p.spec.Name {
+		return
+	}
+	if !known {
+		c.emit(jobs.Record{Kind: jobs.KindInstance, Host: name, How: string(jobs.InstanceCreating), Reason: p.spec.Name})
+	}
+	in := c.addInstance(p, name, n)
+	in.inherited, in.listed, in.seen = true, true, true
+	c.say(name, 0, "found the instance %s, of which there was no record", name)
+	if known {
+		in.leaving = true
+		c.terminate(in, "it was taken for gone")
+	}
+}
+
+func (c *Core) instanceGone(in *instance, why string) {
+	c.emit(jobs.Record{Kind: jobs.KindInstance, Host: in.name, How: string(jobs.InstanceGone), Reason: why})
+	delete(c.provisions.byName, in.name)
+	if h := c.byName[in.name]; h != nil {
+		h.inst, h.leaving = nil, true
+		for _, id := range slices.Clone(h.missing) {
+			c.forget(id) // nothing runs on a machine that does not exist
+		}
+	}
+}
+
+// terminate records the termination and then has the command run.
+func (c *Core) terminate(in *instance, why string) {
+	in.why, in.ending, in.busy = why, true, true
+	c.emit(jobs.Record{Kind: jobs.KindInstance, Host: in.name, How: string(jobs.InstanceTerminating), Reason: why})
+	c.provisions.orders = append(c.provisions.orders, TerminateInstance{in.p.spec.Name, in.name})
+}
+
+// provide decides what becomes of instances. It comes after launching, so that an instance
+// without work has none that could be had.
+func (c *Core) provide() {
+	v := &c.provisions
+	if len(v.providers) == 0 || c.stopped || c.fenced || c.finished {
+		return
+	}
+	for _, in := range v.instances {
+		c.tend(in)
+	}
+	if c.now.Mono >= v.nextAt {
+		v.nextAt = c.now.Mono + provideEvery
+		for _, p := range v.providers {
+			c.createFor(p)
+		}
+	}
+	for _, p := range v.providers {
+		c.listFor(p)
+	}
+	var used []string
+	for _, in := range v.instances {
+		if in.seen && !in.ending && !in.failed {
+			used = append(used, in.name)
+		}
+	}
+	if !slices.Equal(used, v.used) {
+		v.used = used
+		v.orders = append(v.orders, UseInstances{slices.Clone(used)})
+	}
+}
+
+// tend decides what becomes of an instance.
+func (c *Core) tend(in *instance) {
+	h := c.byName[in.name]
+	if h != nil {
+		h.inst = in
+		h.leaving = in.leaving
+		if !in.p.listed {
+			h.heard = c.now.Mono // it cannot be reached before its address is listed
+		}
+		if h.linked && h.beaten {
+			if !in.up {
+				c.emit(jobs.Record{Kind: jobs.KindInstance, Host: in.name, How: string(jobs.InstanceUp)})
+				if !in.inherited {
+					in.p.learn(c.now.Mono - in.since)
+				}
+			}
+			in.up, in.answered = true, true
+			in.p.slots = max(1, h.slots())
+		}
+		if h.open > 0 {
+			in.idleAt = 0
+			return
+		}
+	}
+	if in.busy || c.now.Mono < in.tryAt {
+		return
+	}
+	if in.up && in.idleAt == 0 {
+		in.idleAt = max(1, c.now.Mono)
+	}
+	switch why := c.endsFor(in, h); {
+	case why == "":
+	case in.needsFetch(h):
+		in.leaving, in.busy, in.why = true, true, why
+		c.provisions.orders = append(c.provisions.orders, FetchInstance{in.name, slices.Clone(in.outputs)})
+	default:
+		if !in.up && !in.ending && !c.nothingWaits() {
+			in.p.failures++
+			in.p.createAt = c.now.Mono + c.afterFailures(in.p.failures)
+		}
+		in.leaving = true
+		c.terminate(in, why)
+	}
+	if h != nil {
+		h.leaving = in.leaving
+	}
+}
+
+// keepsOutput notes that an attempt has ended on an instance.
+func (c *Core) keepsOutput(host string, id jobs.AttemptID) {
+	if in := c.provisions.byName[host]; in != nil {
+		in.outputs = append(in.outputs, id)
+	}
+}
+
+// needsFetch reports whether only the instance has outputs of its attempts.
+func (in *instance) needsFetch(h *host) bool {
+	return len(in.outputs) > 0 && !in.ending && (h == nil || h.hello == nil || !h.hello.Shared)
+}
+
+// endsFor returns why an instance on which nothing runs is to be terminated; "": it is not.
+func (c *Core) endsFor(in *instance, h *host) string {
+	age := c.now.Mono - in.since
+	switch {
+	case in.ending:
+		return in.why // the command failed, or has not had its effect
+	case in.failed && !in.listed:
+		return "" // the next list tells whether there is anything to terminate
+	case in.failed:
+		return in.why
+	case in.leaving && in.up:
+		return in.why
+	case !in.p.listed:
+		return ""
+	case c.nothingWaits():
+		return "the run has no more work for it"
+	case !in.up && age >= in.p.limit():
+		return "it has not answered within " + short(in.p.limit())
+	case in.up && c.now.Mono-in.idleAt >= in.p.spec.Idle:
+		return "it has been idle for " + short(in.p.spec.Idle)
+	}
+	return ""
+}
+
+// nothingWaits reports whether this run has no job, or will launch none, for a host that
+// has none.
+func (c *Core) nothingWaits() bool {
+	return c.drain != "" || c.last && c.table.Counts[jobs.Queued] == 0
+}
+
+// listFor asks for the list of a provider when it is needed.
+func (c *Core) listFor(p *provider) {
+	if p.listing || c.now.Mono < p.listAt {
+		return
+	}
+	needed, soon := !p.listed, false
+	for _, in := range c.provisions.instances {
+		if in.p == p && !in.busy {
+			needed = true
+			soon = soon || !in.up || in.ending || !in.listed
+		}
+	}
+	if !needed || p.listed && !soon && c.now.Mono < p.listFrom+listLater {
+		return
+	}
+	p.listing, p.listFrom = true, c.now.Mono
+	c.provisions.orders = append(c.provisions.orders, ListInstances{p.spec.Name})
+}
+
+// createFor creates instances if the queue cannot be consumed, at the present rate, within
+// the time that a new instance needs to start.
+func (c *Core) createFor(p *provider) {
+	if !p.listed || c.now.Mono < p.createAt || c.closed() || c.queue.ready == 0 {
+		return
+	}
+	n, coming := 0, 0
+	for _, in := range c.provisions.instances {
+		if in.p == p {
+			n++
+		}
+		if c.comes(in) {
+			coming += in.p.slots
+		}
+	}
+	for left := c.leftWhenUp(p); n < p.spec.Max && coming < left; n++ {
+		if p.failures > 0 && coming > 0 {
+			return // one is enough to find out whether it works again
+		}
+		coming += p.slots
+		number := c.provisions.highest + 1
+		in := c.addInstance(p, hosts.InstanceName(c.cfg.InstancePrefix, number), number)
+		in.busy = true
+		c.emit(jobs.Record{Kind: jobs.KindInstance, Host: in.name, How: string(jobs.InstanceCreating), Reason: p.spec.Name})
+		c.provisions.orders = append(c.provisions.orders, CreateInstance{p.spec.Name, in.name})
+	}
+}
+
+// comes reports whether an instance is on its way to take jobs.
+func (c *Core) comes(in *instance) bool {
+	return !in.answered && !in.failed && !in.ending && (!in.up || c.now.Mono-in.since < in.p.limit())
+}
+
+// leftWhenUp returns how many slots the jobs that wait, and that an instance could run,
+// would still need when an instance created at this instant came up.
+func (c *Core) leftWhenUp(p *provider) int {
+	_, known := c.workLeft(c.now) // sets the law of each queue
+	oldest := map[*runStats]float64{}
+	horizon, free, slots := p.startup.Seconds(), 0.0, 0
+	for _, h := range c.hosts {
+		switch {
+		case h.takes():
+			slots += h.limit
+			free += float64(h.limit) * horizon
+		case h.onFirstDial() && h.inst == nil && c.now.Mono < firstDialTime:
+			return 0 // what it can do will be known in a moment
+		}
+		for f := h.head; f != nil; f = f.next {
+			age := 0.0
+			if f.started {
+				age = f.age(c.now.Mono).Seconds()
+			}
+			oldest[f.stats] = max(oldest[f.stats], age)
+			if h.takes() {
+				free -= float64(f.slots) * min(horizon, max(0, f.stats.meanOr(known, oldest[f.stats])-age))
+			}
+		}
+	}
+	for _, in := range c.provisions.instances {
+		if c.comes(in) {
+			free += float64(in.p.slots) * max(0, horizon-max(0, in.p.startup-(c.now.Mono-in.since)).Seconds())
+		}
+	}
+	stranded, waiting, work := 0, 0, 0.0
+	for _, cl := range c.queue.list {
+		slots := cl.n * cl.key.slots
+		switch {
+		case !p.couldRun(cl):
+		case !c.canRunNow(cl):
+			stranded += slots
+		default:
+			waiting += slots
+			work += float64(slots) * cl.stats.meanOr(known, oldest[cl.stats])
+		}
+	}
+	left := stranded
+	if waiting > 0 && work > free {
+		left += int(float64(waiting) * (work - max(0, free)) / work)
+	}
+	if c.cfg.MaxSlots > 0 {
+		left = min(left, c.cfg.MaxSlots-slots)
+	}
+	return left
+}
+
+// meanOr returns the mean run time in seconds as far as it is known, and otherwise the age
+// of the oldest job that runs.
+func (st *runStats) meanOr(known bool, oldest float64) float64 {
+	if known {
+		return max(st.law.mean, 1e-3)
+	}
+	return oldest
+}
+
+// canRunNow reports whether a host that takes jobs could run the class.
+func (c *Core) canRunNow(cl *class) bool {
+	if cl.epoch != c.queue.epoch {
+		c.fit(cl)
+	}
+	for _, h := range c.hosts {
+		if cl.fits[h.idx] && h.takes() {
+			return true
+		}
+	}
+	return false
+}
+
+// couldRun reports whether an instance of the provider could run the class, as far as is known.
+func (p *provider) couldRun(cl *class) bool {
+	h := host{spec: &p.spec.Host}
+	if p.spec.Host.GPUs > 0 {
+		h.gpuBusy = make([]bool, p.spec.Host.GPUs)
+	}
+	return h.misses(cl) == ""
+}
+
+// anyProviderCouldRun reports whether there is such a provider.
+func (c *Core) anyProviderCouldRun(cl *class) bool {
+	return slices.ContainsFunc(c.provisions.providers, func(p *provider) bool { return p.couldRun(cl) })
+}
+
+// instancesMayCome reports whether an instance is on its way: not all hope for the run is lost.
+func (c *Core) instancesMayCome() bool {
+	return slices.ContainsFunc(c.provisions.instances, func(in *instance) bool {
+		return c.comes(in) && in.p.failures == 0
+	})
+}
+
+// instancesGo reports whether the end of the run has to wait for instances to go.
+func (c *Core) instancesGo() bool {
+	unsure := func(p *provider) bool { return !p.listed }
+	if len(c.provisions.instances) == 0 && (len(c.table.Instances) == 0 || !slices.ContainsFunc(c.provisions.providers, unsure)) {
+		return false
+	}
+	if c.provisions.endBy == 0 {
+		c.provisions.endBy = c.now.Mono + instancesEndTime
+	}
+	return c.now.Mono < c.provisions.endBy
+}
+
+// instancesLeft names the instances that may still exist, for the end of a run.
+func (c *Core) instancesLeft() string {
+	var names []string
+	for _, in := range c.provisions.instances {
+		names = append(names, in.name)
+	}
+	if names == nil {
+		return ""
+	}
+	if len(names) > 5 {
+		names = append(names[:5], "…")
+	}
+	return "instances may still exist: " + strings.Join(names, ", ") + "; see dcs-tui hosts instances"
+}

@@ -1,0 +1,351 @@
+package sched
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
+
+// cloud is a provider of instances with two slots that take a minute to start.
+func cloud() *hosts.Provider {
+	return &hosts.Provider{Name: "cloud", Max: 3, Startup: time.Minute, Idle: 2 * time.Minute,
+		Host: hosts.Host{GPUs: -1, Link: "ssh", Slots: hosts.SlotRule{Fixed: 2}, Tags: []string{"cloud"}}}
+}
+
+func provided(cfg Config, p *hosts.Provider) Config {
+	cfg.Providers, cfg.InstancePrefix = []*hosts.Provider{p}, "dcs-r"
+	return cfg
+}
+
+// list answers a ListInstances; there may be none to answer.
+func (s *stage) list(names ...string) []Order {
+	return s.step(InstancesListed{Provider: "cloud", Names: names})
+}
+
+// listUntil lets time pass until the core asks for a list, and answers it.
+func (s *stage) listUntil(names ...string) []Order {
+	s.t.Helper()
+	for range 100 {
+		if s.c.provisions.providers[0].listing {
+			return s.list(names...)
+		}
+		s.wait(time.Second)
+	}
+	s.t.Fatal("no list is asked for")
+	return nil
+}
+
+// instanceRecords returns what the journal says of an instance.
+func (s *stage) instanceRecords(name string) string {
+	var all []string
+	for _, r := range s.journal {
+		if r.Kind == jobs.KindInstance && r.Host == name {
+			all = append(all, r.How)
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+// An instance is created only when the queue cannot be consumed, at the present rate,
+// within the time that a new one needs to start, and no more of them than there are jobs for.
+func TestCreateInstances(t *testing.T) {
+	few := cloud()
+	few.Max = 1
+	ten := func(n int) func(s *stage) {
+		return func(s *stage) { // five jobs have taken 10 s each, two run, n wait
+			s.up("a")
+			s.plain(7 + n)
+			for i := range 5 {
+				s.started("a", fmt.Sprintf("%d.1", i+1))
+				s.ranFor("a", fmt.Sprintf("%d.1", i+1), 10*time.Second)
+			}
+		}
+	}
+	for _, c := range []struct {
+		name  string
+		p     *hosts.Provider
+		cfg   Config
+		hosts []*hosts.Host
+		do    func(s *stage)
+		want  int
+	}{
+		{"nothing to do", cloud(), Config{}, nil, func(s *stage) { s.plain(0) }, 0},
+		{"no hosts", cloud(), Config{}, nil, func(s *stage) { s.plain(1) }, 1},
+		{"no hosts, as many instances as jobs need", cloud(), Config{}, nil, func(s *stage) { s.plain(4) }, 2},
+		{"no more than max", cloud(), Config{}, nil, func(s *stage) { s.plain(100) }, 3},
+		{"no more than max 1", few, Config{}, nil, func(s *stage) { s.plain(100) }, 1},
+		{"the queue is empty before one is up", cloud(), Config{}, []*hosts.Host{box("a", 2)}, ten(8), 0},
+		{"a few are left", cloud(), Config{}, []*hosts.Host{box("a", 2)}, ten(12), 1},
+		{"many are left", cloud(), Config{}, []*hosts.Host{box("a", 2)}, ten(40), 3},
+		{"max slots", cloud(), Config{MaxSlots: 4}, []*hosts.Host{box("a", 2)}, ten(40), 1},
+		{"run times are not known yet", cloud(), Config{}, []*hosts.Host{box("a", 2)}, func(s *stage) { s.up("a"); s.plain(40) }, 0},
+		{"what runs is old", cloud(), Config{}, []*hosts.Host{box("a", 2)}, func(s *stage) {
+			s.up("a")
+			s.plain(40)
+			s.started("a", "1.1 2.1")
+			s.wait(time.Minute, "a")
+		}, 3},
+		{"hosts are being dialed", cloud(), Config{}, []*hosts.Host{box("a", 2)}, func(s *stage) { s.plain(40) }, 0},
+		{"hosts do not answer", cloud(), Config{}, []*hosts.Host{box("a", 2)}, func(s *stage) { s.plain(40); s.wait(firstDialTime + 5*time.Second) }, 3},
+		{"paused", cloud(), Config{}, nil, func(s *stage) { s.step(Pause{On: true}); s.plain(40) }, 0},
+		{"draining", cloud(), Config{}, nil, func(s *stage) { s.step(Drain{Why: "asked"}); s.plain(40) }, 0},
+		{"only instances have the tag", cloud(), Config{}, []*hosts.Host{box("a", 2)}, func(s *stage) {
+			s.up("a")
+			s.submit(true, &jobs.Options{Tags: []string{"cloud"}})
+		}, 1},
+		{"instances lack the tag", cloud(), Config{}, []*hosts.Host{box("a", 2), box("b", 2)}, func(s *stage) {
+			s.submit(true, &jobs.Options{Tags: []string{"other"}})
+		}, 0},
+		{"instances are too small", cloud(), Config{}, []*hosts.Host{box("a", 4)}, func(s *stage) {
+			s.submit(true, slices.Repeat([]*jobs.Options{{Slots: 4}}, 9)...)
+			s.wait(firstDialTime + 5*time.Second)
+		}, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newStage(t, provided(c.cfg, c.p), c.hosts...)
+			c.do(s)
+			if got := s.instanceRecords("dcs-r-1"); got != "" {
+				t.Errorf("before the list is known: %s", got)
+			}
+			s.at += provideEvery
+			got := strings.Count(said[CreateInstance](s.list()), "dcs-r-")
+			if got != c.want {
+				t.Errorf("got %d instances, want %d", got, c.want)
+			}
+			s.at += provideEvery
+			if more := said[CreateInstance](s.step(Tick{})); more != "" {
+				t.Errorf("then also %s, though nothing has changed", more)
+			}
+		})
+	}
+}
+
+// served is a stage with one instance that is up and shares the run directory or does not.
+func served(t *testing.T, shared bool, jobsToDo int, last bool) *stage {
+	s := newStage(t, provided(Config{}, cloud()), box("dcs-r-1", 2))
+	s.submit(last, slices.Repeat([]*jobs.Options{jobs.NoOptions}, jobsToDo)...)
+	s.at += firstDialTime
+	contains(t, "orders", said[CreateInstance](s.list()), "{cloud dcs-r-1}")
+	s.step(InstanceCreated{Name: "dcs-r-1"})
+	want(t, "used", said[UseInstances](s.listUntil("dcs-r-1")), "{[dcs-r-1]}")
+	s.step(HostUp{"dcs-r-1", &hosts.Hello{Cores: 3, Slots: 2, Shared: shared}})
+	s.step(HostBeat{"dcs-r-1", &hosts.Beat{MemFree: -1, DiskFree: -1}})
+	want(t, "records", s.instanceRecords("dcs-r-1"), "creating up")
+	return s
+}
+
+// An instance is terminated at once when the run has no more work for it, after idle while
+// more jobs may come, and never with open attempts or outputs that only it has.
+func TestTerminateInstances(t *testing.T) {
+	ok := jobs.Outcome{Started: 1, Ended: 2}
+	t.Run("no more work", func(t *testing.T) {
+		s := served(t, true, 2, true)
+		s.started("dcs-r-1", "1.1 2.1")
+		want(t, "with an open attempt", said[TerminateInstance](s.ended("dcs-r-1", "1.1", ok)), "")
+		want(t, "at the end", said[TerminateInstance](s.ended("dcs-r-1", "2.1", ok)), "{cloud dcs-r-1}")
+		want(t, "records", s.instanceRecords("dcs-r-1"), "creating up terminating")
+		if s.finish != nil {
+			t.Error("the run has ended before its instance is gone")
+		}
+		s.step(InstanceTerminated{Name: "dcs-r-1"})
+		s.listUntil()
+		want(t, "records", s.instanceRecords("dcs-r-1"), "creating up terminating gone")
+		if s.finish == nil || s.finish.How != AllDone || s.finish.Why != "" {
+			t.Errorf("got %+v, want all done", s.finish)
+		}
+	})
+	t.Run("idle", func(t *testing.T) {
+		s := served(t, true, 1, false)
+		s.started("dcs-r-1", "1.1")
+		s.ended("dcs-r-1", "1.1", ok)
+		want(t, "too early", said[TerminateInstance](s.wait(110*time.Second, "dcs-r-1")), "")
+		want(t, "after idle", said[TerminateInstance](s.wait(20*time.Second, "dcs-r-1")), "{cloud dcs-r-1}")
+		s.submit(false, jobs.NoOptions)
+		want(t, "on one that is being terminated", on(s.orders, "dcs-r-1"), "")
+	})
+	t.Run("work comes in time", func(t *testing.T) {
+		s := served(t, true, 1, false)
+		s.started("dcs-r-1", "1.1")
+		s.ended("dcs-r-1", "1.1", ok)
+		s.wait(110*time.Second, "dcs-r-1")
+		s.submit(false, jobs.NoOptions)
+		s.started("dcs-r-1", "2.1")
+		want(t, "busy", said[TerminateInstance](s.wait(10*time.Minute, "dcs-r-1")), "")
+	})
+	t.Run("drain", func(t *testing.T) {
+		s := served(t, true, 2, false)
+		s.started("dcs-r-1", "1.1 2.1")
+		s.ended("dcs-r-1", "1.1", ok)
+		s.ended("dcs-r-1", "2.1", ok)
+		want(t, "orders", said[TerminateInstance](s.step(Drain{Why: "asked"})), "{cloud dcs-r-1}")
+	})
+	t.Run("outputs are fetched first", func(t *testing.T) {
+		s := served(t, false, 1, true)
+		s.started("dcs-r-1", "1.1")
+		orders := s.ended("dcs-r-1", "1.1", ok)
+		want(t, "fetch", said[FetchInstance](orders), "{dcs-r-1 [1.1]}")
+		want(t, "before it", said[TerminateInstance](orders), "")
+		orders = s.step(InstanceFetched{Name: "dcs-r-1", Err: "no route"})
+		want(t, "after a failure", said[TerminateInstance](append(orders, s.wait(time.Second, "dcs-r-1")...)), "")
+		orders = s.wait(30*time.Second, "dcs-r-1")
+		want(t, "fetch again", said[FetchInstance](orders), "{dcs-r-1 [1.1]}")
+		want(t, "before it is done", said[TerminateInstance](orders), "")
+		want(t, "after it", said[TerminateInstance](s.step(InstanceFetched{Name: "dcs-r-1"})), "{cloud dcs-r-1}")
+	})
+	t.Run("the command fails", func(t *testing.T) {
+		s := served(t, true, 1, true)
+		s.started("dcs-r-1", "1.1")
+		s.ended("dcs-r-1", "1.1", ok)
+		orders := s.step(InstanceTerminated{Name: "dcs-r-1", Err: "the terminate command failed"})
+		want(t, "at once", said[TerminateInstance](orders), "")
+		s.listUntil("dcs-r-1")
+		contains(t, "later", said[TerminateInstance](s.wait(30*time.Second)), "{cloud dcs-r-1}")
+		s.wait(instancesEndTime)
+		if s.finish == nil || !strings.Contains(s.finish.Why, "instances may still exist: dcs-r-1") {
+			t.Errorf("got %+v, want an end that names the instance", s.finish)
+		}
+	})
+}
+
+// Creations that fail are tried again after delays that grow; what a failed command left
+// behind is terminated.
+func TestCreationFails(t *testing.T) {
+	s := newStage(t, provided(Config{GiveUp: time.Hour}, cloud()))
+	s.plain(1)
+	s.list()
+	s.step(InstanceCreated{Name: "dcs-r-1", Err: "quota"})
+	var gaps []time.Duration
+	for n := 2; n < 9; n++ {
+		at := s.at
+		for name := fmt.Sprintf("dcs-r-%d", n); s.instanceRecords(name) == ""; s.wait(time.Second) {
+			if s.at-at > time.Hour {
+				t.Fatal("no further creation is tried")
+			}
+			s.list()
+		}
+		gaps = append(gaps, s.at-at)
+		s.step(InstanceCreated{Name: fmt.Sprintf("dcs-r-%d", n), Err: "quota"})
+	}
+	if gaps[0] < 2*time.Second || gaps[0] > 10*time.Second || gaps[6] < 2*time.Minute || gaps[6] > 6*time.Minute {
+		t.Errorf("the delays are %v, want them to grow from seconds to minutes", gaps)
+	}
+	want(t, "what never was", s.instanceRecords("dcs-r-1"), "creating gone")
+	s.listUntil("dcs-r-8") // it may have been asked for before the command ended
+	s.listUntil("dcs-r-8")
+	contains(t, "termination", said[TerminateInstance](s.wait(10*time.Second)), "{cloud dcs-r-8}")
+}
+
+// An instance that never answers is terminated after a limit, and what is seen of others
+// changes the estimate.
+func TestInstanceNeverAnswers(t *testing.T) {
+	s := newStage(t, provided(Config{}, cloud()))
+	s.plain(1)
+	s.list()
+	s.step(InstanceCreated{Name: "dcs-r-1"})
+	s.listUntil("dcs-r-1")
+	for s.at < startupLimit*time.Minute-5*time.Second {
+		s.wait(time.Second)
+		s.list("dcs-r-1")
+	}
+	want(t, "records", s.instanceRecords("dcs-r-1"), "creating")
+	s.wait(10 * time.Second)
+	want(t, "records", s.instanceRecords("dcs-r-1"), "creating terminating")
+
+	p := &provider{spec: cloud(), startup: time.Minute}
+	p.learn(10 * time.Second)
+	p.learn(20 * time.Second)
+	if p.startup != 15*time.Second || p.limit() != 3*time.Minute {
+		t.Errorf("got startup %s and limit %s", p.startup, p.limit())
+	}
+}
+
+// A list that fails proves nothing; one that shrinks twice means that an instance is gone,
+// unless the instance answers.
+func TestInstanceListShrinks(t *testing.T) {
+	s := served(t, true, 2, true)
+	s.started("dcs-r-1", "1.1 2.1")
+	for range 3 {
+		s.wait(listLater, "dcs-r-1")
+		s.list()
+	}
+	want(t, "while it answers", s.instanceRecords("dcs-r-1"), "creating up")
+	s.step(HostDown{"dcs-r-1", errRefused})
+	s.wait(listLater)
+	s.step(InstancesListed{Provider: "cloud", Err: "no token"})
+	s.wait(listLater)
+	want(t, "after a failed list", s.instanceRecords("dcs-r-1"), "creating up")
+	s.wait(2 * time.Minute)
+	s.list()
+	want(t, "after a list without it", s.instanceRecords("dcs-r-1"), "creating up gone")
+}
+
+// The next dispatcher adopts instances, terminates those that nobody needs, and asks the
+// list before it believes that one is gone.
+func TestAdoptInstances(t *testing.T) {
+	table := func(n int, records ...jobs.Record) *jobs.Table {
+		tb := &jobs.Table{}
+		for i := range n {
+			tb.Specs = append(tb.Specs, &jobs.Spec{ID: jobs.ID(i + 1), Options: jobs.NoOptions})
+		}
+		for _, r := range append([]jobs.Record{{Kind: jobs.KindEpoch, Epoch: 2}, {Kind: jobs.KindAccepted, Job: 1, Count: n}}, records...) {
+			if err := jobs.Fold(tb, &r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return tb
+	}
+	is := func(name, how string) jobs.Record {
+		return jobs.Record{Kind: jobs.KindInstance, At: 1, Host: name, How: how, Reason: "cloud"}
+	}
+	start := func(tb *jobs.Table, hs ...*hosts.Host) *stage {
+		s := &stage{t: t, c: New(provided(Config{}, cloud()), tb, hs)}
+		contains(t, "first", said[ListInstances](s.step(Tick{})), "{cloud}")
+		s.step(Submit{Last: true})
+		return s
+	}
+	t.Run("needed", func(t *testing.T) {
+		s := start(table(2, is("dcs-r-1", "creating"), is("dcs-r-1", "up")))
+		orders := s.list("dcs-r-1")
+		want(t, "used", said[UseInstances](orders), "{[dcs-r-1]}")
+		want(t, "terminated", said[TerminateInstance](orders), "")
+		want(t, "created, while it is on its way", said[CreateInstance](orders), "")
+	})
+	t.Run("not needed", func(t *testing.T) {
+		s := start(table(0, is("dcs-r-3", "creating"), is("dcs-r-3", "up"), is("dcs-r-7", "creating")))
+		contains(t, "terminated", said[TerminateInstance](s.list("dcs-r-3", "dcs-r-7")), "{cloud dcs-r-3} {cloud dcs-r-7}")
+	})
+	t.Run("terminated again", func(t *testing.T) {
+		s := start(table(1, is("dcs-r-1", "creating"), is("dcs-r-1", "terminating")))
+		want(t, "records", s.instanceRecords("dcs-r-1"), "terminating") // of this dispatcher
+	})
+	t.Run("with an open attempt", func(t *testing.T) {
+		s := start(table(1, is("dcs-r-1", "creating"), is("dcs-r-1", "up"),
+			jobs.Record{Kind: jobs.KindLaunching, Job: 1, N: 1, Host: "dcs-r-1"}, jobs.Record{Kind: jobs.KindRunning, Job: 1, N: 1, Host: "dcs-r-1"}))
+		s.wait(10 * time.Minute)
+		s.wantState(1, jobs.Running) // not given up before the list tells where it is
+		want(t, "terminated", said[TerminateInstance](s.list("dcs-r-1")), "")
+	})
+	t.Run("unknown and late ones", func(t *testing.T) {
+		s := start(table(0, is("dcs-r-1", "creating"), is("dcs-r-1", "gone")))
+		contains(t, "terminated", said[TerminateInstance](s.list("dcs-r-1", "dcs-r-9")), "{cloud dcs-r-1} {cloud dcs-r-9}")
+		want(t, "records", s.instanceRecords("dcs-r-9"), "creating terminating")
+	})
+	t.Run("numbers go on", func(t *testing.T) {
+		s := start(table(1, is("dcs-r-4", "creating"), is("dcs-r-4", "gone")))
+		want(t, "created", said[CreateInstance](s.list()), "{cloud dcs-r-5}")
+	})
+	t.Run("the provider is gone", func(t *testing.T) {
+		s := start(table(0, jobs.Record{Kind: jobs.KindInstance, Host: "dcs-r-1", How: "creating", Reason: "other"}))
+		for _, r := range s.journal {
+			if strings.Contains(r.Reason, "there is no provider other") {
+				return
+			}
+		}
+		t.Error("nobody is told of it")
+	})
+}
