@@ -22,7 +22,7 @@ func Fold(t *Table, r *Record) error {
 		t.Epoch = r.Epoch
 		return nil
 	case KindEvent:
-		if r.Count > 0 && t.Job(r.Job) != nil {
+		if r.Count > 0 && r.Job > 0 && int(r.Job) <= t.NumJobs() {
 			if t.Late == nil {
 				t.Late = map[ID]int32{}
 			}
@@ -70,12 +70,9 @@ func Fold(t *Table, r *Record) error {
 		t.Closed = Closing{t.Epoch, r.How, r.Reason}
 		return nil
 	}
-	j := t.Job(r.Job)
+	j := t.row(r.Job)
 	if j == nil {
 		return fmt.Errorf("%s: there is no job %d", r.Kind, r.Job)
-	}
-	if j.packed != "" {
-		j.unpack()
 	}
 	switch r.Kind {
 	case KindLaunching:
@@ -146,7 +143,7 @@ func sound(r *Record) error {
 // keep saves a row whose result the consumer may not have: an earlier round's is as
 // much a result as the last one's (promise 1).
 func (t *Table) keep(j *Job) {
-	if j.Seq <= t.Acked {
+	if j.Seq <= t.Acked || t.packed != nil {
 		return
 	}
 	past := *j
@@ -164,14 +161,18 @@ func (t *Table) nextRound(j *Job, why string) {
 }
 
 func (t *Table) accept(r *Record) error {
-	first := int(r.Job)
-	if first != len(t.Jobs)+1 || r.Count < 0 || r.Count > len(t.Specs)-len(t.Jobs) {
+	first, have := int(r.Job), t.NumJobs()
+	if first != have+1 || r.Count < 0 || r.Count > t.NumSpecs()-have {
 		return fmt.Errorf("%d accepted jobs from %d on do not follow %d jobs of which %d have specifications",
-			r.Count, first, len(t.Jobs), len(t.Specs))
+			r.Count, first, have, t.NumSpecs())
 	}
-	t.Jobs = slices.Grow(t.Jobs, r.Count)
-	for _, s := range t.Specs[first-1 : first-1+r.Count] {
-		t.Jobs = append(t.Jobs, Job{Spec: s, Round: 1, Priority: int32(s.Priority)})
+	if p := t.packed; p != nil {
+		p.rows = append(p.rows, make([]address, r.Count)...)
+	} else {
+		t.Jobs = slices.Grow(t.Jobs, r.Count)
+		for _, s := range t.Specs[first-1 : first-1+r.Count] {
+			t.Jobs = append(t.Jobs, Job{Spec: s, Round: 1, Priority: int32(s.Priority)})
+		}
 	}
 	t.Counts[Queued] += r.Count
 	t.Ended = t.Ended && r.Count == 0

@@ -29,7 +29,6 @@ func (t *Table) edit(j *Job, r *Record) error {
 		}
 		j.Failures, j.Retry, j.Reason = 0, 0, r.Reason
 	}
-	j.Spec = r.Spec
-	t.Specs[r.Job-1] = r.Spec
+	t.setSpec(j, r.Spec)
 	return nil
 }

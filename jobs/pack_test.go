@@ -9,36 +9,49 @@ import (
 	"dcs-tui/jobs/jobstest"
 )
 
-// A table whose finished jobs are packed after each record folds to what the plain one is.
-func TestPack(t *testing.T) {
+// A packed table folds to what the plain one is, with the same errors.
+func TestPacked(t *testing.T) {
 	n := 0
 	for seed := range uint64(20) {
 		specs, recs := jobstest.History(seed, 8, 400)
-		plain, packed := &jobs.Table{Specs: slices.Clone(specs)}, &jobs.Table{Specs: slices.Clone(specs)}
-		var p jobs.Packer
+		plain, packed := &jobs.Table{Specs: slices.Clone(specs)}, jobs.NewPacked()
+		packed.SetSpecs(0, specs[:3])
+		packed.SetSpecs(3, specs[3:])
+		var reader jobs.RowReader
 		for i := range recs {
 			for _, table := range []*jobs.Table{plain, packed} {
 				if err := jobs.Fold(table, &recs[i]); err != nil {
 					t.Fatal(err)
 				}
 			}
-			for k := range packed.Jobs {
-				if j := &packed.Jobs[k]; p.Pack(j) {
-					n++
-				}
+			if recs[i].Job > 0 && seed%2 == 0 {
+				packed.Pack(recs[i].Job)
+				n++
+			}
+			if packed.NumJobs() != len(plain.Jobs) || packed.Counts != plain.Counts || packed.Seq != plain.Seq {
+				t.Fatalf("seed %d, record %d: %d jobs, %v, want %d, %v", seed, i, packed.NumJobs(), packed.Counts, len(plain.Jobs), plain.Counts)
 			}
 			for k := range plain.Jobs {
-				got, want := &packed.Jobs[k], &plain.Jobs[k]
-				if all := got.History(); len(all)+len(want.Attempts) > 0 && !reflect.DeepEqual(all, want.Attempts) {
-					t.Fatalf("seed %d, record %d: job %d has %+v, want %+v", seed, i, k+1, all, want.Attempts)
+				id, want := jobs.ID(k+1), &plain.Jobs[k]
+				for _, got := range []*jobs.Job{packed.Job(id), reader.Job(packed, id)} {
+					if !sameRow(got, want) {
+						t.Fatalf("seed %d, record %d: job %d is %+v, want %+v", seed, i, id, got, want)
+					}
 				}
-				if got.Ran() != want.Ran() || len(got.Open()) != len(want.Open()) || !reflect.DeepEqual(got.Last(), want.Last()) ||
-					got.State != want.State || got.Failures != want.Failures {
-					t.Fatalf("seed %d, record %d: job %d is %+v, want %+v", seed, i, k+1, got, want)
+				if got := packed.State(id); got != want.State {
+					t.Fatalf("seed %d, record %d: job %d is %s, want %s", seed, i, id, got, want.State)
+				}
+				for at, want := range want.Attempts {
+					if got := packed.Attempt(jobs.AttemptID{Job: id, N: at + 1}); !reflect.DeepEqual(got, want) {
+						t.Fatalf("seed %d, record %d: got %+v, want %+v", seed, i, got, want)
+					}
 				}
 			}
-			if len(packed.Past) != len(plain.Past) {
-				t.Fatalf("seed %d, record %d: %d past rows, want %d", seed, i, len(packed.Past), len(plain.Past))
+		}
+		at := 0
+		for j := range packed.Rows() {
+			if at++; !sameRow(j, &plain.Jobs[at-1]) {
+				t.Errorf("seed %d: Rows has %+v, want %+v", seed, j, &plain.Jobs[at-1])
 			}
 		}
 	}
@@ -47,24 +60,75 @@ func TestPack(t *testing.T) {
 	}
 }
 
-// Every field of an attempt and its outcome survives packing.
-func TestPackFields(t *testing.T) {
-	full := &jobs.Attempt{ID: jobs.AttemptID{Job: 7, N: 1}, Host: "melon1", Reason: "why é", Launched: 1 << 60, Started: 1<<60 - 5, Slot: 3, Round: 2,
-		State: jobs.AttemptExited, Charged: true, Outcome: &jobs.Outcome{Exit: -1, Signal: "SIGKILL", Started: 1 << 59, Ended: 5, CPU: 1 << 50,
-			MaxRSSBytes: 1 << 40, TimedOut: true, Stopped: true, DiskFull: true, LeftChildren: 9, Error: "e", LastLine: "last\xff"}}
-	v := reflect.ValueOf(*full.Outcome)
-	for i := range v.NumField() {
-		if v.Field(i).IsZero() {
-			t.Fatalf("the test sets no %s", v.Type().Field(i).Name)
+// sameRow compares rows; an empty list is as good as none.
+func sameRow(a, b *jobs.Job) bool {
+	x, y := *a, *b
+	s, u := *x.Spec, *y.Spec
+	if len(s.Params)+len(u.Params) == 0 {
+		s.Params, u.Params = nil, nil
+	}
+	if len(x.Attempts)+len(y.Attempts) == 0 {
+		x.Attempts, y.Attempts = nil, nil
+	}
+	x.Spec, y.Spec = &s, &u
+	return reflect.DeepEqual(x, y)
+}
+
+// Every field of a job, its specification, an attempt, and its outcome survives packing.
+func TestPackedFields(t *testing.T) {
+	out := &jobs.Outcome{Exit: -1, Signal: "SIGKILL", Started: 1 << 59, Ended: 5, CPU: 1 << 50,
+		MaxRSSBytes: 1 << 40, TimedOut: true, Stopped: true, DiskFull: true, LeftChildren: 9, Error: "e", LastLine: "last\xff"}
+	allSet(t, *out)
+	long := make([]byte, 100_000)
+	spec := &jobs.Spec{ID: 1, Line: 7, Command: "a\x00é" + string(long), Name: "n", Params: []jobs.Param{{Name: "x", Value: "1"}, {Name: "y"}},
+		Options: &jobs.Options{Queue: "q", Priority: -3}}
+	allSet(t, *spec)
+	short := &jobs.Spec{ID: 2, Command: "b", Options: jobs.NoOptions}
+	table := jobs.NewPacked()
+	table.SetSpecs(0, []*jobs.Spec{spec, short})
+	damaged := jobs.Record{Kind: jobs.KindDamaged}
+	fold := func(recs ...jobs.Record) {
+		t.Helper()
+		for i := range recs {
+			if err := jobs.Fold(table, &recs[i]); err != nil {
+				t.Fatal(err)
+			}
+			table.Pack(recs[i].Job)
 		}
 	}
-	j := jobs.Job{Spec: &jobs.Spec{ID: 7}, Attempts: []*jobs.Attempt{full, {ID: jobs.AttemptID{Job: 7, N: 2}, State: jobs.AttemptLost}}}
-	want := j.Attempts
-	if !new(jobs.Packer).Pack(&j) || j.Attempts != nil || !reflect.DeepEqual(j.History(), want) {
-		t.Errorf("%+v, want %+v", j.History(), want)
+	fold(damaged, jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: 2})
+	if got, want := table.Job(1), (&jobs.Job{Spec: spec, Round: 1, Priority: -3}); !sameRow(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
 	}
-	j = jobs.Job{Spec: &jobs.Spec{ID: 7}, Attempts: []*jobs.Attempt{{State: jobs.AttemptRunning}}}
-	if new(jobs.Packer).Pack(&j) {
-		t.Error("an open attempt was packed")
+	fold(jobs.Record{Kind: jobs.KindPriority, Job: 1, Priority: 1 << 30},
+		jobs.Record{Kind: jobs.KindLaunching, Job: 1, N: 1, At: 1 << 60, Host: "melon1"},
+		jobs.Record{Kind: jobs.KindRunning, Job: 1, N: 1, Slot: 3, Started: 1<<60 - 5},
+		jobs.Record{Kind: jobs.KindLost, Job: 1, N: 1, Next: jobs.Queued, Reason: "why é", Retry: 99},
+		jobs.Record{Kind: jobs.KindLaunching, Job: 1, N: 2, At: 5, Host: "melon2"},
+		jobs.Record{Kind: jobs.KindExited, Job: 1, N: 2, Next: jobs.Failed, Seq: 1 << 40, Charged: true, Outcome: out, Reason: "r"})
+	want := &jobs.Job{Spec: spec, Seq: 1 << 40, Reason: "r", Priority: 1 << 30, Round: 1, Failures: 1, State: jobs.Failed, Attempts: []*jobs.Attempt{
+		{ID: jobs.AttemptID{Job: 1, N: 1}, Host: "melon1", Reason: "why é", Launched: 1 << 60, Started: 1<<60 - 5, Slot: 3, Round: 1, State: jobs.AttemptLost},
+		{ID: jobs.AttemptID{Job: 1, N: 2}, Host: "melon2", Reason: "r", Launched: 5, Started: out.Started, Outcome: out, Round: 1, State: jobs.AttemptExited, Charged: true},
+	}}
+	if got := table.Job(1); !sameRow(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if got := table.Job(2); !sameRow(got, &jobs.Job{Spec: short, Round: 1}) {
+		t.Errorf("got %+v", got)
+	}
+	fold(jobs.Record{Kind: jobs.KindLaunching, Job: 2, N: 1, Host: "melon1"},
+		jobs.Record{Kind: jobs.KindLost, Job: 2, N: 1, Next: jobs.Queued, Retry: 99, Reason: "x"})
+	if got := table.Job(2); got.Retry != 99 || !got.Urgent || got.Reason != "x" {
+		t.Errorf("got %+v, want an urgent job that waits until 99", got)
+	}
+}
+
+// allSet fails the test unless every field of a struct is set.
+func allSet(t *testing.T, x any) {
+	t.Helper()
+	for v, i := reflect.ValueOf(x), 0; i < v.NumField(); i++ {
+		if v.Field(i).IsZero() {
+			t.Fatalf("the test sets no %s of %T", v.Type().Field(i).Name, x)
+		}
 	}
 }

@@ -6,8 +6,7 @@ import "fmt"
 // Only Fold writes it.
 type Job struct {
 	Spec     *Spec
-	Attempts []*Attempt // every one it ever had, oldest first; N is index + 1. nil while they are packed: see History
-	packed   string     // by a Packer; "": they are not
+	Attempts []*Attempt // every one it ever had, oldest first; N is index + 1
 	Retry    Stamp      // queued, but not before this instant; 0: at once
 	Seq      int64      // result number of the last terminal state, 0: none
 	Reason   string     // why it is in this state, "" when that is obvious
@@ -48,7 +47,7 @@ func (a *Attempt) Failed() bool {
 // Ran returns how many attempts of the job have run, or may have.
 func (j *Job) Ran() int {
 	n := 0
-	for _, a := range j.History() {
+	for _, a := range j.Attempts {
 		if !a.NeverRan() {
 			n++
 		}
@@ -69,11 +68,10 @@ func (j *Job) Open() []*Attempt {
 
 // Last returns the newest attempt, nil if there was none.
 func (j *Job) Last() *Attempt {
-	all := j.History()
-	if len(all) == 0 {
+	if len(j.Attempts) == 0 {
 		return nil
 	}
-	return all[len(all)-1]
+	return j.Attempts[len(j.Attempts)-1]
 }
 
 // Table is the state of a run: what folding its journal gives. It is not safe
@@ -116,27 +114,34 @@ type Table struct {
 	// when a line was lost, and Fold for a KindDamaged record. Result numbers may
 	// then jump forward; they still never repeat.
 	Damaged bool
+
+	packed *packed // nil: rows are in Jobs
 }
 
-// Job returns the row of id, nil if there is none.
+// Job returns the row of id, nil if there is none. Of a packed table it is a copy.
 func (t *Table) Job(id ID) *Job {
+	if t.packed != nil {
+		return new(RowReader).Job(t, id)
+	}
 	if id < 1 || int(id) > len(t.Jobs) {
 		return nil
 	}
 	return &t.Jobs[id-1]
 }
 
-// Attempt returns one attempt, nil if there is none.
+// Attempt returns one attempt, nil if there is none. Of a packed table it may be a copy.
 func (t *Table) Attempt(id AttemptID) *Attempt {
-	j := t.Job(id.Job)
+	var j *Job
+	if t.packed != nil {
+		j = t.packed.open[id.Job]
+	}
 	if j == nil {
+		j = t.Job(id.Job)
+	}
+	if j == nil || id.N < 1 || id.N > len(j.Attempts) {
 		return nil
 	}
-	all := j.History()
-	if id.N < 1 || id.N > len(all) {
-		return nil
-	}
-	return all[id.N-1]
+	return j.Attempts[id.N-1]
 }
 
 // Unfinished returns how many jobs are not terminal.
@@ -188,7 +193,7 @@ func (t *Table) wish(r *Record) error {
 // AcceptStored adds jobs that are stored and not part of the run yet to the table, as
 // queued jobs, which is what they are to a person.
 func (t *Table) AcceptStored() {
-	if n := len(t.Specs) - len(t.Jobs); n > 0 {
-		_ = Fold(t, &Record{Kind: KindAccepted, Job: ID(len(t.Jobs) + 1), Count: n})
+	if n := t.NumSpecs() - t.NumJobs(); n > 0 {
+		_ = Fold(t, &Record{Kind: KindAccepted, Job: ID(t.NumJobs() + 1), Count: n})
 	}
 }

@@ -58,14 +58,14 @@ func (t *Trace) Over() bool { return t.Refused != "" || t.Answered && len(t.Endi
 // has ended, is ending, or will have skipped: affected, and the jobs that wait for those.
 func Undo(t *jobs.Table, affected []jobs.ID) []jobs.ID {
 	children := map[jobs.ID][]jobs.ID{}
-	for i := range t.Jobs {
-		if j := &t.Jobs[i]; j.State == jobs.Queued {
+	for j := range t.Rows() {
+		if j.State == jobs.Queued {
 			for _, parent := range j.Spec.After {
-				children[parent] = append(children[parent], jobs.ID(i+1))
+				children[parent] = append(children[parent], j.Spec.ID)
 			}
 		}
 	}
-	all, seen := slices.Clone(affected), make([]bool, len(t.Jobs)+1) // a map takes thirty times as long for a million
+	all, seen := slices.Clone(affected), make([]bool, t.NumJobs()+1) // a map takes thirty times as long for a million
 	for _, id := range all {
 		seen[id] = true
 	}

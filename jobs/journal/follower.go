@@ -106,10 +106,10 @@ type Follower struct {
 	marks   map[string]jobs.FileMark // in that record, by name
 	missing []jobs.FileMark          // of files that are gone
 
-	guard    sync.Locker  // see Guard; may be nil
-	packer   *jobs.Packer // of a lean Follower; nil: attempts are not packed
-	tail     bool         // records are not folded
-	skipping bool         // … nor decoded
+	guard    sync.Locker // see Guard; may be nil
+	lean     bool        // the table is packed
+	tail     bool        // records are not folded
+	skipping bool        // … nor decoded
 
 	building bool // since a restart in this Poll
 	waits    int  // Polls that have waited for a damaged line
@@ -153,10 +153,10 @@ func Tail(r *rundir.Run) *Follower {
 	return f
 }
 
-// Lean makes the Follower pack the attempts of jobs that are over (see jobs.Job.History):
-// a million of them then take 280 MB instead of 420. Call it before the first Poll.
+// Lean makes the Follower keep a packed table: a million finished jobs then take 130 MB
+// instead of 420. Call it before the first Poll.
 func (f *Follower) Lean() *Follower {
-	f.packer = new(jobs.Packer)
+	f.lean, f.table = true, jobs.NewPacked()
 	return f
 }
 
@@ -371,6 +371,9 @@ func (f *Follower) continues(files []epochFile, targets []target) bool {
 // restart forgets what has been folded.
 func (f *Follower) restart(missing []jobs.FileMark) {
 	f.table, f.report, f.specs = &jobs.Table{}, new(Report), f.run.SpecTail()
+	if f.lean {
+		f.table = jobs.NewPacked()
+	}
 	f.files, f.waits = []*followedFile{}, 0
 	f.missing = missing
 	for _, m := range missing {
@@ -380,27 +383,24 @@ func (f *Follower) restart(missing []jobs.FileMark) {
 
 // moreSpecs reads the specifications that were added.
 func (f *Follower) moreSpecs() error {
-	specs, damage, err := f.table.Specs, []string(nil), error(nil)
+	set := func(n int, specs []*jobs.Spec) {
+		defer f.guarded()()
+		f.table.SetSpecs(n, specs)
+	}
+	damage, err := []string(nil), error(nil)
 	if f.pulse != nil { // a Take: the run directory is to know what it appends to
 		var stored jobs.StoredSpecs
-		stored, err = f.run.ReadSpecs()
-		specs, damage = stored.Specs, stored.Damage
+		if stored, err = f.run.ReadSpecs(); err == nil {
+			set(0, stored.Specs)
+			damage = stored.Damage
+		}
 	} else {
-		specs, damage, err = f.specs.More(specs)
+		damage, err = f.specs.More(f.table.NumSpecs(), set)
 	}
-	if err != nil {
-		return err
-	}
-	// Those of accepted jobs stay as they are: they may have been edited, or be lost.
-	defer f.guarded()()
-	if n := len(f.table.Jobs); len(specs) < n || n > 0 && specs[0] != f.table.Specs[0] {
-		specs = append(slices.Clip(f.table.Specs[:n]), specs[min(n, len(specs)):]...)
-	}
-	f.table.Specs = specs
 	for _, text := range damage {
 		f.report.warn("%s", text)
 	}
-	return nil
+	return err
 }
 
 // fixed returns the marks that fix what has been folded.
@@ -528,7 +528,7 @@ func (f *Follower) one(e epochFile, no int, body []byte) error {
 		}
 		return nil
 	}
-	if r.Kind == jobs.KindAccepted && int(r.Job)-1+r.Count > len(f.table.Specs) && f.pulse == nil {
+	if r.Kind == jobs.KindAccepted && int(r.Job)-1+r.Count > f.table.NumSpecs() && f.pulse == nil {
 		if err := f.moreSpecs(); err != nil {
 			return err
 		}
@@ -570,8 +570,6 @@ func (f *Follower) one(e epochFile, no int, body []byte) error {
 		}
 		f.see(e.epoch, r)
 	}
-	if j := f.table.Job(r.Job); f.packer != nil && j != nil && j.State.Terminal() {
-		f.packer.Pack(j)
-	}
+	f.table.Pack(r.Job)
 	return nil
 }

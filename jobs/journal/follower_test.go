@@ -560,16 +560,17 @@ func (w *followed) fold(limit Limit) *jobs.Table {
 	return table
 }
 
-// unpacked returns the table of a lean Follower as another has it.
+// unpacked returns the table of a lean Follower as another has it, without Past.
 func unpacked(t *jobs.Table) *jobs.Table {
-	whole := *t
-	whole.Jobs = make([]jobs.Job, len(t.Jobs))
-	for i := range t.Jobs {
-		j := &t.Jobs[i]
-		whole.Jobs[i] = jobs.Job{Spec: j.Spec, Attempts: j.History(), Retry: j.Retry, Seq: j.Seq, Reason: j.Reason, Priority: j.Priority,
-			Round: j.Round, Failures: j.Failures, State: j.State, Urgent: j.Urgent}
+	whole := &jobs.Table{Counts: t.Counts, Seq: t.Seq, Acked: t.Acked, Epoch: t.Epoch, Cancels: t.Cancels, Requests: t.Requests, Late: t.Late,
+		Hosts: t.Hosts, Past: t.Past, Paused: t.Paused, Ended: t.Ended, Closed: t.Closed, Damaged: t.Damaged}
+	for id := range jobs.ID(t.NumJobs()) {
+		whole.Jobs = append(whole.Jobs, *t.Job(id + 1))
 	}
-	return &whole
+	for id := range jobs.ID(t.NumSpecs()) {
+		whole.Specs = append(whole.Specs, t.Spec(id+1))
+	}
+	return whole
 }
 
 // TestFollowerRandom lets dispatchers write, sync, publish what is durable, crash in the
@@ -612,6 +613,9 @@ func TestFollowerRandom(t *testing.T) {
 			}
 			polls++
 			got, want := unpacked(f.Table()), w.fold(limit)
+			if f.lean {
+				want.Past = nil
+			}
 			got.Specs, want.Specs = nil, nil // those that no record accepts may be read or not
 			if !same(got, want) {
 				t.Fatalf("seed %d, limit %+v: the table is not what is durable\ngot  %+v\nwant %+v", seed, limit, got, want)
@@ -729,7 +733,11 @@ func TestFollowerRandom(t *testing.T) {
 			}
 		}
 		poll(atEnd)
-		if table, report := replay1(t, w.r); !same(table, unpacked(f.Table())) || report.Damaged {
+		table, report := replay1(t, w.r)
+		if f.lean {
+			table.Past = nil
+		}
+		if !same(table, unpacked(f.Table())) || report.Damaged {
 			t.Fatalf("seed %d: a fresh replay gives another table", seed)
 		}
 	}

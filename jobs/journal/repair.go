@@ -33,14 +33,16 @@ const (
 // missingSpecs puts jobs that were accepted and whose specifications are gone
 // into their places: their attempts and results stand, but they cannot be run.
 func (f *Follower) missingSpecs(e epochFile, no int, r *jobs.Record) {
-	have, last := len(f.table.Specs), int(r.Job)-1+r.Count
+	have, last := f.table.NumSpecs(), int(r.Job)-1+r.Count
 	if r.Job < 1 || r.Count < 1 || last < int(r.Job) || last <= have || last-have > mostLostJobs {
 		return
 	}
 	f.damage("%s has lost jobs %d to %d, which %s:%d says are part of the run", rundir.SpecsFile, have+1, last, e.label(), no)
+	var lost []*jobs.Spec
 	for id := have + 1; id <= last; id++ {
-		f.table.Specs = append(f.table.Specs, jobs.LostSpec(jobs.ID(id), rundir.SpecsFile+": the line is missing"))
+		lost = append(lost, jobs.LostSpec(jobs.ID(id), rundir.SpecsFile+": the line is missing"))
 	}
+	f.table.SetSpecs(have, lost)
 	f.run.MissingSpecs(last)
 }
 
@@ -51,7 +53,7 @@ func implied(t *jobs.Table, r *jobs.Record) []jobs.Record {
 	if r.Kind == jobs.KindAccepted {
 		last--
 	}
-	if n := len(t.Jobs); int(last) > n && int(last) <= len(t.Specs) {
+	if n := t.NumJobs(); int(last) > n && int(last) <= t.NumSpecs() {
 		missing = append(missing, jobs.Record{Kind: jobs.KindAccepted, At: r.At, Job: jobs.ID(n + 1), Count: int(last) - n})
 	}
 	known, state, open := 0, jobs.Queued, 0

@@ -74,7 +74,8 @@ func TestSpecTail(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if have, _, err = tail.More(have); err != nil {
+			_, err = tail.More(len(have), func(n int, specs []*jobs.Spec) { have = append(have[:n:n], specs...) })
+			if err != nil {
 				t.Fatal(err)
 			}
 			if len(have) != len(want.Specs) || len(have) > 0 && !reflect.DeepEqual(have, want.Specs) {

@@ -68,8 +68,8 @@ func (v *vocabulary) learn(s *jobs.Spec) {
 // paramOf is the value of a parameter.
 func paramOf(name string) func(candidate) sheet.Value {
 	return func(c candidate) sheet.Value {
-		for i := range c.r.spec.Params {
-			if p := &c.r.spec.Params[i]; p.Name == name {
+		for _, p := range c.l.spec(c.id).Params {
+			if p.Name == name {
 				return sheet.ValueOf(p.Value)
 			}
 		}
@@ -82,19 +82,11 @@ var factsOfRows = map[string]func(candidate) sheet.Value{
 	"job":   func(c candidate) sheet.Value { return sheet.NumberValue(float64(c.id)) },
 	"state": func(c candidate) sheet.Value { return sheet.ValueOf(statesOfPhases[c.r.phase]) },
 	"name": func(c candidate) sheet.Value {
-		if c.r.spec.Name != "" {
-			return sheet.TextValue(c.r.spec.Name)
-		}
-		return sheet.TextValue(c.r.spec.Command)
+		return sheet.TextValue(c.l.spec(c.id).Title())
 	},
-	"command": func(c candidate) sheet.Value { return sheet.TextValue(c.r.spec.Command) },
+	"command": func(c candidate) sheet.Value { return sheet.TextValue(c.l.spec(c.id).Command) },
 	"host":    func(c candidate) sheet.Value { return sheet.TextValue(c.l.names[c.r.host]) },
-	"queue": func(c candidate) sheet.Value {
-		if c.r.spec.Options == nil {
-			return sheet.Value{}
-		}
-		return sheet.TextValue(c.r.spec.Queue)
-	},
+	"queue":   func(c candidate) sheet.Value { return sheet.TextValue(c.l.options[c.r.options].Queue) },
 	"exit": func(c candidate) sheet.Value {
 		switch x := c.r.exit; {
 		case x == 0:
@@ -144,7 +136,7 @@ var onlyOfRows = map[string]func(candidate) sheet.Value{
 	},
 	"parameters": func(c candidate) sheet.Value {
 		var b strings.Builder
-		for i, p := range c.r.spec.Params {
+		for i, p := range c.l.spec(c.id).Params {
 			if i > 0 {
 				b.WriteByte(' ')
 			}

@@ -20,17 +20,12 @@ var keys = map[string]func(string) (match, error){
 	},
 	"queue": func(v string) (match, error) {
 		g, err := newGlob("queue", v)
-		return func(_ *list, _ uint32, r *row) bool {
-			return r.spec.Options != nil && g.fits(r.spec.Queue) || r.spec.Options == nil && g.fits("")
-		}, err
+		return func(l *list, _ uint32, r *row) bool { return g.fits(l.options[r.options].Queue) }, err
 	},
 	"tag": func(v string) (match, error) {
 		g, err := newGlob("tag", v)
-		return func(_ *list, _ uint32, r *row) bool {
-			if r.spec.Options == nil {
-				return false
-			}
-			for _, tag := range r.spec.Tags {
+		return func(l *list, _ uint32, r *row) bool {
+			for _, tag := range l.options[r.options].Tags {
 				if g.fits(tag) {
 					return true
 				}

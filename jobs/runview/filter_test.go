@@ -168,11 +168,10 @@ func FuzzFilter(f *testing.F) {
 	for _, s := range []string{"", `-a "b c" !d`, "state:failed,open", "C>=0.1", "exit:!SIGKILL", `"\\`, "id:1-,", "host:[", "try:>", "=", "a!b", "-\"", "\xff:\x00"} {
 		f.Add(s)
 	}
-	l := new(list)
-	l.init(nil)
 	k := FromTable(runAt(""), small().Table, Options{})
+	l := &k.list
 	for id := jobs.ID(1); id <= 12; id++ {
-		l.put(k.change(id))
+		k.renew(id)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		x, err := parseFilter(s, l.known)

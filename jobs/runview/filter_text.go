@@ -12,8 +12,8 @@ import (
 // textMatch finds a text in name, command and parameters, in capitals or not.
 func textMatch(s string) match {
 	n := newNeedle(s)
-	return func(_ *list, _ uint32, r *row) bool {
-		x := r.spec
+	return func(l *list, id uint32, _ *row) bool {
+		x := l.spec(id)
 		if n.in(x.Command) || x.Name != "" && n.in(x.Name) {
 			return true
 		}

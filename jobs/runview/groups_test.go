@@ -31,7 +31,7 @@ func TestGroups(t *testing.T) {
 	for id := jobs.ID(1); id <= 60; id++ { // all are run again
 		j := x.Job(id)
 		j.State, j.Round, j.Failures = jobs.Queued, 2, 0
-		b.put(k.change(id))
+		k.renew(id)
 	}
 	if g := b.groups.top(b.rows, time.Now()); len(g) != 0 || len(b.groups.byKey) != 0 {
 		t.Errorf("%d groups are left", len(g))
@@ -40,7 +40,7 @@ func TestGroups(t *testing.T) {
 		j := x.Job(id)
 		j.State = jobs.Failed
 		ran("h", jobs.Outcome{Exit: 2, LastLine: fmt.Sprint("line ", id%3)}, time.Second)(j)
-		b.put(k.change(id))
+		k.renew(id)
 	}
 	sum := 0
 	for _, x := range b.groups.top(b.rows, time.Now().Add(time.Hour)) {

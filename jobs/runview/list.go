@@ -10,7 +10,12 @@ import (
 
 // list holds the short rows of all jobs and what is counted of them. View.mu guards it.
 type list struct {
-	rows       []row // job id - 1
+	rows       []row                             // job id - 1
+	specs      func() func(id uint32) *jobs.Spec // makes what spec is, for one goroutine
+	spec       func(id uint32) *jobs.Spec        // valid until the next call
+	options    []*jobs.Options                   // each once
+	optionsAt  map[*jobs.Options]uint32
+	edited     map[jobs.ID]bool // jobs whose specification has changed since their rows were made
 	names      []string
 	nameOf     map[string]uint16
 	phases     [Phases]int
@@ -34,6 +39,8 @@ func (l *list) init(figures []*column.Column) {
 	l.names = []string{""}
 	l.nameOf = map[string]uint16{"": 0}
 	l.runs = map[uint32]struct{}{}
+	l.optionsAt = map[*jobs.Options]uint32{}
+	l.edited = map[jobs.ID]bool{}
 	l.children = map[uint32][]uint32{}
 	l.again = map[jobs.ID]struct{}{}
 	l.groups.init()
@@ -57,6 +64,20 @@ func (l *list) name(s string) uint16 {
 	return n
 }
 
+// optionsOf gives the options of a job a number.
+func (l *list) optionsOf(s *jobs.Spec) uint32 {
+	o := s.Options
+	if o == nil {
+		o = jobs.NoOptions
+	}
+	n, ok := l.optionsAt[o]
+	if !ok {
+		n = uint32(len(l.options))
+		l.options, l.optionsAt[o] = append(l.options, o), n
+	}
+	return n
+}
+
 // put enters a row as it is now.
 func (l *list) put(c *change) {
 	i := int(c.id) - 1
@@ -66,12 +87,12 @@ func (l *list) put(c *change) {
 	fresh := i == len(l.rows)
 	if fresh {
 		l.rows = append(l.rows, row{phase: Phases})
-		l.known.learn(c.row.spec)
-		l.hard.learn(c.row.spec.Options)
+		l.known.learn(c.spec)
+		l.hard.learn(c.spec.Options)
 		l.depends(c)
 	}
 	old := l.rows[i]
-	c.row.host = l.name(c.host)
+	c.row.host, c.row.options = l.name(c.host), l.optionsOf(c.spec)
 	if c.failed {
 		var last string
 		if c.outcome != nil {
@@ -82,7 +103,8 @@ func (l *list) put(c *change) {
 	if c.row.phase == old.phase && old.attempts == c.row.attempts {
 		c.row.progress = old.progress
 	}
-	if c.row == old {
+	edited := l.edited[c.id]
+	if delete(l.edited, c.id); c.row == old && !edited {
 		if old.phase == Retry && old.when <= l.ripened { // the clock was set back
 			heap.Push(&l.retries, retry{old.when, uint32(c.id)})
 		}
@@ -105,7 +127,7 @@ func (l *list) put(c *change) {
 }
 
 func (l *list) depends(c *change) {
-	o := c.row.spec.Options
+	o := c.spec.Options
 	if o == nil {
 		return
 	}

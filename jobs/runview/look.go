@@ -103,11 +103,11 @@ func (v *View) take(now time.Time) {
 	for {
 		for _, id := range ids {
 			if int(id) <= v.total() {
-				v.put(v.change(id))
+				v.renew(id)
 			}
 		}
 		for len(v.rows) < v.total() {
-			v.put(v.change(jobs.ID(len(v.rows) + 1)))
+			v.renew(jobs.ID(len(v.rows) + 1))
 		}
 		if ids = ids[:0]; len(v.again) == 0 {
 			break
@@ -121,24 +121,26 @@ func (v *View) take(now time.Time) {
 }
 
 // total is how many jobs are shown.
-func (v *View) total() int { return max(len(v.table.Jobs), min(v.stored, len(v.table.Specs))) }
+func (v *View) total() int { return max(v.table.NumJobs(), min(v.stored, v.table.NumSpecs())) }
 
-// job returns a job with all its attempts; nil if there is none. One that is stored and
+// job returns a job; nil if there is none. One that is stored and
 // not accepted yet is queued. mu is held.
 func (v *View) job(id jobs.ID) *jobs.Job {
-	if j := v.table.Job(id); j != nil {
-		if j.Attempts == nil && j.Seq > 0 {
-			copied := *j
-			copied.Attempts = j.History()
-			return &copied
-		}
+	if j := v.table.Job(id); j != nil || id < 1 || int(id) > v.total() {
 		return j
 	}
-	if id < 1 || int(id) > v.total() {
-		return nil
-	}
-	s := v.table.Specs[id-1]
+	s := v.table.Spec(id)
 	return &jobs.Job{Spec: s, Round: 1, Priority: int32(s.Priority)}
+}
+
+// renew makes the row of a job anew.
+func (v *View) renew(id jobs.ID) {
+	j := v.reader.Job(v.table, id)
+	if j == nil {
+		j = v.job(id)
+	}
+	c := v.change(id, j)
+	v.put(&c)
 }
 
 // ripe has the rows made anew whose wait for the next try is over.

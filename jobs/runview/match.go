@@ -69,11 +69,7 @@ func (v *View) weight(which jobs.Ranges) Weight {
 			case runs(r.phase):
 				w.Running++
 				if r.when > 0 {
-					slots := 1
-					if r.spec.Options != nil {
-						slots = r.spec.SlotCount()
-					}
-					w.Lost += max(0, now.Sub(r.when)) * time.Duration(slots)
+					w.Lost += max(0, now.Sub(r.when)) * time.Duration(max(1, v.options[r.options].Slots))
 				}
 			default:
 				w.Queued++

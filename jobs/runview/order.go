@@ -134,8 +134,12 @@ func (l *list) matching(f *filter) []uint32 {
 				}
 			}()
 			var ids []uint32
+			l := *l
+			if l.specs != nil {
+				l.spec = l.specs()
+			}
 			for i := n * p / parts; i < n*(p+1)/parts; i++ {
-				if f.fits(l, uint32(i+1), &l.rows[i]) {
+				if f.fits(&l, uint32(i+1), &l.rows[i]) {
 					ids = append(ids, uint32(i+1))
 				}
 			}

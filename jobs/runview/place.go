@@ -40,12 +40,13 @@ func (h *hardness) learn(o *jobs.Options) {
 	h.all = append(h.all, o)
 }
 
-// of is where a queued job stands among those that nothing else tells apart.
-func (h *hardness) of(r *row) uint32 {
+// hardnessOf is where a queued job stands among those that nothing else tells apart.
+func (l *list) hardnessOf(r *row) uint32 {
+	h := &l.hard
 	if len(h.order) == 0 || r.phase != Queued {
 		return 0
 	}
-	return h.order[r.spec.Options]
+	return h.order[l.options[r.options]]
 }
 
 // maxHardnesses bounds how many are put in order. With more nobody is told a place.
@@ -123,7 +124,7 @@ func (v *View) stand(l *line, now time.Time) {
 		if r.phase != Queued {
 			continue
 		}
-		if o := r.spec.Options; o != nil && (o != last || len(ids) == 0) {
+		if o := v.options[r.options]; o != last || len(ids) == 0 {
 			// Whose turn it is among queues changes with what they use, and who takes a short job with where a slot is free.
 			l.mixed = l.mixed || len(ids) > 0 && o.Queue != queue || v.state != nil && v.state.Hybrid && o.Estimate > 0
 			queue, last = o.Queue, o
@@ -158,7 +159,7 @@ func (v *View) placeRows(rows []Row) {
 		mine := &v.rows[r.ID-1]
 		r.Place, _ = slices.BinarySearchFunc(l.ids, uint32(r.ID), func(id, me uint32) int {
 			other := &v.rows[id-1]
-			return cmp.Or(cmp.Compare(startKey(other), startKey(mine)), cmp.Compare(v.hard.of(other), v.hard.of(mine)), cmp.Compare(id, me))
+			return cmp.Or(cmp.Compare(v.startKey(other), v.startKey(mine)), cmp.Compare(v.hardnessOf(other), v.hardnessOf(mine)), cmp.Compare(id, me))
 		})
 	}
 }

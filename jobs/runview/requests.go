@@ -57,7 +57,7 @@ func Requests(a Action, t *jobs.Table, s *live.State) ([]*rundir.Request, error)
 	q := &rundir.Request{Do: v.do, Why: a.Why}
 	switch a.Do {
 	case Cancel, Requeue, Edit, Priority:
-		q.Jobs = jobs.RangesOf(a.Jobs.IDs(jobs.ID(len(t.Jobs))))
+		q.Jobs = jobs.RangesOf(a.Jobs.IDs(jobs.ID(t.NumJobs())))
 		if len(q.Jobs) == 0 {
 			return nil, refuse("the run has no such job")
 		}
@@ -80,7 +80,7 @@ func priorityRequests(q *rundir.Request, a Action, t *jobs.Table) ([]*rundir.Req
 		return []*rundir.Request{q}, nil
 	}
 	byPriority := map[int][]jobs.ID{}
-	for _, id := range q.Jobs.IDs(jobs.ID(len(t.Jobs))) {
+	for _, id := range q.Jobs.IDs(jobs.ID(t.NumJobs())) {
 		if j := t.Job(id); !j.State.Terminal() {
 			p := min(max(int(j.Priority)+a.Number, math.MinInt32), math.MaxInt32)
 			byPriority[p] = append(byPriority[p], id)

@@ -10,12 +10,12 @@ import (
 // row is what sorting, filtering and counting need of a job: 48 bytes, for there may
 // be a million.
 type row struct {
-	spec     *jobs.Spec
 	when     jobs.Stamp // running: since when (sent: when it was sent); Retry: until when; finished: its CPU time
 	took     float32    // it is over: seconds that the attempt that counts has run
 	seq      uint32     // number of its result, 0: none
 	mem      uint32     // peak, KiB
 	priority int32
+	options  uint32 // index into options
 	attempts uint16
 	failures uint16
 	host     uint16 // index into names
@@ -40,6 +40,7 @@ const (
 // numbers.
 type change struct {
 	id      jobs.ID
+	spec    *jobs.Spec
 	row     row
 	host    string
 	failed  bool // cause and last are those of a failure
@@ -110,7 +111,7 @@ func (v *View) waits(j *jobs.Job) bool {
 		return false
 	}
 	for _, dep := range j.Spec.After {
-		if p := v.table.Job(dep); p == nil || p.State != jobs.Succeeded {
+		if dep < 1 || int(dep) > v.table.NumJobs() || v.table.State(dep) != jobs.Succeeded {
 			return true
 		}
 	}
@@ -143,12 +144,11 @@ func (v *View) startOf(a *jobs.Attempt) jobs.Stamp {
 	return min(max(a.Started, a.Launched), max(jobs.StampOf(v.now()), a.Launched))
 }
 
-// change makes the short row of a job.
-func (v *View) change(id jobs.ID) *change {
-	j := v.job(id)
+// change makes the short row of a job. The result is valid as long as j is.
+func (v *View) change(id jobs.ID, j *jobs.Job) change {
 	p, a := v.phase(id, j)
-	c := &change{id: id, state: j.State, reason: j.Reason, row: row{
-		spec: j.Spec, phase: p, priority: j.Priority, seq: uint32(min(j.Seq, math.MaxUint32)),
+	c := change{id: id, spec: j.Spec, state: j.State, reason: j.Reason, row: row{
+		phase: p, priority: j.Priority, seq: uint32(min(j.Seq, math.MaxUint32)),
 		attempts: clip(len(j.Attempts)), failures: clip(int(j.Failures)), progress: noProgress,
 	}}
 	if v.straggles(id, p) {

@@ -30,7 +30,7 @@ func sortIDs(l *list, ids []uint32, by Sort, reverse bool, now time.Time) []uint
 		return sortByName(l, ids, reverse)
 	}
 	if by == SortAge && len(l.hard.order) > 0 { // of those that are equal otherwise
-		sortBy(l, ids, reverse, func(r *row) uint64 { return uint64(l.hard.of(r)) })
+		sortBy(l, ids, reverse, func(r *row) uint64 { return uint64(l.hardnessOf(r)) })
 	}
 	sortBy(l, ids, reverse, l.keyOf(by, now))
 	return ids
@@ -91,7 +91,7 @@ func (l *list) keyOf(by Sort, now time.Time) func(*row) uint64 {
 		return func(r *row) uint64 { return uint64(int64(r.priority) - math.MinInt32) }
 	case SortQueue:
 		rank := l.queueRanks()
-		return func(r *row) uint64 { return rank[r.spec.Options] }
+		return func(r *row) uint64 { return rank[r.options] }
 	case SortMemory:
 		return func(r *row) uint64 {
 			if r.mem == 0 {
@@ -100,12 +100,12 @@ func (l *list) keyOf(by Sort, now time.Time) func(*row) uint64 {
 			return uint64(math.MaxUint32 - r.mem)
 		}
 	}
-	return ageKey
+	return l.ageKey
 }
 
 // ageKey is TUI.md's first order: running, waiting to retry, failed, queued in the
 // order in which they start, then what is over, newest first.
-func ageKey(r *row) uint64 {
+func (l *list) ageKey(r *row) uint64 {
 	newest := uint64(math.MaxUint32 - r.seq)
 	switch r.phase {
 	case Ending, Running, Away, Handed, Retry:
@@ -113,7 +113,7 @@ func ageKey(r *row) uint64 {
 	case Failed, TimedOut:
 		return 5<<59 | newest
 	case Queued:
-		return 6<<59 | startKey(r)
+		return 6<<59 | l.startKey(r)
 	case Waits:
 		return 7 << 59
 	}
@@ -122,13 +122,13 @@ func ageKey(r *row) uint64 {
 
 // startKey is the order in which ready jobs start, as sched's rank has it: urgent,
 // priority, deadline, in 59 bits.
-func startKey(r *row) uint64 {
+func (l *list) startKey(r *row) uint64 {
 	k := uint64(int64(r.priority)-math.MinInt32) << 26
 	if r.flags&urgent == 0 {
 		k |= 1 << 58
 	}
 	late := uint64(1<<26 - 1)
-	if o := r.spec.Options; o != nil && !o.Deadline.IsZero() {
+	if o := l.options[r.options]; !o.Deadline.IsZero() {
 		const unit = 8 // seconds; 2^26 of them are 17 years
 		late = uint64(min(max((o.Deadline.Unix()-1_767_225_600)/unit, 0), 1<<26-2))
 	}
@@ -150,36 +150,19 @@ func ranks(names []string) []int {
 }
 
 // queueRanks numbers the queues by name, by the options that name them.
-func (l *list) queueRanks() map[*jobs.Options]uint64 {
-	byOptions := map[*jobs.Options]uint64{}
-	var last *jobs.Options
-	seen := map[string]uint64{}
-	for i := range l.rows {
-		if o := l.rows[i].spec.Options; o != last || i == 0 {
-			byOptions[o], last = 0, o
-			if o != nil {
-				seen[o.Queue] = 0
-			} else {
-				seen[""] = 0
-			}
-		}
-	}
-	names := make([]string, 0, len(seen))
-	for n := range seen {
-		names = append(names, n)
+func (l *list) queueRanks() []uint64 {
+	var names []string
+	for _, o := range l.options {
+		names = append(names, o.Queue)
 	}
 	slices.Sort(names)
-	for i, n := range names {
-		seen[n] = uint64(i)
+	names = slices.Compact(names)
+	ranks := make([]uint64, len(l.options))
+	for i, o := range l.options {
+		n, _ := slices.BinarySearch(names, o.Queue)
+		ranks[i] = uint64(n)
 	}
-	for o := range byOptions {
-		if o != nil {
-			byOptions[o] = seen[o.Queue]
-		} else {
-			byOptions[o] = seen[""]
-		}
-	}
-	return byOptions
+	return ranks
 }
 
 // radix sorts by key, stably, a byte at a time, leaving out bytes that all have in
@@ -222,7 +205,7 @@ func radix(list, scratch []keyed) []keyed {
 // sortByName sorts by title: by eight bytes at a time behind what all have in common,
 // which costs little even where very many titles begin alike.
 func sortByName(l *list, ids []uint32, reverse bool) []uint32 {
-	title := func(id uint32) string { return l.rows[id-1].spec.Title() }
+	title := func(id uint32) string { return l.spec(id).Title() }
 	list := make([]keyed, len(ids))
 	for i, id := range ids {
 		list[i].id = id

@@ -95,7 +95,7 @@ func (v *View) removed(err error) error {
 // held.
 func (v *View) status() (RunStatus, string) {
 	f, t := &v.facts, v.table
-	left := t.Unfinished() + max(0, v.stored-len(t.Jobs))
+	left := t.Unfinished() + max(0, v.stored-t.NumJobs())
 	closed := t.Closed
 	if closed.Epoch != t.Epoch {
 		closed = jobs.Closing{}
@@ -164,12 +164,12 @@ func andLeft(why string) string {
 // more, what its journal does not show to have been ended: a run ends only when every
 // host has been left clean. "" if it has ended, or goes on.
 func LeftBehind(t *jobs.Table) string {
-	if t.Ended || len(t.Jobs) == 0 || t.Unfinished() > 0 {
+	if t.Ended || t.NumJobs() == 0 || t.Unfinished() > 0 {
 		return ""
 	}
 	var lost []string // hosts that were given up with something on them
-	for i := range t.Jobs {
-		for _, a := range t.Jobs[i].History() {
+	for j := range t.Rows() {
+		for _, a := range j.Attempts {
 			if a.State == jobs.AttemptLost && a.Host != "" && !slices.Contains(lost, a.Host) {
 				lost = append(lost, a.Host)
 			}
@@ -293,9 +293,8 @@ func (v *View) pastHosts() []live.Host {
 	for i := range list {
 		at[list[i].Name] = i
 	}
-	for i := range v.table.Jobs {
-		j := &v.table.Jobs[i]
-		for _, a := range j.History() {
+	for j := range v.table.Rows() {
+		for _, a := range j.Attempts {
 			k, ok := at[a.Host]
 			if !ok && a.Host != "" {
 				k = len(list)

@@ -79,8 +79,8 @@ type HostCount struct {
 // CountHosts returns what each host has had of a run, by its name.
 func CountHosts(t *jobs.Table) map[string]*HostCount {
 	counts := map[string]*HostCount{}
-	for i := range t.Jobs {
-		for _, a := range t.Jobs[i].History() {
+	for j := range t.Rows() {
+		for _, a := range j.Attempts {
 			if a.Host == "" {
 				continue // a number left free after damage to the journal
 			}
@@ -129,7 +129,7 @@ func InputText(i rundir.Input, t *jobs.Table) string {
 
 // Came says how many jobs of an input are part of the run.
 func Came(t *jobs.Table) string {
-	n := len(t.Specs)
+	n := t.NumSpecs()
 	switch n {
 	case 0:
 		return "no job had come"
@@ -137,7 +137,7 @@ func Came(t *jobs.Table) string {
 		return "1 job had come"
 	}
 	text := strconv.Itoa(n) + " jobs had come"
-	if last := t.Specs[n-1]; last != nil && last.Line > 0 {
+	if last := t.Spec(jobs.ID(n)); last.Line > 0 {
 		text += ", the last in line " + strconv.Itoa(last.Line)
 	}
 	return text
@@ -147,8 +147,8 @@ func Came(t *jobs.Table) string {
 // known to have started: they wait on a host for a slot.
 func HandedOver(t *jobs.Table) int {
 	n := 0
-	for i := range t.Jobs {
-		if j := &t.Jobs[i]; j.State == jobs.Running && OpenAttempt(j).State == jobs.AttemptLaunching {
+	for j := range t.Rows() {
+		if j.State == jobs.Running && OpenAttempt(j).State == jobs.AttemptLaunching {
 			n++
 		}
 	}
@@ -189,7 +189,7 @@ func RunningText(running, handed int, dispatched bool) string {
 func Counts(t *jobs.Table, dispatched bool) string {
 	rest := t.Counts
 	rest[jobs.Succeeded] = 0
-	parts := []string{fmt.Sprintf("%d of %d ok", t.Counts[jobs.Succeeded], len(t.Jobs))}
+	parts := []string{fmt.Sprintf("%d of %d ok", t.Counts[jobs.Succeeded], t.NumJobs())}
 	return strings.Join(append(parts, StateCounts(rest, HandedOver(t), dispatched)...), ", ")
 }
 
@@ -210,8 +210,7 @@ func StateCounts(counts [jobs.Skipped + 1]int, handed int, dispatched bool) (par
 
 // lastAttempts returns the newest attempts of a job, at most maxAttempts.
 func lastAttempts(j *jobs.Job) []*jobs.Attempt {
-	all := j.History()
-	return slices.Clip(all[max(0, len(all)-maxAttempts):])
+	return slices.Clip(j.Attempts[max(0, len(j.Attempts)-maxAttempts):])
 }
 
 // maxAttempts bounds Detail.Attempts.

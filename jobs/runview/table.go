@@ -22,10 +22,9 @@ const (
 
 // tables are those that somebody has asked for lately.
 type tables struct {
-	v       *View
-	ctx     context.Context
-	poke    chan struct{} // room for one: there may be something to do
-	scanned int           // rows looked through for parameters; View.mu guards it
+	v    *View
+	ctx  context.Context
+	poke chan struct{} // room for one: there may be something to do
 
 	mu      sync.Mutex
 	tabular bool // there is something to tabulate beyond the jobs themselves

@@ -13,10 +13,12 @@ import (
 // change, so that tables may go on using what they have of it.
 type finished struct {
 	list       []results.Result
-	rows       []row    // of each, for filters
-	cwds       []string // of each
-	place      []int32  // job id - 1: 1 + index into list; 0: it is not in it
-	names      []string // of hosts, for filters
+	rows       []row           // of each, for filters
+	specs      []*jobs.Spec    // of each, for filters
+	options    []*jobs.Options // by row.options
+	cwds       []string        // of each
+	place      []int32         // job id - 1: 1 + index into list; 0: it is not in it
+	names      []string        // of hosts, for filters
 	known      vocabulary
 	generation int    // of the View's list, as edition
 	edition    uint64 // of the View's list, when it was last looked through
@@ -95,7 +97,7 @@ func (d *finished) scan(l *list) (fresh []jobs.ID, gone bool) {
 		}
 	}
 	d.edition = l.edition
-	d.names, d.known.params = slices.Clone(l.names), l.known.params
+	d.names, d.options, d.known.params = slices.Clone(l.names), l.options, l.known.params
 	return fresh, gone
 }
 
@@ -103,14 +105,14 @@ func (d *finished) scan(l *list) (fresh []jobs.ID, gone bool) {
 func (t *tables) compact() {
 	d := &t.done
 	old := *d
-	d.list, d.rows, d.cwds = nil, nil, nil
+	d.list, d.rows, d.specs, d.cwds = nil, nil, nil, nil
 	values := make([][][]string, len(t.sets))
 	for at := range old.list {
 		id := old.list[at].Job
 		if int(old.place[id-1])-1 != at {
 			continue
 		}
-		d.list, d.rows, d.cwds = append(d.list, old.list[at]), append(d.rows, old.rows[at]), append(d.cwds, old.cwds[at])
+		d.list, d.rows, d.specs, d.cwds = append(d.list, old.list[at]), append(d.rows, old.rows[at]), append(d.specs, old.specs[at]), append(d.cwds, old.cwds[at])
 		d.place[id-1] = int32(len(d.list))
 		for k, f := range t.sets {
 			values[k] = append(values[k], f.at(at))
@@ -144,12 +146,14 @@ func (t *tables) fetch(ids []jobs.ID) {
 			copied := *a
 			f.job.Attempts[i] = &copied
 		}
-		c := v.change(id)
+		c := v.change(id, j)
 		f.row, f.host = c.row, c.host
+		f.row.options = v.optionsOf(j.Spec)
 		made = append(made, f)
 	}
-	v.mu.Unlock()
 	d := &t.done
+	d.options = v.options
+	v.mu.Unlock()
 	for i := range made {
 		f := &made[i]
 		f.row.host = d.name(f.host)
@@ -158,7 +162,7 @@ func (t *tables) fetch(ids []jobs.ID) {
 		if f.job.Spec.Options != nil {
 			cwd = f.job.Spec.Cwd
 		}
-		d.list, d.rows, d.cwds = append(d.list, result), append(d.rows, f.row), append(d.cwds, cwd)
+		d.list, d.rows, d.specs, d.cwds = append(d.list, result), append(d.rows, f.row), append(d.specs, f.job.Spec), append(d.cwds, cwd)
 		d.place[result.Job-1] = int32(len(d.list))
 	}
 	d.changes++
@@ -177,7 +181,8 @@ func (d *finished) name(s string) uint16 {
 
 // fitting turns a word of a search into a test of the rows of s.
 func (d *finished) fitting(s *sheet.Sheet) func(sheet.Word) (func(row int) bool, error) {
-	l := &list{names: d.names}
+	spec := func(id uint32) *jobs.Spec { return d.specs[d.place[id-1]-1] }
+	l := &list{names: d.names, options: d.options, spec: spec}
 	return func(w sheet.Word) (func(row int) bool, error) {
 		m, err := wordMatch(w)
 		return func(row int) bool {
@@ -191,9 +196,6 @@ func (d *finished) fitting(s *sheet.Sheet) func(sheet.Word) (func(row int) bool,
 func (t *tables) plain(ask *TableAsk) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.tabular = t.tabular || len(t.v.opt.Figures) > 0
-	for rows := t.v.rows; !t.tabular && t.scanned < len(rows); t.scanned++ {
-		t.tabular = len(rows[t.scanned].spec.Params) > 0
-	}
+	t.tabular = t.tabular || len(t.v.opt.Figures)+len(t.v.known.params) > 0
 	return !t.tabular && len(ask.Figures) == 0
 }

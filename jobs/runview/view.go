@@ -72,7 +72,8 @@ type View struct {
 	mu sync.Mutex // guards what follows; not held while the disk or a connection is waited for
 	list
 	table   *jobs.Table // changes only while mu is held
-	stored  int         // specifications that are shown, also those that no record accepts yet
+	reader  jobs.RowReader
+	stored  int // specifications that are shown, also those that no record accepts yet
 	facts   facts
 	state   *live.State    // of the present dispatcher; nil: nobody dispatches the run, or nothing is known
 	seenAt  time.Time      // of state, by our clock
@@ -117,7 +118,7 @@ func Open(run *rundir.Run, o Options) *View {
 // FromTable returns a View of a table that nobody changes, for tests and benchmarks.
 func FromTable(run *rundir.Run, t *jobs.Table, o Options) *View {
 	v := newView(run, o)
-	v.table, v.stored, v.facts.left = t, len(t.Specs), LeftBehind(t)
+	v.table, v.stored, v.facts.left = t, t.NumSpecs(), LeftBehind(t)
 	close(v.ready)
 	return v
 }
@@ -126,7 +127,7 @@ func newView(run *rundir.Run, o Options) *View {
 	v := &View{run: run, opt: o, files: rundir.NewFileReader(), wake: make(chan struct{}, 1), ready: make(chan struct{}),
 		news: make(chan struct{}), table: &jobs.Table{}, brought: map[jobs.AttemptID]bool{}, traces: map[string]*ask.Trace{}}
 	v.ctx, v.cancel = context.WithCancel(context.Background())
-	v.list.init(o.Figures)
+	v.initList()
 	v.place = &results.Place{Dir: run.Dir, Here: func(jobs.AttemptID) bool { return false }}
 	v.follower.words, v.follower.hosts = map[string]HostWord{}, map[string]bool{}
 	v.tables.init(v)
@@ -266,7 +267,7 @@ func (v *View) poll(full bool) {
 		v.setState(state)
 	}
 	if v.state == nil {
-		v.stored = len(v.table.Specs)
+		v.stored = v.table.NumSpecs()
 	}
 	if now.dispatched != before.dispatched {
 		v.rerun()
@@ -318,7 +319,20 @@ func (h *harvest) see(_ int, r *jobs.Record) {
 	}
 	if !h.rebuilt && r.Job > 0 && r.Kind != jobs.KindAccepted && r.Kind != jobs.KindRequest {
 		v.marks.add(r.Job)
+		if r.Kind == jobs.KindEdited {
+			v.edited[r.Job] = true
+		}
 	}
+}
+
+// initList makes the list of an empty table.
+func (v *View) initList() {
+	v.list.init(v.opt.Figures)
+	v.specs = func() func(uint32) *jobs.Spec {
+		r := new(jobs.RowReader)
+		return func(id uint32) *jobs.Spec { return r.Spec(v.table, jobs.ID(id)) }
+	}
+	v.spec = v.specs()
 }
 
 // restart shows a table that was built anew. mu is held.
@@ -326,7 +340,7 @@ func (v *View) restart(t *jobs.Table, h *harvest) {
 	v.table, v.events, v.marks, v.stored = t, h.events, marks{}, 0
 	edition := v.edition
 	v.list = list{}
-	v.list.init(v.opt.Figures)
+	v.initList()
 	v.edition = edition + 1
 	v.generation++
 	v.page, v.queue = orders{}, line{}
