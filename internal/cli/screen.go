@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -201,6 +202,10 @@ type runScreen struct {
 }
 
 func (a *app) openScreen(run *rundir.Run) *runScreen {
+	// A screen is a process of its own. Nearly all of its memory is a table without pointers,
+	// which costs little to collect and much to let grow: at the default of 100 a screen of
+	// a million jobs would have room for twice what it needs.
+	debug.SetGCPercent(25)
 	s := &runScreen{app: a, run: run}
 	o := a.viewOptions(run)
 	o.Act = s.act
