@@ -43,7 +43,7 @@ func (c *Core) meanFor(id jobs.ID) (float64, bool) {
 // mark is filled up to it, but never beyond its part of what is left, so that the
 // end of the queue is spread evenly (guided self-scheduling).
 func (c *Core) fillBuffers() {
-	if c.queue.ready == 0 || c.nearHalt() || c.cfg.MaxSlots > 0 && len(c.hosts) > 1 && c.slotsLimited() {
+	if c.queue.ready == 0 || c.nearHalt() || c.cfg.Delay > 0 || c.cfg.MaxSlots > 0 && len(c.hosts) > 1 && c.slotsLimited() {
 		return
 	}
 	slots, ahead := 0, 0

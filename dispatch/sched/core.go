@@ -21,6 +21,7 @@ type Config struct {
 	MaxSlots      int            // maximum number of busy slots over all hosts; 0: no limit
 	Buffer        time.Duration  // how long hosts must stay busy without us (B3); 0: short
 	Halt          Halt           // when to drain because of results
+	Delay         time.Duration  // at least this between two launches; 0: none
 	GiveUp        time.Duration  // finish when no host could be used for this long; 0: 10 min
 	Found         []Found        // attempts found in the files of the run directory; used only after damage to the journal
 	HalfLife      time.Duration  // half-life of fair-share usage (B4); 0: 1 h
@@ -75,6 +76,7 @@ type Core struct {
 	finished    bool
 	fenced      bool
 	busy        int           // slots of all open attempts, for MaxSlots
+	launchAfter time.Duration // when the next job may be launched, for Delay
 	anyUp       time.Duration // when a host was last usable, for GiveUp
 	firstSeq    int64         // the first result number that this dispatcher may give (reconcile.go); 0: any
 	reconciling               // after damage to the journal (reconcile.go)

@@ -72,7 +72,7 @@ func (c *Core) launchShort(l *line) {
 		return
 	}
 	for _, h := range c.hosts {
-		for h.local() && h.takes() && len(*l) > 0 {
+		for h.local() && h.takes() && len(*l) > 0 && !c.delayed() {
 			best := -1
 			for i := range *l {
 				w := &(*l)[i]

@@ -53,12 +53,16 @@ func (c *Core) launchAt(l *line, i int, h *host) {
 	}
 	w.class.stuckAt = 0
 	c.launch(w.id, h)
+	c.launchAfter = c.now.Mono + c.cfg.Delay
 	if w.class.n == 0 {
 		l.take(i)
 		return
 	}
 	w.id, w.rank = w.class.head(c)
 }
+
+// delayed reports whether the next launch waits for the delay after the last one.
+func (c *Core) delayed() bool { return c.cfg.Delay > 0 && c.now.Mono < c.launchAfter }
 
 // closed says that nothing more may be launched.
 func (c *Core) closed() bool {
@@ -68,7 +72,7 @@ func (c *Core) closed() bool {
 
 // roomLeft says whether any slot is free at all: most steps end here.
 func (c *Core) roomLeft() bool {
-	if c.cfg.MaxSlots > 0 && c.busy >= c.cfg.MaxSlots {
+	if c.cfg.MaxSlots > 0 && c.busy >= c.cfg.MaxSlots || c.delayed() {
 		return false
 	}
 	for _, h := range c.hosts {

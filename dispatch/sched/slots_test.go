@@ -1,7 +1,9 @@
 package sched
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
@@ -122,6 +124,24 @@ func TestAloneAWideJobRuns(t *testing.T) {
 	if h := s.c.hosts[0]; h.told != 4 {
 		t.Errorf("limit %d", h.told)
 	}
+}
+
+// TestDelay: two starts are at least the delay apart, over all hosts.
+func TestDelay(t *testing.T) {
+	s := newStage(t, Config{Delay: 2 * time.Second}, box("a", 4), box("b", 4))
+	s.up("a", "b")
+	s.plain(9)
+	want(t, "at once", on(s.orders, "a")+on(s.orders, "b"), "1.1")
+	if why := s.c.Why(s.now(), 2); !strings.Contains(why, "--delay") {
+		t.Errorf("why job 2 waits: %q", why)
+	}
+	if at, _ := s.c.Next(); at != s.at+2*time.Second {
+		t.Errorf("the core wants a tick after %v", at-s.at)
+	}
+	o := s.wait(time.Second)
+	want(t, "after 1 s", on(o, "a")+on(o, "b"), "")
+	o = s.wait(time.Second)
+	want(t, "after 2 s", on(o, "a")+on(o, "b"), "2.1")
 }
 
 // TestMaxSlots bounds what is busy over all hosts, buffers included.

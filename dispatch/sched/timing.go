@@ -92,6 +92,9 @@ func (c *Core) Next() (time.Duration, bool) {
 		}
 	}
 	if !c.closed() {
+		if c.queue.ready > 0 {
+			soon(c.launchAfter)
+		}
 		for _, cl := range c.queue.list {
 			if cl.stuckAt > 0 {
 				soon(cl.stuckAt + reserveAfter)

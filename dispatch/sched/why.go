@@ -169,6 +169,8 @@ func (c *Core) whyReady(id jobs.ID, j *jobs.Job) string {
 		return "the memory it needs is in use by other jobs"
 	case cl.picky(c):
 		return "it failed where there is room and waits for another host"
+	case room > 0 && c.delayed():
+		return fmt.Sprintf("--delay: at least %s lie between two starts", c.cfg.Delay)
 	case room > 0:
 		return "it is next"
 	case kept != nil:

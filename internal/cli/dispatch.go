@@ -71,6 +71,7 @@ type dispatching struct {
 // dispatching prepares the dispatching of a run.
 func (a *app) dispatching(f *runFlags, inv *loadedInventory, env []jobs.EnvVar) *dispatching {
 	d := &dispatching{app: a, flags: f, inv: inv, words: map[string]runview.HostWord{}, progressAt: time.Now()}
+	f.setSlots(inv.Hosts)
 	d.opts = run.Options{
 		Hosts: inv.Hosts,
 		Connector: func(log func(host, line string)) (hosts.Connector, error) {
@@ -99,6 +100,7 @@ func (f *runFlags) schedConfig() sched.Config {
 	if f.OnLost == "wait" {
 		c.OnLost = jobs.OnLostWait
 	}
+	c.Delay = f.Delay
 	c.Halt, _ = parseHalt(f.Halt) // was checked when the flag was read
 	return c
 }
@@ -111,11 +113,14 @@ func (d *dispatching) drive(o *run.Owned) (code int, err error) {
 		return 0, err
 	}
 	if d.flags.json || d.flags.output {
-		d.out = newResultPrinter(d.app, d.flags.json, d.run)
+		d.out = newResultPrinter(d.app, d.flags, d.run)
 	}
 	taken, err := d.run.Consume(d.show)
 	if err != nil {
 		d.app.warn("results end early: %v", err)
+	}
+	if d.out != nil {
+		d.printed(d.out.printHeld())
 	}
 	outcome, err := d.run.Close()
 	if err != nil {
@@ -195,22 +200,25 @@ func (d *dispatching) show(r *results.Result) {
 	if d.out == nil {
 		return
 	}
-	err := d.out.Print(r)
+	if err := d.out.Print(r); err != nil {
+		d.printed(err)
+	} else if d.flags.json {
+		d.run.Ack(r.Seq)
+	}
+}
+
+// printed handles the error of printing results.
+func (d *dispatching) printed(err error) {
 	switch {
 	case err == nil:
-		if d.flags.json {
-			d.run.Ack(r.Seq)
-		}
 	case errors.Is(err, syscall.EPIPE):
 		d.out = nil
 		d.run.Do("stdout", &rundir.Request{Do: rundir.DoStop, Why: "standard output was closed"})
+	case d.flags.json: // the run goes on; the next resume --json prints the rest
+		d.out, d.unprinted = nil, true
+		d.app.warn("no more results are printed: %v", err)
 	default:
-		if d.flags.json { // the run goes on; the next resume --json prints the rest
-			d.out, d.unprinted = nil, true
-			d.app.warn("no more results are printed: %v", err)
-			return
-		}
-		d.app.warn("job %d: %v", r.Job, err)
+		d.app.warn("%v", err)
 	}
 }
 

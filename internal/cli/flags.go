@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"dcs-tui/hosts"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
@@ -25,6 +26,9 @@ type runFlags struct {
 	screen screenOptions
 	json   bool
 	output bool
+	order  bool // of output
+	tag    bool
+	shuf   bool
 	joblog string
 	dryRun bool
 	name   string
@@ -49,10 +53,14 @@ func (f *runFlags) screenFlags(fs *pflag.FlagSet) {
 
 // newRunFlags adds the flags of the commands that make a run, except hostFlags.
 func (f *runFlags) newRunFlags(fs *pflag.FlagSet, file string) {
+	fs.SetNormalizeFunc(parallelName)
 	f.jobFlags(fs)
 	f.policyFlags(fs)
 	f.endFlags(fs)
 	f.screenFlags(fs)
+	fs.BoolVarP(&f.order, "keep-order", "k", false, "print output in the order of the jobs; implies --output")
+	fs.BoolVar(&f.tag, "tag", false, "begin each line of output with the job's values, or its name, and a tab; implies --output")
+	fs.BoolVar(&f.shuf, "shuf", false, "run the jobs in random order")
 	fs.StringVar(&f.name, "name", "", "NAME of the run (made from the "+file+"'s name and the time)")
 	fs.StringVar(&f.runDir, "run-dir", "", "keep the run in DIRECTORY instead of dcs-runs/NAME")
 }
@@ -62,8 +70,9 @@ func (f *runFlags) checkNewRun() error {
 	if err := f.check(); err != nil {
 		return err
 	}
+	f.output = f.output || f.order || f.tag
 	if f.json && f.output {
-		return exit.Usagef("--json and --output both write to standard output: choose one")
+		return exit.Usagef("--json and --output (also by --keep-order and --tag) both write to standard output: choose one")
 	}
 	if f.name != "" {
 		if err := rundir.CheckName(f.name); err != nil {
@@ -78,6 +87,8 @@ func (f *runFlags) hostFlags(fs *pflag.FlagSet) {
 	hostsFlag(fs, &f.hosts)
 	sshFlags(fs, &f.SSHConfig, &f.AcceptNew)
 	fs.Var(countFlag(&f.MaxSlots), "max-slots", "at most N busy slots at once, over all hosts (no limit)")
+	fs.VarP(slotsFlag(&f.Slots), "jobs", "j", "slots of each host, instead of those in the inventory: N, or -N for its cores less N")
+	fs.Var(delaySecondsFlag(&f.Delay), "delay", "at least this TIME between two starts, over all hosts")
 	fs.Var(durationFlag(&f.GiveUp), "give-up", "end when no host could be used for this TIME (10m)")
 	fs.Var(durationFlag(&f.Buffer), "buffer", "keep hosts supplied for this TIME without this machine, such as 30m for a laptop that will sleep")
 }
@@ -130,6 +141,8 @@ type options struct {
 	OnLost            string
 	KeepChildren      bool
 	MaxSlots          int
+	Slots             string // of each host; "": those of the inventory
+	Delay             time.Duration
 	GiveUp, Buffer    time.Duration
 	HalfLife          time.Duration
 	Halt              string
@@ -137,6 +150,17 @@ type options struct {
 	OnDone            string
 	SSHConfig         string
 	AcceptNew         bool
+}
+
+// setSlots gives hosts the slots of --jobs, if it was given.
+func (o *options) setSlots(list []*hosts.Host) {
+	if o.Slots == "" {
+		return
+	}
+	rule, _ := parseSlots(o.Slots) // was checked when the flag was read
+	for _, h := range list {
+		h.Slots = rule
+	}
 }
 
 // check refuses texts that no shell can take.

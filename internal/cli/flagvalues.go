@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"dcs-tui/dispatch/sched"
+	"dcs-tui/hosts"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
@@ -139,6 +140,43 @@ func parseHalt(s string) (h sched.Halt, err error) {
 		return sched.Halt{}, exit.Usagef("%q is neither a number of jobs such as 5, nor a share such as 10%%", console.Shorten(number))
 	}
 	return h, nil
+}
+
+// delaySecondsFlag is durationFlag for --delay, where a number without a unit is in seconds,
+// as in GNU parallel.
+func delaySecondsFlag(to *time.Duration) *flagValue[time.Duration] {
+	v := durationFlag(to)
+	parse := v.parse
+	v.parse = func(s string) (time.Duration, error) {
+		if n, err := strconv.ParseFloat(s, 64); err == nil && n >= 0 && n < 1e6 {
+			return time.Duration(n * float64(time.Second)), nil
+		}
+		return parse(s)
+	}
+	return v
+}
+
+// slotsFlag takes what parseSlots reads.
+func slotsFlag(to *string) *flagValue[string] {
+	parse := func(s string) (string, error) { _, err := parseSlots(s); return s, err }
+	return &flagValue[string]{to, "n|-n", parse, func(s string) string { return s }}
+}
+
+// parseSlots reads --jobs: a number of slots, -N for all cores but N, or 100% for all cores.
+func parseSlots(s string) (hosts.SlotRule, error) {
+	digits, less := strings.CutPrefix(s, "-")
+	n, err := strconv.Atoi(digits)
+	switch {
+	case s == "100%" || s == "+0":
+		return hosts.SlotRule{}, nil
+	case err != nil || n < 0 || digits[0] == '+' || n == 0 && !less:
+		return hosts.SlotRule{}, exit.Usagef("%q is neither a number of slots nor -N, all cores but N", console.Shorten(s))
+	case n > jobs.MaxSlots:
+		return hosts.SlotRule{}, exit.Usagef("%d is more than %d", n, jobs.MaxSlots)
+	case less:
+		return hosts.SlotRule{Less: n}, nil
+	}
+	return hosts.SlotRule{Fixed: n}, nil
 }
 
 // choiceFlag takes one of some words. setUpFlags completes them.

@@ -217,7 +217,7 @@ func (w *logWriter) write(piece []byte, last bool) error {
 	for len(w.rest) > 0 {
 		n := bytes.IndexByte(w.rest, '\n') + 1
 		if n == 0 {
-			if !last && len(w.rest) < longestLine {
+			if !last && len(w.rest) < maxHeld {
 				return nil
 			}
 			n = len(w.rest)

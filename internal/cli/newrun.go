@@ -69,6 +69,7 @@ func (a *app) runJobs(cmd *cobra.Command, f *runFlags, src jobSource) error {
 	if err := a.checkSSH(&f.options, inv.Hosts); err != nil {
 		return err
 	}
+	f.setSlots(inv.Hosts)
 	if f.dryRun {
 		return a.dryRun(f, src.known, inv, cwd)
 	}

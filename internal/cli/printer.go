@@ -2,10 +2,14 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -30,14 +34,49 @@ type resultPrinter struct {
 	json bool
 	run  *run.Run
 	buf  []byte
+	tag  bool // each line of output begins with the values of the job
+
+	// With order, results wait in held until those of all jobs before next are printed.
+	order bool
+	held  map[jobs.ID]*results.Result
+	next  jobs.ID
 }
 
-func newResultPrinter(a *app, asJSON bool, r *run.Run) *resultPrinter {
-	return &resultPrinter{out: a.stdout, con: a.con, tty: term.IsTerminal(int(a.stdout.Fd())), json: asJSON, run: r}
+func newResultPrinter(a *app, f *runFlags, r *run.Run) *resultPrinter {
+	return &resultPrinter{out: a.stdout, con: a.con, tty: term.IsTerminal(int(a.stdout.Fd())), json: f.json, run: r,
+		tag: f.tag, order: f.order, held: map[jobs.ID]*results.Result{}, next: 1}
 }
 
-// Print writes one result whole. After an error part of it may have been written.
+// Print writes one result whole, and those that waited for it. After an error part of it
+// may have been written.
 func (p *resultPrinter) Print(r *results.Result) error {
+	if !p.order || r.Job < p.next {
+		return p.print(r)
+	}
+	own := *r
+	p.held[r.Job] = &own
+	for p.held[p.next] != nil {
+		r := p.held[p.next]
+		delete(p.held, p.next)
+		p.next++
+		if err := p.print(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// printHeld prints the results that wait for others, which do not come.
+func (p *resultPrinter) printHeld() error {
+	for _, id := range slices.Sorted(maps.Keys(p.held)) {
+		if err := p.print(p.held[id]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *resultPrinter) print(r *results.Result) error {
 	if p.json {
 		p.buf = r.AppendJSON(p.buf[:0])
 		return p.write(p.buf)
@@ -45,12 +84,27 @@ func (p *resultPrinter) Print(r *results.Result) error {
 	if r.Stdout == "" {
 		return nil // it never ran
 	}
-	return p.output(r)
+	if err := p.output(r); err != nil {
+		return fmt.Errorf("job %d: %w", r.Job, err)
+	}
+	return nil
+}
+
+// tagOf returns what --tag puts before each line of a job's output.
+func tagOf(r *results.Result) string {
+	var values []string
+	for _, v := range r.Params {
+		values = append(values, v.Value)
+	}
+	return cmp.Or(strings.Join(values, " "), r.Name, r.Command)
 }
 
 // output copies the job's stdout in pieces, so that a gigabyte needs no memory.
 func (p *resultPrinter) output(r *results.Result) error {
-	var clean lineCleaner
+	clean := lineCleaner{asIs: !p.tty}
+	if p.tag {
+		clean.tag = tagOf(r)
+	}
 	for at := int64(0); ; {
 		ctx, cancel := context.WithTimeout(context.Background(), outputTimeout)
 		piece, size, err := p.run.Output(ctx, r.Attempt, jobs.FileOut, at, hosts.MaxChunk)
@@ -60,7 +114,7 @@ func (p *resultPrinter) output(r *results.Result) error {
 		}
 		at += int64(len(piece))
 		last := len(piece) == 0 || at >= size
-		if p.tty {
+		if p.tty || p.tag {
 			piece = clean.next(piece, last)
 		}
 		if err := p.write(piece); err != nil || last {
@@ -100,12 +154,17 @@ func (p *resultPrinter) write(b []byte) error {
 	return nil
 }
 
-// lineCleaner makes pieces of a job's output safe for a terminal, line by line:
+// lineCleaner makes pieces of a job's output fit for the terminal, line by line:
 // a piece may end in the middle of a character.
-type lineCleaner struct{ rest []byte }
+type lineCleaner struct {
+	rest []byte
+	asIs bool   // for a file: lines are not cleaned
+	tag  string // before each line, and a tab
+	open bool   // the last line had no end
+}
 
-// longestLine is how much of a line without an end is held back.
-const longestLine = 64 << 10
+// maxHeld is the number of bytes of a line without an end that are held back.
+const maxHeld = 64 << 10
 
 func (l *lineCleaner) next(piece []byte, last bool) []byte {
 	l.rest = append(l.rest, piece...)
@@ -115,16 +174,26 @@ func (l *lineCleaner) next(piece []byte, last bool) []byte {
 		if i < 0 {
 			break
 		}
-		out = append(out, jobs.Clean(string(bytes.TrimSuffix(l.rest[:i], []byte("\r"))), 0)...)
-		out = append(out, '\n')
-		l.rest = l.rest[i+1:]
+		out = append(l.append(out, l.rest[:i]), '\n')
+		l.rest, l.open = l.rest[i+1:], false
 	}
-	if last || len(l.rest) > longestLine {
-		out = append(out, jobs.Clean(string(l.rest), 0)...)
-		l.rest = nil
-		if last && len(out) > 0 && out[len(out)-1] != '\n' {
-			out = append(out, '\n') // what comes next begins at the margin
-		}
+	if len(l.rest) > 0 && (last || len(l.rest) > maxHeld) {
+		out = l.append(out, l.rest)
+		l.rest, l.open = nil, true
+	}
+	if last && l.open && (!l.asIs || l.tag != "") {
+		out = append(out, '\n') // what comes next begins at the margin
 	}
 	return out
+}
+
+// append appends a line, or what there is of it.
+func (l *lineCleaner) append(out, line []byte) []byte {
+	if l.tag != "" && !l.open {
+		out = append(append(out, jobs.Clean(l.tag, 0)...), '\t')
+	}
+	if l.asIs {
+		return append(out, line...)
+	}
+	return append(out, jobs.Clean(string(bytes.TrimSuffix(line, []byte("\r"))), 0)...)
 }

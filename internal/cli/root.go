@@ -120,6 +120,9 @@ dcs-tui resume`,
 		if cmd.Name() == "priority" && strings.Contains(err.Error(), "shorthand") {
 			return p.WithAdvice("put -- before a negative number: dcs-tui priority RUN -- -1 JOBS")
 		}
+		if advice := unknownFlagAdvice(err); advice != "" {
+			return p.WithAdvice("%s", advice)
+		}
 		return p.WithAdvice("%s --help lists the options", cmd.CommandPath())
 	})
 	root.AddCommand(a.runCmd(), a.gridCmd(), a.resumeCmd(), a.submitCmd(), a.cancelCmd(), a.requeueCmd(),

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"dcs-tui/grid"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
+	"dcs-tui/jobs"
 	"dcs-tui/jobs/results/outputs"
 )
 
@@ -98,10 +100,36 @@ func (a *app) startRun(cmd *cobra.Command, f *runFlags, stdin bool, source func(
 		return err
 	}
 	src, err := source()
+	if err == nil && f.shuf {
+		err = shuffle(&src, f.seed)
+	}
 	if err != nil {
 		return err
 	}
 	return a.runJobs(cmd, f, src)
+}
+
+// shuffle puts the jobs of src into random order and numbers them anew.
+func shuffle(src *jobSource, seed uint64) error {
+	if src.lazy() {
+		return exit.Usagef("--shuf needs all jobs at once: it cannot be used with standard input or a grid of more than %d jobs", grid.DefaultLimit)
+	}
+	for _, s := range src.known {
+		if len(s.After) > 0 {
+			return exit.Usagef("--shuf: a job has the option after, which gives an order")
+		}
+	}
+	src.source = "" // would yield the jobs in their first order
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	rand.New(rand.NewPCG(seed, seed)).Shuffle(len(src.known), func(i, j int) {
+		src.known[i], src.known[j] = src.known[j], src.known[i]
+	})
+	for i, s := range src.known {
+		s.ID = jobs.ID(i + 1)
+	}
+	return nil
 }
 
 // argumentsSource returns the jobs of a command and the values behind the first :::.

@@ -82,7 +82,7 @@ func FuzzLineCleaner(f *testing.F) {
 	f.Add([]byte("Zoë\r\n\x1b[2J\nno end"), 2)
 	f.Add([]byte(""), 1)
 	f.Fuzz(func(t *testing.T, text []byte, size int) {
-		if len(text) > longestLine || size < 1 {
+		if len(text) > maxHeld || size < 1 {
 			return
 		}
 		var whole, pieces lineCleaner
