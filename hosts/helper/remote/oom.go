@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"os"
 	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -20,38 +19,41 @@ const oomShare = 500
 
 const maxOOM = 1000 // proc(5)
 
-// jobOOM returns what jobs get as their oom_score_adj, "" if it cannot be known.
-func jobOOM() string {
-	own, err := strconv.Atoi(strings.TrimSpace(string(procFile(os.Getpid(), "oom_score_adj"))))
-	if err != nil {
-		return ""
-	}
-	return strconv.Itoa(min(own+oomShare, maxOOM))
+// oomScore is the oom_score_adj of this process and of the jobs that it starts.
+type oomScore struct {
+	fd       int // -1: it cannot be set
+	own, job []byte
 }
 
-// offerToKernel sets it for a job that has just been started; what the job starts
-// from then on inherits it, and what it has started already is looked for. A host
-// that does not let us is no reason not to run jobs.
-func (s *slot) offerToKernel(pid int) {
-	if s.oom == "" {
-		return
+// openOOM returns the score of this process. A host that does not let us set it is no
+// reason not to run jobs.
+func openOOM() oomScore {
+	const path = "/proc/self/oom_score_adj"
+	o := oomScore{fd: -1}
+	own, err := os.ReadFile(path)
+	o.own = bytes.TrimSpace(own)
+	n, err2 := strconv.Atoi(string(o.own))
+	if err != nil || err2 != nil || n >= maxOOM {
+		return o
 	}
-	number := strconv.Itoa(pid)
-	fd, err := unix.Open("/proc/"+number+"/oom_score_adj", unix.O_WRONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return
+	o.job = strconv.AppendInt(nil, int64(min(n+oomShare, maxOOM)), 10)
+	if o.fd, err = unix.Open(path, unix.O_WRONLY|unix.O_CLOEXEC, 0); err != nil {
+		o.fd = -1
 	}
-	unix.Write(fd, []byte(s.oom))
-	unix.Close(fd)
-	if fd, err = openProc("/proc/" + number + "/task/" + number + "/children"); err != nil {
-		return
+	return o
+}
+
+// offer makes children that are started from here on the ones that the kernel ends
+// first, and this process with them until withdraw. A child has the score from its first
+// instruction on, and so has what it starts.
+func (o *oomScore) offer() {
+	if o.fd >= 0 {
+		unix.Pwrite(o.fd, o.job, 0)
 	}
-	var buf [256]byte
-	n, _ := unix.Read(fd, buf[:])
-	unix.Close(fd)
-	for _, w := range bytes.Fields(buf[:max(0, n)]) {
-		if child, err := strconv.Atoi(string(w)); err == nil {
-			s.offerToKernel(child)
-		}
+}
+
+func (o *oomScore) withdraw() {
+	if o.fd >= 0 {
+		unix.Pwrite(o.fd, o.own, 0)
 	}
 }

@@ -20,7 +20,7 @@ import (
 func TestJobsGoFirstWhenMemoryRunsOut(t *testing.T) {
 	w := newWorld(t)
 	f := w.start(w.open())
-	// It is set when the shell runs already.
+	// The supervisor's is set back when the shell runs already.
 	f.launch(job("1.1", "until [ $(cat /proc/$$/oom_score_adj) != $(cat /proc/$PPID/oom_score_adj) ]; do :; done; cat /proc/$PPID/oom_score_adj /proc/self/oom_score_adj"))
 	if o := f.exit("1.1"); !o.OK() {
 		t.Fatalf("%+v", o)

@@ -49,7 +49,7 @@ type slot struct {
 	buf     []byte // specs are read into it
 	line    []byte // reports are written in it
 
-	oom     string // oom_score_adj of jobs
+	oom     oomScore
 	disks   fullDisks
 	nowhere time.Duration // how long an outcome without a place is kept
 	cut     bool          // spool and attempts are gone, and with them our work
@@ -128,7 +128,7 @@ func (s *slot) open(index int) error {
 	s.progress = s.spool.path(dirProgress) + "/"
 	s.env = newJobEnv(os.Environ(), s.cfg, index)
 	s.buf = make([]byte, 16<<10)
-	s.oom = jobOOM()
+	s.oom = openOOM()
 	s.watch.slot = s
 	// Caught, not ignored: what is ignored stays ignored in jobs.
 	signals := make(chan os.Signal, 16)

@@ -183,7 +183,6 @@ func (s *slot) execute(a *attempt, dir int, job *hosts.LaunchJob) {
 		return
 	}
 	if err == nil {
-		s.offerToKernel(pid)
 		s.watch.begin(a.id, pid, job.Timeout)
 		started := &report{kind: repStarted, attempt: a.id, job: pid, at: o.Started}
 		if last := s.debt.cur.Swap(nil); last != nil {
@@ -233,6 +232,8 @@ func (s *slot) start(a *attempt, job *hosts.LaunchJob, id string, o *jobs.Outcom
 		}
 		argv = append(argv, a.script)
 	}
+	s.oom.offer()
+	defer s.oom.withdraw()
 	return syscall.ForkExec(argv[0], argv, &syscall.ProcAttr{
 		Dir:   s.cwd(job),
 		Env:   s.env.of(job, s.cookies+id, s.progress+id),
