@@ -5,7 +5,6 @@ package remote
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"slices"
 	"time"
 
@@ -15,26 +14,69 @@ import (
 	"dcs-tui/jobs"
 )
 
-// gather is how long reports may wait for each other while jobs are buffered
-// here and the slots therefore do not wait for the dispatcher.
-const gather = 5 * time.Millisecond
+// Under load, reports are read at intervals instead of one by one. Each reading wakes
+// this helper, sshd, and the dispatcher.
+const (
+	shortGather = 5 * time.Millisecond
+	longGather  = 20 * time.Millisecond
+)
+
+// gatherLocked returns how long reports may wait for each other: the longer, the more
+// jobs are buffered here for each slot. No slot waits for the dispatcher meanwhile.
+func (h *helper) gatherLocked() time.Duration {
+	switch n := len(h.waiting); {
+	case n <= h.limit:
+		return 0
+	case n <= 4*h.limit:
+		return shortGather
+	}
+	return longGather
+}
+
+// reportPipe is the reading end of the supervisors' reports. It does not wait in the
+// runtime's poller, which would be woken by each report.
+type reportPipe struct {
+	fd   int
+	path string
+}
 
 // openReports opens the pipe of the supervisors' reports, for reading and writing:
 // it then never ends when supervisors come and go.
-func (h *helper) openReports() (*os.File, error) {
-	fd, err := openat(unix.AT_FDCWD, h.spool.path(fileReports), unix.O_RDWR|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, fmt.Errorf("spool: %w", err)
+func (h *helper) openReports() (reportPipe, error) {
+	p := reportPipe{path: h.spool.path(fileReports)}
+	var err error
+	if p.fd, err = openat(unix.AT_FDCWD, p.path, unix.O_RDWR|unix.O_NONBLOCK, 0); err != nil {
+		return p, fmt.Errorf("spool: %w", err)
 	}
-	return os.NewFile(uintptr(fd), fileReports), nil
+	unix.FcntlInt(uintptr(p.fd), unix.F_SETPIPE_SZ, 1<<20) // as much as is allowed
+	return p, nil
 }
 
-// collect reads the supervisors' reports and passes them on in batches (B3).
-func (h *helper) collect(f *os.File) error {
+// read waits until there is something to read, and reads it. It calls idle before it
+// waits.
+func (p reportPipe) read(b []byte, idle func()) (int, error) {
+	for {
+		n, err := unix.Read(p.fd, b)
+		switch err {
+		case unix.EAGAIN:
+			idle()
+			fds := []unix.PollFd{{Fd: int32(p.fd), Events: unix.POLLIN}}
+			if _, err = unix.Poll(fds, -1); err != nil && err != unix.EINTR {
+				return 0, err
+			}
+		case unix.EINTR:
+		default:
+			return n, err
+		}
+	}
+}
+
+// collect reads the supervisors' reports and passes them on in batches.
+func (h *helper) collect(p reportPipe) error {
 	buf := make([]byte, 64<<10)
 	have := 0
 	for {
-		n, err := f.Read(buf[have:])
+		n, err := p.read(buf[have:], h.learnGroups)
 		if err != nil {
 			return fmt.Errorf("spool: reading reports: %w", err)
 		}
@@ -46,36 +88,48 @@ func (h *helper) collect(f *os.File) error {
 		if end == 0 && have == len(buf) {
 			end = have // no line of ours is that long
 		}
-		more := h.reported(buf[:end])
+		gather := h.reported(buf[:end])
 		have = copy(buf, buf[end:have])
-		if more {
+		if gather > 0 {
 			time.Sleep(gather)
 		}
 	}
 }
 
-// reported handles whole lines and sends what they come to. It says whether
-// jobs still wait here.
-func (h *helper) reported(lines []byte) bool {
+// reported handles whole lines and sends what they come to. It returns how long to wait
+// before the next are read.
+func (h *helper) reported(lines []byte) time.Duration {
 	b := &batch{}
-	h.mu.Lock()
+	var reports []report
+	over := map[jobs.AttemptID]bool{}
 	for line := range bytes.Lines(lines) {
 		r, err := parseReport(bytes.TrimSuffix(line, []byte{'\n'}))
 		if err != nil {
 			b.other = append(b.other, &hosts.Trouble{Text: err.Error()})
 			continue
 		}
-		h.reportLocked(&r, b)
+		if r.kind == repExited {
+			over[r.attempt] = true
+		}
+		reports = append(reports, r)
 	}
-	more := len(h.waiting) > 0
-	if more && len(h.sups) < h.limit {
+	h.mu.Lock()
+	h.learnGroupsLocked(over)
+	for i := range reports {
+		// A start whose exit is here too is left out: the exit says it all.
+		if r := &reports[i]; r.kind != repStarted || !over[r.attempt] {
+			h.reportLocked(r, b)
+		}
+	}
+	if len(h.waiting) > 0 && len(h.sups) < h.limit {
 		h.staffLocked() // an earlier helper's supervisor may have freed its slot
 	}
 	h.ringer.ring()
+	gather := h.gatherLocked()
 	h.mu.Unlock()
 	h.out.send(b.messages()...)
 	h.answer(b.ask)
-	return more
+	return gather
 }
 
 // batch gathers what lines say into few messages.
@@ -92,12 +146,14 @@ func (h *helper) reportLocked(r *report, b *batch) {
 	switch r.kind {
 	case repStarted:
 		delete(h.waiting, id)
-		group := groupOf(r.job, r.by)
+		// The number of the job's group; learnGroups adds what proves whose it is.
+		group := pgroup{id: r.job, since: r.by.start}
 		if old := h.running[id]; old != nil {
 			old.by, old.job, old.at = r.by, group, r.at
 		} else {
 			h.running[id] = &run{by: r.by, job: group, at: r.at, over: make(chan struct{})}
 		}
+		h.started = append(h.started, id)
 		b.started = append(b.started, hosts.StartedJob{Attempt: id, Slot: r.by.slot, At: r.at})
 	case repExited:
 		h.overLocked(id)
@@ -122,6 +178,24 @@ func (h *helper) reportLocked(r *report, b *batch) {
 		}
 		b.other = append(b.other, &hosts.Trouble{Attempt: id, Text: r.why})
 	}
+}
+
+// learnGroupsLocked looks at the process groups of jobs whose start was reported since it
+// was last called, except those in over. A short job costs nothing then: its end is
+// reported before anybody looks.
+func (h *helper) learnGroupsLocked(over map[jobs.AttemptID]bool) {
+	for _, id := range h.started {
+		if r := h.running[id]; r != nil && !over[id] {
+			r.job = groupOf(r.job.id, r.by)
+		}
+	}
+	h.started = h.started[:0]
+}
+
+func (h *helper) learnGroups() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.learnGroupsLocked(nil)
 }
 
 // union returns the numbers that are in either list, sorted.
@@ -150,23 +224,9 @@ func (h *helper) overLocked(id jobs.AttemptID) {
 	}
 }
 
-// messages makes messages of a batch. A start whose exit is known too is left
-// out: the exit says it all.
+// messages makes messages of a batch.
 func (b *batch) messages() []hosts.Message {
 	var out []hosts.Message
-	if len(b.exits) > 0 && len(b.started) > 0 {
-		ended := make(map[jobs.AttemptID]bool, len(b.exits))
-		for _, e := range b.exits {
-			ended[e.Attempt] = true
-		}
-		kept := b.started[:0]
-		for _, s := range b.started {
-			if !ended[s.Attempt] {
-				kept = append(kept, s)
-			}
-		}
-		b.started = kept
-	}
 	if len(b.started) > 0 {
 		out = append(out, &hosts.Started{Jobs: b.started})
 	}

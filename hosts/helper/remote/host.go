@@ -60,6 +60,7 @@ type helper struct {
 	mu       sync.Mutex
 	waiting  map[jobs.AttemptID]bool // handed over, not known to have been taken
 	running  map[jobs.AttemptID]*run
+	started  []jobs.AttemptID    // in running, but their process groups have not been looked at
 	sups     map[int]*supervisor // ours, by pid
 	limit    int
 	ringer   ringer
@@ -116,7 +117,6 @@ func hostMain(stdin io.Reader, stdout io.Writer, lim limits) error {
 	if err != nil {
 		return err
 	}
-	defer reports.Close()
 	out.send(hello)
 	err = h.serve(in, reports)
 	// Last of all, so that an older dispatcher learns why it is left alone.
@@ -147,7 +147,7 @@ func firstMessage(in *wire.Reader, limit time.Duration) (m hosts.Message, err er
 }
 
 // serve runs the helper's goroutines and handles messages.
-func (h *helper) serve(in *wire.Reader, reports *os.File) error {
+func (h *helper) serve(in *wire.Reader, reports reportPipe) error {
 	ended := make(chan error, 8)
 	term := make(chan os.Signal, 1)
 	signal.Notify(term, unix.SIGTERM)
