@@ -23,6 +23,10 @@ const (
 	RetryEvery = time.Second
 	// HungAfter is how long a journal may take before nothing more waits for it.
 	HungAfter = 5 * time.Second
+	// GatherTime is how long records wait for more that share their fsync, from the batch
+	// before on: the first records after a pause do not wait, and nothing for which a slot
+	// stands idle does. It is short beside the work that hosts are given ahead of need.
+	GatherTime = 10 * time.Millisecond
 )
 
 // Ring is the state between the turns. It is not safe for concurrent use.
@@ -38,13 +42,14 @@ type Ring struct {
 
 	// The batch that the journal has now, and what waits for it.
 	flying  bool
-	since   time.Duration // Time.Mono
+	since   time.Duration // Time.Mono when the newest batch was given out
 	batch   []jobs.Record
 	waiting []sched.Order
 
 	// What has come since.
 	pending []jobs.Record
 	held    []sched.Order
+	urgent  bool // one of held is not to wait for GatherTime
 
 	out      []sched.Order // of the last turn, used again
 	ended    *jobs.Record  // that the run is over; End writes it
@@ -86,6 +91,14 @@ func (r *Ring) step(now sched.Time, ev sched.Event) {
 		r.pending = append(r.pending, *rec)
 	}
 	r.held = append(r.held, orders...)
+	for _, o := range orders {
+		switch o := o.(type) {
+		case sched.Launch:
+			r.urgent = r.urgent || o.Urgent
+		case sched.Finish:
+			r.urgent = true
+		}
+	}
 }
 
 // Note adds an event for people to the journal.
@@ -105,9 +118,22 @@ type Out struct {
 }
 
 // Flush gives out the records to make durable next, with one Append and one Sync,
-// wherever that is done; false when there is nothing to do or a batch is under way.
-// The answer goes to Flushed. No records means that only Sync is to be tried.
+// wherever that is done; false when there is nothing to do, when a batch is under way, or
+// when the records wait for others to join them. The answer goes to Flushed. No records
+// means that only Sync is to be tried.
 func (r *Ring) Flush(now sched.Time) ([]jobs.Record, bool) {
+	if r.gathers() && now.Mono < r.since+GatherTime {
+		return nil, false
+	}
+	return r.flush(now)
+}
+
+// gathers reports whether the records that wait may wait for others.
+func (r *Ring) gathers() bool {
+	return !r.flying && !r.urgent && r.failure == nil && r.since > 0 && len(r.pending) > 0
+}
+
+func (r *Ring) flush(now sched.Time) ([]jobs.Record, bool) {
 	if r.fenced || r.flying || r.failure != nil && now.Mono < r.retryAt || r.failure == nil && len(r.pending) == 0 {
 		return nil, false
 	}
@@ -115,7 +141,7 @@ func (r *Ring) Flush(now sched.Time) ([]jobs.Record, bool) {
 	r.batch, r.pending = r.pending, r.batch[:0]
 	r.waiting = append(r.waiting, r.held...)
 	clear(r.held)
-	r.held = r.held[:0]
+	r.held, r.urgent = r.held[:0], false
 	return r.batch, true
 }
 
@@ -173,7 +199,7 @@ func (r *Ring) Idle(now sched.Time) Out {
 	case r.flying || len(r.pending) > 0:
 		return Out{}
 	}
-	r.out, r.held = append(r.out[:0], r.held...), r.held[:0]
+	r.out, r.held, r.urgent = append(r.out[:0], r.held...), r.held[:0], false
 	return Out{Orders: r.out, Durable: true}
 }
 
@@ -184,7 +210,7 @@ func (r *Ring) Idle(now sched.Time) Out {
 func (r *Ring) Commit(now sched.Time) Out {
 	var all Out
 	for {
-		batch, ok := r.Flush(now)
+		batch, ok := r.flush(now)
 		if !ok {
 			break
 		}
@@ -225,6 +251,8 @@ func (r *Ring) Next() (at time.Duration, ok bool) {
 		soon(r.since + HungAfter)
 	case !r.flying && r.failure != nil:
 		soon(r.retryAt)
+	case r.gathers():
+		soon(r.since + GatherTime)
 	}
 	return at, ok
 }

@@ -318,3 +318,48 @@ func TestAStopNeedsNoJournal(t *testing.T) {
 		}
 	}
 }
+
+// Records that no idle slot waits for gather for GatherTime after the batch before, so
+// that they share an fsync. A launch for an idle slot takes everything along at once.
+func TestRecordsGather(t *testing.T) {
+	d := newDesk(t)
+	d.at = time.Second
+	d.step(sched.Tick{})
+	d.ready(3)
+	flush := func(want int, when string) {
+		t.Helper()
+		batch, ok := d.r.Flush(d.now())
+		if len(batch) != want || ok != (want > 0) {
+			t.Fatalf("%s: got %d records, %v; want %d", when, len(batch), ok, want)
+		}
+		if ok {
+			d.r.Flushed(d.now(), nil)
+		}
+	}
+	note := func() { d.r.Note(jobs.Record{Kind: jobs.KindEvent, Reason: "hello"}) }
+	batch, ok := d.r.Flush(d.now())
+	if !ok {
+		t.Fatalf("the first batch: got %v, %v; want records", batch, ok)
+	}
+	d.r.Flushed(d.now(), nil)
+
+	began := d.at
+	d.at += GatherTime / 2
+	note()
+	flush(0, "soon after a batch")
+	if at, ok := d.r.Next(); !ok || at != began+GatherTime {
+		t.Errorf("Next: got %v, %v; want %v", at, ok, began+GatherTime)
+	}
+	note()
+	d.at = began + GatherTime
+	flush(2, "when the time is over")
+
+	d.at += time.Millisecond
+	note()
+	d.step(sched.AttemptsEnded{Host: "a", Msg: &hosts.Exits{Jobs: []hosts.ExitedJob{{Attempt: jobs.AttemptID{Job: 1, N: 1}, Slot: 1, Outcome: jobs.Outcome{Started: 1, Ended: 2}}}}})
+	flush(3, "with a launch for the slot that became free")
+
+	d.at += time.Hour
+	note()
+	flush(1, "after a pause")
+}

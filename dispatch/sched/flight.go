@@ -139,6 +139,7 @@ func (c *Core) launch(id jobs.ID, h *host) {
 	a := jobs.AttemptID{Job: id, N: c.nextNumber(j)}
 	c.emit(jobs.Record{Kind: jobs.KindLaunching, Job: id, N: a.N, Host: h.spec.Name})
 	f := c.fly(h, a, j.Spec)
+	h.out.urgent = h.out.urgent || h.free() > 0
 	f.gpus = h.takeGPUs(f.wantGPUs)
 	h.count(f)
 	h.out.launch = append(h.out.launch, Placed{Attempt: a, Spec: j.Spec, Timeout: c.timeout(j.Spec), GPUs: f.gpus})

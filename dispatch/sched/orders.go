@@ -12,6 +12,7 @@ type outbox struct {
 	kill                []Kill
 	withdraw            []jobs.AttemptID
 	launch              []Placed
+	urgent              bool // a slot waits for one of launch
 }
 
 // collect turns the outboxes into orders, host by host in inventory order. A
@@ -49,7 +50,7 @@ func (c *Core) collect() []Order {
 				orders = append(orders, SetLimit{h.spec.Name, h.limit})
 			}
 			if len(o.launch) > 0 {
-				orders = append(orders, Launch{h.spec.Name, o.launch})
+				orders = append(orders, Launch{h.spec.Name, o.launch, o.urgent})
 			}
 		}
 		h.out = outbox{}

@@ -190,8 +190,9 @@ type Disconnect struct{ Host string }
 
 // Launch hands attempts to a host. The engine adds environment and lease.
 type Launch struct {
-	Host string
-	Jobs []Placed
+	Host   string
+	Jobs   []Placed
+	Urgent bool // a slot of the host waits for one of the jobs
 }
 
 // Placed is one attempt of a Launch.
