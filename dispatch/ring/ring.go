@@ -24,9 +24,9 @@ const (
 	// HungAfter is how long a journal may take before nothing more waits for it.
 	HungAfter = 5 * time.Second
 	// GatherTime is how long records wait for more that share their fsync, from the batch
-	// before on: the first records after a pause do not wait, and nothing for which a slot
-	// stands idle does. It is short beside the work that hosts are given ahead of need.
-	GatherTime = 10 * time.Millisecond
+	// before on: the first records after a pause do not wait, and nothing does while a slot
+	// stands idle. It is short beside the work that hosts are given ahead of need.
+	GatherTime = 20 * time.Millisecond
 )
 
 // Ring is the state between the turns. It is not safe for concurrent use.
@@ -49,7 +49,7 @@ type Ring struct {
 	// What has come since.
 	pending []jobs.Record
 	held    []sched.Order
-	urgent  bool // one of held is not to wait for GatherTime
+	urgent  bool // they are not to wait for GatherTime
 
 	out      []sched.Order // of the last turn, used again
 	ended    *jobs.Record  // that the run is over; End writes it
@@ -85,7 +85,8 @@ func (r *Ring) step(now sched.Time, ev sched.Event) {
 	for i := range records {
 		rec := &records[i]
 		if rec.Kind == jobs.KindEnded { // written when the hosts have been left clean
-			r.ended = rec
+			ended := *rec
+			r.ended = &ended
 			continue
 		}
 		r.pending = append(r.pending, *rec)
@@ -99,6 +100,8 @@ func (r *Ring) step(now sched.Time, ev sched.Event) {
 			r.urgent = true
 		}
 	}
+	// Whoever gets the result of a job may have another one for the slot.
+	r.urgent = r.urgent || len(records) > 0 && r.core.Idle()
 }
 
 // Note adds an event for people to the journal.

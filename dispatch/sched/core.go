@@ -153,12 +153,13 @@ func New(cfg Config, t *jobs.Table, hs []*hosts.Host) *Core {
 func (c *Core) Table() *jobs.Table { return c.table }
 
 // Step takes one event and returns what to record and then what to do. The
-// records have already been folded into the table. The returned slices are the
-// caller's.
+// records have already been folded into the table. They are valid until the next Step; the
+// orders are the caller's.
 func (c *Core) Step(now Time, ev Event) (records []jobs.Record, orders []Order) {
 	now.Mono = max(now.Mono, c.now.Mono) // time never goes back in here
 	gap := now.Mono - c.now.Mono
-	c.now, c.records, c.finish, c.looking, c.provisions.orders = now, nil, nil, nil, nil
+	clear(c.records)
+	c.now, c.records, c.finish, c.looking, c.provisions.orders = now, c.records[:0], nil, nil, nil
 	switch {
 	case !c.begun:
 		c.begin()

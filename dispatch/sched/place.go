@@ -83,6 +83,9 @@ func (c *Core) roomLeft() bool {
 	return false
 }
 
+// Idle reports whether a slot stands idle that may be used.
+func (c *Core) Idle() bool { return c.roomLeft() && !c.closed() }
+
 // waiting is a class in the line, with its head.
 type waiting struct {
 	class *class
