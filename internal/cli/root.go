@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime/debug"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -33,6 +34,7 @@ type app struct {
 	arguments  []string         // those of run from the first separator such as ::: on
 	starter    *starter         // the screen that has started this process in the background; nil: none
 	questions  *run.Questions   // asks attached screens for secrets; nil: the terminal is asked
+	slow       sync.Once        // see reportSlow
 	code       int              // exit code if no error has one
 }
 

@@ -120,9 +120,9 @@ func (a *app) onScreen(f *runFlags, typed bool) (done bool, err error) {
 		}
 		return true, nil
 	}
-	run, err := rundir.OpenOn(a.slowDir(ready.Dir), ready.Dir)
+	run, err := a.openDir(ready.Dir)
 	if err != nil {
-		return true, exit.Usagef("%w", err)
+		return true, err
 	}
 	s := a.openScreen(run)
 	s.process.Store(p)

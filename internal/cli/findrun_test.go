@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,67 +15,32 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// hungDisk answers after a while.
-type hungDisk struct {
-	rundir.Disk
-	after time.Duration
-}
-
-func (d *hungDisk) Names(string) ([]string, error) {
-	time.Sleep(d.after)
-	return nil, nil
-}
-
-func (d *hungDisk) OpenFile(string, int, os.FileMode) (rundir.File, error) {
-	return hungFile{nil, d}, nil
-}
-
-type hungFile struct {
-	rundir.File
-	d *hungDisk
-}
-
-func (f hungFile) ReadAt([]byte, int64) (int, error) {
-	time.Sleep(f.d.after)
-	return 0, errors.New("stale")
-}
-
-// X1: what a command waits for is said after 3 s, once, and nothing of a run directory that
-// answers, or that a screen shows.
-func TestASlowRunDirectoryIsSaidToBeSlow(t *testing.T) {
+// X1: what a command waits for is reported after 3 s, once, and nothing of a run directory
+// that answers, or that a screen shows.
+func TestSlowRunDirectoryIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var said bytes.Buffer
-		hung := &hungDisk{after: slowAfter - time.Millisecond}
-		d := &slowDir{Disk: hung, dir: "dcs-runs/a\x1bb", con: console.To(&said)}
-		f, err := d.OpenFile("owner", os.O_RDONLY, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		both := func() {
-			d.Names("dcs-runs/a")
-			if _, err := f.ReadAt(nil, 0); err == nil {
-				t.Error("its error is lost")
-			}
+		a := &app{con: console.To(&said)}
+		takes := func(d time.Duration) {
+			answered := a.reportSlow("dcs-runs/a\x1bb")
+			time.Sleep(d)
+			answered()
 			synctest.Wait()
 		}
-		both()
-		hung.after = time.Minute
-		d.con.Hold()
-		both()
-		d.con.Release()
+		takes(slowDelay - time.Millisecond)
+		a.con.Hold()
+		takes(time.Minute)
+		a.con.Release()
 		time.Sleep(time.Minute)
 		if said.Len() > 0 {
-			t.Errorf("it answers, and it is said: %q", said.String())
+			t.Errorf("got %q of a directory that answers", said.String())
 		}
-		d.con.Hold()
-		go func() {
-			time.Sleep(30 * time.Second)
-			d.con.Release()
-		}()
-		both()
-		both()
+		a.con.Hold()
+		time.AfterFunc(30*time.Second, a.con.Release)
+		takes(time.Minute)
+		takes(time.Minute)
 		if got, want := said.String(), "the run directory dcs-runs/a␛b has not answered for 3 s; waiting\n"; got != want {
-			t.Errorf("%q, want %q", got, want)
+			t.Errorf("got %q, want %q", got, want)
 		}
 	})
 }
