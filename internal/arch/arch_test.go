@@ -64,6 +64,7 @@ var rooms = map[string][]string{
 	"hosts/cmdlink":        {"hosts", "hosts/locallink", "jobs"},
 	"hosts/onfile":         {"hosts", "jobs", "jobs/attempts", "jobs/rundir"},
 	"hosts/provider":       {"hosts", "jobs"},
+	"hosts/check":          {"hosts", "jobs/rundir"},
 	"hosts/fetch":          {"hosts", "jobs", "jobs/journal", "jobs/results", "jobs/rundir"},
 	"hosts/helper/wire":    {"hosts", "jobs"},
 	"hosts/helper/client":  {"hosts", "jobs", "hosts/helper/wire"},

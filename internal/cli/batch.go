@@ -67,7 +67,7 @@ func (a *app) readBatch(f *gridFlags, files []string, named bool) (*batch, error
 			continue
 		}
 		base := jobs.ID(len(b.specs))
-		changeOptions(specs, func(o *jobs.Options) {
+		jobs.ChangeOptions(specs, func(o *jobs.Options) {
 			if named && o.Queue == "" {
 				o.Queue = names[i]
 			}
@@ -87,7 +87,7 @@ func (a *app) readBatch(f *gridFlags, files []string, named bool) (*batch, error
 	if len(faults) > 0 {
 		return nil, exit.Usagef("%w", errors.Join(faults...))
 	}
-	b.queues = queuesOf(b.specs)
+	b.queues = jobs.QueuesOf(b.specs)
 	return b, nil
 }
 
@@ -163,34 +163,6 @@ func queueNames(files []string) []string {
 	for i, file := range files {
 		if count[names[i]] > 1 {
 			names[i] = console.CleanLine(file)
-		}
-	}
-	return names
-}
-
-// changeOptions changes the options of jobs. Options that jobs share stay shared.
-func changeOptions(specs []*jobs.Spec, change func(*jobs.Options)) {
-	done := map[*jobs.Options]*jobs.Options{}
-	for _, s := range specs {
-		o := done[s.Options]
-		if o == nil {
-			own := *s.Options
-			change(&own)
-			o = &own
-			done[s.Options] = o
-		}
-		s.Options = o
-	}
-}
-
-// queuesOf returns the queues of jobs, in the order of their first jobs.
-func queuesOf(specs []*jobs.Spec) []string {
-	var names []string
-	seen := map[string]bool{}
-	for _, s := range specs {
-		if !seen[s.Queue] {
-			seen[s.Queue] = true
-			names = append(names, s.Queue)
 		}
 	}
 	return names

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"cmp"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -86,37 +85,11 @@ func needsText(s *jobs.Spec) string {
 
 // optionsText returns the options of a job as a jobs file has them.
 func optionsText(f *runFlags, s *jobs.Spec) string {
+	own, o := *s, *s.Options
+	own.Options, o.Timeout = &o, cmp.Or(o.Timeout, f.Timeout)
 	var parts []string
-	add := func(name string, value any) {
-		if !reflect.ValueOf(value).IsZero() {
-			parts = append(parts, name+"="+console.ShellWord(jobs.Clean(fmt.Sprint(value), 40)))
-		}
+	for _, o := range own.OptionTexts() {
+		parts = append(parts, o.Key+"="+console.ShellWord(jobs.Clean(o.Value, 40)))
 	}
-	add("name", s.Name)
-	add("queue", s.Queue)
-	add("priority", s.Priority)
-	add("tries", s.Tries)
-	if s.RetryDelay != nil {
-		add("retry_delay", s.RetryDelay.String())
-	}
-	add("timeout", cmp.Or(s.Timeout, f.Timeout))
-	if !s.Deadline.IsZero() {
-		add("deadline", s.Deadline.Local().Format("2006-01-02T15:04"))
-	}
-	add("est", s.Estimate)
-	add("tags", strings.Join(s.Tags, ","))
-	add("gpus", s.GPUs)
-	if s.MemBytes > 0 {
-		add("mem", jobs.FormatSize(s.MemBytes))
-	}
-	add("slots", s.Slots)
-	add("after", strings.ReplaceAll(strings.Trim(fmt.Sprint(s.After), "[]"), " ", ","))
-	for _, e := range s.Env {
-		add("env."+e.Name, e.Value)
-	}
-	add("cwd", s.Cwd)
-	add("setup", s.Setup)
-	add("on_lost", map[jobs.OnLost]string{jobs.OnLostRequeue: "requeue", jobs.OnLostWait: "wait"}[s.OnLost])
-	add("hardness", strings.Join(s.Hardness, ","))
 	return strings.Join(parts, " ")
 }

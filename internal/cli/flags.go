@@ -193,7 +193,7 @@ func (q *queueFlags) apply(specs []*jobs.Spec) {
 	if q.empty() {
 		return
 	}
-	changeOptions(specs, func(o *jobs.Options) {
+	jobs.ChangeOptions(specs, func(o *jobs.Options) {
 		if n, ok := q.share.of[o.Queue]; ok {
 			o.Share = n
 		}

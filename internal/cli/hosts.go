@@ -2,26 +2,22 @@ package cli
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"dcs-tui/dispatch/run"
 	"dcs-tui/hosts"
+	"dcs-tui/hosts/check"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
-	"dcs-tui/jobs/rundir"
 )
 
 func (a *app) hostsCmd() *cobra.Command {
@@ -162,18 +158,6 @@ Exit code 0 when all are usable, 1 when one is not.`,
 	return cmd
 }
 
-// checkTimeout bounds the check of all hosts.
-const checkTimeout = 90 * time.Second
-
-// checked is the result of the check of one host.
-type checked struct {
-	host    *hosts.Host
-	hello   *hosts.Hello
-	beat    *hosts.Beat   // the first heartbeat
-	connect time.Duration // until the helper answered
-	err     error
-}
-
 func (a *app) runHostsCheck(o *options, file string, names []string) error {
 	list, err := a.chosenHosts(file, names)
 	if err != nil {
@@ -187,33 +171,27 @@ func (a *app) runHostsCheck(o *options, file string, names []string) error {
 	if err != nil {
 		return err
 	}
-	dir, nonce := makeProbe(cwd)
+	dir, nonce := check.MakeProbe(cwd)
 	defer os.RemoveAll(dir)
-	ctx, cancel := context.WithTimeout(context.Background(), checkTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), check.Timeout)
 	defer cancel()
 	interrupted := make(chan os.Signal, 1)
 	go firstSignal(a.listen(), interrupted, func() {
 		os.RemoveAll(dir)
 		os.Exit(exit.Cancelled)
 	})
-	found := make(chan *checked, len(list)) // closed when the hosts were left clean
-	var checks sync.WaitGroup
 	width := 0
 	for _, h := range list {
 		width = min(max(width, len(h.Name)), 30)
-		checks.Go(func() { check(ctx, connector, h, hosts.Open{RunDir: dir, Nonce: nonce, Cwd: cwd}, found) })
 	}
-	go func() {
-		checks.Wait()
-		close(found)
-	}()
+	found := check.Hosts(ctx, connector, list, cwd, dir, nonce)
 	out := console.New(a.stdout)
 	n, bad, shared, own := 0, 0, false, false
 	for {
 		if len(list)-n > 1 {
 			a.con.Status(fmt.Sprintf("%d of %d hosts have answered", n, len(list)))
 		}
-		var c *checked
+		var c *check.Result
 		select {
 		case c = <-found:
 		case sig := <-interrupted:
@@ -226,14 +204,14 @@ func (a *app) runHostsCheck(o *options, file string, names []string) error {
 				a.code = exit.Failed
 			}
 			return nil
-		case c.err != nil || c.hello.CwdError != "":
+		case !c.Usable():
 			bad++
-		case c.hello.Shared:
+		case c.Hello.Shared:
 			shared = true
 		default:
 			own = true
 		}
-		out.Line(c.lines(out, width)...)
+		out.Line(checkLines(out, c, width)...)
 		if n++; n < len(list) {
 			continue
 		}
@@ -262,103 +240,25 @@ func firstSignal(signals <-chan os.Signal, first chan<- os.Signal, quit func()) 
 	}
 }
 
-// makeProbe makes a directory that the hosts look for, to find out whether they share cwd.
-// dir is "" if cwd is not writable.
-func makeProbe(cwd string) (dir, nonce string) {
-	nonce = rand.Text()
-	dir, err := os.MkdirTemp(cwd, ".dcs-check-")
-	if err != nil {
-		return "", nonce
-	}
-	if err := os.WriteFile(filepath.Join(dir, rundir.NonceFile), []byte(nonce+"\n"), 0o600); err != nil {
-		os.RemoveAll(dir)
-		return "", nonce
-	}
-	return dir, nonce
-}
-
-// check connects to one host, waits for its first heartbeat, sends the result to found,
-// and then cleans up on the host.
-func check(ctx context.Context, connector hosts.Connector, h *hosts.Host, open hosts.Open, found chan<- *checked) {
-	c := &checked{host: h}
-	began := time.Now()
-	// The name of the run must be unique, because the host removes everything of that
-	// name: no other check, and no other host with the same work_dir, may use it.
-	uid := "check-" + rand.Text()
-	open.Version, open.Run, open.RunName, open.Host, open.Epoch, open.Check = hosts.ProtocolVersion, uid, uid, h.Name, 1, true
-	open.WorkDir, open.ShareDir, open.Nice, open.Slots, open.Less = h.WorkDir, h.ShareDir, h.Nice, h.Slots.Fixed, h.Slots.Less
-	w, err := connector.Connect(ctx, h, &open)
-	if err != nil {
-		c.err = err
-		found <- c
-		return
-	}
-	defer w.Close()
-	c.hello, c.connect = w.Hello(), time.Since(began)
-	c.err = c.firstBeat(ctx, w)
-	usable := c.err == nil
-	found <- c // now owned by the receiver
-	if !usable || w.Send(&hosts.Bye{End: true}) != nil {
-		return
-	}
-	for { // until the host has cleaned up
-		select {
-		case _, ok := <-w.Reports():
-			if !ok {
-				return
-			}
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-func (c *checked) firstBeat(ctx context.Context, w hosts.Worker) error {
-	for {
-		select {
-		case m, ok := <-w.Reports():
-			if !ok {
-				return w.Err()
-			}
-			switch m := m.(type) {
-			case *hosts.Beat:
-				c.beat = m
-				return nil
-			case *hosts.Trouble:
-				if m.Fatal {
-					return errors.New(m.Text)
-				}
-				c.hello.Warnings = append(c.hello.Warnings, m.Text)
-			}
-		case <-ctx.Done():
-			return fmt.Errorf("%s: connected, but no sign of life within %s", c.host.Name, results.HumanDuration(checkTimeout))
-		}
-	}
-}
-
-// lines describes the result. The first line says whether the host can be used.
-func (c *checked) lines(out *console.Console, width int) []string {
-	name := fmt.Sprintf("%-*s", width, console.CleanLine(c.host.Name))
-	good := func(rows ...string) []string {
-		return append([]string{out.Paint(console.Green, out.Glyph("✓", "+")+" "+name+"  up ") + "  " + rows[0]}, rows[1:]...)
-	}
-	bad := func(problem, advice string) []string {
-		rows := []string{out.Paint(console.Red, out.Glyph("✗", "x")+" "+name+"  BAD") + "  " + console.CleanLine(problem)}
-		if advice != "" {
-			rows = append(rows, console.CleanLine(advice))
-		}
-		return rows
-	}
+// checkLines describes the result of a check. The first line says whether the host can be used.
+func checkLines(out *console.Console, c *check.Result, width int) []string {
+	name := fmt.Sprintf("%-*s", width, console.CleanLine(c.Host.Name))
 	var lines []string
-	switch h, b := c.hello, c.beat; {
-	case c.err != nil:
+	bad := func(problem, advice string) {
+		lines = append(lines, out.Paint(console.Red, out.Glyph("✗", "x")+" "+name+"  BAD")+"  "+console.CleanLine(problem))
+		if advice != "" {
+			lines = append(lines, console.CleanLine(advice))
+		}
+	}
+	switch h, b := c.Hello, c.Beat; {
+	case c.Err != nil:
 		advice := ""
-		if e := (*hosts.Error)(nil); errors.As(c.err, &e) {
+		if e := (*hosts.Error)(nil); errors.As(c.Err, &e) {
 			advice = e.Advice
 		}
-		lines = bad(withoutName(c.err, c.host.Name), advice)
+		bad(withoutName(c.Err, c.Host.Name), advice)
 	case h.CwdError != "":
-		lines = bad(h.CwdError, "start dcs-tui in a directory that the host has too, or use --cwd")
+		bad(h.CwdError, "start dcs-tui in a directory that the host has too, or use --cwd")
 	default:
 		text := fmt.Sprintf("%s of %s, %.1f busy, load %.2f", jobs.Plural(h.Slots, "slot"), jobs.Plural(h.Cores, "core"), b.Busy, b.Load[0])
 		if b.MemFree >= 0 {
@@ -367,19 +267,17 @@ func (c *checked) lines(out *console.Console, width int) []string {
 		if b.DiskFree >= 0 {
 			text += ", disk " + results.HumanBytes(b.DiskFree) + " free"
 		}
-		if h.Shared {
-			text += ", shared directory"
-		} else {
-			text += ", own directory"
-		}
-		text += ", answered in " + results.HumanDuration(c.connect)
+		text += map[bool]string{true: ", shared directory", false: ", own directory"}[h.Shared]
+		text += ", answered in " + results.HumanDuration(c.Connect)
 		if h.GPUs > 0 {
 			text += ", " + jobs.Plural(h.GPUs, "GPU")
 		}
-		lines = good(out.Fill(text, ", ", width+9)...)
+		rows := out.Fill(text, width+9)
+		rows[0] = out.Paint(console.Green, out.Glyph("✓", "+")+" "+name+"  up ") + "  " + rows[0]
+		lines = rows
 	}
-	if c.err == nil {
-		for _, w := range c.hello.Warnings {
+	if c.Err == nil {
+		for _, w := range c.Hello.Warnings {
 			lines = append(lines, console.CleanLine(w))
 		}
 	}

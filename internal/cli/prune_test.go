@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	runner "dcs-tui/dispatch/run"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -53,7 +54,7 @@ func TestPruneLinks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := prune(linked); err == nil || !strings.Contains(err.Error(), "symbolic link") {
+	if err := runner.Remove(linked, nil); err == nil || !strings.Contains(err.Error(), "symbolic link") {
 		t.Errorf("%v", err)
 	}
 	if _, err := rundir.Open(link); err != nil {

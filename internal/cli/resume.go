@@ -156,7 +156,7 @@ func (a *app) resumeInventory(f *runFlags, run *rundir.Run) (*loadedInventory, e
 	}
 	if noOld != nil {
 		a.warn("cannot tell what has changed in the inventory: %v", noOld)
-	} else if changes := inventoryChanges(had.Hosts, inv.Hosts); changes != "" {
+	} else if changes := hosts.Changes(had.Hosts, inv.Hosts); changes != "" {
 		from := "this machine alone"
 		if inv.File != "" {
 			from = text.Path(inv.File)

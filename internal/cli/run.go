@@ -144,7 +144,7 @@ func (a *app) argumentsSource(f *runFlags, command string) (jobSource, error) {
 	}
 	f.queues.apply(specs)
 	name, _, _ := strings.Cut(strings.TrimSpace(command), " ")
-	return jobSource{files: []string{cmp.Or(name, "commands")}, known: specs}, f.queues.check(queuesOf(specs))
+	return jobSource{files: []string{cmp.Or(name, "commands")}, known: specs}, f.queues.check(jobs.QueuesOf(specs))
 }
 
 // filesSource returns the jobs of files and templates for a new run. Each of several files

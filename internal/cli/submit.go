@@ -83,12 +83,12 @@ func (a *app) runSubmit(f *submitFlags, args []string) error {
 		return err
 	}
 	if f.queue != "" {
-		changeOptions(b.specs, func(o *jobs.Options) {
+		jobs.ChangeOptions(b.specs, func(o *jobs.Options) {
 			if o.Queue == "" {
 				o.Queue = f.queue
 			}
 		})
-		b.queues = queuesOf(b.specs)
+		b.queues = jobs.QueuesOf(b.specs)
 	}
 	if err := f.check(b.queues); err != nil {
 		return err

@@ -183,61 +183,6 @@ func TestIsTemplate(t *testing.T) {
 	}
 }
 
-// Issue 5.5: jobs are matched by command, parameters and occurrence.
-func TestDiffJobs(t *testing.T) {
-	spec := func(command, file string, o jobs.Options, params ...jobs.Param) *jobs.Spec {
-		o.File = file
-		return &jobs.Spec{Command: command, Params: params, Options: &o}
-	}
-	p := func(v string) jobs.Param { return jobs.Param{Name: "C", Value: v} }
-	t1 := &jobs.Table{}
-	have := func(s *jobs.Spec, st jobs.JobState) {
-		t1.Jobs = append(t1.Jobs, jobs.Job{Spec: s, State: st})
-	}
-	have(spec("a", "f", jobs.Options{}), jobs.Succeeded)
-	have(spec("a", "f", jobs.Options{}), jobs.Failed)
-	have(spec("b", "f", jobs.Options{}, p("1")), jobs.Succeeded)
-	have(spec("b", "f", jobs.Options{}, p("2")), jobs.TimedOut)
-	have(spec("c", "f", jobs.Options{Tries: 1}), jobs.Queued)
-	have(spec("gone", "f", jobs.Options{}), jobs.Queued)
-	have(spec("other", "g", jobs.Options{}), jobs.Queued)
-	m := diffJobs(t1, []*jobs.Spec{
-		spec("a", "dir/f", jobs.Options{}), spec("a", "dir/f", jobs.Options{Timeout: time.Hour}), spec("a", "dir/f", jobs.Options{}),
-		spec("b", "dir/f", jobs.Options{}, p("2")), spec("b", "dir/f", jobs.Options{}, p("3")), spec("c", "dir/f", jobs.Options{Tries: 2, Setup: "x"}),
-	})
-	if m.succeeded != 1 || len(m.fresh) != 2 || m.open != 1 || !slices.Equal(m.again, []jobs.ID{4}) || !slices.Equal(m.rounds, []jobs.ID{2, 4}) || m.kept["setup"] != 1 {
-		t.Errorf("%+v", m)
-	}
-	if !slices.Equal(m.gone, []jobs.ID{3, 6}) || !slices.Equal(m.queued, []jobs.ID{6}) {
-		t.Errorf("gone %v, of those queued %v", m.gone, m.queued)
-	}
-	var asks []string
-	for _, q := range m.requests() {
-		asks = append(asks, q.Do+" "+q.Jobs.String()+" spares "+q.Spare)
-	}
-	want := []string{"cancel 6 spares started", "edit 2 spares succeeded", "edit 5 spares succeeded", "requeue 4 spares succeeded"}
-	if !slices.Equal(asks, want) { // whatever has become of them since (promise 1)
-		t.Errorf("asked for: %q", asks)
-	}
-	t1.Jobs[4].Priority = 7 // by a person, on the screen
-	for p, want := range map[int]int{0: 0, 7: 0, 3: 1} {
-		m := diffJobs(t1, []*jobs.Spec{spec("c", "f", jobs.Options{Tries: 1, Priority: p})})
-		if len(m.ranked) != want || want > 0 && !slices.Equal(m.ranked[p], []jobs.ID{5}) {
-			t.Errorf("priority %d in the file: %v", p, m.ranked)
-		}
-	}
-	if m := diffJobs(t1, []*jobs.Spec{spec("a", "renamed", jobs.Options{})}); len(m.gone) > 0 || !slices.Equal(m.others["f"], []jobs.ID{2, 3, 4, 5, 6}) || !slices.Equal(m.others["g"], []jobs.ID{7}) {
-		t.Errorf("of a run of two files the jobs %v of another one are gone, %v are said to stay", m.gone, m.others)
-	}
-	t1.Jobs = t1.Jobs[:6]
-	if m := diffJobs(t1, []*jobs.Spec{spec("a", "renamed", jobs.Options{})}); !slices.Equal(m.gone, []jobs.ID{2, 3, 4, 5, 6}) {
-		t.Errorf("of the one file of the run, renamed, the jobs %v are gone", m.gone)
-	}
-	if len(m.changes) != 2 || m.changes[0].String() != "timeout 1h0m0s" || !slices.Equal(m.changes[0].ids, []jobs.ID{2}) || m.changes[1].String() != "tries 2" {
-		t.Errorf("changes %+v", m.changes)
-	}
-}
-
 // While somebody thinks about what requeue --file asks him, others may have added jobs, or
 // left a request to add them: they would be added once more (promise 2, issue 5.5).
 func TestNothingComparedTwice(t *testing.T) {

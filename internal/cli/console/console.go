@@ -178,27 +178,13 @@ func (c *Console) Width() int {
 	return 80
 }
 
-// Fill breaks a text at sep into rows that fit beside a margin of indent columns.
-// Elsewhere than on a terminal it stays one row, for grep.
-func (c *Console) Fill(text, sep string, indent int) []string {
+// Fill breaks a text into rows that fit beside a margin of indent columns. If the output is
+// not a terminal, the text stays one row, for grep.
+func (c *Console) Fill(text string, indent int) []string {
 	if !c.tty {
 		return []string{text}
 	}
-	room := c.Width() - indent - 1
-	var rows []string
-	row := ""
-	for part := range strings.SplitSeq(text, sep) {
-		switch {
-		case row == "":
-			row = part
-		case len(row)+len(sep)+len(part)+1 > room:
-			rows = append(rows, row+strings.TrimRight(sep, " "))
-			row = part
-		default:
-			row += sep + part
-		}
-	}
-	return append(rows, row)
+	return strings.Split(WrapTo(text, c.Width()-indent-1, 0), "\n")
 }
 
 // The colours of the console: the terminal's own first eight, so that they fit

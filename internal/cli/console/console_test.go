@@ -125,10 +125,10 @@ func TestAJobsLineFitsTheTerminal(t *testing.T) {
 
 func TestFill(t *testing.T) {
 	text := "one slot of two cores, 0.3 busy, load 0.40, memory 10 GiB of 20 GiB free, disk 30 GiB free, shared directory"
-	if rows := (&Console{fd: -1}).Fill(text, ", ", 20); len(rows) != 1 || rows[0] != text {
+	if rows := (&Console{fd: -1}).Fill(text, 20); len(rows) != 1 || rows[0] != text {
 		t.Errorf("%q", rows)
 	}
-	rows := (&Console{fd: -1, tty: true}).Fill(text, ", ", 20)
+	rows := (&Console{fd: -1, tty: true}).Fill(text, 20)
 	if len(rows) < 2 || strings.Join(rows, " ") != text {
 		t.Errorf("%q", rows)
 	}

@@ -1,0 +1,168 @@
+package run
+
+import (
+	"crypto/rand"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/rundir"
+)
+
+// ErrJobsLeft is the error of Removable for a run with jobs that are not over.
+var ErrJobsLeft = errors.New("jobs are left")
+
+// Removable returns the jobs of a run that may be removed, or an error that says why the run
+// must stay (then the jobs may be nil). unfinished allows runs with jobs left, which may still run.
+func Removable(run *rundir.Run, unfinished bool) (*jobs.Table, error) {
+	owner, err := journal.ReadOwner(run)
+	switch {
+	case err != nil && !unfinished:
+		return nil, err
+	case owner != nil && owner.Life() == journal.Alive:
+		return nil, errors.New("it is dispatched by " + owner.String())
+	case owner != nil && owner.Life() == journal.Unsure:
+		return nil, errors.New("it may be dispatched by " + owner.String() + ", which this machine cannot see: prune it there")
+	}
+	table, report, err := journal.Replay(run)
+	if err != nil {
+		return nil, err
+	}
+	table.AcceptStored()
+	waiting, _, err := run.RequestNames()
+	switch {
+	case unfinished:
+		return table, nil
+	case err != nil:
+		return nil, err
+	case table.Unfinished() > 0:
+		return table, ErrJobsLeft
+	case len(waiting) > 0:
+		return nil, errors.New("requests wait for its next resume (--unfinished removes it all the same)")
+	case report.Damaged:
+		return nil, errors.New("its journal is damaged, so jobs may be left (--unfinished removes it all the same)")
+	case !table.Ended && len(table.Jobs) > 0:
+		return nil, errors.New("its hosts were not all left clean; resume looks for what is left there (--unfinished removes it all the same)")
+	}
+	return table, nil
+}
+
+// LastRecorded returns the time of the last record of a run.
+func LastRecorded(run *rundir.Run) (time.Time, error) {
+	names, err := run.Disk.Names(run.Path(rundir.JournalDir))
+	if err != nil {
+		return time.Time{}, err
+	}
+	last := run.Asked.Created
+	for _, name := range names {
+		info, err := run.Disk.Stat(run.Path(rundir.JournalDir, name))
+		if err != nil {
+			return time.Time{}, err
+		}
+		if info.ModTime().After(last) {
+			last = info.ModTime()
+		}
+	}
+	return last, nil
+}
+
+// prunedPrefix begins the name of a run directory that is being removed. What is left of it
+// when this process is killed is not a run any more.
+const prunedPrefix = ".pruned."
+
+// Remove removes a run, and what it has on this machine in the work_dir of its hosts. It
+// renames the directory and checks the owner again before it removes files, so that nobody
+// dispatches half a run.
+func Remove(run *rundir.Run, inventory []*hosts.Host) error {
+	if info, err := os.Lstat(run.Dir); err != nil {
+		return err
+	} else if info.Mode()&fs.ModeSymlink != 0 { // only the link would be removed
+		return errors.New("it is a symbolic link: name the directory that it leads to")
+	}
+	before, _ := journal.ReadOwner(run)
+	hidden := filepath.Join(filepath.Dir(run.Dir), prunedPrefix+filepath.Base(run.Dir)+"."+strings.ToLower(rand.Text()[:8]))
+	if err := os.Rename(run.Dir, hidden); err != nil {
+		return err
+	}
+	moved := &rundir.Run{Dir: hidden, Nonce: run.Nonce, Asked: run.Asked, Disk: run.Disk}
+	if after, _ := journal.ReadOwner(moved); after != nil && (before == nil || after.Token != before.Token || after.Beat != before.Beat) {
+		return errors.Join(errors.New("somebody has just begun to dispatch it; it stays"), os.Rename(hidden, run.Dir))
+	}
+	if err := os.RemoveAll(hidden); err != nil {
+		return err
+	}
+	return removeWork(run, inventory)
+}
+
+// RemovePruned removes what interrupted removals have left in rundir.Base.
+func RemovePruned() error {
+	names, _ := rundir.OS.Names(rundir.Base)
+	var errs []error
+	for _, name := range names {
+		if strings.HasPrefix(name, prunedPrefix) {
+			errs = append(errs, os.RemoveAll(filepath.Join(rundir.Base, name)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// workDirs returns the directories of the run in the work_dir of its hosts. A leading ~ is
+// the home directory on the host.
+func workDirs(run *rundir.Run, inventory []*hosts.Host) []string {
+	uid := run.UID()
+	if uid == "" || strings.Trim(uid, "abcdefghijklmnopqrstuvwxyz0123456789") != "" {
+		return nil // not made by dcs-tui: it could be any path
+	}
+	dirs := []string{"~/.dcs-tui/" + uid}
+	for _, h := range inventory {
+		if dir := strings.TrimSuffix(h.WorkDir, "/") + "/" + uid; h.WorkDir != "" && !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
+}
+
+// removeWork removes the directories of the run in a work_dir on this machine.
+func removeWork(run *rundir.Run, inventory []*hosts.Host) error {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return nil
+	}
+	var errs []error
+	for _, dir := range workDirs(run, inventory) {
+		if rest, ok := strings.CutPrefix(dir, "~/"); ok {
+			dir = filepath.Join(home, rest)
+		}
+		if !filepath.IsAbs(dir) || !usedByHost(dir) {
+			continue
+		}
+		if err := os.RemoveAll(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// usedByHost reports whether a directory is ours and a host has used it for a run: the
+// path comes from run.toml and could be any.
+func usedByHost(dir string) bool {
+	info, err := os.Lstat(dir)
+	if err != nil || !info.IsDir() {
+		return false
+	}
+	if st, ok := info.Sys().(*syscall.Stat_t); !ok || int(st.Uid) != os.Geteuid() {
+		return false
+	}
+	names, err := rundir.OS.Names(dir)
+	return err == nil && slices.ContainsFunc(names, func(n string) bool {
+		return strings.HasPrefix(n, "epoch.") || strings.HasPrefix(n, "place.")
+	})
+}

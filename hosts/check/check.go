@@ -1,0 +1,121 @@
+// Package check finds out whether hosts can be used: it connects to each of them, waits for
+// its first heartbeat, and leaves it clean. It prints nothing and starts no job.
+package check
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs/rundir"
+)
+
+// Timeout bounds the check of all hosts.
+const Timeout = 90 * time.Second
+
+// Result is the result of the check of one host.
+type Result struct {
+	Host    *hosts.Host
+	Hello   *hosts.Hello
+	Beat    *hosts.Beat   // the first heartbeat
+	Connect time.Duration // until the helper answered
+	Err     error
+}
+
+// Usable reports whether jobs can run on the host.
+func (r *Result) Usable() bool { return r.Err == nil && r.Hello.CwdError == "" }
+
+// Hosts checks hosts at once, for jobs that run in cwd. dir and nonce are those of MakeProbe.
+// It sends each result as soon as it has it, and closes the channel when the hosts are clean.
+func Hosts(ctx context.Context, connector hosts.Connector, list []*hosts.Host, cwd, dir, nonce string) <-chan *Result {
+	found := make(chan *Result, len(list))
+	var checks sync.WaitGroup
+	for _, h := range list {
+		checks.Go(func() { check(ctx, connector, h, hosts.Open{RunDir: dir, Nonce: nonce, Cwd: cwd}, found) })
+	}
+	go func() {
+		checks.Wait()
+		close(found)
+	}()
+	return found
+}
+
+// MakeProbe makes a directory that the hosts look for, to find out whether they share cwd.
+// dir is "" if cwd is not writable.
+func MakeProbe(cwd string) (dir, nonce string) {
+	nonce = rand.Text()
+	dir, err := os.MkdirTemp(cwd, ".dcs-check-")
+	if err != nil {
+		return "", nonce
+	}
+	if err := os.WriteFile(filepath.Join(dir, rundir.NonceFile), []byte(nonce+"\n"), 0o600); err != nil {
+		os.RemoveAll(dir)
+		return "", nonce
+	}
+	return dir, nonce
+}
+
+// check connects to one host, waits for its first heartbeat, sends the result to found,
+// and then cleans up on the host.
+func check(ctx context.Context, connector hosts.Connector, h *hosts.Host, open hosts.Open, found chan<- *Result) {
+	c := &Result{Host: h}
+	began := time.Now()
+	// The name of the run must be unique, because the host removes everything of that
+	// name: no other check, and no other host with the same work_dir, may use it.
+	uid := "check-" + rand.Text()
+	open.Version, open.Run, open.RunName, open.Host, open.Epoch, open.Check = hosts.ProtocolVersion, uid, uid, h.Name, 1, true
+	open.WorkDir, open.ShareDir, open.Nice, open.Slots, open.Less = h.WorkDir, h.ShareDir, h.Nice, h.Slots.Fixed, h.Slots.Less
+	w, err := connector.Connect(ctx, h, &open)
+	if err != nil {
+		c.Err = err
+		found <- c
+		return
+	}
+	defer w.Close()
+	c.Hello, c.Connect = w.Hello(), time.Since(began)
+	c.Err = c.firstBeat(ctx, w)
+	usable := c.Err == nil
+	found <- c // now owned by the receiver
+	if !usable || w.Send(&hosts.Bye{End: true}) != nil {
+		return
+	}
+	for { // until the host has cleaned up
+		select {
+		case _, ok := <-w.Reports():
+			if !ok {
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (c *Result) firstBeat(ctx context.Context, w hosts.Worker) error {
+	for {
+		select {
+		case m, ok := <-w.Reports():
+			if !ok {
+				return w.Err()
+			}
+			switch m := m.(type) {
+			case *hosts.Beat:
+				c.Beat = m
+				return nil
+			case *hosts.Trouble:
+				if m.Fatal {
+					return errors.New(m.Text)
+				}
+				c.Hello.Warnings = append(c.Hello.Warnings, m.Text)
+			}
+		case <-ctx.Done():
+			return fmt.Errorf("%s: connected, but no sign of life within %.0f s", c.Host.Name, Timeout.Seconds())
+		}
+	}
+}
