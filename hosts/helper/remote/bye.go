@@ -75,9 +75,11 @@ func (h *helper) endRun() {
 		h.trouble(jobs.AttemptID{}, "an earlier helper of this run could not be ended: "+name(left))
 	}
 	h.dismissAll()
-	// What the supervisors could not end has fallen to us.
-	if left := endChasing(h.strays, h.stray, 0); len(left) > 0 {
-		h.trouble(jobs.AttemptID{}, "these processes of the run could not be ended: "+name(left))
+	// What the supervisors could not end has fallen to us, as our children.
+	if !childless() {
+		if left := endChasing(h.strays, h.stray, 0); len(left) > 0 {
+			h.trouble(jobs.AttemptID{}, "these processes of the run could not be ended: "+name(left))
+		}
 	}
 	within(filesTime, func() { settle(h.spool, &h.cfg, h.holder()) })
 	if h.shutOut() {
@@ -124,7 +126,7 @@ func (h *helper) endChildren() {
 		spare := map[int]bool{}
 		var below []int
 		for pid, p := range t {
-			if h.isSupervisor(p) {
+			if endable(p) && h.isSupervisor(p) {
 				spare[pid] = true
 				below = append(below, t.under(pid)...)
 			}
@@ -147,6 +149,7 @@ func (h *helper) isSupervisor(p proc) bool {
 
 // dismissAll waits for the supervisors to leave, and ends those that do not.
 func (h *helper) dismissAll() {
+	h.awaitOwn()
 	all := func(t table) (out []proc) {
 		for _, p := range t {
 			if endable(p) && h.isSupervisor(p) {
@@ -175,6 +178,45 @@ func (h *helper) dismissAll() {
 		}
 		signalAll(left, unix.SIGKILL)
 		waitAny(left, 100*time.Millisecond)
+	}
+}
+
+// awaitOwn waits for the supervisors that this helper has started to leave, without a
+// look at all processes for each of them.
+func (h *helper) awaitOwn() {
+	deadline := uptime() + leaveTime
+	for {
+		var left []proc
+		h.mu.Lock()
+		for pid := range h.sups {
+			left = append(left, proc{pid: pid})
+		}
+		h.mu.Unlock()
+		if len(left) == 0 || uptime() >= deadline {
+			return
+		}
+		alive := left[:0]
+		for _, s := range left {
+			if p, ok := readProc(s.pid); ok && endable(p) {
+				alive = append(alive, p)
+			}
+		}
+		signalAll(alive, unix.SIGUSR1) // those that stay with kept children look up
+		if len(alive) == 0 {
+			time.Sleep(time.Millisecond) // until they have been reaped
+			continue
+		}
+		waitAny(alive, min(deadline-uptime(), 100*time.Millisecond))
+	}
+}
+
+// childless reports whether this process certainly has no children, alive or dead.
+func childless() bool {
+	for {
+		err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+		if err != unix.EINTR {
+			return err == unix.ECHILD
+		}
 	}
 }
 
