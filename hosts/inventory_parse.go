@@ -21,6 +21,9 @@ func Parse(data []byte, file string) (*Inventory, []string, error) {
 		n.bad(1+bytes.Count(data[:i], []byte("\n")), "a NUL byte: this is not a text file")
 		return nil, nil, n.err()
 	}
+	if isLogins(data) {
+		return ParseLogins(data, file)
+	}
 	var root map[string]any
 	if _, err := toml.Decode(string(data), &root); err != nil {
 		var pe toml.ParseError

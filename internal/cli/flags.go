@@ -70,6 +70,9 @@ func (f *runFlags) checkNewRun() error {
 	if err := f.check(); err != nil {
 		return err
 	}
+	if f.hosts != "" && f.HostList != "" {
+		return exit.Usagef("--hosts and --host both name hosts: choose one")
+	}
 	f.output = f.output || f.order || f.tag
 	if f.json && f.output {
 		return exit.Usagef("--json and --output (also by --keep-order and --tag) both write to standard output: choose one")
@@ -85,6 +88,7 @@ func (f *runFlags) checkNewRun() error {
 // hostFlags adds the flags that select hosts and how they are used.
 func (f *runFlags) hostFlags(fs *pflag.FlagSet) {
 	hostsFlag(fs, &f.hosts)
+	fs.StringVar(&f.HostList, "host", "", "run on HOST,... instead of an inventory; each is [SLOTS/][USER@]HOST[:PORT], or : for this machine")
 	sshFlags(fs, &f.SSHConfig, &f.AcceptNew)
 	fs.Var(countFlag(&f.MaxSlots), "max-slots", "at most N busy slots at once, over all hosts (no limit)")
 	fs.VarP(slotsFlag(&f.Slots), "jobs", "j", "slots of each host, instead of those in the inventory: N, or -N for its cores less N")
@@ -150,6 +154,7 @@ type options struct {
 	OnDone            string
 	SSHConfig         string
 	AcceptNew         bool
+	HostList          string // hosts on the command line; "": those of the inventory
 }
 
 // setSlots gives hosts the slots of --jobs, if it was given.

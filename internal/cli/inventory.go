@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"strings"
+
 	"dcs-tui/hosts"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs/rundir"
@@ -31,6 +33,23 @@ func (a *app) loadInventory(flag string) (*loadedInventory, error) {
 		a.warn("%s", w)
 	}
 	return &loadedInventory{inv, inv.Text}, nil
+}
+
+// selectInventory returns the hosts of --host, which yields to --hosts in a resume, or the
+// inventory of loadInventory.
+func (a *app) selectInventory(f *runFlags) (*loadedInventory, error) {
+	if f.HostList == "" || f.hosts != "" {
+		return a.loadInventory(f.hosts)
+	}
+	text := strings.ReplaceAll(f.HostList, ",", "\n") + "\n"
+	inv, warnings, err := hosts.ParseLogins([]byte(text), "--host")
+	if err != nil {
+		return nil, exit.Usagef("%w", err)
+	}
+	for _, w := range warnings {
+		a.warn("%s", w)
+	}
+	return &loadedInventory{inv, text}, nil
 }
 
 // storedInventory returns the inventory of a run's start or of its last resume.

@@ -59,7 +59,7 @@ func (a *app) runJobs(cmd *cobra.Command, f *runFlags, src jobSource) error {
 	for _, spec := range src.known {
 		relative.Resolve(spec)
 	}
-	inv, err := a.loadInventory(f.hosts)
+	inv, err := a.selectInventory(f)
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,9 @@ func (a *app) runJobs(cmd *cobra.Command, f *runFlags, src jobSource) error {
 		return a.dryRun(f, src.known, inv, cwd)
 	}
 	file := inv.File // absolute: resume may be called from another directory
-	if file != "" {
+	if f.HostList != "" {
+		file = "" // run.toml keeps the list
+	} else if file != "" {
 		if file, err = filepath.Abs(file); err != nil {
 			return exit.Usagef("inventory file: %w", err)
 		}

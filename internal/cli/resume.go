@@ -128,8 +128,8 @@ func (a *app) resumeInventory(f *runFlags, run *rundir.Run) (*loadedInventory, e
 	had, noOld := a.storedInventory(run)
 	inv, err := had, noOld
 	switch file := run.Asked.InventoryFile; {
-	case f.hosts != "":
-		inv, err = a.loadInventory(f.hosts)
+	case f.hosts != "" || f.HostList != "":
+		inv, err = a.selectInventory(f)
 	case file == "":
 		inv, err = &loadedInventory{Inventory: hosts.Local()}, nil
 	case filepath.IsAbs(file): // otherwise an older program created the run, and the directory is unknown

@@ -1,0 +1,103 @@
+package hosts
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+
+	"dcs-tui/jobs"
+)
+
+// isLogins reports whether data is a list of logins rather than TOML: a TOML inventory
+// begins with a table or a key.
+func isLogins(data []byte) bool {
+	for line := range bytes.Lines(data) {
+		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' {
+			return line[0] != '[' && !bytes.ContainsRune(line, '=')
+		}
+	}
+	return false
+}
+
+// ParseLogins reads a list of hosts in the syntax of GNU parallel's --sshloginfile: a line
+// [SLOTS/][USER@]HOST[:PORT] for each, where HOST may have ranges such as ws[01-30]; a
+// colon for this machine; # begins a comment. The error is of type Problems.
+func ParseLogins(data []byte, file string) (*Inventory, []string, error) {
+	r := &reader{notes: &notes{file: file}, seen: map[string]int{}}
+	n := 0
+	for line := range strings.Lines(string(data)) {
+		n++
+		text, _, _ := strings.Cut(line, "#")
+		if text = strings.TrimSpace(text); text != "" {
+			r.login(text, n)
+		}
+	}
+	if len(r.problems) == 0 && len(r.hosts) == 0 {
+		r.bad(0, "it names no host")
+	}
+	if err := r.err(); err != nil {
+		return nil, nil, err
+	}
+	return &Inventory{File: file, Text: string(data), Hosts: r.hosts}, r.warningLines(), nil
+}
+
+func (r *reader) login(text string, line int) {
+	h := defaultHost()
+	h.Slots, h.File, h.Line = SlotRule{Less: 1}, r.file, line
+	rest := text
+	if digits, after, ok := strings.Cut(text, "/"); ok {
+		slots, err := strconv.Atoi(digits)
+		if err != nil || slots < 1 || slots > jobs.MaxSlots {
+			r.bad(line, "%q does not begin with a number of slots from 1 to %d: a login is [SLOTS/][USER@]HOST[:PORT]", text, jobs.MaxSlots)
+			return
+		}
+		h.Slots, rest = SlotRule{Fixed: slots}, after
+	}
+	if strings.ContainsAny(rest, " \t") {
+		r.bad(line, "%q has blanks: a login is [SLOTS/][USER@]HOST[:PORT]; options of ssh belong in ~/.ssh/config", text)
+		return
+	}
+	if rest == ":" {
+		local := Local().Hosts[0]
+		h.Link, rest = local.Link, local.Name
+	}
+	if user, host, ok := strings.Cut(rest, "@"); ok {
+		h.User, rest = user, host
+		if user == "" || strings.HasPrefix(user, "-") {
+			r.bad(line, "%q has no user before the @", text)
+			return
+		}
+	}
+	if host, port, ok := strings.Cut(rest, ":"); ok {
+		n, err := strconv.Atoi(port)
+		if err != nil || n < 1 || n > 65535 {
+			r.bad(line, "%q is not a port from 1 to 65535", port)
+			return
+		}
+		h.Port, rest = n, host
+	}
+	names, err := Expand(rest)
+	if err != nil {
+		r.bad(line, "%v", err)
+		return
+	}
+	for _, name := range names {
+		if p := nameProblem(name); p != "" {
+			r.bad(line, "%s", p)
+			return
+		}
+		if first, twice := r.seen[name]; twice {
+			r.bad(line, "the host %s is there twice, first on line %d", name, first)
+			return
+		}
+		if r.seen[name] = line; len(r.hosts) >= MaxHosts {
+			r.bad(line, "more than %d hosts in one inventory", MaxHosts)
+			return
+		}
+		one := h
+		if one.Name = name; h.Link == "ssh" {
+			one.Addresses = []string{name}
+		}
+		r.hosts = append(r.hosts, &one)
+	}
+}
