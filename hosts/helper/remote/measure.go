@@ -11,32 +11,46 @@ import (
 
 // meter measures CPU between calls.
 type meter struct {
-	at     time.Duration
-	busy   uint64         // ticks all cores were busy since boot
-	ours   map[int]uint64 // by supervisor: ticks of its whole tree, dead members included
-	kernel map[int]bool   // pids of kernel threads: not worth reading each time
-	calls  int
+	at      time.Duration
+	busy    uint64         // ticks all cores were busy since boot
+	scanned time.Duration  // when trees were last measured
+	ours    map[int]uint64 // by supervisor: ticks of its whole tree, dead members included
+	cores   float64        // ours, as it was last returned
+	kernel  map[int]bool   // pids of kernel threads: not worth reading each time
+	scans   int
 }
 
-// rescan is after how many measurements kernel threads are looked at again.
-const rescan = 20
+const (
+	rescan = 20  // after so many scans kernel threads are looked at again
+	quiet  = 0.5 // cores; with fewer busy it does not matter whose they are
+)
 
 // measure returns how many cores were busy since the last call, with all and
-// with the trees of the given supervisors.
+// with the trees of the given supervisors. On a quiet host, where looking at all
+// processes would be most of what the helper does, the second number is an estimate.
 func (m *meter) measure(roots map[int]bool) (busy, ours float64) {
 	now, ticks := uptime(), busyTicks()
-	if m.calls++; m.calls%rescan == 1 {
-		m.kernel = nil
+	span := (now - m.at).Seconds() * userHZ
+	first, last := m.at == 0, m.at
+	if !first && span > 0 {
+		busy = float64(ticks-min(m.busy, ticks)) / span
+	}
+	m.at, m.busy = now, ticks
+	if !first && busy < quiet {
+		return busy, min(busy, m.cores)
 	}
 	trees := m.trees(roots)
-	if span := (now - m.at).Seconds() * userHZ; m.at > 0 && span > 0 {
-		busy = float64(ticks-min(m.busy, ticks)) / span
+	switch {
+	case first || span <= 0:
+	case m.scanned != last: // not measured when this span began
+		ours = busy
+	default:
 		for root, t := range trees {
 			// What a tree had used before it was first seen is counted from its birth.
 			ours += float64(t-min(m.ours[root], t)) / span
 		}
 	}
-	m.at, m.busy, m.ours = now, ticks, trees
+	m.scanned, m.ours, m.cores = now, trees, ours
 	return busy, ours
 }
 
@@ -46,6 +60,9 @@ func (m *meter) trees(roots map[int]bool) map[int]uint64 {
 	sums := make(map[int]uint64, len(roots))
 	if len(roots) == 0 {
 		return sums
+	}
+	if m.scans++; m.scans%rescan == 1 {
+		m.kernel = nil
 	}
 	t := scan(m.kernel)
 	if m.kernel == nil {

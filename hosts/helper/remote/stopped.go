@@ -21,17 +21,20 @@ func (h *helper) wake() {
 	told := map[int]bool{}
 	for range time.Tick(wakeEvery) {
 		h.mu.Lock()
-		busy := make([]holder, 0, len(h.running))
+		supervisors := make(map[int]holder, len(h.sups))
 		for _, r := range h.running {
-			busy = append(busy, r.by)
+			supervisors[r.by.pid] = r.by
 		}
-		for pid, s := range h.sups { // idle ones too: the next ticket may be theirs
+		for pid, s := range h.sups { // idle ones too: the next token may be theirs
+			if _, known := supervisors[pid]; known {
+				continue
+			}
 			if p, ok := readProc(pid); ok {
-				busy = append(busy, holder{s.slot, pid, p.start})
+				supervisors[pid] = holder{s.slot, pid, p.start}
 			}
 		}
 		h.mu.Unlock()
-		for _, s := range busy {
+		for _, s := range supervisors {
 			if h.shutOut() || !goOn(s) || told[s.pid] {
 				continue
 			}
@@ -41,7 +44,7 @@ func (h *helper) wake() {
 	}
 }
 
-// goOn continues a supervisor if it is stopped, and says whether it was.
+// goOn continues a supervisor if it is stopped, and reports whether it was.
 func goOn(by holder) bool {
 	p, ok := readProc(by.pid)
 	if !ok || p.start != by.start || p.state != 'T' {
