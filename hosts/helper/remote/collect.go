@@ -52,16 +52,19 @@ func (h *helper) openReports() (reportPipe, error) {
 	return p, nil
 }
 
-// read waits until there is something to read, and reads it. It calls idle before it
-// waits.
-func (p reportPipe) read(b []byte, idle func()) (int, error) {
+// read waits until there is something to read, and reads it. Before it waits it calls
+// idle, which returns for how long not to call it again, 0 for ever.
+func (p reportPipe) read(b []byte, idle func() time.Duration) (int, error) {
 	for {
 		n, err := unix.Read(p.fd, b)
 		switch err {
 		case unix.EAGAIN:
-			idle()
+			limit := -1
+			if d := idle(); d > 0 {
+				limit = int(d/time.Millisecond) + 1
+			}
 			fds := []unix.PollFd{{Fd: int32(p.fd), Events: unix.POLLIN}}
-			if _, err = unix.Poll(fds, -1); err != nil && err != unix.EINTR {
+			if _, err = unix.Poll(fds, limit); err != nil && err != unix.EINTR {
 				return 0, err
 			}
 		case unix.EINTR:
@@ -114,7 +117,6 @@ func (h *helper) reported(lines []byte) time.Duration {
 		reports = append(reports, r)
 	}
 	h.mu.Lock()
-	h.learnGroupsLocked(over)
 	for i := range reports {
 		// A start whose exit is here too is left out: the exit says it all.
 		if r := &reports[i]; r.kind != repStarted || !over[r.attempt] {
@@ -127,6 +129,7 @@ func (h *helper) reported(lines []byte) time.Duration {
 	h.ringer.ring()
 	gather := h.gatherLocked()
 	h.mu.Unlock()
+	h.learnGroups()
 	h.out.send(b.messages()...)
 	h.answer(b.ask)
 	return gather
@@ -153,7 +156,7 @@ func (h *helper) reportLocked(r *report, b *batch) {
 		} else {
 			h.running[id] = &run{by: r.by, job: group, at: r.at, over: make(chan struct{})}
 		}
-		h.started = append(h.started, id)
+		h.started = append(h.started, newStart{id, uptime()})
 		b.started = append(b.started, hosts.StartedJob{Attempt: id, Slot: r.by.slot, At: r.at})
 	case repExited:
 		h.overLocked(id)
@@ -180,22 +183,33 @@ func (h *helper) reportLocked(r *report, b *batch) {
 	}
 }
 
-// learnGroupsLocked looks at the process groups of jobs whose start was reported since it
-// was last called, except those in over. A short job costs nothing then: its end is
-// reported before anybody looks.
-func (h *helper) learnGroupsLocked(over map[jobs.AttemptID]bool) {
-	for _, id := range h.started {
-		if r := h.running[id]; r != nil && !over[id] {
+// newStart is the report of a job's start whose process group has not been looked at.
+type newStart struct {
+	id jobs.AttemptID
+	at time.Duration // boot clock
+}
+
+// groupDelay is how long after the report of its start the process group of a job is
+// looked at. A short job costs nothing then. Until then, and for ever if the shell has
+// ended by then, less proves what belongs to the group.
+const groupDelay = 100 * time.Millisecond
+
+// learnGroups looks at the process groups of jobs that started at least groupDelay ago.
+// It returns when it is to be called again, 0 if it need not be.
+func (h *helper) learnGroups() time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for now := uptime(); len(h.started) > 0; h.started = h.started[1:] {
+		s := h.started[0]
+		if wait := s.at + groupDelay - now; wait > 0 {
+			return wait
+		}
+		if r := h.running[s.id]; r != nil && r.job.leader == 0 {
 			r.job = groupOf(r.job.id, r.by)
 		}
 	}
-	h.started = h.started[:0]
-}
-
-func (h *helper) learnGroups() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.learnGroupsLocked(nil)
+	h.started = nil
+	return 0
 }
 
 // union returns the numbers that are in either list, sorted.

@@ -60,7 +60,7 @@ type helper struct {
 	mu       sync.Mutex
 	waiting  map[jobs.AttemptID]bool // handed over, not known to have been taken
 	running  map[jobs.AttemptID]*run
-	started  []jobs.AttemptID    // in running, but their process groups have not been looked at
+	started  []newStart          // in the order in which they were reported
 	sups     map[int]*supervisor // ours, by pid
 	limit    int
 	ringer   ringer

@@ -3,6 +3,7 @@
 package remote
 
 import (
+	"runtime"
 	"syscall"
 	"time"
 
@@ -17,7 +18,7 @@ import (
 // The price is that timers are late by as much, and that a goroutine may wait as long for
 // a processor that another one holds in a system call.
 const (
-	supervisorSlack = 10 * time.Millisecond
+	supervisorSlack = 20 * time.Millisecond
 	helperSlack     = time.Millisecond
 	jobSlack        = 50 * time.Microsecond // the kernel's default
 )
@@ -26,4 +27,16 @@ const (
 // linked with C, which the Go runtime does not let do this, it does nothing.
 func relaxTimers(d time.Duration) {
 	syscall.AllThreadsSyscall(unix.SYS_PRCTL, unix.PR_SET_TIMERSLACK, uintptr(d), 0)
+}
+
+// usualSlack gives the calling thread the kernel's default, for a process that is started
+// from it. The function that it returns takes that back.
+func usualSlack() (relax func()) {
+	runtime.LockOSThread()
+	set := func(d time.Duration) { unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(d), 0, 0, 0) }
+	set(jobSlack)
+	return func() {
+		set(supervisorSlack)
+		runtime.UnlockOSThread()
+	}
 }

@@ -83,10 +83,7 @@ func (s *slot) open(index int) error {
 	// away from each blocking call at once, and wakes its monitor for each return.
 	runtime.GOMAXPROCS(2)
 	debug.SetGCPercent(20)
-	// Jobs inherit the timer slack of the thread that starts them.
-	runtime.LockOSThread()
 	relaxTimers(supervisorSlack)
-	unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(jobSlack), 0, 0, 0)
 	// Children that lose their parent come to us, so the tree can be found.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("becoming a subreaper: %w", err)

@@ -232,6 +232,7 @@ func (s *slot) start(a *attempt, job *hosts.LaunchJob, id string, o *jobs.Outcom
 		}
 		argv = append(argv, a.script)
 	}
+	defer usualSlack()()
 	s.oom.offer()
 	defer s.oom.withdraw()
 	return syscall.ForkExec(argv[0], argv, &syscall.ProcAttr{

@@ -24,7 +24,7 @@ type debt struct {
 }
 
 // oweTime is how often the timer looks: what it sees twice has waited too long.
-const oweTime = 150 * time.Millisecond
+const oweTime = 300 * time.Millisecond
 
 // await is called before the next job is begun. It sees to it that what is owed
 // is paid in time whatever happens, and returns it. Under a stream of short jobs
