@@ -17,8 +17,9 @@ import (
 // pings that extend the host's lease. It decides nothing.
 type agent struct {
 	d      *Dispatcher
-	host   *hosts.Host
-	mail   chan any // orders and requests; bounded, the engine never waits for it
+	name   string
+	host   atomic.Pointer[hosts.Host] // by which it connects
+	mail   chan any                   // orders and requests; bounded, the engine never waits for it
 	ctx    context.Context
 	cancel context.CancelFunc
 	hello  atomic.Pointer[hosts.Hello] // the newest; read by the engine
@@ -30,11 +31,14 @@ type agent struct {
 	uptime atomic.Int64
 	delay  atomic.Int64 // the newest round trip over the link, ns; 0: not measured
 
+	disconnects int // Disconnects given to it; of the engine's goroutine
+
 	reading chan struct{} // a token for each read that is under way
 
 	cutOnce sync.Once
 
 	// The fields below belong to the agent's goroutine.
+	cuts    int          // Disconnects obeyed
 	worker  hosts.Worker // nil while not connected
 	reports <-chan hosts.Message
 	dial    context.CancelFunc // ends the connection attempt under way, nil if none
@@ -74,10 +78,12 @@ const (
 
 func newAgent(d *Dispatcher, h *hosts.Host) *agent {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &agent{
-		d: d, host: h, mail: make(chan any, mailbox), ctx: ctx, cancel: cancel,
+	a := &agent{
+		d: d, name: h.Name, mail: make(chan any, mailbox), ctx: ctx, cancel: cancel,
 		choked: make(chan struct{}, 1), reads: map[int64]readRequest{}, reading: make(chan struct{}, maxHostReads),
 	}
+	a.host.Store(h)
+	return a
 }
 
 // give hands over an order without ever waiting. An agent whose mailbox is full
@@ -103,12 +109,12 @@ func (a *agent) cut() { a.cutOnce.Do(a.cancel) }
 // directory, or "host:dir" when the host does not share it.
 func (a *agent) filesDir(runDir string) string {
 	switch h := a.hello.Load(); {
-	case h == nil && a.d.cfg.HostDirs[a.host.Name] != "":
-		return a.d.cfg.HostDirs[a.host.Name]
+	case h == nil && a.d.cfg.HostDirs[a.name] != "":
+		return a.d.cfg.HostDirs[a.name]
 	case h == nil || h.Shared:
 		return runDir
 	default:
-		return a.host.Name + ":" + h.Dir
+		return a.name + ":" + h.Dir
 	}
 }
 
@@ -137,7 +143,7 @@ func (a *agent) run() {
 			}
 			a.report(m)
 		case <-a.choked:
-			a.down(&hosts.Error{Host: a.host.Name, Class: hosts.Broken,
+			a.down(&hosts.Error{Host: a.name, Class: hosts.Broken,
 				Err: fmt.Errorf("more than %d orders wait for it: it takes none", mailbox)})
 		case <-ping.C:
 			if a.greeted {
@@ -151,7 +157,7 @@ func (a *agent) run() {
 				a.delay.Store(max(1, int64(is.took)))
 			}
 			if err := is.err; err != nil && a.worker != nil {
-				a.down(&hosts.Error{Host: a.host.Name, Class: hosts.Unreachable,
+				a.down(&hosts.Error{Host: a.name, Class: hosts.Unreachable,
 					Err: fmt.Errorf("no answer to the link's keepalive: %w", err)})
 			}
 		}
@@ -169,6 +175,7 @@ func (a *agent) obey(o any) {
 			a.connect()
 		}
 	case sched.Disconnect:
+		a.cuts++
 		a.hangUp()
 	case sched.Launch:
 		for _, m := range a.launches(o) {
@@ -220,7 +227,7 @@ func (a *agent) ping() {
 	a.pings++
 	lease := a.clock()
 	if lease > 0 { // otherwise nothing is known of its clock that leases could be counted from
-		lease += max(a.host.LostAfterOrDefault(), a.d.cfg.Open.Buffer)
+		lease += max(a.host.Load().LostAfterOrDefault(), a.d.cfg.Open.Buffer)
 	}
 	a.say(&hosts.Ping{Seq: a.pings, LeaseUptime: lease})
 }
@@ -245,10 +252,10 @@ func (a *agent) keepAlive() {
 func (a *agent) notice(text string) { a.noticeOf(0, text) }
 
 func (a *agent) noticeOf(job jobs.ID, text string) {
-	a.send(input{notice: &Notice{At: time.Now(), Host: a.host.Name, Job: job, Text: text}})
+	a.send(input{notice: &Notice{At: time.Now(), Host: a.name, Job: job, Text: text}})
 }
 
-func (a *agent) tell(ev sched.Event) { a.send(input{ev: ev}) }
+func (a *agent) tell(ev sched.Event) { a.send(input{ev: ev, from: a, cuts: a.cuts}) }
 
 // send waits for the engine, which always reads, until the agent is cut.
 func (a *agent) send(in input) {

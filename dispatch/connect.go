@@ -15,9 +15,10 @@ func (a *agent) connect() {
 	ctx, cancel := context.WithCancel(a.ctx)
 	answer := make(chan dialed, 1)
 	a.dial, a.dialed = cancel, answer
-	open := openFor(a.d.cfg.Open, a.host)
+	h := a.host.Load()
+	open := openFor(a.d.cfg.Open, h)
 	go func() {
-		w, err := a.d.cfg.Connector.Connect(ctx, a.host, open)
+		w, err := a.d.cfg.Connector.Connect(ctx, h, open)
 		if err == nil && ctx.Err() != nil { // nobody waits for it any more
 			w.Close()
 			err = ctx.Err()
@@ -47,7 +48,7 @@ func (a *agent) connected(r dialed) {
 	a.dial, a.dialed = nil, nil
 	if r.err != nil {
 		if a.bye == nil {
-			a.tell(sched.HostDown{Host: a.host.Name, Err: a.saneFence(r.err)})
+			a.tell(sched.HostDown{Host: a.name, Err: a.saneFence(r.err)})
 		}
 		return
 	}
@@ -63,7 +64,7 @@ func (a *agent) connected(r dialed) {
 		a.say(&hosts.Bye{End: a.bye.end})
 		return
 	}
-	a.tell(sched.HostUp{Host: a.host.Name, Hello: hello})
+	a.tell(sched.HostUp{Host: a.name, Hello: hello})
 	a.keepAlive()
 }
 
@@ -98,7 +99,7 @@ func (a *agent) leave(g *goodbye) {
 // down notes that the link or the helper is gone and tells the core.
 func (a *agent) down(err error) {
 	a.hangUp()
-	a.tell(sched.HostDown{Host: a.host.Name, Err: err})
+	a.tell(sched.HostDown{Host: a.name, Err: err})
 }
 
 // hangUp ends the link or the attempt to make one, without a word to the core.

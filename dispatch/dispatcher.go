@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"dcs-tui/dispatch/sched"
+	"dcs-tui/hosts"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
 )
@@ -37,9 +38,6 @@ var errEnded = errors.New("the dispatcher has ended")
 // Start begins: it connects to the hosts and asks them about every open attempt
 // of the table. It returns at once.
 func Start(cfg Config) (*Dispatcher, error) {
-	if len(cfg.Hosts) == 0 {
-		return nil, errors.New("no hosts to dispatch to")
-	}
 	d := &Dispatcher{
 		cfg:       cfg,
 		inputs:    make(chan input, 1024),
@@ -90,6 +88,13 @@ func (d *Dispatcher) Epoch() int { return d.cfg.Open.Epoch }
 // Do hands an event to the core: a Request, or what the program itself decides.
 func (d *Dispatcher) Do(ev sched.Event) {
 	d.send(input{ev: ev})
+}
+
+// SetHosts gives the complete set of hosts that the run is to use from now on; see
+// sched.SetHosts. It returns when the core has it, and the error of ctx or that the
+// dispatcher has ended. The hosts must not be changed afterwards.
+func (d *Dispatcher) SetHosts(ctx context.Context, list []*hosts.Host) error {
+	return d.within(ctx, func(e *engine) { e.step(sched.SetHosts{Hosts: list}) })
 }
 
 // Snapshot returns a picture of the run as it is now, nil after the end.

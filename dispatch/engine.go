@@ -5,6 +5,7 @@ import (
 
 	"dcs-tui/dispatch/ring"
 	"dcs-tui/dispatch/sched"
+	"dcs-tui/hosts"
 	"dcs-tui/jobs"
 )
 
@@ -12,6 +13,8 @@ import (
 // down, or something to do in the engine's own goroutine.
 type input struct {
 	ev     sched.Event
+	from   *agent // whose ev is; nil: of nobody
+	cuts   int    // Disconnects that it had obeyed
 	notice *Notice
 	call   func(*engine)
 }
@@ -46,6 +49,7 @@ type engine struct {
 	leaving  bool
 	deadline time.Time // when leaving: wait for the hosts no longer than this
 	gone     int       // agents that have ended
+	parting  int       // agents of hosts that have left the run, which have not ended yet
 	unclean  []string  // hosts that could not be left clean
 }
 
@@ -62,13 +66,21 @@ func newEngine(d *Dispatcher) *engine {
 		e.tell(Notice{At: time.Now(), Text: text})
 	}
 	e.mount = newMount(d)
-	var names []string
+	e.past.hosts = map[string]*hostPast{}
 	for _, h := range d.cfg.Hosts {
-		names = append(names, h.Name)
-		e.agents[h.Name] = newAgent(d, h)
+		e.addAgent(h)
 	}
-	e.past = newPast(names)
 	return e
+}
+
+// addAgent makes the agent of a host; the caller runs it.
+func (e *engine) addAgent(h *hosts.Host) *agent {
+	a := newAgent(e.d, h)
+	e.agents[h.Name] = a
+	if e.past.hosts[h.Name] == nil {
+		e.past.hosts[h.Name] = new(hostPast)
+	}
+	return a
 }
 
 func (e *engine) now() sched.Time {
@@ -135,6 +147,8 @@ func (e *engine) wait() time.Duration {
 
 func (e *engine) take(in input) {
 	switch {
+	case in.from != nil && (e.agents[in.from.name] != in.from || in.cuts != in.from.disconnects):
+		// Of a link that the core has given up: the next one may lead to another machine.
 	case in.ev != nil:
 		e.step(in.ev)
 	case in.notice != nil:

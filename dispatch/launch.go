@@ -16,7 +16,7 @@ const launchBytes = 1 << 20
 func (a *agent) launches(o sched.Launch) []*hosts.Launch {
 	expire := a.clock()
 	if expire > 0 { // otherwise the host refuses it
-		expire += a.host.LostAfterOrDefault()
+		expire += a.host.Load().LostAfterOrDefault()
 	}
 	var all []*hosts.Launch
 	var m *hosts.Launch
@@ -42,7 +42,7 @@ func (a *agent) launchJob(p sched.Placed) hosts.LaunchJob {
 		Timeout: p.Timeout, Slots: s.Slots, GPUs: p.GPUs,
 	}
 	if s.Setup != "" {
-		j.Setup = join(join(a.host.Setup, a.d.cfg.Open.Setup), s.Setup)
+		j.Setup = join(join(a.host.Load().Setup, a.d.cfg.Open.Setup), s.Setup)
 	}
 	return j
 }

@@ -24,7 +24,7 @@ func (e *engine) leave() {
 		e.commit()
 	}
 	e.leaving = true
-	e.deadline = time.Now().Add(farewell + 2*time.Duration(e.cfg.Open.GraceSeconds*float64(time.Second)))
+	e.deadline = time.Now().Add(e.goodbyeTime())
 	// Children that jobs left behind end with the run, unless jobs still run.
 	clean := e.finish != nil && (e.finish.How == sched.AllDone || e.finish.How == sched.Drained)
 	used := e.used()
@@ -51,17 +51,42 @@ func (e *engine) used() map[string]bool {
 	return used
 }
 
+// part lets an agent take leave of a host that has left the run.
+func (e *engine) part(a *agent) {
+	if a == nil || e.leaving {
+		return
+	}
+	delete(e.agents, a.name)
+	e.parting++
+	used := a.hello.Load() != nil
+	if !a.give(goodbye{end: true, used: used}) {
+		a.cut()
+	}
+	time.AfterFunc(e.goodbyeTime(), a.cut)
+}
+
+// goodbyeTime is how long a host has to end what jobs left behind.
+func (e *engine) goodbyeTime() time.Duration {
+	return farewell + 2*time.Duration(e.cfg.Open.GraceSeconds*float64(time.Second))
+}
+
 // left notes that an agent has ended, and whether its host was left clean.
 func (e *engine) left(a *agent, clean bool) {
+	if e.agents[a.name] != a {
+		if e.parting--; !clean && e.fencedBy == 0 {
+			e.note(Notice{Host: a.name, Text: fmt.Sprintf("%s could not be reached when it left the run: processes that jobs left behind there may still be alive", a.name)})
+		}
+		return
+	}
 	e.gone++
 	if !clean {
-		e.unclean = append(e.unclean, a.host.Name)
+		e.unclean = append(e.unclean, a.name)
 	}
 }
 
 // over says whether the loop may end: everybody has gone, or it took too long.
 func (e *engine) over() bool {
-	return e.leaving && (e.gone == len(e.agents) || !time.Now().Before(e.deadline))
+	return e.leaving && (e.gone == len(e.agents) && e.parting == 0 || !time.Now().Before(e.deadline))
 }
 
 // close ends what is left of the agents, writes down the end of the run if
@@ -70,7 +95,7 @@ func (e *engine) close() {
 	for _, a := range e.agents {
 		a.cut()
 	}
-	for e.gone < len(e.agents) { // cut agents end by themselves
+	for e.gone < len(e.agents) || e.parting > 0 { // cut agents end by themselves
 		e.take(<-e.d.inputs)
 	}
 	for e.writer.busy {

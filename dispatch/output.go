@@ -39,7 +39,7 @@ func (d *Dispatcher) Output(ctx context.Context, id jobs.AttemptID, f jobs.File,
 		dir = e.filesDir(a.Host)
 		shared = dir == d.cfg.RunDir
 		ag := e.agents[a.Host]
-		if ag != nil && (!shared || a.State.Open() && ag.host.Link != "local" && e.core.Linked(a.Host)) {
+		if ag != nil && (!shared || a.State.Open() && ag.host.Load().Link != "local" && e.core.Linked(a.Host)) {
 			remote = ag
 		}
 	}); err != nil {
@@ -154,7 +154,7 @@ func (a *agent) output(ctx context.Context, m hosts.Read) ([]byte, int64, error)
 		case r.err != nil:
 			return nil, 0, r.err
 		case r.chunk.Size < 0:
-			return nil, 0, fmt.Errorf("%s: output of %s: %s", a.host.Name, m.Attempt, r.chunk.Why)
+			return nil, 0, fmt.Errorf("%s: output of %s: %s", a.name, m.Attempt, r.chunk.Why)
 		}
 		return r.chunk.Bulk, r.chunk.Size, nil
 	case <-a.ctx.Done():
@@ -177,7 +177,7 @@ func (a *agent) reply(r readRequest, is readAnswer) {
 // read passes a request on; the helper answers with a chunk of the same id.
 func (a *agent) read(r readRequest) {
 	if a.worker == nil {
-		a.reply(r, readAnswer{err: fmt.Errorf("%s is not connected: its output cannot be read now", a.host.Name)})
+		a.reply(r, readAnswer{err: fmt.Errorf("%s is not connected: its output cannot be read now", a.name)})
 		return
 	}
 	a.readID++
@@ -196,6 +196,6 @@ func (a *agent) chunk(c *hosts.Chunk) {
 func (a *agent) dropReads() {
 	for id, r := range a.reads {
 		delete(a.reads, id)
-		a.reply(r, readAnswer{err: fmt.Errorf("the link to %s was lost while its output was being read", a.host.Name)})
+		a.reply(r, readAnswer{err: fmt.Errorf("the link to %s was lost while its output was being read", a.name)})
 	}
 }

@@ -33,14 +33,6 @@ type hostPast struct {
 	note    string
 }
 
-func newPast(names []string) past {
-	p := past{hosts: make(map[string]*hostPast, len(names))}
-	for _, n := range names {
-		p.hosts[n] = new(hostPast)
-	}
-	return p
-}
-
 // look takes the samples that are due: of a longer pause of ours nothing is known but
 // how it ended.
 func (p *past) look(e *engine, now sched.Time) {

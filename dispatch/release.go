@@ -94,8 +94,23 @@ func (e *engine) redeliver() {
 // release carries orders out.
 func (e *engine) release(out ring.Out) {
 	for _, o := range out.Orders {
-		if a := e.agents[o.To()]; a != nil {
-			a.give(o)
+		a := e.agents[o.To()]
+		switch o := o.(type) {
+		case sched.Configure:
+			if a != nil {
+				a.host.Store(o.Spec)
+			} else if !e.leaving {
+				go e.addAgent(o.Spec).run()
+			}
+			continue
+		case sched.Leave:
+			e.part(a)
+			continue
+		}
+		if a != nil {
+			if _, cut := o.(sched.Disconnect); a.give(o) && cut {
+				a.disconnects++
+			}
 			continue
 		}
 		switch o := o.(type) {

@@ -14,7 +14,7 @@ import (
 // report turns what the helper said into an event. What a host says is not
 // trusted: numbers and texts are brought into their bounds first.
 func (a *agent) report(m hosts.Message) {
-	name := a.host.Name
+	name := a.name
 	switch m := m.(type) {
 	case *hosts.Beat:
 		saneBeat(m)
@@ -78,7 +78,7 @@ func saneProbed(ps []hosts.ProbedJob) {
 func (a *agent) saneFence(err error) error {
 	var fenced *hosts.FencedError
 	if errors.As(err, &fenced) && fenced.By <= a.epoch() {
-		return &hosts.Error{Host: a.host.Name, Class: hosts.Broken,
+		return &hosts.Error{Host: a.name, Class: hosts.Broken,
 			Err: fmt.Errorf("it claims to serve dispatcher %d of this run, and we are %d", fenced.By, a.epoch())}
 	}
 	return err
@@ -88,6 +88,7 @@ func (a *agent) saneFence(err error) error {
 const maxText = 1000
 
 func saneHello(h *hosts.Hello) {
+	h.Machine = cut(h.Machine)
 	h.Cores = min(max(1, h.Cores), jobs.MaxSlots)
 	h.Slots = min(max(1, h.Slots), jobs.MaxSlots)
 	h.GPUs = min(max(0, h.GPUs), jobs.MaxGPUs)

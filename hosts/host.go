@@ -1,6 +1,9 @@
 package hosts
 
-import "time"
+import (
+	"reflect"
+	"time"
+)
 
 // Host is one machine of the inventory, every default filled in. It is known by
 // Name everywhere: several machines may share a host name or a boot id.
@@ -62,6 +65,13 @@ func (h *Host) LostAfterOrDefault() time.Duration {
 		return h.LostAfter
 	}
 	return DefaultLostAfter
+}
+
+// Same reports whether two hosts differ in nothing but where they were read from.
+func (h *Host) Same(o *Host) bool {
+	a, b := *h, *o
+	a.File, a.Line, b.File, b.Line = "", 0, "", 0
+	return reflect.DeepEqual(a, b)
 }
 
 // Inventory is a hosts.toml as read.

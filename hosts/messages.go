@@ -133,6 +133,7 @@ type Bye struct{ End bool }
 // Hello is the helper's first message.
 type Hello struct {
 	Version  int
+	Machine  string // random, made by the first helper of the run on this machine; "": not known
 	BootID   string
 	Uptime   time.Duration // CLOCK_BOOTTIME
 	OS, Arch string

@@ -33,6 +33,10 @@ func Fold(t *Table, r *Record) error {
 		return t.wish(r)
 	case KindInstance:
 		return t.instance(r)
+	case KindMachine:
+		return t.machine(r)
+	case KindInventory:
+		return t.askHost(r)
 	case KindPause:
 		if r.Count != 0 && r.Count != 1 {
 			return fmt.Errorf("nobody can ask for pause %d", r.Count)
@@ -189,7 +193,7 @@ func (t *Table) launch(j *Job, r *Record) error {
 	if r.N != len(j.Attempts)+1 {
 		return fmt.Errorf("attempt %s does not follow %d earlier ones", r.Attempt(), len(j.Attempts))
 	}
-	j.Attempts = append(j.Attempts, &Attempt{ID: r.Attempt(), Host: r.Host, Launched: r.At, Round: j.Round})
+	j.Attempts = append(j.Attempts, &Attempt{ID: r.Attempt(), Host: r.Host, Machine: t.At[r.Host], Launched: r.At, Round: j.Round})
 	j.Retry = 0
 	t.set(j, Running)
 	return nil
@@ -211,7 +215,7 @@ func (t *Table) relaunch(j *Job, r *Record) bool {
 		if a.Host != "" || a.State != AttemptLost {
 			return false
 		}
-		*a = Attempt{ID: a.ID, Host: r.Host, Launched: r.At, Round: j.Round}
+		*a = Attempt{ID: a.ID, Host: r.Host, Machine: t.At[r.Host], Launched: r.At, Round: j.Round}
 		j.Retry = 0
 		t.set(j, Running)
 		return true

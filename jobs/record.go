@@ -22,6 +22,8 @@ const (
 	KindEdited     Kind = "edited"     // the job is from now on as Spec says; one that was over begins a new round; Count is the round it is in then, Reason
 	KindPriority   Kind = "priority"   // the job's priority is now Priority
 	KindHost       Kind = "host"       // what a person asked of Host holds until it is taken back: Count is a HostUse, Slot how many it was given, 0: by its rule
+	KindMachine    Kind = "machine"    // behind the name Host is from now on the machine whose id is Reason: attempts that are launched there are its attempts
+	KindInventory  Kind = "inventory"  // a person asked that Host be part of the run (Count 1, Reason: its options) or not (Count 2), whatever the inventory file says; 0 takes that back
 	KindPause      Kind = "pause"      // a person paused launching (Count 1) or continued it (0); holds until changed
 	KindInstance   Kind = "instance"   // How (an InstanceState) the instance Host of a provider is; Reason: the provider of one that is being created, else why
 	KindAcked      Kind = "acked"      // every result up to and including Seq has reached the consumer
@@ -36,7 +38,8 @@ const (
 func (k Kind) Known() bool {
 	switch k {
 	case KindEpoch, KindAccepted, KindLaunching, KindRunning, KindExited, KindLost, KindSuperseded, KindCancelled, KindJob,
-		KindForgiven, KindCancelling, KindRequest, KindRound, KindEdited, KindPriority, KindHost, KindPause, KindInstance, KindAcked,
+		KindForgiven, KindCancelling, KindRequest, KindRound, KindEdited, KindPriority, KindHost,
+		KindMachine, KindInventory, KindPause, KindInstance, KindAcked,
 		KindEvent, KindDamaged, KindEnded, KindClosed:
 		return true
 	}

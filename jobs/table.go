@@ -27,6 +27,7 @@ type Attempt struct {
 	Outcome  *Outcome
 	Slot     int32
 	Round    int32 // of the job; 0: the job was edited since, and the attempt counts for nothing any more
+	Machine  int32 // the value of Table.Machines for the machine on which it was launched; 0: not known. Not kept by a Packer
 	State    AttemptState
 	Charged  bool // it used up a try
 }
@@ -101,6 +102,14 @@ type Table struct {
 
 	// Instances are all instances that the run has had, by name.
 	Instances map[string]Instance
+	// Machines numbers the machines that were found behind hosts' names, from 1 on. At is
+	// the number of the one that was found last behind a name. Only the machine on which an
+	// attempt was launched can tell what became of it.
+	Machines map[Machine]int32
+	At       map[string]int32
+
+	// Inventory is what people asked for beside the inventory file, by name of the host.
+	Inventory map[string]HostRequest
 
 	Paused bool // a person has paused launching, and has not continued it
 
@@ -155,6 +164,54 @@ type Closing struct {
 	Epoch  int
 	How    string // one of the Closed constants
 	Reason string
+}
+
+// Machine is a machine behind the name of a host. ID is random and was made on the machine.
+type Machine struct{ Host, ID string }
+
+// HostRequest is how a person changed the set of hosts.
+type HostRequest struct {
+	Removed bool   // the host is not used, also if it is in the inventory file
+	Options string // of an added host, as in `hosts add`: "slots=4 tags=gpu"
+}
+
+// The values of Record.Count for KindInventory.
+const (
+	HostAsInFile = iota
+	HostAdded
+	HostRemoved
+)
+
+// machine notes which machine is behind the name of a host.
+func (t *Table) machine(r *Record) error {
+	m := Machine{r.Host, r.Reason}
+	if m.Host == "" || m.ID == "" {
+		return fmt.Errorf("no machine %q can be behind host %q", r.Reason, r.Host)
+	}
+	if t.Machines == nil {
+		t.Machines, t.At = map[Machine]int32{}, map[string]int32{}
+	}
+	if t.Machines[m] == 0 {
+		t.Machines[m] = int32(len(t.Machines) + 1)
+	}
+	t.At[m.Host] = t.Machines[m]
+	return nil
+}
+
+// askHost keeps how a person changed the set of hosts.
+func (t *Table) askHost(r *Record) error {
+	if r.Host == "" || r.Count < HostAsInFile || r.Count > HostRemoved {
+		return fmt.Errorf("nobody can ask for change %d of the set of hosts by %q", r.Count, r.Host)
+	}
+	if r.Count == HostAsInFile {
+		delete(t.Inventory, r.Host)
+		return nil
+	}
+	if t.Inventory == nil {
+		t.Inventory = map[string]HostRequest{}
+	}
+	t.Inventory[r.Host] = HostRequest{Removed: r.Count == HostRemoved, Options: r.Reason}
+	return nil
 }
 
 // HostWish is what a person asked of a host; the zero value is nothing.

@@ -1,7 +1,6 @@
 package sched
 
 import (
-	"dcs-tui/hosts"
 	"dcs-tui/jobs"
 )
 
@@ -44,7 +43,7 @@ func (c *Core) begin() {
 			switch {
 			case a.State.Open():
 				open = true
-				h := c.hostOf(a.Host)
+				h := c.hostOf(a.Host, a.Machine)
 				h.known = true
 				f := c.fly(h, a.ID, j.Spec)
 				f.started = a.State == jobs.AttemptRunning
@@ -57,7 +56,7 @@ func (c *Core) begin() {
 			case a.State == jobs.AttemptLost:
 				// Proved dead or only given up? The host knows.
 				if a.Host != "" {
-					c.goesAstray(c.hostOf(a.Host), a.ID)
+					c.goesAstray(c.hostOf(a.Host, a.Machine), a.ID)
 				}
 			}
 		}
@@ -74,29 +73,6 @@ func (c *Core) begin() {
 		}
 	}
 	c.startReconciling()
-}
-
-// inInventory is the host of that name; nil when the inventory has none, or none any more.
-func (c *Core) inInventory(name string) *host {
-	if h := c.byName[name]; h != nil && h.idx >= 0 {
-		return h
-	}
-	return nil
-}
-
-// hostOf finds the host of an open attempt. One that has left the inventory is
-// kept beside it: it cannot be asked, so its attempts wait for the lost rule.
-func (c *Core) hostOf(name string) *host {
-	if h := c.byName[name]; h != nil {
-		return h
-	}
-	h := newHost(&hosts.Host{Name: name}, -1)
-	h.heard, h.cutAt, h.inherited = c.now.Mono, c.now.Mono, true
-	h.state = Suspect
-	h.reason = "it is not in the inventory any more"
-	c.absent = append(c.absent, h)
-	c.byName[name] = h
-	return h
 }
 
 // submit takes new jobs in. Ids continue those the table has; a gap is a defect

@@ -79,14 +79,6 @@ func (c *Core) keyOf(j *jobs.Job) classKey {
 func (c *Core) newClass(j *jobs.Job) *class {
 	key := c.keyOf(j)
 	cl := &class{key: key, stats: c.statsOf(j.Spec), tags: j.Spec.Tags, ranks: make(map[rank]*bucket), pos: -1, epoch: -1}
-	if key.avoid != "" {
-		cl.avoid = make([]bool, len(c.hosts))
-		for name := range strings.SplitSeq(key.avoid, "\n") {
-			if h := c.inInventory(name); h != nil {
-				cl.avoid[h.idx] = true
-			}
-		}
-	}
 	return cl
 }
 
@@ -101,7 +93,7 @@ func (c *Core) pastOf(j *jobs.Job) (avoid, taboo string) {
 		switch {
 		case a.State == jobs.AttemptExited && a.Round == j.Round:
 			failed = insert(failed, a.Host)
-		case a.State == jobs.AttemptLost && c.astray[a.ID]:
+		case a.State == jobs.AttemptLost && c.astray[a.ID] && c.byName[a.Host] != nil && c.byName[a.Host].has(a):
 			lost = insert(lost, a.Host)
 		case a.State == jobs.AttemptLost && a.Round == j.Round:
 			failed = insert(failed, a.Host) // it died there: another host first
@@ -177,6 +169,14 @@ func (cl *class) head(c *Core) (jobs.ID, rank) {
 // whether none ever can.
 func (c *Core) fit(cl *class) {
 	cl.epoch = c.queue.epoch
+	if cl.key.avoid != "" {
+		cl.avoid = make([]bool, len(c.hosts))
+		for name := range strings.SplitSeq(cl.key.avoid, "\n") {
+			if h := c.byName[name]; h != nil {
+				cl.avoid[h.idx] = true
+			}
+		}
+	}
 	taboo := strings.Split(cl.key.taboo, "\n")
 	cl.fits = slices.Grow(cl.fits[:0], len(c.hosts))
 	var why string
@@ -193,7 +193,7 @@ func (c *Core) fit(cl *class) {
 	switch {
 	case c.cfg.MaxSlots > 0 && cl.key.slots > c.cfg.MaxSlots:
 		cl.never = fmt.Sprintf("it needs %d slots and --max-slots allows %d", cl.key.slots, c.cfg.MaxSlots)
-	case any || len(c.hosts) == 0 || c.anyProviderCouldRun(cl):
+	case any || len(c.specs()) == 0 || c.neverAt > 0 || c.anyProviderCouldRun(cl):
 	case len(c.hosts) == 1:
 		cl.never = why
 	default:
@@ -204,6 +204,9 @@ func (c *Core) fit(cl *class) {
 // misses says what the host lacks for the class, "" if nothing that is known.
 // What only a hello can tell is taken for granted until there was one.
 func (h *host) misses(cl *class) string {
+	if h.removed {
+		return fmt.Sprintf("host %s is removed from the inventory", h.spec.Name)
+	}
 	for _, t := range cl.tags {
 		if !slices.Contains(h.spec.Tags, t) {
 			return fmt.Sprintf("host %s has no tag %s", h.spec.Name, t)

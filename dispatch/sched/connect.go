@@ -44,7 +44,7 @@ func (c *Core) cut(h *host) {
 }
 
 func (c *Core) hostUp(e HostUp) {
-	h := c.inInventory(e.Host)
+	h := c.byName[e.Host]
 	if h == nil {
 		return
 	}
@@ -55,6 +55,7 @@ func (c *Core) hostUp(e HostUp) {
 	if h.linked {
 		c.cut(h) // a second hello: the helper is a new one
 	}
+	c.identify(h, e.Hello.Machine)
 	h.linked, h.dialing, h.known, h.beaten = true, false, true, false
 	h.inherited = false // its helper shuts earlier dispatchers out
 	h.retryAt = 0
@@ -115,7 +116,7 @@ func (c *Core) hostBeat(e HostBeat) {
 // hostDown hears that a connection attempt failed or that a link ended. A link
 // that gave at least one beat is tried again at once; otherwise the pause grows.
 func (c *Core) hostDown(e HostDown) {
-	h := c.inInventory(e.Host)
+	h := c.byName[e.Host]
 	if h == nil {
 		return
 	}
@@ -187,7 +188,7 @@ func (c *Core) watchLinks() {
 
 // drainHost returns why it does nothing, "" if it does.
 func (c *Core) drainHost(e DrainHost) (refused string) {
-	h := c.inInventory(e.Host)
+	h := c.byName[e.Host]
 	switch {
 	case h == nil:
 		return c.noHost(e.Host)

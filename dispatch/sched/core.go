@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"dcs-tui/hosts"
@@ -37,9 +38,9 @@ type Core struct {
 	cfg    Config
 	table  *jobs.Table
 	rng    *rand.Rand
-	hosts  []*host // inventory order
-	absent []*host // of open attempts, but not in the inventory any more
-	byName map[string]*host
+	hosts  []*host          // inventory order
+	absent []*host          // machines that have open or lost attempts and cannot be asked (inventory.go)
+	byName map[string]*host // those of hosts
 
 	flights  map[jobs.AttemptID]*flight // every open attempt; the order is in each host's list
 	astray   map[jobs.AttemptID]bool    // lost, and no report of it since; see host.missing
@@ -83,6 +84,7 @@ type Core struct {
 	balanceAt   time.Duration // look again for buffered jobs that another host could start
 	stallSaid   time.Duration // when a stall of ours was last told; 0: never
 	outages     int           // shared outages so far
+	neverAt     time.Duration // until when jobs that no host can run wait, because the set of hosts has changed; 0: they fail
 	clearUntil  time.Duration // the end waits for word of lost attempts; 0: not at the end
 	halt        halt
 
@@ -100,6 +102,7 @@ type Core struct {
 	records []jobs.Record
 	finish  []Order
 	looking []Order // looks at the shared directory
+	leaving []Order // hosts that leave
 	settled []ended // became terminal, their dependents not yet looked at
 	cause   string  // name of the request that is being carried out, or whose consequences are; "": none
 	holding bool    // emit leaves queued jobs in held until release
@@ -142,6 +145,7 @@ func New(cfg Config, t *jobs.Table, hs []*hosts.Host) *Core {
 	}
 	for _, s := range hs {
 		h := newHost(s, len(c.hosts))
+		h.machine = t.At[s.Name]
 		c.hosts = append(c.hosts, h)
 		c.byName[s.Name] = h
 	}
@@ -159,7 +163,7 @@ func (c *Core) Step(now Time, ev Event) (records []jobs.Record, orders []Order) 
 	now.Mono = max(now.Mono, c.now.Mono) // time never goes back in here
 	gap := now.Mono - c.now.Mono
 	clear(c.records)
-	c.now, c.records, c.finish, c.looking, c.provisions.orders = now, c.records[:0], nil, nil, nil
+	c.now, c.records, c.finish, c.looking, c.leaving, c.provisions.orders = now, c.records[:0], nil, nil, nil, nil
 	switch {
 	case !c.begun:
 		c.begin()
@@ -175,7 +179,7 @@ func (c *Core) Step(now Time, ev Event) (records []jobs.Record, orders []Order) 
 	c.settle()
 	c.provide()
 	c.end()
-	return c.records, append(append(append(c.collect(), c.looking...), c.provisions.orders...), c.finish...)
+	return c.records, slices.Concat(c.leaving, c.collect(), c.looking, c.provisions.orders, c.finish)
 }
 
 func (c *Core) handle(ev Event) {
@@ -249,6 +253,10 @@ func (c *Core) handle(ev Event) {
 		c.instanceFetched(e)
 	case InstancesListed:
 		c.instancesListed(e)
+	case SetHosts:
+		c.setHosts(e)
+	case ChangeInventory:
+		c.changeInventory(e)
 	case Acked:
 		if e.Seq > c.table.Acked && e.Seq <= c.table.Seq {
 			c.emit(jobs.Record{Kind: jobs.KindAcked, Seq: e.Seq})

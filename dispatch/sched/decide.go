@@ -88,11 +88,11 @@ func (c *Core) closeEnded(f *flight, a *jobs.Attempt, slot int, o *jobs.Outcome)
 }
 
 // mayTell says whether a host's word about an attempt counts: only that of the
-// host which has it.
+// machine which has it.
 func (c *Core) mayTell(name string, id jobs.AttemptID) bool {
 	a, h := c.table.Attempt(id), c.byName[name]
 	if a == nil || a.Host == name {
-		return a != nil
+		return a != nil && h != nil && h.has(a)
 	}
 	if h != nil && !h.lied {
 		h.lied = true

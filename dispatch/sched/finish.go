@@ -76,16 +76,13 @@ func (c *Core) conclude(how Finished, why string) {
 // unusable says that no host could be used for as long as the run puts up with
 // that; at once when each waits for a person and nothing of ours is out there.
 func (c *Core) unusable() bool {
-	switch {
-	case c.instancesMayCome():
+	if c.instancesMayCome() {
 		c.anyUp = c.now.Mono
 		return false
-	case len(c.hosts) == 0 && len(c.provisions.providers) == 0:
-		return true
 	}
-	hopeless := len(c.provisions.providers) == 0
+	hopeless := len(c.hosts) > 0 && c.neverAt == 0 && len(c.provisions.providers) == 0 // else somebody sees to the hosts
 	for _, h := range c.hosts {
-		if h.answers() {
+		if h.answers() && !h.removed {
 			c.anyUp = c.now.Mono
 			return false
 		}

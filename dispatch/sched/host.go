@@ -13,6 +13,13 @@ type host struct {
 	spec *hosts.Host
 	idx  int // in Core.hosts; -1: not in the inventory
 
+	// The set of hosts (inventory.go).
+	machine int32         // of Table.Machines, on which its attempts are; 0: not known
+	removed bool          // not wanted any more: it leaves when nothing is open there
+	leaveBy time.Duration // … or when lost attempts have not been settled by then
+	next    *hosts.Host   // its specification as soon as nothing is open at the present address; nil: spec stays
+	leased  time.Duration // the longest lost_after that it has had: leases may run so long
+
 	// The link (connect.go, lost.go).
 	state     HostState // Connecting, Up, Suspect, Lost, BackingOff or Disabled
 	linked    bool      // a helper answers
@@ -92,7 +99,7 @@ type host struct {
 }
 
 func newHost(s *hosts.Host, idx int) *host {
-	h := &host{spec: s, idx: idx, told: -1}
+	h := &host{spec: s, idx: idx, told: -1, leased: s.LostAfterOrDefault()}
 	if s.GPUs > 0 {
 		h.gpuBusy = make([]bool, s.GPUs)
 	}
@@ -121,7 +128,7 @@ func (h *host) rule() int {
 
 // takes says whether new work may go to the host at all now.
 func (h *host) takes() bool {
-	return h.answers() && h.state == Up && !h.draining && !h.leaving && !h.rest.resting && !h.quiet
+	return h.answers() && h.state == Up && !h.draining && !h.leaving && !h.rest.resting && !h.quiet && !h.removed && h.next == nil
 }
 
 // onFirstDial reports whether the first connection attempt to the host is under way: it

@@ -32,7 +32,7 @@ func (c *Core) lateEnd(a *jobs.Attempt, slot int, o *jobs.Outcome) {
 	default:
 		c.fail(&r, j, true)
 	}
-	c.close(r, c.byName[a.Host], o)
+	c.close(r, c.hostOf(a.Host, a.Machine), o)
 }
 
 // whyNot says why the outcome of a lost attempt is not taken, to follow "its job".
@@ -58,7 +58,7 @@ func (c *Core) stopReturned(h *host, a *jobs.Attempt, why string) {
 // returned decides about an attempt that runs though it is not open: it is kept
 // or stopped, whichever wastes less (DESIGN 7).
 func (c *Core) returned(a *jobs.Attempt, slot int, at jobs.Stamp) {
-	h := c.inInventory(a.Host)
+	h := c.byName[a.Host]
 	if h == nil {
 		return
 	}
@@ -109,7 +109,8 @@ func (c *Core) forget(id jobs.AttemptID) {
 	}
 	c.leave(id.Job) // its host may get it again: another class
 	delete(c.astray, id)
-	if h := c.byName[c.table.Attempt(id).Host]; h != nil {
+	if a := c.table.Attempt(id); c.hostWith(a.Host, a.Machine) != nil {
+		h := c.hostWith(a.Host, a.Machine)
 		if i := slices.Index(h.missing, id); i >= 0 {
 			h.missing = slices.Delete(h.missing, i, i+1)
 		}

@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"slices"
 	"time"
 
 	"dcs-tui/jobs"
@@ -102,12 +103,12 @@ func (c *Core) eyes(h *host) (via string, ok bool) {
 		return "", true
 	}
 	from := 0
-	if o := c.inInventory(l.asked); o != nil {
+	if o := c.byName[l.asked]; o != nil {
 		from = o.idx + 1
 	}
 	for i := range c.hosts {
 		o := c.hosts[(from+i)%len(c.hosts)]
-		if o != h && o.answers() && (h.hello == nil || o.hello.Dir == h.hello.Dir) {
+		if o.spec.Name != h.spec.Name && o.answers() && (h.hello == nil || o.hello.Dir == h.hello.Dir) {
 			return o.spec.Name, true
 		}
 	}
@@ -116,10 +117,14 @@ func (c *Core) eyes(h *host) (via string, ok bool) {
 
 // looked takes in what the shared directory shows of a host that is away.
 func (c *Core) looked(e HostLooked) {
-	h := c.byName[e.Msg.Host]
-	if h == nil || h.linked || !h.looks.waiting || h.looks.asked != e.Via {
+	all := c.everyHost()
+	i := slices.IndexFunc(all, func(h *host) bool {
+		return h.spec.Name == e.Msg.Host && !h.linked && h.looks.waiting && h.looks.asked == e.Via
+	})
+	if i < 0 {
 		return // it answers for itself, or nobody asked
 	}
+	h := all[i]
 	l := &h.looks
 	l.waiting = false
 	if l.answers++; l.answers == 1 {
@@ -144,7 +149,7 @@ func (c *Core) looked(e HostLooked) {
 			c.started(id, 0, 0)
 		}
 	}
-	if b := e.Msg.Beat; b != "" {
+	if b := e.Msg.Beat; b != "" && (h.idx >= 0 || c.byName[name] == nil) { // else it may be of the machine that has the name now
 		if l.beat != "" && l.beat != b {
 			l.movedAt = c.now.Mono
 		}

@@ -71,7 +71,7 @@ func (h *host) lostAt() time.Duration { return h.heard + h.spec.LostAfterOrDefau
 // not start any more: the lease is extended only from beats that were taken in
 // while the link was up, the last of them at the latest when it was cut.
 func (c *Core) leaseEnd(h *host) time.Duration {
-	end := h.cutAt + max(h.spec.LostAfterOrDefault(), c.cfg.Buffer) + leaseMargin
+	end := h.cutAt + max(h.leased, c.cfg.Buffer) + leaseMargin
 	if h.inherited {
 		end += OwnerFor
 	}
@@ -107,7 +107,7 @@ func (c *Core) mayLose(h *host, f *flight, wait, breathes bool) bool {
 	if f.started && (breathes || !c.seen(h)) {
 		return false
 	}
-	return h.idx < 0 || !wait && c.onLost(j) != jobs.OnLostWait
+	return h.idx < 0 || h.removed || !wait && c.onLost(j) != jobs.OnLostWait
 }
 
 func (c *Core) onLost(j *jobs.Job) jobs.OnLost {

@@ -6,6 +6,7 @@ import "dcs-tui/jobs"
 // of each kind (P5, B3).
 type outbox struct {
 	disconnect, connect bool
+	spec                bool // its specification has changed
 	limit               bool
 	list                bool
 	probe               []jobs.AttemptID
@@ -25,6 +26,9 @@ func (c *Core) collect() []Order {
 		o := &h.out
 		if o.disconnect {
 			orders = append(orders, Disconnect{h.spec.Name})
+		}
+		if o.spec {
+			orders = append(orders, Configure{h.spec.Name, h.spec})
 		}
 		if o.connect {
 			orders = append(orders, Connect{h.spec.Name})

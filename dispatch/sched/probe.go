@@ -47,13 +47,13 @@ func (c *Core) tidyAgain(h *host) {
 }
 
 func (c *Core) probed(e AttemptsProbed) {
-	h := c.inInventory(e.Host)
+	h := c.byName[e.Host]
 	if h == nil {
 		return
 	}
 	for i := range e.Msg.Jobs {
 		p := &e.Msg.Jobs[i]
-		if a := c.table.Attempt(p.Attempt); a != nil && a.Host == e.Host {
+		if a := c.table.Attempt(p.Attempt); a != nil && h.has(a) {
 			c.probedOne(h, p)
 		}
 	}

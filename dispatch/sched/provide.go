@@ -284,7 +284,7 @@ func (c *Core) instancesListed(e InstancesListed) {
 			continue
 		}
 		in.absent++
-		h := c.byName[in.name]
+		h := c.named(in.name)
 		switch {
 		case in.ending || in.failed:
 			c.instanceGone(in, in.why)
@@ -324,7 +324,7 @@ func (c *Core) foundInstance(p *provider, name string, n int) {
 func (c *Core) instanceGone(in *instance, why string) {
 	c.emit(jobs.Record{Kind: jobs.KindInstance, Host: in.name, How: string(jobs.InstanceGone), Reason: why})
 	delete(c.provisions.byName, in.name)
-	if h := c.byName[in.name]; h != nil {
+	if h := c.named(in.name); h != nil {
 		h.inst, h.leaving = nil, true
 		for _, id := range slices.Clone(h.missing) {
 			c.forget(id) // nothing runs on a machine that does not exist
@@ -372,7 +372,7 @@ func (c *Core) provide() {
 
 // tend decides what becomes of an instance.
 func (c *Core) tend(in *instance) {
-	h := c.byName[in.name]
+	h := c.named(in.name)
 	if h != nil {
 		h.inst = in
 		h.leaving = in.leaving

@@ -160,7 +160,7 @@ func (c *Core) listBy(h *host) time.Duration {
 func (c *Core) stranger() string {
 	for i := range c.table.Jobs {
 		for _, a := range c.table.Jobs[i].Attempts {
-			if a.Host != "" && c.inInventory(a.Host) == nil {
+			if a.Host != "" && c.byName[a.Host] == nil {
 				return a.Host
 			}
 		}
@@ -250,7 +250,7 @@ func (c *Core) list(h *host) {
 // listed takes in a piece of a host's list.
 func (c *Core) listed(e HostListed) {
 	h := c.byName[e.Host]
-	if h == nil || h.idx < 0 || !h.linked {
+	if h == nil || !h.linked {
 		return
 	}
 	why := e.Msg.Why
@@ -316,7 +316,11 @@ func (c *Core) foundOnFile(f *Found) {
 	if f.Answer == hosts.IsRunning && a != nil && a.State == jobs.AttemptLost && a.Host != "" {
 		return
 	}
-	c.found(c.hostOf(f.Host), &f.ProbedJob)
+	machine := c.table.At[f.Host]
+	if a != nil && a.Host == f.Host {
+		machine = a.Machine
+	}
+	c.found(c.hostOf(f.Host, machine), &f.ProbedJob)
 }
 
 // found takes in what a host has of an attempt. One that the table does not know
@@ -327,7 +331,11 @@ func (c *Core) found(h *host, p *hosts.ProbedJob) {
 	j, a := c.table.Job(id.Job), c.table.Attempt(id)
 	switch {
 	case a != nil && a.Host == h.spec.Name:
-		c.probedOne(h, p)
+		// The record that another machine was behind the name may be lost. Whoever has run
+		// the attempt was that machine; that it knows nothing of the attempt proves nothing.
+		if h.has(a) || p.Answer == hosts.IsRunning || p.Answer == hosts.HasExited || p.Answer == hosts.Buffered {
+			c.probedOne(h, p)
+		}
 		return
 	case j == nil:
 		if id.N > 0 && id.N <= mostNumbers && len(c.usedUp) < mostFree {

@@ -119,6 +119,8 @@ func (c *Core) control(a *asking, ev Event) {
 		why = c.drainHost(e)
 	case SetSlots:
 		why = c.setSlots(e)
+	case ChangeInventory:
+		why = c.changeInventory(e)
 	default:
 		why = fmt.Sprintf("%T cannot be asked for", ev)
 	}

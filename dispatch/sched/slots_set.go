@@ -15,7 +15,7 @@ func (SetSlots) event() {}
 
 // setSlots returns why it does nothing, "" if it does.
 func (c *Core) setSlots(e SetSlots) (refused string) {
-	h := c.inInventory(e.Host)
+	h := c.byName[e.Host]
 	n := min(max(e.Slots, 0), jobs.MaxSlots)
 	switch {
 	case h == nil:

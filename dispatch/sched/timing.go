@@ -14,6 +14,7 @@ func (c *Core) passTime() {
 	c.reconcile()
 	c.lookAround()
 	c.giveUpLost()
+	c.moveHosts()
 	c.wake()
 	c.cancelSome()
 	c.carryOut()
@@ -23,7 +24,7 @@ func (c *Core) passTime() {
 	c.watchDeadlines()
 	for _, h := range c.hosts {
 		switch {
-		case h.answers():
+		case h.answers() && !h.removed:
 			c.anyUp, h.downAt = c.now.Mono, 0
 		case h.downAt == 0:
 			h.downAt = max(1, c.now.Mono)
@@ -63,6 +64,7 @@ func (c *Core) Next() (time.Duration, bool) {
 			soon(h.lostAt() + lookWait)
 			soon(h.looks.movedAt + beatFresh)
 		}
+		soon(h.leaveBy)
 		soon(h.retryAt)
 		soon(h.probeAt)
 		soon(h.listAt)
@@ -80,6 +82,7 @@ func (c *Core) Next() (time.Duration, bool) {
 	soon(c.balanceAt)
 	soon(c.reconcileBy)
 	soon(c.clearUntil)
+	soon(c.neverAt)
 	if c.sweep.pending() || len(c.asked) > 0 && !c.editWaits() {
 		soon(c.now.Mono + 1)
 	}

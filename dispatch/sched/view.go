@@ -90,6 +90,10 @@ func (h *host) shown() (HostState, string) {
 		return h.state, "its helper says hello and then nothing more"
 	case h.stopped:
 		return Disabled, stoppedWhy
+	case h.removed:
+		return Draining, h.leavingWhy()
+	case h.next != nil:
+		return Draining, movingWhy
 	case h.draining:
 		return Draining, drainingWhy
 	case h.barred != "":
@@ -117,7 +121,7 @@ func (c *Core) Stuck() string {
 		switch {
 		case h.takes() && h.hold == notHeld, h.state == Connecting && !h.known: // or it may soon
 			return ""
-		case h.linked && h.draining:
+		case h.linked && (h.draining || h.removed || h.next != nil):
 			asked = append(asked, h.spec.Name+" "+h.standsText())
 		default:
 			wrong = append(wrong, h.spec.Name+" "+h.standsText())

@@ -156,6 +156,8 @@ func (c *Core) whyReady(id jobs.ID, j *jobs.Job) string {
 		}
 	}
 	switch {
+	case fit == 0:
+		return "no host of the inventory can run it"
 	case up == 0 && fit == 1:
 		return "the only host that can run it cannot take it: " + away
 	case up == 0:

@@ -51,20 +51,25 @@ func (c *Core) heedWishes() {
 		c.say("", 0, "launching is still paused, as a person asked; p on the screen (dcs-tui attach) continues it")
 	}
 	for _, h := range c.hosts {
-		w := c.table.Hosts[h.spec.Name]
-		h.draining, h.stopped, h.given = w.Use != jobs.HostUsed, w.Use == jobs.HostStopped, min(int(w.Slots), jobs.MaxSlots)
-		var still []string
-		switch w.Use {
-		case jobs.HostDrained:
-			still = append(still, "is still drained")
-		case jobs.HostStopped:
-			still = append(still, "is still stopped")
-		}
-		if h.given > 0 {
-			still = append(still, "still has "+jobs.Plural(h.given, "slot"))
-		}
-		if still != nil {
-			c.say(h.spec.Name, 0, "%s %s, as a person asked", h.spec.Name, strings.Join(still, " and "))
-		}
+		c.heedWish(h)
+	}
+}
+
+// heedWish applies what was asked of a host.
+func (c *Core) heedWish(h *host) {
+	w := c.table.Hosts[h.spec.Name]
+	h.draining, h.stopped, h.given = w.Use != jobs.HostUsed, w.Use == jobs.HostStopped, min(int(w.Slots), jobs.MaxSlots)
+	var still []string
+	switch w.Use {
+	case jobs.HostDrained:
+		still = append(still, "is still drained")
+	case jobs.HostStopped:
+		still = append(still, "is still stopped")
+	}
+	if h.given > 0 {
+		still = append(still, "still has "+jobs.Plural(h.given, "slot"))
+	}
+	if still != nil {
+		c.say(h.spec.Name, 0, "%s %s, as a person asked", h.spec.Name, strings.Join(still, " and "))
 	}
 }

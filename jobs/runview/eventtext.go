@@ -62,6 +62,10 @@ func Text(r *jobs.Record) string {
 		return r.Reason
 	case jobs.KindHost:
 		return hostText(r)
+	case jobs.KindMachine:
+		return r.Host + " is the machine " + r.Reason
+	case jobs.KindInventory:
+		return inventoryText(r)
 	case jobs.KindPause:
 		if r.Count == 0 {
 			return "launching continues"
@@ -79,6 +83,20 @@ func Text(r *jobs.Record) string {
 		return ""
 	}
 	return string(r.Kind) + because(r.Reason)
+}
+
+// inventoryText returns how a person changed the set of hosts.
+func inventoryText(r *jobs.Record) string {
+	switch r.Count {
+	case jobs.HostAdded:
+		if r.Reason != "" {
+			return fmt.Sprintf("%s (%s) is added to the hosts of the run on request", r.Host, r.Reason)
+		}
+		return r.Host + " is added to the hosts of the run on request"
+	case jobs.HostRemoved:
+		return r.Host + " is removed from the hosts of the run on request"
+	}
+	return r.Host + " is part of the run if the inventory file says so"
 }
 
 // requestText returns what came of a request.

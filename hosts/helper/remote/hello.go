@@ -192,6 +192,9 @@ func (h *helper) findDirs(hello *hosts.Hello) error {
 	if err := h.findPlace(hello); err != nil {
 		return err
 	}
+	if hello.Machine, err = h.machineID(); err != nil {
+		return fmt.Errorf("work_dir cannot be used: %w", err)
+	}
 	if err := tryWrite(temps{filepath.Join(h.dir, "attempts"), h.open.Host, h.holder()}); err != nil {
 		return fmt.Errorf("no job can be run here, its files could not be written: %w", err)
 	}

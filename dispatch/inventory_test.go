@@ -1,0 +1,59 @@
+package dispatch
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/hosts"
+)
+
+// TestSetHosts: an added host gets an agent and jobs, a removed one finishes its jobs, is
+// told goodbye, and its agent ends; one that is added again afterwards gets jobs again (B5).
+func TestSetHosts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, 20*time.Second, "a")
+		r.submit(60)
+		time.Sleep(5 * time.Second)
+		host := func(name string) *hosts.Host {
+			return &hosts.Host{Name: name, Link: "ssh", Addresses: []string{name}, Slots: hosts.SlotRule{Fixed: 4}, Weight: 1}
+		}
+		give := func(list ...*hosts.Host) {
+			if err := r.d.SetHosts(context.Background(), list); err != nil {
+				t.Fatal(err)
+			}
+		}
+		names := func() (all string) {
+			for _, h := range r.d.Snapshot().Hosts {
+				all += h.Name
+			}
+			return all
+		}
+		give(host("b"))
+		if got := names(); got != "ba" {
+			t.Errorf("hosts %q, want b, and a while its jobs run", got)
+		}
+		time.Sleep(40 * time.Second)
+		if got := names(); got != "b" {
+			t.Errorf("hosts %q, want b", got)
+		}
+		r.hosts.mu.Lock()
+		if len(r.hosts.byes) != 1 || !r.hosts.byes[0].End {
+			t.Errorf("goodbyes %v, want one to a, with the end", r.hosts.byes)
+		}
+		r.hosts.mu.Unlock()
+		give(host("b"), host("a"))
+		<-r.d.Finished()
+		r.close(sched.AllDone)
+		if len(r.hosts.byes) != 3 {
+			t.Errorf("%d goodbyes, want 3", len(r.hosts.byes))
+		}
+		for id, n := range r.hosts.started {
+			if n != 1 {
+				t.Errorf("%s started %d times", id, n)
+			}
+		}
+	})
+}

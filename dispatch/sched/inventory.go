@@ -1,0 +1,425 @@
+package sched
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
+
+// The set of hosts changes during a run (B5, D7). A host is known by its name, and the
+// machine behind a name may change: its address is edited, a name is given to a new
+// machine. Every machine has an id that was made on it, and the journal says which machine
+// was behind a name when an attempt was launched there. Only that machine settles the
+// attempt: another one under the same name knows nothing of it, whatever it finds.
+
+// SetHosts is the complete set of hosts that the run is to use from now on. The core does
+// not change the hosts and keeps them.
+//
+// A new host is connected to. A host that is not in the set any more starts nothing, and
+// leaves when nothing of the run is open there; if it is added again before, it stays.
+// Another address counts when nothing is open at the old one, and the host starts nothing
+// until then. Setup, nice, and share_dir count from the next connection on, everything
+// else at once.
+type SetHosts struct{ Hosts []*hosts.Host }
+
+func (SetHosts) event() {}
+
+// ChangeInventory records that a person added or removed a host, whatever the inventory
+// file says. Whoever gives SetHosts reads it in Table.Inventory.
+type ChangeInventory struct {
+	Host    string
+	Change  int    // jobs.HostAdded or jobs.HostRemoved
+	Options string // of an added host
+}
+
+func (ChangeInventory) event() {}
+
+// Configure gives the specification by which a host is connected to from now on. The first
+// one for a host makes its agent.
+type Configure struct {
+	Host string
+	Spec *hosts.Host
+}
+
+// Leave ends the part of a host in the run: nothing of the run is open there. Its agent
+// takes leave of it and ends.
+type Leave struct{ Host string }
+
+// To returns the host.
+func (o Configure) To() string { return o.Host }
+
+// To returns the host.
+func (o Leave) To() string { return o.Host }
+
+// changeInventory returns why it does nothing, "" if it does.
+func (c *Core) changeInventory(e ChangeInventory) (refused string) {
+	had, ok := c.table.Inventory[e.Host]
+	h := c.byName[e.Host]
+	switch is := h != nil && !h.removed; {
+	case e.Change == jobs.HostAdded && is:
+		return e.Host + " is in use already"
+	case e.Change == jobs.HostRemoved && ok && had.Removed:
+		return e.Host + " is removed already"
+	case e.Change == jobs.HostRemoved && !is && !ok:
+		return c.noHost(e.Host)
+	}
+	c.emit(jobs.Record{Kind: jobs.KindInventory, Host: e.Host, Count: e.Change, Reason: e.Options})
+	return ""
+}
+
+func (c *Core) setHosts(e SetHosts) {
+	place := make(map[string]int, len(e.Hosts))
+	for i, s := range e.Hosts {
+		place[s.Name] = i
+	}
+	fewer := false // a job may fit nowhere that did
+	for _, h := range c.hosts {
+		i, wanted := place[h.spec.Name]
+		switch {
+		case !wanted && h.removed:
+		case !wanted:
+			c.removeHost(h)
+			fewer = true
+		default:
+			fewer = c.changeHost(h, e.Hosts[i]) || fewer
+		}
+	}
+	for _, s := range e.Hosts {
+		if c.byName[s.Name] == nil {
+			c.addHost(s)
+		}
+	}
+	order := func(h *host) int {
+		if i, wanted := place[h.spec.Name]; wanted {
+			return i
+		}
+		return len(place)
+	}
+	slices.SortStableFunc(c.hosts, func(a, b *host) int { return cmp.Compare(order(a), order(b)) })
+	if fewer && c.neverAt == 0 {
+		c.neverAt = c.now.Mono + c.cfg.GiveUp
+	}
+	c.setChanged()
+}
+
+// setChanged lets everything that depends on the set of hosts follow a change of it.
+func (c *Core) setChanged() {
+	for i, h := range c.hosts {
+		h.idx = i
+	}
+	c.queue.capacityChanged()
+	for _, cl := range c.queue.list {
+		c.fit(cl)
+	}
+	hybrid := bothKinds(c.specs())
+	if hybrid == c.hybrid {
+		return
+	}
+	var again []jobs.ID // classes know of estimates only in a hybrid run
+	for i, spot := range c.queue.spots {
+		if spot == ready {
+			again = append(again, jobs.ID(i+1))
+		}
+	}
+	anywhere := c.queue.anywhere
+	c.queue.anywhere = make(map[jobs.ID]bool)
+	for _, id := range again {
+		c.leave(id)
+	}
+	c.hybrid, c.queue.lastOpts = hybrid, nil
+	for _, id := range again {
+		if anywhere[id] {
+			c.queue.anywhere[id] = true
+		}
+		c.makeReady(id, c.table.Job(id))
+	}
+}
+
+// specs returns the hosts of the set.
+func (c *Core) specs() []*hosts.Host {
+	var list []*hosts.Host
+	for _, h := range c.hosts {
+		if !h.removed {
+			list = append(list, h.spec)
+		}
+	}
+	return list
+}
+
+func (c *Core) addHost(s *hosts.Host) {
+	machine := c.table.At[s.Name]
+	h := newHost(s, len(c.hosts))
+	h.seen, h.heard, h.cutAt, h.inherited = c.now.Mono, c.now.Mono, c.now.Mono, true
+	if i := c.absentWith(s.Name, machine); i >= 0 {
+		h = c.absent[i]
+		defer c.rekey(h.missing)()
+		c.absent = slices.Delete(c.absent, i, i+1)
+		h.spec, h.known = s, true
+		h.leased = max(h.leased, s.LostAfterOrDefault())
+	}
+	h.machine, h.away, h.state, h.reason = machine, c.now.Mono, Connecting, ""
+	c.hosts = append(c.hosts, h)
+	c.byName[s.Name] = h
+	h.idx = len(c.hosts) - 1
+	c.heedWish(h)
+	c.say(s.Name, 0, "%s is added to the hosts of the run", s.Name)
+	h.out.spec = true
+	c.connect(h)
+}
+
+func (c *Core) removeHost(h *host) {
+	goesOn := ""
+	if h.open > 0 {
+		goesOn = "; what runs there finishes"
+	}
+	c.say(h.spec.Name, 0, "%s is removed from the hosts of the run: it starts nothing more%s", h.spec.Name, goesOn)
+	h.removed, h.leaveBy, h.next, h.reserved = true, c.now.Mono+clearingTime, nil, nil
+	h.withdrawAll()
+}
+
+// changeHost takes a host's new specification in, and reports whether it is another one.
+func (c *Core) changeHost(h *host, s *hosts.Host) bool {
+	is := h.spec
+	if h.next != nil {
+		is = h.next
+	}
+	if h.removed {
+		h.removed = false
+		c.say(s.Name, 0, "%s is added to the hosts of the run again, and stays", s.Name)
+	}
+	if is.Same(s) {
+		return false
+	}
+	c.say(s.Name, 0, "%s is changed in the inventory", s.Name)
+	h.next = nil
+	now := *s
+	if elsewhere(h.spec, s) {
+		h.next = s
+		h.reserved = nil
+		h.withdrawAll()
+		if h.open > 0 {
+			c.say(s.Name, 0, "the new address of %s counts when what is open at the old one is over", s.Name)
+		}
+		now.Addresses, now.Port, now.User, now.Identity, now.Jump = h.spec.Addresses, h.spec.Port, h.spec.User, h.spec.Identity, h.spec.Jump
+		now.Link, now.Command, now.Shells, now.WorkDir = h.spec.Link, h.spec.Command, h.spec.Shells, h.spec.WorkDir
+	}
+	c.respecify(h, &now)
+	return true
+}
+
+// elsewhere reports whether b leads to another place than a, or by another way.
+func elsewhere(a, b *hosts.Host) bool {
+	return !slices.Equal(a.Addresses, b.Addresses) || a.Port != b.Port || a.User != b.User || a.Identity != b.Identity ||
+		!slices.Equal(a.Jump, b.Jump) || a.Link != b.Link || !slices.Equal(a.Command, b.Command) || a.Shells != b.Shells || a.WorkDir != b.WorkDir
+}
+
+// respecify lets a specification count.
+func (c *Core) respecify(h *host, s *hosts.Host) {
+	rule := h.spec.Slots
+	h.spec = s
+	h.leased = max(h.leased, s.LostAfterOrDefault()) // leases that were given before
+	h.out.spec = true
+	if h.hello != nil {
+		hello := *h.hello
+		if hello.Cores > 0 && s.Slots != rule {
+			hello.Slots = s.Slots.Count(hello.Cores)
+		}
+		h.learn(&hello)
+	}
+	if len(s.Quiet) == 0 && h.quiet {
+		h.quiet, h.quietTurn = false, 0
+	}
+}
+
+// moveHosts lets hosts go to their new addresses, and leave, when nothing is open there.
+func (c *Core) moveHosts() {
+	left := false
+	for i := 0; i < len(c.hosts); i++ {
+		h := c.hosts[i]
+		switch {
+		case h.open > 0:
+		case h.next != nil:
+			c.move(h)
+		case h.removed && (!h.linked || len(h.missing) == 0 || c.now.Mono >= h.leaveBy):
+			c.hosts = slices.Delete(c.hosts, i, i+1)
+			i--
+			c.depart(h)
+			left = true
+		}
+	}
+	if left {
+		c.setChanged()
+	}
+	c.absent = slices.DeleteFunc(c.absent, func(h *host) bool { return h.open == 0 && len(h.missing) == 0 })
+	if c.neverAt > 0 && c.now.Mono >= c.neverAt {
+		c.neverAt = 0
+		c.queue.capacityChanged()
+	}
+}
+
+// move connects to a host at its new address.
+func (c *Core) move(h *host) {
+	if h.linked {
+		c.cut(h)
+		h.mute, h.outage = 0, 0
+	}
+	h.out.disconnect = true
+	s := h.next
+	h.next, h.dialing, h.failures = nil, false, 0
+	h.state, h.reason = Connecting, ""
+	c.respecify(h, s)
+	c.connect(h)
+}
+
+// depart ends the part of a host in the run.
+func (c *Core) depart(h *host) {
+	name := h.spec.Name
+	defer c.rekey(h.missing)()
+	delete(c.byName, name)
+	c.leaving = append(c.leaving, Leave{name})
+	c.say(name, 0, "%s has left the run", name)
+	if len(h.missing) == 0 {
+		return
+	}
+	if h.linked {
+		c.cut(h)
+	}
+	h.idx, h.removed, h.dialing, h.retryAt, h.state, h.reason = -1, false, false, 0, Suspect, notInInventory
+	h.out = outbox{}
+	c.absent = append(c.absent, h)
+}
+
+const notInInventory = "it is not in the inventory any more"
+
+// absentWith returns the index in absent of a machine under a name, or -1.
+func (c *Core) absentWith(name string, machine int32) int {
+	return slices.IndexFunc(c.absent, func(o *host) bool { return o.is(name, machine) })
+}
+
+// rekey takes the jobs of lost attempts from their classes until the function that it
+// returns puts them back: where a job may go depends on who is behind which name.
+func (c *Core) rekey(lost []jobs.AttemptID) func() {
+	lost = slices.Clone(lost)
+	for _, id := range lost {
+		c.leave(id.Job)
+	}
+	return func() {
+		for _, id := range lost {
+			c.enqueue(id.Job)
+		}
+	}
+}
+
+// is reports whether the host is the machine of that number under that name.
+func (h *host) is(name string, machine int32) bool {
+	return h.spec.Name == name && (machine == 0 || h.machine == machine)
+}
+
+// has reports whether the attempt is one of the machine that is behind the host's name.
+func (h *host) has(a *jobs.Attempt) bool { return h.is(a.Host, a.Machine) }
+
+// hostWith returns the host that has the attempts of a machine under a name; nil if no
+// open or lost attempt is known there.
+func (c *Core) hostWith(name string, machine int32) *host {
+	if h := c.byName[name]; h != nil && h.is(name, machine) {
+		return h
+	}
+	if i := c.absentWith(name, machine); i >= 0 {
+		return c.absent[i]
+	}
+	return nil
+}
+
+// named returns the host of a name, also one that is not in the inventory; nil if there is none.
+func (c *Core) named(name string) *host {
+	if h := c.byName[name]; h != nil {
+		return h
+	}
+	if i := slices.IndexFunc(c.absent, func(h *host) bool { return h.spec.Name == name }); i >= 0 {
+		return c.absent[i]
+	}
+	return nil
+}
+
+// hostOf is hostWith, and makes the host if there is none. A machine that cannot be asked,
+// because the inventory lacks its name or has another machine behind it, is kept beside the
+// inventory: its attempts wait for the lost rule.
+func (c *Core) hostOf(name string, machine int32) *host {
+	if h := c.hostWith(name, machine); h != nil {
+		return h
+	}
+	h := newHost(&hosts.Host{Name: name}, -1)
+	h.machine, h.heard, h.cutAt, h.inherited = machine, c.now.Mono, c.now.Mono, true
+	h.state, h.reason = Suspect, notInInventory
+	if c.byName[name] != nil {
+		h.reason = anotherMachine
+	}
+	c.absent = append(c.absent, h)
+	return h
+}
+
+const anotherMachine = "another machine answers under its name"
+
+// identify notes which machine answers under a host's name. If it is another one than
+// before, what is open on that one is kept apart: this one cannot tell of it.
+func (c *Core) identify(h *host, id string) {
+	name := h.spec.Name
+	if id == "" || h.machine != 0 && c.table.Machines[jobs.Machine{Host: name, ID: id}] == h.machine {
+		return
+	}
+	if !c.emit(jobs.Record{Kind: jobs.KindMachine, Host: name, Reason: id}) {
+		return
+	}
+	was, machine := h.machine, c.table.At[name]
+	if was == machine {
+		return
+	}
+	defer c.rekey(h.missing)()
+	if was == 0 { // a host whose machine was never known has attempts only after damage
+		h.machine = machine
+		return
+	}
+	if h.open > 0 || len(h.missing) > 0 {
+		o := newHost(h.spec, -1)
+		o.machine, o.leased, o.hello = was, h.leased, h.hello
+		o.seen, o.heard, o.cutAt, o.away, o.inherited = h.seen, h.heard, h.cutAt, h.away, h.inherited
+		o.state, o.reason = Suspect, anotherMachine
+		c.absent = append(c.absent, o)
+		c.say(name, 0, "another machine answers as %s: it cannot tell what became of what was launched on the one before (%s), "+
+			"which waits until that one has been silent for %s", name, jobs.Plural(h.open, "attempt"), short(h.spec.LostAfterOrDefault()))
+		o.takeFrom(h)
+	}
+	h.machine, h.rest = machine, rest{}
+	if i := c.absentWith(name, machine); i >= 0 {
+		defer c.rekey(c.absent[i].missing)()
+		h.takeFrom(c.absent[i])
+		c.absent = slices.Delete(c.absent, i, i+1)
+	}
+}
+
+// takeFrom moves what is on another host in the books to this one, which has nothing.
+func (h *host) takeFrom(o *host) {
+	for f := o.head; f != nil; f = f.next {
+		o.uncount(f)
+		f.h = h
+		for len(h.gpuBusy) < len(o.gpuBusy) {
+			h.gpuBusy = append(h.gpuBusy, false)
+		}
+		h.count(f)
+	}
+	h.head, h.tail, h.open = o.head, o.tail, o.open
+	o.head, o.tail, o.open = nil, nil, 0
+	h.missing, o.missing = o.missing, nil
+	h.known = true
+}
+
+// leavingWhy is why a removed host takes no jobs.
+func (h *host) leavingWhy() string {
+	return fmt.Sprintf("removed from the inventory: %s open there, then it leaves", jobs.Plural(h.open, "attempt"))
+}
+
+// movingWhy is why a host with a new address takes no jobs.
+const movingWhy = "its new address counts when nothing is open at the old one any more"

@@ -1,0 +1,181 @@
+package sched
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
+
+// upAs lets a machine answer under a host's name.
+func (s *stage) upAs(name, machine string) (all []Order) {
+	h := s.c.byName[name].spec
+	all = append(all, s.step(HostUp{name, &hosts.Hello{Machine: machine, Cores: h.Slots.Fixed + 1, Slots: h.Slots.Fixed, MemBytes: 16 << 30, GPUs: 2}})...)
+	return append(all, s.step(HostBeat{name, &hosts.Beat{MemFree: -1, DiskFree: -1}})...)
+}
+
+func at(name string, slots int, address string) *hosts.Host {
+	h := box(name, slots)
+	h.Addresses = []string{address}
+	return h
+}
+
+func set(list ...*hosts.Host) SetHosts { return SetHosts{Hosts: list} }
+
+// TestSetHosts: hosts come and go while the run goes on (B5).
+func TestSetHosts(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		do   func(t *testing.T, s *stage)
+	}{
+		{"a new host connects and gets jobs", func(t *testing.T, s *stage) {
+			o := s.step(set(box("a", 1), box("b", 2)))
+			want(t, "configured", hostsOf[Configure](o), "b")
+			want(t, "connects", said[Connect](o), "{b}")
+			want(t, "launched", on(s.upAs("b", "B"), "b"), "2.1 3.1")
+		}},
+		{"a removed host finishes its jobs and leaves", func(t *testing.T, s *stage) {
+			s.started("a", "1.1")
+			o := s.step(set(box("b", 1)))
+			want(t, "leaves at once", said[Leave](o), "")
+			want(t, "its limit", said[SetLimit](o), "{a 0}")
+			o = s.ended("a", "1.1", okay)
+			want(t, "launched there", on(o, "a"), "")
+			want(t, "leaves", said[Leave](o), "{a}")
+			want(t, "others", on(s.upAs("b", "B"), "b"), "2.1 3.1")
+		}},
+		{"one that is added again before it left stays", func(t *testing.T, s *stage) {
+			s.started("a", "1.1")
+			s.step(set())
+			s.step(set(box("a", 1)))
+			o := s.ended("a", "1.1", okay)
+			want(t, "leaves", said[Leave](o), "")
+			want(t, "launched there", on(o, "a"), "2.1 3.1")
+		}},
+		{"slots apply at once", func(t *testing.T, s *stage) {
+			o := s.step(set(box("a", 3)))
+			want(t, "limit", said[SetLimit](o), "{a 3}")
+			want(t, "launched", on(o, "a"), "2.1 3.1")
+			want(t, "disconnects", said[Disconnect](o), "")
+		}},
+		{"another address counts when nothing is open at the old one", func(t *testing.T, s *stage) {
+			s.started("a", "1.1")
+			o := s.step(set(at("a", 1, "elsewhere")))
+			want(t, "disconnects at once", said[Disconnect](o), "")
+			o = s.ended("a", "1.1", okay)
+			want(t, "launched at the old address", on(o, "a"), "")
+			want(t, "disconnects", said[Disconnect](o), "{a}")
+			want(t, "connects", said[Connect](o), "{a}")
+			if got := s.c.byName["a"].spec.Addresses; len(got) != 1 || got[0] != "elsewhere" {
+				t.Errorf("addresses %v", got)
+			}
+			want(t, "launched there", on(s.upAs("a", "A2"), "a"), "2.1 3.1")
+		}},
+		{"the same set changes nothing", func(t *testing.T, s *stage) {
+			o := s.step(set(box("a", 1)))
+			if len(o) != 0 || len(s.records) != 0 {
+				t.Errorf("orders %v, records %v", o, s.records)
+			}
+		}},
+		{"a removed host that cannot be reached leaves when its jobs are given up", func(t *testing.T, s *stage) {
+			s.started("a", "1.1")
+			s.step(down("a", hosts.Unreachable, "gone"))
+			s.step(set(box("b", 1)))
+			s.upAs("b", "B")
+			o := s.wait(2*time.Minute, "b")
+			want(t, "leaves", said[Leave](o), "{a}")
+			if j := s.c.table.Job(1); j.Attempts[0].State != jobs.AttemptLost {
+				t.Errorf("attempt 1.1 is %v", j.Attempts[0].State)
+			}
+		}},
+		{"jobs that only a removed host can run wait before they fail", func(t *testing.T, s *stage) {
+			s.step(set(box("b", 1)))
+			s.upAs("b", "B")
+			s.submit(false, &jobs.Options{Slots: 1, Tags: []string{"gpu"}})
+			n := jobs.ID(len(s.c.table.Jobs))
+			want(t, "at once", s.c.table.Job(n).State.String(), "queued")
+			s.wait(11*time.Minute, "b")
+			want(t, "after 11 minutes", s.c.table.Job(n).State.String(), "failed")
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newStage(t, Config{}, box("a", 1))
+			s.upAs("a", "A")
+			s.plain(5)
+			c.do(t, s)
+		})
+	}
+}
+
+func hostsOf[T Order](orders []Order) string {
+	var names []string
+	for _, o := range orders {
+		if _, ok := o.(T); ok {
+			names = append(names, o.To())
+		}
+	}
+	return strings.Join(names, " ")
+}
+
+// TestMachineSettlesItsOwn: an attempt is settled only by the machine on which it was
+// launched; what another one under the same name says of it proves nothing.
+func TestMachineSettlesItsOwn(t *testing.T) {
+	answers := func(a hosts.Answer) Event {
+		return AttemptsProbed{"a", &hosts.Probed{Jobs: []hosts.ProbedJob{{Attempt: attemptIDs("1.1")[0], Answer: a, Why: "?"}}}}
+	}
+	for _, c := range []struct {
+		name string
+		ev   Event
+	}{
+		{"a tombstone", answers(hosts.NeverStarted)},
+		{"a dead process", answers(hosts.Dead)},
+		{"withdrawn", AttemptsWithdrawn{"a", &hosts.Withdrawn{Attempts: attemptIDs("1.1")}}},
+		{"refused", HostRefused{"a", &hosts.Refused{Attempts: attemptIDs("1.1")}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newStage(t, Config{}, box("a", 1))
+			s.upAs("a", "A")
+			s.plain(2)
+			s.started("a", "1.1")
+			s.step(down("a", hosts.Broken, "gone"))
+			o := s.upAs("a", "B")
+			want(t, "asked of the other machine", said[Probe](o), "")
+			want(t, "launched", on(o, "a"), "2.1")
+			s.step(c.ev)
+			if a := s.c.table.Job(1).Attempts[0]; a.State != jobs.AttemptRunning {
+				t.Errorf("1.1 is %v", a.State)
+			}
+			// The machine comes back, and settles what it has.
+			s.step(down("a", hosts.Broken, "gone"))
+			o = s.upAs("a", "A")
+			want(t, "asked", said[Probe](o), "{a [1.1]}")
+			s.ended("a", "1.1", okay)
+			want(t, "job 1", s.c.table.Job(1).State.String(), "succeeded")
+			want(t, "job 2", s.c.table.Job(2).State.String(), "running")
+		})
+	}
+}
+
+// TestMachineOfTheNextDispatcher: the journal says which machine has an attempt, also to a
+// later dispatcher; without word of it the attempt is given up by the ordinary rule.
+func TestMachineOfTheNextDispatcher(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 1))
+	s.upAs("a", "A")
+	s.plain(1)
+	s.started("a", "1.1")
+	next := &jobs.Table{Specs: s.c.table.Specs}
+	for i := range s.journal {
+		if err := jobs.Fold(next, &s.journal[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s = &stage{t: t, c: New(Config{}, next, []*hosts.Host{at("a", 1, "elsewhere")})}
+	s.step(Tick{})
+	o := s.upAs("a", "B")
+	want(t, "asked", said[Probe](o), "")
+	want(t, "launched at once", on(o, "a"), "")
+	o = s.wait(3*time.Minute, "a")
+	want(t, "launched when the first is given up", on(o, "a"), "1.2")
+}
