@@ -249,7 +249,7 @@ func (p *eventsPane) keys() []binding {
 			when: p.hasJob, do: func(m *model) tea.Cmd { return m.showJob(p.event(m).Job) }},
 		{keys: []string{"a"}, show: "a", word: "all records", group: "Events", help: "every record of the journal, or only what matters",
 			do: func(*model) tea.Cmd { p.all = !p.all; return nil }},
-		{keys: []string{"/"}, show: "/", word: "filter", group: "Events", help: "only events with a text, host:ws01, job:17",
+		{keys: []string{"/"}, show: "/", word: "filter", group: "Events", help: "only events with a text, host=ws01, job=17",
 			do: func(m *model) tea.Cmd {
 				m.modal = &input{prompt: "filter events: /", text: newEdited(p.filter),
 					done: func(m *model, s string) (tea.Cmd, error) { p.filter, p.cursor = s, 0; return nil, nil }}

@@ -229,9 +229,12 @@ func (p *failedPane) requeue(m *model) tea.Cmd {
 	return m.requeueJobs(l.group.Which)
 }
 
+// failedFilter takes the jobs that failed.
+const failedFilter = "(state=fail or state=timeout)"
+
 // filterJobs goes on in the list of jobs, with its filter to be typed further.
 func (p *failedPane) filterJobs(m *model) tea.Cmd {
-	cmd := m.showJobs("state:fail,timeout")
+	cmd := m.showJobs(failedFilter)
 	m.openFilter(&m.jobs.list)
 	if line, ok := m.modal.(*input); ok {
 		line.text.insert(" ")
@@ -244,5 +247,5 @@ func (p *failedPane) inJobs(m *model) tea.Cmd {
 	l, _ := p.line(m)
 	m.jobs.sel.set(slices.Clone(l.group.Which))
 	m.say(plural(l.group.Count, "job") + " selected: " + m.clean(l.group.Cause))
-	return m.showJobs("state:fail,timeout")
+	return m.showJobs(failedFilter)
 }

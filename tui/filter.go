@@ -99,16 +99,16 @@ func (m *model) filterNote(l *list, text string, w int) []string {
 	return []string{styleFaint.Render(" " + plural(page.Matched, "job"))}
 }
 
-// filterWords completes the keys of the filter language and what is known of their values.
+// filterWords completes fields and what is known of their values.
 func (m *model) filterWords(before string) (int, []string) {
 	start := strings.LastIndexByte(before, ' ') + 1
 	word := before[start:]
 	if word == "" {
 		return start, nil
 	}
-	minus := word[:len(word)-len(strings.TrimLeft(word, "-!("))]
-	start, word = start+len(minus), word[len(minus):]
-	known := slices.Clone(filterKeys)
+	before = word[:len(word)-len(strings.TrimLeft(word, "!("))]
+	start, word = start+len(before), word[len(before):]
+	known := slices.Clone(filterFields)
 	for _, p := range m.jobs.seen.params {
 		known = append(known, p+"=")
 	}
@@ -117,24 +117,22 @@ func (m *model) filterWords(before string) (int, []string) {
 			known = append(known, name+">", name+"<")
 		}
 	}
-	if i := strings.IndexAny(word, ":="); i > 0 {
+	if i := strings.IndexByte(word, '='); i > 0 {
 		switch key := word[:i+1]; key {
-		case "state:":
-			known = prefixed(key, stateWords)
 		case "state=":
-			known = prefixed(key, journalStates)
-		case "host:", "host=":
+			known = prefixed(key, stateWords)
+		case "host=":
 			known = prefixed(key, m.hostNames())
 		}
 	}
 	return start, startingWith(known, word)
 }
 
-// filterKeys and stateWords are of the filter language (jobs/runview).
+// filterFields and stateWords are offered by completion; jobs/runview has their meaning.
 var (
-	filterKeys    = []string{"state:", "host:", "queue:", "tag:", "exit:", "try:", "prio:", "id:", "straggler"}
-	journalStates = []string{"queued", "running", "succeeded", "failed", "timed_out", "cancelled", "skipped"}
-	stateWords    = []string{"open", "done", "bad", "run", "queue", "retry", "fail", "timeout", "ok", "cancel", "skip", "waits", "handed", "away", "ending"}
+	filterFields = []string{"state=", "host=", "queue=", "tags~", "exit=", "signal=", "try=", "prio=", "time>", "job=", "straggler=yes", "not "}
+	stateWords   = []string{"open", "done", "bad", "run", "queue", "retry", "fail", "timeout", "ok", "cancel", "skip", "waits", "handed", "away", "ending",
+		"queued", "running", "succeeded", "failed", "timed_out", "cancelled", "skipped"}
 )
 
 func prefixed(p string, words []string) []string {

@@ -265,9 +265,9 @@ func TestEventsAreFiltered(t *testing.T) {
 	press(t, m, "a")
 	want("a", runview.EventsWindow{All: true})
 	press(t, m, "/")
-	typeText(t, m, "host:ws05")
+	typeText(t, m, "host=ws05")
 	press(t, m, "enter")
-	want("/", runview.EventsWindow{All: true, Filter: "host:ws05"})
+	want("/", runview.EventsWindow{All: true, Filter: "host=ws05"})
 	press(t, m, "esc", "a")
 	want("esc a", runview.EventsWindow{})
 }
@@ -282,7 +282,7 @@ func TestTheHelpIsWhole(t *testing.T) {
 		text.WriteString(strings.ReplaceAll(plain(m), "\n                ", ""))
 		press(t, m, "pgdown")
 	}
-	for _, word := range []string{"drain: what runs there finishes", "state:fail", "straggler", ":requeue", "one slot more", "ctrl+z", "ended because it ran longer"} {
+	for _, word := range []string{"drain: what runs there finishes", "state=fail", "straggler", ":requeue", "one slot more", "ctrl+z", "ended because it ran longer"} {
 		if !strings.Contains(text.String(), word) {
 			t.Errorf("the help does not have %q", word)
 		}
@@ -300,7 +300,7 @@ func TestDetailsOfAHost(t *testing.T) {
 	press(t, m, "2", "j", "j", "j", "j", "enter")
 	golden(t, m, "frame-host-80x24")
 	ask := m.ask()
-	if ask.Events == nil || ask.Events.Filter != "host:ws05" || !ask.Events.All {
+	if ask.Events == nil || ask.Events.Filter != "host=ws05" || !ask.Events.All {
 		t.Errorf("it asks for %+v", ask.Events)
 	}
 	if ask.Jobs != nil || ask.Groups {

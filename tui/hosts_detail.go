@@ -14,7 +14,7 @@ type hostModal struct {
 }
 
 func (p *hostModal) ask(m *model, ask *runview.Ask) {
-	ask.Events = &runview.EventsWindow{Filter: "host:" + p.name, All: true, Rows: 200}
+	ask.Events = &runview.EventsWindow{Filter: "host=" + p.name, All: true, Rows: 200}
 }
 
 func (p *hostModal) screen(m *model, w, h int) []string {

@@ -2,85 +2,80 @@ package tui
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
 
 	"dcs-tui/jobs/live"
-	"dcs-tui/jobs/results/sheet"
+	"dcs-tui/jobs/query"
 )
 
-// hostFilter returns a predicate for a filter in the language of the list of jobs. A
-// word must occur in the name, the state, or the reason for the state; a comparison
-// names a column of the list of hosts. An empty filter matches every host.
+// hostFilter returns a predicate for a filter. A word must occur in the name, the state,
+// or the reason for the state; a comparison names a column of the list of hosts. An empty
+// filter matches every host.
 func (m *model) hostFilter(text string) (func(*live.Host) bool, error) {
-	f, err := sheet.ParseSearch(text)
-	if f == nil || err != nil {
+	q, err := query.ParseSearch(text)
+	if q == nil || err != nil {
 		return func(*live.Host) bool { return true }, err
 	}
-	return sheet.Compile(f, sheet.Rows[*live.Host]{Cells: hostCells, Word: func(w sheet.Word) (func(*live.Host) bool, error) {
-		word := strings.ToLower(w.Text)
-		return func(h *live.Host) bool {
-			return strings.Contains(strings.ToLower(strings.Join([]string{h.Name, hostWord(h), m.clean(h.Reason)}, "\n")), word)
-		}, nil
-	}})
+	return query.Compile(q, query.Lookup[*live.Host](hostField), func(word string) func(*live.Host) bool {
+		has := query.Contains(word)
+		return func(h *live.Host) bool { return has(h.Name) || has(hostWord(h)) || has(m.clean(h.Reason)) }
+	})
 }
 
-// hostCells finds a column of the list by its heading, which is not case-sensitive.
-func hostCells(name string) (sheet.Cells[*live.Host], error) {
-	c := sheet.Cells[*live.Host]{Column: sheet.Column{Name: strings.ToLower(name), Role: sheet.Stat}}
-	number := func(f func(h *live.Host) float64) { // a negative value is unknown
-		c.Value = func(h *live.Host) sheet.Value {
-			if n := f(h); n >= 0 {
-				return sheet.NumberValue(n)
-			}
-			return sheet.Value{}
-		}
+// hostTexts and hostNumbers are the columns of the list of hosts by their headings. A
+// negative number is unknown.
+var (
+	hostTexts = map[string]func(h *live.Host) string{
+		"host": func(h *live.Host) string { return h.Name }, "state": hostWord, "note": func(h *live.Host) string { return h.Note },
 	}
-	switch c.Column.Name {
-	case "host":
-		c.Value = func(h *live.Host) sheet.Value { return sheet.TextValue(h.Name) }
-	case "state":
-		c.Value = func(h *live.Host) sheet.Value { return sheet.TextValue(hostWord(h)) }
-	case "note":
-		c.Value = func(h *live.Host) sheet.Value { return sheet.TextValue(h.Note) }
-	case "used":
-		number(func(h *live.Host) float64 { return float64(h.Running) })
-	case "slots":
-		number(func(h *live.Host) float64 { return float64(h.Slots) })
-	case "load":
-		number(func(h *live.Host) float64 { return h.Load[0] })
-	case "busy":
-		number(func(h *live.Host) float64 { return h.Busy })
-	case "ours":
-		number(func(h *live.Host) float64 { return h.Ours })
-	case "cores":
-		number(func(h *live.Host) float64 { return float64(h.Cores) })
-	case "mem":
-		c.Column.Unit = sheet.Bytes
-		number(func(h *live.Host) float64 {
+	hostNumbers = map[string]func(h *live.Host) float64{
+		"used":  func(h *live.Host) float64 { return float64(h.Running) },
+		"slots": func(h *live.Host) float64 { return float64(h.Slots) },
+		"load":  func(h *live.Host) float64 { return h.Load[0] },
+		"busy":  func(h *live.Host) float64 { return h.Busy },
+		"ours":  func(h *live.Host) float64 { return h.Ours },
+		"cores": func(h *live.Host) float64 { return float64(h.Cores) },
+		"ok":    func(h *live.Host) float64 { return float64(h.Done) },
+		"fail":  func(h *live.Host) float64 { return float64(h.Failed) },
+		"disk":  func(h *live.Host) float64 { return float64(h.DiskFree) },
+		"link":  func(h *live.Host) float64 { return h.Delay.Seconds() },
+		"files": func(h *live.Host) float64 { return h.FSDelay.Seconds() },
+		"mem": func(h *live.Host) float64 {
 			if h.MemBytes <= 0 || h.MemFree < 0 {
 				return -1
 			}
 			return float64(max(0, h.MemBytes-h.MemFree))
-		})
-	case "disk":
-		c.Column.Unit = sheet.Bytes
-		number(func(h *live.Host) float64 { return float64(h.DiskFree) })
-	case "link":
-		c.Column.Unit = sheet.Seconds
-		number(func(h *live.Host) float64 { return h.Delay.Seconds() })
-	case "files":
-		c.Column.Unit = sheet.Seconds
-		number(func(h *live.Host) float64 { return h.FSDelay.Seconds() })
-	case "ok":
-		number(func(h *live.Host) float64 { return float64(h.Done) })
-	case "fail":
-		number(func(h *live.Host) float64 { return float64(h.Failed) })
-	default:
-		return c, fmt.Errorf("hosts have no column %s to compare; quotes make it text", quoted(name))
+		},
 	}
-	return c, nil
+	hostTypes = map[string]query.Type{"mem": query.SizeType, "disk": query.SizeType, "link": query.DurationType, "files": query.DurationType}
+)
+
+// hostField finds a column by its heading, which is not case-sensitive.
+func hostField(name string) (*query.Field[*live.Host], error) {
+	f := &query.Field[*live.Host]{Name: strings.ToLower(name), Fact: true, Type: query.TextType}
+	if text := hostTexts[f.Name]; text != nil {
+		f.Value = func(h *live.Host) query.Value { return query.TextValue(text(h)) }
+		return f, nil
+	}
+	number := hostNumbers[f.Name]
+	if number == nil {
+		known := slices.Sorted(maps.Keys(hostNumbers))
+		return nil, fmt.Errorf("%w; quotes make it a text", query.Unknown("column", name, slices.AppendSeq(known, maps.Keys(hostTexts))))
+	}
+	if f.Type = hostTypes[f.Name]; f.Type == query.AnyType {
+		f.Type = query.NumberType
+	}
+	f.Value = func(h *live.Host) query.Value {
+		if n := number(h); n >= 0 {
+			return query.NumberValue(n)
+		}
+		return query.Value{}
+	}
+	return f, nil
 }
 
 // show puts the cursor on a host, whatever the filter is.

@@ -41,7 +41,7 @@ func TestHostsAreFilteredByTheirColumns(t *testing.T) {
 		}
 	}
 	for filter, want := range map[string]int{"HOST=ws03": 1, "host=ws0* state=up": 8, "State=draining": 1, "ok>=1007": 5, "Mem<1G": 0, "disk>1G load>1": 12,
-		"link<1s": 12, "ws1 -ws12": 2, "lost or draining": 2, "": 12} {
+		"link<1s": 12, "ws1 not ws12": 2, "lost or draining": 2, "": 12} {
 		m.hosts.filter = filter
 		if got := len(m.hosts.order(m)); got != want {
 			t.Errorf("%s: %d hosts, want %d", filter, got, want)
@@ -51,7 +51,7 @@ func TestHostsAreFilteredByTheirColumns(t *testing.T) {
 	press(t, m, "2", "2", "/")
 	typeText(t, m, "lod>3")
 	press(t, m, "enter")
-	shows(t, m, `hosts have no column "lod" to compare`)
+	shows(t, m, `there is no column "lod" (did you mean "load"?)`)
 }
 
 // In Failed / goes on in the list of jobs, with what failed.
@@ -60,7 +60,7 @@ func TestFilterFailed(t *testing.T) {
 	press(t, m, "3", "/")
 	typeText(t, m, "C=1")
 	press(t, m, "enter")
-	if m.tab != tabJobs || m.jobs.filter != "state:fail,timeout C=1" {
+	if m.tab != tabJobs || m.jobs.filter != "(state=fail or state=timeout) C=1" {
 		t.Errorf("tab %v, filter %q", m.tab, m.jobs.filter)
 	}
 }

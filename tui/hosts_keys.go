@@ -23,7 +23,7 @@ func (p *hostsPane) keys() []binding {
 		{keys: []string{"-"}, show: "-", group: "Hosts", help: "one slot less: what runs there goes on, one fewer starts",
 			when: p.when(func(h *live.Host) bool { return h.Slots > 0 }), do: p.slots(-1)},
 		{keys: []string{"f"}, show: "f", word: "its jobs", group: "Hosts", help: "the jobs of the host: the list of jobs, filtered",
-			when: p.some, do: func(m *model) tea.Cmd { return m.showJobs("host:" + p.host(m).Name) }},
+			when: p.some, do: func(m *model) tea.Cmd { return m.showJobs("host=" + p.host(m).Name) }},
 		{keys: []string{"/"}, show: "/", group: "Hosts", help: "only hosts with a text in name, state or reason, or by columns: load>4", do: p.openFilter},
 		{keys: []string{"s"}, show: "s", word: "sort", group: "Hosts", help: "those in trouble first, or as in the inventory",
 			when: p.some, do: func(*model) tea.Cmd { p.trouble = !p.trouble; return nil }},

@@ -153,11 +153,11 @@ func TestResultsAskForWhatIsOver(t *testing.T) {
 	src := sample()
 	m := newScreen(t, src, 100, 24)
 	do(t, m, "4")
-	if w := m.ask().Jobs; w == nil || w.Filter != "state:done" {
+	if w := m.ask().Jobs; w == nil || w.Filter != "state=done" {
 		t.Fatalf("asked for %+v", w)
 	}
 	enter(t, m, "filter C=0.1")
-	if w := m.ask().Jobs; w.Filter != "state:done C=0.1" || m.jobs.filter != "" {
+	if w := m.ask().Jobs; w.Filter != "state=done C=0.1" || m.jobs.filter != "" {
 		t.Errorf("asked for %+v", w)
 	}
 	do(t, m, "j", "space")

@@ -30,7 +30,7 @@ type resultsPane struct {
 }
 
 // resultsFilter takes the jobs that are over.
-const resultsFilter = "state:done"
+const resultsFilter = "state=done"
 
 func newResultsPane() *resultsPane {
 	return &resultsPane{list: list{base: resultsFilter}, widths: map[string]int{}, varied: map[string]bool{}}

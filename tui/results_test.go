@@ -56,7 +56,7 @@ func TestResultsAsk(t *testing.T) {
 	src := sweep(t)
 	m := newResults(t, src, 100, 30, false)
 	asked := func() *runview.TableAsk { a := m.ask(); return a.Table }
-	if a := asked(); a == nil || a.Filter != "state:done" || a.Rows == 0 || a.By != "" || m.ask().Jobs != nil {
+	if a := asked(); a == nil || a.Filter != "state=done" || a.Rows == 0 || a.By != "" || m.ask().Jobs != nil {
 		t.Errorf("%+v", a)
 	}
 	for _, c := range []struct {
@@ -70,8 +70,8 @@ func TestResultsAsk(t *testing.T) {
 		{":result l=key:loss", func(a *runview.TableAsk) bool { return slices.Equal(a.Figures, []string{"l=key:loss"}) }},
 		{":result l=re:loss=(.)", func(a *runview.TableAsk) bool { return slices.Equal(a.Figures, []string{"l=re:loss=(.)"}) }},
 		{":result -l", func(a *runview.TableAsk) bool { return len(a.Figures) == 0 }},
-		{":filter C=1 acc>0.5", func(a *runview.TableAsk) bool { return a.Filter == "state:done C=1 acc>0.5" }},
-		{"esc", func(a *runview.TableAsk) bool { return a.Filter == "state:done" }},
+		{":filter C=1 acc>0.5", func(a *runview.TableAsk) bool { return a.Filter == "state=done C=1 acc>0.5" }},
+		{"esc", func(a *runview.TableAsk) bool { return a.Filter == "state=done" }},
 		{"m", func(a *runview.TableAsk) bool { return slices.Equal(a.Group, []string{"C", "gamma"}) && a.By == "" }},
 		{"s", func(a *runview.TableAsk) bool { return a.By == "C" }},
 		{":sort acc_mean desc", func(a *runview.TableAsk) bool { return a.By == "acc_mean" && a.Reverse && a.Best == "acc:max" }},
@@ -159,7 +159,7 @@ func TestResultsJobsOfAGroup(t *testing.T) {
 	same(t, src)
 	shows(t, m, "C", "acc_mean", "acc_sd")
 	do(t, m, "enter")
-	if a := m.ask().Table; a.Filter != `state:done C="0.01" gamma="0.5"` || a.Group != nil {
+	if a := m.ask().Table; a.Filter != `state=done C="0.01" gamma="0.5"` || a.Group != nil {
 		t.Errorf("%+v", a)
 	}
 	if err := typed(t, m, "pivot C gamma acc"); err != nil {
@@ -172,7 +172,7 @@ func TestResultsJobsOfAGroup(t *testing.T) {
 	do(t, m, "G", "right", "right", "c")
 	same(t, src)
 	do(t, m, "enter")
-	if a := m.ask().Table; a.Filter != `state:done C="10" gamma="1"` || a.Heat {
+	if a := m.ask().Table; a.Filter != `state=done C="10" gamma="1"` || a.Heat {
 		t.Errorf("%+v", a)
 	}
 	if err := typed(t, m, "filter acc>0.5"); err != nil {
@@ -215,17 +215,14 @@ func TestFilterOfGroups(t *testing.T) {
 	shows(t, m, "/acc_mean>0.51", wrong)
 	wrong = ""
 	do(t, m, "enter", "enter")                                             // what was asked of groups is not asked of their jobs
-	if a := m.ask().Table; a.Filter != `state:done C="0.01" gamma="0.5"` { // the first group has less
+	if a := m.ask().Table; a.Filter != `state=done C="0.01" gamma="0.5"` { // the first group has less
 		t.Errorf("%+v", a)
 	}
 }
 
 // A filter that is made of values finds no others, and replaces what was said before.
-func TestFilterWords(t *testing.T) {
-	if got := filterWords(`state:done  C="a b" "two words" x`); !slices.Equal(got, []string{"state:done", `C="a b"`, `"two words"`, "x"}) {
-		t.Errorf("%q", got)
-	}
-	if got := toTheLetter(`a "b" \c`); got != `'a "b" \c'` {
+func TestExactValues(t *testing.T) {
+	if got := exactly(`a "b" \c`); got != `"a \"b\" \\c"` {
 		t.Error(got)
 	}
 }

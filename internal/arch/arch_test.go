@@ -51,11 +51,9 @@ var rooms = map[string][]string{
 	"jobs/query":           {"jobs"},
 	"jobs/rundir":          {"jobs"},
 	"jobs/rundir/memdisk":  {"jobs/rundir"},
-	"jobs/results":         {"jobs"},
+	"jobs/results":         {"jobs", "jobs/query"},
 	"jobs/results/column":  {"jobs"},
 	"jobs/results/outputs": {"jobs", "jobs/attempts", "jobs/results", "jobs/results/column", "jobs/rundir"},
-	"jobs/results/sheet":   {"jobs", "jobs/results", "jobs/results/column"},
-	"jobs/results/export":  {"jobs", "jobs/results", "jobs/results/sheet"},
 	"jobs/attempts":        {"jobs", "jobs/rundir"},
 	"hosts":                {"jobs"},
 	"hosts/sshconf":        {"hosts"},
@@ -81,7 +79,7 @@ var rooms = map[string][]string{
 	"dispatch":             {"dispatch/ring", "dispatch/sched", "jobs", "jobs/live", "jobs/results", "jobs/rundir", "hosts"},
 	"dispatch/publish":     {"dispatch", "jobs/live", "jobs/rundir"},
 	"dispatch/socket":      {"jobs", "jobs/live"},
-	"tui":                  {"jobs", "jobs/live", "jobs/runview", "jobs/results", "jobs/results/sheet"},
+	"tui":                  {"jobs", "jobs/live", "jobs/query", "jobs/runview", "jobs/results"},
 	"internal/cli/console": {"dispatch", "dispatch/sched", "internal/text", "jobs", "jobs/results", "jobs/runview"},
 	"internal/cli/exit":    {"dispatch/run", "internal/advice"},
 	"internal/advice":      {},
@@ -90,7 +88,7 @@ var rooms = map[string][]string{
 	"dispatch/inbox":       {"dispatch", "dispatch/sched", "dispatch/socket", "internal/text", "jobs", "jobs/rundir"},
 	"dispatch/run": {"dispatch", "dispatch/inbox", "dispatch/publish", "dispatch/sched", "dispatch/socket", "hosts", "hosts/onfile", "internal/advice", "internal/text",
 		"jobs", "jobs/attempts", "jobs/journal", "jobs/live", "jobs/results", "jobs/results/outputs", "jobs/rundir"},
-	"jobs/runview": {"dispatch/socket", "hosts", "jobs", "jobs/ask", "jobs/journal", "jobs/live", "jobs/results", "jobs/results/column", "jobs/results/export", "jobs/results/outputs", "jobs/results/sheet", "jobs/rundir"},
+	"jobs/runview": {"dispatch/socket", "hosts", "jobs", "jobs/ask", "jobs/journal", "jobs/live", "jobs/query", "jobs/results", "jobs/results/column", "jobs/results/outputs", "jobs/rundir"},
 }
 
 // DESIGN 4: the import rules are tests.

@@ -15,7 +15,6 @@ import (
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
-	"dcs-tui/jobs/results/export"
 	"dcs-tui/jobs/results/outputs"
 )
 
@@ -37,13 +36,12 @@ type tableFlags struct {
 	minSize int
 	pivot   pivotValue
 	pivotOf []string // its three names; nil: no pivot
-	heat    bool
 	format  string
 	all     bool
 }
 
 func (a *app) resultsCmd() *cobra.Command {
-	f := &resultsFlags{table: tableFlags{format: string(export.Table)}}
+	f := &resultsFlags{table: tableFlags{format: string(results.TableFormat)}}
 	cmd := &cobra.Command{
 		Use:     "results [flags] [RUN]",
 		GroupID: groupLook,
@@ -64,8 +62,8 @@ everything.
 dcs-tui results sweep-20260314-1502 --json | jq -r 'select(.exit == 3) | .stderr'
 dcs-tui results --result acc --sort acc:desc
 dcs-tui results --result 'acc=re:Accuracy: ([0-9.]+)' --group C,gamma --min-group-size 3
-dcs-tui results --result acc=json:test.accuracy --pivot C gamma acc --heat
-dcs-tui results --result acc --where 'C>=0.1 and host=ws*' --format latex`,
+dcs-tui results --result acc=json:test.accuracy --pivot C gamma acc
+dcs-tui results --result acc --where 'C>=0.1 and host=ws*' --format csv`,
 		Args: func(_ *cobra.Command, args []string) error {
 			_, rest, err := f.table.pivot.split(args)
 			if err == nil && len(rest) > 1 {
@@ -100,8 +98,7 @@ func (f *tableFlags) add(cmd *cobra.Command) {
 	fs.StringSliceVar(&f.stats, "stats", nil, "measures of a group: count,mean,sd,min,max,median (all)")
 	fs.IntVar(&f.minSize, "min-group-size", 0, "leave out groups with fewer than N jobs that succeeded")
 	fs.Var(&f.pivot, "pivot", "table of a metric over two columns: ROWS COLUMNS METRIC, or ROWS,COLUMNS,METRIC:MEASURE (mean)")
-	fs.BoolVar(&f.heat, "heat", false, "show the pivot as a heat map")
-	fs.Var(newChoice(&f.format, export.Formats...), "format", "format of the table: table, csv, tsv, jsonl, markdown or latex")
+	fs.Var(newChoice(&f.format, results.Formats...), "format", "format of the table: table, csv, tsv, jsonl or markdown")
 	fs.BoolVar(&f.all, "all", false, "also jobs that are not over")
 	for _, name := range []string{"result", "columns", "sort", "best", "group", "min-group-size"} {
 		cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
@@ -127,10 +124,6 @@ func (f *tableFlags) check(fs *pflag.FlagSet) error {
 		}
 	}
 	switch {
-	case f.heat && !has("pivot"):
-		return exit.Usagef("--heat shows a pivot: --pivot ROWS COLUMNS METRIC says which")
-	case f.heat && f.format != string(export.Table):
-		return exit.Usagef("--heat is for people: it does not go with --format %s", f.format)
 	case has("stats") && !has("group"):
 		return exit.Usagef("--stats are those of groups: --group COLUMNS says which")
 	case has("min-group-size") && !has("group") && !has("pivot"):
@@ -149,7 +142,7 @@ func (a *app) runResults(cmd *cobra.Command, args []string, f *resultsFlags) err
 	if err := f.table.check(cmd.Flags()); err != nil {
 		return err
 	}
-	q, err := f.table.query()
+	q, err := f.table.ask()
 	if err != nil {
 		return err
 	}

@@ -4,43 +4,46 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strings"
 
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/query"
 	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/results/column"
-	"dcs-tui/jobs/results/export"
 	"dcs-tui/jobs/results/outputs"
-	"dcs-tui/jobs/results/sheet"
 	"dcs-tui/jobs/rundir"
 )
 
-// query is a table that the flags ask for. It is read before the run is, so that an error
+// tableAsk is a table that the flags ask for. It is read before the run is, so that an error
 // costs no time.
-type query struct {
+type tableAsk struct {
 	*tableFlags
 	columns  []*column.Column
-	filters  []*sheet.Filter // all must hold
-	having   []*sheet.Filter // those of filters that name statistics of groups
-	order    []sheet.Order
-	best     []sheet.Order // at most one
-	measures []sheet.Measure
-	measure  sheet.Measure // of the pivot
+	filters  []*query.Query // all must hold
+	order    []results.Order
+	best     []results.Order // at most one
+	measures []results.Measure
+	pivot    results.PivotNames
 }
 
-func (f *tableFlags) query() (*query, error) {
-	q := &query{tableFlags: f, measure: sheet.Mean}
-	var errs [5]error
+func (f *tableFlags) ask() (*tableAsk, error) {
+	q := &tableAsk{tableFlags: f}
+	var errs [6]error
 	q.columns, errs[0] = parseEach("result", f.results, column.Parse)
-	q.filters, errs[1] = parseEach("where", f.where, sheet.ParseFilter)
-	q.order, errs[2] = parseEach("sort", f.sort, sheet.ParseSort)
+	q.filters, errs[1] = parseEach("where", f.where, query.Parse)
+	q.order, errs[2] = parseEach("sort", f.sort, results.ParseSort)
 	if f.best != "" {
-		q.best, errs[3] = parseEach("best", []string{f.best}, sheet.ParseBest)
+		q.best, errs[3] = parseEach("best", []string{f.best}, results.ParseBest)
 	}
-	if q.measures, errs[4] = parseEach("stats", f.stats, sheet.ParseMeasure); len(q.measures) == 0 {
-		q.measures = sheet.AllMeasures()
+	if q.measures, errs[4] = parseEach("stats", f.stats, results.ParseMeasure); len(q.measures) == 0 {
+		q.measures = results.AllMeasures()
+	}
+	if len(f.pivotOf) > 0 {
+		var err error
+		if q.pivot, err = results.ParsePivot(f.pivotOf); err != nil {
+			errs[5] = exit.Usagef("--pivot: %w", err)
+		}
 	}
 	if err := cmp.Or(errs[:]...); err != nil {
 		return nil, err
@@ -48,15 +51,6 @@ func (f *tableFlags) query() (*query, error) {
 	for i, c := range q.columns {
 		if slices.ContainsFunc(q.columns[:i], func(o *column.Column) bool { return o.Name == c.Name }) {
 			return nil, exit.Usagef("--result: %s is given twice", c.Name)
-		}
-	}
-	if len(f.pivotOf) == 3 {
-		if i := strings.LastIndexByte(f.pivotOf[2], ':'); i >= 0 {
-			m, err := sheet.ParseMeasure(f.pivotOf[2][i+1:])
-			if err != nil {
-				return nil, exit.Usagef("--pivot: %w", err)
-			}
-			f.pivotOf[2], q.measure = f.pivotOf[2][:i], m
 		}
 	}
 	return q, nil
@@ -93,28 +87,19 @@ func (a *app) resultColumns(run *rundir.Run, asked []*column.Column) []*column.C
 }
 
 // runTable prints the table. Notes about it go to standard error.
-func (a *app) runTable(ctx context.Context, l *look, list []results.Result, columns []*column.Column, q *query) error {
+func (a *app) runTable(ctx context.Context, l *look, list []results.Result, columns []*column.Column, q *tableAsk) error {
 	reader := outputs.New(l.Run, columns)
 	reader.Remember()
 	found, err := reader.Read(ctx, list, cwdsOf(l.Table, list))
 	if err != nil {
 		return err
 	}
-	whole := sheet.New(sheet.Input{Jobs: list, Params: paramNames(l.Table), Names: columnNames(columns), Figures: found.Values})
+	whole := results.NewTable(results.TableInput{Jobs: list, Params: paramNames(l.Table), Names: columnNames(columns), Metrics: found.Values})
+	filters, having := q.filters, []*query.Query(nil)
 	if len(q.group) > 0 {
-		filters := q.filters
-		q.filters = nil
-		for _, f := range filters {
-			jobs, groups := f.Split(whole)
-			if jobs != nil {
-				q.filters = append(q.filters, jobs)
-			}
-			if groups != nil {
-				q.having = append(q.having, groups)
-			}
-		}
+		filters, having = whole.Split(filters)
 	}
-	s, odd, err := whole.WhereAll(q.filters)
+	s, odd, err := whole.Where(filters...)
 	if err != nil {
 		return exit.Usagef("--where: %w", err)
 	}
@@ -122,7 +107,7 @@ func (a *app) runTable(ctx context.Context, l *look, list []results.Result, colu
 	if len(q.pivotOf) > 0 {
 		err = a.printPivot(s, q, notes)
 	} else {
-		err = a.printSheet(s, q, notes)
+		err = a.printRows(s, q, having, notes)
 	}
 	if left := l.Table.Unfinished(); err == nil && left > 0 && !q.all {
 		a.note(jobs.Plural(left, "job") + jobs.Verb(left, " is not over and has no row; --all shows it", " are not over and have no row; --all shows them"))
@@ -137,124 +122,65 @@ func (a *app) note(lines ...string) {
 	}
 }
 
-// printSheet prints jobs or groups.
-func (a *app) printSheet(s *sheet.Sheet, q *query, notes []string) error {
+// printRows prints jobs or groups.
+func (a *app) printRows(s *results.Table, q *tableAsk, having []*query.Query, notes []string) error {
 	var odd []string
 	var err error
-	if len(q.group) > 0 {
-		if s, odd, err = group(s, q); err != nil {
-			return err
+	switch {
+	case len(q.group) > 0:
+		if s, odd, err = s.GroupBy(q.group, q.tableFlags.columns, q.measures, q.minSize, having); err != nil {
+			return exit.Usagef("--group: %w", err)
 		}
-	} else {
-		if len(q.tableFlags.columns) > 0 {
-			shown, err := s.Find(q.tableFlags.columns)
-			if err != nil {
-				return exit.Usagef("--columns: %w", err)
-			}
-			s = s.Show(shown)
-		} else if q.format == string(export.JSONL) { // for programs
+	case len(q.tableFlags.columns) > 0:
+		shown, err := s.Find(q.tableFlags.columns)
+		if err != nil {
+			return exit.Usagef("--columns: %w", err)
+		}
+		s = s.Show(shown)
+		odd = s.Missing(s.Metrics())
+	default:
+		if q.format == string(results.JSONLFormat) { // for programs
 			s = s.AlsoShow("exit", "signal", "reason")
 		}
-		odd = s.Missing(s.Figures())
+		odd = s.Missing(s.Metrics())
 	}
-	for _, o := range slices.Backward(q.order) {
-		at, err := s.Column(o.Column)
-		if err != nil {
-			return exit.Usagef("--sort: %w", err)
-		}
-		s = s.Sort(at, o.Desc)
+	if s, err = s.SortBy(q.order...); err != nil {
+		return exit.Usagef("--sort: %w", err)
 	}
 	if len(q.best) > 0 {
-		if s, odd, err = best(s, q.best[0]); err != nil {
-			return err
+		row, ties, more, err := s.BestBy(q.best[0])
+		if err != nil {
+			return exit.Usagef("--best: %w", err)
 		}
+		if odd = more; ties > 0 {
+			odd = append(odd, jobs.Plural(ties, "more "+s.Unit())+" with the same "+q.best[0].Column)
+		}
+		s = s.Keep(func(r int) bool { return r == row })
 	}
-	if err := a.writeSheet(s, q); err != nil {
-		return err
-	}
-	a.note(slices.Concat(notes, odd, q.formulas(s))...)
-	return nil
+	return a.writeTable(s, q, append(notes, odd...))
 }
 
-// formulas returns notes about values that a spreadsheet would take for formulas.
-func (q *query) formulas(s *sheet.Sheet) []string {
-	if f := export.Format(q.format); f != export.CSV && f != export.TSV {
-		return nil
-	}
-	return s.Formulas()
-}
-
-// group groups jobs by --group. Without figures it groups their run times.
-func group(s *sheet.Sheet, q *query) (*sheet.Sheet, []string, error) {
-	by, err := s.Find(q.group)
-	if err != nil {
-		return nil, nil, exit.Usagef("--group: %w", err)
-	}
-	figures := s.Figures()
-	if len(q.tableFlags.columns) > 0 || len(figures) == 0 {
-		names := q.tableFlags.columns
-		if len(names) == 0 {
-			names = []string{"time"}
-		}
-		if figures, err = s.Find(names); err != nil {
-			return nil, nil, exit.Usagef("--columns: %w", err)
-		}
-	}
-	grouped, notes := s.Group(sheet.Grouping{By: by, Figures: figures, Measures: q.measures, MinSize: q.minSize})
-	grouped, odd, err := grouped.WhereAll(q.having)
-	if err != nil {
-		return nil, nil, exit.Usagef("--where: %w", err)
-	}
-	return grouped, append(notes, odd...), nil
-}
-
-// best keeps only the best row.
-func best(s *sheet.Sheet, o sheet.Order) (*sheet.Sheet, []string, error) {
-	at, err := s.Column(o.Column)
-	if err != nil {
-		return nil, nil, exit.Usagef("--best: %w", err)
-	}
-	row, ties, notes, ok := s.Best(at, o.Desc)
-	if !ok {
-		why := ""
-		if len(notes) > 0 {
-			why = ": " + notes[0]
-		}
-		return nil, nil, exit.Usagef("there is no best %s: no %s that succeeded has a number in %s%s", s.Unit(), s.Unit(), s.Columns[at].Name, why)
-	}
-	if ties > 0 {
-		notes = append(notes, jobs.Plural(ties, "more "+s.Unit())+" with the same "+s.Columns[at].Name)
-	}
-	return s.Keep(func(r int) bool { return r == row }), notes, nil
-}
-
-func (a *app) printPivot(s *sheet.Sheet, q *query, notes []string) error {
-	at, err := s.Find(q.pivotOf)
+func (a *app) printPivot(s *results.Table, q *tableAsk, notes []string) error {
+	p, odd, err := s.PivotBy(q.pivot, q.minSize)
 	if err != nil {
 		return exit.Usagef("--pivot: %w", err)
 	}
-	p, odd, err := s.Pivot(sheet.PivotOf{Down: at[0], Across: at[1], Figure: at[2], Measure: q.measure, MinSize: q.minSize})
-	if err != nil {
-		return exit.Usagef("--pivot: %w", err)
+	a.note(p.Title())
+	return a.writeTable(p.Table(), q, append(notes, odd...))
+}
+
+// writeTable prints a table, and then notes about it.
+func (a *app) writeTable(s *results.Table, q *tableAsk, notes []string) error {
+	out := console.New(a.stdout)
+	format := results.Format(q.format)
+	if format == results.CSVFormat || format == results.TSVFormat {
+		notes = append(notes, s.Formulas()...)
 	}
-	if q.heat {
-		out := console.New(a.stdout)
-		err = export.Heat(a.stdout, p.Heat(export.HeatLevels), export.HeatOptions{Color: out.Colored(), ASCII: out.OnlyASCII(), Width: terminalWidth(out)})
-	} else {
-		a.note(p.Title())
-		t := p.Sheet()
-		err = a.writeSheet(t, q)
-		odd = append(odd, q.formulas(t)...)
-	}
+	err := results.Write(a.stdout, s, results.Options{Format: format, Terminal: out.Live(), Color: out.Colored(), Width: terminalWidth(out)})
 	if err == nil {
-		a.note(append(notes, odd...)...)
+		a.note(notes...)
 	}
 	return err
-}
-
-func (a *app) writeSheet(s *sheet.Sheet, q *query) error {
-	out := console.New(a.stdout)
-	return export.Write(a.stdout, s, export.Options{Format: export.Format(q.format), Terminal: out.Live(), Color: out.Colored(), Width: terminalWidth(out)})
 }
 
 // terminalWidth is the maximum width of a table; 0, which means no limit, if out is not a terminal.

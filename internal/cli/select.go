@@ -10,9 +10,10 @@ import (
 
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/query"
+	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/results/column"
 	"dcs-tui/jobs/results/outputs"
-	"dcs-tui/jobs/results/sheet"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -42,7 +43,7 @@ func (s *selection) parseNamed(args []string) error {
 // pick returns the selected jobs. Jobs that are named by number alone are selected in any
 // state: the dispatcher counts those that it leaves alone. Others must satisfy fit.
 func (a *app) pick(ctx context.Context, run *rundir.Run, t *jobs.Table, s *selection, fit func(jobs.JobState) bool) ([]jobs.ID, error) {
-	filters, err := parseEach("where", s.where, sheet.ParseFilter)
+	filters, err := parseEach("where", s.where, query.Parse)
 	if err != nil {
 		return nil, err
 	}
@@ -73,10 +74,10 @@ func (a *app) pick(ctx context.Context, run *rundir.Run, t *jobs.Table, s *selec
 
 // jobsWhere returns the jobs that match the filters. They are the jobs that results --all
 // --where shows. Host, exit, and signal of a job that is not over are those of its last
-// attempt. Outputs are read only if a filter names a declared figure.
-func (a *app) jobsWhere(ctx context.Context, run *rundir.Run, t *jobs.Table, filters []*sheet.Filter) (map[jobs.ID]bool, error) {
+// attempt. Outputs are read only if a filter names a declared metric.
+func (a *app) jobsWhere(ctx context.Context, run *rundir.Run, t *jobs.Table, filters []*query.Query) (map[jobs.ID]bool, error) {
 	at := outputs.Locations(run)
-	in := sheet.Input{Jobs: append(at.Since(t, 0), at.Unfinished(t)...), Params: paramNames(t)}
+	in := results.TableInput{Jobs: append(at.Since(t, 0), at.Unfinished(t)...), Params: paramNames(t)}
 	for i := range in.Jobs {
 		r := &in.Jobs[i]
 		if j := t.Job(r.Job); !j.State.Terminal() {
@@ -88,17 +89,17 @@ func (a *app) jobsWhere(ctx context.Context, run *rundir.Run, t *jobs.Table, fil
 	}
 	columns := a.resultColumns(run, nil)
 	in.Names = columnNames(columns)
-	named, others := namedFigures(sheet.New(in), columns, filters)
+	named, others := namedFigures(results.NewTable(in), columns, filters)
 	if len(named) > 0 {
 		found, err := outputs.New(run, named).Read(ctx, in.Jobs, cwdsOf(t, in.Jobs))
 		if err != nil {
 			return nil, err
 		}
 		a.note(found.Notes...)
-		in.Figures = found.Values
+		in.Metrics = found.Values
 	}
 	in.Names = columnNames(slices.Concat(named, others)) // the others have no values, and no filter names them
-	s, odd, err := sheet.New(in).WhereAll(filters)
+	s, odd, err := results.NewTable(in).Where(filters...)
 	if err != nil {
 		return nil, exit.Usagef("--where: %w", err)
 	}
@@ -111,16 +112,16 @@ func (a *app) jobsWhere(ctx context.Context, run *rundir.Run, t *jobs.Table, fil
 }
 
 // namedFigures returns the columns that a filter names, and the others. s has all columns.
-func namedFigures(s *sheet.Sheet, columns []*column.Column, filters []*sheet.Filter) (named, others []*column.Column) {
+func namedFigures(s *results.Table, columns []*column.Column, filters []*query.Query) (named, others []*column.Column) {
 	meant := map[int]bool{}
 	for _, f := range filters {
-		for _, name := range f.Columns() {
-			if at, err := s.Column(name); err == nil { // otherwise WhereAll returns the error
+		for _, name := range f.Names(true) {
+			if at, err := s.Column(name); err == nil { // otherwise Where returns the error
 				meant[at] = true
 			}
 		}
 	}
-	for k, at := range s.Figures() {
+	for k, at := range s.Metrics() {
 		if meant[at] {
 			named = append(named, columns[k])
 		} else {

@@ -10,7 +10,7 @@ import (
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
-	"dcs-tui/jobs/results/sheet"
+	"dcs-tui/jobs/query"
 )
 
 // X7: --where means the same wherever it is given: parameters, facts and figures of jobs,
@@ -31,7 +31,7 @@ func TestJobsWhere(t *testing.T) {
 	over(table.Job(6), jobs.Queued, &jobs.Outcome{Started: 1, Exit: 3})
 	a := &app{con: console.New(os.Stderr)}
 	which := func(where []string) string {
-		filters, err := parseEach("where", where, sheet.ParseFilter)
+		filters, err := parseEach("where", where, query.Parse)
 		if err != nil {
 			return err.Error()
 		}
@@ -56,8 +56,8 @@ func TestJobsWhere(t *testing.T) {
 		{[]string{"acc>=0.001 and loss<2"}, "2"}, // declared, read from the outputs
 		{[]string{"[acc]>=0.001 and [loss]<2"}, "2"},
 		{[]string{"state=failed", "gamma=0"}, ""},
-		{[]string{"colour=red"}, `--where: the filter, character 1: there is no column "colour"; there are `},
-		{[]string{"exit=300"}, `--where: the filter, character 1: no exit code is "300"`},
+		{[]string{"colour=red"}, `--where: character 1: there is no column "colour"; there are `},
+		{[]string{"exit=300"}, `--where: character 6: no exit code is 300`},
 	} {
 		if got := which(c.where); got != c.want && !(strings.HasPrefix(c.want, "--where") && strings.HasPrefix(got, c.want)) {
 			t.Errorf("%q: %s, want %s", c.where, got, c.want)

@@ -61,7 +61,7 @@ func TestEveryKey(t *testing.T) {
 	x.press("1", `\[1 Jobs`)
 
 	t.Log("filter")
-	x.filter("state:failed")
+	x.filter("state=failed")
 	x.gone(`wait-a`)
 	x.until(`2 ✗ fail`)
 	x.press("Escape", `wait-a`)
@@ -121,7 +121,7 @@ func TestEveryKey(t *testing.T) {
 	x.gone(`any key closes this`)
 
 	t.Log("priority, sort")
-	x.filter("state:queue")
+	x.filter("state=queue")
 	x.gone(`● run`)
 	x.press("G", `(?m)^>\s+9 `)
 	x.keys("+")

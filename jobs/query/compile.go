@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"dcs-tui/jobs"
 )
 
 // Search returns the function that finds a word of a search.
-type Search[R any] func(text string, quoted bool) (func(R) bool, error)
+type Search[R any] func(text string) func(R) bool
 
 // Compile returns the function that reports whether a row matches a query. search is nil
 // for queries of Parse. An error is an *Error.
@@ -32,11 +34,12 @@ func (c *compiler[R]) condition(n *node) (func(R) bool, error) {
 		if c.search == nil {
 			return nil, c.fail(n.pos, errors.New("words cannot be searched for here"))
 		}
-		f, err := c.search(n.text, n.op == `"`)
-		if err != nil {
-			err = c.fail(n.pos, err)
+		if key, value, ok := strings.Cut(n.text, ":"); ok && !n.quoted && !strings.HasPrefix(value, "/") {
+			if f, err := c.fields.Field(key); err == nil && f.Fact {
+				return nil, c.fail(n.pos, fmt.Errorf("a comparison has no colon: write %s=%s; quotes make it a text", key, jobs.Clean(value, 40)))
+			}
 		}
-		return f, err
+		return c.search(n.text), nil
 	case compareNode:
 		return c.comparison(n)
 	}

@@ -14,12 +14,13 @@ import (
 //
 //	C>=0.1 and (state=succeeded or host=ws*) and not name~'^test'
 type Query struct {
-	text string
-	root *node
+	text     string // all that was parsed
+	root     *node
+	from, to int // what of text is this query
 }
 
 // String returns the text that was parsed.
-func (q *Query) String() string { return q.text }
+func (q *Query) String() string { return strings.TrimSpace(q.text[q.from:q.to]) }
 
 type kind uint8
 
@@ -37,12 +38,14 @@ const (
 )
 
 type node struct {
-	kind  kind
-	pos   int // offset in the query
-	op    string
-	text  string
-	parts []*node
-	expr  *regexp.Regexp
+	kind   kind
+	pos    int   // offset in the query
+	ends   []int // of an andNode: offsets of the begin and the end of each part
+	op     string
+	text   string
+	quoted bool // of a searchNode
+	parts  []*node
+	expr   *regexp.Regexp
 }
 
 // Error is an error in a query.
@@ -90,7 +93,7 @@ func parse(text string, search bool) (*Query, error) {
 	if p.err != nil {
 		return nil, p.err
 	}
-	return &Query{text, root}, nil
+	return &Query{text, root, 0, len(text)}, nil
 }
 
 // parser reads a query from left to right. It stops at the first error.
@@ -164,8 +167,11 @@ func (p *parser) or() *node {
 
 // and reads conditions that must all hold. The word between them may be left out.
 func (p *parser) and() *node {
+	p.space()
+	ends := []int{p.at}
 	parts := []*node{p.not()}
 	for p.err == nil {
+		ends = append(ends, p.at)
 		if !p.take("and", "&&", ",") {
 			at, rest := p.at, p.rest()
 			if rest == "" || rest[0] == ')' && (p.open > 0 || !p.search) || p.take("or", "||") {
@@ -173,9 +179,14 @@ func (p *parser) and() *node {
 				break
 			}
 		}
+		ends = append(ends, p.at)
 		parts = append(parts, p.not())
 	}
-	return list(andNode, parts)
+	n := list(andNode, parts)
+	if len(parts) > 1 {
+		n.ends = ends
+	}
+	return n
 }
 
 func list(k kind, parts []*node) *node {
@@ -468,7 +479,7 @@ func (p *parser) searchWord() *node {
 	if p.err == nil {
 		p.at += i
 	}
-	return &node{kind: searchNode, pos: pos, text: b.String(), op: rest[:min(1, len(rest))]}
+	return &node{kind: searchNode, pos: pos, text: b.String(), quoted: strings.HasPrefix(rest, `"`)}
 }
 
 func endOfWord(rest string) bool {
@@ -490,8 +501,12 @@ func (q *Query) Conditions() []*Query {
 		return []*Query{q}
 	}
 	var all []*Query
-	for _, n := range q.root.parts {
-		all = append(all, (&Query{q.text, n}).Conditions()...)
+	for i, n := range q.root.parts {
+		part := &Query{q.text, n, q.from, q.to} // of a < b < c, the text is that of both comparisons
+		if ends := q.root.ends; ends != nil {
+			part.from, part.to = ends[2*i], ends[2*i+1]
+		}
+		all = append(all, part.Conditions()...)
 	}
 	return all
 }

@@ -3,6 +3,7 @@ package query
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -70,8 +71,8 @@ func find(t *testing.T, parse func(string) (*Query, error), text string) (string
 	if err != nil {
 		return "", err
 	}
-	match, err := Compile(q, testFields, func(word string, _ bool) (func(row) bool, error) {
-		return func(r row) bool { return strings.Contains(r["note"]+" "+r["host"], word) }, nil
+	match, err := Compile(q, testFields, func(word string) func(row) bool {
+		return func(r row) bool { return strings.Contains(r["note"]+" "+r["host"], word) }
 	})
 	if err != nil {
 		return "", err
@@ -142,6 +143,9 @@ func TestSearches(t *testing.T) {
 			}
 		})
 	}
+	if _, err := find(t, ParseSearch, "x host:ws1"); err == nil || !strings.Contains(err.Error(), "character 3: a comparison has no colon: write host=ws1") {
+		t.Errorf("host:ws1: got %v, want an error that says what to write", err)
+	}
 	if q, err := ParseSearch("  "); q != nil || err != nil {
 		t.Errorf("an empty search: got %v, %v; want nothing", q, err)
 	}
@@ -180,9 +184,10 @@ func TestErrors(t *testing.T) {
 // A query is the conjunction of its conditions, and Names lists what each reads.
 func TestConditionsAndNames(t *testing.T) {
 	for _, c := range []struct{ query, conditions, names, possible string }{
-		{"C=1", "C", "C", "C"},
-		{"C=gamma note=x", "C; note", "C note", "C gamma note x"},
-		{"1 < C < gamma, (note=[rbf] or -acc > 0) and host~x", "C; C; note rbf acc; host", "C C note rbf acc host", "C C gamma note rbf acc host"},
+		{"C=1", "C=1: C", "C", "C"},
+		{"C=gamma note=x", "C=gamma: C; note=x: note", "C note", "C gamma note x"},
+		{" not C=1 ,(note=x or C=2)and host=y", "not C=1: C; (note=x or C=2): note C; host=y: host", "C note C host", "C note x C host y"},
+		{"1 < C < gamma, (note=[rbf] or -acc > 0) and host~x", "1 < C < gamma: C; 1 < C < gamma: C; (note=[rbf] or -acc > 0): note rbf acc; host~x: host", "C C note rbf acc host", "C C gamma note rbf acc host"},
 	} {
 		t.Run(c.query, func(t *testing.T) {
 			q, err := Parse(c.query)
@@ -191,7 +196,7 @@ func TestConditionsAndNames(t *testing.T) {
 			}
 			var conditions []string
 			for _, part := range q.Conditions() {
-				conditions = append(conditions, strings.Join(part.Names(false), " "))
+				conditions = append(conditions, part.String()+": "+strings.Join(part.Names(false), " "))
 			}
 			for _, v := range [][2]string{{strings.Join(conditions, "; "), c.conditions}, {strings.Join(q.Names(false), " "), c.names}, {strings.Join(q.Names(true), " "), c.possible}} {
 				if v[0] != v[1] {
@@ -271,4 +276,24 @@ func FuzzQuery(f *testing.F) {
 			t.Fatalf("%q finds %q, its negation %q, %v", text, found, others, err)
 		}
 	})
+}
+
+func TestNumberText(t *testing.T) {
+	for v, want := range map[float64]string{0: "0", 1: "1", 0.1: "0.1", -2.5: "-2.5", 1e14: "100000000000000", 1e15: "1e+15", 1e-4: "0.0001", 1e-5: "1e-05", math.Inf(-1): "-inf"} {
+		if got := NumberValue(v).String(); got != want {
+			t.Errorf("text of %v: got %s, want %s", v, got, want)
+		}
+	}
+}
+
+// Contains finds texts in upper or lower case.
+func TestContains(t *testing.T) {
+	for _, c := range []struct {
+		text, in string
+		want     bool
+	}{{"TRAIN", "./train", true}, {"STRASSE", "straße", false}, {"STRAße", "die Straße", true}, {"", "", true}, {"aab", "aaab", true}, {"x", "", false}} {
+		if got := Contains(c.text)(c.in); got != c.want {
+			t.Errorf("%q contains %q: got %v, want %v", c.in, c.text, got, c.want)
+		}
+	}
 }

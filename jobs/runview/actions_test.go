@@ -139,7 +139,7 @@ func TestEvents(t *testing.T) {
 		if n := all.Total; len(last.Lines) != 2 || last.Back != 1 || last.Lines[1].Seq != all.Lines[n-2].Seq {
 			t.Errorf("%+v", last)
 		}
-		one := l.look(Ask{Events: &EventsWindow{All: true, Rows: 50, Filter: "job:2 host:a -started"}}).Events
+		one := l.look(Ask{Events: &EventsWindow{All: true, Rows: 50, Filter: "job=2 host=a not started"}}).Events
 		for _, e := range one.Lines {
 			if e.Job != 2 || e.Host != "a" || strings.Contains(e.Text, "started") {
 				t.Errorf("%+v", e)

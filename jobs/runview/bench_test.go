@@ -114,7 +114,7 @@ func BenchmarkMillion(b *testing.B) {
 			}
 		})
 	}
-	for _, f := range []string{"gamma 77", "state:fail", "host:ws0*", "-C"} {
+	for _, f := range []string{"gamma 77", "state=fail", "host=ws0*", "not C"} {
 		b.Run("filter-"+f, func(b *testing.B) {
 			w := window
 			w.Filter = `"` + f + `"`

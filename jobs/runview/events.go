@@ -2,11 +2,10 @@ package runview
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"dcs-tui/jobs"
-	"dcs-tui/jobs/results/sheet"
+	"dcs-tui/jobs/query"
 )
 
 // maxLines bounds the events of each kind that are shown; twice as many are kept.
@@ -102,47 +101,27 @@ func jobOf(r *jobs.Record) jobs.ID {
 	return r.Job
 }
 
-// parseEvents reads the filter of the event log, in the language of that of jobs: text,
-// host:ws01, job:17, and comparisons of host and job.
+// parseEvents reads the filter of the event log. Words are searched for in the text and
+// the name of the host.
 func parseEvents(s string) (func(*eventLine) bool, error) {
-	f, err := parseSearch(s)
-	if err != nil || f == nil {
+	q, err := parseSearch(s)
+	if err != nil || q == nil {
 		return func(*eventLine) bool { return true }, err
 	}
-	return sheet.Compile(f, sheet.Rows[*eventLine]{Word: eventWord, Cells: eventCells})
+	return query.Compile(q, query.Lookup[*eventLine](eventField), func(text string) func(*eventLine) bool {
+		has := query.Contains(text)
+		return func(l *eventLine) bool { return has(l.say()) || has(l.rec.Host) }
+	})
 }
 
-func eventWord(w sheet.Word) (func(*eventLine) bool, error) {
-	key, value, ok := strings.Cut(w.Text, ":")
-	switch key = strings.ToLower(key); {
-	case ok && !w.Quoted && key == "host":
-		g, err := newGlob("host", value)
-		return func(l *eventLine) bool { return g.fits(l.rec.Host) }, err
-	case ok && !w.Quoted && (key == "job" || key == "id"):
-		n, err := strconv.Atoi(value)
-		if err != nil || n < 1 {
-			return nil, fmt.Errorf("job:%s: the number of a job is wanted, such as job:17", jobs.Clean(value, 40))
-		}
-		return func(l *eventLine) bool { return jobOf(&l.rec) == jobs.ID(n) }, nil
-	}
-	n := newNeedle(w.Text)
-	return func(l *eventLine) bool { return n.in(l.say()) || n.in(l.rec.Host) }, nil
-}
-
-func eventCells(name string) (sheet.Cells[*eventLine], error) {
-	c := sheet.Cells[*eventLine]{Column: sheet.Column{Name: name, Role: sheet.Fact}}
-	switch strings.ToLower(name) {
+func eventField(name string) (*query.Field[*eventLine], error) {
+	switch name = strings.ToLower(name); name {
 	case "host":
-		c.Value = func(l *eventLine) sheet.Value { return sheet.TextValue(l.rec.Host) }
+		return &query.Field[*eventLine]{Name: name, Type: query.TextType, Fact: true,
+			Value: func(l *eventLine) query.Value { return query.TextValue(l.rec.Host) }}, nil
 	case "job", "id":
-		c.Value = func(l *eventLine) sheet.Value {
-			if id := jobOf(&l.rec); id != 0 {
-				return sheet.NumberValue(float64(id))
-			}
-			return sheet.Value{}
-		}
-	default:
-		return c, fmt.Errorf("events have host and job to compare, not %s; quotes make it text", jobs.Clean(name, 40))
+		return &query.Field[*eventLine]{Name: name, Type: query.NumberType, Fact: true,
+			Value: func(l *eventLine) query.Value { return optional(jobOf(&l.rec) != 0, float64(jobOf(&l.rec))) }}, nil
 	}
-	return c, nil
+	return nil, fmt.Errorf("%w; quotes make it a text", query.Unknown("column", name, []string{"host", "job"}))
 }

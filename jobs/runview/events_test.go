@@ -30,7 +30,7 @@ func TestEventsOfThePast(t *testing.T) {
 	}
 	few = eventLog{}
 	journal(&few, 30)
-	if v := look(&few, "job:17", true); v.Total != 2 || v.Lines[0].Job != 17 || v.Lines[0].Seq >= v.Lines[1].Seq {
+	if v := look(&few, "job=17", true); v.Total != 2 || v.Lines[0].Job != 17 || v.Lines[0].Seq >= v.Lines[1].Seq {
 		t.Errorf("%+v", v)
 	}
 	if v := look(&few, "", false); v.Total >= 10 || v.Cut {
@@ -44,7 +44,7 @@ func TestEventsOfThePast(t *testing.T) {
 	if v := look(&many, "", true); v.Total != maxLines || !v.Cut || v.Lines[9].Job != 20*maxLines {
 		t.Errorf("%d, cut %t, %+v", v.Total, v.Cut, v.Lines)
 	}
-	if v := look(&many, "job:17", true); v.Total != 0 || !v.Cut {
+	if v := look(&many, "job=17", true); v.Total != 0 || !v.Cut {
 		t.Errorf("%+v", v)
 	}
 }

@@ -2,123 +2,235 @@ package runview
 
 import (
 	"fmt"
-	"strconv"
+	"slices"
 	"strings"
+	"time"
 
 	"dcs-tui/jobs"
-	"dcs-tui/jobs/results/sheet"
+	"dcs-tui/jobs/query"
+	"dcs-tui/jobs/results"
 )
 
-// Help is what a person can type as a filter.
-const Help = `A filter is comparisons, as --where has them, and words; a job must fit all of them.
-
-text              name, command or parameters contain it, in capitals or not
-"two words"       quotes hold blanks together
-C=0.1  mem>1.5G   a parameter, or a column as the list shows it, in capitals or not:
-                  id state host try time progress name parameters queue prio cpu
-                  mem; also command exit signal failures. Also != < <= >=; numbers
-                  compare as numbers, * and ? stand for other characters with =
-                  and !=; ~ and !~ are regular expressions; C="0.10" is exactly
-                  that text
-or  not  ( )      as in: state=failed (host=ws1 or host=ws2)
-state:fail        also run, away, handed, retry, timeout, queue, waits, ok, cancel,
-                  skip, ending, the words of the journal (succeeded, timed_out …), and
-                  open, done, bad (failed, timed out or skipped); several with a comma
-host:ws01         where it runs or ran; * ? [a-z] stand for other characters
-queue:x  tag:gpu  its queue, a tag that it asks for; * ? [a-z] as above
-exit:137          how it ended: a code, a signal such as SIGKILL, !0 for all but 0
-try:2  try:>1     which try it is at; also try:retried
-prio:5  prio:<0   its priority
-id:3-9,12         numbers
-straggler         it runs far longer than others of its queue
--word  !word      jobs that do not fit the word`
-
-// match says whether a job fits.
-type match func(l *list, id uint32, r *row) bool
-
-// filter is a filter over the rows of a list. nil: every job fits.
-type filter struct {
-	fit func(candidate) bool
-}
-
-// candidate is a row that a filter is asked of.
+// candidate is a row that a filter is asked about.
 type candidate struct {
 	l  *list
 	id uint32
 	r  *row
 }
 
-func (f *filter) fits(l *list, id uint32, r *row) bool { return f.fit(candidate{l, id, r}) }
-
-// CheckFilter says what is wrong with a filter, whatever the parameters are called; nil
-// if nothing is.
-func CheckFilter(s string) error {
-	f, err := parseSearch(s)
-	if err == nil && f != nil {
-		_, err = sheet.Compile(f, sheet.Rows[candidate]{Word: wordOfList, Cells: func(name string) (sheet.Cells[candidate], error) {
-			return sheet.Cells[candidate]{Column: sheet.Column{Name: name, Role: sheet.Param}, Value: paramOf(name)}, nil
-		}})
-	}
-	return err
+// filter is a query over the rows of a list. nil matches every job.
+type filter struct {
+	match func(candidate) bool
 }
+
+func (f *filter) fits(l *list, id uint32, r *row) bool { return f.match(candidate{l, id, r}) }
 
 // maxFilter bounds the text of a filter, in bytes.
 const maxFilter = 4096
 
-func parseSearch(s string) (*sheet.Filter, error) {
+func parseSearch(s string) (*query.Query, error) {
 	if len(s) > maxFilter {
 		return nil, fmt.Errorf("a filter has at most %d characters", maxFilter)
 	}
-	return sheet.ParseSearch(s)
+	return query.ParseSearch(s)
 }
 
 // parseFilter reads a filter over the list of jobs, which have parameters of these names.
 func parseFilter(s string, known vocabulary) (*filter, error) {
-	f, err := parseSearch(s)
-	if err != nil || f == nil {
+	q, err := parseSearch(s)
+	if err != nil || q == nil {
 		return nil, err
 	}
-	return known.compile(f)
+	return known.compile(q)
+}
+
+// vocabulary is what filters may name beside what is known of every job.
+type vocabulary struct {
+	params  []string // of all jobs
+	had     map[string]bool
+	figures []string // declared metrics: the table has them, the list of jobs does not
+}
+
+// learn adds the parameters of a job.
+func (v *vocabulary) learn(s *jobs.Spec) {
+	for k := range s.Params {
+		name := s.Params[k].Name
+		if k < len(v.params) && v.params[k] == name || v.had[name] { // usually the first
+			continue
+		}
+		if v.had == nil {
+			v.had = map[string]bool{}
+		}
+		v.had[name] = true
+		v.params = append(v.params, name)
+	}
 }
 
 // compile makes a filter over the list of jobs.
-func (v vocabulary) compile(f *sheet.Filter) (*filter, error) {
-	fit, err := sheet.Compile(f, sheet.Rows[candidate]{Word: wordOfList, Cells: v.cells})
+func (v vocabulary) compile(q *query.Query) (*filter, error) {
+	match, err := query.Compile(q, query.Lookup[candidate](v.field), searchJobs)
 	if err != nil {
 		return nil, err
 	}
-	return &filter{fit}, nil
+	return &filter{match}, nil
 }
 
-// shorten quotes a piece of what was typed.
-func shorten(s string) string { return strconv.Quote(jobs.Clean(s, 40)) }
-
-func wordOfList(w sheet.Word) (func(candidate) bool, error) {
-	m, err := wordMatch(w)
+// field finds a field by its name, as the table of results does.
+func (v vocabulary) field(name string) (*query.Field[candidate], error) {
+	if f := onlyOfRows[strings.ToLower(name)]; f != nil && !slices.Contains(v.params, name) {
+		return f, nil
+	}
+	none := results.NewTable(results.TableInput{Params: v.params})
+	at, err := none.Column(name)
+	if err != nil && slices.Contains(v.figures, strings.TrimPrefix(name, "result.")) {
+		return nil, fmt.Errorf("%s is found in outputs: the Results view can be filtered by it", jobs.Clean(name, 40))
+	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w; quotes make it a text", err)
 	}
-	return func(c candidate) bool { return m(c.l, c.id, c.r) }, nil
+	c := none.Columns[at]
+	if c.Role == results.Param {
+		return &query.Field[candidate]{Name: c.Name, Value: paramOf(c.Name)}, nil
+	}
+	fact := strings.TrimPrefix(c.Name, "dcs.")
+	f := &query.Field[candidate]{Name: c.Name, Type: c.Type, Fact: true, Value: factsOfRows[fact]}
+	switch {
+	case f.Value == nil:
+		return nil, fmt.Errorf("the list of jobs cannot be filtered by %s; the Results view can", c.Name)
+	case fact == "state":
+		f.Word = phasesMeant
+	case fact == "exit":
+		f.Check = results.CheckExit
+	}
+	return f, nil
 }
 
-// wordMatch finds what a word means: state:bad, straggler, or a text.
-func wordMatch(w sheet.Word) (match, error) {
-	if w.Quoted {
-		return textMatch(w.Text), nil
-	}
-	if w.Text == "straggler" {
-		return func(_ *list, _ uint32, r *row) bool { return r.flags&straggler != 0 }, nil
-	}
-	if key, value, ok := strings.Cut(w.Text, ":"); ok {
-		if make := keys[strings.ToLower(key)]; make != nil {
-			if key = strings.ToLower(key); value == "" {
-				return nil, fmt.Errorf("%s: wants a value, such as %s", key, examples[key])
+// searchJobs finds a text in the name, the command, and the parameters of jobs.
+func searchJobs(text string) func(candidate) bool {
+	has, pair := query.Contains(text), strings.Contains(text, "=")
+	return func(c candidate) bool {
+		s := c.l.spec(c.id)
+		if has(s.Command) || s.Name != "" && has(s.Name) {
+			return true
+		}
+		for i := range s.Params {
+			if p := &s.Params[i]; has(p.Value) || has(p.Name) || pair && has(p.Name+"="+p.Value) {
+				return true
 			}
-			return make(value)
 		}
-		if near := jobs.Nearest(key, keyNames); near != "" && !strings.ContainsAny(w.Text, "/\\=<>") {
-			return nil, fmt.Errorf("there is no filter %s:, did you mean %s:? Quotes make it text", jobs.Clean(key, 40), near)
-		}
+		return false
 	}
-	return textMatch(w.Text), nil
+}
+
+// phasesMeant finds jobs in the phases that a word means: one phase of the screen, or all
+// phases of some states.
+func phasesMeant(word string) (func(candidate) bool, error) {
+	var set [Phases]bool
+	var known []string
+	for p := range Phases {
+		if set[p] = strings.EqualFold(word, p.String()); set[p] {
+			return func(c candidate) bool { return set[c.r.phase] }, nil
+		}
+		known = append(known, p.String())
+	}
+	states, err := results.States(word)
+	if err != nil {
+		return nil, query.Unknown("state", word, append(known, "open", "done", "bad", "running", "queued", "succeeded", "failed", "timed_out", "cancelled", "skipped"))
+	}
+	for p := range Phases {
+		set[p] = slices.Contains(states, stateOf[p])
+	}
+	return func(c candidate) bool { return set[c.r.phase] }, nil
+}
+
+// stateOf is the state of jobs in a phase.
+var stateOf = [Phases]jobs.JobState{
+	Ending: jobs.Running, Running: jobs.Running, Away: jobs.Running, Handed: jobs.Running,
+	Retry: jobs.Queued, Queued: jobs.Queued, Waits: jobs.Queued,
+	Succeeded: jobs.Succeeded, Failed: jobs.Failed, TimedOut: jobs.TimedOut, Cancelled: jobs.Cancelled, Skipped: jobs.Skipped,
+}
+
+// paramOf returns the values of a parameter.
+func paramOf(name string) func(candidate) query.Value {
+	return func(c candidate) query.Value {
+		for _, p := range c.l.spec(c.id).Params {
+			if p.Name == name {
+				return query.ValueOf(p.Value)
+			}
+		}
+		return query.Value{}
+	}
+}
+
+// optional returns a number if there is one.
+func optional(known bool, n float64) query.Value {
+	if !known {
+		return query.Value{}
+	}
+	return query.NumberValue(n)
+}
+
+// factsOfRows are the facts of results that a row holds, too.
+var factsOfRows = map[string]func(candidate) query.Value{
+	"job":     func(c candidate) query.Value { return query.NumberValue(float64(c.id)) },
+	"state":   func(c candidate) query.Value { return query.TextValue(stateOf[c.r.phase].String()) },
+	"name":    func(c candidate) query.Value { return query.TextValue(c.l.spec(c.id).Title()) },
+	"command": func(c candidate) query.Value { return query.TextValue(c.l.spec(c.id).Command) },
+	"host":    func(c candidate) query.Value { return query.TextValue(c.l.names[c.r.host]) },
+	"queue":   func(c candidate) query.Value { return query.TextValue(c.l.options[c.r.options].Queue) },
+	"exit": func(c candidate) query.Value {
+		if c.r.exit >= bySignal {
+			return query.NumberValue(float64(128 + c.r.exit - bySignal)) // as in the table of results
+		}
+		return optional(c.r.exit > 0, float64(c.r.exit)-1)
+	},
+	"signal": func(c candidate) query.Value {
+		if c.r.exit < bySignal {
+			return query.Value{}
+		}
+		return query.TextValue(jobs.SignalName(int(c.r.exit - bySignal)))
+	},
+	"elapsed_seconds": func(c candidate) query.Value { return optional(c.r.ran(), float64(c.r.took)) },
+	"max_rss_bytes":   func(c candidate) query.Value { return optional(c.r.mem > 0, float64(c.r.mem)*1024) },
+	"cpu_seconds":     func(c candidate) query.Value { return optional(c.r.ran(), time.Duration(c.r.when).Seconds()) },
+	"failures":        func(c candidate) query.Value { return query.NumberValue(float64(c.r.failures)) },
+	"try":             func(c candidate) query.Value { return query.NumberValue(float64(c.r.try())) },
+}
+
+// onlyOfRows are the fields that the list of jobs has and results do not.
+var onlyOfRows = map[string]*query.Field[candidate]{
+	"prio": {Name: "prio", Type: query.NumberType, Fact: true, Value: func(c candidate) query.Value { return query.NumberValue(float64(c.r.priority)) }},
+	"progress": {Name: "progress", Type: query.NumberType, Fact: true, Value: func(c candidate) query.Value {
+		return optional(c.r.progress != noProgress, float64(c.r.progress)/10_000)
+	}},
+	"straggler": {Name: "straggler", Type: query.TextType, Fact: true, Value: func(c candidate) query.Value {
+		if c.r.flags&straggler == 0 {
+			return query.Value{}
+		}
+		return query.TextValue("yes")
+	}},
+	"tags": {Name: "tags", Type: query.TextType, Fact: true, Value: func(c candidate) query.Value {
+		return query.TextValue(strings.Join(c.l.options[c.r.options].Tags, " "))
+	}},
+	"parameters": {Name: "parameters", Type: query.TextType, Fact: true, Value: func(c candidate) query.Value {
+		var b strings.Builder
+		for i, p := range c.l.spec(c.id).Params {
+			if i > 0 {
+				b.WriteByte(' ')
+			}
+			b.WriteString(p.Name + "=" + p.Value)
+		}
+		return query.TextValue(b.String())
+	}},
+}
+
+// ran reports whether a job is over and its last attempt ran.
+func (r *row) ran() bool { return r.phase.Terminal() && (r.exit != 0 || r.took != 0) }
+
+// try is the number of the try that a job is at or ended with; 0: it had none.
+func (r *row) try() int {
+	if r.phase == Retry || r.phase <= Handed || r.phase == Succeeded {
+		return int(r.failures) + 1
+	}
+	return int(r.failures)
 }

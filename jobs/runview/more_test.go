@@ -31,7 +31,7 @@ func TestStragglers(t *testing.T) {
 		}
 		l.submit(plain(12)...)
 		time.Sleep(10 * time.Minute)
-		p := l.look(Ask{Jobs: &JobsWindow{Filter: "straggler", Rows: 5}, Focus: 12})
+		p := l.look(Ask{Jobs: &JobsWindow{Filter: "straggler=yes", Rows: 5}, Focus: 12})
 		if p.Stragglers != 1 || p.Jobs.Matched != 1 || p.Jobs.Rows[0].ID != 12 || !p.Jobs.Rows[0].Straggler || p.Detail.Estimate == 0 {
 			t.Errorf("%d stragglers, %+v, %+v", p.Stragglers, p.Jobs, p.Detail)
 		}
@@ -114,7 +114,7 @@ func TestManyAtOnce(t *testing.T) {
 		l := newLab(t, "a")
 		l.submit(plain(n)...)
 		time.Sleep(5 * time.Second)
-		which, w, err := l.v.Match(t.Context(), "state:queue")
+		which, w, err := l.v.Match(t.Context(), "state=queue")
 		if err != nil || which.Count() != n-w.Running-2 || w.Queued != which.Count() {
 			t.Errorf("%d of %+v, %v", which.Count(), w, err)
 		}

@@ -6,19 +6,14 @@ import (
 
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
-	"dcs-tui/jobs/results/sheet"
 )
 
 // finished are the jobs that are over, as tables need them. What is in list does not
 // change, so that tables may go on using what they have of it.
 type finished struct {
 	list       []results.Result
-	rows       []row           // of each, for filters
-	specs      []*jobs.Spec    // of each, for filters
-	options    []*jobs.Options // by row.options
-	cwds       []string        // of each
-	place      []int32         // job id - 1: 1 + index into list; 0: it is not in it
-	names      []string        // of hosts, for filters
+	cwds       []string // of each
+	place      []int32  // job id - 1: 1 + index into list; 0: it is not in it
 	known      vocabulary
 	generation int    // of the View's list, as edition
 	edition    uint64 // of the View's list, when it was last looked through
@@ -81,10 +76,6 @@ func (d *finished) scan(l *list) (fresh []jobs.ID, gone bool) {
 		over := r.phase.Terminal()
 		switch {
 		case at >= 0 && over && uint32(d.list[at].Seq) == r.seq:
-			if d.rows[at] != *r {
-				d.rows[at] = *r
-				d.changes++
-			}
 			continue
 		case at >= 0:
 			d.place[i], gone = 0, true
@@ -97,7 +88,7 @@ func (d *finished) scan(l *list) (fresh []jobs.ID, gone bool) {
 		}
 	}
 	d.edition = l.edition
-	d.names, d.options, d.known.params = slices.Clone(l.names), l.options, l.known.params
+	d.known.params = l.known.params
 	return fresh, gone
 }
 
@@ -105,14 +96,14 @@ func (d *finished) scan(l *list) (fresh []jobs.ID, gone bool) {
 func (t *tables) compact() {
 	d := &t.done
 	old := *d
-	d.list, d.rows, d.specs, d.cwds = nil, nil, nil, nil
+	d.list, d.cwds = nil, nil
 	values := make([][][]string, len(t.sets))
 	for at := range old.list {
 		id := old.list[at].Job
 		if int(old.place[id-1])-1 != at {
 			continue
 		}
-		d.list, d.rows, d.specs, d.cwds = append(d.list, old.list[at]), append(d.rows, old.rows[at]), append(d.specs, old.specs[at]), append(d.cwds, old.cwds[at])
+		d.list, d.cwds = append(d.list, old.list[at]), append(d.cwds, old.cwds[at])
 		d.place[id-1] = int32(len(d.list))
 		for k, f := range t.sets {
 			values[k] = append(values[k], f.at(at))
@@ -126,12 +117,7 @@ func (t *tables) compact() {
 
 // fetch makes the results of some jobs.
 func (t *tables) fetch(ids []jobs.ID) {
-	type fetched struct {
-		job  jobs.Job
-		row  row
-		host string
-	}
-	var made []fetched
+	var made []jobs.Job
 	v := t.v
 	v.mu.Lock()
 	place := v.place
@@ -140,56 +126,27 @@ func (t *tables) fetch(ids []jobs.ID) {
 		if j == nil || !j.State.Terminal() {
 			continue // its row will say so
 		}
-		f := fetched{job: *j}
-		f.job.Attempts = slices.Clone(j.Attempts)
-		for i, a := range f.job.Attempts {
+		c := *j
+		c.Attempts = slices.Clone(j.Attempts)
+		for i, a := range c.Attempts {
 			copied := *a
-			f.job.Attempts[i] = &copied
+			c.Attempts[i] = &copied
 		}
-		c := v.change(id, j)
-		f.row, f.host = c.row, c.host
-		f.row.options = v.optionsOf(j.Spec)
-		made = append(made, f)
+		made = append(made, c)
 	}
-	d := &t.done
-	d.options = v.options
 	v.mu.Unlock()
+	d := &t.done
 	for i := range made {
-		f := &made[i]
-		f.row.host = d.name(f.host)
-		result := place.Result(&f.job) // may read the disk
+		result := place.Result(&made[i]) // may read the disk
 		cwd := ""
-		if f.job.Spec.Options != nil {
-			cwd = f.job.Spec.Cwd
+		if o := made[i].Spec.Options; o != nil {
+			cwd = o.Cwd
 		}
-		d.list, d.rows, d.specs, d.cwds = append(d.list, result), append(d.rows, f.row), append(d.specs, f.job.Spec), append(d.cwds, cwd)
+		d.list, d.cwds = append(d.list, result), append(d.cwds, cwd)
 		d.place[result.Job-1] = int32(len(d.list))
 	}
 	d.changes++
 	d.behind = d.behind || len(made) < len(ids)
-}
-
-// name is the number of a host; the board gives the same one, when it knows the host.
-func (d *finished) name(s string) uint16 {
-	i := slices.Index(d.names, s)
-	if i < 0 {
-		d.names = append(d.names, s)
-		i = len(d.names) - 1
-	}
-	return uint16(i)
-}
-
-// fitting turns a word of a search into a test of the rows of s.
-func (d *finished) fitting(s *sheet.Sheet) func(sheet.Word) (func(row int) bool, error) {
-	spec := func(id uint32) *jobs.Spec { return d.specs[d.place[id-1]-1] }
-	l := &list{names: d.names, options: d.options, spec: spec}
-	return func(w sheet.Word) (func(row int) bool, error) {
-		m, err := wordMatch(w)
-		return func(row int) bool {
-			id := s.Job(row)
-			return m(l, uint32(id), &d.rows[d.place[id-1]-1])
-		}, err
-	}
 }
 
 // plain says that no job has a parameter and no figure is wanted. View.mu is held.

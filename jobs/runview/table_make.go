@@ -1,20 +1,21 @@
 package runview
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"dcs-tui/jobs"
-	"dcs-tui/jobs/results/export"
-	"dcs-tui/jobs/results/sheet"
+	"dcs-tui/jobs/query"
+	"dcs-tui/jobs/results"
 )
 
 // made is a table as it was made. It does not change.
 type made struct {
 	table   Table // all but the window of rows
-	sheet   *sheet.Sheet
+	sheet   *results.Table
 	cells   []int // columns that are figures
 	matched int
 
@@ -43,7 +44,7 @@ func (t *tables) make(ask *TableAsk) *made {
 	if m.read == m.of { // else they may come
 		hints = f.hint(d)
 	}
-	s := sheet.New(sheet.Input{Jobs: d.list, Params: d.known.params, Names: f.names, Figures: slices.Clone(f.values)})
+	s := results.NewTable(results.TableInput{Jobs: d.list, Params: d.known.params, Names: f.names, Metrics: slices.Clone(f.values)})
 	if err := t.fill(m, s, ask); err != nil && m.table.Wrong == "" {
 		m.table.Wrong = err.Error()
 	}
@@ -60,30 +61,31 @@ func (t *tables) make(ask *TableAsk) *made {
 
 // fill makes what was asked for of a sheet of all jobs that are over. What is wrong
 // with the ask leaves the table as it is without it.
-func (t *tables) fill(m *made, s *sheet.Sheet, ask *TableAsk) error {
-	m.sheet, m.cells = s, s.Figures()
-	f, err := parseSearch(ask.Filter)
-	var odd []string
-	var having *sheet.Filter // of groups
-	if len(ask.Group) > 0 && !ask.Heat {
-		f, having = f.Split(s)
+func (t *tables) fill(m *made, s *results.Table, ask *TableAsk) error {
+	m.sheet, m.cells = s, s.Metrics()
+	var filter, having []*query.Query // of jobs and of groups
+	q, err := parseSearch(ask.Filter)
+	if q != nil {
+		filter = []*query.Query{q}
+		_, other := t.done.known.compile(q)
+		m.table.Figured = other != nil
 	}
-	if err == nil && f != nil {
-		var found *sheet.Sheet
-		if found, odd, err = s.Search(f, t.done.fitting(s)); err == nil {
-			s = found
-			_, other := t.done.known.compile(f)
-			m.table.Figured = other != nil
-		}
+	if len(ask.Group) > 0 && !ask.Heat {
+		filter, having = s.Split(filter)
+	}
+	found, odd := s, []string(nil)
+	if err == nil {
+		found, odd, err = s.Where(filter...)
 	}
 	if err != nil {
 		m.table.Page.Wrong = err.Error()
-		if name := ofGroups(f, s); name != "" && having == nil {
+		if name := ofGroups(filter, s); name != "" && len(having) == 0 {
 			m.table.Page.Wrong = fmt.Sprintf("%s is of groups alone: m shows them", jobs.Clean(name, 40))
 		}
 		m.sheet = s.Keep(func(int) bool { return false })
 		return nil
 	}
+	s = found
 	m.sheet, m.matched = s, s.Len()
 	noted := len(m.table.Notes) > 0
 	if m.read == m.of { // else some may not be read yet
@@ -98,7 +100,7 @@ func (t *tables) fill(m *made, s *sheet.Sheet, ask *TableAsk) error {
 		return m.group(s, ask, having)
 	}
 	if m.read == m.of && !noted { // else that was said
-		missing := s.Missing(s.Figures())
+		missing := s.Missing(s.Metrics())
 		m.table.Notes = append(m.table.Notes, missing[:min(len(missing), 2)]...) // each takes a line of the screen
 	}
 	if len(cut) > 0 {
@@ -116,19 +118,19 @@ func (t *tables) fill(m *made, s *sheet.Sheet, ask *TableAsk) error {
 	return err
 }
 
-// ofGroups is the first column of a filter that s has not and groups have; "" if there is none.
-func ofGroups(f *sheet.Filter, s *sheet.Sheet) string {
-	_, others := f.Split(s)
-	if others == nil {
-		return ""
-	}
-	for _, name := range others.Columns() {
-		of := name
-		for _, m := range sheet.AllMeasures() {
-			of = strings.TrimSuffix(of, "_"+m.String())
-		}
-		if _, err := s.Column(of); err == nil && of != name || name == "jobs" || name == "solved" {
-			return name
+// ofGroups returns the first column that queries name, s does not have, and groups have;
+// "" if there is none.
+func ofGroups(queries []*query.Query, s *results.Table) string {
+	_, others := s.Split(queries)
+	for _, q := range others {
+		for _, name := range q.Names(false) {
+			of := name
+			for _, m := range results.AllMeasures() {
+				of = strings.TrimSuffix(of, "_"+m.String())
+			}
+			if _, err := s.Column(of); err == nil && of != name || name == "jobs" || name == "solved" {
+				return name
+			}
 		}
 	}
 	return ""
@@ -136,7 +138,7 @@ func ofGroups(f *sheet.Filter, s *sheet.Sheet) string {
 
 // columnsOf are those that a person may sort and group by, shown ones first, and
 // parameters that there is no room for.
-func columnsOf(s *sheet.Sheet) (list []TableColumn, cut []string) {
+func columnsOf(s *results.Table) (list []TableColumn, cut []string) {
 	shown := s.Shown()
 	for i := range s.Columns {
 		if !slices.Contains(shown, i) {
@@ -159,12 +161,12 @@ func columnsOf(s *sheet.Sheet) (list []TableColumn, cut []string) {
 }
 
 // varies says that a column has several values.
-func varies(s *sheet.Sheet, column int) bool {
-	first := sheet.Value{}
+func varies(s *results.Table, column int) bool {
+	first := query.Value{}
 	for row := range s.Len() {
 		switch v := s.At(row, column); {
-		case v.Kind == sheet.Nothing:
-		case first.Kind == sheet.Nothing:
+		case v.Kind == query.Absent:
+		case first.Kind == query.Absent:
 			first = v
 		case v.Text != first.Text:
 			return true
@@ -174,7 +176,7 @@ func varies(s *sheet.Sheet, column int) bool {
 }
 
 // ordered sorts rows as asked for.
-func ordered(s *sheet.Sheet, ask *TableAsk) (*sheet.Sheet, error) {
+func ordered(s *results.Table, ask *TableAsk) (*results.Table, error) {
 	if ask.By == "" {
 		if !ask.Reverse || s.Len() == 0 {
 			return s, nil
@@ -184,19 +186,15 @@ func ordered(s *sheet.Sheet, ask *TableAsk) (*sheet.Sheet, error) {
 		}
 		return s, nil
 	}
-	column, err := s.Column(ask.By)
-	if err != nil {
-		return s, err
-	}
-	return s.Sort(column, ask.Reverse), nil
+	return s.SortBy(results.Order{Column: ask.By, Desc: ask.Reverse})
 }
 
 // best finds the best row; -1: none is.
-func best(s *sheet.Sheet, text string) (row int, value string, ties int, err error) {
+func best(s *results.Table, text string) (row int, value string, ties int, err error) {
 	if text == "" {
 		return -1, "", 0, nil
 	}
-	order, err := sheet.ParseBest(text)
+	order, err := results.ParseBest(text)
 	if err != nil {
 		return -1, "", 0, err
 	}
@@ -204,47 +202,43 @@ func best(s *sheet.Sheet, text string) (row int, value string, ties int, err err
 	if err != nil {
 		return -1, "", 0, err
 	}
-	row, ties, _, ok := s.Best(column, order.Desc)
-	if !ok {
+	row, ties, _, err = s.BestBy(order)
+	if err != nil { // there is none yet
 		return -1, "", 0, nil
 	}
 	return row, cell(s, row, column), ties, nil
 }
 
 // cell is one for people, bounded.
-func cell(s *sheet.Sheet, row, column int) string {
+func cell(s *results.Table, row, column int) string {
 	return person(&s.Columns[column], s.At(row, column))
 }
 
-func person(c *sheet.Column, v sheet.Value) string {
-	if v.Kind != sheet.Number {
+func person(c *results.Column, v query.Value) string {
+	if v.Kind != query.Number {
 		return v.Text[:min(len(v.Text), MaxTableCell)]
 	}
-	return export.ForPeople(c, v)
+	return results.ForPeople(c, v)
 }
 
-// group makes a row a group of jobs, of groups for which having holds; nil: of all.
-func (m *made) group(s *sheet.Sheet, ask *TableAsk, having *sheet.Filter) error {
-	by, err := s.Find(ask.Group)
+// group makes a row a group of jobs, of the groups that match all queries.
+func (m *made) group(s *results.Table, ask *TableAsk, having []*query.Query) error {
+	var measured []string
+	for _, i := range s.Metrics() {
+		measured = append(measured, s.Columns[i].Name)
+	}
+	g, notes, err := s.GroupBy(ask.Group, measured[:min(len(measured), MaxTableNames)], results.AllMeasures(), ask.MinSize, having)
+	var wrong *query.Error
+	if errors.As(err, &wrong) {
+		m.table.Page.Wrong = wrong.Error()
+		if g, notes, err = s.GroupBy(ask.Group, nil, nil, 0, nil); err == nil {
+			g = g.Keep(func(int) bool { return false })
+		}
+	}
 	if err != nil {
 		return err
 	}
-	measured := s.Figures()
-	if len(measured) == 0 {
-		if at, err := s.Column("time"); err == nil {
-			measured = []int{at}
-		}
-	}
-	measured = measured[:min(len(measured), MaxTableNames)]
-	g, notes := s.Group(sheet.Grouping{By: by, Figures: measured, Measures: sheet.AllMeasures(), MinSize: ask.MinSize})
 	m.table.Notes = append(slices.Clip(notes), m.table.Notes...)
-	if having != nil {
-		found, odd, err := g.Where(having)
-		if err != nil {
-			m.table.Page.Wrong, found = err.Error(), g.Keep(func(int) bool { return false })
-		}
-		m.table.Notes, g = append(odd, m.table.Notes...), found
-	}
 	g, err = ordered(g, ask)
 	out := &TableGroups{Best: -1, More: max(0, g.Len()-MaxTableGroups)}
 	row, value, ties, errBest := best(g, ask.Best)

@@ -129,7 +129,7 @@ func TestTableRows(t *testing.T) {
 	if int(tb.Page.Rows[0].ID) != best {
 		t.Errorf("sorted by acc, the first is job %d", tb.Page.Rows[0].ID)
 	}
-	tb = tableOf(t, b, TableAsk{JobsWindow: JobsWindow{Filter: "state:done acc>=0.5 C=1", Rows: 100}})
+	tb = tableOf(t, b, TableAsk{JobsWindow: JobsWindow{Filter: "state=done acc>=0.5 C=1", Rows: 100}})
 	n := 0
 	for i := 6; i < 12; i++ {
 		if acc(1, i/2%3, i%2) >= 0.5 {
@@ -139,7 +139,7 @@ func TestTableRows(t *testing.T) {
 	if tb.Page.Matched != n || n == 0 || !tb.Figured {
 		t.Errorf("%d match, want %d; figured %v", tb.Page.Matched, n, tb.Figured)
 	}
-	tb = tableOf(t, b, TableAsk{JobsWindow: JobsWindow{Filter: "host:ws02", Rows: 9}})
+	tb = tableOf(t, b, TableAsk{JobsWindow: JobsWindow{Filter: "host=ws02", Rows: 9}})
 	if got := rowsOf(tb); len(got) != 1 || got[0] != 25 || tb.Figured {
 		t.Error(got)
 	}
@@ -199,7 +199,7 @@ func TestTableGroups(t *testing.T) {
 		t.Errorf("%v", tb.Groups.Rows[0])
 	}
 	// A filter of groups: what names their statistics is asked of them, all else of the jobs.
-	tb = tableOf(t, b, TableAsk{JobsWindow: JobsWindow{Filter: fmt.Sprintf("state:done (C>=1 or gamma=1) acc_mean>%g", least)}, Group: []string{"C", "gamma"}})
+	tb = tableOf(t, b, TableAsk{JobsWindow: JobsWindow{Filter: fmt.Sprintf("state=done (C>=1 or gamma=1) acc_mean>%g", least)}, Group: []string{"C", "gamma"}})
 	for _, row := range tb.Groups.Rows {
 		if row[0] == "0" && row[1] == "0" || row[0] == fmt.Sprint(at/2) && row[1] == fmt.Sprint(at%2) {
 			t.Errorf("the filter leaves %v", row)
@@ -208,8 +208,8 @@ func TestTableGroups(t *testing.T) {
 	if len(tb.Groups.Rows) < 4 || tb.Page.Wrong != "" || tb.Page.Matched != 25 {
 		t.Errorf("%+v", tb)
 	}
-	tb = tableOf(t, b, TableAsk{JobsWindow: JobsWindow{Filter: "state:done acc_means>1"}, Group: []string{"C"}})
-	if len(tb.Groups.Rows) != 0 || !strings.Contains(tb.Page.Wrong, "did you mean acc_mean?") {
+	tb = tableOf(t, b, TableAsk{JobsWindow: JobsWindow{Filter: "state=done acc_means>1"}, Group: []string{"C"}})
+	if len(tb.Groups.Rows) != 0 || !strings.Contains(tb.Page.Wrong, `did you mean "acc_mean"?`) {
 		t.Errorf("%q %+v", tb.Page.Wrong, tb.Groups)
 	}
 	for filter, want := range map[string]string{"acc_mean>1": "acc_mean is of groups alone: m shows them", "solved>1 C=1": "solved is of groups alone", "C_maen>1": "there is no column"} {
@@ -280,11 +280,11 @@ func TestTableOfAWrongAsk(t *testing.T) {
 	}{
 		{TableAsk{By: "nonsense"}, "there is no column"},
 		{TableAsk{Best: "acc"}, "acc:max or acc:min"},
-		{TableAsk{Best: "ac:max"}, "did you mean acc"},
+		{TableAsk{Best: "ac:max"}, `did you mean "acc"`},
 		{TableAsk{Group: []string{"D"}}, "there is no column"},
 		{TableAsk{Figures: []string{"x=re:("}}, "the result column x"},
 		{TableAsk{Heat: true, JobsWindow: JobsWindow{Filter: "C=7"}}, "no job that is over matches the filter"},
-		{TableAsk{Heat: true, Pivot: []string{"C"}}, "two columns and a figure"},
+		{TableAsk{Heat: true, Pivot: []string{"C"}}, "two columns and a metric"},
 		{TableAsk{Heat: true, Pivot: []string{"C", "C", "acc"}}, "two different columns"},
 		{TableAsk{Heat: true, Pivot: []string{"C", "gamma", "acc:most"}}, "there is no measure"},
 	} {
@@ -300,7 +300,7 @@ func TestTableOfAWrongAsk(t *testing.T) {
 	if tb := tableOf(t, b, TableAsk{JobsWindow: JobsWindow{Filter: "C>=x", Rows: 9}}); tb.Page.Matched != 0 || len(tb.Notes) != 1 || !strings.HasPrefix(tb.Notes[0], "C of 4 jobs is a number and left out") {
 		t.Errorf("%q %+v", tb.Notes, tb.Page)
 	}
-	if tb := tableOf(t, b, TableAsk{JobsWindow: JobsWindow{Filter: "state:nonsense", Rows: 9}}); tb.Page.Wrong == "" || tb.Page.Matched != 0 {
+	if tb := tableOf(t, b, TableAsk{JobsWindow: JobsWindow{Filter: "state=nonsense", Rows: 9}}); tb.Page.Wrong == "" || tb.Page.Matched != 0 {
 		t.Errorf("%+v", tb.Page)
 	}
 }

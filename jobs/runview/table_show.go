@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"dcs-tui/jobs"
-	"dcs-tui/jobs/results/sheet"
+	"dcs-tui/jobs/results"
 )
 
 // tableOf shows the newest table of an ask, the rows in its window as they are now. mu is
@@ -51,7 +51,7 @@ func (v *View) tableOf(ask *TableAsk) *Table {
 }
 
 // tableWindow is window of a sheet.
-func tableWindow(s *sheet.Sheet, w *JobsWindow) (first, rows, cursor int) {
+func tableWindow(s *results.Table, w *JobsWindow) (first, rows, cursor int) {
 	cursor = -1
 	for row := 0; w.Cursor > 0 && row < s.Len() && cursor < 0; row++ {
 		if s.Job(row) == w.Cursor {

@@ -198,8 +198,8 @@ func TestWindow(t *testing.T) {
 		{JobsWindow{Rows: 1e6}, 0, 100, -1},
 		{JobsWindow{Rows: -1, Cursor: 7}, 6, 0, 6},
 		{JobsWindow{Rows: 10, Cursor: 1, Reverse: true, Sort: SortID}, 90, 10, 99},
-		{JobsWindow{Rows: 10, Cursor: 3, Filter: "id:50-54"}, 0, 5, -1},
-		{JobsWindow{Rows: 10, Cursor: 52, Filter: "id:50-54"}, 0, 5, 2},
+		{JobsWindow{Rows: 10, Cursor: 3, Filter: "50<=id<=54"}, 0, 5, -1},
+		{JobsWindow{Rows: 10, Cursor: 52, Filter: "50<=id<=54"}, 0, 5, 2},
 		{JobsWindow{Rows: 10, Cursor: 52, Filter: "nothing"}, 0, 0, -1},
 	} {
 		p := lookAt(t, b, Ask{Jobs: &c.w}).Jobs

@@ -147,7 +147,7 @@ func TestHungDisk(t *testing.T) {
 		state.At = time.Now()
 		l.conn.Publish(nil, &state)
 		began := time.Now()
-		p := lookAt(t, v, Ask{Jobs: &JobsWindow{Rows: 5, Filter: "state:queue"}, Focus: 4})
+		p := lookAt(t, v, Ask{Jobs: &JobsWindow{Rows: 5, Filter: "state=queue"}, Focus: 4})
 		if took := time.Since(began); took > time.Second || p.Jobs.Matched != 3 || p.Stuck != "pushed meanwhile" || !strings.Contains(p.Problem, "does not answer") {
 			t.Errorf("after %v: %d jobs match, stuck %q, problem %q", took, p.Jobs.Matched, p.Stuck, p.Problem)
 		}

@@ -1,4 +1,4 @@
-package sheet
+package results
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/query"
 )
 
 // Role is what a column is.
@@ -15,32 +16,21 @@ type Role uint8
 const (
 	Fact   Role = iota // of a job: its number, state, host …
 	Param              // a parameter of the grid
-	Figure             // found in what the job wrote
+	Metric             // found in what the job wrote
 	Stat               // computed from several jobs
 )
 
-// Column is a column of a Sheet.
+// Column is a column of a Table.
 type Column struct {
 	Name string // unique in the sheet
 	Role Role
-	Unit Unit
+	Type query.Type
 
-	number bool              // of a fact: it is a number, if anything
-	value  func(i int) Value // of row i as it was made
+	value func(i int) query.Value // of row i as it was made
 }
 
-// Unit says how people want to read a fact.
-type Unit uint8
-
-// The units.
-const (
-	None Unit = iota
-	Seconds
-	Bytes
-)
-
-// Sheet is a table.
-type Sheet struct {
+// Table is a table.
+type Table struct {
 	Columns []Column
 
 	shown  []int // columns that are shown unless others are asked for
@@ -51,13 +41,17 @@ type Sheet struct {
 }
 
 // Len returns the number of rows.
-func (s *Sheet) Len() int { return len(s.rows) }
+func (s *Table) Len() int { return len(s.rows) }
 
-// At returns a cell.
-func (s *Sheet) At(row, column int) Value { return s.Columns[column].value(int(s.rows[row])) }
+// At returns a cell. A number has a text.
+func (s *Table) At(row, column int) query.Value {
+	v := s.Columns[column].value(int(s.rows[row]))
+	v.Text = v.String()
+	return v
+}
 
 // Job returns the job of a row, 0 when rows are not jobs.
-func (s *Sheet) Job(row int) jobs.ID {
+func (s *Table) Job(row int) jobs.ID {
 	if s.job == nil {
 		return 0
 	}
@@ -65,19 +59,19 @@ func (s *Sheet) Job(row int) jobs.ID {
 }
 
 // Solved says that a row counts in statistics: its job succeeded (E3).
-func (s *Sheet) Solved(row int) bool { return s.solved == nil || s.solved(int(s.rows[row])) }
+func (s *Table) Solved(row int) bool { return s.solved == nil || s.solved(int(s.rows[row])) }
 
 // Shown returns the columns to show unless others are asked for.
-func (s *Sheet) Shown() []int { return slices.Clone(s.shown) }
+func (s *Table) Shown() []int { return slices.Clone(s.shown) }
 
 // Unit says what a row is: job, group or value.
-func (s *Sheet) Unit() string { return s.unit }
+func (s *Table) Unit() string { return s.unit }
 
 // Column finds a column by its name, which is not case-sensitive. Unless another column
 // has that name, "time" means elapsed_seconds, other names that the screen shows for
 // facts work in the same way, and acc of groups means acc_mean. A parameter may be in
 // brackets, as in a template.
-func (s *Sheet) Column(name string) (int, error) {
+func (s *Table) Column(name string) (int, error) {
 	name = strings.TrimSpace(name)
 	meant := []string{name}
 	if inner, ok := strings.CutPrefix(name, "["); ok {
@@ -99,20 +93,11 @@ func (s *Sheet) Column(name string) (int, error) {
 			}
 		}
 	}
-	all := s.names()
-	if near := jobs.Nearest(name, all); near != "" {
-		return 0, fmt.Errorf("there is no column %q; did you mean %s?", jobs.Clean(name, 40), near)
-	}
-	const most = 30
-	more := ""
-	if len(all) > most {
-		more, all = fmt.Sprintf(" and %d more", len(all)-most), all[:most]
-	}
-	return 0, fmt.Errorf("there is no column %q; there are %s%s", jobs.Clean(name, 40), jobs.Clean(strings.Join(all, ", "), 1000), more)
+	return 0, query.Unknown("column", name, s.names())
 }
 
 // Heading is a column's name for people, who read time, not elapsed_seconds.
-func (s *Sheet) Heading(column int) string {
+func (s *Table) Heading(column int) string {
 	name, role := s.Columns[column].Name, s.Columns[column].Role
 	if rest, ok := strings.CutPrefix(name, elapsed); ok && (role == Fact || role == Stat) && s.find("time"+rest) < 0 {
 		return "time" + rest
@@ -120,13 +105,13 @@ func (s *Sheet) Heading(column int) string {
 	return name
 }
 
-func (s *Sheet) find(name string) int {
+func (s *Table) find(name string) int {
 	return slices.IndexFunc(s.Columns, func(c Column) bool { return c.Name == name })
 }
 
 // findFold is find without regard to case. The screen writes the names of facts in
 // capitals, so if two columns match, it finds the fact.
-func (s *Sheet) findFold(name string) int {
+func (s *Table) findFold(name string) int {
 	fits := func(c Column) bool { return strings.EqualFold(c.Name, name) }
 	if i := slices.IndexFunc(s.Columns, func(c Column) bool {
 		c.Name = strings.TrimPrefix(c.Name, "dcs.")
@@ -140,7 +125,7 @@ func (s *Sheet) findFold(name string) int {
 // onScreen maps the shorter names that the screen shows to facts.
 var onScreen = map[string]string{"id": "job", "time": elapsed, "cpu": "cpu_seconds", "mem": "max_rss_bytes"}
 
-func (s *Sheet) names() []string {
+func (s *Table) names() []string {
 	names := make([]string, len(s.Columns))
 	for i, c := range s.Columns {
 		names[i] = c.Name
@@ -149,7 +134,7 @@ func (s *Sheet) names() []string {
 }
 
 // Find reads a list of names: "C,acc".
-func (s *Sheet) Find(names []string) ([]int, error) {
+func (s *Table) Find(names []string) ([]int, error) {
 	var found []int
 	for _, n := range names {
 		i, err := s.Column(n)
@@ -164,11 +149,11 @@ func (s *Sheet) Find(names []string) ([]int, error) {
 	return found, nil
 }
 
-// Figures returns the columns that hold figures.
-func (s *Sheet) Figures() []int {
+// Metrics returns the columns that hold metrics.
+func (s *Table) Metrics() []int {
 	var found []int
 	for i, c := range s.Columns {
-		if c.Role == Figure {
+		if c.Role == Metric {
 			found = append(found, i)
 		}
 	}
@@ -176,14 +161,14 @@ func (s *Sheet) Figures() []int {
 }
 
 // with returns the same columns with other rows.
-func (s *Sheet) with(rows []int32) *Sheet {
+func (s *Table) with(rows []int32) *Table {
 	t := *s
 	t.rows = rows
 	return &t
 }
 
 // Keep returns the rows for which keep is true.
-func (s *Sheet) Keep(keep func(row int) bool) *Sheet {
+func (s *Table) Keep(keep func(row int) bool) *Table {
 	var rows []int32
 	for row := range s.rows {
 		if keep(row) {
@@ -194,14 +179,14 @@ func (s *Sheet) Keep(keep func(row int) bool) *Sheet {
 }
 
 // Show returns the sheet with these columns to be shown.
-func (s *Sheet) Show(columns []int) *Sheet {
+func (s *Table) Show(columns []int) *Table {
 	t := *s
 	t.shown = slices.Clone(columns)
 	return &t
 }
 
 // AlsoShow returns the sheet with these facts to be shown behind what is.
-func (s *Sheet) AlsoShow(facts ...string) *Sheet {
+func (s *Table) AlsoShow(facts ...string) *Table {
 	shown := s.Shown()
 	for i, c := range s.Columns {
 		if c.Role == Fact && slices.Contains(facts, strings.TrimPrefix(c.Name, "dcs.")) {
@@ -213,13 +198,13 @@ func (s *Sheet) AlsoShow(facts ...string) *Sheet {
 
 // Sort returns the rows in the order of a column, equal ones as they were. Numbers
 // come before NaN, texts and nothing, in both directions.
-func (s *Sheet) Sort(column int, desc bool) *Sheet {
-	keys := make([]Value, len(s.rows))
+func (s *Table) Sort(column int, desc bool) *Table {
+	keys := make([]query.Value, len(s.rows))
 	order := make([]int32, len(s.rows))
 	for row := range s.rows {
 		keys[row], order[row] = s.At(row, column), int32(row)
 	}
-	slices.SortStableFunc(order, func(a, b int32) int { return compareValues(keys[a], keys[b], desc) })
+	slices.SortStableFunc(order, func(a, b int32) int { return query.Compare(keys[a], keys[b], desc) })
 	for i, row := range order {
 		order[i] = s.rows[row]
 	}
@@ -227,11 +212,11 @@ func (s *Sheet) Sort(column int, desc bool) *Sheet {
 }
 
 // literal makes a sheet of computed cells, cells[row][column].
-func literal(unit string, columns []Column, cells [][]Value) *Sheet {
-	s := &Sheet{Columns: columns, unit: unit, rows: make([]int32, len(cells)), shown: make([]int, len(columns))}
+func literal(unit string, columns []Column, cells [][]query.Value) *Table {
+	s := &Table{Columns: columns, unit: unit, rows: make([]int32, len(cells)), shown: make([]int, len(columns))}
 	for i := range columns {
 		s.shown[i] = i
-		s.Columns[i].value = func(row int) Value { return cells[row][i] }
+		s.Columns[i].value = func(row int) query.Value { return cells[row][i] }
 	}
 	for i := range cells {
 		s.rows[i] = int32(i)

@@ -1,4 +1,4 @@
-package sheet
+package results
 
 import (
 	"encoding/binary"
@@ -6,12 +6,13 @@ import (
 	"slices"
 
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/query"
 )
 
 // Grouping says how rows are put together.
 type Grouping struct {
 	By       []int // columns; rows with the same texts in them are a group
-	Figures  []int // columns to compute with
+	Metrics  []int // columns to compute with
 	Measures []Measure
 	// MinSize leaves out groups with fewer solved members; 0 keeps all (E3).
 	MinSize int
@@ -19,44 +20,44 @@ type Grouping struct {
 
 // Group makes a row a group, in the order of their first members: what they have in
 // common, how many jobs there are and how many of them solved (succeeded), and the
-// measures of each figure over the solved. notes are sentences about what was left out.
-func (s *Sheet) Group(g Grouping) (grouped *Sheet, notes []string) {
-	groups := s.gather(g.By, g.Figures)
+// measures of each metric over the solved. notes are sentences about what was left out.
+func (s *Table) Group(g Grouping) (grouped *Table, notes []string) {
+	groups := s.gather(g.By, g.Metrics)
 	var odd oddities
-	columns := make([]Column, 0, len(g.By)+2+len(g.Figures)*len(g.Measures))
+	columns := make([]Column, 0, len(g.By)+2+len(g.Metrics)*len(g.Measures))
 	var taken []string
-	add := func(name string, role Role, unit Unit) {
+	add := func(name string, role Role, typ query.Type) {
 		name = unique(taken, name, "group.")
 		taken = append(taken, name)
-		columns = append(columns, Column{Name: name, Role: role, Unit: unit})
+		columns = append(columns, Column{Name: name, Role: role, Type: typ})
 	}
 	for _, c := range g.By {
-		add(s.Columns[c].Name, s.Columns[c].Role, s.Columns[c].Unit)
+		add(s.Columns[c].Name, s.Columns[c].Role, s.Columns[c].Type)
 	}
-	add("jobs", Stat, None)
-	add("solved", Stat, None)
-	for _, c := range g.Figures {
+	add("jobs", Stat, query.NumberType)
+	add("solved", Stat, query.NumberType)
+	for _, c := range g.Metrics {
 		for _, m := range g.Measures {
-			unit := s.Columns[c].Unit
+			typ := s.Columns[c].Type
 			if m == Count {
-				unit = None
+				typ = query.NumberType
 			}
-			add(s.Columns[c].Name+"_"+m.String(), Stat, unit)
+			add(s.Columns[c].Name+"_"+m.String(), Stat, typ)
 		}
 	}
-	var cells [][]Value
+	var cells [][]query.Value
 	small := 0
 	for _, e := range groups {
 		if e.solved < g.MinSize {
 			small++
 			continue
 		}
-		row := make([]Value, 0, len(columns))
+		row := make([]query.Value, 0, len(columns))
 		for _, c := range g.By {
 			row = append(row, s.At(e.first, c))
 		}
-		row = append(row, countValue(int64(e.members)), countValue(int64(e.solved)))
-		for k := range g.Figures {
+		row = append(row, query.NumberValue(float64(e.members)), query.NumberValue(float64(e.solved)))
+		for k := range g.Metrics {
 			odd.merge(k, &e.odd[k])
 			stats := StatsOf(e.numbers[k])
 			for _, m := range g.Measures {
@@ -71,7 +72,7 @@ func (s *Sheet) Group(g Grouping) (grouped *Sheet, notes []string) {
 	if small > 0 {
 		notes = append(notes, fmt.Sprintf("%s with fewer than %d solved %ss left out", jobs.Plural(small, "group"), g.MinSize, s.unit))
 	}
-	return literal("group", columns, cells), append(notes, odd.notes(s, g.Figures)...)
+	return literal("group", columns, cells), append(notes, odd.notes(s, g.Metrics)...)
 }
 
 const noneSolved = "only jobs that succeeded count, and none of these has"
@@ -80,12 +81,12 @@ const noneSolved = "only jobs that succeeded count, and none of these has"
 type gathered struct {
 	first           int // row
 	members, solved int
-	numbers         [][]float64 // of the solved, by figure
+	numbers         [][]float64 // of the solved, by metric
 	odd             []oddity
 }
 
 // gather puts rows together, in the order of their first members.
-func (s *Sheet) gather(by, figures []int) []*gathered {
+func (s *Table) gather(by, metrics []int) []*gathered {
 	var groups []*gathered
 	byKey := map[string]*gathered{}
 	var key []byte
@@ -97,7 +98,7 @@ func (s *Sheet) gather(by, figures []int) []*gathered {
 		}
 		e := byKey[string(key)]
 		if e == nil {
-			e = &gathered{first: row, numbers: make([][]float64, len(figures)), odd: make([]oddity, len(figures))}
+			e = &gathered{first: row, numbers: make([][]float64, len(metrics)), odd: make([]oddity, len(metrics))}
 			byKey[string(key)] = e
 			groups = append(groups, e)
 		}
@@ -106,8 +107,8 @@ func (s *Sheet) gather(by, figures []int) []*gathered {
 			continue
 		}
 		e.solved++
-		for k, c := range figures {
-			if v := s.At(row, c); v.Kind == Number {
+		for k, c := range metrics {
+			if v := s.At(row, c); v.Kind == query.Number {
 				e.numbers[k] = append(e.numbers[k], v.Number)
 			} else {
 				e.odd[k].add(v, s.Job(row))
@@ -125,12 +126,12 @@ type oddity struct {
 	last              jobs.ID // counted last: one job counts once
 }
 
-func (o *oddity) add(v Value, job jobs.ID) {
+func (o *oddity) add(v query.Value, job jobs.ID) {
 	if job != 0 && job == o.last {
 		return
 	}
 	o.last = job
-	if v.Kind == Nothing {
+	if v.Kind == query.Absent {
 		if o.empty++; o.empty == 1 {
 			o.emptyJob = job
 		}
@@ -159,11 +160,11 @@ func (o *oddities) merge(k int, e *oddity) {
 }
 
 // notes says of each column what was left out of the numbers.
-func (o *oddities) notes(s *Sheet, columns []int) (notes []string) {
+func (o *oddities) notes(s *Table, columns []int) (notes []string) {
 	for k := range o.of {
 		e, name := &o.of[k], s.Columns[columns[k]].Name
 		if e.texts > 0 {
-			notes = append(notes, fmt.Sprintf("%s of %s is no number and left out%s", name, jobs.Plural(e.texts, s.unit), example(e.textJob, e.text)))
+			notes = append(notes, fmt.Sprintf("%s of %s is not a number and left out%s", name, jobs.Plural(e.texts, s.unit), example(e.textJob, e.text)))
 		}
 		if e.empty > 0 {
 			what := s.unit

@@ -1,4 +1,4 @@
-package sheet
+package results
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"dcs-tui/jobs"
-	"dcs-tui/jobs/results"
+	"dcs-tui/jobs/query"
 )
 
 // exactly computes mean and standard deviation the naive way, with 3,000 bits: first
@@ -140,14 +140,14 @@ func TestParseMeasure(t *testing.T) {
 func TestGroupsAgainstCountingByHand(t *testing.T) {
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 11))
-		in := Input{Names: []string{"acc"}}
+		in := TableInput{Names: []string{"acc"}}
 		type key struct{ a, b string }
 		byHand := map[key][]float64{}
 		members, solved := map[key]int{}, map[key]int{}
 		var order []key
 		for i := range 1 + r.IntN(200) {
 			k := key{fmt.Sprint(r.IntN(4)), fmt.Sprint(r.IntN(3))}
-			job := results.Result{Job: jobs.ID(i + 1), State: jobs.Failed, Params: []jobs.Param{{Name: "a", Value: k.a}, {Name: "b", Value: k.b}}}
+			job := Result{Job: jobs.ID(i + 1), State: jobs.Failed, Params: []jobs.Param{{Name: "a", Value: k.a}, {Name: "b", Value: k.b}}}
 			if members[k]++; members[k] == 1 {
 				order = append(order, k)
 			}
@@ -161,20 +161,20 @@ func TestGroupsAgainstCountingByHand(t *testing.T) {
 					byHand[k] = append(byHand[k], f)
 				}
 			}
-			in.Jobs, in.Figures = append(in.Jobs, job), append(in.Figures, []string{text})
+			in.Jobs, in.Metrics = append(in.Jobs, job), append(in.Metrics, []string{text})
 		}
-		s := New(in)
+		s := NewTable(in)
 		least := r.IntN(4)
-		g, _ := s.Group(Grouping{By: []int{at(t, s, "a"), at(t, s, "b")}, Figures: s.Figures(), Measures: AllMeasures(), MinSize: least})
-		p, _, err := s.Pivot(PivotOf{Down: at(t, s, "a"), Across: at(t, s, "b"), Figure: at(t, s, "acc"), Measure: Mean, MinSize: least})
+		g, _ := s.Group(Grouping{By: []int{at(t, s, "a"), at(t, s, "b")}, Metrics: s.Metrics(), Measures: AllMeasures(), MinSize: least})
+		p, _, err := s.Pivot(PivotOf{Down: at(t, s, "a"), Across: at(t, s, "b"), Metric: at(t, s, "acc"), Measure: Mean, MinSize: least})
 		if err != nil {
 			t.Fatal(err)
 		}
 		row := 0
 		for _, k := range order {
-			cell := p.Cells[slices.IndexFunc(p.Rows, func(v Value) bool { return v.Text == k.a })][slices.IndexFunc(p.Columns, func(v Value) bool { return v.Text == k.b })]
+			cell := p.Cells[slices.IndexFunc(p.Rows, func(v query.Value) bool { return v.Text == k.a })][slices.IndexFunc(p.Columns, func(v query.Value) bool { return v.Text == k.b })]
 			if solved[k] < least {
-				if cell.Kind != Nothing {
+				if cell.Kind != query.Absent {
 					t.Fatalf("seed %d: %v in the pivot", seed, k)
 				}
 				continue
@@ -191,13 +191,13 @@ func TestGroupsAgainstCountingByHand(t *testing.T) {
 						t.Fatalf("seed %d: %s is %v, not %v", seed, name, got, want)
 					}
 				}
-				if got := g.At(row, at(t, g, "acc_sd")); len(numbers) > 1 && !near(got.Number, sd, 1) || len(numbers) == 1 && got.Kind != Nothing {
+				if got := g.At(row, at(t, g, "acc_sd")); len(numbers) > 1 && !near(got.Number, sd, 1) || len(numbers) == 1 && got.Kind != query.Absent {
 					t.Fatalf("seed %d: sd is %v, not %v", seed, got, sd)
 				}
 				if !near(cell.Number, mean, 1) {
 					t.Fatalf("seed %d: the pivot has %v, not %v", seed, cell, mean)
 				}
-			} else if cell.Kind != Nothing {
+			} else if cell.Kind != query.Absent {
 				t.Fatalf("seed %d: the pivot has %v of nothing", seed, cell)
 			}
 			row++

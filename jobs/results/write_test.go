@@ -1,4 +1,4 @@
-package export
+package results
 
 import (
 	"bytes"
@@ -11,27 +11,26 @@ import (
 	"testing"
 
 	"dcs-tui/jobs"
-	"dcs-tui/jobs/results"
-	"dcs-tui/jobs/results/sheet"
+	"dcs-tui/jobs/query"
 )
 
 // bad is what a job may have for a name or a value.
 const bad = "a|b\t\"c\",\nd\\e \x1b[2J{$x_1^2}~&#%<i>`'--\u202e\xff=cmd()"
 
-// run is a small one: ordinary figures, and a job that means no good.
-func run() *sheet.Sheet {
-	in := sheet.Input{Names: []string{"acc", "note"}}
+// run is a small one: ordinary metrics, and a job that means no good.
+func run() *Table {
+	in := TableInput{Names: []string{"acc", "note"}}
 	for i, v := range [][2]string{{"0.9130", "fine"}, {"-1e-3", bad}, {"NaN", ""}, {".5", "007"}, {"", "inf"}} {
-		job := results.Result{Job: jobs.ID(i + 1), State: jobs.Succeeded, Host: "melon1", Round: 1,
+		job := Result{Job: jobs.ID(i + 1), State: jobs.Succeeded, Host: "melon1", Round: 1,
 			Params:  []jobs.Param{{Name: "C", Value: []string{"0.1", "1"}[i%2]}, {Name: "x_[1]", Value: "v"}},
 			Outcome: &jobs.Outcome{Started: 1e9, Ended: 1e9 + jobs.Stamp(i*61_500_000_000)}}
-		in.Jobs, in.Figures = append(in.Jobs, job), append(in.Figures, []string{v[0], v[1]})
+		in.Jobs, in.Metrics = append(in.Jobs, job), append(in.Metrics, []string{v[0], v[1]})
 	}
 	in.Jobs[4].State, in.Jobs[4].Outcome = jobs.Skipped, nil
-	return sheet.New(in)
+	return NewTable(in)
 }
 
-func write(t *testing.T, s *sheet.Sheet, o Options) string {
+func write(t *testing.T, s *Table, o Options) string {
 	t.Helper()
 	var b bytes.Buffer
 	if err := Write(&b, s, o); err != nil {
@@ -44,16 +43,16 @@ func write(t *testing.T, s *sheet.Sheet, o Options) string {
 // are written anew.
 func TestGolden(t *testing.T) {
 	s := run()
-	grouped, _ := s.Group(sheet.Grouping{By: []int{column(t, s, "C")}, Figures: []int{column(t, s, "acc"), column(t, s, "time")}, Measures: sheet.AllMeasures()})
-	for name, s := range map[string]*sheet.Sheet{"jobs": s, "groups": grouped} {
+	grouped, _ := s.Group(Grouping{By: []int{column(t, s, "C")}, Metrics: []int{column(t, s, "acc"), column(t, s, "time")}, Measures: AllMeasures()})
+	for name, s := range map[string]*Table{"jobs": s, "groups": grouped} {
 		for _, format := range Formats {
 			golden(t, name+"."+format, write(t, s, Options{Format: Format(format)}))
 		}
 	}
-	golden(t, "jobs.terminal.csv", write(t, s, Options{Format: CSV, Terminal: true}))
-	golden(t, "jobs.terminal.tsv", write(t, s, Options{Format: TSV, Terminal: true}))
-	golden(t, "jobs.narrow", write(t, s, Options{Format: Table, Width: 80}))
-	golden(t, "jobs.color", write(t, s, Options{Format: Table, Terminal: true, Color: true}))
+	golden(t, "jobs.terminal.csv", write(t, s, Options{Format: CSVFormat, Terminal: true}))
+	golden(t, "jobs.terminal.tsv", write(t, s, Options{Format: TSVFormat, Terminal: true}))
+	golden(t, "jobs.narrow", write(t, s, Options{Format: TableFormat, Width: 80}))
+	golden(t, "jobs.color", write(t, s, Options{Format: TableFormat, Terminal: true, Color: true}))
 }
 
 func golden(t *testing.T, name, got string) {
@@ -70,7 +69,7 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-func column(t *testing.T, s *sheet.Sheet, name string) int {
+func column(t *testing.T, s *Table, name string) int {
 	t.Helper()
 	i, err := s.Column(name)
 	if err != nil {
@@ -79,32 +78,17 @@ func column(t *testing.T, s *sheet.Sheet, name string) int {
 	return i
 }
 
-func TestHeatMap(t *testing.T) {
-	s := run()
-	for name, o := range map[string]HeatOptions{"heat": {}, "heat.ascii": {ASCII: true}, "heat.color": {Color: true}} {
-		p, _, err := s.Pivot(sheet.PivotOf{Down: column(t, s, "C"), Across: column(t, s, "job"), Figure: column(t, s, "acc"), Measure: sheet.Mean})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var b bytes.Buffer
-		if err := Heat(&b, p.Heat(HeatLevels), o); err != nil {
-			t.Fatal(err)
-		}
-		golden(t, name, b.String())
-	}
-}
-
 func TestEmpty(t *testing.T) {
-	s := sheet.New(sheet.Input{})
+	s := NewTable(TableInput{})
 	for format, want := range map[Format]string{
-		Table: "job  name  state  time  host\n", CSV: "job,name,state,elapsed_seconds,host\n", TSV: "job\tname\tstate\telapsed_seconds\thost\n", JSONL: "",
-		Markdown: "| job | name | state | elapsed\\_seconds | host |\n| --- | --- | --- | --- | --- |\n",
+		TableFormat: "job  name  state  time  host\n", CSVFormat: "job,name,state,elapsed_seconds,host\n", TSVFormat: "job\tname\tstate\telapsed_seconds\thost\n", JSONLFormat: "",
+		MarkdownFormat: "| job | name | state | elapsed\\_seconds | host |\n| --- | --- | --- | --- | --- |\n",
 	} {
 		if got := write(t, s, Options{Format: format}); got != want {
 			t.Errorf("%s: %q", format, got)
 		}
 	}
-	if err := Write(&bytes.Buffer{}, s, Options{Format: "excel"}); err == nil || !strings.Contains(err.Error(), "table, csv, tsv, jsonl, markdown, latex") {
+	if err := Write(&bytes.Buffer{}, s, Options{Format: "excel"}); err == nil || !strings.Contains(err.Error(), "table, csv, tsv, jsonl, markdown") {
 		t.Error(err)
 	}
 }
@@ -132,43 +116,43 @@ func FuzzWrite(f *testing.F) {
 		if len(name) == 0 || name == "job" {
 			name = "x"
 		}
-		s := sheet.New(sheet.Input{Jobs: []results.Result{{Job: 1, Params: []jobs.Param{{Name: name, Value: cell}}}}})
+		s := NewTable(TableInput{Jobs: []Result{{Job: 1, Params: []jobs.Param{{Name: name, Value: cell}}}}})
 		at, err := s.Find([]string{"job"})
 		if err != nil {
 			t.Skip() // the parameter is called job
 		}
 		param := -1
 		for i, c := range s.Columns {
-			if c.Role == sheet.Param {
+			if c.Role == Param {
 				param = i
 			}
 		}
 		s = s.Show(append(at, param))
 
-		rows, err := csv.NewReader(strings.NewReader(write(t, s, Options{Format: CSV}))).ReadAll()
+		rows, err := csv.NewReader(strings.NewReader(write(t, s, Options{Format: CSVFormat}))).ReadAll()
 		read := func(text string) string { return strings.ReplaceAll(text, "\r\n", "\n") } // as RFC 4180's readers do
 		if err != nil || len(rows) != 2 || rows[0][1] != read(name) || rows[1][1] != read(cell) {
 			t.Fatalf("CSV: %q %v", rows, err)
 		}
-		lines := strings.Split(strings.TrimSuffix(write(t, s, Options{Format: TSV}), "\n"), "\n")
+		lines := strings.Split(strings.TrimSuffix(write(t, s, Options{Format: TSVFormat}), "\n"), "\n")
 		if back := strings.NewReplacer(`\\`, `\`, `\t`, "\t", `\n`, "\n", `\r`, "\r"); len(lines) != 2 ||
 			back.Replace(strings.TrimPrefix(lines[0], "job\t")) != name || back.Replace(strings.TrimPrefix(lines[1], "1\t")) != cell {
 			t.Fatalf("TSV: %q", lines)
 		}
 		var object map[string]any
-		line := write(t, s, Options{Format: JSONL})
+		line := write(t, s, Options{Format: JSONLFormat})
 		if err := json.Unmarshal([]byte(line), &object); err != nil || len(object) != 3 || strings.Count(line, "\n") != 1 {
 			t.Fatalf("JSON: %q %v", line, err)
 		}
-		if v, is := object[name].(string); is && v != cell && sheet.ValueOf(cell).Kind == sheet.Text && strings.ToValidUTF8(cell, "") == cell {
+		if v, is := object[name].(string); is && v != cell && query.ValueOf(cell).Kind == query.Text && strings.ToValidUTF8(cell, "") == cell {
 			t.Fatalf("JSON: %q became %q", cell, v)
 		}
-		for format, want := range map[Format]int{Table: 2, Markdown: 3, LaTeX: 8, CSV: 2, TSV: 2} {
+		for format, want := range map[Format]int{TableFormat: 2, MarkdownFormat: 3, CSVFormat: 2, TSVFormat: 2} {
 			text := write(t, s, Options{Format: format, Terminal: true})
 			if strings.Count(text, "\n") != want || jobs.Clean(strings.ReplaceAll(text, "\n", ""), 0) != strings.ReplaceAll(strings.ReplaceAll(text, "\n", ""), "\t", " ") {
 				t.Fatalf("%s: %q", format, text)
 			}
-			if rest := strings.ReplaceAll(strings.ReplaceAll(text, `\\`, ""), `\|`, ""); format == Markdown && strings.Count(rest, "|") != 9 {
+			if rest := strings.ReplaceAll(strings.ReplaceAll(text, `\\`, ""), `\|`, ""); format == MarkdownFormat && strings.Count(rest, "|") != 9 {
 				t.Fatalf("Markdown: %q", text)
 			}
 		}
@@ -178,7 +162,7 @@ func FuzzWrite(f *testing.F) {
 func TestJSONNumbers(t *testing.T) {
 	for text, want := range map[string]string{"0": "0", "-0.50": "-0.50", "1e5": "1e5", "1E+05": "1E+05", "007": "7", "+1": "1", ".5": "0.5", "5.": "5", "91%": "91", "-": `"-"`,
 		"nan": `"NaN"`, "inf": `"Infinity"`, "-Infinity": `"-Infinity"`, "": "null", "1e999": `"1e999"`, "x": `"x"`, "1.5.2": `"1.5.2"`, "123456789012345678901234567890": "123456789012345678901234567890"} {
-		if got := string(appendJSON(nil, sheet.ValueOf(text))); got != want || !json.Valid([]byte(got)) {
+		if got := string(appendJSON(nil, query.ValueOf(text))); got != want || !json.Valid([]byte(got)) {
 			t.Errorf("%q: %s, want %s", text, got, want)
 		}
 	}

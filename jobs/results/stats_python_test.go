@@ -1,11 +1,11 @@
-package sheet
+package results
 
 import (
 	"math"
 	"testing"
 
 	"dcs-tui/jobs"
-	"dcs-tui/jobs/results"
+	"dcs-tui/jobs/query"
 )
 
 // E3, issue 5 point 3: groups and pivots against numbers that Python 3.11 computed,
@@ -25,27 +25,27 @@ func TestGroupsAgainstPython(t *testing.T) {
 		{"10", []string{"-0.5", "1e-3", "91.3%", "7e5"}, [5]float64{175022.70025, 349984.86916090845, -0.5, 700000.0, 45.6505}},
 		{"100", []string{"0.25"}, [5]float64{0.25, math.NaN(), 0.25, 0.25, 0.25}},
 	}
-	in := Input{Names: []string{"acc"}}
+	in := TableInput{Names: []string{"acc"}}
 	for _, g := range groups {
 		for i, acc := range append(g.accs, "0.999") { // the last of each has failed
-			job := results.Result{Job: jobs.ID(len(in.Jobs) + 1), State: jobs.Succeeded,
+			job := Result{Job: jobs.ID(len(in.Jobs) + 1), State: jobs.Succeeded,
 				Params: []jobs.Param{{Name: "C", Value: g.c}, {Name: "kernel", Value: "rbf"}}}
 			if i == len(g.accs) {
 				job.State = jobs.Failed
 			}
-			in.Jobs, in.Figures = append(in.Jobs, job), append(in.Figures, []string{acc})
+			in.Jobs, in.Metrics = append(in.Jobs, job), append(in.Metrics, []string{acc})
 		}
 	}
-	s := New(in)
-	same := func(v Value, want float64) bool {
+	s := NewTable(in)
+	same := func(v query.Value, want float64) bool {
 		if math.IsNaN(want) {
-			return v.Kind == Nothing
+			return v.Kind == query.Absent
 		}
-		return v.Kind == Number && math.Abs(v.Number-want) <= 1e-13*math.Abs(want)
+		return v.Kind == query.Number && math.Abs(v.Number-want) <= 1e-13*math.Abs(want)
 	}
-	grouped, _ := s.Group(Grouping{By: []int{at(t, s, "C")}, Figures: []int{at(t, s, "acc")}, Measures: AllMeasures()})
+	grouped, _ := s.Group(Grouping{By: []int{at(t, s, "C")}, Metrics: []int{at(t, s, "acc")}, Measures: AllMeasures()})
 	for row, g := range groups {
-		cell := func(name string) Value { return grouped.At(row, at(t, grouped, name)) }
+		cell := func(name string) query.Value { return grouped.At(row, at(t, grouped, name)) }
 		if n := float64(len(g.accs)); cell("C").Text != g.c || cell("jobs").Number != n+1 || cell("solved").Number != n || cell("acc_count").Number != n {
 			t.Errorf("C=%s: %s", g.c, show(grouped))
 		}
@@ -56,7 +56,7 @@ func TestGroupsAgainstPython(t *testing.T) {
 		}
 	}
 	for i, m := range []Measure{Mean, SD, Min, Max, Median} {
-		p, _, err := s.Pivot(PivotOf{Down: at(t, s, "C"), Across: at(t, s, "kernel"), Figure: at(t, s, "acc"), Measure: m})
+		p, _, err := s.Pivot(PivotOf{Down: at(t, s, "C"), Across: at(t, s, "kernel"), Metric: at(t, s, "acc"), Measure: m})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,11 +77,11 @@ func TestGroupsAgainstPython(t *testing.T) {
 // X9: texts that a spreadsheet would carry out are told; numbers are none.
 func TestFormulas(t *testing.T) {
 	of := func(values ...string) []string {
-		in := Input{Names: []string{"x"}}
+		in := TableInput{Names: []string{"x"}}
 		for i, v := range values {
-			in.Jobs, in.Figures = append(in.Jobs, results.Result{Job: jobs.ID(i + 1), State: jobs.Succeeded}), append(in.Figures, []string{v})
+			in.Jobs, in.Metrics = append(in.Jobs, Result{Job: jobs.ID(i + 1), State: jobs.Succeeded}), append(in.Metrics, []string{v})
 		}
-		s := New(in)
+		s := NewTable(in)
 		return s.Show([]int{at(t, s, "x")}).Formulas()
 	}
 	if got := of("-0.5", "+1e3", "-inf", "a=b", "", "-3%"); got != nil {

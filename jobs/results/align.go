@@ -1,15 +1,14 @@
-package export
+package results
 
 import (
 	"strings"
 	"unicode/utf8"
 
 	"dcs-tui/jobs"
-	"dcs-tui/jobs/results/sheet"
 )
 
 // aligned writes columns two blanks apart; a cell with nothing is a dash.
-func (t *table) aligned() {
+func (t *writer) aligned() {
 	numbers := t.numeric()
 	widths := t.widths()
 	if t.o.Width > 0 && tableWidth(widths) > t.o.Width {
@@ -27,16 +26,16 @@ func (t *table) aligned() {
 
 // stay is how many columns, from the first on, say what a row is: the number of a job, or
 // what a group has in common unless that takes more than half of the width.
-func (t *table) stay(widths []int) int {
+func (t *writer) stay(widths []int) int {
 	n := 1
-	for t.s.Unit() != "job" && n < len(t.columns) && t.s.Columns[t.columns[n]].Role != sheet.Stat && 2*tableWidth(widths[:n+1]) <= t.o.Width {
+	for t.s.Unit() != "job" && n < len(t.columns) && t.s.Columns[t.columns[n]].Role != Stat && 2*tableWidth(widths[:n+1]) <= t.o.Width {
 		n++
 	}
 	return min(n, len(t.columns))
 }
 
 // page writes some of the columns.
-func (t *table) page(columns []int, widths []int, numbers []bool) {
+func (t *writer) page(columns []int, widths []int, numbers []bool) {
 	var line strings.Builder
 	for row := -1; row < t.s.Len(); row++ {
 		line.Reset()
@@ -64,7 +63,7 @@ func (t *table) page(columns []int, widths []int, numbers []bool) {
 	}
 }
 
-func (t *table) widths() []int {
+func (t *writer) widths() []int {
 	widths := make([]int, len(t.columns))
 	for i, c := range t.columns {
 		widths[i] = utf8.RuneCountInString(t.name(c))
@@ -80,7 +79,7 @@ const minText = 10
 
 // narrow makes columns of text narrower, the widest first, until the table fits; what
 // is no text keeps its width.
-func (t *table) narrow(widths []int, numbers []bool) {
+func (t *writer) narrow(widths []int, numbers []bool) {
 	total := tableWidth(widths)
 	for ; t.o.Width > 0 && total > t.o.Width; total-- {
 		widest := -1
@@ -103,4 +102,43 @@ func pad(cell string, width int, right bool) string {
 		return blanks + cell
 	}
 	return cell + blanks
+}
+
+// Where a table is wider than the terminal its columns are written in pages, one below
+// the other, each with the columns that say what a row is.
+
+// gap is between two columns.
+const gap = 2
+
+// few is how many digits a computed number keeps where there is no room for six.
+const few = 3
+
+// tableWidth is how wide columns are together.
+func tableWidth(widths []int) int {
+	total := -gap
+	for _, w := range widths {
+		total += w + gap
+	}
+	return total
+}
+
+// pages parts columns so that each part has at most room cells; the first stay columns are
+// in each of them. room 0: there is one page.
+func pages(widths []int, stay, room int) [][]int {
+	var all [][]int
+	used := 0
+	for i, w := range widths {
+		if len(all) == 0 || i >= stay && room > 0 && used+gap+w > room && len(all[len(all)-1]) > min(stay, i) {
+			page := make([]int, min(stay, i))
+			used = -gap
+			for k := range page {
+				page[k] = k
+				used += widths[k] + gap
+			}
+			all = append(all, page)
+		}
+		all[len(all)-1] = append(all[len(all)-1], i)
+		used += gap + w
+	}
+	return all
 }

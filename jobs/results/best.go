@@ -1,4 +1,4 @@
-package sheet
+package results
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/query"
 )
 
 // Order is a column and a direction.
@@ -48,7 +49,7 @@ func ParseSort(text string) (Order, error) {
 // Best returns the row with the largest number in a column, or the smallest, and how
 // many further rows have the same. Only solved rows count, and a NaN is never best. ok
 // is false when there is none; notes says what was no number.
-func (s *Sheet) Best(column int, largest bool) (row, ties int, notes []string, ok bool) {
+func (s *Table) Best(column int, largest bool) (row, ties int, notes []string, ok bool) {
 	var odd oddities
 	odd.merge(0, &oddity{})
 	best := math.NaN()
@@ -58,7 +59,7 @@ func (s *Sheet) Best(column int, largest bool) (row, ties int, notes []string, o
 		}
 		v := s.At(r, column)
 		switch {
-		case v.Kind != Number:
+		case v.Kind != query.Number:
 			odd.of[0].add(v, s.Job(r))
 		case math.IsNaN(v.Number):
 		case !ok || largest && v.Number > best || !largest && v.Number < best:
@@ -71,13 +72,13 @@ func (s *Sheet) Best(column int, largest bool) (row, ties int, notes []string, o
 }
 
 // Missing says of each column which solved jobs have nothing in it, a sentence each.
-func (s *Sheet) Missing(columns []int) []string {
+func (s *Table) Missing(columns []int) []string {
 	var odd oddities
 	for k, c := range columns {
 		odd.merge(k, &oddity{})
 		for row := range s.rows {
-			if s.Solved(row) && s.At(row, c).Kind == Nothing {
-				odd.of[k].add(Value{}, s.Job(row))
+			if s.Solved(row) && s.At(row, c).Kind == query.Absent {
+				odd.of[k].add(query.Value{}, s.Job(row))
 			}
 		}
 	}

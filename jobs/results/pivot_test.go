@@ -1,4 +1,4 @@
-package sheet
+package results
 
 import (
 	"fmt"
@@ -7,17 +7,17 @@ import (
 	"testing"
 
 	"dcs-tui/jobs"
-	"dcs-tui/jobs/results"
+	"dcs-tui/jobs/query"
 )
 
 func TestPivot(t *testing.T) {
 	s := grid()
-	of := PivotOf{Down: at(t, s, "C"), Across: at(t, s, "gamma"), Figure: at(t, s, "acc"), Measure: Mean}
+	of := PivotOf{Down: at(t, s, "C"), Across: at(t, s, "gamma"), Metric: at(t, s, "acc"), Measure: Mean}
 	p, notes, err := s.Pivot(of)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := head(p.Sheet()) + "\n" + show(p.Sheet()); got != "C gamma=0 gamma=1\n0.1 0.5 0.75\n1 0.25 nan\n10 - -" {
+	if got := head(p.Table()) + "\n" + show(p.Table()); got != "C gamma=0 gamma=1\n0.1 0.5 0.75\n1 0.25 nan\n10 - -" {
 		t.Error(got)
 	}
 	if len(notes) != 1 || p.Title() != "acc, mean: C down, gamma across" {
@@ -27,11 +27,11 @@ func TestPivot(t *testing.T) {
 	if g.Min != 0.25 || g.Max != 0.75 || fmt.Sprint(g.Level) != "[[2 4] [0 -1] [-1 -1]]" {
 		t.Errorf("%v", g)
 	}
-	// The figure of several jobs in a cell, and cells with too few.
-	of = PivotOf{Down: at(t, s, "host"), Across: at(t, s, "state"), Figure: at(t, s, "time"), Measure: Max, MinSize: 3}
+	// The metric of several jobs in a cell, and cells with too few.
+	of = PivotOf{Down: at(t, s, "host"), Across: at(t, s, "state"), Metric: at(t, s, "time"), Measure: Max, MinSize: 3}
 	p, notes, err = s.Pivot(of)
-	if err != nil || show(p.Sheet()) != "melon1 5 -\nmelon2 - -" || len(notes) != 1 || notes[0] != "2 cells with fewer than 3 solved jobs left empty" {
-		t.Errorf("%v %q\n%s", err, notes, show(p.Sheet()))
+	if err != nil || show(p.Table()) != "melon1 5 -\nmelon2 - -" || len(notes) != 1 || notes[0] != "2 cells with fewer than 3 solved jobs left empty" {
+		t.Errorf("%v %q\n%s", err, notes, show(p.Table()))
 	}
 	if of.Across = of.Down; true {
 		if _, _, err := s.Pivot(of); err == nil {
@@ -43,34 +43,34 @@ func TestPivot(t *testing.T) {
 // The sides of a pivot are in the order of their numbers, or of the jobs when they are
 // words: samples come in any order.
 func TestPivotOrder(t *testing.T) {
-	var in Input
+	var in TableInput
 	for i, v := range []string{"10", "9", "1e-3", "0.1", "100"} {
-		in.Jobs = append(in.Jobs, results.Result{Job: jobs.ID(i + 1), State: jobs.Succeeded, Params: []jobs.Param{{Name: "x", Value: v}, {Name: "y", Value: string("cabed"[i])}}})
+		in.Jobs = append(in.Jobs, Result{Job: jobs.ID(i + 1), State: jobs.Succeeded, Params: []jobs.Param{{Name: "x", Value: v}, {Name: "y", Value: string("cabed"[i])}}})
 	}
-	s := New(in)
-	p, _, err := s.Pivot(PivotOf{Down: at(t, s, "x"), Across: at(t, s, "y"), Figure: at(t, s, "job")})
+	s := NewTable(in)
+	p, _, err := s.Pivot(PivotOf{Down: at(t, s, "x"), Across: at(t, s, "y"), Metric: at(t, s, "job")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := head(p.Sheet()); got != "x y=c y=a y=b y=e y=d" {
+	if got := head(p.Table()); got != "x y=c y=a y=b y=e y=d" {
 		t.Error(got)
 	}
-	if got := show(p.Sheet()); got != "1e-3 - - 1 - -\n0.1 - - - 1 -\n9 - 1 - - -\n10 1 - - - -\n100 - - - - 1" {
+	if got := show(p.Table()); got != "1e-3 - - 1 - -\n0.1 - - - 1 -\n9 - 1 - - -\n10 1 - - - -\n100 - - - - 1" {
 		t.Error(got)
 	}
 }
 
 func TestPivotIsBounded(t *testing.T) {
-	var in Input
+	var in TableInput
 	for i := range 1001 {
-		in.Jobs = append(in.Jobs, results.Result{Job: jobs.ID(i + 1), Params: []jobs.Param{{Name: "x", Value: fmt.Sprint(i)}, {Name: "y", Value: fmt.Sprint(i)}}})
+		in.Jobs = append(in.Jobs, Result{Job: jobs.ID(i + 1), Params: []jobs.Param{{Name: "x", Value: fmt.Sprint(i)}, {Name: "y", Value: fmt.Sprint(i)}}})
 	}
-	s := New(in)
-	if _, _, err := s.Pivot(PivotOf{Down: at(t, s, "x"), Across: at(t, s, "y"), Figure: 0}); err == nil || !strings.Contains(err.Error(), "y has 1001 values") {
+	s := NewTable(in)
+	if _, _, err := s.Pivot(PivotOf{Down: at(t, s, "x"), Across: at(t, s, "y"), Metric: 0}); err == nil || !strings.Contains(err.Error(), "y has 1001 values") {
 		t.Error(err)
 	}
 	s = s.Keep(func(row int) bool { return row < 1000 })
-	if _, _, err := s.Pivot(PivotOf{Down: at(t, s, "x"), Across: at(t, s, "y"), Figure: 0}); err != nil {
+	if _, _, err := s.Pivot(PivotOf{Down: at(t, s, "x"), Across: at(t, s, "y"), Metric: 0}); err != nil {
 		t.Error(err)
 	}
 }
@@ -93,11 +93,11 @@ func TestHeat(t *testing.T) {
 		{[]float64{1, 2}, 0, "[0 0]", 1, 2},
 		{nil, 5, "[]", nan, nan},
 	} {
-		row := []Value{}
+		row := []query.Value{}
 		for _, v := range c.cells {
-			row = append(row, NumberValue(v))
+			row = append(row, query.NumberValue(v))
 		}
-		g := (&Pivot{Cells: [][]Value{row}}).Heat(c.levels)
+		g := (&Pivot{Cells: [][]query.Value{row}}).Heat(c.levels)
 		same := func(a, b float64) bool { return a == b || math.IsNaN(a) && math.IsNaN(b) }
 		if fmt.Sprint(g.Level[0]) != c.want || !same(g.Min, c.lo) || !same(g.Max, c.hi) {
 			t.Errorf("%v: %v from %v to %v", c.cells, g.Level, g.Min, g.Max)

@@ -1,13 +1,12 @@
-package sheet
+package results
 
 import (
 	"fmt"
-	"math"
 	"strings"
 	"testing"
 
 	"dcs-tui/jobs"
-	"dcs-tui/jobs/results"
+	"dcs-tui/jobs/query"
 )
 
 // grid is a small table: C and gamma, acc and note of each job.
@@ -20,30 +19,30 @@ import (
 //	5   10  0     bad  e       melon1
 //	6   10  1     0.9  f       failed, melon2
 //	7   10  1     -    -       skipped
-func grid() *Sheet {
+func grid() *Table {
 	rows := []struct{ c, gamma, acc, note string }{
 		{"0.1", "0", "0.50", "a"}, {"0.1", "1", "0.75", "b"}, {"1", "0", "0.25", "c/d"}, {"1", "1", "nan", ""},
 		{"10", "0", "bad", "e"}, {"10", "1", "0.9", "f"}, {"10", "1", "", ""},
 	}
-	in := Input{Names: []string{"acc", "note"}}
+	in := TableInput{Names: []string{"acc", "note"}}
 	for i, r := range rows {
-		job := results.Result{Job: jobs.ID(i + 1), State: jobs.Succeeded, Host: fmt.Sprintf("melon%d", 1+i%2), Round: 1, Command: "./train", Name: fmt.Sprint("job ", i+1),
+		job := Result{Job: jobs.ID(i + 1), State: jobs.Succeeded, Host: fmt.Sprintf("melon%d", 1+i%2), Round: 1, Command: "./train", Name: fmt.Sprint("job ", i+1),
 			Params:  []jobs.Param{{Name: "C", Value: r.c}, {Name: "gamma", Value: r.gamma}},
 			Outcome: &jobs.Outcome{Started: 1e9, Ended: jobs.Stamp((i + 2) * 1e9)}}
-		figures := []string{r.acc, r.note}
+		metrics := []string{r.acc, r.note}
 		switch i {
 		case 5:
 			job.State, job.Outcome.Exit = jobs.Failed, 3
 		case 6:
-			job.State, job.Outcome, job.Host, figures = jobs.Skipped, nil, "", nil
+			job.State, job.Outcome, job.Host, metrics = jobs.Skipped, nil, "", nil
 		}
-		in.Jobs, in.Figures = append(in.Jobs, job), append(in.Figures, figures)
+		in.Jobs, in.Metrics = append(in.Jobs, job), append(in.Metrics, metrics)
 	}
-	return New(in)
+	return NewTable(in)
 }
 
 // show writes a sheet plainly: a line a row, cells with a blank between, - for nothing.
-func show(s *Sheet) string {
+func show(s *Table) string {
 	var lines []string
 	for row := range s.Len() {
 		var cells []string
@@ -59,7 +58,7 @@ func show(s *Sheet) string {
 	return strings.Join(lines, "\n")
 }
 
-func head(s *Sheet) string {
+func head(s *Table) string {
 	var names []string
 	for _, c := range s.Shown() {
 		names = append(names, s.Columns[c].Name)
@@ -67,7 +66,7 @@ func head(s *Sheet) string {
 	return strings.Join(names, " ")
 }
 
-func at(t *testing.T, s *Sheet, name string) int {
+func at(t *testing.T, s *Table, name string) int {
 	t.Helper()
 	i, err := s.Column(name)
 	if err != nil {
@@ -76,7 +75,7 @@ func at(t *testing.T, s *Sheet, name string) int {
 	return i
 }
 
-func ids(s *Sheet) string {
+func ids(s *Table) string {
 	var list []string
 	for row := range s.Len() {
 		list = append(list, fmt.Sprint(s.Job(row)))
@@ -84,7 +83,7 @@ func ids(s *Sheet) string {
 	return strings.Join(list, " ")
 }
 
-// E3: parameter columns, figures, original order restored.
+// E3: parameter columns, metrics, original order restored.
 func TestNew(t *testing.T) {
 	s := grid()
 	if got := head(s); got != "job C gamma acc note state elapsed_seconds host" {
@@ -100,11 +99,11 @@ func TestNew(t *testing.T) {
 	if got := show(s); got != want {
 		t.Error(got)
 	}
-	in := Input{Jobs: []results.Result{{Job: 3}, {Job: 1}, {Job: 2, Command: "x"}}}
-	if s := New(in); ids(s) != "1 2 3" || head(s) != "job name state elapsed_seconds host" {
+	in := TableInput{Jobs: []Result{{Job: 3}, {Job: 1}, {Job: 2, Command: "x"}}}
+	if s := NewTable(in); ids(s) != "1 2 3" || head(s) != "job name state elapsed_seconds host" {
 		t.Errorf("%s: %s", ids(s), head(s))
 	}
-	if s := New(Input{}); s.Len() != 0 {
+	if s := NewTable(TableInput{}); s.Len() != 0 {
 		t.Error(s.Len())
 	}
 }
@@ -117,15 +116,15 @@ func TestParametersOfSeveralTemplates(t *testing.T) {
 		}
 		return list
 	}
-	s := New(Input{Jobs: []results.Result{{Job: 1, Params: p("a", "1", "b", "2")}, {Job: 2, Params: p("b", "3", "c", "4")}, {Job: 3}}})
+	s := NewTable(TableInput{Jobs: []Result{{Job: 1, Params: p("a", "1", "b", "2")}, {Job: 2, Params: p("b", "3", "c", "4")}, {Job: 3}}})
 	if got := head(s.Show(s.Shown()[:4])) + "\n" + show(s.Show(s.Shown()[:4])); got != "job a b c\n1 1 2 -\n2 - 3 4\n3 - - -" {
 		t.Error(got)
 	}
 }
 
 func TestNamesAreUnique(t *testing.T) {
-	s := New(Input{Jobs: []results.Result{{Job: 1, State: jobs.Failed, Params: []jobs.Param{{Name: "host", Value: "h"}, {Name: "acc", Value: "p"}}}},
-		Names: []string{"acc", "state", "time"}, Figures: [][]string{{"1", "fine", "2"}}})
+	s := NewTable(TableInput{Jobs: []Result{{Job: 1, State: jobs.Failed, Params: []jobs.Param{{Name: "host", Value: "h"}, {Name: "acc", Value: "p"}}}},
+		Names: []string{"acc", "state", "time"}, Metrics: [][]string{{"1", "fine", "2"}}})
 	if got := head(s); got != "job host acc result.acc state time dcs.state elapsed_seconds dcs.host" {
 		t.Error(got)
 	}
@@ -143,7 +142,7 @@ func TestColumn(t *testing.T) {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
-	for name, want := range map[string]string{"gama": "did you mean gamma?", "zzzzzz": "there are job, ", "\x1b": "there are job", "": "no column"} {
+	for name, want := range map[string]string{"gama": "did you mean \"gamma\"?", "zzzzzz": "there are job, ", "\x1b": "there are job", "": "no column"} {
 		if _, err := s.Column(name); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\x1b") {
 			t.Errorf("%q: %v", name, err)
 		}
@@ -193,7 +192,7 @@ func TestSortProperties(t *testing.T) {
 				t.Errorf("%s: %s of %s", s.Columns[c].Name, ids(back), ids(s))
 			}
 			for row := 1; row < once.Len(); row++ {
-				if compareValues(once.At(row-1, c), once.At(row, c), desc) > 0 {
+				if query.Compare(once.At(row-1, c), once.At(row, c), desc) > 0 {
 					t.Errorf("%s: row %d is not in order", s.Columns[c].Name, row)
 				}
 			}
@@ -220,7 +219,7 @@ func TestBest(t *testing.T) {
 		t.Error(ties)
 	}
 	_, _, notes, ok := s.Best(at(t, s, "note"), true)
-	if want := `note of 4 jobs is no number and left out (job 1: "a")`; ok || len(notes) != 2 || notes[0] != want || notes[1] != "1 solved job has no note (job 4)" {
+	if want := `note of 4 jobs is not a number and left out (job 1: "a")`; ok || len(notes) != 2 || notes[0] != want || notes[1] != "1 solved job has no note (job 4)" {
 		t.Errorf("%v %q", ok, notes)
 	}
 	for _, text := range []string{"acc", "acc:best", ":", ""} {
@@ -228,7 +227,7 @@ func TestBest(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	if got := s.Missing(s.Figures()); len(got) != 1 || got[0] != "1 solved job has no note (job 4)" {
+	if got := s.Missing(s.Metrics()); len(got) != 1 || got[0] != "1 solved job has no note (job 4)" {
 		t.Errorf("%q", got)
 	}
 }
@@ -236,7 +235,7 @@ func TestBest(t *testing.T) {
 // E3: groups by chosen parameters, averages over the solved, small ones left out.
 func TestGroup(t *testing.T) {
 	s := grid()
-	g, notes := s.Group(Grouping{By: []int{at(t, s, "C")}, Figures: s.Figures()[:1], Measures: AllMeasures()})
+	g, notes := s.Group(Grouping{By: []int{at(t, s, "C")}, Metrics: s.Metrics()[:1], Measures: AllMeasures()})
 	want := `C jobs solved acc_count acc_mean acc_sd acc_min acc_max acc_median
 0.1 2 2 2 0.625 0.1767766952966369 0.5 0.75 0.625
 1 2 2 2 nan nan nan nan nan
@@ -244,10 +243,10 @@ func TestGroup(t *testing.T) {
 	if got := head(g) + "\n" + show(g); got != want {
 		t.Error(got)
 	}
-	if len(notes) != 1 || notes[0] != `acc of 1 job is no number and left out (job 5: "bad")` {
+	if len(notes) != 1 || notes[0] != `acc of 1 job is not a number and left out (job 5: "bad")` {
 		t.Errorf("%q", notes)
 	}
-	g, notes = s.Group(Grouping{By: []int{at(t, s, "C"), at(t, s, "gamma")}, Figures: []int{at(t, s, "time")}, Measures: []Measure{Mean, SD}, MinSize: 1})
+	g, notes = s.Group(Grouping{By: []int{at(t, s, "C"), at(t, s, "gamma")}, Metrics: []int{at(t, s, "time")}, Measures: []Measure{Mean, SD}, MinSize: 1})
 	want = `C gamma jobs solved elapsed_seconds_mean elapsed_seconds_sd
 0.1 0 1 1 1 -
 0.1 1 1 1 2 -
@@ -264,23 +263,15 @@ func TestGroup(t *testing.T) {
 		t.Errorf("%d %v", row, ok)
 	}
 	if at(t, g, "elapsed_seconds") != 4 { // the mean
-		t.Error("the mean of a figure is not found by the name of the figure")
+		t.Error("the mean of a metric is not found by the name of the metric")
 	}
 }
 
 // Texts that differ are different groups, however they are put together.
 func TestGroupsAreKeptApart(t *testing.T) {
 	p := func(a, b string) []jobs.Param { return []jobs.Param{{Name: "a", Value: a}, {Name: "b", Value: b}} }
-	s := New(Input{Jobs: []results.Result{{Job: 1, Params: p("x", "yz")}, {Job: 2, Params: p("xy", "z")}, {Job: 3, Params: p("", "xyz")}, {Job: 4, Params: p("x\x00", "")}, {Job: 5, Params: p("x", "\x00")}, {Job: 6, Params: p("x", "yz")}}})
+	s := NewTable(TableInput{Jobs: []Result{{Job: 1, Params: p("x", "yz")}, {Job: 2, Params: p("xy", "z")}, {Job: 3, Params: p("", "xyz")}, {Job: 4, Params: p("x\x00", "")}, {Job: 5, Params: p("x", "\x00")}, {Job: 6, Params: p("x", "yz")}}})
 	if g, _ := s.Group(Grouping{By: []int{at(t, s, "a"), at(t, s, "b")}}); g.Len() != 5 {
 		t.Errorf("%d groups:\n%s", g.Len(), show(g))
-	}
-}
-
-func TestNumberValue(t *testing.T) {
-	for v, want := range map[float64]string{0: "0", 1: "1", 0.1: "0.1", -2.5: "-2.5", 1e14: "100000000000000", 1e15: "1e+15", 1e-4: "0.0001", 1e-5: "1e-05", math.Inf(-1): "-inf"} {
-		if got := NumberValue(v).Text; got != want {
-			t.Errorf("%v: %s, want %s", v, got, want)
-		}
 	}
 }

@@ -1,4 +1,4 @@
-package export
+package results
 
 import (
 	"os"
@@ -16,13 +16,13 @@ func TestPythonReadsIt(t *testing.T) {
 	s := run()
 	s = s.Show([]int{column(t, s, "job"), column(t, s, "C"), column(t, s, "acc"), column(t, s, "note")})
 	dir := t.TempDir()
-	for _, f := range []Format{CSV, TSV, JSONL} {
+	for _, f := range []Format{CSVFormat, TSVFormat, JSONLFormat} {
 		if err := os.WriteFile(filepath.Join(dir, string(f)), []byte(write(t, s, Options{Format: f})), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	one := s.Show([]int{column(t, s, "acc")})
-	if err := os.WriteFile(filepath.Join(dir, "one"), []byte(write(t, one, Options{Format: CSV})), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "one"), []byte(write(t, one, Options{Format: CSVFormat})), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "bad"), []byte(bad), 0o600); err != nil {
@@ -35,7 +35,7 @@ want = [["job", "C", "acc", "note"], ["1", "0.1", "0.9130", "fine"], ["2", "1", 
         ["3", "0.1", "NaN", ""], ["4", "1", ".5", "007"], ["5", "0.1", "", "inf"]]
 text = lambda name: open(name, encoding="utf-8", errors="surrogateescape", newline="")
 assert list(csv.reader(text("csv"), strict=True)) == want, list(csv.reader(text("csv")))
-assert [r["acc"] for r in csv.DictReader(text("one"))] == [r[2] for r in want[1:]], "a job without a figure is a row"
+assert [r["acc"] for r in csv.DictReader(text("one"))] == [r[2] for r in want[1:]], "a job without a metric is a row"
 back = {"\\t": "\t", "\\n": "\n", "\\r": "\r", "\\\\": "\\"}
 def cell(s):
     out = ""

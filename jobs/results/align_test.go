@@ -1,4 +1,4 @@
-package export
+package results
 
 import (
 	"fmt"
@@ -8,40 +8,31 @@ import (
 	"unicode/utf8"
 
 	"dcs-tui/jobs"
-	"dcs-tui/jobs/results"
-	"dcs-tui/jobs/results/sheet"
 )
 
 // wide is a grid of 3 x 40 with a long mean in each cell, and its pivot.
-func wide(t *testing.T) *sheet.Grid {
+func wide(t *testing.T) *Pivot {
 	t.Helper()
-	in := sheet.Input{Names: []string{"acc"}}
+	in := TableInput{Names: []string{"acc"}}
 	for i := range 120 {
-		in.Jobs = append(in.Jobs, results.Result{Job: jobs.ID(i + 1), State: jobs.Succeeded,
+		in.Jobs = append(in.Jobs, Result{Job: jobs.ID(i + 1), State: jobs.Succeeded,
 			Params: []jobs.Param{{Name: "C", Value: fmt.Sprint(i / 40)}, {Name: "gamma", Value: fmt.Sprint(i % 40)}}})
-		in.Figures = append(in.Figures, []string{fmt.Sprint(1 / float64(i+3))})
+		in.Metrics = append(in.Metrics, []string{fmt.Sprint(1 / float64(i+3))})
 	}
-	s := sheet.New(in)
-	p, _, err := s.Pivot(sheet.PivotOf{Down: column(t, s, "C"), Across: column(t, s, "gamma"), Figure: column(t, s, "acc"), Measure: sheet.Mean})
+	s := NewTable(in)
+	p, _, err := s.Pivot(PivotOf{Down: column(t, s, "C"), Across: column(t, s, "gamma"), Metric: column(t, s, "acc"), Measure: Mean})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return p.Heat(HeatLevels)
+	return p
 }
 
 // X5, E3: what is wider than a terminal is told in fewer digits, and in pages of columns, each
 // with the names of the rows; what is no terminal has it whole.
 func TestWidePivotsFitTheTerminal(t *testing.T) {
 	g := wide(t)
-	heat := func(width int) string {
-		var b strings.Builder
-		if err := Heat(&b, g, HeatOptions{Width: width}); err != nil {
-			t.Fatal(err)
-		}
-		return b.String()
-	}
-	pivot := func(width int) string { return write(t, g.Sheet(), Options{Format: Table, Width: width}) }
-	for name, draw := range map[string]func(int) string{"heat": heat, "pivot": pivot} {
+	pivot := func(width int) string { return write(t, g.Table(), Options{Format: TableFormat, Width: width}) }
+	for name, draw := range map[string]func(int) string{"pivot": pivot} {
 		whole := draw(0)
 		if !strings.Contains(whole, "0.333333") || strings.Contains(whole, "\n\n") {
 			t.Errorf("%s: what is no terminal lacks digits, or has pages:\n%s", name, whole)

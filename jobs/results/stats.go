@@ -1,4 +1,4 @@
-package sheet
+package results
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/query"
 )
 
 // Measure is a statistic of the numbers of a group.
@@ -105,15 +106,14 @@ func StatsOf(numbers []float64) Stats {
 	return s
 }
 
-// Value returns a measure as a cell: nothing where there is none.
-func (s *Stats) Value(m Measure) Value {
-	switch {
-	case m == Count:
-		return countValue(int64(s.N))
-	case s.N == 0 || m == SD && s.N == 1:
-		return Value{}
+// Value returns a measure as a cell with its text: nothing where there is none.
+func (s *Stats) Value(m Measure) query.Value {
+	if m != Count && (s.N == 0 || m == SD && s.N == 1) {
+		return query.Value{}
 	}
-	return NumberValue([measures]float64{Mean: s.Mean, SD: s.SD, Min: s.Min, Max: s.Max, Median: s.Median}[m])
+	v := query.NumberValue([measures]float64{Count: float64(s.N), Mean: s.Mean, SD: s.SD, Min: s.Min, Max: s.Max, Median: s.Median}[m])
+	v.Text = v.String()
+	return v
 }
 
 // compensated is a sum that keeps what rounding takes away (Neumaier).

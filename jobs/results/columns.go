@@ -1,0 +1,187 @@
+package results
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/query"
+)
+
+// elapsed is the column that people call time.
+const elapsed = "elapsed_seconds"
+
+// TableInput is what a table of jobs is made of.
+type TableInput struct {
+	Jobs    []Result
+	Params  []string   // parameters that have a column though none of Jobs may have them
+	Names   []string   // of the metrics
+	Metrics [][]string // of each job its metrics, in the order of Names; nil: none
+}
+
+// New makes the table: a row a job in the order of the jobs file. Of two columns with
+// one name the parameter keeps it; a metric is then called result.NAME, and a fact
+// dcs.NAME.
+func NewTable(in TableInput) *Table {
+	s := &Table{unit: "job", rows: make([]int32, len(in.Jobs))}
+	for i := range s.rows {
+		s.rows[i] = int32(i)
+	}
+	slices.SortStableFunc(s.rows, func(a, b int32) int { return cmp.Compare(in.Jobs[a].Job, in.Jobs[b].Job) })
+	s.job = func(i int) jobs.ID { return in.Jobs[i].Job }
+	s.solved = func(i int) bool { return in.Jobs[i].State == jobs.Succeeded }
+
+	params := paramColumns(in.Jobs, in.Params)
+	var taken []string
+	for _, c := range params {
+		taken = append(taken, c.Name)
+	}
+	var metrics []Column
+	for k, name := range in.Names {
+		name = unique(taken, name, "result.")
+		taken = append(taken, name)
+		metrics = append(metrics, Column{Name: name, Role: Metric, value: metric(in.Metrics, k)})
+	}
+	add := func(show bool, columns ...Column) {
+		for _, c := range columns {
+			if show {
+				s.shown = append(s.shown, len(s.Columns))
+			}
+			s.Columns = append(s.Columns, c)
+		}
+	}
+	for i, c := range facts(in.Jobs) {
+		c.Name = unique(taken, c.Name, "dcs.")
+		taken = append(taken, c.Name)
+		switch i {
+		case 1: // after the number come what was asked and what came of it
+			add(len(params) == 0, c)
+			add(true, params...)
+			add(true, metrics...)
+		default:
+			add(i == 0 || i >= 2 && i <= 4, c)
+		}
+	}
+	return s
+}
+
+// paramColumns are the known parameters and those of the jobs, in the order in which
+// these first have them.
+func paramColumns(list []Result, known []string) []Column {
+	where := map[string]int{}
+	names := slices.Clone(known)
+	for i, name := range names {
+		where[name] = i
+	}
+	for i := range list {
+		for k, p := range list[i].Params {
+			if k < len(names) && names[k] == p.Name {
+				continue // as nearly always
+			}
+			if _, ok := where[p.Name]; !ok {
+				where[p.Name] = len(names)
+				names = append(names, p.Name)
+			}
+		}
+	}
+	var columns []Column
+	for at, name := range names {
+		columns = append(columns, Column{Name: name, Role: Param, value: func(i int) query.Value {
+			ps := list[i].Params
+			if at < len(ps) && ps[at].Name == name {
+				return query.ValueOf(ps[at].Value)
+			}
+			for _, p := range ps {
+				if p.Name == name {
+					return query.ValueOf(p.Value)
+				}
+			}
+			return query.Value{}
+		}})
+	}
+	return columns
+}
+
+func metric(metrics [][]string, k int) func(i int) query.Value {
+	return func(i int) query.Value {
+		if i >= len(metrics) || k >= len(metrics[i]) {
+			return query.Value{}
+		}
+		return query.ValueOf(metrics[i][k])
+	}
+}
+
+// facts are what is known of every job, named as in `results --json`. The first five
+// are shown unless others are asked for; name only where there are no parameters.
+func facts(list []Result) []Column {
+	fact := func(name string, t query.Type, f func(r *Result) query.Value) Column {
+		return Column{Name: name, Type: t, value: func(i int) query.Value { return f(&list[i]) }}
+	}
+	text := func(name string, f func(r *Result) string) Column {
+		return fact(name, query.TextType, func(r *Result) query.Value { return query.TextValue(f(r)) })
+	}
+	count := func(name string, f func(r *Result) int) Column {
+		return fact(name, query.NumberType, func(r *Result) query.Value { return query.NumberValue(float64(f(r))) })
+	}
+	ran := func(name string, t query.Type, f func(o *jobs.Outcome) float64) Column {
+		return fact(name, t, func(r *Result) query.Value {
+			if o := r.Outcome; o != nil && o.Started != 0 {
+				return query.NumberValue(f(o))
+			}
+			return query.Value{}
+		})
+	}
+	point := func(name string, f func(r *Result) jobs.Stamp) Column {
+		return fact(name, query.TimeType, func(r *Result) query.Value {
+			if t := f(r); t != 0 {
+				return query.TextValue(t.Time().UTC().Format(time.RFC3339))
+			}
+			return query.Value{}
+		})
+	}
+	return []Column{
+		count("job", func(r *Result) int { return int(r.Job) }),
+		text("name", func(r *Result) string { return cmp.Or(r.Name, r.Command) }),
+		text("state", func(r *Result) string { return r.State.String() }),
+		ran(elapsed, query.DurationType, func(o *jobs.Outcome) float64 { return o.Elapsed().Seconds() }),
+		text("host", func(r *Result) string { return r.Host }),
+		text("queue", func(r *Result) string { return r.Queue }),
+		fact("exit", query.NumberType, func(r *Result) query.Value {
+			if code, ok := r.Exit(); ok {
+				return query.NumberValue(float64(code))
+			}
+			return query.Value{}
+		}),
+		text("signal", func(r *Result) string { return r.Signal() }),
+		text("cause", func(r *Result) string {
+			if r.State == jobs.Succeeded || !r.State.Terminal() {
+				return ""
+			}
+			return Cause(r.State, r.Reason, r.Outcome)
+		}),
+		count("attempts", func(r *Result) int { return int(r.Attempts) }),
+		count("try", func(r *Result) int {
+			if r.State == jobs.Succeeded || r.State == jobs.Running {
+				return int(r.Failures) + 1
+			}
+			return int(r.Failures)
+		}),
+		count("failures", func(r *Result) int { return int(r.Failures) }),
+		fact("slot", query.NumberType, func(r *Result) query.Value {
+			if r.Slot == 0 {
+				return query.Value{}
+			}
+			return query.NumberValue(float64(r.Slot))
+		}),
+		point("started", func(r *Result) jobs.Stamp { return r.Started() }),
+		point("ended", func(r *Result) jobs.Stamp { return r.Ended() }),
+		ran("cpu_seconds", query.DurationType, func(o *jobs.Outcome) float64 { return o.CPU.Seconds() }),
+		ran("max_rss_bytes", query.SizeType, func(o *jobs.Outcome) float64 { return float64(o.MaxRSSBytes) }),
+		count("round", func(r *Result) int { return int(r.Round) }),
+		text("command", func(r *Result) string { return r.Command }),
+		text("stdout", func(r *Result) string { return r.Stdout }),
+		text("stderr", func(r *Result) string { return r.Stderr }),
+		text("reason", func(r *Result) string { return r.Reason }),
+	}
+}

@@ -1,0 +1,188 @@
+package results
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/query"
+)
+
+// Where returns the rows that match all queries, and notes about what < and > could not
+// compare. Words of searches are looked for in the name, the command, and the parameters.
+func (s *Table) Where(queries ...*query.Query) (matching *Table, notes []string, err error) {
+	mismatches := make([]mismatch, len(s.Columns))
+	fields := query.Lookup[int](func(name string) (*query.Field[int], error) {
+		at, err := s.Column(name)
+		if err != nil {
+			return nil, err
+		}
+		f := s.field(at)
+		f.Mismatch = func(row int, v query.Value) { mismatches[at].add(v, s.Job(row)) }
+		return f, nil
+	})
+	var all []func(row int) bool
+	for _, q := range queries {
+		match, err := query.Compile(q, fields, s.search)
+		if err != nil {
+			return nil, nil, err
+		}
+		all = append(all, match)
+	}
+	matching = s.Keep(func(row int) bool {
+		return !slices.ContainsFunc(all, func(match func(int) bool) bool { return !match(row) })
+	})
+	for at := range s.Columns {
+		notes = append(notes, mismatches[at].notes(s.Columns[at].Name, s.unit)...)
+	}
+	if matching.Len() == 0 {
+		notes = append(notes, s.lacking(queries)...)
+	}
+	return matching, notes, nil
+}
+
+// lacking returns notes about columns that queries name and no row has a value of.
+func (s *Table) lacking(queries []*query.Query) (notes []string) {
+	var told []int
+	for _, q := range queries {
+		for _, name := range q.Names(false) {
+			at, err := s.Column(name)
+			if err != nil || slices.Contains(told, at) || s.Len() == 0 {
+				continue
+			}
+			told = append(told, at)
+			if !slices.ContainsFunc(s.rows, func(i int32) bool { return s.Columns[at].value(int(i)).Kind != query.Absent }) {
+				notes = append(notes, fmt.Sprintf("no %s has %s", s.unit, s.Columns[at].Name))
+			}
+		}
+	}
+	return notes
+}
+
+// Split divides the conditions that all must hold into those about the columns of s, and
+// those that name another column, such as the mean of a group.
+func (s *Table) Split(queries []*query.Query) (rows, others []*query.Query) {
+	for _, q := range queries {
+		for _, c := range q.Conditions() {
+			if slices.ContainsFunc(c.Names(false), func(name string) bool { _, err := s.Column(name); return err != nil }) {
+				others = append(others, c)
+			} else {
+				rows = append(rows, c)
+			}
+		}
+	}
+	return rows, others
+}
+
+// field is a column in a query.
+func (s *Table) field(at int) *query.Field[int] {
+	c := s.Columns[at]
+	f := &query.Field[int]{Name: c.Name, Type: c.Type, Fact: c.Role == Fact || c.Role == Stat,
+		Value: func(row int) query.Value { return c.value(int(s.rows[row])) }}
+	if c.Role != Fact {
+		return f
+	}
+	switch strings.TrimPrefix(c.Name, "dcs.") {
+	case "state":
+		f.Word = func(word string) (func(int) bool, error) {
+			states, err := States(word)
+			return func(row int) bool {
+				text := f.Value(row).Text
+				return slices.ContainsFunc(states, func(st jobs.JobState) bool { return st.String() == text })
+			}, err
+		}
+	case "exit":
+		f.Check = CheckExit
+		signal := slices.IndexFunc(s.Columns, func(c Column) bool { return c.Role == Fact && strings.TrimPrefix(c.Name, "dcs.") == "signal" })
+		f.Value = func(row int) query.Value {
+			v := c.value(int(s.rows[row]))
+			if v.Kind == query.Absent && signal >= 0 { // as shells have it
+				if n := jobs.SignalNumber(s.At(row, signal).Text); n > 0 {
+					v = query.NumberValue(float64(128 + n))
+				}
+			}
+			return v
+		}
+	}
+	return f
+}
+
+// CheckExit returns an error for what is never an exit code.
+func CheckExit(l query.Literal) error {
+	if n := l.Value; n.Kind == query.Number && !(n.Number >= 0 && n.Number <= 255) {
+		return fmt.Errorf("no exit code is %s: they are numbers from 0 to 255; signal=SIGKILL finds jobs that it ended", n)
+	}
+	return nil
+}
+
+// stateWords are words for states, beside their own names.
+var stateWords = map[string][]jobs.JobState{
+	"run": {jobs.Running}, "queue": {jobs.Queued}, "ok": {jobs.Succeeded}, "fail": {jobs.Failed}, "timeout": {jobs.TimedOut},
+	"cancel": {jobs.Cancelled}, "skip": {jobs.Skipped},
+	"open": {jobs.Queued, jobs.Running},
+	"done": {jobs.Succeeded, jobs.Failed, jobs.TimedOut, jobs.Cancelled, jobs.Skipped},
+	"bad":  {jobs.Failed, jobs.TimedOut, jobs.Skipped},
+}
+
+// States returns the states that a word of a query means. An error says that there is no
+// such state.
+func States(word string) ([]jobs.JobState, error) {
+	word = strings.ToLower(word)
+	var state jobs.JobState
+	if state.UnmarshalText([]byte(word)) == nil {
+		return []jobs.JobState{state}, nil
+	}
+	if states := stateWords[word]; states != nil {
+		return states, nil
+	}
+	names := []string{"open", "done", "bad"}
+	for st := jobs.Queued; st <= jobs.Skipped; st++ {
+		names = append(names, st.String())
+	}
+	return nil, query.Unknown("state", word, names)
+}
+
+// search finds a text in the name, the command, and the parameters of rows.
+func (s *Table) search(text string) func(row int) bool {
+	var in []func(row int) bool
+	has := query.Contains(text)
+	for _, c := range s.Columns {
+		value := func(row int) string { return c.value(int(s.rows[row])).Text }
+		switch name := strings.TrimPrefix(c.Name, "dcs."); {
+		case c.Role == Param:
+			in = append(in, func(row int) bool {
+				v := value(row)
+				return v != "" && has(c.Name+"="+v)
+			})
+		case c.Role == Fact && (name == "name" || name == "command"):
+			in = append(in, func(row int) bool { return has(value(row)) })
+		}
+	}
+	return func(row int) bool {
+		return slices.ContainsFunc(in, func(f func(int) bool) bool { return f(row) })
+	}
+}
+
+// mismatch counts the values of a column that < and > could not compare: texts compared
+// with a number, and numbers with a text. Each job counts once.
+type mismatch struct{ texts, numbers oddity }
+
+func (m *mismatch) add(v query.Value, job jobs.ID) {
+	if v.Kind == query.Number {
+		v.Text = v.String()
+		m.numbers.add(v, job)
+	} else {
+		m.texts.add(v, job)
+	}
+}
+
+func (m *mismatch) notes(name, unit string) (notes []string) {
+	if o := &m.texts; o.texts > 0 {
+		notes = append(notes, fmt.Sprintf("%s of %s is not a number and left out%s", name, jobs.Plural(o.texts, unit), example(o.textJob, o.text)))
+	}
+	if o := &m.numbers; o.texts > 0 {
+		notes = append(notes, fmt.Sprintf("%s of %s is a number and left out: it was compared with a text%s", name, jobs.Plural(o.texts, unit), example(o.textJob, o.text)))
+	}
+	return notes
+}

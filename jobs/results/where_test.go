@@ -1,0 +1,181 @@
+package results
+
+import (
+	"strings"
+	"testing"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/query"
+)
+
+func where(t *testing.T, s *Table, text string) (*Table, []string) {
+	t.Helper()
+	q, err := query.Parse(text)
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	w, notes, err := s.Where(q)
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return w, notes
+}
+
+// Issue 5, point 3: --where. Names are not case-sensitive, and those of the screen work.
+func TestWhere(t *testing.T) {
+	s := grid()
+	for text, want := range map[string]string{
+		"C>=1 and state=succeeded":        "3 4 5",
+		"C=0.10":                          "1 2",
+		"C='0.10'":                        "",
+		"[C]=10 or [gamma]=0":             "1 3 5 6 7",
+		"acc<=0.5":                        "1 3",
+		"acc=nan":                         "4",
+		"acc=''":                          "7",
+		"acc * 2 > 1":                     "2 6",
+		"C=gamma":                         "4",
+		"name=C":                          "", // a fact is compared with the word
+		"note=c*":                         "3",
+		"host=melon* and exit=3":          "6",
+		"time>4":                          "5 6",
+		"cause~'exit 3'":                  "6",
+		"name='job 3'":                    "3",
+		"job>2 AND job<5 Or job=7":        "3 4 7",
+		"2 < job <= 4":                    "3 4",
+		"host=''":                         "7",
+		"exit=?":                          "1 2 3 4 5 6",
+		"state=*ed and elapsed_seconds=6": "6",
+		"state=fail or state=skip":        "6 7",
+		"state=bad":                       "6 7",
+		"state!=done":                     "",
+		"ID=1 or Id=2":                    "1 2",
+		"STATE=failed":                    "6",
+		"GAMMA=0 and c>1":                 "5",
+		"TIME>4s":                         "5 6",
+		"time>=0.1m":                      "6",
+		"TRY=1 and Acc>0.5":               "2",
+		"CPU<1s MEM<1.5G":                 "1 2 3 4 5 6",
+		"ended<1970-01-01T00:00:05":       "1 2 3",
+	} {
+		t.Run(text, func(t *testing.T) {
+			if got, _ := where(t, s, text); ids(got) != want {
+				t.Errorf("got jobs %q, want %q", ids(got), want)
+			}
+		})
+	}
+}
+
+// Words are searched for in the name, the command, and the parameters.
+func TestSearch(t *testing.T) {
+	s := grid()
+	for text, want := range map[string]string{"JOB": "1 2 3 4 5 6 7", `"job 3"`: "3", "gamma=1 train not C=10": "2 4", `"C=10" state=ok`: "5", "melon1": "", "gam": "1 2 3 4 5 6 7"} {
+		q, err := query.ParseSearch(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, _, err := s.Where(q); err != nil || ids(got) != want {
+			t.Errorf("%s: got jobs %q, %v; want %q", text, ids(got), err, want)
+		}
+	}
+}
+
+// What no job can ever be is an error.
+func TestImpossible(t *testing.T) {
+	s := grid()
+	for text, want := range map[string]string{
+		"C=1 and gama=2":                   `character 9: there is no column "gama" (did you mean "gamma"?)`,
+		"state=succeeded or state=success": `character 26: there is no state "success"; there are open, done, bad, queued`,
+		"state=faled":                      `(did you mean "failed"?)`,
+		"exit=x":                           `exit is a number, and "x" is not`,
+		"exit>=256":                        "no exit code is 256",
+		"exit!=-1":                         "no exit code is -1",
+		"C=1 and attempts=many":            `character 18: attempts is a number, and "many" is not`,
+		"time>1x":                          "elapsed_seconds is a duration such as",
+	} {
+		q, err := query.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := s.Where(q); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %s", text, err, want)
+		}
+	}
+}
+
+// Values that < and > could not compare are told, and so are columns without values.
+func TestNotesOfWhere(t *testing.T) {
+	s := grid()
+	for text, want := range map[string]string{
+		"acc>0.5 or acc<0": `acc of 1 job is not a number and left out (job 5: "bad")`,
+		"note>1":           `note of 5 jobs is not a number and left out (job 1: "a")`,
+		"C>high":           `C of 7 jobs is a number and left out: it was compared with a text (job 1: "0.1")`,
+	} {
+		if _, notes := where(t, s, text); strings.Join(notes, "|") != want {
+			t.Errorf("%s: got notes %q, want %q", text, notes, want)
+		}
+	}
+	some, _ := where(t, s, "job=7")
+	if _, notes := where(t, some, "1 < acc < 2"); len(notes) != 1 || notes[0] != "no job has acc" {
+		t.Errorf("got notes %q, want one about acc", notes)
+	}
+}
+
+// E3: conditions about statistics are about groups.
+func TestSplit(t *testing.T) {
+	s := grid()
+	for text, want := range map[string][2]string{
+		"C>=1 acc_mean>0.9":               {"C", "acc_mean"},
+		"C>=1 train":                      {"C", ""},
+		"solved>2, (jobs>3 and gamma=1)":  {"gamma", "solved jobs"},
+		"acc_mean>1 or C=1":               {"", "acc_mean C"},
+		"C=1 (state=failed or host=ws1*)": {"C state host", ""},
+	} {
+		q, err := query.ParseSearch(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got [2]string
+		rows, groups := s.Split([]*query.Query{q})
+		for i, part := range [][]*query.Query{rows, groups} {
+			var names []string
+			for _, c := range part {
+				names = append(names, c.Names(false)...)
+			}
+			got[i] = strings.Join(names, " ")
+		}
+		if got != want {
+			t.Errorf("%s: got %q, want %q", text, got, want)
+		}
+	}
+}
+
+// Issue 5, point 5: exit=137 is a job that was killed, too.
+func TestWhereOfSignals(t *testing.T) {
+	s := NewTable(TableInput{Jobs: []Result{
+		{Job: 1, State: jobs.Failed, Outcome: &jobs.Outcome{Started: 1, Signal: "SIGKILL"}},
+		{Job: 2, State: jobs.Failed, Outcome: &jobs.Outcome{Started: 1, Exit: 137}},
+		{Job: 3, State: jobs.Failed, Outcome: &jobs.Outcome{Started: 1, Signal: "SIGTERM"}},
+		{Job: 4, State: jobs.Succeeded, Outcome: &jobs.Outcome{Started: 1}},
+		{Job: 5, State: jobs.Skipped},
+	}})
+	for text, want := range map[string]string{"exit=137": "1 2", "exit>128": "1 2 3", "exit!=0": "1 2 3 5", "exit=''": "5", "signal=SIGKILL": "1", "exit=137 and signal=''": "2"} {
+		if got, _ := where(t, s, text); ids(got) != want {
+			t.Errorf("%s: got jobs %q, want %q", text, ids(got), want)
+		}
+	}
+}
+
+// A run has its parameters before any of its jobs is over, in the order of the template.
+func TestColumnsWithoutJobs(t *testing.T) {
+	s := NewTable(TableInput{Params: []string{"gamma", "C"}, Names: []string{"acc"}})
+	if got := head(s); got != "job gamma C acc state elapsed_seconds host" {
+		t.Error(got)
+	}
+	if w, notes := where(t, s, "C>1 and acc>0.5"); w.Len() != 0 || len(notes) > 0 {
+		t.Errorf("%d rows, %q", w.Len(), notes)
+	}
+	some := []Result{{Job: 1, Params: []jobs.Param{{Name: "C", Value: "1"}, {Name: "x", Value: "2"}}}}
+	if got := show(NewTable(TableInput{Jobs: some, Params: []string{"gamma", "C"}})); got != "1 - 1 2 queued - -" {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,344 @@
+package results
+
+import (
+	"bufio"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/query"
+)
+
+// Format is a way to write a table.
+type Format string
+
+// The formats.
+const (
+	TableFormat    Format = "table"
+	CSVFormat      Format = "csv"      // RFC 4180 with \n at the end of lines
+	TSVFormat      Format = "tsv"      // a tab, a line break and \ in a cell as \t, \n, \\
+	JSONLFormat    Format = "jsonl"    // an object a row
+	MarkdownFormat Format = "markdown" // GitHub's tables
+	LaTeX          Format = "latex"    // a tabular, for booktabs
+)
+
+// Formats are all of them, in the order in which they are explained.
+var Formats = []string{string(TableFormat), string(CSVFormat), string(TSVFormat), string(JSONLFormat), string(MarkdownFormat)}
+
+// Options say how to write.
+type Options struct {
+	Format Format
+	// Terminal says that w is one: then CSV and TSV, too, are cleaned of what could
+	// move its cursor. To a file or a pipe their cells go as they are.
+	Terminal bool
+	Color    bool // the heading is bold; of Table alone
+	// Width is how many cells a line of Table has: computed numbers get fewer digits, texts
+	// are cut, and columns that there is still no room for come below. 0: no limit.
+	Width int
+}
+
+// Write writes the columns of s that are to be shown.
+func Write(w io.Writer, s *Table, o Options) error {
+	b := bufio.NewWriterSize(w, 64<<10)
+	t := &writer{s: s, columns: s.Shown(), o: o, b: b}
+	var err error
+	switch o.Format {
+	case TableFormat:
+		t.aligned()
+	case CSVFormat:
+		err = t.csv()
+	case TSVFormat:
+		t.tsv()
+	case JSONLFormat:
+		t.jsonl()
+	case MarkdownFormat:
+		t.markdown()
+	default:
+		err = fmt.Errorf("there is no format %q; there are %s", jobs.Clean(string(o.Format), 40), strings.Join(Formats, ", "))
+	}
+	if err != nil {
+		return err
+	}
+	return b.Flush()
+}
+
+// writer writes one table. The first error of b sticks to it.
+type writer struct {
+	s       *Table
+	columns []int
+	o       Options
+	b       *bufio.Writer
+	digits  int // of computed numbers in a Table; 0: as many as people want
+}
+
+// maxCell is how many characters of a cell people are shown.
+const maxCell = 60
+
+// name is a column's heading for people.
+func (t *writer) name(column int) string {
+	name := t.s.Columns[column].Name
+	if t.o.Format == TableFormat {
+		name = t.s.Heading(column)
+	}
+	return jobs.Clean(name, maxCell)
+}
+
+// text is a cell for people, cleaned: durations and sizes in units (in a table on the
+// screen), means and times with six digits; "" for nothing. What goes into a document is
+// not cut.
+func (t *writer) text(row, column int) string {
+	v, c := t.s.At(row, column), &t.s.Columns[column]
+	switch {
+	case v.Kind == query.Absent:
+		return ""
+	case v.Kind != query.Number && t.o.Format == TableFormat:
+		return jobs.Clean(v.Text, maxCell)
+	case v.Kind != query.Number:
+		return jobs.Clean(v.Text, 0)
+	case t.o.Format == TableFormat:
+		return shorter(c, v, t.digits)
+	}
+	return Digits(c, v)
+}
+
+// shorter is a number for people, of a computed one at most so many digits; 0: as it is.
+func shorter(c *Column, v query.Value, digits int) string {
+	text := ForPeople(c, v)
+	if digits == 0 || c.Role != Stat || (c.Type == query.DurationType || c.Type == query.SizeType) || v.Number != v.Number || math.Abs(v.Number) >= 1e3 {
+		return text // beyond, digits before the point would go
+	}
+	if short := strconv.FormatFloat(v.Number, 'g', digits, 64); len(short) < len(text) {
+		return short
+	}
+	return text
+}
+
+// ForPeople is a number in its unit: times as 2m 05s, sizes as 38 MiB.
+func ForPeople(c *Column, v query.Value) string {
+	switch {
+	case c.Type == query.DurationType && v.Number >= 0 && v.Number < 1e9: // else it is no duration
+		return HumanDuration(time.Duration(v.Number * 1e9))
+	case c.Type == query.SizeType && c.Role == Fact && v.Number > 0 && v.Number <= jobs.MemoryFloor:
+		return "<" + HumanBytes(jobs.MemoryFloor) // all that is known
+	case c.Type == query.SizeType && v.Number >= 0 && v.Number < 1e18:
+		return HumanBytes(int64(v.Number))
+	}
+	return Digits(c, v)
+}
+
+// Digits is a number as people want it: as a job wrote it, and with at most six digits
+// where it was computed.
+func Digits(c *Column, v query.Value) string {
+	text := v.String()
+	if (c.Role == Stat || c.Type == query.DurationType) && len(text) > 7 {
+		if short := strconv.FormatFloat(v.Number, 'g', 6, 64); len(short) < len(text) {
+			return short
+		}
+	}
+	return jobs.Clean(text, maxCell)
+}
+
+// numeric says which columns hold numbers alone: they are written right-aligned.
+func (t *writer) numeric() []bool {
+	numbers := make([]bool, len(t.columns))
+	for i, c := range t.columns {
+		some := false
+		numbers[i] = true
+		for row := 0; row < t.s.Len() && numbers[i]; row++ {
+			switch t.s.At(row, c).Kind {
+			case query.Number:
+				some = true
+			case query.Text:
+				numbers[i] = false
+			}
+		}
+		numbers[i] = numbers[i] && some
+	}
+	return numbers
+}
+
+// raw is a cell for programs.
+func (t *writer) raw(row, column int) string { return t.plain(t.s.At(row, column).Text) }
+
+func (t *writer) plain(text string) string {
+	if t.o.Terminal {
+		return jobs.Clean(text, 0)
+	}
+	return text
+}
+
+func (t *writer) csv() error {
+	w := csv.NewWriter(t.b)
+	cells := make([]string, len(t.columns))
+	for i, c := range t.columns {
+		cells[i] = t.plain(t.s.Columns[c].Name)
+	}
+	if err := w.Write(cells); err != nil {
+		return err
+	}
+	for row := range t.s.Len() {
+		for i, c := range t.columns {
+			cells[i] = t.raw(row, c)
+		}
+		if len(cells) == 1 && cells[0] == "" { // readers take an empty line for no row
+			w.Flush()
+			t.b.WriteString("\"\"\n")
+			continue
+		}
+		if err := w.Write(cells); err != nil {
+			return err
+		}
+	}
+	w.Flush()
+	return w.Error()
+}
+
+var tsvEscapes = strings.NewReplacer("\\", `\\`, "\t", `\t`, "\n", `\n`, "\r", `\r`)
+
+func (t *writer) tsv() {
+	for row := -1; row < t.s.Len(); row++ {
+		for i, c := range t.columns {
+			if i > 0 {
+				t.b.WriteByte('\t')
+			}
+			cell := t.s.Columns[c].Name
+			if row >= 0 {
+				cell = t.s.At(row, c).Text
+			}
+			t.b.WriteString(t.plain(tsvEscapes.Replace(cell)))
+		}
+		t.b.WriteByte('\n')
+	}
+}
+
+// jsonl writes {"v":1,"job":1,…} a row: numbers as numbers; NaN and the infinities,
+// which JSON has not, as "NaN", "Infinity", "-Infinity"; nothing as null.
+func (t *writer) jsonl() {
+	keys := make([][]byte, len(t.columns))
+	for i, c := range t.columns {
+		keys[i] = append(AppendText([]byte{','}, t.s.Columns[c].Name), ':')
+	}
+	version := `{"v":1`
+	if slices.ContainsFunc(t.columns, func(c int) bool { return t.s.Columns[c].Name == "v" }) {
+		version = `{"dcs.v":1` // no object has a key twice
+	}
+	var line []byte
+	for row := range t.s.Len() {
+		line = append(line[:0], version...)
+		for i, c := range t.columns {
+			line = appendJSON(append(line, keys[i]...), t.s.At(row, c))
+		}
+		t.b.Write(append(line, '}', '\n'))
+	}
+}
+
+// appendJSON adds a cell.
+func appendJSON(b []byte, v query.Value) []byte {
+	switch {
+	case v.Kind == query.Absent:
+		return append(b, "null"...)
+	case v.Kind == query.Text:
+		return AppendText(b, v.Text)
+	case math.IsNaN(v.Number):
+		return append(b, `"NaN"`...)
+	case math.IsInf(v.Number, 1):
+		return append(b, `"Infinity"`...)
+	case math.IsInf(v.Number, -1):
+		return append(b, `"-Infinity"`...)
+	case jsonNumber(v.Text):
+		return append(b, v.Text...)
+	}
+	return strconv.AppendFloat(b, v.Number, 'g', -1, 64) // +1, .5, 007, 91% …
+}
+
+// jsonNumber says that JSON has a number written so (RFC 8259, section 6).
+func jsonNumber(s string) bool {
+	digits := func() bool {
+		n := 0
+		for n < len(s) && '0' <= s[n] && s[n] <= '9' {
+			n++
+		}
+		s = s[n:]
+		return n > 0
+	}
+	if len(s) > 0 && s[0] == '-' {
+		s = s[1:]
+	}
+	if len(s) > 1 && s[0] == '0' && '0' <= s[1] && s[1] <= '9' || !digits() {
+		return false
+	}
+	if len(s) > 0 && s[0] == '.' {
+		if s = s[1:]; !digits() {
+			return false
+		}
+	}
+	if len(s) > 0 && (s[0] == 'e' || s[0] == 'E') {
+		if s = s[1:]; len(s) > 0 && (s[0] == '+' || s[0] == '-') {
+			s = s[1:]
+		}
+		if !digits() {
+			return false
+		}
+	}
+	return s == ""
+}
+
+// markdownEscapes are what GitHub's Markdown gives a meaning within a cell.
+var markdownEscapes = strings.NewReplacer(
+	`\`, `\\`, "|", `\|`, "`", "\\`", "*", `\*`, "_", `\_`, "~", `\~`, "<", `\<`, ">", `\>`, "&", `\&`,
+	"[", `\[`, "]", `\]`, "!", `\!`, "#", `\#`, "$", `\$`, "@", `\@`, "://", `:\//`, "www.", `www\.`)
+
+func (t *writer) markdown() {
+	numbers := t.numeric()
+	row := func(cell func(i, c int) string) {
+		t.b.WriteString("|")
+		for i, c := range t.columns {
+			t.b.WriteString(" " + cell(i, c) + " |")
+		}
+		t.b.WriteByte('\n')
+	}
+	row(func(_, c int) string { return markdownEscapes.Replace(t.name(c)) })
+	row(func(i, _ int) string {
+		if numbers[i] {
+			return "---:"
+		}
+		return "---"
+	})
+	for r := range t.s.Len() {
+		row(func(_, c int) string {
+			if t.s.At(r, c).Kind == query.Number {
+				return t.text(r, c)
+			}
+			return markdownEscapes.Replace(t.text(r, c))
+		})
+	}
+}
+
+// Formulas says, in a sentence or none, which of the shown texts a spreadsheet that opens
+// a file of them would take for formulas. Numbers such as -0.5 are none.
+func (s *Table) Formulas() []string {
+	cells, first, text := 0, jobs.ID(0), ""
+	for row := range s.rows {
+		for _, c := range s.shown {
+			if v := s.At(row, c); v.Kind == query.Text && strings.IndexByte("=+-@\t\r", v.Text[0]) >= 0 {
+				if cells++; cells == 1 {
+					first, text = s.Job(row), v.Text
+				}
+			}
+		}
+	}
+	if cells == 0 {
+		return nil
+	}
+	begin := "1 text begins"
+	if cells > 1 {
+		begin = fmt.Sprintf("%d texts begin", cells)
+	}
+	return []string{begin + " like a formula, which a spreadsheet may carry out: import the file as text" + example(first, text)}
+}
