@@ -76,6 +76,22 @@ type Outcome struct {
 	MostSlots int           // that were available at once
 }
 
+// BusyTime returns how long jobs have run since Began, times their slots. Of an adopted
+// attempt only the time since Began counts.
+func (o *Outcome) BusyTime() (busy time.Duration) {
+	since := jobs.StampOf(o.Began)
+	for i := range o.Table.Jobs {
+		j := &o.Table.Jobs[i]
+		for _, a := range j.Attempts {
+			if a.Outcome != nil && a.Outcome.Ended >= since {
+				ran := min(a.Outcome.Elapsed(), a.Outcome.Ended.Sub(since))
+				busy += ran * time.Duration(j.Spec.SlotCount())
+			}
+		}
+	}
+	return busy
+}
+
 // ErrOver is returned after the run has ended.
 var ErrOver = errors.New("the run has ended")
 

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"dcs-tui/dispatch/run"
 	"dcs-tui/hosts"
 )
 
@@ -36,7 +37,7 @@ func completeEnv(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.S
 	var names []string
 	for _, kv := range os.Environ() {
 		name, _, _ := strings.Cut(kv, "=")
-		if strings.HasPrefix(name, prefix) && envName(name) && !strings.HasPrefix(name, "DCS_") {
+		if strings.HasPrefix(name, prefix) && run.IsEnvName(name) && !strings.HasPrefix(name, "DCS_") {
 			names = append(names, name)
 		}
 	}

@@ -131,7 +131,7 @@ func (a *app) runEvents(args []string, f *eventFilter, asJSON, follow bool) erro
 		}
 		var line []byte
 		if asJSON {
-			line, _ = json.Marshal(eventJSON(epoch, r, text)) // it has only plain fields
+			line, _ = json.Marshal(runview.EventOf(epoch, r)) // it has only plain fields
 		} else {
 			line = append(line, style.Paint(console.Dim, r.At.Time().Local().Format("2006-01-02 15:04:05"))+"  "+style.PlainQuotes(console.CleanLine(text))...)
 		}
@@ -173,45 +173,6 @@ func (a *app) runEvents(args []string, f *eventFilter, asJSON, follow bool) erro
 		}
 		return nil
 	}
-}
-
-// eventLine is what `events --json` prints a record as. Text is for people, and not
-// cleaned: JSON quotes it.
-type eventLine struct {
-	V       int            `json:"v"`
-	At      time.Time      `json:"at"`
-	Epoch   int            `json:"epoch"` // the dispatcher that recorded it
-	Kind    jobs.Kind      `json:"kind"`
-	Job     jobs.ID        `json:"job,omitempty"`
-	Attempt string         `json:"attempt,omitempty"`
-	Host    string         `json:"host,omitempty"`
-	State   *jobs.JobState `json:"state,omitempty"`   // what the job became
-	Count   int            `json:"count,omitempty"`   // jobs, of kinds accepted and request
-	Request string         `json:"request,omitempty"` // name of the request that caused it
-	Refused string         `json:"refused,omitempty"` // why that request was not carried out
-	Text    string         `json:"text"`
-}
-
-func eventJSON(epoch int, r *jobs.Record, text string) eventLine {
-	e := eventLine{V: 1, At: r.At.Time().UTC(), Epoch: epoch, Kind: r.Kind, Job: r.Job, Host: r.Host, Count: r.Count, Request: r.Request, Text: text}
-	if r.Kind == jobs.KindRequest {
-		e.Refused = r.Reason
-	}
-	switch r.Kind {
-	case jobs.KindLaunching, jobs.KindRunning:
-		state := jobs.Running
-		e.State, e.Attempt = &state, r.Attempt().String()
-	case jobs.KindForgiven:
-		e.Attempt = r.Attempt().String()
-	case jobs.KindExited, jobs.KindLost, jobs.KindSuperseded, jobs.KindCancelled:
-		e.State, e.Attempt = &r.Next, r.Attempt().String()
-	case jobs.KindJob:
-		e.State = &r.Next
-	case jobs.KindRound, jobs.KindEdited:
-		state := jobs.Queued
-		e.State = &state
-	}
-	return e
 }
 
 // completeRunHosts completes the hosts of the run's inventory.

@@ -3,17 +3,14 @@ package cli
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
-	"iter"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -218,6 +215,10 @@ func (a *app) printCommands(t *grid.Template) error {
 	return nil
 }
 
+// maxKeptTemplate is the maximum size, in bytes, of a template that is kept although all
+// of its jobs are stored.
+const maxKeptTemplate = 1 << 20
+
 // gridSource returns the jobs of a template for a new run. Usually all jobs are made and
 // stored before the first one starts. A large product is made while its first jobs run,
 // and resume continues where that was interrupted.
@@ -231,7 +232,7 @@ func gridSource(t *grid.Template, file string, limit int) (jobSource, error) {
 	}
 	var err error
 	large := t.Most() > grid.DefaultLimit
-	if source := sourceText(t, limit); large || len(source) <= maxKeptTemplate && !t.Compared() {
+	if source := t.Source(limit); large || len(source) <= maxKeptTemplate && !t.Compared() {
 		src.source = source
 	}
 	if !large {
@@ -239,7 +240,7 @@ func gridSource(t *grid.Template, file string, limit int) (jobSource, error) {
 		return src, err
 	}
 	src.what = "jobs of " + console.CleanLine(file)
-	next := pulling(t.Jobs())
+	next := t.Pull()
 	first, err := next()
 	switch {
 	case err == io.EOF:
@@ -286,71 +287,4 @@ func columnsOf(t *grid.Template) []string {
 // noJobs returns the error for a grid without any job.
 func noJobs(t *grid.Template) error {
 	return exit.Usagef("%s: its filter leaves none of %s", t.File, jobs.Plural(t.Points(), "point")).WithAdvice("look at the @where lines")
-}
-
-// pulling returns a function that yields the elements of a sequence, and then io.EOF.
-func pulling(seq iter.Seq2[*jobs.Spec, error]) func() (*jobs.Spec, error) {
-	next, _ := iter.Pull2(seq) // not stopped when the run ends before it
-	return func() (*jobs.Spec, error) {
-		s, err, ok := next()
-		if !ok {
-			return nil, io.EOF
-		}
-		return s, err
-	}
-}
-
-// keptTemplate is a template in run.toml (rundir.OptionSource). It includes the values
-// that files and commands gave, so that resume makes the same jobs on any machine, and
-// the @result and @hardness lines.
-type keptTemplate struct {
-	V     int    `json:"v"`
-	File  string `json:"file"`
-	Limit int    `json:"limit"`
-	Text  string `json:"text,omitempty"`
-	Bytes []byte `json:"bytes,omitempty"` // in the place of Text if that is not UTF-8
-}
-
-// maxKeptTemplate is the maximum size, in bytes, of a template that is kept although all
-// of its jobs are stored.
-const maxKeptTemplate = 1 << 20
-
-// sourceText returns a template as run.toml keeps it.
-func sourceText(t *grid.Template, limit int) string {
-	k := keptTemplate{V: 1, File: t.File, Limit: limit, Text: t.Text()}
-	if !utf8.ValidString(k.Text) {
-		k.Text, k.Bytes = "", []byte(t.Text())
-	}
-	b, _ := json.Marshal(k) // texts and numbers: it cannot fail
-	return string(b)
-}
-
-// readSource reads what sourceText has written.
-func readSource(source string) (*grid.Template, error) {
-	var k keptTemplate
-	if err := json.Unmarshal([]byte(source), &k); err != nil || k.V != 1 {
-		return nil, fmt.Errorf("run.toml holds no template that this version of dcs-tui reads")
-	}
-	if k.Bytes != nil {
-		k.Text = string(k.Bytes)
-	}
-	// The shell is not known here, so its quotes are not checked again.
-	return grid.Config{Limit: k.Limit, OtherShell: true, Again: true}.Parse(context.Background(), strings.NewReader(k.Text), k.File)
-}
-
-// restJobs returns a function that yields the jobs of a source, after the first have ones.
-func restJobs(source string, have int) (func() (*jobs.Spec, error), error) {
-	t, err := readSource(source)
-	if err != nil {
-		return nil, err
-	}
-	next := pulling(t.Jobs())
-	return func() (*jobs.Spec, error) {
-		for ; have > 0; have-- {
-			if _, err := next(); err != nil {
-				return nil, err
-			}
-		}
-		return next()
-	}, nil
 }

@@ -28,7 +28,7 @@ func TestTemplateIsKept(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		source := sourceText(first, 10)
+		source := first.Source(10)
 		run, err := rundir.Create(base, "r"+strconv.Itoa(i), rundir.Asked{Options: map[string]any{rundir.OptionSource: source}})
 		if err != nil {
 			t.Fatal(err)
@@ -37,7 +37,7 @@ func TestTemplateIsKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		kept, _ := run.Asked.Options[rundir.OptionSource].(string)
-		again, err := readSource(kept)
+		again, err := grid.ReadSource(kept)
 		if err != nil || again.Text() != first.Text() || len(again.Results) != 1 || again.Results[0] != first.Results[0] {
 			t.Errorf("%q: %v", text, err)
 			continue
@@ -47,7 +47,7 @@ func TestTemplateIsKept(t *testing.T) {
 			want = append(want, s.Command+s.File)
 		}
 		for have := range 7 {
-			next, err := restJobs(source, have)
+			next, err := grid.Rest(source, have)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -61,7 +61,7 @@ func TestTemplateIsKept(t *testing.T) {
 			}
 		}
 	}
-	if _, err := restJobs("not ours", 0); err == nil {
+	if _, err := grid.Rest("not ours", 0); err == nil {
 		t.Error("nonsense was taken for a template")
 	}
 }

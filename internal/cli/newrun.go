@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"dcs-tui/dispatch/run"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
@@ -30,7 +31,7 @@ type jobSource struct {
 	next func() (*jobs.Spec, error)
 	// what names jobs that next yields in the first line: "jobs from standard input".
 	what string
-	// source is kept in run.toml (rundir.OptionSource): what restJobs needs to yield the jobs again
+	// source is kept in run.toml (rundir.OptionSource): what grid.Rest needs to yield the jobs again
 	// that were not stored when the dispatcher ended. "": they cannot be had again.
 	source string
 	keep   map[string]any // more options for run.toml
@@ -47,7 +48,7 @@ func (src *jobSource) fromStdin() bool { return len(src.files) == 1 && src.files
 // runJobs makes a run of the jobs that src yields, dispatches it to its end, and
 // sets the exit code. The flags are those of runFlags, checked; absoluteFlags was called.
 func (a *app) runJobs(cmd *cobra.Command, f *runFlags, src jobSource) error {
-	refs, env, err := parseEnv(f.env, os.LookupEnv)
+	refs, env, err := run.ParseEnv(f.env, os.LookupEnv)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"dcs-tui/dispatch/run"
+	"dcs-tui/grid"
 	"dcs-tui/hosts"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/text"
@@ -59,28 +60,28 @@ func (a *app) runResume(cmd *cobra.Command, f *runFlags, args []string) error {
 	if done, err := a.onScreen(f, false); done {
 		return err
 	}
-	run, err := a.openRun(args)
+	r, err := a.openRun(args)
 	if err != nil {
 		return err
 	}
 	if err := absoluteFlags(cmd.Flags()); err != nil {
 		return err
 	}
-	if err := restoreFlags(cmd.Flags(), run.Asked.Options); err != nil {
+	if err := restoreFlags(cmd.Flags(), r.Asked.Options); err != nil {
 		return err
 	}
 	if err := f.check(); err != nil {
 		return err
 	}
-	env, err := resolveEnv(run.Asked.EnvNames, os.LookupEnv)
+	env, err := run.ResolveEnv(r.Asked.EnvNames, os.LookupEnv)
 	if err != nil {
 		return err
 	}
-	inv, err := a.resumeInventory(f, run)
+	inv, err := a.resumeInventory(f, r)
 	if err != nil {
 		return err
 	}
-	o, err := a.own(run, f.force)
+	o, err := a.own(r, f.force)
 	if err != nil {
 		return err
 	}
@@ -88,20 +89,20 @@ func (a *app) runResume(cmd *cobra.Command, f *runFlags, args []string) error {
 		o.Release()
 		return err
 	}
-	a.keepInventory(run, inv)
-	a.removeStopFiles(run, func(name string) {
+	a.keepInventory(r, inv)
+	a.removeStopFiles(r, func(name string) {
 		a.con.Line("the file " + name + " of the run is removed: the run goes on")
 	})
 	for _, text := range absentHosts(o.Table, inv.Hosts, f.Buffer) {
 		a.warn("%s", text)
 	}
-	had, err := run.ReadInput()
+	had, err := r.ReadInput()
 	if err != nil {
 		a.warn("%v", err)
 	}
 	d := a.dispatching(f, inv, env)
-	d.opening = recovered(o, a.numRequests(run, o.Table))
-	d.opts.Input, d.opts.Next = had, a.restOfInput(run, had, o.NumFromSource())
+	d.opening = recovered(o, a.numRequests(r, o.Table))
+	d.opts.Input, d.opts.Next = had, a.restOfInput(r, had, o.NumFromSource())
 	a.code, err = d.drive(o)
 	return err
 }
@@ -113,7 +114,7 @@ func (a *app) restOfInput(run *rundir.Run, had rundir.Input, have int) func() (*
 	if !had.Again || had.State != rundir.InputOpen {
 		return nil
 	}
-	next, err := restJobs(source, have)
+	next, err := grid.Rest(source, have)
 	if err != nil {
 		a.warn("the jobs that were not made yet cannot be made now: %v", err)
 		return nil

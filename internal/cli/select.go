@@ -15,6 +15,7 @@ import (
 	"dcs-tui/jobs/results/column"
 	"dcs-tui/jobs/results/outputs"
 	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/runview"
 )
 
 // selection selects jobs of a run. A job must meet all conditions.
@@ -84,7 +85,7 @@ func (a *app) jobsWhere(ctx context.Context, run *rundir.Run, t *jobs.Table, fil
 			if last := j.Last(); last != nil {
 				r.Host = cmp.Or(r.Host, last.Host)
 			}
-			r.Outcome = lastOutcome(j)
+			r.Outcome = runview.LastOutcome(j)
 		}
 	}
 	columns := a.resultColumns(run, nil)

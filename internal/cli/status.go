@@ -153,25 +153,25 @@ func jsonOf(run *rundir.Run) runJSON { return runJSON{1, run.Name(), run.UID()} 
 // statusJSON is what `status --json` prints.
 type statusJSON struct {
 	runJSON
-	Dir      string            `json:"dir"`
-	Created  time.Time         `json:"created"`
-	Owner    *string           `json:"owner"` // null if nobody dispatches the run
-	Epoch    int               `json:"epoch"`
-	Jobs     map[string]int    `json:"jobs"` // by state
-	Total    int               `json:"total"`
-	Handed   int               `json:"handed_over"` // of the running ones, those not known to have started
-	Hosts    []hostStatus      `json:"hosts"`
-	Queues   []*queueStatus    `json:"queues"`
-	Ended    bool              `json:"ended"`
-	Problem  string            `json:"problem,omitempty"`  // what keeps the dispatcher from launching
-	Requests int               `json:"requests,omitempty"` // that wait for a dispatcher
-	Input    rundir.InputState `json:"input,omitempty"`    // open, done or bad; of a run whose jobs come from standard input
+	Dir      string                `json:"dir"`
+	Created  time.Time             `json:"created"`
+	Owner    *string               `json:"owner"` // null if nobody dispatches the run
+	Epoch    int                   `json:"epoch"`
+	Jobs     map[string]int        `json:"jobs"` // by state
+	Total    int                   `json:"total"`
+	Handed   int                   `json:"handed_over"` // of the running ones, those not known to have started
+	Hosts    []hostStatus          `json:"hosts"`
+	Queues   []*runview.QueueCount `json:"queues"`
+	Ended    bool                  `json:"ended"`
+	Problem  string                `json:"problem,omitempty"`  // what keeps the dispatcher from launching
+	Requests int                   `json:"requests,omitempty"` // that wait for a dispatcher
+	Input    rundir.InputState     `json:"input,omitempty"`    // open, done or bad; of a run whose jobs come from standard input
 }
 
 func (l *look) json() *statusJSON {
 	s := &statusJSON{
 		runJSON: jsonOf(l.Run), Dir: l.Run.Dir, Created: l.Run.Asked.Created, Epoch: l.Table.Epoch,
-		Jobs: map[string]int{}, Total: len(l.Table.Jobs), Handed: runview.HandedOver(l.Table), Hosts: l.hosts(), Queues: queuesOfTable(l.Table),
+		Jobs: map[string]int{}, Total: len(l.Table.Jobs), Handed: runview.HandedOver(l.Table), Hosts: l.hosts(), Queues: runview.CountQueues(l.Table),
 		Ended: l.Table.Ended, Input: l.Input.State, Requests: l.Requests,
 	}
 	for st, n := range l.Table.Counts {
@@ -376,67 +376,11 @@ func openLines(t *jobs.Table, dispatched bool) []string {
 	return listed(title, append(lines, waiting...), t.Counts[jobs.Running], maxOpenJobs)
 }
 
-// queueStatus describes a queue of a run.
-type queueStatus struct {
-	Name     string         `json:"name"` // "": the queue of jobs that name none
-	Jobs     map[string]int `json:"jobs"` // by state, those that there are
-	Total    int            `json:"total"`
-	Seconds  float64        `json:"run_seconds"` // of all finished attempts, times their slots
-	Share    int            `json:"share"`
-	Priority int            `json:"priority"`
-
-	counts [jobs.Skipped + 1]int
-	busy   time.Duration
-}
-
-// queuesOfTable counts the queues of a run, in the order of their first jobs.
-func queuesOfTable(t *jobs.Table) []*queueStatus {
-	list := []*queueStatus{}
-	byName := map[string]*queueStatus{}
-	var last *jobs.Options
-	var q *queueStatus
-	for i := range t.Jobs {
-		j := &t.Jobs[i]
-		o := j.Spec.Options
-		if o == nil {
-			o = jobs.NoOptions
-		}
-		if o != last {
-			if last, q = o, byName[o.Queue]; q == nil {
-				q = &queueStatus{Name: o.Queue, Share: 1, Jobs: map[string]int{}}
-				byName[o.Queue], list = q, append(list, q)
-			}
-			if o.Share > 0 { // the newest job counts, as when they are dispatched
-				q.Share = o.Share
-			}
-			if o.QueuePriority != nil {
-				q.Priority = *o.QueuePriority
-			}
-		}
-		q.Total++
-		q.counts[j.State]++
-		for _, a := range j.Attempts {
-			if a.Outcome != nil && a.Outcome.Started != 0 {
-				q.busy += a.Outcome.Elapsed() * time.Duration(j.Spec.SlotCount())
-			}
-		}
-	}
-	for _, q := range list {
-		q.Seconds = q.busy.Seconds()
-		for st, n := range q.counts {
-			if n > 0 {
-				q.Jobs[jobs.JobState(st).String()] = n
-			}
-		}
-	}
-	return list
-}
-
 // queueLines describes each queue, if there are several:
 //
 //	late  12 jobs: 10 succeeded, 2 queued; 3m 20s of run time; share 2
 func queueLines(t *jobs.Table, dispatched bool) []string {
-	list := queuesOfTable(t)
+	list := runview.CountQueues(t)
 	if len(list) < 2 {
 		return nil
 	}
@@ -450,9 +394,9 @@ func queueLines(t *jobs.Table, dispatched bool) []string {
 	}
 	for i, name := range padded(names) {
 		q := list[i]
-		line := "  " + name + "  " + jobs.Plural(q.Total, "job") + ": " + strings.Join(runview.StateCounts(q.counts, 0, dispatched), ", ")
-		if q.busy > 0 {
-			line += "; " + results.HumanDuration(q.busy) + " of run time"
+		line := "  " + name + "  " + jobs.Plural(q.Total, "job") + ": " + strings.Join(runview.StateCounts(q.Counts, 0, dispatched), ", ")
+		if q.Busy > 0 {
+			line += "; " + results.HumanDuration(q.Busy) + " of run time"
 		}
 		if q.Share != 1 {
 			line += fmt.Sprintf("; share %d", q.Share)
@@ -465,48 +409,17 @@ func queueLines(t *jobs.Table, dispatched bool) []string {
 	return listed("queues", lines, len(list), maxListQueues)
 }
 
-// deadlinesText counts what became of deadlines. It returns "" if no job has one.
+// deadlinesText describes what became of deadlines. It returns "" if no job has one.
 func deadlinesText(t *jobs.Table, now time.Time) string {
-	var counts [4]int
-	const met, missed, tight, open = 0, 1, 2, 3
-	for i := range t.Jobs {
-		j := &t.Jobs[i]
-		if j.Spec.Options == nil || j.Spec.Deadline.IsZero() {
-			continue
-		}
-		left, ran := j.Spec.Deadline.Sub(now), time.Duration(0)
-		if a := j.Last(); a != nil && a.State == jobs.AttemptRunning {
-			ran = max(0, now.Sub(a.Launched.Time()))
-		}
-		switch o := lastOutcome(j); {
-		case j.State == jobs.Succeeded && (o == nil || !o.Ended.Time().After(j.Spec.Deadline)):
-			counts[met]++
-		case j.State.Terminal() || left <= 0:
-			counts[missed]++ // too late, or without success
-		case j.Spec.Estimate-ran > left:
-			counts[tight]++
-		default:
-			counts[open]++
-		}
-	}
+	d := runview.CountDeadlines(t, now)
 	var parts []string
 	for k, what := range []string{"met", "missed", "cannot be met any more", "to come"} {
-		if counts[k] > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", counts[k], what))
+		if n := [...]int{d.Met, d.Missed, d.Late, d.Open}[k]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, what))
 		}
 	}
 	if parts == nil {
 		return ""
 	}
 	return "deadlines: " + strings.Join(parts, ", ")
-}
-
-// lastOutcome returns the newest outcome of a job; nil if there is none.
-func lastOutcome(j *jobs.Job) *jobs.Outcome {
-	for _, a := range slices.Backward(j.Attempts) {
-		if a.Outcome != nil {
-			return a.Outcome
-		}
-	}
-	return nil
 }

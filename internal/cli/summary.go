@@ -221,32 +221,15 @@ func noHostsText(hs []sched.HostView) string {
 	return text
 }
 
-// shortSession is a session that is too short for an efficiency: it was spent connecting.
-const shortSession = 5 * time.Second
-
-// efficiency describes how well the slots of this session were used: the run time of jobs,
-// in slots, over the slots that there were.
+// efficiency describes how well the slots of this session were used.
 func (s *summary) efficiency() string {
-	var busy time.Duration
-	since := jobs.StampOf(s.Began)
-	for i := range s.Table.Jobs {
-		j := &s.Table.Jobs[i]
-		for _, a := range j.Attempts {
-			if a.Outcome == nil || a.Outcome.Ended < since {
-				continue
-			}
-			run := a.Outcome.Elapsed()
-			if a.Outcome.Started < since { // adopted: what it ran before does not count
-				run = max(0, a.Outcome.Ended.Sub(since))
-			}
-			busy += run * time.Duration(j.Spec.SlotCount())
-		}
-	}
-	if time.Since(s.Began) < shortSession || busy == 0 || s.SlotTime <= 0 || s.MostSlots == 0 {
+	const minSession = 5 * time.Second // what is shorter was spent connecting
+	busy, lasted := s.BusyTime(), time.Since(s.Began)
+	if lasted < minSession || busy == 0 || s.SlotTime <= 0 || s.MostSlots == 0 {
 		return ""
 	}
-	return fmt.Sprintf("efficiency %.0f%%: %s of run time on %s in %s",
-		min(100, 100*busy.Seconds()/s.SlotTime.Seconds()), results.HumanDuration(busy), jobs.Plural(s.MostSlots, "slot"), results.HumanDuration(time.Since(s.Began)))
+	return fmt.Sprintf("efficiency %.0f%%: %s of run time on %s in %s", min(100, 100*busy.Seconds()/s.SlotTime.Seconds()),
+		results.HumanDuration(busy), jobs.Plural(s.MostSlots, "slot"), results.HumanDuration(lasted))
 }
 
 // endTimeout is how long a dispatcher whose jobs are all over may take to end: it asks

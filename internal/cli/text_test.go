@@ -6,6 +6,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"dcs-tui/dispatch/run"
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/hosts"
 	"dcs-tui/internal/cli/console"
@@ -55,22 +56,22 @@ func FuzzEnv(f *testing.F) {
 	f.Add("A\x00=b", "\xff")
 	f.Fuzz(func(t *testing.T, flag, present string) {
 		lookup := func(string) (string, bool) { return present, present != "" }
-		refs, vars, err := parseEnv([]string{flag}, lookup)
+		refs, vars, err := run.ParseEnv([]string{flag}, lookup)
 		if err != nil {
 			if len(refs)+len(vars) > 0 {
 				t.Errorf("%q: %v with %v", flag, refs, err)
 			}
 			return
 		}
-		if !envName(refs[0].Name) || !refs[0].Stored && (refs[0].Value != "" || len(refs[0].Hash) != 64) || refs[0].Stored && refs[0].Hash != "" {
+		if !run.IsEnvName(refs[0].Name) || !refs[0].Stored && (refs[0].Value != "" || len(refs[0].Hash) != 64) || refs[0].Stored && refs[0].Hash != "" {
 			t.Errorf("%q: %+v", flag, refs)
 		}
-		again, err := resolveEnv(refs, lookup)
+		again, err := run.ResolveEnv(refs, lookup)
 		if err != nil || len(again) != 1 || again[0] != vars[0] {
 			t.Errorf("%q: %v, then %v (%v)", flag, vars, again, err)
 		}
 		other := func(string) (string, bool) { return present + "x", true }
-		if _, err := resolveEnv(refs, other); (err == nil) != refs[0].Stored {
+		if _, err := run.ResolveEnv(refs, other); (err == nil) != refs[0].Stored {
 			t.Errorf("%q: another value gives %v", flag, err)
 		}
 	})

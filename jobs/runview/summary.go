@@ -68,44 +68,6 @@ func HostsOfNoUse(t *jobs.Table, words map[string]HostWord) []string {
 	return lines
 }
 
-// HostCount is what a host has had of a run.
-type HostCount struct {
-	Running int `json:"running"`     // open attempts
-	Handed  int `json:"handed_over"` // of Running, those that are not known to have started
-	Ended   int `json:"ended"`       // attempts with an outcome
-	Failed  int `json:"failed"`      // of Ended, those that failed; one that was ended on request did not fail
-}
-
-// CountHosts returns what each host has had of a run, by its name.
-func CountHosts(t *jobs.Table) map[string]*HostCount {
-	counts := map[string]*HostCount{}
-	for j := range t.Rows() {
-		for _, a := range j.Attempts {
-			if a.Host == "" {
-				continue // a number left free after damage to the journal
-			}
-			h := counts[a.Host]
-			if h == nil {
-				h = new(HostCount)
-				counts[a.Host] = h
-			}
-			switch {
-			case a.State.Open():
-				h.Running++
-				if a.State == jobs.AttemptLaunching {
-					h.Handed++
-				}
-			case a.Outcome != nil:
-				h.Ended++
-				if a.Failed() {
-					h.Failed++
-				}
-			}
-		}
-	}
-	return counts
-}
-
 // withoutSubject cuts the name of a host off the beginning of what was said of it.
 func withoutSubject(text, name string) string {
 	if rest, ok := strings.CutPrefix(text, name); ok && name != "" && rest != "" && (rest[0] == ' ' || rest[0] == ':') {
