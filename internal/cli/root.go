@@ -93,13 +93,14 @@ dcs-tui run jobs.txt
 dcs-tui hosts check
 dcs-tui run --hosts hosts.toml jobs.txt
 
-# come back to a run that goes on in the background
+# the runs that are kept here, and a run that goes on in the background
+dcs-tui
 dcs-tui attach
 
 # carry on what was stopped
 dcs-tui resume`,
 		Args:              cobra.ArbitraryArgs,
-		RunE:              needsCommand,
+		RunE:              a.runAlone,
 		PersistentPreRunE: a.elsewhere,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
@@ -128,7 +129,7 @@ dcs-tui resume`,
 		return p.WithAdvice("%s --help lists the options", cmd.CommandPath())
 	})
 	root.AddCommand(a.runCmd(), a.gridCmd(), a.resumeCmd(), a.submitCmd(), a.cancelCmd(), a.requeueCmd(),
-		a.attachCmd(), a.statusCmd(), a.whyCmd(), a.logsCmd(), a.fetchCmd(), a.resultsCmd(), a.eventsCmd(), a.runsCmd(), a.hostsCmd(), manCmd())
+		a.attachCmd(), a.waitCmd(), a.statusCmd(), a.whyCmd(), a.logsCmd(), a.fetchCmd(), a.resultsCmd(), a.eventsCmd(), a.runsCmd(), a.hostsCmd(), manCmd())
 	for _, c := range requestCommands {
 		cmd := a.requestCmd(c)
 		cmd.GroupID = groupRun

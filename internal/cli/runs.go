@@ -5,6 +5,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
@@ -37,6 +38,20 @@ func (a *app) runsCmd() *cobra.Command {
 	list.Flags().IntVar(&limit, "limit", defaultLimit, "at most so many; 0 lists all")
 	cmd.AddCommand(list, a.pruneCmd())
 	return cmd
+}
+
+// runAlone is dcs-tui without a command: on a terminal it lists the runs, if there are any.
+func (a *app) runAlone(cmd *cobra.Command, args []string) error {
+	runs, err := rundir.List(rundir.Base)
+	if len(args) > 0 || err != nil || len(runs) == 0 || !term.IsTerminal(int(a.stdout.Fd())) {
+		return needsCommand(cmd, args)
+	}
+	if err := a.runRunsList(defaultLimit); err != nil {
+		return err
+	}
+	a.con.Line("", "  dcs-tui attach NAME   the screen of a run", "  dcs-tui resume NAME   continue a run that was stopped",
+		"  dcs-tui runs prune    remove old runs", "  dcs-tui --help        all commands")
+	return nil
 }
 
 // defaultLimit is how many runs are listed: each is counted from its journal.

@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"dcs-tui/dispatch/run"
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/internal/cli/exit"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/runview"
+)
+
+func (a *app) waitCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:     "wait [RUN]",
+		GroupID: groupLook,
+		Short:   "Wait for the end of a run",
+		Long: `Wait until nobody dispatches the run any more, on whatever machine that is, and exit
+with the run's exit code. Nothing is printed but why jobs are left.
+
+` + runHelp + "\n\n" + exit.Help,
+		Example:           `dcs-tui wait sweep && dcs-tui results sweep > table.txt`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: completeRuns,
+		RunE: func(_ *cobra.Command, args []string) error {
+			return a.runWait(args)
+		},
+	}
+}
+
+// waitInterval is the time between two looks at the run.
+const waitInterval = 500 * time.Millisecond
+
+func (a *app) runWait(args []string) error {
+	dir, err := a.openRun(args)
+	if err != nil {
+		return err
+	}
+	r := runview.NewReader(dir, journal.Follow(dir).Lean())
+	for {
+		if _, err := r.Poll(nil); err != nil {
+			return exit.WithCode(exit.Left, err)
+		}
+		if !r.Dispatched() {
+			break
+		}
+		time.Sleep(waitInterval)
+	}
+	t := r.Table()
+	how := sched.AllDone
+	if c := t.Closed; c.Epoch == t.Epoch && c.How == jobs.ClosedNoHosts {
+		how = sched.NoHosts
+	}
+	input, err := dir.ReadInput()
+	if err != nil {
+		a.warn("%v", err)
+	}
+	state := run.StateOf(how, t.Counts, t.Counts[jobs.Cancelled] > 0, input.Cut())
+	if a.code = exit.Of(state); state == run.Stopped || state == run.NoHosts {
+		a.con.Line("nobody dispatches the run, and jobs are left: " + runview.Counts(t, false))
+		a.con.Line("  dcs-tui resume " + refTo(dir) + "  continues it")
+	}
+	return nil
+}
