@@ -105,33 +105,38 @@ func (w *words) lines() (lines []string) {
 	return lines
 }
 
-// sshEnds lists the reasons for which OpenSSH's client fails. The first row that
-// matches a line applies: a refusal by a gateway is followed by a line that says only
-// that the connection was closed.
-var sshEnds = []struct {
+// sshEnd is a reason for which OpenSSH's client fails.
+type sshEnd struct {
 	line   *regexp.Regexp
 	class  hosts.Class
 	advice string // %s is the command to type by hand
-}{
-	{regexp.MustCompile(`REMOTE HOST IDENTIFICATION HAS CHANGED`), hosts.HostKey,
-		"the connection may be intercepted, or the machine was reinstalled: ask who runs it; `%s` shows the line of known_hosts"},
-	{regexp.MustCompile(`^No .*host key is known for|^Host key verification failed|^Host key for .* has changed`), hosts.HostKey,
-		"run `%s` in a terminal once, compare the fingerprint, and answer yes"},
-	{regexp.MustCompile(`Permission denied \(|Too many authentication failures|^No more authentication methods|^Authentication failed`), hosts.Denied,
-		"`%s` must log in without a question, because ssh has no terminal here: add the key to ssh-agent, get a Kerberos ticket, " +
-			"or, for a password or a second factor, open a shared connection first (ControlMaster)"},
-	{regexp.MustCompile(`Bad configuration option|terminating, \d+ bad|Bad owner or permissions|^usage: |^unknown option|^Missing argument|` +
-		`Cannot execute command-line and remote command|^command-line(:| line) |no argument after keyword`), hosts.Misconfigured,
-		"correct the link in the inventory, or the ssh configuration, until `%s` works"},
-	{regexp.MustCompile(`^(ssh|kex_exchange_identification|ssh_exchange_identification|banner exchange|client_loop|mux_client_\w+|channel \d+): |` +
-		`^(Connection (to|closed|reset|timed out)|Shared connection to|Received disconnect|Disconnected|Timeout, server|Control socket|stdio forwarding failed)`), hosts.Unreachable, ""},
 }
+
+// sshEnds lists the reasons for which OpenSSH's client fails. The first row that
+// matches a line applies: a refusal by a gateway is followed by a line that says only
+// that the connection was closed.
+var sshEnds = sync.OnceValue(func() []sshEnd {
+	return []sshEnd{
+		{regexp.MustCompile(`REMOTE HOST IDENTIFICATION HAS CHANGED`), hosts.HostKey,
+			"the connection may be intercepted, or the machine was reinstalled: ask who runs it; `%s` shows the line of known_hosts"},
+		{regexp.MustCompile(`^No .*host key is known for|^Host key verification failed|^Host key for .* has changed`), hosts.HostKey,
+			"run `%s` in a terminal once, compare the fingerprint, and answer yes"},
+		{regexp.MustCompile(`Permission denied \(|Too many authentication failures|^No more authentication methods|^Authentication failed`), hosts.Denied,
+			"`%s` must log in without a question, because ssh has no terminal here: add the key to ssh-agent, get a Kerberos ticket, " +
+				"or, for a password or a second factor, open a shared connection first (ControlMaster)"},
+		{regexp.MustCompile(`Bad configuration option|terminating, \d+ bad|Bad owner or permissions|^usage: |^unknown option|^Missing argument|` +
+			`Cannot execute command-line and remote command|^command-line(:| line) |no argument after keyword`), hosts.Misconfigured,
+			"correct the link in the inventory, or the ssh configuration, until `%s` works"},
+		{regexp.MustCompile(`^(ssh|kex_exchange_identification|ssh_exchange_identification|banner exchange|client_loop|mux_client_\w+|channel \d+): |` +
+			`^(Connection (to|closed|reset|timed out)|Shared connection to|Received disconnect|Disconnected|Timeout, server|Control socket|stdio forwarding failed)`), hosts.Unreachable, ""},
+	}
+})
 
 // explain returns an error that quotes the line with which ssh explains its failure, or
 // nil if there is none. Programs at the far end write to the same stream, so once ssh
 // has logged in, no line is taken for a failed login.
 func explain(h *hosts.Host, lines []string, loggedIn bool) error {
-	for _, end := range sshEnds {
+	for _, end := range sshEnds() {
 		if loggedIn && end.class != hosts.Unreachable {
 			continue
 		}
@@ -153,7 +158,7 @@ func explain(h *hosts.Host, lines []string, loggedIn bool) error {
 func byHand(argv []string) string {
 	var text []string
 	for _, word := range argv {
-		if plainWord.MatchString(word) {
+		if plainWord().MatchString(word) {
 			text = append(text, word)
 		} else {
 			text = append(text, hosts.ShellQuote(word))
@@ -162,4 +167,6 @@ func byHand(argv []string) string {
 	return strings.Join(append(text, "true"), " ")
 }
 
-var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
+var plainWord = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
+})

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // environment is who and where we are, as ssh's tokens need it.
@@ -50,12 +51,14 @@ func (e *environment) tilde(path string) string {
 	return path
 }
 
-var variable = regexp.MustCompile(`\$\{([A-Za-z0-9_]+)\}`)
+var variable = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\$\{([A-Za-z0-9_]+)\}`)
+})
 
 // variables expands ${NAME}; one that is not set stays as written, and then the
 // file is simply not there.
 func (e *environment) variables(s string) string {
-	return variable.ReplaceAllStringFunc(s, func(m string) string {
+	return variable().ReplaceAllStringFunc(s, func(m string) string {
 		if v, ok := e.getenv(m[2 : len(m)-1]); ok {
 			return v
 		}

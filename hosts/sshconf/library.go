@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/kevinburke/ssh_config"
 )
@@ -25,8 +26,12 @@ type library struct {
 var severalTimes = words("identityfile certificatefile")
 
 var (
-	matchLine = regexp.MustCompile(`(?mi)^[ \t]*match[ \t=][^\r\n]*`)
-	matchAll  = regexp.MustCompile(`(?i)^[ \t]*match[ \t=]+all[ \t]*$`)
+	matchLine = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?mi)^[ \t]*match[ \t=][^\r\n]*`)
+	})
+	matchAll = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)^[ \t]*match[ \t=]+all[ \t]*$`)
+	})
 )
 
 func readLibrary(paths []string, system string) (*library, error) {
@@ -55,8 +60,8 @@ func decode(data []byte) (c *ssh_config.Config, err error) {
 			c, err = nil, fmt.Errorf("%v", p)
 		}
 	}()
-	return ssh_config.DecodeBytes(matchLine.ReplaceAllFunc(data, func(line []byte) []byte {
-		if matchAll.Match(line) {
+	return ssh_config.DecodeBytes(matchLine().ReplaceAllFunc(data, func(line []byte) []byte {
+		if matchAll().Match(line) {
 			return line
 		}
 		return []byte("Host !*") // fits no host

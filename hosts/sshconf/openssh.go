@@ -143,7 +143,7 @@ func (o *openSSH) run(args []string) (*settings, error) {
 	}
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
 		if words := ownWords(stderr.String()); words != "" {
-			return nil, &refused{words, spoilt.MatchString(stderr.String())}
+			return nil, &refused{words, spoilt().MatchString(stderr.String())}
 		}
 	}
 	if err != nil && !errors.Is(err, exec.ErrWaitDelay) {
@@ -157,7 +157,9 @@ func (o *openSSH) run(args []string) (*settings, error) {
 }
 
 // spoilt tells a wrong file from a wrong host.
-var spoilt = regexp.MustCompile(`: terminating, |Bad owner or permissions|Too many recursive configuration includes`)
+var spoilt = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`: terminating, |Bad owner or permissions|Too many recursive configuration includes`)
+})
 
 // ownWords makes one line of what ssh printed, each sentence once: it reads a
 // file twice for `Match final`, and ends with a count.

@@ -3,11 +3,14 @@ package client
 import (
 	"regexp"
 	"strings"
+	"sync"
 	"unicode"
 )
 
 // escapes are the control sequences of terminals: CSI, OSC, and two-character ones.
-var escapes = regexp.MustCompile("\x1b(\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(\x07|\x1b\\\\)?|[ -/]*[0-~])")
+var escapes = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile("\x1b(\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(\x07|\x1b\\\\)?|[ -/]*[0-~])")
+})
 
 // maxLine is the most bytes of one line from a host that are shown or logged.
 const maxLine = 4 << 10
@@ -17,7 +20,7 @@ const maxLine = 4 << 10
 // maxLine bytes. jobs.Clean shows in pictures what it replaces; here that is left out:
 // it is the colours and titles of somebody's rc files, and hides what they say.
 func clean(s string) string {
-	s = escapes.ReplaceAllString(s, "")
+	s = escapes().ReplaceAllString(s, "")
 	s = strings.Map(func(r rune) rune {
 		switch {
 		case r == '\t':

@@ -42,7 +42,9 @@ func (l *lastWords) run(r io.Reader) {
 
 // crashLine matches the first line that the Go runtime prints when it ends a program.
 // Stacks and registers follow, and can be longer than everything else.
-var crashLine = regexp.MustCompile(`^(panic: |fatal error: |runtime: |unexpected fault address |SIG[A-Z0-9]+: )`)
+var crashLine = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(panic: |fatal error: |runtime: |unexpected fault address |SIG[A-Z0-9]+: )`)
+})
 
 func (l *lastWords) add(s string) {
 	if l.log != nil {
@@ -51,7 +53,7 @@ func (l *lastWords) add(s string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.last = s
-	if l.crash == "" && crashLine.MatchString(s) {
+	if l.crash == "" && crashLine().MatchString(s) {
 		l.crash = s
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"dcs-tui/jobs"
 )
 
+var greeting = kinds().greeting
+
 // Each kind of damage is told apart from the others and sticks.
 func TestDamageIsNamed(t *testing.T) {
 	one := string(write(t, hosts.Bye{End: true}))
@@ -29,7 +31,7 @@ func TestDamageIsNamed(t *testing.T) {
 	}{
 		{"empty", "", io.EOF},
 		{"greeting only", greeting, io.EOF},
-		{"another version", greetingFor(hosts.ProtocolVersion + 1), ErrVersion},
+		{"another version", kinds().greetingFor(hosts.ProtocolVersion + 1), ErrVersion},
 		{"another shape", "dcs-wire 1 00000000\n", ErrVersion},
 		{"noise", "Welcome to melon4\n", ErrFormat},
 		{"endless line", strings.Repeat("x", 200<<10), ErrFormat},

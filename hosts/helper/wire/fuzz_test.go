@@ -20,7 +20,7 @@ func frame(word, payload string) []byte {
 // FuzzStream: no bytes make the reader panic or return a message that would not
 // be written back to the same length of payload.
 func FuzzStream(f *testing.F) {
-	for _, k := range kindOfWord {
+	for _, k := range kinds().ofWord {
 		v, n := reflect.New(k.typ), int64(0)
 		fill(v.Elem(), &n)
 		f.Add(write(f, v.Interface().(hosts.Message), hosts.Bye{}))
@@ -42,7 +42,7 @@ func FuzzStream(f *testing.F) {
 // FuzzPayload gets past the checksum: any payload of any word is an error, or a
 // message that survives being written and read again.
 func FuzzPayload(f *testing.F) {
-	for w, k := range kindOfWord {
+	for w, k := range kinds().ofWord {
 		v, n := reflect.New(k.typ), int64(0)
 		fill(v.Elem(), &n)
 		f.Add(w, k.enc(nil, v.Elem()))
@@ -50,7 +50,7 @@ func FuzzPayload(f *testing.F) {
 		f.Add(w, []byte("\xff\xff\xff\xff\xff\xff\xff\xff\x7f"))
 	}
 	f.Fuzz(func(t *testing.T, word string, payload []byte) {
-		k := kindOfWord[word]
+		k := kinds().ofWord[word]
 		if k == nil {
 			return
 		}

@@ -52,11 +52,11 @@ func (r *Reader) read() (hosts.Message, error) {
 		if err != nil {
 			return nil, err
 		}
-		if string(line)+"\n" != greeting {
+		if string(line)+"\n" != kinds().greeting {
 			if !bytes.HasPrefix(line, []byte("dcs-wire ")) {
 				return nil, fmt.Errorf("%w: the stream begins with %q", ErrFormat, line)
 			}
-			return nil, fmt.Errorf("%w: it says %q, ours is %q", ErrVersion, line, greeting[:len(greeting)-1])
+			return nil, fmt.Errorf("%w: it says %q, ours is %q", ErrVersion, line, kinds().greeting[:len(kinds().greeting)-1])
 		}
 		r.greeted = true
 	}
@@ -118,7 +118,7 @@ func (r *Reader) header(line []byte) (k *kind, n int, sum uint32, err error) {
 	if seq != r.seq+1 {
 		return nil, 0, 0, fmt.Errorf("%w: number %d came after number %d", ErrGap, seq, r.seq)
 	}
-	if k = kindOfWord[string(f[1])]; k == nil {
+	if k = kinds().ofWord[string(f[1])]; k == nil {
 		return nil, 0, 0, fmt.Errorf("%w: %q (frame %d)", ErrWord, f[1], seq)
 	}
 	if size > MaxPayload {

@@ -68,7 +68,7 @@ func write(t testing.TB, msgs ...hosts.Message) []byte {
 // Every field of every message arrives as it was sent, in values and pointers,
 // and so do messages whose fields are all zero.
 func TestEveryMessageSurvives(t *testing.T) {
-	for word, k := range kindOfWord {
+	for word, k := range kinds().ofWord {
 		t.Run(word, func(t *testing.T) {
 			full, zero := reflect.New(k.typ), reflect.New(k.typ)
 			n := int64(0)

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
 	"dcs-tui/hosts"
 )
@@ -17,14 +18,16 @@ type kind struct {
 	codec
 }
 
-// kinds holds every message that can travel, by word and by type.
-var (
-	kindOfWord = map[string]*kind{}
-	kindOfType = map[reflect.Type]*kind{}
-	greeting   string // the first line of a stream, newline included
-)
+// catalog holds every message that can travel, by word and by type.
+type catalog struct {
+	ofWord   map[string]*kind
+	ofType   map[reflect.Type]*kind
+	greeting string // the first line of a stream, newline included
+}
 
-func init() {
+// kinds is the only catalog. Supervisors need none, and making it takes time.
+var kinds = sync.OnceValue(func() *catalog {
+	c := &catalog{ofWord: map[string]*kind{}, ofType: map[reflect.Type]*kind{}}
 	for _, m := range []hosts.Message{
 		hosts.Open{}, hosts.Ping{}, hosts.Launch{}, hosts.Limit{}, hosts.Withdraw{}, hosts.Kill{}, hosts.Probe{},
 		hosts.Look{}, hosts.List{}, hosts.Read{}, hosts.Bye{},
@@ -33,14 +36,15 @@ func init() {
 	} {
 		t := reflect.TypeOf(m)
 		k := &kind{m.Word(), t, codecFor(t)}
-		kindOfWord[k.word], kindOfType[t] = k, k
+		c.ofWord[k.word], c.ofType[t] = k, k
 	}
-	greeting = greetingFor(hosts.ProtocolVersion)
-}
+	c.greeting = c.greetingFor(hosts.ProtocolVersion)
+	return c
+})
 
-func greetingFor(version int) string {
+func (c *catalog) greetingFor(version int) string {
 	var shapes []string
-	for w, k := range kindOfWord {
+	for w, k := range c.ofWord {
 		shapes = append(shapes, w+" "+k.shape)
 	}
 	slices.Sort(shapes)

@@ -44,7 +44,7 @@ func (w *Writer) Write(msgs ...hosts.Message) error {
 	}
 	b, seq := w.batch[:0], w.seq
 	if seq == 0 {
-		b = append(b, greeting...)
+		b = append(b, kinds().greeting...)
 	}
 	var err error
 	for _, m := range msgs {
@@ -73,7 +73,7 @@ func (w *Writer) append(b []byte, seq int64, m hosts.Message) ([]byte, int64, er
 	if !v.IsValid() {
 		return b, seq, fmt.Errorf("%w: none at all", ErrWord)
 	}
-	k := kindOfType[v.Type()]
+	k := kinds().ofType[v.Type()]
 	if k == nil {
 		return b, seq, fmt.Errorf("%w: %T", ErrWord, m)
 	}

@@ -3,10 +3,13 @@ package column
 import (
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // named finds `name=` and `name:` with what stands behind it.
-var named = regexp.MustCompile(`([\pL_][\pL\pN_.@-]*)["']?[ \t]*(?::=|[=:])`)
+var named = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`([\pL_][\pL\pN_.@-]*)["']?[ \t]*(?::=|[=:])`)
+})
 
 // maxSeen is how long a name is that Names tells.
 const maxSeen = 40
@@ -15,7 +18,7 @@ const maxSeen = 40
 // what Find would find in it by name. URLs are none.
 func Names(t *Text) (names []string) {
 	had := map[string]bool{}
-	for _, m := range named.FindAllSubmatchIndex(t.words, -1) {
+	for _, m := range named().FindAllSubmatchIndex(t.words, -1) {
 		name, after := string(t.words[m[2]:m[3]]), t.words[m[3]:]
 		if had[name] || len(name) > maxSeen || wordBefore(t.words[:m[2]]) {
 			continue
