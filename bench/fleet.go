@@ -98,7 +98,13 @@ func fleet(l *lab, r *report) error {
 	before, done := sample()
 	time.Sleep(span)
 	after, all := sample()
-	pprof.StopCPUProfile()
+	if l.profile != "" {
+		pprof.StopCPUProfile()
+		if heap, err := os.Create(filepath.Join(l.profile, "fleet.heap.pprof")); err == nil {
+			pprof.Lookup("heap").WriteTo(heap, 0)
+			heap.Close()
+		}
+	}
 	p, err := readProc(os.Getpid())
 	if err != nil {
 		return err

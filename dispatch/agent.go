@@ -73,7 +73,7 @@ type goodbye struct{ end, used bool }
 const (
 	pingEvery      = 3 * time.Second
 	keepAliveEvery = 15 * time.Second
-	mailbox        = 4096
+	mailbox        = 1024
 )
 
 func newAgent(d *Dispatcher, h *hosts.Host) *agent {

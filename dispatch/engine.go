@@ -32,6 +32,8 @@ type engine struct {
 	past   past
 	ahead  map[string]time.Duration // by host: what its clock is ahead of ours, as it came up
 
+	reports  []sched.Event // of attempts, for the next step of the core
+
 	shown    []*Result // results whose records wait to be written
 	showing  []*Result // results whose records are with the journal
 	answers  []string  // requests whose answers wait to be written
@@ -146,6 +148,12 @@ func (e *engine) wait() time.Duration {
 }
 
 func (e *engine) take(in input) {
+	switch in.ev.(type) {
+	case sched.AttemptsStarted, sched.AttemptsEnded:
+		e.reports = append(e.reports, in.ev)
+		return
+	}
+	e.stepReports()
 	switch {
 	case in.from != nil && (e.agents[in.from.name] != in.from || in.cuts != in.from.disconnects):
 		// Of a link that the core has given up: the next one may lead to another machine.
@@ -156,6 +164,20 @@ func (e *engine) take(in input) {
 	case in.call != nil:
 		in.call(e)
 	}
+}
+
+// stepReports gives the core what hosts have reported of attempts. Deciding what follows
+// takes the core a look at all hosts, so it is done once for all reports that wait.
+func (e *engine) stepReports() {
+	if len(e.reports) == 0 {
+		return
+	}
+	if e.fencedBy == 0 { // else nothing that this dispatcher decides counts any more
+		e.ring.Step(e.now(), e.reports...)
+		signal(e.d.signals.changed)
+	}
+	clear(e.reports)
+	e.reports = e.reports[:0]
 }
 
 // step gives one event to the core and gathers what it decided.
@@ -230,6 +252,7 @@ func (e *engine) note(n Notice) {
 // commit ends a turn: what was decided goes to the journal, results and orders go
 // when it has their records.
 func (e *engine) commit() {
+	e.stepReports()
 	if e.fencedBy > 0 {
 		return
 	}

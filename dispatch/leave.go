@@ -102,6 +102,7 @@ func (e *engine) close() {
 		e.take(<-e.d.inputs)
 	}
 	e.writer.end()
+	e.stepReports()
 	slices.Sort(e.unclean)
 	if len(e.unclean) > 0 && e.fencedBy == 0 { // else it is for the next dispatcher to say
 		e.note(Notice{Text: fmt.Sprintf(

@@ -29,6 +29,9 @@ const (
 	GatherTime = 20 * time.Millisecond
 )
 
+// maxKept is how many records there is always room for. What a larger batch took is freed.
+const maxKept = 4096
+
 // Ring is the state between the turns. It is not safe for concurrent use.
 type Ring struct {
 	// See, if set, is shown each record right after it was folded, before anything
@@ -72,16 +75,16 @@ func New(core *sched.Core, j Journal) *Ring {
 	return r
 }
 
-// Step gives the core one event and keeps what it decided.
-func (r *Ring) Step(now sched.Time, ev sched.Event) {
+// Step gives the core events that have come together and keeps what it decided.
+func (r *Ring) Step(now sched.Time, evs ...sched.Event) {
 	if r.fenced { // nothing that this dispatcher decides counts any more
 		return
 	}
-	r.step(now, ev)
+	r.step(now, evs...)
 }
 
-func (r *Ring) step(now sched.Time, ev sched.Event) {
-	records, orders := r.core.Step(now, ev)
+func (r *Ring) step(now sched.Time, evs ...sched.Event) {
+	records, orders := r.core.Step(now, evs...)
 	for i := range records {
 		rec := &records[i]
 		if rec.Kind == jobs.KindEnded { // written when the hosts have been left clean
@@ -142,6 +145,9 @@ func (r *Ring) flush(now sched.Time) ([]jobs.Record, bool) {
 	}
 	r.flying, r.since = true, now.Mono
 	r.batch, r.pending = r.pending, r.batch[:0]
+	if cap(r.pending) > maxKept {
+		r.pending = nil
+	}
 	r.waiting = append(r.waiting, r.held...)
 	clear(r.held)
 	r.held, r.urgent = r.held[:0], false

@@ -156,10 +156,11 @@ func New(cfg Config, t *jobs.Table, hs []*hosts.Host) *Core {
 // Table returns the run's state; the caller must not change it.
 func (c *Core) Table() *jobs.Table { return c.table }
 
-// Step takes one event and returns what to record and then what to do. The
+// Step takes events and returns what to record and then what to do. What is decided about
+// the whole run, such as where to launch, is decided once, after the last of them. The
 // records have already been folded into the table. They are valid until the next Step; the
 // orders are the caller's.
-func (c *Core) Step(now Time, ev Event) (records []jobs.Record, orders []Order) {
+func (c *Core) Step(now Time, evs ...Event) (records []jobs.Record, orders []Order) {
 	now.Mono = max(now.Mono, c.now.Mono) // time never goes back in here
 	gap := now.Mono - c.now.Mono
 	clear(c.records)
@@ -170,8 +171,10 @@ func (c *Core) Step(now Time, ev Event) (records []jobs.Record, orders []Order) 
 	case gap > stallAfter && !c.stopped && !c.fenced:
 		c.stalled(gap)
 	}
-	c.handle(ev)
-	c.settle()
+	for _, ev := range evs {
+		c.handle(ev)
+		c.settle()
+	}
 	c.passTime()
 	c.settle()
 	c.checkHalt()

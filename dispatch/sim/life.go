@@ -38,6 +38,7 @@ type life struct {
 	born   time.Duration
 	slept  time.Duration // of its machine, which its monotonic clock does not count
 	inbox  []func()      // what waits for its next turn
+	told   []sched.Event // reports of attempts that the core gets together
 	busy   bool          // in a turn
 	paused int           // stopped (SIGSTOP), or its machine sleeps
 	dead   bool
@@ -70,6 +71,13 @@ func (l *life) now() sched.Time {
 
 // hear gives it something to do in its own time.
 func (l *life) hear(do func()) {
+	l.hearing(func() {
+		l.stepTold()
+		do()
+	})
+}
+
+func (l *life) hearing(do func()) {
 	if l.dead {
 		return
 	}
@@ -77,7 +85,23 @@ func (l *life) hear(do func()) {
 	l.wake()
 }
 
-func (l *life) tell(ev sched.Event) { l.hear(func() { l.step(ev) }) }
+func (l *life) tell(ev sched.Event) {
+	switch ev.(type) {
+	case sched.AttemptsStarted, sched.AttemptsEnded:
+		l.hearing(func() { l.told = append(l.told, ev) })
+	default:
+		l.hear(func() { l.step(ev) })
+	}
+}
+
+// stepTold gives the core the reports that have come one after the other.
+func (l *life) stepTold() {
+	if len(l.told) > 0 {
+		told := l.told
+		l.told = nil
+		l.step(told...)
+	}
+}
 
 // wake begins a turn if it is neither in one nor stopped.
 func (l *life) wake() {
@@ -93,6 +117,7 @@ func (l *life) wake() {
 			for _, do := range inbox {
 				do()
 			}
+			l.stepTold()
 			l.commit()
 		}
 	})
@@ -178,20 +203,22 @@ func (l *life) later(d time.Duration, do func()) {
 	}
 }
 
-// step gives one event to the core.
-func (l *life) step(ev sched.Event) {
-	if by := sched.FencedBy(ev); by > 0 {
+// step gives events to the core: one, or reports of attempts.
+func (l *life) step(evs ...sched.Event) {
+	if by := sched.FencedBy(evs[0]); by > 0 {
 		l.fence(by)
 	}
 	if l.fencedBy > 0 {
 		return
 	}
-	if _, beat := ev.(sched.HostBeat); !beat && l.w.verbose {
-		l.w.logf("%s %T%s", l.m.name, ev, show(ev))
+	for _, ev := range evs {
+		if _, beat := ev.(sched.HostBeat); !beat && l.w.verbose {
+			l.w.logf("%s %T%s", l.m.name, ev, show(ev))
+		}
+		l.w.heardBy(l, ev)
 	}
-	l.w.heardBy(l, ev)
-	l.ring.Step(l.now(), ev)
-	switch ev := ev.(type) {
+	l.ring.Step(l.now(), evs...)
+	switch ev := evs[0].(type) {
 	case sched.HostUp:
 		if a := l.agent(ev.Host); a != nil {
 			a.uptime = 0

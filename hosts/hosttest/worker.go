@@ -29,7 +29,7 @@ type Worker struct {
 // progress what jobs say in a beat, nil for nothing.
 func NewWorker(hello hosts.Hello, latency time.Duration, progress func() map[string]string) *Worker {
 	w := &Worker{hello: hello, latency: latency, progress: progress, start: time.Now(),
-		gone: make(chan struct{}), reports: make(chan hosts.Message, 4096)}
+		gone: make(chan struct{}), reports: make(chan hosts.Message, 256)}
 	go w.beat()
 	return w
 }
