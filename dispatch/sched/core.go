@@ -156,6 +156,9 @@ func New(cfg Config, t *jobs.Table, hs []*hosts.Host) *Core {
 // Table returns the run's state; the caller must not change it.
 func (c *Core) Table() *jobs.Table { return c.table }
 
+// maxKept is how many records Step keeps room for.
+const maxKept = 4096
+
 // Step takes events and returns what to record and then what to do. What is decided about
 // the whole run, such as where to launch, is decided once, after the last of them. The
 // records have already been folded into the table. They are valid until the next Step; the
@@ -163,7 +166,9 @@ func (c *Core) Table() *jobs.Table { return c.table }
 func (c *Core) Step(now Time, evs ...Event) (records []jobs.Record, orders []Order) {
 	now.Mono = max(now.Mono, c.now.Mono) // time never goes back in here
 	gap := now.Mono - c.now.Mono
-	clear(c.records)
+	if clear(c.records); cap(c.records) > maxKept {
+		c.records = nil
+	}
 	c.now, c.records, c.finish, c.looking, c.leaving, c.provisions.orders = now, c.records[:0], nil, nil, nil, nil
 	switch {
 	case !c.begun:
