@@ -100,7 +100,7 @@ func (f *runFlags) schedConfig() sched.Config {
 	if f.OnLost == "wait" {
 		c.OnLost = jobs.OnLostWait
 	}
-	c.Delay = f.Delay
+	c.Delay, c.BackoffCap = f.Delay, f.BackoffCap
 	c.Halt, _ = parseHalt(f.Halt) // was checked when the flag was read
 	return c
 }
@@ -194,6 +194,9 @@ func (d *dispatching) Progress(snap *dispatch.Snapshot) {
 func (d *dispatching) show(r *results.Result) {
 	if !d.run.IsRepeated(r) {
 		d.app.con.Line(d.app.con.JobLine(r))
+		if line := console.LogLine(r); line != "" {
+			d.app.con.Line(line)
+		}
 	} else if !d.flags.json {
 		return
 	}

@@ -93,6 +93,7 @@ func (f *runFlags) hostFlags(fs *pflag.FlagSet) {
 	fs.Var(countFlag(&f.MaxSlots), "max-slots", "at most N busy slots at once, over all hosts (no limit)")
 	fs.VarP(slotsFlag(&f.Slots), "jobs", "j", "slots of each host, instead of those in the inventory: N, or -N for its cores less N")
 	fs.Var(delaySecondsFlag(&f.Delay), "delay", "at least this TIME between two starts, over all hosts")
+	fs.Var(durationFlag(&f.BackoffCap), "backoff-cap", "longest delay between two attempts to connect to a host (1m)")
 	fs.Var(durationFlag(&f.GiveUp), "give-up", "end when no host could be used for this TIME (10m)")
 	fs.Var(durationFlag(&f.Buffer), "buffer", "keep hosts supplied for this TIME without this machine, such as 30m for a laptop that will sleep")
 }
@@ -147,6 +148,7 @@ type options struct {
 	MaxSlots          int
 	Slots             string // of each host; "": those of the inventory
 	Delay             time.Duration
+	BackoffCap        time.Duration
 	GiveUp, Buffer    time.Duration
 	HalfLife          time.Duration
 	Halt              string

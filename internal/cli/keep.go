@@ -14,7 +14,7 @@ import (
 // otherwise. What a run has beyond them stands in run.toml by itself.
 var keptFlags = []string{
 	"tries", "retry-delay", "timeout", "retry-timeouts", "on-lost", "keep-children", "half-life", "max-slots", "give-up",
-	"jobs", "delay", "host", "buffer", "halt", "on-interrupt", "on-done", "ssh-config", "accept-new", "joblog",
+	"jobs", "delay", "backoff-cap", "host", "buffer", "halt", "on-interrupt", "on-done", "ssh-config", "accept-new", "joblog",
 }
 
 // pathFlags name files; they are kept as absolute paths, because resume may be

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/runview"
@@ -55,6 +56,19 @@ func (c *Console) JobLine(r *results.Result) string {
 	}
 	parts[0] = c.Paint(color, parts[0])
 	return strings.Join(parts, "  ")
+}
+
+// LogLine returns where the output of a job that failed is, and its command if JobLine names
+// the job otherwise. It returns "" for other jobs.
+func LogLine(r *results.Result) string {
+	if r.State != jobs.Failed && r.State != jobs.TimedOut || r.Stderr == "" {
+		return ""
+	}
+	line := "        log " + jobs.Clean(text.Path(r.Stderr), 0)
+	if r.Name != "" {
+		line += "  of " + jobs.Clean(r.Command, maxTitle)
+	}
+	return line
 }
 
 // titleRoom says how many runes of a job's title, and of its last words, fit into
