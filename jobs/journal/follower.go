@@ -48,12 +48,12 @@ type Limit struct {
 }
 
 // LimitOf returns the Limit for a reader that does not dispatch the run. owner is what
-// ReadOwner returned and state is the content of live.json; both may be nil. Both say what
-// is durable: live.json each second, and the owner file, which can be written on a full
-// disk, at each heartbeat. The caller sets End itself when an owner on another machine
+// ReadOwner returned, life is its Life, and state is the content of live.json; owner and
+// state may be nil. Both say what is durable: live.json each second, and the owner file,
+// which can be written on a full disk, at each heartbeat. The caller sets End itself when an owner on another machine
 // has given no sign for StaleAfter.
-func LimitOf(owner *Owner, state *live.State) Limit {
-	if owner == nil || owner.Life() == Dead {
+func LimitOf(owner *Owner, life Life, state *live.State) Limit {
+	if life == Dead {
 		return Limit{End: true}
 	}
 	durable := live.Durable{Epoch: owner.File, Bytes: owner.Bytes}
@@ -70,7 +70,7 @@ func LimitOf(owner *Owner, state *live.State) Limit {
 func Observe(r *rundir.Run) (limit Limit, owner *Owner, state *live.State, err error) {
 	owner, err = ReadOwner(r)
 	state, stateErr := live.Read(r)
-	return LimitOf(owner, state), owner, state, errors.Join(err, stateErr)
+	return LimitOf(owner, owner.Life(), state), owner, state, errors.Join(err, stateErr)
 }
 
 // UnknownKindError reports a record of a kind that this program does not know.
@@ -492,8 +492,12 @@ func (f *Follower) lines(st *followedFile, t target) (rest int64, err error) {
 // damaged, several, which costs nothing.
 func (f *Follower) line(e epochFile, no int, text []byte, final bool) error {
 	for part := 0; part == 0 || len(text) > 0; part++ {
-		first, rest := pieces(text)
-		body, ok := lineBody(first)
+		first, rest := text, []byte(nil)
+		body, ok := lineBody(text)
+		if !ok {
+			first, rest = pieces(text)
+			body, ok = lineBody(first)
+		}
 		if !ok && part == 0 && !final && !f.building && f.waits < maxWaits {
 			f.waits++
 			return errWait

@@ -396,7 +396,7 @@ func TestLimitOf(t *testing.T) {
 		"begins":            {&begins, nil, upTo(2, 50)},
 		"begins, published": {&begins, state(3, "token"), upTo(3, 77)},
 	} {
-		if got := LimitOf(c.owner, c.state); got != c.want {
+		if got := LimitOf(c.owner, c.owner.Life(), c.state); got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
 	}

@@ -55,9 +55,10 @@ const maxProblem = 300
 // ownerBytes is the exact size of the file, so that a beat overwrites it in place.
 const ownerBytes = 1536
 
-// Life says whether the owner's process lives, as far as this machine can prove.
+// Life says whether the owner's process lives, as far as this machine can prove. That of
+// nobody, nil, is Dead.
 func (o *Owner) Life() Life {
-	if o.Left {
+	if o == nil || o.Left {
 		return Dead
 	}
 	return proc{"/proc"}.life(o.process)

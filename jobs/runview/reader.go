@@ -16,6 +16,7 @@ type Reader struct {
 	Run   *rundir.Run
 	Owner *journal.Owner // who dispatches the run, or did last; nil: nobody ever did
 	Live  *live.State    // what the dispatcher published last; nil: nothing, or nobody dispatches the run
+	Life  journal.Life   // of Owner
 	// Silent reports that the owner is on another machine and has given no sign of life for
 	// journal.StaleAfter.
 	Silent bool
@@ -51,7 +52,8 @@ func (r *Reader) Watch(state bool) error {
 	if err == nil {
 		r.Owner = owner
 	}
-	r.Silent = r.sign.silent(r.Owner, time.Now())
+	r.Life = r.Owner.Life()
+	r.Silent = r.sign.silent(r.Owner, r.Life, time.Now())
 	if !state {
 		return err
 	}
@@ -64,7 +66,7 @@ func (r *Reader) Watch(state bool) error {
 
 // Dispatched reports whether somebody dispatches the run, as far as this machine can tell.
 func (r *Reader) Dispatched() bool {
-	return r.Owner != nil && r.Owner.Life() != journal.Dead && !r.Silent
+	return r.Owner != nil && r.Life != journal.Dead && !r.Silent
 }
 
 // Quiet returns for how long the owner has given no sign of life. It is 0 if the owner is
@@ -82,7 +84,7 @@ func (r *Reader) State() *live.State {
 // Follow reads the journal. pushed is what the dispatcher has pushed of its durable
 // position; the zero value is nothing.
 func (r *Reader) Follow(pushed live.Durable, see func(epoch int, rec *jobs.Record)) (restarted bool, err error) {
-	limit := journal.LimitOf(r.Owner, r.Live)
+	limit := journal.LimitOf(r.Owner, r.Life, r.Live)
 	if limit.Epoch == pushed.Epoch {
 		limit.Bytes = max(limit.Bytes, pushed.Bytes)
 	}
@@ -98,8 +100,8 @@ type sign struct {
 	at    time.Time // our clock
 }
 
-func (s *sign) silent(o *journal.Owner, now time.Time) bool {
-	if o == nil || o.Life() != journal.Unsure || o.Token != s.token || o.Beat != s.beat {
+func (s *sign) silent(o *journal.Owner, life journal.Life, now time.Time) bool {
+	if o == nil || life != journal.Unsure || o.Token != s.token || o.Beat != s.beat {
 		s.at = now
 		if o != nil {
 			s.token, s.beat = o.Token, o.Beat

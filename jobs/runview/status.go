@@ -32,6 +32,7 @@ func (s RunStatus) Live() bool { return s == StatusRunning }
 type facts struct {
 	err        error          // why nothing can be shown
 	owner      *journal.Owner // nil: nobody ever dispatched the run
+	life       journal.Life   // of owner
 	dispatched bool
 	problem    string   // what keeps the dispatcher or this program from its work
 	missing    string   // what is missing of the input
@@ -50,7 +51,7 @@ func (f *facts) same(o *facts) bool {
 // what it failed with.
 func (f *follower) facts(err error, before facts) facts {
 	records := f.Report().Records
-	n := facts{owner: f.Owner, dispatched: f.Dispatched(), records: records}
+	n := facts{owner: f.Owner, life: f.Life, dispatched: f.Dispatched(), records: records}
 	switch {
 	case err == nil && n.dispatched:
 		n.problem = f.Owner.Problem
@@ -129,7 +130,7 @@ func (v *View) status() (RunStatus, string) {
 		if closed.How == jobs.ClosedDrained || closed.How == jobs.ClosedNoHosts {
 			over = overText(closed) + "; " + jobs.Plural(left, "job") + " left"
 		}
-	case f.owner.Life() == journal.Dead:
+	case f.life == journal.Dead:
 		status, over = StatusCrashed, f.owner.String()+" has died; what it started runs on"
 	default:
 		status, over = StatusSilent, f.owner.String()+" gives no sign of life any more; what it started runs on"
@@ -207,7 +208,7 @@ func (v *View) setState(s *live.State) {
 		return
 	}
 	switch ahead := s.At.Sub(v.seenAt); {
-	case v.facts.owner == nil || v.facts.owner.Life() == journal.Alive:
+	case v.facts.owner == nil || v.facts.life == journal.Alive:
 		v.ahead = 0
 	case old == nil || old.Token != s.Token || ahead > v.ahead: // the state that was under way for the shortest time
 		v.ahead = ahead

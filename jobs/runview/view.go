@@ -223,7 +223,7 @@ func (v *View) poll(full bool) {
 	f := &v.follower
 	v.mu.Lock()
 	v.began = time.Now()
-	pushed, state := v.link.durable, v.link.state
+	first, pushed, state := v.polls == 0, v.link.durable, v.link.state
 	ids := v.farAttempts()
 	v.mu.Unlock()
 
@@ -234,7 +234,7 @@ func (v *View) poll(full bool) {
 	if state != nil && (f.Live == nil || f.Live.Token != state.Token || f.Live.At.Before(state.At)) {
 		f.Live = state
 	}
-	h := &harvest{v: v, newHost: f.read == 0}
+	h := &harvest{v: v, newHost: first}
 	restarted, err := f.Follow(pushed, h.see)
 	var place *results.Place
 	if h.newHost { // which may keep its files to itself
