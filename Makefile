@@ -46,7 +46,7 @@ fuzz: ## every fuzz target for FUZZTIME
 	@scripts/fuzz-all $(FUZZTIME)
 
 fuzz-parsers: ## jobs file, inventory, frames, journal, sentinel, requests, templates, what cleans text, and the simulator's tape, for FUZZTIME each
-	@scripts/fuzz-all $(FUZZTIME) '^./(jobs|hosts) FuzzParse$$|FuzzStream|FuzzJournal|FuzzDecodeSentinel|FuzzClean$$|FuzzTape|FuzzRequest|FuzzTemplate'
+	@scripts/fuzz-all $(FUZZTIME) '^./(jobs|hosts) FuzzParse$$|FuzzStream|FuzzJournal|FuzzDecode$$|FuzzClean$$|FuzzTape|FuzzRequest|FuzzTemplate'
 
 bench: build ## throughput, gaps, efficiency, memory beside xargs -P; the screen; writes bench/
 	@scripts/need-sshd

@@ -116,7 +116,7 @@ type List struct {
 type Read struct {
 	ID      int64
 	Attempt jobs.AttemptID
-	File    jobs.File // FileOut, FileErr or FileExit
+	File    jobs.File // FileOut, FileErr or FileStatus
 	Offset  int64     // negative: counted from the end
 	Limit   int       // bytes, at most MaxChunk
 }

@@ -5,16 +5,14 @@ import (
 	"path/filepath"
 )
 
-// File is one of the at most four files of an attempt.
+// File is one of the at most three files of an attempt.
 type File string
 
-// The files of an attempt. FileReserved becomes FileExit by rename.
+// The files of an attempt.
 const (
-	FileClaim    File = "claim"
-	FileOut      File = "out"
-	FileErr      File = "err"
-	FileExit     File = "exit"
-	FileReserved File = "reserved"
+	FileStatus File = "status" // its claim and, when it has ended, its sentinel: package attempts
+	FileOut    File = "out"
+	FileErr    File = "err"
 )
 
 // ShardDir returns the directory under attempts/ that holds a job's files:
@@ -22,7 +20,7 @@ const (
 func ShardDir(id ID) string { return fmt.Sprintf("%03d", int(id)/1000) }
 
 // AttemptFile returns the path of one file of an attempt below dir, the
-// directory that contains attempts/: dir/attempts/000/17.2.exit.
+// directory that contains attempts/: dir/attempts/000/17.2.status.
 func AttemptFile(dir string, id AttemptID, f File) string {
 	return filepath.Join(dir, "attempts", ShardDir(id.Job), id.String()+"."+string(f))
 }

@@ -27,12 +27,12 @@ func TestAttemptFile(t *testing.T) {
 		id   jobs.AttemptID
 		want string
 	}{
-		{jobs.AttemptID{Job: 17, N: 2}, "/r/attempts/000/17.2.exit"},
-		{jobs.AttemptID{Job: 999, N: 1}, "/r/attempts/000/999.1.exit"},
-		{jobs.AttemptID{Job: 1000, N: 1}, "/r/attempts/001/1000.1.exit"},
-		{jobs.AttemptID{Job: 1_234_567, N: 10}, "/r/attempts/1234/1234567.10.exit"},
+		{jobs.AttemptID{Job: 17, N: 2}, "/r/attempts/000/17.2.status"},
+		{jobs.AttemptID{Job: 999, N: 1}, "/r/attempts/000/999.1.status"},
+		{jobs.AttemptID{Job: 1000, N: 1}, "/r/attempts/001/1000.1.status"},
+		{jobs.AttemptID{Job: 1_234_567, N: 10}, "/r/attempts/1234/1234567.10.status"},
 	} {
-		if got := jobs.AttemptFile("/r", c.id, jobs.FileExit); got != c.want {
+		if got := jobs.AttemptFile("/r", c.id, jobs.FileStatus); got != c.want {
 			t.Errorf("got %s, want %s", got, c.want)
 		}
 	}

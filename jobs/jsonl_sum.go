@@ -5,6 +5,8 @@ import (
 	"hash/crc32"
 )
 
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
 // sumLen is the length of the checksum at the end of a line: ,"crc":"0badcafe"}
 const sumLen = len(sumKey) + 8 + len(`"}`)
 

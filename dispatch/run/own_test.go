@@ -28,12 +28,12 @@ func TestFoundAfterDamage(t *testing.T) {
 	}
 	claim := func(id jobs.AttemptID, host string) {
 		t.Helper()
-		path := jobs.AttemptFile(run.Dir, id, jobs.FileClaim)
+		path := jobs.AttemptFile(run.Dir, id, jobs.FileStatus)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
 		}
 		c := attempts.Claim{Run: run.UID(), Attempt: id, Host: host, By: "1.2.3", Boot: "x", At: 1}
-		if err := os.WriteFile(path, c.Append(nil), 0o600); err != nil {
+		if err := os.WriteFile(path, c.Encode(), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}

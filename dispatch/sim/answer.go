@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"errors"
+	"io/fs"
 	"slices"
 	"time"
 
@@ -59,7 +61,7 @@ func (p *helper) answer(ids []jobs.AttemptID) {
 }
 
 // examine finds out from the files alone: a sentinel, a living supervisor, a claim.
-// "Never started" it says only after it has made the claim itself.
+// "Never started" it says only after it has created the status file itself.
 func (p *helper) examine(id jobs.AttemptID) hosts.ProbedJob {
 	h := p.h
 	a := hosts.ProbedJob{Attempt: id}
@@ -68,21 +70,24 @@ func (p *helper) examine(id jobs.AttemptID) hosts.ProbedJob {
 		return a
 	}
 	r := h.run(id)
-	if o, slot, ok := h.sentinel(id); ok {
-		a.Answer, a.Slot, a.Started, a.Outcome = hosts.HasExited, slot, o.Started, &o
+	f, err := h.look(id)
+	if f.State == attempts.Finished {
+		a.Answer, a.Slot, a.Started, a.Outcome = hosts.HasExited, f.Slot, f.Outcome.Started, &f.Outcome
 		return a
 	}
 	if r != nil && r.sup {
 		a.Answer, a.Slot, a.Started = hosts.IsRunning, r.slot, r.started
 		return a
 	}
-	c, whole := h.readClaim(id)
+	if errors.Is(err, fs.ErrNotExist) {
+		f = h.tombstone(id)
+	}
 	switch {
-	case whole && c.Tombstone:
+	case f.State == attempts.NeverStarts:
 		a.Answer = hosts.NeverStarted
-	case whole && c.Host != h.spec.Name:
-		a.Why = "it was claimed by host " + c.Host
-	case whole && c.Boot != h.bootID():
+	case f.State == attempts.Claimed && f.Host != h.spec.Name:
+		a.Why = "it was claimed by host " + f.Host
+	case f.State == attempts.Claimed && f.Claim.Boot != h.bootID():
 		a.Answer, a.Why = hosts.Dead, "the host was rebooted while it ran"
 		h.forget(id)
 	default:

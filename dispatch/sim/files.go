@@ -2,7 +2,6 @@ package sim
 
 import (
 	"errors"
-	"io/fs"
 	"os"
 	"strings"
 	"time"
@@ -12,100 +11,92 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// The files of attempts, as hosts make and read them: real claims, real sentinels.
+// The files of attempts, as hosts make and read them: real status files.
 
-// claim makes the claim of an attempt, or its tombstone; fs.ErrExist if there is one.
+func (h *host) token(id jobs.AttemptID, tombstone bool) *attempts.Claim {
+	return &attempts.Claim{Tombstone: tombstone, Run: runUID, Attempt: id, Host: h.spec.Name, By: "1.1.1", Boot: h.bootID(), At: h.stamp()}
+}
+
+// claim creates the status file of an attempt, with the claim or a tombstone and the bytes
+// that are reserved for the outcome; fs.ErrExist if there is one.
 func (h *host) claim(id jobs.AttemptID, tombstone bool) error {
-	f, err := h.disk.OpenFile(jobs.AttemptFile(h.dir, id, jobs.FileClaim), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := h.disk.OpenFile(jobs.AttemptFile(h.dir, id, jobs.FileStatus), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
-	c := attempts.Claim{Tombstone: tombstone, Run: runUID, Attempt: id, Host: h.spec.Name, By: "1.1.1", Boot: h.bootID(), At: h.stamp()}
-	_, err = f.WriteAt(c.Append(nil), 0)
+	return h.writeTo(f, h.token(id, tombstone).Encode(), 0)
+}
+
+// writeTo writes b at off and closes f.
+func (h *host) writeTo(f rundir.File, b []byte, off int64) error {
+	_, err := f.WriteAt(b, off)
+	if err == nil && h.shared {
+		err = f.Sync() // on a local disk it may be lost with the power: then nothing is known
+	}
 	return errors.Join(err, f.Close())
 }
 
 // bury makes a claim of ours a tombstone.
 func (h *host) bury(id jobs.AttemptID) {
-	f, err := h.disk.OpenFile(jobs.AttemptFile(h.dir, id, jobs.FileClaim), os.O_WRONLY, 0)
-	if err != nil {
-		return
+	if f, err := h.disk.OpenFile(jobs.AttemptFile(h.dir, id, jobs.FileStatus), os.O_WRONLY, 0); err == nil {
+		_ = h.writeTo(f, h.token(id, true).Encode(), 0)
 	}
-	defer f.Close()
-	c := attempts.Claim{Tombstone: true, Run: runUID, Attempt: id, Host: h.spec.Name, By: "1.1.1", Boot: h.bootID(), At: h.stamp()}
-	_, _ = f.WriteAt(c.Append(nil), 0)
 }
 
-func (h *host) writeSentinel(id jobs.AttemptID, b []byte) {
-	path := jobs.AttemptFile(h.dir, id, jobs.FileReserved)
-	f, err := h.disk.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o600)
+// writeSentinel fills the reserved bytes of a status file.
+func (h *host) writeSentinel(r *run) {
+	h.writeStatus(r.s.id, os.O_WRONLY, h.token(r.s.id, false).Sentinel(r.slot, *r.outcome), attempts.SentinelAt)
+}
+
+func (h *host) writeStatus(id jobs.AttemptID, flag int, b []byte, off int64) {
+	f, err := h.disk.OpenFile(jobs.AttemptFile(h.dir, id, jobs.FileStatus), flag, 0o600)
 	if err == nil {
-		if _, err = f.WriteAt(b, 0); err == nil && h.shared {
-			err = f.Sync() // on a local disk it may be lost with the power: then nothing is known
-		}
-		err = errors.Join(err, f.Close())
-	}
-	if err == nil {
-		err = h.disk.Rename(path, jobs.AttemptFile(h.dir, id, jobs.FileExit))
+		err = h.writeTo(f, b, off)
 	}
 	if err != nil {
 		panic(err) // the simulated disk fails only where it is told to
 	}
 }
 
-// settle writes the sentinels that wait in the spool to where they belong.
+// settle writes the status files that wait in the spool to where they belong.
 func (h *host) settle() {
 	if h.w.now < h.sealed || !h.answers() {
 		return
 	}
 	for _, d := range h.done {
-		h.writeSentinel(d.id, d.sentinel)
+		h.writeStatus(d.id, os.O_WRONLY|os.O_CREATE, d.status, 0)
 	}
 	h.done = nil
 }
 
-// sentinel looks for an outcome, where it belongs and in the spool.
-func (h *host) sentinel(id jobs.AttemptID) (o jobs.Outcome, slot int, ok bool) {
-	try := func(b []byte) bool {
-		var err error
-		o, _, slot, err = jobs.DecodeSentinel(b, runUID, id)
-		return err == nil
-	}
-	if b, err := rundir.ReadFile(h.disk, jobs.AttemptFile(h.dir, id, jobs.FileExit)); err == nil && try(b) {
-		return o, slot, true
+// look returns what the files of an attempt say, where they belong and in the spool.
+func (h *host) look(id jobs.AttemptID) (f attempts.Fate, err error) {
+	b, err := rundir.ReadFile(h.disk, jobs.AttemptFile(h.dir, id, jobs.FileStatus))
+	if f.Attempt = id; err == nil {
+		f = attempts.Decode(b, runUID, id)
 	}
 	for _, d := range h.done {
-		if d.id == id && try(d.sentinel) {
-			return o, slot, true
+		if d.id == id && f.State != attempts.Finished {
+			f, err = attempts.Decode(d.status, runUID, id), nil
 		}
 	}
-	return o, 0, false
+	return f, err
 }
 
-// readClaim reads the claim, or makes it as a tombstone when there is none.
-func (h *host) readClaim(id jobs.AttemptID) (c attempts.Claim, whole bool) {
-	path := jobs.AttemptFile(h.dir, id, jobs.FileClaim)
-	b, err := rundir.ReadFile(h.disk, path)
-	if errors.Is(err, fs.ErrNotExist) {
-		if err = h.claim(id, true); err == nil {
-			b, err = rundir.ReadFile(h.disk, path)
-		}
+// tombstone creates the status file of an attempt that can then never start, and returns
+// what it says.
+func (h *host) tombstone(id jobs.AttemptID) attempts.Fate {
+	if err := h.claim(id, true); err != nil {
+		return attempts.Fate{Attempt: id, State: attempts.Unreadable}
 	}
-	if err != nil {
-		return c, false
-	}
-	c, err = attempts.ParseClaim(b)
-	return c, err == nil
+	f, _ := h.look(id)
+	return f
 }
 
-// claimed says that the host has made a claim or a tombstone, and makes none.
+// claimed reports whether the host has made a claim or a tombstone, and makes none.
 func (h *host) claimed(id jobs.AttemptID) bool {
-	b, err := rundir.ReadFile(h.disk, jobs.AttemptFile(h.dir, id, jobs.FileClaim))
-	if err != nil {
-		return false
-	}
-	c, err := attempts.ParseClaim(b)
-	return err == nil && c.Host == h.spec.Name
+	f, err := h.look(id)
+	return err == nil && f.Claim.Host == h.spec.Name
 }
 
 // touch writes the beat file, as supervisors do every 10 s while they run jobs.

@@ -46,7 +46,7 @@ type host struct {
 	in         []spooled
 	took       map[jobs.AttemptID]bool // whatever was in it
 	runs       []*run                  // held by supervisors, including dead ones
-	done       []done                  // sentinels that could not be written yet
+	done       []done                  // status files that could not be written yet
 	helper     *helper
 	beat       time.Duration // when its beat file was last written
 }
@@ -58,10 +58,10 @@ type spooled struct {
 	timeout time.Duration
 }
 
-// done is an outcome that waits in the spool.
+// done is the status file of an ended attempt that waits in the spool.
 type done struct {
-	id       jobs.AttemptID
-	sentinel []byte
+	id     jobs.AttemptID
+	status []byte
 }
 
 func (h *host) uptime() time.Duration { return h.w.now - h.bootedAt }

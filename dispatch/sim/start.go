@@ -158,12 +158,11 @@ func (h *host) seal(r *run) {
 		w.after(h.wedged-w.now+w.between(0, time.Second), func() { h.seal(r) })
 		return
 	}
-	b := jobs.EncodeSentinel(runUID, r.s.id, h.spec.Name, r.slot, *r.outcome)
 	switch {
 	case w.now >= h.sealed:
-		h.writeSentinel(r.s.id, b)
+		h.writeSentinel(r)
 	case w.now >= h.full:
-		h.done = append(h.done, done{r.s.id, b})
+		h.done = append(h.done, done{r.s.id, h.token(r.s.id, false).EncodeFinished(r.slot, *r.outcome)})
 		w.after(h.sealed-w.now, h.settle)
 	default: // both disks refuse: the helper may still pass the outcome on
 		h.reportExit(r)

@@ -129,16 +129,16 @@ func (b *Bringer) host(ctx context.Context, stop context.CancelCauseFunc, p *Hos
 	return r
 }
 
-// attempt brings the files of one attempt, the sentinel last: where it is, the others
-// are. It is read first: an attempt that was given up may live, and what was read before
-// its sentinel came to be need not be all. puts counts files that were brought, none
+// attempt brings the files of one attempt, the status file last, and only if it has a
+// sentinel: where it is, the others are. It is read first: an attempt that was given up may
+// live, and what was read before its sentinel came to be need not be all. puts counts files that were brought, none
 // those that the host does not have.
 func (b *Bringer) attempt(ctx context.Context, large chan struct{}, host string, id jobs.AttemptID) (puts, none int, err error) {
 	if err := b.shard(id); err != nil {
 		return 0, 0, err
 	}
 	p := Piece{Host: host, Attempt: id}
-	sentinel, odd := b.sentinel(ctx, p)
+	status, odd := b.status(ctx, p)
 	for _, p.File = range []jobs.File{jobs.FileOut, jobs.FileErr} {
 		put, err := b.output(ctx, large, p)
 		switch {
@@ -153,9 +153,9 @@ func (b *Bringer) attempt(ctx context.Context, large chan struct{}, host string,
 	if odd != nil {
 		return puts, none, odd
 	}
-	if sentinel != nil {
-		err := b.put(jobs.AttemptFile(b.Run.Dir, id, jobs.FileExit), int64(len(sentinel)), func(w io.WriterAt) error {
-			_, err := w.WriteAt(sentinel, 0)
+	if status != nil {
+		err := b.put(jobs.AttemptFile(b.Run.Dir, id, jobs.FileStatus), int64(len(status)), func(w io.WriterAt) error {
+			_, err := w.WriteAt(status, 0)
 			return err
 		})
 		if err != nil {

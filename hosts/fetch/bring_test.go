@@ -56,7 +56,12 @@ func attempt(t *testing.T, text string) jobs.AttemptID {
 // ran gives a host the files of an attempt that ended.
 func (l *lab) ran(host, id, out, stderr string) {
 	l.has[host+" "+id+".out"], l.has[host+" "+id+".err"] = out, stderr
-	l.has[host+" "+id+".exit"] = string(jobs.EncodeSentinel(l.run.UID(), attempt(l.t, id), host, 1, jobs.Outcome{}))
+	c := l.claim(host, id)
+	l.has[host+" "+id+".status"] = string(c.EncodeFinished(1, jobs.Outcome{}))
+}
+
+func (l *lab) claim(host, id string) attempts.Claim {
+	return attempts.Claim{Run: l.run.UID(), Attempt: attempt(l.t, id), Host: host, By: "1.2.3", Boot: "b", At: 1}
 }
 
 func (l *lab) read(ctx context.Context, p Piece) ([]byte, int64, error) {
@@ -201,11 +206,12 @@ func TestBringTrouble(t *testing.T) {
 	l.ran("far", "3.1", "odd\n", "")
 	l.errs["far 3.1.err"] = errors.New("far: not an ordinary file")
 	l.ran("far", "4.1", "lost\n", "")
-	delete(l.has, "far 4.1.exit")
+	lost, other := l.claim("far", "4.1"), l.claim("far2", "6.1")
+	l.has["far 4.1.status"] = string(lost.Encode())
 	l.ran("far", "5.1", "damaged\n", "")
-	l.has["far 5.1.exit"] = strings.Repeat("x", jobs.SentinelBytes)
+	l.has["far 5.1.status"] = strings.Repeat("x", attempts.StatusBytes)
 	l.ran("far", "6.1", "another's\n", "")
-	l.has["far 6.1.exit"] = string(jobs.EncodeSentinel(l.run.UID(), attempt(t, "6.1"), "far2", 1, jobs.Outcome{}))
+	l.has["far 6.1.status"] = string(other.EncodeFinished(1, jobs.Outcome{}))
 	l.ran("gone", "7.1", "unreachable\n", "")
 	l.errs["gone"] = &hosts.Error{Host: "gone", Class: hosts.Unreachable, Err: errors.New("no route")}
 	results, err := l.bring(&Bringer{})
@@ -218,7 +224,7 @@ func TestBringTrouble(t *testing.T) {
 	if r := results[1]; r.Brought != 0 || r.Left != 1 || !strings.Contains(r.Err.Error(), "no route") {
 		t.Errorf("%+v", r)
 	}
-	l.same("far 1.1.out", "far 1.1.exit", "far 2.1.exit", "far 4.1.out")
+	l.same("far 1.1.out", "far 1.1.status", "far 2.1.status", "far 4.1.out")
 	here := attempts.NewHere(rundir.OS, l.run.Dir)
 	for id, want := range map[string]bool{"1.1": true, "2.1": true, "3.1": false, "4.1": false, "5.1": false, "6.1": false, "7.1": false} {
 		if here.Has(attempt(t, id)) != want {
@@ -272,7 +278,7 @@ func TestBringSizes(t *testing.T) {
 			t.Errorf("%+v, want %+v", got, want)
 		}
 	}
-	if _, files, bytes := b.Done(); files != 6 || bytes != int64(len("small")+hosts.MaxChunk+10+2*jobs.SentinelBytes) {
+	if _, files, bytes := b.Done(); files != 6 || bytes != int64(len("small")+hosts.MaxChunk+10+2*attempts.StatusBytes) {
 		t.Errorf("%d files, %d bytes: what was not kept is counted", files, bytes)
 	}
 	b2, err := os.ReadFile(jobs.AttemptFile(l.run.Dir, attempt(t, "3.1"), jobs.FileOut))
@@ -308,7 +314,7 @@ func TestBringAlive(t *testing.T) {
 	if _, err := l.bring(&Bringer{}); err != nil || !here() {
 		t.Errorf("the next fetch: %v, %v", here(), err)
 	}
-	l.same("far 1.1.out", "far 1.1.err", "far 1.1.exit")
+	l.same("far 1.1.out", "far 1.1.err", "far 1.1.status")
 }
 
 // What is left of the disk for others stays, however many files are written at once: each
@@ -437,7 +443,7 @@ func TestBringFull(t *testing.T) {
 	if len(l.reads) > 2*maxReads {
 		t.Errorf("%d reads went on", len(l.reads))
 	}
-	l.same("far 1.1.out", "far 1.1.exit")
+	l.same("far 1.1.out", "far 1.1.status")
 	if n := len(l.files()); n != 3 {
 		t.Errorf("%d files", n)
 	}
@@ -469,13 +475,13 @@ func TestBringFaults(t *testing.T) {
 			}
 		}
 		if attempts.NewHere(rundir.OS, l.run.Dir).Has(attempt(t, "1.1")) {
-			l.same("far 1.1.out", "far 1.1.err", "far 1.1.exit")
+			l.same("far 1.1.out", "far 1.1.err", "far 1.1.status")
 		}
 		l.run.Disk = rundir.OS
 		if results, err := l.bring(&Bringer{}); err != nil {
 			t.Errorf("%v at %s: the next: %+v, %v", errno, d.Failed, results, err)
 		}
-		l.same("far 1.1.out", "far 1.1.err", "far 1.1.exit")
+		l.same("far 1.1.out", "far 1.1.err", "far 1.1.status")
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/attempts"
 	"dcs-tui/jobs/results"
 )
 
@@ -100,10 +101,11 @@ func (b *Bringer) output(ctx context.Context, large chan struct{}, p Piece) (put
 	return err == nil, err
 }
 
-// sentinel reads a whole one, of this attempt and host: what is not tells nobody that the
-// attempt is here. An attempt that was lost may have none: nil.
-func (b *Bringer) sentinel(ctx context.Context, p Piece) ([]byte, error) {
-	p.File, p.Limit = jobs.FileExit, jobs.SentinelBytes+1
+// status reads the status file of an attempt that has ended, of this attempt and host:
+// another one tells nobody that the attempt is here. An attempt that was lost may have no
+// sentinel: nil.
+func (b *Bringer) status(ctx context.Context, p Piece) ([]byte, error) {
+	p.File, p.Limit = jobs.FileStatus, attempts.StatusBytes+1
 	data, _, err := b.Read(ctx, p)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -111,12 +113,14 @@ func (b *Bringer) sentinel(ctx context.Context, p Piece) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, host, _, err := jobs.DecodeSentinel(data, b.Run.UID(), p.Attempt)
-	if err == nil && host != p.Host {
-		err = fmt.Errorf("%w: it is of the host %q", jobs.ErrSentinel, host)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %s.%s: %w", p.Host, p.Attempt, p.File, err)
+	f := attempts.Decode(data, b.Run.UID(), p.Attempt)
+	switch {
+	case f.Damaged || f.State == attempts.Unreadable:
+		return nil, fmt.Errorf("%s: %s.%s: %w", p.Host, p.Attempt, p.File, attempts.ErrStatus)
+	case f.Host != p.Host:
+		return nil, fmt.Errorf("%s: %s.%s: %w: it is of the host %q", p.Host, p.Attempt, p.File, attempts.ErrStatus, f.Host)
+	case f.State != attempts.Finished:
+		return nil, nil
 	}
 	return data, nil
 }

@@ -40,7 +40,7 @@ func NewReader(c hosts.Connector, uid string, inventory []*hosts.Host) *Reader {
 type Piece struct {
 	Host    string
 	Attempt jobs.AttemptID
-	File    jobs.File // FileOut, FileErr or FileExit
+	File    jobs.File // FileOut, FileErr or FileStatus
 	Offset  int64     // in bytes; negative: counted from the end
 	Limit   int       // in bytes, at most hosts.MaxChunk
 }

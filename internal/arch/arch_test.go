@@ -63,7 +63,7 @@ var rooms = map[string][]string{
 	"hosts/onfile":         {"hosts", "jobs", "jobs/attempts", "jobs/rundir"},
 	"hosts/provider":       {"hosts", "jobs"},
 	"hosts/check":          {"hosts", "jobs/rundir"},
-	"hosts/fetch":          {"hosts", "jobs", "jobs/journal", "jobs/results", "jobs/rundir"},
+	"hosts/fetch":          {"hosts", "jobs", "jobs/attempts", "jobs/journal", "jobs/results", "jobs/rundir"},
 	"hosts/helper/wire":    {"hosts", "jobs"},
 	"hosts/helper/client":  {"hosts", "jobs", "hosts/helper/wire"},
 	"hosts/helper/remote":  {"hosts", "hosts/onfile", "jobs", "jobs/attempts", "jobs/rundir", "hosts/helper/wire"},

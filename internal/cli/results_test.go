@@ -54,7 +54,7 @@ func gridRun(tb testing.TB, base string, n int) *rundir.Run {
 		}))
 		a := jobs.AttemptID{Job: id, N: 1}
 		text := fmt.Sprintf("reading\nepoch 1: acc=0.1\nepoch 2: acc=0.%03d\n{\"test\": {\"loss\": %d}}\n", i%1000, i)
-		for file, content := range map[jobs.File]string{jobs.FileOut: text, jobs.FileErr: "", jobs.FileExit: "x", jobs.FileClaim: "x"} {
+		for file, content := range map[jobs.File]string{jobs.FileOut: text, jobs.FileErr: "", jobs.FileStatus: "x"} {
 			name := jobs.AttemptFile(run.Dir, a, file)
 			check(os.WriteFile(name, []byte(content), 0o600))
 			check(os.Chtimes(name, o.Ended.Time(), o.Ended.Time())) // what was written just now is not remembered

@@ -23,7 +23,7 @@ func TestSleepingDispatcher(t *testing.T) {
 	l.more = "[defaults]\nlost_after = \"5s\"\n"
 	file := l.busy(600, 4)
 	p := l.start(l.args(4, "--json", file)...)
-	l.until("some have ended", func() bool { return l.count("run/attempts/*/*.exit") >= 20 })
+	l.until("some have ended", func() bool { return l.ended("run/attempts/*/*.status") >= 20 })
 	p.signal(syscall.SIGSTOP)
 	time.Sleep(nap) // the fault itself
 	p.signal(syscall.SIGCONT)
@@ -39,7 +39,7 @@ func TestSleepingLaptop(t *testing.T) {
 		l.path("work")))
 	l.busy(600, 2)
 	p := l.start(l.tinyArgs()...)
-	l.until("some have ended", func() bool { return l.count("run/attempts/*/*.exit") >= 20 })
+	l.until("some have ended", func() bool { return l.ended("run/attempts/*/*.status") >= 20 })
 	asleep := map[int]bool{}
 	for again := true; again; { // until a look finds nobody new: they start each other
 		again = false

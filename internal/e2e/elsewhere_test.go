@@ -35,10 +35,10 @@ func TestResumeUnderAnotherName(t *testing.T) {
 	l := newLab(t, 2)
 	const jobs = 60
 	p := l.start(l.args(3, "--json", l.busy(jobs, 4))...)
-	l.until("some have ended", func() bool { return l.count("run/attempts/*/*.exit") >= 12 })
+	l.until("some have ended", func() bool { return l.ended("run/attempts/*/*.status") >= 12 })
 	p.signal(syscall.SIGSTOP) // more end that it does not hear of
 	l.until("the long ones run alone", func() bool {
-		return l.count("run/attempts/*/*.claim") == l.count("run/attempts/*/*.exit")+4
+		return l.count("run/attempts/*/*.status") == l.ended("run/attempts/*/*.status")+4
 	})
 	p.signal(syscall.SIGKILL)
 	first := p.wait()

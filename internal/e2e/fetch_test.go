@@ -75,7 +75,7 @@ cp -r apart/run/attempts brought`)
 		t.Errorf("%s, %v", b, err)
 	}
 	for _, dir := range []string{l.work(0), l.work(1)} { // what is there is here, byte for byte
-		if out, err := exec.Command("sh", "-c", "cd "+dir+".away/*/attempts && find . -name '*.out' -o -name '*.err' -o -name '*.exit' | while read f; do cmp $f "+l.path("brought")+"/$f; done").CombinedOutput(); err != nil || len(out) > 0 {
+		if out, err := exec.Command("sh", "-c", "cd "+dir+".away/*/attempts && find . -name '*.out' -o -name '*.err' -o -name '*.status' | while read f; do cmp $f "+l.path("brought")+"/$f; done").CombinedOutput(); err != nil || len(out) > 0 {
 			t.Errorf("%v: %s", err, out)
 		}
 	}

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bytes"
 	"errors"
 	"flag"
 	"fmt"
@@ -177,10 +178,22 @@ func (l *lab) until(what string, ok func() bool) {
 }
 
 // count returns how many files match a pattern below the lab's directory.
-func (l *lab) count(pattern string) int {
+func (l *lab) count(pattern string) int { return len(l.glob(pattern)) }
+
+func (l *lab) glob(pattern string) []string {
 	m, err := filepath.Glob(filepath.Join(l.dir, pattern))
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	return len(m)
+	return m
+}
+
+// ended counts the status files that hold an outcome.
+func (l *lab) ended(pattern string) (n int) {
+	for _, path := range l.glob(pattern) {
+		if b, err := os.ReadFile(path); err == nil && bytes.Contains(b, []byte(`"outcome"`)) {
+			n++
+		}
+	}
+	return n
 }

@@ -118,7 +118,7 @@ func TestAnotherMachineTakesOver(t *testing.T) {
 	l := newLab(t, 2)
 	const jobs = 1500
 	a := l.on("oak", l.args(3, "--json", "--on-interrupt", "cancel", l.busy(jobs, 3))...)
-	l.until("some have ended", func() bool { return l.count("run/attempts/*/*.exit") >= 5 })
+	l.until("some have ended", func() bool { return l.ended("run/attempts/*/*.status") >= 5 })
 	if e := l.on("elm", l.again()...).wait(); e.code != 2 || !strings.Contains(e.err, " on oak ") {
 		t.Errorf("while the owner lives: exit %d\n%s", e.code, e.err)
 	}
@@ -176,7 +176,7 @@ func TestStoppedOnTheSameMachine(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1)
 	p := l.start(l.args(2, "--json", l.busy(40, 1))...)
-	l.until("some have ended", func() bool { return l.count("run/attempts/*/*.exit") >= 2 })
+	l.until("some have ended", func() bool { return l.ended("run/attempts/*/*.status") >= 2 })
 	p.signal(syscall.SIGSTOP)
 	e := l.do(l.again()...)
 	for _, want := range []string{fmt.Sprint("pid ", p.cmd.Process.Pid), "stopped", fmt.Sprint("kill -CONT ", p.cmd.Process.Pid), "--force"} {
@@ -206,7 +206,7 @@ func TestFencedDispatcherShowsNothingMore(t *testing.T) {
 	var shown []string
 	for n := range 3 {
 		want := 50 * (n + 1)
-		l.until("some have ended", func() bool { return l.count("run/attempts/*/*.exit") >= want })
+		l.until("some have ended", func() bool { return l.ended("run/attempts/*/*.status") >= want })
 		p.signal(syscall.SIGSTOP)
 		nowhere := l.file("nowhere.toml", "[[host]]\nname = \"nowhere\"\naddress = \"127.0.0.1\"\nport = 1\n")
 		q := l.start(l.again("--force", "--hosts", nowhere)...)

@@ -128,7 +128,7 @@ func TestJobsFileChanged(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1)
 	p := l.start(l.args(2, "--json", l.busy(30, 1))...)
-	l.until("some have ended", func() bool { return l.count("run/attempts/*/*.exit") >= 3 })
+	l.until("some have ended", func() bool { return l.ended("run/attempts/*/*.status") >= 3 })
 	p.signal(syscall.SIGKILL)
 	first := p.wait()
 	l.file("jobs.txt", "false\n")

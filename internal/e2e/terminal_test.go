@@ -109,7 +109,7 @@ func TestTerminated(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 2)
 	p := l.start(l.args(3, "--json", l.busy(300, 3))...)
-	l.until("some have ended", func() bool { return l.count("run/attempts/*/*.exit") >= 20 })
+	l.until("some have ended", func() bool { return l.ended("run/attempts/*/*.status") >= 20 })
 	p.signal(syscall.SIGTERM)
 	first := p.wait()
 	if first.code != 4 || !strings.Contains(first.err, "dcs-tui resume") {
@@ -132,7 +132,7 @@ func TestTerminated(t *testing.T) {
 func (l *lab) running(n int) int {
 	running := 0
 	for id := 1; id <= n; id++ {
-		running += l.count(fmt.Sprintf("ran/%d", id)) - l.count(fmt.Sprintf("run/attempts/000/%d.*.exit", id))
+		running += l.count(fmt.Sprintf("ran/%d", id)) - l.ended(fmt.Sprintf("run/attempts/000/%d.*.status", id))
 	}
 	return running
 }

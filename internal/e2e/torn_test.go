@@ -22,7 +22,7 @@ func TestTornJournal(t *testing.T) {
 	file := l.tagged(jobs, fmt.Sprintf("[ $DCS_JOB_ID -lt 4 ] && while [ ! -e %s ]; do sleep 0.05; done; sleep 0.0$((DCS_JOB_ID %% 10))", l.path("gate")))
 	again := []string{"resume", "--no-tui", "--ssh-config", l.sshd[0].ConfigFile, l.path("run")}
 	p := l.start(l.args(3, file)...)
-	l.until("some have ended", func() bool { return l.count("run/attempts/*/*.exit") >= 3 })
+	l.until("some have ended", func() bool { return l.ended("run/attempts/*/*.status") >= 3 })
 	for round := range pick(10, 60) {
 		p.signal(syscall.SIGKILL)
 		p.wait()

@@ -14,6 +14,7 @@ import (
 
 	"dcs-tui/internal/polltest"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/attempts"
 )
 
 // result is what `results --json` says of a job.
@@ -122,12 +123,12 @@ func (d *director) checkJob(r result, uid string, ran []jobs.AttemptID) {
 	for _, id := range ran {
 		for _, dir := range d.attemptDirs(uid, r.Host) {
 			base := filepath.Join(dir, fmt.Sprintf("%03d", r.Job/1000), id.String())
-			b, err := os.ReadFile(base + ".exit")
+			b, err := os.ReadFile(base + "." + string(jobs.FileStatus))
 			if err != nil {
 				continue
 			}
-			o, host, _, err := jobs.DecodeSentinel(b, uid, id)
-			if err == nil && o.Exit == want.code && o.Signal == "" && o.Error == "" && r.Host != nil && host == *r.Host {
+			f := attempts.Decode(b, uid, id)
+			if o := f.Outcome; f.State == attempts.Finished && o.Exit == want.code && o.Signal == "" && o.Error == "" && r.Host != nil && f.Host == *r.Host {
 				d.checkOutput(r, base)
 				return
 			}
@@ -264,8 +265,8 @@ func (d *director) nothingLeft() {
 
 // claimedOn says whether an attempt of the run was ever claimed on the host.
 func (d *director) claimedOn(host string) bool {
-	claims, _ := filepath.Glob(d.l.hub.path(d.runDir()) + "/attempts/*/*.claim")
-	own, _ := filepath.Glob(d.l.hub.path("/srv/"+host) + homeOf + "*/attempts/*/*.claim")
+	claims, _ := filepath.Glob(d.l.hub.path(d.runDir()) + "/attempts/*/*.status")
+	own, _ := filepath.Glob(d.l.hub.path("/srv/"+host) + homeOf + "*/attempts/*/*.status")
 	claims = append(claims, own...)
 	return slices.ContainsFunc(claims, func(path string) bool {
 		b, _ := os.ReadFile(path)

@@ -60,7 +60,7 @@ func (o Op) String() string {
 // Fault makes calls fail.
 type Fault struct {
 	Ops   Op
-	Name  string        // pattern (path.Match) of the last part of the path, of a rename's or link's new one; "": any
+	Name  string        // pattern (path.Match) of the last part of the path (of a rename's or link's new one; of an open file's as it was opened); "": any
 	Errno syscall.Errno // what they answer
 	Count int           // how many; 0: all until Stop
 	Every int           // of those that match, only each so many-th; 0: each

@@ -15,8 +15,9 @@ import (
 // file is an open file of a client.
 type file struct {
 	fd    int
-	reads bool // it is open for reading only
-	dirty bool // written since its last flush; guarded by the node's lock
+	name  string // under which it was opened
+	reads bool   // it is open for reading only
+	dirty bool   // written since its last flush; guarded by the node's lock
 }
 
 // chunk is a write that the client has taken and the server has not.
@@ -34,7 +35,7 @@ func (n *node) Open(ctx context.Context, flags uint32) (h fs.FileHandle, fuseFla
 		}
 		fd, errno := n.m.s.openHandle(n.handle, int(flags)&^(unix.O_APPEND|fuse.FMODE_EXEC))
 		if errno == 0 {
-			h = &file{fd: fd, reads: flags&unix.O_ACCMODE == unix.O_RDONLY}
+			h = &file{fd: fd, name: n.called(), reads: flags&unix.O_ACCMODE == unix.O_RDONLY}
 			n.NotifyContent(-1, 0)
 		}
 		return errno
@@ -65,13 +66,13 @@ func (n *node) Create(ctx context.Context, name string, flags, mode uint32, out 
 		}
 		return nil, nil, 0, errno
 	}
-	return inode, &file{fd: fd}, fuse.FOPEN_DIRECT_IO, 0
+	return inode, &file{fd: fd, name: name}, fuse.FOPEN_DIRECT_IO, 0
 }
 
 // Read implements fs.NodeReader: what the server has, and over it what this
 // client has written.
 func (n *node) Read(ctx context.Context, h fs.FileHandle, dest []byte, off int64) (res fuse.ReadResult, errno syscall.Errno) {
-	errno = n.m.call(ctx, Read, n.called(), func() syscall.Errno {
+	errno = n.m.call(ctx, Read, h.(*file).name, func() syscall.Errno {
 		k, err := unix.Pread(h.(*file).fd, dest, off)
 		if err != nil {
 			return errnoOf(err)
@@ -96,7 +97,7 @@ func (n *node) Read(ctx context.Context, h fs.FileHandle, dest []byte, off int64
 
 // Write implements fs.NodeWriter.
 func (n *node) Write(ctx context.Context, h fs.FileHandle, data []byte, off int64) (written uint32, errno syscall.Errno) {
-	errno = n.m.call(ctx, Write, n.called(), func() syscall.Errno {
+	errno = n.m.call(ctx, Write, h.(*file).name, func() syscall.Errno {
 		f := h.(*file)
 		n.mu.Lock()
 		defer n.mu.Unlock()
@@ -178,19 +179,21 @@ func (n *node) Flush(ctx context.Context, h fs.FileHandle) syscall.Errno {
 	if f := h.(*file); f.reads || !n.wrote(f) {
 		return 0
 	}
-	return n.sync(ctx, Flush)
+	return n.sync(ctx, Flush, h.(*file).name)
 }
 
 // Fsync implements fs.NodeFsyncer.
 func (n *node) Fsync(ctx context.Context, h fs.FileHandle, _ uint32) syscall.Errno {
+	name := n.called()
 	if f, ok := h.(*file); ok { // of a directory there is nothing to sync
 		n.wrote(f)
+		name = f.name
 	}
-	return n.sync(ctx, Fsync)
+	return n.sync(ctx, Fsync, name)
 }
 
-func (n *node) sync(ctx context.Context, op Op) syscall.Errno {
-	errno := n.m.call(ctx, op, n.called(), n.send)
+func (n *node) sync(ctx context.Context, op Op, name string) syscall.Errno {
+	errno := n.m.call(ctx, op, name, n.send)
 	if errno != 0 {
 		n.discard()
 	}

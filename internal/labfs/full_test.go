@@ -47,8 +47,7 @@ func TestFullWhileJobsEnd(t *testing.T) {
 				if errno == 0 {
 					m.Full(true)
 				} else {
-					faults = append(faults, m.Fail(labfs.Fault{Ops: labfs.Write | labfs.Flush | labfs.Fsync, Name: "*.exit*", Errno: errno}),
-						m.Fail(labfs.Fault{Ops: labfs.Write | labfs.Flush | labfs.Fsync, Name: "*.reserved", Errno: errno}))
+					faults = append(faults, m.Fail(labfs.Fault{Ops: labfs.Write | labfs.Flush | labfs.Fsync, Name: "*.status", Errno: errno}))
 				}
 			}
 			l.open("gate")

@@ -8,17 +8,16 @@ import (
 	"dcs-tui/internal/labfs"
 )
 
-// DESIGN 5: the answer to making or linking a claim, to a rename or an unlink is lost, and
+// DESIGN 5: the answer to making, linking or removing a file is lost, and
 // its repeat is answered wrongly. No job is lost for it, and none starts twice.
 func TestLostRepliesInARun(t *testing.T) {
 	for _, c := range []struct {
 		name, pattern string
 		op            labfs.Op
 	}{
-		{"claim linked", "*.claim", labfs.Link},
-		{"claim's draft made", ".new.*", labfs.Create},
-		{"claim's draft removed", ".new.*", labfs.Unlink},
-		{"sentinel renamed", "*.exit", labfs.Rename},
+		{"status file linked", "*.status", labfs.Link},
+		{"its draft made", ".new.*", labfs.Create},
+		{"its draft removed", ".new.*", labfs.Unlink},
 		{"directory made", "", labfs.Mkdir},
 	} {
 		t.Run(c.name, func(t *testing.T) {

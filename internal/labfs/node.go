@@ -124,12 +124,16 @@ func (n *node) Symlink(ctx context.Context, target, name string, out *fuse.Entry
 
 // Link implements fs.NodeLinker.
 func (n *node) Link(ctx context.Context, target fs.InodeEmbedder, name string, out *fuse.EntryOut) (*fs.Inode, syscall.Errno) {
+	t := target.(*node)
 	return n.makes(ctx, Link, name, out, func(dir int) error {
-		fd, errno := n.m.s.openHandle(target.(*node).handle, unix.O_PATH)
+		fd, errno := n.m.s.openHandle(t.handle, unix.O_PATH)
 		if errno != 0 {
 			return errno
 		}
 		defer unix.Close(fd)
+		t.mu.Lock()
+		t.name = name
+		t.mu.Unlock()
 		return unix.Linkat(fd, "", dir, name, unix.AT_EMPTY_PATH)
 	})
 }

@@ -29,8 +29,9 @@ func TestStaleCachesEverywhere(t *testing.T) {
 	var poll strings.Builder
 	poll.WriteString("ls . run run/attempts run/journal >/dev/null\n")
 	for id := 1; id <= n; id++ {
-		fmt.Fprintf(&poll, "test -e run/attempts/000/%d.1.exit; test -e run/attempts/000/%d.1.claim\n", id, id)
+		fmt.Fprintf(&poll, "test -e run/attempts/000/%d.1.status\n", id)
 	}
+	poll.WriteString("cat run/attempts/000/*.status > /dev/null\n") // and read unfinished ones
 	poll.WriteString("test -e run/journal/000002.jsonl; test -e run/STOP; true\n")
 	if e := l.on(5, "/bin/sh", "-c", poll.String()).wait(); e.code != 0 {
 		t.Fatal(e.err)

@@ -46,13 +46,23 @@ func (p place) put(id jobs.AttemptID, f jobs.File, content []byte) {
 }
 
 func (p place) claim(id jobs.AttemptID, host string, tombstone bool) attempts.Claim {
-	c := attempts.Claim{Tombstone: tombstone, Run: run, Attempt: id, Host: host, By: "3.4711.88123", Boot: "b", At: 5}
-	p.put(id, jobs.FileClaim, c.Append(nil))
+	c := claim(id, host)
+	c.Tombstone = tombstone
+	p.put(id, jobs.FileStatus, c.Encode())
 	return c
 }
 
 func (p place) exit(id jobs.AttemptID, host string, o jobs.Outcome) {
-	p.put(id, jobs.FileExit, jobs.EncodeSentinel(run, id, host, 2, o))
+	p.put(id, jobs.FileStatus, finished(id, host, o))
+}
+
+func claim(id jobs.AttemptID, host string) attempts.Claim {
+	return attempts.Claim{Run: run, Attempt: id, Host: host, By: "3.4711.88123", Boot: "b", At: 5}
+}
+
+func finished(id jobs.AttemptID, host string, o jobs.Outcome) []byte {
+	c := claim(id, host)
+	return c.EncodeFinished(2, o)
 }
 
 func at(job, n int) jobs.AttemptID { return jobs.AttemptID{Job: jobs.ID(job), N: n} }
@@ -103,25 +113,28 @@ func TestLook(t *testing.T) {
 	if want := []string{"attempts", "000", "002"}; !slices.Equal(d.listed, want) {
 		t.Errorf("listed %v, want %v", d.listed, want)
 	}
-	if want := []string{"17.2.exit", "17.2.err", "18.1.exit", "2500.1.exit"}; !slices.Equal(d.opened, want) {
+	if want := []string{"17.2.status", "17.2.err", "18.1.status", "19.1.status", "2500.1.status"}; !slices.Equal(d.opened, want) {
 		t.Errorf("opened %v, want %v", d.opened, want)
 	}
 }
 
-// Promise 3: whatever a job puts in the place of its sentinel, it is not found,
+// Promise 3: whatever a job puts in the place of its status file, it is not found,
 // does not stop the others from being found, and nobody waits for it.
 func TestLookAtDamage(t *testing.T) {
-	good := jobs.EncodeSentinel(run, at(1, 1), "h", 1, jobs.Outcome{})
+	good := finished(at(1, 1), "h", jobs.Outcome{})
+	unfinished, other := claim(at(1, 1), "h"), claim(at(1, 1), "h")
+	other.Run = "other"
 	for name, put := range map[string]func(path string) error{
-		"empty":    func(path string) error { return os.WriteFile(path, nil, 0o600) },
-		"cut":      func(path string) error { return os.WriteFile(path, good[:300], 0o600) },
-		"reserved": func(path string) error { return os.WriteFile(path, make([]byte, len(good)), 0o600) },
-		"longer":   func(path string) error { return os.WriteFile(path, append(good[:len(good):len(good)], 'x'), 0o600) },
+		"empty":      func(path string) error { return os.WriteFile(path, nil, 0o600) },
+		"cut":        func(path string) error { return os.WriteFile(path, good[:800], 0o600) },
+		"zeros":      func(path string) error { return os.WriteFile(path, make([]byte, len(good)), 0o600) },
+		"unfinished": func(path string) error { return os.WriteFile(path, unfinished.Encode(), 0o600) },
+		"longer":     func(path string) error { return os.WriteFile(path, append(good[:len(good):len(good)], 'x'), 0o600) },
 		"another's": func(path string) error {
-			return os.WriteFile(path, jobs.EncodeSentinel(run, at(1, 2), "h", 1, jobs.Outcome{}), 0o600)
+			return os.WriteFile(path, finished(at(1, 2), "h", jobs.Outcome{}), 0o600)
 		},
 		"other run": func(path string) error {
-			return os.WriteFile(path, jobs.EncodeSentinel("other", at(1, 1), "h", 1, jobs.Outcome{}), 0o600)
+			return os.WriteFile(path, other.EncodeFinished(1, jobs.Outcome{}), 0o600)
 		},
 		"huge":       func(path string) error { return os.Truncate(path, 1<<50) },
 		"pipe":       func(path string) error { return syscall.Mkfifo(path, 0o600) },
@@ -132,12 +145,12 @@ func TestLookAtDamage(t *testing.T) {
 	} {
 		p := newPlace(t)
 		p.exit(at(2, 1), "h", jobs.Outcome{})
-		path := p.path(at(1, 1), jobs.FileExit)
+		path := p.path(at(1, 1), jobs.FileStatus)
 		if err := os.WriteFile(filepath.Join(filepath.Dir(path), "whole"), good, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if name == "huge" {
-			p.put(at(1, 1), jobs.FileExit, good)
+			p.put(at(1, 1), jobs.FileStatus, good)
 		}
 		if err := put(path); err != nil && name != "huge" { // not every file system has room for such a hole
 			t.Fatalf("%s: %v", name, err)
@@ -151,34 +164,12 @@ func TestLookAtDamage(t *testing.T) {
 	}
 }
 
-// DESIGN 1 (3), every byte: a sentinel cut at any byte or with any bit flipped is
-// never found.
-func TestLookAtEveryByte(t *testing.T) {
-	p := newPlace(t)
-	id := at(1, 1)
-	whole := jobs.EncodeSentinel(run, id, "h", 1, jobs.Outcome{})
-	try := func(what string, i int, b []byte) {
-		t.Helper()
-		p.put(id, jobs.FileExit, b)
-		if got, err := attempts.Look(rundir.OS, p.dir, run, []jobs.AttemptID{id}); len(got) > 0 || err != nil {
-			t.Errorf("%s %d: %+v, %v", what, i, got, err)
-		}
-	}
-	for i := range whole {
-		try("cut at", i, whole[:i])
-		b := slices.Clone(whole)
-		b[i] ^= 1 << (i % 8)
-		try("flipped in", i, b)
-	}
-}
-
 // Issue 3, point 6: any one operation that fails is said, and never turns into
 // another answer; the other attempts are found all the same.
 func TestFaults(t *testing.T) {
 	p := newPlace(t)
 	p.exit(at(1, 1), "h", jobs.Outcome{Exit: 1})
 	p.put(at(1, 1), jobs.FileErr, []byte("text\n"))
-	p.claim(at(1, 1), "h", false)
 	p.claim(at(1500, 1), "h", true)
 	ids := []jobs.AttemptID{at(1, 1), at(1500, 1)}
 	for _, errno := range []syscall.Errno{syscall.EIO, syscall.ESTALE, syscall.EACCES, syscall.EINTR} {
@@ -211,27 +202,27 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// DESIGN 6: claims and sentinels alone are enough to rebuild the outcome.
+// DESIGN 6: status files alone are enough to rebuild the outcome.
 func TestEach(t *testing.T) {
 	p := newPlace(t)
-	mine := p.claim(at(3, 1), "melon1", false)
+	mine := claim(at(3, 1), "melon1")
 	p.exit(at(3, 1), "melon1", jobs.Outcome{Exit: 7})
 	p.claim(at(3, 2), "melon2", false)
 	p.claim(at(10, 1), "melon3", true)
-	p.put(at(11, 1), jobs.FileClaim, nil)
+	p.put(at(11, 1), jobs.FileStatus, nil)
 	other := attempts.Claim{Run: "another", Attempt: at(12, 1), Host: "x", By: "1.2.3", Boot: "b", At: 1}
-	p.put(at(12, 1), jobs.FileClaim, other.Append(nil))
-	p.exit(at(1_000_001, 1), "melon4", jobs.Outcome{}) // its claim was removed
-	p.claim(at(2001, 4), "melon1", false)
-	p.put(at(2001, 4), jobs.FileExit, []byte("damaged"))
-	p.put(at(2002, 1), jobs.FileExit, []byte("damaged"))
+	p.put(at(12, 1), jobs.FileStatus, other.Encode())
+	spoiled := finished(at(1_000_001, 1), "melon4", jobs.Outcome{})
+	p.put(at(1_000_001, 1), jobs.FileStatus, append(make([]byte, attempts.SentinelAt), spoiled[attempts.SentinelAt:]...))
+	torn := finished(at(2001, 4), "melon1", jobs.Outcome{})
+	p.put(at(2001, 4), jobs.FileStatus, append(torn[:800], make([]byte, attempts.StatusBytes-800)...))
 	p.put(at(7, 1), jobs.FileOut, []byte("output only"))
-	p.put(at(8, 1), jobs.File("claim.44.1.1"), []byte("on its way"))
+	p.put(at(8, 1), jobs.File("status.44.1.1"), []byte("on its way"))
 	for _, odd := range []string{"0", "00", "abc", "-01", "0001"} {
 		if err := os.MkdirAll(filepath.Join(p.dir, "attempts", odd), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(p.dir, "attempts", odd, "9.1.claim"), nil, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(p.dir, "attempts", odd, "9.1.status"), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -254,13 +245,12 @@ func TestEach(t *testing.T) {
 		t.Errorf("%v\n got %v\nwant %v", err, got, want)
 	}
 	got = nil
-	d.opened = nil
 	err = attempts.Each(d, p.dir, run, "melon1", nil, func(f attempts.Fate) error {
 		got = append(got, f.Attempt.String())
 		return nil
 	})
-	if want := []string{"3.1", "2001.4"}; err != nil || !slices.Equal(got, want) || slices.Contains(d.opened, "10.1.exit") {
-		t.Errorf("of melon1: %v, %v, opened %v", got, err, d.opened)
+	if want := []string{"3.1", "2001.4"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("of melon1: got %v, %v, want %v", got, err, want)
 	}
 	if f, err := attempts.Of(rundir.OS, p.dir, run, at(3, 1)); err != nil || f.State != attempts.Finished || f.Claim != mine {
 		t.Errorf("of one: %+v, %v", f, err)
@@ -283,11 +273,10 @@ func TestOfHost(t *testing.T) {
 	p := newPlace(t)
 	p.exit(at(1, 1), "melon4", jobs.Outcome{Exit: 3})
 	p.exit(at(2, 1), "melon5", jobs.Outcome{})
-	p.claim(at(2, 1), "melon4", false)
 	p.claim(at(3, 1), "melon4", false)
 	p.claim(at(4, 1), "melon4", true)
 	p.claim(at(5, 1), "melon5", false)
-	p.put(at(6, 1), jobs.FileClaim, nil)
+	p.put(at(6, 1), jobs.FileStatus, nil)
 	p.claim(at(7, 1), "melon5", true) // an earlier dispatcher had it there: it proves nothing of melon4
 	if err := os.WriteFile(attempts.BeatFile(p.dir, "melon4"), []byte("17 b\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -311,7 +300,7 @@ func TestBeat(t *testing.T) {
 	if s, err := attempts.Beat(rundir.OS, p.dir, "melon4"); s != "" || err != nil {
 		t.Errorf("without a directory: %q, %v", s, err)
 	}
-	p.path(at(1, 1), jobs.FileExit)
+	p.path(at(1, 1), jobs.FileStatus)
 	d := &disk{Disk: rundir.OS}
 	if s, err := attempts.Beat(d, p.dir, "melon4"); s != "" || err != nil || len(d.opened) > 0 {
 		t.Errorf("without a file: %q, %v, opened %v", s, err, d.opened)
@@ -322,50 +311,6 @@ func TestBeat(t *testing.T) {
 		}
 		if s, err := attempts.Beat(rundir.OS, p.dir, "melon4"); s != want || err != nil {
 			t.Errorf("%q, %v", s, err)
-		}
-	}
-}
-
-func FuzzClaim(f *testing.F) {
-	c := attempts.Claim{Run: "uid", Attempt: at(1, 1), Host: "h", By: "1.2.3", Boot: "b", At: 4}
-	f.Add(c.Append(nil))
-	c.Tombstone = true
-	f.Add(c.Append(nil))
-	f.Add([]byte("dcs-claim 1 \n"))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		c, err := attempts.ParseClaim(b)
-		if err != nil {
-			if !errors.Is(err, attempts.ErrClaim) {
-				t.Error(err)
-			}
-			return
-		}
-		if again, err := attempts.ParseClaim(c.Append(nil)); err != nil || again != c {
-			t.Errorf("%+v became %+v, %v", c, again, err)
-		}
-	})
-}
-
-// A claim that is cut anywhere, or has any bit flipped, says nothing.
-func TestClaimDamage(t *testing.T) {
-	c := attempts.Claim{Run: "uid", Attempt: at(17, 2), Host: "h", By: "1.2.3", Boot: "b", At: 4}
-	whole := c.Append(nil)
-	for i := range whole {
-		if _, err := attempts.ParseClaim(whole[:i]); !errors.Is(err, attempts.ErrClaim) {
-			t.Errorf("cut at %d: %v", i, err)
-		}
-		for bit := range 8 {
-			b := slices.Clone(whole)
-			b[i] ^= 1 << bit
-			if _, err := attempts.ParseClaim(b); !errors.Is(err, attempts.ErrClaim) {
-				t.Errorf("bit %d of byte %d flipped: %v", bit, i, err)
-			}
-		}
-	}
-	for _, by := range []string{"", "1.2", "1.2.3.4", "1.-2.3", "a.b.c"} {
-		c.By = by
-		if _, err := attempts.ParseClaim(c.Append(nil)); err == nil {
-			t.Errorf("by %q is accepted", by)
 		}
 	}
 }

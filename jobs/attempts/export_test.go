@@ -12,11 +12,11 @@ func Of(d rundir.Disk, dir, run string, id jobs.AttemptID) (Fate, error) {
 }
 
 // Look returns those of the attempts of which a whole sentinel is shown.
-func Look(d rundir.Disk, dir, run string, ids []jobs.AttemptID) ([]Found, error) {
+func Look(d rundir.Disk, dir, run string, ids []jobs.AttemptID) ([]Fate, error) {
 	l := list(d, dir)
-	var out []Found
+	var out []Fate
 	for _, id := range ids {
-		if f, ok := l.sentinel(run, id); ok {
+		if f := l.fate(run, id); f.State == Finished {
 			out = append(out, f)
 		}
 	}

@@ -7,9 +7,9 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// Here says of which attempts the files are whole in a directory of attempts: it shows
-// their sentinel, which is the last of them that is written there, or brought there from
-// a host that keeps its own. Safe for concurrent use; nil: of none.
+// Here says of which attempts of hosts that keep their own files these were fetched into
+// the run directory. The name of the status file is enough: fetch renames it into place as
+// the last one, and only with a sentinel. Safe for concurrent use; nil: of none.
 type Here struct {
 	disk rundir.Disk
 	dir  string
@@ -24,7 +24,7 @@ const shardsHeld = 8
 // NewHere looks into dir/attempts, each shard when it is first asked for.
 func NewHere(d rundir.Disk, dir string) *Here { return &Here{disk: d, dir: dir} }
 
-// Has says whether the attempt's files are here.
+// Has reports whether the attempt's files are here.
 func (h *Here) Has(id jobs.AttemptID) bool {
 	if h == nil {
 		return false
@@ -37,5 +37,5 @@ func (h *Here) Has(id jobs.AttemptID) bool {
 	if len(h.l.shards) > shardsHeld {
 		clear(h.l.shards)
 	}
-	return h.l.shows(id, jobs.FileExit)
+	return h.l.shows(id, jobs.FileStatus)
 }

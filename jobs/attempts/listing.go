@@ -78,31 +78,17 @@ func touches(only jobs.Ranges, shard string) bool {
 	return err != nil || only.Overlaps(first, first+999)
 }
 
-// with returns the attempts of a shard of which it showed a file of one of these
-// kinds, in order.
-func (l *listing) with(shard string, kinds ...jobs.File) []jobs.AttemptID {
-	seen := map[jobs.AttemptID]bool{}
+// started returns the attempts of a shard that have a status file, in order.
+func (l *listing) started(shard string) []jobs.AttemptID {
+	var ids []jobs.AttemptID
 	for n := range l.shard(shard) {
-		name, kind, ok := cutLast(n)
-		id, err := jobs.ParseAttemptID(name)
-		if ok && err == nil && slices.Contains(kinds, jobs.File(kind)) && jobs.ShardDir(id.Job) == shard {
-			seen[id] = true
+		name, ok := strings.CutSuffix(n, "."+string(jobs.FileStatus))
+		if id, err := jobs.ParseAttemptID(name); ok && err == nil && jobs.ShardDir(id.Job) == shard {
+			ids = append(ids, id)
 		}
-	}
-	ids := make([]jobs.AttemptID, 0, len(seen))
-	for id := range seen {
-		ids = append(ids, id)
 	}
 	slices.SortFunc(ids, func(a, b jobs.AttemptID) int { return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.N, b.N)) })
 	return ids
-}
-
-func cutLast(s string) (before, after string, ok bool) {
-	i := strings.LastIndexByte(s, '.')
-	if i < 0 {
-		return s, "", false
-	}
-	return s[:i], s[i+1:], true
 }
 
 // shows says whether a file of the attempt was listed.

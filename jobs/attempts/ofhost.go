@@ -10,7 +10,7 @@ import (
 
 // Seen is what the directory shows of one host's attempts.
 type Seen struct {
-	Finished []Found          // a whole sentinel that this host wrote
+	Finished []Fate           // a whole sentinel that this host wrote
 	Claimed  []jobs.AttemptID // a claim of this host, and no whole sentinel of anybody
 	Never    []jobs.AttemptID // a tombstone that this host made: it will never start there
 	Beat     string           // content of the host's beat file without its newline; "" if none is shown
@@ -30,7 +30,7 @@ func OfHost(d rundir.Disk, dir, run, host string, ids []jobs.AttemptID) (Seen, e
 		case f.State == NeverStarts:
 			s.Never = append(s.Never, id)
 		case f.State == Finished:
-			s.Finished = append(s.Finished, Found{id, host, f.Slot, f.Outcome})
+			s.Finished = append(s.Finished, f)
 		case f.State == Claimed:
 			s.Claimed = append(s.Claimed, id)
 		}

@@ -26,7 +26,7 @@ func TestARunWithoutAskedIsKept(t *testing.T) {
 	}{
 		{"nothing was started", func(*Run) {}, false},
 		{"a journal", func(r *Run) { file(r, JournalDir, "1.jsonl") }, true},
-		{"attempts", func(r *Run) { file(r, AttemptsDir, "000", "1.1.claim") }, true},
+		{"attempts", func(r *Run) { file(r, AttemptsDir, "000", "1.1.status") }, true},
 		{"an owner", func(r *Run) { file(r, OwnerFile) }, true},
 		{"attempts and no journal", func(r *Run) { file(r, AttemptsDir, "000", "1.1.out"); os.Remove(r.Path(JournalDir)) }, true},
 		{"a journal and no nonce", func(r *Run) { file(r, JournalDir, "1.jsonl"); os.Remove(r.Path(NonceFile)) }, true},

@@ -211,7 +211,7 @@ func TestProgressAndOutput(t *testing.T) {
 		if err != nil || string(x.Data) != "two\n" || x.Offset != 4 || x.Size != 8 || x.Over {
 			t.Errorf("%+v %v", x, err)
 		}
-		for _, r := range []Read{{Attempt: jobs.AttemptID{Job: 9, N: 1}, File: jobs.FileOut}, {Attempt: jobs.AttemptID{Job: 1, N: 1}, File: jobs.FileExit}} {
+		for _, r := range []Read{{Attempt: jobs.AttemptID{Job: 9, N: 1}, File: jobs.FileOut}, {Attempt: jobs.AttemptID{Job: 1, N: 1}, File: jobs.FileStatus}} {
 			if _, err := l.v.Read(t.Context(), r); err == nil {
 				t.Errorf("%+v was read", r)
 			}

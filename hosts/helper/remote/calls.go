@@ -138,10 +138,6 @@ func fsync(fd int, path string) error {
 	return call("fsync", path, func() error { return unix.Fsync(fd) })
 }
 
-func fallocate(fd int, path string, n int64) error {
-	return call("fallocate", path, func() error { return unix.Fallocate(fd, 0, 0, n) })
-}
-
 func renameat(fromdir int, from string, todir int, to string) error {
 	return call("rename", from, func() error { return unix.Renameat(fromdir, from, todir, to) })
 }

@@ -11,9 +11,10 @@ import (
 
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/attempts"
 )
 
-var finalFile = regexp.MustCompile(`^run/attempts/[0-9]{3}/[0-9]+\.[0-9]+\.(claim|out|err|exit)$`)
+var finalFile = regexp.MustCompile(`^run/attempts/[0-9]{3}/[0-9]+\.[0-9]+\.(status|out|err)$`)
 
 // kills says that the plan ends a process of the given role ("" for any).
 func (p *plan) kills(role string) bool {
@@ -65,13 +66,13 @@ func (d *driver) checkAttempt(k *task, r *try) {
 		if runs != 1 && !r.outcome.Stopped || !k.want(&r.outcome) { // one that is stopped may not have come to note anything
 			d.wrong("%s ran %d times and is said to have ended with %+v", r.id, runs, r.outcome)
 		}
-		b, err := os.ReadFile(jobs.AttemptFile(d.w.runDir, r.id, jobs.FileExit))
+		b, err := os.ReadFile(jobs.AttemptFile(d.w.runDir, r.id, jobs.FileStatus))
 		if err != nil {
 			d.wrong("%s: %v; %s", r.id, err, d.trace())
 			return
 		}
-		if o, _, _, err := jobs.DecodeSentinel(b, d.w.run, r.id); err != nil || !sameEnd(&o, &r.outcome) {
-			d.wrong("%s: the sentinel says %+v, %v and not %+v", r.id, o, err, r.outcome)
+		if f := attempts.Decode(b, d.w.run, r.id); f.State != attempts.Finished || !sameEnd(&f.Outcome, &r.outcome) {
+			d.wrong("%s: the status file says %+v and not %+v", r.id, f, r.outcome)
 		}
 	case r.answer == hosts.NeverStarted:
 		if runs != 0 {

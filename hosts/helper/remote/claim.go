@@ -15,92 +15,103 @@ import (
 // errClaimed says that somebody else made the claim first.
 var errClaimed = errors.New("already claimed")
 
-func claimName(id jobs.AttemptID) string { return id.String() + "." + string(jobs.FileClaim) }
+func statusName(id jobs.AttemptID) string { return id.String() + "." + string(jobs.FileStatus) }
 
-// makeClaim creates the claim in the shard directory, or returns errClaimed. After
-// any other error nothing may be started: there may be a claim of ours or none.
-// On a network file system it is written as the file temp and linked, so that it is
-// there whole or not at all; on others temp is "".
-func makeClaim(dirfd int, temp string, c *attempts.Claim) error {
-	name := claimName(c.Attempt)
-	token := c.Append(make([]byte, 0, 200))
+// makeClaim creates the status file of an attempt in the shard directory, with the claim
+// and the bytes that are reserved for the outcome, and returns it open. It returns
+// errClaimed if somebody else has created it. After any other error nothing may be
+// started: there may be a claim of ours or none.
+//
+// On a network file system the file is written as temp, fsynced and linked, so that it is
+// there whole or not at all, and the server has said that there is room. On others temp
+// is "": a local file system keeps room for what has been written.
+func makeClaim(dirfd int, temp string, c *attempts.Claim) (int, error) {
+	name, content := statusName(c.Attempt), c.Encode()
 	if temp == "" {
-		fd, err := openat(dirfd, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, 0o600)
+		fd, err := openat(dirfd, name, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL, 0o600)
 		if err != nil {
-			return claimedBy(dirfd, name, token, err)
+			return openOurs(dirfd, name, content, err)
 		}
+		if err = pwrite(fd, name, content, 0); err == nil {
+			return fd, nil
+		}
+		closeFile(fd, name)
 		// What is not whole is nobody's claim, and as long as we hold the attempt nobody
 		// looks at it.
-		if err = finish(fd, name, token); err != nil && bury(dirfd, *c) != nil {
+		if bury(dirfd, *c) != nil {
 			again(func() error { return unlinkat(dirfd, name, 0) })
 		}
-		return err
+		return -1, err
 	}
-	fd, err := createTemp(temp)
-	if err != nil {
-		return err
+	if err := writeTemp(temp, content); err != nil {
+		return -1, err
 	}
 	defer again(func() error { return remove(temp) })
-	if err := finish(fd, temp, token); err != nil {
-		return err
-	}
 	if err := linkat(temp, dirfd, name); err != nil {
-		return claimedBy(dirfd, name, token, err)
+		return openOurs(dirfd, name, content, err)
 	}
-	return nil
+	// Under its name, because an NFS client keeps the name of an open file that is removed.
+	return openat(dirfd, name, unix.O_RDWR, 0)
 }
 
-// claimedBy says what an error of making the claim comes to: a server's reply can be
-// lost, its repeat then says "exists", and only the token inside tells that it was us.
-func claimedBy(dirfd int, name string, token []byte, err error) error {
-	buf := make([]byte, maxClaim)
-	n, rerr := readInto(dirfd, name, buf)
-	switch {
-	case rerr == nil && string(buf[:n]) == string(token):
-		return nil
-	case rerr == nil && errors.Is(err, unix.EEXIST):
-		return errClaimed
+// openOurs opens the status file that could not be created because of err, if its content
+// is ours: a server's reply can be lost, its repeat then says "exists", and only the token
+// inside tells that it was us.
+func openOurs(dirfd int, name string, content []byte, err error) (int, error) {
+	fd, oerr := openat(dirfd, name, unix.O_RDWR|unix.O_NONBLOCK, 0)
+	if oerr != nil {
+		return -1, err
 	}
-	return err
+	there := make([]byte, len(content)+1)
+	n, rerr := preadAll(fd, name, there)
+	if rerr == nil && string(there[:n]) == string(content) {
+		return fd, nil
+	}
+	closeFile(fd, name)
+	if rerr == nil && errors.Is(err, unix.EEXIST) {
+		err = errClaimed
+	}
+	return -1, err
 }
 
 // bury turns our own claim into a tombstone: the attempt was claimed, but it has
-// not been started and never will be. The longer line covers the shorter, so the
-// file is never seen empty.
+// not been started and never will be. It is written over the claim, so the file is never
+// seen empty.
 func bury(dirfd int, c attempts.Claim) error {
 	c.Tombstone = true
-	name := claimName(c.Attempt)
+	name := statusName(c.Attempt)
 	return again(func() error {
 		fd, err := openat(dirfd, name, unix.O_WRONLY, 0)
 		if err != nil {
 			return err
 		}
-		return finish(fd, name, c.Append(nil))
+		return finish(fd, name, c.Encode())
 	})
 }
 
 // entomb sees to it that an attempt of which the caller has made claim c, or has
-// tried to, is never started. It says whether that is certain: false when it was
+// tried to, is never started. It reports whether that is certain: false when it was
 // claimed by another, or when the file system does not let us know.
 func entomb(dirfd int, temp string, c attempts.Claim) bool {
 	tomb := c
 	tomb.Tombstone = true
-	err := makeClaim(dirfd, temp, &tomb)
-	if err == nil {
+	name := statusName(c.Attempt)
+	if fd, err := makeClaim(dirfd, temp, &tomb); err == nil {
+		closeFile(fd, name)
 		return true
 	}
-	buf := make([]byte, maxClaim)
-	n, err := readInto(dirfd, claimName(c.Attempt), buf)
+	buf := make([]byte, attempts.StatusBytes+1)
+	n, err := readInto(dirfd, name, buf)
 	if errors.Is(err, fs.ErrNotExist) {
 		return true // nobody has begun, and whoever asks next will find it so
 	}
-	there, perr := attempts.ParseClaim(buf[:n])
+	there := attempts.Decode(buf[:n], c.Run, c.Attempt)
 	switch {
-	case err != nil || perr != nil:
+	case err != nil:
 		return false
-	case there.Tombstone:
+	case there.State == attempts.NeverStarts:
 		return true
-	case there.By == c.By && there.At == c.At:
+	case there.State == attempts.Claimed && there.Claim == c:
 		return bury(dirfd, c) == nil
 	}
 	return false

@@ -3,6 +3,7 @@
 package remote
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -35,32 +36,35 @@ func TestClaim(t *testing.T) {
 		mine := attempts.Claim{Run: "r", Attempt: jobs.AttemptID{Job: 1, N: 1}, Host: "a", By: holder{1, 2, 3}.String(), Boot: "b", At: 4}
 		other := mine
 		other.Host = "c"
-		if err := makeClaim(fd, temp(), &mine); err != nil {
+		claim := func(c *attempts.Claim) error {
+			status, err := makeClaim(fd, temp(), c)
+			if err == nil {
+				b := make([]byte, attempts.StatusBytes+1)
+				if n, err := preadAll(status, "status", b); err != nil || string(b[:n]) != string(c.Encode()) {
+					t.Errorf("network %v: opened a file with %q, %v", network, b[:n], err)
+				}
+				unix.Close(status)
+			}
+			return err
+		}
+		if err := claim(&mine); err != nil {
 			t.Fatalf("network %v: %v", network, err)
 		}
-		if err := makeClaim(fd, temp(), &other); !errors.Is(err, errClaimed) {
+		if err := claim(&other); !errors.Is(err, errClaimed) {
 			t.Errorf("network %v: a second claim gave %v", network, err)
 		}
-		if err := makeClaim(fd, temp(), &mine); err != nil {
+		if err := claim(&mine); err != nil {
 			t.Errorf("our own claim again: %v", err)
 		}
 		if err := bury(fd, mine); err != nil {
 			t.Fatal(err)
 		}
-		b, _ := os.ReadFile(filepath.Join(dir, "1.1.claim"))
-		if c, err := attempts.ParseClaim(b); err != nil || !c.Tombstone || c.Host != "a" {
-			t.Errorf("network %v: buried claim %q, %v", network, b, err)
+		b, _ := os.ReadFile(filepath.Join(dir, "1.1.status"))
+		if f := attempts.Decode(b, "r", mine.Attempt); f.State != attempts.NeverStarts || f.Host != "a" {
+			t.Errorf("network %v: buried claim %q", network, b)
 		}
 		if names, _ := os.ReadDir(dir); len(names) != 1 {
 			t.Errorf("network %v: %v is left", network, names)
-		}
-		res, err := reserve(fd, mine.Attempt, network)
-		if err != nil {
-			t.Fatal(err)
-		}
-		unix.Close(res)
-		if st, err := os.Stat(filepath.Join(dir, "1.1.reserved")); err != nil || st.Size() != jobs.SentinelBytes {
-			t.Errorf("network %v: reserved %v, %v", network, st, err)
 		}
 	}
 }
@@ -69,37 +73,30 @@ func TestClaim(t *testing.T) {
 func TestProbeOfFiles(t *testing.T) {
 	w := newWorld(t)
 	f := w.start(w.open())
-	id := attemptID(t, "1.1")
-	mine := attempts.Claim{Run: w.run, Attempt: id, Host: "melon1", By: holder{1, 1 << 22, 3}.String(), Boot: bootID(), At: 4}
+	mine := w.claim("1.1", "melon1")
 	rebooted, elsewhere := mine, mine
 	rebooted.Boot = "another"
 	elsewhere.Host = "melon2"
-	good := jobs.EncodeSentinel(w.run, id, "melon1", 1, jobs.Outcome{Exit: 3, Started: 1, Ended: 2})
-	bad := append([]byte(nil), good...)
-	bad[20] ^= 1
+	good := mine.EncodeFinished(1, jobs.Outcome{Exit: 3, Started: 1, Ended: 2})
+	bad := bytes.Clone(good)
+	bad[attempts.SentinelAt+20] ^= 1
 	for _, c := range []struct {
-		name     string
-		claim    []byte
-		sentinel []byte
-		want     hosts.Answer
-		why      string
+		name   string
+		status []byte
+		want   hosts.Answer
+		why    string
 	}{
-		{"sentinel", mine.Append(nil), good, hosts.HasExited, ""},
-		{"no sentinel, supervisor gone", mine.Append(nil), nil, hosts.Dead, "supervisor died"},
-		{"damaged sentinel", mine.Append(nil), bad, hosts.Dead, "damaged"},
-		{"empty sentinel", mine.Append(nil), []byte{}, hosts.Dead, "damaged"},
-		{"rebooted", rebooted.Append(nil), nil, hosts.Dead, "rebooted"},
-		{"another host's", elsewhere.Append(nil), nil, hosts.Unknown, "melon2"},
-		{"empty claim", []byte{}, nil, hosts.Dead, ""},
+		{"sentinel", good, hosts.HasExited, ""},
+		{"no sentinel, supervisor gone", mine.Encode(), hosts.Dead, "supervisor died"},
+		{"damaged sentinel", bad, hosts.Dead, "sentinel is damaged"},
+		{"cut behind the claim", good[:attempts.SentinelAt], hosts.Dead, "sentinel is damaged"},
+		{"torn while it was filled", append(bytes.Clone(good[:700]), make([]byte, attempts.StatusBytes-700)...), hosts.Dead, "sentinel is damaged"},
+		{"rebooted", rebooted.Encode(), hosts.Dead, "rebooted"},
+		{"another host's", elsewhere.Encode(), hosts.Unknown, "melon2"},
+		{"empty", nil, hosts.Dead, "claim is damaged"},
+		{"only zeros", make([]byte, attempts.StatusBytes), hosts.Dead, "claim is damaged"},
 	} {
-		os.RemoveAll(filepath.Dir(w.file("1.1", jobs.FileClaim)))
-		if err := os.MkdirAll(filepath.Dir(w.file("1.1", jobs.FileClaim)), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		write(t, w.file("1.1", jobs.FileClaim), string(c.claim))
-		if c.sentinel != nil {
-			write(t, w.file("1.1", jobs.FileExit), string(c.sentinel))
-		}
+		w.put("1.1", jobs.FileStatus, c.status)
 		if p := f.probe("1.1"); p.Answer != c.want || !strings.Contains(p.Why, c.why) {
 			t.Errorf("%s: %v (%s), want %v (%s)", c.name, p.Answer, p.Why, c.want, c.why)
 		}

@@ -12,35 +12,34 @@ import (
 
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/attempts"
 )
 
 // Promise 3: whatever a job does to its own files, its outcome is the one that its
 // supervisor saw, and a whole sentinel says so in the end.
 func TestJobDamagesItsFiles(t *testing.T) {
 	for name, do := range map[string]string{
-		"removes the reservation":        "rm $F.reserved",
-		"empties the reservation":        ": > $F.reserved",
-		"writes into the reservation":    "printf '%600s' rubbish > $F.reserved",
-		"replaces the reservation":       "rm $F.reserved; echo rubbish > $F.reserved",
-		"moves it away":                  "mv $F.reserved $F.elsewhere",
-		"replaces it, keeping a link":    "ln $F.reserved $F.linked; rm $F.reserved; head -c 512 /dev/zero > $F.reserved",
-		"puts a link there":              "rm $F.reserved; ln -s /dev/null $F.reserved",
-		"puts a pipe there":              "rm $F.reserved; mkfifo $F.reserved",
-		"puts a directory there":         "rm $F.reserved; mkdir $F.reserved",
-		"writes a sentinel":              "echo rubbish > $F.exit",
-		"writes an empty sentinel":       ": > $F.exit",
-		"makes a link of the sentinel":   "ln -s /dev/zero $F.exit",
-		"makes a pipe of the sentinel":   "mkfifo $F.exit",
-		"removes the claim":              "rm $F.claim",
-		"empties the claim":              ": > $F.claim",
-		"makes a pipe of the claim":      "rm $F.claim; mkfifo $F.claim",
-		"removes everything":             "rm $F.*",
-		"removes the directory":          "rm -r $DCS_RUN_DIR/attempts",
-		"pipes in place of its outputs":  "rm $F.out $F.err; mkfifo $F.out $F.err",
-		"makes the directory read-only":  "chmod 500 $DCS_RUN_DIR/attempts/000",
-		"steals the name of the claim":   "rm $F.claim; ln -s /etc/passwd $F.claim",
-		"truncates its outputs":          ": > $F.out; : > $F.err",
-		"makes a directory of the claim": "rm $F.claim; mkdir $F.claim",
+		"removes its status":            "rm $F.status",
+		"empties its status":            ": > $F.status",
+		"cuts its status":               "truncate -s 600 $F.status",
+		"writes a longer status":        "head -c 1100 /dev/zero | tr '\\0' x > $F.status",
+		"spoils its claim":              "printf rubbish | dd of=$F.status conv=notrunc",
+		"writes a sentinel":             "printf '%512s' rubbish | dd of=$F.status bs=512 seek=1 conv=notrunc",
+		"appends to its status":         "echo rubbish >> $F.status",
+		"replaces its status":           "rm $F.status; echo rubbish > $F.status",
+		"replaces its status by a copy": "cp $F.status $F.copy; mv $F.copy $F.status",
+		"moves it away":                 "mv $F.status $F.elsewhere",
+		"replaces it, keeping a link":   "ln $F.status $F.linked; rm $F.status; head -c 1024 /dev/zero > $F.status",
+		"puts a link there":             "rm $F.status; ln -s /dev/null $F.status",
+		"puts a link to its own there":  "mv $F.status $F.elsewhere; ln -s $F.elsewhere $F.status",
+		"puts a pipe there":             "rm $F.status; mkfifo $F.status",
+		"puts a directory there":        "rm $F.status; mkdir $F.status",
+		"puts a full directory there":   "rm $F.status; mkdir -p $F.status/x/y",
+		"removes everything":            "rm $F.*",
+		"removes the directory":         "rm -r $DCS_RUN_DIR/attempts",
+		"pipes in place of its outputs": "rm $F.out $F.err; mkfifo $F.out $F.err",
+		"makes the directory read-only": "chmod 500 $DCS_RUN_DIR/attempts/000",
+		"truncates its outputs":         ": > $F.out; : > $F.err",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -57,9 +56,8 @@ func TestJobDamagesItsFiles(t *testing.T) {
 			}
 			f.bye()
 			os.Chmod(w.runDir+"/attempts/000", 0o700)
-			o, _, _, err := jobs.DecodeSentinel([]byte(w.content("17.2", jobs.FileExit)), w.run, attemptID(t, "17.2"))
-			if err != nil || o.Exit != 7 {
-				t.Errorf("sentinel: %+v, %v", o, err)
+			if f := w.status("17.2"); f.State != attempts.Finished || f.Outcome.Exit != 7 || f.Damaged {
+				t.Errorf("status: %+v, want exit 7", f)
 			}
 		})
 	}
@@ -69,14 +67,16 @@ func TestJobDamagesItsFiles(t *testing.T) {
 // supervisor wrote. What is not whole any more is no success for anybody.
 func TestDamageAfterTheEnd(t *testing.T) {
 	for name, do := range map[string]string{
-		"rubbish":  "echo rubbish > $F.exit",
-		"empty":    ": > $F.exit",
-		"cut":      "truncate -s 300 $F.exit",
-		"link":     "rm $F.exit; ln -s /dev/zero $F.exit",
-		"pipe":     "rm $F.exit; mkfifo $F.exit",
-		"other's":  "cp $DCS_RUN_DIR/attempts/000/18.1.exit $F.exit",
-		"one byte": "printf X | dd of=$F.exit bs=1 seek=40 conv=notrunc",
-		"removed":  "rm $F.exit",
+		"rubbish":  "echo rubbish > $F.status",
+		"empty":    ": > $F.status",
+		"cut":      "truncate -s 800 $F.status",
+		"emptied":  "truncate -s 512 $F.status; truncate -s 1024 $F.status",
+		"longer":   "echo >> $F.status",
+		"link":     "rm $F.status; ln -s /dev/zero $F.status",
+		"pipe":     "rm $F.status; mkfifo $F.status",
+		"other's":  "cp $DCS_RUN_DIR/attempts/000/18.1.status $F.status",
+		"one byte": "printf X | dd of=$F.status bs=1 seek=552 conv=notrunc",
+		"removed":  "rm $F.status",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -87,7 +87,7 @@ func TestDamageAfterTheEnd(t *testing.T) {
 			f.launch(job("17.2", "exit 0"))
 			f.exit("17.2")
 			f.kill9()
-			damage := "F=" + strings.TrimSuffix(w.file("17.2", jobs.FileExit), ".exit") + "; DCS_RUN_DIR=" + w.runDir + "; " + do
+			damage := "F=" + strings.TrimSuffix(w.file("17.2", jobs.FileStatus), ".status") + "; DCS_RUN_DIR=" + w.runDir + "; " + do
 			if out, err := shell(damage); err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
@@ -124,7 +124,7 @@ func TestTracelessDeath(t *testing.T) {
 func TestReadOfPipe(t *testing.T) {
 	w := newWorld(t)
 	f := w.start(w.open())
-	w.put("17.2", jobs.FileClaim, nil)
+	w.put("17.2", jobs.FileStatus, nil)
 	if err := unix.Mkfifo(w.file("17.2", jobs.FileOut), 0o600); err != nil {
 		t.Fatal(err)
 	}

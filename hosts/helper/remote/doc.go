@@ -13,8 +13,9 @@
 // a ticket into the pipe that all its supervisors read. A ticket is a doorbell: it
 // names a spec. Taking a spec is a rename into taken/, whose name says who took
 // it; withdrawing it is an unlink in in/; so exactly one of both happens. The
-// supervisor then makes the claim, reserves the sentinel, runs the job, writes
-// the sentinel and removes the taken spec. On a FIFO in the spool it tells the
+// supervisor then creates the status file, which holds the claim and reserved
+// bytes, runs the job, writes the sentinel into these and removes the taken
+// spec. On a FIFO in the spool it tells the
 // helper of that time; a lost line is made up for by looking at taken/ and at
 // the sentinels, every few seconds.
 //

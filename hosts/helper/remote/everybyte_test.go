@@ -40,11 +40,10 @@ func (w *world) still() (*helper, attempts.Claim) {
 	}
 	h := &helper{open: w.open(), dir: w.runDir, spool: sp, resolved: map[jobs.AttemptID]bool{},
 		cfg: slotConfig{Run: w.run, Host: "melon1", Dir: w.runDir, Boot: bootID()}}
-	id := attemptID(w.t, "1.1")
-	if err := os.MkdirAll(filepath.Dir(w.file("1.1", jobs.FileClaim)), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(w.file("1.1", jobs.FileStatus)), 0o700); err != nil {
 		w.t.Fatal(err)
 	}
-	return h, attempts.Claim{Run: w.run, Attempt: id, Host: "melon1", By: holder{1, 1 << 22, 3}.String(), Boot: h.cfg.Boot, At: 4}
+	return h, w.claim("1.1", "melon1")
 }
 
 // Promise 3: no damage to a sentinel makes another outcome of it, whether it is
@@ -52,20 +51,19 @@ func (w *world) still() (*helper, attempts.Claim) {
 func TestEveryByteOfSentinel(t *testing.T) {
 	w := newWorld(t)
 	h, c := w.still()
-	write(t, w.file("1.1", jobs.FileClaim), string(c.Append(nil)))
-	whole := jobs.EncodeSentinel(w.run, c.Attempt, "melon1", 1, jobs.Outcome{Started: 1, Ended: 2})
+	write(t, w.file("1.1", jobs.FileStatus), string(c.Encode()))
+	whole := c.EncodeFinished(1, jobs.Outcome{Started: 1, Ended: 2})
 	n := 0
-	for i, path := range []string{w.file("1.1", jobs.FileExit), h.spool.path(dirDone, "1.1")} {
-		damages(whole, func(what string, at int, bad []byte) {
+	for i, path := range []string{w.file("1.1", jobs.FileStatus), h.spool.path(dirDone, "1.1")} {
+		damages(whole[attempts.SentinelAt:], func(what string, at int, bad []byte) {
 			if n++; i > 0 && n%7 != 0 {
 				return // the same eyes
 			}
-			if err := os.WriteFile(path, bad, 0o600); err != nil {
+			if err := os.WriteFile(path, append(bytes.Clone(whole[:attempts.SentinelAt]), bad...), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			p := hosts.ProbedJob{Attempt: c.Attempt}
-			if torn, err := h.sentinel(&p); !torn || err != nil || p.Answer != hosts.Unknown {
-				t.Fatalf("%s: %s %d: torn %v, %v, %+v", path, what, at, torn, err, p)
+			if f, err := h.fate(c.Attempt); err != nil || f.State != attempts.Claimed || i == 0 && f.Damaged != (at > 0 || what != "zeros from") {
+				t.Fatalf("%s: %s %d: %+v, %v", path, what, at, f, err)
 			}
 			if n%997 == 0 { // the rest looks at all processes
 				if p := h.examine(c.Attempt, pgroup{}); p.Answer != hosts.Dead {
@@ -77,9 +75,6 @@ func TestEveryByteOfSentinel(t *testing.T) {
 		if p := h.examine(c.Attempt, pgroup{}); p.Answer != hosts.Dead {
 			t.Errorf("%s: %+v", path, p)
 		}
-		if err := os.Remove(path); err != nil {
-			t.Error(err)
-		}
 	}
 	t.Logf("%d damaged sentinels", n)
 }
@@ -89,10 +84,9 @@ func TestEveryByteOfSentinel(t *testing.T) {
 func TestDamageHidesNothing(t *testing.T) {
 	w := newWorld(t)
 	h, c := w.still()
-	write(t, w.file("1.1", jobs.FileClaim), string(c.Append(nil)))
-	whole := string(jobs.EncodeSentinel(w.run, c.Attempt, "melon1", 1, jobs.Outcome{Exit: 3, Started: 1, Ended: 2}))
-	for _, pair := range [][2]string{{whole, whole[:100]}, {whole[:100], whole}} {
-		write(t, w.file("1.1", jobs.FileExit), pair[0])
+	whole := string(c.EncodeFinished(1, jobs.Outcome{Exit: 3, Started: 1, Ended: 2}))
+	for _, pair := range [][2]string{{whole, whole[:600]}, {whole[:600], whole}, {string(c.Encode()), whole}} {
+		write(t, w.file("1.1", jobs.FileStatus), pair[0])
 		write(t, h.spool.path(dirDone, "1.1"), pair[1])
 		if p := h.examine(c.Attempt, pgroup{}); p.Answer != hosts.HasExited || p.Outcome.Exit != 3 {
 			t.Errorf("%+v", p)
@@ -107,7 +101,7 @@ func TestEveryByteOfClaim(t *testing.T) {
 		w := newWorld(t)
 		h, c := w.still()
 		c.Tombstone = tombstone
-		path := w.file("1.1", jobs.FileClaim)
+		path := w.file("1.1", jobs.FileStatus)
 		dir, err := openDir(filepath.Dir(path))
 		if err != nil {
 			t.Fatal(err)
@@ -116,22 +110,24 @@ func TestEveryByteOfClaim(t *testing.T) {
 		other := c
 		other.Tombstone, other.By = false, holder{2, 1 << 22, 4}.String()
 		n := 0
-		damages(c.Append(nil), func(what string, at int, bad []byte) {
+		damages(c.Encode()[:attempts.SentinelAt], func(what string, at int, bad []byte) {
 			n++
+			if what != "cut at" {
+				bad = append(bad, make([]byte, attempts.SentinelAt)...)
+			}
 			if err := os.WriteFile(path, bad, 0o600); err != nil {
 				t.Fatal(err)
 			}
 			for _, temp := range []string{"", h.cfg.temps(holder{2, 1 << 22, 4}).path()} {
-				if err := makeClaim(dir, temp, &other); !errors.Is(err, errClaimed) {
+				if _, err := makeClaim(dir, temp, &other); !errors.Is(err, errClaimed) {
 					t.Fatalf("%s %d: another claim gave %v", what, at, err)
 				}
 			}
 			if entomb(dir, "", other) {
 				t.Fatalf("%s %d: it was buried by somebody else", what, at)
 			}
-			got, answer, err := h.readClaim(c.Attempt, true)
-			if answer != hosts.Dead || err != nil || got != (attempts.Claim{}) {
-				t.Fatalf("%s %d: %v, %v, %+v", what, at, answer, err, got)
+			if f, err := h.fate(c.Attempt); err != nil || f.State != attempts.Unreadable || f.Claim != (attempts.Claim{}) {
+				t.Fatalf("%s %d: %+v, %v", what, at, f, err)
 			}
 			if b, err := os.ReadFile(path); err != nil || !bytes.Equal(b, bad) {
 				t.Fatalf("%s %d: it was changed to %q, %v", what, at, b, err)

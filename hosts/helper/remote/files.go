@@ -37,11 +37,15 @@ func readInto(dirfd int, path string, buf []byte) (int, error) {
 		return 0, err
 	}
 	defer closeFile(fd, path)
-	have := 0
+	return preadAll(fd, path, buf)
+}
+
+// preadAll reads an open file from its beginning until buf is full or the file ends.
+func preadAll(fd int, path string, buf []byte) (have int, err error) {
 	for have < len(buf) {
-		n, err := read(fd, path, buf[have:])
+		n, err := pread(fd, path, buf[have:], int64(have))
 		if err != nil {
-			return 0, err
+			return have, err
 		}
 		if n == 0 {
 			break

@@ -13,6 +13,7 @@ import (
 	"dcs-tui/hosts"
 	"dcs-tui/hosts/hosttest"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/attempts"
 )
 
 // tmpfs mounts a small disk of its own at dir.
@@ -55,13 +56,13 @@ func apart(t *testing.T, size string) (w *world, open *hosts.Open, disk, dir str
 
 func (w *world) whole(dir, id string, exit int) {
 	w.t.Helper()
-	b, err := os.ReadFile(jobs.AttemptFile(dir, attemptID(w.t, id), jobs.FileExit))
+	b, err := os.ReadFile(jobs.AttemptFile(dir, attemptID(w.t, id), jobs.FileStatus))
 	if err != nil {
 		w.t.Error(err)
 		return
 	}
-	if o, _, _, err := jobs.DecodeSentinel(b, w.run, attemptID(w.t, id)); err != nil || o.Exit != exit {
-		w.t.Errorf("sentinel of %s: %+v, %v; want exit %d", id, o, err, exit)
+	if f := attempts.Decode(b, w.run, attemptID(w.t, id)); f.State != attempts.Finished || f.Outcome.Exit != exit {
+		w.t.Errorf("status of %s: %+v; want exit %d", id, f, exit)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/attempts"
 )
 
 // "What bad input gets": a 1 MB command line and 100 MB of output.
@@ -54,12 +55,12 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("the job that filled the disk: %+v", out)
 	}
 	dir := filepath.Join(disk, w.run)
-	b, err := os.ReadFile(jobs.AttemptFile(dir, attemptID(t, "1.1"), jobs.FileExit))
+	b, err := os.ReadFile(jobs.AttemptFile(dir, attemptID(t, "1.1"), jobs.FileStatus))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s, _, _, err := jobs.DecodeSentinel(b, w.run, attemptID(t, "1.1")); err != nil || s.Exit != 6 {
-		t.Errorf("sentinel %+v, %v", s, err)
+	if f := attempts.Decode(b, w.run, attemptID(t, "1.1")); f.State != attempts.Finished || f.Outcome.Exit != 6 {
+		t.Errorf("status %+v, want exit 6", f)
 	}
 	ran := filepath.Join(w.runDir, "ran")
 	f.launch(job("2.1", "echo x > "+ran))
@@ -84,26 +85,26 @@ func TestSentinelDelayed(t *testing.T) {
 	w := newWorld(t)
 	gate, ready := w.fifo("gate"), w.fifo("ready")
 	f := w.start(w.open())
-	attempts, away := filepath.Join(w.runDir, "attempts"), filepath.Join(w.runDir, "away")
-	f.launch(job("1.1", "rm -r "+attempts+"; echo up > "+ready+"; read x < "+gate+"; exit 3"))
+	dir, away := filepath.Join(w.runDir, "attempts"), filepath.Join(w.runDir, "away")
+	f.launch(job("1.1", "rm -r "+dir+"; echo up > "+ready+"; read x < "+gate+"; exit 3"))
 	w.hear(ready)
-	write(t, attempts, "in the way")
+	write(t, dir, "in the way")
 	w.say(gate)
 	if o := f.exit("1.1"); o.Exit != 3 {
 		t.Errorf("%+v, want exit 3", o)
 	}
 	await(f, func(m *hosts.Trouble) bool { return strings.Contains(m.Text, "could not be written") })
-	if err := os.Rename(attempts, away); err != nil {
+	if err := os.Rename(dir, away); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.MkdirAll(filepath.Join(attempts, "000"), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(dir, "000"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if p := f.probe("1.1"); p.Answer != hosts.HasExited || p.Outcome.Exit != 3 {
 		t.Errorf("asked: %+v", p)
 	}
 	f.bye() // settles
-	if s, _, _, err := jobs.DecodeSentinel([]byte(w.content("1.1", jobs.FileExit)), w.run, attemptID(t, "1.1")); err != nil || s.Exit != 3 {
-		t.Errorf("sentinel %+v, %v", s, err)
+	if f := w.status("1.1"); f.State != attempts.Finished || f.Outcome.Exit != 3 {
+		t.Errorf("status %+v, want exit 3", f)
 	}
 }

@@ -19,7 +19,7 @@ func TestLinksAreNotFollowed(t *testing.T) {
 	w := newWorld(t)
 	f := w.start(w.open())
 	secret := filepath.Join(w.base, "secret")
-	for i, file := range []jobs.File{jobs.FileOut, jobs.FileErr, jobs.FileReserved} {
+	for i, file := range []jobs.File{jobs.FileOut, jobs.FileErr} {
 		id := fmt.Sprintf("%d.1", i+1)
 		write(t, secret, "secret")
 		must(t, os.MkdirAll(filepath.Dir(w.file(id, file)), 0o700))

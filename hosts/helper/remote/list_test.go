@@ -64,12 +64,11 @@ func TestList(t *testing.T) {
 	}
 	f.probe("16.1") // makes a tombstone
 	// Kept on the host, though its directory has something else in its place.
-	id := attemptID(t, "17.1")
-	w.put("17.1", jobs.FileClaim, nil)
-	if err := os.Mkdir(w.file("17.1", jobs.FileExit), 0o700); err != nil {
+	if err := os.Mkdir(w.file("17.1", jobs.FileStatus), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	write(t, w.spool().path(dirDone, "17.1"), string(jobs.EncodeSentinel(w.run, id, "melon1", 1, jobs.Outcome{Exit: 7})))
+	ended := w.claim("17.1", "melon1")
+	write(t, w.spool().path(dirDone, "17.1"), string(ended.EncodeFinished(1, jobs.Outcome{Exit: 7})))
 	// Half written by a helper that died; nobody was rung.
 	write(t, w.spool().path(dirIn, specName(1, attemptID(t, "18.1"))), "DCS1 torn")
 
@@ -90,10 +89,10 @@ func TestList(t *testing.T) {
 			t.Errorf("%s: %+v, want exit %d", id, all[id], exit)
 		}
 	}
-	if _, err := os.Stat(w.file("18.1", jobs.FileClaim)); err == nil {
+	if _, err := os.Stat(w.file("18.1", jobs.FileStatus)); err == nil {
 		t.Error("listing made a claim")
 	}
-	os.Remove(w.file("17.1", jobs.FileExit))
+	os.Remove(w.file("17.1", jobs.FileStatus))
 	w.say(gate)
 	f.exit("3.1")
 	f.bye()

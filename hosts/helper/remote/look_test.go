@@ -29,14 +29,15 @@ func (w *world) put(id string, f jobs.File, content []byte) {
 // claimed leaves a claim of a process that is no more.
 func (w *world) claimed(id, host string, tombstone bool) {
 	w.t.Helper()
-	c := attempts.Claim{Tombstone: tombstone, Run: w.run, Attempt: attemptID(w.t, id), Host: host,
-		By: holder{1, 1 << 22, 3}.String(), Boot: bootID(), At: 4}
-	w.put(id, jobs.FileClaim, c.Append(nil))
+	c := w.claim(id, host)
+	c.Tombstone = tombstone
+	w.put(id, jobs.FileStatus, c.Encode())
 }
 
 func (w *world) sentinel(id, host string, o jobs.Outcome) {
 	w.t.Helper()
-	w.put(id, jobs.FileExit, jobs.EncodeSentinel(w.run, attemptID(w.t, id), host, 1, o))
+	c := w.claim(id, host)
+	w.put(id, jobs.FileStatus, c.EncodeFinished(1, o))
 }
 
 // X2: what a host that cannot be asked has left in the shared directory is read
@@ -46,11 +47,12 @@ func TestLookForAnotherHost(t *testing.T) {
 	w.sentinel("1.1", "melon2", jobs.Outcome{Exit: 3, Started: 1, Ended: 2})
 	w.put("1.1", jobs.FileErr, []byte("no such thing\n"))
 	w.sentinel("2.1", "melon3", jobs.Outcome{})
-	w.put("3.1", jobs.FileExit, nil)
 	w.claimed("3.1", "melon2", false)
 	w.claimed("4.1", "melon2", true)
-	w.put("5.1", jobs.FileExit, jobs.EncodeSentinel("another", attemptID(t, "5.1"), "melon2", 1, jobs.Outcome{}))
-	w.put("6.1", jobs.FileExit, jobs.EncodeSentinel(w.run, attemptID(t, "1.1"), "melon2", 1, jobs.Outcome{}))
+	another := w.claim("5.1", "melon2")
+	another.Run = "another"
+	w.put("5.1", jobs.FileStatus, another.EncodeFinished(1, jobs.Outcome{}))
+	w.put("6.1", jobs.FileStatus, []byte(w.content("1.1", jobs.FileStatus)))
 	write(t, attempts.BeatFile(w.runDir, "melon2"), "17 b\n")
 	f := w.start(w.open())
 	var ids []jobs.AttemptID
@@ -69,7 +71,7 @@ func TestLookForAnotherHost(t *testing.T) {
 	if len(m.Jobs) != 1 || m.Jobs[0].Attempt != ids[1] || m.Beat != "" {
 		t.Errorf("of the other: %+v", m)
 	}
-	if _, err := os.Stat(w.file("7.1", jobs.FileClaim)); err == nil {
+	if _, err := os.Stat(w.file("7.1", jobs.FileStatus)); err == nil {
 		t.Error("looking made a claim")
 	}
 	f.bye()

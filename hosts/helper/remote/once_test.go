@@ -175,8 +175,8 @@ func TestTombstone(t *testing.T) {
 	if p := f.probe("5.1"); p.Answer != hosts.NeverStarted {
 		t.Fatalf("answer %v, want never started", p.Answer)
 	}
-	if c, err := attempts.ParseClaim([]byte(w.content("5.1", jobs.FileClaim))); err != nil || !c.Tombstone {
-		t.Errorf("claim %+v, %v: want a tombstone", c, err)
+	if f := w.status("5.1"); f.State != attempts.NeverStarts {
+		t.Errorf("status %+v: want a tombstone", f)
 	}
 	f.launch(job("5.1", "echo ran"))
 	if p := f.probed("5.1"); p.Answer != hosts.NeverStarted {

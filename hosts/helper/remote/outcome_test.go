@@ -3,12 +3,12 @@
 package remote
 
 import (
-	"os"
 	"strings"
 	"testing"
 
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/attempts"
 )
 
 // X4, D8: exact exit or signal of every job, with a whole sentinel beside it.
@@ -47,17 +47,13 @@ func TestOutcomes(t *testing.T) {
 		if !strings.Contains(o.Error+o.LastLine, c.text) {
 			t.Errorf("%s (%q): neither %q nor %q mention %q", id, c.job.Command, o.Error, o.LastLine, c.text)
 		}
-		b := []byte(w.content(id, jobs.FileExit))
-		s, host, slot, err := jobs.DecodeSentinel(b, w.run, c.job.Attempt)
-		if err != nil || host != "melon1" || slot < 1 || slot > 2 {
-			t.Errorf("%s: sentinel of host %q slot %d: %v", id, host, slot, err)
+		f := w.status(id)
+		if f.State != attempts.Finished || f.Host != "melon1" || f.Slot < 1 || f.Slot > 2 || f.Claim.Host != "melon1" {
+			t.Errorf("%s: status %+v, want that of host melon1", id, f)
 		}
 		o.LastLine = ""
-		if s != o {
-			t.Errorf("%s: the sentinel says %+v, the report %+v", id, s, o)
-		}
-		if _, err := os.Stat(w.file(id, jobs.FileReserved)); !os.IsNotExist(err) {
-			t.Errorf("%s: the reservation is still there", id)
+		if f.Outcome != o {
+			t.Errorf("%s: the status file says %+v, the report %+v", id, f.Outcome, o)
 		}
 	}
 	if got := w.content("1.1", jobs.FileOut) + w.content("1.1", jobs.FileErr); got != "out\nerr\n" {

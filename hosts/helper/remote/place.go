@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"dcs-tui/hosts"
-	"dcs-tui/jobs"
+	"dcs-tui/jobs/attempts"
 )
 
 // The place of a host's attempts is decided once in a run, and noted in work_dir. A
@@ -143,7 +143,7 @@ func absent(err error) bool {
 	return false
 }
 
-// tryWrite makes dir and writes a sentinel's worth of bytes there for good, so
+// tryWrite makes dir and writes a status file's worth of bytes there for good, so
 // that a directory that is read-only or full is found now, not by the first job.
 func tryWrite(t temps) error {
 	if err := makeDirs(t.dir); err != nil {
@@ -153,7 +153,7 @@ func tryWrite(t temps) error {
 		return err
 	}
 	temp := t.path()
-	err := writeTemp(temp, make([]byte, jobs.SentinelBytes))
+	err := writeTemp(temp, make([]byte, attempts.StatusBytes))
 	if err == nil {
 		err = again(func() error { return remove(temp) })
 	}

@@ -247,7 +247,7 @@ func TestEntomb(t *testing.T) {
 	other.By, buried.By, buried.Tombstone = "2.4711.5", "0.4711.5", true
 	repeat := mine
 	repeat.At++ // an earlier start by the same supervisor
-	path := w.file("1.1", jobs.FileClaim)
+	path := w.file("1.1", jobs.FileStatus)
 	dir, err := openDir(filepath.Dir(path))
 	if err != nil {
 		t.Fatal(err)
@@ -259,11 +259,12 @@ func TestEntomb(t *testing.T) {
 		want  bool
 	}{
 		{"no claim", "", true},
-		{"our claim", string(mine.Append(nil)), true},
-		{"a tombstone", string(buried.Append(nil)), true},
-		{"another's claim", string(other.Append(nil)), false},
-		{"our claim of another time", string(repeat.Append(nil)), false},
-		{"a damaged claim", string(mine.Append(nil)[:50]), false},
+		{"our claim", string(mine.Encode()), true},
+		{"a tombstone", string(buried.Encode()), true},
+		{"another's claim", string(other.Encode()), false},
+		{"our claim of another time", string(repeat.Encode()), false},
+		{"our attempt has ended", string(mine.EncodeFinished(1, jobs.Outcome{})), false},
+		{"a damaged claim", string(mine.Encode()[:50]), false},
 	} {
 		os.Remove(path)
 		if c.there != "" {
@@ -273,8 +274,8 @@ func TestEntomb(t *testing.T) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 		b, err := os.ReadFile(path)
-		there, perr := attempts.ParseClaim(b)
-		if c.want && (perr != nil || !there.Tombstone) || !c.want && string(b) != c.there {
+		there := attempts.Decode(b, mine.Run, mine.Attempt)
+		if c.want && there.State != attempts.NeverStarts || !c.want && string(b) != c.there {
 			t.Errorf("%s: it is now %q, %v", c.name, b, err)
 		}
 	}

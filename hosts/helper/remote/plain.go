@@ -44,16 +44,9 @@ func readPlain(path string, n int) ([]byte, error) {
 	}
 	defer closeFile(fd, path)
 	b := make([]byte, n)
-	have := 0
-	for have < n {
-		k, err := pread(fd, path, b[have:], int64(have))
-		if err != nil {
-			return nil, err
-		}
-		if k == 0 {
-			break
-		}
-		have += k
+	n, err = preadAll(fd, path, b)
+	if err != nil {
+		return nil, err
 	}
-	return b[:have], nil
+	return b[:n], nil
 }

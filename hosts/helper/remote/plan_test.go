@@ -159,6 +159,6 @@ func (p *plan) full(op, path string, done bool) error {
 }
 
 var (
-	needsRoom   = map[string]bool{"create": true, "write": true, "fsync": true, "fallocate": true, "mkdir": true, "mkfifo": true, "link": true}
-	attemptFile = regexp.MustCompile(`^[0-9.]+\.(claim|out|err|exit|reserved)`)
+	needsRoom   = map[string]bool{"create": true, "write": true, "fsync": true, "mkdir": true, "mkfifo": true, "link": true}
+	attemptFile = regexp.MustCompile(`^[0-9.]+\.(status|out|err)`)
 )

@@ -4,8 +4,8 @@ package remote
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -79,7 +79,7 @@ func (h *helper) tell(found []hosts.ProbedJob) {
 
 // examine finds out what became of an attempt from the files alone: a sentinel,
 // held by a living supervisor, a claim. "Never started" it says only after it
-// has made the claim itself; "dead" only when nothing of the attempt is left.
+// has created the status file itself; "dead" only when nothing of the attempt is left.
 // job is its process group, as far as it is known.
 func (h *helper) examine(id jobs.AttemptID, job pgroup) hosts.ProbedJob {
 	return h.inspect(id, job, true)
@@ -97,10 +97,11 @@ func (h *helper) inspect(id jobs.AttemptID, job pgroup, settle bool) hosts.Probe
 	}
 	by, holds := taken[id]
 	held := holds && by.alive()
-	torn, err := h.sentinel(&p)
+	f, err := h.fate(id)
 	switch {
-	case p.Answer == hosts.HasExited:
-		return p // held or not: its supervisor may be busy with the next before it says so
+	case f.State == attempts.Finished: // held or not: its supervisor may be busy with the next before it says so
+		p.Answer, p.Slot, p.Started, p.Outcome = hosts.HasExited, f.Slot, f.Outcome.Started, &f.Outcome
+		return p
 	case held:
 		p.Answer, p.Slot, p.Started = hosts.IsRunning, by.slot, h.takenAt(id, by)
 		return p
@@ -108,7 +109,7 @@ func (h *helper) inspect(id jobs.AttemptID, job pgroup, settle bool) hosts.Probe
 		p.Why = err.Error()
 		return p
 	}
-	// A job can remove its claim. What shows that it was started is looked for
+	// A job can remove its status file. What shows that it was started is looked for
 	// before a tombstone is made, and outweighs it ever after.
 	started := job.id != 0
 	if !started {
@@ -117,23 +118,29 @@ func (h *helper) inspect(id jobs.AttemptID, job pgroup, settle bool) hosts.Probe
 			return p
 		}
 	}
-	c, answer, err := h.readClaim(id, settle)
+	if f.State == attempts.Nothing && settle {
+		switch err := h.tombstone(id); {
+		case errors.Is(err, errClaimed):
+			return h.inspect(id, job, false)
+		case err != nil:
+			p.Why = err.Error()
+			return p
+		}
+		f.State = attempts.NeverStarts
+	}
 	switch {
-	case err != nil:
-		p.Why = err.Error()
-		return p
-	case answer == hosts.Unknown && !started:
+	case f.State == attempts.Nothing && !started:
 		p.Why = "it was not claimed"
 		return p
-	case answer == hosts.NeverStarted && (!started || c.Tombstone && !byProber(c)):
+	case f.State == attempts.NeverStarts && (!started || f.Claim.Tombstone && !byProber(f.Claim)):
 		if left := h.endHeld(id, holds); len(left) > 0 {
 			p.Why = notEnded + name(left)
 			return p
 		}
-		p.Answer = answer
+		p.Answer = hosts.NeverStarted
 		return p
 	}
-	return h.bodies(p, c, torn, job)
+	return h.bodies(p, f, job)
 }
 
 // byProber says that a tombstone was made by someone who found no claim, not by the
@@ -151,9 +158,9 @@ func (h *helper) endHeld(id jobs.AttemptID, held bool) []proc {
 
 const notEnded = "processes of it could not be ended: "
 
-// leftFiles says whether the attempt has files that are made after the claim.
+// leftFiles reports whether the attempt has files that are made after the claim.
 func (h *helper) leftFiles(id jobs.AttemptID) (bool, error) {
-	for _, f := range []jobs.File{jobs.FileReserved, jobs.FileOut} {
+	for _, f := range []jobs.File{jobs.FileOut, jobs.FileErr} {
 		if _, err := stat(jobs.AttemptFile(h.dir, id, f)); !errors.Is(err, fs.ErrNotExist) {
 			return err == nil, err
 		}
@@ -163,7 +170,8 @@ func (h *helper) leftFiles(id jobs.AttemptID) (bool, error) {
 
 // bodies decides about an attempt that was claimed, is held by nobody, and has
 // no sentinel: it is dead once nothing of it is left.
-func (h *helper) bodies(p hosts.ProbedJob, c attempts.Claim, torn bool, job pgroup) hosts.ProbedJob {
+func (h *helper) bodies(p hosts.ProbedJob, f attempts.Fate, job pgroup) hosts.ProbedJob {
+	c := f.Claim
 	if c.Host != "" && c.Host != h.cfg.Host {
 		p.Why = "it was claimed by host " + c.Host
 		return p
@@ -181,18 +189,14 @@ func (h *helper) bodies(p hosts.ProbedJob, c attempts.Claim, torn bool, job pgro
 	switch {
 	case c.Boot != "" && c.Boot != h.cfg.Boot:
 		p.Why = "the host was rebooted while it ran"
-	case torn:
-		p.Why = "its sentinel is damaged"
 	case c.Run == "":
 		p.Why = "its claim is damaged: it was cut short before it could start, or a job or a disk spoilt it"
+	case f.Damaged:
+		p.Why = "its sentinel is damaged"
 	case by.alive():
 		p.Why = "its supervisor could not start it"
 	default:
 		p.Why = "its supervisor died"
-	}
-	err := again(func() error { return remove(jobs.AttemptFile(h.dir, p.Attempt, jobs.FileReserved)) })
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		h.trouble(p.Attempt, fmt.Sprintf("tidying up after %s: %v", p.Attempt, err))
 	}
 	return p
 }
@@ -206,29 +210,27 @@ func (h *helper) endAttempt(id jobs.AttemptID, job pgroup) []proc {
 	return endChasing(func(t table) []proc { return append(marked(t), h.strays(t)...) }, h.stray, min(h.cfg.Grace, 2*time.Second))
 }
 
-// sentinel looks for an outcome, where it belongs and in the spool. torn: there
-// is a file, but not a whole sentinel.
-func (h *helper) sentinel(p *hosts.ProbedJob) (torn bool, err error) {
-	for _, path := range []string{jobs.AttemptFile(h.dir, p.Attempt, jobs.FileExit), h.spool.path(dirDone, p.Attempt.String())} {
-		b, rerr := readPlain(path, jobs.SentinelBytes+1)
-		if rerr != nil {
-			if err == nil && !errors.Is(rerr, fs.ErrNotExist) {
-				err = rerr // and what is in the spool counts all the same
+// fate reads what an attempt's status file says, or a copy in the spool that could not be
+// put in its place. The copy is read first: it goes when it has been put there. An error
+// is one of reading the status file.
+func (h *helper) fate(id jobs.AttemptID) (f attempts.Fate, err error) {
+	for _, path := range []string{h.spool.path(dirDone, id.String()), jobs.AttemptFile(h.dir, id, jobs.FileStatus)} {
+		var b []byte
+		if b, err = readPlain(path, attempts.StatusBytes+1); err != nil {
+			f = attempts.Fate{Attempt: id}
+			continue
+		}
+		if f = attempts.Decode(b, h.cfg.Run, id); f.State == attempts.Finished {
+			if !f.Outcome.OK() {
+				f.Outcome.LastLine = lastLineOf(jobs.AttemptFile(h.dir, id, jobs.FileErr))
 			}
-			continue
+			return f, nil
 		}
-		o, _, slot, derr := jobs.DecodeSentinel(b, h.cfg.Run, p.Attempt)
-		if derr != nil {
-			torn = true
-			continue
-		}
-		if !o.OK() {
-			o.LastLine = lastLineOf(jobs.AttemptFile(h.dir, p.Attempt, jobs.FileErr))
-		}
-		p.Answer, p.Slot, p.Started, p.Outcome = hosts.HasExited, slot, o.Started, &o
-		return false, nil
 	}
-	return torn, err
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return f, err
 }
 
 func lastLineOf(path string) string {
@@ -240,43 +242,9 @@ func lastLineOf(path string) string {
 	return lastLine(fd, path)
 }
 
-// maxClaim is more than a claim can have, in bytes.
-const maxClaim = 512
-
-// readClaim reads the claim, or makes it as a tombstone if there is none: then
-// the attempt can never start. Dead here means: claimed by somebody. c is zero
-// when there was no whole claim.
-func (h *helper) readClaim(id jobs.AttemptID, settle bool) (c attempts.Claim, a hosts.Answer, err error) {
-	path := jobs.AttemptFile(h.dir, id, jobs.FileClaim)
-	for range 2 {
-		b, err := readPlain(path, maxClaim)
-		if err == nil {
-			if c, err = attempts.ParseClaim(b); err != nil {
-				return attempts.Claim{}, hosts.Dead, nil // cut short: its maker died before it started anything, or the machine did
-			}
-			if c.Tombstone {
-				return c, hosts.NeverStarted, nil
-			}
-			return c, hosts.Dead, nil
-		}
-		if !errors.Is(err, fs.ErrNotExist) {
-			return c, hosts.Unknown, err
-		}
-		if !settle {
-			return c, hosts.Unknown, nil
-		}
-		if err := h.tombstone(id); err == nil {
-			return c, hosts.NeverStarted, nil
-		} else if !errors.Is(err, errClaimed) {
-			return c, hosts.Unknown, err
-		}
-	}
-	return c, hosts.Unknown, errClaimed
-}
-
+// tombstone creates the status file of an attempt that can then never start.
 func (h *helper) tombstone(id jobs.AttemptID) error {
-	dir := jobs.AttemptFile(h.dir, id, jobs.FileClaim)
-	dir = dir[:len(dir)-len(id.String()+".claim")]
+	dir := filepath.Dir(jobs.AttemptFile(h.dir, id, jobs.FileStatus))
 	if err := makeDirs(dir); err != nil {
 		return err
 	}
@@ -285,8 +253,12 @@ func (h *helper) tombstone(id jobs.AttemptID) error {
 		return err
 	}
 	defer closeFile(fd, dir)
-	return makeClaim(fd, h.cfg.claimTemp(h.holder()), &attempts.Claim{
+	status, err := makeClaim(fd, h.cfg.claimTemp(h.holder()), &attempts.Claim{
 		Tombstone: true, Run: h.cfg.Run, Attempt: id, Host: h.cfg.Host,
 		By: h.holder().String(), Boot: h.cfg.Boot, At: wall(),
 	})
+	if err != nil {
+		return err
+	}
+	return closeFile(status, dir)
 }

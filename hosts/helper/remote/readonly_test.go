@@ -12,6 +12,7 @@ import (
 
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/attempts"
 )
 
 // X2: a helper that only reads gives outputs and sentinels whole, makes nothing and takes
@@ -41,15 +42,15 @@ func TestReadsAlone(t *testing.T) {
 	if c := read("1.1", jobs.FileOut, 2, 3); c.Size != 9 || c.Offset != 2 || string(c.Bulk) != "gur" {
 		t.Errorf("piece %+v", c)
 	}
-	c := read("1.1", jobs.FileExit, 0, hosts.MaxChunk)
-	if o, host, _, err := jobs.DecodeSentinel(c.Bulk, w.run, attemptID(t, "1.1")); err != nil || host != "melon1" || o.Exit != 3 {
-		t.Errorf("sentinel %+v of %q, %v", o, host, err)
+	c := read("1.1", jobs.FileStatus, 0, hosts.MaxChunk)
+	if f := attempts.Decode(c.Bulk, w.run, attemptID(t, "1.1")); f.State != attempts.Finished || f.Host != "melon1" || f.Outcome.Exit != 3 {
+		t.Errorf("status %+v, want exit 3 on melon1", f)
 	}
 	if c := read("1.2", jobs.FileOut, 0, 10); !c.None || c.Size != -1 {
 		t.Errorf("of an attempt that never was: %+v", c)
 	}
-	if c := read("1.1", jobs.FileClaim, 0, 10); c.None || c.Size != -1 || len(c.Bulk) != 0 {
-		t.Errorf("a claim: %+v", c)
+	if c := read("1.1", "secret", 0, 10); c.None || c.Size != -1 || len(c.Bulk) != 0 {
+		t.Errorf("another file: %+v", c)
 	}
 	if after := everything(t, w.workDir); !slices.Equal(before, after) {
 		t.Errorf("files changed:\n%q\n%q", before, after)

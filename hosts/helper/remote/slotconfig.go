@@ -105,7 +105,7 @@ func (c *slotConfig) temps(by holder) temps {
 	return temps{filepath.Join(c.Dir, "attempts"), c.Host, by}
 }
 
-// claimTemp is the file as which a process writes a claim, "" where it needs none.
+// claimTemp is the file as which a process first writes a status file, "" where it needs none.
 func (c *slotConfig) claimTemp(by holder) string {
 	if !c.Network {
 		return ""

@@ -13,36 +13,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/attempts"
 )
-
-// reserve makes the file that will be the sentinel and its 512 bytes, so that a
-// disk that fills up meanwhile cannot keep the outcome from being written.
-func reserve(dir int, id jobs.AttemptID, network bool) (int, error) {
-	name := id.String() + "." + string(jobs.FileReserved)
-	fd, err := openat(dir, name, unix.O_RDWR|unix.O_CREAT|unix.O_TRUNC, 0o600)
-	if err != nil {
-		return -1, err
-	}
-	if network {
-		// Only fsync makes the server say now whether there is room.
-		if err = pwrite(fd, name, make([]byte, jobs.SentinelBytes), 0); err == nil {
-			err = fsync(fd, name)
-		}
-	} else if err = fallocate(fd, name, jobs.SentinelBytes); errors.Is(err, unix.EOPNOTSUPP) {
-		err = pwrite(fd, name, make([]byte, jobs.SentinelBytes), 0)
-	}
-	if err != nil {
-		closeFile(fd, name)
-		return -1, err
-	}
-	return fd, nil
-}
 
 // finish writes the sentinel, lets go of the spec and reports. When the
 // sentinel cannot be written, a copy stands in the spool until it can.
 func (s *slot) finish(a *attempt, dir int, o *jobs.Outcome) {
-	b := jobs.EncodeSentinel(s.cfg.Run, a.id, s.cfg.Host, s.by.slot, *o)
-	err := s.seal(a, dir, b)
+	err := s.seal(a, dir, a.claim.Sentinel(s.by.slot, *o))
 	s.close(a)
 	exit := &report{kind: repExited, attempt: a.id, outcome: *o}
 	if err == nil {
@@ -54,12 +31,13 @@ func (s *slot) finish(a *attempt, dir int, o *jobs.Outcome) {
 	s.forgetShard() // perhaps its handle is stale
 	s.report(&report{kind: repTrouble, attempt: a.id,
 		why: fmt.Sprintf("the outcome of %s could not be written to %s: %v; kept on the host, tried again", a.id, s.cfg.Dir, err)})
+	b := a.claim.EncodeFinished(s.by.slot, *o)
 	var since time.Duration // boot clock: since when there is nowhere to write
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
 		if replace(temps{s.spool.dir, s.cfg.Host, s.by}.path(), s.spool.path(dirDone, a.id.String()), b) == nil {
 			break
 		}
-		if writeSentinel(s.cfg, s.by, a.id, b) == nil || s.ctl.at(ctlEnd).Load() != 0 {
+		if writeStatus(s.cfg, s.by, a.id, b) == nil || s.ctl.at(ctlEnd).Load() != 0 {
 			break
 		}
 		switch now := uptime(); {
@@ -88,48 +66,37 @@ func (s *slot) allGone() bool {
 	return true
 }
 
-// seal turns the reserved file into the sentinel, and looks that it is the one: a
-// job may have put another in its place.
-func (s *slot) seal(a *attempt, dir int, b []byte) error {
-	id := a.id.String()
-	name := id + "." + string(jobs.FileReserved)
-	if err := pwrite(a.reserve, name, b, 0); err != nil {
+// seal writes the sentinel into the bytes that were reserved for it, and looks that the
+// name still leads to that file: a job may have put another in its place.
+func (s *slot) seal(a *attempt, dir int, sentinel []byte) error {
+	name := statusName(a.id)
+	if err := pwrite(a.status, name, sentinel, attempts.SentinelAt); err != nil {
 		return err
 	}
 	if s.cfg.Network {
-		if err := fsync(a.reserve, name); err != nil {
+		if err := fsync(a.status, name); err != nil {
 			return err
 		}
 	}
 	var ours, there unix.Stat_t
-	if err := fstat(a.reserve, name, &ours); err != nil {
+	if err := fstat(a.status, name, &ours); err != nil {
 		return err
 	}
-	err := closeFile(a.reserve, name)
-	a.reserve = -1
+	err := closeFile(a.status, name)
+	a.status = -1
 	if err != nil {
 		return err
 	}
-	exit := id + "." + string(jobs.FileExit)
-	if err := renameat(dir, name, dir, exit); err != nil {
+	if err := statat(dir, name, &there, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return err
 	}
-	if err := statat(dir, exit, &there, unix.AT_SYMLINK_NOFOLLOW); err != nil {
-		return err
+	if there.Ino != ours.Ino || there.Dev != ours.Dev || there.Size != attempts.StatusBytes {
+		return fmt.Errorf("%s was replaced by something else while the job ran", name)
 	}
-	if there.Ino == ours.Ino && there.Dev == ours.Dev && there.Size == jobs.SentinelBytes {
-		return nil
-	}
-	// Some file systems give a file another number when it is renamed.
-	if got := make([]byte, len(b)+1); there.Mode&unix.S_IFMT == unix.S_IFREG {
-		if n, err := readInto(dir, exit, got); err == nil && bytes.Equal(got[:n], b) {
-			return nil
-		}
-	}
-	return fmt.Errorf("%s was replaced by something else while the job ran", name)
+	return nil
 }
 
-// settle writes the sentinels that wait in the spool to where they belong.
+// settle writes the status files that wait in the spool to where they belong.
 func settle(s spool, cfg *slotConfig, by holder) {
 	names, _ := s.list(dirDone)
 	for _, n := range names {
@@ -141,17 +108,17 @@ func settle(s spool, cfg *slotConfig, by holder) {
 		if err != nil {
 			continue
 		}
-		if _, _, _, err := jobs.DecodeSentinel(b, cfg.Run, id); err == nil && writeSentinel(cfg, by, id, b) == nil {
+		if attempts.Decode(b, cfg.Run, id).State == attempts.Finished && writeStatus(cfg, by, id, b) == nil {
 			remove(s.path(dirDone, n))
 		}
 	}
 }
 
-// writeSentinel puts a sentinel in place without a reservation. A job may have
-// removed the directories, though not the run's own: with that the run is deleted.
-// A directory in the sentinel's place goes out of the way.
-func writeSentinel(cfg *slotConfig, by holder, id jobs.AttemptID, b []byte) error {
-	path := jobs.AttemptFile(cfg.Dir, id, jobs.FileExit)
+// writeStatus replaces a status file by a whole one. A job may have removed the
+// directories, though not the run's own: with that the run is deleted. A directory in the
+// file's place goes out of the way.
+func writeStatus(cfg *slotConfig, by holder, id jobs.AttemptID, b []byte) error {
+	path := jobs.AttemptFile(cfg.Dir, id, jobs.FileStatus)
 	temp := cfg.temps(by)
 	err := replace(temp.path(), path, b)
 	switch {
@@ -163,11 +130,7 @@ func writeSentinel(cfg *slotConfig, by holder, id jobs.AttemptID, b []byte) erro
 		rename(path, fmt.Sprintf("%s.aside.%d", path, uptime()))
 		err = replace(temp.path(), path, b)
 	}
-	if err != nil {
-		return err
-	}
-	again(func() error { return remove(jobs.AttemptFile(cfg.Dir, id, jobs.FileReserved)) })
-	return nil
+	return err
 }
 
 // leftChildren counts descendants that the job which has just ended left

@@ -2,11 +2,7 @@
 
 package remote
 
-import (
-	"errors"
-
-	"dcs-tui/jobs"
-)
+import "errors"
 
 // refuse gives an attempt back that could not be started here: infrastructure,
 // not the job's fault.
@@ -19,18 +15,14 @@ func (s *slot) refuse(a *attempt, err error) {
 	s.forgetShard() // what is mounted there may be another one by now
 }
 
-// giveBack lets go of an attempt that has not been started, leaving a tombstone and
-// no empty promise of a sentinel, and says why. When it is not certain that nobody
-// starts it or has, the helper is to find out.
+// giveBack lets go of an attempt that has not been started, leaving a tombstone, and says
+// why. When it is not certain that nobody starts it or has, the helper is to find out.
 func (s *slot) giveBack(a *attempt, r *report) {
 	s.close(a)
 	dir, err := s.shard(a.id.Job)
-	if err == nil {
-		again(func() error { return unlinkat(dir, a.id.String()+"."+string(jobs.FileReserved), 0) })
-		if entomb(dir, s.cfg.claimTemp(s.by), a.claim) {
-			s.drop(a, r)
-			return
-		}
+	if err == nil && entomb(dir, s.cfg.claimTemp(s.by), a.claim) {
+		s.drop(a, r)
+		return
 	}
 	s.release(a)
 	if r.kind == repRefused {

@@ -15,17 +15,17 @@ import (
 	"dcs-tui/jobs/attempts"
 )
 
-// attempt is the job at hand: its files, from the claim to the sentinel.
+// attempt is the job at hand: its files, from its claim to its sentinel.
 type attempt struct {
-	id      jobs.AttemptID
-	taken   string // name in taken/
-	claim   attempts.Claim
-	out     int // descriptors; -1: not open
-	err     int
-	reserve int
-	large   bool   // the spec's file is not worth keeping
-	script  string // "" unless the command was too long for an argument
-	gpus    []gpuLock
+	id     jobs.AttemptID
+	taken  string // name in taken/
+	claim  attempts.Claim
+	out    int // descriptors; -1: not open
+	err    int
+	status int
+	large  bool   // the spec's file is not worth keeping
+	script string // "" unless the command was too long for an argument
+	gpus   []gpuLock
 }
 
 // run does what a ticket asks: take the spec, unless it was withdrawn or taken,
@@ -42,7 +42,7 @@ func (s *slot) run(generation int64, id jobs.AttemptID) {
 		}
 		return
 	}
-	a := &attempt{id: id, taken: takenName(id, s.by), out: -1, err: -1, reserve: -1}
+	a := &attempt{id: id, taken: takenName(id, s.by), out: -1, err: -1, status: -1}
 	if !s.take(a, name) {
 		return // withdrawn, or a ticket of old
 	}
@@ -117,7 +117,7 @@ func (s *slot) prepare(a *attempt) (dir int, err error) {
 	if dir, err = s.shard(a.id.Job); err != nil {
 		return dir, err
 	}
-	err = makeClaim(dir, s.cfg.claimTemp(s.by), &a.claim)
+	a.status, err = makeClaim(dir, s.cfg.claimTemp(s.by), &a.claim)
 	// A directory that was removed under us, or a stale handle: open it anew, once.
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESTALE) {
 		first := err
@@ -125,7 +125,7 @@ func (s *slot) prepare(a *attempt) (dir int, err error) {
 		if dir, err = s.shard(a.id.Job); err != nil {
 			return dir, err
 		}
-		if err = makeClaim(dir, s.cfg.claimTemp(s.by), &a.claim); errors.Is(err, errClaimed) {
+		if a.status, err = makeClaim(dir, s.cfg.claimTemp(s.by), &a.claim); errors.Is(err, errClaimed) {
 			err = first // perhaps by ourselves, just now
 		}
 	}
@@ -148,10 +148,7 @@ func (s *slot) makeFiles(a *attempt, dir int) (err error) {
 	if a.out, err = openat(dir, id+".out", flags|unix.O_WRONLY, 0o600); err != nil {
 		return err
 	}
-	if a.err, err = openat(dir, id+".err", flags|unix.O_RDWR, 0o600); err != nil {
-		return err
-	}
-	a.reserve, err = reserve(dir, a.id, s.cfg.Network)
+	a.err, err = openat(dir, id+".err", flags|unix.O_RDWR, 0o600)
 	return err
 }
 
@@ -161,7 +158,7 @@ func (s *slot) close(a *attempt) {
 	for _, f := range []struct {
 		fd   *int
 		name jobs.File
-	}{{&a.out, jobs.FileOut}, {&a.err, jobs.FileErr}, {&a.reserve, jobs.FileReserved}} {
+	}{{&a.out, jobs.FileOut}, {&a.err, jobs.FileErr}, {&a.status, jobs.FileStatus}} {
 		if *f.fd < 0 {
 			continue
 		}

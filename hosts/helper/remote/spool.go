@@ -30,7 +30,7 @@ const (
 	dirTaken    = "taken"    // specs that a supervisor has taken: ATTEMPT@SLOT.PID.START
 	dirFree     = "free"     // files of specs that are done with, to be used again
 	dirStop     = "stop"     // ATTEMPT: the supervisor shall end it and say "stopped"
-	dirDone     = "done"     // sentinels that could not be written where they belong
+	dirDone     = "done"     // status files of ended attempts that could not be written where they belong
 	dirProgress = "progress" // ATTEMPT: what the job wrote to DCS_PROGRESS
 	dirScript   = "script"   // commands too long for an argument
 	dirLog      = "log"      // standard error of supervisors

@@ -12,6 +12,7 @@ import (
 
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/attempts"
 )
 
 // nasty starts, besides the shell, a child in the same session, one in a session
@@ -98,9 +99,8 @@ func TestKillEndsTree(t *testing.T) {
 		if o := f.exit(id); !o.Stopped || o.TimedOut || o.Signal == "" {
 			t.Errorf("%s: outcome %+v, want stopped by a signal", id, o)
 		}
-		s, _, _, err := jobs.DecodeSentinel([]byte(w.content(id, jobs.FileExit)), w.run, attemptID(t, id))
-		if err != nil || !s.Stopped {
-			t.Errorf("%s: sentinel %+v, %v: want stopped", id, s, err)
+		if f := w.status(id); f.State != attempts.Finished || !f.Outcome.Stopped {
+			t.Errorf("%s: status %+v: want stopped", id, f)
 		}
 	}
 	if alive := w.survivors(); len(alive) > 0 {

@@ -15,6 +15,7 @@ import (
 
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/attempts"
 )
 
 // bound is how long a test waits for what must come; it is no measurement.
@@ -93,6 +94,18 @@ func (w *world) content(id string, f jobs.File) string {
 		w.t.Fatal(err)
 	}
 	return string(b)
+}
+
+// status reads the status file of an attempt.
+func (w *world) status(id string) attempts.Fate {
+	w.t.Helper()
+	return attempts.Decode([]byte(w.content(id, jobs.FileStatus)), w.run, attemptID(w.t, id))
+}
+
+// claim returns the claim of a process that is no more.
+func (w *world) claim(id, host string) attempts.Claim {
+	w.t.Helper()
+	return attempts.Claim{Run: w.run, Attempt: attemptID(w.t, id), Host: host, By: holder{1, 1 << 22, 3}.String(), Boot: bootID(), At: 4}
 }
 
 func (w *world) spool() spool { return spool{filepath.Join(w.base, "runs", w.run, "melon1")} }

@@ -1,0 +1,165 @@
+package attempts
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"strconv"
+	"strings"
+
+	"dcs-tui/jobs"
+)
+
+// The status file of an attempt has two blocks of 512 bytes. The first is the claim. It
+// is there from the start: whoever creates the file (O_EXCL) may start the attempt, or
+// has seen to it that nobody does (a tombstone). The second is reserved with zeros, so
+// that a full disk cannot keep the outcome from being written, and becomes the sentinel
+// when the attempt has ended. A block is one line of text, padded with blanks, that ends
+// with the CRC-32C of all before it. Each block names run, attempt, and host, so that it
+// counts alone: a job can damage the other one, and a torn write can cut it short.
+const (
+	blockBytes = 512
+
+	// SentinelAt is where the sentinel begins, in bytes.
+	SentinelAt = blockBytes
+	// StatusBytes is the exact size of a status file.
+	StatusBytes = 2 * blockBytes
+)
+
+// ErrStatus is returned for a file that does not hold what is asked for, whole.
+var ErrStatus = errors.New("not a whole status file")
+
+// Claim is the first block: who may run the attempt, or that nobody ever will.
+type Claim struct {
+	Tombstone bool // it was not started and never will be
+	Run       string
+	Attempt   jobs.AttemptID
+	Host      string
+	By        string // slot, pid and start of the process that made it: "3.4711.88123"
+	Boot      string // boot id of its host
+	At        jobs.Stamp
+}
+
+// sentinel is the text of the second block.
+type sentinel struct {
+	V       int            `json:"v"`
+	Run     string         `json:"run"`
+	Attempt jobs.AttemptID `json:"attempt"`
+	Host    string         `json:"host"`
+	Slot    int            `json:"slot"`
+	Outcome jobs.Outcome   `json:"outcome"`
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// sumBytes is what ends a block: the checksum in hex, and a newline.
+const sumBytes = 9
+
+// seal pads b, which holds one text from begin on, to a whole block.
+func seal(b []byte, begin int) []byte {
+	for len(b)-begin < blockBytes-sumBytes {
+		b = append(b, ' ')
+	}
+	return fmt.Appendf(b, "%08x\n", crc32.Checksum(b[begin:], castagnoli))
+}
+
+// unseal returns the text of a whole block.
+func unseal(b []byte) (text []byte, ok bool) {
+	if len(b) != blockBytes {
+		return nil, false
+	}
+	text = b[:blockBytes-sumBytes]
+	return bytes.TrimRight(text, " "), fmt.Sprintf("%08x\n", crc32.Checksum(text, castagnoli)) == string(b[blockBytes-sumBytes:])
+}
+
+// Encode returns the status file of an attempt that has not ended.
+func (c *Claim) Encode() []byte {
+	b := make([]byte, 0, StatusBytes)
+	word := "claim"
+	if c.Tombstone {
+		word = "tombstone"
+	}
+	b = append(b, "dcs-"...)
+	b = append(append(append(b, word...), " 3 "...), c.Run...)
+	b = c.Attempt.Append(append(b, ' '))
+	b = append(append(b, ' '), c.Host...)
+	b = append(append(b, ' '), c.By...)
+	b = append(append(b, ' '), c.Boot...)
+	b = strconv.AppendInt(append(b, ' '), int64(c.At), 10)
+	return seal(b, 0)[:StatusBytes]
+}
+
+// Sentinel returns the second block of the claim's file once the attempt has ended. The
+// last line of stderr is not part of it; a long error text is cut to fit.
+func (c *Claim) Sentinel(slot int, o jobs.Outcome) []byte {
+	o.LastLine = ""
+	for {
+		body, _ := json.Marshal(sentinel{1, c.Run, c.Attempt, c.Host, slot, o}) // plain fields: cannot fail
+		if len(body) < blockBytes-sumBytes {
+			return seal(body, 0)
+		}
+		if len(o.Error) < 2 { // and an error must not vanish: without one the attempt could pass for a success
+			panic("attempts: a sentinel's names are too long") // uid and host names are bounded where they are made
+		}
+		o.Error = o.Error[:len(o.Error)/2]
+	}
+}
+
+// EncodeFinished returns the status file of an attempt that has ended.
+func (c *Claim) EncodeFinished(slot int, o jobs.Outcome) []byte {
+	b := c.Encode()
+	copy(b[SentinelAt:], c.Sentinel(slot, o))
+	return b
+}
+
+// Decode returns what the content of the status file of an attempt of a run says. A
+// sentinel outweighs any claim.
+func Decode(b []byte, run string, id jobs.AttemptID) Fate {
+	f := Fate{Attempt: id, State: Unreadable}
+	if c, ok := decodeClaim(b[:min(len(b), blockBytes)]); ok && c.Run == run && c.Attempt == id {
+		f.State, f.Claim, f.Host = Claimed, c, c.Host
+		if c.Tombstone {
+			f.State = NeverStarts
+		}
+	}
+	end := b[min(len(b), SentinelAt):]
+	if len(b) == StatusBytes && bytes.Count(end, []byte{0}) == len(end) {
+		return f
+	}
+	var s sentinel
+	text, ok := unseal(end)
+	if !ok || json.Unmarshal(text, &s) != nil || s.V != 1 || s.Run != run || s.Attempt != id {
+		f.Damaged = true
+		return f
+	}
+	f.State, f.Host, f.Slot, f.Outcome = Finished, s.Host, s.Slot, s.Outcome
+	return f
+}
+
+// decodeClaim reads the first block.
+func decodeClaim(b []byte) (c Claim, ok bool) {
+	text, ok := unseal(b)
+	w := strings.Split(string(text), " ")
+	if !ok || len(w) != 8 || w[1] != "3" || w[0] != "dcs-claim" && w[0] != "dcs-tombstone" {
+		return c, false
+	}
+	id, err1 := jobs.ParseAttemptID(w[3])
+	at, err2 := strconv.ParseInt(w[7], 10, 64)
+	if err1 != nil || err2 != nil || !isProcess(w[5]) {
+		return c, false
+	}
+	return Claim{w[0] == "dcs-tombstone", w[2], id, w[4], w[5], w[6], jobs.Stamp(at)}, true
+}
+
+// isProcess reports whether s is three numbers with dots between them.
+func isProcess(s string) bool {
+	parts := strings.Split(s, ".")
+	for _, p := range parts {
+		if _, err := strconv.ParseUint(p, 10, 64); err != nil {
+			return false
+		}
+	}
+	return len(parts) == 3
+}
