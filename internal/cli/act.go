@@ -152,18 +152,18 @@ func (s *runScreen) resume(ctx context.Context) error {
 	}
 	defer null.Close()
 	var said output
-	p, err := startDispatcher([]string{"resume", s.run.Dir}, null, &said)
+	p, err := run.StartBackground([]string{"resume", s.run.Dir}, null, &said)
 	if err != nil {
 		return err
 	}
-	ready, err := p.ready(ctx)
+	dir, err := p.Ready(ctx)
 	if err != nil {
 		return err
 	}
-	if ready == nil {
+	if dir == "" {
 		otherwise := "it could not be resumed"
-		if p.death != "" {
-			otherwise += ": the dispatcher was ended (" + p.death + ") before it had begun"
+		if _, death := codeOf(p); death != "" {
+			otherwise += ": the dispatcher was ended (" + death + ") before it had begun"
 		}
 		return &runview.Refused{Why: said.problem(otherwise)}
 	}
@@ -181,7 +181,7 @@ func (s *runScreen) cancel(ctx context.Context, ids ...string) (*runview.Answer,
 	// It goes on when the screen is left: what was asked for is done to its end. In a
 	// session of its own it asks nothing on the terminal that the screen is on.
 	cmd := exec.Command("/proc/self/exe", append([]string{"cancel", "--yes", s.run.Dir}, ids...)...)
-	cmd.Args[0] = programName
+	cmd.Args[0] = run.ProgramName
 	cmd.Stderr = &said
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.WaitDelay = run.WriteTimeout

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"dcs-tui/dispatch/run"
 	"dcs-tui/hosts"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/internal/polltest"
@@ -28,20 +29,20 @@ func inBackground(t *testing.T, jobLines string, flags ...string) *runScreen {
 	t.Chdir(dir)
 	t.Setenv("HOME", dir)
 	t.Setenv("TEST_BASES", filepath.Join(dir, "base"))
-	name := programName
-	programName = "dcs-tui" // testscript knows the program by it
-	t.Cleanup(func() { programName = name })
+	name := run.ProgramName
+	run.ProgramName = "dcs-tui" // testscript knows the program by it
+	t.Cleanup(func() { run.ProgramName = name })
 	writeFile(t, dir, "jobs.txt", jobLines)
 	var said output
-	p, err := startDispatcher(append([]string{"run", "--name", "r", "jobs.txt"}, flags...), nil, &said)
+	p, err := run.StartBackground(append([]string{"run", "--name", "r", "jobs.txt"}, flags...), nil, &said)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ready, err := p.ready(t.Context())
-	if err != nil || ready == nil {
+	ready, err := p.Ready(t.Context())
+	if err != nil || ready == "" {
 		t.Fatal(ready, err, said.problem(""))
 	}
-	run, err := rundir.Open(ready.Dir)
+	run, err := rundir.Open(ready)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +56,7 @@ func inBackground(t *testing.T, jobLines string, flags ...string) *runScreen {
 }
 
 // endRun ends whoever dispatches the run, and every job.
-func endRun(t *testing.T, run *rundir.Run, last interface{ Load() *dispatcherProcess }) {
+func endRun(t *testing.T, run *rundir.Run, last interface{ Load() *run.Background }) {
 	owner, err := journal.ReadOwner(run)
 	if err == nil && owner.Life() == journal.Alive {
 		writeFile(t, run.Dir, rundir.StopNowFile, "")
@@ -64,10 +65,10 @@ func endRun(t *testing.T, run *rundir.Run, last interface{ Load() *dispatcherPro
 	}
 	if p := last.Load(); p != nil {
 		select {
-		case <-p.ended:
+		case <-p.Ended:
 		case <-time.After(patience):
 			t.Error("the dispatcher does not end")
-			p.cmd.Process.Kill()
+			p.Process.Kill()
 		}
 	}
 }
@@ -107,7 +108,7 @@ func TestScreenOutlivesItsDispatcher(t *testing.T) {
 		t.Errorf("%+v", pic)
 	}
 	first := f.process.Load()
-	syscall.Kill(first.cmd.Process.Pid, syscall.SIGKILL)
+	syscall.Kill(first.Process.Pid, syscall.SIGKILL)
 	killed := time.Now()
 	pic = f.until(t, "it is dead", func(p *runview.Picture) bool { return p.Status == runview.StatusCrashed })
 	if d := time.Since(killed); d > 10*time.Second || !strings.Contains(pic.Over, "has died") || pic.Total != 2 || pic.Run.Owner != "" {
@@ -135,9 +136,9 @@ func TestScreenOutlivesItsDispatcher(t *testing.T) {
 		t.Errorf("ran: %q", ran)
 	}
 	p := f.process.Load()
-	<-p.ended
-	if p == first || p.code != exit.OK {
-		t.Errorf("exit %d", p.code)
+	<-p.Ended
+	if p == first || p.Code != exit.OK {
+		t.Errorf("exit %d", p.Code)
 	}
 	if left, _ := filepath.Glob("/tmp/dcs-*/" + filepath.Base(f.address(t))); len(left) > 0 {
 		t.Errorf("left: %v", left)
@@ -197,7 +198,7 @@ func TestRunAgainFromTheScreen(t *testing.T) {
 func TestCancelWhatADeadDispatcherLeft(t *testing.T) {
 	f := inBackground(t, gated+gated+"#DCS after=1\necho 3 >> ran\n")
 	f.until(t, "a job runs", func(p *runview.Picture) bool { return p.Phases[runview.Running] > 0 })
-	syscall.Kill(f.process.Load().cmd.Process.Pid, syscall.SIGKILL)
+	syscall.Kill(f.process.Load().Process.Pid, syscall.SIGKILL)
 	f.until(t, "it is dead", func(p *runview.Picture) bool { return p.Status == runview.StatusCrashed })
 	if a, err := f.Do(t.Context(), runview.Cancel.Jobs(2)); err != nil || a.Done != 1 || a.Text != "1 job cancelled" {
 		t.Fatal(a, err)
@@ -235,9 +236,9 @@ func TestStopFromTheScreen(t *testing.T) {
 		t.Errorf("%+v", pic)
 	}
 	p := f.process.Load()
-	<-p.ended
-	if p.code != exit.Left {
-		t.Errorf("exit %d", p.code)
+	<-p.Ended
+	if p.Code != exit.Left {
+		t.Errorf("exit %d", p.Code)
 	}
 }
 
@@ -246,7 +247,7 @@ func TestStopFromTheScreen(t *testing.T) {
 func TestStoppedDispatcher(t *testing.T) {
 	f := inBackground(t, gated)
 	f.until(t, "a job runs", func(p *runview.Picture) bool { return p.Phases[runview.Running] > 0 })
-	pid := f.process.Load().cmd.Process.Pid
+	pid := f.process.Load().Process.Pid
 	syscall.Kill(pid, syscall.SIGSTOP)
 	defer syscall.Kill(pid, syscall.SIGCONT)
 	f.until(t, "it is named as stopped", func(p *runview.Picture) bool { return strings.Contains(p.Problem, "kill -CONT") })
@@ -261,12 +262,12 @@ func TestStoppedDispatcher(t *testing.T) {
 func TestNoSocket(t *testing.T) {
 	base := t.TempDir()
 	t.Chdir(base)
-	run, err := rundir.CreateAt(filepath.Join(base, "r"), "r", rundir.Asked{Cwd: base, Version: "test"})
+	dir, err := rundir.CreateAt(filepath.Join(base, "r"), "r", rundir.Asked{Cwd: base, Version: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	a := newApp()
-	o, err := a.own(run, false)
+	o, err := a.own(dir, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -274,13 +275,13 @@ func TestNoSocket(t *testing.T) {
 	socketBase = filepath.Join(base, "none")
 	defer func() { socketBase = old }()
 	inv := &loadedInventory{Inventory: hosts.Local()}
-	a.starter = new(starter)
+	a.starter = new(run.Starter)
 	var p *exit.Problem
 	if _, err := a.dispatching(new(runFlags), inv, nil).drive(o); !errors.As(err, &p) || !strings.Contains(p.Advice, "resume --no-tui") {
 		t.Errorf("%v", err)
 	}
 	a.starter = nil
-	if o, err = a.own(run, false); err != nil {
+	if o, err = a.own(dir, false); err != nil {
 		t.Fatal(err)
 	}
 	if code, err := a.dispatching(new(runFlags), inv, nil).drive(o); err != nil || code != exit.OK {
@@ -301,7 +302,7 @@ func TestPauseOutlivesItsDispatcher(t *testing.T) {
 		table, err := wholeTable(f.run)
 		return err == nil && table.Paused
 	})
-	syscall.Kill(f.process.Load().cmd.Process.Pid, syscall.SIGKILL)
+	syscall.Kill(f.process.Load().Process.Pid, syscall.SIGKILL)
 	f.until(t, "it is dead", func(p *runview.Picture) bool { return p.Status == runview.StatusCrashed })
 	if _, err := f.run.FileRequest(&rundir.Request{Do: rundir.DoCancel, Jobs: jobs.RangesOf([]jobs.ID{3}), At: time.Now()}); err != nil {
 		t.Fatal(err)

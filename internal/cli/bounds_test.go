@@ -25,7 +25,7 @@ func TestCancelOfWhatWaitsNeedsADispatcher(t *testing.T) {
 func TestACancelOutlivesItsScreen(t *testing.T) {
 	f := inBackground(t, gated+gated)
 	f.until(t, "a job runs", func(p *runview.Picture) bool { return p.Phases[runview.Running] > 0 })
-	syscall.Kill(f.process.Load().cmd.Process.Pid, syscall.SIGKILL)
+	syscall.Kill(f.process.Load().Process.Pid, syscall.SIGKILL)
 	f.until(t, "it is dead", func(p *runview.Picture) bool { return p.Status == runview.StatusCrashed })
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()

@@ -3,9 +3,12 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"dcs-tui/dispatch"
 	"dcs-tui/dispatch/run"
@@ -239,6 +242,53 @@ func (d *dispatching) detach(r *run.Run) {
 	leaveTerminal(log)
 	a.con.Detach(a.stderr)
 	a.con.Line(time.Now().Format("2006-01-02 15:04:05") + "  the terminal is gone; the run goes on")
+}
+
+// begun tells the starter that the run is dispatched. From then on what we say goes
+// to dispatcher.log.
+func (a *app) begun(run *rundir.Run) {
+	if a.starter == nil {
+		return
+	}
+	log, err := dispatcherLog(run)
+	if err != nil {
+		log, err = os.OpenFile(os.DevNull, os.O_WRONLY, 0) // the journal has everything
+	}
+	if err == nil {
+		unix.Dup3(int(log.Fd()), 1, 0)
+		unix.Dup3(int(log.Fd()), 2, 0)
+		log.Close()
+	}
+	a.onTerminal = false
+	a.con.Detach(a.stderr)
+	if err := a.starter.Ready(run.Dir); err != nil {
+		a.warn("the screen could not be told that the run has begun: %v", err)
+	}
+}
+
+// dispatcherLogFile holds what a dispatcher without a terminal says.
+const dispatcherLogFile = "dispatcher.log"
+
+// dispatcherLog opens dispatcher.log of the run, which takes over when the
+// terminal is gone.
+func dispatcherLog(run *rundir.Run) (*os.File, error) {
+	f, err := os.OpenFile(run.Path(dispatcherLogFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("the terminal is gone and the log cannot be opened: %w", err)
+	}
+	return f, nil
+}
+
+// codeOf returns the exit code of a background dispatcher that has ended, and the signal that
+// has ended it without a message; "" if none has.
+func codeOf(p *run.Background) (code int, death string) {
+	switch {
+	case p.Code >= 0:
+		return p.Code, ""
+	case p.Signal == syscall.SIGINT: // by Ctrl-C, before it had begun
+		return exit.Cancelled, ""
+	}
+	return exit.Left, p.Signal.String() // resume continues the run
 }
 
 // leftAtOnce reports that a person asked to exit at once, and what is left running.

@@ -32,7 +32,7 @@ type app struct {
 	bases      string           // see client.Options; tests set it
 	args       []string         // of the command line
 	arguments  []string         // those of run from the first separator such as ::: on
-	starter    *starter         // the screen that has started this process in the background; nil: none
+	starter    *run.Starter     // the screen that has started this process in the background; nil: none
 	questions  *run.Questions   // asks attached screens for secrets; nil: the terminal is asked
 	slow       sync.Once        // see reportSlow
 	code       int              // exit code if no error has one
@@ -44,7 +44,7 @@ func Main(args []string) int { return newApp().main(args) }
 
 func newApp() *app {
 	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, con: console.New(os.Stderr),
-		onTerminal: term.IsTerminal(int(os.Stderr.Fd())), starter: theStarter()}
+		onTerminal: term.IsTerminal(int(os.Stderr.Fd())), starter: run.FindStarter()}
 	if a.starter != nil {
 		a.questions = new(run.Questions)
 	}

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/term"
 
 	"dcs-tui/dispatch"
+	"dcs-tui/dispatch/run"
 	"dcs-tui/internal/advice"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
@@ -109,18 +110,18 @@ func (a *app) onScreen(f *runFlags, typed bool) (done bool, err error) {
 		a.con.Line("this terminal cannot show the screen; lines instead, as with --no-tui")
 		return false, nil
 	}
-	p, ready, err := a.startHere()
+	p, dir, err := a.startHere()
 	if err != nil {
 		return true, err
 	}
-	if ready == nil { // it has said why, if it could
-		a.code = p.code
-		if p.death != "" {
-			a.warn("the background dispatcher was ended (%s) before it had begun; should dcs-tui runs list show its run, dcs-tui resume carries it on", p.death)
+	if dir == "" { // it has said why, if it could
+		death := ""
+		if a.code, death = codeOf(p); death != "" {
+			a.warn("the background dispatcher was ended (%s) before it had begun; should dcs-tui runs list show its run, dcs-tui resume carries it on", death)
 		}
 		return true, nil
 	}
-	run, err := a.openDir(ready.Dir)
+	run, err := a.openDir(dir)
 	if err != nil {
 		return true, err
 	}
@@ -153,12 +154,12 @@ func (a *app) keyboard() (*os.File, error) {
 // startHere starts the background dispatcher of this command line. While it begins,
 // signals mean what they mean to it: it has a session of its own, and the terminal's
 // reach only us.
-func (a *app) startHere() (*dispatcherProcess, *readiness, error) {
+func (a *app) startHere() (*run.Background, string, error) {
 	stdin, ok := a.stdin.(*os.File)
 	if !ok || term.IsTerminal(int(stdin.Fd())) {
 		null, err := os.Open(os.DevNull)
 		if err != nil {
-			return nil, nil, exit.Usagef("%w", err)
+			return nil, "", exit.Usagef("%w", err)
 		}
 		defer null.Close()
 		stdin = null
@@ -169,9 +170,9 @@ func (a *app) startHere() (*dispatcherProcess, *readiness, error) {
 	if a.early != nil {
 		signal.Stop(a.early)
 	}
-	p, err := startDispatcher(a.args, stdin, a.stderr)
+	p, err := run.StartBackground(a.args, stdin, a.stderr)
 	if err != nil {
-		return nil, nil, exit.Usagef("%w", err).WithAdvice("--no-tui does without")
+		return nil, "", exit.Usagef("%w", err).WithAdvice("--no-tui does without")
 	}
 	over := make(chan struct{})
 	defer close(over)
@@ -179,17 +180,17 @@ func (a *app) startHere() (*dispatcherProcess, *readiness, error) {
 		for {
 			select {
 			case sig := <-signals:
-				p.cmd.Process.Signal(sig)
+				p.Process.Signal(sig)
 			case <-over:
 				return
 			}
 		}
 	}()
-	ready, err := p.ready(context.Background())
+	dir, err := p.Ready(context.Background())
 	if err != nil {
-		return nil, nil, exit.Usagef("%w", err)
+		return nil, "", exit.Usagef("%w", err)
 	}
-	return p, ready, nil
+	return p, dir, nil
 }
 
 // runScreen is the run that a screen shows.
@@ -197,8 +198,8 @@ type runScreen struct {
 	*runview.View
 	app       *app
 	run       *rundir.Run
-	process   atomic.Pointer[dispatcherProcess] // the last that was started here; nil: none
-	cancelled atomic.Bool                       // the whole run, from here
+	process   atomic.Pointer[run.Background] // the last that was started here; nil: none
+	cancelled atomic.Bool                    // the whole run, from here
 }
 
 func (a *app) openScreen(run *rundir.Run) *runScreen {

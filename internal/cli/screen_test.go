@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"dcs-tui/dispatch/run"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/internal/polltest"
 	"dcs-tui/internal/ptytest"
@@ -283,9 +284,9 @@ func TestNobodyIsADispatcherByAccident(t *testing.T) {
 	ours.WriteString("something of theirs")
 	for i, value := range []string{"3:TOKEN", "3:", "1:x", "x", "-1:x", "99:x", ":"} {
 		dir := t.TempDir()
-		writeFile(t, dir, "jobs.txt", "echo [$"+backgroundEnv+"] > ran\n")
+		writeFile(t, dir, "jobs.txt", "echo [$"+run.BackgroundEnv+"] > ran\n")
 		cmd := program(t, dir, "run", "--name", "r", "jobs.txt")
-		cmd.Env = append(cmd.Env, backgroundEnv+"="+value)
+		cmd.Env = append(cmd.Env, run.BackgroundEnv+"="+value)
 		cmd.ExtraFiles = []*os.File{theirs}
 		out, err := cmd.CombinedOutput()
 		if err != nil || !strings.Contains(string(out), "all jobs succeeded") {

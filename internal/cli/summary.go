@@ -250,7 +250,7 @@ func (a *app) farewell(f *runScreen, last *runview.Picture) error {
 		l.Watch(false)
 	}
 	p := f.process.Load()
-	another := p != nil && l.Owner != nil && !p.is(l.Owner) // dispatches the run, or did last
+	another := p != nil && l.Owner != nil && !p.Is(l.Owner) // dispatches the run, or did last
 	if !over && l.Dispatched() {
 		a.goesOn(f, l, last, another)
 		return nil
@@ -260,8 +260,8 @@ func (a *app) farewell(f *runScreen, last *runview.Picture) error {
 	a.code = exit.Of(state)
 	if p != nil && !another && !l.Dispatched() {
 		select {
-		case <-p.ended:
-			a.code = p.code // it knows more than its files show
+		case <-p.Ended:
+			a.code, _ = codeOf(p) // it knows more than its files show
 		case <-time.After(endTimeout):
 		}
 	}

@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -59,8 +58,8 @@ func TestLastWordsAfterATakeover(t *testing.T) {
 		{"taken over by another", os.Getpid() + 1, exit.OK, "  dispatched last by dcs-tui of ", "stopped with jobs left"},
 		{"never", os.Getpid(), exit.Left, "stopped with jobs left", "dispatched last by"},
 	} {
-		p := &dispatcherProcess{cmd: &exec.Cmd{Process: &os.Process{Pid: c.pid}}, ended: make(chan struct{}), code: exit.Left}
-		close(p.ended)
+		p := &run.Background{Process: &os.Process{Pid: c.pid}, Ended: make(chan struct{}), Code: exit.Left}
+		close(p.Ended)
 		var said bytes.Buffer
 		a := newApp()
 		a.con = console.To(&said)

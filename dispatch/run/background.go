@@ -1,0 +1,144 @@
+package run
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"dcs-tui/jobs/journal"
+)
+
+// A run with a screen is two processes. The one that a person has started becomes
+// the screen; before that it starts the same program with the same arguments in a
+// session of its own, and that one dispatches. Until it does, what it says and how
+// it exits are as if there were one process.
+
+// BackgroundEnv tells a process to dispatch in the background. Its value is the number of a
+// descriptor, which is one end of a pair of sockets, and what is to be read there first. It
+// is removed from the environment at once. A value that is there by accident names no such
+// socket and has no effect.
+const BackgroundEnv = "DCS_TUI_BACKGROUND"
+
+// ProgramName is what this program calls itself when it starts itself.
+var ProgramName = os.Args[0]
+
+// maxReady bounds the path of a run directory, in bytes.
+const maxReady = 64 << 10
+
+// Background is a dispatcher that this process has started in the background.
+type Background struct {
+	Process *os.Process
+	Ended   chan struct{}  // closed when it has ended; Code and Signal are set then
+	Code    int            // exit code; -1 if a signal has ended it
+	Signal  syscall.Signal // that has ended it
+
+	line *os.File // our end of the pair
+}
+
+// StartBackground starts this program with the arguments in the background. What it prints
+// before it is ready goes to errs.
+func StartBackground(args []string, stdin *os.File, errs io.Writer) (*Background, error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("a background dispatcher cannot be started: %w", err)
+	}
+	theirs := os.NewFile(uintptr(fds[1]), "their end")
+	defer theirs.Close()
+	_ = unix.SetNonblock(fds[0], true) // so that a read can be given up
+	line := os.NewFile(uintptr(fds[0]), "our end")
+	token := rand.Text()
+	if _, err := line.WriteString(token); err != nil {
+		line.Close()
+		return nil, fmt.Errorf("a background dispatcher cannot be started: %w", err)
+	}
+	// The very file that runs, whatever became of its name.
+	cmd := exec.Command("/proc/self/exe", args...)
+	cmd.Args[0] = ProgramName
+	cmd.Env = append(os.Environ(), BackgroundEnv+"=3:"+token)
+	cmd.ExtraFiles = []*os.File{theirs}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, errs, errs
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.WaitDelay = WriteTimeout // errs may be kept open by what it has started
+	if err := cmd.Start(); err != nil {
+		line.Close()
+		return nil, fmt.Errorf("a background dispatcher cannot be started: %w", err)
+	}
+	p := &Background{Process: cmd.Process, line: line, Ended: make(chan struct{})}
+	go func() {
+		cmd.Wait()
+		p.Code = cmd.ProcessState.ExitCode()
+		if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+			p.Signal = status.Signal()
+		}
+		close(p.Ended)
+	}()
+	return p, nil
+}
+
+// Is reports whether the owner of a run is this process.
+func (p *Background) Is(o *journal.Owner) bool {
+	host, err := os.Hostname()
+	return err == nil && o.Host == host && o.PID == p.Process.Pid
+}
+
+// Ready waits until the process dispatches and returns the directory of its run. It returns
+// "" if the process has ended instead.
+func (p *Background) Ready(ctx context.Context) (dir string, err error) {
+	defer p.line.Close()
+	stop := context.AfterFunc(ctx, func() { p.line.Close() })
+	defer stop()
+	b := make([]byte, maxReady)
+	n, err := p.line.Read(b)
+	switch {
+	case ctx.Err() != nil:
+		return "", context.Cause(ctx)
+	case n == 0 || err != nil:
+		<-p.Ended
+		return "", nil
+	}
+	return string(b[:n]), nil
+}
+
+// Starter is the process that waits for this process, a background dispatcher, to begin.
+type Starter struct{ line *os.File }
+
+// FindStarter returns nil if this process was not started by StartBackground.
+func FindStarter() *Starter {
+	text := os.Getenv(BackgroundEnv)
+	os.Unsetenv(BackgroundEnv)
+	number, token, _ := strings.Cut(text, ":")
+	fd, err := strconv.Atoi(number)
+	if err != nil || fd < 3 || token == "" {
+		return nil
+	}
+	if kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE); err != nil || kind != unix.SOCK_SEQPACKET {
+		return nil
+	}
+	b := make([]byte, len(token)+1)
+	// The socket may be somebody else's, so nothing is taken out of it yet.
+	n, _, err := unix.Recvfrom(fd, b, unix.MSG_PEEK|unix.MSG_DONTWAIT)
+	if err != nil || string(b[:max(0, n)]) != token {
+		return nil
+	}
+	unix.Recvfrom(fd, b, unix.MSG_DONTWAIT)
+	unix.CloseOnExec(fd)
+	return &Starter{os.NewFile(uintptr(fd), "starter")}
+}
+
+// Ready tells the starter that the run in dir is dispatched.
+func (s *Starter) Ready(dir string) error {
+	_, err := s.line.WriteString(dir)
+	if errors.Is(err, syscall.EPIPE) { // it was ended meanwhile
+		err = nil
+	}
+	return errors.Join(err, s.line.Close())
+}
