@@ -23,7 +23,7 @@ func (a *app) dryRun(f *runFlags, specs []*jobs.Spec, inv *loadedInventory, cwd 
 	}
 	fmt.Fprintf(w, "%s on %s of %s, in %s\n", jobs.Plural(len(specs), "job"), jobs.Plural(len(inv.Hosts), "host"), where, console.CleanLine(cwd))
 	for _, h := range inv.Hosts {
-		fmt.Fprintf(w, "  %s  %s\n", console.CleanLine(h.Name), hostText(h))
+		fmt.Fprintf(w, "  %s  %s\n", console.CleanLine(h.Name), console.CleanLine(h.Limits()))
 	}
 	var impossible []*jobs.Spec
 	unknown := false

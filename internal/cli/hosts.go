@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -48,7 +47,7 @@ func (a *app) hostsListCmd() *cobra.Command {
 			}
 			w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 			for _, h := range list {
-				fmt.Fprintf(w, "%s\t%s\t%s\n", console.CleanLine(h.Name), wayText(h), hostText(h))
+				fmt.Fprintf(w, "%s\t%s\t%s\n", console.CleanLine(h.Name), console.CleanLine(h.Way()), console.CleanLine(h.Limits()))
 			}
 			return w.Flush()
 		},
@@ -76,56 +75,6 @@ func (a *app) chosenHosts(file string, names []string) ([]*hosts.Host, error) {
 		list = append(list, h)
 	}
 	return list, nil
-}
-
-// wayText describes how a host is reached.
-func wayText(h *hosts.Host) string {
-	switch h.Link {
-	case "local":
-		return "this machine"
-	case "command":
-		return console.CleanLine(strings.Join(h.Command, " "))
-	}
-	text := strings.Join(h.Addresses, ", ")
-	if h.User != "" {
-		text = h.User + "@" + text
-	}
-	if h.Port != 0 {
-		text += " port " + strconv.Itoa(h.Port)
-	}
-	if len(h.Jump) > 0 {
-		text += " through " + strings.Join(h.Jump, ", ")
-	}
-	return "ssh " + console.CleanLine(text)
-}
-
-// hostText describes the slots and limits that the inventory gives a host.
-func hostText(h *hosts.Host) string {
-	var parts []string
-	add := func(given bool, format string, args ...any) {
-		if given {
-			parts = append(parts, fmt.Sprintf(format, args...))
-		}
-	}
-	switch r := h.Slots; {
-	case r.Fixed > 0:
-		add(true, "%s", jobs.Plural(r.Fixed, "slot"))
-	case r.Less > 0:
-		add(true, "cores-%d slots", r.Less)
-	default:
-		add(true, "a slot a core")
-	}
-	add(len(h.Tags) > 0, "tags %s", console.CleanLine(strings.Join(h.Tags, ",")))
-	add(h.GPUs > 0, "%s", jobs.Plural(h.GPUs, "GPU"))
-	add(h.Weight != 1, "weight %g", h.Weight)
-	add(!h.Yield, "does not yield")
-	add(h.MaxLoad > 0, "load at most %g", h.MaxLoad)
-	add(h.MinMemFree > 0, "%s of memory left free", results.HumanBytes(h.MinMemFree))
-	add(h.MinDiskFree > 0, "%s of disk left free", results.HumanBytes(h.MinDiskFree))
-	for _, q := range h.Quiet {
-		add(true, "quiet %02d:%02d-%02d:%02d", int(q.From.Hours()), int(q.From.Minutes())%60, int(q.To.Hours()), int(q.To.Minutes())%60)
-	}
-	return strings.Join(parts, ", ")
 }
 
 // hostNames returns the names of some of the hosts.

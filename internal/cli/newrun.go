@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -15,7 +13,6 @@ import (
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
-	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -94,16 +91,16 @@ func (a *app) runJobs(cmd *cobra.Command, f *runFlags, src jobSource) error {
 		asked.Options[rundir.OptionJobs] = int64(len(src.known))
 		asked.JobsFile = src.files[0]
 	}
-	run, err := a.newRun(f, asked)
+	r, err := run.Create(f.runDir, f.name, asked)
 	if err != nil {
 		return err
 	}
 	if src.lazy() {
-		if err := run.WriteInput(rundir.Input{State: rundir.InputOpen}); err != nil {
+		if err := r.WriteInput(rundir.Input{State: rundir.InputOpen}); err != nil {
 			return exit.Usagef("%w", err)
 		}
 	}
-	o, err := a.own(run, false)
+	o, err := a.own(r, false)
 	if err != nil {
 		return err
 	}
@@ -112,7 +109,7 @@ func (a *app) runJobs(cmd *cobra.Command, f *runFlags, src jobSource) error {
 		return err
 	}
 	d := a.dispatching(f, inv, env)
-	d.opening = opening(run, &src, inv)
+	d.opening = opening(r, &src, inv)
 	d.typed = src.fromStdin() && term.IsTerminal(int(os.Stdin.Fd()))
 	if d.opts.Next = src.next; src.lazy() {
 		d.opts.Input = rundir.Input{State: rundir.InputOpen, Again: src.source != ""}
@@ -122,44 +119,6 @@ func (a *app) runJobs(cmd *cobra.Command, f *runFlags, src jobSource) error {
 		a.flushTyped()
 	}
 	return err
-}
-
-// newRun makes the run directory.
-func (a *app) newRun(f *runFlags, asked rundir.Asked) (*rundir.Run, error) {
-	var run *rundir.Run
-	var err error
-	if f.runDir != "" {
-		run, err = rundir.CreateAt(f.runDir, f.name, asked)
-	} else {
-		run, err = rundir.Create(rundir.Base, f.name, asked)
-	}
-	if err != nil {
-		if owner := ownerOf(f.runDir, f.name); owner != "" {
-			return nil, exit.Usagef("%s", owner)
-		}
-		if text, ok := strings.CutSuffix(err.Error(), ": "+fs.ErrExist.Error()); ok {
-			return nil, exit.Usagef("%s", text) // it says so in better words
-		}
-		return nil, exit.Usagef("%w", err)
-	}
-	return run, nil
-}
-
-// ownerOf says who dispatches the run that is in the way; "" when nobody does.
-func ownerOf(dir, name string) string {
-	if dir == "" {
-		dir = filepath.Join(rundir.Base, name)
-	}
-	run, err := rundir.Open(dir)
-	if err != nil {
-		return ""
-	}
-	owner, err := journal.ReadOwner(run)
-	if err != nil || owner == nil || owner.Left || owner.Life() == journal.Dead {
-		return ""
-	}
-	return fmt.Sprintf("the run %s in %s is in use by %s; choose another --name or --run-dir, or look at it with dcs-tui status %s",
-		run.Name(), dir, owner, console.ShellWord(run.Ref()))
 }
 
 // opening returns the first line without the name of the run: what is run where.

@@ -35,15 +35,15 @@ func (a *app) requeueFiles(args, files []string, opt askOptions) error {
 		return err
 	}
 	relative := jobs.AbsoluteCwd{Base: run.Asked.Cwd}
-	for _, s := range b.specs {
+	for _, s := range b.Specs {
 		relative.Resolve(s)
 	}
-	m, err := specdiff.Of(table, b.specs)
+	m, err := specdiff.Of(table, b.Specs)
 	if err != nil {
 		return err
 	}
 	a.con.Line(planOf(m, files)...)
-	a.tellColumns(run, b.columns)
+	a.tellColumns(run, b.Columns)
 	if len(m.Rounds)+len(m.New)+len(m.Queued)+len(m.Changes)+len(m.Ranked) == 0 {
 		a.con.Line("nothing to do")
 		return a.tellUpdated(run, m, nil, 0, opt)

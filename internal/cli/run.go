@@ -151,7 +151,7 @@ func (a *app) argumentsSource(f *runFlags, command string) (jobSource, error) {
 // is a queue of its own. A single template makes a grid.
 func (a *app) filesSource(f *runFlags, files []string) (jobSource, error) {
 	g := &gridFlags{runFlags: *f, limit: grid.DefaultLimit}
-	if len(files) == 1 && isTemplate(files[0]) && f.queues.empty() {
+	if len(files) == 1 && grid.IsTemplate(files[0]) && f.queues.empty() {
 		t, err := a.template(g, files[0])
 		if err != nil {
 			return jobSource{}, err
@@ -163,13 +163,13 @@ func (a *app) filesSource(f *runFlags, files []string) (jobSource, error) {
 	if err != nil {
 		return jobSource{}, err
 	}
-	if err := f.queues.check(b.queues); err != nil {
+	if err := f.queues.check(b.Queues); err != nil {
 		return jobSource{}, err
 	}
-	f.queues.apply(b.specs)
-	src := jobSource{files: files, known: b.specs}
-	if len(b.columns) > 0 {
-		src.keep = map[string]any{outputs.Option: b.columns}
+	f.queues.apply(b.Specs)
+	src := jobSource{files: files, known: b.Specs}
+	if len(b.Columns) > 0 {
+		src.keep = map[string]any{outputs.Option: b.Columns}
 	}
 	return src, nil
 }

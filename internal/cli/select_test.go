@@ -61,8 +61,8 @@ func TestPick(t *testing.T) {
 		{"1-2", selection{where: []string{"host=h2"}}, open, ""},
 		{"", selection{where: []string{"name=x"}}, open, "5-6"}, // their command: they have no name
 		{"", selection{where: []string{"host=h1,host=h2"}}, open, ""},
-		{"", selection{where: []string{"name="}}, open, "--where: the filter, character 6: a value is wanted after =, not its end ('' is no value)"},
-		{"", selection{where: []string{"name"}}, open, "--where: the filter, character 5: after \"name\" one of = != < <= > >= ~ !~ is wanted, not its end; to search for a text, write command~name"},
+		{"", selection{where: []string{"name="}}, open, "--where: character 6: a name, a number, or a text is expected, not the end"},
+		{"", selection{where: []string{"name"}}, open, "--where: character 5: a comparison such as = or > is expected after \"name\", not the end"},
 	} {
 		if c.named != "" {
 			if err := c.sel.parseNamed([]string{c.named}); err != nil {

@@ -83,19 +83,19 @@ func (a *app) runSubmit(f *submitFlags, args []string) error {
 		return err
 	}
 	if f.queue != "" {
-		jobs.ChangeOptions(b.specs, func(o *jobs.Options) {
+		jobs.ChangeOptions(b.Specs, func(o *jobs.Options) {
 			if o.Queue == "" {
 				o.Queue = f.queue
 			}
 		})
-		b.queues = jobs.QueuesOf(b.specs)
+		b.Queues = jobs.QueuesOf(b.Specs)
 	}
-	if err := f.check(b.queues); err != nil {
+	if err := f.check(b.Queues); err != nil {
 		return err
 	}
-	f.apply(b.specs)
-	a.tellColumns(run, b.columns)
-	requests, err := submitRequests(b.specs)
+	f.apply(b.Specs)
+	a.tellColumns(run, b.Columns)
+	requests, err := submitRequests(b.Specs)
 	if err != nil {
 		return err
 	}
@@ -180,19 +180,19 @@ func (s *answers) added() (n int, which jobs.Ranges) {
 	return n, which
 }
 
-func (a *app) tellSubmitted(s *answers, b *batch) {
+func (a *app) tellSubmitted(s *answers, b *grid.Batch) {
 	n, which := s.added()
 	if n > 0 {
 		text := jobs.Plural(n, "job") + " added to " + console.CleanLine(s.run.Name()) + ": " + which.String()
-		if len(b.queues) > 1 || b.queues[0] != "" {
-			text += ", queue " + queueList(b.queues)
+		if len(b.Queues) > 1 || b.Queues[0] != "" {
+			text += ", queue " + queueList(b.Queues)
 		}
 		a.con.Line(text)
 		if owner, err := journal.ReadOwner(s.run); err == nil && !s.waits && (owner == nil || owner.Life() == journal.Dead) {
 			a.con.Line("its dispatcher has left meanwhile; what has not run yet waits for", "  dcs-tui resume "+refTo(s.run))
 		}
 	}
-	if rest := len(b.specs) - n; s.waits && rest > 0 {
+	if rest := len(b.Specs) - n; s.waits && rest > 0 {
 		a.tellWaits(s, jobs.Plural(rest, "job")+" "+jobs.Verb(rest, "waits", "wait"))
 	}
 }
@@ -209,10 +209,10 @@ type submittedJSON struct {
 	Queues   []string `json:"queues"`
 }
 
-func (s *answers) json(b *batch) *submittedJSON {
+func (s *answers) json(b *grid.Batch) *submittedJSON {
 	n, which := s.added()
 	j := &submittedJSON{runJSON: jsonOf(s.run), Do: rundir.DoSubmit, Requests: []string{}, Answered: !s.waits,
-		Jobs: n, Which: which.String(), Waiting: len(b.specs) - n, Queues: b.queues}
+		Jobs: n, Which: which.String(), Waiting: len(b.Specs) - n, Queues: b.Queues}
 	for _, e := range s.parts {
 		j.Requests = append(j.Requests, e.Name)
 	}

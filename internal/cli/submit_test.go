@@ -131,58 +131,6 @@ func TestSubmitBlocks(t *testing.T) {
 	}
 }
 
-// K3: queues are named after their files, so that they can be told apart.
-func TestQueueNames(t *testing.T) {
-	for _, c := range []struct{ files, want string }{
-		{"a.txt b.txt", "a b"}, {"x/a.txt y/a.txt c", "x/a.txt y/a.txt c"}, {".jobs -", ".jobs "}, {"a.b.txt", "a.b"},
-	} {
-		if got := strings.Join(queueNames(strings.Split(c.files, " ")), " "); got != c.want {
-			t.Errorf("%s: %q, want %q", c.files, got, c.want)
-		}
-	}
-}
-
-// K3: templates that declare the same figure have one column of it; of two that mean
-// something else by its name the second is refused.
-func TestColumnsOfTemplates(t *testing.T) {
-	b := &batch{}
-	for _, c := range []struct{ columns, want string }{
-		{"acc time=json:t", ""}, {"acc", ""}, {"loss", ""}, {"time", "b.txt: @result time is another one than that of a file before it (time=json:t)"},
-	} {
-		err := b.addColumns("b.txt", strings.Fields(c.columns))
-		if (err != nil) != (c.want != "") || err != nil && !strings.HasPrefix(err.Error(), c.want) {
-			t.Errorf("%s: %v", c.columns, err)
-		}
-	}
-	if got := strings.Join(b.columns, " "); got != "acc time=json:t loss" {
-		t.Error(got)
-	}
-}
-
-// A template is told from a list of commands by its lines of values; the shell's own
-// brackets are none.
-func TestIsTemplate(t *testing.T) {
-	dir := t.TempDir()
-	for i, c := range []struct {
-		text string
-		want bool
-	}{
-		{"svm -C [1]\n[1] 0.1, 1\n", true}, {"run [C]\n  [C]\t1..5\n", true}, {"[ -f x ] && true\n", false}, {"[[ -f x ]] && true\n", false},
-		{"echo a[1] b\n", false}, {"[prog]/bin/run\n", false}, {"", false}, {"# [C] 1 2\ntrue\n", false}, {strings.Repeat("x", 70_000) + "\n[C] 1\n", true},
-		{strings.Repeat("x", 70_000) + " [C] 1\n", false},
-	} {
-		name := fmt.Sprintf("f%d.txt", i)
-		writeFile(t, dir, name, c.text)
-		if got := isTemplate(filepath.Join(dir, name)); got != c.want {
-			t.Errorf("%.40q: %v", c.text, got)
-		}
-	}
-	writeFile(t, dir, "x.jsonl", "[C] 1\n")
-	if isTemplate(filepath.Join(dir, "x.jsonl")) || isTemplate(dir) || isTemplate(filepath.Join(dir, "none")) {
-		t.Error("what is no text of jobs is a template")
-	}
-}
-
 // While somebody thinks about what requeue --file asks him, others may have added jobs, or
 // left a request to add them: they would be added once more (promise 2, issue 5.5).
 func TestNothingComparedTwice(t *testing.T) {

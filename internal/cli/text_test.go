@@ -108,18 +108,6 @@ func FuzzLineCleaner(f *testing.F) {
 	})
 }
 
-func TestHostTexts(t *testing.T) {
-	h := &hosts.Host{Name: "a", Addresses: []string{"a.lan", "10.0.0.1"}, User: "me", Port: 2222, Jump: []string{"gate"},
-		Slots: hosts.SlotRule{Less: 2}, Tags: []string{"big"}, Weight: 1, MaxLoad: 3, MinMemFree: 1 << 30, Link: "ssh",
-		Quiet: []hosts.Quiet{{From: 22 * 3600e9, To: 6*3600e9 + 30*60e9}}}
-	if got, want := wayText(h), "ssh me@a.lan, 10.0.0.1 port 2222 through gate"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-	if got, want := hostText(h), "cores-2 slots, tags big, does not yield, load at most 3, 1.0 GiB of memory left free, quiet 22:00-06:30"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-}
-
 // The name and the advice of a host's error stand in places of their own.
 func TestWithoutName(t *testing.T) {
 	e := &hosts.Error{Host: "a", Err: errors.New("refused"), Advice: "do this"}

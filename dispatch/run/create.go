@@ -1,0 +1,36 @@
+package run
+
+import (
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"dcs-tui/internal/advice"
+	"dcs-tui/internal/text"
+	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/rundir"
+)
+
+// Create makes the directory of a new run: dir, or rundir.Base/name if dir is "". If a run in
+// use is in the way, the error names its dispatcher.
+func Create(dir, name string, asked rundir.Asked) (r *rundir.Run, err error) {
+	if dir != "" {
+		r, err = rundir.CreateAt(dir, name, asked)
+	} else {
+		r, err = rundir.Create(rundir.Base, name, asked)
+		dir = filepath.Join(rundir.Base, name)
+	}
+	if err == nil {
+		return r, nil
+	}
+	if old, openErr := rundir.Open(dir); openErr == nil {
+		if owner, ownerErr := journal.ReadOwner(old); ownerErr == nil && owner != nil && !owner.Left && owner.Life() != journal.Dead {
+			return nil, advice.Errorf("the run %s in %s is in use by %s; choose another --name or --run-dir, or look at it with dcs-tui status %s",
+				old.Name(), dir, owner, text.ShellWord(old.Ref()))
+		}
+	}
+	if message, ok := strings.CutSuffix(err.Error(), ": "+fs.ErrExist.Error()); ok { // says so itself
+		return nil, advice.Errorf("%s", message)
+	}
+	return nil, advice.Errorf("%w", err)
+}
