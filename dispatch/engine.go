@@ -32,7 +32,7 @@ type engine struct {
 	past   past
 	ahead  map[string]time.Duration // by host: what its clock is ahead of ours, as it came up
 
-	reports  []sched.Event // of attempts, for the next step of the core
+	reports []sched.Event // of attempts, for the next step of the core
 
 	shown    []*Result // results whose records wait to be written
 	showing  []*Result // results whose records are with the journal

@@ -26,6 +26,7 @@ func (a *app) connector(o *options, hs []*hosts.Host, log func(host, line string
 	if err := a.checkSSH(o, hs); err != nil {
 		return nil, err
 	}
+	a.warnSSH()
 	a.checkBinary(hs)
 	router := hosts.Router{"local": locallink.Opener{}, "command": cmdlink.Opener{}}
 	if a.ssh != nil {
@@ -36,15 +37,17 @@ func (a *app) connector(o *options, hs []*hosts.Host, log func(host, line string
 
 // sshSetup is the user's ssh configuration.
 type sshSetup struct {
-	config *sshconf.Config
+	config  *sshconf.Config
+	hosts   []*hosts.Host  // those that need it
+	asking  sync.WaitGroup // config is asked about all of them
+	checked sync.Once
 
 	mu     sync.Mutex
 	warned map[string]bool // by host and text
 }
 
-// checkSSH reads the ssh configuration, and warns about directives that cannot be
-// honored. An error in the part of one host concerns only that host, which fails when it
-// is connected to.
+// checkSSH reads the ssh configuration, and asks it about all hosts. It does not wait for
+// the answers, each of which takes a process: the run is made meanwhile.
 func (a *app) checkSSH(o *options, hs []*hosts.Host) error {
 	hs = slices.DeleteFunc(slices.Clone(hs), func(h *hosts.Host) bool { return h.Link != "ssh" })
 	if a.ssh != nil || len(hs) == 0 {
@@ -54,20 +57,31 @@ func (a *app) checkSSH(o *options, hs []*hosts.Host) error {
 	if err != nil {
 		return exit.Usagef("%w", err)
 	}
-	a.ssh = &sshSetup{config: config, warned: map[string]bool{}}
-	var all sync.WaitGroup
+	a.ssh = &sshSetup{config: config, hosts: hs, warned: map[string]bool{}}
 	for _, h := range hs {
 		for _, address := range h.Addresses {
-			all.Go(func() { config.Resolve(h, address) }) // config keeps the answer
+			a.ssh.asking.Go(func() { config.Resolve(h, address) }) // config keeps the answer
 		}
 	}
-	all.Wait()
+	return nil
+}
+
+// warnSSH warns about directives of the ssh configuration that cannot be honored. An error
+// in the part of one host concerns only that host, which fails when it is connected to.
+func (a *app) warnSSH() {
+	if a.ssh != nil {
+		a.ssh.checked.Do(a.warnOfSSH)
+	}
+}
+
+func (a *app) warnOfSSH() {
+	a.ssh.asking.Wait()
 	// Hosts often have the same problem, so each text is printed once.
 	var texts []string
 	concerned := map[string][]*hosts.Host{}
-	for _, h := range hs {
+	for _, h := range a.ssh.hosts {
 		for _, address := range h.Addresses {
-			_, warnings, err := config.Resolve(h, address)
+			_, warnings, err := a.ssh.config.Resolve(h, address)
 			if err != nil {
 				warnings = append(warnings, err.Error())
 			}
@@ -84,7 +98,6 @@ func (a *app) checkSSH(o *options, hs []*hosts.Host) error {
 	for _, text := range texts {
 		a.warn("%s: %s", hostNames(concerned[text]), text)
 	}
-	return nil
 }
 
 // sshOpener opens links over ssh. checkSSH must have been called.

@@ -69,6 +69,7 @@ func (a *app) runJobs(cmd *cobra.Command, f *runFlags, src jobSource) error {
 	}
 	f.setSlots(inv.Hosts)
 	if f.dryRun {
+		a.warnSSH()
 		return a.dryRun(f, src.known, inv, cwd)
 	}
 	file := inv.File // absolute: resume may be called from another directory
