@@ -2,6 +2,7 @@ package runview
 
 import (
 	"fmt"
+	"time"
 
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
@@ -214,4 +215,63 @@ func unknown(text, instead string) string {
 // acceptedJobs names the jobs that a record accepts: "3-6".
 func acceptedJobs(r *jobs.Record) string {
 	return fmt.Sprintf("%d-%d", r.Job, r.Job+jobs.ID(r.Count)-1)
+}
+
+// ExitMeaning explains the exit codes that a POSIX shell gives of its own
+// (sh(1), 2.8.2), " (command not found)" for 127: they are what people look up. "" for others.
+func ExitMeaning(o *jobs.Outcome) string {
+	if o == nil || o.Signal != "" || o.Error != "" || o.TimedOut || o.Stopped {
+		return ""
+	}
+	switch {
+	case o.Exit == 126:
+		return " (not executable)"
+	case o.Exit == 127:
+		return " (command not found)"
+	case o.Exit > 128:
+		if name := jobs.SignalName(o.Exit - 128); name != "" {
+			return " (" + name + " in its shell)"
+		}
+	}
+	return ""
+}
+
+// EventJSON is what `events --json` prints of a record. Text is for people, and not
+// cleaned: JSON quotes it.
+type EventJSON struct {
+	V       int            `json:"v"`
+	At      time.Time      `json:"at"`
+	Epoch   int            `json:"epoch"` // the dispatcher that recorded it
+	Kind    jobs.Kind      `json:"kind"`
+	Job     jobs.ID        `json:"job,omitempty"`
+	Attempt string         `json:"attempt,omitempty"`
+	Host    string         `json:"host,omitempty"`
+	State   *jobs.JobState `json:"state,omitempty"`   // what the job became
+	Count   int            `json:"count,omitempty"`   // jobs, of kinds accepted and request
+	Request string         `json:"request,omitempty"` // name of the request that caused it
+	Refused string         `json:"refused,omitempty"` // why that request was not carried out
+	Text    string         `json:"text"`
+}
+
+// EventOf returns the event of a record that the dispatcher epoch wrote.
+func EventOf(epoch int, r *jobs.Record) *EventJSON {
+	e := &EventJSON{V: 1, At: r.At.Time().UTC(), Epoch: epoch, Kind: r.Kind, Job: r.Job, Host: r.Host, Count: r.Count, Request: r.Request, Text: Text(r)}
+	if r.Kind == jobs.KindRequest {
+		e.Refused = r.Reason
+	}
+	switch r.Kind {
+	case jobs.KindLaunching, jobs.KindRunning:
+		state := jobs.Running
+		e.State, e.Attempt = &state, r.Attempt().String()
+	case jobs.KindForgiven:
+		e.Attempt = r.Attempt().String()
+	case jobs.KindExited, jobs.KindLost, jobs.KindSuperseded, jobs.KindCancelled:
+		e.State, e.Attempt = &r.Next, r.Attempt().String()
+	case jobs.KindJob:
+		e.State = &r.Next
+	case jobs.KindRound, jobs.KindEdited:
+		state := jobs.Queued
+		e.State = &state
+	}
+	return e
 }
