@@ -11,8 +11,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"dcs-tui/jobs"
-	figure "dcs-tui/jobs/results/column"
-	"dcs-tui/jobs/results/outputs"
+	"dcs-tui/jobs/metrics"
 	"dcs-tui/jobs/rundir"
 	"dcs-tui/jobs/runview"
 )
@@ -24,14 +23,14 @@ func gridSource(t *testing.T, params [][]jobs.Param, print func(i int) string, c
 	dir := t.TempDir()
 	o := runview.Options{}
 	for _, text := range columns {
-		c, err := figure.Parse(text)
+		c, err := metrics.Parse(text)
 		if err != nil {
 			t.Fatal(err)
 		}
 		o.Figures = append(o.Figures, c)
 	}
-	o.Outputs = func(c []*figure.Column) *outputs.Reader {
-		return outputs.New(&rundir.Run{Dir: dir, Disk: rundir.OS, Asked: &rundir.Asked{Cwd: dir}}, c)
+	o.Outputs = func(c []*metrics.Metric) *metrics.Reader {
+		return metrics.NewReader(&rundir.Run{Dir: dir, Disk: rundir.OS, Asked: &rundir.Asked{Cwd: dir}}, c)
 	}
 	table := &jobs.Table{Cancels: map[jobs.ID]jobs.Cancel{}}
 	for i, p := range params {

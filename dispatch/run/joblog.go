@@ -11,8 +11,8 @@ import (
 
 	"dcs-tui/dispatch"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/metrics"
 	"dcs-tui/jobs/results"
-	"dcs-tui/jobs/results/outputs"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -172,7 +172,7 @@ func (r *Run) openJobLogs() error {
 // endedJobs returns the results of all jobs that have ended, in that order.
 func endedJobs(run *rundir.Run, t *jobs.Table) []results.Result {
 	var list []results.Result
-	at := outputs.Locations(run)
+	at := metrics.Locations(run)
 	for i := range t.Jobs {
 		if j := &t.Jobs[i]; j.State.Terminal() {
 			list = append(list, at.Result(j))

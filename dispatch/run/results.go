@@ -14,8 +14,8 @@ import (
 	"dcs-tui/hosts"
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/metrics"
 	"dcs-tui/jobs/results"
-	"dcs-tui/jobs/results/outputs"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -114,22 +114,22 @@ const keepFiguresTimeout = 15 * time.Second
 
 // newKeeper returns what stores the declared metrics of outputs that only their host has:
 // after the run nobody asks that host. It is nil if none are declared.
-func newKeeper(run *rundir.Run, d *dispatch.Dispatcher) *outputs.Keeper {
-	columns, _ := outputs.Declared(run.Asked) // `results` reports a wrong declaration
+func newKeeper(run *rundir.Run, d *dispatch.Dispatcher) *metrics.Keeper {
+	columns, _ := metrics.Declared(run.Asked) // `results` reports a wrong declaration
 	if len(columns) == 0 {
 		return nil
 	}
-	r := outputs.New(run, columns)
-	r.Fetch = outputs.Fetching(hosts.MaxChunk, func(ctx context.Context, id jobs.AttemptID, n int) ([]byte, int64, error) {
+	r := metrics.NewReader(run, columns)
+	r.Fetch = metrics.Fetching(hosts.MaxChunk, func(ctx context.Context, id jobs.AttemptID, n int) ([]byte, int64, error) {
 		return d.Output(ctx, id, jobs.FileOut, -int64(n), n)
 	})
-	return outputs.NewKeeper(r)
+	return metrics.NewKeeper(r)
 }
 
 // onHosts returns the results whose outputs only these hosts have, as far as the run
 // directory shows: an earlier dispatcher may have died before it stored their metrics.
 func (o *Owned) onHosts(hs []*hosts.Host) (list []results.Result) {
-	at, known := outputs.Locations(o.Run), map[string]bool{}
+	at, known := metrics.Locations(o.Run), map[string]bool{}
 	for _, h := range hs {
 		known[h.Name] = true
 	}

@@ -19,7 +19,7 @@ import (
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/live"
-	"dcs-tui/jobs/results/outputs"
+	"dcs-tui/jobs/metrics"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -91,7 +91,7 @@ type Run struct {
 	messages  *messages
 	hostLogs  *hostLogs
 	jobLogs   []*jobLog
-	figures   *outputs.Keeper // of outputs that only their host has
+	figures   *metrics.Keeper // of outputs that only their host has
 	hostDirs  hostDirs
 	acks      acks
 	location  *rundir.Location

@@ -18,8 +18,8 @@ import (
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/metrics"
 	"dcs-tui/jobs/results"
-	"dcs-tui/jobs/results/outputs"
 	"dcs-tui/jobs/rundir"
 	"dcs-tui/jobs/runview"
 )
@@ -97,7 +97,7 @@ func (a *app) runFetch(cmd *cobra.Command, args []string, f *fetchFlags, o *opti
 	if err != nil {
 		return err
 	}
-	at := outputs.Locations(l.Run)
+	at := metrics.Locations(l.Run)
 	plan := fetch.Make(l.Table, ids, func(host string) bool { return at.HostDirs[host] != "" }, at.Here)
 	got := &fetched{runJSON: jsonOf(l.Run), Here: plan.Here, Open: plan.Open, Hosts: []fetchedHost{}, none: len(ids) == 0 && len(l.Table.Jobs) > 0}
 	if len(at.HostDirs) > 0 {

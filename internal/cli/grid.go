@@ -19,8 +19,7 @@ import (
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
-	"dcs-tui/jobs/results/column"
-	"dcs-tui/jobs/results/outputs"
+	"dcs-tui/jobs/metrics"
 )
 
 // gridFlags holds the flags of grid. They include those of run.
@@ -144,7 +143,7 @@ func (a *app) template(f *gridFlags, file string) (*grid.Template, error) {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	checkResult := func(name, from string) error { _, err := column.New(name, from); return err }
+	checkResult := func(name, from string) error { _, err := metrics.New(name, from); return err }
 	config := grid.Config{Dir: cwd, Limit: f.limit, OtherShell: !quotesLikeSh(f.Shell), CheckResult: checkResult}
 	t, err := config.Parse(ctx, in, name)
 	switch {
@@ -228,7 +227,7 @@ func gridSource(t *grid.Template, file string, limit int) (jobSource, error) {
 	}
 	src := jobSource{files: []string{file}}
 	if columns := columnsOf(t); len(columns) > 0 {
-		src.keep = map[string]any{outputs.Option: columns}
+		src.keep = map[string]any{metrics.Option: columns}
 	}
 	var err error
 	large := t.Most() > grid.DefaultLimit
@@ -277,7 +276,7 @@ func allJobs(t *grid.Template) ([]*jobs.Spec, error) {
 func columnsOf(t *grid.Template) []string {
 	var columns []string
 	for _, r := range t.Results {
-		if c, err := column.New(r.Name, r.From); err == nil { // was checked when the template was read
+		if c, err := metrics.New(r.Name, r.From); err == nil { // was checked when the template was read
 			columns = append(columns, c.String())
 		}
 	}

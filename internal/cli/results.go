@@ -14,8 +14,8 @@ import (
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/metrics"
 	"dcs-tui/jobs/results"
-	"dcs-tui/jobs/results/outputs"
 )
 
 // resultsFlags holds the flags of results.
@@ -150,7 +150,7 @@ func (a *app) runResults(cmd *cobra.Command, args []string, f *resultsFlags) err
 	if err != nil {
 		return err
 	}
-	at := outputs.Locations(l.Run)
+	at := metrics.Locations(l.Run)
 	list := at.Since(l.Table, 0)
 	if f.table.all {
 		list = append(list, at.Unfinished(l.Table)...)

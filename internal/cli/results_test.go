@@ -14,7 +14,7 @@ import (
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
-	"dcs-tui/jobs/results/outputs"
+	"dcs-tui/jobs/metrics"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -108,7 +108,7 @@ func BenchmarkResults(b *testing.B) {
 			before := cpu()
 			for b.Loop() {
 				if forget {
-					if err := os.RemoveAll(run.Path(outputs.MemoryDir)); err != nil {
+					if err := os.RemoveAll(run.Path(metrics.MemoryDir)); err != nil {
 						b.Fatal(err)
 					}
 				}

@@ -8,10 +8,9 @@ import (
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/metrics"
 	"dcs-tui/jobs/query"
 	"dcs-tui/jobs/results"
-	"dcs-tui/jobs/results/column"
-	"dcs-tui/jobs/results/outputs"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -19,7 +18,7 @@ import (
 // costs no time.
 type tableAsk struct {
 	*tableFlags
-	columns  []*column.Column
+	columns  []*metrics.Metric
 	filters  []*query.Query // all must hold
 	order    []results.Order
 	best     []results.Order // at most one
@@ -30,7 +29,7 @@ type tableAsk struct {
 func (f *tableFlags) ask() (*tableAsk, error) {
 	q := &tableAsk{tableFlags: f}
 	var errs [6]error
-	q.columns, errs[0] = parseEach("result", f.results, column.Parse)
+	q.columns, errs[0] = parseEach("result", f.results, metrics.Parse)
 	q.filters, errs[1] = parseEach("where", f.where, query.Parse)
 	q.order, errs[2] = parseEach("sort", f.sort, results.ParseSort)
 	if f.best != "" {
@@ -49,7 +48,7 @@ func (f *tableFlags) ask() (*tableAsk, error) {
 		return nil, err
 	}
 	for i, c := range q.columns {
-		if slices.ContainsFunc(q.columns[:i], func(o *column.Column) bool { return o.Name == c.Name }) {
+		if slices.ContainsFunc(q.columns[:i], func(o *metrics.Metric) bool { return o.Name == c.Name }) {
 			return nil, exit.Usagef("--result: %s is given twice", c.Name)
 		}
 	}
@@ -71,13 +70,13 @@ func parseEach[T any](flag string, texts []string, parse func(string) (T, error)
 
 // resultColumns returns the columns that the run declares and those asked for, which
 // replace declared ones of the same name.
-func (a *app) resultColumns(run *rundir.Run, asked []*column.Column) []*column.Column {
-	columns, err := outputs.Declared(run.Asked)
+func (a *app) resultColumns(run *rundir.Run, asked []*metrics.Metric) []*metrics.Metric {
+	columns, err := metrics.Declared(run.Asked)
 	if err != nil {
 		a.warn("%v", err)
 	}
 	for _, c := range asked {
-		if i := slices.IndexFunc(columns, func(o *column.Column) bool { return o.Name == c.Name }); i >= 0 {
+		if i := slices.IndexFunc(columns, func(o *metrics.Metric) bool { return o.Name == c.Name }); i >= 0 {
 			columns[i] = c
 		} else {
 			columns = append(columns, c)
@@ -87,8 +86,8 @@ func (a *app) resultColumns(run *rundir.Run, asked []*column.Column) []*column.C
 }
 
 // runTable prints the table. Notes about it go to standard error.
-func (a *app) runTable(ctx context.Context, l *look, list []results.Result, columns []*column.Column, q *tableAsk) error {
-	reader := outputs.New(l.Run, columns)
+func (a *app) runTable(ctx context.Context, l *look, list []results.Result, columns []*metrics.Metric, q *tableAsk) error {
+	reader := metrics.NewReader(l.Run, columns)
 	reader.Remember()
 	found, err := reader.Read(ctx, list, cwdsOf(l.Table, list))
 	if err != nil {
@@ -103,7 +102,7 @@ func (a *app) runTable(ctx context.Context, l *look, list []results.Result, colu
 	if err != nil {
 		return exit.Usagef("--where: %w", err)
 	}
-	notes := slices.Concat(found.Notes, reader.Hints(list, found.Values), odd)
+	notes := slices.Concat(found.Notes, odd)
 	if len(q.pivotOf) > 0 {
 		err = a.printPivot(s, q, notes)
 	} else {
@@ -191,7 +190,7 @@ func terminalWidth(out *console.Console) int {
 	return out.Width()
 }
 
-func columnNames(columns []*column.Column) []string {
+func columnNames(columns []*metrics.Metric) []string {
 	names := make([]string, len(columns))
 	for i, c := range columns {
 		names[i] = c.Name
@@ -216,7 +215,7 @@ func paramNames(t *jobs.Table) []string {
 	return names
 }
 
-// cwdsOf returns a function for outputs.Reader: the directory of a job that has its own.
+// cwdsOf returns a function for metrics.Reader: the directory of a job that has its own.
 func cwdsOf(t *jobs.Table, list []results.Result) func(i int) string {
 	return func(i int) string {
 		if s := t.Job(list[i].Job).Spec; s.Options != nil {

@@ -14,7 +14,7 @@ import (
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
-	"dcs-tui/jobs/results/outputs"
+	"dcs-tui/jobs/metrics"
 )
 
 func (a *app) runCmd() *cobra.Command {
@@ -169,7 +169,7 @@ func (a *app) filesSource(f *runFlags, files []string) (jobSource, error) {
 	f.queues.apply(b.Specs)
 	src := jobSource{files: files, known: b.Specs}
 	if len(b.Columns) > 0 {
-		src.keep = map[string]any{outputs.Option: b.Columns}
+		src.keep = map[string]any{metrics.Option: b.Columns}
 	}
 	return src, nil
 }

@@ -22,8 +22,7 @@ import (
 	"dcs-tui/internal/text"
 	"dcs-tui/internal/ttyguard"
 	"dcs-tui/jobs/journal"
-	"dcs-tui/jobs/results/column"
-	"dcs-tui/jobs/results/outputs"
+	"dcs-tui/jobs/metrics"
 	"dcs-tui/jobs/rundir"
 	"dcs-tui/jobs/runview"
 	"dcs-tui/tui"
@@ -217,10 +216,10 @@ func (a *app) openScreen(run *rundir.Run) *runScreen {
 // viewOptions are those of a view of a run; figures that run.toml declares wrongly are
 // left out, `results` says which.
 func (a *app) viewOptions(run *rundir.Run) runview.Options {
-	figures, _ := outputs.Declared(run.Asked)
+	figures, _ := metrics.Declared(run.Asked)
 	o := runview.Options{
 		Lab: labOf(run.Asked.InventoryFile), By: dispatch.Asker(), Figures: figures,
-		Outputs: func(columns []*column.Column) *outputs.Reader { return outputs.New(run, columns) },
+		Outputs: func(columns []*metrics.Metric) *metrics.Reader { return metrics.NewReader(run, columns) },
 		Socket: func(ctx context.Context, owner *journal.Owner) (runview.Conn, error) {
 			if name, err := os.Hostname(); owner.Life() != journal.Alive && (err != nil || name != owner.Host) { // else in another container, perhaps
 				return nil, errors.New("the dispatcher is on another machine")

@@ -10,10 +10,9 @@ import (
 
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/metrics"
 	"dcs-tui/jobs/query"
 	"dcs-tui/jobs/results"
-	"dcs-tui/jobs/results/column"
-	"dcs-tui/jobs/results/outputs"
 	"dcs-tui/jobs/rundir"
 	"dcs-tui/jobs/runview"
 )
@@ -77,7 +76,7 @@ func (a *app) pick(ctx context.Context, run *rundir.Run, t *jobs.Table, s *selec
 // --where shows. Host, exit, and signal of a job that is not over are those of its last
 // attempt. Outputs are read only if a filter names a declared metric.
 func (a *app) jobsWhere(ctx context.Context, run *rundir.Run, t *jobs.Table, filters []*query.Query) (map[jobs.ID]bool, error) {
-	at := outputs.Locations(run)
+	at := metrics.Locations(run)
 	in := results.TableInput{Jobs: append(at.Since(t, 0), at.Unfinished(t)...), Params: paramNames(t)}
 	for i := range in.Jobs {
 		r := &in.Jobs[i]
@@ -92,7 +91,7 @@ func (a *app) jobsWhere(ctx context.Context, run *rundir.Run, t *jobs.Table, fil
 	in.Names = columnNames(columns)
 	named, others := namedFigures(results.NewTable(in), columns, filters)
 	if len(named) > 0 {
-		found, err := outputs.New(run, named).Read(ctx, in.Jobs, cwdsOf(t, in.Jobs))
+		found, err := metrics.NewReader(run, named).Read(ctx, in.Jobs, cwdsOf(t, in.Jobs))
 		if err != nil {
 			return nil, err
 		}
@@ -113,7 +112,7 @@ func (a *app) jobsWhere(ctx context.Context, run *rundir.Run, t *jobs.Table, fil
 }
 
 // namedFigures returns the columns that a filter names, and the others. s has all columns.
-func namedFigures(s *results.Table, columns []*column.Column, filters []*query.Query) (named, others []*column.Column) {
+func namedFigures(s *results.Table, columns []*metrics.Metric, filters []*query.Query) (named, others []*metrics.Metric) {
 	meant := map[int]bool{}
 	for _, f := range filters {
 		for _, name := range f.Names(true) {

@@ -12,8 +12,7 @@ import (
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
-	"dcs-tui/jobs/results/column"
-	"dcs-tui/jobs/results/outputs"
+	"dcs-tui/jobs/metrics"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -121,10 +120,10 @@ func likeRun(run *rundir.Run) *gridFlags {
 // tellColumns warns about @result lines that the run does not have. A run has only those
 // that it was made with.
 func (a *app) tellColumns(run *rundir.Run, columns []string) {
-	declared, _ := outputs.Declared(run.Asked) // results reports what is wrong with a declaration
+	declared, _ := metrics.Declared(run.Asked) // results reports what is wrong with a declaration
 	var flags []string
 	for _, c := range columns {
-		if !slices.ContainsFunc(declared, func(d *column.Column) bool { return d.String() == c }) {
+		if !slices.ContainsFunc(declared, func(d *metrics.Metric) bool { return d.String() == c }) {
 			flags = append(flags, "--result "+console.ShellWord(c))
 		}
 	}

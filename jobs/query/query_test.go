@@ -297,3 +297,22 @@ func TestContains(t *testing.T) {
 		}
 	}
 }
+
+func TestParseNumber(t *testing.T) {
+	inf := math.Inf(1)
+	for text, want := range map[string]float64{"0": 0, "-1.5e3": -1500, "+7": 7, ".5": 0.5, "5.": 5, "91.3%": 91.3, "inf": inf, "-Infinity": -inf, "+INF": inf, "007": 7} {
+		if v, ok := ParseNumber(text); !ok || v != want {
+			t.Errorf("%s: %v %v", text, v, ok)
+		}
+	}
+	for _, text := range []string{"nan", "NaN", "-nan"} {
+		if v, ok := ParseNumber(text); (!ok || !math.IsNaN(v)) && text != "-nan" {
+			t.Errorf("%s: %v %v", text, v, ok)
+		}
+	}
+	for _, text := range []string{"", "%", "0x10", "1_000", "1,5", "3.2s", "1e999", "none", "infinite", "- 1", "1 ", strings.Repeat("1", 500)} {
+		if v, ok := ParseNumber(text); ok {
+			t.Errorf("%q is taken for the number %v", text, v)
+		}
+	}
+}

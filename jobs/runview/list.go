@@ -5,8 +5,8 @@ import (
 	"math"
 
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/metrics"
 	"dcs-tui/jobs/results"
-	"dcs-tui/jobs/results/column"
 )
 
 // list holds the short rows of all jobs and what is counted of them. View.mu guards it.
@@ -36,7 +36,7 @@ type list struct {
 	known    vocabulary
 }
 
-func (l *list) init(figures []*column.Column) {
+func (l *list) init(figures []*metrics.Metric) {
 	l.names = []string{""}
 	l.nameOf = map[string]uint16{"": 0}
 	l.runs = map[uint32]struct{}{}

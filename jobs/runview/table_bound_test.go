@@ -8,8 +8,7 @@ import (
 	"time"
 
 	"dcs-tui/jobs"
-	"dcs-tui/jobs/results/column"
-	"dcs-tui/jobs/results/outputs"
+	"dcs-tui/jobs/metrics"
 )
 
 // Rule 3: whatever is asked for, a table is bounded.
@@ -61,7 +60,7 @@ func TestTableHasRoomForSome(t *testing.T) {
 func TestTableThatPanics(t *testing.T) {
 	x, dir, _ := gridRun(t, 2, 2, 1)
 	o := reading(t, dir, "acc")
-	o.Outputs = func([]*column.Column) *outputs.Reader { panic("a test") }
+	o.Outputs = func([]*metrics.Metric) *metrics.Reader { panic("a test") }
 	b := FromTable(runAt(dir), x.Table, o)
 	t.Cleanup(b.Close)
 	for a := (Ask{Jobs: page(9), Table: &TableAsk{}}); ; {

@@ -40,15 +40,10 @@ func (t *tables) make(ask *TableAsk) *made {
 	m := &made{changes: d.changes, figures: f.changes, edition: d.edition, read: f.known, of: len(d.list)}
 	m.table.Ready, m.table.Wrong, m.table.Notes = true, f.wrong, f.notes
 	m.table.Read, m.table.Jobs = m.read, m.of
-	var hints []string
-	if m.read == m.of { // else they may come
-		hints = f.hint(d)
-	}
 	s := results.NewTable(results.TableInput{Jobs: d.list, Params: d.known.params, Names: f.names, Metrics: slices.Clone(f.values)})
 	if err := t.fill(m, s, ask); err != nil && m.table.Wrong == "" {
 		m.table.Wrong = err.Error()
 	}
-	m.table.Notes = slices.Concat(hints, m.table.Notes)
 	if d.left > 0 {
 		m.table.Notes = append([]string{fmt.Sprintf("there is room for %d jobs: %d more that are over are not in the table; `dcs-tui results` has all", len(d.list), d.left)}, m.table.Notes...)
 	}

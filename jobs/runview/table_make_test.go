@@ -10,8 +10,7 @@ import (
 	"time"
 
 	"dcs-tui/jobs"
-	"dcs-tui/jobs/results/column"
-	"dcs-tui/jobs/results/outputs"
+	"dcs-tui/jobs/metrics"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -19,14 +18,14 @@ import (
 func reading(t testing.TB, dir string, columns ...string) Options {
 	o := Options{}
 	for _, text := range columns {
-		c, err := column.Parse(text)
+		c, err := metrics.Parse(text)
 		if err != nil {
 			t.Fatal(err)
 		}
 		o.Figures = append(o.Figures, c)
 	}
 	run := &rundir.Run{Dir: dir, Disk: rundir.OS, Asked: &rundir.Asked{Cwd: dir}}
-	o.Outputs = func(columns []*column.Column) *outputs.Reader { return outputs.New(run, columns) }
+	o.Outputs = func(columns []*metrics.Metric) *metrics.Reader { return metrics.NewReader(run, columns) }
 	return o
 }
 
@@ -265,7 +264,7 @@ func TestTableSaysWhatIsMissing(t *testing.T) {
 	x, dir, _ := gridRun(t, 2, 2, 1)
 	b := gridBoard(t, x, dir, "acc", "none")
 	tb := tableOf(t, b, TableAsk{JobsWindow: JobsWindow{Rows: 9}})
-	if len(tb.Notes) != 2 || tb.Notes[0] != "no job printed none=…; seen: acc, loss" || tb.Notes[1] != "4 solved jobs have no none (job 1)" {
+	if len(tb.Notes) != 1 || tb.Notes[0] != "4 solved jobs have no none (job 1)" {
 		t.Errorf("%q", tb.Notes)
 	}
 }

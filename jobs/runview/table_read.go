@@ -9,19 +9,18 @@ import (
 
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/metrics"
 	"dcs-tui/jobs/results"
-	"dcs-tui/jobs/results/column"
-	"dcs-tui/jobs/results/outputs"
 )
 
 // figures are what is found in the outputs of the finished jobs, for one choice of
 // columns.
 type figures struct {
 	asked   string // the choice
-	columns []*column.Column
+	columns []*metrics.Metric
 	names   []string
 	wrong   string // what is wrong with the choice
-	reader  *outputs.Reader
+	reader  *metrics.Reader
 
 	values  [][]string // of each of finished.list; nil: not read yet
 	known   int        // that are not nil
@@ -32,8 +31,6 @@ type figures struct {
 	retry   time.Time  // when they are tried again; zero: when all others are read
 	wait    time.Duration
 	took    time.Duration // when they were tried last
-	hints   []string      // of columns that nobody printed, …
-	hinted  int           // … as of so many changes
 }
 
 const (
@@ -55,12 +52,12 @@ func (t *tables) figures(asked []string) *figures {
 	}
 	f := &figures{asked: key, columns: slices.Clone(t.v.opt.Figures)}
 	for _, text := range asked {
-		c, err := column.Parse(text)
+		c, err := metrics.Parse(text)
 		if err != nil {
 			f.wrong = err.Error()
 			continue
 		}
-		if i := slices.IndexFunc(f.columns, func(o *column.Column) bool { return o.Name == c.Name }); i >= 0 {
+		if i := slices.IndexFunc(f.columns, func(o *metrics.Metric) bool { return o.Name == c.Name }); i >= 0 {
 			f.columns[i] = c
 		} else {
 			f.columns = append(f.columns, c)
@@ -71,7 +68,7 @@ func (t *tables) figures(asked []string) *figures {
 	}
 	if t.v.opt.Outputs != nil && len(f.columns) > 0 {
 		f.reader = t.v.opt.Outputs(f.columns)
-		f.reader.Fetch = outputs.Fetching(hosts.MaxChunk, func(ctx context.Context, id jobs.AttemptID, n int) ([]byte, int64, error) {
+		f.reader.Fetch = metrics.Fetching(hosts.MaxChunk, func(ctx context.Context, id jobs.AttemptID, n int) ([]byte, int64, error) {
 			p, err := t.v.Read(ctx, Read{Attempt: id, File: jobs.FileOut, Offset: -int64(n), Limit: n})
 			if err != nil {
 				return nil, 0, err
@@ -81,14 +78,6 @@ func (t *tables) figures(asked []string) *figures {
 	}
 	t.sets = append(t.sets, f)
 	return f
-}
-
-// hint says what stands in outputs in place of a column that was found in none.
-func (f *figures) hint(d *finished) []string {
-	if f.reader != nil && len(d.list) > 0 && f.hinted != f.changes {
-		f.hints, f.hinted = f.reader.Hints(d.list, f.values), f.changes
-	}
-	return f.hints
 }
 
 // drop forgets the figures that no wish needs.

@@ -14,9 +14,8 @@ import (
 	"dcs-tui/jobs/ask"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/live"
+	"dcs-tui/jobs/metrics"
 	"dcs-tui/jobs/results"
-	"dcs-tui/jobs/results/column"
-	"dcs-tui/jobs/results/outputs"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -28,8 +27,8 @@ type Options struct {
 
 	// Figures are the columns of results that were declared when the run was made, and
 	// Outputs makes what reads any columns; nil: no figures are read.
-	Figures []*column.Column
-	Outputs func([]*column.Column) *outputs.Reader
+	Figures []*metrics.Metric
+	Outputs func([]*metrics.Metric) *metrics.Reader
 
 	// Socket connects to the dispatcher that owner names; nil: only files are read.
 	Socket func(ctx context.Context, owner *journal.Owner) (Conn, error)
@@ -238,7 +237,7 @@ func (v *View) poll(full bool) {
 	restarted, err := f.Follow(pushed, h.see)
 	var place *results.Place
 	if h.newHost { // which may keep its files to itself
-		place = outputs.Locations(v.run)
+		place = metrics.Locations(v.run)
 	}
 	brought := map[jobs.AttemptID]bool{}
 	for _, id := range ids {

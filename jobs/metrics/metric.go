@@ -1,8 +1,9 @@
-package column
+package metrics
 
 import (
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -10,9 +11,9 @@ import (
 	"dcs-tui/jobs"
 )
 
-// Column is one figure: its name, where it stands and how it is found there. Make
+// Metric is one metric: its name, where it stands and how it is found there. Make
 // one with Parse or New. It does not change and may be used by several goroutines.
-type Column struct {
+type Metric struct {
 	Name string
 	// File is the file that the job wrote, relative to the directory in which it ran,
 	// with {id} and [PARAMETER] in it; "" is its standard output. See FileFor.
@@ -31,7 +32,7 @@ const (
 )
 
 // Parse reads NAME or NAME=HOW, as `--result` has it; HOW is explained at New.
-func Parse(text string) (*Column, error) {
+func Parse(text string) (*Metric, error) {
 	name, how, given := strings.Cut(text, "=")
 	if given && strings.TrimSpace(how) == "" {
 		return nil, fmt.Errorf("the result column %s: nothing follows the =; NAME alone is the last NAME=VALUE of the output", quoted(name))
@@ -47,8 +48,8 @@ func Parse(text string) (*Column, error) {
 //	re:EXPR            the last match of a regular expression (RE2) with one group, which is the value
 //	file:PATH          in a file that the job wrote; NAME of it
 //	file:PATH:HOW      the same and how: json:…, re:…, key:…, or the path through JSON alone
-func New(name, how string) (*Column, error) {
-	c := &Column{Name: strings.TrimSpace(name), how: strings.TrimSpace(how)}
+func New(name, how string) (*Metric, error) {
+	c := &Metric{Name: strings.TrimSpace(name), how: strings.TrimSpace(how)}
 	if err := checkName(c.Name); err != nil {
 		return nil, err
 	}
@@ -63,7 +64,7 @@ func New(name, how string) (*Column, error) {
 }
 
 // String returns what Parse reads.
-func (c *Column) String() string {
+func (c *Metric) String() string {
 	if c.how == "" {
 		return c.Name
 	}
@@ -71,7 +72,7 @@ func (c *Column) String() string {
 }
 
 // How returns what New was given as how.
-func (c *Column) How() string { return c.how }
+func (c *Metric) How() string { return c.how }
 
 func checkName(name string) error {
 	const what = "the name of a result column"
@@ -97,7 +98,7 @@ func checkName(name string) error {
 // kinds are the words that say how, in the order in which they are explained.
 var kinds = []string{"json", "re", "key", "file"}
 
-func (c *Column) parse(how string) error {
+func (c *Metric) parse(how string) error {
 	kind, rest, _ := strings.Cut(how, ":")
 	switch {
 	case how == "":
@@ -120,7 +121,7 @@ func (c *Column) parse(how string) error {
 	return fmt.Errorf("json:, re:, key: or file: is wanted, not %s", quoted(how))
 }
 
-func (c *Column) parseFile(rest string) error {
+func (c *Metric) parseFile(rest string) error {
 	path, how, given := strings.Cut(rest, ":")
 	switch {
 	case strings.TrimSpace(path) == "":
@@ -146,7 +147,7 @@ func (c *Column) parseFile(rest string) error {
 	return c.parseJSON(how)
 }
 
-func (c *Column) parseKey(rest string) error {
+func (c *Metric) parseKey(rest string) error {
 	if c.key = strings.TrimSpace(rest); c.key == "" {
 		return fmt.Errorf("key: names nothing; key:test accuracy does")
 	}
@@ -156,7 +157,7 @@ func (c *Column) parseKey(rest string) error {
 	return nil
 }
 
-func (c *Column) parseJSON(rest string) error {
+func (c *Metric) parseJSON(rest string) error {
 	path := strings.Split(rest, ".")
 	if len(path) > maxPath {
 		return fmt.Errorf("json: has a path of %d steps; at most %d", len(path), maxPath)
@@ -170,7 +171,7 @@ func (c *Column) parseJSON(rest string) error {
 	return nil
 }
 
-func (c *Column) parseRE(rest string) error {
+func (c *Metric) parseRE(rest string) error {
 	expr, err := regexp.Compile(rest)
 	if err != nil {
 		return fmt.Errorf("re: %s", jobs.Clean(strings.TrimPrefix(err.Error(), "error parsing regexp: "), 100))
@@ -188,3 +189,20 @@ func (c *Column) parseRE(rest string) error {
 }
 
 func quoted(s string) string { return fmt.Sprintf("%q", jobs.Clean(s, 60)) }
+
+// FileFor returns the name of the column's file for one job: {id} is the job's
+// number, {attempt} the attempt (17.2), {run} the run directory, [C] the value of
+// the parameter C. What names no parameter of the job stays as it is. "" when the
+// column stands in the standard output.
+func (c *Metric) FileFor(id jobs.AttemptID, runDir string, params []jobs.Param) string {
+	name := c.File
+	if !strings.ContainsAny(name, "{[") {
+		return name
+	}
+	pairs := make([]string, 0, 6+2*len(params))
+	pairs = append(pairs, "{id}", strconv.Itoa(int(id.Job)), "{attempt}", id.String(), "{run}", runDir)
+	for _, p := range params {
+		pairs = append(pairs, "["+p.Name+"]", p.Value)
+	}
+	return strings.NewReplacer(pairs...).Replace(name)
+}

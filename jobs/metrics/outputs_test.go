@@ -1,4 +1,4 @@
-package outputs
+package metrics
 
 import (
 	"context"
@@ -57,7 +57,7 @@ func TestReadingIsBounded(t *testing.T) {
 	l.job(fill(2_000_000) + "acc=4\n" + "tail")  // at the end
 	l.job("acc=5" + strings.Repeat("y", 70_000)) // a long line
 	f := l.read(l.reader("acc=re:acc=([0-9])"))
-	if want := "only the end of what 1 job wrote is searched, and a figure is not in it (job 3)"; values(f) != "1 2  4 5" || len(f.Notes) != 1 || f.Notes[0] != want {
+	if want := "only the end of what 1 job wrote is searched, and a metric is not in it (job 3)"; values(f) != "1 2  4 5" || len(f.Notes) != 1 || f.Notes[0] != want {
 		t.Errorf("%q %q", values(f), f.Notes)
 	}
 }
@@ -136,7 +136,7 @@ func TestOutputsOnAHost(t *testing.T) {
 	}
 	r := l.reader("acc")
 	f := l.read(r)
-	if values(f) != "  1" || len(f.Notes) != 1 || f.Notes[0] != "what 2 jobs printed is only on far: the figures are empty; dcs-tui fetch "+l.run.Ref()+" brings it" {
+	if values(f) != "  1" || len(f.Notes) != 1 || f.Notes[0] != "what 2 jobs printed is only on far: the metrics are empty; dcs-tui fetch "+l.run.Ref()+" brings it" {
 		t.Errorf("%q %q", values(f), f.Notes)
 	}
 	var asked atomic.Int64
@@ -156,7 +156,7 @@ func TestOutputsOnAHost(t *testing.T) {
 	}
 }
 
-// Only what is over has figures: the output of a running attempt changes.
+// Only what is over has metrics: the output of a running attempt changes.
 func TestJobsThatAreNotOver(t *testing.T) {
 	l := newLab(t)
 	l.job("acc=1\n").State = jobs.Running
@@ -197,7 +197,7 @@ func TestDeclared(t *testing.T) {
 	}
 }
 
-// A file that all jobs write has the figure of the last of them: that is said, once.
+// A file that all jobs write has the metric of the last of them: that is said, once.
 func TestOneFileOfManyJobs(t *testing.T) {
 	l := newLab(t)
 	for range 3 {

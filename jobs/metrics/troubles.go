@@ -1,4 +1,4 @@
-package outputs
+package metrics
 
 import (
 	"cmp"
@@ -118,10 +118,10 @@ func (t *troubles) notes() (notes []string) {
 	}
 	hosts := strings.Join(names, ", ")
 	if e := t.far; e.count > 0 {
-		notes = append(notes, fmt.Sprintf("what %s printed is only on %s: the figures are empty; dcs-tui fetch %s brings it", jobs.Plural(e.count, "job"), hosts, t.ref))
+		notes = append(notes, fmt.Sprintf("what %s printed is only on %s: the metrics are empty; dcs-tui fetch %s brings it", jobs.Plural(e.count, "job"), hosts, t.ref))
 	}
 	if e := t.apart; e.count > 0 {
-		notes = append(notes, fmt.Sprintf("files that %s wrote are seen only on %s: figures from them are empty", jobs.Plural(e.count, "job"), hosts))
+		notes = append(notes, fmt.Sprintf("files that %s wrote are seen only on %s: metrics from them are empty", jobs.Plural(e.count, "job"), hosts))
 	}
 	for _, path := range slices.Sorted(maps.Keys(t.files)) {
 		if e := t.files[path]; e.count > 1 {
@@ -136,7 +136,7 @@ func (t *troubles) notes() (notes []string) {
 		notes = append(notes, fmt.Sprintf("%s wrote no such file, or it is not seen here: %s (job %d)", jobs.Plural(e.count, "job"), e.text, e.job))
 	}
 	if e := t.long; e.count > 0 {
-		notes = append(notes, fmt.Sprintf("only the end of what %s wrote is searched, and a figure is not in it (job %d)", jobs.Plural(e.count, "job"), e.job))
+		notes = append(notes, fmt.Sprintf("only the end of what %s wrote is searched, and a metric is not in it (job %d)", jobs.Plural(e.count, "job"), e.job))
 	}
 	if e := t.unread; e.count > 0 {
 		notes = append(notes, fmt.Sprintf("what %s wrote cannot be read: %s (job %d)", jobs.Plural(e.count, "job"), e.text, e.job))

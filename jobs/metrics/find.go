@@ -1,4 +1,4 @@
-package column
+package metrics
 
 import (
 	"bytes"
@@ -68,7 +68,7 @@ func uncolored(b []byte) []byte {
 }
 
 // Find returns the column's value: the last one in the text.
-func (c *Column) Find(t *Text) (value string, ok bool) {
+func (c *Metric) Find(t *Text) (value string, ok bool) {
 	switch {
 	case c.expr != nil:
 		value = c.findRE(t.lines)
@@ -111,7 +111,7 @@ func linesBackward(data []byte, f func(line []byte) bool) {
 
 // findRE tries each line apart, so that what is found does not depend on how much
 // of an output was read.
-func (c *Column) findRE(data []byte) (value string) {
+func (c *Metric) findRE(data []byte) (value string) {
 	linesBackward(data, func(line []byte) bool {
 		all := c.expr.FindAllSubmatchIndex(line, -1)
 		for i := len(all) - 1; i >= 0 && value == ""; i-- {
@@ -125,7 +125,7 @@ func (c *Column) findRE(data []byte) (value string) {
 }
 
 // findKey looks for the last `key=value` or `key: value`.
-func (c *Column) findKey(data []byte) string {
+func (c *Metric) findKey(data []byte) string {
 	for end := len(data); ; {
 		i := bytes.LastIndex(data[:end], []byte(c.key))
 		if i < 0 {

@@ -1,14 +1,13 @@
-package column
+package metrics
 
 import (
-	"math"
 	"strings"
 	"testing"
 
 	"dcs-tui/jobs"
 )
 
-func parse(t *testing.T, text string) *Column {
+func parse(t *testing.T, text string) *Metric {
 	t.Helper()
 	c, err := Parse(text)
 	if err != nil {
@@ -17,7 +16,7 @@ func parse(t *testing.T, text string) *Column {
 	return c
 }
 
-// Issue 5, point 3: figures by name=value, by a regular expression, from the last line
+// Issue 5, point 3: metrics by name=value, by a regular expression, from the last line
 // of JSON.
 func TestFind(t *testing.T) {
 	for _, c := range []struct{ column, text, want string }{
@@ -216,25 +215,6 @@ func TestFileFor(t *testing.T) {
 		c := parse(t, "a=file:"+name+":key:a")
 		if got := c.FileFor(id, "/r", params); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
-		}
-	}
-}
-
-func TestNumber(t *testing.T) {
-	inf := math.Inf(1)
-	for text, want := range map[string]float64{"0": 0, "-1.5e3": -1500, "+7": 7, ".5": 0.5, "5.": 5, "91.3%": 91.3, "inf": inf, "-Infinity": -inf, "+INF": inf, "007": 7} {
-		if v, ok := Number(text); !ok || v != want {
-			t.Errorf("%s: %v %v", text, v, ok)
-		}
-	}
-	for _, text := range []string{"nan", "NaN", "-nan"} {
-		if v, ok := Number(text); (!ok || !math.IsNaN(v)) && text != "-nan" {
-			t.Errorf("%s: %v %v", text, v, ok)
-		}
-	}
-	for _, text := range []string{"", "%", "0x10", "1_000", "1,5", "3.2s", "1e999", "none", "infinite", "- 1", "1 ", strings.Repeat("1", 500)} {
-		if v, ok := Number(text); ok {
-			t.Errorf("%q is taken for the number %v", text, v)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package outputs
+package metrics
 
 import (
 	"bytes"
@@ -17,7 +17,6 @@ import (
 
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
-	"dcs-tui/jobs/results/column"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -58,7 +57,7 @@ func (r *Reader) Remember() {
 	r.memory = &memory{disk: r.disk, dir: filepath.Join(r.runDir, MemoryDir)}
 }
 
-func (m *memory) load(columns []*column.Column) {
+func (m *memory) load(columns []*Metric) {
 	m.loaded = true
 	names, err := m.disk.Names(filepath.Dir(m.dir))
 	if err == nil && slices.Contains(names, MemoryDir) {
@@ -81,7 +80,7 @@ func (m *memory) load(columns []*column.Column) {
 	}
 }
 
-// path is the file of a column.
+// path is the file of a
 func (m *memory) path(f *remembered) string { return filepath.Join(m.dir, f.name) }
 
 func (f *remembered) load(m *memory) {

@@ -1,4 +1,4 @@
-package outputs
+package metrics
 
 import (
 	"os"
@@ -11,7 +11,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// X5: a figure of a file that an earlier round left is shown, and told: it may not be
+// X5: a metric of a file that an earlier round left is shown, and told: it may not be
 // that of the round that counts.
 func TestFileOfAnEarlierRound(t *testing.T) {
 	l := newLab(t)

@@ -1,8 +1,9 @@
-package outputs
+package metrics
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"runtime"
 	"strings"
@@ -11,8 +12,8 @@ import (
 	"time"
 
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/attempts"
 	"dcs-tui/jobs/results"
-	"dcs-tui/jobs/results/column"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -20,16 +21,16 @@ import (
 const MaxRead = 1 << 20
 
 const (
-	firstRead = 64 << 10 // most outputs are shorter, and most figures stand at the end
+	firstRead = 64 << 10 // most outputs are shorter, and most metrics stand at the end
 	batch     = 32       // jobs that one goroutine takes at a time
 )
 
-// Reader finds figures and remembers them: an output does not change once its
+// Reader finds metrics and remembers them: an output does not change once its
 // attempt is over, so a table that is made again, live, costs only what is new. Not
 // safe for concurrent use.
 type Reader struct {
 	// Fetch returns the last n bytes, or fewer, of the standard output of an attempt
-	// that only its host has, and the length of all of it. nil: nobody can; the figures
+	// that only its host has, and the length of all of it. nil: nobody can; the metrics
 	// of such jobs are those that were kept (KeptFile), or empty. It is called by several
 	// goroutines at a time, and what is found with it is kept.
 	Fetch func(ctx context.Context, r *results.Result, n int64) (end []byte, size int64, err error)
@@ -37,7 +38,7 @@ type Reader struct {
 	disk    rundir.Disk
 	runDir  string
 	cwd     string
-	columns []*column.Column
+	columns []*Metric
 	files   bool // a column stands in a file
 	stdout  bool // a column stands in the standard output
 	known   map[jobs.AttemptID][]string
@@ -49,7 +50,7 @@ type Reader struct {
 }
 
 // New makes a Reader for a run and the columns that are wanted.
-func New(run *rundir.Run, columns []*column.Column) *Reader {
+func NewReader(run *rundir.Run, columns []*Metric) *Reader {
 	r := &Reader{disk: run.Disk, runDir: run.Dir, cwd: run.Asked.Cwd, columns: columns, known: map[jobs.AttemptID][]string{}, kept: &kept{disk: run.Disk, dir: run.Dir},
 		part: 256 * batch, saveEvery: 10 * time.Second}
 	for _, c := range columns {
@@ -59,20 +60,20 @@ func New(run *rundir.Run, columns []*column.Column) *Reader {
 	return r
 }
 
-// Figures are what was found.
-type Figures struct {
+// Found are the values that a Reader found.
+type Found struct {
 	// Values are, for each job of the list and each column, the value or "". A job of
 	// which nothing was read has nil.
 	Values [][]string
 	Notes  []string // what could not be read and why, a sentence each, not cleaned
 }
 
-// Read finds the figures of a list of results, in its order; cwds[i] is the directory
+// Read finds the metrics of a list of results, in its order; cwds[i] is the directory
 // of job i where that is not the run's, and may be nil. The error is ctx's.
 // What a long reading has found is remembered on the way: a hundred thousand outputs of
 // a slow file server take minutes, and people lose patience.
-func (r *Reader) Read(ctx context.Context, list []results.Result, cwd func(i int) string) (*Figures, error) {
-	f := &Figures{Values: make([][]string, len(list))}
+func (r *Reader) Read(ctx context.Context, list []results.Result, cwd func(i int) string) (*Found, error) {
+	f := &Found{Values: make([][]string, len(list))}
 	if len(r.columns) == 0 {
 		return f, nil
 	}
@@ -164,4 +165,61 @@ func workers(jobs int) int {
 // remote says that only its host has what an attempt wrote.
 func (r *Reader) remote(res *results.Result) bool {
 	return !strings.HasPrefix(res.Stdout, r.runDir+"/")
+}
+
+// Option is the key of run.toml's options under which the columns stand that a
+// template declared, each as Parse reads it (Metric.String writes it).
+const Option = "results"
+
+// Declared returns the columns that were declared when the run was made.
+func Declared(asked *rundir.Asked) ([]*Metric, error) {
+	list, _ := asked.Options[Option].([]any)
+	if texts, ok := asked.Options[Option].([]string); ok { // not read from a file
+		for _, t := range texts {
+			list = append(list, t)
+		}
+	}
+	var columns []*Metric
+	for _, v := range list {
+		text, ok := v.(string)
+		if !ok {
+			return columns, fmt.Errorf("%s: options.%s holds %v, which is no text", rundir.AskedFile, Option, v)
+		}
+		c, err := Parse(text)
+		if err != nil {
+			return columns, fmt.Errorf("%s: options.%s: %w", rundir.AskedFile, Option, err)
+		}
+		columns = append(columns, c)
+	}
+	return columns, nil
+}
+
+// Locations returns what the results of a run have in common: the run, the directories of
+// its hosts, and which outputs are in the run directory.
+func Locations(run *rundir.Run) *results.Place {
+	return &results.Place{UID: run.UID(), Name: run.Name(), Created: jobs.StampOf(run.Asked.Created), Dir: run.Dir,
+		HostDirs: run.HostDirs(), Here: attempts.NewHere(run.Disk, run.Dir).Has}
+}
+
+const (
+	maxFetches  = 4                // outputs that are asked of hosts at a time
+	fetchWithin = 20 * time.Second // one of them
+)
+
+// Fetching makes a Reader.Fetch of end, which reads the last n bytes of the standard
+// output of an attempt on its host and returns the length of all of it: it is asked for no
+// more than most, for few outputs at a time, and has fetchWithin for each.
+func Fetching(most int64, end func(ctx context.Context, id jobs.AttemptID, n int) ([]byte, int64, error)) func(context.Context, *results.Result, int64) ([]byte, int64, error) {
+	turns := make(chan struct{}, maxFetches)
+	return func(ctx context.Context, r *results.Result, n int64) ([]byte, int64, error) {
+		select {
+		case turns <- struct{}{}:
+		case <-ctx.Done():
+			return nil, 0, ctx.Err()
+		}
+		defer func() { <-turns }()
+		ctx, cancel := context.WithTimeout(ctx, fetchWithin)
+		defer cancel()
+		return end(ctx, r.Attempt, int(min(n, most)))
+	}
 }

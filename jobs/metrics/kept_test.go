@@ -1,4 +1,4 @@
-package outputs
+package metrics
 
 import (
 	"context"
@@ -174,7 +174,7 @@ func TestKeeperDoesNotWaitForEver(t *testing.T) {
 		defer cancel()
 		start := time.Now()
 		notes := k.Close(ctx)
-		if len(notes) != 1 || !strings.HasPrefix(notes[0], "the figures of 2 jobs are not all kept") || time.Since(start) != 10*time.Second {
+		if len(notes) != 1 || !strings.HasPrefix(notes[0], "the metrics of 2 jobs are not all kept") || time.Since(start) != 10*time.Second {
 			t.Errorf("%q after %s", notes, time.Since(start))
 		}
 	})

@@ -1,4 +1,4 @@
-package outputs
+package metrics
 
 import (
 	"context"
@@ -28,7 +28,7 @@ func longAgo(t *testing.T, n int) *lab {
 	return l
 }
 
-func (l *lab) remember(columns ...string) (*Figures, int64) {
+func (l *lab) remember(columns ...string) (*Found, int64) {
 	l.t.Helper()
 	r := l.reader(columns...)
 	r.Remember()

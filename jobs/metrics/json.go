@@ -1,4 +1,4 @@
-package column
+package metrics
 
 import (
 	"bytes"
@@ -19,7 +19,7 @@ const maxJSON = 10_000
 
 // findJSON looks in the whole text if that is one document, as a metrics.json is,
 // and otherwise for the last line that is an object with the wanted member.
-func (c *Column) findJSON(t *Text) (value string) {
+func (c *Metric) findJSON(t *Text) (value string) {
 	if c.File != "" && t.whole {
 		if t.doc == nil {
 			t.doc = &jsonLine{value: decode(t.lines)}

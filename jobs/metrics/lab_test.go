@@ -1,4 +1,4 @@
-package outputs
+package metrics
 
 import (
 	"context"
@@ -15,7 +15,6 @@ import (
 
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
-	"dcs-tui/jobs/results/column"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -109,18 +108,18 @@ func (l *lab) job(out string, params ...jobs.Param) *results.Result {
 
 func (l *lab) reader(columns ...string) *Reader {
 	l.t.Helper()
-	var cs []*column.Column
+	var cs []*Metric
 	for _, text := range columns {
-		c, err := column.Parse(text)
+		c, err := Parse(text)
 		if err != nil {
 			l.t.Fatal(err)
 		}
 		cs = append(cs, c)
 	}
-	return New(l.run, cs)
+	return NewReader(l.run, cs)
 }
 
-func (l *lab) read(r *Reader) *Figures {
+func (l *lab) read(r *Reader) *Found {
 	l.t.Helper()
 	f, err := r.Read(context.Background(), l.list, func(i int) string { return l.cwds[i] })
 	if err != nil {
@@ -129,7 +128,7 @@ func (l *lab) read(r *Reader) *Figures {
 	return f
 }
 
-func values(f *Figures) string {
+func values(f *Found) string {
 	var rows []string
 	for _, v := range f.Values {
 		rows = append(rows, strings.Join(v, ","))

@@ -1,4 +1,4 @@
-package outputs
+package metrics
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
-	"dcs-tui/jobs/results/column"
 )
 
 // clocksDiffer is how far those of a host and a file server may be apart.
@@ -29,7 +28,7 @@ type worker struct {
 	troubles troubles
 }
 
-// job finds the figures of one job; nil when there is nothing to read.
+// job finds the metrics of one job; nil when there is nothing to read.
 func (w *worker) job(res *results.Result, cwd string) []string {
 	if res.Stdout == "" || !res.State.Terminal() {
 		return nil
@@ -120,7 +119,7 @@ func (w *worker) fetched(res *results.Result, values []string) bool {
 // search finds what is still missing of the columns that stand in file, and says
 // whether nothing is missing any more.
 func (w *worker) search(data []byte, whole bool, values []string, file string) bool {
-	text := column.NewText(data, whole)
+	text := NewText(data, whole)
 	all := true
 	for i, c := range w.columns {
 		if c.File != file || values[i] != "" {
