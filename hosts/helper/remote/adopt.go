@@ -42,7 +42,7 @@ func (h *helper) adopt() {
 	h.refeedLocked()
 	h.takenLocked()
 	h.staffLocked()
-	h.ringer.ring()
+	h.wakePipe.send()
 	var started []hosts.StartedJob
 	for id, r := range h.running {
 		started = append(started, hosts.StartedJob{Attempt: id, Slot: r.by.slot, At: r.at})
@@ -69,7 +69,7 @@ func (h *helper) wasRebooted() (rebooted bool) {
 }
 
 // refeedLocked renames waiting specs into our generation, which takes them away
-// from old tickets, and rings for them in the order of their ids. What has lapsed or
+// from old tokens, and sends tokens for them in the order of their ids. What has lapsed or
 // is not whole is withdrawn.
 func (h *helper) refeedLocked() {
 	names, err := h.spool.list(dirIn)
@@ -101,14 +101,14 @@ func (h *helper) refeedLocked() {
 	for _, s := range specs {
 		whole, err := h.wholeSpec(s.name, s.id)
 		switch {
-		case err == nil && (h.lapsed || !whole): // torn: its helper died writing it, nobody was rung
+		case err == nil && (h.lapsed || !whole): // torn: its helper died writing it, no token was sent
 			if err = unlinkat(h.in, s.name, 0); err == nil {
 				gone.Attempts = append(gone.Attempts, s.id)
 			}
 		case err == nil:
 			if err = renameat(h.in, s.name, h.in, specName(h.generation, s.id)); err == nil {
 				h.waiting[s.id] = true
-				h.ringer.add(s.id)
+				h.wakePipe.add(s.id)
 			}
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -68,7 +68,7 @@ func (h *helper) endRun() {
 	h.ctl.at(ctlLimit).Store(0)
 	h.ctl.at(ctlEnd).Store(1)
 	h.mu.Lock()
-	h.ringer.close()
+	h.wakePipe.close()
 	h.mu.Unlock()
 	// Before the supervisors: one that wakes up may start some.
 	if left := h.endOlder(0); len(left) > 0 {

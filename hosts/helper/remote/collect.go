@@ -126,7 +126,7 @@ func (h *helper) reported(lines []byte) time.Duration {
 	if len(h.waiting) > 0 && len(h.sups) < h.limit {
 		h.staffLocked() // an earlier helper's supervisor may have freed its slot
 	}
-	h.ringer.ring()
+	h.wakePipe.send()
 	gather := h.gatherLocked()
 	h.mu.Unlock()
 	h.learnGroups()
@@ -173,9 +173,9 @@ func (h *helper) reportLocked(r *report, b *batch) {
 		delete(h.waiting, id)
 		b.ask = append(b.ask, id)
 	case repTrouble:
-		if r.why == ticketReturned {
+		if r.why == tokenReturned {
 			if h.waiting[id] {
-				h.ringer.add(id)
+				h.wakePipe.add(id)
 			}
 			return
 		}

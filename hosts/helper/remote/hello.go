@@ -109,7 +109,7 @@ func (h *helper) prepare(hello *hosts.Hello) error {
 		return fmt.Errorf("opening the spool: %w", err)
 	}
 	h.unused, _ = h.spool.list(dirFree)
-	if err := h.ringer.open(h.generation); err != nil {
+	if err := h.wakePipe.open(h.generation); err != nil {
 		return err
 	}
 	h.lockedGPUs = lockedGPUs(h.shareDir())

@@ -63,7 +63,7 @@ type helper struct {
 	started  []newStart          // in the order in which they were reported
 	sups     map[int]*supervisor // ours, by pid
 	limit    int
-	ringer   ringer
+	wakePipe wakePipe
 	closing  bool
 	crashes  int // supervisors in a row that died young
 	resolved map[jobs.AttemptID]bool

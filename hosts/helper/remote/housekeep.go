@@ -75,7 +75,7 @@ func (h *helper) recount() {
 		}
 	}
 	h.staffLocked()
-	h.ringer.again(h.waiting)
+	h.wakePipe.again(h.waiting)
 }
 
 // sendAway dismisses supervisors that have been idle for a while. looks is how
@@ -100,7 +100,7 @@ func (h *helper) sendAway(looks int) int {
 	if looks+1 < idleTime {
 		return looks + 1
 	}
-	h.ringer.dismiss(idle - warm)
+	h.wakePipe.dismiss(idle - warm)
 	return 0
 }
 

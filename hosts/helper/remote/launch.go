@@ -55,15 +55,15 @@ func (h *helper) launch(m *hosts.Launch) {
 			continue
 		}
 		h.waiting[job.Attempt] = true
-		h.ringer.add(job.Attempt)
+		h.wakePipe.add(job.Attempt)
 		// The first are rung at once, so that they start while the rest is written.
 		if i < 4 || i%16 == 15 {
 			h.staffLocked()
-			h.ringer.ring()
+			h.wakePipe.send()
 		}
 	}
 	h.staffLocked()
-	h.ringer.ring()
+	h.wakePipe.send()
 	for _, m := range refused {
 		h.out.send(m)
 	}
@@ -120,7 +120,7 @@ func (h *helper) knownLocked(id jobs.AttemptID) (hosts.ProbedJob, bool) {
 
 // spoolSpec writes a spec, into a file that has served before if there is one:
 // making files costs more than all the rest, on some file systems very much more.
-// A new one is written under its final name: nobody looks there before the ticket
+// A new one is written under its final name: nobody looks there before the token
 // has rung, and a torn one has a wrong checksum.
 func (h *helper) spoolSpec(id jobs.AttemptID, b []byte) error {
 	name := specName(h.generation, id)
@@ -231,5 +231,5 @@ func (h *helper) setLimit(n int) {
 		h.ctl.at(ctlAllowed).Store(int64(h.limit) + 1)
 	}
 	h.staffLocked()
-	h.ringer.ring()
+	h.wakePipe.send()
 }

@@ -14,7 +14,7 @@ import (
 
 // alone says that the helper which started this supervisor is gone.
 func (s *slot) alone() bool {
-	fds := []unix.PollFd{{Fd: int32(s.tickets.fd)}}
+	fds := []unix.PollFd{{Fd: int32(s.tokens.fd)}}
 	n, err := unix.Poll(fds, 0)
 	return err == nil && n > 0 && fds[0].Revents&unix.POLLHUP != 0
 }

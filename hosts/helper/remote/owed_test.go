@@ -47,7 +47,7 @@ func TestOwedReportIsNotHeldUp(t *testing.T) {
 	f := w.start(open)
 	f.launch(job("1.1", "echo up > "+ready+"; read x < "+gate+"; exit 3"), job("2.1", "exit 4"))
 	w.hear(ready)
-	if p := f.probe("2.1"); p.Answer != hosts.Buffered { // its ticket waits when the first one ends
+	if p := f.probe("2.1"); p.Answer != hosts.Buffered { // its token waits when the first one ends
 		t.Fatalf("2.1 is %v", p.Answer)
 	}
 	w.say(gate)
@@ -133,7 +133,7 @@ func TestHeldButOver(t *testing.T) {
 }
 
 // bareSlot is a supervisor within the test, without a loop: it owes the report of
-// 1.1. ring is the pipe of its tickets, told that of its reports.
+// 1.1. ring is the pipe of its tokens, told that of its reports.
 func (w *world) bareSlot() (s *slot, owe *owed, ring int, told *os.File) {
 	t := w.t
 	t.Helper()
@@ -150,10 +150,10 @@ func (w *world) bareSlot() (s *slot, owe *owed, ring int, told *os.File) {
 	}
 	told = os.NewFile(uintptr(reports[0]), "reports")
 	told.SetReadDeadline(time.Now().Add(bound))
-	s = &slot{spool: sp, reports: reports[1], tickets: openTickets(pipe[0]), by: holder{1, 2, 3}}
+	s = &slot{spool: sp, reports: reports[1], tokens: openTokens(pipe[0]), by: holder{1, 2, 3}}
 	t.Cleanup(func() {
 		told.Close()
-		for _, fd := range []int{pipe[0], pipe[1], reports[1], s.tickets.quick, s.in, s.taken, s.free} {
+		for _, fd := range []int{pipe[0], pipe[1], reports[1], s.tokens.quick, s.in, s.taken, s.free} {
 			unix.Close(fd)
 		}
 	})
@@ -186,19 +186,19 @@ func TestPaidByTimer(t *testing.T) {
 	}
 }
 
-// What is owed is paid before the loop waits for a ticket, and not before a
-// ticket that is there.
+// What is owed is paid before the loop waits for a token, and not before a
+// token that is there.
 func TestPaysBeforeItWaits(t *testing.T) {
 	w := newWorld(t)
 	s, owe, ring, told := w.bareSlot()
 	next := attemptID(t, "2.1")
-	unix.Write(ring, appendTicket(nil, 1, next))
-	if _, got, ok := s.nextTicket(); !ok || got != next || s.debt.cur.Load() != owe {
-		t.Errorf("ticket %v %v; owed is %v", got, ok, s.debt.cur.Load())
+	unix.Write(ring, appendToken(nil, 1, next))
+	if _, got, ok := s.nextToken(); !ok || got != next || s.debt.cur.Load() != owe {
+		t.Errorf("token %v %v; owed is %v", got, ok, s.debt.cur.Load())
 	}
 	done := make(chan jobs.AttemptID)
 	go func() {
-		_, got, _ := s.nextTicket()
+		_, got, _ := s.nextToken()
 		done <- got
 	}()
 	buf := make([]byte, 4096)
@@ -209,8 +209,8 @@ func TestPaysBeforeItWaits(t *testing.T) {
 	if _, err := os.Stat(s.spool.path(dirFree, "1.1")); err != nil {
 		t.Errorf("the spec was not let go: %v", err)
 	}
-	unix.Write(ring, appendTicket(nil, 1, next))
+	unix.Write(ring, appendToken(nil, 1, next))
 	if got := <-done; got != next {
-		t.Errorf("ticket %v, want %v", got, next)
+		t.Errorf("token %v, want %v", got, next)
 	}
 }

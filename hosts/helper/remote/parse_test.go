@@ -107,9 +107,9 @@ func TestNames(t *testing.T) {
 			t.Errorf("%q taken for a taken spec", bad)
 		}
 	}
-	gen, got := parseTicket(appendTicket(nil, 7, id))
-	if gen != 7 || got != id || len(appendTicket(nil, 7, id)) != ticketBytes {
-		t.Errorf("ticket: %d %v", gen, got)
+	gen, got := parseToken(appendToken(nil, 7, id))
+	if gen != 7 || got != id || len(appendToken(nil, 7, id)) != tokenBytes {
+		t.Errorf("token: %d %v", gen, got)
 	}
 }
 

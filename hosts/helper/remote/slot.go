@@ -20,8 +20,8 @@ import (
 	"dcs-tui/jobs"
 )
 
-// ticketFD is the descriptor on which a supervisor finds its tickets.
-const ticketFD = 3
+// wakeFD is the descriptor of the wake pipe in a supervisor.
+const wakeFD = 3
 
 var errNoProc = errors.New("/proc is not mounted on this host; it is needed to run jobs")
 
@@ -42,12 +42,12 @@ type slot struct {
 	shardID string // the shard directory that shardFD is open on
 	shardFD int
 
-	left    map[int]uint64 // pid: start of children that earlier jobs left behind
-	watch   watch
-	tickets tickets
-	debt    debt
-	buf     []byte // specs are read into it
-	line    []byte // reports are written in it
+	left   map[int]uint64 // pid: start of children that earlier jobs left behind
+	watch  watch
+	tokens tokens
+	debt   debt
+	buf    []byte // specs are read into it
+	line   []byte // reports are written in it
 
 	oom     oomScore
 	disks   fullDisks
@@ -119,7 +119,7 @@ func (s *slot) open(index int) error {
 			return fmt.Errorf("opening %s: %w", s.spool.path(d.name), err)
 		}
 	}
-	s.tickets = openTickets(ticketFD)
+	s.tokens = openTokens(wakeFD)
 	s.ctl.serving(index).Store(int64(s.by.pid))
 	s.cookies = cookie(s.cfg.Run, s.cfg.Host, "")
 	s.progress = s.spool.path(dirProgress) + "/"
@@ -145,17 +145,17 @@ func niceAll(nice int) {
 	}
 }
 
-// loop takes tickets until none will come, or we are one too many.
+// loop takes tokens until none will come, or we are one too many.
 func (s *slot) loop() {
 	for !s.cut && !s.superfluous() {
 		s.reap()
-		generation, id, ok := s.nextTicket()
+		generation, id, ok := s.nextToken()
 		if !ok || id.Job == 0 {
 			break // the helper is gone and the pipe is drained, or we are asked to leave
 		}
 		if s.superfluous() {
-			// The ticket was for somebody; the spec stays where it is.
-			s.report(&report{kind: repTrouble, attempt: id, why: ticketReturned})
+			// The token was for somebody; the spec stays where it is.
+			s.report(&report{kind: repTrouble, attempt: id, why: tokenReturned})
 			break
 		}
 		if s.stopAsked() {
@@ -171,8 +171,8 @@ func (s *slot) loop() {
 	s.leave()
 }
 
-// ticketReturned tells the helper to ring once more for that attempt.
-const ticketReturned = "ticket returned"
+// tokenReturned asks the helper for another token for that attempt.
+const tokenReturned = "token returned"
 
 // superfluous says that this supervisor should take nothing more.
 func (s *slot) superfluous() bool {
@@ -216,7 +216,7 @@ func (s *slot) report(rs ...*report) {
 func (s *slot) reportIn(line []byte, rs ...*report) []byte {
 	for _, r := range rs {
 		r.by = s.by
-		if r.why != "" && r.why != ticketReturned && s.alone() {
+		if r.why != "" && r.why != tokenReturned && s.alone() {
 			fmt.Fprintln(os.Stderr, r.why) // the next helper finds it in the log
 		}
 		have := len(line)

@@ -69,7 +69,7 @@ func (h *helper) staffLocked() {
 }
 
 // startSupervisor is `nohup dcs-tui __slot … &`: a session of its own, no
-// descriptor of ours but the tickets.
+// descriptor of ours but the tokens.
 func (h *helper) startSupervisor(slot int) error {
 	null, err := openat(unix.AT_FDCWD, os.DevNull, unix.O_RDWR, 0)
 	if err != nil {
@@ -87,7 +87,7 @@ func (h *helper) startSupervisor(slot int) error {
 	pid, err := syscall.ForkExec("/proc/self/exe", argv, &syscall.ProcAttr{
 		Dir:   "/",
 		Env:   os.Environ(),
-		Files: []uintptr{uintptr(null), uintptr(null), uintptr(errFD), uintptr(h.ringer.read)},
+		Files: []uintptr{uintptr(null), uintptr(null), uintptr(errFD), uintptr(h.wakePipe.read)},
 		Sys:   &syscall.SysProcAttr{Setsid: true},
 	})
 	if err != nil {
@@ -146,7 +146,7 @@ func (h *helper) supervisorEnded(pid int, ws syscall.WaitStatus) {
 	}
 	if len(h.waiting) > 0 {
 		h.staffLocked()
-		h.ringer.ring()
+		h.wakePipe.send()
 	}
 }
 
