@@ -49,6 +49,9 @@ type Config struct {
 	// Notify is told of everything that a person may want to read, in order,
 	// from the dispatcher's goroutine: it must not block. May be nil.
 	Notify func(Notice)
+	// InventoryAsked is told what a person asked for a host beside the inventory file, from
+	// the dispatcher's goroutine: it must not block. The answer is SetHosts. May be nil.
+	InventoryAsked func(host string, q jobs.HostRequest)
 }
 
 // Notice is a line for people: what happened to a host or a job.

@@ -24,6 +24,10 @@ func (e *engine) see(r *jobs.Record) {
 	case jobs.KindEvent:
 		e.past.told(r.Host, r.Reason)
 		e.tell(Notice{At: r.At.Time(), Host: r.Host, Job: r.Job, Text: r.Reason})
+	case jobs.KindInventory:
+		if e.cfg.InventoryAsked != nil {
+			e.cfg.InventoryAsked(r.Host, e.core.Table().Inventory[r.Host])
+		}
 	case jobs.KindRequest:
 		e.answers = append(e.answers, r.Request)
 		if r.Reason != "" {

@@ -81,4 +81,6 @@ type Inventory struct {
 	Hosts []*Host
 
 	Providers []*Provider
+
+	defaults *draft // [defaults]; nil: none
 }

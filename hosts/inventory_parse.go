@@ -43,7 +43,7 @@ func Parse(data []byte, file string) (*Inventory, []string, error) {
 	if err := n.err(); err != nil {
 		return nil, n.warningLines(), err
 	}
-	return &Inventory{File: file, Text: string(data), Hosts: r.hosts, Providers: r.providers}, n.warningLines(), nil
+	return &Inventory{File: file, Text: string(data), Hosts: r.hosts, Providers: r.providers, defaults: r.defaults}, n.warningLines(), nil
 }
 
 // reader turns the tables of one file into hosts and providers.
@@ -52,6 +52,7 @@ type reader struct {
 	at        *places
 	hosts     []*Host
 	providers []*Provider
+	defaults  *draft
 	seen      map[string]int // host name to the line that gave it
 	full      bool           // MaxHosts was reached and said
 }
@@ -85,6 +86,8 @@ func (r *reader) root(root map[string]any) {
 	default:
 		r.bad(r.at.table("defaults", 0), "defaults must be a table, written [defaults] once")
 	}
+
+	r.defaults = def
 
 	tables, ok := tablesOf(root["host"])
 	providers, ok2 := tablesOf(root["provider"])

@@ -38,6 +38,8 @@ func commandTable() []command {
 		{name: "use", args: "HOST", help: "use a host again", words: (*model).hostNames, do: onHost(runview.UseHost)},
 		{name: "stop", args: "HOST", help: "end the host's jobs and queue them again (asks)", words: (*model).hostNames, do: (*model).commandStop},
 		{name: "slots", args: "HOST N", help: "how many jobs run there at once; +N more, -N fewer", words: (*model).hostNames, do: (*model).commandSlots},
+		{name: "add", args: "HOST [KEY=VALUE...]", help: "add a host to the run: add ws07 slots=4 tags=gpu", do: (*model).commandAdd},
+		{name: "remove", args: "HOST", help: "what runs on the host finishes, then it leaves the run", words: (*model).hostNames, do: onHost(runview.RemoveHost)},
 		{name: "drain-run", help: "what runs finishes, nothing more starts, then the dispatcher ends (asks); continue takes it back", do: simple((*model).drainRun)},
 		{name: "stop-run", help: "the dispatcher ends, what runs goes on; resume adopts it (asks)", do: simple((*model).stopRun)},
 		{name: "cancel-run", help: "end everything (asks)", do: simple((*model).cancelRun)},
@@ -133,6 +135,18 @@ func (m *model) commandStop(arg string) (tea.Cmd, error) {
 	}
 	m.hosts.show(arg)
 	return stopHost(m, m.hosts.host(m)), nil
+}
+
+// commandAdd adds a host to the run.
+func (m *model) commandAdd(arg string) (tea.Cmd, error) {
+	name, options, _ := strings.Cut(strings.TrimSpace(arg), " ")
+	if name == "" {
+		return nil, errors.New("which host? a name that ssh can reach, and options such as slots=4 tags=gpu")
+	}
+	if !m.dispatched("add a host") {
+		return nil, nil
+	}
+	return m.act(runview.Action{Do: runview.AddHost, Host: name, Text: strings.TrimSpace(options)}), nil
 }
 
 func (m *model) commandSlots(arg string) (tea.Cmd, error) {

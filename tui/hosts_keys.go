@@ -22,6 +22,8 @@ func (p *hostsPane) keys() []binding {
 			when: p.when(nil), do: p.slots(1)},
 		{keys: []string{"-"}, show: "-", group: "Hosts", help: "one slot less: what runs there goes on, one fewer starts",
 			when: p.when(func(h *live.Host) bool { return h.Slots > 0 }), do: p.slots(-1)},
+		{keys: []string{"a"}, show: "a", word: "add", group: "Hosts", help: "add a host to the run: its name, and options such as slots=4 tags=gpu",
+			when: func(m *model) bool { return !m.over() }, do: func(m *model) tea.Cmd { return m.openCommand("add ") }},
 		{keys: []string{"f"}, show: "f", word: "its jobs", group: "Hosts", help: "the jobs of the host: the list of jobs, filtered",
 			when: p.some, do: func(m *model) tea.Cmd { return m.showJobs("host=" + p.host(m).Name) }},
 		{keys: []string{"/"}, show: "/", group: "Hosts", help: "only hosts with a text in name, state or reason, or by columns: load>4", do: p.openFilter},

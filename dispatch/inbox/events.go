@@ -39,6 +39,13 @@ var events = map[string]func(q *rundir.Request, total jobs.ID) []sched.Event{
 	rundir.DoSlots: func(q *rundir.Request, _ jobs.ID) []sched.Event {
 		return []sched.Event{sched.SetSlots{Host: q.Host, Slots: q.Number}}
 	},
+	rundir.DoAddHost: func(q *rundir.Request, _ jobs.ID) []sched.Event {
+		return []sched.Event{sched.ChangeInventory{Host: q.Host, Change: jobs.HostAdded, Options: q.Options}}
+	},
+	rundir.DoRemoveHost: func(q *rundir.Request, _ jobs.ID) []sched.Event {
+		return []sched.Event{sched.ChangeInventory{Host: q.Host, Change: jobs.HostRemoved}}
+	},
+	rundir.DoReloadHosts: func(*rundir.Request, jobs.ID) []sched.Event { return nil }, // see inventoryRefuses
 	rundir.DoDrain: func(q *rundir.Request, _ jobs.ID) []sched.Event {
 		return []sched.Event{sched.Drain{Why: reason(q, byPerson)}}
 	},

@@ -43,6 +43,12 @@ type Options struct {
 	Place     func([]*jobs.Spec) // makes the directories of jobs that are submitted absolute
 
 	Stored map[string]Stored // see FindStored
+
+	// Inventory is the set of hosts of the run. Reload reads its file.
+	Inventory interface {
+		Check(name, options string) error // why a host cannot be added
+		Reload() error                    // why nothing is read
+	}
 }
 
 // Inbox takes requests in. TakeWaiting and Serve are for one goroutine each; the other
@@ -294,13 +300,30 @@ func (b *Inbox) give(name string, q *rundir.Request) (given bool) {
 		given = b.submit(name, q)
 	} else if n, err := b.total(); err == nil {
 		b.prepare(q)
-		b.Dispatcher.Do(sched.Request{Name: name, Text: q.Text(), Do: events[q.Do](q, n), Spare: sched.Spare(q.Spare), Epoch: q.Epoch})
+		b.Dispatcher.Do(sched.Request{Name: name, Text: q.Text(), Do: events[q.Do](q, n), Spare: sched.Spare(q.Spare), Epoch: q.Epoch,
+			Refused: b.inventoryRefuses(q)})
 		given = true
 	}
 	if !given {
 		b.given.Delete(name)
 	}
 	return given
+}
+
+// inventoryRefuses returns why a request about the set of hosts cannot be carried out. A
+// reload is carried out here.
+func (b *Inbox) inventoryRefuses(q *rundir.Request) string {
+	var err error
+	switch q.Do {
+	case rundir.DoAddHost:
+		err = b.Inventory.Check(q.Host, q.Options)
+	case rundir.DoReloadHosts:
+		err = b.Inventory.Reload()
+	}
+	if err != nil {
+		return text.Line(err.Error())
+	}
+	return ""
 }
 
 // refuse answers a request that cannot be carried out. Its file is set aside.

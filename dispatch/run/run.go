@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -26,6 +27,10 @@ import (
 // Options are what Start needs. Only Hosts and Connector must be set.
 type Options struct {
 	Hosts []*hosts.Host
+	// Inventory is what Hosts are of; nil: there is no more to know of them.
+	Inventory     *hosts.Inventory
+	PrepareHosts  func([]*hosts.Host) // changes the hosts of a file that was read again as those of Hosts were; nil: it does not
+	InventoryFile string              // absolute path of the inventory file, which is read again when it changes; "": none is
 	// Connector makes what connects to the hosts. log takes the output of their helpers.
 	Connector    func(log func(host, line string)) (hosts.Connector, error)
 	Policy       sched.Config // Start fills in Found and, if it is 0, Seed
@@ -93,6 +98,7 @@ type Run struct {
 	jobLogs   []*jobLog
 	figures   *metrics.Keeper // of outputs that only their host has
 	hostDirs  hostDirs
+	inventory *Inventory
 	acks      acks
 	location  *rundir.Location
 	last      atomic.Pointer[dispatch.Snapshot] // the newest
@@ -155,6 +161,12 @@ func Start(ctx context.Context, o *Owned, opts Options) (*Run, error) {
 	if err := r.openJobLogs(); err != nil {
 		return nil, err
 	}
+	if opts.Inventory == nil {
+		opts.Inventory = &hosts.Inventory{Hosts: opts.Hosts}
+	}
+	r.inventory = newInventory(o.Run, &opts, o.Table, r.sayText)
+	opts.Hosts = r.inventory.Hosts()
+	r.opts.Hosts = opts.Hosts
 	cfg, err := r.config(o)
 	if err != nil {
 		return nil, err
@@ -208,14 +220,14 @@ func (r *Run) config(o *Owned) (cfg dispatch.Config, err error) {
 			Nonce: r.dir.Nonce, Cwd: asked.Cwd, Shell: asked.Shell, Setup: asked.Setup, Env: opts.Env,
 			KeepChildren: opts.KeepChildren, Buffer: policy.Buffer, Epoch: o.Table.Epoch,
 		},
-		HostDirs: r.dir.HostDirs(), Notify: r.messages.notice,
+		HostDirs: r.dir.HostDirs(), Notify: r.messages.notice, InventoryAsked: r.inventory.Asked,
 	}, nil
 }
 
 // newInbox makes what takes requests in.
 func (r *Run) newInbox(stored map[string]inbox.Stored) *inbox.Inbox {
 	return inbox.New(inbox.Options{
-		Run: r.dir, Dispatcher: r.d, Stored: stored, Say: r.say,
+		Run: r.dir, Dispatcher: r.d, Stored: stored, Say: r.say, Inventory: r.inventory,
 		Canceled: r.canceled.Load, Continued: r.DrainEnded, DrainText: r.drainText,
 		Cancel: func() {
 			r.canceled.Store(true)
@@ -240,6 +252,7 @@ func (r *Run) begin() {
 	go r.obeyRequests()
 	go r.inbox.Serve(r.over)
 	go r.storeStatus()
+	go r.inventory.serve(r.over, r.d.SetHosts)
 	// An end that comes before all jobs are submitted ends the feeder as well.
 	go func() {
 		select {
@@ -347,7 +360,7 @@ func (r *Run) drainText() string {
 const statusInterval = time.Second
 
 // storeStatus keeps in the run directory what the journal does not hold: why the dispatcher
-// launches nothing (in the file owner, so that status on any machine can show it), and the
+// launches nothing, or what is wrong with the inventory file (in the file owner, so that status on any machine can show it), and the
 // directories of hosts. Only this goroutine waits for these files.
 func (r *Run) storeStatus() {
 	every := time.NewTicker(statusInterval)
@@ -366,8 +379,8 @@ func (r *Run) storeStatus() {
 			continue
 		}
 		r.hostDirs.retry(last.Hosts)
-		if last.Problem != stored && r.journal.SetProblem(last.Problem) == nil {
-			stored = last.Problem
+		if problem := cmp.Or(last.Problem, r.inventory.Problem()); problem != stored && r.journal.SetProblem(problem) == nil {
+			stored = problem
 		}
 	}
 }

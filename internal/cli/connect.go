@@ -27,6 +27,11 @@ func (a *app) connector(o *options, hs []*hosts.Host, log func(host, line string
 		return nil, err
 	}
 	a.warnSSH()
+	if a.ssh == nil { // hosts that are added later may need it
+		if config, err := sshconf.Load(o.SSHConfig); err == nil {
+			a.ssh = &sshSetup{config: config, warned: map[string]bool{}}
+		}
+	}
 	a.checkBinary(hs)
 	router := hosts.Router{"local": locallink.Opener{}, "command": cmdlink.Opener{}}
 	if a.ssh != nil {

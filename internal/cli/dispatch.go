@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -76,7 +77,7 @@ func (a *app) dispatching(f *runFlags, inv *loadedInventory, env []jobs.EnvVar) 
 	d := &dispatching{app: a, flags: f, inv: inv, words: map[string]runview.HostWord{}, progressAt: time.Now()}
 	f.setSlots(inv.Hosts)
 	d.opts = run.Options{
-		Hosts: inv.Hosts,
+		Hosts: inv.Hosts, Inventory: inv.Inventory, PrepareHosts: f.setSlots,
 		Connector: func(log func(host, line string)) (hosts.Connector, error) {
 			return a.connector(&f.options, inv.Hosts, log)
 		},
@@ -111,6 +112,12 @@ func (f *runFlags) schedConfig() sched.Config {
 // drive dispatches a run to its end and returns the exit code. It releases the run if
 // dispatching cannot begin.
 func (d *dispatching) drive(o *run.Owned) (code int, err error) {
+	switch f := d.flags; {
+	case f.hosts != "":
+		d.opts.InventoryFile, _ = filepath.Abs(f.hosts)
+	case f.HostList == "":
+		d.opts.InventoryFile = o.Run.Asked.InventoryFile
+	}
 	if _, err := run.Start(context.Background(), o, d.opts); err != nil {
 		o.Release()
 		return 0, err

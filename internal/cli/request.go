@@ -213,6 +213,23 @@ var hostRequestCommands = []requestCommand{
 		long: `End the jobs of the run that run on the hosts, queue them again for other hosts, and start
 nothing more there.
 `, example: "dcs-tui hosts stop --yes sweep-20260314-1502 ws03", actions: hostActions(runview.StopHost)},
+	{verb: runview.AddHost, use: "add [flags] RUN HOST... [KEY=VALUE...]", short: "Add hosts to a run",
+		long: `Add hosts to the run, beside those of the inventory file. HOST is a name that ssh can reach.
+KEY=VALUE is a key of a [[host]] in the inventory file, for all of them; everything else is
+as in its [defaults].
+
+The hosts stay part of the run when the inventory file is read again and when the run is
+resumed, until hosts remove.
+`, example: `dcs-tui hosts add sweep-20260314-1502 ws07 ws08
+dcs-tui hosts add sweep-20260314-1502 gpu2 slots=4 tags=gpu address=10.0.0.7,gpu2.lab`, actions: addHostActions},
+	{verb: runview.RemoveHost, use: "remove [flags] RUN HOST...", short: "Remove hosts from a run",
+		long: `Use the hosts no more, whatever the inventory file says. What runs there is finished, then
+they leave the run. hosts add takes that back.
+`, example: "dcs-tui hosts remove sweep-20260314-1502 ws07", actions: hostActions(runview.RemoveHost)},
+	{verb: runview.ReloadHosts, use: "reload [flags] RUN", short: "Read the inventory file of a run again",
+		long: `Read the inventory file of the run now. A dispatcher also looks at it every two seconds. A
+file with an error changes nothing.
+`, example: "dcs-tui hosts reload sweep-20260314-1502"},
 	{verb: runview.Slots, use: "slots [flags] RUN HOST N", short: "Set the number of slots of a host",
 		long: `Have the host of a run execute at most N jobs at once. 0 gives it the number of the inventory
 again. If more are running, they are finished.
@@ -327,6 +344,19 @@ func hostActions(verb runview.Verb) func(*app, context.Context, *look, []string,
 		}
 		return actions, nil
 	}
+}
+
+// addHostActions reads the names of hosts, and their options.
+func addHostActions(_ *app, _ context.Context, _ *look, args []string, _ *selection) (actions []runview.Action, err error) {
+	isOption := func(arg string) bool { return strings.Contains(arg, "=") }
+	options := strings.Join(slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return !isOption(arg) }), " ")
+	for _, name := range slices.DeleteFunc(slices.Clone(args), isOption) {
+		actions = append(actions, runview.Action{Do: runview.AddHost, Host: name, Text: options})
+	}
+	if len(actions) == 0 {
+		return nil, exit.Usagef("which hosts?").WithAdvice("a name that ssh can reach, such as ws07")
+	}
+	return actions, nil
 }
 
 func slotsActions(_ *app, _ context.Context, _ *look, args []string, _ *selection) ([]runview.Action, error) {

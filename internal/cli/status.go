@@ -163,7 +163,7 @@ type statusJSON struct {
 	Hosts    []hostStatus          `json:"hosts"`
 	Queues   []*runview.QueueCount `json:"queues"`
 	Ended    bool                  `json:"ended"`
-	Problem  string                `json:"problem,omitempty"`  // what keeps the dispatcher from launching
+	Problem  string                `json:"problem,omitempty"`  // what keeps the dispatcher from launching, or is wrong with the inventory file
 	Requests int                   `json:"requests,omitempty"` // that wait for a dispatcher
 	Input    rundir.InputState     `json:"input,omitempty"`    // open, done or bad; of a run whose jobs come from standard input
 }

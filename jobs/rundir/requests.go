@@ -49,9 +49,10 @@ type Request struct {
 	Edit  *jobs.Change `json:"edit,omitempty"`  // edit
 	Specs string       `json:"specs,omitempty"` // submit: JobsText
 
-	Host   string `json:"host,omitempty"`   // drain-host, stop-host, use-host, slots
-	Number int    `json:"number,omitempty"` // slots
-	Epoch  int    `json:"epoch,omitempty"`  // drain, stop: of the dispatcher that is asked; another one refuses
+	Host    string `json:"host,omitempty"`    // drain-host, stop-host, use-host, slots, add-host, remove-host
+	Options string `json:"options,omitempty"` // add-host: "slots=4 tags=gpu"
+	Number  int    `json:"number,omitempty"`  // slots
+	Epoch   int    `json:"epoch,omitempty"`   // drain, stop: of the dispatcher that is asked; another one refuses
 }
 
 // RefusedError says that a request will never be carried out as it stands.

@@ -23,6 +23,10 @@ const (
 	DoUseHost   = "use-host"   // end drain-host or stop-host
 	DoSlots     = "slots"      // give Host Number slots; 0 gives it those of its rule again
 
+	DoAddHost     = "add-host"     // use Host, with Options, whatever the inventory file says; also after a reload and a resume
+	DoRemoveHost  = "remove-host"  // let the attempts on Host finish, and use it no more, whatever the inventory file says
+	DoReloadHosts = "reload-hosts" // read the inventory file now
+
 	DoDrain = "drain" // let running attempts finish, launch nothing more, then end the dispatcher
 	DoStop  = "stop"  // end the dispatcher; attempts go on, and the next dispatcher adopts them
 )
@@ -40,9 +44,10 @@ const (
 	fieldHost
 	fieldNumber
 	fieldEpoch
+	fieldOptions
 )
 
-var fieldNames = []string{"jobs", "all", "priority", "spare", "edit", "specs", "host", "number", "epoch"}
+var fieldNames = []string{"jobs", "all", "priority", "spare", "edit", "specs", "host", "number", "epoch", "options"}
 
 // kind describes a kind of request. dispatch/inbox maps it to an event of the core.
 type kind struct {
@@ -53,25 +58,28 @@ type kind struct {
 }
 
 var kinds = map[string]kind{
-	DoCancel:    {fieldJobs | fieldAll | fieldSpare, fieldJobs | fieldAll, checkCancel, textJobs("cancel")},
-	DoRequeue:   {fieldJobs | fieldSpare, fieldJobs, checkSpareSucceeded, textJobs("requeue")},
-	DoEdit:      {fieldJobs | fieldSpare | fieldEdit, fieldJobs, checkEdit, textEdit},
-	DoPriority:  {fieldJobs | fieldPriority, fieldJobs, checkPriority, textPriority},
-	DoSubmit:    {fieldSpecs, 0, checkSubmit, textSubmit},
-	DoPause:     {0, 0, nil, text("pause launching")},
-	DoContinue:  {0, 0, nil, text("continue launching")},
-	DoDrainHost: {fieldHost, fieldHost, checkHost, textHost("drain host %s")},
-	DoStopHost:  {fieldHost, fieldHost, checkHost, textHost("stop host %s")},
-	DoUseHost:   {fieldHost, fieldHost, checkHost, textHost("use host %s again")},
-	DoSlots:     {fieldHost | fieldNumber, fieldHost, checkSlots, textSlots},
-	DoDrain:     {fieldEpoch, fieldEpoch, checkEpoch, text("drain the run")},
-	DoStop:      {fieldEpoch, fieldEpoch, checkEpoch, text("stop the dispatcher")},
+	DoCancel:      {fieldJobs | fieldAll | fieldSpare, fieldJobs | fieldAll, checkCancel, textJobs("cancel")},
+	DoRequeue:     {fieldJobs | fieldSpare, fieldJobs, checkSpareSucceeded, textJobs("requeue")},
+	DoEdit:        {fieldJobs | fieldSpare | fieldEdit, fieldJobs, checkEdit, textEdit},
+	DoPriority:    {fieldJobs | fieldPriority, fieldJobs, checkPriority, textPriority},
+	DoSubmit:      {fieldSpecs, 0, checkSubmit, textSubmit},
+	DoPause:       {0, 0, nil, text("pause launching")},
+	DoContinue:    {0, 0, nil, text("continue launching")},
+	DoDrainHost:   {fieldHost, fieldHost, checkHost, textHost("drain host %s")},
+	DoStopHost:    {fieldHost, fieldHost, checkHost, textHost("stop host %s")},
+	DoUseHost:     {fieldHost, fieldHost, checkHost, textHost("use host %s again")},
+	DoSlots:       {fieldHost | fieldNumber, fieldHost, checkSlots, textSlots},
+	DoAddHost:     {fieldHost | fieldOptions, fieldHost, checkHost, textAddHost},
+	DoRemoveHost:  {fieldHost, fieldHost, checkHost, textHost("remove host %s from the run")},
+	DoReloadHosts: {0, 0, nil, text("read the inventory file again")},
+	DoDrain:       {fieldEpoch, fieldEpoch, checkEpoch, text("drain the run")},
+	DoStop:        {fieldEpoch, fieldEpoch, checkEpoch, text("stop the dispatcher")},
 }
 
 // has returns the fields that are set.
 func (q *Request) has() (set field) {
 	for i, is := range []bool{len(q.Jobs) > 0, q.All, q.Priority != 0, q.Spare != "", q.Edit != nil, q.Specs != "",
-		q.Host != "", q.Number != 0, q.Epoch != 0} {
+		q.Host != "", q.Number != 0, q.Epoch != 0, q.Options != ""} {
 		if is {
 			set |= 1 << i
 		}
@@ -150,8 +158,8 @@ func checkPriority(q *Request) string {
 }
 
 func checkHost(q *Request) string {
-	if len(q.Host) > maxText {
-		return "the name of its host is too long"
+	if len(q.Host) > maxText || len(q.Options) > maxText {
+		return "the name of its host or its options are too long"
 	}
 	return ""
 }
@@ -218,6 +226,13 @@ func textEdit(q *Request) string {
 
 func textSubmit(q *Request) string {
 	return "submit " + jobs.Plural(strings.Count(q.Specs, "\n"), "job")
+}
+
+func textAddHost(q *Request) string {
+	if q.Options == "" {
+		return "add host " + q.Host
+	}
+	return "add host " + q.Host + " with " + q.Options
 }
 
 func textSlots(q *Request) string {

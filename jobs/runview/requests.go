@@ -33,6 +33,12 @@ var requestVerbs = map[Verb]requestVerb{
 	StopHost:  {rundir.DoStopHost, fillHost, "%s is stopped: what ran there is ended and queued again", ""},
 	UseHost:   {rundir.DoUseHost, fillHost, "%s is used again", ""},
 	Slots:     {rundir.DoSlots, fillSlots, "the slots of %s are changed", ""},
+	AddHost: {rundir.DoAddHost, func(q *rundir.Request, a Action, _ *jobs.Table, _ *live.State) error {
+		q.Host, q.Options = a.Host, a.Text
+		return nil
+	}, "%s is added to the hosts of the run", ""},
+	RemoveHost:  {rundir.DoRemoveHost, fillHost, "%s is removed: what runs there finishes, then it leaves the run", ""},
+	ReloadHosts: {do: rundir.DoReloadHosts, done: "the inventory file was read again"},
 	DrainRun: {rundir.DoDrain, fillEpoch,
 		"no more jobs are started; the dispatcher ends when the running ones have, unless continue comes first", ""},
 	StopRun:   {rundir.DoStop, fillEpoch, "dispatching stops; running jobs go on", ""},
@@ -189,7 +195,7 @@ func AnswerTo(a Action, traces []*ask.Trace, t *jobs.Table) (*Answer, error) {
 	}
 	switch a.Do {
 	case Cancel, Requeue, Edit, Priority:
-	case DrainHost, StopHost, UseHost, Slots:
+	case DrainHost, StopHost, UseHost, Slots, AddHost, RemoveHost:
 		if refused != "" {
 			return nil, &Refused{Why: refused}
 		}

@@ -95,6 +95,9 @@ func TestAnswerTo(t *testing.T) {
 		{Action{Do: Priority, Jobs: three}, []*requests.Trace{{Done: 1}, {Done: 2}}, "priority of 3 jobs changed, 3 0 "},
 		{Action{Do: Pause}, []*requests.Trace{{Done: 1}}, "launching is paused, 1 0 "},
 		{Action{Do: Pause}, []*requests.Trace{{Why: "launching is paused already"}}, "launching is paused already"},
+		{Action{Do: AddHost, Host: "a"}, []*requests.Trace{{Done: 1}}, "a is added to the hosts of the run, 1 0 "},
+		{Action{Do: RemoveHost, Host: "a"}, []*requests.Trace{{Why: "there is no host a"}}, "there is no host a"},
+		{Action{Do: ReloadHosts}, []*requests.Trace{{}}, "the inventory file was read again, 0 0 "},
 		{Action{Do: UseHost, Host: "a"}, []*requests.Trace{{Done: 1}}, "a is used again, 1 0 "},
 	} {
 		ans, err := AnswerTo(c.a, c.traces, table)
@@ -107,7 +110,7 @@ func TestAnswerTo(t *testing.T) {
 		}
 	}
 	for verb := range requestVerbs {
-		if !slices.Contains([]Verb{Cancel, Requeue, Edit, Priority, Pause, Continue, DrainHost, StopHost, UseHost, Slots, DrainRun, StopRun, CancelRun}, verb) {
+		if !slices.Contains([]Verb{Cancel, Requeue, Edit, Priority, Pause, Continue, DrainHost, StopHost, UseHost, Slots, AddHost, RemoveHost, ReloadHosts, DrainRun, StopRun, CancelRun}, verb) {
 			t.Errorf("%s is not known here", verb)
 		}
 	}

@@ -126,6 +126,10 @@ const (
 	UseHost   Verb = "use-host"   // Host is used again
 	Slots     Verb = "slots"      // Host gets Number slots, or so many more with Relative
 
+	AddHost     Verb = "add-host"     // Host becomes a host of the run, with the options in Text
+	RemoveHost  Verb = "remove-host"  // Host finishes what runs there and leaves the run
+	ReloadHosts Verb = "reload-hosts" // the inventory file is read again
+
 	DrainRun  Verb = "drain-run"  // running jobs finish, nothing starts, then the dispatcher ends; Continue undoes it
 	StopRun   Verb = "stop-run"   // the dispatcher ends; what runs goes on, resume adopts it
 	CancelRun Verb = "cancel-run" // everything is ended
@@ -141,7 +145,7 @@ type Action struct {
 	Host     string
 	Number   int
 	Relative bool
-	Text     string // of Reply
+	Text     string // of Reply; the options of AddHost
 	Waiting  bool   // of Cancel: only jobs that still wait; what has started meanwhile is left alone
 	Edit     *Change
 	Why      string // for the event log; "": by a person

@@ -1,0 +1,276 @@
+package run
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/rundir"
+)
+
+const (
+	// inventoryInterval is how often the inventory file is looked at.
+	inventoryInterval = 2 * time.Second
+	// settleTime is how long after its modification time a file may still change without
+	// another time or size.
+	settleTime = 5 * time.Second
+)
+
+// Inventory is the set of hosts of a run: those of the inventory file, which is read again
+// when it changes, those that people added and removed, and those that providers have. It
+// gives the whole set to the dispatcher whenever it changes.
+type Inventory struct {
+	run     *rundir.Run
+	file    string // absolute path; "": the run has no inventory file
+	say     func(string)
+	wake    chan struct{}       // has room for one
+	prepare func([]*hosts.Host) // nil: nothing is to be done to hosts
+
+	mu       sync.Mutex
+	inv      *hosts.Inventory
+	asked    map[string]jobs.HostRequest
+	provided []*hosts.Host
+	read     []byte // content of the file that was taken in last, be it good or bad
+	next     []byte // content that was seen once: an editor may still be writing
+	info     fs.FileInfo
+	problem  string
+}
+
+func newInventory(run *rundir.Run, o *Options, t *jobs.Table, say func(string)) *Inventory {
+	inv := o.Inventory
+	in := &Inventory{run: run, inv: inv, file: o.InventoryFile, prepare: o.PrepareHosts, say: say, wake: make(chan struct{}, 1), asked: maps.Clone(t.Inventory), read: []byte(inv.Text)}
+	if in.asked == nil {
+		in.asked = map[string]jobs.HostRequest{}
+	}
+	if info, err := os.Stat(in.file); !filepath.IsAbs(in.file) || err == nil && !info.Mode().IsRegular() { // a pipe cannot be read twice
+		in.file = ""
+	}
+	return in
+}
+
+// Hosts returns the set: the hosts of the file without those that were removed on request,
+// then those that were added, then those of providers.
+func (in *Inventory) Hosts() []*hosts.Host {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.hosts()
+}
+
+func (in *Inventory) hosts() []*hosts.Host {
+	var list []*hosts.Host
+	names := map[string]bool{}
+	add := func(h *hosts.Host) {
+		if !names[h.Name] && !in.asked[h.Name].Removed {
+			names[h.Name] = true
+			list = append(list, h)
+		}
+	}
+	for _, h := range in.inv.Hosts {
+		add(h)
+	}
+	for _, name := range slices.Sorted(maps.Keys(in.asked)) {
+		if q := in.asked[name]; !q.Removed && !names[name] {
+			h, err := in.inv.Add(name, q.Options)
+			if err != nil {
+				in.say("the host " + name + ", which was added on request, is not used: " + err.Error())
+				continue
+			}
+			if in.prepare != nil {
+				in.prepare([]*hosts.Host{h})
+			}
+			add(h)
+		}
+	}
+	for _, h := range in.provided {
+		add(h)
+	}
+	return list
+}
+
+// Provide gives the hosts that providers have now.
+func (in *Inventory) Provide(list []*hosts.Host) {
+	in.mu.Lock()
+	in.provided = slices.Clone(list)
+	in.mu.Unlock()
+	in.notify()
+}
+
+// Asked takes in that a person added or removed a host. It does not wait.
+func (in *Inventory) Asked(name string, q jobs.HostRequest) {
+	in.mu.Lock()
+	in.asked[name] = q
+	in.mu.Unlock()
+	in.notify()
+}
+
+// Check returns why a host cannot be added, nil if it can.
+func (in *Inventory) Check(name, options string) error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	_, err := in.inv.Add(name, options)
+	return err
+}
+
+// Problem returns what is wrong with the inventory file; "": nothing.
+func (in *Inventory) Problem() string {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.problem
+}
+
+// Reload reads the file now. The error says why it changes nothing.
+func (in *Inventory) Reload() error {
+	if in.file == "" {
+		return errors.New("the run was started without an inventory file that can be read again; hosts add and hosts remove change its hosts")
+	}
+	in.look(true)
+	if why := in.Problem(); why != "" {
+		return errors.New(why)
+	}
+	in.notify()
+	return nil
+}
+
+func (in *Inventory) notify() {
+	select {
+	case in.wake <- struct{}{}:
+	default: // it is awake already
+	}
+}
+
+// serve gives the set to the dispatcher when it has changed, until the run is over.
+func (in *Inventory) serve(over <-chan struct{}, give func(context.Context, []*hosts.Host) error) {
+	every := time.NewTicker(inventoryInterval)
+	defer every.Stop()
+	for {
+		select {
+		case <-over:
+			return
+		case <-every.C:
+			if in.file == "" || !in.look(false) {
+				continue
+			}
+		case <-in.wake:
+		}
+		if give(context.Background(), in.Hosts()) != nil {
+			return
+		}
+		in.keep()
+	}
+}
+
+// keep stores the inventory for later commands, with the hosts that were added.
+func (in *Inventory) keep() {
+	in.mu.Lock()
+	all := in.inv.Text
+	if all == "" && len(in.inv.Hosts) == 1 && in.inv.Hosts[0].Link == "local" {
+		all = hosts.AddedText(in.inv.Hosts[0].Name, "link=local")
+	}
+	for _, name := range slices.Sorted(maps.Keys(in.asked)) {
+		if q := in.asked[name]; !q.Removed && in.inv.Find(name) == nil {
+			all += hosts.AddedText(name, q.Options)
+		}
+	}
+	in.mu.Unlock()
+	if _, _, err := hosts.Parse([]byte(all), in.file); err != nil {
+		return // hosts in another form than [[host]]: none can be appended
+	}
+	if had, _, err := in.run.Inventory(); err == nil && had == all {
+		return
+	}
+	if err := in.run.KeepInventory(all); err != nil {
+		in.say("warning: " + err.Error())
+	}
+}
+
+// look reads the file if it may have changed, and reports whether the set of hosts may
+// have. Only content that was seen twice counts, or, with now, what is there.
+func (in *Inventory) look(now bool) bool {
+	info, err := os.Stat(in.file)
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if err == nil && !now && in.problem == "" && in.next == nil && in.info != nil && os.SameFile(info, in.info) && info.Size() == in.info.Size() &&
+		info.ModTime().Equal(in.info.ModTime()) && time.Since(info.ModTime()) > settleTime {
+		return false
+	}
+	var inv *hosts.Inventory
+	var warnings []string
+	if err == nil {
+		in.mu.Unlock() // the file system may hang
+		inv, warnings, err = hosts.Load(in.file)
+		in.mu.Lock()
+	}
+	var wrong hosts.Problems
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		in.trouble(fmt.Sprintf("the inventory file %s is gone: the run keeps its hosts", in.file))
+		return false
+	case err != nil && !errors.As(err, &wrong):
+		in.trouble(fmt.Sprintf("the inventory cannot be read again, the run keeps its hosts: %v", err))
+		return false
+	}
+	in.info = info
+	content := []byte(nil)
+	if err == nil {
+		content = []byte(inv.Text)
+	} else {
+		content = []byte(err.Error())
+	}
+	if bytes.Equal(content, in.read) {
+		in.next = nil
+		if err == nil && in.problem != "" { // the file is back as it was
+			in.trouble("")
+		}
+		return false
+	}
+	if !now && !bytes.Equal(content, in.next) {
+		in.next = content
+		return false
+	}
+	in.next = nil
+	if err != nil {
+		first, more, _ := strings.Cut(err.Error(), "\n")
+		if more != "" {
+			first += " (and more)"
+		}
+		in.trouble("the inventory has an error, the run keeps its hosts: " + first)
+		return false
+	}
+	in.trouble("")
+	if in.prepare != nil {
+		in.prepare(inv.Hosts)
+	}
+	changes := hosts.Changes(in.inv.Hosts, inv.Hosts)
+	in.inv, in.read = inv, content
+	for _, w := range warnings {
+		in.say("warning: " + w)
+	}
+	if changes != "" {
+		in.say("the inventory (" + in.file + ") has changed: " + changes)
+	}
+	return true
+}
+
+// trouble keeps what is wrong with the file; "": nothing any more. What is new is said.
+func (in *Inventory) trouble(why string) {
+	switch {
+	case why == in.problem:
+		return
+	case why == "":
+		in.say("the inventory can be used again")
+	default:
+		in.say(why)
+	}
+	in.problem = why
+}
