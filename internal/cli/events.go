@@ -15,13 +15,14 @@ import (
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/runview"
 )
 
 // followEvery is how often --follow looks for what is new.
 const followEvery = 500 * time.Millisecond
 
-// eventFilter says which records are shown.
+// eventFilter selects the records to show.
 type eventFilter struct {
 	jobs  string
 	of    jobs.Ranges
@@ -67,7 +68,7 @@ dcs-tui events --follow --json | jq -r .text`,
 	return cmd
 }
 
-// read takes the flags apart.
+// read parses the flags.
 func (f *eventFilter) read(now time.Time) error {
 	if f.jobs != "" {
 		of, err := jobs.ParseRanges(f.jobs)
@@ -94,7 +95,7 @@ func (f *eventFilter) read(now time.Time) error {
 	return nil
 }
 
-// wants says whether a record is shown.
+// wants reports whether a record is shown.
 func (f *eventFilter) wants(r *jobs.Record) bool {
 	switch {
 	case r.At < f.from, f.host != "" && r.Host != f.host:
@@ -117,7 +118,7 @@ func (a *app) runEvents(args []string, f *eventFilter, asJSON, follow bool) erro
 	if err != nil {
 		return err
 	}
-	reader := journal.Follow(run)
+	reader := runview.NewReader(run, journal.Follow(run))
 	out := bufio.NewWriterSize(a.stdout, 64<<10)
 	style := console.New(a.stdout)
 	shown := 0
@@ -139,9 +140,9 @@ func (a *app) runEvents(args []string, f *eventFilter, asJSON, follow bool) erro
 		out.Write(append(line, '\n')) // Flush returns the error
 	}
 	for warned := 0; ; time.Sleep(followEvery) {
-		limit, _, _, err := journal.Observe(run)
-		nobody := !follow || err == nil && limit.End // found out before its last records are read
-		restarted, err := reader.Poll(limit, show)
+		watchErr := reader.Watch(true)
+		nobody := !follow || watchErr == nil && !reader.Dispatched() // found out before the last records are read
+		restarted, err := reader.Follow(live.Durable{}, show)
 		if err == nil {
 			err = out.Flush()
 		}

@@ -10,8 +10,8 @@ import (
 	"dcs-tui/internal/cli/exit"
 )
 
-// keptFlags are the flags of run that resume takes over when it is not told
-// otherwise. What a run has beyond them stands in run.toml by itself.
+// keptFlags are the flags of run that resume uses again unless they are given anew. The other
+// settings of a run have places of their own in run.toml.
 var keptFlags = []string{
 	"tries", "retry-delay", "timeout", "retry-timeouts", "on-lost", "keep-children", "half-life", "max-slots", "give-up",
 	"jobs", "delay", "backoff-cap", "host", "buffer", "halt", "on-interrupt", "on-done", "ssh-config", "accept-new", "joblog",
@@ -21,7 +21,7 @@ var keptFlags = []string{
 // called from another directory.
 var pathFlags = []string{"ssh-config", "joblog"}
 
-// keepFlags gives run.toml the flags that were given, as text.
+// keepFlags returns the flags that were given, as run.toml keeps them.
 func keepFlags(fs *pflag.FlagSet) map[string]any {
 	kept := map[string]any{}
 	for _, name := range keptFlags {
@@ -32,8 +32,8 @@ func keepFlags(fs *pflag.FlagSet) map[string]any {
 	return kept
 }
 
-// restoreFlags sets what run.toml has kept, except where this command line says
-// otherwise. A flag of another version is left aside.
+// restoreFlags sets the flags that run.toml has kept, except those that this command line
+// gives. It ignores flags of another version.
 func restoreFlags(fs *pflag.FlagSet, kept map[string]any) error {
 	names := make([]string, 0, len(kept))
 	for name := range kept {

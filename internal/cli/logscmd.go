@@ -21,7 +21,7 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// logsFlags are the options of logs.
+// logsFlags holds the flags of logs.
 type logsFlags struct {
 	err     bool
 	follow  bool
@@ -113,7 +113,7 @@ func (a *app) runLogs(args []string, f *logsFlags) error {
 	}
 }
 
-// choose picks the attempt to print; nil: there is none yet.
+// choose returns the attempt to print; nil if there is none yet.
 func (f *logsFlags) choose(d *runview.Detail) (*runview.Attempt, error) {
 	for i := len(d.Attempts) - 1; i >= 0; i-- {
 		if at := &d.Attempts[i]; f.attempt == 0 || int(at.ID.N) == f.attempt {
@@ -126,7 +126,7 @@ func (f *logsFlags) choose(d *runview.Detail) (*runview.Attempt, error) {
 	return nil, nil
 }
 
-// copyLog copies what an attempt has printed, to its end when it is followed.
+// copyLog copies what an attempt has printed; to the end of the attempt if it is followed.
 func (a *app) copyLog(src runview.Source, run *rundir.Run, at *runview.Attempt, file jobs.File, follow bool, w *logWriter) error {
 	w.line.Attempt, w.line.Offset = at.ID.String(), 0
 	for offset := int64(0); ; {
@@ -196,7 +196,7 @@ type logLine struct {
 	Text    string  `json:"text"`   // without its end; what is no UTF-8 is replaced
 }
 
-// logWriter writes what a job has printed as it was asked for.
+// logWriter writes the output of a job in the form that the flags ask for.
 type logWriter struct {
 	out       *os.File
 	json, tty bool

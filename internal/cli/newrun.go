@@ -16,14 +16,14 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// jobSource is where the jobs of a new run come from: all of them at once, or one
-// after another while the first ones run already.
+// jobSource is where the jobs of a new run come from: all of them at once, or one after
+// another while the first ones run.
 type jobSource struct {
 	files []string     // what they are read from, for run.toml, messages and the name of the run
 	known []*jobs.Spec // all of them, numbered or not; nil: next yields them
 
 	// next yields the next job, io.EOF after the last. Any other error ends the run's
-	// input there: the jobs before it go on, and it is told at the end. It is called by
+	// input there: the jobs before it go on, and it is reported at the end. It is called by
 	// one goroutine, and may be left waiting when the run ends.
 	next func() (*jobs.Spec, error)
 	// what names jobs that next yields in the first line: "jobs from standard input".
@@ -34,16 +34,16 @@ type jobSource struct {
 	keep   map[string]any // more options for run.toml
 }
 
-// stdinFile is what stands for standard input among files.
+// stdinFile stands for standard input among files.
 const stdinFile = "-"
 
 func (src *jobSource) lazy() bool { return src.next != nil }
 
-// fromStdin says that the jobs are read from standard input.
+// fromStdin reports whether the jobs are read from standard input.
 func (src *jobSource) fromStdin() bool { return len(src.files) == 1 && src.files[0] == stdinFile }
 
-// runJobs makes a run of the jobs that src yields, dispatches it to its end, and
-// sets the exit code. The flags are those of runFlags, checked; absoluteFlags was called.
+// runJobs makes a run of the jobs that src yields, dispatches it to its end, and sets the
+// exit code. The flags have been checked, and absoluteFlags was called.
 func (a *app) runJobs(cmd *cobra.Command, f *runFlags, src jobSource) error {
 	refs, env, err := run.ParseEnv(f.env, os.LookupEnv)
 	if err != nil {

@@ -25,8 +25,8 @@ import (
 // outputTimeout bounds one piece of output that comes over a link.
 const outputTimeout = 30 * time.Second
 
-// resultPrinter writes finished jobs to standard output: a JSON line each, or
-// what they printed themselves.
+// resultPrinter writes finished jobs to standard output: a line of JSON for each, or what the
+// jobs printed.
 type resultPrinter struct {
 	out  *os.File
 	con  *console.Console // to be moved out of the way when out is a terminal
@@ -123,8 +123,8 @@ func (p *resultPrinter) output(r *results.Result) error {
 	}
 }
 
-// write writes all of b. While there is no room for it, it says so and waits: results
-// are late then, the run goes on. Only a person who asks to stop ends the waiting.
+// write writes all of b. While the disk has no room for it, write reports that and waits. The
+// run goes on meanwhile. Only a person who asks to stop ends the wait.
 func (p *resultPrinter) write(b []byte) error {
 	if p.tty && len(b) > 0 {
 		return p.con.Suspend(func() error { _, err := p.out.Write(b); return err })

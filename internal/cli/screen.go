@@ -93,8 +93,8 @@ func (a *app) runAttach(args []string, o screenOptions) error {
 	return a.screen(s, keys, o)
 }
 
-// onScreen shows the run that this command line makes or resumes, instead of
-// dispatching it here; done says that it did. typed: the jobs are typed on the terminal.
+// onScreen shows the run that this command line makes or resumes, instead of dispatching it
+// here. done reports whether it did. typed: the jobs are typed on the terminal.
 func (a *app) onScreen(f *runFlags, typed bool) (done bool, err error) {
 	if a.starter != nil || f.noTUI || f.json || f.output || f.dryRun || typed ||
 		!term.IsTerminal(int(a.stdout.Fd())) || !a.onTerminal {
@@ -130,14 +130,14 @@ func (a *app) onScreen(f *runFlags, typed bool) (done bool, err error) {
 	return true, a.screen(s, keys, f.screen)
 }
 
-// plainTerminal says that the terminal has no cursor to move.
+// plainTerminal reports whether the terminal has no cursor to move.
 func plainTerminal() bool {
 	t := os.Getenv("TERM")
 	return t == "" || t == "dumb"
 }
 
-// keyboard is where keys come from: standard input, or the terminal itself when
-// that is something else. The caller closes it.
+// keyboard returns where keys come from: standard input or, if that is not a terminal, the
+// terminal itself. The caller closes it.
 func (a *app) keyboard() (*os.File, error) {
 	if f, ok := a.stdin.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		fd, err := syscall.Dup(int(f.Fd()))
@@ -150,9 +150,9 @@ func (a *app) keyboard() (*os.File, error) {
 	return os.OpenFile("/dev/tty", os.O_RDWR, 0)
 }
 
-// startHere starts the background dispatcher of this command line. While it begins,
-// signals mean what they mean to it: it has a session of its own, and the terminal's
-// reach only us.
+// startHere starts the background dispatcher of this command line. Until it has begun, signals
+// are passed on to it: it has a session of its own, so those of the terminal reach only this
+// process.
 func (a *app) startHere() (*run.Background, string, error) {
 	stdin, ok := a.stdin.(*os.File)
 	if !ok || term.IsTerminal(int(stdin.Fd())) {
@@ -213,8 +213,8 @@ func (a *app) openScreen(run *rundir.Run) *runScreen {
 	return s
 }
 
-// viewOptions are those of a view of a run; figures that run.toml declares wrongly are
-// left out, `results` says which.
+// viewOptions returns the options of a view of a run. Metrics that run.toml declares wrongly
+// are left out; results reports them.
 func (a *app) viewOptions(run *rundir.Run) runview.Options {
 	figures, _ := metrics.Declared(run.Asked)
 	o := runview.Options{
@@ -237,7 +237,7 @@ func (a *app) viewOptions(run *rundir.Run) runview.Options {
 	return o
 }
 
-// labOf is what people call the hosts of a run.
+// labOf returns what people call the hosts of a run.
 func labOf(file string) string {
 	if file == "" {
 		return "this machine"
@@ -245,7 +245,7 @@ func labOf(file string) string {
 	return text.Path(file)
 }
 
-// screen shows a run until its person leaves, and says then how it stands.
+// screen shows a run until the person leaves the screen, and then reports how it stands.
 func (a *app) screen(s *runScreen, keys *os.File, o screenOptions) error {
 	a.con.Hold()
 	last, err := a.drawScreen(s, keys, o)
@@ -256,8 +256,8 @@ func (a *app) screen(s *runScreen, keys *os.File, o screenOptions) error {
 	return a.farewell(s, last)
 }
 
-// drawScreen draws the screen until it is left; the terminal is then as it was. last is
-// the newest picture that was seen; it may be nil.
+// drawScreen draws the screen until it is left, and restores the terminal. last is the newest
+// picture that was shown; it may be nil.
 func (a *app) drawScreen(src runview.Source, keys *os.File, o screenOptions) (last *runview.Picture, err error) {
 	given, err := ttyguard.Start(keys, a.stdout)
 	if err != nil { // then only we ourselves give the terminal back
@@ -269,7 +269,7 @@ func (a *app) drawScreen(src runview.Source, keys *os.File, o screenOptions) (la
 	})
 	given()
 	var crash *tui.Crash
-	if errors.As(err, &crash) { // whoever is to mend it needs more than its words
+	if errors.As(err, &crash) { // a report of the defect needs the stack
 		for line := range strings.Lines(crash.Stack) {
 			a.con.Line(console.CleanLine(strings.TrimRight(line, "\n")))
 		}

@@ -49,7 +49,7 @@ dcs-tui why sweep-20260314-1502 17`,
 	return cmd
 }
 
-// jobOfRun: a job, and before it the run if it is not the newest.
+// jobOfRun requires a job, and allows a run before it.
 func jobOfRun(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 || len(args) > 2 {
 		return exit.Usagef("%s needs the number of one job", cmd.CommandPath()).WithAdvice("%s [RUN] JOB", cmd.CommandPath())
@@ -72,7 +72,7 @@ func (a *app) openJob(args []string) (*rundir.Run, jobs.ID, error) {
 	return run, jobs.ID(number(word)), err
 }
 
-// commandPatience bounds what a command asks of a dispatcher.
+// commandPatience bounds a question to a dispatcher.
 const commandPatience = 30 * time.Second
 
 // openView opens a view of a run for a command.
@@ -88,7 +88,7 @@ func (a *app) openView(run *rundir.Run, o runview.Options) (*runview.View, error
 	return v, nil
 }
 
-// detail looks a job up.
+// detail returns what is known of a job.
 func detail(src runview.Source, run *rundir.Run, id jobs.ID) (*runview.Detail, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), commandPatience)
 	defer cancel()
@@ -113,7 +113,7 @@ type whyJSON struct {
 	Attempt int     `json:"attempt"` // number of the newest; 0: none
 }
 
-// whyFlags are the options of why.
+// whyFlags holds the flags of why.
 type whyFlags struct {
 	json  bool
 	local bool // ask no other machine; set by the why that runs this one through ssh
@@ -156,8 +156,8 @@ func (a *app) runWhy(args []string, f *whyFlags) error {
 	return nil
 }
 
-// askWhy asks the dispatcher why a job waits; nil: there is none to ask. local keeps it from
-// asking another machine.
+// askWhy asks the dispatcher why a job waits. It returns nil if there is none to ask. With local
+// it asks no other machine.
 func (a *app) askWhy(run *rundir.Run, owner *journal.Owner, id jobs.ID, local bool) (*whyJSON, error) {
 	if owner == nil || owner.Life() == journal.Dead || owner.Socket == "" {
 		return nil, nil

@@ -31,7 +31,7 @@ type Console struct {
 
 const maxHeldLines = 200
 
-// New looks at the file and the environment.
+// New returns a Console that writes to a file.
 func New(f *os.File) *Console {
 	tty := term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
 	return &Console{
@@ -41,11 +41,11 @@ func New(f *os.File) *Console {
 	}
 }
 
-// To writes to w, which is no terminal.
+// To returns a Console that writes to w, which is not a terminal.
 func To(w io.Writer) *Console { return &Console{w: w, fd: -1} }
 
-// utf8Locale says whether glyphs beyond ASCII can be shown, as locale(7) has it:
-// the first of the three that is set counts.
+// utf8Locale reports whether glyphs beyond ASCII can be shown. According to locale(7) the first
+// of the three variables that is set counts.
 func utf8Locale(getenv func(string) string) bool {
 	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
 		if v := getenv(name); v != "" {
@@ -77,8 +77,7 @@ func (c *Console) Line(lines ...string) {
 	io.WriteString(c.w, b.String()) // a dead stderr must not stop the run
 }
 
-// Status replaces the progress line; "" takes it away. Without a terminal it
-// does nothing.
+// Status replaces the progress line; "" removes it. Without a terminal it does nothing.
 func (c *Console) Status(s string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,14 +91,14 @@ func (c *Console) Status(s string) {
 	io.WriteString(c.w, b.String())
 }
 
-// Hold keeps lines until Release: a screen has the terminal.
+// Hold keeps lines until Release, because a screen has the terminal.
 func (c *Console) Hold() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.holds = true
 }
 
-// Held says whether lines are kept.
+// Held reports whether lines are kept.
 func (c *Console) Held() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -135,21 +134,21 @@ func (c *Console) Detach(w io.Writer) {
 	c.w, c.tty, c.color, c.status, c.shown = w, false, false, "", 0
 }
 
-// Live says whether there is a progress line.
+// Live reports whether there is a progress line.
 func (c *Console) Live() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.tty
 }
 
-// Colored says whether there is colour.
+// Colored reports whether there are colors.
 func (c *Console) Colored() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.color
 }
 
-// OnlyASCII says that no other glyphs can be shown.
+// OnlyASCII reports whether no other glyphs can be shown.
 func (c *Console) OnlyASCII() bool { return c.ascii }
 
 func (c *Console) erase(b *strings.Builder) {
@@ -170,7 +169,7 @@ func (c *Console) draw(b *strings.Builder) {
 	c.shown = len(s)
 }
 
-// Width is that of the terminal, in columns; 80 elsewhere.
+// Width returns the width of the terminal in columns, or 80 if there is none.
 func (c *Console) Width() int {
 	if ws, err := unix.IoctlGetWinsize(c.fd, unix.TIOCGWINSZ); err == nil && ws.Col > 0 {
 		return int(ws.Col)
@@ -187,8 +186,7 @@ func (c *Console) Fill(text string, indent int) []string {
 	return strings.Split(WrapTo(text, c.Width()-indent-1, 0), "\n")
 }
 
-// The colours of the console: the terminal's own first eight, so that they fit
-// its theme.
+// The colors of the console are the first eight of the terminal, so that they fit its theme.
 const (
 	plain  = ""
 	Red    = "31"
@@ -198,7 +196,7 @@ const (
 	Bold   = "1"
 )
 
-// Paint colours s, if there is colour.
+// Paint colors s, if there are colors.
 func (c *Console) Paint(color, s string) string {
 	if !c.color || color == plain {
 		return s

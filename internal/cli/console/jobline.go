@@ -11,11 +11,11 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// maxTitle is how much of a job's name or command a line shows where nobody knows
-// how wide it may be, minTitle how much in the narrowest terminal.
+// maxTitle is the number of runes of a job's name or command that a line shows if its width is
+// not known, minTitle the number in the narrowest terminal.
 const maxTitle, minTitle = 100, 16
 
-// JobLine is a finished job in one line:
+// JobLine describes a finished job in one line:
 //
 //	✓ ok    17  ws03  12.3 s  name
 //	✗ FAIL  18  ws02  210 ms  exit 1, failed 3 times  name  “last line of stderr”
@@ -71,8 +71,8 @@ func LogLine(r *results.Result) string {
 	return line
 }
 
-// titleRoom says how many runes of a job's title, and of its last words, fit into
-// the line of a terminal after what is already in it. Elsewhere lines have no width.
+// titleRoom returns how many runes of a job's title, and of the last line of its stderr, fit
+// into a line of the terminal that has used runes already.
 func (c *Console) titleRoom(used int, words string) (title, quoted int) {
 	if !c.tty {
 		return maxTitle, maxTitle
@@ -86,13 +86,13 @@ func (c *Console) titleRoom(used int, words string) (title, quoted int) {
 	return min(max(room-quoted, minTitle), maxTitle), quoted
 }
 
-// quote shows words of a job.
+// quote quotes a line that a job printed.
 func (c *Console) quote(s string, limit int) string {
 	return c.Paint(Dim, c.Glyph("“", `"`)+jobs.Clean(s, limit)+c.Glyph("”", `"`))
 }
 
-// stateMark is the colour, the mark and the word of a finished job. The word
-// says the same as the colour: not everybody sees colours.
+// stateMark returns the color, the mark, and the word of a finished job. The word says the same
+// as the color, which not everybody sees.
 func (c *Console) stateMark(s jobs.JobState) (color, mark, word string) {
 	switch s {
 	case jobs.Succeeded:
@@ -107,7 +107,7 @@ func (c *Console) stateMark(s jobs.JobState) (color, mark, word string) {
 	return Yellow, c.Glyph("–", "-"), s.String()
 }
 
-// causeText is why a job did not succeed, with what the shell's numbers mean.
+// causeText says why a job did not succeed, and what an exit code of the shell means.
 func causeText(r *results.Result) string {
 	return jobs.Clean(results.Cause(r.State, r.Reason, r.Outcome), maxTitle) + runview.ExitMeaning(r.Outcome)
 }

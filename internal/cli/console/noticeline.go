@@ -7,7 +7,7 @@ import (
 	"dcs-tui/dispatch"
 )
 
-// NoticeLine is a notice as a line on the console.
+// NoticeLine describes a notice in one line.
 func (c *Console) NoticeLine(n dispatch.Notice) string {
 	mark := c.Glyph("·", "-")
 	text := CleanLine(WithoutSubject(n.Text, n.Host))
@@ -22,8 +22,8 @@ func (c *Console) NoticeLine(n dispatch.Notice) string {
 	return c.Paint(Dim, mark+" "+at) + hostPart(n.Host) + text
 }
 
-// WithoutSubject takes a host's name, or "job 7", off a text that begins with it:
-// the line has it already.
+// WithoutSubject cuts a host's name, or "job 7", off the beginning of a text: the line has it
+// already.
 func WithoutSubject(text, subject string) string {
 	if rest, ok := strings.CutPrefix(text, subject); ok && subject != "" && rest != "" && (rest[0] == ' ' || rest[0] == ':') {
 		return strings.TrimLeft(rest, ": ")

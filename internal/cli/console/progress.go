@@ -11,7 +11,7 @@ import (
 	"dcs-tui/jobs/results"
 )
 
-// Progress says in one line how the run stands:
+// Progress describes in one line how the run stands:
 //
 //	[######....] 61/100  16 running  2 failed  5 tried again  8.4/s  ETA 4s
 //
@@ -67,7 +67,7 @@ func Progress(s *dispatch.Snapshot) string {
 	return b.String()
 }
 
-// Running counts jobs that run, without those that wait in a host's buffer.
+// Running returns the number of jobs that run, without those that are handed over.
 func Running(s *dispatch.Snapshot) int {
 	n := 0
 	for _, h := range s.Hosts {
@@ -76,7 +76,7 @@ func Running(s *dispatch.Snapshot) int {
 	return min(n, s.Counts[jobs.Running])
 }
 
-// etaText is a duration without fractions that would only flicker.
+// etaText returns a duration without fractions, which would flicker.
 func etaText(d time.Duration) string {
 	if d < time.Minute {
 		return fmt.Sprintf("%d s", max(1, int(d.Seconds()+0.5)))

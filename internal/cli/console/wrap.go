@@ -2,9 +2,8 @@ package console
 
 import "strings"
 
-// wrap breaks a line at blanks into rows of at most width runes, so that no
-// terminal breaks it inside a word; a word that is wider stays whole. Further rows
-// are indented a little more than the first. Colours take no room.
+// wrap breaks a line at blanks into rows of at most width runes. A word that is wider stays
+// whole. Further rows are indented more than the first. Color sequences have no width.
 func wrap(line string, width int) string {
 	if len(line) <= width {
 		return line
