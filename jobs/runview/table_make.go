@@ -15,7 +15,7 @@ import (
 // made is a table as it was made. It does not change.
 type made struct {
 	table   Table // all but the window of rows
-	sheet   *results.Table
+	rows    *results.Table
 	cells   []int // columns that are figures
 	matched int
 
@@ -54,10 +54,10 @@ func (t *tables) make(ask *TableAsk) *made {
 	return m
 }
 
-// fill makes what was asked for of a sheet of all jobs that are over. What is wrong
+// fill makes what was asked for of a table of all jobs that are over. What is wrong
 // with the ask leaves the table as it is without it.
 func (t *tables) fill(m *made, s *results.Table, ask *TableAsk) error {
-	m.sheet, m.cells = s, s.Metrics()
+	m.rows, m.cells = s, s.Metrics()
 	var filter, having []*query.Query // of jobs and of groups
 	q, err := parseSearch(ask.Filter)
 	if q != nil {
@@ -77,11 +77,11 @@ func (t *tables) fill(m *made, s *results.Table, ask *TableAsk) error {
 		if name := ofGroups(filter, s); name != "" && len(having) == 0 {
 			m.table.Page.Wrong = fmt.Sprintf("%s is of groups alone: m shows them", jobs.Clean(name, 40))
 		}
-		m.sheet = s.Keep(func(int) bool { return false })
+		m.rows = s.Keep(func(int) bool { return false })
 		return nil
 	}
 	s = found
-	m.sheet, m.matched = s, s.Len()
+	m.rows, m.matched = s, s.Len()
 	noted := len(m.table.Notes) > 0
 	if m.read == m.of { // else some may not be read yet
 		m.table.Notes = append(odd, m.table.Notes...)
@@ -102,7 +102,7 @@ func (t *tables) fill(m *made, s *results.Table, ask *TableAsk) error {
 		m.table.Notes = append([]string{fmt.Sprintf("there is room for %d parameters: %d more, %s and what follows, have no column", MaxTableNames, len(cut), cut[0])}, m.table.Notes...)
 	}
 	s, err = ordered(s, ask)
-	m.sheet = s
+	m.rows = s
 	row, value, ties, errBest := best(s, ask.Best)
 	if row >= 0 {
 		m.table.Best, m.table.Value, m.table.Ties = s.Job(row), value, ties

@@ -34,14 +34,14 @@ func (v *View) tableOf(ask *TableAsk) *Table {
 	if out.Groups != nil || out.Heat != nil {
 		return &out
 	}
-	first, n, cursor := tableWindow(m.sheet, &ask.JobsWindow)
+	first, n, cursor := tableWindow(m.rows, &ask.JobsWindow)
 	out.Page.First, out.Page.Cursor = first, cursor
 	ids := make([]jobs.ID, n)
 	out.Figures = make([][]string, n)
 	for i := range n {
-		ids[i] = m.sheet.Job(first + i)
+		ids[i] = m.rows.Job(first + i)
 		for _, c := range m.cells {
-			out.Figures[i] = append(out.Figures[i], cell(m.sheet, first+i, c))
+			out.Figures[i] = append(out.Figures[i], cell(m.rows, first+i, c))
 		}
 	}
 	for _, id := range ids {
@@ -50,7 +50,7 @@ func (v *View) tableOf(ask *TableAsk) *Table {
 	return &out
 }
 
-// tableWindow is window of a sheet.
+// tableWindow is window of a table.
 func tableWindow(s *results.Table, w *JobsWindow) (first, rows, cursor int) {
 	cursor = -1
 	for row := 0; w.Cursor > 0 && row < s.Len() && cursor < 0; row++ {
