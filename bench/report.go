@@ -28,8 +28,10 @@ func newReport() *report { return &report{} }
 func measured() string {
 	commit, _ := exec.Command("git", "rev-parse", "--short", "HEAD").Output()
 	kernel, _ := exec.Command("uname", "-sr").Output()
-	return fmt.Sprintf("Measured on %s at commit %s; %s, %d cores, %s.", time.Now().UTC().Format("2006-01-02"),
-		strings.TrimSpace(string(commit)), strings.TrimSpace(string(kernel)), runtime.NumCPU(), runtime.Version())
+	load, _ := os.ReadFile("/proc/loadavg")
+	busy, _, _ := strings.Cut(string(load), " ")
+	return fmt.Sprintf("Measured on %s at commit %s; %s, %d cores, load %s at the beginning, %s.", time.Now().UTC().Format("2006-01-02"),
+		strings.TrimSpace(string(commit)), strings.TrimSpace(string(kernel)), runtime.NumCPU(), busy, runtime.Version())
 }
 
 func (r *report) section(name, what string) {
