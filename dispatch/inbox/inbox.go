@@ -69,7 +69,8 @@ type Inbox struct {
 	whole bool   // all stored jobs are part of the run: none is on its way
 	early string // the request whose jobs were not there when it was first read
 	since time.Time
-	stop  stopFiles
+
+	stop stopFiles
 }
 
 // New returns the inbox of a dispatcher.
@@ -231,7 +232,7 @@ func (b *Inbox) prepare(q *rundir.Request) {
 	switch {
 	case q.Epoch != 0 && q.Epoch != b.Dispatcher.Epoch(): // it is refused
 	case q.Do == rundir.DoContinue:
-		b.Continued()
+		b.stop.end(b.Continued)
 	case q.Do == rundir.DoDrain:
 		b.Say(b.DrainText)
 	case q.Do == rundir.DoStop:

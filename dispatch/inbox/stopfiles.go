@@ -2,6 +2,7 @@ package inbox
 
 import (
 	"slices"
+	"sync"
 
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/jobs/rundir"
@@ -18,13 +19,27 @@ const stopSource = "stop-file"
 
 // stopFiles is what was found at the last poll.
 type stopFiles struct {
+	mu   sync.Mutex      // held while the files are listed or removed
 	asks string          // the stronger of the two files, "" if there is none
 	said map[string]bool // reports of files that are ignored
+}
+
+// end calls remove, which removes the file STOP for a person who continues the run. The
+// next poll then does not take the end of that drain for news, which would refuse the
+// person's own request to end it.
+func (s *stopFiles) end(remove func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if remove(); s.asks == rundir.StopFile {
+		s.asks = ""
+	}
 }
 
 // pollStopFiles turns what the STOP files ask for into requests, each once. It ends the
 // drain that STOP asked for when that was removed.
 func (b *Inbox) pollStopFiles() {
+	b.stop.mu.Lock()
+	defer b.stop.mu.Unlock()
 	names, refused, err := b.Run.StopFiles()
 	if err != nil {
 		return // the engine reports that the run directory does not respond
