@@ -46,6 +46,10 @@ type Config struct {
 	// HostDirs says of hosts that do not share the run directory where their
 	// attempts' files are, "host:dir", as far as earlier sessions knew. May be nil.
 	HostDirs map[string]string
+	// Provide carries out the core's orders about instances, apart from the caller, which is
+	// the dispatcher's goroutine: it must not block. The answers go to Do. nil: there are no
+	// providers.
+	Provide func(sched.Order)
 	// Notify is told of everything that a person may want to read, in order,
 	// from the dispatcher's goroutine: it must not block. May be nil.
 	Notify func(Notice)

@@ -124,6 +124,10 @@ func (e *engine) release(out ring.Out) {
 			if o.Via == "" {
 				e.mount.look(o)
 			}
+		case sched.CreateInstance, sched.TerminateInstance, sched.ListInstances, sched.FetchInstance, sched.UseInstances:
+			if e.cfg.Provide != nil {
+				e.cfg.Provide(o)
+			}
 		}
 	}
 }

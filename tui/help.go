@@ -149,6 +149,9 @@ var hostHelp = [][2]string{
 	{hostBackingOff, "could not be reached, or fails everything: tried again later"},
 	{hostDraining, "what runs there finishes, nothing more starts"},
 	{hostDisabled, "stopped by a person, or of no use: the row says why"},
+	{hostCreating, "an instance of a provider whose create command runs"},
+	{hostStarting, "an instance that has not answered yet"},
+	{hostTerminating, "an instance that gets no more jobs; its outputs are fetched first"},
 }
 
 var phaseHelp = [runview.Phases]string{

@@ -163,7 +163,7 @@ func (p *hostsPane) stateWidth(m *model) int {
 	n := len("STATE")
 	for i := range m.pic.Hosts {
 		if h := &m.pic.Hosts[i]; works(h) {
-			n = max(n, 2+len(hostWord(h)))
+			n = max(n, 2+len(m.stateText(h)))
 		}
 	}
 	return n
@@ -181,7 +181,8 @@ func (p *hostsPane) head(m *model, name, state int, columns []hostColumn) string
 // measurements.
 func (p *hostsPane) row(m *model, l *cursorLine, h *live.Host, w, name, state int, columns []hostColumn) {
 	style := hostStyle(h)
-	word := m.fit(m.hostGlyph(h)+" "+m.clean(hostWord(h)), max(state, 2+min(10, len(hostWord(h)))))
+	text := m.stateText(h)
+	word := m.fit(m.hostGlyph(h)+" "+text, max(state, 2+min(11, len(text))))
 	l.text(m.fit(m.clean(h.Name), name)+" ", nil)
 	l.text(word, &style)
 	rest := w - 2 - name - width(word) // cells that are left

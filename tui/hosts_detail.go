@@ -41,7 +41,7 @@ func (p *hostModal) text(m *model, w int) []string {
 			out = append(out, styleFaint.Render(m.fit(name, 13))+l)
 		}
 	}
-	state := hostStyle(h).Render(m.hostGlyph(h) + " " + m.clean(hostWord(h)))
+	state := hostStyle(h).Render(m.hostGlyph(h) + " " + m.stateText(h))
 	if !works(h) {
 		state += "  " + m.downText(h, w)
 	} else if h.Reason != "" && h.Reason != h.State {

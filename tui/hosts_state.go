@@ -15,6 +15,11 @@ const (
 	hostBackingOff = "backing_off"
 	hostDraining   = "draining"
 	hostDisabled   = "disabled"
+
+	// Of instances of a provider.
+	hostCreating    = "creating"
+	hostStarting    = "starting"
+	hostTerminating = "terminating"
 )
 
 // works says that jobs can run on a host.
@@ -32,14 +37,14 @@ func worry(h *live.Host) int {
 		return 5
 	case hostSuspect:
 		return 4
-	case hostConnecting:
+	case hostConnecting, hostCreating, hostStarting:
 		return 2
 	case hostDisabled:
 		if !h.Stopped && h.Reason != "" { // nobody asked for it
 			return 5
 		}
 		return 1
-	case hostDraining:
+	case hostDraining, hostTerminating:
 		return 1
 	case hostUp:
 		if h.Reason != "" { // it is up and starts nothing
@@ -50,7 +55,7 @@ func worry(h *live.Host) int {
 	return 3
 }
 
-// hostWord is the state in a word of at most ten letters.
+// hostWord is the state in a word of at most eleven letters.
 func hostWord(h *live.Host) string {
 	switch {
 	case h.State == hostBackingOff:
@@ -59,6 +64,14 @@ func hostWord(h *live.Host) string {
 		return "held"
 	}
 	return h.State
+}
+
+// stateText is the state of a host in its row: of an idle instance, also for how long.
+func (m *model) stateText(h *live.Host) string {
+	if h.State == hostUp && h.Idle > 0 {
+		return "idle " + clock(h.Idle+m.since())
+	}
+	return m.clean(hostWord(h))
 }
 
 // hostGlyph is the mark of a host's state; hosts that are up show their load in its
@@ -72,11 +85,11 @@ func (m *model) hostGlyph(h *live.Host) string {
 		return g.suspect
 	case hostLost:
 		return g.lost
-	case hostConnecting:
+	case hostConnecting, hostCreating, hostStarting:
 		return g.connecting
 	case hostBackingOff:
 		return g.waits
-	case hostDraining:
+	case hostDraining, hostTerminating:
 		return g.draining
 	case hostDisabled:
 		return g.disabled

@@ -139,6 +139,7 @@ func (r *Run) keepFigures() {
 
 func (r *Run) closeDispatcher() (sched.Finish, error) {
 	r.feeder.Wait()
+	r.instances.running.Wait()           // its commands were killed
 	if last := r.sample(); last != nil { // a short run has no other sample
 		r.hostDirs.retry(last.Hosts)
 	}
@@ -171,7 +172,7 @@ func (r *Run) outcome(finish sched.Finish) *Outcome {
 	r.addUnsubmitted()
 	o := &Outcome{
 		Run: r.dir, Table: r.table, Finish: finish, Input: r.input, InputErr: r.inputErr,
-		Canceled: r.canceled.Load(), Deleted: r.Deleted(), Copied: r.copied, Keeping: r.hostDirs.num(), Began: r.began,
+		Canceled: r.canceled.Load(), Deleted: r.Deleted(), Copied: r.copied, Keeping: r.hostDirs.num(r.table.Instances), Began: r.began,
 	}
 	if last := r.last.Load(); last != nil {
 		o.Hosts = last.Hosts

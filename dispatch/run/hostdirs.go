@@ -6,6 +6,7 @@ import (
 
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/hosts"
+	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -65,9 +66,16 @@ func (d *hostDirs) isStored(host string) bool {
 	return done
 }
 
-// num returns the number of hosts that do not share the run directory.
-func (d *hostDirs) num() int {
+// num returns the number of hosts that do not share the run directory, without instances
+// that are gone.
+func (d *hostDirs) num(instances map[string]jobs.Instance) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return len(d.stored)
+	n := 0
+	for name := range d.stored {
+		if instances[name].State != jobs.InstanceGone {
+			n++
+		}
+	}
+	return n
 }

@@ -26,7 +26,8 @@ import (
 
 // Options are what Start needs. Only Hosts and Connector must be set.
 type Options struct {
-	Hosts []*hosts.Host
+	Hosts     []*hosts.Host
+	Providers []*hosts.Provider // of hosts on demand
 	// Inventory is what Hosts are of; nil: there is no more to know of them.
 	Inventory     *hosts.Inventory
 	PrepareHosts  func([]*hosts.Host) // changes the hosts of a file that was read again as those of Hosts were; nil: it does not
@@ -99,6 +100,7 @@ type Run struct {
 	figures   *metrics.Keeper // of outputs that only their host has
 	hostDirs  hostDirs
 	inventory *Inventory
+	instances *instances
 	acks      acks
 	location  *rundir.Location
 	last      atomic.Pointer[dispatch.Snapshot] // the newest
@@ -167,6 +169,7 @@ func Start(ctx context.Context, o *Owned, opts Options) (*Run, error) {
 	r.inventory = newInventory(o.Run, &opts, o.Table, r.sayText)
 	opts.Hosts = r.inventory.Hosts()
 	r.opts.Hosts = opts.Hosts
+	r.instances = newInstances(r)
 	cfg, err := r.config(o)
 	if err != nil {
 		return nil, err
@@ -182,6 +185,7 @@ func Start(ctx context.Context, o *Owned, opts Options) (*Run, error) {
 		r.closeSocket()
 		return nil, err
 	}
+	close(r.instances.started)
 	r.inbox = r.newInbox(stored)
 	r.acks.d, r.figures = r.d, newKeeper(o.Run, r.d)
 	for i := range earlier {
@@ -207,13 +211,15 @@ func (r *Run) config(o *Owned) (cfg dispatch.Config, err error) {
 	if policy.Seed == 0 {
 		policy.Seed = uint64(time.Now().UnixNano())
 	}
+	policy.Providers, policy.InstancePrefix = opts.Providers, r.instances.prefix
+	r.instances.connector = storingConnector{connector, &r.hostDirs}
 	if policy.Found, err = o.found(); err != nil {
 		r.sayText("warning: not all of the run's claims and sentinels could be read: " + err.Error())
 	}
 	return dispatch.Config{
 		RunUID: r.dir.UID(), RunName: r.dir.Name(), RunDir: r.dir.Dir, Created: jobs.StampOf(asked.Created),
 		Sched: policy, Look: o.look, Deleted: r.location.Deleted, Hosts: opts.Hosts,
-		Connector: storingConnector{connector, &r.hostDirs}, Journal: r.journal, Table: o.Table,
+		Connector: r.instances.connector, Provide: r.instances.carryOut, Journal: r.journal, Table: o.Table,
 		StoreSpecs: o.storeSpecs(),
 		Open: hosts.Open{
 			Version: hosts.ProtocolVersion, Run: r.dir.UID(), RunName: r.dir.Name(), RunDir: r.dir.Dir,

@@ -75,7 +75,7 @@ const lastLookDelay = 2 * time.Second
 
 // lastLook gives attached screens that time.
 func (r *Run) lastLook() {
-	if r.socket == nil || r.socket.Connected() == 0 || r.hostDirs.num() == 0 {
+	if r.socket == nil || r.socket.Connected() == 0 || r.hostDirs.num(nil) == 0 {
 		return
 	}
 	select {

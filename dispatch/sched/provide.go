@@ -24,6 +24,7 @@ const (
 	goneWithin       = 30 * time.Second // an instance that is still listed so long after its termination is terminated again
 	startupLimit     = 3                // an instance that has not answered after so many startup times is terminated
 	minStartupLimit  = 30 * time.Second
+	partingTime      = time.Second      // for an instance to end what jobs left behind, before it is terminated
 	firstDialTime    = 15 * time.Second // how long hosts that are dialed for the first time count as capacity
 	instancesEndTime = 10 * time.Minute // how long the end of a run waits for its instances to go
 )
@@ -109,7 +110,8 @@ type instance struct {
 	seen      bool // a list had it
 	absent    int  // lists in a row that did not have it
 	failed    bool // its creation failed
-	leaving   bool // it gets no more jobs: its outputs are fetched, then it is terminated
+	leaving   bool // it gets no more jobs: its outputs are fetched, it leaves the run, and is terminated
+	parting   bool // … its outputs are fetched
 	ending    bool // its termination is recorded
 	why       string
 	settled   time.Duration // when its last command ended: only later lists count
@@ -248,6 +250,7 @@ func (c *Core) instanceFetched(e InstanceFetched) {
 		in.outputs = nil
 	default:
 		in.leaving = false // it may get jobs meanwhile
+		in.why = ""
 		c.trouble(in.p, in.name, fmt.Sprintf("%s is not terminated, because outputs that only it has could not be fetched: %s", in.name, e.Err))
 	}
 }
@@ -360,7 +363,7 @@ func (c *Core) provide() {
 	}
 	var used []string
 	for _, in := range v.instances {
-		if in.seen && !in.ending && !in.failed {
+		if in.seen && !in.parting && !in.ending && !in.failed {
 			used = append(used, in.name)
 		}
 	}
@@ -372,14 +375,20 @@ func (c *Core) provide() {
 
 // tend decides what becomes of an instance.
 func (c *Core) tend(in *instance) {
-	h := c.named(in.name)
-	if h != nil {
-		h.inst = in
-		h.leaving = in.leaving
-		if !in.p.listed {
-			h.heard = c.now.Mono // it cannot be reached before its address is listed
+	h := c.byName[in.name]
+	open := 0
+	for _, o := range c.absent {
+		if o.spec.Name == in.name {
+			open += o.open
+			if !in.p.listed {
+				o.heard = c.now.Mono // it cannot be reached before its address is listed
+			}
 		}
-		if h.linked && h.beaten {
+	}
+	if h != nil {
+		h.inst, h.leaving = in, in.leaving
+		open += h.open
+		if h.linked {
 			if !in.up {
 				c.emit(jobs.Record{Kind: jobs.KindInstance, Host: in.name, How: string(jobs.InstanceUp)})
 				if !in.inherited {
@@ -389,10 +398,10 @@ func (c *Core) tend(in *instance) {
 			in.up, in.answered = true, true
 			in.p.slots = max(1, h.slots())
 		}
-		if h.open > 0 {
-			in.idleAt = 0
-			return
-		}
+	}
+	if open > 0 {
+		in.idleAt = 0
+		return
 	}
 	if in.busy || c.now.Mono < in.tryAt {
 		return
@@ -405,6 +414,9 @@ func (c *Core) tend(in *instance) {
 	case in.needsFetch(h):
 		in.leaving, in.busy, in.why = true, true, why
 		c.provisions.orders = append(c.provisions.orders, FetchInstance{in.name, slices.Clone(in.outputs)})
+	case h != nil:
+		in.leaving, in.parting, in.why, in.outputs = true, true, why, nil
+		in.tryAt = c.now.Mono + partingTime
 	default:
 		if !in.up && !in.ending && !c.nothingWaits() {
 			in.p.failures++
@@ -440,7 +452,7 @@ func (c *Core) endsFor(in *instance, h *host) string {
 		return "" // the next list tells whether there is anything to terminate
 	case in.failed:
 		return in.why
-	case in.leaving && in.up:
+	case in.leaving:
 		return in.why
 	case !in.p.listed:
 		return ""
@@ -632,4 +644,48 @@ func (c *Core) instancesLeft() string {
 		names = append(names[:5], "…")
 	}
 	return "instances may still exist: " + strings.Join(names, ", ") + "; see dcs-tui hosts instances"
+}
+
+// idle returns how long an instance that is up has had no work.
+func (c *Core) idle(h *host) time.Duration {
+	if h.inst == nil || h.inst.idleAt == 0 || h.open > 0 || !h.takes() {
+		return 0
+	}
+	return max(1, c.now.Mono-h.inst.idleAt)
+}
+
+// addInstanceViews adds the instances that are not among the hosts, and gives those that are
+// the state of the instance where it says more.
+func (c *Core) addInstanceViews(views []HostView) []HostView {
+	for _, in := range c.provisions.instances {
+		i := slices.IndexFunc(views, func(v HostView) bool { return v.Name == in.name })
+		if i < 0 {
+			i = len(views)
+			views = append(views, HostView{Name: in.name, State: Starting, Slots: in.p.slots, Down: max(1, in.since)})
+		}
+		v := &views[i]
+		switch {
+		case in.leaving || in.ending || in.failed:
+			v.State, v.Reason = Terminating, in.why
+		case in.busy:
+			v.State = Creating
+		case !in.answered && v.State == Connecting || v.State == BackingOff && !in.up:
+			v.State = Starting
+		}
+		if !in.answered && v.State != Terminating {
+			v.Reason = fmt.Sprintf("of provider %s, for %s", in.p.spec.Name, short(c.now.Mono-in.since))
+		}
+	}
+	return views
+}
+
+// nextProvision tells soon when an instance or a list is to be looked after.
+func (c *Core) nextProvision(soon func(time.Duration)) {
+	for _, in := range c.provisions.instances {
+		soon(in.tryAt)
+		soon(in.p.listAt)
+	}
+	for _, p := range c.provisions.providers {
+		soon(p.createAt)
+	}
 }

@@ -127,9 +127,8 @@ func TestCreateInstances(t *testing.T) {
 
 // served is a stage with one instance that is up and shares the run directory or does not.
 func served(t *testing.T, shared bool, jobsToDo int, last bool) *stage {
-	s := newStage(t, provided(Config{}, cloud()), box("dcs-r-1", 2))
+	s := newStage(t, provided(Config{}, cloud()))
 	s.submit(last, slices.Repeat([]*jobs.Options{jobs.NoOptions}, jobsToDo)...)
-	s.at += firstDialTime
 	contains(t, "orders", said[CreateInstance](s.list()), "{cloud dcs-r-1}")
 	s.step(InstanceCreated{Name: "dcs-r-1"})
 	want(t, "used", said[UseInstances](s.listUntil("dcs-r-1")), "{[dcs-r-1]}")
@@ -146,8 +145,11 @@ func TestTerminateInstances(t *testing.T) {
 	t.Run("no more work", func(t *testing.T) {
 		s := served(t, true, 2, true)
 		s.started("dcs-r-1", "1.1 2.1")
-		want(t, "with an open attempt", said[TerminateInstance](s.ended("dcs-r-1", "1.1", ok)), "")
-		want(t, "at the end", said[TerminateInstance](s.ended("dcs-r-1", "2.1", ok)), "{cloud dcs-r-1}")
+		want(t, "with an open attempt", said[TerminateInstance](append(s.ended("dcs-r-1", "1.1", ok), s.wait(10*time.Second, "dcs-r-1")...)), "")
+		orders := s.ended("dcs-r-1", "2.1", ok)
+		want(t, "at the end", said[UseInstances](orders)+said[Leave](orders), "{[]}{dcs-r-1}")
+		want(t, "before it has left", said[TerminateInstance](orders), "")
+		want(t, "when it has left", said[TerminateInstance](s.wait(2*time.Second)), "{cloud dcs-r-1}")
 		want(t, "records", s.instanceRecords("dcs-r-1"), "creating up terminating")
 		if s.finish != nil {
 			t.Error("the run has ended before its instance is gone")
@@ -182,7 +184,8 @@ func TestTerminateInstances(t *testing.T) {
 		s.started("dcs-r-1", "1.1 2.1")
 		s.ended("dcs-r-1", "1.1", ok)
 		s.ended("dcs-r-1", "2.1", ok)
-		want(t, "orders", said[TerminateInstance](s.step(Drain{Why: "asked"})), "{cloud dcs-r-1}")
+		s.step(Drain{Why: "asked"})
+		want(t, "orders", said[TerminateInstance](s.wait(2*time.Second)), "{cloud dcs-r-1}")
 	})
 	t.Run("outputs are fetched first", func(t *testing.T) {
 		s := served(t, false, 1, true)
@@ -195,12 +198,14 @@ func TestTerminateInstances(t *testing.T) {
 		orders = s.wait(30*time.Second, "dcs-r-1")
 		want(t, "fetch again", said[FetchInstance](orders), "{dcs-r-1 [1.1]}")
 		want(t, "before it is done", said[TerminateInstance](orders), "")
-		want(t, "after it", said[TerminateInstance](s.step(InstanceFetched{Name: "dcs-r-1"})), "{cloud dcs-r-1}")
+		s.step(InstanceFetched{Name: "dcs-r-1"})
+		want(t, "after it", said[TerminateInstance](s.wait(2*time.Second)), "{cloud dcs-r-1}")
 	})
 	t.Run("the command fails", func(t *testing.T) {
 		s := served(t, true, 1, true)
 		s.started("dcs-r-1", "1.1")
 		s.ended("dcs-r-1", "1.1", ok)
+		s.wait(2 * time.Second)
 		orders := s.step(InstanceTerminated{Name: "dcs-r-1", Err: "the terminate command failed"})
 		want(t, "at once", said[TerminateInstance](orders), "")
 		s.listUntil("dcs-r-1")
@@ -303,7 +308,7 @@ func TestAdoptInstances(t *testing.T) {
 		return jobs.Record{Kind: jobs.KindInstance, At: 1, Host: name, How: how, Reason: "cloud"}
 	}
 	start := func(tb *jobs.Table, hs ...*hosts.Host) *stage {
-		s := &stage{t: t, c: New(provided(Config{}, cloud()), tb, hs)}
+		s := &stage{t: t, c: New(provided(Config{}, cloud()), tb, hs), hosts: hs}
 		contains(t, "first", said[ListInstances](s.step(Tick{})), "{cloud}")
 		s.step(Submit{Last: true})
 		return s
@@ -317,7 +322,7 @@ func TestAdoptInstances(t *testing.T) {
 	})
 	t.Run("not needed", func(t *testing.T) {
 		s := start(table(0, is("dcs-r-3", "creating"), is("dcs-r-3", "up"), is("dcs-r-7", "creating")))
-		contains(t, "terminated", said[TerminateInstance](s.list("dcs-r-3", "dcs-r-7")), "{cloud dcs-r-3} {cloud dcs-r-7}")
+		contains(t, "terminated", said[TerminateInstance](append(s.list("dcs-r-3", "dcs-r-7"), s.wait(2*time.Second)...)), "{cloud dcs-r-3} {cloud dcs-r-7}")
 	})
 	t.Run("terminated again", func(t *testing.T) {
 		s := start(table(1, is("dcs-r-1", "creating"), is("dcs-r-1", "terminating")))
@@ -332,7 +337,7 @@ func TestAdoptInstances(t *testing.T) {
 	})
 	t.Run("unknown and late ones", func(t *testing.T) {
 		s := start(table(0, is("dcs-r-1", "creating"), is("dcs-r-1", "gone")))
-		contains(t, "terminated", said[TerminateInstance](s.list("dcs-r-1", "dcs-r-9")), "{cloud dcs-r-1} {cloud dcs-r-9}")
+		contains(t, "terminated", said[TerminateInstance](append(s.list("dcs-r-1", "dcs-r-9"), s.wait(2*time.Second)...)), "{cloud dcs-r-1} {cloud dcs-r-9}")
 		want(t, "records", s.instanceRecords("dcs-r-9"), "creating terminating")
 	})
 	t.Run("numbers go on", func(t *testing.T) {

@@ -20,6 +20,7 @@ type stage struct {
 	records []jobs.Record // of the last step
 	journal []jobs.Record
 	finish  *Finish
+	hosts   []*hosts.Host // besides instances
 	beat    time.Duration // when the next beats are due
 }
 
@@ -28,7 +29,7 @@ func box(name string, slots int) *hosts.Host {
 }
 
 func newStage(t *testing.T, cfg Config, hs ...*hosts.Host) *stage {
-	s := &stage{t: t, c: New(cfg, &jobs.Table{}, hs)}
+	s := &stage{t: t, c: New(cfg, &jobs.Table{}, hs), hosts: hs}
 	t.Cleanup(func() {
 		if s.c.Defects != 0 {
 			t.Errorf("%d defects", s.c.Defects)
@@ -44,8 +45,15 @@ func (s *stage) step(ev Event) []Order {
 	s.records, s.orders = s.c.Step(s.now(), ev)
 	s.journal = append(s.journal, s.records...)
 	for _, o := range s.orders {
-		if f, ok := o.(Finish); ok {
-			s.finish = &f
+		switch o := o.(type) {
+		case Finish:
+			s.finish = &o
+		case UseInstances:
+			list := slices.Clone(s.hosts)
+			for _, name := range o.Names {
+				list = append(list, box(name, 2))
+			}
+			s.orders = append(slices.Clone(s.orders), s.step(SetHosts{list})...)
 		}
 	}
 	return s.orders
@@ -66,6 +74,9 @@ func (s *stage) wait(d time.Duration, beating ...string) (all []Order) {
 		s.at = max(s.at, next)
 		if len(beating) > 0 && s.at >= s.beat {
 			for _, h := range beating {
+				if s.c.byName[h] == nil {
+					continue // it has left
+				}
 				all = append(all, s.step(HostBeat{h, &hosts.Beat{MemFree: -1, DiskFree: -1, Running: s.c.byName[h].open}})...)
 			}
 			s.beat = s.at + BeatEvery

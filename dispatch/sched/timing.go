@@ -75,6 +75,7 @@ func (c *Core) Next() (time.Duration, bool) {
 			soon(h.quietTurn)
 		}
 	}
+	c.nextProvision(soon)
 	if len(c.queue.timers) > 0 {
 		soon(max(c.queue.timers[0].at, c.now.Mono+1))
 	}

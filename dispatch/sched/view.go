@@ -20,9 +20,12 @@ const (
 	BackingOff
 	Draining
 	Disabled
+	Creating    // an instance of a provider whose create command runs
+	Starting    // an instance that has not answered yet
+	Terminating // an instance that gets no more jobs
 )
 
-var hostStateNames = [...]string{"connecting", "up", "suspect", "lost", "backing_off", "draining", "disabled"}
+var hostStateNames = [...]string{"connecting", "up", "suspect", "lost", "backing_off", "draining", "disabled", "creating", "starting", "terminating"}
 
 // String returns the word used in JSON and on the screen.
 func (s HostState) String() string { return hostStateNames[s] }
@@ -49,9 +52,11 @@ type HostView struct {
 	Stopped  bool          // … and had ended what ran there: State is then Disabled
 	Paused   bool          // it is up and starts nothing: Reason says why
 	Down     time.Duration // Time.Mono since when it has not been usable; 0: it is
+	Idle     time.Duration // how long an instance that is up has had no work; 0: it has, or is no instance
 }
 
-// Hosts returns a view of every host, in inventory order.
+// Hosts returns a view of every host, in inventory order, and of instances that are no
+// hosts yet or no longer.
 func (c *Core) Hosts() []HostView {
 	views := make([]HostView, 0, len(c.hosts))
 	for _, h := range c.hosts {
@@ -61,10 +66,10 @@ func (c *Core) Hosts() []HostView {
 			Slots: h.slots(), Usable: h.usableNow(), Running: h.running, Buffered: h.buffered(),
 			Failures: h.failures, RetryAt: h.retryAt, LastBeat: h.beatAt, Beat: h.beat, Hello: h.hello,
 			Done: h.succeeded, Failed: h.failed, Given: h.given, Draining: h.draining, Stopped: h.stopped,
-			Paused: h.linked && (h.hold != notHeld || !h.takes()), Down: h.downAt,
+			Paused: h.linked && (h.hold != notHeld || !h.takes()), Down: h.downAt, Idle: c.idle(h),
 		})
 	}
-	return views
+	return c.addInstanceViews(views)
 }
 
 // Why a host is out of use that a person took out of it.

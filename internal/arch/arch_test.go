@@ -85,7 +85,7 @@ var rooms = map[string][]string{
 	"internal/text":        {"jobs"},
 	"jobs/ask":             {"jobs", "jobs/journal", "jobs/live", "jobs/rundir"},
 	"dispatch/inbox":       {"dispatch", "dispatch/sched", "dispatch/socket", "internal/text", "jobs", "jobs/rundir"},
-	"dispatch/run": {"dispatch", "dispatch/inbox", "dispatch/publish", "dispatch/sched", "dispatch/socket", "hosts", "hosts/onfile", "internal/advice", "internal/text",
+	"dispatch/run": {"dispatch", "dispatch/inbox", "dispatch/publish", "dispatch/sched", "dispatch/socket", "hosts", "hosts/fetch", "hosts/onfile", "hosts/provider", "internal/advice", "internal/text",
 		"jobs", "jobs/attempts", "jobs/journal", "jobs/live", "jobs/metrics", "jobs/results", "jobs/rundir"},
 	"jobs/runview": {"dispatch/socket", "hosts", "jobs", "jobs/ask", "jobs/journal", "jobs/live", "jobs/metrics", "jobs/query", "jobs/results", "jobs/rundir"},
 }

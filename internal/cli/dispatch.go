@@ -77,9 +77,9 @@ func (a *app) dispatching(f *runFlags, inv *loadedInventory, env []jobs.EnvVar) 
 	d := &dispatching{app: a, flags: f, inv: inv, words: map[string]runview.HostWord{}, progressAt: time.Now()}
 	f.setSlots(inv.Hosts)
 	d.opts = run.Options{
-		Hosts: inv.Hosts, Inventory: inv.Inventory, PrepareHosts: f.setSlots,
+		Hosts: inv.Hosts, Providers: inv.Providers, Inventory: inv.Inventory, PrepareHosts: f.setSlots,
 		Connector: func(log func(host, line string)) (hosts.Connector, error) {
-			return a.connector(&f.options, inv.Hosts, log)
+			return a.connector(&f.options, inv.reached(), log)
 		},
 		Policy: f.schedConfig(), Env: env, KeepChildren: f.KeepChildren,
 		Printer: d, JobLog: f.joblog,
@@ -138,7 +138,7 @@ func (d *dispatching) drive(o *run.Owned) (code int, err error) {
 		return exit.Left, nil
 	}
 	s := &summary{
-		app: d.app, Outcome: outcome, words: d.words, flags: d.flags, untaken: !taken || d.unprinted,
+		app: d.app, Outcome: outcome, words: d.words, flags: d.flags, providers: d.inv.Providers, untaken: !taken || d.unprinted,
 	}
 	code = s.exitCode()
 	d.run.WithTimeout(func() {

@@ -27,7 +27,7 @@ func (a *app) hostsCmd() *cobra.Command {
 		Args:    cobra.ArbitraryArgs,
 		RunE:    needsCommand,
 	}
-	cmd.AddCommand(a.hostsListCmd(), a.hostsCheckCmd())
+	cmd.AddCommand(a.hostsListCmd(), a.hostsCheckCmd(), a.instancesCmd())
 	for _, c := range hostRequestCommands {
 		cmd.AddCommand(a.requestCmd(c))
 	}
@@ -41,7 +41,11 @@ func (a *app) hostsListCmd() *cobra.Command {
 		Short:             "List the hosts of the inventory, without connecting",
 		ValidArgsFunction: completeMany(completeHosts),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			list, err := a.chosenHosts(file, args)
+			inv, err := a.loadInventory(file)
+			if err != nil {
+				return err
+			}
+			list, err := chosenHosts(inv, args)
 			if err != nil {
 				return err
 			}
@@ -49,19 +53,22 @@ func (a *app) hostsListCmd() *cobra.Command {
 			for _, h := range list {
 				fmt.Fprintf(w, "%s\t%s\t%s\n", console.CleanLine(h.Name), console.CleanLine(h.Way()), console.CleanLine(h.Limits()))
 			}
-			return w.Flush()
+			if err := w.Flush(); err != nil || len(args) > 0 {
+				return err
+			}
+			for _, p := range inv.Providers {
+				fmt.Fprintf(a.stdout, "provider %s: at most %s, each as %s, %s; startup about %s, terminated after %s without work\n", p.Name,
+					jobs.Plural(p.Max, "instance"), console.CleanLine(p.Host.Way()), console.CleanLine(p.Host.Limits()), results.HumanDuration(p.Startup), results.HumanDuration(p.Idle))
+			}
+			return nil
 		},
 	}
 	hostsFlag(cmd.Flags(), &file)
 	return cmd
 }
 
-// chosenHosts reads the inventory and returns the named hosts, or all.
-func (a *app) chosenHosts(file string, names []string) ([]*hosts.Host, error) {
-	inv, err := a.loadInventory(file)
-	if err != nil {
-		return nil, err
-	}
+// chosenHosts returns the named hosts of the inventory, or all.
+func chosenHosts(inv *loadedInventory, names []string) ([]*hosts.Host, error) {
 	if len(names) == 0 {
 		return inv.Hosts, nil
 	}
@@ -108,7 +115,11 @@ Exit code 0 when all are usable, 1 when one is not.`,
 }
 
 func (a *app) runHostsCheck(o *options, file string, names []string) error {
-	list, err := a.chosenHosts(file, names)
+	inv, err := a.loadInventory(file)
+	if err != nil {
+		return err
+	}
+	list, err := chosenHosts(inv, names)
 	if err != nil {
 		return err
 	}

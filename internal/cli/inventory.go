@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"slices"
 	"strings"
 
 	"dcs-tui/hosts"
@@ -13,6 +14,18 @@ import (
 type loadedInventory struct {
 	*hosts.Inventory
 	text string
+}
+
+// reached returns the hosts, and for each provider an instance, which stands for all of them
+// where it matters how hosts are reached.
+func (inv *loadedInventory) reached() []*hosts.Host {
+	list := slices.Clone(inv.Hosts)
+	for _, p := range inv.Providers {
+		if h, err := p.Instance(p.Name, "", 0); err == nil {
+			list = append(list, h)
+		}
+	}
+	return list
 }
 
 // loadInventory reads the inventory that the flag names or, without it, the one that

@@ -64,7 +64,7 @@ func (a *app) runJobs(cmd *cobra.Command, f *runFlags, src jobSource) error {
 	if err := checkCwd(cwd, inv.Hosts); err != nil {
 		return err
 	}
-	if err := a.checkSSH(&f.options, inv.Hosts); err != nil {
+	if err := a.checkSSH(&f.options, inv.reached()); err != nil {
 		return err
 	}
 	f.setSlots(inv.Hosts)
@@ -130,7 +130,14 @@ func opening(run *rundir.Run, src *jobSource, inv *loadedInventory) string {
 	}
 	where := "this machine"
 	if inv.File != "" {
-		where = jobs.Plural(len(inv.Hosts), "host") + " of " + console.CleanLine(inv.File)
+		var parts []string
+		if n := len(inv.Hosts); n > 0 || len(inv.Providers) == 0 {
+			parts = append(parts, jobs.Plural(n, "host"))
+		}
+		if n := len(inv.Providers); n > 0 {
+			parts = append(parts, "the instances of "+jobs.Plural(n, "provider"))
+		}
+		where = strings.Join(parts, " and ") + " of " + console.CleanLine(inv.File)
 	}
 	return what + " on " + where + ", kept in " + dirOf(run)
 }

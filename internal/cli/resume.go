@@ -164,7 +164,7 @@ func (a *app) resumeInventory(f *runFlags, run *rundir.Run) (*loadedInventory, e
 		}
 		a.con.Line(console.CleanLine("the inventory (" + from + ") has changed: " + changes))
 	}
-	return inv, a.checkSSH(&f.options, inv.Hosts)
+	return inv, a.checkSSH(&f.options, inv.reached())
 }
 
 // keepInventory stores the inventory of this resume for later commands.
@@ -199,6 +199,9 @@ func absentHosts(t *jobs.Table, hs []*hosts.Host, buffer time.Duration) []string
 	}
 	for _, h := range hs {
 		delete(attempts, h.Name)
+	}
+	for name := range t.Instances { // the list of their provider tells where they are
+		delete(attempts, name)
 	}
 	var lines []string
 	for _, name := range slices.Sorted(maps.Keys(attempts)) {

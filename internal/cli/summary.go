@@ -8,6 +8,7 @@ import (
 
 	"dcs-tui/dispatch/run"
 	"dcs-tui/dispatch/sched"
+	"dcs-tui/hosts"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
@@ -19,10 +20,11 @@ import (
 // summary describes how a run has ended.
 type summary struct {
 	*run.Outcome
-	app     *app
-	words   map[string]runview.HostWord // the last event of each host
-	flags   *runFlags
-	untaken bool // not all results were printed
+	app       *app
+	words     map[string]runview.HostWord // the last event of each host
+	flags     *runFlags
+	providers []*hosts.Provider // for the price of instances
+	untaken   bool              // not all results were printed
 }
 
 // exitCode returns the exit code of the run, and makes the state of the outcome agree.
@@ -54,6 +56,7 @@ func (s *summary) lines(code int) []string {
 	if text := s.efficiency(); text != "" {
 		lines = append(lines, text)
 	}
+	lines = append(lines, instanceLines(s.Table, s.providers)...)
 	lines = append(lines, hostTrouble(s.Table, s.words)...)
 	if s.Deleted {
 		return append(lines, s.deletedAdvice()...)

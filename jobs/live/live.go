@@ -87,7 +87,7 @@ type Queue struct {
 // Host is a host as the dispatcher sees it. Ages and waits are as of State.At.
 type Host struct {
 	Name     string  `json:"name"`
-	State    string  `json:"state"`            // connecting, up, suspect, lost, backing_off, draining, disabled
+	State    string  `json:"state"`            // connecting, up, suspect, lost, backing_off, draining, disabled, creating, starting, terminating
 	Reason   string  `json:"reason,omitempty"` // follows the name: why it is not up, or why it starts nothing
 	Linked   bool    `json:"linked,omitempty"` // its helper answers
 	Stopped  bool    `json:"stopped,omitempty"`
@@ -113,6 +113,7 @@ type Host struct {
 
 	Beat    time.Duration `json:"beat_ns,omitempty"`     // age of the last heartbeat; 0: never
 	Down    time.Duration `json:"down_ns,omitempty"`     // how long it has not been up; 0: it is
+	Idle    time.Duration `json:"idle_ns,omitempty"`     // how long an instance of a provider has had no work; 0: it has
 	RetryIn time.Duration `json:"retry_in_ns,omitempty"` // until the next connection attempt; 0: none is planned
 	// History is the share of slots in use over the last five minutes, 0 to 100, one
 	// sample every five seconds, oldest first; 255: it was not up. JSON has it in base64.

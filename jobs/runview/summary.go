@@ -50,7 +50,8 @@ func HostsOfNoUse(t *jobs.Table, words map[string]HostWord) []string {
 	}
 	var lines []string
 	for name, w := range words {
-		if had[name] == nil && w.Text != "" && !w.Up { // one that was up was not needed
+		_, instance := t.Instances[name]
+		if had[name] == nil && w.Text != "" && !w.Up && !instance { // one that was up was not needed
 			lines = append(lines, name+" ran nothing: "+jobs.Clean(withoutSubject(w.Text, name), 100))
 		}
 	}

@@ -1,0 +1,138 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/hosts"
+	"dcs-tui/hosts/fetch"
+	"dcs-tui/hosts/provider"
+	"dcs-tui/jobs"
+)
+
+// maxCommands bounds the commands of providers that run at a time.
+const maxCommands = 16
+
+// instances carries out the core's orders about instances of providers. Each order has a
+// goroutine, which ends with the context of the run; the answer is an event.
+type instances struct {
+	r         *Run
+	prefix    string
+	providers map[string]*hosts.Provider
+	connector hosts.Connector // for outputs that only an instance has
+	started   chan struct{}   // closed when the dispatcher runs
+	places    chan struct{}
+	running   sync.WaitGroup
+
+	mu    sync.Mutex
+	found map[string]*hosts.Host // as they were listed last
+	used  []string               // that are to be hosts of the run
+}
+
+func newInstances(r *Run) *instances {
+	m := &instances{r: r, prefix: hosts.InstancePrefix(r.dir.UID()), providers: map[string]*hosts.Provider{},
+		started: make(chan struct{}), places: make(chan struct{}, maxCommands), found: map[string]*hosts.Host{}}
+	for _, p := range r.opts.Providers {
+		m.providers[p.Name] = p
+	}
+	return m
+}
+
+// carryOut begins to carry an order out.
+func (m *instances) carryOut(o sched.Order) {
+	if o, ok := o.(sched.UseInstances); ok {
+		m.mu.Lock()
+		m.used = o.Names
+		m.mu.Unlock()
+	}
+	m.running.Go(func() {
+		<-m.started
+		select {
+		case m.places <- struct{}{}:
+		case <-m.r.ctx.Done():
+			return
+		}
+		ev := m.answer(m.r.ctx, o)
+		<-m.places
+		if ev != nil && m.r.ctx.Err() == nil {
+			m.r.d.Do(ev)
+		}
+	})
+}
+
+// answer carries an order out and returns its answer, nil if there is none.
+func (m *instances) answer(ctx context.Context, o sched.Order) sched.Event {
+	switch o := o.(type) {
+	case sched.CreateInstance:
+		return sched.InstanceCreated{Name: o.Name, Err: textOf(provider.Create(ctx, m.providers[o.Provider], m.prefix, o.Name))}
+	case sched.TerminateInstance:
+		return sched.InstanceTerminated{Name: o.Name, Err: textOf(provider.Terminate(ctx, m.providers[o.Provider], m.prefix, o.Name))}
+	case sched.ListInstances:
+		return m.list(ctx, o.Provider)
+	case sched.FetchInstance:
+		return sched.InstanceFetched{Name: o.Name, Err: textOf(m.fetch(ctx, o))}
+	case sched.UseInstances:
+		m.r.inventory.Provide(m.hosts())
+	}
+	return nil
+}
+
+func textOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+func (m *instances) list(ctx context.Context, name string) sched.Event {
+	list, err := provider.List(ctx, m.providers[name], m.prefix)
+	if err != nil {
+		return sched.InstancesListed{Provider: name, Err: err.Error()}
+	}
+	ev := sched.InstancesListed{Provider: name}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, h := range list {
+		ev.Names = append(ev.Names, h.Name)
+		m.found[h.Name] = h
+	}
+	return ev
+}
+
+// hosts returns the instances that are to be hosts of the run.
+func (m *instances) hosts() (list []*hosts.Host) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, name := range m.used {
+		if h := m.found[name]; h != nil {
+			list = append(list, h)
+		}
+	}
+	return list
+}
+
+// fetch copies outputs that only the instance has into the run directory.
+func (m *instances) fetch(ctx context.Context, o sched.FetchInstance) error {
+	if m.r.dir.HostDirs()[o.Name] == "" {
+		return nil // it shares the run directory
+	}
+	m.mu.Lock()
+	h := m.found[o.Name]
+	m.mu.Unlock()
+	if h == nil {
+		return fmt.Errorf("the instance is not listed")
+	}
+	slices.SortFunc(o.Attempts, func(a, b jobs.AttemptID) int { return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.N, b.N)) })
+	reader := fetch.NewReader(m.connector, m.r.dir.UID(), []*hosts.Host{h})
+	defer reader.Close()
+	bringer := &fetch.Bringer{Run: m.r.dir, Read: reader.Read}
+	results, err := bringer.Bring(ctx, &fetch.Plan{Hosts: []fetch.HostPlan{{Host: o.Name, Attempts: slices.Compact(o.Attempts)}}})
+	for _, res := range results {
+		err = cmp.Or(err, res.Err)
+	}
+	return err
+}

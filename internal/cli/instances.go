@@ -1,0 +1,182 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"dcs-tui/hosts"
+	"dcs-tui/hosts/provider"
+	"dcs-tui/internal/cli/console"
+	"dcs-tui/internal/cli/exit"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/results"
+	"dcs-tui/jobs/rundir"
+)
+
+func (a *app) instancesCmd() *cobra.Command {
+	var file string
+	var end bool
+	cmd := &cobra.Command{
+		Use:   "instances [flags] [RUN...]",
+		Short: "List the instances of all providers, and terminate what is left over",
+		Long: `List the instances that the providers of the inventory know, and which run each belongs to.
+An instance is dangling if the dispatcher of its run is proved to be gone. Runs are looked
+for in ./dcs-runs; name those that are elsewhere.
+
+A dangling instance may have running jobs, or outputs that only it has: to keep them, resume
+its run instead, which takes its instances over.
+
+Exit code 1 when an instance could not be listed or terminated.`,
+		ValidArgsFunction: completeRuns,
+		RunE: func(_ *cobra.Command, args []string) error {
+			return a.runInstances(file, args, end)
+		},
+	}
+	hostsFlag(cmd.Flags(), &file)
+	cmd.Flags().BoolVar(&end, "terminate", false, "terminate dangling instances")
+	return cmd
+}
+
+// allInstances is what the names of the instances of all runs begin with.
+const allInstances = "dcs"
+
+func (a *app) runInstances(file string, refs []string, end bool) error {
+	inv, err := a.loadInventory(file)
+	if err != nil {
+		return err
+	}
+	if len(inv.Providers) == 0 {
+		return exit.Usagef("the inventory %s has no [[provider]]", inv.File)
+	}
+	runs, err := a.runsByPrefix(refs)
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	n := 0
+	for _, p := range inv.Providers {
+		list, err := provider.List(ctx, p, allInstances)
+		if err != nil {
+			a.warn("%v", err)
+			a.code = exit.Failed
+			continue
+		}
+		for _, h := range list {
+			prefix, _, _ := strings.Cut(strings.TrimPrefix(h.Name, allInstances+"-"), "-")
+			prefix = hosts.InstancePrefix(prefix)
+			if _, ok := hosts.InstanceNumber(prefix, h.Name); !ok {
+				continue
+			}
+			n++
+			text, dangling := instanceText(runs[prefix], h.Name)
+			if end && dangling {
+				if err := provider.Terminate(ctx, p, prefix, h.Name); err != nil {
+					a.warn("%v", err)
+					a.code = exit.Failed
+				} else {
+					text = "terminated"
+				}
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\n", h.Name, p.Name, text)
+		}
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if n == 0 && a.code == exit.OK {
+		a.con.Line("there are no instances")
+	}
+	return nil
+}
+
+// runsByPrefix returns the named runs and those in ./dcs-runs, by the prefix of the names
+// of their instances.
+func (a *app) runsByPrefix(refs []string) (map[string]*rundir.Run, error) {
+	runs := map[string]*rundir.Run{}
+	entries, err := rundir.List(rundir.Base)
+	if err != nil {
+		return nil, exit.Usagef("%w", err)
+	}
+	for _, e := range entries {
+		if run, err := rundir.Open(e.Dir); err == nil {
+			runs[hosts.InstancePrefix(run.UID())] = run
+		}
+	}
+	for _, ref := range refs {
+		run, err := a.openRun([]string{ref})
+		if err != nil {
+			return nil, err
+		}
+		runs[hosts.InstancePrefix(run.UID())] = run
+	}
+	return runs, nil
+}
+
+// instanceText describes how an instance stands, and reports whether it is dangling.
+func instanceText(run *rundir.Run, name string) (text string, dangling bool) {
+	if run == nil {
+		return "of a run that is not in ./" + rundir.Base + ": name its directory", false
+	}
+	owner, err := journal.ReadOwner(run)
+	ref := refTo(run)
+	switch {
+	case err != nil:
+		return fmt.Sprintf("of %s: %s", ref, console.CleanLine(err.Error())), false
+	case owner != nil && owner.Life() == journal.Alive:
+		return fmt.Sprintf("of %s, in use by %s", ref, console.CleanLine(owner.String())), false
+	case owner != nil && owner.Life() != journal.Dead:
+		return fmt.Sprintf("of %s, whose dispatcher on %s may be alive: ask there", ref, console.CleanLine(owner.Host)), false
+	}
+	text = "dangling: the dispatcher of " + ref + " is gone"
+	t, err := wholeTable(run)
+	if err != nil {
+		return text, true
+	}
+	n := 0
+	for i := range t.Jobs {
+		for _, at := range t.Jobs[i].Open() {
+			if at.Host == name {
+				n++
+			}
+		}
+	}
+	if n > 0 {
+		text += fmt.Sprintf("; %s may run there: dcs-tui resume %s keeps them", jobs.Plural(n, "attempt"), ref)
+	}
+	return text, true
+}
+
+// instanceLines describes how many instances a run has had, for how long, and at what price.
+func instanceLines(t *jobs.Table, providers []*hosts.Provider) []string {
+	n, lasted, left := map[string]int{}, map[string]time.Duration{}, 0
+	for _, in := range t.Instances {
+		n[in.Provider]++
+		lasted[in.Provider] += in.Lasted(jobs.StampOf(time.Now()))
+		if in.State != jobs.InstanceGone {
+			left++
+		}
+	}
+	var lines []string
+	for _, name := range slices.Sorted(maps.Keys(n)) {
+		text := fmt.Sprintf("%s of provider %s, %s in all", jobs.Plural(n[name], "instance"), console.CleanLine(name), results.HumanDuration(lasted[name]))
+		for _, p := range providers {
+			if p.Name == name && p.Price > 0 {
+				text += fmt.Sprintf(", price %.2f", p.Price*lasted[name].Hours())
+			}
+		}
+		lines = append(lines, text)
+	}
+	if left > 0 {
+		lines = append(lines, fmt.Sprintf("%s may still exist: dcs-tui hosts instances shows them", jobs.Plural(left, "instance")))
+	}
+	return lines
+}

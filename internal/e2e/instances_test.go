@@ -1,0 +1,121 @@
+package e2e
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"dcs-tui/internal/polltest"
+)
+
+// cloud gives the lab the example's provider, whose instances are sshds that a script starts.
+func (l *lab) cloud() (inventory string) {
+	l.t.Helper()
+	script, err := filepath.Abs("../../examples/instances/instance.sh")
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	base := l.path("instances")
+	l.t.Setenv("DCS_INSTANCES", base)
+	if out, err := exec.Command(script, "setup").CombinedOutput(); err != nil {
+		l.t.Fatalf("setup: %v: %s", err, out)
+	}
+	l.t.Cleanup(func() {
+		for _, name := range l.instances() {
+			l.t.Errorf("the instance %s is left", name)
+			exec.Command(script, "terminate", name).Run()
+		}
+	})
+	return l.file("cloud.toml", fmt.Sprintf(`[[provider]]
+name = "loopback"
+create = "%[1]s create {name} {idle}"
+list = "%[1]s list {run}"
+terminate = "%[1]s terminate {name}"
+max = 3
+startup = "2s"
+idle = "60s"
+slots = 2
+yield = false
+nice = 0
+work_dir = "%[2]s/{name}-work"
+identity = "%[2]s/identity"
+`, script, base))
+}
+
+// instances returns the names of the instances that exist.
+func (l *lab) instances() (names []string) {
+	dirs, _ := filepath.Glob(l.path("instances/dcs-*/pid"))
+	for _, d := range dirs {
+		names = append(names, filepath.Base(filepath.Dir(d)))
+	}
+	return names
+}
+
+// E5, P3, P4: a run is served by instances alone. Its dispatcher is killed in the middle; the
+// next one takes the instances over, nothing runs twice, and none is left at the end.
+func TestInstances(t *testing.T) {
+	l := newLab(t, 1) // skips the test where there is no sshd; only instances are used
+	inventory := l.cloud()
+	l.mkdir("ran")
+	const n = 60
+	var b strings.Builder
+	for i := range n {
+		rest := "sleep 0.1"
+		if i < 4 {
+			rest = "while [ ! -e " + l.path("gate") + " ]; do sleep 0.05; done"
+		}
+		fmt.Fprintf(&b, "echo $DCS_ATTEMPT >> %s/$DCS_JOB_ID; %s\n", l.path("ran"), rest)
+	}
+	config := l.path("instances/ssh_config")
+	first := l.start("run", "--no-tui", "--json", "--ssh-config", config, "--hosts", inventory, "--run-dir", l.path("run"), l.file("jobs.txt", b.String()))
+	polltest.Until(t, time.Minute, "jobs to run on instances", func() bool { return l.count("ran/*") >= 4 })
+	first.cmd.Process.Kill()
+	shown := first.wait().out
+	if len(l.instances()) == 0 {
+		t.Fatal("no instance has survived its dispatcher")
+	}
+	if e := l.do("hosts", "instances", "--hosts", inventory, l.path("run")); e.code != 0 || !strings.Contains(e.out, "dangling: the dispatcher of") {
+		t.Errorf("hosts instances: exit %d, %s%s; want one that is dangling", e.code, e.out, e.err)
+	}
+	l.file("gate", "")
+	again := l.do("resume", "--no-tui", "--json", "--ssh-config", config, l.path("run"))
+	if again.code != 0 {
+		t.Fatalf("resume: exit %d\n%s", again.code, again.err)
+	}
+	l.accounted("run", n, shown, again.out)
+	if left := l.instances(); len(left) > 0 {
+		t.Errorf("%v are left at the end", left)
+	}
+	for _, r := range l.whole(again.out) {
+		if !strings.HasPrefix(r.Host, "dcs-") {
+			t.Errorf("job %d ran on %q, want an instance", r.Job, r.Host)
+		}
+	}
+	if !strings.Contains(again.err, "of provider loopback") {
+		t.Errorf("the summary does not tell of the instances:\n%s", again.err)
+	}
+}
+
+// An instance that hears from no dispatcher and runs no job ends itself, and what is dangling
+// can be ended without any run.
+func TestInstancesLeftOver(t *testing.T) {
+	l := newLab(t, 1) // skips the test where there is no sshd; only instances are used
+	inventory := l.cloud()
+	p := l.start("run", "--no-tui", "--ssh-config", l.path("instances/ssh_config"), "--hosts", inventory, "--run-dir", l.path("run"),
+		l.file("jobs.txt", "touch "+l.path("began")+"; sleep 1000\n"))
+	polltest.Until(t, time.Minute, "the job to begin", func() bool { return l.count("began") == 1 })
+	p.cmd.Process.Kill()
+	p.wait()
+	e := l.do("hosts", "instances", "--terminate", "--hosts", inventory, l.path("run"))
+	if e.code != 0 || !strings.Contains(e.out, "terminated") {
+		t.Errorf("hosts instances --terminate: exit %d, %s%s", e.code, e.out, e.err)
+	}
+	script, _ := filepath.Abs("../../examples/instances/instance.sh")
+	if out, err := exec.Command(script, "create", "dcs-aaaaaaaa-1", "1").CombinedOutput(); err != nil {
+		t.Fatalf("create: %v: %s", err, out)
+	}
+	polltest.Until(t, time.Minute, "the unused instance to end itself", func() bool { return len(l.instances()) == 0 })
+}
