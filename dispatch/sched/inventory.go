@@ -124,9 +124,9 @@ func (c *Core) setChanged() {
 			again = append(again, jobs.ID(i+1))
 		}
 	}
-	anywhere := c.queue.anywhere
-	c.queue.anywhere = make(map[jobs.ID]bool)
+	anywhere := make(map[jobs.ID]bool)
 	for _, id := range again {
+		anywhere[id] = c.queue.anywhere[id]
 		c.leave(id)
 	}
 	c.hybrid, c.queue.lastOpts = hybrid, nil
