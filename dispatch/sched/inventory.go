@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
@@ -70,6 +71,10 @@ func (c *Core) changeInventory(e ChangeInventory) (refused string) {
 	return ""
 }
 
+// comeBackTime is how long jobs that no host can run wait after a host was removed or
+// changed: the next change may bring one.
+const comeBackTime = 10 * time.Minute
+
 func (c *Core) setHosts(e SetHosts) {
 	place := make(map[string]int, len(e.Hosts))
 	for i, s := range e.Hosts {
@@ -100,7 +105,7 @@ func (c *Core) setHosts(e SetHosts) {
 	}
 	slices.SortStableFunc(c.hosts, func(a, b *host) int { return cmp.Compare(order(a), order(b)) })
 	if fewer && c.neverAt == 0 {
-		c.neverAt = c.now.Mono + c.cfg.GiveUp
+		c.neverAt = c.now.Mono + comeBackTime
 	}
 	c.setChanged()
 }

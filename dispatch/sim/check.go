@@ -112,6 +112,9 @@ func (w *World) checkRecord(l *life, r *jobs.Record) {
 		if l.asked {
 			w.broken(PauseHolds, "%s is launched", r.Attempt())
 		}
+		if l.removed[r.Host] {
+			w.broken(DrainedHolds, "%s is launched on %s, which was removed", r.Attempt(), r.Host)
+		}
 		if l.drained[r.Host] {
 			w.broken(DrainedHolds, "%s is launched on %s", r.Attempt(), r.Host)
 		}
@@ -159,6 +162,11 @@ func (w *World) heardBy(l *life, ev sched.Event) {
 		}
 		for _, do := range ev.Do {
 			w.heardBy(l, do)
+		}
+	case sched.SetHosts:
+		l.removed = map[string]bool{}
+		for _, h := range w.inv {
+			l.removed[h.Name] = !slices.Contains(ev.Hosts, h)
 		}
 	case sched.SetSlots, sched.DrainHost:
 		l.wished(ev)

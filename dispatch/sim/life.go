@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	"dcs-tui/dispatch/ring"
@@ -58,7 +59,8 @@ type life struct {
 	beatAt   time.Duration
 	fencedBy int
 	finish   *sched.Finish
-	last     bool // it knows that no more jobs will come
+	removed  map[string]bool // hosts that are not in the set any more
+	last     bool            // it knows that no more jobs will come
 	leaving  bool
 	closing  bool
 	left     int // agents that have gone
@@ -292,6 +294,17 @@ func (l *life) carryOut(o sched.Order) {
 			l.look(o)
 			return
 		}
+	case sched.Configure:
+		if l.agent(o.Host) == nil && !l.leaving {
+			l.agents = append(l.agents, &agent{l: l, h: l.w.byName[o.Host]})
+		}
+		return
+	case sched.Leave:
+		if a := l.agent(o.Host); a != nil && !l.leaving {
+			a.hangUp()
+			l.agents = slices.DeleteFunc(l.agents, func(other *agent) bool { return other == a })
+		}
+		return
 	case sched.Launch:
 		l.w.checkLaunch(l, &o)
 	case sched.SetLimit:

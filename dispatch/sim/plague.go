@@ -70,6 +70,7 @@ func init() {
 		{"pause", 2, askPause},
 		{"host drained", 3, askDrainHost},
 		{"slots of a host changed", 4, askSlots},
+		{"a host removed and added again", 4, changeHosts},
 		{"request in the run directory", 3, askByFile},
 		{"request about a host or the run in the run directory", 4, askControlByFile},
 		{"run drained", 1, askDrain},

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	"dcs-tui/dispatch/sched"
@@ -28,6 +29,26 @@ func askSlots(w *World) bool {
 	}
 	w.takeBack(w.between(time.Second, 90*time.Second), sched.SetSlots{Host: name}, func(t *jobs.Table) bool { return t.Hosts[name].Slots == 0 })
 	return true
+}
+
+// changeHosts removes a host from the set, and adds it again later: before it has left, or
+// afterwards.
+func changeHosts(w *World) bool {
+	out := w.tape.Draw(len(w.inv))
+	if !w.ask(func(*life) sched.Event { return sched.SetHosts{Hosts: slices.Delete(slices.Clone(w.inv), out, out+1)} }) {
+		return false
+	}
+	w.wholeSet(w.between(time.Second, 90*time.Second))
+	return true
+}
+
+// wholeSet gives every host to whoever dispatches then.
+func (w *World) wholeSet(after time.Duration) {
+	w.after(after, func() {
+		if !w.ask(func(*life) sched.Event { return sched.SetHosts{Hosts: slices.Clone(w.inv)} }) {
+			w.wholeSet(5 * time.Second)
+		}
+	})
 }
 
 // takeBack tells whoever dispatches then, and again, until nothing of the wish is left,
@@ -67,12 +88,21 @@ func (l *life) inherits() {
 
 // wished keeps what people ask of hosts.
 func (l *life) wished(ev sched.Event) {
+	known := func(name string) bool { // else the request is refused
+		return slices.ContainsFunc(l.core.Hosts(), func(h sched.HostView) bool { return h.Name == name })
+	}
 	switch ev := ev.(type) {
 	case sched.SetSlots:
+		if !known(ev.Host) {
+			return
+		}
 		l.given[ev.Host] = ev.Slots
 		h := l.w.byName[ev.Host]
 		h.most = max(h.most, ev.Slots)
 	case sched.DrainHost:
+		if !known(ev.Host) {
+			return
+		}
 		l.drained[ev.Host] = ev.On
 	}
 }
