@@ -59,8 +59,6 @@ var wounds = []wound{
 		{"	c.heedWishes()\n", ""}}},
 	{name: "a removed host's jobs are queued again at once", file: "dispatch/sched/inventory.go", edits: []edit{
 		{"	h.withdrawAll()\n}\n\n// changeHost", "	h.withdrawAll()\n	for h.head != nil {\n		c.lose(h.head, \"its host is removed\")\n	}\n}\n\n// changeHost"}}},
-	{name: "a removed host gets jobs", file: "dispatch/sched/host.go", edits: []edit{
-		{" && !h.removed && h.next == nil", " && h.next == nil"}}},
 	{name: "a drained host gets jobs", file: "dispatch/sched/host.go", edits: []edit{
 		{" && !h.draining && !h.rest.resting", " && !h.rest.resting"}}},
 	{name: "a timeout says nothing of harder jobs", file: "dispatch/sched/domino.go", edits: []edit{
