@@ -128,7 +128,7 @@ func (h *host) rule() int {
 
 // takes says whether new work may go to the host at all now.
 func (h *host) takes() bool {
-	return h.answers() && h.state == Up && !h.draining && !h.rest.resting && !h.quiet && !h.removed && !h.leaving && h.next == nil
+	return !h.leaving && h.answers() && h.state == Up && !h.draining && !h.rest.resting && !h.quiet && !h.removed && h.next == nil
 }
 
 // onFirstDial reports whether the first connection attempt to the host is under way: it
