@@ -5,7 +5,7 @@ package sim
 var wounds = []wound{
 	// dispatch/ring: what may leave, and when.
 	{name: "orders leave while their records are on the way", file: "dispatch/ring/ring.go", edits: []edit{
-		{"	r.waiting = append(r.waiting, r.held...)\n	clear(r.held)\n	r.held = r.held[:0]\n	return r.batch, true", "	return r.batch, true"},
+		{"	r.waiting = append(r.waiting, r.held...)\n	clear(r.held)\n	r.held, r.urgent = r.held[:0], false\n	return r.batch, true", "	r.urgent = false\n	return r.batch, true"},
 		{"	case r.flying || len(r.pending) > 0:\n		return Out{}\n", ""}}},
 	{name: "a journal that cannot be written stops nothing", file: "dispatch/ring/ring.go", edits: []edit{
 		{"	if err != nil {\n		return r.harmless()\n	}\n	r.out, r.waiting", "	r.out, r.waiting"}}},
