@@ -37,6 +37,12 @@ func show(ev sched.Event) string {
 		return "{" + ev.Name + b.String() + "}"
 	case sched.Submit:
 		return fmt.Sprintf("{%d jobs, last %v}", len(ev.Specs), ev.Last)
+	case sched.SetHosts:
+		names := make([]string, len(ev.Hosts))
+		for i, h := range ev.Hosts {
+			names[i] = h.Name
+		}
+		return fmt.Sprintf("{%s}", strings.Join(names, " "))
 	}
 	return fmt.Sprintf("%+v", ev)
 }
