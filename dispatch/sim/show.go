@@ -57,6 +57,9 @@ func answers(ps []hosts.ProbedJob) string {
 
 // showOrder does the same for an order.
 func showOrder(o sched.Order) string {
+	if c, ok := o.(sched.Configure); ok {
+		return "configure " + c.Host
+	}
 	l, ok := o.(sched.Launch)
 	if !ok {
 		return fmt.Sprintf("%T%+v", o, o)
