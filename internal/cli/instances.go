@@ -26,7 +26,7 @@ func (a *app) instancesCmd() *cobra.Command {
 	var end bool
 	cmd := &cobra.Command{
 		Use:   "instances [flags] [RUN...]",
-		Short: "List the instances of all providers, and terminate what is left over",
+		Short: "List the instances of providers, and terminate leftovers",
 		Long: `List the instances that the providers of the inventory know, and which run each belongs to.
 An instance is dangling if the dispatcher of its run is proved to be gone. Runs are looked
 for in ./dcs-runs; name those that are elsewhere.
