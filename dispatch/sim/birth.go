@@ -97,7 +97,7 @@ func (l *life) take() error {
 	w.logf("%s has epoch %d: %d records, %d torn, %d ignored", l.mount.Name, l.epoch, report.Records, report.Torn, report.Ignored)
 	w.checkTake(l, t, report)
 	l.inherits()
-	inv := w.inventory()
+	inv := w.inventory(t)
 	for _, spec := range inv {
 		l.agents = append(l.agents, &agent{l: l, h: w.byName[spec.Name]})
 	}
@@ -113,15 +113,32 @@ func (l *life) take() error {
 	return nil
 }
 
-// inventory is that of one life: a person may have taken a host out of it.
-func (w *World) inventory() []*hosts.Host {
+// inventory is that of one life: a person may have taken a host out of it, but not one of
+// which damage has taken every record. Nothing can be known of such a host
+// (docs/reliability.md, what is not proved).
+func (w *World) inventory(t *jobs.Table) []*hosts.Host {
 	if len(w.inv) == 1 || !w.noise(8) {
 		return w.inv
 	}
-	w.hit(leftOut)
 	out := w.tape.Draw(len(w.inv))
+	if t.Damaged && !mentions(t, w.inv[out].Name) {
+		return w.inv
+	}
+	w.hit(leftOut)
 	w.logf("the inventory lacks %s", w.inv[out].Name)
 	return append(append([]*hosts.Host(nil), w.inv[:out]...), w.inv[out+1:]...)
+}
+
+// mentions reports whether a record that is left names the host.
+func mentions(t *jobs.Table, name string) bool {
+	for i := range t.Jobs {
+		for _, a := range t.Jobs[i].Attempts {
+			if a.Host == name {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // startle lets a dispatcher do what it has to do at once, be it stopped or not.
