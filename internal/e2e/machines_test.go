@@ -202,7 +202,10 @@ func TestFencedDispatcherShowsNothingMore(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1)
 	const jobs = 400
-	p := l.start(l.args(4, "--json", l.busy(jobs, 0))...)
+	// The last of them wait, so that no dispatcher has finished before it is stopped.
+	list := l.tagged(jobs, fmt.Sprintf("[ $DCS_JOB_ID -gt 300 ] && while [ ! -e %s ]; do sleep 0.05; done; sleep 0.0$((DCS_JOB_ID %% 7))",
+		l.path("gate")))
+	p := l.start(l.args(4, "--json", list)...)
 	var shown []string
 	for n := range 3 {
 		want := 50 * (n + 1)
@@ -218,6 +221,7 @@ func TestFencedDispatcherShowsNothingMore(t *testing.T) {
 		p = l.start(l.again()...)
 		p.working()
 	}
+	l.file("gate", "")
 	e := p.wait()
 	if e.code != 0 {
 		t.Fatalf("exit %d\n%s", e.code, e.err)

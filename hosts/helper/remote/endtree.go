@@ -53,8 +53,13 @@ func (t table) pick(pids []int, spare map[int]bool) []proc {
 	return out
 }
 
-// killRounds bounds how often what is still there gets another KILL.
-const killRounds = 20
+// What is still there gets another KILL until both bounds are reached: rounds
+// alone would be over in an instant with processes that start others quickly, and
+// the time alone in a few rounds on a busy host.
+const (
+	killRounds = 20
+	killTime   = 10 * time.Second
+)
 
 // endAll ends what pick chooses: TERM and CONT, up to grace for them to go, then
 // KILL, looked up anew each round until nothing is left. It returns what could
@@ -93,7 +98,8 @@ func endChasing(pick choose, mine func(proc) bool, grace time.Duration) []proc {
 		// what they start in the meantime must hear of it too.
 		waitAny(left, min(deadline-now, 250*time.Millisecond))
 	}
-	for round := range killRounds {
+	began := uptime()
+	for round := 0; round < killRounds || uptime()-began < killTime; round++ {
 		left := pick(scan(nil))
 		if gone(left, unix.SIGKILL) {
 			return nil
