@@ -1,7 +1,10 @@
 package tui
 
 import (
+	"slices"
 	"strings"
+
+	tea "charm.land/bubbletea/v2"
 
 	"dcs-tui/jobs/runview"
 )
@@ -193,4 +196,97 @@ func (m *model) cellText(s string, w int) string {
 		s = s[:most]
 	}
 	return m.clean(s)
+}
+
+// sideways turns the pages of a table that has more columns than the screen has room
+// for: the first page has the most important ones, each further one those that come next.
+type sideways struct {
+	page int
+	more int // columns on the pages that follow
+}
+
+// fit chooses the columns of the page for w cells. The first ones stay on each.
+func (s *sideways) fit(all []column, stay, w int) []column {
+	first := all[:stay:stay]
+	rest := slices.Clone(all[stay:])
+	for page := 0; ; page++ {
+		if page > 0 {
+			rest[0].rank = 0 // each page has one
+		}
+		keep, _ := fitting(slices.Concat(first, rest), w)
+		var here, after []column
+		for i, c := range rest {
+			if keep[stay+i] {
+				here = append(here, c)
+			} else {
+				after = append(after, c)
+			}
+		}
+		if s.more = len(after); page == s.page || s.more == 0 {
+			s.page = page
+			return fitColumns(slices.Concat(first, here), w)
+		}
+		rest = after
+	}
+}
+
+// keys turn the pages.
+func (s *sideways) keys(group string, when func(*model) bool) []binding {
+	turn := func(key, word, help string, by int, can bool) binding {
+		return binding{keys: []string{key}, show: key, word: word, group: group, help: help,
+			when: func(m *model) bool { return can && when(m) }, do: func(*model) tea.Cmd { s.page += by; return nil }}
+	}
+	return []binding{
+		turn("right", "columns", plural(s.more, "more column")+", for which there is no room", 1, s.more > 0),
+		turn("left", "back", "the columns before", -1, s.page > 0),
+	}
+}
+
+// cursorLine builds a row of a list piece by piece. Under the cursor its texts are reversed,
+// and what is drawn with blocks is not: a full bar would look empty, and an empty one full.
+type cursorLine struct {
+	here bool // it is the row under the cursor
+	b    strings.Builder
+}
+
+// text adds a text; nil is the terminal's own style.
+func (l *cursorLine) text(s string, style *ink) {
+	switch {
+	case s == "":
+	case l.here:
+		l.b.WriteString(styleHere.Render(plainText(s)))
+	case style == nil:
+		l.b.WriteString(s)
+	default:
+		l.b.WriteString(style.Render(s))
+	}
+}
+
+// mark adds a glyph, or a blank where it does not stand: blanks have no style.
+func (l *cursorLine) mark(is bool, glyph string, style *ink) {
+	if !is {
+		style = nil
+	}
+	l.text(mark(is, glyph), style)
+}
+
+// drawn adds a bar or a line of small bars, and what follows it as text.
+func (l *cursorLine) drawn(s string, style *ink, rest string) {
+	if style != nil {
+		s, rest = style.Render(s), style.Render(rest)
+	}
+	l.b.WriteString(s)
+	l.text(rest, nil)
+}
+
+func (l *cursorLine) String() string { return l.b.String() }
+
+// isDrawn says that a text begins with a bar.
+func (m *model) isDrawn(s string) bool {
+	for _, glyph := range m.g.bar {
+		if strings.HasPrefix(s, glyph) {
+			return true
+		}
+	}
+	return false
 }

@@ -3,6 +3,7 @@ package tui
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -13,11 +14,10 @@ import (
 // detailPane shows all that is known of one job: what it runs and needs, why it is
 // where it is, and each attempt.
 type detailPane struct {
-	job  jobs.ID
-	row  runview.Row // the newest known
-	all  *runview.Detail
-	top  int // first line shown
-	h, n int // lines on the screen, in all
+	job jobs.ID
+	row runview.Row // the newest known
+	all *runview.Detail
+	page
 }
 
 // openDetail shows the details of a job.
@@ -43,8 +43,8 @@ func (p *detailPane) title(m *model) string {
 	if p.row.ID == p.job {
 		s += " " + m.g.dot + " " + m.g.phase[min(p.row.Phase, runview.Phases-1)] + " " + p.row.Phase.String()
 	}
-	if p.n > p.h && p.h > 0 {
-		s += fmt.Sprintf(" %s line %d of %d", m.g.dot, p.top+1, p.n)
+	if len(p.lines) > p.h && p.h > 0 {
+		s += fmt.Sprintf(" %s line %d of %d", m.g.dot, p.top+1, len(p.lines))
 	}
 	return s + m.beside(p.job)
 }
@@ -55,31 +55,19 @@ func (p *detailPane) current(*model) (runview.Row, bool) { return p.row, p.row.I
 
 func (p *detailPane) keys() []binding {
 	const group = "Details"
-	move := func(by func() int) func(*model) tea.Cmd {
-		return func(m *model) tea.Cmd { p.scroll(by()); return nil }
-	}
-	return []binding{
+	return append([]binding{
 		{keys: []string{"l"}, show: "l", word: "log", group: group, help: "what the job prints", do: func(m *model) tea.Cmd { return m.openOutput(p.job) }},
-		{keys: []string{"j", "down"}, show: "j k", group: group, help: "a line down, up", do: move(func() int { return 1 })},
-		{keys: []string{"k", "up"}, group: group, do: move(func() int { return -1 })},
-		{keys: []string{"pgdown", "ctrl+f", "ctrl+d"}, show: "pgup pgdn", group: group, help: "a page down, up", do: move(func() int { return max(1, p.h-1) })},
-		{keys: []string{"pgup", "ctrl+b", "ctrl+u"}, group: group, do: move(func() int { return -max(1, p.h-1) })},
-		{keys: []string{"g", "home"}, show: "g G", group: group, help: "first and last line", do: move(func() int { return -p.n })},
-		{keys: []string{"G", "end"}, group: group, do: move(func() int { return p.n })},
 		{keys: []string{"z"}, show: "z", word: "full", group: group, help: "the whole screen, and back", do: (*model).zoom},
-	}
+	}, moving(p.rows, p.scroll)...)
 }
-
-func (p *detailPane) scroll(by int) { p.top = max(0, min(p.top+by, p.n-p.h)) }
 
 func (p *detailPane) draw(m *model, w, h int, focused bool) []string {
 	if p.all == nil {
 		return []string{styleFaint.Render("asking the dispatcher " + m.g.cut)}
 	}
-	lines := p.lines(m, w)
-	p.h, p.n = h, len(lines)
-	p.scroll(0)
-	return limit(lines[p.top:], h)
+	p.lines, p.h = p.text(m, w), h
+	p.scroll(m, 0)
+	return limit(p.lines[p.top:], h)
 }
 
 // labelColumn is the width of the names of things.
@@ -105,4 +93,210 @@ func beside(label string, lines []string) []string {
 		out = append(out, head+" "+l)
 	}
 	return out
+}
+
+// text is all lines for a width.
+func (p *detailPane) text(m *model, w int) []string {
+	d := p.all
+	var out []string
+	add := func(label, text string) { out = append(out, m.labelled(label, text, w)...) }
+	clean := func(label, text string) { add(label, m.clean(text)) }
+	clean("why", d.Why)
+	if d.Row.Straggler {
+		add("", styleWarn.Render(m.g.warn+" runs much longer than others of its queue"))
+	}
+	whole := func(label, text string) { // shows a text in full
+		for l := range strings.SplitSeq(strings.TrimRight(clip(text, maxCommand), "\n"), "\n") {
+			if l := m.wholeLine(l); l != "" {
+				out = append(out, beside(label, wrapped(l, max(8, w-labelColumn-1)))...)
+			}
+			label = ""
+		}
+	}
+	if d.Row.Title != d.Command {
+		whole("name", d.Row.Title)
+	}
+	whole("command", d.Command)
+	clean("params", paramText(d.Row.Params))
+	add("state", m.stateLine(&d.Row))
+	add("asks for", m.clean(needs(d)))
+	add("limits", m.clean(m.limits(d)))
+	clean("setup", d.Setup)
+	clean("env", envText(d.Env))
+	clean("after", afterText(d.After))
+	clean("in", d.Cwd)
+	if d.File != "" {
+		clean("from", fmt.Sprintf("%s:%d", d.File, d.Line))
+	}
+	for i := len(d.Attempts) - 1; i >= 0; i-- {
+		out = append(out, "")
+		out = append(out, m.attempt(&d.Attempts[i], w)...)
+	}
+	return out
+}
+
+// maxCommand bounds how much of a command is shown.
+const maxCommand = 64 << 10
+
+// stateLine says where the job stands, with its tries.
+func (m *model) stateLine(r *runview.Row) string {
+	s := phaseStyle(r.Phase).Render(m.g.phase[min(r.Phase, runview.Phases-1)] + " " + r.Phase.String())
+	if r.Host != "" {
+		s += " on " + m.clean(r.Host)
+	}
+	s += fmt.Sprintf(", %d of %d tries failed", r.Failures, r.Tries)
+	if r.Attempt > r.Failures+1 {
+		s += fmt.Sprintf(" (%s in all: those that a host gave back, or lost, and those of rounds before use up no try)", plural(r.Attempt, "attempt"))
+	}
+	switch {
+	case r.Phase == runview.Retry && !r.Retry.IsZero():
+		s += ", next one in " + clock(r.Retry.Sub(m.instant()))
+	case r.Phase == runview.Queued && r.Place >= 0:
+		s += fmt.Sprintf(", %s before it in the queue", thousands(r.Place))
+	}
+	if r.Round > 1 {
+		s += fmt.Sprintf(", round %d", r.Round)
+	}
+	if r.Progress >= 0 {
+		s += fmt.Sprintf(", %d%% done by its own account", int(r.Progress*100))
+	} else if r.Said != "" {
+		s += ", it says: " + m.clean(r.Said)
+	}
+	return s
+}
+
+// needs is what a host must offer.
+func needs(d *runview.Detail) string {
+	s := []string{plural(d.Slots, "slot")}
+	if d.GPUs > 0 {
+		s = append(s, plural(d.GPUs, "GPU"))
+	}
+	if d.MemBytes > 0 {
+		s = append(s, size(d.MemBytes)+" memory")
+	}
+	if len(d.Tags) > 0 {
+		s = append(s, "tags "+strings.Join(d.Tags, " "))
+	}
+	return strings.Join(s, ", ")
+}
+
+// limits are its queue, priority and times.
+func (m *model) limits(d *runview.Detail) string {
+	var s []string
+	if d.Row.Queue != "" {
+		s = append(s, "queue "+d.Row.Queue)
+	}
+	if d.Row.Priority != 0 {
+		s = append(s, fmt.Sprintf("priority %d", d.Row.Priority))
+	}
+	if d.Timeout > 0 {
+		s = append(s, "timeout "+span(d.Timeout))
+	}
+	if !d.Deadline.IsZero() {
+		s = append(s, "deadline "+m.moment(d.Deadline))
+	}
+	if d.Estimate > 0 {
+		s = append(s, "expected to take "+about(d.Estimate))
+	}
+	return strings.Join(s, ", ")
+}
+
+func paramText(params []jobs.Param) string {
+	var s []string
+	for _, p := range params {
+		s = append(s, p.Name+"="+p.Value)
+	}
+	return strings.Join(s, "  ")
+}
+
+func envText(env []jobs.EnvVar) string {
+	var s []string
+	for _, e := range env {
+		s = append(s, e.Name+"="+e.Value)
+	}
+	return strings.Join(s, "  ")
+}
+
+func afterText(ids []jobs.ID) string {
+	var s []string
+	for _, id := range ids {
+		s = append(s, fmt.Sprint(id))
+	}
+	return strings.Join(s, " ")
+}
+
+// clip cuts a text that is looked at only in part.
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return s[:n]
+}
+
+// about writes how long something takes, of less than a minute more exactly than span.
+func about(d time.Duration) string {
+	if d < 10*time.Second {
+		return delay(d)
+	}
+	return span(d)
+}
+
+// attempt are the lines of one execution.
+func (m *model) attempt(a *runview.Attempt, w int) []string {
+	style := styleFaint
+	switch {
+	case a.State == "running" || a.State == "launching":
+		style = styleBusy
+	case a.Result == "exit 0":
+		style = styleGood
+	case a.Result != "" || a.State == "lost":
+		style = styleBad
+	}
+	word := a.State
+	if a.Result != "" {
+		word = a.Result
+	}
+	head := styleBold.Render(a.ID.String()) + " " + style.Render(m.clean(word)) + " on " + m.clean(a.Host)
+	if a.Slot > 0 {
+		head += fmt.Sprintf(" slot %d", a.Slot)
+	}
+	if a.Round > 1 {
+		head += fmt.Sprintf(", round %d", a.Round)
+	}
+	if a.Charged {
+		head += ", a try that failed"
+	}
+	out := m.wrap(head, w)
+	add := func(label, text string) { out = append(out, m.labelled("  "+label, text, w)...) }
+	add("time", m.times(a))
+	if a.CPU > 0 || a.MaxRSS > 0 {
+		add("used", fmt.Sprintf("%s of CPU time, %s of memory at most", took(a.CPU), peak(a.MaxRSS)))
+	}
+	add("reason", m.clean(a.Reason))
+	add("stderr", m.line([]byte(a.Last)))
+	add("files", m.clean(a.Out))
+	add("", m.clean(a.Err))
+	return out
+}
+
+// times says when an attempt was, and how long it took.
+func (m *model) times(a *runview.Attempt) string {
+	switch {
+	case a.Started.IsZero() && a.Launched.IsZero():
+		return ""
+	case a.Started.IsZero():
+		return "launched " + m.moment(a.Launched)
+	case a.Ended.IsZero():
+		return fmt.Sprintf("%s, since %s", m.moment(a.Started), clock(m.instant().Sub(a.Started)))
+	}
+	return fmt.Sprintf("%s to %s, %s", m.moment(a.Started), m.moment(a.Ended), took(a.Ended.Sub(a.Started)))
+}
+
+// moment writes an instant by this machine's clock; the day too, when it is not today.
+func (m *model) moment(t time.Time) string {
+	now := m.instant().Local()
+	if t = t.Local(); t.YearDay() == now.YearDay() && t.Year() == now.Year() {
+		return t.Format("15:04:05")
+	}
+	return t.Format("2006-01-02 15:04:05")
 }

@@ -1,8 +1,15 @@
 package tui
 
 import (
+	"fmt"
 	"slices"
 	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/runview"
 )
 
 // footer are the rows under the view: a message, and the hints of the keys that work.
@@ -84,4 +91,105 @@ func (m *model) hintsRow() string {
 // keyName is a key as the footer and the help write it.
 func (m *model) keyName(key string) string {
 	return strings.NewReplacer("enter", m.g.enter, "left", m.g.left, "right", m.g.right).Replace(key)
+}
+
+// summaryH is the height from which there is room for the summary over a view.
+const summaryH = 20
+
+// summary is shown over the view when the run is over, until it is left: what came of
+// the jobs, why those that failed did, and what to do next.
+func (m *model) summary() []string {
+	if !m.over() || m.h < summaryH || m.folded || m.full && m.extra != nil && m.onExtra {
+		return nil
+	}
+	n := m.pic.Phases
+	t := counts(m.pic)
+	var parts []string
+	for _, p := range []runview.Phase{runview.Succeeded, runview.Failed, runview.TimedOut, runview.Cancelled, runview.Skipped} {
+		if n[p] > 0 {
+			parts = append(parts, phaseStyle(p).Render(m.g.phase[p]+" "+thousands(n[p])+" "+phasePast[p]))
+		}
+	}
+	if left := m.pic.Total - t.over; left > 0 {
+		parts = append(parts, styleWarn.Render(m.g.phase[runview.Queued]+" "+thousands(left)+" left"))
+	}
+	if len(parts) == 0 {
+		parts = append(parts, "there were no jobs")
+	}
+	if !m.pic.Run.Created.IsZero() {
+		parts = append(parts, styleFaint.Render("begun "+m.day(m.pic.Run.Created)))
+	}
+	out := []string{m.rule("Summary", m.w, false), " " + m.most(parts, "   ", m.w-1)}
+	trouble := m.ofNoUse(max(1, m.h/3-6))
+	room := max(1, min(3, m.h/3-5-len(trouble))) // of causes; all of it takes at most a third of the screen
+	for i := range m.pic.Groups {
+		if i == room {
+			out = append(out, styleFaint.Render(fmt.Sprintf(" %10s", "and "+plural(len(m.pic.Groups)-i, "other cause")+": 3")))
+			break
+		}
+		g := &m.pic.Groups[i]
+		if g.Count > 0 {
+			out = append(out, m.cut(fmt.Sprintf(" %8s  %s  %s", thousands(g.Count), styleBold.Render(m.clean(g.Cause)), m.clean(g.Last)), m.w))
+		}
+	}
+	out = append(out, trouble...)
+	var next []string
+	for _, b := range m.lifeKeys() {
+		if b.offered(m) {
+			next = append(next, styleBold.Render(b.show)+" "+b.word)
+		}
+	}
+	if t.failed > 0 {
+		next = append(next, styleBold.Render("3")+" failures")
+	}
+	if m.tab != tabJobs {
+		next = append(next, styleBold.Render("1")+" the jobs")
+	}
+	next = append(next, styleBold.Render("esc")+" folds this away", styleBold.Render("q")+" leave")
+	return append(out, " "+m.most(next, "   ", m.w-1), m.rule("", m.w, false))
+}
+
+// ofNoUse says what hosts were to the run, in at most n lines.
+func (m *model) ofNoUse(n int) []string {
+	var out []string
+	for _, text := range m.pic.Trouble {
+		mark := styleWarn.Render(m.g.warn)
+		for _, line := range m.wrap(m.clean(text), m.w-3-width(m.g.warn)) {
+			out = append(out, " "+mark+" "+line)
+			mark = strings.Repeat(" ", width(m.g.warn))
+		}
+	}
+	if len(out) > n {
+		const more = "  2 has more"
+		out = out[:n]
+		out[n-1] = m.cut(out[n-1], m.w-width(more)) + styleFaint.Render(more)
+	}
+	return out
+}
+
+var phasePast = [runview.Phases]string{
+	runview.Succeeded: "succeeded", runview.Failed: "failed", runview.TimedOut: "timed out", runview.Cancelled: "cancelled", runview.Skipped: "skipped",
+}
+
+// day is an instant as people write it.
+func (m *model) day(t time.Time) string { return t.Format("Jan 2 15:04") }
+
+// lifeKeys begin a run again that nobody dispatches.
+func (m *model) lifeKeys() []binding {
+	left := func(m *model) bool { return m.pic.Total > counts(m.pic).over }
+	return []binding{
+		{keys: []string{resumeKey}, show: resumeKey, word: "resume", group: "Run", help: "carry the run on: a dispatcher is started, what still runs is adopted",
+			when: func(m *model) bool { return m.over() && left(m) }, do: func(m *model) tea.Cmd { return m.act(runview.Action{Do: runview.Resume}) }},
+		{keys: []string{resumeKey}, show: resumeKey, word: "requeue what failed", group: "Run", help: "when the run is over: run again what has failed",
+			when: func(m *model) bool { return m.over() && !left(m) && counts(m.pic).failed > 0 }, do: func(m *model) tea.Cmd { return m.requeueJobs(m.allFailed()) }},
+	}
+}
+
+// allFailed are the jobs of all causes.
+func (m *model) allFailed() jobs.Ranges {
+	var which jobs.Ranges
+	for i := range m.pic.Groups {
+		which = union(which, m.pic.Groups[i].Which)
+	}
+	return which
 }

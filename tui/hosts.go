@@ -1,10 +1,15 @@
 package tui
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
+	tea "charm.land/bubbletea/v2"
+
 	"dcs-tui/jobs/live"
+	"dcs-tui/jobs/query"
 	"dcs-tui/jobs/runview"
 )
 
@@ -238,4 +243,162 @@ func (m *model) waitingWord(none string) string {
 		return " waiting for the dispatcher"
 	}
 	return " " + none
+}
+
+// keys are what can be done with a host.
+func (p *hostsPane) keys() []binding {
+	return append([]binding{
+		{keys: []string{"enter"}, show: "enter", word: "details", group: "Hosts", help: "all that is known of the host, and what happened there",
+			when: p.some, do: func(m *model) tea.Cmd { m.modal = &hostModal{name: p.host(m).Name}; return nil }},
+		{keys: []string{"d"}, show: "d", word: "drain", group: "Hosts", help: "drain: what runs there finishes, nothing more starts",
+			when: p.when(func(h *live.Host) bool { return !resting(h) }), do: p.do(runview.DrainHost)},
+		{keys: []string{"d"}, show: "d", word: "use again", group: "Hosts", help: "use a drained or stopped host again",
+			when: p.when(resting), do: p.do(runview.UseHost)},
+		{keys: []string{"x"}, show: "x", word: "stop now", group: "Hosts", help: "stop now: its jobs are ended and queued again (asks first)",
+			when: p.when(func(h *live.Host) bool { return h.State != hostDisabled }), do: p.firm(stopHost)},
+		{keys: []string{"+", "="}, show: "+", word: "slots", group: "Hosts", help: "one slot more: one more job may run there at once",
+			when: p.when(nil), do: p.slots(1)},
+		{keys: []string{"-"}, show: "-", group: "Hosts", help: "one slot less: what runs there goes on, one fewer starts",
+			when: p.when(func(h *live.Host) bool { return h.Slots > 0 }), do: p.slots(-1)},
+		{keys: []string{"a"}, show: "a", word: "add", group: "Hosts", help: "add a host to the run: its name, and options such as slots=4 tags=gpu",
+			when: func(m *model) bool { return !m.over() }, do: func(m *model) tea.Cmd { return m.openCommand("add ") }},
+		{keys: []string{"f"}, show: "f", word: "its jobs", group: "Hosts", help: "the jobs of the host: the list of jobs, filtered",
+			when: p.some, do: func(m *model) tea.Cmd { return m.showJobs("host=" + p.host(m).Name) }},
+		{keys: []string{"/"}, show: "/", group: "Hosts", help: "only hosts with a text in name, state or reason, or by columns: load>4", do: p.openFilter},
+		{keys: []string{"s"}, show: "s", word: "sort", group: "Hosts", help: "those in trouble first, or as in the inventory",
+			when: p.some, do: func(*model) tea.Cmd { p.trouble = !p.trouble; return nil }},
+	}, moving(func() int { return p.h }, p.move)...)
+}
+
+// resting says that a host starts nothing because a person wants that.
+func resting(h *live.Host) bool { return h.State == hostDraining || h.State == hostDisabled }
+
+func (p *hostsPane) some(m *model) bool { return p.host(m) != nil }
+
+// when is a condition on the host under the cursor, of a run that is dispatched.
+func (p *hostsPane) when(f func(*live.Host) bool) func(*model) bool {
+	return func(m *model) bool {
+		h := p.host(m)
+		return h != nil && !m.over() && (f == nil || f(h))
+	}
+}
+
+// firm does something to the host under the cursor, unless the cursor has just slid there.
+func (p *hostsPane) firm(do func(*model, *live.Host) tea.Cmd) func(*model) tea.Cmd {
+	return func(m *model) tea.Cmd {
+		if m.slid() {
+			return nil
+		}
+		return do(m, p.host(m))
+	}
+}
+
+func (p *hostsPane) do(verb runview.Verb) func(*model) tea.Cmd {
+	return p.firm(func(m *model, h *live.Host) tea.Cmd { return m.act(runview.Action{Do: verb, Host: h.Name}) })
+}
+
+// slots changes how many jobs may run on a host, and says what that means.
+func (p *hostsPane) slots(by int) func(*model) tea.Cmd {
+	return p.firm(func(m *model, h *live.Host) tea.Cmd {
+		return m.act(runview.Action{Do: runview.Slots, Host: h.Name, Number: by, Relative: true})
+	})
+}
+
+// stop asks before the jobs of a host are ended.
+func stopHost(m *model, host *live.Host) tea.Cmd {
+	h := *host
+	text := "nothing of ours runs there; nothing more will start"
+	if h.Running > 0 {
+		text = plural(h.Running, "job") + " running there will be ended and queued again: what they have done so far is lost"
+	}
+	m.modal = newConfirmation("Stop "+h.Name+" now?", text, h.Running, func(m *model) tea.Cmd { return m.act(runview.Action{Do: runview.StopHost, Host: h.Name}) })
+	return nil
+}
+
+// hostFilter returns a predicate for a filter. A word must occur in the name, the state,
+// or the reason for the state; a comparison names a column of the list of hosts. An empty
+// filter matches every host.
+func (m *model) hostFilter(text string) (func(*live.Host) bool, error) {
+	q, err := query.ParseSearch(text)
+	if q == nil || err != nil {
+		return func(*live.Host) bool { return true }, err
+	}
+	return query.Compile(q, query.Lookup[*live.Host](hostField), func(word string) func(*live.Host) bool {
+		has := query.Contains(word)
+		return func(h *live.Host) bool { return has(h.Name) || has(hostWord(h)) || has(m.clean(h.Reason)) }
+	})
+}
+
+// hostTexts and hostNumbers are the columns of the list of hosts by their headings. A
+// negative number is unknown.
+var (
+	hostTexts = map[string]func(h *live.Host) string{
+		"host": func(h *live.Host) string { return h.Name }, "state": hostWord, "note": func(h *live.Host) string { return h.Note },
+	}
+	hostNumbers = map[string]func(h *live.Host) float64{
+		"used":  func(h *live.Host) float64 { return float64(h.Running) },
+		"slots": func(h *live.Host) float64 { return float64(h.Slots) },
+		"load":  func(h *live.Host) float64 { return h.Load[0] },
+		"busy":  func(h *live.Host) float64 { return h.Busy },
+		"ours":  func(h *live.Host) float64 { return h.Ours },
+		"cores": func(h *live.Host) float64 { return float64(h.Cores) },
+		"ok":    func(h *live.Host) float64 { return float64(h.Done) },
+		"fail":  func(h *live.Host) float64 { return float64(h.Failed) },
+		"disk":  func(h *live.Host) float64 { return float64(h.DiskFree) },
+		"link":  func(h *live.Host) float64 { return h.Delay.Seconds() },
+		"files": func(h *live.Host) float64 { return h.FSDelay.Seconds() },
+		"mem": func(h *live.Host) float64 {
+			if h.MemBytes <= 0 || h.MemFree < 0 {
+				return -1
+			}
+			return float64(max(0, h.MemBytes-h.MemFree))
+		},
+	}
+	hostTypes = map[string]query.Type{"mem": query.SizeType, "disk": query.SizeType, "link": query.DurationType, "files": query.DurationType}
+)
+
+// hostField finds a column by its heading, which is not case-sensitive.
+func hostField(name string) (*query.Field[*live.Host], error) {
+	f := &query.Field[*live.Host]{Name: strings.ToLower(name), Fact: true, Type: query.TextType}
+	if text := hostTexts[f.Name]; text != nil {
+		f.Value = func(h *live.Host) query.Value { return query.TextValue(text(h)) }
+		return f, nil
+	}
+	number := hostNumbers[f.Name]
+	if number == nil {
+		known := slices.Sorted(maps.Keys(hostNumbers))
+		return nil, fmt.Errorf("%w; quotes make it a text", query.Unknown("column", name, slices.AppendSeq(known, maps.Keys(hostTexts))))
+	}
+	if f.Type = hostTypes[f.Name]; f.Type == query.AnyType {
+		f.Type = query.NumberType
+	}
+	f.Value = func(h *live.Host) query.Value {
+		if n := number(h); n >= 0 {
+			return query.NumberValue(n)
+		}
+		return query.Value{}
+	}
+	return f, nil
+}
+
+// show puts the cursor on a host, whatever the filter is.
+func (p *hostsPane) show(name string) { p.filter, p.cursor = "", name }
+
+// clear takes the filter away; false: there was none.
+func (p *hostsPane) clear() bool {
+	had := p.filter != ""
+	p.filter = ""
+	return had
+}
+
+// openFilter opens the line of the filter; the list follows what is typed.
+func (p *hostsPane) openFilter(m *model) tea.Cmd {
+	set := func(_ *model, s string) tea.Cmd { p.filter = strings.TrimSpace(s); return nil }
+	m.modal = &input{prompt: "filter hosts: /", text: newEdited(p.filter), changed: set,
+		done: func(m *model, s string) (tea.Cmd, error) {
+			_, err := m.hostFilter(s)
+			return set(m, s), err
+		},
+		left: func(m *model) tea.Cmd { return set(m, "") }}
+	return nil
 }

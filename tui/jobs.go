@@ -1,6 +1,12 @@
 package tui
 
 import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/charmbracelet/x/ansi"
+
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/runview"
 )
@@ -51,3 +57,274 @@ func (p *jobsPane) picked() jobs.Ranges { return p.sel.which }
 func (p *jobsPane) clear() bool { return p.list.clear(&p.sel) }
 
 func (p *jobsPane) state(m *model) string { return m.listed(&p.list) }
+
+// columns are those of the list of jobs for w cells, marks aside.
+func (p *jobsPane) columns(m *model, w int) []column {
+	s := &p.seen
+	all := []column{
+		{head: "ID", sort: runview.SortID, w: s.idWidth(m), right: true, cell: idCell},
+		{head: "STATE", sort: runview.SortState, w: stateWidth, cell: stateCell},
+		{head: "HOST", sort: runview.SortHost, rank: 2, w: max(4, s.host), cell: hostCell},
+		{head: "TRY", sort: runview.SortTry, rank: 4, w: max(3, s.try), cell: tryCell},
+		{head: "TIME", sort: runview.SortTime, rank: 1, w: timeWidth, cell: timeCell},
+	}
+	if s.progress || p.sort == runview.SortProgress {
+		all = append(all, column{head: "PROGRESS", sort: runview.SortProgress, rank: 3, w: 10, more: 8, bar: true, cell: progressCell})
+	}
+	all = append(all, column{head: "NAME", sort: runview.SortName, w: 12, more: max(32, s.title-12), first: min(s.title, 60) - 12, cell: nameCell})
+	if s.untold {
+		all = append(all, column{head: "PARAMETERS", sort: runview.Sorts, rank: 5, w: 16, more: 60, cell: paramsCell})
+	}
+	if s.queue > 0 {
+		all = append(all, column{head: "QUEUE", sort: runview.SortQueue, rank: 6, w: max(6, s.queue), cell: queueCell})
+	}
+	if s.priority || p.sort == runview.SortPriority {
+		all = append(all, column{head: "PRIO", sort: runview.SortPriority, rank: 6, w: 5, right: true, cell: priorityCell})
+	}
+	if s.cpu {
+		all = append(all, column{head: "CPU", sort: runview.Sorts, rank: 8, w: 9, right: true, cell: cpuCell})
+	}
+	if s.memory || p.sort == runview.SortMemory {
+		all = append(all, column{head: "MEM", sort: runview.SortMemory, rank: 7, w: 5, right: true, cell: memoryCell})
+	}
+	return p.arrange(all, w)
+}
+
+// arrange fits columns; the one that orders the list is always among them, and what
+// room is left is the last one's.
+func (l *list) arrange(all []column, w int) []column {
+	for i := range all {
+		if all[i].sort == l.sort {
+			all[i].rank = min(all[i].rank, 1)
+			all[i].w = max(all[i].w, width(all[i].head)+1) // and the arrow
+		}
+	}
+	return fitColumns(all, w)
+}
+
+const (
+	stateWidth = 9 // the glyph and a word of seven letters
+	timeWidth  = 9
+)
+
+func (s *seen) idWidth(m *model) int {
+	if m.pic != nil {
+		s.id = max(s.id, len(itoa(m.pic.Total)))
+	}
+	return max(5, s.id)
+}
+
+func idCell(m *model, r *runview.Row, w int) (string, *ink) { return itoa(int(r.ID)), nil }
+
+// stateCell is the phase as glyph, word and colour (rule 8). A straggler is called
+// slow (D4).
+func stateCell(m *model, r *runview.Row, w int) (string, *ink) {
+	glyph, word, style := m.g.dot, r.Phase.String(), phaseStyle(r.Phase)
+	if r.Phase < runview.Phases {
+		glyph = m.g.phase[r.Phase]
+	}
+	if r.Straggler && r.Phase == runview.Running {
+		glyph, word, style = m.g.warn, "slow", styleWarn
+	}
+	return glyph + " " + word, &style
+}
+
+func hostCell(m *model, r *runview.Row, w int) (string, *ink) {
+	if r.Host == "" {
+		return "-", &styleFaint
+	}
+	return m.cellText(r.Host, w), nil
+}
+
+// tryCell says which try it is, of how many (rule 6).
+func tryCell(m *model, r *runview.Row, w int) (string, *ink) {
+	if r.Failures > 0 && !r.Phase.Terminal() {
+		return tries(m, r), &styleWarn
+	}
+	return tries(m, r), nil
+}
+
+func tries(m *model, r *runview.Row) string {
+	n, most := r.Failures, r.Tries
+	if most == 0 && m.pic != nil {
+		most = m.pic.Tries
+	}
+	switch r.Phase {
+	case runview.Ending, runview.Running, runview.Away, runview.Handed, runview.Succeeded, runview.Retry:
+		n++ // the one that runs, that went well, or that comes
+	}
+	return fmt.Sprintf("%d/%d", min(n, most), most)
+}
+
+// timeCell says how long a job runs or has run, when it is tried again, or how many
+// start before it.
+func timeCell(m *model, r *runview.Row, w int) (string, *ink) {
+	switch r.Phase {
+	case runview.Retry:
+		return "in " + clock(r.Retry.Sub(m.instant())+time.Second-1), &styleWarn
+	case runview.Queued, runview.Waits, runview.Handed:
+		if r.Place >= 0 && r.Phase == runview.Queued {
+			return "#" + itoa(r.Place+1), &styleFaint
+		}
+		return "-", &styleFaint
+	}
+	return elapsed(m, r)
+}
+
+func elapsed(m *model, r *runview.Row) (string, *ink) {
+	end := r.Ended
+	if !r.Phase.Terminal() {
+		end = m.instant()
+	}
+	if r.Started.IsZero() || end.IsZero() {
+		return "-", &styleFaint
+	}
+	if r.Phase == runview.Away || m.over() && !r.Phase.Terminal() {
+		return clock(end.Sub(r.Started)) + "?", &styleFaint // if it still runs
+	}
+	if r.Straggler {
+		return clock(end.Sub(r.Started)), &styleWarn
+	}
+	if r.Phase.Terminal() {
+		return took(end.Sub(r.Started)), nil
+	}
+	return clock(end.Sub(r.Started)), nil
+}
+
+// progressCell is what the job says of itself, or why it failed.
+func progressCell(m *model, r *runview.Row, w int) (string, *ink) {
+	switch {
+	case r.Phase == runview.Succeeded, r.Phase.Terminal() && r.Cause == "":
+		return "", nil
+	case r.Cause != "" && (r.Phase.Terminal() || r.Phase == runview.Retry):
+		style := phaseStyle(r.Phase)
+		return m.cellText(r.Cause, w), &style
+	case r.Progress >= 0 && w >= 15:
+		return m.bar(r.Progress, w-5) + fmt.Sprintf(" %3.0f%%", 100*min(1, r.Progress)), &styleBusy
+	case r.Progress >= 0:
+		return m.bar(r.Progress, w), &styleBusy
+	case r.Said != "":
+		return m.cellText(r.Said, w), nil
+	}
+	return m.bar(0, w), &styleFaint
+}
+
+func nameCell(m *model, r *runview.Row, w int) (string, *ink) {
+	if n := len(m.alike); 4*n >= 3*w && len(r.Title) > n {
+		if name := []rune(m.clean(r.Title)); len(name) > w && width(string(name)) > w {
+			head := max(4, w/3) // what all have in common tells nothing: more of the end
+			return m.fit(ansi.TruncateWc(string(name[:w]), head, ""), head) + m.cutLeft(string(name[len(name)-w:]), w-head), nil
+		}
+	}
+	return m.cellText(r.Title, w), nil
+}
+
+func paramsCell(m *model, r *runview.Row, w int) (string, *ink) {
+	var b strings.Builder
+	for _, p := range r.Params {
+		if b.Len() > 8*w { // enough, whatever the width of its characters
+			break
+		}
+		if b.Len() > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(m.cellText(p.Name, w) + "=" + m.cellText(p.Value, w))
+	}
+	return b.String(), &styleFaint
+}
+
+func queueCell(m *model, r *runview.Row, w int) (string, *ink) {
+	return m.cellText(r.Queue, w), nil
+}
+
+func priorityCell(m *model, r *runview.Row, w int) (string, *ink) {
+	return itoa(r.Priority), nil
+}
+
+func cpuCell(m *model, r *runview.Row, w int) (string, *ink) {
+	if r.CPU <= 0 {
+		return "-", &styleFaint
+	}
+	return took(r.CPU), nil
+}
+
+func memoryCell(m *model, r *runview.Row, w int) (string, *ink) {
+	if r.MaxRSS <= 0 {
+		return "-", &styleFaint
+	}
+	return peak(r.MaxRSS), nil
+}
+
+// drawList draws the heading and the rows of a list: only those on the screen.
+func (m *model) drawList(l *list, cols []column, w, h int, focused bool) []string {
+	l.resize(max(0, h-1))
+	count := ""
+	if n := m.jobs.sel.n; n > 0 {
+		count = "  " + stylePick.Render(thousands(n)+" selected")
+	}
+	head := m.heading(cols, l.sort, l.reverse, w-width(count)) + count
+	out := append(make([]string, 0, h), head)
+	if l.page == nil {
+		return append(out, styleFaint.Render("  waiting for the dispatcher"))
+	}
+	wrong := ""
+	if line, typing := m.modal.(*input); l.fits(l.page) {
+		wrong = l.page.Wrong
+	} else if !typing || line.filters != l {
+		wrong = l.wrongNow()
+	}
+	if wrong != "" {
+		return append(out, "  "+styleBad.Render(m.g.phase[runview.Failed]+" "+m.clean(wrong)), "  esc clears the filter")
+	}
+	if l.page.Matched == 0 {
+		return append(out, styleFaint.Render("  "+m.empty(l)))
+	}
+	m.alike = l.alike()
+	for i := range min(l.h, l.page.Matched-l.top) {
+		pos := l.top + i
+		r, ok := l.row(pos)
+		if !ok {
+			out = append(out, mark(pos == l.at, m.g.cursor)+styleFaint.Render(" "+m.g.cut))
+			continue
+		}
+		out = append(out, m.rowLine(cols, r, pos == l.at, m.jobs.sel.has(r.ID), focused, w))
+	}
+	return out
+}
+
+// alike is how the names of the rows on the screen begin, all of them.
+func (l *list) alike() string {
+	common, n := "", 0
+	for i := range l.h {
+		r, ok := l.row(l.top + i)
+		if !ok {
+			continue
+		}
+		title := r.Title[:min(len(r.Title), maxShown)]
+		if n++; n == 1 {
+			common = title
+		}
+		k := 0
+		for k < len(common) && k < len(title) && common[k] == title[k] {
+			k++
+		}
+		common = common[:k]
+	}
+	if n < 2 {
+		return ""
+	}
+	return common
+}
+
+// empty says why a list has no rows.
+func (m *model) empty(l *list) string {
+	switch {
+	case l.filter != "":
+		return "no job matches " + m.clean(l.filter) + "; esc clears the filter"
+	case l.base != "":
+		return "nothing has finished yet"
+	case m.pic != nil && m.pic.More:
+		return "no jobs yet, more may come"
+	}
+	return "no jobs"
+}

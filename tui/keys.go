@@ -25,15 +25,23 @@ func (m *model) bindings() []binding {
 	return append(slices.Clip(m.focus().keys()), m.general()...)
 }
 
-// press does what a key means now.
-func (m *model) press(key string) tea.Cmd {
-	for _, b := range m.bindings() {
-		if m.tiny() && !slices.Contains([]string{"q", "ctrl+z", "ctrl+l"}, b.keys[0]) {
+// pressIn does what a key means in a table of bindings; false: nothing.
+func (m *model) pressIn(table []binding, key string) (tea.Cmd, bool) {
+	for _, b := range table {
+		if m.tiny() && m.modal == nil && !slices.Contains([]string{"q", "ctrl+z", "ctrl+l"}, b.keys[0]) {
 			continue // nobody acts on what is not seen
 		}
 		if slices.Contains(b.keys, key) && b.offered(m) {
-			return b.do(m)
+			return b.do(m), true
 		}
+	}
+	return nil, false
+}
+
+// press does what a key means now.
+func (m *model) press(key string) tea.Cmd {
+	if cmd, is := m.pressIn(m.bindings(), key); is {
+		return cmd
 	}
 	if !m.tiny() && !(m.message.bad && m.message.text != "") { // an error is read first
 		m.say(key + " does nothing here; ? lists the keys that do")
@@ -63,4 +71,34 @@ func (m *model) general() []binding {
 		binding{keys: []string{"ctrl+z"}, show: "ctrl+z", group: "Views", help: "suspend the screen; the run goes on", do: (*model).suspend},
 		binding{keys: []string{"ctrl+l"}, show: "ctrl+l", group: "Views", help: "draw anew", do: func(*model) tea.Cmd { return tea.ClearScreen }},
 	)
+}
+
+// window returns the first of n rows that is shown in h rows, so that row at is among
+// them and as little as possible moves from top, where it was before.
+func window(top, at, n, h int) int {
+	h = max(1, h)
+	top = min(top, at)
+	top = max(top, at-h+1)
+	return max(0, min(top, n-h))
+}
+
+// far is a move to the end of any list.
+const far = 1 << 30
+
+// moving are the keys that move in a list: rows says how many it shows, move does it.
+func moving(rows func() int, move func(m *model, by int)) []binding {
+	key := func(show, help string, by func() int, keys ...string) binding {
+		return binding{keys: keys, show: show, help: help, group: "Move", do: func(m *model) tea.Cmd { move(m, by()); return nil }}
+	}
+	is := func(n int) func() int { return func() int { return n } }
+	return []binding{
+		key("j", "down", is(1), "j", "down"),
+		key("k", "up", is(-1), "k", "up"),
+		key("ctrl+d", "down half a page", func() int { return max(1, rows()/2) }, "ctrl+d"),
+		key("ctrl+u", "up half a page", func() int { return -max(1, rows()/2) }, "ctrl+u"),
+		key("PgDn", "down a page", func() int { return max(1, rows()) }, "pgdown", "ctrl+f"),
+		key("PgUp", "up a page", func() int { return -max(1, rows()) }, "pgup", "ctrl+b"),
+		key("g", "to the first", is(-far), "g", "home"),
+		key("G", "to the last", is(far), "G", "end"),
+	}
 }

@@ -1,7 +1,11 @@
 package tui
 
 import (
+	"context"
 	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
 
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/runview"
@@ -199,4 +203,141 @@ func (l *list) wish() *runview.JobsWindow {
 func (l *list) enough(p *runview.Page) bool {
 	more := l.h / 2
 	return p.First <= max(0, l.top-more) && p.First+len(p.Rows) >= min(p.Matched, l.top+l.h+more)
+}
+
+// sortBy orders a list anew. The cursor stays on its job.
+func (l *list) sortBy(s runview.Sort, reverse bool) { l.sort, l.reverse = s, reverse }
+
+// nextSort goes through the columns.
+func (l *list) nextSort() { l.sortBy((l.sort+1)%runview.Sorts, false) }
+
+// highestFirst says of a column that not reversed it begins with the highest: those
+// that are about amounts, and the order at first.
+func highestFirst(s runview.Sort) bool {
+	switch s {
+	case runview.SortAge, runview.SortTry, runview.SortTime, runview.SortProgress, runview.SortMemory:
+		return true
+	}
+	return false
+}
+
+// arrow points down when the highest comes first.
+func (m *model) arrow(s runview.Sort, reverse bool) string {
+	if highestFirst(s) != reverse {
+		return m.g.down
+	}
+	return m.g.up
+}
+
+// oldOrder is the age from which the order of a list is called old.
+const oldOrder = 3 * time.Second
+
+// sorted says how a list is sorted: "sort:age ▼".
+func (m *model) sorted(l *list) string {
+	s := "sort:" + l.sort.String() + " " + m.arrow(l.sort, l.reverse)
+	if l.page != nil && l.page.Settled >= oldOrder {
+		s += " " + span(l.page.Settled) + " ago"
+	}
+	return s
+}
+
+// listed says how a list is filtered and sorted: "/C=0.1  sort:age ▼".
+func (m *model) listed(l *list) string {
+	s := m.sorted(l)
+	if l.filter != "" {
+		s = m.cut("/"+m.clean(l.filter), 30) + "  " + s
+	}
+	return s
+}
+
+// listKeys are the keys of a list of jobs.
+func listKeys(l *list) []binding {
+	key := func(k, show, word, group, help string, do func(*model) tea.Cmd) binding {
+		return binding{keys: []string{k}, show: show, word: word, group: group, help: help, do: do}
+	}
+	now := func(do func()) func(*model) tea.Cmd { return func(*model) tea.Cmd { do(); return nil } }
+	return append([]binding{
+		key("enter", "enter", "detail", "Jobs", "details of a job: command, attempts with reasons, files", (*model).detailCurrent),
+		key("l", "l", "log", "Jobs", "its output: follow, search, wrap, stdout and stderr", (*model).logCurrent),
+		key("space", "space", "select", "List", "select a job, or not", func(m *model) tea.Cmd { return m.pick(l) }),
+		key("a", "a", "", "List", "select all jobs that match the filter", func(m *model) tea.Cmd { return m.pickAll(l) }),
+		key("/", "/", "filter", "List", "filter the list while you type", func(m *model) tea.Cmd { return m.openFilter(l) }),
+		key("s", "s", "", "List", "sort by the next column", now(l.nextSort)),
+		key("S", "S", "", "List", "the other way round", now(func() { l.reverse = !l.reverse })),
+	}, moving(func() int { return l.h }, func(_ *model, by int) {
+		if by <= -far {
+			l.home()
+			return
+		}
+		l.move(l.at + by)
+	})...)
+}
+
+func (m *model) detailCurrent() tea.Cmd {
+	if r, ok := m.job(); ok {
+		return m.openDetail(r.ID)
+	}
+	return nil
+}
+
+func (m *model) logCurrent() tea.Cmd {
+	if r, ok := m.job(); ok {
+		return m.openOutput(r.ID)
+	}
+	return nil
+}
+
+// pick selects the job under the cursor, or takes it out, and goes on to the next.
+func (m *model) pick(l *list) tea.Cmd {
+	if r, ok := l.current(); ok {
+		m.jobs.sel.toggle(r.ID)
+		l.move(l.at + 1)
+	}
+	return nil
+}
+
+// matchedAll is what a filter matches.
+type matchedAll struct {
+	filter string
+	which  jobs.Ranges
+	err    error
+}
+
+// pickAll selects all jobs that a list shows, here or not.
+func (m *model) pickAll(l *list) tea.Cmd { return m.pickFilter(l.query()) }
+
+func (m *model) pickFilter(filter string) tea.Cmd {
+	src := m.src
+	return func() tea.Msg {
+		ctx, cancel := context.WithTimeout(context.Background(), lookTimeout)
+		defer cancel()
+		which, _, err := src.Match(ctx, filter)
+		return matchedAll{filter, which, err}
+	}
+}
+
+func (a matchedAll) apply(m *model) tea.Cmd {
+	switch n := a.which.Count(); {
+	case a.err != nil:
+		m.complain("nothing was selected: " + a.err.Error())
+	case n == 0:
+		m.complain("no job matches: nothing was selected")
+	default:
+		m.jobs.sel.add(a.which)
+		m.say(plural(m.jobs.sel.n, "job") + " selected; esc clears the selection")
+	}
+	return nil
+}
+
+// clear empties the selection, or else the filter; false: both are empty.
+func (l *list) clear(sel *selection) bool {
+	switch {
+	case sel.n > 0:
+		sel.set(nil)
+	case l.filter != "":
+		l.setFilter("")
+	default:
+		return false
+	}
+	return true
 }

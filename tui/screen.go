@@ -1,21 +1,24 @@
 package tui
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"runtime/debug"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/colorprofile"
-
 	"golang.org/x/sys/unix"
 
+	"dcs-tui/jobs"
 	"dcs-tui/jobs/runview"
 )
 
@@ -172,4 +175,120 @@ func (o *Options) program(ctx context.Context) []tea.ProgramOption {
 		opts = append(opts, tea.WithColorProfile(colorprofile.ANSI)) // 16 colours, of the terminal's own theme
 	}
 	return opts
+}
+
+// suspend stops the program until its shell continues it.
+func (m *model) suspend() tea.Cmd {
+	if !m.opt.shell() {
+		m.complain("nothing could continue it: no shell with job control has started this screen (q leaves it, the run goes on)")
+		return nil
+	}
+	if m.opt.Suspended != nil {
+		m.opt.Suspended(true)
+	}
+	return tea.Suspend
+}
+
+// resumed is called when it goes on.
+func (m *model) resumed() {
+	if m.opt.Suspended != nil {
+		m.opt.Suspended(false)
+	}
+}
+
+// shell says whether a shell would notice that we stop: some ancestor in our session
+// is outside our process group. Without one the kernel ignores the stop, and whoever
+// waits to be continued waits for ever.
+func (o *Options) shell() bool {
+	session, err := unix.Getsid(0)
+	if err != nil {
+		return false
+	}
+	group := unix.Getpgrp()
+	for pid, i := os.Getppid(), 0; pid > 1 && i < 64; pid, i = parent(pid), i+1 {
+		if s, err := unix.Getsid(pid); err != nil || s != session {
+			return false
+		}
+		if g, err := unix.Getpgid(pid); err != nil || g != group {
+			return err == nil
+		}
+	}
+	return false
+}
+
+// parent is the parent of a process; 0: not known.
+func parent(pid int) (ppid int) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	var state string
+	fmt.Sscan(string(stat[bytes.LastIndexByte(stat, ')')+1:]), &state, &ppid)
+	return ppid
+}
+
+// Crash is the error of a screen that has panicked. The run is not touched by it.
+type Crash struct {
+	Value string // of the panic, cleaned
+	Stack string
+}
+
+func (c *Crash) Error() string {
+	return "the screen has crashed; the run is not touched by that: " + c.Value
+}
+
+// watched is the model with its panics caught: in Update, in View and in commands. The
+// first one ends the screen, which gives the terminal back as it always does.
+type watched struct {
+	model *model
+	end   func(error)
+	once  sync.Once
+	crash *Crash // the one that end was called with
+}
+
+// caught is deferred.
+func (w *watched) caught() {
+	r := recover()
+	if r == nil {
+		return
+	}
+	stack := debug.Stack()
+	w.once.Do(func() {
+		w.crash = &Crash{jobs.Clean(fmt.Sprint(r), 1000), string(stack)}
+		w.end(w.crash)
+	})
+}
+
+func (w *watched) Init() (cmd tea.Cmd) {
+	defer w.caught()
+	return w.command(w.model.Init())
+}
+
+func (w *watched) Update(msg tea.Msg) (_ tea.Model, cmd tea.Cmd) {
+	defer w.caught()
+	_, cmd = w.model.Update(msg)
+	return w, w.command(cmd)
+}
+
+func (w *watched) View() (v tea.View) {
+	v.AltScreen = true // also when it panics
+	defer w.caught()
+	return w.model.View()
+}
+
+// command watches a command, and those that it brings.
+func (w *watched) command(cmd tea.Cmd) tea.Cmd {
+	if cmd == nil {
+		return nil
+	}
+	return func() (msg tea.Msg) {
+		defer w.caught()
+		msg = cmd()
+		if batch, ok := msg.(tea.BatchMsg); ok {
+			for i := range batch {
+				batch[i] = w.command(batch[i])
+			}
+		}
+		return msg
+	}
 }

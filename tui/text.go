@@ -1,7 +1,11 @@
 package tui
 
 import (
+	"fmt"
+	"math"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/charmbracelet/x/ansi"
 
@@ -90,3 +94,157 @@ func (m *model) sides(left, right string, w int) string {
 
 // plainText takes the styles out of a text.
 func plainText(s string) string { return ansi.Strip(s) }
+
+// thousands writes 84512 as 84,512.
+func thousands(n int) string {
+	s := strconv.Itoa(n)
+	sign := ""
+	if n < 0 {
+		sign, s = "-", s[1:]
+	}
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return sign + s
+}
+
+// short writes a number in at most five cells: 9,999, 99999, 123k, 12M.
+func short(n int) string {
+	switch {
+	case n < 10_000:
+		return thousands(n)
+	case n < 100_000:
+		return strconv.Itoa(n)
+	case n < 10_000_000:
+		return strconv.Itoa(n/1000) + "k"
+	case n < 10_000_000_000:
+		return strconv.Itoa(n/1_000_000) + "M"
+	}
+	return strconv.Itoa(min(n/1_000_000_000, 9999)) + "G"
+}
+
+// took writes how long something took that is over: 0.4s, else as clock.
+func took(d time.Duration) string {
+	switch {
+	case d <= 0 || d >= time.Second:
+		return clock(d)
+	case d < 100*time.Millisecond:
+		return "<0.1s"
+	}
+	return fmt.Sprintf("0.%ds", d/(100*time.Millisecond))
+}
+
+// clock writes a time that runs: 0:42, 1:12:04, 3d 04:10. At most nine cells below 1000 days.
+func clock(d time.Duration) string {
+	s := int64(max(0, d) / time.Second)
+	switch h := s / 3600; {
+	case h == 0:
+		return fmt.Sprintf("%d:%02d", s/60, s%60)
+	case h < 100:
+		return fmt.Sprintf("%d:%02d:%02d", h, s/60%60, s%60)
+	default:
+		return fmt.Sprintf("%dd %02d:%02d", h/24, h%24, s/60%60)
+	}
+}
+
+// span writes how long something takes, as exactly as a person wants to know it: 42s,
+// 12m, 34h10, 12d, 3y. At most six cells.
+func span(d time.Duration) string {
+	switch d = max(0, d); {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", d/time.Second)
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", d/time.Minute)
+	case d < 100*time.Hour:
+		if m := d % time.Hour / time.Minute; m > 0 {
+			return fmt.Sprintf("%dh%02d", d/time.Hour, m)
+		}
+		return fmt.Sprintf("%dh", d/time.Hour)
+	case d < 1000*24*time.Hour:
+		return fmt.Sprintf("%dd", d/(24*time.Hour))
+	}
+	return fmt.Sprintf("%dy", d/(365*24*time.Hour))
+}
+
+// delay writes how long a round trip takes: 0.7ms, 12ms, 1.2s.
+func delay(d time.Duration) string {
+	switch {
+	case d <= 0:
+		return "-"
+	case d < 50*time.Microsecond:
+		return "<.1ms"
+	case d < 10*time.Millisecond:
+		return fmt.Sprintf("%.1fms", float64(d)/float64(time.Millisecond))
+	case d < time.Second:
+		return fmt.Sprintf("%dms", d/time.Millisecond)
+	}
+	if d < 100*time.Second {
+		return fmt.Sprintf("%.1fs", d.Seconds())
+	}
+	return span(d)
+}
+
+// size writes a number of bytes in units of 1024: 512, 40K, 1.5G, 64G. At most five cells.
+func size(n int64) string {
+	if n < 1024 {
+		return strconv.FormatInt(max(0, n), 10)
+	}
+	v, unit := float64(n), 0
+	for v >= 1023.5 && unit < len("BKMGTPE")-1 {
+		v, unit = v/1024, unit+1
+	}
+	if v < 9.95 {
+		if s := fmt.Sprintf("%.1f", v); s[len(s)-1] != '0' {
+			return s + "BKMGTPE"[unit:unit+1]
+		}
+	}
+	return fmt.Sprintf("%.0f", v) + "BKMGTPE"[unit:unit+1]
+}
+
+// peak writes the most memory that a job has used: <16M when it is no more than what
+// cannot be told apart.
+func peak(n int64) string {
+	if n > 0 && n <= jobs.MemoryFloor {
+		return "<" + size(jobs.MemoryFloor)
+	}
+	return size(n)
+}
+
+// pace writes a rate in the unit that suits it: 12/s, 41/min, 3.5/h.
+func pace(perSecond float64) string {
+	number := func(v float64) string {
+		if v < 9.95 {
+			return strconv.FormatFloat(math.Round(v*10)/10, 'f', -1, 64)
+		}
+		return thousands(int(v + 0.5))
+	}
+	switch {
+	case perSecond <= 0 || math.IsNaN(perSecond) || math.IsInf(perSecond, 0):
+		return "0/min"
+	case perSecond >= 5:
+		return number(perSecond) + "/s"
+	case perSecond*60 >= 1:
+		return number(perSecond*60) + "/min"
+	}
+	return number(perSecond*3600) + "/h"
+}
+
+// percent never says 100% of what is not whole, nor 0.0% of what has begun.
+func percent(part, whole int) string {
+	if whole <= 0 {
+		return "-"
+	}
+	tenths := part * 1000 / whole
+	if part > 0 && tenths == 0 {
+		return "<0.1%"
+	}
+	return fmt.Sprintf("%d.%d%%", tenths/10, tenths%10)
+}
+
+// plural writes a number of things: "1 job", "1,200 jobs".
+func plural(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return thousands(n) + " " + thing + "s"
+}
