@@ -83,7 +83,7 @@ func TestCommands(t *testing.T) {
 		{line: "job 50150", shows: "> 50150"},
 		{line: "job", shows: "> 50137"},
 		{line: "job 1-3", shows: "one job at a time"},
-		{line: "logs 50120", shows: "50120.3 stdout"},
+		{line: "logs 50120", shows: "50120.3 stderr"},
 		{line: "detail 50120", shows: "python train.py"},
 		{line: "why 50120", shows: "Job 50120 runs on ws02."},
 		{line: "view hosts", shows: "[2 Hosts"},

@@ -149,7 +149,7 @@ var leaveShort = map[string]string{
 func going(t tally) string {
 	s := thousands(t.running) + " running"
 	if t.handed > 0 {
-		s += ", " + thousands(t.handed) + " handed"
+		s += ", " + thousands(t.handed) + " sent to hosts"
 	}
 	return s
 }

@@ -57,7 +57,6 @@ func (p *detailPane) keys() []binding {
 	const group = "Details"
 	return append([]binding{
 		{keys: []string{"l"}, show: "l", word: "log", group: group, help: "what the job prints", do: func(m *model) tea.Cmd { return m.openOutput(p.job) }},
-		{keys: []string{"z"}, show: "z", word: "full", group: group, help: "the whole screen, and back", do: (*model).zoom},
 	}, moving(p.rows, p.scroll)...)
 }
 

@@ -36,6 +36,9 @@ func (m *model) messageRows() []string {
 			undo = "  " + styleBold.Render("u: undo "+span(left)) + " "
 		}
 	}
+	if m.small() { // there is no row of hints below
+		undo += "  " + styleBold.Render("q") + " leave"
+	}
 	if text := m.clean(m.message.text); text != "" {
 		style := ink{}
 		if m.message.bad {
@@ -47,6 +50,9 @@ func (m *model) messageRows() []string {
 			undo = ""
 		}
 		return rows
+	}
+	if r, ok := m.job(); ok && r.Phase == runview.Handed && m.onJobs() {
+		return []string{m.sides(" "+phaseStyle(r.Phase).Render(m.g.phase[r.Phase]+" handed")+": "+phaseHelp[r.Phase], undo, m.w)}
 	}
 	if e := m.newestBad(); e != "" {
 		return []string{m.sides(" "+styleWarn.Render(m.g.warn)+" "+e, undo+styleFaint.Render("  5: events "), m.w)}
@@ -66,18 +72,22 @@ func (m *model) inRows(text string, w int) []string {
 }
 
 // hintsRow are the keys that work now, from the table of bindings, as many as there is
-// room for (rule 12). The first are the most important; help is always among them.
+// room for (rule 12). The first are the most important; leave and help are always among them.
 func (m *model) hintsRow() string {
 	var hints []string
-	help, seen := "", []string{}
+	always, seen := "", []string{}
 	for _, b := range m.bindings() {
 		if b.word == "" || !b.offered(m) || slices.Contains(seen, b.show) {
 			continue
 		}
 		seen = append(seen, b.show)
 		hint := styleBold.Render(m.keyName(b.show)) + " " + b.word
-		if b.show == "?" {
-			help = "  " + hint
+		switch b.show {
+		case "q":
+			always = "  " + hint + always
+			continue
+		case "?":
+			always += "  " + hint
 			continue
 		}
 		// These hints come first when they get the run going again.
@@ -85,7 +95,7 @@ func (m *model) hintsRow() string {
 			hints = append([]string{hint}, hints[:len(hints)-1]...)
 		}
 	}
-	return " " + m.most(hints, "  ", m.w-1-width(help)) + help
+	return " " + m.most(hints, "  ", m.w-1-width(always)) + always
 }
 
 // keyName is a key as the footer and the help write it.

@@ -48,7 +48,7 @@ func (m *model) running(t tally) string {
 	case m.over() && t.running+t.handed > 0:
 		return "may run " + thousands(t.running+t.handed)
 	case t.handed > 0:
-		return "run " + thousands(t.running) + " +" + thousands(t.handed) + " handed"
+		return "run " + thousands(t.running) + " +" + thousands(t.handed) + " handed" + when(m.w >= roomyW, " (sent to hosts, not started)")
 	}
 	return "run " + thousands(t.running)
 }

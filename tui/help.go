@@ -202,7 +202,7 @@ var phaseHelp = [runview.Phases]string{
 	runview.Ending:    "runs, and is being cancelled",
 	runview.Running:   "runs",
 	runview.Away:      "runs on a host that cannot be reached now",
-	runview.Handed:    "handed to a host, not known to have started",
+	runview.Handed:    "sent to its host, which starts it when a slot is free there",
 	runview.Retry:     "failed or lost, waits for its next try",
 	runview.Failed:    "failed, and has no try left",
 	runview.TimedOut:  "ended because it ran longer than it may",

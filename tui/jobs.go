@@ -206,7 +206,7 @@ func progressCell(m *model, r *runview.Row, w int) (string, *ink) {
 	case r.Said != "":
 		return m.cellText(r.Said, w), nil
 	}
-	return m.bar(0, w), &styleFaint
+	return "", nil
 }
 
 func nameCell(m *model, r *runview.Row, w int) (string, *ink) {

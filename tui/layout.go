@@ -88,6 +88,9 @@ func (m *model) place(y, h int) {
 	case m.full && m.extra != nil && m.onExtra:
 		put(m.extra, 0, y, m.w, h)
 		return
+	case m.alone && !m.onExtra:
+		put(m.panes[m.side], 0, y, m.w, h)
+		return
 	case tall:
 		low = h * 2 / 5
 	case m.extra != nil && h >= 12:

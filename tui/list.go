@@ -259,9 +259,9 @@ func listKeys(l *list) []binding {
 	return append([]binding{
 		key("enter", "enter", "detail", "Jobs", "details of a job: command, attempts with reasons, files", (*model).detailCurrent),
 		key("l", "l", "log", "Jobs", "its output: follow, search, wrap, stdout and stderr", (*model).logCurrent),
+		key("/", "/", "filter", "List", "filter the list while you type", func(m *model) tea.Cmd { return m.openFilter(l) }),
 		key("space", "space", "select", "List", "select a job, or not", func(m *model) tea.Cmd { return m.pick(l) }),
 		key("a", "a", "", "List", "select all jobs that match the filter", func(m *model) tea.Cmd { return m.pickAll(l) }),
-		key("/", "/", "filter", "List", "filter the list while you type", func(m *model) tea.Cmd { return m.openFilter(l) }),
 		key("s", "s", "", "List", "sort by the next column", now(l.nextSort)),
 		key("S", "S", "", "List", "the other way round", now(func() { l.reverse = !l.reverse })),
 	}, moving(func() int { return l.h }, func(_ *model, by int) {

@@ -42,6 +42,7 @@ type model struct {
 	onExtra  bool    // the focus is there, or on the output that stands in its place
 	side     tab     // with several panes on the screen: the one with the focus
 	whole    bool    // the view has the full width
+	alone    bool    // the view with the focus has the whole screen
 	from     tab     // the view before the present one
 	modal    modal   // takes all keys; nil: none
 
@@ -165,6 +166,8 @@ func (m *model) openAgain(t tab) {
 	}
 	m.onExtra, m.side = false, t
 	switch {
+	case m.alone:
+		m.alone = false
 	case !m.hasSides():
 		m.tab = t
 	case m.tab == t && m.hasWhole():
@@ -210,6 +213,8 @@ func (m *model) back() tea.Cmd {
 	case m.extra != nil:
 		m.extra, m.onExtra, m.full = nil, false, false
 	case m.clear():
+	case m.alone:
+		m.alone = false
 	case m.whole && m.hasSides():
 		m.tab, m.whole = m.from, false
 	case m.focus() != m.panes[m.tab]: // the same keys mean something else from here on

@@ -93,7 +93,7 @@ func TestOnlyWhatRunsIsCountedSo(t *testing.T) {
 	m := newScreen(t, change(handed), 120, 24)
 	shows(t, m, "run 6 +5 handed")
 	press(t, m, "q")
-	shows(t, m, "6 running, 5 handed, 84,513 queued")
+	shows(t, m, "6 running, 5 sent to hosts, 84,513 queued")
 	m = newScreen(t, change(func(p *runview.Picture) { handed(p); p.Status = runview.StatusCrashed }), 120, 24)
 	shows(t, m, "may run 11")
 	m = newScreen(t, change(func(p *runview.Picture) { handed(p); p.Status = runview.StatusStopped }), 120, 24)
@@ -192,13 +192,24 @@ func TestNoStaleMessageOfPausing(t *testing.T) {
 
 // A job that failed without a word on stdout points to stderr; so does why.
 func TestWhatFailedPointsToStderr(t *testing.T) {
-	m, _ := screenOn(t, change(func(p *runview.Picture) {
+	src := change(func(p *runview.Picture) {
 		if p.Detail != nil {
 			p.Detail.Why = "Job 50120 is over (failed): exit 137."
 		}
-	}), aFailed, 80, 24)
-	press(t, m, "l")
-	shows(t, m, "It printed nothing on stdout. o shows its stderr", "Killed")
+	})
+	src.read = func(r runview.Read) (*runview.Piece, error) {
+		if r.File == jobs.FileOut {
+			return &runview.Piece{Over: true}, nil
+		}
+		return &runview.Piece{Data: []byte("Killed\n"), Size: 7, Over: true}, nil
+	}
+	m, _ := screenOn(t, src, aFailed, 80, 24)
+	press(t, m, "l") // nothing on stdout: stderr comes first
+	shows(t, m, "50120.3 stderr", "Killed", "o stdout")
+	press(t, m, "o")
+	shows(t, m, "50120.3 stdout", "It printed nothing on stdout.", "o stderr")
+	press(t, m, "o")
+	shows(t, m, "50120.3 stderr", "Killed")
 	press(t, m, "esc", "w")
 	shows(t, m, "The last line of its stderr: Killed")
 }

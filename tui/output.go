@@ -15,11 +15,13 @@ import (
 // outputPane follows what a job prints, on one of its two streams. It keeps only an
 // excerpt of the file and has at most one read under way (outputread.go).
 type outputPane struct {
-	fixed bool // opened for one job; else it follows the cursor of the list
-	job   jobs.ID
-	row   runview.Row // the newest known of the job
-	pick  int         // number of the attempt that was chosen; 0: the newest
-	file  jobs.File
+	fixed  bool // opened for one job; else it follows the cursor of the list
+	job    jobs.ID
+	row    runview.Row // the newest known of the job
+	pick   int         // number of the attempt that was chosen; 0: the newest
+	file   jobs.File
+	chosen bool // by a person
+	mute   bool // the job failed and printed nothing on stdout: its stderr is shown
 
 	shown  source // where the excerpt is from
 	text   excerpt
@@ -133,10 +135,9 @@ func (p *outputPane) keys() []binding {
 		{keys: []string{"n"}, show: "n N", group: group, help: "next place, the one before", when: p.found, do: func(m *model) tea.Cmd { return p.again(m, false) }},
 		{keys: []string{"N"}, group: group, when: p.found, do: func(m *model) tea.Cmd { return p.again(m, true) }},
 		{keys: []string{"w"}, show: "w", word: "wrap", group: group, help: "wrap long lines, or cut them", do: func(m *model) tea.Cmd { p.setWrap(m); return nil }},
-		{keys: []string{"o"}, show: "o", word: p.name(other(p.file)), group: group, help: "the other stream: stdout, stderr", do: func(m *model) tea.Cmd { p.file = other(p.file); return nil }},
+		{keys: []string{"o"}, show: "o", word: p.name(other(p.file)), group: group, help: "the other stream: stdout, stderr", do: func(m *model) tea.Cmd { p.file, p.chosen = other(p.file), true; return nil }},
 		{keys: []string{"["}, show: "[ ]", group: group, help: "output of the attempt before, after", when: p.several, do: func(m *model) tea.Cmd { p.choose(m, -1); return nil }},
 		{keys: []string{"]"}, group: group, when: p.several, do: func(m *model) tea.Cmd { p.choose(m, 1); return nil }},
-		{keys: []string{"z"}, show: "z", word: "full", group: group, help: "the whole screen, and back", do: (*model).zoom},
 		{keys: []string{"enter"}, show: "enter", group: group, help: "details of the job", when: func(*model) bool { return p.job != 0 }, do: func(m *model) tea.Cmd { return m.openDetail(p.job) }},
 		{keys: []string{"esc"}, show: "esc", group: group, help: "end the search", when: func(*model) bool { return p.hunt != nil }, do: func(m *model) tea.Cmd { p.endHunt(); return nil }},
 	}, moving(func() int { return p.h - 1 }, func(m *model, by int) { p.chain = 0; p.move(m, by) })[:6]...) // all but g and G
@@ -172,8 +173,13 @@ func (p *outputPane) choose(m *model, by int) {
 	p.pick = n
 }
 
-// zoom gives the opened pane the whole screen, or takes it back.
+// zoom gives the pane with the focus the whole screen, or takes it back. The list of jobs
+// and the pane that was opened from it are zoomed each for itself.
 func (m *model) zoom() tea.Cmd {
+	if !m.onExtra {
+		m.alone = !m.alone
+		return nil
+	}
 	if m.extra == nil { // the output that follows the cursor
 		if r, ok := m.job(); ok {
 			m.openOutput(r.ID)
@@ -237,8 +243,8 @@ func (p *outputPane) words(m *model) string {
 		return "The output cannot be read now: " + m.clean(p.err.Error())
 	case !p.read && len(e.rows) == 0:
 		return styleFaint.Render("reading " + m.g.cut)
-	case len(e.rows) == 0 && e.over && p.file == jobs.FileOut && p.row.Last != "":
-		return "It printed nothing on stdout. " + styleBold.Render("o") + " shows its stderr, which ends with: " + m.clean(p.row.Last)
+	case len(e.rows) == 0 && e.over && p.mute && p.file == jobs.FileErr:
+		return styleFaint.Render("It printed nothing, neither on stdout nor on stderr.")
 	case len(e.rows) == 0 && e.over:
 		return styleFaint.Render("It printed nothing on " + name + ".")
 	case len(e.rows) == 0:

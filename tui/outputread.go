@@ -84,7 +84,7 @@ func (p *outputPane) aim(m *model) {
 			r, _ = m.jobs.current(m)
 		}
 		if r.ID != p.job {
-			p.job, p.pick = r.ID, 0
+			p.job, p.pick, p.file, p.chosen, p.mute = r.ID, 0, jobs.FileOut, false, false
 		}
 		p.row = r
 	}
@@ -193,6 +193,10 @@ func (p *outputPane) take(m *model, ask runview.Read, piece *runview.Piece) {
 	fresh := len(piece.Data) > 0
 	owed := p.owe < 0 && ask.Offset < e.from || p.owe > 0 && ask.Offset == e.end()
 	e.size, e.over = piece.Size, piece.Over
+	if e.over && e.size == 0 && p.file == jobs.FileOut && !p.chosen && p.row.Cause != "" {
+		p.file, p.mute = jobs.FileErr, true // there it says why it failed
+		return
+	}
 	if first := !p.read; first || fresh {
 		p.read = true
 		e.add(piece.Offset, piece.Data)

@@ -108,6 +108,14 @@ func thousands(n int) string {
 	return sign + s
 }
 
+// when is a text, or nothing.
+func when(is bool, text string) string {
+	if is {
+		return text
+	}
+	return ""
+}
+
 // short writes a number in at most five cells: 9,999, 99999, 123k, 12M.
 func short(n int) string {
 	switch {

@@ -1,0 +1,70 @@
+package tui
+
+import (
+	"strings"
+	"testing"
+
+	"dcs-tui/jobs/runview"
+)
+
+// The footer always says how to leave, at every width from 40 columns on, also beside a
+// message and an undo.
+func TestLeaveIsAlwaysInTheFooter(t *testing.T) {
+	for _, size := range [][2]int{{40, 10}, {40, 15}, {50, 24}, {60, 15}, {80, 24}, {120, 36}, {200, 50}} {
+		for tab := range tabs {
+			for _, key := range []string{"", "%", "l", "enter", "z"} {
+				m := newScreen(t, sample(), size[0], size[1])
+				press(t, m, string('1'+rune(tab)))
+				if key != "" {
+					press(t, m, key)
+				}
+				if m.modal != nil {
+					continue // it has the keys, and says how it is closed
+				}
+				rows := strings.Split(strings.TrimSuffix(plain(m), "\n"), "\n")
+				if foot := strings.Join(rows[len(rows)-m.mostRows():], "\n"); !strings.Contains(foot, "q leave") {
+					t.Errorf("%v, view %d after %q: the footer is %q", size, tab+1, key, foot)
+				}
+			}
+		}
+	}
+}
+
+// z gives the list of jobs the whole screen and its whole width, and takes it back.
+func TestAListAlone(t *testing.T) {
+	m := newScreen(t, sample(), 160, 48)
+	shows(t, m, "Hosts 10/12 up", "50117 stdout")
+	press(t, m, "z")
+	hides(t, m, "Hosts 10/12 up", "50117 stdout")
+	golden(t, m, "jobs-alone-160x48")
+	press(t, m, "j", "l") // what is opened stands beside it as always
+	shows(t, m, "50118 stdout", "Hosts 10/12 up")
+	press(t, m, "esc")
+	hides(t, m, "Hosts 10/12 up")
+	press(t, m, "esc")
+	shows(t, m, "Hosts 10/12 up")
+}
+
+// "handed" is explained where it appears: in the header where there is room, and in the
+// footer for the job under the cursor.
+func TestHandedIsExplained(t *testing.T) {
+	handed := change(func(p *runview.Picture) {
+		p.Phases[runview.Running], p.Phases[runview.Handed] = 6, 5
+		if p.Jobs != nil && len(p.Jobs.Rows) > 0 {
+			p.Jobs.Rows[0].Phase = runview.Handed
+		}
+	})
+	shows(t, newScreen(t, handed, 200, 50), "run 6 +5 handed (sent to hosts, not started)")
+	shows(t, newScreen(t, handed, 80, 24), "handed: sent to its host, which starts it when a slot is free there")
+}
+
+// A job that reports no progress has no bar.
+func TestNoBarWithoutProgress(t *testing.T) {
+	m := newScreen(t, sample(), 120, 24)
+	for row := range strings.SplitSeq(plain(m), "\n") {
+		if (strings.Contains(row, " queue ") || strings.Contains(row, " handed ")) && strings.Contains(row, "··") && strings.Contains(row, "sweep C") {
+			t.Errorf("it reports nothing and has a bar: %s", row)
+		}
+	}
+	shows(t, m, "███████")
+}
