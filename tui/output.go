@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"strings"
@@ -38,6 +39,7 @@ type outputPane struct {
 
 	w, h   int
 	wrap   bool
+	left   int // cells of each line to the left of the screen
 	follow bool
 	top    place // of what is shown first, unless it follows
 	owe    int   // rows to go up when the piece before has come; a sign of wanting it
@@ -92,6 +94,9 @@ func (p *outputPane) title(m *model) string {
 	if n := p.row.Attempt; n > 1 || p.pick > 0 {
 		s = fmt.Sprintf("%d.%d %s %s attempt %d of %d", p.job, p.shown.id.N, name, m.g.dot, p.shown.id.N, max(n, p.shown.id.N))
 	}
+	if p.left > 0 && !p.wrap {
+		s += " " + m.g.dot + " from column " + thousands(p.left+1)
+	}
 	if s += " " + m.g.dot + " " + p.state(); p.fixed {
 		s += m.beside(p.job)
 	}
@@ -135,6 +140,8 @@ func (p *outputPane) keys() []binding {
 		{keys: []string{"n"}, show: "n N", group: group, help: "next place, the one before", when: p.found, do: func(m *model) tea.Cmd { return p.again(m, false) }},
 		{keys: []string{"N"}, group: group, when: p.found, do: func(m *model) tea.Cmd { return p.again(m, true) }},
 		{keys: []string{"w"}, show: "w", word: "wrap", group: group, help: "wrap long lines, or cut them", do: func(m *model) tea.Cmd { p.setWrap(m); return nil }},
+		{keys: []string{"right"}, show: "right", group: group, help: "to the right, where lines are longer than the screen", when: p.cuts, do: p.sideways(1)},
+		{keys: []string{"left"}, show: "left", group: group, help: "back to the left", when: p.cuts, do: p.sideways(-1)},
 		{keys: []string{"o"}, show: "o", word: p.name(other(p.file)), group: group, help: "the other stream: stdout, stderr", do: func(m *model) tea.Cmd { p.file, p.chosen = other(p.file), true; return nil }},
 		{keys: []string{"["}, show: "[ ]", group: group, help: "output of the attempt before, after", when: p.several, do: func(m *model) tea.Cmd { p.choose(m, -1); return nil }},
 		{keys: []string{"]"}, group: group, when: p.several, do: func(m *model) tea.Cmd { p.choose(m, 1); return nil }},
@@ -143,6 +150,7 @@ func (p *outputPane) keys() []binding {
 	}, moving(func() int { return p.h - 1 }, func(m *model, by int) { p.chain = 0; p.move(m, by) })[:6]...) // all but g and G
 }
 
+func (p *outputPane) cuts(*model) bool    { return !p.wrap }
 func (p *outputPane) found(*model) bool   { return p.find != "" }
 func (p *outputPane) several(*model) bool { return p.row.Attempt > 1 || p.pick > 0 }
 
@@ -256,13 +264,37 @@ func (p *outputPane) words(m *model) string {
 // parts are the lines of the screen that a row takes.
 func (p *outputPane) parts(m *model, i int) []string {
 	b := p.text.bytesOf(i)
-	if !p.wrap {
-		if most := 8*p.w + 64; len(b) > most {
-			b = b[:most]
-		}
-		return []string{m.fit(m.line(b), p.w)}
+	if most := 8*(p.left+p.w) + 64; !p.wrap && len(b) > most && bytes.IndexByte(b[:most], 0x1b) < 0 {
+		b = b[:most]
 	}
-	return wrapped(m.line(b), p.w)
+	l := m.colored(b)
+	if p.find != "" && strings.Contains(l, "\x1b") { // what was found is seen better without colors
+		if plain := m.line(b); p.mark(plain) != plain {
+			l = plain
+		}
+	}
+	if p.wrap {
+		return wrapped(l, p.w)
+	}
+	return []string{m.fit(shifted(l, p.left), p.w)}
+}
+
+// sideways moves what is shown of long lines by half the width, as far as the lines on the
+// screen go.
+func (p *outputPane) sideways(way int) func(*model) tea.Cmd {
+	return func(m *model) tea.Cmd {
+		first, most := p.text.find(p.top.offset), 0
+		if p.follow {
+			first = len(p.text.rows) - p.h
+		}
+		for i := max(0, first); i < min(len(p.text.rows), first+p.h); i++ {
+			most = max(most, width(m.line(p.text.bytesOf(i))))
+		}
+		if to := p.left + way*max(1, p.w/2); way < 0 || to < most {
+			p.left = max(0, to)
+		}
+		return nil
+	}
 }
 
 // tail are the last h lines.
@@ -271,7 +303,7 @@ func (p *outputPane) tail(m *model, h int) []string {
 	for i := len(p.text.rows) - 1; i >= 0 && len(back) < h; i-- {
 		parts := p.parts(m, i)
 		for k := len(parts) - 1; k >= 0 && len(back) < h; k-- {
-			back = append(back, p.mark(m, parts[k]))
+			back = append(back, p.mark(parts[k]))
 		}
 	}
 	for i, k := 0, len(back)-1; i < k; i, k = i+1, k-1 {
@@ -287,7 +319,7 @@ func (p *outputPane) from(m *model, at place, h int) []string {
 	for i := p.text.find(at.offset); i < len(p.text.rows) && len(out) < h; i++ {
 		parts := p.parts(m, i)
 		for _, l := range parts[min(sub, len(parts)-1):] {
-			out = append(out, p.mark(m, l))
+			out = append(out, p.mark(l))
 		}
 		sub = 0
 	}
@@ -295,8 +327,8 @@ func (p *outputPane) from(m *model, at place, h int) []string {
 }
 
 // mark shows what was searched for.
-func (p *outputPane) mark(m *model, l string) string {
-	if p.find == "" {
+func (p *outputPane) mark(l string) string {
+	if p.find == "" || strings.Contains(l, "\x1b") {
 		return l
 	}
 	var out strings.Builder

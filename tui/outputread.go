@@ -109,7 +109,7 @@ func (p *outputPane) aim(m *model) {
 	if p.drop != nil {
 		p.drop()
 	}
-	p.follow, p.target, p.owe, p.lead = true, -1, 0, 0
+	p.follow, p.target, p.owe, p.lead, p.left = true, -1, 0, 0, 0
 	p.hit, p.missed, p.silent = -1, "", 0
 	m.frame = ""
 }

@@ -124,20 +124,63 @@ func (e *excerpt) find(offset int64) int {
 
 // line makes a row of output fit to be shown: tabs expanded, what only sets colours or
 // moves the cursor dropped, everything else that is no text made visible.
-func (m *model) line(b []byte) string { return expanded(b, m.clean) }
+func (m *model) line(b []byte) string { return expanded(b, m.clean, false) }
+
+// colored is line with the colors of the row, which end with it.
+func (m *model) colored(b []byte) string { return expanded(b, m.clean, true) }
 
 // wholeLine is line for a text of any length.
-func (m *model) wholeLine(s string) string { return expanded([]byte(s), m.cleanWhole) }
+func (m *model) wholeLine(s string) string { return expanded([]byte(s), m.cleanWhole, false) }
 
-func expanded(b []byte, clean func(string) string) string {
+func expanded(b []byte, clean func(string) string, colors bool) string {
 	var out strings.Builder
-	for i, part := range bytes.Split(dropCSI(b), []byte{'\t'}) {
-		if i > 0 {
-			out.WriteString(strings.Repeat(" ", tabStop-width(out.String())%tabStop))
+	styled, cells := false, 0
+	for i := 0; i < len(b); {
+		switch n := csi(b[i:]); {
+		case n > 0:
+			if colors && isSGR(b[i:i+n]) {
+				out.Write(b[i : i+n])
+				styled = true
+			}
+			i += n
+		case b[i] == '\t':
+			n := tabStop - cells%tabStop
+			out.WriteString(strings.Repeat(" ", n))
+			cells += n
+			i++
+		default:
+			end := i + 1
+			for end < len(b) && b[end] != '\t' && csi(b[end:]) == 0 {
+				end++
+			}
+			text := clean(string(b[i:end]))
+			out.WriteString(text)
+			cells += width(text)
+			i = end
 		}
-		out.WriteString(clean(string(part)))
+	}
+	if styled {
+		out.WriteString(resetSGR)
 	}
 	return out.String()
+}
+
+// resetSGR ends all colors.
+const resetSGR = "\x1b[m"
+
+// isSGR reports whether a control sequence only sets colors and the like: ESC [ numbers m.
+func isSGR(seq []byte) bool {
+	return seq[len(seq)-1] == 'm' && len(bytes.Trim(seq[2:len(seq)-1], "0123456789;:")) == 0
+}
+
+// shifted drops the first n cells of a line and keeps its colors. Half of a wide character
+// is a blank.
+func shifted(s string, n int) string {
+	out := ansi.TruncateLeftWc(s, n, "")
+	if n > 0 && width(out) > width(s)-n {
+		out = ansi.TruncateLeftWc(s, n+1, " ")
+	}
+	return out
 }
 
 // dropCSI removes control sequences: ESC [ parameters letter. One that does not end
@@ -174,10 +217,27 @@ func csi(b []byte) int {
 	return 0
 }
 
-// wrapped breaks a line into pieces of at most w cells.
+// wrapped breaks a line into pieces of at most w cells. Each has the colors of the line.
 func wrapped(s string, w int) []string {
 	if width(s) <= w || w <= 0 {
 		return []string{s}
 	}
-	return strings.Split(ansi.HardwrapWc(s, w, true), "\n")
+	parts := strings.Split(ansi.HardwrapWc(s, w, true), "\n")
+	on := "" // the colors at the end of the piece before
+	for i, part := range parts {
+		was := on
+		for k := strings.IndexByte(part, 0x1b); k >= 0 && k < len(part); k++ {
+			switch n := csi([]byte(part[k:])); {
+			case n == 0:
+			case strings.Trim(part[k+2:k+n-1], "0") == "":
+				on = ""
+			default:
+				on += part[k : k+n]
+			}
+		}
+		if strings.Contains(was+part, "\x1b") {
+			parts[i] = was + part + resetSGR
+		}
+	}
+	return parts
 }
