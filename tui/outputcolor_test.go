@@ -26,7 +26,7 @@ func checkColored(t *testing.T, m *model, b []byte) {
 		t.Errorf("%q has %d cells with colors and %d without", b, width(l), all)
 	}
 	for n := range min(all, 20) {
-		if got := width(shifted(l, n)); got != all-n && got != all-n-1 { // a wide last one may be halved
+		if got := width(shifted(l, n)); got != all-n {
 			t.Errorf("%q has %d cells of %d after the first %d were dropped", b, got, all, n)
 		}
 	}

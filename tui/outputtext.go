@@ -3,6 +3,7 @@ package tui
 import (
 	"bytes"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
 )
@@ -176,11 +177,29 @@ func isSGR(seq []byte) bool {
 // shifted drops the first n cells of a line and keeps its colors. Half of a wide character
 // is a blank.
 func shifted(s string, n int) string {
-	out := ansi.TruncateLeftWc(s, n, "")
-	if n > 0 && width(out) > width(s)-n {
-		out = ansi.TruncateLeftWc(s, n+1, " ")
+	var out strings.Builder
+	for i := 0; i < len(s); {
+		if k := csi([]byte(s[i:min(len(s), i+64)])); k > 0 {
+			out.WriteString(s[i : i+k])
+			i += k
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(s[i:])
+		w := 1
+		if r >= utf8.RuneSelf {
+			w = width(s[i : i+size])
+		}
+		if n <= 0 && w > 0 { // an accent goes with its letter
+			out.WriteString(s[i:])
+			break
+		}
+		if n -= w; n < 0 {
+			out.WriteByte(' ')
+			n = 0
+		}
+		i += size
 	}
-	return out
+	return out.String()
 }
 
 // dropCSI removes control sequences: ESC [ parameters letter. One that does not end
