@@ -382,8 +382,13 @@ func (c *Core) identify(h *host, id string) {
 	if was == machine {
 		return
 	}
-	defer c.rekey(h.missing)()
-	if was == 0 { // a host whose machine was never known has attempts only after damage
+	known := c.absentWith(name, machine)
+	lost := h.missing
+	if known >= 0 {
+		lost = slices.Concat(lost, c.absent[known].missing)
+	}
+	defer c.rekey(lost)() // before anything is moved
+	if was == 0 {         // a host whose machine was never known has attempts only after damage
 		h.machine = machine
 		return
 	}
@@ -398,10 +403,9 @@ func (c *Core) identify(h *host, id string) {
 		o.takeFrom(h)
 	}
 	h.machine, h.rest = machine, rest{}
-	if i := c.absentWith(name, machine); i >= 0 {
-		defer c.rekey(c.absent[i].missing)()
-		h.takeFrom(c.absent[i])
-		c.absent = slices.Delete(c.absent, i, i+1)
+	if known >= 0 {
+		h.takeFrom(c.absent[known])
+		c.absent = slices.Delete(c.absent, known, known+1)
 	}
 }
 

@@ -179,3 +179,22 @@ func TestMachineOfTheNextDispatcher(t *testing.T) {
 	o = s.wait(3*time.Minute, "a")
 	want(t, "launched when the first is given up", on(o, "a"), "1.2")
 }
+
+// TestMachineComesBack: a job waits that was given up on a machine, another machine has had
+// the name meanwhile, and the first one is back. It is asked what it has.
+func TestMachineComesBack(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 1), box("b", 1))
+	s.upAs("a", "A")
+	s.upAs("b", "other")
+	s.plain(2)
+	s.started("b", "2.1")
+	s.started("a", "1.1")
+	s.step(down("a", hosts.Broken, "gone"))
+	s.wait(3*time.Minute, "b")
+	s.upAs("a", "B")
+	s.wantState(1, jobs.Queued)
+	s.step(down("a", hosts.Broken, "gone"))
+	want(t, "asked", said[Probe](s.upAs("a", "A")), "{a [1.1]}")
+	s.ended("a", "1.1", okay)
+	s.wantState(1, jobs.Succeeded)
+}
