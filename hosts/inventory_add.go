@@ -2,8 +2,12 @@ package hosts
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
+
+	"dcs-tui/jobs"
 )
 
 // Add returns the host of a name that is not in the inventory, with the defaults of the
@@ -76,4 +80,36 @@ func AddedText(name, options string) string {
 		}
 	}
 	return b.String()
+}
+
+// With returns the hosts that a run uses: those of the inventory that people did not
+// remove, those that they added, and those of providers. added are those that it made, and
+// errs tells of those that could not be made.
+func (inv *Inventory) With(asked map[string]jobs.HostRequest, provided []*Host) (list, added []*Host, errs []error) {
+	names := map[string]bool{}
+	add := func(h *Host) {
+		if !names[h.Name] && !asked[h.Name].Removed {
+			names[h.Name] = true
+			list = append(list, h)
+		}
+	}
+	for _, h := range inv.Hosts {
+		add(h)
+	}
+	for _, name := range slices.Sorted(maps.Keys(asked)) {
+		if names[name] || asked[name].Removed {
+			continue
+		}
+		h, err := inv.Add(name, asked[name].Options)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("the host %s, which was added on request, is not used: %w", name, err))
+			continue
+		}
+		added = append(added, h)
+		add(h)
+	}
+	for _, h := range provided {
+		add(h)
+	}
+	return list, added, errs
 }

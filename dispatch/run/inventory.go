@@ -68,32 +68,12 @@ func (in *Inventory) Hosts() []*hosts.Host {
 }
 
 func (in *Inventory) hosts() []*hosts.Host {
-	var list []*hosts.Host
-	names := map[string]bool{}
-	add := func(h *hosts.Host) {
-		if !names[h.Name] && !in.asked[h.Name].Removed {
-			names[h.Name] = true
-			list = append(list, h)
-		}
+	list, added, errs := in.inv.With(in.asked, in.provided)
+	for _, err := range errs {
+		in.say(err.Error())
 	}
-	for _, h := range in.inv.Hosts {
-		add(h)
-	}
-	for _, name := range slices.Sorted(maps.Keys(in.asked)) {
-		if q := in.asked[name]; !q.Removed && !names[name] {
-			h, err := in.inv.Add(name, q.Options)
-			if err != nil {
-				in.say("the host " + name + ", which was added on request, is not used: " + err.Error())
-				continue
-			}
-			if in.prepare != nil {
-				in.prepare([]*hosts.Host{h})
-			}
-			add(h)
-		}
-	}
-	for _, h := range in.provided {
-		add(h)
+	if in.prepare != nil {
+		in.prepare(added)
 	}
 	return list
 }
