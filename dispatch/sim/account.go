@@ -18,6 +18,7 @@ type account struct {
 // entry is what the ledger knows of an attempt.
 type entry struct {
 	host     string
+	machine  string     // on which it was launched, as the journal says
 	round    int        // 0: of a command that was edited since
 	spec     *jobs.Spec // it was launched by; nil: not known
 	open     bool
@@ -46,6 +47,11 @@ func (w *World) enter(r *jobs.Record) {
 	w.truth.records++
 	switch r.Kind {
 	case jobs.KindEvent, jobs.KindEpoch, jobs.KindPriority, jobs.KindClosed:
+	case jobs.KindMachine:
+		g.machines[r.Host] = r.Reason
+	case jobs.KindInventory:
+		g.hosts[r.Host] = jobs.HostRequest{Removed: r.Count == jobs.HostRemoved, Options: r.Reason}
+		w.after(0, w.giveSet)
 	case jobs.KindHost:
 		w.enterWish(r)
 		w.enterCaused(r)
@@ -204,7 +210,7 @@ func (w *World) enterLaunch(a *account, r *jobs.Record) {
 		a.attempts = append(a.attempts, entry{vague: true})
 	}
 	e := &a.attempts[r.N-1]
-	*e = entry{host: r.Host, round: a.round, spec: a.spec, open: true, launched: w.truth.records, last: r.Kind}
+	*e = entry{host: r.Host, machine: w.ledger.machines[r.Host], round: a.round, spec: a.spec, open: true, launched: w.truth.records, last: r.Kind}
 	if w.entered(r) {
 		e.spec, e.vague = nil, true
 	}

@@ -12,7 +12,7 @@ import (
 // connects, passes orders on, and sends the pings that extend the host's lease.
 type agent struct {
 	l       *life
-	h       *host
+	spec    *hosts.Host // its address leads to a machine: which one, each connection finds out
 	link    *link
 	dialing int           // odd while a connection is being made
 	greeted bool          // withdrawals come before the first ping renews the lease
@@ -41,8 +41,9 @@ func (a *agent) obey(o sched.Order) {
 	case sched.Launch:
 		m := &hosts.Launch{Epoch: epoch, ExpireUptime: a.uptime}
 		if a.uptime > 0 {
-			m.ExpireUptime += a.h.spec.LostAfterOrDefault()
+			m.ExpireUptime += a.spec.LostAfterOrDefault()
 		}
+		a.l.w.sends(o.Jobs, k.h)
 		k.toHost(func(p *helper) { p.launch(m, o.Jobs) })
 		if a.l.w.noise(30) { // TCP does not do that; helper and claim stand it all the same
 			k.toHost(func(p *helper) { p.launchAgain(m, o.Jobs) })
@@ -70,7 +71,7 @@ func (a *agent) obey(o sched.Order) {
 func (a *agent) ping() {
 	lease := a.uptime
 	if lease > 0 {
-		lease += max(a.h.spec.LostAfterOrDefault(), a.l.w.cfg.Buffer)
+		lease += max(a.spec.LostAfterOrDefault(), a.l.w.cfg.Buffer)
 	}
 	a.link.toHost(func(p *helper) { p.extend(lease) })
 }
@@ -93,7 +94,7 @@ func (a *agent) connect() {
 	if a.link != nil || a.dialing%2 == 1 {
 		return
 	}
-	w, h := a.l.w, a.h
+	w, h := a.l.w, a.l.w.behind(a.spec)
 	a.dialing++
 	dial := a.dialing
 	done := func(do func()) func() {
@@ -114,7 +115,7 @@ func (a *agent) connect() {
 				a.leaves()
 				return
 			}
-			a.l.tell(sched.HostDown{Host: h.spec.Name, Err: &hosts.Error{Host: h.spec.Name, Class: hosts.Unreachable, Err: errors.New(why)}})
+			a.l.tell(sched.HostDown{Host: h.name, Err: &hosts.Error{Host: h.name, Class: hosts.Unreachable, Err: errors.New(why)}})
 		})
 	}
 	switch {
@@ -138,7 +139,7 @@ func (a *agent) connect() {
 }
 
 func (a *agent) connected(p *helper) {
-	name := a.h.spec.Name
+	name := a.spec.Name
 	if p.refused > 0 {
 		if a.bye {
 			a.leaves()
@@ -173,7 +174,7 @@ func (a *agent) ended(k *link, why error) {
 		a.leaves()
 		return
 	}
-	a.l.tell(sched.HostDown{Host: a.h.spec.Name, Err: why})
+	a.l.tell(sched.HostDown{Host: a.spec.Name, Err: why})
 }
 
 // hangUp ends the link, or the attempt to make one.

@@ -31,7 +31,7 @@ func (p *helper) withdraw(epoch int, ids []jobs.AttemptID) {
 		rest = append(rest, id)
 	}
 	if gone != nil {
-		p.tell(sched.AttemptsWithdrawn{Host: p.h.spec.Name, Msg: &hosts.Withdrawn{Attempts: gone, Why: "withdrawn"}})
+		p.tell(sched.AttemptsWithdrawn{Host: p.h.name, Msg: &hosts.Withdrawn{Attempts: gone, Why: "withdrawn"}})
 	}
 	p.answer(rest)
 }
@@ -57,7 +57,7 @@ func (p *helper) answer(ids []jobs.AttemptID) {
 		}
 		found = append(found, a)
 	}
-	p.tell(sched.AttemptsProbed{Host: p.h.spec.Name, Msg: &hosts.Probed{Jobs: found}})
+	p.tell(sched.AttemptsProbed{Host: p.h.name, Msg: &hosts.Probed{Jobs: found}})
 }
 
 // examine finds out from the files alone: a sentinel, a living supervisor, a claim.
@@ -85,7 +85,7 @@ func (p *helper) examine(id jobs.AttemptID) hosts.ProbedJob {
 	switch {
 	case f.State == attempts.NeverStarts:
 		a.Answer = hosts.NeverStarted
-	case f.State == attempts.Claimed && f.Host != h.spec.Name:
+	case f.State == attempts.Claimed && f.Host != h.name:
 		a.Why = "it was claimed by host " + f.Host
 	case f.State == attempts.Claimed && f.Claim.Boot != h.bootID():
 		a.Answer, a.Why = hosts.Dead, "the host was rebooted while it ran"
@@ -126,7 +126,7 @@ func (p *helper) kill(from *life, epoch int, ids []jobs.AttemptID) {
 		}
 	}
 	if gone != nil {
-		p.tell(sched.AttemptsWithdrawn{Host: h.spec.Name, Msg: &hosts.Withdrawn{Attempts: gone, Why: "killed"}})
+		p.tell(sched.AttemptsWithdrawn{Host: h.name, Msg: &hosts.Withdrawn{Attempts: gone, Why: "killed"}})
 	}
 	for _, id := range ids {
 		if !slices.Contains(gone, id) {
@@ -142,10 +142,10 @@ func (p *helper) end(from *life, id jobs.AttemptID) {
 	if r == nil || !r.sup {
 		a := p.examine(id)
 		if a.Answer == hosts.NeverStarted {
-			p.tell(sched.AttemptsWithdrawn{Host: h.spec.Name, Msg: &hosts.Withdrawn{Attempts: []jobs.AttemptID{id}, Why: "it had not started"}})
+			p.tell(sched.AttemptsWithdrawn{Host: h.name, Msg: &hosts.Withdrawn{Attempts: []jobs.AttemptID{id}, Why: "it had not started"}})
 			return
 		}
-		p.tell(sched.AttemptsProbed{Host: h.spec.Name, Msg: &hosts.Probed{Jobs: []hosts.ProbedJob{a}}})
+		p.tell(sched.AttemptsProbed{Host: h.name, Msg: &hosts.Probed{Jobs: []hosts.ProbedJob{a}}})
 		return
 	}
 	p.running.add(id)
@@ -191,8 +191,8 @@ func (p *helper) list(epoch int, only jobs.Ranges) {
 		for _, r := range h.runs { // those that are taken
 			ids.add(r.s.id)
 		}
-		err := attempts.Each(h.disk, h.dir, runUID, h.spec.Name, only, func(f attempts.Fate) error {
-			if f.Host == h.spec.Name {
+		err := attempts.Each(h.disk, h.dir, runUID, h.name, only, func(f attempts.Fate) error {
+			if f.Host == h.name {
 				ids.add(f.Attempt)
 			}
 			return nil
@@ -211,7 +211,7 @@ func (p *helper) list(epoch int, only jobs.Ranges) {
 			m.Jobs = append(m.Jobs, a)
 		}
 	}
-	p.tell(sched.HostListed{Host: h.spec.Name, Msg: m})
+	p.tell(sched.HostListed{Host: h.name, Msg: m})
 }
 
 // look reads the attempts of another host for the dispatcher (X2).
@@ -221,5 +221,5 @@ func (p *helper) look(host string, ids []jobs.AttemptID) {
 	if h.answers() {
 		m = onfile.Look(h.disk, h.dir, runUID, host, ids)
 	}
-	p.tell(sched.HostLooked{Via: h.spec.Name, Msg: m})
+	p.tell(sched.HostLooked{Via: h.name, Msg: m})
 }

@@ -60,7 +60,7 @@ func (p *helper) beat(early bool) {
 	if w.calm() {
 		h.load = 0
 	}
-	p.tell(sched.HostBeat{Host: h.spec.Name, Beat: &hosts.Beat{Early: early, Load: [3]float64{h.load}, Busy: float64(ours) + h.load, Ours: float64(ours),
+	p.tell(sched.HostBeat{Host: h.name, Beat: &hosts.Beat{Early: early, Load: [3]float64{h.load}, Busy: float64(ours) + h.load, Ours: float64(ours),
 		MemFree: 4 << 30, DiskFree: -1, Running: len(p.running), Buffered: len(p.waiting), Uptime: h.uptime()}})
 }
 
@@ -121,6 +121,6 @@ func (p *helper) resolve(id jobs.AttemptID) {
 			p.over(id)
 			p.h.forget(id)
 		}
-		p.tell(sched.AttemptsProbed{Host: p.h.spec.Name, Msg: &hosts.Probed{Jobs: []hosts.ProbedJob{a}}})
+		p.tell(sched.AttemptsProbed{Host: p.h.name, Msg: &hosts.Probed{Jobs: []hosts.ProbedJob{a}}})
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"dcs-tui/dispatch/ring"
@@ -98,8 +99,9 @@ func (l *life) take() error {
 	w.checkTake(l, t, report)
 	l.inherits()
 	inv := w.inventory(t)
+	l.takeSet(inv)
 	for _, spec := range inv {
-		l.agents = append(l.agents, &agent{l: l, h: w.byName[spec.Name]})
+		l.agents = append(l.agents, &agent{l: l, spec: spec})
 	}
 	cfg := w.cfg
 	cfg.Seed = uint64(l.n)
@@ -117,16 +119,18 @@ func (l *life) take() error {
 // which damage has taken every record. Nothing can be known of such a host
 // (docs/reliability.md, what is not proved).
 func (w *World) inventory(t *jobs.Table) []*hosts.Host {
-	if len(w.inv) == 1 || !w.noise(8) {
-		return w.inv
+	list := w.set(t)
+	if len(list) < 2 || !w.noise(8) {
+		return list
 	}
-	out := w.tape.Draw(len(w.inv))
-	if t.Damaged && !mentions(t, w.inv[out].Name) {
-		return w.inv
+	out := w.tape.Draw(len(list))
+	name := list[out].Name
+	if _, asked := t.Inventory[name]; asked || t.Damaged && !mentions(t, name) {
+		return list
 	}
 	w.hit(leftOut)
-	w.logf("the inventory lacks %s", w.inv[out].Name)
-	return append(append([]*hosts.Host(nil), w.inv[:out]...), w.inv[out+1:]...)
+	w.logf("the inventory lacks %s", name)
+	return slices.Delete(list, out, out+1)
 }
 
 // mentions reports whether a record that is left names the host.

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"reflect"
-	"slices"
 	"strings"
 	"time"
 
@@ -17,7 +16,7 @@ import (
 // checkTake compares what a dispatcher begins with to the ledger.
 func (w *World) checkTake(l *life, t *jobs.Table, report *journal.Report) {
 	g := &w.ledger
-	l.heard, l.listed = map[string]time.Duration{}, map[*host]time.Duration{}
+	l.heard, l.listed, l.words = map[*host]time.Duration{}, map[*host]time.Duration{}, map[settles]bool{}
 	if w.unread {
 		w.unread = false
 		g.renew(w, t)
@@ -28,7 +27,8 @@ func (w *World) checkTake(l *life, t *jobs.Table, report *journal.Report) {
 	}
 	s := g.table
 	if t.Seq != s.Seq || t.Acked != s.Acked || t.Epoch != s.Epoch || t.Ended != s.Ended || t.Paused != s.Paused || t.Counts != s.Counts ||
-		!same(t.Cancels, s.Cancels) || !same(t.Requests, s.Requests) || !same(t.Hosts, s.Hosts) {
+		!same(t.Cancels, s.Cancels) || !same(t.Requests, s.Requests) || !same(t.Hosts, s.Hosts) ||
+		!same(t.Machines, s.Machines) || !same(t.At, s.At) || !same(t.Inventory, s.Inventory) {
 		w.broken(ReplayIsState, "epoch %d: %+v, and the journal says %+v", l.epoch, brief(t), brief(s))
 	}
 	if len(t.Jobs) != len(s.Jobs) {
@@ -112,14 +112,14 @@ func (w *World) checkRecord(l *life, r *jobs.Record) {
 		if l.asked {
 			w.broken(PauseHolds, "%s is launched", r.Attempt())
 		}
-		if l.removed[r.Host] {
-			w.broken(DrainedHolds, "%s is launched on %s, which was removed", r.Attempt(), r.Host)
-		}
+		w.checkPlace(l, r)
 		if l.drained[r.Host] {
 			w.broken(DrainedHolds, "%s is launched on %s", r.Attempt(), r.Host)
 		}
 	case jobs.KindLost:
 		w.checkLost(l, r)
+	case jobs.KindRunning, jobs.KindExited, jobs.KindSuperseded, jobs.KindCancelled:
+		w.checkSettled(l, r)
 	}
 }
 
@@ -130,12 +130,17 @@ func (w *World) checkLost(l *life, r *jobs.Record) {
 		if f != nil && f.alive {
 			w.broken(NotLostEarly, "%s is recorded as lost (%s), and it runs", r.Attempt(), r.Reason)
 		}
+		w.checkSettled(l, r)
 		return // it is taken for dead: that it never starts again is seen elsewhere
 	}
-	if w.byName[r.Host] == nil {
+	h := l.launchedOn(r.Attempt())
+	if w.damaged && h == nil {
+		h = w.machineOf(r.Host)
+	}
+	if h == nil {
 		return // after damage nobody knows where it was
 	}
-	silent, rule := l.now().Mono-l.heard[r.Host], w.byName[r.Host].spec.LostAfterOrDefault()
+	silent, rule := l.now().Mono-l.heard[h], w.patience[r.Host]
 	if silent < rule {
 		w.broken(NotLostEarly, "%s is given up (%s) after %v without a beat of %s", r.Attempt(), r.Reason, silent, r.Host)
 	}
@@ -144,14 +149,6 @@ func (w *World) checkLost(l *life, r *jobs.Record) {
 // heardBy keeps what a dispatcher has heard and was asked.
 func (w *World) heardBy(l *life, ev sched.Event) {
 	switch ev := ev.(type) {
-	case sched.HostBeat:
-		if !ev.Beat.Early && l.core.Linked(ev.Host) {
-			l.heard[ev.Host] = l.now().Mono
-		}
-	case sched.HostListed:
-		if ev.Msg.Last && ev.Msg.Why == "" {
-			l.listed[w.byName[ev.Host]] = w.now
-		}
 	case sched.Pause:
 		l.asked = ev.On
 	case sched.Cancel:
@@ -164,10 +161,7 @@ func (w *World) heardBy(l *life, ev sched.Event) {
 			w.heardBy(l, do)
 		}
 	case sched.SetHosts:
-		l.removed = map[string]bool{}
-		for _, h := range w.inv {
-			l.removed[h.Name] = !slices.Contains(ev.Hosts, h)
-		}
+		l.takeSet(ev.Hosts)
 	case sched.SetSlots, sched.DrainHost:
 		l.wished(ev)
 	}
@@ -176,10 +170,9 @@ func (w *World) heardBy(l *life, ev sched.Event) {
 // checkLimit looks at how many slots a host may have busy, as a dispatcher tells it. What
 // waits for the journal may be a little older than what was asked last.
 func (w *World) checkLimit(l *life, o sched.SetLimit) {
-	h := w.byName[o.Host]
-	most := max(h.slots, h.most)
+	most := w.most(o.Host)
 	if len(l.given) == 0 {
-		most = h.slots
+		most = w.ruled[o.Host]
 	}
 	if o.Slots < 0 || o.Slots > most {
 		w.broken(SlotsHold, "%s may have %d slots busy and has %d", o.Host, o.Slots, most)
@@ -199,11 +192,6 @@ func (w *World) checkLaunch(l *life, o *sched.Launch) {
 		if len(p.GPUs) != p.Spec.GPUs {
 			w.broken(SlotsHold, "%s gets GPUs %v and wants %d", p.Attempt, p.GPUs, p.Spec.GPUs)
 		}
-		for _, tag := range p.Spec.Tags {
-			if !slices.Contains(w.byName[o.Host].spec.Tags, tag) {
-				w.broken(RunsAsEdited, "%s leaves for %s and wants tag %s", p.Attempt, o.Host, tag)
-			}
-		}
 		if l.epoch != w.ledger.epoch {
 			continue // another has taken over: whether it starts is what counts
 		}
@@ -216,14 +204,14 @@ func (w *World) checkLaunch(l *life, o *sched.Launch) {
 // checkAccepted looks at a launch that a host takes.
 func (w *World) checkAccepted(h *host, epoch int, ids []jobs.AttemptID) {
 	if epoch < h.fence {
-		w.broken(FencedChanges, "%s takes %v from epoch %d and knows epoch %d", h.spec.Name, ids, epoch, h.fence)
+		w.broken(FencedChanges, "%s takes %v from epoch %d and knows epoch %d", h.name, ids, epoch, h.fence)
 	}
 }
 
 // checkKill looks at a kill that a host carries out.
 func (w *World) checkKill(from *life, h *host, id jobs.AttemptID) {
 	if from.epoch < h.fence {
-		w.broken(FencedChanges, "%s ends %s for epoch %d and knows epoch %d", h.spec.Name, id, from.epoch, h.fence)
+		w.broken(FencedChanges, "%s ends %s for epoch %d and knows epoch %d", h.name, id, from.epoch, h.fence)
 	}
 }
 

@@ -94,7 +94,7 @@ func (l *life) found(t *jobs.Table) (all []sched.Found) {
 // entered reports whether the record of a launch is not that of a new one: the host
 // already had the attempt, or its claim or tombstone, and the earlier record was lost.
 func (w *World) entered(r *jobs.Record) bool {
-	h, id := w.byName[r.Host], r.Attempt()
+	h, id := w.machineOf(r.Host), r.Attempt()
 	return w.damaged && h != nil && (h.took[id] || h.claimed(id))
 }
 
@@ -136,6 +136,7 @@ func (g *ledger) renew(w *World, t *jobs.Table) {
 	}
 	g.seqs, g.seq, g.acked, g.ended = seqs, t.Seq, t.Acked, t.Ended
 	g.paused = t.Paused
+	g.hosts = maps.Clone(t.Inventory)
 	g.wishes = map[string]jobs.HostWish{}
 	for name, wish := range t.Hosts {
 		g.wishes[name] = wish
@@ -171,5 +172,6 @@ func clone(t *jobs.Table) *jobs.Table {
 		c.Jobs[i].Attempts = as
 	}
 	c.Cancels, c.Requests, c.Hosts, c.Late = maps.Clone(t.Cancels), maps.Clone(t.Requests), maps.Clone(t.Hosts), maps.Clone(t.Late)
+	c.Machines, c.At, c.Inventory = maps.Clone(t.Machines), maps.Clone(t.At), maps.Clone(t.Inventory)
 	return &c
 }

@@ -21,7 +21,8 @@ var batterAll bool
 
 // newWorld draws the hosts, the jobs and the run's options.
 func newWorld(t *Tape, verbose bool) *World {
-	w := &World{tape: t, verbose: verbose, byName: map[string]*host{}, server: memdisk.New(), share: memdisk.New(), faults: make([]int, len(plagues))}
+	w := &World{tape: t, verbose: verbose, at: map[string]*host{}, known: map[string]*hosts.Host{}, ruled: map[string]int{}, given: map[string]int{}, patience: map[string]time.Duration{},
+		server: memdisk.New(), share: memdisk.New(), faults: make([]int, len(plagues))}
 	w.share.NamesDurable = true
 	w.server.NamesDurable = t.Draw(2) == 0
 	w.truth.init()
@@ -77,21 +78,13 @@ func (w *World) drawHost(i int) {
 	if i == 1 && spec.GPUs > 0 {
 		spec.Link, spec.File = "local", "hosts.toml" // of an inventory: the hybrid order (D5), and no more than its slots when alone
 	}
-	h := &host{w: w, spec: spec, idx: i, slots: spec.Slots.Fixed, shared: t.Draw(4) != 3, boot: 1, spoolBoot: 1, cuts: map[*machine]int{}, bootedAt: -w.between(time.Hour, 20*time.Hour)}
-	if h.shared {
-		h.disk, h.dir = w.share.Mount(spec.Name), "/share"
-	} else {
-		h.disk, h.dir = memdisk.New().Mount(spec.Name), "/local"
-	}
 	if i == 0 {
 		mustMkdir(w.share.Mount("maker"), "/share", "/share/attempts", "/share/attempts/000")
 	}
-	if !h.shared {
-		mustMkdir(h.disk, "/local", "/local/attempts", "/local/attempts/000")
-	}
+	_, address := w.newMachine(spec.Name, spec.GPUs)
+	spec.Addresses = []string{address}
 	w.inv = append(w.inv, spec)
-	w.hosts = append(w.hosts, h)
-	w.byName[spec.Name] = h
+	w.knows(spec)
 }
 
 var jobOptions = []*jobs.Options{

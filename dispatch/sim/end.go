@@ -39,13 +39,15 @@ func (w *World) atEnd() {
 		}
 	}
 	for id := range jobs.ID(len(w.specs)) {
-		if live := w.truth.live[id+1]; len(live) > 0 {
-			w.broken(NothingLeft, "%s is alive", live[0])
+		for _, live := range w.truth.live[id+1] {
+			if w.cleaned(w.truth.of(live).host) {
+				w.broken(NothingLeft, "%s is alive", live)
+			}
 		}
 	}
 	for _, h := range w.hosts {
-		if len(h.in) > 0 {
-			w.broken(NothingLeft, "%s waits in the spool of %s", h.in[0].id, h.spec.Name)
+		if len(h.in) > 0 && w.cleaned(h) {
+			w.broken(NothingLeft, "%s waits in the spool of %s", h.in[0].id, h.name)
 		}
 	}
 }

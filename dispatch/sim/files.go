@@ -14,7 +14,7 @@ import (
 // The files of attempts, as hosts make and read them: real status files.
 
 func (h *host) token(id jobs.AttemptID, tombstone bool) *attempts.Claim {
-	return &attempts.Claim{Tombstone: tombstone, Run: runUID, Attempt: id, Host: h.spec.Name, By: "1.1.1", Boot: h.bootID(), At: h.stamp()}
+	return &attempts.Claim{Tombstone: tombstone, Run: runUID, Attempt: id, Host: h.name, By: "1.1.1", Boot: h.bootID(), At: h.stamp()}
 }
 
 // claim creates the status file of an attempt, with the claim or a tombstone and the bytes
@@ -96,7 +96,7 @@ func (h *host) tombstone(id jobs.AttemptID) attempts.Fate {
 // claimed reports whether the host has made a claim or a tombstone, and makes none.
 func (h *host) claimed(id jobs.AttemptID) bool {
 	f, err := h.look(id)
-	return err == nil && f.Claim.Host == h.spec.Name
+	return err == nil && f.Claim.Host == h.name
 }
 
 // touch writes the beat file, as supervisors do every 10 s while they run jobs.
@@ -107,7 +107,7 @@ func (h *host) touch() {
 	}
 	h.beat = w.now
 	if h.answers() && w.now >= h.sealed {
-		if f, err := h.disk.OpenFile(attempts.BeatFile(h.dir, h.spec.Name), os.O_WRONLY|os.O_CREATE, 0o600); err == nil {
+		if f, err := h.disk.OpenFile(attempts.BeatFile(h.dir, h.name), os.O_WRONLY|os.O_CREATE, 0o600); err == nil {
 			_, _ = f.WriteAt([]byte(strings.Repeat("0", 9)+h.beat.String()+" "+h.bootID()+"\n"), 0)
 			f.Close()
 		}

@@ -61,10 +61,10 @@ func (h *host) startHelper(a *agent) *helper {
 	p.generation, p.alive = h.generation, true
 	h.helper = p
 	if h.generation == 1 || h.spoolBoot != h.boot {
-		h.limit = h.slots // later ones begin with what the last was told
+		h.limit = a.spec.Slots.Fixed // later ones begin with what the last was told
 	}
-	p.hello = h.hello()
-	w.logf("%s has a helper of epoch %d", h.spec.Name, p.epoch)
+	p.hello = h.hello(a.spec)
+	w.logf("%s has a helper of epoch %d", h.name, p.epoch)
 	p.adopt()
 	p.beats(true)
 	return p
@@ -94,7 +94,7 @@ func (p *helper) adopt() {
 	}
 	p.recount()
 	if len(gone) > 0 {
-		p.tell(sched.AttemptsWithdrawn{Host: h.spec.Name, Msg: &hosts.Withdrawn{Attempts: gone, Why: "its lease ran out before a slot was free"}})
+		p.tell(sched.AttemptsWithdrawn{Host: h.name, Msg: &hosts.Withdrawn{Attempts: gone, Why: "its lease ran out before a slot was free"}})
 	}
 	var started []hosts.StartedJob
 	for _, r := range h.runs {
@@ -103,7 +103,7 @@ func (p *helper) adopt() {
 		}
 	}
 	if started != nil {
-		p.tell(sched.AttemptsStarted{Host: h.spec.Name, Msg: &hosts.Started{Jobs: started}})
+		p.tell(sched.AttemptsStarted{Host: h.name, Msg: &hosts.Started{Jobs: started}})
 	}
 	h.w.after(0, h.fill)
 }
@@ -138,9 +138,9 @@ func (p *helper) leave(why string) {
 		return
 	}
 	h := p.h
-	h.w.logf("the helper of epoch %d on %s leaves: %s", p.epoch, h.spec.Name, why)
+	h.w.logf("the helper of epoch %d on %s leaves: %s", p.epoch, h.name, why)
 	if h.fence > p.epoch {
-		p.tell(sched.HostRefused{Host: h.spec.Name, Msg: &hosts.Refused{FencedBy: h.fence, Why: "a newer dispatcher owns this run"}})
+		p.tell(sched.HostRefused{Host: h.name, Msg: &hosts.Refused{FencedBy: h.fence, Why: "a newer dispatcher owns this run"}})
 	}
 	p.die(why)
 }
@@ -154,7 +154,7 @@ func (p *helper) die(why string) {
 }
 
 func broken(h *host, why string) error {
-	return &hosts.Error{Host: h.spec.Name, Class: hosts.Broken, Err: errors.New(why)}
+	return &hosts.Error{Host: h.name, Class: hosts.Broken, Err: errors.New(why)}
 }
 
 // fenced returns the epoch that keeps it from acting on an order, 0 if none does.
@@ -166,7 +166,7 @@ func (p *helper) fenced(epoch int) int {
 }
 
 func (p *helper) refuse(ids []jobs.AttemptID, by int) {
-	p.tell(sched.HostRefused{Host: p.h.spec.Name, Msg: &hosts.Refused{Attempts: ids, FencedBy: by,
+	p.tell(sched.HostRefused{Host: p.h.name, Msg: &hosts.Refused{Attempts: ids, FencedBy: by,
 		Why: fmt.Sprintf("a newer dispatcher (epoch %d) owns this run", by)}})
 }
 
@@ -178,7 +178,7 @@ func (p *helper) launch(m *hosts.Launch, placed []sched.Placed) {
 		ids[i] = placed[i].Attempt
 	}
 	refuse := func(why string) {
-		p.tell(sched.HostRefused{Host: h.spec.Name, Msg: &hosts.Refused{Attempts: ids, Why: why}})
+		p.tell(sched.HostRefused{Host: h.name, Msg: &hosts.Refused{Attempts: ids, Why: why}})
 	}
 	switch by := p.fenced(m.Epoch); {
 	case by != 0:
@@ -198,7 +198,7 @@ func (p *helper) launch(m *hosts.Launch, placed []sched.Placed) {
 			refuse("the launch came too late")
 		}
 		if known != nil {
-			p.tell(sched.AttemptsProbed{Host: h.spec.Name, Msg: &hosts.Probed{Jobs: known}})
+			p.tell(sched.AttemptsProbed{Host: h.name, Msg: &hosts.Probed{Jobs: known}})
 		}
 		return
 	case p.superseded():
@@ -226,7 +226,7 @@ func (p *helper) launch(m *hosts.Launch, placed []sched.Placed) {
 		p.waiting.add(j.Attempt)
 	}
 	if known != nil {
-		p.tell(sched.AttemptsProbed{Host: h.spec.Name, Msg: &hosts.Probed{Jobs: known}})
+		p.tell(sched.AttemptsProbed{Host: h.name, Msg: &hosts.Probed{Jobs: known}})
 	}
 	if ids != nil {
 		refuse("the spool could not take it: no space left on device")

@@ -14,10 +14,10 @@ import (
 // helper that serves it at present is in helper.go, its supervisors in start.go.
 type host struct {
 	w      *World
-	spec   *hosts.Host
+	name   string // of the host behind which it is
 	idx    int
-	slots  int            // by its rule
-	most   int            // that it was ever given
+	id     string
+	gpus   int
 	shared bool           // it sees the run directory
 	disk   *memdisk.Mount // where its attempts are
 	dir    string
@@ -65,14 +65,15 @@ type done struct {
 }
 
 func (h *host) uptime() time.Duration { return h.w.now - h.bootedAt }
-func (h *host) bootID() string        { return fmt.Sprintf("boot%d", h.boot) }
+func (h *host) bootID() string        { return fmt.Sprintf("boot%d.%d", h.idx, h.boot) }
 func (h *host) stamp() jobs.Stamp     { return wallStart + jobs.Stamp(h.w.now+h.wall) }
 func (h *host) answers() bool         { return h.w.now >= h.wedged }
 
-func (h *host) hello() *hosts.Hello {
+func (h *host) hello(spec *hosts.Host) *hosts.Hello {
 	return &hosts.Hello{
-		Version: hosts.ProtocolVersion, BootID: h.bootID(), Uptime: h.uptime(), Cores: h.slots + 1, Slots: h.slots,
-		MemBytes: 8 << 30, GPUs: h.spec.GPUs, Shared: h.shared, Dir: h.dir, WallClock: h.stamp(),
+		Version: hosts.ProtocolVersion, BootID: h.bootID(), Uptime: h.uptime(), Cores: spec.Slots.Fixed + 1, Slots: spec.Slots.Fixed,
+		Machine:  h.id,
+		MemBytes: 8 << 30, GPUs: h.gpus, Shared: h.shared, Dir: h.dir, WallClock: h.stamp(),
 	}
 }
 
@@ -102,7 +103,7 @@ func (h *host) cut(d time.Duration, from ...*machine) {
 // still there; what its disks had not written may be lost.
 func (h *host) reboot(off time.Duration) {
 	w := h.w
-	w.logf("%s goes down", h.spec.Name)
+	w.logf("%s goes down", h.name)
 	h.cut(off, w.machines...)
 	if p := h.helper; p != nil && p.alive {
 		p.alive = false

@@ -97,6 +97,6 @@ func (l *life) fence(by int) {
 func (l *life) look(o sched.Look) {
 	w := l.w
 	w.after(w.between(time.Millisecond, 50*time.Millisecond), func() {
-		l.tell(sched.HostLooked{Msg: onfile.Look(l.share, "/share", runUID, o.Host, o.Attempts)})
+		l.tellFrom(nil, sched.HostLooked{Msg: onfile.Look(l.share, "/share", runUID, o.Host, o.Attempts)})
 	})
 }

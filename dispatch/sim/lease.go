@@ -41,7 +41,7 @@ func (p *helper) takeBackAll() {
 		}
 	}
 	if gone != nil {
-		p.tell(sched.AttemptsWithdrawn{Host: p.h.spec.Name, Msg: &hosts.Withdrawn{Attempts: gone, Why: "its lease ran out before a slot was free"}})
+		p.tell(sched.AttemptsWithdrawn{Host: p.h.name, Msg: &hosts.Withdrawn{Attempts: gone, Why: "its lease ran out before a slot was free"}})
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"dcs-tui/dispatch/sched"
+	"dcs-tui/hosts"
 	"dcs-tui/jobs"
 )
 
@@ -23,7 +24,7 @@ func (l *life) leave(end bool) {
 	l.w.after(farewell, l.close)
 	used := l.used()
 	for _, a := range l.agents {
-		a.bye, a.end, a.clean = true, end, !end || !used[a.h.spec.Name]
+		a.bye, a.end, a.clean = true, end, !end || !used[a.spec.Name]
 		switch {
 		case a.link != nil:
 			a.sayBye()
@@ -93,7 +94,11 @@ func (l *life) close() {
 		}
 		unclean := 0
 		for name := range l.used() { // also hosts that are not in this inventory
-			if a := l.agent(name); name != "" && (a == nil || !a.clean) {
+			a := l.agent(name)
+			if a == nil && !slices.ContainsFunc(l.w.set(l.core.Table()), func(s *hosts.Host) bool { return s.Name == name }) {
+				continue // it was removed for good
+			}
+			if name != "" && (a == nil || !a.clean) {
 				unclean++
 			}
 		}

@@ -34,6 +34,8 @@ type ledger struct {
 	paused   bool                     // launching is paused by a person, according to the newest record
 	wished   bool                     // and that is to be compared with what the core makes of it
 	ended    bool
+	machines map[string]string // by name: the machine behind it, as recorded last
+	hosts    map[string]jobs.HostRequest
 }
 
 // journalBytes is one file of the journal.
@@ -47,7 +49,7 @@ type journalBytes struct {
 
 func (g *ledger) init() {
 	g.table, g.requests, g.wishes, g.seqs = &jobs.Table{}, map[string]int{}, map[string]jobs.HostWish{}, map[int64]jobs.ID{}
-	g.caused = map[string]int{}
+	g.caused, g.machines, g.hosts = map[string]int{}, map[string]string{}, map[string]jobs.HostRequest{}
 	g.byExit = map[int64]bool{}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"dcs-tui/dispatch/ring"
 	"dcs-tui/dispatch/sched"
+	"dcs-tui/hosts"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
@@ -46,8 +47,8 @@ type life struct {
 	doom   doom
 	wakeAt time.Duration // true time of the next tick that is planned; 0: none
 
-	heard    map[string]time.Duration // its Mono of the last beat of each host
-	listed   map[*host]time.Duration  // when each told all that it has
+	heard    map[*host]time.Duration // its Mono of the last beat of each machine
+	listed   map[*host]time.Duration // when each told all that it has
 	drained  map[string]bool
 	given    map[string]int // slots, by people
 	handed   map[jobs.AttemptID]bool
@@ -59,8 +60,9 @@ type life struct {
 	beatAt   time.Duration
 	fencedBy int
 	finish   *sched.Finish
-	removed  map[string]bool // hosts that are not in the set any more
-	last     bool            // it knows that no more jobs will come
+	specs    map[string]*hosts.Host // its hosts, as its core was last told
+	words    map[settles]bool       // who has told of which attempts
+	last     bool                   // it knows that no more jobs will come
 	leaving  bool
 	closing  bool
 	left     int // agents that have gone
@@ -242,7 +244,7 @@ func (l *life) confirm(name string, uptime time.Duration) {
 
 func (l *life) agent(name string) *agent {
 	for _, a := range l.agents {
-		if a.h.spec.Name == name {
+		if a.spec.Name == name {
 			return a
 		}
 	}
@@ -295,8 +297,10 @@ func (l *life) carryOut(o sched.Order) {
 			return
 		}
 	case sched.Configure:
-		if l.agent(o.Host) == nil && !l.leaving {
-			l.agents = append(l.agents, &agent{l: l, h: l.w.byName[o.Host]})
+		if a := l.agent(o.Host); a != nil {
+			a.spec = o.Spec
+		} else if !l.leaving {
+			l.agents = append(l.agents, &agent{l: l, spec: o.Spec})
 		}
 		return
 	case sched.Leave:

@@ -67,7 +67,7 @@ func (k *link) report(ev sched.Event) {
 					k.early = append(k.early, ev)
 					return
 				}
-				k.a.l.tell(ev)
+				k.a.l.tellFrom(k.h, ev)
 			})
 		})
 	}
@@ -76,7 +76,7 @@ func (k *link) report(ev sched.Event) {
 // flush passes on what came before the dispatcher had taken the hello in.
 func (k *link) flush() {
 	for _, ev := range k.early {
-		k.a.l.tell(ev)
+		k.a.l.tellFrom(k.h, ev)
 	}
 	k.early = nil
 }

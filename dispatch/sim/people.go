@@ -214,7 +214,7 @@ func askControlByFile(w *World) bool {
 	}
 	r := sched.Request{Name: fmt.Sprintf("request%d", len(w.people.requests)+1), Text: "asked for"}
 	h := w.hosts[w.tape.Draw(len(w.hosts))]
-	name := h.spec.Name
+	name := h.name
 	back := func(ev sched.Event, gone func(t *jobs.Table) bool) {
 		w.takeBack(w.between(time.Second, 60*time.Second), ev, gone)
 	}

@@ -12,7 +12,7 @@ import (
 func show(ev sched.Event) string {
 	switch ev := ev.(type) {
 	case sched.HostUp:
-		return fmt.Sprintf("{%s up %v boot %s}", ev.Host, ev.Hello.Uptime, ev.Hello.BootID)
+		return fmt.Sprintf("{%s up %v boot %s %s}", ev.Host, ev.Hello.Uptime, ev.Hello.BootID, ev.Hello.Machine)
 	case sched.HostRefused:
 		return fmt.Sprintf("{%s %+v}", ev.Host, *ev.Msg)
 	case sched.AttemptsStarted:

@@ -28,7 +28,7 @@ func (h *host) fill() {
 func (h *host) lapsed(id jobs.AttemptID) {
 	h.fifo(func(p *helper) {
 		p.over(id)
-		p.tell(sched.AttemptsWithdrawn{Host: h.spec.Name, Msg: &hosts.Withdrawn{Attempts: []jobs.AttemptID{id}, Why: "its lease ran out before a slot was free"}})
+		p.tell(sched.AttemptsWithdrawn{Host: h.name, Msg: &hosts.Withdrawn{Attempts: []jobs.AttemptID{id}, Why: "its lease ran out before a slot was free"}})
 	})
 }
 
@@ -52,7 +52,7 @@ func (h *host) prepare(r *run) {
 	}
 	if err := h.claim(r.s.id, false); err != nil {
 		h.drop(r)
-		w.logf("%s does not claim %s: %v", h.spec.Name, r.s.id, err)
+		w.logf("%s does not claim %s: %v", h.name, r.s.id, err)
 		h.fifo(func(p *helper) {
 			p.waiting.del(r.s.id)
 			p.answer([]jobs.AttemptID{r.s.id})
@@ -70,7 +70,7 @@ func (h *host) prepare(r *run) {
 func (h *host) refused(id jobs.AttemptID, why string) {
 	h.fifo(func(p *helper) {
 		p.over(id)
-		p.tell(sched.HostRefused{Host: h.spec.Name, Msg: &hosts.Refused{Attempts: []jobs.AttemptID{id}, Why: why}})
+		p.tell(sched.HostRefused{Host: h.name, Msg: &hosts.Refused{Attempts: []jobs.AttemptID{id}, Why: why}})
 	})
 }
 
@@ -93,7 +93,7 @@ func (h *host) begin(r *run) {
 	h.fifo(func(p *helper) {
 		p.waiting.del(r.s.id)
 		p.running.add(r.s.id)
-		p.tell(sched.AttemptsStarted{Host: h.spec.Name, Msg: &hosts.Started{Jobs: []hosts.StartedJob{{Attempt: r.s.id, Slot: r.slot, At: r.started}}}})
+		p.tell(sched.AttemptsStarted{Host: h.name, Msg: &hosts.Started{Jobs: []hosts.StartedJob{{Attempt: r.s.id, Slot: r.slot, At: r.started}}}})
 	})
 	d, o := h.fate(r)
 	w.after(d, func() {
@@ -177,6 +177,6 @@ func (h *host) seal(r *run) {
 func (h *host) reportExit(r *run) {
 	h.fifo(func(p *helper) {
 		p.over(r.s.id)
-		p.tell(sched.AttemptsEnded{Host: h.spec.Name, Msg: &hosts.Exits{Jobs: []hosts.ExitedJob{{Attempt: r.s.id, Slot: r.slot, Outcome: *r.outcome}}}})
+		p.tell(sched.AttemptsEnded{Host: h.name, Msg: &hosts.Exits{Jobs: []hosts.ExitedJob{{Attempt: r.s.id, Slot: r.slot, Outcome: *r.outcome}}}})
 	})
 }

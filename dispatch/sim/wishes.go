@@ -12,7 +12,7 @@ import (
 
 func askDrainHost(w *World) bool {
 	h := w.hosts[w.tape.Draw(len(w.hosts))]
-	name, now := h.spec.Name, w.tape.Draw(2) == 1
+	name, now := h.name, w.tape.Draw(2) == 1
 	if !w.ask(func(l *life) sched.Event { return sched.DrainHost{Host: name, On: true, Now: now} }) {
 		return false
 	}
@@ -23,32 +23,12 @@ func askDrainHost(w *World) bool {
 // askSlots gives a host other slots than its rule, for a time.
 func askSlots(w *World) bool {
 	h := w.hosts[w.tape.Draw(len(w.hosts))]
-	name, n := h.spec.Name, 1+w.tape.Draw(8)
+	name, n := h.name, 1+w.tape.Draw(8)
 	if !w.ask(func(l *life) sched.Event { return sched.SetSlots{Host: name, Slots: n} }) {
 		return false
 	}
 	w.takeBack(w.between(time.Second, 90*time.Second), sched.SetSlots{Host: name}, func(t *jobs.Table) bool { return t.Hosts[name].Slots == 0 })
 	return true
-}
-
-// changeHosts removes a host from the set, and adds it again later: before it has left, or
-// afterwards.
-func changeHosts(w *World) bool {
-	out := w.tape.Draw(len(w.inv))
-	if !w.ask(func(*life) sched.Event { return sched.SetHosts{Hosts: slices.Delete(slices.Clone(w.inv), out, out+1)} }) {
-		return false
-	}
-	w.wholeSet(w.between(time.Second, 90*time.Second))
-	return true
-}
-
-// wholeSet gives every host to whoever dispatches then.
-func (w *World) wholeSet(after time.Duration) {
-	w.after(after, func() {
-		if !w.ask(func(*life) sched.Event { return sched.SetHosts{Hosts: slices.Clone(w.inv)} }) {
-			w.wholeSet(5 * time.Second)
-		}
-	})
 }
 
 // takeBack tells whoever dispatches then, and again, until nothing of the wish is left,
@@ -97,8 +77,7 @@ func (l *life) wished(ev sched.Event) {
 			return
 		}
 		l.given[ev.Host] = ev.Slots
-		h := l.w.byName[ev.Host]
-		h.most = max(h.most, ev.Slots)
+		l.w.given[ev.Host] = max(l.w.given[ev.Host], ev.Slots)
 	case sched.DrainHost:
 		if !known(ev.Host) {
 			return

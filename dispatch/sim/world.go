@@ -19,16 +19,21 @@ type World struct {
 	agenda  agenda
 
 	cfg   sched.Config
-	inv   []*hosts.Host
-	specs []*jobs.Spec // all that people are going to submit
-	fed   int          // of them, submitted
+	inv   []*hosts.Host // of the inventory file at present; never changed in place
+	specs []*jobs.Spec  // all that people are going to submit
+	fed   int           // of them, submitted
 
-	server   *memdisk.Server // of the run directory
-	share    *memdisk.Server // of the attempts' shared directory
-	machines []*machine      // that a dispatcher may run on
-	hosts    []*host
-	byName   map[string]*host
-	life     *life // the dispatcher that runs; nil while there is none
+	server   *memdisk.Server          // of the run directory
+	share    *memdisk.Server          // of the attempts' shared directory
+	machines []*machine               // that a dispatcher may run on
+	hosts    []*host                  // every machine that is or was behind the name of a host
+	at       map[string]*host         // by address
+	extra    int                      // hosts that were added
+	known    map[string]*hosts.Host   // by name: as it was known last
+	ruled    map[string]int           // by name: the most slots that it ever had by its rule …
+	given    map[string]int           // … and by people
+	patience map[string]time.Duration // by name: the shortest lost_after that it ever had
+	life     *life                    // the dispatcher that runs; nil while there is none
 	lives    []*life
 	takes    int  // how many of them took the run over; a full disk keeps many from it
 	coming   bool // a dispatcher is going to start

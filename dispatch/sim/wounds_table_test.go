@@ -59,6 +59,11 @@ var wounds = []wound{
 		{"	c.heedWishes()\n", ""}}},
 	{name: "a removed host's jobs are queued again at once", file: "dispatch/sched/inventory.go", edits: []edit{
 		{"	h.withdrawAll()\n}\n\n// changeHost", "	h.withdrawAll()\n	for h.head != nil {\n		c.lose(h.head, \"its host is removed\")\n	}\n}\n\n// changeHost"}}},
+	{name: "settled by the machine at the new address", file: "dispatch/sched/inventory.go", edits: []edit{
+		{"	if was == machine {\n		return\n	}\n	known", "	if h.machine = machine; was != machine {\n		return\n	}\n	known"},
+		{"	return h.spec.Name == name && (machine == 0 || h.machine == machine)", "	return h.spec.Name == name"}}},
+	{name: "a reload forgets a host added by request", file: "hosts/inventory_add.go", edits: []edit{
+		{"		if names[name] || asked[name].Removed {", "		if len(inv.Hosts) > 0 {"}}},
 	{name: "a drained host gets jobs", file: "dispatch/sched/host.go", edits: []edit{
 		{" && !h.draining && !h.rest.resting", " && !h.rest.resting"}}},
 	{name: "a timeout says nothing of harder jobs", file: "dispatch/sched/domino.go", edits: []edit{
@@ -99,6 +104,8 @@ var wounds = []wound{
 	// The simulated hosts: what helper and supervisor promise.
 	{name: "host: no claim, and a launch is taken twice", file: "dispatch/sim/files.go", edits: []edit{
 		{"		return err\n	}\n	return h.writeTo(f, h.token(id, tombstone)", "		return nil\n	}\n	return h.writeTo(f, h.token(id, tombstone)"}}},
+	{name: "host: a new machine has the id of the old one", file: "dispatch/sim/host.go", edits: []edit{
+		{"Machine:  h.id,", "Machine:  h.name,"}}},
 	{name: "host: the epoch is ignored", file: "dispatch/sim/helper.go", edits: []edit{
 		{"	if p.h.fence > epoch {\n		return p.h.fence\n	}\n	return 0", "	return 0"},
 		{"	if h.fence > p.epoch {\n		p.refused = h.fence\n		return p\n	}\n	h.fence = p.epoch\n", "	h.fence = max(h.fence, p.epoch)\n"}}, seeds: 3000},
@@ -117,6 +124,6 @@ var wounds = []wound{
 	{name: "host: more slots busy than there are", file: "dispatch/sim/start.go", edits: []edit{
 		{" <= h.limit {\n		s := h.in[0]", " <= h.limit+1 {\n		s := h.in[0]"}}, seeds: 3000},
 	{name: "host: an outcome is reported before it is known", file: "dispatch/sim/start.go", edits: []edit{
-		{"		p.tell(sched.AttemptsStarted{Host: h.spec.Name, Msg: &hosts.Started{Jobs: []hosts.StartedJob{{Attempt: r.s.id, Slot: r.slot, At: r.started}}}})\n",
-			"		p.tell(sched.AttemptsEnded{Host: h.spec.Name, Msg: &hosts.Exits{Jobs: []hosts.ExitedJob{{Attempt: r.s.id, Outcome: jobs.Outcome{Started: r.started, Ended: r.started}}}}})\n"}}},
+		{"		p.tell(sched.AttemptsStarted{Host: h.name, Msg: &hosts.Started{Jobs: []hosts.StartedJob{{Attempt: r.s.id, Slot: r.slot, At: r.started}}}})\n",
+			"		p.tell(sched.AttemptsEnded{Host: h.name, Msg: &hosts.Exits{Jobs: []hosts.ExitedJob{{Attempt: r.s.id, Outcome: jobs.Outcome{Started: r.started, Ended: r.started}}}}})\n"}}},
 }

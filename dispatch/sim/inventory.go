@@ -1,0 +1,380 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/rundir/memdisk"
+)
+
+// The set of hosts changes during a run (B5, D7): people edit the inventory file, and ask
+// for hosts beside it. A host's address leads to a machine, and that may become another
+// one, with or without a change of the file. A machine that no host's address leads to any
+// more goes on with what it has, and may come back.
+//
+// A world whose journal is damaged keeps its machines: what any machine of a name says
+// counts there, because the record of its machine may be what was lost
+// (docs/reliability.md, what is not proved).
+
+// newMachine makes a machine that can be behind a name, and its address.
+func (w *World) newMachine(name string, gpus int) (h *host, address string) {
+	n := len(w.hosts) + 1
+	h = &host{w: w, name: name, gpus: gpus, idx: n - 1, id: fmt.Sprintf("machine%d", n), shared: w.tape.Draw(4) != 3,
+		boot: 1, spoolBoot: 1, cuts: map[*machine]int{}, bootedAt: w.now - w.between(time.Hour, 20*time.Hour)}
+	if h.shared {
+		h.disk, h.dir = w.share.Mount(h.id), "/share"
+	} else {
+		h.disk, h.dir = memdisk.New().Mount(h.id), "/local"
+		mustMkdir(h.disk, "/local", "/local/attempts", "/local/attempts/000")
+	}
+	address = fmt.Sprintf("address%d", n)
+	w.hosts, w.at[address] = append(w.hosts, h), h
+	return h, address
+}
+
+// behind returns the machine to which a host's address leads.
+func (w *World) behind(spec *hosts.Host) *host { return w.at[spec.Addresses[0]] }
+
+// machineOf returns the machine that is behind a name at present, be the host in the
+// inventory or not.
+func (w *World) machineOf(name string) *host {
+	if s := w.known[name]; s != nil {
+		return w.behind(s)
+	}
+	return nil
+}
+
+// knows notes what is allowed of a host that has this specification from now on.
+func (w *World) knows(s *hosts.Host) {
+	w.known[s.Name] = s
+	w.ruled[s.Name] = max(w.ruled[s.Name], s.Slots.Fixed)
+	if least, ok := w.patience[s.Name]; !ok || s.LostAfterOrDefault() < least {
+		w.patience[s.Name] = s.LostAfterOrDefault()
+	}
+}
+
+// most returns how many slots a host was ever given, by its rule or by people.
+func (w *World) most(name string) int { return max(w.ruled[name], w.given[name]) }
+
+// set returns the hosts of the run, as the program makes them of the file and what people
+// asked for.
+func (w *World) set(t *jobs.Table) []*hosts.Host {
+	list, _, errs := (&hosts.Inventory{Hosts: w.inv}).With(t.Inventory, nil)
+	if errs != nil {
+		panic(errs[0])
+	}
+	return list
+}
+
+// giveSet gives the set to whoever dispatches. A later dispatcher reads it itself.
+func (w *World) giveSet() {
+	if l := w.life; l != nil && l.ring != nil {
+		l.hear(func() { l.step(sched.SetHosts{Hosts: w.set(w.ledger.table)}) })
+	}
+}
+
+// takeSet notes the hosts that a core has from now on.
+func (l *life) takeSet(list []*hosts.Host) {
+	w := l.w
+	l.specs = map[string]*hosts.Host{}
+	for _, s := range list {
+		l.specs[s.Name] = s
+		w.knows(s)
+	}
+	if l.epoch != w.ledger.epoch {
+		return
+	}
+	for name, asked := range w.ledger.hosts {
+		if s := l.specs[name]; (s == nil) != asked.Removed {
+			w.broken(AskedHostsStay, "people asked for %s (removed: %v), and the set does not follow", name, asked.Removed)
+		}
+	}
+}
+
+// settles is a machine's word, or that of files, on an attempt.
+type settles struct {
+	id   jobs.AttemptID
+	from *host // nil: files in the shared directory
+}
+
+// tellFrom passes a report of a machine on, and keeps in mind who told of what.
+func (l *life) tellFrom(h *host, ev sched.Event) {
+	l.hearing(func() {
+		var from = h
+		var ids []jobs.AttemptID
+		switch ev := ev.(type) {
+		case sched.HostBeat:
+			if !ev.Beat.Early && l.core.Linked(ev.Host) {
+				l.heard[h] = l.now().Mono
+			}
+		case sched.HostListed:
+			if ev.Msg.Last && ev.Msg.Why == "" {
+				l.listed[h] = l.w.now
+			}
+			for _, p := range ev.Msg.Jobs {
+				ids = append(ids, p.Attempt)
+			}
+		case sched.HostLooked:
+			from = nil
+			l.looked(ev)
+		case sched.HostRefused:
+			ids = ev.Msg.Attempts
+		case sched.AttemptsWithdrawn:
+			ids = ev.Msg.Attempts
+		case sched.AttemptsProbed:
+			for _, p := range ev.Msg.Jobs {
+				ids = append(ids, p.Attempt)
+			}
+		case sched.AttemptsStarted:
+			for _, s := range ev.Msg.Jobs {
+				ids = append(ids, s.Attempt)
+			}
+		case sched.AttemptsEnded:
+			for _, x := range ev.Msg.Jobs {
+				ids = append(ids, x.Attempt)
+			}
+		}
+		for _, id := range ids {
+			l.words[settles{id, from}] = true
+		}
+	})
+	l.tell(ev)
+}
+
+// looked keeps in mind what files say of attempts: they are the same for every machine.
+func (l *life) looked(ev sched.HostLooked) {
+	for _, x := range ev.Msg.Jobs {
+		l.words[settles{x.Attempt, nil}] = true
+	}
+	for _, id := range slices.Concat(ev.Msg.Runs, ev.Msg.Never) {
+		l.words[settles{id, nil}] = true
+	}
+}
+
+// sends notes to which machine launches go.
+func (w *World) sends(placed []sched.Placed, h *host) {
+	for _, p := range placed {
+		w.truth.sent[p.Attempt] = h
+	}
+}
+
+// launchedOn returns the machine on which an attempt was launched; nil: not known.
+func (l *life) launchedOn(id jobs.AttemptID) *host {
+	t := l.core.Table()
+	a := t.Attempt(id)
+	for m, n := range t.Machines {
+		if a != nil && n == a.Machine {
+			for _, h := range l.w.hosts {
+				if h.id == m.ID {
+					return h
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// checkSettled holds that what becomes of an attempt is known from the machine on which
+// it was launched, or from files that every machine sees the same.
+func (w *World) checkSettled(l *life, r *jobs.Record) {
+	id := r.Attempt()
+	at := w.truth.sent[id]
+	if at == nil || l.epoch != w.ledger.epoch || w.damaged || l.words[settles{id, at}] || l.words[settles{id, nil}] {
+		return
+	}
+	w.broken(SettledByItsMachine, "%s of %s is recorded (%s), and %s, on which it was launched, has not told of it", r.Kind, id, r.Reason, at.id)
+}
+
+// checkPlace holds that a job is launched on a host of the set, one that it may run on, at
+// the host's present address.
+func (w *World) checkPlace(l *life, r *jobs.Record) {
+	s := l.specs[r.Host]
+	if s == nil {
+		w.broken(DrainedHolds, "%s is launched on %s, which was removed", r.Attempt(), r.Host)
+	}
+	for _, tag := range l.core.Table().Job(r.Job).Spec.Tags {
+		if !slices.Contains(s.Tags, tag) {
+			w.broken(RunsAsEdited, "%s is launched on %s and wants tag %s", r.Attempt(), r.Host, tag)
+		}
+	}
+	if a := l.agent(r.Host); a == nil || !slices.Equal(a.spec.Addresses, s.Addresses) {
+		w.broken(DrainedHolds, "%s is launched on %s at an address that it has no more", r.Attempt(), r.Host)
+	}
+}
+
+// cleaned reports whether the end of the run reaches a machine: the address of a host of the
+// set leads to it, and the journal says so too. What is alive on others is named there.
+func (w *World) cleaned(h *host) bool {
+	return w.ledger.machines[h.name] == h.id && slices.ContainsFunc(w.set(w.ledger.table), func(s *hosts.Host) bool { return w.behind(s) == h })
+}
+
+// The changes.
+
+// edit changes a host of the inventory file.
+func (w *World) edit(i int, change func(*hosts.Host)) {
+	s := *w.inv[i]
+	change(&s)
+	w.inv = slices.Clone(w.inv)
+	w.inv[i] = &s
+	w.logf("the inventory: %s slots %d tags %v at %s", s.Name, s.Slots.Fixed, s.Tags, s.Addresses[0])
+	w.giveSet()
+}
+
+// find returns the place of a host in the inventory file, -1 if it is not there.
+func (w *World) find(name string) int {
+	return slices.IndexFunc(w.inv, func(s *hosts.Host) bool { return s.Name == name })
+}
+
+// changeHosts removes a host from the file, and adds it again later: before it has left,
+// or afterwards.
+func changeHosts(w *World) bool {
+	if w.up() == nil || len(w.inv) == 0 {
+		return false
+	}
+	out := w.tape.Draw(len(w.inv))
+	s := w.inv[out]
+	w.inv = slices.Delete(slices.Clone(w.inv), out, out+1)
+	w.giveSet()
+	w.after(w.between(time.Second, 90*time.Second), func() {
+		w.inv = append(slices.Clone(w.inv), s)
+		w.giveSet()
+	})
+	return true
+}
+
+// changeSpec gives a host other slots, tags, or another lost_after in the file.
+func changeSpec(w *World) bool {
+	if len(w.inv) == 0 {
+		return false
+	}
+	w.edit(w.tape.Draw(len(w.inv)), func(s *hosts.Host) {
+		switch w.tape.Draw(4) {
+		case 0:
+			s.Tags = nil
+			if w.tape.Draw(2) == 0 {
+				s.Tags = []string{"big"}
+			}
+		case 1:
+			s.LostAfter = []time.Duration{0, 25 * time.Second, 40 * time.Second}[w.tape.Draw(3)]
+		default:
+			s.Slots.Fixed = 1 + w.tape.Draw(5)
+		}
+	})
+	return true
+}
+
+// otherMachine returns another machine for a host: one that was behind its name, or a new one.
+func (w *World) otherMachine(s *hosts.Host) (h *host, address string) {
+	is := w.behind(s)
+	for a := range w.hosts {
+		address := fmt.Sprintf("address%d", a+1)
+		if h := w.at[address]; h.name == s.Name && h != is && w.tape.Draw(2) == 1 {
+			return h, address
+		}
+	}
+	return w.newMachine(s.Name, is.gpus)
+}
+
+// goes lets a machine be out of reach for a time, or end its connections, mostly.
+func (h *host) goes() {
+	switch w := h.w; w.tape.Draw(3) {
+	case 0:
+		h.cut(w.long(), w.machines...)
+	case 1:
+		if h.helper != nil {
+			h.helper.die("sshd was killed")
+		}
+	}
+}
+
+// changeAddress gives a host another address in the file, behind which there is another
+// machine, and sometimes the old one again later.
+func changeAddress(w *World) bool {
+	if w.fragile || len(w.inv) == 0 {
+		return false
+	}
+	i := w.tape.Draw(len(w.inv))
+	s := w.inv[i]
+	_, address := w.otherMachine(s)
+	w.behind(s).goes()
+	w.edit(i, func(s *hosts.Host) { s.Addresses = []string{address} })
+	if w.tape.Draw(2) == 1 {
+		w.after(w.long(), func() {
+			if i := w.find(s.Name); i >= 0 {
+				w.edit(i, func(now *hosts.Host) { now.Addresses = s.Addresses })
+			}
+		})
+	}
+	return true
+}
+
+// changeMachine puts another machine behind the address of a host, and mostly the old one
+// back later.
+func changeMachine(w *World) bool {
+	if w.fragile || len(w.inv) == 0 {
+		return false
+	}
+	s := w.inv[w.tape.Draw(len(w.inv))]
+	was := w.behind(s)
+	is, _ := w.otherMachine(s)
+	was.goes()
+	w.at[s.Addresses[0]] = is
+	w.logf("behind %s is now %s", s.Name, is.id)
+	if w.tape.Draw(4) > 0 {
+		w.after(w.long(), func() {
+			is.goes()
+			w.at[s.Addresses[0]] = was
+			w.logf("behind %s is again %s", s.Name, was.id)
+		})
+	}
+	return true
+}
+
+// addHost adds a host to the file, or removes for good one that was added.
+func addHost(w *World) bool {
+	if w.fragile {
+		return false
+	}
+	if i := slices.IndexFunc(w.inv, func(s *hosts.Host) bool { return strings.HasPrefix(s.Name, "kiwi") }); i >= 0 && w.tape.Draw(2) == 1 {
+		w.logf("the inventory: without %s", w.inv[i].Name)
+		w.inv = slices.Delete(slices.Clone(w.inv), i, i+1)
+		w.giveSet()
+		return true
+	}
+	w.extra++
+	name := fmt.Sprintf("kiwi%d", w.extra)
+	_, address := w.newMachine(name, 0)
+	s := &hosts.Host{Name: name, Addresses: []string{address}, Slots: hosts.SlotRule{Fixed: 1 + w.tape.Draw(4)}, Link: "ssh", Tags: []string{"big"}}
+	w.inv = append(slices.Clone(w.inv), s)
+	w.logf("the inventory: %s with %d slots", name, s.Slots.Fixed)
+	w.giveSet()
+	return true
+}
+
+// askHosts adds a host on request, or removes one, whatever the file says.
+func askHosts(w *World) bool {
+	if w.fragile {
+		return false
+	}
+	r := sched.Request{Name: fmt.Sprintf("request%d", len(w.people.requests)+1), Text: "asked for"}
+	l := w.up()
+	if l == nil {
+		return false
+	}
+	list := w.set(l.core.Table())
+	if n := w.tape.Draw(3); n == 0 && len(list) > 1 { // the first one stays, so that there is always one
+		r.Do = []sched.Event{sched.ChangeInventory{Host: list[1+w.tape.Draw(len(list)-1)].Name, Change: jobs.HostRemoved}}
+	} else {
+		w.extra++
+		name := fmt.Sprintf("lime%d", w.extra)
+		_, address := w.newMachine(name, 0)
+		r.Do = []sched.Event{sched.ChangeInventory{Host: name, Change: jobs.HostAdded, Options: fmt.Sprintf("slots=%d tags=big address=%s", 1+w.tape.Draw(3), address)}}
+	}
+	w.leaveRequest(l, r)
+	return true
+}
