@@ -175,7 +175,7 @@ func TestCancelOfASelection(t *testing.T) {
 		{"many: a wrong number", many, runview.Weight{Queued: 1234}, "c 1 2 3 enter", false, []string{"nothing was done"}},
 		{"many: the number", many, runview.Weight{Queued: 1234}, "c 1 2 3 5 backspace 4 enter", true, nil},
 		{"many: the number as it is shown", many, runview.Weight{Queued: 1234}, "c 1 , 2 3 4 enter", true, nil},
-		{"all over", which, runview.Weight{Over: 2}, "c y", false, []string{"these 2 jobs are over already"}},
+		{"all over", which, runview.Weight{Over: 2}, "c", false, []string{"these 2 jobs are over already"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			src := sample()

@@ -40,6 +40,7 @@ func commandTable() []command {
 		{name: "slots", args: "HOST N", help: "how many jobs run there at once; +N more, -N fewer", words: (*model).hostNames, do: (*model).commandSlots},
 		{name: "add", args: "HOST [KEY=VALUE...]", help: "add a host to the run: add ws07 slots=4 tags=gpu", do: (*model).commandAdd},
 		{name: "remove", args: "HOST", help: "what runs on the host finishes, then it leaves the run", words: (*model).hostNames, do: onHost(runview.RemoveHost)},
+		{name: "shell", args: "[HOST]", help: "a shell on the host, or on that of the job under the cursor", words: (*model).hostNames, do: (*model).commandShell},
 		{name: "drain-run", help: "what runs finishes, nothing more starts, then the dispatcher ends (asks); continue takes it back", do: simple((*model).drainRun)},
 		{name: "stop-run", help: "the dispatcher ends, what runs goes on; resume adopts it (asks)", do: simple((*model).stopRun)},
 		{name: "cancel-run", help: "end everything (asks)", do: simple((*model).cancelRun)},

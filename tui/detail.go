@@ -57,6 +57,7 @@ func (p *detailPane) keys() []binding {
 	const group = "Details"
 	return append([]binding{
 		{keys: []string{"l"}, show: "l", word: "log", group: group, help: "what the job prints", do: func(m *model) tea.Cmd { return m.openOutput(p.job) }},
+		shellKey,
 	}, moving(p.rows, p.scroll)...)
 }
 

@@ -36,7 +36,7 @@ func TestKeysAskFor(t *testing.T) {
 		{"a slot more", nil, heavy, "2 +", []runview.Action{{Do: runview.Slots, Host: "ws01", Number: 1, Relative: true}}},
 		{"a slot less", nil, heavy, "2 j j -", []runview.Action{{Do: runview.Slots, Host: "ws03", Number: -1, Relative: true}}},
 		{"no slot below none", func(p *runview.Picture) { p.Hosts[0].Slots = 0 }, heavy, "2 -", nil},
-		{"trouble first, then its first", nil, heavy, "2 s g d", []runview.Action{{Do: runview.DrainHost, Host: "ws05"}}},
+		{"trouble first, then its first", nil, heavy, "2 S g d", []runview.Action{{Do: runview.DrainHost, Host: "ws05"}}},
 		{"a group again", nil, runview.Weight{Over: 14}, "3 r", []runview.Action{{Do: runview.Requeue, Jobs: jobs.Ranges{{First: 50120, Last: 50133}}}}},
 		{"the second group", nil, runview.Weight{Over: 3}, "3 j r", []runview.Action{{Do: runview.Requeue, Jobs: jobs.Ranges{{First: 50140, Last: 50142}}}}},
 		{"one job of a group", nil, runview.Weight{Over: 1}, "3 enter j r", []runview.Action{{Do: runview.Requeue, Jobs: jobs.One(50120)}}},

@@ -265,7 +265,9 @@ func (p *hostsPane) keys() []binding {
 		{keys: []string{"f"}, show: "f", word: "its jobs", group: "Hosts", help: "the jobs of the host: the list of jobs, filtered",
 			when: p.some, do: func(m *model) tea.Cmd { return m.showJobs("host=" + p.host(m).Name) }},
 		{keys: []string{"/"}, show: "/", group: "Hosts", help: "only hosts with a text in name, state or reason, or by columns: load>4", do: p.openFilter},
-		{keys: []string{"s"}, show: "s", word: "sort", group: "Hosts", help: "those in trouble first, or as in the inventory",
+		{keys: []string{"s"}, show: "s", word: "shell", group: "Hosts", help: "a shell on the host, with the ssh options of the run",
+			when: func(m *model) bool { return p.some(m) && m.opt.Shell != nil }, do: p.firm(func(m *model, h *live.Host) tea.Cmd { return m.shellOn(h.Name) })},
+		{keys: []string{"S"}, show: "S", word: "sort", group: "Hosts", help: "those in trouble first, or as in the inventory",
 			when: p.some, do: func(*model) tea.Cmd { p.trouble = !p.trouble; return nil }},
 	}, moving(func() int { return p.h }, p.move)...)
 }

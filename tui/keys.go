@@ -53,7 +53,7 @@ func (m *model) press(key string) tea.Cmd {
 func (m *model) general() []binding {
 	all := append(append([]binding{
 		{keys: []string{"z"}, show: "z", word: when(m.alone || m.full || len(m.placed) > 1, "zoom"), group: "Views", help: "this pane alone on the screen, over the whole width, and back", do: (*model).zoom},
-	}, append(m.jobKeys(), m.runKeys()...)...), []binding{
+	}, slices.Concat(m.jobKeys(), m.runKeys(), m.outsideKeys())...), []binding{
 		{keys: []string{"tab"}, show: "tab", group: "Views", help: "next view, or next pane where several are on the screen", do: func(m *model) tea.Cmd { return m.turn(1) }},
 		{keys: []string{"shift+tab"}, show: "shift+tab", group: "Views", help: "the one before", do: func(m *model) tea.Cmd { return m.turn(-1) }},
 	}...)

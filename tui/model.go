@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"sync/atomic"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -46,6 +47,7 @@ type model struct {
 	from     tab     // the view before the present one
 	modal    modal   // takes all keys; nil: none
 
+	lent    atomic.Pointer[lent] // the program that has the terminal; nil: the screen has it
 	message message
 	undo    *undo
 	replied int64    // ID of the newest question that was answered here

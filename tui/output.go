@@ -142,6 +142,7 @@ func (p *outputPane) keys() []binding {
 		{keys: []string{"w"}, show: "w", word: "wrap", group: group, help: "wrap long lines, or cut them", do: func(m *model) tea.Cmd { p.setWrap(m); return nil }},
 		{keys: []string{"right"}, show: "right", group: group, help: "to the right, where lines are longer than the screen", when: p.cuts, do: p.sideways(1)},
 		{keys: []string{"left"}, show: "left", group: group, help: "back to the left", when: p.cuts, do: p.sideways(-1)},
+		shellKey,
 		{keys: []string{"o"}, show: "o", word: p.name(other(p.file)), group: group, help: "the other stream: stdout, stderr", do: func(m *model) tea.Cmd { p.file, p.chosen = other(p.file), true; return nil }},
 		{keys: []string{"["}, show: "[ ]", group: group, help: "output of the attempt before, after", when: p.several, do: func(m *model) tea.Cmd { p.choose(m, -1); return nil }},
 		{keys: []string{"]"}, group: group, when: p.several, do: func(m *model) tea.Cmd { p.choose(m, 1); return nil }},

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
 	"runtime/debug"
 	"sync"
@@ -35,6 +36,9 @@ type Options struct {
 	// Suspended is told when the terminal is given back for a while (ctrl+z), and when it
 	// is taken again; nil: nobody wants to know. It is called by the screen's goroutine.
 	Suspended func(bool)
+
+	// Shell returns the command that opens a shell on a host of the run; nil: nothing does.
+	Shell func(host string) (*exec.Cmd, error)
 }
 
 // Left is how a person left the screen.
@@ -87,11 +91,17 @@ func show(ctx context.Context, m *model) (Left, error) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			select {
-			case s := <-signals:
-				first.Store(&s)
-				cancel(errors.New(s.String()))
-			case <-stop:
+			for {
+				select {
+				case s := <-signals:
+					if m.lent.Load() != nil && (s == syscall.SIGINT || s == syscall.SIGQUIT) { // typed to the program that has the terminal
+						continue
+					}
+					first.Store(&s)
+					cancel(errors.New(s.String()))
+				case <-stop:
+				}
+				return
 			}
 		}()
 		defer func() { signal.Stop(signals); close(stop); <-ended }()

@@ -1,11 +1,16 @@
 package cli
 
 import (
+	"cmp"
 	"debug/elf"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
+	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -17,6 +22,7 @@ import (
 	"dcs-tui/hosts/sshlink"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
+	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -169,6 +175,42 @@ func onHost(run *rundir.Run, host string, words ...string) string {
 		}
 	}
 	return prefix + " " + shellWords(words)
+}
+
+// shellOn returns the command that opens a shell on a host of the run. It reaches the host in
+// the same way as the run does.
+func shellOn(run *rundir.Run, host string) (*exec.Cmd, error) {
+	inv, err := new(app).storedInventory(run)
+	if err != nil {
+		return nil, err
+	}
+	h := inv.Find(host)
+	if h == nil {
+		return nil, errors.New("the run's inventory file does not have this host: it was added later, or is an instance of a provider")
+	}
+	words := []string{cmp.Or(os.Getenv("SHELL"), "/bin/sh")}
+	owner, _ := journal.ReadOwner(run)
+	name, _ := os.Hostname()
+	switch {
+	case h.Link == "local" && owner != nil && owner.Life() != journal.Alive && owner.Host != name:
+		return nil, errors.New("it is the machine " + owner.Host + ", where the run is dispatched")
+	case h.Link == "command" && path.Base(h.Command[0]) == "ssh":
+		words = slices.Concat(h.Command[:1], []string{"-t"}, h.Command[1:])
+	case h.Link == "command":
+		words = slices.Concat(h.Command, []string{"/bin/sh", "-i"})
+	case h.Link == "ssh":
+		words = []string{"ssh", "-t"}
+		for _, o := range [][2]string{{"-F", sshConfigOf(run)}, {"-l", h.User}, {"-i", h.Identity}, {"-J", strings.Join(h.Jump, ",")}} {
+			if o[1] != "" {
+				words = append(words, o[0], o[1])
+			}
+		}
+		if h.Port != 0 {
+			words = append(words, "-p", strconv.Itoa(h.Port))
+		}
+		words = append(words, "--", h.Addresses[0])
+	}
+	return exec.Command(words[0], words[1:]...), nil
 }
 
 // shellWords quotes words for a shell and joins them with spaces.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"os/signal"
 	"runtime/debug"
 	"strings"
@@ -258,14 +259,15 @@ func (a *app) screen(s *runScreen, keys *os.File, o screenOptions) error {
 
 // drawScreen draws the screen until it is left, and restores the terminal. last is the newest
 // picture that was shown; it may be nil.
-func (a *app) drawScreen(src runview.Source, keys *os.File, o screenOptions) (last *runview.Picture, err error) {
+func (a *app) drawScreen(s *runScreen, keys *os.File, o screenOptions) (last *runview.Picture, err error) {
 	given, err := ttyguard.Start(keys, a.stdout)
 	if err != nil { // then only we ourselves give the terminal back
 		given = func() {}
 	}
 	left, err := tui.Run(context.Background(), tui.Options{
-		Source: src, In: keys, Out: a.stdout, ASCII: a.con.OnlyASCII() || o.ascii, NoColor: os.Getenv("NO_COLOR") != "",
+		Source: s, In: keys, Out: a.stdout, ASCII: a.con.OnlyASCII() || o.ascii, NoColor: os.Getenv("NO_COLOR") != "",
 		Mouse: o.mouse, Signals: true, Suspended: ttyguard.Asleep,
+		Shell: func(host string) (*exec.Cmd, error) { return shellOn(s.run, host) },
 	})
 	given()
 	var crash *tui.Crash

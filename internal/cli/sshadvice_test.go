@@ -43,6 +43,27 @@ func TestAdviceNamesTheSSHConfig(t *testing.T) {
 	}
 }
 
+// A shell on a host is opened in the way in which the run reaches the host.
+func TestShellOnAHost(t *testing.T) {
+	t.Setenv("SHELL", "/bin/mysh")
+	run, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "r", rundir.Asked{UID: "abcdefghjkmn", Options: map[string]any{"ssh-config": "/lab/config"}, InventoryFile: "hosts.toml",
+		InventoryText: "[[host]]\nname = 'here'\nlink = 'local'\n[[host]]\nname = 'ws'\naddress = '10.0.0.1'\nport = 2222\nuser = 'me'\njump = 'gate'\n" +
+			"[[host]]\nname = 'box'\nlink = 'docker exec -i {name}'\n[[host]]\nname = 'own'\nlink = 'ssh -o A=b {name}'\n"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for host, want := range map[string]string{
+		"here": "/bin/mysh", "ws": "ssh -t -F /lab/config -l me -J gate -p 2222 -- 10.0.0.1", "box": "docker exec -i box /bin/sh -i", "own": "ssh -t -o A=b own",
+	} {
+		if c, err := shellOn(run, host); err != nil || strings.Join(c.Args, " ") != want {
+			t.Errorf("%s: %v, %v, want %s", host, c, err, want)
+		}
+	}
+	if _, err := shellOn(run, "-oProxyCommand=x"); err == nil {
+		t.Error("a host that the run does not have")
+	}
+}
+
 // For a host that is reached by a command, the advice uses that command, quoted for the
 // shells on the way.
 func TestAdviceUsesTheLink(t *testing.T) {

@@ -1,0 +1,50 @@
+package screentest
+
+import (
+	"strings"
+	"testing"
+
+	"dcs-tui/internal/polltest"
+)
+
+// The clipboard, a pager, and a shell, in a real terminal: the screen comes back as it was,
+// and what ends those programs does not end it.
+func TestOutsideTheScreen(t *testing.T) {
+	t.Parallel()
+	x := open(t, 100, 30, "PAGER=", "LESS=", "SHELL=/bin/sh", "ENV=", "PS1=inner>")
+	x.start("#DCS default tries=1\n#DCS name=fails\nprintf '\\033[31mred alert\\033[0m\\n' >&2; exit 3\n#DCS name=waits\nsleep 1000\n")
+	x.until(`✗ 1`)
+	x.press("3", `\[3 Failed`)
+	x.press("1", `\[1 Jobs`)
+	x.press("G", `(?m)^>\s+1 ✗ fail`)
+	x.press("y", `copied the command of job 1: printf`)
+	polltest.Until(t, patience, "the clipboard has the command", func() bool {
+		return strings.HasPrefix(x.tmux("show-buffer"), `printf '\033[31mred alert`)
+	})
+
+	x.press("l", `1 stderr`)
+	x.until(`red alert`)
+	if colored := x.tmux("capture-pane", "-p", "-e"); !strings.Contains(colored, "\x1b[31mred alert") {
+		t.Errorf("the output has no color: %q", colored)
+	}
+	x.keys("E")
+	x.gone(`\[1 Jobs`)
+	x.until(`red alert`)
+	x.keys("C-c") // less stays, and so does the screen
+	x.keys("q")
+	x.until(`\[1 Jobs`)
+
+	x.press("Escape", `↵ detail`)
+	x.press("2", `\[2 Hosts`)
+	x.keys("s")
+	x.until(`A shell on here; exit goes back to the screen`)
+	x.typed("echo in $((40+2))")
+	x.keys("Enter")
+	x.until(`(?m)^in 42`)
+	x.keys("C-c")
+	x.typed("exit")
+	x.keys("Enter")
+	x.until(`\[2 Hosts`)
+	x.gone(`in 42`)
+	x.press("1", `\[1 Jobs`)
+}

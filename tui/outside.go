@@ -1,0 +1,283 @@
+package tui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/live"
+	"dcs-tui/jobs/runview"
+)
+
+// What leaves the screen: texts to the clipboard, and the terminal itself, to a program.
+
+// maxCopied bounds a text for the clipboard, in bytes; many terminals drop larger ones.
+const maxCopied = 48 << 10
+
+// copyText puts a text into the clipboard of the terminal (OSC 52), and says so.
+func (m *model) copyText(what, text string) tea.Cmd {
+	if len(text) > maxCopied {
+		what = "the beginning of " + what
+	}
+	lines := strings.Split(strings.TrimRight(clip(text, maxCopied), "\n"), "\n")
+	for i, l := range lines {
+		lines[i] = jobs.Clean(l, 0)
+	}
+	m.say("copied " + what + ": " + m.cut(m.clean(lines[0]), 200))
+	return tea.SetClipboard(strings.Join(lines, "\n"))
+}
+
+// copyHere copies the line under the cursor, the path of the output, or the command of the job.
+func (m *model) copyHere() tea.Cmd {
+	p := m.focus()
+	if p, ok := p.(interface {
+		copied(*model) (what, text string)
+	}); ok {
+		if what, text := p.copied(m); text != "" {
+			return m.copyText(what, text)
+		}
+	}
+	r, ok := m.job()
+	if !ok || !m.onJobs() {
+		m.complain("there is nothing to copy under the cursor")
+		return nil
+	}
+	return m.detail(r.ID, func(m *model, d *runview.Detail) tea.Cmd {
+		if p, ok := p.(*outputPane); ok && p.shown.id.Job == r.ID {
+			if path := pathOf(d, p.shown); path != "" {
+				return m.copyText("the path of the "+p.name(p.file)+" of "+jobName(r.ID), path)
+			}
+		}
+		return m.copyText("the command of "+jobName(r.ID), d.Command)
+	})
+}
+
+// pathOf returns where an attempt's output is, "" if that is not known.
+func pathOf(d *runview.Detail, s source) string {
+	for _, a := range d.Attempts {
+		switch {
+		case a.ID != s.id:
+		case s.file == jobs.FileErr:
+			return a.Err
+		default:
+			return a.Out
+		}
+	}
+	return ""
+}
+
+func (p *eventsPane) copied(m *model) (what, text string) {
+	if e := p.event(m); e != nil {
+		return "the event", plainText(m.eventLine(e, maxShown))
+	}
+	return "", ""
+}
+
+func (p *failedPane) copied(m *model) (what, text string) {
+	if l, ok := p.line(m); ok && l.row == nil {
+		return "the cause", strings.TrimSpace(l.group.Cause + "  " + l.group.Last)
+	}
+	return "", ""
+}
+
+func (p *hostsPane) copied(m *model) (what, text string) {
+	if h := p.host(m); h != nil {
+		return "the host", strings.TrimSpace(h.Name + "  " + hostWord(h) + "  " + h.Reason)
+	}
+	return "", ""
+}
+
+// lent is a program that has the terminal until it ends.
+type lent struct {
+	*exec.Cmd
+	hello string // printed before it starts
+}
+
+func (l *lent) Run() error {
+	if l.hello != "" {
+		fmt.Fprintln(l.Stdout, l.hello)
+	}
+	return l.Cmd.Run()
+}
+
+// It has the terminal itself, not what Bubble Tea reads it with.
+func (*lent) SetStdin(io.Reader)  {}
+func (*lent) SetStdout(io.Writer) {}
+func (*lent) SetStderr(io.Writer) {}
+
+// returned is sent when the terminal is back.
+type returned struct {
+	what string
+	temp string // file to be removed
+	err  error
+}
+
+// lend gives the terminal to a program. Keys that end it do not end the screen.
+func (m *model) lend(c *exec.Cmd, what, hello, temp string) tea.Cmd {
+	c.Stdin, c.Stdout, c.Stderr = m.opt.In, m.opt.Out, m.opt.Out
+	l := &lent{c, hello}
+	m.lent.Store(l)
+	if m.opt.Suspended != nil {
+		m.opt.Suspended(true)
+	}
+	return tea.Exec(l, func(err error) tea.Msg { return returned{what, temp, err} })
+}
+
+func (r returned) apply(m *model) tea.Cmd {
+	m.lent.Store(nil)
+	m.resumed()
+	if r.temp != "" {
+		os.Remove(r.temp)
+	}
+	if r.err != nil {
+		m.say(r.what + " has ended: " + r.err.Error())
+	}
+	return nil
+}
+
+// shellOn opens a shell on a host.
+func (m *model) shellOn(host string) tea.Cmd {
+	if m.opt.Shell == nil || host == "" {
+		m.complain("there is no host to open a shell on")
+		return nil
+	}
+	c, err := m.opt.Shell(host)
+	if err != nil {
+		m.complain("no shell on " + host + ": " + err.Error())
+		return nil
+	}
+	return m.lend(c, "the shell on "+m.clean(host), "A shell on "+m.clean(host)+"; exit goes back to the screen.", "")
+}
+
+// shellHere opens one on the host of the job under the cursor.
+func (m *model) shellHere() tea.Cmd {
+	r, _ := m.job()
+	return m.shellOn(r.Host)
+}
+
+func (m *model) commandShell(arg string) (tea.Cmd, error) {
+	if arg == "" {
+		if p, ok := m.focus().(*hostsPane); ok {
+			return p.firm(func(m *model, h *live.Host) tea.Cmd { return m.shellOn(h.Name) })(m), nil
+		}
+		return m.shellHere(), nil
+	}
+	if err := m.hostNamed(arg); err != nil {
+		return nil, err
+	}
+	return m.shellOn(arg), nil
+}
+
+// maxPaged bounds what is copied of an output that only its host has: the end of it.
+const maxPaged = 64 << 20
+
+// paged is an output that is ready for the pager.
+type paged struct {
+	box        *waiting
+	path, temp string
+	err        error
+}
+
+// pageOutput opens an output in the pager: what the pane with the focus shows, else that of
+// the job under the cursor.
+func (m *model) pageOutput() tea.Cmd {
+	r, ok := m.job()
+	want := source{jobs.AttemptID{Job: r.ID, N: r.Attempt}, jobs.FileOut}
+	p, shown := m.focus().(*outputPane)
+	if shown {
+		want = p.shown
+	}
+	if !ok || !m.onJobs() || want.id.N == 0 {
+		m.complain("there is no output to open: no job under the cursor has started")
+		return nil
+	}
+	box, src := &waiting{}, m.src
+	m.modal = box
+	m.say("reading the output of " + jobName(r.ID) + "; esc gives up")
+	return func() tea.Msg {
+		ctx, cancel := context.WithTimeout(context.Background(), 3*readTimeout)
+		defer cancel()
+		if !shown && r.Cause != "" { // a failed job that printed nothing else
+			if piece, err := src.Read(ctx, runview.Read{Attempt: want.id, File: want.file, Limit: 1}); err == nil && piece.Size == 0 {
+				want.file = jobs.FileErr
+			}
+		}
+		if pic, err := src.Look(ctx, runview.Ask{Focus: want.id.Job}); err == nil && pic.Detail != nil {
+			path := pathOf(pic.Detail, want)
+			if f, err := os.Stat(path); err == nil && f.Mode().IsRegular() && filepath.IsAbs(path) {
+				return paged{box: box, path: path}
+			}
+		}
+		temp, err := download(ctx, src, want)
+		return paged{box, temp, temp, err}
+	}
+}
+
+// download copies an output to a private temporary file.
+func download(ctx context.Context, src runview.Source, s source) (path string, err error) {
+	f, err := os.CreateTemp("", "dcs-output-*") // mode 0600
+	if err != nil {
+		return "", err
+	}
+	defer func() {
+		if err = errors.Join(err, f.Close()); err != nil {
+			os.Remove(f.Name())
+		}
+	}()
+	for at := int64(-maxPaged); ; {
+		piece, err := src.Read(ctx, runview.Read{Attempt: s.id, File: s.file, Offset: at, Limit: huntPiece})
+		if err == nil {
+			_, err = f.Write(piece.Data)
+		}
+		if err != nil {
+			return "", err
+		}
+		if at = piece.Offset + int64(len(piece.Data)); len(piece.Data) == 0 || at >= piece.Size {
+			return f.Name(), nil
+		}
+	}
+}
+
+func (p paged) apply(m *model) tea.Cmd {
+	if m.modal != modal(p.box) { // left with esc
+		if p.temp != "" {
+			os.Remove(p.temp)
+		}
+		return nil
+	}
+	m.modal = nil
+	if p.err != nil {
+		m.complain("the output cannot be read: " + p.err.Error())
+		return nil
+	}
+	m.message = message{}
+	pager := os.Getenv("PAGER")
+	if strings.TrimSpace(pager) == "" {
+		pager = "less -R"
+	}
+	c := exec.Command("/bin/sh", "-c", pager+` "$1"`, "sh", p.path) // the path is a word of its own, whatever it holds
+	if c.Env = os.Environ(); os.Getenv("LESS") == "" {
+		c.Env = append(c.Env, "LESS=-R")
+	}
+	return m.lend(c, "the pager", "", p.temp)
+}
+
+// outsideKeys are those of what leaves the screen.
+func (m *model) outsideKeys() []binding {
+	return []binding{
+		{keys: []string{"y"}, show: "y", group: "Views", help: "copy to the clipboard: a job's command, in its output the path of that, elsewhere the line", do: (*model).copyHere},
+		{keys: []string{"E"}, show: "E", group: "Jobs", help: "its output in $PAGER (less -R)", when: (*model).onJobs, do: (*model).pageOutput},
+	}
+}
+
+// shellKey opens a shell on the host of a pane's job.
+var shellKey = binding{keys: []string{"s"}, show: "s", word: "shell", group: "Jobs", help: "a shell on its host",
+	when: func(m *model) bool { r, ok := m.job(); return ok && r.Host != "" && m.opt.Shell != nil }, do: (*model).shellHere}

@@ -1,0 +1,148 @@
+package tui
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	tea "charm.land/bubbletea/v2"
+
+	"dcs-tui/jobs/runview"
+)
+
+// copies presses y and returns what comes to the clipboard.
+func copies(t *testing.T, m *model) string {
+	t.Helper()
+	var text string
+	var do func(cmd tea.Cmd)
+	do = func(cmd tea.Cmd) {
+		switch msg := comesOf(cmd).(type) {
+		case nil:
+		case tea.BatchMsg:
+			for _, c := range msg {
+				do(c)
+			}
+		default:
+			if fmt.Sprintf("%T", msg) == "tea.setClipboardMsg" {
+				text = fmt.Sprint(msg)
+			}
+			_, next := m.Update(msg)
+			do(next)
+		}
+	}
+	_, cmd := m.Update(keyMsg("y"))
+	do(cmd)
+	return text
+}
+
+// y copies what is under the cursor, without what a terminal must not see, and says what.
+func TestCopy(t *testing.T) {
+	src := change(func(p *runview.Picture) {
+		if p.Detail != nil {
+			p.Detail.Command = "train\x1b]0;x\x07 1\nsecond"
+		}
+	})
+	m, _ := screenOn(t, src, aQueued, 80, 24)
+	if got := copies(t, m); got != "train␛]0;x␇ 1\nsecond" {
+		t.Errorf("a command is copied as %q", got)
+	}
+	shows(t, m, "copied the command of job 50137: train␛]0;x␇ 1")
+	press(t, m, "g", "l")
+	if got := copies(t, m); !strings.HasSuffix(got, "attempts/050/50117.1.out") {
+		t.Errorf("in the output %q is copied", got)
+	}
+	shows(t, m, "copied the path of the stdout of job 50117: /nfs/")
+	for key, want := range map[string]string{"2": "ws01  up", "3": "exit 137  Killed", "5": "11:59:30 50120.3 has ended"} {
+		m := newScreen(t, sample(), 80, 24)
+		press(t, m, key, "k")
+		if got := copies(t, m); !strings.Contains(got, want) {
+			t.Errorf("in view %s %q is copied, not %q", key, got, want)
+		}
+	}
+	m.copyText("it", strings.Repeat("x", maxCopied+1))
+	shows(t, m, "copied the beginning of it:")
+}
+
+// lends presses a key and returns the program that has the terminal then; it is not started.
+func lends(t *testing.T, m *model, key string) *lent {
+	t.Helper()
+	_, cmd := m.Update(keyMsg(key))
+	run(t, m, cmd)
+	return m.lent.Load()
+}
+
+// E opens the file of an output, or a private copy of one that only its host has; no text
+// of a job or host becomes part of a command. The copy goes when the pager has ended.
+func TestOutputInThePager(t *testing.T) {
+	t.Setenv("PAGER", "")
+	t.Setenv("LESS", "")
+	file := filepath.Join(t.TempDir(), "$(touch owned); it's")
+	if err := os.WriteFile(file, []byte("here\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out := file
+	src := change(func(p *runview.Picture) {
+		if p.Detail != nil {
+			p.Detail.Attempts[0].Out = out
+		}
+	})
+	src.read = func(r runview.Read) (*runview.Piece, error) {
+		return (&fakeFile{data: []byte("far\n"), over: true}).read(r)
+	}
+	m := newScreen(t, src, 80, 24)
+	press(t, m, "l")
+	l := lends(t, m, "E")
+	if l == nil || strings.Join(l.Args, "|") != `/bin/sh|-c|less -R "$1"|sh|`+file {
+		t.Fatalf("the pager is started as %q", l)
+	}
+	m.Update(returned{what: "the pager"})
+
+	out = "ws02:/far/50117.1.out"
+	refresh(t, m)
+	if l = lends(t, m, "E"); l == nil {
+		t.Fatal("no pager for an output that only its host has")
+	}
+	temp := l.Args[len(l.Args)-1]
+	info, err := os.Stat(temp)
+	if b, _ := os.ReadFile(temp); err != nil || string(b) != "far\n" || info.Mode().Perm() != 0o600 {
+		t.Errorf("the copy is %q, %v, %v", b, info, err)
+	}
+	m.Update(returned{what: "the pager", temp: temp, err: errors.New("exit status 1")})
+	if _, err := os.Stat(temp); err == nil || m.lent.Load() != nil {
+		t.Errorf("after the pager: %v", err)
+	}
+	shows(t, m, "the pager has ended: exit status 1")
+	src.read = func(runview.Read) (*runview.Piece, error) { return nil, errors.New("ws02 is away") }
+	press(t, m, "E")
+	shows(t, m, "the output cannot be read: ws02 is away")
+}
+
+// s opens a shell on the host under the cursor, or on that of the job.
+func TestShellOnAHost(t *testing.T) {
+	m := newScreen(t, sample(), 80, 24)
+	var asked []string
+	m.opt.Shell = func(host string) (*exec.Cmd, error) {
+		if asked = append(asked, host); host == "ws02" {
+			return nil, errors.New("it was added later")
+		}
+		return exec.Command("true"), nil
+	}
+	press(t, m, "2")
+	if l := lends(t, m, "s"); l == nil || !strings.Contains(l.hello, "A shell on ws01; exit goes back") {
+		t.Errorf("it is %v", l)
+	}
+	m.Update(returned{what: "it"})
+	press(t, m, "j", "s")
+	shows(t, m, "no shell on ws02: it was added later")
+	press(t, m, "S")
+	shows(t, m, "sort:trouble")
+	press(t, m, "1", "g", "l")
+	lends(t, m, "s")
+	if strings.Join(asked, " ") != "ws01 ws02 ws01" {
+		t.Errorf("shells were opened on %q", asked)
+	}
+}
