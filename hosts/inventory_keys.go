@@ -16,6 +16,7 @@ type draft struct {
 	table     string // "host" or "provider"; "" for [defaults]
 	host      Host
 	provider  Provider
+	slurm     Slurm
 	name      string
 	addresses []string
 	slots     *slotsWord
@@ -60,6 +61,7 @@ var inventoryKeys = map[string]inventoryKey{
 	"setup":         {set: setSetup},
 	"lost_after":    {set: span(setLostAfter)},
 	"link":          {set: setLink},
+	"type":          {set: text(setType), own: true, provider: true},
 	"create":        {set: command(func(p *Provider, s string) { p.Create = s }), own: true, provider: true},
 	"list":          {set: command(func(p *Provider, s string) { p.List = s }), own: true, provider: true},
 	"terminate":     {set: command(func(p *Provider, s string) { p.Terminate = s }), own: true, provider: true},
@@ -246,6 +248,10 @@ func setLink(d *draft, v any) error {
 	}
 	if s == "ssh" || s == "local" {
 		d.host.Link = s
+		return nil
+	}
+	if s == "srun" && d.table == "provider" {
+		d.host.Link, d.host.Command = "command", []string{s} // completed for Slurm
 		return nil
 	}
 	argv, err := splitWords(s)

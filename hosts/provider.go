@@ -23,6 +23,7 @@ type Provider struct {
 	Startup   time.Duration // how long an instance takes until it answers, an estimate
 	Idle      time.Duration // an instance without work is terminated after this time
 	Price     float64       // of an instance and hour; 0: not given
+	Slurm     *Slurm        // nil: it is not of type slurm, which supplies the commands
 	Host      Host          // template of an instance; its name is empty
 }
 
@@ -34,7 +35,7 @@ const (
 
 // provider reads the n-th [[provider]].
 func (r *reader) provider(def *draft, n int, values map[string]any) {
-	own := r.draft(def, "provider", n, values, "name", "create", "list", "terminate", "max")
+	own := r.draft(def, "provider", n, values, r.providerKeys(n, values)...)
 	if own == nil {
 		return
 	}
@@ -61,6 +62,9 @@ func (r *reader) provider(def *draft, n int, values map[string]any) {
 		r.bad(r.at.line("provider", n, "link"), `link: an instance is another machine, so it cannot be "local"`)
 		return
 	}
+	if p.Slurm != nil && !r.slurm(&p, n, values) {
+		return
+	}
 	addresses, ok := r.addresses(p.Host, own, []string{own.name}, n)
 	if !ok {
 		return
@@ -70,6 +74,22 @@ func (r *reader) provider(def *draft, n int, values map[string]any) {
 	}
 	p.Host.Addresses = addresses[0]
 	r.providers = append(r.providers, &p)
+}
+
+// MaxTime returns how long it lives at most; 0: without end.
+func (p *Provider) MaxTime() time.Duration {
+	if p.Slurm == nil {
+		return 0
+	}
+	return p.Slurm.Time
+}
+
+// Nodes returns how many hosts an instance is.
+func (p *Provider) Nodes() int {
+	if p.Slurm == nil {
+		return 1
+	}
+	return p.Slurm.Nodes
 }
 
 // Instance returns an instance as a host. address and port are what the list command
@@ -109,6 +129,13 @@ func InstancePrefix(runUID string) string { return "dcs-" + runUID[:min(8, len(r
 
 // InstanceName returns the name of the n-th instance of a run.
 func InstanceName(prefix string, n int) string { return prefix + "-" + strconv.Itoa(n) }
+
+// InstanceOf returns the instance to which a host belongs: the nodes of one allocation are
+// hosts whose names are that of the instance, a dot, and that of the node.
+func InstanceOf(host string) string {
+	name, _, _ := strings.Cut(host, ".")
+	return name
+}
 
 // InstanceNumber returns the number in the name of an instance with this prefix; false:
 // it is no such name.

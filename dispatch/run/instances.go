@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/hosts"
@@ -29,13 +30,13 @@ type instances struct {
 	running   sync.WaitGroup
 
 	mu    sync.Mutex
-	found map[string]*hosts.Host // as they were listed last
-	used  []string               // that are to be hosts of the run
+	found map[string][]*hosts.Host // of each instance, as they were listed last
+	used  []string                 // instances that are to be hosts of the run
 }
 
 func newInstances(r *Run) *instances {
 	m := &instances{r: r, prefix: hosts.InstancePrefix(r.dir.UID()), providers: map[string]*hosts.Provider{},
-		started: make(chan struct{}), places: make(chan struct{}, maxCommands), found: map[string]*hosts.Host{}}
+		started: make(chan struct{}), places: make(chan struct{}, maxCommands), found: map[string][]*hosts.Host{}}
 	for _, p := range r.opts.Providers {
 		m.providers[p.Name] = p
 	}
@@ -93,24 +94,23 @@ func (m *instances) list(ctx context.Context, name string) sched.Event {
 	if err != nil {
 		return sched.InstancesListed{Provider: name, Err: err.Error()}
 	}
-	ev := sched.InstancesListed{Provider: name}
+	ev := sched.InstancesListed{Provider: name, Pending: map[string]string{}, Left: map[string]time.Duration{}}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, h := range list {
-		ev.Names = append(ev.Names, h.Name)
-		m.found[h.Name] = h
+	for _, in := range list {
+		ev.Names = append(ev.Names, in.Name)
+		ev.Pending[in.Name], ev.Left[in.Name] = in.Pending, in.Left
+		m.found[in.Name] = in.Hosts
 	}
 	return ev
 }
 
-// hosts returns the instances that are to be hosts of the run.
+// hosts returns the hosts of the instances that are to be hosts of the run.
 func (m *instances) hosts() (list []*hosts.Host) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, name := range m.used {
-		if h := m.found[name]; h != nil {
-			list = append(list, h)
-		}
+		list = append(list, m.found[name]...)
 	}
 	return list
 }
@@ -121,13 +121,14 @@ func (m *instances) fetch(ctx context.Context, o sched.FetchInstance) error {
 		return nil // it shares the run directory
 	}
 	m.mu.Lock()
-	h := m.found[o.Name]
+	found := m.found[hosts.InstanceOf(o.Name)]
 	m.mu.Unlock()
-	if h == nil {
+	i := slices.IndexFunc(found, func(h *hosts.Host) bool { return h.Name == o.Name })
+	if i < 0 {
 		return fmt.Errorf("the instance is not listed")
 	}
 	slices.SortFunc(o.Attempts, func(a, b jobs.AttemptID) int { return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.N, b.N)) })
-	reader := fetch.NewReader(m.connector, m.r.dir.UID(), []*hosts.Host{h})
+	reader := fetch.NewReader(m.connector, m.r.dir.UID(), found[i:i+1])
 	defer reader.Close()
 	bringer := &fetch.Bringer{Run: m.r.dir, Read: reader.Read}
 	results, err := bringer.Bring(ctx, &fetch.Plan{Hosts: []fetch.HostPlan{{Host: o.Name, Attempts: slices.Compact(o.Attempts)}}})

@@ -19,8 +19,9 @@ type classKey struct {
 	gpus  int
 	slots int
 	mem   int64
-	avoid string // hosts where the job has failed in this round, joined by newlines (D2)
-	taboo string // hosts where an attempt of it may still run though it was given up
+	lasts time.Duration // how long it runs at most, as far as is said; 0: that is not known, or decides nothing
+	avoid string        // hosts where the job has failed in this round, joined by newlines (D2)
+	taboo string        // hosts where an attempt of it may still run though it was given up
 }
 
 // class holds the ready jobs of one key.
@@ -64,7 +65,7 @@ func (c *Core) keyOf(j *jobs.Job) classKey {
 		q.lastOpts = j.Spec.Options
 		q.lastKey = classKey{
 			queue: j.Spec.Queue, est: c.estimateStep(j.Spec),
-			tags: strings.Join(j.Spec.Tags, "\n"), gpus: j.Spec.GPUs, slots: j.Spec.SlotCount(), mem: j.Spec.MemBytes,
+			tags: strings.Join(j.Spec.Tags, "\n"), gpus: j.Spec.GPUs, slots: j.Spec.SlotCount(), mem: j.Spec.MemBytes, lasts: c.lastsStep(j.Spec),
 		}
 	}
 	key := q.lastKey
@@ -210,6 +211,11 @@ func (h *host) misses(cl *class) string {
 	for _, t := range cl.tags {
 		if !slices.Contains(h.spec.Tags, t) {
 			return fmt.Sprintf("host %s has no tag %s", h.spec.Name, t)
+		}
+	}
+	if h.inst != nil {
+		if why := cl.neverEnds(h.inst.p.spec); why != "" {
+			return why
 		}
 	}
 	k := cl.key

@@ -76,6 +76,8 @@ func (c *Core) closeEnded(f *flight, a *jobs.Attempt, slot int, o *jobs.Outcome)
 		// Not by this dispatcher: by an earlier one, which emptied the host (a wish to end
 		// the job would be in the journal), or on the host.
 		r.Kind, r.Next, r.Reason = jobs.KindCancelled, c.without(j, a), "stopped there, and nobody has asked for its end"
+	case h.preempts(j, o):
+		r.Kind, r.Next, r.Reason = jobs.KindCancelled, c.without(j, a), "ended by SIGTERM, with which an allocation ends"
 	default:
 		c.fail(&r, j, c.blames(h, j, f.id, o))
 	}

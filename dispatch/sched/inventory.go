@@ -157,6 +157,7 @@ func (c *Core) specs() []*hosts.Host {
 func (c *Core) addHost(s *hosts.Host) {
 	machine := c.table.At[s.Name]
 	h := newHost(s, len(c.hosts))
+	h.inst = c.instanceOf(s.Name)
 	h.seen, h.heard, h.cutAt, h.inherited = c.now.Mono, c.now.Mono, c.now.Mono, true
 	if i := c.absentWith(s.Name, machine); i >= 0 {
 		h = c.absent[i]

@@ -25,6 +25,8 @@ const (
 	startupLimit     = 3                // an instance that has not answered after so many startup times is terminated
 	minStartupLimit  = 30 * time.Second
 	partingTime      = time.Second      // for an instance to end what jobs left behind, before it is terminated
+	listPending      = 20 * time.Second // between lists while allocations wait in the queue of their cluster
+	lastMoments      = 30 * time.Second // before the end of an allocation its jobs are stopped, to be run elsewhere
 	firstDialTime    = 15 * time.Second // how long hosts that are dialed for the first time count as capacity
 	instancesEndTime = 10 * time.Minute // how long the end of a run waits for its instances to go
 )
@@ -37,8 +39,8 @@ type (
 	TerminateInstance struct{ Provider, Name string }
 	// ListInstances runs the list command; answered by InstancesListed.
 	ListInstances struct{ Provider string }
-	// FetchInstance copies the outputs of attempts of an instance that keeps them to itself
-	// into the run directory; answered by InstanceFetched.
+	// FetchInstance copies the outputs of attempts of a host of an instance that keeps them to
+	// itself into the run directory; answered by InstanceFetched with the same name.
 	FetchInstance struct {
 		Name     string
 		Attempts []jobs.AttemptID
@@ -54,8 +56,10 @@ type (
 	InstanceFetched    struct{ Name, Err string }
 	InstancesListed    struct {
 		Provider string
-		Names    []string // those of this run
-		Err      string   // Names mean nothing then
+		Names    []string                 // those of this run
+		Pending  map[string]string        // why an allocation has not begun
+		Left     map[string]time.Duration // until the end of an allocation; absent: none is known
+		Err      string                   // the rest means nothing then
 	}
 )
 
@@ -114,10 +118,14 @@ type instance struct {
 	parting   bool // … its outputs are fetched
 	ending    bool // its termination is recorded
 	why       string
-	settled   time.Duration // when its last command ended: only later lists count
-	idleAt    time.Duration // since when nothing of ours is there; 0: it is busy, or not up
-	outputs   []jobs.AttemptID
-	failures  int // commands about it that failed in a row
+	settled   time.Duration               // when its last command ended: only later lists count
+	idleAt    time.Duration               // since when nothing of ours is there; 0: it is busy, or not up
+	outputs   map[string][]jobs.AttemptID // by host
+	hosts     []*host                     // that it is, as this step has found them
+	pending   string                      // why its allocation has not begun; "": it has
+	waited    time.Duration               // when it was pending last
+	ends      time.Duration               // its allocation; 0: no end is known
+	failures  int                         // commands about it that failed in a row
 	tryAt     time.Duration
 }
 
@@ -125,7 +133,7 @@ type instance struct {
 func (c *Core) beginProviding() {
 	v := &c.provisions
 	for _, spec := range c.cfg.Providers {
-		v.providers = append(v.providers, &provider{spec: spec, startup: spec.Startup, slots: max(1, spec.Host.Slots.Fixed)})
+		v.providers = append(v.providers, &provider{spec: spec, startup: spec.Startup, slots: max(1, spec.Host.Slots.Fixed) * spec.Nodes()})
 	}
 	names := slices.SortedFunc(maps.Keys(c.table.Instances), func(a, b string) int {
 		n, _ := hosts.InstanceNumber(c.cfg.InstancePrefix, a)
@@ -201,7 +209,7 @@ func (c *Core) afterFailures(n int) time.Duration {
 // commandEnded takes in the end of a command about an instance. It returns nil for an
 // instance that nothing was asked about.
 func (c *Core) commandEnded(name, err string) *instance {
-	in := c.provisions.byName[name]
+	in := c.instanceOf(name)
 	if in == nil || !in.busy {
 		return nil
 	}
@@ -215,6 +223,9 @@ func (c *Core) commandEnded(name, err string) *instance {
 	in.tryAt = c.now.Mono + c.afterFailures(in.failures)
 	return in
 }
+
+// instanceOf returns the instance to which a host belongs; nil: it is no instance.
+func (c *Core) instanceOf(host string) *instance { return c.provisions.byName[hosts.InstanceOf(host)] }
 
 func (c *Core) instanceCreated(e InstanceCreated) {
 	in := c.commandEnded(e.Name, e.Err)
@@ -247,11 +258,11 @@ func (c *Core) instanceFetched(e InstanceFetched) {
 	switch {
 	case in == nil:
 	case e.Err == "":
-		in.outputs = nil
+		delete(in.outputs, e.Name)
 	default:
 		in.leaving = false // it may get jobs meanwhile
 		in.why = ""
-		c.trouble(in.p, in.name, fmt.Sprintf("%s is not terminated, because outputs that only it has could not be fetched: %s", in.name, e.Err))
+		c.trouble(in.p, in.name, fmt.Sprintf("%s is not terminated, because outputs that only it has could not be fetched: %s", e.Name, e.Err))
 	}
 }
 
@@ -284,14 +295,16 @@ func (c *Core) instancesListed(e InstancesListed) {
 		}
 		if in.listed = listed[in.name]; in.listed {
 			in.seen, in.absent = true, 0
+			c.allocated(in, e.Pending[in.name], e.Left[in.name])
 			continue
 		}
-		in.absent++
-		h := c.named(in.name)
+		if in.absent++; in.absent > 1 && p.spec.Slurm != nil {
+			in.ends = max(1, c.now.Mono) // where ssh goes on working, the node is not ours any more
+		}
 		switch {
 		case in.ending || in.failed:
 			c.instanceGone(in, in.why)
-		case (in.seen || in.up) && in.absent > 1 && (h == nil || !h.linked):
+		case (in.seen || in.up) && in.absent > 1 && !slices.ContainsFunc(in.hosts, func(h *host) bool { return h.linked }):
 			c.instanceGone(in, fmt.Sprintf("provider %s does not list it any more", p.spec.Name))
 		}
 	}
@@ -327,7 +340,10 @@ func (c *Core) foundInstance(p *provider, name string, n int) {
 func (c *Core) instanceGone(in *instance, why string) {
 	c.emit(jobs.Record{Kind: jobs.KindInstance, Host: in.name, How: string(jobs.InstanceGone), Reason: why})
 	delete(c.provisions.byName, in.name)
-	if h := c.named(in.name); h != nil {
+	for _, h := range c.everyHost() {
+		if hosts.InstanceOf(h.spec.Name) != in.name {
+			continue
+		}
 		h.inst, h.leaving = nil, true
 		for _, id := range slices.Clone(h.missing) {
 			c.forget(id) // nothing runs on a machine that does not exist
@@ -349,6 +365,7 @@ func (c *Core) provide() {
 	if len(v.providers) == 0 || c.stopped || c.fenced || c.finished {
 		return
 	}
+	c.findInstances()
 	for _, in := range v.instances {
 		c.tend(in)
 	}
@@ -363,7 +380,7 @@ func (c *Core) provide() {
 	}
 	var used []string
 	for _, in := range v.instances {
-		if in.seen && !in.parting && !in.ending && !in.failed {
+		if in.seen && in.pending == "" && !in.parting && !in.ending && !in.failed {
 			used = append(used, in.name)
 		}
 	}
@@ -375,30 +392,35 @@ func (c *Core) provide() {
 
 // tend decides what becomes of an instance.
 func (c *Core) tend(in *instance) {
-	h := c.byName[in.name]
 	open := 0
 	for _, o := range c.absent {
-		if o.spec.Name == in.name {
+		if hosts.InstanceOf(o.spec.Name) == in.name {
 			open += o.open
 			if !in.p.listed {
 				o.heard = c.now.Mono // it cannot be reached before its address is listed
 			}
 		}
 	}
-	if h != nil {
-		h.inst, h.leaving = in, in.leaving
+	slots := 0
+	for _, h := range in.hosts {
+		h.leaving = in.leaving
 		open += h.open
-		if h.linked {
-			if !in.up {
-				c.emit(jobs.Record{Kind: jobs.KindInstance, Host: in.name, How: string(jobs.InstanceUp)})
-				if !in.inherited {
-					in.p.learn(c.now.Mono - in.since)
-				}
-			}
-			in.up, in.answered = true, true
-			in.p.slots = max(1, h.slots())
+		if !h.linked {
+			continue
 		}
+		if !in.up {
+			c.emit(jobs.Record{Kind: jobs.KindInstance, Host: in.name, How: string(jobs.InstanceUp)})
+			if !in.inherited {
+				in.p.learn(c.now.Mono - in.since)
+			}
+		}
+		in.up, in.answered = true, true
+		slots += max(1, h.slots())
 	}
+	if slots > 0 {
+		in.p.slots = slots
+	}
+	c.vacate(in)
 	if open > 0 {
 		in.idleAt = 0
 		return
@@ -409,12 +431,12 @@ func (c *Core) tend(in *instance) {
 	if in.up && in.idleAt == 0 {
 		in.idleAt = max(1, c.now.Mono)
 	}
-	switch why := c.endsFor(in, h); {
+	switch why, kept := c.endsFor(in), in.keeps(); {
 	case why == "":
-	case in.needsFetch(h):
+	case kept != "" && !in.ending:
 		in.leaving, in.busy, in.why = true, true, why
-		c.provisions.orders = append(c.provisions.orders, FetchInstance{in.name, slices.Clone(in.outputs)})
-	case h != nil:
+		c.provisions.orders = append(c.provisions.orders, FetchInstance{kept, slices.Clone(in.outputs[kept])})
+	case len(in.hosts) > 0:
 		in.leaving, in.parting, in.why, in.outputs = true, true, why, nil
 		in.tryAt = c.now.Mono + partingTime
 	default:
@@ -425,26 +447,36 @@ func (c *Core) tend(in *instance) {
 		in.leaving = true
 		c.terminate(in, why)
 	}
-	if h != nil {
+	for _, h := range in.hosts {
 		h.leaving = in.leaving
 	}
 }
 
 // keepsOutput notes that an attempt has ended on an instance.
 func (c *Core) keepsOutput(host string, id jobs.AttemptID) {
-	if in := c.provisions.byName[host]; in != nil {
-		in.outputs = append(in.outputs, id)
+	if in := c.instanceOf(host); in != nil {
+		if in.outputs == nil {
+			in.outputs = map[string][]jobs.AttemptID{}
+		}
+		in.outputs[host] = append(in.outputs[host], id)
 	}
 }
 
-// needsFetch reports whether only the instance has outputs of its attempts.
-func (in *instance) needsFetch(h *host) bool {
-	return len(in.outputs) > 0 && !in.ending && (h == nil || h.hello == nil || !h.hello.Shared)
+// keeps returns the first host of the instance that has outputs of its attempts which are
+// nowhere else; "": there is none.
+func (in *instance) keeps() string {
+	for _, name := range slices.Sorted(maps.Keys(in.outputs)) {
+		i := slices.IndexFunc(in.hosts, func(h *host) bool { return h.spec.Name == name })
+		if i < 0 || in.hosts[i].hello == nil || !in.hosts[i].hello.Shared {
+			return name
+		}
+	}
+	return ""
 }
 
 // endsFor returns why an instance on which nothing runs is to be terminated; "": it is not.
-func (c *Core) endsFor(in *instance, h *host) string {
-	age := c.now.Mono - in.since
+func (c *Core) endsFor(in *instance) string {
+	age := c.now.Mono - max(in.since, in.waited)
 	switch {
 	case in.ending:
 		return in.why // the command failed, or has not had its effect
@@ -458,7 +490,9 @@ func (c *Core) endsFor(in *instance, h *host) string {
 		return ""
 	case c.nothingWaits():
 		return "the run has no more work for it"
-	case !in.up && age >= in.p.limit():
+	case c.isOver(in):
+		return allocationEnds
+	case !in.up && in.pending == "" && age >= in.p.limit():
 		return "it has not answered within " + short(in.p.limit())
 	case in.up && c.now.Mono-in.idleAt >= in.p.spec.Idle:
 		return "it has been idle for " + short(in.p.spec.Idle)
@@ -477,14 +511,19 @@ func (c *Core) listFor(p *provider) {
 	if p.listing || c.now.Mono < p.listAt {
 		return
 	}
-	needed, soon := !p.listed, false
+	needed, later := !p.listed, listLater
 	for _, in := range c.provisions.instances {
 		if in.p == p && !in.busy {
 			needed = true
-			soon = soon || !in.up || in.ending || !in.listed
+			switch {
+			case in.pending != "" && in.listed && !in.ending && c.now.Mono-in.since > listLater:
+				later = min(later, listPending)
+			case !in.up || in.ending || !in.listed:
+				later = 0
+			}
 		}
 	}
-	if !needed || p.listed && !soon && c.now.Mono < p.listFrom+listLater {
+	if !needed || p.listed && later > 0 && c.now.Mono < p.listFrom+later {
 		return
 	}
 	p.listing, p.listFrom = true, c.now.Mono
@@ -521,7 +560,7 @@ func (c *Core) createFor(p *provider) {
 
 // comes reports whether an instance is on its way to take jobs.
 func (c *Core) comes(in *instance) bool {
-	return !in.answered && !in.failed && !in.ending && (!in.up || c.now.Mono-in.since < in.p.limit())
+	return !in.answered && !in.failed && !in.ending && (!in.up || c.now.Mono-max(in.since, in.waited) < in.p.limit())
 }
 
 // leftWhenUp returns how many slots the jobs that wait, and that an instance could run,
@@ -591,7 +630,7 @@ func (c *Core) canRunNow(cl *class) bool {
 		c.fit(cl)
 	}
 	for _, h := range c.hosts {
-		if cl.fits[h.idx] && h.takes() {
+		if cl.fits[h.idx] && h.takes() && c.hasTimeFor(h, cl) {
 			return true
 		}
 	}
@@ -600,7 +639,7 @@ func (c *Core) canRunNow(cl *class) bool {
 
 // couldRun reports whether an instance of the provider could run the class, as far as is known.
 func (p *provider) couldRun(cl *class) bool {
-	h := host{spec: &p.spec.Host}
+	h := host{spec: &p.spec.Host, inst: &instance{p: p}}
 	if p.spec.Host.GPUs > 0 {
 		h.gpuBusy = make([]bool, p.spec.Host.GPUs)
 	}
@@ -657,32 +696,50 @@ func (c *Core) idle(h *host) time.Duration {
 // addInstanceViews adds the instances that are not among the hosts, and gives those that are
 // the state of the instance where it says more.
 func (c *Core) addInstanceViews(views []HostView) []HostView {
+	shown := len(views)
 	for _, in := range c.provisions.instances {
-		i := slices.IndexFunc(views, func(v HostView) bool { return v.Name == in.name })
-		if i < 0 {
-			i = len(views)
+		none := true
+		for i := range views[:shown] {
+			if hosts.InstanceOf(views[i].Name) == in.name {
+				none = false
+				c.showInstance(in, &views[i])
+			}
+		}
+		if none {
 			views = append(views, HostView{Name: in.name, State: Starting, Slots: in.p.slots, Down: max(1, in.since)})
-		}
-		v := &views[i]
-		switch {
-		case in.leaving || in.ending || in.failed:
-			v.State, v.Reason = Terminating, in.why
-		case in.busy:
-			v.State = Creating
-		case !in.answered && v.State == Connecting || v.State == BackingOff && !in.up:
-			v.State = Starting
-		}
-		if !in.answered && v.State != Terminating {
-			v.Reason = fmt.Sprintf("of provider %s, for %s", in.p.spec.Name, short(c.now.Mono-in.since))
+			c.showInstance(in, &views[len(views)-1])
 		}
 	}
 	return views
+}
+
+func (c *Core) showInstance(in *instance, v *HostView) {
+	switch {
+	case in.leaving || in.ending || in.failed:
+		v.State, v.Reason = Terminating, in.why
+	case in.busy:
+		v.State = Creating
+	case !in.answered && v.State == Connecting || v.State == BackingOff && !in.up:
+		v.State = Starting
+	case v.State == Up && v.Reason == "" && in.ends > 0:
+		v.Reason = c.endText(in)
+	}
+	switch {
+	case in.answered || v.State == Terminating:
+	case in.pending != "":
+		v.Reason = fmt.Sprintf("pending: %s, for %s", in.pending, short(c.now.Mono-in.since))
+	default:
+		v.Reason = fmt.Sprintf("of provider %s, for %s", in.p.spec.Name, short(c.now.Mono-in.since))
+	}
 }
 
 // nextProvision tells soon when an instance or a list is to be looked after.
 func (c *Core) nextProvision(soon func(time.Duration)) {
 	for _, in := range c.provisions.instances {
 		soon(in.tryAt)
+		if in.ends > 0 {
+			soon(in.ends - lastMoments)
+		}
 		soon(in.p.listAt)
 	}
 	for _, p := range c.provisions.providers {

@@ -22,6 +22,7 @@ type stage struct {
 	finish  *Finish
 	hosts   []*hosts.Host // besides instances
 	beat    time.Duration // when the next beats are due
+	nodes   []string      // of an instance; nil: it is one host
 }
 
 func box(name string, slots int) *hosts.Host {
@@ -51,7 +52,12 @@ func (s *stage) step(ev Event) []Order {
 		case UseInstances:
 			list := slices.Clone(s.hosts)
 			for _, name := range o.Names {
-				list = append(list, box(name, 2))
+				if s.nodes == nil {
+					list = append(list, box(name, 2))
+				}
+				for _, node := range s.nodes {
+					list = append(list, box(name+"."+node, 2))
+				}
 			}
 			s.orders = append(slices.Clone(s.orders), s.step(SetHosts{list})...)
 		}

@@ -117,15 +117,15 @@ func (c *Core) whyReady(id jobs.ID, j *jobs.Job) string {
 	case c.reconcileBy > 0:
 		return "the hosts are first asked what they know of earlier attempts, because a part of the journal is lost"
 	case len(c.hosts) == 0 && c.instancesMayCome():
-		return "there is no host yet; an instance of a provider is starting"
+		return "there is no host yet; " + c.whatComes()
 	case len(c.hosts) == 0:
-		return "there is no host"
+		return "there is no host" + c.whyNoInstance(c.classOf(j))
 	}
 	cl := c.classOf(j)
 	fit, up, room, gpus, mem := 0, 0, 0, 0, 0
 	var away string
 	foreign := false
-	var kept, trial *host
+	var kept, trial, ends *host
 	for _, h := range c.hosts {
 		if !cl.fits[h.idx] {
 			continue
@@ -146,6 +146,8 @@ func (c *Core) whyReady(id jobs.ID, j *jobs.Job) string {
 			mem++
 		} else if h.free() >= k.slots {
 			switch {
+			case !c.hasTimeFor(h, cl):
+				ends = h
 			case c.keptFrom(h, cl):
 				kept = h
 			case h.rest.onTrial() && h.open > 0:
@@ -178,6 +180,11 @@ func (c *Core) whyReady(id jobs.ID, j *jobs.Job) string {
 	case kept != nil:
 		id, _ := kept.reserved.head(c)
 		return fmt.Sprintf("free slots of %s are kept for job %d, which needs %d at once", kept.spec.Name, id, kept.reserved.key.slots)
+	case ends != nil && cl.key.lasts == 0:
+		return fmt.Sprintf("without a timeout or an estimate it is not started in the last %s of an allocation; that of %s ends in %s",
+			short(cl.lasts(ends.inst.p.spec)), ends.spec.Name, short(ends.inst.ends-c.now.Mono))
+	case ends != nil:
+		return fmt.Sprintf("it may take %s, and the allocation of %s ends in %s", short(cl.key.lasts), ends.spec.Name, short(ends.inst.ends-c.now.Mono))
 	case trial != nil:
 		return fmt.Sprintf("%s, where jobs failed fast, gets one at a time until one succeeds", trial.spec.Name)
 	case c.cfg.MaxSlots > 0 && c.busy+cl.key.slots > c.cfg.MaxSlots:

@@ -41,51 +41,66 @@ func Terminate(ctx context.Context, p *hosts.Provider, prefix, name string) erro
 	return err
 }
 
+// An Instance is what the list command tells of an instance.
+type Instance struct {
+	Name    string
+	Hosts   []*hosts.Host // that it is: one, or the nodes of an allocation; none while it is pending
+	Pending string        // why an allocation has not begun; "": it has
+	Left    time.Duration // until its end; 0: none is known
+}
+
 // List runs the list command. It returns the instances whose names begin with the prefix
-// and a dash, as hosts, in the order of the list; whatever else is listed is left out. An
-// error means that nothing is known: a list with a line that is no instance counts for
-// nothing.
-func List(ctx context.Context, p *hosts.Provider, prefix string) ([]*hosts.Host, error) {
+// and a dash, in the order of the list; whatever else is listed is left out. An error means
+// that nothing is known: a list with a line that is no instance counts for nothing.
+func List(ctx context.Context, p *hosts.Provider, prefix string) ([]Instance, error) {
 	out, err := run(ctx, p, "list", p.List, prefix, "", ListTimeout)
 	if err != nil {
 		return nil, err
 	}
-	var list []*hosts.Host
+	var list []Instance
 	seen := map[string]bool{}
 	n := 0
+	parse, form := instanceLine, "an instance (name, then address and port if needed)"
+	if p.Slurm != nil {
+		parse, form = allocationLine, "an allocation in the format of squeue that was asked for ("+hosts.SlurmFormat+")"
+	}
 	for line := range strings.Lines(string(out)) {
 		n++
-		fields := strings.Fields(line)
-		if len(fields) == 0 {
+		if line = strings.TrimSpace(line); line == "" {
 			continue
 		}
-		var address string
-		var port int
-		if len(fields) > 1 {
-			address = fields[1]
-		}
-		if len(fields) > 2 {
-			port, err = strconv.Atoi(fields[2])
-		}
-		h := (*hosts.Host)(nil)
-		switch {
-		case len(fields) > 3:
-			err = errors.New("it has more than a name, an address and a port")
-		case err != nil || len(fields) > 2 && (port < 1 || port > 65535):
-			err = errors.New("the port is not a number from 1 to 65535")
-		default:
-			h, err = p.Instance(fields[0], address, port)
-		}
+		in, err := parse(p, line, prefix+"-")
 		if err != nil {
-			return nil, fmt.Errorf("provider %s: the list command printed a line that is not an instance (name, then address and port if needed): line %d, %q: %w",
-				p.Name, n, jobs.Clean(strings.TrimSpace(line), maxLastLine), err)
+			return nil, fmt.Errorf("provider %s: the list command printed a line that is not %s: line %d, %q: %w", p.Name, form, n, jobs.Clean(line, maxLastLine), err)
 		}
-		if strings.HasPrefix(h.Name, prefix+"-") && !seen[h.Name] {
-			seen[h.Name] = true
-			list = append(list, h)
+		if strings.HasPrefix(in.Name, prefix+"-") && !seen[in.Name] {
+			seen[in.Name] = true
+			list = append(list, in)
 		}
 	}
 	return list, nil
+}
+
+// instanceLine reads a line with a name, an address and a port.
+func instanceLine(p *hosts.Provider, line, _ string) (Instance, error) {
+	fields := strings.Fields(line)
+	var address string
+	var port int
+	var err error
+	if len(fields) > 1 {
+		address = fields[1]
+	}
+	if len(fields) > 2 {
+		port, err = strconv.Atoi(fields[2])
+	}
+	switch {
+	case len(fields) > 3:
+		return Instance{}, errors.New("it has more than a name, an address and a port")
+	case err != nil || len(fields) > 2 && (port < 1 || port > 65535):
+		return Instance{}, errors.New("the port is not a number from 1 to 65535")
+	}
+	h, err := p.Instance(fields[0], address, port)
+	return Instance{Name: fields[0], Hosts: []*hosts.Host{h}}, err
 }
 
 // run runs a command by /bin/sh and returns its standard output. The whole process group

@@ -60,7 +60,7 @@ func TestList(t *testing.T) {
 			list, err := List(context.Background(), cloud("", c.command, ""), "dcs-a")
 			var got []string
 			for _, h := range list {
-				got = append(got, fmt.Sprintf("%s=%v:%d", h.Name, h.Addresses, h.Port))
+				got = append(got, fmt.Sprintf("%s=%v:%d", h.Name, h.Hosts[0].Addresses, h.Hosts[0].Port))
 			}
 			text := strings.Join(got, " ")
 			if err != nil {

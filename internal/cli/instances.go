@@ -70,23 +70,25 @@ func (a *app) runInstances(file string, refs []string, end bool) error {
 			a.code = exit.Failed
 			continue
 		}
-		for _, h := range list {
-			prefix, _, _ := strings.Cut(strings.TrimPrefix(h.Name, allInstances+"-"), "-")
+		for _, in := range list {
+			prefix, _, _ := strings.Cut(strings.TrimPrefix(in.Name, allInstances+"-"), "-")
 			prefix = hosts.InstancePrefix(prefix)
-			if _, ok := hosts.InstanceNumber(prefix, h.Name); !ok {
+			if _, ok := hosts.InstanceNumber(prefix, in.Name); !ok {
 				continue
 			}
 			n++
-			text, dangling := instanceText(runs[prefix], h.Name)
+			text, dangling := instanceText(runs[prefix], in.Name)
 			if end && dangling {
-				if err := provider.Terminate(ctx, p, prefix, h.Name); err != nil {
+				if err := provider.Terminate(ctx, p, prefix, in.Name); err != nil {
 					a.warn("%v", err)
 					a.code = exit.Failed
 				} else {
 					text = "terminated"
 				}
+			} else if in.Pending != "" {
+				text += "; pending: " + in.Pending
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\n", h.Name, p.Name, text)
+			fmt.Fprintf(w, "%s\t%s\t%s\n", in.Name, p.Name, text)
 		}
 	}
 	if err := w.Flush(); err != nil {

@@ -1,0 +1,148 @@
+package sched
+
+import (
+	"fmt"
+	"time"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
+
+// Allocations: instances of a batch system, which are one host for each node, may wait in
+// its queue for long, and have an end. A job is started on one only if it would end before.
+
+// findInstances finds the hosts that each instance is.
+func (c *Core) findInstances() {
+	if len(c.provisions.instances) == 0 {
+		return
+	}
+	for _, in := range c.provisions.instances {
+		in.hosts = in.hosts[:0]
+	}
+	for _, h := range c.hosts {
+		if h.inst = c.instanceOf(h.spec.Name); h.inst != nil && c.byName[h.spec.Name] == h {
+			h.inst.hosts = append(h.inst.hosts, h)
+		}
+	}
+}
+
+// allocated takes in what a list says of an instance: why it is pending, "" if it is not,
+// and how long it is until its end, 0 if none is known.
+func (c *Core) allocated(in *instance, pending string, left time.Duration) {
+	if in.pending = pending; pending != "" {
+		in.waited = c.now.Mono
+	}
+	in.ends = 0
+	if left > 0 {
+		in.ends = c.now.Mono + left
+	}
+}
+
+// isOver reports whether the allocation of an instance is over or is in its last moments.
+func (c *Core) isOver(in *instance) bool { return in.ends > 0 && c.now.Mono+lastMoments >= in.ends }
+
+const allocationEnds = "its allocation ends"
+
+// endText says for people when an allocation ends.
+func (c *Core) endText(in *instance) string {
+	return allocationEnds + " in " + short(max(0, in.ends-c.now.Mono))
+}
+
+// vacate stops, in the last moments of an allocation, what runs there: it is queued again
+// without charging a try, and the end is known before the batch system kills it.
+func (c *Core) vacate(in *instance) {
+	if !c.isOver(in) {
+		return
+	}
+	for _, h := range in.hosts {
+		h.reserved = nil
+		h.withdrawAll()
+		c.endAttempts(h, allocationEnds)
+	}
+}
+
+// hasTimeFor reports whether a job of the class would end before the host's allocation does.
+func (c *Core) hasTimeFor(h *host, cl *class) bool {
+	in := h.inst
+	return in == nil || in.ends == 0 || c.now.Mono+cl.lasts(in.p.spec)+lastMoments <= in.ends
+}
+
+// lasts returns how long a job of the class may run in an allocation: as long as its timeout
+// or its estimate says, and otherwise the margin.
+func (cl *class) lasts(p *hosts.Provider) time.Duration {
+	if cl.key.lasts == 0 && p.Slurm != nil {
+		return p.Slurm.Margin
+	}
+	return cl.key.lasts
+}
+
+// neverEnds says that a job of the class is longer than the provider's allocations; "": it is not.
+func (cl *class) neverEnds(p *hosts.Provider) string {
+	if most := p.MaxTime(); most > 0 && cl.key.lasts+lastMoments > most {
+		return fmt.Sprintf("its timeout or estimate of about %s does not fit into the allocations of provider %s (time = %s)", short(cl.key.lasts), p.Name, short(most))
+	}
+	return ""
+}
+
+// lastsStep returns how long a job runs at most, as its timeout and its estimate say,
+// rounded up by a sixteenth at most, so that there are few classes; 0: neither is given, or
+// no host has an end.
+func (c *Core) lastsStep(s *jobs.Spec) time.Duration {
+	most, allocations := c.timeout(s), false
+	for _, p := range c.cfg.Providers {
+		allocations = allocations || p.MaxTime() > 0
+	}
+	if !allocations {
+		return 0
+	}
+	if s.Estimate > 0 && (most == 0 || s.Estimate < most) {
+		most = s.Estimate
+	}
+	n := (most + time.Second - 1) / time.Second
+	step := time.Duration(1)
+	for n/step >= 32 {
+		step *= 2
+	}
+	return (n + step - 1) / step * step * time.Second
+}
+
+// whatComes describes the first instance that is on its way.
+func (c *Core) whatComes() string {
+	for _, in := range c.provisions.instances {
+		if c.comes(in) && in.pending != "" {
+			return "the allocation " + in.name + " is pending: " + in.pending
+		}
+	}
+	return "an instance of a provider is starting"
+}
+
+// whyNoInstance says, to follow another sentence, why no provider creates an instance for
+// the class; "" if one may.
+func (c *Core) whyNoInstance(cl *class) string {
+	for _, p := range c.cfg.Providers {
+		if why := cl.neverEnds(p); why != "" && !c.anyProviderCouldRun(cl) {
+			return ", and " + why
+		}
+	}
+	return ""
+}
+
+// preempts reports whether an outcome is that of a job which Slurm has ended, with the
+// signal that it sends first to everything in an allocation that is preempted, canceled, or
+// over. A job that ends so again and again does it by itself.
+func (h *host) preempts(j *jobs.Job, o *jobs.Outcome) bool {
+	if h.inst == nil || h.inst.p.spec.Slurm == nil || o.TimedOut || !ofAllocation(o) {
+		return false
+	}
+	n := 1
+	for _, a := range j.Attempts {
+		if a.Round == j.Round && a.Outcome != nil && a.State == jobs.AttemptCancelled && ofAllocation(a.Outcome) {
+			n++
+		}
+	}
+	return n < deadliest
+}
+
+func ofAllocation(o *jobs.Outcome) bool {
+	return o.Signal == "SIGTERM" || o.Signal == "" && o.Error == "" && o.Exit == 128+15
+}

@@ -1,0 +1,207 @@
+package sched
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
+
+const hpcTime = time.Hour
+
+// allocated is a stage with an allocation of an hour and of the nodes n1 and n2, with two
+// slots each, of which both are up.
+func allocated(t *testing.T, opts ...*jobs.Options) *stage {
+	t.Helper()
+	p := cloud()
+	p.Slurm = &hosts.Slurm{Nodes: 2, Time: hpcTime, Margin: 5 * time.Minute}
+	s := newStage(t, provided(Config{Tries: 1}, p))
+	s.nodes = []string{"n1", "n2"}
+	s.submit(!strings.Contains(t.Name(), "StartsBefore"), opts...)
+	contains(t, "orders", said[CreateInstance](s.list()), "{cloud dcs-r-1}")
+	s.step(InstanceCreated{Name: "dcs-r-1"})
+	s.allocation(hpcTime)
+	for _, node := range []string{"dcs-r-1.n1", "dcs-r-1.n2"} {
+		s.step(HostUp{node, &hosts.Hello{Cores: 3, Slots: 2, Shared: true}})
+		s.step(HostBeat{node, &hosts.Beat{MemFree: -1, DiskFree: -1}})
+	}
+	return s
+}
+
+// allocation lists the allocation as one that has so much time left.
+func (s *stage) allocation(left time.Duration) []Order {
+	s.t.Helper()
+	for range 200 {
+		if s.c.provisions.providers[0].listing {
+			return s.step(InstancesListed{Provider: "cloud", Names: []string{"dcs-r-1"}, Left: map[string]time.Duration{"dcs-r-1": left}})
+		}
+		s.wait(time.Second, "dcs-r-1.n1", "dcs-r-1.n2")
+	}
+	s.t.Fatal("no list is asked for")
+	return nil
+}
+
+// launches returns how many attempts orders launch.
+func launches(orders []Order) (n int) {
+	for _, o := range orders {
+		if l, ok := o.(Launch); ok {
+			n += len(l.Jobs)
+		}
+	}
+	return n
+}
+
+// X3: each node of an allocation is a host, and all of them are one instance.
+func TestAllocationOfNodes(t *testing.T) {
+	s := allocated(t, slices.Repeat([]*jobs.Options{jobs.NoOptions}, 4)...)
+	want(t, "records", s.instanceRecords("dcs-r-1"), "creating up")
+	s.started("dcs-r-1.n1", "1.1 2.1")
+	s.started("dcs-r-1.n2", "3.1 4.1")
+	for _, id := range []string{"1.1", "2.1"} {
+		s.ended("dcs-r-1.n1", id, jobs.Outcome{Started: 1, Ended: 2})
+	}
+	want(t, "while a node is in use", said[TerminateInstance](s.wait(10*time.Minute, "dcs-r-1.n1", "dcs-r-1.n2")), "")
+	s.ended("dcs-r-1.n2", "3.1", jobs.Outcome{Started: 1, Ended: 2})
+	orders := s.ended("dcs-r-1.n2", "4.1", jobs.Outcome{Started: 1, Ended: 2})
+	want(t, "at the end", said[Leave](orders), "{dcs-r-1.n1} {dcs-r-1.n2}")
+	want(t, "when both have left", said[TerminateInstance](s.wait(2*time.Second)), "{cloud dcs-r-1}")
+}
+
+// X3: the outputs of each node that shares no directory are fetched before the allocation is
+// given back.
+func TestAllocationKeepsOutputs(t *testing.T) {
+	s := allocated(t, slices.Repeat([]*jobs.Options{jobs.NoOptions}, 4)...)
+	for _, node := range []string{"dcs-r-1.n1", "dcs-r-1.n2"} {
+		s.c.byName[node].hello.Shared = false
+	}
+	s.started("dcs-r-1.n1", "1.1 2.1")
+	s.started("dcs-r-1.n2", "3.1 4.1")
+	ok := jobs.Outcome{Started: 1, Ended: 2}
+	s.ended("dcs-r-1.n1", "1.1", ok)
+	s.ended("dcs-r-1.n1", "2.1", ok)
+	s.ended("dcs-r-1.n2", "3.1", ok)
+	want(t, "first", said[FetchInstance](s.ended("dcs-r-1.n2", "4.1", ok)), "{dcs-r-1.n1 [1.1 2.1]}")
+	want(t, "then", said[FetchInstance](s.step(InstanceFetched{Name: "dcs-r-1.n1"})), "{dcs-r-1.n2 [3.1 4.1]}")
+	s.step(InstanceFetched{Name: "dcs-r-1.n2"})
+	want(t, "at last", said[TerminateInstance](s.wait(2*time.Second)), "{cloud dcs-r-1}")
+}
+
+// X3: a job is started only if its timeout or its estimate ends before the allocation does,
+// and without either not within the margin.
+func TestStartsBeforeTheEnd(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		opts jobs.Options
+		left time.Duration
+		want bool
+	}{
+		{"without either, in time", jobs.Options{}, 6 * time.Minute, true},
+		{"without either, within the margin", jobs.Options{}, 5 * time.Minute, false},
+		{"its timeout ends before", jobs.Options{Timeout: 20 * time.Minute}, 25 * time.Minute, true},
+		{"its timeout ends later", jobs.Options{Timeout: 20 * time.Minute}, 20 * time.Minute, false},
+		{"short, within the margin", jobs.Options{Timeout: time.Minute}, 2 * time.Minute, true},
+		{"its estimate ends before", jobs.Options{Estimate: 20 * time.Minute}, 25 * time.Minute, true},
+		{"its estimate ends later", jobs.Options{Estimate: 20 * time.Minute}, 20 * time.Minute, false},
+		{"its estimate, not its timeout, ends before", jobs.Options{Estimate: 20 * time.Minute, Timeout: 40 * time.Minute}, 25 * time.Minute, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := allocated(t, slices.Repeat([]*jobs.Options{{Timeout: 50 * time.Minute}}, 4)...) // all slots are busy
+			s.started("dcs-r-1.n1", "1.1 2.1")
+			s.started("dcs-r-1.n2", "3.1 4.1")
+			for _, id := range []string{"1.1", "2.1"} { // the others keep the allocation in use
+				s.ended("dcs-r-1.n1", id, jobs.Outcome{Started: 1, Ended: 2})
+			}
+			s.allocation(c.left)
+			s.submit(true, &c.opts)
+			if got := launches(s.orders) > 0; got != c.want {
+				t.Errorf("launched: %t, want %t; %s", got, c.want, s.c.Why(s.now(), 5))
+			}
+			if why := s.c.Why(s.now(), 5); !c.want && !strings.Contains(why, "allocation") {
+				t.Errorf("the reason is %q", why)
+			}
+		})
+	}
+}
+
+// X3: what runs in the last moments of an allocation is stopped and queued again without
+// using up a try, and the allocation is given back.
+func TestEndOfAllocation(t *testing.T) {
+	s := allocated(t, jobs.NoOptions)
+	s.started("dcs-r-1.n1", "1.1")
+	want(t, "before", said[Kill](s.wait(hpcTime-time.Minute, "dcs-r-1.n1", "dcs-r-1.n2")), "")
+	s.allocation(lastMoments + 20*time.Second)
+	contains(t, "in the last moments", said[Kill](s.wait(30*time.Second, "dcs-r-1.n1", "dcs-r-1.n2")), "its allocation ends")
+	s.ended("dcs-r-1.n1", "1.1", jobs.Outcome{Started: 1, Ended: 2, Signal: "SIGTERM", Stopped: true})
+	s.wantState(1, jobs.Queued)
+	if n := s.job(1).Failures; n != 0 {
+		t.Errorf("%d tries are used up", n)
+	}
+	orders := s.wait(10*time.Second, "dcs-r-1.n1", "dcs-r-1.n2")
+	contains(t, "then", said[TerminateInstance](orders), "{cloud dcs-r-1}")
+	contains(t, "and another is created", said[CreateInstance](orders), "{cloud dcs-r-2}")
+}
+
+// X3: an allocation that is not listed any more is not used, even where its nodes still
+// answer; a job that ends by the signal of its end has not failed, unless that is a habit.
+func TestPreempted(t *testing.T) {
+	s := allocated(t, slices.Repeat([]*jobs.Options{jobs.NoOptions}, 2)...)
+	s.started("dcs-r-1.n1", "1.1 2.1")
+	ended := jobs.Outcome{Started: 1, Ended: 2, Signal: "SIGTERM"}
+	for n := 1; n < deadliest; n++ {
+		a := s.job(1).Last()
+		s.ended(a.Host, a.ID.String(), ended)
+		a = s.job(1).Last()
+		s.started(a.Host, a.ID.String())
+		if s.job(1).Failures != 0 {
+			t.Fatalf("end %d by SIGTERM uses up a try", n)
+		}
+	}
+	a := s.job(1).Last()
+	s.ended(a.Host, a.ID.String(), ended)
+	s.wantState(1, jobs.Failed)
+	var orders []Order
+	for range 2 {
+		for !s.c.provisions.providers[0].listing {
+			s.wait(time.Second, "dcs-r-1.n1", "dcs-r-1.n2")
+		}
+		s.step(InstancesListed{Provider: "cloud"})
+		orders = append(orders, s.orders...)
+	}
+	contains(t, "after it is not listed", said[Kill](orders), "its allocation ends")
+}
+
+// X3: an allocation may be pending for long: it is not given up, no other is created for the
+// same jobs, and the reason is shown.
+func TestPendingAllocation(t *testing.T) {
+	p := cloud()
+	p.Slurm = &hosts.Slurm{Nodes: 2, Time: hpcTime, Margin: 5 * time.Minute}
+	s := newStage(t, provided(Config{GiveUp: time.Minute}, p))
+	s.submit(true, jobs.NoOptions)
+	s.list()
+	s.step(InstanceCreated{Name: "dcs-r-1"})
+	for range 1000 {
+		s.wait(10 * time.Second)
+		if s.c.provisions.providers[0].listing {
+			s.step(InstancesListed{Provider: "cloud", Names: []string{"dcs-r-1"}, Pending: map[string]string{"dcs-r-1": "Resources"}})
+		}
+	}
+	want(t, "records", s.instanceRecords("dcs-r-1"), "creating")
+	want(t, "another", s.instanceRecords("dcs-r-2"), "")
+	if v := s.c.Hosts()[0]; v.State != Starting || !strings.HasPrefix(v.Reason, "pending: Resources, for 3 h") {
+		t.Errorf("shown as %s: %s", v.State, v.Reason)
+	}
+	contains(t, "why", s.c.Why(s.now(), 1), "the allocation dcs-r-1 is pending: Resources")
+	if s.finish != nil {
+		t.Errorf("the run has given up: %+v", s.finish)
+	}
+}
+
+// X3: a job that is longer than all allocations never waits for one.
+func TestLongerThanAllocations(t *testing.T) {
+	s := allocated(t, jobs.NoOptions, &jobs.Options{Timeout: 2 * hpcTime})
+	s.wantState(2, jobs.Failed)
+	contains(t, "reason", s.job(2).Reason, "does not fit into the allocations of provider cloud (time = ")
+}
