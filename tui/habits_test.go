@@ -58,6 +58,24 @@ func TestHandedIsExplained(t *testing.T) {
 	shows(t, newScreen(t, handed, 80, 24), "handed: sent to its host, which starts it when a slot is free there")
 }
 
+// When others use all cores of a host, the first lines of the screen say so, at every size.
+func TestOthersUseAllCores(t *testing.T) {
+	src := change(func(p *runview.Picture) {
+		for _, i := range []int{1, 3} {
+			h := &p.Hosts[i]
+			h.Busy, h.Ours, h.Usable, h.Running, h.Reason = 11.8, 0, 0.2, 0, "yields: others use 11.8 of its 12 cores"
+		}
+	})
+	for _, size := range [][2]int{{40, 15}, {80, 24}, {200, 50}} {
+		m := newScreen(t, src, size[0], size[1])
+		if top := strings.Join(strings.Split(plain(m), "\n")[:6], " "); !strings.Contains(top, "OTHERS' LOAD") || !strings.Contains(top, "others use the cores") {
+			t.Errorf("%v: the first lines are %s", size, top)
+		}
+	}
+	shows(t, newScreen(t, src, 120, 24), "ws02 (11.8 of 12), ws04 (11.8 of 12)")
+	hides(t, newScreen(t, sample(), 80, 24), "OTHERS")
+}
+
 // A job that reports no progress has no bar.
 func TestNoBarWithoutProgress(t *testing.T) {
 	m := newScreen(t, sample(), 120, 24)

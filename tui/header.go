@@ -340,6 +340,9 @@ func (m *model) banner() []string {
 		case p.Stuck != "":
 			add(styleBad, "NOTHING CAN START", m.clean(p.Stuck))
 		case len(p.Hosts) == 0 || m.taking() > 0:
+			if busy := m.takenByOthers(); busy != "" {
+				add(styleWarn, "OTHERS' LOAD", busy)
+			}
 		case up == 0 && connecting > 0:
 			add(styleWarn, "CONNECTING", "to "+plural(len(p.Hosts), "host")+", none is up yet")
 		case waits && connecting == 0:
@@ -397,6 +400,22 @@ func (m *model) usable() (up, connecting int) {
 		}
 	}
 	return up, connecting
+}
+
+// takenByOthers names the hosts whose cores, or all that jobs could have, other users have;
+// "": there are none.
+func (m *model) takenByOthers() string {
+	var names []string
+	for i := range m.pic.Hosts {
+		h := &m.pic.Hosts[i]
+		if others := h.Busy - h.Ours; h.State == hostUp && h.Cores > 0 && (others >= float64(h.Cores)-0.5 || strings.HasPrefix(h.Reason, "yields")) {
+			names = append(names, fmt.Sprintf("%s (%s of %d)", m.clean(h.Name), oneDigit(min(others, float64(h.Cores))), h.Cores))
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "others use the cores of " + some(names, 3) + ": jobs start there as these become free"
 }
 
 // taking counts the hosts that start jobs.
