@@ -20,6 +20,7 @@ type column struct {
 	more  int          // cells beyond w that it can use
 	first int          // number of kept columns before those of rank luxury
 	right bool
+	off   bool                                                 // nothing is in it, so that it is shown only if a person wants it
 	bar   bool                                                 // it may draw one
 	cell  func(m *model, r *runview.Row, w int) (string, *ink) // nil: the terminal's own
 }
@@ -79,6 +80,99 @@ const (
 	luxury = 5
 	spare  = 20
 )
+
+// choices are the columns of a list that a person has chosen (true) or hidden, by their heads.
+type choices struct {
+	chosen map[string]bool
+	heads  []string        // of all columns, as of the newest frame
+	shown  map[string]bool // on the screen
+}
+
+// of says whether a column is to be left out, and whether a person wants it.
+func (c *choices) of(head string, off bool) (out, wanted bool) {
+	c.heads = append(c.heads, head)
+	if shown, is := c.chosen[head]; is {
+		return !shown, shown
+	}
+	return off, false
+}
+
+// columns applies the choices to the columns of a list.
+func (c *choices) columns(all []column) []column {
+	c.heads = nil
+	var keep []column
+	for _, col := range all {
+		out, wanted := c.of(col.head, col.off)
+		if wanted {
+			col.rank = min(col.rank, 1)
+		}
+		if !out {
+			keep = append(keep, col)
+		}
+	}
+	return keep
+}
+
+// fitted notes the columns for which there is room.
+func (c *choices) fitted(cols []column) []column {
+	c.shown = map[string]bool{}
+	for _, head := range c.heads {
+		c.shown[head] = slices.ContainsFunc(cols, func(col column) bool { return strings.HasPrefix(col.head, head) }) // an arrow may follow
+	}
+	return cols
+}
+
+// columnsModal is the list of columns to choose from.
+type columnsModal struct {
+	choices *choices
+	at, top int
+}
+
+func (m *model) chooseColumns() tea.Cmd {
+	m.modal = &columnsModal{choices: m.focus().(interface{ choose() *choices }).choose()}
+	return nil
+}
+
+func (p *columnsModal) key(m *model, k tea.KeyPressMsg) tea.Cmd {
+	c := p.choices
+	move := moving(func() int { return len(c.heads) }, func(_ *model, by int) { p.at = max(0, min(p.at+by, len(c.heads)-1)) })
+	switch k.String() {
+	case "space", "enter":
+		if head := at(c.heads, p.at); head != "" {
+			if c.chosen == nil {
+				c.chosen = map[string]bool{}
+			}
+			c.chosen[head] = !c.has(head)
+		}
+	case "backspace":
+		c.chosen = nil
+	default:
+		if _, is := m.pressIn(move, k.String()); !is {
+			m.modal = nil
+		}
+	}
+	return nil
+}
+
+func (c *choices) has(head string) bool {
+	if chosen, is := c.chosen[head]; is {
+		return chosen
+	}
+	return c.shown[head]
+}
+
+func (p *columnsModal) draw(m *model, w, h int) []string {
+	c := p.choices
+	rows := max(1, h-2)
+	p.top = window(p.top, p.at, len(c.heads), rows)
+	out := []string{m.rule("Columns, as far as there is room", w, true)}
+	for i := p.top; i < min(len(c.heads), p.top+rows); i++ {
+		l := cursorLine{here: i == p.at}
+		l.text(" "+mark(i == p.at, m.g.cursor)+" ["+mark(c.has(c.heads[i]), "x")+"] "+c.heads[i], nil)
+		out = append(out, l.String())
+	}
+	return append(out, styleFaint.Render(m.cut(" space shows or hides, backspace: all as before, esc closes", w)))
+}
 
 // seen is what the rows so far say about the columns that are needed. It only grows,
 // so that no column comes and goes while a list scrolls.

@@ -76,6 +76,46 @@ func TestOthersUseAllCores(t *testing.T) {
 	hides(t, newScreen(t, sample(), 80, 24), "OTHERS")
 }
 
+// C chooses the columns of a list: what is hidden goes, what is chosen comes before others.
+func TestColumnsAreChosen(t *testing.T) {
+	m := newScreen(t, sample(), 80, 24)
+	heads := func() string {
+		for row := range strings.SplitSeq(plain(m), "\n") {
+			if strings.Contains(row, " STATE ") && !strings.Contains(row, "[") {
+				return strings.Join(strings.Fields(row), " ")
+			}
+		}
+		return ""
+	}
+	if got := heads(); got != "ID STATE HOST TRY TIME PROGRESS NAME" {
+		t.Fatalf("the columns are %s", got)
+	}
+	press(t, m, "C")
+	golden(t, m, "columns-80x24")
+	press(t, m, "j", "j", "space", "G", "space") // HOST goes, MEM comes
+	shows(t, m, "[ ] HOST", "[x] MEM")
+	press(t, m, "esc")
+	if got := heads(); got != "ID STATE TRY TIME PROGRESS NAME MEM" {
+		t.Errorf("the columns are %s", got)
+	}
+	press(t, m, "C", "backspace", "esc")
+	if got := heads(); got != "ID STATE HOST TRY TIME PROGRESS NAME" {
+		t.Errorf("backspace leaves the columns %s", got)
+	}
+	press(t, m, "2", "C", "space", "G", "esc")
+	if got := heads(); !strings.HasPrefix(got, "HOST STATE SLOTS") {
+		t.Errorf("the columns of the hosts are %s", got)
+	}
+	for _, size := range [][2]int{{40, 10}, {200, 50}} {
+		m := newScreen(t, sample(), size[0], size[1])
+		press(t, m, "C")
+		for range 12 { // all are chosen, and there is no room for them
+			press(t, m, "space", "space", "j")
+		}
+		checkSize(t, m, "all columns")
+	}
+}
+
 // A job that reports no progress has no bar.
 func TestNoBarWithoutProgress(t *testing.T) {
 	m := newScreen(t, sample(), 120, 24)

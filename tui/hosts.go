@@ -20,8 +20,11 @@ type hostsPane struct {
 	slip    slip
 	trouble bool // those in trouble first; else as in the inventory
 	filter  string
+	choices choices
 	top, h  int
 }
+
+func (p *hostsPane) choose() *choices { return &p.choices }
 
 func newHostsPane() *hostsPane { return &hostsPane{} }
 

@@ -41,17 +41,27 @@ func (m *model) hostColumns(w int) []hostColumn {
 		{head: "FAIL", w: 5, rank: 11, cell: fixed(func(h *live.Host) string { return short(h.Failed) })},
 		{head: "5 MIN", w: 12, rank: 3, cell: (*model).history, drawn: true},
 	}
-	ranks := make([]int, 0, len(all))
-	for rank := 1; rank <= len(all); rank++ {
+	c := &m.hosts.choices
+	c.heads = nil
+	for i := range all {
+		if out, wanted := c.of(all[i].head, false); out {
+			all[i].w = far
+		} else if wanted {
+			all[i].rank = 0
+		}
+	}
+	keep := map[string]bool{}
+	for rank := range len(all) + 1 {
 		for _, c := range all {
 			if c.rank == rank && c.w+1 <= w {
-				ranks = append(ranks, rank)
+				keep[c.head] = true
 				w -= c.w + 1
 			}
 		}
 	}
-	some := slices.DeleteFunc(all, func(c hostColumn) bool { return !slices.Contains(ranks, c.rank) })
-	if n := len(some); n > 0 && some[n-1].rank == 3 && w > 0 {
+	c.shown = keep
+	some := slices.DeleteFunc(all, func(c hostColumn) bool { return !keep[c.head] })
+	if n := len(some); n > 0 && some[n-1].head == "5 MIN" && w > 0 {
 		grow := min(w, 60-some[n-1].w)
 		some[n-1].w += grow
 		w -= grow

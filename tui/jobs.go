@@ -14,9 +14,10 @@ import (
 // jobsPane is the list of jobs.
 type jobsPane struct {
 	list
-	sel  selection
-	seen seen
-	told told
+	choices choices
+	sel     selection
+	seen    seen
+	told    told
 
 	edits, filters, commands history
 }
@@ -38,6 +39,8 @@ func (p *jobsPane) draw(m *model, w, h int, focused bool) []string {
 func (p *jobsPane) ask(m *model, ask *runview.Ask) { ask.Jobs = p.window() }
 
 func (p *jobsPane) keys() []binding { return listKeys(&p.list) }
+
+func (p *jobsPane) choose() *choices { return &p.choices }
 
 // see takes the newest picture in.
 func (p *jobsPane) see(m *model) {
@@ -68,26 +71,15 @@ func (p *jobsPane) columns(m *model, w int) []column {
 		{head: "TRY", sort: runview.SortTry, rank: 4, w: max(3, s.try), cell: tryCell},
 		{head: "TIME", sort: runview.SortTime, rank: 1, w: timeWidth, cell: timeCell},
 	}
-	if s.progress || p.sort == runview.SortProgress {
-		all = append(all, column{head: "PROGRESS", sort: runview.SortProgress, rank: 3, w: 10, more: 8, bar: true, cell: progressCell})
-	}
-	all = append(all, column{head: "NAME", sort: runview.SortName, w: 12, more: max(32, s.title-12), first: min(s.title, 60) - 12, cell: nameCell})
-	if s.untold {
-		all = append(all, column{head: "PARAMETERS", sort: runview.Sorts, rank: 5, w: 16, more: 60, cell: paramsCell})
-	}
-	if s.queue > 0 {
-		all = append(all, column{head: "QUEUE", sort: runview.SortQueue, rank: 6, w: max(6, s.queue), cell: queueCell})
-	}
-	if s.priority || p.sort == runview.SortPriority {
-		all = append(all, column{head: "PRIO", sort: runview.SortPriority, rank: 6, w: 5, right: true, cell: priorityCell})
-	}
-	if s.cpu {
-		all = append(all, column{head: "CPU", sort: runview.Sorts, rank: 8, w: 9, right: true, cell: cpuCell})
-	}
-	if s.memory || p.sort == runview.SortMemory {
-		all = append(all, column{head: "MEM", sort: runview.SortMemory, rank: 7, w: 5, right: true, cell: memoryCell})
-	}
-	return p.arrange(all, w)
+	return p.choices.fitted(p.arrange(p.choices.columns(append(all,
+		column{head: "PROGRESS", sort: runview.SortProgress, rank: 3, w: 10, more: 8, bar: true, cell: progressCell, off: !s.progress && p.sort != runview.SortProgress},
+		column{head: "NAME", sort: runview.SortName, w: 12, more: max(32, s.title-12), first: min(s.title, 60) - 12, cell: nameCell},
+		column{head: "PARAMETERS", sort: runview.Sorts, rank: 5, w: 16, more: 60, cell: paramsCell, off: !s.untold},
+		column{head: "QUEUE", sort: runview.SortQueue, rank: 6, w: max(6, s.queue), cell: queueCell, off: s.queue == 0},
+		column{head: "PRIO", sort: runview.SortPriority, rank: 6, w: 5, right: true, cell: priorityCell, off: !s.priority && p.sort != runview.SortPriority},
+		column{head: "CPU", sort: runview.Sorts, rank: 8, w: 9, right: true, cell: cpuCell, off: !s.cpu},
+		column{head: "MEM", sort: runview.SortMemory, rank: 7, w: 5, right: true, cell: memoryCell, off: !s.memory && p.sort != runview.SortMemory},
+	)), w))
 }
 
 // arrange fits columns; the one that orders the list is always among them, and what

@@ -55,6 +55,8 @@ func (m *model) general() []binding {
 		{keys: []string{"z"}, show: "z", word: when(m.alone || m.full || len(m.placed) > 1, "zoom"), group: "Views", help: "this pane alone on the screen, over the whole width, and back", do: (*model).zoom},
 	}, slices.Concat(m.jobKeys(), m.runKeys(), m.outsideKeys())...), []binding{
 		{keys: []string{"tab"}, show: "tab", group: "Views", help: "next view, or next pane where several are on the screen", do: func(m *model) tea.Cmd { return m.turn(1) }},
+		{keys: []string{"C"}, show: "C", group: "List", help: "choose the columns of the list",
+			when: func(m *model) bool { _, is := m.focus().(interface{ choose() *choices }); return is }, do: (*model).chooseColumns},
 		{keys: []string{"shift+tab"}, show: "shift+tab", group: "Views", help: "the one before", do: func(m *model) tea.Cmd { return m.turn(-1) }},
 	}...)
 	for i := range tabs {

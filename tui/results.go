@@ -15,8 +15,9 @@ import (
 // parameters nor figures it is a list of the jobs that are over.
 type resultsPane struct {
 	list
-	seen seen
-	sel  *selection // that of the list of jobs
+	choices choices
+	seen    seen
+	sel     *selection // that of the list of jobs
 
 	table   *runview.Table       // the newest that is ready; nil: none yet, or the run has none
 	read    [2]int               // jobs whose figures are known, of how many, as of the newest
@@ -71,6 +72,8 @@ func (p *resultsPane) keys() []binding {
 	}
 	return p.rowKeys()
 }
+
+func (p *resultsPane) choose() *choices { return &p.choices }
 
 // rows says that the view shows rows of jobs, and keys on jobs mean something.
 func (p *resultsPane) rows() bool { return !p.heat.on && !p.groups.on }

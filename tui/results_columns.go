@@ -16,7 +16,7 @@ func (p *resultsPane) columns(m *model, w int) []column {
 		all = append(all, column{head: "BEST", sort: runview.Sorts, w: 4, cell: p.bestCell})
 	}
 	all = append(all, column{head: "STATE", sort: runview.SortState, w: stateWidth, cell: stateCell})
-	fixed := len(all)
+	fixed := 0 // columns that stay when others are moved to
 	all = append(append(append(all, p.paramColumns(m)...), p.figureColumns(m)...),
 		column{head: "CAUSE", sort: runview.Sorts, rank: 2, w: 9, more: 8, cell: endedCell},
 		column{head: "TIME", sort: runview.SortTime, rank: 1, w: timeWidth, right: true, cell: durationCell},
@@ -29,12 +29,15 @@ func (p *resultsPane) columns(m *model, w int) []column {
 	if len(s.params) > 0 {
 		name.rank = 8
 	}
-	all = append(all, name)
+	all = p.choices.columns(append(all, name))
+	for fixed = 0; fixed < len(all) && has([]string{"ID", "BEST", "STATE"}, all[fixed].head); {
+		fixed++
+	}
 	if p.tabular {
 		p.markOrder(m, all)
-		return p.aside.fit(all, fixed, w)
+		return p.choices.fitted(p.aside.fit(all, fixed, w))
 	}
-	return p.arrange(all, w)
+	return p.choices.fitted(p.arrange(all, w))
 }
 
 // paramColumns are those of the parameters: the first are kept longest, those that have
