@@ -34,21 +34,24 @@ func (i Instance) Lasted(now Stamp) time.Duration {
 }
 
 // instance applies a record of an instance. A name is never used twice, but an instance
-// that was taken for gone may be found again and is then terminated.
+// that was taken for gone may be found again.
 func (t *Table) instance(r *Record) error {
 	i, known := t.Instances[r.Host]
 	state := InstanceState(r.How)
 	switch {
 	case r.Host == "":
 		return fmt.Errorf("an instance without a name is %q", r.How)
-	case known != (state != InstanceCreating), state == InstanceUp && i.State != InstanceCreating, state == InstanceGone && i.State == InstanceGone:
+	case known != (state != InstanceCreating), state == InstanceUp && i.State != InstanceCreating && i.State != InstanceGone, state == InstanceGone && i.State == InstanceGone:
 		return fmt.Errorf("the instance %s is %q and cannot become %q", r.Host, i.State, r.How)
 	}
 	switch i.State = state; state {
 	case InstanceCreating:
 		i.Provider, i.Created = r.Reason, r.At
 	case InstanceUp:
-		i.Up = r.At
+		i.Gone = 0
+		if i.Up == 0 {
+			i.Up = r.At
+		}
 	case InstanceTerminating:
 		i.Gone = 0
 	case InstanceGone:

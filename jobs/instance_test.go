@@ -25,6 +25,7 @@ func TestFoldInstance(t *testing.T) {
 			jobs.Instance{Provider: "cloud", State: "gone", Created: 1, Gone: 4}},
 		{"creation failed", []step{{"creating", true}, {"gone", true}}, jobs.Instance{Provider: "cloud", State: "gone", Created: 1, Gone: 2}},
 		{"found again", []step{{"creating", true}, {"gone", true}, {"terminating", true}}, jobs.Instance{Provider: "cloud", State: "terminating", Created: 1}},
+		{"found again and used up", []step{{"creating", true}, {"up", true}, {"gone", true}, {"up", true}}, jobs.Instance{Provider: "cloud", State: "up", Created: 1, Up: 2}},
 		{"created twice", []step{{"creating", true}, {"creating", false}}, jobs.Instance{Provider: "cloud", State: "creating", Created: 1}},
 		{"up twice", []step{{"creating", true}, {"up", true}, {"up", false}}, jobs.Instance{Provider: "cloud", State: "up", Created: 1, Up: 2}},
 		{"gone twice", []step{{"creating", true}, {"gone", true}, {"gone", false}}, jobs.Instance{Provider: "cloud", State: "gone", Created: 1, Gone: 2}},

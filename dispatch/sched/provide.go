@@ -330,10 +330,19 @@ func (c *Core) foundInstance(p *provider, name string, n int) {
 	}
 	in := c.addInstance(p, name, n)
 	in.inherited, in.listed, in.seen = true, true, true
-	c.say(name, 0, "found the instance %s, of which there was no record", name)
-	if known {
-		in.leaving = true
-		c.terminate(in, "it was taken for gone")
+	if !known {
+		c.say(name, 0, "found the instance %s, of which there was no record", name)
+		return
+	}
+	// It may have attempts, and outputs: it gets no more jobs and goes when it is idle.
+	in.leaving, in.up, in.why = true, true, "it was taken for gone"
+	c.emit(jobs.Record{Kind: jobs.KindInstance, Host: name, How: string(jobs.InstanceUp), Reason: in.why})
+	for i := range c.table.Jobs {
+		for _, a := range c.table.Jobs[i].Attempts {
+			if a.Host == name && a.Outcome != nil {
+				in.outputs = append(in.outputs, a.ID)
+			}
+		}
 	}
 }
 
@@ -605,14 +614,14 @@ func (c *Core) leftWhenUp(p *provider) int {
 			work += float64(slots) * cl.stats.meanOr(known, oldest[cl.stats])
 		}
 	}
-	left := stranded
+	left := 0
 	if waiting > 0 && work > free {
-		left += int(float64(waiting) * (work - max(0, free)) / work)
+		left = int(float64(waiting) * (work - max(0, free)) / work)
 	}
-	if c.cfg.MaxSlots > 0 {
-		left = min(left, c.cfg.MaxSlots-slots)
+	if limit := c.cfg.MaxSlots; limit > 0 { // what only an instance can run waits for slots that others leave
+		left, stranded = max(0, min(left, limit-slots)), min(stranded, limit)
 	}
-	return left
+	return left + stranded
 }
 
 // meanOr returns the mean run time in seconds as far as it is known, and otherwise the age

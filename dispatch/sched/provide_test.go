@@ -98,6 +98,10 @@ func TestCreateInstances(t *testing.T) {
 			s.up("a")
 			s.submit(true, &jobs.Options{Tags: []string{"cloud"}})
 		}, 1},
+		{"only instances have the tag, and the hosts have all slots that are allowed", cloud(), Config{MaxSlots: 2}, []*hosts.Host{box("a", 2)}, func(s *stage) {
+			s.up("a")
+			s.submit(true, &jobs.Options{Tags: []string{"cloud"}})
+		}, 1},
 		{"instances lack the tag", cloud(), Config{}, []*hosts.Host{box("a", 2), box("b", 2)}, func(s *stage) {
 			s.submit(true, &jobs.Options{Tags: []string{"other"}})
 		}, 0},
@@ -339,6 +343,21 @@ func TestAdoptInstances(t *testing.T) {
 		s := start(table(0, is("dcs-r-1", "creating"), is("dcs-r-1", "gone")))
 		contains(t, "terminated", said[TerminateInstance](append(s.list("dcs-r-1", "dcs-r-9"), s.wait(2*time.Second)...)), "{cloud dcs-r-1} {cloud dcs-r-9}")
 		want(t, "records", s.instanceRecords("dcs-r-9"), "creating terminating")
+	})
+	t.Run("taken for gone with an open attempt and an output", func(t *testing.T) {
+		s := start(table(2, is("dcs-r-1", "creating"), is("dcs-r-1", "up"),
+			jobs.Record{Kind: jobs.KindLaunching, Job: 1, N: 1, Host: "dcs-r-1"}, jobs.Record{Kind: jobs.KindRunning, Job: 1, N: 1, Host: "dcs-r-1"},
+			jobs.Record{Kind: jobs.KindLaunching, Job: 2, N: 1, Host: "dcs-r-1"},
+			jobs.Record{Kind: jobs.KindExited, Job: 2, N: 1, Host: "dcs-r-1", Next: jobs.Succeeded, Seq: 1, Outcome: &okay},
+			is("dcs-r-1", "gone")))
+		orders := s.list("dcs-r-1")
+		want(t, "used", said[UseInstances](orders), "{[dcs-r-1]}")
+		want(t, "terminated", said[TerminateInstance](append(orders, s.wait(10*time.Second)...)), "")
+		s.step(set(&hosts.Host{Name: "dcs-r-1", Slots: hosts.SlotRule{Fixed: 2}}))
+		s.upAs("dcs-r-1", "M")
+		orders = append(s.ended("dcs-r-1", "1.1", okay), s.step(Tick{})...)
+		want(t, "fetched when nothing is open", said[FetchInstance](orders), "{dcs-r-1 [2.1 1.1]}")
+		want(t, "records", s.instanceRecords("dcs-r-1"), "up")
 	})
 	t.Run("numbers go on", func(t *testing.T) {
 		s := start(table(1, is("dcs-r-4", "creating"), is("dcs-r-4", "gone")))
