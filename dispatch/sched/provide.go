@@ -339,8 +339,8 @@ func (c *Core) foundInstance(p *provider, name string, n int) {
 	c.emit(jobs.Record{Kind: jobs.KindInstance, Host: name, How: string(jobs.InstanceUp), Reason: in.why})
 	for i := range c.table.Jobs {
 		for _, a := range c.table.Jobs[i].Attempts {
-			if a.Host == name && a.Outcome != nil {
-				in.outputs = append(in.outputs, a.ID)
+			if a.Outcome != nil && hosts.InstanceOf(a.Host) == name {
+				c.keepsOutput(a.Host, a.ID)
 			}
 		}
 	}

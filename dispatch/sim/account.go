@@ -22,6 +22,7 @@ type entry struct {
 	round    int        // 0: of a command that was edited since
 	spec     *jobs.Spec // it was launched by; nil: not known
 	open     bool
+	outcome  bool // it has one
 	lost     bool // it was given up, at least for a time
 	lostAt   int  // number of the record that said so
 	launched int  // number of the record that launched it
@@ -47,6 +48,8 @@ func (w *World) enter(r *jobs.Record) {
 	w.truth.records++
 	switch r.Kind {
 	case jobs.KindEvent, jobs.KindEpoch, jobs.KindPriority, jobs.KindClosed:
+	case jobs.KindInstance:
+		w.enterInstance(r)
 	case jobs.KindMachine:
 		g.machines[r.Host] = r.Reason
 	case jobs.KindInventory:
@@ -229,6 +232,7 @@ func (w *World) enterEnd(a *account, r *jobs.Record) {
 	e.open, e.last = false, r.Kind
 	f := w.truth.of(id)
 	if r.Outcome != nil {
+		e.outcome = true
 		w.checkOutcome(f, r)
 	}
 	switch r.Kind {

@@ -7,6 +7,7 @@ import (
 
 	"dcs-tui/dispatch/ring"
 	"dcs-tui/dispatch/sched"
+	"dcs-tui/hosts"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 )
@@ -16,6 +17,7 @@ import (
 // checkTake compares what a dispatcher begins with to the ledger.
 func (w *World) checkTake(l *life, t *jobs.Table, report *journal.Report) {
 	g := &w.ledger
+	l.sights = map[string]*hosts.Host{}
 	l.heard, l.listed, l.words = map[*host]time.Duration{}, map[*host]time.Duration{}, map[settles]bool{}
 	if w.unread {
 		w.unread = false
@@ -28,7 +30,7 @@ func (w *World) checkTake(l *life, t *jobs.Table, report *journal.Report) {
 	s := g.table
 	if t.Seq != s.Seq || t.Acked != s.Acked || t.Epoch != s.Epoch || t.Ended != s.Ended || t.Paused != s.Paused || t.Counts != s.Counts ||
 		!same(t.Cancels, s.Cancels) || !same(t.Requests, s.Requests) || !same(t.Hosts, s.Hosts) ||
-		!same(t.Machines, s.Machines) || !same(t.At, s.At) || !same(t.Inventory, s.Inventory) {
+		!same(t.Machines, s.Machines) || !same(t.At, s.At) || !same(t.Inventory, s.Inventory) || !same(t.Instances, s.Instances) {
 		w.broken(ReplayIsState, "epoch %d: %+v, and the journal says %+v", l.epoch, brief(t), brief(s))
 	}
 	if len(t.Jobs) != len(s.Jobs) {

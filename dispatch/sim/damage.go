@@ -172,6 +172,6 @@ func clone(t *jobs.Table) *jobs.Table {
 		c.Jobs[i].Attempts = as
 	}
 	c.Cancels, c.Requests, c.Hosts, c.Late = maps.Clone(t.Cancels), maps.Clone(t.Requests), maps.Clone(t.Hosts), maps.Clone(t.Late)
-	c.Machines, c.At, c.Inventory = maps.Clone(t.Machines), maps.Clone(t.At), maps.Clone(t.Inventory)
+	c.Machines, c.At, c.Inventory, c.Instances = maps.Clone(t.Machines), maps.Clone(t.At), maps.Clone(t.Inventory), maps.Clone(t.Instances)
 	return &c
 }

@@ -53,6 +53,7 @@ func newWorld(t *Tape, verbose bool) *World {
 	if t.OneIn(6) {
 		w.cfg.MaxSlots = 3 + t.Draw(4)
 	}
+	w.drawCloud()
 	w.drawJobs(30 + t.Draw(70))
 	w.makeRun()
 	return w

@@ -45,6 +45,7 @@ func (w *World) atEnd() {
 			}
 		}
 	}
+	w.checkCloud()
 	for _, h := range w.hosts {
 		if len(h.in) > 0 && w.cleaned(h) {
 			w.broken(NothingLeft, "%s waits in the spool of %s", h.in[0].id, h.name)

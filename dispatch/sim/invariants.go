@@ -17,6 +17,9 @@ const (
 	UnknownNotRerun     = "a job with an attempt of unknown fate is not run again"
 	SettledByItsMachine = "an attempt is settled only by the machine on which it was launched"
 	AskedHostsStay      = "a host that people added or removed stays so"
+	InstanceRecorded    = "an instance is created, and terminated, after its record"
+	InstanceUnused      = "no instance is terminated with open attempts or unfetched output"
+	InstancesGo         = "no instance is left at the end of the run"
 	NotLostEarly        = "no attempt is given up before its time"
 	NeverStartedIsTrue  = "what is recorded as never started never ran"
 	FencedChanges       = "a fenced dispatcher changes nothing"
@@ -51,7 +54,7 @@ const (
 // Invariants are all of them.
 var Invariants = []string{
 	OneResult, SeqWithoutGaps, SuccessIsProved, TrueOutcome, StartsOnce, RecordBeforeStart, RecordBeforeOrder, LaunchedOnce,
-	OneLiveAttempt, NoStartAfterEnd, NoStartAfterLease, SlotsHold, UnknownNotRerun, SettledByItsMachine, AskedHostsStay, NotLostEarly, NeverStartedIsTrue,
+	OneLiveAttempt, NoStartAfterEnd, NoStartAfterLease, SlotsHold, UnknownNotRerun, SettledByItsMachine, AskedHostsStay, InstanceRecorded, InstanceUnused, InstancesGo, NotLostEarly, NeverStartedIsTrue,
 	FencedChanges, FenceIsTrue, DurableFactsKept, ResultsDurable, ResultsSame, ResultsShown, JournalIsState, ReplayIsState,
 	JournalFolds, CoreHasNoDefects, CancelledStays, CancelledByPeople, HarderSkipped, HarderStopped, SkippedForCause, PauseHolds, DrainedHolds, WishesHold, RequestsOnce, RequestsExpire, OwnFailuresOnly, TriesHold, RunsAsEdited, TimeGoesOn, RunEnds,
 	NothingLeft, CleanEnd,

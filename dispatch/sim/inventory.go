@@ -63,8 +63,8 @@ func (w *World) most(name string) int { return max(w.ruled[name], w.given[name])
 
 // set returns the hosts of the run, as the program makes them of the file and what people
 // asked for.
-func (w *World) set(t *jobs.Table) []*hosts.Host {
-	list, _, errs := (&hosts.Inventory{Hosts: w.inv}).With(t.Inventory, nil)
+func (w *World) set(t *jobs.Table, provided ...*hosts.Host) []*hosts.Host {
+	list, _, errs := (&hosts.Inventory{Hosts: w.inv}).With(t.Inventory, provided)
 	if errs != nil {
 		panic(errs[0])
 	}
@@ -74,7 +74,7 @@ func (w *World) set(t *jobs.Table) []*hosts.Host {
 // giveSet gives the set to whoever dispatches. A later dispatcher reads it itself.
 func (w *World) giveSet() {
 	if l := w.life; l != nil && l.ring != nil {
-		l.hear(func() { l.step(sched.SetHosts{Hosts: w.set(w.ledger.table)}) })
+		l.hear(func() { l.step(sched.SetHosts{Hosts: w.set(w.ledger.table, l.provided()...)}) })
 	}
 }
 

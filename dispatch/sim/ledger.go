@@ -17,25 +17,26 @@ import (
 // ledger is what the journal durably says, read from its very bytes as they reach the
 // disk. Beside a table that jobs.Fold makes, it keeps accounts of its own (account.go).
 type ledger struct {
-	epoch    int // of the newest file with a whole first record: who owns the run
-	files    []journalBytes
-	observer rundir.Disk
-	dec      journal.Decoder
-	table    *jobs.Table // the shadow
-	touched  []jobs.ID   // since the last comparison with a live table
-	jobs     []account
-	seqs     map[int64]jobs.ID // by result number: whose it is
-	byExit   map[int64]bool    // by result number: an attempt's own end gave it
-	seq      int64             // the newest of them
-	acked    int64
-	requests map[string]int           // how often each was answered
-	caused   map[string]int           // how many records of each say what it asked of hosts or launching
-	wishes   map[string]jobs.HostWish // what people asked of hosts, as recorded last
-	paused   bool                     // launching is paused by a person, according to the newest record
-	wished   bool                     // and that is to be compared with what the core makes of it
-	ended    bool
-	machines map[string]string // by name: the machine behind it, as recorded last
-	hosts    map[string]jobs.HostRequest
+	epoch     int // of the newest file with a whole first record: who owns the run
+	files     []journalBytes
+	observer  rundir.Disk
+	dec       journal.Decoder
+	table     *jobs.Table // the shadow
+	touched   []jobs.ID   // since the last comparison with a live table
+	jobs      []account
+	seqs      map[int64]jobs.ID // by result number: whose it is
+	byExit    map[int64]bool    // by result number: an attempt's own end gave it
+	seq       int64             // the newest of them
+	acked     int64
+	requests  map[string]int           // how often each was answered
+	caused    map[string]int           // how many records of each say what it asked of hosts or launching
+	wishes    map[string]jobs.HostWish // what people asked of hosts, as recorded last
+	paused    bool                     // launching is paused by a person, according to the newest record
+	wished    bool                     // and that is to be compared with what the core makes of it
+	ended     bool
+	machines  map[string]string // by name: the machine behind it, as recorded last
+	hosts     map[string]jobs.HostRequest
+	instances map[string]jobs.InstanceState
 }
 
 // journalBytes is one file of the journal.
@@ -49,6 +50,7 @@ type journalBytes struct {
 
 func (g *ledger) init() {
 	g.table, g.requests, g.wishes, g.seqs = &jobs.Table{}, map[string]int{}, map[string]jobs.HostWish{}, map[int64]jobs.ID{}
+	g.instances = map[string]jobs.InstanceState{}
 	g.caused, g.machines, g.hosts = map[string]int{}, map[string]string{}, map[string]jobs.HostRequest{}
 	g.byExit = map[int64]bool{}
 }

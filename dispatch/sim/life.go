@@ -61,6 +61,8 @@ type life struct {
 	fencedBy int
 	finish   *sched.Finish
 	specs    map[string]*hosts.Host // its hosts, as its core was last told
+	uses     []string               // instances that are to be its hosts
+	sights   map[string]*hosts.Host // as it has listed them
 	words    map[settles]bool       // who has told of which attempts
 	last     bool                   // it knows that no more jobs will come
 	leaving  bool
@@ -296,6 +298,9 @@ func (l *life) carryOut(o sched.Order) {
 			l.look(o)
 			return
 		}
+	case sched.CreateInstance, sched.TerminateInstance, sched.ListInstances, sched.FetchInstance, sched.UseInstances:
+		l.takeInstance(o)
+		return
 	case sched.Configure:
 		if a := l.agent(o.Host); a != nil {
 			a.spec = o.Spec

@@ -69,7 +69,7 @@ func (l *life) inherits() {
 // wished keeps what people ask of hosts.
 func (l *life) wished(ev sched.Event) {
 	known := func(name string) bool { // else the request is refused
-		return slices.ContainsFunc(l.core.Hosts(), func(h sched.HostView) bool { return h.Name == name })
+		return l.isHost(name) && slices.ContainsFunc(l.core.Hosts(), func(h sched.HostView) bool { return h.Name == name })
 	}
 	switch ev := ev.(type) {
 	case sched.SetSlots:
@@ -95,6 +95,9 @@ func (w *World) checkWishes(l *life) {
 	}
 	g.wished = false
 	for _, v := range l.core.Hosts() {
+		if !l.isHost(v.Name) {
+			continue
+		}
 		is := jobs.HostWish{Slots: int32(v.Given)}
 		switch {
 		case v.Stopped:

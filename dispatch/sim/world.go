@@ -28,6 +28,7 @@ type World struct {
 	machines []*machine               // that a dispatcher may run on
 	hosts    []*host                  // every machine that is or was behind the name of a host
 	at       map[string]*host         // by address
+	cloud    *cloud                   // nil: there is no provider
 	extra    int                      // hosts that were added
 	known    map[string]*hosts.Host   // by name: as it was known last
 	ruled    map[string]int           // by name: the most slots that it ever had by its rule …

@@ -64,6 +64,14 @@ var wounds = []wound{
 		{"	return h.spec.Name == name && (machine == 0 || h.machine == machine)", "	return h.spec.Name == name"}}},
 	{name: "a reload forgets a host added by request", file: "hosts/inventory_add.go", edits: []edit{
 		{"		if names[name] || asked[name].Removed {", "		if len(inv.Hosts) > 0 {"}}},
+	{name: "an instance is created before its record", file: "dispatch/ring/block.go", edits: []edit{
+		{"			case sched.Launch, sched.CreateInstance, sched.TerminateInstance:", "			case sched.Launch:"}}, seeds: 3000},
+	{name: "an instance is terminated with open attempts", file: "dispatch/sched/provide.go", edits: []edit{
+		{"	if open > 0 {\n		in.idleAt = 0\n		return\n	}\n", ""}}},
+	{name: "an instance is terminated before its outputs were fetched", file: "dispatch/sched/provide.go", edits: []edit{
+		{"	case kept != \"\" && !in.ending:", "	case kept != \"\" && in.ending:"}}},
+	{name: "a dispatcher forgets the instances of the one before", file: "dispatch/sched/provide.go", edits: []edit{
+		{"		case is.State == jobs.InstanceGone:\n", "		case is.State != jobs.InstanceUp:\n"}}},
 	{name: "a drained host gets jobs", file: "dispatch/sched/host.go", edits: []edit{
 		{" && !h.draining && !h.rest.resting", " && !h.rest.resting"}}},
 	{name: "a timeout says nothing of harder jobs", file: "dispatch/sched/domino.go", edits: []edit{

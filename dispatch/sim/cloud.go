@@ -1,0 +1,244 @@
+package sim
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"time"
+
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
+
+// Hosts on demand (P3, P4, E5): a provider whose commands fail, hang, and have their effect
+// all the same, whose instances never answer, and vanish. A command that runs when its
+// dispatcher dies may have its effect later.
+
+// cloud is the provider of a world.
+type cloud struct {
+	spec      *hosts.Provider
+	instances map[string]*instance // that exist, by name
+	late      map[string]bool      // made by a command whose dispatcher had died: it may be too late for anybody to see
+	fetched   map[jobs.AttemptID]bool
+	broken    time.Duration // until when every command fails
+}
+
+// instance is a machine that exists for a time.
+type instance struct {
+	h    *host
+	spec *hosts.Host
+}
+
+const never = time.Duration(math.MaxInt64)
+
+const instancePrefix = "dcs-simrun"
+
+// drawCloud gives some worlds a provider. A world whose journal is damaged has none: what
+// was recorded of instances is what the next dispatcher knows of them.
+func (w *World) drawCloud() {
+	if w.fragile || !w.tape.OneIn(3) {
+		return
+	}
+	p := &hosts.Provider{Name: "cloud", Max: 1 + w.tape.Draw(4), Startup: w.between(5*time.Second, time.Minute), Idle: w.between(20*time.Second, 2*time.Minute),
+		Host: hosts.Host{Link: "ssh", Slots: hosts.SlotRule{Fixed: 1 + w.tape.Draw(3)}, Tags: []string{"big"}, GPUs: w.tape.Draw(2)}}
+	w.cfg.Providers, w.cfg.InstancePrefix = []*hosts.Provider{p}, instancePrefix
+	w.cloud = &cloud{spec: p, instances: map[string]*instance{}, late: map[string]bool{}, fetched: map[jobs.AttemptID]bool{}}
+}
+
+// takeInstance carries an order about instances out.
+func (l *life) takeInstance(o sched.Order) {
+	w := l.w
+	switch o := o.(type) {
+	case sched.CreateInstance:
+		w.checkCreate(o.Name)
+		l.command(o.Name, w.cloud.spec.Startup/2, func() { w.create(o.Name) }, func(err string) sched.Event { return sched.InstanceCreated{Name: o.Name, Err: err} })
+	case sched.TerminateInstance:
+		w.checkTerminate(o.Name)
+		l.command(o.Name, 10*time.Second, func() { w.destroy(o.Name) }, func(err string) sched.Event { return sched.InstanceTerminated{Name: o.Name, Err: err} })
+	case sched.ListInstances:
+		l.later(w.between(0, 3*time.Second), func() { l.tell(l.list(o.Provider)) })
+	case sched.FetchInstance:
+		l.later(w.between(0, 5*time.Second), func() { l.tell(sched.InstanceFetched{Name: o.Name, Err: l.fetch(o)}) })
+	case sched.UseInstances:
+		l.uses = o.Names
+		l.hear(func() { l.step(sched.SetHosts{Hosts: w.set(w.ledger.table, l.provided()...)}) })
+	}
+}
+
+// command runs a command, which may fail with or without its effect, and have none though
+// it succeeds. The effect of one whose dispatcher dies may come all the same.
+func (l *life) command(name string, takes time.Duration, effect func(), answer func(err string) sched.Event) {
+	w := l.w
+	does, err := true, ""
+	switch {
+	case w.now < w.cloud.broken:
+		does, err = false, "exit status 1"
+	case w.noise(8):
+		does, err = w.tape.Draw(2) == 1, "exit status 1"
+	case w.noise(12):
+		takes, err = 2*time.Minute, "it did not end"
+	case w.noise(12):
+		does = false
+	}
+	outlives := w.tape.Draw(2) == 1
+	at := w.between(0, takes)
+	w.after(at, func() {
+		if does && (!l.dead || outlives) {
+			w.cloud.late[name] = l.dead
+			effect()
+		}
+	})
+	l.later(at+time.Millisecond, func() { l.tell(answer(err)) })
+}
+
+// create makes an instance, which answers some time later, or never.
+func (w *World) create(name string) {
+	if w.cloud.instances[name] != nil {
+		return
+	}
+	h, address := w.newMachine(name, w.cloud.spec.Host.GPUs)
+	spec := w.cloud.spec.Host
+	spec.Name, spec.Addresses = name, []string{address}
+	h.deaf = w.now + w.between(0, 2*w.cloud.spec.Startup)
+	if w.noise(8) {
+		h.deaf = never
+	}
+	w.logf("the instance %s exists", name)
+	w.cloud.instances[name] = &instance{h, &spec}
+}
+
+// destroy ends an instance and everything on it.
+func (w *World) destroy(name string) {
+	in := w.cloud.instances[name]
+	if in == nil {
+		return
+	}
+	w.logf("the instance %s is no more", name)
+	delete(w.cloud.instances, name)
+	h := in.h
+	h.reboot(0)
+	h.in, h.runs, h.done, h.deaf = nil, nil, nil, never
+}
+
+// vanish lets an instance end without anybody's order.
+func vanish(w *World) bool {
+	if w.cloud == nil {
+		return false
+	}
+	for _, h := range w.hosts {
+		if w.cloud.instances[h.name] != nil && w.tape.Draw(2) == 1 {
+			w.destroy(h.name)
+			return true
+		}
+	}
+	return false
+}
+
+// breakCommands lets the provider's commands fail for a time.
+func breakCommands(w *World) bool {
+	if w.cloud == nil {
+		return false
+	}
+	w.cloud.broken = w.now + w.long()
+	return true
+}
+
+// list is what the list command prints. It may lack an instance that has just been made or
+// that has just begun to go.
+func (l *life) list(provider string) sched.Event {
+	w := l.w
+	ev := sched.InstancesListed{Provider: provider}
+	if w.now < w.cloud.broken || w.noise(10) {
+		ev.Err = "exit status 1"
+		return ev
+	}
+	for _, h := range w.hosts { // not in the order of a map
+		if w.cloud.instances[h.name] != nil && !slices.Contains(ev.Names, h.name) {
+			ev.Names = append(ev.Names, h.name)
+			l.sights[h.name] = w.cloud.instances[h.name].spec
+		}
+	}
+	if len(ev.Names) > 0 && w.noise(15) {
+		ev.Names = ev.Names[1:]
+	}
+	return ev
+}
+
+// provided returns the instances that are to be hosts of the run.
+func (l *life) provided() (list []*hosts.Host) {
+	for _, name := range l.uses {
+		if s := l.sights[name]; s != nil {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// fetch copies outputs that only an instance has.
+func (l *life) fetch(o sched.FetchInstance) string {
+	w := l.w
+	in := w.cloud.instances[o.Name]
+	if in == nil || !in.h.reachable(l.m) || w.now < in.h.deaf || w.noise(6) {
+		return errors.New("it cannot be reached").Error()
+	}
+	for _, id := range o.Attempts {
+		w.cloud.fetched[id] = true
+	}
+	return ""
+}
+
+// enterInstance takes the durable record of an instance in.
+func (w *World) enterInstance(r *jobs.Record) { w.ledger.instances[r.Host] = jobs.InstanceState(r.How) }
+
+// checkCreate holds that an instance is recorded before it is created.
+func (w *World) checkCreate(name string) {
+	if w.ledger.instances[name] != jobs.InstanceCreating {
+		w.broken(InstanceRecorded, "%s is created, and the journal says of it %q", name, w.ledger.instances[name])
+	}
+}
+
+// checkTerminate holds that an instance goes with nothing that is needed.
+func (w *World) checkTerminate(name string) {
+	g := &w.ledger
+	if g.instances[name] != jobs.InstanceTerminating {
+		w.broken(InstanceRecorded, "%s is terminated, and the journal says of it %q", name, g.instances[name])
+	}
+	in := w.cloud.instances[name]
+	if in == nil {
+		return
+	}
+	for i := range g.jobs {
+		for n, e := range g.jobs[i].attempts {
+			id := jobs.AttemptID{Job: jobs.ID(i + 1), N: n + 1}
+			if e.host != name {
+				continue
+			}
+			if e.open {
+				w.broken(InstanceUnused, "%s is terminated, and %s is open there", name, id)
+			}
+			if e.outcome && !in.h.shared && !w.cloud.fetched[id] {
+				w.broken(InstanceUnused, "%s is terminated, and what %s has written was not fetched", name, id)
+			}
+		}
+	}
+}
+
+// checkCloud holds that no instance is left at the end.
+func (w *World) checkCloud() {
+	if w.cloud == nil {
+		return
+	}
+	for _, h := range w.hosts {
+		if w.cloud.instances[h.name] != nil && !w.cloud.late[h.name] {
+			w.broken(InstancesGo, "the instance %s is left", h.name)
+		}
+	}
+}
+
+// isHost reports whether a name among the hosts that people see is one, and no instance that
+// is not in use yet or not any more.
+func (l *life) isHost(name string) bool {
+	_, instance := l.w.ledger.instances[name]
+	return !instance || l.specs[name] != nil || l.agent(name) != nil
+}
