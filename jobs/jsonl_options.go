@@ -59,6 +59,9 @@ func appendOptions(b []byte, o *Options) []byte {
 	text("cwd", o.Cwd)
 	text("setup", o.Setup)
 	number("on_lost", int64(o.OnLost))
+	if o.NoCopies {
+		number("no_copies", 1)
+	}
 	list("hardness", len(o.Hardness), func(i int) { b = appendJSONString(b, o.Hardness[i]) })
 	number("share", int64(o.Share))
 	if o.QueuePriority != nil {
@@ -159,6 +162,7 @@ func (d *specDecoder) decodeOptions() (*Options, error) {
 	} else {
 		o.OnLost = OnLost(n)
 	}
+	o.NoCopies = number("no_copies") != 0
 	texts("hardness", &o.Hardness)
 	o.Share = int(number("share"))
 	if key("queue_priority") {

@@ -70,6 +70,9 @@ func (s *Spec) OptionTexts() (list []OptionText) {
 	add("cwd", s.Cwd)
 	add("setup", s.Setup)
 	add("on_lost", map[OnLost]string{OnLostRequeue: "requeue", OnLostWait: "wait"}[s.OnLost])
+	if s.NoCopies {
+		add("speculate", "false")
+	}
 	add("hardness", strings.Join(s.Hardness, ","))
 	return list
 }

@@ -8,7 +8,8 @@ import (
 
 // object reads one line of a .jsonl jobs file: the keys of #DCS lines, command
 // (required), and env and params as objects of texts. A value is a text or a
-// number, for tags, after and hardness also a list of them; null is as unset.
+// number, for tags, after and hardness also a list of them, for speculate true or
+// false; null is as unset.
 func (s *Scanner) object(line []byte, id ID, at int) (*Spec, error) {
 	c := &s.cursor
 	c.b, c.i = line, 0
@@ -69,6 +70,11 @@ func (s *Scanner) object(line []byte, id ID, at int) (*Spec, error) {
 
 // option reads the value of a key of #DCS lines.
 func (c *jsonCursor) option(own *settings, key string) error {
+	for _, word := range []string{"true", "false"} {
+		if key == "speculate" && c.lit(word) {
+			return own.set(key, word)
+		}
+	}
 	if c.peek() != '[' {
 		v, err := c.scalar()
 		if err != nil {

@@ -11,7 +11,7 @@ import (
 
 // optionKeys are the keys of #DCS lines and of JSON job files.
 var optionKeys = []string{"name", "queue", "priority", "tries", "retry_delay", "timeout", "deadline", "est", "tags", "gpus", "mem",
-	"slots", "after", "env.NAME", "cwd", "setup", "on_lost", "hardness", "share", "queue_priority"}
+	"slots", "after", "env.NAME", "cwd", "setup", "on_lost", "speculate", "hardness", "share", "queue_priority"}
 
 // settings are the options of one job while its file is read.
 type settings struct {
@@ -88,6 +88,13 @@ func (s *settings) setScalar(key, v string) (err error) {
 		})
 	case "on_lost":
 		s.OnLost, err = optional(v, parseOnLost)
+	case "speculate":
+		s.NoCopies, err = optional(v, func(v string) (bool, error) {
+			if v != "true" && v != "false" {
+				return false, fmt.Errorf("%q is neither true nor false", v)
+			}
+			return v == "false", nil
+		})
 	}
 	return err
 }

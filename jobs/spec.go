@@ -48,6 +48,7 @@ type Options struct {
 	Cwd      string
 	Setup    string
 	OnLost   OnLost
+	NoCopies bool     // run it on one host at a time, whatever the run does (speculate=false)
 	Hardness []string // the larger the harder, component by component; numbers as numbers
 	// Share and QueuePriority are those of the job's queue, as the newest job of it says
 	// that says anything (dispatch/sched).

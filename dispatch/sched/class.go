@@ -21,7 +21,7 @@ type classKey struct {
 	mem   int64
 	lasts time.Duration // how long it runs at most, as far as is said; 0: that is not known, or decides nothing
 	avoid string        // hosts where the job has failed in this round, joined by newlines (D2)
-	taboo string        // hosts where an attempt of it may still run though it was given up
+	taboo string        // hosts where an attempt of it runs, or may still run though it was given up
 }
 
 // class holds the ready jobs of one key.
@@ -84,7 +84,7 @@ func (c *Core) newClass(j *jobs.Job) *class {
 }
 
 // pastOf names the hosts where the job has failed in this round, and those where
-// an attempt of it has gone astray, each in a fixed order; "" for nearly every job.
+// an attempt of it is open or has gone astray, each in a fixed order; "" for nearly every job.
 func (c *Core) pastOf(j *jobs.Job) (avoid, taboo string) {
 	if len(j.Attempts) == 0 {
 		return "", ""
@@ -94,6 +94,8 @@ func (c *Core) pastOf(j *jobs.Job) (avoid, taboo string) {
 		switch {
 		case a.State == jobs.AttemptExited && a.Round == j.Round:
 			failed = insert(failed, a.Host)
+		case a.State.Open():
+			lost = insert(lost, a.Host) // a copy runs elsewhere
 		case a.State == jobs.AttemptLost && c.astray[a.ID] && c.byName[a.Host] != nil && c.byName[a.Host].has(a):
 			lost = insert(lost, a.Host)
 		case a.State == jobs.AttemptLost && a.Round == j.Round:

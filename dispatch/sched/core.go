@@ -22,6 +22,7 @@ type Config struct {
 	MaxSlots      int            // maximum number of busy slots over all hosts; 0: no limit
 	Buffer        time.Duration  // how long hosts must stay busy without us (B3); 0: short
 	Halt          Halt           // when to drain because of results
+	Copies        int            // how many attempts of a job may be alive at a time (copies.go); 0 or 1: no copies
 	Delay         time.Duration  // at least this between two launches; 0: none
 	GiveUp        time.Duration  // finish when no host could be used for this long; 0: 10 min
 	Found         []Found        // attempts found in the files of the run directory; used only after damage to the journal
@@ -60,6 +61,7 @@ type Core struct {
 	lastStats  *runStats            // … and its queue's
 	judgeAt    time.Duration        // when running jobs are looked at next (straggler.go)
 	straggling int
+	copyAt     time.Duration // when running jobs may be copied next (copies.go)
 	heeded     *jobs.Options // of the job whose queue's share was taken in last (share.go)
 	ahead      float64       // seconds that what runs is charged ahead
 	hybrid     bool          // local slots take the shortest job first (hybrid.go)

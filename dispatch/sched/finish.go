@@ -18,6 +18,9 @@ func (c *Core) end() {
 		return
 	}
 	left := c.table.Unfinished()
+	if c.last && left == 0 {
+		c.giveUpLosers()
+	}
 	if left > 0 {
 		c.clearUntil = 0
 	}

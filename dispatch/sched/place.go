@@ -13,6 +13,7 @@ func (c *Core) place() {
 	c.tellHolds()
 	if c.closed() || c.queue.ready == 0 {
 		c.balance()
+		c.copyIdle()
 		return
 	}
 	wide := c.wide()

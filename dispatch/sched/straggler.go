@@ -7,7 +7,7 @@ import (
 )
 
 // A straggler has run for more than twice the time that jobs of its queue take (D4). It
-// is flagged, and nothing else is done about it.
+// is flagged, and is among the first to be copied (copies.go).
 const (
 	stragglerAt = 2
 	// judgeEvery is how often the running jobs are looked at: all of them each time.

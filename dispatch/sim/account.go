@@ -204,10 +204,20 @@ func (w *World) enterLaunch(a *account, r *jobs.Record) {
 	case a.cancelling && !w.entered(r):
 		w.broken(CancelledStays, "%s is launched though its job is being cancelled", r.Attempt())
 	}
+	open := 0
 	for i := range a.attempts {
-		if a.attempts[i].open && !w.entered(r) {
+		switch e := &a.attempts[i]; {
+		case !e.open || w.entered(r):
+		case !w.mayCopy(a.spec):
 			w.broken(UnknownNotRerun, "%s is launched while the fate of %d.%d is not known", r.Attempt(), r.Job, i+1)
+		case e.round != a.round || e.host == r.Host:
+			w.broken(CopiesHold, "%s is launched on %s while %d.%d of round %d runs on %s", r.Attempt(), r.Host, r.Job, i+1, e.round, e.host)
+		default:
+			open++
 		}
+	}
+	if open > 0 && (open >= w.cfg.Copies || a.charged+open >= w.tries(r.Job)) {
+		w.broken(CopiesHold, "%s is launched beside %d others, with %d of %d tries used up", r.Attempt(), open, a.charged, w.tries(r.Job))
 	}
 	for len(a.attempts) < r.N { // also numbers that are left free
 		a.attempts = append(a.attempts, entry{vague: true})
@@ -218,6 +228,9 @@ func (w *World) enterLaunch(a *account, r *jobs.Record) {
 		e.spec, e.vague = nil, true
 	}
 }
+
+// mayCopy says that several attempts of a job may be alive at a time.
+func (w *World) mayCopy(s *jobs.Spec) bool { return w.cfg.Copies > 1 && (s == nil || !s.NoCopies) }
 
 // enterEnd is the end of an attempt, as recorded.
 func (w *World) enterEnd(a *account, r *jobs.Record) {
@@ -237,7 +250,9 @@ func (w *World) enterEnd(a *account, r *jobs.Record) {
 	}
 	switch r.Kind {
 	case jobs.KindLost:
-		e.lost, e.lostAt = true, w.truth.records
+		if e.lost = true; e.lostAt == 0 { // it may have come back and be lost again
+			e.lostAt = w.truth.records
+		}
 	case jobs.KindSuperseded, jobs.KindCancelled:
 		if r.Outcome == nil && f != nil && f.starts > 0 && !f.forgotten && !e.vague {
 			w.broken(NeverStartedIsTrue, "%s is recorded as %s without an outcome (%s), and it has started", id, r.Kind, r.Reason)

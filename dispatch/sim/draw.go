@@ -40,6 +40,9 @@ func newWorld(t *Tape, verbose bool) *World {
 		w.cfg.OnLost = jobs.OnLostWait
 	}
 	w.cfg.RetryTimeouts = t.OneIn(3)
+	if t.OneIn(4) && !cutAll {
+		w.cfg.Copies = 2 + t.Draw(2)
+	}
 	if t.OneIn(12) {
 		n := 4 + t.Draw(4)
 		w.cfg.Halt = sched.Halt{Jobs: n, Now: n%2 == 1}

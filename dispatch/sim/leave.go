@@ -170,8 +170,8 @@ type shown struct {
 func shownOf(j *jobs.Job) shown {
 	s := shown{seq: j.Seq, job: j.Spec.ID, round: j.Round, state: j.State, reason: j.Reason}
 	for _, a := range j.Attempts {
-		if a.Round == j.Round && a.State == jobs.AttemptExited && a.Outcome != nil {
-			s.outcome = *a.Outcome
+		if o := a.Outcome; a.Round == j.Round && a.State == jobs.AttemptExited && o != nil && (o.OK() || j.State != jobs.Succeeded) {
+			s.outcome = *o
 			s.outcome.LastLine = ""
 		}
 	}

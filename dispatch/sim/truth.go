@@ -70,11 +70,21 @@ func (t *truth) starts(w *World, r *run) {
 	if n, most := h.busy(), w.most(h.name); n > most {
 		w.broken(SlotsHold, "%s has %d slots busy of %d", h.name, n, most)
 	}
+	copies := 1
 	for _, other := range t.live[id.Job] {
 		o, n := w.ledger.entry(other), id.N
 		if w.damaged && (e == nil || e.vague || o == nil || o.vague) {
-			if e != nil && !e.vague && (o == nil || !o.lost) && w.life != nil && w.life.listed[t.facts[other].host] > t.facts[other].since {
+			if e != nil && !e.vague && !w.mayCopy(e.spec) && (o == nil || !o.lost) && w.life != nil && w.life.listed[t.facts[other].host] > t.facts[other].since {
 				w.broken(OneLiveAttempt, "%s starts on %s while %s runs, of which its host had told", id, h.name, other)
+			}
+			continue
+		}
+		if w.mayCopy(e.spec) {
+			if o.lost {
+				continue
+			}
+			if copies++; copies > w.cfg.Copies {
+				w.broken(CopiesHold, "%s starts on %s, and %d others run", id, h.name, copies-1)
 			}
 			continue
 		}

@@ -108,6 +108,16 @@ var wounds = []wound{
 		{"		c.reconcileBy = c.listsDue()\n", "		c.reconcileBy = 0\n"}}, cuts: true},
 	{name: "an edit is forgotten in the journal", file: "jobs/journal/encode.go", edits: []edit{
 		{"	if r.Spec != nil {", "	if r.Spec != nil && r.Spec.Timeout == 0 {"}}},
+	{name: "a copy more than allowed", file: "dispatch/sched/copies.go", edits: []edit{
+		{"	return open < c.cfg.Copies &&", "	return open <= c.cfg.Copies &&"}}, seeds: 2000},
+	{name: "copies beyond the tries", file: "dispatch/sched/copies.go", edits: []edit{
+		{"int(j.Failures)+open < c.tries(j)", "int(j.Failures)+open <= c.tries(j)"}}, seeds: 2000},
+	{name: "a copy on the same host", file: "dispatch/sched/class.go", edits: []edit{
+		{"		case a.State.Open():\n", "		case a.State.Open() && len(j.Attempts) == 0:\n"}}, seeds: 2000},
+	{name: "a copy that lost uses up a try", file: "dispatch/sched/decide.go", edits: []edit{
+		{"		r.Kind, r.Next, r.Reason = jobs.KindSuperseded, c.without(j, a), \"its job had its result already\"\n", "		r.Kind, r.Next, r.Reason, r.Charged = jobs.KindSuperseded, c.without(j, a), \"its job had its result already\", true\n"}}, seeds: 2000},
+	{name: "the result of a copy replaces the first", file: "dispatch/sched/decide.go", edits: []edit{
+		{"	case j.State.Terminal() || a.Round != j.Round:\n		r.Kind", "	case !o.OK() && (j.State.Terminal() || a.Round != j.Round):\n		r.Kind"}}, seeds: 2000},
 
 	// The simulated hosts: what helper and supervisor promise.
 	{name: "host: no claim, and a launch is taken twice", file: "dispatch/sim/files.go", edits: []edit{

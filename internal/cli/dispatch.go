@@ -104,6 +104,9 @@ func (f *runFlags) schedConfig() sched.Config {
 	if f.OnLost == "wait" {
 		c.OnLost = jobs.OnLostWait
 	}
+	if f.Speculate {
+		c.Copies = f.Copies
+	}
 	c.Delay, c.BackoffCap = f.Delay, f.BackoffCap
 	c.Halt, _ = parseHalt(f.Halt) // was checked when the flag was read
 	return c

@@ -132,6 +132,9 @@ func (f *runFlags) policyFlags(fs *pflag.FlagSet) {
 	fs.Var(durationFlag(&f.Timeout), "timeout", "end a job after this TIME, such as 90s, 30m, 2h")
 	fs.BoolVar(&f.RetryTimeouts, "retry-timeouts", false, "try a job again that ran into its timeout")
 	fs.Var(newChoice(&f.OnLost, "requeue", "wait"), "on-lost", "jobs of a host given up as lost: requeue, or wait for the host")
+	fs.BoolVar(&f.Speculate, "speculate", false, "run jobs on a second host too when slots are free: the first success counts")
+	f.Copies = 2
+	fs.Var(triesFlag(&f.Copies), "copies", "with --speculate: at most N attempts of a job at a time, within its tries")
 	fs.Var(durationFlag(&f.HalfLife), "half-life", "half-life of fair-share usage: slot time that a queue has used counts half after this TIME (1h)")
 	fs.BoolVar(&f.KeepChildren, "keep-children", false, "leave processes alive that jobs left behind")
 }
@@ -144,6 +147,8 @@ type options struct {
 	Timeout           time.Duration
 	RetryTimeouts     bool
 	OnLost            string
+	Speculate         bool
+	Copies            int
 	KeepChildren      bool
 	MaxSlots          int
 	Slots             string // of each host; "": those of the inventory

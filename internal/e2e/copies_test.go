@@ -1,0 +1,30 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// Issue 15.1, D3: with --speculate, jobs that a host does not get done run on another host
+// too, the first success counts, and the run ends without waiting for the other attempts.
+func TestCopies(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, 2)
+	const jobs = 12
+	file := l.tagged(jobs, fmt.Sprintf("[ $DCS_HOST = ws2 ] && while [ ! -e %s ]; do sleep 0.1; done; :", l.path("gate")))
+	e := l.do(l.args(2, "--json", "--speculate", file)...)
+	if e.code != 0 {
+		t.Fatalf("exit %d\n%s", e.code, e.err)
+	}
+	if n := strings.Count(e.out, `"state":"succeeded"`); n != jobs || strings.Contains(e.out, `"host":"ws2"`) {
+		t.Errorf("%d results of %d, and none may be of ws2:\n%s", n, jobs, e.out)
+	}
+	if !strings.Contains(e.err, "runs on ws1 too") {
+		t.Errorf("nothing is said of copies:\n%s", e.err)
+	}
+	l.file("gate", "") // whatever was not ended would end now, with a second success
+	if e = l.do("results", l.path("run"), "--json"); strings.Count(e.out, `"failures":0`) != jobs && strings.Contains(e.out, `"failures":1`) {
+		t.Errorf("the losers are charged:\n%s", e.out)
+	}
+}
