@@ -227,7 +227,7 @@ func (a *agent) ping() {
 	a.pings++
 	lease := a.clock()
 	if lease > 0 { // otherwise nothing is known of its clock that leases could be counted from
-		lease += max(a.host.Load().LostAfterOrDefault(), a.d.cfg.Open.Buffer)
+		lease += a.d.cfg.Sched.Lease(a.host.Load().LostAfterOrDefault())
 	}
 	a.say(&hosts.Ping{Seq: a.pings, LeaseUptime: lease})
 }

@@ -16,7 +16,8 @@ const launchBytes = 1 << 20
 func (a *agent) launches(o sched.Launch) []*hosts.Launch {
 	expire := a.clock()
 	if expire > 0 { // otherwise the host refuses it
-		expire += a.host.Load().LostAfterOrDefault()
+		lostAfter := a.host.Load().LostAfterOrDefault()
+		expire += min(lostAfter, a.d.cfg.Sched.Lease(lostAfter))
 	}
 	var all []*hosts.Launch
 	var m *hosts.Launch

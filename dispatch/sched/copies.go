@@ -19,6 +19,8 @@ const (
 	copyAfter = time.Second
 	// copyEvery is how often the running jobs are looked at for this: all of them each time.
 	copyEvery = time.Second
+	// copyLease bounds the leases of hosts in a run with copies.
+	copyLease = losersWait
 	// losersWait is how long a run that has all results waits for a silent host with an
 	// attempt that lost.
 	losersWait = 2 * SuspectAfter

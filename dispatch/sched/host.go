@@ -21,32 +21,33 @@ type host struct {
 	leased  time.Duration // the longest lost_after that it has had: leases may run so long
 
 	// The link (connect.go, lost.go).
-	state     HostState // Connecting, Up, Suspect, Lost, BackingOff or Disabled
-	linked    bool      // a helper answers
-	dialing   bool      // a Connect has no answer yet
-	known     bool      // it was up, or attempts of ours may be there
-	beaten    bool      // a beat came over the present link
-	failures  int       // connection failures in a row (B1)
-	retryAt   time.Duration
-	mute      int           // links in a row that ended without a beat (mute.go)
-	seen      time.Duration // last beat, or when it came up
-	heard     time.Duration // the same, hellos of a mute helper aside: lost_after counts from it
-	beatAt    time.Duration // last beat; 0: never
-	cutAt     time.Duration // when the last link was cut: no beat was taken in since
-	inherited bool          // it was not linked yet: an earlier dispatcher may still extend its lease
-	away      time.Duration // since when it has given no beat over a link that worked
-	outage    int           // the shared outage it went away in (outage.go); 0: none
-	grace     time.Duration // until when it may follow those that are back from there
-	reason    string        // why it is not up
-	looks     looks         // what the shared directory shows of it while it is away (look.go)
-	hello     *hosts.Hello
-	beat      hosts.Beat
-	lied      bool      // it spoke of another host's attempts; said once
-	barred    string    // the helper answers, but jobs cannot run there: why
-	draining  bool      // a person took it out of use …
-	stopped   bool      // … and had ended what ran there
-	inst      *instance // of a provider; nil: it is no instance
-	leaving   bool      // the instance gets no more jobs
+	state        HostState // Connecting, Up, Suspect, Lost, BackingOff or Disabled
+	linked       bool      // a helper answers
+	dialing      bool      // a Connect has no answer yet
+	known        bool      // it was up, or attempts of ours may be there
+	beaten       bool      // a beat came over the present link
+	failures     int       // connection failures in a row (B1)
+	retryAt      time.Duration
+	mute         int           // links in a row that ended without a beat (mute.go)
+	seen         time.Duration // last beat, or when it came up
+	heard        time.Duration // the same, hellos of a mute helper aside: lost_after counts from it
+	beatAt       time.Duration // last beat; 0: never
+	cutAt        time.Duration // when the last link was cut: no beat was taken in since
+	inherited    bool          // it was not linked yet: an earlier dispatcher may still extend its lease
+	leasedBefore time.Duration // when the leases of earlier dispatchers have run out; 0: not longer than ours
+	away         time.Duration // since when it has given no beat over a link that worked
+	outage       int           // the shared outage it went away in (outage.go); 0: none
+	grace        time.Duration // until when it may follow those that are back from there
+	reason       string        // why it is not up
+	looks        looks         // what the shared directory shows of it while it is away (look.go)
+	hello        *hosts.Hello
+	beat         hosts.Beat
+	lied         bool      // it spoke of another host's attempts; said once
+	barred       string    // the helper answers, but jobs cannot run there: why
+	draining     bool      // a person took it out of use …
+	stopped      bool      // … and had ended what ran there
+	inst         *instance // of a provider; nil: it is no instance
+	leaving      bool      // the instance gets no more jobs
 
 	// Probing (probe.go).
 	missing []jobs.AttemptID // given up as lost; the host may know better

@@ -67,15 +67,33 @@ func (c *Core) silence(h *host) string {
 // lostAt returns when a silent host is given up.
 func (h *host) lostAt() time.Duration { return h.heard + h.spec.LostAfterOrDefault() }
 
-// leaseEnd returns when an attempt handed to a host that is cut off can certainly
-// not start any more: the lease is extended only from beats that were taken in
-// while the link was up, the last of them at the latest when it was cut.
-func (c *Core) leaseEnd(h *host) time.Duration {
-	end := h.cutAt + max(h.leased, c.cfg.Buffer) + leaseMargin
-	if h.inherited {
-		end += OwnerFor
+// Lease returns for how long after its last sign of life a host may start what it was
+// handed. With copies (copies.go) that is shorter: the end of the run waits for it.
+func (cfg *Config) Lease(lostAfter time.Duration) time.Duration {
+	if cfg.Copies > 1 {
+		lostAfter = min(lostAfter, copyLease)
 	}
-	return end
+	return max(lostAfter, cfg.Buffer)
+}
+
+// leaseEnd returns when an attempt handed to a host that is cut off can certainly
+// not start any more: the lease is extended only from signs of life that were taken in
+// while the link was up, the last of them at the latest when it was cut. With copies
+// the end of the run waits for this: then that last sign counts.
+func (c *Core) leaseEnd(h *host) time.Duration {
+	switch {
+	case h.inherited:
+		return h.cutAt + c.longLease(h) + OwnerFor
+	case c.cfg.Copies > 1:
+		return max(h.seen+c.cfg.Lease(h.leased)+leaseMargin, h.leasedBefore)
+	}
+	return h.cutAt + c.longLease(h)
+}
+
+// longLease is how long a lease of a run without copies lasts at most, as an earlier
+// dispatcher may have given it.
+func (c *Core) longLease(h *host) time.Duration {
+	return max(h.leased, c.cfg.Buffer) + leaseMargin
 }
 
 // leased says of a lost host that what was just handed to it is not given up yet.

@@ -41,7 +41,7 @@ func (a *agent) obey(o sched.Order) {
 	case sched.Launch:
 		m := &hosts.Launch{Epoch: epoch, ExpireUptime: a.uptime}
 		if a.uptime > 0 {
-			m.ExpireUptime += a.spec.LostAfterOrDefault()
+			m.ExpireUptime += min(a.spec.LostAfterOrDefault(), a.l.w.cfg.Lease(a.spec.LostAfterOrDefault()))
 		}
 		a.l.w.sends(o.Jobs, k.h)
 		k.toHost(func(p *helper) { p.launch(m, o.Jobs) })
@@ -71,7 +71,7 @@ func (a *agent) obey(o sched.Order) {
 func (a *agent) ping() {
 	lease := a.uptime
 	if lease > 0 {
-		lease += max(a.spec.LostAfterOrDefault(), a.l.w.cfg.Buffer)
+		lease += a.l.w.cfg.Lease(a.spec.LostAfterOrDefault())
 	}
 	a.link.toHost(func(p *helper) { p.extend(lease) })
 }
