@@ -57,7 +57,7 @@ func (c *Core) hostUp(e HostUp) {
 	}
 	c.identify(h, e.Hello.Machine)
 	h.linked, h.dialing, h.known, h.beaten = true, false, true, false
-	if h.inherited && c.cfg.Copies > 1 {
+	if h.inherited && c.cfg.Copies > 1 && c.table.Epoch > 1 {
 		h.leasedBefore = c.now.Mono + c.longLease(h) + OwnerFor
 	}
 	h.inherited = false // its helper shuts earlier dispatchers out

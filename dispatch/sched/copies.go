@@ -19,11 +19,11 @@ const (
 	copyAfter = time.Second
 	// copyEvery is how often the running jobs are looked at for this: all of them each time.
 	copyEvery = time.Second
-	// copyLease bounds the leases of hosts in a run with copies.
-	copyLease = losersWait
 	// losersWait is how long a run that has all results waits for a silent host with an
-	// attempt that lost.
-	losersWait = 2 * SuspectAfter
+	// attempt that lost, and copyLease bounds the leases of such a run: what was handed to
+	// the host must not start later.
+	losersWait = 10 * time.Second
+	copyLease  = losersWait
 )
 
 // candidate is an attempt whose job may be copied.
@@ -74,7 +74,7 @@ func (c *Core) copyIdle() {
 // another host, which is better than a copy.
 func (c *Core) backlog() bool {
 	for _, h := range c.hosts {
-		if h.linked && h.occupied > h.running && h.occupied > h.limit {
+		if h.state == Up && h.occupied > h.limit && h.surplus() > 0 {
 			return true
 		}
 	}
@@ -84,11 +84,11 @@ func (c *Core) backlog() bool {
 // candidate says whether the job of an attempt may be copied, and how urgent that is.
 func (c *Core) candidate(f *flight) (candidate, bool) {
 	j, h := c.table.Job(f.id.Job), f.h
-	if f.killed || f.over || f.withdrawn || j.State != jobs.Running || !c.mayCopy(j) {
+	if f.killed || f.over || j.State != jobs.Running || !c.mayCopy(j) {
 		return candidate{}, false
 	}
-	if !h.linked {
-		return candidate{f: f, why: h.spec.Name + " does not answer"}, h.state == Suspect || h.state == Lost
+	if h.state == Suspect || !h.linked && c.now.Mono-h.heard >= BeatEvery {
+		return candidate{f: f, why: h.spec.Name + " does not answer"}, true
 	}
 	age := f.age(c.now.Mono)
 	if !f.judged() || age < copyAfter {

@@ -126,8 +126,11 @@ func (w *World) checkRecord(l *life, r *jobs.Record) {
 }
 
 // checkLost holds that an attempt is given up only when it is dead, or when its host
-// has been silent for as long as its rule says.
+// has been silent for as long as its rule says, or when it is a copy whose job is over.
 func (w *World) checkLost(l *life, r *jobs.Record) {
+	if strings.HasPrefix(r.Reason, "its job has a result") && w.cfg.Copies > 1 && w.ledger.jobs[r.Job-1].over {
+		return
+	}
 	if f := w.truth.of(r.Attempt()); !strings.Contains(r.Reason, "its host "+r.Host+" is lost") {
 		if f != nil && f.alive {
 			w.broken(NotLostEarly, "%s is recorded as lost (%s), and it runs", r.Attempt(), r.Reason)
