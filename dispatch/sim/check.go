@@ -128,7 +128,7 @@ func (w *World) checkRecord(l *life, r *jobs.Record) {
 // checkLost holds that an attempt is given up only when it is dead, or when its host
 // has been silent for as long as its rule says, or when it is a copy whose job is over.
 func (w *World) checkLost(l *life, r *jobs.Record) {
-	if strings.HasPrefix(r.Reason, "its job has a result") && w.cfg.Copies > 1 && w.ledger.jobs[r.Job-1].over {
+	if strings.HasPrefix(r.Reason, "its job has a result") && w.cfg.Copies > 1 && r.Next.Terminal() && r.Seq == 0 {
 		return
 	}
 	if f := w.truth.of(r.Attempt()); !strings.Contains(r.Reason, "its host "+r.Host+" is lost") {
