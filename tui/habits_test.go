@@ -68,11 +68,11 @@ func TestOthersUseAllCores(t *testing.T) {
 	})
 	for _, size := range [][2]int{{40, 15}, {80, 24}, {200, 50}} {
 		m := newScreen(t, src, size[0], size[1])
-		if top := strings.Join(strings.Split(plain(m), "\n")[:6], " "); !strings.Contains(top, "OTHERS' LOAD") || !strings.Contains(top, "others use the cores") {
+		if top := strings.Join(strings.Split(plain(m), "\n")[:6], " "); !strings.Contains(top, "OTHERS' LOAD") || !strings.Contains(top, "on ws02 (11.8 of") {
 			t.Errorf("%v: the first lines are %s", size, top)
 		}
 	}
-	shows(t, newScreen(t, src, 120, 24), "ws02 (11.8 of 12), ws04 (11.8 of 12)")
+	shows(t, newScreen(t, src, 120, 24), "on ws02 (11.8 of 12 cores), ws04 (11.8 of 12 cores): jobs start there as these become free")
 	hides(t, newScreen(t, sample(), 80, 24), "OTHERS")
 }
 

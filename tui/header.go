@@ -402,20 +402,31 @@ func (m *model) usable() (up, connecting int) {
 	return up, connecting
 }
 
-// takenByOthers names the hosts whose cores, or all that jobs could have, other users have;
-// "": there are none.
+// othersTime is how long others' load is shown after the last report of it: it comes and goes.
+const othersTime = 15 * time.Second
+
+// seeOthers notes the hosts whose cores, or all that jobs could have, other users have.
+func (m *model) seeOthers() {
+	for i := range m.pic.Hosts {
+		h := &m.pic.Hosts[i]
+		if h.State == hostUp && h.Cores > 0 && (h.Busy-h.Ours >= float64(h.Cores)-0.5 || strings.HasPrefix(h.Reason, "yields")) {
+			m.others[h.Name] = m.now()
+		}
+	}
+}
+
+// takenByOthers names these hosts; "": there are none.
 func (m *model) takenByOthers() string {
 	var names []string
 	for i := range m.pic.Hosts {
-		h := &m.pic.Hosts[i]
-		if others := h.Busy - h.Ours; h.State == hostUp && h.Cores > 0 && (others >= float64(h.Cores)-0.5 || strings.HasPrefix(h.Reason, "yields")) {
-			names = append(names, fmt.Sprintf("%s (%s of %d)", m.clean(h.Name), oneDigit(min(others, float64(h.Cores))), h.Cores))
+		if h := &m.pic.Hosts[i]; m.now().Sub(m.others[h.Name]) < othersTime && h.State == hostUp {
+			names = append(names, fmt.Sprintf("%s (%s of %d cores)", m.clean(h.Name), oneDigit(min(h.Busy-h.Ours, float64(h.Cores))), h.Cores))
 		}
 	}
 	if len(names) == 0 {
 		return ""
 	}
-	return "others use the cores of " + some(names, 3) + ": jobs start there as these become free"
+	return "on " + some(names, 3) + when(!m.small(), ": jobs start there as these become free")
 }
 
 // taking counts the hosts that start jobs.

@@ -48,6 +48,7 @@ type model struct {
 	modal    modal   // takes all keys; nil: none
 
 	lent    atomic.Pointer[lent] // the program that has the terminal; nil: the screen has it
+	others  map[string]time.Time // when other users last had all cores of a host
 	message message
 	undo    *undo
 	replied int64    // ID of the newest question that was answered here
@@ -73,7 +74,7 @@ type undo struct {
 const undoTime = 10 * time.Second
 
 func newModel(o Options, now func() time.Time) *model {
-	m := &model{opt: o, src: o.Source, now: now, g: &utf8Glyphs, w: 80, h: 24}
+	m := &model{opt: o, src: o.Source, now: now, others: map[string]time.Time{}, g: &utf8Glyphs, w: 80, h: 24}
 	if o.ASCII {
 		m.g = &asciiGlyphs
 	}

@@ -109,6 +109,7 @@ func (m *model) see(l looked) {
 	}
 	m.pic, m.gotAt, m.lookErr = l.pic, l.at, nil
 	m.folded = m.folded && m.over()
+	m.seeOthers()
 	for _, p := range m.panes {
 		if p, ok := p.(interface{ see(*model) }); ok {
 			p.see(m)
