@@ -80,6 +80,9 @@ func (l Ranges) sorted() Ranges {
 	return kept
 }
 
+// Union returns the jobs of both.
+func Union(a, b Ranges) Ranges { return slices.Concat(a, b).sorted() }
+
 // Count returns how many jobs they are.
 func (l Ranges) Count() int {
 	n := 0

@@ -143,31 +143,8 @@ func (m *model) named(which jobs.Ranges) string {
 
 // stands says in words how a job stands.
 func stands(p runview.Phase) string {
-	switch p {
-	case runview.Ending:
-		return "is being cancelled already"
-	case runview.Running:
-		return "runs"
-	case runview.Away:
-		return "runs on a host that cannot be reached now"
-	case runview.Handed:
-		return "has been handed to a host"
-	case runview.Retry:
-		return "waits for its next try"
-	case runview.Failed:
-		return "has failed"
-	case runview.TimedOut:
-		return "has timed out"
-	case runview.Queued:
-		return "is queued"
-	case runview.Waits:
-		return "waits for other jobs"
-	case runview.Succeeded:
-		return "has succeeded"
-	case runview.Cancelled:
-		return "is cancelled"
-	case runview.Skipped:
-		return "was skipped"
+	if p < runview.Phases {
+		return phaseWords[p].stands
 	}
 	return "is in a state that this screen does not know"
 }

@@ -8,6 +8,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/query"
 	"dcs-tui/jobs/runview"
 )
 
@@ -39,7 +40,7 @@ func (m *model) command(line string) (tea.Cmd, error) {
 	}
 	c := findCommand(name)
 	if c == nil {
-		return nil, unknown("command", name, commandNames())
+		return nil, query.Unknown("command", name, commandNames())
 	}
 	arg = strings.TrimSpace(arg)
 	if c.args == "" && arg != "" {
@@ -63,25 +64,6 @@ func commandNames() []string {
 		names[i] = commands[i].name
 	}
 	return names
-}
-
-// unknown says that a word is none of the known, and which are.
-func unknown(what, word string, known []string) error {
-	plain := make([]string, len(known))
-	for i, k := range known {
-		plain[i] = strings.ToLower(strings.ReplaceAll(k, "-", "_"))
-	}
-	if near := jobs.Nearest(word, plain); near != "" {
-		for i, k := range plain {
-			if k == near {
-				return fmt.Errorf("there is no %s %s; did you mean %s?", what, quoted(word), known[i])
-			}
-		}
-	}
-	if len(known) == 0 {
-		return fmt.Errorf("there is no %s %s", what, quoted(word))
-	}
-	return fmt.Errorf("there is no %s %s; there are %s", what, quoted(word), some(known, 30))
 }
 
 func quoted(s string) string { return fmt.Sprintf("%q", jobs.Clean(s, 40)) }
@@ -116,15 +98,6 @@ func (m *model) commandWords(before string) (int, []string) {
 	return start, startingWith(c.words(m), before[start:])
 }
 
-// commandHelp are the commands for the help: how each is typed, and what it does.
-func commandHelp() [][2]string {
-	out := make([][2]string, len(commands))
-	for i, c := range commands {
-		out[i] = [2]string{strings.TrimSpace(":" + c.name + " " + c.args), c.help}
-	}
-	return out
-}
-
 // list is the list of jobs that commands are about: the focused one, else the jobs.
 func (m *model) listNow() *list {
 	if m.focus() == pane(m.result) {
@@ -156,7 +129,7 @@ func (m *model) hostNamed(name string) error {
 	case has(known, name):
 		return nil
 	}
-	return unknown("host", name, known)
+	return query.Unknown("host", name, known)
 }
 
 var sortNames = func() []string {

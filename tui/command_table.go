@@ -10,6 +10,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/query"
 	"dcs-tui/jobs/runview"
 )
 
@@ -34,15 +35,15 @@ func commandTable() []command {
 		{name: "view", args: "NAME", help: "show jobs, hosts, failed, results or events", words: func(*model) []string { return viewNames() }, do: (*model).commandView},
 		{name: "pause", help: "launch nothing more; what runs goes on", do: simple(func(m *model) tea.Cmd { return m.pauseWith(runview.Pause) })},
 		{name: "continue", help: "launch again: ends a pause and a drain", do: simple(func(m *model) tea.Cmd { return m.pauseWith(runview.Continue) })},
-		{name: "drain", args: "HOST", help: "what runs on the host finishes, nothing more starts there", words: (*model).hostNames, do: onHost(runview.DrainHost)},
-		{name: "use", args: "HOST", help: "use a host again", words: (*model).hostNames, do: onHost(runview.UseHost)},
-		{name: "stop", args: "HOST", help: "end the host's jobs and queue them again (asks)", words: (*model).hostNames, do: (*model).commandStop},
-		{name: "slots", args: "HOST N", help: "how many jobs run there at once; +N more, -N fewer", words: (*model).hostNames, do: (*model).commandSlots},
+		{name: "drain", args: "HOST", help: "what runs on the host finishes, nothing more starts there", words: (*model).hostNames, do: hostVerb(runview.DrainHost)},
+		{name: "use", args: "HOST", help: "use a host again", words: (*model).hostNames, do: hostVerb(runview.UseHost)},
+		{name: "stop", args: "HOST", help: "end the host's jobs and queue them again (asks)", words: (*model).hostNames, do: hostVerb(runview.StopHost)},
+		{name: "slots", args: "HOST N", help: "how many jobs run there at once; +N more, -N fewer", words: (*model).hostNames, do: onHost("change slots", (*model).hostSlots)},
 		{name: "add", args: "HOST [KEY=VALUE...]", help: "add a host to the run: add ws07 slots=4 tags=gpu", do: (*model).commandAdd},
-		{name: "remove", args: "HOST", help: "what runs on the host finishes, then it leaves the run", words: (*model).hostNames, do: onHost(runview.RemoveHost)},
+		{name: "remove", args: "HOST", help: "what runs on the host finishes, then it leaves the run", words: (*model).hostNames, do: hostVerb(runview.RemoveHost)},
 		{name: "shell", args: "[HOST]", help: "a shell on the host, or on that of the job under the cursor", words: (*model).hostNames, do: (*model).commandShell},
-		{name: "drain-run", help: "what runs finishes, nothing more starts, then the dispatcher ends (asks); continue takes it back", do: simple((*model).drainRun)},
-		{name: "stop-run", help: "the dispatcher ends, what runs goes on; resume adopts it (asks)", do: simple((*model).stopRun)},
+		{name: "drain-run", help: "what runs finishes, nothing more starts, then the dispatcher ends (asks); continue takes it back", do: endRun(runview.DrainRun, "drain the run", "finish, nothing more starts, then the dispatcher ends", "wait for resume")},
+		{name: "stop-run", help: "the dispatcher ends, what runs goes on; resume adopts it (asks)", do: endRun(runview.StopRun, "stop the run", "go on without us and are adopted by resume", "wait for it")},
 		{name: "cancel-run", help: "end everything (asks)", do: simple((*model).cancelRun)},
 		{name: "resume", help: "start a dispatcher for a run that has none", do: (*model).commandResume},
 		{name: "help", help: "the keys and commands", do: simple(func(m *model) tea.Cmd { m.modal = newHelp(m); return nil })},
@@ -87,55 +88,40 @@ func onJob(do func(*model, jobs.ID) tea.Cmd) func(*model, string) (tea.Cmd, erro
 
 // parseIDs reads "17 20-30,40".
 func (m *model) parseIDs(s string) (jobs.Ranges, error) {
-	last := jobs.ID(1)
-	if m.pic != nil {
-		last = jobs.ID(m.pic.Total)
-	}
-	var sel selection
-	for _, word := range strings.FieldsFunc(s, func(r rune) bool { return r == ' ' || r == ',' || r == '\t' }) {
-		from, to, is := strings.Cut(word, "-")
-		if !is {
-			to = from
-		}
-		a, err1 := strconv.Atoi(from)
-		b, err2 := strconv.Atoi(to)
-		switch {
-		case err1 != nil || err2 != nil:
-			return nil, fmt.Errorf("%s is no job: 17 is, and 20-30", quoted(word))
-		case a > b || a < 1:
-			return nil, fmt.Errorf("%s is no range of jobs", quoted(word))
-		case jobs.ID(b) > last:
-			return nil, fmt.Errorf("there is no job %d; the last is %d", b, last)
-		}
-		sel.add(jobs.Ranges{{First: jobs.ID(a), Last: jobs.ID(b)}})
-	}
-	if sel.n == 0 {
-		return nil, errors.New("which jobs? 17 20-30")
-	}
-	return sel.which, nil
-}
-
-func onHost(verb runview.Verb) func(*model, string) (tea.Cmd, error) {
-	return func(m *model, arg string) (tea.Cmd, error) {
-		if err := m.hostNamed(arg); err != nil {
-			return nil, err
-		}
-		if !m.dispatched(strings.ReplaceAll(string(verb), "-", " a ")) {
-			return nil, nil
-		}
-		return m.act(runview.Action{Do: verb, Host: arg}), nil
-	}
-}
-
-func (m *model) commandStop(arg string) (tea.Cmd, error) {
-	if err := m.hostNamed(arg); err != nil {
+	which, err := jobs.ParseRanges(strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == ' ' || r == ',' || r == '\t' }), ","))
+	if err != nil {
 		return nil, err
 	}
-	if !m.dispatched("stop a host") {
-		return nil, nil
+	if last := jobs.ID(max(1, m.pic.Total)); which.Last() > last {
+		return nil, fmt.Errorf("there is no job %d; the last is %d", which.Last(), last)
 	}
-	m.hosts.show(arg)
-	return stopHost(m, m.hosts.host(m)), nil
+	return which, nil
+}
+
+// onHost is a command on a host: its name, and what follows that.
+func onHost(what string, do func(m *model, host, rest string) (tea.Cmd, error)) func(*model, string) (tea.Cmd, error) {
+	return func(m *model, arg string) (tea.Cmd, error) {
+		name, rest, _ := strings.Cut(arg, " ")
+		if err := m.hostNamed(name); err != nil || !m.dispatched(what) {
+			return nil, err
+		}
+		return do(m, name, strings.TrimSpace(rest))
+	}
+}
+
+// hostVerb is such a command that takes nothing else.
+func hostVerb(verb runview.Verb) func(*model, string) (tea.Cmd, error) {
+	what := strings.ReplaceAll(string(verb), "-", " a ")
+	return onHost(what, func(m *model, host, rest string) (tea.Cmd, error) {
+		if rest != "" {
+			return nil, fmt.Errorf("only the name of a host: %s", quoted(host+" "+rest))
+		}
+		if verb == runview.StopHost {
+			m.hosts.show(host)
+			return stopHost(m, m.hosts.host(m)), nil
+		}
+		return m.act(runview.Action{Do: verb, Host: host}), nil
+	})
 }
 
 // commandAdd adds a host to the run.
@@ -150,22 +136,12 @@ func (m *model) commandAdd(arg string) (tea.Cmd, error) {
 	return m.act(runview.Action{Do: runview.AddHost, Host: name, Text: strings.TrimSpace(options)}), nil
 }
 
-func (m *model) commandSlots(arg string) (tea.Cmd, error) {
-	f := strings.Fields(arg)
-	if len(f) != 2 {
-		return nil, errors.New("a host and a number of slots: slots ws01 8, or +2, -2")
-	}
-	if err := m.hostNamed(f[0]); err != nil {
-		return nil, err
-	}
-	n, relative, err := number(f[1])
+func (m *model) hostSlots(host, arg string) (tea.Cmd, error) {
+	n, relative, err := number(arg)
 	if err != nil || !relative && n < 0 {
-		return nil, fmt.Errorf("%s is no number of slots: 8, +2 and -2 are", quoted(f[1]))
+		return nil, fmt.Errorf("%s is no number of slots: 8, +2 and -2 are", quoted(arg))
 	}
-	if !m.dispatched("change slots") {
-		return nil, nil
-	}
-	return m.act(runview.Action{Do: runview.Slots, Host: f[0], Number: n, Relative: relative}), nil
+	return m.act(runview.Action{Do: runview.Slots, Host: host, Number: n, Relative: relative}), nil
 }
 
 // number reads 8, +2, -2; those with a sign are relative.
@@ -236,7 +212,7 @@ func (m *model) commandSort(arg string) (tea.Cmd, error) {
 			return nil, nil
 		}
 	}
-	return nil, unknown("column", f[0], sortNames)
+	return nil, query.Unknown("column", f[0], sortNames)
 }
 
 // sortWords are the columns that the focused list can be sorted by.
@@ -266,7 +242,7 @@ func (m *model) commandView(arg string) (tea.Cmd, error) {
 			return nil, nil
 		}
 	}
-	return nil, unknown("view", arg, viewNames())
+	return nil, query.Unknown("view", arg, viewNames())
 }
 
 func (m *model) commandResume(string) (tea.Cmd, error) {
@@ -276,28 +252,16 @@ func (m *model) commandResume(string) (tea.Cmd, error) {
 	return m.act(runview.Action{Do: runview.Resume}), nil
 }
 
-// drainRun lets what runs finish and then ends the dispatcher.
-func (m *model) drainRun() tea.Cmd {
-	return m.endRun(runview.DrainRun, "drain the run", func(t tally) string {
-		return fmt.Sprintf("%s finish, nothing more starts, then the dispatcher ends; %s wait for resume.",
-			plural(t.running+t.handed, "running job"), plural(t.queued, "queued job"))
-	})
-}
-
-// stopRun ends the dispatcher alone.
-func (m *model) stopRun() tea.Cmd {
-	return m.endRun(runview.StopRun, "stop the run", func(t tally) string {
-		return fmt.Sprintf("%s go on without us and are adopted by resume; %s wait for it.",
-			plural(t.running+t.handed, "running job"), plural(t.queued, "queued job"))
-	})
-}
-
-func (m *model) endRun(verb runview.Verb, what string, text func(tally) string) tea.Cmd {
-	if m.pic == nil || !m.dispatched(what) {
-		return nil
+// endRun ends the dispatcher, after a question that says what becomes of the jobs.
+func endRun(verb runview.Verb, what, running, queued string) func(*model, string) (tea.Cmd, error) {
+	return func(m *model, _ string) (tea.Cmd, error) {
+		if m.pic != nil && m.dispatched(what) {
+			t := counts(m.pic)
+			m.modal = newConfirmation(strings.ToUpper(what[:1])+what[1:]+"?", plural(t.running+t.handed, "running job")+" "+running+"; "+plural(t.queued, "queued job")+" "+queued+".", 0,
+				func(m *model) tea.Cmd { return m.act(runview.Action{Do: verb}) })
+		}
+		return nil, nil
 	}
-	m.modal = newConfirmation(strings.ToUpper(what[:1])+what[1:]+"?", text(counts(m.pic)), 0, func(m *model) tea.Cmd { return m.act(runview.Action{Do: verb}) })
-	return nil
 }
 
 // cancelRun ends everything, after a question that says what is lost.

@@ -52,7 +52,7 @@ func (m *model) messageRows() []string {
 		return rows
 	}
 	if r, ok := m.job(); ok && r.Phase == runview.Handed && m.onJobs() {
-		return []string{m.sides(" "+phaseStyle(r.Phase).Render(m.g.phase[r.Phase]+" handed")+": "+phaseHelp[r.Phase], undo, m.w)}
+		return []string{m.sides(" "+phaseStyle(r.Phase).Render(m.g.phase[r.Phase]+" handed")+": "+phaseWords[r.Phase].help, undo, m.w)}
 	}
 	if e := m.newestBad(); e != "" {
 		return []string{m.sides(" "+styleWarn.Render(m.g.warn)+" "+e, undo+styleFaint.Render("  5: events "), m.w)}
@@ -117,7 +117,7 @@ func (m *model) summary() []string {
 	var parts []string
 	for _, p := range []runview.Phase{runview.Succeeded, runview.Failed, runview.TimedOut, runview.Cancelled, runview.Skipped} {
 		if n[p] > 0 {
-			parts = append(parts, phaseStyle(p).Render(m.g.phase[p]+" "+thousands(n[p])+" "+phasePast[p]))
+			parts = append(parts, phaseStyle(p).Render(m.g.phase[p]+" "+thousands(n[p])+" "+strings.SplitN(stands(p), " ", 2)[1]))
 		}
 	}
 	if left := m.pic.Total - t.over; left > 0 {
@@ -177,10 +177,6 @@ func (m *model) ofNoUse(n int) []string {
 	return out
 }
 
-var phasePast = [runview.Phases]string{
-	runview.Succeeded: "succeeded", runview.Failed: "failed", runview.TimedOut: "timed out", runview.Cancelled: "cancelled", runview.Skipped: "skipped",
-}
-
 // day is an instant as people write it.
 func (m *model) day(t time.Time) string { return t.Format("Jan 2 15:04") }
 
@@ -199,7 +195,7 @@ func (m *model) lifeKeys() []binding {
 func (m *model) allFailed() jobs.Ranges {
 	var which jobs.Ranges
 	for i := range m.pic.Groups {
-		which = union(which, m.pic.Groups[i].Which)
+		which = jobs.Union(which, m.pic.Groups[i].Which)
 	}
 	return which
 }

@@ -140,8 +140,8 @@ func (m *model) helpKeys() []helpRow {
 // helpCommands are the commands of the `:` line.
 func helpCommands() []helpRow {
 	out := []helpRow{{name: "Commands"}}
-	for _, c := range commandHelp() {
-		out = append(out, helpRow{c[0], c[1]})
+	for _, c := range commands {
+		out = append(out, helpRow{strings.TrimSpace(":" + c.name + " " + c.args), c.help})
 	}
 	return out
 }
@@ -167,7 +167,7 @@ var helpFilter = []helpRow{
 func (m *model) helpSigns() []helpRow {
 	out := []helpRow{{name: "Signs"}}
 	for p := range runview.Phases {
-		out = append(out, helpRow{m.g.phase[p] + " " + p.String(), phaseHelp[p]})
+		out = append(out, helpRow{m.g.phase[p] + " " + p.String(), phaseWords[p].help})
 	}
 	out = append(out, helpRow{name: "Signs of hosts"})
 	for _, s := range hostHelp {
@@ -198,17 +198,18 @@ var hostHelp = [][2]string{
 	{hostTerminating, "an instance that gets no more jobs; its outputs are fetched first"},
 }
 
-var phaseHelp = [runview.Phases]string{
-	runview.Ending:    "runs, and is being cancelled",
-	runview.Running:   "runs",
-	runview.Away:      "runs on a host that cannot be reached now",
-	runview.Handed:    "sent to its host, which starts it when a slot is free there",
-	runview.Retry:     "failed or lost, waits for its next try",
-	runview.Failed:    "failed, and has no try left",
-	runview.TimedOut:  "ended because it ran longer than it may",
-	runview.Queued:    "waits for a slot",
-	runview.Waits:     "waits for other jobs",
-	runview.Succeeded: "succeeded",
-	runview.Cancelled: "cancelled by a person",
-	runview.Skipped:   "skipped: as hard as one that timed out, or what it waits for failed",
+// phaseWords say of a job how it stands, and what that means.
+var phaseWords = [runview.Phases]struct{ stands, help string }{
+	runview.Ending:    {"is being cancelled already", "runs, and is being cancelled"},
+	runview.Running:   {"runs", "runs"},
+	runview.Away:      {"runs on a host that cannot be reached now", "runs on a host that cannot be reached now"},
+	runview.Handed:    {"has been handed to a host", "sent to its host, which starts it when a slot is free there"},
+	runview.Retry:     {"waits for its next try", "failed or lost, waits for its next try"},
+	runview.Failed:    {"has failed", "failed, and has no try left"},
+	runview.TimedOut:  {"has timed out", "ended because it ran longer than it may"},
+	runview.Queued:    {"is queued", "waits for a slot"},
+	runview.Waits:     {"waits for other jobs", "waits for other jobs"},
+	runview.Succeeded: {"has succeeded", "succeeded"},
+	runview.Cancelled: {"is cancelled", "cancelled by a person"},
+	runview.Skipped:   {"was skipped", "skipped: as hard as one that timed out, or what it waits for failed"},
 }

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"math"
 	"strings"
 
 	"charm.land/lipgloss/v2"
@@ -49,16 +50,13 @@ type glyphs struct {
 	bar                                  []string // empty, then eighths of a cell up to full
 	badBar, othersBar                    string   // a cell of what failed, of what others use
 	plusMinus                            string
-	host                                 hostGlyphs
-	spark                                []string // lowest to highest
+	host                                 map[string]string // by state
+	spark                                []string          // lowest to highest
 	line, heavy, vertical, heavyVert     string
 	corners, heavyCorners                [4]string // top left, top right, bottom left, bottom right
 	cursor, picked, down, up, dot, enter string
 	left, right                          string // keys
 }
-
-// hostGlyphs are the marks of the states of a host.
-type hostGlyphs struct{ up, suspect, lost, connecting, waits, draining, disabled string }
 
 var utf8Glyphs = glyphs{
 	phase: [runview.Phases]string{
@@ -67,7 +65,7 @@ var utf8Glyphs = glyphs{
 	},
 	live: "●", gone: "○", question: "?", warn: "⚠", cut: "…",
 	bar: []string{"·", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"}, badBar: "▒", othersBar: "░",
-	plusMinus: "±", host: hostGlyphs{up: "●", suspect: "?", lost: "✗", connecting: "◌", waits: "↻", draining: "↓", disabled: "–"},
+	plusMinus: "±", host: hostMarks("●", "?", "✗", "◌", "↻", "↓", "–"),
 	spark: []string{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"},
 	line:  "─", heavy: "━", vertical: "│", heavyVert: "┃",
 	corners: [4]string{"┌", "┐", "└", "┘"}, heavyCorners: [4]string{"┏", "┓", "┗", "┛"},
@@ -81,7 +79,7 @@ var asciiGlyphs = glyphs{
 	},
 	live: "*", gone: "o", question: "?", warn: "!", cut: "~",
 	bar: []string{".", "#"}, badBar: "x", othersBar: "o",
-	plusMinus: "+-", host: hostGlyphs{up: "@", suspect: "?", lost: "x", connecting: "c", waits: "r", draining: "d", disabled: "-"},
+	plusMinus: "+-", host: hostMarks("@", "?", "x", "c", "r", "d", "-"),
 	spark: []string{"_", ".", "-", "=", "#"},
 	line:  "-", heavy: "=", vertical: "|", heavyVert: "#",
 	corners: [4]string{"+", "+", "+", "+"}, heavyCorners: [4]string{"#", "#", "#", "#"},
@@ -101,4 +99,123 @@ func phaseStyle(p runview.Phase) ink {
 		return styleGood
 	}
 	return styleFaint
+}
+
+// hostMarks are the marks of the states of a host.
+func hostMarks(up, suspect, lost, connecting, waits, draining, disabled string) map[string]string {
+	return map[string]string{hostUp: up, hostSuspect: suspect, hostLost: lost, hostConnecting: connecting, hostCreating: connecting, hostStarting: connecting,
+		hostBackingOff: waits, hostDraining: draining, hostTerminating: draining, hostDisabled: disabled}
+}
+
+// bar draws a share between 0 and 1 in w cells: full ones, a part of one, empty ones.
+func (m *model) bar(share float64, w int) string {
+	if w <= 0 {
+		return ""
+	}
+	steps := len(m.g.bar) - 1 // parts of a cell that can be told apart
+	if math.IsNaN(share) {
+		share = 0
+	}
+	n := int(min(1, max(0, share)) * float64(w*steps))
+	full, part := n/steps, n%steps
+	s := strings.Repeat(m.g.bar[steps], full)
+	if part > 0 {
+		s += m.g.bar[part]
+		full++
+	}
+	return s + strings.Repeat(m.g.bar[0], w-full)
+}
+
+// shares draws how a whole is divided, in w cells: first what went well, then what
+// failed and what was left out, each in a glyph of its own, then the rest. What is not
+// zero has a cell where there is room, what is not whole is not full.
+func (m *model) shares(good, bad, other, whole, w int) string {
+	if w <= 0 {
+		return ""
+	}
+	if whole <= 0 {
+		return styleFaint.Render(strings.Repeat(m.g.bar[0], w))
+	}
+	left := w
+	cells := func(n int) int {
+		if n <= 0 {
+			return 0
+		}
+		n = min(left, max(1, int(float64(n)/float64(whole)*float64(w))))
+		left -= n
+		return n
+	}
+	b, o := cells(bad), cells(other)
+	exact := float64(good) / float64(whole) * float64(w)
+	if good+bad+other < whole { // it is not full
+		left = max(0, left-1)
+	} else {
+		exact = float64(left)
+	}
+	g := min(left, int(exact))
+	part := ""
+	if steps := len(m.g.bar) - 1; bad+other == 0 && steps > 1 && g < left {
+		if n := int((exact - float64(g)) * float64(steps)); n > 0 {
+			part = m.g.bar[n]
+		}
+	}
+	full := m.g.bar[len(m.g.bar)-1]
+	rest := strings.Repeat(m.g.bar[0], max(0, w-g-b-o-width(part)))
+	return styleGood.Render(strings.Repeat(full, g)+part) + styleBad.Render(strings.Repeat(m.g.badBar, b)) +
+		styleFaint.Render(strings.Repeat(m.g.othersBar, o)+rest)
+}
+
+// spark draws the newest w values as a line of small bars, scaled to the highest of
+// them, or to top when that is higher; NaN is a gap. It has w cells.
+func (m *model) spark(values []float64, top float64, w int) string {
+	if w <= 0 {
+		return ""
+	}
+	if len(values) > w {
+		values = values[len(values)-w:]
+	}
+	for _, v := range values {
+		if !math.IsNaN(v) {
+			top = max(top, v)
+		}
+	}
+	var b strings.Builder
+	b.WriteString(strings.Repeat(" ", w-len(values)))
+	for _, v := range values {
+		b.WriteString(m.level(v, top))
+	}
+	return b.String()
+}
+
+// level draws one value of at most top as a small bar.
+func (m *model) level(v, top float64) string {
+	if math.IsNaN(v) {
+		return " "
+	}
+	n := 0
+	if top > 0 {
+		n = int(v / top * float64(len(m.g.spark)))
+	}
+	return m.g.spark[min(len(m.g.spark)-1, max(0, n))]
+}
+
+// pool makes n values out of many, each the mean of its share, so that a long history
+// fits; NaN values count only where there is nothing else.
+func pool(values []float64, n int) []float64 {
+	if len(values) <= n || n <= 0 {
+		return values
+	}
+	out := make([]float64, n)
+	for i := range out {
+		sum, count := 0.0, 0
+		for _, v := range values[i*len(values)/n : (i+1)*len(values)/n] {
+			if !math.IsNaN(v) {
+				sum, count = sum+v, count+1
+			}
+		}
+		if out[i] = math.NaN(); count > 0 {
+			out[i] = sum / float64(count)
+		}
+	}
+	return out
 }

@@ -76,39 +76,46 @@ func (p *waiting) draw(m *model, w, h int) []string {
 // lookTimeout bounds a question to the source that a person waits for.
 const lookTimeout = 10 * time.Second
 
-// weighed is what it would cost to end some jobs.
-type weighed struct {
-	box    *waiting // for it
-	weight runview.Weight
-	err    error
-	then   func(m *model, w runview.Weight) tea.Cmd
+// fetched is what a question to the source has brought, and what is done with it.
+type fetched struct {
+	box  *waiting // for it
+	then func(*model) tea.Cmd
 }
 
-// weigh asks what it would cost to end jobs, and goes on with the answer. Until it is
-// there no key does anything but esc: two quick keys do not do two things, and a y
-// that was typed before the question was there confirms nothing.
-func (m *model) weigh(which jobs.Ranges, then func(*model, runview.Weight) tea.Cmd) tea.Cmd {
-	box := &waiting{}
+// await asks the source something. Until the answer is there no key does anything but esc:
+// two quick keys do not do two things, and a y that was typed before a question was there
+// confirms nothing. ask runs beside the screen; what it returns has the model again.
+func (m *model) await(box *waiting, ask func(context.Context) func(*model) tea.Cmd) tea.Cmd {
 	m.modal = box
-	src := m.src
 	return func() tea.Msg {
 		ctx, cancel := context.WithTimeout(context.Background(), lookTimeout)
 		defer cancel()
-		w, err := src.Weigh(ctx, which)
-		return weighed{box, w, err, then}
+		return fetched{box, ask(ctx)}
 	}
 }
 
-func (w weighed) apply(m *model) tea.Cmd {
-	if m.modal != modal(w.box) { // left with esc
+func (f fetched) apply(m *model) tea.Cmd {
+	if m.modal != modal(f.box) { // left with esc
 		return nil
 	}
 	m.modal = nil
-	if w.err != nil {
-		m.complain("nothing was done: " + w.err.Error())
-		return nil
-	}
-	return w.then(m, w.weight)
+	cmd := f.then(m)
+	return tea.Batch(cmd, f.box.retype(m))
+}
+
+// weigh asks what it would cost to end jobs, and goes on with the answer.
+func (m *model) weigh(which jobs.Ranges, then func(*model, runview.Weight) tea.Cmd) tea.Cmd {
+	src := m.src
+	return m.await(&waiting{}, func(ctx context.Context) func(*model) tea.Cmd {
+		w, err := src.Weigh(ctx, which)
+		return func(m *model) tea.Cmd {
+			if err != nil {
+				m.complain("nothing was done: " + err.Error())
+				return nil
+			}
+			return then(m, w)
+		}
+	})
 }
 
 // loss says what ending jobs would cost: "3 running, 14 h 32 of run time lost; 5 queued".
@@ -140,53 +147,29 @@ func cpuTime(d time.Duration) string {
 	return fmt.Sprintf("%d s", max(0, d)/time.Second)
 }
 
-// details is what was asked about one job, out of turn.
-type details struct {
-	id     jobs.ID
-	detail *runview.Detail
-	err    error
-	then   func(*model, *runview.Detail) tea.Cmd
-	box    *waiting
-}
-
-// detail asks for the details of a job and goes on with them. Keys wait meanwhile.
+// detail asks for the details of a job and goes on with them.
 func (m *model) detail(id jobs.ID, then func(*model, *runview.Detail) tea.Cmd) tea.Cmd {
 	return m.detailFor(&waiting{}, id, then)
 }
 
 func (m *model) detailFor(box *waiting, id jobs.ID, then func(*model, *runview.Detail) tea.Cmd) tea.Cmd {
-	m.modal = box
 	src := m.src
-	return func() tea.Msg {
-		ctx, cancel := context.WithTimeout(context.Background(), lookTimeout)
-		defer cancel()
+	return m.await(box, func(ctx context.Context) func(*model) tea.Cmd {
 		pic, err := src.Look(ctx, runview.Ask{Focus: id})
-		d := details{id: id, err: err, then: then, box: box}
 		switch {
-		case err != nil:
-		case pic.Detail == nil || pic.Detail.Row.ID != id:
-			d.err = fmt.Errorf("there is no %s", jobName(id))
-		default:
-			d.detail = pic.Detail
+		case errors.Is(err, context.DeadlineExceeded):
+			err = errors.New("no answer for " + span(lookTimeout))
+		case err == nil && (pic.Detail == nil || pic.Detail.Row.ID != id):
+			err = fmt.Errorf("there is no %s", jobName(id))
 		}
-		return d
-	}
-}
-
-func (d details) apply(m *model) tea.Cmd {
-	if m.modal != modal(d.box) {
-		return nil
-	}
-	m.modal = nil
-	if d.err != nil {
-		if errors.Is(d.err, context.DeadlineExceeded) {
-			d.err = errors.New("no answer for " + span(lookTimeout))
+		return func(m *model) tea.Cmd {
+			if err != nil {
+				m.complain(jobName(id) + ": " + err.Error())
+				return nil
+			}
+			return then(m, pic.Detail)
 		}
-		m.complain(jobName(d.id) + ": " + d.err.Error())
-		return nil
-	}
-	cmd := d.then(m, d.detail)
-	return tea.Batch(cmd, d.box.retype(m))
+	})
 }
 
 func (m *model) whyCurrent() tea.Cmd {
