@@ -16,6 +16,7 @@ build: ## the static program, ./dcs-tui
 # A program with the race detector sleeps a second before it ends, unless told otherwise.
 test: ## everything, with the race detector and a real sshd (installed from Debian's packages when root)
 	@scripts/need-sshd
+	@scripts/slurm-lab install || echo "the test over a real Slurm is left out"
 	GORACE="atexit_sleep_ms=50 $$GORACE" DCS_REQUIRE_SSHD=1 go test -race -timeout 20m ./...
 
 short: ## what needs neither sshd nor a minute

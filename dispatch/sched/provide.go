@@ -188,8 +188,12 @@ func (p *provider) learn(took time.Duration) {
 	p.startup += (took - p.startup) / 2
 }
 
-// limit is how long an instance may take to answer.
+// limit is how long an instance may take to answer. Of an allocation, the time in the queue of
+// its cluster does not count.
 func (p *provider) limit() time.Duration {
+	if p.spec.Slurm != nil {
+		return max(minStartupLimit, startupLimit*p.spec.Startup)
+	}
 	return max(minStartupLimit, startupLimit*max(p.startup, p.spec.Startup))
 }
 

@@ -126,3 +126,19 @@ func TestSrunLink(t *testing.T) {
 		t.Errorf("got %s, %s, want %s", h.Link, got, want)
 	}
 }
+
+// The allocation gives itself back when its nodes have been unused for idle, and not while
+// that cannot be found out.
+func TestAllocationEndsItself(t *testing.T) {
+	calls := filepath.Join(t.TempDir(), "calls")
+	p := slurm(t, "idle = '1s'\n", map[string]string{
+		"sbatch": `for last; do :; done; SLURM_NNODES=1 exec sh -c "${last#--wrap=}"`,
+		"srun":   "echo >>" + calls + "; case $(wc -l <" + calls + ") in 1) echo used ;; 2) exit 1 ;; 3) echo used ;; esac",
+	})
+	if err := Create(context.Background(), p, "dcs-a", "dcs-a-1"); err != nil {
+		t.Fatal(err)
+	}
+	if b, _ := os.ReadFile(calls); len(b) != 4 {
+		t.Errorf("the nodes were looked at %d times, want 4", len(b))
+	}
+}

@@ -1,0 +1,154 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"dcs-tui/hosts/hosttest"
+)
+
+// slurm is a Slurm with two nodes that scripts/slurm-lab starts.
+type slurm struct {
+	l   *lab
+	dir string
+}
+
+func (l *lab) slurm() *slurm {
+	l.t.Helper()
+	for _, program := range []string{"slurmctld", "slurmd", "munged", "sbatch"} {
+		_, err := exec.LookPath(program)
+		if _, sbin := os.Stat("/usr/sbin/" + program); err != nil && sbin != nil {
+			hosttest.LeaveOut(l.t, "a real Slurm: %s is not there; as root on Debian scripts/slurm-lab install installs it", program)
+		}
+	}
+	s := &slurm{l, l.path("slurm")}
+	l.t.Cleanup(func() {
+		if l.t.Failed() {
+			for _, log := range l.glob("slurm/slurm*.log") {
+				b, _ := os.ReadFile(log)
+				l.t.Logf("%s: …%s", log, b[max(0, len(b)-3000):])
+			}
+		}
+		s.run("../../scripts/slurm-lab", "stop", s.dir)
+	})
+	s.run("../../scripts/slurm-lab", "start", s.dir)
+	return s
+}
+
+// command is a command that knows this Slurm.
+func (s *slurm) command(name string, args ...string) *exec.Cmd {
+	cmd := exec.Command(name, args...)
+	cmd.Env = append(os.Environ(), "SLURM_CONF="+s.dir+"/slurm.conf")
+	return cmd
+}
+
+func (s *slurm) run(name string, args ...string) string {
+	s.l.t.Helper()
+	out, err := s.command(name, args...).CombinedOutput()
+	if err != nil {
+		s.l.t.Fatalf("%s %v: %v: %s", name, args, err, out)
+	}
+	return string(out)
+}
+
+// X3: one queue is served by workstations and by allocations of a real Slurm. A node is
+// killed, and an allocation times out. Nothing is lost, no try is used up, and no job runs
+// twice at a time or to its end.
+func TestSlurm(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, 2)
+	s := l.slurm()
+	l.mkdir("ran")
+	l.mkdir("done")
+	l.more = fmt.Sprintf(`[[provider]]
+name = "hpc"
+type = "slurm"
+partition = "main"
+time = "2m"
+nodes = 2
+max = 1
+margin = "1s"
+startup = "5s"
+slots = 2
+nice = 0
+tags = ["hpc"]
+lost_after = "15s"
+work_dir = %q
+`, l.path("slurm-work"))
+	config, known := l.path("both_config"), ""
+	for _, file := range []string{s.dir + "/ssh_config", l.sshd[0].ConfigFile} {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		known += string(b)
+	}
+	l.file("both_config", known)
+
+	// The first four jobs fill both nodes of an allocation until the gate opens.
+	const n, held = 200, 4
+	var b strings.Builder
+	for i := range n {
+		wait, tags := "sleep 0.2", ""
+		if i < held {
+			wait, tags = "while [ ! -e "+l.path("gate")+" ]; do sleep 0.1; done", "#DCS tags=hpc\n"
+		}
+		fmt.Fprintf(&b, `%[1]scd %[2]s; exec 9>>lock-$DCS_JOB_ID; flock -n 9 || touch twice-$DCS_JOB_ID; `+
+			`echo $DCS_HOST >>ran/$DCS_JOB_ID; %[3]s; echo $DCS_ATTEMPT >>done/$DCS_JOB_ID`+"\n", tags, l.dir, wait)
+	}
+	cmd := s.command(program, "run", "--no-tui", "--json", "--tries", "1", "--ssh-config", config, "--hosts", l.inventory(2), "--run-dir", l.path("run"), l.file("jobs.txt", b.String()))
+	p := l.begin(cmd)
+
+	on := func(part string) (n int) { // held jobs that have run on such a host last
+		for id := 1; id <= held; id++ {
+			text, _ := os.ReadFile(l.path(fmt.Sprintf("ran/%d", id)))
+			lines := strings.Fields(string(text))
+			if len(lines) > 0 && strings.HasSuffix(lines[len(lines)-1], part) {
+				n++
+			}
+		}
+		return n
+	}
+	told := func(part string) func() bool { return func() bool { return strings.Contains(p.err.String(), part) } }
+	l.until("both nodes to be busy", func() bool { return on(".lab1") == 2 && on(".lab2") == 2 })
+	s.run("../../scripts/slurm-lab", "kill", s.dir, "lab2")
+	l.until("the node to be lost", told(".lab2 is lost"))
+	s.run("../../scripts/slurm-lab", "revive", s.dir, "lab2")
+	l.until("the allocation to end", told("is being terminated: its allocation ends"))
+	l.until("the held jobs to run in another allocation", func() bool { return on("-1.lab1")+on("-1.lab2") == 0 })
+	l.file("gate", "")
+	e := p.wait()
+	if e.code != 0 {
+		t.Fatalf("exit %d\n%s", e.code, e.err)
+	}
+	l.succeeded("run", n)
+	l.over("run")
+	if twice := l.glob("twice-*"); len(twice) > 0 {
+		t.Errorf("%v: two attempts of a job ran at the same time", twice)
+	}
+	hosts := map[string]int{}
+	for id := 1; id <= n; id++ {
+		text, _ := os.ReadFile(l.path(fmt.Sprintf("done/%d", id)))
+		if ends := strings.Fields(string(text)); len(ends) != 1 {
+			t.Errorf("job %d came to its end as %v, want once", id, ends)
+		}
+		text, _ = os.ReadFile(l.path(fmt.Sprintf("ran/%d", id)))
+		for _, host := range strings.Fields(string(text)) {
+			hosts[host]++
+		}
+	}
+	if hosts["ws1"] == 0 || hosts["ws2"] == 0 {
+		t.Errorf("the workstations have not served the queue: %v", hosts)
+	}
+	if left := s.run("squeue", "--noheader", "--states=PENDING,RUNNING", "--format=%j"); left != "" {
+		t.Errorf("allocations are left: %s", left)
+	}
+	if !strings.Contains(e.err, "of provider hpc") {
+		t.Errorf("the summary does not tell of the allocations:\n%s", e.err)
+	}
+	t.Logf("attempts by host: %v, in %s", hosts, filepath.Base(l.dir))
+}
