@@ -33,24 +33,30 @@ type agent struct {
 
 	disconnects int // Disconnects given to it; of the engine's goroutine
 
+	pieces  chan piece    // for Wants of the host
+	brought chan *bring   // what it returns is here, or will not be
+	texts   sync.Map      // manifests of which the beginning was asked for, by attempt
 	reading chan struct{} // a token for each read that is under way
 
 	cutOnce sync.Once
 
 	// The fields below belong to the agent's goroutine.
-	cuts    int          // Disconnects obeyed
-	worker  hosts.Worker // nil while not connected
-	reports <-chan hosts.Message
-	dial    context.CancelFunc // ends the connection attempt under way, nil if none
-	dialed  chan dialed
-	greeted bool // the core has answered HostUp: withdrawals come before the first ping renews the lease
-	pings   int64
-	alive   chan alive // answer of the link's own keepalive, nil if none is under way
-	reads   map[int64]readRequest
-	readID  int64
-	bye     *goodbye // nil until it is time to leave
-	again   bool     // leave was taken twice: the first time the helper died over it
-	clean   bool     // nothing of the run is left on the host, or nothing was
+	cuts     int          // Disconnects obeyed
+	worker   hosts.Worker // nil while not connected
+	reports  <-chan hosts.Message
+	dial     context.CancelFunc // ends the connection attempt under way, nil if none
+	dialed   chan dialed
+	greeted  bool // the core has answered HostUp: withdrawals come before the first ping renews the lease
+	pings    int64
+	alive    chan alive // answer of the link's own keepalive, nil if none is under way
+	reads    map[int64]readRequest
+	readID   int64
+	serving  int // Wants that are being answered
+	version  int // of what every job gets, as the helper was last told
+	bringing map[jobs.AttemptID]*bring
+	bye      *goodbye // nil until it is time to leave
+	again    bool     // leave was taken twice: the first time the helper died over it
+	clean    bool     // nothing of the run is left on the host, or nothing was
 }
 
 // dialed is the outcome of a connection attempt.
@@ -81,6 +87,7 @@ func newAgent(d *Dispatcher, h *hosts.Host) *agent {
 	a := &agent{
 		d: d, name: h.Name, mail: make(chan any, mailbox), ctx: ctx, cancel: cancel,
 		choked: make(chan struct{}, 1), reads: map[int64]readRequest{}, reading: make(chan struct{}, maxHostReads),
+		pieces: make(chan piece), brought: make(chan *bring), bringing: map[jobs.AttemptID]*bring{},
 	}
 	a.host.Store(h)
 	return a
@@ -142,6 +149,13 @@ func (a *agent) run() {
 				break
 			}
 			a.report(m)
+		case p := <-a.pieces:
+			a.serving--
+			if p.to == a.worker {
+				a.say(p.msg)
+			}
+		case b := <-a.brought:
+			a.returned(b)
 		case <-a.choked:
 			a.down(&hosts.Error{Host: a.name, Class: hosts.Broken,
 				Err: fmt.Errorf("more than %d orders wait for it: it takes none", mailbox)})
@@ -190,6 +204,7 @@ func (a *agent) obey(o any) {
 	case sched.Withdraw:
 		a.say(&hosts.Withdraw{Epoch: a.epoch(), Attempts: o.Attempts})
 	case sched.Kill:
+		a.endBringing(o.Attempts)
 		a.say(&hosts.Kill{Epoch: a.epoch(), Attempts: o.Attempts, Why: o.Why})
 	case sched.Probe:
 		a.say(&hosts.Probe{Epoch: a.epoch(), Attempts: o.Attempts})
@@ -197,6 +212,8 @@ func (a *agent) obey(o any) {
 		a.say(&hosts.List{Epoch: a.epoch(), Jobs: o.Jobs})
 	case sched.Look:
 		a.say(&hosts.Look{Host: o.Host, Attempts: o.Attempts})
+	case hosts.Returned:
+		a.say(&o)
 	case readRequest:
 		a.read(o)
 	case goodbye:
@@ -229,6 +246,7 @@ func (a *agent) ping() {
 	if lease > 0 { // otherwise nothing is known of its clock that leases could be counted from
 		lease += a.d.cfg.Sched.Lease(a.host.Load().LostAfterOrDefault())
 	}
+	a.tellChanges()
 	a.say(&hosts.Ping{Seq: a.pings, LeaseUptime: lease})
 }
 

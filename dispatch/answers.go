@@ -43,6 +43,7 @@ func (d *Dispatcher) Answered(name string) (answered bool, more <-chan struct{})
 func (e *engine) durable(results []*Result, requests []string) {
 	if len(results) > 0 {
 		e.d.results.put(results)
+		e.letGo(results)
 	}
 	e.d.answers.put(requests)
 }

@@ -43,6 +43,8 @@ type Config struct {
 	// Open is sent to each helper, with Host, Slots, Less, Nice, WorkDir, Setup
 	// and Epoch filled in for it.
 	Open hosts.Open
+	// Files says what travels with jobs to hosts and back.
+	Files Files
 	// HostDirs says of hosts that do not share the run directory where their
 	// attempts' files are, "host:dir", as far as earlier sessions knew. May be nil.
 	HostDirs map[string]string

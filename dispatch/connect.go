@@ -33,6 +33,7 @@ func openFor(open hosts.Open, h *hosts.Host) *hosts.Open {
 	open.Host, open.WorkDir, open.ShareDir, open.Nice = h.Name, h.WorkDir, h.ShareDir, h.Nice
 	open.Slots, open.Less = h.Slots.Fixed, h.Slots.Less
 	open.Setup = join(h.Setup, open.Setup)
+	open.Sends = open.Sends || len(h.Send) > 0
 	return &open
 }
 
@@ -120,4 +121,7 @@ func (a *agent) hangUp() {
 		a.delay.Store(0)
 	}
 	a.dropReads()
+	for _, b := range a.bringing {
+		b.cancel()
+	}
 }

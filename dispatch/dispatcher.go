@@ -21,6 +21,7 @@ type Dispatcher struct {
 	results  *completions
 	answers  *answers
 	here     *rundir.FileReader
+	returns  returns
 	signals  signals
 	last     liveView // at the end; written by the engine before done is closed
 

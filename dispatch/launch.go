@@ -42,6 +42,7 @@ func (a *agent) launchJob(p sched.Placed) hosts.LaunchJob {
 		Attempt: p.Attempt, Command: s.Command, Cwd: s.Cwd, Env: s.Env, Params: s.Params,
 		Timeout: p.Timeout, Slots: s.Slots, GPUs: p.GPUs,
 	}
+	a.d.cfg.Files.launch(&j, s)
 	if s.Setup != "" {
 		j.Setup = join(join(a.host.Load().Setup, a.d.cfg.Open.Setup), s.Setup)
 	}
@@ -51,6 +52,11 @@ func (a *agent) launchJob(p sched.Placed) hosts.LaunchJob {
 // bytesOf is about what a job takes in a message.
 func bytesOf(j *hosts.LaunchJob) int {
 	n := 64 + len(j.Command) + len(j.Cwd) + len(j.Setup)
+	if j.Files != nil {
+		for _, p := range j.Files.Return {
+			n += 4 + len(p)
+		}
+	}
 	for _, e := range j.Env {
 		n += 8 + len(e.Name) + len(e.Value)
 	}

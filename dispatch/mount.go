@@ -26,6 +26,9 @@ func (m mount) look(o sched.Look) {
 	go func() {
 		defer func() { <-m.busy }()
 		seen := m.d.cfg.Look(o.Host, o.Attempts)
+		if seen != nil {
+			m.d.returns.notYet(seen)
+		}
 		m.d.send(input{ev: sched.HostLooked{Msg: seen}})
 	}()
 }

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"runtime/debug"
 
 	"dcs-tui/hosts"
@@ -153,6 +154,8 @@ func (a *agent) output(ctx context.Context, m hosts.Read) ([]byte, int64, error)
 		switch {
 		case r.err != nil:
 			return nil, 0, r.err
+		case r.chunk.Size < 0 && r.chunk.None:
+			return nil, 0, fmt.Errorf("%s: %s: %s (%w)", a.name, m.Attempt, r.chunk.Why, fs.ErrNotExist)
 		case r.chunk.Size < 0:
 			return nil, 0, fmt.Errorf("%s: output of %s: %s", a.name, m.Attempt, r.chunk.Why)
 		}

@@ -26,6 +26,9 @@ func (a *agent) report(m hosts.Message) {
 		a.tell(sched.AttemptsStarted{Host: name, Msg: m})
 	case *hosts.Exits:
 		saneExited(m.Jobs)
+		if a.bring(m); len(m.Jobs) == 0 {
+			break
+		}
 		a.tell(sched.AttemptsEnded{Host: name, Msg: m})
 	case *hosts.Withdrawn:
 		m.Why = cut(m.Why)
@@ -39,19 +42,24 @@ func (a *agent) report(m hosts.Message) {
 		a.tell(sched.HostRefused{Host: name, Msg: m})
 	case *hosts.Probed:
 		saneProbed(m.Jobs)
+		a.bringProbed(m.Jobs)
 		a.tell(sched.AttemptsProbed{Host: name, Msg: m})
 	case *hosts.Listed:
 		saneProbed(m.Jobs)
+		a.bringProbed(m.Jobs)
 		m.Why = cut(m.Why)
 		a.tell(sched.HostListed{Host: name, Msg: m})
 	case *hosts.Looked:
 		saneExited(m.Jobs)
 		m.Why, m.Beat = cut(m.Why), cut(m.Beat)
+		a.d.returns.notYet(m)
 		a.tell(sched.HostLooked{Via: name, Msg: m})
 	case *hosts.Trouble:
 		a.noticeOf(m.Attempt.Job, cut(m.Text))
 	case *hosts.Chunk:
 		a.chunk(m)
+	case *hosts.Want:
+		a.serve(m)
 	}
 }
 
@@ -107,7 +115,7 @@ func saneBeat(b *hosts.Beat) {
 		}
 		*f = min(*f, jobs.MaxSlots)
 	}
-	b.LockedGPUs = saneGPUs(b.LockedGPUs)
+	b.LockedGPUs, b.Files = saneGPUs(b.LockedGPUs), cut(b.Files)
 	b.MemFree, b.DiskFree = max(-1, b.MemFree), max(-1, b.DiskFree)
 	b.Running, b.Buffered = max(0, b.Running), max(0, b.Buffered)
 }
@@ -125,7 +133,7 @@ func saneSlot(n int) int {
 func saneOutcome(o *jobs.Outcome) {
 	o.Exit = min(max(0, o.Exit), 255)
 	o.CPU, o.MaxRSSBytes = max(0, o.CPU), max(0, o.MaxRSSBytes)
-	o.LeftChildren = min(max(0, o.LeftChildren), 1<<20)
+	o.LeftChildren, o.Files = min(max(0, o.LeftChildren), 1<<20), min(max(0, o.Files), 1<<30)
 	if end := o.Started + jobs.Stamp(100*365*24*time.Hour); o.Started < 0 || o.Ended < o.Started || o.Ended > end {
 		o.Ended = o.Started
 	}

@@ -96,7 +96,7 @@ func hostChange(old, now *Host) string {
 		{"min_mem_free", old.MinMemFree, now.MinMemFree}, {"min_disk_free", old.MinDiskFree, now.MinDiskFree},
 		{"quiet", old.Quiet, now.Quiet}, {"nice", old.Nice, now.Nice}, {"gpus", old.GPUs, now.GPUs}, {"weight", old.Weight, now.Weight},
 		{"work_dir", old.WorkDir, now.WorkDir}, {"share_dir", old.ShareDir, now.ShareDir},
-		{"setup", old.Setup, now.Setup}, {"lost_after", old.LostAfter, now.LostAfter},
+		{"setup", old.Setup, now.Setup}, {"send", old.Send, now.Send}, {"lost_after", old.LostAfter, now.LostAfter},
 		{"link", append([]string{old.Link}, old.Command...), append([]string{now.Link}, now.Command...)},
 	} {
 		if !reflect.DeepEqual(o.was, o.is) {

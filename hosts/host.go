@@ -28,6 +28,7 @@ type Host struct {
 	WorkDir     string   // "": ~/.dcs-tui
 	ShareDir    string   // "": /var/tmp/dcs-share
 	Setup       string
+	Send        []string      // files that every job gets there: PATH or PATH:DEST, on the dispatcher's machine
 	LostAfter   time.Duration // 0: the default, 60 s
 
 	Link    string   // "ssh", "local" or "command"

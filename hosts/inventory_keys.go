@@ -59,6 +59,7 @@ var inventoryKeys = map[string]inventoryKey{
 	"work_dir":      {set: text(setWorkDir)},
 	"share_dir":     {set: text(setShareDir)},
 	"setup":         {set: setSetup},
+	"send":          {set: list(func(d *draft, items []string) error { d.host.Send = items; return nil })},
 	"lost_after":    {set: span(setLostAfter)},
 	"link":          {set: setLink},
 	"type":          {set: text(setType), own: true, provider: true},

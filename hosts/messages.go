@@ -37,6 +37,9 @@ type Open struct {
 	GraceSeconds float64 // between TERM and KILL; 0: 5
 	Buffer       time.Duration
 	Check        bool // it only looks: what it sees says nothing of the next time
+	// Sends says that the host is to ask for files that every job gets (Want), before the
+	// first job and after each Resend; KeepFiles that no file of a job is removed.
+	Sends, KeepFiles bool
 	// Reads asks for a helper that answers Read and nothing else, whoever dispatches the
 	// run or has. Of the rest only Version, Run, Host and WorkDir count.
 	Reads bool
@@ -69,6 +72,14 @@ type LaunchJob struct {
 	Timeout time.Duration  `json:"t,omitempty"`
 	Slots   int            `json:"n,omitempty"` // 0: 1
 	GPUs    []int          `json:"g,omitempty"` // device numbers for CUDA_VISIBLE_DEVICES
+	Files   *JobFiles      `json:"f,omitempty"` // nil: it runs in Cwd, as it is
+}
+
+// JobFiles says that an attempt runs in a directory of its own. Cwd is relative to that
+// unless it is absolute.
+type JobFiles struct {
+	Own    bool     `json:"o,omitempty"` // it gets files that others do not get: see Want
+	Return []string `json:"r,omitempty"` // patterns of what it returns
 }
 
 // Limit says how many slots may be busy at once from now on (others' load,
@@ -116,13 +127,33 @@ type List struct {
 type Read struct {
 	ID      int64
 	Attempt jobs.AttemptID
-	File    jobs.File // FileOut, FileErr or FileStatus
+	File    jobs.File // FileOut, FileErr, FileStatus, or FileReturned
+	Path    string    // FileReturned: below the directory of the attempt; "": the manifest of what it returns
 	Offset  int64     // negative: counted from the end
 	Limit   int       // bytes, at most MaxChunk
 }
 
 // MaxChunk is the largest Bulk of a Chunk.
 const MaxChunk = 256 << 10
+
+// FileReturned is what an attempt returns (Read).
+const FileReturned jobs.File = "returned"
+
+// Resend says that the files which every job gets may have changed: the helper asks for
+// their manifest again. Jobs that are launched later start with what is new.
+type Resend struct{}
+
+// Piece answers a Want.
+type Piece struct {
+	ID   int64
+	Size int64  // of the whole
+	Why  string // why it cannot be had; "" if Bulk is it
+	Bulk []byte `json:"-"`
+}
+
+// Returned says that the outcomes of attempts and the files that they return are durable:
+// the host may remove their directories.
+type Returned struct{ Attempts []jobs.AttemptID }
 
 // Bye ends the channel. With End the run is over on this host: children that
 // jobs left behind are ended (unless KeepChildren), the spool is removed.
@@ -155,6 +186,7 @@ type Hello struct {
 	// the time of the hello: quiet hours count in it.
 	ZoneSeconds int
 	Error       string // why this host cannot run jobs (work_dir missing, not writable, full …); the helper then ends
+	Receives    bool   // files that every job gets are not there yet: no job may be launched before a Beat without Receives
 	Passing     bool   // Error is of a kind that passes (full, quota, read-only, stale handle, I/O error): worth another try
 }
 
@@ -174,6 +206,8 @@ type Beat struct {
 	Buffered int
 	// LockedGPUs are the devices that a job of any run or user holds, ours included.
 	LockedGPUs []int             `json:",omitempty"`
+	Receives   bool              `json:",omitempty"` // files that every job gets are not there yet
+	Files      string            `json:",omitempty"` // what it receives of files, in words; "": nothing
 	Progress   map[string]string `json:",omitempty"` // attempt id: what its job wrote to DCS_PROGRESS, at most 64 bytes
 }
 
@@ -267,6 +301,16 @@ type Listed struct {
 	Why  string // why the list may not be whole; "" if it is
 }
 
+// Want asks for a manifest of package files, or for a piece of a content that stands in
+// one. Answered by Piece.
+type Want struct {
+	ID      int64
+	Attempt jobs.AttemptID // whose manifest; zero: of what every job gets
+	Sum     string         // of the content; "": a manifest is wanted
+	Offset  int64
+	Limit   int // bytes, at most MaxChunk
+}
+
 // Trouble is a line for people: what is wrong on this host. Attempt is zero
 // when it concerns the host as a whole.
 type Trouble struct {
@@ -309,3 +353,7 @@ func (Looked) Word() string    { return "looked" }
 func (Listed) Word() string    { return "listed" }
 func (Trouble) Word() string   { return "trouble" }
 func (Chunk) Word() string     { return "chunk" }
+func (Want) Word() string      { return "want" }
+func (Piece) Word() string     { return "piece" }
+func (Resend) Word() string    { return "resend" }
+func (Returned) Word() string  { return "returned" }

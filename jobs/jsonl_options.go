@@ -63,6 +63,8 @@ func appendOptions(b []byte, o *Options) []byte {
 		number("no_copies", 1)
 	}
 	list("hardness", len(o.Hardness), func(i int) { b = appendJSONString(b, o.Hardness[i]) })
+	list("send", len(o.Send), func(i int) { b = appendJSONString(b, o.Send[i]) })
+	list("return", len(o.Return), func(i int) { b = appendJSONString(b, o.Return[i]) })
 	number("share", int64(o.Share))
 	if o.QueuePriority != nil {
 		key("queue_priority")
@@ -164,6 +166,8 @@ func (d *specDecoder) decodeOptions() (*Options, error) {
 	}
 	o.NoCopies = number("no_copies") != 0
 	texts("hardness", &o.Hardness)
+	texts("send", &o.Send)
+	texts("return", &o.Return)
 	o.Share = int(number("share"))
 	if key("queue_priority") {
 		var n int64

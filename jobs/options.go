@@ -74,5 +74,7 @@ func (s *Spec) OptionTexts() (list []OptionText) {
 		add("speculate", "false")
 	}
 	add("hardness", strings.Join(s.Hardness, ","))
+	add("send", strings.Join(s.Send, ","))
+	add("return", strings.Join(s.Return, ","))
 	return list
 }

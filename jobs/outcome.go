@@ -37,6 +37,8 @@ type Outcome struct {
 	TimedOut     bool          `json:"timed_out,omitempty"`     // we ended it because its timeout had passed
 	Stopped      bool          `json:"stopped,omitempty"`       // we ended it because the dispatcher asked
 	DiskFull     bool          `json:"disk_full,omitempty"`     // it failed, and the disk of its files or of its directory was full: at first that uses up no try
+	Unreturned   bool          `json:"unreturned,omitempty"`    // it made no file that it returns, or one could not be brought here; Error says which
+	Files        int           `json:"files,omitempty"`         // how many files it returns
 	LeftChildren int           `json:"left_children,omitempty"` // descendants alive when its shell had exited
 	Error        string        `json:"error,omitempty"`         // it could not be started (cwd missing, shell missing …)
 	LastLine     string        `json:"last_line,omitempty"`     // the last line of stderr of a job that failed, at most 200 bytes, unsanitised

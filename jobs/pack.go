@@ -287,6 +287,8 @@ const (
 	outcomeDiskFull
 	outcomeTexts
 	outcomeChildren
+	outcomeUnreturned
+	outcomeFiles
 )
 
 func (p *packed) appendAttempt(b []byte, a *Attempt) []byte {
@@ -307,10 +309,14 @@ func (p *packed) appendAttempt(b []byte, a *Attempt) []byte {
 	}
 	texts := o.Signal != "" || o.Error != "" || o.LastLine != ""
 	b = append(b, flag(o.TimedOut, outcomeTimedOut)|flag(o.Stopped, outcomeStopped)|flag(o.DiskFull, outcomeDiskFull)|
-		flag(texts, outcomeTexts)|flag(o.LeftChildren != 0, outcomeChildren))
+		flag(texts, outcomeTexts)|flag(o.LeftChildren != 0, outcomeChildren)|
+		flag(o.Unreturned, outcomeUnreturned)|flag(o.Files != 0, outcomeFiles))
 	b = appendNumbers(b, int64(o.Exit), int64(o.Started-a.Started), int64(o.Ended-o.Started), int64(o.CPU), o.MaxRSSBytes)
 	if o.LeftChildren != 0 {
 		b = appendNumbers(b, int64(o.LeftChildren))
+	}
+	if o.Files != 0 {
+		b = appendNumbers(b, int64(o.Files))
 	}
 	if texts {
 		b = appendTexts(b, o.Signal, o.Error, o.LastLine)
@@ -330,12 +336,15 @@ func (p *packed) attempt(u *unpacker, a *Attempt, o *Outcome) {
 		return
 	}
 	bits = u.bits()
-	*o = Outcome{TimedOut: bits&outcomeTimedOut != 0, Stopped: bits&outcomeStopped != 0, DiskFull: bits&outcomeDiskFull != 0, Exit: int(u.integer())}
+	*o = Outcome{TimedOut: bits&outcomeTimedOut != 0, Stopped: bits&outcomeStopped != 0, DiskFull: bits&outcomeDiskFull != 0, Unreturned: bits&outcomeUnreturned != 0, Exit: int(u.integer())}
 	o.Started = a.Started + Stamp(u.integer())
 	o.Ended = o.Started + Stamp(u.integer())
 	o.CPU, o.MaxRSSBytes = time.Duration(u.integer()), u.integer()
 	if bits&outcomeChildren != 0 {
 		o.LeftChildren = int(u.integer())
+	}
+	if bits&outcomeFiles != 0 {
+		o.Files = int(u.integer())
 	}
 	if bits&outcomeTexts != 0 {
 		o.Signal, o.Error, o.LastLine = u.text(), u.text(), u.text()

@@ -82,7 +82,7 @@ func (c *jsonCursor) option(own *settings, key string) error {
 		}
 		return own.set(key, v)
 	}
-	if key != "tags" && key != "after" && key != "hardness" {
+	if key != "tags" && key != "after" && key != "hardness" && key != "send" && key != "return" {
 		return fmt.Errorf("%s: a list is not one of its values", key)
 	}
 	var items []string

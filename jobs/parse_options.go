@@ -3,6 +3,7 @@ package jobs
 import (
 	"fmt"
 	"math"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -11,7 +12,7 @@ import (
 
 // optionKeys are the keys of #DCS lines and of JSON job files.
 var optionKeys = []string{"name", "queue", "priority", "tries", "retry_delay", "timeout", "deadline", "est", "tags", "gpus", "mem",
-	"slots", "after", "env.NAME", "cwd", "setup", "on_lost", "speculate", "hardness", "share", "queue_priority"}
+	"slots", "after", "env.NAME", "cwd", "setup", "on_lost", "speculate", "hardness", "send", "return", "share", "queue_priority"}
 
 // settings are the options of one job while its file is read.
 type settings struct {
@@ -31,11 +32,15 @@ func (s *settings) set(key, v string) error {
 		return s.setEnv(name, v)
 	}
 	switch key {
-	case "tags", "after", "hardness":
+	case "tags", "after", "hardness", "send", "return":
 		if v == "" {
 			return s.setList(key, nil)
 		}
-		return s.setList(key, strings.Split(v, ","))
+		items := strings.Split(v, ",")
+		for i := range items {
+			items[i] = strings.TrimSpace(items[i])
+		}
+		return s.setList(key, items)
 	case "cwd":
 		s.Cwd = v
 		return nil
@@ -120,7 +125,9 @@ func parseOnLost(v string) (OnLost, error) {
 // setList gives a list option its items; none takes it back.
 func (s *settings) setList(key string, items []string) (err error) {
 	for i, item := range items {
-		items[i] = strings.TrimSpace(item)
+		if key != "send" && key != "return" { // names of files may begin and end with blanks
+			items[i] = strings.TrimSpace(item)
+		}
 		if items[i] == "" {
 			return fmt.Errorf("%s: there is an empty item in the list", key)
 		}
@@ -144,6 +151,21 @@ func (s *settings) setList(key string, items []string) (err error) {
 		}
 	case "hardness":
 		s.Hardness = slices.Clone(items)
+	case "send", "return":
+		for _, item := range items {
+			path, _, _ := strings.Cut(item, ":")
+			if key == "return" {
+				path = item
+			}
+			if !filepath.IsLocal(path) {
+				return fmt.Errorf("%s: %q leads out of the directory of the job", key, path)
+			}
+		}
+		if key == "send" {
+			s.Send = slices.Clone(items)
+		} else {
+			s.Return = slices.Clone(items)
+		}
 	}
 	return nil
 }

@@ -49,6 +49,8 @@ type Options struct {
 	Setup    string
 	OnLost   OnLost
 	NoCopies bool     // run it on one host at a time, whatever the run does (speculate=false)
+	Send     []string // files that it gets besides those of the run: PATH or PATH:DEST
+	Return   []string // patterns of the files that it returns
 	Hardness []string // the larger the harder, component by component; numbers as numbers
 	// Share and QueuePriority are those of the job's queue, as the newest job of it says
 	// that says anything (dispatch/sched).

@@ -216,14 +216,23 @@ func (r *Run) config(o *Owned) (cfg dispatch.Config, err error) {
 	if policy.Found, err = o.found(); err != nil {
 		r.sayText("warning: not all of the run's claims and sentinels could be read: " + err.Error())
 	}
+	travel, err := r.travel(o)
+	if err != nil {
+		return cfg, err
+	}
+	cwd := asked.Cwd
+	if travel.Any {
+		cwd = "" // it need not exist on hosts
+	}
 	return dispatch.Config{
+		Files: travel,
 		RunUID: r.dir.UID(), RunName: r.dir.Name(), RunDir: r.dir.Dir, Created: jobs.StampOf(asked.Created),
 		Sched: policy, Look: o.look, Deleted: r.location.Deleted, Hosts: opts.Hosts,
 		Connector: r.instances.connector, Provide: r.instances.carryOut, Journal: r.journal, Table: o.Table,
 		StoreSpecs: o.storeSpecs(),
 		Open: hosts.Open{
 			Version: hosts.ProtocolVersion, Run: r.dir.UID(), RunName: r.dir.Name(), RunDir: r.dir.Dir,
-			Nonce: r.dir.Nonce, Cwd: asked.Cwd, Shell: asked.Shell, Setup: asked.Setup, Env: opts.Env,
+			Nonce: r.dir.Nonce, Cwd: cwd, Sends: len(asked.Send) > 0, KeepFiles: asked.KeepFiles, Shell: asked.Shell, Setup: asked.Setup, Env: opts.Env,
 			KeepChildren: opts.KeepChildren, Buffer: policy.Buffer, Epoch: o.Table.Epoch,
 		},
 		HostDirs: r.dir.HostDirs(), Notify: r.messages.notice, InventoryAsked: r.inventory.Asked,

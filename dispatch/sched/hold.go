@@ -15,6 +15,7 @@ const (
 	notHeld    hold = iota
 	wedged          // its file system does not answer
 	unmeasured      // it has a floor and has not measured yet
+	receiving       // files that every job gets are not there yet
 	atLoad
 	lowMemory
 	lowDisk
@@ -34,6 +35,8 @@ func (h *host) floored() hold {
 	switch {
 	case b.FSDelay >= wedgeAfter:
 		return wedged
+	case b.Receives || !h.measured && h.hello != nil && h.hello.Receives:
+		return receiving
 	case s.MaxLoad <= 0 && s.MinMemFree <= 0 && s.MinDiskFree <= 0:
 		return notHeld
 	case !h.measured:
@@ -78,6 +81,10 @@ func (h *host) holdWhy() string {
 		why = "the file system of its attempts has not answered for " + short(b.FSDelay)
 	case unmeasured:
 		why = "its first measurement is not here yet"
+	case receiving:
+		if why = "it " + b.Files; b.Files == "" {
+			why = "the files that its jobs get are not there yet"
+		}
 	case atLoad:
 		why = fmt.Sprintf("its load of %.1f is %s max_load %g", b.Load[0], overOrAt(b.Load[0], s.MaxLoad), s.MaxLoad)
 	case lowMemory:
@@ -106,7 +113,7 @@ func (c *Core) tellHolds() {
 	for _, h := range c.hosts {
 		// A wedge matters to what runs there, too, and when nothing more is launched.
 		wedge := (h.hold == wedged || h.holdSaid == wedged) && h.linked && h.open > 0
-		if h.hold == h.holdSaid || h.hold == unmeasured || !wedge && (c.closed() || !h.takes()) ||
+		if h.hold == h.holdSaid || h.hold == unmeasured || h.hold == receiving || !wedge && (c.closed() || !h.takes()) ||
 			h.holdAt > 0 && c.now.Mono-h.holdAt < holdEvery || h.hold != notHeld && !wedge && !c.wanted(h) {
 			continue
 		}

@@ -74,7 +74,7 @@ func (c *Core) retryDelay(j *jobs.Job, o *jobs.Outcome, n int) time.Duration {
 
 // ranFor returns how long a failed attempt ran, or an hour if that is unknown.
 func ranFor(o *jobs.Outcome) time.Duration {
-	if o == nil || o.Error != "" || o.Started == 0 {
+	if o == nil || o.Error != "" && !o.Unreturned || o.Started == 0 {
 		return time.Hour
 	}
 	return o.Elapsed()

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"dcs-tui/hosts"
+	"dcs-tui/hosts/files"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 )
@@ -26,6 +27,25 @@ func workDir(flag string) (string, error) {
 		return "", exit.Usagef("--cwd %s: %w", console.Shorten(flag), err)
 	}
 	return path, nil
+}
+
+// checkFiles refuses files to send that are not there, and patterns that are none.
+func checkFiles(cwd string, f *runFlags, hs []*hosts.Host) error {
+	source := files.NewSource(cwd)
+	if err := source.CheckItems(f.send); err != nil {
+		return exit.Usagef("--send: %w", err)
+	}
+	for _, h := range hs {
+		if err := source.CheckItems(h.Send); err != nil {
+			return exit.Usagef("%s:%d: send of %s: %w", h.File, h.Line, h.Name, err)
+		}
+	}
+	for _, p := range f.returns {
+		if err := files.CheckPattern(p); err != nil {
+			return exit.Usagef("--return: %w", err)
+		}
+	}
+	return nil
 }
 
 // checkCwd refuses a directory that does not exist if only this machine uses it. Other

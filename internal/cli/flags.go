@@ -22,22 +22,24 @@ type runFlags struct {
 	options // kept in run.toml
 
 	// The rest holds for this invocation only.
-	noTUI  bool
-	screen screenOptions
-	json   bool
-	output bool
-	order  bool // of output
-	tag    bool
-	shuf   bool
-	joblog string
-	dryRun bool
-	name   string
-	runDir string
-	hosts  string
-	env    []string
-	force  bool
-	seed   uint64
-	queues queueFlags
+	noTUI         bool
+	screen        screenOptions
+	json          bool
+	output        bool
+	order         bool // of output
+	tag           bool
+	shuf          bool
+	joblog        string
+	dryRun        bool
+	name          string
+	runDir        string
+	hosts         string
+	env           []string
+	send, returns []string
+	keepFiles     bool
+	force         bool
+	seed          uint64
+	queues        queueFlags
 }
 
 // screenFlags adds the flags that control what this invocation shows.
@@ -120,6 +122,9 @@ func (f *runFlags) endFlags(fs *pflag.FlagSet) {
 func (f *runFlags) jobFlags(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&f.env, "env", nil, "set NAME=VALUE for the jobs; NAME alone passes the current value and stores only its hash")
 	fs.StringVar(&f.Setup, "setup", "", "LINE of shell before each job, in the same shell, such as: module load cuda")
+	fs.StringArrayVar(&f.send, "send", nil, "copy PATH[:DEST] to each host, again when it changes, and give it to every job, which then runs in a directory of its own")
+	fs.StringArrayVar(&f.returns, "return", nil, "bring the files here that match PATTERN, such as out/*.csv, before a job counts as succeeded")
+	fs.BoolVar(&f.keepFiles, "keep-files", false, "leave the files of jobs on the hosts")
 	fs.StringVar(&f.Cwd, "cwd", "", "DIRECTORY that the jobs run in (this one)")
 	fs.StringVar(&f.Shell, "shell", "", "SHELL that runs the jobs (/bin/sh)")
 }

@@ -61,6 +61,9 @@ func (a *app) runJobs(cmd *cobra.Command, f *runFlags, src jobSource) error {
 	if err != nil {
 		return err
 	}
+	if err := checkFiles(cwd, f, inv.Hosts); err != nil {
+		return err
+	}
 	if err := checkCwd(cwd, inv.Hosts); err != nil {
 		return err
 	}
@@ -82,7 +85,8 @@ func (a *app) runJobs(cmd *cobra.Command, f *runFlags, src jobSource) error {
 	}
 	asked := rundir.Asked{
 		Version: version(), Cwd: cwd, Shell: f.Shell, Setup: f.Setup, JobsFile: strings.Join(src.files, " "),
-		InventoryFile: file, InventoryText: inv.text, Options: keepFlags(cmd.Flags()), EnvNames: refs,
+		InventoryFile: file, InventoryText: inv.text,
+		Send: f.send, Return: f.returns, KeepFiles: f.keepFiles, Options: keepFlags(cmd.Flags()), EnvNames: refs,
 	}
 	maps.Copy(asked.Options, src.keep)
 	if src.source != "" {

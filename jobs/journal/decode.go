@@ -146,6 +146,10 @@ func (s *scan) outcome(o *jobs.Outcome) bool {
 			return s.boolTo(&o.Stopped)
 		case "disk_full":
 			return s.boolTo(&o.DiskFull)
+		case "unreturned":
+			return s.boolTo(&o.Unreturned)
+		case "files":
+			return intTo(s, &o.Files)
 		case "left_children":
 			return intTo(s, &o.LeftChildren)
 		case "error":

@@ -71,6 +71,10 @@ func appendOutcome(b []byte, o *jobs.Outcome) []byte {
 	if o.DiskFull {
 		b = append(b, `,"disk_full":true`...)
 	}
+	if o.Unreturned {
+		b = append(b, `,"unreturned":true`...)
+	}
+	b = optInt(b, `,"files":`, int64(o.Files))
 	b = optInt(b, `,"left_children":`, int64(o.LeftChildren))
 	b = optString(b, `,"error":`, o.Error)
 	b = optString(b, `,"last_line":`, o.LastLine)

@@ -97,7 +97,7 @@ func winner(j *jobs.Job) (first *jobs.Attempt) {
 // could not be started or never ran, or when nobody knows.
 func (r *Result) Exit() (code int, ok bool) {
 	o := r.Outcome
-	if o == nil || o.Signal != "" || o.Error != "" && o.Exit == 0 {
+	if o == nil || o.Signal != "" || o.Error != "" && o.Exit == 0 && !o.Unreturned {
 		return 0, false
 	}
 	return o.Exit, true
@@ -147,6 +147,8 @@ func Cause(state jobs.JobState, reason string, o *jobs.Outcome) string {
 		plain := *o
 		plain.DiskFull = false
 		return Cause(state, reason, &plain) + ", its disk was full"
+	case o.Unreturned:
+		return o.Error
 	case o.Error != "":
 		return "not started: " + o.Error
 	case o.TimedOut:

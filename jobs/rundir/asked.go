@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -21,6 +22,11 @@ type Asked struct {
 	Shell   string    `toml:"shell,omitempty"`
 	Setup   string    `toml:"setup,omitempty"`
 	Created time.Time `toml:"created"`
+
+	// What every job gets and returns; see package hosts/files.
+	Send      []string `toml:"send,omitempty"`
+	Return    []string `toml:"return,omitempty"`
+	KeepFiles bool     `toml:"keep_files,omitempty"`
 
 	JobsFile      string `toml:"jobs_file,omitempty"`
 	InventoryFile string `toml:"inventory_file,omitempty"`
@@ -46,6 +52,11 @@ func (a *Asked) encode() ([]byte, error) {
 	for what, s := range map[string]string{"the directory": a.Cwd, "the inventory": a.InventoryText, "setup": a.Setup} {
 		if !utf8.ValidString(s) {
 			return nil, fmt.Errorf("%s is not valid UTF-8 and cannot be kept in run.toml: %q", what, cut(s))
+		}
+	}
+	for _, s := range slices.Concat(a.Send, a.Return) {
+		if !utf8.ValidString(s) {
+			return nil, fmt.Errorf("--send or --return is not valid UTF-8 and cannot be kept in run.toml: %q", cut(s))
 		}
 	}
 	var b bytes.Buffer

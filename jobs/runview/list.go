@@ -394,7 +394,7 @@ func exitOf(o *jobs.Outcome) uint16 {
 			return bySignal + uint16(n)
 		}
 		return 0
-	case o.Error != "" && o.Exit == 0:
+	case o.Error != "" && o.Exit == 0 && !o.Unreturned:
 		return 0
 	}
 	return 1 + uint16(o.Exit&0xff)

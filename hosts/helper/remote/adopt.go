@@ -99,16 +99,18 @@ func (h *helper) refeedLocked() {
 		return cmp.Or(compareAttempts(a.id, b.id), strings.Compare(a.name, b.name))
 	})
 	for _, s := range specs {
-		whole, err := h.wholeSpec(s.name, s.id)
+		job, err := h.wholeSpec(s.name, s.id)
 		switch {
-		case err == nil && (h.lapsed || !whole): // torn: its helper died writing it, no token was sent
+		case err == nil && (h.lapsed || job == nil): // torn: its helper died writing it, no token was sent
 			if err = unlinkat(h.in, s.name, 0); err == nil {
 				gone.Attempts = append(gone.Attempts, s.id)
 			}
 		case err == nil:
 			if err = renameat(h.in, s.name, h.in, specName(h.generation, s.id)); err == nil {
 				h.waiting[s.id] = true
-				h.wakePipe.add(s.id)
+				if !h.holdLocked(job) {
+					h.wakePipe.add(s.id)
+				}
 			}
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -121,13 +123,17 @@ func (h *helper) refeedLocked() {
 	}
 }
 
-func (h *helper) wholeSpec(name string, id jobs.AttemptID) (bool, error) {
+// wholeSpec reads a waiting spec; nil: it is not whole.
+func (h *helper) wholeSpec(name string, id jobs.AttemptID) (*hosts.LaunchJob, error) {
 	b, err := readFile(h.spool.path(dirIn, name))
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	j, err := parseSpec(b)
-	return err == nil && j.Attempt == id, nil
+	if err != nil || j.Attempt != id {
+		return nil, nil
+	}
+	return j, nil
 }
 
 // takenLocked brings what we believe to run into line with taken/: attempts of

@@ -26,8 +26,16 @@ func (h *helper) beats() {
 	early := h.beat(m, c)
 	early.Early = true
 	h.out.send(early)
-	for range time.Tick(h.lim.beat) {
-		h.out.send(h.beat(m, c))
+	tick := time.Tick(h.lim.beat)
+	for {
+		select {
+		case <-tick:
+			h.out.send(h.beat(m, c))
+		case <-h.files.kick:
+			b := h.beat(m, c)
+			b.Early = true // the time since the last one may be short
+			h.out.send(b)
+		}
 	}
 }
 
@@ -68,6 +76,7 @@ func (h *helper) beat(m *meter, c *census) *hosts.Beat {
 	b.Busy, b.Ours = m.measure(c.roots)
 	b.MemFree = memory().available
 	b.DiskFree, b.FSDelay = h.fs.now()
+	b.Files, b.Receives = h.receives()
 	if p := h.progress.Load(); p != nil && len(*p) > 0 {
 		b.Progress = *p
 	}

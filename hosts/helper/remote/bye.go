@@ -231,6 +231,13 @@ func (h *helper) removeSpool() {
 			h.trouble(jobs.AttemptID{}, fmt.Sprintf("tidying up after the run: %v", err))
 		}
 	})
+	if !h.open.KeepFiles {
+		within(filesTime, func() {
+			if err := h.files.store.Remove(); err != nil {
+				h.trouble(jobs.AttemptID{}, fmt.Sprintf("removing the files of jobs: %v", err))
+			}
+		})
+	}
 	if names, err := h.spool.list(dirDone); err == nil && len(names) > 0 {
 		h.trouble(jobs.AttemptID{}, fmt.Sprintf("%d outcomes could not be written to %s; they are kept in %s",
 			len(names), h.dir, h.spool.path(dirDone)))

@@ -167,6 +167,9 @@ func (h *helper) reportLocked(r *report, b *batch) {
 		b.lapsed = append(b.lapsed, id)
 	case repRefused:
 		h.overLocked(id)
+		if h.open.Sends { // a job may have changed what is sent, which is then removed
+			go h.resend()
+		}
 		h.lockedGPUs = union(h.lockedGPUs, r.gpus) // until watchGPUs looks at the locks again
 		b.other = append(b.other, &hosts.Refused{Attempts: []jobs.AttemptID{id}, Why: r.why, GPUs: r.gpus})
 	case repKnown:
@@ -174,7 +177,7 @@ func (h *helper) reportLocked(r *report, b *batch) {
 		b.ask = append(b.ask, id)
 	case repTrouble:
 		if r.why == tokenReturned {
-			if h.waiting[id] {
+			if h.unheldLocked()[id] {
 				h.wakePipe.add(id)
 			}
 			return

@@ -25,7 +25,7 @@ type control struct {
 
 const (
 	controlBytes = 64 << 10
-	controlMagic = 0x6463732d74756902 // "dcs-tui", version 2 of this page
+	controlMagic = 0x6463732d74756903 // "dcs-tui", version 3 of this page
 )
 
 // The words of the page.

@@ -108,6 +108,8 @@ func (h *helper) prepare(hello *hosts.Hello) error {
 	if err != nil {
 		return fmt.Errorf("opening the spool: %w", err)
 	}
+	h.files = newReceiver(h.cfg.Files)
+	hello.Receives = o.Sends
 	h.unused, _ = h.spool.list(dirFree)
 	if err := h.wakePipe.open(h.generation); err != nil {
 		return err
@@ -144,6 +146,7 @@ func (h *helper) setConfig(hello *hosts.Hello) {
 	h.cfg = slotConfig{
 		Run: o.Run, RunName: o.RunName, Host: o.Host, Dir: h.dir, Boot: hello.BootID, Network: onNetwork(filepath.Join(h.dir, "attempts")),
 		Cwd: cwd, Shell: shell, Setup: o.Setup, Env: o.Env, Nice: o.Nice, Grace: grace, ShareDir: h.shareDir(), RunDir: h.runDir,
+		Files: filesDir(h.workDir, o.Host), Sends: o.Sends, KeepFiles: o.KeepFiles,
 	}
 }
 

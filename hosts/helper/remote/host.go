@@ -55,6 +55,7 @@ type helper struct {
 	ending     atomic.Bool   // endRun has begun: nothing but a successor stops it
 	endDone    chan struct{} // closed when it is over
 	fs         fsState
+	files      *receiver
 	progress   atomic.Pointer[map[string]string]
 
 	mu       sync.Mutex
@@ -161,6 +162,7 @@ func (h *helper) serve(in *wire.Reader, reports reportPipe) error {
 	go h.wake()
 	go func() { ended <- h.watchFiles() }()
 	h.adopt()
+	h.resend()
 	go func() { ended <- h.housekeep() }()
 	silence := time.AfterFunc(h.lim.silence, func() {
 		ended <- fmt.Errorf("nothing heard from the dispatcher for %v", h.lim.silence)
@@ -203,6 +205,9 @@ func (h *helper) hear(in *wire.Reader, orders chan<- hosts.Message, silence *tim
 		switch m := m.(type) {
 		case *hosts.Ping:
 			h.pings.Store(m.Seq)
+		case *hosts.Piece: // of which there are many; it waits for no order
+			h.files.answer(m)
+			continue
 		case *hosts.Bye:
 			if bye = true; m.End {
 				silence.Stop()
@@ -273,6 +278,10 @@ func (h *helper) handle(m hosts.Message) bool {
 		h.list(m)
 	case *hosts.Read:
 		h.read(m)
+	case *hosts.Resend:
+		h.resend()
+	case *hosts.Returned:
+		h.reads.do(func() { h.drop(m.Attempts) })
 	case *hosts.Bye:
 		if m.End {
 			h.endRun()

@@ -75,7 +75,7 @@ func (h *helper) recount() {
 		}
 	}
 	h.staffLocked()
-	h.wakePipe.again(h.waiting)
+	h.wakePipe.again(h.unheldLocked())
 }
 
 // sendAway dismisses supervisors that have been idle for a while. looks is how

@@ -49,13 +49,21 @@ func (h *helper) launch(m *hosts.Launch) {
 			known.Jobs = append(known.Jobs, p)
 			continue
 		}
+		if job.Files != nil {
+			if err := h.openFilesLocked(); err != nil {
+				refused.add(job.Attempt, fmt.Sprintf("the directory %s for the files of jobs cannot be used: %v", h.files.store.Dir, err))
+				continue
+			}
+		}
 		buf = appendSpec(buf[:0], job)
 		if err := h.spoolSpec(job.Attempt, buf); err != nil && h.unspool(job.Attempt) {
 			refused.add(job.Attempt, fmt.Sprintf("the spool %s could not take it: %v", h.spool.dir, err))
 			continue
 		}
 		h.waiting[job.Attempt] = true
-		h.wakePipe.add(job.Attempt)
+		if !h.holdLocked(job) {
+			h.wakePipe.add(job.Attempt)
+		}
 		// The first are rung at once, so that they start while the rest is written.
 		if i < 4 || i%16 == 15 {
 			h.staffLocked()

@@ -22,6 +22,10 @@ func (h *helper) read(m *hosts.Read) {
 
 func (h *helper) chunk(m *hosts.Read) *hosts.Chunk {
 	c := &hosts.Chunk{ID: m.ID, Size: -1}
+	if m.File == hosts.FileReturned {
+		h.returned(m, c)
+		return c
+	}
 	if m.File != jobs.FileOut && m.File != jobs.FileErr && m.File != jobs.FileStatus {
 		c.Why = fmt.Sprintf("%q is not an output file", m.File)
 		return c

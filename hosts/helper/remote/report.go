@@ -67,8 +67,12 @@ func (r *report) append(b []byte) []byte {
 		if o.DiskFull {
 			flags |= 4
 		}
+		if o.Unreturned {
+			flags |= 8
+		}
 		num(flags)
 		num(int64(o.LeftChildren))
+		num(int64(o.Files))
 		text(o.Signal)
 		text(cut(o.Error, 400)) // quoted, a byte takes at most four
 		text(cut(o.LastLine, maxLastLine))
@@ -111,7 +115,8 @@ func parseReport(line []byte) (r report, err error) {
 		o.CPU, o.MaxRSSBytes = time.Duration(p.int()), p.int()
 		flags := p.int()
 		o.TimedOut, o.Stopped, o.DiskFull = flags&1 != 0, flags&2 != 0, flags&4 != 0
-		o.LeftChildren = int(p.int())
+		o.Unreturned = flags&8 != 0
+		o.LeftChildren, o.Files = int(p.int()), int(p.int())
 		o.Signal, o.Error, o.LastLine = p.text(), p.text(), p.text()
 	case repRefused:
 		r.why = p.text()

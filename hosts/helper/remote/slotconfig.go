@@ -31,23 +31,29 @@ type slotConfig struct {
 
 	ShareDir string // holds the locks of GPUs
 	RunDir   string // "" if this host does not see it
+
+	Files     string // directory of the store of files
+	Sends     bool   // every job gets files
+	KeepFiles bool   // directories of jobs stay
 }
 
 // configMagic names kind and version of the file; it is sealed like a spec, so
 // that values which are no UTF-8 arrive as they are.
-const configMagic = "DCG2"
+const configMagic = "DCG3"
 
 func (c *slotConfig) append(b []byte) []byte {
 	start := len(b)
 	b = beginSeal(b, configMagic)
-	for _, s := range []string{c.Run, c.RunName, c.Host, c.Dir, c.Boot, c.Cwd, c.Setup, c.ShareDir, c.RunDir} {
+	for _, s := range []string{c.Run, c.RunName, c.Host, c.Dir, c.Boot, c.Cwd, c.Setup, c.ShareDir, c.RunDir, c.Files} {
 		b = appendText(b, s)
 	}
-	network := int64(0)
-	if c.Network {
-		network = 1
+	flags := int64(0)
+	for i, set := range []bool{c.Network, c.Sends, c.KeepFiles} {
+		if set {
+			flags |= 1 << i
+		}
 	}
-	for _, n := range []int64{network, int64(c.Nice), int64(c.Grace)} {
+	for _, n := range []int64{flags, int64(c.Nice), int64(c.Grace)} {
 		b = binary.AppendVarint(b, n)
 	}
 	b = binary.AppendUvarint(b, uint64(len(c.Shell)))
@@ -65,10 +71,12 @@ func parseConfig(b []byte) (*slotConfig, error) {
 		return nil, err
 	}
 	c := &slotConfig{}
-	for _, s := range []*string{&c.Run, &c.RunName, &c.Host, &c.Dir, &c.Boot, &c.Cwd, &c.Setup, &c.ShareDir, &c.RunDir} {
+	for _, s := range []*string{&c.Run, &c.RunName, &c.Host, &c.Dir, &c.Boot, &c.Cwd, &c.Setup, &c.ShareDir, &c.RunDir, &c.Files} {
 		*s = r.text()
 	}
-	c.Network, c.Nice, c.Grace = r.int() != 0, int(r.int()), time.Duration(r.int())
+	flags := r.int()
+	c.Network, c.Sends, c.KeepFiles = flags&1 != 0, flags&2 != 0, flags&4 != 0
+	c.Nice, c.Grace = int(r.int()), time.Duration(r.int())
 	for range r.count(1) {
 		c.Shell = append(c.Shell, r.text())
 	}

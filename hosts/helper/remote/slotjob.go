@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"dcs-tui/hosts"
+	"dcs-tui/hosts/files"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/attempts"
 )
@@ -173,7 +174,18 @@ func (s *slot) close(a *attempt) {
 func (s *slot) execute(a *attempt, dir int, job *hosts.LaunchJob) {
 	id := a.id.String()
 	o := jobs.Outcome{}
-	pid, err := s.start(a, job, id, &o)
+	pid, err := 0, s.enter(job, id)
+	var refused *files.SendError
+	if errors.As(err, &refused) {
+		notSent(refused, &o)
+		s.finish(a, dir, &o)
+		return
+	}
+	if err != nil {
+		s.refuse(a, fmt.Errorf("making the directory of the job: %w", err))
+		return
+	}
+	pid, err = s.start(a, job, id, &o)
 	if err != nil && hostsFault(err) {
 		s.removeScript(a)
 		s.refuse(a, fmt.Errorf("starting a process: %w", err))
@@ -195,6 +207,7 @@ func (s *slot) execute(a *attempt, dir int, job *hosts.LaunchJob) {
 		s.explain(err, job, &o)
 	}
 	s.removeScript(a)
+	s.collect(job, id, &o)
 	if !o.OK() {
 		o.LastLine = lastLine(a.err, id+".err")
 		o.DiskFull = err == nil && !o.Stopped && s.disks.any(s.cfg.Dir, s.cwd(job))

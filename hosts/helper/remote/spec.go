@@ -14,7 +14,7 @@ import (
 )
 
 // A spec file: the fields of hosts.LaunchJob in order, sealed.
-const specMagic = "DCS1"
+const specMagic = "DCS2"
 
 // What is sealed: the magic, which names kind and version, CRC-32C and length of
 // what follows (4 bytes each, little-endian), then numbers as varints, texts and
@@ -47,6 +47,17 @@ func appendSpec(b []byte, j *hosts.LaunchJob) []byte {
 	b = binary.AppendUvarint(b, uint64(len(j.GPUs)))
 	for _, g := range j.GPUs {
 		b = binary.AppendVarint(b, int64(g))
+	}
+	if f := j.Files; f != nil {
+		b = binary.AppendUvarint(b, uint64(len(f.Return)))
+		for _, p := range f.Return {
+			b = appendText(b, p)
+		}
+		own := int64(0)
+		if f.Own {
+			own = 1
+		}
+		b = binary.AppendVarint(b, own)
 	}
 	endSeal(b[start:])
 	return b
@@ -110,6 +121,13 @@ func parseSpec(b []byte) (*hosts.LaunchJob, error) {
 	}
 	for range r.count(1) {
 		j.GPUs = append(j.GPUs, int(r.int()))
+	}
+	if len(r.b) > 0 {
+		j.Files = &hosts.JobFiles{}
+		for range r.count(1) {
+			j.Files.Return = append(j.Files.Return, r.text())
+		}
+		j.Files.Own = r.int() == 1
 	}
 	if r.bad || len(r.b) != 0 {
 		return nil, fmt.Errorf("%w: wrong length", errSpec)

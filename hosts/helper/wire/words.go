@@ -33,6 +33,7 @@ var kinds = sync.OnceValue(func() *catalog {
 		hosts.Look{}, hosts.List{}, hosts.Read{}, hosts.Bye{},
 		hosts.Hello{}, hosts.Beat{}, hosts.Started{}, hosts.Exits{}, hosts.Withdrawn{}, hosts.Refused{},
 		hosts.Probed{}, hosts.Looked{}, hosts.Listed{}, hosts.Trouble{}, hosts.Chunk{},
+		hosts.Want{}, hosts.Piece{}, hosts.Resend{}, hosts.Returned{},
 	} {
 		t := reflect.TypeOf(m)
 		k := &kind{m.Word(), t, codecFor(t)}

@@ -1,0 +1,462 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/hosts"
+	"dcs-tui/hosts/files"
+	"dcs-tui/jobs"
+)
+
+// Files says what travels with jobs to hosts and back. The zero value: nothing.
+type Files struct {
+	Source *files.Source // nil: no job gets or returns anything
+	Base   string        // what the paths of jobs are relative to here
+	Notes  string        // directory for notes of what is under way (files.Place)
+	Send   []string      // what every job gets
+	Return []string      // patterns of what every job returns
+	// Any says that jobs are known to get or to return something. Then the directory that
+	// others run in need not exist on a host.
+	Any bool
+}
+
+// launch adds to a launch what the host must know of files.
+func (f *Files) launch(j *hosts.LaunchJob, s *jobs.Spec) {
+	if f.Source == nil {
+		return
+	}
+	if len(f.Send)+len(f.Return)+len(s.Send)+len(s.Return) == 0 {
+		if f.Any && j.Cwd == "" {
+			j.Cwd = f.Base
+		}
+		return
+	}
+	j.Files = &hosts.JobFiles{Own: len(s.Send) > 0, Return: slices.Concat(f.Return, s.Return)}
+	if rel, err := filepath.Rel(f.Base, j.Cwd); err == nil && filepath.IsLocal(rel) {
+		j.Cwd = rel
+	}
+}
+
+// maxServing bounds the Wants of a host that are being answered. A helper has fewer.
+const maxServing = 64
+
+// piece is the answer to a Want of a helper.
+type piece struct {
+	to  hosts.Worker
+	msg *hosts.Piece
+}
+
+// serve answers a Want from a goroutine that may hang with a disk of ours.
+func (a *agent) serve(m *hosts.Want) {
+	if a.serving++; a.serving > maxServing {
+		a.down(&hosts.Error{Host: a.name, Class: hosts.Broken, Err: fmt.Errorf("it asks for more than %d pieces of files at once", maxServing)})
+		return
+	}
+	to := a.worker
+	go func() {
+		p := piece{to, &hosts.Piece{ID: m.ID}}
+		var err error
+		if p.msg.Bulk, p.msg.Size, err = a.readWanted(m); err != nil {
+			p.msg.Why = err.Error()
+		}
+		select {
+		case a.pieces <- p:
+		case <-a.ctx.Done():
+		}
+	}()
+}
+
+// readWanted reads what a Want asks for.
+func (a *agent) readWanted(m *hosts.Want) (b []byte, size int64, err error) {
+	limit := min(max(0, m.Limit), hosts.MaxChunk)
+	f := &a.d.cfg.Files
+	if f.Source == nil || m.Offset < 0 {
+		return nil, 0, errors.New("there is nothing to send")
+	}
+	if m.Sum != "" {
+		sum, err := files.ParseSum(m.Sum)
+		if err != nil {
+			return nil, 0, err
+		}
+		b, err = f.Source.Read(sum, m.Offset, limit)
+		return b, m.Offset + int64(len(b)), err
+	}
+	text, err := a.manifest(m)
+	if err != nil {
+		return nil, 0, err
+	}
+	size = int64(len(text))
+	return text[min(m.Offset, size):min(m.Offset+int64(limit), size)], size, nil
+}
+
+// manifest returns the text of a manifest. It is made when its beginning is asked for, and
+// kept until its end was.
+func (a *agent) manifest(m *hosts.Want) ([]byte, error) {
+	if m.Offset > 0 {
+		text, ok := a.texts.Load(m.Attempt)
+		if !ok {
+			return nil, errors.New("the beginning of the list was not asked for")
+		}
+		if all := text.([]byte); m.Offset+int64(m.Limit) < int64(len(all)) {
+			return all, nil
+		}
+		a.texts.Delete(m.Attempt)
+		return text.([]byte), nil
+	}
+	items := slices.Concat(a.d.cfg.Files.Send, a.host.Load().Send)
+	if m.Attempt != (jobs.AttemptID{}) {
+		if err := a.d.look(a.ctx, func(e *engine) {
+			items = nil
+			if j := e.core.Table().Job(m.Attempt.Job); j != nil && j.Spec.Options != nil {
+				items = j.Spec.Send
+			}
+		}); err != nil {
+			return nil, err
+		}
+	}
+	list, err := a.d.cfg.Files.Source.Manifest(items)
+	if err != nil {
+		return nil, err
+	}
+	text := list.Encode()
+	if len(text) > min(max(0, m.Limit), hosts.MaxChunk) {
+		a.texts.Store(m.Attempt, text)
+	}
+	return text, nil
+}
+
+// tellChanges lets the helper ask again for what every job gets when that has changed.
+func (a *agent) tellChanges() {
+	f := &a.d.cfg.Files
+	items := slices.Concat(f.Send, a.host.Load().Send)
+	if f.Source == nil || len(items) == 0 {
+		return
+	}
+	if v := f.Source.Version(items); v != a.version {
+		a.version = v
+		a.say(&hosts.Resend{})
+	}
+}
+
+// returns is what is known of files that attempts return. Safe for concurrent use.
+type returns struct {
+	mu      sync.Mutex
+	here    map[jobs.AttemptID]bool   // outcomes that need not wait any more
+	placing map[jobs.ID]chan struct{} // jobs whose files are taking their places; closed afterwards
+	by      map[string]jobs.ID        // whose the file at a path is
+}
+
+func (r *returns) isHere(id jobs.AttemptID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.here[id]
+}
+
+func (r *returns) setHere(id jobs.AttemptID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.here == nil {
+		r.here = map[jobs.AttemptID]bool{}
+	}
+	r.here[id] = true
+}
+
+// waits reports whether an outcome must not be believed before the files are here.
+func (r *returns) waits(id jobs.AttemptID, o *jobs.Outcome) bool {
+	return o.OK() && o.Files > 0 && !r.isHere(id)
+}
+
+// notYet takes those outcomes out of what was seen of a host that cannot be asked: its
+// attempts have begun, and that is all that counts until their files are here.
+func (r *returns) notYet(m *hosts.Looked) {
+	m.Jobs = slices.DeleteFunc(m.Jobs, func(j hosts.ExitedJob) bool {
+		if !r.waits(j.Attempt, &j.Outcome) {
+			return false
+		}
+		m.Runs = append(m.Runs, j.Attempt)
+		return true
+	})
+}
+
+// errSurplus ends the return of files of an attempt that does not count.
+var errSurplus = errors.New("another attempt of the job counts")
+
+// claim gives an attempt the right to put its files into their places, or returns
+// errSurplus. release must be called when its outcome is with the engine.
+func (d *Dispatcher) claim(ctx context.Context, id jobs.AttemptID) (release func(), err error) {
+	r := &d.returns
+	done := make(chan struct{})
+	for {
+		r.mu.Lock()
+		busy := r.placing[id.Job]
+		if busy == nil {
+			if r.placing == nil {
+				r.placing = map[jobs.ID]chan struct{}{}
+			}
+			r.placing[id.Job] = done
+		}
+		r.mu.Unlock()
+		if busy == nil {
+			break
+		}
+		select {
+		case <-busy:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	release = sync.OnceFunc(func() {
+		r.mu.Lock()
+		delete(r.placing, id.Job)
+		r.mu.Unlock()
+		close(done)
+	})
+	counts := false
+	err = d.look(ctx, func(e *engine) {
+		t := e.core.Table()
+		j, at := t.Job(id.Job), t.Attempt(id)
+		counts = j != nil && at != nil && at.State.Open() && !j.State.Terminal()
+	})
+	if err == nil && !counts {
+		err = errSurplus
+	}
+	if err != nil {
+		release()
+	}
+	return release, err
+}
+
+// bring is the return of the files of one attempt.
+type bring struct {
+	job     hosts.ExitedJob
+	cancel  context.CancelFunc
+	killed  bool   // the attempt is to be ended
+	again   bool   // nothing came of it, because the link broke: a probe will find the outcome again
+	release func() // nil: its files have not begun to take their places
+}
+
+const (
+	bringRetry = 2 * time.Second
+	// bringBytes is how much of a file is asked for at once: what beats and exits wait behind.
+	bringBytes = 128 << 10
+)
+
+// bring takes the outcomes out of a message whose files are not here yet, and has them
+// brought.
+func (a *agent) bring(m *hosts.Exits) {
+	var held []hosts.StartedJob
+	m.Jobs = slices.DeleteFunc(m.Jobs, func(j hosts.ExitedJob) bool {
+		if !a.d.returns.waits(j.Attempt, &j.Outcome) {
+			return false
+		}
+		held = append(held, hosts.StartedJob{Attempt: j.Attempt, Slot: j.Slot, At: j.Outcome.Started})
+		a.begin(j)
+		return true
+	})
+	if len(held) > 0 { // a host reports no start together with an end
+		a.tell(sched.AttemptsStarted{Host: a.name, Msg: &hosts.Started{Jobs: held}})
+	}
+}
+
+// bringProbed does the same for what a probe or a list found: such an attempt is running.
+func (a *agent) bringProbed(list []hosts.ProbedJob) {
+	for i := range list {
+		p := &list[i]
+		if p.Answer == hosts.HasExited && a.d.returns.waits(p.Attempt, p.Outcome) {
+			a.begin(hosts.ExitedJob{Attempt: p.Attempt, Slot: p.Slot, Outcome: *p.Outcome})
+			p.Answer, p.Started, p.Outcome = hosts.IsRunning, p.Outcome.Started, nil
+		}
+	}
+}
+
+func (a *agent) begin(j hosts.ExitedJob) {
+	if a.bringing[j.Attempt] != nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(a.ctx)
+	b := &bring{job: j, cancel: cancel}
+	a.bringing[j.Attempt] = b
+	go func() {
+		a.bringFiles(ctx, b)
+		select {
+		case a.brought <- b:
+		case <-a.ctx.Done():
+			b.end()
+		}
+	}()
+}
+
+// end lets other attempts of the job go on.
+func (b *bring) end() {
+	b.cancel()
+	if b.release != nil {
+		b.release()
+	}
+}
+
+// endBringing ends the return of files of attempts that are to be ended.
+func (a *agent) endBringing(ids []jobs.AttemptID) {
+	for _, id := range ids {
+		if b := a.bringing[id]; b != nil {
+			b.killed = true
+			b.cancel()
+		}
+	}
+}
+
+// returned passes the outcome on.
+func (a *agent) returned(b *bring) {
+	delete(a.bringing, b.job.Attempt)
+	if b.again && b.killed {
+		b.again, b.job.Outcome.Stopped = false, true
+	}
+	switch {
+	case b.again && a.worker != nil: // the link is another one already
+		a.begin(b.job)
+	case !b.again:
+		a.tell(sched.AttemptsEnded{Host: a.name, Msg: &hosts.Exits{Jobs: []hosts.ExitedJob{b.job}}})
+	}
+	b.end()
+}
+
+// bringFiles brings what an attempt returns, however often it takes. What cannot be brought
+// for another reason than a broken link or a full disk makes the attempt a failure.
+func (a *agent) bringFiles(ctx context.Context, b *bring) {
+	id, told := b.job.Attempt, ""
+	for {
+		err := a.tryBring(ctx, b)
+		var place *files.PlaceError
+		var gone *goneError
+		switch {
+		case err == nil, errors.Is(err, errSurplus):
+			if err == nil {
+				a.d.returns.setHere(id)
+			}
+			return
+		case ctx.Err() != nil:
+			b.again = true
+			return
+		case errors.As(err, &gone), errors.As(err, &place) && !passes(err):
+			b.job.Outcome.Unreturned, b.job.Outcome.Error = true, "its files could not be returned: "+err.Error()
+			return
+		}
+		if text := err.Error(); text != told {
+			told = text
+			a.noticeOf(id.Job, fmt.Sprintf("the files that job %d returns cannot be brought now: %s; it is tried again, and the job does not end before", id.Job, text))
+		}
+		select {
+		case <-time.After(bringRetry):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// passes reports whether trouble with a disk of ours may end by itself.
+func passes(err error) bool {
+	for _, e := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.EROFS, syscall.ESTALE, syscall.ETIMEDOUT} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// goneError is the error for a file that the host does not have any more.
+type goneError struct{ why string }
+
+func (e *goneError) Error() string { return e.why }
+
+func (a *agent) tryBring(ctx context.Context, b *bring) error {
+	id, f := b.job.Attempt, &a.d.cfg.Files
+	read := func(path string, offset, size int64) ([]byte, error) {
+		data, is, err := a.output(ctx, hosts.Read{Attempt: id, File: hosts.FileReturned, Path: path, Offset: offset, Limit: bringBytes})
+		if errors.Is(err, fs.ErrNotExist) {
+			err = &goneError{err.Error()}
+		}
+		if err == nil && size >= 0 && is != size {
+			err = &goneError{fmt.Sprintf("%q was changed after the job had ended", path)}
+		}
+		return data, err
+	}
+	var text []byte
+	for {
+		data, err := read("", int64(len(text)), -1)
+		if err != nil {
+			return err
+		}
+		if text = append(text, data...); len(data) < bringBytes {
+			break
+		}
+	}
+	m, err := files.Decode(text)
+	if err != nil {
+		return &goneError{err.Error()}
+	}
+	if f.Source == nil {
+		return &goneError{"this run returns no files"}
+	}
+	err = files.Place(f.Base, f.Notes, id.String(), m, read, func() error {
+		release, err := a.d.claim(ctx, id)
+		b.release = release
+		return err
+	})
+	if err == nil {
+		a.tellRepeats(id, m)
+	} else if b.release != nil {
+		b.release()
+	}
+	return err
+}
+
+// tellRepeats says which files another job has returned before.
+func (a *agent) tellRepeats(id jobs.AttemptID, m files.Manifest) {
+	r := &a.d.returns
+	first, by, n := "", jobs.ID(0), 0
+	r.mu.Lock()
+	if r.by == nil {
+		r.by = map[string]jobs.ID{}
+	}
+	for i := range m {
+		if was := r.by[m[i].Path]; was != 0 && was != id.Job {
+			if n++; n == 1 {
+				first, by = m[i].Path, was
+			}
+		}
+		r.by[m[i].Path] = id.Job
+	}
+	r.mu.Unlock()
+	if n > 0 {
+		more := ""
+		if n > 1 {
+			more = fmt.Sprintf(" and %d more", n-1)
+		}
+		a.noticeOf(id.Job, fmt.Sprintf("jobs %d and %d both return %q%s: the file of job %d is replaced; let each job return files of its own", by, id.Job, first, more, by))
+	}
+}
+
+// letGo tells hosts that results and the files that belong to them are durable.
+func (e *engine) letGo(results []*Result) {
+	var of map[string][]jobs.AttemptID
+	for _, r := range results {
+		if r.Outcome != nil && r.Outcome.Files > 0 {
+			if of == nil {
+				of = map[string][]jobs.AttemptID{}
+			}
+			of[r.Host] = append(of[r.Host], r.Attempt)
+		}
+	}
+	for host, ids := range of {
+		if a := e.agents[host]; a != nil {
+			a.give(hosts.Returned{Attempts: ids})
+		}
+	}
+}

@@ -1,0 +1,387 @@
+package files
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func write(t *testing.T, dir string, content map[string]string) {
+	t.Helper()
+	for name, text := range content {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func paths(m Manifest) (list []string) {
+	for _, e := range m {
+		if e.Kind != 'd' {
+			list = append(list, e.Path)
+		}
+	}
+	return list
+}
+
+// The rules of .dcsignore are those of git: what `git ls-files --others` lists of a tree is
+// what is sent of it.
+func TestIgnoreAsGit(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("no git: nothing to compare with")
+	}
+	tree := map[string]string{}
+	for _, name := range strings.Fields("a.o a.c b/a.o b/a.c b/keep.o doc/x.txt doc/y.pdf deep/doc/x.txt build/x sub/build/x sub/build.c x[1] x1 #h !n " +
+		"foo/bar/baz foo/bar.c one/two/three/four/f log/a.log log/b/c.log .hidden/f sp\u00e9 a/b/c/d/e.tmp") {
+		tree[name] = name
+	}
+	tree["trailing "] = "t"
+	for i, rules := range []string{
+		"", "*.o\n", "*.o\n!keep.o\n", "/build\n", "build/\n", "doc/*.txt\n", "**/doc/*.txt\n", "foo/**/baz\nfoo/**\n!foo/bar.c\n",
+		"\\#h\n\\!n\n# comment\n", "x[1]\n", "x\\[1\\]\n", "one/**/four\n", "log/**\n!log/a.log\n", "?.c\n", "trailing\\ \n", "a/b/\n", "**\n!a.c\n", "[!a-c].*\n", "*/a.*\n", "/*\n!/foo\n!/a.c\n",
+	} {
+		for _, inSub := range []string{"", "!a.o\n*.c\n"} {
+			dir := t.TempDir()
+			write(t, dir, tree)
+			for name, text := range map[string]string{"": rules, "b/": inSub} {
+				if text != "" {
+					write(t, dir, map[string]string{name + ignoreFile: text, name + ".gitignore": text})
+				}
+			}
+			cmd := exec.Command("sh", "-c", "git init -q . && git -c core.excludesFile=/dev/null ls-files -z --others --exclude-standard")
+			cmd.Dir = dir
+			out, err := cmd.Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
+			slices.Sort(want)
+			m, err := NewSource(dir).Manifest([]string{"."})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := paths(m); !slices.Equal(got, want) && len(got)+len(out) > 0 {
+				t.Errorf("rules %d %q %q:\nsent %q\ngit  %q", i, rules, inSub, got, want)
+			}
+		}
+	}
+}
+
+// A manifest survives with any bytes in names, and nothing but a whole one is accepted.
+func TestManifestRoundTrip(t *testing.T) {
+	m := Manifest{
+		{Path: "a", Kind: 'd'}, {Path: "a/b \n\xff\"", Kind: 'f', Exec: true, Size: 7, Mtime: -5, Sum: Sum{1, 2}, Origin: "/x\ny"},
+		{Path: "a/l", Kind: 'l', Target: "../b"},
+	}
+	b := m.Encode()
+	if got, err := Decode(b); err != nil || !reflect.DeepEqual(got, m) {
+		t.Errorf("%v, %v", got, err)
+	}
+	for i := range b {
+		if got, err := Decode(b[:i]); err == nil {
+			t.Errorf("%d of %d bytes are accepted: %v", i, len(b), got)
+		}
+	}
+	for _, e := range []Entry{
+		{Path: "../x", Kind: 'f'}, {Path: "/x", Kind: 'f'}, {Path: "a/../../x", Kind: 'd'}, {Path: "", Kind: 'f'}, {Path: "a//b", Kind: 'f'},
+		{Path: "l", Kind: 'l', Target: ".."}, {Path: "l", Kind: 'l', Target: "/etc"}, {Path: "a/l", Kind: 'l', Target: "b/../../x"}, {Path: "l", Kind: 'l'},
+		{Path: "x", Kind: 'f', Size: -1}, {Path: "x\x00", Kind: 'f'},
+	} {
+		if _, err := Decode(Manifest{e}.Encode()); err == nil {
+			t.Errorf("%+v is accepted", e)
+		}
+	}
+}
+
+// What a damaged or hostile list says never leads out of the directory of a job.
+func FuzzDecode(f *testing.F) {
+	f.Add(Manifest{{Path: "a", Kind: 'd'}, {Path: "a/l", Kind: 'l', Target: "../b"}}.Encode())
+	f.Fuzz(func(t *testing.T, b []byte) {
+		m, err := Decode(b)
+		if err != nil {
+			return
+		}
+		for _, e := range m {
+			if !filepath.IsLocal(e.Path) || e.Kind == 'l' && filepath.IsAbs(e.Target) {
+				t.Errorf("%+v", e)
+			}
+		}
+		if again, err := Decode(m.Encode()); err != nil || !reflect.DeepEqual(again, m) {
+			t.Errorf("%v becomes %v, %v", m, again, err)
+		}
+	})
+}
+
+// bring copies what items name into a store, as a helper does, and returns how many bytes
+// were read.
+func bring(t *testing.T, src *Source, s Store, items ...string) (Manifest, int) {
+	t.Helper()
+	m, err := src.Manifest(items)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, e := range s.Missing(m, false) {
+		if err := s.Receive(e, 3, func(at int64, limit int) ([]byte, error) {
+			b, err := src.Read(e.Sum, at, limit)
+			n += len(b)
+			return b, err
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.SetTree(m); err != nil {
+		t.Fatal(err)
+	}
+	return m, n
+}
+
+func store(t *testing.T) Store {
+	s := Store{filepath.Join(t.TempDir(), "files")}
+	if err := s.Open("boot"); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// Only contents that a host lacks are sent: not again what it has, under whatever name.
+func TestOnlyDifferencesAreSent(t *testing.T) {
+	base, s := t.TempDir(), store(t)
+	write(t, base, map[string]string{"d/a": "0123456789", "d/b": "0123456789", "d/c/e": ""})
+	src := NewSource(base)
+	if _, n := bring(t, src, s, "d"); n != 10 {
+		t.Errorf("%d bytes were sent of 10 that differ", n)
+	}
+	write(t, base, map[string]string{"d/c/new": "abc"})
+	os.Rename(filepath.Join(base, "d/a"), filepath.Join(base, "d/moved"))
+	if _, n := bring(t, src, s, "d"); n != 3 {
+		t.Errorf("%d bytes were sent of 3 that are new", n)
+	}
+	dir, err := s.Make("1.1", true, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"d/moved": "0123456789", "d/b": "0123456789", "d/c/e": "", "d/c/new": "abc"} {
+		if b, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(b) != want {
+			t.Errorf("%s: %q, %v", name, b, err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "d/a")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a file that was renamed is still under its old name: %v", err)
+	}
+	// After a crash of the host nothing is believed to be whole.
+	if err := s.Open("another boot"); err != nil {
+		t.Fatal(err)
+	}
+	if _, n := bring(t, src, s, "d"); n != 13 {
+		t.Errorf("%d bytes were sent after a reboot, of 13", n)
+	}
+}
+
+// A copy that a job has changed is noticed, removed, and not given to other jobs.
+func TestCopyThatAJobChanged(t *testing.T) {
+	base, s := t.TempDir(), store(t)
+	write(t, base, map[string]string{"a": "right"})
+	src := NewSource(base)
+	bring(t, src, s, "a")
+	dir, err := s.Make("1.1", true, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Chmod(filepath.Join(dir, "a"), 0o600), os.WriteFile(filepath.Join(dir, "a"), []byte("WRONG!"), 0)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Make("2.1", true, false); err == nil {
+		t.Fatal("another job gets what the first one has changed")
+	}
+	bring(t, src, s, "a")
+	if dir, err = s.Make("2.2", true, false); err != nil {
+		t.Fatal(err)
+	}
+	if b, _ := os.ReadFile(filepath.Join(dir, "a")); string(b) != "right" {
+		t.Errorf("%q", b)
+	}
+}
+
+// What a job returns is what its patterns match, without what it was given.
+func TestCollect(t *testing.T) {
+	base, s := t.TempDir(), store(t)
+	write(t, base, map[string]string{"in/a.csv": "a", "in/b.csv": "b"})
+	bring(t, NewSource(base), s, "in")
+	for _, c := range []struct {
+		patterns, made, want, missing string
+	}{
+		{"out/*.csv", "out/1.csv out/2.csv out/3.txt out/x/4.csv", "out/1.csv out/2.csv", ""},
+		{"out/**/*.csv", "out/1.csv out/x/y/4.csv", "out/1.csv out/x/y/4.csv", ""},
+		{"out", "out/1.csv out/x/y/4.csv", "out/1.csv out/x/y/4.csv", ""},
+		{"**/*.csv", "out/1.csv", "out/1.csv", ""},
+		{"**", "z", "z", ""},
+		{"in/*", "", "", "in/*"},
+		{"in/b.csv", "in/b.csv", "in/b.csv", ""},
+		{"a b z", "a z", "", "b"},
+		{"[ab] c?", "a c1 c22", "a c1", ""},
+	} {
+		dir, err := s.Make("1.1", true, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range strings.Fields(c.made) {
+			os.Remove(filepath.Join(dir, name))
+			write(t, dir, map[string]string{name: "made"})
+		}
+		n, missing, err := s.Collect("1.1", true, false, strings.Fields(c.patterns))
+		if err != nil || missing != c.missing || n != len(strings.Fields(c.want)) {
+			t.Errorf("%s of %s: %d files, missing %q, %v", c.patterns, c.made, n, missing, err)
+			continue
+		}
+		if missing != "" {
+			continue
+		}
+		b, err := s.Returned("1.1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m, err := Decode(b); err != nil || strings.Join(paths(m), " ") != c.want {
+			t.Errorf("%s of %s: %q, %v", c.patterns, c.made, paths(m), err)
+		}
+	}
+	if err := s.Drop("1.1"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(s.path("jobs", "1.1")); !errors.Is(err, fs.ErrNotExist) {
+		t.Error("the directory of the job is still there")
+	}
+}
+
+// Nothing takes its place before everything is here, and nothing is left of what failed or
+// of a process that was killed.
+func TestPlace(t *testing.T) {
+	base := t.TempDir()
+	notes := filepath.Join(base, "notes")
+	m := Manifest{{Path: "out/a", Kind: 'f', Size: 5}, {Path: "out/sub/b", Kind: 'f', Exec: true, Size: 3}}
+	content := map[string]string{"out/a": "12345", "out/sub/b": "xyz"}
+	read := func(path string, at, size int64) ([]byte, error) {
+		b := []byte(content[path])[at:]
+		return b[:min(2, len(b))], nil
+	}
+	left := func() (list []string) {
+		filepath.WalkDir(base, func(path string, d fs.DirEntry, err error) error {
+			if !d.IsDir() {
+				list = append(list, strings.TrimPrefix(path, base+"/"))
+			}
+			return err
+		})
+		return list
+	}
+	lost := errors.New("the link is lost")
+	for name, err := range map[string]error{
+		"read": Place(base, notes, "1.1", m, func(path string, at, size int64) ([]byte, error) {
+			if path == "out/sub/b" && at > 0 {
+				return nil, lost
+			}
+			return read(path, at, size)
+		}, func() error { return nil }),
+		"commit": Place(base, notes, "1.1", m, read, func() error { return lost }),
+		"short": Place(base, notes, "1.1", m, func(path string, at, size int64) ([]byte, error) {
+			if at > 0 {
+				return nil, nil
+			}
+			return read(path, at, size)
+		}, func() error { return nil }),
+	} {
+		if err == nil || len(left()) > 0 {
+			t.Errorf("%s: %v, left: %q", name, err, left())
+		}
+	}
+	killed := func() error { panic("killed") }
+	func() {
+		defer func() { recover() }()
+		root, _ := os.OpenRoot(base)
+		defer root.Close()
+		write(t, notes, map[string]string{"1.1": string(m.Encode())})
+		for i := range m {
+			fetch(root, "1.1", i, &m[i], read)
+		}
+		killed()
+	}()
+	if len(left()) != 3 {
+		t.Fatalf("the test does not leave what it should: %q", left())
+	}
+	if err := Sweep(base, notes); err != nil || len(left()) > 0 {
+		t.Errorf("%v, left: %q", err, left())
+	}
+	if err := Place(base, notes, "1.2", m, read, func() error { return nil }); err != nil || !slices.Equal(left(), []string{"out/a", "out/sub/b"}) {
+		t.Errorf("%v: %q", err, left())
+	}
+	if b, _ := os.ReadFile(filepath.Join(base, "out/sub/b")); !bytes.Equal(b, []byte("xyz")) {
+		t.Errorf("%q", b)
+	}
+}
+
+// A directory here that is a symbolic link to elsewhere takes nothing out of the tree.
+func TestPlaceStaysInside(t *testing.T) {
+	base, other := t.TempDir(), t.TempDir()
+	if err := os.Symlink(other, filepath.Join(base, "out")); err != nil {
+		t.Fatal(err)
+	}
+	err := Place(base, filepath.Join(base, "notes"), "1.1", Manifest{{Path: "out/a", Kind: 'f'}},
+		func(string, int64, int64) ([]byte, error) { return nil, nil }, func() error { return nil })
+	var place *PlaceError
+	if !errors.As(err, &place) {
+		t.Errorf("%v", err)
+	}
+	if list, _ := os.ReadDir(other); len(list) > 0 {
+		t.Errorf("written outside: %v", list)
+	}
+}
+
+// Items and links that lead out of the tree are refused by name.
+func TestSourceRefuses(t *testing.T) {
+	top := t.TempDir()
+	base := filepath.Join(top, "base")
+	write(t, top, map[string]string{"secret": "s", "base/tree/a": "a", "base/ok/sub/f": "f"})
+	for link, target := range map[string]string{"base/tree/out": "../../secret", "base/esc": "../secret", "base/ok/l": "sub/f", "base/ok/sub/up": "../l"} {
+		if err := os.Symlink(target, filepath.Join(top, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	src := NewSource(base)
+	for item, want := range map[string]string{"tree": "leads out", "esc": "escapes", "../secret": "leads out", "nothere": "no such file", "ok:../x": "leads out", "": "not a path"} {
+		if _, err := src.Manifest([]string{item}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", item, err)
+		}
+	}
+	m, err := src.Manifest([]string{"ok", "../secret:in/s", filepath.Join(base, "tree/a") + ":b"})
+	if got := strings.Join(paths(m), " "); err != nil || got != "b in/s ok/l ok/sub/f ok/sub/up" {
+		t.Errorf("%s, %v", got, err)
+	}
+}
+
+// A file that changes after its sum was taken is not sent as what it was.
+func TestReadOfChangedFile(t *testing.T) {
+	base := t.TempDir()
+	write(t, base, map[string]string{"a": "one"})
+	src := NewSource(base)
+	m, err := src.Manifest([]string{"a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, base, map[string]string{"a": "other"})
+	if _, err := src.Read(m[0].Sum, 0, 10); !errors.Is(err, ErrChanged) {
+		t.Errorf("%v", err)
+	}
+	if _, err := src.Read(Sum{9}, 0, 10); err == nil {
+		t.Error("a content that was never in a manifest is given")
+	}
+}

@@ -1,0 +1,155 @@
+package files
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+)
+
+// Place writes the files that an attempt returns below base. It reads them with read,
+// which gives at most as many bytes as asked for, and none at the end of a file. All are
+// fsynced in files of other names, commit says whether the attempt counts, and then each
+// takes its place. An error of ours leaves nothing behind; notes is a directory in which
+// the files under way are noted, so that Sweep finds those of a process that was killed.
+func Place(base, notes, attempt string, m Manifest, read func(path string, offset int64, size int64) ([]byte, error), commit func() error) error {
+	root, err := os.OpenRoot(base)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	note := filepath.Join(notes, attempt)
+	err = os.MkdirAll(notes, 0o700)
+	if err == nil {
+		err = os.WriteFile(note, m.Encode(), 0o600)
+	}
+	if err != nil {
+		return err
+	}
+	defer os.Remove(note)
+	defer removeTemps(root, attempt, m)
+	for i := range m {
+		if err := fetch(root, attempt, i, &m[i], read); err != nil {
+			return err
+		}
+	}
+	if err := commit(); err != nil {
+		return err
+	}
+	for i := range m {
+		if st, err := root.Lstat(m[i].Path); err == nil && st.IsDir() {
+			return &PlaceError{m[i].Path, errors.New("there is a directory of that name")}
+		}
+		if err := root.Rename(tempName(attempt, i, m[i].Path), m[i].Path); err != nil {
+			return &PlaceError{m[i].Path, err}
+		}
+	}
+	return syncDirs(root, m)
+}
+
+// PlaceError is the error for a file that cannot be put where it belongs.
+type PlaceError struct {
+	Path string
+	Err  error
+}
+
+func (e *PlaceError) Error() string {
+	return fmt.Sprintf("%q cannot be written here: %v", e.Path, e.Err)
+}
+func (e *PlaceError) Unwrap() error { return e.Err }
+
+func tempName(attempt string, i int, path string) string {
+	return filepath.Join(filepath.Dir(path), cleanTemp+attempt+"-"+strconv.Itoa(i))
+}
+
+func fetch(root *os.Root, attempt string, i int, e *Entry, read func(path string, offset int64, size int64) ([]byte, error)) error {
+	if err := root.MkdirAll(filepath.Dir(e.Path), 0o777); err != nil {
+		return &PlaceError{e.Path, err}
+	}
+	temp := tempName(attempt, i, e.Path)
+	if err := root.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return &PlaceError{e.Path, err}
+	}
+	mode := fs.FileMode(0o666)
+	if e.Exec {
+		mode = 0o777
+	}
+	f, err := root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return &PlaceError{e.Path, err}
+	}
+	defer f.Close()
+	for at := int64(0); at < e.Size; {
+		b, err := read(e.Path, at, e.Size)
+		if err != nil {
+			return err
+		}
+		if len(b) == 0 || int64(len(b)) > e.Size-at {
+			return fmt.Errorf("%q changed its size while it was being returned", e.Path)
+		}
+		if _, err := f.Write(b); err != nil {
+			return &PlaceError{e.Path, err}
+		}
+		at += int64(len(b))
+	}
+	if err := errors.Join(f.Sync(), f.Close()); err != nil {
+		return &PlaceError{e.Path, err}
+	}
+	return nil
+}
+
+// syncDirs makes the names durable, in new directories as well.
+func syncDirs(root *os.Root, m Manifest) error {
+	done := map[string]bool{}
+	for i := range m {
+		for dir := filepath.Dir(m[i].Path); !done[dir]; dir = filepath.Dir(dir) {
+			done[dir] = true
+			d, err := root.Open(dir)
+			if err != nil {
+				return &PlaceError{m[i].Path, err}
+			}
+			err = errors.Join(d.Sync(), d.Close())
+			if err != nil {
+				return &PlaceError{m[i].Path, err}
+			}
+		}
+	}
+	return nil
+}
+
+func removeTemps(root *os.Root, attempt string, m Manifest) {
+	for i := range m {
+		root.Remove(tempName(attempt, i, m[i].Path))
+	}
+}
+
+// Sweep removes what a dispatcher that was killed left of files under way.
+func Sweep(base, notes string) error {
+	list, err := os.ReadDir(notes)
+	if errors.Is(err, fs.ErrNotExist) || len(list) == 0 {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(base)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for _, d := range list {
+		b, err := os.ReadFile(filepath.Join(notes, d.Name()))
+		if err != nil {
+			return err
+		}
+		if m, err := Decode(b); err == nil { // else none of them was begun
+			removeTemps(root, d.Name(), m)
+		}
+		if err := os.Remove(filepath.Join(notes, d.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,423 @@
+package files
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Store keeps on a host what was sent and makes the directories of jobs. The helper
+// fills it; supervisors make directories of it. Its directory is one host's alone.
+//
+//	blobs/SUM, SUMx      contents, read-only; x: may be executed
+//	tree                 manifest of what every job gets
+//	own/17.2             manifest of what one attempt gets besides
+//	jobs/17.2/           the directory of an attempt
+//	returned/17.2        manifest of what it returns
+type Store struct{ Dir string }
+
+func (s Store) path(parts ...string) string {
+	return filepath.Join(append([]string{s.Dir}, parts...)...)
+}
+
+// Open makes what is missing of the store. Contents that were written before a crash of
+// the machine may not be whole: if boot differs from what it was, everything is removed.
+func (s Store) Open(boot string) error {
+	was, err := os.ReadFile(s.path("boot"))
+	if err == nil && string(was) == boot {
+		return nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, dir := range []string{"tmp", "blobs", "own", "tree"} {
+		if err := os.RemoveAll(s.path(dir)); err != nil {
+			return err
+		}
+	}
+	for _, dir := range []string{"tmp", "blobs", "own", "jobs", "returned"} {
+		if err := os.MkdirAll(s.path(dir), 0o700); err != nil {
+			return err
+		}
+	}
+	return s.replace("boot", []byte(boot))
+}
+
+// Remove removes the store and all directories of jobs.
+func (s Store) Remove() error { return os.RemoveAll(s.Dir) }
+
+// replace writes a small file atomically. It is not fsynced: see Open.
+func (s Store) replace(name string, b []byte) error {
+	f, err := os.CreateTemp(s.path("tmp"), "*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), s.path(name))
+	}
+	if err != nil {
+		os.Remove(f.Name())
+	}
+	return err
+}
+
+func blobName(e *Entry) string {
+	if e.Exec {
+		return e.Sum.String() + "x"
+	}
+	return e.Sum.String()
+}
+
+// Missing returns the files whose contents the store lacks, each content once. With
+// originals, a file whose original is here, with the same size and time, is not missing:
+// its Target is set.
+func (s Store) Missing(m Manifest, originals bool) (list []*Entry) {
+	seen := map[string]bool{}
+	for i := range m {
+		e := &m[i]
+		if e.Kind != 'f' {
+			continue
+		}
+		if originals && filepath.IsAbs(e.Origin) {
+			if st, err := os.Lstat(e.Origin); err == nil && st.Mode().IsRegular() && st.Size() == e.Size && st.ModTime().UnixNano() == e.Mtime {
+				e.Target = e.Origin
+				continue
+			}
+		}
+		if name := blobName(e); !seen[name] {
+			seen[name] = true
+			if st, err := os.Lstat(s.path("blobs", name)); err != nil || st.Size() != e.Size {
+				list = append(list, e)
+			}
+		}
+	}
+	return list
+}
+
+// Receive writes a content, which it reads with get in pieces of at most piece bytes. A
+// content with another sum than it should have is dropped: ErrChanged.
+func (s Store) Receive(e *Entry, piece int, get func(offset int64, limit int) ([]byte, error)) error {
+	f, err := os.CreateTemp(s.path("tmp"), "*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	defer f.Close()
+	h := sha256.New()
+	for at := int64(0); at < e.Size; {
+		b, err := get(at, int(min(int64(piece), e.Size-at)))
+		if err != nil {
+			return err
+		}
+		if len(b) == 0 {
+			return ErrChanged
+		}
+		h.Write(b)
+		if _, err := f.Write(b); err != nil {
+			return err
+		}
+		at += int64(len(b))
+	}
+	if Sum(h.Sum(nil)) != e.Sum {
+		return ErrChanged
+	}
+	mode := fs.FileMode(0o444)
+	if e.Exec {
+		mode = 0o555
+	}
+	at := time.Unix(0, e.Mtime)
+	if err := errors.Join(f.Chmod(mode), f.Close(), os.Chtimes(f.Name(), at, at)); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), s.path("blobs", blobName(e)))
+}
+
+// SetTree says what every job gets from now on. Its contents must be there.
+func (s Store) SetTree(m Manifest) error { return s.set("tree", m) }
+
+// SetOwn says what one attempt gets besides.
+func (s Store) SetOwn(attempt string, m Manifest) error {
+	return s.set(filepath.Join("own", attempt), m)
+}
+
+// set notes the times of the copies: a copy with another one was changed by a job.
+func (s Store) set(name string, m Manifest) error {
+	m = slices.Clone(m)
+	for i := range m {
+		if e := &m[i]; e.Kind == 'f' && e.Target == "" {
+			st, err := os.Lstat(s.path("blobs", blobName(e)))
+			if err != nil {
+				return err
+			}
+			e.Mtime = st.ModTime().UnixNano()
+		}
+	}
+	return s.replace(name, m.Encode())
+}
+
+// SendError says why our side cannot send what a job is to get.
+type SendError struct{ Text string }
+
+func (e *SendError) Error() string { return e.Text }
+
+// RefuseOwn notes that an attempt cannot get its own files: Make returns that error.
+func (s Store) RefuseOwn(attempt string, why *SendError) error {
+	return s.replace(filepath.Join("own", attempt), []byte(refused+why.Text))
+}
+
+// refused is what the file of an attempt in own/ begins with instead of a manifest.
+const refused = "refused "
+
+// HasOwn reports whether SetOwn or RefuseOwn was called for an attempt.
+func (s Store) HasOwn(attempt string) bool {
+	_, err := os.Lstat(s.path("own", attempt))
+	return err == nil
+}
+
+func (s Store) manifest(name string) (Manifest, error) {
+	b, err := os.ReadFile(s.path(name))
+	if err != nil {
+		return nil, err
+	}
+	if why, ok := strings.CutPrefix(string(b), refused); ok {
+		return nil, &SendError{why}
+	}
+	return Decode(b)
+}
+
+// sent returns what an attempt was or is to be given.
+func (s Store) sent(attempt string, tree, own bool) (Manifest, error) {
+	var all Manifest
+	if tree {
+		m, err := s.manifest("tree")
+		if err != nil {
+			return nil, err
+		}
+		all = m
+	}
+	if own {
+		m, err := s.manifest(filepath.Join("own", attempt))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, m...)
+	}
+	return all, nil
+}
+
+// Make makes the directory of an attempt and returns its path. Files of its own take the
+// places of those that every job gets.
+func (s Store) Make(attempt string, tree, own bool) (string, error) {
+	dir := s.path("jobs", attempt)
+	m, err := s.sent(attempt, tree, own)
+	if err != nil {
+		return dir, err
+	}
+	if err := removeAll(dir); err != nil {
+		return dir, err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return dir, err
+	}
+	for i := range m {
+		if err := s.place(dir, &m[i]); err != nil {
+			return dir, err
+		}
+	}
+	return dir, nil
+}
+
+// place makes one entry in the directory of a job, in which nothing but we has been yet.
+func (s Store) place(dir string, e *Entry) error {
+	to := filepath.Join(dir, e.Path)
+	if e.Kind == 'd' {
+		return os.MkdirAll(to, 0o700)
+	}
+	target := e.Target
+	if e.Kind == 'f' && target == "" {
+		return s.hardLink(e, to)
+	}
+	err := os.Symlink(target, to)
+	if errors.Is(err, fs.ErrExist) {
+		if err = os.Remove(to); err == nil {
+			err = os.Symlink(target, to)
+		}
+	}
+	return err
+}
+
+func (s Store) hardLink(e *Entry, to string) error {
+	blob := s.path("blobs", blobName(e))
+	st, err := os.Lstat(blob)
+	if err != nil {
+		return err
+	}
+	if st.Size() != e.Size || st.ModTime().UnixNano() != e.Mtime {
+		os.Remove(blob) // it will be sent again
+		return fmt.Errorf("a job changed the host's copy of %s", e.Path)
+	}
+	err = os.Link(blob, to)
+	if errors.Is(err, fs.ErrExist) {
+		if err = os.Remove(to); err == nil {
+			err = os.Link(blob, to)
+		}
+	}
+	if errors.Is(err, syscall.EMLINK) || errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.ENOTSUP) {
+		return copyFile(blob, to, st.Mode())
+	}
+	return err
+}
+
+func copyFile(from, to string, mode fs.FileMode) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}
+
+// Collect notes what an attempt returns: the files in its directory that match a pattern,
+// without what was sent and is unchanged. A directory that matches stands for all that is
+// in it. missing is the first pattern that nothing matches. A file that leads out of the
+// directory through a symbolic link is an error.
+func (s Store) Collect(attempt string, tree, own bool, patterns []string) (n int, missing string, err error) {
+	sent, err := s.sent(attempt, tree, own)
+	if err != nil {
+		return 0, "", err
+	}
+	given := make(map[string]*Entry, len(sent))
+	for i := range sent {
+		given[sent[i].Path] = &sent[i]
+	}
+	res := make([]*regexp.Regexp, len(patterns))
+	for i, p := range patterns {
+		if res[i], err = globRegexp(filepath.Clean(p)); err != nil {
+			return 0, "", err
+		}
+	}
+	root, err := os.OpenRoot(s.path("jobs", attempt))
+	if err != nil {
+		return 0, "", err
+	}
+	defer root.Close()
+	var list Manifest
+	matched := make([]bool, len(patterns))
+	err = fs.WalkDir(root.FS(), ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		var hits []int
+		for i, re := range res {
+			for p := path; p != "."; p = filepath.Dir(p) {
+				if re.MatchString(p) {
+					hits = append(hits, i)
+					break
+				}
+			}
+		}
+		if len(hits) == 0 || s.unchanged(given[path], root, path, d) {
+			return nil
+		}
+		st, err := root.Stat(path)
+		if d.Type()&fs.ModeSymlink != 0 && err != nil {
+			return fmt.Errorf("%q, which it returns, is a symbolic link that leads out of its directory, or to nothing: %w", path, ErrLeadsOut)
+		}
+		if err != nil {
+			return err
+		}
+		if !st.Mode().IsRegular() {
+			return nil
+		}
+		for _, i := range hits {
+			matched[i] = true
+		}
+		list = append(list, Entry{Path: path, Kind: 'f', Exec: st.Mode()&0o111 != 0, Size: st.Size(), Mtime: st.ModTime().UnixNano()})
+		return nil
+	})
+	if err != nil {
+		return 0, "", err
+	}
+	if i := slices.Index(matched, false); i >= 0 {
+		return 0, patterns[i], nil
+	}
+	if err := s.replace(filepath.Join("returned", attempt), list.Encode()); err != nil {
+		return 0, "", err
+	}
+	return len(list), "", nil
+}
+
+// unchanged reports whether a file of a job's directory is still what it was given.
+func (s Store) unchanged(e *Entry, root *os.Root, path string, d fs.DirEntry) bool {
+	if e == nil {
+		return false
+	}
+	if d.Type()&fs.ModeSymlink != 0 {
+		target, err := root.Readlink(path)
+		return err == nil && target == e.Target
+	}
+	ours, err1 := os.Lstat(s.path("blobs", blobName(e)))
+	is, err2 := d.Info()
+	return err1 == nil && err2 == nil && (os.SameFile(ours, is) || is.Size() == e.Size && is.ModTime().UnixNano() == e.Mtime)
+}
+
+// Returned returns the text of the manifest of what an attempt returns.
+func (s Store) Returned(attempt string) ([]byte, error) {
+	return os.ReadFile(s.path("returned", attempt))
+}
+
+// OpenReturned opens a file of the directory of an attempt. It does not leave it.
+func (s Store) OpenReturned(attempt, path string) (*os.File, error) {
+	root, err := os.OpenRoot(s.path("jobs", attempt))
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	return root.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+}
+
+// Drop removes the directory of an attempt and what is known of its files.
+func (s Store) Drop(attempt string) error {
+	return errors.Join(removeAll(s.path("jobs", attempt)), os.RemoveAll(s.path("own", attempt)), os.RemoveAll(s.path("returned", attempt)))
+}
+
+// removeAll removes a tree, also one in which a job took our permission away.
+func removeAll(dir string) error {
+	err := os.RemoveAll(dir)
+	if err == nil {
+		return nil
+	}
+	filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if d != nil && d.IsDir() {
+			os.Chmod(path, 0o700)
+		}
+		return nil
+	})
+	return os.RemoveAll(dir)
+}
+
+// NoSpace reports whether a disk or a quota is full, which may pass.
+func NoSpace(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
+
+// ErrLeadsOut is the error for a symbolic link that does not stay in a job's directory.
+var ErrLeadsOut = errors.New("it is not followed")
+
+// cleanTemp is what the names of unfinished files on our side begin with.
+const cleanTemp = ".dcs-tui-"

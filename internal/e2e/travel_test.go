@@ -1,0 +1,148 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// T1: hosts that share no directory with us get what --send names, what has changed again,
+// and what single jobs need; what jobs return is here when they have succeeded, under names
+// with blanks and newlines, and a file that is missing is a failure with its own cause.
+func TestFilesTravelToHostsThatShareNothing(t *testing.T) {
+	l := newLab(t, 2)
+	p := l.apart(`
+cd apart
+mkdir -p code/lib in .hidden
+printf '#!/bin/sh\n. "$(dirname "$0")"/lib/part.sh\n' > code/run.sh; chmod +x code/run.sh
+echo 'part() { echo "version $VERSION of $1"; }' > code/lib/part.sh
+echo secret > code/secret.key; printf '*.key\n!keep.key\n' > code/.dcsignore; echo kept > code/keep.key
+nl='
+'
+printf 'odd\n' > "in/a b${nl}c.dat"
+for i in 1 2 3 4 5 6 7 8; do echo "data $i" > in/$i.dat; done
+{
+  for i in 1 2 3 4 5 6 7 8; do
+    echo "#DCS send=in/$i.dat return=out/$i.csv"
+    echo "[ \$(ls in) = $i.dat ] && [ ! -e code/secret.key ] && [ -e code/keep.key ] && mkdir out && cat in/$i.dat code/keep.key > out/$i.csv && echo unwanted > out/unwanted && pwd"
+  done
+  echo '#DCS return=out/none.csv'
+  echo 'mkdir out; echo x > out/other.csv'
+  echo '#DCS send=in/gone.dat'
+  echo 'true'
+} > jobs.txt
+nlj='in/a b\nc.dat'
+printf '{"command":"mkdir -p out; cp in/* out/","send":["%s"],"return":["out/**"]}\n' "$nlj" > odd.jsonl
+code=0; $DCS run --no-tui --json --ssh-config $SSH --hosts $HOSTS --run-dir run --send code --tries 1 jobs.txt > ../result.jsonl 2> ../run.err || code=$?
+echo $code > ../code
+ls out > ../out.list; cat out/*.csv > ../out.all
+$DCS run --no-tui --ssh-config $SSH --hosts $HOSTS --run-dir odd odd.jsonl
+cmp "in/a b${nl}c.dat" "out/a b${nl}c.dat"
+find . -name '.dcs-tui-*' > ../temps; ls run/returning > ../notes
+find . -name out -prune -o -name '*.csv' -print >> ../temps
+`)
+	if p.code != 0 {
+		t.Fatalf("exit %d\n%s\n%s", p.code, p.err, l.read(l.path("run.err")))
+	}
+	list, all := "", ""
+	for i := 1; i <= 8; i++ {
+		list += fmt.Sprintf("%d.csv\n", i)
+		all += fmt.Sprintf("data %d\nkept\n", i)
+	}
+	for file, want := range map[string]string{"code": "1\n", "out.list": list, "out.all": all, "temps": "", "notes": ""} {
+		if got := l.read(l.path(file)); got != want {
+			t.Errorf("%s holds %q, want %q\n%s", file, got, want, l.read(l.path("run.err")))
+		}
+	}
+	said := l.read(l.path("run.err"))
+	for _, want := range []string{`it made no file "out/none.csv", which it returns`, "its files cannot be sent: ", "in/gone.dat"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("nothing is said of %q:\n%s", want, said)
+		}
+	}
+	for i := range l.sshd {
+		if left, _ := filepath.Glob(l.work(i) + "/*/files.*"); len(left) > 0 {
+			t.Errorf("left on the host: %v", left)
+		}
+	}
+}
+
+// T1: a dispatcher that is killed while files are returned leaves no partial file; its
+// successor brings what was under way, sends what has changed, and runs nothing again that
+// has succeeded.
+func TestFilesOfADispatcherThatIsKilled(t *testing.T) {
+	const n = 12
+	l := newLab(t, 2)
+	if err := os.Mkdir(l.path("ran"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	p := l.apart(`
+cd apart
+echo old > version
+for i in $(seq ` + fmt.Sprint(n) + `); do
+  echo "#DCS return=out/$i.bin"
+  echo "echo \$DCS_ATTEMPT >> ` + l.path("ran") + `/$i; mkdir out; head -c 3000000 /dev/zero | tr '\\\\0' a > out/$i.bin; cat version >> out/$i.bin"
+done > jobs.txt
+$DCS run --no-tui --ssh-config $SSH --hosts $HOSTS --run-dir run --send version --tries 1 jobs.txt & pid=$!
+until [ -n "$(ls out 2>/dev/null)" ]; do sleep 0.02; done
+kill -9 $pid; wait $pid || true
+echo "$(ls out)" > ../out.first
+for f in out/*.bin; do [ -e "$f" ] && [ $(stat -c %s $f) != 3000004 ] && echo "$f is partial" >> ../partial; done || true
+echo new > version
+$DCS resume --no-tui --json run > ../result.jsonl
+find . -name '.dcs-tui-*' > ../temps
+for i in $(seq ` + fmt.Sprint(n) + `); do stat -c %s out/$i.bin; done > ../sizes
+tail -qc 4 out/*.bin | sort | uniq -c > ../versions
+`)
+	if p.code != 0 {
+		t.Fatalf("exit %d\n%s", p.code, p.err)
+	}
+	if b, err := os.ReadFile(l.path("partial")); err == nil {
+		t.Errorf("%s", b)
+	}
+	if got := l.read(l.path("sizes")); got != strings.Repeat("3000004\n", n) {
+		t.Errorf("sizes of what was returned:\n%s", got)
+	}
+	if got := l.read(l.path("temps")); got != "" {
+		t.Errorf("left here: %s", got)
+	}
+	if got := l.read(l.path("versions")); !strings.Contains(got, "new") {
+		t.Errorf("what has changed before the resume did not reach any host:\n%s", got)
+	}
+	l.ranOnce(n)
+}
+
+// T1: symbolic links that lead out of what is sent, or of the directory of a job, are
+// refused with their names; other jobs are not affected.
+func TestFilesThatLeadOut(t *testing.T) {
+	l := newLab(t, 1)
+	p := l.apart(`
+cd apart
+mkdir -p tree other; echo private > other/private; ln -s ../other/private tree/link; ln -s /etc/passwd out.link
+printf '#DCS send=out.link\ntrue\n#DCS return=found\nln -s /etc/hostname found\n#DCS return=good\nmkdir d; echo inside > d/f; ln -s d/f good\n' > jobs.txt
+code=0; $DCS run --no-tui --ssh-config $SSH --hosts $HOSTS --run-dir run --tries 1 jobs.txt 2> ../run.err || code=$?
+echo $code > ../code; cat good > ../good; ls > ../list
+code=0; $DCS run --no-tui --ssh-config $SSH --hosts $HOSTS --run-dir run2 --send ../outside jobs.txt 2> ../send.err || code=$?
+echo $code >> ../code
+`)
+	if p.code != 0 {
+		t.Fatalf("exit %d\n%s", p.code, p.err)
+	}
+	if got := l.read(l.path("good")); got != "inside\n" {
+		t.Errorf("the file behind a link inside the directory holds %q\n%s", got, l.read(l.path("run.err")))
+	}
+	if got := l.read(l.path("list")); strings.Contains(got, "found") {
+		t.Errorf("a link that leads out was returned: %s", got)
+	}
+	said := l.read(l.path("run.err"))
+	for _, want := range []string{"out.link", `"found", which it returns, is a symbolic link`} {
+		if !strings.Contains(said, want) {
+			t.Errorf("nothing is said of %q:\n%s", want, said)
+		}
+	}
+	if got := l.read(l.path("code")); got != "1\n2\n" {
+		t.Errorf("exit codes %q\n%s", got, l.read(l.path("send.err")))
+	}
+}
