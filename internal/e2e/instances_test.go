@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -12,7 +13,8 @@ import (
 )
 
 // cloud gives the lab the example's provider, whose instances are sshds that a script starts.
-func (l *lab) cloud() (inventory string) {
+// Its commands are run by through, if that is not "".
+func (l *lab) cloud(through string) (inventory string) {
 	l.t.Helper()
 	script, err := filepath.Abs("../../examples/instances/instance.sh")
 	if err != nil {
@@ -31,18 +33,18 @@ func (l *lab) cloud() (inventory string) {
 	})
 	return l.file("cloud.toml", fmt.Sprintf(`[[provider]]
 name = "loopback"
-create = "%[1]s create {name} {idle}"
-list = "%[1]s list {run}"
-terminate = "%[1]s terminate {name}"
+create = "%[3]s %[1]s create {name} {idle}"
+list = "%[3]s %[1]s list {run}"
+terminate = "%[3]s %[1]s terminate {name}"
 max = 3
 startup = "2s"
 idle = "60s"
 slots = 2
 yield = false
 nice = 0
-work_dir = "%[2]s/{name}-work"
+work_dir = "%[2]s/{name}/work"
 identity = "%[2]s/identity"
-`, script, base))
+`, script, base, through))
 }
 
 // instances returns the names of the instances that exist.
@@ -58,7 +60,7 @@ func (l *lab) instances() (names []string) {
 // next one takes the instances over, nothing runs twice, and none is left at the end.
 func TestInstances(t *testing.T) {
 	l := newLab(t, 1) // skips the test where there is no sshd; only instances are used
-	inventory := l.cloud()
+	inventory := l.cloud("")
 	l.mkdir("ran")
 	const n = 60
 	var b strings.Builder
@@ -103,7 +105,7 @@ func TestInstances(t *testing.T) {
 // can be ended without any run.
 func TestInstancesLeftOver(t *testing.T) {
 	l := newLab(t, 1) // skips the test where there is no sshd; only instances are used
-	inventory := l.cloud()
+	inventory := l.cloud("")
 	p := l.start("run", "--no-tui", "--ssh-config", l.path("instances/ssh_config"), "--hosts", inventory, "--run-dir", l.path("run"),
 		l.file("jobs.txt", "touch "+l.path("began")+"; sleep 1000\n"))
 	polltest.Until(t, time.Minute, "the job to begin", func() bool { return l.count("began") == 1 })
@@ -118,4 +120,37 @@ func TestInstancesLeftOver(t *testing.T) {
 		t.Fatalf("create: %v: %s", err, out)
 	}
 	polltest.Until(t, time.Minute, "the unused instance to end itself", func() bool { return len(l.instances()) == 0 })
+}
+
+// P4: instances that share no directory with the dispatcher are terminated, and what is on
+// them is gone with them, only after their outputs were fetched.
+func TestInstancesThatKeepTheirOutputs(t *testing.T) {
+	const n = 8
+	l := newLab(t, 1) // skips the test where there is no sshd; only instances are used
+	inventory := l.cloud(fmt.Sprintf("nsenter --mount=/proc/%d/ns/mnt", os.Getpid()))
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "echo result %d; echo to err %d >&2\n", i+1, i+1)
+	}
+	l.file("jobs.txt", b.String())
+	p := l.apart(`
+$DCS run --no-tui --ssh-config instances/ssh_config --hosts ` + inventory + ` --run-dir apart/run jobs.txt
+cp -r apart/run/attempts brought
+for i in $(seq ` + fmt.Sprint(n) + `); do $DCS logs apart/run $i; done > logs`)
+	if p.code != 0 {
+		t.Fatalf("exit %d\n%s", p.code, p.err)
+	}
+	if left := l.instances(); len(left) > 0 {
+		t.Errorf("%v are left at the end", left)
+	}
+	want := ""
+	for i := range n {
+		want += fmt.Sprintf("result %d\n", i+1)
+	}
+	if got := l.read(l.path("logs")); got != want {
+		t.Errorf("outputs %q, want %q", got, want)
+	}
+	if got := l.ended("brought/*/*.status"); got != n {
+		t.Errorf("%d status files were brought, want %d", got, n)
+	}
 }

@@ -1,0 +1,86 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"dcs-tui/hosts/hosttest"
+)
+
+// hostsFile writes hosts.toml: each entry is the name of a host and the number of the server
+// that is behind it.
+func (l *lab) hostsFile(entries ...string) string {
+	var b strings.Builder
+	for _, e := range entries {
+		var name string
+		var i int
+		if _, err := fmt.Sscanf(e, "%s %d", &name, &i); err != nil {
+			l.t.Fatal(err)
+		}
+		s := l.sshd[i]
+		fmt.Fprintf(&b, "[[host]]\nname = %q\naddress = \"127.0.0.1\"\nport = %d\nuser = %q\nidentity = %q\nslots = 2\nyield = false\nnice = 0\nwork_dir = %q\n\n",
+			name, s.Port, s.User, s.Identity, l.work(i))
+	}
+	return l.file("hosts.toml", b.String())
+}
+
+// B5, D7: while a run goes on, hosts.toml gets a host, loses one, and gives one another
+// address, behind which there is another machine. What runs finishes where it runs, the
+// others go on, nothing is lost, and nothing runs twice.
+func TestLiveInventory(t *testing.T) {
+	var servers []hosttest.Options
+	for i := range 4 {
+		servers = append(servers, hosttest.Options{Env: map[string]string{"SERVER": fmt.Sprint(i)}})
+	}
+	l := newLab(t, 4, servers...)
+	inventory := l.hostsFile("ws1 0", "ws2 1")
+	for _, name := range []string{"ran", "on", "gates"} {
+		l.mkdir(name)
+	}
+	// Each job says where it runs and waits until it may end.
+	const n = 24
+	var b strings.Builder
+	for range n {
+		fmt.Fprintf(&b, "echo $DCS_ATTEMPT >> %[1]s/ran/$DCS_JOB_ID; touch %[1]s/on/$DCS_HOST.$SERVER.$DCS_JOB_ID; "+
+			"while [ -e %[1]s/ran -a ! -e %[1]s/gates/$DCS_HOST.$SERVER -a ! -e %[1]s/gates/all ]; do sleep 0.05; done\n", l.dir)
+	}
+	args := []string{"run", "--no-tui", "--json", "--ssh-config", l.sshd[0].ConfigFile, "--hosts", inventory, "--run-dir", l.path("run"), l.file("jobs.txt", b.String())}
+	p := l.start(args...)
+	on := func(place string, jobs int) {
+		t.Helper()
+		l.until(fmt.Sprintf("%d jobs run on %s", jobs, place), func() bool { return l.count("on/"+place+".*") >= jobs })
+	}
+	said := func(text string) {
+		t.Helper()
+		l.until(text, func() bool { return strings.Contains(p.err.String(), text) })
+	}
+	open := func(place string) { l.file("gates/"+place, "") }
+	on("ws1.0", 2)
+	on("ws2.1", 2)
+
+	l.hostsFile("ws1 0", "ws2 1", "ws3 2") // is added
+	on("ws3.2", 2)
+
+	l.hostsFile("ws2 1", "ws3 2") // ws1 is removed: what runs there finishes, nothing else starts
+	said("is removed from the hosts of the run")
+	open("ws1.0")
+	said("has left the run")
+	if got := l.count("on/ws1.*"); got != 2 {
+		t.Errorf("%d jobs ran on ws1, want 2: it was removed while they ran", got)
+	}
+
+	l.hostsFile("ws2 3", "ws3 2") // ws2 is elsewhere, and its jobs are still at the old place
+	said("the new address of ws2 counts when what is open at the old one is over")
+	open("ws2.1")
+	on("ws2.3", 2)
+	if got := l.count("on/ws2.1.*"); got != 2 {
+		t.Errorf("%d jobs ran on ws2 at its old address, want 2", got)
+	}
+
+	open("all")
+	if e := p.wait(); e.code != 0 {
+		t.Fatalf("exit %d\n%s", e.code, e.err)
+	}
+	l.accounted(l.path("run"), n, p.out.String())
+}
