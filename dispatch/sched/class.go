@@ -69,6 +69,10 @@ func (c *Core) keyOf(j *jobs.Job) classKey {
 		}
 	}
 	key := q.lastKey
+	if j.Failures > 0 {
+		key.mem = c.memory(j)
+		key.lasts = grown(key.lasts, c.cfg.TimeoutGrowth, j)
+	}
 	key.avoid, key.taboo = c.pastOf(j)
 	if q.anywhere[j.Spec.ID] {
 		key.avoid = ""

@@ -13,21 +13,25 @@ import (
 
 // Config holds the choices of a run that the core needs.
 type Config struct {
-	Seed          uint64         // of the jitter
-	Tries         int            // default attempts per job, in all; 0: 3
-	Timeout       time.Duration  // default timeout of a job; 0: none
-	RetryDelay    *time.Duration // delay before a retry on a host where the job failed; nil: derived from the run time (retry.go)
-	RetryTimeouts bool           // a timeout is not final
-	OnLost        jobs.OnLost    // default for jobs; zero value: requeue
-	MaxSlots      int            // maximum number of busy slots over all hosts; 0: no limit
-	Buffer        time.Duration  // how long hosts must stay busy without us (B3); 0: short
-	Halt          Halt           // when to drain because of results
-	Copies        int            // how many attempts of a job may be alive at a time (copies.go); 0 or 1: no copies
-	Delay         time.Duration  // at least this between two launches; 0: none
-	GiveUp        time.Duration  // finish when no host could be used for this long; 0: 10 min
-	Found         []Found        // attempts found in the files of the run directory; used only after damage to the journal
-	HalfLife      time.Duration  // half-life of fair-share usage (B4); 0: 1 h
-	BackoffCap    time.Duration  // maximum delay between connection attempts (B1); 0: 1 min
+	Seed          uint64                   // of the jitter
+	Tries         int                      // default attempts per job, in all; 0: 3
+	Timeout       time.Duration            // default timeout of a job; 0: none
+	RetryDelay    *time.Duration           // delay before a retry on a host where the job failed; nil: derived from the run time (retry.go)
+	RetryTimeouts bool                     // a timeout is not final
+	Final         func(*jobs.Outcome) bool // reports whether a job is not tried again after an outcome; nil: as RetryTimeouts says
+	MaxPostpone   int                      // how often exit code 75 uses up no try (retry.go)
+	TimeoutGrowth float64                  // a job's timeout is multiplied by it after each failure; up to 1: it stays
+	MemGrowth     float64                  // the same for its memory
+	OnLost        jobs.OnLost              // default for jobs; zero value: requeue
+	MaxSlots      int                      // maximum number of busy slots over all hosts; 0: no limit
+	Buffer        time.Duration            // how long hosts must stay busy without us (B3); 0: short
+	Halt          Halt                     // when to drain because of results
+	Copies        int                      // how many attempts of a job may be alive at a time (copies.go); 0 or 1: no copies
+	Delay         time.Duration            // at least this between two launches; 0: none
+	GiveUp        time.Duration            // finish when no host could be used for this long; 0: 10 min
+	Found         []Found                  // attempts found in the files of the run directory; used only after damage to the journal
+	HalfLife      time.Duration            // half-life of fair-share usage (B4); 0: 1 h
+	BackoffCap    time.Duration            // maximum delay between connection attempts (B1); 0: 1 min
 
 	Providers      []*hosts.Provider // of hosts on demand
 	InstancePrefix string            // of the names of the run's instances, without the dash; see hosts.InstancePrefix

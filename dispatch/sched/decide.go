@@ -79,7 +79,7 @@ func (c *Core) closeEnded(f *flight, a *jobs.Attempt, slot int, o *jobs.Outcome)
 	case h.preempts(j, o):
 		r.Kind, r.Next, r.Reason = jobs.KindCancelled, c.without(j, a), "ended by SIGTERM, with which an allocation ends"
 	default:
-		c.fail(&r, j, c.blames(h, j, f.id, o))
+		c.fail(&r, j, !c.postpones(j, o) && c.blames(h, j, f.id, o))
 	}
 	if f.over = c.close(r, h, o); f.over {
 		if o.Elapsed() > 0 {

@@ -63,7 +63,10 @@ func (c *Core) timeout(s *jobs.Spec) time.Duration {
 // timeItHad returns how much time a job had that has timed out. The run's own timeout
 // may have been raised since: then it ran for less than that, by more than clocks are slewed.
 func (c *Core) timeItHad(j *jobs.Job) time.Duration {
-	limit := c.timeout(j.Spec)
+	limit := grown(c.timeout(j.Spec), c.cfg.TimeoutGrowth, j)
+	if c.cfg.TimeoutGrowth > 1 && j.Failures > 0 {
+		limit = time.Duration(float64(limit) / c.cfg.TimeoutGrowth) // the last failure was this timeout
+	}
 	for i := len(j.Attempts) - 1; i >= 0 && j.Spec.Timeout == 0; i-- {
 		if o := j.Attempts[i].Outcome; o != nil && o.TimedOut {
 			if ran := o.Elapsed(); limit == 0 || ran < limit-limit/1000-time.Second {

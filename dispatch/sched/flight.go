@@ -40,7 +40,7 @@ func (f *flight) waiting() bool { return !f.started && !f.withdrawn && !f.killed
 // fly enters an attempt into the books; the caller adds h.count(f) when the
 // flight is filled in.
 func (c *Core) fly(h *host, id jobs.AttemptID, s *jobs.Spec) *flight {
-	f := &flight{id: id, h: h, slots: s.SlotCount(), mem: s.MemBytes, wantGPUs: s.GPUs, launchedAt: c.now.Mono,
+	f := &flight{id: id, h: h, slots: s.SlotCount(), mem: c.memory(c.table.Job(id.Job)), wantGPUs: s.GPUs, launchedAt: c.now.Mono,
 		stats: c.statsOf(s), estimate: s.Estimate}
 	c.flights[id] = f
 	if f.prev = h.tail; f.prev != nil {
@@ -142,5 +142,5 @@ func (c *Core) launch(id jobs.ID, h *host) {
 	h.out.urgent = h.out.urgent || h.free() > 0
 	f.gpus = h.takeGPUs(f.wantGPUs)
 	h.count(f)
-	h.out.launch = append(h.out.launch, Placed{Attempt: a, Spec: j.Spec, Timeout: c.timeout(j.Spec), GPUs: f.gpus})
+	h.out.launch = append(h.out.launch, Placed{Attempt: a, Spec: j.Spec, Timeout: grown(c.timeout(j.Spec), c.cfg.TimeoutGrowth, j), GPUs: f.gpus})
 }

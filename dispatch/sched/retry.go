@@ -2,6 +2,8 @@ package sched
 
 import (
 	"cmp"
+	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -16,11 +18,15 @@ func (c *Core) tries(j *jobs.Job) int {
 	return c.cfg.Tries
 }
 
-// fail completes the record of an attempt that failed by itself. A timeout is
-// final unless the run says otherwise (E1); anything else is tried again until
-// the tries are used up (D2). A failure that is the host's fault is not charged.
+// fail completes the record of an attempt that failed by itself. What is final is not
+// tried again; anything else is until the tries are used up (D2). A failure that is the
+// host's fault is not charged, and neither is one by which the job asks to run later.
 func (c *Core) fail(r *jobs.Record, j *jobs.Job, charged bool) {
 	o := r.Outcome
+	if c.postpones(j, o) {
+		c.postpone(r, j)
+		return
+	}
 	r.Charged = charged
 	r.Reason = o.Error
 	n := int(j.Failures)
@@ -28,10 +34,13 @@ func (c *Core) fail(r *jobs.Record, j *jobs.Job, charged bool) {
 		n++
 	}
 	switch {
-	case o.TimedOut && !c.cfg.RetryTimeouts:
+	case o.TimedOut && c.final(o):
 		r.Next = jobs.TimedOut
 	case otherOpen(j, r.N):
 		r.Next = jobs.Running // it decides
+	case charged && c.final(o):
+		r.Next = jobs.Failed
+		r.Reason = cmp.Or(o.Error, "the run does not try again after such a failure (--retry-on, --no-retry-on)")
 	case n >= c.tries(j) && o.TimedOut:
 		r.Next = jobs.TimedOut
 	case n >= c.tries(j):
@@ -48,6 +57,80 @@ func (c *Core) fail(r *jobs.Record, j *jobs.Job, charged bool) {
 			r.Reason = "it failed on a host where jobs fail fast that succeed elsewhere"
 		}
 	}
+}
+
+// final reports whether a job is not tried again after an outcome. By default only a
+// timeout is final (E1).
+func (c *Core) final(o *jobs.Outcome) bool {
+	if c.cfg.Final != nil {
+		return c.cfg.Final(o)
+	}
+	return o.TimedOut && !c.cfg.RetryTimeouts
+}
+
+// exitLater is EX_TEMPFAIL of sysexits.h: by it a job asks to be run again later (T2).
+const exitLater = 75
+
+// asksLater reports whether an outcome is such a request.
+func asksLater(o *jobs.Outcome) bool {
+	return o != nil && o.Exit == exitLater && o.Signal == "" && o.Error == "" && !o.TimedOut && !o.Stopped
+}
+
+// postpones reports whether a failure uses up no try because the job asks to be run later.
+func (c *Core) postpones(j *jobs.Job, o *jobs.Outcome) bool {
+	return asksLater(o) && c.postponed(j) < c.cfg.MaxPostpone
+}
+
+// postponed counts how often the job was postponed in this round.
+func (c *Core) postponed(j *jobs.Job) (n int) {
+	for _, a := range j.Attempts {
+		if a.Round == j.Round && a.State == jobs.AttemptExited && !a.Charged && asksLater(a.Outcome) {
+			n++
+		}
+	}
+	return n
+}
+
+// postpone completes the record of an attempt after which the job runs again later: after
+// a second at first, each time after twice as long, at most a minute.
+func (c *Core) postpone(r *jobs.Record, j *jobs.Job) {
+	n := c.postponed(j)
+	r.Reason = fmt.Sprintf("it asks to be run again later (exit code %d)", exitLater)
+	if r.Next = jobs.Queued; otherOpen(j, r.N) {
+		r.Next = jobs.Running
+		return
+	}
+	d := c.jitter(min(time.Second<<min(n, 30), maxRetryDelay))
+	if asked := c.askedDelay(j); asked != nil {
+		d = *asked
+	}
+	r.Retry = c.now.Wall + jobs.Stamp(d)
+}
+
+// grown returns a limit as it is for the job's next try, and for the one that runs: factor
+// times as much after each failure. A factor below 1 stands for 1.
+func grown[T int64 | time.Duration](limit T, factor float64, j *jobs.Job) T {
+	const most = 1 << 62
+	if factor <= 1 || j.Failures == 0 || limit <= 0 {
+		return limit
+	}
+	return T(min(float64(limit)*math.Pow(factor, float64(j.Failures)), most))
+}
+
+// memory returns what a job asks for now. It grows to what the largest host has, or the
+// job could not run any more.
+func (c *Core) memory(j *jobs.Job) int64 {
+	asked := j.Spec.MemBytes
+	if asked == 0 || j.Failures == 0 || c.cfg.MemGrowth <= 1 {
+		return asked
+	}
+	most := asked
+	for _, h := range c.hosts {
+		if h.hello != nil {
+			most = max(most, h.hello.MemBytes)
+		}
+	}
+	return min(grown(asked, c.cfg.MemGrowth, j), most)
 }
 
 const (

@@ -261,3 +261,60 @@ func TestFenced(t *testing.T) {
 	s.plain(1)
 	want(t, "launched", on(s.orders, "a"), "")
 }
+
+// TestPostponed: exit code 75 uses up no try and waits, longer each time, until the job
+// has asked often enough; then it is a failure (T2).
+func TestPostponed(t *testing.T) {
+	later := jobs.Outcome{Exit: 75}
+	s := newStage(t, Config{Tries: 1, MaxPostpone: 3}, box("a", 1))
+	s.up("a")
+	s.plain(1)
+	for n := 1; n <= 3; n++ {
+		s.ended("a", jobs.AttemptID{Job: 1, N: n}.String(), later)
+		s.wantState(1, jobs.Queued)
+		wait := s.job(1).Retry.Sub(s.now().Wall)
+		if most := time.Second << (n - 1); wait < most/2 || wait > most || s.job(1).Failures != 0 {
+			t.Errorf("after %d times: waits %s and %d tries are used up, want up to %s and 0", n, wait, s.job(1).Failures, most)
+		}
+		contains(t, "why", s.c.Why(s.now(), 1), "asked "+jobs.Plural(n, "time")+" to be run again later")
+		s.wait(time.Minute, "a")
+		s.wantState(1, jobs.Running)
+	}
+	s.ended("a", "1.4", later)
+	s.wantState(1, jobs.Failed)
+}
+
+// TestFinal: what the run calls final is not tried again, unless the host is to blame or
+// another attempt may still succeed (T2).
+func TestFinal(t *testing.T) {
+	s := newStage(t, Config{Tries: 3, Final: func(o *jobs.Outcome) bool { return o.Exit == 1 }}, box("a", 2))
+	s.up("a")
+	s.plain(2)
+	s.ended("a", "1.1", exit1)
+	s.wantState(1, jobs.Failed)
+	s.ended("a", "2.1", jobs.Outcome{TimedOut: true, Signal: "SIGTERM"})
+	s.wantState(2, jobs.Queued)
+}
+
+// TestGrowth: timeout and memory grow with each failure, the memory to what the largest
+// host has (T2).
+func TestGrowth(t *testing.T) {
+	s := newStage(t, Config{Tries: 4, RetryTimeouts: true, TimeoutGrowth: 2, MemGrowth: 1.5, RetryDelay: new(time.Duration(0))}, box("a", 1))
+	s.up("a") // with 16 GiB
+	s.submit(true, &jobs.Options{Timeout: time.Minute, MemBytes: 8 << 30})
+	for n, want := range []struct {
+		timeout time.Duration
+		mem     int64
+	}{{time.Minute, 8 << 30}, {2 * time.Minute, 12 << 30}, {4 * time.Minute, 16 << 30}} {
+		id := jobs.AttemptID{Job: 1, N: n + 1}
+		f := s.c.flights[id]
+		if f == nil {
+			t.Fatalf("%s is not launched", id)
+		}
+		if timeout := grown(s.c.timeout(s.job(1).Spec), s.c.cfg.TimeoutGrowth, s.job(1)); timeout != want.timeout || f.mem != want.mem {
+			t.Errorf("%s has %s and %d bytes, want %s and %d", id, timeout, f.mem, want.timeout, want.mem)
+		}
+		s.ended("a", id.String(), jobs.Outcome{TimedOut: true, Signal: "SIGTERM"})
+		s.wait(time.Second, "a")
+	}
+}

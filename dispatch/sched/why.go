@@ -32,6 +32,10 @@ func (c *Core) why(now Time, id jobs.ID, j *jobs.Job) string {
 	case afterOthers:
 		return fmt.Sprintf("Job %d waits for %s to succeed.", id, c.unmet(j))
 	case retrying:
+		if n := c.postponed(j); n > 0 && asksLater(j.Last().Outcome) {
+			return fmt.Sprintf("Job %d has asked %s to be run again later (exit code %d); it runs again in %s.",
+				id, jobs.Plural(n, "time"), exitLater, short(c.queue.due[id]-now.Mono))
+		}
 		return fmt.Sprintf("Job %d failed (try %d of %d) and is tried again in %s.", id, j.Failures, c.tries(j), short(c.queue.due[id]-now.Mono))
 	}
 	return fmt.Sprintf("Job %d waits: %s.", id, c.whyReady(id, j))

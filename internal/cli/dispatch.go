@@ -104,6 +104,8 @@ func (f *runFlags) schedConfig() sched.Config {
 	if f.OnLost == "wait" {
 		c.OnLost = jobs.OnLostWait
 	}
+	c.Final = final(f.RetryOn, f.NoRetryOn, f.RetryTimeouts)
+	c.TimeoutGrowth, c.MemGrowth, c.MaxPostpone = f.TimeoutGrowth, f.MemGrowth, f.MaxPostpone
 	if f.Speculate {
 		c.Copies = f.Copies
 	}

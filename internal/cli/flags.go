@@ -136,6 +136,11 @@ func (f *runFlags) policyFlags(fs *pflag.FlagSet) {
 	fs.Var(delayFlag(&f.RetryDelay), "retry-delay", "wait this TIME before a retry on the same host; 0 turns it off (default: from the run time, at most 1m)")
 	fs.Var(durationFlag(&f.Timeout), "timeout", "end a job after this TIME, such as 90s, 30m, 2h")
 	fs.BoolVar(&f.RetryTimeouts, "retry-timeouts", false, "try a job again that ran into its timeout")
+	fs.Var(failureFlag(&f.RetryOn), "retry-on", "try a job again only after failures that match the QUERY, such as 'exit=137 or cause=timeout'")
+	fs.Var(failureFlag(&f.NoRetryOn), "no-retry-on", "do not try a job again after failures that match the QUERY, such as 'exit<3'")
+	fs.Var(growthFlag(&f.TimeoutGrowth), "timeout-growth", "multiply a job's timeout by FACTOR after each failure")
+	fs.Var(growthFlag(&f.MemGrowth), "mem-growth", "multiply a job's mem= by FACTOR after each failure, up to what the largest host has")
+	fs.IntVar(&f.MaxPostpone, "max-postpone", 100, "a job that exits with 75 is run again later, at most N times, without using up a try; 0: 75 is a failure")
 	fs.Var(newChoice(&f.OnLost, "requeue", "wait"), "on-lost", "jobs of a host given up as lost: requeue, or wait for the host")
 	fs.BoolVar(&f.Speculate, "speculate", false, "run jobs on a second host too when slots are free: the first success counts")
 	f.Copies = 2
@@ -152,6 +157,11 @@ type options struct {
 	Timeout           time.Duration
 	RetryTimeouts     bool
 	OnLost            string
+	RetryOn           string // queries over the outcomes of attempts; "": see retry
+	NoRetryOn         string
+	TimeoutGrowth     float64
+	MemGrowth         float64
+	MaxPostpone       int
 	Speculate         bool
 	Copies            int
 	KeepChildren      bool
@@ -182,6 +192,9 @@ func (o *options) setSlots(list []*hosts.Host) {
 
 // check refuses texts that no shell can take.
 func (o *options) check() error {
+	if o.MaxPostpone < 0 {
+		return exit.Usagef("--max-postpone %d is negative; 0 makes exit code 75 a failure as any other", o.MaxPostpone)
+	}
 	for flag, text := range map[string]string{"--setup": o.Setup, "--cwd": o.Cwd, "--shell": o.Shell} {
 		if strings.ContainsRune(text, 0) {
 			return exit.Usagef("%s contains a NUL byte", flag)
