@@ -3,6 +3,7 @@ package tui
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
@@ -32,7 +33,7 @@ func (m *model) jobKeys() []binding {
 // withoutHints takes keys out of the footer that can only say that nobody dispatches the run.
 func (m *model) withoutHints(keys []binding, shown ...string) []binding {
 	for i := range keys {
-		if m.over() && has(shown, keys[i].show) {
+		if m.over() && slices.Contains(shown, keys[i].show) {
 			keys[i].word = ""
 		}
 	}
@@ -96,7 +97,7 @@ func (m *model) dispatched(what string) bool {
 // single is the row of a target that is one job, when it is known.
 func (m *model) single(which jobs.Ranges) (runview.Row, bool) {
 	r, ok := m.job()
-	return r, ok && equal(which, jobs.One(r.ID))
+	return r, ok && slices.Equal(which, jobs.One(r.ID))
 }
 
 func (m *model) cancelSelected() tea.Cmd { return m.cancelJobs(m.targets()) }
@@ -226,7 +227,7 @@ func (m *model) takeBack() tea.Cmd {
 func (m *model) acted(a runview.Action) {
 	switch a.Do {
 	case runview.Cancel, runview.Requeue, runview.Edit:
-		if equal(a.Jobs, m.jobs.sel.which) {
+		if slices.Equal(a.Jobs, m.jobs.sel.which) {
 			m.jobs.sel.set(nil)
 		}
 	}
@@ -244,7 +245,7 @@ func (m *model) editCurrent() tea.Cmd {
 	if m.slid() {
 		return nil
 	}
-	if m.jobs.sel.n > 0 && !equal(m.jobs.sel.which, jobs.One(r.ID)) {
+	if m.jobs.sel.n > 0 && !slices.Equal(m.jobs.sel.which, jobs.One(r.ID)) {
 		m.complain("only one job can be edited at a time: esc clears the selection")
 		return nil
 	}

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -64,7 +65,7 @@ func same(t *testing.T, src *fakeSource, want ...runview.Action) {
 	}
 	for i, w := range want {
 		g := got[i]
-		if g.Do != w.Do || !equal(g.Jobs, w.Jobs) || g.Host != w.Host || g.Number != w.Number || g.Relative != w.Relative {
+		if g.Do != w.Do || !slices.Equal(g.Jobs, w.Jobs) || g.Host != w.Host || g.Number != w.Number || g.Relative != w.Relative {
 			t.Errorf("done: %+v, not %+v", g, w)
 		}
 		if (g.Edit == nil) != (w.Edit == nil) || w.Edit != nil && g.Edit.Command != w.Edit.Command {
@@ -103,7 +104,7 @@ func TestKeysOnAJob(t *testing.T) {
 		{"cancel queued: at once", aQueued, queued, "c", one(runview.Cancel, aQueued), "undo 10s"},
 		{"cancel queued by its row, running by now: asks", aQueued, running, "c", nil, "Cancel job 50137?"},
 		{"cancel retrying", aRetry, queued, "c", one(runview.Cancel, aRetry), ""},
-		{"cancel running asks", aRunning, running, "c", nil, "1 running, 1 h 12 of run time lost"},
+		{"cancel running asks", aRunning, running, "c", nil, "1 running, 1h12 of run time lost"},
 		{"cancel running, y", aRunning, running, "c y", one(runview.Cancel, aRunning), ""},
 		{"cancel running, n", aRunning, running, "c n", nil, "nothing was done"},
 		{"cancel running, enter", aRunning, running, "c enter", nil, "nothing was done"},
@@ -163,7 +164,7 @@ func TestCancelOfASelection(t *testing.T) {
 		did    bool
 		shows  []string
 	}{
-		{"loss", which, runview.Weight{Running: 3, Queued: 2, Over: 1, Lost: 14*time.Hour + 32*time.Minute}, "c", false, []string{"Cancel 5 jobs?", "3 running, 14 h 32 of run time lost", "2 queued", "1 over already"}},
+		{"loss", which, runview.Weight{Running: 3, Queued: 2, Over: 1, Lost: 14*time.Hour + 32*time.Minute}, "c", false, []string{"Cancel 5 jobs?", "3 running, 14h32 of run time lost", "2 queued", "1 over already"}},
 		{"handed over", which, runview.Weight{Handed: 2}, "c", false, []string{"Cancel 2 jobs?", "nothing running is touched; 2 handed over, not known to have started"}},
 		{"nothing running", which, runview.Weight{Queued: 2}, "c", false, []string{"nothing running is touched"}},
 		{"y", which, runview.Weight{Queued: 2}, "c y", true, nil},

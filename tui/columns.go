@@ -206,22 +206,13 @@ func (s *seen) look(m *model, rows []runview.Row) {
 		s.priority = s.priority || r.Priority != 0
 		s.cpu, s.memory = s.cpu || r.CPU > 0, s.memory || r.MaxRSS > 0
 		for _, p := range r.Params {
-			if len(s.params) < maxParams && !has(s.params, p.Name) {
+			if len(s.params) < maxParams && !slices.Contains(s.params, p.Name) {
 				s.params = append(s.params, p.Name)
 			}
 			title := r.Title[:min(len(r.Title), maxShown)]
 			s.untold = s.untold || !strings.Contains(title, p.Name+"="+p.Value)
 		}
 	}
-}
-
-func has(words []string, w string) bool {
-	for _, x := range words {
-		if x == w {
-			return true
-		}
-	}
-	return false
 }
 
 // heading is the line over the rows. The column that orders them has an arrow.
@@ -374,6 +365,14 @@ func (l *cursorLine) drawn(s string, style *ink, rest string) {
 }
 
 func (l *cursorLine) String() string { return l.b.String() }
+
+// underCursor is a line of texts alone, with the cursor if that is here.
+func (m *model) underCursor(text string, here, focused bool, w int) string {
+	if here && focused {
+		return styleHere.Render(m.fit(m.g.cursor+plainText(text), w))
+	}
+	return mark(here, m.g.cursor) + text
+}
 
 // isDrawn says that a text begins with a bar.
 func (m *model) isDrawn(s string) bool {

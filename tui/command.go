@@ -3,6 +3,7 @@ package tui
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
@@ -51,7 +52,7 @@ func (m *model) command(line string) (tea.Cmd, error) {
 
 func findCommand(name string) *command {
 	for i := range commands {
-		if c := &commands[i]; c.name == name || has(c.alias, name) {
+		if c := &commands[i]; c.name == name || slices.Contains(c.alias, name) {
 			return c
 		}
 	}
@@ -126,7 +127,7 @@ func (m *model) hostNamed(name string) error {
 	switch {
 	case name == "":
 		return errors.New("which host? " + some(known, 20))
-	case has(known, name):
+	case slices.Contains(known, name):
 		return nil
 	}
 	return query.Unknown("host", name, known)

@@ -117,13 +117,13 @@ func (p *detailPane) text(m *model, w int) []string {
 		whole("name", d.Row.Title)
 	}
 	whole("command", d.Command)
-	clean("params", paramText(d.Row.Params))
+	clean("params", joined(d.Row.Params, "  ", func(p jobs.Param) string { return p.Name + "=" + p.Value }))
 	add("state", m.stateLine(&d.Row))
 	add("asks for", m.clean(needs(d)))
 	add("limits", m.clean(m.limits(d)))
 	clean("setup", d.Setup)
-	clean("env", envText(d.Env))
-	clean("after", afterText(d.After))
+	clean("env", joined(d.Env, "  ", func(e jobs.EnvVar) string { return e.Name + "=" + e.Value }))
+	clean("after", joined(d.After, " ", func(id jobs.ID) string { return itoa(int(id)) }))
 	clean("in", d.Cwd)
 	if d.File != "" {
 		clean("from", fmt.Sprintf("%s:%d", d.File, d.Line))
@@ -196,33 +196,18 @@ func (m *model) limits(d *runview.Detail) string {
 		s = append(s, "deadline "+m.moment(d.Deadline))
 	}
 	if d.Estimate > 0 {
-		s = append(s, "expected to take "+about(d.Estimate))
+		s = append(s, "expected to take "+span(d.Estimate))
 	}
 	return strings.Join(s, ", ")
 }
 
-func paramText(params []jobs.Param) string {
-	var s []string
-	for _, p := range params {
-		s = append(s, p.Name+"="+p.Value)
+// joined writes each of a list.
+func joined[T any](list []T, between string, text func(T) string) string {
+	s := make([]string, len(list))
+	for i, x := range list {
+		s[i] = text(x)
 	}
-	return strings.Join(s, "  ")
-}
-
-func envText(env []jobs.EnvVar) string {
-	var s []string
-	for _, e := range env {
-		s = append(s, e.Name+"="+e.Value)
-	}
-	return strings.Join(s, "  ")
-}
-
-func afterText(ids []jobs.ID) string {
-	var s []string
-	for _, id := range ids {
-		s = append(s, fmt.Sprint(id))
-	}
-	return strings.Join(s, " ")
+	return strings.Join(s, between)
 }
 
 // clip cuts a text that is looked at only in part.
@@ -231,14 +216,6 @@ func clip(s string, n int) string {
 		return s
 	}
 	return s[:n]
-}
-
-// about writes how long something takes, of less than a minute more exactly than span.
-func about(d time.Duration) string {
-	if d < 10*time.Second {
-		return delay(d)
-	}
-	return span(d)
 }
 
 // attempt are the lines of one execution.

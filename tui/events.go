@@ -193,14 +193,7 @@ func (p *eventsPane) draw(m *model, w, h int, focused bool) []string {
 	p.row = at - top
 	var out []string
 	for i := top; i < min(len(e.Lines), top+h); i++ {
-		line := m.eventLine(&e.Lines[i], w-1)
-		switch {
-		case i == at && focused:
-			line = styleHere.Render(m.fit(m.g.cursor+plainText(line), w))
-		default:
-			line = " " + line
-		}
-		out = append(out, line)
+		out = append(out, m.underCursor(m.eventLine(&e.Lines[i], w-1), i == at && focused, focused, w))
 	}
 	return out
 }

@@ -118,16 +118,7 @@ func (p *failedPane) draw(m *model, w, h int, focused bool) []string {
 	p.top = window(p.top, at, len(lines), p.h)
 	out := []string{styleFaint.Render(m.fit(fmt.Sprintf("   %8s  %-12s %s", "JOBS", "CAUSE", "LAST LINE OF STDERR"), w))}
 	for i := p.top; i < min(len(lines), p.top+p.h); i++ {
-		text := p.text(m, lines[i], w-1)
-		switch {
-		case i == at && focused:
-			text = styleHere.Render(m.fit(m.g.cursor+plainText(text), w))
-		case i == at:
-			text = m.g.cursor + text
-		default:
-			text = " " + text
-		}
-		out = append(out, text)
+		out = append(out, m.underCursor(p.text(m, lines[i], w-1), i == at, focused, w))
 	}
 	return out
 }

@@ -44,7 +44,8 @@ func (m *model) messageRows() []string {
 		if m.message.bad {
 			text, style = m.g.warn+" "+text, styleBad
 		}
-		rows := m.inRows(text, m.w-2-width(undo))
+		w := m.w - 2 - width(undo)
+		rows := m.atMost(m.wrap(text, w), m.mostRows(), w)
 		for i, r := range rows {
 			rows[i] = m.sides(" "+style.Render(r), undo, m.w)
 			undo = ""
@@ -60,11 +61,9 @@ func (m *model) messageRows() []string {
 	return []string{m.sides("", undo, m.w)}
 }
 
-// inRows breaks a text into as many rows as a message may have; the last is cut where
-// that is not enough.
-func (m *model) inRows(text string, w int) []string {
-	rows := m.wrap(text, w)
-	if n := m.mostRows(); len(rows) > n {
+// atMost are n rows of a text at most; the last is cut where that is not enough.
+func (m *model) atMost(rows []string, n, w int) []string {
+	if len(rows) > n {
 		rows[n-1] = m.cut(strings.Join(rows[n-1:], " "), w)
 		rows = rows[:n]
 	}

@@ -365,11 +365,7 @@ func (m *model) banner() []string {
 		indent := 1 + width(words[i]) + 1
 		left := most - len(rows) - (len(said) - i - 1)
 		lines := m.wrap(texts[i], max(10, m.w-indent-1))
-		if left = max(1, left); len(lines) > left {
-			lines[left-1] = m.cut(strings.Join(lines[left-1:], " "), max(1, m.w-indent-1))
-			lines = lines[:left]
-		}
-		for k, l := range lines {
+		for k, l := range m.atMost(lines, max(1, left), max(1, m.w-indent-1)) {
 			if k == 0 {
 				rows = append(rows, " "+words[i]+" "+l)
 			} else {

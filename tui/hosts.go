@@ -57,14 +57,13 @@ func (p *hostsPane) order(m *model) []int {
 	if m.pic == nil {
 		return nil
 	}
-	var order []int
+	hosts := m.pic.Hosts
+	order := make([]int, len(hosts))
+	for i := range order {
+		order[i] = i
+	}
 	if p.trouble {
-		order = byTrouble(m.pic.Hosts)
-	} else {
-		order = make([]int, len(m.pic.Hosts))
-		for i := range order {
-			order[i] = i
-		}
+		slices.SortStableFunc(order, func(a, b int) int { return worry(&hosts[b]) - worry(&hosts[a]) })
 	}
 	fits, err := m.hostFilter(p.filter)
 	if err != nil { // the filter is still being typed
@@ -330,7 +329,9 @@ func (m *model) hostFilter(text string) (func(*live.Host) bool, error) {
 	}
 	return query.Compile(q, query.Lookup[*live.Host](hostField), func(word string) func(*live.Host) bool {
 		has := query.Contains(word)
-		return func(h *live.Host) bool { return has(h.Name) || has(hostWord(h)) || has(m.clean(h.Reason)) }
+		return func(h *live.Host) bool {
+			return has(h.Name) || has(hostWord(h)) || has(m.clean(h.Reason))
+		}
 	})
 }
 

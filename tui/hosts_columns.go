@@ -497,13 +497,3 @@ func lastDigits(s string, n int) string {
 	}
 	return s[i:]
 }
-
-// byTrouble are the hosts' positions, those that want to be looked at first.
-func byTrouble(hosts []live.Host) []int {
-	order := make([]int, len(hosts))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return worry(&hosts[b]) - worry(&hosts[a]) })
-	return order
-}

@@ -3,7 +3,6 @@ package tui
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -351,42 +350,34 @@ type selection struct {
 	n     int // how many
 }
 
-// find returns the place of the first range that ends at id or later.
-func (s *selection) find(id jobs.ID) int {
-	i, _ := slices.BinarySearchFunc(s.which, id, func(r jobs.Range, id jobs.ID) int { return int(r.Last) - int(id) })
-	return i
-}
-
-func (s *selection) has(id jobs.ID) bool {
-	i := s.find(id)
-	return i < len(s.which) && s.which[i].First <= id
-}
+func (s *selection) has(id jobs.ID) bool { return s.which.Has(id) }
 
 // toggle takes a job in, or out.
 func (s *selection) toggle(id jobs.ID) {
-	i := s.find(id)
-	if i == len(s.which) || s.which[i].First > id {
+	if !s.has(id) {
 		s.add(jobs.One(id))
 		return
 	}
-	r := s.which[i]
-	var rest []jobs.Range
-	if r.First < id {
-		rest = append(rest, jobs.Range{First: r.First, Last: id - 1})
+	var rest jobs.Ranges // a new slice: an action may hold the old one
+	for _, r := range s.which {
+		if id < r.First || id > r.Last {
+			rest = append(rest, r)
+			continue
+		}
+		if r.First < id {
+			rest = append(rest, jobs.Range{First: r.First, Last: id - 1})
+		}
+		if r.Last > id {
+			rest = append(rest, jobs.Range{First: id + 1, Last: r.Last})
+		}
 	}
-	if r.Last > id {
-		rest = append(rest, jobs.Range{First: id + 1, Last: r.Last})
-	}
-	s.set(slices.Concat(s.which[:i], rest, s.which[i+1:])) // a new slice: an action may hold the old one
+	s.set(rest)
 }
 
 // add takes more jobs in.
 func (s *selection) add(more jobs.Ranges) { s.set(jobs.Union(s.which, more)) }
 
 func (s *selection) set(which jobs.Ranges) { s.which, s.n = which, which.Count() }
-
-// equal says whether two lists are the same jobs.
-func equal(a, b jobs.Ranges) bool { return slices.Equal(a, b) }
 
 // slipTime is how long a person has to see that the cursor has gone to another job by
 // itself. A key that was meant for the job before does nothing to the one that is there

@@ -205,13 +205,7 @@ func (m *model) turn(by int) tea.Cmd {
 			at = i
 		}
 	}
-	next := m.placed[(at+by+len(m.placed))%len(m.placed)].pane
-	m.onExtra = next == m.below()
-	for t, p := range m.panes {
-		if p == next {
-			m.side = tab(t)
-		}
-	}
+	m.focusOn(m.placed[(at+by+len(m.placed))%len(m.placed)].pane)
 	return nil
 }
 

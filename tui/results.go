@@ -235,7 +235,7 @@ func (p *resultsPane) orders() []string {
 	}
 	for _, c := range p.table.Columns {
 		plain := strings.TrimPrefix(c.Name, "dcs.")
-		if c.Role != runview.Fact || has([]string{"state", "time", "elapsed_seconds", "cpu_seconds", "max_rss_bytes", "host"}, plain) {
+		if c.Role != runview.Fact || slices.Contains([]string{"state", "time", "elapsed_seconds", "cpu_seconds", "max_rss_bytes", "host"}, plain) {
 			names = append(names, c.Name)
 		}
 	}

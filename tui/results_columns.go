@@ -30,7 +30,7 @@ func (p *resultsPane) columns(m *model, w int) []column {
 		name.rank = 8
 	}
 	all = p.choices.columns(append(all, name))
-	for fixed = 0; fixed < len(all) && has([]string{"ID", "BEST", "STATE"}, all[fixed].head); {
+	for fixed = 0; fixed < len(all) && slices.Contains([]string{"ID", "BEST", "STATE"}, all[fixed].head); {
 		fixed++
 	}
 	if p.tabular {

@@ -45,7 +45,7 @@ func (p *resultsPane) defaultGroup() []string {
 	repeats := -1
 	for _, c := range p.table.Columns {
 		if c.Vary {
-			if has(seeds, strings.ToLower(c.Name)) {
+			if slices.Contains(seeds, strings.ToLower(c.Name)) {
 				repeats = len(by)
 			}
 			by = append(by, c.Name)
@@ -260,7 +260,7 @@ func (p *resultsPane) only(m *model, names, values []string) tea.Cmd {
 		}
 	}
 	for i, name := range names {
-		known := has(p.named(runview.Param), name) || has(p.named(runview.Figure), name) || has(filterableFacts, name)
+		known := slices.Contains(p.named(runview.Param), name) || slices.Contains(p.named(runview.Figure), name) || slices.Contains(filterableFacts, name)
 		value := at(values, i)
 		if !known || i >= len(values) || strings.ContainsAny(name, " ]") || strings.ContainsFunc(name+value, unicode.IsControl) {
 			m.complain("a filter cannot say " + m.clean(name) + "=" + m.clean(value) + "; / narrows the jobs down")
@@ -398,7 +398,7 @@ func (p *resultsPane) commandPivot(_ *model, arg string) error {
 func (p *resultsPane) known(names ...string) error {
 	have := p.columnNames()
 	for _, n := range names {
-		if len(have) > 0 && !has(have, n) && !has(have, strings.Trim(n, "[]")) && n != "elapsed_seconds" {
+		if len(have) > 0 && !slices.Contains(have, n) && !slices.Contains(have, strings.Trim(n, "[]")) && n != "elapsed_seconds" {
 			return query.Unknown("column", n, have)
 		}
 	}
@@ -417,7 +417,7 @@ func cutLast(s string) (before, after string, found bool) {
 func (p *resultsPane) commandSort(name string, desc bool) error {
 	if p.groups.on {
 		have := p.groupOrders()
-		if !has(have, name) && !has(have, name+"_mean") {
+		if !slices.Contains(have, name) && !slices.Contains(have, name+"_mean") {
 			return query.Unknown("column", name, have[1:])
 		}
 		p.groups.sort, p.groups.reverse = name, desc

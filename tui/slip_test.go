@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -51,7 +52,7 @@ func TestKeysDoNothingWhereTheCursorSlid(t *testing.T) {
 		}
 		do(t, m, c.key)
 		did := src.done()
-		if len(did) != 1 || did[0].Do != c.does.Do || did[0].Host != c.does.Host || !equal(did[0].Jobs, c.does.Jobs) || did[0].Number != c.does.Number {
+		if len(did) != 1 || did[0].Do != c.does.Do || did[0].Host != c.does.Host || !slices.Equal(did[0].Jobs, c.does.Jobs) || did[0].Number != c.does.Number {
 			t.Errorf("%s: the second key did %+v, not %+v; it says %q", c.name, did, c.does, m.message.text)
 		}
 	}

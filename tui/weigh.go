@@ -118,11 +118,11 @@ func (m *model) weigh(which jobs.Ranges, then func(*model, runview.Weight) tea.C
 	})
 }
 
-// loss says what ending jobs would cost: "3 running, 14 h 32 of run time lost; 5 queued".
+// loss says what ending jobs would cost: "3 running, 14h32 of run time lost; 5 queued".
 func loss(w runview.Weight) string {
 	s := "nothing running is touched"
 	if w.Running > 0 {
-		s = fmt.Sprintf("%s running, %s of run time lost", thousands(w.Running), cpuTime(w.Lost))
+		s = fmt.Sprintf("%s running, %s of run time lost", thousands(w.Running), span(w.Lost))
 	}
 	if w.Handed > 0 {
 		s += "; " + thousands(w.Handed) + " handed over, not known to have started"
@@ -134,17 +134,6 @@ func loss(w runview.Weight) string {
 		s += "; " + thousands(w.Over) + " over already, which stay as they are"
 	}
 	return s
-}
-
-// cpuTime writes a sum of run times: 14 h 32, 12 min, 40 s.
-func cpuTime(d time.Duration) string {
-	switch {
-	case d >= time.Hour:
-		return fmt.Sprintf("%s h %02d", thousands(int(d/time.Hour)), d%time.Hour/time.Minute)
-	case d >= time.Minute:
-		return fmt.Sprintf("%d min", d/time.Minute)
-	}
-	return fmt.Sprintf("%d s", max(0, d)/time.Second)
 }
 
 // detail asks for the details of a job and goes on with them.
