@@ -48,32 +48,36 @@ func (c *Core) endText(in *instance) string {
 	return allocationEnds + " in " + short(max(0, in.ends-c.now.Mono))
 }
 
-// vacate stops, in the last moments of an allocation, what runs there: it is queued again
-// without charging a try, and the end is known before the batch system kills it.
+// vacate asks back what waits on an allocation and would not end before it does. In the last
+// moments it stops what runs there: it is queued again without charging a try, and the end
+// is known before the batch system kills it.
 func (c *Core) vacate(in *instance) {
-	if !c.isOver(in) {
+	if in.ends == 0 {
 		return
 	}
 	for _, h := range in.hosts {
-		h.reserved = nil
-		h.withdrawAll()
-		c.endAttempts(h, allocationEnds)
+		if h.open > 0 && c.isOver(in) {
+			c.endAttempts(h, allocationEnds)
+		}
+		for f := h.head; f != nil; f = f.next {
+			if f.waiting() && !c.hasTimeFor(h, c.lastsStep(c.table.Job(f.id.Job).Spec)) {
+				h.withdraw(f)
+			}
+		}
 	}
 }
 
-// hasTimeFor reports whether a job of the class would end before the host's allocation does.
-func (c *Core) hasTimeFor(h *host, cl *class) bool {
+// hasTimeFor reports whether a job that lasts so long would end before the host's allocation
+// does. 0: it is not known how long; then the margin counts.
+func (c *Core) hasTimeFor(h *host, lasts time.Duration) bool {
 	in := h.inst
-	return in == nil || in.ends == 0 || c.now.Mono+cl.lasts(in.p.spec)+lastMoments <= in.ends
-}
-
-// lasts returns how long a job of the class may run in an allocation: as long as its timeout
-// or its estimate says, and otherwise the margin.
-func (cl *class) lasts(p *hosts.Provider) time.Duration {
-	if cl.key.lasts == 0 && p.Slurm != nil {
-		return p.Slurm.Margin
+	if in == nil || in.ends == 0 {
+		return true
 	}
-	return cl.key.lasts
+	if s := in.p.spec.Slurm; lasts == 0 && s != nil {
+		lasts = s.Margin
+	}
+	return c.now.Mono+lasts+lastMoments <= in.ends
 }
 
 // neverEnds says that a job of the class is longer than the provider's allocations; "": it is not.

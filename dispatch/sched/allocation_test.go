@@ -205,3 +205,31 @@ func TestLongerThanAllocations(t *testing.T) {
 	s.wantState(2, jobs.Failed)
 	contains(t, "reason", s.job(2).Reason, "does not fit into the allocations of provider cloud (time = ")
 }
+
+// X3: what was handed to an allocation ahead of need, and would not end before it does, is
+// asked back.
+func TestNothingWaitsIntoTheEnd(t *testing.T) {
+	s := allocated(t, slices.Repeat([]*jobs.Options{jobs.NoOptions}, 40)...)
+	for _, node := range []string{"n1", "n2"} { // jobs are short, so that more are handed out than there are slots
+		s.started("dcs-r-1."+node, map[string]string{"n1": "1.1 2.1", "n2": "3.1 4.1"}[node])
+	}
+	for _, id := range []string{"1.1", "2.1"} {
+		s.ended("dcs-r-1.n1", id, jobs.Outcome{Started: 1, Ended: 1 + jobs.Stamp(10*time.Millisecond)})
+	}
+	s.wait(time.Second, "dcs-r-1.n1", "dcs-r-1.n2")
+	waiting := 0
+	for _, f := range s.c.flights {
+		if f.waiting() {
+			waiting++
+		}
+	}
+	if waiting == 0 {
+		t.Fatal("nothing was handed out ahead of need")
+	}
+	s.allocation(time.Minute)
+	for _, f := range s.c.flights {
+		if f.waiting() {
+			t.Errorf("%s still waits there", f.id)
+		}
+	}
+}

@@ -177,7 +177,7 @@ func weight(h *host) float64 {
 
 // mayGo says whether the class may be given to the host, room aside.
 func (c *Core) mayGo(h *host, cl *class, picky bool) bool {
-	return h.takes() && cl.fits[h.idx] && c.hasTimeFor(h, cl) && !c.keptFrom(h, cl) &&
+	return h.takes() && cl.fits[h.idx] && c.hasTimeFor(h, cl.key.lasts) && !c.keptFrom(h, cl) &&
 		!(picky && cl.avoid[h.idx]) && !(h.rest.onTrial() && h.open > 0)
 }
 

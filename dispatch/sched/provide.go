@@ -643,7 +643,7 @@ func (c *Core) canRunNow(cl *class) bool {
 		c.fit(cl)
 	}
 	for _, h := range c.hosts {
-		if cl.fits[h.idx] && h.takes() && c.hasTimeFor(h, cl) {
+		if cl.fits[h.idx] && h.takes() && c.hasTimeFor(h, cl.key.lasts) {
 			return true
 		}
 	}

@@ -150,7 +150,7 @@ func (c *Core) whyReady(id jobs.ID, j *jobs.Job) string {
 			mem++
 		} else if h.free() >= k.slots {
 			switch {
-			case !c.hasTimeFor(h, cl):
+			case !c.hasTimeFor(h, cl.key.lasts):
 				ends = h
 			case c.keptFrom(h, cl):
 				kept = h
@@ -186,7 +186,7 @@ func (c *Core) whyReady(id jobs.ID, j *jobs.Job) string {
 		return fmt.Sprintf("free slots of %s are kept for job %d, which needs %d at once", kept.spec.Name, id, kept.reserved.key.slots)
 	case ends != nil && cl.key.lasts == 0:
 		return fmt.Sprintf("without a timeout or an estimate it is not started in the last %s of an allocation; that of %s ends in %s",
-			short(cl.lasts(ends.inst.p.spec)), ends.spec.Name, short(ends.inst.ends-c.now.Mono))
+			short(ends.inst.p.spec.Slurm.Margin), ends.spec.Name, short(ends.inst.ends-c.now.Mono))
 	case ends != nil:
 		return fmt.Sprintf("it may take %s, and the allocation of %s ends in %s", short(cl.key.lasts), ends.spec.Name, short(ends.inst.ends-c.now.Mono))
 	case trial != nil:

@@ -28,6 +28,7 @@ type cloud struct {
 type instance struct {
 	h    *host
 	spec *hosts.Host
+	ends time.Duration // its allocation; 0: it has no end
 }
 
 const never = time.Duration(math.MaxInt64)
@@ -42,6 +43,9 @@ func (w *World) drawCloud() {
 	}
 	p := &hosts.Provider{Name: "cloud", Max: 1 + w.tape.Draw(4), Startup: w.between(5*time.Second, time.Minute), Idle: w.between(20*time.Second, 2*time.Minute),
 		Host: hosts.Host{Link: "ssh", Slots: hosts.SlotRule{Fixed: 1 + w.tape.Draw(3)}, Tags: []string{"big"}, GPUs: w.tape.Draw(2)}}
+	if p.Idle < time.Minute { // each instance is an allocation, which has an end
+		p.Slurm = &hosts.Slurm{Nodes: 1, Time: 4*p.Startup + 2*p.Idle, Margin: p.Startup}
+	}
 	w.cfg.Providers, w.cfg.InstancePrefix = []*hosts.Provider{p}, instancePrefix
 	w.cloud = &cloud{spec: p, instances: map[string]*instance{}, late: map[string]bool{}, fetched: map[jobs.AttemptID]bool{}}
 }
@@ -105,7 +109,16 @@ func (w *World) create(name string) {
 		h.deaf = never
 	}
 	w.logf("the instance %s exists", name)
-	w.cloud.instances[name] = &instance{h, &spec}
+	in := &instance{h: h, spec: &spec}
+	w.cloud.instances[name] = in
+	if most := w.cloud.spec.MaxTime(); most > 0 {
+		in.ends = w.now + most
+		w.after(most, func() {
+			if w.cloud.instances[name] == in {
+				w.destroy(name)
+			}
+		})
+	}
 }
 
 // destroy ends an instance and everything on it.
@@ -148,7 +161,7 @@ func breakCommands(w *World) bool {
 // that has just begun to go.
 func (l *life) list(provider string) sched.Event {
 	w := l.w
-	ev := sched.InstancesListed{Provider: provider}
+	ev := sched.InstancesListed{Provider: provider, Left: map[string]time.Duration{}}
 	if w.now < w.cloud.broken || w.noise(10) {
 		ev.Err = "exit status 1"
 		return ev
@@ -157,6 +170,9 @@ func (l *life) list(provider string) sched.Event {
 		if w.cloud.instances[h.name] != nil && !slices.Contains(ev.Names, h.name) {
 			ev.Names = append(ev.Names, h.name)
 			l.sights[h.name] = w.cloud.instances[h.name].spec
+			if ends := w.cloud.instances[h.name].ends; ends > 0 {
+				ev.Left[h.name] = ends - w.now
+			}
 		}
 	}
 	if len(ev.Names) > 0 && w.noise(15) {
