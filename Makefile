@@ -8,7 +8,7 @@ FIRST ?= 0
 FAULTS ?= 200
 SEED ?= 0
 
-.PHONY: build test short faults sweep lint sim wounds vuln fuzz fuzz-parsers bench screenshots man clean
+.PHONY: build test short faults sweep lint lines sim wounds vuln fuzz fuzz-parsers bench screenshots man clean
 
 build: ## the static program, ./dcs-tui
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o dcs-tui .
@@ -33,6 +33,9 @@ lint: ## gofmt, go vet, staticcheck
 	@test -z "$$(gofmt -l .)" || { echo "not gofmt-ed:"; gofmt -l .; exit 1; }
 	go vet ./...
 	go run $(STATICCHECK) ./...
+
+lines: ## lines of each package, with and without tests, and the totals
+	@scripts/lines
 
 sim: ## simulate worlds with about 50 faults each, and a fifth as many whose journals end early: make sim SEEDS=100000 FIRST=1
 	go test ./dispatch/sim -run 'TestSeeds|TestCuts' -v -timeout 0 -seeds $(SEEDS) -first $(FIRST)

@@ -284,8 +284,23 @@ type second struct{}
 // Init begins to look.
 func (m *model) Init() tea.Cmd { return tea.Batch(m.look.next, m.tick()) }
 
+// Clocks move a second after the last frame. After a picture the next one may come in time
+// to move them.
+const (
+	clockInterval = time.Second
+	pictureDelay  = 100 * time.Millisecond
+)
+
 func (m *model) tick() tea.Cmd {
-	return tea.Tick(time.Second, func(time.Time) tea.Msg { return second{} })
+	return tea.Tick(m.untilSecond(), func(time.Time) tea.Msg { return second{} })
+}
+
+// untilSecond returns how long after a second the next one is due.
+func (m *model) untilSecond() time.Duration {
+	if ago := m.now().Sub(m.drawnAt); ago >= 0 && ago < clockInterval {
+		return clockInterval + pictureDelay - ago
+	}
+	return clockInterval
 }
 
 // Update takes one message. Whatever it was, the looker then knows what the screen
@@ -305,7 +320,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 func (m *model) news(msg tea.Msg) bool {
 	switch msg := msg.(type) {
 	case second:
-		return m.now().Sub(m.drawnAt) >= minInterval // else all clocks have just been moved
+		return m.now().Sub(m.drawnAt) >= clockInterval // else all clocks have just been moved
 	case looked:
 		return !msg.same
 	case readDue:

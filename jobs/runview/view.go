@@ -102,6 +102,7 @@ var _ Source = (*View)(nil)
 
 const (
 	pollInterval = time.Second            // between reads of the run directory
+	readInterval = 200 * time.Millisecond // at least, between reads of the journal
 	wakeInterval = 100 * time.Millisecond // at least, between versions
 	hungAfter    = 5 * time.Second        // a read that takes longer is a problem
 )
@@ -197,12 +198,18 @@ func (v *View) follow() {
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	for first, full := true, true; ; first = false {
+		began := time.Now()
 		v.poll(full)
 		if first {
 			close(v.ready)
 			debug.FreeOSMemory() // reading everything takes much more than keeping it
 		}
 		full = false
+		select { // while many jobs end, their records are read together
+		case <-v.ctx.Done():
+			return
+		case <-time.After(readInterval - time.Since(began)):
+		}
 		select {
 		case <-v.ctx.Done():
 			return
