@@ -263,7 +263,8 @@ func (p paged) apply(m *model) tea.Cmd {
 	if strings.TrimSpace(pager) == "" {
 		pager = "less -R"
 	}
-	c := exec.Command("/bin/sh", "-c", pager+` "$1"`, "sh", p.path) // the path is a word of its own, whatever it holds
+	// The path is a word of its own, whatever it holds. ctrl+c is the pager's: the shell waits on.
+	c := exec.Command("/bin/sh", "-c", "trap : INT QUIT; "+pager+` "$1"`, "sh", p.path)
 	if c.Env = os.Environ(); os.Getenv("LESS") == "" {
 		c.Env = append(c.Env, "LESS=-R")
 	}

@@ -96,7 +96,7 @@ func TestOutputInThePager(t *testing.T) {
 	m := newScreen(t, src, 80, 24)
 	press(t, m, "l")
 	l := lends(t, m, "E")
-	if l == nil || strings.Join(l.Args, "|") != `/bin/sh|-c|less -R "$1"|sh|`+file {
+	if l == nil || strings.Join(l.Args, "|") != `/bin/sh|-c|trap : INT QUIT; less -R "$1"|sh|`+file {
 		t.Fatalf("the pager is started as %q", l)
 	}
 	m.Update(returned{what: "the pager"})

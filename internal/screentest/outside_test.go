@@ -31,7 +31,9 @@ func TestOutsideTheScreen(t *testing.T) {
 	x.gone(`\[1 Jobs`)
 	x.until(`red alert`)
 	x.keys("C-c") // less stays, and so does the screen
-	x.keys("q")
+	x.keys("h")
+	x.until(`SUMMARY OF LESS COMMANDS`)
+	x.keys("q", "q")
 	x.until(`\[1 Jobs`)
 
 	x.press("Escape", `↵ detail`)
