@@ -31,6 +31,10 @@ func (c *Core) findInstances() {
 func (c *Core) allocated(in *instance, pending string, left time.Duration) {
 	if in.pending = pending; pending != "" {
 		in.waited = c.now.Mono
+		if pending != in.told && (in.told == "" || c.now.Mono-in.toldAt > pendingEvery) {
+			in.told, in.toldAt = pending, c.now.Mono
+			c.say(in.name, 0, "pending: %s", pending)
+		}
 	}
 	in.ends = 0
 	if left > 0 {
@@ -40,6 +44,10 @@ func (c *Core) allocated(in *instance, pending string, left time.Duration) {
 
 // isOver reports whether the allocation of an instance is over or is in its last moments.
 func (c *Core) isOver(in *instance) bool { return in.ends > 0 && c.now.Mono+lastMoments >= in.ends }
+
+// pendingEvery is how seldom it is told that the reason has changed for which an allocation
+// is pending.
+const pendingEvery = 5 * time.Minute
 
 const allocationEnds = "its allocation ends"
 

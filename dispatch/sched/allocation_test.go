@@ -193,6 +193,9 @@ func TestPendingAllocation(t *testing.T) {
 	if v := s.c.Hosts()[0]; v.State != Starting || !strings.HasPrefix(v.Reason, "pending: Resources, for 3 h") {
 		t.Errorf("shown as %s: %s", v.State, v.Reason)
 	}
+	if n := s.told("pending: Resources"); n != 1 {
+		t.Errorf("it is told %d times that it is pending, want once", n)
+	}
 	contains(t, "why", s.c.Why(s.now(), 1), "the allocation dcs-r-1 is pending: Resources")
 	if s.finish != nil {
 		t.Errorf("the run has given up: %+v", s.finish)

@@ -123,6 +123,8 @@ type instance struct {
 	outputs   map[string][]jobs.AttemptID // by host
 	hosts     []*host                     // that it is, as this step has found them
 	pending   string                      // why its allocation has not begun; "": it has
+	told      string                      // pending, as it was told last …
+	toldAt    time.Duration               // … and when
 	waited    time.Duration               // when it was pending last
 	ends      time.Duration               // its allocation; 0: no end is known
 	failures  int                         // commands about it that failed in a row
