@@ -71,6 +71,9 @@ func (r *reader) provider(def *draft, n int, values map[string]any) {
 	}
 	if p.Host.Link == "ssh" && own.addresses == nil {
 		addresses[0] = []string{"{name}"}
+		if p.Slurm != nil {
+			addresses[0] = []string{"{address}"}
+		}
 	}
 	p.Host.Addresses = addresses[0]
 	r.providers = append(r.providers, &p)

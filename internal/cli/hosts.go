@@ -57,8 +57,12 @@ func (a *app) hostsListCmd() *cobra.Command {
 				return err
 			}
 			for _, p := range inv.Providers {
+				what := jobs.Plural(p.Max, "instance")
+				if s := p.Slurm; s != nil {
+					what = fmt.Sprintf("%s of Slurm, %s for %s", jobs.Plural(p.Max, "allocation"), jobs.Plural(s.Nodes, "node"), results.HumanDuration(s.Time))
+				}
 				fmt.Fprintf(a.stdout, "provider %s: at most %s, each as %s, %s; startup about %s, terminated after %s without work\n", p.Name,
-					jobs.Plural(p.Max, "instance"), console.CleanLine(p.Host.Way()), console.CleanLine(p.Host.Limits()), results.HumanDuration(p.Startup), results.HumanDuration(p.Idle))
+					what, console.CleanLine(p.Host.Way()), console.CleanLine(p.Host.Limits()), results.HumanDuration(p.Startup), results.HumanDuration(p.Idle))
 			}
 			return nil
 		},
