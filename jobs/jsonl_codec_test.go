@@ -17,7 +17,7 @@ func fullSpec() *Spec {
 		Options: &Options{
 			Queue: "q", Priority: -3, Tries: 5, Timeout: 90*time.Second + 1, Estimate: 36 * time.Hour,
 			Deadline: time.Date(2026, 11, 20, 18, 0, 0, 5, time.UTC), Tags: []string{"a", "gpu"}, GPUs: 2,
-			MemBytes: 8 << 30, Slots: 4, After: []ID{3, 5}, Env: []EnvVar{{"A", "1\n2"}, {"B", ""}},
+			MemBytes: 8 << 30, Slots: 4, After: []ID{3, 5}, AfterOn: []Condition{AfterFailure, AfterEnd}, Env: []EnvVar{{"A", "1\n2"}, {"B", ""}},
 			Cwd: "/w d", Setup: "source ~/v/bin/activate", OnLost: OnLostWait, NoCopies: true, Hardness: []string{"10", "x"},
 			Send: []string{"a b\n", "c:d"}, Return: []string{"out/*"},
 			Share: 2, QueuePriority: new(-3), RetryDelay: new(3 * time.Second), Request: "20260314T150200.000000Z-abcdefgh",

@@ -52,6 +52,7 @@ func appendOptions(b []byte, o *Options) []byte {
 	number("mem", o.MemBytes)
 	number("slots", int64(o.Slots))
 	list("after", len(o.After), func(i int) { b = strconv.AppendInt(b, int64(o.After[i]), 10) })
+	list("after_on", len(o.AfterOn), func(i int) { b = strconv.AppendInt(b, int64(o.AfterOn[i]), 10) })
 	if len(o.Env) > 0 {
 		key("env")
 		b = appendPairs(b, len(o.Env), func(i int) (string, string) { return o.Env[i].Name, o.Env[i].Value })
@@ -151,6 +152,16 @@ func (d *specDecoder) decodeOptions() (*Options, error) {
 		err = d.list(func() error {
 			n, err := d.integer()
 			o.After = append(o.After, ID(n))
+			return err
+		})
+	}
+	if key("after_on") {
+		err = d.list(func() error {
+			n, err := d.integer()
+			if err == nil && (n < 0 || n > int64(AfterFailure)) {
+				err = fmt.Errorf("after_on %d is none of the conditions", n)
+			}
+			o.AfterOn = append(o.AfterOn, Condition(n))
 			return err
 		})
 	}

@@ -63,7 +63,7 @@ func (s *Spec) OptionTexts() (list []OptionText) {
 		add("mem", FormatSize(s.MemBytes))
 	}
 	add("slots", s.Slots)
-	add("after", strings.ReplaceAll(strings.Trim(fmt.Sprint(s.After), "[]"), " ", ","))
+	add("after", s.AfterText())
 	for _, e := range s.Env {
 		add("env."+e.Name, e.Value)
 	}

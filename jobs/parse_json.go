@@ -17,7 +17,7 @@ func (s *Scanner) object(line []byte, id ID, at int) (*Spec, error) {
 		return nil, errors.New(`a line of a .jsonl jobs file is an object such as {"command": "./sim 1", "timeout": "2h"}`)
 	}
 	var own settings
-	own.File, own.last = s.name, id-1
+	own.File, own.last, own.named = s.name, id-1, s.named
 	spec := Spec{ID: id, Line: at}
 	seen, given := map[string]bool{}, false
 	err := c.members(func(key string) error {
@@ -63,6 +63,9 @@ func (s *Scanner) object(line []byte, id ID, at int) (*Spec, error) {
 		return nil, errors.New("the job has no command")
 	}
 	spec.Name, spec.Options = own.name, s.intern.share(&own.Options)
+	if spec.Name != "" {
+		s.names = append(s.names, jobName{spec.Name, id})
+	}
 	p := s.slab.next()
 	*p = spec
 	return p, nil

@@ -18,7 +18,8 @@ var optionKeys = []string{"name", "queue", "priority", "tries", "retry_delay", "
 type settings struct {
 	name string
 	Options
-	last ID // jobs after this number do not come before the present one
+	last  ID                        // jobs after this number do not come before the present one
+	named func(pattern string) []ID // earlier jobs whose names match; nil: there are none
 }
 
 // set gives one option its value as text. The empty text takes a value back to
@@ -146,7 +147,7 @@ func (s *settings) setList(key string, items []string) (err error) {
 		slices.Sort(s.Tags)
 		s.Tags = slices.Compact(s.Tags)
 	case "after":
-		if s.After, err = parseIDs(items, s.last); err != nil {
+		if s.After, s.AfterOn, err = parseAfter(items, s.last, s.named); err != nil {
 			return fmt.Errorf("after: %w", err)
 		}
 	case "hardness":

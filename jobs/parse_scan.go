@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"path"
+	"strings"
 )
 
 // Scanner reads jobs one by one, each as soon as its line is complete, so that
@@ -25,6 +27,7 @@ type Scanner struct {
 	intern interner
 	cursor jsonCursor
 
+	names       []jobName // of the jobs so far
 	defaults    settings
 	shared      *Options   // the defaults, interned; nil after a change
 	pending     []keyValue // options of the next job
@@ -33,12 +36,29 @@ type Scanner struct {
 	err         error
 }
 
+// jobName is the name of a job, for after.
+type jobName struct {
+	name string
+	id   ID
+}
+
+// named returns the jobs so far whose names match a pattern.
+func (s *Scanner) named(pattern string) (ids []ID) {
+	flat := func(text string) string { return strings.ReplaceAll(text, "/", "\x00") } // a star matches slashes, too
+	for _, n := range s.names {
+		if ok, _ := path.Match(flat(pattern), flat(n.name)); ok || n.name == pattern {
+			ids = append(ids, n.id)
+		}
+	}
+	return ids
+}
+
 // NewScanner reads jobs from r. The name stands in messages and in
 // Options.File. With jsonl each line is a JSON object, see ParseFile. The first
 // job gets the number first, the following ones the next numbers.
 func NewScanner(r io.Reader, name string, jsonl bool, first ID) *Scanner {
 	s := &Scanner{name: name, jsonl: jsonl, id: first, lines: lineReader{r: bufio.NewReaderSize(r, 64<<10)}}
-	s.defaults.File = name
+	s.defaults.File, s.defaults.named = name, s.named
 	return s
 }
 
@@ -199,6 +219,9 @@ func (s *Scanner) job(line []byte, at int) *Spec {
 		name, options = own.name, s.intern.share(&own.Options)
 	}
 	s.pending, s.pendingLine, s.defaultLine = s.pending[:0], 0, 0
+	if name != "" {
+		s.names = append(s.names, jobName{name, s.id})
+	}
 	spec := s.slab.next()
 	*spec = Spec{ID: s.id, Line: at, Command: s.arena.add(line), Name: name, Options: options}
 	s.id++

@@ -189,7 +189,7 @@ func TestParseErrors(t *testing.T) {
 		{"#DCS tags=a,,b\na\n", "empty item"},
 		{"#DCS tags='a b'\na\n", "blank or a comma"},
 		{"#DCS on_lost=cry\na\n", "neither requeue nor wait"},
-		{"#DCS after=x\na\n", "not a job number"},
+		{"#DCS after=x\na\n", "neither the number of a job"},
 		{"#DCS after=1\na\n", "job 1 does not come before this one"},
 		{"a\n#DCS after=1-99999999999\nb\n", "does not come before"},
 		{"#DCS name=" + strings.Repeat("x", 201) + "\na\n", "longer than 200"},
@@ -313,5 +313,34 @@ func TestBlankAfterContinuation(t *testing.T) {
 	_, err := Parse(strings.NewReader("true\ntrue \\ \n#DCS after=2\ntrue\nx \\ \n"), "f", false, 1)
 	if err == nil || strings.Count(err.Error(), "\n") != 1 || !strings.Contains(err.Error(), "f:5:4: ") {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestParseAfter: jobs come after earlier ones, by number or name, on a condition.
+func TestParseAfter(t *testing.T) {
+	for _, tt := range []struct{ after, want string }{
+		{"1", "1"},
+		{"1-2,any:3", "1,2,any:3"},
+		{"ok:1", "1"},
+		{"failed:prepare-*", "failed:1,failed:2"},
+		{"prepare-b,any:a/b", "2,any:3"},
+		{"any:*", "any:1,any:2,any:3"},
+		{"4", `error: job 4 does not come before this one`},
+		{"prepar", `error: "prepar" is neither the number of a job`},
+		{"any:", `error: "" is neither`},
+		{"[", `error: "[" is neither`},
+		{"self", `error: "self" is neither`},
+	} {
+		text := "#DCS name=prepare-a\ntrue\n#DCS name=prepare-b\ntrue\n#DCS name=a/b\ntrue\n#DCS name=self after=" + tt.after + "\ntrue\n"
+		specs, err := Parse(strings.NewReader(text), "j.txt", false, 1)
+		got := ""
+		if err != nil {
+			got = "error: " + strings.TrimPrefix(strings.TrimPrefix(err.Error(), "j.txt:7: "), "after: ")
+		} else {
+			got = specs[3].AfterText()
+		}
+		if got != tt.want && !(err != nil && strings.HasPrefix(got, tt.want)) {
+			t.Errorf("after=%s: got %s, want %s", tt.after, got, tt.want)
+		}
 	}
 }

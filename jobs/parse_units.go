@@ -140,25 +140,57 @@ func count(low, high int) func(string) (int, error) {
 	}
 }
 
-// parseIDs reads job numbers and ranges of them ("3", "5-9"), each from 1 to last.
-func parseIDs(items []string, last ID) ([]ID, error) {
-	var ids []ID
+// parseAfter reads what a job comes after: numbers of jobs and ranges of them ("3",
+// "5-9"), each from 1 to last, and names of earlier jobs, also as patterns ("prepare-*").
+// Before each may stand a condition ("any:3"). on is nil if there is none.
+func parseAfter(items []string, last ID, named func(pattern string) []ID) (ids []ID, on []Condition, err error) {
+	conditions := false
 	for _, item := range items {
-		a, b, isRange := strings.Cut(item, "-")
-		if !isRange {
-			b = a
+		when := AfterSuccess
+		if word, rest, ok := strings.Cut(item, ":"); ok {
+			if i := slices.Index(conditionNames[:], word); i >= 0 {
+				when, item = Condition(i), rest
+			}
 		}
-		from, err1 := strconv.Atoi(a)
-		to, err2 := strconv.Atoi(b)
-		if err1 != nil || err2 != nil || from < 1 || to < from {
-			return nil, fmt.Errorf("%q is not a job number such as 3 or a range such as 5-9", item)
+		conditions = conditions || when != AfterSuccess
+		some, err := parseEarlier(item, last, named)
+		if err != nil {
+			return nil, nil, err
 		}
-		if to > int(last) {
-			return nil, fmt.Errorf("job %d does not come before this one: jobs are numbered 1, 2, 3 … in file order, and this is job %d", to, last+1)
+		ids = append(ids, some...)
+		on = append(on, slices.Repeat([]Condition{when}, len(some))...)
+	}
+	if !conditions {
+		on = nil
+	}
+	return ids, on, nil
+}
+
+// parseEarlier reads a number, a range, or a name.
+func parseEarlier(item string, last ID, named func(pattern string) []ID) (ids []ID, err error) {
+	if item == "" || strings.Trim(item, "0123456789-") != "" {
+		if named != nil {
+			ids = named(item)
 		}
-		for id := from; id <= to; id++ {
-			ids = append(ids, ID(id))
+		if len(ids) == 0 {
+			return nil, fmt.Errorf("%q is neither the number of a job, such as 3 or 5-9, nor the name of a job before this one", item)
 		}
+		return ids, nil
+	}
+	a, b, isRange := strings.Cut(item, "-")
+	if !isRange {
+		b = a
+	}
+	from, err1 := strconv.Atoi(a)
+	to, err2 := strconv.Atoi(b)
+	if err1 != nil || err2 != nil || from < 1 || to < from {
+		return nil, fmt.Errorf("%q is not a job number such as 3 or a range such as 5-9", item)
+	}
+	if to > int(last) {
+		return nil, fmt.Errorf("job %d does not come before this one: jobs are numbered 1, 2, 3 … in file order, and this is job %d", to, last+1)
+	}
+	for id := from; id <= to; id++ {
+		ids = append(ids, ID(id))
 	}
 	return ids, nil
 }

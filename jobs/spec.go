@@ -1,6 +1,10 @@
 package jobs
 
-import "time"
+import (
+	"fmt"
+	"strings"
+	"time"
+)
 
 // Spec is what was asked: one job of a run. Specs are immutable once submitted.
 // The struct is small because a run may have a million of them; what many jobs
@@ -30,6 +34,53 @@ const (
 	OnLostWait
 )
 
+// Condition is how a job must end that another one comes after.
+type Condition uint8
+
+// The conditions; the zero value is the usual one.
+const (
+	AfterSuccess Condition = iota
+	AfterEnd               // however it ends
+	AfterFailure           // it fails or times out
+)
+
+var conditionNames = [...]string{"ok", "any", "failed"}
+
+// String returns the word of a jobs file.
+func (c Condition) String() string { return nameOf(conditionNames[:], int(c)) }
+
+// Met reports whether a job in this state lets those run that come after it.
+func (c Condition) Met(s JobState) bool {
+	switch c {
+	case AfterEnd:
+		return s.Terminal()
+	case AfterFailure:
+		return s == Failed || s == TimedOut
+	}
+	return s == Succeeded
+}
+
+// AfterCondition returns the condition of the job at place i of After.
+func (o *Options) AfterCondition(i int) Condition {
+	if i < len(o.AfterOn) {
+		return o.AfterOn[i]
+	}
+	return AfterSuccess
+}
+
+// AfterText returns the jobs that a job comes after as a jobs file says it.
+func (o *Options) AfterText() string {
+	var items []string
+	for i, id := range o.After {
+		if c := o.AfterCondition(i); c != AfterSuccess {
+			items = append(items, fmt.Sprintf("%s:%d", c, id))
+		} else {
+			items = append(items, fmt.Sprint(id))
+		}
+	}
+	return strings.Join(items, ",")
+}
+
 // Options are a job's settings apart from its command and name. They are shared
 // between jobs and must not be changed. Zero values mean "the run's default".
 type Options struct {
@@ -44,7 +95,8 @@ type Options struct {
 	MemBytes int64
 	Slots    int // at least 1; 0: 1
 	After    []ID
-	Env      []EnvVar // sorted by name
+	AfterOn  []Condition // of the jobs of After, in the same order; nil: all must succeed
+	Env      []EnvVar    // sorted by name
 	Cwd      string
 	Setup    string
 	OnLost   OnLost

@@ -123,7 +123,7 @@ func (p *detailPane) text(m *model, w int) []string {
 	add("limits", m.clean(m.limits(d)))
 	clean("setup", d.Setup)
 	clean("env", joined(d.Env, "  ", func(e jobs.EnvVar) string { return e.Name + "=" + e.Value }))
-	clean("after", joined(d.After, " ", func(id jobs.ID) string { return itoa(int(id)) }))
+	clean("after", d.After)
 	clean("in", d.Cwd)
 	if d.File != "" {
 		clean("from", fmt.Sprintf("%s:%d", d.File, d.Line))

@@ -24,6 +24,7 @@ type wait struct {
 type child struct {
 	id  jobs.ID
 	gen uint32
+	on  jobs.Condition
 }
 
 func newDependencies() dependencies {
@@ -33,25 +34,26 @@ func newDependencies() dependencies {
 // blocked says whether a queued job must wait for others, and enters it if so.
 // The reason is set when it can never run, with the state that gives it.
 func (c *Core) blocked(id jobs.ID) (blocked bool, state jobs.JobState, reason string) {
-	deps := c.table.Job(id).Spec.After
-	if len(deps) == 0 {
+	spec := c.table.Job(id).Spec
+	if len(spec.After) == 0 {
 		return false, 0, ""
 	}
 	d := &c.after
 	d.gen++
 	left := 0
-	for _, dep := range deps {
+	for i, dep := range spec.After {
+		on := spec.AfterCondition(i)
 		switch p := c.table.Job(dep); {
 		case dep == id:
 			return false, jobs.Failed, "it comes after itself"
 		case p == nil && (dep < 1 || c.last):
 			return false, jobs.Failed, fmt.Sprintf("it comes after job %d, and there is no such job", dep)
-		case p != nil && p.State == jobs.Succeeded:
+		case p != nil && on.Met(p.State):
 		case p != nil && p.State.Terminal():
-			return false, jobs.Skipped, fmt.Sprintf("job %d, which it comes after, %s", dep, became(p.State))
+			return false, jobs.Skipped, unmetBy(dep, on, p.State)
 		default:
 			left++
-			d.children[dep] = append(d.children[dep], child{id, d.gen})
+			d.children[dep] = append(d.children[dep], child{id, d.gen, on})
 			d.forward = d.forward || dep > id
 		}
 	}
@@ -97,14 +99,21 @@ func (c *Core) settle() {
 	c.cause = ""
 }
 
+// unmetBy says why a job is skipped that comes after another one.
+func unmetBy(parent jobs.ID, on jobs.Condition, state jobs.JobState) string {
+	if on == jobs.AfterFailure {
+		return fmt.Sprintf("job %d, which it comes after if that fails, %s", parent, became(state))
+	}
+	return fmt.Sprintf("job %d, which it comes after, %s", parent, became(state))
+}
+
 func (c *Core) parentEnded(k child, parent jobs.ID, state jobs.JobState) {
 	w, ok := c.after.waits[k.id]
 	if !ok || w.gen != k.gen {
 		return
 	}
-	if state != jobs.Succeeded {
-		c.emit(jobs.Record{Kind: jobs.KindJob, Job: k.id, Next: jobs.Skipped,
-			Reason: fmt.Sprintf("job %d, which it comes after, %s", parent, became(state))})
+	if !k.on.Met(state) {
+		c.emit(jobs.Record{Kind: jobs.KindJob, Job: k.id, Next: jobs.Skipped, Reason: unmetBy(parent, k.on, state)})
 		return
 	}
 	if w.left--; w.left > 0 {

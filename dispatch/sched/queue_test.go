@@ -200,3 +200,28 @@ func TestDamagedSpec(t *testing.T) {
 	contains(t, "why", s.job(2).Reason, "jobs.jsonl:3")
 	s.wantState(3, jobs.Skipped)
 }
+
+// TestAfterConditions: a job comes after another one that succeeds, ends, or fails, as it
+// says, and is skipped when that cannot be any more.
+func TestAfterConditions(t *testing.T) {
+	for _, tt := range []struct {
+		parent          jobs.Outcome
+		ok, any, failed jobs.JobState
+	}{
+		{okay, jobs.Running, jobs.Running, jobs.Skipped},
+		{exit1, jobs.Skipped, jobs.Running, jobs.Running},
+	} {
+		s := newStage(t, Config{Tries: 1}, box("a", 4))
+		s.up("a")
+		after := func(on ...jobs.Condition) *jobs.Options { return &jobs.Options{After: []jobs.ID{1}, AfterOn: on} }
+		s.submit(true, jobs.NoOptions, after(), after(jobs.AfterEnd), after(jobs.AfterFailure))
+		for id := jobs.ID(2); id <= 4; id++ {
+			s.wantState(id, jobs.Queued)
+		}
+		contains(t, "why", s.c.Why(s.now(), 4), "job 1 to end (after=failed:1)")
+		s.ended("a", "1.1", tt.parent)
+		s.wantState(2, tt.ok)
+		s.wantState(3, tt.any)
+		s.wantState(4, tt.failed)
+	}
+}

@@ -30,6 +30,9 @@ func (c *Core) why(now Time, id jobs.ID, j *jobs.Job) string {
 	case overtaken:
 		return fmt.Sprintf("Job %d waits until its attempt of an earlier round is over.", id)
 	case afterOthers:
+		if j.Spec.AfterOn != nil {
+			return fmt.Sprintf("Job %d waits for %s to end (after=%s).", id, c.unmet(j), j.Spec.AfterText())
+		}
 		return fmt.Sprintf("Job %d waits for %s to succeed.", id, c.unmet(j))
 	case retrying:
 		if n := c.postponed(j); n > 0 && asksLater(j.Last().Outcome) {
@@ -93,8 +96,8 @@ func (c *Core) whyOpen(now Time, id jobs.ID, j *jobs.Job) string {
 
 func (c *Core) unmet(j *jobs.Job) string {
 	var names []string
-	for _, dep := range j.Spec.After {
-		if p := c.table.Job(dep); p == nil || p.State != jobs.Succeeded {
+	for i, dep := range j.Spec.After {
+		if p := c.table.Job(dep); p == nil || !j.Spec.AfterCondition(i).Met(p.State) {
 			names = append(names, fmt.Sprint(dep))
 		}
 	}

@@ -105,6 +105,9 @@ func (w *World) drawJobs(n int) {
 		}
 		if i > 0 && w.tape.OneIn(12) {
 			o = &jobs.Options{After: []jobs.ID{jobs.ID(1 + w.tape.Draw(i))}}
+			if on := jobs.Condition(w.tape.Draw(5)); on <= jobs.AfterFailure {
+				o.AfterOn = []jobs.Condition{on}
+			}
 		}
 		w.specs = append(w.specs, &jobs.Spec{ID: jobs.ID(i + 1), Line: i + 1, Command: "true", Options: o})
 	}

@@ -86,7 +86,7 @@ func (w *World) checkStopped(l *life, t *jobs.Table) {
 
 // checkSkipped looks at the durable record of a job that is not run.
 func (w *World) checkSkipped(a *account, r *jobs.Record) {
-	if len(a.spec.After) > 0 && strings.Contains(r.Reason, ", which it comes after,") || w.damaged {
+	if len(a.spec.After) > 0 && strings.Contains(r.Reason, ", which it comes after") || w.damaged {
 		return
 	}
 	for i := range w.ledger.jobs {

@@ -120,7 +120,7 @@ func (l *list) put(c *change) {
 	if old.group != c.row.group {
 		l.groups.tidy(old.group)
 	}
-	if !fresh && (old.phase == Succeeded) != (c.row.phase == Succeeded) {
+	if !fresh && old.phase != c.row.phase && (old.phase.Terminal() || c.row.phase.Terminal()) {
 		for _, kid := range l.children[uint32(c.id)] {
 			l.again[jobs.ID(kid)] = struct{}{}
 		}
@@ -136,7 +136,7 @@ func (l *list) depends(c *change) {
 	for _, dep := range o.After {
 		if dep > 0 && dep != c.id {
 			l.children[uint32(dep)] = append(l.children[uint32(dep)], uint32(c.id))
-			if int(dep) <= len(l.rows) && l.rows[dep-1].phase == Succeeded && c.row.phase == Waits {
+			if int(dep) <= len(l.rows) && l.rows[dep-1].phase.Terminal() && c.row.phase == Waits {
 				l.again[c.id] = struct{}{}
 			}
 		}
@@ -300,8 +300,8 @@ func (v *View) waits(j *jobs.Job) bool {
 	if j.Spec.Options == nil {
 		return false
 	}
-	for _, dep := range j.Spec.After {
-		if dep < 1 || int(dep) > v.table.NumJobs() || v.table.State(dep) != jobs.Succeeded {
+	for i, dep := range j.Spec.After {
+		if dep < 1 || int(dep) > v.table.NumJobs() || !j.Spec.AfterCondition(i).Met(v.table.State(dep)) {
 			return true
 		}
 	}

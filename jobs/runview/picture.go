@@ -178,8 +178,8 @@ type Detail struct {
 	Timeout  time.Duration
 	Deadline time.Time
 	Estimate time.Duration // how long such a job takes: the user's guess, or mean + 2 deviations; 0: not known
-	After    []jobs.ID
-	File     string // where it was read from
+	After    string        // as a jobs file says it
+	File     string        // where it was read from
 	Line     int
 	Why      string // one sentence: why it is not running, or what it is doing (X7)
 	Asked    bool   // the dispatcher said so

@@ -213,13 +213,14 @@ func (m *Diff) remapDependencies(t *jobs.Table) error {
 			continue
 		}
 		own := *s.Options
-		own.After = nil
-		for _, dep := range s.After {
+		own.After, own.AfterOn = nil, nil
+		for i, dep := range s.After {
+			on := s.AfterCondition(i)
 			switch {
 			case number[dep] > 0:
-				own.After = append(own.After, number[dep])
-			case t.Job(m.inRun[dep-1]).State != jobs.Succeeded:
-				return advice.Errorf("%s:%d: this job is new and comes after job %d of the file, which the run has and which has not succeeded", s.File, s.Line, dep).
+				own.After, own.AfterOn = append(own.After, number[dep]), append(own.AfterOn, on)
+			case !on.Met(t.Job(m.inRun[dep-1]).State):
+				return advice.Errorf("%s:%d: this job is new and comes after job %d of the file, which the run has and which has not ended as that asks", s.File, s.Line, dep).
 					WithAdvice("run that again first, then compare again")
 			}
 		}
