@@ -41,6 +41,7 @@ var experiments = []experiment{
 	{"idle", "100 long jobs on 4 hosts", idle},
 	{"fleet", "1,000 hosts without machines, 128 slots each, jobs of 60 s", fleet},
 	{"observe", "attaching to a run, and what observers cost", observe},
+	{"files", "launches and heartbeats while 1 GiB is sent to the same host", travel},
 	{"screen", "the screen: keys, idling, bytes to the terminal", screen},
 }
 

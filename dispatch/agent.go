@@ -33,10 +33,11 @@ type agent struct {
 
 	disconnects int // Disconnects given to it; of the engine's goroutine
 
-	pieces  chan piece    // for Wants of the host
-	brought chan *bring   // what it returns is here, or will not be
-	texts   sync.Map      // manifests of which the beginning was asked for, by attempt
-	reading chan struct{} // a token for each read that is under way
+	pieces   chan piece    // for Wants of the host
+	brought  chan *bring   // what it returns is here, or will not be
+	transfer transfer      // what is being brought from it
+	texts    sync.Map      // manifests of which the beginning was asked for, by attempt
+	reading  chan struct{} // a token for each read that is under way
 
 	cutOnce sync.Once
 

@@ -17,6 +17,7 @@ type Host struct {
 	sched.HostView
 	Linked  bool          // a helper answers
 	Delay   time.Duration // the newest round trip over its link; 0: not measured
+	Files   string        // what is being sent to it or brought from it, in words
 	Note    string        // the last message about it
 	History []uint8       // as of live.Host
 }
@@ -77,6 +78,7 @@ func (e *engine) hosts(now sched.Time) []Host {
 		list[i] = Host{HostView: v, Linked: e.core.Linked(v.Name)}
 		if a := e.agents[v.Name]; a != nil {
 			list[i].Delay = time.Duration(a.delay.Load())
+			list[i].Files = joinFiles(v.Beat.Files, a.transfer.text(), list[i].Linked)
 		}
 		if h := e.past.hosts[v.Name]; h != nil {
 			list[i].Note, list[i].History = h.note, h.samples()

@@ -404,7 +404,16 @@ func (a *agent) tryBring(ctx context.Context, b *bring) error {
 	if f.Source == nil {
 		return &goneError{"this run returns no files"}
 	}
-	err = files.Place(f.Base, f.Notes, id.String(), m, read, func() error {
+	total, got := m.Bytes(), int64(0)
+	a.transfer.add(1, 0, total)
+	defer func() { a.transfer.add(-1, -got, -total) }()
+	content := func(path string, offset, size int64) ([]byte, error) {
+		data, err := read(path, offset, size)
+		got += int64(len(data))
+		a.transfer.add(0, int64(len(data)), 0)
+		return data, err
+	}
+	err = files.Place(f.Base, f.Notes, id.String(), m, content, func() error {
 		release, err := a.d.claim(ctx, id)
 		b.release = release
 		return err
@@ -441,6 +450,44 @@ func (a *agent) tellRepeats(id jobs.AttemptID, m files.Manifest) {
 		}
 		a.noticeOf(id.Job, fmt.Sprintf("jobs %d and %d both return %q%s: the file of job %d is replaced; let each job return files of its own", by, id.Job, first, more, by))
 	}
+}
+
+// transfer counts what is being brought from a host. Safe for concurrent use.
+type transfer struct {
+	mu         sync.Mutex
+	jobs       int
+	got, total int64
+	since      time.Time
+}
+
+// add counts n jobs with its bytes, or takes it out again with negative numbers.
+func (t *transfer) add(n int, got, total int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.jobs == 0 {
+		t.since = time.Now()
+	}
+	t.jobs, t.got, t.total = t.jobs+n, t.got+got, t.total+total
+}
+
+func (t *transfer) text() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.jobs == 0 {
+		return ""
+	}
+	return fmt.Sprintf("returns files of %s: %s", jobs.Plural(t.jobs, "job"), files.Progress(t.got, t.total, time.Since(t.since)))
+}
+
+// joinFiles returns what is known of a host's files in one text.
+func joinFiles(sent, returned string, linked bool) string {
+	switch {
+	case !linked:
+		return ""
+	case sent == "" || returned == "":
+		return sent + returned
+	}
+	return sent + "; " + returned
 }
 
 // letGo tells hosts that results and the files that belong to them are durable.

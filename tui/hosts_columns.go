@@ -201,6 +201,9 @@ func (p *hostModal) text(m *model, w int) []string {
 	if h.DiskFree >= 0 {
 		add("disk", size(h.DiskFree)+" free")
 	}
+	if h.Files != "" {
+		add("files", m.clean(h.Files))
+	}
 	add("delay", "link "+delay(h.Delay)+", its file system "+delay(h.FSDelay))
 	if h.Beat > 0 {
 		add("last sign", span(h.Beat+m.since())+" ago")

@@ -225,7 +225,7 @@ func (r *Run) config(o *Owned) (cfg dispatch.Config, err error) {
 		cwd = "" // it need not exist on hosts
 	}
 	return dispatch.Config{
-		Files: travel,
+		Files:  travel,
 		RunUID: r.dir.UID(), RunName: r.dir.Name(), RunDir: r.dir.Dir, Created: jobs.StampOf(asked.Created),
 		Sched: policy, Look: o.look, Deleted: r.location.Deleted, Hosts: opts.Hosts,
 		Connector: r.instances.connector, Provide: r.instances.carryOut, Journal: r.journal, Table: o.Table,

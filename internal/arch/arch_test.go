@@ -65,7 +65,7 @@ var rooms = map[string][]string{
 	"hosts/fetch":         {"hosts", "jobs", "jobs/attempts", "jobs/journal", "jobs/results", "jobs/rundir"},
 	"hosts/helper/wire":   {"hosts", "jobs"},
 	"hosts/helper/client": {"hosts", "jobs", "hosts/helper/wire"},
-	"hosts/files":         {},
+	"hosts/files":         {"jobs/results"},
 	"hosts/helper/remote": {"hosts", "hosts/files", "hosts/onfile", "jobs", "jobs/attempts", "jobs/rundir", "hosts/helper/wire"},
 	"hosts/hosttest":      {"hosts", "jobs"},
 	"internal/polltest":   {},

@@ -268,6 +268,7 @@ type hostStatus struct {
 	runview.HostCount
 	Last   string     `json:"last_event,omitempty"`
 	LastAt *time.Time `json:"last_event_at,omitempty"`
+	Files  string     `json:"files,omitempty"` // as in live.json
 }
 
 func (l *look) hosts() []hostStatus {
@@ -287,6 +288,16 @@ func (l *look) hosts() []hostStatus {
 			h.Last, h.LastAt = w.Text, &at
 		}
 		list = append(list, h)
+	}
+	if !l.Dispatched() {
+		return list
+	}
+	if s, err := live.Read(l.Run); err == nil && s != nil { // else it is not known what is under way
+		for i := range s.Hosts {
+			if at, ok := slices.BinarySearchFunc(list, s.Hosts[i].Name, func(h hostStatus, name string) int { return strings.Compare(h.Name, name) }); ok {
+				list[at].Files = s.Hosts[i].Files
+			}
+		}
 	}
 	return list
 }
@@ -338,6 +349,9 @@ func hostLines(list []hostStatus) []string {
 		}
 		if h.LastAt != nil {
 			line += "; " + h.LastAt.Local().Format("15:04") + " " + console.CleanLine(console.WithoutSubject(h.Last, h.Name))
+		}
+		if h.Files != "" {
+			line += "; " + console.CleanLine(h.Files)
 		}
 		lines = append(lines, line)
 	}

@@ -146,3 +146,63 @@ echo $code >> ../code
 		t.Errorf("exit codes %q\n%s", got, l.read(l.path("send.err")))
 	}
 }
+
+// T1: what changes during a run reaches the hosts, and jobs that start later get it. An
+// attempt that fails returns nothing, the one that counts does. --keep-files leaves the
+// files on the host.
+func TestFilesThatChangeDuringARun(t *testing.T) {
+	l := newLab(t, 1)
+	p := l.apart(`
+cd apart; echo old > config
+for i in $(seq 2000); do echo 'cat config > seen.$DCS_JOB_ID; sleep 0.2'; done > jobs.txt
+printf 'mkdir -p out; echo $DCS_ATTEMPT > out/who; [ $DCS_ATTEMPT != 1.1 ] && [ $DCS_ATTEMPT != 1.2 ]\n' > retry.txt
+$DCS run --no-tui --json --ssh-config $SSH --hosts $HOSTS --run-dir run --send config --return 'seen.*' jobs.txt > ../result.jsonl & pid=$!
+until [ -e seen.1 ]; do sleep 0.02; done
+cat seen.1 > ../first
+echo new > config
+until grep -q new seen.* ; do sleep 0.05; done
+$DCS cancel run --yes; wait $pid || true
+code=0; $DCS run --no-tui --ssh-config $SSH --hosts $HOSTS --run-dir retry --return 'out/who' --tries 3 --keep-files retry.txt || code=$?
+echo $code > ../code; cat out/who > ../who
+`)
+	if p.code != 0 {
+		t.Fatalf("exit %d\n%s", p.code, p.err)
+	}
+	for file, want := range map[string]string{"first": "old\n", "code": "0\n", "who": "1.3\n"} {
+		if got := l.read(l.path(file)); got != want {
+			t.Errorf("%s holds %q, want %q", file, got, want)
+		}
+	}
+	if kept, _ := filepath.Glob(l.work(0) + "/*/files.ws1/jobs/1.3/out/who"); len(kept) != 1 {
+		t.Error("--keep-files left no directory of the job on the host")
+	}
+}
+
+// T1: while a disk here is full, a job does not end; that is said, and its files come when
+// there is space, whole.
+func TestFilesWaitForSpaceHere(t *testing.T) {
+	l := newLab(t, 1)
+	p := l.apart(`
+cd apart; mkdir out; mount -t tmpfs -o size=1m none out
+echo 'head -c 3000000 /dev/zero > out/big' | sed 's/^/mkdir out; /' > jobs.txt
+$DCS run --no-tui --ssh-config $SSH --hosts $HOSTS --run-dir run --return out/big --tries 1 jobs.txt 2> ../run.err & pid=$!
+until grep -q 'cannot be brought now' ../run.err; do sleep 0.05; done
+until $DCS status run --json | grep -q '"running":1'; do sleep 0.1; done
+ls -A out > ../before
+mount -o remount,size=9m out
+wait $pid
+stat -c %s out/big > ../size; ls -A out > ../after
+umount out
+`)
+	if p.code != 0 {
+		t.Fatalf("exit %d\n%s\n%s", p.code, p.err, l.read(l.path("run.err")))
+	}
+	if got := l.read(l.path("run.err")); !strings.Contains(got, "no space left on device") {
+		t.Errorf("nothing is said of the full disk:\n%s", got)
+	}
+	for file, want := range map[string]string{"size": "3000000\n", "after": "big\n"} {
+		if got := l.read(l.path(file)); got != want {
+			t.Errorf("%s holds %q, want %q", file, got, want)
+		}
+	}
+}

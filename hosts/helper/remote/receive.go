@@ -17,8 +17,10 @@ import (
 
 const (
 	pieceBytes   = 64 << 10 // of a content, asked for at once
-	pieceWindow  = 8        // pieces under way in all: what a launch may have to wait behind
-	pieceAhead   = 4        // of one content
+	pieceAhead   = 16       // pieces of one content that are asked for before they are needed
+	minWindow    = 1        // pieces under way in all
+	maxWindow    = 32
+	maxQueued    = 500 * time.Microsecond // see window
 	ownAtOnce    = 4        // attempts whose own files are received at once
 	filesAtOnce  = 4        // contents of one manifest
 	receiveRetry = 2 * time.Second
@@ -29,7 +31,7 @@ const (
 // spool, without a token.
 type receiver struct {
 	store   files.Store
-	window  chan struct{} // a token for each piece under way
+	window  *window
 	own     chan struct{} // a token for each attempt whose own files are being received
 	lastID  atomic.Int64
 	kick    chan struct{} // room for one: send a heartbeat now
@@ -40,7 +42,7 @@ type receiver struct {
 	ready   atomic.Bool // what every job gets is here
 
 	mu      sync.Mutex
-	answers map[int64]chan *hosts.Piece
+	answers map[int64]asked
 
 	// The fields below are guarded by the helper's lock.
 	wanted, have int // versions of what every job gets; counted by Resends
@@ -59,8 +61,8 @@ func filesDir(workDir, host string) string { return filepath.Join(workDir, "file
 
 func newReceiver(dir string) *receiver {
 	r := &receiver{
-		store: files.Store{Dir: dir}, window: make(chan struct{}, pieceWindow), own: make(chan struct{}, ownAtOnce), kick: make(chan struct{}, 1),
-		answers: map[int64]chan *hosts.Piece{}, held: map[jobs.AttemptID]heldToken{},
+		store: files.Store{Dir: dir}, window: newWindow(), own: make(chan struct{}, ownAtOnce), kick: make(chan struct{}, 1),
+		answers: map[int64]asked{}, held: map[jobs.AttemptID]heldToken{},
 	}
 	r.lastID.Store(time.Now().UnixNano()) // an answer to an earlier helper is not taken for ours
 	return r
@@ -87,12 +89,7 @@ func (h *helper) receives() (text string, first bool) {
 	if since == 0 {
 		return "", first
 	}
-	got, total := r.got.Load(), r.total.Load()
-	text = fmt.Sprintf("receives files: %s of %s", jobs.FormatSize(got), jobs.FormatSize(total))
-	if took := uptime() - time.Duration(since); took > time.Second && got > 0 {
-		text += fmt.Sprintf(", %s/s", jobs.FormatSize(int64(float64(got)/took.Seconds())))
-	}
-	return text, first
+	return "receives files: " + files.Progress(r.got.Load(), r.total.Load(), uptime()-time.Duration(since)), first
 }
 
 // begun counts bytes that are to be received.
@@ -336,11 +333,11 @@ func (r *receiver) reader(h *helper, e *files.Entry) func(int64, int) ([]byte, e
 
 // ask sends a Want when the window has room. The channel gives the answer.
 func (r *receiver) ask(h *helper, m hosts.Want) chan *hosts.Piece {
-	r.window <- struct{}{}
+	r.window.enter()
 	m.ID = r.lastID.Add(1)
 	answer := make(chan *hosts.Piece, 1)
 	r.mu.Lock()
-	r.answers[m.ID] = answer
+	r.answers[m.ID] = asked{answer, uptime()}
 	r.mu.Unlock()
 	h.out.send(&m)
 	return answer
@@ -349,13 +346,60 @@ func (r *receiver) ask(h *helper, m hosts.Want) chan *hosts.Piece {
 // answer passes a piece on. It never waits.
 func (r *receiver) answer(p *hosts.Piece) {
 	r.mu.Lock()
-	answer, ok := r.answers[p.ID]
+	a, ok := r.answers[p.ID]
 	delete(r.answers, p.ID)
 	r.mu.Unlock()
 	if ok {
-		<-r.window
-		answer <- p
+		r.window.leave(uptime() - a.at)
+		a.answer <- p
 	}
+}
+
+// asked is a piece under way.
+type asked struct {
+	answer chan *hosts.Piece
+	at     time.Duration // boot clock
+}
+
+// window bounds the pieces under way. What is under way beyond what the link holds waits in
+// queues, and launches and heartbeats wait behind it. So the window shrinks when pieces take
+// much longer than the fastest one did, and grows when they do not.
+type window struct {
+	mu      sync.Mutex
+	cond    *sync.Cond
+	flying  int
+	limit   float64
+	fastest time.Duration // grows a little with each piece: the link may have become slower
+}
+
+func newWindow() *window {
+	w := &window{limit: 2 * minWindow}
+	w.cond = sync.NewCond(&w.mu)
+	return w
+}
+
+func (w *window) enter() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for float64(w.flying) >= w.limit {
+		w.cond.Wait()
+	}
+	w.flying++
+}
+
+func (w *window) leave(took time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.flying--
+	if w.fastest += w.fastest / 1024; w.fastest == 0 || took < w.fastest {
+		w.fastest = took
+	}
+	if took > w.fastest+max(w.fastest/2, maxQueued) {
+		w.limit = max(minWindow, w.limit*0.9)
+	} else {
+		w.limit = min(maxWindow, w.limit+1/w.limit)
+	}
+	w.cond.Broadcast()
 }
 
 // returned gives a piece of what an attempt returns: its manifest, or a file.

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"dcs-tui/jobs/live"
+)
+
+const travelBytes = 1 << 30
+
+// travel measures launches to a host, one at a time, and the age of its heartbeats: alone,
+// and while it receives a file of 1 GiB for another job. The run lies in a mount namespace,
+// so that the host shares no directory with it.
+func travel(l *lab, r *report) error {
+	dir := filepath.Join(l.dir, "apart")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	run := l.dcs(1, 4, "run", "--json", "--tries", "1", "-")
+	script := `mount -t tmpfs -o mode=700 none "$0"; cd "$0"; head -c ` + fmt.Sprint(travelBytes) + ` /dev/urandom > big; exec "$@"`
+	cmd := exec.Command("unshare", append([]string{"-m", "sh", "-euc", script, dir}, run.Args...)...)
+	in, err1 := cmd.StdinPipe()
+	out, err2 := cmd.StdoutPipe()
+	if err := errors.Join(err1, err2, cmd.Start()); err != nil {
+		return err
+	}
+	state := fmt.Sprintf("/proc/%d/root%s/run/live.json", cmd.Process.Pid, dir)
+	t := &traveler{in: in, out: bufio.NewReader(out), state: state}
+	for range 3 {
+		if _, err := t.launch(); err != nil {
+			return err
+		}
+	}
+	var alone, beside []time.Duration
+	var beatAlone, beatBeside time.Duration
+	for range 100 {
+		d, err := t.launch()
+		if err != nil {
+			return err
+		}
+		alone = append(alone, d)
+		beatAlone = max(beatAlone, t.beat())
+	}
+	if _, err := io.WriteString(in, "#DCS name=big send=big\ntrue\n"); err != nil {
+		return err
+	}
+	start := time.Now()
+	for !t.big {
+		d, err := t.launch()
+		if err != nil {
+			return err
+		}
+		beside = append(beside, d)
+		beatBeside = max(beatBeside, t.beat())
+	}
+	took := time.Since(start)
+	in.Close()
+	if _, err := io.Copy(io.Discard, t.out); err != nil {
+		return err
+	}
+	if err := cmd.Wait(); err != nil {
+		return err
+	}
+	r.table("what", "launches", "median, ms", "p95", "oldest heartbeat, s")
+	r.row("nothing is sent", fmt.Sprint(len(alone)), ms(median(alone)), ms(quantile(alone, 0.95)), fmt.Sprintf("%.1f", beatAlone.Seconds()))
+	r.row("1 GiB is sent", fmt.Sprint(len(beside)), ms(median(beside)), ms(quantile(beside, 0.95)), fmt.Sprintf("%.1f", beatBeside.Seconds()))
+	r.say("It took %.1f s, %.0f MiB/s.", took.Seconds(), travelBytes/took.Seconds()/(1<<20))
+	return nil
+}
+
+// traveler feeds jobs into a run and reads their results.
+type traveler struct {
+	in    io.Writer
+	out   *bufio.Reader
+	state string // live.json
+	big   bool   // the job with the large file has ended
+}
+
+// launch submits a job and returns how long after that it started.
+func (t *traveler) launch() (time.Duration, error) {
+	start := time.Now()
+	if _, err := io.WriteString(t.in, "#DCS name=small\ntrue\n"); err != nil {
+		return 0, err
+	}
+	for {
+		line, err := t.out.ReadBytes('\n')
+		if err != nil {
+			return 0, err
+		}
+		var result struct {
+			Name, State string
+			Started     time.Time
+		}
+		if err := json.Unmarshal(line, &result); err != nil {
+			return 0, err
+		}
+		if result.State != "succeeded" {
+			return 0, fmt.Errorf("a job has failed: %s", line)
+		}
+		if result.Name != "big" {
+			return result.Started.Sub(start), nil
+		}
+		t.big = true
+	}
+}
+
+// beat returns the age of the last heartbeat of the host, as last published.
+func (t *traveler) beat() time.Duration {
+	b, err := os.ReadFile(t.state)
+	var s live.State
+	if err != nil || json.Unmarshal(b, &s) != nil || len(s.Hosts) == 0 {
+		return 0
+	}
+	return s.Hosts[0].Beat
+}
