@@ -1,7 +1,10 @@
 package hosts
 
 import (
+	"cmp"
 	"fmt"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -136,4 +139,57 @@ func nameProblem(name string) string {
 
 func plain(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-", r)
+}
+
+// numbered splits a name at the last number of its first label: node01.lab.
+var numbered = regexp.MustCompile(`^([^.]*?)(\d{1,9})([^0-9.]*(?:\..*)?)$`)
+
+// Fold is the inverse of Expand: it returns patterns for names, each at the place of its
+// first name.
+func Fold(names []string) []string {
+	type part struct{ before, after string }
+	numbers := map[part][]string{}
+	var parts []part
+	for _, name := range names {
+		p := part{before: name}
+		if m := numbered.FindStringSubmatch(name); m != nil {
+			p = part{m[1], m[3]}
+			numbers[p] = append(numbers[p], m[2])
+		}
+		if !slices.Contains(parts, p) {
+			parts = append(parts, p)
+		}
+	}
+	value := func(digits string) int {
+		n, _ := strconv.Atoi(digits) // at most nine digits
+		return n
+	}
+	var patterns []string
+	for _, p := range parts {
+		list := numbers[p]
+		slices.SortFunc(list, func(a, b string) int {
+			return cmp.Or(cmp.Compare(value(a), value(b)), cmp.Compare(a, b))
+		})
+		var segments []string
+		for i := 0; i < len(list); {
+			first, width := list[i], 0
+			if first[0] == '0' {
+				width = len(first)
+			}
+			k := i + 1
+			for k < len(list) && list[k] == fmt.Sprintf("%0*d", width, value(first)+k-i) {
+				k++
+			}
+			if k > i+1 {
+				first += "-" + list[k-1]
+			}
+			segments, i = append(segments, first), k
+		}
+		numbers := strings.Join(segments, ",")
+		if len(list) > 1 {
+			numbers = "[" + numbers + "]"
+		}
+		patterns = append(patterns, p.before+numbers+p.after)
+	}
+	return patterns
 }

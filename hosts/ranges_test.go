@@ -71,3 +71,38 @@ func FuzzExpand(f *testing.F) {
 		}
 	})
 }
+
+// Fold gives patterns that Expand expands to the same names.
+func TestFold(t *testing.T) {
+	for _, c := range []struct{ names, want string }{
+		{"ws01 ws02 ws03", "ws[01-03]"},
+		{"ws3 ws1 here ws2", "ws[1-3] here"},
+		{"ws08 ws09 ws10 ws12", "ws[08-10,12]"},
+		{"ws8 ws9 ws10", "ws[8-10]"},
+		{"ws09 ws9 ws010", "ws[09,9,010]"},
+		{"n1.lab n2.lab n3.other", "n[1-2].lab n3.other"},
+		{"r1n1 r1n2 r2n1", "r1n[1-2] r2n1"},
+		{"a 99999999999 99999999998", "a 99[999999998-999999999]"},
+		{"10.0.0.1 10.0.0.2", "10.0.0.1 10.0.0.2"},
+		{"", ""},
+	} {
+		names := strings.Fields(c.names)
+		got := Fold(names)
+		if text := strings.Join(got, " "); text != c.want {
+			t.Errorf("%s: %s, want %s", c.names, text, c.want)
+		}
+		var back []string
+		for _, pattern := range got {
+			list, err := Expand(pattern)
+			if err != nil {
+				t.Fatal(err)
+			}
+			back = append(back, list...)
+		}
+		slices.Sort(names)
+		slices.Sort(back)
+		if !slices.Equal(names, back) {
+			t.Errorf("%s is %q again", c.names, back)
+		}
+	}
+}

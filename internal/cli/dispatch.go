@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"time"
 
@@ -70,6 +71,9 @@ type dispatching struct {
 	unprinted  bool // results could not be printed
 	words      map[string]runview.HostWord
 	progressAt time.Time // of the last progress that was printed as a line
+
+	heldMu sync.Mutex
+	held   []runview.HostText // printed, grouped, before the next line
 }
 
 // dispatching prepares the dispatching of a run.
@@ -148,6 +152,7 @@ func (d *dispatching) drive(o *run.Owned) (code int, err error) {
 	code = s.exitCode()
 	d.run.WithTimeout(func() {
 		d.app.con.Status("")
+		d.printHosts()
 		for _, w := range outcome.Warnings {
 			d.app.warn("%s", w)
 		}
@@ -172,14 +177,33 @@ func (d *dispatching) started(r *run.Run) {
 }
 
 // Line implements run.Printer.
-func (d *dispatching) Line(text string) { d.app.message(text) }
+func (d *dispatching) Line(text string) {
+	d.printHosts()
+	d.app.message(text)
+}
 
 // Notice implements run.Printer.
 func (d *dispatching) Notice(n dispatch.Notice) {
-	d.app.con.Line(d.app.con.NoticeLine(n))
-	if n.Host != "" && n.Job == 0 {
-		d.words[n.Host] = d.words[n.Host].After(n.Host, jobs.StampOf(n.At), n.Text)
+	if n.Host == "" || n.Job != 0 {
+		d.printHosts()
+		d.app.con.Line(d.app.con.NoticeLine(n))
+		return
 	}
+	d.words[n.Host] = d.words[n.Host].After(n.Host, jobs.StampOf(n.At), n.Text)
+	d.heldMu.Lock()
+	d.held = append(d.held, runview.HostText{Host: n.Host, Text: n.Text, At: n.At})
+	d.heldMu.Unlock()
+}
+
+// printHosts prints what was said of hosts since its last call: one line for all of which the
+// same was said.
+func (d *dispatching) printHosts() {
+	d.heldMu.Lock()
+	defer d.heldMu.Unlock()
+	for _, g := range runview.GroupHosts(d.held) {
+		d.app.con.Line(d.app.con.NoticeLine(dispatch.Notice{At: g.At, Host: g.Title(), Text: g.Text}))
+	}
+	d.held = nil
 }
 
 // Interval implements run.Printer.
@@ -192,6 +216,7 @@ func (d *dispatching) Interval() time.Duration {
 
 // Progress implements run.Printer.
 func (d *dispatching) Progress(snap *dispatch.Snapshot) {
+	d.printHosts()
 	switch con := d.app.con; {
 	case snap.Finished:
 		con.Status("")
@@ -208,6 +233,7 @@ func (d *dispatching) Progress(snap *dispatch.Snapshot) {
 // --json, which acknowledges them.
 func (d *dispatching) show(r *results.Result) {
 	if !d.run.IsRepeated(r) {
+		d.printHosts()
 		d.app.con.Line(d.app.con.JobLine(r))
 		if line := console.LogLine(r); line != "" {
 			d.app.con.Line(line)

@@ -22,6 +22,9 @@ import (
 // followEvery is how often --follow looks for what is new.
 const followEvery = 500 * time.Millisecond
 
+// maxTogether is the time within which hosts of which the same is said share a line.
+const maxTogether = time.Minute
+
 // eventFilter selects the records to show.
 type eventFilter struct {
 	jobs  string
@@ -41,7 +44,7 @@ func (a *app) eventsCmd() *cobra.Command {
 		Long: `Everything that happened in a run, in the order in which it was recorded, a line each:
 who dispatched it, each attempt of each job, what became of hosts, what people asked
 for. No dispatcher is needed, none is disturbed. Only acknowledgements of results are
-left out.
+left out. Hosts of which the same is said within a minute share a line, but not with --json.
 
 ` + runHelp,
 		Example: `dcs-tui events --job 17
@@ -122,6 +125,16 @@ func (a *app) runEvents(args []string, f *eventFilter, asJSON, follow bool) erro
 	out := bufio.NewWriterSize(a.stdout, 64<<10)
 	style := console.New(a.stdout)
 	shown := 0
+	write := func(at time.Time, text string) {
+		out.WriteString(style.Paint(console.Dim, at.Local().Format("2006-01-02 15:04:05")) + "  " + style.PlainQuotes(console.CleanLine(text)) + "\n") // Flush returns the error
+	}
+	var held []runview.HostText // events of hosts without another event between them
+	release := func() {
+		for _, g := range runview.GroupHosts(held) {
+			write(g.At, g.Sentence())
+		}
+		held = nil
+	}
 	show := func(epoch int, r *jobs.Record) {
 		if reader.Report().Records == 1 && shown > 0 {
 			a.warn("some of these events did not become part of the run: whoever took it over did not have them. All events follow again")
@@ -130,19 +143,26 @@ func (a *app) runEvents(args []string, f *eventFilter, asJSON, follow bool) erro
 		if text == "" || !f.wants(r) {
 			return
 		}
-		var line []byte
-		if asJSON {
-			line, _ = json.Marshal(runview.EventOf(epoch, r)) // it has only plain fields
-		} else {
-			line = append(line, style.Paint(console.Dim, r.At.Time().Local().Format("2006-01-02 15:04:05"))+"  "+style.PlainQuotes(console.CleanLine(text))...)
-		}
 		shown++
-		out.Write(append(line, '\n')) // Flush returns the error
+		ofHost := r.Host != "" && r.Job == 0 && (r.Kind == jobs.KindEvent || r.Kind == jobs.KindMachine)
+		if !ofHost || len(held) > 0 && r.At.Time().Sub(held[0].At) > maxTogether {
+			release()
+		}
+		switch {
+		case asJSON:
+			line, _ := json.Marshal(runview.EventOf(epoch, r)) // it has only plain fields
+			out.Write(append(line, '\n'))
+		case ofHost:
+			held = append(held, runview.HostText{Host: r.Host, Text: text, At: r.At.Time()})
+		default:
+			write(r.At.Time(), text)
+		}
 	}
 	for warned := 0; ; time.Sleep(followEvery) {
 		watchErr := reader.Watch(true)
 		nobody := !follow || watchErr == nil && !reader.Dispatched() // found out before the last records are read
 		restarted, err := reader.Follow(live.Durable{}, show)
+		release()
 		if err == nil {
 			err = out.Flush()
 		}

@@ -257,7 +257,7 @@ func (f *fetched) lines(run *rundir.Run) (lines []string) {
 			say("%s does not have %s any more", console.CleanLine(h.Host), jobs.Plural(h.Removed, "output"))
 		}
 		if h.Left > 0 && h.Error != "" {
-			say("%s still has those of %s: %s", console.CleanLine(h.Host), jobs.Plural(h.Left, "attempt"), console.CleanLine(console.WithoutSubject(h.Error, h.Host)))
+			say("%s still has those of %s: %s", console.CleanLine(h.Host), jobs.Plural(h.Left, "attempt"), console.CleanLine(runview.WithoutSubject(h.Error, h.Host)))
 		}
 	}
 	switch {

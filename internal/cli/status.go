@@ -6,6 +6,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -335,27 +336,47 @@ func padded(texts []string) []string {
 	return texts
 }
 
-// hostLines describes each host while the run is dispatched.
+// hostLines describes the hosts while the run is dispatched. Those that run nothing and of
+// which the same was said last, other than that they are up, share a line.
 func hostLines(list []hostStatus) []string {
+	var texts []runview.HostText
+	by := map[string]*hostStatus{}
+	for i := range list {
+		h := &list[i]
+		text := h.Last
+		if h.Running > 0 || h.LastAt == nil || text == h.Name+" is up" {
+			text += "\n" + strconv.Itoa(i) // a line of its own
+		}
+		by[h.Name] = h
+		texts = append(texts, runview.HostText{Host: h.Name, Text: text})
+	}
+	groups := runview.GroupHosts(texts)
 	var names, lines []string
-	for _, h := range list {
-		names = append(names, h.Name)
+	for _, g := range groups {
+		names = append(names, g.Title())
 	}
 	for i, name := range padded(names) {
-		h := &list[i]
-		line := fmt.Sprintf("  %s  %s, %d ended", name, runview.RunningText(h.Running, h.Handed, true), h.Ended)
-		if h.Failed > 0 {
-			line += fmt.Sprintf(" (%d failed)", h.Failed)
+		g, sum := &groups[i], *by[groups[i].Hosts[0]]
+		for _, other := range g.Hosts[1:] {
+			h := by[other]
+			if sum.Ended, sum.Failed = sum.Ended+h.Ended, sum.Failed+h.Failed; h.LastAt.After(*sum.LastAt) {
+				sum.LastAt = h.LastAt
+			}
 		}
-		if h.LastAt != nil {
-			line += "; " + h.LastAt.Local().Format("15:04") + " " + console.CleanLine(console.WithoutSubject(h.Last, h.Name))
+		line := fmt.Sprintf("  %s  %s, %d ended", name, runview.RunningText(sum.Running, sum.Handed, true), sum.Ended)
+		if sum.Failed > 0 {
+			line += fmt.Sprintf(" (%d failed)", sum.Failed)
+		}
+		if sum.LastAt != nil {
+			said, _, _ := strings.Cut(g.Text, "\n")
+			line += "; " + sum.LastAt.Local().Format("15:04") + " " + console.CleanLine(said)
 		}
 		if h.Files != "" {
 			line += "; " + console.CleanLine(h.Files)
 		}
 		lines = append(lines, line)
 	}
-	return listed("hosts", lines, len(list), maxListHosts)
+	return listed("hosts", lines, len(lines), maxListHosts)
 }
 
 // openLines lists the jobs that run, and then those that are handed over. Of a run that

@@ -201,27 +201,26 @@ func noHostsText(hs []sched.HostView) string {
 	if len(hs) == 0 {
 		return "there is no host"
 	}
-	var parts []string
+	var texts []runview.HostText
 	for _, h := range hs {
-		if h.Reason == "" {
-			continue
+		if h.Reason != "" {
+			texts = append(texts, runview.HostText{Host: h.Name, Text: h.Reason})
 		}
-		reason := console.CleanLine(console.WithoutSubject(h.Reason, h.Name))
+	}
+	var parts []string
+	for _, g := range runview.GroupHosts(texts) {
+		reason := console.CleanLine(g.Text)
 		for _, sep := range []string{" (", "; ", ": "} {
 			if first, _, found := strings.Cut(reason, sep); found && len(first) >= minClause {
 				reason = first
 			}
 		}
-		parts = append(parts, console.CleanLine(h.Name)+" ("+jobs.Clean(reason, maxReason)+")")
+		parts = append(parts, console.CleanLine(g.Name())+" ("+jobs.Clean(reason, maxReason)+")")
 	}
-	if more := len(hs) - maxNamed; len(parts) > maxNamed {
-		parts = append(parts[:maxNamed], fmt.Sprintf("%d more", more))
+	if len(parts) == 0 {
+		return "no host could be used"
 	}
-	text := "no host could be used"
-	if len(parts) > 0 {
-		text += ": " + strings.Join(parts, ", ") + "; see above"
-	}
-	return text
+	return "no host could be used: " + someNames(parts, maxNamed) + "; see above"
 }
 
 // efficiency describes how well the slots of this session were used.

@@ -9,7 +9,7 @@ import (
 	"dcs-tui/dispatch/run"
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/hosts"
-	"dcs-tui/internal/cli/console"
+	"dcs-tui/jobs/runview"
 )
 
 func FuzzHalt(f *testing.F) {
@@ -117,10 +117,10 @@ func TestWithoutName(t *testing.T) {
 	if got := withoutName(errors.New("a: other"), "a"); got != "other" {
 		t.Errorf("%q", got)
 	}
-	if got := console.WithoutSubject("ws03 is up", "ws03"); got != "is up" {
+	if got := runview.WithoutSubject("ws03 is up", "ws03"); got != "is up" {
 		t.Errorf("%q", got)
 	}
-	if got := console.WithoutSubject("ws03x is up", "ws03"); got != "ws03x is up" {
+	if got := runview.WithoutSubject("ws03x is up", "ws03"); got != "ws03x is up" {
 		t.Errorf("%q", got)
 	}
 }

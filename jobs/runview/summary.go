@@ -2,6 +2,7 @@ package runview
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"sort"
 	"strconv"
@@ -49,11 +50,15 @@ func HostsOfNoUse(t *jobs.Table, words map[string]HostWord) []string {
 		all.Ended, all.Failed = all.Ended+c.Ended, all.Failed+c.Failed
 	}
 	var lines []string
-	for name, w := range words {
+	var idle []HostText
+	for _, name := range slices.Sorted(maps.Keys(words)) {
 		_, instance := t.Instances[name]
-		if had[name] == nil && w.Text != "" && !w.Up && !instance { // one that was up was not needed
-			lines = append(lines, name+" ran nothing: "+jobs.Clean(withoutSubject(w.Text, name), 100))
+		if w := words[name]; had[name] == nil && w.Text != "" && !w.Up && !instance { // one that was up was not needed
+			idle = append(idle, HostText{Host: name, Text: w.Text})
 		}
+	}
+	for _, g := range GroupHosts(idle) {
+		lines = append(lines, g.Title()+" ran nothing: "+jobs.Clean(g.Text, 100))
 	}
 	for name, c := range had {
 		ended, failed := all.Ended-c.Ended, all.Failed-c.Failed // of the others
@@ -64,17 +69,9 @@ func HostsOfNoUse(t *jobs.Table, words map[string]HostWord) []string {
 	}
 	sort.Strings(lines)
 	if more := len(lines) - maxTrouble; more > 0 {
-		lines = append(lines[:maxTrouble], fmt.Sprintf("%s more like these", jobs.Plural(more, "host")))
+		lines = append(lines[:maxTrouble], fmt.Sprintf("and %d more like these", more))
 	}
 	return lines
-}
-
-// withoutSubject cuts the name of a host off the beginning of what was said of it.
-func withoutSubject(text, name string) string {
-	if rest, ok := strings.CutPrefix(text, name); ok && name != "" && rest != "" && (rest[0] == ' ' || rest[0] == ':') {
-		return strings.TrimLeft(rest, ": ")
-	}
-	return text
 }
 
 // InputText says what is missing of the input of a run.

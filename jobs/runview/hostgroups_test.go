@@ -1,0 +1,57 @@
+package runview
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"dcs-tui/jobs"
+)
+
+// Hosts with the same trouble are one group, whatever their names, addresses, and keys are.
+func TestGroupHosts(t *testing.T) {
+	var texts []HostText
+	for i := 1; i <= 300; i++ {
+		name := fmt.Sprintf("ws%03d", i)
+		texts = append(texts,
+			HostText{Host: name, Text: fmt.Sprintf("%s: 10.0.%d.%d:22 refuses connections (does sshd run there, on port 22?)", name, i/100, i%100), At: time.Unix(int64(i), 0)},
+			HostText{Host: "n" + name, Text: fmt.Sprintf("n%s: no machine is called n%s.lab.example.org (look for a slip in its address)", name, name)},
+			HostText{Host: "k" + name, Text: fmt.Sprintf("k%s: its host key SHA256:abc%d+/= is not known", name, i)},
+			HostText{Host: "u" + name, Text: "u" + name + " is up"},
+		)
+	}
+	texts = append(texts, HostText{Host: "here", Text: "here: the disk is full"}, HostText{Host: "port", Text: "port: 10.0.0.1:23 refuses connections (does sshd run there, on port 23?)"})
+	want := []string{
+		"ws[001-300] (300 hosts): HOST:22 refuses connections (does sshd run there, on port 22?)",
+		"nws[001-300] (300 hosts): no machine is called HOST (look for a slip in its address)",
+		"kws[001-300] (300 hosts): its host key SHA256:… is not known",
+		"uws[001-300] (300 hosts) is up",
+		"here: the disk is full",
+		"port: 10.0.0.1:23 refuses connections (does sshd run there, on port 23?)",
+	}
+	got := GroupHosts(texts)
+	if len(got) != len(want) {
+		t.Fatalf("%d groups, want %d: %+v", len(got), len(want), got)
+	}
+	for i := range got {
+		if s := got[i].Sentence(); s != want[i] {
+			t.Errorf("%q, want %q", s, want[i])
+		}
+	}
+	if at := got[0].At; !at.Equal(time.Unix(1, 0)) {
+		t.Errorf("the first group is of %v", at)
+	}
+}
+
+// A summary names all hosts that were of no use, in one line for each cause.
+func TestHostsOfNoUseAreGrouped(t *testing.T) {
+	words := map[string]HostWord{}
+	for i := 1; i <= 30; i++ {
+		name := fmt.Sprintf("ws%02d", i)
+		words[name] = HostWord{Text: name + ": 10.0.0." + fmt.Sprint(i) + ":22 refuses connections"}
+	}
+	got := HostsOfNoUse(new(jobs.Table), words)
+	if len(got) != 1 || got[0] != "ws[01-30] (30 hosts) ran nothing: HOST:22 refuses connections" {
+		t.Errorf("%q", got)
+	}
+}
