@@ -344,7 +344,7 @@ func hostLines(list []hostStatus) []string {
 	for i := range list {
 		h := &list[i]
 		text := h.Last
-		if h.Running > 0 || h.LastAt == nil || text == h.Name+" is up" {
+		if h.Running > 0 || h.LastAt == nil || h.Files != "" || text == h.Name+" is up" {
 			text += "\n" + strconv.Itoa(i) // a line of its own
 		}
 		by[h.Name] = h
@@ -371,8 +371,8 @@ func hostLines(list []hostStatus) []string {
 			said, _, _ := strings.Cut(g.Text, "\n")
 			line += "; " + sum.LastAt.Local().Format("15:04") + " " + console.CleanLine(said)
 		}
-		if h.Files != "" {
-			line += "; " + console.CleanLine(h.Files)
+		if sum.Files != "" {
+			line += "; " + console.CleanLine(sum.Files)
 		}
 		lines = append(lines, line)
 	}
