@@ -28,8 +28,6 @@ type eventsPane struct {
 	bad runview.Event // the newest that wants attention, for the footer
 }
 
-func newEventsPane() *eventsPane { return &eventsPane{} }
-
 func (p *eventsPane) title(m *model) string { return "Events  " + p.state(m) }
 
 // state says what of the log is shown.

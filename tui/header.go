@@ -136,7 +136,7 @@ func (m *model) progressRow() string {
 	}
 	t := counts(m.pic)
 	if m.pic.Total == 0 {
-		return " " + m.shares(0, 0, 0, 0, m.w/2) + "  " + m.moreOr("no jobs yet")
+		return " " + m.shares(0, 0, 0, 0, m.w/2) + "  " + "no jobs yet" + when(m.pic.More, ", more may come")
 	}
 	said := []string{percent(t.over, m.pic.Total)}
 	if m.over() {
@@ -168,13 +168,6 @@ func (m *model) eta() string {
 		s += ", more may come"
 	}
 	return s
-}
-
-func (m *model) moreOr(text string) string {
-	if m.pic.More {
-		return text + ", more may come"
-	}
-	return text
 }
 
 // summaryRow is all the header that a small screen has.
@@ -401,11 +394,12 @@ func (m *model) usable() (up, connecting int) {
 // othersTime is how long others' load is shown after the last report of it: it comes and goes.
 const othersTime = 15 * time.Second
 
-// seeOthers notes the hosts whose cores, or all that jobs could have, other users have.
+// seeOthers notes the hosts that yield, and whose cores other users have, or all of those
+// that jobs could have.
 func (m *model) seeOthers() {
 	for i := range m.pic.Hosts {
 		h := &m.pic.Hosts[i]
-		if h.State == hostUp && h.Cores > 0 && (h.Busy-h.Ours >= float64(h.Cores)-0.5 || strings.HasPrefix(h.Reason, "yields")) {
+		if h.State == hostUp && h.Cores > 0 && h.Usable < float64(h.Slots) && (h.Busy-h.Ours >= float64(h.Cores)-0.5 || strings.HasPrefix(h.Reason, "yields")) {
 			m.others[h.Name] = m.now()
 		}
 	}

@@ -26,8 +26,6 @@ type hostsPane struct {
 
 func (p *hostsPane) choose() *choices { return &p.choices }
 
-func newHostsPane() *hostsPane { return &hostsPane{} }
-
 func (p *hostsPane) title(m *model) string {
 	if m.pic == nil {
 		return "Hosts"

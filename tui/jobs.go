@@ -22,8 +22,6 @@ type jobsPane struct {
 	edits, filters, commands history
 }
 
-func newJobsPane() *jobsPane { return &jobsPane{} }
-
 func (p *jobsPane) title(m *model) string {
 	s := "Jobs " + thousands(p.matched())
 	if st := p.state(m); st != "" {
@@ -160,10 +158,10 @@ func timeCell(m *model, r *runview.Row, w int) (string, *ink) {
 		}
 		return "-", &styleFaint
 	}
-	return elapsed(m, r)
+	return elapsed(m, r, w)
 }
 
-func elapsed(m *model, r *runview.Row) (string, *ink) {
+func elapsed(m *model, r *runview.Row, w int) (string, *ink) {
 	end := r.Ended
 	if !r.Phase.Terminal() {
 		end = m.instant()

@@ -83,7 +83,7 @@ func newModel(o Options, now func() time.Time) *model {
 	if o.ASCII {
 		m.g = &asciiGlyphs
 	}
-	m.jobs, m.hosts, m.failed, m.result, m.events = newJobsPane(), newHostsPane(), newFailedPane(), newResultsPane(), newEventsPane()
+	m.jobs, m.hosts, m.failed, m.result, m.events = &jobsPane{}, &hostsPane{}, newFailedPane(), newResultsPane(), &eventsPane{}
 	m.under = newOutput(0, false)
 	m.panes = [tabs]pane{m.jobs, m.hosts, m.failed, m.result, m.events}
 	if o.Notice != "" {

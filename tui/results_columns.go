@@ -19,7 +19,7 @@ func (p *resultsPane) columns(m *model, w int) []column {
 	fixed := 0 // columns that stay when others are moved to
 	all = append(append(append(all, p.paramColumns(m)...), p.figureColumns(m)...),
 		column{head: "CAUSE", sort: runview.Sorts, rank: 2, w: 9, more: 8, cell: endedCell},
-		column{head: "TIME", sort: runview.SortTime, rank: 1, w: timeWidth, right: true, cell: durationCell},
+		column{head: "TIME", sort: runview.SortTime, rank: 1, w: timeWidth, right: true, cell: elapsed},
 		column{head: "CPU", sort: runview.Sorts, rank: 4, w: timeWidth, right: true, cell: cpuCell},
 		column{head: "MEM", sort: runview.SortMemory, rank: 4, w: 5, right: true, cell: memoryCell},
 		column{head: "HOST", sort: runview.SortHost, rank: 5, w: max(4, s.host), cell: hostCell},
@@ -92,8 +92,6 @@ func endedCell(m *model, r *runview.Row, w int) (string, *ink) {
 	}
 	return "-", &styleFaint
 }
-
-func durationCell(m *model, r *runview.Row, w int) (string, *ink) { return elapsed(m, r) }
 
 // The most that a column of figures takes, with room to spare, and one of a parameter.
 const figureWidth, wideFigure, paramWidth = 14, 24, 16
