@@ -94,6 +94,9 @@ func (h *helper) prepare(hello *hosts.Hello) error {
 	if warning != "" {
 		hello.Warnings = append(hello.Warnings, warning)
 	}
+	if hello.Machine, err = h.machineID(); err != nil {
+		return fmt.Errorf("the id of this machine cannot be kept: %w", err)
+	}
 	hello.Spool, hello.Dir = h.spool.dir, h.dir
 	h.setConfig(hello)
 	if err := h.spool.writeConfig(h.generation, &h.cfg); err != nil {
@@ -194,9 +197,6 @@ func (h *helper) findDirs(hello *hosts.Hello) error {
 	}
 	if err := h.findPlace(hello); err != nil {
 		return err
-	}
-	if hello.Machine, err = h.machineID(); err != nil {
-		return fmt.Errorf("work_dir cannot be used: %w", err)
 	}
 	if err := tryWrite(temps{filepath.Join(h.dir, "attempts"), h.open.Host, h.holder()}); err != nil {
 		return fmt.Errorf("no job can be run here, its files could not be written: %w", err)
