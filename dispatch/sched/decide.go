@@ -14,6 +14,7 @@ func (c *Core) started(id jobs.AttemptID, slot int, at jobs.Stamp) {
 	}
 	slot = boundedSlot(slot)
 	if f := c.flights[id]; f != nil {
+		f.undated = at == 0 && (f.undated || !f.started)
 		if a.State == jobs.AttemptRunning {
 			return
 		}

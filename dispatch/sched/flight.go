@@ -18,6 +18,7 @@ type flight struct {
 	launchedAt time.Duration // Time.Mono
 	startedAt  time.Duration // Time.Mono, when started
 	started    bool
+	undated    bool          // … or only in a supervisor's hands, which may still have to start it
 	withdrawn  bool          // asked back, no answer yet
 	killed     bool          // to be ended, no answer yet
 	requeue    bool          // killed only to run elsewhere

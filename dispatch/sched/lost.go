@@ -115,7 +115,7 @@ func (c *Core) leased(h *host) string {
 }
 
 func (c *Core) mayLose(h *host, f *flight, wait, breathes bool) bool {
-	if !f.started && c.now.Mono < c.leaseEnd(h) {
+	if (!f.started || f.undated) && c.now.Mono < c.leaseEnd(h) {
 		return false // it could still start there
 	}
 	j := c.table.Job(f.id.Job)

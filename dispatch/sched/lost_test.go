@@ -362,3 +362,26 @@ func restart(s *stage, hs ...*hosts.Host) *stage {
 	n.step(Tick{})
 	return n
 }
+
+// TestLostInASupervisorsHands: an attempt that a supervisor has, and of which no start is
+// known, may still start within its lease, so it is given up only then.
+func TestLostInASupervisorsHands(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		at   jobs.Stamp
+		want string
+	}{{"started", 1, "1.2"}, {"start not known", 0, ""}} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newStage(t, Config{Buffer: 2 * time.Minute}, box("a", 1), box("b", 1))
+			s.up("a")
+			s.plain(1)
+			s.up("b")
+			s.step(AttemptsStarted{"a", &hosts.Started{Jobs: []hosts.StartedJob{{Attempt: attemptIDs("1.1")[0], Slot: 1, At: c.at}}}})
+			want(t, "after lost_after", on(s.wait(100*time.Second, "b"), "b"), c.want)
+			s.wait(2*time.Minute, "b")
+			if n := len(s.job(1).Attempts); n != 2 {
+				t.Errorf("%d attempts when the lease is over, want 2", n)
+			}
+		})
+	}
+}

@@ -95,11 +95,11 @@ func TestReconcileFromFiles(t *testing.T) {
 	s.up("a")
 	s.lists("a", "", hosts.Dead, nil, true)
 	s.wantState(3, jobs.Queued) // it may have started on the host that cannot be asked
-	s.wait(70*time.Second, "a") // its host left the inventory and its lease is over
+	s.wait(75*time.Second, "a") // its host left the inventory and its lease is over
 	if a := s.job(2).Attempts; a[0].State != jobs.AttemptLost {
 		t.Errorf("job 2: %+v", a[0])
 	}
-	want(t, "with gaps", on(s.wait(21*time.Second, "a"), "a"), "2.12")
+	want(t, "with gaps", on(s.wait(16*time.Second, "a"), "a"), "2.12")
 	s.wantState(3, jobs.Queued)
 }
 
