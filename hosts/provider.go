@@ -3,6 +3,7 @@ package hosts
 import (
 	"cmp"
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,6 +26,13 @@ type Provider struct {
 	Price     float64       // of an instance and hour; 0: not given
 	Slurm     *Slurm        // nil: it is not of type slurm, which supplies the commands
 	Host      Host          // template of an instance; its name is empty
+}
+
+// Same reports whether two providers are equal, wherever they were written.
+func (p *Provider) Same(o *Provider) bool {
+	a, b := *p, *o
+	a.Host.File, a.Host.Line, b.Host.File, b.Host.Line = "", 0, "", 0
+	return reflect.DeepEqual(a, b)
 }
 
 // Defaults of a provider.

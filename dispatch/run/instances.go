@@ -37,10 +37,29 @@ type instances struct {
 func newInstances(r *Run) *instances {
 	m := &instances{r: r, prefix: hosts.InstancePrefix(r.dir.UID()), providers: map[string]*hosts.Provider{},
 		started: make(chan struct{}), places: make(chan struct{}, maxCommands), found: map[string][]*hosts.Host{}}
-	for _, p := range r.opts.Providers {
+	m.know(r.opts.Providers)
+	return m
+}
+
+// know keeps how the commands of providers are run.
+func (m *instances) know(list []*hosts.Provider) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, p := range list {
 		m.providers[p.Name] = p
 	}
-	return m
+}
+
+// setProviders lets changed providers count.
+func (m *instances) setProviders(list []*hosts.Provider) {
+	m.know(list)
+	m.r.d.Do(sched.SetProviders{Providers: list})
+}
+
+func (m *instances) provider(name string) *hosts.Provider {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.providers[name]
 }
 
 // carryOut begins to carry an order out.
@@ -69,9 +88,9 @@ func (m *instances) carryOut(o sched.Order) {
 func (m *instances) answer(ctx context.Context, o sched.Order) sched.Event {
 	switch o := o.(type) {
 	case sched.CreateInstance:
-		return sched.InstanceCreated{Name: o.Name, Err: textOf(provider.Create(ctx, m.providers[o.Provider], m.prefix, o.Name))}
+		return sched.InstanceCreated{Name: o.Name, Err: textOf(provider.Create(ctx, m.provider(o.Provider), m.prefix, o.Name))}
 	case sched.TerminateInstance:
-		return sched.InstanceTerminated{Name: o.Name, Err: textOf(provider.Terminate(ctx, m.providers[o.Provider], m.prefix, o.Name))}
+		return sched.InstanceTerminated{Name: o.Name, Err: textOf(provider.Terminate(ctx, m.provider(o.Provider), m.prefix, o.Name))}
 	case sched.ListInstances:
 		return m.list(ctx, o.Provider)
 	case sched.FetchInstance:
@@ -90,7 +109,7 @@ func textOf(err error) string {
 }
 
 func (m *instances) list(ctx context.Context, name string) sched.Event {
-	list, err := provider.List(ctx, m.providers[name], m.prefix)
+	list, err := provider.List(ctx, m.provider(name), m.prefix)
 	if err != nil {
 		return sched.InstancesListed{Provider: name, Err: err.Error()}
 	}

@@ -45,6 +45,8 @@ type Inventory struct {
 	next     []byte // content that was seen once: an editor may still be writing
 	info     fs.FileInfo
 	problem  string
+
+	reprovide bool // the providers of the file have changed
 }
 
 func newInventory(run *rundir.Run, o *Options, t *jobs.Table, say func(string)) *Inventory {
@@ -130,7 +132,7 @@ func (in *Inventory) notify() {
 }
 
 // serve gives the set to the dispatcher when it has changed, until the run is over.
-func (in *Inventory) serve(over <-chan struct{}, give func(context.Context, []*hosts.Host) error) {
+func (in *Inventory) serve(over <-chan struct{}, give func(context.Context, []*hosts.Host) error, provide func([]*hosts.Provider)) {
 	every := time.NewTicker(inventoryInterval)
 	defer every.Stop()
 	for {
@@ -142,6 +144,13 @@ func (in *Inventory) serve(over <-chan struct{}, give func(context.Context, []*h
 				continue
 			}
 		case <-in.wake:
+		}
+		in.mu.Lock()
+		providers, changed := in.inv.Providers, in.reprovide
+		in.reprovide = false
+		in.mu.Unlock()
+		if changed {
+			provide(providers)
 		}
 		if give(context.Background(), in.Hosts()) != nil {
 			return
@@ -232,6 +241,10 @@ func (in *Inventory) look(now bool) bool {
 		in.prepare(inv.Hosts)
 	}
 	changes := hosts.Changes(in.inv.Hosts, inv.Hosts)
+	if !slices.EqualFunc(in.inv.Providers, inv.Providers, (*hosts.Provider).Same) {
+		in.reprovide = true
+		changes = strings.TrimPrefix(changes+"; changed providers", "; ")
+	}
 	in.inv, in.read = inv, content
 	for _, w := range warnings {
 		in.say("warning: " + w)

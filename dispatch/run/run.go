@@ -267,7 +267,7 @@ func (r *Run) begin() {
 	go r.obeyRequests()
 	go r.inbox.Serve(r.over)
 	go r.storeStatus()
-	go r.inventory.serve(r.over, r.d.SetHosts)
+	go r.inventory.serve(r.over, r.d.SetHosts, r.instances.setProviders)
 	// An end that comes before all jobs are submitted ends the feeder as well.
 	go func() {
 		select {

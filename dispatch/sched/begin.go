@@ -37,9 +37,6 @@ func (c *Core) begin() {
 		c.hasDeadline(jobs.ID(i+1), j)
 		open := false
 		for _, a := range j.Attempts {
-			if a.Outcome != nil {
-				c.keepsOutput(a.Host, a.ID)
-			}
 			switch {
 			case a.State.Open():
 				open = true

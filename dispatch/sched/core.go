@@ -267,6 +267,8 @@ func (c *Core) handle(ev Event) {
 		c.instanceFetched(e)
 	case InstancesListed:
 		c.instancesListed(e)
+	case SetProviders:
+		c.setProviders(e)
 	case SetHosts:
 		c.setHosts(e)
 	case ChangeInventory:

@@ -119,11 +119,14 @@ func (c *Core) setChanged() {
 	for _, cl := range c.queue.list {
 		c.fit(cl)
 	}
-	hybrid := bothKinds(c.specs())
-	if hybrid == c.hybrid {
-		return
+	if hybrid := bothKinds(c.specs()); hybrid != c.hybrid { // classes know of estimates only in a hybrid run
+		c.regroup(func() { c.hybrid = hybrid })
 	}
-	var again []jobs.ID // classes know of estimates only in a hybrid run
+}
+
+// regroup makes a change on which the classes of jobs depend.
+func (c *Core) regroup(change func()) {
+	var again []jobs.ID
 	for i, spot := range c.queue.spots {
 		if spot == ready {
 			again = append(again, jobs.ID(i+1))
@@ -134,7 +137,8 @@ func (c *Core) setChanged() {
 		anywhere[id] = c.queue.anywhere[id]
 		c.leave(id)
 	}
-	c.hybrid, c.queue.lastOpts = hybrid, nil
+	change()
+	c.queue.lastOpts = nil
 	for _, id := range again {
 		if anywhere[id] {
 			c.queue.anywhere[id] = true

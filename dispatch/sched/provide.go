@@ -63,6 +63,11 @@ type (
 	}
 )
 
+// SetProviders is the complete set of providers from now on. One that is not in it any more
+// creates nothing and goes on terminating what it has created.
+type SetProviders struct{ Providers []*hosts.Provider }
+
+func (SetProviders) event()       {}
 func (InstanceCreated) event()    {}
 func (InstanceTerminated) event() {}
 func (InstanceFetched) event()    {}
@@ -133,31 +138,76 @@ type instance struct {
 
 // beginProviding takes over what the table says of instances.
 func (c *Core) beginProviding() {
-	v := &c.provisions
-	for _, spec := range c.cfg.Providers {
-		v.providers = append(v.providers, &provider{spec: spec, startup: spec.Startup, slots: max(1, spec.Host.Slots.Fixed) * spec.Nodes()})
-	}
-	names := slices.SortedFunc(maps.Keys(c.table.Instances), func(a, b string) int {
-		n, _ := hosts.InstanceNumber(c.cfg.InstancePrefix, a)
-		m, _ := hosts.InstanceNumber(c.cfg.InstancePrefix, b)
-		return n - m
-	})
-	for _, name := range names {
+	c.setProviders(SetProviders{c.cfg.Providers})
+	for _, name := range slices.Sorted(maps.Keys(c.table.Instances)) {
 		is := c.table.Instances[name]
 		n, _ := hosts.InstanceNumber(c.cfg.InstancePrefix, name)
-		v.highest = max(v.highest, n)
-		p := c.provider(is.Provider)
-		if p != nil && is.Up != 0 {
+		c.provisions.highest = max(c.provisions.highest, n)
+		if is.State != jobs.InstanceGone && c.provider(is.Provider) == nil {
+			c.say(name, 0, "the instance %s cannot be terminated, because there is no provider %s any more: add it to the inventory", name, is.Provider)
+		}
+	}
+}
+
+func (c *Core) setProviders(e SetProviders) {
+	all := slices.Clone(e.Providers)
+	for _, p := range c.provisions.providers {
+		if !slices.ContainsFunc(all, func(spec *hosts.Provider) bool { return spec.Name == p.spec.Name }) {
+			ends := *p.spec
+			ends.Max = 0
+			all = append(all, &ends)
+		}
+	}
+	c.regroup(func() { c.cfg.Providers = all })
+	for _, spec := range all {
+		p := c.provider(spec.Name)
+		if p == nil {
+			p = &provider{spec: spec, startup: spec.Startup, slots: max(1, spec.Host.Slots.Fixed) * spec.Nodes()}
+			c.provisions.providers = append(c.provisions.providers, p)
+			c.adopt(p)
+		}
+		if p.spec = spec; !p.learned {
+			p.startup = spec.Startup
+		}
+	}
+	c.queue.capacityChanged()
+}
+
+// adopt takes over the instances that a provider has created according to the table.
+func (c *Core) adopt(p *provider) {
+	number := func(name string) int {
+		n, _ := hosts.InstanceNumber(c.cfg.InstancePrefix, name)
+		return n
+	}
+	adopted := map[string]bool{}
+	for _, name := range slices.SortedFunc(maps.Keys(c.table.Instances), func(a, b string) int { return number(a) - number(b) }) {
+		is := c.table.Instances[name]
+		if is.Provider != p.spec.Name {
+			continue
+		}
+		if is.Up != 0 {
 			p.learn(is.Up.Sub(is.Created))
 		}
-		switch {
-		case is.State == jobs.InstanceGone:
-		case p == nil:
-			c.say(name, 0, "the instance %s cannot be terminated, because there is no provider %s any more: add it to the inventory and resume the run", name, is.Provider)
-		default:
-			in := c.addInstance(p, name, n)
-			in.inherited, in.up, in.ending = true, is.Up != 0, is.State == jobs.InstanceTerminating
-			in.leaving, in.why = in.ending, "an earlier dispatcher had begun to"
+		if is.State == jobs.InstanceGone {
+			continue
+		}
+		in := c.addInstance(p, name, number(name))
+		in.inherited, in.up, in.ending = true, is.Up != 0, is.State == jobs.InstanceTerminating
+		in.leaving, in.why = in.ending, "an earlier dispatcher had begun to"
+		adopted[name] = true
+	}
+	if len(adopted) > 0 {
+		c.findOutputs(adopted)
+	}
+}
+
+// findOutputs notes the outputs that instances may have according to the table.
+func (c *Core) findOutputs(of map[string]bool) {
+	for i := range c.table.Jobs {
+		for _, a := range c.table.Jobs[i].Attempts {
+			if a.Outcome != nil && of[hosts.InstanceOf(a.Host)] {
+				c.keepsOutput(a.Host, a.ID)
+			}
 		}
 	}
 }
@@ -343,13 +393,7 @@ func (c *Core) foundInstance(p *provider, name string, n int) {
 	// It may have attempts, and outputs: it gets no more jobs and goes when it is idle.
 	in.leaving, in.up, in.why = true, true, "it was taken for gone"
 	c.emit(jobs.Record{Kind: jobs.KindInstance, Host: name, How: string(jobs.InstanceUp), Reason: in.why})
-	for i := range c.table.Jobs {
-		for _, a := range c.table.Jobs[i].Attempts {
-			if a.Outcome != nil && hosts.InstanceOf(a.Host) == name {
-				c.keepsOutput(a.Host, a.ID)
-			}
-		}
-	}
+	c.findOutputs(map[string]bool{name: true})
 }
 
 func (c *Core) instanceGone(in *instance, why string) {
@@ -654,6 +698,9 @@ func (c *Core) canRunNow(cl *class) bool {
 
 // couldRun reports whether an instance of the provider could run the class, as far as is known.
 func (p *provider) couldRun(cl *class) bool {
+	if p.spec.Max == 0 {
+		return false
+	}
 	h := host{spec: &p.spec.Host, inst: &instance{p: p}}
 	if p.spec.Host.GPUs > 0 {
 		h.gpuBusy = make([]bool, p.spec.Host.GPUs)

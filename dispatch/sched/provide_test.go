@@ -373,3 +373,32 @@ func TestAdoptInstances(t *testing.T) {
 		t.Error("nobody is told of it")
 	})
 }
+
+// A changed provider counts at once: one that is new creates instances, one that is gone
+// creates no more and terminates those that it has.
+func TestSetProviders(t *testing.T) {
+	s := newStage(t, Config{InstancePrefix: "dcs-r"}, box("a", 1))
+	s.up("a")
+	s.submit(true, &jobs.Options{Tags: []string{"cloud"}}, &jobs.Options{Tags: []string{"cloud"}, Slots: 2})
+	s.wait(time.Second, "a")
+	s.wantState(1, jobs.Failed) // no host has the tag, and none will
+
+	s = newStage(t, Config{InstancePrefix: "dcs-r"}, box("a", 1))
+	s.up("a")
+	s.plain(100)
+	s.started("a", "1.1")
+	s.wait(10*time.Minute, "a")
+	contains(t, "a new provider", said[ListInstances](append(s.step(SetProviders{[]*hosts.Provider{cloud()}}), s.wait(time.Second, "a")...)), "{cloud}")
+	more := cloud()
+	more.Max = 1
+	s.step(SetProviders{[]*hosts.Provider{more}})
+	s.at += provideEvery
+	want(t, "created", said[CreateInstance](s.list()), "{cloud dcs-r-1}")
+	s.step(InstanceCreated{Name: "dcs-r-1"})
+	s.listUntil("dcs-r-1")
+	s.step(SetProviders{nil})
+	want(t, "created without a provider", said[CreateInstance](s.wait(2*time.Minute, "a")), "")
+	s.list("dcs-r-1")
+	orders := append(s.step(Cancel{All: true}), s.wait(10*time.Second, "a")...)
+	contains(t, "terminated", said[TerminateInstance](orders), "{cloud dcs-r-1}")
+}

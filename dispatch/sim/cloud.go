@@ -258,3 +258,28 @@ func (l *life) isHost(name string) bool {
 	_, instance := l.w.ledger.instances[name]
 	return !instance || l.specs[name] != nil || l.agent(name) != nil
 }
+
+// changeProvider changes the provider in the inventory file: it may create more or fewer
+// instances, of other sizes, or there is none any more for a time.
+func changeProvider(w *World) bool {
+	if w.cloud == nil {
+		return false
+	}
+	give := func(list ...*hosts.Provider) {
+		w.cfg.Providers = list
+		if l := w.life; l != nil && l.ring != nil {
+			l.hear(func() { l.step(sched.SetProviders{Providers: list}) })
+		}
+	}
+	p := *w.cloud.spec
+	p.Max, p.Idle = 1+w.tape.Draw(4), w.between(20*time.Second, 2*time.Minute)
+	p.Host.Slots.Fixed = 1 + w.tape.Draw(3)
+	w.cloud.spec = &p
+	if w.tape.Draw(3) == 0 {
+		give()
+		w.after(w.long(), func() { give(w.cloud.spec) })
+		return true
+	}
+	give(&p)
+	return true
+}

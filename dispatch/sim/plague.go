@@ -77,6 +77,7 @@ func init() {
 		{"a host added to the file or removed from it", 3, addHost},
 		{"a host added or removed on request", 4, askHosts},
 		{"an instance vanishes", 3, vanish},
+		{"the provider changes in the file", 2, changeProvider},
 		{"the commands of the provider fail", 2, breakCommands},
 		{"request in the run directory", 3, askByFile},
 		{"request about a host or the run in the run directory", 4, askControlByFile},

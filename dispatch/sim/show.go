@@ -37,6 +37,8 @@ func show(ev sched.Event) string {
 		return "{" + ev.Name + b.String() + "}"
 	case sched.Submit:
 		return fmt.Sprintf("{%d jobs, last %v}", len(ev.Specs), ev.Last)
+	case sched.SetProviders:
+		return fmt.Sprintf("{%d}", len(ev.Providers))
 	case sched.SetHosts:
 		names := make([]string, len(ev.Hosts))
 		for i, h := range ev.Hosts {

@@ -71,7 +71,7 @@ var wounds = []wound{
 	{name: "an instance is terminated before its outputs were fetched", file: "dispatch/sched/provide.go", edits: []edit{
 		{"	case kept != \"\" && !in.ending:", "	case kept != \"\" && in.ending:"}}},
 	{name: "a dispatcher forgets the instances of the one before", file: "dispatch/sched/provide.go", edits: []edit{
-		{"		case is.State == jobs.InstanceGone:\n", "		case is.State != jobs.InstanceUp:\n"}}},
+		{"		if is.State == jobs.InstanceGone {\n			continue", "		if is.State != jobs.InstanceUp {\n			continue"}}},
 	{name: "a drained host gets jobs", file: "dispatch/sched/host.go", edits: []edit{
 		{" && !h.draining && !h.rest.resting", " && !h.rest.resting"}}},
 	{name: "a timeout says nothing of harder jobs", file: "dispatch/sched/domino.go", edits: []edit{
