@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -187,11 +188,14 @@ func (r *returns) notYet(m *hosts.Looked) {
 	})
 }
 
-// errSurplus ends the return of files of an attempt that does not count.
-var errSurplus = errors.New("another attempt of the job counts")
+// These end the return of files of an attempt that does not count.
+var (
+	errSurplus = errors.New("the job has its result")
+	errStale   = errors.New("the attempt is of an earlier round, or is not known")
+)
 
 // claim gives an attempt the right to put its files into their places, or returns
-// errSurplus. release must be called when its outcome is with the engine.
+// errSurplus or errStale. release must be called when its outcome is with the engine.
 func (d *Dispatcher) claim(ctx context.Context, id jobs.AttemptID) (release func(), err error) {
 	r := &d.returns
 	done := make(chan struct{})
@@ -220,15 +224,19 @@ func (d *Dispatcher) claim(ctx context.Context, id jobs.AttemptID) (release func
 		r.mu.Unlock()
 		close(done)
 	})
-	counts := false
+	is := errStale
 	err = d.look(ctx, func(e *engine) {
 		t := e.core.Table()
 		j, at := t.Job(id.Job), t.Attempt(id)
-		counts = j != nil && at != nil && at.State.Open() && !j.State.Terminal()
+		switch {
+		case j == nil || at == nil:
+		case j.State.Terminal():
+			is = errSurplus
+		case at.Round == j.Round && (at.State.Open() || at.State == jobs.AttemptLost): // a lost one may still count
+			is = nil
+		}
 	})
-	if err == nil && !counts {
-		err = errSurplus
-	}
+	err = cmp.Or(err, is)
 	if err != nil {
 		release()
 	}
@@ -337,10 +345,13 @@ func (a *agent) bringFiles(ctx context.Context, b *bring) {
 		var place *files.PlaceError
 		var gone *goneError
 		switch {
-		case err == nil, errors.Is(err, errSurplus):
-			if err == nil {
-				a.d.returns.setHere(id)
-			}
+		case err == nil:
+			a.d.returns.setHere(id)
+			return
+		case errors.Is(err, errSurplus):
+			return
+		case errors.Is(err, errStale):
+			b.job.Outcome.Stopped = true // without its files it must not count as a success
 			return
 		case ctx.Err() != nil:
 			b.again = true

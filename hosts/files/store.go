@@ -34,7 +34,11 @@ func (s Store) path(parts ...string) string {
 func (s Store) Open(boot string) error {
 	was, err := os.ReadFile(s.path("boot"))
 	if err == nil && string(was) == boot {
-		return nil
+		left, err := filepath.Glob(s.path("tmp", tempBlob)) // of an earlier helper
+		for _, name := range left {
+			err = errors.Join(err, os.Remove(name))
+		}
+		return err
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -51,6 +55,9 @@ func (s Store) Open(boot string) error {
 	}
 	return s.replace("boot", []byte(boot))
 }
+
+// tempBlob matches the names of contents that are being received.
+const tempBlob = "blob-*"
 
 // Remove removes the store and all directories of jobs.
 func (s Store) Remove() error { return os.RemoveAll(s.Dir) }
@@ -107,7 +114,7 @@ func (s Store) Missing(m Manifest, originals bool) (list []*Entry) {
 // Receive writes a content, which it reads with get in pieces of at most piece bytes. A
 // content with another sum than it should have is dropped: ErrChanged.
 func (s Store) Receive(e *Entry, piece int, get func(offset int64, limit int) ([]byte, error)) error {
-	f, err := os.CreateTemp(s.path("tmp"), "*")
+	f, err := os.CreateTemp(s.path("tmp"), tempBlob)
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 func TestFilesTravelToHostsThatShareNothing(t *testing.T) {
 	l := newLab(t, 2)
 	p := l.apart(`
-cd apart
+mkdir apart/deep; cd apart/deep
 mkdir -p code/lib in .hidden
 printf '#!/bin/sh\n. "$(dirname "$0")"/lib/part.sh\n' > code/run.sh; chmod +x code/run.sh
 echo 'part() { echo "version $VERSION of $1"; }' > code/lib/part.sh
@@ -35,13 +35,15 @@ for i in 1 2 3 4 5 6 7 8; do echo "data $i" > in/$i.dat; done
 } > jobs.txt
 nlj='in/a b\nc.dat'
 printf '{"command":"mkdir -p out; cp in/* out/","send":["%s"],"return":["out/**"]}\n' "$nlj" > odd.jsonl
-code=0; $DCS run --no-tui --json --ssh-config $SSH --hosts $HOSTS --run-dir run --send code --tries 1 jobs.txt > ../result.jsonl 2> ../run.err || code=$?
-echo $code > ../code
-ls out > ../out.list; cat out/*.csv > ../out.all
+code=0; $DCS run --no-tui --json --ssh-config $SSH --hosts $HOSTS --run-dir run --send code --tries 1 jobs.txt > ../../result.jsonl 2> ../../run.err || code=$?
+echo $code > ../../code
+ls out > ../../out.list; cat out/*.csv > ../../out.all
 $DCS run --no-tui --ssh-config $SSH --hosts $HOSTS --run-dir odd odd.jsonl
+printf '#DCS default return=grid/*\nmkdir grid; echo [x] > grid/[x]\n[x] 1..3\n' > grid.txt
+$DCS grid --no-tui --ssh-config $SSH --hosts $HOSTS --run-dir grid.run grid.txt; cat grid/* > ../../grid.all
 cmp "in/a b${nl}c.dat" "out/a b${nl}c.dat"
-find . -name '.dcs-tui-*' > ../temps; ls run/returning > ../notes
-find . -name out -prune -o -name '*.csv' -print >> ../temps
+find . -name '.dcs-tui-*' > ../../temps; ls run/returning > ../../notes
+find . -name out -prune -o -name '*.csv' -print >> ../../temps
 `)
 	if p.code != 0 {
 		t.Fatalf("exit %d\n%s\n%s", p.code, p.err, l.read(l.path("run.err")))
@@ -51,7 +53,7 @@ find . -name out -prune -o -name '*.csv' -print >> ../temps
 		list += fmt.Sprintf("%d.csv\n", i)
 		all += fmt.Sprintf("data %d\nkept\n", i)
 	}
-	for file, want := range map[string]string{"code": "1\n", "out.list": list, "out.all": all, "temps": "", "notes": ""} {
+	for file, want := range map[string]string{"code": "1\n", "out.list": list, "out.all": all, "temps": "", "notes": "", "grid.all": "1\n2\n3\n"} {
 		if got := l.read(l.path(file)); got != want {
 			t.Errorf("%s holds %q, want %q\n%s", file, got, want, l.read(l.path("run.err")))
 		}

@@ -21,8 +21,8 @@ const (
 	minWindow    = 1        // pieces under way in all
 	maxWindow    = 32
 	maxQueued    = 500 * time.Microsecond // see window
-	ownAtOnce    = 4        // attempts whose own files are received at once
-	filesAtOnce  = 4        // contents of one manifest
+	ownAtOnce    = 4                      // attempts whose own files are received at once
+	filesAtOnce  = 4                      // contents of one manifest
 	receiveRetry = 2 * time.Second
 )
 
