@@ -80,7 +80,7 @@ type Snapshot struct {
 	More     bool                  // more jobs may come (standard input is open)
 	Hosts    []sched.HostView
 	Rate     float64       // finished jobs a second, smoothed over the last minute
-	ETA      time.Duration // until the queue is done at this rate; 0: not known
+	ETA      time.Duration // until the queue is done; 0: not known
 	Paused   bool
 	Problem  string // the journal cannot be written, …: "" if all is well
 	Deleted  bool   // the run directory was deleted: nothing can be recorded

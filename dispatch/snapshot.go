@@ -19,9 +19,7 @@ func (e *engine) snapshot() *Snapshot {
 	if err := e.problem(now); err != nil {
 		s.Problem = err.Error()
 	}
-	if s.Rate > 0 {
-		s.ETA = time.Duration(float64(t.Unfinished()) / s.Rate * float64(time.Second))
-	}
+	s.ETA, _, _ = e.core.ETA(now)
 	return s
 }
 

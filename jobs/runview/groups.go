@@ -10,9 +10,15 @@ import (
 
 // groups are the failures by cause and last line of stderr (X7), kept as rows change.
 type groups struct {
-	byKey map[[2]string]uint16
-	list  []*group // index 0 is nobody's
-	free  []uint16
+	byKey   map[[2]string]uint16
+	list    []*group // index 0 is nobody's
+	free    []uint16
+	edition uint64 // grows with each change
+
+	// When members of the groups were worked out last, and of which edition.
+	shown   uint64
+	shownAt time.Time
+	took    time.Duration
 }
 
 // maxGroups bounds the causes that are kept apart; further ones share otherCauses.
@@ -23,21 +29,14 @@ var otherCauses = [2]string{"other causes", ""}
 // group is one of them.
 type group struct {
 	key   [2]string
+	count int
 	tries int // jobs that are being tried again
 	hosts map[string]int
 
-	// Members as of the last settle, ascending, and what has changed since.
-	ids        []uint32
-	come, gone map[uint32]struct{}
-
-	count   int
-	edition uint64    // grows with each change
-	shown   uint64    // of which newest and which were worked out
-	shownAt time.Time // when
-	took    time.Duration
-	newest  []jobs.ID
-	which   jobs.Ranges
-	rows    []Row
+	// Members, as of the last settle; which is nil if the group was not shown then.
+	which  jobs.Ranges
+	newest []uint32
+	rows   []Row
 }
 
 func (g *groups) init() {
@@ -65,52 +64,32 @@ func (g *groups) of(now uint16, cause, last string) uint16 {
 		n = uint16(len(g.list))
 		g.list = append(g.list, nil)
 	}
-	g.list[n] = &group{key: key, hosts: map[string]int{}, come: map[uint32]struct{}{}, gone: map[uint32]struct{}{}}
+	g.list[n] = &group{key: key, hosts: map[string]int{}}
 	g.byKey[key] = n
 	return n
 }
 
 func counts(p Phase) bool { return p == Failed || p == TimedOut }
 
-func (g *groups) enter(id uint32, r *row, host string) {
-	if r.group == 0 {
-		return
-	}
-	x := g.list[r.group]
-	x.edition++
-	if !counts(r.phase) {
-		x.tries++
-		return
-	}
-	x.count++
-	if _, was := x.gone[id]; was {
-		delete(x.gone, id)
-	} else {
-		x.come[id] = struct{}{}
-	}
-	if host != "" {
-		x.hosts[host]++
-	}
-}
+func (g *groups) enter(r *row, host string) { g.count(r, host, 1) }
+func (g *groups) leave(r *row, host string) { g.count(r, host, -1) }
 
-func (g *groups) leave(id uint32, r *row, host string) {
+func (g *groups) count(r *row, host string, n int) {
 	if r.group == 0 {
 		return
 	}
 	x := g.list[r.group]
-	x.edition++
+	g.edition++
 	if !counts(r.phase) {
-		x.tries--
-	} else {
-		x.count--
-		if _, new := x.come[id]; new {
-			delete(x.come, id)
-		} else {
-			x.gone[id] = struct{}{}
-		}
-		if x.hosts[host]--; x.hosts[host] <= 0 {
-			delete(x.hosts, host)
-		}
+		x.tries += n
+		return
+	}
+	x.count += n
+	if host == "" {
+		return
+	}
+	if x.hosts[host] += n; x.hosts[host] <= 0 {
+		delete(x.hosts, host)
 	}
 }
 
@@ -126,51 +105,6 @@ func (g *groups) tidy(n uint16) {
 	}
 }
 
-// settle works out members and the newest of them, as often as pace allows.
-func (x *group) settle(rows []row, now time.Time) {
-	if x.shown == x.edition && x.which != nil || x.which != nil && now.Sub(x.shownAt) < pace(x.took) {
-		return
-	}
-	began := time.Now()
-	if len(x.come)+len(x.gone) > 0 {
-		come := make([]uint32, 0, len(x.come))
-		for id := range x.come {
-			come = append(come, id)
-		}
-		slices.Sort(come)
-		merged := make([]uint32, 0, x.count)
-		for _, id := range x.ids {
-			for len(come) > 0 && come[0] < id {
-				merged, come = append(merged, come[0]), come[1:]
-			}
-			if _, gone := x.gone[id]; !gone {
-				merged = append(merged, id)
-			}
-		}
-		x.ids = append(merged, come...)
-		clear(x.come)
-		clear(x.gone)
-	}
-	x.which = jobs.Ranges{}
-	newest := make([]uint32, 0, MaxGroupRows+1)
-	later := func(a, b uint32) int { return cmp.Or(cmp.Compare(rows[b-1].seq, rows[a-1].seq), cmp.Compare(b, a)) }
-	for _, id := range x.ids {
-		x.which.Add(jobs.ID(id))
-		if n := len(newest); n == MaxGroupRows && later(newest[n-1], id) < 0 {
-			continue
-		}
-		i, _ := slices.BinarySearchFunc(newest, id, later)
-		newest = slices.Insert(newest, i, id)
-		newest = newest[:min(len(newest), MaxGroupRows)]
-	}
-	x.newest = x.newest[:0]
-	for _, id := range newest {
-		x.newest = append(x.newest, jobs.ID(id))
-	}
-	x.rows = nil
-	x.shown, x.shownAt, x.took = x.edition, now, time.Since(began)
-}
-
 // top returns the groups to show, most frequent first; what stands behind MaxGroups
 // is gathered in the last.
 func (g *groups) top(rows []row, now time.Time) []*group {
@@ -184,35 +118,57 @@ func (g *groups) top(rows []row, now time.Time) []*group {
 		return cmp.Or(cmp.Compare(b.count, a.count), cmp.Compare(b.tries, a.tries),
 			cmp.Compare(a.key[0], b.key[0]), cmp.Compare(a.key[1], b.key[1]))
 	})
-	if len(all) > MaxGroups {
-		all = append(all[:MaxGroups-1:MaxGroups-1], together(all[MaxGroups-1:]))
-	}
+	in := make(map[*group]*group, len(all)) // the one that each is shown in
 	for _, x := range all {
-		x.settle(rows, now)
+		in[x] = x
+	}
+	if len(all) > MaxGroups {
+		rest := &group{key: otherCauses, hosts: map[string]int{}}
+		for _, x := range all[MaxGroups-1:] {
+			x.which, in[x] = nil, rest
+			rest.count += x.count
+			rest.tries += x.tries
+			for h, n := range x.hosts {
+				rest.hosts[h] += n
+			}
+		}
+		all = append(all[:MaxGroups-1:MaxGroups-1], rest)
+	}
+	known := g.shown == g.edition || now.Sub(g.shownAt) < pace(g.took)
+	for _, x := range all {
+		known = known && x.which != nil
+	}
+	if !known {
+		g.settle(all, in, rows, now)
 	}
 	return all
 }
 
-// together makes one group of several.
-func together(list []*group) *group {
-	sum := &group{key: otherCauses, hosts: map[string]int{}, edition: 1}
-	for _, x := range list {
-		sum.count += x.count
-		sum.tries += x.tries
-		for h, n := range x.hosts {
-			sum.hosts[h] += n
-		}
-		for _, id := range x.ids {
-			if _, gone := x.gone[id]; !gone {
-				sum.ids = append(sum.ids, id)
-			}
-		}
-		for id := range x.come {
-			sum.ids = append(sum.ids, id)
-		}
+// settle works out the members of the groups that are shown, and the newest of them.
+func (g *groups) settle(all []*group, in map[*group]*group, rows []row, now time.Time) {
+	began := time.Now()
+	for _, x := range all {
+		x.which, x.newest, x.rows = jobs.Ranges{}, nil, nil
 	}
-	slices.Sort(sum.ids)
-	return sum
+	shownIn := make([]*group, len(g.list))
+	for n, x := range g.list {
+		shownIn[n] = in[x]
+	}
+	later := func(a, b uint32) int { return cmp.Or(cmp.Compare(rows[b-1].seq, rows[a-1].seq), cmp.Compare(b, a)) }
+	for i := range rows {
+		x, id := shownIn[rows[i].group], uint32(i+1)
+		if x == nil || !counts(rows[i].phase) {
+			continue
+		}
+		x.which.Add(jobs.ID(id))
+		if n := len(x.newest); n == MaxGroupRows && later(x.newest[n-1], id) < 0 {
+			continue
+		}
+		at, _ := slices.BinarySearchFunc(x.newest, id, later)
+		x.newest = slices.Insert(x.newest, at, id)
+		x.newest = x.newest[:min(len(x.newest), MaxGroupRows)]
+	}
+	g.shown, g.shownAt, g.took = g.edition, now, time.Since(began)
 }
 
 // maxGroupHosts bounds Group.Hosts.

@@ -151,7 +151,7 @@ func (l *list) leave(id uint32, r *row) {
 	if runs(r.phase) {
 		delete(l.runs, id)
 	}
-	l.groups.leave(id, r, l.names[r.host])
+	l.groups.leave(r, l.names[r.host])
 }
 
 func (l *list) enter(id uint32, r *row) {
@@ -165,7 +165,7 @@ func (l *list) enter(id uint32, r *row) {
 	if r.phase == Retry {
 		heap.Push(&l.retries, retry{r.when, id})
 	}
-	l.groups.enter(id, r, l.names[r.host])
+	l.groups.enter(r, l.names[r.host])
 }
 
 // runs says that a job runs or may do so any moment.

@@ -180,7 +180,7 @@ func (v *View) picture(ask *Ask) *Picture {
 		for _, g := range v.groups.top(v.list.rows, now) {
 			if g.rows == nil {
 				for _, id := range g.newest {
-					g.rows = append(g.rows, v.row(id))
+					g.rows = append(g.rows, v.row(jobs.ID(id)))
 				}
 			}
 			p.Groups = append(p.Groups, g.view())

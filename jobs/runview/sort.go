@@ -10,9 +10,10 @@ import (
 	"dcs-tui/jobs"
 )
 
-// keyed is a job with the number that it is sorted by.
-type keyed struct {
-	key uint64
+// keyed is a job with what it is sorted by, and its position before that.
+type keyed[T uint64 | string] struct {
+	key T
+	at  uint32
 	id  uint32
 }
 
@@ -36,18 +37,19 @@ func sortIDs(l *list, ids []uint32, by Sort, reverse bool, now time.Time) []uint
 	return ids
 }
 
-// sortBy sorts ids by a key, stably.
+// sortBy sorts ids by a key, and equal ones by their position.
 func sortBy(l *list, ids []uint32, reverse bool, key func(*row) uint64) {
-	list := make([]keyed, len(ids))
+	list := make([]keyed[uint64], len(ids))
 	for i, id := range ids {
 		k := key(&l.rows[id-1])
 		if reverse && k != none {
 			k = none - 1 - k
 		}
-		list[i] = keyed{k, id}
+		list[i] = keyed[uint64]{k, uint32(i), id}
 	}
-	for i, k := range radix(list, nil) {
-		ids[i] = k.id
+	slices.SortFunc(list, func(a, b keyed[uint64]) int { return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.at, b.at)) })
+	for i := range list {
+		ids[i] = list[i].id
 	}
 }
 
@@ -165,125 +167,21 @@ func (l *list) queueRanks() []uint64 {
 	return ranks
 }
 
-// radix sorts by key, stably, a byte at a time, leaving out bytes that all have in
-// common. scratch is used if it is long enough.
-func radix(list, scratch []keyed) []keyed {
-	if len(list) < 256 {
-		slices.SortStableFunc(list, func(a, b keyed) int { return cmp.Compare(a.key, b.key) })
-		return list
-	}
-	var differ uint64
-	for i := range list {
-		differ |= list[i].key ^ list[0].key
-	}
-	if cap(scratch) < len(list) {
-		scratch = make([]keyed, len(list))
-	}
-	to := scratch[:len(list)]
-	for shift := 0; shift < 64; shift += 8 {
-		if differ>>shift&0xff == 0 {
-			continue
-		}
-		var at [256]int
-		for i := range list {
-			at[list[i].key>>shift&0xff]++
-		}
-		sum := 0
-		for i, n := range at {
-			at[i], sum = sum, sum+n
-		}
-		for _, k := range list {
-			b := k.key >> shift & 0xff
-			to[at[b]] = k
-			at[b]++
-		}
-		list, to = to, list
-	}
-	return list
-}
-
-// sortByName sorts by title: by eight bytes at a time behind what all have in common,
-// which costs little even where very many titles begin alike.
+// sortByName sorts by title.
 func sortByName(l *list, ids []uint32, reverse bool) []uint32 {
-	title := func(id uint32) string { return l.spec(id).Title() }
-	list := make([]keyed, len(ids))
+	list := make([]keyed[string], len(ids))
 	for i, id := range ids {
-		list[i].id = id
+		list[i] = keyed[string]{l.spec(id).Title(), uint32(i), id}
 	}
-	scratch := make([]keyed, len(ids))
-	byName(list, scratch, 0, title)
-	if reverse { // equal ones stay in the order of their ids
-		slices.Reverse(list)
-		for i := 0; i < len(list); {
-			j := i + 1
-			for j < len(list) && title(list[j].id) == title(list[i].id) {
-				j++
-			}
-			slices.Reverse(list[i:j])
-			i = j
+	slices.SortFunc(list, func(a, b keyed[string]) int {
+		c := strings.Compare(a.key, b.key)
+		if reverse {
+			c = -c
 		}
-	}
-	for i, k := range list {
-		ids[i] = k.id
+		return cmp.Or(c, cmp.Compare(a.at, b.at))
+	})
+	for i := range list {
+		ids[i] = list[i].id
 	}
 	return ids
-}
-
-// byName sorts a list whose titles are equal in their first n bytes.
-func byName(list, scratch []keyed, n int, title func(uint32) string) {
-	if len(list) < 64 {
-		slices.SortStableFunc(list, func(a, b keyed) int { return strings.Compare(title(a.id)[n:], title(b.id)[n:]) })
-		return
-	}
-	n += common(list, n, title)
-	for i := range list {
-		list[i].key = chunk(title(list[i].id), n)
-	}
-	if out := radix(list, scratch); &out[0] != &list[0] {
-		copy(list, out)
-	}
-	first := 0
-	for i := 1; i <= len(list); i++ {
-		if i < len(list) && list[i].key == list[first].key {
-			continue
-		}
-		if i-first > 1 && list[first].key&0xff == more { // equal so far
-			byName(list[first:i], scratch, n+7, title)
-		}
-		first = i
-	}
-}
-
-// more is the lowest byte of the chunk of a text that goes on behind it.
-const more = 8
-
-// chunk makes a number of the seven bytes behind the n-th, the lowest byte saying how
-// many there were, so that a text stands before those that it begins.
-func chunk(s string, n int) uint64 {
-	var k uint64
-	m := min(max(len(s)-n, 0), 7)
-	for i := range m {
-		k |= uint64(s[n+i]) << (56 - 8*i)
-	}
-	if m == 7 && len(s) > n+7 {
-		return k | more
-	}
-	return k | uint64(m)
-}
-
-// common is how many further bytes all titles have in common.
-func common(list []keyed, n int, title func(uint32) string) int {
-	first := title(list[0].id)[n:]
-	m := len(first)
-	for _, k := range list[1:] {
-		s := title(k.id)[n:]
-		i := 0
-		for i < m && i < len(s) && s[i] == first[i] {
-			i++
-		}
-		if m = i; m == 0 {
-			break
-		}
-	}
-	return m
 }
