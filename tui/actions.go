@@ -291,5 +291,5 @@ func (m *model) edited(id jobs.ID, old, command string) (tea.Cmd, error) {
 		m.say("the command is as it was: nothing was changed; r requeues")
 		return nil, nil
 	}
-	return m.act(runview.Action{Do: runview.Edit, Jobs: jobs.One(id), Edit: &runview.Change{Command: command}}), nil
+	return m.act(runview.Action{Do: runview.Edit, Jobs: jobs.One(id), Edit: &jobs.Change{Command: &command}}), nil
 }

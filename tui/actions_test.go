@@ -68,7 +68,7 @@ func same(t *testing.T, src *fakeSource, want ...runview.Action) {
 		if g.Do != w.Do || !slices.Equal(g.Jobs, w.Jobs) || g.Host != w.Host || g.Number != w.Number || g.Relative != w.Relative {
 			t.Errorf("done: %+v, not %+v", g, w)
 		}
-		if (g.Edit == nil) != (w.Edit == nil) || w.Edit != nil && g.Edit.Command != w.Edit.Command {
+		if (g.Edit == nil) != (w.Edit == nil) || w.Edit != nil && *g.Edit.Command != *w.Edit.Command {
 			t.Errorf("edited: %+v, not %+v", g.Edit, w.Edit)
 		}
 	}
@@ -128,7 +128,7 @@ func TestKeysOnAJob(t *testing.T) {
 		{"edit, esc", aFailed, queued, "e x esc", nil, "nothing was changed"},
 		{"edit, as it was", aFailed, queued, "e enter", nil, "the command is as it was"},
 		{"edit, emptied", aFailed, queued, "e ctrl+u enter", nil, "the command is empty"},
-		{"edit", aQueued, queued, "e x enter", []runview.Action{{Do: runview.Edit, Jobs: jobs.One(aQueued), Edit: &runview.Change{Command: "python train.py --C 0.1 --gamma 0.5x"}}}, ""},
+		{"edit", aQueued, queued, "e x enter", []runview.Action{{Do: runview.Edit, Jobs: jobs.One(aQueued), Edit: &jobs.Change{Command: new("python train.py --C 0.1 --gamma 0.5x")}}}, ""},
 		{"undo of nothing", aQueued, queued, "u", nil, "there is nothing to undo"},
 		{"undo", aQueued, queued, "c u", append(one(runview.Cancel, aQueued), runview.Requeue.Jobs(aQueued)), ""},
 		{"undo twice", aQueued, queued, "c u u", append(one(runview.Cancel, aQueued), runview.Requeue.Jobs(aQueued)), "nothing to undo"},
@@ -311,7 +311,7 @@ func TestKeysWhenNobodyDispatches(t *testing.T) {
 		typeText(t, m, ":resume")
 		do(t, m, "enter")
 		same(t, src, runview.Requeue.Jobs(aFailed), runview.Action{Do: runview.Edit, Jobs: jobs.One(aFailed),
-			Edit: &runview.Change{Command: "python train.py --C 0.1 --gamma 0.5x"}}, runview.Action{Do: runview.Resume})
+			Edit: &jobs.Change{Command: new("python train.py --C 0.1 --gamma 0.5x")}}, runview.Action{Do: runview.Resume})
 	}
 }
 

@@ -53,7 +53,7 @@ func TestCommands(t *testing.T) {
 		{line: "prio =-2", want: prio(-2, false)},
 		{line: "prio +1", want: prio(1, true)},
 		{line: "prio high", shows: `"high" is no priority`},
-		{line: "edit sleep 5; echo done", want: act(runview.Action{Do: runview.Edit, Jobs: jobs.One(aQueued), Edit: &runview.Change{Command: "sleep 5; echo done"}})},
+		{line: "edit sleep 5; echo done", want: act(runview.Action{Do: runview.Edit, Jobs: jobs.One(aQueued), Edit: &jobs.Change{Command: new("sleep 5; echo done")}})},
 		{line: "edit", shows: "command of 50137"},
 		{line: "undo", shows: "there is nothing to undo"},
 		{line: "pause", want: act(runview.Action{Do: runview.Pause})},

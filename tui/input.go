@@ -10,6 +10,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/runview"
 )
 
@@ -459,7 +460,7 @@ func (m *model) filterWords(before string) (int, []string) {
 		known = append(known, p+"=")
 	}
 	if m.focus() == pane(m.result) {
-		for _, name := range m.result.named(runview.Figure) {
+		for _, name := range m.result.named(results.Metric) {
 			known = append(known, name+">", name+"<")
 		}
 	}

@@ -48,7 +48,7 @@ func TestEditKeepsEveryCharacter(t *testing.T) {
 	harmless(t, m, "edit")
 	m.Update(pasteMsg(" # more\r\nlines\r\n"))
 	do(t, m, "enter")
-	same(t, src, runview.Action{Do: runview.Edit, Jobs: jobs.One(aFailed), Edit: &runview.Change{Command: command + " # more\nlines"}})
+	same(t, src, runview.Action{Do: runview.Edit, Jobs: jobs.One(aFailed), Edit: &jobs.Change{Command: new(command + " # more\nlines")}})
 }
 
 // The line stays within its cells wherever the cursor is, and the cursor is on it.

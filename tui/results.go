@@ -7,6 +7,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/runview"
 )
 
@@ -206,7 +207,7 @@ func (p *resultsPane) see(m *model) {
 }
 
 // named are the columns of a role.
-func (p *resultsPane) named(role runview.TableRole) []string {
+func (p *resultsPane) named(role results.Role) []string {
 	if p.table == nil {
 		return nil
 	}
@@ -235,7 +236,7 @@ func (p *resultsPane) orders() []string {
 	}
 	for _, c := range p.table.Columns {
 		plain := strings.TrimPrefix(c.Name, "dcs.")
-		if c.Role != runview.Fact || slices.Contains([]string{"state", "time", "elapsed_seconds", "cpu_seconds", "max_rss_bytes", "host"}, plain) {
+		if c.Role != results.Fact || slices.Contains([]string{"state", "time", "elapsed_seconds", "cpu_seconds", "max_rss_bytes", "host"}, plain) {
 			names = append(names, c.Name)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/runview"
 )
 
@@ -56,7 +57,7 @@ func (p *resultsPane) paramColumns(m *model) []column {
 	}
 	some := 0 // parameters with several values
 	for _, c := range p.table.Columns {
-		if c.Role != runview.Param {
+		if c.Role != results.Param {
 			continue
 		}
 		col := column{head: m.cut(m.cellText(c.Name, paramWidth), paramWidth), name: c.Name, sort: runview.Sorts, rank: luxury, w: max(3, p.widths[c.Name]), cell: paramCell(c.Name)}
@@ -108,7 +109,7 @@ func (p *resultsPane) measure(m *model, rows []runview.Row) {
 		if c.Vary {
 			p.varied[c.Name] = true
 		}
-		if c.Role == runview.Param {
+		if c.Role == results.Param {
 			wider(c.Name, paramWidth, c.Name+" ") // and an arrow
 		}
 	}
@@ -119,7 +120,7 @@ func (p *resultsPane) measure(m *model, rows []runview.Row) {
 			}
 		}
 	}
-	for i, name := range p.named(runview.Figure) {
+	for i, name := range p.named(results.Metric) {
 		wider("="+name, wideFigure, name+" ")
 		for _, cells := range p.cells {
 			wider("="+name, wideFigure, at(cells, i))
@@ -134,7 +135,7 @@ func (p *resultsPane) figureColumns(m *model) []column {
 	if !p.tabular {
 		return nil
 	}
-	for i, name := range p.named(runview.Figure) {
+	for i, name := range p.named(results.Metric) {
 		w := p.widths["="+name]
 		col := column{head: m.cut(m.cellText(name, figureWidth-1), figureWidth-1), name: name, sort: runview.Sorts, rank: min(i, luxury-1), w: min(w, figureWidth), more: max(0, w-figureWidth), right: true}
 		if slices.ContainsFunc(p.figures, func(f string) bool { own, _, _ := strings.Cut(f, "="); return strings.TrimSpace(own) == name }) {

@@ -12,6 +12,7 @@ import (
 
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/query"
+	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/runview"
 )
 
@@ -260,7 +261,7 @@ func (p *resultsPane) only(m *model, names, values []string) tea.Cmd {
 		}
 	}
 	for i, name := range names {
-		known := slices.Contains(p.named(runview.Param), name) || slices.Contains(p.named(runview.Figure), name) || slices.Contains(filterableFacts, name)
+		known := slices.Contains(p.named(results.Param), name) || slices.Contains(p.named(results.Metric), name) || slices.Contains(filterableFacts, name)
 		value := at(values, i)
 		if !known || i >= len(values) || strings.ContainsAny(name, " ]") || strings.ContainsFunc(name+value, unicode.IsControl) {
 			m.complain("a filter cannot say " + m.clean(name) + "=" + m.clean(value) + "; / narrows the jobs down")
@@ -280,7 +281,7 @@ func (p *resultsPane) only(m *model, names, values []string) tea.Cmd {
 // aboutGroups reports whether a query names what is computed of groups.
 func aboutGroups(g *runview.TableGroups, q *query.Query) bool {
 	return slices.ContainsFunc(g.Columns, func(c runview.TableColumn) bool {
-		return c.Role == runview.Statistic && slices.Contains(q.Names(false), c.Name)
+		return c.Role == results.Stat && slices.Contains(q.Names(false), c.Name)
 	})
 }
 
@@ -318,7 +319,7 @@ func (p *resultsPane) columnNames() []string {
 
 func (m *model) bestWords() []string {
 	var words []string
-	for _, name := range append(m.result.named(runview.Figure), "time") {
+	for _, name := range append(m.result.named(results.Metric), "time") {
 		words = append(words, name+":max", name+":min")
 	}
 	return words

@@ -3,9 +3,6 @@ package run
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io/fs"
 	"time"
 
 	"dcs-tui/dispatch/publish"
@@ -129,36 +126,16 @@ func (c calls) Reply(question int64, text string) error {
 
 // Read is of socket.Handler. A piece has at most hosts.MaxChunk bytes.
 func (c calls) Read(ctx context.Context, r socket.Read) (*socket.Piece, error) {
-	if r.File != jobs.FileOut && r.File != jobs.FileErr {
-		return nil, socket.Refusef("an attempt has no output file %q; the files are %q and %q", string(r.File), jobs.FileOut, jobs.FileErr)
-	}
 	// The state is taken before the output is read: if the attempt is over by then, the
 	// output is complete.
 	a, err := c.d.Attempt(ctx, r.Attempt)
-	switch {
-	case err != nil:
-		return nil, c.ended(err)
-	case a == nil:
-		return nil, socket.Refusef("there is no attempt %s", r.Attempt)
-	}
-	over := !a.State.Open()
-	if over && a.Started == 0 && a.Outcome == nil {
-		return nil, socket.Refusef("attempt %s has never started, so it has printed nothing", r.Attempt)
-	}
-	data, size, err := c.d.Output(ctx, r.Attempt, r.File, r.Offset, min(r.Limit, hosts.MaxChunk))
-	switch {
-	case errors.Is(err, fs.ErrNotExist) && !over: // it may be about to start
-		return &socket.Piece{}, nil
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("the output of %s, which ran on %s, does not exist any more: %w", r.Attempt, a.Host, err)
-	case err != nil:
+	if err != nil {
 		return nil, c.ended(err)
 	}
-	at := r.Offset
-	if at < 0 {
-		at = max(0, size+at)
-	}
-	return &socket.Piece{Offset: at, Data: data, Size: size, Over: over}, nil
+	p, err := socket.ReadPiece(r, a, func() ([]byte, int64, error) {
+		return c.d.Output(ctx, r.Attempt, r.File, r.Offset, min(r.Limit, hosts.MaxChunk))
+	})
+	return p, c.ended(err)
 }
 
 // ended returns socket.ErrGone for an error of a dispatcher that has ended.

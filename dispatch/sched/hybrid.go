@@ -94,3 +94,7 @@ func (c *Core) fitsNow(h *host, w *waiting) bool {
 	return h.free() >= slots && (c.cfg.MaxSlots == 0 || c.busy+slots <= c.cfg.MaxSlots) &&
 		c.mayGo(h, w.class, w.class.picky(c)) && h.holds(w.class)
 }
+
+// Hybrid says that slots of this machine take the shortest job first and the others do
+// not (D5).
+func (c *Core) Hybrid() bool { return c.hybrid }

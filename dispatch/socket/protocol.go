@@ -72,6 +72,35 @@ type Piece struct {
 	Over   bool   `json:"over,omitempty"` // the attempt is over: the file grows no more
 }
 
+// ReadPiece reads a piece of the output of a, which is as it was before the read; nil: there
+// is no such attempt. read also returns the size of all of it.
+func ReadPiece(r Read, a *jobs.Attempt, read func() (data []byte, size int64, err error)) (*Piece, error) {
+	switch {
+	case r.File != jobs.FileOut && r.File != jobs.FileErr:
+		return nil, Refusef("an attempt has no output file %q; the files are %q and %q", string(r.File), jobs.FileOut, jobs.FileErr)
+	case a == nil:
+		return nil, Refusef("there is no attempt %s", r.Attempt)
+	}
+	over := !a.State.Open()
+	if over && a.Started == 0 && a.Outcome == nil {
+		return nil, Refusef("attempt %s has never started, so it has printed nothing", r.Attempt)
+	}
+	data, size, err := read()
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && !over: // it may be about to start
+		return &Piece{}, nil
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("the output of %s, which ran on %s, does not exist any more: %w", r.Attempt, a.Host, err)
+	case err != nil:
+		return nil, err
+	}
+	at := r.Offset
+	if at < 0 {
+		at = max(0, size+at)
+	}
+	return &Piece{Offset: at, Data: data, Size: size, Over: over}, nil
+}
+
 // Hello is the first line of a server.
 type Hello struct {
 	V       int    `json:"dcs"`               // Version

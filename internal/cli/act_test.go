@@ -163,7 +163,7 @@ func TestRunAgainFromTheScreen(t *testing.T) {
 	other := newApp().openScreen(f.run)
 	defer other.Close()
 	other.until(t, "the other sees it", func(p *runview.Picture) bool { return p.Status == runview.StatusFinished })
-	a, err := f.Do(t.Context(), runview.Action{Do: runview.Edit, Jobs: jobs.One(1), Edit: &runview.Change{Command: strings.TrimSpace(gated)}})
+	a, err := f.Do(t.Context(), runview.Action{Do: runview.Edit, Jobs: jobs.One(1), Edit: &jobs.Change{Command: new(strings.TrimSpace(gated))}})
 	if err != nil || a.Done != 1 {
 		t.Fatal(a, err)
 	}
@@ -188,7 +188,7 @@ func TestRunAgainFromTheScreen(t *testing.T) {
 	})
 	var refused *runview.Refused
 	none := ""
-	if _, err := f.Do(t.Context(), runview.Action{Do: runview.Edit, Jobs: jobs.One(1), Edit: &runview.Change{Command: " ", Name: &none}}); !errors.As(err, &refused) {
+	if _, err := f.Do(t.Context(), runview.Action{Do: runview.Edit, Jobs: jobs.One(1), Edit: &jobs.Change{Command: new(" "), Name: &none}}); !errors.As(err, &refused) {
 		t.Error(err)
 	}
 }

@@ -39,10 +39,10 @@ func TestActions(t *testing.T) {
 			t.Errorf("%+v: it is the next to start", r)
 		}
 		name := "other"
-		if ans = l.do(Action{Do: Edit, Jobs: jobs.One(3), Edit: &Change{Command: "true", Name: &name}}); ans.Done != 1 {
+		if ans = l.do(Action{Do: Edit, Jobs: jobs.One(3), Edit: &jobs.Change{Command: new("true"), Name: &name}}); ans.Done != 1 {
 			t.Errorf("%+v", ans)
 		}
-		if ans = l.do(Action{Do: Edit, Jobs: jobs.One(1), Edit: &Change{Command: "true"}}); ans.Done != 0 || ans.Left != 1 || ans.Text == "" {
+		if ans = l.do(Action{Do: Edit, Jobs: jobs.One(1), Edit: &jobs.Change{Command: new("true")}}); ans.Done != 0 || ans.Left != 1 || ans.Text == "" {
 			t.Errorf("%+v", ans)
 		}
 		if r := l.look(Ask{Jobs: &JobsWindow{Filter: "other", Rows: 5}}).Jobs; r.Matched != 1 || r.Rows[0].Title != "other" {
@@ -62,7 +62,7 @@ func TestActions(t *testing.T) {
 		}
 		l.do(Action{Do: UseHost, Host: "a"})
 		for _, a := range []Action{{Do: Resume}, {Do: "dance"}, {Do: Cancel}, {Do: Cancel, Jobs: jobs.One(77)},
-			{Do: DrainHost, Host: "b"}, {Do: Edit, Jobs: jobs.One(1)}, {Do: Edit, Jobs: jobs.One(1), Edit: &Change{Command: " "}}} {
+			{Do: DrainHost, Host: "b"}, {Do: Edit, Jobs: jobs.One(1)}, {Do: Edit, Jobs: jobs.One(1), Edit: &jobs.Change{Command: new(" ")}}} {
 			_, err := l.v.Do(t.Context(), a)
 			if r := (*Refused)(nil); !errors.As(err, &r) {
 				t.Errorf("%+v: %v", a, err)

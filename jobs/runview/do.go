@@ -166,14 +166,12 @@ func (v *View) deliver(ctx context.Context, conn Conn, name string, q *rundir.Re
 	case <-late.C: // with the same name it is carried out once
 		return v.run.FileRequestAs(name, q)
 	}
-	var refused *socket.RefusedError
+	var refused *Refused
 	switch {
 	case err == nil:
 		v.poke()
 		return nil
-	case errors.As(err, &refused):
-		return &Refused{Why: refused.Why}
-	case errors.Is(err, socket.ErrNotTaken), ctx.Err() != nil:
+	case errors.As(err, &refused), errors.Is(err, socket.ErrNotTaken), ctx.Err() != nil:
 		return err
 	}
 	return v.run.FileRequestAs(name, q)
@@ -185,12 +183,7 @@ func (v *View) reply(ctx context.Context, a Action) (*Answer, error) {
 	if conn == nil {
 		return nil, refuse("the dispatcher cannot be reached from here; it will ask again")
 	}
-	err := conn.Reply(ctx, int64(a.Number), a.Text)
-	var refused *socket.RefusedError
-	if errors.As(err, &refused) {
-		return nil, &Refused{Why: refused.Why}
-	}
-	if err != nil {
+	if err := conn.Reply(ctx, int64(a.Number), a.Text); err != nil {
 		return nil, err
 	}
 	return &Answer{Done: 1}, nil

@@ -13,9 +13,6 @@ import (
 
 // Read returns a piece of what an attempt has printed, at most hosts.MaxChunk bytes.
 func (v *View) Read(ctx context.Context, r Read) (*Piece, error) {
-	if r.File != jobs.FileOut && r.File != jobs.FileErr {
-		return nil, refuse("an attempt prints nothing into a file %q", string(r.File))
-	}
 	if r.Limit <= 0 || r.Limit > hosts.MaxChunk {
 		r.Limit = hosts.MaxChunk
 	}
@@ -23,34 +20,15 @@ func (v *View) Read(ctx context.Context, r Read) (*Piece, error) {
 		return nil, err
 	}
 	v.mu.Lock()
-	var a jobs.Attempt // as it is before the read: what is over by now is whole in what is read
-	at := v.table.Attempt(r.Attempt)
-	if at != nil {
-		a = *at
+	var a *jobs.Attempt // as it is before the read: what is over by now is whole in what is read
+	var there string
+	if at := v.table.Attempt(r.Attempt); at != nil {
+		copied := *at
+		a, there = &copied, v.place.HostDirs[at.Host]
 	}
-	there, conn := v.place.HostDirs[a.Host], v.link.conn
+	conn := v.link.conn
 	v.mu.Unlock()
-	over := !a.State.Open()
-	switch {
-	case at == nil:
-		return nil, refuse("there is no attempt %s", r.Attempt)
-	case over && a.Started == 0 && a.Outcome == nil:
-		return nil, refuse("attempt %s has never started: it has printed nothing", r.Attempt)
-	}
-	data, size, err := v.output(ctx, r, &a, there, conn)
-	switch {
-	case errors.Is(err, fs.ErrNotExist) && !over: // it may be about to start
-		return &Piece{}, nil
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("the output of %s, which ran on %s, is not there any more: %w", r.Attempt, a.Host, err)
-	case err != nil:
-		return nil, err
-	}
-	offset := r.Offset
-	if offset < 0 {
-		offset = max(0, size+offset)
-	}
-	return &Piece{Offset: offset, Data: data, Size: size, Over: over}, nil
+	return socket.ReadPiece(r, a, func() ([]byte, int64, error) { return v.output(ctx, r, a, there, conn) })
 }
 
 // output reads a piece of a file. The dispatcher reads it on the host while the attempt

@@ -23,7 +23,7 @@ type requestVerb struct {
 
 // requestVerbs are the actions that are ask. Resume and Reply are not.
 var requestVerbs = map[Verb]requestVerb{
-	Cancel:    {rundir.DoCancel, fillCancel, "%s canceled", "nothing to cancel: it is over already"},
+	Cancel:    {rundir.DoCancel, nil, "%s canceled", "nothing to cancel: it is over already"},
 	Requeue:   {rundir.DoRequeue, nil, "%s queued again", "nothing to run again: it is not over yet"},
 	Edit:      {rundir.DoEdit, fillEdit, "%s changed", "not changed: a running job cannot be edited"},
 	Priority:  {rundir.DoPriority, nil, "priority of %s changed", "the priority of what is over does not matter any more"},
@@ -39,10 +39,9 @@ var requestVerbs = map[Verb]requestVerb{
 	}, "%s is added to the hosts of the run", ""},
 	RemoveHost:  {rundir.DoRemoveHost, fillHost, "%s is removed: what runs there finishes, then it leaves the run", ""},
 	ReloadHosts: {do: rundir.DoReloadHosts, done: "the inventory file was read again"},
-	DrainRun: {rundir.DoDrain, fillEpoch,
-		"no more jobs are started; the dispatcher ends when the running ones have, unless continue comes first", ""},
-	StopRun:   {rundir.DoStop, fillEpoch, "dispatching stops; running jobs go on", ""},
-	CancelRun: {rundir.DoCancel, fillAll, "every job is canceled; the running ones are being ended", ""},
+	DrainRun:    {do: rundir.DoDrain, done: "no more jobs are started; the dispatcher ends when the running ones have, unless continue comes first"},
+	StopRun:     {do: rundir.DoStop, done: "dispatching stops; running jobs go on"},
+	CancelRun:   {do: rundir.DoCancel, done: "every job is canceled; the running ones are being ended"},
 }
 
 // maxPriorityRequests is how many requests a relative change of priorities may become.
@@ -60,7 +59,13 @@ func Requests(a Action, t *jobs.Table, s *live.State) ([]*rundir.Request, error)
 	case !sound(a.Jobs):
 		return nil, refuse("%v", errRanges)
 	}
-	q := &rundir.Request{Do: v.do, Why: a.Why}
+	q := &rundir.Request{Do: v.do, Why: a.Why, All: a.Do == CancelRun}
+	if a.Do == DrainRun || a.Do == StopRun {
+		q.Epoch = t.Epoch
+	}
+	if a.Do == Cancel && a.Waiting {
+		q.Spare = rundir.SpareStarted
+	}
 	switch a.Do {
 	case Cancel, Requeue, Edit, Priority:
 		q.Jobs = jobs.RangesOf(a.Jobs.IDs(jobs.ID(t.NumJobs())))
@@ -105,29 +110,8 @@ func priorityRequests(q *rundir.Request, a Action, t *jobs.Table) ([]*rundir.Req
 	return all, nil
 }
 
-func fillCancel(q *rundir.Request, a Action, _ *jobs.Table, _ *live.State) error {
-	if a.Waiting {
-		q.Spare = rundir.SpareStarted
-	}
-	return nil
-}
-
-func fillAll(q *rundir.Request, _ Action, _ *jobs.Table, _ *live.State) error {
-	q.All = true
-	return nil
-}
-
-func fillEpoch(q *rundir.Request, _ Action, t *jobs.Table, _ *live.State) error {
-	q.Epoch = t.Epoch
-	return nil
-}
-
 func fillEdit(q *rundir.Request, a Action, _ *jobs.Table, _ *live.State) error {
-	e := cmp.Or(a.Edit, new(Change))
-	q.Edit = &jobs.Change{Name: e.Name, Timeout: e.Timeout, MemBytes: e.MemBytes, Tries: e.Tries, Slots: e.Slots, GPUs: e.GPUs, Tags: e.Tags}
-	if e.Command != "" {
-		q.Edit.Command = &e.Command
-	}
+	q.Edit = cmp.Or(a.Edit, new(jobs.Change))
 	if q.Edit.Empty() {
 		return refuse("nothing is to be changed")
 	}

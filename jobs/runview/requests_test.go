@@ -44,7 +44,7 @@ func TestRequests(t *testing.T) {
 		{Action{Do: Priority, Jobs: three, Number: -1}, "priority -1 for jobs 1-3 spare= epoch=0"},
 		{Action{Do: Priority, Jobs: three, Number: -1, Relative: true}, "priority -1 for jobs 1,3 spare= epoch=0; priority 3 for job 2 spare= epoch=0"},
 		{Action{Do: Edit, Jobs: three}, "nothing is to be changed"},
-		{Action{Do: Edit, Jobs: three, Edit: &Change{Command: "true"}}, "edit jobs 1-3: "},
+		{Action{Do: Edit, Jobs: three, Edit: &jobs.Change{Command: new("true")}}, "edit jobs 1-3: "},
 		{Action{Do: Pause}, "pause launching spare= epoch=0"},
 		{Action{Do: Continue}, "continue launching spare= epoch=0"},
 		{Action{Do: DrainHost, Host: "alpha"}, "drain host alpha spare= epoch=0"},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"dcs-tui/dispatch/socket"
 	"dcs-tui/jobs"
 )
 
@@ -93,21 +94,11 @@ type EventsWindow struct {
 	Rows   int // at most MaxRows
 }
 
-// Read asks for a piece of an attempt's output.
-type Read struct {
-	Attempt jobs.AttemptID
-	File    jobs.File // FileOut or FileErr
-	Offset  int64     // negative: counted from the end
-	Limit   int       // bytes; a source may return fewer
-}
+// Read asks for a piece of an attempt's output; a source may return less than its Limit.
+type Read = socket.Read
 
 // Piece is what a Read found.
-type Piece struct {
-	Offset int64
-	Data   []byte // as the job wrote it
-	Size   int64  // of the file now
-	Over   bool   // the attempt has ended: nothing will be added
-}
+type Piece = socket.Piece
 
 // Verb is something that a person asks for.
 type Verb string
@@ -147,20 +138,8 @@ type Action struct {
 	Relative bool
 	Text     string // of Reply; the options of AddHost
 	Waiting  bool   // of Cancel: only jobs that still wait; what has started meanwhile is left alone
-	Edit     *Change
+	Edit     *jobs.Change
 	Why      string // for the event log; "": by a person
-}
-
-// Change is what Edit changes; nil and "" leave as it is.
-type Change struct {
-	Command  string
-	Name     *string
-	Timeout  *time.Duration
-	MemBytes *int64
-	Tries    *int
-	Slots    *int
-	GPUs     *int
-	Tags     *[]string
 }
 
 // Answer says what came of an action.
@@ -172,9 +151,7 @@ type Answer struct {
 }
 
 // Refused is the error of an action that makes no sense: its text says why.
-type Refused struct{ Why string }
-
-func (e *Refused) Error() string { return e.Why }
+type Refused = socket.RefusedError
 
 // Jobs returns the action for one job.
 func (v Verb) Jobs(id jobs.ID) Action { return Action{Do: v, Jobs: jobs.One(id)} }

@@ -142,8 +142,8 @@ func columnsOf(s *results.Table) (list []TableColumn, cut []string) {
 	}
 	params := 0
 	for _, i := range shown {
-		c := TableColumn{Name: s.Heading(i), Role: TableRole(s.Columns[i].Role)}
-		if c.Role == Param {
+		c := TableColumn{Name: s.Heading(i), Role: s.Columns[i].Role}
+		if c.Role == results.Param {
 			if params++; params > MaxTableNames {
 				cut = append(cut, c.Name)
 				continue
@@ -244,7 +244,7 @@ func (m *made) group(s *results.Table, ask *TableAsk, having []*query.Query) err
 		}
 	}
 	for i, c := range g.Columns {
-		out.Columns = append(out.Columns, TableColumn{Name: g.Heading(i), Role: TableRole(c.Role)})
+		out.Columns = append(out.Columns, TableColumn{Name: g.Heading(i), Role: c.Role})
 	}
 	for row := range min(g.Len(), MaxTableGroups) {
 		line := make([]string, len(g.Columns))

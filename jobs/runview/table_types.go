@@ -1,6 +1,9 @@
 package runview
 
-import "dcs-tui/jobs"
+import (
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/results"
+)
 
 // TableAsk asks for the table of what the jobs that are over gave (E3, X5). The window
 // is one of the list of jobs, but for its order: Filter may name figures, too, Sort means
@@ -57,20 +60,9 @@ type Table struct {
 // TableColumn is a column that can be sorted and grouped by.
 type TableColumn struct {
 	Name string
-	Role TableRole
+	Role results.Role
 	Vary bool // a parameter that has several values
 }
-
-// TableRole is what a column is.
-type TableRole uint8
-
-// The roles.
-const (
-	Fact TableRole = iota // of a job: its number, state, host …
-	Param
-	Figure
-	Statistic // of a group
-)
 
 // TableGroups are groups, a row each, at most MaxTableGroups.
 type TableGroups struct {
