@@ -40,7 +40,7 @@ func (a *agent) launchJob(p sched.Placed) hosts.LaunchJob {
 	s := p.Spec
 	j := hosts.LaunchJob{
 		Attempt: p.Attempt, Command: s.Command, Cwd: s.Cwd, Env: s.Env, Params: s.Params,
-		Timeout: p.Timeout, Slots: s.Slots, GPUs: p.GPUs,
+		Timeout: p.Timeout, Slots: s.Slots, GPUs: p.GPUs, Restart: p.Restart,
 	}
 	a.d.cfg.Files.launch(&j, s)
 	if s.Setup != "" {

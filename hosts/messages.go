@@ -35,8 +35,12 @@ type Open struct {
 	Less         int
 	KeepChildren bool
 	GraceSeconds float64 // between TERM and KILL; 0: 5
-	Buffer       time.Duration
-	Check        bool // it only looks: what it sees says nothing of the next time
+	// Signal is the number of the signal that warns a job of its end, and WarnBefore how
+	// long before its timeout it is sent; 0: no job is warned.
+	Signal     int
+	WarnBefore time.Duration
+	Buffer     time.Duration
+	Check      bool // it only looks: what it sees says nothing of the next time
 	// Sends says that the host is to ask for files that every job gets (Want), before the
 	// first job and after each Resend; KeepFiles that no file of a job is removed.
 	Sends, KeepFiles bool
@@ -71,6 +75,7 @@ type LaunchJob struct {
 	Params  []jobs.Param   `json:"p,omitempty"`
 	Timeout time.Duration  `json:"t,omitempty"`
 	Slots   int            `json:"n,omitempty"` // 0: 1
+	Restart int            `json:"r,omitempty"` // how many attempts of the job ran before it in this round
 	GPUs    []int          `json:"g,omitempty"` // device numbers for CUDA_VISIBLE_DEVICES
 	Files   *JobFiles      `json:"f,omitempty"` // nil: it runs in Cwd, as it is
 }
@@ -99,6 +104,7 @@ type Kill struct {
 	Epoch    int
 	Attempts []jobs.AttemptID
 	Why      string
+	Warn     bool // only the warning signal of Open is sent; the attempts go on
 }
 
 // Probe asks what is known of attempts. Each is answered in Probed.

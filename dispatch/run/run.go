@@ -36,6 +36,7 @@ type Options struct {
 	Connector    func(log func(host, line string)) (hosts.Connector, error)
 	Policy       sched.Config // Start fills in Found and, if it is 0, Seed
 	Env          []jobs.EnvVar
+	WarnSignal   int  // warns jobs of their end, Policy.Warn before it; 0: none does
 	KeepChildren bool // leave processes alive that jobs left behind
 
 	// Next yields the jobs of the input one after another, io.EOF after the last. Any other
@@ -233,7 +234,7 @@ func (r *Run) config(o *Owned) (cfg dispatch.Config, err error) {
 		Open: hosts.Open{
 			Version: hosts.ProtocolVersion, Run: r.dir.UID(), RunName: r.dir.Name(), RunDir: r.dir.Dir,
 			Nonce: r.dir.Nonce, Cwd: cwd, Sends: len(asked.Send) > 0, KeepFiles: asked.KeepFiles, Shell: asked.Shell, Setup: asked.Setup, Env: opts.Env,
-			KeepChildren: opts.KeepChildren, Buffer: policy.Buffer, Epoch: o.Table.Epoch,
+			Signal: opts.WarnSignal, WarnBefore: policy.Warn, KeepChildren: opts.KeepChildren, Buffer: policy.Buffer, Epoch: o.Table.Epoch,
 		},
 		HostDirs: r.dir.HostDirs(), Notify: r.messages.notice, InventoryAsked: r.inventory.Asked,
 	}, nil

@@ -67,6 +67,9 @@ func (c *Core) vacate(in *instance) {
 		if h.open > 0 && c.isOver(in) {
 			c.endAttempts(h, allocationEnds)
 		}
+		if c.cfg.Warn > 0 && c.now.Mono+lastMoments+c.cfg.Warn >= in.ends {
+			h.warnAttempts()
+		}
 		for f := h.head; f != nil; f = f.next {
 			if f.waiting() && !c.hasTimeFor(h, c.lastsStep(c.table.Job(f.id.Job).Spec)) {
 				h.withdraw(f)

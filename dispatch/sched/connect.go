@@ -212,8 +212,20 @@ func (c *Core) drainHost(e DrainHost) (refused string) {
 	if !e.Now {
 		return ""
 	}
-	c.endAttempts(h, "the host is being drained")
+	h.warnBy = c.now.Mono
+	if c.cfg.Warn > 0 {
+		h.warnAttempts()
+		h.warnBy += c.cfg.Warn
+	}
+	c.endWarned(h)
 	return ""
+}
+
+// endWarned ends what runs on a host that is to be stopped when the warning has had its time.
+func (c *Core) endWarned(h *host) {
+	if h.stopped && h.warnBy <= c.now.Mono {
+		c.endAttempts(h, "the host is being drained")
+	}
 }
 
 // endAttempts ends the running attempts of a host and queues their jobs again, without

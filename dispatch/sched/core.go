@@ -19,6 +19,7 @@ type Config struct {
 	RetryDelay    *time.Duration           // delay before a retry on a host where the job failed; nil: derived from the run time (retry.go)
 	RetryTimeouts bool                     // a timeout is not final
 	Final         func(*jobs.Outcome) bool // reports whether a job is not tried again after an outcome; nil: as RetryTimeouts says
+	Warn          time.Duration            // how long before a job is ended for its host's sake it gets the warning signal; 0: it gets none
 	MaxPostpone   int                      // how often exit code 75 uses up no try (retry.go)
 	TimeoutGrowth float64                  // a job's timeout is multiplied by it after each failure; up to 1: it stays
 	MemGrowth     float64                  // the same for its memory

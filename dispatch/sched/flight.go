@@ -21,6 +21,7 @@ type flight struct {
 	undated    bool          // … or only in a supervisor's hands, which may still have to start it
 	withdrawn  bool          // asked back, no answer yet
 	killed     bool          // to be ended, no answer yet
+	warned     bool          // it was sent the warning signal
 	requeue    bool          // killed only to run elsewhere
 	over       bool          // its outcome is here and is being recorded
 	took       time.Duration // its run time as its host says; 0: not known
@@ -143,5 +144,15 @@ func (c *Core) launch(id jobs.ID, h *host) {
 	h.out.urgent = h.out.urgent || h.free() > 0
 	f.gpus = h.takeGPUs(f.wantGPUs)
 	h.count(f)
-	h.out.launch = append(h.out.launch, Placed{Attempt: a, Spec: j.Spec, Timeout: grown(c.timeout(j.Spec), c.cfg.TimeoutGrowth, j), GPUs: f.gpus})
+	h.out.launch = append(h.out.launch, Placed{Attempt: a, Spec: j.Spec, Timeout: grown(c.timeout(j.Spec), c.cfg.TimeoutGrowth, j), GPUs: f.gpus, Restart: restarts(j)})
+}
+
+// restarts returns how many attempts of the job ran before its newest in this round.
+func restarts(j *jobs.Job) (n int) {
+	for _, a := range j.Attempts[:len(j.Attempts)-1] {
+		if a.Round == j.Round && !a.NeverRan() {
+			n++
+		}
+	}
+	return n
 }

@@ -42,12 +42,13 @@ type host struct {
 	looks        looks         // what the shared directory shows of it while it is away (look.go)
 	hello        *hosts.Hello
 	beat         hosts.Beat
-	lied         bool      // it spoke of another host's attempts; said once
-	barred       string    // the helper answers, but jobs cannot run there: why
-	draining     bool      // a person took it out of use …
-	stopped      bool      // … and had ended what ran there
-	inst         *instance // of a provider; nil: it is no instance
-	leaving      bool      // the instance gets no more jobs
+	lied         bool          // it spoke of another host's attempts; said once
+	barred       string        // the helper answers, but jobs cannot run there: why
+	draining     bool          // a person took it out of use …
+	stopped      bool          // … and had ended what ran there
+	warnBy       time.Duration // … which happens then: what runs there was warned before
+	inst         *instance     // of a provider; nil: it is no instance
+	leaving      bool          // the instance gets no more jobs
 
 	// Probing (probe.go).
 	missing []jobs.AttemptID // given up as lost; the host may know better

@@ -11,6 +11,7 @@ type outbox struct {
 	list                bool
 	probe               []jobs.AttemptID
 	kill                []Kill
+	warn                []jobs.AttemptID
 	withdraw            []jobs.AttemptID
 	launch              []Placed
 	urgent              bool // a slot waits for one of launch
@@ -44,6 +45,9 @@ func (c *Core) collect() []Order {
 			if len(o.probe) > 0 {
 				orders = append(orders, Probe{h.spec.Name, o.probe})
 			}
+			if len(o.warn) > 0 {
+				orders = append(orders, Kill{Host: h.spec.Name, Attempts: o.warn, Warn: true})
+			}
 			for _, k := range o.kill {
 				orders = append(orders, k)
 			}
@@ -71,7 +75,17 @@ func (h *host) kill(id jobs.AttemptID, why string) {
 		h.out.kill[n-1].Attempts = append(h.out.kill[n-1].Attempts, id)
 		return
 	}
-	h.out.kill = append(h.out.kill, Kill{h.spec.Name, []jobs.AttemptID{id}, why})
+	h.out.kill = append(h.out.kill, Kill{Host: h.spec.Name, Attempts: []jobs.AttemptID{id}, Why: why})
+}
+
+// warnAttempts warns what runs on a host that its end is near, each attempt once.
+func (h *host) warnAttempts() {
+	for f := h.head; f != nil; f = f.next {
+		if f.started && !f.killed && !f.warned && h.linked {
+			f.warned = true
+			h.out.warn = append(h.out.warn, f.id)
+		}
+	}
 }
 
 // killFlight asks for the end of an open attempt; repeated after a lost link.

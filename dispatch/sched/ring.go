@@ -201,6 +201,7 @@ type Placed struct {
 	Spec    *jobs.Spec
 	Timeout time.Duration
 	GPUs    []int
+	Restart int // how many attempts of the job ran before it in this round
 }
 
 // SetLimit, Withdraw, Kill and Probe are sent to the host as they are.
@@ -217,6 +218,7 @@ type (
 		Host     string
 		Attempts []jobs.AttemptID
 		Why      string
+		Warn     bool // they are only warned of their end, and go on
 	}
 	Probe struct {
 		Host     string

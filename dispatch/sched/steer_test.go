@@ -367,3 +367,36 @@ func TestUnknownNames(t *testing.T) {
 	s.step(DrainHost{Host: "x", On: true})
 	want(t, "why", s.c.Why(s.now(), 5), "There is no job 5.")
 }
+
+// TestWarnedBeforeStop: what runs on a host that is stopped is warned, and ended when the
+// warning has had its time; a host that is used again meanwhile keeps it (T2).
+func TestWarnedBeforeStop(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		s := newStage(t, Config{Warn: time.Minute}, box("a", 1))
+		s.up("a")
+		s.plain(1)
+		s.started("a", "1.1")
+		kills := func(orders []Order) (warned, killed int) {
+			for _, o := range orders {
+				if k, ok := o.(Kill); ok && k.Warn {
+					warned++
+				} else if ok {
+					killed++
+				}
+			}
+			return warned, killed
+		}
+		if warned, killed := kills(s.step(DrainHost{Host: "a", On: true, Now: true})); warned != 1 || killed != 0 {
+			t.Errorf("%d warnings and %d kills at once, want 1 and 0", warned, killed)
+		}
+		if warned, killed := kills(s.wait(59*time.Second, "a")); warned != 0 || killed != 0 {
+			t.Errorf("%d warnings and %d kills within a minute, want none", warned, killed)
+		}
+		if again {
+			s.step(DrainHost{Host: "a"})
+		}
+		if _, killed := kills(s.wait(5*time.Second, "a")); killed != 1 && !again || killed != 0 && again {
+			t.Errorf("used again %v: %d kills after a minute", again, killed)
+		}
+	}
+}

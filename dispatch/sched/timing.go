@@ -23,6 +23,7 @@ func (c *Core) passTime() {
 	c.judge()
 	c.watchDeadlines()
 	for _, h := range c.hosts {
+		c.endWarned(h)
 		switch {
 		case h.answers() && !h.removed:
 			c.anyUp, h.downAt = c.now.Mono, 0
@@ -65,6 +66,7 @@ func (c *Core) Next() (time.Duration, bool) {
 			soon(h.looks.movedAt + beatFresh)
 		}
 		soon(h.leaveBy)
+		soon(h.warnBy)
 		soon(h.retryAt)
 		soon(h.probeAt)
 		soon(h.listAt)

@@ -57,7 +57,9 @@ func (a *agent) obey(o sched.Order) {
 	case sched.Withdraw:
 		k.toHost(func(p *helper) { p.withdraw(epoch, o.Attempts) })
 	case sched.Kill:
-		k.toHost(func(p *helper) { p.kill(a.l, epoch, o.Attempts) })
+		if !o.Warn {
+			k.toHost(func(p *helper) { p.kill(a.l, epoch, o.Attempts) })
+		}
 	case sched.Probe:
 		k.toHost(func(p *helper) { p.probe(epoch, o.Attempts) })
 	case sched.List:

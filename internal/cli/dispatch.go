@@ -85,7 +85,7 @@ func (a *app) dispatching(f *runFlags, inv *loadedInventory, env []jobs.EnvVar) 
 		Connector: func(log func(host, line string)) (hosts.Connector, error) {
 			return a.connector(&f.options, inv.reached(), log)
 		},
-		Policy: f.schedConfig(), Env: env, KeepChildren: f.KeepChildren,
+		Policy: f.schedConfig(), Env: env, WarnSignal: f.Warn.signal, KeepChildren: f.KeepChildren,
 		Printer: d, JobLog: f.joblog,
 		Signals: a.listen, InterruptCancels: f.OnInterrupt == "cancel", Interactive: a.starter == nil,
 		Detach: d.detach, LastWords: d.leftAtOnce, Exit: func() { os.Exit(exit.Left) },
@@ -108,6 +108,7 @@ func (f *runFlags) schedConfig() sched.Config {
 	if f.OnLost == "wait" {
 		c.OnLost = jobs.OnLostWait
 	}
+	c.Warn = f.Warn.before
 	c.Final = final(f.RetryOn, f.NoRetryOn, f.RetryTimeouts)
 	c.TimeoutGrowth, c.MemGrowth, c.MaxPostpone = f.TimeoutGrowth, f.MemGrowth, f.MaxPostpone
 	if f.Speculate {

@@ -140,6 +140,7 @@ func (f *runFlags) policyFlags(fs *pflag.FlagSet) {
 	fs.Var(failureFlag(&f.NoRetryOn), "no-retry-on", "do not try a job again after failures that match the QUERY, such as 'exit<3'")
 	fs.Var(growthFlag(&f.TimeoutGrowth), "timeout-growth", "multiply a job's timeout by FACTOR after each failure")
 	fs.Var(growthFlag(&f.MemGrowth), "mem-growth", "multiply a job's mem= by FACTOR after each failure, up to what the largest host has")
+	fs.Var(warnFlag(&f.Warn), "warn-signal", "send SIGNAL@TIME, such as USR1@60s, to a job's processes that handle it so long before its timeout, the end of its allocation, or the stop of its host")
 	fs.IntVar(&f.MaxPostpone, "max-postpone", 100, "a job that exits with 75 is run again later, at most N times, without using up a try; 0: 75 is a failure")
 	fs.Var(newChoice(&f.OnLost, "requeue", "wait"), "on-lost", "jobs of a host given up as lost: requeue, or wait for the host")
 	fs.BoolVar(&f.Speculate, "speculate", false, "run jobs on a second host too when slots are free: the first success counts")
@@ -159,6 +160,7 @@ type options struct {
 	OnLost            string
 	RetryOn           string // queries over the outcomes of attempts; "": see retry
 	NoRetryOn         string
+	Warn              warning
 	TimeoutGrowth     float64
 	MemGrowth         float64
 	MaxPostpone       int

@@ -3,7 +3,10 @@ package cli
 import (
 	"fmt"
 	"strconv"
+	"strings"
+	"time"
 
+	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/query"
@@ -107,4 +110,28 @@ func growthFlag(to *float64) *flagValue[float64] {
 		return f, nil
 	}
 	return &flagValue[float64]{to, "factor", parse, func(f float64) string { return fmt.Sprint(f) }}
+}
+
+// warning is the signal that warns a job of its end, and how long before.
+type warning struct {
+	signal int
+	before time.Duration
+}
+
+// warnFlag takes a signal and a time: USR1@60s.
+func warnFlag(to *warning) *flagValue[warning] {
+	parse := func(s string) (w warning, err error) {
+		name, before, ok := strings.Cut(s, "@")
+		if !ok {
+			return w, exit.Usagef("%q is not SIGNAL@TIME, such as USR1@60s", s)
+		}
+		name = "SIG" + strings.TrimPrefix(strings.ToUpper(name), "SIG")
+		if w.signal = jobs.SignalNumber(name); w.signal == 0 || name == "SIGKILL" || name == "SIGSTOP" {
+			return w, exit.Usagef("%s is not a signal that a program can handle; USR1 and USR2 are usual", console.Shorten(name))
+		}
+		w.before, err = jobs.ParseDuration(before)
+		return w, err
+	}
+	text := func(w warning) string { return jobs.SignalName(w.signal) + "@" + w.before.String() }
+	return &flagValue[warning]{to, "signal@time", parse, text}
 }

@@ -5,6 +5,8 @@ package remote
 import (
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -17,6 +19,12 @@ import (
 func (h *helper) kill(m *hosts.Kill) {
 	if by := h.fence(m.Epoch); by != 0 {
 		h.refuseFenced(m.Attempts, by)
+		return
+	}
+	if m.Warn {
+		for _, id := range m.Attempts {
+			go h.warn(id)
+		}
 		return
 	}
 	gone := &hosts.Withdrawn{Why: m.Why}
@@ -77,13 +85,46 @@ func (h *helper) end(id jobs.AttemptID) {
 	}
 }
 
-// endUnder is endAttempt for one that a living supervisor holds: what is below that
-// one and carries no cookie of another attempt is of this one, unless children that
-// earlier jobs left are to be kept.
+// warn tells a running attempt that its end is near.
+func (h *helper) warn(id jobs.AttemptID) {
+	if r, by := h.heldBy(id); r != nil && h.cfg.Signal > 0 {
+		h.mu.Lock()
+		group := r.job
+		h.mu.Unlock()
+		warn(h.under(id, by, group), h.cfg.Signal)
+	}
+}
+
+// warn sends a signal to those processes that have a handler for it. It would end the
+// others, such as the shell around a program that writes checkpoints.
+func warn(pick choose, signal int) {
+	ready := slices.DeleteFunc(pick(scan(nil)), func(p proc) bool { return !handles(p.pid, signal) })
+	signalAll(ready, unix.Signal(signal))
+}
+
+// handles reports whether a process has a handler for a signal (proc(5), SigCgt).
+func handles(pid, signal int) bool {
+	for line := range strings.Lines(string(procFile(pid, "status"))) {
+		if mask, ok := strings.CutPrefix(line, "SigCgt:"); ok {
+			set, err := strconv.ParseUint(strings.TrimSpace(mask), 16, 64)
+			return err == nil && set&(1<<(signal-1)) != 0
+		}
+	}
+	return false
+}
+
+// endUnder is endAttempt for one that a living supervisor holds.
 func (h *helper) endUnder(id jobs.AttemptID, by holder, job pgroup) []proc {
+	return endAll(h.under(id, by, job), h.cfg.Grace)
+}
+
+// under chooses the processes of an attempt that a living supervisor holds: what is below
+// that one and carries no cookie of another attempt is of this one, unless children that
+// earlier jobs left are to be kept.
+func (h *helper) under(id jobs.AttemptID, by holder, job pgroup) choose {
 	mine := cookie(h.cfg.Run, h.cfg.Host, id.String())
 	marked := withCookie(func(s string) bool { return s == mine }, job, nil)
-	return endAll(func(t table) []proc {
+	return func(t table) []proc {
 		var roots []int
 		for pid, p := range t {
 			if p.ppid != by.pid || t[by.pid].start != by.start {
@@ -94,7 +135,7 @@ func (h *helper) endUnder(id jobs.AttemptID, by holder, job pgroup) []proc {
 			}
 		}
 		return append(marked(t), t.pick(append(t.under(roots...), roots...), nil)...)
-	}, h.cfg.Grace)
+	}
 }
 
 // heldBy returns the run of an attempt that a living supervisor holds, and that

@@ -29,6 +29,9 @@ type slotConfig struct {
 	Nice    int
 	Grace   time.Duration
 
+	Signal     int           // warns a job of its end; 0: none does
+	WarnBefore time.Duration // how long before its timeout
+
 	ShareDir string // holds the locks of GPUs
 	RunDir   string // "" if this host does not see it
 
@@ -39,7 +42,7 @@ type slotConfig struct {
 
 // configMagic names kind and version of the file; it is sealed like a spec, so
 // that values which are no UTF-8 arrive as they are.
-const configMagic = "DCG3"
+const configMagic = "DCG4"
 
 func (c *slotConfig) append(b []byte) []byte {
 	start := len(b)
@@ -53,7 +56,7 @@ func (c *slotConfig) append(b []byte) []byte {
 			flags |= 1 << i
 		}
 	}
-	for _, n := range []int64{flags, int64(c.Nice), int64(c.Grace)} {
+	for _, n := range []int64{flags, int64(c.Nice), int64(c.Grace), int64(c.Signal), int64(c.WarnBefore)} {
 		b = binary.AppendVarint(b, n)
 	}
 	b = binary.AppendUvarint(b, uint64(len(c.Shell)))
@@ -77,6 +80,7 @@ func parseConfig(b []byte) (*slotConfig, error) {
 	flags := r.int()
 	c.Network, c.Sends, c.KeepFiles = flags&1 != 0, flags&2 != 0, flags&4 != 0
 	c.Nice, c.Grace = int(r.int()), time.Duration(r.int())
+	c.Signal, c.WarnBefore = int(r.int()), time.Duration(r.int())
 	for range r.count(1) {
 		c.Shell = append(c.Shell, r.text())
 	}

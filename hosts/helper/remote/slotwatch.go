@@ -32,6 +32,7 @@ type watch struct {
 	asked    bool        // a stop came in when no job ran: it may be for the next
 	ticking  bool        // the timer of the beat is armed
 	deadline *time.Timer // of the current job's timeout
+	warning  *time.Timer // before that
 
 	touching atomic.Bool // the beat file is being written; NFS may hang
 }
@@ -57,6 +58,9 @@ func (w *watch) begin(id jobs.AttemptID, pid int, timeout time.Duration) {
 	}
 	if timeout > 0 {
 		w.deadline = time.AfterFunc(timeout, func() { w.stop(c, true) })
+		if cfg := w.slot.cfg; cfg.Signal > 0 && cfg.WarnBefore < timeout {
+			w.warning = time.AfterFunc(timeout-cfg.WarnBefore, func() { w.warn(c) })
+		}
 	}
 	if !w.ticking {
 		w.ticking = true
@@ -77,6 +81,10 @@ func (w *watch) end() (timedOut, stopped bool) {
 	if w.deadline != nil {
 		w.deadline.Stop()
 		w.deadline = nil
+		if w.warning != nil {
+			w.warning.Stop()
+			w.warning = nil
+		}
 	}
 	ending := c.ending
 	timedOut, stopped = c.timedOut, c.stopped
@@ -127,6 +135,16 @@ func (w *watch) look() {
 		w.stop(c, false)
 	case !errors.Is(err, unix.ENOENT): // whether we are asked is not known yet
 		time.AfterFunc(pauses[1], w.look)
+	}
+}
+
+// warn sends the warning signal to the tree of c, unless it is over or being ended.
+func (w *watch) warn(c *current) {
+	w.mu.Lock()
+	runs := w.cur == c && c.ending == nil
+	w.mu.Unlock()
+	if runs {
+		warn(w.tree(c), w.slot.cfg.Signal)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 // A spec file: the fields of hosts.LaunchJob in order, sealed.
-const specMagic = "DCS2"
+const specMagic = "DCS3"
 
 // What is sealed: the magic, which names kind and version, CRC-32C and length of
 // what follows (4 bytes each, little-endian), then numbers as varints, texts and
@@ -39,6 +39,7 @@ func appendSpec(b []byte, j *hosts.LaunchJob) []byte {
 	b = appendText(b, j.Setup)
 	b = binary.AppendVarint(b, int64(j.Timeout))
 	b = binary.AppendVarint(b, int64(j.Slots))
+	b = binary.AppendVarint(b, int64(j.Restart))
 	b = appendEnv(b, j.Env)
 	b = binary.AppendUvarint(b, uint64(len(j.Params)))
 	for _, v := range j.Params {
@@ -115,6 +116,7 @@ func parseSpec(b []byte) (*hosts.LaunchJob, error) {
 	j.Command, j.Cwd, j.Setup = r.text(), r.text(), r.text()
 	j.Timeout = time.Duration(r.int())
 	j.Slots = int(r.int())
+	j.Restart = int(r.int())
 	j.Env = r.env()
 	for range r.count(2) {
 		j.Params = append(j.Params, jobs.Param{Name: r.text(), Value: r.text()})
