@@ -98,7 +98,7 @@ func causeOf(name, text string) string {
 
 // WithoutSubject cuts the name of a host, or "job 7", off the beginning of a text.
 func WithoutSubject(text, subject string) string {
-	if rest, ok := strings.CutPrefix(text, subject); ok && subject != "" && rest != "" && (rest[0] == ' ' || rest[0] == ':') {
+	if rest, ok := strings.CutPrefix(text, subject); ok && subject != "" && (strings.HasPrefix(rest, " ") || strings.HasPrefix(rest, ": ")) { // not the address ws01:22
 		return strings.TrimLeft(rest, ": ")
 	}
 	return text

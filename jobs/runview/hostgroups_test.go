@@ -20,12 +20,16 @@ func TestGroupHosts(t *testing.T) {
 			HostText{Host: "u" + name, Text: "u" + name + " is up"},
 		)
 	}
+	for _, name := range []string{"a1", "a2"} { // the name is the address
+		texts = append(texts, HostText{Host: name, Text: name + ":22 does not answer"})
+	}
 	texts = append(texts, HostText{Host: "here", Text: "here: the disk is full"}, HostText{Host: "port", Text: "port: 10.0.0.1:23 refuses connections (does sshd run there, on port 23?)"})
 	want := []string{
 		"ws[001-300] (300 hosts): HOST:22 refuses connections (does sshd run there, on port 22?)",
 		"nws[001-300] (300 hosts): no machine is called HOST (look for a slip in its address)",
 		"kws[001-300] (300 hosts): its host key SHA256:… is not known",
 		"uws[001-300] (300 hosts) is up",
+		"a[1-2] (2 hosts): HOST:22 does not answer",
 		"here: the disk is full",
 		"port: 10.0.0.1:23 refuses connections (does sshd run there, on port 23?)",
 	}

@@ -1,0 +1,271 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"dcs-tui/dispatch/run"
+	"dcs-tui/hosts"
+	"dcs-tui/hosts/check"
+	"dcs-tui/internal/cli/console"
+	"dcs-tui/internal/cli/exit"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/results"
+	"dcs-tui/jobs/runview"
+)
+
+func (a *app) hostsCheckCmd() *cobra.Command {
+	var o options
+	var file string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "check [flags] [HOST...]",
+		Short: "Connect to the hosts and say what is wrong with them",
+		Long: `Connect to the hosts, all at once, and say of each in a line what it has. Then say what is
+wrong with the others and how to correct it: hosts with the same trouble share a line.
+Nothing is left there but the copy of the program that the next run needs.
+
+Exit code 0 when all are usable, 1 when one is not.`,
+		ValidArgsFunction: completeMany(completeHosts),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			inv, err := a.loadInventory(file)
+			if err != nil {
+				return err
+			}
+			list, err := chosenHosts(inv, args)
+			if err != nil {
+				return err
+			}
+			return a.runHostsCheck(&o, list, asJSON)
+		},
+	}
+	hostsFlag(cmd.Flags(), &file)
+	sshFlags(cmd.Flags(), &o.SSHConfig, &o.AcceptNew)
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a host")
+	return cmd
+}
+
+// checkHosts checks hosts at once and calls each with every result as it comes.
+func (a *app) checkHosts(o *options, list []*hosts.Host, each func(*check.Result) error) error {
+	connector, err := a.connector(o, list, func(string, string) {})
+	if err != nil {
+		return err
+	}
+	cwd, err := workDir("")
+	if err != nil {
+		return err
+	}
+	dir, nonce := check.MakeProbe(cwd)
+	defer os.RemoveAll(dir)
+	ctx, cancel := context.WithTimeout(context.Background(), check.Timeout)
+	defer cancel()
+	interrupted := make(chan os.Signal, 1)
+	go firstSignal(a.listen(), interrupted, func() {
+		os.RemoveAll(dir)
+		os.Exit(exit.Cancelled)
+	})
+	found := check.Hosts(ctx, connector, list, cwd, dir, nonce)
+	for n := 0; ; n++ {
+		if len(list)-n > 1 {
+			a.con.Status(fmt.Sprintf("%d of %d hosts have answered", n, len(list)))
+		}
+		select {
+		case c, ok := <-found:
+			a.con.Status("")
+			if !ok {
+				return nil
+			}
+			if err := each(c); err != nil {
+				return err
+			}
+		case sig := <-interrupted:
+			a.con.Status("")
+			return exit.WithCode(exit.Cancelled, fmt.Errorf("%s: the check was not finished", run.SignalName(sig)))
+		}
+	}
+}
+
+func (a *app) runHostsCheck(o *options, list []*hosts.Host, asJSON bool) error {
+	width := 0
+	for _, h := range list {
+		width = min(max(width, len(h.Name)), 30)
+	}
+	out := console.New(a.stdout)
+	var bad []runview.HostText
+	n, shared, own := 0, false, false
+	printBad := func() {
+		for _, g := range runview.GroupHosts(bad) {
+			if !asJSON {
+				out.Line(badLines(out, &g, width)...)
+			}
+		}
+	}
+	err := a.checkHosts(o, list, func(c *check.Result) error {
+		n++
+		switch {
+		case !c.Usable():
+			problem, advice := problemOf(c)
+			bad = append(bad, runview.HostText{Host: c.Host.Name, Text: problem + "\n" + advice})
+		case c.Hello.Shared:
+			shared = true
+		default:
+			own = true
+		}
+		switch {
+		case asJSON:
+			return a.printJSON(checkedOf(c))
+		case c.Usable():
+			out.Line(usableLines(out, c, width)...)
+		}
+		if n < len(list) {
+			return nil
+		}
+		printBad() // before the hosts are clean
+		if shared {
+			out.Line("shared directory: the host sees this directory, and outputs are written here")
+		}
+		if own {
+			out.Line("own directory: outputs stay on the host, below its work_dir, and are read through the link")
+		}
+		if n > 1 {
+			out.Line(fmt.Sprintf("%d of %s usable", n-len(bad), jobs.Plural(n, "host")))
+		}
+		return nil
+	})
+	if err != nil && n < len(list) {
+		printBad()
+	}
+	if len(bad) > 0 {
+		a.code = exit.Failed
+	}
+	return err
+}
+
+// checkJSON is a line of hosts check --json.
+type checkJSON struct {
+	V       int     `json:"v"`
+	Host    string  `json:"host"`
+	Usable  bool    `json:"usable"`
+	Problem *string `json:"problem"` // null if usable
+	Advice  *string `json:"advice"`
+	*hostFacts
+}
+
+// hostFacts are there if the host has answered.
+type hostFacts struct {
+	Cores    int      `json:"cores"`
+	Slots    int      `json:"slots"`
+	GPUs     int      `json:"gpus"`
+	Busy     *float64 `json:"busy_cores"`
+	Load     *float64 `json:"load"`
+	Memory   int64    `json:"memory_bytes"`
+	MemFree  *int64   `json:"memory_free_bytes"`
+	DiskFree *int64   `json:"disk_free_bytes"`
+	Shared   bool     `json:"shared"`
+	Connect  float64  `json:"connect_seconds"`
+	Warnings []string `json:"warnings"`
+}
+
+func checkedOf(c *check.Result) *checkJSON {
+	j := &checkJSON{V: 1, Host: c.Host.Name, Usable: c.Usable()}
+	if !j.Usable {
+		problem, advice := problemOf(c)
+		j.Problem = &problem
+		if advice != "" {
+			j.Advice = &advice
+		}
+	}
+	h := c.Hello
+	if h == nil {
+		return j
+	}
+	j.hostFacts = &hostFacts{Cores: h.Cores, Slots: h.Slots, GPUs: h.GPUs, Memory: h.MemBytes, Shared: h.Shared,
+		Connect: c.Connect.Seconds(), Warnings: append([]string{}, h.Warnings...)}
+	if b := c.Beat; b != nil {
+		j.Busy, j.Load = &b.Busy, &b.Load[0]
+		if b.MemFree >= 0 {
+			j.MemFree = &b.MemFree
+		}
+		if b.DiskFree >= 0 {
+			j.DiskFree = &b.DiskFree
+		}
+	}
+	return j
+}
+
+// firstSignal passes the first signal on. If a second one comes before the first was
+// received, the output hangs, and quit ends the program.
+func firstSignal(signals <-chan os.Signal, first chan<- os.Signal, quit func()) {
+	for sig := range signals {
+		select {
+		case first <- sig:
+		default:
+			quit()
+			return
+		}
+	}
+}
+
+// problemOf returns what is wrong with a host that is not usable, and what to do.
+func problemOf(c *check.Result) (problem, advice string) {
+	if c.Err == nil {
+		return c.Hello.CwdError, "start dcs-tui in a directory that the host has too, or use --cwd"
+	}
+	if e := (*hosts.Error)(nil); errors.As(c.Err, &e) {
+		advice = e.Advice
+	}
+	return withoutName(c.Err, c.Host.Name), advice
+}
+
+// badLines describes hosts with the same trouble; see runHostsCheck for their text.
+func badLines(out *console.Console, g *runview.HostGroup, width int) []string {
+	problem, advice, _ := strings.Cut(g.Text, "\n")
+	name := fmt.Sprintf("%-*s", width, console.CleanLine(g.Title()))
+	lines := []string{out.Paint(console.Red, out.Glyph("✗", "x")+" "+name+"  BAD") + "  " + console.CleanLine(problem)}
+	if advice != "" {
+		lines = append(lines, strings.Repeat(" ", width+9)+console.CleanLine(advice))
+	}
+	return lines
+}
+
+// usableLines describes a host that can be used.
+func usableLines(out *console.Console, c *check.Result, width int) []string {
+	h, b := c.Hello, c.Beat
+	name := fmt.Sprintf("%-*s", width, console.CleanLine(c.Host.Name))
+	text := fmt.Sprintf("%s of %s, %.1f busy, load %.2f", jobs.Plural(h.Slots, "slot"), jobs.Plural(h.Cores, "core"), b.Busy, b.Load[0])
+	if b.MemFree >= 0 {
+		text += fmt.Sprintf(", memory %s of %s free", results.HumanBytes(b.MemFree), results.HumanBytes(h.MemBytes))
+	}
+	if b.DiskFree >= 0 {
+		text += ", disk " + results.HumanBytes(b.DiskFree) + " free"
+	}
+	text += map[bool]string{true: ", shared directory", false: ", own directory"}[h.Shared]
+	text += ", answered in " + results.HumanDuration(c.Connect)
+	if h.GPUs > 0 {
+		text += ", " + jobs.Plural(h.GPUs, "GPU")
+	}
+	lines := out.Fill(text, width+9)
+	lines[0] = out.Paint(console.Green, out.Glyph("✓", "+")+" "+name+"  up ") + "  " + lines[0]
+	for _, w := range h.Warnings {
+		lines = append(lines, console.CleanLine(w))
+	}
+	for i := range lines[1:] {
+		lines[i+1] = strings.Repeat(" ", width+9) + lines[i+1]
+	}
+	return lines
+}
+
+// withoutName returns the text of an error without the host's name and the advice, which
+// are printed in their own places.
+func withoutName(err error, name string) string {
+	var e *hosts.Error
+	if errors.As(err, &e) && e.Err != nil {
+		return e.Err.Error()
+	}
+	return strings.TrimPrefix(err.Error(), name+": ")
+}

@@ -1,0 +1,273 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"dcs-tui/hosts"
+	"dcs-tui/hosts/check"
+	"dcs-tui/hosts/sshconf"
+	"dcs-tui/internal/cli/console"
+	"dcs-tui/internal/cli/exit"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/runview"
+)
+
+// initOptions holds the flags of hosts init.
+type initOptions struct {
+	options
+	output string
+	from   string
+	check  bool
+}
+
+func (a *app) hostsInitCmd() *cobra.Command {
+	var o initOptions
+	cmd := &cobra.Command{
+		Use:   "init [flags] [HOST...]",
+		Short: "Write an inventory of your ssh hosts after a check",
+		Long: `Write an inventory: of the HOSTs, each [SLOTS/][USER@]HOST[:PORT] where HOST may have a
+range such as ws[01-30]; of a list of them (--from); or else of the Host lines without
+patterns of ~/.ssh/config. Each host is connected to first. Those that answer are
+written with slots for all of their cores but one. Those that cannot be used are
+written as comments, with the reason. A file that exists is never changed.
+
+Exit code 0 when at least one host can be used, 1 when none can.`,
+		Example: `dcs-tui hosts init
+dcs-tui hosts init ws[01-30] 8/ada@big
+dcs-tui hosts init --from machines.txt --check=false`,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE:              func(_ *cobra.Command, args []string) error { return a.runHostsInit(&o, args) },
+	}
+	fs := cmd.Flags()
+	fs.StringVar(&o.output, "output", "hosts.toml", "write FILE")
+	fs.StringVar(&o.from, "from", "", "read a list of hosts, one a line, from FILE; - is standard input")
+	fs.BoolVar(&o.check, "check", true, "connect to the hosts; false writes all of them as they are named")
+	sshFlags(fs, &o.SSHConfig, &o.AcceptNew)
+	return cmd
+}
+
+// found is a host of hosts init.
+type found struct {
+	*hosts.Host
+	body string // its lines in the inventory but for the name
+	bad  string // why it cannot be used, and a line of advice; "" if it can
+}
+
+func (a *app) runHostsInit(o *initOptions, args []string) error {
+	if _, err := os.Lstat(o.output); err == nil {
+		return exit.Usagef("%s exists already and is not changed", console.CleanLine(o.output)).WithAdvice("--output FILE writes another one")
+	}
+	list, err := a.initHosts(o, args)
+	if err != nil {
+		return err
+	}
+	answers := map[string]*check.Result{}
+	if o.check {
+		var all []*hosts.Host
+		for _, f := range list {
+			if f.bad == "" {
+				all = append(all, f.Host)
+			}
+		}
+		err := a.checkHosts(&o.options, all, func(c *check.Result) error {
+			answers[c.Host.Name] = c
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	usable, bad := 0, []runview.HostText(nil)
+	for _, f := range list {
+		if f.bad == "" {
+			f.judge(answers[f.Name])
+		}
+		if f.bad == "" {
+			usable++
+			continue
+		}
+		bad = append(bad, runview.HostText{Host: f.Name, Text: f.bad})
+	}
+	if err := writeNew(o.output, inventoryOf(list)); err != nil {
+		return exit.Usagef("the inventory: %w", err)
+	}
+	out := console.New(a.stdout)
+	for _, g := range runview.GroupHosts(bad) {
+		out.Line(badLines(out, &g, 0)...)
+	}
+	what := "usable"
+	if !o.check {
+		what = "written, not checked"
+	}
+	out.Line(fmt.Sprintf("%s: %d of %s %s", console.CleanLine(o.output), usable, jobs.Plural(len(list), "host"), what))
+	if usable == 0 {
+		a.code = exit.Failed
+		return nil
+	}
+	a.con.Line(a.nextLine("run --hosts "+console.ShellWord(console.CleanLine(o.output))+" jobs.txt", "runs a file of jobs on them"))
+	return nil
+}
+
+// initHosts returns the hosts to write: the named ones, or those of the ssh configuration.
+func (a *app) initHosts(o *initOptions, args []string) ([]*found, error) {
+	text, file := strings.Join(args, "\n"), "the command line"
+	switch {
+	case o.from != "" && len(args) > 0:
+		return nil, exit.Usagef("--from and arguments both name hosts: choose one")
+	case o.from == "-":
+		data, err := io.ReadAll(a.stdin)
+		if err != nil {
+			return nil, exit.Usagef("standard input: %w", err)
+		}
+		text, file = string(data), "standard input"
+	case o.from != "":
+		data, err := os.ReadFile(o.from)
+		if err != nil {
+			return nil, exit.Usagef("the list of hosts: %w", err)
+		}
+		text, file = string(data), o.from
+	case len(args) == 0:
+		return sshHosts(o.SSHConfig)
+	}
+	inv, warnings, err := hosts.ParseLogins([]byte(text), file)
+	if err != nil {
+		return nil, exit.Usagef("%w", err)
+	}
+	for _, w := range warnings {
+		a.warn("%s", w)
+	}
+	var list []*found
+	for _, h := range inv.Hosts {
+		f := &found{Host: h}
+		key := func(name, value string) { f.body += name + " = " + value + "\n" }
+		if h.Link == "local" {
+			key("link", `"local"`)
+		}
+		if h.User != "" {
+			key("user", strconv.Quote(h.User))
+		}
+		if h.Port != 0 {
+			key("port", strconv.Itoa(h.Port))
+		}
+		if h.Slots.Fixed > 0 {
+			key("slots", strconv.Itoa(h.Slots.Fixed))
+		}
+		list = append(list, f)
+	}
+	return list, nil
+}
+
+// sshHosts returns the hosts of an ssh configuration. Of several names for one machine the
+// first is used: with all of them the machine would have its slots several times.
+func sshHosts(file string) ([]*found, error) {
+	names, err := sshconf.Aliases(file)
+	if errors.Is(err, fs.ErrNotExist) && file == "" {
+		names, err = nil, nil
+	}
+	if err != nil {
+		return nil, exit.Usagef("ssh configuration: %w", err)
+	}
+	config, err := sshconf.Load(file)
+	if err != nil {
+		return nil, exit.Usagef("%w", err)
+	}
+	var list []*found
+	first := map[string]string{}
+	for _, name := range names {
+		inv, _, err := hosts.ParseLogins([]byte(name), "ssh configuration")
+		if err != nil || len(inv.Hosts) != 1 || inv.Hosts[0].Name != name {
+			continue // no name of a host of an inventory
+		}
+		f := &found{Host: inv.Hosts[0]}
+		list = append(list, f)
+		t, _, err := config.Resolve(f.Host, name)
+		if err != nil {
+			f.bad = withoutName(err, name)
+			continue
+		}
+		if other := first[t.Address()]; other != "" && len(t.Jumps) == 0 {
+			f.bad = "the same machine as " + other
+			continue
+		}
+		first[t.Address()] = name
+	}
+	if len(list) == 0 {
+		return nil, exit.Usagef("the ssh configuration names no hosts").WithAdvice("name them: dcs-tui hosts init ws01 ws02, or ws[01-30]")
+	}
+	return list, nil
+}
+
+// judge enters what the check of a host has found; nil: it was not checked.
+func (f *found) judge(c *check.Result) {
+	switch {
+	case c == nil:
+	case c.Err != nil: // a directory that is missing there is of this check, not of the host
+		problem, advice := problemOf(c)
+		f.bad = strings.TrimSpace(problem + "\n" + advice)
+	case f.Slots.Fixed == 0:
+		f.body += "slots = " + strconv.Itoa(c.Hello.Slots) + "  # of " + jobs.Plural(c.Hello.Cores, "core") + "\n"
+	}
+}
+
+// inventoryOf returns the inventory of the hosts: those that are alike share an entry.
+func inventoryOf(list []*found) string {
+	var b strings.Builder
+	b.WriteString("# Written by dcs-tui hosts init. hosts.toml.example has all keys and what they mean.\n")
+	entry := func(names []string, body, prefix string) {
+		for _, pattern := range hosts.Fold(names) {
+			for line := range strings.Lines("[[host]]\nname = " + strconv.Quote(pattern) + "\n" + body) {
+				b.WriteString(prefix + line)
+			}
+		}
+	}
+	var bodies []string
+	good, bad := map[string][]string{}, map[string][]runview.HostText{}
+	for _, f := range list {
+		if !slices.Contains(bodies, f.body) {
+			bodies = append(bodies, f.body)
+		}
+		if f.bad == "" {
+			good[f.body] = append(good[f.body], f.Name)
+		} else {
+			bad[f.body] = append(bad[f.body], runview.HostText{Host: f.Name, Text: f.bad})
+		}
+	}
+	for _, body := range bodies {
+		if len(good[body]) > 0 {
+			b.WriteString("\n")
+			entry(good[body], body, "")
+		}
+	}
+	for _, body := range bodies {
+		for _, g := range runview.GroupHosts(bad[body]) {
+			b.WriteString("\n")
+			for line := range strings.Lines(g.Text) {
+				b.WriteString("# " + jobs.Clean(strings.TrimSpace(line), 0) + "\n")
+			}
+			entry(g.Hosts, body, "#")
+		}
+	}
+	return b.String()
+}
+
+// writeNew writes a file that must not exist.
+func writeNew(path, text string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	if err = errors.Join(err, f.Close()); err != nil {
+		os.Remove(path)
+	}
+	return err
+}
