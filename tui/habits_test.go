@@ -116,6 +116,22 @@ func TestColumnsAreChosen(t *testing.T) {
 	}
 }
 
+// Hosts that cannot be reached for the same cause are told together, in the header and under
+// the list of hosts.
+func TestHostsByCause(t *testing.T) {
+	src := change(func(p *runview.Picture) {
+		for i := range 9 {
+			h := &p.Hosts[i]
+			h.State, h.Reason, h.Running = "backing_off", h.Name+": 10.0.0."+itoa(i+1)+":22 refuses connections", 0
+		}
+		p.Hosts[4].State, p.Hosts[4].Reason = "lost", "no answer for 60 s"
+	})
+	m := newScreen(t, src, 160, 30)
+	press(t, m, "2")
+	golden(t, m, "hosts-by-cause-160x30")
+	shows(t, m, "⚠ ws[01-04,06-09] (8 hosts): HOST:22 refuses connections")
+}
+
 // A job that reports no progress has no bar.
 func TestNoBarWithoutProgress(t *testing.T) {
 	m := newScreen(t, sample(), 120, 24)

@@ -126,7 +126,8 @@ func (p *hostsPane) click(m *model, row int) {
 }
 
 func (p *hostsPane) draw(m *model, w, h int, focused bool) []string {
-	p.h = h - 1
+	causes := m.commonCauses(min(3, h/5), w)
+	p.h = h - 1 - len(causes)
 	order := p.order(m)
 	switch {
 	case len(order) == 0 && m.pic != nil && len(m.pic.Hosts) > 0:
@@ -148,7 +149,7 @@ func (p *hostsPane) draw(m *model, w, h int, focused bool) []string {
 		p.row(m, &l, &m.pic.Hosts[order[i]], w, name, state, columns)
 		out = append(out, l.String())
 	}
-	return out
+	return append(out, causes...)
 }
 
 // nameWidth is the room for the hosts' names.

@@ -394,6 +394,31 @@ func (m *model) slotsWords() (slots, where string) {
 	return fmt.Sprintf(" slots %s/%s", thousands(p.SlotsBusy), thousands(max(p.SlotsBusy, all))), where
 }
 
+// seeCauses groups the hosts in trouble by cause, when anything else is said of them.
+func (m *model) seeCauses() {
+	var texts []runview.HostText
+	for i := range m.pic.Hosts {
+		if h := &m.pic.Hosts[i]; worry(h) > 1 && h.Reason != "" {
+			texts = append(texts, runview.HostText{Host: h.Name, Text: h.Reason})
+		}
+	}
+	if !slices.Equal(texts, m.caused) {
+		m.caused, m.causes = texts, runview.GroupHosts(texts)
+	}
+}
+
+// commonCauses are the causes that several hosts have, a line each, for the end of the list of
+// hosts; at most n.
+func (m *model) commonCauses(n, w int) []string {
+	var out []string
+	for i := range m.causes {
+		if g := &m.causes[i]; len(g.Hosts) > 1 && len(out) < n {
+			out = append(out, m.cut(" "+styleWarn.Render(m.g.warn)+" "+m.clean(g.Title()+": "+g.Text), w))
+		}
+	}
+	return out
+}
+
 // worst says what troubles the host that is worst off, and how many others there are.
 func (m *model) worst() (long, short string) {
 	var worst *live.Host
@@ -412,6 +437,12 @@ func (m *model) worst() (long, short string) {
 		return fmt.Sprintf("connecting to %s: %s up", plural(len(m.pic.Hosts), "host"), thousands(up)), "connecting"
 	}
 	long, short = m.trouble(worst)
+	for i := range m.causes { // all that have the same are told together
+		if g := &m.causes[i]; len(g.Hosts) > 1 && slices.Contains(g.Hosts, worst.Name) {
+			long, short = m.clean(g.Title()+": "+g.Text), plural(len(g.Hosts), "host")+" "+m.clean(hostWord(worst))
+			bad -= len(g.Hosts) - 1
+		}
+	}
 	if bad > 1 {
 		more := fmt.Sprintf(" +%d", bad-1)
 		return long + more, short + more

@@ -54,6 +54,8 @@ type model struct {
 
 	lent    atomic.Pointer[lent] // the program that has the terminal; nil: the screen has it
 	others  map[string]time.Time // when other users last had all cores of a host
+	causes  []runview.HostGroup  // hosts in trouble, by what is said of them
+	caused  []runview.HostText   // what they were made of
 	message message
 	undo    *undo
 	replied int64    // ID of the newest question that was answered here
@@ -382,6 +384,7 @@ func (m *model) see(l looked) {
 	m.pic, m.gotAt, m.lookErr = l.pic, l.at, nil
 	m.folded = m.folded && m.over()
 	m.seeOthers()
+	m.seeCauses()
 	for _, p := range m.panes {
 		if p, ok := p.(interface{ see(*model) }); ok {
 			p.see(m)
