@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // T1: hosts that share no directory with us get what --send names, what has changed again,
@@ -180,21 +181,40 @@ echo $code > ../code; cat out/who > ../who
 	}
 }
 
-// T1: while a disk here is full, a job does not end; that is said, and its files come when
-// there is space, whole.
+// T1: while a disk here is full, a job does not end, also when the link breaks meanwhile. That
+// is said, and its files come when there is space, whole. A cancel ends the wait, and returns
+// nothing.
 func TestFilesWaitForSpaceHere(t *testing.T) {
 	l := newLab(t, 1)
+	cut := make(chan struct{})
+	go func() {
+		defer close(cut)
+		for t.Context().Err() == nil {
+			if _, err := os.Stat(l.path("cut")); err == nil {
+				l.sshd[0].Drop()
+				return
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	}()
+	t.Cleanup(func() { <-cut })
 	p := l.apart(`
 cd apart; mkdir out; mount -t tmpfs -o size=1m none out
 echo 'head -c 3000000 /dev/zero > out/big' | sed 's/^/mkdir out; /' > jobs.txt
 $DCS run --no-tui --ssh-config $SSH --hosts $HOSTS --run-dir run --return out/big --tries 1 jobs.txt 2> ../run.err & pid=$!
 until grep -q 'cannot be brought now' ../run.err; do sleep 0.05; done
 until $DCS status run --json | grep -q '"running":1'; do sleep 0.1; done
-ls -A out > ../before
+touch ../cut
+until [ $(grep -c 'cannot be brought now' ../run.err) -ge 2 ]; do sleep 0.05; done
 mount -o remount,size=9m out
 wait $pid
 stat -c %s out/big > ../size; ls -A out > ../after
-umount out
+rm out/big; mount -o remount,size=1m out
+$DCS run --no-tui --json --ssh-config $SSH --hosts $HOSTS --run-dir canceled --return out/big --tries 1 jobs.txt 2> ../canceled.err > ../canceled.json & pid=$!
+until grep -q 'cannot be brought now' ../canceled.err; do sleep 0.05; done
+$DCS cancel canceled 1 --yes
+wait $pid || true
+ls -A out > ../left; umount out
 `)
 	if p.code != 0 {
 		t.Fatalf("exit %d\n%s\n%s", p.code, p.err, l.read(l.path("run.err")))
@@ -202,9 +222,41 @@ umount out
 	if got := l.read(l.path("run.err")); !strings.Contains(got, "no space left on device") {
 		t.Errorf("nothing is said of the full disk:\n%s", got)
 	}
-	for file, want := range map[string]string{"size": "3000000\n", "after": "big\n"} {
+	for file, want := range map[string]string{"size": "3000000\n", "after": "big\n", "left": ""} {
 		if got := l.read(l.path(file)); got != want {
 			t.Errorf("%s holds %q, want %q", file, got, want)
 		}
+	}
+	if got := jsonLines(t, l.read(l.path("canceled.json"))); len(got) != 1 || got[0].State != "cancelled" {
+		t.Errorf("the canceled job: %+v", got)
+	}
+}
+
+// T1: where the disk of a host is full, jobs wait for what they are to get, and that is said.
+func TestFilesWaitForSpaceOnAHost(t *testing.T) {
+	l := newLab(t, 1)
+	work := l.path("work")
+	if err := os.Mkdir(work, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	wrap := l.file("wrap.sh", `#!/bin/sh
+cd / && umount -l `+l.path("apart")+` && mount -t tmpfs -o size=8m none `+work+` && head -c 7000000 /dev/zero > `+work+`/ballast && echo $$ > `+l.path("pid")+` && exec "$@"
+`)
+	l.file("box.toml", fmt.Sprintf("[[host]]\nname = \"box\"\nlink = [\"unshare\", \"-m\", \"sh\", %q]\nslots = 2\nyield = false\nnice = 0\nwork_dir = %q\n", wrap, work+"/dcs"))
+	p := l.apart(`
+cd apart; head -c 4000000 /dev/zero > data
+echo 'wc -c < data > n' > jobs.txt
+$DCS run --no-tui --hosts ../box.toml --run-dir run --send data --return n jobs.txt 2> ../run.err & pid=$!
+until grep -q 'there is no space in' ../run.err; do sleep 0.05; done
+until grep -q 'there is no space in' run/live.json; do sleep 0.05; done
+rm /proc/$(cat ../pid)/root` + work + `/ballast
+wait $pid
+cat n > ../n
+`)
+	if p.code != 0 {
+		t.Fatalf("exit %d\n%s\n%s", p.code, p.err, l.read(l.path("run.err")))
+	}
+	if got := l.read(l.path("n")); got != "4000000\n" {
+		t.Errorf("the job found %q bytes", got)
 	}
 }
