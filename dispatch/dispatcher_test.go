@@ -20,6 +20,7 @@ type rig struct {
 	journal *fakeJournal
 	on      Journal // what the dispatcher gets; nil: journal
 	deleted func() bool
+	files   Files
 	hosts   *fakeHosts
 	d       *Dispatcher
 	notices []string
@@ -42,7 +43,7 @@ func (r *rig) start(table *jobs.Table, names ...string) *rig {
 	}
 	d, err := Start(Config{
 		RunUID: "u1", RunName: "test", RunDir: "/run", Sched: sched.Config{Seed: 1}, Hosts: hs,
-		Connector: r.hosts, Journal: j, Table: table, Deleted: r.deleted,
+		Connector: r.hosts, Journal: j, Table: table, Deleted: r.deleted, Files: r.files,
 		StoreSpecs: func([]*jobs.Spec) error { return nil },
 		Open:       hosts.Open{Run: "u1", Epoch: 1},
 		Notify:     func(n Notice) { r.notices = append(r.notices, n.Text) },

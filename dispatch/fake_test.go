@@ -73,6 +73,18 @@ func (j *fakeJournal) intended(id jobs.AttemptID) bool {
 	return false
 }
 
+// ended says whether the end of an attempt is durable.
+func (j *fakeJournal) ended(id jobs.AttemptID) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for i := range j.durable {
+		if r := &j.durable[i]; r.Outcome != nil && r.Attempt() == id {
+			return true
+		}
+	}
+	return false
+}
+
 // fakeHosts is a Connector whose hosts run every job for a given time and keep
 // what they know across connections, as a spool does.
 type fakeHosts struct {
@@ -88,8 +100,11 @@ type fakeHosts struct {
 	byes     []hosts.Bye
 	killed   []jobs.AttemptID
 	launches int
-	mute     bool    // reads are not answered
-	reads    []int64 // those that were not
+	mute     bool                           // reads are not answered
+	reads    []int64                        // those that were not
+	returned func(*hosts.Read) *hosts.Chunk // answers for what jobs return; nil: nothing; no answer: mute
+	files    int                            // how many files each job returns
+	let      []jobs.AttemptID               // whose directories may be removed
 	wg       sync.WaitGroup
 }
 
@@ -148,7 +163,23 @@ func (w *fakeWorker) Send(ms ...hosts.Message) error {
 			for _, id := range m.Attempts {
 				w.finish(id, jobs.Outcome{Signal: "SIGTERM", Stopped: true})
 			}
+		case *hosts.Returned:
+			w.f.mu.Lock()
+			for _, id := range m.Attempts {
+				if !w.f.journal.ended(id) {
+					w.f.t.Errorf("the files of %s may be removed before its outcome is durable", id)
+				}
+				w.f.let = append(w.f.let, id)
+			}
+			w.f.mu.Unlock()
 		case *hosts.Read:
+			if w.f.returned != nil && m.File == hosts.FileReturned {
+				if c := w.f.returned(m); c != nil {
+					c.ID = m.ID
+					w.Say(c)
+				}
+				break
+			}
 			w.f.mu.Lock()
 			mute := w.f.mute
 			if mute {
@@ -189,7 +220,7 @@ func (w *fakeWorker) launch(m *hosts.Launch) {
 			if w.f.exit != nil {
 				exit = w.f.exit(job.Attempt)
 			}
-			w.finish(job.Attempt, jobs.Outcome{Exit: exit, Started: 1, Ended: 1 + jobs.Stamp(w.f.run)})
+			w.finish(job.Attempt, jobs.Outcome{Exit: exit, Files: w.f.files, Started: 1, Ended: 1 + jobs.Stamp(w.f.run)})
 		})
 	}
 }

@@ -1,0 +1,136 @@
+package dispatch
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/hosts"
+	"dcs-tui/hosts/files"
+	"dcs-tui/jobs"
+)
+
+// returner answers for a host whose jobs return out/a. It is silent until it is open.
+type returner struct {
+	open atomic.Bool
+	gone bool
+	text string
+}
+
+func (r *returner) answer(m *hosts.Read) *hosts.Chunk {
+	switch {
+	case !r.open.Load():
+		return nil
+	case m.Path == "":
+		b := files.Manifest{{Path: "out/a", Kind: 'f', Size: int64(len(r.text))}}.Encode()
+		return &hosts.Chunk{Size: int64(len(b)), Bulk: b[m.Offset:]}
+	case r.gone:
+		return &hosts.Chunk{Size: -1, None: true, Why: "it was removed"}
+	}
+	return &hosts.Chunk{Size: int64(len(r.text)), Bulk: []byte(r.text)[m.Offset:]}
+}
+
+func returning(t *testing.T, host *returner) (r *rig, file string) {
+	base := t.TempDir()
+	r = &rig{t: t, journal: &fakeJournal{t: t}}
+	r.files = Files{Source: files.NewSource(base), Base: base, Notes: filepath.Join(base, "notes"), Return: []string{"out/a"}}
+	r.hosts = newFakeHosts(t, r.journal, time.Second)
+	r.hosts.returned, r.hosts.files = host.answer, 1
+	return r, filepath.Join(base, "out/a")
+}
+
+// T1: a job that returns files is running until they are here, whatever becomes of the link
+// meanwhile. Then it succeeds, once, and when that is durable the host may remove its files.
+func TestSuccessWaitsForFiles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		host := &returner{text: "made"}
+		r, file := returning(t, host)
+		r.start(&jobs.Table{}, "a").submit(1)
+		time.Sleep(20 * time.Second)
+		s := r.d.Snapshot()
+		if s.Counts[jobs.Running] != 1 {
+			t.Errorf("states while the files are on the way: %v", s.Counts)
+		}
+		if _, err := os.Stat(file); err == nil {
+			t.Error("a file is here before all of it was read")
+		}
+		r.hosts.cut("a", "away")
+		time.Sleep(10 * time.Second)
+		r.hosts.mu.Lock()
+		clear(r.hosts.refuse)
+		r.hosts.mu.Unlock()
+		host.open.Store(true)
+		r.drain()
+		time.Sleep(time.Second)
+		if b, err := os.ReadFile(file); err != nil || string(b) != "made" {
+			t.Errorf("%q, %v", b, err)
+		}
+		if got := r.d.Snapshot().Counts[jobs.Succeeded]; got != 1 {
+			t.Errorf("%d jobs have succeeded", got)
+		}
+		r.hosts.mu.Lock()
+		if len(r.hosts.let) != 1 {
+			t.Errorf("the host may remove the files of %v", r.hosts.let)
+		}
+		r.hosts.mu.Unlock()
+		r.close(sched.AllDone)
+	})
+}
+
+// T1: a file that its host does not have any more makes the job fail, with that cause.
+func TestFileThatIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		host := &returner{text: "made", gone: true}
+		host.open.Store(true)
+		r, file := returning(t, host)
+		r.start(&jobs.Table{}, "a").submit(1)
+		res, err := r.d.Next(t.Context())
+		if err != nil || res.State != jobs.Failed || res.Outcome == nil || !res.Outcome.Unreturned || !strings.Contains(res.Outcome.Error, "it was removed") {
+			t.Errorf("%+v, %v", res, err)
+		}
+		if _, err := os.Stat(file); err == nil {
+			t.Error("there is a file all the same")
+		}
+		r.close(sched.AllDone)
+	})
+}
+
+// T1: an attempt that is ended while its files are on the way returns none.
+func TestKillEndsTheReturn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, file := returning(t, &returner{text: "made"})
+		r.start(&jobs.Table{}, "a").submit(1)
+		time.Sleep(20 * time.Second)
+		r.d.Do(sched.Cancel{Jobs: []jobs.ID{1}})
+		res, err := r.d.Next(t.Context())
+		if err != nil || res.State != jobs.Cancelled {
+			t.Errorf("%+v, %v", res, err)
+		}
+		if _, err := os.Stat(file); err == nil {
+			t.Error("a canceled job has returned a file")
+		}
+		r.close(sched.AllDone)
+	})
+}
+
+// T1, X2: what another host, or our own mount, shows of a job is no success before its files
+// are here.
+func TestSeenOutcomeWithoutFiles(t *testing.T) {
+	var r returns
+	id, other := jobs.AttemptID{Job: 1, N: 1}, jobs.AttemptID{Job: 2, N: 1}
+	m := &hosts.Looked{Jobs: []hosts.ExitedJob{{Attempt: id, Outcome: jobs.Outcome{Files: 1}}, {Attempt: other}}}
+	r.notYet(m)
+	if len(m.Jobs) != 1 || m.Jobs[0].Attempt != other || len(m.Runs) != 1 || m.Runs[0] != id {
+		t.Errorf("%+v", m)
+	}
+	r.setHere(id)
+	m = &hosts.Looked{Jobs: []hosts.ExitedJob{{Attempt: id, Outcome: jobs.Outcome{Files: 1}}}}
+	if r.notYet(m); len(m.Jobs) != 1 {
+		t.Errorf("%+v", m)
+	}
+}
