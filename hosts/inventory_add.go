@@ -60,6 +60,29 @@ func optionValue(s string) any {
 	return s
 }
 
+// TOML returns the text of an inventory in the form to which AddedText can be appended: that
+// of its file, unless it has none or is a list of logins.
+func (inv *Inventory) TOML() string {
+	if inv.Text != "" && !isLogins([]byte(inv.Text)) {
+		return inv.Text
+	}
+	var b strings.Builder
+	for _, h := range inv.Hosts {
+		options := "link=" + h.Link
+		if h.Slots.Fixed > 0 {
+			options += fmt.Sprintf(" slots=%d", h.Slots.Fixed)
+		}
+		if h.User != "" {
+			options += " user=" + h.User
+		}
+		if h.Port > 0 {
+			options += fmt.Sprintf(" port=%d", h.Port)
+		}
+		b.WriteString(AddedText(h.Name, options))
+	}
+	return b.String()
+}
+
 // AddedText returns the [[host]] of a host that Add accepts, for an inventory file.
 func AddedText(name, options string) string {
 	var b strings.Builder

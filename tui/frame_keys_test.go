@@ -29,6 +29,7 @@ func TestKeysAskFor(t *testing.T) {
 		want   []runview.Action
 	}{
 		{"drain a host", nil, heavy, "2 j d", []runview.Action{{Do: runview.DrainHost, Host: "ws02"}}},
+		{"add a host", nil, heavy, "2 a w s 7 7 space s l o t s = 4 enter", []runview.Action{{Do: runview.AddHost, Host: "ws77", Text: "slots=4"}}},
 		{"use a draining one again", nil, heavy, "2 G d", []runview.Action{{Do: runview.UseHost, Host: "ws12"}}},
 		{"stop one, confirmed", nil, heavy, "2 x y", []runview.Action{{Do: runview.StopHost, Host: "ws01"}}},
 		{"stop one: No is the default", nil, heavy, "2 x enter", nil},
