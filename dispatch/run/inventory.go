@@ -162,18 +162,18 @@ func (in *Inventory) serve(over <-chan struct{}, give func(context.Context, []*h
 // keep stores the inventory for later commands, with the hosts that were added.
 func (in *Inventory) keep() {
 	in.mu.Lock()
-	all := in.inv.Text
-	if all == "" && len(in.inv.Hosts) == 1 && in.inv.Hosts[0].Link == "local" {
-		all = hosts.AddedText(in.inv.Hosts[0].Name, "link=local")
-	}
+	all, added := in.inv.Text, ""
 	for _, name := range slices.Sorted(maps.Keys(in.asked)) {
 		if q := in.asked[name]; !q.Removed && in.inv.Find(name) == nil {
-			all += hosts.AddedText(name, q.Options)
+			added += hosts.AddedText(name, q.Options)
 		}
+	}
+	if added != "" || all == "" {
+		all = in.inv.TOML() + added
 	}
 	in.mu.Unlock()
 	if _, _, err := hosts.Parse([]byte(all), in.file); err != nil {
-		return // hosts in another form than [[host]]: none can be appended
+		return // host = [{…}]: none can be appended
 	}
 	if had, _, err := in.run.Inventory(); err == nil && had == all {
 		return

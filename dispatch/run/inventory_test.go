@@ -1,0 +1,184 @@
+package run
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"dcs-tui/hosts"
+	"dcs-tui/internal/polltest"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/rundir"
+)
+
+// changing is an inventory whose file a test changes.
+type changing struct {
+	*Inventory
+	t    *testing.T
+	run  *rundir.Run
+	file string
+	said []string
+}
+
+func newChanging(t *testing.T, text string, asked map[string]jobs.HostRequest) *changing {
+	t.Helper()
+	c := &changing{t: t, file: filepath.Join(t.TempDir(), "hosts.toml")}
+	c.write(text)
+	inv, _, err := hosts.Load(c.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.run, err = rundir.Create(t.TempDir(), "r", rundir.Asked{Version: "test", Cwd: t.TempDir()}); err != nil {
+		t.Fatal(err)
+	}
+	c.Inventory = newInventory(c.run, &Options{Inventory: inv, InventoryFile: c.file, PrepareHosts: func(list []*hosts.Host) {
+		for _, h := range list {
+			h.Nice = 17
+		}
+	}}, &jobs.Table{Inventory: asked}, func(text string) { c.said = append(c.said, text) })
+	return c
+}
+
+func (c *changing) write(text string) {
+	c.t.Helper()
+	if err := os.WriteFile(c.file, []byte(text), 0o600); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// has checks the set, and what is wrong with the file.
+func (c *changing) has(when, names, problem string) {
+	c.t.Helper()
+	var got []string
+	for _, h := range c.Hosts() {
+		got = append(got, h.Name)
+	}
+	if text := strings.Join(got, " "); text != names {
+		c.t.Errorf("%s: hosts %q, want %q", when, text, names)
+	}
+	if text := c.Problem(); problem == "" && text != "" || !strings.Contains(text, problem) {
+		c.t.Errorf("%s: problem %q, want %q", when, text, problem)
+	}
+}
+
+func named(names ...string) (text string) {
+	for _, name := range names {
+		text += "[[host]]\nname = \"" + name + "\"\n"
+	}
+	return text
+}
+
+// B5: the file is read again when it changes. What was seen only once may be half written,
+// and a file with an error, or without one, changes nothing and is told of until it is mended.
+func TestInventoryFileChanges(t *testing.T) {
+	c := newChanging(t, named("a", "b"), nil)
+	c.has("at first", "a b", "")
+	c.write(named("b", "c"))
+	if c.look(false) {
+		t.Error("content that was seen once counts")
+	}
+	c.has("seen once", "a b", "")
+	if !c.look(false) || c.look(false) {
+		t.Error("content that was seen twice does not count once")
+	}
+	c.has("seen twice", "b c", "")
+	if h := c.Hosts()[1]; h.Nice != 17 {
+		t.Errorf("a host that was added is not prepared: nice %d", h.Nice)
+	}
+	if text := strings.Join(c.said, "\n"); !strings.Contains(text, "has changed: added c; removed a") {
+		t.Errorf("said %q", text)
+	}
+	c.write(named("b", "c") + "slot = 3\n")
+	c.look(false)
+	c.look(false)
+	c.has("with an error", "b c", `hosts.toml:5: unknown key "slot"`)
+	if err := c.Reload(); err == nil || !strings.Contains(err.Error(), `unknown key "slot"`) {
+		t.Errorf("reload: %v", err)
+	}
+	if err := os.Remove(c.file); err != nil {
+		t.Fatal(err)
+	}
+	c.look(false)
+	c.has("gone", "b c", "is gone: the run keeps its hosts")
+	c.write(named("b", "c"))
+	c.look(false)
+	c.look(false)
+	c.has("as it was", "b c", "")
+	c.write(named("d"))
+	if err := c.Reload(); err != nil {
+		t.Errorf("reload: %v", err)
+	}
+	c.has("on request", "d", "")
+}
+
+// B5: what people asked for survives a reload, counts for later dispatchers, and is in the
+// inventory that is kept for later commands, also of a file that is a list of logins.
+func TestInventoryAsked(t *testing.T) {
+	for _, file := range []struct{ name, before, after string }{
+		{"toml", named("a", "b"), named("a", "b", "c")},
+		{"logins", "a\nb\n", "a\nb\nc\n"},
+	} {
+		t.Run(file.name, func(t *testing.T) {
+			c := newChanging(t, file.before, map[string]jobs.HostRequest{"early": {Options: "slots=3"}, "a": {Removed: true}})
+			c.has("at first", "b early", "")
+			c.Asked("late", jobs.HostRequest{Options: "tags=gpu address=10.0.0.5"})
+			c.has("added", "b early late", "")
+			c.write(file.after)
+			if err := c.Reload(); err != nil {
+				t.Error(err)
+			}
+			c.has("after a reload", "b c early late", "")
+			if err := c.Check("x", "slot=3"); err == nil {
+				t.Error("a wrong option passes")
+			}
+			c.keep()
+			text, _, err := c.run.Inventory()
+			if err != nil {
+				t.Fatal(err)
+			}
+			kept, _, err := hosts.Parse([]byte(text), "")
+			if err != nil {
+				t.Fatalf("kept: %v\n%s", err, text)
+			}
+			if h := kept.Find("late"); h == nil || h.Addresses[0] != "10.0.0.5" || kept.Find("early") == nil || kept.Find("c") == nil {
+				t.Errorf("kept %q", text)
+			}
+		})
+	}
+}
+
+// P3: providers that change in the file are given to the dispatcher before the hosts are,
+// and only when they have changed.
+func TestInventoryProviders(t *testing.T) {
+	provider := func(max string) string {
+		return "[[provider]]\nname = \"cloud\"\ncreate = \"c {name}\"\nlist = \"l\"\nterminate = \"t {name}\"\nmax = " + max + "\n"
+	}
+	c := newChanging(t, named("a")+provider("1"), nil)
+	over := make(chan struct{})
+	given, sets := make(chan []*hosts.Provider, 10), make(chan int, 10)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		c.serve(over, func(_ context.Context, list []*hosts.Host) error { sets <- len(list); return nil }, func(list []*hosts.Provider) { given <- list })
+	}()
+	c.write(named("a", "b") + provider("1"))
+	if err := c.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	if n := <-sets; n != 2 || len(given) != 0 {
+		t.Errorf("%d hosts, and %d changes of providers; want 2 and none", n, len(given))
+	}
+	c.write(named("a", "b") + provider("7"))
+	if err := c.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	polltest.Until(t, time.Minute, "the set", func() bool { return len(sets) > 0 })
+	if list := <-given; len(list) != 1 || list[0].Max != 7 {
+		t.Errorf("providers %+v", list)
+	}
+	close(over)
+	<-done
+}
