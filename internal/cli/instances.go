@@ -157,22 +157,46 @@ func instanceText(run *rundir.Run, name string) (text string, dangling bool) {
 	return text, true
 }
 
-// instanceLines describes how many instances a run has had, for how long, and at what price.
-func instanceLines(t *jobs.Table, providers []*hosts.Provider) []string {
-	n, lasted, left := map[string]int{}, map[string]time.Duration{}, 0
+// instancesOf are the instances that a run has had of a provider.
+type instancesOf struct {
+	Provider string  `json:"provider"`
+	Number   int     `json:"number"`
+	Left     int     `json:"left"` // of them, those that may still exist
+	Seconds  float64 `json:"seconds"`
+}
+
+// countInstances counts the instances that a run has had, by provider.
+func countInstances(t *jobs.Table) (list []*instancesOf) {
+	of := map[string]*instancesOf{}
 	for _, in := range t.Instances {
-		n[in.Provider]++
-		lasted[in.Provider] += in.Lasted(jobs.StampOf(time.Now()))
+		c := of[in.Provider]
+		if c == nil {
+			c = &instancesOf{Provider: in.Provider}
+			of[in.Provider] = c
+		}
+		c.Number++
+		c.Seconds += in.Lasted(jobs.StampOf(time.Now())).Seconds()
 		if in.State != jobs.InstanceGone {
-			left++
+			c.Left++
 		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		list = append(list, of[name])
+	}
+	return list
+}
+
+// instanceLines describes how many instances a run has had, for how long, and at what price.
+func instanceLines(t *jobs.Table, providers []*hosts.Provider) []string {
 	var lines []string
-	for _, name := range slices.Sorted(maps.Keys(n)) {
-		text := fmt.Sprintf("%s of provider %s, %s in all", jobs.Plural(n[name], "instance"), console.CleanLine(name), results.HumanDuration(lasted[name]))
+	left := 0
+	for _, c := range countInstances(t) {
+		left += c.Left
+		lasted := time.Duration(c.Seconds * float64(time.Second))
+		text := fmt.Sprintf("%s of provider %s, %s in all", jobs.Plural(c.Number, "instance"), console.CleanLine(c.Provider), results.HumanDuration(lasted))
 		for _, p := range providers {
-			if p.Name == name && p.Price > 0 {
-				text += fmt.Sprintf(", price %.2f", p.Price*lasted[name].Hours())
+			if p.Name == c.Provider && p.Price > 0 {
+				text += fmt.Sprintf(", price %.2f", p.Price*lasted.Hours())
 			}
 		}
 		lines = append(lines, text)

@@ -154,19 +154,20 @@ func jsonOf(run *rundir.Run) runJSON { return runJSON{1, run.Name(), run.UID()} 
 // statusJSON is what `status --json` prints.
 type statusJSON struct {
 	runJSON
-	Dir      string                `json:"dir"`
-	Created  time.Time             `json:"created"`
-	Owner    *string               `json:"owner"` // null if nobody dispatches the run
-	Epoch    int                   `json:"epoch"`
-	Jobs     map[string]int        `json:"jobs"` // by state
-	Total    int                   `json:"total"`
-	Handed   int                   `json:"handed_over"` // of the running ones, those not known to have started
-	Hosts    []hostStatus          `json:"hosts"`
-	Queues   []*runview.QueueCount `json:"queues"`
-	Ended    bool                  `json:"ended"`
-	Problem  string                `json:"problem,omitempty"`  // what keeps the dispatcher from launching, or is wrong with the inventory file
-	Requests int                   `json:"requests,omitempty"` // that wait for a dispatcher
-	Input    rundir.InputState     `json:"input,omitempty"`    // open, done or bad; of a run whose jobs come from standard input
+	Dir       string                `json:"dir"`
+	Created   time.Time             `json:"created"`
+	Owner     *string               `json:"owner"` // null if nobody dispatches the run
+	Epoch     int                   `json:"epoch"`
+	Jobs      map[string]int        `json:"jobs"` // by state
+	Total     int                   `json:"total"`
+	Handed    int                   `json:"handed_over"` // of the running ones, those not known to have started
+	Hosts     []hostStatus          `json:"hosts"`
+	Queues    []*runview.QueueCount `json:"queues"`
+	Instances []*instancesOf        `json:"instances,omitempty"` // by provider
+	Ended     bool                  `json:"ended"`
+	Problem   string                `json:"problem,omitempty"`  // what keeps the dispatcher from launching, or is wrong with the inventory file
+	Requests  int                   `json:"requests,omitempty"` // that wait for a dispatcher
+	Input     rundir.InputState     `json:"input,omitempty"`    // open, done or bad; of a run whose jobs come from standard input
 }
 
 func (l *look) json() *statusJSON {
@@ -178,6 +179,7 @@ func (l *look) json() *statusJSON {
 	for st, n := range l.Table.Counts {
 		s.Jobs[jobs.JobState(st).String()] = n
 	}
+	s.Instances = countInstances(l.Table)
 	if l.Dispatched() {
 		owner := l.Owner.String()
 		s.Owner, s.Problem = &owner, l.Owner.Problem
@@ -209,6 +211,7 @@ func (l *look) lines(c *console.Console) []string {
 		lines = append(lines, c.Paint(console.Yellow, "paused      ")+"by a person: nothing is launched until dcs-tui continue "+refTo(run))
 	}
 	lines = append(lines, summaryLines(c, t, live)...)
+	lines = append(lines, instanceLines(t, nil)...)
 	if live {
 		lines = append(lines, hostLines(l.hosts())...)
 	} else {
