@@ -205,10 +205,10 @@ func (a *agent) obey(o any) {
 	case sched.Withdraw:
 		a.say(&hosts.Withdraw{Epoch: a.epoch(), Attempts: o.Attempts})
 	case sched.Kill:
-		if !o.Warn {
-			a.endBringing(o.Attempts)
-		}
-		a.say(&hosts.Kill{Epoch: a.epoch(), Attempts: o.Attempts, Why: o.Why, Warn: o.Warn})
+		a.endBringing(o.Attempts)
+		a.say(&hosts.Kill{Epoch: a.epoch(), Attempts: o.Attempts, Why: o.Why})
+	case sched.Warn:
+		a.say(&hosts.Kill{Epoch: a.epoch(), Attempts: o.Attempts, Warn: true})
 	case sched.Probe:
 		a.say(&hosts.Probe{Epoch: a.epoch(), Attempts: o.Attempts})
 	case sched.List:

@@ -46,7 +46,7 @@ func (c *Core) collect() []Order {
 				orders = append(orders, Probe{h.spec.Name, o.probe})
 			}
 			if len(o.warn) > 0 {
-				orders = append(orders, Kill{Host: h.spec.Name, Attempts: o.warn, Warn: true})
+				orders = append(orders, Warn{h.spec.Name, o.warn})
 			}
 			for _, k := range o.kill {
 				orders = append(orders, k)
@@ -75,7 +75,7 @@ func (h *host) kill(id jobs.AttemptID, why string) {
 		h.out.kill[n-1].Attempts = append(h.out.kill[n-1].Attempts, id)
 		return
 	}
-	h.out.kill = append(h.out.kill, Kill{Host: h.spec.Name, Attempts: []jobs.AttemptID{id}, Why: why})
+	h.out.kill = append(h.out.kill, Kill{h.spec.Name, []jobs.AttemptID{id}, why})
 }
 
 // warnAttempts warns what runs on a host that its end is near, each attempt once.

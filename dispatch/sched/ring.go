@@ -218,7 +218,10 @@ type (
 		Host     string
 		Attempts []jobs.AttemptID
 		Why      string
-		Warn     bool // they are only warned of their end, and go on
+	}
+	Warn struct { // of their end, by the run's warning signal
+		Host     string
+		Attempts []jobs.AttemptID
 	}
 	Probe struct {
 		Host     string
@@ -274,6 +277,7 @@ func (o Launch) To() string     { return o.Host }
 func (o SetLimit) To() string   { return o.Host }
 func (o Withdraw) To() string   { return o.Host }
 func (o Kill) To() string       { return o.Host }
+func (o Warn) To() string       { return o.Host }
 func (o Probe) To() string      { return o.Host }
 func (o Look) To() string       { return o.Via }
 func (o List) To() string       { return o.Host }

@@ -378,9 +378,10 @@ func TestWarnedBeforeStop(t *testing.T) {
 		s.started("a", "1.1")
 		kills := func(orders []Order) (warned, killed int) {
 			for _, o := range orders {
-				if k, ok := o.(Kill); ok && k.Warn {
+				switch o.(type) {
+				case Warn:
 					warned++
-				} else if ok {
+				case Kill:
 					killed++
 				}
 			}

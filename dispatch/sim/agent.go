@@ -57,9 +57,7 @@ func (a *agent) obey(o sched.Order) {
 	case sched.Withdraw:
 		k.toHost(func(p *helper) { p.withdraw(epoch, o.Attempts) })
 	case sched.Kill:
-		if !o.Warn {
-			k.toHost(func(p *helper) { p.kill(a.l, epoch, o.Attempts) })
-		}
+		k.toHost(func(p *helper) { p.kill(a.l, epoch, o.Attempts) })
 	case sched.Probe:
 		k.toHost(func(p *helper) { p.probe(epoch, o.Attempts) })
 	case sched.List:
