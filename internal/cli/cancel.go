@@ -210,7 +210,7 @@ func (a *app) askOwner(ctx context.Context, run *rundir.Run, q *rundir.Request, 
 // awaitOwner waits until the owner has ended, is dead, or has given no sign of life for
 // StaleAfter. It returns false if the owner is alive and has not ended in time.
 func awaitOwner(run *rundir.Run, owner *journal.Owner) (gone bool) {
-	r := runview.NewReader(run, nil)
+	r := journal.NewReader(run, nil)
 	r.Owner = owner
 	for until := time.Now().Add(cancelWait); ; time.Sleep(200 * time.Millisecond) {
 		err := r.Watch(false)

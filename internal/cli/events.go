@@ -121,7 +121,7 @@ func (a *app) runEvents(args []string, f *eventFilter, asJSON, follow bool) erro
 	if err != nil {
 		return err
 	}
-	reader := runview.NewReader(run, journal.Follow(run))
+	reader := journal.NewReader(run, journal.Follow(run))
 	out := bufio.NewWriterSize(a.stdout, 64<<10)
 	style := console.New(a.stdout)
 	shown := 0

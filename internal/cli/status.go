@@ -64,7 +64,7 @@ func (a *app) printJSON(v any) error {
 
 // look is a run as its directory shows it.
 type look struct {
-	*runview.Reader
+	*journal.Reader
 	Table    *jobs.Table
 	Input    rundir.Input
 	Words    map[string]runview.HostWord // what the present dispatcher said last of each host
@@ -82,7 +82,7 @@ func (a *app) look(args []string) (*look, error) {
 
 // read reads a run without owning it, and warns about what it cannot read.
 func (a *app) read(run *rundir.Run) (*look, error) {
-	l := &look{Reader: runview.NewReader(run, journal.Follow(run)), Words: map[string]runview.HostWord{}}
+	l := &look{Reader: journal.NewReader(run, journal.Follow(run)), Words: map[string]runview.HostWord{}}
 	if err := l.Watch(true); err != nil {
 		a.warn("%v", err)
 	}

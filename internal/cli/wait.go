@@ -39,7 +39,7 @@ func (a *app) runWait(args []string) error {
 	if err != nil {
 		return err
 	}
-	r := runview.NewReader(dir, journal.Follow(dir).Lean())
+	r := journal.NewReader(dir, journal.Follow(dir).Lean())
 	for {
 		if _, err := r.Poll(nil); err != nil {
 			return exit.WithCode(exit.Left, err)

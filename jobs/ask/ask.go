@@ -49,7 +49,7 @@ type Request struct {
 
 	run    *rundir.Run
 	body   *rundir.Request
-	reader *journal.Follower
+	reader *journal.Reader
 	sure   bool // the dispatcher has said that the answer is durable
 	filed  bool
 }
@@ -69,7 +69,7 @@ func Prepare(run *rundir.Run, q *rundir.Request) (*Request, error) {
 	if _, err := q.Encode(); err != nil {
 		return nil, err
 	}
-	r := &Request{Trace: Trace{Name: rundir.NewRequestName(q.At)}, run: run, body: q, reader: journal.Tail(run)}
+	r := &Request{Trace: Trace{Name: rundir.NewRequestName(q.At)}, run: run, body: q, reader: journal.NewReader(run, journal.Tail(run))}
 	r.Poll()
 	return r, r.Problem
 }
@@ -86,11 +86,12 @@ func (r *Request) file() error {
 
 // Poll reads what the journal has of the request since the last Poll.
 func (r *Request) Poll() {
-	limit, owner, _, _ := journal.Observe(r.run)
-	if r.sure && !r.Answered && !limit.End { // live.json may be a second old
-		limit.Durable = live.Durable{Epoch: owner.Epoch, Bytes: math.MaxInt64}
+	_ = r.reader.Watch(true) // what cannot be read proves nothing
+	var durable live.Durable
+	if r.sure && !r.Answered && r.reader.Owner != nil { // live.json may be a second old
+		durable = live.Durable{Epoch: r.reader.Owner.Epoch, Bytes: math.MaxInt64}
 	}
-	_, r.Problem = r.reader.Poll(limit, func(_ int, rec *jobs.Record) {
+	_, r.Problem = r.reader.Follow(durable, func(_ int, rec *jobs.Record) {
 		if rec.Seq != 0 && rec.Kind != jobs.KindAcked {
 			delete(r.awaited, rec.Job)
 		}
@@ -121,8 +122,7 @@ func (r *Request) Wait(ctx context.Context, owner *journal.Owner, dial Dial) (go
 	if owner.Life() != journal.Alive {
 		answerTimeout = AnswerTimeoutFar
 	}
-	asked, sign, answered := time.Now(), time.Now(), time.Time{}
-	token, beat := owner.Token, owner.Beat
+	asked, answered := time.Now(), time.Time{}
 	sent, hangUp := r.send(ctx, owner, dial)
 	defer hangUp()
 	filing := time.After(socketTimeout)
@@ -143,17 +143,14 @@ func (r *Request) Wait(ctx context.Context, owner *journal.Owner, dial Dial) (go
 		case r.Answered && time.Since(answered) >= EndTimeout, !r.Answered && time.Since(asked) >= answerTimeout:
 			return false
 		}
-		now, err := journal.ReadOwner(r.run)
-		switch {
-		case err != nil || now == nil: // torn, gone, or not to be read: that proves nothing
-		case now.Life() == journal.Dead:
+		switch now := r.reader; {
+		case now.Owner == nil:
+		case now.Life == journal.Dead:
 			r.Poll() // its last records
 			return !r.Over() && r.leaveFor()
-		case !r.Answered && time.Since(asked) >= stoppedTimeout && now.Stopped():
+		case !r.Answered && time.Since(asked) >= stoppedTimeout && now.Owner.Stopped():
 			return false
-		case now.Token != token || now.Beat != beat || now.Life() == journal.Alive:
-			sign, token, beat = time.Now(), now.Token, now.Beat
-		case time.Since(sign) >= journal.StaleAfter:
+		case now.Silent:
 			return r.leaveFor()
 		}
 		select {

@@ -64,15 +64,6 @@ func LimitOf(owner *Owner, life Life, state *live.State) Limit {
 	return Limit{Durable: durable}
 }
 
-// Observe returns the Limit for a reader that does not dispatch the run, the owner and the
-// content of live.json. owner and state are nil when there is none. err says what could
-// not be read; the Limit is usable all the same.
-func Observe(r *rundir.Run) (limit Limit, owner *Owner, state *live.State, err error) {
-	owner, err = ReadOwner(r)
-	state, stateErr := live.Read(r)
-	return LimitOf(owner, owner.Life(), state), owner, state, errors.Join(err, stateErr)
-}
-
 // UnknownKindError reports a record of a kind that this program does not know.
 type UnknownKindError struct {
 	Place string // file and line
@@ -190,8 +181,9 @@ func (f *Follower) Report() *Report { return f.report }
 
 // Replay folds the journal of a run that the caller need not own, as far as it is durable.
 func Replay(r *rundir.Run) (*jobs.Table, *Report, error) {
-	limit, _, _, _ := Observe(r)
-	return replay(r, limit)
+	owner, _ := ReadOwner(r) // without it, and without live.json, less is known to be durable
+	state, _ := live.Read(r)
+	return replay(r, LimitOf(owner, owner.Life(), state))
 }
 
 // replay is one Poll, or two where the first one finds damage: over NFS a page that is

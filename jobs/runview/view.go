@@ -110,7 +110,7 @@ const (
 // Open begins to follow a run.
 func Open(run *rundir.Run, o Options) *View {
 	v := newView(run, o)
-	v.follower.Reader = NewReader(run, journal.Follow(run).Lean().Guard(&v.mu))
+	v.follower.Reader = journal.NewReader(run, journal.Follow(run).Lean().Guard(&v.mu))
 	v.all.Go(v.follow)
 	return v
 }
@@ -187,7 +187,7 @@ func (v *View) poke() {
 
 // follower is what the goroutine of a View keeps.
 type follower struct {
-	*Reader
+	*journal.Reader
 	words map[string]HostWord // what the present dispatcher said last of each host
 	hosts map[string]bool     // those that have had attempts
 	read  int                 // records that facts were made of
@@ -301,7 +301,7 @@ func (h *harvest) see(_ int, r *jobs.Record) {
 	v := h.v
 	f := &v.follower
 	events := &v.events
-	if f.follower.Building() && !h.rebuilt {
+	if f.Building() && !h.rebuilt {
 		h.rebuilt, f.words = true, map[string]HostWord{}
 	}
 	if h.rebuilt {

@@ -1,11 +1,10 @@
-package runview
+package journal
 
 import (
 	"errors"
 	"time"
 
 	"dcs-tui/jobs"
-	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/rundir"
 )
@@ -14,28 +13,22 @@ import (
 // dispatches the run, and live.json. It writes nothing and is for one goroutine.
 type Reader struct {
 	Run   *rundir.Run
-	Owner *journal.Owner // who dispatches the run, or did last; nil: nobody ever did
-	Live  *live.State    // what the dispatcher published last; nil: nothing, or nobody dispatches the run
-	Life  journal.Life   // of Owner
+	Owner *Owner      // who dispatches the run, or did last; nil: nobody ever did
+	Live  *live.State // what the dispatcher published last; nil: nothing, or nobody dispatches the run
+	Life  Life        // of Owner
 	// Silent reports that the owner is on another machine and has given no sign of life for
-	// journal.StaleAfter.
+	// StaleAfter.
 	Silent bool
 
-	follower *journal.Follower
-	sign     sign
+	*Follower
+	sign sign
 }
 
 // NewReader returns a Reader for f, which follows the journal of the run.
-func NewReader(run *rundir.Run, f *journal.Follower) *Reader { return &Reader{Run: run, follower: f} }
-
-// Table returns the state of the run after the last Poll.
-func (r *Reader) Table() *jobs.Table { return r.follower.Table() }
-
-// Report returns what has been found in the journal.
-func (r *Reader) Report() *journal.Report { return r.follower.Report() }
+func NewReader(run *rundir.Run, f *Follower) *Reader { return &Reader{Run: run, Follower: f} }
 
 // Poll reads what has come since the last Poll. see and restarted are those of
-// journal.Follower.Poll. The Reader is usable after an error.
+// Follower.Poll. The Reader is usable after an error.
 func (r *Reader) Poll(see func(epoch int, rec *jobs.Record)) (restarted bool, err error) {
 	watchErr := r.Watch(true)
 	restarted, err = r.Follow(live.Durable{}, see)
@@ -44,10 +37,10 @@ func (r *Reader) Poll(see func(epoch int, rec *jobs.Record)) (restarted bool, er
 
 // Watch reads who dispatches the run and, with state, live.json.
 func (r *Reader) Watch(state bool) error {
-	owner, err := journal.ReadOwner(r.Run)
+	owner, err := ReadOwner(r.Run)
 	for try := 0; err != nil && r.Owner == nil && try < 3; try++ { // the file may be torn for a moment
 		time.Sleep(20 * time.Millisecond)
-		owner, err = journal.ReadOwner(r.Run)
+		owner, err = ReadOwner(r.Run)
 	}
 	if err == nil {
 		r.Owner = owner
@@ -66,7 +59,7 @@ func (r *Reader) Watch(state bool) error {
 
 // Dispatched reports whether somebody dispatches the run, as far as this machine can tell.
 func (r *Reader) Dispatched() bool {
-	return r.Owner != nil && r.Life != journal.Dead && !r.Silent
+	return r.Owner != nil && r.Life != Dead && !r.Silent
 }
 
 // Quiet returns for how long the owner has given no sign of life. It is 0 if the owner is
@@ -81,15 +74,15 @@ func (r *Reader) State() *live.State {
 	return nil
 }
 
-// Follow reads the journal. pushed is what the dispatcher has pushed of its durable
+// Follow reads the  pushed is what the dispatcher has pushed of its durable
 // position; the zero value is nothing.
 func (r *Reader) Follow(pushed live.Durable, see func(epoch int, rec *jobs.Record)) (restarted bool, err error) {
-	limit := journal.LimitOf(r.Owner, r.Life, r.Live)
-	if limit.Epoch == pushed.Epoch {
-		limit.Bytes = max(limit.Bytes, pushed.Bytes)
+	limit := LimitOf(r.Owner, r.Life, r.Live)
+	if pushed.Epoch > limit.Epoch || pushed.Epoch == limit.Epoch && pushed.Bytes > limit.Bytes {
+		limit.Durable = pushed
 	}
 	limit.End = limit.End || r.Silent
-	return r.follower.Poll(limit, see)
+	return r.Follower.Poll(limit, see)
 }
 
 // sign is the newest sign of life of a dispatcher on another machine, whose process cannot
@@ -100,13 +93,13 @@ type sign struct {
 	at    time.Time // our clock
 }
 
-func (s *sign) silent(o *journal.Owner, life journal.Life, now time.Time) bool {
-	if o == nil || life != journal.Unsure || o.Token != s.token || o.Beat != s.beat {
+func (s *sign) silent(o *Owner, life Life, now time.Time) bool {
+	if o == nil || life != Unsure || o.Token != s.token || o.Beat != s.beat {
 		s.at = now
 		if o != nil {
 			s.token, s.beat = o.Token, o.Beat
 		}
 		return false
 	}
-	return now.Sub(s.at) >= journal.StaleAfter
+	return now.Sub(s.at) >= StaleAfter
 }
