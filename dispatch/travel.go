@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -148,12 +149,15 @@ func (a *agent) tellChanges() {
 	}
 }
 
+// pathSeed is of the hashes in returns.by.
+var pathSeed = maphash.MakeSeed()
+
 // returns is what is known of files that attempts return. Safe for concurrent use.
 type returns struct {
 	mu      sync.Mutex
 	here    map[jobs.AttemptID]bool   // outcomes that need not wait any more
 	placing map[jobs.ID]chan struct{} // jobs whose files are taking their places; closed afterwards
-	by      map[string]jobs.ID        // whose the file at a path is
+	by      map[uint64]jobs.ID        // whose the file at a path is, by a hash of the path
 }
 
 func (r *returns) isHere(id jobs.AttemptID) bool {
@@ -169,6 +173,13 @@ func (r *returns) setHere(id jobs.AttemptID) {
 		r.here = map[jobs.AttemptID]bool{}
 	}
 	r.here[id] = true
+}
+
+// forget frees what is known of an attempt whose job has its result.
+func (r *returns) forget(id jobs.AttemptID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.here, id)
 }
 
 // waits reports whether an outcome must not be believed before the files are here.
@@ -443,15 +454,16 @@ func (a *agent) tellRepeats(id jobs.AttemptID, m files.Manifest) {
 	first, by, n := "", jobs.ID(0), 0
 	r.mu.Lock()
 	if r.by == nil {
-		r.by = map[string]jobs.ID{}
+		r.by = map[uint64]jobs.ID{}
 	}
 	for i := range m {
-		if was := r.by[m[i].Path]; was != 0 && was != id.Job {
+		path := maphash.String(pathSeed, m[i].Path)
+		if was := r.by[path]; was != 0 && was != id.Job {
 			if n++; n == 1 {
 				first, by = m[i].Path, was
 			}
 		}
-		r.by[m[i].Path] = id.Job
+		r.by[path] = id.Job
 	}
 	r.mu.Unlock()
 	if n > 0 {
@@ -510,6 +522,7 @@ func (e *engine) letGo(results []*Result) {
 				of = map[string][]jobs.AttemptID{}
 			}
 			of[r.Host] = append(of[r.Host], r.Attempt)
+			e.d.returns.forget(r.Attempt)
 		}
 	}
 	for host, ids := range of {

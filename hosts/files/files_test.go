@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 func write(t *testing.T, dir string, content map[string]string) {
@@ -383,5 +384,28 @@ func TestReadOfChangedFile(t *testing.T) {
 	}
 	if _, err := src.Read(Sum{9}, 0, 10); err == nil {
 		t.Error("a content that was never in a manifest is given")
+	}
+}
+
+// A file that changes twice within a tick of its file system's clock is not taken for what it was.
+func TestChangeWithinATick(t *testing.T) {
+	base := t.TempDir()
+	path := filepath.Join(base, "a")
+	src := NewSource(base)
+	at := time.Now().Add(time.Minute) // young, however slow this machine is
+	sums := map[Sum]bool{}
+	for _, text := range []string{"one", "two"} {
+		write(t, base, map[string]string{"a": text})
+		if err := os.Chtimes(path, at, at); err != nil {
+			t.Fatal(err)
+		}
+		m, err := src.Manifest([]string{"a"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sums[m[0].Sum] = true
+	}
+	if len(sums) != 2 {
+		t.Error("the second content has the sum of the first")
 	}
 }

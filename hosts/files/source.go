@@ -24,6 +24,8 @@ type Source struct {
 	base string   // absolute: what relative paths are relative to
 	omit []string // absolute paths that are never sent, such as the run directory
 
+	hashing sync.Mutex // held while a file is read: hosts that connect together ask for the same sums
+
 	mu    sync.Mutex
 	known map[string]content // by absolute path
 	path  map[Sum]string     // where a content that stands in a manifest lies
@@ -35,22 +37,24 @@ type content struct {
 	dev, ino    uint64
 	size, mtime int64
 	sum         Sum
+	// young: it was read so soon after the last change that the next one may leave the same
+	// time. Its sum is not believed again.
+	young bool
 }
+
+// youngFor is longer than the steps in which file systems count times.
+const youngFor = 2 * time.Second
 
 // NewSource returns a Source of what lies below base, and of absolute paths.
 func NewSource(base string, omit ...string) *Source {
 	return &Source{base: base, omit: omit, known: map[string]content{}, path: map[Sum]string{}, sets: map[string]*watched{}}
 }
 
-// CheckItems reports what is wrong with items: PATH or PATH:DEST. A path without a
-// destination must lie below base.
+// CheckItems reports what is wrong with items, PATH or PATH:DEST, as Manifest would. It
+// reads no file.
 func (s *Source) CheckItems(items []string) error {
-	for _, item := range items {
-		if _, _, err := s.split(item); err != nil {
-			return err
-		}
-	}
-	return nil
+	_, err := s.list(items, false)
+	return err
 }
 
 // split returns the source of an item and its place below the job's directory.
@@ -94,14 +98,16 @@ func (s *Source) abs(path string) string {
 // Manifest describes what the items name now. Symbolic links in it that lead out of the
 // tree that is sent are an error. It reads files whose sums it does not know, so it can
 // take long.
-func (s *Source) Manifest(items []string) (Manifest, error) {
+func (s *Source) Manifest(items []string) (Manifest, error) { return s.list(items, true) }
+
+func (s *Source) list(items []string, sums bool) (Manifest, error) {
 	all := map[string]Entry{}
 	for _, item := range items {
 		path, dest, err := s.split(item)
 		if err != nil {
 			return nil, err
 		}
-		w := &walk{s: s, item: dest, all: all}
+		w := &walk{s: s, item: dest, all: all, sums: sums}
 		if err := w.begin(path); err != nil {
 			return nil, err
 		}
@@ -119,6 +125,7 @@ type walk struct {
 	s    *Source
 	item string // its place below the job's directory
 	all  map[string]Entry
+	sums bool
 }
 
 func (w *walk) begin(path string) error {
@@ -213,9 +220,12 @@ func (w *walk) file(real, dest string, st fs.FileInfo) error {
 	if !st.Mode().IsRegular() {
 		return fmt.Errorf("%s is neither a file nor a directory", real)
 	}
-	c, err := w.s.sum(real, st)
-	if err != nil {
-		return err
+	c := contentOf(st)
+	if w.sums {
+		var err error
+		if c, err = w.s.sum(real, st); err != nil {
+			return err
+		}
 	}
 	w.all[dest] = Entry{Path: dest, Kind: 'f', Exec: st.Mode()&0o111 != 0, Size: c.size, Mtime: c.mtime, Sum: c.sum, Origin: real}
 	return nil
@@ -256,11 +266,11 @@ func contentOf(st fs.FileInfo) content {
 // sum returns the sum of a file, from memory if the file has not changed.
 func (s *Source) sum(real string, st fs.FileInfo) (content, error) {
 	c := contentOf(st)
-	s.mu.Lock()
-	was, ok := s.known[real]
-	s.mu.Unlock()
-	c.sum = was.sum
-	if !ok || was != c {
+	if !s.isKnown(real, &c) {
+		s.hashing.Lock()
+		defer s.hashing.Unlock()
+	}
+	if !s.isKnown(real, &c) {
 		f, err := openFile(real)
 		if err != nil {
 			return c, err
@@ -271,6 +281,7 @@ func (s *Source) sum(real string, st fs.FileInfo) (content, error) {
 			return c, err
 		}
 		c.sum = Sum(h.Sum(nil))
+		c.young = time.Since(st.ModTime()) < youngFor
 		now, err := f.Stat()
 		if err != nil {
 			return c, err
@@ -283,6 +294,15 @@ func (s *Source) sum(real string, st fs.FileInfo) (content, error) {
 	defer s.mu.Unlock()
 	s.known[real], s.path[c.sum] = c, real
 	return c, nil
+}
+
+// isKnown completes the content of a file from memory, if the file has not changed.
+func (s *Source) isKnown(real string, c *content) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	was, ok := s.known[real]
+	c.sum = was.sum
+	return ok && !was.young && was == *c
 }
 
 // openFile opens a regular file, and neither follows a link nor waits for a pipe.

@@ -129,6 +129,8 @@ code=0; $DCS run --no-tui --ssh-config $SSH --hosts $HOSTS --run-dir run --tries
 echo $code > ../code; cat good > ../good; ls > ../list
 code=0; $DCS run --no-tui --ssh-config $SSH --hosts $HOSTS --run-dir run2 --send ../outside jobs.txt 2> ../send.err || code=$?
 echo $code >> ../code
+code=0; $DCS run --no-tui --ssh-config $SSH --hosts $HOSTS --run-dir run3 --send tree jobs.txt 2> ../tree.err || code=$?
+echo $code >> ../code
 `)
 	if p.code != 0 {
 		t.Fatalf("exit %d\n%s", p.code, p.err)
@@ -145,7 +147,10 @@ echo $code >> ../code
 			t.Errorf("nothing is said of %q:\n%s", want, said)
 		}
 	}
-	if got := l.read(l.path("code")); got != "1\n2\n" {
+	if got := l.read(l.path("tree.err")); !strings.Contains(got, "apart/tree/link leads out") {
+		t.Errorf("of the link in a tree it is said:\n%s", got)
+	}
+	if got := l.read(l.path("code")); got != "1\n2\n2\n" {
 		t.Errorf("exit codes %q\n%s", got, l.read(l.path("send.err")))
 	}
 }
