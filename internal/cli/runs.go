@@ -1,7 +1,10 @@
 package cli
 
 import (
+	"context"
 	"fmt"
+	"os"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -12,6 +15,7 @@ import (
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
 	"dcs-tui/jobs/runview"
+	"dcs-tui/tui"
 )
 
 func (a *app) runsCmd() *cobra.Command {
@@ -40,18 +44,49 @@ func (a *app) runsCmd() *cobra.Command {
 	return cmd
 }
 
-// runAlone is dcs-tui without a command: on a terminal it lists the runs, if there are any.
+// runAlone is dcs-tui without a command: on a terminal it shows the runs, if there are any,
+// and does what is chosen.
 func (a *app) runAlone(cmd *cobra.Command, args []string) error {
-	runs, err := rundir.List(rundir.Base)
-	if len(args) > 0 || err != nil || len(runs) == 0 || !term.IsTerminal(int(a.stdout.Fd())) {
-		return needsCommand(cmd, args)
+	for {
+		list, err := rundir.List(rundir.Base)
+		if len(args) > 0 || err != nil || len(list) == 0 || !term.IsTerminal(int(a.stdout.Fd())) {
+			return needsCommand(cmd, args)
+		}
+		keys, err := a.keyboard()
+		if err != nil || plainTerminal() {
+			return a.runRunsList(defaultLimit)
+		}
+		rows, older := runRows(list, defaultLimit)
+		footer := "enter attach  r resume  p prune  q leave   dcs-tui --help lists the commands"
+		if older > 0 {
+			footer = fmt.Sprintf("and %d older  %s", older, footer)
+		}
+		o := tui.Options{In: keys, Out: a.stdout, ASCII: a.con.OnlyASCII(), NoColor: os.Getenv("NO_COLOR") != ""}
+		row, key, err := tui.Choose(context.Background(), o, rows[0], rows[1:], footer, "enter", "r", "p")
+		keys.Close()
+		if err != nil {
+			return exit.Usagef("%w", err)
+		}
+		switch key {
+		case "":
+			return nil
+		case "enter":
+			return a.again("attach", list[row].Dir)
+		case "r":
+			return a.again("resume", list[row].Dir)
+		}
+		if err := a.again("runs", "prune", list[row].Dir); err != nil { // it asks first
+			a.complain(err)
+		}
 	}
-	if err := a.runRunsList(defaultLimit); err != nil {
-		return err
-	}
-	a.con.Line("", "  dcs-tui attach NAME   the screen of a run", "  dcs-tui resume NAME   continue a run that was stopped",
-		"  dcs-tui runs prune    remove old runs", "  dcs-tui --help        all commands")
-	return nil
+}
+
+// again carries out another command line in this process.
+func (a *app) again(args ...string) error {
+	a.args = args
+	root := a.root()
+	root.SetArgs(args)
+	return root.Execute()
 }
 
 // defaultLimit is how many runs are listed: each is counted from its journal.
@@ -66,14 +101,27 @@ func (a *app) runRunsList(limit int) error {
 		a.con.Line("there are no runs in ./" + rundir.Base)
 		return nil
 	}
-	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "NAME\tMADE\tDISPATCHED\tJOBS")
-	for i, e := range runs {
-		if limit > 0 && i == limit {
-			w.Flush()
-			a.con.Line(fmt.Sprintf("and %d older; --limit 0 lists all", len(runs)-limit))
-			return nil
+	rows, older := runRows(runs, limit)
+	for _, row := range rows {
+		if _, err := fmt.Fprintln(a.stdout, row); err != nil {
+			return err
 		}
+	}
+	if older > 0 {
+		a.con.Line(fmt.Sprintf("and %d older; --limit 0 lists all", older))
+	}
+	return nil
+}
+
+// runRows returns a title and a row for each run, and the number of runs beyond the limit.
+func runRows(runs []rundir.Entry, limit int) (rows []string, older int) {
+	if limit > 0 && len(runs) > limit {
+		runs, older = runs[:limit], len(runs)-limit
+	}
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "NAME\tMADE\tDISPATCHED\tJOBS")
+	for _, e := range runs {
 		dispatched, counts := "", ""
 		run, err := rundir.Open(e.Dir)
 		if err == nil {
@@ -94,5 +142,6 @@ func (a *app) runRunsList(limit int) error {
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", console.CleanLine(e.Name), e.Made.Local().Format("2006-01-02 15:04"), dispatched, counts)
 	}
-	return w.Flush()
+	w.Flush() // a strings.Builder takes everything
+	return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n"), older
 }

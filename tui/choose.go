@@ -1,0 +1,90 @@
+package tui
+
+import (
+	"context"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+)
+
+// Choose shows a list below what the terminal shows already, until a person presses one of
+// keys on a row, or leaves: then key is "". title and footer are lines above and below the
+// rows; no text is cleaned.
+func Choose(ctx context.Context, o Options, title string, rows []string, footer string, keys ...string) (row int, key string, err error) {
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT)
+	defer stop()
+	c := &chooser{m: newModel(o, time.Now), title: title, rows: rows, footer: footer, keys: keys}
+	if _, err := tea.NewProgram(c, o.program(ctx)...).Run(); err != nil && ctx.Err() == nil {
+		return 0, "", err
+	}
+	return c.at, c.key, nil
+}
+
+// chooser is the model of Choose.
+type chooser struct {
+	m             *model // draws
+	title, footer string
+	rows, keys    []string
+	w, h          int
+	at, top       int
+	key           string // that was pressed
+	over          bool
+}
+
+func (c *chooser) Init() tea.Cmd { return nil }
+
+func (c *chooser) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	switch msg := msg.(type) {
+	case tea.WindowSizeMsg:
+		c.w, c.h = msg.Width, msg.Height
+	case tea.KeyPressMsg:
+		switch key := msg.String(); {
+		case key == "j" || key == "down":
+			c.at++
+		case key == "k" || key == "up":
+			c.at--
+		case key == "g" || key == "home":
+			c.at = 0
+		case key == "G" || key == "end":
+			c.at = len(c.rows)
+		case key == "pgdown" || key == "ctrl+f":
+			c.at += c.shown()
+		case key == "pgup" || key == "ctrl+b":
+			c.at -= c.shown()
+		case slices.Contains(c.keys, key):
+			c.key, c.over = key, true
+			return c, tea.Quit
+		case slices.Contains([]string{"q", "esc", "ctrl+c", "ctrl+d"}, key):
+			c.over = true
+			return c, tea.Quit
+		}
+	}
+	c.at = max(0, min(c.at, len(c.rows)-1))
+	c.top = max(min(c.top, c.at), c.at-c.shown()+1)
+	return c, nil
+}
+
+// shown is the number of rows on the screen.
+func (c *chooser) shown() int { return max(1, min(len(c.rows), c.h-3)) }
+
+func (c *chooser) View() tea.View {
+	if c.w == 0 {
+		return tea.NewView("")
+	}
+	lines := []string{styleFaint.Render(c.m.cut("  "+c.title, c.w-1))}
+	for i := c.top; i < min(c.top+c.shown(), len(c.rows)); i++ {
+		line := c.m.cut("  "+c.rows[i], c.w-1)
+		if i == c.at && !c.over {
+			line = styleHere.Render(c.m.fit(c.m.g.cursor+" "+c.rows[i], c.w-1))
+		}
+		lines = append(lines, line)
+	}
+	if c.over { // the list stays where it is
+		return tea.NewView(strings.Join(lines, "\n") + "\n")
+	}
+	return tea.NewView(strings.Join(append(lines, styleFaint.Render(c.m.cut("  "+c.footer, c.w-1))), "\n"))
+}
