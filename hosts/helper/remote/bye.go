@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -60,7 +62,13 @@ func (h *helper) endRun() {
 	}
 	h.mu.Unlock()
 	within(h.cfg.Grace+30*time.Second, func() { h.endBusy(busy) })
-	within(h.cfg.Grace+20*time.Second, h.endChildren)
+	// Before the look at all processes: one that wakes up may start supervisors.
+	older := h.endOlder(0)
+	if len(older) > 0 {
+		h.trouble(jobs.AttemptID{}, "an earlier helper of this run could not be ended: "+name(older))
+	}
+	var onlyOwn atomic.Bool // supervisors
+	within(h.cfg.Grace+20*time.Second, func() { onlyOwn.Store(h.endChildren() && len(older) == 0) })
 	if h.shutOut() {
 		h.leaveTheEnd()
 		return
@@ -70,11 +78,9 @@ func (h *helper) endRun() {
 	h.mu.Lock()
 	h.wakePipe.close()
 	h.mu.Unlock()
-	// Before the supervisors: one that wakes up may start some.
-	if left := h.endOlder(0); len(left) > 0 {
-		h.trouble(jobs.AttemptID{}, "an earlier helper of this run could not be ended: "+name(left))
+	if !h.awaitOwn() || !onlyOwn.Load() {
+		h.dismissAll()
 	}
-	h.dismissAll()
 	// What the supervisors could not end has fallen to us, as our children.
 	if !childless() {
 		if left := endChasing(h.strays, h.stray, 0); len(left) > 0 {
@@ -116,18 +122,24 @@ func (h *helper) endBusy(busy []jobs.AttemptID) {
 
 // endChildren ends what jobs have left behind: all that carries a cookie of
 // this run and host, all below our supervisors, and the strays of those that died.
-func (h *helper) endChildren() {
+// It reports whether it looked at all processes and saw no supervisor of another helper.
+func (h *helper) endChildren() (onlyOwn bool) {
 	if h.open.KeepChildren {
-		return
+		return false
 	}
 	prefix := cookie(h.cfg.Run, h.cfg.Host, "")
 	marked := withCookie(func(s string) bool { return strings.HasPrefix(s, prefix) }, pgroup{}, nil)
 	left := endChasing(func(t table) []proc {
 		spare := map[int]bool{}
 		var below []int
+		h.mu.Lock()
+		own := maps.Clone(h.sups)
+		h.mu.Unlock()
+		onlyOwn = true
 		for pid, p := range t {
 			if endable(p) && h.isSupervisor(p) {
 				spare[pid] = true
+				onlyOwn = onlyOwn && own[pid] != nil
 				below = append(below, t.under(pid)...)
 			}
 		}
@@ -139,17 +151,18 @@ func (h *helper) endChildren() {
 	if len(left) > 0 {
 		h.trouble(jobs.AttemptID{}, "these processes of the run could not be ended: "+name(left))
 	}
+	return onlyOwn
 }
 
 // isSupervisor says whether a process is a supervisor of this spool, by its
-// command line: those of earlier helpers are found too.
+// command line: those of earlier helpers are found too. Each leads a session.
 func (h *helper) isSupervisor(p proc) bool {
-	return strings.Contains(string(procFile(p.pid, "cmdline")), "\x00"+wordSlot+"\x00"+h.spool.dir+"\x00")
+	return p.group == p.pid && strings.Contains(string(procFile(p.pid, "cmdline")), "\x00"+wordSlot+"\x00"+h.spool.dir+"\x00")
 }
 
-// dismissAll waits for the supervisors to leave, and ends those that do not.
+// dismissAll waits for the supervisors to leave, also those of earlier helpers, and ends
+// those that do not.
 func (h *helper) dismissAll() {
-	h.awaitOwn()
 	all := func(t table) (out []proc) {
 		for _, p := range t {
 			if endable(p) && h.isSupervisor(p) {
@@ -182,31 +195,31 @@ func (h *helper) dismissAll() {
 }
 
 // awaitOwn waits for the supervisors that this helper has started to leave, without a
-// look at all processes for each of them.
-func (h *helper) awaitOwn() {
-	deadline := uptime() + leaveTime
-	for {
+// look at all processes, and reports whether all did.
+func (h *helper) awaitOwn() bool {
+	for deadline, told := uptime()+leaveTime, time.Duration(0); ; {
 		var left []proc
 		h.mu.Lock()
+		num := len(h.sups)
 		for pid := range h.sups {
-			left = append(left, proc{pid: pid})
-		}
-		h.mu.Unlock()
-		if len(left) == 0 || uptime() >= deadline {
-			return
-		}
-		alive := left[:0]
-		for _, s := range left {
-			if p, ok := readProc(s.pid); ok && endable(p) {
-				alive = append(alive, p)
+			if p, ok := readProc(pid); ok && endable(p) {
+				left = append(left, p)
 			}
 		}
-		signalAll(alive, unix.SIGUSR1) // those that stay with kept children look up
-		if len(alive) == 0 {
+		h.mu.Unlock()
+		now := uptime()
+		if num == 0 || now >= deadline {
+			return num == 0
+		}
+		if now-told >= 100*time.Millisecond { // those that stay with kept children look up
+			told = now
+			signalAll(left, unix.SIGUSR1)
+		}
+		if len(left) == 0 {
 			time.Sleep(time.Millisecond) // until they have been reaped
 			continue
 		}
-		waitAny(alive, min(deadline-uptime(), 100*time.Millisecond))
+		waitAny(left[:1], min(deadline-now, 100*time.Millisecond)) // the others leave meanwhile
 	}
 }
 
