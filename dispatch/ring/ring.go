@@ -184,7 +184,8 @@ func (r *Ring) Flushed(now sched.Time, err error) Out {
 	if err != nil {
 		return r.harmless()
 	}
-	r.out, r.waiting = append(r.out[:0], r.waiting...), r.waiting[:0]
+	clear(r.out) // a large batch is not kept in memory
+	r.out, r.waiting = r.waiting, r.out[:0]
 	return Out{Orders: r.out, Durable: true}
 }
 
@@ -208,7 +209,8 @@ func (r *Ring) Idle(now sched.Time) Out {
 	case r.flying || len(r.pending) > 0:
 		return Out{}
 	}
-	r.out, r.held, r.urgent = append(r.out[:0], r.held...), r.held[:0], false
+	clear(r.out)
+	r.out, r.held, r.urgent = r.held, r.out[:0], false
 	return Out{Orders: r.out, Durable: true}
 }
 

@@ -8,7 +8,7 @@ var wounds = []wound{
 		{"	r.waiting = append(r.waiting, r.held...)\n	clear(r.held)\n	r.held, r.urgent = r.held[:0], false\n	return r.batch, true", "	r.urgent = false\n	return r.batch, true"},
 		{"	case r.flying || len(r.pending) > 0:\n		return Out{}\n", ""}}},
 	{name: "a journal that cannot be written stops nothing", file: "dispatch/ring/ring.go", edits: []edit{
-		{"	if err != nil {\n		return r.harmless()\n	}\n	r.out, r.waiting", "	r.out, r.waiting"}}},
+		{"	if err != nil {\n		return r.harmless()\n	}\n	clear(r.out)", "	clear(r.out)"}}},
 	{name: "results are called durable when they are not", file: "dispatch/ring/block.go", edits: []edit{
 		{"	return Out{Orders: r.out}\n}", "	return Out{Orders: r.out, Durable: true}\n}"}}},
 	{name: "a pause ends when the journal works again", file: "dispatch/ring/block.go", edits: []edit{

@@ -15,7 +15,7 @@ package client
 // expands everywhere. The variables begin with d_ so that none that the user
 // exports is changed for the jobs; the umask is put back for the same reason.
 //
-// It needs sh, uname, id, mkdir, chmod, wc, rm, find, touch, head, cat, dd and
+// It needs sh, uname, id, mkdir, chmod, wc, rm, find, head, cat, dd and
 // mv, and uses gzip and timeout when they are there.
 //
 // Every answer is a line "NONCE word …". An echo of the command line is not taken
@@ -35,9 +35,10 @@ const bootstrapText = `d_n=$1; ` +
 	`d_e=$(uname -sm) || { say path "$PATH"; exit 8; }; ` +
 	`say sys $d_e; ` +
 	// If a link is cut silently, a read from it blocks for hours.
-	`d_g=; timeout 9 true 2>/dev/null && d_g="timeout 90"; ` +
-	// hear N: reads so many lines into d_l, each with "=" in front.
-	`hear() { d_l=$($d_g /bin/sh -c "d_k=$1; while [ \$d_k -gt 0 ]; do IFS= read -r d_l || exit 9; printf \"=%s\n\" \"\$d_l\"; d_k=\$((d_k-1)); done") || { rm -f "$d_x"; exit 9; }; }; ` +
+	`d_g=; command -v timeout >/dev/null 2>&1 && d_g="timeout 90"; ` +
+	// hear N: reads so many lines into d_l, each with "=" in front. Some old timeouts take
+	// the 90 for a program, and read nothing.
+	`hear() { d_l=$($d_g /bin/sh -c "d_k=$1; while [ \$d_k -gt 0 ]; do IFS= read -r d_l || exit 9; printf \"=%s\n\" \"\$d_l\"; d_k=\$((d_k-1)); done") || case $d_g$? in timeout*12[567]) d_g=; hear $1;; *) rm -f "$d_x"; exit 9;; esac; }; ` +
 	`d_x=; hear 5; d_k=$(printf "\n."); IFS=${d_k%.}; set -f; set -- $d_l; set +f; unset IFS; ` +
 	`d_h=${1#=} d_z=${2#=} d_w=${3#=} d_r=${4#=} d_c=${5#=}; ` +
 	`d_u=$(umask); umask 077; ` +
@@ -53,7 +54,7 @@ const bootstrapText = `d_n=$1; ` +
 	`[ "$1" = "$d_w" ] || case "$d_b" in */"${1##*/}");; *) say skip "$1: is a symbolic link"; return;; esac; ` +
 	`[ -O . ] || { say skip "$1: belongs to somebody else"; return; }; ` +
 	`d_f="$d_b/bin/dcs-tui-$d_h"; ` +
-	`if [ -f "$d_f" ] && [ -x "$d_f" ] && [ -O "$d_f" ] && [ "$(wc -c <"$d_f")" -eq "$d_z" ]; then touch -c "$d_f"; say have "$d_b"; start; fi; ` +
+	`if [ -f "$d_f" ] && [ -x "$d_f" ] && [ -O "$d_f" ] && [ "$(wc -c <"$d_f")" -eq "$d_z" ]; then say have "$d_b"; start; fi; ` +
 	`[ "$1" = "$d_w" ] || chmod 700 .; ` +
 	`d_e=$({ mkdir -p bin && chmod 700 bin; } 2>&1) || { say skip "$1: $d_e"; return; }; ` +
 	`d_x="bin/.new-$d_n"; ` +

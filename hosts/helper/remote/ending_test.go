@@ -4,8 +4,10 @@ package remote
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -195,5 +197,18 @@ func TestDeletedRun(t *testing.T) {
 		if uptime() > end {
 			t.Fatal("the supervisor is still there")
 		}
+	}
+}
+
+// The version of the program in use looks used: what looks unused for a month is removed.
+func TestProgramInUse(t *testing.T) {
+	w := newWorld(t)
+	exe, old := filepath.Join(w.base, "bin", "dcs-tui-test"), time.Unix(0, 0)
+	if err := os.Chtimes(exe, old, old); err != nil {
+		t.Fatal(err)
+	}
+	w.start(w.open())
+	if info, err := os.Stat(exe); err != nil || info.ModTime().Equal(old) {
+		t.Errorf("the version in use looks unused: %v", err)
 	}
 }
