@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
@@ -145,3 +146,265 @@ var sortNames = func() []string {
 func init() { commands = commandTable() }
 
 var commands []command
+
+func commandTable() []command {
+	const which = "[IDS]"
+	simple := func(do func(*model) tea.Cmd) func(*model, string) (tea.Cmd, error) {
+		return func(m *model, _ string) (tea.Cmd, error) { return do(m), nil }
+	}
+	return append([]command{
+		{name: "cancel", args: which, help: "cancel the selected jobs, that under the cursor, or those named: 17 20-30", do: onIDs((*model).cancelJobs)},
+		{name: "requeue", args: which, help: "run them again, when they are over", do: onIDs((*model).requeueJobs)},
+		{name: "prio", alias: []string{"priority"}, args: "N", help: "their priority: smaller goes first; +1 and -1 change it by one", do: (*model).commandPriority},
+		{name: "edit", args: "[COMMAND]", help: "change the command of the job under the cursor", do: (*model).commandEdit},
+		{name: "undo", help: "undo the last cancel, for ten seconds", do: (*model).commandUndo},
+		{name: "job", args: "ID", help: "go to a job", do: onJob((*model).showJob)},
+		{name: "detail", alias: []string{"details"}, args: "[ID]", help: "all that is known of a job", do: onJob((*model).openDetail)},
+		{name: "logs", alias: []string{"log"}, args: "[ID]", help: "its output", do: onJob((*model).openOutput)},
+		{name: "why", args: "[ID]", help: "why is it not running, or what is it doing", do: onJob((*model).why)},
+		{name: "filter", args: "[TEXT]", help: "show only jobs that match; without text: all", do: (*model).commandFilter},
+		{name: "select", args: "[FILTER]", help: "select all jobs that match", do: (*model).commandSelect},
+		{name: "sort", args: "COLUMN [asc|desc]", help: "sort by " + strings.Join(sortNames, ", "), words: (*model).sortWords, do: (*model).commandSort},
+		{name: "view", args: "NAME", help: "show jobs, hosts, failed, results or events", words: func(*model) []string { return viewNames() }, do: (*model).commandView},
+		{name: "pause", help: "launch nothing more; what runs goes on", do: simple(func(m *model) tea.Cmd { return m.pauseWith(runview.Pause) })},
+		{name: "continue", help: "launch again: ends a pause and a drain", do: simple(func(m *model) tea.Cmd { return m.pauseWith(runview.Continue) })},
+		{name: "drain", args: "HOST", help: "what runs on the host finishes, nothing more starts there", words: (*model).hostNames, do: hostVerb(runview.DrainHost)},
+		{name: "use", args: "HOST", help: "use a host again", words: (*model).hostNames, do: hostVerb(runview.UseHost)},
+		{name: "stop", args: "HOST", help: "end the host's jobs and queue them again (asks)", words: (*model).hostNames, do: hostVerb(runview.StopHost)},
+		{name: "slots", args: "HOST N", help: "how many jobs run there at once; +N more, -N fewer", words: (*model).hostNames, do: onHost("change slots", (*model).hostSlots)},
+		{name: "add", args: "HOST [KEY=VALUE...]", help: "add a host to the run: add ws07 slots=4 tags=gpu", do: (*model).commandAdd},
+		{name: "remove", args: "HOST", help: "what runs on the host finishes, then it leaves the run", words: (*model).hostNames, do: hostVerb(runview.RemoveHost)},
+		{name: "shell", args: "[HOST]", help: "a shell on the host, or on that of the job under the cursor", words: (*model).hostNames, do: (*model).commandShell},
+		{name: "drain-run", help: "what runs finishes, nothing more starts, then the dispatcher ends (asks); continue takes it back", do: endRun(runview.DrainRun, "drain the run", "finish, nothing more starts, then the dispatcher ends", "wait for resume")},
+		{name: "stop-run", help: "the dispatcher ends, what runs goes on; resume adopts it (asks)", do: endRun(runview.StopRun, "stop the run", "go on without us and are adopted by resume", "wait for it")},
+		{name: "cancel-run", help: "end everything (asks)", do: simple((*model).cancelRun)},
+		{name: "resume", help: "start a dispatcher for a run that has none", do: (*model).commandResume},
+		{name: "help", help: "the keys and commands", do: simple(func(m *model) tea.Cmd { m.modal = newHelp(m); return nil })},
+		{name: "quit", alias: []string{"q", "leave"}, help: "leave the screen", do: simple((*model).leave)},
+	}, resultCommands()...)
+}
+
+// onIDs is a command on jobs: those named, else those that keys would be about.
+func onIDs(do func(*model, jobs.Ranges) tea.Cmd) func(*model, string) (tea.Cmd, error) {
+	return func(m *model, arg string) (tea.Cmd, error) {
+		if arg == "" {
+			return do(m, m.targets()), nil
+		}
+		which, err := m.parseIDs(arg)
+		if err != nil {
+			return nil, err
+		}
+		return do(m, which), nil
+	}
+}
+
+// onJob is a command on one job: that named, else that under the cursor.
+func onJob(do func(*model, jobs.ID) tea.Cmd) func(*model, string) (tea.Cmd, error) {
+	return func(m *model, arg string) (tea.Cmd, error) {
+		if arg == "" {
+			r, ok := m.job()
+			if !ok {
+				return nil, errors.New("which job? its number")
+			}
+			return do(m, r.ID), nil
+		}
+		which, err := m.parseIDs(arg)
+		if err != nil {
+			return nil, err
+		}
+		if which.Count() != 1 {
+			return nil, errors.New("one job at a time")
+		}
+		return do(m, which[0].First), nil
+	}
+}
+
+// parseIDs reads "17 20-30,40".
+func (m *model) parseIDs(s string) (jobs.Ranges, error) {
+	which, err := jobs.ParseRanges(strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == ' ' || r == ',' || r == '\t' }), ","))
+	if err != nil {
+		return nil, err
+	}
+	if last := jobs.ID(max(1, m.pic.Total)); which.Last() > last {
+		return nil, fmt.Errorf("there is no job %d; the last is %d", which.Last(), last)
+	}
+	return which, nil
+}
+
+// onHost is a command on a host: its name, and what follows that.
+func onHost(what string, do func(m *model, host, rest string) (tea.Cmd, error)) func(*model, string) (tea.Cmd, error) {
+	return func(m *model, arg string) (tea.Cmd, error) {
+		name, rest, _ := strings.Cut(arg, " ")
+		if err := m.hostNamed(name); err != nil || !m.dispatched(what) {
+			return nil, err
+		}
+		return do(m, name, strings.TrimSpace(rest))
+	}
+}
+
+// hostVerb is such a command that takes nothing else.
+func hostVerb(verb runview.Verb) func(*model, string) (tea.Cmd, error) {
+	what := strings.ReplaceAll(string(verb), "-", " a ")
+	return onHost(what, func(m *model, host, rest string) (tea.Cmd, error) {
+		if rest != "" {
+			return nil, fmt.Errorf("only the name of a host: %s", quoted(host+" "+rest))
+		}
+		if verb == runview.StopHost {
+			m.hosts.show(host)
+			return stopHost(m, m.hosts.host(m)), nil
+		}
+		return m.act(runview.Action{Do: verb, Host: host}), nil
+	})
+}
+
+// commandAdd adds a host to the run.
+func (m *model) commandAdd(arg string) (tea.Cmd, error) {
+	name, options, _ := strings.Cut(strings.TrimSpace(arg), " ")
+	if name == "" {
+		return nil, errors.New("which host? a name that ssh can reach, and options such as slots=4 tags=gpu")
+	}
+	if !m.dispatched("add a host") {
+		return nil, nil
+	}
+	return m.act(runview.Action{Do: runview.AddHost, Host: name, Text: strings.TrimSpace(options)}), nil
+}
+
+func (m *model) hostSlots(host, arg string) (tea.Cmd, error) {
+	n, relative, err := number(arg)
+	if err != nil || !relative && n < 0 {
+		return nil, fmt.Errorf("%s is no number of slots: 8, +2 and -2 are", quoted(arg))
+	}
+	return m.act(runview.Action{Do: runview.Slots, Host: host, Number: n, Relative: relative}), nil
+}
+
+// number reads 8, +2, -2; those with a sign are relative.
+func number(s string) (n int, relative bool, err error) {
+	v, err := strconv.ParseInt(s, 10, 32)
+	return int(v), strings.HasPrefix(s, "+") || strings.HasPrefix(s, "-"), err
+}
+
+// commandPriority sets a priority. =-5 is a negative one, -5 five more urgent.
+func (m *model) commandPriority(arg string) (tea.Cmd, error) {
+	absolute, is := strings.CutPrefix(arg, "=")
+	n, relative, err := number(absolute)
+	if err != nil {
+		return nil, fmt.Errorf("%s is no priority: 5, +1, -1 and =-5 are; smaller goes first", quoted(arg))
+	}
+	return m.prioritise(n, relative && !is), nil
+}
+
+func (m *model) commandEdit(arg string) (tea.Cmd, error) {
+	if arg == "" {
+		return m.editCurrent(), nil
+	}
+	r, ok := m.job()
+	switch {
+	case !ok:
+		return nil, errors.New("there is no job under the cursor")
+	case !editable(r.Phase):
+		return nil, fmt.Errorf("cannot edit: %s %s", jobName(r.ID), stands(r.Phase))
+	}
+	return m.edited(r.ID, "", arg)
+}
+
+func (m *model) commandUndo(string) (tea.Cmd, error) {
+	if !m.undoable() {
+		return nil, errors.New("there is nothing to undo: a cancel can be undone for ten seconds")
+	}
+	return m.takeBack(), nil
+}
+
+func (m *model) commandFilter(arg string) (tea.Cmd, error) {
+	m.listNow().setFilter(arg)
+	m.jobs.filters.add(arg)
+	return nil, nil
+}
+
+func (m *model) commandSelect(arg string) (tea.Cmd, error) {
+	if arg == "" {
+		return m.pickAll(m.listNow()), nil
+	}
+	return m.pickFilter(arg), nil
+}
+
+func (m *model) commandSort(arg string) (tea.Cmd, error) {
+	f := strings.Fields(arg)
+	if len(f) == 0 || len(f) > 2 {
+		return nil, errors.New("sort by one of " + strings.Join(sortNames, ", "))
+	}
+	if way := f[len(f)-1]; len(f) == 2 && way != "asc" && way != "desc" {
+		return nil, fmt.Errorf("%s is no direction: asc and desc are", quoted(way))
+	}
+	if p := m.result; m.focus() == pane(p) && p.tabular {
+		return nil, p.commandSort(f[0], len(f) == 2 && f[1] == "desc")
+	}
+	for s := range runview.Sorts {
+		if s.String() == f[0] {
+			reverse := len(f) == 2 && (f[1] == "desc") != highestFirst(s)
+			m.listNow().sortBy(s, reverse)
+			return nil, nil
+		}
+	}
+	return nil, query.Unknown("column", f[0], sortNames)
+}
+
+// sortWords are the columns that the focused list can be sorted by.
+func (m *model) sortWords() []string {
+	names := sortNames
+	if p := m.result; m.focus() == pane(p) && p.tabular {
+		names = p.columnNames()
+		if p.groups.on {
+			names = p.groupOrders()[1:]
+		}
+	}
+	return append(slices.Clip(names), "asc", "desc")
+}
+
+func viewNames() []string {
+	names := make([]string, tabs)
+	for i, n := range tabNames {
+		names[i] = strings.ToLower(n)
+	}
+	return names
+}
+
+func (m *model) commandView(arg string) (tea.Cmd, error) {
+	for i, n := range viewNames() {
+		if n == strings.ToLower(arg) || arg == itoa(i+1) {
+			m.open(tab(i))
+			return nil, nil
+		}
+	}
+	return nil, query.Unknown("view", arg, viewNames())
+}
+
+func (m *model) commandResume(string) (tea.Cmd, error) {
+	if !m.over() {
+		return nil, errors.New("the run has a dispatcher already")
+	}
+	return m.act(runview.Action{Do: runview.Resume}), nil
+}
+
+// endRun ends the dispatcher, after a question that says what becomes of the jobs.
+func endRun(verb runview.Verb, what, running, queued string) func(*model, string) (tea.Cmd, error) {
+	return func(m *model, _ string) (tea.Cmd, error) {
+		if m.pic != nil && m.dispatched(what) {
+			t := counts(m.pic)
+			m.modal = newConfirmation(strings.ToUpper(what[:1])+what[1:]+"?", plural(t.running+t.handed, "running job")+" "+running+"; "+plural(t.queued, "queued job")+" "+queued+".", 0,
+				func(m *model) tea.Cmd { return m.act(runview.Action{Do: verb}) })
+		}
+		return nil, nil
+	}
+}
+
+// cancelRun ends everything, after a question that says what is lost.
+func (m *model) cancelRun() tea.Cmd {
+	if m.pic == nil || !m.dispatched("cancel the run") {
+		return nil
+	}
+	all := jobs.Ranges{{First: 1, Last: jobs.ID(max(1, m.pic.Total))}}
+	return m.weigh(all, func(m *model, w runview.Weight) tea.Cmd {
+		m.modal = newConfirmation("Cancel the whole run?", loss(w), w.Running+w.Handed+w.Queued, func(m *model) tea.Cmd { return m.act(runview.Action{Do: runview.CancelRun}) })
+		return nil
+	})
+}

@@ -439,7 +439,7 @@ func (m *model) worst() (long, short string) {
 	long, short = m.trouble(worst)
 	for i := range m.causes { // all that have the same are told together
 		if g := &m.causes[i]; len(g.Hosts) > 1 && slices.Contains(g.Hosts, worst.Name) {
-			long, short = m.clean(g.Title()+": "+g.Text), plural(len(g.Hosts), "host")+" "+m.clean(hostWord(worst))
+			long, short = m.clean(g.Title()+": "+g.Text), thousands(len(g.Hosts))+" "+m.clean(hostWord(worst))
 			bad -= len(g.Hosts) - 1
 		}
 	}
