@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -190,6 +189,19 @@ func (a *Arguments) job(n int, values []string) *jobs.Spec {
 	return spec
 }
 
+// dirname is dirname(1). Unlike path.Dir it keeps ".." and repeated slashes in what is left.
+func dirname(v string) string {
+	trimmed := strings.TrimRight(v, "/")
+	dir := strings.TrimRight(trimmed[:strings.LastIndexByte(trimmed, '/')+1], "/")
+	switch {
+	case dir != "":
+		return dir
+	case strings.HasPrefix(v, "/"):
+		return "/"
+	}
+	return "."
+}
+
 // extension is what {.} removes.
 var extension = regexp.MustCompile(`\.[^/.]+$`)
 
@@ -201,7 +213,7 @@ func pathPart(v, letters string) string {
 	case "/":
 		return v[strings.LastIndexByte(v, '/')+1:]
 	case "//":
-		return path.Dir(v)
+		return dirname(v)
 	case "/.":
 		return extension.ReplaceAllString(v[strings.LastIndexByte(v, '/')+1:], "")
 	}

@@ -22,6 +22,7 @@ func TestArguments(t *testing.T) {
 		{"echo {#}", "::: a b", "echo 1|echo 2"},
 		{"cp {} {.}.bak", "::: d.d/a.tar.gz", "cp d.d/a.tar.gz d.d/a.tar.bak"},
 		{"echo {/} {//} {/.}", "::: d/e/a.log f", "echo a.log d/e a|echo f . f"},
+		{"echo {//}", "::: a//b/ /a / // a/../b .. ./x", "echo a|echo /|echo /|echo /|echo a/..|echo .|echo ."},
 		{"echo {1}-{2}", "::: A B ::: 1 2", "echo A-1|echo A-2|echo B-1|echo B-2"},
 		{"echo {}", "::: A B ::: 1 2", "echo A 1|echo A 2|echo B 1|echo B 2"},
 		{"echo {2/.} {1}", "::: A B :::+ d/1.x d/2.y d/3.z", "echo 1 A|echo 2 B"},

@@ -7,12 +7,17 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/term"
+
 	"dcs-tui/hosts"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
 )
+
+// maxWhole is the length of a command, in bytes, up to which a dry run prints it whole.
+const maxWhole = 64 << 10
 
 // dryRun prints which job would run where, as far as the files tell. It starts nothing.
 func (a *app) dryRun(f *runFlags, specs []*jobs.Spec, inv *loadedInventory, cwd string) error {
@@ -26,9 +31,13 @@ func (a *app) dryRun(f *runFlags, specs []*jobs.Spec, inv *loadedInventory, cwd 
 		fmt.Fprintf(w, "  %s  %s\n", console.CleanLine(h.Name), console.CleanLine(h.Limits()))
 	}
 	var impossible []*jobs.Spec
-	unknown := false
+	unknown, onTerminal := false, term.IsTerminal(int(a.stdout.Fd()))
 	for _, s := range specs {
-		text := fmt.Sprintf("%d  %s", s.ID, jobs.Clean(s.Command, 200))
+		command := s.Command // as it is executed, for a file or a program
+		if onTerminal || len(command) > maxWhole {
+			command = jobs.Clean(command, 200)
+		}
+		text := fmt.Sprintf("%d  %s", s.ID, command)
 		if opts := optionsText(f, s); opts != "" {
 			text += "  [" + opts + "]"
 		}

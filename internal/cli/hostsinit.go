@@ -113,7 +113,11 @@ func (a *app) runHostsInit(o *initOptions, args []string) error {
 		a.code = exit.Failed
 		return nil
 	}
-	a.con.Line(a.nextLine("run --hosts "+console.ShellWord(console.CleanLine(o.output))+" jobs.txt", "runs a file of jobs on them"))
+	next := "run --hosts " + console.ShellWord(console.CleanLine(o.output))
+	if o.SSHConfig != "" {
+		next += " --ssh-config " + console.ShellWord(console.CleanLine(o.SSHConfig))
+	}
+	a.con.Line(a.nextLine(next+" jobs.txt", "runs a file of jobs on them"))
 	return nil
 }
 
