@@ -4,8 +4,8 @@
 //
 // What travels is described by a Manifest: paths, sizes, times, and SHA-256 sums. A host
 // pulls. It asks for the manifest, compares the sums with what it has, and asks for the
-// rest piece by piece, so that it never has more under way than it can write, and a launch
-// or a heartbeat waits behind some hundred kilobytes at most. A host names what it wants by
+// rest piece by piece, so that it never has more under way than it can write. It asks for
+// fewer at once when they begin to queue, because launches and heartbeats wait behind them. A host names what it wants by
 // its sum. It gets only what stands in a manifest, and can name no path of ours.
 //
 // On our side a Source makes manifests and remembers sums. On the host a Store keeps each

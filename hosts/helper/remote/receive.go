@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	pieceBytes   = 64 << 10 // of a content, asked for at once
-	pieceAhead   = 16       // pieces of one content that are asked for before they are needed
+	pieceBytes   = 32 << 10 // of a content, asked for at once
+	pieceAhead   = 32       // pieces of one content that are asked for before they are needed
 	minWindow    = 1        // pieces under way in all
-	maxWindow    = 32
-	maxQueued    = 500 * time.Microsecond // see window
+	maxWindow    = 64
+	maxQueued    = 200 * time.Microsecond // see window
 	ownAtOnce    = 4                      // attempts whose own files are received at once
 	filesAtOnce  = 4                      // contents of one manifest
 	receiveRetry = 2 * time.Second
