@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"golang.org/x/term"
 
@@ -15,6 +16,10 @@ import (
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
 )
+
+// controls reports whether a rune may control a terminal, to which the output of a dry run may
+// still be passed on.
+func controls(r rune) bool { return r != '\n' && r != '\t' && !unicode.IsPrint(r) }
 
 // maxWhole is the length of a command, in bytes, up to which a dry run prints it whole.
 const maxWhole = 64 << 10
@@ -34,7 +39,7 @@ func (a *app) dryRun(f *runFlags, specs []*jobs.Spec, inv *loadedInventory, cwd 
 	unknown, onTerminal := false, term.IsTerminal(int(a.stdout.Fd()))
 	for _, s := range specs {
 		command := s.Command // as it is executed, for a file or a program
-		if onTerminal || len(command) > maxWhole {
+		if onTerminal || len(command) > maxWhole || strings.ContainsFunc(command, controls) {
 			command = jobs.Clean(command, 200)
 		}
 		text := fmt.Sprintf("%d  %s", s.ID, command)
