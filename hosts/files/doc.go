@@ -5,8 +5,9 @@
 // What travels is described by a Manifest: paths, sizes, times, and SHA-256 sums. A host
 // pulls. It asks for the manifest, compares the sums with what it has, and asks for the
 // rest piece by piece, so that it never has more under way than it can write. It asks for
-// fewer at once when they begin to queue, because launches and heartbeats wait behind them. A host names what it wants by
-// its sum. It gets only what stands in a manifest, and can name no path of ours.
+// fewer at once when they begin to queue, because launches and heartbeats wait behind them.
+// A host names what it wants by its sum. It gets only what stands in a manifest, and can
+// name no path of ours.
 //
 // On our side a Source makes manifests and remembers sums. On the host a Store keeps each
 // content once, read-only. A job gets a directory of its own, in which hard links lead to
