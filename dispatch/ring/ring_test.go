@@ -109,6 +109,27 @@ func TestOneSyncATurn(t *testing.T) {
 	}
 }
 
+// The launches of a large batch do not stay in memory: the next turn forgets them.
+func TestOrdersAreForgotten(t *testing.T) {
+	d := newDesk(t)
+	d.step(sched.Tick{})
+	d.ready(1)
+	if _, ok := d.r.Flush(d.now()); !ok {
+		t.Fatal("nothing to write")
+	}
+	last := d.r.Flushed(d.now(), nil).Orders
+	if !strings.Contains(words(last), "Launch") {
+		t.Fatalf("orders: %s", words(last))
+	}
+	d.step(sched.Tick{})
+	d.r.Idle(d.now())
+	for _, o := range last {
+		if o != nil {
+			t.Errorf("%T is still there", o)
+		}
+	}
+}
+
 // DESIGN 3.3, promise 1: while the journal cannot be written nothing is launched,
 // what is harmless goes on, and what was to be launched is withdrawn: it runs when
 // the disk is well again, under the next number.

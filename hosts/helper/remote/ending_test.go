@@ -207,8 +207,29 @@ func TestProgramInUse(t *testing.T) {
 	if err := os.Chtimes(exe, old, old); err != nil {
 		t.Fatal(err)
 	}
-	w.start(w.open())
+	w.start(w.open()).bye()
 	if info, err := os.Stat(exe); err != nil || info.ModTime().Equal(old) {
 		t.Errorf("the version in use looks unused: %v", err)
+	}
+}
+
+// Promise 4: the end of the run also ends a supervisor of an earlier helper that has no
+// job and cannot leave by itself.
+func TestEndRunEndsStoppedSupervisorOfEarlierHelper(t *testing.T) {
+	w := newWorld(t)
+	open := w.open()
+	open.Slots = 1
+	f := w.start(open)
+	f.launch(job("1.1", "echo $PPID"))
+	f.exit("1.1")
+	p, ok := readProc(atoi(t, w.content("1.1", jobs.FileOut)))
+	if !ok {
+		t.Fatal("its supervisor is gone")
+	}
+	signalAll([]proc{p}, unix.SIGSTOP)
+	f.kill9()
+	w.start(open).bye()
+	if (holder{0, p.pid, p.start}).alive() {
+		t.Error("the supervisor is still there")
 	}
 }
