@@ -148,8 +148,8 @@ func TestHostTrouble(t *testing.T) {
 	if got := hostTrouble(table, nil); got != nil {
 		t.Errorf("%q", got)
 	}
-	for _, name := range []string{"a", "b", "c", "d", "e", "f", "g"} {
-		words[name] = runview.HostWord{Text: name + ": gone"}
+	for i, name := range []string{"a", "b", "c", "d", "e", "f", "g"} { // each for a reason of its own
+		words[name] = runview.HostWord{Text: name + ": gone" + strings.Repeat("!", i)}
 	}
 	if got := hostTrouble(table, words); len(got) != 6 {
 		t.Errorf("%q", got)
