@@ -399,7 +399,7 @@ func (m *model) seeCauses() {
 	var texts []runview.HostText
 	for i := range m.pic.Hosts {
 		if h := &m.pic.Hosts[i]; worry(h) > 1 && h.Reason != "" {
-			texts = append(texts, runview.HostText{Host: h.Name, Text: h.Reason})
+			texts = append(texts, runview.HostText{Host: clip(h.Name, 200), Text: clip(h.Reason, 1000)}) // bounded: they are searched
 		}
 	}
 	if !slices.Equal(texts, m.caused) {
@@ -438,7 +438,7 @@ func (m *model) worst() (long, short string) {
 	}
 	long, short = m.trouble(worst)
 	for i := range m.causes { // all that have the same are told together
-		if g := &m.causes[i]; len(g.Hosts) > 1 && slices.Contains(g.Hosts, worst.Name) {
+		if g := &m.causes[i]; len(g.Hosts) > 1 && slices.Contains(g.Hosts, clip(worst.Name, 200)) {
 			long, short = m.clean(g.Title()+": "+g.Text), thousands(len(g.Hosts))+" "+m.clean(hostWord(worst))
 			bad -= len(g.Hosts) - 1
 		}
