@@ -124,8 +124,8 @@ func nameProblem(name string) string {
 	switch {
 	case name == "":
 		return "a host needs a name"
-	case len(name) > 63:
-		return fmt.Sprintf("the host name %.20s… has %d characters; 63 are allowed", name, len(name))
+	case len(name) > maxName:
+		return fmt.Sprintf("the host name %.20s… has %d characters; %d are allowed", name, len(name), maxName)
 	case strings.IndexByte(".-", name[0]) >= 0:
 		return fmt.Sprintf("the host name %q starts with %q; start it with a letter or digit", name, name[:1])
 	}
@@ -141,6 +141,9 @@ func plain(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-", r)
 }
 
+// maxName bounds the name of a host, in bytes.
+const maxName = 63
+
 // numbered splits a name at the last number of its first label: node01.lab.
 var numbered = regexp.MustCompile(`^([^.]*?)(\d{1,9})([^0-9.]*(?:\..*)?)$`)
 
@@ -152,7 +155,8 @@ func Fold(names []string) []string {
 	var parts []part
 	for _, name := range names {
 		p := part{before: name}
-		if m := numbered.FindStringSubmatch(name); m != nil {
+		if len(name) > maxName { // of no host of an inventory, and long to look through
+		} else if m := numbered.FindStringSubmatch(name); m != nil {
 			p = part{m[1], m[3]}
 			numbers[p] = append(numbers[p], m[2])
 		}
