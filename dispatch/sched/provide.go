@@ -354,13 +354,16 @@ func (c *Core) instancesListed(e InstancesListed) {
 			c.allocated(in, e.Pending[in.name], e.Left[in.name])
 			continue
 		}
-		if in.absent++; in.absent > 1 && p.spec.Slurm != nil {
+		if in.absent++; in.absent < 2 {
+			continue // one list may lack it by mistake, also after a terminate command that did nothing
+		}
+		if p.spec.Slurm != nil {
 			in.ends = max(1, c.now.Mono) // where ssh goes on working, the node is not ours any more
 		}
 		switch {
 		case in.ending || in.failed:
 			c.instanceGone(in, in.why)
-		case (in.seen || in.up) && in.absent > 1 && !slices.ContainsFunc(in.hosts, func(h *host) bool { return h.linked }):
+		case (in.seen || in.up) && !slices.ContainsFunc(in.hosts, func(h *host) bool { return h.linked }):
 			c.instanceGone(in, fmt.Sprintf("provider %s does not list it any more", p.spec.Name))
 		}
 	}

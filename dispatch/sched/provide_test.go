@@ -160,6 +160,8 @@ func TestTerminateInstances(t *testing.T) {
 		}
 		s.step(InstanceTerminated{Name: "dcs-r-1"})
 		s.listUntil()
+		want(t, "records after one list without it", s.instanceRecords("dcs-r-1"), "creating up terminating")
+		s.listUntil()
 		want(t, "records", s.instanceRecords("dcs-r-1"), "creating up terminating gone")
 		if s.finish == nil || s.finish.How != AllDone || s.finish.Why != "" {
 			t.Errorf("got %+v, want all done", s.finish)

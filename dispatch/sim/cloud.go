@@ -22,6 +22,7 @@ type cloud struct {
 	late      map[string]bool      // made by a command whose dispatcher had died: it may be too late for anybody to see
 	fetched   map[jobs.AttemptID]bool
 	broken    time.Duration // until when every command fails
+	lacks     string        // what the last list lacked though it exists
 }
 
 // instance is a machine that exists for a time.
@@ -157,8 +158,7 @@ func breakCommands(w *World) bool {
 	return true
 }
 
-// list is what the list command prints. It may lack an instance that has just been made or
-// that has just begun to go.
+// list is what the list command prints. It may lack an instance, not twice in a row.
 func (l *life) list(provider string) sched.Event {
 	w := l.w
 	ev := sched.InstancesListed{Provider: provider, Left: map[string]time.Duration{}}
@@ -175,8 +175,10 @@ func (l *life) list(provider string) sched.Event {
 			}
 		}
 	}
-	if len(ev.Names) > 0 && w.noise(15) {
-		ev.Names = ev.Names[1:]
+	if lacks := w.cloud.lacks; len(ev.Names) > 0 && w.noise(15) && ev.Names[0] != lacks {
+		w.cloud.lacks, ev.Names = ev.Names[0], ev.Names[1:]
+	} else {
+		w.cloud.lacks = ""
 	}
 	return ev
 }
@@ -240,9 +242,10 @@ func (w *World) checkTerminate(name string) {
 	}
 }
 
-// checkCloud holds that no instance is left at the end.
+// checkCloud holds that no instance is left at the end, unless people have taken the
+// provider out of the file and not put it back.
 func (w *World) checkCloud() {
-	if w.cloud == nil {
+	if w.cloud == nil || len(w.cfg.Providers) == 0 {
 		return
 	}
 	for _, h := range w.hosts {
