@@ -75,9 +75,11 @@ func (c *Core) changeInventory(e ChangeInventory) (refused string) {
 // changed: the next change may bring one.
 const comeBackTime = 10 * time.Minute
 
-func (c *Core) setHosts(e SetHosts) {
-	place := make(map[string]int, len(e.Hosts))
-	for i, s := range e.Hosts {
+func (c *Core) setHosts(e SetHosts) { c.regroup(tried, func() { c.changeSet(e.Hosts) }) }
+
+func (c *Core) changeSet(set []*hosts.Host) {
+	place := make(map[string]int, len(set))
+	for i, s := range set {
 		place[s.Name] = i
 	}
 	fewer := false // a job may fit nowhere that did
@@ -89,10 +91,10 @@ func (c *Core) setHosts(e SetHosts) {
 			c.removeHost(h)
 			fewer = true
 		default:
-			fewer = c.changeHost(h, e.Hosts[i]) || fewer
+			fewer = c.changeHost(h, set[i]) || fewer
 		}
 	}
-	for _, s := range e.Hosts {
+	for _, s := range set {
 		if c.byName[s.Name] == nil {
 			c.addHost(s)
 		}
@@ -120,16 +122,16 @@ func (c *Core) setChanged() {
 		c.fit(cl)
 	}
 	if hybrid := bothKinds(c.specs()); hybrid != c.hybrid { // classes know of estimates only in a hybrid run
-		c.regroup(func() { c.hybrid = hybrid })
+		c.regroup(every, func() { c.hybrid = hybrid })
 	}
 }
 
-// regroup makes a change on which the classes of jobs depend.
-func (c *Core) regroup(change func()) {
+// regroup makes a change on which the classes of some jobs depend.
+func (c *Core) regroup(depends func(*jobs.Job) bool, change func()) {
 	var again []jobs.ID
 	for i, spot := range c.queue.spots {
-		if spot == ready {
-			again = append(again, jobs.ID(i+1))
+		if id := jobs.ID(i + 1); spot == ready && depends(c.table.Job(id)) {
+			again = append(again, id)
 		}
 	}
 	anywhere := make(map[jobs.ID]bool)
@@ -143,9 +145,16 @@ func (c *Core) regroup(change func()) {
 		if anywhere[id] {
 			c.queue.anywhere[id] = true
 		}
-		c.makeReady(id, c.table.Job(id))
+		if j := c.table.Job(id); j.State == jobs.Queued && c.queue.spots[id-1] == noSpot {
+			c.makeReady(id, j)
+		}
 	}
 }
+
+// every chooses all jobs for regroup, tried those whose classes depend on their attempts'
+// hosts (pastOf).
+func every(*jobs.Job) bool   { return true }
+func tried(j *jobs.Job) bool { return len(j.Attempts) > 0 }
 
 // specs returns the hosts of the set.
 func (c *Core) specs() []*hosts.Host {
@@ -165,7 +174,6 @@ func (c *Core) addHost(s *hosts.Host) {
 	h.seen, h.heard, h.cutAt, h.inherited = c.now.Mono, c.now.Mono, c.now.Mono, true
 	if i := c.absentWith(s.Name, machine); i >= 0 {
 		h = c.absent[i]
-		defer c.rekey(h.missing)()
 		c.absent = slices.Delete(c.absent, i, i+1)
 		h.spec, h.known = s, true
 		h.leased = max(h.leased, s.LostAfterOrDefault())
@@ -246,7 +254,6 @@ func (c *Core) respecify(h *host, s *hosts.Host) {
 
 // moveHosts lets hosts go to their new addresses, and leave, when nothing is open there.
 func (c *Core) moveHosts() {
-	left := false
 	for i := 0; i < len(c.hosts); i++ {
 		h := c.hosts[i]
 		switch {
@@ -254,14 +261,13 @@ func (c *Core) moveHosts() {
 		case h.next != nil:
 			c.move(h)
 		case h.removed && (!h.linked || len(h.missing) == 0 || c.now.Mono >= h.leaveBy):
-			c.hosts = slices.Delete(c.hosts, i, i+1)
+			c.regroup(tried, func() {
+				c.hosts = slices.Delete(c.hosts, i, i+1)
+				c.depart(h)
+				c.setChanged()
+			})
 			i--
-			c.depart(h)
-			left = true
 		}
-	}
-	if left {
-		c.setChanged()
 	}
 	c.absent = slices.DeleteFunc(c.absent, func(h *host) bool { return h.open == 0 && len(h.missing) == 0 })
 	if c.neverAt > 0 && c.now.Mono >= c.neverAt {
@@ -287,7 +293,6 @@ func (c *Core) move(h *host) {
 // depart ends the part of a host in the run.
 func (c *Core) depart(h *host) {
 	name := h.spec.Name
-	defer c.rekey(h.missing)()
 	delete(c.byName, name)
 	c.leaving = append(c.leaving, Leave{name})
 	c.say(name, 0, "%s has left the run", name)
@@ -307,20 +312,6 @@ const notInInventory = "it is not in the inventory any more"
 // absentWith returns the index in absent of a machine under a name, or -1.
 func (c *Core) absentWith(name string, machine int32) int {
 	return slices.IndexFunc(c.absent, func(o *host) bool { return o.is(name, machine) })
-}
-
-// rekey takes the jobs of lost attempts from their classes until the function that it
-// returns puts them back: where a job may go depends on who is behind which name.
-func (c *Core) rekey(lost []jobs.AttemptID) func() {
-	lost = slices.Clone(lost)
-	for _, id := range lost {
-		c.leave(id.Job)
-	}
-	return func() {
-		for _, id := range lost {
-			c.enqueue(id.Job)
-		}
-	}
 }
 
 // is reports whether the host is the machine of that number under that name.
@@ -383,17 +374,16 @@ func (c *Core) identify(h *host, id string) {
 	if !c.emit(jobs.Record{Kind: jobs.KindMachine, Host: name, Reason: id}) {
 		return
 	}
-	was, machine := h.machine, c.table.At[name]
-	if was == machine {
-		return
+	if machine := c.table.At[name]; h.machine != machine {
+		c.regroup(tried, func() { c.changeMachine(h, machine) })
 	}
+}
+
+// changeMachine puts another machine behind a host's name.
+func (c *Core) changeMachine(h *host, machine int32) {
+	name, was := h.spec.Name, h.machine
 	known := c.absentWith(name, machine)
-	lost := h.missing
-	if known >= 0 {
-		lost = slices.Concat(lost, c.absent[known].missing)
-	}
-	defer c.rekey(lost)() // before anything is moved
-	if was == 0 {         // a host whose machine was never known has attempts only after damage
+	if was == 0 { // a host whose machine was never known has attempts only after damage
 		h.machine = machine
 		return
 	}

@@ -158,7 +158,7 @@ func (c *Core) setProviders(e SetProviders) {
 			all = append(all, &ends)
 		}
 	}
-	c.regroup(func() { c.cfg.Providers = all })
+	c.regroup(every, func() { c.cfg.Providers = all })
 	for _, spec := range all {
 		p := c.provider(spec.Name)
 		if p == nil {
