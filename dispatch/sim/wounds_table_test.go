@@ -60,7 +60,7 @@ var wounds = []wound{
 	{name: "a removed host's jobs are queued again at once", file: "dispatch/sched/inventory.go", edits: []edit{
 		{"	h.withdrawAll()\n}\n\n// changeHost", "	h.withdrawAll()\n	for h.head != nil {\n		c.lose(h.head, \"its host is removed\")\n	}\n}\n\n// changeHost"}}},
 	{name: "settled by the machine at the new address", file: "dispatch/sched/inventory.go", edits: []edit{
-		{"	if was == machine {\n		return\n	}\n	known", "	if h.machine = machine; was != machine {\n		return\n	}\n	known"},
+		{"		c.regroup(tried, func() { c.changeMachine(h, machine) })", "		h.machine = machine"},
 		{"	return h.spec.Name == name && (machine == 0 || h.machine == machine)", "	return h.spec.Name == name"}}},
 	{name: "a reload forgets a host added by request", file: "hosts/inventory_add.go", edits: []edit{
 		{"		if names[name] || asked[name].Removed {", "		if len(inv.Hosts) > 0 {"}}},
