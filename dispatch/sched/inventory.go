@@ -334,17 +334,6 @@ func (c *Core) hostWith(name string, machine int32) *host {
 	return nil
 }
 
-// named returns the host of a name, also one that is not in the inventory; nil if there is none.
-func (c *Core) named(name string) *host {
-	if h := c.byName[name]; h != nil {
-		return h
-	}
-	if i := slices.IndexFunc(c.absent, func(h *host) bool { return h.spec.Name == name }); i >= 0 {
-		return c.absent[i]
-	}
-	return nil
-}
-
 // hostOf is hostWith, and makes the host if there is none. A machine that cannot be asked,
 // because the inventory lacks its name or has another machine behind it, is kept beside the
 // inventory: its attempts wait for the lost rule.

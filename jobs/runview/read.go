@@ -38,7 +38,7 @@ func (v *View) output(ctx context.Context, r Read, a *jobs.Attempt, there string
 	path := jobs.AttemptFile(v.run.Dir, r.Attempt, r.File)
 	var far error // why the dispatcher could not read it
 	if conn != nil && (a.State.Open() || there != "") {
-		piece, err := conn.Read(ctx, socket.Read{Attempt: r.Attempt, File: r.File, Offset: r.Offset, Limit: r.Limit})
+		piece, err := conn.Read(ctx, socket.Read(r))
 		if err == nil {
 			return piece.Data, piece.Size, nil
 		}
