@@ -79,15 +79,11 @@ func (c *Config) complaints(s *settings) []string {
 		}
 		b, known := beyond[keyword]
 		switch {
-		case keyword == "canonicalizehostname": // which ssh does
-			if c.openssh == nil && isOn(value) && notNone(value) {
-				out = append(out, fmt.Sprintf("CanonicalizeHostname %s in the ssh configuration is not supported without an ssh program: write the full name as address in the inventory", value))
-			}
 		case honoured[keyword] || meaningless[keyword]:
 		case !known:
 			out = append(out, fmt.Sprintf("%q in the ssh configuration is unknown here and left out", keyword))
 		case !b.harm(value):
-		case keyword == "gssapiauthentication" && c.source.forEverybody(keyword, value):
+		case keyword == "gssapiauthentication" && c.ssh.forEverybody(keyword, value):
 			// Debian's /etc/ssh/ssh_config says yes for everybody
 		default:
 			out = append(out, fmt.Sprintf("%s %s in the ssh configuration is not supported: %s, or %s", b.display, strings.Join(s.list(keyword), " "), b.instead, hosts.UseSSH))

@@ -2,8 +2,8 @@
 // parameters (Target), as the user's own ssh would: `ssh -G` is asked, so Host
 // and Match blocks, Include, canonical names and defaults are OpenSSH's, and a
 // file that ssh refuses is refused here in ssh's own words. What the inventory
-// says is handed over as ssh's options, and so comes first. Where there is no ssh program
-// the library kevinburke/ssh_config reads the files (see library.go for its limits).
+// says is passed as ssh's options, and so comes first. Without an ssh program no host
+// can be resolved, and the error says what to install.
 //
 // A warning names each directive that applies to a host in use and is not supported. A
 // host with a ProxyCommand is refused. Directives that have no meaning without a terminal,

@@ -32,6 +32,7 @@ type openSSH struct {
 	path    string // for -F; "": the usual files
 	system  string // the file for everybody
 	timeout time.Duration
+	run     func(args []string) (*settings, error) // runs `ssh -G`; the fuzzer replaces it
 	places  chan struct{}
 
 	mu    sync.Mutex
@@ -60,14 +61,19 @@ func (e *refused) Error() string {
 }
 
 func newOpenSSH(program, path, system string) *openSSH {
-	return &openSSH{program: program, path: path, system: system, timeout: askTimeout,
+	o := &openSSH{program: program, path: path, system: system, timeout: askTimeout,
 		places: make(chan struct{}, askAtOnce), asked: map[string]*answer{}}
+	o.run = o.runProgram
+	return o
 }
 
 // settings asks for one host. The identity of the inventory is not handed over:
 // ssh leaves out of its answer a key that is not there, and nothing else in it
 // depends on the key.
 func (o *openSSH) settings(q query) (*settings, error) {
+	if o.program == "" {
+		return nil, errors.New("there is no ssh program, which resolves names by your ssh configuration: install the OpenSSH client (openssh-client)")
+	}
 	usual, err := o.ask("-F", "/dev/null", "--", nobody)
 	if err != nil {
 		return nil, err
@@ -92,6 +98,8 @@ func (o *openSSH) settings(q query) (*settings, error) {
 	return &settings{values: s.values, order: s.order, usual: usual}, nil
 }
 
+// forEverybody reports whether the system's own file sets a directive so for every
+// host. Then it is the distribution's choice and not the user's.
 func (o *openSSH) forEverybody(keyword, value string) bool {
 	if o.path != "" {
 		return false
@@ -127,7 +135,7 @@ func (o *openSSH) ask(args ...string) (*settings, error) {
 	return a.settings, a.err
 }
 
-func (o *openSSH) run(args []string) (*settings, error) {
+func (o *openSSH) runProgram(args []string) (*settings, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), o.timeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, o.program, append([]string{"-G", "-T"}, args...)...)

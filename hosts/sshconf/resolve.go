@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 
 	"dcs-tui/hosts"
@@ -59,11 +60,6 @@ type resolution struct {
 // run resolves the host itself. What ssh has against the whole configuration
 // stands without a host's name, so that it can be told once.
 func (r *resolution) run(first given) (*Target, []string, error) {
-	r.c.once.Do(func() {
-		if r.c.limits != "" {
-			r.warn(r.c.limits)
-		}
-	})
 	t, err := r.target(first, nil)
 	if says := (*refused)(nil); errors.As(err, &says) && says.whole {
 		return nil, r.warnings, says
@@ -98,7 +94,7 @@ func (r *resolution) target(g given, via []string) (*Target, error) {
 			return nil, fmt.Errorf("%s%w", about, err)
 		}
 	}
-	s, err := r.c.source.settings(q)
+	s, err := r.c.ssh.settings(q)
 	if err != nil && strings.Contains(err.Error(), "jumphost loop") { // ssh's words for a host that is its own gateway
 		return nil, circle(via, g.alias)
 	}
@@ -232,11 +228,11 @@ func (r *resolution) fill(t *Target, s *settings, g given, about string) error {
 		t.Network = "tcp"
 	}
 	if value := s.text("connecttimeout"); value != "" && !isNone(value) {
-		d, ok := duration(value)
-		if !ok {
-			return fmt.Errorf("ConnectTimeout %q is not a time", value)
+		seconds, err := strconv.ParseUint(value, 10, 24)
+		if err != nil {
+			return fmt.Errorf("ConnectTimeout %q is not a number of seconds", value)
 		}
-		t.ConnectTimeout = d
+		t.ConnectTimeout = time.Duration(seconds) * time.Second
 	}
 	return s.setAlgorithms(t)
 }

@@ -40,55 +40,49 @@ func TestWarnings(t *testing.T) {
 		"StrictHostKeyChecking ask":         "",
 		"StrictHostKeyChecking yes":         "",
 	} {
-		bothWays(t, func(t *testing.T, config func(*testing.T, string) *Config) {
-			c := config(t, "Host melon4\n"+text+"\n"+text+"\n")
-			_, warnings, err := c.Resolve(&hosts.Host{Name: "m"}, "melon4")
-			if err != nil {
-				t.Errorf("%q: %v", text, err)
-			}
-			if want == "" && len(warnings) > 0 || want != "" && (len(warnings) != 1 || !strings.HasPrefix(warnings[0], "m: "+want) || !strings.Contains(warnings[0], hosts.UseSSH)) {
-				t.Errorf("%q: warnings %q, want %q", text, warnings, want)
-			}
-			if _, warnings, err = c.Resolve(&hosts.Host{Name: "o"}, "other"); err != nil || len(warnings) > 0 {
-				t.Errorf("%q concerns another host: %v, %v", text, warnings, err)
-			}
-		})
+		c := config(t, "Host melon4\n"+text+"\n"+text+"\n")
+		_, warnings, err := c.Resolve(&hosts.Host{Name: "m"}, "melon4")
+		if err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+		if want == "" && len(warnings) > 0 || want != "" && (len(warnings) != 1 || !strings.HasPrefix(warnings[0], "m: "+want) || !strings.Contains(warnings[0], hosts.UseSSH)) {
+			t.Errorf("%q: warnings %q, want %q", text, warnings, want)
+		}
+		if _, warnings, err = c.Resolve(&hosts.Host{Name: "o"}, "other"); err != nil || len(warnings) > 0 {
+			t.Errorf("%q concerns another host: %v, %v", text, warnings, err)
+		}
 	}
 }
 
 // A host with a ProxyCommand is refused rather than dialed directly, and so is a host
 // behind such a gateway. The error names the way in that works.
 func TestProxyCommandIsRefused(t *testing.T) {
-	bothWays(t, func(t *testing.T, config func(*testing.T, string) *Config) {
-		c := config(t, "Host melon4 gate\nProxyCommand corkscrew proxy 80 %h %p\nHost plum\nProxyJump gate\n")
-		for name, about := range map[string]string{"melon4": "m: ", "plum": "m: gateway gate: "} {
-			target, _, err := c.Resolve(&hosts.Host{Name: "m"}, name)
-			if want := about + "ProxyCommand in the ssh configuration is not supported"; err == nil ||
-				!strings.HasPrefix(err.Error(), want) || !strings.HasSuffix(err.Error(), hosts.UseSSH) {
-				t.Errorf("%s: %v, %v; want %s", name, target, err, want)
-			}
+	c := config(t, "Host melon4 gate\nProxyCommand corkscrew proxy 80 %h %p\nHost plum\nProxyJump gate\n")
+	for name, about := range map[string]string{"melon4": "m: ", "plum": "m: gateway gate: "} {
+		target, _, err := c.Resolve(&hosts.Host{Name: "m"}, name)
+		if want := about + "ProxyCommand in the ssh configuration is not supported"; err == nil ||
+			!strings.HasPrefix(err.Error(), want) || !strings.HasSuffix(err.Error(), hosts.UseSSH) {
+			t.Errorf("%s: %v, %v; want %s", name, target, err, want)
 		}
-		for _, jump := range [][]string{{}, {"other"}} { // the inventory comes first
-			if _, _, err := c.Resolve(&hosts.Host{Name: "m", Jump: jump}, "melon4"); err != nil {
-				t.Errorf("jump %q: %v", jump, err)
-			}
+	}
+	for _, jump := range [][]string{{}, {"other"}} { // the inventory comes first
+		if _, _, err := c.Resolve(&hosts.Host{Name: "m", Jump: jump}, "melon4"); err != nil {
+			t.Errorf("jump %q: %v", jump, err)
 		}
-	})
+	}
 }
 
 func TestWarningsOfAGatewayNameBoth(t *testing.T) {
-	bothWays(t, func(t *testing.T, config func(*testing.T, string) *Config) {
-		c := config(t, "Host gate\nBindAddress 1.2.3.4\nHost *\nProxyJump gate\n")
-		_, _, err := c.Resolve(named("m"), "m")
-		if err == nil || !strings.Contains(err.Error(), "ProxyJump none") {
-			t.Errorf("gate jumps through gate: %v", err)
-		}
-		c = config(t, "Host gate\nBindAddress 1.2.3.4\nHost !gate *\nProxyJump gate\n")
-		_, w, err := c.Resolve(named("m"), "m")
-		if err != nil || len(w) != 1 || !strings.HasPrefix(w[0], "m: gateway gate: BindAddress") {
-			t.Errorf("%v, %v", w, err)
-		}
-	})
+	c := config(t, "Host gate\nBindAddress 1.2.3.4\nHost *\nProxyJump gate\n")
+	_, _, err := c.Resolve(named("m"), "m")
+	if err == nil || !strings.Contains(err.Error(), "ProxyJump none") {
+		t.Errorf("gate jumps through gate: %v", err)
+	}
+	c = config(t, "Host gate\nBindAddress 1.2.3.4\nHost !gate *\nProxyJump gate\n")
+	_, w, err := c.Resolve(named("m"), "m")
+	if err != nil || len(w) != 1 || !strings.HasPrefix(w[0], "m: gateway gate: BindAddress") {
+		t.Errorf("%v, %v", w, err)
+	}
 }
 
 // A value that cannot be meant stops the host, whoever finds it.
@@ -98,39 +92,31 @@ func TestErrors(t *testing.T) {
 		"IdentityFile 5%":   "ends in %",
 		"ProxyJump -oX=1":   "[user@]host[:port]",
 	} {
-		bothWays(t, func(t *testing.T, config func(*testing.T, string) *Config) {
-			c := config(t, "Host m\n"+text+"\n")
-			if _, _, err := c.Resolve(named("m"), "m"); err == nil || !strings.HasPrefix(err.Error(), "m: ") || !strings.Contains(err.Error(), want) {
-				t.Errorf("%q: %v; want %q", text, err, want)
-			}
-		})
-	}
-	for text, want := range map[string]string{ // what ssh says in its own words
-		"Port 0":                 `"0" is not a port`,
-		"Port ssh":               `"ssh" is not a port`,
-		"Port 70000":             `"70000" is not a port`,
-		"ConnectTimeout soon":    `ConnectTimeout "soon" is not a time`,
-		"HostName %n":            "the token %n",
-		"ProxyJump a,,b":         "is not [user@]host[:port]",
-		"ProxyJump a:0":          "is not a port",
-		"Ciphers rot13":          "none of Ciphers rot13 can be used here",
-		"RefuseConnection use b": "refuses the connection: use b",
-	} {
 		c := config(t, "Host m\n"+text+"\n")
 		if _, _, err := c.Resolve(named("m"), "m"); err == nil || !strings.HasPrefix(err.Error(), "m: ") || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v; want %q", text, err, want)
 		}
 	}
-	bothWays(t, func(t *testing.T, config func(*testing.T, string) *Config) {
-		for _, alias := range []string{"", "@", "a@", "-oProxyCommand=x", "a b", "a:0", "ssh://"} {
-			if got, _, err := config(t, "").ResolveAlias(alias); err == nil {
-				t.Errorf("%q became %+v", alias, got)
-			}
+	for text, want := range map[string]string{ // in ssh's own words
+		"Port 0":              "line 2: Bad port '0'",
+		"ConnectTimeout soon": "line 2: invalid time value",
+		"HostName %n":         "unknown key %n",
+		"ProxyJump a,,b":      `Invalid ProxyJump "a,,b"`,
+		"Ciphers rot13":       "Bad SSH2 cipher spec 'rot13'",
+	} {
+		c := config(t, "Host m\n"+text+"\n")
+		if _, _, err := c.Resolve(named("m"), "m"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, want %q", text, err, want)
 		}
-		for _, address := range []string{"", "-oProxyCommand=x", "a b", "a\x00b"} {
-			if got, _, err := config(t, "").Resolve(named("m"), address); err == nil {
-				t.Errorf("%q became %+v", address, got)
-			}
+	}
+	for _, alias := range []string{"", "@", "a@", "-oProxyCommand=x", "a b", "a:0", "ssh://"} {
+		if got, _, err := config(t, "").ResolveAlias(alias); err == nil {
+			t.Errorf("%q became %+v", alias, got)
 		}
-	})
+	}
+	for _, address := range []string{"", "-oProxyCommand=x", "a b", "a\x00b"} {
+		if got, _, err := config(t, "").Resolve(named("m"), address); err == nil {
+			t.Errorf("%q became %+v", address, got)
+		}
+	}
 }
