@@ -167,7 +167,7 @@ func fleet(tb testing.TB, numHosts, numJobs int) *engine {
 	return e
 }
 
-// The size that docs/formats.md promises, of a fleet in which each host has a note and
+// The size that docs/run-directory.md promises, of a fleet in which each host has a note and
 // each job reports progress.
 func TestLiveSize(t *testing.T) {
 	e := fleet(t, 1000, 100_000)

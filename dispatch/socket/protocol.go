@@ -4,7 +4,7 @@
 // the content of live.json, say why a job waits, and read output that only a host has.
 // Everything else is in the run directory.
 //
-// Both sides send lines of JSON of bounded length, and docs/formats.md documents them for
+// Both sides send lines of JSON of bounded length, and docs/run-directory.md documents them for
 // people who write tools. The server sends a Hello first. A client that sends too much or
 // reads too little delays nobody else and is disconnected. The last line of a server that
 // ends is its goodbye: calls that have no answer by then had no effect.

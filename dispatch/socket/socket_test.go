@@ -235,7 +235,7 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// The lines are those that docs/formats.md shows.
+// The lines are those that docs/run-directory.md shows.
 func TestProtocol(t *testing.T) {
 	s := serving(t, &fake{wake: func(context.Context, string) error { return nil }})
 	s.Publish(&live.Durable{Epoch: 3, Bytes: 77}, nil)

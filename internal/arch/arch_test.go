@@ -42,9 +42,9 @@ func list(t *testing.T) []pkg {
 	}
 }
 
-// rooms says which of our packages each may import: the table of
+// allowedImports lists which of our packages each package may import: the table of
 // ARCHITECTURE.md. What is not listed may import everything.
-var rooms = map[string][]string{
+var allowedImports = map[string][]string{
 	"jobs":                {},
 	"jobs/journal":        {"jobs", "jobs/live", "jobs/rundir"},
 	"jobs/live":           {"jobs", "jobs/rundir"},
@@ -91,16 +91,16 @@ var rooms = map[string][]string{
 	"jobs/runview": {"dispatch/socket", "hosts", "jobs", "jobs/ask", "jobs/journal", "jobs/live", "jobs/metrics", "jobs/query", "jobs/results", "jobs/rundir"},
 }
 
-// DESIGN 4: the import rules are tests.
-func TestRoomsImportOnlyWhatTheyMay(t *testing.T) {
+// Packages import only what the table of ARCHITECTURE.md allows.
+func TestImports(t *testing.T) {
 	seen := map[string]bool{}
 	for _, p := range list(t) {
-		room := strings.TrimPrefix(p.ImportPath, "dcs-tui/")
-		allowed, ruled := rooms[room]
+		name := strings.TrimPrefix(p.ImportPath, "dcs-tui/")
+		allowed, ruled := allowedImports[name]
 		if !ruled {
 			continue
 		}
-		seen[room] = true
+		seen[name] = true
 		for _, imp := range p.Imports {
 			ours, ok := strings.CutPrefix(imp, "dcs-tui/")
 			if !ok {
@@ -111,33 +111,33 @@ func TestRoomsImportOnlyWhatTheyMay(t *testing.T) {
 				found = found || a == ours
 			}
 			if !found {
-				t.Errorf("%s imports %s, which its room may not", room, ours)
+				t.Errorf("%s imports %s, which the table does not allow", name, ours)
 			}
 		}
 	}
-	for room := range rooms {
-		if !seen[room] {
-			t.Errorf("there is no room %s any more: mend the table", room)
+	for name := range allowedImports {
+		if !seen[name] {
+			t.Errorf("package %s does not exist: remove it from the table", name)
 		}
 	}
 }
 
-// DESIGN 4: the dispatcher (and the screen) know hosts through interfaces only.
+// the dispatcher (and the screen) know hosts through interfaces only.
 func TestDispatchNeverReachesSSH(t *testing.T) {
 	for _, p := range list(t) {
-		room := strings.TrimPrefix(p.ImportPath, "dcs-tui/")
-		if room != "dispatch" && !strings.HasPrefix(room, "dispatch/") && room != "tui" && room != "jobs" {
+		name := strings.TrimPrefix(p.ImportPath, "dcs-tui/")
+		if name != "dispatch" && !strings.HasPrefix(name, "dispatch/") && name != "tui" && name != "jobs" {
 			continue
 		}
 		for _, dep := range p.Deps {
 			if strings.HasPrefix(dep, "golang.org/x/crypto/ssh") || strings.HasSuffix(dep, "/sshlink") {
-				t.Errorf("%s reaches %s", room, dep)
+				t.Errorf("%s reaches %s", name, dep)
 			}
 		}
 	}
 }
 
-// DESIGN 4: jobs, and so Fold, stand on the standard library alone.
+// jobs, and so Fold, stand on the standard library alone.
 func TestJobsStandsOnTheStandardLibrary(t *testing.T) {
 	for _, p := range list(t) {
 		if p.ImportPath != "dcs-tui/jobs" && p.ImportPath != "dcs-tui/jobs/results" {

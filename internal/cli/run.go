@@ -27,7 +27,7 @@ func (a *app) runCmd() *cobra.Command {
 out, \ at the end of a line goes on in the next. A line "#DCS key=value …" sets
 options of the next job, "#DCS default key=value …" of all that follow: name,
 priority, tries, retry_delay, timeout, deadline, est, tags, gpus, mem, slots, after, env.NAME,
-cwd, setup, on_lost, speculate, hardness, queue, share, queue_priority. docs/formats.md
+cwd, setup, on_lost, speculate, hardness, queue, share, queue_priority. docs/jobs.md
 explains them.
 A file that ends in .jsonl holds one JSON object a line; one with lines of values such as
 "[C] 0.1 1 10" is a template (see grid). - reads jobs from standard input and starts each

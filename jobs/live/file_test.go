@@ -91,15 +91,15 @@ func TestWriteRead(t *testing.T) {
 	}
 }
 
-// docs/formats.md lists each field, and no other.
+// docs/run-directory.md lists each field, and no other.
 func TestFieldsAreDocumented(t *testing.T) {
-	text, err := os.ReadFile("../../docs/formats.md")
+	text, err := os.ReadFile("../../docs/run-directory.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, section, ok := strings.Cut(string(text), "\n## The state of a run: `live.json`\n")
 	if !ok {
-		t.Fatal("docs/formats.md has no section about live.json")
+		t.Fatal("docs/run-directory.md has no section about live.json")
 	}
 	section, _, _ = strings.Cut(section, "\n## ")
 	documented := map[string]bool{}
@@ -118,12 +118,12 @@ func TestFieldsAreDocumented(t *testing.T) {
 	addFields(want, "", reflect.TypeFor[State]())
 	for name := range want {
 		if !documented[name] {
-			t.Errorf("docs/formats.md does not document the field %s", name)
+			t.Errorf("docs/run-directory.md does not document the field %s", name)
 		}
 	}
 	for name := range documented {
 		if !want[name] {
-			t.Errorf("docs/formats.md documents %s, which is not a field", name)
+			t.Errorf("docs/run-directory.md documents %s, which is not a field", name)
 		}
 	}
 }

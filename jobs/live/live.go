@@ -1,6 +1,6 @@
 // Package live defines live.json, which holds what a dispatcher knows of its run beside
 // the journal: host reports, rates, why launching is held back, progress of running
-// jobs. docs/formats.md documents the file for scripts.
+// jobs. docs/run-directory.md documents the file for scripts.
 //
 // The file describes the moment State.At. Ages and delays in it are relative to that
 // moment, so a reader need not compare clocks. It is never fsynced: after a crash the

@@ -76,7 +76,7 @@ func TestKeptOfAHostWithoutAPlace(t *testing.T) {
 	}
 }
 
-// What a job wrote comes back as it was, also what is no UTF-8; a line is as docs/formats.md
+// What a job wrote comes back as it was, also what is no UTF-8; a line is as docs/run-directory.md
 // has it.
 func TestKeptToTheByte(t *testing.T) {
 	l := farLab(t, 1)
