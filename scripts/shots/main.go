@@ -19,7 +19,15 @@ func main() {
 	bin := flag.String("bin", "./dcs-tui", "the program")
 	out := flag.String("o", "shots", "where the captures go")
 	shrink := flag.String("shrink", "", "make the pictures of this directory smaller, and nothing else")
+	frames := flag.String("animate", "", "make run.gif of the frames in this directory, in the directory -o, and nothing else")
 	flag.Parse()
+	if *frames != "" {
+		if err := animate(*frames, filepath.Join(*out, "run.gif")); err != nil {
+			fmt.Fprintln(os.Stderr, "shots:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	if *shrink != "" {
 		if err := shrinkAll(*shrink); err != nil {
 			fmt.Fprintln(os.Stderr, "shots:", err)
@@ -87,9 +95,14 @@ func run(bin, out string) error {
 	if err := t.until("[1 Jobs"); err != nil {
 		return err
 	}
-	time.Sleep(75 * time.Second) // some history
-	hosts[4].Freeze()            // ws05 does not answer any more
+	time.Sleep(45 * time.Second) // some history
+	freeze := func() {           // ws05 does not answer any more
+		hosts[4].Freeze()
+	}
 	defer hosts[4].Resume()
+	if err := t.record(out, freeze); err != nil {
+		return err
+	}
 	if err := t.until("ws05 no"); err != nil {
 		return err
 	}
@@ -135,6 +148,35 @@ func run(bin, out string) error {
 		}
 	}
 	return nil
+}
+
+// recordedKeys are the keys of the animation, by the second in which they are pressed.
+var recordedKeys = map[int]string{6: "j", 7: "j", 8: "j", 9: "l", 16: "Escape", 20: "2", 30: "4", 34: "h"}
+
+// record keeps the screen once a second, while a host stops answering and keys are pressed.
+func (t *tmux) record(out string, freeze func()) error {
+	if err := t.do("resize-window", "-x", "120", "-y", "32"); err != nil {
+		return err
+	}
+	time.Sleep(2 * time.Second)
+	for i := range 40 {
+		if i == 3 {
+			freeze()
+		}
+		if key, ok := recordedKeys[i]; ok {
+			t.do("send-keys", key)
+		}
+		time.Sleep(time.Second)
+		shown, err := t.out("capture-pane", "-p", "-e")
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(out, fmt.Sprintf("frame-%03d-120x32.ans", i)), shown, 0o644); err != nil {
+			return err
+		}
+	}
+	t.do("send-keys", "Escape")
+	return t.do("send-keys", "1")
 }
 
 // sweep is a grid like the ones people have: a hundred settings, some of which fail for

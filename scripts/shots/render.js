@@ -23,6 +23,7 @@ const themes = {
     const [, name, cols, rows] = file.match(/^(.*)-(\d+)x(\d+)\.ans$/);
     const text = fs.readFileSync(path.join(from, file), 'utf8').replace(/\n$/, '').replace(/\n/g, '\r\n');
     for (const [theme, colours] of Object.entries(themes)) {
+      if (name.startsWith('frame-') && theme !== 'dark') continue;
       const page = await browser.newPage({ viewport: { width: cols * 10 + 80, height: rows * 22 + 80 } });
       await page.setContent(`<style>${css} body{margin:0;background:${colours.background}} #box{display:inline-block;padding:10px;background:${colours.background}}
         .xterm-viewport{overflow:hidden!important}</style><div id=box><div id=t></div></div>`);

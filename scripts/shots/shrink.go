@@ -35,45 +35,8 @@ func shrink(file string) error {
 	if err != nil {
 		return err
 	}
-	const step = 12 // shades that differ by less are one
-	near := func(c color.Color) color.RGBA {
-		r, g, b, _ := c.RGBA()
-		f := func(v uint32) uint8 { return uint8(min(255, (int(v>>8)+step/2)/step*step)) }
-		return color.RGBA{f(r), f(g), f(b), 255}
-	}
-	counts, real := map[color.RGBA]int{}, map[color.RGBA]map[color.RGBA]int{}
 	bounds := img.Bounds()
-	for y := bounds.Min.Y; y < bounds.Max.Y; y++ {
-		for x := bounds.Min.X; x < bounds.Max.X; x++ {
-			c := color.RGBAModel.Convert(img.At(x, y)).(color.RGBA)
-			n := near(c)
-			counts[n]++
-			if real[n] == nil {
-				real[n] = map[color.RGBA]int{}
-			}
-			real[n][c]++
-		}
-	}
-	shades := make([]color.RGBA, 0, len(counts))
-	for c := range counts {
-		shades = append(shades, c)
-	}
-	slices.SortFunc(shades, func(a, b color.RGBA) int {
-		if d := cmp.Compare(counts[b], counts[a]); d != 0 {
-			return d
-		}
-		return cmp.Compare(int(a.R)<<16|int(a.G)<<8|int(a.B), int(b.R)<<16|int(b.G)<<8|int(b.B))
-	})
-	var palette color.Palette
-	for _, s := range shades[:min(256, len(shades))] { // each by the shade of it that is there most
-		var best color.RGBA
-		for c, n := range real[s] {
-			if n > real[s][best] || n == real[s][best] && c.R < best.R {
-				best = c
-			}
-		}
-		palette = append(palette, best)
-	}
+	palette := frequentShades(img, 256)
 	small := image.NewPaletted(bounds, palette)
 	index := map[color.RGBA]uint8{}
 	for y := bounds.Min.Y; y < bounds.Max.Y; y++ {
@@ -96,4 +59,49 @@ func shrink(file string) error {
 		return err
 	}
 	return out.Close()
+}
+
+// frequentShades returns the n most frequent colors of an image. Shades that hardly differ
+// count as one, which is represented by the most frequent of them.
+func frequentShades(img image.Image, n int) color.Palette {
+	const step = 12 // shades that differ by less are one
+	near := func(c color.Color) color.RGBA {
+		r, g, b, _ := c.RGBA()
+		f := func(v uint32) uint8 { return uint8(min(255, (int(v>>8)+step/2)/step*step)) }
+		return color.RGBA{f(r), f(g), f(b), 255}
+	}
+	counts, real := map[color.RGBA]int{}, map[color.RGBA]map[color.RGBA]int{}
+	bounds := img.Bounds()
+	for y := bounds.Min.Y; y < bounds.Max.Y; y++ {
+		for x := bounds.Min.X; x < bounds.Max.X; x++ {
+			c := color.RGBAModel.Convert(img.At(x, y)).(color.RGBA)
+			s := near(c)
+			counts[s]++
+			if real[s] == nil {
+				real[s] = map[color.RGBA]int{}
+			}
+			real[s][c]++
+		}
+	}
+	shades := make([]color.RGBA, 0, len(counts))
+	for c := range counts {
+		shades = append(shades, c)
+	}
+	slices.SortFunc(shades, func(a, b color.RGBA) int {
+		if d := cmp.Compare(counts[b], counts[a]); d != 0 {
+			return d
+		}
+		return cmp.Compare(int(a.R)<<16|int(a.G)<<8|int(a.B), int(b.R)<<16|int(b.G)<<8|int(b.B))
+	})
+	var palette color.Palette
+	for _, s := range shades[:min(n, len(shades))] { // each by the shade of it that is there most
+		var best color.RGBA
+		for c, n := range real[s] {
+			if n > real[s][best] || n == real[s][best] && c.R < best.R {
+				best = c
+			}
+		}
+		palette = append(palette, best)
+	}
+	return palette
 }
