@@ -217,7 +217,7 @@ var allowed = regexp.MustCompile(`^(root|vartmp|tmp|tmp/dcs-0(/[a-z0-9]{12}\.soc
 // bareSpool is what a helper makes before it has any job: no spec, no sentinel, no
 // request to stop one.
 var bareSpool = regexp.MustCompile(`^vartmp/dcs-0/runs/[a-z0-9]{12}(/ws\d(/(in|taken|free|stop|done|progress|script|boot|control|reports|` +
-	`config\.\d+|log(/\d+\.\d+)?|helpers(/\d+\.\d+\.\d+)?))?)?$`)
+	`machine\.ws\d|config\.\d+|log(/\d+\.\d+)?|helpers(/\d+\.\d+\.\d+)?))?)?$`)
 
 // nothingLeft checks promise 4 by a scan of every process and every file of each
 // host, whoever they belong to.

@@ -5,7 +5,9 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -185,6 +187,18 @@ func (d *director) last() string {
 	}
 	life := d.lives[len(d.lives)-1]
 	return life.name + " said:\n" + tail(life.words(), 30)
+}
+
+// upLine matches what a dispatcher says of hosts that have come up, alone or in a group.
+var upLine = regexp.MustCompile(`(?:\((\d+) hosts\))?  is up`)
+
+// hostsUp counts the hosts that the newest dispatcher has said to be up.
+func (d *director) hostsUp() (n int) {
+	for _, m := range upLine.FindAllStringSubmatch(d.last(), -1) {
+		hosts, _ := strconv.Atoi(m[1]) // "": one
+		n += max(1, hosts)
+	}
+	return n
 }
 
 // finish lets the run come to its end without further faults.

@@ -72,7 +72,7 @@ func TestRebootedHostsJobsAreFirstInLine(t *testing.T) {
 	d := newDirector(l, "reboot", newRand(t), list)
 	d.start("--max-slots", "12")
 	d.until("twelve jobs run, every host is up", patience, func() bool {
-		return d.marks() == 12 && strings.Count(d.last(), "is up") == hostCount
+		return d.marks() == 12 && d.hostsUp() == hostCount
 	})
 	victim := l.hosts[0] // any but the gateway that has jobs: the others have room for them
 	if on(d.marked(), victim.name) == 0 {
@@ -109,7 +109,7 @@ func TestLateLaunchNeverRuns(t *testing.T) {
 	d := newDirector(l, "late", newRand(t), list)
 	d.start()
 	d.until("the first job runs", patience, func() bool { return d.marks() == 1 })
-	d.until("every host is up", patience, func() bool { return strings.Count(d.last(), "is up") == hostCount })
+	d.until("every host is up", patience, func() bool { return d.hostsUp() == hostCount })
 	var cut *machine
 	for _, m := range l.hosts[:2] {
 		if m.name != d.marked()[0].host {
