@@ -7,8 +7,9 @@ SEEDS ?= 10000
 FIRST ?= 0
 FAULTS ?= 200
 SEED ?= 0
+SCALE ?= 0.1
 
-.PHONY: build test short faults sweep lint lines sim wounds vuln fuzz fuzz-parsers bench screenshots man clean
+.PHONY: build test short faults sweep lint lines sim wounds vuln fuzz fuzz-parsers bench papers screenshots man clean
 
 build: ## the static program, ./dcs-tui
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o dcs-tui .
@@ -17,6 +18,7 @@ build: ## the static program, ./dcs-tui
 test: ## everything, with the race detector and a real sshd (installed from Debian's packages when root)
 	@scripts/need-sshd
 	@scripts/slurm-lab install || echo "the test over a real Slurm is left out"
+	@scripts/need-chromium || echo "the test of the report in a browser is left out"
 	GORACE="atexit_sleep_ms=50 $$GORACE" DCS_REQUIRE_SSHD=1 go test -race -timeout 20m ./...
 
 short: ## what needs neither sshd nor a minute
@@ -55,6 +57,10 @@ fuzz-parsers: ## jobs file, inventory, frames, journal, sentinel, requests, temp
 bench: build ## throughput, gaps, efficiency, memory beside xargs -P; the screen; writes bench/
 	@scripts/need-sshd
 	go run ./bench
+
+papers: build ## the papers' experiments at SCALE of their length (0.1); writes docs/papers.md
+	@scripts/need-sshd
+	go run ./bench -papers -rounds 1 -scale $(SCALE)
 
 screenshots: ## docs/screens: pictures of the screen from a real run on a lab of sshd servers
 	@scripts/screenshots

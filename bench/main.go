@@ -9,6 +9,9 @@
 //	                                one figure, in less than a minute
 //	go run ./bench -only idle -o bench/results.md
 //	                                measure one section of the report again
+//	go run ./bench -papers -scale 0.1
+//	                                the experiments of the papers, at a tenth of their length;
+//	                                writes docs/papers.md
 package main
 
 import (
@@ -53,6 +56,24 @@ type options struct {
 	hosts   []int
 	slots   []int
 	profile string
+	scale   float64
+}
+
+// suite is a list of experiments and the report that they write.
+type suite struct {
+	list         []experiment
+	file, charts string
+	heading      string
+}
+
+var suites = map[bool]suite{
+	false: {experiments, "bench/results.md", "", "# Results\n\nWritten by `make bench`. The machine is shared: look at the ratios, which are of one run.\n"},
+	true: {papers, "docs/papers.md", "docs/papers", `# The papers' experiments
+
+Written by ` + "`make papers`" + `: the experiments of the papers whose features the program has, with our figure, that of xargs on the same machine, and the
+paper's where its text has one. Experiments that are shorter than in the paper say by how much (` + "`make papers SCALE=1`" + ` is the full length, about two hours).
+The machine has two cores that other programs use, too, and plays all hosts: look at the ratios, and compare absolute figures with nothing else.
+`},
 }
 
 func main() {
@@ -63,18 +84,23 @@ func main() {
 	hosts := flag.String("hosts", "1,4", "numbers of hosts of the throughput experiment, at most 4 each")
 	slots := flag.String("slots", "1,4,16", "numbers of slots in all of the throughput experiment")
 	out := flag.String("o", "", "file of the report, whose other sections are kept (default bench/results.md with all experiments, none with -only)")
+	ofPapers := flag.Bool("papers", false, "the experiments of the papers, and docs/papers.md, instead")
+	flag.Float64Var(&o.scale, "scale", 0.1, "length of the papers' experiments, as a part of theirs")
 	flag.StringVar(&o.bin, "bin", "./dcs-tui", "the program to measure")
 	flag.StringVar(&o.profile, "profile", "", "directory for CPU and heap profiles of each dispatcher, for go tool pprof")
 	flag.Parse()
+	set := suites[*ofPapers]
 	var err error
-	if o.hosts, err = numbers(*hosts, 4); err == nil {
+	if o.scale <= 0 || o.scale > 1 {
+		err = fmt.Errorf("-scale %v: a number above 0 and up to 1 is wanted", o.scale)
+	} else if o.hosts, err = numbers(*hosts, 4); err == nil {
 		o.slots, err = numbers(*slots, 1024)
 	}
 	if err == nil {
 		if *only == "" {
-			*out = cmp.Or(*out, "bench/results.md")
+			*out = cmp.Or(*out, set.file)
 		}
-		err = measure(o, *only, *out)
+		err = measure(o, &set, *only, *out)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -94,7 +120,7 @@ func numbers(list string, most int) (all []int, err error) {
 	return all, nil
 }
 
-func measure(o options, only, out string) (err error) {
+func measure(o options, set *suite, only, out string) (err error) {
 	if o.bin, err = filepath.Abs(o.bin); err != nil {
 		return err
 	}
@@ -112,8 +138,11 @@ func measure(o options, only, out string) (err error) {
 	if _, err := timed(l.dcs(len(l.sshd), 1, l.runDir(), l.file("first.txt", strings.Repeat("true\n", len(l.sshd))))); err != nil {
 		return err
 	}
-	r := newReport()
-	for _, e := range experiments {
+	r := &report{suite: set}
+	if out == "" {
+		set.charts = ""
+	}
+	for _, e := range set.list {
 		if only != "" && !strings.Contains(","+only+",", ","+e.name+",") {
 			continue
 		}

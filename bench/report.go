@@ -15,14 +15,13 @@ import (
 
 // report gathers sections in Markdown and shows them as they come.
 type report struct {
+	*suite
 	b        bytes.Buffer // the section that is being written
 	sections []section
 }
 
 // section is a part of the report, with its heading and where it was measured.
 type section struct{ name, text string }
-
-func newReport() *report { return &report{} }
 
 // measured says when, of what, and where.
 func measured() string {
@@ -78,8 +77,8 @@ func (r *report) write(path string) error {
 	for _, s := range r.sections {
 		kept[s.name] = s.text
 	}
-	text := "# Results\n\nWritten by `make bench`. The machine is shared: look at the ratios, which are of one run.\n"
-	for _, e := range experiments {
+	text := r.heading
+	for _, e := range r.list {
 		if kept[e.name] != "" {
 			text += "\n" + kept[e.name] + "\n"
 		}

@@ -52,6 +52,7 @@ var allowedImports = map[string][]string{
 	"jobs/rundir":         {"jobs"},
 	"jobs/rundir/memdisk": {"jobs/rundir"},
 	"jobs/results":        {"jobs", "jobs/query"},
+	"jobs/report":         {"jobs", "jobs/query", "jobs/results"},
 	"jobs/metrics":        {"jobs", "jobs/attempts", "jobs/results", "jobs/rundir"},
 	"jobs/attempts":       {"jobs", "jobs/rundir"},
 	"hosts":               {"jobs"},

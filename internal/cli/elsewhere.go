@@ -79,6 +79,10 @@ func (a *app) elsewhere(cmd *cobra.Command, args []string) error {
 			local = f.Name
 		}
 	})
+	if out := cmd.Flags().Lookup("output"); out != nil && out.Value.String() != stdoutFile {
+		return exit.Usagef("the command runs on %s, where the report would be written, too", console.CleanLine(host)).
+			WithAdvice("-o - > report.html brings it here")
+	}
 	if local != "" {
 		return exit.Usagef("the command runs on %s, where --%s would name another file than here", console.CleanLine(host), local).
 			WithAdvice("type it there: ssh -t %s", console.ShellWord(console.CleanLine(host)))

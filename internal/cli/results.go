@@ -86,10 +86,12 @@ dcs-tui results --result acc --where 'C>=0.1 and host=ws*' --format csv`,
 	return cmd
 }
 
+const resultHelp = "metric to show: NAME, NAME=json:PATH, NAME=re:EXPR, NAME=key:OTHER or NAME=file:PATH:HOW; may be given several times"
+
 func (f *tableFlags) add(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	f.pivot.flags = fs
-	fs.StringArrayVar(&f.results, "result", nil, "metric to show: NAME, NAME=json:PATH, NAME=re:EXPR, NAME=key:OTHER or NAME=file:PATH:HOW; may be given several times")
+	fs.StringArrayVar(&f.results, "result", nil, resultHelp)
 	fs.StringArrayVar(&f.where, "where", nil, "only jobs that match this filter, such as: C>=0.1 and state=succeeded; may be given several times")
 	fs.StringSliceVar(&f.columns, "columns", nil, "COLUMNS to show; with --group: the metrics to summarize")
 	fs.StringSliceVar(&f.sort, "sort", nil, "sort by COLUMN, or by COLUMN:desc in descending order")

@@ -87,13 +87,10 @@ func (a *app) resultColumns(run *rundir.Run, asked []*metrics.Metric) []*metrics
 
 // runTable prints the table. Notes about it go to standard error.
 func (a *app) runTable(ctx context.Context, l *look, list []results.Result, columns []*metrics.Metric, q *tableAsk) error {
-	reader := metrics.NewReader(l.Run, columns)
-	reader.Remember()
-	found, err := reader.Read(ctx, list, cwdsOf(l.Table, list))
+	whole, notes, err := a.resultTable(ctx, l, list, columns)
 	if err != nil {
 		return err
 	}
-	whole := results.NewTable(results.TableInput{Jobs: list, Params: paramNames(l.Table), Names: columnNames(columns), Metrics: found.Values})
 	filters, having := q.filters, []*query.Query(nil)
 	if len(q.group) > 0 {
 		filters, having = whole.Split(filters)
@@ -102,7 +99,7 @@ func (a *app) runTable(ctx context.Context, l *look, list []results.Result, colu
 	if err != nil {
 		return exit.Usagef("--where: %w", err)
 	}
-	notes := slices.Concat(found.Notes, odd)
+	notes = slices.Concat(notes, odd)
 	if len(q.pivotOf) > 0 {
 		err = a.printPivot(s, q, notes)
 	} else {
@@ -112,6 +109,18 @@ func (a *app) runTable(ctx context.Context, l *look, list []results.Result, colu
 		a.note(jobs.Plural(left, "job") + jobs.Verb(left, " is not over and has no row; --all shows it", " are not over and have no row; --all shows them"))
 	}
 	return err
+}
+
+// resultTable reads the metrics of jobs and returns the table of them, with notes about what
+// could not be read.
+func (a *app) resultTable(ctx context.Context, l *look, list []results.Result, columns []*metrics.Metric) (*results.Table, []string, error) {
+	reader := metrics.NewReader(l.Run, columns)
+	reader.Remember()
+	found, err := reader.Read(ctx, list, cwdsOf(l.Table, list))
+	if err != nil {
+		return nil, nil, err
+	}
+	return results.NewTable(results.TableInput{Jobs: list, Params: paramNames(l.Table), Names: columnNames(columns), Metrics: found.Values}), found.Notes, nil
 }
 
 // note prints notes about a table on standard error.

@@ -129,7 +129,7 @@ dcs-tui resume`,
 		return p.WithAdvice("%s --help lists the options", cmd.CommandPath())
 	})
 	root.AddCommand(a.runCmd(), a.gridCmd(), a.resumeCmd(), a.submitCmd(), a.cancelCmd(), a.requeueCmd(),
-		a.attachCmd(), a.waitCmd(), a.statusCmd(), a.whyCmd(), a.logsCmd(), a.fetchCmd(), a.resultsCmd(), a.eventsCmd(), a.runsCmd(), a.hostsCmd(), manCmd())
+		a.attachCmd(), a.waitCmd(), a.statusCmd(), a.whyCmd(), a.logsCmd(), a.fetchCmd(), a.resultsCmd(), a.reportCmd(), a.eventsCmd(), a.runsCmd(), a.hostsCmd(), manCmd())
 	for _, c := range requestCommands {
 		cmd := a.requestCmd(c)
 		cmd.GroupID = groupRun

@@ -80,13 +80,19 @@ func (a *app) look(args []string) (*look, error) {
 	return a.read(run)
 }
 
-// read reads a run without owning it, and warns about what it cannot read.
-func (a *app) read(run *rundir.Run) (*look, error) {
+// read reads a run without owning it, and warns about what it cannot read. Each of see gets
+// every record.
+func (a *app) read(run *rundir.Run, see ...func(*jobs.Record)) (*look, error) {
 	l := &look{Reader: journal.NewReader(run, journal.Follow(run)), Words: map[string]runview.HostWord{}}
 	if err := l.Watch(true); err != nil {
 		a.warn("%v", err)
 	}
-	if _, err := l.Follow(live.Durable{}, func(_ int, r *jobs.Record) { runview.Hear(l.Words, r) }); err != nil {
+	if _, err := l.Follow(live.Durable{}, func(_ int, r *jobs.Record) {
+		runview.Hear(l.Words, r)
+		for _, f := range see {
+			f(r)
+		}
+	}); err != nil {
 		return nil, exit.Usagef("%w", err)
 	}
 	for _, w := range l.Report().Warnings {

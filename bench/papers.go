@@ -1,0 +1,269 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// papers are the experiments of the papers whose features the program has. Each prints our
+// figure, that of xargs on the same machine, and the paper's where its text has one. With a
+// scale below 1 they are shorter by that factor, as each says.
+var papers = []experiment{
+	{"slots", "throughput against slots", paperSlots},
+	{"jobs", "time against the number of jobs", paperJobs},
+	{"tries", "success rate and time against the number of tries K", paperTries},
+	{"zero", "jobs of `sleep 0` a second against slots", paperZero},
+	{"sleep", "efficiency with a fixed time of sleep for each slot", paperSleep},
+	{"start", "the time of one job, with its host up and with its host to be created", paperStart},
+	{"workers", "jobs that do nothing, a second, on 1 to 8 workers", paperWorkers},
+}
+
+// scaled is a number of jobs, at least one.
+func (l *lab) scaled(n int) int { return max(1, int(float64(n)*l.scale+0.5)) }
+
+// local prepares a run on slots of this machine, without ssh.
+func (l *lab) local(slots int, extra ...string) *exec.Cmd {
+	inventory := l.file("local.toml", fmt.Sprintf("[[host]]\nname = \"here\"\nlink = \"local\"\nslots = %d\nyield = false\nnice = 0\nwork_dir = %q\n",
+		slots, filepath.Join(l.dir, "here")))
+	cmd := exec.Command(l.bin, append([]string{"run", "--no-tui", "--hosts", inventory, "--run-dir", l.runDir()}, extra...)...)
+	cmd.Dir = l.dir
+	return cmd
+}
+
+// beside runs ours and xargs in turn and returns the median times in seconds.
+func (l *lab) beside(ours, theirs func() *exec.Cmd) (a, b float64, err error) {
+	var as, bs []float64
+	for range l.rounds {
+		x, err := timed(ours())
+		if err != nil && !someFailed(err) {
+			return 0, 0, err
+		}
+		y, err := timed(theirs())
+		if err != nil && !someFailed(err) {
+			return 0, 0, err
+		}
+		as, bs = append(as, x.wall.Seconds()), append(bs, y.wall.Seconds())
+	}
+	return median(as), median(bs), nil
+}
+
+// someFailed reports whether the program did all of its work, but jobs failed: exit code 1 of
+// dcs-tui, 123 of xargs.
+func someFailed(err error) bool {
+	return strings.Contains(err.Error(), "exit status 1\n") || strings.Contains(err.Error(), "exit status 123\n")
+}
+
+// sleeps are n lines that sleep for a time.
+func sleeps(n int, each float64) string {
+	return strings.Repeat(fmt.Sprintf("sleep %.3g\n", each), n)
+}
+
+func number(format string, v ...float64) []string {
+	words := make([]string, len(v))
+	for i := range v {
+		words[i] = fmt.Sprintf(format, v[i])
+	}
+	return words
+}
+
+// paperSlots runs 64 jobs of 2 s on 1 to 8 slots of this machine, and 128 jobs of 5 s on 4 to
+// 64 slots of four hosts over ssh.
+func paperSlots(l *lab, r *report) error {
+	r.table("hosts", "slots", "jobs", "ideal, jobs/s", "xargs -P, jobs/s", "dcs-tui, jobs/s", "of the ideal")
+	for _, e := range []struct {
+		where string
+		slots []int
+		jobs  int
+		each  float64
+	}{{"this machine", []int{1, 2, 4, 8}, 64, 2 * l.scale}, {"4 over ssh", []int{4, 8, 16, 32, 64}, 128, 5 * l.scale}} {
+		file := l.file("sleeps.txt", sleeps(e.jobs, e.each))
+		p := newChart("Jobs of "+fmt.Sprintf("%.3g s, %s", e.each, e.where), "slots", "jobs/s", e.slots, "ideal", "xargs -P", "dcs-tui")
+		for _, slots := range e.slots {
+			ours := func() *exec.Cmd { return l.local(slots, file) }
+			if e.where != "this machine" {
+				ours = func() *exec.Cmd { return l.spread(4, slots, l.runDir(), file) }
+			}
+			a, b, err := l.beside(ours, func() *exec.Cmd { return xargs(slots, file, "sh") })
+			if err != nil {
+				return err
+			}
+			n, ideal := float64(e.jobs), float64(slots)/e.each
+			p.add(ideal, n/b, n/a)
+			r.row(append([]string{e.where, fmt.Sprint(slots), fmt.Sprintf("%d of %.3g s", e.jobs, e.each)}, append(number("%.2f", ideal, n/b, n/a), fmt.Sprintf("%.0f%%", 100*n/a/ideal))...)...)
+		}
+		if err := r.chart(p); err != nil {
+			return err
+		}
+	}
+	r.say("Scale %.3g: the jobs of the paper take 2 s and 5 s. What is shorter is harder, because starting and ending weigh more. xargs runs on this machine alone.", l.scale)
+	return nil
+}
+
+// paperJobs runs 1 to 256 jobs of 2 s on 8 slots.
+func paperJobs(l *lab, r *report) error {
+	const slots = 8
+	each := 2 * l.scale
+	counts := []int{1, 2, 4, 8, 16, 32, 64, 128, 256}
+	p := newChart(fmt.Sprintf("Jobs of %.3g s on %d slots", each, slots), "jobs", "s", counts, "ideal", "xargs -P", "dcs-tui")
+	r.table("jobs", "ideal, s", "xargs -P, s", "dcs-tui, s")
+	for _, n := range counts {
+		file := l.file("sleeps.txt", sleeps(n, each))
+		a, b, err := l.beside(func() *exec.Cmd { return l.local(slots, file) }, func() *exec.Cmd { return xargs(slots, file, "sh") })
+		if err != nil {
+			return err
+		}
+		ideal := float64((n+slots-1)/slots) * each
+		p.add(ideal, b, a)
+		r.row(append([]string{fmt.Sprint(n)}, number("%.2f", ideal, b, a)...)...)
+	}
+	r.say("Scale %.3g: the jobs of the paper take 2 s.", l.scale)
+	return r.chart(p)
+}
+
+// paperTries runs 500 jobs that fail with a probability of one half, each up to K times. The
+// paper expects a share of 1 - C^K to succeed.
+func paperTries(l *lab, r *report) error {
+	const n, slots = 500, 8
+	const coin = "test $(od -An -N1 -tu1 /dev/urandom) -lt 128"
+	file := l.file("coins.txt", strings.Repeat(coin+"\n", n))
+	tries := []int{1, 2, 3, 4, 5, 6, 8}
+	p := newChart("500 jobs that fail with probability 0.5", "tries K", "% succeeded", tries, "1 - C^K", "xargs and a loop", "dcs-tui")
+	r.table("K", "the paper: 1 - C^K", "xargs and a loop of K tries", "dcs-tui --tries K", "xargs, s", "dcs-tui, s")
+	for _, k := range tries {
+		loop := l.file("loop.txt", strings.Repeat(fmt.Sprintf("for i in $(seq %d); do %s && exit 0; done; exit 1\n", k, coin), n))
+		log, failed := filepath.Join(l.dir, fmt.Sprintf("tries%d.tsv", k)), l.file("failed.txt", "")
+		ours, theirs, err := l.beside(func() *exec.Cmd {
+			os.Remove(log)
+			return l.local(slots, "--tries", fmt.Sprint(k), "--retry-delay", "0", "--joblog", log, file)
+		},
+			func() *exec.Cmd {
+				os.Truncate(failed, 0)
+				return exec.Command("xargs", "-a", loop, "-d", "\n", "-P", fmt.Sprint(slots), "-I{}", "sh", "-c", `sh -c "$1" || echo >>"$0"`, failed, "{}")
+			})
+		if err != nil {
+			return err
+		}
+		rows, err := os.ReadFile(log)
+		if err != nil {
+			return err
+		}
+		ok := 0 // the seventh column is the exit code
+		for line := range strings.Lines(string(rows)) {
+			if f := strings.Split(line, "\t"); len(f) > 6 && f[6] == "0" {
+				ok++
+			}
+		}
+		bad, err := os.ReadFile(failed)
+		if err != nil {
+			return err
+		}
+		expected := 100 * (1 - 1/float64(int(1)<<k))
+		a, b := 100*float64(ok)/n, 100-100*float64(len(bad))/n
+		p.add(expected, b, a)
+		r.row(append(append([]string{fmt.Sprint(k)}, number("%.1f%%", expected, b, a)...), number("%.2f", theirs, ours)...)...)
+	}
+	r.say("%d jobs on %d slots, as in the paper. The standard deviation of a rate is %.1f points at K = 1. The rates are of the last round.", n, slots, 100*0.5/22.4)
+	return r.chart(p)
+}
+
+// paperZero runs 10,000 jobs of `sleep 0` on 1 to 16 slots.
+func paperZero(l *lab, r *report) error {
+	return l.empty(r, "sleep 0", 10000, []int{1, 2, 4, 8, 16}, 0)
+}
+
+// paperWorkers runs 8,000 empty jobs on 1 to 8 workers.
+func paperWorkers(l *lab, r *report) error { return l.empty(r, ":", 8000, []int{1, 2, 4, 8}, 65) }
+
+// empty runs jobs that do nothing on slots of one host over ssh. paper is the rate of a worker
+// in the paper, 0: its text has none.
+func (l *lab) empty(r *report, command string, most int, slots []int, paper float64) error {
+	n := l.scaled(most)
+	file := l.file("empty.txt", strings.Repeat(command+"\n", n))
+	names := []string{"xargs -P", "dcs-tui"}
+	columns := []string{"slots", "xargs -P, jobs/s", "dcs-tui, jobs/s", "ratio"}
+	if paper > 0 {
+		names, columns = append(names, "the paper"), append(columns, "the paper, jobs/s")
+	}
+	p := newChart(fmt.Sprintf("%d jobs of `%s`", n, command), "slots", "jobs/s", slots, names...)
+	r.table(columns...)
+	for _, s := range slots {
+		a, b, err := l.beside(func() *exec.Cmd { return l.dcs(1, s, l.runDir(), file) }, func() *exec.Cmd { return xargs(s, file, "sh") })
+		if err != nil {
+			return err
+		}
+		ours, theirs := float64(n)/a, float64(n)/b
+		values, row := []float64{theirs, ours}, append([]string{fmt.Sprint(s)}, append(number("%.0f", theirs, ours), fmt.Sprintf("%.2f", ours/theirs))...)
+		if paper > 0 {
+			values, row = append(values, paper*float64(s)), append(row, fmt.Sprintf("%.0f", paper*float64(s)))
+		}
+		p.add(values...)
+		r.row(row...)
+	}
+	r.say("Scale %.3g: %d jobs instead of %d, on one host over ssh, connecting and leaving included. xargs keeps nothing.", l.scale, n, most)
+	return r.chart(p)
+}
+
+// paperSleep gives each slot 80 s of sleep, in jobs of 1 to 8 s.
+func paperSleep(l *lab, r *report) error {
+	total := max(8, 80*l.scale)
+	slots := []int{1, 2, 4, 8, 16}
+	p := newChart(fmt.Sprintf("%.3g s of sleep for each slot", total), "slots", "% efficiency", slots, "jobs of 1 s", "2 s", "4 s", "8 s")
+	r.table("slots", "jobs of 1 s: xargs -P", "dcs-tui", "2 s: xargs -P", "dcs-tui", "4 s: xargs -P", "dcs-tui", "8 s: xargs -P", "dcs-tui")
+	for _, s := range slots {
+		row, values := []string{fmt.Sprint(s)}, []float64(nil)
+		for _, each := range []float64{1, 2, 4, 8} {
+			file := l.file("sleeps.txt", sleeps(int(total/each)*s, each))
+			a, b, err := l.beside(func() *exec.Cmd { return l.spread(4, s, l.runDir(), file) }, func() *exec.Cmd { return xargs(s, file, "sh") })
+			if err != nil {
+				return err
+			}
+			ideal := 100 * float64(int(total/each)) * each
+			row, values = append(row, number("%.1f%%", ideal/b, ideal/a)...), append(values, ideal/a)
+		}
+		p.add(values...)
+		r.row(row...)
+	}
+	r.say("Scale %.3g: %.3g s of sleep for each slot instead of 80 s, over up to four hosts. Connecting and leaving, about half a second, are inside; they weigh %.3g times as much as in the paper.", total/80, total, 80/total)
+	return r.chart(p)
+}
+
+// paperStart times one job of `sleep 1` on a host that is up, and on one that a provider has to
+// create: an sshd of its own, which a script starts.
+func paperStart(l *lab, r *report) error {
+	script, err := filepath.Abs("examples/instances/instance.sh")
+	if err != nil {
+		return err
+	}
+	base := filepath.Join(l.dir, "instances")
+	os.Setenv("DCS_INSTANCES", base)
+	if out, err := exec.Command(script, "setup").CombinedOutput(); err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	inventory := l.file("provider.toml", fmt.Sprintf("[[provider]]\nname = \"loopback\"\ncreate = \"%[1]s create {name} {idle}\"\nlist = \"%[1]s list {run}\"\n"+
+		"terminate = \"%[1]s terminate {name}\"\nmax = 1\nstartup = \"2s\"\nidle = \"60s\"\nslots = 1\nyield = false\nnice = 0\n"+
+		"work_dir = \"%[2]s/{name}/work\"\nidentity = \"%[2]s/identity\"\n", script, base))
+	file := l.file("one.txt", "sleep 1\n")
+	up := func() *exec.Cmd { return l.dcs(1, 1, l.runDir(), file) }
+	created := func() *exec.Cmd {
+		cmd := exec.Command(l.bin, "run", "--no-tui", "--ssh-config", filepath.Join(base, "ssh_config"), "--hosts", inventory, "--run-dir", l.runDir(), file)
+		cmd.Dir = l.dir
+		return cmd
+	}
+	l.rounds = max(3, l.rounds)
+	r.table("one job of `sleep 1`", "the paper, ms", "xargs, ms", "dcs-tui, ms")
+	for _, e := range []struct {
+		what, paper string
+		ours        func() *exec.Cmd
+	}{{"its host is up", "3,256", up}, {"its host is to be created", "151,129", created}} {
+		a, b, err := l.beside(e.ours, func() *exec.Cmd { return xargs(1, file, "sh") })
+		if err != nil {
+			return err
+		}
+		r.row(e.what, e.paper, fmt.Sprintf("%.0f", b*1e3), fmt.Sprintf("%.0f", a*1e3))
+	}
+	r.say("From the start of the program to its end, the median of %d. The instance is an sshd that a script starts and ends, so the time that a cloud takes to boot a machine, most of the paper's figure, is not in ours.", l.rounds)
+	return nil
+}

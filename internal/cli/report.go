@@ -1,0 +1,126 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"dcs-tui/internal/cli/console"
+	"dcs-tui/internal/cli/exit"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/metrics"
+	"dcs-tui/jobs/report"
+	"dcs-tui/jobs/results"
+	"dcs-tui/jobs/rundir"
+)
+
+// stdoutFile is the name of a file that means standard output.
+const stdoutFile = "-"
+
+func (a *app) reportCmd() *cobra.Command {
+	var output string
+	var metricTexts []string
+	cmd := &cobra.Command{
+		Use:     "report [flags] [RUN]",
+		GroupID: groupLook,
+		Short:   "Write a run as one HTML file, to look at in a browser or to send",
+		Long: `Write a report of a run as one HTML file: a summary, failures by cause, heat map and
+lines of a grid, a timeline of the slots, the load of the hosts, and a table of all jobs
+to sort and filter. The file needs no network and no other file. It holds commands,
+parameters, metrics, and last lines of standard error, but no outputs.
+
+No dispatcher is needed, none is disturbed. Of a run that is not over the report shows how
+it stood. The metrics that the run declares are columns, and those of --result, as in
+dcs-tui results.
+
+` + runHelp,
+		Example: `dcs-tui report
+dcs-tui report sweep-20260314-1502 -o report.html
+dcs-tui report --result acc=json:test.accuracy
+dcs-tui report server:sweep -o - > report.html`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: completeRuns,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.runReport(cmd.Context(), args, output, metricTexts)
+		},
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", "", "write FILE (default RUN.html); - is standard output")
+	cmd.Flags().StringArrayVar(&metricTexts, "result", nil, resultHelp)
+	cmd.RegisterFlagCompletionFunc("result", cobra.NoFileCompletions)
+	return cmd
+}
+
+func (a *app) runReport(ctx context.Context, args []string, output string, metricTexts []string) error {
+	asked, err := parseEach("result", metricTexts, metrics.Parse)
+	if err != nil {
+		return err
+	}
+	run, err := a.openRun(args)
+	if err != nil {
+		return err
+	}
+	ended := map[jobs.AttemptID]jobs.Stamp{}
+	l, err := a.read(run, func(r *jobs.Record) {
+		switch r.Kind {
+		case jobs.KindExited, jobs.KindLost, jobs.KindSuperseded, jobs.KindCancelled:
+			if r.Outcome == nil {
+				ended[r.Attempt()] = r.At
+			}
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if output == "" {
+		output = run.Name() + ".html"
+	}
+	if err := checkOutput(output); err != nil {
+		return err
+	}
+	at := metrics.Locations(run)
+	list := append(at.Since(l.Table, 0), at.Unfinished(l.Table)...)
+	table, notes, err := a.resultTable(ctx, l, list, a.resultColumns(run, asked))
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	if err := report.Write(&b, &report.Input{Run: run.Name(), Dir: run.Dir, Program: "dcs-tui " + version(), Created: run.Asked.Created,
+		At: time.Now(), Dispatched: l.Dispatched(), Jobs: l.Table, Table: table, Ended: ended, Notes: notes}); err != nil {
+		return err
+	}
+	if output == stdoutFile {
+		if _, err := a.stdout.Write(b.Bytes()); err != nil && !errors.Is(err, syscall.EPIPE) {
+			return err
+		}
+		return nil
+	}
+	if err := rundir.Replace(rundir.OS, output, b.Bytes()); err != nil {
+		return exit.Usagef("write the report: %w", err)
+	}
+	a.con.Line(fmt.Sprintf("%s: %s, %s", console.CleanLine(output), jobs.Plural(len(l.Table.Jobs), "job"), results.HumanBytes(int64(b.Len()))))
+	return nil
+}
+
+// checkOutput refuses to replace what is not a regular file, such as a link or /dev/null.
+func checkOutput(path string) error {
+	if path == stdoutFile {
+		return nil
+	}
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return exit.Usagef("write the report: %w", err)
+	case !info.Mode().IsRegular():
+		return exit.Usagef("%s is not a regular file and is not replaced", console.CleanLine(path)).WithAdvice("-o - writes to standard output")
+	}
+	return nil
+}

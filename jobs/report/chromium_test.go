@@ -1,0 +1,154 @@
+package report
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"image/color"
+	"image/png"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"dcs-tui/hosts/hosttest"
+	"dcs-tui/jobs/query"
+	"dcs-tui/jobs/results"
+)
+
+// browse loads a page in Chromium with more arguments and returns the document as the script
+// left it. Whatever the page writes to the console is an error.
+func browse(t *testing.T, page string, args ...string) (dom string) {
+	t.Helper()
+	program, err := exec.LookPath("chromium")
+	if err != nil {
+		hosttest.LeaveOut(t, "the report in a browser: chromium is not there; as root on Debian scripts/need-chromium installs it")
+	}
+	dir := t.TempDir()
+	file := filepath.Join(dir, "report.html")
+	if err := os.WriteFile(file, []byte(page), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, append([]string{"--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars",
+		"--user-data-dir=" + filepath.Join(dir, "profile"), "--enable-logging=stderr", "--virtual-time-budget=20000"}, append(args, "file://"+file)...)...)
+	var out, said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &said
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("chromium: %v\n%s", err, said.String())
+	}
+	for line := range strings.Lines(said.String()) {
+		if strings.Contains(line, "CONSOLE") {
+			t.Errorf("the page wrote to the console: %s", line)
+		}
+	}
+	return out.String()
+}
+
+// The script draws every section, what jobs wrote stays text, and 20 of 100,000 rows are in the
+// document as well as of 500.
+func TestChromium(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{500, 100_000} {
+		page := write(t, sample(t, n, 3, hostile))
+		if len(page) > 150*n+100_000 {
+			t.Errorf("%d jobs make %d bytes", n, len(page))
+		}
+		dom := browse(t, page, "--dump-dom", "--window-size=1240,900")
+		if strings.Contains(dom, "data-pwned") || strings.Contains(dom, "<img") {
+			t.Error("the text of a job has become markup")
+		}
+		if p := regexp.MustCompile(`id="broken"[^>]*>[^<]*`).FindString(dom); !strings.Contains(p, "hidden") {
+			t.Errorf("the page is broken: %s", p)
+		}
+		for what, least := range map[string]int{`class="cell"`: 24, `<polyline`: 10, `aria-rowindex`: 20, `<canvas width=`: 1, `<figcaption`: 8, `scope="col"`: 8} {
+			if got := strings.Count(dom, what); got < least || what == "aria-rowindex" && got > 100 {
+				t.Errorf("%d jobs: %d of %s, want at least %d", n, got, what, least)
+			}
+		}
+		if testing.Short() {
+			break
+		}
+	}
+}
+
+// A filter, a click on a heading, and Enter work as in `results`: the first job in this order is
+// shown with its attempts.
+func TestInteraction(t *testing.T) {
+	t.Parallel()
+	in := sample(t, 500, 3, hostile)
+	page := write(t, in)
+	// A script of the test has no place in the page's policy.
+	page = regexp.MustCompile(`<meta http-equiv[^>]*>`).ReplaceAllString(page, "") + `<script>setTimeout(() => {
+		const filter = document.querySelector('#filter');
+		filter.value = 'state=failed time>30s seed!=1 traceback C<=10';
+		filter.dispatchEvent(new Event('input'));
+		setTimeout(() => {
+			for (let i = 0; i < 2; i++) document.querySelector('#table th button[title=elapsed_seconds]').click();
+			const key = k => document.querySelector('#table').dispatchEvent(new KeyboardEvent('keydown', {key: k}));
+			key('ArrowDown'), key('Enter');
+		}, 1000);
+	}, 3000)</script>`
+	dom := browse(t, page, "--dump-dom", "--window-size=1240,900")
+	var queries []*query.Query
+	for _, text := range []string{"state=failed", "time>30", "seed!=1", "C<=10"} {
+		q, err := query.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		queries = append(queries, q)
+	}
+	want, _, err := in.Table.Where(queries...)
+	if err != nil || want.Len() == 0 {
+		t.Fatal(want.Len(), err)
+	}
+	if text := fmt.Sprintf("%d of 500 jobs", want.Len()); !strings.Contains(dom, text) {
+		t.Errorf("not %q but %s", text, regexp.MustCompile(`id="matched"[^<]*`).FindString(dom))
+	}
+	want, err = want.SortBy(results.Order{Column: "time", Desc: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := regexp.MustCompile(`(?s)<dialog[^>]* open.*?</dialog>`).FindString(dom)
+	for _, text := range []string{fmt.Sprintf(">Job %d ", want.Job(0)), fmt.Sprintf("<td>%d.1</td>", want.Job(0)), "last line of stderr"} {
+		if !strings.Contains(shown, text) {
+			t.Errorf("the dialog does not have %q: %s", text, shown)
+		}
+	}
+}
+
+// What is drawn on the screen has the colors of the attempts, on a light or a dark ground.
+func TestScreenshots(t *testing.T) {
+	t.Parallel()
+	page := write(t, sample(t, 400, 3, hostile))
+	for i, theme := range []string{"dark", "light"} {
+		file := filepath.Join(t.TempDir(), theme+".png")
+		browse(t, page, "--screenshot="+file, "--window-size=1240,3600", fmt.Sprintf("--blink-settings=preferredColorScheme=%d", i))
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		img, err := png.Decode(bytes.NewReader(b))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pixels := map[color.RGBA]int{}
+		for y := range img.Bounds().Dy() {
+			for x := range img.Bounds().Dx() {
+				pixels[color.RGBAModel.Convert(img.At(x, y)).(color.RGBA)]++
+			}
+		}
+		for what, wants := range map[string][2]string{"the ground": {"#0f1317", "#f5f6f8"}, "success": {"#35ab9b", "#23998a"}, "failure": {"#ee6c60", "#d2453a"}, "loss": {"#b088e2", "#8a54c2"}} {
+			var c color.RGBA
+			fmt.Sscanf(wants[i], "#%02x%02x%02x", &c.R, &c.G, &c.B)
+			c.A = 255
+			if pixels[c] < 30 {
+				t.Errorf("%s: %d pixels of %s (%s)", theme, pixels[c], what, wants[i])
+			}
+		}
+	}
+}

@@ -1,0 +1,236 @@
+package report
+
+import (
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/json"
+	"math"
+	"slices"
+	"strconv"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/query"
+	"dcs-tui/jobs/results"
+)
+
+// data is what the script draws: columns, not rows, because most of a column repeats.
+type data struct {
+	Run      string   `json:"run"`
+	At       int64    `json:"at"`    // milliseconds since the Unix epoch, as all times
+	Start    int64    `json:"start"` // of the first attempt; times of attempts count from it
+	Rows     int      `json:"rows"`
+	Columns  []column `json:"columns"`
+	Attempts attempts `json:"attempts"`
+}
+
+// column is a column of the table of jobs. Either it has numbers, one for each row, or texts,
+// each once, with a number for those that are written as one, and for each row the index of
+// its text. Without Index, row i has text i.
+type column struct {
+	Name    string   `json:"name"`
+	Role    string   `json:"role"` // fact, param or metric
+	Type    string   `json:"type,omitempty"`
+	Shown   bool     `json:"shown,omitempty"`
+	Numbers numbers  `json:"n,omitempty"`
+	Texts   []string `json:"d,omitempty"`
+	Index   []int32  `json:"i,omitempty"`
+}
+
+// attempts are the attempts that ran, or may have, by job. Hosts and Why are texts, each once.
+type attempts struct {
+	Hosts []string `json:"hosts"`
+	Why   []string `json:"whys"`
+	Job   []int32  `json:"job"`
+	N     []int32  `json:"num"`
+	Host  []int32  `json:"host"`
+	Slot  []int32  `json:"slot"`
+	At    []int64  `json:"at"`   // start
+	Took  []int64  `json:"took"` // -1: it may be running
+	CPU   []int64  `json:"cpu"`  // milliseconds
+	State []int8   `json:"state"`
+	Cause []int32  `json:"why"`
+}
+
+// The states of attempts as the page shows them.
+const (
+	ranSucceeded int8 = iota
+	ranFailed
+	ranTimedOut
+	ranCanceled
+	ranLost
+	ranSuperseded
+	ranOpen
+)
+
+// leftOut are columns that tell a reader on another machine nothing, or that others tell.
+var leftOut = []string{"stdout", "stderr", "reason", "failures"}
+
+// encode returns the data as JSON, gzip, and base64 with the alphabet for URLs, of which
+// html/template escapes nothing.
+func encode(in *Input) (string, error) {
+	d := &data{Run: jobs.Clean(in.Run, maxText), At: in.At.UnixMilli(), Rows: in.Table.Len()}
+	shown := in.Table.Shown()
+	for i, c := range in.Table.Columns {
+		if c.Role != results.Fact || !slices.Contains(leftOut, c.Name) {
+			d.Columns = append(d.Columns, newColumn(in.Table, i, slices.Contains(shown, i)))
+		}
+	}
+	d.Columns = append(d.Columns, lastLines(in))
+	d.attempts(in)
+	var b bytes.Buffer
+	text := base64.NewEncoder(base64.RawURLEncoding, &b)
+	packed := gzip.NewWriter(text)
+	err := cmp.Or(json.NewEncoder(packed).Encode(d), packed.Close(), text.Close())
+	return b.String(), err
+}
+
+var roleNames = [...]string{results.Fact: "fact", results.Param: "param", results.Metric: "metric", results.Stat: "metric"}
+
+var typeNames = map[query.Type]string{query.DurationType: "duration", query.SizeType: "size", query.TimeType: "time"}
+
+func newColumn(t *results.Table, i int, shown bool) column {
+	from := &t.Columns[i]
+	c := column{Name: jobs.Clean(from.Name, maxText), Role: roleNames[from.Role], Type: typeNames[from.Type], Shown: shown}
+	if from.Role == results.Fact && (from.Type == query.NumberType || from.Type == query.DurationType || from.Type == query.SizeType) {
+		c.Numbers = make(numbers, t.Len())
+		for row := range t.Len() {
+			c.Numbers[row] = t.At(row, i)
+			c.Numbers[row].Number = math.Round(c.Numbers[row].Number*1000) / 1000
+		}
+		return c
+	}
+	var d dictionary
+	for row := range t.Len() {
+		v := t.At(row, i)
+		at := d.index(jobs.Clean(v.Text, maxText))
+		if c.Index = append(c.Index, at); int(at) == len(c.Numbers) {
+			c.Numbers = append(c.Numbers, v)
+		}
+	}
+	c.Texts = d.texts
+	if from.Role == results.Fact {
+		c.Numbers = nil
+	}
+	if len(c.Texts) == t.Len() {
+		c.Index = nil
+	}
+	return c
+}
+
+// lastLines is the last line of stderr of each job that failed.
+func lastLines(in *Input) column {
+	c, d := column{Name: "last_line", Role: roleNames[results.Fact]}, dictionary{}
+	if _, err := in.Table.Column(c.Name); err == nil {
+		c.Name = "dcs." + c.Name
+	}
+	for row := range in.Table.Len() {
+		last := ""
+		if a := results.Counted(in.Jobs.Job(in.Table.Job(row))); a != nil && a.Outcome != nil {
+			last = jobs.Clean(a.Outcome.LastLine, maxText)
+		}
+		c.Index = append(c.Index, d.index(last))
+	}
+	c.Texts = d.texts
+	return c
+}
+
+// dictionary numbers texts in the order in which they first come.
+type dictionary struct {
+	at    map[string]int32
+	texts []string
+}
+
+func (d *dictionary) index(text string) int32 {
+	at, ok := d.at[text]
+	if !ok {
+		if d.at == nil {
+			d.at = map[string]int32{}
+		}
+		at = int32(len(d.texts))
+		d.at[text] = at
+		d.texts = append(d.texts, text)
+	}
+	return at
+}
+
+// numbers are written with null for what is not a number, and NaN and infinities as texts.
+type numbers []query.Value
+
+func (list numbers) MarshalJSON() ([]byte, error) {
+	b := []byte{'['}
+	for i, v := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		switch {
+		case v.Kind != query.Number:
+			b = append(b, "null"...)
+		case math.IsNaN(v.Number) || math.IsInf(v.Number, 0):
+			b = strconv.AppendQuote(b, query.NumberValue(v.Number).String())
+		default:
+			b = append(b, query.NumberValue(v.Number).String()...)
+		}
+	}
+	return append(b, ']'), nil
+}
+
+func (d *data) attempts(in *Input) {
+	var hosts, why dictionary
+	t := &d.Attempts
+	now := jobs.StampOf(in.At)
+	first := now
+	var starts []jobs.Stamp
+	for i := range in.Jobs.Jobs {
+		for _, a := range in.Jobs.Jobs[i].Attempts {
+			start := cmp.Or(a.Started, a.Launched)
+			if a.NeverRan() || start == 0 {
+				continue
+			}
+			state, end := endOf(in, a)
+			took, cpu, cause := int64(-1), int64(0), ""
+			if end != 0 {
+				took = max(0, end.Sub(start)).Milliseconds()
+			}
+			if a.Outcome != nil {
+				cpu = a.Outcome.CPU.Milliseconds()
+			}
+			if state != ranSucceeded && state != ranOpen && (a.Outcome != nil || a.Reason != "") {
+				cause = jobs.Clean(results.Cause(jobs.Failed, a.Reason, a.Outcome), maxText)
+			}
+			first = min(first, start)
+			starts = append(starts, start)
+			t.Job, t.N, t.Slot = append(t.Job, int32(i+1)), append(t.N, int32(a.ID.N)), append(t.Slot, a.Slot)
+			t.Host, t.Cause = append(t.Host, hosts.index(jobs.Clean(a.Host, maxText))), append(t.Cause, why.index(cause))
+			t.Took, t.CPU, t.State = append(t.Took, took), append(t.CPU, cpu), append(t.State, state)
+		}
+	}
+	for _, start := range starts {
+		t.At = append(t.At, start.Sub(first).Milliseconds())
+	}
+	t.Hosts, t.Why, d.Start = hosts.texts, why.texts, first.Time().UnixMilli()
+}
+
+// endOf returns how an attempt ended and when, 0 if it may be running.
+func endOf(in *Input, a *jobs.Attempt) (state int8, end jobs.Stamp) {
+	end = in.Ended[a.ID]
+	if a.Outcome != nil && a.Outcome.Ended != 0 {
+		end = a.Outcome.Ended
+	}
+	switch o := a.Outcome; {
+	case a.State.Open():
+		return ranOpen, 0
+	case a.State == jobs.AttemptLost:
+		return ranLost, end
+	case a.State == jobs.AttemptSuperseded:
+		return ranSuperseded, end
+	case a.State == jobs.AttemptCancelled:
+		return ranCanceled, end
+	case o != nil && o.OK():
+		return ranSucceeded, end
+	case o != nil && o.TimedOut:
+		return ranTimedOut, end
+	}
+	return ranFailed, end
+}

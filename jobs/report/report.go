@@ -1,0 +1,228 @@
+package report
+
+import (
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"fmt"
+	"html/template"
+	"io"
+	"strings"
+	"time"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/results"
+)
+
+// Input is what a report is made of.
+type Input struct {
+	Run        string
+	Dir        string
+	Program    string // name and version
+	Created    time.Time
+	At         time.Time // when the run was read
+	Dispatched bool      // somebody dispatches the run
+	Jobs       *jobs.Table
+	Table      *results.Table // a row for each job
+	// Ended is when attempts that have no outcome were given up or ended, on the dispatcher's
+	// clock.
+	Ended map[jobs.AttemptID]jobs.Stamp
+	Notes []string // what the reader of the report should know
+}
+
+// Bounds of what is rendered without the script.
+const (
+	maxCauses = 50
+	maxHosts  = 1000
+	maxText   = 1000 // runes of a command and of other texts
+	maxNotes  = 20
+)
+
+var (
+	//go:embed page/report.html
+	pageText string
+	//go:embed page/report.css
+	styleText string
+	//go:embed page/report.js
+	scriptText string
+
+	pageTemplate = template.Must(template.New("report").Parse(pageText))
+)
+
+// page is what the template shows.
+type page struct {
+	Policy string
+	Style  template.CSS
+	Script template.JS
+	Data   string // see encode
+
+	Run, Dir, Program, Status string
+	Created, AsOf             string
+	Lead                      string // one sentence about the run
+	States                    []share
+	Facts                     []fact
+	Causes                    []cause
+	MoreCauses                string
+	Hosts                     []host
+	MoreHosts                 string
+	Notes                     []string
+}
+
+// share is a state, and its part of the bar that shows all jobs, in thousandths.
+type share struct {
+	State, Name, Count string
+	At, Width          float64
+}
+
+type fact struct{ Name, Value, Note string }
+
+type cause struct {
+	Jobs               string
+	Share              int // of all failures, in percent
+	Cause, Last, Where string
+	Examples           []jobs.ID
+}
+
+type host struct {
+	Name, Attempts, Failed, Lost, Busy string
+	Share                              int // of the busiest host, in percent
+}
+
+// Write writes the report.
+func Write(w io.Writer, in *Input) error {
+	data, err := encode(in)
+	if err != nil {
+		return fmt.Errorf("encode the data of the report: %w", err)
+	}
+	p := newPage(in)
+	p.Data = data
+	p.Style, p.Script = template.CSS(styleText), template.JS(scriptText)
+	p.Policy = fmt.Sprintf("default-src 'none'; script-src '%s'; style-src '%s'; img-src data:; base-uri 'none'; form-action 'none'",
+		hashOf(scriptText), hashOf(styleText))
+	return pageTemplate.Execute(w, p)
+}
+
+// hashOf returns the name of an inline script or style in a content security policy.
+func hashOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
+}
+
+const timeLayout = "2006-01-02 15:04:05 MST"
+
+func newPage(in *Input) *page {
+	s := results.Summarize(in.Jobs)
+	p := &page{
+		Run: jobs.Clean(in.Run, maxText), Dir: jobs.Clean(in.Dir, maxText), Program: in.Program,
+		Created: in.Created.Format(timeLayout), AsOf: in.At.Format(timeLayout), Notes: in.Notes[:min(len(in.Notes), maxNotes)],
+	}
+	for i := range p.Notes {
+		p.Notes[i] = jobs.Clean(p.Notes[i], maxText)
+	}
+	left := in.Jobs.Unfinished()
+	switch {
+	case left == 0:
+		p.Status = "finished"
+	case in.Dispatched:
+		p.Status = "running"
+	default:
+		p.Status = "stopped"
+	}
+	p.states(s)
+	p.facts(s, left)
+	p.causes(s)
+	p.hosts(s)
+	return p
+}
+
+// states fills the bar of all jobs. A state that has jobs is at least visible.
+func (p *page) states(s *results.Summary) {
+	const whole, least = 1000, 4
+	at := 0.0
+	for _, state := range []jobs.JobState{jobs.Succeeded, jobs.Failed, jobs.TimedOut, jobs.Cancelled, jobs.Skipped, jobs.Running, jobs.Queued} {
+		if n := s.Counts[state]; n > 0 {
+			width := max(least, float64(n)/float64(s.Jobs)*whole)
+			p.States = append(p.States, share{state.String(), strings.ReplaceAll(state.String(), "_", " "), count(n), at, width})
+			at += width
+		}
+	}
+	for i := range p.States { // the least widths may have made it too long
+		p.States[i].At, p.States[i].Width = p.States[i].At*whole/at, p.States[i].Width*whole/at
+	}
+}
+
+func (p *page) facts(s *results.Summary, left int) {
+	ok, over := s.Counts[jobs.Succeeded], s.Jobs-left
+	p.Lead = fmt.Sprintf("%s of %s succeeded", count(ok), plural(s.Jobs, "job"))
+	if left > 0 {
+		p.Lead = fmt.Sprintf("%s of %s over, %s of them succeeded", count(over), plural(s.Jobs, "job"), count(ok))
+	}
+	add := func(name, value, note string) { p.Facts = append(p.Facts, fact{name, value, note}) }
+	if s.First != 0 {
+		add("Wall time", results.HumanDuration(s.Wall()), "first start to last end")
+		add("Run time", results.HumanDuration(s.Busy), "of all attempts")
+		use := ""
+		if s.Busy > 0 {
+			use = fmt.Sprintf("%.0f%% of run time", 100*s.CPU.Seconds()/s.Busy.Seconds())
+		}
+		add("CPU time", results.HumanDuration(s.CPU), use)
+		add("Longest job", results.HumanDuration(s.Longest), fmt.Sprintf("job %d", s.LongestJob))
+		if s.MaxRSSBytes > jobs.MemoryFloor {
+			add("Peak memory", results.HumanBytes(s.MaxRSSBytes), fmt.Sprintf("job %d", s.MaxRSSJob))
+		}
+	}
+	add("Attempts", count(s.Attempts), plural(s.Retried, "job")+" more than once")
+	if s.Lost > 0 {
+		add("Lost", count(s.Lost), "attempts, with a host")
+	}
+	if s.Wasted > 0 {
+		add("Not counted", results.HumanDuration(s.Wasted), "run time of other attempts")
+	}
+	if s.Avoided > 0 {
+		add("Avoided", count(s.Avoided), "jobs, as hard as one that timed out")
+	}
+}
+
+func (p *page) causes(s *results.Summary) {
+	total := max(1, s.Counts[jobs.Failed]+s.Counts[jobs.TimedOut])
+	rest := 0
+	for i, g := range s.Failures {
+		if i >= maxCauses {
+			rest += g.Count
+			continue
+		}
+		c := cause{Jobs: count(g.Count), Share: (100*g.Count + total/2) / total, Cause: jobs.Clean(g.Cause, maxText),
+			Last: jobs.Clean(g.LastLine, maxText), Where: jobs.Clean(g.Host, maxText), Examples: g.Jobs}
+		p.Causes = append(p.Causes, c)
+	}
+	if rest > 0 {
+		p.MoreCauses = fmt.Sprintf("and %s with %s", plural(rest, "job"), plural(len(s.Failures)-maxCauses, "other cause"))
+	}
+}
+
+func (p *page) hosts(s *results.Summary) {
+	most := time.Duration(1)
+	for _, h := range s.Hosts {
+		most = max(most, h.Busy)
+	}
+	for _, h := range s.Hosts[:min(len(s.Hosts), maxHosts)] {
+		p.Hosts = append(p.Hosts, host{jobs.Clean(h.Host, maxText), count(h.Attempts), count(h.Failed), count(h.Lost), results.HumanDuration(h.Busy), int(100 * h.Busy / most)})
+	}
+	if n := len(s.Hosts) - maxHosts; n > 0 {
+		p.MoreHosts = "and " + plural(n, "more host")
+	}
+}
+
+// count writes a number with commas: 100,000.
+func count(n int) string {
+	text := fmt.Sprint(n)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}
+
+func plural(n int, what string) string {
+	_, word, _ := strings.Cut(jobs.Plural(n, what), " ")
+	return count(n) + " " + word
+}

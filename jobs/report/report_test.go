@@ -1,0 +1,228 @@
+package report
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"html"
+	"io"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/query"
+	"dcs-tui/jobs/results"
+)
+
+const hostile = `</script><img src=x onerror="document.body.dataset.pwned=1"><!--'"` + "\x1b[31m\u202egnp.exe\u0000\u2028\xff"
+
+// sample returns a run of a grid with n jobs on hosts of four slots: most succeed, some fail, a
+// few time out, are lost and tried again, or run still. text is in every name and text.
+func sample(t testing.TB, n, numHosts int, text string) *Input {
+	t.Helper()
+	begin := jobs.StampOf(time.Date(2026, 3, 14, 15, 2, 0, 0, time.UTC))
+	var specs []*jobs.Spec
+	for i := range n {
+		specs = append(specs, &jobs.Spec{ID: jobs.ID(i + 1), Name: fmt.Sprintf("%s %d", text, i), Command: "train " + text, Options: jobs.NoOptions,
+			Params: []jobs.Param{{Name: "C", Value: fmt.Sprint([]string{"0.1", "1", "10", "100"}[i%4])}, {Name: text, Value: fmt.Sprint(i / 4 % 6)}, {Name: "seed", Value: fmt.Sprint(i / 24 % 3)}}})
+	}
+	table := &jobs.Table{Specs: specs}
+	fold := func(r jobs.Record) {
+		if err := jobs.Fold(table, &r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	in := &Input{Run: text, Dir: "/runs/" + text, Program: "dcs-tui test", Created: begin.Time(), Jobs: table, Ended: map[jobs.AttemptID]jobs.Stamp{}, Notes: []string{text}}
+	fold(jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: n})
+	free := make([]jobs.Stamp, 4*numHosts)
+	seq := int64(0)
+	for i := range n {
+		slot := 0
+		for k := range free {
+			if free[k] < free[slot] {
+				slot = k
+			}
+		}
+		start := begin + free[slot]
+		host := fmt.Sprintf("ws%02d", slot/4+1)
+		if slot/4 == 1 {
+			host = text
+		}
+		took := jobs.Stamp(20*time.Second) + jobs.Stamp(i*7919%400)*jobs.Stamp(time.Second)/4
+		r := jobs.Record{Kind: jobs.KindExited, Job: jobs.ID(i + 1), N: 1, Host: host, Slot: slot%4 + 1, Next: jobs.Succeeded,
+			Outcome: &jobs.Outcome{Started: start, Ended: start + took, CPU: time.Duration(took) * 9 / 10, MaxRSSBytes: int64(20+i%300) << 20}}
+		fold(jobs.Record{Kind: jobs.KindLaunching, Job: r.Job, N: 1, Host: host, At: start})
+		fold(jobs.Record{Kind: jobs.KindRunning, Job: r.Job, N: 1, Host: host, Slot: r.Slot, Started: start, At: start})
+		switch {
+		case i%97 == 5: // lost, and again
+			took /= 3
+			lost := jobs.Record{Kind: jobs.KindLost, Job: r.Job, N: 1, Host: host, Reason: "the host has rebooted", At: start + took}
+			fold(lost)
+			in.Ended[lost.Attempt()] = lost.At
+			r.N, r.Outcome.Started, r.Outcome.Ended = 2, start+2*took, start+3*took
+			fold(jobs.Record{Kind: jobs.KindLaunching, Job: r.Job, N: 2, Host: host, At: start + took})
+			took *= 3
+		case i%23 == 4:
+			r.Next, r.Outcome.Exit, r.Outcome.LastLine, r.Charged = jobs.Failed, 1+i%2, "Traceback: "+text, true
+		case i%61 == 7:
+			r.Next, r.Outcome.TimedOut, r.Outcome.Signal = jobs.TimedOut, true, "SIGTERM"
+		case i > n-3:
+			continue
+		}
+		free[slot] += took
+		seq++
+		r.Seq = seq
+		fold(r)
+	}
+	in.At = time.Unix(0, int64(begin+slices.Max(free)))
+	place := results.Place{UID: "u", Name: in.Run, Dir: in.Dir}
+	list := append(place.Since(table, 0), place.Unfinished(table)...)
+	values := make([][]string, len(list))
+	for i := range list {
+		x, y := float64(i%4), float64(i/4%6)
+		values[i] = []string{fmt.Sprintf("%.4f", 0.95-0.03*(x-2)*(x-2)-0.02*(y-3)*(y-3)+0.004*float64(i/24%3))}
+		if i%50 == 0 {
+			values[i] = []string{[]string{"nan", text, "inf", ""}[i/50%4]}
+		}
+	}
+	in.Table = results.NewTable(results.TableInput{Jobs: list, Names: []string{"acc"}, Metrics: values})
+	return in
+}
+
+func write(t testing.TB, in *Input) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := Write(&b, in); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// The page refers to nothing outside of itself, its policy allows just its own script and style,
+// and what jobs wrote is not markup and has no control characters.
+func TestPageIsSelfContainedAndInert(t *testing.T) {
+	page := write(t, sample(t, 300, 2, hostile))
+	for _, bad := range []string{"<img", "\x1b", "\u202e", "\u2028", "\x00", "\xff", "http:", "https:", "src=x"} {
+		text := strings.ReplaceAll(page, "http://www.w3.org/2000/svg", "")
+		if at := strings.Index(text, bad); at >= 0 && !strings.Contains(text[max(0, at-60):at], "&lt;") {
+			t.Errorf("the page has %q: …%q", bad, text[max(0, at-80):at+20])
+		}
+	}
+	policy := regexp.MustCompile(`http-equiv="Content-Security-Policy" content="([^"]*)"`).FindStringSubmatch(page)
+	if policy == nil {
+		t.Fatal("no policy")
+	}
+	for _, element := range []string{"script", "style"} {
+		_, text, _ := strings.Cut(page, "<"+element+">")
+		text, _, _ = strings.Cut(text, "</"+element+">")
+		if want := element + "-src '" + hashOf(text) + "'"; !strings.Contains(html.UnescapeString(policy[1]), want) {
+			t.Errorf("the policy %s lacks %s", policy[1], want)
+		}
+	}
+	if n := strings.Count(page, "</script>"); n != 2 {
+		t.Errorf("%d ends of scripts, not 2", n)
+	}
+}
+
+// The data says of each job and attempt what the table of the run does.
+func TestData(t *testing.T) {
+	in := sample(t, 300, 2, hostile)
+	text, err := encode(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	packed, err := gzip.NewReader(base64.NewDecoder(base64.RawURLEncoding, strings.NewReader(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := io.ReadAll(packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d struct {
+		Rows    int
+		Columns []struct {
+			Name, Role string
+			N          []any
+			D          []string
+			I          []int
+		}
+		Attempts attempts
+	}
+	plainNumbers := json.NewDecoder(bytes.NewReader(plain))
+	plainNumbers.UseNumber()
+	if err := plainNumbers.Decode(&d); err != nil {
+		t.Fatal(err)
+	}
+	if d.Rows != 300 {
+		t.Errorf("%d rows", d.Rows)
+	}
+	cells := map[string][]string{}
+	for _, c := range d.Columns {
+		for row := range d.Rows {
+			at := row
+			if c.I != nil {
+				at = c.I[row]
+			}
+			switch {
+			case c.D != nil:
+				cells[c.Name] = append(cells[c.Name], c.D[at])
+			case c.N[row] == nil:
+				cells[c.Name] = append(cells[c.Name], "")
+			default:
+				cells[c.Name] = append(cells[c.Name], fmt.Sprint(c.N[row]))
+			}
+		}
+	}
+	for row := range in.Table.Len() {
+		for i, c := range in.Table.Columns {
+			got, ok := cells[jobs.Clean(c.Name, 0)]
+			if !ok {
+				if !slices.Contains(leftOut, c.Name) {
+					t.Fatalf("no column %q", c.Name)
+				}
+				continue
+			}
+			want := jobs.Clean(in.Table.At(row, i).Text, 0)
+			a, isA := query.ParseNumber(got[row])
+			if b, isB := query.ParseNumber(want); got[row] != want && !(isA && isB && math.Abs(a-b) <= 0.0005) { // milliseconds are enough
+				t.Errorf("row %d, %s: %q, want %q", row, c.Name, got[row], want)
+			}
+		}
+	}
+	ran := 0
+	for i := range in.Jobs.Jobs {
+		for _, a := range in.Jobs.Jobs[i].Attempts {
+			took := time.Duration(d.Attempts.Took[ran]) * time.Millisecond
+			if int(d.Attempts.Job[ran]) != i+1 || a.Outcome != nil && took != a.Outcome.Elapsed().Truncate(time.Millisecond) || a.State == jobs.AttemptLost && took <= 0 || a.State.Open() != (took < 0) {
+				t.Errorf("attempt %s: job %d, %v", a.ID, d.Attempts.Job[ran], took)
+			}
+			ran++
+		}
+	}
+	if len(d.Attempts.Job) != ran {
+		t.Errorf("%d attempts, want %d", len(d.Attempts.Job), ran)
+	}
+}
+
+// A run without a job that has started, and one without any job, have a report.
+func TestEmptyRun(t *testing.T) {
+	for n := range 2 {
+		table := &jobs.Table{}
+		if n > 0 {
+			table.Specs = []*jobs.Spec{{ID: 1, Command: "true", Options: jobs.NoOptions}}
+		}
+		table.AcceptStored()
+		place := results.Place{Name: "r"}
+		page := write(t, &Input{Run: "r", At: time.Now(), Jobs: table, Table: results.NewTable(results.TableInput{Jobs: place.Unfinished(table)})})
+		if want := fmt.Sprintf("%d of %s", 0, plural(n, "job")); !strings.Contains(page, want) {
+			t.Errorf("no %q", want)
+		}
+	}
+}
