@@ -5,6 +5,7 @@ package remote
 import (
 	"errors"
 	"io/fs"
+	"math"
 
 	"golang.org/x/sys/unix"
 )
@@ -202,26 +203,44 @@ func mapFile(fd int, path string, bytes int) (mem []byte, err error) {
 
 // lockFile takes an OFD write lock on the whole file without waiting. It returns EAGAIN
 // if another open file holds a lock on it.
-func lockFile(fd int, path string) error {
+func lockFile(fd int, path string) error { return lockRange(fd, path, 0, 0) }
+
+// lockRange is lockFile for n bytes of the file from an offset; 0: to the end.
+func lockRange(fd int, path string, from, n int64) error {
 	return call("lock", path, func() error {
-		return unix.FcntlFlock(uintptr(fd), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK})
+		return unix.FcntlFlock(uintptr(fd), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK, Start: from, Len: n})
 	})
 }
 
 // unlockFile releases such a lock, even if other processes have inherited the open
 // file.
-func unlockFile(fd int, path string) error {
+func unlockFile(fd int, path string) error { return unlockRange(fd, path, 0, 0) }
+
+func unlockRange(fd int, path string, from, n int64) error {
 	return call("unlock", path, func() error {
-		return unix.FcntlFlock(uintptr(fd), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_UNLCK})
+		return unix.FcntlFlock(uintptr(fd), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_UNLCK, Start: from, Len: n})
 	})
 }
 
 // writeLocked reports whether another open file holds a write lock on the file. It
 // takes no lock.
 func writeLocked(fd int, path string) (bool, error) {
+	_, n, err := lockedRange(fd, path, 0, 0)
+	return n > 0, err
+}
+
+// lockedRange returns one of the ranges that other open files have locked for writing
+// within n bytes from an offset (0: to the end); got is 0 if there is none.
+func lockedRange(fd int, path string, from, n int64) (at, got int64, err error) {
 	// The query is for a read lock, because read locks of others do not conflict with
 	// it.
-	l := unix.Flock_t{Type: unix.F_RDLCK}
-	err := call("lock", path, func() error { return unix.FcntlFlock(uintptr(fd), unix.F_OFD_GETLK, &l) })
-	return err == nil && l.Type != unix.F_UNLCK, err
+	l := unix.Flock_t{Type: unix.F_RDLCK, Start: from, Len: n}
+	err = call("lock", path, func() error { return unix.FcntlFlock(uintptr(fd), unix.F_OFD_GETLK, &l) })
+	if err != nil || l.Type == unix.F_UNLCK {
+		return 0, 0, err
+	}
+	if l.Len == 0 {
+		l.Len = math.MaxInt64 - l.Start
+	}
+	return l.Start, l.Len, nil
 }

@@ -3,15 +3,11 @@
 package remote
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -27,11 +23,7 @@ import (
 // dispatcher's delays are random.
 //
 // The job inherits the descriptor, so the lock lasts as long as the job even if the
-// supervisor is killed. Nobody can write-lock a file that he cannot open for writing,
-// and F_OFD_GETLK needs only a file that is open for reading.
-
-// defaultShareDir is the directory of these files on hosts without share_dir.
-const defaultShareDir = "/var/tmp/dcs-share"
+// supervisor is killed.
 
 // jobLockFD is the first descriptor of the locks that a job inherits. It is above those
 // that shell scripts choose for themselves.
@@ -99,9 +91,6 @@ func unlockGPUs(locks []gpuLock) {
 	}
 }
 
-// lockTries is how often lockGPU opens the file again if it was removed meanwhile.
-const lockTries = 5
-
 // lockGPU locks one device. It returns EAGAIN if somebody else uses it.
 func lockGPU(dir string, device int) (gpuLock, error) {
 	for range lockTries {
@@ -118,10 +107,8 @@ func lockGPU(dir string, device int) (gpuLock, error) {
 	return gpuLock{}, fmt.Errorf("the files in %s are being removed again and again", dir)
 }
 
-var errMoved = errors.New("the file was removed while it was being locked")
-
 func lockIn(dirfd int, dir string, device int) (gpuLock, error) {
-	name, fd, err := openOwnLock(dirfd, dir, device)
+	name, fd, err := openOwnFile(dirfd, dir, lockPrefix(device))
 	if err != nil {
 		return gpuLock{}, err
 	}
@@ -130,19 +117,10 @@ func lockIn(dirfd int, dir string, device int) (gpuLock, error) {
 		closeFile(fd, l.path)
 		return gpuLock{}, err
 	}
-	// The path must still lead to the locked file: cleaners of temporary directories,
-	// and owners, may remove files and directories at any time.
-	var ours, there unix.Stat_t
-	err = fstat(fd, l.path, &ours)
+	ours, err := inPlace(fd, l.path)
 	if err == nil {
-		err = statat(unix.AT_FDCWD, l.path, &there, unix.AT_SYMLINK_NOFOLLOW)
-	}
-	switch {
-	case errors.Is(err, fs.ErrNotExist) || err == nil && (ours.Ino != there.Ino || ours.Dev != there.Dev):
-		err = errMoved
-	case err == nil:
 		touchFile(fd) // so that cleaners keep the file
-		err = lockedByOthers(dirfd, dir, device, &ours)
+		err = lockedByOthers(dirfd, dir, device, ours)
 	}
 	if err != nil {
 		unlockGPUs([]gpuLock{l})
@@ -153,50 +131,9 @@ func lockIn(dirfd int, dir string, device int) (gpuLock, error) {
 
 func lockPrefix(device int) string { return "gpu" + strconv.Itoa(device) + "." }
 
-// openOwnLock opens our file for a device, and creates it if there is none. If somebody
-// else has put something under its usual name, our file has another name.
-func openOwnLock(dirfd int, dir string, device int) (name string, fd int, err error) {
-	names, err := lockNames(dirfd, dir, device)
-	if err != nil {
-		return "", -1, err
-	}
-	const flags = unix.O_RDWR | unix.O_NONBLOCK
-	for _, n := range names {
-		// Without O_CREAT, because fs.protected_regular forbids it for files of others.
-		fd, err := openat(dirfd, n, flags, 0)
-		if err != nil {
-			continue
-		}
-		if isOwnLock(fd, n) {
-			return n, fd, nil
-		}
-		closeFile(fd, n)
-	}
-	name = lockPrefix(device) + strconv.Itoa(os.Getuid())
-	if slices.Contains(names, name) {
-		name += "." + rand.Text()[:8]
-	}
-	err = withoutUmask(func() (err error) {
-		fd, err = openat(dirfd, name, flags|unix.O_CREAT|unix.O_EXCL, 0o644)
-		return err
-	})
-	if errors.Is(err, fs.ErrExist) {
-		err = errMoved // another of our supervisors created it first
-	}
-	return name, fd, err
-}
-
-// isOwnLock reports whether an open file is a regular file that only we can write and
-// that has no other name. Such a file was created by openOwnLock.
-func isOwnLock(fd int, name string) bool {
-	var st unix.Stat_t
-	return fstat(fd, name, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG &&
-		int(st.Uid) == os.Getuid() && st.Nlink == 1 && st.Mode&0o022 == 0
-}
-
 // lockedByOthers returns EAGAIN if a file of the device other than ours is locked.
 func lockedByOthers(dirfd int, dir string, device int, ours *unix.Stat_t) error {
-	names, err := lockNames(dirfd, dir, device)
+	names, err := shareNames(dirfd, dir, lockPrefix(device))
 	if err != nil {
 		return err
 	}
@@ -212,44 +149,6 @@ func lockedByOthers(dirfd int, dir string, device int, ours *unix.Stat_t) error 
 	return nil
 }
 
-// isLocked reports whether somebody holds a write lock on a regular file other than
-// ours (nil: on any file). Anything else, and a file that we cannot open, holds no
-// lock.
-func isLocked(dirfd int, name string, ours *unix.Stat_t) (bool, error) {
-	fd, err := openat(dirfd, name, unix.O_RDONLY|unix.O_NONBLOCK, 0)
-	for _, harmless := range []error{fs.ErrNotExist, unix.EACCES, unix.EPERM, unix.ELOOP, unix.ENXIO, unix.ENODEV, unix.EAGAIN} {
-		if errors.Is(err, harmless) {
-			return false, nil
-		}
-	}
-	if err != nil {
-		return false, err
-	}
-	defer closeFile(fd, name)
-	var st unix.Stat_t
-	if err := fstat(fd, name, &st); err != nil {
-		return false, err
-	}
-	if st.Mode&unix.S_IFMT != unix.S_IFREG || ours != nil && st.Ino == ours.Ino && st.Dev == ours.Dev {
-		return false, nil
-	}
-	return writeLocked(fd, name)
-}
-
-// lockNames lists the files of a device in a fixed order.
-func lockNames(dirfd int, dir string, device int) ([]string, error) {
-	if err := rewind(dirfd, dir); err != nil {
-		return nil, err
-	}
-	names, err := listOpen(dirfd, dir)
-	if err != nil {
-		return nil, err
-	}
-	names = slices.DeleteFunc(names, func(n string) bool { return !strings.HasPrefix(n, lockPrefix(device)) })
-	slices.Sort(names)
-	return names, nil
-}
-
 // lockedGPUs returns the devices that are in use, by us or by others.
 func lockedGPUs(dir string) (devices []int) {
 	dirfd, err := openShare(dir, false)
@@ -257,7 +156,7 @@ func lockedGPUs(dir string) (devices []int) {
 		return nil
 	}
 	defer closeFile(dirfd, dir)
-	names, _ := listOpen(dirfd, dir)
+	names, _ := shareNames(dirfd, dir, "gpu")
 	for _, name := range names {
 		number, ok := strings.CutPrefix(name, "gpu")
 		number, _, dot := strings.Cut(number, ".")
@@ -271,43 +170,4 @@ func lockedGPUs(dir string) (devices []int) {
 	}
 	slices.Sort(devices)
 	return devices
-}
-
-// openShare opens the shared directory, and creates it if create is set. It refuses a
-// directory in which others may remove our files.
-func openShare(dir string, create bool) (int, error) {
-	const flags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW
-	fd, err := openat(unix.AT_FDCWD, dir, flags, 0)
-	if create && errors.Is(err, fs.ErrNotExist) {
-		err = withoutUmask(func() error { return mkdir(dir, 0o1777) })
-		if err == nil || errors.Is(err, fs.ErrExist) {
-			fd, err = openat(unix.AT_FDCWD, dir, flags, 0)
-		}
-	}
-	if err != nil {
-		return -1, err
-	}
-	var st unix.Stat_t
-	if err = fstat(fd, dir, &st); err == nil && st.Mode&0o022 != 0 && st.Mode&unix.S_ISVTX == 0 {
-		err = fmt.Errorf("others may remove files from %s; set its sticky bit (chmod +t)", dir)
-	}
-	if err != nil {
-		closeFile(fd, dir)
-		return -1, err
-	}
-	return fd, nil
-}
-
-// withoutUmask calls f with the umask 0, so that files get exactly the mode that they
-// are given: others must be able to read them from the first instant. Only the
-// goroutine that starts jobs calls it, so no job inherits this umask.
-func withoutUmask(f func() error) error {
-	defer unix.Umask(unix.Umask(0))
-	return f()
-}
-
-// touchFile sets the times of a file to now. Errors are ignored.
-func touchFile(fd int) {
-	tv := unix.NsecToTimeval(time.Now().UnixNano())
-	unix.Futimes(fd, []unix.Timeval{tv, tv})
 }
