@@ -103,10 +103,9 @@ func run(bin, out string) error {
 	if err := t.record(out, freeze); err != nil {
 		return err
 	}
-	if err := t.until("ws05 no"); err != nil {
+	if err := t.until("✗"); err != nil { // ws05 is lost
 		return err
 	}
-	time.Sleep(5 * time.Second)
 	shots := []struct {
 		name string
 		w, h int
@@ -117,7 +116,7 @@ func run(bin, out string) error {
 		{"failed", 160, 48, []string{"3"}, ""},
 		{"jobs", 80, 24, []string{"1", "g", "j", "Space", "j", "Space", "l"}, ""},
 		{"hosts", 80, 24, []string{"Escape", "2"}, ""},
-		{"details", 80, 24, []string{"1", "/state:failed\n", "g", "Enter"}, ""},
+		{"details", 80, 24, []string{"1", "/state=failed\n", "g", "Enter"}, ""},
 		{"results", 80, 24, []string{"Escape", "Escape", "Escape", "4", ":sort acc desc\n", ":best acc:max\n", "g"}, "done 7"},
 		{"heat", 80, 24, []string{"h", "j", "j", "j", "j", "Right", "Right"}, ""},
 	}
@@ -151,7 +150,7 @@ func run(bin, out string) error {
 }
 
 // recordedKeys are the keys of the animation, by the second in which they are pressed.
-var recordedKeys = map[int]string{6: "j", 7: "j", 8: "j", 9: "l", 16: "Escape", 20: "2", 30: "4", 34: "h"}
+var recordedKeys = map[int]string{1: "g", 6: "j", 7: "j", 8: "l", 16: "Escape", 17: "g", 20: "2", 29: "4", 33: "h"}
 
 // record keeps the screen once a second, while a host stops answering and keys are pressed.
 func (t *tmux) record(out string, freeze func()) error {
@@ -175,8 +174,7 @@ func (t *tmux) record(out string, freeze func()) error {
 			return err
 		}
 	}
-	t.do("send-keys", "Escape")
-	return t.do("send-keys", "1")
+	return t.do("send-keys", "h", "1") // leave the heat map
 }
 
 // sweep is a grid like the ones people have: a hundred settings, some of which fail for
