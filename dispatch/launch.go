@@ -42,6 +42,9 @@ func (a *agent) launchJob(p sched.Placed) hosts.LaunchJob {
 		Attempt: p.Attempt, Command: s.Command, Cwd: s.Cwd, Env: s.Env, Params: s.Params,
 		Timeout: p.Timeout, Slots: s.Slots, GPUs: p.GPUs, Restart: p.Restart,
 	}
+	if !a.host.Load().NoMemLimit {
+		j.Mem = p.Mem
+	}
 	a.d.cfg.Files.launch(&j, s)
 	if s.Setup != "" {
 		j.Setup = join(join(a.host.Load().Setup, a.d.cfg.Open.Setup), s.Setup)

@@ -47,6 +47,7 @@ func (h *Host) Limits() string {
 	}
 	add(len(h.Tags) > 0, "tags %s", strings.Join(h.Tags, ","))
 	add(h.GPUs > 0, "%s", jobs.Plural(h.GPUs, "GPU"))
+	add(h.NoMemLimit, "mem= is no limit")
 	add(h.Weight != 1, "weight %g", h.Weight)
 	add(!h.Yield, "does not yield")
 	add(h.MaxLoad > 0, "load at most %g", h.MaxLoad)

@@ -24,6 +24,7 @@ type Host struct {
 	Nice        int
 	Tags        []string // sorted
 	GPUs        int      // -1: as many as the host reports
+	NoMemLimit  bool     // mem= of a job reserves memory and limits nothing
 	Weight      float64  // relative speed, 1 unless told
 	WorkDir     string   // "": ~/.dcs-tui
 	ShareDir    string   // "": /var/tmp/dcs-share

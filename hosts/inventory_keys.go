@@ -55,6 +55,7 @@ var inventoryKeys = map[string]inventoryKey{
 	"nice":          {set: number(0, 19, func(d *draft, n int) { d.host.Nice = n })},
 	"tags":          {set: list(setTags)},
 	"gpus":          {set: number(-1, jobs.MaxGPUs, func(d *draft, n int) { d.host.GPUs = n })},
+	"mem_limit":     {set: boolean(func(d *draft, b bool) { d.host.NoMemLimit = !b })},
 	"weight":        {set: decimal(false, func(d *draft, f float64) { d.host.Weight = f })},
 	"work_dir":      {set: text(setWorkDir)},
 	"share_dir":     {set: text(setShareDir)},

@@ -76,6 +76,7 @@ type LaunchJob struct {
 	Timeout time.Duration  `json:"t,omitempty"`
 	Slots   int            `json:"n,omitempty"` // 0: 1
 	Restart int            `json:"r,omitempty"` // how many attempts of the job ran before it in this round
+	Mem     int64          `json:"m,omitempty"` // it is ended when it uses more bytes; 0: no limit
 	GPUs    []int          `json:"g,omitempty"` // device numbers for CUDA_VISIBLE_DEVICES
 	Files   *JobFiles      `json:"f,omitempty"` // nil: it runs in Cwd, as it is
 }

@@ -37,12 +37,19 @@ type Outcome struct {
 	TimedOut     bool          `json:"timed_out,omitempty"`     // we ended it because its timeout had passed
 	Stopped      bool          `json:"stopped,omitempty"`       // we ended it because the dispatcher asked
 	DiskFull     bool          `json:"disk_full,omitempty"`     // it failed, and the disk of its files or of its directory was full: at first that uses up no try
+	Memory       string        `json:"memory,omitempty"`        // MemoryLimit or OutOfMemory; "": not ended for its memory
 	Unreturned   bool          `json:"unreturned,omitempty"`    // it made no file that it returns, or one could not be brought here; Error says which
 	Files        int           `json:"files,omitempty"`         // how many files it returns
 	LeftChildren int           `json:"left_children,omitempty"` // descendants alive when its shell had exited
 	Error        string        `json:"error,omitempty"`         // it could not be started (cwd missing, shell missing …)
 	LastLine     string        `json:"last_line,omitempty"`     // the last line of stderr of a job that failed, at most 200 bytes, unsanitised
 }
+
+// Why a job was ended for its memory (Outcome.Memory).
+const (
+	MemoryLimit = "limit" // it used more than it asked for (Options.MemBytes); MaxRSSBytes is then of all its processes
+	OutOfMemory = "oom"   // the kernel ended it because the machine had no memory left
+)
 
 // MemoryFloor is a size that Outcome.MaxRSSBytes does not go below by much, however small
 // the job: the kernel begins to count a process at the size that our supervisor had when
@@ -52,7 +59,7 @@ const MemoryFloor = 16 << 20
 
 // OK says whether the command itself succeeded.
 func (o *Outcome) OK() bool {
-	return o.Exit == 0 && o.Signal == "" && o.Error == "" && !o.TimedOut && !o.Stopped
+	return o.Exit == 0 && o.Signal == "" && o.Error == "" && !o.TimedOut && !o.Stopped && o.Memory == ""
 }
 
 // Elapsed returns the run time on the host's clock, never negative.

@@ -307,7 +307,7 @@ func (p *packed) appendAttempt(b []byte, a *Attempt) []byte {
 	if o == nil {
 		return b
 	}
-	texts := o.Signal != "" || o.Error != "" || o.LastLine != ""
+	texts := o.Signal != "" || o.Error != "" || o.LastLine != "" || o.Memory != ""
 	b = append(b, flag(o.TimedOut, outcomeTimedOut)|flag(o.Stopped, outcomeStopped)|flag(o.DiskFull, outcomeDiskFull)|
 		flag(texts, outcomeTexts)|flag(o.LeftChildren != 0, outcomeChildren)|
 		flag(o.Unreturned, outcomeUnreturned)|flag(o.Files != 0, outcomeFiles))
@@ -319,7 +319,7 @@ func (p *packed) appendAttempt(b []byte, a *Attempt) []byte {
 		b = appendNumbers(b, int64(o.Files))
 	}
 	if texts {
-		b = appendTexts(b, o.Signal, o.Error, o.LastLine)
+		b = appendTexts(b, o.Signal, o.Error, o.LastLine, o.Memory)
 	}
 	return b
 }
@@ -347,7 +347,7 @@ func (p *packed) attempt(u *unpacker, a *Attempt, o *Outcome) {
 		o.Files = int(u.integer())
 	}
 	if bits&outcomeTexts != 0 {
-		o.Signal, o.Error, o.LastLine = u.text(), u.text(), u.text()
+		o.Signal, o.Error, o.LastLine, o.Memory = u.text(), u.text(), u.text(), u.text()
 	}
 	a.Outcome = o
 }

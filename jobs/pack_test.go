@@ -76,7 +76,7 @@ func sameRow(a, b *jobs.Job) bool {
 
 // Every field of a job, its specification, an attempt, and its outcome survives packing.
 func TestPackedFields(t *testing.T) {
-	out := &jobs.Outcome{Exit: -1, Signal: "SIGKILL", Started: 1 << 59, Ended: 5, CPU: 1 << 50,
+	out := &jobs.Outcome{Exit: -1, Signal: "SIGKILL", Memory: jobs.OutOfMemory, Started: 1 << 59, Ended: 5, CPU: 1 << 50,
 		MaxRSSBytes: 1 << 40, TimedOut: true, Stopped: true, DiskFull: true, Unreturned: true, Files: 3, LeftChildren: 9, Error: "e", LastLine: "last\xff"}
 	allSet(t, *out)
 	long := make([]byte, 100_000)

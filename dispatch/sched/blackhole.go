@@ -113,7 +113,7 @@ func (c *Core) blames(h *host, j *jobs.Job, id jobs.AttemptID, o *jobs.Outcome) 
 		}
 		return false // it delays a result, it does not make one (promise 3)
 	}
-	if o.TimedOut || o.Elapsed() >= max(fastEnough, time.Duration(c.times.ok(j.Spec.Queue)/10*float64(time.Second))) {
+	if o.TimedOut || o.Memory == jobs.MemoryLimit || o.Elapsed() >= max(fastEnough, time.Duration(c.times.ok(j.Spec.Queue)/10*float64(time.Second))) {
 		r.fast, r.holes = 0, 0 // slow failures are the jobs' own
 		return true
 	}

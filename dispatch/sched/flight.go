@@ -144,7 +144,7 @@ func (c *Core) launch(id jobs.ID, h *host) {
 	h.out.urgent = h.out.urgent || h.free() > 0
 	f.gpus = h.takeGPUs(f.wantGPUs)
 	h.count(f)
-	h.out.launch = append(h.out.launch, Placed{Attempt: a, Spec: j.Spec, Timeout: grown(c.timeout(j.Spec), c.cfg.TimeoutGrowth, j), GPUs: f.gpus, Restart: restarts(j)})
+	h.out.launch = append(h.out.launch, Placed{Attempt: a, Spec: j.Spec, Timeout: grown(c.timeout(j.Spec), c.cfg.TimeoutGrowth, j), Mem: f.mem, GPUs: f.gpus, Restart: restarts(j)})
 }
 
 // restarts returns how many attempts of the job ran before its newest in this round.

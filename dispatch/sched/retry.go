@@ -28,7 +28,7 @@ func (c *Core) fail(r *jobs.Record, j *jobs.Job, charged bool) {
 		return
 	}
 	r.Charged = charged
-	r.Reason = o.Error
+	r.Reason = cmp.Or(o.Error, c.memoryReason(j, o))
 	n := int(j.Failures)
 	if charged {
 		n++
@@ -40,7 +40,7 @@ func (c *Core) fail(r *jobs.Record, j *jobs.Job, charged bool) {
 		r.Next = jobs.Running // it decides
 	case charged && c.final(o):
 		r.Next = jobs.Failed
-		r.Reason = cmp.Or(o.Error, "the run does not try again after such a failure (--retry-on, --no-retry-on)")
+		r.Reason = cmp.Or(r.Reason, "the run does not try again after such a failure (--retry-on, --no-retry-on)")
 	case n >= c.tries(j) && o.TimedOut:
 		r.Next = jobs.TimedOut
 	case n >= c.tries(j):
@@ -115,6 +115,17 @@ func grown[T int64 | time.Duration](limit T, factor float64, j *jobs.Job) T {
 		return limit
 	}
 	return T(min(float64(limit)*math.Pow(factor, float64(j.Failures)), most))
+}
+
+// memoryReason says that an attempt which ran was ended for its memory; "": it was not.
+func (c *Core) memoryReason(j *jobs.Job, o *jobs.Outcome) string {
+	switch o.Memory {
+	case jobs.MemoryLimit:
+		return fmt.Sprintf("it used %s of memory and asked for %s (mem=)", size(o.MaxRSSBytes), size(c.memory(j)))
+	case jobs.OutOfMemory:
+		return "the kernel ended it because the host had no memory left"
+	}
+	return ""
 }
 
 // memory returns what a job asks for now. It grows to what the largest host has, or the

@@ -296,6 +296,26 @@ func TestFinal(t *testing.T) {
 	s.wantState(2, jobs.Queued)
 }
 
+// TestMemoryLimitIsRetriedWithMore: a job that exceeded its memory limit says so, and is
+// launched again with more (T3).
+func TestMemoryLimitIsRetriedWithMore(t *testing.T) {
+	s := newStage(t, Config{Tries: 2, MemGrowth: 2, RetryDelay: new(time.Duration(0))}, box("a", 1))
+	s.up("a")
+	s.submit(true, &jobs.Options{MemBytes: 4 << 30})
+	over := jobs.Outcome{Signal: "SIGKILL", Memory: jobs.MemoryLimit, MaxRSSBytes: 5 << 30}
+	s.ended("a", "1.1", over)
+	s.wait(time.Second, "a")
+	if f := s.c.flights[jobs.AttemptID{Job: 1, N: 2}]; f == nil || f.mem != 8<<30 {
+		t.Fatalf("the second attempt: %+v, want one with 8G", f)
+	}
+	over.MaxRSSBytes = 9 << 30
+	s.ended("a", "1.2", over)
+	s.wantState(1, jobs.Failed)
+	if got, want := s.job(1).Reason, "it used 9 GiB of memory and asked for 8 GiB (mem=)"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // TestGrowth: timeout and memory grow with each failure, the memory to what the largest
 // host has (T2).
 func TestGrowth(t *testing.T) {

@@ -200,6 +200,7 @@ type Placed struct {
 	Attempt jobs.AttemptID
 	Spec    *jobs.Spec
 	Timeout time.Duration
+	Mem     int64 // what it may use, in bytes; 0: no limit
 	GPUs    []int
 	Restart int // how many attempts of the job ran before it in this round
 }

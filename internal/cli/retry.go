@@ -27,7 +27,7 @@ var failureFields = []query.Field[*jobs.Outcome]{
 }
 
 // failureCauses are the values of cause.
-var failureCauses = []string{"exit", "signal", "timeout", "start", "disk"}
+var failureCauses = []string{"exit", "signal", "timeout", "start", "disk", "memory"}
 
 // failureCause returns in a word why an attempt failed.
 func failureCause(o *jobs.Outcome) string {
@@ -36,6 +36,8 @@ func failureCause(o *jobs.Outcome) string {
 		return "disk"
 	case o.Error != "":
 		return "start"
+	case o.Memory != "":
+		return "memory"
 	case o.TimedOut:
 		return "timeout"
 	case o.Signal != "":

@@ -148,6 +148,8 @@ func (s *scan) outcome(o *jobs.Outcome) bool {
 			return s.boolTo(&o.DiskFull)
 		case "unreturned":
 			return s.boolTo(&o.Unreturned)
+		case "memory":
+			return s.textTo(&o.Memory)
 		case "files":
 			return intTo(s, &o.Files)
 		case "left_children":

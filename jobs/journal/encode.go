@@ -74,6 +74,7 @@ func appendOutcome(b []byte, o *jobs.Outcome) []byte {
 	if o.Unreturned {
 		b = append(b, `,"unreturned":true`...)
 	}
+	b = optString(b, `,"memory":`, o.Memory)
 	b = optInt(b, `,"files":`, int64(o.Files))
 	b = optInt(b, `,"left_children":`, int64(o.LeftChildren))
 	b = optString(b, `,"error":`, o.Error)

@@ -151,6 +151,10 @@ func Cause(state jobs.JobState, reason string, o *jobs.Outcome) string {
 		return o.Error
 	case o.Error != "":
 		return "not started: " + o.Error
+	case o.Memory == jobs.MemoryLimit:
+		return "memory limit"
+	case o.Memory != "":
+		return "out of memory"
 	case o.TimedOut:
 		return "timed out"
 	case o.Stopped:

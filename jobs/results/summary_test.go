@@ -135,6 +135,8 @@ func TestCause(t *testing.T) {
 		{jobs.Failed, "", &jobs.Outcome{Exit: 1, Error: "no directory /x"}, "not started: no directory /x"},
 		{jobs.Failed, "host lost three times", nil, "host lost three times"},
 		{jobs.Failed, "", nil, "failed"},
+		{jobs.Failed, "it used 3G", &jobs.Outcome{Signal: "SIGKILL", Memory: jobs.MemoryLimit}, "memory limit"},
+		{jobs.Failed, "", &jobs.Outcome{Exit: 137, Memory: jobs.OutOfMemory}, "out of memory"},
 		{jobs.Failed, "halted", &jobs.Outcome{}, "halted"},
 	} {
 		if got := Cause(c.state, c.reason, c.o); got != c.want {

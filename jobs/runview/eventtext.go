@@ -218,9 +218,13 @@ func acceptedJobs(r *jobs.Record) string {
 }
 
 // ExitMeaning explains the exit codes that a POSIX shell gives of its own
-// (sh(1), 2.8.2), " (command not found)" for 127: they are what people look up. "" for others.
+// (sh(1), 2.8.2), " (command not found)" for 127: they are what people look up. Of a job
+// that exceeded its memory limit it says what the job used. "" for others.
 func ExitMeaning(o *jobs.Outcome) string {
-	if o == nil || o.Signal != "" || o.Error != "" || o.TimedOut || o.Stopped {
+	if o != nil && o.Memory == jobs.MemoryLimit {
+		return " (it used " + results.HumanBytes(o.MaxRSSBytes) + ")"
+	}
+	if o == nil || o.Memory != "" || o.Signal != "" || o.Error != "" || o.TimedOut || o.Stopped {
 		return ""
 	}
 	switch {

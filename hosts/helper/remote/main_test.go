@@ -3,6 +3,7 @@
 package remote
 
 import (
+	"cmp"
 	"os"
 	"strings"
 	"testing"
@@ -25,12 +26,14 @@ const (
 	silenceEnv = "TEST_SILENCE"
 	nowhereEnv = "TEST_NOWHERE"
 	beatEnv    = "TEST_BEAT"
+	vmstatEnv  = "TEST_VMSTAT"
 )
 
 // The test binary is the program on the far side too.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && strings.HasPrefix(os.Args[1], "__") {
 		plantFault(os.Args[1])
+		vmstatFile = cmp.Or(os.Getenv(vmstatEnv), vmstatFile)
 		os.Exit(runWord(os.Args[1:], testLimits()))
 	}
 	// Built with -race, each process of ours would sleep for a second when it exits.

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"os"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -23,6 +24,8 @@ const maxOOM = 1000 // proc(5)
 type oomScore struct {
 	fd       int // -1: it cannot be set
 	own, job []byte
+	kills    uint64        // of the machine when last counted
+	countAt  time.Duration // boot clock; 0: never
 }
 
 // openOOM returns the score of this process. A host that does not let us set it is no
@@ -41,6 +44,33 @@ func openOOM() oomScore {
 		o.fd = -1
 	}
 	return o
+}
+
+// oomFresh is how old the count of kills may be when a job begins.
+const oomFresh = 10 * time.Second
+
+// begin counts the processes that the kernel has ended so far because memory ran out. It
+// is called when a job begins, and reads the count again only if the last one is old.
+func (o *oomScore) begin() {
+	if now := uptime(); o.countAt == 0 || now-o.countAt > oomFresh {
+		o.kills, o.countAt = oomKills(), now
+	}
+}
+
+// killed reports whether the kernel has ended processes for that reason since begin.
+func (o *oomScore) killed() bool {
+	before := o.kills
+	o.kills, o.countAt = oomKills(), uptime()
+	return o.kills > before
+}
+
+var vmstatFile = "/proc/vmstat" // tests put another file there
+
+// oomKills reads the count of such kills on this machine. It is 0 on kernels older than 4.13.
+func oomKills() uint64 {
+	b, _ := os.ReadFile(vmstatFile)
+	_, rest, _ := bytes.Cut(b, []byte("\noom_kill "))
+	return number(rest)
 }
 
 // offer makes children that are started from here on the ones that the kernel ends

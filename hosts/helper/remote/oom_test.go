@@ -117,8 +117,8 @@ func TestOutOfMemory(t *testing.T) {
 	fmt.Fprintln(start, "go")
 	w.hear(ready)
 	f.launch(job("1.1", "exec tail /dev/zero"))
-	if o := f.exit("1.1"); o.Signal != "SIGKILL" || o.OK() || o.Stopped || o.TimedOut {
-		t.Errorf("%+v, want SIGKILL", o)
+	if o := f.exit("1.1"); o.Signal != "SIGKILL" || o.Memory != jobs.OutOfMemory || o.OK() || o.Stopped || o.TimedOut {
+		t.Errorf("%+v, want SIGKILL and that memory ran out", o)
 	}
 	f.launch(job("2.1", "tail /dev/zero; exit $(($? - 100))"))
 	if o := f.exit("2.1"); o.Exit != 37 {

@@ -18,10 +18,13 @@ type proc struct {
 	state            byte
 	start            uint64 // clock ticks since boot, field 22
 	ticks            uint64 // user and system time, its own and of children it waited for
+	rss              int64  // resident bytes, approximately
 }
 
 // userHZ is the unit of times in /proc: fixed at 100 in the kernel's interface.
 const userHZ = 100
+
+var pageSize = os.Getpagesize()
 
 // readProc reads /proc/PID/stat.
 func readProc(pid int) (proc, bool) {
@@ -63,10 +66,13 @@ func parseStat(pid int, b []byte) (p proc, ok bool) {
 			p.ticks += number(word)
 		case 22:
 			p.start = number(word)
-			return p, true
+			ok = true
+		case 24:
+			p.rss = int64(number(word)) * int64(pageSize)
+			return p, ok
 		}
 	}
-	return p, false
+	return p, ok
 }
 
 func number(b []byte) (n uint64) {

@@ -76,6 +76,7 @@ func (r *report) append(b []byte) []byte {
 		text(o.Signal)
 		text(cut(o.Error, 400)) // quoted, a byte takes at most four
 		text(cut(o.LastLine, maxLastLine))
+		text(o.Memory)
 	case repRefused:
 		text(cut(r.why, 900))
 		num(int64(len(r.gpus)))
@@ -117,7 +118,7 @@ func parseReport(line []byte) (r report, err error) {
 		o.TimedOut, o.Stopped, o.DiskFull = flags&1 != 0, flags&2 != 0, flags&4 != 0
 		o.Unreturned = flags&8 != 0
 		o.LeftChildren, o.Files = int(p.int()), int(p.int())
-		o.Signal, o.Error, o.LastLine = p.text(), p.text(), p.text()
+		o.Signal, o.Error, o.LastLine, o.Memory = p.text(), p.text(), p.text(), p.text()
 	case repRefused:
 		r.why = p.text()
 		for n := p.int(); n > 0 && !p.bad; n-- {

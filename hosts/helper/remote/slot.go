@@ -50,6 +50,7 @@ type slot struct {
 	line   []byte // reports are written in it
 
 	oom     oomScore
+	scopes  scopes
 	disks   fullDisks
 	nowhere time.Duration // how long an outcome without a place is kept
 	cut     bool          // spool and attempts are gone, and with them our work

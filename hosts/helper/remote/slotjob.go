@@ -192,7 +192,7 @@ func (s *slot) execute(a *attempt, dir int, job *hosts.LaunchJob) {
 		return
 	}
 	if err == nil {
-		s.watch.begin(a.id, pid, job.Timeout)
+		s.watch.begin(a.id, pid, job.Timeout, job.Mem)
 		started := &report{kind: repStarted, attempt: a.id, job: pid, at: o.Started}
 		if last := s.debt.cur.Swap(nil); last != nil {
 			s.release(last.a)
@@ -201,7 +201,9 @@ func (s *slot) execute(a *attempt, dir int, job *hosts.LaunchJob) {
 			s.report(started)
 		}
 		s.wait(pid, &o)
-		o.TimedOut, o.Stopped = s.watch.end()
+		why, used := s.watch.end()
+		o.TimedOut, o.Stopped = why == endTimeout, why == endRequest
+		s.memoryEnd(job.Mem, why, used, &o)
 		o.LeftChildren = s.leftChildren()
 	} else {
 		s.explain(err, job, &o)
@@ -210,7 +212,7 @@ func (s *slot) execute(a *attempt, dir int, job *hosts.LaunchJob) {
 	s.collect(job, id, &o)
 	if !o.OK() {
 		o.LastLine = lastLine(a.err, id+".err")
-		o.DiskFull = err == nil && !o.Stopped && s.disks.any(s.cfg.Dir, s.cwd(job))
+		o.DiskFull = err == nil && !o.Stopped && o.Memory == "" && s.disks.any(s.cfg.Dir, s.cwd(job))
 	}
 	s.finish(a, dir, &o)
 }
@@ -242,7 +244,11 @@ func (s *slot) start(a *attempt, job *hosts.LaunchJob, id string, o *jobs.Outcom
 		}
 		argv = append(argv, a.script)
 	}
+	if job.Mem > 0 {
+		argv = append(s.scopes.command(job.Mem), argv...)
+	}
 	defer usualSlack()()
+	s.oom.begin()
 	s.oom.offer()
 	defer s.oom.withdraw()
 	return syscall.ForkExec(argv[0], argv, &syscall.ProcAttr{

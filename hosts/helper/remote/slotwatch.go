@@ -39,28 +39,42 @@ type watch struct {
 
 // current is the running job.
 type current struct {
-	id       jobs.AttemptID
-	pid      int
-	left     map[int]uint64
-	timedOut bool
-	stopped  bool
-	ending   chan struct{} // closed when its tree has been ended; nil: not asked to
+	id     jobs.AttemptID
+	pid    int
+	left   map[int]uint64
+	limit  int64         // of its memory, in bytes; 0: none
+	used   int64         // when it exceeded the limit
+	why    endCause      // the first
+	ending chan struct{} // closed when its tree has been ended; nil: not asked to
 }
 
+// endCause is why we end a job.
+type endCause uint8
+
+const (
+	endNone    endCause = iota
+	endTimeout          // its timeout has passed
+	endRequest          // the dispatcher asked
+	endMemory           // it exceeded its memory limit
+)
+
 // begin is called by the loop when a job has started.
-func (w *watch) begin(id jobs.AttemptID, pid int, timeout time.Duration) {
+func (w *watch) begin(id jobs.AttemptID, pid int, timeout time.Duration, limit int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	c := &current{id: id, pid: pid}
+	c := &current{id: id, pid: pid, limit: limit}
 	w.cur = c
 	if len(w.slot.left) > 0 {
 		c.left = maps.Clone(w.slot.left)
 	}
 	if timeout > 0 {
-		w.deadline = time.AfterFunc(timeout, func() { w.stop(c, true) })
+		w.deadline = time.AfterFunc(timeout, func() { w.stop(c, endTimeout) })
 		if cfg := w.slot.cfg; cfg.Signal > 0 && cfg.WarnBefore < timeout {
 			w.warning = time.AfterFunc(timeout-cfg.WarnBefore, func() { w.warn(c) })
 		}
+	}
+	if limit > 0 {
+		time.AfterFunc(memoryEvery, func() { w.checkMemory(c) })
 	}
 	if !w.ticking {
 		w.ticking = true
@@ -73,8 +87,9 @@ func (w *watch) begin(id jobs.AttemptID, pid int, timeout time.Duration) {
 }
 
 // end is called by the loop when the job's shell has ended. It waits until a
-// tree that is being ended has ended.
-func (w *watch) end() (timedOut, stopped bool) {
+// tree that is being ended has ended. used is what the job used if it exceeded its
+// memory limit.
+func (w *watch) end() (why endCause, used int64) {
 	w.mu.Lock()
 	c := w.cur
 	w.cur = nil
@@ -87,15 +102,15 @@ func (w *watch) end() (timedOut, stopped bool) {
 		}
 	}
 	ending := c.ending
-	timedOut, stopped = c.timedOut, c.stopped
+	why, used = c.why, c.used
 	w.mu.Unlock()
 	if ending != nil {
 		<-ending
 	}
-	if stopped {
+	if why == endRequest {
 		again(func() error { return remove(w.slot.spool.path(dirStop, c.id.String())) })
 	}
-	return timedOut, stopped
+	return why, used
 }
 
 // idle is called by the loop when it will run no further job.
@@ -132,7 +147,7 @@ func (w *watch) look() {
 	}
 	switch _, err := stat(w.slot.spool.path(dirStop, c.id.String())); {
 	case err == nil:
-		w.stop(c, false)
+		w.stop(c, endRequest)
 	case !errors.Is(err, unix.ENOENT): // whether we are asked is not known yet
 		time.AfterFunc(pauses[1], w.look)
 	}
@@ -149,16 +164,14 @@ func (w *watch) warn(c *current) {
 }
 
 // stop ends the tree of c, unless it is over or being ended already.
-func (w *watch) stop(c *current, timeout bool) {
+func (w *watch) stop(c *current, why endCause) {
 	w.mu.Lock()
 	if w.cur != c {
 		w.mu.Unlock()
 		return
 	}
-	if timeout {
-		c.timedOut = !c.stopped
-	} else {
-		c.stopped = !c.timedOut
+	if c.why == endNone {
+		c.why = why
 	}
 	if c.ending != nil {
 		w.mu.Unlock()
@@ -166,9 +179,13 @@ func (w *watch) stop(c *current, timeout bool) {
 	}
 	c.ending = make(chan struct{})
 	w.mu.Unlock()
+	grace := w.slot.cfg.Grace
+	if why == endMemory {
+		grace = 0 // it may grow further meanwhile
+	}
 	go func() {
 		defer close(c.ending)
-		if left := endChasing(w.tree(c), w.child(c), w.slot.cfg.Grace); len(left) > 0 {
+		if left := endChasing(w.tree(c), w.child(c), grace); len(left) > 0 {
 			line := (&report{kind: repTrouble, attempt: c.id, by: w.slot.by,
 				why: fmt.Sprintf("%s could not be ended, these processes do not die: %s", c.id, name(left))}).append(nil)
 			unix.Write(w.slot.reports, line)

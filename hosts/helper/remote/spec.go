@@ -14,7 +14,7 @@ import (
 )
 
 // A spec file: the fields of hosts.LaunchJob in order, sealed.
-const specMagic = "DCS3"
+const specMagic = "DCS4"
 
 // What is sealed: the magic, which names kind and version, CRC-32C and length of
 // what follows (4 bytes each, little-endian), then numbers as varints, texts and
@@ -40,6 +40,7 @@ func appendSpec(b []byte, j *hosts.LaunchJob) []byte {
 	b = binary.AppendVarint(b, int64(j.Timeout))
 	b = binary.AppendVarint(b, int64(j.Slots))
 	b = binary.AppendVarint(b, int64(j.Restart))
+	b = binary.AppendVarint(b, j.Mem)
 	b = appendEnv(b, j.Env)
 	b = binary.AppendUvarint(b, uint64(len(j.Params)))
 	for _, v := range j.Params {
@@ -117,6 +118,7 @@ func parseSpec(b []byte) (*hosts.LaunchJob, error) {
 	j.Timeout = time.Duration(r.int())
 	j.Slots = int(r.int())
 	j.Restart = int(r.int())
+	j.Mem = r.int()
 	j.Env = r.env()
 	for range r.count(2) {
 		j.Params = append(j.Params, jobs.Param{Name: r.text(), Value: r.text()})

@@ -1,0 +1,134 @@
+//go:build linux
+
+package remote
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
+
+const keepMemory = "{ head -c 100000000 /dev/zero; echo full > %s; sleep 1000; } | tail -c 100000000"
+
+func memJob(id, command string, limit int64) hosts.LaunchJob {
+	j := job(id, command)
+	j.Mem = limit
+	return j
+}
+
+// T3: a job that uses more memory than it asked for is ended, with all of its processes,
+// and its outcome says what it used. A job that asked for none, or that uses less, is not.
+func TestMemoryLimit(t *testing.T) {
+	w := newWorld(t)
+	ready, gate := w.fifo("ready"), w.fifo("gate")
+	o := w.open()
+	o.Slots = 3
+	f := w.start(o)
+	f.launch(memJob("1.1", "trap 'exit 0' TERM; setsid "+fmt.Sprintf("sh -c '"+keepMemory+"'", "/dev/null")+" & wait", 40<<20))
+	if o := f.exit("1.1"); o.Memory != jobs.MemoryLimit || o.OK() || o.Stopped || o.TimedOut || o.MaxRSSBytes < 40<<20 || o.LeftChildren != 0 {
+		t.Errorf("%+v; want the memory limit with a peak over 40M and nothing left", o)
+	}
+	f.launch(memJob("2.1", fmt.Sprintf("%s & read x < %s; kill $!; kill -9 $$", fmt.Sprintf(keepMemory, ready), gate), 0))
+	f.launch(memJob("3.1", "sleep 1; exit 3", 40<<20))
+	w.hear(ready)
+	if o := f.exit("3.1"); o.Exit != 3 || o.Memory != "" {
+		t.Errorf("one that uses little: %+v", o)
+	}
+	w.say(gate)
+	if o := f.exit("2.1"); o.Signal != "SIGKILL" || o.Memory != "" {
+		t.Errorf("one without a limit: %+v", o)
+	}
+	f.bye()
+}
+
+// Pages that processes share count once, and what an earlier job left does not count.
+func TestSharedMemoryCountsOnce(t *testing.T) {
+	sh := func(script string) (pid int) {
+		cmd := exec.Command("/bin/sh", "-c", script)
+		out, err := cmd.StdoutPipe()
+		if err == nil {
+			err = cmd.Start()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			endAll(func(t table) []proc { return t.pick(append(t.under(cmd.Process.Pid), cmd.Process.Pid), nil) }, 0)
+			cmd.Wait()
+		})
+		out.Read(make([]byte, 1))
+		return cmd.Process.Pid
+	}
+	const text = "x=$(head -c 20000000 /dev/zero | tr '\\0' x); "
+	sh(text + "for i in 1 2 3 4; do { sleep 1000; : $x; } & done; echo; wait")
+	left := sh(text + "echo; sleep 1000; : $x")
+	p, _ := readProc(left)
+	w := &watch{slot: &slot{by: holder{pid: os.Getpid()}}}
+	rss := w.memoryOf(&current{left: map[int]uint64{left: p.start}, limit: 1 << 40})
+	pss := w.memoryOf(&current{left: map[int]uint64{left: p.start}, limit: 1})
+	if rss < 60<<20 || pss > 50<<20 || pss < 15<<20 {
+		t.Errorf("resident %d, proportional %d; want over 60M and about 20M", rss, pss)
+	}
+}
+
+// standIns puts programs in front of PATH.
+func standIns(t *testing.T, programs map[string]string) {
+	dir := t.TempDir()
+	for name, script := range programs {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+}
+
+// Where the user's systemd offers scopes, the kernel limits a job: what it ends there
+// exceeded the limit. Elsewhere, what it ends says that the machine had no memory left.
+// The user's systemd and the kernel's count are stand-ins.
+func TestKernelEndsJobs(t *testing.T) {
+	for _, c := range []struct {
+		name, linger string
+		limit        int64
+		killed       string // what the kernel's count becomes
+		scope        bool
+		want         string
+	}{
+		{"in a scope", "yes", 1 << 30, "8", true, jobs.MemoryLimit},
+		{"without a limit", "yes", 0, "8", false, jobs.OutOfMemory},
+		{"without scopes", "no", 1 << 30, "8", false, jobs.OutOfMemory},
+		{"killed by somebody", "yes", 1 << 30, "7", true, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			count := filepath.Join(dir, "vmstat")
+			write(t, count, "nr_free_pages 1\noom_kill 7\nnuma_hit 2\n")
+			t.Setenv(vmstatEnv, count)
+			standIns(t, map[string]string{
+				"loginctl": `[ "$*" = "show-user --property=Linger --value $(id -u)" ] && echo ` + c.linger,
+				"systemd-run": `echo "$*" >> ` + dir + `/asked
+limit=0
+while [ "$1" != -- ]; do case $1 in MemoryMax=*) limit=${1#*=};; esac; shift; done
+shift
+case "$*" in *memory.max*) echo $limit; exit;; esac
+exec "$@"`,
+			})
+			w := newWorld(t)
+			f := w.start(w.open())
+			f.launch(memJob("1.1", "sed 's/kill 7/kill "+c.killed+"/' "+count+" > "+count+".new && mv "+count+".new "+count+"; kill -9 $$", c.limit))
+			if o := f.exit("1.1"); o.Memory != c.want || o.Signal != "SIGKILL" || c.want == jobs.MemoryLimit && o.MaxRSSBytes < c.limit {
+				t.Errorf("%+v; want %q", o, c.want)
+			}
+			asked, _ := os.ReadFile(dir + "/asked")
+			if got := strings.Contains(string(asked), fmt.Sprintf("MemoryMax=%d -p", c.limit)); got != c.scope {
+				t.Errorf("systemd-run was asked for:\n%s", asked)
+			}
+			f.bye()
+		})
+	}
+}
