@@ -2,6 +2,7 @@ package hosts
 
 import (
 	"cmp"
+	"fmt"
 	"reflect"
 	"slices"
 	"strconv"
@@ -83,8 +84,10 @@ func hostChange(old, now *Host) string {
 			parts = append(parts, key+" "+cmp.Or(is, "none")+" (was "+cmp.Or(was, "none")+")")
 		}
 	}
+	text := func(list []Kept) string { return strings.TrimSuffix(strings.TrimPrefix(fmt.Sprint(list), "["), "]") }
 	value("slots", slotsValue(old.Slots), slotsValue(now.Slots))
 	value("tags", strings.Join(old.Tags, " "), strings.Join(now.Tags, " "))
+	value("queues", text(old.Queues), text(now.Queues))
 	value("address", strings.Join(old.Addresses, " "), strings.Join(now.Addresses, " "))
 	var others []string
 	for _, o := range []struct {

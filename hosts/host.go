@@ -3,6 +3,8 @@ package hosts
 import (
 	"reflect"
 	"time"
+
+	"dcs-tui/jobs"
 )
 
 // Host is one machine of the inventory, every default filled in. It is known by
@@ -23,6 +25,7 @@ type Host struct {
 	Quiet       []Quiet
 	Nice        int
 	Tags        []string // sorted
+	Queues      []Kept   // which queues it, or a part of it, is kept for
 	GPUs        int      // -1: as many as the host reports
 	NoMemLimit  bool     // mem= of a job reserves memory and limits nothing
 	Weight      float64  // relative speed, 1 unless told
@@ -83,6 +86,7 @@ type Inventory struct {
 	Hosts []*Host
 
 	Providers []*Provider
+	Tokens    []jobs.Token // how many of each kind jobs may hold together, by name; a Count may be 0
 
 	defaults *draft // [defaults]; nil: none
 }

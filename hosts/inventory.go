@@ -7,7 +7,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+
+	"dcs-tui/jobs"
 )
 
 // maxInventory bounds the size of an inventory file: a wrong path (a core dump,
@@ -115,4 +118,16 @@ func (inv *Inventory) Find(name string) *Host {
 		}
 	}
 	return nil
+}
+
+// TokensWith returns how many tokens there are of each kind: as the command line says, and
+// otherwise as the inventory does.
+func (inv *Inventory) TokensWith(commandLine []jobs.Token) []jobs.Token {
+	all := slices.Clone(commandLine)
+	for _, t := range inv.Tokens {
+		if !slices.ContainsFunc(commandLine, func(own jobs.Token) bool { return own.Name == t.Name }) {
+			all = append(all, t)
+		}
+	}
+	return all
 }

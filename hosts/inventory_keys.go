@@ -54,6 +54,7 @@ var inventoryKeys = map[string]inventoryKey{
 	"quiet":         {set: list(setQuiet)},
 	"nice":          {set: number(0, 19, func(d *draft, n int) { d.host.Nice = n })},
 	"tags":          {set: list(setTags)},
+	"queues":        {set: list(setQueues)},
 	"gpus":          {set: number(-1, jobs.MaxGPUs, func(d *draft, n int) { d.host.GPUs = n })},
 	"mem_limit":     {set: boolean(func(d *draft, b bool) { d.host.NoMemLimit = !b })},
 	"weight":        {set: decimal(false, func(d *draft, f float64) { d.host.Weight = f })},

@@ -43,7 +43,7 @@ func Parse(data []byte, file string) (*Inventory, []string, error) {
 	if err := n.err(); err != nil {
 		return nil, n.warningLines(), err
 	}
-	return &Inventory{File: file, Text: string(data), Hosts: r.hosts, Providers: r.providers, defaults: r.defaults}, n.warningLines(), nil
+	return &Inventory{File: file, Text: string(data), Hosts: r.hosts, Providers: r.providers, Tokens: r.tokens, defaults: r.defaults}, n.warningLines(), nil
 }
 
 // reader turns the tables of one file into hosts and providers.
@@ -52,6 +52,7 @@ type reader struct {
 	at        *places
 	hosts     []*Host
 	providers []*Provider
+	tokens    []jobs.Token
 	defaults  *draft
 	seen      map[string]int // host name to the line that gave it
 	full      bool           // MaxHosts was reached and said
@@ -60,7 +61,7 @@ type reader struct {
 func (r *reader) root(root map[string]any) {
 	for _, key := range sortedKeys(root) {
 		switch line := r.at.line("", 0, key); key {
-		case "defaults", "host", "provider":
+		case "defaults", "host", "provider", "tokens":
 		default:
 			if _, known := inventoryKeys[key]; known {
 				r.bad(line, "%q stands outside any table; put it under [defaults] or a [[host]]", key)
@@ -69,7 +70,7 @@ func (r *reader) root(root map[string]any) {
 			if _, isTable := root[key].(map[string]any); isTable || len(r.at.tables[key]) > 0 {
 				line = r.at.table(key, 0)
 			}
-			r.bad(line, "unknown table or key %q; there are [defaults], [[host]] and [[provider]]", key)
+			r.bad(line, "unknown table or key %q; there are [defaults], [[host]], [[provider]] and [tokens]", key)
 		}
 	}
 
@@ -88,6 +89,7 @@ func (r *reader) root(root map[string]any) {
 	}
 
 	r.defaults = def
+	r.readTokens(root["tokens"])
 
 	tables, ok := tablesOf(root["host"])
 	providers, ok2 := tablesOf(root["provider"])
@@ -104,6 +106,23 @@ func (r *reader) root(root map[string]any) {
 	}
 	for i, t := range providers {
 		r.provider(def, i, t)
+	}
+}
+
+// readTokens reads [tokens], which says how many there are of each kind.
+func (r *reader) readTokens(v any) {
+	table, ok := v.(map[string]any)
+	if v != nil && !ok {
+		r.bad(r.at.table("tokens", 0), "tokens must be a table, written [tokens] once")
+	}
+	for _, name := range sortedKeys(table) {
+		err := jobs.CheckTokenName(name)
+		if err == nil {
+			err = number(0, jobs.MaxTokens, func(_ *draft, n int) { r.tokens = append(r.tokens, jobs.Token{Name: name, Count: n}) })(nil, table[name])
+		}
+		if err != nil {
+			r.bad(r.at.line("tokens", 0, name), "%s: %v", name, err)
+		}
 	}
 }
 
@@ -192,6 +211,10 @@ func (r *reader) draft(def *draft, table string, n int, values map[string]any, r
 	}
 	h := &own.host
 	h.Slots, h.File, h.Line = rule, r.file, line
+	if err := h.checkQueues(); err != nil {
+		r.bad(r.at.line(table, n, "queues"), "queues: %v", err)
+		return nil
+	}
 	if h.Link != "ssh" {
 		for _, key := range []string{"address", "port", "user", "identity", "jump"} {
 			if _, said := values[key]; said {
@@ -232,7 +255,7 @@ func (r *reader) expand(h Host, own *draft, n int) {
 		r.seen[name] = nameLine
 		one := h
 		one.Name, one.Addresses = name, addresses[i]
-		one.Jump, one.Tags, one.Quiet = slices.Clone(h.Jump), slices.Clone(h.Tags), slices.Clone(h.Quiet)
+		one.Jump, one.Tags, one.Quiet, one.Queues = slices.Clone(h.Jump), slices.Clone(h.Tags), slices.Clone(h.Quiet), slices.Clone(h.Queues)
 		one.Command = nil
 		for _, word := range h.Command {
 			one.Command = append(one.Command, strings.ReplaceAll(word, "{name}", name))

@@ -212,10 +212,11 @@ type Beat struct {
 	Running  int
 	Buffered int
 	// LockedGPUs are the devices that a job of any run or user holds, ours included.
-	LockedGPUs []int             `json:",omitempty"`
-	Receives   bool              `json:",omitempty"` // files that every job gets are not there yet
-	Files      string            `json:",omitempty"` // what it receives of files, in words; "": nothing
-	Progress   map[string]string `json:",omitempty"` // attempt id: what its job wrote to DCS_PROGRESS, at most 64 bytes
+	LockedGPUs []int              `json:",omitempty"`
+	Receives   bool               `json:",omitempty"` // files that every job gets are not there yet
+	Files      string             `json:",omitempty"` // what it receives of files, in words; "": nothing
+	Progress   map[string]string  `json:",omitempty"` // attempt id: what its job wrote to DCS_PROGRESS, at most 64 bytes
+	Cores      map[string]float64 `json:",omitempty"` // attempt id: cores that it has used since the last beat, of those that used more than one
 }
 
 // Started reports attempts that began to run.

@@ -20,7 +20,7 @@ func fullSpec() *Spec {
 			MemBytes: 8 << 30, Slots: 4, After: []ID{3, 5}, AfterOn: []Condition{AfterFailure, AfterEnd}, Env: []EnvVar{{"A", "1\n2"}, {"B", ""}},
 			Cwd: "/w d", Setup: "source ~/v/bin/activate", OnLost: OnLostWait, NoCopies: true, Hardness: []string{"10", "x"},
 			Send: []string{"a b\n", "c:d"}, Return: []string{"out/*"},
-			Share: 2, QueuePriority: new(-3), RetryDelay: new(3 * time.Second), Request: "20260314T150200.000000Z-abcdefgh",
+			Tokens: []Token{{"a", 2}, {"b", 1}}, QueueSlots: 9, Share: 2, QueuePriority: new(-3), RetryDelay: new(3 * time.Second), Request: "20260314T150200.000000Z-abcdefgh",
 			File: "dir/jobs.txt",
 		},
 	}

@@ -51,6 +51,7 @@ func appendOptions(b []byte, o *Options) []byte {
 	number("gpus", int64(o.GPUs))
 	number("mem", o.MemBytes)
 	number("slots", int64(o.Slots))
+	list("tokens", len(o.Tokens), func(i int) { b = appendJSONString(b, o.Tokens[i].String()) })
 	list("after", len(o.After), func(i int) { b = strconv.AppendInt(b, int64(o.After[i]), 10) })
 	list("after_on", len(o.AfterOn), func(i int) { b = strconv.AppendInt(b, int64(o.AfterOn[i]), 10) })
 	if len(o.Env) > 0 {
@@ -71,6 +72,7 @@ func appendOptions(b []byte, o *Options) []byte {
 		key("queue_priority")
 		b = strconv.AppendInt(b, int64(*o.QueuePriority), 10)
 	}
+	number("queue_slots", int64(o.QueueSlots))
 	text("request", o.Request)
 	text("file", o.File)
 	if len(b) > start {
@@ -148,6 +150,10 @@ func (d *specDecoder) decodeOptions() (*Options, error) {
 	o.GPUs = int(number("gpus"))
 	o.MemBytes = number("mem")
 	o.Slots = int(number("slots"))
+	var tokens []string
+	if texts("tokens", &tokens); err == nil {
+		o.Tokens, err = parseTokens(tokens)
+	}
 	if key("after") {
 		err = d.list(func() error {
 			n, err := d.integer()
@@ -185,6 +191,7 @@ func (d *specDecoder) decodeOptions() (*Options, error) {
 		n, err = d.integer()
 		o.QueuePriority = new(int(n))
 	}
+	o.QueueSlots = int(number("queue_slots"))
 	text("request", &o.Request)
 	text("file", &o.File)
 	if err != nil {

@@ -37,8 +37,8 @@ func QueuesOf(specs []*Spec) []string {
 // OptionText is an option of a job as a jobs file sets it.
 type OptionText struct{ Key, Value string }
 
-// OptionTexts returns the options that a job sets itself, without share and queue_priority,
-// which are those of its queue.
+// OptionTexts returns the options that a job sets itself, without share, queue_priority,
+// and queue_slots, which are those of its queue.
 func (s *Spec) OptionTexts() (list []OptionText) {
 	add := func(key string, value any) {
 		if !reflect.ValueOf(value).IsZero() {
@@ -63,6 +63,7 @@ func (s *Spec) OptionTexts() (list []OptionText) {
 		add("mem", FormatSize(s.MemBytes))
 	}
 	add("slots", s.Slots)
+	add("tokens", s.TokenText())
 	add("after", s.AfterText())
 	for _, e := range s.Env {
 		add("env."+e.Name, e.Value)

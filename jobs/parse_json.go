@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // object reads one line of a .jsonl jobs file: the keys of #DCS lines, command
 // (required), and env and params as objects of texts. A value is a text or a
-// number, for tags, after and hardness also a list of them, for speculate true or
-// false; null is as unset.
+// number, for listKeys also a list of them, for speculate true or false; null is as unset.
 func (s *Scanner) object(line []byte, id ID, at int) (*Spec, error) {
 	c := &s.cursor
 	c.b, c.i = line, 0
@@ -85,7 +85,7 @@ func (c *jsonCursor) option(own *settings, key string) error {
 		}
 		return own.set(key, v)
 	}
-	if key != "tags" && key != "after" && key != "hardness" && key != "send" && key != "return" {
+	if !slices.Contains(listKeys, key) {
 		return fmt.Errorf("%s: a list is not one of its values", key)
 	}
 	var items []string

@@ -12,7 +12,10 @@ import (
 
 // optionKeys are the keys of #DCS lines and of JSON job files.
 var optionKeys = []string{"name", "queue", "priority", "tries", "retry_delay", "timeout", "deadline", "est", "tags", "gpus", "mem",
-	"slots", "after", "env.NAME", "cwd", "setup", "on_lost", "speculate", "hardness", "send", "return", "share", "queue_priority"}
+	"slots", "tokens", "after", "env.NAME", "cwd", "setup", "on_lost", "speculate", "hardness", "send", "return", "share", "queue_priority", "queue_slots"}
+
+// listKeys are those of them that take a list.
+var listKeys = []string{"tags", "tokens", "after", "hardness", "send", "return"}
 
 // settings are the options of one job while its file is read.
 type settings struct {
@@ -32,8 +35,7 @@ func (s *settings) set(key, v string) error {
 	if name, ok := strings.CutPrefix(key, "env."); ok {
 		return s.setEnv(name, v)
 	}
-	switch key {
-	case "tags", "after", "hardness", "send", "return":
+	if slices.Contains(listKeys, key) {
 		if v == "" {
 			return s.setList(key, nil)
 		}
@@ -42,6 +44,8 @@ func (s *settings) set(key, v string) error {
 			items[i] = strings.TrimSpace(items[i])
 		}
 		return s.setList(key, items)
+	}
+	switch key {
 	case "cwd":
 		s.Cwd = v
 		return nil
@@ -85,6 +89,8 @@ func (s *settings) setScalar(key, v string) (err error) {
 		s.MemBytes, err = optional(v, ParseSize)
 	case "slots":
 		s.Slots, err = optional(v, count(1, MaxSlots))
+	case "queue_slots":
+		s.QueueSlots, err = optional(v, count(1, MaxSlots))
 	case "share":
 		s.Share, err = optional(v, count(1, MaxShare))
 	case "queue_priority":
@@ -146,6 +152,10 @@ func (s *settings) setList(key string, items []string) (err error) {
 		s.Tags = slices.Clone(items)
 		slices.Sort(s.Tags)
 		s.Tags = slices.Compact(s.Tags)
+	case "tokens":
+		if s.Tokens, err = parseTokens(items); err != nil {
+			return fmt.Errorf("tokens: %w", err)
+		}
 	case "after":
 		if s.After, s.AfterOn, err = parseAfter(items, s.last, s.named); err != nil {
 			return fmt.Errorf("after: %w", err)

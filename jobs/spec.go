@@ -93,7 +93,8 @@ type Options struct {
 	Tags     []string      // sorted; each must be a tag of the host
 	GPUs     int
 	MemBytes int64
-	Slots    int // at least 1; 0: 1
+	Slots    int     // at least 1; 0: 1
+	Tokens   []Token // that it holds while it runs; sorted by name
 	After    []ID
 	AfterOn  []Condition // of the jobs of After, in the same order; nil: all must succeed
 	Env      []EnvVar    // sorted by name
@@ -104,10 +105,11 @@ type Options struct {
 	Send     []string // files that it gets besides those of the run: PATH or PATH:DEST
 	Return   []string // patterns of the files that it returns
 	Hardness []string // the larger the harder, component by component; numbers as numbers
-	// Share and QueuePriority are those of the job's queue, as the newest job of it says
-	// that says anything (dispatch/sched).
+	// Share, QueuePriority, and QueueSlots are those of the job's queue, as the newest job of
+	// it says that says anything (dispatch/sched).
 	Share         int            // at least 1; 0: says nothing
 	QueuePriority *int           // smaller is more urgent; 0 resets it; nil: not given
+	QueueSlots    int            // the most slots that its jobs may occupy over all hosts, at least 1; 0: says nothing
 	RetryDelay    *time.Duration // delay before a retry on a host where it failed, at least 0; nil: default
 	Request       string         // the request (jobs/rundir) that the job was submitted with; "": it is of the run from the start
 	File          string         // where the job was read from, for messages

@@ -177,6 +177,9 @@ func needs(d *runview.Detail) string {
 	if len(d.Tags) > 0 {
 		s = append(s, "tags "+strings.Join(d.Tags, " "))
 	}
+	if d.Tokens != "" {
+		s = append(s, "tokens "+d.Tokens)
+	}
 	return strings.Join(s, ", ")
 }
 

@@ -46,7 +46,7 @@ type Inventory struct {
 	info     fs.FileInfo
 	problem  string
 
-	reprovide bool // the providers of the file have changed
+	reprovide bool // the providers or the tokens of the file have changed
 }
 
 func newInventory(run *rundir.Run, o *Options, t *jobs.Table, say func(string)) *Inventory {
@@ -132,7 +132,7 @@ func (in *Inventory) notify() {
 }
 
 // serve gives the set to the dispatcher when it has changed, until the run is over.
-func (in *Inventory) serve(over <-chan struct{}, give func(context.Context, []*hosts.Host) error, provide func([]*hosts.Provider)) {
+func (in *Inventory) serve(over <-chan struct{}, give func(context.Context, []*hosts.Host) error, provide func(*hosts.Inventory)) {
 	every := time.NewTicker(inventoryInterval)
 	defer every.Stop()
 	for {
@@ -146,11 +146,11 @@ func (in *Inventory) serve(over <-chan struct{}, give func(context.Context, []*h
 		case <-in.wake:
 		}
 		in.mu.Lock()
-		providers, changed := in.inv.Providers, in.reprovide
+		inv, changed := in.inv, in.reprovide
 		in.reprovide = false
 		in.mu.Unlock()
 		if changed {
-			provide(providers)
+			provide(inv)
 		}
 		if give(context.Background(), in.Hosts()) != nil {
 			return
@@ -244,6 +244,10 @@ func (in *Inventory) look(now bool) bool {
 	if !slices.EqualFunc(in.inv.Providers, inv.Providers, (*hosts.Provider).Same) {
 		in.reprovide = true
 		changes = strings.TrimPrefix(changes+"; changed providers", "; ")
+	}
+	if !slices.Equal(in.inv.Tokens, inv.Tokens) {
+		in.reprovide = true
+		changes = strings.TrimPrefix(changes+"; changed tokens", "; ")
 	}
 	in.inv, in.read = inv, content
 	for _, w := range warnings {

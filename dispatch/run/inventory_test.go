@@ -162,7 +162,7 @@ func TestInventoryProviders(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		c.serve(over, func(_ context.Context, list []*hosts.Host) error { sets <- len(list); return nil }, func(list []*hosts.Provider) { given <- list })
+		c.serve(over, func(_ context.Context, list []*hosts.Host) error { sets <- len(list); return nil }, func(inv *hosts.Inventory) { given <- inv.Providers })
 	}()
 	c.write(named("a", "b") + provider("1"))
 	if err := c.Reload(); err != nil {

@@ -34,7 +34,7 @@ type Options struct {
 	InventoryFile string              // absolute path of the inventory file, which is read again when it changes; "": none is
 	// Connector makes what connects to the hosts. log takes the output of their helpers.
 	Connector    func(log func(host, line string)) (hosts.Connector, error)
-	Policy       sched.Config // Start fills in Found and, if it is 0, Seed
+	Policy       sched.Config // Start fills in Found and, if it is 0, Seed; it adds the tokens of the inventory
 	Env          []jobs.EnvVar
 	WarnSignal   int  // warns jobs of their end, Policy.Warn before it; 0: none does
 	KeepChildren bool // leave processes alive that jobs left behind
@@ -212,6 +212,7 @@ func (r *Run) config(o *Owned) (cfg dispatch.Config, err error) {
 	if policy.Seed == 0 {
 		policy.Seed = uint64(time.Now().UnixNano())
 	}
+	policy.Tokens = opts.Inventory.TokensWith(policy.Tokens)
 	policy.Providers, policy.InstancePrefix = opts.Providers, r.instances.prefix
 	r.instances.connector = storingConnector{connector, &r.hostDirs}
 	if policy.Found, err = o.found(); err != nil {
@@ -268,7 +269,10 @@ func (r *Run) begin() {
 	go r.obeyRequests()
 	go r.inbox.Serve(r.over)
 	go r.storeStatus()
-	go r.inventory.serve(r.over, r.d.SetHosts, r.instances.setProviders)
+	go r.inventory.serve(r.over, r.d.SetHosts, func(inv *hosts.Inventory) {
+		r.d.Do(sched.SetTokens{Tokens: inv.TokensWith(r.opts.Policy.Tokens)})
+		r.instances.setProviders(inv.Providers)
+	})
 	// An end that comes before all jobs are submitted ends the feeder as well.
 	go func() {
 		select {

@@ -32,8 +32,10 @@ func (c *Core) begin() {
 	c.learnTimes()
 	c.learnUse()
 	for i := range c.table.Jobs {
+		c.heed(c.table.Jobs[i].Spec)
+	}
+	for i := range c.table.Jobs {
 		j := &c.table.Jobs[i]
-		c.heed(j.Spec)
 		c.hasDeadline(jobs.ID(i+1), j)
 		open := false
 		for _, a := range j.Attempts {

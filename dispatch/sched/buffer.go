@@ -59,7 +59,7 @@ func (c *Core) fillBuffers() {
 	left := c.queue.ready + ahead
 	var l line
 	for _, h := range c.hosts {
-		if !h.takes() || h.limit == 0 || h.special > 0 || h.reserved != nil || h.free() > 0 || h.rest.onTrial() {
+		if !h.takes() || h.limit == 0 || h.special > 0 || h.reserved != nil || h.keepsPart() || h.free() > 0 || h.rest.onTrial() {
 			continue
 		}
 		part := left * h.limit / slots
@@ -99,7 +99,7 @@ func (c *Core) plainLine() line {
 	c.weighQueues()
 	l := line{}
 	for _, cl := range c.queue.list {
-		if cl.key.plain() {
+		if cl.key.plain() && !c.limited(cl.spec) {
 			id, r := cl.head(c)
 			l = append(l, waiting{cl, id, r})
 		}

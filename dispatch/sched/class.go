@@ -13,21 +13,23 @@ import (
 // classKey is what decides where a job can run, and whose turn it is. Jobs with equal
 // keys wait in one class, so that a choice of host is made for a class and not for each job.
 type classKey struct {
-	queue string
-	est   int    // of its user's estimate, in steps; 0: none, or it decides nothing (hybrid.go)
-	tags  string // sorted, joined by newlines
-	gpus  int
-	slots int
-	mem   int64
-	lasts time.Duration // how long it runs at most, as far as is said; 0: that is not known, or decides nothing
-	avoid string        // hosts where the job has failed in this round, joined by newlines (D2)
-	taboo string        // hosts where an attempt of it runs, or may still run though it was given up
+	queue  string
+	est    int    // of its user's estimate, in steps; 0: none, or it decides nothing (hybrid.go)
+	tags   string // sorted, joined by newlines
+	gpus   int
+	slots  int
+	tokens string
+	mem    int64
+	lasts  time.Duration // how long it runs at most, as far as is said; 0: that is not known, or decides nothing
+	avoid  string        // hosts where the job has failed in this round, joined by newlines (D2)
+	taboo  string        // hosts where an attempt of it runs, or may still run though it was given up
 }
 
 // class holds the ready jobs of one key.
 type class struct {
 	key   classKey
-	stats *runStats // of its queue
+	stats *runStats  // of its queue
+	spec  *jobs.Spec // of one of its jobs, which all use the same pools
 	tags  []string
 	n     int // ready jobs
 	ranks map[rank]*bucket
@@ -65,7 +67,8 @@ func (c *Core) keyOf(j *jobs.Job) classKey {
 		q.lastOpts = j.Spec.Options
 		q.lastKey = classKey{
 			queue: j.Spec.Queue, est: c.estimateStep(j.Spec),
-			tags: strings.Join(j.Spec.Tags, "\n"), gpus: j.Spec.GPUs, slots: j.Spec.SlotCount(), mem: j.Spec.MemBytes, lasts: c.lastsStep(j.Spec),
+			tags: strings.Join(j.Spec.Tags, "\n"), gpus: j.Spec.GPUs, slots: j.Spec.SlotCount(), tokens: j.Spec.TokenText(),
+			mem: j.Spec.MemBytes, lasts: c.lastsStep(j.Spec),
 		}
 	}
 	key := q.lastKey
@@ -83,7 +86,7 @@ func (c *Core) keyOf(j *jobs.Job) classKey {
 // newClass returns an empty class for the job. It does not add the class to the queue.
 func (c *Core) newClass(j *jobs.Job) *class {
 	key := c.keyOf(j)
-	cl := &class{key: key, stats: c.statsOf(j.Spec), tags: j.Spec.Tags, ranks: make(map[rank]*bucket), pos: -1, epoch: -1}
+	cl := &class{key: key, stats: c.statsOf(j.Spec), spec: j.Spec, tags: j.Spec.Tags, ranks: make(map[rank]*bucket), pos: -1, epoch: -1}
 	return cl
 }
 
@@ -145,6 +148,9 @@ func (cl *class) remove(c *Core, id jobs.ID) {
 	q.list = q.list[:len(q.list)-1]
 	cl.pos = -1
 	delete(q.classes, cl.key)
+	if c.keeper == cl {
+		c.keep(nil)
+	}
 	for _, h := range c.hosts {
 		if h.reserved == cl {
 			h.reserved = nil
@@ -196,11 +202,12 @@ func (c *Core) fit(cl *class) {
 		cl.fits = append(cl.fits, no == "" && !slices.Contains(taboo, h.spec.Name))
 		any = any || no == ""
 	}
-	cl.never = ""
+	if cl.never = ""; c.neverAt > 0 {
+		return
+	}
+	cl.never = c.beyondPools(cl)
 	switch {
-	case c.cfg.MaxSlots > 0 && cl.key.slots > c.cfg.MaxSlots:
-		cl.never = fmt.Sprintf("it needs %d slots and --max-slots allows %d", cl.key.slots, c.cfg.MaxSlots)
-	case any || len(c.specs()) == 0 || c.neverAt > 0 || c.anyProviderCouldRun(cl):
+	case cl.never != "", any, len(c.specs()) == 0, c.anyProviderCouldRun(cl):
 	case len(c.hosts) == 1:
 		cl.never = why
 	default:
@@ -219,18 +226,29 @@ func (h *host) misses(cl *class) string {
 			return fmt.Sprintf("host %s has no tag %s", h.spec.Name, t)
 		}
 	}
+	keptSlots, keptGPUs := 0, 0
+	if cl.stats != nil {
+		if !h.spec.IsOpenTo(cl.key.queue) {
+			return fmt.Sprintf("host %s is kept for %s", h.spec.Name, h.spec.KeptText())
+		}
+		keptSlots, keptGPUs = h.spec.KeptFrom(cl.key.queue)
+	}
 	if h.inst != nil {
 		if why := cl.neverEnds(h.inst.p.spec); why != "" {
 			return why
 		}
 	}
 	k := cl.key
-	if n := h.most(); n > 0 && k.slots > n {
+	if n := h.most(); n > 0 && k.slots > n-keptSlots && k.slots <= n {
+		return fmt.Sprintf("it needs %s, and host %s has %d, of which %d are kept for %s", jobs.Plural(k.slots, "slot"), h.spec.Name, n, keptSlots, h.spec.KeptText())
+	} else if n > 0 && k.slots > n {
 		return fmt.Sprintf("it needs %s and host %s has %d", jobs.Plural(k.slots, "slot"), h.spec.Name, n)
 	}
 	if gpus := h.spec.GPUs; k.gpus > 0 && (gpus >= 0 || h.hello != nil) {
 		if n := len(h.gpuBusy); k.gpus > n {
 			return fmt.Sprintf("it needs %s and host %s has %d", jobs.Plural(k.gpus, "GPU"), h.spec.Name, n)
+		} else if k.gpus > n-keptGPUs {
+			return fmt.Sprintf("it needs %s, and host %s has %d, of which %d are kept for %s", jobs.Plural(k.gpus, "GPU"), h.spec.Name, n, keptGPUs, h.spec.KeptText())
 		}
 	}
 	if k.mem > 0 && h.hello != nil && h.hello.MemBytes > 0 && k.mem > h.hello.MemBytes {
@@ -249,6 +267,9 @@ func (c *Core) neverOnAny(cl *class, first string) string {
 			}
 		}
 		return true
+	}
+	if !slices.ContainsFunc(c.hosts, func(h *host) bool { return h.spec.IsOpenTo(cl.key.queue) }) {
+		return "every host is kept for other queues; for one, " + first
 	}
 	for _, t := range cl.tags {
 		if all(&class{tags: []string{t}}) {

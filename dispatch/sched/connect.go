@@ -107,6 +107,7 @@ func (c *Core) hostBeat(e HostBeat) {
 		return
 	}
 	c.measure(h, &b)
+	c.exceed(h, &b)
 	if h.doubted() {
 		h.state, h.reason = Up, ""
 		c.say(h.spec.Name, 0, "%s is up", h.spec.Name)

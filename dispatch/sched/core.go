@@ -25,6 +25,7 @@ type Config struct {
 	MemGrowth     float64                  // the same for its memory
 	OnLost        jobs.OnLost              // default for jobs; zero value: requeue
 	MaxSlots      int                      // maximum number of busy slots over all hosts; 0: no limit
+	Tokens        []jobs.Token             // how many tokens there are of each kind (pool.go)
 	Buffer        time.Duration            // how long hosts must stay busy without us (B3); 0: short
 	Halt          Halt                     // when to drain because of results
 	Copies        int                      // how many attempts of a job may be alive at a time (copies.go); 0 or 1: no copies
@@ -50,9 +51,13 @@ type Core struct {
 
 	flights  map[jobs.AttemptID]*flight // every open attempt; the order is in each host's list
 	astray   map[jobs.AttemptID]bool    // lost, and no report of it since; see host.missing
+	lostUse  map[jobs.AttemptID]float64 // what those were charged by this dispatcher (share.go)
 	unwanted map[jobs.AttemptID]bool    // came back, were reported, and are being ended; until their end is reported
 	outlived map[jobs.AttemptID]bool    // lost attempts of unfinished jobs whose host came back with the attempt still known (lost.go)
 	queue    queue
+	slots    pool // of the run (pool.go)
+	tokens   tokens
+	keeper   *class // for which the pools keep what a job of it uses; nil: none
 	hard     tuples
 	after    dependencies
 	sweep    sweep
@@ -83,7 +88,6 @@ type Core struct {
 	stopWhy     string
 	finished    bool
 	fenced      bool
-	busy        int           // slots of all open attempts, for MaxSlots
 	launchAfter time.Duration // when the next job may be launched, for Delay
 	anyUp       time.Duration // when a host was last usable, for GiveUp
 	firstSeq    int64         // the first result number that this dispatcher may give (reconcile.go); 0: any
@@ -129,6 +133,7 @@ func New(cfg Config, t *jobs.Table, hs []*hosts.Host) *Core {
 		byName:   make(map[string]*host, len(hs)),
 		flights:  make(map[jobs.AttemptID]*flight),
 		astray:   make(map[jobs.AttemptID]bool),
+		lostUse:  make(map[jobs.AttemptID]float64),
 		unwanted: make(map[jobs.AttemptID]bool),
 		outlived: make(map[jobs.AttemptID]bool),
 		queue:    newQueue(),
@@ -150,6 +155,8 @@ func New(cfg Config, t *jobs.Table, hs []*hosts.Host) *Core {
 	if c.cfg.BackoffCap <= 0 {
 		c.cfg.BackoffCap = time.Minute
 	}
+	c.slots, c.tokens.of = newSlots(cfg.MaxSlots), make(map[string]*pool)
+	c.setTokens(SetTokens{cfg.Tokens})
 	for _, s := range hs {
 		h := newHost(s, len(c.hosts))
 		h.machine = t.At[s.Name]
@@ -272,6 +279,8 @@ func (c *Core) handle(ev Event) {
 		c.setProviders(e)
 	case SetHosts:
 		c.setHosts(e)
+	case SetTokens:
+		c.setTokens(e)
 	case ChangeInventory:
 		c.changeInventory(e)
 	case Acked:

@@ -85,6 +85,7 @@ func (c *Core) closeEnded(f *flight, a *jobs.Attempt, slot int, o *jobs.Outcome)
 	if f.over = c.close(r, h, o); f.over {
 		if o.Elapsed() > 0 {
 			f.took = min(o.Elapsed(), c.mostElapsed(j))
+			f.cpu = boundedCPU(o.CPU, h.cores(), f.took)
 		}
 		c.land(f) // only now: a flight without a record would be asked about no more
 	}

@@ -101,8 +101,8 @@ func (c *Core) workLeft(now Time) (*work, bool) {
 			r := runs{law: f.stats.law, age: f.age(now.Mono).Seconds(), slots: float64(f.slots)}
 			if left, ok := f.said.left(r.age); ok {
 				r.law, r.age = left, 0 // what it says counts more than what others took
-			} else if f.stats.n < leastFinished && f.estimate > 0 {
-				r.law = guess(f.estimate.Seconds())
+			} else if f.stats.n < leastFinished && f.spec.Estimate > 0 {
+				r.law = guess(f.spec.Estimate.Seconds())
 			} else if f.stats.n < leastFinished {
 				guessed++
 			}

@@ -10,6 +10,7 @@ import (
 type flight struct {
 	id         jobs.AttemptID
 	h          *host
+	spec       *jobs.Spec
 	prev, next *flight // the host's list, in the order of launching
 	slots      int
 	mem        int64
@@ -24,11 +25,11 @@ type flight struct {
 	warned     bool          // it was sent the warning signal
 	requeue    bool          // killed only to run elsewhere
 	over       bool          // its outcome is here and is being recorded
-	took       time.Duration // its run time as its host says; 0: not known
+	took, cpu  time.Duration // its run time and its CPU time as its host says; 0: not known
+	extra      float64       // CPU seconds charged beyond its slots' time while it runs (share.go)
 	proved     bool          // the host has shown that it is over
 	straggles  bool          // straggler.go
 	stats      *runStats
-	estimate   time.Duration // its user's; 0: none
 	ran        time.Duration // before startedAt, under an earlier dispatcher
 	said       progress      // what the job says of itself
 }
@@ -42,8 +43,8 @@ func (f *flight) waiting() bool { return !f.started && !f.withdrawn && !f.killed
 // fly enters an attempt into the books; the caller adds h.count(f) when the
 // flight is filled in.
 func (c *Core) fly(h *host, id jobs.AttemptID, s *jobs.Spec) *flight {
-	f := &flight{id: id, h: h, slots: s.SlotCount(), mem: c.memory(c.table.Job(id.Job)), wantGPUs: s.GPUs, launchedAt: c.now.Mono,
-		stats: c.statsOf(s), estimate: s.Estimate}
+	f := &flight{id: id, h: h, spec: s, slots: s.SlotCount(), mem: c.memory(c.table.Job(id.Job)), wantGPUs: s.GPUs, launchedAt: c.now.Mono,
+		stats: c.statsOf(s)}
 	c.flights[id] = f
 	if f.prev = h.tail; f.prev != nil {
 		f.prev.next = f
@@ -52,7 +53,7 @@ func (c *Core) fly(h *host, id jobs.AttemptID, s *jobs.Spec) *flight {
 	}
 	h.tail = f
 	h.open++
-	c.busy += f.slots
+	c.use(f, 1)
 	c.takes(f)
 	return f
 }
@@ -72,8 +73,8 @@ func (c *Core) land(f *flight) {
 		h.tail = f.prev
 	}
 	h.open--
-	c.busy -= f.slots
-	c.leaves(f, f.took)
+	c.use(f, -1)
+	c.leaves(f)
 	if f.straggles {
 		c.straggling--
 	}

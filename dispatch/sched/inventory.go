@@ -237,6 +237,9 @@ func elsewhere(a, b *hosts.Host) bool {
 // respecify lets a specification count.
 func (c *Core) respecify(h *host, s *hosts.Host) {
 	rule := h.spec.Slots
+	if !slices.Equal(h.spec.Queues, s.Queues) {
+		h.withdrawAll() // what waits there may be of another queue
+	}
 	h.spec = s
 	h.leased = max(h.leased, s.LostAfterOrDefault()) // leases that were given before
 	h.out.spec = true

@@ -12,8 +12,9 @@ import (
 // lateEnd decides about the outcome of a lost attempt.
 func (c *Core) lateEnd(a *jobs.Attempt, slot int, o *jobs.Outcome) {
 	news := c.astray[a.ID]
-	c.forget(a.ID)
 	j := c.table.Job(a.ID.Job)
+	c.correct(a, j, o)
+	c.forget(a.ID)
 	if j.State.Terminal() || a.Round != j.Round || o.Stopped {
 		if news {
 			c.say(a.Host, a.ID.Job, "%s, given up as lost, has ended on %s; it does not count: its job %s", a.ID, a.Host, whyNot(j, a, o))
@@ -75,12 +76,14 @@ func (c *Core) returned(a *jobs.Attempt, slot int, at jobs.Stamp) {
 		c.stopReturned(h, a, "a newer attempt has run longer")
 		return
 	}
+	was := c.lostUse[a.ID]
 	c.forget(a.ID)
 	if c.emit(jobs.Record{Kind: jobs.KindRunning, Job: a.ID.Job, N: a.ID.N, Host: a.Host, Slot: slot, Started: at,
 		Reason: "it had been given up as lost"}) {
 		f := c.fly(h, a.ID, j.Spec)
 		f.started, f.startedAt, f.ran = true, c.now.Mono, c.ranBefore(a)
 		c.moves(f, f.ran)
+		f.stats.turn.used = max(0, f.stats.turn.used-was) // until it was given up
 		h.count(f)
 	}
 }
@@ -109,6 +112,7 @@ func (c *Core) forget(id jobs.AttemptID) {
 	}
 	c.leave(id.Job) // its host may get it again: another class
 	delete(c.astray, id)
+	delete(c.lostUse, id)
 	if a := c.table.Attempt(id); c.hostWith(a.Host, a.Machine) != nil {
 		h := c.hostWith(a.Host, a.Machine)
 		if i := slices.Index(h.missing, id); i >= 0 {

@@ -160,9 +160,11 @@ func (c *Core) lose(f *flight, why string) {
 		r.Next = jobs.Failed
 		r.Reason = "its host or its supervisor died under it for the third time: " + why
 	}
+	was := c.charged(f)
 	c.land(f)
 	if !f.proved {
 		c.goesAstray(h, f.id)
+		c.lostUse[f.id] = was
 	}
 	c.emit(r)
 }

@@ -10,6 +10,9 @@ import (
 // host with the most free slots, then some ahead of need (buffer.go).
 func (c *Core) place() {
 	c.limits()
+	if c.keeper != nil && !c.mayKeep(c.keeper) {
+		c.keep(nil)
+	}
 	c.tellHolds()
 	if c.closed() || c.queue.ready == 0 {
 		c.balance()
@@ -37,6 +40,9 @@ func (c *Core) launchFrom(l *line) (stuck []*class) {
 		w := &(*l)[i]
 		h := c.choose(w.class)
 		if h == nil {
+			if c.keeper == nil && c.lacks(w.class) != nil && c.mayKeep(w.class) {
+				c.keep(w.class)
+			}
 			stuck = append(stuck, w.class)
 			l.take(i)
 			continue
@@ -51,6 +57,9 @@ func (c *Core) launchAt(l *line, i int, h *host) {
 	w := &(*l)[i]
 	if h.reserved == w.class {
 		h.reserved = nil
+	}
+	if c.keeper == w.class {
+		c.keep(nil)
 	}
 	w.class.stuckAt = 0
 	c.launch(w.id, h)
@@ -73,7 +82,7 @@ func (c *Core) closed() bool {
 
 // roomLeft says whether any slot is free at all: most steps end here.
 func (c *Core) roomLeft() bool {
-	if c.cfg.MaxSlots > 0 && c.busy >= c.cfg.MaxSlots || c.delayed() {
+	if c.slots.most >= 0 && c.slots.used >= c.slots.most || c.delayed() {
 		return false
 	}
 	for _, h := range c.hosts {
@@ -151,17 +160,18 @@ func (c *Core) line() line {
 // choose returns the host for a class's next job, nil if none has room now. Most
 // free slots, weighted, win; among equals the first of the inventory.
 func (c *Core) choose(cl *class) *host {
-	if c.cfg.MaxSlots > 0 && c.busy+cl.key.slots > c.cfg.MaxSlots {
+	if c.lacks(cl) != nil {
 		return nil
 	}
 	picky := cl.picky(c)
 	var best *host
 	var score float64
 	for _, h := range c.hosts {
-		if h.free() < cl.key.slots || !c.mayGo(h, cl, picky) || !h.holds(cl) {
+		free := h.freeFor(cl.key.queue)
+		if free < cl.key.slots || !c.mayGo(h, cl, picky) || !h.holds(cl) {
 			continue
 		}
-		if s := float64(h.free()) * weight(h); best == nil || s > score {
+		if s := float64(free) * weight(h); best == nil || s > score {
 			best, score = h, s
 		}
 	}
@@ -177,14 +187,14 @@ func weight(h *host) float64 {
 
 // mayGo says whether the class may be given to the host, room aside.
 func (c *Core) mayGo(h *host, cl *class, picky bool) bool {
-	return h.takes() && cl.fits[h.idx] && c.hasTimeFor(h, cl.key.lasts) && !c.keptFrom(h, cl) &&
+	return h.takes() && cl.fits[h.idx] && c.hasTimeFor(h, cl.key.lasts) && !c.isReservedFrom(h, cl) &&
 		!(picky && cl.avoid[h.idx]) && !(h.rest.onTrial() && h.open > 0)
 }
 
 // holds says whether memory and GPUs suffice beside what is there.
 func (h *host) holds(cl *class) bool {
 	k := cl.key
-	if k.gpus > 0 && h.freeGPUs() < k.gpus {
+	if k.gpus > 0 && h.freeGPUsFor(k.queue) < k.gpus {
 		return false
 	}
 	return k.mem == 0 || h.hello.MemBytes <= 0 || h.mem+k.mem <= h.hello.MemBytes

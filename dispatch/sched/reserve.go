@@ -15,7 +15,7 @@ func (c *Core) reserve(stuck []*class, rest line) {
 		stuck = append(stuck, w.class)
 	}
 	for i, cl := range stuck {
-		if cl.key.slots < 2 {
+		if cl.key.slots < 2 || c.lacks(cl) != nil {
 			continue
 		}
 		if cl.stuckAt == 0 {
@@ -26,7 +26,7 @@ func (c *Core) reserve(stuck []*class, rest line) {
 		}
 		var best *host
 		for _, h := range c.hosts {
-			if h.limit < cl.key.slots || !h.takes() || !cl.fits[h.idx] || h.reserved != nil || wantedBefore(h, stuck[:i]) {
+			if h.limitFor(cl) < cl.key.slots || !h.takes() || !cl.fits[h.idx] || h.reserved != nil || wantedBefore(h, stuck[:i]) {
 				continue
 			}
 			if best == nil || h.free() > best.free() {
@@ -59,12 +59,11 @@ func (c *Core) hasReserved(cl *class) bool {
 	return false
 }
 
-// keptFrom says whether the host is kept for another class. What stands before that one
-// still goes first: it may have come later, or been withdrawn from this very host. Only
-// between queues of one priority that does not count: their turn changes all the time,
-// and the host would never be free.
-func (c *Core) keptFrom(h *host, cl *class) bool {
-	r := h.reserved
+// isKeptFrom reports whether what is kept for the class r, nil for none, is kept from
+// another class. What stands before that one still goes first: it may have come later, or
+// been withdrawn from this very host. Only between queues of one priority that does not
+// count: their turn changes all the time, and what is kept would never be free.
+func (c *Core) isKeptFrom(r, cl *class) bool {
 	if r == nil || r == cl {
 		return false
 	}
@@ -80,6 +79,22 @@ func (c *Core) keptFrom(h *host, cl *class) bool {
 	return !mine.before(&theirs)
 }
 
+// isReservedFrom reports whether the host is kept for a class other than this, unless the
+// slots are kept for its queue anyway.
+func (c *Core) isReservedFrom(h *host, cl *class) bool {
+	if !c.isKeptFrom(h.reserved, cl) {
+		return false
+	}
+	its, _ := h.keptFor(cl.key.queue)
+	return cl.key.slots > its.Slots
+}
+
+// limitFor returns how many slots jobs of the class may occupy.
+func (h *host) limitFor(cl *class) int {
+	slots, _ := h.spec.KeptFrom(cl.key.queue)
+	return h.limit - slots
+}
+
 // wantedBefore says whether a class that stands before could use the host.
 func wantedBefore(h *host, before []*class) bool {
 	for _, cl := range before {
@@ -91,8 +106,8 @@ func wantedBefore(h *host, before []*class) bool {
 }
 
 // release gives up a reservation that its class cannot use any more.
-func (h *host) release() {
-	if h.reserved != nil && (!h.takes() || h.limit < h.reserved.key.slots) {
+func (c *Core) release(h *host) {
+	if h.reserved != nil && (!h.takes() || h.limit < h.reserved.key.slots || c.lacks(h.reserved) != nil) {
 		h.reserved = nil
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"dcs-tui/hosts"
 	"dcs-tui/jobs"
 )
 
@@ -16,7 +17,8 @@ const defaultHalfLife = time.Hour
 const aheadUnknown = 1
 
 // turn is what decides whose turn it is among queues (B4): the one with the smallest
-// load, which is slot time used, averaged with a half-life, over the share. What runs and
+// load, which is what it has used, averaged with a half-life, over the share. An attempt is
+// charged its CPU time, and at least the time of its slots (charge). What runs and
 // what was handed to hosts is charged ahead, so that many slots that are free at once are
 // shared out at once. A queue that had nothing to do saves up what it may use later, but
 // not for ever: what the others use counts less and less.
@@ -25,7 +27,7 @@ type turn struct {
 	share    float64 // at least 1
 	priority int     // of the queue: a smaller one goes first, whatever the shares are
 
-	used    float64 // slot seconds, as of at
+	used    float64 // slot seconds, or CPU seconds where those are more, as of at
 	at      time.Duration
 	running int // slots of attempts known to run
 	handed  int // … of open ones not known to have started
@@ -42,15 +44,19 @@ func (c *Core) heed(s *jobs.Spec) {
 		return
 	}
 	c.heeded = o
-	if o.Share == 0 && o.QueuePriority == nil {
+	if o.Share == 0 && o.QueuePriority == nil && o.QueueSlots == 0 {
 		return
 	}
-	st := &c.statsOf(s).turn
+	st := c.statsOf(s)
 	if o.Share > 0 {
-		st.share = float64(o.Share)
+		st.turn.share = float64(o.Share)
 	}
 	if o.QueuePriority != nil {
-		st.priority = *o.QueuePriority
+		st.turn.priority = *o.QueuePriority
+	}
+	if o.QueueSlots > 0 && o.QueueSlots != st.slotPool.most {
+		st.slotPool.most = o.QueueSlots
+		c.queue.capacityChanged()
 	}
 }
 
@@ -84,21 +90,60 @@ func (c *Core) moves(f *flight, ran time.Duration) {
 	t.used += float64(f.slots) * ran.Seconds()
 }
 
-// leaves charges it no more. took is how long it has run, as its host says, 0 if that
-// is not known: we may hear of start and end at once.
-func (c *Core) leaves(f *flight, took time.Duration) {
+// leaves charges it no more. What it was charged is corrected when its host has said how
+// long it has run and what it has used: we may hear of start and end at once.
+func (c *Core) leaves(f *flight) {
 	t := &f.stats.turn
 	t.catchUp(c.now.Mono, c.cfg.HalfLife)
-	charged := time.Duration(0)
+	was := c.charged(f)
 	if f.started {
 		t.running -= f.slots
-		charged = f.age(c.now.Mono)
 	} else {
 		t.handed -= f.slots
 	}
-	if took > 0 {
-		t.used = max(0, t.used+float64(f.slots)*(took-charged).Seconds())
+	if f.took > 0 {
+		t.used = max(0, t.used+charge(f.slots, f.took, f.cpu)-was)
 	}
+}
+
+// charge returns what an attempt is charged that has run for so long and used so much CPU.
+func charge(slots int, took, cpu time.Duration) float64 {
+	return max(float64(slots)*took.Seconds(), cpu.Seconds())
+}
+
+// charged returns what an open attempt has been charged so far.
+func (c *Core) charged(f *flight) float64 {
+	if !f.started {
+		return 0
+	}
+	return float64(f.slots)*f.age(c.now.Mono).Seconds() + f.extra
+}
+
+// exceed charges what running attempts of a host have used beyond their slots since its
+// last beat.
+func (c *Core) exceed(h *host, b *hosts.Beat) {
+	for f := h.head; f != nil && len(b.Cores) > 0; f = f.next {
+		beyond := min(boundedCores(b.Cores[f.id.String()]), float64(h.cores())) - float64(f.slots)
+		if since := c.now.Mono - max(h.beatAt, f.startedAt); f.started && beyond > 0 && since > 0 {
+			f.stats.turn.catchUp(c.now.Mono, c.cfg.HalfLife)
+			f.extra += beyond * since.Seconds()
+			f.stats.turn.used += beyond * since.Seconds()
+		}
+	}
+}
+
+// cores returns how many cores a host has, as it says; the most that there can be before
+// it has said so.
+func (h *host) cores() int {
+	if h.hello == nil || h.hello.Cores == 0 {
+		return jobs.MaxSlots
+	}
+	return h.hello.Cores
+}
+
+// boundedCPU returns the CPU time of an attempt, as far as it can be true.
+func boundedCPU(cpu time.Duration, cores int, took time.Duration) time.Duration {
+	return time.Duration(min(max(0, float64(cpu)), float64(cores)*float64(took), math.MaxInt64/2))
 }
 
 // learnUse charges what earlier dispatchers' attempts have used: one look at each, most
@@ -112,10 +157,15 @@ func (c *Core) learnUse() {
 			if a.Outcome == nil || a.Outcome.Ended < oldest {
 				continue
 			}
-			took := min(a.Outcome.Elapsed(), c.mostElapsed(j)).Seconds()
+			ran := min(a.Outcome.Elapsed(), c.mostElapsed(j))
+			took := ran.Seconds()
+			if took == 0 {
+				continue
+			}
+			rate := charge(j.Spec.SlotCount(), ran, boundedCPU(a.Outcome.CPU, jobs.MaxSlots, ran)) / took
 			ago := max(0, c.now.Wall.Sub(a.Outcome.Ended)).Seconds()
 			t := &c.statsOf(j.Spec).turn
-			t.used += float64(j.Spec.SlotCount()) * math.Exp2(-ago/half) * (1 - math.Exp2(-took/half)) * half / math.Ln2
+			t.used += rate * math.Exp2(-ago/half) * (1 - math.Exp2(-took/half)) * half / math.Ln2
 		}
 	}
 	for _, st := range c.queues {
@@ -174,4 +224,14 @@ func (t *turn) compare(o *turn) int {
 		return 1
 	}
 	return 0
+}
+
+// correct charges a lost attempt what it has used in truth, now that its outcome is known.
+func (c *Core) correct(a *jobs.Attempt, j *jobs.Job, o *jobs.Outcome) {
+	h := c.hostWith(a.Host, a.Machine)
+	if took := min(o.Elapsed(), c.mostElapsed(j)); h != nil && c.astray[a.ID] && took > 0 {
+		t := &c.statsOf(j.Spec).turn
+		t.catchUp(c.now.Mono, c.cfg.HalfLife)
+		t.used = max(0, t.used+charge(j.Spec.SlotCount(), took, boundedCPU(o.CPU, h.cores(), took))-c.lostUse[a.ID])
+	}
 }

@@ -188,3 +188,88 @@ func TestUseIsRebuilt(t *testing.T) {
 		}
 	}
 }
+
+// TestCharge holds B4: an attempt is charged its CPU time, and at least the time of its
+// slots, while it runs, at its end, and when a lost one comes back.
+func TestCharge(t *testing.T) {
+	const s = time.Second
+	type beat struct {
+		at    time.Duration
+		cores float64
+	}
+	for _, c := range []struct {
+		name   string
+		slots  int
+		beats  []beat
+		during float64 // after a minute
+		took   time.Duration
+		cpu    time.Duration
+		after  float64
+	}{
+		{"a job that waits", 1, nil, 60, 60 * s, 0, 60},
+		{"one core", 1, []beat{{30 * s, 1}, {60 * s, 1}}, 60, 60 * s, 60 * s, 60},
+		{"four threads in one slot", 1, []beat{{30 * s, 4}, {60 * s, 4}}, 240, 60 * s, 230 * s, 230},
+		{"four threads in four slots", 4, []beat{{30 * s, 4}, {60 * s, 4}}, 240, 60 * s, 240 * s, 240},
+		{"four threads that nobody measured", 1, nil, 60, 60 * s, 240 * s, 240},
+		{"more than the host has", 1, []beat{{60 * s, 4000}}, 540, 60 * s, 1e6 * s, 540},
+		{"we hear of start and end at once", 1, nil, 60, 20 * s, 40 * s, 40},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			st := newStage(t, Config{HalfLife: 1e6 * time.Hour, Tries: 1}, box("a", 8))
+			st.up("a")
+			st.submit(false, &jobs.Options{Slots: c.slots})
+			st.started("a", "1.1")
+			turn := &st.c.stats[""].turn
+			from := st.at
+			for _, b := range append(c.beats, beat{at: 60 * s}) {
+				st.at = from + b.at
+				st.step(HostBeat{"a", &hosts.Beat{MemFree: -1, DiskFree: -1, Cores: map[string]float64{"1.1": b.cores}}})
+			}
+			near := func(when string, want float64) {
+				t.Helper()
+				if turn.catchUp(st.c.now.Mono, st.c.cfg.HalfLife); math.Abs(turn.used-want) > 1 {
+					t.Errorf("%s: charged %.1f s, want %.1f", when, turn.used, want)
+				}
+			}
+			near("while it runs", c.during)
+			st.ended("a", "1.1", jobs.Outcome{Started: st.now().Wall - jobs.Stamp(c.took), Ended: st.now().Wall, CPU: c.cpu})
+			near("at its end", c.after)
+		})
+	}
+}
+
+// TestChargeOfALostAttempt holds B4: a lost attempt is charged for as long as it was taken to
+// run, and once when its host comes back with it or with its outcome.
+func TestChargeOfALostAttempt(t *testing.T) {
+	for _, runs := range []bool{true, false} {
+		a := box("a", 1)
+		a.Tags = []string{"only"}
+		s := newStage(t, Config{HalfLife: 1e6 * time.Hour}, a, box("b", 1), box("c", 1))
+		s.up("a", "b", "c")
+		s.submit(true, &jobs.Options{Tags: a.Tags})
+		s.started("a", "1.1")
+		begun := s.at
+		s.step(HostDown{"a", errRefused})
+		s.wait(2*time.Minute, "b", "c")
+		s.wantState(1, jobs.Queued)
+		turn := &s.c.stats[""].turn
+		if turn.used < 50 || turn.used > 70 {
+			t.Errorf("it was charged %.1f s when it was given up", turn.used)
+		}
+		s.up("a")
+		answer, o := hosts.IsRunning, (*jobs.Outcome)(nil)
+		if !runs {
+			answer, o = hosts.HasExited, &jobs.Outcome{Started: wallStart + jobs.Stamp(begun), Ended: s.now().Wall, CPU: 300 * time.Second}
+		}
+		at := wallStart + jobs.Stamp(begun)
+		s.step(AttemptsProbed{"a", &hosts.Probed{Jobs: []hosts.ProbedJob{{Attempt: jobs.AttemptID{Job: 1, N: 1}, Answer: answer, Outcome: o, Started: at}}}})
+		turn.catchUp(s.c.now.Mono, s.c.cfg.HalfLife)
+		want := (s.at - begun).Seconds()
+		if !runs {
+			want = min(300, 2*want) // the host has two cores
+		}
+		if math.Abs(turn.used-want) > 3 {
+			t.Errorf("running %v: charged %.1f s, want %.1f", runs, turn.used, want)
+		}
+	}
+}

@@ -99,6 +99,6 @@ func (c *Core) limits() {
 			h.out.limit = true
 		}
 		h.peak = max(h.peak, h.busySlots())
-		h.release()
+		c.release(h)
 	}
 }

@@ -23,7 +23,8 @@ type runStats struct {
 	handed, handedSlots int // given to hosts and not known to have started
 	law                 law
 
-	turn turn // share.go
+	turn     turn // share.go
+	slotPool pool // pool.go
 }
 
 // censored are jobs that still run: each will take at least its age. One that is
@@ -87,7 +88,7 @@ func (c *Core) statsOf(s *jobs.Spec) *runStats {
 	}
 	st := c.stats[s.Queue]
 	if st == nil {
-		st = &runStats{turn: turn{name: s.Queue, share: 1, at: c.now.Mono}}
+		st = &runStats{turn: turn{name: s.Queue, share: 1, at: c.now.Mono}, slotPool: pool{unit: "slot", rule: "--queue-slots allows its queue", most: -1}}
 		c.stats[s.Queue] = st
 		c.queues = append(c.queues, st)
 	}

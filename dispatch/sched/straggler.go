@@ -54,7 +54,7 @@ func (c *Core) judgeOne(f *flight, age time.Duration) {
 	f.straggles = true
 	c.straggling++
 	than := "jobs of its queue take " + short(expected) + " at most, as a rule"
-	if f.estimate > 0 {
+	if f.spec.Estimate > 0 {
 		than = "it was estimated at " + short(expected)
 	}
 	c.say(f.h.spec.Name, f.id.Job, "job %d is a straggler: it has run for %s on %s, and %s", f.id.Job, short(age), f.h.spec.Name, than)
@@ -63,8 +63,8 @@ func (c *Core) judgeOne(f *flight, age time.Duration) {
 // expected is how long it should take: as its user said, or as others of its queue
 // took.
 func (f *flight) expected(age time.Duration) (time.Duration, bool) {
-	if f.estimate > 0 {
-		return f.estimate, true
+	if f.spec.Estimate > 0 {
+		return f.spec.Estimate, true
 	}
 	s, ok := f.stats.estimate(age.Seconds())
 	return seconds(s), ok

@@ -132,8 +132,11 @@ func (c *Core) whyReady(id jobs.ID, j *jobs.Job) string {
 	fit, up, room, gpus, mem := 0, 0, 0, 0, 0
 	var away string
 	foreign := false
-	var kept, trial, ends *host
+	var kept, trial, ends, forQueue *host
 	for _, h := range c.hosts {
+		if h.keepsFrom(cl) {
+			forQueue = h
+		}
 		if !cl.fits[h.idx] {
 			continue
 		}
@@ -146,16 +149,16 @@ func (c *Core) whyReady(id jobs.ID, j *jobs.Job) string {
 		}
 		up++
 		k := cl.key
-		if k.gpus > h.freeGPUs() {
+		if k.gpus > h.freeGPUsFor(k.queue) {
 			gpus++
 			foreign = foreign || h.hasForeignGPUs()
 		} else if !h.holds(cl) {
 			mem++
-		} else if h.free() >= k.slots {
+		} else if h.freeFor(k.queue) >= k.slots {
 			switch {
 			case !c.hasTimeFor(h, cl.key.lasts):
 				ends = h
-			case c.keptFrom(h, cl):
+			case c.isReservedFrom(h, cl):
 				kept = h
 			case h.rest.onTrial() && h.open > 0:
 				trial = h
@@ -164,20 +167,26 @@ func (c *Core) whyReady(id jobs.ID, j *jobs.Job) string {
 			}
 		}
 	}
+	also := ""
+	if forQueue != nil {
+		also = fmt.Sprintf("; %s is kept for %s", forQueue.spec.Name, forQueue.spec.KeptText())
+	}
 	switch {
 	case fit == 0:
 		return "no host of the inventory can run it"
 	case up == 0 && fit == 1:
-		return "the only host that can run it cannot take it: " + away
+		return "the only host that can run it cannot take it: " + away + also
 	case up == 0:
-		return fmt.Sprintf("none of the %d hosts that can run it takes jobs; for one, %s", fit, away)
+		return fmt.Sprintf("none of the %d hosts that can run it takes jobs; for one, %s%s", fit, away, also)
+	case c.lacks(cl) != nil:
+		return c.whyLacks(cl)
 	case gpus == up:
 		if foreign {
-			return "the GPUs it needs are in use, some of them by other runs or users"
+			return "the GPUs it needs are in use, some of them by other runs or users" + also
 		}
-		return "the GPUs it needs are in use"
+		return "the GPUs it needs are in use" + also
 	case gpus+mem == up:
-		return "the memory it needs is in use by other jobs"
+		return "the memory it needs is in use by other jobs" + also
 	case cl.picky(c):
 		return "it failed where there is room and waits for another host"
 	case room > 0 && c.delayed():
@@ -194,14 +203,12 @@ func (c *Core) whyReady(id jobs.ID, j *jobs.Job) string {
 		return fmt.Sprintf("it may take %s, and the allocation of %s ends in %s", short(cl.key.lasts), ends.spec.Name, short(ends.inst.ends-c.now.Mono))
 	case trial != nil:
 		return fmt.Sprintf("%s, where jobs failed fast, gets one at a time until one succeeds", trial.spec.Name)
-	case c.cfg.MaxSlots > 0 && c.busy+cl.key.slots > c.cfg.MaxSlots:
-		return fmt.Sprintf("all %d slots of --max-slots are in use", c.cfg.MaxSlots)
 	}
 	if cl.key.slots > 1 {
-		return fmt.Sprintf("it needs %d slots at once and no host has so many free", cl.key.slots)
+		return fmt.Sprintf("it needs %d slots at once and no host has so many free%s", cl.key.slots, also)
 	}
 	if up == 1 {
-		return "every usable slot of the only host that can run it now is busy"
+		return "every usable slot of the only host that can run it now is busy" + also
 	}
-	return fmt.Sprintf("every usable slot of the %d hosts that can run it is busy", up)
+	return fmt.Sprintf("every usable slot of the %d hosts that can run it is busy%s", up, also)
 }

@@ -104,6 +104,7 @@ func (l *life) take() error {
 		l.agents = append(l.agents, &agent{l: l, spec: spec})
 	}
 	cfg := w.cfg
+	l.tokens = cfg.Tokens
 	cfg.Seed = uint64(l.n)
 	if t.Epoch > 1 {
 		cfg.Found = l.found(t)

@@ -115,6 +115,7 @@ func (w *World) checkRecord(l *life, r *jobs.Record) {
 			w.broken(PauseHolds, "%s is launched", r.Attempt())
 		}
 		w.checkPlace(l, r)
+		w.checkLimits(l, r)
 		if l.drained[r.Host] {
 			w.broken(DrainedHolds, "%s is launched on %s", r.Attempt(), r.Host)
 		}
@@ -167,6 +168,8 @@ func (w *World) heardBy(l *life, ev sched.Event) {
 		}
 	case sched.SetHosts:
 		l.takeSet(ev.Hosts)
+	case sched.SetTokens:
+		l.tokens = ev.Tokens
 	case sched.SetSlots, sched.DrainHost:
 		l.wished(ev)
 	}

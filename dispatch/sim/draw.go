@@ -56,6 +56,7 @@ func newWorld(t *Tape, verbose bool) *World {
 	if t.OneIn(6) {
 		w.cfg.MaxSlots = 3 + t.Draw(4)
 	}
+	w.cfg.Tokens = w.drawTokens()
 	w.drawCloud()
 	w.drawJobs(30 + t.Draw(70))
 	w.makeRun()
@@ -82,6 +83,9 @@ func (w *World) drawHost(i int) {
 	if i == 1 && spec.GPUs > 0 {
 		spec.Link, spec.File = "local", "hosts.toml" // of an inventory: the hybrid order (D5), and no more than its slots when alone
 	}
+	if i > 0 && t.OneIn(4) {
+		spec.Queues = w.drawKept(spec.Slots.Fixed)
+	}
 	if i == 0 {
 		mustMkdir(w.share.Mount("maker"), "/share", "/share/attempts", "/share/attempts/000")
 	}
@@ -102,6 +106,9 @@ func (w *World) drawJobs(n int) {
 		o := jobOptions[w.tape.Draw(len(jobOptions))]
 		if w.tape.OneIn(4) {
 			o = hardOptions[w.tape.Draw(len(hardOptions))]
+		}
+		if w.tape.OneIn(4) {
+			o = limitedOptions[w.tape.Draw(len(limitedOptions))]
 		}
 		if i > 0 && w.tape.OneIn(12) {
 			o = &jobs.Options{After: []jobs.ID{jobs.ID(1 + w.tape.Draw(i))}}

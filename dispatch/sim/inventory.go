@@ -253,7 +253,11 @@ func changeSpec(w *World) bool {
 		return false
 	}
 	w.edit(w.tape.Draw(len(w.inv)), func(s *hosts.Host) {
-		switch w.tape.Draw(4) {
+		switch w.tape.Draw(5) {
+		case 4:
+			if s.Queues = nil; s.Name != "melon1" && w.tape.Draw(2) == 0 {
+				s.Queues = w.drawKept(s.Slots.Fixed)
+			}
 		case 0:
 			s.Tags = nil
 			if w.tape.Draw(2) == 0 {

@@ -56,6 +56,7 @@ type life struct {
 	showing  []shown       // results whose records are
 	keeping  bool          // it looks whether it still owns the run
 	ownedAt  time.Duration // when it was last seen to
+	tokens   []jobs.Token  // that there are, as its core was last told
 	asked    bool          // by people: to launch nothing
 	beatAt   time.Duration
 	fencedBy int

@@ -108,6 +108,12 @@ var wounds = []wound{
 		{"		c.reconcileBy = c.listsDue()\n", "		c.reconcileBy = 0\n"}}, cuts: true},
 	{name: "an edit is forgotten in the journal", file: "jobs/journal/encode.go", edits: []edit{
 		{"	if r.Spec != nil {", "	if r.Spec != nil && r.Spec.Timeout == 0 {"}}},
+	{name: "a new dispatcher forgets the tokens of what runs", file: "dispatch/sched/flight.go", edits: []edit{
+		{"	c.use(f, 1)\n", "	if c.now.Wall != c.beganAt {\n		c.use(f, 1)\n	}\n"}}},
+	{name: "what is buffered holds no tokens", file: "dispatch/sched/buffer.go", edits: []edit{
+		{"cl.key.plain() && !c.limited(cl.spec)", "cl.key.plain()"}}},
+	{name: "kept slots are given to other queues", file: "dispatch/sched/kept.go", edits: []edit{
+		{"	return h.free() - others.Slots", "	_ = others\n	return h.free()"}}},
 	{name: "a copy more than allowed", file: "dispatch/sched/copies.go", edits: []edit{
 		{"	return open < c.cfg.Copies &&", "	return open <= c.cfg.Copies &&"}}, seeds: 2000},
 	{name: "copies beyond the tries", file: "dispatch/sched/copies.go", edits: []edit{

@@ -36,6 +36,10 @@ func (a *app) dryRun(f *runFlags, specs []*jobs.Spec, inv *loadedInventory, cwd 
 		fmt.Fprintf(w, "  %s  %s\n", console.CleanLine(h.Name), console.CleanLine(h.Limits()))
 	}
 	var impossible []*jobs.Spec
+	tokens := map[string]int{}
+	for _, t := range inv.TokensWith(f.Tokens) {
+		tokens[t.Name] = t.Count
+	}
 	unknown, onTerminal := false, term.IsTerminal(int(a.stdout.Fd()))
 	for _, s := range specs {
 		command := s.Command // as it is executed, for a file or a program
@@ -50,6 +54,9 @@ func (a *app) dryRun(f *runFlags, specs []*jobs.Spec, inv *loadedInventory, cwd 
 		unknown = unknown || slices.ContainsFunc(fit, func(h *hosts.Host) bool {
 			return s.MemBytes > 0 || s.GPUs > 0 && h.GPUs < 0 || s.SlotCount() > 1 && h.Slots.Fixed == 0
 		})
+		if slices.ContainsFunc(s.Tokens, func(t jobs.Token) bool { return t.Count > tokens[t.Name] }) {
+			fit = nil
+		}
 		switch {
 		case len(fit) == 0:
 			text += "  no host can run it"
@@ -76,7 +83,8 @@ func (a *app) dryRun(f *runFlags, specs []*jobs.Spec, inv *loadedInventory, cwd 
 // mayFit reports whether a host has what a job needs, as far as the inventory tells.
 // Memory, GPUs, and cores may be known only after connecting.
 func mayFit(s *jobs.Spec, h *hosts.Host) bool {
-	return h.Has(s.Tags) && (h.GPUs < 0 || h.GPUs >= s.GPUs) && (h.Slots.Fixed == 0 || h.Slots.Fixed >= s.SlotCount())
+	slots, gpus := h.KeptFrom(s.Queue)
+	return h.IsOpenTo(s.Queue) && h.Has(s.Tags) && (h.GPUs < 0 || h.GPUs-gpus >= s.GPUs) && (h.Slots.Fixed == 0 || h.Slots.Fixed-slots >= s.SlotCount())
 }
 
 // needsText describes what a job needs of a host.
@@ -93,6 +101,12 @@ func needsText(s *jobs.Spec) string {
 	}
 	if s.MemBytes > 0 {
 		parts = append(parts, results.HumanBytes(s.MemBytes))
+	}
+	if len(s.Tokens) > 0 {
+		parts = append(parts, "tokens "+console.CleanLine(s.TokenText()))
+	}
+	if parts == nil {
+		return "a host that is not kept for other queues"
 	}
 	return strings.Join(parts, ", ")
 }

@@ -93,6 +93,7 @@ func (f *runFlags) hostFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&f.HostList, "host", "", "run on HOST,... instead of an inventory; each is [SLOTS/][USER@]HOST[:PORT], or : for this machine")
 	sshFlags(fs, &f.SSHConfig, &f.AcceptNew)
 	fs.Var(countFlag(&f.MaxSlots), "max-slots", "at most N busy slots at once, over all hosts (no limit)")
+	fs.Var(&f.Tokens, "tokens", "NAME=N,...: jobs hold at most N tokens of a kind, such as licenses, over all hosts; else as [tokens] of the inventory says")
 	fs.VarP(slotsFlag(&f.Slots), "jobs", "j", "slots of each host, instead of those in the inventory: N, or -N for its cores less N")
 	fs.Var(delaySecondsFlag(&f.Delay), "delay", "at least this TIME between two starts, over all hosts")
 	fs.Var(durationFlag(&f.BackoffCap), "backoff-cap", "longest delay between two attempts to connect to a host (1m)")
@@ -168,7 +169,8 @@ type options struct {
 	Copies            int
 	KeepChildren      bool
 	MaxSlots          int
-	Slots             string // of each host; "": those of the inventory
+	Tokens            tokenCounts // of the command line
+	Slots             string      // of each host; "": those of the inventory
 	Delay             time.Duration
 	BackoffCap        time.Duration
 	GiveUp, Buffer    time.Duration
@@ -208,17 +210,18 @@ func (o *options) check() error {
 // queueFlags are the settings of queues on the command line. They go into the options
 // of the jobs, as if they stood in the files, and are kept with them.
 type queueFlags struct {
-	share    perQueue
-	priority perQueue
+	share, priority, slots perQueue
 }
 
 func (q *queueFlags) flags(fs *pflag.FlagSet) {
 	q.share, q.priority = perQueue{low: 1, high: jobs.MaxShare}, perQueue{low: math.MinInt32, high: math.MaxInt32}
+	q.slots = perQueue{low: 1, high: jobs.MaxSlots}
 	fs.Var(&q.share, "share", "QUEUE=N: the queue gets slot time in proportion to N (1); a file of several is a queue of its name")
 	fs.Var(&q.priority, "queue-priority", "QUEUE=N: queues with a smaller N go first, whatever the shares are (0)")
+	fs.Var(&q.slots, "queue-slots", "QUEUE=N: the jobs of the queue occupy at most N slots, over all hosts (no limit)")
 }
 
-func (q *queueFlags) empty() bool { return len(q.share.of)+len(q.priority.of) == 0 }
+func (q *queueFlags) empty() bool { return len(q.share.of)+len(q.priority.of)+len(q.slots.of) == 0 }
 
 // apply sets the options of jobs in these queues.
 func (q *queueFlags) apply(specs []*jobs.Spec) {
@@ -231,6 +234,9 @@ func (q *queueFlags) apply(specs []*jobs.Spec) {
 		}
 		if n, ok := q.priority.of[o.Queue]; ok {
 			o.QueuePriority = &n
+		}
+		if n, ok := q.slots.of[o.Queue]; ok {
+			o.QueueSlots = n
 		}
 	})
 }
@@ -261,7 +267,7 @@ func (q *queueFlags) check(queues []string) error {
 		}
 		return nil
 	}
-	return cmp.Or(check("share", q.share.names), check("queue-priority", q.priority.names))
+	return cmp.Or(check("share", q.share.names), check("queue-priority", q.priority.names), check("queue-slots", q.slots.names))
 }
 
 // queueList names queues for people.

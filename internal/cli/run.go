@@ -26,9 +26,9 @@ func (a *app) runCmd() *cobra.Command {
 		Long: `Run the jobs of a file: one shell command a line, blank lines and # comments left
 out, \ at the end of a line goes on in the next. A line "#DCS key=value …" sets
 options of the next job, "#DCS default key=value …" of all that follow: name,
-priority, tries, retry_delay, timeout, deadline, est, tags, gpus, mem, slots, after, env.NAME,
-cwd, setup, on_lost, speculate, hardness, queue, share, queue_priority. docs/jobs.md
-explains them.
+priority, tries, retry_delay, timeout, deadline, est, tags, gpus, mem, slots, tokens, after,
+env.NAME, cwd, setup, on_lost, speculate, hardness, send, return, queue, share,
+queue_priority, queue_slots. docs/jobs.md explains them.
 A file that ends in .jsonl holds one JSON object a line; one with lines of values such as
 "[C] 0.1 1 10" is a template (see grid). - reads jobs from standard input and starts each
 as it comes.

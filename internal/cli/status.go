@@ -448,6 +448,9 @@ func queueLines(t *jobs.Table, dispatched bool) []string {
 		if q.Priority != 0 {
 			line += fmt.Sprintf("; priority %d", q.Priority)
 		}
+		if q.Slots > 0 {
+			line += "; at most " + jobs.Plural(q.Slots, "slot")
+		}
 		lines = append(lines, line)
 	}
 	return listed("queues", lines, len(list), maxListQueues)

@@ -1,6 +1,7 @@
 package runview
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -15,6 +16,7 @@ type QueueCount struct {
 	Seconds  float64        `json:"run_seconds"` // of all finished attempts, times their slots
 	Share    int            `json:"share"`
 	Priority int            `json:"priority"`
+	Slots    int            `json:"slots,omitempty"` // that its jobs occupy at most; 0: there is no limit
 
 	Counts [jobs.Skipped + 1]int `json:"-"` // the same as Jobs
 	Busy   time.Duration         `json:"-"` // the same as Seconds
@@ -42,6 +44,7 @@ func CountQueues(t *jobs.Table) []*QueueCount {
 			if o.QueuePriority != nil {
 				q.Priority = *o.QueuePriority
 			}
+			q.Slots = cmp.Or(o.QueueSlots, q.Slots)
 		}
 		q.Total++
 		q.Counts[j.State]++

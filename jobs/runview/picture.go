@@ -172,6 +172,7 @@ type Detail struct {
 	Setup    string
 	Env      []jobs.EnvVar // names and the values that are stored
 	Tags     []string
+	Tokens   string
 	Slots    int
 	GPUs     int
 	MemBytes int64

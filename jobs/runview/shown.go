@@ -76,7 +76,7 @@ func (v *View) detail(id jobs.ID) *Detail {
 	s := j.Spec
 	d := &Detail{Row: v.row(id), Command: s.Command, Line: s.Line, Slots: 1, Why: v.why(id, j)}
 	if o := s.Options; o != nil {
-		d.Cwd, d.Setup, d.Env, d.Tags, d.Slots, d.GPUs, d.MemBytes = o.Cwd, o.Setup, o.Env, o.Tags, s.SlotCount(), o.GPUs, o.MemBytes
+		d.Cwd, d.Setup, d.Env, d.Tags, d.Slots, d.GPUs, d.MemBytes, d.Tokens = o.Cwd, o.Setup, o.Env, o.Tags, s.SlotCount(), o.GPUs, o.MemBytes, o.TokenText()
 		d.Timeout, d.Deadline, d.Estimate, d.After, d.File = o.Timeout, o.Deadline, o.Estimate, o.AfterText(), o.File
 	}
 	if d.Estimate == 0 && v.state != nil {

@@ -174,7 +174,7 @@ func optionsChanged(old, now *jobs.Spec) (c jobs.Change, kept []string) {
 		c.Tags = &tags
 	}
 	was, is := optionTexts(old), optionTexts(now)
-	for _, key := range []string{"retry_delay", "deadline", "est", "env", "cwd", "setup", "on_lost", "hardness", "send", "return"} {
+	for _, key := range []string{"retry_delay", "tokens", "deadline", "est", "env", "cwd", "setup", "on_lost", "hardness", "send", "return"} {
 		if was[key] != is[key] {
 			kept = append(kept, key)
 		}

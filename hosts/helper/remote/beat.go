@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"dcs-tui/hosts"
+	"dcs-tui/jobs"
 )
 
 // firstBeat is how soon after the hello the first beat is sent: a host with a floor
@@ -43,7 +44,8 @@ func (h *helper) beats() {
 type census struct {
 	running, buffered int
 	lockedGPUs        []int
-	roots             map[int]bool // pids of supervisors
+	roots             map[int]bool           // pids of supervisors
+	attempts          map[int]jobs.AttemptID // what they run
 }
 
 // censusPatience is how long a heartbeat waits for the helper's lock. The lock is held
@@ -59,14 +61,19 @@ func (c *census) update(h *helper) {
 		}
 	}
 	defer h.mu.Unlock()
-	*c = census{running: len(h.running), buffered: len(h.waiting), lockedGPUs: h.lockedGPUs, roots: map[int]bool{}}
+	*c = census{running: len(h.running), buffered: len(h.waiting), lockedGPUs: h.lockedGPUs, roots: map[int]bool{}, attempts: map[int]jobs.AttemptID{}}
 	for pid := range h.sups {
 		c.roots[pid] = true
 	}
-	for _, r := range h.running {
+	for id, r := range h.running {
 		c.roots[r.by.pid] = true
+		c.attempts[r.by.pid] = id
 	}
 }
+
+// manyCores is how many cores an attempt uses at least that a heartbeat names. Nearly all
+// jobs use one, and that is what their slot is charged anyway.
+const manyCores = 1.1
 
 func (h *helper) beat(m *meter, c *census) *hosts.Beat {
 	c.update(h)
@@ -74,6 +81,14 @@ func (h *helper) beat(m *meter, c *census) *hosts.Beat {
 	b.Seq, b.Uptime = h.pings.Load(), uptime()
 	b.Load = loadAverages()
 	b.Busy, b.Ours = m.measure(c.roots)
+	for pid, id := range c.attempts {
+		if n := m.rates[pid]; n > manyCores {
+			if b.Cores == nil {
+				b.Cores = map[string]float64{}
+			}
+			b.Cores[id.String()] = n
+		}
+	}
 	b.MemFree = memory().available
 	b.DiskFree, b.FSDelay = h.fs.now()
 	b.Files, b.Receives = h.receives()

@@ -12,11 +12,12 @@ import (
 // meter measures CPU between calls.
 type meter struct {
 	at      time.Duration
-	busy    uint64         // ticks all cores were busy since boot
-	scanned time.Duration  // when trees were last measured
-	ours    map[int]uint64 // by supervisor: ticks of its whole tree, dead members included
-	cores   float64        // ours, as it was last returned
-	kernel  map[int]bool   // pids of kernel threads: not worth reading each time
+	busy    uint64          // ticks all cores were busy since boot
+	scanned time.Duration   // when trees were last measured
+	ours    map[int]uint64  // by supervisor: ticks of its whole tree, dead members included
+	cores   float64         // ours, as it was last returned
+	rates   map[int]float64 // by supervisor: cores that its tree used between the last two calls; empty: not known
+	kernel  map[int]bool    // pids of kernel threads: not worth reading each time
 	scans   int
 }
 
@@ -36,6 +37,7 @@ func (m *meter) measure(roots map[int]bool) (busy, ours float64) {
 		busy = float64(ticks-min(m.busy, ticks)) / span
 	}
 	m.at, m.busy = now, ticks
+	m.rates = map[int]float64{}
 	if !first && busy < quiet {
 		return busy, min(busy, m.cores)
 	}
@@ -47,7 +49,8 @@ func (m *meter) measure(roots map[int]bool) (busy, ours float64) {
 	default:
 		for root, t := range trees {
 			// What a tree had used before it was first seen is counted from its birth.
-			ours += float64(t-min(m.ours[root], t)) / span
+			m.rates[root] = float64(t-min(m.ours[root], t)) / span
+			ours += m.rates[root]
 		}
 	}
 	m.scanned, m.ours, m.cores = now, trees, ours

@@ -1,0 +1,112 @@
+package sched
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
+
+func holds(text string) *jobs.Options {
+	name, n, _ := strings.Cut(text, ":")
+	return &jobs.Options{Tokens: []jobs.Token{{Name: name, Count: int(n[0] - '0')}}}
+}
+
+// TestTokens holds T7: jobs hold no more tokens than there are, a waiting job says so, and
+// one that needs more than there are fails at once.
+func TestTokens(t *testing.T) {
+	s := newStage(t, Config{Tokens: []jobs.Token{{Name: "matlab", Count: 3}}}, box("a", 4), box("b", 4))
+	s.up("a", "b")
+	s.submit(true, holds("matlab:2"), holds("matlab:1"), holds("matlab:1"), jobs.NoOptions, holds("matlab:4"), holds("ansys:1"))
+	want(t, "launched", on(s.orders, "a")+" "+on(s.orders, "b"), "1.1 4.1 2.1")
+	contains(t, "why", s.c.Why(s.now(), 3), "it needs 1 matlab token, and 3 of the 3 that the run has are in use")
+	for id, why := range map[jobs.ID]string{5: "it needs 4 matlab tokens and the run has 3", 6: "it needs 1 ansys token and the run has none (--tokens, or [tokens] of the inventory)"} {
+		s.wantState(id, jobs.Failed)
+		want(t, "reason", s.job(id).Reason, why)
+	}
+	want(t, "another ends", on(s.ended("a", "4.1", okay), "a"), "")
+	want(t, "a holder ends", on(s.ended("b", "2.1", okay), "b"), "3.1")
+}
+
+// TestTokensAreHeldUntilTheFateIsKnown holds T7 on a lost host and in the next dispatcher.
+func TestTokensAreHeldUntilTheFateIsKnown(t *testing.T) {
+	cfg := Config{Tokens: []jobs.Token{{Name: "matlab", Count: 1}}}
+	s := newStage(t, cfg, box("a", 1), box("b", 1))
+	s.up("a", "b")
+	s.submit(true, holds("matlab:1"), holds("matlab:1"))
+	s.started("a", "1.1")
+	s.step(HostDown{"a", errRefused})
+	want(t, "out of reach", on(s.wait(30*time.Second, "b"), "b"), "")
+
+	next := &stage{t: t, c: New(cfg, s.c.table, []*hosts.Host{box("a", 1), box("b", 1)}), at: s.at}
+	next.step(Tick{})
+	next.step(Submit{Last: true})
+	next.up("b")
+	want(t, "the next dispatcher", on(next.wait(20*time.Second, "b"), "b"), "")
+	want(t, "given up", on(next.wait(2*time.Minute, "b"), "b"), "1.2")
+}
+
+// TestQueueSlots holds T7: the jobs of a queue occupy no more slots than it may have over
+// all hosts, and the newest job of a queue counts.
+func TestQueueSlots(t *testing.T) {
+	q := func(o jobs.Options) *jobs.Options { o.Queue = "downloads"; return &o }
+	s := newStage(t, Config{}, box("a", 4), box("b", 4))
+	s.up("a", "b")
+	s.submit(false, q(jobs.Options{QueueSlots: 3}), q(jobs.Options{Slots: 2}), q(jobs.Options{}), jobs.NoOptions, q(jobs.Options{Slots: 4}))
+	want(t, "launched", on(s.orders, "a")+" "+on(s.orders, "b"), "1.1 2.1 4.1")
+	contains(t, "why", s.c.Why(s.now(), 3), "it needs 1 slot, and 3 of the 3 that --queue-slots allows its queue are in use")
+	want(t, "reason", s.job(5).Reason, "it needs 4 slots and --queue-slots allows its queue 3")
+	s.submit(true, q(jobs.Options{QueueSlots: 5}))
+	want(t, "more are allowed", on(s.orders, "b"), "3.1 6.1")
+}
+
+// TestSetTokens holds that [tokens] may change while the run goes on. A job that would need
+// more than there are waits for the next change.
+func TestSetTokens(t *testing.T) {
+	s := newStage(t, Config{Tokens: []jobs.Token{{Name: "m", Count: 1}}}, box("a", 4))
+	s.up("a")
+	s.submit(true, holds("m:1"), holds("m:1"))
+	want(t, "more", on(s.step(SetTokens{[]jobs.Token{{Name: "m", Count: 2}}}), "a"), "2.1")
+	s.step(SetTokens{})
+	s.ended("a", "1.1", exit1)
+	s.ended("a", "2.1", okay)
+	s.wait(10*time.Second, "a")
+	s.wantState(1, jobs.Queued)
+	s.wait(comeBackTime, "a")
+	s.wantState(1, jobs.Failed)
+}
+
+// TestManyTokensAreKept holds that a job which needs several tokens is not starved by jobs
+// which need one, of its own queue or of another, and that what it waits for is said.
+func TestManyTokensAreKept(t *testing.T) {
+	for _, queue := range []string{"", "other"} {
+		s := newStage(t, Config{Tokens: []jobs.Token{{Name: "m", Count: 3}}, Tries: 1}, box("a", 8))
+		s.up("a")
+		small := holds("m:1")
+		small.Queue = queue
+		s.submit(false, small, small, small)
+		s.submit(false, holds("m:3"), small, small, small, small)
+		s.started("a", "1.1 2.1 3.1")
+		s.at += 10 * time.Second
+		next := on(s.ended("a", "1.1", okay), "a")
+		contains(t, queue+": why", s.c.Why(s.now(), 5), "the free ones are kept for job 4, which needs 3")
+		next += on(s.ended("a", "2.1", okay), "a") + on(s.ended("a", "3.1", okay), "a")
+		want(t, queue+": after the small ones", next, "4.1")
+	}
+}
+
+// TestNothingIsKeptInVain holds that tokens are not kept for a job whose hosts take none.
+func TestNothingIsKeptInVain(t *testing.T) {
+	big := box("b", 2)
+	big.Tags = []string{"big"}
+	s := newStage(t, Config{Tokens: []jobs.Token{{Name: "m", Count: 2}}, GiveUp: time.Hour}, box("a", 4), big)
+	s.up("a", "b")
+	on2 := holds("m:2")
+	on2.Tags = big.Tags
+	s.submit(false, holds("m:1"), on2, holds("m:1"), holds("m:1"))
+	want(t, "kept", on(s.orders, "a"), "1.1")
+	s.started("a", "1.1")
+	want(t, "its host is drained", on(s.step(DrainHost{Host: "b", On: true}), "a"), "3.1")
+}
