@@ -99,16 +99,21 @@ func (c *chart) svg() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// chart puts a chart into the report, as a file beside it.
-func (r *report) chart(c *chart) error {
-	b, err := c.svg()
-	if err != nil || r.charts == "" {
-		return err
+// chart puts charts into the report, as files beside it.
+func (r *report) chart(charts ...*chart) error {
+	for i, c := range charts {
+		b, err := c.svg()
+		if err != nil || r.charts == "" {
+			return err
+		}
+		name := fmt.Sprintf("%s-%d.svg", r.sections[len(r.sections)-1].name, i+1)
+		r.say("![%s, against %s](%s)", c.title, c.x, filepath.Join(filepath.Base(r.charts), name))
+		if err := os.MkdirAll(r.charts, 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(r.charts, name), b, 0o644); err != nil {
+			return err
+		}
 	}
-	name := fmt.Sprintf("%s-%d.svg", r.sections[len(r.sections)-1].name, bytes.Count(r.b.Bytes(), []byte(".svg)"))+1)
-	r.say("![%s, against %s](%s)", c.title, c.x, filepath.Join(filepath.Base(r.charts), name))
-	if err := os.MkdirAll(r.charts, 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(r.charts, name), b, 0o644)
+	return nil
 }

@@ -43,6 +43,8 @@ var (
 	pageText string
 	//go:embed page/report.css
 	styleText string
+	//go:embed page/charts.js
+	chartsText string
 	//go:embed page/report.js
 	scriptText string
 
@@ -96,9 +98,10 @@ func Write(w io.Writer, in *Input) error {
 	}
 	p := newPage(in)
 	p.Data = data
-	p.Style, p.Script = template.CSS(styleText), template.JS(scriptText)
+	script := chartsText + scriptText
+	p.Style, p.Script = template.CSS(styleText), template.JS(script)
 	p.Policy = fmt.Sprintf("default-src 'none'; script-src '%s'; style-src '%s'; img-src data:; base-uri 'none'; form-action 'none'",
-		hashOf(scriptText), hashOf(styleText))
+		hashOf(script), hashOf(styleText))
 	return pageTemplate.Execute(w, p)
 }
 
