@@ -80,6 +80,22 @@ func TestInteraction(t *testing.T) {
 	page := write(t, in)
 	// A script of the test has no place in the page's policy.
 	page = regexp.MustCompile(`<meta http-equiv[^>]*>`).ReplaceAllString(page, "") + `<script>setTimeout(() => {
+		// Nothing of this may fail; the console would show it.
+		const all = (selector, f) => document.querySelectorAll(selector).forEach(f), lanes = document.querySelector('#lanes canvas');
+		const point = (e, type, x, y) => e.dispatchEvent(new PointerEvent(type, {bubbles: true, clientX: x, clientY: y}));
+		const box = lanes.getBoundingClientRect(), row = box.top + 30;
+		all('svg rect', e => { const b = e.getBoundingClientRect(); point(e, 'pointermove', b.left + b.width / 2, b.top + 2); });
+		for (let x = box.left; x < box.right; x += 9) point(lanes, 'pointermove', x, row);
+		for (const key of ['+', 'ArrowRight', 'ArrowLeft', '-', '0']) document.querySelector('#lanes').dispatchEvent(new KeyboardEvent('keydown', {key}));
+		point(lanes, 'pointerdown', box.left + 300, row), point(lanes, 'pointermove', box.left + 400, row), point(lanes, 'pointerup', box.left + 400, row);
+		all('[data-zoom]', e => e.click());
+		all('#axes select', s => { for (let i = 0; i < s.options.length; i++) { s.value = i; s.dispatchEvent(new Event('change')); } });
+		all('#pick input', e => { e.click(); e.click(); });
+		for (const type of ['beforeprint', 'afterprint', 'resize']) dispatchEvent(new Event(type));
+		document.querySelector('#heat .cell').dispatchEvent(new Event('click'));
+		document.body.dataset.exercised = 1;
+	}, 1000);
+	setTimeout(() => {
 		const filter = document.querySelector('#filter');
 		filter.value = 'state=failed time>30s seed!=1 traceback C<=10';
 		filter.dispatchEvent(new Event('input'));
@@ -90,6 +106,9 @@ func TestInteraction(t *testing.T) {
 		}, 1000);
 	}, 3000)</script>`
 	dom := browse(t, page, "--dump-dom", "--window-size=1240,900")
+	if !strings.Contains(dom, `data-exercised="1"`) {
+		t.Error("the page was not exercised to the end")
+	}
 	if strings.Contains(dom, "data-pwned") || strings.Contains(dom, "<img") {
 		t.Error("the text of a job has become markup")
 	}
