@@ -100,7 +100,7 @@ func saneHello(h *hosts.Hello) {
 	h.Cores = min(max(1, h.Cores), jobs.MaxSlots)
 	h.Slots = min(max(1, h.Slots), jobs.MaxSlots)
 	h.GPUs = min(max(0, h.GPUs), jobs.MaxGPUs)
-	h.LockedGPUs = saneGPUs(h.LockedGPUs)
+	h.LockedGPUs, h.Owner.Who = saneGPUs(h.LockedGPUs), cut(h.Owner.Who)
 	h.MemBytes = max(0, h.MemBytes)
 	h.Warnings = h.Warnings[:min(len(h.Warnings), 20)]
 	for i := range h.Warnings {
@@ -115,7 +115,7 @@ func saneBeat(b *hosts.Beat) {
 		}
 		*f = min(*f, jobs.MaxSlots)
 	}
-	b.LockedGPUs, b.Files = saneGPUs(b.LockedGPUs), cut(b.Files)
+	b.LockedGPUs, b.Files, b.Owner.Who = saneGPUs(b.LockedGPUs), cut(b.Files), cut(b.Owner.Who)
 	b.MemFree, b.DiskFree = max(-1, b.MemFree), max(-1, b.DiskFree)
 	b.Running, b.Buffered = max(0, b.Running), max(0, b.Buffered)
 }
@@ -132,7 +132,7 @@ func saneSlot(n int) int {
 
 func saneOutcome(o *jobs.Outcome) {
 	o.Exit = min(max(0, o.Exit), 255)
-	o.CPU, o.MaxRSSBytes = max(0, o.CPU), max(0, o.MaxRSSBytes)
+	o.CPU, o.MaxRSSBytes, o.Suspended = max(0, o.CPU), max(0, o.MaxRSSBytes), max(0, o.Suspended)
 	o.LeftChildren, o.Files = min(max(0, o.LeftChildren), 1<<20), min(max(0, o.Files), 1<<30)
 	if end := o.Started + jobs.Stamp(100*365*24*time.Hour); o.Started < 0 || o.Ended < o.Started || o.Ended > end {
 		o.Ended = o.Started

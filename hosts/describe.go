@@ -57,5 +57,7 @@ func (h *Host) Limits() string {
 	for _, q := range h.Quiet {
 		add(true, "quiet %02d:%02d-%02d:%02d", int(q.From.Hours()), int(q.From.Minutes())%60, int(q.To.Hours()), int(q.To.Minutes())%60)
 	}
+	add(h.Owner == OwnerPause, "starts nothing while a person uses it")
+	add(h.Owner == OwnerSuspend, "jobs are suspended while a person uses it")
 	return strings.Join(parts, ", ")
 }

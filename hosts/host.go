@@ -23,6 +23,8 @@ type Host struct {
 	MinMemFree  int64 // bytes
 	MinDiskFree int64 // bytes
 	Quiet       []Quiet
+	Owner       string        // what is done while a person uses it: OwnerPause, OwnerSuspend, or "" for nothing
+	OwnerIdle   time.Duration // 0: DefaultOwnerIdle
 	Nice        int
 	Tags        []string // sorted
 	Queues      []Kept   // which queues it, or a part of it, is kept for
@@ -60,6 +62,15 @@ func (r SlotRule) Count(cores int) int {
 
 // Quiet is a daily time of rest in the host's local time; it may span midnight.
 type Quiet struct{ From, To time.Duration }
+
+// The values of Host.Owner.
+const (
+	OwnerPause   = "pause"   // nothing is started
+	OwnerSuspend = "suspend" // and running jobs are suspended
+)
+
+// DefaultOwnerIdle is how long a person counts as present after the last use of a host.
+const DefaultOwnerIdle = 10 * time.Minute
 
 // DefaultLostAfter is how long a host may be silent before it is given up.
 const DefaultLostAfter = 60 * time.Second

@@ -52,6 +52,8 @@ var inventoryKeys = map[string]inventoryKey{
 	"min_mem_free":  {set: size(func(d *draft, n int64) { d.host.MinMemFree = n })},
 	"min_disk_free": {set: size(func(d *draft, n int64) { d.host.MinDiskFree = n })},
 	"quiet":         {set: list(setQuiet)},
+	"owner":         {set: text(setOwner)},
+	"owner_idle":    {set: span(setOwnerIdle)},
 	"nice":          {set: number(0, 19, func(d *draft, n int) { d.host.Nice = n })},
 	"tags":          {set: list(setTags)},
 	"queues":        {set: list(setQueues)},
@@ -204,6 +206,26 @@ func setQuiet(d *draft, items []string) error {
 		}
 		d.host.Quiet = append(d.host.Quiet, q)
 	}
+	return nil
+}
+
+func setOwner(d *draft, s string) error {
+	switch s {
+	case "ignore":
+		s = ""
+	case OwnerPause, OwnerSuspend:
+	default:
+		return fmt.Errorf(`must be "pause", "suspend" or "ignore", not %q`, s)
+	}
+	d.host.Owner = s
+	return nil
+}
+
+func setOwnerIdle(d *draft, t time.Duration) error {
+	if t < time.Second {
+		return fmt.Errorf("must be at least 1s, not %s", t)
+	}
+	d.host.OwnerIdle = t
 	return nil
 }
 

@@ -40,7 +40,9 @@ type Open struct {
 	Signal     int
 	WarnBefore time.Duration
 	Buffer     time.Duration
-	Check      bool // it only looks: what it sees says nothing of the next time
+	Owner      string        // OwnerPause, OwnerSuspend, or "": what is done while a person uses the host
+	OwnerIdle  time.Duration // how long a person counts as present after the last use; 0: DefaultOwnerIdle
+	Check      bool          // it only looks: what it sees says nothing of the next time
 	// Sends says that the host is to ask for files that every job gets (Want), before the
 	// first job and after each Resend; KeepFiles that no file of a job is removed.
 	Sends, KeepFiles bool
@@ -180,6 +182,7 @@ type Hello struct {
 	GPUs     int
 	// LockedGPUs are the devices that a job of any run or user holds.
 	LockedGPUs []int
+	Owner      Owner
 	Slots      int // as the rule of Open gives for this host
 	Shared     bool
 	Dir        string // directory that holds attempts/: the run directory, or below work_dir
@@ -195,6 +198,12 @@ type Hello struct {
 	Error       string // why this host cannot run jobs (work_dir missing, not writable, full …); the helper then ends
 	Receives    bool   // files that every job gets are not there yet: no job may be launched before a Beat without Receives
 	Passing     bool   // Error is of a kind that passes (full, quota, read-only, stale handle, I/O error): worth another try
+}
+
+// Owner is who or what asks that a host is left alone.
+type Owner struct {
+	Who     string // in words; "": nobody
+	Suspend bool   // running jobs are suspended
 }
 
 // Beat is sent every 3 s, whatever the file systems do, and once at once after
@@ -213,6 +222,8 @@ type Beat struct {
 	Buffered int
 	// LockedGPUs are the devices that a job of any run or user holds, ours included.
 	LockedGPUs []int              `json:",omitempty"`
+	Owner      Owner              `json:",omitzero"`
+	Suspended  time.Duration      `json:",omitempty"` // for how long jobs of the run have been suspended on this host, in all
 	Receives   bool               `json:",omitempty"` // files that every job gets are not there yet
 	Files      string             `json:",omitempty"` // what it receives of files, in words; "": nothing
 	Progress   map[string]string  `json:",omitempty"` // attempt id: what its job wrote to DCS_PROGRESS, at most 64 bytes

@@ -33,6 +33,7 @@ type Outcome struct {
 	Started      Stamp         `json:"started"`
 	Ended        Stamp         `json:"ended"`
 	CPU          time.Duration `json:"cpu_ns,omitempty"`        // user and system, the job and the children it waited for
+	Suspended    time.Duration `json:"suspended_ns,omitempty"`  // for how long we had suspended it, because an owner of its host wanted that
 	MaxRSSBytes  int64         `json:"max_rss,omitempty"`       // of the largest process; at most MemoryFloor: see there
 	TimedOut     bool          `json:"timed_out,omitempty"`     // we ended it because its timeout had passed
 	Stopped      bool          `json:"stopped,omitempty"`       // we ended it because the dispatcher asked
@@ -62,5 +63,6 @@ func (o *Outcome) OK() bool {
 	return o.Exit == 0 && o.Signal == "" && o.Error == "" && !o.TimedOut && !o.Stopped && o.Memory == ""
 }
 
-// Elapsed returns the run time on the host's clock, never negative.
-func (o *Outcome) Elapsed() time.Duration { return max(0, o.Ended.Sub(o.Started)) }
+// Elapsed returns the run time on the host's clock, less the time that it was suspended. It is
+// never negative.
+func (o *Outcome) Elapsed() time.Duration { return max(0, o.Ended.Sub(o.Started)-o.Suspended) }

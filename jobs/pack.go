@@ -289,6 +289,7 @@ const (
 	outcomeChildren
 	outcomeUnreturned
 	outcomeFiles
+	outcomeSuspended
 )
 
 func (p *packed) appendAttempt(b []byte, a *Attempt) []byte {
@@ -310,13 +311,16 @@ func (p *packed) appendAttempt(b []byte, a *Attempt) []byte {
 	texts := o.Signal != "" || o.Error != "" || o.LastLine != "" || o.Memory != ""
 	b = append(b, flag(o.TimedOut, outcomeTimedOut)|flag(o.Stopped, outcomeStopped)|flag(o.DiskFull, outcomeDiskFull)|
 		flag(texts, outcomeTexts)|flag(o.LeftChildren != 0, outcomeChildren)|
-		flag(o.Unreturned, outcomeUnreturned)|flag(o.Files != 0, outcomeFiles))
+		flag(o.Unreturned, outcomeUnreturned)|flag(o.Files != 0, outcomeFiles)|flag(o.Suspended != 0, outcomeSuspended))
 	b = appendNumbers(b, int64(o.Exit), int64(o.Started-a.Started), int64(o.Ended-o.Started), int64(o.CPU), o.MaxRSSBytes)
 	if o.LeftChildren != 0 {
 		b = appendNumbers(b, int64(o.LeftChildren))
 	}
 	if o.Files != 0 {
 		b = appendNumbers(b, int64(o.Files))
+	}
+	if o.Suspended != 0 {
+		b = appendNumbers(b, int64(o.Suspended))
 	}
 	if texts {
 		b = appendTexts(b, o.Signal, o.Error, o.LastLine, o.Memory)
@@ -345,6 +349,9 @@ func (p *packed) attempt(u *unpacker, a *Attempt, o *Outcome) {
 	}
 	if bits&outcomeFiles != 0 {
 		o.Files = int(u.integer())
+	}
+	if bits&outcomeSuspended != 0 {
+		o.Suspended = time.Duration(u.integer())
 	}
 	if bits&outcomeTexts != 0 {
 		o.Signal, o.Error, o.LastLine, o.Memory = u.text(), u.text(), u.text(), u.text()

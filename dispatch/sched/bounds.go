@@ -13,6 +13,8 @@ import (
 const (
 	mostMem      = 1 << 50 // bytes
 	mostAttempts = 1 << 30
+
+	mostSuspended = 10 * 365 * day
 )
 
 // boundedHello returns a copy of what a host says of itself.
@@ -39,6 +41,7 @@ func boundedBeat(m *hosts.Beat) hosts.Beat {
 			b.Load[i] = 0
 		}
 	}
+	b.Suspended = min(max(b.Suspended, 0), mostSuspended)
 	b.Running = min(max(b.Running, 0), mostAttempts)
 	b.Buffered = min(max(b.Buffered, 0), mostAttempts)
 	return b

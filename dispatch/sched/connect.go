@@ -69,7 +69,7 @@ func (c *Core) hostUp(e HostUp) {
 		c.backFromOutage(h)
 	}
 	h.others, h.excess, h.peak = 0, 0, 0
-	h.beat = hosts.Beat{MemFree: -1, DiskFree: -1}
+	h.beat = hosts.Beat{MemFree: -1, DiskFree: -1, Owner: e.Hello.Owner, Suspended: h.beat.Suspended}
 	h.measured, h.diskFree, h.holdSaid = false, -1, notHeld
 	h.learn(e.Hello)
 	if h.foreign.reset(e.Hello.LockedGPUs, h.gpuBusy, c.now.Mono); h.hasForeignGPUs() {

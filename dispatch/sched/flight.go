@@ -31,6 +31,7 @@ type flight struct {
 	straggles  bool          // straggler.go
 	stats      *runStats
 	ran        time.Duration // before startedAt, under an earlier dispatcher
+	held       time.Duration // host.suspended when it started; 0 if it was taken over
 	said       progress      // what the job says of itself
 }
 
@@ -121,7 +122,7 @@ func (h *host) uncount(f *flight) {
 func (c *Core) begins(f *flight) {
 	if !f.started {
 		c.moves(f, 0)
-		f.started, f.startedAt = true, c.now.Mono
+		f.started, f.startedAt, f.held = true, c.now.Mono, f.h.suspended(c.now.Mono)
 		f.h.running += f.slots
 	}
 }

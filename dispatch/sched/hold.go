@@ -14,6 +14,7 @@ type hold uint8
 const (
 	notHeld    hold = iota
 	wedged          // its file system does not answer
+	owned           // a person uses it, or asks that it is left alone
 	unmeasured      // it has a floor and has not measured yet
 	receiving       // files that every job gets are not there yet
 	atLoad
@@ -35,6 +36,8 @@ func (h *host) floored() hold {
 	switch {
 	case b.FSDelay >= wedgeAfter:
 		return wedged
+	case b.Owner.Who != "":
+		return owned
 	case b.Receives || !h.measured && h.hello != nil && h.hello.Receives:
 		return receiving
 	case s.MaxLoad <= 0 && s.MinMemFree <= 0 && s.MinDiskFree <= 0:
@@ -81,6 +84,10 @@ func (h *host) holdWhy() string {
 		why = "the file system of its attempts has not answered for " + short(b.FSDelay)
 	case unmeasured:
 		why = "its first measurement is not here yet"
+	case owned:
+		if why = b.Owner.Who; b.Owner.Suspend {
+			return "starts nothing, and jobs there are suspended: " + why
+		}
 	case receiving:
 		if why = "it " + b.Files; b.Files == "" {
 			why = "the files that its jobs get are not there yet"
@@ -111,8 +118,8 @@ const holdEvery = time.Minute
 // it. What has changed back within holdEvery is not told.
 func (c *Core) tellHolds() {
 	for _, h := range c.hosts {
-		// A wedge matters to what runs there, too, and when nothing more is launched.
-		wedge := (h.hold == wedged || h.holdSaid == wedged) && h.linked && h.open > 0
+		// These matter to what runs there, too, and when nothing more is launched.
+		wedge := (h.hold == wedged || h.holdSaid == wedged || h.hold == owned || h.holdSaid == owned) && h.linked && h.open > 0
 		if h.hold == h.holdSaid || h.hold == unmeasured || h.hold == receiving || !wedge && (c.closed() || !h.takes()) ||
 			h.holdAt > 0 && c.now.Mono-h.holdAt < holdEvery || h.hold != notHeld && !wedge && !c.wanted(h) {
 			continue

@@ -12,6 +12,7 @@ type progress struct {
 	text  string
 	share float64       // 0: nothing that can be reckoned with
 	age   time.Duration // of the attempt when it said something new
+	at    time.Duration // Time.Mono of that
 }
 
 // hear takes in what the jobs of a host say of themselves.
@@ -25,7 +26,7 @@ func (h *host) hear(b *hosts.Beat, now time.Duration) {
 		}
 		if text, ok := b.Progress[f.id.String()]; ok && text != f.said.text {
 			share, _ := jobs.ReadProgress(text)
-			f.said = progress{text, max(0, share), f.age(now)}
+			f.said = progress{text, max(0, share), f.age(now), now}
 		}
 	}
 }

@@ -35,7 +35,7 @@ func (c *Core) Running() RunningView {
 				v.Stragglers = append(v.Stragglers, f.id.Job)
 			}
 			if f.said.text != "" && !f.over {
-				v.Progress = append(v.Progress, ProgressView{f.id, f.said.text, f.startedAt + f.said.age - f.ran})
+				v.Progress = append(v.Progress, ProgressView{f.id, f.said.text, f.said.at})
 			}
 			if j := c.table.Job(f.id.Job); j != nil && j.State == jobs.Running && (c.cancelled(f.id.Job) || c.tooHard(j)) {
 				v.Ending = append(v.Ending, f.id.Job)

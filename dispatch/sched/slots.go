@@ -84,6 +84,9 @@ func (c *Core) limits() {
 		}
 		if floor := h.floored(); floor != notHeld {
 			h.hold, h.usable, n = floor, 0, 0
+			if floor == owned {
+				h.withdrawAll()
+			}
 		}
 		if len(c.hosts) == 1 && c.cfg.MaxSlots > 0 {
 			n = min(n, c.cfg.MaxSlots)

@@ -131,9 +131,20 @@ func (c *Core) learnTimes() {
 	}
 }
 
-// age is for how long an attempt has run; one that an earlier dispatcher started as the
-// clocks tell.
-func (f *flight) age(now time.Duration) time.Duration { return f.ran + now - f.startedAt }
+// age is for how long an attempt has run, less the time that it was suspended; one that an
+// earlier dispatcher started as the clocks tell. Of that it is not known what came before it
+// started, so all suspended time of its host counts as its own.
+func (f *flight) age(now time.Duration) time.Duration {
+	return max(0, f.ran+now-f.startedAt-max(0, f.h.suspended(now)-f.held))
+}
+
+// suspended returns for how long jobs have been suspended on the host in all.
+func (h *host) suspended(now time.Duration) time.Duration {
+	if h.linked && h.measured && h.beat.Owner.Suspend {
+		return h.beat.Suspended + max(0, now-h.beatAt) // since then
+	}
+	return h.beat.Suspended
+}
 
 // ranBefore is for how long an attempt that was taken over has run: the host's clock
 // says when it started, and it cannot have run for longer than since its launch.

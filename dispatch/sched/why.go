@@ -81,6 +81,8 @@ func (c *Core) whyOpen(now Time, id jobs.ID, j *jobs.Job) string {
 				id, name, withoutName(f.h.reason, name), short(c.leaseEnd(f.h)-now.Mono))
 		case !f.h.linked:
 			return fmt.Sprintf("Job %d was handed to %s, which cannot be reached (%s).", id, name, withoutName(f.h.reason, name))
+		case f.started && f.h.hold == owned && f.h.beat.Owner.Suspend:
+			return fmt.Sprintf("Job %d is suspended on %s: %s.", id, name, f.h.beat.Owner.Who)
 		case f.started:
 			return fmt.Sprintf("Job %d runs on %s.", id, name)
 		case f.h.hold != notHeld:

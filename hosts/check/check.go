@@ -71,6 +71,7 @@ func check(ctx context.Context, connector hosts.Connector, h *hosts.Host, open h
 	uid := "check-" + rand.Text()
 	open.Version, open.Run, open.RunName, open.Host, open.Epoch, open.Check = hosts.ProtocolVersion, uid, uid, h.Name, 1, true
 	open.WorkDir, open.ShareDir, open.Nice, open.Slots, open.Less = h.WorkDir, h.ShareDir, h.Nice, h.Slots.Fixed, h.Slots.Less
+	open.Owner, open.OwnerIdle = h.Owner, h.OwnerIdle
 	w, err := connector.Connect(ctx, h, &open)
 	if err != nil {
 		c.Err = err

@@ -138,6 +138,8 @@ func (s *scan) outcome(o *jobs.Outcome) bool {
 			return intTo(s, &o.Ended)
 		case "cpu_ns":
 			return intTo(s, &o.CPU)
+		case "suspended_ns":
+			return intTo(s, &o.Suspended)
 		case "max_rss":
 			return intTo(s, &o.MaxRSSBytes)
 		case "timed_out":

@@ -61,6 +61,7 @@ func appendOutcome(b []byte, o *jobs.Outcome) []byte {
 	b = strconv.AppendInt(append(b, `,"started":`...), int64(o.Started), 10)
 	b = strconv.AppendInt(append(b, `,"ended":`...), int64(o.Ended), 10)
 	b = optInt(b, `,"cpu_ns":`, int64(o.CPU))
+	b = optInt(b, `,"suspended_ns":`, int64(o.Suspended))
 	b = optInt(b, `,"max_rss":`, o.MaxRSSBytes)
 	if o.TimedOut {
 		b = append(b, `,"timed_out":true`...)

@@ -35,6 +35,7 @@ func (h *helper) adopt() {
 	if rebooted {
 		h.ctl.at(ctlLease).Store(0) // it was counted in the clock of another boot
 		h.ctl.at(ctlBeat).Store(0)
+		h.ctl.at(ctlSuspendTo).Store(0)
 	}
 	h.ctl.at(ctlLimit).Store(int64(h.limit))
 	h.hearLogsLocked()

@@ -90,6 +90,8 @@ func (h *helper) beat(m *meter, c *census) *hosts.Beat {
 		}
 	}
 	b.MemFree = memory().available
+	b.Owner = *h.owner.Load()
+	b.Suspended, _ = h.ctl.suspended()
 	b.DiskFree, b.FSDelay = h.fs.now()
 	b.Files, b.Receives = h.receives()
 	if p := h.progress.Load(); p != nil && len(*p) > 0 {

@@ -61,6 +61,7 @@ func (h *helper) endRun() {
 		busy = append(busy, id)
 	}
 	h.mu.Unlock()
+	h.endSuspender()
 	within(h.cfg.Grace+30*time.Second, func() { h.endBusy(busy) })
 	// Before the look at all processes: one that wakes up may start supervisors.
 	older := h.endOlder(0)
@@ -127,26 +128,16 @@ func (h *helper) endChildren() (onlyOwn bool) {
 	if h.open.KeepChildren {
 		return false
 	}
-	prefix := cookie(h.cfg.Run, h.cfg.Host, "")
-	marked := withCookie(func(s string) bool { return strings.HasPrefix(s, prefix) }, pgroup{}, nil)
 	left := endChasing(func(t table) []proc {
-		spare := map[int]bool{}
-		var below []int
 		h.mu.Lock()
 		own := maps.Clone(h.sups)
 		h.mu.Unlock()
+		members, supervisors := h.spool.trees(t, cookie(h.cfg.Run, h.cfg.Host, ""))
 		onlyOwn = true
-		for pid, p := range t {
-			if endable(p) && h.isSupervisor(p) {
-				spare[pid] = true
-				onlyOwn = onlyOwn && own[pid] != nil
-				below = append(below, t.under(pid)...)
-			}
+		for pid := range supervisors {
+			onlyOwn = onlyOwn && own[pid] != nil
 		}
-		for _, p := range marked(t) {
-			below = append(below, p.pid)
-		}
-		return append(t.pick(below, spare), h.strays(t)...)
+		return append(members, h.strays(t)...)
 	}, h.stray, h.cfg.Grace)
 	if len(left) > 0 {
 		h.trouble(jobs.AttemptID{}, "these processes of the run could not be ended: "+name(left))
@@ -156,8 +147,8 @@ func (h *helper) endChildren() (onlyOwn bool) {
 
 // isSupervisor says whether a process is a supervisor of this spool, by its
 // command line: those of earlier helpers are found too. Each leads a session.
-func (h *helper) isSupervisor(p proc) bool {
-	return p.group == p.pid && strings.Contains(string(procFile(p.pid, "cmdline")), "\x00"+wordSlot+"\x00"+h.spool.dir+"\x00")
+func (s spool) isSupervisor(p proc) bool {
+	return p.group == p.pid && strings.Contains(string(procFile(p.pid, "cmdline")), "\x00"+wordSlot+"\x00"+s.dir+"\x00")
 }
 
 // dismissAll waits for the supervisors to leave, also those of earlier helpers, and ends
@@ -165,7 +156,7 @@ func (h *helper) isSupervisor(p proc) bool {
 func (h *helper) dismissAll() {
 	all := func(t table) (out []proc) {
 		for _, p := range t {
-			if endable(p) && h.isSupervisor(p) {
+			if endable(p) && h.spool.isSupervisor(p) {
 				out = append(out, p)
 			}
 		}

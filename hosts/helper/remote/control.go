@@ -38,6 +38,8 @@ const (
 	ctlEnd             // 1: the run is over, supervisors leave even if children are left
 	ctlBeat            // boot clock, ns: when the beat file was last touched
 	ctlAllowed         // 1 and the limit that a dispatcher gave last; 0: none
+	ctlSuspended       // ns: how long jobs have been suspended, including the time until ctlSuspendTo
+	ctlSuspendTo       // boot clock, ns: until when jobs are suspended; 0: they are not
 	ctlServing    = 16 // one word a slot: pid of the supervisor that takes tickets in it
 )
 

@@ -23,7 +23,7 @@ const defaultGrace = 5 * time.Second
 
 // newHelper looks at the host and makes everything ready. Without a helper the
 // hello says why: Error, or FencedBy.
-func newHelper(o *hosts.Open) (*helper, *hosts.Hello) {
+func newHelper(o *hosts.Open, lim limits) (*helper, *hosts.Hello) {
 	hello := &hosts.Hello{
 		Version:   hosts.ProtocolVersion,
 		BootID:    bootID(),
@@ -47,6 +47,10 @@ func newHelper(o *hosts.Open) (*helper, *hosts.Hello) {
 		sups:     map[int]*supervisor{},
 		resolved: map[jobs.AttemptID]bool{},
 		endDone:  make(chan struct{}),
+		lim:      lim,
+		owners:   newOwners(o, lim.site),
+
+		ownerKnown: make(chan struct{}),
 	}
 	if err := h.prepare(hello); err != nil {
 		h.removeTraces()
@@ -119,6 +123,7 @@ func (h *helper) prepare(hello *hosts.Hello) error {
 	}
 	h.lockedGPUs = lockedGPUs(h.shareDir())
 	hello.LockedGPUs = h.lockedGPUs
+	hello.Owner = h.lookFirst()
 	h.probes, h.reads = newWorker(), newWorker()
 	if o.Cwd != "" {
 		if err := cwdThere(o.Cwd); err != nil {

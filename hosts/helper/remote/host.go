@@ -57,6 +57,9 @@ type helper struct {
 	fs         fsState
 	files      *receiver
 	progress   atomic.Pointer[map[string]string]
+	owners     *owners
+	owner      atomic.Pointer[hosts.Owner] // as owners last saw it
+	ownerKnown chan struct{}               // closed after the first look
 
 	mu       sync.Mutex
 	waiting  map[jobs.AttemptID]bool // handed over, not known to have been taken
@@ -73,6 +76,7 @@ type helper struct {
 	lapsed   bool     // and they must not start any more
 
 	lockedGPUs []int // devices in use by anybody, when last checked
+	suspender  int   // pid of the last one
 }
 
 // run is an attempt that a supervisor holds.
@@ -106,14 +110,14 @@ func hostMain(stdin io.Reader, stdout io.Writer, lim limits) error {
 	if open.Reads {
 		return serveReads(in, stdout, open, lim)
 	}
-	h, hello := newHelper(open)
+	h, hello := newHelper(open, lim)
 	out := newOutbox(wire.NewWriter(stdout))
 	if h == nil {
 		out.send(hello)
 		out.flush()
 		return nil
 	}
-	h.out, h.lim = out, lim
+	h.out = out
 	defer h.removeTraces()
 	h.adoptOrphans() // before the first supervisor is started
 	// Before the hello: what is over by then is asked for, what ends later is reported.
@@ -163,6 +167,7 @@ func (h *helper) serve(in *wire.Reader, reports reportPipe) error {
 	go h.reap(children)
 	go h.beats()
 	go h.wake()
+	go h.watchOwner()
 	go func() { ended <- h.watchFiles() }()
 	h.adopt()
 	h.resend()

@@ -2,7 +2,10 @@
 
 package remote
 
-import "time"
+import (
+	"os"
+	"time"
+)
 
 // limits are the times after which the far side gives something up by itself.
 // They are handed down from the program's entry, so that tests can be short.
@@ -10,7 +13,8 @@ type limits struct {
 	silence time.Duration // a helper leaves when it has heard nothing for so long; its supervisors go on
 	nowhere time.Duration // a supervisor leaves when its outcome has had no place to go for so long
 	beat    time.Duration // the time between two beats, and between two looks at the spool
+	site    site
 }
 
 // usual are the limits of the program itself.
-var usual = limits{silence: 30 * time.Second, nowhere: time.Minute, beat: 3 * time.Second}
+var usual = limits{silence: 30 * time.Second, nowhere: time.Minute, beat: 3 * time.Second, site: site{self: os.Getuid()}}

@@ -11,13 +11,14 @@ import (
 
 // The words by which our own binary is started on a host.
 const (
-	wordHost = "__host"
-	wordSlot = "__slot"
-	wordSum  = "__sum"
+	wordHost    = "__host"
+	wordSlot    = "__slot"
+	wordSum     = "__sum"
+	wordSuspend = "__suspend"
 )
 
 // Main runs the host side of the program. args[0] is the word: "__host" (the
-// helper: frames on standard input and output), "__slot" (a supervisor) or
+// helper: frames on standard input and output), "__slot" (a supervisor), "__suspend" or
 // "__sum" (prints the SHA-256 of the executable in hex). It returns the exit
 // status: 0, 1 after trouble (said on standard error), 2 for an unknown word.
 func Main(args []string) int { return runWord(args, usual) }
@@ -33,6 +34,8 @@ func runWord(args []string, lim limits) int {
 		err = hostMain(os.Stdin, os.Stdout, lim)
 	case wordSlot:
 		err = slotMain(args[1:], lim)
+	case wordSuspend:
+		err = suspendMain(args[1:])
 	case wordSum:
 		err = printSum(os.Stdout)
 	default:

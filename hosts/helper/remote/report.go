@@ -57,6 +57,7 @@ func (r *report) append(b []byte) []byte {
 		num(int64(o.Ended))
 		num(int64(o.CPU))
 		num(o.MaxRSSBytes)
+		num(int64(o.Suspended))
 		flags := int64(0)
 		if o.TimedOut {
 			flags |= 1
@@ -114,6 +115,7 @@ func parseReport(line []byte) (r report, err error) {
 		o := &r.outcome
 		o.Exit, o.Started, o.Ended = int(p.int()), jobs.Stamp(p.int()), jobs.Stamp(p.int())
 		o.CPU, o.MaxRSSBytes = time.Duration(p.int()), p.int()
+		o.Suspended = time.Duration(p.int())
 		flags := p.int()
 		o.TimedOut, o.Stopped, o.DiskFull = flags&1 != 0, flags&2 != 0, flags&4 != 0
 		o.Unreturned = flags&8 != 0

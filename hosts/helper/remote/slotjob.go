@@ -201,8 +201,8 @@ func (s *slot) execute(a *attempt, dir int, job *hosts.LaunchJob) {
 			s.report(started)
 		}
 		s.wait(pid, &o)
-		why, used := s.watch.end()
-		o.TimedOut, o.Stopped = why == endTimeout, why == endRequest
+		why, used, suspended := s.watch.end()
+		o.TimedOut, o.Stopped, o.Suspended = why == endTimeout, why == endRequest, suspended
 		s.memoryEnd(job.Mem, why, used, &o)
 		o.LeftChildren = s.leftChildren()
 	} else {

@@ -37,7 +37,7 @@ func alone(t *testing.T, w *world, prepare func()) (ran, idle func() bool) {
 			return err == nil
 		}, func() bool {
 			for _, p := range scan(nil) {
-				if h.isSupervisor(p) && p.state != 'Z' {
+				if h.spool.isSupervisor(p) && p.state != 'Z' {
 					return false
 				}
 			}

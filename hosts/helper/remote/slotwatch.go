@@ -44,6 +44,7 @@ type current struct {
 	left   map[int]uint64
 	limit  int64         // of its memory, in bytes; 0: none
 	used   int64         // when it exceeded the limit
+	held   time.Duration // for how long jobs had been suspended when it began
 	why    endCause      // the first
 	ending chan struct{} // closed when its tree has been ended; nil: not asked to
 }
@@ -63,14 +64,15 @@ func (w *watch) begin(id jobs.AttemptID, pid int, timeout time.Duration, limit i
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	c := &current{id: id, pid: pid, limit: limit}
+	c.held, _ = w.slot.ctl.suspended()
 	w.cur = c
 	if len(w.slot.left) > 0 {
 		c.left = maps.Clone(w.slot.left)
 	}
 	if timeout > 0 {
-		w.deadline = time.AfterFunc(timeout, func() { w.stop(c, endTimeout) })
+		w.deadline = w.afterLocked(c, timeout, func() { w.stop(c, endTimeout) })
 		if cfg := w.slot.cfg; cfg.Signal > 0 && cfg.WarnBefore < timeout {
-			w.warning = time.AfterFunc(timeout-cfg.WarnBefore, func() { w.warn(c) })
+			w.warning = w.afterLocked(c, timeout-cfg.WarnBefore, func() { w.warn(c) })
 		}
 	}
 	if limit > 0 {
@@ -86,10 +88,34 @@ func (w *watch) begin(id jobs.AttemptID, pid int, timeout time.Duration, limit i
 	}
 }
 
+// afterLocked calls do when c has run for d. Time in which jobs were suspended does not count.
+func (w *watch) afterLocked(c *current, d time.Duration, do func()) *time.Timer {
+	credit := c.held
+	var timer *time.Timer
+	timer = time.AfterFunc(d, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		total, to := w.slot.ctl.suspended()
+		more := total - credit
+		if to > uptime() { // the rest is not known yet
+			more = max(more, time.Second)
+		}
+		switch {
+		case w.cur != c:
+		case more > 0:
+			credit += more
+			timer.Reset(more)
+		default:
+			go do()
+		}
+	})
+	return timer
+}
+
 // end is called by the loop when the job's shell has ended. It waits until a
 // tree that is being ended has ended. used is what the job used if it exceeded its
 // memory limit.
-func (w *watch) end() (why endCause, used int64) {
+func (w *watch) end() (why endCause, used int64, suspended time.Duration) {
 	w.mu.Lock()
 	c := w.cur
 	w.cur = nil
@@ -101,6 +127,8 @@ func (w *watch) end() (why endCause, used int64) {
 			w.warning = nil
 		}
 	}
+	total, _ := w.slot.ctl.suspended()
+	suspended = max(0, total-c.held)
 	ending := c.ending
 	why, used = c.why, c.used
 	w.mu.Unlock()
@@ -110,7 +138,7 @@ func (w *watch) end() (why endCause, used int64) {
 	if why == endRequest {
 		again(func() error { return remove(w.slot.spool.path(dirStop, c.id.String())) })
 	}
-	return why, used
+	return why, used, suspended
 }
 
 // idle is called by the loop when it will run no further job.
@@ -228,7 +256,8 @@ func (w *watch) tree(c *current) choose {
 	}
 }
 
-// tick touches the beat file while a job runs, and stops when none does.
+// tick touches the beat file while a job runs, and stops when none does. It continues jobs that
+// nobody is left to continue.
 func (w *watch) tick() {
 	w.mu.Lock()
 	running := w.cur != nil
@@ -238,6 +267,9 @@ func (w *watch) tick() {
 		return
 	}
 	time.AfterFunc(beatEvery, w.tick)
+	if s := w.slot; s.ctl.overdue() {
+		s.spool.resume(s.ctl, s.cookies)
+	}
 	w.touch()
 }
 

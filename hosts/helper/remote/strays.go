@@ -38,7 +38,7 @@ func (h *helper) stray(p proc) bool {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.sups[p.pid] == nil
+	return h.sups[p.pid] == nil && p.pid != h.suspender
 }
 
 // strays chooses them and all below them.
