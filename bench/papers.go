@@ -19,6 +19,7 @@ var papers = []experiment{
 	{"zero", "jobs of `sleep 0` a second against slots", paperZero},
 	{"sleep", "efficiency with a fixed time of sleep for each slot", paperSleep},
 	{"start", "the time of one job, with its host up and with its host to be created", paperStart},
+	{"foreign", "the work of three hosts of four slots, one with two foreign processes that compute", paperForeign},
 	{"workers", "jobs that do nothing, a second, on 1 to 8 workers", paperWorkers},
 }
 
