@@ -66,8 +66,9 @@ func (a *app) runReport(ctx context.Context, args []string, output string, metri
 	if err != nil {
 		return err
 	}
-	ended := map[jobs.AttemptID]jobs.Stamp{}
+	ended, last := map[jobs.AttemptID]jobs.Stamp{}, jobs.Stamp(0)
 	l, err := a.read(run, func(r *jobs.Record) {
+		last = max(last, r.At)
 		switch r.Kind {
 		case jobs.KindExited, jobs.KindLost, jobs.KindSuperseded, jobs.KindCancelled:
 			if r.Outcome == nil {
@@ -84,6 +85,11 @@ func (a *app) runReport(ctx context.Context, args []string, output string, metri
 	if err := checkOutput(output); err != nil {
 		return err
 	}
+	now := time.Now()
+	known := now
+	if !l.Dispatched() {
+		known = last.Time() // nobody watches what may run still
+	}
 	at := metrics.Locations(run)
 	list := append(at.Since(l.Table, 0), at.Unfinished(l.Table)...)
 	table, notes, err := a.resultTable(ctx, l, list, a.resultColumns(run, asked))
@@ -92,7 +98,7 @@ func (a *app) runReport(ctx context.Context, args []string, output string, metri
 	}
 	var b bytes.Buffer
 	if err := report.Write(&b, &report.Input{Run: run.Name(), Dir: run.Dir, Program: "dcs-tui " + version(), Created: run.Asked.Created,
-		At: time.Now(), Dispatched: l.Dispatched(), Jobs: l.Table, Table: table, Ended: ended, Notes: notes}); err != nil {
+		At: now, Known: known, Dispatched: l.Dispatched(), Jobs: l.Table, Table: table, Ended: ended, Notes: notes}); err != nil {
 		return err
 	}
 	if output == stdoutFile {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"dcs-tui/hosts/hosttest"
+	"dcs-tui/jobs"
 	"dcs-tui/jobs/query"
 	"dcs-tui/jobs/results"
 )
@@ -167,6 +168,26 @@ func TestScreenshots(t *testing.T) {
 			if pixels[c] < 4 {
 				t.Errorf("%s: %d pixels of %s (%s)", theme, pixels[c], what, wants[i])
 			}
+		}
+	}
+}
+
+// A run without any job, and one without a job that has started, have a report.
+func TestEmptyRun(t *testing.T) {
+	t.Parallel()
+	for n := range 2 {
+		table := &jobs.Table{}
+		if n > 0 {
+			table.Specs = []*jobs.Spec{{ID: 1, Command: "true", Options: jobs.NoOptions}}
+		}
+		table.AcceptStored()
+		place := results.Place{Name: "r"}
+		page := write(t, &Input{Run: "r", At: time.Now(), Jobs: table, Table: results.NewTable(results.TableInput{Jobs: place.Unfinished(table)})})
+		if want := "0 of " + plural(n, "job"); !strings.Contains(page, want) {
+			t.Errorf("no %q", want)
+		}
+		if dom := browse(t, page, "--dump-dom"); !strings.Contains(dom, ">"+plural(n, "job")+"<") {
+			t.Errorf("%d jobs: not counted", n)
 		}
 	}
 }

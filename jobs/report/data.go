@@ -18,7 +18,7 @@ import (
 // data is what the script draws: columns, not rows, because most of a column repeats.
 type data struct {
 	Run      string   `json:"run"`
-	At       int64    `json:"at"`    // milliseconds since the Unix epoch, as all times
+	At       int64    `json:"at"`    // until when attempts are known to have run, in milliseconds since the Unix epoch
 	Start    int64    `json:"start"` // of the first attempt; times of attempts count from it
 	Rows     int      `json:"rows"`
 	Columns  []column `json:"columns"`
@@ -38,7 +38,7 @@ type column struct {
 	Index   []int32  `json:"i,omitempty"`
 }
 
-// attempts are the attempts that ran, or may have, by job. Hosts and Why are texts, each once.
+// attempts are the attempts that have started, or may have, by job. Hosts and Why are texts, each once.
 type attempts struct {
 	Hosts []string `json:"hosts"`
 	Why   []string `json:"whys"`
@@ -70,7 +70,7 @@ var leftOut = []string{"stdout", "stderr", "reason", "failures"}
 // encode returns the data as JSON, gzip, and base64 with the alphabet for URLs, of which
 // html/template escapes nothing.
 func encode(in *Input) (string, error) {
-	d := &data{Run: jobs.Clean(in.Run, maxText), At: in.At.UnixMilli(), Rows: in.Table.Len()}
+	d := &data{Run: jobs.Clean(in.Run, maxText), At: in.Known.UnixMilli(), Rows: in.Table.Len()}
 	shown := in.Table.Shown()
 	for i, c := range in.Table.Columns {
 		if c.Role != results.Fact || !slices.Contains(leftOut, c.Name) {
@@ -179,13 +179,12 @@ func (list numbers) MarshalJSON() ([]byte, error) {
 func (d *data) attempts(in *Input) {
 	var hosts, why dictionary
 	t := &d.Attempts
-	now := jobs.StampOf(in.At)
-	first := now
+	first := jobs.StampOf(in.Known)
 	var starts []jobs.Stamp
 	for i := range in.Jobs.Jobs {
 		for _, a := range in.Jobs.Jobs[i].Attempts {
 			start := cmp.Or(a.Started, a.Launched)
-			if a.NeverRan() || start == 0 {
+			if a.NeverRan() || a.State == jobs.AttemptLaunching || start == 0 {
 				continue
 			}
 			state, end := endOf(in, a)

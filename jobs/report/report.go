@@ -21,6 +21,7 @@ type Input struct {
 	Program    string // name and version
 	Created    time.Time
 	At         time.Time // when the run was read
+	Known      time.Time // until then attempts that are not over are known to have run
 	Dispatched bool      // somebody dispatches the run
 	Jobs       *jobs.Table
 	Table      *results.Table // a row for each job

@@ -81,6 +81,7 @@ func sample(t testing.TB, n, numHosts int, text string) *Input {
 		fold(r)
 	}
 	in.At = time.Unix(0, int64(begin+slices.Max(free)))
+	in.Known = in.At
 	place := results.Place{UID: "u", Name: in.Run, Dir: in.Dir}
 	list := append(place.Since(table, 0), place.Unfinished(table)...)
 	values := make([][]string, len(list))
@@ -208,21 +209,5 @@ func TestData(t *testing.T) {
 	}
 	if len(d.Attempts.Job) != ran {
 		t.Errorf("%d attempts, want %d", len(d.Attempts.Job), ran)
-	}
-}
-
-// A run without a job that has started, and one without any job, have a report.
-func TestEmptyRun(t *testing.T) {
-	for n := range 2 {
-		table := &jobs.Table{}
-		if n > 0 {
-			table.Specs = []*jobs.Spec{{ID: 1, Command: "true", Options: jobs.NoOptions}}
-		}
-		table.AcceptStored()
-		place := results.Place{Name: "r"}
-		page := write(t, &Input{Run: "r", At: time.Now(), Jobs: table, Table: results.NewTable(results.TableInput{Jobs: place.Unfinished(table)})})
-		if want := fmt.Sprintf("%d of %s", 0, plural(n, "job")); !strings.Contains(page, want) {
-			t.Errorf("no %q", want)
-		}
 	}
 }

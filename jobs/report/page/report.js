@@ -82,7 +82,7 @@ function jobTable(D, detail) {
     filter.classList.toggle('wrong', wrong !== '');
     rows = range(D.rows).filter(r => tests.every(t => t(r)));
     if (by) order(rows, by, desc);
-    matched.textContent = wrong || (rows.length === D.rows ? '' : many(rows.length) + ' of ') + many(D.rows) + ' jobs';
+    matched.textContent = wrong || (rows.length === D.rows ? '' : many(rows.length) + ' of ') + many(D.rows) + (D.rows === 1 ? ' job' : ' jobs');
     selected = Math.min(selected, rows.length - 1);
     box.scrollTop = 0;
     headings();
@@ -283,6 +283,7 @@ function load(D) {
     let k = 0;
     return range(parts + 1).map(p => { while (ends[k] <= p * each) k++; return [p * each / 1000, k]; });
   }
+  $('#timeline').hidden = $('nav [href="#timeline"]').hidden = $('#hosts').hidden = $('nav [href="#hosts"]').hidden = !attempts.length;
   if (!attempts.length) return;
   const together = use(attempts), one = el('figure'), two = el('figure'), perHost = D.byName.map(() => []), figures = D.byName.map(() => el('figure'));
   const ends = [{name: 'succeeded', color: css('succeeded'), kind: 'area', points: over(true)}, {name: 'other', color: css('failed'), kind: 'line', points: over(false)}];
@@ -361,6 +362,7 @@ function spread(D) {
 
 function start(D) {
   const A = D.attempts, root = document.documentElement, redraw = () => redraws.forEach(f => f());
+  for (const k in A) A[k] ||= []; // nothing has started
   prepare(D);
   D.end = i => A.at[i] + (A.took[i] < 0 ? Math.max(0, D.at - D.start - A.at[i]) : A.took[i]);
   D.total = A.job.reduce((most, _, i) => Math.max(most, D.end(i)), 1);
