@@ -49,6 +49,10 @@ type Open struct {
 	// Reads asks for a helper that answers Read and nothing else, whoever dispatches the
 	// run or has. Of the rest only Version, Run, Host and WorkDir count.
 	Reads bool
+	// Standby asks for a standby dispatcher of the run in RunDir, which the helper starts in
+	// the background. Then the helper ends. Of the rest only Version, Run, Host, Nonce,
+	// WorkDir and Env count; Env is added to the environment of the standby.
+	Standby bool
 }
 
 // Ping keeps the helper alive and extends the lease: until LeaseUptime (in the

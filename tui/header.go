@@ -76,6 +76,9 @@ func (m *model) runRow() string {
 	if t.other > 0 {
 		numbers = append(numbers, styleFaint.Render(p[runview.Cancelled]+" "+thousands(t.other)))
 	}
+	if on := m.pic.Run.Standby; on != "" && !m.over() {
+		numbers = append(numbers, styleFaint.Render("standby "+m.clean(on)))
+	}
 	// What there is no room for goes: first the laboratory, then wide gaps, the name, what is done.
 	name, lab := m.clean(m.pic.Run.Name), m.cut(m.clean(m.pic.Run.Lab), max(8, m.w/6))
 	between, all := "   ", numbers[:4]

@@ -59,7 +59,8 @@ type Options struct {
 type Publisher struct {
 	o        Options
 	question atomic.Pointer[live.Question]
-	asked    chan struct{} // holds a signal when question has changed
+	standby  atomic.Pointer[string]
+	asked    chan struct{} // holds a signal when question or standby has changed
 	states   chan *live.State
 	stop     context.CancelFunc
 	loop     sync.WaitGroup
@@ -78,6 +79,16 @@ func Start(o Options) *Publisher {
 // SetQuestion sets the question that the dispatcher asks a person; nil: none.
 func (p *Publisher) SetQuestion(q *live.Question) {
 	p.question.Store(q)
+	p.signal()
+}
+
+// SetStandby sets the machines on which a standby dispatcher watches; see live.State.
+func (p *Publisher) SetStandby(machines string) {
+	p.standby.Store(&machines)
+	p.signal()
+}
+
+func (p *Publisher) signal() {
 	select {
 	case p.asked <- struct{}{}:
 	default:
@@ -166,6 +177,9 @@ func (p *Publisher) publish(ctx context.Context) {
 		return
 	}
 	s.Token, s.Question, s.Durable = p.o.Token, p.question.Load(), p.o.Journal.Durable()
+	if machines := p.standby.Load(); machines != nil {
+		s.Standby = *machines
+	}
 	if p.o.Socket != nil {
 		p.o.Socket.Publish(&s.Durable, s)
 	}

@@ -34,7 +34,11 @@ func Take(ctx context.Context, dir *rundir.Run, force bool, notify func(text str
 	if notify == nil {
 		notify = func(string) {}
 	}
-	j, table, report, err := journal.Take(ctx, dir, journal.TakeOptions{Force: force, Notify: notify})
+	return take(ctx, dir, journal.TakeOptions{Force: force, Notify: notify})
+}
+
+func take(ctx context.Context, dir *rundir.Run, opt journal.TakeOptions) (*Owned, error) {
+	j, table, report, err := journal.Take(ctx, dir, opt)
 	if err != nil {
 		return nil, err
 	}

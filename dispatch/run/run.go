@@ -36,8 +36,9 @@ type Options struct {
 	Connector    func(log func(host, line string)) (hosts.Connector, error)
 	Policy       sched.Config // Start fills in Found and, if it is 0, Seed; it adds the tokens of the inventory
 	Env          []jobs.EnvVar
-	WarnSignal   int  // warns jobs of their end, Policy.Warn before it; 0: none does
-	KeepChildren bool // leave processes alive that jobs left behind
+	Standby      []*hosts.Host // a standby dispatcher is kept watching on one of them; none: it is not
+	WarnSignal   int           // warns jobs of their end, Policy.Warn before it; 0: none does
+	KeepChildren bool          // leave processes alive that jobs left behind
 
 	// Next yields the jobs of the input one after another, io.EOF after the last. Any other
 	// error ends the input there. It is called by one goroutine and may be left waiting in
@@ -102,6 +103,7 @@ type Run struct {
 	hostDirs  hostDirs
 	inventory *Inventory
 	instances *instances
+	connector hosts.Connector
 	acks      acks
 	location  *rundir.Location
 	last      atomic.Pointer[dispatch.Snapshot] // the newest
@@ -214,7 +216,7 @@ func (r *Run) config(o *Owned) (cfg dispatch.Config, err error) {
 	}
 	policy.Tokens = opts.Inventory.TokensWith(policy.Tokens)
 	policy.Providers, policy.InstancePrefix = opts.Providers, r.instances.prefix
-	r.instances.connector = storingConnector{connector, &r.hostDirs}
+	r.connector, r.instances.connector = connector, storingConnector{connector, &r.hostDirs}
 	if policy.Found, err = o.found(); err != nil {
 		r.sayText("warning: not all of the run's claims and sentinels could be read: " + err.Error())
 	}
@@ -281,6 +283,9 @@ func (r *Run) begin() {
 		case <-r.ctx.Done():
 		}
 	}()
+	if !r.opts.EndOnly {
+		go (&standbys{run: r, seen: map[string]standbySign{}, said: map[string]bool{}}).serve()
+	}
 	if r.opts.Started != nil {
 		r.opts.Started(r)
 	}

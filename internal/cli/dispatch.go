@@ -81,13 +81,13 @@ func (a *app) dispatching(f *runFlags, inv *loadedInventory, env []jobs.EnvVar) 
 	d := &dispatching{app: a, flags: f, inv: inv, words: map[string]runview.HostWord{}, progressAt: time.Now()}
 	f.setSlots(inv.Hosts)
 	d.opts = run.Options{
-		Hosts: inv.Hosts, Providers: inv.Providers, Inventory: inv.Inventory, PrepareHosts: f.setSlots,
+		Hosts: inv.Hosts, Providers: inv.Providers, Inventory: inv.Inventory, PrepareHosts: f.setSlots, Standby: f.standbys,
 		Connector: func(log func(host, line string)) (hosts.Connector, error) {
 			return a.connector(&f.options, inv.reached(), log)
 		},
 		Policy: f.schedConfig(), Env: env, WarnSignal: f.Warn.signal, KeepChildren: f.KeepChildren,
 		Printer: d, JobLog: f.joblog,
-		Signals: a.listen, InterruptCancels: f.OnInterrupt == "cancel", Interactive: a.starter == nil,
+		Signals: a.listen, InterruptCancels: f.OnInterrupt == "cancel", Interactive: a.starter == nil && !f.background,
 		Detach: d.detach, LastWords: d.leftAtOnce, Exit: func() { os.Exit(exit.Left) },
 		Questions: a.questions, SocketBase: socketBase, NeedSocket: a.starter != nil, Program: version(),
 		Started: d.started,

@@ -38,6 +38,9 @@ type runFlags struct {
 	send, returns []string
 	keepFiles     bool
 	force         bool
+	standby       bool
+	background    bool          // of standby
+	standbys      []*hosts.Host // of StandbyOn; findStandbys sets it
 	seed          uint64
 	queues        queueFlags
 }
@@ -92,6 +95,7 @@ func (f *runFlags) hostFlags(fs *pflag.FlagSet) {
 	hostsFlag(fs, &f.hosts)
 	fs.StringVar(&f.HostList, "host", "", "run on HOST,... instead of an inventory; each is [SLOTS/][USER@]HOST[:PORT], or : for this machine")
 	sshFlags(fs, &f.SSHConfig, &f.AcceptNew)
+	fs.StringVar(&f.StandbyOn, "standby-on", "", "keep a standby dispatcher on one of HOST,... that sees the run directory: it takes the run over if this one dies")
 	fs.Var(countFlag(&f.MaxSlots), "max-slots", "at most N busy slots at once, over all hosts (no limit)")
 	fs.Var(&f.Tokens, "tokens", "NAME=N,...: jobs hold at most N tokens of a kind, such as licenses, over all hosts; else as [tokens] of the inventory says")
 	fs.VarP(slotsFlag(&f.Slots), "jobs", "j", "slots of each host, instead of those in the inventory: N, or -N for its cores less N")
@@ -181,6 +185,7 @@ type options struct {
 	SSHConfig         string
 	AcceptNew         bool
 	HostList          string // hosts on the command line; "": those of the inventory
+	StandbyOn         string // hosts for a standby dispatcher
 }
 
 // setSlots gives hosts the slots of --jobs, if it was given.

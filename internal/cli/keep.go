@@ -15,7 +15,7 @@ import (
 var keptFlags = []string{
 	"tries", "retry-delay", "timeout", "retry-timeouts", "retry-on", "no-retry-on", "timeout-growth", "mem-growth",
 	"max-postpone", "warn-signal", "on-lost", "speculate", "copies", "keep-children", "half-life", "max-slots", "tokens", "give-up",
-	"jobs", "delay", "backoff-cap", "host", "buffer", "halt", "on-interrupt", "on-done", "ssh-config", "accept-new", "joblog",
+	"jobs", "standby-on", "delay", "backoff-cap", "host", "buffer", "halt", "on-interrupt", "on-done", "ssh-config", "accept-new", "joblog",
 }
 
 // pathFlags name files; they are kept as absolute paths, because resume may be

@@ -70,6 +70,9 @@ func (a *app) runJobs(cmd *cobra.Command, f *runFlags, src jobSource) error {
 	if err := a.checkSSH(&f.options, inv.reached()); err != nil {
 		return err
 	}
+	if err := f.findStandbys(inv); err != nil {
+		return err
+	}
 	f.setSlots(inv.Hosts)
 	if f.dryRun {
 		a.warnSSH()

@@ -38,9 +38,14 @@ Options are those of the run, except where they are given anew. The inventory is
 again from the file that the run was started with, or from --hosts, and what has changed
 in it is said. If the file cannot be read, the run keeps the inventory that it had.
 
-With --json, results that no earlier --json has acknowledged are printed again.`,
+With --json, results that no earlier --json has acknowledged are printed again.
+
+With --standby, the command watches the dispatcher of the run, and resumes the run when that
+dispatcher dies or gives no sign of life for 30 s. It ends when the run ends or is stopped.
+docs/standby.md explains it; run --standby-on starts one on another machine.`,
 		Example: `dcs-tui resume
-dcs-tui resume sweep-20260314-1502 --hosts more-hosts.toml`,
+dcs-tui resume sweep-20260314-1502 --hosts more-hosts.toml
+dcs-tui resume --standby --background sweep`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completeRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -53,10 +58,18 @@ dcs-tui resume sweep-20260314-1502 --hosts more-hosts.toml`,
 	f.endFlags(fs)
 	f.screenFlags(fs)
 	fs.BoolVar(&f.force, "force", false, "take the run over though its dispatcher may be alive; that one can then do no harm")
+	fs.BoolVar(&f.standby, "standby", false, "watch the dispatcher of the run, and resume the run when it dies or hangs")
+	fs.BoolVar(&f.background, "background", false, "with --standby: go on in the background, and write to dispatcher.log of the run")
 	return cmd
 }
 
 func (a *app) runResume(cmd *cobra.Command, f *runFlags, args []string) error {
+	if err := f.checkStandby(); err != nil {
+		return err
+	}
+	if f.background && a.starter == nil {
+		return a.inBackground()
+	}
 	if done, err := a.onScreen(f, false); done {
 		return err
 	}
@@ -73,6 +86,9 @@ func (a *app) runResume(cmd *cobra.Command, f *runFlags, args []string) error {
 	if err := f.check(); err != nil {
 		return err
 	}
+	if f.standby {
+		a.checkJobLog(f)
+	}
 	env, err := run.ResolveEnv(r.Asked.EnvNames, os.LookupEnv)
 	if err != nil {
 		return err
@@ -81,18 +97,33 @@ func (a *app) runResume(cmd *cobra.Command, f *runFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	o, err := a.own(r, f.force)
-	if err != nil {
+	if err := f.findStandbys(inv); err != nil {
 		return err
+	}
+	var o *run.Owned
+	if f.standby {
+		o, err = a.standBy(r, f)
+	} else {
+		o, err = a.own(r, f.force)
+	}
+	if err != nil || o == nil {
+		return err
+	}
+	if f.standby { // the file may have changed while it watched
+		if now, err := a.resumeInventory(f, r); err == nil && f.findStandbys(now) == nil {
+			inv = now
+		}
 	}
 	if err := o.CheckComplete(); err != nil {
 		o.Release()
 		return err
 	}
 	a.keepInventory(r, inv)
-	a.removeStopFiles(r, func(name string) {
-		a.con.Line("the file " + name + " of the run is removed: the run goes on")
-	})
+	if !f.standby { // which takes over also what was asked of the dispatcher before it
+		a.removeStopFiles(r, func(name string) {
+			a.con.Line("the file " + name + " of the run is removed: the run goes on")
+		})
+	}
 	for _, text := range absentHosts(o.Table, inv.Hosts, f.Buffer) {
 		a.warn("%s", text)
 	}

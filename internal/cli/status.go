@@ -172,6 +172,7 @@ type statusJSON struct {
 	Instances []*instancesOf        `json:"instances,omitempty"` // by provider
 	Ended     bool                  `json:"ended"`
 	Problem   string                `json:"problem,omitempty"`  // what keeps the dispatcher from launching, or is wrong with the inventory file
+	Standby   string                `json:"standby,omitempty"`  // machines where a standby dispatcher watches
 	Requests  int                   `json:"requests,omitempty"` // that wait for a dispatcher
 	Input     rundir.InputState     `json:"input,omitempty"`    // open, done or bad; of a run whose jobs come from standard input
 }
@@ -189,6 +190,9 @@ func (l *look) json() *statusJSON {
 	if l.Dispatched() {
 		owner := l.Owner.String()
 		s.Owner, s.Problem = &owner, l.Owner.Problem
+		if state := l.State(); state != nil {
+			s.Standby = state.Standby
+		}
 	}
 	return s
 }
@@ -209,6 +213,9 @@ func (l *look) lines(c *console.Console) []string {
 		}
 		if l.Owner.Stopped() {
 			lines = append(lines, trouble+runview.StoppedText(l.Owner))
+		}
+		if s := l.State(); s != nil && s.Standby != "" {
+			lines = append(lines, "standby     on "+console.CleanLine(s.Standby))
 		}
 	case t.Unfinished() > 0:
 		lines = append(lines, "dispatched  by nobody")

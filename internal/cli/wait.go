@@ -10,6 +10,7 @@ import (
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/rundir"
 	"dcs-tui/jobs/runview"
 )
 
@@ -49,7 +50,11 @@ func (a *app) runWait(args []string) error {
 		}
 		time.Sleep(waitInterval)
 	}
-	t := r.Table()
+	return a.nobodyDispatches(dir, r.Table())
+}
+
+// nobodyDispatches reports how a run stands that nobody dispatches, and sets the exit code.
+func (a *app) nobodyDispatches(dir *rundir.Run, t *jobs.Table) error {
 	how := sched.AllDone
 	if c := t.Closed; c.Epoch == t.Epoch && c.How == jobs.ClosedNoHosts {
 		how = sched.NoHosts

@@ -46,7 +46,8 @@ func (r *Reader) Watch(state bool) error {
 		r.Owner = owner
 	}
 	r.Life = r.Owner.Life()
-	r.Silent = r.sign.silent(r.Owner, r.Life, time.Now())
+	r.sign.note(r.Owner, time.Now())
+	r.Silent = r.Life == Unsure && r.Hung()
 	if !state {
 		return err
 	}
@@ -64,7 +65,16 @@ func (r *Reader) Dispatched() bool {
 
 // Quiet returns for how long the owner has given no sign of life. It is 0 if the owner is
 // alive on this machine.
-func (r *Reader) Quiet() time.Duration { return time.Since(r.sign.at) }
+func (r *Reader) Quiet() time.Duration {
+	if r.Life == Alive {
+		return 0
+	}
+	return time.Since(r.sign.at)
+}
+
+// Hung reports whether the owner, on whatever machine, has given no sign of life for
+// StaleAfter, as watched by this Reader. Its process may exist.
+func (r *Reader) Hung() bool { return r.Owner != nil && time.Since(r.sign.at) >= StaleAfter }
 
 // State returns what the present dispatcher published last; nil: nothing, or there is none.
 func (r *Reader) State() *live.State {
@@ -85,21 +95,18 @@ func (r *Reader) Follow(pushed live.Durable, see func(epoch int, rec *jobs.Recor
 	return r.Follower.Poll(limit, see)
 }
 
-// sign is the newest sign of life of a dispatcher on another machine, whose process cannot
-// be looked at. Clocks of two machines are never compared.
+// sign is the newest sign of life of a dispatcher. Clocks of two machines are never compared.
 type sign struct {
 	token string
 	beat  int64
 	at    time.Time // our clock
 }
 
-func (s *sign) silent(o *Owner, life Life, now time.Time) bool {
-	if o == nil || life != Unsure || o.Token != s.token || o.Beat != s.beat {
+func (s *sign) note(o *Owner, now time.Time) {
+	switch {
+	case o == nil:
 		s.at = now
-		if o != nil {
-			s.token, s.beat = o.Token, o.Beat
-		}
-		return false
+	case o.Token != s.token || o.Beat != s.beat:
+		s.token, s.beat, s.at = o.Token, o.Beat, now
 	}
-	return now.Sub(s.at) >= StaleAfter
 }

@@ -19,6 +19,9 @@ import (
 type TakeOptions struct {
 	Force  bool         // do not wait until the present owner is proved dead
 	Notify func(string) // told once, in a line, when there is something to wait for; may be nil
+	// Silent is an owner that the caller has watched give no sign of life for StaleAfter. It
+	// is not waited for again, unless the run shows a newer sign of life. nil: there is none.
+	Silent *Owner
 
 	// For simulations and tests: with Force, Now, Token and Who a Take neither
 	// waits nor reads a clock, a process or chance, and writes the same bytes

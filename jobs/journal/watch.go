@@ -53,6 +53,9 @@ func admit(ctx context.Context, r *rundir.Run, known int, opt TakeOptions) error
 			return err
 		}
 	}
+	if s := opt.Silent; s != nil && o != nil && o.Epoch == known && o.Token == s.Token && o.Beat == s.Beat {
+		return nil
+	}
 	life := Unsure
 	if o != nil {
 		life = o.Life()

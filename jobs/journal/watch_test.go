@@ -46,3 +46,43 @@ func TestTakeFromTheTornButWriting(t *testing.T) {
 		})
 	}
 }
+
+// X1, E7: an owner that the caller has watched for StaleAfter is not waited for again, even if
+// its process exists on this machine; one that has given a sign of life since then is.
+func TestTakeFromTheWatched(t *testing.T) {
+	for _, where := range []string{"here", "elsewhere"} {
+		for _, beats := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRun(t)
+				old, _, _ := take1(t, r, TakeOptions{})
+				if where == "elsewhere" {
+					old.beats.owner.Boot = "another-boot"
+				}
+				if err := old.Beat(); err != nil {
+					t.Fatal(err)
+				}
+				watched, err := ReadOwner(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if beats {
+					if err := old.Beat(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				began := time.Now()
+				j, _, _, err := Take(t.Context(), r, TakeOptions{Silent: watched})
+				switch waited := time.Since(began); {
+				case !beats && (err != nil || waited > watchEvery):
+					t.Errorf("%s, silent: %v after %s, want it taken at once", where, err, waited)
+				case beats && err == nil && waited < StaleAfter:
+					t.Errorf("%s, with a newer sign of life: taken after %s", where, waited)
+				}
+				if err == nil {
+					crash(t, j)
+				}
+				crash(t, old)
+			})
+		}
+	}
+}

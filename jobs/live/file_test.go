@@ -33,7 +33,7 @@ func state(t testing.TB) *State {
 		V: Version, Run: "abc", Epoch: 3, Token: "t", At: time.Date(2026, 3, 14, 15, 2, 0, 5000, time.UTC),
 		Durable: Durable{Epoch: 2, Bytes: 4711}, More: true, Held: true, Draining: "a <person> asked", Stuck: "a is lost", Problem: "disk full",
 		Deleted: true, Finish: &Finish{How: "drained", Why: "a"}, Tries: 3, Hybrid: true, Rate: 1.5, Rates: []float64{0, 2}, ETA: time.Hour,
-		Spread: time.Minute, Question: &Question{ID: 7, Text: "Passphrase", Secret: true},
+		Spread: time.Minute, Question: &Question{ID: 7, Text: "Passphrase", Secret: true}, Standby: "b",
 		Hosts: []Host{{Name: "a", State: "up", Reason: "r", Linked: true, Stopped: true, Note: "ü\x1b\n", Slots: 4, Given: 2, Usable: 3.5, Running: 2,
 			Buffered: 1, Done: 9, Failed: 1, Cores: 8, GPUs: 2, Load: [3]float64{1, 2, 3}, Busy: 2, Ours: 1, MemBytes: 1 << 40, MemFree: 1 << 39,
 			DiskFree: -1, FSDelay: 1, Delay: 2, Files: "receives", Beat: 3, Down: 4, Idle: 6, RetryIn: 5, History: []uint8{0, 100, 255}}},

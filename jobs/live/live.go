@@ -48,6 +48,7 @@ type State struct {
 	Spread time.Duration `json:"spread_ns,omitempty"` // it is done within ETA ± Spread about two times in three; 0: unknown
 
 	Question *Question `json:"question,omitempty"`
+	Standby  string    `json:"standby,omitempty"` // the machines on which a standby dispatcher watches, joined by ", "
 
 	Hosts      []Host            `json:"hosts"` // in inventory order
 	Queues     []Queue           `json:"queues,omitempty"`

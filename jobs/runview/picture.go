@@ -89,6 +89,7 @@ type Run struct {
 	Epoch          int
 	Owner          string // user, machine and process; "": nobody
 	Machine        string // of the dispatcher; "": nobody
+	Standby        string // the machines on which a standby dispatcher watches
 }
 
 // Page is a piece of the list of jobs.

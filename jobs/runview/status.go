@@ -337,6 +337,7 @@ func (v *View) fill(p *Picture) {
 	if s := v.state; s != nil {
 		p.More, p.Draining, p.Stuck = s.More, s.Draining, s.Stuck
 		p.Rate, p.Rates, p.ETA, p.Spread = s.Rate, s.Rates, s.ETA, s.Spread
+		p.Run.Standby = s.Standby
 		p.Paused = p.Paused || s.Held && s.Problem != "" // a pause that cannot be recorded
 		if s.Problem != "" {
 			p.Problem = s.Problem

@@ -110,6 +110,9 @@ func hostMain(stdin io.Reader, stdout io.Writer, lim limits) error {
 	if open.Reads {
 		return serveReads(in, stdout, open, lim)
 	}
+	if open.Standby {
+		return serveStandby(stdout, open)
+	}
 	h, hello := newHelper(open, lim)
 	out := newOutbox(wire.NewWriter(stdout))
 	if h == nil {

@@ -1,0 +1,278 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"dcs-tui/hosts"
+	"dcs-tui/internal/advice"
+	"dcs-tui/internal/text"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/rundir"
+)
+
+// A standby dispatcher watches the dispatcher of a run through the run directory, and takes
+// the run over when that one dies. While it watches it touches nothing of the run except a
+// file of its own, by which the dispatcher knows that it watches.
+
+// The pace of standbys.
+const (
+	standbyLook  = time.Second      // between two looks at the owner
+	standbyCheck = 5 * time.Second  // between two looks of a dispatcher at its standbys
+	standbyRetry = 10 * time.Second // after a takeover that failed
+	standbyPause = time.Minute      // after no host could start a standby
+)
+
+// standbyPrefix begins the name of the file of a standby; machine and pid follow.
+const standbyPrefix = "standby."
+
+// maxStandby bounds the size of such a file, in bytes.
+const maxStandby = 4 << 10
+
+// standbyFile is the content of that file.
+type standbyFile struct {
+	V     int       `json:"v"`
+	Host  string    `json:"host"` // machine
+	PID   int       `json:"pid"`
+	Since time.Time `json:"since"`
+	Beat  int64     `json:"beat"` // counts up; the clocks of two machines are never compared
+}
+
+// StandbyOptions say how to stand by.
+type StandbyOptions struct {
+	Notify   func(text string) // told what happens, in lines
+	Watching func()            // called once, when the dispatcher can see that this process watches
+	// Elsewhere refuses to watch a dispatcher of this machine: both would die together.
+	Elsewhere bool
+}
+
+// standby is a process that stands by.
+type standby struct {
+	StandbyOptions
+	run    *rundir.Run
+	reader *journal.Reader
+	file   standbyFile
+	name   string
+	beatAt time.Time
+}
+
+// StandBy watches the dispatcher of a run and takes the run over when that dispatcher is
+// proved dead, or has given no sign of life for journal.StaleAfter, even if its process
+// exists: a hung dispatcher is fenced off like a dead one. It returns ErrOver when there is
+// nothing to take over any more: the dispatcher has ended as it should, or the run directory
+// was deleted. It blocks until then, or until ctx ends.
+func StandBy(ctx context.Context, dir *rundir.Run, o StandbyOptions) (*Owned, error) {
+	machine, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("read this machine's name: %w", err)
+	}
+	s := &standby{StandbyOptions: o, run: dir, reader: journal.NewReader(dir, nil),
+		file: standbyFile{V: 1, Host: machine, PID: os.Getpid(), Since: time.Now().Truncate(time.Second)}}
+	s.name = fmt.Sprintf("%s%s.%d", standbyPrefix, machine, s.file.PID)
+	if err := s.reader.Watch(false); err != nil {
+		return nil, err
+	}
+	switch owner := s.reader.Owner; {
+	case owner == nil:
+		return nil, advice.Errorf("nobody has dispatched the run %s yet", dir.Name())
+	case o.Elsewhere && s.reader.Life == journal.Alive:
+		return nil, advice.Errorf("the run %s is dispatched on this machine, so a standby here would die with it", dir.Name())
+	case owner.Left:
+		return nil, advice.Errorf("nobody dispatches the run %s", dir.Name()).
+			WithAdvice("dcs-tui resume %s continues it", text.ShellWord(text.Line(dir.Ref())))
+	}
+	if err := s.beat(); err != nil {
+		return nil, fmt.Errorf("show in the run directory that a standby watches: %w", err)
+	}
+	defer dir.Disk.Remove(dir.Path(s.name)) // one that stays is removed by the dispatcher
+	o.Watching()
+	o.Notify("standing by for " + s.reader.Owner.String())
+	return s.watch(ctx)
+}
+
+// watch looks at the owner until the run is ours or over.
+func (s *standby) watch(ctx context.Context) (*Owned, error) {
+	location := s.run.Locate()
+	tick := time.NewTicker(standbyLook)
+	defer tick.Stop()
+	said := ""
+	var retryAt time.Time
+	for {
+		err := s.reader.Watch(false)
+		// What cannot be read proves nothing: only a look that succeeds may end in a takeover.
+		if err == nil && time.Now().After(retryAt) && (s.reader.Life == journal.Dead || s.reader.Hung()) {
+			var o *Owned
+			if o, err = s.takeOver(ctx); o != nil || errors.Is(err, ErrOver) {
+				return o, err
+			}
+			var taken *journal.OwnedError
+			if errors.As(err, &taken) || errors.Is(err, journal.ErrFenced) { // somebody else was quicker, or it lives
+				err = nil
+			}
+			retryAt = time.Now().Add(standbyRetry)
+		}
+		switch {
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case err != nil && location.Deleted():
+			return nil, ErrOver
+		case err != nil && err.Error() != said:
+			said = err.Error()
+			s.Notify("warning: " + said)
+		}
+		if time.Since(s.beatAt) >= journal.BeatEvery {
+			_ = s.beat() // without it the dispatcher starts another standby
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-tick.C:
+		}
+	}
+}
+
+// takeOver takes the run from an owner that is dead, has left, or hangs. It returns ErrOver
+// if that owner has ended the run, or was asked by a person to stop.
+func (s *standby) takeOver(ctx context.Context) (*Owned, error) {
+	owner := s.reader.Owner
+	r := journal.NewReader(s.run, journal.Follow(s.run).Lean())
+	if _, err := r.Poll(nil); err != nil {
+		return nil, err
+	}
+	t := r.Table()
+	closed := t.Ended || t.Closed.Epoch == t.Epoch && t.Closed.How != ""
+	if closed && r.Owner != nil && r.Owner.Token == owner.Token {
+		return nil, ErrOver
+	}
+	opt := journal.TakeOptions{Notify: s.Notify}
+	switch {
+	case s.reader.Life != journal.Dead:
+		opt.Silent = owner
+		s.Notify(fmt.Sprintf("%s has given no sign of life for %d s: taking the run over", owner, int(s.reader.Quiet().Seconds())))
+	case owner.Left:
+		s.Notify(owner.String() + " has left the run unfinished: taking it over")
+	default:
+		s.Notify(owner.String() + " has died: taking the run over")
+	}
+	return take(ctx, s.run, opt)
+}
+
+// beat writes the file by which the dispatcher knows that this process watches.
+func (s *standby) beat() error {
+	s.beatAt = time.Now()
+	s.file.Beat++
+	b, err := json.Marshal(s.file)
+	if err != nil {
+		return err
+	}
+	return rundir.ReplaceVolatile(s.run.Disk, s.run.Path(s.name), s.run.Path("."+s.name), append(b, '\n'), nil)
+}
+
+// standbys keeps a standby dispatcher watching this run. Its methods are for one goroutine.
+type standbys struct {
+	run     *Run
+	seen    map[string]standbySign // by name of the file
+	on      string                 // machines where one watches, joined
+	startAt time.Time              // the next start of one
+	said    map[string]bool        // warnings
+}
+
+// standbySign is the newest sign of life of a standby.
+type standbySign struct {
+	file standbyFile
+	at   time.Time // this process's clock
+}
+
+// serve looks for standbys and starts one if none watches, until the run is over.
+func (s *standbys) serve() {
+	every := time.NewTicker(standbyCheck)
+	defer every.Stop()
+	for {
+		s.look(time.Now())
+		if s.on == "" && len(s.run.opts.Standby) > 0 && !time.Now().Before(s.startAt) {
+			s.start()
+		}
+		select {
+		case <-s.run.ctx.Done():
+			return
+		case <-every.C:
+		}
+	}
+}
+
+// look finds out where a standby watches.
+func (s *standbys) look(now time.Time) {
+	dir := s.run.dir
+	names, err := dir.Disk.Names(dir.Dir)
+	if err != nil {
+		return
+	}
+	var on []string
+	for _, name := range names {
+		if !strings.HasPrefix(name, standbyPrefix) {
+			continue
+		}
+		var f standbyFile
+		b, err := dir.ReadPrivate(name, maxStandby)
+		if err != nil || json.Unmarshal(b, &f) != nil || f.V != 1 {
+			continue
+		}
+		sign, known := s.seen[name]
+		if !known || sign.file.Beat != f.Beat || !sign.file.Since.Equal(f.Since) {
+			sign = standbySign{f, now}
+			s.seen[name] = sign
+		}
+		if now.Sub(sign.at) < journal.StaleAfter {
+			on = append(on, text.Line(f.Host))
+		} else if dir.Disk.Remove(dir.Path(name)) == nil { // one that goes on writes it again
+			delete(s.seen, name)
+		}
+	}
+	slices.Sort(on)
+	joined := strings.Join(slices.Compact(on), ", ")
+	if joined == s.on {
+		return
+	}
+	if s.on = joined; joined == "" {
+		s.run.sayText("warning: no standby dispatcher watches any more")
+	} else {
+		s.run.sayText("a standby dispatcher watches on " + joined)
+	}
+	s.run.publisher.SetStandby(joined)
+}
+
+// start starts a standby on the first host that can have one.
+func (s *standbys) start() {
+	r := s.run
+	s.startAt = time.Now().Add(standbyPause)
+	var env []jobs.EnvVar // what the standby cannot read in run.toml
+	for _, ref := range r.dir.Asked.EnvNames {
+		i := slices.IndexFunc(r.opts.Env, func(v jobs.EnvVar) bool { return v.Name == ref.Name })
+		if !ref.Stored && i >= 0 {
+			env = append(env, r.opts.Env[i])
+		}
+	}
+	for _, h := range r.opts.Standby {
+		w, err := r.connector.Connect(r.ctx, h, &hosts.Open{Version: hosts.ProtocolVersion, Run: r.dir.UID(), RunName: r.dir.Name(), Host: h.Name,
+			RunDir: filepath.Clean(r.dir.Dir), Nonce: r.dir.Nonce, WorkDir: h.WorkDir, Env: env, Standby: true})
+		if err == nil {
+			w.Close()
+			return
+		}
+		if r.ctx.Err() != nil {
+			return
+		}
+		if said := fmt.Sprintf("warning: no standby dispatcher on %s: %v", h.Name, err); !s.said[said] {
+			s.said[said] = true
+			r.sayText(said)
+		}
+	}
+}
