@@ -19,6 +19,7 @@ test: ## everything, with the race detector and a real sshd (installed from Debi
 	@scripts/need-sshd
 	@scripts/slurm-lab install || echo "the test over a real Slurm is left out"
 	@scripts/need-chromium || echo "the test of the report in a browser is left out"
+	@scripts/need-optuna || echo "the test with Optuna is left out"
 	GORACE="atexit_sleep_ms=50 $$GORACE" DCS_REQUIRE_SSHD=1 go test -race -timeout 20m ./...
 
 short: ## what needs neither sshd nor a minute

@@ -43,6 +43,9 @@ func (d *Dispatcher) Answered(name string) (answered bool, more <-chan struct{})
 func (e *engine) durable(results []*Result, requests []string) {
 	if len(results) > 0 {
 		e.d.results.put(results)
+		if e.cfg.Ended != nil {
+			e.cfg.Ended(results)
+		}
 		e.letGo(results)
 	}
 	e.d.answers.put(requests)

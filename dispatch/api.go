@@ -55,6 +55,11 @@ type Config struct {
 	// Notify is told of everything that a person may want to read, in order,
 	// from the dispatcher's goroutine: it must not block. May be nil.
 	Notify func(Notice)
+	// Ended is told results whose records are durable, and Reported the end of what a running
+	// job has written to DCS_REPORT, from the dispatcher's goroutine: they must not block. May
+	// be nil.
+	Ended    func([]*Result)
+	Reported func(job jobs.ID, text string)
 	// InventoryAsked is told what a person asked for a host beside the inventory file, from
 	// the dispatcher's goroutine: it must not block. The answer is SetHosts. May be nil.
 	InventoryAsked func(host string, q jobs.HostRequest)

@@ -226,6 +226,23 @@ func (e *engine) step(ev sched.Event) {
 		e.confirm(ev.Host, ev.Hello.Uptime)
 	case sched.HostBeat:
 		e.confirm(ev.Host, ev.Beat.Uptime)
+		e.reported(ev)
+	}
+}
+
+// reported passes on what running attempts of a host have reported.
+func (e *engine) reported(ev sched.HostBeat) {
+	if e.cfg.Reported == nil || !e.core.Linked(ev.Host) {
+		return
+	}
+	for name, text := range ev.Beat.Reports {
+		id, err := jobs.ParseAttemptID(name)
+		if err != nil {
+			continue
+		}
+		if a := e.core.Table().Attempt(id); a != nil && a.Host == ev.Host && a.State.Open() {
+			e.cfg.Reported(id.Job, text)
+		}
 	}
 }
 

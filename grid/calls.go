@@ -32,7 +32,7 @@ func (p *parser) commands() {
 		p.check(l, used)
 	}
 	for i, ok := range used {
-		if param := p.t.Params[i]; !ok {
+		if param := p.t.Params[i]; !ok && p.t.Search == nil {
 			p.doubt.add(param.Line, param.Column, "[%s] stands in no command: each job is repeated for its values, which it sees in $DCS_PARAM_%s", param.Name, param.Name)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // directiveNames are the words after @.
-var directiveNames = []string{"where", "sample", "zip", "result", "hardness"}
+var directiveNames = []string{"where", "sample", "zip", "result", "hardness", "search"}
 
 // directives reads the lines that begin with @; the parameters' names are known.
 func (p *parser) directives() {
@@ -30,6 +30,8 @@ func (p *parser) directives() {
 			p.result(l, from)
 		case "hardness":
 			p.hardness(l, from)
+		case "search":
+			p.search(l, from)
 		default:
 			hint := "the words are @" + strings.Join(directiveNames, ", @")
 			if near := jobs.Nearest(name, directiveNames); near != "" {

@@ -26,6 +26,8 @@ func FuzzTemplate(f *testing.F) {
 		"a [x] [y]\n[x] 1..3\n[y] a \"b c\"\n@hardness x, y command: ./cmp --all\n@where x != 2 or y = 'a'\n",
 		"a [f]\r\r\r", // a carriage return is lost with each reading
 		"\ufeffa [f]\r\n[f] file: x\r\n[g] command: ls\n",
+		"a [x] [y]\n[x] -2..2\n[y] log 1e-3..1e2\n[z] 1..9 step 2\n@search halving trials 30 minimize loss seed 7 from 2 factor 4\n",
+		"a [x]\n[x] lin 0..1, 3\n@search tpe trials 9 maximize \"a b\"\n@search ask trials 3 minimize y command: ./x [x] \\\n y",
 		"[ -f x ] && [[ a ]] [a-z] [[:alpha:]]\n[C]\n[d-e] 1\n[f 1\n@foo\n@where x >\n",
 	} {
 		f.Add(text)
@@ -60,6 +62,13 @@ func FuzzTemplate(f *testing.F) {
 			if s := w.Error(); !strings.HasPrefix(s, "f:") || strings.Contains(s, "\n") || w.Line < 1 {
 				t.Fatalf("%q", s)
 			}
+		}
+		if s := tmpl.Search; s != nil && s.Learns() {
+			at := make([]float64, len(tmpl.Space))
+			if back, ok := tmpl.Coordinates(tmpl.Trial(1, at).Params); !ok || len(back) != len(at) {
+				t.Fatalf("the first point is no trial: %+v", tmpl.Space)
+			}
+			return
 		}
 		const most = 2000
 		first, file := []*jobs.Spec{}, []byte(jobs.SpecsHeader)

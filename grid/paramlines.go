@@ -65,7 +65,7 @@ func (p *parser) param(l *line) {
 	}
 	words, at, err := splitWords(l.text, end+1)
 	if err == nil {
-		param.values, at, err = readValues(words, func(w word, format string, args ...any) {
+		param.values, at, err = readValues(words, p.continuous, func(w word, format string, args ...any) {
 			p.doubt.at(l, w.offset, format, args...)
 		})
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 )
@@ -18,6 +19,9 @@ type Config struct {
 	// Again says that the template was accepted once, perhaps by an older program: what is
 	// only probably a slip is not refused any more.
 	Again bool
+
+	// Search is a further @search line; "": there is none.
+	Search string
 
 	// CheckResult says what is wrong with an @result line; nil: only its kind is looked at.
 	CheckResult func(name, from string) error
@@ -69,10 +73,15 @@ func (c Config) Parse(ctx context.Context, r io.Reader, name string) (*Template,
 	}
 	p := &parser{Config: c, t: &Template{File: name}, known: map[string]int{}}
 	p.wrong.file, p.doubt.file = name, name
+	if c.Search != "" {
+		b = append(b, "\n\n"+c.Search+"\n"...) // the blank line ends a line that goes on
+	}
 	if p.text(string(b)) {
+		p.continuous = slices.ContainsFunc(p.all, isSearch)
 		p.lines()
 		p.directives()
 		p.commands()
+		p.checkSearch()
 		if len(p.wrong.list) == 0 {
 			p.fetch(ctx)
 		}
@@ -112,6 +121,9 @@ type parser struct {
 	sampled *line
 	hard    *line // @hardness
 	unnamed bool  // no command names a parameter
+
+	searched   *line // @search
+	continuous bool  // there is one, so ranges need no steps
 }
 
 // text refuses what is no text, and cuts it into lines.

@@ -8,8 +8,12 @@ import (
 // product puts the parameters on axes, and checks what needs their values.
 func (p *parser) product() {
 	t := p.t
+	if p.nested(); t.Search != nil {
+		p.space()
+		t.points = t.Search.Trials
+		return
+	}
 	p.makeAxes()
-	p.nested()
 	for _, h := range t.Hardness {
 		p.order(h)
 	}

@@ -101,6 +101,34 @@ func (p powers) at(k int) string {
 	return rounded(math.Copysign(math.Pow(10, x), p.a.float()), p.digits)
 }
 
+// interval is all numbers between two, for a search.
+type interval struct {
+	low, high float64
+	log       bool
+	first     string
+}
+
+func (v interval) count() int    { return 1 }
+func (v interval) at(int) string { return v.first }
+
+// newInterval reads a..b. kind is "", lin, or log.
+func newInterval(kind, word string) (part, error) {
+	a, b, err := ends(word)
+	if err != nil {
+		return nil, err
+	}
+	v := interval{min(a.float(), b.float()), max(a.float(), b.float()), kind == "log", a.String()}
+	switch {
+	case math.IsInf(v.high-v.low, 0):
+		return nil, fmt.Errorf("%s: the numbers are too large to search between", word)
+	case v.low == v.high:
+		return nil, fmt.Errorf("%s: both ends are the same", word)
+	case v.log && v.low <= 0:
+		return nil, fmt.Errorf("log %s: a logarithmic range that is searched begins above 0", word)
+	}
+	return v, nil
+}
+
 // looksLikeRange says that a bare word is meant as a range, rightly written or not.
 func looksLikeRange(s string) bool {
 	a, b, ok := strings.Cut(s, "..")

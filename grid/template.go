@@ -3,6 +3,7 @@ package grid
 import (
 	"iter"
 
+	"dcs-tui/grid/search"
 	"dcs-tui/jobs"
 )
 
@@ -13,10 +14,12 @@ import (
 // each of its command lines.
 type Template struct {
 	File     string
-	Params   []*Param   // in the order of their lines
-	Results  []Result   // @result
-	Hardness []Hardness // @hardness, unless a command compares
-	Warnings []*Fault   // what is doubtful, in the order of the lines
+	Params   []*Param       // in the order of their lines
+	Results  []Result       // @result
+	Hardness []Hardness     // @hardness, unless a command compares
+	Search   *Search        // @search, or nil
+	Space    []search.Param // of the search
+	Warnings []*Fault       // what is doubtful, in the order of the lines
 
 	commands   []*command
 	comparison *comparison   // of an @hardness line with a command
@@ -50,7 +53,7 @@ func (t *Template) Text() string { return t.text() }
 // Compared says that a command compares the jobs (@hardness); only the jobs keep its answers.
 func (t *Template) Compared() bool { return t.comparison != nil }
 
-// Points is how many points the product has, before filter and sample.
+// Points is how many points the product has, before filter and sample, or a search trials.
 func (t *Template) Points() int { return t.points }
 
 // Commands is how many command lines there are: so many jobs has each point.
@@ -87,6 +90,9 @@ func (t *Template) Most() int {
 // parameter runs fastest, and the commands of a point follow one another. An error
 // ends them. Equal options are one shared value.
 func (t *Template) Jobs() iter.Seq2[*jobs.Spec, error] {
+	if t.Search != nil {
+		return t.trials
+	}
 	return func(yield func(*jobs.Spec, error) bool) {
 		id, hard := jobs.ID(1), newTuples(t)
 		for ix, err := range t.kept() {

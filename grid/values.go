@@ -146,9 +146,9 @@ func mistaken(words []word) (at int, err error) {
 
 var closing = map[string]string{"[": "]", "(": ")", "{": "}"}
 
-// readValues makes values of the words of a parameter's line. doubt is told of what
-// is perhaps not meant so.
-func readValues(words []word, doubt func(w word, format string, args ...any)) (v values, at int, err error) {
+// readValues makes values of the words of a parameter's line. continuous says that ranges
+// without steps are meant as they are. doubt is told of what is perhaps not meant so.
+func readValues(words []word, continuous bool, doubt func(w word, format string, args ...any)) (v values, at int, err error) {
 	// bare is the word i, if it is not in quotes and belongs to the one before it.
 	bare := func(i int) string {
 		if i < len(words) && !words[i].quoted && !words[i-1].comma {
@@ -165,6 +165,11 @@ func readValues(words []word, doubt func(w word, format string, args ...any)) (v
 		switch {
 		case w.quoted:
 			p = texts{w.text}
+		case continuous && (w.text == "log" || w.text == "lin") && looksLikeRange(bare(i+1)) && !strings.HasPrefix(bare(i+2), "x"):
+			p, err = newInterval(w.text, words[i+1].text)
+			i++
+		case continuous && looksLikeRange(w.text) && bare(i+1) != "step":
+			p, err = newInterval("", w.text)
 		case (w.text == "log" || w.text == "lin") && looksLikeRange(bare(i+1)):
 			p, err = newSpread(w.text, words[i+1].text, bare(i+2))
 			i += 2

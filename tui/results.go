@@ -32,6 +32,7 @@ type resultsPane struct {
 	// What a person has asked for, until the screen ends.
 	figures []string // columns, beside the declared ones
 	best    string
+	bested  bool   // what a search looks for was taken as best once
 	by      string // the column that orders rows; list.reverse turns it round
 	groups  groupsView
 	heat    heatView
@@ -186,6 +187,9 @@ func (p *resultsPane) see(m *model) {
 		return
 	}
 	p.tabular = true
+	if !p.bested {
+		p.best, p.bested = m.pic.Run.Best, true
+	}
 	if !t.Ready {
 		return
 	}
@@ -318,6 +322,9 @@ func (p *resultsPane) said(m *model, w int) []string {
 		text := "best " + m.clean(p.best) + ":" + which + " " + m.cut(m.clean(t.Value), 30)
 		if t.Ties > 0 {
 			text += ", and " + thousands(t.Ties) + " more with the same"
+		}
+		if len(t.Course) > 1 {
+			text += "  " + m.spark(t.Course, 1, len(t.Course))
 		}
 		parts = append(parts, styleGood.Render(text))
 	}

@@ -211,10 +211,14 @@ func isClosed(c <-chan struct{}) bool {
 }
 
 // Ask makes a request of this program itself. Its name begins with the source, such as a
-// signal. It does not wait. A cancel must be of all jobs.
+// signal. It does not wait. The jobs that it names must be jobs of the run.
 func (b *Inbox) Ask(source string, q *rundir.Request) {
 	b.prepare(q)
-	b.ask(source, events[q.Do](q, 0)...)
+	last := jobs.ID(0)
+	for _, r := range q.Jobs {
+		last = max(last, r.Last)
+	}
+	b.ask(source, events[q.Do](q, last)...)
 }
 
 func (b *Inbox) ask(source string, do ...sched.Event) {

@@ -22,6 +22,8 @@ func (r *Run) feed(ctx context.Context) {
 	switch {
 	case !r.submitStored(ctx):
 		return
+	case r.opts.Search != nil && r.opts.Search.Proposer != nil:
+		r.searcher.feed(ctx)
 	case r.opts.Next != nil:
 		r.inputErr = r.stream(ctx, r.opts.Next)
 	case r.opts.AcceptJobs:

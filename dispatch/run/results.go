@@ -120,10 +120,15 @@ func newKeeper(run *rundir.Run, d *dispatch.Dispatcher) *metrics.Keeper {
 		return nil
 	}
 	r := metrics.NewReader(run, columns)
-	r.Fetch = metrics.Fetching(hosts.MaxChunk, func(ctx context.Context, id jobs.AttemptID, n int) ([]byte, int64, error) {
+	r.Fetch = fetching(d)
+	return metrics.NewKeeper(r)
+}
+
+// fetching returns what reads outputs that only their hosts have.
+func fetching(d *dispatch.Dispatcher) func(context.Context, *results.Result, int64) ([]byte, int64, error) {
+	return metrics.Fetching(hosts.MaxChunk, func(ctx context.Context, id jobs.AttemptID, n int) ([]byte, int64, error) {
 		return d.Output(ctx, id, jobs.FileOut, -int64(n), n)
 	})
-	return metrics.NewKeeper(r)
 }
 
 // onHosts returns the results whose outputs only these hosts have, as far as the run

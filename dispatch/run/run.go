@@ -48,6 +48,7 @@ type Options struct {
 	// AcceptJobs lets Submit add jobs until CloseInput. Without it and without Next, the run
 	// ends with the jobs that are stored.
 	AcceptJobs bool
+	Search     *Search // nil: no job depends on the results of others
 
 	EndOnly bool // start no jobs: only end what is asked, such as for a cancel
 	// StopWhen is called when the stored jobs are submitted. When it returns, the run is
@@ -104,6 +105,7 @@ type Run struct {
 	inventory *Inventory
 	instances *instances
 	connector hosts.Connector
+	searcher  *searcher // nil: there is no search
 	acks      acks
 	location  *rundir.Location
 	last      atomic.Pointer[dispatch.Snapshot] // the newest
@@ -153,7 +155,7 @@ func Start(ctx context.Context, o *Owned, opts Options) (*Run, error) {
 	}
 	r.ctx, r.end = context.WithCancel(ctx)
 	r.inputCtx, r.endInput = context.WithCancel(context.Background())
-	if opts.Next != nil || opts.AcceptJobs {
+	if opts.Next != nil || opts.AcceptJobs || opts.Search != nil && opts.Search.Proposer != nil {
 		if r.input.State = rundir.InputOpen; opts.Input.State != rundir.InputOpen {
 			if err := r.dir.WriteInput(r.input); err != nil {
 				return nil, err
@@ -173,6 +175,9 @@ func Start(ctx context.Context, o *Owned, opts Options) (*Run, error) {
 	opts.Hosts = r.inventory.Hosts()
 	r.opts.Hosts = opts.Hosts
 	r.instances = newInstances(r)
+	if opts.Search != nil {
+		r.searcher = newSearcher(r, o, opts.Search)
+	}
 	cfg, err := r.config(o)
 	if err != nil {
 		return nil, err
@@ -228,7 +233,7 @@ func (r *Run) config(o *Owned) (cfg dispatch.Config, err error) {
 	if travel.Any {
 		cwd = "" // it need not exist on hosts
 	}
-	return dispatch.Config{
+	cfg = dispatch.Config{
 		Files:  travel,
 		RunUID: r.dir.UID(), RunName: r.dir.Name(), RunDir: r.dir.Dir, Created: jobs.StampOf(asked.Created),
 		Sched: policy, Look: o.look, Deleted: r.location.Deleted, Hosts: opts.Hosts,
@@ -240,7 +245,11 @@ func (r *Run) config(o *Owned) (cfg dispatch.Config, err error) {
 			Signal: opts.WarnSignal, WarnBefore: policy.Warn, KeepChildren: opts.KeepChildren, Buffer: policy.Buffer, Epoch: o.Table.Epoch,
 		},
 		HostDirs: r.dir.HostDirs(), Notify: r.messages.notice, InventoryAsked: r.inventory.Asked,
-	}, nil
+	}
+	if r.searcher != nil {
+		cfg.Ended, cfg.Reported = r.searcher.Ended, r.searcher.Reported
+	}
+	return cfg, nil
 }
 
 // newInbox makes what takes requests in.

@@ -72,7 +72,8 @@ var allowedImports = map[string][]string{
 	"internal/polltest":   {},
 	"internal/progtest":   {"internal/polltest"},
 	"internal/ptytest":    {"hosts/hosttest"},
-	"grid":                {"jobs", "jobs/query"},
+	"grid":                {"grid/search", "jobs", "jobs/query"},
+	"grid/search":         {},
 	"dispatch/sched":      {"jobs", "hosts"},
 	"dispatch/ring":       {"dispatch/sched", "hosts", "jobs"},
 	"dispatch/sim": {"dispatch/ring", "dispatch/sched", "hosts", "hosts/onfile", "jobs", "jobs/attempts", "jobs/journal", "jobs/rundir",
@@ -87,7 +88,7 @@ var allowedImports = map[string][]string{
 	"internal/text":        {"jobs"},
 	"jobs/ask":             {"jobs", "jobs/journal", "jobs/live", "jobs/rundir"},
 	"dispatch/inbox":       {"dispatch", "dispatch/sched", "dispatch/socket", "internal/text", "jobs", "jobs/rundir"},
-	"dispatch/run": {"dispatch", "hosts/files", "dispatch/inbox", "dispatch/publish", "dispatch/sched", "dispatch/socket", "hosts", "hosts/fetch", "hosts/onfile", "hosts/provider", "internal/advice", "internal/text",
+	"dispatch/run": {"grid/search", "dispatch", "hosts/files", "dispatch/inbox", "dispatch/publish", "dispatch/sched", "dispatch/socket", "hosts", "hosts/fetch", "hosts/onfile", "hosts/provider", "internal/advice", "internal/text",
 		"jobs", "jobs/attempts", "jobs/journal", "jobs/live", "jobs/metrics", "jobs/results", "jobs/rundir"},
 	"jobs/runview": {"dispatch/socket", "hosts", "jobs", "jobs/ask", "jobs/journal", "jobs/live", "jobs/metrics", "jobs/query", "jobs/results", "jobs/rundir"},
 }

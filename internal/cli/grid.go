@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -15,11 +16,14 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"dcs-tui/dispatch/run"
 	"dcs-tui/grid"
+	"dcs-tui/grid/search"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/metrics"
+	"dcs-tui/jobs/results"
 )
 
 // gridFlags holds the flags of grid. They include those of run.
@@ -27,6 +31,11 @@ type gridFlags struct {
 	runFlags
 	count bool
 	limit int
+
+	// The flags of a search.
+	search, ask        string
+	trials             int
+	minimize, maximize string
 }
 
 func (a *app) gridCmd() *cobra.Command {
@@ -47,6 +56,11 @@ command: ls *.csv. Lines with @ choose: @where C < gamma, @zip a, b,
 @hardness variant:quick<slow, n says what is harder: a timeout skips what is at least as
 hard. A line #DCS sets options as in a jobs file. docs/grid.md explains everything.
 
+--search, or a line @search tpe trials 100 minimize loss, tries some points of continuous
+ranges, [x] -2..2 and [lr] log 1e-3..1e2, instead of all combinations. tpe learns from the
+results so far, halving ends jobs that report poor values in DCS_REPORT, and --ask lets an
+optimizer of yours choose. docs/search.md explains searches.
+
 - reads the template from standard input. Everything else is as with run.
 
 ` + exit.Help,
@@ -60,6 +74,9 @@ dcs-tui grid svm.txt
 dcs-tui grid --dry-run svm.txt | head
 dcs-tui grid --count svm.txt
 
+# 100 trials that make the metric loss small
+dcs-tui grid --search tpe --trials 100 --minimize loss train.txt
+
 # on the hosts of an inventory
 dcs-tui grid --hosts hosts.toml --timeout 2h --tries 1 svm.txt`,
 		Args:              cobra.ArbitraryArgs,
@@ -71,6 +88,11 @@ dcs-tui grid --hosts hosts.toml --timeout 2h --tries 1 svm.txt`,
 	fs := cmd.Flags()
 	fs.BoolVar(&f.dryRun, "dry-run", false, "print the commands, one a line, and start nothing")
 	fs.BoolVar(&f.count, "count", false, "print the number of jobs, and start nothing")
+	fs.Var(newChoice(&f.search, grid.SearchMethods...), "search", "let METHOD choose the combinations: "+strings.Join(grid.SearchMethods, ", "))
+	fs.StringVar(&f.ask, "ask", "", "let COMMAND, an optimizer that speaks lines of JSON, choose the combinations")
+	fs.IntVar(&f.trials, "trials", 0, "number of combinations of a search")
+	fs.StringVar(&f.minimize, "minimize", "", "METRIC that a search makes small")
+	fs.StringVar(&f.maximize, "maximize", "", "METRIC that a search makes large")
 	fs.Var(countFlag(&f.limit), "limit", "refuse a product of more than N jobs without @where or @sample")
 	f.hostFlags(fs)
 	f.newRunFlags(fs, "template")
@@ -87,7 +109,7 @@ func (a *app) runGrid(cmd *cobra.Command, f *gridFlags, args []string) error {
 			if err != nil {
 				return jobSource{}, err
 			}
-			return gridSource(t, args[0], f.limit)
+			return a.gridSource(t, args[0], f)
 		})
 	}
 	t, err := a.template(f, args[0])
@@ -106,6 +128,14 @@ func (f *gridFlags) checkGrid(args []string) error {
 		return err
 	}
 	switch {
+	case f.search != "" && f.ask != "":
+		return exit.Usagef("--search and --ask both choose the combinations: choose one")
+	case f.minimize != "" && f.maximize != "":
+		return exit.Usagef("--minimize and --maximize: a search has one metric")
+	case f.search == "" && f.ask == "" && (f.trials != 0 || f.minimize != "" || f.maximize != ""):
+		return exit.Usagef("--trials, --minimize and --maximize are those of a search: --search tpe, or --ask COMMAND")
+	case strings.ContainsAny(f.ask+f.minimize+f.maximize, "\r\n"):
+		return exit.Usagef("--ask, --minimize and --maximize are one line each")
 	case f.dryRun && f.count:
 		return exit.Usagef("--dry-run prints the commands and --count their number: choose one")
 	case len(args) == 0:
@@ -144,7 +174,7 @@ func (a *app) template(f *gridFlags, file string) (*grid.Template, error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	checkResult := func(name, from string) error { _, err := metrics.New(name, from); return err }
-	config := grid.Config{Dir: cwd, Limit: f.limit, OtherShell: !quotesLikeSh(f.Shell), CheckResult: checkResult}
+	config := grid.Config{Dir: cwd, Search: f.searchLine(), Limit: f.limit, OtherShell: !quotesLikeSh(f.Shell), CheckResult: checkResult}
 	t, err := config.Parse(ctx, in, name)
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -160,6 +190,18 @@ func (a *app) template(f *gridFlags, file string) (*grid.Template, error) {
 		a.warn("%v", w)
 	}
 	return t, nil
+}
+
+// searchLine returns the @search line of the flags, "" for none.
+func (f *gridFlags) searchLine() string {
+	s := grid.Search{Method: f.search, Trials: f.trials, Metric: cmp.Or(f.minimize, f.maximize), Maximize: f.maximize != "", Seed: f.seed, Command: f.ask}
+	switch {
+	case f.ask != "":
+		s.Method = grid.Ask
+	case f.search == "":
+		return ""
+	}
+	return s.Line()
 }
 
 // quotesLikeSh reports whether a shell quotes like /bin/sh.
@@ -221,7 +263,7 @@ const maxKeptTemplate = 1 << 20
 // gridSource returns the jobs of a template for a new run. Usually all jobs are made and
 // stored before the first one starts. A large product is made while its first jobs run,
 // and resume continues where that was interrupted.
-func gridSource(t *grid.Template, file string, limit int) (jobSource, error) {
+func (a *app) gridSource(t *grid.Template, file string, f *gridFlags) (jobSource, error) {
 	if file == stdinFile {
 		file = "grid" // has been read to its end
 	}
@@ -229,10 +271,26 @@ func gridSource(t *grid.Template, file string, limit int) (jobSource, error) {
 	if columns := columnsOf(t); len(columns) > 0 {
 		src.keep = map[string]any{metrics.Option: columns}
 	}
+	if t.Search != nil && t.Search.Metric != "" {
+		if src.keep == nil {
+			src.keep = map[string]any{}
+		}
+		src.keep[metrics.BestOption] = t.Search.Best()
+	}
 	var err error
 	large := t.Most() > grid.DefaultLimit
-	if source := t.Source(limit); large || len(source) <= maxKeptTemplate && !t.Compared() {
+	if source := t.Source(f.limit); large || t.Search != nil || len(source) <= maxKeptTemplate && !t.Compared() {
 		src.source = source
+	}
+	if t.Search != nil {
+		cwd, err := workDir(f.Cwd)
+		if err != nil {
+			return src, err
+		}
+		if src.search = searchOf(t, cwd); src.lazy() {
+			src.what = jobs.Plural(t.Search.Trials, "trial") + " of " + console.CleanLine(file)
+			return src, nil
+		}
 	}
 	if !large {
 		src.known, err = allJobs(t)
@@ -280,7 +338,29 @@ func columnsOf(t *grid.Template) []string {
 			columns = append(columns, c.String())
 		}
 	}
+	if s := t.Search; s != nil && s.Metric != "" && !slices.ContainsFunc(t.Results, func(r grid.Result) bool { return r.Name == s.Metric }) {
+		if _, err := results.NewTable(results.TableInput{}).Column(s.Metric); err != nil { // not one that every run has
+			columns = append(columns, s.Metric)
+		}
+	}
 	return columns
+}
+
+// searchOf returns the search of a template, with a source of jobs if it learns. nil: there
+// is nothing to do beside running its jobs.
+func searchOf(t *grid.Template, cwd string) *run.Search {
+	o := &run.Search{Trials: t.Search.Trials, Coordinates: t.Coordinates}
+	o.Best, _ = results.ParseBest(t.Search.Best())
+	o.Trial = func(at []float64) *jobs.Spec { return t.Trial(0, at) }
+	switch {
+	case t.Search.Learns():
+		o.Proposer = t.Proposer(cwd)
+	case t.Search.Method == search.Halving:
+		o.Rungs = &search.Rungs{First: t.Search.First, Factor: t.Search.Factor, Maximize: t.Search.Maximize}
+	default:
+		return nil
+	}
+	return o
 }
 
 // noJobs returns the error for a grid without any job.

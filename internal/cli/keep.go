@@ -43,7 +43,7 @@ func restoreFlags(fs *pflag.FlagSet, kept map[string]any) error {
 	sort.Strings(names)
 	for _, name := range names {
 		f := fs.Lookup(name)
-		if f == nil || f.Changed {
+		if _, isText := kept[name].(string); f == nil || f.Changed || !isText { // a number of jobs was kept as jobs once
 			continue
 		}
 		if err := fs.Set(name, fmt.Sprint(kept[name])); err != nil {

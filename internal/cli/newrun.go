@@ -31,13 +31,16 @@ type jobSource struct {
 	// source is kept in run.toml (rundir.OptionSource): what grid.Rest needs to yield the jobs again
 	// that were not stored when the dispatcher ended. "": they cannot be had again.
 	source string
+	search *run.Search    // nil: no job depends on the results of others
 	keep   map[string]any // more options for run.toml
 }
 
 // stdinFile stands for standard input among files.
 const stdinFile = "-"
 
-func (src *jobSource) lazy() bool { return src.next != nil }
+func (src *jobSource) lazy() bool {
+	return src.next != nil || src.search != nil && src.search.Proposer != nil
+}
 
 // fromStdin reports whether the jobs are read from standard input.
 func (src *jobSource) fromStdin() bool { return len(src.files) == 1 && src.files[0] == stdinFile }
@@ -119,6 +122,7 @@ func (a *app) runJobs(cmd *cobra.Command, f *runFlags, src jobSource) error {
 	d := a.dispatching(f, inv, env)
 	d.opening = opening(r, &src, inv)
 	d.typed = src.fromStdin() && term.IsTerminal(int(os.Stdin.Fd()))
+	d.opts.Search = src.search
 	if d.opts.Next = src.next; src.lazy() {
 		d.opts.Input = rundir.Input{State: rundir.InputOpen, Again: src.source != ""}
 	}

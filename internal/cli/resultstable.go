@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 
 	"dcs-tui/internal/cli/console"
@@ -105,6 +106,9 @@ func (a *app) runTable(ctx context.Context, l *look, list []results.Result, colu
 	} else {
 		err = a.printRows(s, q, having, notes)
 	}
+	if order, wrong := results.ParseBest(metrics.Best(l.Run.Asked)); wrong == nil {
+		a.printCourse(whole, order)
+	}
 	if left := l.Table.Unfinished(); err == nil && left > 0 && !q.all {
 		a.note(jobs.Plural(left, "job") + jobs.Verb(left, " is not over and has no row; --all shows it", " are not over and have no row; --all shows them"))
 	}
@@ -121,6 +125,23 @@ func (a *app) resultTable(ctx context.Context, l *look, list []results.Result, c
 		return nil, nil, err
 	}
 	return results.NewTable(results.TableInput{Jobs: list, Params: paramNames(l.Table), Names: columnNames(columns), Metrics: found.Values}), found.Notes, nil
+}
+
+// courseWidth is the number of steps in which the course of a search is shown.
+const courseWidth = 24
+
+// printCourse prints the best job of a search and how the best has changed over the trials.
+func (a *app) printCourse(s *results.Table, order results.Order) {
+	row, _, _, err := s.BestBy(order)
+	if err != nil {
+		return // there is none yet
+	}
+	column, _ := s.Column(order.Column)
+	course, levels := "", []rune(a.con.Glyph("▁▂▃▄▅▆▇█", "_.-=#"))
+	for _, v := range s.Course(column, order.Desc, courseWidth) {
+		course += string(levels[int(v*float64(len(levels)-1)+0.5)])
+	}
+	a.con.Line(a.con.Paint(console.Bold, "best: ") + console.CleanLine(fmt.Sprintf("%s=%s (job %d)", order.Column, s.At(row, column).Text, s.Job(row))) + " " + course)
 }
 
 // note prints notes about a table on standard error.

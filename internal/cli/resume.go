@@ -133,9 +133,27 @@ func (a *app) runResume(cmd *cobra.Command, f *runFlags, args []string) error {
 	}
 	d := a.dispatching(f, inv, env)
 	d.opening = recovered(o, a.numRequests(r, o.Table))
-	d.opts.Input, d.opts.Next = had, a.restOfInput(r, had, o.NumFromSource())
+	d.opts.Input = had
+	if d.opts.Search = a.keptSearch(r, had); d.opts.Search == nil || d.opts.Search.Proposer == nil {
+		d.opts.Next = a.restOfInput(r, had, o.NumFromSource())
+	}
 	a.code, err = d.drive(o)
 	return err
+}
+
+// keptSearch returns the search of a run, or nil. It proposes nothing if the last dispatcher
+// has proposed everything.
+func (a *app) keptSearch(r *rundir.Run, had rundir.Input) *run.Search {
+	source, _ := r.Asked.Options[rundir.OptionSource].(string)
+	t, err := grid.ReadSource(source)
+	if err != nil || t.Search == nil {
+		return nil // restOfInput reports the error
+	}
+	s := searchOf(t, r.Asked.Cwd)
+	if s != nil && had.State != rundir.InputOpen {
+		s.Proposer = nil
+	}
+	return s
 }
 
 // restOfInput yields the jobs that were not made yet when the last dispatcher ended. It is

@@ -158,7 +158,7 @@ func (a *app) filesSource(f *runFlags, files []string) (jobSource, error) {
 			return jobSource{}, err
 		}
 		a.con.Line(console.CleanLine(files[0]) + " is a template: its jobs are those of dcs-tui grid")
-		return gridSource(t, files[0], g.limit)
+		return a.gridSource(t, files[0], g)
 	}
 	b, err := a.readBatch(g, files, len(files) > 1)
 	if err != nil {

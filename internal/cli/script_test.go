@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -49,6 +50,11 @@ func TestScripts(t *testing.T) {
 		Dir:                 "testdata",
 		RequireExplicitExec: true,
 		Setup: func(e *testscript.Env) error {
+			examples, err := filepath.Abs("../../examples")
+			if err != nil {
+				return err
+			}
+			e.Setenv("EXAMPLES", examples)
 			e.Values[background{}] = map[string]*exec.Cmd{}
 			e.Setenv("HOME", e.WorkDir)
 			e.Setenv("TEST_BASES", e.WorkDir+"/base")
@@ -59,10 +65,13 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: commands,
 		Condition: func(cond string) (bool, error) {
-			if cond != "mounts" {
-				return false, fmt.Errorf("there is no condition %q", cond)
+			switch cond {
+			case "mounts":
+				return exec.Command("unshare", "-m", "true").Run() == nil, nil
+			case "optuna":
+				return exec.Command("/usr/bin/python3", "-c", "import optuna").Run() == nil, nil
 			}
-			return exec.Command("unshare", "-m", "true").Run() == nil, nil
+			return false, fmt.Errorf("there is no condition %q", cond)
 		},
 	})
 }

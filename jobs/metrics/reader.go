@@ -171,6 +171,16 @@ func (r *Reader) remote(res *results.Result) bool {
 // template declared, each as Parse reads it (Metric.String writes it).
 const Option = "results"
 
+// BestOption is the key of run.toml's options under which stands what a search looks for, as
+// results.ParseBest reads it.
+const BestOption = "best"
+
+// Best returns what a search looks for, "" if the run is none.
+func Best(asked *rundir.Asked) string {
+	best, _ := asked.Options[BestOption].(string)
+	return best
+}
+
 // Declared returns the columns that were declared when the run was made.
 func Declared(asked *rundir.Asked) ([]*Metric, error) {
 	list, _ := asked.Options[Option].([]any)

@@ -71,6 +71,39 @@ func (s *Table) Best(column int, largest bool) (row, ties int, notes []string, o
 	return row, ties, odd.notes(s, []int{column}), ok
 }
 
+// Course returns how the best value of a column has changed from row to row, in at most n
+// steps: 1 stands for the first value, 0 for the best of all. Rows count as for Best, in the
+// order of the table.
+func (s *Table) Course(column int, largest bool, n int) []float64 {
+	var course []float64
+	for r := range s.rows {
+		v := s.At(r, column)
+		if !s.Solved(r) || v.Kind != query.Number || math.IsNaN(v.Number) || math.IsInf(v.Number, 0) {
+			continue
+		}
+		value := v.Number
+		if largest {
+			value = -value
+		}
+		if k := len(course); k > 0 {
+			value = min(value, course[k-1])
+		}
+		course = append(course, value)
+	}
+	if len(course) == 0 {
+		return nil
+	}
+	first, last := course[0], course[len(course)-1]
+	steps := make([]float64, min(n, len(course)))
+	for i := range steps {
+		value := course[(i+1)*len(course)/len(steps)-1]
+		if first > last {
+			steps[i] = (value - last) / (first - last)
+		}
+	}
+	return steps
+}
+
 // Missing says of each column which solved jobs have nothing in it, a sentence each.
 func (s *Table) Missing(columns []int) []string {
 	var odd oddities

@@ -17,7 +17,7 @@ const OptionSource = "source"
 
 // OptionJobs is the option in run.toml that says how many jobs the files of a run held. A
 // run directory with fewer was cut off before anything was started.
-const OptionJobs = "jobs"
+const OptionJobs = "stored_jobs" // --jobs is another option
 
 // InputState is how far the input of a run was read.
 type InputState string

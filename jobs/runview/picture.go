@@ -90,6 +90,7 @@ type Run struct {
 	Owner          string // user, machine and process; "": nobody
 	Machine        string // of the dispatcher; "": nobody
 	Standby        string // the machines on which a standby dispatcher watches
+	Best           string // what a search looks for, COLUMN:max or COLUMN:min; "": it is none
 }
 
 // Page is a piece of the list of jobs.

@@ -11,6 +11,7 @@ import (
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/live"
+	"dcs-tui/jobs/metrics"
 )
 
 // RunStatus is how a run stands.
@@ -321,7 +322,7 @@ func (v *View) pastHosts() []live.Host {
 func (v *View) fill(p *Picture) {
 	f := &v.facts
 	p.At = v.now()
-	p.Run = Run{Name: v.run.Name(), UID: v.run.UID(), Dir: v.run.Dir, Lab: v.opt.Lab, Created: v.run.Asked.Created, Epoch: v.table.Epoch}
+	p.Run = Run{Name: v.run.Name(), UID: v.run.UID(), Dir: v.run.Dir, Lab: v.opt.Lab, Created: v.run.Asked.Created, Epoch: v.table.Epoch, Best: metrics.Best(v.run.Asked)}
 	if f.dispatched {
 		p.Run.Owner, p.Run.Machine = f.owner.String(), f.owner.Host
 	}

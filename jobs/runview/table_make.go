@@ -101,11 +101,13 @@ func (t *tables) fill(m *made, s *results.Table, ask *TableAsk) error {
 	if len(cut) > 0 {
 		m.table.Notes = append([]string{fmt.Sprintf("there is room for %d parameters: %d more, %s and what follows, have no column", MaxTableNames, len(cut), cut[0])}, m.table.Notes...)
 	}
+	all := s
 	s, err = ordered(s, ask)
 	m.rows = s
 	row, value, ties, errBest := best(s, ask.Best)
 	if row >= 0 {
 		m.table.Best, m.table.Value, m.table.Ties = s.Job(row), value, ties
+		m.table.Course = course(all, ask.Best)
 	}
 	if err == nil {
 		err = errBest
@@ -202,6 +204,22 @@ func best(s *results.Table, text string) (row int, value string, ties int, err e
 		return -1, "", 0, nil
 	}
 	return row, cell(s, row, column), ties, nil
+}
+
+// courseSteps is the number of steps in which a Table has the course of the best.
+const courseSteps = 24
+
+// course returns how the best has changed over the jobs, in their order.
+func course(s *results.Table, best string) []float64 {
+	order, err := results.ParseBest(best)
+	if err != nil {
+		return nil
+	}
+	column, err := s.Column(order.Column)
+	if err != nil {
+		return nil
+	}
+	return s.Course(column, order.Desc, courseSteps)
 }
 
 // cell is one for people, bounded.

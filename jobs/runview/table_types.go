@@ -55,6 +55,7 @@ type Table struct {
 	Best   jobs.ID      // of the rows; 0: none
 	Value  string       // what the best has
 	Ties   int          // further rows that have the same
+	Course []float64    // of the best, from 1, the first, down to 0
 }
 
 // TableColumn is a column that can be sorted and grouped by.

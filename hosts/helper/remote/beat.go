@@ -97,6 +97,9 @@ func (h *helper) beat(m *meter, c *census) *hosts.Beat {
 	if p := h.progress.Load(); p != nil && len(*p) > 0 {
 		b.Progress = *p
 	}
+	if p := h.reports.Swap(nil); p != nil {
+		b.Reports = *p
+	}
 	return b
 }
 

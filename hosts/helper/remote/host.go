@@ -60,6 +60,8 @@ type helper struct {
 	owners     *owners
 	owner      atomic.Pointer[hosts.Owner] // as owners last saw it
 	ownerKnown chan struct{}               // closed after the first look
+	reports    atomic.Pointer[map[string]string] // that no beat has taken yet
+	reportEnds map[string]int64                  // sizes of the files that were read; of housekeep alone
 
 	mu       sync.Mutex
 	waiting  map[jobs.AttemptID]bool // handed over, not known to have been taken

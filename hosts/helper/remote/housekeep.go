@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"dcs-tui/jobs"
 )
 
@@ -107,16 +109,27 @@ func (h *helper) sendAway(looks int) int {
 // maxProgress is how much of a progress file goes into a beat, in bytes.
 const maxProgress = 64
 
-// readProgress publishes what running jobs wrote to DCS_PROGRESS, and removes
+const (
+	reportSuffix  = ".report"
+	maxReportFile = 512      // bytes of the end of a report file go into a beat
+	maxReports    = 64 << 10 // bytes of all
+)
+
+// readProgress publishes what running jobs wrote to DCS_PROGRESS and DCS_REPORT, and removes
 // what jobs that are over have left.
 func (h *helper) readProgress() {
 	names, err := h.spool.list(dirProgress)
 	if err != nil {
 		return
 	}
-	said := map[string]string{}
+	said, sizes := map[string]string{}, map[string]int64{}
+	reports := h.reports.Swap(nil)
+	if reports == nil {
+		reports = &map[string]string{}
+	}
 	for _, n := range names {
-		id, err := jobs.ParseAttemptID(n)
+		attempt, isReport := strings.CutSuffix(n, reportSuffix)
+		id, err := jobs.ParseAttemptID(attempt)
 		h.mu.Lock()
 		r := h.running[id]
 		h.mu.Unlock()
@@ -124,9 +137,43 @@ func (h *helper) readProgress() {
 			remove(h.spool.path(dirProgress, n))
 			continue
 		}
+		if isReport {
+			sizes[attempt] = h.readReport(attempt, *reports)
+			continue
+		}
 		if b, err := readPlain(h.spool.path(dirProgress, n), maxProgress); err == nil {
 			said[n] = strings.TrimSpace(string(b))
 		}
 	}
 	h.progress.Store(&said)
+	h.reportEnds = sizes
+	if len(*reports) > 0 {
+		h.reports.Store(reports)
+	}
+}
+
+// readReport puts the end of a report file that has grown among the reports, while there is
+// room, and returns the size of the file that is known then.
+func (h *helper) readReport(attempt string, reports map[string]string) (size int64) {
+	had, path := h.reportEnds[attempt], h.spool.path(dirProgress, attempt+reportSuffix)
+	fd, err := openPlain(path)
+	if err != nil {
+		return had
+	}
+	defer closeFile(fd, path)
+	var st unix.Stat_t
+	if err := fstat(fd, path, &st); err != nil || st.Size == had || len(reports) >= maxReports/maxReportFile {
+		return had
+	}
+	b := make([]byte, min(st.Size, maxReportFile))
+	n, err := pread(fd, path, b, st.Size-int64(len(b)))
+	if err != nil {
+		return had
+	}
+	text := string(b[:n])
+	if st.Size > maxReportFile { // the first line has lost its beginning
+		_, text, _ = strings.Cut(text, "\n")
+	}
+	reports[attempt] = text
+	return st.Size
 }

@@ -88,6 +88,7 @@ func (e *jobEnv) of(j *hosts.LaunchJob, mark, progress string) []string {
 	e.set("DCS_ATTEMPT", j.Attempt.String())
 	e.set("DCS_RESTARTS", strconv.Itoa(j.Restart))
 	e.set("DCS_PROGRESS", progress)
+	e.set("DCS_REPORT", progress+reportSuffix)
 	e.set(cookieVar, mark)
 	return e.buf
 }

@@ -31,7 +31,7 @@ const (
 	dirFree     = "free"     // files of specs that are done with, to be used again
 	dirStop     = "stop"     // ATTEMPT: the supervisor shall end it and say "stopped"
 	dirDone     = "done"     // status files of ended attempts that could not be written where they belong
-	dirProgress = "progress" // ATTEMPT: what the job wrote to DCS_PROGRESS
+	dirProgress = "progress" // ATTEMPT: what the job wrote to DCS_PROGRESS; ATTEMPT.report: to DCS_REPORT
 	dirScript   = "script"   // commands too long for an argument
 	dirLog      = "log"      // standard error of supervisors
 	dirHelpers  = "helpers"  // helpers that serve it, or did: GENERATION.PID.START

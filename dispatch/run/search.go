@@ -1,0 +1,242 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"sync"
+	"time"
+
+	"dcs-tui/dispatch"
+	"dcs-tui/grid/search"
+	"dcs-tui/internal/text"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/metrics"
+	"dcs-tui/jobs/results"
+	"dcs-tui/jobs/rundir"
+)
+
+// Search makes the jobs of a run from the results of those before, or ends those that do
+// badly, or both.
+type Search struct {
+	Proposer    search.Proposer // nil: the run has another source of jobs
+	Trials      int
+	Best        results.Order
+	Trial       func(at []float64) *jobs.Spec // makes a job
+	Coordinates func(params []jobs.Param) (at []float64, ok bool)
+	Rungs       *search.Rungs // nil: no job is ended early
+}
+
+// searcher is the search of a run. Its trials are the jobs of the run that nobody else has
+// submitted, in their order. It keeps nothing: the jobs and their results are the state.
+type searcher struct {
+	*Search
+	r      *Run
+	reader *metrics.Reader
+	names  []string // of the metrics
+	cwd    string   // of the jobs
+
+	// Of the feeder alone.
+	trials []search.Trial
+	index  map[jobs.ID]int // of trials
+
+	mu    sync.Mutex
+	ended []results.Result // that were not looked at
+	wake  chan struct{}    // there are some
+}
+
+// newSearcher returns the search of a run, with the trials that an earlier dispatcher has
+// left. The table is not the dispatcher's yet.
+func newSearcher(r *Run, o *Owned, s *Search) *searcher {
+	w := &searcher{Search: s, r: r, index: map[jobs.ID]int{}, wake: make(chan struct{}, 1)}
+	if s.Proposer == nil {
+		return w
+	}
+	for _, list := range [][]*jobs.Spec{o.Table.Specs, o.stored} {
+		for _, spec := range list {
+			w.add(spec)
+		}
+	}
+	w.ended = metrics.Locations(o.Run).Since(o.Table, 0)
+	columns, _ := metrics.Declared(o.Run.Asked)
+	for _, c := range columns {
+		w.names = append(w.names, c.Name)
+	}
+	w.reader = metrics.NewReader(o.Run, columns)
+	return w
+}
+
+// add appends a trial.
+func (s *searcher) add(spec *jobs.Spec) {
+	t := search.Trial{State: search.Failed}
+	if spec == nil { // lost
+		s.trials = append(s.trials, t)
+		return
+	}
+	if spec.Options != nil {
+		if s.cwd = spec.Cwd; spec.Request != "" {
+			return
+		}
+	}
+	if at, ok := s.Coordinates(spec.Params); ok {
+		t = search.Trial{At: at}
+	}
+	s.index[spec.ID] = len(s.trials)
+	s.trials = append(s.trials, t)
+}
+
+// Ended takes in durable results. It does not block.
+func (s *searcher) Ended(list []*dispatch.Result) {
+	if s.Proposer == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, res := range list {
+		s.ended = append(s.ended, *res)
+	}
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Reported takes in the end of a job's report. It is called by one goroutine and does not
+// block.
+func (s *searcher) Reported(job jobs.ID, report string) {
+	if s.Rungs == nil {
+		return
+	}
+	for _, line := range search.ParseReports(report) {
+		if s.Rungs.Poor(int(job), line.Step, line.Value) {
+			why := fmt.Sprintf("halving: poor at step %v", line.Step)
+			go s.r.Do("halving", &rundir.Request{Do: rundir.DoCancel, Jobs: jobs.One(job), Why: why})
+			return
+		}
+	}
+}
+
+// learn looks at results: each gives its trial a value, or ends it without one.
+func (s *searcher) learn(ctx context.Context) {
+	s.mu.Lock()
+	list := s.ended
+	s.ended = nil
+	s.mu.Unlock()
+	if len(list) == 0 {
+		return
+	}
+	found, err := s.reader.Read(ctx, list, func(int) string { return s.cwd })
+	if err != nil {
+		s.mu.Lock()
+		s.ended = append(list, s.ended...)
+		s.mu.Unlock()
+		return
+	}
+	table := results.NewTable(results.TableInput{Jobs: list, Names: s.names, Metrics: found.Values})
+	column, err := table.Column(s.Best.Column)
+	for row := range table.Len() {
+		i, ok := s.index[table.Job(row)]
+		if !ok {
+			continue
+		}
+		t := &s.trials[i]
+		t.State = search.Failed
+		if err != nil || !table.Solved(row) {
+			continue
+		}
+		if v, err := strconv.ParseFloat(table.At(row, column).Text, 64); err == nil && !math.IsNaN(v) && !math.IsInf(v, 0) {
+			if t.State, t.Value = search.Done, v; s.Best.Desc {
+				t.Value = -v
+			}
+		} else {
+			s.r.sayText(fmt.Sprintf("job %d has no number in %s: the search learns nothing from it", table.Job(row), text.Line(s.Best.Column)))
+		}
+	}
+}
+
+// feed submits trials, about as many as there are slots ahead of results, until all are
+// submitted. It returns when the optimizer knows what came of them.
+func (s *searcher) feed(ctx context.Context) {
+	r := s.r
+	asking, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(r.inputCtx, cancel)()
+	defer func() { s.Proposer.Close(s.trials) }()
+	s.reader.Fetch = fetching(r.d)
+	every := time.NewTicker(demandInterval)
+	defer every.Stop()
+	var end error
+	for end == nil {
+		s.learn(ctx)
+		var specs []*jobs.Spec
+		if specs, end = s.propose(asking); r.inputCtx.Err() != nil {
+			end = io.EOF // a canceled run lacks nothing
+		}
+		if ctx.Err() != nil || len(specs) > 0 && !r.submit(ctx, specs, false) {
+			return
+		}
+		for i, spec := range specs {
+			s.index[spec.ID] = len(s.trials) - len(specs) + i
+		}
+		if end == nil {
+			select {
+			case <-s.wake:
+			case <-every.C: // there may be more slots
+			case <-asking.Done():
+			}
+		}
+	}
+	if r.submitLast(ctx); end == io.EOF && !r.unread {
+		r.markInput(ctx, rundir.Input{State: rundir.InputDone, Again: r.input.Again})
+	} else if end != io.EOF {
+		r.unread = true
+		r.sayText(text.ShortenTo(text.Line(end.Error()), 300) + "; no more trials are proposed; resume asks again")
+		return
+	}
+	for s.numOpen() > 0 && ctx.Err() == nil {
+		select {
+		case <-s.wake:
+			s.learn(ctx)
+		case <-ctx.Done():
+		}
+	}
+	last, cancel := context.WithTimeout(context.Background(), keepFiguresTimeout)
+	defer cancel()
+	s.learn(last)
+}
+
+// propose makes the trials for which there are slots, and appends them. io.EOF says that
+// there are no more.
+func (s *searcher) propose(ctx context.Context) (specs []*jobs.Spec, err error) {
+	paths := jobs.AbsoluteCwd{Base: s.r.dir.Asked.Cwd}
+	room := 1 - s.numOpen()
+	if snap := s.r.d.Snapshot(); snap != nil {
+		room += numSlots(snap, s.r.opts.Policy.MaxSlots)
+	}
+	for ; room > 0 && len(s.trials) < s.Trials && ctx.Err() == nil; room-- {
+		at, err := s.Proposer.Propose(ctx, s.trials)
+		if err != nil {
+			return specs, err
+		}
+		spec := s.Trial(at)
+		paths.Resolve(spec)
+		at, _ = s.Coordinates(spec.Params) // as the next dispatcher finds it
+		s.trials = append(s.trials, search.Trial{At: at})
+		specs = append(specs, spec)
+	}
+	if len(s.trials) >= s.Trials {
+		return specs, io.EOF
+	}
+	return specs, nil
+}
+
+func (s *searcher) numOpen() (n int) {
+	for i := range s.trials {
+		if s.trials[i].State == search.Open {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,212 @@
+package grid
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"dcs-tui/grid/search"
+)
+
+// optimizer is a program of the user's that proposes trials: a co-process that reads and
+// writes lines of JSON (docs/search.md).
+type optimizer struct {
+	search *Search
+	params []search.Param
+	dir    string
+
+	cmd  *exec.Cmd // nil: not started
+	in   io.WriteCloser
+	out  *bufio.Scanner
+	errs tail
+	told []search.State // what the program knows of each trial
+}
+
+// untold is the state of a trial that the program does not know.
+const untold search.State = 255
+
+// maxProposal is the maximum size of a line that the program writes, in bytes.
+const maxProposal = 1 << 20
+
+// optimizerTimeout is how long the program has to end after it was told to.
+const optimizerTimeout = 5 * time.Second
+
+// optimizerLine is a line that the program reads.
+type optimizerLine struct {
+	Do       string         `json:"do"` // start, tell, ask, stop
+	Trial    int            `json:"trial,omitempty"`
+	Params   map[string]any `json:"params,omitempty"` // tell: a number or a text for each
+	State    string         `json:"state,omitempty"`  // tell: open, done, failed
+	Value    *float64       `json:"value,omitempty"`
+	Space    []spaceParam   `json:"space,omitempty"` // start
+	Trials   int            `json:"trials,omitempty"`
+	Minimize *bool          `json:"minimize,omitempty"`
+	Seed     uint64         `json:"seed,omitempty"`
+	Known    int            `json:"known,omitempty"` // trials of an earlier dispatcher, which follow
+}
+
+type spaceParam struct {
+	Name   string   `json:"name"`
+	Low    *float64 `json:"low,omitempty"`
+	High   *float64 `json:"high,omitempty"`
+	Log    bool     `json:"log,omitempty"`
+	Values []string `json:"values,omitempty"`
+}
+
+// proposal is a line that the program writes.
+type proposal struct {
+	Params map[string]any `json:"params"`
+	Stop   bool           `json:"stop"` // it proposes no more
+}
+
+// Propose implements search.Proposer.
+func (o *optimizer) Propose(ctx context.Context, past []search.Trial) ([]float64, error) {
+	if o.cmd == nil {
+		if err := o.start(len(past)); err != nil {
+			return nil, o.failed(err)
+		}
+	}
+	cmd := o.cmd
+	defer context.AfterFunc(ctx, func() { _ = cmd.Cancel() })()
+	if err := o.tell(past); err != nil {
+		return nil, o.failed(err)
+	}
+	if err := o.write(optimizerLine{Do: "ask", Trial: len(past) + 1}); err != nil {
+		return nil, o.failed(err)
+	}
+	if !o.out.Scan() {
+		err := o.out.Err()
+		if err == nil {
+			err = io.ErrUnexpectedEOF
+		}
+		return nil, o.failed(err)
+	}
+	at, err := readProposal(o.out.Bytes(), o.params)
+	if err == nil {
+		o.told = append(o.told, search.Open)
+	}
+	return at, err
+}
+
+// tell tells the program what it does not know.
+func (o *optimizer) tell(past []search.Trial) error {
+	for i, t := range past {
+		if i == len(o.told) {
+			o.told = append(o.told, untold)
+		}
+		if o.told[i] == t.State {
+			continue
+		}
+		o.told[i] = t.State
+		line := optimizerLine{Do: "tell", Trial: i + 1, State: [...]string{"open", "done", "failed"}[t.State], Params: map[string]any{}}
+		for d, u := range t.At {
+			p := &o.params[d]
+			if line.Params[p.Name] = p.Text(u); len(p.Values) == 0 {
+				line.Params[p.Name] = json.Number(p.Text(u))
+			}
+		}
+		if value := t.Value; t.State == search.Done {
+			if o.search.Maximize {
+				value = -value
+			}
+			line.Value = &value
+		}
+		if err := o.write(line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *optimizer) start(known int) error {
+	o.cmd = exec.CommandContext(context.Background(), "/bin/sh", "-c", o.search.Command)
+	o.cmd.Dir, o.cmd.Stderr = o.dir, &o.errs
+	o.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	o.cmd.Cancel = func() error { return syscall.Kill(-o.cmd.Process.Pid, syscall.SIGKILL) }
+	o.cmd.WaitDelay = 2 * time.Second
+	in, err := o.cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	out, err := o.cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := o.cmd.Start(); err != nil {
+		return err
+	}
+	o.in, o.out = in, bufio.NewScanner(out)
+	o.out.Buffer(nil, maxProposal)
+	minimize := !o.search.Maximize
+	line := optimizerLine{Do: "start", Trials: o.search.Trials, Minimize: &minimize, Seed: o.search.Seed, Known: known}
+	for i := range o.params {
+		p := &o.params[i]
+		s := spaceParam{Name: p.Name, Values: p.Values}
+		if len(p.Values) == 0 {
+			s.Low, s.High, s.Log = &p.Low, &p.High, p.Log
+		}
+		line.Space = append(line.Space, s)
+	}
+	return o.write(line)
+}
+
+func (o *optimizer) write(line optimizerLine) error {
+	b, err := json.Marshal(line)
+	if err != nil {
+		return err
+	}
+	_, err = o.in.Write(append(b, '\n'))
+	return err
+}
+
+// failed returns an error that says what the program printed. The program is ended.
+func (o *optimizer) failed(err error) error {
+	if o.cmd != nil && o.cmd.Process != nil {
+		o.in.Close()
+		_ = o.cmd.Cancel()
+		_ = o.cmd.Wait()
+	}
+	o.cmd, o.told = nil, nil
+	return fmt.Errorf("the optimizer %s ended or cannot be spoken to (%w)%s", quoteText(o.search.Command), err, o.errs.said())
+}
+
+// Close implements search.Proposer. It tells the program what came of the last trials.
+func (o *optimizer) Close(past []search.Trial) {
+	if o.cmd == nil {
+		return
+	}
+	kill := time.AfterFunc(optimizerTimeout, func() { _ = o.cmd.Cancel() })
+	defer kill.Stop()
+	if o.tell(past) == nil {
+		_ = o.write(optimizerLine{Do: "stop"})
+	}
+	o.in.Close()
+	_ = o.cmd.Wait()
+}
+
+// readProposal reads a line of the program: a value for each parameter.
+func readProposal(line []byte, params []search.Param) ([]float64, error) {
+	var p proposal
+	if err := json.Unmarshal(line, &p); err != nil {
+		return nil, fmt.Errorf("the optimizer wrote %s, which is no proposal: %w", quoteText(string(line)), err)
+	}
+	if p.Stop {
+		return nil, io.EOF
+	}
+	at := make([]float64, len(params))
+	for d := range params {
+		v, ok := p.Params[params[d].Name]
+		if !ok {
+			return nil, fmt.Errorf("the optimizer proposed no value of %s", params[d].Name)
+		}
+		if at[d], ok = params[d].Coordinate(fmt.Sprint(v)); !ok {
+			return nil, fmt.Errorf("the optimizer proposed %s=%s, which the template does not allow", params[d].Name, quoteText(fmt.Sprint(v)))
+		}
+	}
+	return at, nil
+}

@@ -1,0 +1,341 @@
+package search
+
+import (
+	"context"
+	"flag"
+	"math"
+	"math/rand/v2"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// problem is a function to minimize, with the smallest value that it has.
+type problem struct {
+	name   string
+	params []Param
+	f      func(x []float64) float64
+	least  float64
+}
+
+func problems() []problem {
+	unit := make([]Param, 6)
+	for d := range unit {
+		unit[d] = Param{Name: "x" + strconv.Itoa(d), High: 1}
+	}
+	return []problem{
+		{"branin", []Param{{Name: "x", Low: -5, High: 10}, {Name: "y", Low: 0, High: 15}}, branin, 0.397887},
+		{"hartmann6", unit, hartmann6, -3.32237},
+	}
+}
+
+func branin(x []float64) float64 {
+	a := x[1] - 5.1/(4*math.Pi*math.Pi)*x[0]*x[0] + 5/math.Pi*x[0] - 6
+	return a*a + 10*(1-1/(8*math.Pi))*math.Cos(x[0]) + 10
+}
+
+func hartmann6(x []float64) (sum float64) {
+	alpha := []float64{1, 1.2, 3, 3.2}
+	a := [][]float64{{10, 3, 17, 3.5, 1.7, 8}, {0.05, 10, 17, 0.1, 8, 14}, {3, 3.5, 1.7, 10, 17, 8}, {17, 8, 0.05, 10, 0.1, 14}}
+	p := [][]float64{{1312, 1696, 5569, 124, 8283, 5886}, {2329, 4135, 8307, 3736, 1004, 9991}, {2348, 1451, 3522, 2883, 3047, 6650}, {4047, 8828, 8732, 5743, 1091, 381}}
+	for i := range alpha {
+		inner := 0.0
+		for d := range x {
+			inner += a[i][d] * (x[d] - 1e-4*p[i][d]) * (x[d] - 1e-4*p[i][d])
+		}
+		sum -= alpha[i] * math.Exp(-inner)
+	}
+	return sum
+}
+
+const (
+	regretTrials = 100
+	regretSlots  = 8
+	regretSeeds  = 20
+)
+
+// regret runs trials on slots, the oldest ending first, and returns how far the best is from
+// the least value.
+func (p *problem) regret(t *testing.T, next Proposer) float64 {
+	var past []Trial
+	best := math.Inf(1)
+	for len(past) < regretTrials {
+		if k := len(past) - regretSlots; k >= 0 {
+			x := make([]float64, len(p.params))
+			for d := range x {
+				x[d] = p.params[d].Low + (p.params[d].High-p.params[d].Low)*past[k].At[d]
+			}
+			past[k].State, past[k].Value = Done, p.f(x)
+			best = min(best, past[k].Value)
+		}
+		at, err := next.Propose(context.Background(), past)
+		if err != nil {
+			t.Fatal(err)
+		}
+		past = append(past, Trial{At: at})
+	}
+	for k := len(past) - regretSlots; k < len(past); k++ {
+		x := make([]float64, len(p.params))
+		for d := range x {
+			x[d] = p.params[d].Low + (p.params[d].High-p.params[d].Low)*past[k].At[d]
+		}
+		best = min(best, p.f(x))
+	}
+	return best - p.least
+}
+
+// designed proposes the points of a design.
+type designed [][]float64
+
+func (d designed) Propose(_ context.Context, past []Trial) ([]float64, error) {
+	return d[len(past)], nil
+}
+func (d designed) Close([]Trial) {}
+
+func median(list []float64) float64 {
+	slices.Sort(list)
+	return (list[(len(list)-1)/2] + list[len(list)/2]) / 2
+}
+
+// medians returns the median regret of each method over the seeds.
+func (p *problem) medians(t *testing.T) map[string]float64 {
+	of := map[string]float64{}
+	for _, method := range []string{Random, Latin, Halton, TPE} {
+		var list []float64
+		for seed := range uint64(regretSeeds) {
+			next := Proposer(designed(Design(method, regretTrials, len(p.params), seed)))
+			if method == TPE {
+				next = NewTPE(p.params, seed)
+			}
+			list = append(list, p.regret(t, next))
+		}
+		of[method] = median(list)
+	}
+	return of
+}
+
+// K12: with 100 trials on 8 slots, the median regret of tpe over 20 seeds is below that of
+// random.
+func TestRegret(t *testing.T) {
+	for _, p := range problems() {
+		of := p.medians(t)
+		t.Logf("%s: %v", p.name, of)
+		if of[TPE] >= of[Random] {
+			t.Errorf("%s: the median regret of tpe is %.4g, that of random %.4g", p.name, of[TPE], of[Random])
+		}
+	}
+}
+
+var withOptuna = flag.Bool("optuna", false, "compare with Optuna")
+
+// K12: it is at most 1.1 times that of Optuna's TPE.
+func TestOptuna(t *testing.T) {
+	if !*withOptuna {
+		t.Skip("takes minutes: go test ./grid/search -run TestOptuna -v -args -optuna")
+	}
+	out, err := exec.Command("/usr/bin/python3", "testdata/optuna_regret.py").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	t.Logf("Optuna:\n%s", out)
+	for _, p := range problems() {
+		of := p.medians(t)
+		t.Logf("%s: %v", p.name, of)
+		for line := range strings.Lines(string(out)) {
+			words := strings.Fields(line)
+			if theirs, _ := strconv.ParseFloat(words[2], 64); words[0] == p.name && words[1] == "default" && of[TPE] > 1.1*theirs {
+				t.Errorf("%s: the median regret of tpe is %.4g, that of Optuna %.4g", p.name, of[TPE], theirs)
+			}
+		}
+	}
+}
+
+// A proposal depends on the seed and the trials before it alone, so that another dispatcher
+// proposes the same.
+func TestProposalsRepeat(t *testing.T) {
+	params := []Param{{Name: "x", Low: -2, High: 2}, {Name: "c", Values: []string{"a", "b", "c"}}, {Name: "n", Values: []string{"1", "2", "4"}, Ordered: true}}
+	var past []Trial
+	for i := range 40 {
+		at, _ := NewTPE(params, 7).Propose(context.Background(), past)
+		again, _ := NewTPE(params, 7).Propose(context.Background(), past)
+		if !slices.Equal(at, again) {
+			t.Fatalf("trial %d is %v, and then %v", i, at, again)
+		}
+		for d, u := range at {
+			if !(u >= 0 && u <= 1) {
+				t.Fatalf("trial %d has the coordinate %v in dimension %d", i, u, d)
+			}
+		}
+		past = append(past, Trial{At: at})
+		if i >= 4 {
+			past[i-4].State, past[i-4].Value = Done, math.Abs(at[0]-0.3)
+			if i%7 == 0 {
+				past[i-4].State = Failed
+			}
+		}
+	}
+}
+
+// tpe finds the best of unordered values, and keeps away from trials that run.
+func TestTPEChoices(t *testing.T) {
+	params := []Param{{Name: "c", Values: []string{"a", "b", "c", "d"}}, {Name: "x", Low: 0, High: 1}}
+	next, hits := NewTPE(params, 3), 0
+	var past []Trial
+	for range 100 {
+		at, _ := next.Propose(context.Background(), past)
+		value := at[1]
+		if params[0].Text(at[0]) != "c" {
+			value += 2
+		} else if len(past) >= 50 {
+			hits++
+		}
+		past = append(past, Trial{At: at, State: Done, Value: value})
+	}
+	if hits < 35 {
+		t.Errorf("the best of four values was proposed in %d of the last 50 trials", hits)
+	}
+}
+
+// A value becomes a text and the text the same point again, within six digits.
+func TestText(t *testing.T) {
+	for _, p := range []Param{
+		{Low: -2, High: 2}, {Low: 1e-3, High: 1e2, Log: true}, {Low: 1e6, High: 1e6 + 1}, {Low: -1e9, High: 1e9},
+		{Values: []string{"a", "b", "c"}}, {Values: []string{"1", "2"}, Ordered: true}, {Low: 1e-300, High: 1e300, Log: true},
+	} {
+		for i := range 101 {
+			u := float64(i) / 100
+			text := p.Text(u)
+			back, ok := p.Coordinate(text)
+			if !ok || p.Values == nil && math.Abs(back-u) > 1e-5 {
+				t.Errorf("%+v: %v is %s, which is %v %v", p, u, text, back, ok)
+			}
+			if again := p.Text(back); again != text {
+				t.Errorf("%+v: %s becomes %s", p, text, again)
+			}
+		}
+	}
+	p := Param{Low: -2, High: 2}
+	if got := p.Text(0.5); got != "0" {
+		t.Errorf("the middle of -2..2 is %s", got)
+	}
+	for _, no := range []string{"", "x", "NaN", "2.1", "-3", "inf"} {
+		if _, ok := p.Coordinate(no); ok {
+			t.Errorf("%q is in -2..2", no)
+		}
+	}
+}
+
+// A Latin hypercube has a point in each stratum of each dimension, and Halton points are
+// spread more evenly than random ones.
+func TestDesigns(t *testing.T) {
+	const n = 64
+	for _, method := range []string{Latin, Halton} {
+		for d := range 3 {
+			hit := map[int]bool{}
+			for _, at := range Design(method, n, 3, 5) {
+				hit[int(at[d]*n)] = true
+			}
+			if method == Latin && len(hit) != n || method == Halton && d == 0 && len(hit) != n || len(hit) < n*2/3 {
+				t.Errorf("%s: dimension %d has points in %d of %d strata", method, d, len(hit), n)
+			}
+		}
+	}
+	if a, b := Design(Random, 5, 2, 1), Design(Random, 9, 2, 1); !slices.EqualFunc(a, b[:5], slices.Equal) {
+		t.Error("a longer random design does not begin with a shorter one")
+	}
+}
+
+// curve is the loss of a configuration at a step, noisy: the better ones are not always ahead.
+func curve(quality float64, step int, r *rand.Rand) float64 {
+	return quality + (1-quality/2)*math.Exp(-float64(step)/12) + 0.02*r.NormFloat64()/math.Sqrt(float64(step))
+}
+
+// K12: on noisy learning curves halving finds the best configuration with at most half of the
+// steps that running all configurations to their end takes. 8 run at a time, in simulated time.
+func TestHalving(t *testing.T) {
+	const trials, slots, steps = 100, 8, 81
+	found, used := 0, 0
+	for seed := range uint64(20) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		quality := make([]float64, trials)
+		for i := range quality {
+			quality[i] = r.Float64()
+		}
+		best := slices.Index(quality, slices.Min(quality))
+		rungs := Rungs{First: 3, Factor: 3}
+		type running struct{ trial, step int }
+		var now []running
+		next, won, least := 0, -1, math.Inf(1)
+		for next < trials || len(now) > 0 {
+			for len(now) < slots && next < trials {
+				now = append(now, running{next, 0})
+				next++
+			}
+			for k := range now { // each makes a step
+				now[k].step++
+				used++
+				value := curve(quality[now[k].trial], now[k].step, r)
+				if now[k].step == steps {
+					if value < least {
+						won, least = now[k].trial, value
+					}
+				} else if rungs.Poor(now[k].trial, float64(now[k].step), value) {
+					now[k].step = steps
+				}
+			}
+			now = slices.DeleteFunc(now, func(o running) bool { return o.step >= steps })
+		}
+		if won == best {
+			found++
+		}
+	}
+	share := float64(used) / (20 * trials * steps)
+	t.Logf("found the best in %d of 20 runs with %.1f %% of the steps", found, 100*share)
+	if found < 18 || share > 0.5 {
+		t.Errorf("found the best in %d of 20 runs with %.1f %% of the steps", found, 100*share)
+	}
+}
+
+// A rung counts a trial once, whatever it reports again, and needs somebody to compare with.
+func TestRungs(t *testing.T) {
+	r := Rungs{First: 1, Factor: 2, Maximize: true}
+	for i, c := range []struct {
+		trial       int
+		step, value float64
+		poor        bool
+	}{
+		{1, 0.5, 0, false}, // before the first rung
+		{1, 1, 5, false},   // the first there
+		{1, 1, 0, false},   // again
+		{2, 1, 4, true},
+		{3, 1, 6, false},
+		{4, 1, math.NaN(), true},
+		{3, 5, 1, false}, // skips a rung
+		{1, 4, 0, true},
+		{1, 3, 0, false}, // that rung is past
+		{5, 1e300, 1, false},
+	} {
+		if got := r.Poor(c.trial, c.step, c.value); got != c.poor {
+			t.Errorf("%d: trial %d with %v at step %v: poor is %v", i, c.trial, c.value, c.step, got)
+		}
+	}
+}
+
+func FuzzReports(f *testing.F) {
+	f.Add("1 0.5\n2 0.25\n")
+	f.Add("nan inf\n1e999 2\n-1 3\n 4\t5 \n6 7")
+	f.Fuzz(func(t *testing.T, text string) {
+		r := Rungs{First: 1, Factor: 3}
+		for _, line := range ParseReports(text) {
+			if !(line.Step >= 0) || math.IsInf(line.Step, 0) {
+				t.Errorf("step %v", line.Step)
+			}
+			r.Poor(1, line.Step, line.Value)
+		}
+		if len(r.values) > 63 {
+			t.Errorf("%d rungs", len(r.values))
+		}
+	})
+}

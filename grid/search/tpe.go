@@ -1,0 +1,219 @@
+package search
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+)
+
+// TPE is the name of the tree-structured Parzen estimator.
+const TPE = "tpe"
+
+// tpe proposes by the tree-structured Parzen estimator: J. Bergstra, R. Bardenet, Y. Bengio,
+// B. Kégl, Algorithms for Hyper-Parameter Optimization, NIPS 2011. It models the good trials
+// and the others by a density each, and proposes the candidate of the good density at which
+// the ratio of the two is largest. Open trials count among the others, as constant liars, so
+// that the next proposal keeps away from them.
+//
+// The kernels are over all dimensions at once, as S. Watanabe recommends (Tree-Structured
+// Parzen Estimator, arXiv:2304.11127, 2023), and early trials count less among the others, as
+// in Optuna. The good trials are weighted by rank, as in CMA-ES, which allows more of them and
+// narrower kernels: on the functions of the tests this halved the regret.
+type tpe struct {
+	params  []Param
+	seed    uint64
+	startup [][]float64
+}
+
+const (
+	startupTrials = 10   // are not learned from alone
+	maxGood       = 25   // trials
+	goodShare     = 0.15 // of the trials that are done
+	kernelWidth   = 0.07 // of one trial; it is more as long as there are few
+	numCandidates = 24
+)
+
+// NewTPE returns a Proposer that learns.
+func NewTPE(params []Param, seed uint64) Proposer {
+	return &tpe{params: params, seed: seed, startup: Design(Halton, 1000, len(params), seed)}
+}
+
+// Close implements Proposer.
+func (t *tpe) Close([]Trial) {}
+
+// Propose implements Proposer.
+func (t *tpe) Propose(_ context.Context, past []Trial) ([]float64, error) {
+	good, others, done := t.split(past)
+	if done < startupTrials && len(past) < len(t.startup) {
+		return t.startup[len(past)], nil
+	}
+	r := rand.New(rand.NewPCG(t.seed, uint64(len(past))+1))
+	l, g := t.estimate(good, rankWeight), t.estimate(others, ageWeight)
+	var best []float64
+	most := math.Inf(-1)
+	for range numCandidates {
+		x := l.sample(r)
+		if ratio := l.log(x) - g.log(x); best == nil || ratio > most {
+			best, most = x, ratio
+		}
+	}
+	return best, nil
+}
+
+// split returns the good trials, the best first, and the others in the order of their
+// proposal. Failed ones are in neither.
+func (t *tpe) split(past []Trial) (good, others [][]float64, done int) {
+	var order []int
+	for i := range past {
+		if past[i].State == Done {
+			order = append(order, i)
+		}
+	}
+	done = len(order)
+	slices.SortStableFunc(order, func(a, b int) int {
+		switch va, vb := past[a].Value, past[b].Value; {
+		case va < vb:
+			return -1
+		case va > vb:
+			return 1
+		}
+		return 0
+	})
+	order = order[:min(int(math.Ceil(goodShare*float64(done))), maxGood)]
+	for i := range past {
+		if past[i].State != Failed && !slices.Contains(order, i) {
+			others = append(others, past[i].At)
+		}
+	}
+	for _, i := range order {
+		good = append(good, past[i].At)
+	}
+	return good, others, done
+}
+
+// parzen is a mixture of kernels, the last of which is the prior: the uniform density, or
+// nearly.
+type parzen struct {
+	params  []Param
+	kernels [][]float64 // centers
+	weights []float64   // their sum is 1
+	width   float64     // of the kernels but the prior
+}
+
+// rankWeight returns the weight of good trial i of n. The prior is the last.
+func rankWeight(i, n int) float64 { return math.Log(float64(n)+1.5) - math.Log(float64(i)+1) }
+
+// ageWeight returns the weight of the others: the newest have 1, and those before them less,
+// the earlier the less.
+func ageWeight(i, n int) float64 {
+	if old := n - maxGood; i < old {
+		return 1/float64(n) + float64(i)/float64(max(1, old-1))*(1-1/float64(n))
+	}
+	return 1
+}
+
+// estimate makes a density of trials.
+func (t *tpe) estimate(trials [][]float64, weight func(i, n int) float64) *parzen {
+	n, dims := len(trials), len(t.params)
+	p := &parzen{params: t.params, kernels: append(slices.Clone(trials), make([]float64, dims)), weights: make([]float64, n+1)}
+	sum := 0.0
+	for i := range p.weights {
+		p.weights[i] = weight(i, n)
+		sum += p.weights[i]
+	}
+	for i := range p.weights {
+		p.weights[i] /= sum
+	}
+	for d := range dims {
+		p.kernels[n][d] = 0.5
+	}
+	p.width = max(kernelWidth*math.Pow(float64(max(1, n)), -1/float64(dims+4)), 1/float64(n+2))
+	return p
+}
+
+// kernel returns center and width of a kernel in a dimension that is a range.
+func (p *parzen) kernel(i, d int) (center, width float64) {
+	if i == len(p.kernels)-1 {
+		return 0.5, 1
+	}
+	return p.kernels[i][d], p.width
+}
+
+// sample draws a point.
+func (p *parzen) sample(r *rand.Rand) []float64 {
+	i, u := 0, r.Float64()
+	for u -= p.weights[0]; u > 0 && i < len(p.kernels)-1; u -= p.weights[i] {
+		i++
+	}
+	x := make([]float64, len(p.params))
+	for d := range x {
+		if p.params[d].unordered() {
+			x[d] = p.choice(i, d, r)
+			continue
+		}
+		center, width := p.kernel(i, d)
+		low, high := normal(-center/width), normal((1-center)/width)
+		x[d] = min(max(center+width*math.Sqrt2*math.Erfinv(2*(low+(high-low)*r.Float64())-1), 0), 1)
+	}
+	return x
+}
+
+// log returns the logarithm of the density at x.
+func (p *parzen) log(x []float64) float64 {
+	terms, most := make([]float64, len(p.kernels)), math.Inf(-1)
+	for i := range terms {
+		terms[i] = math.Log(p.weights[i])
+		for d := range x {
+			if p.params[d].unordered() {
+				terms[i] += math.Log(p.share(i, d, x[d]))
+				continue
+			}
+			center, width := p.kernel(i, d)
+			z := (x[d] - center) / width
+			terms[i] -= z*z/2 + math.Log(width*math.Sqrt(2*math.Pi)*(normal((1-center)/width)-normal(-center/width)))
+		}
+		most = max(most, terms[i])
+	}
+	sum := 0.0
+	for _, term := range terms {
+		sum += math.Exp(term - most)
+	}
+	return most + math.Log(sum)
+}
+
+// normal returns the distribution function of the standard normal distribution.
+func normal(z float64) float64 { return math.Erfc(-z/math.Sqrt2) / 2 }
+
+// unordered reports whether nothing is between two values.
+func (p *Param) unordered() bool { return len(p.Values) > 0 && !p.Ordered }
+
+// share returns the probability that a kernel gives to a value of an unordered parameter. A
+// kernel gives each value the weight that the prior has among the kernels, and its own 1 more.
+func (p *parzen) share(i, d int, x float64) float64 {
+	values := len(p.params[d].Values)
+	if i == len(p.kernels)-1 {
+		return 1 / float64(values)
+	}
+	weight := 1 / float64(len(p.kernels))
+	share := weight
+	if valueAt(p.kernels[i][d], values) == valueAt(x, values) {
+		share++
+	}
+	return share / (1 + weight*float64(values))
+}
+
+// choice draws a value of an unordered parameter.
+func (p *parzen) choice(i, d int, r *rand.Rand) float64 {
+	values, u := len(p.params[d].Values), r.Float64()
+	for k := range values {
+		x := (float64(k) + 0.5) / float64(values)
+		if u -= p.share(i, d, x); u < 0 || k == values-1 {
+			return x
+		}
+	}
+	return 0
+}
+
+// valueAt returns the number of the value at a coordinate.
+func valueAt(u float64, values int) int { return min(values-1, int(max(0, u)*float64(values))) }

@@ -1,0 +1,226 @@
+package grid
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"dcs-tui/grid/search"
+)
+
+const searchText = `train [x] [lr] [n] [k:q]
+[x] -2..2
+[lr] log 1e-3..1e2
+[n] 1..9 step 2
+[k] rbf, 'a b'
+`
+
+// K12: under a search a range is continuous, and what has steps or is a list is not; without
+// one it means what it did.
+func TestSearchSpace(t *testing.T) {
+	tmpl, err := Parse(strings.NewReader(searchText+"@search tpe trials 100 minimize loss seed 7\n"), "s.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := tmpl.Space
+	if s[0].Low != -2 || s[0].High != 2 || s[0].Values != nil || !s[1].Log || s[1].Low != 1e-3 || s[1].High != 100 {
+		t.Errorf("ranges: %+v", s[:2])
+	}
+	if len(s[2].Values) != 5 || !s[2].Ordered || len(s[3].Values) != 2 || s[3].Ordered {
+		t.Errorf("values: %+v", s[2:])
+	}
+	spec := tmpl.Trial(3, []float64{0.25, 0.6, 0.99, 0.7})
+	if spec.Command != "train -1 1 9 'a b'" || spec.ID != 3 {
+		t.Errorf("a trial is %d: %s", spec.ID, spec.Command)
+	}
+	if at, ok := tmpl.Coordinates(spec.Params); !ok || at[0] != 0.25 || at[2] != 0.9 {
+		t.Errorf("its point is %v, %v", at, ok)
+	}
+	if n, err := tmpl.Count(); n != 100 || err != nil || tmpl.Search.Best() != "loss:min" {
+		t.Errorf("%d trials, %v, %s", n, err, tmpl.Search.Best())
+	}
+	for _, err := range tmpl.Jobs() {
+		if !errors.Is(err, errLearns) {
+			t.Errorf("the jobs of a search that learns: %v", err)
+		}
+	}
+	if _, err := Parse(strings.NewReader(searchText), "s.txt"); err == nil || !strings.Contains(err.Error(), "how many values shall log") {
+		t.Errorf("without a search: %v", err)
+	}
+}
+
+// A search of flags is kept as a line of the template, whatever its last line is.
+func TestSearchFlags(t *testing.T) {
+	flags := Search{Method: Ask, Trials: 5, Metric: "acc", Maximize: true, Command: `./opt --kind "a b"`}
+	for _, text := range []string{searchText, searchText + "# the end \\", strings.Replace(searchText, "train", "", 1) + "train \\"} {
+		tmpl, err := Config{Search: flags.Line()}.Parse(context.Background(), strings.NewReader(text), "s.txt")
+		if err != nil {
+			if strings.HasSuffix(text, "train \\") {
+				continue // refused for its two commands
+			}
+			t.Fatal(err)
+		}
+		again, err := ReadSource(tmpl.Source(0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := again.Search
+		if s.Method != Ask || s.Trials != 5 || s.Best() != "acc:max" || s.Seed != 1 || s.Command != flags.Command || len(again.Space) != 4 {
+			t.Errorf("the search is kept as %+v", s)
+		}
+	}
+}
+
+// A design is known beforehand: its jobs can be printed and are the same again.
+func TestSearchDesign(t *testing.T) {
+	tmpl, err := Parse(strings.NewReader("a [x]\n[x] 0..1\n@search lhs trials 10\n"), "s.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for spec, err := range tmpl.Jobs() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen[spec.Command[:5]] = true // a 0.3…
+	}
+	if len(seen) < 9 { // 0.1 may be written so
+		t.Errorf("the strata of the trials are %v", seen)
+	}
+}
+
+func TestSearchFaults(t *testing.T) {
+	const ok = "a [x]\n[x] 0..1\n"
+	for _, c := range []struct{ text, at, words string }{
+		{ok + "@search", "t.txt:3:8", "which method?"},
+		{ok + "@search best", "t.txt:3:9", "there is no method"},
+		{ok + "@search tpe minimize loss", "t.txt:3:1", "how many trials?"},
+		{ok + "@search tpe trials 0", "t.txt:3:20", "from 1 to"},
+		{ok + "@search tpe trials 9", "t.txt:3:1", "which metric?"},
+		{ok + "@search tpe trials", "t.txt:3:13", "something must follow"},
+		{ok + "@search tpe trials 9 minimize a maximize b", "t.txt:3:42", "one metric"},
+		{ok + "@search random trials 9 seed x", "t.txt:3:30", "is not a seed"},
+		{ok + "@search random trials 9 often 3", "t.txt:3:31", "not expected"},
+		{ok + "@search ask trials 9 minimize a", "t.txt:3:1", "takes a command"},
+		{ok + "@search tpe trials 9 minimize a command: x", "t.txt:3:1", "takes a command"},
+		{ok + "@search halving trials 9 minimize a factor 1", "t.txt:3:44", "from 2"},
+		{ok + "@search random trials 9\n@search lhs trials 9", "t.txt:4:1", "two searches"},
+		{ok + "@search random trials 9\n@where x > 0", "t.txt:4:1", "do not go together"},
+		{ok + "@search random trials 9\n@sample 3", "t.txt:4:1", "do not go together"},
+		{ok + "@search random trials 9 minimize x", "t.txt:3:1", "is a parameter"},
+		{ok + "b [x]\n@search random trials 9", "t.txt:3:1", "one command"},
+		{"a\n@search random trials 9", "t.txt:2:1", "no parameter"},
+		{"a [x]\n[x] 0..1 7\n@search random trials 9", "t.txt:2:1", "stands alone"},
+		{"a [x]\n[x] 1..1\n@search random trials 9", "t.txt:2:5", "both ends are the same"},
+		{"a [x]\n[x] log 0..1\n@search random trials 9", "t.txt:2:5", "begins above 0"},
+		{"a [x]\n[x] 1..9999999 step 1\n@search random trials 9", "t.txt:2:1", "leave out the step"},
+	} {
+		_, err := Parse(strings.NewReader(c.text), "t.txt")
+		if err == nil || !strings.HasPrefix(err.Error(), c.at+":") || !strings.Contains(err.Error(), c.words) {
+			t.Errorf("%q: %v\nwant %s: …%s…", c.text, err, c.at, c.words)
+		}
+	}
+}
+
+// optimizerOf starts an optimizer that is a shell script.
+func optimizerOf(t *testing.T, script string) (o *optimizer, dir string) {
+	dir = t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "opt"), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s := &Search{Method: Ask, Trials: 9, Metric: "acc", Maximize: true, Command: "sh ./opt", Seed: 3}
+	params := []search.Param{{Name: "x", Low: -2, High: 2}, {Name: "k", Values: []string{"a", "b"}}}
+	return &optimizer{search: s, params: params, dir: dir}, dir
+}
+
+// K12: an optimizer is told what is known, is asked, hears what came of its proposals, and is
+// told to stop.
+func TestOptimizer(t *testing.T) {
+	o, dir := optimizerOf(t, `while read -r line; do
+	printf '%s\n' "$line" >> log
+	case $line in *'"ask"'*) echo '{"params":{"x":0.5,"k":"b"}}';; esac
+done
+echo ended >> log
+`)
+	ctx := context.Background()
+	past := []search.Trial{{At: []float64{0.25, 0.25}, State: search.Done, Value: -4}, {At: []float64{0.5, 0.75}}, {State: search.Failed}}
+	at, err := o.Propose(ctx, past)
+	if err != nil || at[0] != 0.625 || at[1] != 0.75 {
+		t.Fatalf("%v, %v", at, err)
+	}
+	past = append(past, search.Trial{At: at})
+	past[1].State = search.Failed
+	if _, err := o.Propose(ctx, past); err != nil {
+		t.Fatal(err)
+	}
+	past[3].State, past[3].Value = search.Done, -7
+	o.Close(append(past, search.Trial{At: at, State: search.Failed}))
+	log, _ := os.ReadFile(filepath.Join(dir, "log"))
+	want := `{"do":"start","space":[{"name":"x","low":-2,"high":2},{"name":"k","values":["a","b"]}],"trials":9,"minimize":false,"seed":3,"known":3}
+{"do":"tell","trial":1,"params":{"k":"a","x":-1},"state":"done","value":4}
+{"do":"tell","trial":2,"params":{"k":"b","x":0},"state":"open"}
+{"do":"tell","trial":3,"state":"failed"}
+{"do":"ask","trial":4}
+{"do":"tell","trial":2,"params":{"k":"b","x":0},"state":"failed"}
+{"do":"ask","trial":5}
+{"do":"tell","trial":4,"params":{"k":"b","x":0.5},"state":"done","value":7}
+{"do":"tell","trial":5,"params":{"k":"b","x":0.5},"state":"failed"}
+{"do":"stop"}
+ended
+`
+	if string(log) != want {
+		t.Errorf("the optimizer read\n%swant\n%s", log, want)
+	}
+}
+
+// What is wrong with an optimizer is said, and nothing of it is left.
+func TestOptimizerFaults(t *testing.T) {
+	for script, words := range map[string]string{
+		"echo it is broken >&2; exit 3":                                      "it is broken",
+		"read a; read b; echo nonsense; cat":                                 "is no proposal",
+		`read a; read b; echo '{"params":{"x":3,"k":"a"}}'; cat`:             "x=\"3\"",
+		`read a; read b; echo '{"params":{"x":1}}'; cat`:                     "no value of k",
+		`read a; read b; head -c 2000000 /dev/zero | tr '\0' x; echo; cat`:   "token too long",
+		`read a; read b; echo '{"params":{"x":{"y":1},"k":[]}}'; cat; sleep`: "does not allow",
+	} {
+		o, _ := optimizerOf(t, script)
+		if _, err := o.Propose(context.Background(), nil); err == nil || !strings.Contains(err.Error(), words) {
+			t.Errorf("%s: %v", script, err)
+		}
+		o.Close(nil)
+	}
+	o, _ := optimizerOf(t, `read a; read b; echo '{"stop":true}'; cat >/dev/null`)
+	if _, err := o.Propose(context.Background(), nil); err != io.EOF {
+		t.Errorf("an optimizer that stops: %v", err)
+	}
+	o.Close(nil)
+	o, _ = optimizerOf(t, "sleep 1000")
+	ctx, cancel := context.WithCancel(context.Background())
+	time.AfterFunc(50*time.Millisecond, cancel)
+	if _, err := o.Propose(ctx, nil); err == nil {
+		t.Error("an optimizer that hangs gave a proposal")
+	}
+}
+
+func FuzzProposal(f *testing.F) {
+	params := []search.Param{{Name: "x", Low: 1e-3, High: 2, Log: true}, {Name: "k", Values: []string{"a", "b"}}}
+	f.Add([]byte(`{"params":{"x":0.5,"k":"b"}}`))
+	f.Add([]byte(`{"params":{"x":"1e-2","k":"b"},"stop":false}`))
+	f.Add([]byte(`{"stop":true}`))
+	f.Fuzz(func(t *testing.T, line []byte) {
+		at, err := readProposal(line, params)
+		if err != nil {
+			return
+		}
+		for _, u := range at {
+			if !(u >= 0 && u <= 1) {
+				t.Errorf("%s gives %v", line, at)
+			}
+		}
+	})
+}
