@@ -38,6 +38,7 @@ func (p *helper) beats(first bool) {
 			if !first {
 				p.housekeep()
 			}
+			p.watchOwner()
 			if w.now >= h.mute {
 				p.beat(first)
 			}
@@ -61,7 +62,7 @@ func (p *helper) beat(early bool) {
 		h.load = 0
 	}
 	p.tell(sched.HostBeat{Host: h.name, Beat: &hosts.Beat{Early: early, Load: [3]float64{h.load}, Busy: float64(ours) + h.load, Ours: float64(ours),
-		MemFree: 4 << 30, DiskFree: -1, Running: len(p.running), Buffered: len(p.waiting), Uptime: h.uptime()}})
+		Owner: h.wish(), Suspended: h.suspended(), MemFree: 4 << 30, DiskFree: -1, Running: len(p.running), Buffered: len(p.waiting), Uptime: h.uptime()}})
 }
 
 // housekeep finds what no report said.

@@ -41,7 +41,7 @@ func (w *World) begin(m *machine) { w.beginOver(m, nil, 0) }
 func (w *World) beginOver(m *machine, old *life, wake int) {
 	w.coming = false
 	w.batter()
-	l := &life{w: w, n: len(w.lives) + 1, m: m, born: w.now, ownedAt: w.now}
+	l := &life{w: w, n: len(w.lives) + 1, m: m, born: w.now, ownedAt: w.now, owned: map[string]bool{}}
 	l.doom.l = l
 	if w.takes > mostLives {
 		w.broken(RunEnds, "after %d dispatchers the run has not ended", w.takes)

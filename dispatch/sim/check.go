@@ -119,6 +119,9 @@ func (w *World) checkRecord(l *life, r *jobs.Record) {
 		if l.drained[r.Host] {
 			w.broken(DrainedHolds, "%s is launched on %s", r.Attempt(), r.Host)
 		}
+		if l.owned[r.Host] {
+			w.broken(OwnersHold, "%s is launched on %s", r.Attempt(), r.Host)
+		}
 	case jobs.KindLost:
 		w.checkLost(l, r)
 	case jobs.KindRunning, jobs.KindExited, jobs.KindSuperseded, jobs.KindCancelled:
@@ -166,6 +169,10 @@ func (w *World) heardBy(l *life, ev sched.Event) {
 		for _, do := range ev.Do {
 			w.heardBy(l, do)
 		}
+	case sched.HostUp:
+		l.owned[ev.Host] = ev.Hello.Owner.Who != ""
+	case sched.HostBeat:
+		l.owned[ev.Host] = ev.Beat.Owner.Who != ""
 	case sched.SetHosts:
 		l.takeSet(ev.Hosts)
 	case sched.SetTokens:

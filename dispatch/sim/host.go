@@ -49,6 +49,7 @@ type host struct {
 	done       []done                  // status files that could not be written yet
 	helper     *helper
 	beat       time.Duration // when its beat file was last written
+	jobs       suspension
 }
 
 // spooled is a job that waits in the spool.
@@ -72,7 +73,7 @@ func (h *host) answers() bool         { return h.w.now >= h.wedged }
 func (h *host) hello(spec *hosts.Host) *hosts.Hello {
 	return &hosts.Hello{
 		Version: hosts.ProtocolVersion, BootID: h.bootID(), Uptime: h.uptime(), Cores: spec.Slots.Fixed + 1, Slots: spec.Slots.Fixed,
-		Machine:  h.id,
+		Machine: h.id, Owner: h.wish(),
 		MemBytes: 8 << 30, GPUs: h.gpus, Shared: h.shared, Dir: h.dir, WallClock: h.stamp(),
 	}
 }
@@ -113,6 +114,7 @@ func (h *host) reboot(off time.Duration) {
 		r.sup = false
 		r.die()
 	}
+	h.resume()
 	h.boot++
 	h.bootedAt = w.now + off
 	if !h.shared {

@@ -42,6 +42,8 @@ const (
 	SkippedForCause     = "a job is skipped only for a timeout as easy, or after one that did not succeed"
 	PauseHolds          = "nothing is launched while paused"
 	DrainedHolds        = "nothing is launched on a drained host"
+	OwnersHold          = "nothing is launched on a host whose owner is there"
+	NothingSuspended    = "no job stays suspended"
 	WishesHold          = "what people asked of a host holds until they take it back"
 	RequestsOnce        = "a request of people is carried out once"
 	RequestsExpire      = "a request for another dispatcher is refused"
@@ -59,6 +61,6 @@ var Invariants = []string{
 	OneResult, SeqWithoutGaps, SuccessIsProved, TrueOutcome, StartsOnce, RecordBeforeStart, RecordBeforeOrder, LaunchedOnce,
 	OneLiveAttempt, NoStartAfterEnd, NoStartAfterLease, SlotsHold, LimitsHold, KeptHolds, CopiesHold, UnknownNotRerun, SettledByItsMachine, AskedHostsStay, InstanceRecorded, InstanceUnused, InstancesGo, NotLostEarly, NeverStartedIsTrue,
 	FencedChanges, FenceIsTrue, DurableFactsKept, ResultsDurable, ResultsSame, ResultsShown, JournalIsState, ReplayIsState,
-	JournalFolds, CoreHasNoDefects, CancelledStays, CancelledByPeople, HarderSkipped, HarderStopped, SkippedForCause, PauseHolds, DrainedHolds, WishesHold, RequestsOnce, RequestsExpire, OwnFailuresOnly, TriesHold, RunsAsEdited, TimeGoesOn, RunEnds,
+	JournalFolds, CoreHasNoDefects, CancelledStays, CancelledByPeople, HarderSkipped, HarderStopped, SkippedForCause, PauseHolds, DrainedHolds, OwnersHold, NothingSuspended, WishesHold, RequestsOnce, RequestsExpire, OwnFailuresOnly, TriesHold, RunsAsEdited, TimeGoesOn, RunEnds,
 	NothingLeft, CleanEnd,
 }

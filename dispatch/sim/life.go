@@ -50,7 +50,8 @@ type life struct {
 	heard    map[*host]time.Duration // its Mono of the last beat of each machine
 	listed   map[*host]time.Duration // when each told all that it has
 	drained  map[string]bool
-	given    map[string]int // slots, by people
+	owned    map[string]bool // an owner is there, as it was last told
+	given    map[string]int  // slots, by people
 	handed   map[jobs.AttemptID]bool
 	shown    []shown       // results whose records are not with the journal yet
 	showing  []shown       // results whose records are

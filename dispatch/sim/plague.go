@@ -55,6 +55,8 @@ func init() {
 		{"helpers mute", 3, muteHelpers},
 		{"sshd refuses", 3, refuse},
 		{"supervisor killed", 6, killSupervisor},
+		{"an owner comes back", 5, ownerComes},
+		{"suspender killed", 3, killSuspender},
 		{"host rebooted", 5, reboot},
 		{"host's file systems hang", 5, wedge},
 		{"sentinels cannot be written", 4, sealSentinels},
@@ -143,7 +145,7 @@ var ofCuts = []string{
 func (w *World) heal() {
 	w.logf("no more faults")
 	for _, h := range w.hosts {
-		h.hole = min(h.hole, w.now)
+		h.hole, h.jobs.owner = min(h.hole, w.now), min(h.jobs.owner, w.now)
 	}
 }
 
@@ -250,8 +252,8 @@ func killSupervisor(w *World) bool {
 		return false
 	}
 	r.sup = false
-	if w.tape.Draw(2) == 1 {
-		r.die() // the job with it
+	if w.tape.Draw(2) == 1 || h.jobs.on {
+		r.die() // the job with it: of a suspended one the kernel sees to that
 	} else if r.job { // it goes on, and nobody sees its end
 		w.after(w.between(0, time.Minute), r.die)
 	}

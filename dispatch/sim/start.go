@@ -96,7 +96,7 @@ func (h *host) begin(r *run) {
 		p.tell(sched.AttemptsStarted{Host: h.name, Msg: &hosts.Started{Jobs: []hosts.StartedJob{{Attempt: r.s.id, Slot: r.slot, At: r.started}}}})
 	})
 	d, o := h.fate(r)
-	w.after(d, func() {
+	h.ranFor(d, func() {
 		if r.job && r.boot == h.boot && !r.stop {
 			h.ended(r, o)
 		}

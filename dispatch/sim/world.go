@@ -141,6 +141,7 @@ func (w *World) play() {
 		}
 		w.now = h.at
 		h.do()
+		w.checkOwners()
 	}
 	w.atEnd()
 }

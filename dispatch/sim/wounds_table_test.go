@@ -114,6 +114,8 @@ var wounds = []wound{
 		{"cl.key.plain() && !c.limited(cl.spec)", "cl.key.plain()"}}},
 	{name: "kept slots are given to other queues", file: "dispatch/sched/kept.go", edits: []edit{
 		{"	return h.free() - others.Slots", "	_ = others\n	return h.free()"}}},
+	{name: "jobs are started on a host whose owner is there", file: "dispatch/sched/hold.go", edits: []edit{
+		{"	case b.Owner.Who != \"\":\n		return owned\n", ""}}},
 	{name: "a copy more than allowed", file: "dispatch/sched/copies.go", edits: []edit{
 		{"	return open < c.cfg.Copies &&", "	return open <= c.cfg.Copies &&"}}, seeds: 2000},
 	{name: "copies beyond the tries", file: "dispatch/sched/copies.go", edits: []edit{
@@ -147,6 +149,8 @@ var wounds = []wound{
 		{"	if r := h.run(id); r != nil && !r.sup {\n		r.die()\n", "	if r := h.run(id); r != nil && !r.sup {\n"}}},
 	{name: "host: more slots busy than there are", file: "dispatch/sim/start.go", edits: []edit{
 		{" <= h.limit {\n		s := h.in[0]", " <= h.limit+1 {\n		s := h.in[0]"}}, seeds: 3000},
+	{name: "host: the suspender outlives its helper", file: "dispatch/sim/owner.go", edits: []edit{
+		{"p == nil || !p.alive || h.w.now-s.heard > suspendFor {", "p == nil {"}}},
 	{name: "host: an outcome is reported before it is known", file: "dispatch/sim/start.go", edits: []edit{
 		{"		p.tell(sched.AttemptsStarted{Host: h.name, Msg: &hosts.Started{Jobs: []hosts.StartedJob{{Attempt: r.s.id, Slot: r.slot, At: r.started}}}})\n",
 			"		p.tell(sched.AttemptsEnded{Host: h.name, Msg: &hosts.Exits{Jobs: []hosts.ExitedJob{{Attempt: r.s.id, Outcome: jobs.Outcome{Started: r.started, Ended: r.started}}}}})\n"}}},
