@@ -22,7 +22,7 @@ func harmless(t *testing.T, m *model, what string) {
 // Rule 10: whatever a job, a parameter, a reason or a refusal says, also in questions,
 // boxes and lines to type, the screen stays a screen.
 func TestHostileQuestionsAndLines(t *testing.T) {
-	for i, text := range append(hostile, strings.Repeat("日本語 \x1b[2J", 1<<20)) {
+	for i, text := range append(hostile, strings.Repeat("日本語 \x1b[2J", hugeText)) {
 		src := &fakeSource{picture: func(ask runview.Ask) (*runview.Picture, error) {
 			p := samplePicture(ask)
 			if p.Jobs != nil {
