@@ -202,6 +202,8 @@ func (a *agent) obey(o any) {
 			a.greeted = true
 			a.ping()
 		}
+	case sched.SetShare:
+		a.say(&o.Share)
 	case sched.Withdraw:
 		a.say(&hosts.Withdraw{Epoch: a.epoch(), Attempts: o.Attempts})
 	case sched.Kill:

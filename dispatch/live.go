@@ -141,7 +141,7 @@ func liveHost(h *Host, now time.Duration) live.Host {
 		Slots: h.Slots, Given: h.Given, Usable: round(h.Usable), Running: h.Running, Buffered: h.Buffered, Done: h.Done, Failed: h.Failed,
 		Load: [3]float64{round(b.Load[0]), round(b.Load[1]), round(b.Load[2])}, Busy: round(b.Busy), Ours: round(b.Ours),
 		MemFree: b.MemFree, DiskFree: b.DiskFree, FSDelay: b.FSDelay.Round(time.Microsecond), Delay: h.Delay.Round(time.Microsecond),
-		Files: shorten(h.Files), History: h.History, Idle: h.Idle.Round(time.Millisecond),
+		Files: shorten(h.Files), Users: shorten(b.Sharing.Text()), History: h.History, Idle: h.Idle.Round(time.Millisecond),
 	}
 	if m := h.Hello; m != nil {
 		v.Cores, v.GPUs, v.MemBytes = m.Cores, m.GPUs, m.MemBytes

@@ -102,6 +102,7 @@ func saneHello(h *hosts.Hello) {
 	h.GPUs = min(max(0, h.GPUs), jobs.MaxGPUs)
 	h.LockedGPUs, h.Owner.Who = saneGPUs(h.LockedGPUs), cut(h.Owner.Who)
 	h.MemBytes = max(0, h.MemBytes)
+	saneSharing(h.Sharing)
 	h.Warnings = h.Warnings[:min(len(h.Warnings), 20)]
 	for i := range h.Warnings {
 		h.Warnings[i] = cut(h.Warnings[i])
@@ -116,8 +117,25 @@ func saneBeat(b *hosts.Beat) {
 		*f = min(*f, jobs.MaxSlots)
 	}
 	b.LockedGPUs, b.Files, b.Owner.Who = saneGPUs(b.LockedGPUs), cut(b.Files), cut(b.Owner.Who)
+	saneSharing(b.Sharing)
 	b.MemFree, b.DiskFree = max(-1, b.MemFree), max(-1, b.DiskFree)
 	b.Running, b.Buffered = max(0, b.Running), max(0, b.Buffered)
+}
+
+// saneSharing brings what a host says of other users into bounds.
+func saneSharing(s *hosts.Sharing) {
+	if s == nil {
+		return
+	}
+	s.Users = s.Users[:min(len(s.Users), hosts.MaxSharedUsers)]
+	for i := range s.Users {
+		u := &s.Users[i]
+		u.Name, u.Slots, u.GPUs = cut(u.Name), saneSlot(u.Slots), saneGPUs(u.GPUs)
+		u.Runs = u.Runs[:min(len(u.Runs), hosts.MaxSharedUsers)]
+		for k := range u.Runs {
+			u.Runs[k] = cut(u.Runs[k])
+		}
+	}
 }
 
 // saneGPUs bounds the length of a list of devices.

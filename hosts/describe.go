@@ -61,3 +61,25 @@ func (h *Host) Limits() string {
 	add(h.Owner == OwnerSuspend, "jobs are suspended while a person uses it")
 	return strings.Join(parts, ", ")
 }
+
+// Text lists who uses what on a shared host, "" if nobody is known to.
+func (s *Sharing) Text() string {
+	if s == nil {
+		return ""
+	}
+	var users []string
+	for _, u := range s.Users {
+		text := u.Name + " " + jobs.Plural(u.Slots, "slot")
+		if u.Want > u.Slots {
+			text += fmt.Sprintf(" of %d wanted", u.Want)
+		}
+		for _, n := range u.GPUs {
+			text += fmt.Sprintf(", GPU %d", n)
+		}
+		if len(u.Runs) > 0 {
+			text += " (" + strings.Join(u.Runs, ", ") + ")"
+		}
+		users = append(users, text)
+	}
+	return strings.Join(users, "; ")
+}

@@ -98,6 +98,13 @@ type JobFiles struct {
 // drain, pause): supervisors beyond it take no new job. 0 takes none at all.
 type Limit struct{ Slots int }
 
+// Share says what the run wants of a host that others use, too.
+type Share struct {
+	Slots  int // that there are for all who share the host
+	Want   int // that the run would use of them
+	Weight int // of the run among the runs of its user; 0: it does not share
+}
+
 // Withdraw takes back buffered attempts. Each is answered in Withdrawn.
 type Withdraw struct {
 	Epoch    int
@@ -186,6 +193,7 @@ type Hello struct {
 	GPUs     int
 	// LockedGPUs are the devices that a job of any run or user holds.
 	LockedGPUs []int
+	Sharing    *Sharing // as of Beat, if the run wanted all slots
 	Owner      Owner
 	Slots      int // as the rule of Open gives for this host
 	Shared     bool
@@ -226,6 +234,7 @@ type Beat struct {
 	Buffered int
 	// LockedGPUs are the devices that a job of any run or user holds, ours included.
 	LockedGPUs []int              `json:",omitempty"`
+	Sharing    *Sharing           `json:",omitempty"` // nil: nobody else shares the host
 	Owner      Owner              `json:",omitzero"`
 	Suspended  time.Duration      `json:",omitempty"` // for how long jobs of the run have been suspended on this host, in all
 	Receives   bool               `json:",omitempty"` // files that every job gets are not there yet
@@ -234,6 +243,25 @@ type Beat struct {
 	Cores      map[string]float64 `json:",omitempty"` // attempt id: cores that it has used since the last beat, of those that used more than one
 	// Reports are the ends of what jobs wrote to DCS_REPORT since the last beat, by attempt id.
 	Reports map[string]string `json:",omitempty"`
+}
+
+// Sharing is what other runs and users leave of a host, and who uses what there.
+type Sharing struct {
+	Slots int // that our run may use now
+	Held  int // that other runs hold
+	Users []SharedUser
+}
+
+// MaxSharedUsers bounds Sharing.Users.
+const MaxSharedUsers = 32
+
+// SharedUser is what a user has on a host.
+type SharedUser struct {
+	Name  string
+	Slots int
+	Want  int      `json:",omitempty"` // slots, those that it has included
+	GPUs  []int    `json:",omitempty"`
+	Runs  []string `json:",omitempty"`
 }
 
 // Started reports attempts that began to run.
@@ -360,6 +388,7 @@ func (Open) Word() string      { return "open" }
 func (Ping) Word() string      { return "ping" }
 func (Launch) Word() string    { return "launch" }
 func (Limit) Word() string     { return "limit" }
+func (Share) Word() string     { return "share" }
 func (Withdraw) Word() string  { return "withdraw" }
 func (Kill) Word() string      { return "kill" }
 func (Probe) Word() string     { return "probe" }

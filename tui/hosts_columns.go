@@ -192,6 +192,9 @@ func (p *hostModal) text(m *model, w int) []string {
 	if h.Cores > 0 {
 		add("cores", fmt.Sprintf("%d; %s busy, %s of them by our jobs", h.Cores, oneDigit(h.Busy), oneDigit(h.Ours)))
 	}
+	if h.Users != "" {
+		add("users", m.clean(h.Users))
+	}
 	if h.GPUs > 0 {
 		add("GPUs", itoa(h.GPUs))
 	}

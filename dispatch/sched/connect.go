@@ -34,7 +34,7 @@ func (c *Core) cut(h *host) {
 	} else {
 		h.mute++
 	}
-	h.linked, h.beaten, h.told = false, false, -1
+	h.linked, h.beaten, h.told, h.toldShare = false, false, -1, hosts.Share{}
 	h.again, h.probeAt = nil, 0
 	h.reserved = nil
 	for f := h.head; f != nil; f = f.next {
@@ -69,7 +69,7 @@ func (c *Core) hostUp(e HostUp) {
 		c.backFromOutage(h)
 	}
 	h.others, h.excess, h.peak = 0, 0, 0
-	h.beat = hosts.Beat{MemFree: -1, DiskFree: -1, Owner: e.Hello.Owner, Suspended: h.beat.Suspended}
+	h.beat = hosts.Beat{MemFree: -1, DiskFree: -1, Owner: e.Hello.Owner, Sharing: e.Hello.Sharing, Suspended: h.beat.Suspended}
 	h.measured, h.diskFree, h.holdSaid = false, -1, notHeld
 	h.learn(e.Hello)
 	if h.foreign.reset(e.Hello.LockedGPUs, h.gpuBusy, c.now.Mono); h.hasForeignGPUs() {

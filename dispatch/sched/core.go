@@ -33,6 +33,7 @@ type Config struct {
 	GiveUp        time.Duration            // finish when no host could be used for this long; 0: 10 min
 	Found         []Found                  // attempts found in the files of the run directory; used only after damage to the journal
 	HalfLife      time.Duration            // half-life of fair-share usage (B4); 0: 1 h
+	RunShare      int                      // weight of the run on hosts that are shared with others; 0: their slots are not shared
 	BackoffCap    time.Duration            // maximum delay between connection attempts (B1); 0: 1 min
 
 	Providers      []*hosts.Provider // of hosts on demand

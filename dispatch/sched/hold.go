@@ -21,6 +21,7 @@ const (
 	lowMemory
 	lowDisk
 	unknownDisk // min_disk_free, and no answer of its file system yet
+	sharing     // other runs and users have all slots
 	yielding    // others use it, or our own jobs use more than a core each
 )
 
@@ -80,6 +81,8 @@ func (h *host) holdWhy() string {
 			return fmt.Sprintf("yields: others use %.1f of its %s", h.others, jobs.Plural(h.hello.Cores, "core"))
 		}
 		return fmt.Sprintf("yields: others use %.1f cores", h.others)
+	case sharing:
+		return h.sharedWhy()
 	case wedged:
 		why = "the file system of its attempts has not answered for " + short(b.FSDelay)
 	case unmeasured:

@@ -63,13 +63,15 @@ type host struct {
 	oddAt   time.Duration // since when it says that it has fewer attempts than we think; 0: it does not
 
 	// Capacity (slots.go).
-	others float64 // cores used by others, smoothed
-	excess float64 // cores our jobs use beyond one a slot, smoothed
-	peak   int     // most slots we had busy since the last beat
-	usable float64
-	limit  int // whole slots that may be busy
-	told   int // the limit the helper knows; -1: none
-	given  int // slots that a person gave it (slots_set.go); 0: by its rule
+	others    float64 // cores used by others, smoothed
+	excess    float64 // cores our jobs use beyond one a slot, smoothed
+	peak      int     // most slots we had busy since the last beat
+	usable    float64
+	limit     int           // whole slots that may be busy
+	told      int           // the limit the helper knows; -1: none
+	toldShare hosts.Share   // what the helper knows that we want; Weight 0: nothing
+	shareAt   time.Duration // when it was told
+	given     int           // slots that a person gave it (slots_set.go); 0: by its rule
 
 	// Why nothing may start there (hold.go, quiet.go).
 	measured  bool  // a beat came over the present link, be it the early one

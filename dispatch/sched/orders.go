@@ -8,6 +8,7 @@ type outbox struct {
 	disconnect, connect bool
 	spec                bool // its specification has changed
 	limit               bool
+	share               bool
 	list                bool
 	probe               []jobs.AttemptID
 	kill                []Kill
@@ -35,6 +36,9 @@ func (c *Core) collect() []Order {
 			orders = append(orders, Connect{h.spec.Name})
 		}
 		if h.linked {
+			if o.share {
+				orders = append(orders, SetShare{h.spec.Name, h.toldShare})
+			}
 			none := o.limit && h.limit == 0
 			if none { // or some of what is to come back could start before it is told
 				orders = append(orders, SetLimit{h.spec.Name, 0})

@@ -205,11 +205,15 @@ type Placed struct {
 	Restart int // how many attempts of the job ran before it in this round
 }
 
-// SetLimit, Withdraw, Kill and Probe are sent to the host as they are.
+// SetLimit, SetShare, Withdraw, Kill and Probe are sent to the host as they are.
 type (
 	SetLimit struct {
 		Host  string
 		Slots int
+	}
+	SetShare struct {
+		Host  string
+		Share hosts.Share
 	}
 	Withdraw struct {
 		Host     string
@@ -276,6 +280,7 @@ func (o Connect) To() string    { return o.Host }
 func (o Disconnect) To() string { return o.Host }
 func (o Launch) To() string     { return o.Host }
 func (o SetLimit) To() string   { return o.Host }
+func (o SetShare) To() string   { return o.Host }
 func (o Withdraw) To() string   { return o.Host }
 func (o Kill) To() string       { return o.Host }
 func (o Warn) To() string       { return o.Host }

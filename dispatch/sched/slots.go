@@ -44,7 +44,7 @@ func wholeSlots(usable float64, last int) int {
 // use. Our jobs' use is compared with the most slots that we had busy in the same
 // time, so that jobs which have just ended are not taken for greedy ones.
 func (c *Core) measure(h *host, b *hosts.Beat) {
-	others := max(0, b.Busy-b.Ours)
+	others := max(0, b.Busy-b.Ours-c.heldByOthers(b, h))
 	excess := max(0, b.Ours-float64(max(h.peak, h.busySlots())))
 	share := 1.0 // of the new value
 	if h.beaten {
@@ -81,6 +81,12 @@ func (c *Core) limits() {
 		n := wholeSlots(h.usable, last)
 		if n == 0 {
 			h.hold = yielding
+		}
+		c.tellShare(h, n)
+		if bound := c.boundByOthers(h, n); bound < n {
+			if n, h.usable = bound, min(h.usable, float64(bound)); n == 0 {
+				h.hold = sharing
+			}
 		}
 		if floor := h.floored(); floor != notHeld {
 			h.hold, h.usable, n = floor, 0, 0

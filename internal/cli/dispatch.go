@@ -103,7 +103,7 @@ var socketBase = ""
 func (f *runFlags) schedConfig() sched.Config {
 	c := sched.Config{
 		Seed: f.seed, Tries: f.Tries, RetryDelay: f.RetryDelay, Timeout: f.Timeout, RetryTimeouts: f.RetryTimeouts,
-		MaxSlots: f.MaxSlots, Tokens: f.Tokens, Buffer: f.Buffer, GiveUp: f.GiveUp, HalfLife: f.HalfLife,
+		MaxSlots: f.MaxSlots, Tokens: f.Tokens, Buffer: f.Buffer, GiveUp: f.GiveUp, HalfLife: f.HalfLife, RunShare: runShare(f.RunShare),
 	}
 	if f.OnLost == "wait" {
 		c.OnLost = jobs.OnLostWait

@@ -152,6 +152,7 @@ func (f *runFlags) policyFlags(fs *pflag.FlagSet) {
 	f.Copies = 2
 	fs.Var(triesFlag(&f.Copies), "copies", "with --speculate: at most N attempts of a job at a time, within its tries")
 	fs.Var(durationFlag(&f.HalfLife), "half-life", "half-life of fair-share usage: slot time that a queue has used counts half after this TIME (1h)")
+	fs.Var(runShareFlag(&f.RunShare), "run-share", "weight N of this run among your runs on hosts that they share (1), or off: share no slots with other runs and users")
 	fs.BoolVar(&f.KeepChildren, "keep-children", false, "leave processes alive that jobs left behind")
 }
 
@@ -179,6 +180,7 @@ type options struct {
 	BackoffCap        time.Duration
 	GiveUp, Buffer    time.Duration
 	HalfLife          time.Duration
+	RunShare          int // 0: not given; notShared: off
 	Halt              string
 	OnInterrupt       string
 	OnDone            string

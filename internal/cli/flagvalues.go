@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -9,6 +11,7 @@ import (
 
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/hosts"
+	"dcs-tui/hosts/share"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
 	"dcs-tui/jobs"
@@ -253,4 +256,38 @@ func (v *tokenCounts) Set(s string) error {
 		*v = append(slices.DeleteFunc(*v, func(t jobs.Token) bool { return t.Name == name }), jobs.Token{Name: name, Count: n})
 	}
 	return nil
+}
+
+// notShared is --run-share off.
+const notShared = -1
+
+// runShareEnv holds the --run-share of runs without that flag.
+const runShareEnv = "DCS_TUI_RUN_SHARE"
+
+func runShareFlag(to *int) *flagValue[int] {
+	return &flagValue[int]{to, "N", parseRunShare, func(n int) string {
+		if n == notShared {
+			return "off"
+		}
+		return strconv.Itoa(n)
+	}}
+}
+
+func parseRunShare(s string) (int, error) {
+	if s == "off" {
+		return notShared, nil
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 1 || n > share.MaxWeight {
+		return 0, exit.Usagef("%q is neither off nor a number from 1 to %d", console.Shorten(s), share.MaxWeight)
+	}
+	return n, nil
+}
+
+// runShare returns the weight of the run, 0 if it does not share slots.
+func runShare(given int) int {
+	if given == 0 {
+		given, _ = parseRunShare(os.Getenv(runShareEnv))
+	}
+	return max(0, cmp.Or(given, 1))
 }

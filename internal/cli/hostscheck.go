@@ -167,6 +167,7 @@ type hostFacts struct {
 	MemFree  *int64   `json:"memory_free_bytes"`
 	DiskFree *int64   `json:"disk_free_bytes"`
 	Shared   bool     `json:"shared"`
+	Users    string   `json:"users"`
 	Connect  float64  `json:"connect_seconds"`
 	Warnings []string `json:"warnings"`
 }
@@ -184,7 +185,7 @@ func checkedOf(c *check.Result) *checkJSON {
 	if h == nil {
 		return j
 	}
-	j.hostFacts = &hostFacts{Cores: h.Cores, Slots: h.Slots, GPUs: h.GPUs, Memory: h.MemBytes, Shared: h.Shared,
+	j.hostFacts = &hostFacts{Cores: h.Cores, Slots: h.Slots, GPUs: h.GPUs, Memory: h.MemBytes, Shared: h.Shared, Users: h.Sharing.Text(),
 		Connect: c.Connect.Seconds(), Warnings: append([]string{}, h.Warnings...)}
 	if b := c.Beat; b != nil {
 		j.Busy, j.Load = &b.Busy, &b.Load[0]
@@ -251,6 +252,9 @@ func usableLines(out *console.Console, c *check.Result, width int) []string {
 	}
 	lines := out.Fill(text, width+9)
 	lines[0] = out.Paint(console.Green, out.Glyph("✓", "+")+" "+name+"  up ") + "  " + lines[0]
+	if users := h.Sharing.Text(); users != "" {
+		lines = append(lines, console.CleanLine("in use: "+users))
+	}
 	for _, w := range h.Warnings {
 		lines = append(lines, console.CleanLine(w))
 	}

@@ -14,7 +14,7 @@ import (
 // settings of a run have places of their own in run.toml.
 var keptFlags = []string{
 	"tries", "retry-delay", "timeout", "retry-timeouts", "retry-on", "no-retry-on", "timeout-growth", "mem-growth",
-	"max-postpone", "warn-signal", "on-lost", "speculate", "copies", "keep-children", "half-life", "max-slots", "tokens", "give-up",
+	"max-postpone", "warn-signal", "on-lost", "speculate", "copies", "keep-children", "half-life", "run-share", "max-slots", "tokens", "give-up",
 	"jobs", "standby-on", "delay", "backoff-cap", "host", "buffer", "halt", "on-interrupt", "on-done", "ssh-config", "accept-new", "joblog",
 }
 

@@ -32,6 +32,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && strings.HasPrefix(os.Args[1], "__") && !strings.HasPrefix(os.Args[1], "__complete") {
 		os.Exit(remote.Main(os.Args[1:]))
 	}
+	os.Setenv(runShareEnv, "off") // tests run beside each other on the same machine
 	testscript.Main(m, map[string]func(){
 		"dcs-tui": func() {
 			a := newApp()
@@ -59,6 +60,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("HOME", e.WorkDir)
 			e.Setenv("TEST_BASES", e.WorkDir+"/base")
 			e.Setenv("LANG", "C.UTF-8")
+			e.Setenv(runShareEnv, "off")
 			e.Setenv("GORACE", os.Getenv("GORACE"))
 			e.Defer(func() { nothingLeft(e) })
 			return nil
@@ -119,7 +121,7 @@ func start(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	cmd := exec.Command(path, args[2:]...)
 	cmd.Dir = ts.MkAbs(".")
-	for _, name := range []string{"GORACE", "HOME", "LANG", "PATH", "TEST_BASES", "TMPDIR", "WORK"} {
+	for _, name := range []string{runShareEnv, "GORACE", "HOME", "LANG", "PATH", "TEST_BASES", "TMPDIR", "WORK"} {
 		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
 	}
 	out, err := os.Create(ts.MkAbs(args[0] + ".out"))

@@ -14,8 +14,11 @@ import (
 
 // Build builds the program in dir and returns where it is. What the compiler says goes
 // to standard error; env is added to its environment. Its callers import internal/cli:
-// when that changes, cached results of their tests do not count.
+// when that changes, cached results of their tests do not count. Runs of this process do
+// not share slots with others on this machine, unless they ask for it: tests run beside
+// each other.
 func Build(dir string, env ...string) (program string, err error) {
+	os.Setenv("DCS_TUI_RUN_SHARE", "off")
 	program = filepath.Join(dir, "dcs-tui")
 	build := exec.Command("go", "build", "-o", program, "dcs-tui")
 	build.Env = append(os.Environ(), env...)

@@ -112,6 +112,7 @@ type Host struct {
 	FSDelay  time.Duration `json:"fs_delay_ns,omitempty"` // of the file system that holds the attempts
 	Delay    time.Duration `json:"delay_ns,omitempty"`    // round trip of the link; 0: not measured
 
+	Users   string        `json:"users,omitempty"`       // who uses what there, in words, if others share it
 	Files   string        `json:"files,omitempty"`       // what is being sent to it or brought from it, in words: sizes, rate, what is in the way
 	Beat    time.Duration `json:"beat_ns,omitempty"`     // age of the last heartbeat; 0: never
 	Down    time.Duration `json:"down_ns,omitempty"`     // how long it has not been up; 0: it is

@@ -77,7 +77,7 @@ const manyCores = 1.1
 
 func (h *helper) beat(m *meter, c *census) *hosts.Beat {
 	c.update(h)
-	b := &hosts.Beat{Running: c.running, Buffered: c.buffered, LockedGPUs: c.lockedGPUs}
+	b := &hosts.Beat{Running: c.running, Buffered: c.buffered, LockedGPUs: c.lockedGPUs, Sharing: h.sharing.now.Load()}
 	b.Seq, b.Uptime = h.pings.Load(), uptime()
 	b.Load = loadAverages()
 	b.Busy, b.Ours = m.measure(c.roots)

@@ -88,6 +88,7 @@ func (h *helper) endRun() {
 			h.trouble(jobs.AttemptID{}, "these processes of the run could not be ended: "+name(left))
 		}
 	}
+	within(filesTime, h.leaveShare)
 	within(filesTime, func() { settle(h.spool, &h.cfg, h.holder()) })
 	if h.shutOut() {
 		h.leaveTheEnd()

@@ -40,6 +40,8 @@ const (
 	ctlAllowed         // 1 and the limit that a dispatcher gave last; 0: none
 	ctlSuspended       // ns: how long jobs have been suspended, including the time until ctlSuspendTo
 	ctlSuspendTo       // boot clock, ns: until when jobs are suspended; 0: they are not
+	ctlShared          // slots of the host if they are shared with other runs and users; 0: not
+	ctlLast            // 1: one slot may be used though others hold all
 	ctlServing    = 16 // one word a slot: pid of the supervisor that takes tickets in it
 )
 

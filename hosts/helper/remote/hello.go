@@ -47,6 +47,7 @@ func newHelper(o *hosts.Open, lim limits) (*helper, *hosts.Hello) {
 		sups:     map[int]*supervisor{},
 		resolved: map[jobs.AttemptID]bool{},
 		endDone:  make(chan struct{}),
+		sharing:  sharing{changed: make(chan struct{}, 1)},
 		lim:      lim,
 		owners:   newOwners(o, lim.site),
 
@@ -124,6 +125,8 @@ func (h *helper) prepare(hello *hosts.Hello) error {
 	h.lockedGPUs = lockedGPUs(h.shareDir())
 	hello.LockedGPUs = h.lockedGPUs
 	hello.Owner = h.lookFirst()
+	h.lookAtShare(nil, 0)
+	hello.Sharing = h.sharing.now.Load()
 	h.probes, h.reads = newWorker(), newWorker()
 	if o.Cwd != "" {
 		if err := cwdThere(o.Cwd); err != nil {

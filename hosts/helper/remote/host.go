@@ -56,6 +56,7 @@ type helper struct {
 	endDone    chan struct{} // closed when it is over
 	fs         fsState
 	files      *receiver
+	sharing    sharing
 	progress   atomic.Pointer[map[string]string]
 	owners     *owners
 	owner      atomic.Pointer[hosts.Owner] // as owners last saw it
@@ -173,6 +174,7 @@ func (h *helper) serve(in *wire.Reader, reports reportPipe) error {
 	go h.beats()
 	go h.wake()
 	go h.watchOwner()
+	go h.watchShare()
 	go func() { ended <- h.watchFiles() }()
 	h.adopt()
 	h.resend()
@@ -279,6 +281,8 @@ func (h *helper) handle(m hosts.Message) bool {
 		h.launch(m)
 	case *hosts.Limit:
 		h.setLimit(m.Slots)
+	case *hosts.Share:
+		h.setShare(m)
 	case *hosts.Withdraw:
 		h.withdraw(m)
 	case *hosts.Kill:

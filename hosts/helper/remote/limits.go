@@ -13,8 +13,10 @@ type limits struct {
 	silence time.Duration // a helper leaves when it has heard nothing for so long; its supervisors go on
 	nowhere time.Duration // a supervisor leaves when its outcome has had no place to go for so long
 	beat    time.Duration // the time between two beats, and between two looks at the spool
-	site    site
+	// lastSlot is how long a user who wants a slot waits before it uses one though others hold all.
+	lastSlot time.Duration
+	site     site
 }
 
 // usual are the limits of the program itself.
-var usual = limits{silence: 30 * time.Second, nowhere: time.Minute, beat: 3 * time.Second, site: site{self: os.Getuid()}}
+var usual = limits{silence: 30 * time.Second, nowhere: time.Minute, beat: 3 * time.Second, lastSlot: 30 * time.Second, site: site{self: os.Getuid()}}

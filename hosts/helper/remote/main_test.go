@@ -15,7 +15,7 @@ import (
 // processes it starts.
 func testLimits() limits {
 	lim := usual
-	for name, d := range map[string]*time.Duration{silenceEnv: &lim.silence, nowhereEnv: &lim.nowhere, beatEnv: &lim.beat} {
+	for name, d := range map[string]*time.Duration{silenceEnv: &lim.silence, nowhereEnv: &lim.nowhere, beatEnv: &lim.beat, lastSlotEnv: &lim.lastSlot} {
 		if v, err := time.ParseDuration(os.Getenv(name)); err == nil {
 			*d = v
 		}
@@ -28,10 +28,11 @@ func testLimits() limits {
 }
 
 const (
-	silenceEnv = "TEST_SILENCE"
-	nowhereEnv = "TEST_NOWHERE"
-	beatEnv    = "TEST_BEAT"
-	vmstatEnv  = "TEST_VMSTAT"
+	silenceEnv  = "TEST_SILENCE"
+	nowhereEnv  = "TEST_NOWHERE"
+	beatEnv     = "TEST_BEAT"
+	vmstatEnv   = "TEST_VMSTAT"
+	lastSlotEnv = "TEST_LAST_SLOT"
 )
 
 // The test binary is the program on the far side too.

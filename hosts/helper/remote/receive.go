@@ -152,10 +152,15 @@ func (h *helper) receiveAll() {
 		r.ready.Store(true)
 		h.releaseLocked()
 		h.mu.Unlock()
-		select {
-		case r.kick <- struct{}{}:
-		default:
-		}
+		r.beatNow()
+	}
+}
+
+// beatNow asks for a heartbeat out of turn.
+func (r *receiver) beatNow() {
+	select {
+	case r.kick <- struct{}{}:
+	default:
 	}
 }
 

@@ -49,6 +49,7 @@ type slot struct {
 	buf    []byte // specs are read into it
 	line   []byte // reports are written in it
 
+	used    usedSlots
 	oom     oomScore
 	scopes  scopes
 	disks   fullDisks
@@ -154,6 +155,7 @@ func (s *slot) loop() {
 		if !ok || id.Job == 0 {
 			break // the helper is gone and the pipe is drained, or we are asked to leave
 		}
+		s.awaitSlots(1, s.ctl.lease())
 		if s.superfluous() {
 			// The token was for somebody; the spec stays where it is.
 			s.report(&report{kind: repTrouble, attempt: id, why: tokenReturned})
@@ -184,6 +186,7 @@ func (s *slot) superfluous() bool {
 // leave stays while there are descendants: as their subreaper we are the only
 // one who can find them all.
 func (s *slot) leave() {
+	s.letGo()
 	s.ctl.serving(s.by.slot).CompareAndSwap(int64(s.by.pid), 0)
 	settle(s.spool, s.cfg, s.by)
 	s.watch.idle()

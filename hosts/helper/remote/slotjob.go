@@ -58,6 +58,10 @@ func (s *slot) run(generation int64, id jobs.AttemptID) {
 		s.refuse(a, err)
 		return
 	}
+	if n := job.Slots; n > 1 && !s.awaitSlots(n, min(lease, uptime()+wideWait)) {
+		s.giveBack(a, &report{kind: repLapsed, attempt: id})
+		return
+	}
 	dir, err := s.prepare(a)
 	switch {
 	case errors.Is(err, errClaimed):
@@ -75,6 +79,9 @@ func (s *slot) run(generation int64, id jobs.AttemptID) {
 	}
 	s.execute(a, dir, job)
 }
+
+// wideWait is how long a job of several slots waits for them on a shared host.
+const wideWait = 5 * time.Second
 
 // take makes the spec ours. When it is not known whether it is, because an answer
 // was lost, what the directory shows decides.

@@ -123,6 +123,7 @@ func (s *slot) nextToken() (generation int64, id jobs.AttemptID, ok bool) {
 	}
 	if err == unix.EAGAIN {
 		s.pay()
+		s.letGo()
 		n, err = readToken(s.tokens.fd, b[:])
 	}
 	if err != nil || n != tokenBytes {

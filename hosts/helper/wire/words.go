@@ -29,7 +29,7 @@ type catalog struct {
 var kinds = sync.OnceValue(func() *catalog {
 	c := &catalog{ofWord: map[string]*kind{}, ofType: map[reflect.Type]*kind{}}
 	for _, m := range []hosts.Message{
-		hosts.Open{}, hosts.Ping{}, hosts.Launch{}, hosts.Limit{}, hosts.Withdraw{}, hosts.Kill{}, hosts.Probe{},
+		hosts.Open{}, hosts.Ping{}, hosts.Launch{}, hosts.Limit{}, hosts.Share{}, hosts.Withdraw{}, hosts.Kill{}, hosts.Probe{},
 		hosts.Look{}, hosts.List{}, hosts.Read{}, hosts.Bye{},
 		hosts.Hello{}, hosts.Beat{}, hosts.Started{}, hosts.Exits{}, hosts.Withdrawn{}, hosts.Refused{},
 		hosts.Probed{}, hosts.Looked{}, hosts.Listed{}, hosts.Trouble{}, hosts.Chunk{},

@@ -1,0 +1,221 @@
+//go:build linux
+
+package remote
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"dcs-tui/hosts"
+)
+
+// shares waits until the helper says that the run may use so many slots.
+func (f *far) shares(slots int) *hosts.Sharing {
+	f.w.t.Helper()
+	return await(f, func(b *hosts.Beat) bool { return b.Sharing != nil && b.Sharing.Slots == slots }).Sharing
+}
+
+// Two runs share the slots of a host (K11): the second gets its part as jobs of the first
+// end. When the first is killed, nothing of it is left.
+func TestSlotsAreShared(t *testing.T) {
+	t.Setenv(beatEnv, "100ms")
+	w := newWorld(t)
+	gates := []string{w.fifo("gate1"), w.fifo("gate2")}
+	f := w.start(w.open())
+	f.mayDie = true
+	f.send(&hosts.Share{Slots: 2, Want: 2, Weight: 1}, &hosts.Limit{Slots: 2})
+	f.launch(job("1.1", "read x < "+gates[0]), job("2.1", "read x < "+gates[1]))
+	for range 2 {
+		await(f, func(*hosts.Started) bool { return true })
+	}
+
+	w2, o := w.sameHost(t)
+	o.RunName = "second"
+	g := w2.start(o)
+	if s := g.hello.Sharing; s == nil || s.Slots != 0 || s.Held != 2 || !strings.Contains(s.Text(), " 2 slots (test)") {
+		t.Errorf("the hello of another run says %+v: %s", s, s.Text())
+	}
+	g.send(&hosts.Share{Slots: 2, Want: 2, Weight: 1}, &hosts.Limit{Slots: 2})
+	ran, end := w2.fifo("ran"), w2.fifo("end")
+	g.launch(job("1.1", "echo ran > "+ran+"; read x < "+end))
+	s := f.shares(1)
+	if !strings.Contains(s.Text(), "of 4 wanted (") {
+		t.Errorf("the first run hears of %s", s.Text())
+	}
+	if p := g.probe("1.1"); p.Answer != hosts.Buffered {
+		t.Errorf("while all slots are held a job is %s", p.Answer)
+	}
+	f.send(&hosts.Limit{Slots: 1})
+	write(t, gates[0], "\n")
+	f.exit("1.1")
+	w2.hear(ran) // it has the slot
+
+	f.kill9() // the helper; the supervisor of 2.1 still holds a slot
+	g.shares(1)
+	for pid, p := range scan(nil) {
+		if cmd, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); endable(p) && strings.Contains(string(cmd), w.base) {
+			unix.Kill(pid, unix.SIGKILL)
+		}
+	}
+	await(g, func(b *hosts.Beat) bool { return b.Sharing == nil })
+	write(t, end, "\n")
+	g.exit("1.1")
+	g.bye()
+	if left, _ := filepath.Glob(o.ShareDir + "/" + claimFiles(w2.run, "melon1") + "*"); left != nil {
+		t.Errorf("%v is left of a run that has ended", left)
+	}
+	again := w.open()
+	again.Epoch = 2
+	w.start(again).bye()
+}
+
+// A job of several slots starts only when all of them are free.
+func TestWideJobWaitsForItsSlots(t *testing.T) {
+	t.Setenv(beatEnv, "100ms")
+	w := newWorld(t)
+	gate := w.fifo("gate")
+	f := w.start(w.open())
+	f.send(&hosts.Share{Slots: 2, Want: 1, Weight: 1})
+	f.launch(job("1.1", "read x < "+gate))
+	await(f, func(*hosts.Started) bool { return true })
+	w2, o := w.sameHost(t)
+	g := w2.start(o)
+	g.send(&hosts.Share{Slots: 2, Want: 2, Weight: 1})
+	wide := job("1.1", "true")
+	wide.Slots = 2
+	g.launch(wide)
+	g.withdrawn("1.1")
+	write(t, gate, "\n")
+	f.exit("1.1")
+	wide = job("1.2", "exit 7")
+	wide.Slots = 2
+	g.launch(wide)
+	if o := g.exit("1.2"); o.Exit != 7 {
+		t.Errorf("%+v", o)
+	}
+	f.bye()
+	g.bye()
+}
+
+// What a malicious user puts into the shared directory costs nobody the last slot, gives
+// nobody more, and is reported once.
+func TestForgedClaims(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("makes files of another user, which needs root")
+	}
+	t.Setenv(beatEnv, "100ms")
+	t.Setenv(lastSlotEnv, "300ms")
+	w := newWorld(t)
+	o := w.open()
+	dirfd, err := openShare(o.ShareDir, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(dirfd)
+	const evil = 4242
+	forged := (&claimText{run: w.run, name: "evil\x1b[2J", want: maxSlots, weight: 1000}).append(nil)
+	file := func(name string, text []byte, size int64) {
+		path := o.ShareDir + "/" + claimPrefix + name
+		f, err := os.Create(path)
+		if err == nil {
+			_, err = f.Write(text)
+		}
+		if err = errors.Join(err, f.Truncate(max(size, int64(len(text)))), f.Chown(evil, evil), lockFile(int(f.Fd()), path)); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { f.Close() })
+	}
+	file("forged", forged, 0)
+	file("huge", forged, 1<<40)
+	file("garbage", []byte("DSH1 and more"), 0)
+	err = errors.Join(os.Symlink("/etc/passwd", o.ShareDir+"/"+claimPrefix+"link"), unix.Mkfifo(o.ShareDir+"/"+claimPrefix+"fifo", 0o666),
+		os.Mkdir(o.ShareDir+"/"+claimPrefix+"dir", 0o777))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	f := w.start(o)
+	if s := f.hello.Sharing; s == nil || s.Slots != 0 {
+		t.Errorf("the hello says %+v", s)
+	}
+	f.send(&hosts.Share{Slots: 2, Want: 2, Weight: 1})
+	for _, name := range []string{"huge", "garbage", "link", "fifo", "dir"} {
+		await(f, func(m *hosts.Trouble) bool { return strings.Contains(m.Text, claimPrefix+name) })
+	}
+	f.launch(job("1.1", "true"), job("2.1", "true"))
+	f.shares(1)
+	f.exit("1.1")
+	f.exit("2.1")
+	if s := f.shares(1); s.Held > 3 || len(s.Users) != 2 {
+		t.Errorf("%+v", s)
+	}
+	f.bye()
+	for _, m := range f.pending {
+		if m, ok := m.(*hosts.Trouble); ok {
+			t.Errorf("reported again: %s", m.Text)
+		}
+	}
+}
+
+// Files of a user beyond claimsOfUser, and files beyond the bound of all, cost nothing.
+func TestClaimsAreBounded(t *testing.T) {
+	dir := t.TempDir()
+	unix.Chmod(dir, 0o1777)
+	for i := range claimsOfUser + 10 {
+		path := fmt.Sprintf("%s/%s%03d", dir, claimPrefix, i)
+		f, err := os.Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if err := lockRange(int(f.Fd()), path, claimSpan, 3); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dirfd, err := openShare(dir, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(dirfd)
+	claims, odd, err := readClaims(dirfd, dir, "x", "run", 100)
+	if err != nil || len(claims) != claimsOfUser || len(odd) != 10 {
+		t.Fatalf("%d claims, %d odd ones, %v", len(claims), len(odd), err)
+	}
+	for _, c := range claims {
+		if c.Held != 3 {
+			t.Errorf("%+v", c)
+		}
+	}
+}
+
+// The kernel names any lock of a range; all of them are counted.
+func TestHeldSlots(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "claim")
+	for _, n := range []int64{5, 2, 9, 1, 3} {
+		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if err := lockRange(int(f.Fd()), path, n*claimSpan, n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if got := heldSlots(int(f.Fd()), path, 100); got != 20 {
+		t.Errorf("%d slots are held of 20", got)
+	}
+	if got := heldSlots(int(f.Fd()), path, 4); got != 4 {
+		t.Errorf("%d slots up to a limit of 4", got)
+	}
+}
