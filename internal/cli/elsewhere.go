@@ -79,7 +79,7 @@ func (a *app) elsewhere(cmd *cobra.Command, args []string) error {
 			local = f.Name
 		}
 	})
-	if out := cmd.Flags().Lookup("output"); out != nil && out.Value.String() != stdoutFile {
+	if out := cmd.Flags().Lookup("output"); cmd.Name() == "report" && out.Value.String() != stdoutFile {
 		return exit.Usagef("the command runs on %s, where the report would be written, too", console.CleanLine(host)).
 			WithAdvice("-o - > report.html brings it here")
 	}
