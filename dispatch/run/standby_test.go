@@ -3,11 +3,14 @@ package run
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"dcs-tui/dispatch/publish"
+	"dcs-tui/hosts"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
@@ -120,4 +123,81 @@ func TestStandbyIsEnded(t *testing.T) {
 			t.Errorf("a run that was left: %v", err)
 		}
 	})
+}
+
+// oneHost is a connector that reaches only one host.
+type oneHost struct {
+	name  string
+	opens []*hosts.Open
+}
+
+func (c *oneHost) Connect(_ context.Context, h *hosts.Host, open *hosts.Open) (hosts.Worker, error) {
+	if h.Name != c.name {
+		return nil, errors.New("out of reach")
+	}
+	c.opens = append(c.opens, open)
+	return noWorker{}, nil
+}
+
+type noWorker struct{ hosts.Worker }
+
+func (noWorker) Close() error { return nil }
+
+// E7: a dispatcher starts a standby on the first host that can have one, with the variables
+// that the run directory lacks, knows where one watches, and notices that it has died.
+func TestStandbysAreKept(t *testing.T) {
+	run := emptyRun(t)
+	run.Asked.EnvNames = []rundir.EnvRef{{Name: "KEPT", Value: "1", Stored: true}, {Name: "SECRET"}}
+	reach := &oneHost{name: "b"}
+	r := &Run{dir: run, ctx: t.Context(), messages: newMessages(), connector: reach, publisher: new(publish.Publisher), opts: Options{
+		Standby: []*hosts.Host{{Name: "a"}, {Name: "b"}, {Name: "c"}},
+		Env:     []jobs.EnvVar{{Name: "KEPT", Value: "1"}, {Name: "SECRET", Value: "2"}},
+	}}
+	s := &standbys{run: r, seen: map[string]standbySign{}, said: map[string]bool{}}
+	said := func() (lines []string) {
+		for _, m := range r.messages.take() {
+			lines = append(lines, m.text())
+		}
+		return lines
+	}
+	s.start()
+	s.start()
+	if o := reach.opens; len(o) != 2 || !o[0].Standby || o[0].Nonce != run.Nonce || !slices.Equal(o[0].Env, []jobs.EnvVar{{Name: "SECRET", Value: "2"}}) {
+		t.Errorf("hosts were asked for %+v", o)
+	}
+	if lines := said(); len(lines) != 1 || !strings.Contains(lines[0], "no standby dispatcher on a: out of reach") {
+		t.Errorf("it said %q", lines)
+	}
+
+	watching := &standby{run: run, name: standbyPrefix + "b.1", file: standbyFile{V: 1, Host: "b"}}
+	now := time.Now()
+	look := func(after time.Duration, want string) {
+		t.Helper()
+		now = now.Add(after)
+		if s.look(now); s.on != want {
+			t.Errorf("a standby watches on %q, want %q", s.on, want)
+		}
+	}
+	beat := func() {
+		t.Helper()
+		if err := watching.beat(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	look(0, "")
+	beat()
+	look(standbyCheck, "b")
+	look(journal.StaleAfter-time.Second, "b")
+	beat()
+	look(time.Second, "b")
+	look(journal.StaleAfter-time.Second, "b")
+	look(time.Second, "")
+	if n := numStandbys(t, run); n != 0 {
+		t.Errorf("%d files of dead standbys", n)
+	}
+	beat() // it was only slow
+	look(0, "b")
+	if lines := said(); len(lines) != 3 || !strings.Contains(lines[1], "no standby dispatcher watches any more") {
+		t.Errorf("it said %q", lines)
+	}
 }

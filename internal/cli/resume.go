@@ -59,7 +59,7 @@ dcs-tui resume --standby --background sweep`,
 	f.screenFlags(fs)
 	fs.BoolVar(&f.force, "force", false, "take the run over though its dispatcher may be alive; that one can then do no harm")
 	fs.BoolVar(&f.standby, "standby", false, "watch the dispatcher of the run, and resume the run when it dies or hangs")
-	fs.BoolVar(&f.background, "background", false, "with --standby: go on in the background, and write to dispatcher.log of the run")
+	fs.BoolVar(&f.background, "background", false, "with --standby, on another machine than the dispatcher's: go on in the background, and write to dispatcher.log of the run")
 	return cmd
 }
 
