@@ -59,8 +59,8 @@ type helper struct {
 	sharing    sharing
 	progress   atomic.Pointer[map[string]string]
 	owners     *owners
-	owner      atomic.Pointer[hosts.Owner] // as owners last saw it
-	ownerKnown chan struct{}               // closed after the first look
+	owner      atomic.Pointer[hosts.Owner]       // as owners last saw it
+	ownerKnown chan struct{}                     // closed after the first look
 	reports    atomic.Pointer[map[string]string] // that no beat has taken yet
 	reportEnds map[string]int64                  // sizes of the files that were read; of housekeep alone
 
