@@ -24,10 +24,10 @@ func (h *host) keptFor(queue string) (its, others hosts.Kept) {
 	return its, others
 }
 
-// freeFor returns the whole slots that a job of a queue may take.
-func (h *host) freeFor(queue string) int {
+// freeFor returns the whole slots and the devices that a job of a queue may take.
+func (h *host) freeFor(queue string) (slots, gpus int) {
 	_, others := h.keptFor(queue)
-	return h.free() - others.Slots
+	return h.free() - others.Slots, h.freeGPUs() - others.GPUs
 }
 
 // keepsPart reports whether slots or devices of the host are kept for a queue. Nothing is
@@ -37,16 +37,10 @@ func (h *host) keepsPart() bool {
 	return slots+gpus > 0
 }
 
-// freeGPUsFor returns how many devices can be given to a job of a queue.
-func (h *host) freeGPUsFor(queue string) int {
-	_, others := h.keptFor(queue)
-	return h.freeGPUs() - others.GPUs
-}
-
 // keepsFrom reports whether the host would have room for a job of the class if it kept
 // nothing for other queues.
 func (h *host) keepsFrom(cl *class) bool {
 	k := cl.key
-	return h.takes() && h.free() >= k.slots && h.freeGPUs() >= k.gpus &&
-		(!h.spec.IsOpenTo(k.queue) || h.freeFor(k.queue) < k.slots || h.freeGPUsFor(k.queue) < k.gpus)
+	slots, gpus := h.freeFor(k.queue)
+	return h.takes() && h.free() >= k.slots && h.freeGPUs() >= k.gpus && (!h.spec.IsOpenTo(k.queue) || slots < k.slots || gpus < k.gpus)
 }
