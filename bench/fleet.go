@@ -48,13 +48,13 @@ func fleet(l *lab, r *report) error {
 	running, err := run.Start(context.Background(), owned, run.Options{
 		Hosts: list, Policy: sched.Config{},
 		Connector: func(func(host, line string)) (hosts.Connector, error) { return fleetConnector{}, nil },
-		Next: func() (*jobs.Spec, error) {
+		Lines: run.JobLines(func() (*jobs.Spec, error) {
 			if next == numJobs {
 				return nil, io.EOF
 			}
 			next++
 			return &jobs.Spec{Command: fmt.Sprintf("python train.py --C %d --gamma %d --seed %d", next/1000, next%1000, next%7), Options: jobs.NoOptions}, nil
-		},
+		}),
 		SocketBase: filepath.Join(l.dir, "sockets"),
 	})
 	if err != nil {

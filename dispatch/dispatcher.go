@@ -58,8 +58,17 @@ func Start(cfg Config) (*Dispatcher, error) {
 // Submit stores jobs durably and hands them to the core, numbering them after
 // those the run has (Spec.ID is set here). last says that no more will come.
 func (d *Dispatcher) Submit(specs []*jobs.Spec, last bool) error {
+	return d.SubmitNumbered(specs, last, nil)
+}
+
+// SubmitNumbered is Submit for jobs that name each other: before they are stored it calls
+// number, unless that is nil, with the number that the first of them gets.
+func (d *Dispatcher) SubmitNumbered(specs []*jobs.Spec, last bool, number func(first jobs.ID)) error {
 	d.submit.Lock()
 	defer d.submit.Unlock()
+	if number != nil {
+		number(jobs.ID(d.submitted + 1))
+	}
 	for i, s := range specs {
 		s.ID = jobs.ID(d.submitted + i + 1)
 	}

@@ -95,6 +95,15 @@ func (e *engine) redeliver() {
 	e.d.results.put(rs)
 }
 
+// Redeliver hands out the result of a job once more, if it has one up to number seq.
+func (d *Dispatcher) Redeliver(id jobs.ID, seq int64) {
+	d.call(func(e *engine) {
+		if j := e.core.Table().Job(id); j != nil && j.State.Terminal() && j.Seq <= seq {
+			d.results.put([]*Result{e.resultOf(j)})
+		}
+	})
+}
+
 // release carries orders out.
 func (e *engine) release(out ring.Out) {
 	for _, o := range out.Orders {

@@ -28,6 +28,9 @@ func appendSpec(b []byte, s *Spec) []byte {
 	if s.Name != "" {
 		b = appendJSONString(append(b, `,"name":`...), s.Name)
 	}
+	if s.Key != "" {
+		b = appendJSONString(append(b, `,"key":`...), s.Key)
+	}
 	if len(s.Params) > 0 {
 		b = append(b, `,"params":`...)
 		b = appendPairs(b, len(s.Params), func(i int) (string, string) { return s.Params[i].Name, s.Params[i].Value })
@@ -78,6 +81,11 @@ func (d *specDecoder) decode(line []byte) (*Spec, error) {
 	}
 	if d.lit(`,"name":`) {
 		if s.Name, err = d.text(); err != nil {
+			return nil, err
+		}
+	}
+	if d.lit(`,"key":`) {
+		if s.Key, err = d.text(); err != nil {
 			return nil, err
 		}
 	}

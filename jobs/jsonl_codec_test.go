@@ -12,7 +12,7 @@ import (
 // fullSpec sets every field, so that a forgotten one fails the round trip.
 func fullSpec() *Spec {
 	return &Spec{
-		ID: 1, Line: 7, Command: "printf 'a\\tb' \"$X\"\t\x01\u2028é", Name: "näme",
+		ID: 1, Line: 7, Command: "printf 'a\\tb' \"$X\"\t\x01\u2028é", Name: "näme", Key: "k\"1",
 		Params: []Param{{"x", "0.1"}, {"y", ""}},
 		Options: &Options{
 			Queue: "q", Priority: -3, Tries: 5, Timeout: 90*time.Second + 1, Estimate: 36 * time.Hour,

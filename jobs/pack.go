@@ -170,7 +170,7 @@ func (r *RowReader) Spec(t *Table, id ID) *Spec {
 	s := &r.spec
 	s.ID, s.Options = id, t.packed.options[u.number()]
 	s.Line = int(u.number())
-	s.Command, s.Name = u.text(), u.text()
+	s.Command, s.Name, s.Key = u.text(), u.text(), u.text()
 	s.Params = s.Params[:0]
 	for range u.number() {
 		s.Params = append(s.Params, Param{u.text(), u.text()})
@@ -195,7 +195,7 @@ func (p *packed) addSpec(s *Spec) address {
 	}
 	b := binary.AppendUvarint(p.buf[:0], n)
 	b = binary.AppendUvarint(b, uint64(s.Line))
-	b = appendTexts(b, s.Command, s.Name)
+	b = appendTexts(b, s.Command, s.Name, s.Key)
 	b = binary.AppendUvarint(b, uint64(len(s.Params)))
 	for i := range s.Params {
 		b = appendTexts(b, s.Params[i].Name, s.Params[i].Value)

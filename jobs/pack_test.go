@@ -80,7 +80,7 @@ func TestPackedFields(t *testing.T) {
 		MaxRSSBytes: 1 << 40, TimedOut: true, Stopped: true, DiskFull: true, Unreturned: true, Files: 3, Suspended: 5, LeftChildren: 9, Error: "e", LastLine: "last\xff"}
 	allSet(t, *out)
 	long := make([]byte, 100_000)
-	spec := &jobs.Spec{ID: 1, Line: 7, Command: "a\x00é" + string(long), Name: "n", Params: []jobs.Param{{Name: "x", Value: "1"}, {Name: "y"}},
+	spec := &jobs.Spec{ID: 1, Line: 7, Command: "a\x00é" + string(long), Name: "n", Key: "k", Params: []jobs.Param{{Name: "x", Value: "1"}, {Name: "y"}},
 		Options: &jobs.Options{Queue: "q", Priority: -3}}
 	allSet(t, *spec)
 	short := &jobs.Spec{ID: 2, Command: "b", Options: jobs.NoOptions}

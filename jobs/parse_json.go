@@ -8,8 +8,10 @@ import (
 )
 
 // object reads one line of a .jsonl jobs file: the keys of #DCS lines, command
-// (required), and env and params as objects of texts. A value is a text or a
+// (required), id, and env and params as objects of texts. A value is a text or a
 // number, for listKeys also a list of them, for speculate true or false; null is as unset.
+// In a stream the line may ask for something instead: then no job is returned, and s.ask
+// says what.
 func (s *Scanner) object(line []byte, id ID, at int) (*Spec, error) {
 	c := &s.cursor
 	c.b, c.i = line, 0
@@ -20,11 +22,14 @@ func (s *Scanner) object(line []byte, id ID, at int) (*Spec, error) {
 	own.File, own.last, own.named = s.name, id-1, s.named
 	spec := Spec{ID: id, Line: at}
 	seen, given := map[string]bool{}, false
-	err := c.members(func(key string) error {
+	err := c.members(func(key string) (err error) {
 		if seen[key] {
 			return fmt.Errorf("the key %q is there twice", key)
 		}
 		seen[key] = true
+		if s.stream && (key == AskCancel || key == AskRequeue) {
+			return s.askFor(key)
+		}
 		switch key {
 		case "command":
 			text, err := c.str()
@@ -36,6 +41,14 @@ func (s *Scanner) object(line []byte, id ID, at int) (*Spec, error) {
 			}
 			given = len(bytes.Trim(text, " \t\r\n")) > 0
 			spec.Command = s.arena.add(text)
+			return nil
+		case "id":
+			spec.Key, err = c.key()
+			return err
+		case "v":
+			if v, err := c.scalar(); err != nil || v != streamVersion {
+				return fmt.Errorf("this dcs-tui knows version %s, not %q", streamVersion, v)
+			}
 			return nil
 		case "env":
 			return c.object("env", func(name, v string) error { return own.setEnv(name, v) })
@@ -53,19 +66,32 @@ func (s *Scanner) object(line []byte, id ID, at int) (*Spec, error) {
 		}
 		return c.option(&own, key)
 	})
+	if s.stream {
+		s.ask.Line, s.ask.ID = at, spec.Key
+	}
 	if err != nil {
 		return nil, err
 	}
 	if c.space(); c.i < len(c.b) {
 		return nil, c.want("the end of the line after the object")
 	}
-	if !given {
+	earlier := s.keys[spec.Key]
+	switch {
+	case s.stream && s.ask.Do != "":
+		if delete(seen, "v"); len(seen) > 2 || len(seen) == 2 && !seen["id"] {
+			return nil, fmt.Errorf("a line with %s has no other key but id", s.ask.Do)
+		}
+		return nil, nil
+	case s.stream && earlier != 0:
+		s.ask.Repeats = earlier
+		return nil, nil
+	case earlier != 0:
+		return nil, fmt.Errorf("job %d has the id %q, too", earlier, spec.Key)
+	case !given:
 		return nil, errors.New("the job has no command")
 	}
 	spec.Name, spec.Options = own.name, s.intern.share(&own.Options)
-	if spec.Name != "" {
-		s.names = append(s.names, jobName{spec.Name, id})
-	}
+	s.know(&spec, id)
 	p := s.slab.next()
 	*p = spec
 	return p, nil
@@ -89,21 +115,17 @@ func (c *jsonCursor) option(own *settings, key string) error {
 		return fmt.Errorf("%s: a list is not one of its values", key)
 	}
 	var items []string
-	c.i++
-	for c.space(); c.peek() != ']'; c.space() {
-		if len(items) > 0 {
-			if !c.lit(",") {
-				return c.want("a comma or ] in the list " + key)
-			}
-			c.space()
-		}
+	err := c.items(key, func() error {
 		v, err := c.scalar()
 		if err != nil {
 			return fmt.Errorf("%s: %w", key, err)
 		}
 		items = append(items, v)
+		return nil
+	})
+	if err != nil {
+		return err
 	}
-	c.i++
 	return own.setList(key, items)
 }
 

@@ -18,13 +18,17 @@ type lineReader struct {
 	r    *bufio.Reader
 	line int    // number of the line last read
 	long []byte // a line that does not fit the reader's buffer
+	skip bool   // the line after one that is too long can be read
+
+	failed bool // the reader itself
 }
 
 // errNotText ends the reading of a file.
 var errNotText = errors.New("this is not a text file: a jobs file has one shell command a line")
 
 // next returns a line without its end (\n or \r\n), valid until the next call.
-// At the end it is io.EOF. Other errors are final.
+// At the end it is io.EOF. Unless the reader failed, the next line can be read after an
+// error.
 func (l *lineReader) next() ([]byte, error) {
 	l.long = l.long[:0]
 	for {
@@ -39,8 +43,12 @@ func (l *lineReader) next() ([]byte, error) {
 			l.line++
 			return l.clean(l.long)
 		case err != bufio.ErrBufferFull:
+			l.failed = err != io.EOF
 			return nil, err
 		case len(l.long) > maxLine:
+			for l.skip && err == bufio.ErrBufferFull {
+				_, err = l.r.ReadSlice('\n')
+			}
 			l.line++
 			return nil, fmt.Errorf("the line is longer than %d MiB; put the work into a script and call that", maxLine>>20)
 		}

@@ -27,6 +27,11 @@ type Scanner struct {
 	intern interner
 	cursor jsonCursor
 
+	stream  bool // see Stream
+	ask     *StreamAsk
+	keys    map[string]ID // of the jobs so far: the submitter's own ids
+	spoiled int           // in a stream, the number of a wrong #DCS line that the next job would need
+
 	names       []jobName // of the jobs so far
 	defaults    settings
 	shared      *Options   // the defaults, interned; nil after a change
@@ -44,6 +49,9 @@ type jobName struct {
 
 // named returns the jobs so far whose names match a pattern.
 func (s *Scanner) named(pattern string) (ids []ID) {
+	if id, ok := s.keys[pattern]; ok {
+		return []ID{id}
+	}
 	flat := func(text string) string { return strings.ReplaceAll(text, "/", "\x00") } // a star matches slashes, too
 	for _, n := range s.names {
 		if ok, _ := path.Match(flat(pattern), flat(n.name)); ok || n.name == pattern {
@@ -79,7 +87,8 @@ func (s *Scanner) scan() (spec *Spec, more bool, err error) {
 	for {
 		at, line, err := s.logical()
 		if err != nil {
-			return nil, false, err
+			s.pending, s.pendingLine = s.pending[:0], 0
+			return nil, s.stream && err != io.EOF && !s.lines.failed, err
 		}
 		line = bytes.TrimLeft(line, blanks)
 		switch {
@@ -89,24 +98,45 @@ func (s *Scanner) scan() (spec *Spec, more bool, err error) {
 			id := s.id
 			s.id++
 			spec, err = s.object(line, id, at)
+		case s.stream && isObject(line):
+			if spec, err = s.object(line, s.id, at); err == nil {
+				if spec != nil {
+					s.id++
+				}
+				return spec, true, nil
+			}
 		case isDirective(line):
 			err = s.directive(string(line[4:]), at)
+			if isDefault, _, _ := parseDirective(string(line[4:])); err != nil && isDefault && s.stream {
+				return nil, false, s.fail(at, err) // all jobs that follow would lack it
+			}
 		case line[0] == '#':
 			if at == 1 && isScript(line) {
-				err = errors.New("this is a script, not a list of jobs, each line of which would run by itself; name the script in a jobs file, as a job")
+				return nil, !s.stream, s.fail(at, errors.New("this is a script, not a list of jobs, each line of which would run by itself; name the script in a jobs file, as a job"))
 			} else if misspelt(line) {
 				err = errors.New("this comment looks like options: they begin with #DCS, in capitals and without a blank")
 			}
+		case s.stream && s.spoiled > 0:
+			s.spoiled = 0
+			return nil, true, s.fail(at, errSpoiled)
 		default:
-			spec = s.job(line, at)
+			if column := strayBlank(s.last); column == 0 || s.again {
+				spec = s.job(line, at)
+			} else {
+				s.job(line, at) // it takes the options and, in a file, the number
+				if s.stream {
+					s.id--
+				}
+				return nil, true, fmt.Errorf("%s:%d:%d: %w", s.name, s.lines.line, column, errStrayBlank)
+			}
 		}
-		if column := strayBlank(s.last); column > 0 && err == nil && !s.jsonl && !s.again && line[0] != '#' {
-			return nil, true, fmt.Errorf("%s:%d:%d: %w", s.name, s.lines.line, column, errStrayBlank)
-		}
-		if err != nil {
+		switch {
+		case err != nil && s.stream && line[0] == '#':
+			s.pending, s.pendingLine, s.spoiled = s.pending[:0], 0, at
+			fallthrough
+		case err != nil:
 			return nil, true, s.fail(at, err)
-		}
-		if spec != nil {
+		case spec != nil:
 			return spec, true, nil
 		}
 	}
@@ -129,6 +159,7 @@ func (s *Scanner) logical() (at int, line []byte, err error) {
 			return at, nil, s.fail(at, fmt.Errorf("the continued line is longer than %d MiB", maxLine>>20))
 		}
 		if line, err = s.lines.next(); err == nil && isDirective(bytes.TrimLeft(line, blanks)) {
+			s.spoiled = s.lines.line
 			return at, nil, s.fail(s.lines.line, errors.New(`a #DCS line inside a command: the line before it ends in \`))
 		}
 	}
@@ -159,11 +190,13 @@ func isScript(line []byte) bool {
 
 // end says io.EOF, or that options were left without a job.
 func (s *Scanner) end() error {
+	pending, byDefault := s.pendingLine, s.defaultLine
+	s.pendingLine, s.defaultLine = 0, 0 // it is said once
 	switch {
-	case s.pendingLine > 0:
-		return s.fail(s.pendingLine, errors.New("no job follows this #DCS line"))
-	case s.defaultLine > 0:
-		return s.fail(s.defaultLine, errors.New("no job follows this #DCS default line: it counts for the jobs after it"))
+	case pending > 0:
+		return s.fail(pending, errors.New("no job follows this #DCS line"))
+	case byDefault > 0:
+		return s.fail(byDefault, errors.New("no job follows this #DCS default line: it counts for the jobs after it"))
 	}
 	return io.EOF
 }

@@ -14,6 +14,7 @@ type Spec struct {
 	Line    int    // line of the jobs file, 0 if it came from elsewhere
 	Command string // shell text, the user's own
 	Name    string // "" means: show the command
+	Key     string // the id that its submitter gave it, unique in the run; "": none
 	Params  []Param
 	*Options
 }

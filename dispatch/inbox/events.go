@@ -46,6 +46,7 @@ var events = map[string]func(q *rundir.Request, total jobs.ID) []sched.Event{
 		return []sched.Event{sched.ChangeInventory{Host: q.Host, Change: jobs.HostRemoved}}
 	},
 	rundir.DoReloadHosts: func(*rundir.Request, jobs.ID) []sched.Event { return nil }, // see inventoryRefuses
+	rundir.DoEndInput:    func(*rundir.Request, jobs.ID) []sched.Event { return nil }, // see prepare
 	rundir.DoDrain: func(q *rundir.Request, _ jobs.ID) []sched.Event {
 		return []sched.Event{sched.Drain{Why: reason(q, byPerson)}}
 	},

@@ -40,6 +40,7 @@ type Options struct {
 	Continued func()             // called before a person ends a pause or a drain
 	DrainText func() string      // what a drain waits for
 	EndsOnly  func() bool        // no jobs are started: those submitted wait for the next dispatcher
+	EndInput  func()             // called when a person says that no more jobs come
 	Place     func([]*jobs.Spec) // makes the directories of jobs that are submitted absolute
 
 	Stored map[string]Stored // see FindStored
@@ -237,6 +238,8 @@ func (b *Inbox) prepare(q *rundir.Request) {
 	case q.Epoch != 0 && q.Epoch != b.Dispatcher.Epoch(): // it is refused
 	case q.Do == rundir.DoContinue:
 		b.stop.end(b.Continued)
+	case q.Do == rundir.DoEndInput:
+		b.EndInput()
 	case q.Do == rundir.DoDrain:
 		b.Say(b.DrainText)
 	case q.Do == rundir.DoStop:

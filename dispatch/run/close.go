@@ -62,6 +62,7 @@ type Outcome struct {
 	Finish   sched.Finish
 	Input    rundir.Input
 	InputErr error // what was wrong with the input; State is then that of the jobs before it
+	Refused  int   // lines of the input that were not taken
 	Canceled bool
 	Deleted  bool // the run directory was deleted
 	// Copied: the hosts know a later dispatcher than the run directory does, which is a
@@ -171,7 +172,7 @@ func (r *Run) closeJobLogs() (warnings []string) {
 func (r *Run) outcome(finish sched.Finish) *Outcome {
 	r.addUnsubmitted()
 	o := &Outcome{
-		Run: r.dir, Table: r.table, Finish: finish, Input: r.input, InputErr: r.inputErr,
+		Run: r.dir, Table: r.table, Finish: finish, Input: r.input, InputErr: r.inputErr, Refused: r.refused,
 		Canceled: r.canceled.Load(), Deleted: r.Deleted(), Copied: r.copied, Keeping: r.hostDirs.num(r.table.Instances), Began: r.began,
 	}
 	if last := r.last.Load(); last != nil {

@@ -3,12 +3,9 @@ package run
 import (
 	"context"
 	"errors"
-	"io"
-	"syscall"
 	"time"
 
 	"dcs-tui/dispatch/sched"
-	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
 )
@@ -24,8 +21,10 @@ func (r *Run) feed(ctx context.Context) {
 		return
 	case r.opts.Search != nil && r.opts.Search.Proposer != nil:
 		r.searcher.feed(ctx)
-	case r.opts.Next != nil:
-		r.inputErr = r.stream(ctx, r.opts.Next)
+	case r.opts.Lines != nil:
+		if r.inputErr = r.stream(ctx, r.opts.Lines); r.opts.AcceptJobs && r.inputErr == nil {
+			r.awaitCloseInput(ctx)
+		}
 	case r.opts.AcceptJobs:
 		r.awaitCloseInput(ctx)
 	default:
@@ -48,7 +47,7 @@ func (r *Run) submitStored(ctx context.Context) bool {
 		r.d.Do(sched.Hold{By: sched.HoldRequests, On: true})
 		defer r.d.Do(sched.Hold{By: sched.HoldRequests})
 	}
-	if len(r.stored) > 0 && !r.submit(ctx, r.stored, false) {
+	if len(r.stored) > 0 && !r.submit(ctx, r.stored, false, nil) {
 		return false
 	}
 	r.inbox.TakeWaiting()
@@ -59,7 +58,7 @@ func (r *Run) submitStored(ctx context.Context) bool {
 // submitLast says that no more jobs will come.
 func (r *Run) submitLast(ctx context.Context) {
 	r.awaitFigures(ctx)
-	r.unread = !r.submit(ctx, nil, true)
+	r.unread = !r.submit(ctx, nil, true, nil)
 }
 
 // Submit adds jobs to a run that was started with AcceptJobs, numbers them, and returns
@@ -87,7 +86,7 @@ func (r *Run) Submit(ctx context.Context, specs ...*jobs.Spec) error {
 		return errors.New("no jobs can be submitted after CloseInput")
 	default:
 	}
-	if !r.submit(ctx, specs, false) {
+	if !r.submit(ctx, specs, false, nil) {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -118,10 +117,11 @@ func (r *Run) awaitCloseInput(ctx context.Context) {
 
 // submit submits jobs in blocks. If they cannot be stored because a disk is full, it tries
 // again until they can, and says so once. It returns false when ctx or the run ends first.
-func (r *Run) submit(ctx context.Context, specs []*jobs.Spec, last bool) bool {
+// number is that of dispatch.SubmitNumbered, for at most a block.
+func (r *Run) submit(ctx context.Context, specs []*jobs.Spec, last bool, number func(first jobs.ID)) bool {
 	for said := false; ; {
 		n := min(len(specs), submitBlock)
-		err := r.d.Submit(specs[:n], last && n == len(specs))
+		err := r.d.SubmitNumbered(specs[:n], last && n == len(specs), number)
 		if err == nil {
 			if said {
 				r.sayText("jobs are stored again; the run goes on")
@@ -150,80 +150,6 @@ func (r *Run) submit(ctx context.Context, specs []*jobs.Spec, last bool) bool {
 		case <-r.d.Finished():
 			return false
 		case <-time.After(retryInterval):
-		}
-	}
-}
-
-// stream takes jobs from next and submits those that are there at once, so that a job
-// starts while the next one is still being made. It returns what was wrong with them.
-//
-// The goroutine that calls next may be left blocked in it when ctx ends. It holds nothing
-// and ends with the process.
-func (r *Run) stream(ctx context.Context, next func() (*jobs.Spec, error)) error {
-	read := make(chan inputJob, submitBlock)
-	go readJobs(ctx, next, read)
-	paths := jobs.AbsoluteCwd{Base: r.dir.Asked.Cwd}
-	for {
-		if r.input.Again && !awaitDemand(ctx, r.inputCtx, r.numQueued) {
-			return nil
-		}
-		var batch []*jobs.Spec
-		var end error
-		add := func(j inputJob) {
-			if end = j.err; end == nil {
-				paths.Resolve(j.spec)
-				batch = append(batch, j.spec)
-			}
-		}
-		select {
-		case j := <-read:
-			add(j)
-		case <-r.inputCtx.Done():
-			end = io.EOF // a canceled run lacks nothing
-		case <-ctx.Done():
-			return nil
-		}
-		for more := true; more && end == nil && len(batch) < submitBlock; {
-			select {
-			case j := <-read:
-				add(j)
-			default:
-				more = false
-			}
-		}
-		if !r.submit(ctx, batch, end != nil) {
-			return nil
-		}
-		r.unread = end == nil
-		switch {
-		case end == nil:
-		case errors.Is(end, io.EOF), errors.Is(end, syscall.EIO): // EIO: the terminal it was typed on is gone
-			r.markInput(ctx, rundir.Input{State: rundir.InputDone, Again: r.input.Again})
-			return nil
-		default:
-			r.sayText(text.ShortenTo(text.Line(end.Error()), 60) + "; the input is read no further, the jobs before it go on")
-			r.markInput(ctx, rundir.Input{State: rundir.InputBad, Fault: end.Error()})
-			return end
-		}
-	}
-}
-
-// inputJob is a result of next.
-type inputJob struct {
-	spec *jobs.Spec
-	err  error
-}
-
-func readJobs(ctx context.Context, next func() (*jobs.Spec, error), to chan<- inputJob) {
-	for {
-		spec, err := next()
-		select {
-		case to <- inputJob{spec, err}:
-		case <-ctx.Done():
-			return
-		}
-		if err != nil {
-			return
 		}
 	}
 }

@@ -56,6 +56,9 @@ func take(ctx context.Context, dir *rundir.Run, opt journal.TakeOptions) (*Owned
 // Release gives the run back without dispatching it.
 func (o *Owned) Release() error { return o.journal.Close() }
 
+// Specs returns the jobs that the run has, in the order of their numbers.
+func (o *Owned) Specs() []*jobs.Spec { return slices.Concat(o.Table.Specs, o.stored) }
+
 // NumStored returns the number of jobs that are stored and not part of the run yet.
 func (o *Owned) NumStored() int { return len(o.Table.Specs) - len(o.Table.Jobs) + len(o.stored) }
 

@@ -40,12 +40,13 @@ type Options struct {
 	WarnSignal   int           // warns jobs of their end, Policy.Warn before it; 0: none does
 	KeepChildren bool          // leave processes alive that jobs left behind
 
-	// Next yields the jobs of the input one after another, io.EOF after the last. Any other
+	// Lines yields the lines of the input one after another, io.EOF after the last. Any other
 	// error ends the input there. It is called by one goroutine and may be left waiting in
-	// Next when the run ends. nil: the run has no input.
-	Next  func() (*jobs.Spec, error)
+	// Lines when the run ends. nil: the run has no input.
+	Lines func() (jobs.Line, error)
+	Reply func(*Reply) // answers a line that is no job; it does not wait
 	Input rundir.Input // how far an earlier dispatcher has read the input
-	// AcceptJobs lets Submit add jobs until CloseInput. Without it and without Next, the run
+	// AcceptJobs lets Submit add jobs until CloseInput. Without it and without Lines, the run
 	// ends with the jobs that are stored.
 	AcceptJobs bool
 	Search     *Search // nil: no job depends on the results of others
@@ -91,7 +92,8 @@ type Run struct {
 	journal *journal.Journal
 	printer Printer
 	began   time.Time
-	earlier int64 // results up to this number are of earlier dispatchers
+	earlier int64   // results up to this number are of earlier dispatchers
+	base    jobs.ID // jobs that earlier dispatchers stored
 
 	signals   *signalHandler
 	inbox     *inbox.Inbox
@@ -129,6 +131,7 @@ type Run struct {
 	input    rundir.Input
 	inputErr error
 	unread   bool // not all jobs were read and submitted
+	refused  int  // lines of the input that were not taken
 
 	canceled atomic.Bool // a person canceled the run
 	deleted  atomic.Bool // the run directory was found deleted at the end
@@ -142,7 +145,7 @@ func Start(ctx context.Context, o *Owned, opts Options) (*Run, error) {
 	r := &Run{
 		opts: opts, dir: o.Run, table: o.Table, stored: o.stored, printer: opts.Printer, location: o.Run.Locate(),
 		signals: newSignalHandler(), messages: newMessages(), hostLogs: newHostLogs(o.Run), hostDirs: hostDirs{run: o.Run},
-		earlier: o.Table.Seq, began: time.Now(), over: make(chan struct{}), input: opts.Input, unread: true,
+		earlier: o.Table.Seq, base: jobs.ID(len(o.Table.Specs) + len(o.stored)), began: time.Now(), over: make(chan struct{}), input: opts.Input, unread: true,
 		storedDone: make(chan struct{}), inputClosed: make(chan struct{}),
 	}
 	if r.printer == nil {
@@ -155,7 +158,7 @@ func Start(ctx context.Context, o *Owned, opts Options) (*Run, error) {
 	}
 	r.ctx, r.end = context.WithCancel(ctx)
 	r.inputCtx, r.endInput = context.WithCancel(context.Background())
-	if opts.Next != nil || opts.AcceptJobs || opts.Search != nil && opts.Search.Proposer != nil {
+	if opts.Lines != nil || opts.AcceptJobs || opts.Search != nil && opts.Search.Proposer != nil {
 		if r.input.State = rundir.InputOpen; opts.Input.State != rundir.InputOpen {
 			if err := r.dir.WriteInput(r.input); err != nil {
 				return nil, err
@@ -173,7 +176,7 @@ func Start(ctx context.Context, o *Owned, opts Options) (*Run, error) {
 	}
 	r.inventory = newInventory(o.Run, &opts, o.Table, r.sayText)
 	opts.Hosts = r.inventory.Hosts()
-	r.opts.Hosts = opts.Hosts
+	r.opts.Hosts, r.opts.Inventory = opts.Hosts, opts.Inventory
 	r.instances = newInstances(r)
 	if opts.Search != nil {
 		r.searcher = newSearcher(r, o, opts.Search)
@@ -262,6 +265,11 @@ func (r *Run) newInbox(stored map[string]inbox.Stored) *inbox.Inbox {
 			r.endInput()
 		},
 		EndsOnly: func() bool { return r.opts.EndOnly },
+		EndInput: func() {
+			if r.CloseInput(); r.opts.Lines == nil { // else there may be more to read
+				_ = r.dir.WriteInput(rundir.Input{State: rundir.InputDone}) // the feeder tries again
+			}
+		},
 		Place: func(specs []*jobs.Spec) {
 			paths := jobs.AbsoluteCwd{Base: r.dir.Asked.Cwd}
 			for _, spec := range specs {

@@ -174,7 +174,7 @@ func (s *searcher) feed(ctx context.Context) {
 		if specs, end = s.propose(asking); r.inputCtx.Err() != nil {
 			end = io.EOF // a canceled run lacks nothing
 		}
-		if ctx.Err() != nil || len(specs) > 0 && !r.submit(ctx, specs, false) {
+		if ctx.Err() != nil || len(specs) > 0 && !r.submit(ctx, specs, false, nil) {
 			return
 		}
 		for i, spec := range specs {

@@ -72,13 +72,17 @@ type dispatching struct {
 	words      map[string]runview.HostWord
 	progressAt time.Time // of the last progress that was printed as a line
 
+	repliesMu sync.Mutex
+	replies   []*run.Reply  // to be printed
+	replied   chan struct{} // has room for one: there are more
+
 	heldMu sync.Mutex
 	held   []runview.HostText // printed, grouped, before the next line
 }
 
 // dispatching prepares the dispatching of a run.
 func (a *app) dispatching(f *runFlags, inv *loadedInventory, env []jobs.EnvVar) *dispatching {
-	d := &dispatching{app: a, flags: f, inv: inv, words: map[string]runview.HostWord{}, progressAt: time.Now()}
+	d := &dispatching{app: a, flags: f, inv: inv, replied: make(chan struct{}, 1), words: map[string]runview.HostWord{}, progressAt: time.Now()}
 	f.setSlots(inv.Hosts)
 	d.opts = run.Options{
 		Hosts: inv.Hosts, Providers: inv.Providers, Inventory: inv.Inventory, PrepareHosts: f.setSlots, Standby: f.standbys,
@@ -90,7 +94,7 @@ func (a *app) dispatching(f *runFlags, inv *loadedInventory, env []jobs.EnvVar) 
 		Signals: a.listen, InterruptCancels: f.OnInterrupt == "cancel", Interactive: a.starter == nil && !f.background,
 		Detach: d.detach, LastWords: d.leftAtOnce, Exit: func() { os.Exit(exit.Left) },
 		Questions: a.questions, SocketBase: socketBase, NeedSocket: a.starter != nil, Program: version(),
-		Started: d.started,
+		Started: d.started, Reply: d.reply, AcceptJobs: f.KeepOpen,
 	}
 	return d
 }
@@ -135,10 +139,16 @@ func (d *dispatching) drive(o *run.Owned) (code int, err error) {
 	if d.flags.json || d.flags.output {
 		d.out = newResultPrinter(d.app, d.flags, d.run)
 	}
+	over := make(chan struct{})
+	var replies sync.WaitGroup
+	out := d.out
+	replies.Go(func() { d.printReplies(out, over) })
 	taken, err := d.run.Consume(d.show)
 	if err != nil {
 		d.app.warn("results end early: %v", err)
 	}
+	close(over)
+	taken = d.run.WithTimeout(replies.Wait) && taken
 	if d.out != nil {
 		d.printed(d.out.printHeld())
 	}
@@ -258,12 +268,47 @@ func (d *dispatching) printed(err error) {
 	case err == nil:
 	case errors.Is(err, syscall.EPIPE):
 		d.out = nil
-		d.run.Do("stdout", &rundir.Request{Do: rundir.DoStop, Why: "standard output was closed"})
+		d.stopUnread()
 	case d.flags.json: // the run goes on; the next resume --json prints the rest
 		d.out, d.unprinted = nil, true
 		d.app.warn("no more results are printed: %v", err)
 	default:
 		d.app.warn("%v", err)
+	}
+}
+
+func (d *dispatching) stopUnread() {
+	d.run.Do("stdout", &rundir.Request{Do: rundir.DoStop, Why: "standard output was closed"})
+}
+
+// reply is run.Options.Reply. It does not wait for whoever reads standard output.
+func (d *dispatching) reply(r *run.Reply) {
+	d.repliesMu.Lock()
+	d.replies = append(d.replies, r)
+	d.repliesMu.Unlock()
+	select {
+	case d.replied <- struct{}{}:
+	default: // its reader will see this one, too
+	}
+}
+
+// printReplies prints replies until over is closed and none are left.
+func (d *dispatching) printReplies(out *resultPrinter, over <-chan struct{}) {
+	for ended := false; !ended; {
+		select {
+		case <-d.replied:
+		case <-over:
+			ended = true
+		}
+		d.repliesMu.Lock()
+		list := d.replies
+		d.replies = nil
+		d.repliesMu.Unlock()
+		for _, r := range list {
+			if err := out.reply(r); errors.Is(err, syscall.EPIPE) {
+				d.stopUnread()
+			}
+		}
 	}
 }
 

@@ -68,7 +68,7 @@ func (a *app) elsewhere(cmd *cobra.Command, args []string) error {
 			there[at] = r
 		case ok && strings.HasPrefix(cmd.Use, "prune"):
 			return exit.Usagef("the runs are on several machines: %s and %s", console.CleanLine(host), console.CleanLine(h))
-		case i > 0 && strings.HasPrefix(cmd.Use, "submit") && arg != stdinFile:
+		case i > 0 && strings.HasPrefix(cmd.Use, "submit") && arg != stdinFile && cmd.ArgsLenAtDash() < 0:
 			return exit.Usagef("the command runs on %s, and %s is a file of this machine", console.CleanLine(host), console.CleanLine(arg)).
 				WithAdvice("dcs-tui submit %s - < %s sends it", console.ShellWord(console.CleanLine(args[0])), console.ShellWord(console.CleanLine(arg)))
 		}

@@ -49,7 +49,7 @@ type runFlags struct {
 func (f *runFlags) screenFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.noTUI, "no-tui", false, "lines instead of the screen, and this process dispatches")
 	fs.BoolVar(&f.json, "json", false, "one JSON object a finished job on stdout, in completion order")
-	fs.BoolVar(&f.output, "output", false, "print each job's stdout, whole, when it ends")
+	fs.BoolVar(&f.output, "output", false, "print each job's stdout, whole, when it ends; with --json as a field of its result")
 	fs.StringVar(&f.joblog, "joblog", "", "write GNU parallel's job log to FILE")
 	f.screen.flags(fs)
 	fs.Uint64Var(&f.seed, "seed", 0, "seed of the jitter")
@@ -78,10 +78,10 @@ func (f *runFlags) checkNewRun() error {
 	if f.hosts != "" && f.HostList != "" {
 		return exit.Usagef("--hosts and --host both name hosts: choose one")
 	}
-	f.output = f.output || f.order || f.tag
-	if f.json && f.output {
-		return exit.Usagef("--json and --output (also by --keep-order and --tag) both write to standard output: choose one")
+	if f.json && (f.order || f.tag) {
+		return exit.Usagef("--keep-order and --tag are for the output of jobs as it is; with --json, --output makes it a field of each result")
 	}
+	f.output = f.output || f.order || f.tag
 	if f.name != "" {
 		if err := rundir.CheckName(f.name); err != nil {
 			return exit.Usagef("--name: %w", err)
@@ -120,6 +120,7 @@ func sshFlags(fs *pflag.FlagSet, config *string, acceptNew *bool) {
 func (f *runFlags) endFlags(fs *pflag.FlagSet) {
 	fs.Var(haltFlag(&f.Halt), "halt", "start no more jobs after N or N% have failed; now,fail=1 also ends running ones, soon,success=1 and soon,done=N count others")
 	fs.Var(newChoice(&f.OnInterrupt, "drain", "cancel"), "on-interrupt", "what Ctrl-C does: drain (finish what runs) or cancel")
+	fs.BoolVar(&f.KeepOpen, "keep-open", false, "wait for more jobs until dcs-tui submit --end says that none will come")
 	fs.StringVar(&f.OnDone, "on-done", "", "shell COMMAND to run when the run ends; sees DCS_RUN, DCS_RUN_DIR, DCS_STATE and counts such as DCS_FAILED")
 }
 
@@ -184,6 +185,7 @@ type options struct {
 	Halt              string
 	OnInterrupt       string
 	OnDone            string
+	KeepOpen          bool
 	SSHConfig         string
 	AcceptNew         bool
 	HostList          string // hosts on the command line; "": those of the inventory
@@ -249,13 +251,13 @@ func (q *queueFlags) apply(specs []*jobs.Spec) {
 }
 
 // applying returns next with apply called for every job.
-func (q *queueFlags) applying(next func() (*jobs.Spec, error)) func() (*jobs.Spec, error) {
-	return func() (*jobs.Spec, error) {
-		s, err := next()
-		if err == nil {
-			q.apply([]*jobs.Spec{s})
+func (q *queueFlags) applying(next func() (jobs.Line, error)) func() (jobs.Line, error) {
+	return func() (jobs.Line, error) {
+		l, err := next()
+		if l.Spec != nil {
+			q.apply([]*jobs.Spec{l.Spec})
 		}
-		return s, err
+		return l, err
 	}
 }
 

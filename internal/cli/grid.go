@@ -305,13 +305,13 @@ func (a *app) gridSource(t *grid.Template, file string, f *gridFlags) (jobSource
 	case err != nil:
 		return src, exit.Usagef("%w", err)
 	}
-	src.next = func() (*jobs.Spec, error) {
+	src.next = run.JobLines(func() (*jobs.Spec, error) {
 		if s := first; s != nil {
 			first = nil
 			return s, nil
 		}
 		return next()
-	}
+	})
 	return src, nil
 }
 

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"path/filepath"
 	"sort"
 
@@ -15,7 +14,7 @@ import (
 var keptFlags = []string{
 	"tries", "retry-delay", "timeout", "retry-timeouts", "retry-on", "no-retry-on", "timeout-growth", "mem-growth",
 	"max-postpone", "warn-signal", "on-lost", "speculate", "copies", "keep-children", "half-life", "run-share", "max-slots", "tokens", "give-up",
-	"jobs", "standby-on", "delay", "backoff-cap", "host", "buffer", "halt", "on-interrupt", "on-done", "ssh-config", "accept-new", "joblog",
+	"jobs", "standby-on", "delay", "backoff-cap", "host", "buffer", "halt", "on-interrupt", "on-done", "keep-open", "ssh-config", "accept-new", "joblog",
 }
 
 // pathFlags name files; they are kept as absolute paths, because resume may be
@@ -43,10 +42,11 @@ func restoreFlags(fs *pflag.FlagSet, kept map[string]any) error {
 	sort.Strings(names)
 	for _, name := range names {
 		f := fs.Lookup(name)
-		if _, isText := kept[name].(string); f == nil || f.Changed || !isText { // a number of jobs was kept as jobs once
+		text, isText := kept[name].(string)
+		if f == nil || f.Changed || !isText { // a number of jobs was kept as jobs once
 			continue
 		}
-		if err := fs.Set(name, fmt.Sprint(kept[name])); err != nil {
+		if err := fs.Set(name, text); err != nil {
 			return exit.Usagef("run.toml has --%s %v: %w", name, kept[name], err)
 		}
 	}

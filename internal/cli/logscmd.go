@@ -65,15 +65,11 @@ func (a *app) runLogs(args []string, f *logsFlags) error {
 	if err != nil {
 		return err
 	}
-	far := &farOutputs{app: a, run: run}
-	defer far.close()
-	o := a.viewOptions(run)
-	o.Far = far.read
-	src, err := a.openView(run, o)
+	src, done, err := a.openOutputs(run)
 	if err != nil {
 		return err
 	}
-	defer src.Close()
+	defer done()
 	w := &logWriter{out: a.stdout, json: f.json, tty: term.IsTerminal(int(a.stdout.Fd())),
 		line: logLine{runJSON: jsonOf(run), Job: id, Stream: "stdout"}}
 	file := jobs.FileOut
@@ -155,7 +151,7 @@ func (a *app) copyLog(src runview.Source, run *rundir.Run, at *runview.Attempt, 
 			return exit.Usagef("%w", err)
 		}
 		switch {
-		case done && offset == 0 && file == jobs.FileOut && at.Last != "" && !w.json:
+		case done && offset == 0 && file == jobs.FileOut && at.Last != "" && !w.json && !w.quiet:
 			a.con.Line(at.ID.String() + " has printed nothing on standard output; --err shows its standard error, which ends: " + console.Shorten(console.CleanLine(at.Last)))
 			return nil
 		case done:
@@ -200,6 +196,7 @@ type logLine struct {
 type logWriter struct {
 	out       *os.File
 	json, tty bool
+	quiet     bool // nothing is said of an empty output
 	clean     lineCleaner
 	line      logLine
 	rest      []byte

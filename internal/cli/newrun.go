@@ -22,10 +22,10 @@ type jobSource struct {
 	files []string     // what they are read from, for run.toml, messages and the name of the run
 	known []*jobs.Spec // all of them, numbered or not; nil: next yields them
 
-	// next yields the next job, io.EOF after the last. Any other error ends the run's
+	// next yields the next job or line, io.EOF after the last. Any other error ends the run's
 	// input there: the jobs before it go on, and it is reported at the end. It is called by
 	// one goroutine, and may be left waiting when the run ends.
-	next func() (*jobs.Spec, error)
+	next func() (jobs.Line, error)
 	// what names jobs that next yields in the first line: "jobs from standard input".
 	what string
 	// source is kept in run.toml (rundir.OptionSource): what grid.Rest needs to yield the jobs again
@@ -123,7 +123,7 @@ func (a *app) runJobs(cmd *cobra.Command, f *runFlags, src jobSource) error {
 	d.opening = opening(r, &src, inv)
 	d.typed = src.fromStdin() && term.IsTerminal(int(os.Stdin.Fd()))
 	d.opts.Search = src.search
-	if d.opts.Next = src.next; src.lazy() {
+	if d.opts.Lines = src.next; src.lazy() {
 		d.opts.Input = rundir.Input{State: rundir.InputOpen, Again: src.source != ""}
 	}
 	a.code, err = d.drive(o)
@@ -136,7 +136,7 @@ func (a *app) runJobs(cmd *cobra.Command, f *runFlags, src jobSource) error {
 // opening returns the first line without the name of the run: what is run where.
 func opening(run *rundir.Run, src *jobSource, inv *loadedInventory) string {
 	what := jobs.Plural(len(src.known), "job")
-	if src.lazy() {
+	if src.what != "" {
 		what = src.what
 	}
 	where := "this machine"

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -34,7 +36,9 @@ type resultPrinter struct {
 	json bool
 	run  *run.Run
 	buf  []byte
-	tag  bool // each line of output begins with the values of the job
+	with bool       // with json: each result has what its job printed
+	mu   sync.Mutex // of out: one line is written at a time
+	tag  bool       // each line of output begins with the values of the job
 
 	// With order, results wait in held until those of all jobs before next are printed.
 	order bool
@@ -43,7 +47,7 @@ type resultPrinter struct {
 }
 
 func newResultPrinter(a *app, f *runFlags, r *run.Run) *resultPrinter {
-	return &resultPrinter{out: a.stdout, con: a.con, tty: term.IsTerminal(int(a.stdout.Fd())), json: f.json, run: r,
+	return &resultPrinter{out: a.stdout, con: a.con, tty: term.IsTerminal(int(a.stdout.Fd())), json: f.json, with: f.json && f.output, run: r,
 		tag: f.tag, order: f.order, held: map[jobs.ID]*results.Result{}, next: 1}
 }
 
@@ -78,6 +82,11 @@ func (p *resultPrinter) printHeld() error {
 
 func (p *resultPrinter) print(r *results.Result) error {
 	if p.json {
+		if p.with && r.Stdout != "" {
+			own := *r // others have r, too
+			own.Output, own.OutputErr = p.wholeOutput(r)
+			r = &own
+		}
 		p.buf = r.AppendJSON(p.buf[:0])
 		return p.write(p.buf)
 	}
@@ -88,6 +97,46 @@ func (p *resultPrinter) print(r *results.Result) error {
 		return fmt.Errorf("job %d: %w", r.Job, err)
 	}
 	return nil
+}
+
+// reply writes what a line of the input has come to.
+func (p *resultPrinter) reply(r *run.Reply) error {
+	line, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	return p.write(append(line, '\n'))
+}
+
+// maxOutput bounds the output in a result, in bytes.
+const maxOutput = 32 << 20
+
+// wholeOutput returns what a job has printed.
+func (p *resultPrinter) wholeOutput(r *results.Result) ([]byte, error) {
+	out := []byte{}
+	for {
+		piece, size, err := p.readOutput(r, int64(len(out)))
+		switch {
+		case err != nil:
+			return nil, err
+		case size > maxOutput:
+			return nil, fmt.Errorf("it has %d bytes, more than %d MiB: read it from stdout", size, maxOutput>>20)
+		}
+		if out = append(out, piece...); len(piece) == 0 || int64(len(out)) >= size {
+			return out, nil
+		}
+	}
+}
+
+// readOutput reads a piece of what a job has printed, and the size of the whole.
+func (p *resultPrinter) readOutput(r *results.Result, at int64) ([]byte, int64, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), outputTimeout)
+	defer cancel()
+	piece, size, err := p.run.Output(ctx, r.Attempt, jobs.FileOut, at, hosts.MaxChunk)
+	if err != nil {
+		err = fmt.Errorf("its output cannot be read: %w", err)
+	}
+	return piece, size, err
 }
 
 // tagOf returns what --tag puts before each line of a job's output.
@@ -106,11 +155,9 @@ func (p *resultPrinter) output(r *results.Result) error {
 		clean.tag = tagOf(r)
 	}
 	for at := int64(0); ; {
-		ctx, cancel := context.WithTimeout(context.Background(), outputTimeout)
-		piece, size, err := p.run.Output(ctx, r.Attempt, jobs.FileOut, at, hosts.MaxChunk)
-		cancel()
+		piece, size, err := p.readOutput(r, at)
 		if err != nil {
-			return fmt.Errorf("its output cannot be read: %w", err)
+			return err
 		}
 		at += int64(len(piece))
 		last := len(piece) == 0 || at >= size
@@ -126,6 +173,8 @@ func (p *resultPrinter) output(r *results.Result) error {
 // write writes all of b. While the disk has no room for it, write reports that and waits. The
 // run goes on meanwhile. Only a person who asks to stop ends the wait.
 func (p *resultPrinter) write(b []byte) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if p.tty && len(b) > 0 {
 		return p.con.Suspend(func() error { _, err := p.out.Write(b); return err })
 	}

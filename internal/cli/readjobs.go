@@ -65,6 +65,12 @@ func (a *app) readTemplate(f *gridFlags, file string) ([]*jobs.Spec, []string, e
 	return specs, columnsOf(t), err
 }
 
+// readingLines yields the lines of standard input, one after another. earlier are the jobs
+// that the run has.
+func readingLines(in io.Reader, earlier []*jobs.Spec) func() (jobs.Line, error) {
+	return jobs.NewScanner(in, "standard input", false, 1).Stream(earlier).NextLine
+}
+
 // readingJobs yields the jobs of standard input.
 func readingJobs(in io.Reader) func() (*jobs.Spec, error) {
 	scan := jobs.NewScanner(in, "standard input", false, 1)

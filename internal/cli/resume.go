@@ -18,6 +18,7 @@ import (
 	"dcs-tui/grid"
 	"dcs-tui/hosts"
 	"dcs-tui/internal/cli/console"
+	"dcs-tui/internal/cli/exit"
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
@@ -27,7 +28,7 @@ import (
 func (a *app) resumeCmd() *cobra.Command {
 	var f runFlags
 	cmd := &cobra.Command{
-		Use:     "resume [flags] [RUN]",
+		Use:     "resume [flags] [RUN [-]]",
 		GroupID: groupRun,
 		Short:   "Carry on a run that was stopped, or whose dispatcher died",
 		Long: `Carry on a run: adopt the jobs that are still running, count those that have
@@ -38,7 +39,8 @@ Options are those of the run, except where they are given anew. The inventory is
 again from the file that the run was started with, or from --hosts, and what has changed
 in it is said. If the file cannot be read, the run keeps the inventory that it had.
 
-With --json, results that no earlier --json has acknowledged are printed again.
+With --json, results that no earlier --json has acknowledged are printed again. With - more
+jobs are read from standard input, as run --json - does.
 
 With --standby, the command watches the dispatcher of the run, and resumes the run when that
 dispatcher dies or gives no sign of life for 30 s. It ends when the run ends or is stopped.
@@ -46,7 +48,7 @@ docs/standby.md explains it; run --standby-on starts one on another machine.`,
 		Example: `dcs-tui resume
 dcs-tui resume sweep-20260314-1502 --hosts more-hosts.toml
 dcs-tui resume --standby --background sweep`,
-		Args:              cobra.MaximumNArgs(1),
+		Args:              cobra.MaximumNArgs(2),
 		ValidArgsFunction: completeRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.runResume(cmd, &f, args)
@@ -70,10 +72,18 @@ func (a *app) runResume(cmd *cobra.Command, f *runFlags, args []string) error {
 	if f.background && a.starter == nil {
 		return a.inBackground()
 	}
-	if done, err := a.onScreen(f, false); done {
+	streaming := len(args) == 2
+	switch {
+	case streaming && args[1] != stdinFile:
+		return exit.Usagef("only the run is wanted, and - for more jobs from standard input, not %s", console.Shorten(args[1]))
+	case streaming && !f.json:
+		return exit.Usagef("- is for programs, and goes with --json").WithAdvice("dcs-tui submit %s - adds jobs to the run", console.ShellWord(args[0]))
+	}
+	reopen := f.KeepOpen // not by the run's own options
+	if done, err := a.onScreen(f, streaming); done {
 		return err
 	}
-	r, err := a.openRun(args)
+	r, err := a.openRun(args[:min(len(args), 1)])
 	if err != nil {
 		return err
 	}
@@ -135,8 +145,16 @@ func (a *app) runResume(cmd *cobra.Command, f *runFlags, args []string) error {
 	d.opening = recovered(o, a.numRequests(r, o.Table))
 	d.opts.Input = had
 	if d.opts.Search = a.keptSearch(r, had); d.opts.Search == nil || d.opts.Search.Proposer == nil {
-		d.opts.Next = a.restOfInput(r, had, o.NumFromSource())
+		d.opts.Lines = a.restOfInput(r, had, o.NumFromSource())
 	}
+	switch {
+	case streaming && had.Again && had.State == rundir.InputOpen:
+		o.Release()
+		return exit.Usagef("the run has not made all of its jobs yet, so none can be read from standard input").WithAdvice("dcs-tui submit %s - adds them", refTo(r))
+	case streaming:
+		d.opts.Lines = readingLines(a.stdin, o.Specs())
+	}
+	d.opts.AcceptJobs = f.KeepOpen && (reopen || had.State != rundir.InputDone)
 	a.code, err = d.drive(o)
 	return err
 }
@@ -158,8 +176,8 @@ func (a *app) keptSearch(r *rundir.Run, had rundir.Input) *run.Search {
 
 // restOfInput yields the jobs that were not made yet when the last dispatcher ended. It is
 // nil if there are none that can be made again.
-func (a *app) restOfInput(run *rundir.Run, had rundir.Input, have int) func() (*jobs.Spec, error) {
-	source, _ := run.Asked.Options[rundir.OptionSource].(string)
+func (a *app) restOfInput(r *rundir.Run, had rundir.Input, have int) func() (jobs.Line, error) {
+	source, _ := r.Asked.Options[rundir.OptionSource].(string)
 	if !had.Again || had.State != rundir.InputOpen {
 		return nil
 	}
@@ -168,7 +186,7 @@ func (a *app) restOfInput(run *rundir.Run, had rundir.Input, have int) func() (*
 		a.warn("the jobs that were not made yet cannot be made now: %v", err)
 		return nil
 	}
-	return next
+	return run.JobLines(next)
 }
 
 // resumeInventory reads the inventory again, from --hosts or from the file that the run

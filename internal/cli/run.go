@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"dcs-tui/dispatch/run"
 	"dcs-tui/grid"
 	"dcs-tui/internal/cli/console"
 	"dcs-tui/internal/cli/exit"
@@ -31,7 +32,7 @@ env.NAME, cwd, setup, on_lost, speculate, hardness, send, return, queue, share,
 queue_priority, queue_slots. docs/jobs.md explains them.
 A file that ends in .jsonl holds one JSON object a line; one with lines of values such as
 "[C] 0.1 1 10" is a template (see grid). - reads jobs from standard input and starts each
-as it comes.
+as it comes; with --json also JSON objects, see docs/protocol.md.
 
 COMMAND ::: VALUE... runs the command for each value, as GNU parallel does: {} stands for the
 value, {.} {/} {//} {/.} for parts of it, {#} for the job's number, {2} {2/.} for values of
@@ -40,7 +41,8 @@ the second list. Several ::: give all combinations, :::+ goes along with the lis
 Options stand before the command.
 
 Each of several files is a queue of its own, named after it. Queues get slot time in
-proportion to their shares; docs/queues.md explains it. submit adds jobs to a run.
+proportion to their shares; docs/queues.md explains it. submit adds jobs to a run; with
+--keep-open the run waits for them, also without FILE, until submit --end.
 
 Without an inventory the jobs run on this machine, on all cores but one. Everything
 about the run is kept in dcs-runs/NAME.
@@ -85,7 +87,13 @@ func (a *app) runRun(cmd *cobra.Command, f *runFlags, args []string) error {
 		case a.arguments != nil:
 			return a.argumentsSource(f, strings.Join(args, " "))
 		case streaming:
-			return jobSource{files: args, what: "jobs from standard input", next: f.queues.applying(readingJobs(a.stdin))}, nil
+			next := readingLines(a.stdin, nil)
+			if !f.json { // nobody reads what is wrong with a line
+				next = run.JobLines(readingJobs(a.stdin))
+			}
+			return jobSource{files: args, what: "jobs from standard input", next: f.queues.applying(next)}, nil
+		case len(args) == 0:
+			return jobSource{files: []string{"open"}, what: "jobs that will be submitted"}, nil
 		}
 		return a.filesSource(f, args)
 	})
@@ -183,7 +191,7 @@ func (f *runFlags) checkRun(a *app, args []string) (streaming bool, err error) {
 	if a.arguments != nil {
 		return false, nil
 	}
-	if len(args) == 0 {
+	if len(args) == 0 && !f.KeepOpen {
 		return false, exit.Usagef("which jobs?").WithAdvice("dcs-tui run FILE, one shell command a line; - reads them from standard input")
 	}
 	streaming = slices.Contains(args, stdinFile)

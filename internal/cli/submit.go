@@ -19,14 +19,17 @@ import (
 // submitFlags holds the flags of submit.
 type submitFlags struct {
 	queueFlags
-	queue string
-	json  bool
+	queue   string
+	json    bool
+	wait    bool
+	end     bool
+	options []string // of the command, with wait
 }
 
 func (a *app) submitCmd() *cobra.Command {
 	var f submitFlags
 	cmd := &cobra.Command{
-		Use:     "submit [flags] RUN FILE...|-",
+		Use:     "submit [flags] RUN FILE...|-|-- COMMAND",
 		GroupID: groupRun,
 		Short:   "Add jobs to a run",
 		Long: `Add the jobs of files to a run: lists of commands, .jsonl files and templates, as run
@@ -36,6 +39,14 @@ the first job of the file.
 Each file is a queue of its own, named after it, unless --queue or its jobs say otherwise.
 The jobs run in the directory of the run, with its environment and its options.
 
+With --wait the words behind -- are one command. It runs in this directory, somewhere on
+the hosts of the run; then its output is printed, and the exit code is its own: 128 and the
+number of a signal that ended it, 124 after a timeout. Ctrl-C or SIGTERM cancels it. As
+SHELL = dcs-tui, .SHELLFLAGS = submit RUN --wait -- in a Makefile, and as --cluster-sync of
+Snakemake, it makes the run their cluster. docs/clients.md explains it.
+
+--end, with or without jobs, ends a run with --keep-open after its last job.
+
 A dispatcher that is alive takes them in at once, on whatever machine it is, and their
 numbers are printed. Without one, or when the run ends in that very moment, they wait
 in the run directory, and the next resume takes them in, each once.
@@ -43,7 +54,8 @@ in the run directory, and the next resume takes them in, each once.
 RUN is a name in ./dcs-runs or a run directory, and must be given.`,
 		Example: `dcs-tui submit sweep-20260314-1502 more.txt
 dcs-tui submit sweep-20260314-1502 urgent.txt --queue-priority urgent=-1
-generate-jobs | dcs-tui submit sweep-20260314-1502 - --queue late --share late=2`,
+generate-jobs | dcs-tui submit sweep-20260314-1502 - --queue late --share late=2
+dcs-tui submit cluster --wait --option slots=4 -- make -j4 report.pdf`,
 		Args:              runAndJobs,
 		ValidArgsFunction: completeRunThenFiles,
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -54,6 +66,9 @@ generate-jobs | dcs-tui submit sweep-20260314-1502 - --queue late --share late=2
 	fs.StringVar(&f.queue, "queue", "", "NAME of the queue of the jobs that name none themselves")
 	f.queueFlags.flags(fs)
 	fs.BoolVar(&f.json, "json", false, "print the result as one JSON object on stdout")
+	fs.BoolVar(&f.wait, "wait", false, "run one command, print its output, and exit with its code")
+	fs.StringArrayVar(&f.options, "option", nil, "with --wait: KEY=VALUE of the job, as in a #DCS line")
+	fs.BoolVar(&f.end, "end", false, "no more jobs come: the run ends with its last job")
 	return cmd
 }
 
@@ -68,18 +83,28 @@ func completeRunThenFiles(cmd *cobra.Command, args []string, prefix string) ([]s
 func (a *app) runSubmit(f *submitFlags, args []string) error {
 	files := args[1:]
 	switch {
+	case f.wait && f.end || len(f.options) > 0 && !f.wait:
+		return exit.Usagef("--wait and --option are for one command").WithAdvice("dcs-tui submit RUN --wait --option slots=4 -- COMMAND")
+	case f.wait && len(files) == 0:
+		return exit.Usagef("which command?").WithAdvice("dcs-tui submit RUN --wait -- COMMAND")
+	case f.end && len(files) == 0:
 	case len(files) == 0:
 		return exit.Usagef("which jobs?").WithAdvice("dcs-tui submit RUN FILE, one shell command a line; - reads them from standard input")
-	case slices.Contains(files, stdinFile) && len(files) > 1:
+	case slices.Contains(files, stdinFile) && len(files) > 1 && !f.wait:
 		return exit.Usagef("- cannot be mixed with files").WithAdvice("cat FILE... | dcs-tui submit RUN -")
 	}
 	run, err := a.openRun(args[:1])
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case f.wait:
+		return a.runCommand(f, run, files)
 	}
-	b, err := a.readBatch(likeRun(run), files, f.queue == "")
-	if err != nil {
-		return err
+	b := new(grid.Batch)
+	if len(files) > 0 {
+		if b, err = a.readBatch(likeRun(run), files, f.queue == ""); err != nil {
+			return err
+		}
 	}
 	if f.queue != "" {
 		jobs.ChangeOptions(b.Specs, func(o *jobs.Options) {
@@ -98,6 +123,9 @@ func (a *app) runSubmit(f *submitFlags, args []string) error {
 	if err != nil {
 		return err
 	}
+	if f.end {
+		requests = append(requests, &rundir.Request{Do: rundir.DoEndInput})
+	}
 	s, err := a.ask(context.Background(), run, requests...)
 	if err != nil {
 		return err
@@ -105,7 +133,9 @@ func (a *app) runSubmit(f *submitFlags, args []string) error {
 	if f.json {
 		return a.printJSON(s.json(b))
 	}
-	a.tellSubmitted(s, b)
+	if a.tellSubmitted(s, b); f.end && !s.waits {
+		a.con.Line("no more jobs come to " + console.CleanLine(s.run.Name()) + ": it ends with its last job")
+	}
 	return nil
 }
 
@@ -150,6 +180,9 @@ func submitRequests(specs []*jobs.Spec) ([]*rundir.Request, error) {
 // submitBlocks splits jobs so that each block fits into a request, and numbers the jobs
 // of each block from 1.
 func submitBlocks(specs []*jobs.Spec) (blocks [][]*jobs.Spec) {
+	if len(specs) == 0 {
+		return nil
+	}
 	size, from := 0, 0
 	var text []byte
 	for i, s := range specs {
@@ -191,7 +224,9 @@ func (a *app) tellSubmitted(s *answers, b *grid.Batch) {
 			a.con.Line("its dispatcher has left meanwhile; what has not run yet waits for", "  dcs-tui resume "+refTo(s.run))
 		}
 	}
-	if rest := len(b.Specs) - n; s.waits && rest > 0 {
+	if rest := len(b.Specs) - n; s.waits && rest == 0 {
+		a.tellWaits(s, "the request waits")
+	} else if s.waits {
 		a.tellWaits(s, jobs.Plural(rest, "job")+" "+jobs.Verb(rest, "waits", "wait"))
 	}
 }

@@ -36,6 +36,9 @@ func (s *summary) exitCode() int {
 		s.State = run.Stopped
 		return exit.Usage
 	}
+	if s.Refused > 0 && s.State == run.Succeeded {
+		s.State = run.Failed
+	}
 	return exit.Of(s.State)
 }
 
@@ -55,6 +58,9 @@ func (s *summary) lines(code int) []string {
 	lines := append([]string{"", s.headline(code)}, summaryLines(s.app.con, s.Table, false)...)
 	if text := s.efficiency(); text != "" {
 		lines = append(lines, text)
+	}
+	if s.Refused > 0 {
+		lines = append(lines, jobs.Plural(s.Refused, "line")+" of standard input "+jobs.Verb(s.Refused, "was", "were")+" not taken")
 	}
 	lines = append(lines, instanceLines(s.Table, s.providers)...)
 	lines = append(lines, hostTrouble(s.Table, s.words)...)
@@ -102,6 +108,8 @@ func (s *summary) headline(code int) string {
 		if s.Finish.Why != "" {
 			text += " (" + s.Finish.Why + ")"
 		}
+	case s.Refused > 0 && s.Table.Counts[jobs.Succeeded] == len(s.Table.Jobs):
+		text = "all jobs that were taken succeeded"
 	default:
 		color, mark, text = console.Red, s.app.con.Glyph("✗", "x"), "some jobs did not succeed"
 	}

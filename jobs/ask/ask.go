@@ -45,7 +45,8 @@ type Request struct {
 	LeftOut int   // jobs that whoever asks has left alone already
 	Problem error // why the journal could not be read the last time, or the file not be left
 
-	awaited map[jobs.ID]bool // see Await
+	awaited map[jobs.ID]bool        // see Await
+	ended   map[jobs.ID]jobs.Record // see End
 
 	run    *rundir.Run
 	body   *rundir.Request
@@ -69,7 +70,7 @@ func Prepare(run *rundir.Run, q *rundir.Request) (*Request, error) {
 	if _, err := q.Encode(); err != nil {
 		return nil, err
 	}
-	r := &Request{Trace: Trace{Name: rundir.NewRequestName(q.At)}, run: run, body: q, reader: journal.NewReader(run, journal.Tail(run))}
+	r := &Request{Trace: Trace{Name: rundir.NewRequestName(q.At)}, ended: map[jobs.ID]jobs.Record{}, run: run, body: q, reader: journal.NewReader(run, journal.Tail(run))}
 	r.Poll()
 	return r, r.Problem
 }
@@ -94,10 +95,28 @@ func (r *Request) Poll() {
 	_, r.Problem = r.reader.Follow(durable, func(_ int, rec *jobs.Record) {
 		if rec.Seq != 0 && rec.Kind != jobs.KindAcked {
 			delete(r.awaited, rec.Job)
+			if r.body.Do == rundir.DoSubmit && (!r.Answered || rec.Job == r.First) {
+				r.ended[rec.Job] = *rec // the answer may come after the end of its job
+			}
 		}
 		r.See(rec)
 	})
 }
+
+// End returns the record that ended the first of the jobs that were submitted; nil: it is
+// not over.
+func (r *Request) End() *jobs.Record {
+	if end, ok := r.ended[r.First]; ok && r.Answered {
+		return &end
+	}
+	return nil
+}
+
+// Owner returns who dispatches the run, as of the last Poll.
+func (r *Request) Owner() *journal.Owner { return r.reader.Owner }
+
+// Dispatched reports whether somebody dispatches the run, as of the last Poll.
+func (r *Request) Dispatched() bool { return r.reader.Dispatched() }
 
 // Jobs returns the jobs that it names.
 func (r *Request) Jobs() jobs.Ranges { return r.body.Jobs }

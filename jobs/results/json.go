@@ -14,7 +14,8 @@ import (
 const timeFormat = "2006-01-02T15:04:05.000000Z"
 
 // AppendJSON adds the result as one line of JSON, version 1, newline included.
-// Every key is always there; what is not known or does not apply is null.
+// Every key but id and those of the output is always there; what is not known or does not
+// apply is null.
 // Times are UTC. Bytes that are not UTF-8 become U+FFFD, and control and
 // invisible characters are escaped, so that the line may also reach a terminal.
 func (r *Result) AppendJSON(b []byte) []byte {
@@ -54,6 +55,15 @@ func (r *Result) AppendJSON(b []byte) []byte {
 	w.textOrNull("reason", r.Reason)
 	w.number("round", int64(r.Round))
 	w.number("seq", r.Seq)
+	if r.Key != "" {
+		w.text("id", r.Key)
+	}
+	switch {
+	case r.Output != nil:
+		w.text("output", string(r.Output))
+	case r.OutputErr != nil:
+		w.text("output_error", r.OutputErr.Error())
+	}
 	return append(w.b, '}', '\n')
 }
 

@@ -15,8 +15,9 @@ type Result struct {
 	Run      string // name of the run
 	UID      string // "<run uid>.<job>.<round>"
 	Job      jobs.ID
-	Round    int   // 1, 2 … a requeue opens a new one
-	Seq      int64 // the number of this delivery within the run, 1, 2 …
+	Round    int    // 1, 2 … a requeue opens a new one
+	Seq      int64  // the number of this delivery within the run, 1, 2 …
+	Key      string // the id that the submitter gave the job; "": none
 	Name     string
 	Queue    string
 	Command  string
@@ -34,6 +35,9 @@ type Result struct {
 	Stderr  string
 	Apart   bool // its host keeps its files to itself: other files that the job wrote are not seen here
 
+	Output    []byte // what it printed, if that was asked for; nil: it was not, or OutputErr says why not
+	OutputErr error
+
 	Created jobs.Stamp    // accepted, dispatcher's clock
 	Outcome *jobs.Outcome // nil: it never ran, or nobody knows how it ended
 }
@@ -44,7 +48,7 @@ func FromJob(runUID, runName string, created jobs.Stamp, dir string, j *jobs.Job
 	r := Result{
 		Run: runName, UID: runUID + "." + strconv.Itoa(int(j.Spec.ID)) + "." + strconv.Itoa(int(j.Round)),
 		Job: j.Spec.ID, Round: int(j.Round), Seq: j.Seq,
-		Name: j.Spec.Name, Command: j.Spec.Command, Params: j.Spec.Params,
+		Key: j.Spec.Key, Name: j.Spec.Name, Command: j.Spec.Command, Params: j.Spec.Params,
 		State: j.State, Reason: j.Reason, Attempts: j.Ran(), Failures: int(j.Failures), Created: created,
 	}
 	if j.Spec.Options != nil {

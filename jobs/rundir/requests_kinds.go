@@ -27,6 +27,8 @@ const (
 	DoRemoveHost  = "remove-host"  // let the attempts on Host finish, and use it no more, whatever the inventory file says
 	DoReloadHosts = "reload-hosts" // read the inventory file now
 
+	DoEndInput = "end-input" // no more jobs come: a run that is kept open ends with its last job
+
 	DoDrain = "drain" // let running attempts finish, launch nothing more, then end the dispatcher
 	DoStop  = "stop"  // end the dispatcher; attempts go on, and the next dispatcher adopts them
 )
@@ -72,6 +74,7 @@ var kinds = map[string]kind{
 	DoAddHost:     {fieldHost | fieldOptions, fieldHost, checkHost, textAddHost},
 	DoRemoveHost:  {fieldHost, fieldHost, checkHost, textHost("remove host %s from the run")},
 	DoReloadHosts: {0, 0, nil, text("read the inventory file again")},
+	DoEndInput:    {0, 0, nil, text("end the input")},
 	DoDrain:       {fieldEpoch, fieldEpoch, checkEpoch, text("drain the run")},
 	DoStop:        {fieldEpoch, fieldEpoch, checkEpoch, text("stop the dispatcher")},
 }

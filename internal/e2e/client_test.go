@@ -1,0 +1,336 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	dcstui "dcs-tui/clients/go"
+	"dcs-tui/internal/progtest"
+	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/rundir"
+)
+
+// client returns the flags of a client's run over the lab's hosts.
+func (l *lab) client(slots int) []string {
+	return []string{"--ssh-config", l.sshd[0].ConfigFile, "--hosts", l.inventory(slots)}
+}
+
+// killDispatcher kills the dispatcher of a run.
+func (l *lab) killDispatcher(dir string) {
+	l.t.Helper()
+	run, err := rundir.Open(dir)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	owner, err := journal.ReadOwner(run)
+	if err != nil || owner.Life() != journal.Alive {
+		l.t.Fatalf("no dispatcher to kill: %v, %v", owner, err)
+	}
+	if err := syscall.Kill(owner.PID, syscall.SIGKILL); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// Issue 16, T5: the Go client over real sshd. Its dcs-tui is killed twice in the middle:
+// each job has one result, and each attempt ran once.
+func TestGoClient(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, 2)
+	const n = 60
+	l.tagged(0, "")
+	var log progtest.Buffer
+	c, err := dcstui.Start(dcstui.Options{Program: program, Args: l.client(2), Dir: l.path("run"), Output: true, Log: &log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if t.Failed() {
+			t.Logf("it said:\n%s", log.String())
+		}
+	}()
+	submit := func(j dcstui.Job) string {
+		t.Helper()
+		id, err := c.Submit(j)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	for i := range n {
+		submit(dcstui.Job{ID: "i" + strconv.Itoa(i), Params: map[string]string{"i": strconv.Itoa(i)},
+			Command: fmt.Sprintf("echo $DCS_ATTEMPT >> %s/$DCS_JOB_ID; until [ -e %s/$((DCS_PARAM_i / 20)) ]; do sleep 0.05; done; echo $DCS_PARAM_i", l.path("ran"), l.path("gate"))})
+	}
+	wrong := submit(dcstui.Job{Command: "true", Options: map[string]any{"slotz": 1}})
+	long := submit(dcstui.Job{Command: "sleep 600", Options: map[string]any{"priority": 1, "name": "long"}})
+	if err := os.Mkdir(l.path("gate"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]*dcstui.Result{}
+	open := 0
+	next := func() bool {
+		for r, err := range c.Results(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if seen[r.ID] != nil {
+				t.Errorf("%s has two results", r.ID)
+			}
+			seen[r.ID] = r
+			if r.ID == wrong && (r.State != "refused" || !strings.Contains(r.Reason, `did you mean slots`)) {
+				t.Errorf("%+v", r)
+			}
+			return true
+		}
+		return false
+	}
+	for len(seen) < n+1 {
+		if len(seen) >= open*20 && open < 3 {
+			l.until("jobs run", func() bool { return l.count("ran/*") > open*20 })
+			if open > 0 {
+				l.killDispatcher(l.path("run"))
+			}
+			l.file("gate/"+strconv.Itoa(open), "")
+			open++
+		}
+		if !next() {
+			t.Fatal("the results end early")
+		}
+	}
+	if err := c.Cancel(long); err != nil {
+		t.Fatal(err)
+	}
+	c.CloseInput()
+	for next() {
+	}
+	for i := range n {
+		r := seen["i"+strconv.Itoa(i)]
+		if r == nil || !r.OK() || r.Output != strconv.Itoa(i)+"\n" || r.Params["i"] != strconv.Itoa(i) || r.Host == "" {
+			t.Errorf("job %d: %+v", i, r)
+		}
+	}
+	if r := seen[long]; r == nil || r.State != "cancelled" {
+		t.Errorf("%+v", r)
+	}
+	if _, err := c.Submit(dcstui.Job{Command: "true"}); err == nil {
+		t.Error("a job was taken after CloseInput")
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	l.ranOnce(n)
+
+	// A program that starts again with the same directory gets the same results.
+	again, err := dcstui.Start(dcstui.Options{Program: program, Dir: l.path("run"), Output: true, Log: &log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	again.Submit(dcstui.Job{ID: "i7", Command: "false"})
+	again.Submit(dcstui.Job{ID: "new", Command: "echo new"})
+	again.CloseInput()
+	for range 2 {
+		if r, err := again.Next(t.Context()); err != nil || r.ID == "i7" && r.Output != "7\n" || r.ID == "new" && r.Output != "new\n" {
+			t.Errorf("%+v, %v", r, err)
+		}
+	}
+	if _, err := again.Next(t.Context()); err != io.EOF {
+		t.Errorf("%v", err)
+	}
+	l.ranOnce(n)
+}
+
+// What a person or a wrong flag ends is not started again.
+func TestGoClientThatIsStopped(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, 1)
+	bad, err := dcstui.Start(dcstui.Options{Program: program, Args: []string{"--no-such-flag"}, Dir: l.path("bad")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stopped *dcstui.StoppedError
+	if _, err := bad.Next(t.Context()); !errors.As(err, &stopped) || stopped.Code != 2 {
+		t.Errorf("%v", err)
+	}
+	c, err := dcstui.Start(dcstui.Options{Program: program, Args: l.client(1), Dir: l.path("run")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Submit(dcstui.Job{Command: "touch " + l.path("started") + "; sleep 600"})
+	l.until("the job runs", func() bool { return l.count("started") == 1 })
+	l.file("run/STOP.now", "")
+	if r, err := c.Next(t.Context()); err != nil || r.State != "cancelled" {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+const pythonClient = `
+import os, signal, subprocess, sys, time
+sys.path.insert(0, sys.argv[1])
+from concurrent.futures import as_completed, CancelledError, TimeoutError, wait
+from dcs_tui import Executor, Job, JobError, Result, StoppedError
+
+class Odd(Exception):
+    def __init__(self, a, b):
+        super().__init__(a)
+        self.b = b
+
+def square(x, gate=None):
+    print("noise")
+    if gate:
+        with open("ran/%s" % os.environ["DCS_JOB_ID"], "a") as f:
+            f.write(os.environ["DCS_ATTEMPT"] + "\n")
+        while not os.path.exists(gate):
+            time.sleep(0.05)
+    return x * x
+
+def fail(x):
+    raise KeyError(x)
+
+def odd():
+    raise Odd(1, 2)
+
+def size(data):
+    return len(data), data[:3]
+
+def closed(value):
+    return lambda: value
+
+def main():
+    executor = Executor(*sys.argv[4:], program=sys.argv[2], dir="run", python=sys.executable, log=open("py.err", "a"))
+    with executor:
+        futures = {executor.submit(square, i, gate="gate"): i for i in range(40)}
+        while not os.listdir("ran"):
+            for f in futures:
+                assert not f.done() or f.result() is None
+            time.sleep(0.05)
+        os.kill(executor._process.pid, signal.SIGKILL)
+        open("gate", "w").close()
+        got = []
+        for f in as_completed(futures, timeout=240):
+            assert f.result() == futures[f] ** 2, f
+            got.append(f)
+            if len(got) == 20:
+                os.kill(executor._process.pid, signal.SIGKILL)
+        assert len(got) == 40
+        assert list(executor.map(pow, range(5), [2] * 5)) == [0, 1, 4, 9, 16]
+        r = executor.submit("echo $X; echo err >&2", ).result()
+        assert isinstance(r, Result) and r.output == "\n" and r.exit == 0 and r.state == "succeeded", vars(r)
+        assert executor.submit(Job("echo $X", env={"X": "a b"}, name="named", id="mine")).result().name == "named"
+        try:
+            executor.submit(Job("exit 3", tries=1)).result()
+            assert False
+        except JobError as e:
+            assert e.result.exit == 3 and "exit 3" in str(e), e
+        try:
+            executor.submit(Job("true", slotz=1)).result()
+            assert False
+        except JobError as e:
+            assert e.result is None and "did you mean slots" in str(e), e
+        try:
+            executor.submit(fail, 7).result()
+            assert False
+        except KeyError as e:
+            assert e.args == (7,) and "in fail" in str(e.__cause__) and "raise KeyError(x)" in str(e.__cause__), e.__cause__
+        e = executor.submit(odd).exception()
+        assert type(e) is RuntimeError and "Odd: 1" in str(e) and "in odd" in str(e.__cause__), repr(e)
+        data = os.urandom(300000)
+        assert executor.submit(size, data).result() == (300000, data[:3])
+        assert len(executor.submit(bytes, 3000000).result()) == 3000000
+        assert executor.submit(size, b"a").exception(timeout=120) is None
+        long = executor.submit("echo x > long; sleep 600")
+        while not os.path.exists("long"):
+            time.sleep(0.05)
+        assert long.cancel() and long.cancelled() and long.cancel()
+        assert wait([long], timeout=60).done == {long}
+        try:
+            long.result()
+            assert False
+        except CancelledError:
+            pass
+        try:
+            import cloudpickle
+            assert executor.submit(closed(5)).result() == 5
+        except ImportError:
+            pass
+    try:
+        executor.submit("true")
+        assert False
+    except RuntimeError:
+        pass
+    assert not os.path.exists(".dcs-run"), os.listdir(".dcs-run")
+    late = Executor(*sys.argv[4:], program=sys.argv[2], dir="late", log=open("py.err", "a"))
+    left = [late.submit("sleep 600") for _ in range(5)]
+    late.shutdown(cancel_futures=True)
+    assert all(f.cancelled() for f in left)
+    with Executor("--no-such-flag", program=sys.argv[2], dir="bad") as bad:
+        assert isinstance(bad.submit("true").exception(timeout=60), StoppedError)
+    print("all is well")
+
+if __name__ == "__main__":
+    main()
+`
+
+// Issue 16, T5: the Python client over real sshd, killed and resumed in the middle.
+func TestPythonClient(t *testing.T) {
+	t.Parallel()
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("LEFT OUT: there is no python3")
+	}
+	l := newLab(t, 2)
+	l.tagged(0, "")
+	clients, err := filepath.Abs("../../clients/python")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(python, append([]string{"-B", l.file("client.py", pythonClient), clients, program, "--"}, l.client(2)...)...)
+	p := l.begin(cmd)
+	late := time.AfterFunc(3*time.Minute, func() { cmd.Process.Signal(syscall.SIGINT) })
+	defer late.Stop()
+	if p := p.wait(); p.code != 0 || p.out != "all is well\n" {
+		b, _ := os.ReadFile(l.path("py.err"))
+		t.Fatalf("exit %d\n%s\n%s\n%s", p.code, p.out, p.err, b)
+	}
+	l.ranOnce(40)
+}
+
+// The same with hosts that share no directory: what functions need is sent, and results
+// come through standard output.
+func TestPythonClientApart(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("LEFT OUT: there is no python3")
+	}
+	l := newLab(t, 1)
+	clients, err := filepath.Abs("../../clients/python")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.file("apart.py", `
+import os, sys
+sys.path.insert(0, sys.argv[1])
+from dcs_tui import Executor
+def read(data):
+    return open("input/a").read() + str(len(data))
+if __name__ == "__main__":
+    os.makedirs("input", exist_ok=True)
+    open("input/a", "w").write("read ")
+    with Executor("--ssh-config", os.environ["SSH"], "--hosts", os.environ["HOSTS"], program=os.environ["DCS"], send=["input"], log=sys.stderr) as executor:
+        print(executor.submit(read, os.urandom(100000)).result())
+`)
+	p := l.apart("\nmkdir apart/deep; cd apart/deep; python3 -B ../../apart.py " + clients + " > ../../py.out")
+	if out, _ := os.ReadFile(l.path("py.out")); p.code != 0 || string(out) != "read 100000\n" {
+		t.Fatalf("exit %d, %q\n%s", p.code, out, p.err)
+	}
+}

@@ -1,0 +1,186 @@
+package e2e
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// schemas returns the schemas of the lines of the protocol.
+func schemas(t *testing.T) (input, output *jsonschema.Schema) {
+	t.Helper()
+	const file = "../../docs/protocol.schema.json"
+	c := jsonschema.NewCompiler()
+	for name, to := range map[string]**jsonschema.Schema{"input": &input, "output": &output} {
+		s, err := c.Compile(file + "#/$defs/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		*to = s
+	}
+	return input, output
+}
+
+func valid(t *testing.T, s *jsonschema.Schema, line string) error {
+	t.Helper()
+	v, err := jsonschema.UnmarshalJSON(strings.NewReader(line))
+	if err != nil {
+		t.Fatalf("%v: %q", err, line)
+	}
+	return s.Validate(v)
+}
+
+// said is a line of the protocol's output.
+type said struct {
+	State, ID, UID, Error, Do, Output, Reason string
+	Job, Line, Round                          int
+}
+
+// Issue 16, D1: jobs as shell lines and objects, ids, cancel and requeue, answers to wrong
+// lines; and all lines fit the schema of docs/protocol.md.
+func TestProtocol(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, 1)
+	input, output := schemas(t)
+	cmd := exec.Command(program, l.args(2, "--json", "--output", "--tries", "1", "-")...)
+	in, _ := cmd.StdinPipe()
+	p, out := l.piped(cmd)
+	lines := bufio.NewScanner(out)
+	var all []said
+	next := func() said {
+		t.Helper()
+		if !lines.Scan() {
+			t.Fatalf("no more lines: %v", lines.Err())
+		}
+		if err := valid(t, output, lines.Text()); err != nil {
+			t.Errorf("%v", err)
+		}
+		var s said
+		if err := json.Unmarshal(lines.Bytes(), &s); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, s)
+		return s
+	}
+	send := func(ok bool, text string) {
+		t.Helper()
+		if strings.HasPrefix(text, `{"`) {
+			if err := valid(t, input, text); (err == nil) != ok {
+				t.Errorf("%s: %v", text, err)
+			}
+		}
+		io.WriteString(in, text+"\n")
+	}
+	send(true, `echo shell`)
+	send(true, `{"v":1,"id":"a","command":"echo $DCS_PARAM_x $Y","params":{"x":0.5},"env":{"Y":"y"},"tags":[],"timeout":"2h","mem":1048576,"speculate":false}`)
+	if s := next(); s.Job != 1 || s.Output != "shell\n" || s.ID != "" || s.State != "succeeded" {
+		t.Errorf("%+v", s)
+	}
+	if s := next(); s.Job != 2 || s.Output != "0.5 y\n" || s.ID != "a" {
+		t.Errorf("%+v", s)
+	}
+	send(false, `{"id":"wrong","comand":"true"}`)
+	send(false, `{"id":"old","v":2,"command":"true"}`)
+	send(true, `{"cancel":"nobody"}`)
+	for i, want := range []said{{Line: 3, ID: "wrong"}, {Line: 4, ID: "old"}, {Line: 5}} {
+		if s := next(); s.Line != want.Line || s.ID != want.ID || s.Error == "" {
+			t.Errorf("answer %d: %+v", i, s)
+		}
+	}
+	send(true, `{"id":"long","command":"sleep 600"}`)
+	send(true, `{"id":"behind","command":"true","after":["long"]}`)
+	send(true, `{"id":"q","cancel":["long"]}`)
+	got := map[string]said{}
+	for range 3 {
+		s := next()
+		got[s.ID] = s
+	}
+	if got["q"].Do != "cancel" || got["long"].State != "cancelled" || got["long"].Reason != "canceled by its submitter" || got["behind"].State != "skipped" {
+		t.Errorf("%+v", got)
+	}
+	send(true, `{"requeue":[1],"id":"again"}`)
+	for range 2 {
+		if s := next(); s.ID == "again" && s.Do != "requeue" || s.ID == "" && (s.Job != 1 || s.Round != 2) {
+			t.Errorf("%+v", s)
+		}
+	}
+	in.Close()
+	for lines.Scan() {
+		t.Errorf("one more: %s", lines.Text())
+	}
+	if code := p.wait().code; code != 1 {
+		t.Errorf("exit %d", code)
+	}
+}
+
+// piped is begin for a command whose standard output the test reads.
+func (l *lab) piped(cmd *exec.Cmd) (*process, io.Reader) {
+	l.t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.t.Cleanup(func() { r.Close() })
+	cmd.Stdout = w
+	defer w.Close()
+	return l.begin(cmd), r
+}
+
+// Issue 16, D1: a submitter that is 30,000 jobs ahead and reads nothing stops nothing: lines
+// are read and jobs run. What is sent again after a kill runs once, and each job has a result.
+func TestSubmitterFarAheadAndReaderStalled(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, 1)
+	const n, bad = 30_000, 2_000
+	var text strings.Builder
+	for i := range n {
+		fmt.Fprintf(&text, "{\"id\":\"%d\",\"command\":\"[ $DCS_JOB_ID -gt 200 ] || echo $DCS_ATTEMPT >> %s; exit 0\"}\n", i+1, l.path("ran/$DCS_JOB_ID"))
+	}
+	text.WriteString(strings.Repeat("{\"nothing\":1}\n", bad))
+	l.tagged(0, "") // makes the directory
+	cmd := exec.Command(program, l.args(2, "--json", "--max-slots", "2", "-")...)
+	in, _ := cmd.StdinPipe()
+	p, out := l.piped(cmd)
+	if _, err := io.WriteString(in, text.String()+"touch "+l.path("read")+"\n"); err != nil { // returns when all but the last lines were read
+		t.Fatal(err)
+	}
+	l.until("more jobs have ended than the pipe holds results of", func() bool { return l.count("run/attempts/000/*.status") >= 400 })
+	p.signal(syscall.SIGKILL)
+	seen := map[string]bool{}
+	refused := 0
+	take := func(out io.Reader) {
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			var s said
+			if json.Unmarshal(lines.Bytes(), &s) != nil {
+				continue // cut off
+			}
+			if s.Error != "" {
+				refused++
+			} else if s.ID != "" {
+				seen[s.ID] = true
+			}
+		}
+	}
+	take(out)
+	again := exec.Command(program, "resume", "--no-tui", "--json", l.path("run"), "-")
+	again.Stdin = strings.NewReader(strings.Join(strings.SplitAfter(text.String(), "\n")[:300], "") + "{\"cancel\":true}\n")
+	p, out = l.piped(again)
+	take(out)
+	if code := p.wait().code; code != 130 {
+		t.Errorf("exit %d", code)
+	}
+	for id := 1; id <= 300; id++ {
+		if !seen[fmt.Sprint(id)] {
+			t.Errorf("job %d has no result", id)
+		}
+	}
+	l.ranOnce(100)
+}

@@ -1,0 +1,171 @@
+package jobs
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+)
+
+// Line is what a line of a stream says (docs/protocol.md): a job or, if Spec is nil, Ask.
+type Line struct {
+	Spec *Spec
+	Ask  *StreamAsk
+}
+
+// StreamAsk is a line of a stream that adds no job. The numbers in Repeats and Named are
+// those of the Scanner; Jobs holds the numbers of the run.
+type StreamAsk struct {
+	Line    int    // its number
+	ID      string // the submitter's own; "": none
+	Repeats ID     // it has the id of this earlier job
+	Do      string // AskCancel or AskRequeue
+	Named   []ID   // jobs that were named by the submitter's ids
+	Jobs    Ranges
+	All     bool  // cancel: every job
+	Err     error // why the line is not taken; the stream goes on
+}
+
+// What a line of a stream may ask for, by its key.
+const (
+	AskCancel  = "cancel"
+	AskRequeue = "requeue"
+)
+
+// streamVersion is the version of the protocol.
+const streamVersion = "1"
+
+// maxKey bounds the id that a submitter gives to a job, in bytes.
+const maxKey = 256
+
+// Stream makes s, which has read nothing, a Scanner of a stream: lines of a jobs file, and lines that begin with {"
+// and hold a JSON object. earlier yields the jobs that the run has; their numbers are kept,
+// and new jobs get the numbers after them. Use NextLine.
+func (s *Scanner) Stream(earlier []*Spec) *Scanner {
+	s.stream, s.lines.skip = true, true
+	for i, spec := range earlier {
+		if s.id = ID(i + 2); spec != nil {
+			s.know(spec, ID(i+1))
+		}
+	}
+	return s
+}
+
+// know lets later lines name a job.
+func (s *Scanner) know(spec *Spec, id ID) {
+	if spec.Name != "" {
+		s.names = append(s.names, jobName{spec.Name, id})
+	}
+	if spec.Key != "" {
+		if s.keys == nil {
+			s.keys = map[string]ID{}
+		}
+		s.keys[spec.Key] = id
+	}
+}
+
+// NextLine returns what the next line says, io.EOF after the last. What is wrong with a line
+// is in Ask.Err, and the line after it can be read. Any other error is final.
+func (s *Scanner) NextLine() (Line, error) {
+	if s.err != nil {
+		return Line{}, s.err
+	}
+	s.ask = &StreamAsk{}
+	spec, more, err := s.scan()
+	switch {
+	case err != nil && !more:
+		s.err = err
+		return Line{}, err
+	case err != nil:
+		s.ask.Line, s.ask.ID, s.ask.Err = s.lines.line, idOf(s.last), err
+	case spec != nil:
+		return Line{Spec: spec}, nil
+	}
+	return Line{Ask: s.ask}, nil
+}
+
+// idOf returns the id of an object that is wrong otherwise, "" if it has none.
+func idOf(line []byte) string {
+	var object struct{ ID any }
+	if json.Unmarshal(line, &object) != nil || object.ID == nil {
+		return ""
+	}
+	return fmt.Sprint(object.ID)
+}
+
+// key reads the submitter's own id.
+func (c *jsonCursor) key() (string, error) {
+	key, err := c.scalar()
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("id: %w", err)
+	case key == "" || len(key) > maxKey || !utf8.ValidString(key):
+		return "", fmt.Errorf("id: it must be a text of 1 to %d bytes in UTF-8", maxKey)
+	}
+	return key, nil
+}
+
+// askFor reads the jobs that a line asks something for: one, a list, or true for all. A
+// number is the job's number in the run, a text the submitter's own id.
+func (s *Scanner) askFor(do string) error {
+	c, q := &s.cursor, s.ask
+	if q.Do != "" {
+		return fmt.Errorf("%s and %s cannot stand in one line", q.Do, do)
+	}
+	q.Do = do
+	if do == AskCancel && c.lit("true") {
+		q.All = true
+		return nil
+	}
+	one := func() error {
+		text := c.peek() == '"'
+		v, err := c.scalar()
+		if err != nil {
+			return fmt.Errorf("%s: %w", do, err)
+		}
+		if text {
+			id, ok := s.keys[v]
+			if !ok {
+				return fmt.Errorf("%s: no earlier line has the id %q", do, v)
+			}
+			q.Named = append(q.Named, id)
+			return nil
+		}
+		r, err := ParseRanges(v)
+		if err != nil {
+			return fmt.Errorf("%s: %w", do, err)
+		}
+		q.Jobs = append(q.Jobs, r...)
+		return nil
+	}
+	if c.peek() != '[' {
+		return one()
+	}
+	return c.items(do, one)
+}
+
+// items reads a list.
+func (c *jsonCursor) items(what string, item func() error) error {
+	c.i++
+	c.space()
+	for first := true; c.peek() != ']'; first = false {
+		if !first {
+			if !c.lit(",") {
+				return c.want("a comma or ] in the list " + what)
+			}
+			c.space()
+		}
+		if err := item(); err != nil {
+			return err
+		}
+		c.space()
+	}
+	c.i++
+	return nil
+}
+
+// isObject reports whether a line of a stream is a JSON object: no command begins like that.
+func isObject(line []byte) bool { return bytes.HasPrefix(line, []byte(`{"`)) }
+
+var errSpoiled = errors.New("the job is not taken, because the #DCS line before it is wrong")
