@@ -210,8 +210,8 @@ const homeOf = "/" + "root" + "/.dcs-tui/"
 // allowed are the files that a run may leave on a host: our own program, to be
 // used again, the marks that fence off older dispatchers, and where its attempts are;
 // on a dispatching machine the directory of control sockets, with those of dispatchers
-// that were killed: the next one takes them away.
-var allowed = regexp.MustCompile(`^(root|vartmp|tmp|tmp/dcs-0(/[a-z0-9]{12}\.sock)?|sshd\.log|boot_id|vartmp/dcs-0(/runs|/bin(/dcs-tui-[0-9a-f]{64}|/\.new-[0-9a-f]+)?)?|` +
+// that were killed: the next one takes them away; the empty directory that all users share.
+var allowed = regexp.MustCompile(`^(root|vartmp|vartmp/dcs-share|tmp|tmp/dcs-0(/[a-z0-9]{12}\.sock)?|sshd\.log|boot_id|vartmp/dcs-0(/runs|/bin(/dcs-tui-[0-9a-f]{64}|/\.new-[0-9a-f]+)?)?|` +
 	`root/\.dcs-tui(/[a-z0-9]{12}(/epoch\.\d+|/(place|machine)\.ws\d)?)?)$`)
 
 // bareSpool is what a helper makes before it has any job: no spec, no sentinel, no
