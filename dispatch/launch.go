@@ -3,6 +3,7 @@ package dispatch
 import (
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/hosts"
+	"dcs-tui/jobs"
 )
 
 // launchBytes bounds one launch message: well below what a frame and the
@@ -40,7 +41,7 @@ func (a *agent) launchJob(p sched.Placed) hosts.LaunchJob {
 	s := p.Spec
 	j := hosts.LaunchJob{
 		Attempt: p.Attempt, Command: s.Command, Cwd: s.Cwd, Env: s.Env, Params: s.Params,
-		Timeout: p.Timeout, Slots: s.Slots, GPUs: p.GPUs, Restart: p.Restart,
+		Timeout: p.Timeout, Slots: s.Slots, GPUs: p.GPUs, HalfGPU: s.GPUs == jobs.HalfGPU, Restart: p.Restart,
 	}
 	if !a.host.Load().NoMemLimit {
 		j.Mem = p.Mem

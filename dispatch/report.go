@@ -100,7 +100,8 @@ func saneHello(h *hosts.Hello) {
 	h.Cores = min(max(1, h.Cores), jobs.MaxSlots)
 	h.Slots = min(max(1, h.Slots), jobs.MaxSlots)
 	h.GPUs = min(max(0, h.GPUs), jobs.MaxGPUs)
-	h.LockedGPUs, h.Owner.Who = saneGPUs(h.LockedGPUs), cut(h.Owner.Who)
+	h.GPUIDs, h.LockedGPUs, h.HalfGPUs = saneGPUs(h.GPUIDs), saneGPUs(h.LockedGPUs), saneGPUs(h.HalfGPUs)
+	h.Owner.Who = cut(h.Owner.Who)
 	h.MemBytes = max(0, h.MemBytes)
 	saneSharing(h.Sharing)
 	h.Warnings = h.Warnings[:min(len(h.Warnings), 20)]
@@ -116,7 +117,8 @@ func saneBeat(b *hosts.Beat) {
 		}
 		*f = min(*f, jobs.MaxSlots)
 	}
-	b.LockedGPUs, b.Files, b.Owner.Who = saneGPUs(b.LockedGPUs), cut(b.Files), cut(b.Owner.Who)
+	b.LockedGPUs, b.HalfGPUs = saneGPUs(b.LockedGPUs), saneGPUs(b.HalfGPUs)
+	b.Files, b.Owner.Who = cut(b.Files), cut(b.Owner.Who)
 	saneSharing(b.Sharing)
 	b.MemFree, b.DiskFree = max(-1, b.MemFree), max(-1, b.DiskFree)
 	b.Running, b.Buffered = max(0, b.Running), max(0, b.Buffered)

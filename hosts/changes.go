@@ -2,6 +2,7 @@ package hosts
 
 import (
 	"cmp"
+	"fmt"
 	"reflect"
 	"slices"
 	"strconv"
@@ -83,9 +84,10 @@ func hostChange(old, now *Host) string {
 			parts = append(parts, key+" "+cmp.Or(is, "none")+" (was "+cmp.Or(was, "none")+")")
 		}
 	}
+	text := func(list []Kept) string { return strings.TrimSuffix(strings.TrimPrefix(fmt.Sprint(list), "["), "]") }
 	value("slots", slotsValue(old.Slots), slotsValue(now.Slots))
 	value("tags", strings.Join(old.Tags, " "), strings.Join(now.Tags, " "))
-	value("queues", old.KeptText(), now.KeptText())
+	value("queues", text(old.Queues), text(now.Queues))
 	value("address", strings.Join(old.Addresses, " "), strings.Join(now.Addresses, " "))
 	var others []string
 	for _, o := range []struct {
@@ -95,7 +97,7 @@ func hostChange(old, now *Host) string {
 		{"port", old.Port, now.Port}, {"user", old.User, now.User}, {"identity", old.Identity, now.Identity},
 		{"jump", old.Jump, now.Jump}, {"yield", old.Yield, now.Yield}, {"max_load", old.MaxLoad, now.MaxLoad},
 		{"min_mem_free", old.MinMemFree, now.MinMemFree}, {"min_disk_free", old.MinDiskFree, now.MinDiskFree},
-		{"quiet", old.Quiet, now.Quiet}, {"owner", old.Owner, now.Owner}, {"owner_idle", old.OwnerIdle, now.OwnerIdle}, {"nice", old.Nice, now.Nice}, {"gpus", old.GPUs, now.GPUs}, {"mem_limit", !old.NoMemLimit, !now.NoMemLimit}, {"weight", old.Weight, now.Weight},
+		{"quiet", old.Quiet, now.Quiet}, {"owner", old.Owner, now.Owner}, {"owner_idle", old.OwnerIdle, now.OwnerIdle}, {"nice", old.Nice, now.Nice}, {"gpus", old.GPUs, now.GPUs}, {"gpu_ids", old.GPUIDs, now.GPUIDs}, {"mem_limit", !old.NoMemLimit, !now.NoMemLimit}, {"weight", old.Weight, now.Weight},
 		{"work_dir", old.WorkDir, now.WorkDir}, {"share_dir", old.ShareDir, now.ShareDir},
 		{"setup", old.Setup, now.Setup}, {"send", old.Send, now.Send}, {"lost_after", old.LostAfter, now.LostAfter},
 		{"link", append([]string{old.Link}, old.Command...), append([]string{now.Link}, now.Command...)},

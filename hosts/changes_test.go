@@ -21,6 +21,8 @@ func TestHostChangeKnowsEveryField(t *testing.T) {
 			*v = []string{"x"}
 		case *int:
 			*v = 7
+		case *[]int:
+			*v = []int{7}
 		case *int64:
 			*v = 7
 		case *float64:

@@ -29,6 +29,7 @@ type Host struct {
 	Tags        []string // sorted
 	Queues      []Kept   // which queues it, or a part of it, is kept for
 	GPUs        int      // -1: as many as the host reports
+	GPUIDs      []int    // the devices that may be used, in the order of their numbers; nil: those that the host reports
 	NoMemLimit  bool     // mem= of a job reserves memory and limits nothing
 	Weight      float64  // relative speed, 1 unless told
 	WorkDir     string   // "": ~/.dcs-tui
@@ -100,4 +101,40 @@ type Inventory struct {
 	Tokens    []jobs.Token // how many of each kind jobs may hold together, by name; a Count may be 0
 
 	defaults *draft // [defaults]; nil: none
+}
+
+// GPUNumbers returns the numbers of the devices that may be used, in their order. hello is
+// what the host reports, nil if that is not known. nil: it depends on what the host reports.
+func (h *Host) GPUNumbers(hello *Hello) []int {
+	numbers := h.GPUIDs
+	switch {
+	case numbers == nil && hello != nil:
+		numbers = hello.GPUNumbers()
+	case numbers == nil && h.GPUs < 0:
+		return nil
+	}
+	if h.GPUs < 0 {
+		return numbers
+	}
+	if h.GPUs > len(numbers) && h.GPUIDs == nil { // the inventory knows more than the host
+		numbers = upTo(h.GPUs)
+	}
+	return append([]int{}, numbers[:min(h.GPUs, len(numbers))]...)
+}
+
+// GPUNumbers returns the numbers of the devices that were found, in their order.
+func (m *Hello) GPUNumbers() []int {
+	if len(m.GPUIDs) > 0 {
+		return m.GPUIDs
+	}
+	return upTo(m.GPUs)
+}
+
+// upTo returns 0, 1 … n-1.
+func upTo(n int) []int {
+	numbers := make([]int, n)
+	for i := range numbers {
+		numbers[i] = i
+	}
+	return numbers
 }

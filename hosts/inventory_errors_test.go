@@ -47,6 +47,8 @@ func TestErrorsNameFileAndLine(t *testing.T) {
 		{"[[host]]\nname='a'\nport=0\n", "f:3: port: must be from 1 to 65535, not 0"},
 		{"[[host]]\nname='a'\nport=9223372036854775807\n", "f:3: port: must be from 1 to 65535"},
 		{"[[host]]\nname='a'\nport=2.5\n", "f:3: port: must be a whole number without quotes, not a decimal number"},
+		{"[[host]]\nname='a'\ngpu_ids=[0, -1]\n", "f:3: gpu_ids: must be numbers of devices, such as [0, 2]; -1 is none"},
+		{"[[host]]\nname='a'\ngpu_ids='all'\n", "f:3: gpu_ids: must be numbers of devices, such as [0, 2]; all is none"},
 		{"[[host]]\nname=1\n", "f:2: name: must be a text in quotes, not a whole number"},
 		{"[[host]]\nname=''\n", "f:2: name: must not be empty"},
 		{"[[host]]\nname='a b'\n", `f:2: name: the host name "a b" contains ' '`},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -58,6 +59,7 @@ var inventoryKeys = map[string]inventoryKey{
 	"tags":          {set: list(setTags)},
 	"queues":        {set: list(setQueues)},
 	"gpus":          {set: number(-1, jobs.MaxGPUs, func(d *draft, n int) { d.host.GPUs = n })},
+	"gpu_ids":       {set: setGPUIDs},
 	"mem_limit":     {set: boolean(func(d *draft, b bool) { d.host.NoMemLimit = !b })},
 	"weight":        {set: decimal(false, func(d *draft, f float64) { d.host.Weight = f })},
 	"work_dir":      {set: text(setWorkDir)},
@@ -242,6 +244,25 @@ func setTags(d *draft, items []string) error {
 	}
 	slices.Sort(tags)
 	d.host.Tags = slices.Compact(tags)
+	return nil
+}
+
+// setGPUIDs takes the number of a device, or a list of such numbers.
+func setGPUIDs(d *draft, v any) error {
+	list, ok := v.([]any)
+	if !ok {
+		list = []any{v}
+	}
+	d.host.GPUIDs = []int{}
+	for _, one := range list {
+		n, err := strconv.Atoi(fmt.Sprint(one))
+		if err != nil || n < 0 || n >= jobs.MaxGPUs {
+			return fmt.Errorf("must be numbers of devices, such as [0, 2]; %v is none", one)
+		}
+		d.host.GPUIDs = append(d.host.GPUIDs, n)
+	}
+	slices.Sort(d.host.GPUIDs)
+	d.host.GPUIDs = slices.Compact(d.host.GPUIDs)
 	return nil
 }
 

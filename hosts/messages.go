@@ -83,7 +83,8 @@ type LaunchJob struct {
 	Slots   int            `json:"n,omitempty"` // 0: 1
 	Restart int            `json:"r,omitempty"` // how many attempts of the job ran before it in this round
 	Mem     int64          `json:"m,omitempty"` // it is ended when it uses more bytes; 0: no limit
-	GPUs    []int          `json:"g,omitempty"` // device numbers for CUDA_VISIBLE_DEVICES
+	GPUs    []int          `json:"g,omitempty"` // numbers of its devices
+	HalfGPU bool           `json:"h,omitempty"` // half of each
 	Files   *JobFiles      `json:"f,omitempty"` // nil: it runs in Cwd, as it is
 }
 
@@ -191,19 +192,22 @@ type Hello struct {
 	Cores    int
 	MemBytes int64
 	GPUs     int
-	// LockedGPUs are the devices that a job of any run or user holds.
-	LockedGPUs []int
-	Sharing    *Sharing // as of Beat, if the run wanted all slots
-	Owner      Owner
-	Slots      int // as the rule of Open gives for this host
-	Shared     bool
-	Dir        string // directory that holds attempts/: the run directory, or below work_dir
-	Spool      string
-	FencedBy   int      // a higher epoch that this host knows; 0: none. If set, the helper does nothing.
-	Warnings   []string // one line each
-	PID        int
-	CwdError   string // Open.Cwd does not exist here
-	WallClock  jobs.Stamp
+	// GPUIDs are the numbers of the GPUs, in their order; nil: 0, 1 … GPUs-1.
+	GPUIDs []int
+	// LockedGPUs are the devices that jobs of any run or user hold, HalfGPUs those of
+	// which half is free.
+	LockedGPUs, HalfGPUs []int
+	Sharing              *Sharing // as of Beat, if the run wanted all slots
+	Owner                Owner
+	Slots                int // as the rule of Open gives for this host
+	Shared               bool
+	Dir                  string // directory that holds attempts/: the run directory, or below work_dir
+	Spool                string
+	FencedBy             int      // a higher epoch that this host knows; 0: none. If set, the helper does nothing.
+	Warnings             []string // one line each
+	PID                  int
+	CwdError             string // Open.Cwd does not exist here
+	WallClock            jobs.Stamp
 	// ZoneSeconds is how far the host's local time is ahead of UTC (east is positive) at
 	// the time of the hello: quiet hours count in it.
 	ZoneSeconds int
@@ -232,8 +236,10 @@ type Beat struct {
 	FSDelay  time.Duration
 	Running  int
 	Buffered int
-	// LockedGPUs are the devices that a job of any run or user holds, ours included.
+	// LockedGPUs are the devices that jobs of any run or user, ours included, or other
+	// processes use, HalfGPUs those of which half is free.
 	LockedGPUs []int              `json:",omitempty"`
+	HalfGPUs   []int              `json:",omitempty"`
 	Sharing    *Sharing           `json:",omitempty"` // nil: nobody else shares the host
 	Owner      Owner              `json:",omitzero"`
 	Suspended  time.Duration      `json:",omitempty"` // for how long jobs of the run have been suspended on this host, in all

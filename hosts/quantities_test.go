@@ -46,7 +46,7 @@ func TestQuantitiesMeanTheSameEverywhere(t *testing.T) {
 			"90 0 -1", true},
 		{"slots", "slots", func(s *jobs.Spec) any { return s.Slots }, func(h *Host) any { return h.Slots.Fixed },
 			"1 16 4096 4097 65536 100000 0 -1 1.5", true},
-		{"gpus", "gpus", func(s *jobs.Spec) any { return s.GPUs }, func(h *Host) any { return h.GPUs },
+		{"gpus", "gpus", func(s *jobs.Spec) any { return s.GPUs.Devices() }, func(h *Host) any { return h.GPUs },
 			"0 4 64 65 256 257 1024 1025", true},
 	} {
 		accepted := 0

@@ -18,7 +18,7 @@ type Change struct {
 	MemBytes *int64         `json:"mem,omitempty"`
 	Tries    *int           `json:"tries,omitempty"`
 	Slots    *int           `json:"slots,omitempty"`
-	GPUs     *int           `json:"gpus,omitempty"`
+	GPUs     *GPUs          `json:"gpus,omitempty"`
 	Tags     *[]string      `json:"tags,omitempty"` // in any order
 }
 
@@ -55,9 +55,14 @@ func (c *Change) Check() error {
 		key   string
 		value *int
 		most  int
-	}{{"tries", c.Tries, MaxTries}, {"gpus", c.GPUs, MaxGPUs}, {"slots", c.Slots, MaxSlots}} {
+	}{{"tries", c.Tries, MaxTries}, {"slots", c.Slots, MaxSlots}} {
 		if n.value != nil && (*n.value < 0 || *n.value > n.most) {
 			return fmt.Errorf("%s: %d is not between 0 (the default) and %d", n.key, *n.value, n.most)
+		}
+	}
+	if c.GPUs != nil {
+		if err := c.GPUs.check(); err != nil {
+			return fmt.Errorf("gpus: %w", err)
 		}
 	}
 	if c.Tags != nil {
@@ -170,7 +175,7 @@ func (c *Change) String() string {
 		say("slots %d", *c.Slots)
 	}
 	if c.GPUs != nil {
-		say("gpus %d", *c.GPUs)
+		say("gpus %s", *c.GPUs)
 	}
 	if c.Tags != nil {
 		say("tags %s", strings.Join(*c.Tags, ","))

@@ -133,7 +133,7 @@ func TestChangeRefused(t *testing.T) {
 		{ok, jobs.Change{MemBytes: ptr(int64(-1))}, "mem"},
 		{ok, jobs.Change{Tries: ptr(1_000_001)}, "tries"},
 		{ok, jobs.Change{Slots: ptr(-1)}, "slots"},
-		{ok, jobs.Change{GPUs: ptr(2000)}, "gpus"},
+		{ok, jobs.Change{GPUs: ptr(jobs.GPUs(2000))}, "gpus"},
 		{ok, jobs.Change{Tags: ptr([]string{"a b"})}, "tag"},
 		{ok, jobs.Change{Tags: ptr([]string{""})}, "empty item"},
 		{jobs.LostSpec(3, "the line is missing"), jobs.Change{Command: ptr("a")}, "job 3 cannot be changed"},

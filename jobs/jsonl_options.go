@@ -48,7 +48,10 @@ func appendOptions(b []byte, o *Options) []byte {
 	}
 	number("est_ns", int64(o.Estimate))
 	list("tags", len(o.Tags), func(i int) { b = appendJSONString(b, o.Tags[i]) })
-	number("gpus", int64(o.GPUs))
+	if o.GPUs != 0 {
+		key("gpus")
+		b = append(b, o.GPUs.String()...)
+	}
 	number("mem", o.MemBytes)
 	number("slots", int64(o.Slots))
 	list("tokens", len(o.Tokens), func(i int) { b = appendJSONString(b, o.Tokens[i].String()) })
@@ -147,7 +150,12 @@ func (d *specDecoder) decodeOptions() (*Options, error) {
 	}
 	o.Estimate = time.Duration(number("est_ns"))
 	texts("tags", &o.Tags)
-	o.GPUs = int(number("gpus"))
+	if key("gpus") {
+		var n []byte
+		if n, err = d.number(); err == nil {
+			o.GPUs, err = parseGPUs(string(n))
+		}
+	}
 	o.MemBytes = number("mem")
 	o.Slots = int(number("slots"))
 	var tokens []string

@@ -84,7 +84,7 @@ func (s *settings) setScalar(key, v string) (err error) {
 	case "est":
 		s.Estimate, err = optional(v, ParseDuration)
 	case "gpus":
-		s.GPUs, err = optional(v, count(0, MaxGPUs))
+		s.GPUs, err = optional(v, parseGPUs)
 	case "mem":
 		s.MemBytes, err = optional(v, ParseSize)
 	case "slots":

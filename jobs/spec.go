@@ -92,7 +92,7 @@ type Options struct {
 	Deadline time.Time     // latest finish; zero: none
 	Estimate time.Duration // the user's own guess of the run time; 0: none
 	Tags     []string      // sorted; each must be a tag of the host
-	GPUs     int
+	GPUs     GPUs
 	MemBytes int64
 	Slots    int     // at least 1; 0: 1
 	Tokens   []Token // that it holds while it runs; sorted by name

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -28,11 +29,16 @@ func ParseToken(s string) (t Token, err error) {
 
 // CheckTokenName says why a kind of tokens cannot have a name.
 func CheckTokenName(name string) error {
-	if name == "" || strings.ContainsAny(name, " ,:=") {
-		return fmt.Errorf("%q is not a name of tokens, such as matlab", name)
+	if name == "" {
+		return errors.New("a kind of tokens needs a name, such as matlab:1")
 	}
-	_, err := parseLabel(name)
-	return err
+	if _, err := parseLabel(name); err != nil {
+		return err
+	}
+	if strings.ContainsAny(name, " ,:=") {
+		return fmt.Errorf("the name %q has a blank or one of , : = in it", name)
+	}
+	return nil
 }
 
 // parseTokens reads a list of them.

@@ -169,7 +169,7 @@ func (m *model) stateLine(r *runview.Row) string {
 func needs(d *runview.Detail) string {
 	s := []string{plural(d.Slots, "slot")}
 	if d.GPUs > 0 {
-		s = append(s, plural(d.GPUs, "GPU"))
+		s = append(s, d.GPUs.Text())
 	}
 	if d.MemBytes > 0 {
 		s = append(s, size(d.MemBytes)+" memory")

@@ -91,8 +91,7 @@ func (c *Core) elsewhere(f *flight) bool {
 	cl := c.classOf(c.table.Job(f.id.Job))
 	ok := false
 	for _, h := range c.hosts {
-		free, _ := h.freeFor(cl.key.queue)
-		ok = ok || h != f.h && free > 0 && c.mayGo(h, cl, cl.avoid != nil)
+		ok = ok || h != f.h && h.freeFor(cl.key.queue) > 0 && c.mayGo(h, cl, cl.avoid != nil)
 	}
 	return ok
 }

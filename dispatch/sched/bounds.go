@@ -2,6 +2,7 @@ package sched
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"dcs-tui/hosts"
@@ -26,10 +27,18 @@ func boundedHello(spec *hosts.Host, m *hosts.Hello) *hosts.Hello {
 	}
 	b.Slots = min(max(b.Slots, 0), most)
 	b.Cores = min(max(b.Cores, 0), jobs.MaxSlots)
+	b.GPUIDs = boundedGPUs(b.GPUIDs)
 	b.GPUs = min(max(b.GPUs, 0), jobs.MaxGPUs)
 	b.ZoneSeconds = min(max(b.ZoneSeconds, -mostZone), mostZone)
 	b.MemBytes = min(max(b.MemBytes, 0), mostMem)
 	return &b
+}
+
+// boundedGPUs returns the devices, in their order and each once.
+func boundedGPUs(numbers []int) []int {
+	numbers = slices.DeleteFunc(slices.Clone(numbers), func(n int) bool { return n < 0 || n >= jobs.MaxGPUs })
+	slices.Sort(numbers)
+	return slices.Compact(numbers)
 }
 
 // boundedBeat returns a copy of a measurement.

@@ -57,8 +57,8 @@ func TestWildHello(t *testing.T) {
 		s.step(HostUp{"a", &tt.hello})
 		s.plain(3 * jobs.MaxSlots)
 		h := s.c.hosts[0]
-		if h.slots() != tt.slots || h.limit != tt.slots || h.occupied > tt.slots || len(h.gpuBusy) != tt.gpus {
-			t.Errorf("%+v: %d slots, limit %d, %d in use, %d GPUs; want %d and %d", tt.hello, h.slots(), h.limit, h.occupied, len(h.gpuBusy), tt.slots, tt.gpus)
+		if h.slots() != tt.slots || h.limit != tt.slots || h.occupied > tt.slots || h.nGPUs() != tt.gpus {
+			t.Errorf("%+v: %d slots, limit %d, %d in use, %d GPUs; want %d and %d", tt.hello, h.slots(), h.limit, h.occupied, h.nGPUs(), tt.slots, tt.gpus)
 		}
 	}
 }

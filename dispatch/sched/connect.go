@@ -72,8 +72,8 @@ func (c *Core) hostUp(e HostUp) {
 	h.beat = hosts.Beat{MemFree: -1, DiskFree: -1, Owner: e.Hello.Owner, Sharing: e.Hello.Sharing, Suspended: h.beat.Suspended}
 	h.measured, h.diskFree, h.holdSaid = false, -1, notHeld
 	h.learn(e.Hello)
-	if h.foreign.reset(e.Hello.LockedGPUs, h.gpuBusy, c.now.Mono); h.hasForeignGPUs() {
-		c.sayForeign(h, "some of its GPUs are in use by other runs or users")
+	if h.helloGPUs(h.hello, c.now.Mono); h.hasForeignGPUs() {
+		c.sayForeign(h, "some of its GPUs are in use by others")
 	}
 	if h.barred = ""; e.Hello.CwdError != "" {
 		h.barred = "the directory to run in does not exist there: " + e.Hello.CwdError + " (choose another with --cwd)"
@@ -99,7 +99,7 @@ func (c *Core) hostBeat(e HostBeat) {
 		c.say(h.spec.Name, 0, "%s: free memory cannot be read, so min_mem_free has no effect there", h.spec.Name)
 	}
 	h.hear(&b, c.now.Mono)
-	h.foreign.update(b.LockedGPUs, c.now.Mono)
+	h.beatGPUs(&b, c.now.Mono)
 	if b.Early && !h.beaten {
 		// It serves the floors. That the helper lives, and what others use, is for a
 		// beat to show that covers more than the helper's own start.

@@ -88,10 +88,10 @@ func TestEditMovesClass(t *testing.T) {
 	}
 	want(t, "a", on(s.up("a"), "a"), "2.1")
 	want(t, "b", commands(s.up("b")), "1.1 true;3.1 true;")
-	s.edit(jobs.Change{GPUs: new(9)}, 4)
+	s.edit(jobs.Change{GPUs: new(jobs.GPUs(9))}, 4)
 	s.wantState(4, jobs.Failed)
 	contains(t, "why", s.job(4).Reason, "GPU")
-	s.edit(jobs.Change{GPUs: new(0)}, 4)
+	s.edit(jobs.Change{GPUs: new(jobs.GPUs(0))}, 4)
 	s.wantState(4, jobs.Queued)
 	contains(t, "a", commands(s.ended("a", "2.1", okay)), "4.1 true")
 }

@@ -15,7 +15,7 @@ type flight struct {
 	slots      int
 	mem        int64
 	gpus       []int
-	wantGPUs   int           // > len(gpus): which devices it holds is not known (it was taken over)
+	wantGPUs   jobs.GPUs     // for more than len(gpus) devices: which it holds is not known (it was taken over)
 	launchedAt time.Duration // Time.Mono
 	startedAt  time.Duration // Time.Mono, when started
 	started    bool
@@ -92,11 +92,11 @@ func (h *host) count(f *flight) {
 	if !f.single() {
 		h.special++
 	}
-	if f.wantGPUs > len(f.gpus) {
+	if f.wantGPUs.Devices() > len(f.gpus) {
 		h.vagueGPUs++
 	}
 	for _, g := range f.gpus {
-		h.gpuBusy[g] = true
+		h.gpu(g).ours += halvesOf(f.wantGPUs)
 	}
 }
 
@@ -110,11 +110,11 @@ func (h *host) uncount(f *flight) {
 	if !f.single() {
 		h.special--
 	}
-	if f.wantGPUs > len(f.gpus) {
+	if f.wantGPUs.Devices() > len(f.gpus) {
 		h.vagueGPUs--
 	}
 	for _, g := range f.gpus {
-		h.gpuBusy[g] = false
+		h.gpu(g).ours -= halvesOf(f.wantGPUs)
 	}
 }
 

@@ -1,7 +1,6 @@
 package sched
 
 import (
-	"slices"
 	"time"
 
 	"dcs-tui/hosts"
@@ -91,8 +90,8 @@ type host struct {
 	running    int // slots of those known to have started
 	special    int // open attempts that are not single
 	mem        int64
-	gpuBusy    []bool
-	vagueGPUs  int // open attempts whose devices are not known
+	gpus       []gpu // in the order of their numbers
+	vagueGPUs  int   // open attempts whose devices are not known
 	foreign    foreignGPUs
 
 	reserved *class // kept free for it (reserve.go)
@@ -104,9 +103,7 @@ type host struct {
 
 func newHost(s *hosts.Host, idx int) *host {
 	h := &host{spec: s, idx: idx, told: -1, leased: s.LostAfterOrDefault()}
-	if s.GPUs > 0 {
-		h.gpuBusy = make([]bool, s.GPUs)
-	}
+	h.setGPUs(s.GPUNumbers(nil))
 	return h
 }
 
@@ -142,47 +139,9 @@ func (h *host) onFirstDial() bool { return h.dialing && !h.known && h.failures =
 // free returns the whole slots that nothing of ours occupies.
 func (h *host) free() int { return h.limit - h.occupied }
 
-// takeGPUs allocates n devices, lowest numbers first.
-func (h *host) takeGPUs(n int) []int {
-	if n == 0 {
-		return nil
-	}
-	var got []int
-	for i, busy := range h.gpuBusy {
-		if !busy && !h.foreign.has(i) && len(got) < n {
-			got = append(got, i)
-		}
-	}
-	return got
-}
-
-// freeGPUs returns how many devices can be given out. While attempts of an
-// earlier dispatcher hold devices that the journal does not name, none.
-func (h *host) freeGPUs() int {
-	if h.vagueGPUs > 0 {
-		return 0
-	}
-	n := 0
-	for i, busy := range h.gpuBusy {
-		if !busy && !h.foreign.has(i) {
-			n++
-		}
-	}
-	return n
-}
-
 // learn keeps what a hello says of the machine.
 func (h *host) learn(m *hosts.Hello) {
 	m = boundedHello(h.spec, m)
 	h.hello = m
-	n := h.spec.GPUs
-	if n < 0 {
-		n = m.GPUs
-	}
-	for len(h.gpuBusy) < n {
-		h.gpuBusy = append(h.gpuBusy, false)
-	}
-	if n < len(h.gpuBusy) && !slices.Contains(h.gpuBusy[n:], true) {
-		h.gpuBusy = h.gpuBusy[:n]
-	}
+	h.setGPUs(h.spec.GPUNumbers(m))
 }

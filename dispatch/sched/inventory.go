@@ -401,9 +401,6 @@ func (h *host) takeFrom(o *host) {
 	for f := o.head; f != nil; f = f.next {
 		o.uncount(f)
 		f.h = h
-		for len(h.gpuBusy) < len(o.gpuBusy) {
-			h.gpuBusy = append(h.gpuBusy, false)
-		}
 		h.count(f)
 	}
 	h.head, h.tail, h.open = o.head, o.tail, o.open

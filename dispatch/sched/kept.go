@@ -1,6 +1,9 @@
 package sched
 
-import "dcs-tui/hosts"
+import (
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
 
 // A host may be kept for some queues, or some of its slots and GPUs (hosts.Kept). Slots that
 // are kept stay free for their queue, also when the host has fewer for a time.
@@ -8,10 +11,11 @@ import "dcs-tui/hosts"
 // keptFor returns how many free slots and devices of the host are kept for one queue, and for all others.
 func (h *host) keptFor(queue string) (its, others hosts.Kept) {
 	for _, k := range h.spec.Queues {
+		var gpus jobs.GPUs
 		for f := h.head; f != nil; f = f.next {
 			if f.stats.turn.name == k.Queue {
 				k.Slots -= f.slots
-				k.GPUs -= f.wantGPUs
+				gpus += f.wantGPUs
 			}
 		}
 		to := &others
@@ -19,15 +23,15 @@ func (h *host) keptFor(queue string) (its, others hosts.Kept) {
 			to = &its
 		}
 		to.Slots += max(0, k.Slots)
-		to.GPUs += max(0, k.GPUs)
+		to.GPUs += max(0, k.GPUs-gpus.Devices())
 	}
 	return its, others
 }
 
-// freeFor returns the whole slots and the devices that a job of a queue may take.
-func (h *host) freeFor(queue string) (slots, gpus int) {
+// freeFor returns the whole slots that a job of a queue may take.
+func (h *host) freeFor(queue string) int {
 	_, others := h.keptFor(queue)
-	return h.free() - others.Slots, h.freeGPUs() - others.GPUs
+	return h.free() - others.Slots
 }
 
 // keepsPart reports whether slots or devices of the host are kept for a queue. Nothing is
@@ -37,10 +41,16 @@ func (h *host) keepsPart() bool {
 	return slots+gpus > 0
 }
 
+// freeGPUsFor returns how many devices have room for a job of a queue with that wish.
+func (h *host) freeGPUsFor(queue string, want jobs.GPUs) int {
+	_, others := h.keptFor(queue)
+	return h.freeGPUs(want) - others.GPUs
+}
+
 // keepsFrom reports whether the host would have room for a job of the class if it kept
 // nothing for other queues.
 func (h *host) keepsFrom(cl *class) bool {
 	k := cl.key
-	slots, gpus := h.freeFor(k.queue)
-	return h.takes() && h.free() >= k.slots && h.freeGPUs() >= k.gpus && (!h.spec.IsOpenTo(k.queue) || slots < k.slots || gpus < k.gpus)
+	return h.takes() && h.free() >= k.slots && h.freeGPUs(k.gpus) >= k.gpus.Devices() &&
+		(!h.spec.IsOpenTo(k.queue) || h.freeFor(k.queue) < k.slots || h.freeGPUsFor(k.queue, k.gpus) < k.gpus.Devices())
 }

@@ -705,9 +705,7 @@ func (p *provider) couldRun(cl *class) bool {
 		return false
 	}
 	h := host{spec: &p.spec.Host, inst: &instance{p: p}}
-	if p.spec.Host.GPUs > 0 {
-		h.gpuBusy = make([]bool, p.spec.Host.GPUs)
-	}
+	h.setGPUs(h.spec.GPUNumbers(nil))
 	return h.misses(cl) == ""
 }
 

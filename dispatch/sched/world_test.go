@@ -251,8 +251,8 @@ func (w *world) carryOut(o Order) {
 			if !w.recorded[p.Attempt] {
 				w.fatalf("attempt %s is launched without a record", p.Attempt)
 			}
-			if len(p.GPUs) != p.Spec.GPUs {
-				w.fatalf("attempt %s gets GPUs %v and wants %d", p.Attempt, p.GPUs, p.Spec.GPUs)
+			if len(p.GPUs) != p.Spec.GPUs.Devices() {
+				w.fatalf("attempt %s gets GPUs %v and wants %s", p.Attempt, p.GPUs, p.Spec.GPUs)
 			}
 			w.launched[p.Attempt] = true
 		}

@@ -197,16 +197,17 @@ func (w *World) checkLimit(l *life, o sched.SetLimit) {
 // checkLaunch looks at a launch that leaves a dispatcher.
 func (w *World) checkLaunch(l *life, o *sched.Launch) {
 	for _, p := range o.Jobs {
-		if l.handed[p.Attempt] {
+		if _, ok := l.handed[p.Attempt]; ok {
 			w.broken(LaunchedOnce, "%s leaves again", p.Attempt)
 		}
 		if l.handed == nil {
-			l.handed = map[jobs.AttemptID]bool{}
+			l.handed = map[jobs.AttemptID]given{}
 		}
-		l.handed[p.Attempt] = true
-		if len(p.GPUs) != p.Spec.GPUs {
-			w.broken(SlotsHold, "%s gets GPUs %v and wants %d", p.Attempt, p.GPUs, p.Spec.GPUs)
+		l.handed[p.Attempt] = given{p.GPUs, shareOf(p.Spec)}
+		if len(p.GPUs) != p.Spec.GPUs.Devices() {
+			w.broken(SlotsHold, "%s gets GPUs %v and wants %s", p.Attempt, p.GPUs, p.Spec.GPUs)
 		}
+		w.checkGPUs(l, p.Attempt)
 		if l.epoch != w.ledger.epoch {
 			continue // another has taken over: whether it starts is what counts
 		}

@@ -101,6 +101,8 @@ var jobOptions = []*jobs.Options{
 	{Queue: "second", Share: 2, Deadline: wallStart.Time().Add(10 * time.Minute)},
 }
 
+var halfGPU = &jobs.Options{GPUs: jobs.HalfGPU}
+
 func (w *World) drawJobs(n int) {
 	for i := range n {
 		o := jobOptions[w.tape.Draw(len(jobOptions))]
@@ -115,6 +117,9 @@ func (w *World) drawJobs(n int) {
 			if on := jobs.Condition(w.tape.Draw(5)); on <= jobs.AfterFailure {
 				o.AfterOn = []jobs.Condition{on}
 			}
+		}
+		if o.GPUs > 0 && i%2 == 1 {
+			o = halfGPU
 		}
 		w.specs = append(w.specs, &jobs.Spec{ID: jobs.ID(i + 1), Line: i + 1, Command: "true", Options: o})
 	}

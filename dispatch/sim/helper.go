@@ -222,7 +222,7 @@ func (p *helper) launch(m *hosts.Launch, placed []sched.Placed) {
 			h.took = map[jobs.AttemptID]bool{}
 		}
 		h.took[j.Attempt] = true
-		h.in = append(h.in, spooled{j.Attempt, j.Spec, j.Timeout})
+		h.in = append(h.in, spooled{j.Attempt, j.Spec, j.Timeout, j.GPUs})
 		p.waiting.add(j.Attempt)
 	}
 	if known != nil {

@@ -57,6 +57,7 @@ type spooled struct {
 	id      jobs.AttemptID
 	spec    *jobs.Spec
 	timeout time.Duration
+	gpus    []int
 }
 
 // done is the status file of an ended attempt that waits in the spool.
@@ -71,7 +72,9 @@ func (h *host) stamp() jobs.Stamp     { return wallStart + jobs.Stamp(h.w.now+h.
 func (h *host) answers() bool         { return h.w.now >= h.wedged }
 
 func (h *host) hello(spec *hosts.Host) *hosts.Hello {
+	whole, half := h.locks()
 	return &hosts.Hello{
+		LockedGPUs: whole, HalfGPUs: half,
 		Version: hosts.ProtocolVersion, BootID: h.bootID(), Uptime: h.uptime(), Cores: spec.Slots.Fixed + 1, Slots: spec.Slots.Fixed,
 		Machine: h.id, Owner: h.wish(),
 		MemBytes: 8 << 30, GPUs: h.gpus, Shared: h.shared, Dir: h.dir, WallClock: h.stamp(),
@@ -139,6 +142,7 @@ type run struct {
 	boot    int
 	lease   time.Duration // as it was when the spec was taken: a later one does not count
 	claimed bool
+	locked  bool // it has its devices
 	sup     bool // its supervisor lives
 	job     bool // its process lives
 	stop    bool // it is being ended on request

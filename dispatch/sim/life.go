@@ -52,7 +52,7 @@ type life struct {
 	drained  map[string]bool
 	owned    map[string]bool // an owner is there, as it was last told
 	given    map[string]int  // slots, by people
-	handed   map[jobs.AttemptID]bool
+	handed   map[jobs.AttemptID]given
 	shown    []shown       // results whose records are not with the journal yet
 	showing  []shown       // results whose records are
 	keeping  bool          // it looks whether it still owns the run

@@ -153,7 +153,7 @@ func (w *World) someChange() jobs.Change {
 	case 0:
 		c.Tries = new(1 + w.tape.Draw(3))
 	case 1:
-		c.Slots, c.GPUs, c.Tags = new(1), new(0), new([]string(nil))
+		c.Slots, c.GPUs, c.Tags = new(1), new(jobs.GPUs(0)), new([]string(nil))
 	case 2:
 		c.Slots = new(1 + w.tape.Draw(3))
 	case 3:

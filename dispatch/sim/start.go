@@ -50,6 +50,12 @@ func (h *host) prepare(r *run) {
 		h.refused(r.s.id, "making the claim: no space left on device")
 		return
 	}
+	if taken := h.lockGPUs(r); len(taken) > 0 {
+		h.bury(r.s.id)
+		h.drop(r)
+		h.refusedGPUs(r.s.id, taken)
+		return
+	}
 	if err := h.claim(r.s.id, false); err != nil {
 		h.drop(r)
 		w.logf("%s does not claim %s: %v", h.name, r.s.id, err)

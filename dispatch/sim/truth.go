@@ -67,6 +67,7 @@ func (t *truth) starts(w *World, r *run) {
 	case !e.open:
 		w.broken(NoStartAfterEnd, "%s starts on %s and is recorded as %s", id, h.name, e.last)
 	}
+	w.checkHeld(r)
 	if n, most := h.busy(), w.most(h.name); n > most {
 		w.broken(SlotsHold, "%s has %d slots busy of %d", h.name, n, most)
 	}

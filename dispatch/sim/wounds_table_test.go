@@ -49,6 +49,8 @@ var wounds = []wound{
 		{"	case hosts.Unknown:\n", "	case hosts.Unknown:\n		c.neverStarted(p.Attempt, \"nobody knows\")\n"}}},
 	{name: "a host's death uses up a try", file: "dispatch/sched/lost.go", edits: []edit{
 		{"	r.Next = c.without(j, a)\n	if died", "	r.Next, r.Charged = c.without(j, a), true\n	if died"}}},
+	{name: "a device is given to one job too many", file: "dispatch/sched/gpus.go", edits: []edit{
+		{"!g.gone && g.ours+g.foreign+n <= wholeGPU }", "!g.gone && g.ours+g.foreign+n <= wholeGPU+1 }"}}},
 	{name: "one try too many", file: "dispatch/sched/retry.go", edits: []edit{
 		{"	case n >= c.tries(j):\n", "	case n > c.tries(j):\n"}}},
 	{name: "a job is stopped on a drained host and never runs again", file: "dispatch/sched/decide.go", edits: []edit{
@@ -113,7 +115,7 @@ var wounds = []wound{
 	{name: "what is buffered holds no tokens", file: "dispatch/sched/buffer.go", edits: []edit{
 		{"cl.key.plain() && !c.limited(cl.spec)", "cl.key.plain()"}}},
 	{name: "kept slots are given to other queues", file: "dispatch/sched/kept.go", edits: []edit{
-		{"	return h.free() - others.Slots,", "	return h.free(),"}}},
+		{"	return h.free() - others.Slots", "	_ = others\n	return h.free()"}}},
 	{name: "jobs are started on a host whose owner is there", file: "dispatch/sched/hold.go", edits: []edit{
 		{"	case b.Owner.Who != \"\":\n		return owned\n", ""}}},
 	{name: "a copy more than allowed", file: "dispatch/sched/copies.go", edits: []edit{
@@ -135,6 +137,8 @@ var wounds = []wound{
 	{name: "host: the epoch is ignored", file: "dispatch/sim/helper.go", edits: []edit{
 		{"	if p.h.fence > epoch {\n		return p.h.fence\n	}\n	return 0", "	return 0"},
 		{"	if h.fence > p.epoch {\n		p.refused = h.fence\n		return p\n	}\n	h.fence = p.epoch\n", "	h.fence = max(h.fence, p.epoch)\n"}}, seeds: 3000},
+	{name: "host: a device is free when the supervisor of its job is dead", file: "dispatch/sim/gpus.go", edits: []edit{
+		{"(r.sup || r.job) && slices", "r.sup && slices"}}, seeds: 3000},
 	{name: "host: the lease is ignored", file: "dispatch/sim/start.go", edits: []edit{
 		{"		if h.uptime() > h.lease {\n			h.lapsed(s.id)\n			continue\n		}\n", ""},
 		{"	if h.uptime() > r.lease {", "	if false {"}}, seeds: 3000},

@@ -52,7 +52,7 @@ func (a *app) dryRun(f *runFlags, specs []*jobs.Spec, inv *loadedInventory, cwd 
 		}
 		fit := slices.DeleteFunc(slices.Clone(inv.Hosts), func(h *hosts.Host) bool { return !mayFit(s, h) })
 		unknown = unknown || slices.ContainsFunc(fit, func(h *hosts.Host) bool {
-			return s.MemBytes > 0 || s.GPUs > 0 && h.GPUs < 0 || s.SlotCount() > 1 && h.Slots.Fixed == 0
+			return s.MemBytes > 0 || s.GPUs > 0 && h.GPUNumbers(nil) == nil || s.SlotCount() > 1 && h.Slots.Fixed == 0
 		})
 		if slices.ContainsFunc(s.Tokens, func(t jobs.Token) bool { return t.Count > tokens[t.Name] }) {
 			fit = nil
@@ -84,7 +84,7 @@ func (a *app) dryRun(f *runFlags, specs []*jobs.Spec, inv *loadedInventory, cwd 
 // Memory, GPUs, and cores may be known only after connecting.
 func mayFit(s *jobs.Spec, h *hosts.Host) bool {
 	slots, gpus := h.KeptFrom(s.Queue)
-	return h.IsOpenTo(s.Queue) && h.Has(s.Tags) && (h.GPUs < 0 || h.GPUs-gpus >= s.GPUs) && (h.Slots.Fixed == 0 || h.Slots.Fixed-slots >= s.SlotCount())
+	return h.IsOpenTo(s.Queue) && h.Has(s.Tags) && (h.GPUNumbers(nil) == nil || len(h.GPUNumbers(nil))-gpus >= s.GPUs.Devices()) && (h.Slots.Fixed == 0 || h.Slots.Fixed-slots >= s.SlotCount())
 }
 
 // needsText describes what a job needs of a host.
@@ -94,7 +94,7 @@ func needsText(s *jobs.Spec) string {
 		parts = append(parts, "tags "+console.CleanLine(strings.Join(s.Tags, ",")))
 	}
 	if s.GPUs > 0 {
-		parts = append(parts, jobs.Plural(s.GPUs, "GPU"))
+		parts = append(parts, s.GPUs.Text())
 	}
 	if s.SlotCount() > 1 {
 		parts = append(parts, jobs.Plural(s.Slots, "slot"))

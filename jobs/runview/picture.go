@@ -176,7 +176,7 @@ type Detail struct {
 	Tags     []string
 	Tokens   string
 	Slots    int
-	GPUs     int
+	GPUs     jobs.GPUs
 	MemBytes int64
 	Timeout  time.Duration
 	Deadline time.Time

@@ -43,7 +43,7 @@ func (h *helper) beats() {
 // census is what a heartbeat reports of attempts and supervisors.
 type census struct {
 	running, buffered int
-	lockedGPUs        []int
+	gpus              gpuUse
 	roots             map[int]bool           // pids of supervisors
 	attempts          map[int]jobs.AttemptID // what they run
 }
@@ -61,7 +61,7 @@ func (c *census) update(h *helper) {
 		}
 	}
 	defer h.mu.Unlock()
-	*c = census{running: len(h.running), buffered: len(h.waiting), lockedGPUs: h.lockedGPUs, roots: map[int]bool{}, attempts: map[int]jobs.AttemptID{}}
+	*c = census{running: len(h.running), buffered: len(h.waiting), gpus: h.gpus, roots: map[int]bool{}, attempts: map[int]jobs.AttemptID{}}
 	for pid := range h.sups {
 		c.roots[pid] = true
 	}
@@ -77,7 +77,7 @@ const manyCores = 1.1
 
 func (h *helper) beat(m *meter, c *census) *hosts.Beat {
 	c.update(h)
-	b := &hosts.Beat{Running: c.running, Buffered: c.buffered, LockedGPUs: c.lockedGPUs, Sharing: h.sharing.now.Load()}
+	b := &hosts.Beat{Running: c.running, Buffered: c.buffered, LockedGPUs: c.gpus.whole, HalfGPUs: c.gpus.half, Sharing: h.sharing.now.Load()}
 	b.Seq, b.Uptime = h.pings.Load(), uptime()
 	b.Load = loadAverages()
 	b.Busy, b.Ours = m.measure(c.roots)

@@ -170,7 +170,7 @@ func (h *helper) reportLocked(r *report, b *batch) {
 		if h.open.Sends { // a job may have changed what is sent, which is then removed
 			go h.resend()
 		}
-		h.lockedGPUs = union(h.lockedGPUs, r.gpus) // until watchGPUs looks at the locks again
+		h.gpus.whole = union(h.gpus.whole, r.gpus) // until watchGPUs looks at the locks again
 		b.other = append(b.other, &hosts.Refused{Attempts: []jobs.AttemptID{id}, Why: r.why, GPUs: r.gpus})
 	case repKnown:
 		delete(h.waiting, id)

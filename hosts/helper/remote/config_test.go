@@ -14,7 +14,7 @@ import (
 
 func fullConfig() *slotConfig {
 	return &slotConfig{Run: "r", RunName: "name", Host: "h", Dir: "/d\xff", Boot: "b", Network: true, Cwd: "/c\xfe", Shell: []string{"/bin/sh", "-e"},
-		Setup: "A=\xc3\x28", Env: []jobs.EnvVar{{Name: "X", Value: "a\xffb\n"}, {Name: "E"}}, Nice: -3, Grace: time.Second}
+		Setup: "A=\xc3\x28", Env: []jobs.EnvVar{{Name: "X", Value: "a\xffb\n"}, {Name: "E"}}, GPUs: []int{3, 7}, Nice: -3, Grace: time.Second}
 }
 
 func FuzzConfig(f *testing.F) {

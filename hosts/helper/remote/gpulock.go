@@ -22,6 +22,10 @@ import (
 // instant, both may give way. They try again at different times, because the
 // dispatcher's delays are random.
 //
+// A device has two halves, which are two ranges of each file. A job with half of a device
+// takes the first half that nobody uses; others take both halves. Programs that know no
+// halves lock the whole file.
+//
 // The job inherits the descriptor, so the lock lasts as long as the job even if the
 // supervisor is killed.
 
@@ -36,9 +40,15 @@ type gpuLock struct {
 }
 
 // takenError lists the devices of an attempt that others use.
-type takenError struct{ devices []int }
+type takenError struct {
+	devices []int
+	busy    bool // processes that belong to no job use them
+}
 
 func (e *takenError) Error() string {
+	if e.busy {
+		return fmt.Sprintf("processes of no job compute on GPU %s", joinInts(e.devices))
+	}
 	if len(e.devices) == 1 {
 		return fmt.Sprintf("GPU %d is in use by another run or user", e.devices[0])
 	}
@@ -56,13 +66,26 @@ func joinInts(list []int) string {
 	return string(b)
 }
 
-// lockGPUs locks all of the devices or none. The error is a *takenError if others use
-// some of them.
-func lockGPUs(dir string, devices []int) (locks []gpuLock, err error) {
+// part is a range of bytes of a file of a device; n is 0 for one without an end.
+type part struct{ from, n int64 }
+
+var halfGPUs = []part{{0, 1}, {1, 1}}
+
+// lockGPUs locks all of the devices, or half of each, or none. The error is a *takenError
+// if others use some of them.
+func lockGPUs(dir string, devices []int, half bool) (locks []gpuLock, err error) {
+	parts := []part{{}}
+	if half {
+		parts = halfGPUs
+	}
 	devices = slices.Compact(slices.Sorted(slices.Values(devices)))
 	taken := &takenError{}
 	for _, n := range devices {
-		l, lerr := lockGPU(dir, n)
+		var l gpuLock
+		lerr := error(unix.EAGAIN)
+		for i := 0; i < len(parts) && errors.Is(lerr, unix.EAGAIN); i++ {
+			l, lerr = lockGPU(dir, n, parts[i])
+		}
 		switch {
 		case lerr == nil:
 			locks = append(locks, l)
@@ -91,14 +114,14 @@ func unlockGPUs(locks []gpuLock) {
 	}
 }
 
-// lockGPU locks one device. It returns EAGAIN if somebody else uses it.
-func lockGPU(dir string, device int) (gpuLock, error) {
+// lockGPU locks a part of one device. It returns EAGAIN if somebody else uses it.
+func lockGPU(dir string, device int, p part) (gpuLock, error) {
 	for range lockTries {
 		dirfd, err := openShare(dir, true)
 		if err != nil {
 			return gpuLock{}, err
 		}
-		l, err := lockIn(dirfd, dir, device)
+		l, err := lockIn(dirfd, dir, device, p)
 		closeFile(dirfd, dir)
 		if !errors.Is(err, errMoved) {
 			return l, err
@@ -107,20 +130,20 @@ func lockGPU(dir string, device int) (gpuLock, error) {
 	return gpuLock{}, fmt.Errorf("the files in %s are being removed again and again", dir)
 }
 
-func lockIn(dirfd int, dir string, device int) (gpuLock, error) {
+func lockIn(dirfd int, dir string, device int, p part) (gpuLock, error) {
 	name, fd, err := openOwnFile(dirfd, dir, lockPrefix(device))
 	if err != nil {
 		return gpuLock{}, err
 	}
 	l := gpuLock{fd, dir + "/" + name}
-	if err := lockFile(fd, l.path); err != nil {
+	if err := lockRange(fd, l.path, p.from, p.n); err != nil {
 		closeFile(fd, l.path)
 		return gpuLock{}, err
 	}
 	ours, err := inPlace(fd, l.path)
 	if err == nil {
 		touchFile(fd) // so that cleaners keep the file
-		err = lockedByOthers(dirfd, dir, device, ours)
+		err = lockedByOthers(dirfd, dir, device, p, ours)
 	}
 	if err != nil {
 		unlockGPUs([]gpuLock{l})
@@ -131,14 +154,15 @@ func lockIn(dirfd int, dir string, device int) (gpuLock, error) {
 
 func lockPrefix(device int) string { return "gpu" + strconv.Itoa(device) + "." }
 
-// lockedByOthers returns EAGAIN if a file of the device other than ours is locked.
-func lockedByOthers(dirfd int, dir string, device int, ours *unix.Stat_t) error {
+// lockedByOthers returns EAGAIN if that part of a file of the device other than ours is
+// locked.
+func lockedByOthers(dirfd int, dir string, device int, p part, ours *unix.Stat_t) error {
 	names, err := shareNames(dirfd, dir, lockPrefix(device))
 	if err != nil {
 		return err
 	}
 	for _, n := range names {
-		locked, err := isLocked(dirfd, n, ours)
+		locked, err := isRangeLocked(dirfd, n, ours, p.from, p.n)
 		if err != nil {
 			return err
 		}
@@ -149,25 +173,42 @@ func lockedByOthers(dirfd int, dir string, device int, ours *unix.Stat_t) error 
 	return nil
 }
 
-// lockedGPUs returns the devices that are in use, by us or by others.
-func lockedGPUs(dir string) (devices []int) {
+// gpuUse holds devices that are in use, by us or by others.
+type gpuUse struct {
+	whole []int
+	half  []int // one half is free
+}
+
+func (u *gpuUse) has(n int) bool { return slices.Contains(u.whole, n) || slices.Contains(u.half, n) }
+
+// lockedGPUs returns the devices whose files are locked.
+func lockedGPUs(dir string) (use gpuUse) {
 	dirfd, err := openShare(dir, false)
 	if err != nil {
-		return nil
+		return use
 	}
 	defer closeFile(dirfd, dir)
 	names, _ := shareNames(dirfd, dir, "gpu")
+	var halves [jobs.MaxGPUs][2]bool
 	for _, name := range names {
-		number, ok := strings.CutPrefix(name, "gpu")
-		number, _, dot := strings.Cut(number, ".")
+		number, _, dot := strings.Cut(name[len("gpu"):], ".")
 		n, err := strconv.Atoi(number)
-		if !ok || !dot || err != nil || n < 0 || n >= jobs.MaxGPUs || slices.Contains(devices, n) {
+		if !dot || err != nil || n < 0 || n >= jobs.MaxGPUs {
 			continue
 		}
-		if locked, err := isLocked(dirfd, name, nil); err == nil && locked {
-			devices = append(devices, n)
+		for i, p := range halfGPUs {
+			if locked, err := isRangeLocked(dirfd, name, nil, p.from, p.n); err == nil && locked {
+				halves[n][i] = true
+			}
 		}
 	}
-	slices.Sort(devices)
-	return devices
+	for n, h := range halves {
+		switch {
+		case h[0] && h[1]:
+			use.whole = append(use.whole, n)
+		case h[0] || h[1]:
+			use.half = append(use.half, n)
+		}
+	}
+	return use
 }

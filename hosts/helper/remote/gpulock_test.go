@@ -101,7 +101,7 @@ func TestJobKeepsItsGPU(t *testing.T) {
 		t.Errorf("refused with %v: %s", r.GPUs, r.Why)
 	}
 	w.say(gate)
-	polltest.Until(t, bound, "the device is free", func() bool { return len(lockedGPUs(o.ShareDir)) == 0 })
+	polltest.Until(t, bound, "the device is free", func() bool { return len(lockedGPUs(o.ShareDir).whole) == 0 })
 	g.launch(gpuJob("2.1", "exit 5", 0))
 	if o := g.exit("2.1"); o.Exit != 5 {
 		t.Errorf("%+v", o)
@@ -117,7 +117,7 @@ func TestJobKeepsItsGPU(t *testing.T) {
 func TestLockFilesAreForAll(t *testing.T) {
 	defer unix.Umask(unix.Umask(0o077))
 	dir := filepath.Join(t.TempDir(), "share")
-	locks, err := lockGPUs(dir, []int{3, 3})
+	locks, err := lockGPUs(dir, []int{3, 3}, false)
 	if err != nil || len(locks) != 1 {
 		t.Fatalf("%v, %v", locks, err)
 	}
@@ -155,11 +155,11 @@ func TestForgedLockFiles(t *testing.T) {
 			must(t, os.Mkdir(dir, 0o700))
 			forge(t, filepath.Join(dir, usual))
 			forge(t, filepath.Join(dir, "gpu0.4711"))
-			locks, err := lockGPUs(dir, []int{0})
+			locks, err := lockGPUs(dir, []int{0}, false)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := lockedGPUs(dir); !slices.Equal(got, []int{0}) {
+			if got := lockedGPUs(dir).whole; !slices.Equal(got, []int{0}) {
 				t.Errorf("in use: %v", got)
 			}
 			if fd, err := os.OpenFile(filepath.Join(dir, usual), os.O_RDONLY|unix.O_NONBLOCK, 0); err == nil {
@@ -168,11 +168,11 @@ func TestForgedLockFiles(t *testing.T) {
 				}
 				fd.Close()
 			}
-			if _, err := lockGPUs(dir, []int{0, 1}); !isTaken(err, 0) {
+			if _, err := lockGPUs(dir, []int{0, 1}, false); !isTaken(err, 0) {
 				t.Errorf("a second time: %v", err)
 			}
 			unlockGPUs(locks)
-			if locks, err = lockGPUs(dir, []int{0}); err != nil {
+			if locks, err = lockGPUs(dir, []int{0}, false); err != nil {
 				t.Error(err)
 			}
 			unlockGPUs(locks)
@@ -208,7 +208,7 @@ func TestLocksOfOtherUsers(t *testing.T) {
 	defer theirs.Close()
 	free := func() {
 		t.Helper()
-		locks, err := lockGPUs(dir, []int{0})
+		locks, err := lockGPUs(dir, []int{0}, false)
 		if err != nil {
 			t.Error(err)
 		}
@@ -221,10 +221,10 @@ func TestLocksOfOtherUsers(t *testing.T) {
 	must(t, unix.FcntlFlock(theirs.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_RDLCK}))
 	free()
 	must(t, lockFile(int(theirs.Fd()), ""))
-	if _, err := lockGPUs(dir, []int{0, 5}); !isTaken(err, 0) {
+	if _, err := lockGPUs(dir, []int{0, 5}, false); !isTaken(err, 0) {
 		t.Errorf("locked by another user: %v", err)
 	}
-	if got := lockedGPUs(dir); !slices.Equal(got, []int{0}) {
+	if got := lockedGPUs(dir).whole; !slices.Equal(got, []int{0}) {
 		t.Errorf("after giving way these are in use: %v", got)
 	}
 	must(t, unlockFile(int(theirs.Fd()), ""))
@@ -251,12 +251,12 @@ func TestLockedFileIsRemoved(t *testing.T) {
 			}
 			return nil
 		}
-		locks, err := lockGPUs(dir, []int{0})
+		locks, err := lockGPUs(dir, []int{0}, false)
 		fault = nil
 		if err != nil {
 			t.Fatalf("%d: %v", n, err)
 		}
-		if _, err := lockGPUs(dir, []int{0}); !isTaken(err, 0) {
+		if _, err := lockGPUs(dir, []int{0}, false); !isTaken(err, 0) {
 			t.Errorf("%d: a second time: %v", n, err)
 		}
 		unlockGPUs(locks)
@@ -290,7 +290,7 @@ func TestShareDirIsSticky(t *testing.T) {
 // in the end.
 func TestGPULockExcludes(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "share")
-	first, err := lockGPUs(dir, []int{0, 1}) // makes the files
+	first, err := lockGPUs(dir, []int{0, 1}, false) // makes the files
 	must(t, err)
 	unlockGPUs(first)
 	var holders, most atomic.Int32
@@ -298,7 +298,7 @@ func TestGPULockExcludes(t *testing.T) {
 	for range 8 {
 		all.Go(func() {
 			for got := 0; got < 20; {
-				locks, err := lockGPUs(dir, []int{1, 0})
+				locks, err := lockGPUs(dir, []int{1, 0}, false)
 				switch {
 				case err == nil:
 					most.Store(max(most.Load(), holders.Add(1)))

@@ -32,7 +32,6 @@ func newHelper(o *hosts.Open, lim limits) (*helper, *hosts.Hello) {
 		Arch:      runtime.GOARCH,
 		Cores:     runtime.NumCPU(),
 		MemBytes:  memory().total,
-		GPUs:      gpus(),
 		PID:       os.Getpid(),
 		WallClock: wall(),
 	}
@@ -52,7 +51,9 @@ func newHelper(o *hosts.Open, lim limits) (*helper, *hosts.Hello) {
 		owners:   newOwners(o, lim.site),
 
 		ownerKnown: make(chan struct{}),
+		found:      make(chan []int, 1),
 	}
+	go func() { h.found <- findGPUs() }()
 	if err := h.prepare(hello); err != nil {
 		h.removeTraces()
 		hello.Error, hello.Passing = err.Error(), passing(err)
@@ -122,8 +123,8 @@ func (h *helper) prepare(hello *hosts.Hello) error {
 	if err := h.wakePipe.open(h.generation); err != nil {
 		return err
 	}
-	h.lockedGPUs = lockedGPUs(h.shareDir())
-	hello.LockedGPUs = h.lockedGPUs
+	h.gpus = lockedGPUs(h.shareDir())
+	hello.LockedGPUs, hello.HalfGPUs = h.gpus.whole, h.gpus.half
 	hello.Owner = h.lookFirst()
 	h.lookAtShare(nil, 0)
 	hello.Sharing = h.sharing.now.Load()
@@ -154,8 +155,11 @@ func (h *helper) setConfig(hello *hosts.Hello) {
 	if cwd == "" {
 		cwd, _ = os.UserHomeDir()
 	}
+	hello.GPUIDs = <-h.found
+	hello.GPUs = len(hello.GPUIDs)
 	h.cfg = slotConfig{
-		Run: o.Run, RunName: o.RunName, Host: o.Host, Dir: h.dir, Boot: hello.BootID, Network: onNetwork(filepath.Join(h.dir, "attempts")),
+		GPUs: hello.GPUIDs,
+		Run:  o.Run, RunName: o.RunName, Host: o.Host, Dir: h.dir, Boot: hello.BootID, Network: onNetwork(filepath.Join(h.dir, "attempts")),
 		Cwd: cwd, Shell: shell, Setup: o.Setup, Env: o.Env, Nice: o.Nice, Grace: grace, Signal: o.Signal, WarnBefore: o.WarnBefore, ShareDir: h.shareDir(), RunDir: h.runDir,
 		Files: filesDir(h.workDir, o.Host), Sends: o.Sends, KeepFiles: o.KeepFiles,
 	}

@@ -78,8 +78,10 @@ type helper struct {
 	unfed    bool     // specs that an earlier helper left are still to be taken over
 	lapsed   bool     // and they must not start any more
 
-	lockedGPUs []int // devices in use by anybody, when last checked
-	suspender  int   // pid of the last one
+	suspender int         // pid of the last one
+	found     chan []int  // the numbers of its GPUs
+	gpus      gpuUse      // when last checked
+	asking    atomic.Bool // which processes use them
 }
 
 // run is an attempt that a supervisor holds.

@@ -38,15 +38,6 @@ func (h *helper) housekeep() error {
 	return nil
 }
 
-// watchGPUs updates the list of devices that are in use by anybody. Heartbeats carry
-// it.
-func (h *helper) watchGPUs() {
-	locked := lockedGPUs(h.cfg.ShareDir)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.lockedGPUs = locked
-}
-
 // recount compares what we believe with what the spool shows.
 func (h *helper) recount() {
 	h.mu.Lock()

@@ -17,11 +17,12 @@ import (
 type jobEnv struct {
 	base  []string
 	where map[string]int // name: index in base
+	gpus  []int          // see slotConfig
 	buf   []string       // reused from job to job
 }
 
 func newJobEnv(inherited []string, s *slotConfig, slot int) *jobEnv {
-	e := &jobEnv{where: map[string]int{}}
+	e := &jobEnv{where: map[string]int{}, gpus: s.GPUs}
 	for _, kv := range inherited {
 		if name, value, ok := strings.Cut(kv, "="); ok && !strings.HasPrefix(name, "DCS_") {
 			e.setBase(name, value)
@@ -72,10 +73,22 @@ func (e *jobEnv) of(j *hosts.LaunchJob, mark, progress string) []string {
 		e.set("OMP_NUM_THREADS", strconv.Itoa(max(1, j.Slots)))
 	}
 	if len(j.GPUs) > 0 {
+		amount := jobs.GPUs(len(j.GPUs))
+		if j.HalfGPU {
+			amount = jobs.HalfGPU
+		}
+		e.set("DCS_GPUS", amount.String())
+		order := slices.ContainsFunc(j.Env, func(v jobs.EnvVar) bool { return v.Name == "CUDA_DEVICE_ORDER" })
+		if _, set := e.where["CUDA_DEVICE_ORDER"]; !set && !order {
+			e.set("CUDA_DEVICE_ORDER", "PCI_BUS_ID") // as nvidia-smi counts
+		}
 		var b []byte
 		for i, g := range j.GPUs {
 			if i > 0 {
 				b = append(b, ',')
+			}
+			if n := slices.Index(e.gpus, g); n >= 0 {
+				g = n // CUDA counts the devices that it can open
 			}
 			b = strconv.AppendInt(b, int64(g), 10)
 		}

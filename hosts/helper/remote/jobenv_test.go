@@ -22,7 +22,7 @@ func TestEnvironment(t *testing.T) {
 	open.Env = []jobs.EnvVar{{Name: "RUN_WIDE", Value: "a b"}, {Name: "BOTH", Value: "run"}}
 	open.Setup, open.Nice = "SETUP_SAYS=host", 7
 	f := w.start(open)
-	j := job("12.3", `echo "$FROM_LOGIN|$DCS_STALE|$RUN_WIDE|$BOTH|$SETUP_SAYS|$DCS_JOB_ID|$DCS_ATTEMPT|$DCS_RUN|$DCS_RUN_DIR|$DCS_HOST|$DCS_PARAM_lr|$DCS_PARAM_a_b|$OMP_NUM_THREADS|$CUDA_VISIBLE_DEVICES"; pwd; test "$DCS_SLOT" -ge 1 && test -z "$(cat)"`)
+	j := job("12.3", `echo "$FROM_LOGIN|$DCS_STALE|$RUN_WIDE|$BOTH|$SETUP_SAYS|$DCS_JOB_ID|$DCS_ATTEMPT|$DCS_RUN|$DCS_RUN_DIR|$DCS_HOST|$DCS_PARAM_lr|$DCS_PARAM_a_b|$OMP_NUM_THREADS|$CUDA_VISIBLE_DEVICES|$CUDA_DEVICE_ORDER|$DCS_GPUS"; pwd; test "$DCS_SLOT" -ge 1 && test -z "$(cat)"`)
 	j.Env = []jobs.EnvVar{{Name: "BOTH", Value: "job"}}
 	j.Params = []jobs.Param{{Name: "lr", Value: "0.1"}, {Name: "a b", Value: "x=y"}}
 	j.Slots, j.GPUs = 2, []int{1, 3}
@@ -31,7 +31,7 @@ func TestEnvironment(t *testing.T) {
 	k.Env = []jobs.EnvVar{{Name: "OMP_NUM_THREADS", Value: "7"}}
 	f.launch(j, k)
 	for id, want := range map[string]string{
-		"12.3": "login||a b|job|host|12|12.3|test|" + w.runDir + "|melon1|0.1|x=y|2|1,3\n" + w.runDir + "\n",
+		"12.3": "login||a b|job|host|12|12.3|test|" + w.runDir + "|melon1|0.1|x=y|2|1,3|PCI_BUS_ID|2\n" + w.runDir + "\n",
 		"13.1": "job|7|unset\n" + w.workDir + "\n7\n",
 	} {
 		if o := f.exit(id); !o.OK() {
@@ -107,10 +107,10 @@ func TestProgress(t *testing.T) {
 // K12: what a job appends to DCS_REPORT reaches a beat once: the end of it, in whole lines.
 func TestReports(t *testing.T) {
 	w := newWorld(t)
-	gate, other, more := w.fifo("gate"), w.fifo("other"), w.fifo("more")
+	gate, more := w.fifo("gate"), w.fifo("more")
 	f := w.start(w.open())
 	f.launch(job("1.1", `seq -f '%g 0.5' 200 > "$DCS_REPORT"; read x < `+more+`; echo '201 0.25' >> "$DCS_REPORT"; read x < `+gate),
-		job("2.1", `mkfifo "$DCS_REPORT"; read x < `+other))
+		job("2.1", `mkfifo "$DCS_REPORT"; read x < `+gate))
 	b := await(f, func(b *hosts.Beat) bool { return len(b.Reports) > 0 })
 	if p := b.Reports["1.1"]; len(b.Reports) != 1 || !strings.HasSuffix(p, "\n200 0.5\n") || len(p) > maxReportFile || strings.Count(p, "\n")*len("200 0.5\n") != len(p) {
 		t.Errorf("reports %q", b.Reports)
@@ -122,7 +122,7 @@ func TestReports(t *testing.T) {
 	}
 	w.say(gate)
 	f.exit("1.1")
-	w.say(other)
+	w.say(gate)
 	f.exit("2.1")
 	f.bye()
 }

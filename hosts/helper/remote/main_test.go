@@ -31,6 +31,8 @@ const (
 	silenceEnv  = "TEST_SILENCE"
 	nowhereEnv  = "TEST_NOWHERE"
 	beatEnv     = "TEST_BEAT"
+	devEnv      = "TEST_DEV"
+	freshEnv    = "TEST_GPU_FRESH"
 	vmstatEnv   = "TEST_VMSTAT"
 	lastSlotEnv = "TEST_LAST_SLOT"
 )
@@ -39,6 +41,10 @@ const (
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && strings.HasPrefix(os.Args[1], "__") {
 		plantFault(os.Args[1])
+		devDir = cmp.Or(os.Getenv(devEnv), devDir)
+		if d, err := time.ParseDuration(os.Getenv(freshEnv)); err == nil {
+			gpuFresh = d
+		}
 		vmstatFile = cmp.Or(os.Getenv(vmstatEnv), vmstatFile)
 		os.Exit(runWord(os.Args[1:], testLimits()))
 	}

@@ -153,12 +153,3 @@ func parseMemory(b []byte) memInfo {
 	}
 	return m
 }
-
-// gpus counts NVIDIA devices: /dev/nvidia0, /dev/nvidia1 …
-func gpus() (n int) {
-	for ; ; n++ {
-		if _, err := os.Stat("/dev/nvidia" + strconv.Itoa(n)); err != nil {
-			return n
-		}
-	}
-}

@@ -98,6 +98,11 @@ func inPlace(fd int, path string) (*unix.Stat_t, error) {
 // ours (nil: on any file). Anything else, and a file that we cannot open, holds no
 // lock.
 func isLocked(dirfd int, name string, ours *unix.Stat_t) (bool, error) {
+	return isRangeLocked(dirfd, name, ours, 0, 0)
+}
+
+// isRangeLocked is isLocked for n bytes of the file from an offset; 0: to the end.
+func isRangeLocked(dirfd int, name string, ours *unix.Stat_t, from, n int64) (bool, error) {
 	fd, err := openat(dirfd, name, unix.O_RDONLY|unix.O_NONBLOCK, 0)
 	for _, harmless := range []error{fs.ErrNotExist, unix.EACCES, unix.EPERM, unix.ELOOP, unix.ENXIO, unix.ENODEV, unix.EAGAIN} {
 		if errors.Is(err, harmless) {
@@ -115,7 +120,8 @@ func isLocked(dirfd int, name string, ours *unix.Stat_t) (bool, error) {
 	if st.Mode&unix.S_IFMT != unix.S_IFREG || ours != nil && st.Ino == ours.Ino && st.Dev == ours.Dev {
 		return false, nil
 	}
-	return writeLocked(fd, name)
+	_, n, err = lockedRange(fd, name, from, n)
+	return n > 0, err
 }
 
 // maxShareNames bounds the files of a prefix that are looked at, because any user can

@@ -20,6 +20,9 @@ import (
 	"dcs-tui/jobs"
 )
 
+// supervisorComm is the name of a supervisor that ps and top show.
+const supervisorComm = "dcs-tui-slot"
+
 // wakeFD is the descriptor of the wake pipe in a supervisor.
 const wakeFD = 3
 
@@ -90,7 +93,7 @@ func (s *slot) open(index int) error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("becoming a subreaper: %w", err)
 	}
-	os.WriteFile("/proc/self/comm", []byte("dcs-tui-slot"), 0) // what ps and top show
+	os.WriteFile("/proc/self/comm", []byte(supervisorComm), 0)
 	var err error
 	if s.cfg, err = s.spool.readConfig(s.generation); err != nil {
 		return err

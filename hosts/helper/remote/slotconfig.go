@@ -33,6 +33,7 @@ type slotConfig struct {
 	WarnBefore time.Duration // how long before its timeout
 
 	ShareDir string // holds the locks of GPUs
+	GPUs     []int  // numbers of the devices, as CUDA counts them from 0
 	RunDir   string // "" if this host does not see it
 
 	Files     string // directory of the store of files
@@ -42,7 +43,7 @@ type slotConfig struct {
 
 // configMagic names kind and version of the file; it is sealed like a spec, so
 // that values which are no UTF-8 arrive as they are.
-const configMagic = "DCG4"
+const configMagic = "DCG5"
 
 func (c *slotConfig) append(b []byte) []byte {
 	start := len(b)
@@ -62,6 +63,10 @@ func (c *slotConfig) append(b []byte) []byte {
 	b = binary.AppendUvarint(b, uint64(len(c.Shell)))
 	for _, s := range c.Shell {
 		b = appendText(b, s)
+	}
+	b = binary.AppendUvarint(b, uint64(len(c.GPUs)))
+	for _, n := range c.GPUs {
+		b = binary.AppendVarint(b, int64(n))
 	}
 	b = appendEnv(b, c.Env)
 	endSeal(b[start:])
@@ -83,6 +88,9 @@ func parseConfig(b []byte) (*slotConfig, error) {
 	c.Signal, c.WarnBefore = int(r.int()), time.Duration(r.int())
 	for range r.count(1) {
 		c.Shell = append(c.Shell, r.text())
+	}
+	for range r.count(1) {
+		c.GPUs = append(c.GPUs, int(r.int()))
 	}
 	c.Env = r.env()
 	if r.bad || len(r.b) != 0 {

@@ -54,7 +54,7 @@ func (s *slot) run(generation int64, id jobs.AttemptID) {
 		return
 	}
 	// Before the claim, because a device in use is common, and a refusal here costs little.
-	if a.gpus, err = lockGPUs(s.cfg.ShareDir, job.GPUs); err != nil {
+	if err = s.takeGPUs(a, job); err != nil {
 		s.refuse(a, err)
 		return
 	}

@@ -50,6 +50,11 @@ func appendSpec(b []byte, j *hosts.LaunchJob) []byte {
 	for _, g := range j.GPUs {
 		b = binary.AppendVarint(b, int64(g))
 	}
+	half := int64(0)
+	if j.HalfGPU {
+		half = 1
+	}
+	b = binary.AppendVarint(b, half)
 	if f := j.Files; f != nil {
 		b = binary.AppendUvarint(b, uint64(len(f.Return)))
 		for _, p := range f.Return {
@@ -126,6 +131,7 @@ func parseSpec(b []byte) (*hosts.LaunchJob, error) {
 	for range r.count(1) {
 		j.GPUs = append(j.GPUs, int(r.int()))
 	}
+	j.HalfGPU = r.int() == 1
 	if len(r.b) > 0 {
 		j.Files = &hosts.JobFiles{}
 		for range r.count(1) {

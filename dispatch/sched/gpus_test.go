@@ -48,7 +48,7 @@ func TestGPUInUseElsewhere(t *testing.T) {
 	}
 	o = s.step(gpuRefusal("a", "1.2", 1))
 	want(t, "none is left", on(o, "a"), "")
-	contains(t, "why", s.c.Why(s.now(), 1), "some of them by other runs or users")
+	contains(t, "why", s.c.Why(s.now(), 1), "some of them by others")
 	s.step(Submit{Specs: []*jobs.Spec{{ID: 2, Command: "true", Options: jobs.NoOptions}}, Last: true})
 	want(t, "a job without a GPU", on(s.orders, "a"), "2.1")
 	for range 100 {
@@ -130,7 +130,7 @@ func TestGPUInUseAtHello(t *testing.T) {
 	s.locked("a", 1)
 	s.ended("a", "1.1", okay)
 	s.locked("a")
-	if n := s.c.hosts[0].freeGPUs(); n != 1 { // the other one has job 2
+	if n := s.c.hosts[0].freeGPUs(1); n != 1 { // the other one has job 2
 		t.Errorf("%d devices are free", n)
 	}
 }
@@ -153,4 +153,64 @@ func TestOwnGPUsAreNotForeign(t *testing.T) {
 	want(t, "why", s.c.Why(s.now(), 2), "Job 2 waits: the GPUs it needs are in use.")
 	s.ended("a", "1.1", okay)
 	want(t, "when it has ended", on(s.locked("a"), "a"), "2.1")
+}
+
+// TestHalfGPUs: two jobs share a device, a third does not, and halves are filled before
+// whole devices are broken (T3).
+func TestHalfGPUs(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 8))
+	s.up("a") // with two devices
+	half := &jobs.Options{GPUs: jobs.HalfGPU}
+	s.submit(true, half, half, &jobs.Options{GPUs: 1}, half)
+	if got, want := devices(s.orders), [][]int{{0}, {0}, {1}}; !slices.EqualFunc(got, want, slices.Equal) {
+		t.Fatalf("devices %v, want %v", got, want)
+	}
+	s.started("a", "1.1")
+	o := s.ended("a", "1.1", okay)
+	want(t, "the other half", on(o, "a"), "4.1")
+	if got := devices(o); !slices.Equal(got[0], []int{0}) {
+		t.Errorf("devices %v", got)
+	}
+}
+
+// TestForeignHalf: a device of which others use half takes a job with half a device and no
+// other, until a heartbeat shows that it is free. A refused half is not tried again.
+func TestForeignHalf(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 8))
+	s.step(HostUp{"a", &hosts.Hello{Cores: 9, Slots: 8, MemBytes: 16 << 30, GPUs: 1, HalfGPUs: []int{0}}})
+	half := &jobs.Options{GPUs: jobs.HalfGPU}
+	s.submit(true, &jobs.Options{GPUs: 1}, half, half)
+	want(t, "the free half", on(s.orders, "a"), "2.1")
+	s.step(gpuRefusal("a", "2.1", 0))
+	beat := func(whole, half []int) []Order {
+		s.at += time.Minute
+		return s.step(HostBeat{"a", &hosts.Beat{MemFree: -1, DiskFree: -1, Running: s.c.byName["a"].open, LockedGPUs: whole, HalfGPUs: half}})
+	}
+	want(t, "both halves in use", on(beat([]int{0}, nil), "a"), "")
+	want(t, "one half in use", on(beat(nil, []int{0}), "a"), "2.2")
+	s.started("a", "2.2")
+	want(t, "the other user's half", on(beat([]int{0}, nil), "a"), "")
+	want(t, "he has ended", on(beat(nil, []int{0}), "a"), "3.1")
+}
+
+// TestGPUNumbers: the devices are those that the host reports, or those of gpu_ids, and
+// gpus= says how many of them may be used.
+func TestGPUNumbers(t *testing.T) {
+	for _, c := range []struct {
+		ids  []int
+		most int
+		want []int
+	}{
+		{nil, -1, []int{3, 5}}, {nil, 1, []int{3}}, {[]int{5}, -1, []int{5}}, {[]int{5, 8}, 1, []int{5}}, {nil, 3, []int{0, 1, 2}}, {[]int{}, -1, nil},
+	} {
+		spec := box("a", 8)
+		spec.GPUIDs, spec.GPUs = c.ids, c.most
+		s := newStage(t, Config{}, spec)
+		s.step(HostUp{"a", &hosts.Hello{Cores: 9, Slots: 8, MemBytes: 16 << 30, GPUs: 2, GPUIDs: []int{5, 3, -1, 5}}})
+		one := &jobs.Options{GPUs: 1}
+		s.submit(true, one, one, one, one)
+		if got := slices.Concat(devices(s.orders)...); !slices.Equal(got, c.want) {
+			t.Errorf("gpu_ids %v, gpus %d: devices %v, want %v", c.ids, c.most, got, c.want)
+		}
+	}
 }

@@ -1,0 +1,170 @@
+package sched
+
+import (
+	"slices"
+	"time"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+)
+
+// gpu is a device of a host. A device has two halves, and an attempt has both of them
+// unless it asks for half a device.
+type gpu struct {
+	number  int
+	gone    bool          // the host has it no more; attempts of ours are still there
+	ours    int           // halves of our attempts
+	foreign int           // halves that other runs, users, or processes use, as far as known
+	until   time.Duration // Time.Mono before which foreign does not fall
+}
+
+// wholeGPU is how many halves a device has.
+const wholeGPU = 2
+
+// halvesOf returns how many halves of each of its devices an attempt has.
+func halvesOf(want jobs.GPUs) int {
+	if want == jobs.HalfGPU {
+		return 1
+	}
+	return wholeGPU
+}
+
+// canHold reports whether n halves are free.
+func (g *gpu) canHold(n int) bool { return !g.gone && g.ours+g.foreign+n <= wholeGPU }
+
+// setGPUs makes numbers the devices of the host. What is known of those that stay is kept.
+func (h *host) setGPUs(numbers []int) {
+	for i := range h.gpus {
+		h.gpus[i].gone = true
+	}
+	for _, n := range numbers {
+		h.gpu(n).gone = false
+	}
+	h.gpus = slices.DeleteFunc(h.gpus, func(g gpu) bool { return g.gone && g.ours == 0 })
+}
+
+// gpu returns the device with a number, and adds one that is gone if there is none.
+func (h *host) gpu(number int) *gpu {
+	i, ok := slices.BinarySearchFunc(h.gpus, number, func(g gpu, n int) int { return g.number - n })
+	if !ok {
+		h.gpus = slices.Insert(h.gpus, i, gpu{number: number, gone: true})
+	}
+	return &h.gpus[i]
+}
+
+// nGPUs returns how many devices the host has, in use or not.
+func (h *host) nGPUs() (n int) {
+	for i := range h.gpus {
+		if !h.gpus[i].gone {
+			n++
+		}
+	}
+	return n
+}
+
+// takeGPUs chooses devices for an attempt: lowest numbers first, but halves where the
+// other half is in use, so that whole devices stay free.
+func (h *host) takeGPUs(want jobs.GPUs) (got []int) {
+	n := halvesOf(want)
+	for _, shared := range []bool{true, false} {
+		for i := range h.gpus {
+			g := &h.gpus[i]
+			if len(got) < want.Devices() && g.canHold(n) && shared == (g.ours+g.foreign > 0) {
+				got = append(got, g.number)
+			}
+		}
+	}
+	return got
+}
+
+// freeGPUs returns on how many devices an attempt with that wish has room. While
+// attempts of an earlier dispatcher hold devices that the journal does not name, none.
+func (h *host) freeGPUs(want jobs.GPUs) (n int) {
+	if h.vagueGPUs > 0 {
+		return 0
+	}
+	for i := range h.gpus {
+		if h.gpus[i].canHold(halvesOf(want)) {
+			n++
+		}
+	}
+	return n
+}
+
+// foreignGPUs is what happens because others use devices of a host. The host refuses a
+// job that would use one of them. A device is used again when a heartbeat shows that it
+// is free. Heartbeats never add devices: a heartbeat may have been composed just before a
+// job of ours released its device.
+type foreignGPUs struct {
+	refusals int           // consecutive refusals; reset when a job with a GPU starts
+	saidAt   time.Duration // when this was last reported; 0: never
+}
+
+// maxGPURefusals bounds the growth of the delay after refusals, because jobs of others
+// may end at any time.
+const maxGPURefusals = 5
+
+// lockedHalves returns how many halves of the device are locked, ours included.
+func (g *gpu) lockedHalves(whole, half []int) int {
+	switch {
+	case slices.Contains(whole, g.number):
+		return wholeGPU
+	case slices.Contains(half, g.number):
+		return 1
+	}
+	return 0
+}
+
+// helloGPUs takes over from a hello what is locked: others have what our attempts do not.
+func (h *host) helloGPUs(m *hosts.Hello, now time.Duration) {
+	for i := range h.gpus {
+		g := &h.gpus[i]
+		g.foreign, g.until = max(0, g.lockedHalves(m.LockedGPUs, m.HalfGPUs)-g.ours), now
+	}
+}
+
+// beatGPUs removes what others do not use any more.
+func (h *host) beatGPUs(b *hosts.Beat, now time.Duration) {
+	for i := range h.gpus {
+		if g := &h.gpus[i]; g.foreign > 0 && now >= g.until {
+			g.foreign = min(g.foreign, max(0, g.lockedHalves(b.LockedGPUs, b.HalfGPUs)-g.ours))
+		}
+	}
+}
+
+// hasForeignGPUs reports whether others certainly hold devices. While an attempt of
+// ours holds devices that the journal does not name, the locked devices may be those.
+func (h *host) hasForeignGPUs() bool {
+	return h.vagueGPUs == 0 && slices.ContainsFunc(h.gpus, func(g gpu) bool { return g.foreign > 0 })
+}
+
+// avoidGPUs notes that others use devices of a refused attempt. It reports whether that
+// is the reason for the refusal: then the host itself is well and gets other jobs, and
+// the job gets other devices.
+func (c *Core) avoidGPUs(f *flight, m *hosts.Refused) bool {
+	why := false
+	for _, d := range f.gpus {
+		if !slices.Contains(m.GPUs, d) {
+			continue
+		}
+		if !why {
+			f.h.foreign.refusals = min(f.h.foreign.refusals+1, maxGPURefusals)
+		}
+		why = true
+		g := f.h.gpu(d)
+		g.foreign = wholeGPU - (g.ours - halvesOf(f.wantGPUs))
+		g.until = c.now.Mono + c.pause(f.h.foreign.refusals, shortAway)
+	}
+	if why {
+		c.sayForeign(f.h, m.Why)
+	}
+	return why
+}
+
+// sayForeign reports that GPUs of a host are in use, at most once per holdEvery.
+func (c *Core) sayForeign(h *host, what string) {
+	if g := &h.foreign; g.saidAt == 0 || c.now.Mono-g.saidAt >= holdEvery {
+		g.saidAt = max(c.now.Mono, 1)
+		c.say(h.spec.Name, 0, "%s: %s", h.spec.Name, what)
+	}
+}
