@@ -14,6 +14,7 @@ import (
 	"time"
 
 	dcstui "dcs-tui/clients/go"
+	"dcs-tui/hosts/hosttest"
 	"dcs-tui/internal/progtest"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
@@ -286,7 +287,7 @@ func TestPythonClient(t *testing.T) {
 	t.Parallel()
 	python, err := exec.LookPath("python3")
 	if err != nil {
-		t.Skip("LEFT OUT: there is no python3")
+		hosttest.LeaveOut(t, "the Python client: there is no python3")
 	}
 	l := newLab(t, 2)
 	l.tagged(0, "")
@@ -310,7 +311,7 @@ func TestPythonClient(t *testing.T) {
 func TestPythonClientApart(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("python3"); err != nil {
-		t.Skip("LEFT OUT: there is no python3")
+		hosttest.LeaveOut(t, "the Python client: there is no python3")
 	}
 	l := newLab(t, 1)
 	clients, err := filepath.Abs("../../clients/python")

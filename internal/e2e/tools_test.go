@@ -1,0 +1,78 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"dcs-tui/hosts/hosttest"
+)
+
+// cluster starts a run over the lab's hosts that is kept open, in a copy of an example.
+func (l *lab) cluster(example string) *process {
+	l.t.Helper()
+	if err := os.CopyFS(l.dir, os.DirFS(filepath.Join("../../examples", example))); err != nil {
+		l.t.Fatal(err)
+	}
+	args := append([]string{"run", "--no-tui", "--keep-open", "--run-dir", "cluster"}, l.client(2)...)
+	p := l.start(args...)
+	l.until("the run is there", func() bool { return strings.Contains(p.err.String(), "is up") })
+	return p
+}
+
+// tool runs a command that finds the program under test.
+func (l *lab) tool(name string, args ...string) ended {
+	l.t.Helper()
+	cmd := exec.Command(name, args...)
+	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"), "HOME="+l.dir, "MAKEFLAGS=")
+	return l.begin(cmd).wait()
+}
+
+// pi checks what the examples compute, and that the hosts of the run did it in n jobs.
+func (l *lab) pi(run *process, n int) {
+	l.t.Helper()
+	var pi float64
+	if _, err := fmt.Sscan(l.read(l.path("pi.txt")), &pi); err != nil || pi < 3 || pi > 3.3 {
+		l.t.Errorf("pi is %v, %v", pi, err)
+	}
+	l.do("submit", "cluster", "--end")
+	if p := run.wait(); p.code != 0 || !strings.Contains(p.err, fmt.Sprintf("%d jobs in ", n)) {
+		l.t.Errorf("exit %d\n%s", p.code, p.err)
+	}
+}
+
+// Issue 16, point 6: GNU make uses a run as its cluster; a recipe that fails stops it.
+func TestMakeUsesARun(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("make"); err != nil {
+		hosttest.LeaveOut(t, "GNU make: it is not there")
+	}
+	l := newLab(t, 2)
+	run := l.cluster("make")
+	if p := l.tool("make", "-j", "4"); p.code != 0 {
+		t.Fatalf("exit %d\n%s\n%s", p.code, p.out, p.err)
+	}
+	l.pi(run, 9)
+}
+
+// Issue 16, point 6: Debian's Snakemake 7 uses a run as its cluster.
+func TestSnakemakeUsesARun(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("snakemake"); err != nil {
+		hosttest.LeaveOut(t, "Snakemake: it is not there; apt-get install --no-install-recommends snakemake installs it")
+	}
+	l := newLab(t, 2)
+	run := l.cluster("snakemake")
+	p := l.tool("snakemake", "--jobs", "2", "--cluster-sync",
+		"dcs-tui submit cluster --wait --option slots={threads} --option name={rule} --")
+	if p.code != 0 {
+		t.Fatalf("exit %d\n%s\n%s", p.code, p.out, p.err)
+	}
+	l.pi(run, 5)
+	if got := run.err.String(); strings.Count(got, "  darts\n") != 4 {
+		t.Errorf("the jobs are not named after their rules:\n%s", got)
+	}
+}
