@@ -138,7 +138,7 @@ func (a *app) printCourse(s *results.Table, order results.Order) {
 	}
 	column, _ := s.Column(order.Column)
 	course, levels := "", []rune(a.con.Glyph("▁▂▃▄▅▆▇█", "_.-=#"))
-	for _, v := range s.Course(column, order.Desc, courseWidth) {
+	for _, v := range s.Course(order, courseWidth) {
 		course += string(levels[int(v*float64(len(levels)-1)+0.5)])
 	}
 	a.con.Line(a.con.Paint(console.Bold, "best: ") + console.CleanLine(fmt.Sprintf("%s=%s (job %d)", order.Column, s.At(row, column).Text, s.Job(row))) + " " + course)

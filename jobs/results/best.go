@@ -74,7 +74,11 @@ func (s *Table) Best(column int, largest bool) (row, ties int, notes []string, o
 // Course returns how the best value of a column has changed from row to row, in at most n
 // steps: 1 stands for the first value, 0 for the best of all. Rows count as for Best, in the
 // order of the table.
-func (s *Table) Course(column int, largest bool, n int) []float64 {
+func (s *Table) Course(o Order, n int) []float64 {
+	column, err := s.Column(o.Column)
+	if err != nil {
+		return nil
+	}
 	var course []float64
 	for r := range s.rows {
 		v := s.At(r, column)
@@ -82,7 +86,7 @@ func (s *Table) Course(column int, largest bool, n int) []float64 {
 			continue
 		}
 		value := v.Number
-		if largest {
+		if o.Desc {
 			value = -value
 		}
 		if k := len(course); k > 0 {

@@ -275,3 +275,30 @@ func TestGroupsAreKeptApart(t *testing.T) {
 		t.Errorf("%d groups:\n%s", g.Len(), show(g))
 	}
 }
+
+// Course is the best so far in the order of the jobs, from 1 down to 0; jobs that have not
+// succeeded or have no number do not count.
+func TestCourse(t *testing.T) {
+	var in TableInput
+	for i, v := range []string{"8", "9", "4", "nan", "", "x", "0", "4"} {
+		in.Jobs = append(in.Jobs, Result{Job: jobs.ID(i + 1), State: jobs.Succeeded})
+		in.Metrics = append(in.Metrics, []string{v})
+	}
+	in.Names = []string{"loss"}
+	in.Jobs[6].State = jobs.Failed
+	s := NewTable(in)
+	for _, c := range []struct {
+		order Order
+		n     int
+		want  string
+	}{
+		{Order{"loss", false}, 9, "[1 1 0 0]"},
+		{Order{"loss", true}, 9, "[1 0 0 0]"},
+		{Order{"loss", false}, 2, "[1 0]"},
+		{Order{"acc", false}, 9, "[]"},
+	} {
+		if got := fmt.Sprint(s.Course(c.order, c.n)); got != c.want {
+			t.Errorf("the course of %+v in %d steps is %s, want %s", c.order, c.n, got, c.want)
+		}
+	}
+}

@@ -107,7 +107,8 @@ func (t *tables) fill(m *made, s *results.Table, ask *TableAsk) error {
 	row, value, ties, errBest := best(s, ask.Best)
 	if row >= 0 {
 		m.table.Best, m.table.Value, m.table.Ties = s.Job(row), value, ties
-		m.table.Course = course(all, ask.Best)
+		order, _ := results.ParseBest(ask.Best) // which best has read
+		m.table.Course = all.Course(order, courseSteps)
 	}
 	if err == nil {
 		err = errBest
@@ -208,19 +209,6 @@ func best(s *results.Table, text string) (row int, value string, ties int, err e
 
 // courseSteps is the number of steps in which a Table has the course of the best.
 const courseSteps = 24
-
-// course returns how the best has changed over the jobs, in their order.
-func course(s *results.Table, best string) []float64 {
-	order, err := results.ParseBest(best)
-	if err != nil {
-		return nil
-	}
-	column, err := s.Column(order.Column)
-	if err != nil {
-		return nil
-	}
-	return s.Course(column, order.Desc, courseSteps)
-}
 
 // cell is one for people, bounded.
 func cell(s *results.Table, row, column int) string {
