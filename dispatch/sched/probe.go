@@ -79,7 +79,7 @@ func (c *Core) probedOne(h *host, p *hosts.ProbedJob) {
 			h.kill(p.Attempt, "its job has a result or another attempt")
 		} else {
 			c.killIfUnwanted(f)
-			if h.draining || h.quiet || c.drain != "" {
+			if h.draining || h.removed || h.next != nil || h.quiet || c.drain != "" {
 				h.withdraw(f)
 			}
 		}

@@ -54,6 +54,8 @@ func (a *agent) obey(o sched.Order) {
 			a.greeted = true
 			a.ping()
 		}
+	case sched.SetShare:
+		k.toHost(func(p *helper) { p.setShare(o.Share) })
 	case sched.Withdraw:
 		k.toHost(func(p *helper) { p.withdraw(epoch, o.Attempts) })
 	case sched.Kill:

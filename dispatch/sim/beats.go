@@ -62,7 +62,7 @@ func (p *helper) beat(early bool) {
 		h.load = 0
 	}
 	whole, half := h.locks()
-	p.tell(sched.HostBeat{Host: h.name, Beat: &hosts.Beat{Early: early, Load: [3]float64{h.load}, Busy: float64(ours) + h.load, Ours: float64(ours),
+	p.tell(sched.HostBeat{Host: h.name, Beat: &hosts.Beat{Sharing: h.sharing(), Early: early, Load: [3]float64{h.load}, Busy: float64(ours) + h.load, Ours: float64(ours),
 		Owner: h.wish(), Suspended: h.suspended(), MemFree: 4 << 30, DiskFree: -1, Running: len(p.running), Buffered: len(p.waiting), Uptime: h.uptime(), LockedGPUs: whole, HalfGPUs: half}})
 }
 

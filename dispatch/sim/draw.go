@@ -59,6 +59,9 @@ func newWorld(t *Tape, verbose bool) *World {
 	w.cfg.Tokens = w.drawTokens()
 	w.drawCloud()
 	w.drawJobs(30 + t.Draw(70))
+	if w.shared() {
+		w.cfg.RunShare = 1
+	}
 	w.makeRun()
 	return w
 }

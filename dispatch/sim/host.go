@@ -43,13 +43,21 @@ type host struct {
 	lease      time.Duration
 	limit      int
 	generation int
-	in         []spooled
-	took       map[jobs.AttemptID]bool // whatever was in it
-	runs       []*run                  // held by supervisors, including dead ones
-	done       []done                  // status files that could not be written yet
-	helper     *helper
-	beat       time.Duration // when its beat file was last written
-	jobs       suspension
+
+	// Other users of the host (sharing.go).
+	wants   hosts.Share // what the run wants
+	other   *neighbor
+	last    bool          // one slot may be used though others hold all
+	starved time.Duration // since when the run may use none
+	retries bool
+
+	in     []spooled
+	took   map[jobs.AttemptID]bool // whatever was in it
+	runs   []*run                  // held by supervisors, including dead ones
+	done   []done                  // status files that could not be written yet
+	helper *helper
+	beat   time.Duration // when its beat file was last written
+	jobs   suspension
 }
 
 // spooled is a job that waits in the spool.

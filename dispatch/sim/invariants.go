@@ -17,6 +17,7 @@ const (
 	LimitsHold          = "tokens and the slots of a queue are never exceeded"
 	KeptHolds           = "what a host keeps for a queue is given to no other"
 	DevicesHold         = "no half of a device has two jobs"
+	SharedSlotsHold     = "no more slots of a shared host are held than there are"
 	CopiesHold          = "no more copies of a job than allowed, within its tries, each on a host of its own"
 	UnknownNotRerun     = "a job with an attempt of unknown fate is not run again"
 	SettledByItsMachine = "an attempt is settled only by the machine on which it was launched"
@@ -60,7 +61,7 @@ const (
 // Invariants are all of them.
 var Invariants = []string{
 	OneResult, SeqWithoutGaps, SuccessIsProved, TrueOutcome, StartsOnce, RecordBeforeStart, RecordBeforeOrder, LaunchedOnce,
-	OneLiveAttempt, NoStartAfterEnd, NoStartAfterLease, SlotsHold, LimitsHold, KeptHolds, DevicesHold, CopiesHold, UnknownNotRerun, SettledByItsMachine, AskedHostsStay, InstanceRecorded, InstanceUnused, InstancesGo, NotLostEarly, NeverStartedIsTrue,
+	OneLiveAttempt, NoStartAfterEnd, NoStartAfterLease, SlotsHold, SharedSlotsHold, LimitsHold, KeptHolds, DevicesHold, CopiesHold, UnknownNotRerun, SettledByItsMachine, AskedHostsStay, InstanceRecorded, InstanceUnused, InstancesGo, NotLostEarly, NeverStartedIsTrue,
 	FencedChanges, FenceIsTrue, DurableFactsKept, ResultsDurable, ResultsSame, ResultsShown, JournalIsState, ReplayIsState,
 	JournalFolds, CoreHasNoDefects, CancelledStays, CancelledByPeople, HarderSkipped, HarderStopped, SkippedForCause, PauseHolds, DrainedHolds, OwnersHold, NothingSuspended, WishesHold, RequestsOnce, RequestsExpire, OwnFailuresOnly, TriesHold, RunsAsEdited, TimeGoesOn, RunEnds,
 	NothingLeft, CleanEnd,

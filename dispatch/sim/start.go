@@ -12,7 +12,7 @@ import (
 
 // fill starts what limit and lease allow.
 func (h *host) fill() {
-	for len(h.in) > 0 && h.busy()+h.in[0].spec.SlotCount() <= h.limit {
+	for len(h.in) > 0 && h.fits(h.in[0].spec.SlotCount()) && h.busy()+h.in[0].spec.SlotCount() <= h.limit {
 		s := h.in[0]
 		h.in = h.in[1:]
 		if h.uptime() > h.lease {
@@ -21,6 +21,7 @@ func (h *host) fill() {
 		}
 		r := &run{h: h, s: s, slot: 1 + len(h.runs), boot: h.boot, lease: h.lease, sup: true}
 		h.runs = append(h.runs, r)
+		h.w.checkShared(h, true)
 		h.prepare(r)
 	}
 }

@@ -118,6 +118,10 @@ var wounds = []wound{
 		{"	return h.free() - others.Slots", "	_ = others\n	return h.free()"}}},
 	{name: "jobs are started on a host whose owner is there", file: "dispatch/sched/hold.go", edits: []edit{
 		{"	case b.Owner.Who != \"\":\n		return owned\n", ""}}},
+	{name: "two users get the last slot of a host", file: "hosts/share/share.go", edits: []edit{
+		{"	if Held(slots, claims, -1) <= slots {", "	if Held(slots, claims, -1) <= slots+1 {"}}},
+	{name: "the slots of a user who has gone stay his", file: "dispatch/sched/hold.go", edits: []edit{
+		{"	h.beat, h.measured = *b, true\n", "	if b.Sharing == nil && h.measured {\n		b.Sharing = h.beat.Sharing\n	}\n	h.beat, h.measured = *b, true\n"}}},
 	{name: "a copy more than allowed", file: "dispatch/sched/copies.go", edits: []edit{
 		{"	return open < c.cfg.Copies &&", "	return open <= c.cfg.Copies &&"}}, seeds: 2000},
 	{name: "copies beyond the tries", file: "dispatch/sched/copies.go", edits: []edit{

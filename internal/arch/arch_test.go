@@ -77,7 +77,7 @@ var allowedImports = map[string][]string{
 	"grid/search":         {},
 	"dispatch/sched":      {"jobs", "hosts"},
 	"dispatch/ring":       {"dispatch/sched", "hosts", "jobs"},
-	"dispatch/sim": {"dispatch/ring", "dispatch/sched", "hosts", "hosts/onfile", "jobs", "jobs/attempts", "jobs/journal", "jobs/rundir",
+	"dispatch/sim": {"dispatch/ring", "dispatch/sched", "hosts", "hosts/share", "hosts/onfile", "jobs", "jobs/attempts", "jobs/journal", "jobs/rundir",
 		"jobs/rundir/memdisk"},
 	"dispatch":             {"hosts/files", "dispatch/ring", "dispatch/sched", "jobs", "jobs/live", "jobs/results", "jobs/rundir", "hosts"},
 	"dispatch/publish":     {"dispatch", "jobs/live", "jobs/rundir"},
