@@ -30,7 +30,7 @@ func helpWidth() int {
 
 // setUpHelp makes the help of all commands fit into width columns.
 func setUpHelp(root *cobra.Command, width int) {
-	cobra.AddTemplateFunc("wrapFlags", func(fs *pflag.FlagSet) string { return fs.FlagUsagesWrapped(width) })
+	cobra.AddTemplateFunc("wrapFlags", func(fs *pflag.FlagSet) string { return flagUsages(fs, width) })
 	cobra.AddTemplateFunc("wrapText", func(long string) string { return wrapParagraphs(long, width) })
 	root.SetHelpTemplate(strings.Replace(root.HelpTemplate(), "trimTrailingWhitespaces", "wrapText", 1))
 	root.SetUsageTemplate(strings.NewReplacer(".LocalFlags.FlagUsages", "wrapFlags .LocalFlags",

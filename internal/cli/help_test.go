@@ -49,3 +49,36 @@ func TestHelpFitsTheTerminal(t *testing.T) {
 		each(root)
 	}
 }
+
+// Every flag of a command with many flags is in exactly one group of the help.
+func TestFlagGroups(t *testing.T) {
+	group := map[string]string{"help": "at the end"}
+	for _, g := range flagGroups {
+		for _, name := range strings.Fields(g.names) {
+			if group[name] != "" {
+				t.Errorf("--%s is in the groups %q and %q", name, group[name], g.title)
+			}
+			group[name] = g.title
+		}
+	}
+	known := map[string]bool{}
+	for _, cmd := range newApp().root().Commands() {
+		n := 0
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			known[f.Name] = true
+			if !f.Hidden {
+				n++
+			}
+		})
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if n >= minGroupedFlags && !f.Hidden && group[f.Name] == "" {
+				t.Errorf("%s --%s is in no group of flagGroups", cmd.Name(), f.Name)
+			}
+		})
+	}
+	for name := range group {
+		if !known[name] && name != "help" {
+			t.Errorf("--%s of flagGroups is a flag of no command", name)
+		}
+	}
+}
