@@ -19,7 +19,7 @@ var flagGroups = []struct{ title, names string }{
 	{"How much runs at once", "jobs max-slots tokens queue-slots share queue-priority half-life run-share delay buffer"},
 	{"Jobs and their files", "env setup cwd shell send return keep-files timeout warn-signal keep-children shuf"},
 	{"When something fails", "tries retry-delay retry-timeouts retry-on no-retry-on timeout-growth mem-growth max-postpone on-lost speculate copies halt"},
-	{"The run", "name run-dir dry-run on-interrupt on-done force standby background"},
+	{"The run", "name run-dir dry-run keep-open on-interrupt on-done force standby background"},
 	{"Output and screen", "no-tui json output keep-order tag joblog ascii mouse"},
 }
 
