@@ -35,21 +35,23 @@ func (l *lab) local(slots int, extra ...string) *exec.Cmd {
 	return cmd
 }
 
-// beside runs ours and xargs in turn and returns the median times in seconds.
-func (l *lab) beside(ours, theirs func() *exec.Cmd) (a, b float64, err error) {
-	var as, bs []float64
+// beside runs ours and xargs in turn. It returns the median times in seconds and the median of
+// the ratios of runs that follow each other.
+func (l *lab) beside(ours, theirs func() *exec.Cmd) (a, b, ratio float64, err error) {
+	var as, bs, ratios []float64
 	for range l.rounds {
 		x, err := timed(ours())
 		if err != nil && !someFailed(err) {
-			return 0, 0, err
+			return 0, 0, 0, err
 		}
 		y, err := timed(theirs())
 		if err != nil && !someFailed(err) {
-			return 0, 0, err
+			return 0, 0, 0, err
 		}
 		as, bs = append(as, x.wall.Seconds()), append(bs, y.wall.Seconds())
+		ratios = append(ratios, y.wall.Seconds()/x.wall.Seconds())
 	}
-	return median(as), median(bs), nil
+	return median(as), median(bs), median(ratios), nil
 }
 
 // someFailed reports whether the program did all of its work, but jobs failed: exit code 1 of
@@ -89,7 +91,7 @@ func paperSlots(l *lab, r *report) error {
 			if e.where != "this machine" {
 				ours = func() *exec.Cmd { return l.spread(4, slots, l.runDir(), file) }
 			}
-			a, b, err := l.beside(ours, func() *exec.Cmd { return xargs(slots, file, "sh") })
+			a, b, _, err := l.beside(ours, func() *exec.Cmd { return xargs(slots, file, "sh") })
 			if err != nil {
 				return err
 			}
@@ -112,7 +114,7 @@ func paperJobs(l *lab, r *report) error {
 	r.table("jobs", "ideal, s", "xargs -P, s", "dcs-tui, s")
 	for _, n := range counts {
 		file := l.file("sleeps.txt", sleeps(n, each))
-		a, b, err := l.beside(func() *exec.Cmd { return l.local(slots, file) }, func() *exec.Cmd { return xargs(slots, file, "sh") })
+		a, b, _, err := l.beside(func() *exec.Cmd { return l.local(slots, file) }, func() *exec.Cmd { return xargs(slots, file, "sh") })
 		if err != nil {
 			return err
 		}
@@ -136,7 +138,7 @@ func paperTries(l *lab, r *report) error {
 	for _, k := range tries {
 		loop := l.file("loop.txt", strings.Repeat(fmt.Sprintf("for i in $(seq %d); do %s && exit 0; done; exit 1\n", k, coin), n))
 		log, failed := filepath.Join(l.dir, fmt.Sprintf("tries%d.tsv", k)), l.file("failed.txt", "")
-		ours, theirs, err := l.beside(func() *exec.Cmd {
+		ours, theirs, _, err := l.beside(func() *exec.Cmd {
 			os.Remove(log)
 			return l.local(slots, "--tries", fmt.Sprint(k), "--retry-delay", "0", "--joblog", log, file)
 		},
@@ -194,19 +196,19 @@ func (l *lab) empty(r *report, command string, most int, slots []int, paper floa
 	p := newChart(fmt.Sprintf("%d jobs of %s", n, command), "slots", "jobs/s", slots, names...)
 	r.table(columns...)
 	for _, s := range slots {
-		a, b, err := l.beside(func() *exec.Cmd { return l.dcs(1, s, l.runDir(), file) }, func() *exec.Cmd { return xargs(s, file, "sh") })
+		a, b, ratio, err := l.beside(func() *exec.Cmd { return l.dcs(1, s, l.runDir(), file) }, func() *exec.Cmd { return xargs(s, file, "sh") })
 		if err != nil {
 			return err
 		}
 		ours, theirs := float64(n)/a, float64(n)/b
-		values, row := []float64{theirs, ours}, append([]string{fmt.Sprint(s)}, append(number("%.0f", theirs, ours), fmt.Sprintf("%.2f", ours/theirs))...)
+		values, row := []float64{theirs, ours}, append([]string{fmt.Sprint(s)}, append(number("%.0f", theirs, ours), fmt.Sprintf("%.2f", ratio))...)
 		if paper > 0 {
 			values, row = append(values, paper*float64(s)), append(row, fmt.Sprintf("%.0f", paper*float64(s)))
 		}
 		p.add(values...)
 		r.row(row...)
 	}
-	r.say("Scale %.3g: %d jobs instead of %d, on one host over ssh, connecting and leaving included; medians of %d. xargs keeps nothing.", l.scale, n, most, l.rounds)
+	r.say("Scale %.3g: %d jobs instead of %d, on one host over ssh, connecting and leaving included; medians of %d, the ratio of runs that follow each other. xargs keeps nothing.", l.scale, n, most, l.rounds)
 	return r.chart(p)
 }
 
@@ -220,7 +222,7 @@ func paperSleep(l *lab, r *report) error {
 		row, values := []string{fmt.Sprint(s)}, []float64(nil)
 		for _, each := range []float64{1, 2, 4, 8} {
 			file := l.file("sleeps.txt", sleeps(int(total/each)*s, each))
-			a, b, err := l.beside(func() *exec.Cmd { return l.spread(4, s, l.runDir(), file) }, func() *exec.Cmd { return xargs(s, file, "sh") })
+			a, b, _, err := l.beside(func() *exec.Cmd { return l.spread(4, s, l.runDir(), file) }, func() *exec.Cmd { return xargs(s, file, "sh") })
 			if err != nil {
 				return err
 			}

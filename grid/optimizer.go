@@ -21,6 +21,7 @@ type optimizer struct {
 	dir    string
 
 	cmd  *exec.Cmd // nil: not started
+	kill func()    // ends it
 	in   io.WriteCloser
 	out  *bufio.Scanner
 	errs tail
@@ -71,8 +72,7 @@ func (o *optimizer) Propose(ctx context.Context, past []search.Trial) ([]float64
 			return nil, o.failed(err)
 		}
 	}
-	cmd := o.cmd
-	defer context.AfterFunc(ctx, func() { _ = cmd.Cancel() })()
+	defer context.AfterFunc(ctx, o.kill)()
 	if err := o.tell(past); err != nil {
 		return nil, o.failed(err)
 	}
@@ -124,23 +124,25 @@ func (o *optimizer) tell(past []search.Trial) error {
 }
 
 func (o *optimizer) start(known int) error {
-	o.cmd = exec.CommandContext(context.Background(), "/bin/sh", "-c", o.search.Command)
-	o.cmd.Dir, o.cmd.Stderr = o.dir, &o.errs
-	o.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	o.cmd.Cancel = func() error { return syscall.Kill(-o.cmd.Process.Pid, syscall.SIGKILL) }
-	o.cmd.WaitDelay = 2 * time.Second
-	in, err := o.cmd.StdinPipe()
+	var living context.Context
+	living, o.kill = context.WithCancel(context.Background())
+	cmd := exec.CommandContext(living, "/bin/sh", "-c", o.search.Command)
+	cmd.Dir, cmd.Stderr = o.dir, &o.errs
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = 2 * time.Second
+	in, err := cmd.StdinPipe()
 	if err != nil {
 		return err
 	}
-	out, err := o.cmd.StdoutPipe()
+	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return err
 	}
-	if err := o.cmd.Start(); err != nil {
+	if err := cmd.Start(); err != nil {
 		return err
 	}
-	o.in, o.out = in, bufio.NewScanner(out)
+	o.cmd, o.in, o.out = cmd, in, bufio.NewScanner(out)
 	o.out.Buffer(nil, maxProposal)
 	minimize := !o.search.Maximize
 	line := optimizerLine{Do: "start", Trials: o.search.Trials, Minimize: &minimize, Seed: o.search.Seed, Known: known}
@@ -166,9 +168,8 @@ func (o *optimizer) write(line optimizerLine) error {
 
 // failed returns an error that says what the program printed. The program is ended.
 func (o *optimizer) failed(err error) error {
-	if o.cmd != nil && o.cmd.Process != nil {
-		o.in.Close()
-		_ = o.cmd.Cancel()
+	if o.cmd != nil {
+		o.kill()
 		_ = o.cmd.Wait()
 	}
 	o.cmd, o.told = nil, nil
@@ -180,7 +181,8 @@ func (o *optimizer) Close(past []search.Trial) {
 	if o.cmd == nil {
 		return
 	}
-	kill := time.AfterFunc(optimizerTimeout, func() { _ = o.cmd.Cancel() })
+	defer o.kill()
+	kill := time.AfterFunc(optimizerTimeout, o.kill)
 	defer kill.Stop()
 	if o.tell(past) == nil {
 		_ = o.write(optimizerLine{Do: "stop"})

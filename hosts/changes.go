@@ -2,7 +2,6 @@ package hosts
 
 import (
 	"cmp"
-	"fmt"
 	"reflect"
 	"slices"
 	"strconv"
@@ -84,10 +83,9 @@ func hostChange(old, now *Host) string {
 			parts = append(parts, key+" "+cmp.Or(is, "none")+" (was "+cmp.Or(was, "none")+")")
 		}
 	}
-	text := func(list []Kept) string { return strings.TrimSuffix(strings.TrimPrefix(fmt.Sprint(list), "["), "]") }
 	value("slots", slotsValue(old.Slots), slotsValue(now.Slots))
 	value("tags", strings.Join(old.Tags, " "), strings.Join(now.Tags, " "))
-	value("queues", text(old.Queues), text(now.Queues))
+	value("queues", old.KeptText(), now.KeptText())
 	value("address", strings.Join(old.Addresses, " "), strings.Join(now.Addresses, " "))
 	var others []string
 	for _, o := range []struct {

@@ -46,7 +46,7 @@ func (h *Host) Limits() string {
 		add(true, "a slot a core")
 	}
 	add(len(h.Tags) > 0, "tags %s", strings.Join(h.Tags, ","))
-	add(len(h.Queues) > 0, "kept for %s", h.KeptText())
+	add(len(h.Queues) > 0, "kept for queue %s", h.KeptText())
 	add(len(h.GPUNumbers(nil)) > 0, "%s", jobs.Plural(len(h.GPUNumbers(nil)), "GPU"))
 	add(h.NoMemLimit, "mem= is no limit")
 	add(h.Weight != 1, "weight %g", h.Weight)

@@ -98,16 +98,7 @@ func defaultHost() Host {
 
 // Has says whether the host carries every one of the tags.
 func (h *Host) Has(tags []string) bool {
-	for _, t := range tags {
-		found := false
-		for _, own := range h.Tags {
-			found = found || own == t
-		}
-		if !found {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(tags, func(t string) bool { return !slices.Contains(h.Tags, t) })
 }
 
 // Find returns the host of that name, nil if there is none.

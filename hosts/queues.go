@@ -2,6 +2,8 @@ package hosts
 
 import (
 	"fmt"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -27,40 +29,23 @@ func (k Kept) String() string {
 	return s
 }
 
-// whole reports whether k keeps the host and not a part of it.
-func (k Kept) whole() bool { return k.Slots == 0 && k.GPUs == 0 }
+// keptForm is an item of `queues`.
+var keptForm = regexp.MustCompile(`^(.*?\S)(?: slots=([1-9]\d{0,3}))?(?: gpus=([1-9]\d{0,3}))?$`)
 
-// setQueues reads `queues`: names of queues, each followed by slots=N, gpus=N, both, or
-// nothing.
+// setQueues reads `queues`.
 func setQueues(d *draft, items []string) error {
 	d.host.Queues = nil
 	for _, item := range items {
-		k := Kept{Queue: item}
-		for {
-			at := strings.LastIndexByte(k.Queue, ' ')
-			key, value, ok := strings.Cut(k.Queue[at+1:], "=")
-			to, most := &k.Slots, jobs.MaxSlots
-			if key == "gpus" {
-				to, most = &k.GPUs, jobs.MaxGPUs
-			}
-			if !ok || key != "gpus" && key != "slots" {
-				break
-			}
-			n, err := strconv.Atoi(value)
-			if err != nil || n < 1 || n > most || *to > 0 {
-				return fmt.Errorf("%q: %s=%s must be a number from 1 to %d, written once", item, key, value, most)
-			}
-			*to, k.Queue = n, strings.TrimRight(k.Queue[:max(at, 0)], " ")
+		m := keptForm.FindStringSubmatch(item)
+		if m == nil || strings.Contains(m[1], "slots=") || strings.Contains(m[1], "gpus=") {
+			return fmt.Errorf(`%q is none of "QUEUE", "QUEUE slots=N", "QUEUE gpus=N", and "QUEUE slots=N gpus=N"`, item)
 		}
-		if k.Queue == "" {
-			return fmt.Errorf("%q names no queue", item)
+		slots, _ := strconv.Atoi(m[2])
+		gpus, _ := strconv.Atoi(m[3])
+		d.host.Queues = append(d.host.Queues, Kept{m[1], slots, gpus})
+		if slices.ContainsFunc(d.host.Queues[:len(d.host.Queues)-1], func(k Kept) bool { return k.Queue == m[1] }) {
+			return fmt.Errorf("the queue %s is there twice", m[1])
 		}
-		for _, other := range d.host.Queues {
-			if other.Queue == k.Queue {
-				return fmt.Errorf("the queue %s is there twice", k.Queue)
-			}
-		}
-		d.host.Queues = append(d.host.Queues, k)
 	}
 	return nil
 }
@@ -84,7 +69,7 @@ func (h *Host) IsOpenTo(queue string) bool {
 		if k.Queue == queue {
 			return true
 		}
-		open = open && !k.whole()
+		open = open && k.Slots+k.GPUs > 0
 	}
 	return open
 }
@@ -100,15 +85,11 @@ func (h *Host) KeptFrom(queue string) (slots, gpus int) {
 	return slots, gpus
 }
 
-// KeptText names the queues that the host, or a part of it, is kept for: "queues urgent, late slots=2".
+// KeptText names the queues that the host, or a part of it, is kept for: "urgent, late slots=2".
 func (h *Host) KeptText() string {
 	var names []string
 	for _, k := range h.Queues {
 		names = append(names, k.String())
 	}
-	word := "queue "
-	if len(names) > 1 {
-		word = "queues "
-	}
-	return word + strings.Join(names, ", ")
+	return strings.Join(names, ", ")
 }

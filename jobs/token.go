@@ -1,7 +1,6 @@
 package jobs
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -29,16 +28,11 @@ func ParseToken(s string) (t Token, err error) {
 
 // CheckTokenName says why a kind of tokens cannot have a name.
 func CheckTokenName(name string) error {
-	if name == "" {
-		return errors.New("a kind of tokens needs a name, such as matlab:1")
+	if name == "" || strings.ContainsAny(name, " ,:=") {
+		return fmt.Errorf("%q is not a name of tokens, such as matlab", name)
 	}
-	if _, err := parseLabel(name); err != nil {
-		return err
-	}
-	if strings.ContainsAny(name, " ,:=") {
-		return fmt.Errorf("the name %q has a blank or one of , : = in it", name)
-	}
-	return nil
+	_, err := parseLabel(name)
+	return err
 }
 
 // parseTokens reads a list of them.

@@ -15,8 +15,8 @@ func TestTokens(t *testing.T) {
 		{"tokens=", "", ""},
 		{"tokens=matlab:0", "", "jobs:1: tokens: 0 is not between 1 and 1000000"},
 		{"tokens=matlab:many", "", `jobs:1: tokens: "many" is not a whole number`},
-		{"tokens=:1", "", "jobs:1: tokens: a kind of tokens needs a name"},
-		{"tokens='a b:1'", "", `jobs:1: tokens: the name "a b" has a blank`},
+		{"tokens=:1", "", `jobs:1: tokens: "" is not a name of tokens`},
+		{"tokens='a b:1'", "", `jobs:1: tokens: "a b" is not a name of tokens`},
 		{"tokens=a,a:2", "", "jobs:1: tokens: a is there twice"},
 		{"queue_slots=0", "", "jobs:1: queue_slots: 0 is not between 1 and 4096"},
 	} {

@@ -174,7 +174,7 @@ func (p *hostModal) text(m *model, w int) []string {
 	if !works(h) {
 		state += "  " + m.downText(h, w)
 	} else if h.Reason != "" && h.Reason != h.State {
-		state += "  starts nothing: " + m.clean(h.Reason)
+		state += "  starts nothing: " + strings.TrimPrefix(m.clean(h.Reason), "starts nothing: ")
 	}
 	add("state", state)
 	if h.Note != "" {

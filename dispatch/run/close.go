@@ -212,8 +212,9 @@ type slotTime struct {
 	sum   time.Duration
 }
 
-// numSlots returns the number of slots that can be used. limit is --max-slots, 0 for none.
-func numSlots(s *dispatch.Snapshot, limit int) (slots int) {
+// add takes a sample. limit is --max-slots, 0 for none.
+func (u *slotTime) add(at time.Time, s *dispatch.Snapshot, limit int) {
+	slots := 0
 	for _, h := range s.Hosts {
 		switch h.State {
 		case sched.Up, sched.Suspect, sched.Draining:
@@ -223,12 +224,6 @@ func numSlots(s *dispatch.Snapshot, limit int) (slots int) {
 	if limit > 0 {
 		slots = min(slots, limit)
 	}
-	return slots
-}
-
-// add takes a sample. limit is --max-slots, 0 for none.
-func (u *slotTime) add(at time.Time, s *dispatch.Snapshot, limit int) {
-	slots := numSlots(s, limit)
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if !u.last.IsZero() {

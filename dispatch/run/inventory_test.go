@@ -150,19 +150,19 @@ func TestInventoryAsked(t *testing.T) {
 	}
 }
 
-// P3: providers that change in the file are given to the dispatcher before the hosts are,
-// and only when they have changed.
+// P3, T7: providers and tokens that change in the file are given to the dispatcher before the
+// hosts are, and only when they have changed.
 func TestInventoryProviders(t *testing.T) {
 	provider := func(max string) string {
 		return "[[provider]]\nname = \"cloud\"\ncreate = \"c {name}\"\nlist = \"l\"\nterminate = \"t {name}\"\nmax = " + max + "\n"
 	}
 	c := newChanging(t, named("a")+provider("1"), nil)
 	over := make(chan struct{})
-	given, sets := make(chan []*hosts.Provider, 10), make(chan int, 10)
+	given, sets := make(chan *hosts.Inventory, 10), make(chan int, 10)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		c.serve(over, func(_ context.Context, list []*hosts.Host) error { sets <- len(list); return nil }, func(inv *hosts.Inventory) { given <- inv.Providers })
+		c.serve(over, func(_ context.Context, list []*hosts.Host) error { sets <- len(list); return nil }, func(inv *hosts.Inventory) { given <- inv })
 	}()
 	c.write(named("a", "b") + provider("1"))
 	if err := c.Reload(); err != nil {
@@ -176,8 +176,17 @@ func TestInventoryProviders(t *testing.T) {
 		t.Fatal(err)
 	}
 	polltest.Until(t, time.Minute, "the set", func() bool { return len(sets) > 0 })
-	if list := <-given; len(list) != 1 || list[0].Max != 7 {
-		t.Errorf("providers %+v", list)
+	if inv := <-given; len(inv.Providers) != 1 || inv.Providers[0].Max != 7 {
+		t.Errorf("providers %+v", inv.Providers)
+	}
+	<-sets
+	c.write(named("a", "b") + provider("7") + "[tokens]\nmatlab = 3\n")
+	if err := c.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	<-sets
+	if inv := <-given; len(inv.Tokens) != 1 || inv.Tokens[0].Count != 3 {
+		t.Errorf("tokens %v", inv.Tokens)
 	}
 	close(over)
 	<-done

@@ -213,7 +213,14 @@ func (s *searcher) propose(ctx context.Context) (specs []*jobs.Spec, err error) 
 	paths := jobs.AbsoluteCwd{Base: s.r.dir.Asked.Cwd}
 	room := 1 - s.numOpen()
 	if snap := s.r.d.Snapshot(); snap != nil {
-		room += numSlots(snap, s.r.opts.Policy.MaxSlots)
+		slots := 0
+		for _, h := range snap.Hosts {
+			slots += max(h.Running, int(h.Usable))
+		}
+		if most := s.r.opts.Policy.MaxSlots; most > 0 {
+			slots = min(slots, most)
+		}
+		room += slots
 	}
 	for ; room > 0 && len(s.trials) < s.Trials && ctx.Err() == nil; room-- {
 		at, err := s.Proposer.Propose(ctx, s.trials)

@@ -91,7 +91,8 @@ func (c *Core) elsewhere(f *flight) bool {
 	cl := c.classOf(c.table.Job(f.id.Job))
 	ok := false
 	for _, h := range c.hosts {
-		ok = ok || h != f.h && h.freeFor(cl.key.queue) > 0 && c.mayGo(h, cl, cl.avoid != nil)
+		free, _ := h.freeFor(cl.key.queue, cl.key.gpus)
+		ok = ok || h != f.h && free > 0 && c.mayGo(h, cl, cl.avoid != nil)
 	}
 	return ok
 }

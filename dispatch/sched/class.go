@@ -229,7 +229,7 @@ func (h *host) misses(cl *class) string {
 	keptSlots, keptGPUs := 0, 0
 	if cl.stats != nil {
 		if !h.spec.IsOpenTo(cl.key.queue) {
-			return fmt.Sprintf("host %s is kept for %s", h.spec.Name, h.spec.KeptText())
+			return fmt.Sprintf("host %s is kept for queue %s", h.spec.Name, h.spec.KeptText())
 		}
 		keptSlots, keptGPUs = h.spec.KeptFrom(cl.key.queue)
 	}
@@ -239,17 +239,18 @@ func (h *host) misses(cl *class) string {
 		}
 	}
 	k := cl.key
-	if n := h.most(); n > 0 && k.slots > n-keptSlots && k.slots <= n {
-		return fmt.Sprintf("it needs %s, and host %s has %d, of which %d are kept for %s", jobs.Plural(k.slots, "slot"), h.spec.Name, n, keptSlots, h.spec.KeptText())
-	} else if n > 0 && k.slots > n {
-		return fmt.Sprintf("it needs %s and host %s has %d", jobs.Plural(k.slots, "slot"), h.spec.Name, n)
-	}
-	if k.gpus > 0 && (h.spec.GPUNumbers(nil) != nil || h.hello != nil) {
-		if n := h.nGPUs(); k.gpus.Devices() > n {
-			return fmt.Sprintf("it needs %s and host %s has %d", k.gpus.Text(), h.spec.Name, n)
-		} else if k.gpus.Devices() > n-keptGPUs {
-			return fmt.Sprintf("it needs %s, and host %s has %d, of which %d are kept for %s", k.gpus.Text(), h.spec.Name, n, keptGPUs, h.spec.KeptText())
+	has := func(need string, n, kept int) string {
+		text := fmt.Sprintf("it needs %s and host %s has %d", need, h.spec.Name, n)
+		if kept > 0 {
+			text += fmt.Sprintf(", of which %d are kept for queue %s", kept, h.spec.KeptText())
 		}
+		return text
+	}
+	if n := h.most(); n > 0 && k.slots > n-keptSlots {
+		return has(jobs.Plural(k.slots, "slot"), n, keptSlots)
+	}
+	if known := h.spec.GPUNumbers(nil) != nil || h.hello != nil; known && k.gpus > 0 && k.gpus.Devices() > h.nGPUs()-keptGPUs {
+		return has(k.gpus.Text(), h.nGPUs(), keptGPUs)
 	}
 	if k.mem > 0 && h.hello != nil && h.hello.MemBytes > 0 && k.mem > h.hello.MemBytes {
 		return fmt.Sprintf("it needs %s of memory and host %s has %s", size(k.mem), h.spec.Name, size(h.hello.MemBytes))

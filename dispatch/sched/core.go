@@ -56,9 +56,9 @@ type Core struct {
 	unwanted map[jobs.AttemptID]bool    // came back, were reported, and are being ended; until their end is reported
 	outlived map[jobs.AttemptID]bool    // lost attempts of unfinished jobs whose host came back with the attempt still known (lost.go)
 	queue    queue
-	slots    pool // of the run (pool.go)
-	tokens   tokens
-	keeper   *class // for which the pools keep what a job of it uses; nil: none
+	slots    pool    // of the run (pool.go)
+	tokens   []*pool // by kind
+	keeper   *class  // for which the pools keep what a job of it uses; nil: none
 	hard     tuples
 	after    dependencies
 	sweep    sweep
@@ -156,7 +156,7 @@ func New(cfg Config, t *jobs.Table, hs []*hosts.Host) *Core {
 	if c.cfg.BackoffCap <= 0 {
 		c.cfg.BackoffCap = time.Minute
 	}
-	c.slots, c.tokens.of = newSlots(cfg.MaxSlots), make(map[string]*pool)
+	c.slots = pool{unit: "slot", rule: "--max-slots allows", most: cmp.Or(cfg.MaxSlots, -1)}
 	c.setTokens(SetTokens{cfg.Tokens})
 	for _, s := range hs {
 		h := newHost(s, len(c.hosts))

@@ -89,7 +89,7 @@ func (h *host) holdWhy() string {
 		why = "its first measurement is not here yet"
 	case owned:
 		if why = b.Owner.Who; b.Owner.Suspend {
-			return "starts nothing, and jobs there are suspended: " + why
+			why += "; jobs there are suspended"
 		}
 	case receiving:
 		if why = "it " + b.Files; b.Files == "" {

@@ -91,7 +91,8 @@ func (c *Core) launchShort(l *line) {
 // fitsNow says that the host has room for a class's head now.
 func (c *Core) fitsNow(h *host, w *waiting) bool {
 	slots := w.class.key.slots
-	return h.freeFor(w.class.key.queue) >= slots && c.lacks(w.class) == nil &&
+	free, _ := h.freeFor(w.class.key.queue, w.class.key.gpus)
+	return free >= slots && !c.lacking(w.class) &&
 		c.mayGo(h, w.class, w.class.picky(c)) && h.holds(w.class)
 }
 

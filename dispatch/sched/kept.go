@@ -28,10 +28,11 @@ func (h *host) keptFor(queue string) (its, others hosts.Kept) {
 	return its, others
 }
 
-// freeFor returns the whole slots that a job of a queue may take.
-func (h *host) freeFor(queue string) int {
+// freeFor returns the whole slots that a job of a queue may take, and the devices that
+// have room for one with that wish.
+func (h *host) freeFor(queue string, want jobs.GPUs) (slots, gpus int) {
 	_, others := h.keptFor(queue)
-	return h.free() - others.Slots
+	return h.free() - others.Slots, h.freeGPUs(want) - others.GPUs
 }
 
 // keepsPart reports whether slots or devices of the host are kept for a queue. Nothing is
@@ -41,16 +42,10 @@ func (h *host) keepsPart() bool {
 	return slots+gpus > 0
 }
 
-// freeGPUsFor returns how many devices have room for a job of a queue with that wish.
-func (h *host) freeGPUsFor(queue string, want jobs.GPUs) int {
-	_, others := h.keptFor(queue)
-	return h.freeGPUs(want) - others.GPUs
-}
-
 // keepsFrom reports whether the host would have room for a job of the class if it kept
 // nothing for other queues.
 func (h *host) keepsFrom(cl *class) bool {
 	k := cl.key
-	return h.takes() && h.free() >= k.slots && h.freeGPUs(k.gpus) >= k.gpus.Devices() &&
-		(!h.spec.IsOpenTo(k.queue) || h.freeFor(k.queue) < k.slots || h.freeGPUsFor(k.queue, k.gpus) < k.gpus.Devices())
+	slots, gpus := h.freeFor(k.queue, k.gpus)
+	return h.takes() && h.free() >= k.slots && h.freeGPUs(k.gpus) >= k.gpus.Devices() && (!h.spec.IsOpenTo(k.queue) || slots < k.slots || gpus < k.gpus.Devices())
 }

@@ -65,7 +65,7 @@ func TestKeptFromAll(t *testing.T) {
 		{[]*hosts.Host{keeps(box("a", 1), hosts.Kept{Queue: "x"}), keeps(box("b", 1), hosts.Kept{Queue: "y"})}, jobs.NoOptions,
 			"every host is kept for other queues; for one, host a is kept for queue x"},
 		{[]*hosts.Host{keeps(box("a", 4), hosts.Kept{Queue: "x", Slots: 2})}, &jobs.Options{Slots: 3},
-			"it needs 3 slots, and host a has 4, of which 2 are kept for queue x slots=2"},
+			"it needs 3 slots and host a has 4, of which 2 are kept for queue x slots=2"},
 	} {
 		s := newStage(t, Config{}, tt.hosts...)
 		s.submit(true, tt.job)

@@ -27,7 +27,7 @@ func TestOwner(t *testing.T) {
 		s.step(HostBeat{"a", &hosts.Beat{MemFree: -1, DiskFree: -1, Owner: held, Suspended: total}})
 	}
 	want(t, "why", s.c.Why(s.now(), first.Job), "Job 6 is suspended on a: alice uses the screen.")
-	want(t, "host", s.c.Hosts()[0].Reason, "starts nothing, and jobs there are suspended: alice uses the screen")
+	want(t, "host", s.c.Hosts()[0].Reason, "starts nothing: alice uses the screen; jobs there are suspended")
 	want(t, "limit", fmt.Sprint(s.c.byName["a"].limit), "0")
 	want(t, "stragglers", fmt.Sprint(s.c.Stragglers()), "0")
 	if f := s.c.flights[first]; f.age(s.at) > 2*BeatEvery {
@@ -41,7 +41,7 @@ func TestOwner(t *testing.T) {
 		s.step(HostBeat{"a", &hosts.Beat{MemFree: -1, DiskFree: -1, Suspended: total}})
 	}
 	want(t, "limit", fmt.Sprint(s.c.byName["a"].limit), "2")
-	want(t, "said", events(s.journal), "a is up\na starts nothing, and jobs there are suspended: alice uses the screen\na starts jobs again\n"+
+	want(t, "said", events(s.journal), "a is up\na starts nothing: alice uses the screen; jobs there are suspended\na starts jobs again\n"+
 		"job 6 is a straggler: it has run for 21 s on a, and jobs of its queue take 10 s at most, as a rule")
 }
 

@@ -40,7 +40,7 @@ func (c *Core) launchFrom(l *line) (stuck []*class) {
 		w := &(*l)[i]
 		h := c.choose(w.class)
 		if h == nil {
-			if c.keeper == nil && c.lacks(w.class) != nil && c.mayKeep(w.class) {
+			if c.keeper == nil && c.lacking(w.class) && c.mayKeep(w.class) {
 				c.keep(w.class)
 			}
 			stuck = append(stuck, w.class)
@@ -160,14 +160,14 @@ func (c *Core) line() line {
 // choose returns the host for a class's next job, nil if none has room now. Most
 // free slots, weighted, win; among equals the first of the inventory.
 func (c *Core) choose(cl *class) *host {
-	if c.lacks(cl) != nil {
+	if c.lacking(cl) {
 		return nil
 	}
 	picky := cl.picky(c)
 	var best *host
 	var score float64
 	for _, h := range c.hosts {
-		free := h.freeFor(cl.key.queue)
+		free, _ := h.freeFor(cl.key.queue, cl.key.gpus)
 		if free < cl.key.slots || !c.mayGo(h, cl, picky) || !h.holds(cl) {
 			continue
 		}
@@ -194,7 +194,7 @@ func (c *Core) mayGo(h *host, cl *class, picky bool) bool {
 // holds says whether memory and GPUs suffice beside what is there.
 func (h *host) holds(cl *class) bool {
 	k := cl.key
-	if k.gpus > 0 && h.freeGPUsFor(k.queue, k.gpus) < k.gpus.Devices() {
+	if _, gpus := h.freeFor(k.queue, k.gpus); k.gpus > 0 && gpus < k.gpus.Devices() {
 		return false
 	}
 	return k.mem == 0 || h.hello.MemBytes <= 0 || h.mem+k.mem <= h.hello.MemBytes

@@ -19,27 +19,15 @@ type pool struct {
 	kept int    // for a job of Core.keeper
 }
 
-// newSlots returns the pool of the slots of a run.
-func newSlots(limit int) pool {
-	if limit <= 0 {
-		limit = -1
+// tokenPool returns the pool of a kind of tokens. There are few kinds.
+func (c *Core) tokenPool(kind string) *pool {
+	for _, p := range c.tokens {
+		if p.unit == kind+" token" {
+			return p
+		}
 	}
-	return pool{unit: "slot", rule: "--max-slots allows", most: limit}
-}
-
-// tokens are the pools of a run by the kind of token.
-type tokens struct {
-	of   map[string]*pool
-	list []*pool // in the order in which they were first mentioned
-}
-
-func (t *tokens) pool(name string) *pool {
-	p := t.of[name]
-	if p == nil {
-		p = &pool{unit: name + " token", rule: "the run has"}
-		t.of[name], t.list = p, append(t.list, p)
-	}
-	return p
+	c.tokens = append(c.tokens, &pool{unit: kind + " token", rule: "the run has"})
+	return c.tokens[len(c.tokens)-1]
 }
 
 // SetTokens says how many tokens the run has from now on, of each kind.
@@ -48,14 +36,13 @@ type SetTokens struct{ Tokens []jobs.Token }
 func (SetTokens) event() {}
 
 func (c *Core) setTokens(e SetTokens) {
-	was := make(map[*pool]int, len(c.tokens.list))
-	for _, p := range c.tokens.list {
-		was[p], p.most = p.most, 0
+	for _, p := range c.tokens {
+		p.most = 0
 	}
 	for _, t := range e.Tokens {
-		c.tokens.pool(t.Name).most = t.Count
+		c.tokenPool(t.Name).most = t.Count
 	}
-	if fewer := func(p *pool) bool { return p.most < was[p] }; c.neverAt == 0 && slices.ContainsFunc(c.tokens.list, fewer) {
+	if c.begun && c.neverAt == 0 {
 		c.neverAt = c.now.Mono + comeBackTime // a job may need more than there are now
 	}
 	c.queue.capacityChanged()
@@ -69,7 +56,7 @@ func (c *Core) draws(s *jobs.Spec) func(yield func(*pool, int) bool) {
 			return
 		}
 		for _, t := range s.Tokens {
-			if !yield(c.tokens.pool(t.Name), t.Count) {
+			if !yield(c.tokenPool(t.Name), t.Count) {
 				return
 			}
 		}
@@ -83,8 +70,9 @@ func (c *Core) use(f *flight, sign int) {
 	}
 }
 
-// lacks returns the pool that has too little left for a job of the class; nil: none has.
-func (c *Core) lacks(cl *class) *pool {
+// lacks returns the pool that has too little left for a job of the class, and how much of it
+// the job needs; nil: none has.
+func (c *Core) lacks(cl *class) (*pool, int) {
 	for p, n := range c.draws(cl.spec) {
 		if p.most < 0 {
 			continue
@@ -94,10 +82,16 @@ func (c *Core) lacks(cl *class) *pool {
 			left -= p.kept
 		}
 		if n > left {
-			return p
+			return p, n
 		}
 	}
-	return nil
+	return nil, 0
+}
+
+// lacking reports whether there is such a pool.
+func (c *Core) lacking(cl *class) bool {
+	p, _ := c.lacks(cl)
+	return p != nil
 }
 
 // limited reports whether a job uses a pool besides the slots of the run. Such jobs are not
@@ -119,18 +113,9 @@ func (c *Core) beyondPools(cl *class) string {
 	return ""
 }
 
-// whyLacks says what a job of the class waits for; "": for no pool.
+// whyLacks says which pool a job of the class waits for, if there is one.
 func (c *Core) whyLacks(cl *class) string {
-	p := c.lacks(cl)
-	if p == nil {
-		return ""
-	}
-	n := 0
-	for q, k := range c.draws(cl.spec) {
-		if q == p {
-			n = k
-		}
-	}
+	p, n := c.lacks(cl)
 	if p.used+n <= p.most {
 		id, _ := c.keeper.head(c)
 		return fmt.Sprintf("it needs %s, and the free ones are kept for job %d, which needs %d", jobs.Plural(n, p.unit), id, p.kept)

@@ -15,7 +15,7 @@ func (c *Core) reserve(stuck []*class, rest line) {
 		stuck = append(stuck, w.class)
 	}
 	for i, cl := range stuck {
-		if cl.key.slots < 2 || c.lacks(cl) != nil {
+		if cl.key.slots < 2 || c.lacking(cl) {
 			continue
 		}
 		if cl.stuckAt == 0 {
@@ -107,7 +107,7 @@ func wantedBefore(h *host, before []*class) bool {
 
 // release gives up a reservation that its class cannot use any more.
 func (c *Core) release(h *host) {
-	if h.reserved != nil && (!h.takes() || h.limit < h.reserved.key.slots || c.lacks(h.reserved) != nil) {
+	if h.reserved != nil && (!h.takes() || h.limit < h.reserved.key.slots || c.lacking(h.reserved)) {
 		h.reserved = nil
 	}
 }

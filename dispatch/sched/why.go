@@ -151,12 +151,12 @@ func (c *Core) whyReady(id jobs.ID, j *jobs.Job) string {
 		}
 		up++
 		k := cl.key
-		if k.gpus.Devices() > h.freeGPUsFor(k.queue, k.gpus) {
+		if slots, devices := h.freeFor(k.queue, k.gpus); k.gpus.Devices() > devices {
 			gpus++
 			foreign = foreign || h.hasForeignGPUs()
 		} else if !h.holds(cl) {
 			mem++
-		} else if h.freeFor(k.queue) >= k.slots {
+		} else if slots >= k.slots {
 			switch {
 			case !c.hasTimeFor(h, cl.key.lasts):
 				ends = h
@@ -171,7 +171,7 @@ func (c *Core) whyReady(id jobs.ID, j *jobs.Job) string {
 	}
 	also := ""
 	if forQueue != nil {
-		also = fmt.Sprintf("; %s is kept for %s", forQueue.spec.Name, forQueue.spec.KeptText())
+		also = fmt.Sprintf("; %s is kept for queue %s", forQueue.spec.Name, forQueue.spec.KeptText())
 	}
 	switch {
 	case fit == 0:
@@ -180,7 +180,7 @@ func (c *Core) whyReady(id jobs.ID, j *jobs.Job) string {
 		return "the only host that can run it cannot take it: " + away + also
 	case up == 0:
 		return fmt.Sprintf("none of the %d hosts that can run it takes jobs; for one, %s%s", fit, away, also)
-	case c.lacks(cl) != nil:
+	case c.lacking(cl):
 		return c.whyLacks(cl)
 	case gpus == up:
 		if foreign {

@@ -81,7 +81,7 @@ func (w *World) checkLimits(l *life, r *jobs.Record) {
 	}
 	s := l.specs[r.Host]
 	if !s.IsOpenTo(spec.Queue) {
-		w.broken(KeptHolds, "%s of queue %q is launched on %s, which is kept for %s", r.Attempt(), spec.Queue, r.Host, s.KeptText())
+		w.broken(KeptHolds, "%s of queue %q is launched on %s, which is kept for queue %s", r.Attempt(), spec.Queue, r.Host, s.KeptText())
 	}
 	for _, k := range s.Queues {
 		if unused := k.Slots - byQueue[k.Queue]; k.Queue != spec.Queue && unused > 0 && onHost+unused > w.most(r.Host) {

@@ -115,7 +115,7 @@ var wounds = []wound{
 	{name: "what is buffered holds no tokens", file: "dispatch/sched/buffer.go", edits: []edit{
 		{"cl.key.plain() && !c.limited(cl.spec)", "cl.key.plain()"}}},
 	{name: "kept slots are given to other queues", file: "dispatch/sched/kept.go", edits: []edit{
-		{"	return h.free() - others.Slots", "	_ = others\n	return h.free()"}}},
+		{"	return h.free() - others.Slots,", "	return h.free(),"}}},
 	{name: "jobs are started on a host whose owner is there", file: "dispatch/sched/hold.go", edits: []edit{
 		{"	case b.Owner.Who != \"\":\n		return owned\n", ""}}},
 	{name: "two users get the last slot of a host", file: "hosts/share/share.go", edits: []edit{

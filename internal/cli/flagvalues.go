@@ -237,23 +237,16 @@ type tokenCounts []jobs.Token
 
 func (v *tokenCounts) Type() string { return "name=n,..." }
 func (v *tokenCounts) String() string {
-	var parts []string
-	for _, t := range *v {
-		parts = append(parts, fmt.Sprintf("%s=%d", t.Name, t.Count))
-	}
-	return strings.Join(parts, ",")
+	return strings.ReplaceAll((&jobs.Options{Tokens: *v}).TokenText(), ":", "=")
 }
 func (v *tokenCounts) Set(s string) error {
 	for part := range strings.SplitSeq(s, ",") {
-		name, number, ok := strings.Cut(part, "=")
-		n, err := strconv.Atoi(number)
-		if !ok || err != nil || n < 0 || n > jobs.MaxTokens {
-			return exit.Usagef("%s: NAME=N is wanted, N from 0 to %d", console.Shorten(part), jobs.MaxTokens)
+		name, n, ok := strings.Cut(part, "=")
+		t, err := jobs.ParseToken(name + ":" + n)
+		if !ok || err != nil {
+			return exit.Usagef("%s: NAME=N is wanted, such as matlab=5", console.Shorten(part))
 		}
-		if err := jobs.CheckTokenName(name); err != nil {
-			return exit.Usagef("%w", err)
-		}
-		*v = append(slices.DeleteFunc(*v, func(t jobs.Token) bool { return t.Name == name }), jobs.Token{Name: name, Count: n})
+		*v = append(slices.DeleteFunc(*v, func(had jobs.Token) bool { return had.Name == t.Name }), t)
 	}
 	return nil
 }

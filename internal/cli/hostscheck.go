@@ -168,6 +168,7 @@ type hostFacts struct {
 	DiskFree *int64   `json:"disk_free_bytes"`
 	Shared   bool     `json:"shared"`
 	Users    string   `json:"users"`
+	Held     string   `json:"held"` // who or what holds it back now
 	Connect  float64  `json:"connect_seconds"`
 	Warnings []string `json:"warnings"`
 }
@@ -185,7 +186,7 @@ func checkedOf(c *check.Result) *checkJSON {
 	if h == nil {
 		return j
 	}
-	j.hostFacts = &hostFacts{Cores: h.Cores, Slots: h.Slots, GPUs: h.GPUs, Memory: h.MemBytes, Shared: h.Shared, Users: h.Sharing.Text(),
+	j.hostFacts = &hostFacts{Cores: h.Cores, Slots: h.Slots, GPUs: h.GPUs, Memory: h.MemBytes, Shared: h.Shared, Users: h.Sharing.Text(), Held: h.Owner.Who,
 		Connect: c.Connect.Seconds(), Warnings: append([]string{}, h.Warnings...)}
 	if b := c.Beat; b != nil {
 		j.Busy, j.Load = &b.Busy, &b.Load[0]
@@ -254,6 +255,9 @@ func usableLines(out *console.Console, c *check.Result, width int) []string {
 	lines[0] = out.Paint(console.Green, out.Glyph("✓", "+")+" "+name+"  up ") + "  " + lines[0]
 	if users := h.Sharing.Text(); users != "" {
 		lines = append(lines, console.CleanLine("in use: "+users))
+	}
+	if h.Owner.Who != "" {
+		lines = append(lines, "starts nothing now: "+console.CleanLine(h.Owner.Who))
 	}
 	for _, w := range h.Warnings {
 		lines = append(lines, console.CleanLine(w))

@@ -30,7 +30,7 @@ func sample(t testing.TB, n, numHosts int, text string) *Input {
 	var specs []*jobs.Spec
 	for i := range n {
 		specs = append(specs, &jobs.Spec{ID: jobs.ID(i + 1), Name: fmt.Sprintf("%s %d", text, i), Command: "train " + text, Options: jobs.NoOptions,
-			Params: []jobs.Param{{Name: "C", Value: fmt.Sprint([]string{"0.1", "1", "10", "100"}[i%4])}, {Name: text, Value: fmt.Sprint(i / 4 % 6)}, {Name: "seed", Value: fmt.Sprint(i / 24 % 3)}}})
+			Params: []jobs.Param{{Name: "C", Value: fmt.Sprint([]string{"0.1", "1", "10", "100"}[i%4])}, {Name: text, Value: fmt.Sprint(i / 4 % 6)}, {Name: "rate", Value: fmt.Sprint(float64(1+i*7919%1000) / 1000)}, {Name: "seed", Value: fmt.Sprint(i / 24 % 3)}}})
 	}
 	table := &jobs.Table{Specs: specs}
 	fold := func(r jobs.Record) {

@@ -107,10 +107,10 @@ func TestProgress(t *testing.T) {
 // K12: what a job appends to DCS_REPORT reaches a beat once: the end of it, in whole lines.
 func TestReports(t *testing.T) {
 	w := newWorld(t)
-	gate, more := w.fifo("gate"), w.fifo("more")
+	gate, other, more := w.fifo("gate"), w.fifo("other"), w.fifo("more")
 	f := w.start(w.open())
 	f.launch(job("1.1", `seq -f '%g 0.5' 200 > "$DCS_REPORT"; read x < `+more+`; echo '201 0.25' >> "$DCS_REPORT"; read x < `+gate),
-		job("2.1", `mkfifo "$DCS_REPORT"; read x < `+gate))
+		job("2.1", `mkfifo "$DCS_REPORT"; read x < `+other))
 	b := await(f, func(b *hosts.Beat) bool { return len(b.Reports) > 0 })
 	if p := b.Reports["1.1"]; len(b.Reports) != 1 || !strings.HasSuffix(p, "\n200 0.5\n") || len(p) > maxReportFile || strings.Count(p, "\n")*len("200 0.5\n") != len(p) {
 		t.Errorf("reports %q", b.Reports)
@@ -122,7 +122,7 @@ func TestReports(t *testing.T) {
 	}
 	w.say(gate)
 	f.exit("1.1")
-	w.say(gate)
+	w.say(other)
 	f.exit("2.1")
 	f.bye()
 }

@@ -26,6 +26,9 @@ func TestMeterOnAQuietHost(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			busy, ours := c.m.measure(roots)
+			if known := c.name == "busy"; known != (len(c.m.rates) == 1) || known && c.m.rates[os.Getpid()] != ours {
+				t.Errorf("rates %v of trees with %v cores", c.m.rates, ours)
+			}
 			if !c.ours(busy, ours) || c.m.scans != c.scans {
 				t.Errorf("%v cores are busy, %v of them with ours, after %d listings; want %d listings", busy, ours, c.m.scans, c.scans)
 			}

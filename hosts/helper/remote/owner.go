@@ -5,6 +5,7 @@ package remote
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/binary"
 	"os"
 	"os/exec"
@@ -178,14 +179,10 @@ func idleSession(session string) bool {
 // output returns what a program prints. The helper collects every child of its own, so how
 // the program ended is not known.
 func output(argv ...string) []byte {
-	c := exec.Command(argv[0], argv[1:]...)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	c := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	c.WaitDelay = time.Second
-	late := time.AfterFunc(5*time.Second, func() {
-		if c.Process != nil {
-			c.Process.Kill()
-		}
-	})
-	defer late.Stop()
 	text, _ := c.Output()
 	return text
 }

@@ -149,31 +149,32 @@ function shade(t) {
 
 // heat draws compute(at(text down, text across)) for all texts of the axes.
 function heat(figure, {x, y, at, compute, title, format, choose}) {
-  const W = Math.max(260, figure.clientWidth), left = y.c ? clamp(9 + 6.6 * Math.max(...y.texts.map(t => t.length)), 40, 120) : 8;
+  const name = (axis, text) => axis.label ? axis.label(text) : text;
+  const W = Math.max(260, figure.clientWidth), left = y.c ? clamp(9 + 6.6 * Math.max(...y.texts.map(t => name(y, t).length)), 40, 120) : 8;
   const wide = (W - left - 6) / x.texts.length, high = clamp(wide * 0.7, 14, clamp(280 / y.texts.length, 14, 64)), H = high * y.texts.length + 26;
   const values = y.texts.map(t => x.texts.map(u => { const v = at(t, u); return v && compute(v); })), known = values.flat().filter(v => v !== undefined);
   const low = Math.min(...known), top = Math.max(...known), g = svg('svg', {viewBox: `0 0 ${W} ${H}`, role: 'img', 'aria-label': title});
   const cut = (t, room) => t.length * 6.4 > room ? t.slice(0, Math.max(1, Math.floor(room / 6.4) - 1)) + '…' : t;
   const text = (x, y, anchor, label) => svg('text', {x, y, 'text-anchor': anchor, 'pointer-events': 'none'}, label);
   const cell = (v, i, k) => {
-    const where = [y.c && [y.c, y.texts[i]], [x.c, x.texts[k]]].filter(p => p), none = v === undefined;
+    const where = [y.c && [y, y.texts[i]], [x, x.texts[k]]].filter(p => p), none = v === undefined;
     const rgb = none ? null : shade(top > low ? (v - low) / (top - low) : 0.5), label = none ? '' : format(+v.toPrecision(4));
     const rect = svg('rect', {class: 'cell', x: left + k * wide + 0.5, y: i * high + 0.5, width: Math.max(1, wide - 1), height: high - 1, rx: 2,
       fill: none ? css('queued') : `rgb(${rgb})`, onclick: () => choose(where)});
     const said = none ? 'no job that succeeded has a number' : `${title}: ${format(v)}\n${at(y.texts[i], x.texts[k]).length} jobs`;
-    g.append(tells(rect, () => [...where.map(([c, t]) => `${c.title} = ${t}`), said].join('\n')));
+    g.append(tells(rect, () => [...where.map(([axis, t]) => `${axis.c.title} = ${t}`), said].join('\n')));
     if (none || label.length * 6.6 > wide - 4) return;
     const t = text(left + (k + 0.5) * wide, i * high + high / 2 + 4, 'middle', label);
     t.style.fill = rgb[0] * 0.3 + rgb[1] * 0.6 + rgb[2] * 0.1 > 130 ? '#111' : '#fff';
     g.append(t);
   };
   values.forEach((row, i) => {
-    if (y.c) g.append(text(left - 6, i * high + high / 2 + 4, 'end', cut(y.texts[i], left - 8)));
+    if (y.c) g.append(text(left - 6, i * high + high / 2 + 4, 'end', cut(name(y, y.texts[i]), left - 8)));
     row.forEach((v, k) => cell(v, i, k));
   });
   let free = -Infinity;
   x.texts.forEach((t, k) => {
-    const label = cut(t, Math.max(wide, 60)), half = label.length * 3.3, mid = left + (k + 0.5) * wide;
+    const label = cut(name(x, t), Math.max(wide, 60)), half = label.length * 3.3, mid = left + (k + 0.5) * wide;
     if (mid - half < free) return;
     free = mid + half + 6;
     g.append(text(mid, H - 10, 'middle', label));

@@ -306,7 +306,7 @@ function load(D) {
 
 // grid draws a metric over the parameters of a grid, of jobs that succeeded.
 function grid(D, find) {
-  const all = range(D.rows), solved = all.filter(r => D.fact('state').text(r) === 'succeeded'), most = 64;
+  const all = range(D.rows), crowd = 24, solved = all.filter(r => D.fact('state').text(r) === 'succeeded'), most = 64;
   const repeats = ['seed', 'rep', 'repeat', 'repetition', 'trial', 'fold', 'run', 'instance'], isRepeat = c => repeats.includes(c.name.toLowerCase());
   const params = D.columns.filter(c => c.role === 'param' && new Set(all.map(c.text).filter(t => t)).size > 1).sort((a, b) => isRepeat(a) - isRepeat(b));
   const metrics = [...D.columns.filter(c => c.role === 'metric'), ...['elapsed_seconds', 'cpu_seconds', 'max_rss_bytes'].map(D.fact)].filter(c => solved.some(r => c.num(r) != null));
@@ -324,26 +324,33 @@ function grid(D, find) {
   const names = params.map(c => c.title), across = choose('Across', names, Math.min(1, names.length - 1));
   const down = names.length > 1 ? choose('Down, and one line each', names, 0) : across;
   const metric = choose('Shown', metrics.map(c => c.title), 0), measure = choose('over the rest', Object.keys(measures), 0);
-  // The texts of a parameter, numbers by size if all are numbers.
+  // axisOf returns the texts along an axis, numbers by size, which of them a row has, where a text lies, and a filter for it.
   function axisOf(c) {
     const value = new Map(all.filter(r => c.text(r)).map(r => [c.text(r), c.num(r)])), texts = [...value.keys()], numbers = texts.every(t => Number.isFinite(value.get(t)));
-    if (numbers) texts.sort((a, b) => value.get(a) - value.get(b));
-    return {c, numbers, texts: texts.slice(0, most), more: Math.max(0, texts.length - most), at: numbers ? t => value.get(t) : t => texts.indexOf(t)};
+    if (!numbers) return {c, numbers, texts: texts.slice(0, most), more: Math.max(0, texts.length - most), of: c.text, at: t => texts.indexOf(t), filter: t => term(c, t)};
+    texts.sort((a, b) => value.get(a) - value.get(b));
+    if (texts.length <= crowd) return {c, numbers, texts, more: 0, of: c.text, at: t => value.get(t), filter: t => term(c, t)};
+    // The values of a search are nearly all different: equal parts of their range stand for them.
+    const low = value.get(texts[0]), high = value.get(texts.at(-1)), log = low > 0 && high / low >= 50, parts = 12;
+    const edge = i => +(log ? low * (high / low) ** (i / parts) : low + (high - low) * i / parts).toPrecision(3), names = range(parts).map(i => `${digits(edge(i))} to ${digits(edge(i + 1))}`);
+    const part = v => clamp(range(parts).findLastIndex(i => v >= edge(i)), 0, parts - 1), name = quote(c.name);
+    return {c, numbers, texts: names, more: 0, of: r => c.num(r) == null ? '' : names[part(c.num(r))], at: t => (edge(names.indexOf(t)) + edge(names.indexOf(t) + 1)) / 2, label: t => t.replace(/ to.*/, ' …'),
+      filter: t => { const i = names.indexOf(t); return (i ? `${name}>=${edge(i)} ` : '') + (i + 1 < parts ? `${name}<${edge(i + 1)}` : ''); }};
   }
   function draw() {
     const x = axisOf(params[across()]), m = metrics[metric()], how = Object.keys(measures)[measure()], compute = measures[how], one = down() === across();
     const y = one ? {c: null, texts: [how], more: 0} : axisOf(params[down()]), cells = new Map(), key = (a, b) => JSON.stringify([a, b]);
     for (const r of solved.filter(r => Number.isFinite(m.num(r)))) {
-      const k = key(one ? how : y.c.text(r), x.c.text(r));
+      const k = key(one ? how : y.of(r), x.of(r));
       (cells.get(k) || cells.set(k, []).get(k)).push(m.num(r));
     }
     const at = (a, b) => cells.get(key(a, b)), title = `${how} of ${m.title}`, format = how === 'count' ? digits : v => show(m, v), xs = x.texts.map(x.at);
-    heat($('#heat'), {x, y, at, compute, title, format, choose: where => find(where.map(([c, t]) => term(c, t)).join(' '))});
+    heat($('#heat'), {x, y, at, compute, title, format, choose: where => find(where.map(([axis, t]) => axis.filter(t)).join(' '))});
     const point = (v, u) => [x.at(u), compute(v), how === 'mean' ? deviation(v) : 0];
     const lines = y.texts.slice(0, colors.length).map((name, i) => ({name, color: colors[i], kind: 'dots', points: x.texts.filter(u => at(name, u)).map(u => point(at(name, u), u))}));
     const each = one ? '' : `, a line for each ${y.c.title}` + (y.texts.length > lines.length ? ` (the first ${lines.length})` : ''), log = x.numbers && xs[0] > 0 && xs.at(-1) / xs[0] >= 50;
     if (!cells.size) return $('#lines').replaceChildren();
-    plot($('#lines'), {title: `${title} over ${x.c.title}${each}`, series: lines.filter(s => s.points.length), height: 300, left: 60, log, xs, fy: format, labels: x.numbers ? null : x.texts});
+    plot($('#lines'), {title: `${title} over ${x.c.title}${each}`, series: lines.filter(s => s.points.length), height: 300, left: 60, log, xs, x: [xs[0], xs.at(-1)], fy: format, labels: x.numbers ? null : x.texts});
   }
   draws(draw);
 }
