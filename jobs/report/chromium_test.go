@@ -59,7 +59,7 @@ func TestChromium(t *testing.T) {
 		n = 500
 	}
 	page := write(t, sample(t, n, 3, "plain"))
-	if len(page) > 100*n {
+	if len(page) > 64<<10+100*n {
 		t.Errorf("%d jobs make %d bytes", n, len(page))
 	}
 	dom := browse(t, page, "--dump-dom", "--window-size=1240,900")
