@@ -33,7 +33,7 @@ func newSharer(t *testing.T, dir, name string) *sharer {
 	if out, err := exec.Command("useradd", "--no-create-home", "--no-user-group", name).CombinedOutput(); err != nil {
 		t.Skipf("useradd: %v: %s", err, out)
 	}
-	t.Cleanup(func() { exec.Command("userdel", name).Run() })
+	t.Cleanup(func() { exec.Command("userdel", "--force", name).Run() })
 	u := &sharer{name: name, home: filepath.Join(dir, name)}
 	for flag, id := range map[string]*uint32{"-u": &u.cred.Uid, "-g": &u.cred.Gid} {
 		out, err := exec.Command("id", flag, name).Output()
@@ -53,11 +53,13 @@ func newSharer(t *testing.T, dir, name string) *sharer {
 	return u
 }
 
-// killAll kills every process of the user.
+// killAll kills every process of the user, until there is none.
 func (u *sharer) killAll() {
-	progtest.LeftBehind(0, func(p progtest.Process) bool {
-		info, err := os.Stat(p.Dir)
-		return err == nil && info.Sys().(*syscall.Stat_t).Uid == u.cred.Uid
+	polltest.Within(time.Minute, func() bool {
+		return progtest.LeftBehind(0, func(p progtest.Process) bool {
+			info, err := os.Stat(p.Dir)
+			return err == nil && info.Sys().(*syscall.Stat_t).Uid == u.cred.Uid
+		}) == nil
 	})
 }
 
