@@ -58,7 +58,7 @@ func (u *sharer) killAll() {
 	polltest.Within(time.Minute, func() bool {
 		return progtest.LeftBehind(0, func(p progtest.Process) bool {
 			info, err := os.Stat(p.Dir)
-			return err == nil && info.Sys().(*syscall.Stat_t).Uid == u.cred.Uid
+			return err == nil && p.Args != "" && info.Sys().(*syscall.Stat_t).Uid == u.cred.Uid // zombies have none
 		}) == nil
 	})
 }
