@@ -137,7 +137,7 @@ var wounds = []wound{
 	{name: "host: no claim, and a launch is taken twice", file: "dispatch/sim/files.go", edits: []edit{
 		{"		return err\n	}\n	return h.writeTo(f, h.token(id, tombstone)", "		return nil\n	}\n	return h.writeTo(f, h.token(id, tombstone)"}}},
 	{name: "host: a new machine has the id of the old one", file: "dispatch/sim/host.go", edits: []edit{
-		{"Machine:  h.id,", "Machine:  h.name,"}}},
+		{"Machine: h.id,", "Machine: h.name,"}}},
 	{name: "host: the epoch is ignored", file: "dispatch/sim/helper.go", edits: []edit{
 		{"	if p.h.fence > epoch {\n		return p.h.fence\n	}\n	return 0", "	return 0"},
 		{"	if h.fence > p.epoch {\n		p.refused = h.fence\n		return p\n	}\n	h.fence = p.epoch\n", "	h.fence = max(h.fence, p.epoch)\n"}}, seeds: 3000},
