@@ -141,8 +141,6 @@ var wounds = []wound{
 	{name: "host: the epoch is ignored", file: "dispatch/sim/helper.go", edits: []edit{
 		{"	if p.h.fence > epoch {\n		return p.h.fence\n	}\n	return 0", "	return 0"},
 		{"	if h.fence > p.epoch {\n		p.refused = h.fence\n		return p\n	}\n	h.fence = p.epoch\n", "	h.fence = max(h.fence, p.epoch)\n"}}, seeds: 3000},
-	{name: "host: a device is free when the supervisor of its job is dead", file: "dispatch/sim/gpus.go", edits: []edit{
-		{"(r.sup || r.job) && slices", "r.sup && slices"}}, seeds: 3000},
 	{name: "host: the lease is ignored", file: "dispatch/sim/start.go", edits: []edit{
 		{"		if h.uptime() > h.lease {\n			h.lapsed(s.id)\n			continue\n		}\n", ""},
 		{"	if h.uptime() > r.lease {", "	if false {"}}, seeds: 3000},
