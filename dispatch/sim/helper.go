@@ -78,8 +78,9 @@ func (p *helper) adopt() {
 	h := p.h
 	rebooted := h.spoolBoot != h.boot
 	lapsed := rebooted || h.uptime() > h.lease
+	h.spoolBoot = h.boot
 	if rebooted {
-		h.lease, h.spoolBoot = 0, h.boot
+		h.lease = 0
 	}
 	var gone []jobs.AttemptID
 	for _, s := range h.in {

@@ -10,8 +10,12 @@ import (
 
 // What supervisors do: they take specs from the spool, claim, start, wait, seal.
 
-// fill starts what limit and lease allow.
+// fill starts what limit and lease allow. After a reboot there are no supervisors until a
+// helper has come.
 func (h *host) fill() {
+	if h.spoolBoot != h.boot {
+		return
+	}
 	for len(h.in) > 0 && h.fits(h.in[0].spec.SlotCount()) && h.busy()+h.in[0].spec.SlotCount() <= h.limit {
 		s := h.in[0]
 		h.in = h.in[1:]
