@@ -280,7 +280,12 @@ func changeProvider(w *World) bool {
 	w.cloud.spec = &p
 	if w.tape.Draw(3) == 0 {
 		give()
-		w.after(w.long(), func() { give(w.cloud.spec) })
+		w.after(w.long(), func() {
+			if l := w.life; l != nil && l.finish != nil && l.finish.How == sched.AllDone {
+				return // too late for what is left
+			}
+			give(w.cloud.spec)
+		})
 		return true
 	}
 	give(&p)

@@ -345,6 +345,9 @@ func addHost(w *World) bool {
 		return false
 	}
 	if i := slices.IndexFunc(w.inv, func(s *hosts.Host) bool { return strings.HasPrefix(s.Name, "kiwi") }); i >= 0 && w.tape.Draw(2) == 1 {
+		if len(w.set(w.ledger.table)) < 2 {
+			return false // there is always one
+		}
 		w.logf("the inventory: without %s", w.inv[i].Name)
 		w.inv = slices.Delete(slices.Clone(w.inv), i, i+1)
 		w.giveSet()
