@@ -136,6 +136,7 @@ func (d *director) fill() string {
 		return ""
 	}
 	name := d.l.hub.path(sharedDir + "/.filler")
+	from := time.Now()
 	f, err := os.Create(name)
 	if errors.Is(err, syscall.ENOSPC) {
 		return ""
@@ -148,7 +149,6 @@ func (d *director) fill() string {
 			size /= 2
 		}
 	}
-	from := time.Now()
 	after := d.seconds(2, 12)
 	d.later(after, "disk full", func() {
 		d.must(os.Remove(name))
@@ -163,6 +163,7 @@ func (d *director) readOnly() string {
 	if m == nil || d.busy(m.name+" read-only") {
 		return ""
 	}
+	from := time.Now()
 	s := m.now.Load()
 	how, undo := "remounted", []string{"mount", "-o", "remount,rw,bind", sharedDir}
 	if s.run("mount", "-o", "remount,ro,bind", sharedDir) != nil {
@@ -170,7 +171,6 @@ func (d *director) readOnly() string {
 		how, undo = "mounted over", []string{"umount", "-l", sharedDir}
 		d.must(s.run("sh", "-ec", "mkdir -p /run/ro; mount --bind $0 /run/ro; mount -o remount,ro,bind /run/ro; mount --bind /run/ro $0; umount /run/ro", sharedDir))
 	}
-	from := time.Now()
 	after := d.seconds(2, 15)
 	d.later(after, m.name+" read-only", func() {
 		if m.now.Load() == s { // a reboot mounts it anew

@@ -21,8 +21,8 @@ func (d *director) client() *machine {
 
 // suffer makes a fault of a machine's file system for a while.
 func (d *director) suffer(m *machine, after time.Duration, on, off func()) string {
-	on()
 	from := time.Now()
+	on()
 	// In time whatever the director waits for, which may be a process that hangs.
 	time.AfterFunc(after, off)
 	d.later(after, m.name+" files", func() {
