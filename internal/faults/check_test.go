@@ -215,8 +215,8 @@ var allowed = regexp.MustCompile(`^(root|vartmp|vartmp/dcs-share|tmp|tmp/dcs-0(/
 	`root/\.dcs-tui(/[a-z0-9]{12}(/epoch\.\d+|/(place|machine)\.ws\d)?)?)$`)
 
 // bareSpool is what a helper makes before it has any job: no spec, no sentinel, no
-// request to stop one.
-var bareSpool = regexp.MustCompile(`^vartmp/dcs-0/runs/[a-z0-9]{12}(/ws\d(/(in|taken|free|stop|done|progress|script|boot|control|reports|` +
+// request to stop one. Its claim of slots holds no lock any more.
+var bareSpool = regexp.MustCompile(`^vartmp/dcs-share/run-[0-9a-f]{16}\.0$|^vartmp/dcs-0/runs/[a-z0-9]{12}(/ws\d(/(in|taken|free|stop|done|progress|script|boot|control|reports|` +
 	`machine\.ws\d|config\.\d+|log(/\d+\.\d+)?|helpers(/\d+\.\d+\.\d+)?))?)?$`)
 
 // nothingLeft checks promise 4 by a scan of every process and every file of each

@@ -36,6 +36,7 @@ type sharing struct {
 	written claimText
 	since   time.Duration // boot clock: since when the user wants slots and has none; 0: not so
 	last    bool          // and it may therefore use one
+	left    bool          // the run is over here
 	told    map[string]bool
 
 	wish    atomic.Pointer[hosts.Share]   // of the dispatcher; nil: it shares nothing
@@ -89,6 +90,9 @@ func (h *helper) lookAtShare(wish *hosts.Share, patience time.Duration) {
 	s, dir := &h.sharing, h.cfg.ShareDir
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.left {
+		return
+	}
 	active := wish != nil && wish.Weight > 0
 	dirfd, err := openShare(dir, active)
 	if err == nil {
@@ -214,12 +218,19 @@ func (h *helper) complain(name, text string) {
 	h.trouble(jobs.AttemptID{}, text)
 }
 
-// leaveShare gives up the claim at the end of the run.
+// leaveShare removes the claim at the end of the run, also one of an earlier helper.
 func (h *helper) leaveShare() {
 	h.sharing.mu.Lock()
 	defer h.sharing.mu.Unlock()
-	if h.sharing.fd != 0 {
-		remove(h.sharing.path)
+	h.sharing.left = true
+	dirfd, err := openShare(h.cfg.ShareDir, false)
+	if err != nil {
+		return
+	}
+	defer closeFile(dirfd, h.cfg.ShareDir)
+	names, _ := shareNames(dirfd, h.cfg.ShareDir, claimFiles(h.cfg.Run, h.cfg.Host))
+	for _, name := range names {
+		unlinkat(dirfd, name, 0) // the sticky bit keeps the files of others
 	}
 }
 
