@@ -69,8 +69,9 @@ func endAll(pick choose, grace time.Duration) []proc { return endChasing(pick, n
 // endChasing is endAll for what may include our own children: those that mine
 // accepts are chased, if they do not end at once.
 func endChasing(pick choose, mine func(proc) bool, grace time.Duration) []proc {
+	c := &chaser{mine: mine, dead: map[int]bool{}}
 	gone := func(left []proc, signals ...unix.Signal) bool {
-		return len(left) == 0 && (mine == nil || !chase(mine, signals...)) && hungProcs.clear()
+		return len(left) == 0 && (mine == nil || !c.chase(signals...)) && hungProcs.clear()
 	}
 	told := map[int]uint64{} // pid: start of what has had its TERM
 	var deadline time.Duration
@@ -106,13 +107,13 @@ func endChasing(pick choose, mine func(proc) bool, grace time.Duration) []proc {
 		}
 		signalAll(left, unix.SIGKILL)
 		if round > 0 && mine != nil {
-			chase(mine, unix.SIGKILL)
+			c.chase(unix.SIGKILL)
 		}
 		waitAny(left, 500*time.Millisecond)
 	}
 	left := pick(scan(nil))
 	if len(left) == 0 && mine != nil {
-		left = orphans(mine)
+		left, _ = c.look(children())
 	}
 	return left
 }
