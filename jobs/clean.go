@@ -42,7 +42,7 @@ func Clean(s string, limit int) string {
 			marks = 0
 		}
 		if n == limit {
-			return strings.TrimRight(b.String()[:last], string(zeroWidthJoiner)) + "…"
+			return strings.TrimRight(b.String()[:last], joiners) + "…"
 		}
 		last = b.Len()
 		b.WriteRune(r)
@@ -50,6 +50,9 @@ func Clean(s string, limit int) string {
 	}
 	return b.String()
 }
+
+// joiners say something about the rune that follows, or may do so.
+const joiners = "\u200d\ufe0e\ufe0f"
 
 // visible replaces a rune that must not reach a terminal.
 func visible(r rune) rune {

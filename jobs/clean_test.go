@@ -50,6 +50,8 @@ func FuzzClean(f *testing.F) {
 	f.Add("a\x1b[2J\u202e\xff\n日本", 4)
 	f.Add(strings.Repeat("\u0301", 20)+"\u009b", 0)
 	f.Add("👩🏽\u200d🚀 ❤\ufe0f\u200d🔥 a\u200db 1\ufe0f\u20e3", 5)
+	f.Add("\xe2\u200d🔥\u200d0\ufe0f\u20e3\x9a", 7)
+	f.Add("00000\ufe0e\u20e30", 7)
 	f.Fuzz(func(t *testing.T, in string, limit int) {
 		got := Clean(in, limit)
 		n := 0
