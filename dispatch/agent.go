@@ -62,6 +62,7 @@ type agent struct {
 
 // dialed is the outcome of a connection attempt.
 type dialed struct {
+	host   *hosts.Host
 	worker hosts.Worker
 	err    error
 }

@@ -23,7 +23,7 @@ func (a *agent) connect() {
 			w.Close()
 			err = ctx.Err()
 		}
-		answer <- dialed{w, err}
+		answer <- dialed{h, w, err}
 	}()
 }
 
@@ -66,7 +66,7 @@ func (a *agent) connected(r dialed) {
 		a.say(&hosts.Bye{End: a.bye.end})
 		return
 	}
-	a.tell(sched.HostUp{Host: a.name, Hello: hello})
+	a.tell(sched.HostUp{Host: a.name, Hello: hello, At: r.host})
 	a.keepAlive()
 }
 

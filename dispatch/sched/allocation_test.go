@@ -25,7 +25,7 @@ func allocated(t *testing.T, opts ...*jobs.Options) *stage {
 	s.step(InstanceCreated{Name: "dcs-r-1"})
 	s.allocation(hpcTime)
 	for _, node := range []string{"dcs-r-1.n1", "dcs-r-1.n2"} {
-		s.step(HostUp{node, &hosts.Hello{Cores: 3, Slots: 2, Shared: true}})
+		s.step(HostUp{Host: node, Hello: &hosts.Hello{Cores: 3, Slots: 2, Shared: true}})
 		s.step(HostBeat{node, &hosts.Beat{MemFree: -1, DiskFree: -1}})
 	}
 	return s

@@ -64,7 +64,7 @@ func newFleet(table *jobs.Table) *fleet {
 
 func (f *fleet) connect() {
 	for _, h := range f.hosts {
-		_, o := f.c.Step(f.now, HostUp{h.Name, &hosts.Hello{Slots: 16, Cores: 17}})
+		_, o := f.c.Step(f.now, HostUp{Host: h.Name, Hello: &hosts.Hello{Slots: 16, Cores: 17}})
 		f.take(o)
 	}
 }

@@ -54,7 +54,7 @@ func TestWildHello(t *testing.T) {
 		{rule, hosts.Hello{Cores: 8, Slots: 7, GPUs: 2}, 7, 2},
 	} {
 		s := newStage(t, Config{}, tt.spec)
-		s.step(HostUp{"a", &tt.hello})
+		s.step(HostUp{Host: "a", Hello: &tt.hello})
 		s.plain(3 * jobs.MaxSlots)
 		h := s.c.hosts[0]
 		if h.slots() != tt.slots || h.limit != tt.slots || h.occupied > tt.slots || h.nGPUs() != tt.gpus {

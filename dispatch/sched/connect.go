@@ -45,7 +45,7 @@ func (c *Core) cut(h *host) {
 
 func (c *Core) hostUp(e HostUp) {
 	h := c.byName[e.Host]
-	if h == nil {
+	if h == nil || e.At != nil && elsewhere(e.At, h.spec) { // its address has changed since: the link is about to be cut
 		return
 	}
 	if e.Hello.FencedBy > 0 {
@@ -71,7 +71,11 @@ func (c *Core) hostUp(e HostUp) {
 	h.others, h.excess, h.peak = 0, 0, 0
 	h.beat = hosts.Beat{MemFree: -1, DiskFree: -1, Owner: e.Hello.Owner, Sharing: e.Hello.Sharing, Suspended: h.beat.Suspended}
 	h.measured, h.diskFree, h.holdSaid = false, -1, notHeld
-	h.learn(e.Hello)
+	if learn := func() { h.learn(e.Hello) }; c.cfg.MemGrowth > 1 {
+		c.regroup(tried, learn) // memory that has grown is bounded by the largest host
+	} else {
+		learn()
+	}
 	if h.helloGPUs(h.hello, c.now.Mono); h.hasForeignGPUs() {
 		c.sayForeign(h, "some of its GPUs are in use by others")
 	}

@@ -135,7 +135,7 @@ func TestFlappingHost(t *testing.T) {
 	s.up("b")
 	n := 0
 	for range 300 {
-		s.step(HostUp{"a", &hosts.Hello{Slots: 1}})
+		s.step(HostUp{Host: "a", Hello: &hosts.Hello{Slots: 1}})
 		o := s.step(down("a", hosts.Broken, "the helper died"))
 		for said[Connect](o) == "" {
 			o = s.wait(time.Second, "b")
@@ -154,7 +154,7 @@ func TestFlappingHost(t *testing.T) {
 func TestCwdMissing(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1), box("b", 1))
 	s.up("b")
-	s.step(HostUp{"a", &hosts.Hello{Slots: 1, CwdError: "/x: no such directory"}})
+	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Slots: 1, CwdError: "/x: no such directory"}})
 	s.plain(3)
 	want(t, "a", on(s.orders, "a"), "")
 	contains(t, "reason", s.c.Hosts()[0].Reason, "--cwd")

@@ -299,7 +299,7 @@ func (c *Core) emit(r jobs.Record) bool {
 	moves := false
 	switch r.Kind {
 	case jobs.KindLaunching, jobs.KindRunning, jobs.KindExited, jobs.KindLost, jobs.KindSuperseded,
-		jobs.KindCancelled, jobs.KindJob, jobs.KindRound, jobs.KindPriority, jobs.KindEdited:
+		jobs.KindCancelled, jobs.KindJob, jobs.KindRound, jobs.KindPriority, jobs.KindEdited, jobs.KindForgiven:
 		moves = true
 	}
 	j := c.table.Job(r.Job)

@@ -93,7 +93,7 @@ func (h *fakeHost) connect() {
 		}
 		h.cutLink()
 		h.linked = true
-		h.w.step(HostUp{h.spec.Name, &hosts.Hello{Cores: h.slots + 1, Slots: h.slots, MemBytes: 8 << 30, GPUs: max(0, h.spec.GPUs), Uptime: h.w.now, ZoneSeconds: h.zone, LockedGPUs: h.locked()}})
+		h.w.step(HostUp{Host: h.spec.Name, Hello: &hosts.Hello{Cores: h.slots + 1, Slots: h.slots, MemBytes: 8 << 30, GPUs: max(0, h.spec.GPUs), Uptime: h.w.now, ZoneSeconds: h.zone, LockedGPUs: h.locked()}})
 		h.early(h.gen)
 		h.beats(h.gen)
 	})

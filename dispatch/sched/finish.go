@@ -42,7 +42,7 @@ func (c *Core) end() {
 			c.conclude(Drained, joined(c.drain, c.instancesLeft()))
 		}
 	case left > 0 && c.unusable():
-		c.conclude(NoHosts, c.whyNoHosts())
+		c.conclude(NoHosts, joined(c.whyNoHosts(), c.instancesLeft()))
 	}
 }
 

@@ -120,6 +120,7 @@ func (h *host) uncount(f *flight) {
 
 // begins notes that a flight has started.
 func (c *Core) begins(f *flight) {
+	f.withdrawn = false // it was too late for that
 	if !f.started {
 		c.moves(f, 0)
 		f.started, f.startedAt, f.held = true, c.now.Mono, f.h.suspended(c.now.Mono)

@@ -118,7 +118,7 @@ func TestGPURefusalsAddUp(t *testing.T) {
 func TestGPUInUseAtHello(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 4))
 	hello := func() []Order {
-		return s.step(HostUp{"a", &hosts.Hello{Cores: 5, Slots: 4, MemBytes: 16 << 30, GPUs: 2, LockedGPUs: []int{0, 7}}})
+		return s.step(HostUp{Host: "a", Hello: &hosts.Hello{Cores: 5, Slots: 4, MemBytes: 16 << 30, GPUs: 2, LockedGPUs: []int{0, 7}}})
 	}
 	hello()
 	s.submit(true, &jobs.Options{GPUs: 1}, &jobs.Options{GPUs: 1})
@@ -126,7 +126,7 @@ func TestGPUInUseAtHello(t *testing.T) {
 		t.Errorf("devices %v", got)
 	}
 	s.started("a", "1.1")
-	s.step(HostUp{"a", &hosts.Hello{Cores: 5, Slots: 4, MemBytes: 16 << 30, GPUs: 2, LockedGPUs: []int{1}}})
+	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Cores: 5, Slots: 4, MemBytes: 16 << 30, GPUs: 2, LockedGPUs: []int{1}}})
 	s.locked("a", 1)
 	s.ended("a", "1.1", okay)
 	s.locked("a")
@@ -144,7 +144,7 @@ func TestOwnGPUsAreNotForeign(t *testing.T) {
 	s.started("a", "1.1")
 	s.c = New(Config{}, s.c.table, []*hosts.Host{box("a", 4)})
 	s.step(Tick{})
-	s.step(HostUp{"a", &hosts.Hello{Cores: 5, Slots: 4, MemBytes: 16 << 30, GPUs: 2, LockedGPUs: []int{0}}})
+	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Cores: 5, Slots: 4, MemBytes: 16 << 30, GPUs: 2, LockedGPUs: []int{0}}})
 	s.probedAs("a", "1.1", hosts.IsRunning, nil)
 	s.locked("a", 0)
 	if text := events(s.journal); strings.Contains(text, "other runs") {
@@ -177,7 +177,7 @@ func TestHalfGPUs(t *testing.T) {
 // other, until a heartbeat shows that it is free. A refused half is not tried again.
 func TestForeignHalf(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 8))
-	s.step(HostUp{"a", &hosts.Hello{Cores: 9, Slots: 8, MemBytes: 16 << 30, GPUs: 1, HalfGPUs: []int{0}}})
+	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Cores: 9, Slots: 8, MemBytes: 16 << 30, GPUs: 1, HalfGPUs: []int{0}}})
 	half := &jobs.Options{GPUs: jobs.HalfGPU}
 	s.submit(true, &jobs.Options{GPUs: 1}, half, half)
 	want(t, "the free half", on(s.orders, "a"), "2.1")
@@ -206,7 +206,7 @@ func TestGPUNumbers(t *testing.T) {
 		spec := box("a", 8)
 		spec.GPUIDs, spec.GPUs = c.ids, c.most
 		s := newStage(t, Config{}, spec)
-		s.step(HostUp{"a", &hosts.Hello{Cores: 9, Slots: 8, MemBytes: 16 << 30, GPUs: 2, GPUIDs: []int{5, 3, -1, 5}}})
+		s.step(HostUp{Host: "a", Hello: &hosts.Hello{Cores: 9, Slots: 8, MemBytes: 16 << 30, GPUs: 2, GPUIDs: []int{5, 3, -1, 5}}})
 		one := &jobs.Options{GPUs: 1}
 		s.submit(true, one, one, one, one)
 		if got := slices.Concat(devices(s.orders)...); !slices.Equal(got, c.want) {

@@ -28,7 +28,7 @@ func TestFloors(t *testing.T) {
 		tt.set(h, b)
 		s := newStage(t, Config{}, h)
 		s.plain(1)
-		o := s.step(HostUp{"melon4", &hosts.Hello{Cores: 5, Slots: 4}})
+		o := s.step(HostUp{Host: "melon4", Hello: &hosts.Hello{Cores: 5, Slots: 4}})
 		want(t, tt.name+": before the first beat", on(o, "melon4")+said[SetLimit](o), "{melon4 0}")
 		contains(t, tt.name, s.c.Why(s.now(), 1), "melon4 starts nothing: its first measurement is not here yet")
 		s.at += 150 * time.Millisecond
@@ -51,7 +51,7 @@ func TestMemoryNotKnown(t *testing.T) {
 	h := box("a", 1)
 	h.MinMemFree = 2 << 30
 	s := newStage(t, Config{}, h)
-	s.step(HostUp{"a", &hosts.Hello{Cores: 2, Slots: 1}})
+	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Cores: 2, Slots: 1}})
 	for range 3 {
 		s.step(HostBeat{"a", &hosts.Beat{MemFree: -1, DiskFree: -1}})
 	}
@@ -65,7 +65,7 @@ func TestDiskNotKnownForAWhile(t *testing.T) {
 	h := box("a", 1)
 	h.MinDiskFree = 100
 	s := newStage(t, Config{}, h)
-	s.step(HostUp{"a", &hosts.Hello{Cores: 2, Slots: 1}})
+	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Cores: 2, Slots: 1}})
 	for _, free := range []int64{200, -1} {
 		s.step(HostBeat{"a", &hosts.Beat{DiskFree: free}})
 	}
@@ -80,7 +80,7 @@ func TestEarlyBeat(t *testing.T) {
 	h.Yield, h.MaxLoad = true, 9
 	s := newStage(t, Config{}, h)
 	s.plain(1)
-	s.step(HostUp{"a", &hosts.Hello{Cores: 2, Slots: 1}})
+	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Cores: 2, Slots: 1}})
 	want(t, "launched", on(s.step(HostBeat{"a", &hosts.Beat{Early: true, Busy: 2}}), "a"), "1.1")
 	o := s.step(HostDown{"a", errRefused})
 	want(t, "connected again", said[Connect](o), "")
@@ -94,7 +94,7 @@ func TestHoldsAreTold(t *testing.T) {
 	h := box("melon4", 4)
 	h.Yield, h.MaxLoad = true, 2
 	s := newStage(t, Config{}, h)
-	s.step(HostUp{"melon4", &hosts.Hello{Cores: 4, Slots: 3}})
+	s.step(HostUp{Host: "melon4", Hello: &hosts.Hello{Cores: 4, Slots: 3}})
 	told := func(beats int, load, others float64) string {
 		before := len(s.journal)
 		for range beats {

@@ -177,6 +177,7 @@ func (c *Core) addHost(s *hosts.Host) {
 		c.absent = slices.Delete(c.absent, i, i+1)
 		h.spec, h.known = s, true
 		h.leased = max(h.leased, s.LostAfterOrDefault())
+		h.quiet, h.quietTurn = false, 0
 	}
 	h.machine, h.away, h.state, h.reason = machine, c.now.Mono, Connecting, ""
 	c.hosts = append(c.hosts, h)

@@ -12,7 +12,7 @@ import (
 // upAs lets a machine answer under a host's name.
 func (s *stage) upAs(name, machine string) (all []Order) {
 	h := s.c.byName[name].spec
-	all = append(all, s.step(HostUp{name, &hosts.Hello{Machine: machine, Cores: h.Slots.Fixed + 1, Slots: h.Slots.Fixed, MemBytes: 16 << 30, GPUs: 2}})...)
+	all = append(all, s.step(HostUp{Host: name, Hello: &hosts.Hello{Machine: machine, Cores: h.Slots.Fixed + 1, Slots: h.Slots.Fixed, MemBytes: 16 << 30, GPUs: 2}})...)
 	return append(all, s.step(HostBeat{name, &hosts.Beat{MemFree: -1, DiskFree: -1}})...)
 }
 

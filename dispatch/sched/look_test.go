@@ -12,7 +12,7 @@ import (
 func (s *stage) upIn(dir string, share bool, names ...string) {
 	s.t.Helper()
 	for _, n := range names {
-		s.step(HostUp{n, &hosts.Hello{Slots: 1, MemBytes: 8 << 30, Dir: dir, Shared: share, Uptime: s.at}})
+		s.step(HostUp{Host: n, Hello: &hosts.Hello{Slots: 1, MemBytes: 8 << 30, Dir: dir, Shared: share, Uptime: s.at}})
 		s.step(HostBeat{n, &hosts.Beat{MemFree: -1, DiskFree: -1}})
 	}
 }
@@ -168,7 +168,7 @@ func TestClaimSeen(t *testing.T) {
 	s.upIn("/run", true, "a", "b", "c")
 	s.step(DrainHost{Host: "b", On: true})
 	s.step(DrainHost{Host: "c", On: true})
-	s.step(HostUp{"a", &hosts.Hello{Slots: 2, MemBytes: 8 << 30, Dir: "/run", Shared: true}})
+	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Slots: 2, MemBytes: 8 << 30, Dir: "/run", Shared: true}})
 	s.step(HostBeat{"a", &hosts.Beat{MemFree: -1, DiskFree: -1}})
 	s.plain(2)
 	s.step(down("a", hosts.Unreachable, "connection reset"))

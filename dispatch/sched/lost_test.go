@@ -78,7 +78,7 @@ func TestGivenUpDoesNotStartLate(t *testing.T) {
 	s.wait(2*time.Minute, "b", "c")
 	s.wantState(1, jobs.Running)
 	s.step(down("a", hosts.Unreachable, "gone"))
-	s.step(HostUp{"a", &hosts.Hello{Slots: 1, MemBytes: 1}})
+	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Slots: 1, MemBytes: 1}})
 	var kinds []string
 	for _, o := range s.orders {
 		kinds = append(kinds, fmt.Sprintf("%T%v", o, o))

@@ -106,7 +106,7 @@ func BenchmarkDomino(b *testing.B) {
 		begin := time.Now()
 		c.Step(now, Submit{Specs: specs, Last: true})
 		submitted := time.Since(begin)
-		c.Step(now, HostUp{"melon1", &hosts.Hello{Cores: bars + 1, Slots: bars}})
+		c.Step(now, HostUp{Host: "melon1", Hello: &hosts.Hello{Cores: bars + 1, Slots: bars}})
 		c.Step(now, HostBeat{"melon1", &hosts.Beat{MemFree: -1, DiskFree: -1}})
 		begin = time.Now()
 		var longest time.Duration

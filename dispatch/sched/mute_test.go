@@ -14,7 +14,7 @@ func (s *stage) hello(d time.Duration, beating ...string) (all []Order) {
 		o := s.wait(time.Second, beating...)
 		all = append(all, o...)
 		if said[Connect](o) != "" {
-			all = append(all, s.step(HostUp{"a", &hosts.Hello{Slots: 2, MemBytes: 1}})...)
+			all = append(all, s.step(HostUp{Host: "a", Hello: &hosts.Hello{Slots: 2, MemBytes: 1}})...)
 		}
 	}
 	return all
@@ -44,7 +44,7 @@ func TestMuteHelper(t *testing.T) {
 		t.Errorf("said %d times", n)
 	}
 	before := len(s.c.table.Job(1).Attempts)
-	s.step(HostUp{"a", &hosts.Hello{Slots: 2, MemBytes: 1}})
+	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Slots: 2, MemBytes: 1}})
 	want(t, "to a mute host", on(s.orders, "a"), "")
 	if len(s.job(1).Attempts) != before {
 		t.Errorf("launched")
@@ -60,7 +60,7 @@ func TestMuteHelper(t *testing.T) {
 func TestMuteAlone(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1))
 	s.plain(1)
-	s.step(HostUp{"a", &hosts.Hello{Slots: 1, MemBytes: 1}})
+	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Slots: 1, MemBytes: 1}})
 	s.hello(20 * time.Minute)
 	if s.finish == nil || s.finish.How != NoHosts || s.job(1).State.Terminal() {
 		t.Errorf("finish %+v, job %s", s.finish, jobs.JobState(s.job(1).State))

@@ -49,7 +49,7 @@ func TestOwner(t *testing.T) {
 func TestOwnerAtFirst(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 2))
 	s.plain(1)
-	o := s.step(HostUp{"a", &hosts.Hello{Cores: 2, Slots: 2, Owner: hosts.Owner{Who: "/var/tmp/.dcs-busy is there"}}})
+	o := s.step(HostUp{Host: "a", Hello: &hosts.Hello{Cores: 2, Slots: 2, Owner: hosts.Owner{Who: "/var/tmp/.dcs-busy is there"}}})
 	want(t, "launched", on(o, "a"), "")
 	want(t, "why", s.c.Why(s.now(), 1), "Job 1 waits: the only host that can run it cannot take it: a starts nothing: /var/tmp/.dcs-busy is there.")
 }

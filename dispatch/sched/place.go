@@ -40,7 +40,7 @@ func (c *Core) launchFrom(l *line) (stuck []*class) {
 		w := &(*l)[i]
 		h := c.choose(w.class)
 		if h == nil {
-			if c.keeper == nil && c.lacking(w.class) && c.mayKeep(w.class) {
+			if (c.keeper == nil || !c.isKeptFrom(c.keeper, w.class)) && c.lacking(w.class) && c.mayKeep(w.class) {
 				c.keep(w.class)
 			}
 			stuck = append(stuck, w.class)
@@ -151,8 +151,11 @@ func (c *Core) line() line {
 		if cl.epoch != c.queue.epoch {
 			c.fit(cl)
 		}
-		id, r := cl.head(c)
-		l = append(l, waiting{cl, id, r})
+		if id, r := cl.head(c); id > 0 {
+			l = append(l, waiting{cl, id, r})
+		} else {
+			c.Defects++ // a class without jobs is not in the list
+		}
 	}
 	return l
 }

@@ -100,6 +100,17 @@ func (c *Core) limited(s *jobs.Spec) bool {
 	return len(s.Tokens) > 0 || c.statsOf(s).slotPool.most >= 0
 }
 
+// withinPools returns how many jobs of the class the pools would let run beside those that run.
+func (c *Core) withinPools(cl *class) int {
+	n := cl.n
+	for p, each := range c.draws(cl.spec) {
+		if p.most >= 0 && p != &c.slots {
+			n = min(n, max(0, p.most-p.used)/each)
+		}
+	}
+	return n
+}
+
 // beyondPools says why no job of the class can ever run; "": the pools are large enough.
 func (c *Core) beyondPools(cl *class) string {
 	for p, n := range c.draws(cl.spec) {
@@ -144,7 +155,7 @@ func (c *Core) keep(cl *class) {
 
 // mayKeep reports whether a host could take a job of the class as soon as it has slots free.
 func (c *Core) mayKeep(cl *class) bool {
-	return slices.ContainsFunc(c.hosts, func(h *host) bool {
+	return c.beyondPools(cl) == "" && slices.ContainsFunc(c.hosts, func(h *host) bool {
 		return h.limitFor(cl) >= cl.key.slots && c.mayGo(h, cl, cl.picky(c))
 	})
 }

@@ -657,7 +657,7 @@ func (c *Core) leftWhenUp(p *provider) int {
 	}
 	stranded, waiting, work := 0, 0, 0.0
 	for _, cl := range c.queue.list {
-		slots := cl.n * cl.key.slots
+		slots := c.withinPools(cl) * cl.key.slots
 		switch {
 		case !p.couldRun(cl):
 		case !c.canRunNow(cl):

@@ -136,7 +136,7 @@ func served(t *testing.T, shared bool, jobsToDo int, last bool) *stage {
 	contains(t, "orders", said[CreateInstance](s.list()), "{cloud dcs-r-1}")
 	s.step(InstanceCreated{Name: "dcs-r-1"})
 	want(t, "used", said[UseInstances](s.listUntil("dcs-r-1")), "{[dcs-r-1]}")
-	s.step(HostUp{"dcs-r-1", &hosts.Hello{Cores: 3, Slots: 2, Shared: shared}})
+	s.step(HostUp{Host: "dcs-r-1", Hello: &hosts.Hello{Cores: 3, Slots: 2, Shared: shared}})
 	s.step(HostBeat{"dcs-r-1", &hosts.Beat{MemFree: -1, DiskFree: -1}})
 	want(t, "records", s.instanceRecords("dcs-r-1"), "creating up")
 	return s

@@ -71,7 +71,7 @@ func quietStage(t *testing.T) *stage {
 	a := box("a", 2)
 	a.Quiet = []hosts.Quiet{{From: hm(0, 14), To: hm(6, 0)}}
 	s := newStage(t, Config{Buffer: time.Minute}, a)
-	s.step(HostUp{"a", &hosts.Hello{Cores: 3, Slots: 2, ZoneSeconds: 7200}})
+	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Cores: 3, Slots: 2, ZoneSeconds: 7200}})
 	s.step(HostBeat{"a", &hosts.Beat{MemFree: -1, DiskFree: -1}})
 	s.submit(true, &jobs.Options{Estimate: 20 * time.Second}, &jobs.Options{Estimate: 20 * time.Second},
 		&jobs.Options{Estimate: 20 * time.Second}, &jobs.Options{Estimate: 20 * time.Second})
@@ -136,12 +136,12 @@ func TestQuietAfterALink(t *testing.T) {
 	s.wait(39*time.Second, "a")
 	s.step(HostDown{"a", errRefused})
 	s.wait(2*time.Second, "a")
-	s.step(HostUp{"a", &hosts.Hello{Cores: 3, Slots: 2, ZoneSeconds: 7200}})
+	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Cores: 3, Slots: 2, ZoneSeconds: 7200}})
 	want(t, "limit", said[SetLimit](s.orders), "{a 0}")
 	want(t, "withdrawn as they begin", said[Withdraw](s.orders), "{a [3.1 4.1]}")
 	s.step(HostDown{"a", errRefused})
 	before := len(s.journal)
-	s.step(HostUp{"a", &hosts.Hello{Cores: 3, Slots: 2, ZoneSeconds: 7200}})
+	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Cores: 3, Slots: 2, ZoneSeconds: 7200}})
 	want(t, "events", events(s.journal[before:]), "a is up")
 	want(t, "withdrawn later", said[Withdraw](s.probedAs("a", "3.1 4.1", hosts.Buffered, nil)), "{a [3.1 4.1]}")
 }

@@ -26,7 +26,7 @@ func (c *Core) reserve(stuck []*class, rest line) {
 		}
 		var best *host
 		for _, h := range c.hosts {
-			if h.limitFor(cl) < cl.key.slots || !h.takes() || !cl.fits[h.idx] || h.reserved != nil || wantedBefore(h, stuck[:i]) {
+			if h.limitFor(cl) < cl.key.slots || !c.mayGo(h, cl, cl.picky(c)) || c.isKeptFrom(h.reserved, cl) || c.wantedBefore(h, stuck[:i]) {
 				continue
 			}
 			if best == nil || h.free() > best.free() {
@@ -96,9 +96,9 @@ func (h *host) limitFor(cl *class) int {
 }
 
 // wantedBefore says whether a class that stands before could use the host.
-func wantedBefore(h *host, before []*class) bool {
+func (c *Core) wantedBefore(h *host, before []*class) bool {
 	for _, cl := range before {
-		if cl.n > 0 && cl.fits[h.idx] {
+		if cl.n > 0 && cl.fits[h.idx] && !c.lacking(cl) {
 			return true
 		}
 	}
@@ -107,7 +107,11 @@ func wantedBefore(h *host, before []*class) bool {
 
 // release gives up a reservation that its class cannot use any more.
 func (c *Core) release(h *host) {
-	if h.reserved != nil && (!h.takes() || h.limit < h.reserved.key.slots || c.lacking(h.reserved)) {
+	r := h.reserved
+	if r != nil && r.epoch != c.queue.epoch {
+		c.fit(r)
+	}
+	if r != nil && (h.limitFor(r) < r.key.slots || !c.mayGo(h, r, r.picky(c)) || c.lacking(r)) {
 		h.reserved = nil
 	}
 }

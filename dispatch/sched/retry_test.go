@@ -254,7 +254,7 @@ func TestRefusalsAddUp(t *testing.T) {
 // TestFenced: a host that knows a newer dispatcher ends this one.
 func TestFenced(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 2))
-	s.step(HostUp{"a", &hosts.Hello{Slots: 2, FencedBy: 7}})
+	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Slots: 2, FencedBy: 7}})
 	if s.finish == nil || s.finish.How != Fenced {
 		t.Fatalf("finish %+v", s.finish)
 	}
@@ -336,5 +336,21 @@ func TestGrowth(t *testing.T) {
 		}
 		s.ended("a", id.String(), jobs.Outcome{TimedOut: true, Signal: "SIGTERM"})
 		s.wait(time.Second, "a")
+	}
+}
+
+// TestGrownMemoryMeetsALargerHost: memory that has grown to what the largest host has grows
+// further when a larger one comes up, also for a job that waits (T2).
+func TestGrownMemoryMeetsALargerHost(t *testing.T) {
+	s := newStage(t, Config{Tries: 3, MemGrowth: 2, RetryDelay: new(time.Duration(0))}, box("a", 1), box("b", 1))
+	s.up("a") // with 16 GiB
+	s.submit(true, &jobs.Options{MemBytes: 12 << 30})
+	s.step(Pause{true})
+	s.ended("a", "1.1", jobs.Outcome{Exit: 1})
+	s.step(HostUp{Host: "b", Hello: &hosts.Hello{Cores: 2, Slots: 1, MemBytes: 64 << 30}})
+	s.step(HostBeat{"b", &hosts.Beat{MemFree: -1, DiskFree: -1}})
+	want(t, "launched", on(s.step(Pause{false}), "b"), "1.2")
+	if f := s.c.flights[jobs.AttemptID{Job: 1, N: 2}]; f == nil || f.mem != 24<<30 {
+		t.Errorf("%+v, want 24 GiB", f)
 	}
 }

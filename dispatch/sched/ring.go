@@ -30,6 +30,7 @@ type Submit struct {
 type HostUp struct {
 	Host  string
 	Hello *hosts.Hello
+	At    *hosts.Host // how it was reached; nil: as the core knows the host
 }
 
 // HostBeat is a sign of life with measurements.

@@ -40,8 +40,16 @@ func (c *Core) stalled(gap time.Duration) {
 		if h.grace > 0 {
 			h.grace += shift
 		}
+		if h.listBy > 0 {
+			h.listBy += shift
+		}
 	}
 	c.anyUp += shift
+	for _, by := range []*time.Duration{&c.reconcileBy, &c.strangersBy, &c.lastUp} {
+		if *by > 0 {
+			*by += shift
+		}
+	}
 	if c.clearUntil > 0 {
 		c.clearUntil += shift
 	}

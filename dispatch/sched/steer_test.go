@@ -352,7 +352,7 @@ func TestSubmitGap(t *testing.T) {
 // TestUnknownNames: events about hosts, jobs and attempts that are not there.
 func TestUnknownNames(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1))
-	s.step(HostUp{"x", &hosts.Hello{}})
+	s.step(HostUp{Host: "x", Hello: &hosts.Hello{}})
 	s.step(HostBeat{"x", &hosts.Beat{}})
 	s.step(HostBeat{"a", &hosts.Beat{}})
 	s.step(down("x", hosts.Broken, "?"))
@@ -400,4 +400,19 @@ func TestWarnedBeforeStop(t *testing.T) {
 			t.Errorf("used again %v: %d kills after a minute", again, killed)
 		}
 	}
+}
+
+// TestWithdrawnTooLate: a job that started although it was withdrawn is ended with its host's
+// other jobs, and runs for all other purposes.
+func TestWithdrawnTooLate(t *testing.T) {
+	s := newStage(t, Config{}, box("a", 1))
+	s.up("a")
+	s.plain(20)
+	s.started("a", "1.1")
+	s.ended("a", "1.1", okay)
+	s.started("a", "2.1")
+	want(t, "withdrawn", said[Withdraw](s.step(Drain{"asked"})), "{a [3.1]}")
+	s.ended("a", "2.1", okay)
+	s.started("a", "3.1")
+	want(t, "ended", said[Kill](s.step(DrainHost{Host: "a", On: true, Now: true})), "{a [3.1] the host is being drained}")
 }

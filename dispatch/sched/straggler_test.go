@@ -236,7 +236,7 @@ func BenchmarkJudge(b *testing.B) {
 	now := Time{Wall: wallStart}
 	c.Step(now, Submit{Specs: specs, Last: true})
 	for _, h := range []string{"a", "b", "c"} {
-		_, orders := c.Step(now, HostUp{h, &hosts.Hello{Slots: 4096, Cores: 4096}})
+		_, orders := c.Step(now, HostUp{Host: h, Hello: &hosts.Hello{Slots: 4096, Cores: 4096}})
 		m := &hosts.Started{}
 		for _, o := range orders {
 			if l, ok := o.(Launch); ok {

@@ -110,7 +110,7 @@ func (s *stage) plain(n int) { s.submit(true, slices.Repeat([]*jobs.Options{jobs
 func (s *stage) up(names ...string) (all []Order) {
 	for _, n := range names {
 		h := s.c.byName[n].spec
-		all = append(all, s.step(HostUp{n, &hosts.Hello{Cores: h.Slots.Fixed + 1, Slots: h.Slots.Fixed, MemBytes: 16 << 30, GPUs: 2}})...)
+		all = append(all, s.step(HostUp{Host: n, Hello: &hosts.Hello{Cores: h.Slots.Fixed + 1, Slots: h.Slots.Fixed, MemBytes: 16 << 30, GPUs: 2}})...)
 		all = append(all, s.step(HostBeat{n, &hosts.Beat{MemFree: -1, DiskFree: -1}})...)
 	}
 	return all

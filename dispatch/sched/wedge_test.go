@@ -105,3 +105,33 @@ func TestDecisionsAreTold(t *testing.T) {
 		t.Errorf("ended: told %d times", n)
 	}
 }
+
+// TestForgivenWhileItWaits: a job that gets its try back asks for less memory again, also
+// while it waits.
+func TestForgivenWhileItWaits(t *testing.T) {
+	s := newStage(t, Config{MemGrowth: 2}, box("a", 8), box("b", 2))
+	s.up("a", "b")
+	s.submit(true, slices.Repeat([]*jobs.Options{{MemBytes: 1 << 30}}, 100)...)
+	s.step(SetPriority{Jobs: []jobs.ID{1}, Priority: 9}) // the last in the line
+	s.ended("a", "1.1", fastFail)
+	for range 15 {
+		s.ended("b", s.c.hosts[1].head.id.String(), okay)
+	}
+	for n := 0; s.job(1).Failures > 0 && n < 8; n++ {
+		s.ended("a", s.c.hosts[0].head.id.String(), fastFail)
+	}
+	if s.job(1).Failures > 0 || s.c.queue.spots[0] != ready {
+		t.Fatalf("job 1 has %d failures and is %d", s.job(1).Failures, s.c.queue.spots[0])
+	}
+	for s.c.table.Unfinished() > 0 {
+		s.wait(time.Second, "a", "b")
+		for _, h := range s.c.hosts {
+			for h.head != nil {
+				s.ended(h.spec.Name, h.head.id.String(), okay)
+			}
+		}
+	}
+	if s.c.Defects > 0 {
+		t.Errorf("%d defects", s.c.Defects)
+	}
+}

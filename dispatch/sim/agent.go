@@ -160,7 +160,7 @@ func (a *agent) connected(p *helper) {
 		a.sayBye()
 		return
 	}
-	a.l.tell(sched.HostUp{Host: name, Hello: p.hello})
+	a.l.tell(sched.HostUp{Host: name, Hello: p.hello, At: a.spec})
 	k.flush()
 	a.pings(k)
 }
